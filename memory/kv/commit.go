@@ -1,0 +1,146 @@
+package kv
+
+import "fmt"
+
+// Limits of the contract. Every engine keeps them, and refuses a commit over
+// one with a *LimitError before anything is written.
+const (
+	// MaxKeyBytes bounds one key, its scope included.
+	MaxKeyBytes = 1 << 10
+	// ValueHeaderBytes is the room a value has beside its payload.
+	ValueHeaderBytes = 4 << 10
+	// MaxValueBytes bounds one value: 1 MiB of payload and a header.
+	MaxValueBytes = 1<<20 + ValueHeaderBytes
+	// MaxBatchBytes bounds the keys and values of one commit together.
+	MaxBatchBytes = 16 << 20
+)
+
+// Guard is a commit's expectation about one ref. The commit raises the ref's
+// sequence by one.
+type Guard struct {
+	Ref
+	// Sequence is what the ref must have; ignored with Any.
+	Sequence uint64
+	// Any accepts every sequence: for writes that read nothing.
+	Any bool
+}
+
+// Op is one change: a put, or a delete when Delete is set. Deleting a missing
+// key is no error.
+type Op struct {
+	Keyspace Keyspace
+	Key      []byte
+	Value    []byte
+	Delete   bool
+}
+
+// Batch collects changes in order; of two changes to one key the later wins.
+// The zero value is empty and ready. A batch is not safe for concurrent use
+// and keeps the slices given to it until it is reset.
+type Batch struct {
+	ops  []Op
+	size int
+}
+
+// Put sets key to value.
+func (b *Batch) Put(ks Keyspace, key, value []byte) {
+	b.add(Op{Keyspace: ks, Key: key, Value: value})
+}
+
+// Delete removes key.
+func (b *Batch) Delete(ks Keyspace, key []byte) {
+	b.add(Op{Keyspace: ks, Key: key, Delete: true})
+}
+
+func (b *Batch) add(op Op) {
+	b.ops = append(b.ops, op)
+	b.size += len(op.Key) + len(op.Value)
+}
+
+// Append adds all changes of another batch behind its own.
+func (b *Batch) Append(other *Batch) {
+	b.ops = append(b.ops, other.ops...)
+	b.size += other.size
+}
+
+// Ops returns the changes in order; the slice belongs to the batch.
+func (b *Batch) Ops() []Op { return b.ops }
+
+// Len is the number of changes.
+func (b *Batch) Len() int { return len(b.ops) }
+
+// Size is the bytes of all keys and values.
+func (b *Batch) Size() int { return b.size }
+
+// Reset empties the batch and keeps its memory.
+func (b *Batch) Reset() { clear(b.ops); b.ops, b.size = b.ops[:0], 0 }
+
+// Commit is what an Engine writes at once.
+type Commit struct {
+	// Guards name every ref the batch touches, each once.
+	Guards []Guard
+	// Batch is what to write; a commit may hold guards alone.
+	Batch *Batch
+	// Lazy acknowledges before the commit is on disk. It survives the death of
+	// the process, and any later commit that is not lazy makes it durable.
+	Lazy bool
+}
+
+// Check returns an error unless the commit keeps the contract: valid guards
+// named once, every key inside a guarded ref and not reserved, all limits
+// kept. Engines call it first.
+func (c Commit) Check() error {
+	if len(c.Guards) == 0 {
+		return ErrUnguarded
+	}
+	guarded := make(map[Keyspace][][]byte, len(c.Guards))
+	for i, g := range c.Guards {
+		if err := checkGuard(c.Guards[:i], g); err != nil {
+			return err
+		}
+		guarded[g.Keyspace] = append(guarded[g.Keyspace], g.Scope.AppendPrefix(nil))
+	}
+	if c.Batch == nil {
+		return nil
+	}
+	if c.Batch.Size() > MaxBatchBytes {
+		return &LimitError{What: "batch", Size: c.Batch.Size(), Limit: MaxBatchBytes}
+	}
+	for _, op := range c.Batch.Ops() {
+		if err := checkOp(guarded[op.Keyspace], op); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func checkGuard(before []Guard, g Guard) error {
+	if !g.Keyspace.valid() {
+		return fmt.Errorf("%w: keyspace %d", ErrBadScope, g.Keyspace)
+	}
+	for _, b := range before {
+		if b.Ref == g.Ref {
+			return fmt.Errorf("%w: guard %s is named twice", ErrUnguarded, g.Ref)
+		}
+	}
+	return g.Scope.Validate()
+}
+
+func checkOp(prefixes [][]byte, op Op) error {
+	if len(op.Key) > MaxKeyBytes {
+		return &LimitError{What: "key", Size: len(op.Key), Limit: MaxKeyBytes}
+	}
+	if len(op.Value) > MaxValueBytes {
+		return &LimitError{What: "value", Size: len(op.Value), Limit: MaxValueBytes}
+	}
+	for _, p := range prefixes {
+		if len(op.Key) <= len(p) || string(op.Key[:len(p)]) != string(p) {
+			continue
+		}
+		if op.Key[len(p)] == reservedTag {
+			return fmt.Errorf("%w: reserved key in %s", ErrBadKey, op.Keyspace)
+		}
+		return nil
+	}
+	return fmt.Errorf("%w: key %q of %s lies in no guarded scope", ErrUnguarded, op.Key, op.Keyspace)
+}

@@ -1,0 +1,66 @@
+package kv
+
+import (
+	"errors"
+	"fmt"
+)
+
+// Errors of reading and writing.
+var (
+	// ErrConflict: a guard did not hold. Nothing was written; read again.
+	ErrConflict = errors.New("kv: conflict")
+	// ErrClosed: the engine, snapshot or writer is closed.
+	ErrClosed = errors.New("kv: closed")
+	// ErrLimit: a key, value, batch or queue is over its limit.
+	ErrLimit = errors.New("kv: limit exceeded")
+	// ErrUnguarded: a commit touches a ref it does not guard, or one twice.
+	ErrUnguarded = errors.New("kv: unguarded key")
+	// ErrBadScope: a scope is empty, too long, or of unknown kind.
+	ErrBadScope = errors.New("kv: bad scope")
+	// ErrBadKey: a key does not have the form it must have.
+	ErrBadKey = errors.New("kv: bad key")
+	// ErrFull: the disk has no room. Nothing was written.
+	ErrFull = errors.New("kv: no space left on the data directory")
+	// ErrUnknownOutcome: the engine failed while writing; the commit may or may
+	// not be found after the store is opened again.
+	ErrUnknownOutcome = errors.New("kv: outcome of the commit is unknown")
+)
+
+// Errors of opening a data directory.
+var (
+	// ErrLocked: another process has the directory open.
+	ErrLocked = errors.New("kv: data directory is in use by another process")
+	// ErrForeign: the directory holds something that is not a Loom Bridge store.
+	ErrForeign = errors.New("kv: directory holds something else than a Loom Bridge store")
+	// ErrNewer: the store was written by a later version.
+	ErrNewer = errors.New("kv: store has a newer format than this version can read")
+	// ErrDamaged: the store is there but can't be read.
+	ErrDamaged = errors.New("kv: store is damaged")
+)
+
+// ConflictError says which guard did not hold. It is an ErrConflict.
+type ConflictError struct {
+	Guard Guard
+	Found uint64
+}
+
+func (e *ConflictError) Error() string {
+	return fmt.Sprintf("kv: conflict: %s is at sequence %d, expected %d", e.Guard.Ref, e.Found, e.Guard.Sequence)
+}
+
+// Is makes errors.Is(err, ErrConflict) true.
+func (e *ConflictError) Is(target error) bool { return target == ErrConflict }
+
+// LimitError says which limit was exceeded. It is an ErrLimit.
+type LimitError struct {
+	What  string // key, value, batch, queue
+	Size  int
+	Limit int
+}
+
+func (e *LimitError) Error() string {
+	return fmt.Sprintf("kv: %s of %d exceeds the limit of %d", e.What, e.Size, e.Limit)
+}
+
+// Is makes errors.Is(err, ErrLimit) true.
+func (e *LimitError) Is(target error) bool { return target == ErrLimit }

@@ -1,0 +1,136 @@
+package kv
+
+import (
+	"context"
+	"iter"
+)
+
+// Keyspace names one nature of data. The numbers are part of the on-disk
+// format (memory/FORMAT.md).
+type Keyspace uint8
+
+// The keyspaces. An engine offers all of them from the start.
+const (
+	// Records holds long-term memory records.
+	Records Keyspace = iota
+	// Index holds what can be rebuilt from records: postings, statistics.
+	Index
+	// Log holds the session logs: steps, messages, tasks, folds.
+	Log
+	// Blobs holds offloaded content: chunks, manifests, entries.
+	Blobs
+	// Events holds the durable topics of the bus.
+	Events
+	// System holds work lists, leases and directories.
+	System
+
+	numKeyspaces
+)
+
+var keyspaceNames = [numKeyspaces]string{"records", "index", "log", "blobs", "events", "system"}
+
+// Keyspaces returns every keyspace in the order of its number.
+func Keyspaces() []Keyspace {
+	all := make([]Keyspace, numKeyspaces)
+	for i := range all {
+		all[i] = Keyspace(i)
+	}
+	return all
+}
+
+// String returns the keyspace's name, which is also its column family.
+func (k Keyspace) String() string {
+	if k.valid() {
+		return keyspaceNames[k]
+	}
+	return "unknown"
+}
+
+func (k Keyspace) valid() bool { return k < numKeyspaces }
+
+// Pair is one key with its value. Both are copies owned by the receiver.
+type Pair struct {
+	Key   []byte
+	Value []byte
+}
+
+// Range selects keys from Start (inclusive) to End (exclusive) in byte order.
+// A nil Start begins at the first key, a nil End runs to the last one; a Start
+// at or behind End selects nothing.
+type Range struct {
+	Start []byte
+	End   []byte
+	// Reverse yields the same keys from the last to the first.
+	Reverse bool
+	// Limit ends the scan after that many pairs; zero means no limit.
+	Limit int
+}
+
+// Prefix returns the range of all keys that begin with prefix.
+func Prefix(prefix []byte) Range {
+	return Range{Start: prefix, End: After(prefix)}
+}
+
+// Reader reads keys. All methods are safe for concurrent use.
+type Reader interface {
+	// Get returns one value for each key, in the order asked; nil marks a
+	// missing key, an empty non-nil slice an empty value.
+	Get(ctx context.Context, ks Keyspace, keys ...[]byte) ([][]byte, error)
+
+	// Scan yields the pairs of a range in order. An error is yielded last, with
+	// a zero Pair. What the scan holds is released when the loop ends, however
+	// it ends. Reserved keys are never yielded.
+	Scan(ctx context.Context, ks Keyspace, r Range) iter.Seq2[Pair, error]
+
+	// Sequence returns the sequence of each ref; zero for one never committed.
+	Sequence(ctx context.Context, refs ...Ref) ([]uint64, error)
+}
+
+// Snapshot is a Reader whose answers do not change. Close it; closing twice is
+// harmless, reading afterwards is ErrClosed.
+type Snapshot interface {
+	Reader
+	Close() error
+}
+
+// Engine is an ordered store with guarded atomic commits. All methods are safe
+// for concurrent use. After Close every method answers ErrClosed.
+type Engine interface {
+	Reader
+
+	// Snapshot returns a view of everything acknowledged before the call.
+	Snapshot(ctx context.Context) (Snapshot, error)
+
+	// Commit writes all of the batch, and raises each guard's sequence by one,
+	// if all guards hold; otherwise it writes nothing and returns a
+	// *ConflictError (errors.Is ErrConflict) naming the first guard that does
+	// not hold. When it returns nil, the commit is as durable as it asked for
+	// and visible to every later read. On any other error the commit may be
+	// unknown only if the error says so (ErrUnknownOutcome).
+	Commit(ctx context.Context, c Commit) error
+
+	// Close waits for running calls, then releases the store.
+	Close() error
+}
+
+// Checkpointer is an Engine that can copy itself while it serves.
+type Checkpointer interface {
+	// Checkpoint writes a consistent copy that opens like the original into
+	// dir, which must not exist yet.
+	Checkpoint(ctx context.Context, dir string) error
+}
+
+// Notifier is an Engine that other processes write to as well.
+type Notifier interface {
+	// Moved yields the refs whose sequence another process has raised, until
+	// ctx ends.
+	Moved(ctx context.Context) iter.Seq[Ref]
+}
+
+// RangeDropper is an Engine that can delete a range physically and cheaply.
+type RangeDropper interface {
+	// DropRange deletes every key of the range. It is idempotent, not guarded
+	// and raises no sequence: only a range that is already hidden may be
+	// dropped.
+	DropRange(ctx context.Context, ks Keyspace, r Range) error
+}

@@ -1,0 +1,63 @@
+package kv
+
+import (
+	"bytes"
+	"context"
+	"encoding/binary"
+	"errors"
+	"time"
+)
+
+// ErrRequestReused: a request id came again with other content.
+var ErrRequestReused = errors.New("kv: request id was used before with other content")
+
+// MaxRequestIDBytes bounds a request id.
+const MaxRequestIDBytes = 128
+
+// onceTag marks the keys of answered requests, in every keyspace.
+const onceTag = 'q'
+
+// A kept request is: digest (32 bytes), acknowledgement time (8 bytes, big
+// endian, nanoseconds since the epoch), answer.
+const onceHeader = 32 + 8
+
+// getter is what LookupOnce needs of a Tx or a Reader.
+type getter interface {
+	Get(ctx context.Context, ks Keyspace, keys ...[]byte) ([][]byte, error)
+}
+
+// LookupOnce looks for the answer a request got before under ref. An empty id
+// is always new. The same id with the same digest returns the kept answer and
+// true; with another digest it is ErrRequestReused.
+func LookupOnce(ctx context.Context, from getter, ref Ref, requestID string, digest [32]byte) ([]byte, bool, error) {
+	if requestID == "" {
+		return nil, false, nil
+	}
+	if len(requestID) > MaxRequestIDBytes {
+		return nil, false, &LimitError{What: "request id", Size: len(requestID), Limit: MaxRequestIDBytes}
+	}
+	values, err := from.Get(ctx, ref.Keyspace, ref.Scope.Key(onceTag, []byte(requestID)))
+	if err != nil || values[0] == nil {
+		return nil, false, err
+	}
+	kept := values[0]
+	if len(kept) < onceHeader {
+		return nil, false, ErrDamaged
+	}
+	if !bytes.Equal(kept[:32], digest[:]) {
+		return nil, false, ErrRequestReused
+	}
+	return kept[onceHeader:], true, nil
+}
+
+// StageOnce keeps the answer of a request, so that LookupOnce finds it. An
+// empty id keeps nothing. Stage it in the commit that does the request's work.
+func StageOnce(tx *Tx, ref Ref, requestID string, digest [32]byte, answer []byte, at time.Time) {
+	if requestID == "" {
+		return
+	}
+	value := make([]byte, 0, onceHeader+len(answer))
+	value = append(value, digest[:]...)
+	value = binary.BigEndian.AppendUint64(value, uint64(at.UnixNano()))
+	tx.Put(ref.Keyspace, ref.Scope.Key(onceTag, []byte(requestID)), append(value, answer...))
+}

@@ -1,0 +1,197 @@
+package kv
+
+import (
+	"bytes"
+	"context"
+	"iter"
+	"slices"
+	"strings"
+)
+
+// Tx is what a staging function sees: a snapshot, plus what was staged before
+// it in the same commit, plus its own writes. It is valid during the call only
+// and not safe for concurrent use.
+type Tx struct {
+	base   Reader
+	staged overlay
+	own    overlay
+	batch  Batch
+}
+
+// overlay holds the writes that are not in the snapshot yet.
+type overlay map[overlayKey]overlayValue
+
+type overlayKey struct {
+	keyspace Keyspace
+	key      string
+}
+
+// overlayValue is a put, or a delete when value is nil.
+type overlayValue struct{ value []byte }
+
+// Get returns one value for each key in the order asked; nil marks a missing
+// key. The caller owns the values.
+func (t *Tx) Get(ctx context.Context, ks Keyspace, keys ...[]byte) ([][]byte, error) {
+	if len(t.staged) == 0 && len(t.own) == 0 {
+		return t.base.Get(ctx, ks, keys...)
+	}
+	values := make([][]byte, len(keys))
+	var missing [][]byte
+	var places []int
+	for i, key := range keys {
+		if v, ok := t.lookup(ks, key); ok {
+			values[i] = bytes.Clone(v.value)
+			continue
+		}
+		missing, places = append(missing, key), append(places, i)
+	}
+	if len(missing) == 0 {
+		return values, nil
+	}
+	found, err := t.base.Get(ctx, ks, missing...)
+	if err != nil {
+		return nil, err
+	}
+	for i, place := range places {
+		values[place] = found[i]
+	}
+	return values, nil
+}
+
+func (t *Tx) lookup(ks Keyspace, key []byte) (overlayValue, bool) {
+	k := overlayKey{ks, string(key)}
+	if v, ok := t.own[k]; ok {
+		return v, true
+	}
+	v, ok := t.staged[k]
+	return v, ok
+}
+
+// Scan yields the pairs of a range in order, as Reader.Scan does. Writing
+// while a scan runs doesn't change what the scan yields.
+func (t *Tx) Scan(ctx context.Context, ks Keyspace, r Range) iter.Seq2[Pair, error] {
+	changes := t.changesIn(ks, r)
+	if len(changes) == 0 {
+		return t.base.Scan(ctx, ks, r)
+	}
+	limit := r.Limit
+	if limit > 0 {
+		// Each change may hide one stored pair.
+		r.Limit += len(changes)
+	}
+	return limited(merged(t.base.Scan(ctx, ks, r), changes, r.Reverse), limit)
+}
+
+// change is one overlaid key of a scan.
+type change struct {
+	key string
+	overlayValue
+}
+
+func (t *Tx) changesIn(ks Keyspace, r Range) []change {
+	var changes []change
+	collect := func(from, hiddenBy overlay) {
+		for k, v := range from {
+			if k.keyspace != ks || !r.contains(k.key) {
+				continue
+			}
+			if _, hidden := hiddenBy[k]; !hidden {
+				changes = append(changes, change{k.key, v})
+			}
+		}
+	}
+	collect(t.own, nil)
+	collect(t.staged, t.own)
+	slices.SortFunc(changes, func(a, b change) int {
+		if r.Reverse {
+			a, b = b, a
+		}
+		return strings.Compare(a.key, b.key)
+	})
+	return changes
+}
+
+func (r Range) contains(key string) bool {
+	return (r.Start == nil || key >= string(r.Start)) && (r.End == nil || key < string(r.End))
+}
+
+// merged yields stored pairs and changes in one order; a change wins over a
+// stored pair of the same key, and a deletion yields nothing.
+func merged(stored iter.Seq2[Pair, error], changes []change, reverse bool) iter.Seq2[Pair, error] {
+	return func(yield func(Pair, error) bool) {
+		next := 0
+		// emitUntil yields the changes that stand before key; nil means all.
+		emitUntil := func(key []byte) bool {
+			for ; next < len(changes); next++ {
+				c := changes[next]
+				if key != nil && !before(c.key, key, reverse) {
+					return true
+				}
+				if c.value != nil && !yield(Pair{[]byte(c.key), bytes.Clone(c.value)}, nil) {
+					return false
+				}
+			}
+			return true
+		}
+		for pair, err := range stored {
+			if err != nil {
+				yield(Pair{}, err)
+				return
+			}
+			if !emitUntil(pair.Key) {
+				return
+			}
+			if next < len(changes) && changes[next].key == string(pair.Key) {
+				continue
+			}
+			if !yield(pair, nil) {
+				return
+			}
+		}
+		emitUntil(nil)
+	}
+}
+
+// before tells whether key a comes before key b in scan order.
+func before(a string, b []byte, reverse bool) bool {
+	if reverse {
+		return a > string(b)
+	}
+	return a < string(b)
+}
+
+func limited(seq iter.Seq2[Pair, error], limit int) iter.Seq2[Pair, error] {
+	if limit <= 0 {
+		return seq
+	}
+	return func(yield func(Pair, error) bool) {
+		left := limit
+		for pair, err := range seq {
+			if left--; !yield(pair, err) || left == 0 {
+				return
+			}
+		}
+	}
+}
+
+// Put sets key to value. The transaction keeps both slices.
+func (t *Tx) Put(ks Keyspace, key, value []byte) {
+	if value == nil {
+		value = []byte{}
+	}
+	t.batch.Put(ks, key, value)
+	t.write(ks, key, overlayValue{value})
+}
+
+// Delete removes key; a missing one is fine.
+func (t *Tx) Delete(ks Keyspace, key []byte) {
+	t.batch.Delete(ks, key)
+	t.write(ks, key, overlayValue{})
+}
+
+func (t *Tx) write(ks Keyspace, key []byte, v overlayValue) {
+	if t.own == nil {
+		t.own = make(overlay)
+	}
+	t.own[overlayKey{ks, string(key)}] = v
+}

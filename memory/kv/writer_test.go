@@ -1,0 +1,343 @@
+package kv_test
+
+import (
+	"context"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/loom-bridge/loom-bridge/memory/kv"
+	"github.com/loom-bridge/loom-bridge/memory/kv/memkv"
+)
+
+var (
+	counterRef = kv.Ref{Keyspace: kv.Log, Scope: kv.AgentScope("t", "counter")}
+	otherRef   = kv.Ref{Keyspace: kv.Index, Scope: kv.AgentScope("t", "counter")}
+)
+
+// gate is an engine that counts commits and can hold them up.
+type gate struct {
+	kv.Engine
+	commits atomic.Int64
+	hold    chan struct{} // nil lets everything through
+	entered chan struct{}
+	fail    atomic.Pointer[error]
+}
+
+func (g *gate) Commit(ctx context.Context, c kv.Commit) error {
+	g.commits.Add(1)
+	if g.hold != nil {
+		g.entered <- struct{}{}
+		<-g.hold
+	}
+	if err := g.fail.Load(); err != nil {
+		return *err
+	}
+	return g.Engine.Commit(ctx, c)
+}
+
+func newWriter(t *testing.T, engine kv.Engine, opts *kv.WriterOptions) *kv.Writer {
+	t.Helper()
+	w := kv.NewWriter(engine, opts)
+	t.Cleanup(func() { w.Close() })
+	return w
+}
+
+// increment adds one to a counter, reading and writing it in the stage.
+func increment(ref kv.Ref) kv.Stage {
+	key := ref.Scope.Key('n')
+	return func(ctx context.Context, tx *kv.Tx) error {
+		values, err := tx.Get(ctx, ref.Keyspace, key)
+		if err != nil {
+			return err
+		}
+		var n uint64
+		if values[0] != nil {
+			n = binary.BigEndian.Uint64(values[0])
+		}
+		tx.Put(ref.Keyspace, key, binary.BigEndian.AppendUint64(nil, n+1))
+		return nil
+	}
+}
+
+func mustCount(t *testing.T, r kv.Reader, ref kv.Ref) uint64 {
+	t.Helper()
+	values, err := r.Get(t.Context(), ref.Keyspace, ref.Scope.Key('n'))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if values[0] == nil {
+		return 0
+	}
+	return binary.BigEndian.Uint64(values[0])
+}
+
+func TestCallsThatWaitShareOneCommit(t *testing.T) {
+	const waiting = 50
+	g := &gate{Engine: memkv.New(nil), hold: make(chan struct{}), entered: make(chan struct{}, 1000)}
+	w := newWriter(t, g, nil)
+	var wg sync.WaitGroup
+	do := func() {
+		if err := w.Do(context.Background(), kv.Request{Refs: []kv.Ref{counterRef}, Stage: increment(counterRef)}); err != nil {
+			t.Error(err)
+		}
+	}
+	wg.Go(do)
+	<-g.entered // the first commit is on its way: all others now wait
+	staged := make(chan struct{}, waiting)
+	for range waiting {
+		wg.Go(func() { staged <- struct{}{}; do() })
+	}
+	for range waiting {
+		<-staged
+	}
+	time.Sleep(20 * time.Millisecond) // lets the callers reach the queue; more commits, not a failure, if it is too short
+	close(g.hold)
+	wg.Wait()
+	if got := mustCount(t, g, counterRef); got != waiting+1 {
+		t.Errorf("counter = %d, want %d", got, waiting+1)
+	}
+	if got := g.commits.Load(); got > waiting/2 {
+		t.Errorf("%d calls took %d commits, want them joined", waiting+1, got)
+	}
+}
+
+func TestNoUpdateIsLost(t *testing.T) {
+	const callers, rounds = 16, 50
+	engine := memkv.New(nil)
+	// Two writers on one engine stand for two processes: they can't see each
+	// other's turns and meet in conflicts.
+	writers := []*kv.Writer{newWriter(t, engine, nil), newWriter(t, engine, nil)}
+	sets := [][]kv.Ref{{counterRef}, {otherRef, counterRef}, {counterRef, otherRef}}
+	var wg sync.WaitGroup
+	for i := range callers {
+		wg.Go(func() {
+			for j := range rounds {
+				req := kv.Request{Refs: sets[(i+j)%len(sets)], Stage: increment(counterRef)}
+				if err := writers[i%2].Do(context.Background(), req); err != nil {
+					t.Error(err)
+				}
+			}
+		})
+	}
+	wg.Wait()
+	if got := mustCount(t, engine, counterRef); got != callers*rounds {
+		t.Errorf("counter = %d, want %d", got, callers*rounds)
+	}
+}
+
+func TestAFailingStageLeavesNothing(t *testing.T) {
+	engine := memkv.New(nil)
+	w := newWriter(t, engine, nil)
+	boom := errors.New("boom")
+	tests := []struct {
+		name  string
+		stage kv.Stage
+		want  error
+	}{
+		{"its own error", func(_ context.Context, tx *kv.Tx) error {
+			tx.Put(kv.Log, counterRef.Scope.Key('x'), []byte("half"))
+			return boom
+		}, boom},
+		{"a key outside its refs", func(_ context.Context, tx *kv.Tx) error {
+			tx.Put(kv.Log, kv.AgentScope("t", "stranger").Key('x'), nil)
+			return nil
+		}, kv.ErrUnguarded},
+		{"an oversized value", func(_ context.Context, tx *kv.Tx) error {
+			tx.Put(kv.Log, counterRef.Scope.Key('x'), make([]byte, kv.MaxValueBytes+1))
+			return nil
+		}, kv.ErrLimit},
+		{"a reserved key", func(_ context.Context, tx *kv.Tx) error {
+			tx.Put(kv.Log, kv.SequenceKey(counterRef.Scope), nil)
+			return nil
+		}, kv.ErrBadKey},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			err := w.Do(t.Context(), kv.Request{Refs: []kv.Ref{counterRef}, Stage: tt.stage})
+			if !errors.Is(err, tt.want) {
+				t.Errorf("err = %v, want %v", err, tt.want)
+			}
+			values, _ := engine.Get(t.Context(), kv.Log, counterRef.Scope.Key('x'))
+			if values[0] != nil {
+				t.Error("a failed stage left a key behind")
+			}
+		})
+	}
+	err := w.Do(t.Context(), kv.Request{Refs: []kv.Ref{counterRef}, Stage: func(context.Context, *kv.Tx) error { panic("oh") }})
+	if err == nil {
+		t.Error("a panicking stage gave no error")
+	}
+	if err := w.Do(t.Context(), kv.Request{Refs: []kv.Ref{counterRef}, Stage: increment(counterRef)}); err != nil {
+		t.Errorf("the writer stopped working after failures: %v", err)
+	}
+}
+
+func TestOneFailureSparesItsNeighbours(t *testing.T) {
+	g := &gate{Engine: memkv.New(nil), hold: make(chan struct{}), entered: make(chan struct{}, 1000)}
+	w := newWriter(t, g, nil)
+	boom := errors.New("boom")
+	var wg sync.WaitGroup
+	var failed atomic.Int64
+	start := func(i int) {
+		err := w.Do(context.Background(), kv.Request{Refs: []kv.Ref{counterRef}, Stage: func(ctx context.Context, tx *kv.Tx) error {
+			if err := increment(counterRef)(ctx, tx); err != nil {
+				return err
+			}
+			if i%3 == 1 {
+				return boom
+			}
+			return nil
+		}})
+		if errors.Is(err, boom) {
+			failed.Add(1)
+		} else if err != nil {
+			t.Error(err)
+		}
+	}
+	wg.Go(func() { start(0) })
+	<-g.entered
+	for i := 1; i < 30; i++ {
+		wg.Go(func() { start(i) })
+	}
+	close(g.hold)
+	wg.Wait()
+	if got, want := mustCount(t, g, counterRef), uint64(30-failed.Load()); got != want || failed.Load() != 10 {
+		t.Errorf("counter = %d with %d failures, want %d with 10", got, failed.Load(), want)
+	}
+}
+
+func TestAFailedCommitFailsEveryCallOfIt(t *testing.T) {
+	g := &gate{Engine: memkv.New(nil)}
+	w := newWriter(t, g, nil)
+	full := kv.ErrFull
+	g.fail.Store(&full)
+	if err := w.Do(t.Context(), kv.Request{Refs: []kv.Ref{counterRef}, Stage: increment(counterRef)}); !errors.Is(err, kv.ErrFull) {
+		t.Errorf("err = %v, want ErrFull", err)
+	}
+	g.fail.Store(nil)
+	if err := w.Do(t.Context(), kv.Request{Refs: []kv.Ref{counterRef}, Stage: increment(counterRef)}); err != nil {
+		t.Fatal(err)
+	}
+	if got := mustCount(t, g, counterRef); got != 1 {
+		t.Errorf("counter = %d, want 1", got)
+	}
+}
+
+func TestEndlessConflictsEnd(t *testing.T) {
+	g := &gate{Engine: memkv.New(nil)}
+	w := newWriter(t, g, nil)
+	var conflict error = &kv.ConflictError{Guard: kv.Guard{Ref: counterRef}}
+	g.fail.Store(&conflict)
+	if err := w.Do(t.Context(), kv.Request{Refs: []kv.Ref{counterRef}, Stage: increment(counterRef)}); !errors.Is(err, kv.ErrConflict) {
+		t.Errorf("err = %v, want ErrConflict", err)
+	}
+}
+
+func TestAWaitingCallCanLeave(t *testing.T) {
+	g := &gate{Engine: memkv.New(nil), hold: make(chan struct{}), entered: make(chan struct{}, 1000)}
+	w := newWriter(t, g, &kv.WriterOptions{MaxWaiting: 1})
+	first := make(chan error, 1)
+	req := kv.Request{Refs: []kv.Ref{counterRef}, Stage: increment(counterRef)}
+	go func() { first <- w.Do(context.Background(), req) }()
+	<-g.entered
+	ctx, cancel := context.WithCancel(t.Context())
+	second := make(chan error, 1)
+	go func() {
+		err := w.Do(ctx, req)
+		for errors.Is(err, kv.ErrLimit) { // the third call below held the only place
+			err = w.Do(ctx, req)
+		}
+		second <- err
+	}()
+	var third error
+	for third == nil || !errors.Is(third, kv.ErrLimit) { // until the second call waits, the third takes its place
+		short, stop := context.WithTimeout(t.Context(), time.Millisecond)
+		third = w.Do(short, req)
+		stop()
+	}
+	cancel()
+	if err := <-second; !errors.Is(err, context.Canceled) {
+		t.Errorf("err = %v, want Canceled", err)
+	}
+	close(g.hold)
+	if err := <-first; err != nil {
+		t.Error(err)
+	}
+	if got := mustCount(t, g, counterRef); got != 1 {
+		t.Errorf("counter = %d, want 1: a call that left must not count", got)
+	}
+}
+
+func TestBlindWritesWaitForNobody(t *testing.T) {
+	engine := memkv.New(nil)
+	w := newWriter(t, engine, nil)
+	var wg sync.WaitGroup
+	for i := range 20 {
+		wg.Go(func() {
+			key := counterRef.Scope.Key('b', []byte(fmt.Sprint(i)))
+			err := w.Do(context.Background(), kv.Request{Blind: []kv.Ref{counterRef}, Lazy: true, Stage: func(_ context.Context, tx *kv.Tx) error {
+				tx.Put(kv.Log, key, []byte("x"))
+				return nil
+			}})
+			if err != nil {
+				t.Error(err)
+			}
+		})
+	}
+	wg.Wait()
+	sequences, err := engine.Sequence(t.Context(), counterRef)
+	if err != nil || sequences[0] != 20 {
+		t.Errorf("sequence = %v, %v; want 20: a blind write raises it too", sequences, err)
+	}
+}
+
+func TestClosedWriterRefuses(t *testing.T) {
+	w := kv.NewWriter(memkv.New(nil), nil)
+	w.Close()
+	if err := w.Do(t.Context(), kv.Request{Refs: []kv.Ref{counterRef}, Stage: increment(counterRef)}); !errors.Is(err, kv.ErrClosed) {
+		t.Errorf("err = %v, want ErrClosed", err)
+	}
+}
+
+func TestOnceAnswersARequestOnce(t *testing.T) {
+	w := newWriter(t, memkv.New(nil), nil)
+	ask := func(id string, digest byte) (answer string, replayed bool, err error) {
+		err = w.Do(t.Context(), kv.Request{Refs: []kv.Ref{counterRef}, Stage: func(ctx context.Context, tx *kv.Tx) error {
+			kept, again, err := kv.LookupOnce(ctx, tx, counterRef, id, [32]byte{digest})
+			if answer, replayed = string(kept), again; again || err != nil {
+				return err
+			}
+			answer = fmt.Sprintf("answer %d", digest)
+			kv.StageOnce(tx, counterRef, id, [32]byte{digest}, []byte(answer), time.Unix(1, 0))
+			return nil
+		}})
+		return answer, replayed, err
+	}
+	tests := []struct {
+		name     string
+		id       string
+		digest   byte
+		answer   string
+		replayed bool
+		err      error
+	}{
+		{"first", "a", 1, "answer 1", false, nil},
+		{"again", "a", 1, "answer 1", true, nil},
+		{"other content", "a", 2, "", false, kv.ErrRequestReused},
+		{"other id", "b", 2, "answer 2", false, nil},
+		{"no id is always new", "", 3, "answer 3", false, nil},
+		{"no id, again", "", 3, "answer 3", false, nil},
+		{"too long", string(make([]byte, kv.MaxRequestIDBytes+1)), 3, "", false, kv.ErrLimit},
+	}
+	for _, tt := range tests {
+		answer, replayed, err := ask(tt.id, tt.digest)
+		if answer != tt.answer || replayed != tt.replayed || !errors.Is(err, tt.err) {
+			t.Errorf("%s: got %q, %v, %v; want %q, %v, %v", tt.name, answer, replayed, err, tt.answer, tt.replayed, tt.err)
+		}
+	}
+}
