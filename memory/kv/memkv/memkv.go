@@ -1,0 +1,211 @@
+package memkv
+
+import (
+	"context"
+	"encoding/binary"
+	"fmt"
+	"iter"
+	"slices"
+	"sync"
+
+	"github.com/loom-bridge/loom-bridge/memory/kv"
+)
+
+var (
+	_ kv.Engine       = (*DB)(nil)
+	_ kv.RangeDropper = (*DB)(nil)
+	_ kv.Snapshot     = (*snapshot)(nil)
+)
+
+// Options is what New can be told. It has no fields; nil is the same.
+type Options struct{}
+
+// DB is an engine in memory. All methods are safe for concurrent use.
+type DB struct {
+	mu     sync.RWMutex
+	now    version // guarded by mu; what it points to never changes
+	closed bool    // guarded by mu
+}
+
+// version is the state of all keyspaces at one moment, a tree for each.
+type version []*node
+
+// New returns an empty engine.
+func New(*Options) *DB {
+	return &DB{now: make(version, len(kv.Keyspaces()))}
+}
+
+// current returns the newest version, or ErrClosed, or why ctx ended.
+func (db *DB) current(ctx context.Context) (version, error) {
+	db.mu.RLock()
+	defer db.mu.RUnlock()
+	if db.closed {
+		return nil, kv.ErrClosed
+	}
+	return db.now, ctx.Err()
+}
+
+// Get is kv.Reader's.
+func (db *DB) Get(ctx context.Context, ks kv.Keyspace, keys ...[]byte) ([][]byte, error) {
+	v, err := db.current(ctx)
+	if err != nil {
+		return nil, err
+	}
+	return v.get(ks, keys)
+}
+
+// Scan is kv.Reader's. A scan sees one moment: that at which its loop began.
+func (db *DB) Scan(ctx context.Context, ks kv.Keyspace, r kv.Range) iter.Seq2[kv.Pair, error] {
+	return scan(ctx, db.current, ks, r)
+}
+
+// Sequence is kv.Reader's.
+func (db *DB) Sequence(ctx context.Context, refs ...kv.Ref) ([]uint64, error) {
+	v, err := db.current(ctx)
+	if err != nil {
+		return nil, err
+	}
+	return v.sequences(refs)
+}
+
+// Snapshot is kv.Engine's. It costs nothing but the memory of what is
+// overwritten while it is held.
+func (db *DB) Snapshot(ctx context.Context) (kv.Snapshot, error) {
+	v, err := db.current(ctx)
+	if err != nil {
+		return nil, err
+	}
+	return &snapshot{db: db, then: v}, nil
+}
+
+// Commit is kv.Engine's. Lazy makes no difference.
+func (db *DB) Commit(ctx context.Context, c kv.Commit) error {
+	db.mu.Lock()
+	defer db.mu.Unlock()
+	if db.closed {
+		return kv.ErrClosed
+	}
+	if err := ctx.Err(); err != nil {
+		return err
+	}
+	if err := c.Check(); err != nil {
+		return err
+	}
+	after, err := db.now.raise(c.Guards)
+	if err != nil {
+		return err
+	}
+	if c.Batch != nil {
+		after.apply(c.Batch.Ops())
+	}
+	db.now = after
+	return nil
+}
+
+// DropRange is kv.RangeDropper's.
+func (db *DB) DropRange(ctx context.Context, ks kv.Keyspace, r kv.Range) error {
+	db.mu.Lock()
+	defer db.mu.Unlock()
+	if db.closed {
+		return kv.ErrClosed
+	}
+	if err := ctx.Err(); err != nil {
+		return err
+	}
+	root, err := db.now.tree(ks)
+	if err != nil {
+		return err
+	}
+	after := slices.Clone(db.now)
+	root.ascend(r.Start, r.End, func(n *node) bool {
+		if !kv.IsReserved(n.key) {
+			after[ks] = after[ks].remove(n.key)
+		}
+		return true
+	})
+	db.now = after
+	return nil
+}
+
+// Close is kv.Engine's. What the engine held is gone.
+func (db *DB) Close() error {
+	db.mu.Lock()
+	defer db.mu.Unlock()
+	if db.closed {
+		return kv.ErrClosed
+	}
+	db.closed, db.now = true, nil
+	return nil
+}
+
+func (v version) tree(ks kv.Keyspace) (*node, error) {
+	if int(ks) >= len(v) {
+		return nil, fmt.Errorf("%w: keyspace %d", kv.ErrBadScope, ks)
+	}
+	return v[ks], nil
+}
+
+func (v version) get(ks kv.Keyspace, keys [][]byte) ([][]byte, error) {
+	root, err := v.tree(ks)
+	if err != nil {
+		return nil, err
+	}
+	values := make([][]byte, len(keys))
+	for i, key := range keys {
+		if n := root.find(key); n != nil && !kv.IsReserved(key) {
+			values[i] = own(n.value)
+		}
+	}
+	return values, nil
+}
+
+func (v version) sequences(refs []kv.Ref) ([]uint64, error) {
+	found := make([]uint64, len(refs))
+	for i, ref := range refs {
+		root, err := v.tree(ref.Keyspace)
+		if err != nil {
+			return nil, err
+		}
+		if err := ref.Scope.Validate(); err != nil {
+			return nil, err
+		}
+		if n := root.find(kv.SequenceKey(ref.Scope)); n != nil {
+			found[i] = binary.BigEndian.Uint64(n.value)
+		}
+	}
+	return found, nil
+}
+
+// raise returns a version in which every guard's sequence is one higher, or a
+// *kv.ConflictError.
+func (v version) raise(guards []kv.Guard) (version, error) {
+	after := slices.Clone(v)
+	for _, g := range guards {
+		found, err := v.sequences([]kv.Ref{g.Ref})
+		if err != nil {
+			return nil, err
+		}
+		if !g.Any && found[0] != g.Sequence {
+			return nil, &kv.ConflictError{Guard: g, Found: found[0]}
+		}
+		value := binary.BigEndian.AppendUint64(nil, found[0]+1)
+		after[g.Keyspace] = after[g.Keyspace].put(kv.SequenceKey(g.Scope), value)
+	}
+	return after, nil
+}
+
+// apply changes the version, which nobody else may have seen yet.
+func (v version) apply(ops []kv.Op) {
+	for _, op := range ops {
+		if op.Delete {
+			v[op.Keyspace] = v[op.Keyspace].remove(op.Key)
+		} else {
+			v[op.Keyspace] = v[op.Keyspace].put(own(op.Key), own(op.Value))
+		}
+	}
+}
+
+// own returns a copy that is never nil.
+func own(b []byte) []byte {
+	return append(make([]byte, 0, len(b)), b...)
+}

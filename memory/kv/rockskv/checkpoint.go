@@ -1,0 +1,72 @@
+//go:build cgo && !norocksdb
+
+package rockskv
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+)
+
+// partialSuffix marks a checkpoint that is being written.
+const partialSuffix = ".loom-partial"
+
+// Checkpoint is kv.Checkpointer's. On the same file system the table files are
+// hard links, so it is quick and small. The copy appears in dir whole or not
+// at all; what a crash leaves of it lies beside dir under the suffix
+// ".loom-partial", and the next checkpoint to dir removes it. A dir that
+// exists is an fs.ErrExist.
+func (db *DB) Checkpoint(ctx context.Context, dir string) error {
+	if err := db.enter(ctx); err != nil {
+		return err
+	}
+	defer db.gate.leave()
+	if err := db.checkpoint(dir); err != nil {
+		if noSpace(err.Error()) {
+			err = writeError(err)
+		}
+		return fmt.Errorf("checkpoint to %s: %w", dir, err)
+	}
+	return nil
+}
+
+func (db *DB) checkpoint(dir string) error {
+	dir, err := filepath.Abs(dir)
+	if err != nil {
+		return err
+	}
+	if _, err := os.Lstat(dir); !errors.Is(err, fs.ErrNotExist) {
+		return errors.Join(err, fs.ErrExist)
+	}
+	partial := dir + partialSuffix
+	if err := os.RemoveAll(partial); err != nil {
+		return err
+	}
+	if err := db.copyTo(partial); err != nil {
+		return errors.Join(err, os.RemoveAll(partial))
+	}
+	if err := os.Rename(partial, dir); err != nil {
+		return err
+	}
+	return syncDir(filepath.Dir(dir))
+}
+
+// copyTo writes a marked copy to dir.
+func (db *DB) copyTo(dir string) error {
+	native, err := db.rocks.NewCheckpoint()
+	if err != nil {
+		return err
+	}
+	defer native.Destroy()
+	// Zero flushes first: with Durability None the log holds nothing.
+	if err := native.CreateCheckpoint(dir, 0); err != nil {
+		return err
+	}
+	if err := os.Chmod(dir, 0o700); err != nil {
+		return err
+	}
+	return writeMarker(dir, ready)
+}

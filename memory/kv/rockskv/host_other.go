@@ -1,0 +1,11 @@
+//go:build cgo && !norocksdb && !linux && !darwin && !freebsd
+
+package rockskv
+
+import "os"
+
+// lockDir only opens the directory here; RocksDB's own lock does the work.
+func lockDir(dir string) (*os.File, error) { return os.Open(dir) }
+
+// checkRoom asks nothing here.
+func checkRoom(string) error { return nil }

@@ -1,0 +1,47 @@
+//go:build cgo && !norocksdb && (linux || darwin || freebsd)
+
+package rockskv
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"syscall"
+
+	"github.com/loom-bridge/loom-bridge/memory/kv"
+)
+
+// minFreeBytes is the room an open needs for RocksDB's log, manifest and LOG.
+const minFreeBytes = 4 << 20
+
+// checkRoom returns kv.ErrFull for a directory with too little room to open a
+// store in. Without it, RocksDB would find out while it writes its LOG, and
+// end the process.
+func checkRoom(dir string) error {
+	var fs syscall.Statfs_t
+	if err := syscall.Statfs(dir, &fs); err != nil {
+		return nil // no answer is no reason to refuse
+	}
+	if free := uint64(fs.Bavail) * uint64(fs.Bsize); free < minFreeBytes {
+		return fmt.Errorf("%w: %d bytes free, an open needs %d", kv.ErrFull, free, minFreeBytes)
+	}
+	return nil
+}
+
+// lockDir locks a directory for this open of it. It writes nothing, so it can
+// come before anything is known about the directory; RocksDB's own lock comes
+// too late, after it has renamed its information log. The lock ends with
+// Close, or with the process.
+func lockDir(dir string) (*os.File, error) {
+	f, err := os.Open(dir)
+	if err != nil {
+		return nil, err
+	}
+	err = syscall.Flock(int(f.Fd()), syscall.LOCK_EX|syscall.LOCK_NB)
+	if errors.Is(err, syscall.EWOULDBLOCK) {
+		return nil, errors.Join(kv.ErrLocked, f.Close())
+	}
+	// Other errors mean that the file system has no such locks. RocksDB's
+	// stands behind this one.
+	return f, nil
+}

@@ -1,0 +1,272 @@
+//go:build cgo && !norocksdb
+
+package rockskv
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"math/rand/v2"
+	"slices"
+	"testing"
+
+	"github.com/linxGnu/grocksdb"
+
+	"github.com/loom-bridge/loom-bridge/memory/kv"
+)
+
+func mustOpenHere(tb testing.TB) *DB {
+	tb.Helper()
+	db, err := Open(tb.TempDir(), nil)
+	if err != nil {
+		tb.Fatal(err)
+	}
+	tb.Cleanup(func() { _ = db.Close() })
+	return db
+}
+
+// TestBatchForm compares batches built here with those RocksDB builds from the
+// same changes, byte for byte.
+func TestBatchForm(t *testing.T) {
+	db := mustOpenHere(t)
+	seed := rand.Uint64()
+	t.Logf("seed %d", seed)
+	random := rand.New(rand.NewPCG(seed, 0))
+	// Lengths around the steps of the varints.
+	lengths := []int{0, 1, 127, 128, 1000, 16383, 16384, 70_000}
+	blob := func() []byte { return make([]byte, lengths[random.IntN(len(lengths))]) }
+	var ours batch
+	for range 50 {
+		ours.reset()
+		native := grocksdb.NewWriteBatch()
+		for range random.IntN(300) {
+			ks := random.IntN(len(db.families))
+			k, v := blob(), blob()
+			if random.IntN(3) == 0 {
+				ours.delete(db.families[ks].ID(), k)
+				native.DeleteCF(db.families[ks], k)
+			} else {
+				ours.put(db.families[ks].ID(), k, v)
+				native.PutCF(db.families[ks], k, v)
+			}
+		}
+		if !bytes.Equal(ours.finished(), native.Data()) {
+			t.Fatal("batch differs from RocksDB's own")
+		}
+		native.Destroy()
+	}
+}
+
+// TestBatchIsRead writes a batch built here and reads it by ordinary reads.
+func TestBatchIsRead(t *testing.T) {
+	db := mustOpenHere(t)
+	var b batch
+	b.reset()
+	family := db.families[kv.Log]
+	for i := range 300 {
+		b.put(family.ID(), fmt.Appendf(nil, "%03d", i), make([]byte, i))
+	}
+	b.delete(family.ID(), []byte("007"))
+	native := grocksdb.WriteBatchFrom(b.finished())
+	defer native.Destroy()
+	if native.Count() != 301 {
+		t.Errorf("RocksDB counts %d records, want 301", native.Count())
+	}
+	if err := db.rocks.Write(db.eager, native); err != nil {
+		t.Fatal(err)
+	}
+	for i := range 300 {
+		value, err := db.rocks.GetCF(db.latest.reads, family, fmt.Appendf(nil, "%03d", i))
+		if err != nil || value.Exists() != (i != 7) || (i != 7 && value.Size() != i) {
+			t.Errorf("key %d: %d bytes, %v", i, value.Size(), err)
+		}
+		value.Free()
+	}
+}
+
+func newWaiter(n byte, guards ...kv.Guard) *waiter {
+	c := kv.Commit{Guards: guards, Batch: new(kv.Batch)}
+	for _, g := range guards {
+		c.Batch.Put(g.Keyspace, g.Scope.Key('k'), []byte{n})
+	}
+	return &waiter{commit: c, bytes: joinBytes(c)}
+}
+
+// TestGuardsInsideJoin writes one join whose commits depend on each other.
+func TestGuardsInsideJoin(t *testing.T) {
+	db := mustOpenHere(t)
+	a := kv.Ref{Keyspace: kv.Records, Scope: kv.AgentScope("acme", "a")}
+	b := kv.Ref{Keyspace: kv.Log, Scope: kv.AgentScope("acme", "b")}
+	join := []*waiter{
+		newWaiter(1, kv.Guard{Ref: a, Sequence: 0}),
+		newWaiter(2, kv.Guard{Ref: a, Sequence: 0}),                                // conflict: the first raised a
+		newWaiter(3, kv.Guard{Ref: b, Sequence: 0}, kv.Guard{Ref: a, Sequence: 0}), // conflict: b stays
+		newWaiter(4, kv.Guard{Ref: a, Sequence: 1}, kv.Guard{Ref: b, Sequence: 0}),
+		newWaiter(5, kv.Guard{Ref: b, Any: true}),
+	}
+	before := db.Stats()
+	db.joiner.writer.write(join)
+	for i, conflict := range []bool{false, true, true, false, false} {
+		if got := errors.Is(join[i].err, kv.ErrConflict); got != conflict || (join[i].err != nil) != conflict {
+			t.Errorf("commit %d: error %v", i+1, join[i].err)
+		}
+	}
+	var named *kv.ConflictError
+	if !errors.As(join[2].err, &named) || named.Guard.Ref != a || named.Found != 1 {
+		t.Errorf("conflict %+v, want one of %s at 1", named, a)
+	}
+	sequences, err := db.Sequence(t.Context(), a, b)
+	if err != nil || !slices.Equal(sequences, []uint64{2, 2}) {
+		t.Errorf("sequences %v, %v, want [2 2]", sequences, err)
+	}
+	for ref, want := range map[kv.Ref]byte{a: 4, b: 5} {
+		values, err := db.Get(t.Context(), ref.Keyspace, ref.Scope.Key('k'))
+		if err != nil || !bytes.Equal(values[0], []byte{want}) {
+			t.Errorf("%s = %v, %v, want %d", ref, values, err, want)
+		}
+	}
+	if after := db.Stats(); after.WALSyncs != before.WALSyncs+1 {
+		t.Errorf("%d syncs for one join", after.WALSyncs-before.WALSyncs)
+	}
+}
+
+// TestSequencesForgotten overfills the memory of sequences.
+func TestSequencesForgotten(t *testing.T) {
+	db := mustOpenHere(t)
+	w := db.joiner.writer
+	ref := kv.Ref{Keyspace: kv.Records, Scope: kv.AgentScope("acme", "a")}
+	for i := range maxKnown + 10 {
+		w.known[kv.Ref{Keyspace: kv.Log, Scope: kv.AgentScope("acme", fmt.Sprint(i))}] = 0
+	}
+	for n := range uint64(3) {
+		if err := db.Commit(t.Context(), newWaiter(1, kv.Guard{Ref: ref, Sequence: n}).commit); err != nil {
+			t.Fatal(err)
+		}
+		if len(w.known) > maxKnown {
+			t.Errorf("%d sequences remembered, want at most %d", len(w.known), maxKnown)
+		}
+		delete(w.known, ref)
+	}
+}
+
+func TestTakeBoundsJoin(t *testing.T) {
+	tests := []struct {
+		name  string
+		sizes []int
+		want  []int // how many each take gets
+	}{
+		{"fits", []int{1, 2, 3}, []int{3}},
+		{"one too big alone", []int{maxJoinBytes + 1, 1}, []int{1, 1}},
+		{"too big together", []int{maxJoinBytes / 2, maxJoinBytes / 2, 1}, []int{2, 1}},
+		{"too many", make([]int, maxJoinCommits+1), []int{maxJoinCommits, 1}},
+	}
+	for _, test := range tests {
+		t.Run(test.name, func(t *testing.T) {
+			j := new(joiner)
+			for _, size := range test.sizes {
+				j.waiting = append(j.waiting, &waiter{bytes: size})
+			}
+			var got []int
+			for len(j.waiting) > 0 {
+				got = append(got, len(j.take()))
+			}
+			if !slices.Equal(got, test.want) {
+				t.Errorf("takes %v, want %v", got, test.want)
+			}
+		})
+	}
+}
+
+// TestWithdraw ends the contexts of waiters behind a leader that does not come
+// to an end.
+func TestWithdraw(t *testing.T) {
+	j := &joiner{leading: true}
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	if err := j.commit(ctx, kv.Commit{}); !errors.Is(err, context.Canceled) || len(j.waiting) != 0 {
+		t.Errorf("error %v with %d left waiting, want a withdrawal", err, len(j.waiting))
+	}
+	// One told to lead must, whatever its context says.
+	w := &waiter{told: make(chan bool, 1)}
+	j.waiting = []*waiter{w}
+	j.handOver()
+	if j.withdraw(w) || !<-w.told {
+		t.Error("the next leader has withdrawn")
+	}
+}
+
+func FuzzIsReserved(f *testing.F) {
+	s := kv.AgentScope("acme", "alpha")
+	for _, key := range [][]byte{nil, kv.SequenceKey(s), s.Key('k'), s.AppendPrefix(nil), {0}, {0, 0, 0, 0}, {'a', 0, 'a'}} {
+		f.Add(key)
+	}
+	f.Fuzz(func(t *testing.T, key []byte) {
+		// Only keys of valid scopes get into the database.
+		_, _, err := kv.SplitKey(key)
+		if got := isReserved(key); err == nil && got != kv.IsReserved(key) {
+			t.Errorf("isReserved(%q) = %v", key, got)
+		}
+	})
+}
+
+// TestReleases wants nothing of a broken-off scan or of a closed snapshot to
+// stay in RocksDB.
+func TestReleases(t *testing.T) {
+	db := mustOpenHere(t)
+	ref := kv.Ref{Keyspace: kv.Records, Scope: kv.AgentScope("acme", "a")}
+	commit := newWaiter(1, kv.Guard{Ref: ref, Any: true}).commit
+	for range 5 {
+		if err := db.Commit(t.Context(), commit); err != nil {
+			t.Fatal(err)
+		}
+		s, err := db.Snapshot(t.Context())
+		if err != nil {
+			t.Fatal(err)
+		}
+		for range s.Scan(t.Context(), kv.Records, kv.Range{}) {
+			_ = s.Close() // released when the loop is left
+			break
+		}
+		for range db.Scan(t.Context(), kv.Records, kv.Range{}) {
+			break
+		}
+		flush := grocksdb.NewDefaultFlushOptions()
+		if err := db.rocks.FlushCF(db.families[kv.Records], flush); err != nil {
+			t.Fatal(err)
+		}
+		flush.Destroy()
+	}
+	for property, want := range map[string]string{"rocksdb.num-snapshots": "0", "rocksdb.num-live-versions": "1"} {
+		if got := db.rocks.GetPropertyCF(property, db.families[kv.Records]); got != want {
+			t.Errorf("%s = %s, want %s", property, got, want)
+		}
+	}
+	if len(db.snapshots) != 0 {
+		t.Errorf("%d snapshots held", len(db.snapshots))
+	}
+}
+
+func TestErrorKinds(t *testing.T) {
+	cause := errors.New("IO error: No space left on device: While fdatasync: /d/000004.log: No space left on device")
+	if err := writeError(cause); !errors.Is(err, kv.ErrUnknownOutcome) || !errors.Is(err, cause) {
+		t.Errorf("no room while syncing: %v", err)
+	}
+	for text, want := range map[string]error{
+		"IO error: While lock file: /d/LOCK: Resource temporarily unavailable":             kv.ErrLocked,
+		"IO error: While open a file for random read: /d/1.sst: Permission denied":         fs.ErrPermission,
+		"IO error: No space left on device: While appending to file: /d/LOG: No space ...": kv.ErrFull,
+		"Corruption: no meta-nextfile entry in descriptor":                                 kv.ErrDamaged,
+	} {
+		if err := openError(errors.New(text)); !errors.Is(err, want) {
+			t.Errorf("open: %v, want %v", err, want)
+		}
+	}
+	if err := openError(errors.New("IO error: x: Too many open files")); errors.Is(err, kv.ErrDamaged) {
+		t.Errorf("a lack of descriptors is no damage: %v", err)
+	}
+	if err := readError(errors.New("Corruption: block checksum mismatch")); !errors.Is(err, kv.ErrDamaged) {
+		t.Errorf("read: %v, want ErrDamaged", err)
+	}
+}

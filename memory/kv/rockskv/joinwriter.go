@@ -1,0 +1,196 @@
+//go:build cgo && !norocksdb
+
+package rockskv
+
+import (
+	"encoding/binary"
+	"errors"
+	"fmt"
+
+	"github.com/linxGnu/grocksdb"
+
+	"github.com/loom-bridge/loom-bridge/memory/kv"
+)
+
+const (
+	// maxKnown bounds how many sequences are remembered: about 10 MiB with
+	// scopes of usual length. A forgotten one is read again.
+	maxKnown = 1 << 16
+	// maxKeptBatchBytes is the largest buffer kept from one join to the next.
+	maxKeptBatchBytes = 1 << 20
+)
+
+// joinWriter turns a join into one write. Only the leader of the joiner uses
+// it, so nothing in it is guarded.
+type joinWriter struct {
+	db    *DB
+	ids   []uint32 // of the column families, by keyspace
+	batch batch
+	// known holds sequences as they are on disk. It may be kept because this
+	// process is the only one that writes.
+	known map[kv.Ref]uint64
+	// now holds the sequences of the refs of this join, as raised so far.
+	now map[kv.Ref]raised
+	// failed is set once a write has left the store's end unknown.
+	failed error
+}
+
+// raised is a sequence and whether this join has changed it.
+type raised struct {
+	sequence uint64
+	changed  bool
+}
+
+func newJoinWriter(db *DB) *joinWriter {
+	j := &joinWriter{db: db, known: make(map[kv.Ref]uint64), now: make(map[kv.Ref]raised)}
+	for _, family := range db.families {
+		j.ids = append(j.ids, family.ID())
+	}
+	return j
+}
+
+// write gives every waiter its answer in err.
+func (j *joinWriter) write(join []*waiter) {
+	defer j.shrink()
+	if j.failed != nil {
+		refuse(join, fmt.Errorf("%w: %w", ErrFailed, j.failed))
+		return
+	}
+	if err := j.load(join); err != nil {
+		refuse(join, err)
+		return
+	}
+	accepted, sync := j.stage(join)
+	if len(accepted) == 0 {
+		return
+	}
+	if err := j.flush(sync); err != nil {
+		j.fail(accepted, err)
+		return
+	}
+	j.remember()
+}
+
+func refuse(waiters []*waiter, err error) {
+	for _, w := range waiters {
+		w.err = err
+	}
+}
+
+// load fills now with the sequence of every ref the join guards.
+func (j *joinWriter) load(join []*waiter) error {
+	clear(j.now)
+	var missing []kv.Ref
+	for _, w := range join {
+		for _, g := range w.commit.Guards {
+			if _, ok := j.now[g.Ref]; ok {
+				continue
+			}
+			sequence, ok := j.known[g.Ref]
+			if !ok {
+				missing = append(missing, g.Ref)
+			}
+			j.now[g.Ref] = raised{sequence: sequence}
+		}
+	}
+	found, err := j.db.latest.sequences(missing)
+	if err != nil {
+		return fmt.Errorf("read sequences: %w", err)
+	}
+	for i, ref := range missing {
+		j.now[ref] = raised{sequence: found[i]}
+	}
+	return nil
+}
+
+// stage builds the batch of all commits whose guards hold, in their order, and
+// tells whether one of them wants to be on disk.
+func (j *joinWriter) stage(join []*waiter) (accepted []*waiter, sync bool) {
+	j.batch.reset()
+	for _, w := range join {
+		if w.err = j.raise(w.commit.Guards); w.err != nil {
+			continue
+		}
+		accepted = append(accepted, w)
+		sync = sync || !w.commit.Lazy
+		if w.commit.Batch != nil {
+			j.stageOps(w.commit.Batch.Ops())
+		}
+	}
+	j.stageSequences()
+	return accepted, sync
+}
+
+// raise raises the sequences of all guards, or of none.
+func (j *joinWriter) raise(guards []kv.Guard) error {
+	for _, g := range guards {
+		if found := j.now[g.Ref].sequence; !g.Any && found != g.Sequence {
+			return &kv.ConflictError{Guard: g, Found: found}
+		}
+	}
+	for _, g := range guards {
+		j.now[g.Ref] = raised{sequence: j.now[g.Ref].sequence + 1, changed: true}
+	}
+	return nil
+}
+
+func (j *joinWriter) stageOps(ops []kv.Op) {
+	for _, op := range ops {
+		if op.Delete {
+			j.batch.delete(j.ids[op.Keyspace], op.Key)
+		} else {
+			j.batch.put(j.ids[op.Keyspace], op.Key, op.Value)
+		}
+	}
+}
+
+func (j *joinWriter) stageSequences() {
+	var value [sequenceBytes]byte
+	for ref, r := range j.now {
+		if r.changed {
+			binary.BigEndian.PutUint64(value[:], r.sequence)
+			j.batch.put(j.ids[ref.Keyspace], kv.SequenceKey(ref.Scope), value[:])
+		}
+	}
+}
+
+// flush writes the batch.
+func (j *joinWriter) flush(sync bool) error {
+	how := j.db.lazy
+	if sync {
+		how = j.db.eager
+	}
+	native := grocksdb.WriteBatchFrom(j.batch.finished())
+	defer native.Destroy()
+	return j.db.rocks.Write(how, native)
+}
+
+// fail answers a join whose write went wrong.
+func (j *joinWriter) fail(accepted []*waiter, cause error) {
+	err := fmt.Errorf("write: %w", writeError(cause))
+	if errors.Is(err, kv.ErrUnknownOutcome) {
+		j.failed = cause
+	}
+	clear(j.known)
+	refuse(accepted, err)
+}
+
+// remember keeps the raised sequences.
+func (j *joinWriter) remember() {
+	for ref, r := range j.now {
+		j.known[ref] = r.sequence
+	}
+	for ref := range j.known {
+		if len(j.known) <= maxKnown {
+			return
+		}
+		delete(j.known, ref)
+	}
+}
+
+// shrink gives an unusually large buffer back.
+func (j *joinWriter) shrink() {
+	if cap(j.batch.bytes) > maxKeptBatchBytes {
+		j.batch.bytes = nil
+	}
+}

@@ -1,0 +1,149 @@
+//go:build cgo && !norocksdb
+
+package rockskv
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/loom-bridge/loom-bridge/memory/kv"
+)
+
+// The marker's parts. Format goes up when an older program could not read a
+// directory any more.
+const (
+	markerName  = "LOOM-FORMAT"
+	markerTemp  = markerName + ".tmp"
+	markerTitle = "loom-bridge store"
+	format      = 1
+	// markerCreating is a third line while the database is being made. What is
+	// in the directory then was never handed to anybody.
+	markerCreating = "state creating"
+	// maxMarkerBytes is far more than any marker needs.
+	maxMarkerBytes = 4 << 10
+)
+
+// state is how far the making of a store has come.
+type state int
+
+const (
+	absent   state = iota // an empty directory
+	creating              // marked, the database unfinished
+	ready                 // in use
+)
+
+// inspect tells what dir holds and changes nothing in it. A directory that is
+// no store is an ErrForeign.
+func inspect(dir string) (state, error) {
+	text, err := readMarker(dir)
+	if err == nil {
+		return parseMarker(text)
+	}
+	if !errors.Is(err, fs.ErrNotExist) {
+		return absent, fmt.Errorf("read %s: %w", markerName, err)
+	}
+	entries, err := os.ReadDir(dir)
+	if err != nil {
+		return absent, err
+	}
+	for _, e := range entries {
+		if !harmless(e.Name()) {
+			return absent, fmt.Errorf("%w: no %s, but %s", kv.ErrForeign, markerName, e.Name())
+		}
+	}
+	return absent, nil
+}
+
+// harmless names may lie in a directory that becomes a store: a marker that a
+// crash left half written, and what a fresh file system brings along.
+func harmless(name string) bool { return name == markerTemp || name == "lost+found" }
+
+func readMarker(dir string) (string, error) {
+	path := filepath.Join(dir, markerName)
+	info, err := os.Stat(path)
+	if err != nil {
+		return "", err
+	}
+	if !info.Mode().IsRegular() || info.Size() > maxMarkerBytes {
+		return "", fmt.Errorf("%w: %s is not a marker", kv.ErrDamaged, markerName)
+	}
+	text, err := os.ReadFile(path)
+	return string(text), err
+}
+
+// parseMarker reads a marker. Lines after the format belong to the format, so
+// a newer one is recognized whatever follows.
+func parseMarker(text string) (state, error) {
+	lines := strings.Split(strings.TrimSuffix(text, "\n"), "\n")
+	if len(lines) < 2 || lines[0] != markerTitle {
+		return absent, fmt.Errorf("%w: %s does not begin with %q", kv.ErrDamaged, markerName, markerTitle)
+	}
+	number, _ := strings.CutPrefix(lines[1], "format ")
+	found, err := strconv.ParseUint(number, 10, 32)
+	switch {
+	case err != nil || found == 0:
+		return absent, fmt.Errorf("%w: %s has no format number", kv.ErrDamaged, markerName)
+	case found > format:
+		return absent, fmt.Errorf("%w: format %d, this program reads %d", kv.ErrNewer, found, format)
+	case slices.Equal(lines[2:], []string{markerCreating}):
+		return creating, nil
+	case len(lines) > 2:
+		return absent, fmt.Errorf("%w: %s has more lines than format %d", kv.ErrDamaged, markerName, found)
+	}
+	return ready, nil
+}
+
+// writeMarker puts a marker of state s in place, whole or not at all, and
+// returns when that is on disk.
+func writeMarker(dir string, s state) error {
+	text := fmt.Sprintf("%s\nformat %d\n", markerTitle, format)
+	if s == creating {
+		text += markerCreating + "\n"
+	}
+	temp := filepath.Join(dir, markerTemp)
+	if err := writeSynced(temp, text); err != nil {
+		return err
+	}
+	if err := os.Rename(temp, filepath.Join(dir, markerName)); err != nil {
+		return err
+	}
+	return syncDir(dir)
+}
+
+func writeSynced(path, text string) error {
+	f, err := os.OpenFile(path, os.O_WRONLY|os.O_CREATE|os.O_TRUNC, 0o600)
+	if err != nil {
+		return err
+	}
+	_, err = f.WriteString(text)
+	return errors.Join(err, f.Sync(), f.Close())
+}
+
+// syncDir makes the names in dir durable.
+func syncDir(dir string) error {
+	f, err := os.Open(dir)
+	if err != nil {
+		return err
+	}
+	return errors.Join(f.Sync(), f.Close())
+}
+
+// makeDir makes dir and its parents, for the owner alone and durably.
+func makeDir(dir string) error {
+	parent := filepath.Dir(dir)
+	if _, err := os.Stat(parent); errors.Is(err, fs.ErrNotExist) && parent != dir {
+		if err := makeDir(parent); err != nil {
+			return err
+		}
+	}
+	if err := os.Mkdir(dir, 0o700); err != nil && !errors.Is(err, fs.ErrExist) {
+		return err
+	}
+	return syncDir(parent)
+}

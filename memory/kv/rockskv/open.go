@@ -1,0 +1,138 @@
+//go:build cgo && !norocksdb
+
+package rockskv
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+
+	"github.com/linxGnu/grocksdb"
+
+	"github.com/loom-bridge/loom-bridge/memory/kv"
+	"github.com/loom-bridge/loom-bridge/memory/kv/rockskv/internal/tuning"
+)
+
+// Open opens the store in dir and creates it if dir is empty or absent; a new
+// dir is readable by its owner alone. The caller closes the DB.
+//
+// The errors, all wrapped with dir: kv.ErrLocked, kv.ErrForeign, kv.ErrNewer,
+// kv.ErrDamaged, kv.ErrFull, fs.ErrPermission, ErrOptions. A foreign, newer or
+// locked directory is left as it was.
+func Open(dir string, opts *Options) (*DB, error) {
+	filled, err := opts.withDefaults()
+	if err != nil {
+		return nil, err
+	}
+	db, err := open(dir, filled)
+	if err != nil {
+		return nil, fmt.Errorf("open store %s: %w%s", dir, err, advice(err))
+	}
+	return db, nil
+}
+
+// advice is what to do about an error of opening.
+func advice(err error) string {
+	switch {
+	case errors.Is(err, kv.ErrLocked):
+		return ": stop the other server or choose another data directory"
+	case errors.Is(err, kv.ErrForeign):
+		return ": choose an empty or absent directory"
+	case errors.Is(err, kv.ErrNewer):
+		return ": use the version that wrote it, or a later one"
+	case errors.Is(err, kv.ErrDamaged):
+		return ": restore it from a backup"
+	case errors.Is(err, fs.ErrPermission):
+		return ": the data directory must be readable and writable by the user that runs the server"
+	}
+	return ""
+}
+
+func open(dir string, o Options) (*DB, error) {
+	dir, err := filepath.Abs(dir)
+	if err != nil {
+		return nil, err
+	}
+	if err := ensureDir(dir); err != nil {
+		return nil, err
+	}
+	lock, err := lockDir(dir)
+	if err != nil {
+		return nil, err
+	}
+	db, err := openLocked(dir, o)
+	if err != nil {
+		return nil, errors.Join(err, lock.Close())
+	}
+	db.lock = lock
+	return db, nil
+}
+
+// ensureDir makes dir unless it is there.
+func ensureDir(dir string) error {
+	info, err := os.Stat(dir)
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+		return makeDir(dir)
+	case err != nil:
+		return err
+	case !info.IsDir():
+		return fmt.Errorf("%w: not a directory", kv.ErrForeign)
+	}
+	return nil
+}
+
+// openLocked opens or makes the database. The marker is written before and
+// after the making, so that a crash at any point leaves a directory that this
+// function finishes, and a ready store is never completed silently.
+func openLocked(dir string, o Options) (*DB, error) {
+	found, err := inspect(dir)
+	if err != nil {
+		return nil, err
+	}
+	if err := checkRoom(dir); err != nil {
+		return nil, err
+	}
+	if found == absent {
+		if err := writeMarker(dir, creating); err != nil {
+			return nil, err
+		}
+	}
+	db, err := openRocks(dir, o, found != ready)
+	if err != nil {
+		return nil, openError(err)
+	}
+	if found != ready {
+		if err := writeMarker(dir, ready); err != nil {
+			return nil, errors.Join(err, db.Close())
+		}
+	}
+	return db, nil
+}
+
+func openRocks(dir string, o Options, create bool) (*DB, error) {
+	t := tuning.New(tuning.Settings{
+		WriteBufferBytes: uint64(o.WriteBufferBytes),
+		BlockCacheBytes:  uint64(o.BlockCacheBytes),
+		Create:           create,
+		AtomicFlush:      o.Durability == None,
+	})
+	rocks, families, err := t.Open(dir)
+	if err != nil {
+		t.Destroy()
+		return nil, err
+	}
+	return newDB(rocks, families, t, o.Durability), nil
+}
+
+// writeOptions returns the native options of a commit that is not lazy and of
+// one that is.
+func writeOptions(d Durability) (eager, lazy *grocksdb.WriteOptions) {
+	eager, lazy = grocksdb.NewDefaultWriteOptions(), grocksdb.NewDefaultWriteOptions()
+	eager.SetSync(d == Sync)
+	eager.DisableWAL(d == None)
+	lazy.DisableWAL(d == None)
+	return eager, lazy
+}

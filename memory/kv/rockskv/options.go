@@ -1,0 +1,111 @@
+package rockskv
+
+import (
+	"errors"
+	"fmt"
+)
+
+// Default memory budgets, in bytes.
+const (
+	DefaultWriteBufferBytes = 64 << 20
+	DefaultBlockCacheBytes  = 64 << 20
+)
+
+// MinWriteBufferBytes is the least write buffer a store opens with: one batch
+// of the greatest size has to fit into half of it.
+const MinWriteBufferBytes = 36 << 20
+
+// ErrFailed: an earlier write failed in a way that leaves the store's end
+// unknown, so it accepts no more commits. This one wrote nothing. Reading goes
+// on; open the store again to write.
+var ErrFailed = errors.New("rockskv: store failed earlier and takes no more commits")
+
+// ErrOptions: an option is out of its range.
+var ErrOptions = errors.New("rockskv: bad option")
+
+// Durability says what is true when a commit returns.
+type Durability int
+
+const (
+	// Sync: the commit is on disk. It survives a loss of power.
+	Sync Durability = iota
+	// WAL: the commit is in the log, which the system writes out when it likes.
+	// It survives the death of the process.
+	WAL
+	// None: the commit is in memory only. Close, and a full buffer, write it
+	// out; a crash loses what came last, in all keyspaces back to one moment.
+	None
+)
+
+var durabilityNames = []string{Sync: "sync", WAL: "wal", None: "none"}
+
+// String returns "sync", "wal" or "none".
+func (d Durability) String() string {
+	if d.valid() {
+		return durabilityNames[d]
+	}
+	return fmt.Sprintf("durability(%d)", int(d))
+}
+
+func (d Durability) valid() bool { return d >= Sync && d <= None }
+
+// ParseDurability is the inverse of String. An unknown name is an ErrOptions.
+func ParseDurability(name string) (Durability, error) {
+	for d, known := range durabilityNames {
+		if name == known {
+			return Durability(d), nil
+		}
+	}
+	return Sync, fmt.Errorf("%w: durability %q is not sync, wal or none", ErrOptions, name)
+}
+
+// Options is how a store is opened. Nil is the same as the zero value.
+type Options struct {
+	// Durability is what a commit waits for. Default Sync.
+	Durability Durability
+	// WriteBufferBytes bounds the memory of what is committed and not yet in
+	// table files, all keyspaces together. Default DefaultWriteBufferBytes, at
+	// least MinWriteBufferBytes.
+	WriteBufferBytes int64
+	// BlockCacheBytes bounds the memory of cached blocks, indexes and filters.
+	// Default DefaultBlockCacheBytes.
+	BlockCacheBytes int64
+}
+
+// withDefaults returns a filled-in copy, or an ErrOptions.
+func (o *Options) withDefaults() (Options, error) {
+	var filled Options
+	if o != nil {
+		filled = *o
+	}
+	if filled.WriteBufferBytes == 0 {
+		filled.WriteBufferBytes = DefaultWriteBufferBytes
+	}
+	if filled.BlockCacheBytes == 0 {
+		filled.BlockCacheBytes = DefaultBlockCacheBytes
+	}
+	switch {
+	case !filled.Durability.valid():
+		return filled, fmt.Errorf("%w: %v", ErrOptions, filled.Durability)
+	case filled.WriteBufferBytes < MinWriteBufferBytes:
+		return filled, fmt.Errorf("%w: write buffer of %d bytes is under %d", ErrOptions, filled.WriteBufferBytes, MinWriteBufferBytes)
+	case filled.BlockCacheBytes < 0:
+		return filled, fmt.Errorf("%w: block cache of %d bytes", ErrOptions, filled.BlockCacheBytes)
+	}
+	return filled, nil
+}
+
+// Stats counts what a store did since it was opened.
+type Stats struct {
+	// WALSyncs is how often RocksDB has synced its log.
+	WALSyncs uint64
+	// WALBytes is the bytes RocksDB has written to its log.
+	WALBytes uint64
+	// KeysWritten counts keys put and deleted, those of the sequences included.
+	KeysWritten uint64
+	// Commits counts acknowledged commits, Conflicts those a guard refused.
+	Commits   uint64
+	Conflicts uint64
+	// Joins counts RocksDB batches; Commits/Joins is how well joining works.
+	Joins uint64
+}

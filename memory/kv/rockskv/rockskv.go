@@ -1,0 +1,166 @@
+//go:build cgo && !norocksdb
+
+package rockskv
+
+import (
+	"context"
+	"iter"
+	"os"
+	"strconv"
+	"strings"
+	"sync"
+
+	"github.com/linxGnu/grocksdb"
+
+	"github.com/loom-bridge/loom-bridge/memory/kv"
+	"github.com/loom-bridge/loom-bridge/memory/kv/rockskv/internal/tuning"
+)
+
+var (
+	_ kv.Engine       = (*DB)(nil)
+	_ kv.Checkpointer = (*DB)(nil)
+	_ kv.RangeDropper = (*DB)(nil)
+	_ kv.Snapshot     = (*snapshot)(nil)
+)
+
+// DB is an open store. All methods are safe for concurrent use.
+type DB struct {
+	lock     *os.File
+	rocks    *grocksdb.DB
+	families []*grocksdb.ColumnFamilyHandle // by keyspace
+	tuning   *tuning.Tuning
+	eager    *grocksdb.WriteOptions
+	lazy     *grocksdb.WriteOptions
+	latest   view
+	joiner   *joiner
+
+	gate    gate
+	drained chan struct{} // closed when the gate is shut and all have left
+
+	mu        sync.Mutex
+	snapshots map[*snapshot]struct{} // guarded by mu; those not released yet
+}
+
+func newDB(rocks *grocksdb.DB, families []*grocksdb.ColumnFamilyHandle, t *tuning.Tuning, d Durability) *DB {
+	db := &DB{
+		rocks:     rocks,
+		families:  families,
+		tuning:    t,
+		drained:   make(chan struct{}),
+		snapshots: make(map[*snapshot]struct{}),
+	}
+	db.gate.release = func() { close(db.drained) }
+	db.eager, db.lazy = writeOptions(d)
+	db.latest = view{rocks: rocks, families: families, reads: grocksdb.NewDefaultReadOptions()}
+	db.joiner = newJoiner(db)
+	return db
+}
+
+// enter lets a call in: it returns why it may not, or nil, and then the caller
+// must leave the gate.
+func (db *DB) enter(ctx context.Context) error {
+	if !db.gate.enter() {
+		return kv.ErrClosed
+	}
+	if err := ctx.Err(); err != nil {
+		db.gate.leave()
+		return err
+	}
+	return nil
+}
+
+// Get is kv.Reader's: all keys of one call are read at one moment, in memory
+// of the size of all their values.
+func (db *DB) Get(ctx context.Context, ks kv.Keyspace, keys ...[]byte) ([][]byte, error) {
+	if err := db.enter(ctx); err != nil {
+		return nil, err
+	}
+	defer db.gate.leave()
+	return db.latest.get(ks, keys)
+}
+
+// Scan is kv.Reader's. A scan sees one moment: that at which its loop began.
+func (db *DB) Scan(ctx context.Context, ks kv.Keyspace, r kv.Range) iter.Seq2[kv.Pair, error] {
+	return func(yield func(kv.Pair, error) bool) {
+		if err := db.enter(ctx); err != nil {
+			yield(kv.Pair{}, err)
+			return
+		}
+		defer db.gate.leave()
+		db.latest.scan(ctx, ks, r, yield)
+	}
+}
+
+// Sequence is kv.Reader's.
+func (db *DB) Sequence(ctx context.Context, refs ...kv.Ref) ([]uint64, error) {
+	if err := db.enter(ctx); err != nil {
+		return nil, err
+	}
+	defer db.gate.leave()
+	return db.latest.sequences(refs)
+}
+
+// Commit is kv.Engine's. It joins the commits that wait; a ctx that ends while
+// it waits withdraws it, one that ends later does not.
+func (db *DB) Commit(ctx context.Context, c kv.Commit) error {
+	if err := db.enter(ctx); err != nil {
+		return err
+	}
+	defer db.gate.leave()
+	if err := c.Check(); err != nil {
+		return err
+	}
+	return db.joiner.commit(ctx, c)
+}
+
+// Close is kv.Engine's. Snapshots still open are released with it.
+func (db *DB) Close() error {
+	if !db.gate.shut() {
+		return kv.ErrClosed
+	}
+	<-db.drained
+	for s := range db.snapshots {
+		s.free()
+	}
+	for _, family := range db.families {
+		family.Destroy()
+	}
+	db.eager.Destroy()
+	db.lazy.Destroy()
+	db.latest.reads.Destroy()
+	db.rocks.Close()
+	db.tuning.Destroy()
+	if db.lock == nil { // an open that failed closes what it had
+		return nil
+	}
+	return db.lock.Close()
+}
+
+// Stats returns what the store did so far, and nothing after Close.
+func (db *DB) Stats() Stats {
+	if !db.gate.enter() {
+		return Stats{}
+	}
+	defer db.gate.leave()
+	native := db.tuning.Options.GetStatisticsString()
+	return Stats{
+		WALSyncs:    ticker(native, "rocksdb.wal.synced"),
+		WALBytes:    ticker(native, "rocksdb.wal.bytes"),
+		KeysWritten: ticker(native, "rocksdb.number.keys.written"),
+		Commits:     db.joiner.commits.Load(),
+		Conflicts:   db.joiner.conflicts.Load(),
+		Joins:       db.joiner.joins.Load(),
+	}
+}
+
+// ticker finds one counter in RocksDB's report, which has lines like
+// "rocksdb.wal.synced COUNT : 12".
+func ticker(report, name string) uint64 {
+	_, rest, _ := strings.Cut(report, name+" COUNT : ")
+	number, _, _ := strings.Cut(rest, "\n")
+	value, err := strconv.ParseUint(strings.TrimSpace(number), 10, 64)
+	if err != nil {
+		return 0
+	}
+	return value
+}
