@@ -1,0 +1,29 @@
+package blob
+
+import (
+	"encoding/binary"
+
+	"github.com/loom-bridge/loom-bridge/memory/kv"
+)
+
+// Tags of the blobs keyspace (memory/FORMAT.md).
+const (
+	tagChunk    = 'c' // hash: a frame
+	tagManifest = 'm' // hash of the blob: its manifest
+	tagPath     = 'p' // path: an entry
+	tagStep     = 's' // step number, path: nothing
+)
+
+func chunkKey(scope kv.Scope, hash [32]byte) []byte { return scope.Key(tagChunk, hash[:]) }
+
+func manifestKey(scope kv.Scope, hash []byte) []byte { return scope.Key(tagManifest, hash) }
+
+func pathKey(scope kv.Scope, path string) []byte { return scope.Key(tagPath, []byte(path)) }
+
+func stepPrefix(scope kv.Scope, number uint64) []byte {
+	return binary.BigEndian.AppendUint64(scope.Key(tagStep), number)
+}
+
+func stepKey(scope kv.Scope, number uint64, path string) []byte {
+	return append(stepPrefix(scope, number), path...)
+}

@@ -1,0 +1,224 @@
+package session
+
+import (
+	"context"
+	"encoding/hex"
+	"encoding/json"
+	"fmt"
+	"iter"
+	"time"
+
+	"google.golang.org/protobuf/encoding/protowire"
+
+	"github.com/loom-bridge/loom-bridge/memory/kv"
+)
+
+// Intent says that a tool with side effects is about to run.
+type Intent struct {
+	// Scope is the agent's; WriteIntent fills it in. ID tells the agent's intents
+	// apart; the caller chooses it.
+	Scope kv.Scope
+	ID    string
+	// SessionID, Tool, CalledAs, MinimalArgs, Thought, TurnID and CallID are
+	// what the step will have.
+	SessionID, Tool, CalledAs string
+	MinimalArgs               json.RawMessage
+	Thought, TurnID, CallID   string
+	// RequestID is the caller's, and Digest that of the whole request, so that
+	// a repetition after a crash gets an answer instead of a second run.
+	RequestID string
+	Digest    [32]byte
+	// Time is when it was written.
+	Time time.Time
+}
+
+// MaxIntentIDBytes bounds an intent's id.
+const MaxIntentIDBytes = 128
+
+// intentOwner is the system scope of a tenant's intents.
+const intentOwner = "intents"
+
+// Tag of the intents' scope (memory/FORMAT.md).
+const tagIntent = 'i' // agent, id: an intent
+
+// Fields of a stored intent. Agent and id stand in the key.
+const (
+	fieldIntentSession protowire.Number = iota + 1
+	fieldIntentTool
+	fieldIntentCalledAs
+	fieldIntentArgs
+	fieldIntentThought
+	fieldIntentTurn
+	fieldIntentCall
+	fieldIntentRequest
+	fieldIntentDigest
+	fieldIntentTime
+)
+
+// IntentRef is what a request that stages anything about intents of the scope's
+// tenant must name in Blind.
+func (l *Log) IntentRef(scope kv.Scope) kv.Ref {
+	return kv.Ref{Keyspace: kv.System, Scope: intentScope(scope.Tenant)}
+}
+
+func intentScope(tenant string) kv.Scope {
+	return kv.Scope{Tenant: tenant, Kind: kv.OwnerSystem, Owner: intentOwner}
+}
+
+func intentKey(scope kv.Scope, id string) []byte {
+	key := append(intentScope(scope.Tenant).Key(tagIntent), byte(scope.Kind))
+	return append(kv.AppendEscaped(key, scope.Owner), id...)
+}
+
+// WriteIntent stores an intent before its tool runs. It survives the death of
+// the process but is not synced: a machine that dies takes the tool's effect
+// down with it more often than not, and a sync here would double the cost of
+// every such call.
+func (l *Log) WriteIntent(ctx context.Context, scope kv.Scope, in Intent) error {
+	if in.ID == "" || len(in.ID) > MaxIntentIDBytes {
+		return &InvalidError{"intent id", fmt.Sprintf("must be 1 to %d bytes", MaxIntentIDBytes)}
+	}
+	if in.Time.IsZero() {
+		in.Time = l.now()
+	}
+	err := l.writer.Do(ctx, kv.Request{
+		Blind: []kv.Ref{l.IntentRef(scope)},
+		Stage: func(_ context.Context, tx *kv.Tx) error {
+			tx.Put(kv.System, intentKey(scope, in.ID), encodeIntent(in))
+			return nil
+		},
+		Lazy: true,
+	})
+	if err != nil {
+		return fmt.Errorf("session: write intent: %w", err)
+	}
+	return nil
+}
+
+// StageIntentDone takes an intent away, in the commit of its step. One that is
+// not there is fine.
+func (l *Log) StageIntentDone(tx *kv.Tx, scope kv.Scope, id string) {
+	tx.Delete(kv.System, intentKey(scope, id))
+}
+
+// Intents yields the intents of all agents of all tenants, by tenant, agent and
+// id. An error comes last, with a zero Intent.
+func (l *Log) Intents(ctx context.Context) iter.Seq2[Intent, error] {
+	return func(yield func(Intent, error) bool) {
+		var from []byte
+		for {
+			tenant, ok, err := l.nextTenant(ctx, from)
+			if err != nil {
+				yield(Intent{}, fmt.Errorf("session: read intents: %w", err))
+				return
+			}
+			if !ok || !l.tenantIntents(ctx, tenant, yield) {
+				return
+			}
+			from = kv.After(append([]byte(tenant), 0))
+		}
+	}
+}
+
+// nextTenant returns the tenant of the first key from a place on.
+func (l *Log) nextTenant(ctx context.Context, from []byte) (string, bool, error) {
+	for pair, err := range l.engine.Scan(ctx, kv.System, kv.Range{Start: from, Limit: 1}) {
+		if err != nil {
+			return "", false, err
+		}
+		scope, _, err := kv.SplitKey(pair.Key)
+		return scope.Tenant, err == nil, err
+	}
+	return "", false, nil
+}
+
+// tenantIntents yields one tenant's intents and tells whether to go on.
+func (l *Log) tenantIntents(ctx context.Context, tenant string, yield func(Intent, error) bool) bool {
+	prefix := intentScope(tenant).Key(tagIntent)
+	for pair, err := range l.engine.Scan(ctx, kv.System, kv.Prefix(prefix)) {
+		if err != nil {
+			yield(Intent{}, fmt.Errorf("session: read intents: %w", err))
+			return false
+		}
+		in, err := decodeIntent(tenant, pair.Key[len(prefix):], pair.Value)
+		if !yield(in, err) || err != nil {
+			return false
+		}
+	}
+	return true
+}
+
+func encodeIntent(in Intent) []byte {
+	dst := appendText(nil, fieldIntentSession, in.SessionID)
+	dst = appendText(dst, fieldIntentTool, in.Tool)
+	dst = appendText(dst, fieldIntentCalledAs, in.CalledAs)
+	dst = appendText(dst, fieldIntentArgs, string(in.MinimalArgs))
+	dst = appendText(dst, fieldIntentThought, in.Thought)
+	dst = appendText(dst, fieldIntentTurn, in.TurnID)
+	dst = appendText(dst, fieldIntentCall, in.CallID)
+	dst = appendText(dst, fieldIntentRequest, in.RequestID)
+	dst = appendText(dst, fieldIntentDigest, string(in.Digest[:]))
+	return appendTime(dst, fieldIntentTime, in.Time)
+}
+
+// decodeIntent reads an intent; key is what follows the tag.
+func decodeIntent(tenant string, key, value []byte) (Intent, error) {
+	if len(key) == 0 {
+		return Intent{}, fmt.Errorf("%w: intent without an owner", ErrDamaged)
+	}
+	owner, id, err := kv.CutEscaped(key[1:])
+	if err != nil {
+		return Intent{}, fmt.Errorf("%w: intent: %w", ErrDamaged, err)
+	}
+	in := Intent{Scope: kv.Scope{Tenant: tenant, Kind: kv.OwnerKind(key[0]), Owner: owner}, ID: string(id)}
+	err = eachField(value, in.set)
+	return in, err
+}
+
+func (in *Intent) set(f field) error {
+	texts := map[protowire.Number]*string{
+		fieldIntentSession:  &in.SessionID,
+		fieldIntentTool:     &in.Tool,
+		fieldIntentCalledAs: &in.CalledAs,
+		fieldIntentThought:  &in.Thought,
+		fieldIntentTurn:     &in.TurnID,
+		fieldIntentCall:     &in.CallID,
+		fieldIntentRequest:  &in.RequestID,
+	}
+	switch text := texts[f.number]; {
+	case text != nil:
+		*text = string(f.bytes)
+	case f.number == fieldIntentArgs:
+		in.MinimalArgs = append([]byte(nil), f.bytes...)
+	case f.number == fieldIntentDigest && len(f.bytes) == len(in.Digest):
+		copy(in.Digest[:], f.bytes)
+	case f.number == fieldIntentTime:
+		in.Time = f.time()
+	}
+	return nil
+}
+
+// WrittenHash returns the SHA-256, in hex, of what the agent last wrote to a
+// path, and false if it wrote nothing there. Paths are compared byte by byte:
+// give them in one form.
+func (l *Log) WrittenHash(ctx context.Context, scope kv.Scope, path string) (string, bool, error) {
+	if err := scope.Validate(); err != nil {
+		return "", false, err
+	}
+	value, err := l.get(ctx, writtenKey(scope, path))
+	if err != nil {
+		return "", false, fmt.Errorf("session: read written hash: %w", err)
+	}
+	return hex.EncodeToString(value), len(value) > 0, nil
+}
+
+// StageWrittenHash notes what was written to a path; an empty hash, or one that
+// is not hex, forgets it. The request names the log's Ref, in Refs or in Blind.
+func (l *Log) StageWrittenHash(tx *kv.Tx, scope kv.Scope, path, sha string) {
+	value, err := hex.DecodeString(sha)
+	if err != nil || len(value) == 0 {
+		tx.Delete(kv.Log, writtenKey(scope, path))
+		return
+	}
+	tx.Put(kv.Log, writtenKey(scope, path), value)
+}

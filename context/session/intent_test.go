@@ -1,0 +1,133 @@
+package session_test
+
+import (
+	"context"
+	"errors"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/loom-bridge/loom-bridge/context/session"
+	"github.com/loom-bridge/loom-bridge/memory/kv"
+)
+
+func (f *fixture) done(tb testing.TB, scope kv.Scope, id string) {
+	tb.Helper()
+	err := f.writer.Do(tb.Context(), kv.Request{
+		Blind: []kv.Ref{f.IntentRef(scope)},
+		Stage: func(_ context.Context, tx *kv.Tx) error { f.StageIntentDone(tx, scope, id); return nil },
+	})
+	if err != nil {
+		tb.Fatal(err)
+	}
+}
+
+func (f *fixture) mustIntend(tb testing.TB, scope kv.Scope, in session.Intent) session.Intent {
+	tb.Helper()
+	if err := f.WriteIntent(tb.Context(), scope, in); err != nil {
+		tb.Fatal(err)
+	}
+	in.Scope, in.Time = scope, noon
+	return in
+}
+
+// Intents of all tenants and agents are found after a restart; those whose step
+// was recorded are not.
+func TestIntentsSurviveARestart(t *testing.T) {
+	dir := filepath.Join(t.TempDir(), "store")
+	var want []session.Intent
+	open(t, dir, func(f *fixture) {
+		full := session.Intent{
+			ID: "i1", SessionID: "s", Tool: "fs:write_file", CalledAs: "write_file", MinimalArgs: []byte(`{"path":"a"}`),
+			Thought: "now", TurnID: "t", CallID: "c", RequestID: "r", Digest: [32]byte{1, 2, 3},
+		}
+		want = append(want, f.mustIntend(t, kv.AgentScope("t", "alice"), full))
+		want = append(want, f.mustIntend(t, kv.AgentScope("t", "alice"), session.Intent{ID: "i2\x00", Tool: "x"}))
+		f.mustIntend(t, bob, session.Intent{ID: "i1", Tool: "x"})
+		want = append(want, f.mustIntend(t, kv.AgentScope("t\x01", "alice"), session.Intent{ID: "i1", Tool: "y"}))
+		want = append(want, f.mustIntend(t, kv.AgentScope("u", "a b/c"), session.Intent{ID: "i1", Tool: "z"}))
+		f.otherSystemKeys(t)
+		f.done(t, bob, "i1")
+		f.done(t, bob, "never there")
+	})
+	open(t, dir, func(f *fixture) {
+		got := mustCollect(t, f.Intents(t.Context()))
+		if diff := cmp.Diff(want, got); diff != "" {
+			t.Error(diff)
+		}
+		for range f.Intents(t.Context()) {
+			break
+		}
+	})
+}
+
+// otherSystemKeys writes what is no intent around the intents.
+func (f *fixture) otherSystemKeys(tb testing.TB) {
+	tb.Helper()
+	for _, scope := range []kv.Scope{
+		{Tenant: "a", Kind: kv.OwnerSystem, Owner: "leases"}, {Tenant: "t", Kind: kv.OwnerSystem, Owner: "intent"},
+		{Tenant: "t", Kind: kv.OwnerSystem, Owner: "intents2"}, {Tenant: "z", Kind: kv.OwnerSystem, Owner: "leases"},
+		{Tenant: "t", Kind: kv.OwnerSystem, Owner: "intents"},
+	} {
+		err := f.writer.Do(tb.Context(), kv.Request{
+			Blind: []kv.Ref{{Keyspace: kv.System, Scope: scope}},
+			Stage: func(_ context.Context, tx *kv.Tx) error { tx.Put(kv.System, scope.Key('z'), []byte("x")); return nil },
+		})
+		if err != nil {
+			tb.Fatal(err)
+		}
+	}
+}
+
+func TestIntentIDs(t *testing.T) {
+	f := newMemory(t)
+	for _, id := range []string{"", strings.Repeat("i", session.MaxIntentIDBytes+1)} {
+		if err := f.WriteIntent(t.Context(), alice, session.Intent{ID: id}); !errors.Is(err, session.ErrInvalid) {
+			t.Errorf("id of %d bytes: %v", len(id), err)
+		}
+	}
+	longest := kv.AgentScope(strings.Repeat("t", kv.MaxTenantBytes), strings.Repeat("o", kv.MaxOwnerBytes))
+	want := f.mustIntend(t, longest, session.Intent{ID: strings.Repeat("i", session.MaxIntentIDBytes)})
+	if diff := cmp.Diff([]session.Intent{want}, mustCollect(t, f.Intents(t.Context()))); diff != "" {
+		t.Error(diff)
+	}
+	if err := f.WriteIntent(t.Context(), kv.Scope{}, session.Intent{ID: "i"}); err == nil {
+		t.Error("an intent without a scope was written")
+	}
+}
+
+// A11: what the agent wrote is known by path, so that a change by others shows.
+func TestWrittenHashes(t *testing.T) {
+	f := newMemory(t)
+	note := func(scope kv.Scope, path, sha string) {
+		t.Helper()
+		err := f.writer.Do(t.Context(), kv.Request{
+			Blind: []kv.Ref{f.Ref(scope)},
+			Stage: func(_ context.Context, tx *kv.Tx) error { f.StageWrittenHash(tx, scope, path, sha); return nil },
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	check := func(scope kv.Scope, path, want string) {
+		t.Helper()
+		got, ok, err := f.WrittenHash(t.Context(), scope, path)
+		if err != nil || got != want || ok != (want != "") {
+			t.Errorf("%s %.20q: %q, %t, %v, want %q", scope.Owner, path, got, ok, err, want)
+		}
+	}
+	long, first, second := strings.Repeat("d/", 2000), strings.Repeat("ab", 32), strings.Repeat("cd", 32)
+	check(alice, "a", "")
+	note(alice, "a", first)
+	note(alice, long, second)
+	check(alice, "a", first)
+	check(alice, long, second)
+	check(alice, long+"x", "")
+	check(bob, "a", "")
+	note(alice, "a", second)
+	check(alice, "a", second)
+	note(alice, "a", "")
+	check(alice, "a", "")
+}

@@ -1,0 +1,107 @@
+package session
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/binary"
+	"fmt"
+
+	"google.golang.org/protobuf/encoding/protowire"
+
+	"github.com/loom-bridge/loom-bridge/memory/kv"
+)
+
+// Tags of the log keyspace (memory/FORMAT.md). 'q' is the writer's, for
+// answered requests.
+const (
+	tagEntry   = 'e' // session, position: an entry
+	tagStep    = 'n' // number: where the step stands
+	tagCounter = 'c' // the agent's last step number
+	tagHead    = 's' // session: its last position
+	tagWritten = 'w' // hash of a path: hash of what was written there
+)
+
+func entryPrefix(scope kv.Scope, session string) []byte {
+	return kv.AppendEscaped(scope.Key(tagEntry), session)
+}
+
+func entryKey(scope kv.Scope, session string, position uint64) []byte {
+	return binary.BigEndian.AppendUint64(entryPrefix(scope, session), position)
+}
+
+// afterKey is where the entries behind a position begin.
+func afterKey(scope kv.Scope, session string, position uint64) []byte {
+	return append(entryKey(scope, session, position), 0)
+}
+
+// keyPosition is the position of an entry's key.
+func keyPosition(key []byte) uint64 {
+	return binary.BigEndian.Uint64(key[len(key)-8:])
+}
+
+func stepKey(scope kv.Scope, number uint64) []byte {
+	return binary.BigEndian.AppendUint64(scope.Key(tagStep), number)
+}
+
+func counterKey(scope kv.Scope) []byte { return scope.Key(tagCounter) }
+
+func headKey(scope kv.Scope, session string) []byte {
+	return kv.AppendEscaped(scope.Key(tagHead), session)
+}
+
+func writtenKey(scope kv.Scope, path string) []byte {
+	// A path may be longer than a key, so its hash stands for it.
+	sum := sha256.Sum256([]byte(path))
+	return scope.Key(tagWritten, sum[:])
+}
+
+// fieldLast is the only field of a counter.
+const fieldLast protowire.Number = 1
+
+func encodeCounter(last uint64) []byte {
+	return protowire.AppendVarint(protowire.AppendTag(nil, fieldLast, protowire.VarintType), last)
+}
+
+// readCounter returns a counter's value, zero when there is none yet.
+func readCounter(ctx context.Context, tx *kv.Tx, key []byte) (uint64, error) {
+	values, err := tx.Get(ctx, kv.Log, key)
+	if err != nil {
+		return 0, fmt.Errorf("session: read counter: %w", err)
+	}
+	return decodeCounter(values[0])
+}
+
+func decodeCounter(value []byte) (uint64, error) {
+	var last uint64
+	err := eachField(value, func(f field) error {
+		if f.number == fieldLast {
+			last = f.varint
+		}
+		return nil
+	})
+	return last, err
+}
+
+// Fields of a step's place.
+const (
+	fieldPlaceSession protowire.Number = iota + 1
+	fieldPlacePosition
+)
+
+func encodePlace(session string, position uint64) []byte {
+	place := appendText(nil, fieldPlaceSession, session)
+	return appendVarint(place, fieldPlacePosition, position)
+}
+
+func decodePlace(value []byte) (session string, position uint64, err error) {
+	err = eachField(value, func(f field) error {
+		switch f.number {
+		case fieldPlaceSession:
+			session = string(f.bytes)
+		case fieldPlacePosition:
+			position = f.varint
+		}
+		return nil
+	})
+	return session, position, err
+}

@@ -1,0 +1,228 @@
+package session
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"iter"
+	"slices"
+	"time"
+
+	"github.com/loom-bridge/loom-bridge/context/step"
+	"github.com/loom-bridge/loom-bridge/memory/kv"
+)
+
+// DefaultSession is the session of callers that name none. An empty session id
+// means it everywhere.
+const DefaultSession = "default"
+
+// MaxListed bounds the steps of one answer.
+const MaxListed = 1000
+
+// Options adjusts a Log. Nil and zero fields mean the defaults.
+type Options struct {
+	// Now gives the time of messages, and of steps that have none. Default
+	// time.Now.
+	Now func() time.Time
+}
+
+// Log is the store of all agents' logs. All methods are safe for concurrent
+// use.
+type Log struct {
+	engine kv.Reader
+	writer *kv.Writer
+	now    func() time.Time
+}
+
+// New returns a log on an engine and the writer that writes to it. Both stay
+// the caller's to close.
+func New(engine kv.Reader, writer *kv.Writer, opts *Options) *Log {
+	l := &Log{engine: engine, writer: writer, now: time.Now}
+	if opts != nil && opts.Now != nil {
+		l.now = opts.Now
+	}
+	return l
+}
+
+// Entry is one thing in a session: exactly one of Message and Step is set. It
+// belongs to the receiver.
+type Entry struct {
+	// Position is the entry's place in its session, from 1.
+	Position uint64
+	// Time is when it was written.
+	Time    time.Time
+	Message *Message
+	Step    *step.Step
+}
+
+// Ref is what a request that stages anything of the scope's log must name in
+// its Refs.
+func (l *Log) Ref(scope kv.Scope) kv.Ref { return kv.Ref{Keyspace: kv.Log, Scope: scope} }
+
+// StageStep appends a step to the scope's log. fill is called with the step's
+// number and returns the step; its SessionID says which session it joins (empty
+// means DefaultSession). The agent's numbers have no gap and no duplicate,
+// because a number is taken only by the commit that writes its step. It
+// returns the step as it will be stored and its position. An error of fill is
+// returned as it is.
+func (l *Log) StageStep(ctx context.Context, tx *kv.Tx, scope kv.Scope, fill func(number uint64) (step.Step, error)) (step.Step, uint64, error) {
+	counter := counterKey(scope)
+	last, err := readCounter(ctx, tx, counter)
+	if err != nil {
+		return step.Step{}, 0, err
+	}
+	s, err := fill(last + 1)
+	if err != nil {
+		return step.Step{}, 0, err
+	}
+	if s.SessionID, err = sessionID(s.SessionID); err != nil {
+		return step.Step{}, 0, err
+	}
+	s.Number = last + 1
+	if s.Time.IsZero() {
+		s.Time = l.now()
+	}
+	s.Time = s.Time.UTC().Truncate(time.Microsecond)
+	positions, err := stageEntries(ctx, tx, scope, s.SessionID, []Entry{{Time: s.Time, Step: &s}})
+	if err != nil {
+		return step.Step{}, 0, err
+	}
+	tx.Put(kv.Log, counter, encodeCounter(s.Number))
+	tx.Put(kv.Log, stepKey(scope, s.Number), encodePlace(s.SessionID, positions[0]))
+	return s, positions[0], nil
+}
+
+// stageEntries gives the entries the next positions of a session and writes
+// them.
+func stageEntries(ctx context.Context, tx *kv.Tx, scope kv.Scope, session string, entries []Entry) ([]uint64, error) {
+	head := headKey(scope, session)
+	last, err := readCounter(ctx, tx, head)
+	if err != nil {
+		return nil, err
+	}
+	positions := make([]uint64, len(entries))
+	for i, e := range entries {
+		last++
+		positions[i] = last
+		value := appendEntry(nil, e)
+		if len(value) > kv.MaxValueBytes {
+			return nil, &kv.LimitError{What: "log entry", Size: len(value), Limit: kv.MaxValueBytes}
+		}
+		tx.Put(kv.Log, entryKey(scope, session, last), value)
+	}
+	tx.Put(kv.Log, head, encodeCounter(last))
+	return positions, nil
+}
+
+// Step returns the step with a number, or ErrStepNotFound.
+func (l *Log) Step(ctx context.Context, scope kv.Scope, number uint64) (Entry, error) {
+	if err := scope.Validate(); err != nil {
+		return Entry{}, err
+	}
+	place, err := l.get(ctx, stepKey(scope, number))
+	if err != nil {
+		return Entry{}, fmt.Errorf("session: read step %d: %w", number, err)
+	}
+	if place == nil {
+		return Entry{}, fmt.Errorf("%w: %s", ErrStepNotFound, step.ID(number))
+	}
+	session, position, err := decodePlace(place)
+	if err != nil {
+		return Entry{}, err
+	}
+	value, err := l.get(ctx, entryKey(scope, session, position))
+	if err != nil {
+		return Entry{}, fmt.Errorf("session: read step %d: %w", number, err)
+	}
+	e, err := decodeEntry(value)
+	if err == nil && (e.Step == nil || e.Step.Number != number) {
+		err = fmt.Errorf("%w: step %d is not where its index says", ErrDamaged, number)
+	}
+	e.Position = position
+	return e, err
+}
+
+func (l *Log) get(ctx context.Context, key []byte) ([]byte, error) {
+	values, err := l.engine.Get(ctx, kv.Log, key)
+	if err != nil {
+		return nil, err
+	}
+	return values[0], nil
+}
+
+// Steps returns up to limit steps of a session that stand behind a position, in
+// order. A limit outside 1 to MaxListed means MaxListed.
+func (l *Log) Steps(ctx context.Context, scope kv.Scope, sessionID string, after uint64, limit int) ([]Entry, error) {
+	return collectSteps(l.entries(ctx, scope, sessionID, after, false), limit)
+}
+
+// LastSteps returns the last n steps of a session, oldest first. An n outside 1
+// to MaxListed means MaxListed.
+func (l *Log) LastSteps(ctx context.Context, scope kv.Scope, sessionID string, n int) ([]Entry, error) {
+	steps, err := collectSteps(l.entries(ctx, scope, sessionID, 0, true), n)
+	slices.Reverse(steps)
+	return steps, err
+}
+
+func collectSteps(entries iter.Seq2[Entry, error], limit int) ([]Entry, error) {
+	if limit <= 0 || limit > MaxListed {
+		limit = MaxListed
+	}
+	var steps []Entry
+	for e, err := range entries {
+		if err != nil {
+			return nil, err
+		}
+		if e.Step == nil {
+			continue
+		}
+		if steps = append(steps, e); len(steps) == limit {
+			break
+		}
+	}
+	return steps, nil
+}
+
+// Entries yields all entries of a session in order. An error comes last, with a
+// zero Entry.
+func (l *Log) Entries(ctx context.Context, scope kv.Scope, sessionID string) iter.Seq2[Entry, error] {
+	return l.entries(ctx, scope, sessionID, 0, false)
+}
+
+// entries yields what stands behind a position, or, in reverse, everything from
+// the end.
+func (l *Log) entries(ctx context.Context, scope kv.Scope, id string, after uint64, reverse bool) iter.Seq2[Entry, error] {
+	return func(yield func(Entry, error) bool) {
+		id, err := sessionID(id)
+		if err = errors.Join(err, scope.Validate()); err != nil {
+			yield(Entry{}, err)
+			return
+		}
+		r := kv.Prefix(entryPrefix(scope, id))
+		r.Reverse = reverse
+		if after > 0 {
+			r.Start = afterKey(scope, id, after)
+		}
+		for pair, err := range l.engine.Scan(ctx, kv.Log, r) {
+			e, err := readPair(pair, err)
+			if errors.Is(err, errUnknownKind) {
+				continue
+			}
+			if !yield(e, err) || err != nil {
+				return
+			}
+		}
+	}
+}
+
+func readPair(pair kv.Pair, err error) (Entry, error) {
+	if err != nil {
+		return Entry{}, fmt.Errorf("session: read entries: %w", err)
+	}
+	e, err := decodeEntry(pair.Value)
+	if err != nil {
+		return Entry{}, err
+	}
+	e.Position = keyPosition(pair.Key)
+	return e, nil
+}

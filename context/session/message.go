@@ -1,0 +1,236 @@
+package session
+
+import (
+	"bytes"
+	"context"
+	"crypto/sha256"
+	"encoding/json"
+	"fmt"
+	"strings"
+	"unicode/utf8"
+
+	"github.com/loom-bridge/loom-bridge/memory/kv"
+)
+
+// Limits of what a caller may append.
+const (
+	// MaxSessionIDBytes bounds a session id, which stands in every key.
+	MaxSessionIDBytes = 256
+	// MaxMessages bounds the messages of one append.
+	MaxMessages = 256
+	// MaxMessageBytes bounds all text of one message together: content, blocks,
+	// names, and the ids and arguments of its calls. It is what fits one value.
+	MaxMessageBytes = 1 << 20
+	// MaxAppendBytes bounds the text of one append, so that it fits one commit.
+	MaxAppendBytes = 8 << 20
+	// MaxNameBytes bounds a speaker's name.
+	MaxNameBytes = 256
+	// MaxToolCalls bounds the calls of one message.
+	MaxToolCalls = 128
+	// MaxCallIDBytes bounds the id of a tool call.
+	MaxCallIDBytes = 128
+	// MaxToolNameBytes bounds the name of a tool a message asks for.
+	MaxToolNameBytes = 128
+)
+
+// Role is who speaks. The numbers are part of the stored format.
+type Role uint8
+
+// The roles; the zero Role is none.
+const (
+	// System gives instructions.
+	System Role = iota + 1
+	// User is the person or program that asks.
+	User
+	// Assistant is the model.
+	Assistant
+	// Tool is the result of a tool that the caller ran itself.
+	Tool
+)
+
+// String returns the role's name as providers write it.
+func (r Role) String() string {
+	switch r {
+	case System:
+		return "system"
+	case User:
+		return "user"
+	case Assistant:
+		return "assistant"
+	case Tool:
+		return "tool"
+	}
+	return "unknown"
+}
+
+// Message is one message of a conversation, kept as it came.
+type Message struct {
+	// Role is who speaks. Required.
+	Role Role
+	// Content is plain text.
+	Content string
+	// BlocksJSON is a JSON array of the provider's own content blocks, in place
+	// of Content.
+	BlocksJSON json.RawMessage
+	// Name is the speaker's name, or empty.
+	Name string
+	// ToolCalls are what an Assistant asks for.
+	ToolCalls []ToolCall
+	// ToolCallID says which call a Tool message answers; required there, and
+	// only there.
+	ToolCallID string
+}
+
+// ToolCall is a model's wish to call a tool.
+type ToolCall struct {
+	// ID is the model's id of the call, Name the tool as the model wrote it.
+	// Both are required.
+	ID, Name string
+	// Arguments are as the model wrote them; they need not be JSON.
+	Arguments string
+}
+
+// AppendMessages adds 1 to MaxMessages messages to a session, all or none, and
+// returns their positions. A request id makes the call safe to repeat: the same
+// id and messages again give the first answer and write nothing, other messages
+// are kv.ErrRequestReused. Input that breaks a rule is an *InvalidError.
+func (l *Log) AppendMessages(ctx context.Context, scope kv.Scope, session string, msgs []Message, requestID string) ([]uint64, error) {
+	session, err := sessionID(session)
+	if err != nil {
+		return nil, err
+	}
+	if err := checkMessages(msgs); err != nil {
+		return nil, err
+	}
+	digest := messagesDigest(session, msgs)
+	var positions []uint64
+	err = l.writer.Do(ctx, kv.Request{Refs: []kv.Ref{l.Ref(scope)}, Stage: func(ctx context.Context, tx *kv.Tx) error {
+		answer, replayed, err := kv.LookupOnce(ctx, tx, l.Ref(scope), requestID, digest)
+		if replayed {
+			positions, err = decodePositions(answer)
+		}
+		if replayed || err != nil {
+			return err
+		}
+		now := l.now().UTC()
+		entries := make([]Entry, len(msgs))
+		for i := range msgs {
+			entries[i] = Entry{Time: now, Message: &msgs[i]}
+		}
+		if positions, err = stageEntries(ctx, tx, scope, session, entries); err != nil {
+			return err
+		}
+		kv.StageOnce(tx, l.Ref(scope), requestID, digest, encodePositions(positions), now)
+		return nil
+	}})
+	if err != nil {
+		return nil, fmt.Errorf("session: append messages: %w", err)
+	}
+	return positions, nil
+}
+
+// messagesDigest tells appends with the same request id apart.
+func messagesDigest(session string, msgs []Message) [32]byte {
+	content := kv.AppendEscaped(nil, session)
+	for i := range msgs {
+		content = appendEntry(content, Entry{Message: &msgs[i]})
+	}
+	return sha256.Sum256(content)
+}
+
+// sessionID checks a session id and fills in the default.
+func sessionID(id string) (string, error) {
+	switch {
+	case id == "":
+		return DefaultSession, nil
+	case len(id) > MaxSessionIDBytes:
+		return "", &InvalidError{"session_id", fmt.Sprintf("is longer than %d bytes", MaxSessionIDBytes)}
+	case !utf8.ValidString(id) || strings.IndexByte(id, 0) >= 0:
+		return "", &InvalidError{"session_id", "holds NUL or is not UTF-8"}
+	}
+	return id, nil
+}
+
+func checkMessages(msgs []Message) error {
+	if len(msgs) == 0 || len(msgs) > MaxMessages {
+		return &InvalidError{"messages", fmt.Sprintf("must be 1 to %d", MaxMessages)}
+	}
+	total := 0
+	for i, m := range msgs {
+		if field, problem := m.check(); problem != "" {
+			return &InvalidError{fmt.Sprintf("messages[%d].%s", i, field), problem}
+		}
+		if total += m.size(); total > MaxAppendBytes {
+			return &InvalidError{"messages", fmt.Sprintf("hold more than %d bytes of text", MaxAppendBytes)}
+		}
+	}
+	return nil
+}
+
+// size is the bytes of all text.
+func (m Message) size() int {
+	n := len(m.Content) + len(m.BlocksJSON) + len(m.Name) + len(m.ToolCallID)
+	for _, c := range m.ToolCalls {
+		n += len(c.ID) + len(c.Name) + len(c.Arguments)
+	}
+	return n
+}
+
+// check returns the first field that breaks a rule, and the rule.
+func (m Message) check() (field, problem string) {
+	switch {
+	case m.Role < System || m.Role > Tool:
+		return "role", "is required"
+	case m.size() > MaxMessageBytes:
+		return "content", fmt.Sprintf("and the other text of a message are longer than %d bytes", MaxMessageBytes)
+	case !validText(m.Content, m.Name, m.ToolCallID, string(m.BlocksJSON)):
+		return "content", "or another text of the message is not UTF-8"
+	case len(m.BlocksJSON) > 0 && !isArray(m.BlocksJSON):
+		return "blocks_json", "is not a JSON array"
+	case len(m.BlocksJSON) > 0 && m.Content != "":
+		return "blocks_json", "stands in place of content, so only one of them may be set"
+	case len(m.Name) > MaxNameBytes:
+		return "name", fmt.Sprintf("is longer than %d bytes", MaxNameBytes)
+	case m.Role == Tool && m.ToolCallID == "":
+		return "tool_call_id", "is required in a tool message"
+	case m.Role != Tool && m.ToolCallID != "":
+		return "tool_call_id", "belongs into tool messages only"
+	case len(m.ToolCallID) > MaxCallIDBytes:
+		return "tool_call_id", fmt.Sprintf("is longer than %d bytes", MaxCallIDBytes)
+	case m.Role != Assistant && len(m.ToolCalls) > 0:
+		return "tool_calls", "belong into assistant messages only"
+	case len(m.ToolCalls) > MaxToolCalls:
+		return "tool_calls", fmt.Sprintf("are more than %d", MaxToolCalls)
+	}
+	for i, c := range m.ToolCalls {
+		if field, problem := c.check(); problem != "" {
+			return fmt.Sprintf("tool_calls[%d].%s", i, field), problem
+		}
+	}
+	return "", ""
+}
+
+func (c ToolCall) check() (field, problem string) {
+	switch {
+	case c.ID == "" || len(c.ID) > MaxCallIDBytes:
+		return "id", fmt.Sprintf("must be 1 to %d bytes", MaxCallIDBytes)
+	case c.Name == "" || len(c.Name) > MaxToolNameBytes:
+		return "name", fmt.Sprintf("must be 1 to %d bytes", MaxToolNameBytes)
+	case !validText(c.ID, c.Name, c.Arguments):
+		return "arguments_json", "or another text of the call is not UTF-8"
+	}
+	return "", ""
+}
+
+func validText(texts ...string) bool {
+	for _, text := range texts {
+		if !utf8.ValidString(text) {
+			return false
+		}
+	}
+	return true
+}
+
+func isArray(text json.RawMessage) bool {
+	return bytes.HasPrefix(bytes.TrimLeft(text, " \t\r\n"), []byte("[")) && json.Valid(text)
+}

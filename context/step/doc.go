@@ -1,0 +1,19 @@
+// Package step holds what an agent's log keeps of one tool call, and the rules
+// that make it small.
+//
+// The nouns:
+//
+//   - A [Step] is the record of one call: which tool, the arguments worth
+//     keeping, one line about what came out, and the way back to all of it.
+//   - A [Call] is a tool's name, its arguments and its [Result]: what a step is
+//     made from.
+//   - A [Reducer] turns a call into a [Reduced]: the parts of a step that follow
+//     from the call alone, and what has to be offloaded.
+//   - A [CompactStep] is a step in one line.
+//
+// The package is pure: nothing in it reads a clock, a store or a file. The
+// step's number, its time and its blob are filled in by whoever records it.
+//
+// The text forms that prompts and records share live here too: canonical JSON,
+// human sizes, one-line text (see [CanonicalJSON], [HumanSize], [OneLine]).
+package step

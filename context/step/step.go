@@ -1,0 +1,176 @@
+package step
+
+import (
+	"encoding/json"
+	"fmt"
+	"strconv"
+	"strings"
+	"time"
+)
+
+// Outcome is how a step ended. The numbers are part of the stored format.
+type Outcome uint8
+
+// The outcomes.
+const (
+	// Succeeded: the tool did its work. The zero value.
+	Succeeded Outcome = iota
+	// Failed: the tool ran and failed.
+	Failed
+	// Unknown: the server stopped while the tool ran; it may or may not have
+	// taken effect.
+	Unknown
+)
+
+// String returns "succeeded", "failed" or "unknown".
+func (o Outcome) String() string {
+	switch o {
+	case Succeeded:
+		return "succeeded"
+	case Failed:
+		return "failed"
+	}
+	return "unknown"
+}
+
+// Step is the record of one tool call. A step that was recorded never changes;
+// whoever gets one from a log owns it.
+type Step struct {
+	// Number is the agent's own count of steps, from 1. ID gives its name.
+	Number uint64
+	// SessionID is the session the call was made in.
+	SessionID string
+	// ToolName is the tool's registered name, such as "fs:read_file".
+	ToolName string
+	// CalledAs is the tool's name as the model wrote it.
+	CalledAs string
+	// MinimalArgs are the arguments worth keeping: a canonical JSON object.
+	MinimalArgs json.RawMessage
+	// Args are all arguments as a canonical JSON object; nil when they are
+	// longer than MaxArgsBytes or must not come back into a prompt.
+	Args json.RawMessage
+	// Observation is one line about what came out, without any reference.
+	Observation string
+	// OutcomeRef is the hash of the blob with the full result, in hex; empty
+	// when nothing was offloaded.
+	OutcomeRef string
+	// OutcomePath is the path of that blob, or empty.
+	OutcomePath string
+	// Time is when the step was recorded, in whole microseconds once stored.
+	Time time.Time
+	// Outcome is how the call ended.
+	Outcome Outcome
+	// Thought is what the model said before the call.
+	Thought string
+	// Error is the failure's own text, ErrorCode the class of failure in the
+	// words of the tool registry; both empty after success.
+	Error, ErrorCode string
+	// Inline is the text a prompt shows while the step is unfolded: the result
+	// itself, up to a limit.
+	Inline string
+	// Metadata are figures of the result, such as size, lines, type, sha256: a
+	// canonical JSON object.
+	Metadata json.RawMessage
+	// TurnID holds the parallel calls of one model turn together; CallID is the
+	// model's own id of the call. Both may be empty.
+	TurnID, CallID string
+}
+
+// idPrefix begins every step id.
+const idPrefix = "step_"
+
+// ID returns the id of the step with number n: "step_001", "step_1000".
+func ID(n uint64) string { return fmt.Sprintf(idPrefix+"%03d", n) }
+
+// ParseID returns the number of a step id, and false for anything that ID
+// would not write. There is no step 0.
+func ParseID(id string) (uint64, bool) {
+	digits, ok := strings.CutPrefix(id, idPrefix)
+	if !ok {
+		return 0, false
+	}
+	n, err := strconv.ParseUint(digits, 10, 64)
+	return n, err == nil && n > 0 && ID(n) == id
+}
+
+// ID returns the step's own id.
+func (s Step) ID() string { return ID(s.Number) }
+
+// Success tells whether the tool did its work.
+func (s Step) Success() bool { return s.Outcome == Succeeded }
+
+// NeedsOffload tells whether the full result lies in a blob.
+func (s Step) NeedsOffload() bool { return s.OutcomeRef != "" }
+
+// ReferenceStyle is how an observation says where the full result lies.
+type ReferenceStyle uint8
+
+// The reference styles.
+const (
+	// ReferenceHint adds the path to the first line and, last, a line that says
+	// how to read it. The default.
+	ReferenceHint ReferenceStyle = iota
+	// ReferenceShort adds only the path.
+	ReferenceShort
+	// ReferenceLong puts a sentence with the path and the hint in place of the
+	// observation.
+	ReferenceLong
+)
+
+const (
+	savedTo  = ". Saved to "
+	readHint = "\nUse fs:read_file to retrieve if needed."
+)
+
+// ToObservation returns the text for a model: the observation and, if the
+// result was offloaded, where to find it. Without a reference it is the bare
+// observation in every style.
+func (s Step) ToObservation(style ReferenceStyle) string {
+	if !s.NeedsOffload() {
+		return s.Observation
+	}
+	switch style {
+	case ReferenceLong:
+		return completedWord(s.ToolName) + " completed. Results saved to " + s.OutcomePath + readHint
+	case ReferenceShort:
+		return withPath(s.shortObservation(), s.OutcomePath)
+	}
+	return withPath(s.Observation, s.OutcomePath) + readHint
+}
+
+// withPath adds the path to the first line; only a failure has more lines.
+func withPath(observation, path string) string {
+	first, rest, more := strings.Cut(observation, "\n")
+	text := first + savedTo + path
+	if more {
+		text += "\n" + rest
+	}
+	return text
+}
+
+// shortObservation leaves out what a prompt shows right beside it: the query
+// of a web search stands in the line of the call.
+func (s Step) shortObservation() string {
+	figures := decodeFigures(s.Metadata)
+	if s.ToolName == "web:search" && s.Success() && figures.Count != nil {
+		return fmt.Sprintf("Found %d results", *figures.Count)
+	}
+	return s.Observation
+}
+
+// completedWord is the first word of the long reference.
+func completedWord(tool string) string {
+	switch tool {
+	case "fs:search", "web:search":
+		return "Search"
+	case ToolReadFile:
+		return "Read"
+	case ToolListDir:
+		return "List"
+	case "browser:navigate":
+		return "Visit"
+	case "system:shell":
+		return "Command"
+	}
+	return "Call"
+}
