@@ -1,0 +1,156 @@
+package hand
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"io"
+	"unicode/utf8"
+
+	"github.com/loom-bridge/loom-bridge/bridge/tools"
+	"github.com/loom-bridge/loom-bridge/context/blob"
+	"github.com/loom-bridge/loom-bridge/context/step"
+)
+
+// body is what a result's body became.
+type body struct {
+	// shown is its beginning, as much as an answer can show.
+	shown []byte
+	size  int64
+	// stored is the upload; nil when there was none, or it failed.
+	stored *blob.Stored
+	// uploadErr is why it failed.
+	uploadErr error
+
+	lines      int64
+	sha256     string
+	head, tail []byte
+	binary     bool
+}
+
+// takeBody reads the body to its end, hands it to the blob store while it comes,
+// and holds what an answer can show. An error is one of reading.
+func (h *Hand) takeBody(ctx context.Context, c *call, result tools.Result) (body, error) {
+	in := &showing{from: result.Body}
+	in.kept.Grow(int(min(max(result.BodySize, 0)+1, MaxOutputBytes)))
+	if result.Blob != nil && result.BodySize >= blob.ChunkBytes {
+		return readBack(in, result.Blob)
+	}
+	upload := h.Blobs.Create(ctx, c.Scope)
+	defer upload.Abort()
+	_, err := upload.ReadFrom(in)
+	if in.err != nil {
+		return body{}, in.err
+	}
+	var stored blob.Stored
+	if err == nil {
+		stored, err = upload.Finish(ctx)
+	}
+	if err != nil {
+		// The result is still worth an answer: as much of it as can be shown.
+		readErr := in.fill()
+		shown := in.kept.Bytes()
+		return body{
+			shown:     shown,
+			size:      in.size,
+			uploadErr: err,
+			head:      shown[:min(len(shown), step.HeldBodyBytes)],
+			binary:    !utf8.Valid(wholeRunes(shown)),
+		}, readErr
+	}
+	return body{
+		shown:  in.kept.Bytes(),
+		size:   stored.Size,
+		stored: &stored,
+		lines:  stored.Lines,
+		sha256: stored.Ref(),
+		head:   stored.Head,
+		tail:   stored.Tail,
+		binary: stored.Binary,
+	}, nil
+}
+
+// readBack takes in a long blob: what is there already is not stored again, but
+// read to the end, which compares it with its hash.
+func readBack(in *showing, e *blob.Entry) (body, error) {
+	if _, err := io.Copy(io.Discard, in); err != nil {
+		return body{}, err
+	}
+	shown := in.kept.Bytes()
+	return body{
+		shown:  shown,
+		size:   in.size,
+		sha256: e.Ref,
+		head:   shown[:min(len(shown), step.HeldBodyBytes)],
+		binary: e.Kind != blob.KindText && e.Kind != blob.KindJSON && e.Kind != blob.KindLog,
+	}, nil
+}
+
+// showing passes a body on and keeps its beginning.
+type showing struct {
+	from io.Reader
+	kept bytes.Buffer
+	size int64
+	err  error // what reading ended with, its end aside
+}
+
+func (s *showing) Read(p []byte) (int, error) {
+	n, err := s.from.Read(p)
+	s.size += int64(n)
+	s.kept.Write(p[:min(n, MaxOutputBytes-s.kept.Len())])
+	if err != nil && err != io.EOF {
+		s.err = err
+	}
+	return n, err
+}
+
+// fill reads on until there is nothing more to show.
+func (s *showing) fill() error {
+	_, err := io.CopyN(io.Discard, s, int64(MaxOutputBytes-s.kept.Len())+1)
+	if errors.Is(err, io.EOF) {
+		return nil
+	}
+	return err
+}
+
+// textFit returns how many bytes of text fit into limit bytes of JSON, whole
+// characters only.
+func textFit(text []byte, limit int) int {
+	const longest = 6 // \u0000
+	if len(text)*longest <= limit {
+		return len(text)
+	}
+	used := 0
+	for i := 0; i < len(text); {
+		r, size := utf8.DecodeRune(text[i:])
+		if used += jsonWidth(r, size); used > limit {
+			return i
+		}
+		i += size
+	}
+	return len(text)
+}
+
+// jsonWidth is how many bytes a character has in JSON text.
+func jsonWidth(r rune, size int) int {
+	switch {
+	case r == '"', r == '\\', r == '\n', r == '\r', r == '\t', r == '\b', r == '\f':
+		return 2
+	case r < ' ', r == '\u2028', r == '\u2029':
+		return 6
+	}
+	return size
+}
+
+// wholeRunes takes an incomplete character off the end.
+func wholeRunes(text []byte) []byte {
+	for i := 1; i < utf8.UTFMax && i <= len(text); i++ {
+		if end := text[len(text)-i:]; utf8.RuneStart(end[0]) {
+			if !utf8.FullRune(end) {
+				return text[:len(text)-i]
+			}
+			break
+		}
+	}
+	return text
+}

@@ -1,0 +1,123 @@
+package hand
+
+import (
+	"context"
+	"crypto/rand"
+	"fmt"
+
+	"github.com/loom-bridge/loom-bridge/context/session"
+)
+
+// Call runs a tool and records the call as a step. An error means that the call
+// was refused and nothing ran: *tools.NotFoundError, *tools.ArgumentsError,
+// *InvalidError, kv.ErrRequestReused, ErrOverloaded, ErrNoWorkspace, ErrClosed,
+// an error of the store before the tool ran, or that of ctx while the call had
+// to wait. Everything that happens from then on is told by the answer.
+//
+// If ctx ends while the tool runs, the tool is told to stop, and the step is
+// recorded all the same.
+func (h *Hand) Call(ctx context.Context, req Request) (Answer, error) {
+	if err := h.begin(); err != nil {
+		return Answer{}, err
+	}
+	c, err := h.check(req)
+	if err == nil {
+		err = h.gate.enter(ctx, req.Scope)
+	}
+	if err != nil {
+		h.running.Done()
+		return Answer{}, err
+	}
+	defer h.end(c)
+	if req.RequestID == "" {
+		return h.perform(ctx, c)
+	}
+	return h.performOnce(ctx, c)
+}
+
+// end gives the call's room free, at once or when a tool that was left alone has
+// ended.
+func (h *Hand) end(c *call) {
+	free := func() {
+		h.gate.leave(c.Scope)
+		h.running.Done()
+	}
+	if c.late == nil {
+		free()
+		return
+	}
+	go func() {
+		<-c.late
+		free()
+	}()
+}
+
+// performOnce is perform for a call with a request id: an answer that was given
+// before is given again, and an outcome that got lost is told as unknown.
+func (h *Hand) performOnce(ctx context.Context, c *call) (Answer, error) {
+	unlock, err := h.requests.lock(ctx, c.Scope, c.RequestID)
+	if err != nil {
+		return Answer{}, err
+	}
+	defer unlock()
+	answer, found, err := h.replay(ctx, c)
+	if found || err != nil {
+		return answer, err
+	}
+	if left, err := h.leftBehind(ctx, c); left || err != nil {
+		if err != nil {
+			return Answer{}, err
+		}
+		answer, found, err := h.replay(ctx, c)
+		if err == nil && !found {
+			err = fmt.Errorf("hand: the settled request %q has no answer", c.RequestID)
+		}
+		return answer, err
+	}
+	return h.perform(ctx, c)
+}
+
+// perform runs the tool and records the step.
+func (h *Hand) perform(ctx context.Context, c *call) (Answer, error) {
+	if err := ctx.Err(); err != nil {
+		return Answer{}, fmt.Errorf("hand: call: %w", err)
+	}
+	root, err := h.Workspaces.Root(c.Scope)
+	if err != nil {
+		return Answer{}, err
+	}
+	if err := h.announce(ctx, c); err != nil {
+		return Answer{}, err
+	}
+	out := h.run(ctx, c, root)
+	if out.refused != nil {
+		h.withdraw(ctx, c)
+		return Answer{}, out.refused
+	}
+	return h.record(ctx, c, out), nil
+}
+
+// announce writes the intent of a tool that changes something.
+func (h *Hand) announce(ctx context.Context, c *call) error {
+	if !c.tool.Descriptor().Mutates {
+		return nil
+	}
+	c.intent = rand.Text()
+	err := h.Log.WriteIntent(ctx, c.Scope, session.Intent{
+		ID:          c.intent,
+		SessionID:   c.SessionID,
+		Tool:        c.name(),
+		CalledAs:    c.Name,
+		MinimalArgs: h.Reducer.MinimalArgs(c.name(), c.args),
+		Thought:     c.Thought,
+		TurnID:      c.TurnID,
+		CallID:      c.CallID,
+		RequestID:   c.RequestID,
+		Digest:      c.digest,
+		Time:        h.now(),
+	})
+	if err != nil {
+		return fmt.Errorf("hand: announce %s: %w", c.name(), err)
+	}
+	return nil
+}

@@ -1,0 +1,180 @@
+//go:build cgo && !norocksdb
+
+package hand_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"syscall"
+	"testing"
+
+	"github.com/loom-bridge/loom-bridge/bridge/hand"
+	"github.com/loom-bridge/loom-bridge/bridge/native"
+	"github.com/loom-bridge/loom-bridge/bridge/tools"
+	"github.com/loom-bridge/loom-bridge/context/blob"
+	"github.com/loom-bridge/loom-bridge/context/session"
+	"github.com/loom-bridge/loom-bridge/context/step"
+	"github.com/loom-bridge/loom-bridge/memory/kv"
+	"github.com/loom-bridge/loom-bridge/memory/kv/rockskv"
+)
+
+// The test binary starts itself as a child that kills itself in the middle of a
+// call. This names the child's directory.
+const crashDir = "HAND_TEST_CRASH_DIR"
+
+func TestMain(m *testing.M) {
+	dir := os.Getenv(crashDir)
+	if dir == "" {
+		os.Exit(m.Run())
+	}
+	if err := crashChild(dir); err != nil {
+		fmt.Println(err)
+	}
+	os.Exit(1) // it should have been killed
+}
+
+// durable is a hand on a store on disk.
+type durable struct {
+	db    *rockskv.DB
+	log   *session.Log
+	blobs *blob.Store
+	*hand.Hand
+}
+
+func openDurable(dir string) (*durable, error) {
+	db, err := rockskv.Open(filepath.Join(dir, "store"), nil)
+	if err != nil {
+		return nil, err
+	}
+	folders, err := hand.OpenFolders(dir, &hand.FolderOptions{Store: filepath.Join(dir, "store")})
+	if err != nil {
+		return nil, err
+	}
+	writer := kv.NewWriter(db, nil)
+	d := &durable{db: db, log: session.New(db, writer, nil), blobs: blob.New(db, writer, nil)}
+	registry := tools.NewRegistry(nil)
+	err = native.Register(registry, &native.Options{Blobs: d.blobs, Store: filepath.Join(dir, "store")})
+	err = errors.Join(err, registry.Add(tools.Descriptor{Name: "die", Level: 1, Mutates: true}, die))
+	d.Hand = hand.New(hand.Deps{
+		Registry: registry, Log: d.log, Blobs: d.blobs, Reducer: step.NewReducer(nil),
+		Engine: db, Writer: writer, Workspaces: folders,
+	}, nil)
+	return d, err
+}
+
+// die is a tool that takes effect and takes the process with it.
+func die(_ context.Context, c tools.Call) (tools.Result, error) {
+	if err := c.Root.WriteFile("effect", []byte("done"), 0o644); err != nil {
+		return tools.Result{}, err
+	}
+	return tools.Result{}, syscall.Kill(os.Getpid(), syscall.SIGKILL)
+}
+
+func crashChild(dir string) error {
+	d, err := openDurable(dir)
+	if err != nil {
+		return err
+	}
+	req := request("fs:write_file", map[string]any{"path": "a", "content": "before"})
+	req.RequestID = "first"
+	if a, err := d.Call(context.Background(), req); err != nil || !a.Recorded {
+		return fmt.Errorf("first call: %+v, %w", a, err)
+	}
+	req = request("die", nil)
+	req.RequestID = "second"
+	_, err = d.Call(context.Background(), req)
+	return err
+}
+
+func TestKilledInTheMiddleOfACall(t *testing.T) {
+	dir := t.TempDir()
+	child := exec.Command(os.Args[0])
+	child.Env = append(os.Environ(), crashDir+"="+dir)
+	out, err := child.CombinedOutput()
+	exit, ok := errors.AsType[*exec.ExitError](err)
+	if !ok || exit.Sys().(syscall.WaitStatus).Signal() != syscall.SIGKILL {
+		t.Fatalf("the child ended with %v: %s", err, out)
+	}
+	d, err := openDurable(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer d.db.Close()
+	if n, err := d.Recover(t.Context()); n != 1 || err != nil {
+		t.Fatalf("Recover: %d, %v", n, err)
+	}
+	for id, want := range map[string]tools.Code{"first": "", "second": tools.OutcomeUnknown} {
+		req := request("die", nil)
+		if id == "first" {
+			req = request("fs:write_file", map[string]any{"path": "a", "content": "before"})
+		}
+		req.RequestID = id
+		a, err := d.Call(t.Context(), req)
+		if err != nil || !a.Replayed || a.ErrorCode != want || a.Success != (want == "") {
+			t.Errorf("%s: got %+v, %v", id, a, err)
+		}
+	}
+	entries, err := d.log.Steps(t.Context(), agent, "", 0, 0)
+	if err != nil || len(entries) != 2 || entries[0].Step.Outcome != step.Succeeded || entries[1].Step.Outcome != step.Unknown {
+		t.Errorf("steps: %+v, %v", entries, err)
+	}
+	if e, err := d.blobs.Lookup(t.Context(), agent, "step_001"); err != nil || e.Size != 6 {
+		t.Errorf("what was written before: %+v, %v", e, err)
+	}
+}
+
+// BenchmarkReadFile is one recorded read of 4 KiB, offloaded and synced;
+// BenchmarkBareRead reads the same file and commits the same bytes.
+func BenchmarkReadFile(b *testing.B) {
+	d, _ := mustBench(b)
+	defer d.db.Close()
+	req := request("fs:read_file", map[string]any{"path": "file"})
+	for b.Loop() {
+		if a, err := d.Call(b.Context(), req); err != nil || !a.Recorded || !a.Success {
+			b.Fatal(a, err)
+		}
+	}
+}
+
+func BenchmarkBareRead(b *testing.B) {
+	d, dir := mustBench(b)
+	defer d.db.Close()
+	sequence := uint64(0)
+	for b.Loop() {
+		content, err := os.ReadFile(filepath.Join(dir, "file"))
+		if err != nil {
+			b.Fatal(err)
+		}
+		var batch kv.Batch
+		batch.Put(kv.Log, agent.Key('x', fmt.Append(nil, sequence)), content)
+		err = d.db.Commit(b.Context(), kv.Commit{
+			Guards: []kv.Guard{{Ref: kv.Ref{Keyspace: kv.Log, Scope: agent}, Any: true}},
+			Batch:  &batch,
+		})
+		if err != nil {
+			b.Fatal(err)
+		}
+		sequence++
+	}
+}
+
+func mustBench(b *testing.B) (*durable, string) {
+	b.Helper()
+	dir := b.TempDir()
+	text := make([]byte, 4096)
+	for i := range text {
+		text[i] = "the quick brown fox jumps over it\n"[i%34]
+	}
+	if err := os.WriteFile(filepath.Join(dir, "file"), text, 0o644); err != nil {
+		b.Fatal(err)
+	}
+	d, err := openDurable(dir)
+	if err != nil {
+		b.Fatal(err)
+	}
+	return d, dir
+}

@@ -1,0 +1,148 @@
+package hand
+
+import (
+	"context"
+	"log/slog"
+	"os"
+	"sync"
+	"time"
+
+	"github.com/loom-bridge/loom-bridge/bridge/tools"
+	"github.com/loom-bridge/loom-bridge/context/blob"
+	"github.com/loom-bridge/loom-bridge/context/session"
+	"github.com/loom-bridge/loom-bridge/context/step"
+	"github.com/loom-bridge/loom-bridge/memory/kv"
+)
+
+// Defaults and limits of calls.
+const (
+	// DefaultTimeout ends a call that names no timeout.
+	DefaultTimeout = 30 * time.Second
+	// MaxTimeout bounds every call: what takes longer is no tool call.
+	MaxTimeout = 10 * time.Minute
+	// DefaultMaxRunning bounds the calls that run at once. Each may hold a few
+	// MiB: arguments, a chunk, the shown output.
+	DefaultMaxRunning = 128
+	// DefaultMaxPerAgent bounds one agent's share of them.
+	DefaultMaxPerAgent = 64
+	// DefaultMaxWaiting bounds the calls that wait to run.
+	DefaultMaxWaiting = 1024
+	// MaxOutputBytes bounds the JSON text of an answer's output. What is longer
+	// is cut, and whole in the blob. One value of the store holds it, so that an
+	// answer can be kept for its request id.
+	MaxOutputBytes = 1 << 20
+	// MaxThoughtBytes bounds what the model said before the call.
+	MaxThoughtBytes = 64 << 10
+	// MaxIDBytes bounds turn, call and request ids.
+	MaxIDBytes = kv.MaxRequestIDBytes
+	// commitTime bounds recording a step after the caller has gone.
+	commitTime = 30 * time.Second
+	// graceTime is how long a tool may go on after its deadline before it is
+	// left alone: long enough to finish a write that has begun.
+	graceTime = 500 * time.Millisecond
+)
+
+// Workspaces gives each agent its workspace.
+type Workspaces interface {
+	// Root returns the workspace of the scope's agent. It stays open and belongs
+	// to the Workspaces.
+	Root(scope kv.Scope) (*os.Root, error)
+}
+
+// Deps are what a hand works with. All are required; they stay the caller's to
+// close, after the hand.
+type Deps struct {
+	Registry   *tools.Registry
+	Log        *session.Log
+	Blobs      *blob.Store
+	Reducer    *step.Reducer
+	Engine     kv.Reader // the one that Writer writes to
+	Writer     *kv.Writer
+	Workspaces Workspaces
+}
+
+// Options adjusts a Hand. Nil and zero fields mean the defaults.
+type Options struct {
+	// Style is how observations refer to blobs. Default step.ReferenceHint.
+	Style step.ReferenceStyle
+	// MaxRunning, MaxPerAgent and MaxWaiting bound the calls. Defaults
+	// DefaultMaxRunning, DefaultMaxPerAgent, DefaultMaxWaiting.
+	MaxRunning, MaxPerAgent, MaxWaiting int
+	// DropWritten does not keep what fs:write_file wrote. Default: it is kept in
+	// a blob.
+	DropWritten bool
+	// Now gives the time of steps. Default time.Now.
+	Now func() time.Time
+	// Logger hears of panics and of steps that could not be recorded. Default
+	// silent.
+	Logger *slog.Logger
+}
+
+// Hand runs tools and records what they did. All methods are safe for
+// concurrent use.
+type Hand struct {
+	Deps
+	style       step.ReferenceStyle
+	dropWritten bool
+	now         func() time.Time
+	logger      *slog.Logger
+	gate        *gate
+	requests    requestLocks
+
+	mu      sync.Mutex
+	closed  bool           // guarded by mu
+	running sync.WaitGroup // added to under mu
+}
+
+// New returns a hand. Nil options are the defaults.
+func New(d Deps, opts *Options) *Hand {
+	o := Options{}
+	if opts != nil {
+		o = *opts
+	}
+	h := &Hand{
+		Deps:        d,
+		style:       o.Style,
+		dropWritten: o.DropWritten,
+		now:         time.Now,
+		logger:      slog.New(slog.DiscardHandler),
+		gate:        newGate(o),
+	}
+	if o.Now != nil {
+		h.now = o.Now
+	}
+	if o.Logger != nil {
+		h.logger = o.Logger
+	}
+	return h
+}
+
+// begin counts a call in, unless the hand is closed.
+func (h *Hand) begin() error {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if h.closed {
+		return ErrClosed
+	}
+	h.running.Add(1)
+	return nil
+}
+
+// Close refuses further calls and waits until those that run have ended, tools
+// that outlived their deadline included, or ctx has.
+func (h *Hand) Close(ctx context.Context) error {
+	h.mu.Lock()
+	h.closed = true
+	h.mu.Unlock()
+	ended := make(chan struct{})
+	go func() {
+		h.running.Wait()
+		close(ended)
+	}()
+	select {
+	case <-ended:
+		return nil
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+}

@@ -1,0 +1,147 @@
+package hand_test
+
+import (
+	"context"
+	"errors"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/loom-bridge/loom-bridge/bridge/hand"
+	"github.com/loom-bridge/loom-bridge/bridge/tools"
+	"github.com/loom-bridge/loom-bridge/context/step"
+	"github.com/loom-bridge/loom-bridge/memory/kv"
+	"github.com/loom-bridge/loom-bridge/memory/kv/kvtest"
+)
+
+// give is a tool with a fixed result.
+func give(out map[string]any, err error) tools.Func {
+	return func(context.Context, tools.Call) (tools.Result, error) { return tools.Result{Output: out}, err }
+}
+
+// counted is a tool that counts its runs.
+func counted(runs *atomic.Int64, err error) tools.Func {
+	return func(context.Context, tools.Call) (tools.Result, error) {
+		return tools.Result{Output: map[string]any{"run": runs.Add(1)}}, err
+	}
+}
+
+func TestSameRequestGivesTheFirstAnswer(t *testing.T) {
+	var runs atomic.Int64
+	w := MustWorld(t, map[string]string{"a": strings.Repeat("x\n", 100_000)}, nil)
+	w.add(tools.Descriptor{Name: "count:read"}, counted(&runs, nil))
+	w.add(tools.Descriptor{Name: "count:write", Mutates: true}, counted(&runs, nil))
+	w.add(tools.Descriptor{Name: "count:fail"}, counted(&runs, tools.Errorf(tools.TooLarge, "too much")))
+	for _, req := range []hand.Request{
+		request("count:read", map[string]any{"a": 1, "b": 2}),
+		request("count:write", nil),
+		request("count:fail", nil),
+		request("fs:read_file", map[string]any{"path": "a"}),
+		request("fs:write_file", map[string]any{"path": "b", "content": "x"}),
+	} {
+		req.RequestID = "id of " + req.Name
+		runs.Store(0)
+		first := w.must(req)
+		again := w.must(req)
+		if !again.Replayed || first.Replayed || runs.Load() > 1 {
+			t.Errorf("%s: ran %d times, replayed %v", req.Name, runs.Load(), again.Replayed)
+		}
+		again.Replayed = false
+		if diff := cmp.Diff(first, again); diff != "" {
+			t.Errorf("%s: another answer (-first +again):\n%.2000s", req.Name, diff)
+		}
+		changed := req
+		changed.Thought = "another"
+		if _, err := w.Call(t.Context(), changed); !errors.Is(err, kv.ErrRequestReused) {
+			t.Errorf("%s with other content: got %v", req.Name, err)
+		}
+		elsewhere := req
+		elsewhere.Scope = other
+		if a := w.must(elsewhere); a.Replayed {
+			t.Errorf("%s: another agent got this agent's answer", req.Name)
+		}
+	}
+	if got := len(w.steps("default")); got != 5 {
+		t.Errorf("got %d steps, want 5", got)
+	}
+}
+
+func TestSameRequestInOtherWords(t *testing.T) {
+	w := MustWorld(t, map[string]string{"a": "x"}, nil)
+	req := hand.Request{Scope: agent, Name: "fs:read_file", Args: []byte(`{"path":"a","offset":null}`), RequestID: "r"}
+	w.must(req)
+	req.Name, req.Args, req.SessionID = "read_file", []byte(` { "path" : "\u0061" } `), "default"
+	if a := w.must(req); !a.Replayed {
+		t.Error("the same call in another spelling ran again")
+	}
+}
+
+func TestSameRequestAtOnceRunsOnce(t *testing.T) {
+	var runs atomic.Int64
+	w := MustWorld(t, nil, nil)
+	w.add(tools.Descriptor{Name: "count:write", Mutates: true}, counted(&runs, nil))
+	req := request("count:write", nil)
+	req.RequestID = "r"
+	var all sync.WaitGroup
+	for range 16 {
+		all.Go(func() { w.must(req) })
+	}
+	all.Wait()
+	if runs.Load() != 1 || len(w.steps("default")) != 1 {
+		t.Errorf("ran %d times, %d steps", runs.Load(), len(w.steps("default")))
+	}
+}
+
+// TestLostOutcomeIsUnknown loses the commit of a tool that took effect, as a
+// process does that dies behind it.
+func TestLostOutcomeIsUnknown(t *testing.T) {
+	for _, recover := range []bool{true, false} {
+		var runs atomic.Int64
+		w := MustWorld(t, nil, nil)
+		d := tools.Descriptor{Name: "count:write", Mutates: true}
+		w.add(d, counted(&runs, nil))
+		req := request("count:write", map[string]any{"a": "b"})
+		req.RequestID, req.Thought, req.TurnID, req.CallID, req.SessionID = "r", "why", "t", "c", "s"
+		w.engine.Replan(kvtest.Plan{Commit: 2, Repeat: true}) // the intent is written, the step is not
+		if a, err := w.Call(t.Context(), req); err != nil || a.Recorded {
+			t.Fatalf("the lost call: %+v, %v", a, err)
+		}
+		w.engine.Replan(kvtest.Plan{})
+		w.stop()
+		w.start(nil)
+		w.add(d, counted(&runs, nil))
+		if recover {
+			if n, err := w.Recover(t.Context()); n != 1 || err != nil {
+				t.Fatalf("Recover: %d, %v", n, err)
+			}
+			if n, err := w.Recover(t.Context()); n != 0 || err != nil {
+				t.Errorf("Recover again: %d, %v", n, err)
+			}
+		}
+		a := w.must(req)
+		if a.Success || a.ErrorCode != tools.OutcomeUnknown || runs.Load() != 1 {
+			t.Errorf("the repeated call: %+v after %d runs", a, runs.Load())
+		}
+		want := step.Step{
+			Number: 1, SessionID: "s", ToolName: "count:write", CalledAs: "count:write",
+			Outcome: step.Unknown, ErrorCode: "OUTCOME_UNKNOWN", Thought: "why", TurnID: "t", CallID: "c", Time: epoch,
+			MinimalArgs: []byte(`{"a":"b"}`), Metadata: []byte(`{}`),
+		}
+		got := w.steps("s")[0]
+		want.Error, want.Observation, want.Inline = got.Error, got.Observation, got.Inline
+		if diff := cmp.Diff(want, got); diff != "" || !strings.Contains(got.Observation, "may or may not") {
+			t.Errorf("the step says %q (-want +got):\n%s", got.Observation, diff)
+		}
+		if left := w.intents(); len(left) != 0 || len(w.steps("s")) != 1 {
+			t.Errorf("%d intents, %d steps are left", len(left), len(w.steps("s")))
+		}
+		changed := req
+		changed.Args = nil
+		if _, err := w.Call(t.Context(), changed); !errors.Is(err, kv.ErrRequestReused) {
+			t.Errorf("other content: got %v", err)
+		}
+	}
+}

@@ -1,0 +1,235 @@
+package hand
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+
+	"github.com/loom-bridge/loom-bridge/bridge/tools"
+	"github.com/loom-bridge/loom-bridge/context/blob"
+	"github.com/loom-bridge/loom-bridge/context/step"
+	"github.com/loom-bridge/loom-bridge/memory/kv"
+)
+
+// record makes the answer of a call that ran, and records its step. The caller
+// may have gone meanwhile: what happened is recorded all the same.
+func (h *Hand) record(ctx context.Context, c *call, out outcome) Answer {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), commitTime)
+	defer cancel()
+	answer := h.answer(&out)
+	reduced := h.Reducer.Reduce(h.reducible(ctx, c, out))
+	answer.Observation = reduced.Observation
+	r := &recording{hand: h, call: c, outcome: out, reduced: reduced, answer: answer}
+	err := out.body.uploadErr
+	if err == nil {
+		err = r.upload(ctx)
+	}
+	if err == nil {
+		err = r.commit(ctx)
+	}
+	if err == nil {
+		return r.answer
+	}
+	h.logger.ErrorContext(ctx, "step not recorded", "tool", c.name(), "scope", c.Scope.String(), "error", err)
+	answer.RecordError = err
+	return answer
+}
+
+// answer is what can be said before anything is recorded.
+func (h *Hand) answer(out *outcome) Answer {
+	if out.failure == nil {
+		text, truncated, err := output(out.result, out.body)
+		if err == nil {
+			return Answer{Success: true, Output: text, Truncated: truncated}
+		}
+		out.failure = &tools.Error{Code: tools.Failed, Message: "Internal error: the result is no JSON: " + err.Error(), Cause: err}
+	}
+	return Answer{ErrorMessage: bounded(out.failure.Message), ErrorCode: out.failure.Code}
+}
+
+// bounded cuts a failure's text to what a step keeps of it.
+func bounded(text string) string {
+	if len(text) <= step.MaxErrorBytes {
+		return text
+	}
+	return strings.ToValidUTF8(text[:step.MaxErrorBytes], "")
+}
+
+// reducible is the call as the reducer takes it.
+func (h *Hand) reducible(ctx context.Context, c *call, out outcome) step.Call {
+	reducible := step.Call{Tool: c.name(), Args: c.args}
+	if out.failure != nil {
+		reducible.Result = step.Result{Failed: true, ErrorText: out.failure.Message}
+		return reducible
+	}
+	b := out.body
+	reducible.Result = step.Result{
+		Output:     out.result.Output,
+		BodyKey:    out.result.BodyKey,
+		BodySize:   b.size,
+		BodyLines:  b.lines,
+		BodySHA256: b.sha256,
+		BodyText:   string(b.head),
+		BodyTail:   string(b.tail),
+		BodyBinary: b.binary,
+	}
+	if out.result.File != "" {
+		hash, _, err := h.Log.WrittenHash(ctx, c.Scope, out.result.File)
+		if err != nil {
+			h.logger.WarnContext(ctx, "hash of the last write not read", "error", err)
+		}
+		reducible.WrittenSHA256 = hash
+	}
+	return reducible
+}
+
+// recording is the commit of one step.
+type recording struct {
+	hand    *Hand
+	call    *call
+	outcome outcome
+	reduced step.Reduced
+	// offload is the blob the step refers to, kept one that only its id leads
+	// to; nil without one.
+	offload, kept *blob.Stored
+	answer        Answer
+}
+
+// upload stores what the commit will refer to and is not stored yet.
+func (r *recording) upload(ctx context.Context) (err error) {
+	if r.reduced.Offload && r.outcome.result.Blob == nil {
+		r.offload = r.outcome.body.stored
+		if r.reduced.OffloadBytes != nil {
+			if r.offload, err = r.add(ctx, r.reduced.OffloadBytes); err != nil {
+				return err
+			}
+		}
+	}
+	if content, ok := r.call.args[r.reduced.KeepArg].(string); ok && !r.hand.dropWritten {
+		r.kept, err = r.add(ctx, []byte(content))
+	}
+	return err
+}
+
+func (r *recording) add(ctx context.Context, data []byte) (*blob.Stored, error) {
+	stored, err := r.hand.Blobs.Add(ctx, r.call.Scope, data)
+	return &stored, err
+}
+
+func (r *recording) commit(ctx context.Context) error {
+	h, c := r.hand, r.call
+	req := kv.Request{Refs: []kv.Ref{h.Log.Ref(c.Scope)}, Stage: r.stage}
+	if r.offload != nil || r.kept != nil {
+		req.Refs = append(req.Refs, h.Blobs.Ref(c.Scope))
+	}
+	if c.intent != "" {
+		req.Blind = []kv.Ref{h.Log.IntentRef(c.Scope)}
+	}
+	err := h.Writer.Do(ctx, req)
+	if replayed, ok := errors.AsType[*answeredError](err); ok {
+		r.answer, err = h.kept(ctx, c.Scope, replayed.kept)
+	}
+	if err != nil {
+		return fmt.Errorf("hand: record %s: %w", c.name(), err)
+	}
+	return nil
+}
+
+// answeredError says that another process has answered the request meanwhile.
+type answeredError struct{ kept []byte }
+
+func (*answeredError) Error() string { return "hand: the request was answered by another process" }
+
+// stage is run again when the commit has to be repeated, so it starts from what
+// is known without it.
+func (r *recording) stage(ctx context.Context, tx *kv.Tx) error {
+	h, c := r.hand, r.call
+	ref := h.Log.Ref(c.Scope)
+	kept, found, err := kv.LookupOnce(ctx, tx, ref, c.RequestID, c.digest)
+	if err != nil {
+		return err
+	}
+	if found {
+		return &answeredError{kept}
+	}
+	answer := r.answer
+	answer.Blob = r.outcome.result.Blob
+	now := h.now().UTC()
+	s, position, err := h.Log.StageStep(ctx, tx, c.Scope, func(number uint64) (step.Step, error) {
+		s := r.step(number)
+		s.Time = now
+		if err := r.stageBlobs(ctx, tx, &s, &answer); err != nil {
+			return step.Step{}, err
+		}
+		return s, nil
+	})
+	if err != nil {
+		return err
+	}
+	kv.StageOnce(tx, ref, c.RequestID, c.digest, encodeKept(s.Number, answer), now)
+	if written := r.outcome.result.Written; written != nil {
+		h.Log.StageWrittenHash(tx, c.Scope, written.File, written.SHA256)
+	}
+	if c.intent != "" {
+		h.Log.StageIntentDone(tx, c.Scope, c.intent)
+	}
+	answer.Step, answer.Position = &s, position
+	answer.Observation, answer.Recorded = s.ToObservation(h.style), true
+	r.answer = answer
+	return nil
+}
+
+// step is the step but for its number, time and blob.
+func (r *recording) step(number uint64) step.Step {
+	c, red := r.call, r.reduced
+	s := step.Step{
+		Number:      number,
+		SessionID:   c.SessionID,
+		ToolName:    c.name(),
+		CalledAs:    c.Name,
+		MinimalArgs: red.MinimalArgs,
+		Args:        red.Args,
+		Observation: red.Observation,
+		Outcome:     red.Outcome,
+		Thought:     c.Thought,
+		Error:       red.Error,
+		ErrorCode:   string(r.answer.ErrorCode),
+		Inline:      red.Inline,
+		Metadata:    red.Metadata,
+		TurnID:      c.TurnID,
+		CallID:      c.CallID,
+	}
+	if r.answer.ErrorCode == tools.OutcomeUnknown {
+		s.Outcome = step.Unknown
+	}
+	return s
+}
+
+// stageBlobs stages what was uploaded, under names made of the step's number.
+func (r *recording) stageBlobs(ctx context.Context, tx *kv.Tx, s *step.Step, answer *Answer) error {
+	if r.offload != nil {
+		e, err := r.stageBlob(ctx, tx, *r.offload, s.Number, r.reduced.OffloadExt)
+		if err != nil {
+			return err
+		}
+		answer.Blob = &e
+	}
+	if r.reduced.Offload && answer.Blob != nil {
+		s.OutcomeRef, s.OutcomePath = answer.Blob.Ref, answer.Blob.Path
+	}
+	if r.kept == nil {
+		return nil
+	}
+	_, err := r.stageBlob(ctx, tx, *r.kept, s.Number, "txt")
+	return err
+}
+
+func (r *recording) stageBlob(ctx context.Context, tx *kv.Tx, stored blob.Stored, number uint64, ext string) (blob.Entry, error) {
+	return r.hand.Blobs.Stage(ctx, tx, r.call.Scope, stored, blob.Entry{
+		Path:      blob.Path(r.reduced.OffloadKind, number, ext),
+		StepID:    step.ID(number),
+		SessionID: r.call.SessionID,
+		Category:  r.reduced.OffloadKind,
+	})
+}

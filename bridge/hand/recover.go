@@ -1,0 +1,119 @@
+package hand
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/loom-bridge/loom-bridge/bridge/tools"
+	"github.com/loom-bridge/loom-bridge/context/session"
+	"github.com/loom-bridge/loom-bridge/context/step"
+	"github.com/loom-bridge/loom-bridge/memory/kv"
+)
+
+// lostMessage is the failure text of a call whose outcome is not known.
+const lostMessage = "Outcome unknown: the server stopped while the tool ran; it may or may not have taken effect"
+
+// Recover makes a step with the outcome Unknown of every intent that has no
+// step, and returns how many there were. Their request ids are answered so from
+// then on. Call it once, before the first Call. An error leaves the intents that
+// are not done yet for the next time.
+func (h *Hand) Recover(ctx context.Context) (int, error) {
+	var left []session.Intent
+	for intent, err := range h.Log.Intents(ctx) {
+		if err != nil {
+			return 0, fmt.Errorf("hand: recover: %w", err)
+		}
+		left = append(left, intent)
+	}
+	for i, intent := range left {
+		if err := h.settle(ctx, intent); err != nil {
+			return i, fmt.Errorf("hand: recover: %w", err)
+		}
+	}
+	return len(left), nil
+}
+
+// leftBehind looks for an intent of the same request, which a call has written
+// whose step could not be recorded, and settles it. The tool must not run again.
+func (h *Hand) leftBehind(ctx context.Context, c *call) (bool, error) {
+	if !c.tool.Descriptor().Mutates {
+		return false, nil
+	}
+	for intent, err := range h.Log.Intents(ctx) {
+		if err != nil {
+			return false, fmt.Errorf("hand: look for the first call: %w", err)
+		}
+		if intent.Scope != c.Scope || intent.RequestID != c.RequestID {
+			continue
+		}
+		if intent.Digest != c.digest {
+			return false, fmt.Errorf("%w: %s", kv.ErrRequestReused, c.RequestID)
+		}
+		return true, h.settle(ctx, intent)
+	}
+	return false, nil
+}
+
+// settle records the step of an intent whose outcome is not known.
+func (h *Hand) settle(ctx context.Context, in session.Intent) error {
+	ref := h.Log.Ref(in.Scope)
+	req := kv.Request{Refs: []kv.Ref{ref}, Blind: []kv.Ref{h.Log.IntentRef(in.Scope)}}
+	req.Stage = func(ctx context.Context, tx *kv.Tx) error {
+		h.Log.StageIntentDone(tx, in.Scope, in.ID)
+		_, answered, err := kv.LookupOnce(ctx, tx, ref, in.RequestID, in.Digest)
+		if err != nil || answered {
+			return err
+		}
+		s, _, err := h.Log.StageStep(ctx, tx, in.Scope, func(uint64) (step.Step, error) { return h.lostStep(in), nil })
+		if err != nil {
+			return err
+		}
+		kv.StageOnce(tx, ref, in.RequestID, in.Digest, encodeKept(s.Number, Answer{}), s.Time)
+		return nil
+	}
+	if err := h.Writer.Do(ctx, req); err != nil {
+		return fmt.Errorf("settle %s of %s: %w", in.Tool, in.Scope, err)
+	}
+	return nil
+}
+
+func (h *Hand) lostStep(in session.Intent) step.Step {
+	reduced := h.Reducer.Reduce(step.Call{Tool: in.Tool, Result: step.Result{Failed: true, ErrorText: lostMessage}})
+	return step.Step{
+		SessionID:   in.SessionID,
+		ToolName:    in.Tool,
+		CalledAs:    in.CalledAs,
+		MinimalArgs: in.MinimalArgs,
+		Observation: reduced.Observation,
+		Outcome:     step.Unknown,
+		Thought:     in.Thought,
+		Error:       reduced.Error,
+		ErrorCode:   string(tools.OutcomeUnknown),
+		Inline:      reduced.Inline,
+		Metadata:    reduced.Metadata,
+		Time:        h.now().UTC(),
+		TurnID:      in.TurnID,
+		CallID:      in.CallID,
+	}
+}
+
+// withdraw takes away the intent of a call that the tool refused. If that fails
+// the intent stays, and its outcome counts as unknown later.
+func (h *Hand) withdraw(ctx context.Context, c *call) {
+	if c.intent == "" {
+		return
+	}
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), commitTime)
+	defer cancel()
+	err := h.Writer.Do(ctx, kv.Request{
+		Blind: []kv.Ref{h.Log.IntentRef(c.Scope)},
+		Stage: func(_ context.Context, tx *kv.Tx) error {
+			h.Log.StageIntentDone(tx, c.Scope, c.intent)
+			return nil
+		},
+		Lazy: true,
+	})
+	if err != nil {
+		h.logger.WarnContext(ctx, "intent of a refused call not taken away", "tool", c.name(), "error", err)
+	}
+}

@@ -1,0 +1,156 @@
+package hand
+
+import (
+	"crypto/sha256"
+	"encoding/binary"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"strings"
+	"time"
+	"unicode/utf8"
+
+	"github.com/loom-bridge/loom-bridge/bridge/tools"
+	"github.com/loom-bridge/loom-bridge/context/blob"
+	"github.com/loom-bridge/loom-bridge/context/session"
+	"github.com/loom-bridge/loom-bridge/context/step"
+	"github.com/loom-bridge/loom-bridge/memory/kv"
+)
+
+// Request is one tool call.
+type Request struct {
+	// Scope is the agent that calls. Required.
+	Scope kv.Scope
+	// SessionID is the session whose log gets the step. Default
+	// session.DefaultSession.
+	SessionID string
+	// Name is the tool's name, or one that Registry.Lookup takes for it.
+	Name string
+	// Args is the JSON text of the arguments object. Default: no arguments.
+	Args json.RawMessage
+	// Timeout ends the call. Default DefaultTimeout, at most MaxTimeout.
+	Timeout time.Duration
+	// Thought is what the model said before the call; at most MaxThoughtBytes.
+	Thought string
+	// TurnID holds parallel calls together, CallID is the model's own id of the
+	// call; each at most MaxIDBytes.
+	TurnID, CallID string
+	// RequestID makes the call safe to repeat; at most MaxIDBytes.
+	RequestID string
+}
+
+// Answer is what came of a call. It belongs to the receiver.
+type Answer struct {
+	// Success says whether the tool did its work.
+	Success bool
+	// Output is the result as compact JSON with sorted keys; nil after failure.
+	Output json.RawMessage
+	// ErrorMessage and ErrorCode say what went wrong; empty after success.
+	ErrorMessage string
+	ErrorCode    tools.Code
+	// Truncated says that text in Output was cut.
+	Truncated bool
+	// Blob is where the full result lies; nil when it was not offloaded.
+	Blob *blob.Entry
+	// Step is what the log keeps, Position its place in the session; nil and
+	// zero when Recorded is false.
+	Step     *step.Step
+	Position uint64
+	// Observation is the text for the model.
+	Observation string
+	// Recorded is false when the tool ran but the log could not be written;
+	// RecordError is then the reason, such as kv.ErrFull.
+	Recorded    bool
+	RecordError error
+	// Replayed says that this is the answer an equal request got before.
+	Replayed bool
+}
+
+// call is a request that was checked.
+type call struct {
+	Request
+	tool    *tools.Tool
+	args    map[string]any
+	digest  [32]byte
+	timeout time.Duration
+	// intent is the id of the intent in the log, empty without one.
+	intent string
+	// late is closed when a tool that was left alone has ended; nil otherwise.
+	late chan struct{}
+}
+
+func (c *call) name() string { return c.tool.Descriptor().Name }
+
+// check turns a request into a call, or says why it can't be one.
+func (h *Hand) check(req Request) (*call, error) {
+	if err := checkFields(&req); err != nil {
+		return nil, err
+	}
+	args, err := tools.ParseArguments(req.Args)
+	tool, lookupErr := h.Registry.Lookup(req.Name)
+	if err != nil {
+		return nil, withSchema(err, tool)
+	}
+	if lookupErr != nil {
+		return nil, lookupErr
+	}
+	if err := tool.Check(args); err != nil {
+		return nil, err
+	}
+	c := &call{Request: req, tool: tool, args: args, timeout: req.Timeout}
+	if c.timeout <= 0 {
+		c.timeout = DefaultTimeout
+	}
+	c.timeout = min(c.timeout, MaxTimeout)
+	if req.RequestID != "" {
+		c.digest = digest(c)
+	}
+	return c, nil
+}
+
+// withSchema completes what a tool, or the parser, says about arguments.
+func withSchema(err error, tool *tools.Tool) error {
+	if bad, ok := errors.AsType[*tools.ArgumentsError](err); ok && tool != nil {
+		bad.Tool, bad.Schema = tool.Descriptor().Name, tool.Schema()
+	}
+	return err
+}
+
+func checkFields(req *Request) error {
+	if err := req.Scope.Validate(); err != nil {
+		return err
+	}
+	if req.SessionID == "" {
+		req.SessionID = session.DefaultSession
+	}
+	for _, f := range []struct {
+		name, value string
+		limit       int
+	}{
+		{"session_id", req.SessionID, session.MaxSessionIDBytes},
+		{"thought", req.Thought, MaxThoughtBytes},
+		{"turn_id", req.TurnID, MaxIDBytes},
+		{"call_id", req.CallID, MaxIDBytes},
+		{"request_id", req.RequestID, MaxIDBytes},
+	} {
+		switch {
+		case len(f.value) > f.limit:
+			return &InvalidError{f.name, fmt.Sprintf("is longer than %d bytes", f.limit)}
+		case !utf8.ValidString(f.value) || f.name != "thought" && strings.IndexByte(f.value, 0) >= 0:
+			return &InvalidError{f.name, "holds NUL or is not UTF-8"}
+		}
+	}
+	return nil
+}
+
+// digest is the hash of everything that makes two requests the same call.
+func digest(c *call) [32]byte {
+	h := sha256.New()
+	for _, part := range []string{
+		"tool", c.SessionID, c.name(), string(step.CanonicalJSON(c.args)), c.Thought, c.TurnID, c.CallID,
+	} {
+		_ = binary.Write(h, binary.BigEndian, uint64(len(part))) // a hash takes everything
+		h.Write([]byte(part))
+	}
+	return [32]byte(h.Sum(nil))
+}

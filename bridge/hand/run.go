@@ -1,0 +1,112 @@
+package hand
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"runtime/debug"
+	"time"
+
+	"github.com/loom-bridge/loom-bridge/bridge/tools"
+)
+
+// outcome is what running a tool gave.
+type outcome struct {
+	result tools.Result
+	body   body
+	// failure is why the tool failed; nil after success.
+	failure *tools.Error
+	// refused is the error of a tool that did not take its arguments.
+	refused error
+}
+
+// run runs the tool under its deadline. A tool that does not end soon after it
+// is left alone.
+func (h *Hand) run(ctx context.Context, c *call, root *os.Root) outcome {
+	ctx, cancel := context.WithTimeout(ctx, c.timeout)
+	defer cancel()
+	done := make(chan outcome, 1)
+	ended := make(chan struct{})
+	go func() {
+		defer close(ended)
+		done <- h.guarded(ctx, c, root)
+	}()
+	select {
+	case out := <-done:
+		return out
+	case <-ctx.Done():
+	}
+	grace := time.NewTimer(graceTime)
+	defer grace.Stop()
+	select {
+	case out := <-done:
+		return out
+	case <-grace.C:
+		c.late = ended
+		return outcome{failure: leftAlone(ctx, c)}
+	}
+}
+
+func leftAlone(ctx context.Context, c *call) *tools.Error {
+	failure := stopped(ctx.Err())
+	if c.tool.Descriptor().Mutates {
+		failure.Code = tools.OutcomeUnknown
+		failure.Message += "; it did not stop and may still take effect"
+	}
+	return failure
+}
+
+// stopped is the failure of a tool that ended because its context did.
+func stopped(err error) *tools.Error {
+	if errors.Is(err, context.DeadlineExceeded) {
+		return &tools.Error{Code: tools.Timeout, Message: "Timeout", Cause: err}
+	}
+	return &tools.Error{Code: tools.Failed, Message: "the caller gave up", Cause: err}
+}
+
+// guarded runs the tool and takes in its body. A panic is a failure.
+func (h *Hand) guarded(ctx context.Context, c *call, root *os.Root) (out outcome) {
+	defer func() {
+		if p := recover(); p != nil {
+			h.logger.ErrorContext(ctx, "tool panicked",
+				"tool", c.name(), "scope", c.Scope.String(), "panic", fmt.Sprint(p), "stack", string(debug.Stack()))
+			out = outcome{failure: &tools.Error{Code: tools.Failed, Message: "Internal error: the tool crashed"}}
+		}
+	}()
+	if c.tool.Descriptor().RequiresApproval {
+		return outcome{failure: tools.Errorf(tools.PermissionDenied, "Permission denied: %s needs the approval of a person", c.name())}
+	}
+	result, err := c.tool.Run(ctx, tools.Call{
+		Scope:     c.Scope,
+		SessionID: c.SessionID,
+		Root:      root,
+		Args:      c.args,
+	})
+	if err != nil {
+		return failed(c, err)
+	}
+	out.result = result
+	if result.Body == nil {
+		return out
+	}
+	defer result.Body.Close()
+	if out.body, err = h.takeBody(ctx, c, result); err != nil {
+		return failed(c, err)
+	}
+	return out
+}
+
+// failed sorts a tool's error.
+func failed(c *call, err error) outcome {
+	if errors.Is(err, tools.ErrInvalidArguments) {
+		return outcome{refused: withSchema(err, c.tool)}
+	}
+	if failure, ok := errors.AsType[*tools.Error](err); ok {
+		return outcome{failure: failure}
+	}
+	if errors.Is(err, context.DeadlineExceeded) || errors.Is(err, context.Canceled) {
+		return outcome{failure: stopped(err)}
+	}
+	return outcome{failure: &tools.Error{Code: tools.Failed, Message: "" + err.Error(), Cause: err}}
+}

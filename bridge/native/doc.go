@@ -1,0 +1,26 @@
+// Package native holds the tools that ship with the bridge: reading, writing,
+// listing, searching, deleting and looking at files.
+//
+// [Register] adds them to a registry. They work in the workspace of the agent
+// that calls, an [os.Root], and nowhere else:
+//
+//   - A path is walked folder by folder, each one opened and compared with what
+//     was looked at before, so that a link put in its place meanwhile is
+//     noticed. "..", absolute paths and links that lead outside are refused
+//     with "Permission denied: Path traversal detected". An absolute path
+//     inside the workspace is as good as a relative one.
+//   - The store's own directory is refused by any name, and lists and searches
+//     do not show it: it is known by its identity on disk, not by its spelling.
+//   - Only regular files are opened. A pipe or a device neither hangs a call
+//     nor is touched.
+//   - A file is replaced in one step: whoever reads it finds the old or the new
+//     content whole. Appending is one write at the end of the file, undone when
+//     it can't be finished.
+//
+// A path that no file has may name a blob: what was offloaded before is read
+// back with the same fs:read_file.
+//
+// Caveats: "a/.." is "." here, whatever a is, as in [path.Clean]. A process that
+// ends in the middle of a replacement leaves the new content beside the file
+// under a name that begins with ".loom-tmp-". Hard links are not looked through.
+package native

@@ -1,0 +1,56 @@
+package native_test
+
+import (
+	"os/signal"
+	"strings"
+	"syscall"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/loom-bridge/loom-bridge/bridge/tools"
+)
+
+// MustLimitFiles lets no file of this process grow beyond a size, until the test
+// ends. To a tool that looks like a disk which is full in the middle of a write.
+func MustLimitFiles(tb testing.TB, size uint64) {
+	tb.Helper()
+	signal.Ignore(syscall.SIGXFSZ)
+	var before syscall.Rlimit
+	if err := syscall.Getrlimit(syscall.RLIMIT_FSIZE, &before); err != nil {
+		tb.Fatal(err)
+	}
+	if err := syscall.Setrlimit(syscall.RLIMIT_FSIZE, &syscall.Rlimit{Cur: size, Max: before.Max}); err != nil {
+		tb.Fatal(err)
+	}
+	tb.Cleanup(func() {
+		signal.Reset(syscall.SIGXFSZ)
+		if err := syscall.Setrlimit(syscall.RLIMIT_FSIZE, &before); err != nil {
+			tb.Error(err)
+		}
+	})
+}
+
+func TestFullDiskLeavesFilesWhole(t *testing.T) {
+	const room = 100_000
+	old := strings.Repeat("old", room/6)
+	b := MustBench(t, map[string]string{"file": old}, nil)
+	before := b.names()
+	MustLimitFiles(t, room)
+	content := strings.Repeat("x", room+1)
+	for _, a := range []args{
+		{"path": "file", "content": content},
+		{"path": "file", "content": content, "append": true},
+		{"path": "new", "content": content},
+		{"path": "new", "content": content, "append": true},
+	} {
+		_, err := b.try("fs:write_file", a)
+		wantFailure(t, err, tools.Failed, a["path"].(string)+": file too large")
+	}
+	if got := b.get("file"); got != old {
+		t.Errorf("the file has %d bytes now, %d before", len(got), len(old))
+	}
+	if diff := cmp.Diff(before, b.names()); diff != "" {
+		t.Errorf("the disk changed (-before +after):\n%s", diff)
+	}
+}

@@ -1,0 +1,123 @@
+package native
+
+import (
+	"errors"
+	"regexp"
+	"strings"
+)
+
+// glob tells which files a search looks at.
+type glob struct {
+	pattern *regexp.Regexp
+	// base says that only the file's name is compared, not its path.
+	base bool
+}
+
+// parseGlob reads a pattern: * and ? stand for anything within a name, ** for
+// any folders, [a-z] for one of a set, {a,b} for one of a list. A pattern
+// without a slash is compared with the file's name alone, any other with its
+// path from the folder that is searched.
+func parseGlob(text string) (glob, error) {
+	p := globParser{in: text}
+	if err := p.run(); err != nil {
+		return glob{}, err
+	}
+	pattern, err := regexp.Compile("^(?s:" + p.out.String() + ")$")
+	if err != nil {
+		return glob{}, errors.New("is no valid pattern")
+	}
+	return glob{pattern: pattern, base: !strings.Contains(text, "/")}, nil
+}
+
+// match compares a file's path, relative to the folder that is searched.
+func (g glob) match(rel string) bool {
+	if g.pattern == nil {
+		return true
+	}
+	if g.base {
+		rel = rel[strings.LastIndexByte(rel, '/')+1:]
+	}
+	return g.pattern.MatchString(rel)
+}
+
+// globParser turns a glob into a regular expression.
+type globParser struct {
+	in     string
+	out    strings.Builder
+	braces int
+}
+
+func (p *globParser) run() error {
+	for p.in != "" {
+		if err := p.next(); err != nil {
+			return err
+		}
+	}
+	if p.braces > 0 {
+		return errors.New("has an open brace")
+	}
+	return nil
+}
+
+func (p *globParser) next() error {
+	switch {
+	case p.cut("**/"):
+		p.out.WriteString("(?:.*/)?")
+	case p.cut("**"):
+		p.out.WriteString(".*")
+	case p.cut("*"):
+		p.out.WriteString("[^/]*")
+	case p.cut("?"):
+		p.out.WriteString("[^/]")
+	case p.cut("["):
+		return p.set()
+	case p.cut("{"):
+		p.braces++
+		p.out.WriteString("(?:")
+	case p.braces > 0 && p.cut("}"):
+		p.braces--
+		p.out.WriteString(")")
+	case p.braces > 0 && p.cut(","):
+		p.out.WriteString("|")
+	default:
+		p.literal()
+	}
+	return nil
+}
+
+func (p *globParser) cut(prefix string) bool {
+	rest, ok := strings.CutPrefix(p.in, prefix)
+	if ok {
+		p.in = rest
+	}
+	return ok
+}
+
+// set copies [abc], [a-z] and [!abc].
+func (p *globParser) set() error {
+	p.out.WriteByte('[')
+	if p.cut("!") || p.cut("^") {
+		p.out.WriteByte('^')
+	}
+	members, rest, ok := strings.Cut(p.in, "]")
+	if !ok || members == "" {
+		return errors.New("has an open bracket")
+	}
+	p.in = rest
+	p.out.WriteString(strings.NewReplacer(`\`, `\\`, "[", `\[`, "^", `\^`).Replace(members) + "]")
+	return nil
+}
+
+// literal copies one character; a backslash takes the next one as it is.
+func (p *globParser) literal() {
+	if len(p.in) > 1 && p.in[0] == '\\' {
+		p.in = p.in[1:]
+	}
+	r := []rune(p.in[:min(len(p.in), 4)])[0]
+	size := len(string(r))
+	if r == '\uFFFD' {
+		size = 1
+	}
+	p.out.WriteString(regexp.QuoteMeta(p.in[:min(size, len(p.in))]))
+	p.in = p.in[min(size, len(p.in)):]
+}

@@ -1,0 +1,134 @@
+package native
+
+import (
+	"context"
+	"errors"
+	"io"
+	"io/fs"
+	"os"
+	"slices"
+	"strings"
+
+	"github.com/loom-bridge/loom-bridge/bridge/tools"
+)
+
+func (f *files) listDir(ctx context.Context, c tools.Call) (tools.Result, error) {
+	name := c.String("path", ".")
+	dir, err := f.findDir(ctx, c.Root, name)
+	if err != nil {
+		return tools.Result{}, err
+	}
+	defer dir.close()
+	names, err := readNames(ctx, dir.Root)
+	if err != nil {
+		return tools.Result{}, failure(name, err)
+	}
+	entries, hidden, err := f.entries(ctx, dir.Root, names)
+	if err != nil {
+		return tools.Result{}, failure(name, err)
+	}
+	out := map[string]any{"path": name, "entries": entries}
+	if len(names)-hidden > len(entries) {
+		out["truncated"] = true
+		out["total"] = int64(len(names) - hidden)
+	}
+	return tools.Result{Output: out}, nil
+}
+
+// folder is an open folder. Close it.
+type folder struct {
+	*os.Root
+	rel   string
+	close func()
+}
+
+// findDir finds and opens a folder.
+func (f *files) findDir(ctx context.Context, root *os.Root, name string) (folder, error) {
+	for range maxRaces {
+		p, err := f.find(ctx, root, name, want{})
+		if err != nil {
+			return folder{}, err
+		}
+		dir, err := f.enterPlace(p)
+		if err == nil {
+			return dir, nil
+		}
+		p.close()
+		if !errors.Is(err, errRaced) {
+			return folder{}, failure(name, err)
+		}
+	}
+	return folder{}, failure(name, errRaced)
+}
+
+func (f *files) enterPlace(p *place) (folder, error) {
+	switch {
+	case p.info == nil:
+		return folder{}, fs.ErrNotExist
+	case !p.info.IsDir():
+		return folder{}, tools.Errorf(tools.Failed, "not a directory: %s", p.rel)
+	}
+	dir, err := f.openDir(p.dir, p.name, p.info)
+	if err != nil {
+		return folder{}, err
+	}
+	return folder{Root: dir, rel: p.rel, close: func() {
+		_ = dir.Close() // only read from
+		p.close()
+	}}, nil
+}
+
+// namesAtOnce is how many names are read between looks at the context.
+const namesAtOnce = 4096
+
+// readNames returns the names in a folder, sorted.
+func readNames(ctx context.Context, dir *os.Root) ([]string, error) {
+	handle, err := dir.Open(".")
+	if err != nil {
+		return nil, err
+	}
+	defer handle.Close()
+	var names []string
+	for {
+		if err := ctx.Err(); err != nil {
+			return nil, err
+		}
+		more, err := handle.Readdirnames(namesAtOnce)
+		names = append(names, more...)
+		if len(names) > MaxDirEntries {
+			return nil, tools.Errorf(tools.TooLarge, "the folder has more than %d entries", MaxDirEntries)
+		}
+		if errors.Is(err, io.EOF) {
+			slices.Sort(names)
+			return names, nil
+		}
+		if err != nil {
+			return nil, err
+		}
+	}
+}
+
+// entries describes the first MaxListEntries names that are to be seen, and
+// tells how many were passed over. Links are not followed.
+func (f *files) entries(ctx context.Context, dir *os.Root, names []string) (entries []any, hidden int, err error) {
+	entries = make([]any, 0, min(len(names), MaxListEntries))
+	for _, name := range names {
+		if len(entries) == MaxListEntries {
+			break
+		}
+		if err := ctx.Err(); err != nil {
+			return nil, 0, err
+		}
+		info, err := dir.Lstat(name)
+		if err != nil || f.isStore(info) {
+			hidden++ // it has gone since the names were read, or nobody is to see it
+			continue
+		}
+		entries = append(entries, map[string]any{
+			"name":   strings.ToValidUTF8(name, "\uFFFD"),
+			"is_dir": info.IsDir(),
+			"size":   info.Size(),
+		})
+	}
+	return entries, hidden, nil
+}

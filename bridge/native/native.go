@@ -1,0 +1,136 @@
+package native
+
+import (
+	"encoding/json"
+	"fmt"
+	"hash/maphash"
+	"io/fs"
+	"os"
+
+	"github.com/loom-bridge/loom-bridge/bridge/tools"
+)
+
+// Options of the tools. Nil and zero fields mean the defaults.
+type Options struct {
+	// Store is the directory of the server's own data, which no tool touches.
+	// It must exist. Default: none is refused.
+	Store string
+	// Blobs is where fs:read_file finds what was offloaded. Default: nothing is
+	// found there.
+	Blobs Blobs
+}
+
+// files holds what the file tools share. It is safe for concurrent use.
+type files struct {
+	store fs.FileInfo // nil without one
+	blobs Blobs       // nil without one
+	locks pathLocks
+}
+
+// Register adds the tools to a registry. An error leaves those before it there.
+func Register(r *tools.Registry, opts *Options) error {
+	f := &files{locks: pathLocks{seed: maphash.MakeSeed()}}
+	if opts != nil {
+		f.blobs = opts.Blobs
+	}
+	if opts != nil && opts.Store != "" {
+		info, err := os.Stat(opts.Store)
+		if err != nil {
+			return fmt.Errorf("native: store: %w", err)
+		}
+		f.store = info
+	}
+	for _, t := range f.tools() {
+		if err := r.Add(t.Descriptor, t.run); err != nil {
+			return fmt.Errorf("native: register: %w", err)
+		}
+	}
+	return nil
+}
+
+type tool struct {
+	tools.Descriptor
+	run tools.Func
+}
+
+func (f *files) tools() []tool {
+	list := []tool{
+		{tools.Descriptor{
+			Name:           "fs:read_file",
+			Description:    "Read a text file of the workspace, whole or some lines of it. Also reads back saved results by the path, step id or ref they were given.",
+			Schema:         json.RawMessage(readSchema),
+			ResultKind:     "text",
+			CLIEquivalents: []string{"cat", "head", "tail"},
+		}, f.readFile},
+		{tools.Descriptor{
+			Name:        "fs:write_file",
+			Description: "Write a text file of the workspace. Missing folders are made; what the file held before is replaced, unless append is true.",
+			Schema:      json.RawMessage(writeSchema),
+			Mutates:     true,
+			ResultKind:  "json",
+		}, f.writeFile},
+		{tools.Descriptor{
+			Name:           "fs:list_dir",
+			Description:    "List a folder of the workspace, sorted by name.",
+			Schema:         json.RawMessage(listSchema),
+			ResultKind:     "list",
+			CLIEquivalents: []string{"ls"},
+		}, f.listDir},
+		{tools.Descriptor{
+			Name:           "fs:search",
+			Description:    "Find lines in the text files below a folder of the workspace.",
+			Schema:         json.RawMessage(searchSchema),
+			ResultKind:     "search",
+			CLIEquivalents: []string{"grep"},
+		}, f.search},
+		{tools.Descriptor{
+			Name:           "fs:delete",
+			Description:    "Delete a file or an empty folder of the workspace.",
+			Schema:         json.RawMessage(pathSchema),
+			Mutates:        true,
+			ResultKind:     "json",
+			CLIEquivalents: []string{"rm", "rmdir"},
+		}, f.delete},
+		{tools.Descriptor{
+			Name:           "fs:stat",
+			Description:    "Tell size, time, mode and hash of a file of the workspace.",
+			Schema:         json.RawMessage(pathSchema),
+			ResultKind:     "json",
+			CLIEquivalents: []string{"stat"},
+		}, f.stat},
+	}
+	for i := range list {
+		list[i].Level, list[i].Category = tools.LevelFunction, "file"
+	}
+	return list
+}
+
+// The schemas of the tools' arguments. Lengths are checked by the tools, whose
+// errors say more than a schema can.
+const (
+	readSchema = `{"type":"object","properties":{
+"path":{"type":"string","minLength":1,"description":"File to read, relative to the workspace"},
+"offset":{"type":"integer","minimum":1,"description":"First line to read, counted from 1"},
+"limit":{"type":"integer","minimum":1,"description":"How many lines to read (default 2000 when only offset is given)"},
+"start_line":{"type":"integer","minimum":1,"description":"Same as offset"},
+"end_line":{"type":"integer","minimum":1,"description":"Last line to read"}},
+"required":["path"]}`
+	writeSchema = `{"type":"object","properties":{
+"path":{"type":"string","minLength":1,"description":"File to write, relative to the workspace"},
+"content":{"type":"string","description":"Text to write"},
+"append":{"type":"boolean","description":"Add to the end of the file instead of replacing it (default false)"}},
+"required":["path","content"]}`
+	listSchema = `{"type":"object","properties":{
+"path":{"type":"string","description":"Folder to list, relative to the workspace (default .)"}}}`
+	searchSchema = `{"type":"object","properties":{
+"query":{"type":"string","minLength":1,"description":"Text to find within a line"},
+"path":{"type":"string","description":"File or folder to search (default .)"},
+"include":{"type":"string","description":"Only files that match this glob, such as *.go or src/**/*.{ts,tsx}"},
+"regex":{"type":"boolean","description":"The query is a regular expression (RE2; default false)"},
+"ignore_case":{"type":"boolean","description":"Ignore case (default false)"},
+"limit":{"type":"integer","minimum":1,"description":"Most matches to return (default 100, at most 1000)"}},
+"required":["query"]}`
+	pathSchema = `{"type":"object","properties":{
+"path":{"type":"string","minLength":1,"description":"File or folder, relative to the workspace"}},
+"required":["path"]}`
+)

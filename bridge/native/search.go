@@ -1,0 +1,241 @@
+package native
+
+import (
+	"bufio"
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"path"
+	"regexp"
+	"strings"
+
+	"github.com/loom-bridge/loom-bridge/bridge/tools"
+)
+
+func (f *files) search(ctx context.Context, c tools.Call) (tools.Result, error) {
+	s, err := newSearch(f, c)
+	if err != nil {
+		return tools.Result{}, err
+	}
+	name := c.String("path", ".")
+	if err := s.start(ctx, c.Root, name); err != nil && !errors.Is(err, errEnough) {
+		return tools.Result{}, failure(name, err)
+	}
+	return tools.Result{Output: map[string]any{
+		"query":     c.String("query", ""),
+		"matches":   s.matches,
+		"count":     int64(len(s.matches)),
+		"truncated": s.truncated,
+	}}, nil
+}
+
+// search is one search under way.
+type search struct {
+	files   *files
+	match   func(line []byte) bool
+	include glob
+	limit   int
+	block   *bufio.Reader
+
+	matches   []any
+	truncated bool
+	seenFiles int
+	seenBytes int64
+}
+
+// errEnough ends a search that met a limit.
+var errEnough = errors.New("native: search met a limit")
+
+func newSearch(f *files, c tools.Call) (*search, error) {
+	s := &search{files: f, limit: DefaultSearchMatches, matches: []any{}, block: bufio.NewReaderSize(nil, blockBytes)}
+	for _, argument := range []string{"query", "include"} {
+		if len(c.String(argument, "")) > MaxQueryBytes {
+			return nil, refuse(argument, fmt.Sprintf("is longer than %d bytes", MaxQueryBytes))
+		}
+	}
+	if n, ok := c.Int("limit"); ok {
+		s.limit = int(min(n, MaxSearchMatches))
+	}
+	var err error
+	if s.match, err = matcher(c); err != nil {
+		return nil, refuse("query", err.Error())
+	}
+	if include := c.String("include", ""); include != "" {
+		if s.include, err = parseGlob(include); err != nil {
+			return nil, refuse("include", err.Error())
+		}
+	}
+	return s, nil
+}
+
+// matcher returns what tells whether a line matches the call's query.
+func matcher(c tools.Call) (func(line []byte) bool, error) {
+	query, fold := c.String("query", ""), c.Bool("ignore_case")
+	if !c.Bool("regex") {
+		if !fold {
+			return func(line []byte) bool { return bytes.Contains(line, []byte(query)) }, nil
+		}
+		query = regexp.QuoteMeta(query)
+	}
+	if fold {
+		query = "(?i)" + query
+	}
+	pattern, err := regexp.Compile(query)
+	if err != nil {
+		return nil, err
+	}
+	return pattern.Match, nil
+}
+
+// start searches the file or folder a path leads to.
+func (s *search) start(ctx context.Context, root *os.Root, name string) error {
+	p, err := s.files.find(ctx, root, name, want{})
+	if err != nil {
+		return err
+	}
+	defer p.close()
+	switch {
+	case p.info == nil:
+		return fs.ErrNotExist
+	case !p.info.IsDir():
+		if err := checkRegular(p.info); err != nil {
+			return err
+		}
+		return s.file(ctx, p)
+	}
+	dir, err := s.files.enterPlace(p)
+	if err != nil {
+		return err
+	}
+	defer dir.Close()
+	return s.dir(ctx, dir.Root, dir.rel, "", MaxSearchDepth)
+}
+
+// dir searches a folder. rel is its path in the workspace, below its path from
+// where the search began.
+func (s *search) dir(ctx context.Context, dir *os.Root, rel, below string, depth int) error {
+	names, err := readNames(ctx, dir)
+	if err != nil {
+		return err
+	}
+	for _, name := range names {
+		if err := ctx.Err(); err != nil {
+			return err
+		}
+		info, err := dir.Lstat(name)
+		switch {
+		case err != nil: // gone since the names were read
+		case info.IsDir() && name != ".git":
+			err = s.subdir(ctx, dir, info, path.Join(rel, name), path.Join(below, name), depth-1)
+		case info.Mode().IsRegular() && s.include.match(path.Join(below, name)):
+			err = s.file(ctx, &place{dir: dir, name: name, rel: path.Join(rel, name), info: info})
+		}
+		if err != nil && fatal(err) {
+			return err
+		}
+	}
+	return nil
+}
+
+func (s *search) subdir(ctx context.Context, parent *os.Root, seen fs.FileInfo, rel, below string, depth int) error {
+	if depth == 0 {
+		s.truncated = true
+		return nil
+	}
+	dir, err := s.files.openDir(parent, seen.Name(), seen)
+	if err != nil {
+		return err
+	}
+	defer dir.Close()
+	return s.dir(ctx, dir, rel, below, depth)
+}
+
+// fatal tells whether an error ends the whole search. A file that can't be read
+// is passed over.
+func fatal(err error) bool {
+	return errors.Is(err, errEnough) || errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded)
+}
+
+// file searches one regular file, unless it is too long or binary.
+func (s *search) file(ctx context.Context, p *place) error {
+	if s.seenFiles++; s.seenFiles > MaxSearchFiles {
+		return s.enough()
+	}
+	if p.info.Size() > MaxSearchFileBytes {
+		s.truncated = true
+		return nil
+	}
+	file, _, err := openRegular(p, os.O_RDONLY)
+	if err != nil {
+		return err
+	}
+	defer file.Close()
+	s.block.Reset(io.LimitReader(file, MaxSearchFileBytes))
+	return s.lines(ctx, strings.ToValidUTF8(p.rel, "\uFFFD"))
+}
+
+func (s *search) enough() error {
+	s.truncated = true
+	return errEnough
+}
+
+// sniffBytes is how much of a file's start decides whether it is binary.
+const sniffBytes = 8 << 10
+
+func (s *search) lines(ctx context.Context, rel string) error {
+	head, err := s.block.Peek(sniffBytes)
+	if err != nil && !errors.Is(err, io.EOF) || bytes.IndexByte(head, 0) >= 0 {
+		return err
+	}
+	number, matched := int64(1), false
+	for {
+		if err := ctx.Err(); err != nil {
+			return err
+		}
+		piece, err := s.block.ReadSlice('\n')
+		if s.seenBytes += int64(len(piece)); s.seenBytes > MaxSearchBytes {
+			return s.enough()
+		}
+		line := bytes.TrimRight(piece, "\r\n")
+		if len(piece) > 0 && !matched && s.match(line) {
+			matched = true
+			if err := s.found(rel, number, line); err != nil {
+				return err
+			}
+		}
+		if errors.Is(err, bufio.ErrBufferFull) {
+			continue
+		}
+		if err != nil {
+			return nonEOF(err)
+		}
+		number, matched = number+1, false
+	}
+}
+
+func nonEOF(err error) error {
+	if errors.Is(err, io.EOF) {
+		return nil
+	}
+	return err
+}
+
+// found adds a match, or ends the search when there are enough.
+func (s *search) found(rel string, number int64, line []byte) error {
+	if len(s.matches) >= s.limit {
+		return s.enough()
+	}
+	if len(line) > MaxMatchBytes {
+		line = line[:MaxMatchBytes]
+	}
+	s.matches = append(s.matches, map[string]any{
+		"path": rel,
+		"line": number,
+		"text": strings.ToValidUTF8(string(wholeRunes(line)), "\uFFFD"),
+	})
+	return nil
+}

@@ -1,0 +1,166 @@
+package tools
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"math"
+	"strconv"
+	"strings"
+	"unicode/utf8"
+)
+
+// Limits of a call's arguments. They keep one call's memory and the time of
+// its schema check small, whatever a model writes.
+const (
+	// MaxArgumentsBytes bounds the JSON text.
+	MaxArgumentsBytes = 1 << 20
+	// MaxArgumentsDepth bounds how deep arrays and objects are nested.
+	MaxArgumentsDepth = 64
+	// MaxNumberBytes bounds the text of one number.
+	MaxNumberBytes = 128
+	// MaxNumberExponent bounds a number's exponent: a check computes with exact
+	// fractions, whose size grows with it.
+	MaxNumberExponent = 400
+)
+
+// ParseArguments reads a JSON object. Empty text is an empty object. Numbers
+// stay exact, as json.Number; of a key given twice the last value counts. Text
+// over a limit, that is not UTF-8, not JSON or no object is an *ArgumentsError
+// with Malformed set.
+func ParseArguments(text []byte) (map[string]any, error) {
+	if len(bytes.TrimSpace(text)) == 0 {
+		return map[string]any{}, nil
+	}
+	if problem := checkText(text); problem != "" {
+		return nil, malformed(problem)
+	}
+	args, err := decodeObject(text)
+	if err != nil {
+		return nil, malformed(err.Error())
+	}
+	if problem := checkNumbers(args); problem != "" {
+		return nil, malformed(problem)
+	}
+	return args, nil
+}
+
+func malformed(problem string) *ArgumentsError {
+	return &ArgumentsError{Malformed: true, Violations: []Violation{{Problem: problem}}}
+}
+
+func checkText(text []byte) string {
+	switch {
+	case len(text) > MaxArgumentsBytes:
+		return fmt.Sprintf("arguments of %d bytes exceed the limit of %d", len(text), MaxArgumentsBytes)
+	case !utf8.Valid(text):
+		return "arguments are not UTF-8"
+	case depth(text) > MaxArgumentsDepth:
+		return fmt.Sprintf("arguments are nested deeper than %d levels", MaxArgumentsDepth)
+	}
+	return ""
+}
+
+// depth returns how deep brackets are nested outside of strings. It is right
+// for valid JSON, and for anything else it need only end.
+func depth(text []byte) int {
+	level, deepest := 0, 0
+	quoted := false
+	for i := 0; i < len(text); i++ {
+		switch c := text[i]; {
+		case quoted && c == '\\':
+			i++
+		case c == '"':
+			quoted = !quoted
+		case quoted:
+		case c == '{' || c == '[':
+			level++
+			deepest = max(deepest, level)
+		case c == '}' || c == ']':
+			level--
+		}
+	}
+	return deepest
+}
+
+var errNoObject = errors.New("arguments must be a JSON object")
+
+func decodeObject(text []byte) (map[string]any, error) {
+	dec := json.NewDecoder(bytes.NewReader(text))
+	dec.UseNumber()
+	var value any
+	if err := dec.Decode(&value); err != nil {
+		if errors.Is(err, io.ErrUnexpectedEOF) {
+			return nil, errors.New("unexpected end of JSON input")
+		}
+		return nil, err
+	}
+	if _, err := dec.Token(); !errors.Is(err, io.EOF) {
+		return nil, errors.New("unexpected text after the JSON object")
+	}
+	args, ok := value.(map[string]any)
+	if !ok {
+		return nil, errNoObject
+	}
+	return args, nil
+}
+
+// checkNumbers returns what is wrong with the first number over a limit.
+func checkNumbers(value any) string {
+	switch v := value.(type) {
+	case json.Number:
+		return checkNumber(string(v))
+	case map[string]any:
+		for _, member := range v {
+			if problem := checkNumbers(member); problem != "" {
+				return problem
+			}
+		}
+	case []any:
+		for _, item := range v {
+			if problem := checkNumbers(item); problem != "" {
+				return problem
+			}
+		}
+	}
+	return ""
+}
+
+func checkNumber(text string) string {
+	if len(text) > MaxNumberBytes {
+		return fmt.Sprintf("a number of %d digits exceeds the limit of %d", len(text), MaxNumberBytes)
+	}
+	i := strings.IndexAny(text, "eE")
+	if i < 0 {
+		return ""
+	}
+	exponent, err := strconv.Atoi(text[i+1:])
+	if err != nil || exponent > MaxNumberExponent || exponent < -MaxNumberExponent {
+		return fmt.Sprintf("the exponent of %s exceeds the limit of %d", text, MaxNumberExponent)
+	}
+	return ""
+}
+
+// Integer returns a JSON number as int64 and whether it is one. 3.0 is 3, for
+// JSON Schema calls both whole; beyond int64 the nearest int64 is taken.
+func Integer(value any) (int64, bool) {
+	number, ok := value.(json.Number)
+	if !ok {
+		return 0, false
+	}
+	if n, err := strconv.ParseInt(string(number), 10, 64); err == nil {
+		return n, true
+	}
+	f, err := number.Float64()
+	switch {
+	case err != nil && !math.IsInf(f, 0):
+		return 0, false
+	case f >= math.MaxInt64:
+		return math.MaxInt64, true
+	case f <= math.MinInt64:
+		return math.MinInt64, true
+	}
+	return int64(f), true
+}

@@ -1,0 +1,85 @@
+package tools
+
+import (
+	"context"
+	"io"
+	"os"
+
+	"github.com/loom-bridge/loom-bridge/context/blob"
+	"github.com/loom-bridge/loom-bridge/memory/kv"
+)
+
+// Call is one call as the tool sees it. Its arguments were checked against the
+// schema.
+type Call struct {
+	// Scope is the agent that calls.
+	Scope kv.Scope
+	// SessionID is the session the call belongs to.
+	SessionID string
+	// Root is the agent's workspace. The caller of the tool owns it: the tool
+	// must not close it.
+	Root *os.Root
+	// Args are the arguments; numbers are json.Number. The tool may not change
+	// them.
+	Args map[string]any
+}
+
+// String returns the text argument of that name, or fallback when it is
+// missing or no text.
+func (c Call) String(name, fallback string) string {
+	if s, ok := c.Args[name].(string); ok {
+		return s
+	}
+	return fallback
+}
+
+// Bool returns the boolean argument of that name; false when it is missing.
+func (c Call) Bool(name string) bool {
+	b, _ := c.Args[name].(bool)
+	return b
+}
+
+// Int returns the whole-number argument of that name and whether it is there.
+// Numbers beyond int64, and such as 1.0 that only a schema calls whole, are
+// taken as far as they go: see Integer.
+func (c Call) Int(name string) (int64, bool) { return Integer(c.Args[name]) }
+
+// Func runs a tool. It must end soon after ctx does. A failure of the tool's
+// own is an *Error; an *ArgumentsError refuses the call; any other error is a
+// failure with the code Failed. It may be called by many goroutines at once.
+type Func func(ctx context.Context, c Call) (Result, error)
+
+// Result is what a tool gives. Its parts belong to the receiver.
+type Result struct {
+	// Output is the result as JSON values (what encoding/json decodes into, or
+	// int64 for numbers), without the body. The receiver may add to it.
+	Output map[string]any
+	// BodyKey is the key of Output under which the body's text is shown; empty
+	// when there is no body.
+	BodyKey string
+	// Body is long text or bytes, read once and closed by the receiver. An error
+	// while it is read fails the call.
+	Body io.ReadCloser
+	// BodySize is about how many bytes the body has; zero when not known.
+	BodySize int64
+	// BodyPaged says that the tool takes a line number, offset, to read on from
+	// where shown text was cut.
+	BodyPaged bool
+	// File is the path, relative to the workspace, of the file that Body is the
+	// whole content of; empty for anything else.
+	File string
+	// Blob says that the body is read from this blob, whole or in part, so that
+	// it is not stored again; nil for anything else.
+	Blob *blob.Entry
+	// Written tells about a file the call has written; nil when it wrote none.
+	Written *Written
+}
+
+// Written is what a tool says about a file it has written.
+type Written struct {
+	// File is its path relative to the workspace.
+	File string
+	// SHA256 is the hash of the whole file as it is now, in hex; empty when the
+	// tool did not compute it.
+	SHA256 string
+}

@@ -1,0 +1,171 @@
+package tools
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"sync"
+
+	"github.com/santhosh-tekuri/jsonschema/v6"
+)
+
+// DefaultMaxTools bounds a registry: each tool costs prompt text and memory.
+const DefaultMaxTools = 4096
+
+// Options of a registry. The zero value is the default.
+type Options struct {
+	// MaxTools bounds how many tools can be added. Default DefaultMaxTools.
+	MaxTools int
+}
+
+// Registry holds tools by name. All methods are safe for concurrent use.
+type Registry struct {
+	limit int
+
+	mu      sync.RWMutex
+	tools   map[string]*Tool  // guarded by mu
+	aliases map[string]string // guarded by mu; alias to registered name
+}
+
+// Tool is one tool of a registry. It never changes and may be used by many
+// goroutines at once.
+type Tool struct {
+	descriptor Descriptor
+	schema     *jsonschema.Schema
+	run        Func
+}
+
+// NewRegistry returns an empty registry. Nil options are the defaults.
+func NewRegistry(opts *Options) *Registry {
+	limit := DefaultMaxTools
+	if opts != nil && opts.MaxTools > 0 {
+		limit = opts.MaxTools
+	}
+	return &Registry{limit: limit, tools: map[string]*Tool{}, aliases: map[string]string{}}
+}
+
+// shortNames are the file tools' names as models know them from elsewhere.
+var shortNames = map[string]string{
+	"fs:read_file":  "read_file",
+	"fs:write_file": "write_file",
+	"fs:list_dir":   "list_dir",
+}
+
+// Add puts a tool into the registry. It compiles the schema, once. An
+// unacceptable descriptor is a *DescriptorError, a taken name ErrToolExists, a
+// full registry ErrTooManyTools; the registry is then unchanged.
+func (r *Registry) Add(d Descriptor, run Func) error {
+	if err := d.check(); err != nil {
+		return err
+	}
+	if len(d.Schema) == 0 {
+		d.Schema = anyObject
+	}
+	schema, err := compile(d.Schema)
+	if err != nil {
+		return d.problem("schema", err.Error())
+	}
+	d.Schema = bytes.Clone(d.Schema)
+	return r.put(&Tool{descriptor: d, schema: schema, run: run})
+}
+
+func (r *Registry) put(t *Tool) error {
+	name := t.descriptor.Name
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if _, taken := r.tools[name]; taken {
+		return fmt.Errorf("%w: %s", ErrToolExists, name)
+	}
+	if len(r.tools) >= r.limit {
+		return fmt.Errorf("%w: limit is %d", ErrTooManyTools, r.limit)
+	}
+	r.tools[name] = t
+	r.addAlias(strings.ReplaceAll(name, ":", "_"), name)
+	if short, ok := shortNames[name]; ok {
+		r.addAlias(short, name)
+	}
+	return nil
+}
+
+// addAlias keeps the first tool of an alias, so that adding another one never
+// changes what an alias means.
+func (r *Registry) addAlias(alias, name string) {
+	if _, taken := r.aliases[alias]; !taken && alias != name {
+		r.aliases[alias] = name
+	}
+}
+
+// Lookup returns the tool of that name. A name registered exactly so wins;
+// otherwise "_" may stand for ":", and read_file, write_file and list_dir mean
+// the fs tools. An unknown name is a *NotFoundError.
+func (r *Registry) Lookup(name string) (*Tool, error) {
+	r.mu.RLock()
+	defer r.mu.RUnlock()
+	if t, ok := r.tools[name]; ok {
+		return t, nil
+	}
+	if t, ok := r.tools[r.aliases[name]]; ok {
+		return t, nil
+	}
+	return nil, &NotFoundError{Name: clipName(name), Nearest: nearest(name, maps.Keys(r.tools))}
+}
+
+// Nearest returns the registered name most like name; empty when none is.
+func (r *Registry) Nearest(name string) string {
+	r.mu.RLock()
+	defer r.mu.RUnlock()
+	return nearest(name, maps.Keys(r.tools))
+}
+
+// List returns the descriptors of the given levels, or of all, by name.
+func (r *Registry) List(levels ...int) []Descriptor {
+	r.mu.RLock()
+	list := make([]Descriptor, 0, len(r.tools))
+	for _, t := range r.tools {
+		if len(levels) == 0 || slices.Contains(levels, t.descriptor.Level) {
+			list = append(list, t.descriptor)
+		}
+	}
+	r.mu.RUnlock()
+	slices.SortFunc(list, func(a, b Descriptor) int { return strings.Compare(a.Name, b.Name) })
+	return list
+}
+
+// Check is Lookup and Tool.Check in one.
+func (r *Registry) Check(name string, args map[string]any) error {
+	t, err := r.Lookup(name)
+	if err != nil {
+		return err
+	}
+	return t.Check(args)
+}
+
+// Descriptor returns what the tool was added with.
+func (t *Tool) Descriptor() Descriptor { return t.descriptor }
+
+// Check compares args with the tool's schema and returns an *ArgumentsError
+// that lists all violations. Members that are null are removed from args first:
+// they count as missing. Members the schema does not name are let through
+// unless it forbids them.
+func (t *Tool) Check(args map[string]any) error {
+	dropNulls(t.schema, args)
+	if list := violations(t.schema, args); len(list) > 0 {
+		return t.Refuse(list...)
+	}
+	return nil
+}
+
+// Refuse returns the error that says what is wrong with a call's arguments.
+func (t *Tool) Refuse(list ...Violation) *ArgumentsError {
+	return &ArgumentsError{Tool: t.descriptor.Name, Violations: list, Schema: t.Schema()}
+}
+
+// Schema returns the JSON Schema of the arguments. Do not change it.
+func (t *Tool) Schema() json.RawMessage { return t.descriptor.Schema }
+
+// Run runs the tool on checked arguments, on the caller's goroutine.
+func (t *Tool) Run(ctx context.Context, c Call) (Result, error) { return t.run(ctx, c) }
