@@ -1,0 +1,212 @@
+"""An agent explores a repository while its server is killed under it.
+
+It needs no language model: a small planner decides what to look at. The agent acts
+through tools, saves what it learns, tells a second agent by events, and assembles its
+prompt after every step. Halfway the server is killed with `kill -9` and started again;
+at the end once more. Then everything that was acknowledged is asked for again.
+
+    python explore_repo.py --server-binary ../../../bin/loom-bridge-server
+
+With `--llm` and OPENAI_API_KEY (and OPENAI_BASE_URL, OPENAI_MODEL) a real model drives
+the same loop.
+"""
+
+import argparse
+import asyncio
+import random
+import secrets
+import shutil
+import sys
+import time
+from contextlib import AsyncExitStack
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import _model
+import loombridge
+from _agent import Agent
+from _ledger import Proof, verify
+from _listener import Listener
+from _model import Model, ModelError
+from _planner import Action, Planner
+from loombridge import testing
+
+GOAL = "Find out how this repository is built and what its main parts are."
+
+HOUSEKEEPING = 2
+"""Steps that it takes to delete the notes and their folder."""
+
+LEAST_STEPS = 10
+"""Fewer would leave nothing on one side of the kill."""
+
+
+@dataclass
+class Outcome:
+    """How the run went, for the closing table."""
+
+    agent: Agent
+    listener: Listener
+    seconds: float = 0.0
+    proof: Proof = field(default_factory=Proof)
+
+
+async def explore(agent: Agent, notes: str) -> None:
+    """Look at the repository, keeping notes in a scratch file of the workspace."""
+    planner = Planner()
+    while len(agent.ledger.steps) < agent.steps - HOUSEKEEPING:
+        action = planner.next()
+        if action is None:
+            break
+        await step(agent, planner, action)
+        if len(agent.ledger.steps) in (agent.steps // 4, 3 * agent.steps // 4):
+            text = "".join(f"- {memory.text}\n" for memory in agent.ledger.memories)
+            write = {"path": notes, "content": text}
+            await step(agent, planner, Action("fs:write_file", write, "Keep notes."))
+    for path in (notes, str(Path(notes).parent)):
+        await step(agent, planner, Action("fs:delete", {"path": path}, "Leave no trace."))
+
+
+async def step(agent: Agent, planner: Planner, action: Action) -> None:
+    """Act, learn from it, and see what the prompt has become."""
+    result = await agent.act(action)
+    if result.success:
+        finding = planner.learn(action, result.output)
+        if finding is not None:
+            await agent.remember(finding)
+    agent.report(action, result, await agent.prompt())
+
+
+async def kill_and_restart(srv: testing.Server, why: str) -> None:
+    """Kill the server as a power cut would, and start it again."""
+    begin = time.monotonic()
+    pid = srv.pid
+    await srv.kill9()
+    print(f"  kill -9   process {pid}, {why}")
+    await srv.start()
+    print(f"  restart   the server is back after {time.monotonic() - begin:.2f} s")
+
+
+async def kill_halfway(srv: testing.Server, agent: Agent) -> None:
+    """Wait for the middle of the run and kill the server during a step."""
+    await agent.halfway.wait()
+    # A step takes some milliseconds; nobody chooses where in it the power fails.
+    await asyncio.sleep(random.uniform(0, 0.005))  # noqa: S311
+    await kill_and_restart(
+        srv, f"with {len(agent.ledger.steps)} steps acknowledged and work under way"
+    )
+
+
+async def run(options: argparse.Namespace) -> Outcome:
+    """Explore, be cut off, go on, and check that nothing is lost."""
+    begin = time.monotonic()
+    model = Model.from_environment() if options.llm else None
+    async with AsyncExitStack() as stack:
+        srv = await stack.enter_async_context(
+            testing.server(options.server_binary, data_dir=options.data_dir, workspace=options.repo)
+        )
+        connect = loombridge.connect
+        ctx = await stack.enter_async_context(connect(srv.address, agent_id="explorer"))
+        other = await stack.enter_async_context(connect(srv.address, agent_id="librarian"))
+        print(f"  server {srv.address}, data in {srv.data_dir}, workspace {options.repo}")
+
+        agent = Agent(ctx, goal=GOAL, steps=options.steps)
+        if model:
+            agent.model, agent.room = model.name, _model.ROOM
+        outcome = Outcome(agent, Listener(other))
+        listening = asyncio.create_task(outcome.listener.listen())
+        killing = asyncio.create_task(kill_halfway(srv, agent))
+        try:
+            if model is None:
+                await explore(agent, f"{options.scratch.name}/notes.md")
+            else:
+                await _model.explore(agent, model, print)
+            # A model may be content before the middle.
+            agent.halfway.set()
+            await killing
+            await kill_and_restart(srv, "before everything is asked for again")
+            outcome.proof = await verify(ctx, agent.ledger)
+            if agent.ledger.events:
+                await outcome.listener.has_heard(agent.ledger.events[-1], within=30)
+        finally:
+            killing.cancel()
+            listening.cancel()
+            await asyncio.gather(killing, listening, return_exceptions=True)
+        outcome.seconds = time.monotonic() - begin
+    return outcome
+
+
+def faults(outcome: Outcome) -> list[str]:
+    """Return a sentence for everything that was lost; empty when nothing was."""
+    found = list(outcome.proof.faults)
+    ledger, listener = outcome.agent.ledger, outcome.listener
+    if lost := listener.lost(ledger.events):
+        found.append(f"events lost: {lost}")
+    if again := listener.duplicated():
+        found.append(f"events delivered twice: {again}")
+    return found
+
+
+def table(outcome: Outcome) -> str:
+    """Return the closing table."""
+    ledger, listener, proof = outcome.agent.ledger, outcome.listener, outcome.proof
+    lost, again = listener.lost(ledger.events), listener.duplicated()
+    rows = [
+        ("steps", f"{len(ledger.steps):,}"),
+        ("prompt tokens, sum", f"{sum(ledger.prompts):,}"),
+        ("largest prompt, tokens", f"{max(ledger.prompts, default=0):,}"),
+        ("blobs", f"{len(ledger.blobs):,}"),
+        ("blobs byte-identical after kill -9", f"{proof.blobs:,}"),
+        ("memories saved", f"{len(ledger.memories):,}"),
+        ("memories found again", f"{proof.memories:,}"),
+        ("events emitted", f"{len(ledger.events):,}"),
+        ("events delivered across the kill", f"{len(listener.sequences):,}"),
+        ("events lost / duplicated", f"{len(lost)} / {len(again)}"),
+        ("seconds", f"{outcome.seconds:.1f}"),
+    ]
+    line = "-" * 56
+    return "\n".join([line, *(f"  {name:<38}{value:>14}" for name, value in rows), line])
+
+
+def parse(args: list[str] | None) -> argparse.Namespace:
+    """Read the command line."""
+    parser = argparse.ArgumentParser(description="Explore a repository while its server is killed.")
+    parser.add_argument("--server-binary", help="default: as loombridge.testing finds it")
+    parser.add_argument(
+        "--repo", type=Path, default=Path(__file__).resolve().parents[3], help="what to explore"
+    )
+    parser.add_argument("--data-dir", type=Path, help="an empty folder; default: a temporary one")
+    parser.add_argument("--llm", action="store_true", help="let a model drive; OPENAI_API_KEY")
+    parser.add_argument("--steps", type=int, default=44, help="tool calls at most (44)")
+    options = parser.parse_args(args)
+    options.repo = options.repo.resolve()
+    if not options.repo.is_dir():
+        parser.error(f"--repo {options.repo} is no folder")
+    if options.data_dir and options.data_dir.exists() and any(options.data_dir.iterdir()):
+        parser.error(f"--data-dir {options.data_dir} is not empty")
+    if options.steps < LEAST_STEPS:
+        parser.error(f"--steps must be at least {LEAST_STEPS}")
+    options.scratch = options.repo / f".explore-repo-{secrets.token_hex(4)}"
+    return options
+
+
+def main(args: list[str] | None = None) -> int:
+    """Run the demonstration; return 0 when nothing was lost."""
+    options = parse(args)
+    try:
+        outcome = asyncio.run(run(options))
+    except (testing.ServerError, ModelError, loombridge.LoomBridgeError) as err:
+        print(f"explore_repo: {err}", file=sys.stderr)
+        return 2
+    finally:
+        # The agent deletes its notes by itself; this is for a run that was cut off.
+        shutil.rmtree(options.scratch, ignore_errors=True)
+    told = ", ".join(f"{n} on {name}" for name, n in outcome.listener.folders.most_common(6))
+    print(f"  librarian heard {len(outcome.listener.sequences)} findings: {told}")
+    print(table(outcome))
+    for fault in faults(outcome):
+        print(f"LOST: {fault}")
+    return 1 if faults(outcome) else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,25 @@
+"""The verbs of Loom Bridge, on a running server (LOOM_BRIDGE_ADDR, or 127.0.0.1:50051)."""
+
+import asyncio
+
+import loombridge
+
+
+async def main() -> None:
+    """Remember, recall, act, tell, hear, and see the prompt."""
+    async with loombridge.connect(agent_id="quickstart", session_id="s1") as ctx:
+        saved = await ctx.memory_save("Bitcoin closed at 45,000", metadata={"source": "desk"})
+        for hit in await ctx.memory_query({"query": "Bitcoin price", "limit": 5}):
+            print(f"found: {hit.record.text} (score {hit.score:.2f})")
+        listed = await ctx.tool("fs:list_dir", {"path": "."})
+        print("did:  ", listed.observation)
+        emitted = await ctx.emit("market.closed", {"record": saved.id})
+        async for event in ctx.events.subscribe({"market.closed": emitted.sequence - 1}):
+            print("heard:", event.topic, event.payload)
+            break
+        prompt = await ctx.context.assemble(goal="Sum up the market.", max_tokens=8192)
+        print(f"prompt of {prompt.tokens} tokens: {dict(prompt.parts)}")
+
+
+if __name__ == "__main__":
+    asyncio.run(main())

@@ -1,0 +1,332 @@
+"""The client: one agent's hold on a Loom Bridge server."""
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from datetime import datetime
+from types import TracebackType
+from typing import Any, Self
+
+from loombridge import _context, _events, _memory, _rpc, _tools, _values
+from loombridge.v1 import admin_pb2, events_pb2, memory_pb2, tools_pb2
+
+
+@dataclass(frozen=True, slots=True)
+class Status:
+    """The running server."""
+
+    version: str
+    """Its version."""
+    start_time: datetime
+    """When it began to serve, in UTC."""
+    durability: str
+    """`sync`, `wal` or `none`: what an acknowledged write has survived."""
+    store_format: int
+    """Version of its on-disk format."""
+    authentication: bool
+    """Callers need a credential."""
+    tools: int
+    """How many tools are registered."""
+
+
+class Client:
+    """One agent, connected; made by `loombridge.connect`.
+
+    Any number of tasks of one event loop may use it at once. Every call takes
+    `timeout` in seconds (or a `timedelta`), unless the client's default will do;
+    running out raises `DeadlineExceededError`. Calls that find no server raise
+    `ServerUnreachableError`: those that read are tried again for about three
+    seconds first, those that change something only when they have a `request_id`.
+    With one, the same call again gives the first answer instead of a second effect.
+    """
+
+    memory: _memory.Memory
+    """Single records of long-term memory."""
+    context: _context.Context
+    """The session's log, prompts and blobs."""
+    tools: _tools.Tools
+    """What tools there are."""
+    events: _events.Events
+    """Listening to events."""
+    agent_id: str
+    """The agent this client acts for."""
+    session_id: str
+    """The session it works in; empty: the server's default session."""
+
+    def __init__(self, transport: _rpc.Transport, agent_id: str, session_id: str) -> None:
+        """Made by `loombridge.connect`."""
+        self.agent_id = agent_id
+        self.session_id = session_id
+        self.memory = _memory.Memory(transport, agent_id)
+        self.context = _context.Context(transport, agent_id, session_id)
+        self.tools = _tools.Tools(transport, agent_id)
+        self.events = _events.Events(transport, agent_id)
+        self._transport = transport
+
+    async def memory_save(
+        self,
+        text: str,
+        *,
+        key: str | None = None,
+        kind: str | None = None,
+        metadata: Mapping[str, _values.JsonValue] | None = None,
+        tags: Iterable[str] = (),
+        importance: float | None = None,
+        ttl: _values.Seconds | None = None,
+        expire_time: datetime | None = None,
+        event_time: datetime | None = None,
+        author: str | None = None,
+        embedding: Iterable[float] | None = None,
+        embedding_space: str | None = None,
+        supersedes: str | None = None,
+        derived_from: Iterable[str] = (),
+        origin: _memory.Origin | None = None,
+        user_id: str | None = None,
+        id: str | None = None,  # noqa: A002  the record's own word
+        request_id: str | None = None,
+        timeout: _values.Seconds | None = None,
+    ) -> _memory.Saved:
+        """Save one record; the very next query finds it.
+
+        Args:
+            text: what to remember, 1 byte to 256 KiB.
+            key: a unique name of the caller's own.
+            kind: what it is; default `fact`.
+            metadata: a JSON object of at most 64 KiB.
+            tags: at most 64 labels.
+            importance: from 0 to 1; default 0.5.
+            ttl: how long to keep it, in seconds or as a `timedelta`; default: for ever.
+            expire_time: the moment it goes, instead of `ttl`; with a time zone.
+            event_time: when what it tells happened; with a time zone.
+            author: who said it.
+            embedding: a vector of the caller's, at most 4096 numbers.
+            embedding_space: the model it came from; required with `embedding`.
+            supersedes: id of a record that this one replaces.
+            derived_from: ids of records this one was made from, at most 64.
+            origin: where the text came from; default `agent`.
+            user_id: save to that person's memory, which all agents share.
+            id: names the record; default: made by the server.
+            request_id: makes the call safe to repeat.
+            timeout: seconds; default: the client's.
+
+        Raises:
+            InvalidRequestError: a field breaks a rule.
+            RecordExistsError: `id` or `key` is taken.
+            RecordNotFoundError: `supersedes` names no record.
+            RequestIdReusedError: `request_id` was used with other content.
+        """
+        if ttl is not None and expire_time is not None:
+            raise ValueError("give either ttl or expire_time")
+        request = memory_pb2.MemorySaveRequest(
+            agent_id=self.agent_id,
+            user_id=_values.optional_text("user_id", user_id),
+            text=_values.text("text", text),
+            id=_values.optional_text("id", id),
+            key=_values.optional_text("key", key),
+            kind=_values.optional_text("kind", kind),
+            session_id=self.session_id,
+            author=_values.optional_text("author", author),
+            tags=_values.texts("tags", tags),
+            embedding=[_values.number("embedding", x) for x in embedding or ()],
+            embedding_space=_values.optional_text("embedding_space", embedding_space),
+            supersedes=_values.optional_text("supersedes", supersedes),
+            derived_from=_values.texts("derived_from", derived_from),
+            request_id=_values.optional_text("request_id", request_id),
+        )
+        if metadata is not None:
+            request.metadata_json = _values.json_object("metadata", metadata)
+        if importance is not None:
+            request.importance = _values.number("importance", importance)
+        if ttl is not None:
+            request.ttl.CopyFrom(_values.duration("ttl", ttl))
+        if expire_time is not None:
+            request.expire_time.CopyFrom(_values.timestamp("expire_time", expire_time))
+        if event_time is not None:
+            request.event_time.CopyFrom(_values.timestamp("event_time", event_time))
+        if origin is not None:
+            request.origin = _memory.origin_number(origin)
+        answer = await self._transport.call(
+            _rpc.MEMORY_SAVE, request, timeout=timeout, repeatable=bool(request_id)
+        )
+        return _memory.saved(answer)
+
+    async def memory_query(
+        self,
+        request: Mapping[str, Any] | str | None = None,
+        *,
+        query: str | None = None,
+        limit: int | None = None,
+        filter: str | None = None,  # noqa: A002  the API's own word
+        mode: _memory.QueryMode | None = None,
+        min_score: float | None = None,
+        include_embeddings: bool = False,
+        user_id: str | None = None,
+        timeout: _values.Seconds | None = None,
+    ) -> _memory.Hits:
+        """Find the records that fit best.
+
+        Args:
+            request: the query as text, or a mapping of the arguments below, such as
+                `{"query": "price", "limit": 5}`; or leave it out and use keywords.
+            query: what to look for, at most 8 KiB.
+            limit: how many hits at most; default 5, at most 100.
+            filter: equality joined by AND, such as
+                `tags:"market" AND metadata.source = "desk"`.
+            mode: which signals to use; default `hybrid`.
+            min_score: drop hits under this score, from 0 to 1.
+            include_embeddings: return the vectors too.
+            user_id: search that person's memory instead of the agent's.
+            timeout: seconds; default: the client's.
+
+        Raises:
+            InvalidRequestError: a field breaks a rule.
+            InvalidFilterError: the filter does not parse or names an unknown field.
+            NoEmbedderError: mode `vector` on a server that makes no vectors.
+            TypeError: the mapping has a key that is none of the arguments.
+        """
+        given: dict[str, Any] = {
+            "query": query,
+            "limit": limit,
+            "filter": filter,
+            "mode": mode,
+            "min_score": min_score,
+            "include_embeddings": include_embeddings or None,
+            "user_id": user_id,
+        }
+        message = _memory.query_request(self.agent_id, request, given)
+        answer = await self._transport.call(_rpc.MEMORY_QUERY, message, timeout=timeout)
+        return _memory.hits(answer)
+
+    async def tool(
+        self,
+        name: str,
+        arguments: Mapping[str, _values.JsonValue] | None = None,
+        *,
+        timeout: _values.Seconds | None = None,
+        thought: str | None = None,
+        turn_id: str | None = None,
+        call_id: str | None = None,
+        request_id: str | None = None,
+    ) -> _tools.ToolResult:
+        """Run a tool and record the call as a step of the session.
+
+        A tool that fails is a result with `success` False, not an exception;
+        `raise_for_error` makes it one.
+
+        Args:
+            name: the tool's name, such as `fs:read_file`.
+            arguments: its arguments, a JSON object of at most 1 MiB.
+            timeout: seconds the tool may run, at most 600; default: the client's
+                timeout. The answer itself gets five seconds more.
+            thought: what the model said before the call, kept with the step.
+            turn_id: holds parallel calls of one model turn together.
+            call_id: the model's own id of the call.
+            request_id: makes the call safe to repeat: the tool runs once.
+
+        Raises:
+            ToolNotFoundError: no tool of that name; `nearest` is the likely one.
+            InvalidArgumentsError: the arguments do not match the tool's schema.
+            RequestIdReusedError: `request_id` was used with other content.
+        """
+        seconds = self._transport.timeout
+        if timeout is not None:
+            seconds = _values.seconds("timeout", timeout)
+        elif seconds > _tools.LONGEST_TOOL:
+            seconds = _tools.LONGEST_TOOL
+        request = tools_pb2.ToolRequest(
+            agent_id=self.agent_id,
+            name=_values.text("name", name),
+            arguments_json=_values.json_object("arguments", arguments or {}),
+            session_id=self.session_id,
+            timeout=_values.duration("timeout", seconds),
+            thought=_values.optional_text("thought", thought),
+            turn_id=_values.optional_text("turn_id", turn_id),
+            call_id=_values.optional_text("call_id", call_id),
+            request_id=_values.optional_text("request_id", request_id),
+            json_form=memory_pb2.JSON_FORM_TEXT,
+        )
+        answer = await self._transport.call(
+            _rpc.TOOL,
+            request,
+            timeout=seconds + _tools.ANSWER_MARGIN,
+            repeatable=bool(request_id),
+        )
+        return _tools.result(answer)
+
+    async def emit(
+        self,
+        topic: str,
+        payload: _values.JsonValue | bytes | bytearray = None,
+        *,
+        volatile: bool = False,
+        headers: Mapping[str, str] | None = None,
+        event_id: str | None = None,
+        request_id: str | None = None,
+        session_id: str | None = None,
+        timeout: _values.Seconds | None = None,
+    ) -> _events.Emitted:
+        """Publish one event; it is synced when this returns, unless volatile.
+
+        Args:
+            topic: where to: dot-separated words, 1 to 256 bytes.
+            payload: JSON, or bytes; at most 1 MiB. Default: JSON null.
+            volatile: only for those who listen now; never stored, no sequence.
+            headers: the emitter's own pairs: at most 32, together at most 8 KiB.
+            event_id: names the event; default: made by the server.
+            request_id: makes a durable emit safe to repeat.
+            session_id: default: the client's.
+            timeout: seconds; default: the client's.
+
+        Raises:
+            ReservedTopicError: the topic has a meaning that is not served.
+            RequestIdReusedError: `request_id` was used with other content.
+        """
+        request = events_pb2.EmitRequest(
+            agent_id=self.agent_id,
+            topic=_values.text("topic", topic),
+            headers=_values.text_map("headers", headers or {}),
+            delivery=events_pb2.DELIVERY_VOLATILE if volatile else events_pb2.DELIVERY_DURABLE,
+            session_id=self.session_id
+            if session_id is None
+            else _values.text("session_id", session_id),
+            event_id=_values.optional_text("event_id", event_id),
+            request_id=_values.optional_text("request_id", request_id),
+        )
+        if isinstance(payload, bytes | bytearray):
+            request.payload_bytes = bytes(payload)
+        else:
+            request.payload_json = _values.json_text("payload", payload)
+        answer = await self._transport.call(
+            _rpc.EMIT, request, timeout=timeout, repeatable=bool(request_id)
+        )
+        return _events.emitted(answer)
+
+    async def status(self, *, timeout: _values.Seconds | None = None) -> Status:
+        """Return what the server is and how it stores."""
+        m = await self._transport.call(
+            _rpc.GET_STATUS, admin_pb2.GetStatusRequest(), timeout=timeout
+        )
+        return Status(
+            version=m.version,
+            start_time=_values.moment(m.start_time),
+            durability=m.durability,
+            store_format=m.store_format,
+            authentication=m.authentication,
+            tools=m.tools,
+        )
+
+    async def close(self) -> None:
+        """End every call and the connection; twice is fine."""
+        await self._transport.close()
+
+    async def __aenter__(self) -> Self:
+        """Return the client itself."""
+        return self
+
+    async def __aexit__(
+        self,
+        kind: type[BaseException] | None,
+        err: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        """Close the client."""
+        await self.close()

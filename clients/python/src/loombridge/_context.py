@@ -1,0 +1,223 @@
+"""An agent's context: its log, its prompts, its blobs."""
+
+from collections.abc import AsyncIterator, Mapping
+from typing import Any
+
+from loombridge import _prompt, _rpc, _steps, _values
+from loombridge.v1 import context_pb2 as pb
+from loombridge.v1 import memory_pb2
+
+STEPS_PER_PAGE = 100
+"""Steps that `all_steps` asks for at a time; their texts fit one message."""
+
+_FORMATS: Mapping[str, pb.PromptFormat] = {
+    "neutral": pb.PROMPT_FORMAT_NEUTRAL,
+    "openai": pb.PROMPT_FORMAT_OPENAI_CHAT,
+}
+
+
+class Context:
+    """What an agent did and said, and its prompts; reached as `ctx.context`.
+
+    Every call takes the client's session, unless it is given another by
+    `session_id`, and `timeout` in seconds, unless the client's default will do.
+    """
+
+    def __init__(self, transport: _rpc.Transport, agent_id: str, session_id: str) -> None:
+        """Made by the client."""
+        self._transport = transport
+        self._agent_id = agent_id
+        self._session_id = session_id
+
+    async def assemble(
+        self,
+        *,
+        goal: str = "",
+        model: str = "gpt-4o",
+        max_tokens: int = 8192,
+        system: str = "",
+        format: _prompt.PromptFormat = "neutral",  # noqa: A002  the API's own word
+        tools: bool = True,
+        session_id: str | None = None,
+        timeout: _values.Seconds | None = None,
+    ) -> _prompt.Prompt:
+        """Build the session's prompt: system, tools, history, goal.
+
+        Args:
+            goal: what the agent works towards; it stands last.
+            model: the model the prompt is for; it chooses the token counter.
+            max_tokens: the budget of the whole prompt, tools included.
+            system: the system prompt; it stands first.
+            format: `neutral` fills `messages` and `tools`, `openai` fills `openai()`.
+            tools: offer the tools of level 1.
+            session_id: default: the client's.
+            timeout: seconds; default: the client's.
+
+        Raises:
+            ContextOverflowError: it does not fit; names the largest part.
+            UnknownModelError: the model's encoding is not known.
+        """
+        if format not in _FORMATS:
+            raise ValueError(f"format must be one of {', '.join(_FORMATS)}, not {format!r}")
+        request = pb.AssembleRequest(
+            agent_id=self._agent_id,
+            session_id=self._session(session_id),
+            goal=_values.text("goal", goal),
+            model=_values.text("model", model),
+            max_tokens=_values.integer("max_tokens", max_tokens),
+            system=_values.text("system", system),
+            without_tools=not tools,
+            format=_FORMATS[format],
+        )
+        answer = await self._transport.call(_rpc.ASSEMBLE, request, timeout=timeout)
+        return _prompt.prompt(answer)
+
+    async def append(
+        self,
+        *messages: _prompt.Message | Mapping[str, Any],
+        request_id: str | None = None,
+        session_id: str | None = None,
+        timeout: _values.Seconds | None = None,
+    ) -> tuple[int, ...]:
+        """Add messages to the session's log, all or none; return their positions.
+
+        Args:
+            messages: 1 to 256, in order; a mapping is taken in OpenAI's chat form.
+            request_id: makes the call safe to repeat, and repeats it when no server
+                answers.
+            session_id: default: the client's.
+            timeout: seconds; default: the client's.
+
+        Raises:
+            InvalidRequestError: a message breaks a rule.
+            RequestIdReusedError: the request_id was used with other messages.
+        """
+        request = pb.AppendMessagesRequest(
+            agent_id=self._agent_id,
+            session_id=self._session(session_id),
+            messages=[
+                _prompt.message_to_wire(f"messages[{i}]", each) for i, each in enumerate(messages)
+            ],
+            request_id=_values.optional_text("request_id", request_id),
+        )
+        answer = await self._transport.call(
+            _rpc.APPEND_MESSAGES, request, timeout=timeout, repeatable=bool(request_id)
+        )
+        return tuple(answer.positions)
+
+    async def steps(
+        self, *, session_id: str | None = None, timeout: _values.Seconds | None = None
+    ) -> tuple[_steps.Step, ...]:
+        """Return the last five steps of the session, oldest first.
+
+        Raises:
+            SessionNotFoundError: the session has no entries.
+        """
+        answer = await self._transport.call(
+            _rpc.LIST_STEPS, self._list_steps(session_id), timeout=timeout
+        )
+        return tuple(map(_steps.step, answer.steps))
+
+    async def all_steps(
+        self, *, session_id: str | None = None, timeout: _values.Seconds | None = None
+    ) -> AsyncIterator[_steps.Step]:
+        """Yield every step of the session, oldest first, page by page.
+
+        Raises:
+            SessionNotFoundError: the session has no entries.
+        """
+        request = self._list_steps(session_id)
+        request.page_size = STEPS_PER_PAGE
+        while True:
+            answer = await self._transport.call(_rpc.LIST_STEPS, request, timeout=timeout)
+            for each in answer.steps:
+                yield _steps.step(each)
+            if not answer.next_page_token:
+                return
+            request.page_token = answer.next_page_token
+
+    def _list_steps(self, session_id: str | None) -> pb.ListStepsRequest:
+        return pb.ListStepsRequest(
+            agent_id=self._agent_id,
+            session_id=self._session(session_id),
+            json_form=memory_pb2.JSON_FORM_TEXT,
+        )
+
+    async def step(self, step_id: str, *, timeout: _values.Seconds | None = None) -> _steps.Step:
+        """Return one step of the agent, such as `step_001`, of whatever session.
+
+        Raises:
+            StepNotFoundError: there is none of that id.
+        """
+        request = pb.GetStepRequest(
+            agent_id=self._agent_id,
+            step_id=_values.text("step_id", step_id),
+            json_form=memory_pb2.JSON_FORM_TEXT,
+        )
+        answer = await self._transport.call(_rpc.GET_STEP, request, timeout=timeout)
+        return _steps.step(answer.step)
+
+    async def count_tokens(
+        self, text: str, *, model: str = "gpt-4o", timeout: _values.Seconds | None = None
+    ) -> _prompt.TokenCount:
+        """Count a text of at most 1 MiB as a model would.
+
+        Raises:
+            UnknownModelError: the model's encoding is not known.
+        """
+        request = pb.CountTokensRequest(
+            agent_id=self._agent_id,
+            text=_values.text("text", text),
+            model=_values.text("model", model),
+        )
+        answer = await self._transport.call(_rpc.COUNT_TOKENS, request, timeout=timeout)
+        return _prompt.token_count(answer.count)
+
+    async def read_blob(
+        self,
+        name: str,
+        *,
+        offset: int = 0,
+        limit: int | None = None,
+        timeout: _values.Seconds | None = None,
+    ) -> bytes:
+        """Return offloaded bytes, all at once; see `stream_blob` for large ones.
+
+        Args:
+            name: a path, a step id or a ref of at least 12 digits.
+            offset: the first byte.
+            limit: how many bytes at most; default: to the end.
+            timeout: seconds without a new piece; default: the client's.
+
+        Raises:
+            BlobNotFoundError: no blob under that name.
+            BlobDamagedError: stored bytes do not match their hash.
+        """
+        async with self.stream_blob(name, offset=offset, limit=limit, timeout=timeout) as stream:
+            return b"".join([piece async for piece in stream])
+
+    def stream_blob(
+        self,
+        name: str,
+        *,
+        offset: int = 0,
+        limit: int | None = None,
+        timeout: _values.Seconds | None = None,
+    ) -> _steps.BlobStream:
+        """Return offloaded bytes as a stream of pieces; arguments as in `read_blob`."""
+        request = pb.ReadBlobRequest(
+            agent_id=self._agent_id,
+            name=_values.text("name", name),
+            offset=_values.long_integer("offset", offset),
+        )
+        if limit is not None:
+            request.limit = _values.long_integer("limit", limit)
+            if limit < 1:
+                raise ValueError(f"limit must be at least 1, not {limit}")
+        seconds = self._transport.timeout
+        if timeout is not None:
+            seconds = _values.seconds("timeout", timeout)
+        return _steps.BlobStream(self._transport, request, seconds)
+
+    def _session(self, session_id: str | None) -> str:
+        return self._session_id if session_id is None else _values.text("session_id", session_id)

@@ -1,0 +1,323 @@
+"""What can go wrong: one base class, one subclass per reason."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, cast
+
+import grpc
+from google.protobuf.message import DecodeError
+from google.rpc.error_details_pb2 import BadRequest, ErrorInfo
+from google.rpc.status_pb2 import Status
+from grpc_status import rpc_status
+
+from loombridge import _values
+
+
+@dataclass(frozen=True, slots=True)
+class FieldViolation:
+    """One field of a request that breaks a rule."""
+
+    field: str
+    """Path of the field, such as `messages[2].role`."""
+    description: str
+    """The rule it breaks, for people."""
+
+
+class LoomBridgeError(Exception):
+    """The base of every error this package raises for a call.
+
+    Switch on the class or on `reason`, never on the text. Wrong types and values
+    that cannot travel are plain `TypeError` and `ValueError`, before any call.
+    """
+
+    reason: str
+    """Name of the `ErrorReason`, such as `RECORD_NOT_FOUND`; empty when the
+    server gave none."""
+    code: str
+    """Name of the gRPC status code, such as `NOT_FOUND`; empty when the error
+    did not come from a call."""
+    message: str
+    """What went wrong, for people."""
+    metadata: Mapping[str, str]
+    """Details of the reason, for programs."""
+    violations: tuple[FieldViolation, ...]
+    """The fields that break a rule; all of them at once."""
+
+    def __init__(
+        self,
+        message: str,
+        *,
+        reason: str = "",
+        code: str = "",
+        metadata: Mapping[str, str] | None = None,
+        violations: Sequence[FieldViolation] = (),
+    ) -> None:
+        """Keep the fields; only `message` is needed."""
+        super().__init__(message)
+        self.message = message
+        self.reason = reason
+        self.code = code
+        self.metadata = dict(metadata or {})
+        self.violations = tuple(violations)
+
+    def __str__(self) -> str:
+        """Return the message and, where it does not name them, the violations."""
+        missing = [
+            f"{v.field} {v.description}"
+            for v in self.violations
+            if v.description not in self.message
+        ]
+        return "; ".join([self.message, *missing])
+
+    def _number(self, key: str) -> int:
+        value = self.metadata.get(key, "")
+        return int(value) if value.isdecimal() else 0
+
+
+class ServerUnreachableError(LoomBridgeError):
+    """No server answers at the address, or the connection broke during a call.
+
+    A call that changes something may or may not have taken effect; give it a
+    `request_id` and make it again.
+    """
+
+
+class ClientClosedError(LoomBridgeError):
+    """The client was closed before or during the call."""
+
+
+class ToolFailedError(LoomBridgeError):
+    """A tool failed; raised only by `ToolResult.raise_for_error`."""
+
+
+class InvalidRequestError(LoomBridgeError):
+    """Fields of the request break a rule; `violations` names each."""
+
+
+class InternalError(LoomBridgeError):
+    """A fault of the server; its log has the cause."""
+
+
+class UnauthenticatedError(LoomBridgeError):
+    """No credential, or one that the server does not know."""
+
+
+class AgentNotOwnedError(LoomBridgeError):
+    """The credential may not act for this agent."""
+
+
+class RequestIdReusedError(LoomBridgeError):
+    """The `request_id` was used before with other content."""
+
+
+class RecordNotFoundError(LoomBridgeError):
+    """No such record, or it has expired."""
+
+
+class RecordExistsError(LoomBridgeError):
+    """The `id` or `key` is taken."""
+
+
+class InvalidFilterError(LoomBridgeError):
+    """The filter does not parse, or names what is not served."""
+
+
+class NoEmbedderError(LoomBridgeError):
+    """The query mode needs vectors, and the server makes none."""
+
+
+class ToolNotFoundError(LoomBridgeError):
+    """No tool of that name."""
+
+    @property
+    def nearest(self) -> str:
+        """Name of the tool that is spelled most like it; empty when unknown."""
+        return self.metadata.get("nearest", "")
+
+
+class InvalidArgumentsError(LoomBridgeError):
+    """The tool's arguments do not match its schema."""
+
+    @property
+    def schema(self) -> Any:
+        """The JSON Schema they must match; None when the server sent none."""
+        try:
+            return _values.from_json(self.metadata.get("schema", ""))
+        except ValueError:
+            return None
+
+
+class SessionNotFoundError(LoomBridgeError):
+    """The session has no entries."""
+
+
+class StepNotFoundError(LoomBridgeError):
+    """No step of that id."""
+
+
+class BlobNotFoundError(LoomBridgeError):
+    """No blob under that path, step id or ref."""
+
+
+class BlobDamagedError(LoomBridgeError):
+    """Stored bytes do not match their hash."""
+
+
+class ContextOverflowError(LoomBridgeError):
+    """The prompt does not fit its budget."""
+
+    @property
+    def part(self) -> str:
+        """What takes most room.
+
+        `system`, `tools`, `goal`, or a piece of the history such as
+        `step_002 (fs:read_file)`.
+        """
+        return self.metadata.get("part", "")
+
+    @property
+    def part_tokens(self) -> int:
+        """Tokens of the largest part."""
+        return self._number("part_tokens")
+
+    @property
+    def total_tokens(self) -> int:
+        """Tokens of the whole prompt."""
+        return self._number("total_tokens")
+
+    @property
+    def max_tokens(self) -> int:
+        """Tokens that were allowed."""
+        return self._number("max_tokens")
+
+
+class ReservedTopicError(LoomBridgeError):
+    """The topic has a meaning of its own that this server does not serve."""
+
+
+class PositionUnknownError(LoomBridgeError):
+    """The topic has no such sequence yet."""
+
+
+class SlowConsumerError(LoomBridgeError):
+    """The subscriber did not read for too long; resume from its `positions`."""
+
+
+class TooLargeError(LoomBridgeError):
+    """Something exceeds a stated limit."""
+
+
+class OverloadedError(LoomBridgeError):
+    """Too much work is waiting; try again later."""
+
+
+class StorageFullError(LoomBridgeError):
+    """The server's disk has no room; nothing was written."""
+
+
+class ShuttingDownError(LoomBridgeError):
+    """The server is stopping; connect again."""
+
+
+class DeadlineExceededError(LoomBridgeError):
+    """The call took longer than its timeout; it may have taken effect."""
+
+
+class CallCancelledError(LoomBridgeError):
+    """The call was given up, by this client or on the way."""
+
+
+class OutcomeUnknownError(LoomBridgeError):
+    """The store failed while writing.
+
+    Whether the call took effect shows when it is made again with the same
+    `request_id`.
+    """
+
+
+class UnknownModelError(LoomBridgeError):
+    """The model's encoding is not known."""
+
+
+BY_REASON: Mapping[str, type[LoomBridgeError]] = {
+    "INVALID_REQUEST": InvalidRequestError,
+    "INTERNAL": InternalError,
+    "UNAUTHENTICATED": UnauthenticatedError,
+    "AGENT_NOT_OWNED": AgentNotOwnedError,
+    "REQUEST_ID_REUSED": RequestIdReusedError,
+    "RECORD_NOT_FOUND": RecordNotFoundError,
+    "RECORD_EXISTS": RecordExistsError,
+    "INVALID_FILTER": InvalidFilterError,
+    "NO_EMBEDDER": NoEmbedderError,
+    "TOOL_NOT_FOUND": ToolNotFoundError,
+    "INVALID_ARGUMENTS": InvalidArgumentsError,
+    "SESSION_NOT_FOUND": SessionNotFoundError,
+    "STEP_NOT_FOUND": StepNotFoundError,
+    "BLOB_NOT_FOUND": BlobNotFoundError,
+    "BLOB_DAMAGED": BlobDamagedError,
+    "CONTEXT_OVERFLOW": ContextOverflowError,
+    "RESERVED_TOPIC": ReservedTopicError,
+    "POSITION_UNKNOWN": PositionUnknownError,
+    "SLOW_CONSUMER": SlowConsumerError,
+    "TOO_LARGE": TooLargeError,
+    "OVERLOADED": OverloadedError,
+    "STORAGE_FULL": StorageFullError,
+    "SHUTTING_DOWN": ShuttingDownError,
+    "DEADLINE_EXCEEDED": DeadlineExceededError,
+    "CANCELLED": CallCancelledError,
+    "OUTCOME_UNKNOWN": OutcomeUnknownError,
+    "UNKNOWN_MODEL": UnknownModelError,
+}
+
+# Statuses that gRPC itself makes, without a reason from the server.
+_BY_CODE: Mapping[grpc.StatusCode, type[LoomBridgeError]] = {
+    grpc.StatusCode.UNAVAILABLE: ServerUnreachableError,
+    grpc.StatusCode.DEADLINE_EXCEEDED: DeadlineExceededError,
+    grpc.StatusCode.CANCELLED: CallCancelledError,
+    grpc.StatusCode.RESOURCE_EXHAUSTED: TooLargeError,
+    grpc.StatusCode.UNAUTHENTICATED: UnauthenticatedError,
+    grpc.StatusCode.INTERNAL: InternalError,
+}
+
+
+def from_rpc(err: grpc.aio.AioRpcError, address: str) -> LoomBridgeError:
+    """Return the error that a failed call stands for."""
+    info, violations = _details(err)
+    message = err.details() or err.code().name
+    if not info.reason:
+        kind = _BY_CODE.get(err.code(), LoomBridgeError)
+        if kind is ServerUnreachableError:
+            message = _unreachable(address, message)
+        return kind(message, code=err.code().name)
+    return BY_REASON.get(info.reason, LoomBridgeError)(
+        message,
+        reason=info.reason,
+        code=err.code().name,
+        metadata=info.metadata,
+        violations=violations,
+    )
+
+
+def _details(err: grpc.aio.AioRpcError) -> tuple[ErrorInfo, list[FieldViolation]]:
+    info, bad = ErrorInfo(), BadRequest()
+    try:
+        # grpc_status is typed only in newer stubs than the oldest checker has.
+        status = cast(
+            "Status | None",
+            rpc_status.from_call(cast("Any", err)),  # pyright: ignore[reportUnknownMemberType]
+        )
+    except (ValueError, DecodeError):
+        # A proxy changed the code or the text on the way; both still stand.
+        status = None
+    details = cast("Sequence[Any]", status.details if status else ())
+    for detail in details:
+        detail.Unpack(info)
+        detail.Unpack(bad)
+    return info, [FieldViolation(v.field, v.description) for v in bad.field_violations]
+
+
+def _unreachable(address: str, why: str) -> str:
+    return (
+        f"no Loom Bridge server answers at {address} ({why}). Is it running? "
+        f"Start one with: loom-bridge-server --addr {address}"
+    )

@@ -1,0 +1,295 @@
+"""Events: what was emitted, and listening to it."""
+
+import asyncio
+from collections.abc import Mapping
+from contextlib import suppress
+from dataclasses import dataclass
+from datetime import datetime
+from types import TracebackType
+from typing import Any, Self, TypeAlias
+
+import grpc
+
+from loombridge import _errors, _rpc, _values
+from loombridge.v1 import events_pb2 as pb
+from loombridge.v1 import memory_pb2
+
+RECONNECT_FOR = 300.0
+"""Seconds a subscription that once stood looks for the server: longer than a
+restart or a new release takes, and an end for a server that is gone."""
+
+_Call: TypeAlias = "grpc.aio.UnaryStreamCall[pb.SubscribeRequest, pb.SubscribeResponse]"
+
+
+@dataclass(frozen=True, slots=True)
+class Emitted:
+    """Proof that an event was taken."""
+
+    event_id: str
+    """Names the event."""
+    sequence: int
+    """Its place in the topic, from 1; 0 when volatile."""
+    time: datetime
+    """When the server took it, in UTC."""
+
+
+@dataclass(frozen=True, slots=True)
+class Event:
+    """One thing that happened."""
+
+    id: str
+    """Names the event."""
+    topic: str
+    """Where it was emitted."""
+    sequence: int
+    """Its place in the topic, from 1 without gaps; 0 when volatile."""
+    source: str
+    """The agent that emitted it."""
+    session_id: str
+    """The emitter's session, or empty."""
+    time: datetime
+    """When the server took it, in UTC."""
+    payload: Any
+    """What it says: JSON, or bytes when bytes were emitted."""
+    headers: Mapping[str, str]
+    """The emitter's own key-value pairs."""
+
+
+class Subscription:
+    """The events of some topics, in order per topic: `async for event in subscription`.
+
+    Use it in a `for` loop directly, or hold it by `async with`, which returns when
+    the subscription stands: everything emitted from then on arrives. Leaving the
+    loop or the block ends the call. One reader at a time.
+
+    When the connection breaks, it resumes behind the last event handed out, with
+    growing pauses, for up to five minutes: durable events are neither lost nor
+    repeated; volatile ones emitted meanwhile are lost.
+    """
+
+    def __init__(
+        self,
+        transport: _rpc.Transport,
+        agent_id: str,
+        positions: dict[str, int | None],
+        *,
+        reconnect: bool,
+        timeout: float,
+    ) -> None:
+        """Made by `ctx.events.subscribe`."""
+        self._transport = transport
+        self._agent_id = agent_id
+        self._reconnect = reconnect
+        self._timeout = timeout
+        self._call: _Call | None = None
+        self._stood = False
+        self._closed = False
+        self.positions = positions
+        """By topic, the sequence of the last event handed out. Pass it to
+        `subscribe` to go on from there; None: not known yet."""
+        self.dropped_volatile = 0
+        """How many volatile events the server dropped because the reader was behind."""
+
+    def __aiter__(self) -> Self:
+        """Return the subscription itself."""
+        return self
+
+    async def __anext__(self) -> Event:
+        """Wait for the next event, as long as it takes.
+
+        Raises:
+            PositionUnknownError: a topic has no such sequence yet.
+            SlowConsumerError: this reader took nothing for too long.
+            ServerUnreachableError: the connection broke and could not be resumed.
+        """
+        while not self._closed:
+            try:
+                message = await self._receive()
+            except (asyncio.CancelledError, _errors.ClientClosedError):
+                if self._closed and not _is_cancelled():
+                    break
+                raise
+            if message is not None:
+                self.dropped_volatile += message.dropped_volatile
+                if message.HasField("event") and self._is_new(message.event):
+                    return event(message.event)
+        raise StopAsyncIteration
+
+    async def _receive(self) -> pb.SubscribeResponse | None:
+        """Return the next message; None when the stream ended or broke."""
+        call = self._call or await self._connect()
+        try:
+            message = await self._transport.read(call)
+        except grpc.aio.AioRpcError as err:
+            self._call = None
+            if not self._may_resume(err):
+                raise _errors.from_rpc(err, self._transport.address) from err
+            return None
+        if message is None:
+            self.close()
+        return message
+
+    def _is_new(self, m: pb.Event) -> bool:
+        if m.sequence == 0:
+            return True
+        if m.sequence <= (self.positions.get(m.topic) or 0):
+            return False
+        self.positions[m.topic] = m.sequence
+        return True
+
+    async def _connect(self) -> _Call:
+        """Open the stream and wait until it stands."""
+        pauses = _rpc.pauses()
+        now = asyncio.get_running_loop().time
+        give_up = now() + (RECONNECT_FOR if self._stood else sum(_rpc.RETRY_PAUSES))
+        if self._stood:
+            # A server that accepts and breaks off at once must not be hammered.
+            await asyncio.sleep(next(pauses))
+        while True:
+            try:
+                return await self._open()
+            except grpc.aio.AioRpcError as err:
+                pause = next(pauses)
+                if not self._may_resume(err) or now() + pause > give_up:
+                    raise _errors.from_rpc(err, self._transport.address) from err
+            await asyncio.sleep(pause)
+
+    async def _open(self) -> _Call:
+        call = self._call = self._transport.stream(_rpc.SUBSCRIBE, self._request())
+        try:
+            async with asyncio.timeout(self._timeout):
+                message = await self._transport.read(call)
+            self._take_places(message)
+        except TimeoutError as err:
+            self._drop(call)
+            raise _errors.DeadlineExceededError(
+                f"the subscription did not stand within {self._timeout:g} s",
+                reason="DEADLINE_EXCEEDED",
+            ) from err
+        except BaseException:
+            self._drop(call)
+            raise
+        self._stood = True
+        return call
+
+    def _drop(self, call: _Call) -> None:
+        call.cancel()
+        self._call = None
+
+    def _request(self) -> pb.SubscribeRequest:
+        topics = [
+            pb.TopicPosition(topic=topic, after_sequence=after)
+            for topic, after in self.positions.items()
+        ]
+        return pb.SubscribeRequest(
+            agent_id=self._agent_id, topics=topics, json_form=memory_pb2.JSON_FORM_TEXT
+        )
+
+    def _take_places(self, message: pb.SubscribeResponse | None) -> None:
+        """Note where each topic begins, so that a break from here on loses nothing."""
+        if message is None or not message.HasField("ready"):
+            raise _errors.InternalError("the server opened a subscription without `ready`")
+        for position in message.ready.positions:
+            if self.positions.get(position.topic) is None:
+                self.positions[position.topic] = position.after_sequence
+
+    def _may_resume(self, err: grpc.aio.AioRpcError) -> bool:
+        return self._reconnect and err.code() is grpc.StatusCode.UNAVAILABLE
+
+    def close(self) -> None:
+        """End the call; twice is fine. A reader that waits ends its loop."""
+        self._closed = True
+        if self._call is not None:
+            self._call.cancel()
+
+    def __del__(self) -> None:
+        """End the call of a loop that was left; gRPC itself would keep it open."""
+        # The event loop may be gone already, and with it the call.
+        with suppress(RuntimeError):
+            self.close()
+
+    async def __aenter__(self) -> Self:
+        """Return when the subscription stands."""
+        if self._call is None:
+            await self._connect()
+        return self
+
+    async def __aexit__(
+        self,
+        kind: type[BaseException] | None,
+        err: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        """End the call."""
+        self.close()
+
+
+class Events:
+    """Listening to events; reached as `ctx.events`. Publishing is `ctx.emit`."""
+
+    def __init__(self, transport: _rpc.Transport, agent_id: str) -> None:
+        """Made by the client."""
+        self._transport = transport
+        self._agent_id = agent_id
+
+    def subscribe(
+        self,
+        topics: str | Mapping[str, int | None],
+        *,
+        reconnect: bool = True,
+        timeout: _values.Seconds | None = None,
+    ) -> Subscription:
+        """Listen to one topic, or to several with the places to begin at.
+
+        Args:
+            topics: a topic, for what comes from now on; or topics with the sequence
+                to begin behind: 0 for all there is, None for what comes from now on.
+            reconnect: resume when the connection breaks. With False, a break
+                raises `ServerUnreachableError`.
+            timeout: seconds until the subscription stands; default: the client's.
+
+        Raises:
+            TypeError: a topic is no string, or a place no integer.
+        """
+        if isinstance(topics, str):
+            topics = {topics: None}
+        positions = {
+            _values.text("topic", topic): None
+            if after is None
+            else _values.long_integer(f"after_sequence of {topic}", after)
+            for topic, after in _values.mapping("topics", topics).items()
+        }
+        return Subscription(
+            self._transport,
+            self._agent_id,
+            positions,
+            reconnect=reconnect,
+            timeout=self._transport.timeout
+            if timeout is None
+            else _values.seconds("timeout", timeout),
+        )
+
+
+def emitted(m: pb.EmitResponse) -> Emitted:
+    """Return the answer to an emit as users see it."""
+    return Emitted(event_id=m.event_id, sequence=m.sequence, time=_values.moment(m.create_time))
+
+
+def event(m: pb.Event) -> Event:
+    """Return an event as users see it."""
+    raw = m.WhichOneof("payload_form") == "payload_bytes"
+    return Event(
+        id=m.id,
+        topic=m.topic,
+        sequence=m.sequence,
+        source=m.source,
+        session_id=m.session_id,
+        time=_values.moment(m.create_time),
+        payload=m.payload_bytes if raw else _values.from_json(m.payload_json),
+        headers=dict(m.headers),
+    )
+
+
+def _is_cancelled() -> bool:
+    task = asyncio.current_task()
+    return bool(task and task.cancelling())

@@ -1,0 +1,210 @@
+"""Messages of a conversation, and the prompts assembled from them."""
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Literal, TypeAlias, cast
+
+from loombridge import _values
+from loombridge.v1 import context_pb2 as pb
+
+Role: TypeAlias = Literal["system", "user", "assistant", "tool"]
+"""Who speaks: instructions, the one who asks, the model, or a tool's result."""
+
+PromptFormat: TypeAlias = Literal["neutral", "openai"]
+"""The shape of an assembled prompt."""
+
+ROLE_ENUM = pb.Role.DESCRIPTOR
+
+
+@dataclass(frozen=True, slots=True)
+class ToolCall:
+    """A model's wish to call a tool."""
+
+    id: str
+    """The model's id of the call; at most 128 bytes."""
+    name: str
+    """The tool's name as the model wrote it."""
+    arguments: str = ""
+    """The arguments as the model wrote them; need not be JSON."""
+
+
+@dataclass(frozen=True, slots=True)
+class Message:
+    """One message of a conversation."""
+
+    role: Role
+    """Who speaks."""
+    content: str = ""
+    """Plain text; at most 1 MiB together with `blocks`."""
+    blocks: Any = None
+    """A JSON array of the provider's own content blocks, kept as they came;
+    instead of `content`."""
+    name: str = ""
+    """The speaker's name; at most 256 bytes."""
+    tool_calls: tuple[ToolCall, ...] = ()
+    """The calls an assistant asks for; at most 128."""
+    tool_call_id: str = ""
+    """Which call a tool message answers; required there."""
+
+    @classmethod
+    def from_openai(cls, message: Mapping[str, Any]) -> "Message":
+        """Return a message that came in OpenAI's chat form.
+
+        Content that is a list of blocks is kept as it came.
+
+        Raises:
+            TypeError: message is no mapping.
+            ValueError: it has no role, or one that is not known here.
+        """
+        m = _values.mapping("message", message)
+        role = cast("Role", m.get("role"))
+        _role_number(role)
+        content = m.get("content") or ""
+        calls: Sequence[Mapping[str, Any]] = m.get("tool_calls") or ()
+        return cls(
+            role=role,
+            content=content if isinstance(content, str) else "",
+            blocks=None if isinstance(content, str) else content,
+            name=m.get("name") or "",
+            tool_calls=tuple(_openai_call(call) for call in calls),
+            tool_call_id=m.get("tool_call_id") or "",
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class ToolDefinition:
+    """A tool as a prompt offers it to a model."""
+
+    name: str
+    """Its name."""
+    description: str
+    """What it does."""
+    parameters: Mapping[str, Any]
+    """JSON Schema of its arguments."""
+
+
+@dataclass(frozen=True, slots=True)
+class TokenCount:
+    """A number of tokens and where it comes from."""
+
+    tokens: int
+    """The number."""
+    counter: str
+    """The vocabulary: `o200k_base` or `cl100k_base`."""
+    exact: bool
+    """Counted with the model's own vocabulary; False: a good estimate."""
+
+
+@dataclass(frozen=True, slots=True)
+class Prompt:
+    """An assembled prompt: system, tools, history, goal."""
+
+    tokens: int
+    """Tokens of the whole prompt, tools included."""
+    counter: str
+    """The vocabulary they were counted with."""
+    exact: bool
+    """The vocabulary is the model's own; False: a good estimate."""
+    parts: Mapping[str, int]
+    """Tokens by part: `system`, `tools`, `history`, `goal`."""
+    prefix_sha256: str
+    """Hash of everything before the goal, in hex: equal for equal prefixes."""
+    messages: tuple[Message, ...] = ()
+    """The messages, in format `neutral`."""
+    tools: tuple[ToolDefinition, ...] = ()
+    """The tools, in format `neutral`."""
+    openai_json: str = ""
+    """The exact text behind `openai()`, in format `openai`."""
+
+    def openai(self) -> dict[str, Any]:
+        """Return `messages` and `tools`, ready for a chat completions request.
+
+        Each call makes a new dict, which the caller may change.
+
+        Raises:
+            ValueError: the prompt was not assembled with format="openai".
+        """
+        if not self.openai_json:
+            raise ValueError('assemble with format="openai" to get this form')
+        return cast("dict[str, Any]", json.loads(self.openai_json))
+
+
+def message_to_wire(name: str, value: object) -> pb.Message:
+    """Return a message as the wire has it; a mapping is taken in OpenAI's form."""
+    if isinstance(value, Mapping):
+        value = Message.from_openai(cast("Mapping[str, Any]", value))
+    if not isinstance(value, Message):
+        raise TypeError(f"{name} must be a Message or a mapping, not {type(value).__name__}")
+    result = pb.Message(
+        content=_values.text(f"{name}.content", value.content),
+        name=_values.text(f"{name}.name", value.name),
+        tool_call_id=_values.text(f"{name}.tool_call_id", value.tool_call_id),
+        tool_calls=[
+            pb.ModelToolCall(id=call.id, name=call.name, arguments_json=call.arguments)
+            for call in value.tool_calls
+        ],
+    )
+    # pyright knows enums of the wire by their names only; the number is the same.
+    result.role = cast("pb.Role", _role_number(value.role))
+    if value.blocks is not None:
+        result.blocks_json = _values.json_text(f"{name}.blocks", value.blocks)
+    return result
+
+
+def message(m: pb.Message) -> Message:
+    """Return a message as users see it."""
+    return Message(
+        role=cast("Role", _values.enum_name(ROLE_ENUM, "ROLE_", m.role)),
+        content=m.content,
+        blocks=_values.from_json(m.blocks_json),
+        name=m.name,
+        tool_calls=tuple(
+            ToolCall(id=call.id, name=call.name, arguments=call.arguments_json)
+            for call in m.tool_calls
+        ),
+        tool_call_id=m.tool_call_id,
+    )
+
+
+def token_count(m: pb.TokenCount) -> TokenCount:
+    """Return a count as users see it."""
+    return TokenCount(
+        tokens=m.tokens, counter=m.counter, exact=m.certainty == pb.TOKEN_CERTAINTY_EXACT
+    )
+
+
+def prompt(m: pb.AssembleResponse) -> Prompt:
+    """Return an assembled prompt as users see it."""
+    count = token_count(m.tokens)
+    return Prompt(
+        tokens=count.tokens,
+        counter=count.counter,
+        exact=count.exact,
+        parts={part.name: part.tokens for part in m.parts},
+        prefix_sha256=m.prefix_sha256,
+        messages=tuple(message(each) for each in m.messages),
+        tools=tuple(_tool_definition(tool) for tool in _values.from_json(m.tools_json) or ()),
+        openai_json=m.openai_chat_json,
+    )
+
+
+def _tool_definition(tool: Mapping[str, Any]) -> ToolDefinition:
+    return ToolDefinition(
+        name=tool["name"],
+        description=tool.get("description", ""),
+        parameters=tool.get("parameters", {}),
+    )
+
+
+def _openai_call(call: Mapping[str, Any]) -> ToolCall:
+    function: Mapping[str, Any] = call.get("function") or {}
+    return ToolCall(
+        id=call.get("id") or "",
+        name=function.get("name") or "",
+        arguments=function.get("arguments") or "",
+    )
+
+
+def _role_number(role: object) -> int:
+    return _values.enum_number("role", ROLE_ENUM, "ROLE_", role)

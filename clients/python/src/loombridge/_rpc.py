@@ -1,0 +1,244 @@
+"""One connection and how calls go over it: deadlines, retries, errors."""
+
+import asyncio
+import random
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Generic, TypeVar, cast
+
+import grpc
+import grpc.aio
+from google.protobuf.message import Message
+
+from loombridge import _errors, _values
+from loombridge.v1 import (
+    admin_pb2,
+    context_pb2,
+    events_pb2,
+    memory_pb2,
+    tools_pb2,
+)
+
+Req = TypeVar("Req", bound=Message)
+Resp = TypeVar("Resp", bound=Message)
+
+RETRY_PAUSES = (0.1, 0.2, 0.4, 0.8, 1.6)
+"""Seconds before each repetition of a call that found no server: enough for a
+server that restarts, and an end within about three seconds for one that is gone."""
+
+LONGEST_PAUSE = 2.0
+"""Seconds between two attempts to resume a stream, at most."""
+
+HEALTH_CHECK = "/grpc.health.v1.Health/Check"
+
+
+@dataclass(frozen=True, slots=True)
+class Method(Generic[Req, Resp]):
+    """One RPC: where it is, what it takes and gives."""
+
+    service: str
+    name: str
+    request: type[Req]
+    response: type[Resp]
+    reads: bool = False
+    """It changes nothing, so it may be repeated at will."""
+
+    @property
+    def path(self) -> str:
+        """The RPC's path on the wire."""
+        return f"/loombridge.v1.{self.service}/{self.name}"
+
+
+MEMORY_SAVE = Method(
+    "BridgeService", "MemorySave", memory_pb2.MemorySaveRequest, memory_pb2.MemorySaveResponse
+)
+MEMORY_QUERY = Method(
+    "BridgeService",
+    "MemoryQuery",
+    memory_pb2.MemoryQueryRequest,
+    memory_pb2.MemoryQueryResponse,
+    reads=True,
+)
+TOOL = Method("BridgeService", "Tool", tools_pb2.ToolRequest, tools_pb2.ToolResponse)
+EMIT = Method("BridgeService", "Emit", events_pb2.EmitRequest, events_pb2.EmitResponse)
+GET_RECORD = Method(
+    "MemoryService",
+    "GetRecord",
+    memory_pb2.GetRecordRequest,
+    memory_pb2.GetRecordResponse,
+    reads=True,
+)
+APPEND_MESSAGES = Method(
+    "ContextService",
+    "AppendMessages",
+    context_pb2.AppendMessagesRequest,
+    context_pb2.AppendMessagesResponse,
+)
+LIST_STEPS = Method(
+    "ContextService",
+    "ListSteps",
+    context_pb2.ListStepsRequest,
+    context_pb2.ListStepsResponse,
+    reads=True,
+)
+GET_STEP = Method(
+    "ContextService",
+    "GetStep",
+    context_pb2.GetStepRequest,
+    context_pb2.GetStepResponse,
+    reads=True,
+)
+ASSEMBLE = Method(
+    "ContextService",
+    "Assemble",
+    context_pb2.AssembleRequest,
+    context_pb2.AssembleResponse,
+    reads=True,
+)
+COUNT_TOKENS = Method(
+    "ContextService",
+    "CountTokens",
+    context_pb2.CountTokensRequest,
+    context_pb2.CountTokensResponse,
+    reads=True,
+)
+READ_BLOB = Method(
+    "ContextService",
+    "ReadBlob",
+    context_pb2.ReadBlobRequest,
+    context_pb2.ReadBlobResponse,
+    reads=True,
+)
+LIST_TOOLS = Method(
+    "ToolService", "ListTools", tools_pb2.ListToolsRequest, tools_pb2.ListToolsResponse, reads=True
+)
+SUBSCRIBE = Method(
+    "EventService",
+    "Subscribe",
+    events_pb2.SubscribeRequest,
+    events_pb2.SubscribeResponse,
+    reads=True,
+)
+GET_STATUS = Method(
+    "AdminService", "GetStatus", admin_pb2.GetStatusRequest, admin_pb2.GetStatusResponse, reads=True
+)
+
+
+def pauses() -> Iterator[float]:
+    """Yield the pauses between attempts to resume, without end, with jitter."""
+    pause = RETRY_PAUSES[0]
+    while True:
+        yield _jitter(pause)
+        pause = min(2 * pause, LONGEST_PAUSE)
+
+
+def _jitter(pause: float) -> float:
+    # Many clients lose one server at the same moment; they must not return so.
+    return pause * random.uniform(0.75, 1.25)  # noqa: S311
+
+
+class Transport:
+    """A channel with the credentials and the default timeout of its user."""
+
+    def __init__(
+        self,
+        channel: grpc.aio.Channel,
+        address: str,
+        metadata: tuple[tuple[str, str], ...],
+        timeout: float,
+    ) -> None:
+        """Take over the channel: closing the transport closes it."""
+        self.address = address
+        self.timeout = timeout
+        self._channel = channel
+        self._metadata = metadata
+        self._closed = False
+
+    async def call(
+        self,
+        method: Method[Req, Resp],
+        request: Req,
+        *,
+        timeout: _values.Seconds | None = None,
+        repeatable: bool = False,
+    ) -> Resp:
+        """Make a call, within `timeout` over all its attempts.
+
+        It is made again when no server answers and the method reads or the call is
+        `repeatable` (its request carries a request_id).
+        """
+        seconds = self.timeout if timeout is None else _values.seconds("timeout", timeout)
+        now = asyncio.get_running_loop().time
+        deadline = now() + seconds
+        rpc = self._channel.unary_unary(
+            method.path,
+            request_serializer=method.request.SerializeToString,
+            response_deserializer=method.response.FromString,
+        )
+        waits = map(_jitter, RETRY_PAUSES if method.reads or repeatable else ())
+        while True:
+            self.check_open()
+            try:
+                return await rpc(request, timeout=deadline - now(), metadata=self._metadata)
+            except grpc.aio.AioRpcError as err:
+                wait = next(waits, None) if err.code() is grpc.StatusCode.UNAVAILABLE else None
+                if wait is None or now() + wait >= deadline:
+                    raise _errors.from_rpc(err, self.address) from err
+            except asyncio.CancelledError:
+                self.check_cancelled()
+                raise
+            await asyncio.sleep(wait)
+
+    def stream(
+        self, method: Method[Req, Resp], request: Req
+    ) -> grpc.aio.UnaryStreamCall[Req, Resp]:
+        """Open a stream; it has no deadline of its own."""
+        self.check_open()
+        rpc = self._channel.unary_stream(
+            method.path,
+            request_serializer=method.request.SerializeToString,
+            response_deserializer=method.response.FromString,
+        )
+        return rpc(request, metadata=self._metadata)
+
+    async def read(self, call: grpc.aio.UnaryStreamCall[Req, Resp]) -> Resp | None:
+        """Return the next message of a stream, None at its end."""
+        try:
+            message = await call.read()
+        except asyncio.CancelledError:
+            self.check_cancelled()
+            raise
+        # At the end gRPC gives an object that is no message.
+        return cast("Resp", message) if isinstance(message, Message) else None
+
+    async def probe(self) -> None:
+        """Ask the server whether it is there, by the standard health check."""
+
+        def same(data: bytes) -> bytes:
+            return data
+
+        rpc = self._channel.unary_unary(
+            HEALTH_CHECK, request_serializer=same, response_deserializer=same
+        )
+        try:
+            await rpc(b"", timeout=self.timeout, metadata=self._metadata)
+        except grpc.aio.AioRpcError as err:
+            # Whoever answers at all, though not about its health, is there.
+            if err.code() is not grpc.StatusCode.UNIMPLEMENTED:
+                raise _errors.from_rpc(err, self.address) from err
+
+    def check_open(self) -> None:
+        """Raise ClientClosedError when the client is closed."""
+        if self._closed:
+            raise _errors.ClientClosedError("the client is closed")
+
+    def check_cancelled(self) -> None:
+        """Tell a call that `close` ended from a task that was cancelled."""
+        task = asyncio.current_task()
+        if self._closed and not (task and task.cancelling()):
+            raise _errors.ClientClosedError("the client was closed during the call") from None
+
+    async def close(self) -> None:
+        """Cancel what is under way and close the channel; twice is fine."""
+        self._closed = True
+        await self._channel.close()

@@ -1,0 +1,221 @@
+"""Steps of an agent and the blobs they offloaded."""
+
+import asyncio
+from collections.abc import Mapping
+from contextlib import suppress
+from dataclasses import dataclass
+from datetime import datetime
+from types import TracebackType
+from typing import Any, Self
+
+import grpc
+from google.protobuf.json_format import MessageToDict
+
+from loombridge import _errors, _rpc, _values
+from loombridge.v1 import context_pb2 as pb
+
+
+@dataclass(frozen=True, slots=True)
+class Step:
+    """What the log keeps of one tool call: little, and the way back to all of it."""
+
+    id: str
+    """`step_` and the agent's counter from 1, at least three digits."""
+    tool_name: str
+    """The tool."""
+    minimal_args: Mapping[str, Any]
+    """What stays of the arguments."""
+    observation: str
+    """One line that says what happened; only a failure may have more."""
+    outcome_ref: str
+    """SHA-256 in hex of the full result, or empty when nothing was offloaded."""
+    outcome_path: str
+    """Path of that blob, or empty."""
+    create_time: datetime
+    """When the step was recorded, in UTC."""
+    success: bool
+    """The tool did its work."""
+    outcome: str
+    """`succeeded`, `failed`, or `unknown`: the server stopped while it ran."""
+    thought: str
+    """What the model said before the call."""
+    error: str
+    """The failure's text, or empty."""
+    inline: str
+    """The result text a prompt shows while the step is recent."""
+    metadata: Mapping[str, Any]
+    """Figures of the result, such as `size`, `sha256`, `type`."""
+    session_id: str
+    """The session it belongs to."""
+    turn_id: str
+    """Holds parallel calls together, or is empty."""
+    call_id: str
+    """The model's id of the call, or empty."""
+    position: int
+    """Its place in the session's log."""
+    needs_offload: bool
+    """The full result lies in a blob."""
+
+
+@dataclass(frozen=True, slots=True)
+class BlobInfo:
+    """Offloaded bytes."""
+
+    ref: str
+    """SHA-256 of the bytes, in hex; its first 12 or more digits name it too."""
+    path: str
+    """Its path, such as `workspace/outputs/read_001.txt`."""
+    size: int
+    """Number of bytes."""
+    kind: str
+    """`text`, `json`, `log`, `image`, `audio` or `binary`."""
+    step_id: str
+    """The step that made it."""
+    session_id: str
+    """The session it was made in."""
+    create_time: datetime
+    """When it was stored, in UTC."""
+
+
+class BlobStream:
+    """The bytes of a blob, piece by piece: `async for piece in stream`.
+
+    A piece is at most 1 MiB, checked against its hash by the server. Leaving an
+    `async with` block, `close`, or dropping the stream ends the call. One reader
+    at a time. When the connection breaks, it goes on behind the last piece.
+    """
+
+    def __init__(
+        self, transport: _rpc.Transport, request: pb.ReadBlobRequest, timeout: float
+    ) -> None:
+        """Made by `ctx.context.stream_blob`."""
+        self._transport = transport
+        self._request = request
+        self._timeout = timeout
+        self._call: grpc.aio.UnaryStreamCall[pb.ReadBlobRequest, pb.ReadBlobResponse] | None = None
+        self._closed = False
+        self.info: BlobInfo | None = None
+        """What the blob is; None until the first piece was asked for."""
+
+    def __aiter__(self) -> Self:
+        """Return the stream itself."""
+        return self
+
+    async def __anext__(self) -> bytes:
+        """Return the next piece.
+
+        Raises:
+            BlobNotFoundError: no blob under that name.
+            BlobDamagedError: stored bytes do not match their hash.
+            DeadlineExceededError: no piece came within the timeout.
+        """
+        while not self._closed:
+            message = await self._read()
+            if message is None:
+                self.close()
+            else:
+                if message.HasField("info"):
+                    self.info = blob_info(message.info)
+                if message.data:
+                    self._move_on(len(message.data))
+                    return message.data
+        raise StopAsyncIteration
+
+    async def _read(self) -> pb.ReadBlobResponse | None:
+        for pause in (*_rpc.RETRY_PAUSES, None):
+            if self._call is None:
+                self._call = self._transport.stream(_rpc.READ_BLOB, self._request)
+            try:
+                async with asyncio.timeout(self._timeout):
+                    return await self._transport.read(self._call)
+            except grpc.aio.AioRpcError as err:
+                self._call = None
+                if pause is None or err.code() is not grpc.StatusCode.UNAVAILABLE:
+                    raise _errors.from_rpc(err, self._transport.address) from err
+                await asyncio.sleep(pause)
+            except TimeoutError as err:
+                self.close()
+                raise _errors.DeadlineExceededError(
+                    f"no piece of {self._request.name} came within {self._timeout:g} s",
+                    reason="DEADLINE_EXCEEDED",
+                ) from err
+        return None
+
+    def _move_on(self, size: int) -> None:
+        # Where to go on if the connection breaks now. A limit of 0 would mean "to
+        # the end", so the call that has given all it should is left to end.
+        self._request.offset += size
+        if self._request.limit > size:
+            self._request.limit -= size
+        elif self._request.limit:
+            self.close()
+
+    def close(self) -> None:
+        """End the call; twice is fine."""
+        self._closed = True
+        if self._call is not None:
+            self._call.cancel()
+
+    def __del__(self) -> None:
+        """End the call of a loop that was left; gRPC itself would keep it open."""
+        # The event loop may be gone already, and with it the call.
+        with suppress(RuntimeError):
+            self.close()
+
+    async def __aenter__(self) -> Self:
+        """Return the stream itself; the call begins with the first piece."""
+        return self
+
+    async def __aexit__(
+        self,
+        kind: type[BaseException] | None,
+        err: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        """End the call."""
+        self.close()
+
+
+def step(m: pb.Step) -> Step:
+    """Return a step as users see it."""
+    return Step(
+        id=m.id,
+        tool_name=m.tool_name,
+        minimal_args=_values.from_json(m.minimal_args_json) or {},
+        observation=m.observation,
+        outcome_ref=m.outcome_ref,
+        outcome_path=m.outcome_path,
+        create_time=_values.moment(m.create_time),
+        success=m.success,
+        outcome=_values.enum_name(pb.StepOutcome.DESCRIPTOR, "STEP_OUTCOME_", m.outcome),
+        thought=m.thought,
+        error=m.error,
+        inline=m.inline,
+        metadata=_figures(MessageToDict(m.metadata)),
+        session_id=m.session_id,
+        turn_id=m.turn_id,
+        call_id=m.call_id,
+        position=m.position,
+        needs_offload=m.needs_offload,
+    )
+
+
+def _figures(values: dict[str, Any]) -> dict[str, Any]:
+    # A Struct holds every number as a float; sizes and counts are whole.
+    return {
+        key: int(value) if isinstance(value, float) and value.is_integer() else value
+        for key, value in values.items()
+    }
+
+
+def blob_info(m: pb.BlobInfo) -> BlobInfo:
+    """Return the description of a blob as users see it."""
+    return BlobInfo(
+        ref=m.ref,
+        path=m.path,
+        size=m.size,
+        kind=m.kind,
+        step_id=m.step_id,
+        session_id=m.session_id,
+        create_time=_values.moment(m.create_time),
+    )

@@ -1,0 +1,132 @@
+"""Tools: what there is, and what a call gave."""
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from loombridge import _errors, _rpc, _steps, _values
+from loombridge.v1 import memory_pb2
+from loombridge.v1 import tools_pb2 as pb
+
+LONGEST_TOOL = 600.0
+"""Seconds the server lets a tool run, at most."""
+
+ANSWER_MARGIN = 5.0
+"""Seconds a call waits beyond its tool's timeout, so that a tool that ran out of
+time comes back as a result with its step, and not as a broken call."""
+
+
+@dataclass(frozen=True, slots=True)
+class ToolInfo:
+    """One tool an agent may call."""
+
+    name: str
+    """What to call it by, such as `fs:read_file`; `fs_read_file` works too."""
+    description: str
+    """What it does, for a model."""
+    parameters: Mapping[str, Any]
+    """JSON Schema of its arguments."""
+    level: int
+    """1: listed in prompts, 2: shell utilities, 3: scripts."""
+    requires_approval: bool
+    """A person must agree to each call."""
+    category: str
+    """Groups tools: `file`, `search` and others."""
+    mutates: bool
+    """It changes something outside the log."""
+
+
+@dataclass(frozen=True, slots=True)
+class ToolFailure:
+    """Why a tool failed."""
+
+    code: str
+    """`not_found`, `permission_denied`, `too_large`, `timeout`, `failed`, or
+    `outcome_unknown`: the server stopped while it ran."""
+    message: str
+    """What went wrong, for people and models."""
+
+
+@dataclass(frozen=True, slots=True)
+class ToolResult:
+    """What a tool gave. A tool that fails is a result too, with `success` False."""
+
+    success: bool
+    """The tool did its work."""
+    output: Any
+    """Its result, as JSON says it; None when it failed."""
+    error: ToolFailure | None
+    """Why it failed; None when it did not."""
+    observation: str
+    """The text for a model: one line, and where the rest can be read."""
+    step: _steps.Step | None
+    """What the log keeps of the call; None when it could not be written."""
+    blob: _steps.BlobInfo | None
+    """Where the full result lies, when it was offloaded."""
+    truncated: bool
+    """Long text in `output` was cut; all of it is in `blob`."""
+    record_error: str = ""
+    """Why the log could not be written; empty when it was."""
+
+    def raise_for_error(self) -> "ToolResult":
+        """Return the result itself, or raise when the tool failed.
+
+        Raises:
+            ToolFailedError: with the failure's code as its reason, in upper case.
+        """
+        if self.error is not None:
+            raise _errors.ToolFailedError(self.error.message, reason=self.error.code.upper())
+        return self
+
+
+class Tools:
+    """The tools of the server; reached as `ctx.tools`. Running one is `ctx.tool`."""
+
+    def __init__(self, transport: _rpc.Transport, agent_id: str) -> None:
+        """Made by the client."""
+        self._transport = transport
+        self._agent_id = agent_id
+
+    async def list(
+        self, levels: Iterable[int] = (), *, timeout: _values.Seconds | None = None
+    ) -> tuple[ToolInfo, ...]:
+        """Return the tools this agent may call, sorted by name.
+
+        Args:
+            levels: only tools of these levels; default: all.
+            timeout: seconds; default: the client's.
+        """
+        request = pb.ListToolsRequest(
+            agent_id=self._agent_id,
+            levels=[_values.integer("levels", level) for level in levels],
+            json_form=memory_pb2.JSON_FORM_TEXT,
+        )
+        answer = await self._transport.call(_rpc.LIST_TOOLS, request, timeout=timeout)
+        return tuple(_tool_info(tool) for tool in answer.tools)
+
+
+def _tool_info(m: pb.ToolDescriptor) -> ToolInfo:
+    return ToolInfo(
+        name=m.name,
+        description=m.description,
+        parameters=_values.from_json(m.parameters_schema_json) or {},
+        level=m.level,
+        requires_approval=m.requires_approval,
+        category=m.category,
+        mutates=m.mutates,
+    )
+
+
+def result(m: pb.ToolResponse) -> ToolResult:
+    """Return the answer to a tool call as users see it."""
+    code = _values.enum_name(pb.ToolErrorCode.DESCRIPTOR, "TOOL_ERROR_CODE_", m.error_code)
+    return ToolResult(
+        success=m.success,
+        output=_values.from_json(m.output_json),
+        error=None if m.success else ToolFailure(code=code, message=m.error_message),
+        observation=m.observation,
+        step=_steps.step(m.step) if m.HasField("step") else None,
+        blob=_steps.blob_info(m.output_blob) if m.HasField("output_blob") else None,
+        truncated=m.output_truncated,
+        record_error=m.record_error,
+    )

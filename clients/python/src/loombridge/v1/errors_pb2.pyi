@@ -1,0 +1,64 @@
+from google.protobuf.internal import enum_type_wrapper as _enum_type_wrapper
+from google.protobuf import descriptor as _descriptor
+from typing import ClassVar as _ClassVar
+
+DESCRIPTOR: _descriptor.FileDescriptor
+
+class ErrorReason(int, metaclass=_enum_type_wrapper.EnumTypeWrapper):
+    __slots__ = ()
+    ERROR_REASON_UNSPECIFIED: _ClassVar[ErrorReason]
+    ERROR_REASON_INVALID_REQUEST: _ClassVar[ErrorReason]
+    ERROR_REASON_INTERNAL: _ClassVar[ErrorReason]
+    ERROR_REASON_UNAUTHENTICATED: _ClassVar[ErrorReason]
+    ERROR_REASON_AGENT_NOT_OWNED: _ClassVar[ErrorReason]
+    ERROR_REASON_REQUEST_ID_REUSED: _ClassVar[ErrorReason]
+    ERROR_REASON_RECORD_NOT_FOUND: _ClassVar[ErrorReason]
+    ERROR_REASON_RECORD_EXISTS: _ClassVar[ErrorReason]
+    ERROR_REASON_INVALID_FILTER: _ClassVar[ErrorReason]
+    ERROR_REASON_NO_EMBEDDER: _ClassVar[ErrorReason]
+    ERROR_REASON_TOOL_NOT_FOUND: _ClassVar[ErrorReason]
+    ERROR_REASON_INVALID_ARGUMENTS: _ClassVar[ErrorReason]
+    ERROR_REASON_SESSION_NOT_FOUND: _ClassVar[ErrorReason]
+    ERROR_REASON_STEP_NOT_FOUND: _ClassVar[ErrorReason]
+    ERROR_REASON_BLOB_NOT_FOUND: _ClassVar[ErrorReason]
+    ERROR_REASON_BLOB_DAMAGED: _ClassVar[ErrorReason]
+    ERROR_REASON_CONTEXT_OVERFLOW: _ClassVar[ErrorReason]
+    ERROR_REASON_RESERVED_TOPIC: _ClassVar[ErrorReason]
+    ERROR_REASON_POSITION_UNKNOWN: _ClassVar[ErrorReason]
+    ERROR_REASON_SLOW_CONSUMER: _ClassVar[ErrorReason]
+    ERROR_REASON_TOO_LARGE: _ClassVar[ErrorReason]
+    ERROR_REASON_OVERLOADED: _ClassVar[ErrorReason]
+    ERROR_REASON_STORAGE_FULL: _ClassVar[ErrorReason]
+    ERROR_REASON_SHUTTING_DOWN: _ClassVar[ErrorReason]
+    ERROR_REASON_DEADLINE_EXCEEDED: _ClassVar[ErrorReason]
+    ERROR_REASON_CANCELLED: _ClassVar[ErrorReason]
+    ERROR_REASON_OUTCOME_UNKNOWN: _ClassVar[ErrorReason]
+    ERROR_REASON_UNKNOWN_MODEL: _ClassVar[ErrorReason]
+ERROR_REASON_UNSPECIFIED: ErrorReason
+ERROR_REASON_INVALID_REQUEST: ErrorReason
+ERROR_REASON_INTERNAL: ErrorReason
+ERROR_REASON_UNAUTHENTICATED: ErrorReason
+ERROR_REASON_AGENT_NOT_OWNED: ErrorReason
+ERROR_REASON_REQUEST_ID_REUSED: ErrorReason
+ERROR_REASON_RECORD_NOT_FOUND: ErrorReason
+ERROR_REASON_RECORD_EXISTS: ErrorReason
+ERROR_REASON_INVALID_FILTER: ErrorReason
+ERROR_REASON_NO_EMBEDDER: ErrorReason
+ERROR_REASON_TOOL_NOT_FOUND: ErrorReason
+ERROR_REASON_INVALID_ARGUMENTS: ErrorReason
+ERROR_REASON_SESSION_NOT_FOUND: ErrorReason
+ERROR_REASON_STEP_NOT_FOUND: ErrorReason
+ERROR_REASON_BLOB_NOT_FOUND: ErrorReason
+ERROR_REASON_BLOB_DAMAGED: ErrorReason
+ERROR_REASON_CONTEXT_OVERFLOW: ErrorReason
+ERROR_REASON_RESERVED_TOPIC: ErrorReason
+ERROR_REASON_POSITION_UNKNOWN: ErrorReason
+ERROR_REASON_SLOW_CONSUMER: ErrorReason
+ERROR_REASON_TOO_LARGE: ErrorReason
+ERROR_REASON_OVERLOADED: ErrorReason
+ERROR_REASON_STORAGE_FULL: ErrorReason
+ERROR_REASON_SHUTTING_DOWN: ErrorReason
+ERROR_REASON_DEADLINE_EXCEEDED: ErrorReason
+ERROR_REASON_CANCELLED: ErrorReason
+ERROR_REASON_OUTCOME_UNKNOWN: ErrorReason
+ERROR_REASON_UNKNOWN_MODEL: ErrorReason

@@ -1,0 +1,128 @@
+import datetime
+
+from google.protobuf import struct_pb2 as _struct_pb2
+from google.protobuf import timestamp_pb2 as _timestamp_pb2
+from loombridge.v1 import memory_pb2 as _memory_pb2
+from google.protobuf.internal import containers as _containers
+from google.protobuf.internal import enum_type_wrapper as _enum_type_wrapper
+from google.protobuf import descriptor as _descriptor
+from google.protobuf import message as _message
+from collections.abc import Iterable as _Iterable, Mapping as _Mapping
+from typing import ClassVar as _ClassVar, Optional as _Optional, Union as _Union
+
+DESCRIPTOR: _descriptor.FileDescriptor
+
+class Delivery(int, metaclass=_enum_type_wrapper.EnumTypeWrapper):
+    __slots__ = ()
+    DELIVERY_UNSPECIFIED: _ClassVar[Delivery]
+    DELIVERY_DURABLE: _ClassVar[Delivery]
+    DELIVERY_VOLATILE: _ClassVar[Delivery]
+DELIVERY_UNSPECIFIED: Delivery
+DELIVERY_DURABLE: Delivery
+DELIVERY_VOLATILE: Delivery
+
+class Event(_message.Message):
+    __slots__ = ("id", "topic", "sequence", "source", "session_id", "create_time", "payload", "payload_json", "payload_bytes", "headers")
+    class HeadersEntry(_message.Message):
+        __slots__ = ("key", "value")
+        KEY_FIELD_NUMBER: _ClassVar[int]
+        VALUE_FIELD_NUMBER: _ClassVar[int]
+        key: str
+        value: str
+        def __init__(self, key: _Optional[str] = ..., value: _Optional[str] = ...) -> None: ...
+    ID_FIELD_NUMBER: _ClassVar[int]
+    TOPIC_FIELD_NUMBER: _ClassVar[int]
+    SEQUENCE_FIELD_NUMBER: _ClassVar[int]
+    SOURCE_FIELD_NUMBER: _ClassVar[int]
+    SESSION_ID_FIELD_NUMBER: _ClassVar[int]
+    CREATE_TIME_FIELD_NUMBER: _ClassVar[int]
+    PAYLOAD_FIELD_NUMBER: _ClassVar[int]
+    PAYLOAD_JSON_FIELD_NUMBER: _ClassVar[int]
+    PAYLOAD_BYTES_FIELD_NUMBER: _ClassVar[int]
+    HEADERS_FIELD_NUMBER: _ClassVar[int]
+    id: str
+    topic: str
+    sequence: int
+    source: str
+    session_id: str
+    create_time: _timestamp_pb2.Timestamp
+    payload: _struct_pb2.Value
+    payload_json: str
+    payload_bytes: bytes
+    headers: _containers.ScalarMap[str, str]
+    def __init__(self, id: _Optional[str] = ..., topic: _Optional[str] = ..., sequence: _Optional[int] = ..., source: _Optional[str] = ..., session_id: _Optional[str] = ..., create_time: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ..., payload: _Optional[_Union[_struct_pb2.Value, _Mapping]] = ..., payload_json: _Optional[str] = ..., payload_bytes: _Optional[bytes] = ..., headers: _Optional[_Mapping[str, str]] = ...) -> None: ...
+
+class EmitRequest(_message.Message):
+    __slots__ = ("agent_id", "topic", "payload", "payload_json", "payload_bytes", "headers", "delivery", "session_id", "event_id", "request_id")
+    class HeadersEntry(_message.Message):
+        __slots__ = ("key", "value")
+        KEY_FIELD_NUMBER: _ClassVar[int]
+        VALUE_FIELD_NUMBER: _ClassVar[int]
+        key: str
+        value: str
+        def __init__(self, key: _Optional[str] = ..., value: _Optional[str] = ...) -> None: ...
+    AGENT_ID_FIELD_NUMBER: _ClassVar[int]
+    TOPIC_FIELD_NUMBER: _ClassVar[int]
+    PAYLOAD_FIELD_NUMBER: _ClassVar[int]
+    PAYLOAD_JSON_FIELD_NUMBER: _ClassVar[int]
+    PAYLOAD_BYTES_FIELD_NUMBER: _ClassVar[int]
+    HEADERS_FIELD_NUMBER: _ClassVar[int]
+    DELIVERY_FIELD_NUMBER: _ClassVar[int]
+    SESSION_ID_FIELD_NUMBER: _ClassVar[int]
+    EVENT_ID_FIELD_NUMBER: _ClassVar[int]
+    REQUEST_ID_FIELD_NUMBER: _ClassVar[int]
+    agent_id: str
+    topic: str
+    payload: _struct_pb2.Value
+    payload_json: str
+    payload_bytes: bytes
+    headers: _containers.ScalarMap[str, str]
+    delivery: Delivery
+    session_id: str
+    event_id: str
+    request_id: str
+    def __init__(self, agent_id: _Optional[str] = ..., topic: _Optional[str] = ..., payload: _Optional[_Union[_struct_pb2.Value, _Mapping]] = ..., payload_json: _Optional[str] = ..., payload_bytes: _Optional[bytes] = ..., headers: _Optional[_Mapping[str, str]] = ..., delivery: _Optional[_Union[Delivery, str]] = ..., session_id: _Optional[str] = ..., event_id: _Optional[str] = ..., request_id: _Optional[str] = ...) -> None: ...
+
+class EmitResponse(_message.Message):
+    __slots__ = ("event_id", "sequence", "create_time")
+    EVENT_ID_FIELD_NUMBER: _ClassVar[int]
+    SEQUENCE_FIELD_NUMBER: _ClassVar[int]
+    CREATE_TIME_FIELD_NUMBER: _ClassVar[int]
+    event_id: str
+    sequence: int
+    create_time: _timestamp_pb2.Timestamp
+    def __init__(self, event_id: _Optional[str] = ..., sequence: _Optional[int] = ..., create_time: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ...) -> None: ...
+
+class TopicPosition(_message.Message):
+    __slots__ = ("topic", "after_sequence")
+    TOPIC_FIELD_NUMBER: _ClassVar[int]
+    AFTER_SEQUENCE_FIELD_NUMBER: _ClassVar[int]
+    topic: str
+    after_sequence: int
+    def __init__(self, topic: _Optional[str] = ..., after_sequence: _Optional[int] = ...) -> None: ...
+
+class SubscribeRequest(_message.Message):
+    __slots__ = ("agent_id", "topics", "json_form")
+    AGENT_ID_FIELD_NUMBER: _ClassVar[int]
+    TOPICS_FIELD_NUMBER: _ClassVar[int]
+    JSON_FORM_FIELD_NUMBER: _ClassVar[int]
+    agent_id: str
+    topics: _containers.RepeatedCompositeFieldContainer[TopicPosition]
+    json_form: _memory_pb2.JsonForm
+    def __init__(self, agent_id: _Optional[str] = ..., topics: _Optional[_Iterable[_Union[TopicPosition, _Mapping]]] = ..., json_form: _Optional[_Union[_memory_pb2.JsonForm, str]] = ...) -> None: ...
+
+class SubscribeResponse(_message.Message):
+    __slots__ = ("ready", "event", "dropped_volatile")
+    READY_FIELD_NUMBER: _ClassVar[int]
+    EVENT_FIELD_NUMBER: _ClassVar[int]
+    DROPPED_VOLATILE_FIELD_NUMBER: _ClassVar[int]
+    ready: SubscriptionReady
+    event: Event
+    dropped_volatile: int
+    def __init__(self, ready: _Optional[_Union[SubscriptionReady, _Mapping]] = ..., event: _Optional[_Union[Event, _Mapping]] = ..., dropped_volatile: _Optional[int] = ...) -> None: ...
+
+class SubscriptionReady(_message.Message):
+    __slots__ = ("positions",)
+    POSITIONS_FIELD_NUMBER: _ClassVar[int]
+    positions: _containers.RepeatedCompositeFieldContainer[TopicPosition]
+    def __init__(self, positions: _Optional[_Iterable[_Union[TopicPosition, _Mapping]]] = ...) -> None: ...

@@ -1,0 +1,119 @@
+import datetime
+
+from google.protobuf import duration_pb2 as _duration_pb2
+from google.protobuf import struct_pb2 as _struct_pb2
+from loombridge.v1 import context_pb2 as _context_pb2
+from loombridge.v1 import memory_pb2 as _memory_pb2
+from google.protobuf.internal import containers as _containers
+from google.protobuf.internal import enum_type_wrapper as _enum_type_wrapper
+from google.protobuf import descriptor as _descriptor
+from google.protobuf import message as _message
+from collections.abc import Iterable as _Iterable, Mapping as _Mapping
+from typing import ClassVar as _ClassVar, Optional as _Optional, Union as _Union
+
+DESCRIPTOR: _descriptor.FileDescriptor
+
+class ToolErrorCode(int, metaclass=_enum_type_wrapper.EnumTypeWrapper):
+    __slots__ = ()
+    TOOL_ERROR_CODE_UNSPECIFIED: _ClassVar[ToolErrorCode]
+    TOOL_ERROR_CODE_NOT_FOUND: _ClassVar[ToolErrorCode]
+    TOOL_ERROR_CODE_PERMISSION_DENIED: _ClassVar[ToolErrorCode]
+    TOOL_ERROR_CODE_TOO_LARGE: _ClassVar[ToolErrorCode]
+    TOOL_ERROR_CODE_TIMEOUT: _ClassVar[ToolErrorCode]
+    TOOL_ERROR_CODE_FAILED: _ClassVar[ToolErrorCode]
+    TOOL_ERROR_CODE_OUTCOME_UNKNOWN: _ClassVar[ToolErrorCode]
+TOOL_ERROR_CODE_UNSPECIFIED: ToolErrorCode
+TOOL_ERROR_CODE_NOT_FOUND: ToolErrorCode
+TOOL_ERROR_CODE_PERMISSION_DENIED: ToolErrorCode
+TOOL_ERROR_CODE_TOO_LARGE: ToolErrorCode
+TOOL_ERROR_CODE_TIMEOUT: ToolErrorCode
+TOOL_ERROR_CODE_FAILED: ToolErrorCode
+TOOL_ERROR_CODE_OUTCOME_UNKNOWN: ToolErrorCode
+
+class ToolDescriptor(_message.Message):
+    __slots__ = ("name", "description", "parameters_schema", "parameters_schema_json", "level", "requires_approval", "category", "mutates")
+    NAME_FIELD_NUMBER: _ClassVar[int]
+    DESCRIPTION_FIELD_NUMBER: _ClassVar[int]
+    PARAMETERS_SCHEMA_FIELD_NUMBER: _ClassVar[int]
+    PARAMETERS_SCHEMA_JSON_FIELD_NUMBER: _ClassVar[int]
+    LEVEL_FIELD_NUMBER: _ClassVar[int]
+    REQUIRES_APPROVAL_FIELD_NUMBER: _ClassVar[int]
+    CATEGORY_FIELD_NUMBER: _ClassVar[int]
+    MUTATES_FIELD_NUMBER: _ClassVar[int]
+    name: str
+    description: str
+    parameters_schema: _struct_pb2.Struct
+    parameters_schema_json: str
+    level: int
+    requires_approval: bool
+    category: str
+    mutates: bool
+    def __init__(self, name: _Optional[str] = ..., description: _Optional[str] = ..., parameters_schema: _Optional[_Union[_struct_pb2.Struct, _Mapping]] = ..., parameters_schema_json: _Optional[str] = ..., level: _Optional[int] = ..., requires_approval: bool = ..., category: _Optional[str] = ..., mutates: bool = ...) -> None: ...
+
+class ListToolsRequest(_message.Message):
+    __slots__ = ("agent_id", "levels", "json_form")
+    AGENT_ID_FIELD_NUMBER: _ClassVar[int]
+    LEVELS_FIELD_NUMBER: _ClassVar[int]
+    JSON_FORM_FIELD_NUMBER: _ClassVar[int]
+    agent_id: str
+    levels: _containers.RepeatedScalarFieldContainer[int]
+    json_form: _memory_pb2.JsonForm
+    def __init__(self, agent_id: _Optional[str] = ..., levels: _Optional[_Iterable[int]] = ..., json_form: _Optional[_Union[_memory_pb2.JsonForm, str]] = ...) -> None: ...
+
+class ListToolsResponse(_message.Message):
+    __slots__ = ("tools",)
+    TOOLS_FIELD_NUMBER: _ClassVar[int]
+    tools: _containers.RepeatedCompositeFieldContainer[ToolDescriptor]
+    def __init__(self, tools: _Optional[_Iterable[_Union[ToolDescriptor, _Mapping]]] = ...) -> None: ...
+
+class ToolRequest(_message.Message):
+    __slots__ = ("agent_id", "name", "arguments", "arguments_json", "session_id", "timeout", "thought", "turn_id", "call_id", "request_id", "json_form")
+    AGENT_ID_FIELD_NUMBER: _ClassVar[int]
+    NAME_FIELD_NUMBER: _ClassVar[int]
+    ARGUMENTS_FIELD_NUMBER: _ClassVar[int]
+    ARGUMENTS_JSON_FIELD_NUMBER: _ClassVar[int]
+    SESSION_ID_FIELD_NUMBER: _ClassVar[int]
+    TIMEOUT_FIELD_NUMBER: _ClassVar[int]
+    THOUGHT_FIELD_NUMBER: _ClassVar[int]
+    TURN_ID_FIELD_NUMBER: _ClassVar[int]
+    CALL_ID_FIELD_NUMBER: _ClassVar[int]
+    REQUEST_ID_FIELD_NUMBER: _ClassVar[int]
+    JSON_FORM_FIELD_NUMBER: _ClassVar[int]
+    agent_id: str
+    name: str
+    arguments: _struct_pb2.Struct
+    arguments_json: str
+    session_id: str
+    timeout: _duration_pb2.Duration
+    thought: str
+    turn_id: str
+    call_id: str
+    request_id: str
+    json_form: _memory_pb2.JsonForm
+    def __init__(self, agent_id: _Optional[str] = ..., name: _Optional[str] = ..., arguments: _Optional[_Union[_struct_pb2.Struct, _Mapping]] = ..., arguments_json: _Optional[str] = ..., session_id: _Optional[str] = ..., timeout: _Optional[_Union[datetime.timedelta, _duration_pb2.Duration, _Mapping]] = ..., thought: _Optional[str] = ..., turn_id: _Optional[str] = ..., call_id: _Optional[str] = ..., request_id: _Optional[str] = ..., json_form: _Optional[_Union[_memory_pb2.JsonForm, str]] = ...) -> None: ...
+
+class ToolResponse(_message.Message):
+    __slots__ = ("success", "output", "output_json", "error_message", "error_code", "output_truncated", "output_blob", "step", "observation", "recorded", "record_error")
+    SUCCESS_FIELD_NUMBER: _ClassVar[int]
+    OUTPUT_FIELD_NUMBER: _ClassVar[int]
+    OUTPUT_JSON_FIELD_NUMBER: _ClassVar[int]
+    ERROR_MESSAGE_FIELD_NUMBER: _ClassVar[int]
+    ERROR_CODE_FIELD_NUMBER: _ClassVar[int]
+    OUTPUT_TRUNCATED_FIELD_NUMBER: _ClassVar[int]
+    OUTPUT_BLOB_FIELD_NUMBER: _ClassVar[int]
+    STEP_FIELD_NUMBER: _ClassVar[int]
+    OBSERVATION_FIELD_NUMBER: _ClassVar[int]
+    RECORDED_FIELD_NUMBER: _ClassVar[int]
+    RECORD_ERROR_FIELD_NUMBER: _ClassVar[int]
+    success: bool
+    output: _struct_pb2.Value
+    output_json: str
+    error_message: str
+    error_code: ToolErrorCode
+    output_truncated: bool
+    output_blob: _context_pb2.BlobInfo
+    step: _context_pb2.Step
+    observation: str
+    recorded: bool
+    record_error: str
+    def __init__(self, success: bool = ..., output: _Optional[_Union[_struct_pb2.Value, _Mapping]] = ..., output_json: _Optional[str] = ..., error_message: _Optional[str] = ..., error_code: _Optional[_Union[ToolErrorCode, str]] = ..., output_truncated: bool = ..., output_blob: _Optional[_Union[_context_pb2.BlobInfo, _Mapping]] = ..., step: _Optional[_Union[_context_pb2.Step, _Mapping]] = ..., observation: _Optional[str] = ..., recorded: bool = ..., record_error: _Optional[str] = ...) -> None: ...

@@ -1,0 +1,58 @@
+"""Fixtures: a fake server in this process, and the real binary."""
+
+import os
+import shutil
+import subprocess
+from collections.abc import AsyncGenerator
+from pathlib import Path
+
+import pytest
+
+import loombridge
+from fake import Fake, fake_server
+from loombridge import testing
+
+ROOT = Path(__file__).resolve().parents[3]
+EXAMPLES = Path(__file__).resolve().parents[1] / "examples"
+
+
+@pytest.fixture
+async def fake() -> AsyncGenerator[Fake, None]:
+    """A server in this process that answers as the test tells it."""
+    async with fake_server() as srv:
+        yield srv
+
+
+@pytest.fixture
+async def ctx(fake: Fake) -> AsyncGenerator[loombridge.Client, None]:
+    """A client of the fake, agent `a1` in session `s1`."""
+    async with loombridge.connect(fake.address, agent_id="a1", session_id="s1") as client:
+        yield client
+
+
+@pytest.fixture(scope="session")
+def binary() -> Path:
+    """The server's binary: LOOM_BRIDGE_SERVER, or built from this tree now."""
+    if os.environ.get(testing.BINARY_VARIABLE):
+        return testing.find_binary()
+    command = ["go", "build", "-o", "bin/loom-bridge-server", "./server/cmd/loom-bridge-server"]
+    if shutil.which("go") is None:
+        pytest.fail(f"no server to test: go is missing; in {ROOT} run: {' '.join(command)}")
+    built = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
+    if built.returncode != 0:
+        pytest.fail(f"no server to test: {' '.join(command)} says:\n{built.stderr}")
+    return ROOT / "bin" / "loom-bridge-server"
+
+
+@pytest.fixture
+async def srv(binary: Path) -> AsyncGenerator[testing.Server, None]:
+    """A real server on a free port, on folders of its own."""
+    async with testing.server(binary) as server:
+        yield server
+
+
+@pytest.fixture
+async def live(srv: testing.Server) -> AsyncGenerator[loombridge.Client, None]:
+    """A client of the real server, agent `a1` in session `s1`."""
+    async with loombridge.connect(srv.address, agent_id="a1", session_id="s1") as client:
+        yield client

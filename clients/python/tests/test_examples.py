@@ -1,0 +1,250 @@
+"""Every example runs: against the real binary, in an interpreter of its own."""
+
+import asyncio
+import json
+import os
+import sys
+import threading
+from collections.abc import Generator
+from contextlib import contextmanager
+from dataclasses import replace
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+from typing import Any, ClassVar
+
+import pytest
+
+import loombridge
+from _ledger import Blob, Ledger, Memory, Proof, sha256, verify
+from conftest import EXAMPLES
+from loombridge import testing
+
+MAIN = sorted(path.name for path in EXAMPLES.glob("*.py") if not path.name.startswith("_"))
+
+
+async def run(*command: str | Path, **env: str) -> tuple[int, str]:
+    """Run an example with warnings as errors; return its exit code and output."""
+    process = await asyncio.create_subprocess_exec(
+        sys.executable,
+        "-W",
+        "error",
+        *map(str, command),
+        stdout=asyncio.subprocess.PIPE,
+        stderr=asyncio.subprocess.STDOUT,
+        env={**os.environ, **env},
+    )
+    output, _ = await process.communicate()
+    return process.returncode or 0, output.decode()
+
+
+def small_repo(root: Path) -> Path:
+    """Make a repository that takes the agent some thirty steps."""
+    for i in range(12):
+        folder = root / "pkg" / f"part{i:02}"
+        folder.mkdir(parents=True)
+        lines = "\n".join(f"// Line {n} of part {i}." for n in range(80))
+        (folder / "doc.go").write_text(f"// Package part{i} does job {i}.\n{lines}\n")
+        (folder / "part.go").write_text(f"package part{i}\n\ntype Worker{i} struct{{}}\n{lines}\n")
+    (root / "README.md").write_text("# A small repository\n\nIt is here to be explored.\n")
+    return root
+
+
+def tree(root: Path) -> dict[str, bytes]:
+    return {str(p.relative_to(root)): p.read_bytes() for p in root.rglob("*") if p.is_file()}
+
+
+def test_every_example_is_tested_here() -> None:
+    assert MAIN == ["explore_repo.py", "quickstart.py"]
+
+
+def test_the_quickstart_is_short() -> None:
+    assert len((EXAMPLES / "quickstart.py").read_text().splitlines()) <= 25
+
+
+async def test_quickstart(srv: testing.Server) -> None:
+    code, output = await run(EXAMPLES / "quickstart.py", LOOM_BRIDGE_ADDR=srv.address)
+    assert code == 0, output
+    assert "found: Bitcoin closed at 45,000" in output
+    assert "heard: market.closed" in output
+
+
+async def test_the_first_lines_of_the_readme(srv: testing.Server, tmp_path: Path) -> None:
+    readme = (EXAMPLES.parent / "README.md").read_text()
+    code = readme.partition("```python\n")[2].partition("```")[0]
+    assert len([line for line in code.splitlines() if line]) <= 10
+    script = tmp_path / "first.py"
+    script.write_text(code.replace("127.0.0.1:50051", srv.address))
+    status, output = await run(script)
+    assert status == 0, output
+    assert "Bitcoin closed at 45,000" in output
+
+
+async def test_quickstart_without_a_server_says_what_to_do() -> None:
+    code, output = await run(EXAMPLES / "quickstart.py", LOOM_BRIDGE_ADDR="127.0.0.1:1")
+    assert code == 1
+    assert "Is it running?" in output
+
+
+async def test_explore_repo_loses_nothing(binary: Path, tmp_path: Path) -> None:
+    repo = small_repo(tmp_path)
+    before = tree(repo)
+    code, output = await run(
+        EXAMPLES / "explore_repo.py", "--server-binary", binary, "--repo", repo, "--steps", "34"
+    )
+    assert code == 0, output
+    assert output.count("restart   the server is back") == 2, output
+    rows = numbers(output)
+    assert rows["steps"] >= 30
+    assert rows["blobs"] == rows["blobs byte-identical after kill -9"] > 5
+    assert rows["memories saved"] == rows["memories found again"] > 5
+    assert rows["events emitted"] == rows["events delivered across the kill"] > 5
+    assert "events lost / duplicated" in output
+    assert tree(repo) == before
+    assert not list(repo.glob(".explore-repo-*"))
+
+
+async def test_the_proof_sees_what_is_missing(live: loombridge.Client) -> None:
+    saved = await live.memory_save("The harbour is closed")
+    written = await live.tool("fs:write_file", {"path": "a.txt", "content": "x" * 5000})
+    read = await live.tool("fs:read_file", {"path": "a.txt"})
+    assert written.step
+    assert read.step
+    assert read.blob
+    right = Blob(read.blob.path, read.blob.step_id, read.blob.ref, sha256(b"x" * 5000))
+    ledger = Ledger(
+        steps=[written.step.id, read.step.id],
+        blobs=[right],
+        memories=[Memory(saved.id, "The harbour is closed", "Is the harbour open?")],
+    )
+    assert await verify(live, ledger) == Proof(blobs=1, memories=1)
+    ledger.steps.append("step_003")
+    ledger.blobs += [replace(right, sha256=sha256(b"y")), replace(right, ref="0" * 64)]
+    ledger.memories += [
+        Memory(saved.id, "The harbour is open", "harbour"),
+        Memory("nobody", "No such record", "harbour"),
+    ]
+    proof = await verify(live, ledger)
+    assert (proof.blobs, proof.memories) == (1, 1)
+    assert len(proof.faults) == 1 + 3 + 1 + 2
+
+
+def numbers(output: str) -> dict[str, int]:
+    """Return the whole numbers of the closing table."""
+    rows = (line.rsplit(maxsplit=1) for line in output.splitlines() if line.startswith("  "))
+    return {
+        row[0].strip(): int(row[1].replace(",", ""))
+        for row in rows
+        if len(row) == 2 and row[1].replace(",", "").isdecimal()
+    }
+
+
+@pytest.mark.parametrize(
+    ("args", "text"),
+    [
+        (["--steps", "3"], "--steps must be at least"),
+        (["--repo", "/nonexistent"], "is no folder"),
+        (["--data-dir", str(EXAMPLES)], "is not empty"),
+        (["--server-binary", "/nonexistent"], "/nonexistent is no program"),
+        (["--llm"], "needs OPENAI_API_KEY"),
+    ],
+)
+async def test_explore_repo_refuses_what_it_cannot_use(args: list[str], text: str) -> None:
+    code, output = await run(EXAMPLES / "explore_repo.py", *args, OPENAI_API_KEY="")
+    assert code == 2
+    assert text in output
+
+
+class Script(BaseHTTPRequestHandler):
+    """A model that follows a script: one list of tool calls for each turn."""
+
+    turns: ClassVar[list[list[tuple[str, str]]]] = [
+        [("fs_list_dir", '{"path": "."}'), ("fs_read_file", '{"path": "README.md"}')],
+        [("fs_reed_file", '{"path": "README.md"}'), ("fs_read_file", "not JSON")],
+        [("fs_read_file", '{"path": "pkg/part00/doc.go"}')] * 6,
+        [],
+    ]
+    requests: ClassVar[list[dict[str, Any]]] = []
+    keys: ClassVar[list[str | None]] = []
+
+    def do_POST(self) -> None:
+        self.keys.append(self.headers["Authorization"])
+        body = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
+        turn = len(self.requests)
+        self.requests.append(body)
+        calls = [
+            {
+                "id": f"call-{turn}-{i}",
+                "type": "function",
+                "function": {"name": name, "arguments": arguments},
+            }
+            for i, (name, arguments) in enumerate(self.turns[turn])
+        ]
+        message: dict[str, Any] = {"role": "assistant", "content": None, "tool_calls": calls}
+        if not calls:
+            message = {"role": "assistant", "content": "It is a small repository of twelve parts."}
+        answer = json.dumps({"choices": [{"message": message}]}).encode()
+        self.send_response(200)
+        self.send_header("Content-Length", str(len(answer)))
+        self.end_headers()
+        self.wfile.write(answer)
+
+    def log_message(self, format: str, *args: object) -> None:  # noqa: A002
+        """Stay silent."""
+
+
+@contextmanager
+def http_server(handler: type[BaseHTTPRequestHandler]) -> Generator[str, None, None]:
+    """Serve on a free port while the block runs; give the address."""
+    server = ThreadingHTTPServer(("127.0.0.1", 0), handler)
+    thread = threading.Thread(target=server.serve_forever)
+    thread.start()
+    try:
+        yield f"http://127.0.0.1:{server.server_port}/v1"
+    finally:
+        server.shutdown()
+        thread.join()
+        server.server_close()
+
+
+async def test_explore_repo_with_a_model(binary: Path, tmp_path: Path) -> None:
+    repo = small_repo(tmp_path)
+    with http_server(Script) as url:
+        code, output = await run(
+            EXAMPLES / "explore_repo.py",
+            "--llm",
+            "--server-binary",
+            binary,
+            "--repo",
+            repo,
+            "--steps",
+            "12",
+            OPENAI_API_KEY="secret",
+            OPENAI_BASE_URL=url,
+            OPENAI_MODEL="gpt-4o-mini",
+        )
+    assert code == 0, output
+    assert set(Script.keys) == {"Bearer secret"}
+    assert {request["model"] for request in Script.requests} == {"gpt-4o-mini"}
+    assert all(request["tools"] for request in Script.requests)
+    rows = numbers(output)
+    assert rows["steps"] == 8
+    assert rows["memories saved"] == rows["memories found again"] == 1
+    check_conversation(Script.requests[-1]["messages"])
+
+
+def check_conversation(messages: list[dict[str, Any]]) -> None:
+    """Every call is answered right behind the message that asked for it."""
+    asked: list[str] = []
+    answers: dict[str, str] = {}
+    for message in messages:
+        if message["role"] == "tool":
+            assert message["tool_call_id"] == asked.pop(0)
+            answers[message["tool_call_id"]] = str(message["content"])
+        else:
+            assert not asked
+            asked = [call["id"] for call in message.get("tool_calls", ())]
+    assert not asked
+    assert "A small repository" in answers["call-0-1"]
+    assert "fs:read_file" in answers["call-1-0"]
+    assert "Refused" in answers["call-1-1"]
+    assert "Package part0" in answers["call-2-5"]

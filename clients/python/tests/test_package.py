@@ -1,0 +1,137 @@
+"""The package as users meet it: names, documentation, what an import needs."""
+
+import dataclasses
+import inspect
+import re
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import loombridge
+from loombridge import testing
+
+SOURCE = Path(loombridge.__file__).parent
+
+
+def public_members() -> Iterator[tuple[str, Any]]:
+    for name in loombridge.__all__:
+        thing = getattr(loombridge, name)
+        if inspect.isclass(thing) or inspect.isfunction(thing):
+            yield name, thing
+        for attribute, value in vars(thing).items() if inspect.isclass(thing) else ():
+            if not attribute.startswith("_") and (inspect.isfunction(value) or _has_doc(value)):
+                yield f"{name}.{attribute}", value
+
+
+def _has_doc(value: object) -> bool:
+    return isinstance(value, property | classmethod)
+
+
+@pytest.mark.parametrize(("name", "thing"), public_members())
+def test_every_public_name_is_documented(name: str, thing: Any) -> None:
+    assert (thing.__doc__ or "").strip(), name
+    # A dataclass without a docstring gets its signature as one.
+    assert not (thing.__doc__ or "").startswith(f"{name}("), name
+
+
+def test_every_field_is_documented() -> None:
+    for name in loombridge.__all__:
+        thing = getattr(loombridge, name)
+        if not dataclasses.is_dataclass(thing):
+            continue
+        source = inspect.getsource(thing) if inspect.isclass(thing) else ""
+        for field in dataclasses.fields(thing):
+            documented = re.search(rf'^    {field.name}: [^\n]*\n    """', source, re.MULTILINE)
+            assert documented, f"{name}.{field.name}"
+
+
+def test_dataclasses_are_frozen() -> None:
+    kinds = [getattr(loombridge, name) for name in loombridge.__all__]
+    frozen = [kind for kind in kinds if dataclasses.is_dataclass(kind)]
+    assert len(frozen) > 15
+    for kind in frozen:
+        params: Any = vars(kind)["__dataclass_params__"]
+        assert params.frozen, kind
+
+
+def test_all_is_sorted_and_complete() -> None:
+    assert list(loombridge.__all__) == sorted(loombridge.__all__)
+    imported = {
+        name
+        for name, value in vars(loombridge).items()
+        if not name.startswith("_") and not inspect.ismodule(value)
+    }
+    assert imported == set(loombridge.__all__)
+
+
+def test_types_are_shipped() -> None:
+    assert (SOURCE / "py.typed").exists()
+
+
+def run_python(code: str) -> str:
+    """Run code in a new interpreter, warnings as errors; return what it prints."""
+    run = subprocess.run(
+        [sys.executable, "-W", "error", "-c", code],
+        capture_output=True,
+        text=True,
+        check=False,
+        cwd=SOURCE.parent,
+    )
+    assert (run.returncode, run.stderr) == (0, "")
+    return run.stdout
+
+
+def test_an_import_needs_only_what_is_declared() -> None:
+    printed = run_python(
+        "import sys; before = set(sys.modules);"
+        "import loombridge, loombridge.testing;"
+        "roots = {name.partition('.')[0] for name in set(sys.modules) - before};"
+        "print(*sorted(roots - sys.stdlib_module_names))"
+    )
+    # grpcio itself looks for grpc_tools, and brings typing_extensions and Cython's own.
+    allowed = {"google", "grpc", "grpc_status", "grpc_tools", "loombridge", "typing_extensions"}
+    assert {name for name in printed.split() if "cython" not in name} <= allowed
+
+
+def test_generated_stubs_import_with_grpcio_and_protobuf_alone() -> None:
+    stubs = sorted(path.stem for path in (SOURCE / "v1").glob("*_pb2*.py"))
+    assert len(stubs) > 10
+    run_python(
+        "import importlib, sys, types;"
+        "bare = types.ModuleType('loombridge'); bare.__path__ = ['loombridge'];"
+        "sys.modules['loombridge'] = bare;"
+        "sys.modules.update(dict.fromkeys(['grpc_status', 'google.rpc', 'google.api']));"
+        f"[importlib.import_module('loombridge.v1.' + name) for name in {stubs}]"
+    )
+
+
+def test_the_binary_is_looked_for_in_order(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def program(folder: str) -> Path:
+        path = tmp_path / folder / testing.BINARY_NAME
+        path.parent.mkdir()
+        path.write_text("#!/bin/sh\n")
+        path.chmod(0o755)
+        return path
+
+    given, named, found = program("given"), program("named"), program("path")
+    monkeypatch.setenv(testing.BINARY_VARIABLE, str(named))
+    monkeypatch.setenv("PATH", str(found.parent))
+    assert testing.find_binary(given) == given
+    assert testing.find_binary() == named
+    monkeypatch.delenv(testing.BINARY_VARIABLE)
+    assert testing.find_binary() == found
+    with pytest.raises(testing.ServerError, match="is no program"):
+        testing.find_binary(tmp_path / "nothing")
+
+
+async def test_a_server_that_ends_at_once_shows_its_log(tmp_path: Path) -> None:
+    broken = tmp_path / "server"
+    broken.write_text("#!/bin/sh\necho the disk is upside down >&2\nexit 3\n")
+    broken.chmod(0o755)
+    with pytest.raises(testing.ServerError, match=r"(?s)code 3.*upside down"):
+        async with testing.server(broken):
+            pass
