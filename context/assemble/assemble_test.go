@@ -1,0 +1,268 @@
+package assemble_test
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"strings"
+	"testing"
+
+	"github.com/loom-bridge/loom-bridge/context/assemble"
+	"github.com/loom-bridge/loom-bridge/context/session"
+	"github.com/loom-bridge/loom-bridge/context/step"
+	"github.com/loom-bridge/loom-bridge/memory/kv"
+	"github.com/loom-bridge/loom-bridge/memory/kv/memkv"
+)
+
+func TestOverflowNamesTheLargestPart(t *testing.T) {
+	long := strings.Repeat("many words ", 200)
+	for _, tt := range []struct {
+		name    string
+		history func(h *history)
+		request assemble.Request
+		want    string
+	}{
+		{"system", nil, assemble.Request{System: long}, "system"},
+		{"tools", nil, assemble.Request{Tools: []assemble.Tool{{Name: "t", Description: long}}}, "tools"},
+		{"goal", nil, assemble.Request{Goal: long}, "goal"},
+		{"message", func(h *history) { h.say(text(session.User, long)) }, assemble.Request{System: "s"}, "message 2 (user)"},
+		{"step", func(h *history) { h.do(step.Step{ToolName: "fs:read_file", Inline: long}) }, assemble.Request{}, "step_001 (fs:read_file)"},
+		{"arguments", func(h *history) { h.do(step.Step{ToolName: "fs:x", Args: json.RawMessage(long)}) }, assemble.Request{}, "step_001 (fs:x)"},
+		{"result of a call", func(h *history) {
+			h.say(asks("", "a", "b"))
+			h.do(step.Step{ToolName: "fs:stat", CallID: "a"})
+			h.do(step.Step{ToolName: "fs:stat", CallID: "b", Inline: long})
+		}, assemble.Request{}, "step_002 (fs:stat)"},
+		{"largest of all", func(h *history) {
+			h.say(text(session.User, long))
+			h.say(text(session.Assistant, long+long))
+			h.say(text(session.User, long))
+		}, assemble.Request{System: long, Goal: long}, "message 3 (assistant)"},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			var h history
+			h.say(text(session.User, "hello"))
+			if tt.history != nil {
+				tt.history(&h)
+			}
+			tt.request.Scope, tt.request.MaxTokens = scope, 100
+			_, err := assemble.New(h, MustCounter(t), nil).Assemble(t.Context(), tt.request)
+			var overflow *assemble.OverflowError
+			if !errors.As(err, &overflow) || overflow.Part != tt.want {
+				t.Fatalf("got %v, want %s", err, tt.want)
+			}
+			if overflow.PartTokens < 200 || overflow.PartTokens > overflow.TotalTokens || !strings.Contains(overflow.Detail, "history") {
+				t.Errorf("got %+v", overflow)
+			}
+		})
+	}
+}
+
+func TestDefaultBudget(t *testing.T) {
+	var h history
+	h.say(text(session.User, strings.Repeat("word ", assemble.DefaultMaxTokens+1)))
+	_, err := assemble.New(h, MustCounter(t), nil).Assemble(t.Context(), assemble.Request{Scope: scope})
+	var overflow *assemble.OverflowError
+	if !errors.As(err, &overflow) || overflow.MaxTokens != assemble.DefaultMaxTokens {
+		t.Errorf("got %v", err)
+	}
+}
+
+func TestBadRequests(t *testing.T) {
+	tool := func(names ...string) (tools []assemble.Tool) {
+		for _, name := range names {
+			tools = append(tools, assemble.Tool{Name: name})
+		}
+		return tools
+	}
+	for _, tt := range []struct {
+		name    string
+		request assemble.Request
+		field   string
+	}{
+		{"negative budget", assemble.Request{MaxTokens: -1}, "max_tokens"},
+		{"long goal", assemble.Request{Goal: strings.Repeat("x", assemble.MaxGoalBytes+1)}, "goal"},
+		{"goal that is no UTF-8", assemble.Request{Goal: "\xff"}, "goal"},
+		{"long system", assemble.Request{System: strings.Repeat("x", assemble.MaxSystemBytes+1)}, "system"},
+		{"system that is no UTF-8", assemble.Request{System: "\xff"}, "system"},
+		{"unknown format", assemble.Request{Format: 9}, "format"},
+		{"tool without name", assemble.Request{Tools: tool("")}, "tools"},
+		{"tool twice", assemble.Request{Tools: tool("a", "a")}, "tools"},
+		{"names alike for OpenAI", assemble.Request{Tools: tool("fs:stat", "fs_stat"), Format: assemble.OpenAIChat}, "tools"},
+		{"name too long for OpenAI", assemble.Request{Tools: tool(strings.Repeat("x", 65)), Format: assemble.OpenAIChat}, "tools"},
+		{"name that is no UTF-8", assemble.Request{Tools: tool("\xff")}, "tools"},
+		{"schema that is no object", assemble.Request{Tools: []assemble.Tool{{Name: "a", Schema: json.RawMessage("[]")}}}, "tools"},
+		{"schema that is no JSON", assemble.Request{Tools: []assemble.Tool{{Name: "a", Schema: json.RawMessage("{} {}")}}}, "tools"},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			tt.request.Scope = scope
+			_, err := assemble.New(history{}, MustCounter(t), nil).Assemble(t.Context(), tt.request)
+			var invalid *assemble.InvalidError
+			if !errors.Is(err, assemble.ErrInvalid) || !errors.As(err, &invalid) || invalid.Field != tt.field {
+				t.Errorf("got %v, want an *InvalidError of %s", err, tt.field)
+			}
+		})
+	}
+	MustAssemble(t, history{}, assemble.Request{Tools: tool("fs:stat", "fs_stat", strings.Repeat("x", 65))})
+}
+
+func TestBrokenLog(t *testing.T) {
+	var h history
+	h.say(text(session.User, "hello"))
+	a := assemble.New(brokenLog{h}, MustCounter(t), nil)
+	if _, err := a.Assemble(t.Context(), assemble.Request{Scope: scope}); !errors.Is(err, errLog) {
+		t.Errorf("got %v, want the log's error", err)
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	if _, err := assemble.New(h, MustCounter(t), nil).Assemble(ctx, assemble.Request{Scope: scope}); !errors.Is(err, context.Canceled) {
+		t.Errorf("got %v, want the context's error", err)
+	}
+}
+
+// A result is cut at the limit and not before; what is left is head and tail,
+// and between them how to get the rest.
+func TestResultsAreCapped(t *testing.T) {
+	counter := MustCounter(t)
+	words := func(n int) string { return strings.TrimPrefix(strings.Repeat(" word", n), " ") }
+	const limit = assemble.DefaultToolResultTokens
+	for _, tt := range []struct {
+		name    string
+		size    int // tokens
+		outcome step.Outcome
+		path    string
+		cut     bool
+	}{
+		{"below", limit - 1, step.Succeeded, "", false},
+		{"at", limit, step.Succeeded, "", false},
+		{"above", limit + 1, step.Succeeded, "", true},
+		{"far above", 4 * limit, step.Succeeded, "", true},
+		{"failure", 2 * limit, step.Failed, "", true},
+		{"with a reference", 2 * limit, step.Succeeded, "workspace/outputs/tool_001.txt", true},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			var h history
+			s := step.Step{ToolName: "t", Inline: words(tt.size), Outcome: tt.outcome, OutcomePath: tt.path}
+			h.do(s)
+			p := MustAssembleWith(t, counter, h, assemble.Request{})
+			got := p.Messages[1].Content
+			if !tt.cut {
+				if got != s.Inline {
+					t.Errorf("changed to %.100q", got)
+				}
+				return
+			}
+			n, err := counter.Count("", got)
+			if err != nil || n.Tokens > limit || n.Tokens < limit-20 {
+				t.Errorf("has %d tokens, %v, limit %d", n.Tokens, err, limit)
+			}
+			checkCut(t, s, got, tt.path)
+		})
+	}
+}
+
+// checkCut checks the shares of head and tail and the line between them.
+func checkCut(t *testing.T, s step.Step, got, path string) {
+	t.Helper()
+	head, rest, ok := strings.Cut(got, "\n[...")
+	mark, tail, ok2 := strings.Cut(rest, "]\n")
+	if !ok || !ok2 || !strings.HasPrefix(s.Inline, head) || !strings.HasSuffix(s.Inline, tail) {
+		t.Fatalf("is not head, mark and tail: %.100q", got)
+	}
+	if path == "" {
+		path = "step_001"
+	}
+	if want := fmt.Sprintf("%d chars omitted. Full data: %s", len(s.Inline)-len(head)-len(tail), path); mark != want {
+		t.Errorf("mark %q, want %q", mark, want)
+	}
+	share := float64(len(head)) / float64(len(head)+len(tail))
+	want := 2. / 3
+	if !s.Success() {
+		want = 1. / 3
+	}
+	if share < want-.01 || share > want+.01 {
+		t.Errorf("the head's share is %.2f, want %.2f", share, want)
+	}
+}
+
+// Whatever the text and the limit, a result keeps its limit.
+func TestCapHoldsForAnyText(t *testing.T) {
+	counter := MustCounter(t)
+	w := newWriter(t)
+	for _, limit := range []int{1, 10, 30, 100, 500} {
+		for range 20 {
+			var h history
+			body := ""
+			for range w.IntN(200) {
+				body += w.words() + string(rune(w.IntN(0x3000)))
+			}
+			h.do(step.Step{ToolName: "t", Inline: body, Outcome: step.Outcome(w.IntN(2))})
+			a := assemble.New(h, counter, &assemble.Options{ToolResultTokens: limit})
+			p, err := a.Assemble(t.Context(), assemble.Request{Scope: scope, MaxTokens: unlimited})
+			if err != nil {
+				t.Fatal(err)
+			}
+			got := p.Messages[1].Content
+			n, err := counter.Count("", got)
+			// The line that leads to the full text always stays.
+			if err != nil || n.Tokens > max(limit, 20) {
+				t.Errorf("limit %d: has %d tokens, %v: %q", limit, n.Tokens, err, got)
+			}
+		}
+	}
+}
+
+// The real log is a log.
+func TestSessionLog(t *testing.T) {
+	engine := memkv.New(nil)
+	defer func() { _ = engine.Close() }()
+	writer := kv.NewWriter(engine, nil)
+	defer func() { _ = writer.Close() }()
+	log := session.New(engine, writer, nil)
+	if _, err := log.AppendMessages(t.Context(), scope, "s", []session.Message{text(session.User, "hello"), asks("", "a")}, ""); err != nil {
+		t.Fatal(err)
+	}
+	stage := func(ctx context.Context, tx *kv.Tx) error {
+		_, _, err := log.StageStep(ctx, tx, scope, func(uint64) (step.Step, error) {
+			return step.Step{SessionID: "s", ToolName: "fs:stat", CallID: "a", Observation: "seen"}, nil
+		})
+		return err
+	}
+	if err := writer.Do(t.Context(), kv.Request{Refs: []kv.Ref{log.Ref(scope)}, Stage: stage}); err != nil {
+		t.Fatal(err)
+	}
+	p := MustAssemble(t, log, assemble.Request{SessionID: "s", Goal: "g"})
+	var roles []string
+	for _, m := range p.Messages {
+		roles = append(roles, m.Role.String())
+	}
+	if got := strings.Join(roles, " "); got != "user assistant tool user" {
+		t.Errorf("got %s", got)
+	}
+	if other := MustAssemble(t, log, assemble.Request{SessionID: "other"}); len(other.Messages) != 0 {
+		t.Errorf("another session shows %d messages", len(other.Messages))
+	}
+}
+
+// BenchmarkGrowingSession assembles after each of 200 steps of 4 KiB. What was
+// counted before is not counted again.
+func BenchmarkGrowingSession(b *testing.B) {
+	r := rand.New(rand.NewPCG(1, 2))
+	var h history
+	for range 200 {
+		var body strings.Builder
+		for body.Len() < 4<<10 {
+			fmt.Fprintf(&body, "func word%d() {\n\treturn %d\n}\n", r.IntN(1000), r.IntN(1000))
+		}
+		h.do(step.Step{ToolName: "fs:read_file", Observation: "Read", Inline: body.String()})
+	}
+	for b.Loop() {
+		counter := MustCounter(b)
+		for n := range h {
+			MustAssembleWith(b, counter, h[:n+1], assemble.Request{Format: assemble.OpenAIChat, Goal: "g"})
+		}
+	}
+	b.ReportMetric(float64(b.Elapsed().Milliseconds())/float64(b.N)/float64(len(h)), "ms/assemble")
+}

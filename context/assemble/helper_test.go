@@ -1,0 +1,186 @@
+package assemble_test
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"iter"
+	"regexp"
+	"testing"
+
+	"github.com/loom-bridge/loom-bridge/context/assemble"
+	"github.com/loom-bridge/loom-bridge/context/session"
+	"github.com/loom-bridge/loom-bridge/context/step"
+	"github.com/loom-bridge/loom-bridge/context/tokens"
+	"github.com/loom-bridge/loom-bridge/memory/kv"
+)
+
+// unlimited is a budget that no test reaches.
+const unlimited = 1 << 30
+
+var scope = kv.AgentScope("default", "agent-1")
+
+// history is a log in memory.
+type history []session.Entry
+
+func (h history) Entries(context.Context, kv.Scope, string) iter.Seq2[session.Entry, error] {
+	return func(yield func(session.Entry, error) bool) {
+		for i, e := range h {
+			e.Position = uint64(i + 1)
+			if !yield(e, nil) {
+				return
+			}
+		}
+	}
+}
+
+// say appends a message to the history.
+func (h *history) say(m session.Message) { *h = append(*h, session.Entry{Message: &m}) }
+
+// do appends a step and numbers it.
+func (h *history) do(s step.Step) {
+	for _, e := range *h {
+		if e.Step != nil {
+			s.Number = e.Step.Number
+		}
+	}
+	s.Number++
+	*h = append(*h, session.Entry{Step: &s})
+}
+
+func text(role session.Role, content string) session.Message {
+	return session.Message{Role: role, Content: content}
+}
+
+// asks is an assistant message with calls.
+func asks(content string, ids ...string) session.Message {
+	m := text(session.Assistant, content)
+	for _, id := range ids {
+		m.ToolCalls = append(m.ToolCalls, session.ToolCall{ID: id, Name: "fs_stat", Arguments: `{"path":"` + id + `"}`})
+	}
+	return m
+}
+
+func answers(id, content string) session.Message {
+	return session.Message{Role: session.Tool, ToolCallID: id, Content: content}
+}
+
+func MustCounter(tb testing.TB) *tokens.Counter {
+	tb.Helper()
+	c, err := tokens.New(nil)
+	if err != nil {
+		tb.Fatal(err)
+	}
+	return c
+}
+
+func MustAssemble(tb testing.TB, log assemble.Log, r assemble.Request) assemble.Prompt {
+	tb.Helper()
+	return MustAssembleWith(tb, MustCounter(tb), log, r)
+}
+
+// MustAssembleWith uses a counter that remembers, without a budget unless the
+// request has one.
+func MustAssembleWith(tb testing.TB, c *tokens.Counter, log assemble.Log, r assemble.Request) assemble.Prompt {
+	tb.Helper()
+	r.Scope = scope
+	if r.MaxTokens == 0 {
+		r.MaxTokens = unlimited
+	}
+	p, err := assemble.New(log, c, nil).Assemble(tb.Context(), r)
+	if err != nil {
+		tb.Fatal(err)
+	}
+	return p
+}
+
+// chat is the shape of OpenAIChatJSON.
+type chat struct {
+	Tools    []json.RawMessage `json:"tools"`
+	Messages []chatMessage     `json:"messages"`
+}
+
+type chatMessage struct {
+	Role      string          `json:"role"`
+	Content   json.RawMessage `json:"content"`
+	Name      string          `json:"name"`
+	ToolCalls []struct {
+		ID       string `json:"id"`
+		Type     string `json:"type"`
+		Function struct {
+			Name      string `json:"name"`
+			Arguments string `json:"arguments"`
+		} `json:"function"`
+	} `json:"tool_calls"`
+	ToolCallID string `json:"tool_call_id"`
+}
+
+func MustChat(tb testing.TB, p assemble.Prompt) chat {
+	tb.Helper()
+	var c chat
+	decoder := json.NewDecoder(bytes.NewReader(p.OpenAIChatJSON))
+	decoder.DisallowUnknownFields()
+	if err := decoder.Decode(&c); err != nil {
+		tb.Fatalf("%v in %s", err, p.OpenAIChatJSON)
+	}
+	return c
+}
+
+// checkRules returns an error unless OpenAI would take the messages: each call
+// has one result, right behind it and in order, and nothing else is a result.
+func checkRules(messages []chatMessage) error {
+	for i := 0; i < len(messages); i++ {
+		m := messages[i]
+		switch {
+		case m.Role == "tool":
+			return fmt.Errorf("message %d is a result without a call", i)
+		case m.Role != "assistant" && len(m.ToolCalls) > 0:
+			return fmt.Errorf("message %d of %s has calls", i, m.Role)
+		case string(m.Content) == "null" && len(m.ToolCalls) == 0:
+			return fmt.Errorf("message %d is empty", i)
+		}
+		seen := make(map[string]bool)
+		for _, c := range m.ToolCalls {
+			if c.ID == "" || seen[c.ID] || c.Type != "function" || !nameForm.MatchString(c.Function.Name) {
+				return fmt.Errorf("message %d has a bad call %+v", i, c)
+			}
+			seen[c.ID] = true
+			i++
+			if i == len(messages) || messages[i].Role != "tool" || messages[i].ToolCallID != c.ID {
+				return fmt.Errorf("call %s has no result behind it", c.ID)
+			}
+		}
+	}
+	return nil
+}
+
+// nameForm is what OpenAI takes as the name of a tool.
+var nameForm = regexp.MustCompile(`^[a-zA-Z0-9_-]{1,64}$`)
+
+// beforeGoal is the part of a chat prompt that must only ever grow.
+func beforeGoal(tb testing.TB, p assemble.Prompt) []byte {
+	tb.Helper()
+	prefix, ok := bytes.CutSuffix(p.OpenAIChatJSON, []byte("]}"))
+	if !ok {
+		tb.Fatalf("unexpected end of %s", p.OpenAIChatJSON)
+	}
+	return prefix
+}
+
+var errLog = errors.New("log is broken")
+
+// brokenLog fails behind its first entry.
+type brokenLog struct{ history }
+
+func (l brokenLog) Entries(ctx context.Context, s kv.Scope, id string) iter.Seq2[session.Entry, error] {
+	return func(yield func(session.Entry, error) bool) {
+		for e, err := range l.history.Entries(ctx, s, id) {
+			if !yield(e, err) {
+				return
+			}
+		}
+		yield(session.Entry{}, errLog)
+	}
+}

@@ -1,0 +1,101 @@
+package assemble
+
+import (
+	"encoding/json"
+	"fmt"
+	"slices"
+	"strings"
+	"unicode/utf8"
+
+	"github.com/loom-bridge/loom-bridge/context/step"
+	"github.com/loom-bridge/loom-bridge/context/tokens"
+)
+
+// maxOpenAINameBytes bounds a name that OpenAI takes.
+const maxOpenAINameBytes = 64
+
+// toolset is the tools of a request in their final order and form.
+type toolset struct {
+	json    []byte // the canonical JSON array of the format
+	counted []tokens.Tool
+}
+
+// newToolset sorts the tools by name and writes them as canonical JSON, so
+// that the same tools are the same bytes in every prompt.
+func newToolset(tools []Tool, format Format) (toolset, error) {
+	tools = slices.Clone(tools)
+	slices.SortFunc(tools, func(a, b Tool) int { return strings.Compare(a.Name, b.Name) })
+	set := toolset{}
+	list := make([]any, 0, len(tools))
+	owner := make(map[string]string, len(tools))
+	for _, tool := range tools {
+		name, err := offeredName(tool, format)
+		if err != nil {
+			return toolset{}, err
+		}
+		if other, taken := owner[name]; taken {
+			return toolset{}, invalidTool("%q and %q would both be called %q", other, tool.Name, name)
+		}
+		owner[name] = tool.Name
+		schema, err := parameters(tool)
+		if err != nil {
+			return toolset{}, err
+		}
+		list = append(list, definition(name, tool.Description, schema, format))
+		set.counted = append(set.counted, tokens.Tool{Name: name, Description: tool.Description, Schema: tool.Schema})
+	}
+	set.json = step.CanonicalJSON(list)
+	return set, nil
+}
+
+func invalidTool(format string, args ...any) error {
+	return &InvalidError{"tools", fmt.Sprintf(format, args...)}
+}
+
+func offeredName(tool Tool, format Format) (string, error) {
+	switch {
+	case tool.Name == "":
+		return "", invalidTool("hold one without a name")
+	case !utf8.ValidString(tool.Name) || !utf8.ValidString(tool.Description):
+		return "", invalidTool("hold %q, which is not UTF-8", tool.Name)
+	case format == Neutral:
+		return tool.Name, nil
+	case len(tool.Name) > maxOpenAINameBytes:
+		return "", invalidTool("hold %q, and OpenAI takes names of at most %d bytes", tool.Name, maxOpenAINameBytes)
+	}
+	return openAIName(tool.Name), nil
+}
+
+// parameters decodes a tool's schema.
+func parameters(tool Tool) (map[string]any, error) {
+	if len(tool.Schema) == 0 {
+		return map[string]any{"type": "object", "properties": map[string]any{}}, nil
+	}
+	v, err := step.DecodeJSON(tool.Schema)
+	schema, ok := v.(map[string]any)
+	if err != nil || !ok || !json.Valid(tool.Schema) {
+		return nil, invalidTool("hold %q, whose schema is not a JSON object", tool.Name)
+	}
+	return schema, nil
+}
+
+func definition(name, description string, schema map[string]any, format Format) map[string]any {
+	function := map[string]any{"name": name, "description": description, "parameters": schema}
+	if format == OpenAIChat {
+		return map[string]any{"type": "function", "function": function}
+	}
+	return function
+}
+
+// openAIName is a name as OpenAI takes it: what it does not take becomes an
+// underscore, and a long name is cut.
+func openAIName(name string) string {
+	clean := strings.Map(func(r rune) rune {
+		switch {
+		case 'a' <= r && r <= 'z', 'A' <= r && r <= 'Z', '0' <= r && r <= '9', r == '_', r == '-':
+			return r
+		}
+		return '_'
+	}, name)
+	return clean[:min(len(clean), maxOpenAINameBytes)]
+}

@@ -1,0 +1,95 @@
+package tokens_test
+
+import (
+	"encoding/json"
+	"testing"
+
+	"github.com/loom-bridge/loom-bridge/context/tokens"
+)
+
+// P31, N11: the openai rule, with texts whose tokens are counted apart.
+func TestMessage(t *testing.T) {
+	c := MustCounter(t, nil)
+	n := func(text string) int { return MustCount(t, c, "gpt-4o", text).Tokens }
+	for _, tt := range []struct {
+		name    string
+		message tokens.Message
+		want    int
+		exact   bool
+	}{
+		{"empty", tokens.Message{Role: "user"}, 3 + 1, true},
+		{"text", tokens.Message{Role: "user", Content: "hello world"}, 3 + 1 + 2, true},
+		{"named", tokens.Message{Role: "user", Content: "hi", Name: "bob"}, 3 + 1 + 1 + 1 + n("bob"), true},
+		{
+			"call",
+			tokens.Message{Role: "assistant", Calls: []tokens.Call{{ID: "call_1", Name: "fs_stat", Arguments: `{"path":"a"}`}}},
+			3 + n("assistant") + n("call_1") + n("function") + n("fs_stat") + n(`{"path":"a"}`), true,
+		},
+		{"result", tokens.Message{Role: "tool", Content: "ok", CallID: "call_1"}, 3 + 1 + 1 + n("call_1"), true},
+		{"text block", tokens.Message{Role: "user", Blocks: json.RawMessage(`[{"type":"text","text":"hello world"}]`)}, 3 + 1 + 2, true},
+		{"image", tokens.Message{Role: "user", Blocks: json.RawMessage(`[{"type":"image_url","image_url":{"url":"data:AAAA"}}]`)}, 3 + 1 + 1600, false},
+		{"other block", tokens.Message{Role: "user", Blocks: json.RawMessage(`[{"type":"x"}]`)}, 3 + 1 + n(`{"type":"x"}`), false},
+		{"text block without text", tokens.Message{Role: "user", Blocks: json.RawMessage(`[{"type":"text"}]`)}, 3 + 1 + n(`{"type":"text"}`), false},
+		{"no array", tokens.Message{Role: "user", Blocks: json.RawMessage(`"x"`)}, 3 + 1 + n(`"x"`), false},
+		{"no block", tokens.Message{Role: "user", Blocks: json.RawMessage(`[7]`)}, 3 + 1 + n(`7`), false},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			got, err := c.Message("gpt-4o", tt.message)
+			want := tokens.Count{Tokens: tt.want, Encoding: tokens.O200K, Exact: tt.exact}
+			if err != nil || got != want {
+				t.Errorf("got %+v, %v, want %+v", got, err, want)
+			}
+		})
+	}
+}
+
+func TestTools(t *testing.T) {
+	c := MustCounter(t, nil)
+	n := func(text string) int { return MustCount(t, c, "gpt-4o", text).Tokens }
+	weather := `{"type":"object","properties":{
+		"location":{"type":"string","description":"The city."},
+		"unit":{"type":"string","description":"Unit","enum":["celsius","fahrenheit"]}}}`
+	one := 7 + n("weather:Tells the weather") + 3 +
+		3 + n("location:string:The city") +
+		3 + n("unit:string:Unit") - 3 + 3 + n("celsius") + 3 + n("fahrenheit")
+	nested := `{"type":"object","properties":{"a":{"type":"object","description":"A","properties":{"b":{"type":"integer","description":"B"}}}}}`
+	list := `{"type":"object","properties":{"a":{"type":"array","description":"A","items":{"type":"object","properties":{"b":{"type":"integer","description":"B"}}}}}}`
+	for _, tt := range []struct {
+		name  string
+		model string
+		tools []tokens.Tool
+		want  int
+		exact bool
+	}{
+		{"none", "gpt-4o", nil, 0, true},
+		{"bare", "gpt-4o", []tokens.Tool{{Name: "f", Description: "d."}}, 7 + n("f:d") + 12, true},
+		{"older model", "gpt-4", []tokens.Tool{{Name: "f", Description: "d."}}, 10 + n("f:d") + 12, true},
+		{"one", "gpt-4o", []tokens.Tool{{"weather", "Tells the weather.", json.RawMessage(weather)}}, one + 12, true},
+		{"two", "gpt-4o", []tokens.Tool{{"weather", "Tells the weather.", json.RawMessage(weather)}, {Name: "f", Description: "d"}}, one + 7 + n("f:d") + 12, true},
+		{
+			"nested", "gpt-4o",
+			[]tokens.Tool{{"f", "d", json.RawMessage(nested)}},
+			7 + n("f:d") + 3 + 3 + n("a:object:A") + 3 + 3 + n("b:integer:B") + 12, false,
+		},
+		{
+			"nested in a list", "gpt-4o",
+			[]tokens.Tool{{"f", "d", json.RawMessage(list)}},
+			7 + n("f:d") + 3 + 3 + n("a:array:A") + 3 + 3 + n("b:integer:B") + 12, false,
+		},
+		{
+			"types", "gpt-4o",
+			[]tokens.Tool{{"f", "d", json.RawMessage(`{"properties":{"a":{"type":["string","null"]}}}`)}},
+			7 + n("f:d") + 3 + 3 + n(`a:["string","null"]:`) + 12, true,
+		},
+		{"no type", "gpt-4o", []tokens.Tool{{"f", "d", json.RawMessage(`{"properties":{"a":{}}}`)}}, 7 + n("f:d") + 3 + 3 + n("a::") + 12, false},
+		{"no object", "gpt-4o", []tokens.Tool{{"f", "d", json.RawMessage(`[1]`)}}, 7 + n("f:d") + n("[1]") + 12, false},
+		{"no property", "gpt-4o", []tokens.Tool{{"f", "d", json.RawMessage(`{"properties":{"a":1}}`)}}, 7 + n("f:d") + 3 + n("a:1") + 12, false},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			got, err := c.Tools(tt.model, tt.tools)
+			if err != nil || got.Tokens != tt.want || got.Exact != tt.exact {
+				t.Errorf("got %+v, %v, want %d, exact %v", got, err, tt.want, tt.exact)
+			}
+		})
+	}
+}
