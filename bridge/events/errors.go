@@ -1,0 +1,87 @@
+package events
+
+import (
+	"errors"
+	"fmt"
+)
+
+// Errors of emitting and subscribing.
+var (
+	// ErrInvalid: an event or a subscription is malformed.
+	ErrInvalid = errors.New("events: invalid")
+	// ErrReservedTopic: the topic belongs to the bridge itself.
+	ErrReservedTopic = errors.New("events: reserved topic")
+	// ErrPositionUnknown: a subscription begins behind the end of its topic.
+	ErrPositionUnknown = errors.New("events: position unknown")
+	// ErrLimit: the bus has as many subscriptions as it may.
+	ErrLimit = errors.New("events: limit exceeded")
+	// ErrDamaged: a stored event can't be read.
+	ErrDamaged = errors.New("events: stored topic is damaged")
+)
+
+// Errors of an ended bus or subscription.
+var (
+	// ErrClosed: the bus is closed. Subscribe again elsewhere or later, from
+	// the last event seen.
+	ErrClosed = errors.New("events: bus is closed")
+	// ErrSubscriptionClosed: the subscription was closed by its owner.
+	ErrSubscriptionClosed = errors.New("events: subscription is closed")
+)
+
+// InvalidError says what is wrong with which field. It is an ErrInvalid.
+type InvalidError struct {
+	// Field is the field's name as the API writes it.
+	Field string
+	// Reason completes the sentence "{field} …".
+	Reason string
+}
+
+func invalid(field, format string, args ...any) error {
+	return &InvalidError{Field: field, Reason: fmt.Sprintf(format, args...)}
+}
+
+func (e *InvalidError) Error() string { return "events: " + e.Field + " " + e.Reason }
+
+// Is makes errors.Is(err, ErrInvalid) true.
+func (e *InvalidError) Is(target error) bool { return target == ErrInvalid }
+
+// ReservedTopicError names a topic that only the bridge emits on. It is an
+// ErrReservedTopic.
+type ReservedTopicError struct{ Topic string }
+
+func (e *ReservedTopicError) Error() string {
+	return fmt.Sprintf("events: topic %q is reserved", e.Topic)
+}
+
+// Is makes errors.Is(err, ErrReservedTopic) true.
+func (e *ReservedTopicError) Is(target error) bool { return target == ErrReservedTopic }
+
+// PositionError says where a topic ends that was to be read from behind its
+// end. It is an ErrPositionUnknown.
+type PositionError struct {
+	Topic string
+	// After is the position asked for.
+	After uint64
+	// Last is the sequence of the topic's last event; 0 when it has none.
+	Last uint64
+}
+
+func (e *PositionError) Error() string {
+	return fmt.Sprintf("events: topic %q ends at %d, before position %d", e.Topic, e.Last, e.After)
+}
+
+// Is makes errors.Is(err, ErrPositionUnknown) true.
+func (e *PositionError) Is(target error) bool { return target == ErrPositionUnknown }
+
+// LimitError says which limit of the bus was reached. It is an ErrLimit.
+type LimitError struct {
+	What  string
+	Limit int
+}
+
+func (e *LimitError) Error() string {
+	return fmt.Sprintf("events: limit of %d %s is reached", e.Limit, e.What)
+}
+
+// Is makes errors.Is(err, ErrLimit) true.
+func (e *LimitError) Is(target error) bool { return target == ErrLimit }
