@@ -1,0 +1,145 @@
+package server
+
+import (
+	"context"
+	"fmt"
+	"runtime/debug"
+
+	"github.com/grpc-ecosystem/go-grpc-middleware/v2/interceptors"
+	"github.com/grpc-ecosystem/go-grpc-middleware/v2/interceptors/auth"
+	"github.com/grpc-ecosystem/go-grpc-middleware/v2/interceptors/recovery"
+	"github.com/grpc-ecosystem/go-grpc-middleware/v2/interceptors/selector"
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/health/grpc_health_v1"
+	"google.golang.org/protobuf/proto"
+)
+
+// unaryChain is the order every unary call passes: those that watch outside,
+// so that they see what the client is told; recovery next to the handler, so
+// that a panic is one more error on its way out.
+func (s *Server) unaryChain() []grpc.UnaryServerInterceptor {
+	notHealth := selector.MatchFunc(notHealth)
+	chain := []grpc.UnaryServerInterceptor{
+		interceptors.UnaryServerInterceptor(s.observer),
+		s.mapUnary,
+		selector.UnaryServerInterceptor(auth.UnaryServerInterceptor(s.credentials.authenticate), notHealth),
+		selector.UnaryServerInterceptor(s.limitCalls, notHealth),
+		recovery.UnaryServerInterceptor(recovery.WithRecoveryHandlerContext(recovered)),
+		acceptUnary,
+	}
+	if s.metrics != nil {
+		chain = append([]grpc.UnaryServerInterceptor{s.metrics.UnaryServerInterceptor()}, chain...)
+	}
+	return chain
+}
+
+// streamChain is the same order for streams, with the guard inside the error
+// mapping.
+func (s *Server) streamChain() []grpc.StreamServerInterceptor {
+	notHealth := selector.MatchFunc(notHealth)
+	chain := []grpc.StreamServerInterceptor{
+		interceptors.StreamServerInterceptor(s.observer),
+		mapStream,
+		s.guardStream,
+		selector.StreamServerInterceptor(auth.StreamServerInterceptor(s.credentials.authenticate), notHealth),
+		selector.StreamServerInterceptor(s.limitStreams, notHealth),
+		recovery.StreamServerInterceptor(recovery.WithRecoveryHandlerContext(recovered)),
+		acceptStream,
+	}
+	if s.metrics != nil {
+		chain = append([]grpc.StreamServerInterceptor{s.metrics.StreamServerInterceptor()}, chain...)
+	}
+	return chain
+}
+
+// mapUnary turns errors into statuses, and answers too large to send into
+// errors: gRPC itself would refuse them without a reason.
+func (s *Server) mapUnary(ctx context.Context, req any, _ *grpc.UnaryServerInfo, next grpc.UnaryHandler) (any, error) {
+	answer, err := next(ctx, req)
+	if err == nil {
+		err = checkSize(answer, s.limits.MaxSendBytes)
+	}
+	if err != nil {
+		return nil, failureOf(ctx, err)
+	}
+	return answer, nil
+}
+
+func checkSize(answer any, limit int) error {
+	message, ok := answer.(proto.Message)
+	if !ok {
+		return nil
+	}
+	if size := proto.Size(message); size > limit {
+		return fmt.Errorf("%w: the answer of %d bytes exceeds %d; ask for less", ErrTooLarge, size, limit)
+	}
+	return nil
+}
+
+func mapStream(srv any, stream grpc.ServerStream, _ *grpc.StreamServerInfo, next grpc.StreamHandler) error {
+	if err := next(srv, stream); err != nil {
+		return failureOf(stream.Context(), err)
+	}
+	return nil
+}
+
+// acceptUnary refuses what the codec could not decode.
+func acceptUnary(ctx context.Context, req any, _ *grpc.UnaryServerInfo, next grpc.UnaryHandler) (any, error) {
+	if err := refuseMarked(req); err != nil {
+		return nil, err
+	}
+	return next(ctx, req)
+}
+
+func acceptStream(srv any, stream grpc.ServerStream, _ *grpc.StreamServerInfo, next grpc.StreamHandler) error {
+	return next(srv, acceptingStream{stream})
+}
+
+type acceptingStream struct{ grpc.ServerStream }
+
+func (s acceptingStream) RecvMsg(m any) error {
+	if err := s.ServerStream.RecvMsg(m); err != nil {
+		return err
+	}
+	return refuseMarked(m)
+}
+
+// panicError is a panic of a handler on its way to the log.
+type panicError struct {
+	value any
+	stack []byte
+}
+
+func (e *panicError) Error() string { return fmt.Sprintf("server: panic: %v\n%s", e.value, e.stack) }
+
+func recovered(_ context.Context, value any) error {
+	return &panicError{value: value, stack: debug.Stack()}
+}
+
+// notHealth leaves out health checks, which load balancers make without a
+// credential, and which have to be answered under load.
+func notHealth(_ context.Context, call interceptors.CallMeta) bool {
+	return call.Service != grpc_health_v1.Health_ServiceDesc.ServiceName
+}
+
+// limitCalls refuses unary calls beyond MaxCalls at once.
+func (s *Server) limitCalls(ctx context.Context, req any, _ *grpc.UnaryServerInfo, next grpc.UnaryHandler) (any, error) {
+	select {
+	case s.calls <- struct{}{}:
+		defer func() { <-s.calls }()
+		return next(ctx, req)
+	default:
+		return nil, fmt.Errorf("%w: %d calls are in flight", ErrOverloaded, cap(s.calls))
+	}
+}
+
+// limitStreams refuses streams beyond MaxStreams at once.
+func (s *Server) limitStreams(srv any, stream grpc.ServerStream, _ *grpc.StreamServerInfo, next grpc.StreamHandler) error {
+	select {
+	case s.streams <- struct{}{}:
+		defer func() { <-s.streams }()
+		return next(srv, stream)
+	default:
+		return fmt.Errorf("%w: %d streams are open", ErrOverloaded, cap(s.streams))
+	}
+}

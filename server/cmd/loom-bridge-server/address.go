@@ -1,0 +1,83 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"net"
+	"os"
+	"path/filepath"
+	"syscall"
+)
+
+// listen opens a listening address. An address that somebody else has says so,
+// and how to choose another.
+func listen(field, addr string) (net.Listener, error) {
+	network, address, err := splitAddr(addr)
+	if err != nil {
+		return nil, &ConfigError{field, addr, err.Error()}
+	}
+	if network == "unix" {
+		removeStaleSocket(address)
+	}
+	listener, err := net.Listen(network, address)
+	switch {
+	case errors.Is(err, syscall.EADDRINUSE):
+		return nil, &ConfigError{field, addr, "the address is in use; stop the other server or give another address"}
+	case err != nil:
+		return nil, &ConfigError{field, addr, err.Error()}
+	}
+	if network == "unix" {
+		if err := os.Chmod(address, 0o600); err != nil {
+			return nil, errors.Join(&ConfigError{field, addr, err.Error()}, listener.Close())
+		}
+	}
+	return listener, nil
+}
+
+// local tells whether only this machine reaches an address.
+func local(addr net.Addr) bool {
+	tcp, ok := addr.(*net.TCPAddr)
+	return !ok || tcp.IP.IsLoopback()
+}
+
+// removeStaleSocket takes away what a killed server left behind: a socket that
+// nobody answers on.
+func removeStaleSocket(path string) {
+	info, err := os.Lstat(path)
+	if err != nil || info.Mode().Type() != os.ModeSocket {
+		return
+	}
+	conn, err := net.Dial("unix", path)
+	if err == nil {
+		_ = conn.Close()
+		return
+	}
+	if errors.Is(err, syscall.ECONNREFUSED) {
+		_ = os.Remove(path)
+	}
+}
+
+// addressOf is how a client names a listener's address.
+func addressOf(listener net.Listener) string {
+	if addr := listener.Addr(); addr.Network() == "unix" {
+		return "unix:" + addr.String()
+	}
+	return listener.Addr().String()
+}
+
+// writeAddrFile writes the address so that a reader sees all of it or nothing.
+func writeAddrFile(path, address string) error {
+	temporary, err := os.CreateTemp(filepath.Dir(path), filepath.Base(path)+".*")
+	if err != nil {
+		return fmt.Errorf("write address file: %w", err)
+	}
+	_, err = fmt.Fprintln(temporary, address)
+	err = errors.Join(err, temporary.Close())
+	if err == nil {
+		err = os.Rename(temporary.Name(), path)
+	}
+	if err != nil {
+		return errors.Join(fmt.Errorf("write address file: %w", err), os.Remove(temporary.Name()))
+	}
+	return nil
+}

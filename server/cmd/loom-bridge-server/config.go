@@ -1,0 +1,247 @@
+package main
+
+import (
+	"cmp"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net"
+	"strings"
+	"time"
+
+	"github.com/loom-bridge/loom-bridge/memory/kv/rockskv"
+	"github.com/loom-bridge/loom-bridge/server"
+)
+
+// Config is every setting of the process. A flag is stronger than the
+// environment (LOOM_BRIDGE_ and the flag's name in capitals), which is stronger
+// than the TOML file, which is stronger than the default. The tags are the
+// names of the flags and of the keys in the file.
+type Config struct {
+	// Addr is where gRPC is served: host:port, or unix:/path. An empty host is
+	// 127.0.0.1. Default 127.0.0.1:50051.
+	Addr string `koanf:"addr"`
+	// AddrFile gets the address served, once it is; for port 0. Default none.
+	AddrFile string `koanf:"addr-file"`
+	// DataDir holds the store. Default ./.loom/store.
+	DataDir string `koanf:"data-dir"`
+	// Workspace is the directory the tools work in. Default the current one.
+	Workspace string `koanf:"workspace"`
+	// Durability is what an acknowledged write survives: sync (power loss), wal
+	// (the death of the process), none. Default sync.
+	Durability string `koanf:"durability"`
+	// Credentials is the file of callers. Default none: authentication is off.
+	Credentials string `koanf:"credentials"`
+	// TLSCert and TLSKey are PEM files. Default none: plain text.
+	TLSCert string `koanf:"tls-cert"`
+	TLSKey  string `koanf:"tls-key"`
+	// TLSClientCA is a PEM file of authorities; with it every client must show
+	// a certificate. Default none.
+	TLSClientCA string `koanf:"tls-client-ca"`
+	// MetricsAddr is where Prometheus finds /metrics. Default none: off.
+	MetricsAddr string `koanf:"metrics-addr"`
+	// LogLevel is debug, info, warn, error or off. Default info.
+	LogLevel string `koanf:"log-level"`
+	// LogFormat is text or json. Default text.
+	LogFormat string `koanf:"log-format"`
+	// LogSlow is the duration from which a call is logged. Default 1 s.
+	LogSlow time.Duration `koanf:"log-slow"`
+
+	// The limits; see server.Limits.
+	MaxReceiveBytes         int           `koanf:"max-receive-bytes"`
+	MaxSendBytes            int           `koanf:"max-send-bytes"`
+	MaxHeaderBytes          int           `koanf:"max-header-bytes"`
+	MaxCalls                int           `koanf:"max-calls"`
+	MaxStreams              int           `koanf:"max-streams"`
+	MaxStreamsPerConnection int           `koanf:"max-streams-per-connection"`
+	MaxConnections          int           `koanf:"max-connections"`
+	ConnectionTimeout       time.Duration `koanf:"connection-timeout"`
+	IdleTimeout             time.Duration `koanf:"idle-timeout"`
+	KeepaliveTime           time.Duration `koanf:"keepalive-time"`
+	KeepaliveTimeout        time.Duration `koanf:"keepalive-timeout"`
+	KeepaliveMinTime        time.Duration `koanf:"keepalive-min-time"`
+	StallTimeout            time.Duration `koanf:"stall-timeout"`
+	DrainTimeout            time.Duration `koanf:"drain-timeout"`
+}
+
+const (
+	formatText = "text"
+	formatJSON = "json"
+
+	// levelOff is above every level that is logged.
+	levelOff = slog.Level(100)
+)
+
+// DefaultConfig returns the default of every setting.
+func DefaultConfig() Config {
+	l := server.DefaultLimits()
+	return Config{
+		Addr: "127.0.0.1:50051", DataDir: "./.loom/store", Workspace: ".",
+		Durability: rockskv.Sync.String(), LogLevel: "info", LogFormat: formatText, LogSlow: server.DefaultSlowCall,
+		MaxReceiveBytes: l.MaxReceiveBytes, MaxSendBytes: l.MaxSendBytes, MaxHeaderBytes: l.MaxHeaderBytes,
+		MaxCalls: l.MaxCalls, MaxStreams: l.MaxStreams,
+		MaxStreamsPerConnection: l.MaxStreamsPerConnection, MaxConnections: l.MaxConnections,
+		ConnectionTimeout: l.ConnectionTimeout, IdleTimeout: l.IdleTimeout, KeepaliveTime: l.KeepaliveTime,
+		KeepaliveTimeout: l.KeepaliveTimeout, KeepaliveMinTime: l.KeepaliveMinTime,
+		StallTimeout: l.StallTimeout, DrainTimeout: l.DrainTimeout,
+	}
+}
+
+// ConfigError says which setting can't be used.
+type ConfigError struct {
+	Field string
+	Value any
+	Cause string
+}
+
+func (e *ConfigError) Error() string {
+	return fmt.Sprintf("--%s (%s) %q: %s", e.Field, envName(e.Field), fmt.Sprint(e.Value), e.Cause)
+}
+
+// Validate returns a *ConfigError for the first setting that can't be used.
+func (c Config) Validate() error {
+	for _, check := range []func() error{c.checkAddresses, c.checkFiles, c.checkLog, c.checkLimits} {
+		if err := check(); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (c Config) checkAddresses() error {
+	if _, _, err := splitAddr(c.Addr); err != nil {
+		return &ConfigError{"addr", c.Addr, err.Error()}
+	}
+	if c.MetricsAddr == "" {
+		return nil
+	}
+	network, _, err := splitAddr(c.MetricsAddr)
+	switch {
+	case err != nil:
+		return &ConfigError{"metrics-addr", c.MetricsAddr, err.Error()}
+	case network == "unix":
+		return &ConfigError{"metrics-addr", c.MetricsAddr, "give host:port"}
+	}
+	return nil
+}
+
+func (c Config) checkFiles() error {
+	switch {
+	case c.DataDir == "":
+		return &ConfigError{"data-dir", c.DataDir, "a directory is needed"}
+	case c.Workspace == "":
+		return &ConfigError{"workspace", c.Workspace, "a directory is needed"}
+	case c.TLSKey == "" && c.TLSCert != "":
+		return &ConfigError{"tls-key", c.TLSKey, "is needed with --tls-cert"}
+	case c.TLSCert == "" && c.TLSKey != "":
+		return &ConfigError{"tls-cert", c.TLSCert, "is needed with --tls-key"}
+	case c.TLSClientCA != "" && c.TLSCert == "":
+		return &ConfigError{"tls-client-ca", c.TLSClientCA, "needs --tls-cert and --tls-key"}
+	}
+	if _, err := rockskv.ParseDurability(c.Durability); err != nil {
+		return &ConfigError{"durability", c.Durability, "is not sync, wal or none"}
+	}
+	return nil
+}
+
+// parseLevel knows the names of log levels; those of RUST_LOG are among them.
+func parseLevel(name string) (slog.Level, bool) {
+	switch name {
+	case "trace", "debug":
+		return slog.LevelDebug, true
+	case "info":
+		return slog.LevelInfo, true
+	case "warn":
+		return slog.LevelWarn, true
+	case "error":
+		return slog.LevelError, true
+	case "off":
+		return levelOff, true
+	}
+	return slog.LevelInfo, false
+}
+
+func (c Config) checkLog() error {
+	if _, ok := parseLevel(c.LogLevel); !ok {
+		return &ConfigError{keyLogLevel, c.LogLevel, "is not debug, info, warn, error or off"}
+	}
+	if c.LogFormat != formatText && c.LogFormat != formatJSON {
+		return &ConfigError{"log-format", c.LogFormat, "is not text or json"}
+	}
+	return nil
+}
+
+func (c Config) checkLimits() error {
+	for _, number := range []struct {
+		field string
+		value int
+	}{
+		{"max-receive-bytes", c.MaxReceiveBytes},
+		{"max-send-bytes", c.MaxSendBytes},
+		{"max-header-bytes", c.MaxHeaderBytes},
+		{"max-calls", c.MaxCalls},
+		{"max-streams", c.MaxStreams},
+		{"max-streams-per-connection", c.MaxStreamsPerConnection},
+		{"max-connections", c.MaxConnections},
+	} {
+		if number.value <= 0 || number.value > maxLimit {
+			return &ConfigError{number.field, number.value, fmt.Sprintf("must be from 1 to %d", maxLimit)}
+		}
+	}
+	return c.checkTimes()
+}
+
+// maxLimit keeps every limit within the 32 bits of the wire.
+const maxLimit = 1 << 30
+
+func (c Config) checkTimes() error {
+	for _, span := range []struct {
+		field string
+		value time.Duration
+	}{
+		{"log-slow", c.LogSlow},
+		{"connection-timeout", c.ConnectionTimeout},
+		{"idle-timeout", c.IdleTimeout},
+		{"keepalive-time", c.KeepaliveTime},
+		{"keepalive-timeout", c.KeepaliveTimeout},
+		{"keepalive-min-time", c.KeepaliveMinTime},
+		{"stall-timeout", c.StallTimeout},
+		{"drain-timeout", c.DrainTimeout},
+	} {
+		if span.value <= 0 {
+			return &ConfigError{span.field, span.value, "must be more than zero, such as 10s"}
+		}
+	}
+	return nil
+}
+
+// limits are the server's limits as configured.
+func (c Config) limits() server.Limits {
+	return server.Limits{
+		MaxReceiveBytes: c.MaxReceiveBytes, MaxSendBytes: c.MaxSendBytes, MaxHeaderBytes: c.MaxHeaderBytes,
+		MaxCalls: c.MaxCalls, MaxStreams: c.MaxStreams,
+		MaxStreamsPerConnection: c.MaxStreamsPerConnection, MaxConnections: c.MaxConnections,
+		ConnectionTimeout: c.ConnectionTimeout, IdleTimeout: c.IdleTimeout, KeepaliveTime: c.KeepaliveTime,
+		KeepaliveTimeout: c.KeepaliveTimeout, KeepaliveMinTime: c.KeepaliveMinTime,
+		StallTimeout: c.StallTimeout, DrainTimeout: c.DrainTimeout,
+	}
+}
+
+// splitAddr returns the network and address of a listening address. An empty
+// host is the loopback: serving other machines is asked for by name.
+func splitAddr(addr string) (network, address string, err error) {
+	if path, ok := strings.CutPrefix(addr, "unix:"); ok {
+		if path = strings.TrimPrefix(path, "//"); path == "" {
+			return "", "", errors.New("the path of the socket is missing")
+		}
+		return "unix", path, nil
+	}
+	host, port, err := net.SplitHostPort(addr)
+	if err != nil {
+		return "", "", errors.New("give host:port, such as 127.0.0.1:50051, or unix:/path")
+	}
+	if _, err := net.LookupPort("tcp", port); err != nil {
+		return "", "", fmt.Errorf("%q is not a port", port)
+	}
+	return "tcp", net.JoinHostPort(cmp.Or(host, "127.0.0.1"), port), nil
+}

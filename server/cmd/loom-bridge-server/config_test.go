@@ -1,0 +1,183 @@
+package main
+
+import (
+	"errors"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/spf13/pflag"
+
+	"github.com/loom-bridge/loom-bridge/server"
+)
+
+// MustFile writes a settings file.
+func MustFile(tb testing.TB, text string) string {
+	tb.Helper()
+	path := filepath.Join(tb.TempDir(), "loom.toml")
+	if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
+		tb.Fatal(err)
+	}
+	return path
+}
+
+func load(tb testing.TB, env map[string]string, args ...string) (Config, error) {
+	tb.Helper()
+	flags := configFlags()
+	if err := flags.Parse(args); err != nil {
+		return Config{}, err
+	}
+	return loadConfig(flags, func(name string) string { return env[name] })
+}
+
+func TestDefaultsAreValid(t *testing.T) {
+	c, err := load(t, nil)
+	if err != nil || c != DefaultConfig() {
+		t.Errorf("config = %+v, %v", c, err)
+	}
+	if c.Addr != "127.0.0.1:50051" || c.limits() != server.DefaultLimits() {
+		t.Errorf("config = %+v", c)
+	}
+}
+
+// A flag is stronger than the environment, which is stronger than the file.
+func TestLayers(t *testing.T) {
+	path := MustFile(t, `
+addr = "127.0.0.1:1"
+data-dir = "file-data"
+workspace = "file-workspace"
+max-calls = 7
+stall-timeout = "5s"
+`)
+	env := map[string]string{
+		"LOOM_BRIDGE_CONFIG": path, "LOOM_BRIDGE_ADDR": "localhost:2", "LOOM_BRIDGE_DATA_DIR": "env-data",
+		"LOOM_BRIDGE_MAX_STREAMS": "9", "LOOM_BRIDGE_KEEPALIVE_TIME": "3m", "LOOM_BRIDGE_METRICS_ADDR": "",
+	}
+	c, err := load(t, env, "--addr", "[::1]:3", "--log-format=json")
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := DefaultConfig()
+	want.Addr, want.DataDir, want.Workspace = "[::1]:3", "env-data", "file-workspace"
+	want.MaxCalls, want.MaxStreams, want.LogFormat = 7, 9, "json"
+	want.StallTimeout, want.KeepaliveTime = 5*time.Second, 3*time.Minute
+	if c != want {
+		t.Errorf("config = %+v, want %+v", c, want)
+	}
+}
+
+func TestLogLevelFromRustLog(t *testing.T) {
+	for _, test := range []struct {
+		env  map[string]string
+		args []string
+		want string
+	}{
+		{map[string]string{"RUST_LOG": "debug"}, nil, "debug"},
+		{map[string]string{"RUST_LOG": "WARN"}, nil, "warn"},
+		{map[string]string{"RUST_LOG": "loom=trace,info"}, nil, "info"},
+		{map[string]string{"RUST_LOG": "debug", "LOOM_BRIDGE_LOG_LEVEL": "error"}, nil, "error"},
+		{map[string]string{"RUST_LOG": "debug"}, []string{"--log-level=off"}, "off"},
+	} {
+		c, err := load(t, test.env, test.args...)
+		if err != nil || c.LogLevel != test.want {
+			t.Errorf("%v %v: %q, %v", test.env, test.args, c.LogLevel, err)
+		}
+	}
+}
+
+func TestBadSettings(t *testing.T) {
+	for _, test := range []struct {
+		name, file string
+		env        map[string]string
+		args       []string
+		want       string
+	}{
+		{"unknown key", "adr = \"x:1\"", nil, nil, `unknown key "adr", nearest is "addr"`},
+		{"key with underscores", "data_dir = \"x\"", nil, nil, `nearest is "data-dir"`},
+		{"table", "[limits]\nmax-calls = 1", nil, nil, `unknown key "limits.max-calls", nearest is "max-calls"`},
+		{"file within a file", "config = \"x\"", nil, nil, `unknown key "config"`},
+		{"no TOML", "addr = ", nil, nil, "settings file"},
+		{"text for a number", "max-calls = \"many\"", nil, nil, "max-calls"},
+		{"number in the environment", "", map[string]string{"LOOM_BRIDGE_MAX_CALLS": "many"}, nil, "max-calls"},
+		{"span without a unit", "", map[string]string{"LOOM_BRIDGE_DRAIN_TIMEOUT": "soon"}, nil, "drain-timeout"},
+		{"unknown flag", "", nil, []string{"--adr=x"}, "unknown flag"},
+		{"address", "", nil, []string{"--addr=nonsense"}, `--addr (LOOM_BRIDGE_ADDR) "nonsense": give host:port`},
+		{"port", "", nil, []string{"--addr=localhost:99999"}, `"99999" is not a port`},
+		{"socket", "", nil, []string{"--addr=unix:"}, "path of the socket"},
+		{"metrics on a socket", "", nil, []string{"--metrics-addr=unix:/x"}, "--metrics-addr"},
+		{"empty data directory", "", nil, []string{"--data-dir="}, "--data-dir"},
+		{"empty workspace", "", nil, []string{"--workspace="}, "--workspace"},
+		{"durability", "", nil, []string{"--durability=fast"}, `"fast": is not sync, wal or none`},
+		{"certificate without key", "", nil, []string{"--tls-cert=x"}, "--tls-key"},
+		{"key without certificate", "", nil, []string{"--tls-key=x"}, "--tls-cert"},
+		{"authorities without certificate", "", nil, []string{"--tls-client-ca=x"}, "--tls-client-ca"},
+		{"level", "", nil, []string{"--log-level=loud"}, "--log-level"},
+		{"format", "", nil, []string{"--log-format=xml"}, "--log-format"},
+		{"limit of nothing", "", nil, []string{"--max-calls=0"}, `--max-calls (LOOM_BRIDGE_MAX_CALLS) "0": must be from 1`},
+		{"limit too large", "", nil, []string{"--max-header-bytes=9999999999"}, "--max-header-bytes"},
+		{"no time", "", nil, []string{"--stall-timeout=0"}, "--stall-timeout"},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			args := test.args
+			if test.file != "" {
+				args = append(args, "--config", MustFile(t, test.file))
+			}
+			_, err := load(t, test.env, args...)
+			if err == nil || !strings.Contains(err.Error(), test.want) {
+				t.Errorf("err = %v, want %q in it", err, test.want)
+			}
+		})
+	}
+}
+
+// Every setting has a flag, and the flag's name is the field's.
+func TestFlagsCoverTheConfig(t *testing.T) {
+	c := DefaultConfig()
+	configFlags().VisitAll(func(f *pflag.Flag) {
+		if f.Name == keyConfig {
+			return
+		}
+		value := map[string]string{"int": "3", "duration": "3s"}[f.Value.Type()]
+		if value == "" {
+			value = f.DefValue
+		}
+		if value == "" || f.Value.Type() == "string" {
+			return
+		}
+		changed, err := load(t, map[string]string{envName(f.Name): value})
+		if err != nil || changed == c {
+			t.Errorf("%s changes nothing (%v)", envName(f.Name), err)
+		}
+	})
+	if keys := c.keys(); !slices.Contains(keys, "addr") || slices.Contains(keys, keyConfig) {
+		t.Errorf("keys = %v", keys)
+	}
+}
+
+func TestSplitAddr(t *testing.T) {
+	for _, test := range []struct{ in, network, address string }{
+		{"127.0.0.1:0", "tcp", "127.0.0.1:0"},
+		{":50051", "tcp", "127.0.0.1:50051"},
+		{"localhost:http", "tcp", "localhost:http"},
+		{"[::]:1", "tcp", "[::]:1"},
+		{"unix:/run/loom.sock", "unix", "/run/loom.sock"},
+		{"unix:///run/loom.sock", "unix", "/run/loom.sock"},
+		{"unix:loom.sock", "unix", "loom.sock"},
+	} {
+		network, address, err := splitAddr(test.in)
+		if err != nil || network != test.network || address != test.address {
+			t.Errorf("%s: %s %s %v", test.in, network, address, err)
+		}
+	}
+}
+
+func TestConfigErrorNamesFieldAndValue(t *testing.T) {
+	_, err := load(t, nil, "--durability=fast")
+	bad, ok := errors.AsType[*ConfigError](err)
+	if !ok || bad.Field != "durability" || bad.Value != "fast" {
+		t.Errorf("err = %#v", err)
+	}
+}

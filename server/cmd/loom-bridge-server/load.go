@@ -1,0 +1,153 @@
+package main
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/knadh/koanf/parsers/toml/v2"
+	"github.com/knadh/koanf/providers/confmap"
+	"github.com/knadh/koanf/providers/file"
+	"github.com/knadh/koanf/providers/posflag"
+	"github.com/knadh/koanf/v2"
+	"github.com/spf13/pflag"
+)
+
+const (
+	// envPrefix begins the environment name of every setting.
+	envPrefix = "LOOM_BRIDGE_"
+	// rustLog is the log level of loom.v1 cores; LOOM_BRIDGE_LOG_LEVEL is
+	// stronger.
+	rustLog = "RUST_LOG"
+
+	keyConfig   = "config"
+	keyLogLevel = "log-level"
+)
+
+// configFlags returns a flag for every setting, with its default.
+func configFlags() *pflag.FlagSet {
+	d := DefaultConfig()
+	f := pflag.NewFlagSet("settings", pflag.ContinueOnError)
+	f.SortFlags = false
+	f.String(keyConfig, "", "TOML `file` of settings, named like these flags")
+	f.String("addr", d.Addr, "serve gRPC on `host:port` or unix:/path; port 0 takes a free one")
+	f.String("addr-file", d.AddrFile, "write the served address to this `file`")
+	f.String("data-dir", d.DataDir, "`directory` of the store; no tool may touch it")
+	f.String("workspace", d.Workspace, "`directory` the tools work in; with credentials each tenant has a folder in it")
+	f.String("durability", d.Durability, "what an acknowledged write survives: sync (power loss), wal (a crash), none")
+	f.String("credentials", d.Credentials, "TOML `file` of bearer tokens and certificate subjects; without it authentication is off")
+	f.String("tls-cert", d.TLSCert, "PEM `file` of the server's certificate")
+	f.String("tls-key", d.TLSKey, "PEM `file` of its key")
+	f.String("tls-client-ca", d.TLSClientCA, "PEM `file` of authorities; every client must then show a certificate")
+	f.String("metrics-addr", d.MetricsAddr, "serve Prometheus /metrics on `host:port`")
+	f.String(keyLogLevel, d.LogLevel, "debug, info, warn, error or off")
+	f.String("log-format", d.LogFormat, "text or json")
+	f.Duration("log-slow", d.LogSlow, "log calls that take longer")
+	f.Int("max-receive-bytes", d.MaxReceiveBytes, "largest request message")
+	f.Int("max-send-bytes", d.MaxSendBytes, "largest response message")
+	f.Int("max-header-bytes", d.MaxHeaderBytes, "largest metadata of a call")
+	f.Int("max-calls", d.MaxCalls, "calls in flight; more are refused")
+	f.Int("max-streams", d.MaxStreams, "open streams; more are refused")
+	f.Int("max-streams-per-connection", d.MaxStreamsPerConnection, "calls and streams on one connection; more wait")
+	f.Int("max-connections", d.MaxConnections, "open connections; more wait")
+	f.Duration("connection-timeout", d.ConnectionTimeout, "longest handshake")
+	f.Duration("idle-timeout", d.IdleTimeout, "close a connection that makes no call")
+	f.Duration("keepalive-time", d.KeepaliveTime, "silence after which a connection is pinged")
+	f.Duration("keepalive-timeout", d.KeepaliveTimeout, "longest wait for the answer to a ping")
+	f.Duration("keepalive-min-time", d.KeepaliveMinTime, "shortest interval at which clients may ping")
+	f.Duration("stall-timeout", d.StallTimeout, "longest wait for the reader of a stream")
+	f.Duration("drain-timeout", d.DrainTimeout, "longest wait for calls in flight at shutdown")
+	return f
+}
+
+// loadConfig merges the layers and checks the result.
+func loadConfig(flags *pflag.FlagSet, getenv func(string) string) (Config, error) {
+	k := koanf.New(".")
+	known := DefaultConfig().keys()
+	path, _ := flags.GetString(keyConfig)
+	if path = cmp.Or(path, getenv(envName(keyConfig))); path != "" {
+		if err := loadFile(k, path, known); err != nil {
+			return Config{}, err
+		}
+	}
+	if err := k.Load(confmap.Provider(environment(known, getenv), "."), nil); err != nil {
+		return Config{}, fmt.Errorf("environment: %w", err)
+	}
+	if err := k.Load(posflag.Provider(flags, ".", k), nil); err != nil {
+		return Config{}, fmt.Errorf("flags: %w", err)
+	}
+	c := DefaultConfig()
+	if err := k.Unmarshal("", &c); err != nil {
+		return Config{}, fmt.Errorf("settings: %w", err)
+	}
+	return c, c.Validate()
+}
+
+func loadFile(k *koanf.Koanf, path string, known []string) error {
+	parsed := koanf.New(".")
+	if err := parsed.Load(file.Provider(path), toml.Parser()); err != nil {
+		return fmt.Errorf("settings file %s: %w", path, err)
+	}
+	for _, key := range parsed.Keys() {
+		if !slices.Contains(known, key) {
+			return fmt.Errorf("settings file %s: unknown key %q, nearest is %q", path, key, nearest(key, known))
+		}
+	}
+	return k.Merge(parsed)
+}
+
+func environment(known []string, getenv func(string) string) map[string]any {
+	values := map[string]any{}
+	if level := strings.ToLower(getenv(rustLog)); level != "" {
+		if _, plain := parseLevel(level); plain {
+			values[keyLogLevel] = level
+		}
+	}
+	for _, key := range known {
+		if value := getenv(envName(key)); value != "" {
+			values[key] = value
+		}
+	}
+	return values
+}
+
+func envName(key string) string {
+	return envPrefix + strings.ToUpper(strings.ReplaceAll(key, "-", "_"))
+}
+
+// keys are the names of all settings but the file's own.
+func (Config) keys() []string {
+	var keys []string
+	configFlags().VisitAll(func(f *pflag.Flag) {
+		if f.Name != keyConfig {
+			keys = append(keys, f.Name)
+		}
+	})
+	return keys
+}
+
+// nearest returns the known key that takes the fewest edits to reach.
+func nearest(key string, known []string) string {
+	return slices.MinFunc(known, func(a, b string) int { return cmp.Compare(edits(key, a), edits(key, b)) })
+}
+
+// edits is the Levenshtein distance.
+func edits(a, b string) int {
+	row := make([]int, len(b)+1)
+	for j := range row {
+		row[j] = j
+	}
+	for i := range len(a) {
+		diagonal := row[0]
+		row[0] = i + 1
+		for j := range len(b) {
+			cost := diagonal
+			if a[i] != b[j] {
+				cost = 1 + min(diagonal, row[j], row[j+1])
+			}
+			diagonal, row[j+1] = row[j+1], cost
+		}
+	}
+	return row[len(b)]
+}

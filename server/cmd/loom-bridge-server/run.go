@@ -1,0 +1,253 @@
+package main
+
+import (
+	"context"
+	"crypto/tls"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"os"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/spf13/cobra"
+
+	"github.com/loom-bridge/loom-bridge/bridge/events"
+	"github.com/loom-bridge/loom-bridge/bridge/hand"
+	"github.com/loom-bridge/loom-bridge/bridge/native"
+	"github.com/loom-bridge/loom-bridge/bridge/tools"
+	"github.com/loom-bridge/loom-bridge/context/assemble"
+	"github.com/loom-bridge/loom-bridge/context/blob"
+	"github.com/loom-bridge/loom-bridge/context/session"
+	"github.com/loom-bridge/loom-bridge/context/step"
+	"github.com/loom-bridge/loom-bridge/context/tokens"
+	"github.com/loom-bridge/loom-bridge/memory"
+	"github.com/loom-bridge/loom-bridge/memory/kv"
+	"github.com/loom-bridge/loom-bridge/memory/kv/rockskv"
+	"github.com/loom-bridge/loom-bridge/server"
+)
+
+// storeFormat is the version of the on-disk format (memory/FORMAT.md).
+const storeFormat = 1
+
+// stopReserve is the time that cancelled calls get at shutdown, on top of the
+// drain: a tool may finish a write that has begun.
+const stopReserve = 600 * time.Millisecond
+
+// leftAloneTime is how long tools that outlived their calls are waited for
+// before the store is closed under them.
+const leftAloneTime = 100 * time.Millisecond
+
+// run is the whole program: it returns when ctx ends and everything is stored
+// and closed, or when something can't be started.
+func run(ctx context.Context, args []string, getenv func(string) string, stdout, stderr io.Writer) error {
+	root := &cobra.Command{
+		Use:   "loom-bridge-server",
+		Short: "Serve memory, context, tools and events to agents over gRPC",
+		Long: "Serve memory, context, tools and events to agents over gRPC.\n\n" +
+			"Every flag can be given in the environment as LOOM_BRIDGE_ and its name in\n" +
+			"capitals (LOOM_BRIDGE_DATA_DIR), or in the file of --config without the dashes\n" +
+			"in front (data-dir = \"/var/lib/loom\"). A flag is stronger than the environment,\n" +
+			"the environment is stronger than the file. RUST_LOG sets the log level, too.",
+		Example: "  loom-bridge-server\n" +
+			"  loom-bridge-server --addr 127.0.0.1:0 --addr-file /run/loom.addr --workspace ~/project\n" +
+			"  loom-bridge-server --addr 0.0.0.0:50051 --credentials callers.toml --tls-cert cert.pem --tls-key key.pem\n" +
+			"  loom-bridge-server --addr unix:/run/loom.sock --metrics-addr :9090\n" +
+			"  loom-bridge-server check --data-dir ./.loom/store",
+		Version:           buildVersion(),
+		Args:              cobra.NoArgs,
+		SilenceErrors:     true,
+		SilenceUsage:      true,
+		CompletionOptions: cobra.CompletionOptions{DisableDefaultCmd: true},
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			config, err := loadConfig(cmd.Flags(), getenv)
+			if err != nil {
+				return err
+			}
+			return serve(cmd.Context(), config, stdout, stderr)
+		},
+	}
+	root.SetVersionTemplate("{{.Name}} {{.Version}}\n")
+	root.Flags().SortFlags = false
+	root.Flags().AddFlagSet(configFlags())
+	root.AddCommand(checkCommand(getenv, stdout))
+	root.SetArgs(args)
+	root.SetOut(stdout)
+	root.SetErr(stderr)
+	return root.ExecuteContext(ctx)
+}
+
+// serve opens everything, in order, serves until ctx ends, and closes
+// everything in reverse. It holds the address before it touches the store.
+func serve(ctx context.Context, config Config, stdout, stderr io.Writer) (err error) {
+	var opened closers
+	defer func() { err = errors.Join(err, opened.close()) }()
+
+	output, console := newPatientWriter(stdout), newPatientWriter(stderr)
+	opened.add(output.Close)
+	opened.add(console.Close)
+	level, _ := parseLevel(config.LogLevel)
+	logger := newLogger(console, level, config.LogFormat)
+
+	credentials, transport, err := security(config)
+	if err != nil {
+		return err
+	}
+	listener, err := listen("addr", config.Addr)
+	if err != nil {
+		return err
+	}
+	opened.add(ignoreClosed(listener.Close))
+
+	engine, err := openStore(config)
+	if err != nil {
+		return err
+	}
+	opened.add(engine.Close)
+	writer := kv.NewWriter(engine, nil)
+	opened.add(writer.Close)
+
+	memories := memory.New(engine, writer, &memory.Options{Logger: logger})
+	opened.add(memories.Close)
+	bus := events.New(engine, writer, nil)
+	opened.add(bus.Close)
+	blobs := blob.New(engine, writer, nil)
+	log := session.New(engine, writer, nil)
+	counter, err := tokens.New(nil)
+	if err != nil {
+		return err
+	}
+
+	registry := tools.NewRegistry(nil)
+	if err := native.Register(registry, &native.Options{Store: config.DataDir, Blobs: blobs}); err != nil {
+		return err
+	}
+	places, err := openWorkspaces(config.Workspace, credentials != nil)
+	if err != nil {
+		return err
+	}
+	opened.add(places.Close)
+	hands := hand.New(hand.Deps{
+		Registry: registry, Log: log, Blobs: blobs, Reducer: step.NewReducer(nil),
+		Engine: engine, Writer: writer, Workspaces: places,
+	}, &hand.Options{Logger: logger})
+	opened.add(func() error { return closeHand(hands) })
+	if err := recoverCalls(ctx, hands, logger); err != nil {
+		return err
+	}
+
+	metrics, err := startMetrics(config, &opened)
+	if err != nil {
+		return err
+	}
+	face := server.New(server.Services{
+		Memory: memories, Hand: hands, Tools: registry, Log: log, Blobs: blobs,
+		Tokens: counter, Assembler: assemble.New(log, counter, nil), Events: bus,
+	}, &server.Options{
+		Limits: config.limits(), Credentials: credentials, TLS: transport,
+		Logger: logger, SlowCall: config.LogSlow, Metrics: metrics,
+		About: server.About{Version: buildVersion(), Durability: config.Durability, StoreFormat: storeFormat},
+	})
+	if err := announce(config, addressOf(listener), output, &opened); err != nil {
+		return err
+	}
+	logger.Info("serving", "address", addressOf(listener), "data_dir", config.DataDir,
+		"durability", config.Durability, "authentication", credentials != nil, "tls", transport != nil)
+
+	if credentials != nil && transport == nil && !local(listener.Addr()) {
+		logger.Warn("bearer tokens travel in plain text; give --tls-cert and --tls-key")
+	}
+
+	ended := make(chan error, 1)
+	go func() { ended <- face.Serve(listener) }()
+	select {
+	case err = <-ended:
+		err = fmt.Errorf("serve %s: %w", config.Addr, err)
+	case <-ctx.Done():
+		logger.Info("stopping")
+	}
+	return errors.Join(err, stop(face, config))
+}
+
+// stop drains the server. Calls that outlive everything are cut off by the
+// closing store; what they had acknowledged is in it.
+func stop(face *server.Server, config Config) error {
+	ctx, cancel := context.WithTimeout(context.Background(), config.DrainTimeout+stopReserve)
+	defer cancel()
+	return face.Shutdown(ctx)
+}
+
+func security(config Config) (*server.Credentials, *tls.Config, error) {
+	var credentials *server.Credentials
+	var transport *tls.Config
+	var err error
+	if config.Credentials != "" {
+		if credentials, err = server.LoadCredentials(config.Credentials); err != nil {
+			return nil, nil, err
+		}
+	}
+	if config.TLSCert != "" {
+		transport, err = server.LoadTLS(config.TLSCert, config.TLSKey, config.TLSClientCA)
+	}
+	return credentials, transport, err
+}
+
+func openStore(config Config) (*rockskv.DB, error) {
+	durability, err := rockskv.ParseDurability(config.Durability)
+	if err != nil {
+		return nil, err
+	}
+	if err := os.MkdirAll(config.DataDir, 0o700); err != nil {
+		return nil, &ConfigError{"data-dir", config.DataDir, err.Error()}
+	}
+	engine, err := rockskv.Open(config.DataDir, &rockskv.Options{Durability: durability})
+	if err != nil {
+		return nil, fmt.Errorf("--data-dir (%s): %w", envName("data-dir"), err)
+	}
+	return engine, nil
+}
+
+// recoverCalls records what a killed server was doing.
+func recoverCalls(ctx context.Context, hands *hand.Hand, logger *slog.Logger) error {
+	recovered, err := hands.Recover(ctx)
+	if err != nil {
+		return fmt.Errorf("recover interrupted calls: %w", err)
+	}
+	if recovered > 0 {
+		logger.Warn("tool calls were interrupted; their outcome is unknown", "steps", recovered)
+	}
+	return nil
+}
+
+func closeHand(hands *hand.Hand) error {
+	ctx, cancel := context.WithTimeout(context.Background(), leftAloneTime)
+	defer cancel()
+	return hands.Close(ctx)
+}
+
+func startMetrics(config Config, opened *closers) (prometheus.Registerer, error) {
+	if config.MetricsAddr == "" {
+		return nil, nil
+	}
+	listener, err := listen("metrics-addr", config.MetricsAddr)
+	if err != nil {
+		return nil, err
+	}
+	registry := newRegistry()
+	opened.add(serveMetrics(listener, registry).Close)
+	return registry, nil
+}
+
+// announce tells whoever started the server where it serves: the kernel queues
+// connections from now on.
+func announce(config Config, address string, output io.Writer, opened *closers) error {
+	if _, err := fmt.Fprintln(output, "listening on", address); err != nil {
+		return err
+	}
+	if config.AddrFile == "" {
+		return nil
+	}
+	opened.add(func() error { return os.Remove(config.AddrFile) })
+	return writeAddrFile(config.AddrFile, address)
+}

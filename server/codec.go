@@ -1,0 +1,125 @@
+package server
+
+import (
+	"fmt"
+	"unicode/utf8"
+
+	"google.golang.org/grpc/encoding"
+	protocodec "google.golang.org/grpc/encoding/proto"
+	"google.golang.org/grpc/mem"
+	"google.golang.org/protobuf/encoding/protowire"
+	"google.golang.org/protobuf/proto"
+	"google.golang.org/protobuf/reflect/protoreflect"
+)
+
+// codec is gRPC's protobuf codec, except that a message that can't be accepted
+// does not end the call inside gRPC, as Internal and past every interceptor.
+// The message arrives empty with a mark instead, and the chain refuses it with
+// a typed error (see refuseMarked).
+type codec struct {
+	encoding.CodecV2
+	maxReceiveBytes int
+}
+
+func newCodec(limits Limits) codec {
+	return codec{encoding.GetCodecV2(protocodec.Name), limits.MaxReceiveBytes}
+}
+
+// receiveSlack is how much more than MaxReceiveBytes the transport itself lets
+// through, so that a message somewhat too large gets a reason too.
+const receiveSlack = 4 * mib
+
+// Marks of a refused message, as fields of the highest numbers there are. A
+// client that sends one itself is refused, which harms nobody else.
+const (
+	undecodableMark = protowire.MaxValidNumber
+	oversizeMark    = protowire.MaxValidNumber - 1
+)
+
+func (c codec) Unmarshal(data mem.BufferSlice, v any) error {
+	message, ok := v.(proto.Message)
+	if !ok {
+		return fmt.Errorf("server: %T is not a protobuf message", v)
+	}
+	if size := data.Len(); size > c.maxReceiveBytes {
+		mark(message, oversizeMark, fmt.Sprintf("message of %d bytes exceeds %d", size, c.maxReceiveBytes))
+		return nil
+	}
+	if err := c.CodecV2.Unmarshal(data, v); err != nil {
+		field, _ := badText(message.ProtoReflect().Descriptor(), data.Materialize())
+		mark(message, undecodableMark, field)
+	}
+	return nil
+}
+
+// badText returns the path of the first text in a message that is not UTF-8,
+// and whether there is one. The library does not say.
+func badText(d protoreflect.MessageDescriptor, raw []byte) (path string, found bool) {
+	for len(raw) > 0 {
+		number, kind, n := protowire.ConsumeTag(raw)
+		if n < 0 {
+			return "", false
+		}
+		size := protowire.ConsumeFieldValue(number, kind, raw[n:])
+		if size < 0 {
+			return "", false
+		}
+		field := d.Fields().ByNumber(number)
+		if value, ok := protowire.ConsumeBytes(raw[n:]); kind == protowire.BytesType && ok > 0 && field != nil {
+			if path, found = badTextIn(field, value); found {
+				return path, true
+			}
+		}
+		raw = raw[n+size:]
+	}
+	return "", false
+}
+
+func badTextIn(field protoreflect.FieldDescriptor, value []byte) (path string, found bool) {
+	switch field.Kind() {
+	case protoreflect.StringKind:
+		return string(field.Name()), !utf8.Valid(value)
+	case protoreflect.MessageKind:
+		path, found = badText(field.Message(), value)
+		return string(field.Name()) + "." + path, found
+	}
+	return "", false
+}
+
+func mark(message proto.Message, number protowire.Number, text string) {
+	proto.Reset(message)
+	raw := protowire.AppendTag(nil, number, protowire.BytesType)
+	message.ProtoReflect().SetUnknown(protowire.AppendString(raw, text))
+}
+
+// refuseMarked returns the error of a message that the codec marked.
+func refuseMarked(v any) error {
+	message, ok := v.(proto.Message)
+	if !ok {
+		return nil
+	}
+	unknown := []byte(message.ProtoReflect().GetUnknown())
+	for len(unknown) > 0 {
+		number, kind, n := protowire.ConsumeTag(unknown)
+		size := protowire.ConsumeFieldValue(number, kind, unknown[max(n, 0):])
+		if n < 0 || size < 0 {
+			return nil
+		}
+		if kind == protowire.BytesType && number >= oversizeMark {
+			text, _ := protowire.ConsumeString(unknown[n:])
+			return markedError(number, text)
+		}
+		unknown = unknown[n+size:]
+	}
+	return nil
+}
+
+func markedError(number protowire.Number, text string) error {
+	if number == oversizeMark {
+		return fmt.Errorf("%w: %s", ErrTooLarge, text)
+	}
+	if text == "" {
+		return &RequestError{Violations: []Violation{{Description: "is not a protobuf message of the type that this call takes"}}}
+	}
+	return &RequestError{Violations: []Violation{{Field: text, Description: "holds text that is not UTF-8"}}}
+}

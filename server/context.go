@@ -1,0 +1,194 @@
+package server
+
+import (
+	"context"
+	"iter"
+
+	"google.golang.org/grpc"
+
+	"github.com/loom-bridge/loom-bridge/bridge/tools"
+	"github.com/loom-bridge/loom-bridge/context/assemble"
+	"github.com/loom-bridge/loom-bridge/context/blob"
+	"github.com/loom-bridge/loom-bridge/context/session"
+	"github.com/loom-bridge/loom-bridge/context/step"
+	"github.com/loom-bridge/loom-bridge/context/tokens"
+	"github.com/loom-bridge/loom-bridge/memory/kv"
+	loombridgev1 "github.com/loom-bridge/loom-bridge/proto/gen/loombridge/v1"
+)
+
+// defaultSteps is how many steps ListSteps returns without a page size: the
+// working memory of an agent.
+const defaultSteps = 5
+
+// Log is what the handlers need of the sessions' log.
+type Log interface {
+	AppendMessages(ctx context.Context, scope kv.Scope, sessionID string, messages []session.Message, requestID string) ([]uint64, error)
+	Step(ctx context.Context, scope kv.Scope, number uint64) (session.Entry, error)
+	Steps(ctx context.Context, scope kv.Scope, sessionID string, after uint64, limit int) ([]session.Entry, error)
+	LastSteps(ctx context.Context, scope kv.Scope, sessionID string, n int) ([]session.Entry, error)
+}
+
+// Blobs is what the handlers need of the offload store.
+type Blobs interface {
+	Lookup(ctx context.Context, scope kv.Scope, name string) (blob.Entry, error)
+	Read(ctx context.Context, scope kv.Scope, e blob.Entry, offset, limit int64) iter.Seq2[[]byte, error]
+}
+
+// Tokens is what the handlers need of the token counter.
+type Tokens interface {
+	Count(model, text string) (tokens.Count, error)
+}
+
+// Assembler is what the handlers need of the prompt builder.
+type Assembler interface {
+	Assemble(ctx context.Context, r assemble.Request) (assemble.Prompt, error)
+}
+
+var (
+	_ Log       = (*session.Log)(nil)
+	_ Blobs     = (*blob.Store)(nil)
+	_ Tokens    = (*tokens.Counter)(nil)
+	_ Assembler = (*assemble.Assembler)(nil)
+)
+
+type contextService struct {
+	loombridgev1.UnimplementedContextServiceServer
+	log       Log
+	blobs     Blobs
+	tokens    Tokens
+	assembler Assembler
+	tools     Tools
+	limits    Limits
+}
+
+// AppendMessages adds messages to a session's log.
+func (s *contextService) AppendMessages(ctx context.Context, r *loombridgev1.AppendMessagesRequest) (*loombridgev1.AppendMessagesResponse, error) {
+	if err := checkAppendMessagesRequest(r); err != nil {
+		return nil, err
+	}
+	scope, err := agentScope(ctx, r.GetAgentId())
+	if err != nil {
+		return nil, err
+	}
+	positions, err := s.log.AppendMessages(ctx, scope, r.GetSessionId(), messagesToAppend(r.GetMessages()), r.GetRequestId())
+	if err != nil {
+		return nil, err
+	}
+	out := &loombridgev1.AppendMessagesResponse{Positions: make([]int64, len(positions))}
+	for i, p := range positions {
+		out.Positions[i] = int64(p)
+	}
+	return out, nil
+}
+
+// ListSteps returns a page of a session's steps, or its last five.
+func (s *contextService) ListSteps(ctx context.Context, r *loombridgev1.ListStepsRequest) (*loombridgev1.ListStepsResponse, error) {
+	if err := checkListStepsRequest(r); err != nil {
+		return nil, err
+	}
+	scope, err := agentScope(ctx, r.GetAgentId())
+	if err != nil {
+		return nil, err
+	}
+	if r.GetPageSize() == 0 {
+		last, err := s.log.LastSteps(ctx, scope, r.GetSessionId(), defaultSteps)
+		if err != nil {
+			return nil, err
+		}
+		return &loombridgev1.ListStepsResponse{Steps: stepsOf(last, r.GetJsonForm())}, nil
+	}
+	after, _ := parsePageToken(r.GetPageToken())
+	// One more than asked for tells whether there is a next page.
+	found, err := s.log.Steps(ctx, scope, r.GetSessionId(), after, min(int(r.GetPageSize())+1, session.MaxListed))
+	if err != nil {
+		return nil, err
+	}
+	return stepPage(found, int(r.GetPageSize()), s.limits.MaxSendBytes, r.GetJsonForm()), nil
+}
+
+// GetStep returns one step.
+func (s *contextService) GetStep(ctx context.Context, r *loombridgev1.GetStepRequest) (*loombridgev1.GetStepResponse, error) {
+	if err := checkGetStepRequest(r); err != nil {
+		return nil, err
+	}
+	scope, err := agentScope(ctx, r.GetAgentId())
+	if err != nil {
+		return nil, err
+	}
+	number, _ := step.ParseID(r.GetStepId())
+	entry, err := s.log.Step(ctx, scope, number)
+	if err != nil {
+		return nil, err
+	}
+	return &loombridgev1.GetStepResponse{Step: stepOf(*entry.Step, entry.Position, r.GetJsonForm())}, nil
+}
+
+// Assemble builds the prompt of a session.
+func (s *contextService) Assemble(ctx context.Context, r *loombridgev1.AssembleRequest) (*loombridgev1.AssembleResponse, error) {
+	if err := checkAssembleRequest(r); err != nil {
+		return nil, err
+	}
+	scope, err := agentScope(ctx, r.GetAgentId())
+	if err != nil {
+		return nil, err
+	}
+	request := promptToAssemble(scope, r)
+	if !r.GetWithoutTools() {
+		request.Tools = promptTools(s.tools.List(tools.LevelFunction))
+	}
+	prompt, err := s.assembler.Assemble(ctx, request)
+	if err != nil {
+		return nil, err
+	}
+	return promptOf(prompt), nil
+}
+
+// CountTokens counts a text as a model would.
+func (s *contextService) CountTokens(ctx context.Context, r *loombridgev1.CountTokensRequest) (*loombridgev1.CountTokensResponse, error) {
+	if err := checkCountTokensRequest(r); err != nil {
+		return nil, err
+	}
+	if _, err := agentScope(ctx, r.GetAgentId()); err != nil {
+		return nil, err
+	}
+	count, err := s.tokens.Count(r.GetModel(), r.GetText())
+	if err != nil {
+		return nil, err
+	}
+	return &loombridgev1.CountTokensResponse{Count: tokenCountOf(count)}, nil
+}
+
+// ReadBlob streams offloaded bytes in the pieces they are stored in, which are
+// at most 1 MiB. The first message has the description.
+func (s *contextService) ReadBlob(r *loombridgev1.ReadBlobRequest, stream grpc.ServerStreamingServer[loombridgev1.ReadBlobResponse]) error {
+	if err := checkReadBlobRequest(r); err != nil {
+		return err
+	}
+	scope, err := agentScope(stream.Context(), r.GetAgentId())
+	if err != nil {
+		return err
+	}
+	entry, err := s.blobs.Lookup(stream.Context(), scope, r.GetName())
+	if err != nil {
+		return err
+	}
+	limit := r.GetLimit()
+	if limit == 0 {
+		limit = -1
+	}
+	message := &loombridgev1.ReadBlobResponse{Info: blobInfoOf(entry)}
+	for piece, err := range s.blobs.Read(stream.Context(), scope, entry, r.GetOffset(), limit) {
+		if err != nil {
+			return err
+		}
+		message.Data = piece
+		if err := stream.Send(message); err != nil {
+			return err
+		}
+		message = &loombridgev1.ReadBlobResponse{}
+	}
+	if message.GetInfo() != nil {
+		return stream.Send(message)
+	}
+	return nil
+}

@@ -1,0 +1,157 @@
+package server
+
+import (
+	"encoding/json"
+
+	"google.golang.org/protobuf/proto"
+
+	"github.com/loom-bridge/loom-bridge/bridge/tools"
+	"github.com/loom-bridge/loom-bridge/context/assemble"
+	"github.com/loom-bridge/loom-bridge/context/blob"
+	"github.com/loom-bridge/loom-bridge/context/session"
+	"github.com/loom-bridge/loom-bridge/context/step"
+	"github.com/loom-bridge/loom-bridge/context/tokens"
+	"github.com/loom-bridge/loom-bridge/memory/kv"
+	loombridgev1 "github.com/loom-bridge/loom-bridge/proto/gen/loombridge/v1"
+)
+
+func messagesToAppend(in []*loombridgev1.Message) []session.Message {
+	out := make([]session.Message, len(in))
+	for i, m := range in {
+		out[i] = session.Message{
+			Role: session.Role(m.GetRole()), Content: m.GetContent(), BlocksJSON: json.RawMessage(m.GetBlocksJson()),
+			Name: m.GetName(), ToolCallID: m.GetToolCallId(),
+		}
+		for _, call := range m.GetToolCalls() {
+			out[i].ToolCalls = append(out[i].ToolCalls, session.ToolCall{
+				ID: call.GetId(), Name: call.GetName(), Arguments: call.GetArgumentsJson(),
+			})
+		}
+	}
+	return out
+}
+
+func messagesOf(in []session.Message) []*loombridgev1.Message {
+	out := make([]*loombridgev1.Message, len(in))
+	for i, m := range in {
+		out[i] = &loombridgev1.Message{
+			Role: loombridgev1.Role(m.Role), Content: utf8Text(m.Content), BlocksJson: string(m.BlocksJSON),
+			Name: m.Name, ToolCallId: m.ToolCallID,
+		}
+		for _, call := range m.ToolCalls {
+			out[i].ToolCalls = append(out[i].ToolCalls, &loombridgev1.ModelToolCall{
+				Id: call.ID, Name: call.Name, ArgumentsJson: utf8Text(call.Arguments),
+			})
+		}
+	}
+	return out
+}
+
+func stepOf(s step.Step, position uint64, form loombridgev1.JsonForm) *loombridgev1.Step {
+	out := &loombridgev1.Step{
+		Id: s.ID(), ToolName: s.ToolName, Observation: utf8Text(s.Observation),
+		OutcomeRef: s.OutcomeRef, OutcomePath: s.OutcomePath, CreateTime: timestampOf(s.Time),
+		Success: s.Success(), Outcome: outcomeOf(s.Outcome), Thought: s.Thought, Error: utf8Text(s.Error),
+		Inline: utf8Text(s.Inline), SessionId: s.SessionID, TurnId: s.TurnID, CallId: s.CallID,
+		Position: int64(position), NeedsOffload: s.NeedsOffload(),
+	}
+	// Figures are flat and made by the reducer, so they always have this form.
+	out.Metadata, _ = structOf(s.Metadata)
+	if args, ok := pleasantStruct(s.MinimalArgs, form); ok {
+		out.MinimalArgsForm = &loombridgev1.Step_MinimalArgs{MinimalArgs: args}
+	} else {
+		out.MinimalArgsForm = &loombridgev1.Step_MinimalArgsJson{MinimalArgsJson: string(s.MinimalArgs)}
+	}
+	return out
+}
+
+func outcomeOf(o step.Outcome) loombridgev1.StepOutcome {
+	switch o {
+	case step.Succeeded:
+		return loombridgev1.StepOutcome_STEP_OUTCOME_SUCCEEDED
+	case step.Failed:
+		return loombridgev1.StepOutcome_STEP_OUTCOME_FAILED
+	}
+	return loombridgev1.StepOutcome_STEP_OUTCOME_UNKNOWN
+}
+
+func stepsOf(entries []session.Entry, form loombridgev1.JsonForm) []*loombridgev1.Step {
+	out := make([]*loombridgev1.Step, len(entries))
+	for i, e := range entries {
+		out[i] = stepOf(*e.Step, e.Position, form)
+	}
+	return out
+}
+
+// stepPage is the first page of found that has at most size steps and fits
+// into limit bytes; the token leads to the rest.
+func stepPage(found []session.Entry, size, limit int, form loombridgev1.JsonForm) *loombridgev1.ListStepsResponse {
+	out := &loombridgev1.ListStepsResponse{}
+	// The frame of a step in the page, and the token at its end.
+	const overhead = 64
+	used := 0
+	for i, e := range found {
+		one := stepOf(*e.Step, e.Position, form)
+		used += proto.Size(one) + overhead
+		if i == size || (i > 0 && used > limit) {
+			out.NextPageToken = pageToken(found[i-1].Position)
+			return out
+		}
+		out.Steps = append(out.Steps, one)
+	}
+	if n := len(found); n == session.MaxListed {
+		out.NextPageToken = pageToken(found[n-1].Position)
+	}
+	return out
+}
+
+func blobInfoOf(e blob.Entry) *loombridgev1.BlobInfo {
+	return &loombridgev1.BlobInfo{
+		Ref: e.Ref, Path: e.Path, Size: e.Size, Kind: e.Kind, StepId: e.StepID, SessionId: e.SessionID,
+		CreateTime: timestampOf(e.Time),
+	}
+}
+
+func tokenCountOf(c tokens.Count) *loombridgev1.TokenCount {
+	certainty := loombridgev1.TokenCertainty_TOKEN_CERTAINTY_ESTIMATED
+	if c.Exact {
+		certainty = loombridgev1.TokenCertainty_TOKEN_CERTAINTY_EXACT
+	}
+	return &loombridgev1.TokenCount{Tokens: clampInt32(c.Tokens), Counter: string(c.Encoding), Certainty: certainty}
+}
+
+// defaultMaxTokens is the budget of a prompt whose caller names none.
+const defaultMaxTokens = 8192
+
+func promptToAssemble(scope kv.Scope, r *loombridgev1.AssembleRequest) assemble.Request {
+	request := assemble.Request{
+		Scope: scope, SessionID: r.GetSessionId(), Goal: r.GetGoal(), Model: r.GetModel(), System: r.GetSystem(),
+		MaxTokens: int(r.GetMaxTokens()), Format: assemble.Neutral,
+	}
+	if request.MaxTokens == 0 {
+		request.MaxTokens = defaultMaxTokens
+	}
+	if r.GetFormat() == loombridgev1.PromptFormat_PROMPT_FORMAT_OPENAI_CHAT {
+		request.Format = assemble.OpenAIChat
+	}
+	return request
+}
+
+func promptTools(list []tools.Descriptor) []assemble.Tool {
+	out := make([]assemble.Tool, len(list))
+	for i, d := range list {
+		out[i] = assemble.Tool{Name: d.Name, Description: d.Description, Schema: d.Schema}
+	}
+	return out
+}
+
+func promptOf(p assemble.Prompt) *loombridgev1.AssembleResponse {
+	out := &loombridgev1.AssembleResponse{
+		Messages: messagesOf(p.Messages), ToolsJson: string(p.ToolsJSON), OpenaiChatJson: string(p.OpenAIChatJSON),
+		Tokens: tokenCountOf(p.Tokens), PrefixSha256: p.PrefixSHA256,
+	}
+	for _, part := range p.Parts {
+		out.Parts = append(out.Parts, &loombridgev1.PromptPart{Name: part.Name, Tokens: clampInt32(part.Tokens)})
+	}
+	return out
+}

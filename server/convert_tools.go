@@ -1,0 +1,94 @@
+package server
+
+import (
+	"encoding/json"
+
+	"google.golang.org/protobuf/proto"
+	"google.golang.org/protobuf/types/known/structpb"
+
+	"github.com/loom-bridge/loom-bridge/bridge/hand"
+	"github.com/loom-bridge/loom-bridge/bridge/tools"
+	"github.com/loom-bridge/loom-bridge/memory/kv"
+	loombridgev1 "github.com/loom-bridge/loom-bridge/proto/gen/loombridge/v1"
+)
+
+func descriptorOf(d tools.Descriptor, form loombridgev1.JsonForm) *loombridgev1.ToolDescriptor {
+	out := &loombridgev1.ToolDescriptor{
+		Name: d.Name, Description: d.Description, Level: clampInt32(d.Level),
+		RequiresApproval: d.RequiresApproval, Category: d.Category, Mutates: d.Mutates,
+	}
+	if schema, ok := pleasantStruct(d.Schema, form); ok {
+		out.ParametersSchemaForm = &loombridgev1.ToolDescriptor_ParametersSchema{ParametersSchema: schema}
+	} else {
+		out.ParametersSchemaForm = &loombridgev1.ToolDescriptor_ParametersSchemaJson{ParametersSchemaJson: string(d.Schema)}
+	}
+	return out
+}
+
+func callOf(scope kv.Scope, r *loombridgev1.ToolRequest) (hand.Request, error) {
+	args := json.RawMessage(r.GetArgumentsJson())
+	if r.GetArguments() != nil {
+		var err error
+		if args, err = jsonOf("arguments", structpb.NewStructValue(r.GetArguments())); err != nil {
+			return hand.Request{}, err
+		}
+	}
+	return hand.Request{
+		Scope: scope, SessionID: r.GetSessionId(), Name: r.GetName(), Args: args, Timeout: spanOf(r.GetTimeout()),
+		Thought: r.GetThought(), TurnID: r.GetTurnId(), CallID: r.GetCallId(), RequestID: r.GetRequestId(),
+	}, nil
+}
+
+// toolResponse converts an answer. The call has been made and recorded, so an
+// output too large to send is left out rather than refused: its blob has it.
+func toolResponse(a hand.Answer, form loombridgev1.JsonForm, limit int) *loombridgev1.ToolResponse {
+	out := &loombridgev1.ToolResponse{
+		Success: a.Success, ErrorMessage: utf8Text(a.ErrorMessage), ErrorCode: errorCodeOf(a.ErrorCode),
+		OutputTruncated: a.Truncated, Observation: utf8Text(a.Observation),
+		Recorded: a.Recorded,
+	}
+	if a.RecordError != nil {
+		out.RecordError = utf8Text(publicText(a.RecordError))
+	}
+	if a.Blob != nil {
+		out.OutputBlob = blobInfoOf(*a.Blob)
+	}
+	if a.Step != nil {
+		out.Step = stepOf(*a.Step, a.Position, form)
+	}
+	setOutput(out, a.Output, form)
+	if proto.Size(out) > limit {
+		out.OutputForm = nil
+		out.OutputTruncated = true
+	}
+	return out
+}
+
+func setOutput(out *loombridgev1.ToolResponse, text json.RawMessage, form loombridgev1.JsonForm) {
+	if len(text) == 0 {
+		return
+	}
+	if value, ok := pleasantValue(text, form); ok {
+		out.OutputForm = &loombridgev1.ToolResponse_Output{Output: value}
+		return
+	}
+	out.OutputForm = &loombridgev1.ToolResponse_OutputJson{OutputJson: string(text)}
+}
+
+func errorCodeOf(code tools.Code) loombridgev1.ToolErrorCode {
+	switch code {
+	case "":
+		return loombridgev1.ToolErrorCode_TOOL_ERROR_CODE_UNSPECIFIED
+	case tools.NotFound:
+		return loombridgev1.ToolErrorCode_TOOL_ERROR_CODE_NOT_FOUND
+	case tools.PermissionDenied:
+		return loombridgev1.ToolErrorCode_TOOL_ERROR_CODE_PERMISSION_DENIED
+	case tools.TooLarge:
+		return loombridgev1.ToolErrorCode_TOOL_ERROR_CODE_TOO_LARGE
+	case tools.Timeout:
+		return loombridgev1.ToolErrorCode_TOOL_ERROR_CODE_TIMEOUT
+	case tools.OutcomeUnknown:
+		return loombridgev1.ToolErrorCode_TOOL_ERROR_CODE_OUTCOME_UNKNOWN
+	}
+	return loombridgev1.ToolErrorCode_TOOL_ERROR_CODE_FAILED
+}

@@ -1,0 +1,200 @@
+package server
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"slices"
+	"strings"
+
+	"github.com/pelletier/go-toml/v2"
+
+	"github.com/loom-bridge/loom-bridge/memory/kv"
+)
+
+// ErrCredentials: the credentials file can't be used. Found at start only.
+var ErrCredentials = errors.New("server: bad credentials file")
+
+// maxCredentialsBytes bounds the file: ten thousand credentials fit.
+const maxCredentialsBytes = 8 * mib
+
+// Credentials are the callers a server knows. They do not change; a changed
+// file is read at the next start.
+type Credentials struct {
+	tokens   map[[sha256.Size]byte]Identity
+	subjects map[string]Identity
+}
+
+// credential is one [[credential]] table of the file.
+type credential struct {
+	// TokenSHA256 is the hash of a bearer token, in hex. It can't be turned
+	// back, so a file of hashes need not be secret.
+	TokenSHA256 string `toml:"token_sha256"`
+	// Token is the bearer token itself; the file must then be the owner's only.
+	Token string `toml:"token"`
+	// Subject is the common name or an alternative name of a client
+	// certificate.
+	Subject string `toml:"subject"`
+	// Tenant is whose data the caller sees. Required.
+	Tenant string `toml:"tenant"`
+	// Agents are whom the caller may act for: exact ids, or a beginning and `*`.
+	Agents []string `toml:"agents"`
+}
+
+// LoadCredentials reads a TOML file of [[credential]] tables, each with
+// exactly one of token_sha256, token and subject, a tenant and the agents. All
+// errors are ErrCredentials and name the credential by its number, from 1.
+func LoadCredentials(path string) (*Credentials, error) {
+	text, mode, err := readCredentials(path)
+	if err != nil {
+		return nil, fmt.Errorf("%w: %w", ErrCredentials, err)
+	}
+	c, plain, err := parseCredentials(text)
+	if err != nil {
+		return nil, fmt.Errorf("%w: %s: %w", ErrCredentials, path, err)
+	}
+	if plain && mode.Perm()&0o077 != 0 {
+		return nil, fmt.Errorf("%w: %s holds plain tokens and others can read it: chmod 600, or use token_sha256",
+			ErrCredentials, path)
+	}
+	return c, nil
+}
+
+func readCredentials(path string) ([]byte, fs.FileMode, error) {
+	info, err := os.Stat(path)
+	if err != nil {
+		return nil, 0, err
+	}
+	if !info.Mode().IsRegular() || info.Size() > maxCredentialsBytes {
+		return nil, 0, fmt.Errorf("%s is not a file of at most %d bytes", path, maxCredentialsBytes)
+	}
+	text, err := os.ReadFile(path)
+	return text, info.Mode(), err
+}
+
+func parseCredentials(text []byte) (c *Credentials, plain bool, err error) {
+	var file struct {
+		Credential []credential `toml:"credential"`
+	}
+	decoder := toml.NewDecoder(strings.NewReader(string(text))).DisallowUnknownFields()
+	if err := decoder.Decode(&file); err != nil {
+		return nil, false, describeTOML(err)
+	}
+	if len(file.Credential) == 0 {
+		return nil, false, errors.New("it holds no [[credential]], nobody could call")
+	}
+	c = &Credentials{tokens: map[[sha256.Size]byte]Identity{}, subjects: map[string]Identity{}}
+	for i, one := range file.Credential {
+		if err := c.add(one); err != nil {
+			return nil, false, fmt.Errorf("credential %d: %w", i+1, err)
+		}
+		plain = plain || one.Token != ""
+	}
+	return c, plain, nil
+}
+
+// describeTOML adds the keys that strict decoding refused: the library's own
+// text leaves them out.
+func describeTOML(err error) error {
+	var unknown *toml.StrictMissingError
+	if !errors.As(err, &unknown) || len(unknown.Errors) == 0 {
+		return err
+	}
+	row, _ := unknown.Errors[0].Position()
+	return fmt.Errorf("line %d: unknown key %q", row, strings.Join(unknown.Errors[0].Key(), "."))
+}
+
+func (c *Credentials) add(one credential) error {
+	id, err := one.identity()
+	if err != nil {
+		return err
+	}
+	given := 0
+	for _, s := range []string{one.TokenSHA256, one.Token, one.Subject} {
+		if s != "" {
+			given++
+		}
+	}
+	if given != 1 {
+		return errors.New("give exactly one of token_sha256, token and subject")
+	}
+	if one.Subject != "" {
+		return c.addSubject(one.Subject, id)
+	}
+	return c.addToken(one, id)
+}
+
+func (one credential) identity() (Identity, error) {
+	if !validTenant(one.Tenant) {
+		return Identity{}, fmt.Errorf("tenant: %q is not 1 to %d letters, digits, '-', '_' or '.', beginning with a letter or digit",
+			one.Tenant, kv.MaxTenantBytes)
+	}
+	if len(one.Agents) == 0 {
+		return Identity{}, errors.New("agents: at least one is needed")
+	}
+	for _, pattern := range one.Agents {
+		if head := strings.TrimSuffix(pattern, "*"); pattern == "" || strings.Contains(head, "*") {
+			return Identity{}, fmt.Errorf("agents: %q is neither an id nor a beginning and one *", pattern)
+		}
+	}
+	return Identity{tenant: one.Tenant, patterns: slices.Clone(one.Agents)}, nil
+}
+
+// validTenant accepts what is a plain file name everywhere: a tenant names its
+// workspace folder.
+func validTenant(tenant string) bool {
+	if tenant == "" || len(tenant) > kv.MaxTenantBytes || strings.ContainsRune("-_.", rune(tenant[0])) {
+		return false
+	}
+	return !strings.ContainsFunc(tenant, func(c rune) bool {
+		switch {
+		case 'a' <= c && c <= 'z', 'A' <= c && c <= 'Z', '0' <= c && c <= '9':
+			return false
+		}
+		return !strings.ContainsRune("-_.", c)
+	})
+}
+
+func (c *Credentials) addSubject(subject string, id Identity) error {
+	if _, taken := c.subjects[subject]; taken {
+		return fmt.Errorf("subject %q is given twice", subject)
+	}
+	c.subjects[subject] = id
+	return nil
+}
+
+func (c *Credentials) addToken(one credential, id Identity) error {
+	hash := sha256.Sum256([]byte(one.Token))
+	if one.Token == "" {
+		raw, err := hex.DecodeString(one.TokenSHA256)
+		if err != nil || len(raw) != sha256.Size {
+			return errors.New("token_sha256 is not 64 hex digits")
+		}
+		hash = [sha256.Size]byte(raw)
+	}
+	if _, taken := c.tokens[hash]; taken {
+		return errors.New("the token is given twice")
+	}
+	c.tokens[hash] = id
+	return nil
+}
+
+// byToken finds the identity of a bearer token. The lookup goes by hash, so
+// its time tells nothing about the tokens that are known.
+func (c *Credentials) byToken(token string) (Identity, bool) {
+	id, ok := c.tokens[sha256.Sum256([]byte(token))]
+	return id, ok
+}
+
+// bySubject finds the identity of the first name that is known.
+func (c *Credentials) bySubject(names []string) (Identity, bool) {
+	for _, name := range names {
+		if id, ok := c.subjects[name]; ok && name != "" {
+			return id, true
+		}
+	}
+	return Identity{}, false
+}

@@ -1,0 +1,170 @@
+package server_test
+
+import (
+	"go/parser"
+	"go/token"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+)
+
+const module = "github.com/loom-bridge/loom-bridge/"
+
+// goFile is one file of ours and what it imports: packages of this module,
+// without its name, and those of others.
+type goFile struct {
+	path, dir   string
+	own, others []string
+	test        bool
+}
+
+// goFiles returns all Go files of the module that are not generated.
+func goFiles(tb testing.TB) []goFile {
+	tb.Helper()
+	var files []goFile
+	err := filepath.WalkDir("..", func(path string, entry fs.DirEntry, err error) error {
+		if err != nil {
+			return err
+		}
+		rel := filepath.ToSlash(strings.TrimPrefix(path, "../"))
+		if entry.IsDir() {
+			if name := entry.Name(); path != ".." && (strings.HasPrefix(name, ".") || rel == "proto" || rel == "clients" || name == "testdata" || name == "node_modules") {
+				return filepath.SkipDir
+			}
+			return nil
+		}
+		if !strings.HasSuffix(path, ".go") {
+			return nil
+		}
+		parsed, err := parser.ParseFile(token.NewFileSet(), path, nil, parser.ImportsOnly)
+		if err != nil {
+			return err
+		}
+		file := goFile{path: rel, dir: filepath.ToSlash(filepath.Dir(rel)), test: strings.HasSuffix(path, "_test.go")}
+		for _, spec := range parsed.Imports {
+			name, err := strconv.Unquote(spec.Path.Value)
+			if err != nil {
+				return err
+			}
+			if own, ok := strings.CutPrefix(name, module); ok {
+				file.own = append(file.own, own)
+			} else {
+				file.others = append(file.others, name)
+			}
+		}
+		files = append(files, file)
+		return nil
+	})
+	must(tb, err)
+	if len(files) < 50 {
+		tb.Fatalf("only %d files found", len(files))
+	}
+	return files
+}
+
+// within tells whether a package is one of the trees.
+func within(pkg string, trees ...string) bool {
+	return slices.ContainsFunc(trees, func(tree string) bool { return pkg == tree || strings.HasPrefix(pkg, tree+"/") })
+}
+
+// Imports point one way: server, then bridge, then context and memory, which do
+// not know each other, then memory/kv.
+func TestImportDirections(t *testing.T) {
+	forbidden := []struct {
+		from, but []string
+		to        []string
+		allowed   []string
+		why       string
+	}{
+		{from: []string{"memory"}, to: []string{"context", "bridge", "server", "proto"}, why: "memory stands below"},
+		{from: []string{"memory/kv"}, to: []string{"memory"}, allowed: []string{"memory/kv"}, why: "kv is the bottom"},
+		{from: []string{"context"}, to: []string{"memory"}, allowed: []string{"memory/kv"}, why: "context and memory do not know each other"},
+		{from: []string{"context"}, to: []string{"bridge", "server", "proto"}, why: "context stands below"},
+		{from: []string{"bridge"}, to: []string{"server", "proto"}, why: "bridge stands below the server"},
+		{from: []string{"server"}, but: []string{"server/cmd"}, to: []string{"server/cmd"}, why: "commands are the top"},
+	}
+	for _, file := range goFiles(t) {
+		for _, rule := range forbidden {
+			if file.test || !within(file.dir, rule.from...) || within(file.dir, rule.but...) {
+				continue
+			}
+			for _, name := range file.own {
+				if within(name, rule.to...) && !within(name, rule.allowed...) {
+					t.Errorf("%s imports %s: %s", file.path, name, rule.why)
+				}
+			}
+		}
+	}
+}
+
+// One door each: what only one package may import.
+func TestOneDoors(t *testing.T) {
+	domain := []string{"memory", "context", "bridge"}
+	doors := []struct {
+		imported string
+		only     []string
+		tests    bool // tests may, too
+	}{
+		{"github.com/linxGnu/grocksdb", []string{"memory/kv/rockskv"}, false},
+		{"github.com/pkoukk/tiktoken-go", []string{"context/tokens"}, false},
+		{"github.com/pkoukk/tiktoken-go-loader", []string{"context/tokens"}, false},
+		{"os/exec", []string{"bridge/sandbox", "server/servertest/bench"}, true},
+		{"google.golang.org/grpc", []string{"server"}, false},
+		{"github.com/spf13/cobra", []string{"server/cmd"}, false},
+		{"github.com/spf13/pflag", []string{"server/cmd"}, false},
+		{"flag", []string{"server/cmd", "server/servertest"}, true},
+		{"log", nil, true}, // examples end with it
+	}
+	for _, file := range goFiles(t) {
+		for _, name := range file.others {
+			for _, door := range doors {
+				if within(name, door.imported) && name != "log/slog" && !within(file.dir, door.only...) && !(door.tests && file.test) {
+					t.Errorf("%s imports %s, which only %v may", file.path, name, door.only)
+				}
+			}
+		}
+		if within(file.dir, domain...) && !file.test {
+			checkEnvironment(t, file)
+		}
+	}
+}
+
+var environment = regexp.MustCompile(`\bos\.(Getenv|LookupEnv|Environ)\b`)
+
+func checkEnvironment(t *testing.T, file goFile) {
+	t.Helper()
+	text, err := os.ReadFile(filepath.Join("..", file.path))
+	must(t, err)
+	if found := environment.Find(text); found != nil {
+		t.Errorf("%s uses %s: settings come through Options", file.path, found)
+	}
+}
+
+// The protos import google's well-known types and each other, so that every
+// generator works with nothing else at hand.
+func TestProtoImports(t *testing.T) {
+	imports := regexp.MustCompile(`(?m)^import (?:public )?"([^"]+)";`)
+	own := regexp.MustCompile(`^(google/protobuf|loombridge/v1|loom/v1)/[a-z_]+\.proto$`)
+	found := 0
+	must(t, filepath.WalkDir("../proto", func(path string, _ fs.DirEntry, err error) error {
+		if err != nil || !strings.HasSuffix(path, ".proto") {
+			return err
+		}
+		text, err := os.ReadFile(path)
+		for _, m := range imports.FindAllStringSubmatch(string(text), -1) {
+			found++
+			if !own.MatchString(m[1]) {
+				t.Errorf("%s imports %s", path, m[1])
+			}
+		}
+		return err
+	}))
+	if found == 0 {
+		t.Error("no imports were found")
+	}
+}

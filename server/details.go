@@ -1,0 +1,116 @@
+package server
+
+import (
+	"errors"
+	"strconv"
+
+	"google.golang.org/genproto/googleapis/rpc/errdetails"
+
+	"github.com/loom-bridge/loom-bridge/bridge/events"
+	"github.com/loom-bridge/loom-bridge/bridge/hand"
+	"github.com/loom-bridge/loom-bridge/bridge/tools"
+	"github.com/loom-bridge/loom-bridge/context/assemble"
+	"github.com/loom-bridge/loom-bridge/context/blob"
+	"github.com/loom-bridge/loom-bridge/context/session"
+	"github.com/loom-bridge/loom-bridge/memory"
+	"github.com/loom-bridge/loom-bridge/memory/kv"
+)
+
+// badRequestOf lists what is wrong with the fields of the request, or is nil.
+func badRequestOf(err error) *errdetails.BadRequest {
+	var bad errdetails.BadRequest
+	for _, v := range violationsOf(err) {
+		bad.FieldViolations = append(bad.FieldViolations, &errdetails.BadRequest_FieldViolation{
+			Field: cut(v.Field, maxDescriptionBytes), Description: cut(v.Description, maxDescriptionBytes),
+		})
+	}
+	if len(bad.FieldViolations) == 0 {
+		return nil
+	}
+	return &bad
+}
+
+func violationsOf(err error) []Violation {
+	if request, ok := errors.AsType[*RequestError](err); ok {
+		return request.Violations
+	}
+	if e, ok := errors.AsType[*memory.InvalidError](err); ok {
+		return []Violation{{e.Field, e.Problem}}
+	}
+	if e, ok := errors.AsType[*memory.FilterError](err); ok {
+		return []Violation{{"filter", e.Problem}}
+	}
+	if e, ok := errors.AsType[*session.InvalidError](err); ok {
+		return []Violation{{e.Field, e.Problem}}
+	}
+	if e, ok := errors.AsType[*assemble.InvalidError](err); ok {
+		return []Violation{{e.Field, e.Reason}}
+	}
+	if e, ok := errors.AsType[*hand.InvalidError](err); ok {
+		return []Violation{{e.Field, e.Problem}}
+	}
+	if e, ok := errors.AsType[*events.InvalidError](err); ok {
+		return []Violation{{e.Field, e.Reason}}
+	}
+	if e, ok := errors.AsType[*tools.ArgumentsError](err); ok {
+		return argumentViolations(e)
+	}
+	if errors.Is(err, blob.ErrAmbiguous) {
+		return []Violation{{"name", "is the beginning of several refs; give more digits"}}
+	}
+	return nil
+}
+
+func argumentViolations(e *tools.ArgumentsError) []Violation {
+	out := make([]Violation, len(e.Violations))
+	for i, v := range e.Violations {
+		out[i] = Violation{Field: "arguments", Description: v.Problem}
+		if v.Path != "" {
+			out[i].Field += "." + v.Path
+		}
+	}
+	return out
+}
+
+// detailsOf is the metadata of an error: what a program would otherwise have
+// to read out of the text.
+func detailsOf(err error) map[string]string {
+	details := map[string]string{}
+	put := func(key, value string) {
+		if value != "" && len(value) <= maxDetailBytes {
+			details[key] = cut(value, maxDetailBytes)
+		}
+	}
+	number := func(key string, n int) { put(key, strconv.Itoa(n)) }
+	if e, ok := errors.AsType[*tools.NotFoundError](err); ok {
+		put("tool", printable(e.Name))
+		put("nearest", e.Nearest)
+	}
+	if e, ok := errors.AsType[*tools.ArgumentsError](err); ok {
+		put("tool", e.Tool)
+		put("schema", string(e.Schema))
+	}
+	if e, ok := errors.AsType[*assemble.OverflowError](err); ok {
+		put("part", e.Part)
+		put("detail", printable(e.Detail))
+		number("part_tokens", e.PartTokens)
+		number("total_tokens", e.TotalTokens)
+		number("max_tokens", e.MaxTokens)
+	}
+	if e, ok := errors.AsType[*memory.FilterError](err); ok {
+		number("offset", e.Offset)
+	}
+	if e, ok := errors.AsType[*memory.ExistsError](err); ok {
+		put("field", e.Field)
+		put("id", e.ID)
+	}
+	if e, ok := errors.AsType[*events.PositionError](err); ok {
+		put("topic", e.Topic)
+		put("last_sequence", strconv.FormatUint(e.Last, 10))
+	}
+	if e, ok := errors.AsType[*kv.LimitError](err); ok {
+		put("limit_of", e.What)
+		number("limit", e.Limit)
+	}
+	return details
+}

@@ -1,0 +1,149 @@
+package server
+
+import (
+	"context"
+	"errors"
+
+	"google.golang.org/grpc/codes"
+
+	"github.com/loom-bridge/loom-bridge/bridge/events"
+	"github.com/loom-bridge/loom-bridge/bridge/hand"
+	"github.com/loom-bridge/loom-bridge/bridge/tools"
+	"github.com/loom-bridge/loom-bridge/context/assemble"
+	"github.com/loom-bridge/loom-bridge/context/blob"
+	"github.com/loom-bridge/loom-bridge/context/session"
+	"github.com/loom-bridge/loom-bridge/context/tokens"
+	"github.com/loom-bridge/loom-bridge/memory"
+	"github.com/loom-bridge/loom-bridge/memory/kv"
+	loombridgev1 "github.com/loom-bridge/loom-bridge/proto/gen/loombridge/v1"
+)
+
+// Errors of calls that are refused before they reach a domain package, and of
+// streams that the server ends.
+var (
+	// ErrInvalidRequest: fields of the request break a rule; *RequestError says
+	// which.
+	ErrInvalidRequest = errors.New("server: invalid request")
+	// ErrUnauthenticated: no credential, or one that is not known.
+	ErrUnauthenticated = errors.New("server: unauthenticated")
+	// ErrAgentNotOwned: the credential may not act for this agent.
+	ErrAgentNotOwned = errors.New("server: agent not owned by the credential")
+	// ErrOverloaded: too many calls or streams at once.
+	ErrOverloaded = errors.New("server: overloaded")
+	// ErrTooLarge: a message exceeds its limit.
+	ErrTooLarge = errors.New("server: message too large")
+	// ErrSlowConsumer: the reader of a stream took nothing for too long.
+	ErrSlowConsumer = errors.New("server: slow consumer")
+	// ErrShuttingDown: the server is stopping.
+	ErrShuttingDown = errors.New("server: shutting down")
+)
+
+// Short names for the table below.
+const (
+	reasonInvalid      = loombridgev1.ErrorReason_ERROR_REASON_INVALID_REQUEST
+	reasonInternal     = loombridgev1.ErrorReason_ERROR_REASON_INTERNAL
+	reasonTooLarge     = loombridgev1.ErrorReason_ERROR_REASON_TOO_LARGE
+	reasonOverloaded   = loombridgev1.ErrorReason_ERROR_REASON_OVERLOADED
+	reasonShuttingDown = loombridgev1.ErrorReason_ERROR_REASON_SHUTTING_DOWN
+)
+
+// Sentences in place of errors that speak of the server's own affairs, such as
+// file names. The log has the error itself.
+const (
+	publicInternal = "the server met a fault of its own; its log has the cause"
+	publicFull     = "the server's data directory has no room; nothing was written"
+	publicOutcome  = "the store failed while writing; make the call again with the same request_id to see whether it took effect"
+	publicStopping = "the server is stopping; connect again"
+)
+
+// errorRow says how an error leaves the server.
+type errorRow struct {
+	is     error
+	code   codes.Code
+	reason loombridgev1.ErrorReason
+	// public replaces the error's text, which is then logged as a fault of the
+	// server.
+	public string
+}
+
+// errorTable is every error that a call can end with, in the order of search:
+// the first row that errors.Is finds wins, so causes stand before what they
+// may be wrapped in. An error without a row is a fault of the server.
+func errorTable() []errorRow {
+	return []errorRow{
+		{ErrShuttingDown, codes.Unavailable, reasonShuttingDown, ""},
+		{ErrSlowConsumer, codes.ResourceExhausted, loombridgev1.ErrorReason_ERROR_REASON_SLOW_CONSUMER, ""},
+		{context.DeadlineExceeded, codes.DeadlineExceeded, loombridgev1.ErrorReason_ERROR_REASON_DEADLINE_EXCEEDED, ""},
+		{context.Canceled, codes.Canceled, loombridgev1.ErrorReason_ERROR_REASON_CANCELLED, ""},
+
+		{ErrInvalidRequest, codes.InvalidArgument, reasonInvalid, ""},
+		{ErrUnauthenticated, codes.Unauthenticated, loombridgev1.ErrorReason_ERROR_REASON_UNAUTHENTICATED, ""},
+		{ErrAgentNotOwned, codes.PermissionDenied, loombridgev1.ErrorReason_ERROR_REASON_AGENT_NOT_OWNED, ""},
+		{ErrOverloaded, codes.Unavailable, reasonOverloaded, ""},
+		{ErrTooLarge, codes.ResourceExhausted, reasonTooLarge, ""},
+
+		{kv.ErrFull, codes.ResourceExhausted, loombridgev1.ErrorReason_ERROR_REASON_STORAGE_FULL, publicFull},
+		{kv.ErrUnknownOutcome, codes.Internal, loombridgev1.ErrorReason_ERROR_REASON_OUTCOME_UNKNOWN, publicOutcome},
+		{kv.ErrRequestReused, codes.AlreadyExists, loombridgev1.ErrorReason_ERROR_REASON_REQUEST_ID_REUSED, ""},
+		{kv.ErrLimit, codes.ResourceExhausted, reasonTooLarge, ""},
+		{kv.ErrConflict, codes.Aborted, reasonOverloaded, ""},
+		{kv.ErrClosed, codes.Unavailable, reasonShuttingDown, publicStopping},
+		{kv.ErrBadScope, codes.InvalidArgument, reasonInvalid, ""},
+
+		{memory.ErrInvalid, codes.InvalidArgument, reasonInvalid, ""},
+		{memory.ErrInvalidFilter, codes.InvalidArgument, loombridgev1.ErrorReason_ERROR_REASON_INVALID_FILTER, ""},
+		{memory.ErrNotFound, codes.NotFound, loombridgev1.ErrorReason_ERROR_REASON_RECORD_NOT_FOUND, ""},
+		{memory.ErrExists, codes.AlreadyExists, loombridgev1.ErrorReason_ERROR_REASON_RECORD_EXISTS, ""},
+		{memory.ErrNoEmbedder, codes.FailedPrecondition, loombridgev1.ErrorReason_ERROR_REASON_NO_EMBEDDER, ""},
+		{memory.ErrClosed, codes.Unavailable, reasonShuttingDown, publicStopping},
+
+		{session.ErrInvalid, codes.InvalidArgument, reasonInvalid, ""},
+		{session.ErrStepNotFound, codes.NotFound, loombridgev1.ErrorReason_ERROR_REASON_STEP_NOT_FOUND, ""},
+		{blob.ErrInvalid, codes.InvalidArgument, reasonInvalid, ""},
+		{blob.ErrNotFound, codes.NotFound, loombridgev1.ErrorReason_ERROR_REASON_BLOB_NOT_FOUND, ""},
+		{blob.ErrAmbiguous, codes.InvalidArgument, reasonInvalid, ""},
+		{blob.ErrDamaged, codes.DataLoss, loombridgev1.ErrorReason_ERROR_REASON_BLOB_DAMAGED, ""},
+		{blob.ErrTooLarge, codes.ResourceExhausted, reasonTooLarge, ""},
+		{tokens.ErrTooLarge, codes.ResourceExhausted, reasonTooLarge, ""},
+		{assemble.ErrInvalid, codes.InvalidArgument, reasonInvalid, ""},
+		{assemble.ErrOverflow, codes.FailedPrecondition, loombridgev1.ErrorReason_ERROR_REASON_CONTEXT_OVERFLOW, ""},
+
+		{tools.ErrToolNotFound, codes.NotFound, loombridgev1.ErrorReason_ERROR_REASON_TOOL_NOT_FOUND, ""},
+		{tools.ErrInvalidArguments, codes.InvalidArgument, loombridgev1.ErrorReason_ERROR_REASON_INVALID_ARGUMENTS, ""},
+
+		{hand.ErrInvalid, codes.InvalidArgument, reasonInvalid, ""},
+		{hand.ErrOverloaded, codes.Unavailable, reasonOverloaded, ""},
+		{hand.ErrClosed, codes.Unavailable, reasonShuttingDown, publicStopping},
+
+		{events.ErrInvalid, codes.InvalidArgument, reasonInvalid, ""},
+		{events.ErrReservedTopic, codes.InvalidArgument, loombridgev1.ErrorReason_ERROR_REASON_RESERVED_TOPIC, ""},
+		{events.ErrPositionUnknown, codes.OutOfRange, loombridgev1.ErrorReason_ERROR_REASON_POSITION_UNKNOWN, ""},
+		{events.ErrLimit, codes.Unavailable, reasonOverloaded, ""},
+		{events.ErrClosed, codes.Unavailable, reasonShuttingDown, publicStopping},
+		{events.ErrSubscriptionClosed, codes.Canceled, loombridgev1.ErrorReason_ERROR_REASON_CANCELLED, ""},
+	}
+}
+
+// classify finds the row of an error.
+func classify(ctx context.Context, err error) errorRow {
+	if errors.Is(err, context.Canceled) && errors.Is(context.Cause(ctx), ErrShuttingDown) {
+		err = ErrShuttingDown
+	}
+	if limit := new(kv.LimitError); errors.As(err, &limit) && limit.What == "queue" {
+		return errorRow{is: err, code: codes.Unavailable, reason: reasonOverloaded}
+	}
+	for _, row := range errorTable() {
+		if errors.Is(err, row.is) {
+			return row
+		}
+	}
+	return errorRow{is: err, code: codes.Internal, reason: reasonInternal, public: publicInternal}
+}
+
+// publicText is what the error may be called outside the server.
+func publicText(err error) string {
+	if row := classify(context.Background(), err); row.public != "" {
+		return row.public
+	}
+	return err.Error()
+}

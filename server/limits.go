@@ -1,0 +1,96 @@
+package server
+
+import (
+	"cmp"
+	"time"
+)
+
+// Limits bound what callers can make the server hold or wait for. A zero field
+// takes its default.
+type Limits struct {
+	// MaxReceiveBytes bounds one request message. Default 4 MiB, gRPC's custom.
+	MaxReceiveBytes int
+	// MaxSendBytes bounds one response message. Default 4 MiB - 64 KiB, because
+	// clients refuse more than 4 MiB.
+	MaxSendBytes int
+	// MaxHeaderBytes bounds the metadata of one call. Default 64 KiB.
+	MaxHeaderBytes int
+	// MaxCalls bounds the unary calls in flight in the whole process; more are
+	// OVERLOADED. Default 1,024.
+	MaxCalls int
+	// MaxStreams bounds the open streams of the whole process; more are
+	// OVERLOADED. Default 1,024.
+	MaxStreams int
+	// MaxStreamsPerConnection bounds calls and streams on one connection; a
+	// client waits with more. Default 256.
+	MaxStreamsPerConnection int
+	// MaxConnections bounds open connections; more wait in the backlog.
+	// Default 1,024, so that sockets leave file descriptors to the store.
+	MaxConnections int
+	// ConnectionTimeout bounds the handshake of a new connection. Default 10 s.
+	ConnectionTimeout time.Duration
+	// IdleTimeout closes a connection without a call; clients connect again by
+	// themselves. Default 30 min.
+	IdleTimeout time.Duration
+	// KeepaliveTime is the silence after which a connection is pinged.
+	// Default 60 s.
+	KeepaliveTime time.Duration
+	// KeepaliveTimeout is how long the answer to a ping may take before the
+	// connection is closed. Default 20 s.
+	KeepaliveTimeout time.Duration
+	// KeepaliveMinTime is the shortest interval at which clients may ping.
+	// Default 5 s.
+	KeepaliveMinTime time.Duration
+	// StallTimeout is how long a stream may wait for its reader before it ends
+	// with SLOW_CONSUMER. Default 60 s.
+	StallTimeout time.Duration
+	// DrainTimeout is how long calls in flight may take to finish at shutdown.
+	// Default 1 s: tools have half a second more once they are cancelled, and
+	// the store is closed within 2 s.
+	DrainTimeout time.Duration
+}
+
+const (
+	kib = 1 << 10
+	mib = 1 << 20
+)
+
+// DefaultLimits returns the default of every limit.
+func DefaultLimits() Limits {
+	return Limits{
+		MaxReceiveBytes:         4 * mib,
+		MaxSendBytes:            4*mib - 64*kib,
+		MaxHeaderBytes:          64 * kib,
+		MaxCalls:                1024,
+		MaxStreams:              1024,
+		MaxStreamsPerConnection: 256,
+		MaxConnections:          1024,
+		ConnectionTimeout:       10 * time.Second,
+		IdleTimeout:             30 * time.Minute,
+		KeepaliveTime:           60 * time.Second,
+		KeepaliveTimeout:        20 * time.Second,
+		KeepaliveMinTime:        5 * time.Second,
+		StallTimeout:            60 * time.Second,
+		DrainTimeout:            time.Second,
+	}
+}
+
+// withDefaults fills every zero field.
+func (l Limits) withDefaults() Limits {
+	d := DefaultLimits()
+	l.MaxReceiveBytes = cmp.Or(l.MaxReceiveBytes, d.MaxReceiveBytes)
+	l.MaxSendBytes = cmp.Or(l.MaxSendBytes, d.MaxSendBytes)
+	l.MaxHeaderBytes = cmp.Or(l.MaxHeaderBytes, d.MaxHeaderBytes)
+	l.MaxCalls = cmp.Or(l.MaxCalls, d.MaxCalls)
+	l.MaxStreams = cmp.Or(l.MaxStreams, d.MaxStreams)
+	l.MaxStreamsPerConnection = cmp.Or(l.MaxStreamsPerConnection, d.MaxStreamsPerConnection)
+	l.MaxConnections = cmp.Or(l.MaxConnections, d.MaxConnections)
+	l.ConnectionTimeout = cmp.Or(l.ConnectionTimeout, d.ConnectionTimeout)
+	l.IdleTimeout = cmp.Or(l.IdleTimeout, d.IdleTimeout)
+	l.KeepaliveTime = cmp.Or(l.KeepaliveTime, d.KeepaliveTime)
+	l.KeepaliveTimeout = cmp.Or(l.KeepaliveTimeout, d.KeepaliveTimeout)
+	l.KeepaliveMinTime = cmp.Or(l.KeepaliveMinTime, d.KeepaliveMinTime)
+	l.StallTimeout = cmp.Or(l.StallTimeout, d.StallTimeout)
+	l.DrainTimeout = cmp.Or(l.DrainTimeout, d.DrainTimeout)
+	return l
+}

@@ -1,0 +1,99 @@
+package server
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+	"time"
+
+	"github.com/grpc-ecosystem/go-grpc-middleware/v2/interceptors"
+	"google.golang.org/genproto/googleapis/rpc/errdetails"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/peer"
+	"google.golang.org/grpc/status"
+)
+
+// Keys of log lines about calls. They name no payload and no credential.
+const (
+	keyMethod   = "method"
+	keyCode     = "code"
+	keyReason   = "reason"
+	keyDuration = "duration"
+	keyAgent    = "agent"
+	keyPeer     = "peer"
+	keyCause    = "cause"
+)
+
+// observer logs calls: faults of the server as errors with their cause, slow
+// calls as warnings, refused ones as information, all others for debugging
+// only, since a busy server must not spend its time on lines nobody reads.
+type observer struct {
+	log  *slog.Logger
+	slow time.Duration
+}
+
+var _ interceptors.ServerReportable = observer{}
+
+// ServerReporter is called at the start of each call.
+func (o observer) ServerReporter(ctx context.Context, call interceptors.CallMeta) (interceptors.Reporter, context.Context) {
+	return &callReport{observer: o, ctx: ctx, call: call}, ctx
+}
+
+type callReport struct {
+	interceptors.NoopReporter
+	observer
+	ctx  context.Context // of the call, and lives no longer
+	call interceptors.CallMeta
+}
+
+// PostCall logs the end of the call.
+func (r *callReport) PostCall(err error, took time.Duration) {
+	level := r.level(err, took)
+	if !r.log.Enabled(r.ctx, level) {
+		return
+	}
+	attrs := []slog.Attr{
+		slog.String(keyMethod, r.call.FullMethod()),
+		slog.String(keyCode, status.Code(err).String()),
+		slog.Duration(keyDuration, took),
+	}
+	if reason := reasonOf(err); reason != "" {
+		attrs = append(attrs, slog.String(keyReason, reason))
+	}
+	if request, ok := r.call.ReqOrNil.(interface{ GetAgentId() string }); ok {
+		attrs = append(attrs, slog.String(keyAgent, printable(request.GetAgentId())))
+	}
+	if from, ok := peer.FromContext(r.ctx); ok {
+		attrs = append(attrs, slog.String(keyPeer, from.Addr.String()))
+	}
+	if level >= slog.LevelError {
+		attrs = append(attrs, slog.String(keyCause, err.Error()))
+	}
+	r.log.LogAttrs(r.ctx, level, "call", attrs...)
+}
+
+func (r *callReport) level(err error, took time.Duration) slog.Level {
+	failure, ok := errors.AsType[*callError](err)
+	switch {
+	case ok && failure.hidden:
+		return slog.LevelError
+	case r.call.Typ == interceptors.Unary && took >= r.slow:
+		return slog.LevelWarn
+	case err != nil && status.Code(err) != codes.Canceled:
+		return slog.LevelInfo
+	}
+	return slog.LevelDebug
+}
+
+func reasonOf(err error) string {
+	failure, ok := errors.AsType[*callError](err)
+	if !ok {
+		return ""
+	}
+	for _, detail := range failure.status.Details() {
+		if info, ok := detail.(*errdetails.ErrorInfo); ok {
+			return info.GetReason()
+		}
+	}
+	return ""
+}

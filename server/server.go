@@ -1,0 +1,228 @@
+package server
+
+import (
+	"context"
+	"crypto/tls"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net"
+	"sync"
+	"time"
+
+	grpcprom "github.com/grpc-ecosystem/go-grpc-middleware/providers/prometheus"
+	"github.com/prometheus/client_golang/prometheus"
+	"golang.org/x/net/netutil"
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/credentials"
+	"google.golang.org/grpc/health"
+	"google.golang.org/grpc/health/grpc_health_v1"
+	"google.golang.org/grpc/keepalive"
+	"google.golang.org/grpc/reflection"
+
+	loombridgev1 "github.com/loom-bridge/loom-bridge/proto/gen/loombridge/v1"
+)
+
+// ErrOpenToAll: the address can be reached from other machines while
+// authentication is off.
+var ErrOpenToAll = errors.New("server: the address is reachable from other machines and authentication is off")
+
+// DefaultSlowCall is the duration from which a unary call is logged as slow.
+const DefaultSlowCall = time.Second
+
+// Options are what a Server can be told; nil means all defaults.
+type Options struct {
+	// Limits bound sizes, counts and times. Default: DefaultLimits.
+	Limits Limits
+	// Credentials switch authentication on. Default nil: off, one tenant, and
+	// only loopback addresses and Unix sockets are served.
+	Credentials *Credentials
+	// TLS secures connections. Default nil: plain text.
+	TLS *tls.Config
+	// Logger takes one line per call that is worth one. Default nil: silent.
+	Logger *slog.Logger
+	// SlowCall is the duration from which a call is worth a line. Default
+	// DefaultSlowCall.
+	SlowCall time.Duration
+	// Metrics takes the call metrics. Default nil: none are kept.
+	Metrics prometheus.Registerer
+	// Now is the clock. Default time.Now.
+	Now func() time.Time
+	// About is what GetStatus tells.
+	About About
+}
+
+// About is what the process tells about itself.
+type About struct {
+	// Version is the server's version.
+	Version string
+	// Durability is `sync`, `wal` or `none`.
+	Durability string
+	// StoreFormat is the version of the on-disk format.
+	StoreFormat int
+}
+
+// Server serves the native API, health and reflection. All methods are safe
+// for concurrent use.
+type Server struct {
+	services    Services
+	limits      Limits
+	credentials *Credentials
+	about       About
+	now         func() time.Time
+
+	grpc     *grpc.Server
+	health   *health.Server
+	observer observer
+	metrics  *grpcprom.ServerMetrics
+
+	calls    chan struct{}  // a token for each unary call
+	streams  chan struct{}  // a token for each stream
+	draining chan struct{}  // closed when stopping begins
+	handlers sync.WaitGroup // of streams; Add only under mu and before stopping
+
+	mu       sync.Mutex
+	stopping bool // guarded by mu
+}
+
+// New makes a server over the services; none of them may be nil. It does not
+// own them: close them after Shutdown.
+func New(services Services, opts *Options) *Server {
+	o := withDefaults(opts)
+	s := &Server{
+		services:    services,
+		limits:      o.Limits,
+		credentials: o.Credentials,
+		about:       o.About,
+		now:         o.Now,
+		health:      health.NewServer(),
+		observer:    observer{log: o.Logger, slow: o.SlowCall},
+		calls:       make(chan struct{}, o.Limits.MaxCalls),
+		streams:     make(chan struct{}, o.Limits.MaxStreams),
+		draining:    make(chan struct{}),
+	}
+	if o.Metrics != nil {
+		s.metrics = grpcprom.NewServerMetrics(grpcprom.WithServerHandlingTimeHistogram())
+		o.Metrics.MustRegister(s.metrics)
+	}
+	s.grpc = grpc.NewServer(s.grpcOptions(o)...)
+	s.register()
+	return s
+}
+
+func withDefaults(opts *Options) Options {
+	var o Options
+	if opts != nil {
+		o = *opts
+	}
+	o.Limits = o.Limits.withDefaults()
+	if o.Logger == nil {
+		o.Logger = slog.New(slog.DiscardHandler)
+	}
+	if o.SlowCall == 0 {
+		o.SlowCall = DefaultSlowCall
+	}
+	if o.Now == nil {
+		o.Now = time.Now
+	}
+	return o
+}
+
+func (s *Server) grpcOptions(o Options) []grpc.ServerOption {
+	l := o.Limits
+	options := []grpc.ServerOption{
+		grpc.ChainUnaryInterceptor(s.unaryChain()...),
+		grpc.ChainStreamInterceptor(s.streamChain()...),
+		grpc.ForceServerCodecV2(newCodec(l)),
+		grpc.MaxRecvMsgSize(l.MaxReceiveBytes + receiveSlack),
+		grpc.MaxSendMsgSize(l.MaxSendBytes),
+		grpc.MaxHeaderListSize(uint32(l.MaxHeaderBytes)),
+		grpc.MaxConcurrentStreams(uint32(l.MaxStreamsPerConnection)),
+		grpc.ConnectionTimeout(l.ConnectionTimeout),
+		grpc.KeepaliveParams(keepalive.ServerParameters{
+			Time: l.KeepaliveTime, Timeout: l.KeepaliveTimeout, MaxConnectionIdle: l.IdleTimeout,
+		}),
+		grpc.KeepaliveEnforcementPolicy(keepalive.EnforcementPolicy{MinTime: l.KeepaliveMinTime, PermitWithoutStream: true}),
+		grpc.WaitForHandlers(true),
+	}
+	if o.TLS != nil {
+		options = append(options, grpc.Creds(credentials.NewTLS(o.TLS)))
+	}
+	return options
+}
+
+func (s *Server) register() {
+	d := s.services
+	loombridgev1.RegisterBridgeServiceServer(s.grpc, &bridgeService{memory: d.Memory, hand: d.Hand, events: d.Events, limits: s.limits})
+	loombridgev1.RegisterMemoryServiceServer(s.grpc, &memoryService{memory: d.Memory})
+	loombridgev1.RegisterContextServiceServer(s.grpc, &contextService{
+		log: d.Log, blobs: d.Blobs, tokens: d.Tokens, assembler: d.Assembler, tools: d.Tools, limits: s.limits,
+	})
+	loombridgev1.RegisterToolServiceServer(s.grpc, &toolService{tools: d.Tools})
+	loombridgev1.RegisterEventServiceServer(s.grpc, &eventService{events: d.Events})
+	loombridgev1.RegisterAdminServiceServer(s.grpc, &adminService{
+		about: s.about, started: s.now(), authentication: s.credentials != nil, tools: d.Tools,
+	})
+	for name := range s.grpc.GetServiceInfo() {
+		s.health.SetServingStatus(name, grpc_health_v1.HealthCheckResponse_SERVING)
+	}
+	grpc_health_v1.RegisterHealthServer(s.grpc, s.health)
+	reflection.Register(s.grpc)
+	if s.metrics != nil {
+		s.metrics.InitializeMetrics(s.grpc)
+	}
+}
+
+// Serve answers calls on a listener until Shutdown, which makes it return nil.
+// It closes the listener. While authentication is off an address that other
+// machines can reach is refused with ErrOpenToAll.
+func (s *Server) Serve(listener net.Listener) error {
+	if s.credentials == nil && reachableByOthers(listener.Addr()) {
+		return errors.Join(fmt.Errorf("%w: %s", ErrOpenToAll, listener.Addr()), listener.Close())
+	}
+	err := s.grpc.Serve(netutil.LimitListener(listener, s.limits.MaxConnections))
+	if errors.Is(err, grpc.ErrServerStopped) {
+		return nil
+	}
+	return err
+}
+
+// Shutdown drains: health turns to NOT_SERVING, streams end with UNAVAILABLE,
+// and calls in flight may finish until DrainTimeout or ctx ends; then they are
+// cancelled. It returns when no handler runs any more, or the error of ctx.
+// Calling it again is harmless.
+func (s *Server) Shutdown(ctx context.Context) error {
+	s.health.Shutdown()
+	s.endStreams()
+	patience, cancel := context.WithTimeout(ctx, s.limits.DrainTimeout)
+	defer cancel()
+	finished := make(chan struct{})
+	go func() {
+		defer close(finished)
+		s.grpc.GracefulStop()
+		s.handlers.Wait()
+	}()
+	select {
+	case <-finished:
+		return nil
+	case <-patience.Done():
+	}
+	// Stop waits for handlers too, so it needs a goroutine as well; it makes
+	// the GracefulStop above return.
+	go s.grpc.Stop()
+	select {
+	case <-finished:
+		return nil
+	case <-ctx.Done():
+		return fmt.Errorf("server: calls still run at the end of the shutdown: %w", context.Cause(ctx))
+	}
+}
+
+func (s *Server) endStreams() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if !s.stopping {
+		s.stopping = true
+		close(s.draining)
+	}
+}

@@ -1,0 +1,162 @@
+package main
+
+import (
+	"context"
+	"encoding/binary"
+	"encoding/json"
+	"fmt"
+	"os"
+	"path/filepath"
+	"sync"
+
+	"github.com/loom-bridge/loom-bridge/bridge/hand"
+	"github.com/loom-bridge/loom-bridge/bridge/native"
+	"github.com/loom-bridge/loom-bridge/bridge/tools"
+	"github.com/loom-bridge/loom-bridge/context/blob"
+	"github.com/loom-bridge/loom-bridge/context/session"
+	"github.com/loom-bridge/loom-bridge/context/step"
+	"github.com/loom-bridge/loom-bridge/memory"
+	"github.com/loom-bridge/loom-bridge/memory/kv"
+	"github.com/loom-bridge/loom-bridge/memory/kv/memkv"
+)
+
+const (
+	// tapeLength is how many calls of each agent are captured; the floor plays
+	// them again and again.
+	tapeLength = 64
+	// benchFile is what the tool reads: fileBytes of text.
+	benchFile = "bench.txt"
+	fileBytes = 4 << 10
+)
+
+// recorder is an engine that keeps what is committed, the sequences that a
+// real engine writes along included.
+type recorder struct {
+	kv.Engine
+
+	mu      sync.Mutex // guards batches
+	batches [][]kv.Op
+}
+
+func (r *recorder) Commit(ctx context.Context, c kv.Commit) error {
+	if err := r.Engine.Commit(ctx, c); err != nil {
+		return err
+	}
+	var ops []kv.Op
+	if c.Batch != nil {
+		ops = append(ops, c.Batch.Ops()...)
+	}
+	for _, g := range c.Guards {
+		value := binary.BigEndian.AppendUint64(nil, g.Sequence+1)
+		ops = append(ops, kv.Op{Keyspace: g.Keyspace, Key: kv.SequenceKey(g.Scope), Value: value})
+	}
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.batches = append(r.batches, ops)
+	return nil
+}
+
+// take returns what was committed since the last take.
+func (r *recorder) take() [][]kv.Op {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	taken := r.batches
+	r.batches = nil
+	return taken
+}
+
+// captureSaves records the batches of saves, tapeLength for each agent. With
+// saved, it is told how many keys and bytes all of them took, those of packing
+// included.
+func captureSaves(ctx context.Context, agents int, saved func(keys, bytes int)) (map[string][][]kv.Op, error) {
+	engine := &recorder{Engine: memkv.New(nil)}
+	writer := kv.NewWriter(engine, nil)
+	store := memory.New(engine, writer, nil)
+	tapes := make(map[string][][]kv.Op, agents)
+	pool := texts(1, tapeLength)
+	for i := range agents {
+		name := agent(i)
+		for _, text := range pool {
+			record := memory.Record{Text: text, SessionID: "bench"}
+			if _, err := store.Save(ctx, kv.AgentScope("default", name), record, ""); err != nil {
+				return nil, fmt.Errorf("bench: capture a save: %w", err)
+			}
+		}
+		tapes[name] = engine.take()
+	}
+	if err := store.Close(); err != nil {
+		return nil, err
+	}
+	if saved != nil {
+		keys, bytes := weigh(tapes, engine.take())
+		saved(keys, bytes)
+	}
+	return tapes, writer.Close()
+}
+
+func weigh(tapes map[string][][]kv.Op, rest [][]kv.Op) (keys, bytes int) {
+	count := func(batches [][]kv.Op) {
+		for _, ops := range batches {
+			for _, op := range ops {
+				keys++
+				bytes += len(op.Key) + len(op.Value)
+			}
+		}
+	}
+	for _, batches := range tapes {
+		count(batches)
+	}
+	count(rest)
+	return keys, bytes
+}
+
+// captureTools records the batches of fs:read_file on benchFile, tapeLength
+// for each agent.
+func captureTools(ctx context.Context, workspace string, agents int) (map[string][][]kv.Op, error) {
+	engine := &recorder{Engine: memkv.New(nil)}
+	writer := kv.NewWriter(engine, nil)
+	blobs := blob.New(engine, writer, nil)
+	registry := tools.NewRegistry(nil)
+	if err := native.Register(registry, &native.Options{Blobs: blobs}); err != nil {
+		return nil, err
+	}
+	folders, err := hand.OpenFolders(workspace, nil)
+	if err != nil {
+		return nil, err
+	}
+	defer folders.Close() //nolint:errcheck // nothing was written through it
+	hands := hand.New(hand.Deps{
+		Registry: registry, Log: session.New(engine, writer, nil), Blobs: blobs, Reducer: step.NewReducer(nil),
+		Engine: engine, Writer: writer, Workspaces: folders,
+	}, nil)
+	tapes := make(map[string][][]kv.Op, agents)
+	for i := range agents {
+		name := agent(i)
+		for range tapeLength {
+			_, err := hands.Call(ctx, hand.Request{
+				Scope: kv.AgentScope("default", name), Name: "fs:read_file", Args: toolArguments(),
+			})
+			if err != nil {
+				return nil, fmt.Errorf("bench: capture a tool call: %w", err)
+			}
+		}
+		tapes[name] = engine.take()
+	}
+	return tapes, writer.Close()
+}
+
+func toolArguments() json.RawMessage { return json.RawMessage(`{"path":"` + benchFile + `"}`) }
+
+// makeWorkspace makes a folder that holds benchFile.
+func makeWorkspace(dir string) (string, error) {
+	folder := filepath.Join(dir, "workspace")
+	if err := os.MkdirAll(folder, 0o700); err != nil {
+		return "", err
+	}
+	var content []byte
+	for _, text := range texts(2, fileBytes/savedBytes) {
+		content = append(content, text[:savedBytes-1]...)
+		content = append(content, '\n')
+	}
+	return folder, os.WriteFile(filepath.Join(folder, benchFile), content, 0o600)
+}

@@ -1,0 +1,12 @@
+// Command bench measures the server against the least that could do the same
+// work, in one run on one machine, and prints a table of ratios.
+//
+// The floor is a bare grpc-go server that does nothing but write the same
+// RocksDB batch, with a sync and a commit of its own for each call (and, for
+// the tool, read the same file). The batches are captured beforehand from the
+// real domain code, so that both servers write the same bytes. Floor and
+// server are separate processes and are measured in turns, round by round;
+// the table shows the median round of each.
+//
+// Nothing here gates a test: the figures are for people.
+package main

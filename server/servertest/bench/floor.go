@@ -1,0 +1,94 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"net"
+	"os"
+	"path/filepath"
+	"sync"
+	"sync/atomic"
+
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/health"
+	"google.golang.org/grpc/health/grpc_health_v1"
+
+	"github.com/loom-bridge/loom-bridge/memory/kv"
+	"github.com/loom-bridge/loom-bridge/memory/kv/rockskv/barerocks"
+	loombridgev1 "github.com/loom-bridge/loom-bridge/proto/gen/loombridge/v1"
+)
+
+// floor answers MemorySave and Tool with a captured batch and nothing else.
+type floor struct {
+	loombridgev1.UnimplementedBridgeServiceServer
+
+	db        *barerocks.DB
+	workspace string
+	saves     tape
+	tools     tape
+}
+
+// tape holds the captured batches of each agent and where the agent is in its
+// own.
+type tape struct {
+	batches map[string][][]kv.Op
+	next    sync.Map // agent → *atomic.Uint64
+}
+
+func (t *tape) take(agent string) []kv.Op {
+	counter, _ := t.next.LoadOrStore(agent, new(atomic.Uint64))
+	batches := t.batches[agent]
+	if len(batches) == 0 {
+		return nil
+	}
+	return batches[counter.(*atomic.Uint64).Add(1)%uint64(len(batches))]
+}
+
+// MemorySave writes the agent's next captured batch.
+func (f *floor) MemorySave(_ context.Context, req *loombridgev1.MemorySaveRequest) (*loombridgev1.MemorySaveResponse, error) {
+	if err := f.db.Write(f.saves.take(req.GetAgentId()), true); err != nil {
+		return nil, err
+	}
+	return &loombridgev1.MemorySaveResponse{Id: "floor"}, nil
+}
+
+// Tool reads the file and writes the agent's next captured batch.
+func (f *floor) Tool(_ context.Context, req *loombridgev1.ToolRequest) (*loombridgev1.ToolResponse, error) {
+	content, err := os.ReadFile(filepath.Join(f.workspace, benchFile))
+	if err != nil {
+		return nil, err
+	}
+	if err := f.db.Write(f.tools.take(req.GetAgentId()), true); err != nil {
+		return nil, err
+	}
+	return &loombridgev1.ToolResponse{
+		Success:    true,
+		OutputForm: &loombridgev1.ToolResponse_OutputJson{OutputJson: string(content)},
+	}, nil
+}
+
+// serveFloor serves until ctx ends and prints its address, as the server does.
+func serveFloor(ctx context.Context, dir, workspace string, clients int) error {
+	db, err := barerocks.Open(dir)
+	if err != nil {
+		return err
+	}
+	defer db.Close()
+	f := &floor{db: db, workspace: workspace}
+	if f.saves.batches, err = captureSaves(ctx, clients, nil); err != nil {
+		return err
+	}
+	if f.tools.batches, err = captureTools(ctx, workspace, clients); err != nil {
+		return err
+	}
+	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		return fmt.Errorf("bench: listen: %w", err)
+	}
+	s := grpc.NewServer()
+	loombridgev1.RegisterBridgeServiceServer(s, f)
+	grpc_health_v1.RegisterHealthServer(s, health.NewServer())
+	fmt.Printf("listening on %s\n", listener.Addr())
+	go func() { <-ctx.Done(); s.Stop() }()
+	return s.Serve(listener)
+}

@@ -1,0 +1,22 @@
+package server
+
+// Services are the domain objects behind the handlers. All are required and
+// must be safe for concurrent use.
+type Services struct {
+	// Memory keeps records.
+	Memory Memory
+	// Hand runs tools and records them.
+	Hand Hand
+	// Tools lists what can be run.
+	Tools Tools
+	// Log holds steps and messages.
+	Log Log
+	// Blobs holds offloaded bytes.
+	Blobs Blobs
+	// Tokens counts.
+	Tokens Tokens
+	// Assembler builds prompts.
+	Assembler Assembler
+	// Events carries events.
+	Events Events
+}

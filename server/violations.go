@@ -1,0 +1,144 @@
+package server
+
+import (
+	"fmt"
+	"strings"
+	"time"
+	"unicode/utf8"
+
+	"google.golang.org/protobuf/reflect/protoreflect"
+	"google.golang.org/protobuf/types/known/durationpb"
+	"google.golang.org/protobuf/types/known/timestamppb"
+)
+
+// Violation says which field of a request breaks which rule.
+type Violation struct {
+	// Field is the path of the field in the request, such as `messages[2].role`.
+	Field string
+	// Description is the rule, as a sentence without its subject.
+	Description string
+}
+
+// RequestError lists every rule that a request breaks. It is an
+// ErrInvalidRequest.
+type RequestError struct {
+	Violations []Violation
+}
+
+func (e *RequestError) Error() string {
+	parts := make([]string, len(e.Violations))
+	for i, v := range e.Violations {
+		parts[i] = v.Field + " " + v.Description
+		if v.Field == "" {
+			parts[i] = "it " + v.Description
+		}
+	}
+	return ErrInvalidRequest.Error() + ": " + strings.Join(parts, "; ")
+}
+
+// Is makes errors.Is(err, ErrInvalidRequest) true.
+func (e *RequestError) Is(target error) bool { return target == ErrInvalidRequest }
+
+// check collects the violations of one request; its zero value is empty.
+type check struct {
+	violations []Violation
+}
+
+func (c *check) add(field, format string, args ...any) {
+	c.violations = append(c.violations, Violation{Field: field, Description: fmt.Sprintf(format, args...)})
+}
+
+// err is nil when no rule is broken.
+func (c *check) err() error {
+	if len(c.violations) == 0 {
+		return nil
+	}
+	return &RequestError{Violations: c.violations}
+}
+
+// text refuses more than limit bytes. That it is UTF-8 is the codec's care.
+func (c *check) text(field, s string, limit int) {
+	if len(s) > limit {
+		c.add(field, "is %d bytes, at most %d are allowed", len(s), limit)
+	}
+}
+
+// required is text that may not be empty.
+func (c *check) required(field, s string, limit int) {
+	if s == "" {
+		c.add(field, "is required")
+	}
+	c.text(field, s, limit)
+}
+
+// name is text that becomes a key, so that it can't hold NUL.
+func (c *check) name(field, s string, limit int) {
+	c.text(field, s, limit)
+	if strings.IndexByte(s, 0) >= 0 {
+		c.add(field, "holds a NUL character")
+	}
+}
+
+func (c *check) requiredName(field, s string, limit int) {
+	if s == "" {
+		c.add(field, "is required")
+	}
+	c.name(field, s, limit)
+}
+
+// count refuses more than limit items.
+func (c *check) count(field string, n, limit int) {
+	if n > limit {
+		c.add(field, "has %d items, at most %d are allowed", n, limit)
+	}
+}
+
+// between refuses numbers outside low and high; both are allowed.
+func (c *check) between(field string, n, low, high int64) {
+	if n < low || n > high {
+		c.add(field, "is %d, it must be from %d to %d", n, low, high)
+	}
+}
+
+// share refuses what is not a number from 0 to 1.
+func (c *check) share(field string, x float64) {
+	if !(x >= 0 && x <= 1) {
+		c.add(field, "is %v, it must be from 0 to 1", x)
+	}
+}
+
+// enum refuses numbers that have no name.
+func (c *check) enum(field string, e protoreflect.Enum) {
+	if e.Descriptor().Values().ByNumber(e.Number()) == nil {
+		c.add(field, "has the unknown value %d", e.Number())
+	}
+}
+
+func (c *check) time(field string, t *timestamppb.Timestamp) {
+	if t != nil && !t.IsValid() {
+		c.add(field, "is not a time from the year 1 to 9999")
+	}
+}
+
+// span refuses durations outside low and high; unset is allowed.
+func (c *check) span(field string, d *durationpb.Duration, low, high time.Duration) {
+	if d == nil {
+		return
+	}
+	if !d.IsValid() || d.AsDuration() < low || d.AsDuration() > high {
+		c.add(field, "must be from %v to %v", low, high)
+	}
+}
+
+// printable shortens a caller's text for use inside a message.
+func printable(s string) string {
+	const shown = 64 // bytes; enough to recognise a name
+	if len(s) <= shown {
+		return s
+	}
+	cut := shown
+	for cut > 0 && !utf8.RuneStart(s[cut]) {
+		cut--
+	}
+	return s[:cut] + "…"
+}
