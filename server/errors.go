@@ -53,6 +53,7 @@ const (
 	publicInternal = "the server met a fault of its own; its log has the cause"
 	publicFull     = "the server's data directory has no room; nothing was written"
 	publicOutcome  = "the store failed while writing; make the call again with the same request_id to see whether it took effect"
+	publicFailed   = "the store failed earlier and takes no writes until the server is started again"
 	publicStopping = "the server is stopping; connect again"
 )
 
@@ -84,6 +85,7 @@ func errorTable() []errorRow {
 
 		{kv.ErrFull, codes.ResourceExhausted, loombridgev1.ErrorReason_ERROR_REASON_STORAGE_FULL, publicFull},
 		{kv.ErrUnknownOutcome, codes.Internal, loombridgev1.ErrorReason_ERROR_REASON_OUTCOME_UNKNOWN, publicOutcome},
+		{kv.ErrFailed, codes.Unavailable, loombridgev1.ErrorReason_ERROR_REASON_STORE_FAILED, publicFailed},
 		{kv.ErrRequestReused, codes.AlreadyExists, loombridgev1.ErrorReason_ERROR_REASON_REQUEST_ID_REUSED, ""},
 		{kv.ErrLimit, codes.ResourceExhausted, reasonTooLarge, ""},
 		{kv.ErrConflict, codes.Aborted, reasonOverloaded, ""},

@@ -24,6 +24,10 @@ var (
 	// ErrUnknownOutcome: the engine failed while writing; the commit may or may
 	// not be found after the store is opened again.
 	ErrUnknownOutcome = errors.New("kv: outcome of the commit is unknown")
+	// ErrFailed: an earlier write failed in a way that leaves the store's end
+	// unknown. Nothing was written, and nothing will be until the store is
+	// opened again; reading goes on.
+	ErrFailed = errors.New("kv: store failed earlier and takes no more commits")
 )
 
 // Errors of opening a data directory.

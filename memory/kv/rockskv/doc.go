@@ -13,7 +13,7 @@
 // Caveats: a commit that waits holds its caller's goroutine and memory; there
 // is no other queue, and no other limit on it. A loop over a Scan that calls
 // Close on the same DB waits for itself. After a write whose outcome is
-// unknown the store reads on but takes no more commits ([ErrFailed]) until it
+// unknown the store reads on but takes no more commits ([kv.ErrFailed]) until it
 // is opened again.
 //
 // The build tag norocksdb, or cgo switched off, puts a stub in this package's

@@ -12,7 +12,6 @@ import (
 	"testing"
 
 	"github.com/loom-bridge/loom-bridge/memory/kv"
-	"github.com/loom-bridge/loom-bridge/memory/kv/rockskv"
 )
 
 // replaceLog puts another file in the place of the descriptor through which
@@ -78,7 +77,7 @@ func TestLogFails(t *testing.T) {
 	}
 	for range 3 {
 		err := db.Commit(t.Context(), putA("3"))
-		if !errors.Is(err, rockskv.ErrFailed) || errors.Is(err, kv.ErrUnknownOutcome) {
+		if !errors.Is(err, kv.ErrFailed) || errors.Is(err, kv.ErrUnknownOutcome) {
 			t.Errorf("later commit: error %v, want ErrFailed", err)
 		}
 		wantA(t, db, "1", 1)
@@ -101,7 +100,7 @@ func TestSyncFails(t *testing.T) {
 	if err := db.Commit(t.Context(), putA("2")); !errors.Is(err, kv.ErrUnknownOutcome) {
 		t.Fatalf("commit: error %v, want ErrUnknownOutcome", err)
 	}
-	if err := db.Commit(t.Context(), putA("3")); !errors.Is(err, rockskv.ErrFailed) {
+	if err := db.Commit(t.Context(), putA("3")); !errors.Is(err, kv.ErrFailed) {
 		t.Errorf("later commit: error %v, want ErrFailed", err)
 	}
 	wantA(t, db, "1", 1)

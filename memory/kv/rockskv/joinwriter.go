@@ -53,7 +53,7 @@ func newJoinWriter(db *DB) *joinWriter {
 func (j *joinWriter) write(join []*waiter) {
 	defer j.shrink()
 	if j.failed != nil {
-		refuse(join, fmt.Errorf("%w: %w", ErrFailed, j.failed))
+		refuse(join, fmt.Errorf("%w: %w", kv.ErrFailed, j.failed))
 		return
 	}
 	if err := j.load(join); err != nil {

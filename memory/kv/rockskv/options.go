@@ -15,11 +15,6 @@ const (
 // of the greatest size has to fit into half of it.
 const MinWriteBufferBytes = 36 << 20
 
-// ErrFailed: an earlier write failed in a way that leaves the store's end
-// unknown, so it accepts no more commits. This one wrote nothing. Reading goes
-// on; open the store again to write.
-var ErrFailed = errors.New("rockskv: store failed earlier and takes no more commits")
-
 // ErrOptions: an option is out of its range.
 var ErrOptions = errors.New("rockskv: bad option")
 

@@ -123,9 +123,9 @@ func serve(ctx context.Context, config Config, stdout, stderr io.Writer) (err er
 	if err := native.Register(registry, &native.Options{Store: config.DataDir, Blobs: blobs}); err != nil {
 		return err
 	}
-	places, err := openWorkspaces(config.Workspace, credentials != nil)
+	places, err := hand.OpenFolders(config.Workspace, &hand.FolderOptions{PerTenant: credentials != nil, Store: config.DataDir})
 	if err != nil {
-		return err
+		return &ConfigError{"workspace", config.Workspace, err.Error()}
 	}
 	opened.add(places.Close)
 	hands := hand.New(hand.Deps{

@@ -55,7 +55,6 @@ class Context:
 
         Raises:
             ContextOverflowError: it does not fit; names the largest part.
-            UnknownModelError: the model's encoding is not known.
         """
         if format not in _FORMATS:
             raise ValueError(f"format must be one of {', '.join(_FORMATS)}, not {format!r}")
@@ -108,11 +107,7 @@ class Context:
     async def steps(
         self, *, session_id: str | None = None, timeout: _values.Seconds | None = None
     ) -> tuple[_steps.Step, ...]:
-        """Return the last five steps of the session, oldest first.
-
-        Raises:
-            SessionNotFoundError: the session has no entries.
-        """
+        """Return the last five steps of the session, oldest first."""
         answer = await self._transport.call(
             _rpc.LIST_STEPS, self._list_steps(session_id), timeout=timeout
         )
@@ -121,11 +116,7 @@ class Context:
     async def all_steps(
         self, *, session_id: str | None = None, timeout: _values.Seconds | None = None
     ) -> AsyncIterator[_steps.Step]:
-        """Yield every step of the session, oldest first, page by page.
-
-        Raises:
-            SessionNotFoundError: the session has no entries.
-        """
+        """Yield every step of the session, oldest first, page by page."""
         request = self._list_steps(session_id)
         request.page_size = STEPS_PER_PAGE
         while True:
@@ -160,11 +151,7 @@ class Context:
     async def count_tokens(
         self, text: str, *, model: str = "gpt-4o", timeout: _values.Seconds | None = None
     ) -> _prompt.TokenCount:
-        """Count a text of at most 1 MiB as a model would.
-
-        Raises:
-            UnknownModelError: the model's encoding is not known.
-        """
+        """Count a text of at most 1 MiB as a model would."""
         request = pb.CountTokensRequest(
             agent_id=self._agent_id,
             text=_values.text("text", text),

@@ -147,8 +147,11 @@ class InvalidArgumentsError(LoomBridgeError):
             return None
 
 
-class SessionNotFoundError(LoomBridgeError):
-    """The session has no entries."""
+class StoreFailedError(LoomBridgeError):
+    """An earlier write failed; the server takes no writes until it is started again.
+
+    Reading goes on.
+    """
 
 
 class StepNotFoundError(LoomBridgeError):
@@ -235,10 +238,6 @@ class OutcomeUnknownError(LoomBridgeError):
     """
 
 
-class UnknownModelError(LoomBridgeError):
-    """The model's encoding is not known."""
-
-
 BY_REASON: Mapping[str, type[LoomBridgeError]] = {
     "INVALID_REQUEST": InvalidRequestError,
     "INTERNAL": InternalError,
@@ -251,7 +250,7 @@ BY_REASON: Mapping[str, type[LoomBridgeError]] = {
     "NO_EMBEDDER": NoEmbedderError,
     "TOOL_NOT_FOUND": ToolNotFoundError,
     "INVALID_ARGUMENTS": InvalidArgumentsError,
-    "SESSION_NOT_FOUND": SessionNotFoundError,
+    "STORE_FAILED": StoreFailedError,
     "STEP_NOT_FOUND": StepNotFoundError,
     "BLOB_NOT_FOUND": BlobNotFoundError,
     "BLOB_DAMAGED": BlobDamagedError,
@@ -266,7 +265,6 @@ BY_REASON: Mapping[str, type[LoomBridgeError]] = {
     "DEADLINE_EXCEEDED": DeadlineExceededError,
     "CANCELLED": CallCancelledError,
     "OUTCOME_UNKNOWN": OutcomeUnknownError,
-    "UNKNOWN_MODEL": UnknownModelError,
 }
 
 # Statuses that gRPC itself makes, without a reason from the server.

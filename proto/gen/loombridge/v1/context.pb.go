@@ -412,7 +412,7 @@ type AppendMessagesRequest struct {
 	AgentId string `protobuf:"bytes,1,opt,name=agent_id,json=agentId,proto3" json:"agent_id,omitempty"`
 	// session_id is the session. Default `default`. At most 256 bytes.
 	SessionId string `protobuf:"bytes,2,opt,name=session_id,json=sessionId,proto3" json:"session_id,omitempty"`
-	// messages are 1 to 256 messages, in order. Required.
+	// messages are 1 to 256 messages, in order, together at most 8 MiB. Required.
 	Messages []*Message `protobuf:"bytes,3,rep,name=messages,proto3" json:"messages,omitempty"`
 	// request_id makes the call safe to repeat. At most 128 bytes.
 	RequestId     string `protobuf:"bytes,4,opt,name=request_id,json=requestId,proto3" json:"request_id,omitempty"`
@@ -1022,8 +1022,8 @@ type AssembleRequest struct {
 	SessionId string `protobuf:"bytes,2,opt,name=session_id,json=sessionId,proto3" json:"session_id,omitempty"`
 	// goal is what the agent works towards; it stands last. At most 256 KiB.
 	Goal string `protobuf:"bytes,3,opt,name=goal,proto3" json:"goal,omitempty"`
-	// model is the model the prompt is for; it chooses the token counter. Default
-	// `gpt-4o`.
+	// model is the model the prompt is for; it chooses the token counter. An
+	// unknown one gets an estimate. Default `gpt-4o`. At most 128 bytes.
 	Model string `protobuf:"bytes,4,opt,name=model,proto3" json:"model,omitempty"`
 	// max_tokens is the budget of the whole prompt, tools included. Default 8192.
 	MaxTokens int32 `protobuf:"varint,5,opt,name=max_tokens,json=maxTokens,proto3" json:"max_tokens,omitempty"`
@@ -1136,7 +1136,8 @@ type AssembleResponse struct {
 	OpenaiChatJson string `protobuf:"bytes,3,opt,name=openai_chat_json,json=openaiChatJson,proto3" json:"openai_chat_json,omitempty"`
 	// tokens is the size of the whole prompt.
 	Tokens *TokenCount `protobuf:"bytes,4,opt,name=tokens,proto3" json:"tokens,omitempty"`
-	// parts are the tokens by part: system, tools, history, goal.
+	// parts are the tokens by part: system, tools, history, goal. The whole is
+	// their sum and 3 tokens that open the reply.
 	Parts []*PromptPart `protobuf:"bytes,5,rep,name=parts,proto3" json:"parts,omitempty"`
 	// prefix_sha256 is the hash of everything before the goal, in hex: equal for
 	// equal prefixes.
@@ -1343,7 +1344,7 @@ type CountTokensRequest struct {
 	AgentId string `protobuf:"bytes,1,opt,name=agent_id,json=agentId,proto3" json:"agent_id,omitempty"`
 	// text is what to count, at most 1 MiB.
 	Text string `protobuf:"bytes,2,opt,name=text,proto3" json:"text,omitempty"`
-	// model chooses the vocabulary. Default `gpt-4o`.
+	// model chooses the vocabulary. Default `gpt-4o`. At most 128 bytes.
 	Model         string `protobuf:"bytes,3,opt,name=model,proto3" json:"model,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -1552,7 +1553,8 @@ type ReadBlobRequest struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// agent_id is whose blob. Required.
 	AgentId string `protobuf:"bytes,1,opt,name=agent_id,json=agentId,proto3" json:"agent_id,omitempty"`
-	// name is a path, a step id or a ref of at least 12 digits. Required.
+	// name is a path, a step id or a ref of at least 12 digits. Required, at most
+	// 512 bytes.
 	Name string `protobuf:"bytes,2,opt,name=name,proto3" json:"name,omitempty"`
 	// offset is the first byte. Default 0.
 	Offset int64 `protobuf:"varint,3,opt,name=offset,proto3" json:"offset,omitempty"`

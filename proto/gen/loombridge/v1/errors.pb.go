@@ -62,9 +62,10 @@ const (
 	// ERROR_REASON_INVALID_ARGUMENTS: the arguments are not JSON or do not match
 	// the tool's schema, which comes with the error. Example: `path` missing.
 	ErrorReason_ERROR_REASON_INVALID_ARGUMENTS ErrorReason = 11
-	// ERROR_REASON_SESSION_NOT_FOUND: the session has no entries. Example:
-	// ListSteps of a session that was never used.
-	ErrorReason_ERROR_REASON_SESSION_NOT_FOUND ErrorReason = 12
+	// ERROR_REASON_STORE_FAILED: an earlier write failed and left the store's end
+	// unknown, so it takes no writes until the server is started again; reading
+	// goes on. Example: a disk that reported an I/O error.
+	ErrorReason_ERROR_REASON_STORE_FAILED ErrorReason = 12
 	// ERROR_REASON_STEP_NOT_FOUND: no step of that id. Example: `step_999` of an
 	// agent that took three steps.
 	ErrorReason_ERROR_REASON_STEP_NOT_FOUND ErrorReason = 13
@@ -75,8 +76,9 @@ const (
 	// a chunk changed on disk.
 	ErrorReason_ERROR_REASON_BLOB_DAMAGED ErrorReason = 15
 	// ERROR_REASON_CONTEXT_OVERFLOW: the prompt does not fit; metadata names the
-	// largest part (`part`, `part_tokens`) and `total_tokens`, `max_tokens`.
-	// Example: a history of 9,000 tokens for a window of 8,192.
+	// largest part (`part`, such as `system`, `tools`, `goal`, `message 7 (user)`
+	// or `step_014 (fs:read_file)`, and `part_tokens`), `total_tokens` and
+	// `max_tokens`. Example: a history of 9,000 tokens for a window of 8,192.
 	ErrorReason_ERROR_REASON_CONTEXT_OVERFLOW ErrorReason = 16
 	// ERROR_REASON_RESERVED_TOPIC: the topic has a meaning of its own that this
 	// server does not serve. Example: Emit on `agent.spawn`.
@@ -109,9 +111,6 @@ const (
 	// call took effect shows only when it is made again with the same
 	// request_id. Example: an I/O error during the sync.
 	ErrorReason_ERROR_REASON_OUTCOME_UNKNOWN ErrorReason = 26
-	// ERROR_REASON_UNKNOWN_MODEL: the model's encoding is not known and none was
-	// named. Example: CountTokens with encoding `p50k`.
-	ErrorReason_ERROR_REASON_UNKNOWN_MODEL ErrorReason = 27
 )
 
 // Enum value maps for ErrorReason.
@@ -129,7 +128,7 @@ var (
 		9:  "ERROR_REASON_NO_EMBEDDER",
 		10: "ERROR_REASON_TOOL_NOT_FOUND",
 		11: "ERROR_REASON_INVALID_ARGUMENTS",
-		12: "ERROR_REASON_SESSION_NOT_FOUND",
+		12: "ERROR_REASON_STORE_FAILED",
 		13: "ERROR_REASON_STEP_NOT_FOUND",
 		14: "ERROR_REASON_BLOB_NOT_FOUND",
 		15: "ERROR_REASON_BLOB_DAMAGED",
@@ -144,7 +143,6 @@ var (
 		24: "ERROR_REASON_DEADLINE_EXCEEDED",
 		25: "ERROR_REASON_CANCELLED",
 		26: "ERROR_REASON_OUTCOME_UNKNOWN",
-		27: "ERROR_REASON_UNKNOWN_MODEL",
 	}
 	ErrorReason_value = map[string]int32{
 		"ERROR_REASON_UNSPECIFIED":       0,
@@ -159,7 +157,7 @@ var (
 		"ERROR_REASON_NO_EMBEDDER":       9,
 		"ERROR_REASON_TOOL_NOT_FOUND":    10,
 		"ERROR_REASON_INVALID_ARGUMENTS": 11,
-		"ERROR_REASON_SESSION_NOT_FOUND": 12,
+		"ERROR_REASON_STORE_FAILED":      12,
 		"ERROR_REASON_STEP_NOT_FOUND":    13,
 		"ERROR_REASON_BLOB_NOT_FOUND":    14,
 		"ERROR_REASON_BLOB_DAMAGED":      15,
@@ -174,7 +172,6 @@ var (
 		"ERROR_REASON_DEADLINE_EXCEEDED": 24,
 		"ERROR_REASON_CANCELLED":         25,
 		"ERROR_REASON_OUTCOME_UNKNOWN":   26,
-		"ERROR_REASON_UNKNOWN_MODEL":     27,
 	}
 )
 
@@ -209,7 +206,7 @@ var File_loombridge_v1_errors_proto protoreflect.FileDescriptor
 
 const file_loombridge_v1_errors_proto_rawDesc = "" +
 	"\n" +
-	"\x1aloombridge/v1/errors.proto\x12\rloombridge.v1*\x9d\a\n" +
+	"\x1aloombridge/v1/errors.proto\x12\rloombridge.v1*\xf8\x06\n" +
 	"\vErrorReason\x12\x1c\n" +
 	"\x18ERROR_REASON_UNSPECIFIED\x10\x00\x12 \n" +
 	"\x1cERROR_REASON_INVALID_REQUEST\x10\x01\x12\x19\n" +
@@ -223,8 +220,8 @@ const file_loombridge_v1_errors_proto_rawDesc = "" +
 	"\x18ERROR_REASON_NO_EMBEDDER\x10\t\x12\x1f\n" +
 	"\x1bERROR_REASON_TOOL_NOT_FOUND\x10\n" +
 	"\x12\"\n" +
-	"\x1eERROR_REASON_INVALID_ARGUMENTS\x10\v\x12\"\n" +
-	"\x1eERROR_REASON_SESSION_NOT_FOUND\x10\f\x12\x1f\n" +
+	"\x1eERROR_REASON_INVALID_ARGUMENTS\x10\v\x12\x1d\n" +
+	"\x19ERROR_REASON_STORE_FAILED\x10\f\x12\x1f\n" +
 	"\x1bERROR_REASON_STEP_NOT_FOUND\x10\r\x12\x1f\n" +
 	"\x1bERROR_REASON_BLOB_NOT_FOUND\x10\x0e\x12\x1d\n" +
 	"\x19ERROR_REASON_BLOB_DAMAGED\x10\x0f\x12!\n" +
@@ -238,8 +235,7 @@ const file_loombridge_v1_errors_proto_rawDesc = "" +
 	"\x1aERROR_REASON_SHUTTING_DOWN\x10\x17\x12\"\n" +
 	"\x1eERROR_REASON_DEADLINE_EXCEEDED\x10\x18\x12\x1a\n" +
 	"\x16ERROR_REASON_CANCELLED\x10\x19\x12 \n" +
-	"\x1cERROR_REASON_OUTCOME_UNKNOWN\x10\x1a\x12\x1e\n" +
-	"\x1aERROR_REASON_UNKNOWN_MODEL\x10\x1bBIZGgithub.com/loom-bridge/loom-bridge/proto/gen/loombridge/v1;loombridgev1b\x06proto3"
+	"\x1cERROR_REASON_OUTCOME_UNKNOWN\x10\x1aBIZGgithub.com/loom-bridge/loom-bridge/proto/gen/loombridge/v1;loombridgev1b\x06proto3"
 
 var (
 	file_loombridge_v1_errors_proto_rawDescOnce sync.Once

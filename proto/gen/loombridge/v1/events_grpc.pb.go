@@ -32,8 +32,8 @@ type EventServiceClient interface {
 	// Subscribe streams the events of topics, in order per topic, until the
 	// caller leaves. The first message is `ready`; everything emitted after it
 	// arrives. A durable event is never skipped: a reader that falls behind is
-	// served from the store. A volatile one is dropped when 1,024 of them wait,
-	// and the next event says how many were. A reader that takes nothing for 60
+	// served from the store. A volatile one is dropped when 1,024 of them or 8 MiB
+	// wait, and the next event says how many were. A reader that takes nothing for 60
 	// seconds while something waits is cut off with SLOW_CONSUMER.
 	Subscribe(ctx context.Context, in *SubscribeRequest, opts ...grpc.CallOption) (grpc.ServerStreamingClient[SubscribeResponse], error)
 }
@@ -75,8 +75,8 @@ type EventServiceServer interface {
 	// Subscribe streams the events of topics, in order per topic, until the
 	// caller leaves. The first message is `ready`; everything emitted after it
 	// arrives. A durable event is never skipped: a reader that falls behind is
-	// served from the store. A volatile one is dropped when 1,024 of them wait,
-	// and the next event says how many were. A reader that takes nothing for 60
+	// served from the store. A volatile one is dropped when 1,024 of them or 8 MiB
+	// wait, and the next event says how many were. A reader that takes nothing for 60
 	// seconds while something waits is cut off with SLOW_CONSUMER.
 	Subscribe(*SubscribeRequest, grpc.ServerStreamingServer[SubscribeResponse]) error
 	mustEmbedUnimplementedEventServiceServer()

@@ -31,7 +31,8 @@ const (
 	// JSON_FORM_UNSPECIFIED means JSON_FORM_STRUCT.
 	JsonForm_JSON_FORM_UNSPECIFIED JsonForm = 0
 	// JSON_FORM_STRUCT: protobuf's own JSON types, pleasant to read. Integers
-	// beyond 2^53 lose their last digits.
+	// beyond 2^53 lose their last digits. JSON that is nested deeper than 24
+	// levels or longer than 256 KiB comes as text all the same.
 	JsonForm_JSON_FORM_STRUCT JsonForm = 1
 	// JSON_FORM_TEXT: the exact JSON text.
 	JsonForm_JSON_FORM_TEXT JsonForm = 2
@@ -449,7 +450,8 @@ func (*Record_MetadataJson) isRecord_MetadataForm() {}
 // MemorySaveRequest saves one record.
 type MemorySaveRequest struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// agent_id is whose memory it goes to. Required.
+	// agent_id is whose memory it goes to. Required, as everywhere 1 to 256 bytes
+	// of UTF-8 without NUL.
 	AgentId string `protobuf:"bytes,1,opt,name=agent_id,json=agentId,proto3" json:"agent_id,omitempty"`
 	// user_id, when set, saves to that person's memory instead, which all agents
 	// of the tenant share. At most 256 bytes.
@@ -728,7 +730,7 @@ type isMemorySaveRequest_Expiry interface {
 }
 
 type MemorySaveRequest_Ttl struct {
-	// ttl is how long from now; more than zero.
+	// ttl is how long from now; more than zero, at most 100 years.
 	Ttl *durationpb.Duration `protobuf:"bytes,14,opt,name=ttl,proto3,oneof"`
 }
 
@@ -1259,12 +1261,12 @@ type isGetRecordRequest_Name interface {
 }
 
 type GetRecordRequest_Id struct {
-	// id is the record's id.
+	// id is the record's id. At most 128 bytes.
 	Id string `protobuf:"bytes,3,opt,name=id,proto3,oneof"`
 }
 
 type GetRecordRequest_Key struct {
-	// key is the caller's own name for it.
+	// key is the caller's own name for it. At most 256 bytes.
 	Key string `protobuf:"bytes,4,opt,name=key,proto3,oneof"`
 }
 

@@ -18,7 +18,7 @@ class ErrorReason(int, metaclass=_enum_type_wrapper.EnumTypeWrapper):
     ERROR_REASON_NO_EMBEDDER: _ClassVar[ErrorReason]
     ERROR_REASON_TOOL_NOT_FOUND: _ClassVar[ErrorReason]
     ERROR_REASON_INVALID_ARGUMENTS: _ClassVar[ErrorReason]
-    ERROR_REASON_SESSION_NOT_FOUND: _ClassVar[ErrorReason]
+    ERROR_REASON_STORE_FAILED: _ClassVar[ErrorReason]
     ERROR_REASON_STEP_NOT_FOUND: _ClassVar[ErrorReason]
     ERROR_REASON_BLOB_NOT_FOUND: _ClassVar[ErrorReason]
     ERROR_REASON_BLOB_DAMAGED: _ClassVar[ErrorReason]
@@ -33,7 +33,6 @@ class ErrorReason(int, metaclass=_enum_type_wrapper.EnumTypeWrapper):
     ERROR_REASON_DEADLINE_EXCEEDED: _ClassVar[ErrorReason]
     ERROR_REASON_CANCELLED: _ClassVar[ErrorReason]
     ERROR_REASON_OUTCOME_UNKNOWN: _ClassVar[ErrorReason]
-    ERROR_REASON_UNKNOWN_MODEL: _ClassVar[ErrorReason]
 ERROR_REASON_UNSPECIFIED: ErrorReason
 ERROR_REASON_INVALID_REQUEST: ErrorReason
 ERROR_REASON_INTERNAL: ErrorReason
@@ -46,7 +45,7 @@ ERROR_REASON_INVALID_FILTER: ErrorReason
 ERROR_REASON_NO_EMBEDDER: ErrorReason
 ERROR_REASON_TOOL_NOT_FOUND: ErrorReason
 ERROR_REASON_INVALID_ARGUMENTS: ErrorReason
-ERROR_REASON_SESSION_NOT_FOUND: ErrorReason
+ERROR_REASON_STORE_FAILED: ErrorReason
 ERROR_REASON_STEP_NOT_FOUND: ErrorReason
 ERROR_REASON_BLOB_NOT_FOUND: ErrorReason
 ERROR_REASON_BLOB_DAMAGED: ErrorReason
@@ -61,4 +60,3 @@ ERROR_REASON_SHUTTING_DOWN: ErrorReason
 ERROR_REASON_DEADLINE_EXCEEDED: ErrorReason
 ERROR_REASON_CANCELLED: ErrorReason
 ERROR_REASON_OUTCOME_UNKNOWN: ErrorReason
-ERROR_REASON_UNKNOWN_MODEL: ErrorReason

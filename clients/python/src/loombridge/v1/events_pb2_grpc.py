@@ -52,8 +52,8 @@ class EventServiceServicer(object):
         """Subscribe streams the events of topics, in order per topic, until the
         caller leaves. The first message is `ready`; everything emitted after it
         arrives. A durable event is never skipped: a reader that falls behind is
-        served from the store. A volatile one is dropped when 1,024 of them wait,
-        and the next event says how many were. A reader that takes nothing for 60
+        served from the store. A volatile one is dropped when 1,024 of them or 8 MiB
+        wait, and the next event says how many were. A reader that takes nothing for 60
         seconds while something waits is cut off with SLOW_CONSUMER.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
