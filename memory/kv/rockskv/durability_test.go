@@ -84,21 +84,6 @@ func TestLazyIsNotSynced(t *testing.T) {
 	}
 }
 
-// TestJoining wants clients that commit at once to share batches and syncs.
-func TestJoining(t *testing.T) {
-	const clients, each = 32, 20
-	db := mustOpen(t, t.TempDir(), nil)
-	before := db.Stats()
-	if got := uncovered(t, db, clients, each); got != 0 {
-		t.Errorf("%d commits acknowledged without a sync", got)
-	}
-	stats := db.Stats()
-	syncs := stats.WALSyncs - before.WALSyncs
-	if stats.Joins != syncs || stats.Commits != clients*each || stats.Joins*2 > stats.Commits {
-		t.Errorf("%d commits in %d joins with %d syncs", stats.Commits, stats.Joins, syncs)
-	}
-}
-
 // TestCloseWaits closes while a scan is under way.
 func TestCloseWaits(t *testing.T) {
 	db := mustOpen(t, t.TempDir(), nil)
