@@ -70,8 +70,12 @@ type Writer struct {
 	expected map[Ref]uint64
 }
 
-// queue holds the calls that name the same refs. It exists while one runs.
+// queue holds the calls that name the same refs. It exists while one of them
+// leads: the first to come, on its own goroutine, commits all that wait with
+// it and then lets the first of those who came meanwhile lead. So a lone call
+// pays for no hand-over.
 type queue struct {
+	id      string
 	refs    []Ref
 	waiting []*call
 }
@@ -84,10 +88,12 @@ type turn struct {
 
 // call is one Do in flight.
 type call struct {
-	ctx  context.Context
-	req  Request
-	err  error
-	done chan struct{}
+	ctx context.Context
+	req Request
+	err error // set before the call is answered
+
+	told  chan bool // gets true to lead, false when answered; never blocks
+	leads bool      // guarded by the writer's mu
 }
 
 // NewWriter returns a writer on engine, which stays the caller's to close,
@@ -114,7 +120,7 @@ func (w *Writer) Do(ctx context.Context, req Request) error {
 		return err
 	}
 	defer w.running.Done()
-	c := &call{ctx: ctx, req: req, done: make(chan struct{})}
+	c := &call{ctx: ctx, req: req, told: make(chan bool, 2)}
 	if len(req.Refs) == 0 {
 		w.commitGroup(nil, []*call{c})
 		return c.err
@@ -124,14 +130,20 @@ func (w *Writer) Do(ctx context.Context, req Request) error {
 		return err
 	}
 	select {
-	case <-c.done:
-		return c.err
+	case lead := <-c.told:
+		return w.proceed(q, c, lead)
 	case <-ctx.Done():
+		if w.withdraw(q, c) {
+			return ctx.Err()
+		}
+		return w.proceed(q, c, <-c.told)
 	}
-	if w.withdraw(q, c) {
-		return ctx.Err()
+}
+
+func (w *Writer) proceed(q *queue, c *call, lead bool) error {
+	if lead {
+		w.lead(q)
 	}
-	<-c.done
 	return c.err
 }
 
@@ -154,18 +166,17 @@ func (w *Writer) begin() error {
 	return nil
 }
 
-// enqueue puts c behind those that name the same refs and starts their queue
-// if none runs.
+// enqueue puts c behind those that name the same refs. Where there are none it
+// is told to lead.
 func (w *Writer) enqueue(c *call) (*queue, error) {
 	refs, id := canonical(c.req.Refs)
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	q := w.queues[id]
 	if q == nil {
-		q = &queue{refs: refs}
+		q = &queue{id: id, refs: refs}
 		w.queues[id] = q
-		w.running.Add(1)
-		go w.drain(id, q)
+		c.tellToLead()
 	}
 	if len(q.waiting) >= w.maxWaiting {
 		return nil, &LimitError{What: "queue", Size: len(q.waiting) + 1, Limit: w.maxWaiting}
@@ -174,41 +185,51 @@ func (w *Writer) enqueue(c *call) (*queue, error) {
 	return q, nil
 }
 
-// withdraw takes c out of its queue; false when staging has begun.
+func (c *call) tellToLead() {
+	c.leads = true
+	c.told <- true
+}
+
+// withdraw takes c out of its queue; false when staging has begun, or c leads.
 func (w *Writer) withdraw(q *queue, c *call) bool {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	i := slices.Index(q.waiting, c)
-	if i < 0 {
+	if i < 0 || c.leads {
 		return false
 	}
 	q.waiting = slices.Delete(q.waiting, i, i+1)
 	return true
 }
 
-// drain runs a queue until nobody waits in it.
-func (w *Writer) drain(id string, q *queue) {
-	defer w.running.Done()
+// lead commits the calls that wait, the leader's own first among them, and
+// hands the queue over.
+func (w *Writer) lead(q *queue) {
 	w.acquire(q.refs)
-	defer w.release(q.refs)
-	for group := w.take(id, q); group != nil; group = w.take(id, q) {
-		w.commitGroup(q.refs, group)
-		w.yieldTurns(q.refs)
-	}
+	w.commitGroup(q.refs, w.take(q))
+	w.release(q.refs)
+	w.handOver(q)
 }
 
-// take returns the calls of the next commit, or nil after ending the queue.
-func (w *Writer) take(id string, q *queue) []*call {
+// take returns the calls of the next commit.
+func (w *Writer) take(q *queue) []*call {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	n := min(len(q.waiting), maxJoined)
-	if n == 0 {
-		delete(w.queues, id)
-		return nil
-	}
 	group := slices.Clone(q.waiting[:n])
 	q.waiting = slices.Delete(q.waiting, 0, n)
 	return group
+}
+
+// handOver lets the first that waits lead, or ends the queue.
+func (w *Writer) handOver(q *queue) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if len(q.waiting) == 0 {
+		delete(w.queues, q.id)
+		return
+	}
+	q.waiting[0].tellToLead()
 }
 
 // canonical sorts and deduplicates refs and names the set.
@@ -260,17 +281,6 @@ func (w *Writer) release(refs []Ref) {
 	}
 }
 
-// yieldTurns lets queues that share a ref with this one run in between.
-func (w *Writer) yieldTurns(refs []Ref) {
-	w.mu.Lock()
-	shared := slices.ContainsFunc(refs, func(r Ref) bool { return w.turns[r].users > 1 })
-	w.mu.Unlock()
-	if shared {
-		w.release(refs)
-		w.acquire(refs)
-	}
-}
-
 // commitGroup commits the calls of a group, in as many commits as their size
 // and conflicts need, and answers each.
 func (w *Writer) commitGroup(refs []Ref, group []*call) {
@@ -284,7 +294,7 @@ func (w *Writer) commitGroup(refs []Ref, group []*call) {
 			failStaged(group[:done], err)
 		}
 		for _, c := range group[:done] {
-			close(c.done)
+			c.told <- false
 		}
 		group, attempt = group[done:], 0
 	}

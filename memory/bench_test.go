@@ -1,0 +1,158 @@
+//go:build !norocksdb && cgo
+
+package memory_test
+
+import (
+	"context"
+	"fmt"
+	"math/rand/v2"
+	"slices"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/loom-bridge/loom-bridge/memory"
+	"github.com/loom-bridge/loom-bridge/memory/kv"
+	"github.com/loom-bridge/loom-bridge/memory/kv/rockskv"
+)
+
+// prose writes text whose words are as unevenly common as those of a language.
+type prose struct {
+	rng  *rand.Rand
+	zipf *rand.Zipf
+}
+
+func newProse(seed uint64) *prose {
+	rng := rand.New(rand.NewPCG(seed, 1))
+	return &prose{rng, rand.NewZipf(rng, 1.1, 10, 20_000)}
+}
+
+func (p *prose) word() string {
+	const consonants, vowels = "bcdfghklmnprstvw", "aeiou"
+	n := p.zipf.Uint64() + 1
+	var b strings.Builder
+	for ; n > 0; n /= 80 {
+		b.WriteByte(consonants[n%16])
+		b.WriteByte(vowels[n/16%5])
+	}
+	b.WriteString("x")
+	return b.String()
+}
+
+func (p *prose) text(size int) string {
+	var b strings.Builder
+	for b.Len() < size {
+		b.WriteString(p.word())
+		if p.rng.IntN(3) == 0 {
+			b.WriteString(" of the")
+		}
+		b.WriteByte(' ')
+	}
+	return b.String()[:size]
+}
+
+// MustLibrary returns a store with n records of the given size.
+func MustLibrary(tb testing.TB, n, size int) *memory.Store {
+	tb.Helper()
+	engine := MustRocks(tb, rockskv.None)
+	writer := kv.NewWriter(engine, nil)
+	store := memory.New(engine, writer, nil)
+	tb.Cleanup(func() {
+		_ = store.Close()
+		_ = writer.Close()
+	})
+	p := newProse(7)
+	var wg sync.WaitGroup
+	texts := make(chan string)
+	for range 16 {
+		wg.Go(func() {
+			for text := range texts {
+				if _, err := store.Save(context.Background(), agent, memory.Record{Text: text}, ""); err != nil {
+					tb.Error(err)
+				}
+			}
+		})
+	}
+	for range n {
+		texts <- p.text(size)
+	}
+	close(texts)
+	wg.Wait()
+	return store
+}
+
+// BenchmarkQuery measures queries of three to six words, most of them common,
+// on scopes of several sizes.
+func BenchmarkQuery(b *testing.B) {
+	for _, n := range []int{1_000, 10_000} {
+		b.Run(fmt.Sprint(n), func(b *testing.B) {
+			store := MustLibrary(b, n, 300)
+			p := newProse(8)
+			var times []time.Duration
+			candidates := 0
+			for b.Loop() {
+				q := memory.Query{Text: p.text(12 + p.rng.IntN(20))}
+				began := time.Now()
+				result, err := store.Query(b.Context(), agent, q)
+				if err != nil {
+					b.Fatal(err)
+				}
+				times = append(times, time.Since(began))
+				candidates += result.Receipt.LexicalCandidates
+			}
+			slices.Sort(times)
+			stats, err := store.Stats(b.Context(), agent)
+			if err != nil {
+				b.Fatal(err)
+			}
+			b.ReportMetric(float64(times[len(times)/10].Microseconds()), "p10-µs")
+			b.ReportMetric(float64(times[len(times)/2].Microseconds()), "p50-µs")
+			b.ReportMetric(float64(times[len(times)*95/100].Microseconds()), "p95-µs")
+			b.ReportMetric(float64(candidates)/float64(len(times)), "candidates")
+			b.ReportMetric(float64(stats.Segments), "segments")
+			b.ReportMetric(float64(stats.Tail), "tail")
+		})
+	}
+}
+
+// countingEngine counts the keys that are written.
+type countingEngine struct {
+	kv.Engine
+	keys, commits atomic.Int64
+}
+
+func (e *countingEngine) Commit(ctx context.Context, c kv.Commit) error {
+	e.keys.Add(int64(c.Batch.Len()))
+	e.commits.Add(1)
+	return e.Engine.Commit(ctx, c)
+}
+
+// BenchmarkSave measures saves of 1 KiB without a sync, so that what is left is
+// the work of this process, packing and merging included.
+func BenchmarkSave(b *testing.B) {
+	for _, scopes := range []int{1, 64} {
+		b.Run(fmt.Sprintf("scopes=%d", scopes), func(b *testing.B) {
+			engine := &countingEngine{Engine: MustRocks(b, rockskv.None)}
+			writer := kv.NewWriter(engine, nil)
+			store := memory.New(engine, writer, nil)
+			p := newProse(9)
+			texts := make([]string, 4096)
+			for i := range texts {
+				texts[i] = p.text(1024)
+			}
+			n := 0
+			for b.Loop() {
+				scope := kv.AgentScope("default", fmt.Sprint(n%scopes))
+				if _, err := store.Save(b.Context(), scope, memory.Record{Text: texts[n%len(texts)]}, ""); err != nil {
+					b.Fatal(err)
+				}
+				n++
+			}
+			_ = store.Close()
+			_ = writer.Close()
+			b.ReportMetric(float64(engine.keys.Load())/float64(n), "keys/save")
+		})
+	}
+}

@@ -1,0 +1,218 @@
+package memory
+
+import (
+	"encoding/binary"
+	"fmt"
+	"math"
+	"time"
+
+	"github.com/loom-bridge/loom-bridge/memory/internal/wire"
+)
+
+// The fields of a stored record. Numbers are never used again (FORMAT.md).
+const (
+	fieldFormat         = 1
+	fieldOrdinal        = 2
+	fieldID             = 3
+	fieldText           = 4
+	fieldKey            = 5
+	fieldKind           = 6
+	fieldSession        = 7
+	fieldAuthor         = 8
+	fieldEventTime      = 9
+	fieldCreateTime     = 10
+	fieldExpireTime     = 11
+	fieldMetadata       = 12
+	fieldTag            = 13
+	fieldImportance     = 14
+	fieldSupersedes     = 15
+	fieldSupersededBy   = 16
+	fieldDerivedFrom    = 17
+	fieldOrigin         = 18
+	fieldTier           = 19
+	fieldEmbedding      = 20
+	fieldEmbeddingSpace = 21
+)
+
+// recordFormat is the format of the records that this version writes.
+const recordFormat = 1
+
+// encodeRecord returns the stored form of a record.
+func encodeRecord(r Record) []byte {
+	const overhead = 256
+	b := make([]byte, 0, len(r.Text)+len(r.Metadata)+4*len(r.Embedding)+overhead)
+	b = wire.AppendUint(b, fieldFormat, recordFormat)
+	b = wire.AppendUint(b, fieldOrdinal, uint64(r.ordinal))
+	b = wire.AppendText(b, fieldID, r.ID)
+	b = wire.AppendText(b, fieldText, r.Text)
+	b = wire.AppendText(b, fieldKey, r.Key)
+	b = wire.AppendText(b, fieldKind, r.Kind)
+	b = wire.AppendText(b, fieldSession, r.SessionID)
+	b = wire.AppendText(b, fieldAuthor, r.Author)
+	b = appendTime(b, fieldEventTime, r.EventTime)
+	b = appendTime(b, fieldCreateTime, r.CreateTime)
+	b = appendTime(b, fieldExpireTime, r.ExpireTime)
+	b = wire.AppendText(b, fieldMetadata, []byte(r.Metadata))
+	for _, tag := range r.Tags {
+		b = wire.AppendItem(b, fieldTag, tag)
+	}
+	b = wire.AppendFixed64(b, fieldImportance, math.Float64bits(r.Importance))
+	b = wire.AppendText(b, fieldSupersedes, r.Supersedes)
+	b = wire.AppendText(b, fieldSupersededBy, r.SupersededBy)
+	for _, id := range r.DerivedFrom {
+		b = wire.AppendItem(b, fieldDerivedFrom, id)
+	}
+	b = wire.AppendUint(b, fieldOrigin, uint64(r.Origin))
+	b = wire.AppendUint(b, fieldTier, uint64(r.Tier))
+	b = wire.AppendText(b, fieldEmbedding, encodeVector(r.Embedding))
+	return wire.AppendText(b, fieldEmbeddingSpace, r.EmbeddingSpace)
+}
+
+// appendSuperseded adds to a stored record by whom it was replaced. A field
+// that comes later counts, and what this version does not know stays.
+func appendSuperseded(stored []byte, by string) []byte {
+	return wire.AppendText(stored, fieldSupersededBy, by)
+}
+
+// decodeRecord reads a stored record. The result shares no memory with b.
+func decodeRecord(b []byte) (Record, error) {
+	var r Record
+	format := uint64(0)
+	for f, err := range wire.Fields(b) {
+		if err != nil {
+			return Record{}, fmt.Errorf("%w: record: %w", ErrDamaged, err)
+		}
+		if f.Number == fieldFormat {
+			format = f.Value
+			continue
+		}
+		if err := r.setField(f); err != nil {
+			return Record{}, err
+		}
+	}
+	switch {
+	case format == 0 || r.ID == "":
+		return Record{}, fmt.Errorf("%w: record without format or id", ErrDamaged)
+	case format > recordFormat:
+		return Record{}, fmt.Errorf("%w: record of format %d", ErrNewer, format)
+	}
+	return r, nil
+}
+
+func (r *Record) setField(f wire.Field) error {
+	switch f.Number {
+	case fieldOrdinal:
+		r.ordinal = uint32(f.Value)
+	case fieldEventTime:
+		r.EventTime = decodeTime(f)
+	case fieldCreateTime:
+		r.CreateTime = decodeTime(f)
+	case fieldExpireTime:
+		r.ExpireTime = decodeTime(f)
+	case fieldMetadata:
+		r.Metadata = append([]byte(nil), f.Bytes...)
+	case fieldTag:
+		r.Tags = append(r.Tags, string(f.Bytes))
+	case fieldImportance:
+		r.Importance = math.Float64frombits(f.Value)
+	case fieldDerivedFrom:
+		r.DerivedFrom = append(r.DerivedFrom, string(f.Bytes))
+	case fieldOrigin:
+		r.Origin = Origin(f.Value)
+	case fieldTier:
+		r.Tier = int(int32(f.Value))
+	case fieldEmbedding:
+		return r.setEmbedding(f.Bytes)
+	default:
+		if text := r.textField(f.Number); text != nil {
+			*text = string(f.Bytes)
+		}
+	}
+	return nil
+}
+
+// textField returns where the text field of that number goes, or nil.
+func (r *Record) textField(number int) *string {
+	switch number {
+	case fieldID:
+		return &r.ID
+	case fieldText:
+		return &r.Text
+	case fieldKey:
+		return &r.Key
+	case fieldKind:
+		return &r.Kind
+	case fieldSession:
+		return &r.SessionID
+	case fieldAuthor:
+		return &r.Author
+	case fieldSupersedes:
+		return &r.Supersedes
+	case fieldSupersededBy:
+		return &r.SupersededBy
+	case fieldEmbeddingSpace:
+		return &r.EmbeddingSpace
+	}
+	return nil
+}
+
+// appendTime appends microseconds since 1970; an unset time is left out.
+func appendTime(b []byte, number int, t time.Time) []byte {
+	if t.IsZero() {
+		return b
+	}
+	return wire.AppendFixed64(b, number, uint64(t.UnixMicro()))
+}
+
+func decodeTime(f wire.Field) time.Time { return time.UnixMicro(int64(f.Value)).UTC() }
+
+func encodeVector(v []float32) []byte {
+	b := make([]byte, 0, 4*len(v))
+	for _, x := range v {
+		b = binary.LittleEndian.AppendUint32(b, math.Float32bits(x))
+	}
+	return b
+}
+
+func (r *Record) setEmbedding(b []byte) error {
+	if len(b)%4 != 0 {
+		return fmt.Errorf("%w: vector of %d bytes", ErrDamaged, len(b))
+	}
+	r.Embedding = make([]float32, len(b)/4)
+	for i := range r.Embedding {
+		r.Embedding[i] = math.Float32frombits(binary.LittleEndian.Uint32(b[4*i:]))
+	}
+	return nil
+}
+
+// The fields of the answer that is kept for a request id.
+const (
+	answerID         = 1
+	answerCreateTime = 2
+	answerExpireTime = 3
+)
+
+// encodeAnswer keeps what the store added to a record.
+func encodeAnswer(r Record) []byte {
+	b := wire.AppendText(nil, answerID, r.ID)
+	b = appendTime(b, answerCreateTime, r.CreateTime)
+	return appendTime(b, answerExpireTime, r.ExpireTime)
+}
+
+// withAnswer returns the record as it was answered the first time.
+func (r Record) withAnswer(answer []byte) (Record, error) {
+	for f, err := range wire.Fields(answer) {
+		if err != nil {
+			return Record{}, fmt.Errorf("%w: kept answer: %w", ErrDamaged, err)
+		}
+		switch f.Number {
+		case answerID:
+			r.ID = string(f.Bytes)
+		case answerCreateTime:
+			r.CreateTime = decodeTime(f)
+		case answerExpireTime:
+			r.ExpireTime = decodeTime(f)
+		}
+	}
+	return r, nil
+}

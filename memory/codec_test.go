@@ -1,0 +1,154 @@
+package memory
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"math"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/google/go-cmp/cmp/cmpopts"
+)
+
+func fullRecord() Record {
+	at := time.Date(1969, 12, 31, 23, 59, 59, 999999000, time.UTC)
+	return Record{
+		ID: "id", Text: "text", Key: "key", Kind: "kind", SessionID: "session", Author: "author",
+		EventTime: time.Unix(0, 0).UTC(), CreateTime: at, ExpireTime: at.AddDate(8000, 0, 0),
+		Metadata: json.RawMessage(`{"a": 1}`), Tags: []string{"a", "b"}, Importance: 0.1,
+		Supersedes: "old", SupersededBy: "new", DerivedFrom: []string{"x", "y"},
+		Origin: OriginWeb, Tier: 4, Embedding: []float32{1.5, -2}, EmbeddingSpace: "space", ordinal: 1<<32 - 1,
+	}
+}
+
+func TestRecordRoundTrip(t *testing.T) {
+	want := fullRecord()
+	got, err := decodeRecord(encodeRecord(want))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff(want, got, cmp.AllowUnexported(Record{})); diff != "" {
+		t.Errorf("record (-want +got):\n%s", diff)
+	}
+	got, err = decodeRecord(appendSuperseded(encodeRecord(want), "newer"))
+	if err != nil || got.SupersededBy != "newer" {
+		t.Errorf("superseded by %q, %v", got.SupersededBy, err)
+	}
+}
+
+func TestRecordOfLaterFormatIsRefused(t *testing.T) {
+	later := append(encodeRecord(fullRecord()), 8, recordFormat+1)
+	if _, err := decodeRecord(later); !errors.Is(err, ErrNewer) {
+		t.Errorf("got %v", err)
+	}
+	// A field that is not known is none of its business.
+	grown := append(encodeRecord(fullRecord()), 0xfa, 0x3f, 1, 'x')
+	if _, err := decodeRecord(grown); err != nil {
+		t.Errorf("unknown field: %v", err)
+	}
+}
+
+// TestRecordBytes holds the format: these bytes were written once, and every
+// later version must read them.
+func TestRecordBytes(t *testing.T) {
+	stored := "\x08\x01\x10\x07\x1a\x01a\x22\x05apple\x32\x04fact" +
+		"\x51\x00\x40\x5e\x43\x62\x10\x05\x00\x71\x00\x00\x00\x00\x00\x00\xe0\x3f\x90\x01\x02\x98\x01\x04"
+	want := Record{
+		ID: "a", Text: "apple", Kind: "fact", Importance: 0.5, Origin: OriginAgent, Tier: LongTerm,
+		CreateTime: time.UnixMicro(0x0005106243_5e4000).UTC(), ordinal: 7,
+	}
+	got, err := decodeRecord([]byte(stored))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff(want, got, cmp.AllowUnexported(Record{}), cmpopts.EquateEmpty()); diff != "" {
+		t.Errorf("record (-want +got):\n%s", diff)
+	}
+	if again := encodeRecord(want); string(again) != stored {
+		t.Errorf("written as %q, want %q", again, stored)
+	}
+}
+
+func FuzzRecord(f *testing.F) {
+	f.Add(encodeRecord(fullRecord()))
+	f.Add([]byte{8, 1, 0x1a, 1, 'x'})
+	f.Fuzz(func(t *testing.T, b []byte) {
+		r, err := decodeRecord(b)
+		if err != nil {
+			if !errors.Is(err, ErrDamaged) && !errors.Is(err, ErrNewer) {
+				t.Fatal(err)
+			}
+			return
+		}
+		if math.IsNaN(r.Importance) {
+			return
+		}
+		again := encodeRecord(r)
+		r2, err := decodeRecord(again)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if !bytes.Equal(encodeRecord(r2), again) {
+			t.Fatalf("not the same again: %+v, %+v", r, r2)
+		}
+	})
+}
+
+func TestCanonicalNumber(t *testing.T) {
+	for want, spellings := range map[string][]string{
+		"0":                      {"0", "-0", "0.00", "0e5", "-0.0E-7"},
+		"1e0":                    {"1", "1.0", "10e-1", "0.1e1", "1E+0"},
+		"-25e-1":                 {"-2.5", "-2.50", "-25e-1"},
+		"1e2":                    {"100", "1e2", "100.0"},
+		"9007199254740993e0":     {"9007199254740993", "9007199254740993.0"},
+		"1e99999999999999999999": {"1e99999999999999999999", "10e99999999999999999998"},
+	} {
+		for _, text := range spellings {
+			if got := canonicalNumber(text); got != want {
+				t.Errorf("%s: got %s, want %s", text, got, want)
+			}
+		}
+	}
+}
+
+func FuzzMetadata(f *testing.F) {
+	f.Add([]byte(`{"a":{"b":[1,{"c":true}]},"d":"x","e":-1.5e3,"f":null}`))
+	f.Add([]byte(`{"a":1}{"b":2}`))
+	f.Fuzz(func(t *testing.T, b []byte) {
+		terms, err := metadataValues(b)
+		if err != nil {
+			if !errors.Is(err, ErrInvalid) {
+				t.Fatal(err)
+			}
+			return
+		}
+		if len(b) > 0 && !json.Valid(b) {
+			t.Fatalf("took %q", b)
+		}
+		for _, term := range terms {
+			if term == "" || term[0] == 0xff {
+				t.Fatalf("term %q", term)
+			}
+		}
+	})
+}
+
+func FuzzFilter(f *testing.F) {
+	for _, seed := range []string{`kind = "a" AND tags:"b"`, `metadata.a."b c" = -1.5`, `((`, `a(b)`, `-x`, `metadata.x = 0x1F`} {
+		f.Add(seed)
+	}
+	f.Fuzz(func(t *testing.T, filter string) {
+		if len(filter) > MaxFilterBytes {
+			return
+		}
+		conditions, err := parseFilter(filter)
+		if err != nil && !errors.Is(err, ErrInvalidFilter) {
+			t.Fatal(err)
+		}
+		if len(conditions) > MaxConditions {
+			t.Fatalf("%d conditions", len(conditions))
+		}
+	})
+}

@@ -1,0 +1,132 @@
+package memory
+
+import (
+	"errors"
+	"fmt"
+
+	"github.com/loom-bridge/loom-bridge/memory/lexical"
+)
+
+// Errors of saving, reading and querying.
+var (
+	// ErrInvalid: something breaks a rule; *InvalidError says what. Nothing was
+	// changed.
+	ErrInvalid = errors.New("memory: invalid argument")
+	// ErrInvalidFilter: a filter does not parse, names an unknown field or uses
+	// what is not served; *FilterError says what.
+	ErrInvalidFilter = errors.New("memory: invalid filter")
+	// ErrNotFound: there is no such record, or it has expired; *NotFoundError
+	// says which.
+	ErrNotFound = errors.New("memory: record not found")
+	// ErrExists: an id or key is taken; *ExistsError says which.
+	ErrExists = errors.New("memory: record exists")
+	// ErrNoEmbedder: the query needs vectors and there is no embedder.
+	ErrNoEmbedder = errors.New("memory: no embedder is set up")
+	// ErrClosed: the store is closed.
+	ErrClosed = errors.New("memory: store is closed")
+)
+
+// Errors of what is stored.
+var (
+	// ErrDamaged: a stored entry can't be read.
+	ErrDamaged = errors.New("memory: stored entry is damaged")
+	// ErrNewer: an entry was written in a format that this version can't read.
+	ErrNewer = errors.New("memory: stored entry has a newer format")
+	// ErrMismatch: the index does not say what the records say; *MismatchError tells
+	// where.
+	ErrMismatch = errors.New("memory: index does not agree with the records")
+)
+
+// wrap adds the operation to errors of other packages; ours about what was
+// asked say enough. What is wrong with the index is wrong with what is stored.
+func wrap(operation string, err error) error {
+	for _, own := range []error{ErrInvalid, ErrInvalidFilter, ErrExists, ErrNotFound, ErrNoEmbedder} {
+		if errors.Is(err, own) {
+			return err
+		}
+	}
+	switch {
+	case errors.Is(err, lexical.ErrDamaged):
+		return fmt.Errorf("%s: %w: %w", operation, ErrDamaged, err)
+	case errors.Is(err, lexical.ErrNewer):
+		return fmt.Errorf("%s: %w: %w", operation, ErrNewer, err)
+	}
+	return fmt.Errorf("%s: %w", operation, err)
+}
+
+// InvalidError names the field that breaks a rule. It is an ErrInvalid.
+type InvalidError struct {
+	// Field is spelled as in the API: text, metadata, expire_time.
+	Field string
+	// Problem says what is wrong, in a few words.
+	Problem string
+}
+
+func (e *InvalidError) Error() string { return "memory: " + e.Field + " " + e.Problem }
+
+// Is makes errors.Is(err, ErrInvalid) true.
+func (e *InvalidError) Is(target error) bool { return target == ErrInvalid }
+
+// FilterError says what is wrong with a filter. It is an ErrInvalidFilter.
+type FilterError struct {
+	// Filter is the expression as it came.
+	Filter string
+	// Offset is where in it the problem lies, in bytes.
+	Offset int
+	// Problem says what is wrong and what would be served.
+	Problem string
+}
+
+func (e *FilterError) Error() string {
+	return fmt.Sprintf("memory: filter at byte %d: %s", e.Offset, e.Problem)
+}
+
+// Is makes errors.Is(err, ErrInvalidFilter) true.
+func (e *FilterError) Is(target error) bool { return target == ErrInvalidFilter }
+
+// NotFoundError names the record that is not there. It is an ErrNotFound.
+type NotFoundError struct {
+	// Field is where the name was given: id, key, supersedes, derived_from.
+	Field string
+	// Name is the id or key asked for.
+	Name string
+}
+
+func (e *NotFoundError) Error() string {
+	return fmt.Sprintf("memory: no record for %s %q", e.Field, e.Name)
+}
+
+// Is makes errors.Is(err, ErrNotFound) true.
+func (e *NotFoundError) Is(target error) bool { return target == ErrNotFound }
+
+// ExistsError names what is taken. It is an ErrExists.
+type ExistsError struct {
+	// Field is id or key.
+	Field string
+	// Name is the id or key.
+	Name string
+	// ID is the record that has it.
+	ID string
+}
+
+func (e *ExistsError) Error() string {
+	return fmt.Sprintf("memory: %s %q is taken by record %q", e.Field, e.Name, e.ID)
+}
+
+// Is makes errors.Is(err, ErrExists) true.
+func (e *ExistsError) Is(target error) bool { return target == ErrExists }
+
+// MismatchError lists where index and records disagree. It is an ErrMismatch.
+type MismatchError struct {
+	// Differences are the first ones found, in words.
+	Differences []string
+	// Total is how many there are.
+	Total int
+}
+
+func (e *MismatchError) Error() string {
+	return fmt.Sprintf("memory: index does not agree with the records in %d places, first: %s", e.Total, e.Differences[0])
+}
+
+// Is makes errors.Is(err, ErrMismatch) true.
+func (e *MismatchError) Is(target error) bool { return target == ErrMismatch }

@@ -1,0 +1,379 @@
+package lexical_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"iter"
+	"math/rand/v2"
+	"slices"
+	"sync/atomic"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/loom-bridge/loom-bridge/memory/kv"
+	"github.com/loom-bridge/loom-bridge/memory/kv/memkv"
+	"github.com/loom-bridge/loom-bridge/memory/lexical"
+)
+
+var scope = kv.AgentScope("default", "a")
+
+var errInjected = errors.New("injected")
+
+// faulty fails the commits whose turn comes.
+type faulty struct {
+	kv.Engine
+	failIn atomic.Int64 // fails that commit from now on, if positive
+}
+
+func (f *faulty) Commit(ctx context.Context, c kv.Commit) error {
+	if f.failIn.Add(-1) == 0 {
+		return errInjected
+	}
+	return f.Engine.Commit(ctx, c)
+}
+
+// library is an index and the documents in it.
+type library struct {
+	*lexical.Index
+	engine    *faulty
+	writer    *kv.Writer
+	documents []*lexical.Document
+}
+
+func MustLibrary(tb testing.TB) *library {
+	tb.Helper()
+	engine := &faulty{Engine: memkv.New(nil)}
+	l := &library{Index: lexical.New(nil), engine: engine, writer: kv.NewWriter(engine, nil)}
+	tb.Cleanup(func() { _ = l.writer.Close() })
+	return l
+}
+
+// MustAdd adds documents of so many words each.
+func (l *library) MustAdd(tb testing.TB, documents, words int) {
+	tb.Helper()
+	rng := rand.New(rand.NewPCG(uint64(len(l.documents)), 3))
+	for range documents {
+		d := lexical.NewDocument(fmt.Sprint("id", len(l.documents)))
+		d.AddBody(randomWords(rng, words))
+		d.AddHeader(slices.Values([]string{"ann"}))
+		d.AddValue(lexical.Tag, fmt.Sprint(rng.IntN(3)))
+		if rng.IntN(5) == 0 {
+			d.Expire(1 + rng.Int64N(100))
+		}
+		old := uint32(0)
+		if n := len(l.documents); n > 0 && rng.IntN(5) == 0 {
+			old = 1 + rng.Uint32N(uint32(n))
+		}
+		err := l.writer.Do(tb.Context(), kv.Request{Refs: []kv.Ref{lexical.Ref(scope)}, Stage: func(ctx context.Context, tx *kv.Tx) error {
+			_, _, err := l.Add(ctx, tx, scope, d.Encode(), old)
+			return err
+		}})
+		if err != nil {
+			tb.Fatal(err)
+		}
+		d.Supersede(old)
+		l.documents = append(l.documents, d)
+	}
+}
+
+func randomWords(rng *rand.Rand, n int) iter.Seq[string] {
+	return func(yield func(string) bool) {
+		for range n {
+			word := fmt.Sprintf("common%d", rng.IntN(20))
+			if rng.IntN(3) > 0 {
+				word = fmt.Sprintf("rare%d", rng.IntN(1_000_000))
+			}
+			if !yield(word) {
+				return
+			}
+		}
+	}
+}
+
+func (l *library) MustPack(tb testing.TB) bool {
+	tb.Helper()
+	for {
+		s, merge, err := l.Pack(tb.Context(), l.engine, l.writer, scope)
+		if err != nil {
+			tb.Fatal(err)
+		}
+		if s.Tail() == 0 {
+			return merge
+		}
+	}
+}
+
+func (l *library) MustMerge(tb testing.TB) {
+	tb.Helper()
+	for more := true; more; {
+		var err error
+		if more, err = l.Merge(tb.Context(), l.engine, l.writer, scope); err != nil {
+			tb.Fatal(err)
+		}
+	}
+}
+
+func (l *library) MustCheck(tb testing.TB) {
+	tb.Helper()
+	all := func(yield func(lexical.Numbered, error) bool) {
+		for i, d := range l.documents {
+			if !yield(lexical.Numbered{Ordinal: uint32(i + 1), Document: d}, nil) {
+				return
+			}
+		}
+	}
+	found, err := l.Check(tb.Context(), l.engine, scope, all)
+	if err != nil || found.Total > 0 {
+		tb.Fatalf("check: %v, %d differences: %q", err, found.Total, found.First)
+	}
+}
+
+// MustAnswer asks something that all documents have a part in.
+func (l *library) MustAnswer(tb testing.TB) lexical.Answer {
+	tb.Helper()
+	a, err := l.Search(tb.Context(), l.engine, scope, lexical.Query{
+		Words:  []lexical.QueryWord{{Text: "common1", Count: 1}, {Text: "common7", Count: 2}, {Text: "ann", Count: 1}, {Text: "nowhere", Count: 1}},
+		Filter: []lexical.Condition{{Field: lexical.Tag, Value: "1"}},
+		Now:    50, Limit: 50, MinScore: 0.01,
+	})
+	if err != nil {
+		tb.Fatal(err)
+	}
+	a.Statistics.Packed, a.Statistics.TailBytes = 0, 0
+	return a
+}
+
+func (l *library) wantAnswer(tb testing.TB, when string, want lexical.Answer) {
+	tb.Helper()
+	if diff := cmp.Diff(want, l.MustAnswer(tb)); diff != "" {
+		tb.Fatalf("answer %s (-want +got):\n%s", when, diff)
+	}
+}
+
+func (l *library) keys(tb testing.TB) (n int) {
+	tb.Helper()
+	for _, err := range l.engine.Scan(tb.Context(), kv.Index, kv.Range{}) {
+		if err != nil {
+			tb.Fatal(err)
+		}
+		n++
+	}
+	return n
+}
+
+func TestPackingAndMergingChangeNoAnswer(t *testing.T) {
+	l := MustLibrary(t)
+	for range 70 {
+		l.MustAdd(t, 5, 12)
+		want := l.MustAnswer(t)
+		if len(want.Hits) == 0 && len(l.documents) > 50 {
+			t.Fatal("nothing found")
+		}
+		merge := l.MustPack(t)
+		l.wantAnswer(t, "when packed", want)
+		if merge {
+			l.MustMerge(t)
+			l.wantAnswer(t, "when merged", want)
+			l.MustCheck(t)
+		}
+	}
+	l.MustCheck(t)
+	stats, segments, err := l.Statistics(t.Context(), l.engine, scope)
+	if err != nil || stats.Documents != 350 || segments > 14 {
+		t.Errorf("%+v in %d segments, %v", stats, segments, err)
+	}
+	// Another index, which remembers nothing, gives the same answer.
+	want := l.MustAnswer(t)
+	l.Index = lexical.New(&lexical.Options{CacheBytes: 1})
+	l.wantAnswer(t, "without a cache", want)
+}
+
+func TestMergeOfManyCommitsSurvivesFaults(t *testing.T) {
+	build := func(l *library) {
+		for range 8 {
+			l.MustAdd(t, 8, 200)
+			l.MustPack(t)
+		}
+		l.SetMergeCommitBytes(8 << 10)
+	}
+	calm := MustLibrary(t)
+	build(calm)
+	calm.MustMerge(t)
+	calm.MustCheck(t)
+
+	l := MustLibrary(t)
+	build(l)
+	want := l.MustAnswer(t)
+	fails := 0
+	for at := int64(1); ; at++ {
+		l.engine.failIn.Store(at)
+		more, err := l.Merge(t.Context(), l.engine, l.writer, scope)
+		if l.engine.failIn.Store(0); err == nil && !more {
+			break
+		}
+		if err != nil {
+			fails++
+			if !errors.Is(err, errInjected) {
+				t.Fatal(err)
+			}
+		}
+		l.wantAnswer(t, fmt.Sprint("after fault ", at), want)
+	}
+	if fails < 6 {
+		t.Errorf("%d faults: the merge was too small for this test", fails)
+	}
+	l.MustCheck(t)
+	if got, want := l.keys(t), calm.keys(t); got != want {
+		t.Errorf("%d keys are left, want %d", got, want)
+	}
+}
+
+func TestPackFails(t *testing.T) {
+	l := MustLibrary(t)
+	l.MustAdd(t, 10, 5)
+	want := l.MustAnswer(t)
+	l.engine.failIn.Store(1)
+	if _, _, err := l.Pack(t.Context(), l.engine, l.writer, scope); !errors.Is(err, errInjected) {
+		t.Fatalf("got %v", err)
+	}
+	l.wantAnswer(t, "after a fault", want)
+	l.MustPack(t)
+	l.wantAnswer(t, "when packed", want)
+	l.MustCheck(t)
+}
+
+func TestTwoProcessesPack(t *testing.T) {
+	l := MustLibrary(t)
+	other := &library{Index: lexical.New(nil), engine: l.engine, writer: kv.NewWriter(l.engine, nil)}
+	t.Cleanup(func() { _ = other.writer.Close() })
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		for t.Context().Err() == nil {
+			s, merge, err := other.Pack(t.Context(), l.engine, other.writer, scope)
+			if err == nil && merge {
+				_, err = other.Merge(t.Context(), l.engine, other.writer, scope)
+			}
+			if err != nil || s.Documents == 300 {
+				if err != nil {
+					t.Error(err)
+				}
+				return
+			}
+		}
+	}()
+	for range 60 {
+		l.MustAdd(t, 5, 5)
+		if l.MustPack(t) {
+			l.MustMerge(t)
+		}
+	}
+	<-done
+	l.MustCheck(t)
+}
+
+func TestCheckFindsDifferences(t *testing.T) {
+	l := MustLibrary(t)
+	l.MustAdd(t, 20, 8)
+	l.MustPack(t)
+	l.MustAdd(t, 2, 8)
+	other := lexical.NewDocument("id3")
+	other.AddBody(slices.Values([]string{"another", "text"}))
+	l.documents[3] = other
+	found, err := l.Check(t.Context(), l.engine, scope, func(yield func(lexical.Numbered, error) bool) {
+		for i, d := range l.documents[:21] {
+			if !yield(lexical.Numbered{Ordinal: uint32(i + 1), Document: d}, nil) {
+				return
+			}
+		}
+	})
+	if err != nil || found.Total < 12 || len(found.First) != 10 {
+		t.Errorf("%d differences, first %q, %v", found.Total, found.First, err)
+	}
+}
+
+func TestDamageIsAnError(t *testing.T) {
+	l := MustLibrary(t)
+	l.MustAdd(t, 30, 20)
+	l.MustPack(t)
+	l.MustAdd(t, 3, 20)
+	for pair, err := range l.engine.Scan(t.Context(), kv.Index, kv.Range{}) {
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, value := range [][]byte{{}, {0xff}, pair.Value[:len(pair.Value)/2], nil} {
+			l.put(t, pair.Key, value)
+			l.Index = lexical.New(nil)
+			// What matters is that nothing panics and no wrong key is read.
+			_, err := l.Search(t.Context(), l.engine, scope, lexical.Query{Words: []lexical.QueryWord{{Text: "common1", Count: 1}}, Now: 50, Limit: 5})
+			if err != nil && !errors.Is(err, lexical.ErrDamaged) && !errors.Is(err, lexical.ErrNewer) {
+				t.Errorf("key %q with %q: %v", pair.Key, value, err)
+			}
+		}
+		l.put(t, pair.Key, pair.Value)
+	}
+	l.MustCheck(t)
+}
+
+// put writes past the index; nil deletes.
+func (l *library) put(tb testing.TB, key, value []byte) {
+	tb.Helper()
+	err := l.writer.Do(tb.Context(), kv.Request{Refs: []kv.Ref{lexical.Ref(scope)}, Stage: func(_ context.Context, tx *kv.Tx) error {
+		if value == nil {
+			tx.Delete(kv.Index, key)
+		} else {
+			tx.Put(kv.Index, key, value)
+		}
+		return nil
+	}})
+	if err != nil {
+		tb.Fatal(err)
+	}
+}
+
+func TestScore(t *testing.T) {
+	const mass = 7.5
+	last := -1.0
+	for sum := 0.0; sum <= 1.9*mass; sum += mass / 10 {
+		score := lexical.Score(sum, mass)
+		if score <= last || score < 0 || score > 1 {
+			t.Errorf("score of %v is %v, after %v", sum, score, last)
+		}
+		last = score
+	}
+	if all := lexical.Score(mass, mass); all < 0.77 || all > 0.78 {
+		t.Errorf("all words once: %v", all)
+	}
+	if part := lexical.Score(mass/4, mass); part < 0.2 || part > 0.3 {
+		t.Errorf("a quarter: %v", part)
+	}
+	if none := lexical.Score(0, 0); none != 0 {
+		t.Errorf("nothing: %v", none)
+	}
+}
+
+func TestAnotherGenerationIsUsed(t *testing.T) {
+	l := MustLibrary(t)
+	l.put(t, scope.Key('m'), []byte{8, 1, 16, 2}) // format 1, generation 2
+	l.MustAdd(t, 10, 5)
+	l.MustPack(t)
+	l.MustAdd(t, 2, 5)
+	l.MustCheck(t)
+	if len(l.MustAnswer(t).Hits) == 0 {
+		t.Error("nothing found")
+	}
+	for pair, err := range l.engine.Scan(t.Context(), kv.Index, kv.Range{}) {
+		if err != nil {
+			t.Fatal(err)
+		}
+		_, rest, err := kv.SplitKey(pair.Key)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if rest[0] != 'm' && (rest[1] != 0 || rest[2] != 2) {
+			t.Errorf("key %q is not of generation 2", rest)
+		}
+	}
+}

@@ -1,0 +1,245 @@
+package lexical
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"math/rand/v2"
+	"slices"
+
+	"github.com/loom-bridge/loom-bridge/memory/kv"
+)
+
+// Limits of packing.
+const (
+	// maxPackDocuments and maxPackBytes bound the part of the tail that one
+	// commit packs, so that the commit stays far below kv.MaxBatchBytes: a
+	// segment takes about as much room as its entries.
+	maxPackDocuments = 4096
+	maxPackBytes     = 2 << 20
+)
+
+// errStale: somebody else changed what a commit was prepared from.
+var errStale = errors.New("lexical: index changed meanwhile")
+
+// Pack turns the tail of a scope, or its older part when it is long, into a
+// segment. It reads outside the writer and holds the scope only to write. It
+// returns the statistics and whether there is something to merge.
+func (x *Index) Pack(ctx context.Context, engine kv.Engine, writer *kv.Writer, scope kv.Scope) (Statistics, bool, error) {
+	p, err := x.preparePack(ctx, engine, scope)
+	if err != nil || p.documents() == 0 {
+		return p.stats, p.segments.mergeable() != nil, err
+	}
+	var after head
+	err = writer.Do(ctx, kv.Request{Refs: []kv.Ref{Ref(scope)}, Lazy: true, Stage: func(ctx context.Context, tx *kv.Tx) error {
+		var err error
+		after, err = p.stage(ctx, tx)
+		return err
+	}})
+	if errors.Is(err, errStale) {
+		// Another process packed the same documents: that is as good.
+		return p.stats, false, nil
+	}
+	if err != nil {
+		return p.stats, false, fmt.Errorf("lexical: pack %s: %w", scope, err)
+	}
+	return after.stats, after.segments.mergeable() != nil, nil
+}
+
+// packing is a segment made of the tail's older part, ready to be written.
+type packing struct {
+	head
+	info      segmentInfo
+	tailBytes uint64 // of the packed entries
+	chunks    [][]byte
+	firsts    []string
+	lengths   []docLength
+	ids       [][]byte // from the first ordinal of the block it begins in
+}
+
+func (p *packing) documents() int { return len(p.lengths) }
+
+func (x *Index) preparePack(ctx context.Context, engine kv.Engine, scope kv.Scope) (*packing, error) {
+	view, err := engine.Snapshot(ctx)
+	if err != nil {
+		return &packing{}, fmt.Errorf("lexical: pack %s: %w", scope, err)
+	}
+	defer view.Close()
+	p := &packing{}
+	if p.head, err = readHead(ctx, view, scope, true); err != nil || p.stats.Tail() == 0 {
+		return p, err
+	}
+	p.info = segmentInfo{stamp: rand.Uint64(), first: p.stats.Packed + 1}
+	inverted, err := p.collect(ctx, view)
+	if err != nil {
+		return p, err
+	}
+	return p, p.write(inverted)
+}
+
+// inversion turns documents over: from terms by document to documents by term.
+// It keeps the postings in one slice, in the order in which they come.
+type inversion struct {
+	numbers map[string]int32 // of each term, in the order of first use
+	terms   []string
+	counts  []int32 // of the postings of each term
+	all     []numberedPosting
+}
+
+type numberedPosting struct {
+	term int32
+	posting
+}
+
+func (v *inversion) add(term []byte, p posting) {
+	n, ok := v.numbers[string(term)]
+	if !ok {
+		n = int32(len(v.terms))
+		v.terms = append(v.terms, string(term))
+		v.counts = append(v.counts, 0)
+		v.numbers[v.terms[n]] = n
+	}
+	v.counts[n]++
+	v.all = append(v.all, numberedPosting{n, p})
+}
+
+// each calls do with every term, in order, and its postings.
+func (v *inversion) each(do func(term string, postings []posting) error) error {
+	sorted := make([]posting, len(v.all))
+	starts := make([]int32, len(v.terms)+1)
+	for n, count := range v.counts {
+		starts[n+1] = starts[n] + count
+	}
+	next := slices.Clone(starts)
+	for _, p := range v.all {
+		sorted[next[p.term]] = p.posting
+		next[p.term]++
+	}
+	order := slices.Sorted(maps.Keys(v.numbers))
+	for _, term := range order {
+		n := v.numbers[term]
+		if err := do(term, sorted[starts[n]:starts[n+1]]); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// collect reads entries of the tail, up to the limits.
+func (p *packing) collect(ctx context.Context, view kv.Reader) (*inversion, error) {
+	inverted := &inversion{numbers: make(map[string]int32)}
+	var err error
+	if p.ids, err = p.idsBefore(ctx, view); err != nil {
+		return nil, err
+	}
+	ordinal := p.stats.Packed
+	for e, err := range p.tail(ctx, view) {
+		if err != nil {
+			return nil, err
+		}
+		ordinal++
+		if err := p.invert(inverted, ordinal, e); err != nil {
+			return nil, err
+		}
+		if p.documents() == maxPackDocuments || p.tailBytes >= maxPackBytes {
+			break
+		}
+	}
+	p.info.last = ordinal
+	return inverted, nil
+}
+
+// idsBefore returns the ids of the block in which the segment begins, up to
+// its first document.
+func (p *packing) idsBefore(ctx context.Context, view getter) ([][]byte, error) {
+	before := p.info.first % idsPerBlock
+	if before == 0 {
+		return nil, nil
+	}
+	if p.info.first == 1 {
+		return [][]byte{{}}, nil // there is no ordinal zero
+	}
+	values, err := view.Get(ctx, kv.Index, p.head.ids(p.info.first/idsPerBlock))
+	if err != nil {
+		return nil, err
+	}
+	ids, err := decodeIDs(values[0])
+	if err == nil && len(ids) != int(before) {
+		err = fmt.Errorf("%w: %d ids before document %d", ErrDamaged, len(ids), p.info.first)
+	}
+	return ids, err
+}
+
+func (p *packing) invert(into *inversion, ordinal uint32, e entry) error {
+	p.ids = append(p.ids, e.id)
+	p.lengths = append(p.lengths, docLength{e.body, e.header})
+	p.tailBytes += uint64(e.size)
+	for t, err := range e.each() {
+		if err != nil {
+			return err
+		}
+		into.add(t.term, posting{ordinal, pack(t.body, t.header)})
+	}
+	if e.expires != 0 {
+		p.info.columns |= hasExpires
+		into.add([]byte{byte(expires)}, posting{ordinal, uint64(e.expires)})
+	}
+	if e.supersedes != 0 {
+		p.info.columns |= hasSupersedes
+		into.add([]byte{byte(supersedes)}, posting{ordinal, uint64(ordinal - e.supersedes)})
+	}
+	return nil
+}
+
+// write lays out the chunks.
+func (p *packing) write(inverted *inversion) error {
+	w := segmentWriter{base: p.info.first, limit: chunkLimit(p.tailBytes), emit: func(_ uint32, chunk []byte) error {
+		p.chunks = append(p.chunks, chunk)
+		return nil
+	}}
+	if err := inverted.each(w.add); err != nil {
+		return err
+	}
+	if err := w.close(); err != nil {
+		return err
+	}
+	p.info.bytes, p.firsts = w.bytes, w.firsts
+	return nil
+}
+
+// stage writes the segment, takes its documents out of the tail and returns
+// what the head is then.
+func (p *packing) stage(ctx context.Context, tx *kv.Tx) (head, error) {
+	h, err := readHead(ctx, tx, p.scope, true)
+	if err != nil {
+		return head{}, err
+	}
+	if h.generation != p.generation || h.stats.Packed != p.stats.Packed {
+		return head{}, errStale
+	}
+	info := p.info
+	info.id = h.segments.take()
+	h.segments.segments = append(h.segments.segments, info)
+	h.stats.Packed = info.last
+	h.stats.TailBytes -= min(h.stats.TailBytes, p.tailBytes)
+	for i, chunk := range p.chunks {
+		tx.Put(kv.Index, h.chunk(info.id, uint32(i)), chunk)
+	}
+	putParts(tx, h.space, info.id, p.firsts, p.lengths)
+	firstBlock := info.first / idsPerBlock
+	for i := 0; i < len(p.ids); i += idsPerBlock {
+		tx.Put(kv.Index, h.ids(firstBlock+uint32(i/idsPerBlock)), encodeIDs(p.ids[i:min(i+idsPerBlock, len(p.ids))]))
+	}
+	for ordinal := info.first; ordinal <= info.last && ordinal != 0; ordinal++ {
+		tx.Delete(kv.Index, h.entry(ordinal))
+	}
+	tx.Put(kv.Index, headKey(h.scope), h.encode())
+	tx.Put(kv.Index, h.list(), h.segments.encode())
+	return h, nil
+}
+
+func putParts(tx *kv.Tx, s space, id uint32, firsts []string, lengths []docLength) {
+	tx.Put(kv.Index, s.directory(id), encodeDirectory(firsts))
+	tx.Put(kv.Index, s.lengths(id), encodeLengths(lengths))
+}

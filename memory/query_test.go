@@ -1,0 +1,404 @@
+package memory_test
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"math"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/loom-bridge/loom-bridge/memory"
+	"github.com/loom-bridge/loom-bridge/memory/kv"
+)
+
+func testQueryRanks(t *testing.T, r *rig) {
+	r.fill(t, 5)
+	for _, record := range []memory.Record{
+		{ID: "both", Text: "The bitcoin price analysis is ready"},
+		{ID: "one", Text: "Bitcoin is a currency"},
+		{ID: "often", Text: "Bitcoin, bitcoin and bitcoin prices"},
+		{ID: "none", Text: "The cat sat on the mat"},
+		{ID: "author", Author: "Bitcoin Bob", Text: "I have a price for you"},
+		{ID: "dated", Text: "We went hiking", EventTime: time.Date(2023, 7, 9, 0, 0, 0, 0, time.UTC)},
+	} {
+		r.MustSave(t, record)
+	}
+	for range 2 { // from the tail, then packed
+		result := r.MustQuery(t, memory.Query{Text: "bitcoin price analysis"})
+		mustEqual(t, "order", []string{"both", "often", "author", "one"}, ids(result))
+		last := 1.0
+		for _, hit := range result.Hits {
+			if hit.Score <= 0 || hit.Score > last {
+				t.Errorf("score %v of %s after %v", hit.Score, hit.Record.ID, last)
+			}
+			last = hit.Score
+		}
+		mustEqual(t, "by date", []string{"dated"}, ids(r.MustQuery(t, memory.Query{Text: "July 2023"})))
+		r.MustPack(t)
+	}
+
+	// A record with exactly the words of the query scores high, one with a
+	// common part of them low.
+	all := r.MustQuery(t, memory.Query{Text: "The cat sat on the mat"}).Hits[0].Score
+	if all < 0.7 || all > 0.95 {
+		t.Errorf("score of a full match: %v", all)
+	}
+	if part := r.MustQuery(t, memory.Query{Text: "gardens on Jupiter xylophone"}).Hits[0].Score; part > 0.3 {
+		t.Errorf("score of a weak match: %v", part)
+	}
+
+	// Equal scores: newest first.
+	twins := []string{r.MustSave(t, memory.Record{Text: "zebra twin"}).ID, r.MustSave(t, memory.Record{Text: "zebra twin"}).ID}
+	slices.Reverse(twins)
+	mustEqual(t, "twins", twins, ids(r.MustQuery(t, memory.Query{Text: "zebra"})))
+}
+
+// F06
+func testQueryLimits(t *testing.T, r *rig) {
+	r.fill(t, 120)
+	for limit, want := range map[int]int{0: 5, 1: 1, 7: 7, 100: 100} {
+		if got := len(r.MustQuery(t, memory.Query{Text: "garden weather", Limit: limit}).Hits); got != want {
+			t.Errorf("limit %d: %d hits, want %d", limit, got, want)
+		}
+	}
+	for field, q := range map[string]memory.Query{
+		"query":     {},
+		"limit":     {Text: "x", Limit: memory.MaxLimit + 1},
+		"min_score": {Text: "x", MinScore: math.NaN()},
+		"filter":    {Text: "x", Filter: strings.Repeat(" ", memory.MaxFilterBytes+1)},
+		"mode":      {Text: "x", Mode: 3},
+	} {
+		_, err := r.Query(t.Context(), agent, q)
+		var invalid *memory.InvalidError
+		if !errors.As(err, &invalid) || invalid.Field != field {
+			t.Errorf("want an invalid %s, got %v", field, err)
+		}
+	}
+	for _, q := range []memory.Query{
+		{Text: strings.Repeat("x", memory.MaxQueryBytes+1)}, {Text: "\xff"}, {Text: "x", Limit: -1}, {Text: "x", MinScore: -0.1},
+	} {
+		if _, err := r.Query(t.Context(), agent, q); !errors.Is(err, memory.ErrInvalid) {
+			t.Errorf("want an invalid query, got %v", err)
+		}
+	}
+}
+
+// F08
+func testQueryWordsOnly(t *testing.T, r *rig) {
+	r.MustSave(t, memory.Record{ID: "a", Text: "Bitcoin closed at 45,000", Embedding: []float32{1, 0}, EmbeddingSpace: "test/2"})
+	result := r.MustQuery(t, memory.Query{Text: "bitcoin"})
+	mustEqual(t, "hybrid", []string{"a"}, ids(result))
+	mustEqual(t, "degraded", []string{"no embedder, words only"}, result.Receipt.Degraded)
+	result = r.MustQuery(t, memory.Query{Text: "bitcoin", Mode: memory.Lexical})
+	mustEqual(t, "lexical", []string{"a"}, ids(result))
+	mustEqual(t, "degraded", []string(nil), result.Receipt.Degraded)
+	if _, err := r.Query(t.Context(), agent, memory.Query{Text: "bitcoin", Mode: memory.Vector}); !errors.Is(err, memory.ErrNoEmbedder) {
+		t.Errorf("vector: %v", err)
+	}
+	result = r.MustQuery(t, memory.Query{Text: "?!", Mode: memory.Lexical})
+	mustEqual(t, "nothing to search for", []string{"no words to search for in the query"}, result.Receipt.Degraded)
+	var long strings.Builder
+	for i := range 400 {
+		fmt.Fprintf(&long, "w%d ", i)
+	}
+	result = r.MustQuery(t, memory.Query{Text: long.String() + "bitcoin", Mode: memory.Lexical})
+	mustEqual(t, "cut", []string{"only the first 256 words of the query were searched"}, result.Receipt.Degraded)
+}
+
+func testQueryReceipt(t *testing.T, r *rig) {
+	empty := r.MustQuery(t, memory.Query{Text: "apple"})
+	mustEqual(t, "empty scope", memory.Receipt{Degraded: []string{"no embedder, words only"}}, empty.Receipt)
+	old := r.MustSave(t, memory.Record{Text: "apple tree", Tags: []string{"in"}})
+	r.MustSave(t, memory.Record{Text: "apple pie", Tags: []string{"in"}, Supersedes: old.ID})
+	r.MustSave(t, memory.Record{Text: "apple juice", Tags: []string{"in"}, TTL: time.Second})
+	r.MustSave(t, memory.Record{Text: "apple sauce"})
+	r.MustSave(t, memory.Record{Text: "An apple a day keeps the doctor away, they say in many places where people eat fruit", Tags: []string{"in"}})
+	r.MustSave(t, memory.Record{Text: "pear", Tags: []string{"in"}})
+	r.clock.Set(start.Add(time.Second))
+	all := r.MustQuery(t, memory.Query{Text: "apple pie", Filter: `tags:"in"`})
+	if len(all.Hits) != 2 {
+		t.Fatalf("%d hits", len(all.Hits))
+	}
+	cut := (all.Hits[0].Score + all.Hits[1].Score) / 2
+	got := r.MustQuery(t, memory.Query{Text: "apple pie", Filter: `tags:"in"`, MinScore: cut})
+	got.Receipt.IndexSequence = 0
+	mustEqual(t, "receipt", memory.Receipt{
+		LexicalCandidates: 5, Filtered: 1, Expired: 1, Superseded: 1, UnderMinScore: 1, Records: 6,
+		Degraded: []string{"no embedder, words only"},
+	}, got.Receipt)
+	if len(got.Hits) != 1 || got.Hits[0].Record.Text != "apple pie" {
+		t.Errorf("hits: %v", got.Hits)
+	}
+	if all.Receipt.IndexSequence < 6 {
+		t.Errorf("index sequence %d after 6 saves", all.Receipt.IndexSequence)
+	}
+}
+
+func testLanguages(t *testing.T, r *rig) {
+	texts := map[string]string{
+		"zh": "我喜欢比特币和区块链技术", "ja": "明日、東京で会いましょう", "ko": "한국어는 아름다운 언어입니다",
+		"ru": "Москва — столица России", "de": "Die Straße ist schön", "code": "call getUserName in src/app.py of v1.2.3",
+	}
+	for id, text := range texts {
+		r.MustSave(t, memory.Record{ID: id, Text: text})
+	}
+	for query, want := range map[string]string{
+		"比特币": "zh", "東京": "ja", "한국어": "ko", "столица": "ru", "STRASSE": "de",
+		"user name": "code", "getusername": "code", "app.py": "code", "V1.2.3": "code",
+	} {
+		mustEqual(t, query, []string{want}, ids(r.MustQuery(t, memory.Query{Text: query})))
+	}
+}
+
+func testFilters(t *testing.T, r *rig) {
+	long := strings.Repeat("long ", 60)
+	r.MustSave(t, memory.Record{
+		ID: "a", Text: "apple", Key: "fruit.a", Kind: "note", SessionID: "s 1", Author: "Ann", Origin: memory.OriginWeb, Tags: []string{"red", "sweet"},
+		Metadata: json.RawMessage(`{"n": 5, "f": 2.50, "big": 9007199254740993, "s": "5", "yes": true, "no": null, "deep": {"er": {"x": -1e2}}, "list": ["in"], "odd key": "v", "long": "` + long + `", "AND": "x"}`),
+	})
+	r.MustSave(t, memory.Record{ID: "b", Text: "apple", Key: "fruit.b", Tags: []string{"red", strings.Repeat("t", 128)}, Metadata: json.RawMessage(`{"n": 6, "yes": false, "deep": {"er": 1}, "s": ""}`)})
+	tests := []struct {
+		filter string
+		want   []string
+	}{
+		{``, []string{"b", "a"}},
+		{`  `, []string{"b", "a"}},
+		{`id = "a"`, []string{"a"}},
+		{`id = "nobody"`, nil},
+		{`key = "fruit.b"`, []string{"b"}},
+		{`key = "fruit.c"`, nil},
+		{`kind = "note"`, []string{"a"}},
+		{`kind = note`, []string{"a"}},
+		{`kind = "fact"`, []string{"b"}},
+		{`session_id = "s 1"`, []string{"a"}},
+		{`author = 'Ann'`, []string{"a"}},
+		{`author = "ann"`, nil},
+		{`origin = "web"`, []string{"a"}},
+		{`origin = agent`, []string{"b"}},
+		{`tags:"red"`, []string{"b", "a"}},
+		{`tags:red AND tags:sweet`, []string{"a"}},
+		{`tags:"re"`, nil},
+		{`tags:"` + strings.Repeat("t", 128) + `"`, []string{"b"}},
+		{`tags:"` + strings.Repeat("t", 127) + `"`, nil},
+		{`(kind = "note" AND (tags:"red"))`, []string{"a"}},
+		{`metadata.n = 5`, []string{"a"}},
+		{`metadata.n = 5.0`, []string{"a"}},
+		{`metadata.n = "5"`, nil},
+		{`metadata.s = "5"`, []string{"a"}},
+		{`metadata.s = ""`, []string{"b"}},
+		{`metadata.s = 5`, nil},
+		{`metadata.f = 2.5`, []string{"a"}},
+		{`metadata.big = 9007199254740993`, []string{"a"}},
+		{`metadata.big = 9007199254740992`, nil},
+		{`metadata.yes = true`, []string{"a"}},
+		{`metadata.yes = "true"`, nil},
+		{`metadata.yes = false`, []string{"b"}},
+		{`metadata.deep.er.x = -100`, []string{"a"}},
+		{`metadata.deep.er = 1`, []string{"b"}},
+		{`metadata.missing = 1`, nil},
+		{`metadata.no = "null"`, nil},
+		{`metadata.list = "in"`, nil},
+		{`metadata."odd key" = "v"`, []string{"a"}},
+		{`metadata.AND = "x"`, []string{"a"}},
+		{`metadata.long = "` + long + `"`, []string{"a"}},
+		{`metadata.n = 005`, []string{"a"}},
+		{`metadata.n = 0x5`, []string{"a"}},
+		{`id = "a" AND key = "fruit.b"`, nil},
+		{`id = "b" AND key = "fruit.b" AND metadata.n = 6`, []string{"b"}},
+	}
+	for range 2 { // from the tail, then packed
+		for _, tt := range tests {
+			got := ids(r.MustQuery(t, memory.Query{Text: "apple", Filter: tt.filter}))
+			if !slices.Equal(got, tt.want) {
+				t.Errorf("filter %s: got %v, want %v", tt.filter, got, tt.want)
+			}
+		}
+		r.MustPack(t)
+	}
+}
+
+func testFilterErrors(t *testing.T, r *rig) {
+	for filter, problem := range map[string]string{
+		`colour = "red"`:                    `field "colour" is unknown; served are id,`,
+		`kind = "a" OR kind = "b"`:          "OR is not served",
+		`NOT kind = "a"`:                    "NOT is not served",
+		`-kind = "a"`:                       "NOT is not served",
+		`kind != "a"`:                       "!= is not served",
+		`metadata.n > 5`:                    "> is not served",
+		`kind:"a"`:                          "kind is compared with =",
+		`tags = "a"`:                        "tags is compared with :",
+		`metadata.n:5`:                      "metadata is compared with =",
+		`kind = 5`:                          "kind takes a text in quotes",
+		`kind = true AND tags:5`:            "tags takes a text in quotes",
+		`kind.x = "a"`:                      "kind has no parts",
+		`metadata = "a"`:                    "metadata needs a path",
+		`metadata.x = a.b`:                  "metadata takes a text in quotes",
+		`metadata.x = timestamp("x")`:       "metadata takes a text in quotes",
+		`origin = "robot"`:                  "origin is one of",
+		`id = ""`:                           "id can't be empty",
+		`kind`:                              "a condition needs a field",
+		`"kind" = "a"`:                      "a condition begins with a field",
+		`kind = "a" tags:"b"`:               "joined by AND",
+		`kind = "a`:                         "does not parse: unterminated string",
+		`kind = `:                           "does not parse",
+		`kind = "a" AND`:                    "does not parse",
+		`((kind = "a")`:                     "does not parse",
+		`metadata.n = 1e5`:                  "does not parse",
+		`metadata.n = 99999999999999999999`: "does not parse",
+		"kind = \"\xff\"":                   "does not parse",
+		strings.Repeat(`kind = "a" AND `, memory.MaxConditions) + `kind = "a"`: "more than 64 conditions",
+		strings.Repeat("(", 4000):  "does not parse",
+		strings.Repeat("a(", 2000): "does not parse",
+	} {
+		_, err := r.Query(t.Context(), agent, memory.Query{Text: "apple", Filter: filter})
+		var wrong *memory.FilterError
+		if !errors.As(err, &wrong) || !errors.Is(err, memory.ErrInvalidFilter) || !strings.Contains(wrong.Problem, problem) {
+			t.Errorf("filter %.60s: got %v", filter, err)
+			continue
+		}
+		if len(err.Error()) > 300 || wrong.Offset < 0 || wrong.Offset > len(filter) {
+			t.Errorf("filter %.60s: offset %d, message of %d bytes", filter, wrong.Offset, len(err.Error()))
+		}
+	}
+}
+
+func testFilterMatchesFew(t *testing.T, r *rig) {
+	want := []string{}
+	for i := range 400 {
+		record := memory.Record{Text: fmt.Sprintf("apple number %d of a long list of apples", i)}
+		if i%100 == 42 {
+			record.Tags = []string{"rare"}
+		}
+		if saved := r.MustSave(t, record); i%100 == 42 {
+			want = append([]string{saved.ID}, want...)
+		}
+	}
+	mustEqual(t, "rare", want, ids(r.MustQuery(t, memory.Query{Text: "apples", Filter: "tags:rare"})))
+}
+
+func testReadYourWrites(t *testing.T, r *rig) {
+	var wg sync.WaitGroup
+	for g := range 8 {
+		wg.Go(func() {
+			for i := range 25 {
+				word := fmt.Sprintf("unique%dx%d", g, i)
+				saved, err := r.Save(t.Context(), agent, memory.Record{Text: "a note with " + word}, "")
+				if err != nil {
+					t.Error(err)
+					return
+				}
+				result, err := r.Query(t.Context(), agent, memory.Query{Text: word})
+				if err != nil || len(result.Hits) != 1 || result.Hits[0].Record.ID != saved.ID {
+					t.Errorf("%s: %v, %v", word, ids(result), err)
+				}
+			}
+		})
+	}
+	wg.Wait()
+	if stats, err := r.Stats(t.Context(), agent); err != nil || stats.Records != 200 {
+		t.Errorf("stats %+v, %v", stats, err)
+	}
+}
+
+func testScopes(t *testing.T, r *rig) {
+	scopes := []kv.Scope{
+		agent,
+		kv.AgentScope("default", "researcher2"),
+		kv.AgentScope("other", "researcher"),
+		{Tenant: "default", Kind: kv.OwnerUser, Owner: "researcher"},
+	}
+	for i, scope := range scopes {
+		for n := range 5 {
+			if _, err := r.Save(t.Context(), scope, memory.Record{ID: fmt.Sprint("id", n), Key: fmt.Sprint("key", n), Text: fmt.Sprintf("canary%d note", i)}, "req"+fmt.Sprint(n)); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	for i, scope := range scopes {
+		result, err := r.Query(t.Context(), scope, memory.Query{Text: "canary0 canary1 canary2 canary3 note", Limit: 100})
+		if err != nil || len(result.Hits) != 5 || result.Receipt.Records != 5 {
+			t.Fatalf("%s: %d hits, %+v, %v", scope, len(result.Hits), result.Receipt, err)
+		}
+		for _, hit := range result.Hits {
+			if hit.Record.Text != fmt.Sprintf("canary%d note", i) {
+				t.Errorf("%s sees %q", scope, hit.Record.Text)
+			}
+		}
+		r.MustCheck(t, scope)
+	}
+}
+
+func testReopen(t *testing.T, r *rig) {
+	r.fill(t, 50)
+	before := r.MustQuery(t, memory.Query{Text: "filler 17 weather", Limit: 50})
+	r.Reopen()
+	after := r.MustQuery(t, memory.Query{Text: "filler 17 weather", Limit: 50})
+	mustEqual(t, "hits", before.Hits, after.Hits)
+	r.fill(t, 5)
+}
+
+func testHostileMetadata(t *testing.T, r *rig) {
+	var wide strings.Builder
+	for i := range 5000 {
+		fmt.Fprintf(&wide, `"%d":%d,`, i, i)
+	}
+	name := strings.Repeat("n", 30000)
+	for i, metadata := range []string{
+		`{` + wide.String() + `"end":true}`,
+		`{"` + name + `":{"a":1,"b":{"c":"x"}}}`,
+		`{"n":1e99999999999999999999999,"m":-0.000,"z":0}`,
+		`{"a\u0000b":"c\u0000d","a":1,"a":2,"":"empty"}`,
+		strings.Repeat(`{"a":`, 31) + `{"b":1}` + strings.Repeat("}", 31),
+		`{"deep":` + strings.Repeat("[", 31) + strings.Repeat("]", 31) + `}`,
+	} {
+		r.MustSave(t, memory.Record{ID: fmt.Sprint(i), Text: "hostile", Metadata: json.RawMessage(metadata)})
+	}
+	for filter, want := range map[string]string{
+		`metadata.4999 = 4999`:                           "0",
+		`metadata.end = true`:                            "0",
+		`metadata.m = 0`:                                 "2",
+		`metadata.a = 2`:                                 "3",
+		`metadata."" = "empty"`:                          "3",
+		`metadata."a\x00b" = "c\x00d"`:                   "3",
+		`metadata` + strings.Repeat(".a", 31) + `.b = 1`: "4",
+	} {
+		mustEqual(t, filter, []string{want}, ids(r.MustQuery(t, memory.Query{Text: "hostile", Filter: filter})))
+	}
+}
+
+func testLongTexts(t *testing.T, r *rig) {
+	for i := range 5 {
+		var text strings.Builder
+		for n := 0; text.Len() < memory.MaxTextBytes-20; n++ {
+			fmt.Fprintf(&text, "w%x ", (i*7919+n)*2654435761%(1<<32))
+		}
+		fmt.Fprintf(&text, "needle%d", i)
+		r.MustSave(t, memory.Record{ID: fmt.Sprint(i), Text: text.String()})
+	}
+	for i := range 5 {
+		mustEqual(t, "needle", []string{fmt.Sprint(i)}, ids(r.MustQuery(t, memory.Query{Text: fmt.Sprint("needle", i)})))
+	}
+}
+
+func testClosed(t *testing.T, r *rig) {
+	if err := r.Store.Close(); err != nil {
+		t.Fatal(err)
+	}
+	if err := r.Store.Close(); err != nil {
+		t.Errorf("second close: %v", err)
+	}
+	if _, err := r.Save(t.Context(), agent, memory.Record{Text: "x"}, ""); !errors.Is(err, memory.ErrClosed) {
+		t.Errorf("save: %v", err)
+	}
+	if _, err := r.Query(t.Context(), agent, memory.Query{Text: "x"}); !errors.Is(err, memory.ErrClosed) {
+		t.Errorf("query: %v", err)
+	}
+	if _, err := r.Get(t.Context(), agent, "x"); !errors.Is(err, memory.ErrClosed) {
+		t.Errorf("get: %v", err)
+	}
+	r.Reopen()
+}

@@ -1,0 +1,131 @@
+package memory
+
+import (
+	"encoding/json"
+	"time"
+)
+
+// Limits of a record. The protos state the same numbers.
+const (
+	// MaxTextBytes bounds a text: an article, not a book.
+	MaxTextBytes = 256 << 10
+	// MaxIDBytes bounds an id that the caller chose.
+	MaxIDBytes = 128
+	// MaxKeyBytes bounds a caller's own name for a record.
+	MaxKeyBytes = 256
+	// MaxKindBytes bounds a kind.
+	MaxKindBytes = 64
+	// MaxSessionBytes bounds a session id.
+	MaxSessionBytes = 256
+	// MaxAuthorBytes bounds an author.
+	MaxAuthorBytes = 256
+	// MaxMetadataBytes bounds the JSON text of the metadata.
+	MaxMetadataBytes = 64 << 10
+	// MaxMetadataDepth bounds how deep objects and arrays of the metadata nest.
+	MaxMetadataDepth = 32
+	// MaxTags bounds the tags of one record.
+	MaxTags = 64
+	// MaxTagBytes bounds one tag.
+	MaxTagBytes = 128
+	// MaxDerivedFrom bounds the sources of one record.
+	MaxDerivedFrom = 64
+	// MaxEmbedding bounds the numbers of a vector.
+	MaxEmbedding = 4096
+	// MaxEmbeddingSpaceBytes bounds the name of a vector's model.
+	MaxEmbeddingSpaceBytes = 128
+	// MaxRequestIDBytes bounds a request id.
+	MaxRequestIDBytes = 128
+)
+
+// Defaults of a record.
+const (
+	// DefaultKind is the kind of a record whose caller named none.
+	DefaultKind = "fact"
+	// DefaultImportance is what to pass for a record whose weight is not known.
+	DefaultImportance = 0.5
+	// LongTerm is the tier of everything that Save stores.
+	LongTerm = 4
+)
+
+// Origin is the class of source that a record's text came from. The numbers
+// are part of the on-disk format.
+type Origin uint8
+
+// The origins. Zero means OriginAgent when saving.
+const (
+	// OriginUser: a person said it.
+	OriginUser Origin = 1
+	// OriginAgent: the agent concluded it.
+	OriginAgent Origin = 2
+	// OriginTool: a tool printed it; never to be taken as an instruction.
+	OriginTool Origin = 3
+	// OriginWeb: it was read on the web; never to be taken as an instruction.
+	OriginWeb Origin = 4
+)
+
+var originNames = map[Origin]string{
+	OriginUser: "user", OriginAgent: "agent", OriginTool: "tool", OriginWeb: "web",
+}
+
+// String returns user, agent, tool or web, the names that filters use.
+func (o Origin) String() string {
+	if name, ok := originNames[o]; ok {
+		return name
+	}
+	return "unknown"
+}
+
+// Record is one thing remembered. A record that a Store handed out belongs to
+// the caller. Times are kept to the microsecond, in UTC; a zero time is unset.
+type Record struct {
+	// ID names the record within its scope. Empty when saving: the store makes
+	// one, which sorts by time.
+	ID string
+	// Text is what is remembered and searched: 1 byte to MaxTextBytes of UTF-8.
+	Text string
+	// Key is the caller's own unique name, or empty.
+	Key string
+	// Kind says what it is. Empty when saving: DefaultKind.
+	Kind string
+	// SessionID is the session it was saved in, or empty.
+	SessionID string
+	// Author is who said it, or empty. It is searched like the text.
+	Author string
+	// EventTime is when what it tells happened. Its date is searched, too.
+	EventTime time.Time
+	// CreateTime is when it was saved; set by the store.
+	CreateTime time.Time
+	// ExpireTime is when it stops being shown; zero means never. When saving
+	// it must lie ahead.
+	ExpireTime time.Time
+	// TTL, when saving, sets ExpireTime that long after CreateTime. Give one of
+	// the two. It is not stored, but it is what a repeated request is compared
+	// by, so a caller who was given a span should pass the span.
+	TTL time.Duration
+	// Metadata is a JSON object or empty. The text is kept as it came.
+	Metadata json.RawMessage
+	// Tags are labels. The store sorts them and drops repeats.
+	Tags []string
+	// Importance is the caller's weight from 0 to 1. Zero is a weight, too: a
+	// caller who knows none passes DefaultImportance.
+	Importance float64
+	// Supersedes is the record this one replaces, or empty.
+	Supersedes string
+	// SupersededBy is the record that replaced this one, or empty; set by the
+	// store.
+	SupersededBy string
+	// DerivedFrom are the records it was made from.
+	DerivedFrom []string
+	// Origin is where the text came from. Zero when saving: OriginAgent.
+	Origin Origin
+	// Tier is the memory tier; set by the store to LongTerm.
+	Tier int
+	// Embedding is a vector of the caller's, or empty.
+	Embedding []float32
+	// EmbeddingSpace names the model of the vector; required with one.
+	EmbeddingSpace string
+
+	// ordinal is the record's number within its scope, in order of arrival,
+	// from 1.
+	ordinal uint32
+}

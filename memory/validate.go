@@ -1,0 +1,187 @@
+package memory
+
+import (
+	"fmt"
+	"math"
+	"slices"
+	"strings"
+	"time"
+	"unicode"
+	"unicode/utf8"
+)
+
+// firstYear and lastYear bound the times of a record: what a protobuf
+// Timestamp can say.
+const (
+	firstYear = 1
+	lastYear  = 9999
+)
+
+func tooLong(field string, size, limit int) error {
+	return &InvalidError{field, fmt.Sprintf("has %d bytes, more than %d", size, limit)}
+}
+
+// checkRecord refuses what a caller may not save, and what does not hang on
+// what is stored or on the time.
+func checkRecord(r Record) error {
+	checks := []func(Record) error{checkText, checkNames, checkTags, checkTimes, checkNumbers, checkSources}
+	for _, check := range checks {
+		if err := check(r); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func checkText(r Record) error {
+	switch {
+	case r.Text == "":
+		return &InvalidError{"text", "is empty"}
+	case len(r.Text) > MaxTextBytes:
+		return tooLong("text", len(r.Text), MaxTextBytes)
+	case !utf8.ValidString(r.Text):
+		return &InvalidError{"text", "is not UTF-8"}
+	}
+	return nil
+}
+
+func checkNames(r Record) error {
+	names := []struct {
+		field, value string
+		limit        int
+	}{
+		{"key", r.Key, MaxKeyBytes},
+		{"kind", r.Kind, MaxKindBytes},
+		{"session_id", r.SessionID, MaxSessionBytes},
+		{"author", r.Author, MaxAuthorBytes},
+		{"embedding_space", r.EmbeddingSpace, MaxEmbeddingSpaceBytes},
+	}
+	for _, n := range names {
+		if err := checkName(n.field, n.value, n.limit); err != nil {
+			return err
+		}
+	}
+	if r.ID == "" {
+		return nil
+	}
+	return checkID("id", r.ID)
+}
+
+func checkName(field, value string, limit int) error {
+	switch {
+	case len(value) > limit:
+		return tooLong(field, len(value), limit)
+	case !utf8.ValidString(value) || strings.ContainsRune(value, 0):
+		return &InvalidError{field, "holds NUL or is not UTF-8"}
+	}
+	return nil
+}
+
+// checkID refuses an id that a caller may not choose.
+func checkID(field, id string) error {
+	if id == "" {
+		return &InvalidError{field, "is empty"}
+	}
+	if err := checkName(field, id, MaxIDBytes); err != nil {
+		return err
+	}
+	if strings.ContainsFunc(id, func(r rune) bool { return !unicode.IsPrint(r) }) {
+		return &InvalidError{field, "holds a character that does not print"}
+	}
+	return nil
+}
+
+func checkTags(r Record) error {
+	if len(r.Tags) > MaxTags {
+		return &InvalidError{"tags", fmt.Sprintf("has %d items, more than %d", len(r.Tags), MaxTags)}
+	}
+	for _, tag := range r.Tags {
+		if tag == "" {
+			return &InvalidError{"tags", "holds an empty one"}
+		}
+		if err := checkName("tags", tag, MaxTagBytes); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func checkTimes(r Record) error {
+	if r.TTL < 0 {
+		return &InvalidError{"ttl", "is not more than zero"}
+	}
+	if r.TTL > 0 && !r.ExpireTime.IsZero() {
+		return &InvalidError{"ttl", "and expire_time are both set"}
+	}
+	if err := checkYear("event_time", r.EventTime); err != nil {
+		return err
+	}
+	return checkYear("expire_time", r.ExpireTime)
+}
+
+func checkYear(field string, t time.Time) error {
+	if year := t.UTC().Year(); year < firstYear || year > lastYear {
+		return &InvalidError{field, fmt.Sprintf("lies in the year %d", year)}
+	}
+	return nil
+}
+
+func checkNumbers(r Record) error {
+	switch {
+	case !(r.Importance >= 0 && r.Importance <= 1):
+		return &InvalidError{"importance", "is not from 0 to 1"}
+	case r.Origin > OriginWeb:
+		return &InvalidError{"origin", "is unknown"}
+	case len(r.Embedding) > MaxEmbedding:
+		return &InvalidError{"embedding", fmt.Sprintf("has %d numbers, more than %d", len(r.Embedding), MaxEmbedding)}
+	case len(r.Embedding) > 0 && r.EmbeddingSpace == "":
+		return &InvalidError{"embedding_space", "is missing beside an embedding"}
+	case len(r.Embedding) == 0 && r.EmbeddingSpace != "":
+		return &InvalidError{"embedding", "is missing beside an embedding_space"}
+	case slices.ContainsFunc(r.Embedding, func(x float32) bool { return math.IsNaN(float64(x)) || math.IsInf(float64(x), 0) }):
+		return &InvalidError{"embedding", "holds a number that is not finite"}
+	}
+	return nil
+}
+
+func checkSources(r Record) error {
+	if r.Supersedes != "" {
+		if err := checkID("supersedes", r.Supersedes); err != nil {
+			return err
+		}
+	}
+	if len(r.DerivedFrom) > MaxDerivedFrom {
+		return &InvalidError{"derived_from", fmt.Sprintf("has %d items, more than %d", len(r.DerivedFrom), MaxDerivedFrom)}
+	}
+	for _, id := range r.DerivedFrom {
+		if err := checkID("derived_from", id); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func checkRequestID(id string) error { return checkName("request_id", id, MaxRequestIDBytes) }
+
+// checkQuery refuses what may not be asked.
+func checkQuery(q Query) error {
+	switch {
+	case q.Text == "":
+		return &InvalidError{"query", "is empty"}
+	case len(q.Text) > MaxQueryBytes:
+		return tooLong("query", len(q.Text), MaxQueryBytes)
+	case !utf8.ValidString(q.Text):
+		return &InvalidError{"query", "is not UTF-8"}
+	case q.Limit < 0 || q.Limit > MaxLimit:
+		return &InvalidError{"limit", fmt.Sprintf("is not from 1 to %d", MaxLimit)}
+	case !(q.MinScore >= 0 && q.MinScore <= 1):
+		return &InvalidError{"min_score", "is not from 0 to 1"}
+	case len(q.Filter) > MaxFilterBytes:
+		return tooLong("filter", len(q.Filter), MaxFilterBytes)
+	case q.Mode > Vector:
+		return &InvalidError{"mode", "is unknown"}
+	case q.Mode == Vector:
+		return ErrNoEmbedder
+	}
+	return nil
+}
