@@ -7,6 +7,7 @@ import (
 	"os"
 	"os/signal"
 	"path/filepath"
+	"text/tabwriter"
 	"time"
 )
 
@@ -19,6 +20,7 @@ type settings struct {
 	length    time.Duration
 	clients   int
 	records   int
+	only      string
 	floor     bool
 }
 
@@ -39,6 +41,7 @@ func parse() settings {
 	flag.DurationVar(&s.length, "length", 2*time.Second, "how long a round loads each server")
 	flag.IntVar(&s.clients, "clients", 64, "how many clients the crowd has")
 	flag.IntVar(&s.records, "records", 10_000, "records in the scope that is queried")
+	flag.StringVar(&s.only, "only", "", "measure only the calls whose name holds this `text`")
 	flag.BoolVar(&s.floor, "floor", false, "serve the floor in -dir and nothing else; the benchmark starts itself so")
 	flag.StringVar(&s.workspace, "workspace", "", "the folder the floor reads from")
 	flag.Parse()
@@ -73,10 +76,14 @@ func benchmark(ctx context.Context, s settings) error {
 		return err
 	}
 	defer floor.stop()
-	ours, err := start(ctx, s.server, "--addr", "127.0.0.1:0", "--data-dir", filepath.Join(dir, "store"), "--workspace", workspace)
+	data := filepath.Join(dir, "store")
+	ours, err := start(ctx, s.server, "--addr", "127.0.0.1:0", "--data-dir", data, "--workspace", workspace, "--log-level", "error")
 	if err != nil {
 		return err
 	}
 	defer ours.stop()
-	return report(ctx, s, ours.addr, floor.addr, dir)
+	return report(ctx, &bench{
+		settings: s, ours: ours.addr, floor: floor.addr, data: data, stopOurs: ours.stop,
+		table: tabwriter.NewWriter(os.Stdout, 0, 0, 2, ' ', tabwriter.AlignRight), pool: texts(3, 4096),
+	})
 }

@@ -4,7 +4,7 @@ import (
 	"context"
 	"fmt"
 	"os"
-	"path/filepath"
+	"strings"
 	"text/tabwriter"
 	"time"
 
@@ -20,13 +20,14 @@ import (
 type bench struct {
 	settings
 	ours, floor string // addresses
+	data        string // the store of ours
+	stopOurs    func()
 	table       *tabwriter.Writer
 	pool        []string
 }
 
 // report measures everything and prints the table.
-func report(ctx context.Context, s settings, ours, floor, dir string) error {
-	b := &bench{s, ours, floor, tabwriter.NewWriter(os.Stdout, 0, 0, 2, ' ', tabwriter.AlignRight), texts(3, 4096)}
+func report(ctx context.Context, b *bench) error {
 	fmt.Fprintf(b.table, "call\tclients\tfloor p50 µs\tours p50 µs\tratio\tfloor p99 µs\tours p99 µs\tfloor /s\tours /s\tratio\taim\t\n")
 	steps := []func(context.Context) error{
 		func(ctx context.Context) error { return b.contest(ctx, "MemorySave 1 KiB", 1, "p50 ≤ 1.5", b.save) },
@@ -51,7 +52,7 @@ func report(ctx context.Context, s settings, ours, floor, dir string) error {
 	if err := b.table.Flush(); err != nil {
 		return err
 	}
-	if err := b.queries(ctx, dir); err != nil {
+	if err := b.queries(ctx); err != nil {
 		return err
 	}
 	return keysPerKiB(ctx)
@@ -59,6 +60,9 @@ func report(ctx context.Context, s settings, ours, floor, dir string) error {
 
 // contest measures one call on both servers and adds a line.
 func (b *bench) contest(ctx context.Context, name string, clients int, aim string, op operation) error {
+	if !strings.Contains(name, b.only) {
+		return nil
+	}
 	fmt.Fprintf(os.Stderr, "%s, %d clients: %d rounds of %s on each server\n", name, clients, b.rounds, b.length)
 	on := func(addr string) func(context.Context, time.Duration) (sample, error) {
 		return func(ctx context.Context, length time.Duration) (sample, error) {
@@ -117,32 +121,30 @@ func checkHealth(ctx context.Context, c *client) error {
 	return err
 }
 
-// queries compares a query over gRPC with the same query in this process and
-// with a health check, which is the cheapest RPC there is.
-func (b *bench) queries(ctx context.Context, dir string) error {
-	fmt.Fprintf(os.Stderr, "MemoryQuery: saving %d records twice\n", b.records)
+// queries compares a query over gRPC with a health check, which is the cheapest
+// RPC there is, and with the same query in this process: on the same store,
+// once the server has left it.
+func (b *bench) queries(ctx context.Context) error {
+	if !strings.Contains("MemoryQuery", b.only) {
+		return nil
+	}
+	fmt.Fprintf(os.Stderr, "MemoryQuery: saving %d records\n", b.records)
 	all, err := dial(b.ours, 1)
 	if err != nil {
 		return err
 	}
 	defer hangUp(all)
 	for i := range b.records {
-		c := &client{conn: all[0].conn, calls: i}
-		if err := b.saveAs(ctx, c, "bench-queries"); err != nil {
+		if err := b.saveAs(ctx, &client{conn: all[0].conn, calls: i}, "bench-queries"); err != nil {
 			return err
 		}
 	}
-	inProcess, closeStore, err := b.openStore(ctx, filepath.Join(dir, "in-process"))
-	if err != nil {
-		return err
-	}
-	defer closeStore()
-	var health, remote, local []sample
+	var health, remote []sample
 	for range b.rounds {
 		for _, m := range []struct {
 			op   operation
 			into *[]sample
-		}{{checkHealth, &health}, {b.query, &remote}, {inProcess, &local}} {
+		}{{checkHealth, &health}, {b.query, &remote}} {
 			s, err := run(ctx, all, m.op, b.length)
 			if err != nil {
 				return err
@@ -150,37 +152,43 @@ func (b *bench) queries(ctx context.Context, dir string) error {
 			*m.into = append(*m.into, s)
 		}
 	}
+	b.stopOurs()
+	local, err := b.queryHere(ctx)
+	if err != nil {
+		return err
+	}
 	check, rpc, here := median(health, p50us), median(remote, p50us), median(local, p50us)
 	fmt.Printf("\nMemoryQuery on %d records, one client, p50: %.0f µs over gRPC (aim ≤ 2000), %.0f µs in process, health check %.0f µs;\n"+
 		"what the RPC adds is %.2f health checks (aim ≤ 2)\n", b.records, rpc, here, check, (rpc-here)/check)
 	return nil
 }
 
-// openStore fills a store in this process with the records that the server
-// has, and returns the query on it.
-func (b *bench) openStore(ctx context.Context, dir string) (operation, func(), error) {
-	engine, err := rockskv.Open(dir, &rockskv.Options{Durability: rockskv.None})
+// queryHere measures the query in this process on the store that the server
+// has left.
+func (b *bench) queryHere(ctx context.Context) ([]sample, error) {
+	engine, err := rockskv.Open(b.data, nil)
 	if err != nil {
-		return nil, nil, err
+		return nil, err
 	}
+	defer engine.Close() //nolint:errcheck // nothing is written
 	writer := kv.NewWriter(engine, nil)
+	defer writer.Close() //nolint:errcheck // likewise
 	store := memory.New(engine, writer, nil)
-	closeAll := func() {
-		store.Close()  //nolint:errcheck // a throw-away store
-		writer.Close() //nolint:errcheck // likewise
-		engine.Close() //nolint:errcheck // likewise
-	}
+	defer store.Close() //nolint:errcheck // likewise
 	scope := kv.AgentScope("default", "bench-queries")
-	for i := range b.records {
-		if _, err := store.Save(ctx, scope, memory.Record{Text: b.pool[i%len(b.pool)], SessionID: "bench"}, ""); err != nil {
-			closeAll()
-			return nil, nil, err
-		}
-	}
-	return func(ctx context.Context, c *client) error {
+	query := func(ctx context.Context, c *client) error {
 		_, err := store.Query(ctx, scope, memory.Query{Text: query(b.pool[c.calls%len(b.pool)])})
 		return err
-	}, closeAll, nil
+	}
+	var local []sample
+	for range b.rounds {
+		s, err := run(ctx, []*client{{}}, query, b.length)
+		if err != nil {
+			return nil, err
+		}
+		local = append(local, s)
+	}
+	return local, nil
 }
 
 // keysPerKiB prints what a save writes.
