@@ -12,10 +12,16 @@ import (
 // it in the same commit, plus its own writes. It is valid during the call only
 // and not safe for concurrent use.
 type Tx struct {
-	base   Reader
+	base   reads
 	staged overlay
 	own    overlay
 	batch  Batch
+}
+
+// reads is what a transaction stands on: a snapshot, or another transaction.
+type reads interface {
+	Get(ctx context.Context, ks Keyspace, keys ...[]byte) ([][]byte, error)
+	Scan(ctx context.Context, ks Keyspace, r Range) iter.Seq2[Pair, error]
 }
 
 // overlay holds the writes that are not in the snapshot yet.

@@ -71,13 +71,27 @@ type Writer struct {
 }
 
 // queue holds the calls that name the same refs. It exists while one of them
-// leads: the first to come, on its own goroutine, commits all that wait with
-// it and then lets the first of those who came meanwhile lead. So a lone call
-// pays for no hand-over.
+// leads: the first to come, on its own goroutine, stages and commits all that
+// wait with it. So a lone call pays for no hand-over. While its commit is under
+// way, the first of those who came meanwhile leads next and stages on top of
+// it, so that nobody's staging waits for a disk.
 type queue struct {
-	id      string
-	refs    []Ref
+	id   string
+	refs []Ref
+
+	// The writer's mu guards what follows.
 	waiting []*call
+	leading bool    // somebody was told to lead and has not begun to commit
+	held    bool    // the queue has the turn at its refs
+	flight  *flight // the commit under way, if any
+}
+
+// flight is a commit under way.
+type flight struct {
+	staged overlay       // what it writes
+	next   []Guard       // what its refs will have after it
+	done   chan struct{} // closed when it has ended
+	failed bool          // set before done is closed
 }
 
 // turn is the right to a ref. It exists while somebody has or awaits it.
@@ -122,7 +136,7 @@ func (w *Writer) Do(ctx context.Context, req Request) error {
 	defer w.running.Done()
 	c := &call{ctx: ctx, req: req, told: make(chan bool, 2)}
 	if len(req.Refs) == 0 {
-		w.commitGroup(nil, []*call{c})
+		w.commitGroup(nil, []*call{c}, nil, nil)
 		return c.err
 	}
 	q, err := w.enqueue(c)
@@ -166,8 +180,8 @@ func (w *Writer) begin() error {
 	return nil
 }
 
-// enqueue puts c behind those that name the same refs. Where there are none it
-// is told to lead.
+// enqueue puts c behind those that name the same refs. Where nobody leads it is
+// told to.
 func (w *Writer) enqueue(c *call) (*queue, error) {
 	refs, id := canonical(c.req.Refs)
 	w.mu.Lock()
@@ -176,12 +190,12 @@ func (w *Writer) enqueue(c *call) (*queue, error) {
 	if q == nil {
 		q = &queue{id: id, refs: refs}
 		w.queues[id] = q
-		c.tellToLead()
 	}
 	if len(q.waiting) >= w.maxWaiting {
 		return nil, &LimitError{What: "queue", Size: len(q.waiting) + 1, Limit: w.maxWaiting}
 	}
 	q.waiting = append(q.waiting, c)
+	w.advance(q)
 	return q, nil
 }
 
@@ -202,13 +216,46 @@ func (w *Writer) withdraw(q *queue, c *call) bool {
 	return true
 }
 
-// lead commits the calls that wait, the leader's own first among them, and
-// hands the queue over.
+// lead commits the calls that wait, the leader's own first among them.
 func (w *Writer) lead(q *queue) {
+	before := w.board(q)
+	own := &flight{done: make(chan struct{})}
+	departed := false
+	failed := w.commitGroup(q.refs, w.take(q), before, func(staged overlay, next []Guard) {
+		if departed {
+			return // staged anew after a conflict; whoever builds on it meets one too
+		}
+		departed, own.staged, own.next = true, staged, next
+		w.mu.Lock()
+		defer w.mu.Unlock()
+		q.leading, q.flight = false, own
+		w.advance(q)
+	})
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if departed {
+		own.failed, q.flight = failed, nil
+		close(own.done)
+	} else {
+		q.leading = false
+	}
+	w.advance(q)
+}
+
+// board waits for the turn at the refs, unless the queue has it, and returns
+// the commit under way.
+func (w *Writer) board(q *queue) *flight {
+	w.mu.Lock()
+	held, before := q.held, q.flight
+	w.mu.Unlock()
+	if held {
+		return before
+	}
 	w.acquire(q.refs)
-	w.commitGroup(q.refs, w.take(q))
-	w.release(q.refs)
-	w.handOver(q)
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	q.held = true
+	return nil
 }
 
 // take returns the calls of the next commit.
@@ -221,15 +268,25 @@ func (w *Writer) take(q *queue) []*call {
 	return group
 }
 
-// handOver lets the first that waits lead, or ends the queue.
-func (w *Writer) handOver(q *queue) {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	if len(q.waiting) == 0 {
-		delete(w.queues, q.id)
+// advance lets the first that waits lead, if it may; gives the turn up when
+// nobody of the queue needs it or somebody else waits for it; and ends the
+// queue. The caller holds mu.
+func (w *Writer) advance(q *queue) {
+	if q.leading {
 		return
 	}
-	q.waiting[0].tellToLead()
+	shared := slices.ContainsFunc(q.refs, func(r Ref) bool { return w.turns[r] != nil && w.turns[r].users > 1 })
+	if q.flight == nil && q.held && (shared || len(q.waiting) == 0) {
+		w.release(q.refs)
+		q.held = false
+	}
+	switch {
+	case len(q.waiting) > 0 && (q.flight == nil || !shared):
+		q.leading = true
+		q.waiting[0].tellToLead()
+	case len(q.waiting) == 0 && q.flight == nil:
+		delete(w.queues, q.id)
+	}
 }
 
 // canonical sorts and deduplicates refs and names the set.
@@ -269,9 +326,9 @@ func (w *Writer) acquire(refs []Ref) {
 	}
 }
 
+// release gives the turn at each ref to the next who waits. The caller holds
+// mu.
 func (w *Writer) release(refs []Ref) {
-	w.mu.Lock()
-	defer w.mu.Unlock()
 	for _, ref := range refs {
 		t := w.turns[ref]
 		<-t.busy
@@ -282,15 +339,19 @@ func (w *Writer) release(refs []Ref) {
 }
 
 // commitGroup commits the calls of a group, in as many commits as their size
-// and conflicts need, and answers each.
-func (w *Writer) commitGroup(refs []Ref, group []*call) {
+// and conflicts need, and answers each. It stages on top of the commit under
+// way before it, if there is one, and calls depart when the last of its own is
+// staged and about to be written. It tells whether a commit failed.
+func (w *Writer) commitGroup(refs []Ref, group []*call, before *flight, depart func(overlay, []Guard)) (failed bool) {
 	for attempt := 1; len(group) > 0; attempt++ {
-		done, err := w.commitSome(refs, group)
-		switch {
-		case errors.Is(err, ErrConflict) && attempt < maxAttempts:
+		done, err := w.commitSome(refs, group, before, depart)
+		before = nil // it has ended
+		if errors.Is(err, ErrConflict) && attempt < maxAttempts {
 			w.forget(refs)
 			continue
-		case err != nil:
+		}
+		if err != nil {
+			failed = true
 			failStaged(group[:done], err)
 		}
 		for _, c := range group[:done] {
@@ -298,6 +359,7 @@ func (w *Writer) commitGroup(refs []Ref, group []*call) {
 		}
 		group, attempt = group[done:], 0
 	}
+	return failed
 }
 
 // failStaged gives err to each call whose own outcome hung on the commit.
@@ -315,26 +377,54 @@ func isContextError(err error) bool {
 
 // commitSome stages as many calls as fit one commit, commits them, and returns
 // how many that were.
-func (w *Writer) commitSome(refs []Ref, group []*call) (int, error) {
+func (w *Writer) commitSome(refs []Ref, group []*call, before *flight, depart func(overlay, []Guard)) (int, error) {
 	ctx := context.WithoutCancel(group[0].ctx)
 	snapshot, err := w.engine.Snapshot(ctx)
 	if err != nil {
 		return len(group), fmt.Errorf("kv: take snapshot: %w", err)
 	}
 	defer snapshot.Close() //nolint:errcheck // a snapshot that was only read has nothing to lose
-	guards, err := w.guards(ctx, snapshot, refs)
+	base, guards, err := w.base(ctx, snapshot, refs, before)
 	if err != nil {
 		return len(group), err
 	}
-	commit, done := stageAll(snapshot, guards, group)
+	commit, staged, done := stageAll(base, guards, group)
+	if before != nil {
+		// Its guards alone don't show that it failed: somebody else may have
+		// raised the sequences just as it would have.
+		if <-before.done; before.failed {
+			return 0, ErrConflict
+		}
+	}
 	if commit.Batch.Len() == 0 {
 		return done, nil
+	}
+	if depart != nil && done == len(group) {
+		depart(staged, raised(guards))
 	}
 	if err := w.engine.Commit(ctx, commit); err != nil {
 		return done, err
 	}
 	w.remember(commit.Guards)
 	return done, nil
+}
+
+// base returns what to stage on and the guards that hold if nobody interferes.
+func (w *Writer) base(ctx context.Context, snapshot Snapshot, refs []Ref, before *flight) (reads, []Guard, error) {
+	if before != nil {
+		return &Tx{base: snapshot, staged: before.staged}, before.next, nil
+	}
+	guards, err := w.guards(ctx, snapshot, refs)
+	return snapshot, guards, err
+}
+
+// raised returns the guards of a commit that follows one with these.
+func raised(guards []Guard) []Guard {
+	next := slices.Clone(guards)
+	for i := range next {
+		next[i].Sequence++
+	}
+	return next
 }
 
 // guards returns the exact guards of refs.
@@ -387,28 +477,26 @@ func (w *Writer) forget(refs []Ref) {
 // stageAll runs the calls one after another, each on top of those before it,
 // and stops when the batch is large enough. A call that fails leaves nothing
 // in the batch.
-func stageAll(base Reader, guards []Guard, group []*call) (Commit, int) {
+func stageAll(base reads, guards []Guard, group []*call) (Commit, overlay, int) {
 	commit := Commit{Guards: slices.Clone(guards), Batch: &Batch{}, Lazy: true}
 	var staged overlay
 	for i, c := range group {
 		if i > 0 && commit.Batch.Size() > maxJoinedBytes {
-			return commit, i
+			return commit, staged, i
 		}
 		tx := &Tx{base: base, staged: staged}
 		if c.err = stageOne(c, tx); c.err != nil || tx.batch.Len() == 0 {
 			continue
 		}
 		if i > 0 && commit.Batch.Size()+tx.batch.Size() > MaxBatchBytes {
-			return commit, i
+			return commit, staged, i
 		}
 		commit.Batch.Append(&tx.batch)
 		commit.Lazy = commit.Lazy && c.req.Lazy
 		commit.Guards = addBlind(commit.Guards, c.req.Blind)
-		if i < len(group)-1 {
-			staged = joined(staged, tx.own)
-		}
+		staged = joined(staged, tx.own)
 	}
-	return commit, len(group)
+	return commit, staged, len(group)
 }
 
 func stageOne(c *call, tx *Tx) (err error) {

@@ -241,35 +241,83 @@ func TestEndlessConflictsEnd(t *testing.T) {
 func TestAWaitingCallCanLeave(t *testing.T) {
 	g := &gate{Engine: memkv.New(nil), hold: make(chan struct{}), entered: make(chan struct{}, 1000)}
 	w := newWriter(t, g, &kv.WriterOptions{MaxWaiting: 1})
-	first := make(chan error, 1)
 	req := kv.Request{Refs: []kv.Ref{counterRef}, Stage: increment(counterRef)}
-	go func() { first <- w.Do(context.Background(), req) }()
-	<-g.entered
+	staged := make(chan struct{}, 2)
+	signalling := kv.Request{Refs: req.Refs, Stage: func(ctx context.Context, tx *kv.Tx) error {
+		staged <- struct{}{}
+		return increment(counterRef)(ctx, tx)
+	}}
+	answers := make(chan error, 2)
+	go func() { answers <- w.Do(context.Background(), signalling) }()
+	<-g.entered // the first commit is on its way
+	<-staged
+	go func() { answers <- w.Do(context.Background(), signalling) }()
+	<-staged // the second is staged on top of it
 	ctx, cancel := context.WithCancel(t.Context())
-	second := make(chan error, 1)
+	leaving := make(chan error, 1)
 	go func() {
 		err := w.Do(ctx, req)
-		for errors.Is(err, kv.ErrLimit) { // the third call below held the only place
+		for errors.Is(err, kv.ErrLimit) { // the call below held the only place
 			err = w.Do(ctx, req)
 		}
-		second <- err
+		leaving <- err
 	}()
-	var third error
-	for third == nil || !errors.Is(third, kv.ErrLimit) { // until the second call waits, the third takes its place
+	var refused error
+	for !errors.Is(refused, kv.ErrLimit) { // until the one that leaves waits, this takes its place
 		short, stop := context.WithTimeout(t.Context(), time.Millisecond)
-		third = w.Do(short, req)
+		refused = w.Do(short, req)
 		stop()
 	}
 	cancel()
-	if err := <-second; !errors.Is(err, context.Canceled) {
+	if err := <-leaving; !errors.Is(err, context.Canceled) {
 		t.Errorf("err = %v, want Canceled", err)
 	}
 	close(g.hold)
-	if err := <-first; err != nil {
-		t.Error(err)
+	for range 2 {
+		if err := <-answers; err != nil {
+			t.Error(err)
+		}
+	}
+	if got := mustCount(t, g, counterRef); got != 2 {
+		t.Errorf("counter = %d, want 2: a call that left must not count", got)
+	}
+}
+
+// What is staged on top of a commit under way must not outlive it when it
+// fails, not even when somebody else has raised the sequence meanwhile.
+func TestStagingOnAFailedCommitIsRepeated(t *testing.T) {
+	g := &gate{Engine: memkv.New(nil), hold: make(chan struct{}), entered: make(chan struct{}, 1000)}
+	w := newWriter(t, g, nil)
+	first, second := make(chan error, 1), make(chan error, 1)
+	go func() {
+		first <- w.Do(context.Background(), kv.Request{Refs: []kv.Ref{counterRef}, Stage: increment(counterRef)})
+	}()
+	<-g.entered
+	staged := make(chan struct{}, 10)
+	go func() {
+		second <- w.Do(context.Background(), kv.Request{Refs: []kv.Ref{counterRef}, Stage: func(ctx context.Context, tx *kv.Tx) error {
+			staged <- struct{}{}
+			return increment(counterRef)(ctx, tx)
+		}})
+	}()
+	<-staged
+	// Somebody else raises the sequence to where the first commit would have.
+	if err := g.Engine.Commit(t.Context(), kv.Commit{Guards: []kv.Guard{{Ref: counterRef, Any: true}}}); err != nil {
+		t.Fatal(err)
+	}
+	full := kv.ErrFull
+	g.fail.Store(&full)
+	g.hold <- struct{}{}
+	if err := <-first; !errors.Is(err, kv.ErrFull) {
+		t.Errorf("first: %v, want ErrFull", err)
+	}
+	g.fail.Store(nil)
+	close(g.hold)
+	if err := <-second; err != nil {
+		t.Errorf("second: %v", err)
 	}
 	if got := mustCount(t, g, counterRef); got != 1 {
-		t.Errorf("counter = %d, want 1: a call that left must not count", got)
+		t.Errorf("counter = %d, want 1: the second call counted what was never written", got)
 	}
 }
 
