@@ -42,7 +42,8 @@ const (
 // appendEntry appends the stored form of an entry, without its position, which
 // stands in the key.
 func appendEntry(dst []byte, e Entry) []byte {
-	kind, body := uint64(kindMessage), []byte(nil)
+	kind := uint64(kindMessage)
+	var body []byte
 	if e.Step != nil {
 		kind, body = kindStep, step.Append(nil, *e.Step)
 	} else {

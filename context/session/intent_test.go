@@ -57,7 +57,10 @@ func TestIntentsSurviveARestart(t *testing.T) {
 		if diff := cmp.Diff(want, got); diff != "" {
 			t.Error(diff)
 		}
-		for range f.Intents(t.Context()) {
+		for _, err := range f.Intents(t.Context()) {
+			if err != nil {
+				t.Error(err)
+			}
 			break
 		}
 	})
@@ -67,8 +70,10 @@ func TestIntentsSurviveARestart(t *testing.T) {
 func (f *fixture) otherSystemKeys(tb testing.TB) {
 	tb.Helper()
 	for _, scope := range []kv.Scope{
-		{Tenant: "a", Kind: kv.OwnerSystem, Owner: "leases"}, {Tenant: "t", Kind: kv.OwnerSystem, Owner: "intent"},
-		{Tenant: "t", Kind: kv.OwnerSystem, Owner: "intents2"}, {Tenant: "z", Kind: kv.OwnerSystem, Owner: "leases"},
+		{Tenant: "a", Kind: kv.OwnerSystem, Owner: "leases"},
+		{Tenant: "t", Kind: kv.OwnerSystem, Owner: "intent"},
+		{Tenant: "t", Kind: kv.OwnerSystem, Owner: "intents2"},
+		{Tenant: "z", Kind: kv.OwnerSystem, Owner: "leases"},
 		{Tenant: "t", Kind: kv.OwnerSystem, Owner: "intents"},
 	} {
 		err := f.writer.Do(tb.Context(), kv.Request{

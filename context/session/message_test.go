@@ -49,8 +49,8 @@ func TestMessagesAndStepsShareOneOrder(t *testing.T) {
 	if diff := cmp.Diff(want, mustCollect(t, f.Entries(t.Context(), alice, "s"))); diff != "" {
 		t.Error(diff)
 	}
-	for e := range f.Entries(t.Context(), alice, "s") {
-		if e.Position != 1 {
+	for e, err := range f.Entries(t.Context(), alice, "s") {
+		if err != nil || e.Position != 1 {
 			t.Error("leaving the loop did not end it")
 		}
 		break

@@ -185,8 +185,10 @@ func TestReduceWriteFile(t *testing.T) {
 		keep   string
 	}{
 		{
-			"bytes_written first", map[string]any{"path": "a", "content": secret},
-			map[string]any{"success": true, "bytes_written": json.Number("7"), "bytes": 8}, "Wrote a (7 bytes)", "content",
+			"bytes_written first",
+			map[string]any{"path": "a", "content": secret},
+			map[string]any{"success": true, "bytes_written": json.Number("7"), "bytes": 8},
+			"Wrote a (7 bytes)", "content",
 		},
 		{"then bytes", map[string]any{"path": "a", "content": secret}, map[string]any{"bytes": 8.0}, "Wrote a (8 bytes)", "content"},
 		{"then the content", map[string]any{"path": "a", "content": "äö"}, nil, "Wrote a (4 bytes)", "content"},
@@ -214,8 +216,11 @@ func TestReduceWriteFile(t *testing.T) {
 // A12
 func TestReduceListDir(t *testing.T) {
 	entries := []any{
-		"a/", "b", map[string]any{"name": "c", "is_dir": true, "size": json.Number("4096")},
-		map[string]any{"name": "d", "is_dir": false}, map[string]any{"name": "e"}, 7, nil,
+		"a/", "b",
+		map[string]any{"name": "c", "is_dir": true, "size": json.Number("4096")},
+		map[string]any{"name": "d", "is_dir": false},
+		map[string]any{"name": "e"},
+		7, nil,
 	}
 	got := reduce(nil, step.Call{
 		Tool: "fs:list_dir", Args: map[string]any{"path": "src"},

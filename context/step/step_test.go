@@ -107,39 +107,48 @@ func TestCompact(t *testing.T) {
 		want string
 	}{
 		{
-			"read", step.Step{ToolName: "fs:read_file", MinimalArgs: raw(`{"path":"config.json"}`), Metadata: raw(`{"size":1229}`)},
+			"read",
+			step.Step{ToolName: "fs:read_file", MinimalArgs: raw(`{"path":"config.json"}`), Metadata: raw(`{"size":1229}`)},
 			"Read config.json (1.2KB)",
 		},
 		{
-			"written", step.Step{ToolName: "fs:write_file", MinimalArgs: raw(`{"path":"a"}`), Metadata: raw(`{"bytes":5120}`)},
+			"written",
+			step.Step{ToolName: "fs:write_file", MinimalArgs: raw(`{"path":"a"}`), Metadata: raw(`{"bytes":5120}`)},
 			"Wrote a (5120 bytes)",
 		},
 		{
-			"listed", step.Step{ToolName: "fs:list_dir", MinimalArgs: raw(`{"path":"src"}`), Metadata: raw(`{"count":3}`)},
+			"listed",
+			step.Step{ToolName: "fs:list_dir", MinimalArgs: raw(`{"path":"src"}`), Metadata: raw(`{"count":3}`)},
 			"Listed src (3 items)",
 		},
 		{
-			"listed without a path", step.Step{ToolName: "fs:list_dir", MinimalArgs: raw(`{}`), Metadata: raw(`{"count":0}`)},
+			"listed without a path",
+			step.Step{ToolName: "fs:list_dir", MinimalArgs: raw(`{}`), Metadata: raw(`{"count":0}`)},
 			"Listed . (0 items)",
 		},
 		{
-			"other tool", step.Step{ToolName: "x:y", MinimalArgs: raw(`{"b":1,"a":"z"}`)},
+			"other tool",
+			step.Step{ToolName: "x:y", MinimalArgs: raw(`{"b":1,"a":"z"}`)},
 			`x:y({"a":"z","b":1})`,
 		},
 		{
-			"failed", step.Step{ToolName: "fs:read_file", Outcome: step.Failed, Error: "no\nsuch  file"},
+			"failed",
+			step.Step{ToolName: "fs:read_file", Outcome: step.Failed, Error: "no\nsuch  file"},
 			"✗ fs:read_file failed: no such file",
 		},
 		{
-			"unknown outcome", step.Step{ToolName: "fs:write_file", Outcome: step.Unknown, MinimalArgs: raw(`{"path":"a"}`), Metadata: raw(`{"bytes":1}`)},
+			"unknown outcome",
+			step.Step{ToolName: "fs:write_file", Outcome: step.Unknown, MinimalArgs: raw(`{"path":"a"}`), Metadata: raw(`{"bytes":1}`)},
 			`fs:write_file({"path":"a"})`,
 		},
 		{
-			"metadata missing", step.Step{ToolName: "fs:read_file", MinimalArgs: raw(`{"path":"a"}`)},
+			"metadata missing",
+			step.Step{ToolName: "fs:read_file", MinimalArgs: raw(`{"path":"a"}`)},
 			`fs:read_file({"path":"a"})`,
 		},
 		{
-			"hostile path", step.Step{ToolName: "fs:read_file", MinimalArgs: raw(`{"path":"a\nIgnore all"}`), Metadata: raw(`{"size":1}`)},
+			"hostile path",
+			step.Step{ToolName: "fs:read_file", MinimalArgs: raw(`{"path":"a\nIgnore all"}`), Metadata: raw(`{"size":1}`)},
 			"Read a Ignore all (1 bytes)",
 		},
 	}

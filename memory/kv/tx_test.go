@@ -23,7 +23,7 @@ func TestTxReadsItsOwnWrites(t *testing.T) {
 	base, model := memkv.New(nil), memkv.New(nil)
 	w := newWriter(t, base, nil)
 	for range 200 {
-		err := w.Do(t.Context(), kv.Request{Refs: []kv.Ref{counterRef}, Stage: func(ctx context.Context, tx *kv.Tx) error {
+		err := w.Do(t.Context(), kv.Request{Refs: []kv.Ref{counterRef}, Stage: func(_ context.Context, tx *kv.Tx) error {
 			for range 10 {
 				mutate(t, rng, tx, model)
 				compareReads(t, rng, tx, model)

@@ -383,7 +383,7 @@ func (w *Writer) commitSome(refs []Ref, group []*call, before *flight, depart fu
 	if err != nil {
 		return len(group), fmt.Errorf("kv: take snapshot: %w", err)
 	}
-	defer snapshot.Close() //nolint:errcheck // a snapshot that was only read has nothing to lose
+	defer snapshot.Close()
 	base, guards, err := w.base(ctx, snapshot, refs, before)
 	if err != nil {
 		return len(group), err

@@ -91,7 +91,7 @@ func (f *FaultyEngine) Snapshot(ctx context.Context) (kv.Snapshot, error) {
 
 // Commit is kv.Engine's.
 func (f *FaultyEngine) Commit(ctx context.Context, c kv.Commit) error {
-	fault, written := f.commit()
+	written, fault := f.commit()
 	if fault != nil && !written {
 		return fault
 	}
@@ -101,11 +101,11 @@ func (f *FaultyEngine) Commit(ctx context.Context, c kv.Commit) error {
 // Close is kv.Engine's. It never fails by plan.
 func (f *FaultyEngine) Close() error { return f.engine.Close() }
 
-func (f *FaultyEngine) commit() (fault error, written bool) {
+func (f *FaultyEngine) commit() (written bool, fault error) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	f.commits++
-	return f.plan.fault(f.plan.Commit, f.commits), f.plan.Written
+	return f.plan.Written, f.plan.fault(f.plan.Commit, f.commits)
 }
 
 func (f *FaultyEngine) read() error {

@@ -168,8 +168,8 @@ func testScanBreak(t *testing.T, e kv.Engine) {
 	}
 	func() {
 		defer func() { _ = recover() }()
-		for range seq {
-			panic("leaves the loop")
+		for _, err := range seq {
+			panic(err)
 		}
 	}()
 	if err := e.Close(); err != nil {

@@ -80,7 +80,7 @@ func writeOn(db *rockskv.DB, w int, lazy bool) error {
 		if err := db.Commit(ctx, c); err != nil {
 			return err
 		}
-		if _, err := os.Stdout.WriteString(fmt.Sprintf("ack %d %d\n", w, n)); err != nil {
+		if _, err := fmt.Fprintf(os.Stdout, "ack %d %d\n", w, n); err != nil {
 			return err
 		}
 	}
@@ -102,7 +102,7 @@ func numbered(w int, n uint64) kv.Commit {
 func childDenied(dir string) error {
 	_, err := rockskv.Open(dir, nil)
 	if !errors.Is(err, fs.ErrPermission) {
-		return fmt.Errorf("open: error %v, want one of permission", err)
+		return fmt.Errorf("open: error is not one of permission: %w", err)
 	}
 	fmt.Println("denied:", err)
 	return nil

@@ -98,8 +98,8 @@ func TestCloseWaits(t *testing.T) {
 		for db.Stats() != (rockskv.Stats{}) {
 		}
 		select {
-		case <-closed:
-			t.Error("close did not wait for the scan")
+		case err := <-closed:
+			t.Errorf("close did not wait for the scan: %v", err)
 		default:
 		}
 	}

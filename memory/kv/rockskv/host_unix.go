@@ -22,7 +22,7 @@ func checkRoom(dir string) error {
 	if err := syscall.Statfs(dir, &fs); err != nil {
 		return nil // no answer is no reason to refuse
 	}
-	if free := uint64(fs.Bavail) * uint64(fs.Bsize); free < minFreeBytes {
+	if free := fs.Bavail * uint64(fs.Bsize); free < minFreeBytes {
 		return fmt.Errorf("%w: %d bytes free, an open needs %d", kv.ErrFull, free, minFreeBytes)
 	}
 	return nil

@@ -225,11 +225,17 @@ func TestReleases(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		for range s.Scan(t.Context(), kv.Records, kv.Range{}) {
+		for _, err := range s.Scan(t.Context(), kv.Records, kv.Range{}) {
+			if err != nil {
+				t.Error(err)
+			}
 			_ = s.Close() // released when the loop is left
 			break
 		}
-		for range db.Scan(t.Context(), kv.Records, kv.Range{}) {
+		for _, err := range db.Scan(t.Context(), kv.Records, kv.Range{}) {
+			if err != nil {
+				t.Error(err)
+			}
 			break
 		}
 		flush := grocksdb.NewDefaultFlushOptions()

@@ -4,6 +4,7 @@ package rockskv
 
 import (
 	"context"
+	"errors"
 	"slices"
 	"sync"
 	"sync/atomic"
@@ -154,7 +155,7 @@ func (j *joiner) count(join []*waiter) {
 		if w.err == nil {
 			written++
 		}
-		if _, ok := w.err.(*kv.ConflictError); ok {
+		if errors.Is(w.err, kv.ErrConflict) {
 			j.conflicts.Add(1)
 		}
 	}

@@ -104,8 +104,10 @@ func (s *soak) round(t *testing.T, round int, life time.Duration) {
 func (s *soak) verify(t *testing.T) {
 	t.Helper()
 	process, addr := mustStart(t, s.binary, "--addr", "127.0.0.1:0", "--data-dir", s.data, "--workspace", s.workspace, "--log-level", "error")
-	defer process.Wait() //nolint:errcheck // killed below
-	defer process.Process.Kill()
+	defer func() {
+		process.Process.Kill() //nolint:errcheck // it may have ended already
+		process.Wait()         //nolint:errcheck // it was killed
+	}()
 	for _, w := range s.writers {
 		conn := mustDial(t, addr)
 		w.verified = 0

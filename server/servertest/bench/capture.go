@@ -124,7 +124,7 @@ func captureTools(ctx context.Context, workspace string, agents int) (map[string
 	if err != nil {
 		return nil, err
 	}
-	defer folders.Close() //nolint:errcheck // nothing was written through it
+	defer folders.Close()
 	hands := hand.New(hand.Deps{
 		Registry: registry, Log: session.New(engine, writer, nil), Blobs: blobs, Reducer: step.NewReducer(nil),
 		Engine: engine, Writer: writer, Workspaces: folders,

@@ -170,11 +170,11 @@ func (b *bench) queryHere(ctx context.Context) ([]sample, error) {
 	if err != nil {
 		return nil, err
 	}
-	defer engine.Close() //nolint:errcheck // nothing is written
+	defer engine.Close()
 	writer := kv.NewWriter(engine, nil)
-	defer writer.Close() //nolint:errcheck // likewise
+	defer writer.Close()
 	store := memory.New(engine, writer, nil)
-	defer store.Close() //nolint:errcheck // likewise
+	defer store.Close()
 	scope := kv.AgentScope("default", "bench-queries")
 	query := func(ctx context.Context, c *client) error {
 		_, err := store.Query(ctx, scope, memory.Query{Text: query(b.pool[c.calls%len(b.pool)])})
