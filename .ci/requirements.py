@@ -1,0 +1,148 @@
+"""Compare REQUIREMENTS.md with the requirement ids that tests name.
+
+REQUIREMENTS.md has one table row per requirement that is built:
+
+    | A13 | what works, in our own words |
+
+A test names the requirements that it would fail for, in a comment that holds
+nothing else: `// A13` or `// A13, B06` in Go and TypeScript, `# A13` in Python.
+A comment may go on after a colon or a dash: `// A13: even after a restart`.
+Every id is written out, ranges are not expanded.
+
+The script prints the table with the tests of each row. It fails when a row has
+no test, when a test names an id that has no row, when a row stands there twice
+and when a comment holds a range.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import sys
+from collections import defaultdict
+from collections.abc import Iterator
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parent.parent
+TABLE = ROOT / "REQUIREMENTS.md"
+
+# Folders that hold no tests of ours.
+SKIPPED = {
+    ".git",
+    ".tools",
+    ".venv",
+    ".venv-lowest",
+    "bin",
+    "build",
+    "gen",
+    "node_modules",
+    "__pycache__",
+}
+
+ID = r"[A-Z][0-9]{2,3}[a-z]?"
+DASH = "[-\u2013\u2014]"
+ROW = re.compile(rf"^\|\s*({ID})\s*\|\s*(.+?)\s*\|\s*$")
+COMMENT = re.compile(rf"(?://|#)\s*({ID}(?:\s*,\s*{ID})*)\s*(?:$|[:.]\s|{DASH}\s)")
+RANGE = re.compile(rf"(?://|#)\s*(?:{ID}\s*,\s*)*{ID}\s*(?:{DASH}|\.\.)\s*{ID}\b")
+TEST = re.compile(
+    r"^(?:func (?:\(.*?\) )?(\w+)\(|\s*(?:async )?def (test_\w+)\(|test\(\s*[\"'](.+?)[\"'])"
+)
+
+
+def is_test(path: Path) -> bool:
+    """Say whether the file at path, below ROOT, holds tests.
+
+    Suites that several packages share are ordinary Go files in a folder whose
+    name ends in "test".
+    """
+    match path.suffix:
+        case ".go":
+            return path.name.endswith("_test.go") or path.parent.name.endswith("test")
+        case ".py":
+            return path.name.startswith("test_") or path.name == "conftest.py"
+        case ".ts":
+            return path.name.endswith(".test.ts")
+        case _:
+            return False
+
+
+def test_files() -> Iterator[Path]:
+    """Yield every file with tests, in a fixed order."""
+    for folder, folders, names in os.walk(ROOT):
+        folders[:] = sorted(set(folders) - SKIPPED)
+        for name in sorted(names):
+            path = Path(folder, name).relative_to(ROOT)
+            if is_test(path):
+                yield path
+
+
+def read_table(problems: list[str]) -> dict[str, str]:
+    """Return the text of each row by its id."""
+    rows: dict[str, str] = {}
+    for line in TABLE.read_text(encoding="utf-8").splitlines():
+        if row := ROW.match(line):
+            if row[1] in rows:
+                problems.append(f"{row[1]} has two rows")
+            rows[row[1]] = row[2]
+    return rows
+
+
+def find_test(lines: list[str], index: int) -> str:
+    """Return the name of the test that the comment at index belongs to.
+
+    It stands right above a test, apart from further comment lines, or inside
+    of one.
+    """
+    below = index + 1
+    while below < len(lines) and lines[below].lstrip().startswith(("//", "#", "@")):
+        below += 1
+    if below < len(lines) and (found := TEST.match(lines[below])):
+        return next(filter(None, found.groups()))
+    for line in reversed(lines[:index]):
+        if found := TEST.match(line):
+            return next(filter(None, found.groups()))
+    return f"line {index + 1}"
+
+
+def read_tests(problems: list[str]) -> dict[str, list[str]]:
+    """Return the tests that name each id."""
+    named: defaultdict[str, list[str]] = defaultdict(list)
+    for path in test_files():
+        lines = (ROOT / path).read_text(encoding="utf-8").splitlines()
+        for index, line in enumerate(lines):
+            if RANGE.search(line):
+                problems.append(f"{path}:{index + 1}: write out each id instead of a range")
+            elif comment := COMMENT.search(line):
+                test = f"{path}: {find_test(lines, index)}"
+                for name in re.findall(ID, comment[1]):
+                    if test not in named[name]:
+                        named[name].append(test)
+    return named
+
+
+def main() -> int:
+    """Print the table and the mismatches; return the exit code."""
+    problems: list[str] = []
+    rows = read_table(problems)
+    named = read_tests(problems)
+
+    for name, text in rows.items():
+        print(f"{name}  {text}")
+        for test in named.get(name, []):
+            print(f"       {test}")
+    problems += [f"{name} has a row and no test" for name in rows if name not in named]
+    problems += [
+        f"{name} has no row, but is named by {', '.join(named[name])}"
+        for name in sorted(named)
+        if name not in rows
+    ]
+
+    proven = sum(name in named for name in rows)
+    print(f"\n{len(rows)} requirements, {proven} of them named by tests")
+    for problem in problems:
+        print(f"  {problem}")
+    return 1 if problems else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,238 @@
+# Loom Bridge. `make` alone lists the targets; the README needs two of them:
+# `make demo` and `make test`. Each target fetches what it needs by itself.
+
+SHELL := /bin/bash
+.SHELLFLAGS := -euo pipefail -c
+.DEFAULT_GOAL := help
+.DELETE_ON_ERROR:
+
+GO ?= go
+PYTHON ?= python3
+
+# The version that the binary reports: the newest release tag, or this.
+VERSION ?= $(or $(shell git describe --tags --match 'v[0-9]*' --abbrev=0 2>/dev/null | sed 's/^v//'),0.1.0)
+
+# Pinned here, in go.mod (`tool` lines) or in $(CLIENT)/requirements-dev.txt.
+GOLANGCI_VERSION := v2.15.0
+GOVULNCHECK_VERSION := v1.8.0
+GRPCURL_VERSION := v1.9.3
+TOOLS := $(CURDIR)/.tools
+GOLANGCI := $(TOOLS)/golangci-lint
+GOLANGCI_STAMP := $(TOOLS)/golangci-lint-$(GOLANGCI_VERSION)
+GRPCURL_STAMP := $(TOOLS)/grpcurl-$(GRPCURL_VERSION)
+
+CLIENT := clients/python
+VENV := $(CLIENT)/.venv
+VENV_STAMP := $(VENV)/.synced
+CLIENT_STAMP := $(VENV)/.client
+VENV_LOWEST := $(CLIENT)/.venv-lowest
+VENV_LOWEST_STAMP := $(VENV_LOWEST)/.synced
+BUF := $(VENV)/bin/buf
+
+SERVER := bin/loom-bridge-server
+TYPESCRIPT := .ci/typescript
+
+# Descriptors of the released loombridge.v1, committed with each release
+# (`buf build -o`). They hold the breaking check; without them there is no
+# release to break.
+RELEASED := proto/loombridge-v1.binpb
+
+# Knobs of the targets that take them.
+TEST_TIMEOUT ?= 10m
+RACE_PACKAGES ?= ./memory/... ./bridge/... ./server/...
+FUZZTIME ?= 10s
+SOAK_ROUNDS ?= 50
+BENCH_ARGS ?=
+DEMO_ARGS ?=
+ARGS ?=
+
+##@ Start here
+
+.PHONY: help
+help: ## List the targets
+	@awk 'BEGIN {FS = ":.*## "} \
+	  /^##@ / {printf "\n%s\n", substr($$0, 5)} \
+	  /^[a-z-]+:.*## / {printf "  %-16s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+
+.PHONY: doctor
+doctor: ## Say what the targets need and what is missing; change nothing
+	@.ci/doctor $(PYTHON)
+
+.PHONY: demo
+demo: build py-sync ## Watch an agent explore this repository, with the server killed halfway
+	$(VENV)/bin/python $(CLIENT)/examples/explore_repo.py --server-binary $(SERVER) $(DEMO_ARGS)
+
+.PHONY: test
+test: go-test py-test ts-test ## Run the Go, Python and TypeScript tests
+
+.PHONY: check
+check: lint check-generate requirements test ## All that a change must pass: lint, generated code, requirements, tests
+
+##@ Build and run
+
+.PHONY: install-deps
+install-deps: ## Install what the system lacks (C++ compiler, RocksDB, Python) with apt
+	@.ci/install-deps $(PYTHON)
+
+.PHONY: build
+build: install-deps ## Build bin/loom-bridge-server
+	$(GO) build -buildvcs=false -ldflags '-X main.version=$(VERSION)' -o $(SERVER) ./server/cmd/loom-bridge-server
+
+# grocksdb_no_link keeps grocksdb from naming the shared libraries itself.
+.PHONY: build-static
+build-static: install-deps ## The same with RocksDB linked in: the binary needs only the C library
+	CGO_LDFLAGS='-Wl,-Bstatic -lrocksdb -lsnappy -llz4 -lzstd -lz -lbz2 -lgflags -lstdc++ -Wl,-Bdynamic -lm -static-libgcc' \
+	  $(GO) build -buildvcs=false -trimpath -tags grocksdb_no_link -ldflags '-s -w -X main.version=$(VERSION)' \
+	  -o $(SERVER) ./server/cmd/loom-bridge-server
+
+.PHONY: run
+run: build ## Build and start the server; flags go in ARGS
+	$(SERVER) $(ARGS)
+
+##@ Test
+
+.PHONY: go-test
+go-test: install-deps ## Run the Go tests
+	$(GO) test -timeout $(TEST_TIMEOUT) ./...
+
+.PHONY: py-test
+py-test: build py-sync ## Run the tests and examples of the Python client against the built server
+	cd $(CLIENT) && LOOM_BRIDGE_SERVER=$(CURDIR)/$(SERVER) .venv/bin/python -m pytest
+
+.PHONY: py-test-lowest
+py-test-lowest: build py-sync $(VENV_LOWEST_STAMP) ## The same for the built package, with the lowest grpcio and protobuf it allows
+	rm -rf $(CLIENT)/dist
+	$(VENV)/bin/python -m build --wheel --no-isolation $(CLIENT)
+	$(VENV_LOWEST)/bin/python -m pip install --quiet --disable-pip-version-check --force-reinstall --no-deps $(CLIENT)/dist/*.whl
+	$(VENV_LOWEST)/bin/python -m pip check
+	cd $(CLIENT) && LOOM_BRIDGE_SERVER=$(CURDIR)/$(SERVER) .venv-lowest/bin/python -m pytest -o pythonpath='tests examples'
+
+.PHONY: ts-test
+ts-test: build py-sync ## Generate a TypeScript client with npm's generator and call the built server
+	VENV=$(CURDIR)/$(VENV) SERVER=$(CURDIR)/$(SERVER) $(TYPESCRIPT)/run
+
+.PHONY: readme-test
+readme-test: build py-sync $(GRPCURL_STAMP) ## Run what README.md tells to type, as it is printed
+	$(VENV)/bin/python .ci/readme.py $(SERVER) $(TOOLS)/grpcurl
+
+.PHONY: test-race
+test-race: install-deps ## Run Go tests under the race detector; choose with RACE_PACKAGES
+	$(GO) test -race -timeout $(TEST_TIMEOUT) $(RACE_PACKAGES)
+
+.PHONY: test-norocksdb
+test-norocksdb: ## Build everything without cgo and RocksDB, and test the storage so
+	CGO_ENABLED=0 $(GO) vet -tags norocksdb ./...
+	CGO_ENABLED=0 $(GO) test -tags norocksdb -timeout $(TEST_TIMEOUT) ./memory/...
+
+.PHONY: fuzz
+fuzz: install-deps ## Run every fuzz target for FUZZTIME each
+	@grep -rlE '^func Fuzz' --include='*_test.go' . | xargs -rn1 dirname | sort -u | while read -r package; do \
+	  for target in $$(grep -hoE '^func Fuzz[A-Za-z0-9_]*' $$package/*_test.go | cut -d' ' -f2); do \
+	    echo "$$package $$target"; \
+	    $(GO) test -run '^$$' -fuzz "^$$target\$$" -fuzztime $(FUZZTIME) $$package; \
+	  done; \
+	done
+
+.PHONY: soak
+soak: install-deps ## Run the long kill -9 tests, SOAK_ROUNDS rounds
+	@packages=$$(grep -rlE '^func Test[A-Za-z0-9_]*Soak' --include='*_test.go' . | xargs -rn1 dirname | sort -u); \
+	[ -n "$$packages" ] || { echo "There is no soak test."; exit 1; }; \
+	LOOM_SOAK_ROUNDS=$(SOAK_ROUNDS) $(GO) test -run Soak -count 1 -v -timeout 60m $$packages
+
+.PHONY: bench
+bench: build ## Print the benchmark tables; flags go in BENCH_ARGS
+	$(GO) run ./server/servertest/bench $(BENCH_ARGS)
+
+##@ Source
+
+.PHONY: lint
+lint: proto-lint go-lint py-lint ## Check protos, Go and Python for style and types
+
+.PHONY: proto-lint
+proto-lint: py-sync
+	$(BUF) lint
+	$(BUF) format --diff --exit-code
+	@if [ -e $(RELEASED) ]; then \
+	  echo "$(BUF) breaking --against $(RELEASED)"; \
+	  $(BUF) breaking --against $(RELEASED); \
+	else \
+	  echo "buf breaking: not run, loombridge.v1 has no release yet ($(RELEASED))"; \
+	fi
+
+.PHONY: go-lint
+go-lint: install-deps $(GOLANGCI_STAMP)
+	$(GOLANGCI) run --allow-parallel-runners ./...
+	$(GOLANGCI) fmt --diff
+
+.PHONY: py-lint
+py-lint: py-sync ## Check only Python: ruff, and types with basedpyright
+	cd $(CLIENT) && .venv/bin/ruff check . ../../.ci
+	cd $(CLIENT) && .venv/bin/ruff format --check . ../../.ci
+	cd $(CLIENT) && .venv/bin/basedpyright
+
+.PHONY: fmt
+fmt: $(GOLANGCI_STAMP) py-sync ## Format protos, Go and Python
+	$(BUF) format --write
+	$(GOLANGCI) fmt
+	cd $(CLIENT) && .venv/bin/ruff check --select I --fix . ../../.ci
+	cd $(CLIENT) && .venv/bin/ruff format . ../../.ci
+
+# Where generated code lies, below the root.
+GENERATED := proto/gen $(CLIENT)/src/loombridge/v1
+
+# The new code is complete before the old is removed, so that a mistake in a
+# proto leaves the tree as it was.
+.PHONY: generate
+generate: py-sync ## Generate Go and Python code from the protos
+	@new=$$(mktemp -d); trap 'rm -rf "$$new"' EXIT; \
+	.ci/generate "$$new" $(VENV)/bin; \
+	for folder in $(GENERATED); do \
+	  rm -rf "$$folder"; mkdir -p "$$folder"; cp -R "$$new/$$folder/." "$$folder/"; \
+	done
+
+.PHONY: check-generate
+check-generate: py-sync ## Check that the generated code is what the protos give
+	@new=$$(mktemp -d); trap 'rm -rf "$$new"' EXIT; \
+	.ci/generate "$$new" $(VENV)/bin; \
+	for folder in $(GENERATED); do \
+	  diff -ru --exclude=__pycache__ "$$folder" "$$new/$$folder" || \
+	    { echo "$$folder is not what the protos give: run make generate"; exit 1; }; \
+	done; \
+	echo "generated code is current"
+
+.PHONY: requirements
+requirements: ## Compare REQUIREMENTS.md with the ids that tests name
+	@$(PYTHON) .ci/requirements.py
+
+.PHONY: vuln
+vuln: install-deps ## Look for known vulnerabilities; needs the network
+	$(GO) run golang.org/x/vuln/cmd/govulncheck@$(GOVULNCHECK_VERSION) ./...
+
+##@ Environments
+
+.PHONY: py-sync
+py-sync: $(CLIENT_STAMP) ## Bring clients/python/.venv to the pinned versions
+
+# An environment is made anew rather than changed, so that nothing old stays.
+$(VENV_STAMP): $(CLIENT)/requirements-dev.txt | install-deps
+	$(PYTHON) -m venv --clear $(VENV)
+	$(VENV)/bin/python -m pip install --quiet --disable-pip-version-check -r $(CLIENT)/requirements-dev.txt
+	@touch $@
+
+# The client is used where it lies: a change in its code needs no new sync.
+$(CLIENT_STAMP): $(VENV_STAMP) $(CLIENT)/pyproject.toml
+	$(VENV)/bin/python -m pip install --quiet --disable-pip-version-check --no-deps --no-build-isolation -e $(CLIENT)
+	@touch $@
+
+$(VENV_LOWEST_STAMP): $(CLIENT)/requirements-lowest.txt | install-deps
+	$(PYTHON) -m venv --clear $(VENV_LOWEST)
+	$(VENV_LOWEST)/bin/python -m pip install --quiet --disable-pip-version-check -r $(CLIENT)/requirements-lowest.txt
+	@touch $@
+
+$(GOLANGCI_STAMP):
+	GOBIN=$(TOOLS) $(GO) install github.com/golangci/golangci-lint/v2/cmd/golangci-lint@$(GOLANGCI_VERSION)
+	@touch $@
+
+$(GRPCURL_STAMP):
+	GOBIN=$(TOOLS) $(GO) install github.com/fullstorydev/grpcurl/cmd/grpcurl@$(GRPCURL_VERSION)
+	@touch $@
