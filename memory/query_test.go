@@ -57,7 +57,6 @@ func testQueryRanks(t *testing.T, r *rig) {
 	mustEqual(t, "twins", twins, ids(r.MustQuery(t, memory.Query{Text: "zebra"})))
 }
 
-// F06
 func testQueryLimits(t *testing.T, r *rig) {
 	r.fill(t, 120)
 	for limit, want := range map[int]int{0: 5, 1: 1, 7: 7, 100: 100} {
@@ -87,7 +86,6 @@ func testQueryLimits(t *testing.T, r *rig) {
 	}
 }
 
-// F08
 func testQueryWordsOnly(t *testing.T, r *rig) {
 	r.MustSave(t, memory.Record{ID: "a", Text: "Bitcoin closed at 45,000", Embedding: []float32{1, 0}, EmbeddingSpace: "test/2"})
 	result := r.MustQuery(t, memory.Query{Text: "bitcoin"})

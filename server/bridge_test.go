@@ -119,7 +119,7 @@ func TestMemorySaveKeepsEveryField(t *testing.T) {
 	}
 }
 
-// F06: a query without a limit gives the best five.
+// A query without a limit gives the best five.
 func TestMemoryQueryDefaultsToFive(t *testing.T) {
 	s := servertest.Start(t, nil)
 	for range 7 {
@@ -174,7 +174,6 @@ func TestUserMemoryIsSharedByAgents(t *testing.T) {
 	}
 }
 
-// N07
 func TestToolRunsAndRecords(t *testing.T) {
 	s := servertest.Start(t, nil)
 	MustWrite(t, s, "notes.md", "# Notes\nhello\n")

@@ -136,7 +136,7 @@ func MustReadBlob(tb testing.TB, s *servertest.Server, r *loombridgev1.ReadBlobR
 	}
 }
 
-// A21: what was offloaded comes back byte for byte by path, step id and ref.
+// What was offloaded comes back byte for byte by path, step id and ref.
 func TestReadBlobByEveryName(t *testing.T) {
 	s := servertest.Start(t, nil)
 	var text strings.Builder

@@ -46,7 +46,7 @@ func MustNext(tb testing.TB, stream subscription) *loombridgev1.SubscribeRespons
 	return message
 }
 
-// C07, N08: an event that one agent emits reaches another one whole.
+// C07: an event that one agent emits reaches another one whole.
 func TestEmitReachesSubscriber(t *testing.T) {
 	s := servertest.Start(t, nil)
 	stream, ready := MustSubscribe(t, t.Context(), s.Events, &loombridgev1.SubscribeRequest{

@@ -21,7 +21,7 @@ import (
 	"github.com/loom-bridge/loom-bridge/memory/kv/memkv"
 )
 
-// C07, N08: agents talk by emitting events with a payload on a topic.
+// C07: agents talk by emitting events with a payload on a topic.
 func TestEmitGivesSequences(t *testing.T) {
 	now := time.Date(2026, 1, 2, 3, 4, 5, 6789, time.FixedZone("x", 3600))
 	bus := MustBus(t, nil, &events.Options{Now: func() time.Time { return now }})

@@ -26,7 +26,7 @@ func sum(text string) string {
 }
 
 func TestReadBecomesAStep(t *testing.T) {
-	// A01, A09, N03
+	// A01, A09
 	long := strings.Repeat("line of text\n", 300_000) // several chunks
 	tests := []struct {
 		name, path, content string
@@ -148,7 +148,7 @@ func TestBlobsAreStoredOnce(t *testing.T) {
 }
 
 func TestReadBack(t *testing.T) {
-	// D05, P13
+	// D05
 	long := strings.Repeat("0123456789abcde\n", 200_000) // 3.2 MB
 	for name, content := range map[string]string{"short": strings.Repeat("line\n", 500), "long": long} {
 		t.Run(name, func(t *testing.T) {
@@ -324,7 +324,6 @@ func TestFailedToolsAreRecorded(t *testing.T) {
 }
 
 func TestRefusedCallsLeaveNoTrace(t *testing.T) {
-	// E07
 	w := MustWorld(t, map[string]string{"a": "x"}, nil)
 	bad := func(change func(*hand.Request)) hand.Request {
 		req := request("fs:read_file", map[string]any{"path": "a"})

@@ -89,7 +89,6 @@ const editSchema = `{"type":"object","properties":{
 "required":["path","line"]}`
 
 func TestCheckTellsAllViolations(t *testing.T) {
-	// E07
 	r := tools.NewRegistry(nil)
 	if err := r.Add(tools.Descriptor{Name: "edit", Level: 1, Schema: json.RawMessage(editSchema)}, nothing); err != nil {
 		t.Fatal(err)

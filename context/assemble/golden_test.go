@@ -23,7 +23,7 @@ var update = flag.Bool("update", false, "rewrite the golden files from what is a
 // and what becomes of them: the neutral messages, the OpenAI object, the parts.
 //
 // G06: messages have a role and text, tool results and content blocks besides.
-// E06: tools go apart from the messages.
+// Tools go apart from the messages.
 func TestGolden(t *testing.T) {
 	files, err := filepath.Glob("testdata/*.txtar")
 	if err != nil || len(files) == 0 {

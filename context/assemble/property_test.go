@@ -207,7 +207,7 @@ func TestBudgetIsKept(t *testing.T) {
 	}
 }
 
-// P31: the tokens are those of what is sent: each message by the rule, the
+// The tokens are those of what is sent: each message by the rule, the
 // tools, and the reply's three.
 func TestTokensAreThoseOfThePrompt(t *testing.T) {
 	w, counter := newWriter(t), MustCounter(t)

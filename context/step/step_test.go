@@ -74,7 +74,7 @@ func TestToObservation(t *testing.T) {
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
-			// A19, A22
+			// A22
 			if got := tt.step.ToObservation(tt.style); got != tt.want {
 				t.Errorf("got  %q\nwant %q", got, tt.want)
 			}

@@ -81,7 +81,7 @@ var texts = map[string]string{
 	"camel":       "getHTTPResponseCodeFromXMLParserURLs",
 }
 
-// P31: the count is the tokenizer's own.
+// The count is the tokenizer's own.
 func TestCountAgreesWithTokenizer(t *testing.T) {
 	for encoding, model := range models {
 		oracle := MustOracle(t, encoding)

@@ -7,7 +7,7 @@ import (
 	"github.com/loom-bridge/loom-bridge/context/tokens"
 )
 
-// P31, N11: the openai rule, with texts whose tokens are counted apart.
+// N11: the openai rule, with texts whose tokens are counted apart.
 func TestMessage(t *testing.T) {
 	c := MustCounter(t, nil)
 	n := func(text string) int { return MustCount(t, c, "gpt-4o", text).Tokens }

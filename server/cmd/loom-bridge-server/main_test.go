@@ -145,7 +145,7 @@ func hits(tb testing.TB, p *process, query string) int {
 
 // What was acknowledged is there after a restart: memories, steps, blobs and
 // events.
-// A21: a blob comes back byte for byte by its step.
+// A blob comes back byte for byte by its step.
 func TestRestart(t *testing.T) {
 	dir := t.TempDir()
 	content := strings.Repeat("a long line of text\n", 1000)
