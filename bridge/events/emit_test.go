@@ -244,8 +244,9 @@ func TestConcurrentEmitsShareCommits(t *testing.T) {
 			group.Go(func() { MustEmit(t, bus, "t", "x") })
 		}
 		group.Wait()
-		// The first may go alone; the others wait for it together.
-		if n := engine.commits.Load(); n > 2 {
+		// The first may go alone, and one more may be staged while it syncs; all
+		// others wait for those together.
+		if n := engine.commits.Load(); n > 3 {
 			t.Errorf("%d emits took %d commits", emitters, n)
 		}
 	})
