@@ -217,7 +217,8 @@ func TestReleases(t *testing.T) {
 	db := mustOpenHere(t)
 	ref := kv.Ref{Keyspace: kv.Records, Scope: kv.AgentScope("acme", "a")}
 	commit := newWaiter(1, kv.Guard{Ref: ref, Any: true}).commit
-	for range 5 {
+	// Fewer flushes than start a compaction, which would hold a version itself.
+	for range 3 {
 		if err := db.Commit(t.Context(), commit); err != nil {
 			t.Fatal(err)
 		}

@@ -94,6 +94,7 @@ func MustRun(tb testing.TB, dir string, args ...string) *process {
 	select {
 	case p.Address = <-stdout.line:
 	case err := <-p.ended:
+		p.ended <- err // for Stop
 		tb.Fatalf("run %v: %v", args, err)
 	}
 	p.conn = MustDial(tb, p.Address)

@@ -1,3 +1,5 @@
+//go:build cgo && !norocksdb
+
 // Command bench measures the server against the least that could do the same
 // work, in one run on one machine, and prints a table of ratios.
 //

@@ -1,3 +1,5 @@
+//go:build cgo && !norocksdb
+
 package main
 
 import (
