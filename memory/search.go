@@ -65,6 +65,7 @@ func (s *Store) search(ctx context.Context, view kv.Snapshot, scope kv.Scope, q 
 	if err != nil {
 		return Result{}, err
 	}
+	s.packer.read(scope, answer.Statistics)
 	hits, err := readHits(ctx, view, scope, answer.Hits)
 	if err != nil {
 		return Result{}, err
