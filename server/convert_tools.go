@@ -55,6 +55,7 @@ func toolResponse(a hand.Answer, form loombridgev1.JsonForm, limit int) *loombri
 	}
 	if a.Step != nil {
 		out.Step = stepOf(*a.Step, a.Position, form)
+		out.Step.Inline = "" // the output says it already
 	}
 	setOutput(out, a.Output, form)
 	if proto.Size(out) > limit {

@@ -16,11 +16,14 @@ const (
 	packedZstd = 0x01 // the payload is one zstd frame
 
 	frameHeader = 1 + 4
+	// frameSlack is room for what a chunk that does not shrink gains at first.
+	frameSlack = 128
 )
 
-// minPacked is the length from which packing is tried: a shorter chunk hardly
-// shrinks.
-const minPacked = 128
+// minPacked is the length from which a chunk is packed while the caller waits.
+// Packing a shorter one takes as long as all else that is done for it; the
+// engine compresses those later, in the background.
+const minPacked = 16 << 10
 
 var errFrame = errors.New("not a frame")
 
@@ -45,7 +48,7 @@ func newDecoder() *zstd.Decoder {
 
 // pack returns chunk as a frame written at a time.
 func (s *Store) pack(chunk []byte, at time.Time) []byte {
-	frame := make([]byte, frameHeader, frameHeader+len(chunk)+minPacked)
+	frame := make([]byte, frameHeader, frameHeader+len(chunk)+frameSlack)
 	binary.BigEndian.PutUint32(frame[1:], frameHour(at))
 	if len(chunk) >= minPacked {
 		frame[0] = packedZstd

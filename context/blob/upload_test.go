@@ -67,13 +67,14 @@ func TestOnlyLongBodiesAreWrittenAhead(t *testing.T) {
 
 func TestASmallBlobTakesThreeKeys(t *testing.T) {
 	f := newMemory(t)
-	f.mustStage(t, alice, textOf(4096), blob.Entry{StepID: "step_001", Category: "read"})
+	// Long enough to be packed.
+	f.mustStage(t, alice, textOf(32<<10), blob.Entry{StepID: "step_001", Category: "read"})
 	keys := f.keys(t, alice)
 	if len(keys['m']) != 1 || len(keys['p']) != 1 || len(keys['s']) != 1 || len(keys) != 3 {
 		t.Errorf("keys by tag: %v", keys)
 	}
-	if size := len(keys['m'][0].Value); size > 1024 {
-		t.Errorf("4096 bytes of text take %d bytes", size)
+	if size := len(keys['m'][0].Value); size > 8<<10 {
+		t.Errorf("32 KiB of text take %d bytes", size)
 	}
 }
 
@@ -329,5 +330,27 @@ func BenchmarkUpload64MiB(b *testing.B) {
 		if _, err := u.Finish(b.Context()); err != nil {
 			b.Fatal(err)
 		}
+	}
+}
+
+// Writes of these sizes once left a buffer longer than a chunk, which reading
+// into it then filled.
+func TestWritesAndReadsInOneUpload(t *testing.T) {
+	f := newMemory(t)
+	u := f.Create(t.Context(), alice)
+	body := noise(5, 4<<20)
+	rest := body
+	for _, n := range []int{475_000, 1, 200, 400_000, 100_000} {
+		if _, err := u.Write(rest[:n]); err != nil {
+			t.Fatal(err)
+		}
+		rest = rest[n:]
+	}
+	if _, err := u.ReadFrom(bytes.NewReader(rest)); err != nil {
+		t.Fatal(err)
+	}
+	s, err := u.Finish(t.Context())
+	if err != nil || s.SHA256 != sha256.Sum256(body) || s.Size != int64(len(body)) {
+		t.Errorf("%d bytes, %v", s.Size, err)
 	}
 }

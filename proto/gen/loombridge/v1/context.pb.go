@@ -557,6 +557,7 @@ type Step struct {
 	// error is the failure's text, or empty.
 	Error string `protobuf:"bytes,12,opt,name=error,proto3" json:"error,omitempty"`
 	// inline is the result text a prompt shows while the step is in full form.
+	// The answer of Tool leaves it out, for its output holds the same.
 	Inline string `protobuf:"bytes,13,opt,name=inline,proto3" json:"inline,omitempty"`
 	// metadata are figures of the result, such as `size`, `sha256`, `type`.
 	Metadata *structpb.Struct `protobuf:"bytes,14,opt,name=metadata,proto3" json:"metadata,omitempty"`

@@ -151,13 +151,13 @@ func (t *Tuning) familyOptions(s Settings) *grocksdb.Options {
 	return o
 }
 
-// keepBlobs sets a family up for large values that are compressed already.
+// keepBlobs sets a family up for large values. The long ones are compressed
+// already, which LZ4 notices at little cost; the short ones are left to it.
 func keepBlobs(o *grocksdb.Options) {
-	o.SetCompression(grocksdb.NoCompression)
-	o.SetBottommostCompression(grocksdb.NoCompression)
+	o.SetBottommostCompression(grocksdb.LZ4Compression)
 	o.EnableBlobFiles(true)
 	o.SetMinBlobSize(minBlobBytes)
 	o.SetBlobFileSize(blobFileBytes)
-	o.SetBlobCompressionType(grocksdb.NoCompression)
+	o.SetBlobCompressionType(grocksdb.LZ4Compression)
 	o.EnableBlobGC(true)
 }
