@@ -51,10 +51,11 @@ const minRead = 8 << 10
 func (u *Upload) Write(p []byte) (int, error) {
 	written := 0
 	for len(p) > 0 {
-		if err := u.makeRoom(min(len(p), minRead)); err != nil {
+		if err := u.makeRoom(len(p)); err != nil {
 			return written, err
 		}
-		n := min(len(p), ChunkBytes-len(u.buf))
+		// Appending more than fits would make the buffer longer than a chunk.
+		n := min(len(p), cap(u.buf)-len(u.buf))
 		u.buf = append(u.buf, p[:n]...)
 		p = p[n:]
 		written += n
@@ -103,7 +104,8 @@ func (u *Upload) probe(r io.Reader) (int, error) {
 	return u.Write(next[:n])
 }
 
-// makeRoom makes the buffer longer, or empties it when it is a full chunk.
+// makeRoom makes the buffer longer, up to a chunk, or empties it when it is a
+// full one.
 func (u *Upload) makeRoom(n int) error {
 	if u.err == nil && u.size >= MaxBytes {
 		u.err = fmt.Errorf("%w: more than %d bytes", ErrTooLarge, int64(MaxBytes))
