@@ -91,7 +91,7 @@ type flight struct {
 	staged overlay       // what it writes
 	next   []Guard       // what its refs will have after it
 	done   chan struct{} // closed when it has ended
-	failed bool          // set before done is closed
+	failed bool          // it is not what became of it; set before done is closed
 }
 
 // turn is the right to a ref. It exists while somebody has or awaits it.
@@ -156,7 +156,7 @@ func (w *Writer) Do(ctx context.Context, req Request) error {
 
 func (w *Writer) proceed(q *queue, c *call, lead bool) error {
 	if lead {
-		w.lead(q)
+		w.lead(q, c)
 	}
 	return c.err
 }
@@ -217,13 +217,17 @@ func (w *Writer) withdraw(q *queue, c *call) bool {
 }
 
 // lead commits the calls that wait, the leader's own first among them.
-func (w *Writer) lead(q *queue) {
-	before := w.board(q)
+func (w *Writer) lead(q *queue, leader *call) {
+	before, err := w.board(leader.ctx, q)
+	if err != nil {
+		w.resign(q, leader, err)
+		return
+	}
 	own := &flight{done: make(chan struct{})}
 	departed := false
 	failed := w.commitGroup(q.refs, w.take(q), before, func(staged overlay, next []Guard) {
 		if departed {
-			return // staged anew after a conflict; whoever builds on it meets one too
+			return // staged anew after a conflict; whoever built on it is staged again too
 		}
 		departed, own.staged, own.next = true, staged, next
 		w.mu.Lock()
@@ -242,20 +246,33 @@ func (w *Writer) lead(q *queue) {
 	w.advance(q)
 }
 
+// resign takes a leader out that did not get the turn in time; the next that
+// waits leads.
+func (w *Writer) resign(q *queue, leader *call, err error) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	leader.err = err
+	q.leading = false
+	q.waiting = slices.Delete(q.waiting, 0, 1)
+	w.advance(q)
+}
+
 // board waits for the turn at the refs, unless the queue has it, and returns
-// the commit under way.
-func (w *Writer) board(q *queue) *flight {
+// the commit under way. An error is that of ctx.
+func (w *Writer) board(ctx context.Context, q *queue) (*flight, error) {
 	w.mu.Lock()
 	held, before := q.held, q.flight
 	w.mu.Unlock()
 	if held {
-		return before
+		return before, nil
 	}
-	w.acquire(q.refs)
+	if err := w.acquire(ctx, q.refs); err != nil {
+		return nil, err
+	}
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	q.held = true
-	return nil
+	return nil, nil
 }
 
 // take returns the calls of the next commit.
@@ -310,10 +327,10 @@ func compareRefs(a, b Ref) int {
 	)
 }
 
-// acquire waits for the turn at each ref. The refs are sorted, so two queues
-// never wait for each other.
-func (w *Writer) acquire(refs []Ref) {
-	for _, ref := range refs {
+// acquire waits for the turn at each ref, or until ctx ends. The refs are
+// sorted, so two queues never wait for each other.
+func (w *Writer) acquire(ctx context.Context, refs []Ref) error {
+	for i, ref := range refs {
 		w.mu.Lock()
 		t := w.turns[ref]
 		if t == nil {
@@ -322,31 +339,49 @@ func (w *Writer) acquire(refs []Ref) {
 		}
 		t.users++
 		w.mu.Unlock()
-		t.busy <- struct{}{}
+		select {
+		case t.busy <- struct{}{}:
+		case <-ctx.Done():
+			w.mu.Lock()
+			defer w.mu.Unlock()
+			w.leave(ref)
+			w.release(refs[:i])
+			return ctx.Err()
+		}
 	}
+	return nil
 }
 
 // release gives the turn at each ref to the next who waits. The caller holds
 // mu.
 func (w *Writer) release(refs []Ref) {
 	for _, ref := range refs {
-		t := w.turns[ref]
-		<-t.busy
-		if t.users--; t.users == 0 {
-			delete(w.turns, ref)
-		}
+		<-w.turns[ref].busy
+		w.leave(ref)
+	}
+}
+
+// leave counts a user of a ref's turn out. The caller holds mu.
+func (w *Writer) leave(ref Ref) {
+	t := w.turns[ref]
+	if t.users--; t.users == 0 {
+		delete(w.turns, ref)
 	}
 }
 
 // commitGroup commits the calls of a group, in as many commits as their size
 // and conflicts need, and answers each. It stages on top of the commit under
 // way before it, if there is one, and calls depart when the last of its own is
-// staged and about to be written. It tells whether a commit failed.
+// staged and about to be written. It tells whether a commit failed or had to be
+// staged again.
 func (w *Writer) commitGroup(refs []Ref, group []*call, before *flight, depart func(overlay, []Guard)) (failed bool) {
 	for attempt := 1; len(group) > 0; attempt++ {
 		done, err := w.commitSome(refs, group, before, depart)
 		before = nil // it has ended
 		if errors.Is(err, ErrConflict) && attempt < maxAttempts {
+			// Staged again, it may come out otherwise than what departed, or as
+			// nothing at all.
+			failed = failed || done > 0
 			w.forget(refs)
 			continue
 		}
@@ -391,8 +426,9 @@ func (w *Writer) commitSome(refs []Ref, group []*call, before *flight, depart fu
 	commit, staged, done := stageAll(base, guards, group)
 	if before != nil {
 		// Its guards alone don't show that it failed: somebody else may have
-		// raised the sequences just as it would have.
-		if <-before.done; before.failed {
+		// raised the sequences just as it would have. And where nothing is
+		// written no guard tells whether the snapshot is later than it.
+		if <-before.done; before.failed || commit.Batch.Len() == 0 {
 			return 0, ErrConflict
 		}
 	}

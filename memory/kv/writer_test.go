@@ -8,6 +8,7 @@ import (
 	"sync"
 	"sync/atomic"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/loom-bridge/loom-bridge/memory/kv"
@@ -77,33 +78,32 @@ func mustCount(t *testing.T, r kv.Reader, ref kv.Ref) uint64 {
 }
 
 func TestCallsThatWaitShareOneCommit(t *testing.T) {
-	const waiting = 50
-	g := &gate{Engine: memkv.New(nil), hold: make(chan struct{}), entered: make(chan struct{}, 1000)}
-	w := newWriter(t, g, nil)
-	var wg sync.WaitGroup
-	do := func() {
-		if err := w.Do(context.Background(), kv.Request{Refs: []kv.Ref{counterRef}, Stage: increment(counterRef)}); err != nil {
-			t.Error(err)
+	synctest.Test(t, func(t *testing.T) {
+		const waiting = 50
+		g := &gate{Engine: memkv.New(nil), hold: make(chan struct{}), entered: make(chan struct{}, 1000)}
+		w := newWriter(t, g, nil)
+		var wg sync.WaitGroup
+		do := func() {
+			if err := w.Do(context.Background(), kv.Request{Refs: []kv.Ref{counterRef}, Stage: increment(counterRef)}); err != nil {
+				t.Error(err)
+			}
 		}
-	}
-	wg.Go(do)
-	<-g.entered // the first commit is on its way: all others now wait
-	staged := make(chan struct{}, waiting)
-	for range waiting {
-		wg.Go(func() { staged <- struct{}{}; do() })
-	}
-	for range waiting {
-		<-staged
-	}
-	time.Sleep(20 * time.Millisecond) // lets the callers reach the queue; more commits, not a failure, if it is too short
-	close(g.hold)
-	wg.Wait()
-	if got := mustCount(t, g, counterRef); got != waiting+1 {
-		t.Errorf("counter = %d, want %d", got, waiting+1)
-	}
-	if got := g.commits.Load(); got > waiting/2 {
-		t.Errorf("%d calls took %d commits, want them joined", waiting+1, got)
-	}
+		wg.Go(do)
+		<-g.entered // the first commit is on its way: all others now wait
+		for range waiting {
+			wg.Go(do)
+		}
+		synctest.Wait()
+		close(g.hold)
+		wg.Wait()
+		if got := mustCount(t, g, counterRef); got != waiting+1 {
+			t.Errorf("counter = %d, want %d", got, waiting+1)
+		}
+		// The second may have begun before the others came.
+		if got := g.commits.Load(); got > 3 {
+			t.Errorf("%d calls took %d commits, want them joined", waiting+1, got)
+		}
+	})
 }
 
 func TestNoUpdateIsLost(t *testing.T) {
@@ -324,6 +324,16 @@ func TestStagingOnAFailedCommitIsRepeated(t *testing.T) {
 func TestBlindWritesWaitForNobody(t *testing.T) {
 	engine := memkv.New(nil)
 	w := newWriter(t, engine, nil)
+	staging, goOn := make(chan struct{}, 10), make(chan struct{})
+	held := make(chan error, 1)
+	go func() {
+		held <- w.Do(context.Background(), kv.Request{Refs: []kv.Ref{counterRef}, Stage: func(ctx context.Context, tx *kv.Tx) error {
+			staging <- struct{}{}
+			<-goOn
+			return increment(counterRef)(ctx, tx)
+		}})
+	}()
+	<-staging // somebody has the ref to himself
 	var wg sync.WaitGroup
 	for i := range 20 {
 		wg.Go(func() {
@@ -338,9 +348,13 @@ func TestBlindWritesWaitForNobody(t *testing.T) {
 		})
 	}
 	wg.Wait()
+	close(goOn)
+	if err := <-held; err != nil {
+		t.Error(err)
+	}
 	sequences, err := engine.Sequence(t.Context(), counterRef)
-	if err != nil || sequences[0] != 20 {
-		t.Errorf("sequence = %v, %v; want 20: a blind write raises it too", sequences, err)
+	if err != nil || sequences[0] != 21 {
+		t.Errorf("sequence = %v, %v; want 21: a blind write raises it too", sequences, err)
 	}
 }
 
