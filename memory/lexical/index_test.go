@@ -207,8 +207,8 @@ func TestMergeOfManyCommitsSurvivesFaults(t *testing.T) {
 	build(l)
 	want := l.MustAnswer(t)
 	fails := 0
-	for at := int64(1); ; at++ {
-		l.engine.failIn.Store(at)
+	for {
+		l.engine.failIn.Store(int64(fails) + 1) // one commit later each time
 		more, err := l.Merge(t.Context(), l.engine, l.writer, scope)
 		if l.engine.failIn.Store(0); err == nil && !more {
 			break
@@ -219,7 +219,7 @@ func TestMergeOfManyCommitsSurvivesFaults(t *testing.T) {
 				t.Fatal(err)
 			}
 		}
-		l.wantAnswer(t, fmt.Sprint("after fault ", at), want)
+		l.wantAnswer(t, fmt.Sprint("after fault ", fails), want)
 	}
 	if fails < 6 {
 		t.Errorf("%d faults: the merge was too small for this test", fails)
@@ -227,6 +227,42 @@ func TestMergeOfManyCommitsSurvivesFaults(t *testing.T) {
 	l.MustCheck(t)
 	if got, want := l.keys(t), calm.keys(t); got != want {
 		t.Errorf("%d keys are left, want %d", got, want)
+	}
+}
+
+// A merge that can never be finished must not leave more behind each time.
+func TestAMergeThatAlwaysFailsLeavesNoHeap(t *testing.T) {
+	l := MustLibrary(t)
+	for range 8 {
+		l.MustAdd(t, 8, 200)
+		l.MustPack(t)
+	}
+	l.SetMergeCommitBytes(1 << 10)
+	// The last chunk of the first merge's last input is gone.
+	var last []byte
+	segment := append(scope.Key('g'), 0, 1, 0, 0, 0, 4, 'c')
+	for pair, err := range l.engine.Scan(t.Context(), kv.Index, kv.Prefix(segment)) {
+		if err != nil {
+			t.Fatal(err)
+		}
+		last = pair.Key
+	}
+	b := &kv.Batch{}
+	b.Delete(kv.Index, last)
+	guards := []kv.Guard{{Ref: kv.Ref{Keyspace: kv.Index, Scope: scope}, Any: true}}
+	if err := l.engine.Commit(t.Context(), kv.Commit{Guards: guards, Batch: b}); err != nil {
+		t.Fatal(err)
+	}
+	before := l.keys(t)
+	failed, most := 0, 0
+	for range 40 {
+		if _, err := l.Merge(t.Context(), l.engine, l.writer, scope); err != nil {
+			failed++
+		}
+		most = max(most, l.keys(t))
+	}
+	if failed < 5 || most > 3*before {
+		t.Errorf("%d merges failed and %d keys became %d", failed, before, most)
 	}
 }
 

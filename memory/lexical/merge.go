@@ -20,6 +20,10 @@ const (
 	// maxMergeBytes bounds the segments of one merge together. Larger ones
 	// stay as they are: they are few, and rewriting them saves little.
 	maxMergeBytes = 48 << 20
+	// maxMergeDocuments bounds their documents, so that the lengths of the
+	// merged segment fit one value. A length takes two or three bytes; five is
+	// what a text of the greatest size and its header can take.
+	maxMergeDocuments = 200_000
 	// mergeCommitBytes is how much of a merge one commit writes, so that the
 	// scope is never held for long.
 	mergeCommitBytes = 2 << 20
@@ -40,7 +44,8 @@ func (l segmentList) mergeable() []segmentInfo {
 			continue
 		}
 		inputs := l.segments[from : i+1]
-		if (segmentList{segments: inputs}).bytes() <= maxMergeBytes {
+		documents := inputs[len(inputs)-1].last - inputs[0].first + 1
+		if documents <= maxMergeDocuments && (segmentList{segments: inputs}).bytes() <= maxMergeBytes {
 			return inputs
 		}
 		from++
@@ -63,7 +68,9 @@ func (x *Index) Merge(ctx context.Context, engine kv.Engine, writer *kv.Writer, 
 		return false, err
 	}
 	inputs := h.segments.mergeable()
-	if inputs == nil {
+	// What earlier merges left goes first: one that always fails would leave
+	// more each time.
+	if inputs == nil || len(h.segments.dropped) > 0 {
 		return sweep(ctx, writer, scope)
 	}
 	m := &merging{head: h, view: view, writer: writer, inputs: inputs, perCommit: x.mergeCommitBytes}
