@@ -79,7 +79,8 @@ func (s *Store) documents(ctx context.Context, view kv.Reader, scope kv.Scope, o
 				yield(lexical.Numbered{}, fmt.Errorf("%w: record %q: %w", ErrDamaged, r.ID, err))
 				return
 			}
-			d := s.document(r, values)
+			d := lexical.NewDocument(r.ID)
+			s.describe(d, r, values)
 			d.Supersede(ordinals[r.Supersedes])
 			if !yield(lexical.Numbered{Ordinal: r.ordinal, Document: d}, nil) {
 				return

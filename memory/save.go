@@ -87,7 +87,7 @@ func (s *Store) prepare(scope kv.Scope, r Record, requestID string) (*saving, er
 		}
 	}
 	save.draft = r
-	save.encoded = s.document(r, values).Encode()
+	save.encoded = s.encodeDocument(r, values)
 	return save, nil
 }
 
@@ -124,9 +124,28 @@ func digest(r Record) [sha256.Size]byte {
 	return sha256.Sum256(wire.AppendInt(encodeRecord(r), fieldTTL, int64(r.TTL)))
 }
 
-// document returns what the index is to know of a record.
-func (s *Store) document(r Record, metadata []string) *lexical.Document {
-	d := lexical.NewDocument(r.ID)
+// maxKeptDocument is the size in bytes of the longest document whose memory is
+// kept for the next one; few records are longer.
+const maxKeptDocument = 16 << 10
+
+// encodeDocument returns what the index is to know of a record, as it stores
+// it.
+func (s *Store) encodeDocument(r Record, metadata []string) []byte {
+	d, _ := s.spare.Get().(*lexical.Document)
+	if d == nil {
+		d = lexical.NewDocument(r.ID)
+	}
+	d.Reset(r.ID)
+	s.describe(d, r, metadata)
+	encoded := d.Encode()
+	if len(encoded) <= maxKeptDocument {
+		s.spare.Put(d)
+	}
+	return encoded
+}
+
+// describe adds to a document what the index is to know of a record.
+func (s *Store) describe(d *lexical.Document, r Record, metadata []string) {
 	d.AddBody(s.analyzer.Terms(r.Text))
 	if header := r.header(); header != "" {
 		d.AddHeader(s.analyzer.Terms(header))
@@ -144,7 +163,6 @@ func (s *Store) document(r Record, metadata []string) *lexical.Document {
 	if !r.ExpireTime.IsZero() {
 		d.Expire(r.ExpireTime.UnixMicro())
 	}
-	return d
 }
 
 // header is what is searched beside the text: the author and the date of the

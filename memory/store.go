@@ -5,6 +5,7 @@ import (
 	"crypto/rand"
 	"fmt"
 	"log/slog"
+	"sync"
 	"sync/atomic"
 	"time"
 
@@ -41,6 +42,9 @@ type Store struct {
 	ids      *ulid.LockedMonotonicReader
 	packer   *packer
 	closed   atomic.Bool
+	// spare holds *lexical.Document to use again: a document's maps are most
+	// of the memory that a save needs.
+	spare sync.Pool
 }
 
 // New returns a store on engine that writes through writer. Both stay the

@@ -15,7 +15,8 @@ type Term struct {
 }
 
 // Document is what the index knows of a record. Build it with NewDocument and
-// the Add methods; it is not safe for concurrent use.
+// the Add methods; it is not safe for concurrent use. Reset makes another of it
+// and keeps its memory.
 type Document struct {
 	id           string
 	terms        []Term // each once
@@ -30,6 +31,14 @@ type Document struct {
 func NewDocument(id string) *Document {
 	const usualTerms = 128
 	return &Document{id: id, terms: make([]Term, 0, usualTerms), words: make(map[string]int, usualTerms)}
+}
+
+// Reset empties the document for the record of another id.
+func (d *Document) Reset(id string) {
+	clear(d.terms)
+	clear(d.words)
+	clear(d.values)
+	*d = Document{id: id, terms: d.terms[:0], words: d.words, values: d.values}
 }
 
 // AddBody counts the words of the text, repeats included.

@@ -128,7 +128,13 @@ func (v *inversion) each(do func(term string, postings []posting) error) error {
 
 // collect reads entries of the tail, up to the limits.
 func (p *packing) collect(ctx context.Context, view kv.Reader) (*inversion, error) {
-	inverted := &inversion{numbers: make(map[string]int32)}
+	// A term of an entry takes about ten bytes, and a third are new ones.
+	const postingBytes, termBytes = 10, 30
+	room := min(p.stats.TailBytes, maxPackBytes)
+	inverted := &inversion{
+		numbers: make(map[string]int32, room/termBytes),
+		all:     make([]numberedPosting, 0, room/postingBytes),
+	}
 	var err error
 	if p.ids, err = p.idsBefore(ctx, view); err != nil {
 		return nil, err
