@@ -44,7 +44,11 @@ func (h *Hand) takeBody(ctx context.Context, c *call, result tools.Result) (body
 	}
 	var stored blob.Stored
 	if err == nil {
-		stored, err = upload.Finish(ctx)
+		// All of it is here, so it counts even if the caller has just gone.
+		stored, err = upload.Finish(context.WithoutCancel(ctx))
+	}
+	if err != nil && ctx.Err() != nil {
+		return body{}, ctx.Err() // the tool was stopped, the store is not at fault
 	}
 	if err != nil {
 		// The result is still worth an answer: as much of it as can be shown.

@@ -3,6 +3,8 @@ package hand
 import (
 	"context"
 	"crypto/rand"
+	"crypto/sha256"
+	"encoding/hex"
 	"fmt"
 
 	"github.com/loom-bridge/loom-bridge/context/session"
@@ -97,12 +99,22 @@ func (h *Hand) perform(ctx context.Context, c *call) (Answer, error) {
 	return h.record(ctx, c, out), nil
 }
 
+// intentID names a call's intent. That of a request id is always the same, so
+// that a repeated call finds what the first one left.
+func intentID(c *call) string {
+	if c.RequestID == "" {
+		return rand.Text()
+	}
+	sum := sha256.Sum256([]byte(c.RequestID))
+	return hex.EncodeToString(sum[:])
+}
+
 // announce writes the intent of a tool that changes something.
 func (h *Hand) announce(ctx context.Context, c *call) error {
 	if !c.tool.Descriptor().Mutates {
 		return nil
 	}
-	c.intent = rand.Text()
+	c.intent = intentID(c)
 	err := h.Log.WriteIntent(ctx, c.Scope, session.Intent{
 		ID:          c.intent,
 		SessionID:   c.SessionID,

@@ -213,6 +213,38 @@ func TestBodiesThatBreak(t *testing.T) {
 	}
 }
 
+// parting is a body whose caller goes away as its last byte is read.
+type parting struct {
+	gone context.CancelFunc
+	left int
+}
+
+func (p *parting) Read(b []byte) (int, error) {
+	if p.left == 0 {
+		p.gone()
+		return 0, io.EOF
+	}
+	n := min(len(b), p.left)
+	p.left -= n
+	return n, nil
+}
+
+func (*parting) Close() error { return nil }
+
+func TestStepOfACallerThatGoesDuringTheBody(t *testing.T) {
+	for size, success := range map[int]bool{10: true, 3 << 20: false} { // the longer one is cut while it is written ahead
+		w := MustWorld(t, nil, nil)
+		ctx, cancel := context.WithCancel(t.Context())
+		w.add(tools.Descriptor{Name: "body"}, func(context.Context, tools.Call) (tools.Result, error) {
+			return tools.Result{BodyKey: "content", Body: &parting{cancel, size}}, nil
+		})
+		a, err := w.Call(ctx, request("body", nil))
+		if err != nil || !a.Recorded || len(w.steps("default")) != 1 || a.Success != success {
+			t.Errorf("%d bytes: recorded %v, success %v, %v, %v", size, a.Recorded, a.Success, a.RecordError, err)
+		}
+	}
+}
+
 func TestOverload(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := MustWorld(t, nil, &hand.Options{MaxRunning: 2, MaxPerAgent: 1, MaxWaiting: 2})

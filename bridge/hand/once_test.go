@@ -145,3 +145,60 @@ func TestLostOutcomeIsUnknown(t *testing.T) {
 		}
 	}
 }
+
+// A call with a request id asks about its own intent only. Those of others cost
+// it nothing, however many there were, and one that can't be read is theirs.
+func TestIntentsOfOthersDoNotMatter(t *testing.T) {
+	var runs atomic.Int64
+	w := MustWorld(t, nil, nil)
+	w.add(tools.Descriptor{Name: "count:write", Mutates: true}, counted(&runs, nil))
+	stranger := kv.Scope{Tenant: "another", Kind: kv.OwnerSystem, Owner: "intents"}
+	err := w.writer.Do(t.Context(), kv.Request{
+		Blind: []kv.Ref{{Keyspace: kv.System, Scope: stranger}},
+		Stage: func(_ context.Context, tx *kv.Tx) error {
+			tx.Put(kv.System, stranger.Key('i', []byte("a no end")), []byte("no intent"))
+			return nil
+		},
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	req := request("count:write", nil)
+	req.RequestID = "r"
+	if w.must(req); runs.Load() != 1 {
+		t.Errorf("ran %d times", runs.Load())
+	}
+}
+
+// The request id of a call whose outcome got lost is taken, for calls that
+// change nothing as well. Where it was given away all the same, recovering goes
+// on.
+func TestLostRequestIsNotUsedAgain(t *testing.T) {
+	var runs atomic.Int64
+	w := MustWorld(t, nil, nil)
+	w.add(tools.Descriptor{Name: "count:write", Mutates: true}, counted(&runs, nil))
+	w.add(tools.Descriptor{Name: "count:read"}, counted(&runs, nil))
+	lost, read := request("count:write", nil), request("count:read", nil)
+	lost.RequestID, read.RequestID = "r", "r"
+	w.engine.Replan(kvtest.Plan{Commit: 2, Repeat: true})
+	if a, err := w.Call(t.Context(), lost); err != nil || a.Recorded {
+		t.Fatalf("the lost call: %+v, %v", a, err)
+	}
+	w.engine.Replan(kvtest.Plan{})
+	if _, err := w.Call(t.Context(), read); !errors.Is(err, kv.ErrRequestReused) {
+		t.Errorf("another tool under the same id: got %v", err)
+	}
+	err := w.writer.Do(t.Context(), kv.Request{Refs: []kv.Ref{w.log.Ref(agent)}, Stage: func(_ context.Context, tx *kv.Tx) error {
+		kv.StageOnce(tx, w.log.Ref(agent), "r", [32]byte{1}, nil, epoch)
+		return nil
+	}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if n, err := w.Recover(t.Context()); n != 1 || err != nil {
+		t.Errorf("Recover: %d, %v", n, err)
+	}
+	if got := w.steps("default"); len(got) != 1 || got[0].Outcome != step.Unknown || len(w.intents()) != 0 {
+		t.Errorf("steps %+v, intents %v", got, w.intents())
+	}
+}

@@ -2,6 +2,7 @@ package hand
 
 import (
 	"context"
+	"errors"
 	"fmt"
 
 	"github.com/loom-bridge/loom-bridge/bridge/tools"
@@ -34,24 +35,19 @@ func (h *Hand) Recover(ctx context.Context) (int, error) {
 }
 
 // leftBehind looks for an intent of the same request, which a call has written
-// whose step could not be recorded, and settles it. The tool must not run again.
+// whose step could not be recorded, and settles it. The tool must not run again,
+// nor another one under the same id.
 func (h *Hand) leftBehind(ctx context.Context, c *call) (bool, error) {
-	if !c.tool.Descriptor().Mutates {
+	intent, found, err := h.Log.Intent(ctx, c.Scope, intentID(c))
+	switch {
+	case err != nil:
+		return false, fmt.Errorf("hand: look for the first call: %w", err)
+	case !found:
 		return false, nil
+	case intent.Digest != c.digest:
+		return false, fmt.Errorf("%w: %s", kv.ErrRequestReused, c.RequestID)
 	}
-	for intent, err := range h.Log.Intents(ctx) {
-		if err != nil {
-			return false, fmt.Errorf("hand: look for the first call: %w", err)
-		}
-		if intent.Scope != c.Scope || intent.RequestID != c.RequestID {
-			continue
-		}
-		if intent.Digest != c.digest {
-			return false, fmt.Errorf("%w: %s", kv.ErrRequestReused, c.RequestID)
-		}
-		return true, h.settle(ctx, intent)
-	}
-	return false, nil
+	return true, h.settle(ctx, intent)
 }
 
 // settle records the step of an intent whose outcome is not known.
@@ -61,14 +57,17 @@ func (h *Hand) settle(ctx context.Context, in session.Intent) error {
 	req.Stage = func(ctx context.Context, tx *kv.Tx) error {
 		h.Log.StageIntentDone(tx, in.Scope, in.ID)
 		_, answered, err := kv.LookupOnce(ctx, tx, ref, in.RequestID, in.Digest)
-		if err != nil || answered {
+		reused := errors.Is(err, kv.ErrRequestReused)
+		if answered || err != nil && !reused {
 			return err
 		}
 		s, _, err := h.Log.StageStep(ctx, tx, in.Scope, func(uint64) (step.Step, error) { return h.lostStep(in), nil })
 		if err != nil {
 			return err
 		}
-		kv.StageOnce(tx, ref, in.RequestID, in.Digest, encodeKept(s.Number, Answer{}), s.Time)
+		if !reused {
+			kv.StageOnce(tx, ref, in.RequestID, in.Digest, encodeKept(s.Number, Answer{}), s.Time)
+		}
 		return nil
 	}
 	if err := h.Writer.Do(ctx, req); err != nil {

@@ -101,6 +101,21 @@ func (l *Log) StageIntentDone(tx *kv.Tx, scope kv.Scope, id string) {
 	tx.Delete(kv.System, intentKey(scope, id))
 }
 
+// Intent returns the agent's intent of an id, and false if there is none.
+func (l *Log) Intent(ctx context.Context, scope kv.Scope, id string) (Intent, bool, error) {
+	key := intentKey(scope, id)
+	values, err := l.engine.Get(ctx, kv.System, key)
+	if err != nil {
+		return Intent{}, false, fmt.Errorf("session: read intent: %w", err)
+	}
+	if values[0] == nil {
+		return Intent{}, false, nil
+	}
+	prefix := intentScope(scope.Tenant).Key(tagIntent)
+	in, err := decodeIntent(scope.Tenant, key[len(prefix):], values[0])
+	return in, err == nil, err
+}
+
 // Intents yields the intents of all agents of all tenants, by tenant, agent and
 // id. An error comes last, with a zero Intent.
 func (l *Log) Intents(ctx context.Context) iter.Seq2[Intent, error] {

@@ -57,6 +57,14 @@ func TestIntentsSurviveARestart(t *testing.T) {
 		if diff := cmp.Diff(want, got); diff != "" {
 			t.Error(diff)
 		}
+		for _, in := range want {
+			if got, ok, err := f.Intent(t.Context(), in.Scope, in.ID); !ok || err != nil || !cmp.Equal(in, got) {
+				t.Errorf("%s of %s: got %+v, %v, %v", in.ID, in.Scope, got, ok, err)
+			}
+		}
+		if got, ok, err := f.Intent(t.Context(), bob, "i1"); ok || err != nil {
+			t.Errorf("an intent that is done: got %+v, %v, %v", got, ok, err)
+		}
 		for _, err := range f.Intents(t.Context()) {
 			if err != nil {
 				t.Error(err)
