@@ -131,8 +131,10 @@ def connect(
         TypeError: an argument of a wrong type.
         ValueError: an address that is none, a timeout that is not more than zero,
             a token that would travel in the clear.
-        ServerUnreachableError: when entered or awaited: no server answers.
-        UnauthenticatedError: when entered or awaited: the token is not known.
+        ServerUnreachableError: when entered or awaited: no server answers, or it and
+            the client do not agree on TLS.
+        UnauthenticatedError: when entered or awaited: the token is not known, or the
+            server asks for one.
     """
     if address is None:
         address = os.environ.get(ADDRESS_VARIABLE) or DEFAULT_ADDRESS
