@@ -130,7 +130,7 @@ async def test_deadline_of_the_client(fake: Fake, ctx: loombridge.Client) -> Non
 async def test_no_server_says_what_to_do() -> None:
     with pytest.raises(loombridge.ServerUnreachableError) as caught:
         await loombridge.connect("127.0.0.1:1", agent_id="a")
-    assert "Is it running?" in str(caught.value)
+    assert "Is one running there" in str(caught.value)
     assert "loom-bridge-server --addr 127.0.0.1:1" in str(caught.value)
 
 

@@ -82,7 +82,7 @@ async def test_the_first_lines_of_the_readme(srv: testing.Server, tmp_path: Path
 async def test_quickstart_without_a_server_says_what_to_do() -> None:
     code, output = await run(EXAMPLES / "quickstart.py", LOOM_BRIDGE_ADDR="127.0.0.1:1")
     assert code == 1
-    assert "Is it running?" in output
+    assert "Is one running there" in output
 
 
 async def test_explore_repo_loses_nothing(binary: Path, tmp_path: Path) -> None:

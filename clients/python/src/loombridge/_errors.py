@@ -316,6 +316,6 @@ def _details(err: grpc.aio.AioRpcError) -> tuple[ErrorInfo, list[FieldViolation]
 
 def _unreachable(address: str, why: str) -> str:
     return (
-        f"no Loom Bridge server answers at {address} ({why}). Is it running? "
-        f"Start one with: loom-bridge-server --addr {address}"
+        f"no Loom Bridge server answers at {address} ({why}). Is one running there "
+        f"(loom-bridge-server --addr {address}), and do both sides agree on TLS?"
     )

@@ -36,7 +36,7 @@ const (
 	// Example: an answer that the store could not decode.
 	ErrorReason_ERROR_REASON_INTERNAL ErrorReason = 2
 	// ERROR_REASON_UNAUTHENTICATED: no credential, or one that is not known.
-	// Example: a bearer token that is not in the token file.
+	// Example: a bearer token that is not in the credentials file.
 	ErrorReason_ERROR_REASON_UNAUTHENTICATED ErrorReason = 3
 	// ERROR_REASON_AGENT_NOT_OWNED: the credential may not act for this agent.
 	// Example: a token of `research-*` that asks for agent `billing`.

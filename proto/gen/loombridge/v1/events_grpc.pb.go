@@ -34,7 +34,8 @@ type EventServiceClient interface {
 	// arrives. A durable event is never skipped: a reader that falls behind is
 	// served from the store. A volatile one is dropped when 1,024 of them or 8 MiB
 	// wait, and the next event says how many were. A reader that takes nothing for 60
-	// seconds while something waits is cut off with SLOW_CONSUMER.
+	// seconds (a setting of the server) while something waits is cut off with
+	// SLOW_CONSUMER.
 	Subscribe(ctx context.Context, in *SubscribeRequest, opts ...grpc.CallOption) (grpc.ServerStreamingClient[SubscribeResponse], error)
 }
 
@@ -77,7 +78,8 @@ type EventServiceServer interface {
 	// arrives. A durable event is never skipped: a reader that falls behind is
 	// served from the store. A volatile one is dropped when 1,024 of them or 8 MiB
 	// wait, and the next event says how many were. A reader that takes nothing for 60
-	// seconds while something waits is cut off with SLOW_CONSUMER.
+	// seconds (a setting of the server) while something waits is cut off with
+	// SLOW_CONSUMER.
 	Subscribe(*SubscribeRequest, grpc.ServerStreamingServer[SubscribeResponse]) error
 	mustEmbedUnimplementedEventServiceServer()
 }

@@ -54,7 +54,8 @@ class EventServiceServicer(object):
         arrives. A durable event is never skipped: a reader that falls behind is
         served from the store. A volatile one is dropped when 1,024 of them or 8 MiB
         wait, and the next event says how many were. A reader that takes nothing for 60
-        seconds while something waits is cut off with SLOW_CONSUMER.
+        seconds (a setting of the server) while something waits is cut off with
+        SLOW_CONSUMER.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
