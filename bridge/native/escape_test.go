@@ -139,6 +139,7 @@ func TestPathsInsideAreAccepted(t *testing.T) {
 	b := MustBench(t, map[string]string{"a/b/file": "inside"}, nil)
 	b.link("a/b", "dir-in")
 	b.link("../a/b/file", "a/file-in")
+	b.link("b/../../a/b/..", "a/down-and-up")
 	b.link(filepath.Join(b.dir, "a"), "absolute-in")
 	elsewhere := filepath.Join(filepath.Dir(b.dir), "elsewhere")
 	if err := os.Symlink(b.dir, elsewhere); err != nil {
@@ -151,7 +152,7 @@ func TestPathsInsideAreAccepted(t *testing.T) {
 	t.Cleanup(func() { _ = root.Close() })
 	b.root = root
 	for _, path := range []string{
-		"a/b/file", "./a//b/file", "a/x/../b/file", "dir-in/file", "a/file-in", "absolute-in/b/file",
+		"a/b/file", "./a//b/file", "a/x/../b/file", "dir-in/file", "a/file-in", "absolute-in/b/file", "a/down-and-up/b/file",
 		filepath.Join(b.dir, "a/b/file"), filepath.Join(elsewhere, "dir-in/file"),
 	} {
 		if got, err := b.try("fs:read_file", args{"path": path}); err != nil || got["content"] != "inside" {

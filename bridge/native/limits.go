@@ -19,6 +19,8 @@ const (
 	maxNameBytes = 255
 	// maxLinks bounds the links followed in one path, as the system does.
 	maxLinks = 40
+	// maxUps bounds the ".." in them: each walks from the workspace again.
+	maxUps = 256
 	// maxRaces bounds how often a path is walked again because it changed under
 	// the walk.
 	maxRaces = 32
@@ -45,6 +47,10 @@ const (
 	MaxMatchBytes = 400
 	// MaxQueryBytes bounds the query and the glob of a search.
 	MaxQueryBytes = 1000
+	// MaxQuerySteps bounds a regular expression once its repetitions are written
+	// out: the time of each byte searched grows with it, and a block is searched
+	// without a look at the deadline. A thousand letters fit.
+	MaxQuerySteps = 1200
 
 	// blockBytes is how much of a file is held at once while it is scanned, and
 	// the longest stretch of a line that a search looks at as a whole.

@@ -168,12 +168,16 @@ func TestSearchKeepsItsLimits(t *testing.T) {
 		{"query": "x", "include": "{a"},
 		{"query": "x", "limit": 0},
 		{"query": strings.Repeat("x", native.MaxQueryBytes+1)},
+		// A minute for 64 KiB, and no deadline would end it.
+		{"query": strings.Repeat("(a?){1000}", 90)},
+		{"query": `(?i)(\pL?\w?[^x]?){300}`, "ignore_case": true},
 	} {
 		bad["regex"] = true
 		if _, err := b.try("fs:search", bad); err == nil {
 			t.Errorf("%.60v: want an error", bad)
 		}
 	}
+	b.must("fs:search", args{"query": strings.Repeat("x", native.MaxQueryBytes), "regex": true, "ignore_case": true})
 	_, err := b.try("fs:search", args{"query": "x", "path": "none"})
 	wantFailure(t, err, tools.NotFound, "File not found: none")
 }

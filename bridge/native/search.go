@@ -11,6 +11,7 @@ import (
 	"os"
 	"path"
 	"regexp"
+	"regexp/syntax"
 	"strings"
 
 	"github.com/loom-bridge/loom-bridge/bridge/tools"
@@ -84,11 +85,31 @@ func matcher(c tools.Call) (func(line []byte) bool, error) {
 	if fold {
 		query = "(?i)" + query
 	}
+	if err := checkSteps(query); err != nil {
+		return nil, err
+	}
 	pattern, err := regexp.Compile(query)
 	if err != nil {
 		return nil, err
 	}
 	return pattern.Match, nil
+}
+
+// checkSteps refuses what would take longer to search for than a deadline can
+// bound.
+func checkSteps(query string) error {
+	parsed, err := syntax.Parse(query, syntax.Perl)
+	if err != nil {
+		return err
+	}
+	program, err := syntax.Compile(parsed.Simplify())
+	if err != nil {
+		return err
+	}
+	if len(program.Inst) > MaxQuerySteps {
+		return fmt.Errorf("repeats too much: %d steps, at most %d are allowed", len(program.Inst), MaxQuerySteps)
+	}
+	return nil
 }
 
 // start searches the file or folder a path leads to.

@@ -24,14 +24,10 @@ type place struct {
 	// info tells what is there, links not followed; nil when nothing is.
 	info fs.FileInfo
 
-	open []*os.Root // the folders on the way, dir among them
+	walk *walker // holds dir open
 }
 
-func (p *place) close() {
-	for _, dir := range p.open {
-		_ = dir.Close() // only read from
-	}
-}
+func (p *place) close() { p.walk.reset() }
 
 // want says how a path is walked.
 type want struct {
@@ -118,18 +114,20 @@ func spellings(root *os.Root) iter.Seq[string] {
 	}
 }
 
-// walker is one walk from the workspace down.
+// walker is one walk from the workspace down. However deep it goes, it holds
+// one folder open: the store needs file handles too.
 type walker struct {
 	files *files
 	root  *os.Root
 	want  want
 
-	// stack holds the folders entered below the workspace, names what they are
-	// called.
-	stack   []*os.Root
+	// dir is the folder that the walk is in, nil for the workspace itself; names
+	// lead to it.
+	dir     *os.Root
 	names   []string
 	pending []string
 	links   int
+	ups     int
 }
 
 func (f *files) walk(root *os.Root, rel string, w want) (*place, error) {
@@ -141,27 +139,39 @@ func (f *files) walk(root *os.Root, rel string, w want) (*place, error) {
 	walk := &walker{files: f, root: root, want: w, pending: strings.Split(rel, "/")}
 	p, err := walk.run()
 	if err != nil {
-		walk.leave(len(walk.stack))
+		walk.reset()
 		return nil, err
 	}
-	p.open = walk.stack
+	p.walk = walk
 	return p, nil
 }
 
 func (w *walker) top() *os.Root {
-	if len(w.stack) == 0 {
+	if w.dir == nil {
 		return w.root
 	}
-	return w.stack[len(w.stack)-1]
+	return w.dir
 }
 
-// leave goes n folders up.
-func (w *walker) leave(n int) {
-	keep := len(w.stack) - n
-	for _, dir := range w.stack[keep:] {
-		_ = dir.Close() // only read from
+// reset goes back to the workspace.
+func (w *walker) reset() {
+	if w.dir != nil {
+		_ = w.dir.Close() // only read from
 	}
-	w.stack, w.names = w.stack[:keep], w.names[:keep]
+	w.dir, w.names = nil, nil
+}
+
+// up goes to the folder above, by its path from the workspace on.
+func (w *walker) up() error {
+	if len(w.names) == 0 {
+		return errTraversal()
+	}
+	if w.ups++; w.ups > maxUps {
+		return syscall.ELOOP
+	}
+	w.pending = append(w.names[:len(w.names)-1], w.pending...)
+	w.reset()
+	return nil
 }
 
 func (w *walker) run() (*place, error) {
@@ -172,10 +182,9 @@ func (w *walker) run() (*place, error) {
 		case "", ".":
 			continue
 		case "..":
-			if len(w.stack) == 0 {
-				return nil, errTraversal()
+			if err := w.up(); err != nil {
+				return nil, err
 			}
-			w.leave(1)
 			continue
 		}
 		if p, err := w.step(part); p != nil || err != nil {
@@ -229,7 +238,7 @@ func (w *walker) follow(part string) error {
 		if !ok {
 			return errTraversal()
 		}
-		w.leave(len(w.stack))
+		w.reset()
 		target = rel
 	}
 	w.pending = append(strings.Split(target, "/"), w.pending...)
@@ -257,7 +266,9 @@ func (w *walker) enter(part string, seen fs.FileInfo) error {
 	if err != nil {
 		return err
 	}
-	w.stack, w.names = append(w.stack, dir), append(w.names, part)
+	names := append(w.names, part)
+	w.reset()
+	w.dir, w.names = dir, names
 	return nil
 }
 
