@@ -69,6 +69,9 @@ type Request struct {
 	System string
 	// MaxTokens is the budget of the whole prompt; zero is DefaultMaxTokens.
 	MaxTokens int
+	// MaxBytes bounds the text of all messages, however few tokens it has and
+	// whatever the format adds; zero is no bound.
+	MaxBytes int
 	// Tools are offered in the order of their names.
 	Tools []Tool
 	// Format is the shape of the answer.
@@ -136,7 +139,8 @@ func New(log Log, counter *tokens.Counter, opts *Options) *Assembler {
 }
 
 // Assemble builds the prompt of a session. It writes nothing. A prompt over
-// the budget is an *OverflowError, a malformed request an *InvalidError.
+// the budget is an *OverflowError, one over MaxBytes is ErrTooLarge, a malformed
+// request an *InvalidError.
 func (a *Assembler) Assemble(ctx context.Context, r Request) (Prompt, error) {
 	if r.MaxTokens == 0 {
 		r.MaxTokens = DefaultMaxTokens

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"iter"
 	"math/rand/v2"
 	"strings"
 	"testing"
@@ -68,6 +69,32 @@ func TestDefaultBudget(t *testing.T) {
 	if !errors.As(err, &overflow) || overflow.MaxTokens != assemble.DefaultMaxTokens {
 		t.Errorf("got %v", err)
 	}
+}
+
+// endless is a log without an end.
+type endless struct{}
+
+func (endless) Entries(context.Context, kv.Scope, string) iter.Seq2[session.Entry, error] {
+	return func(yield func(session.Entry, error) bool) {
+		m := text(session.User, "0123456789")
+		for yield(session.Entry{Message: &m}, nil) {
+		}
+	}
+}
+
+// A budget of tokens that nothing exceeds must not collect everything: reading
+// ends where the bytes do.
+func TestMaxBytesEndsTheReading(t *testing.T) {
+	r := assemble.Request{Scope: scope, MaxTokens: unlimited, MaxBytes: 1000}
+	for _, format := range []assemble.Format{assemble.Neutral, assemble.OpenAIChat} {
+		r.Format = format
+		if _, err := assemble.New(endless{}, MustCounter(t), nil).Assemble(t.Context(), r); !errors.Is(err, assemble.ErrTooLarge) {
+			t.Errorf("format %d: got %v", format, err)
+		}
+	}
+	var h history
+	h.say(text(session.User, strings.Repeat("x", r.MaxBytes)))
+	MustAssemble(t, h, r)
 }
 
 func TestBadRequests(t *testing.T) {

@@ -33,6 +33,7 @@ type builder struct {
 	wire      bytes.Buffer
 	prefix    hash.Hash
 	written   int // messages
+	bytes     int // of the messages' text
 
 	total tokens.Count
 	parts map[string]int
@@ -91,6 +92,10 @@ func (b *builder) add(part string, it item) error {
 		b.messages, b.wire = nil, bytes.Buffer{}
 		return nil
 	}
+	if b.bytes += textBytes(m); b.request.MaxBytes > 0 && b.bytes > b.request.MaxBytes {
+		return fmt.Errorf("%w: it fits %d tokens, but has more than %d bytes; ask for fewer tokens",
+			ErrTooLarge, b.request.MaxTokens, b.request.MaxBytes)
+	}
 	line, err := encode(m)
 	if err != nil {
 		return err
@@ -104,6 +109,18 @@ func (b *builder) add(part string, it item) error {
 		b.messages = append(b.messages, it.message)
 	}
 	return nil
+}
+
+// textBytes is what a message takes at least, in any format.
+func textBytes(m session.Message) int {
+	n := len(m.Content)
+	if len(m.BlocksJSON) > 0 {
+		n = len(m.BlocksJSON)
+	}
+	for _, call := range m.ToolCalls {
+		n += len(call.Arguments)
+	}
+	return n
 }
 
 func (b *builder) over() bool { return b.total.Tokens > b.request.MaxTokens }

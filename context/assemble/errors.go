@@ -9,6 +9,8 @@ import (
 var (
 	// ErrOverflow: the prompt does not fit its budget.
 	ErrOverflow = errors.New("assemble: prompt exceeds its budget")
+	// ErrTooLarge: the prompt has more bytes than are taken.
+	ErrTooLarge = errors.New("assemble: prompt too large")
 	// ErrInvalid: the request is malformed.
 	ErrInvalid = errors.New("assemble: invalid request")
 )

@@ -4,6 +4,7 @@ import (
 	"crypto/sha256"
 	"errors"
 	"fmt"
+	"runtime"
 )
 
 // Limits of counting.
@@ -52,6 +53,10 @@ type Options struct {
 // safe for concurrent use.
 type Counter struct {
 	memo *memo
+	// working has a token for each text that is being counted. A megabyte takes
+	// the engine some seventy of them, and more at once than there are
+	// processors gets nobody an answer sooner.
+	working chan struct{}
 }
 
 // New returns a counter. It loads nothing yet: a vocabulary is loaded by the
@@ -64,7 +69,7 @@ func New(opts *Options) (*Counter, error) {
 	if entries < 0 {
 		return nil, fmt.Errorf("tokens: memo entries must not be negative: %d", entries)
 	}
-	return &Counter{memo: newMemo(entries)}, nil
+	return &Counter{memo: newMemo(entries), working: make(chan struct{}, runtime.GOMAXPROCS(0))}, nil
 }
 
 // Count counts a text as the model would. ErrTooLarge is for texts over
@@ -112,6 +117,8 @@ func (c *Counter) measure(key memoKey, text string, work func(*engine) measured)
 	if err != nil {
 		return measured{}, err
 	}
+	c.working <- struct{}{}
+	defer func() { <-c.working }()
 	found := work(e)
 	if remember {
 		c.memo.put(key, found)
