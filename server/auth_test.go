@@ -333,6 +333,19 @@ func TestPlainTokensMustBePrivate(t *testing.T) {
 }
 
 // Without authentication only addresses of this machine are served.
+// Whoever can write the file can give themselves any tenant, so hashes alone
+// are not enough.
+func TestCredentialsMustNotBeWritableByOthers(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "callers.toml")
+	must(t, os.WriteFile(path, []byte("[[credential]]\nsubject = \"x\"\ntenant = \"a\"\nagents = [\"*\"]\n"), 0o600))
+	for mode, good := range map[os.FileMode]bool{0o600: true, 0o644: true, 0o664: false, 0o646: false} {
+		must(t, os.Chmod(path, mode))
+		if _, err := server.LoadCredentials(path); good != (err == nil) || !good && !errors.Is(err, server.ErrCredentials) {
+			t.Errorf("mode %o: %v", mode, err)
+		}
+	}
+}
+
 func TestNoAuthenticationOnlyOnLoopback(t *testing.T) {
 	face := server.New(server.Services{Tools: noTools{}}, nil)
 	defer func() { must(t, face.Shutdown(context.Background())) }()

@@ -83,9 +83,8 @@ func mapStream(srv any, stream grpc.ServerStream, _ *grpc.StreamServerInfo, next
 	return nil
 }
 
-// acceptUnary refuses what the codec could not decode.
 func acceptUnary(ctx context.Context, req any, _ *grpc.UnaryServerInfo, next grpc.UnaryHandler) (any, error) {
-	if err := refuseMarked(req); err != nil {
+	if err := acceptable(req); err != nil {
 		return nil, err
 	}
 	return next(ctx, req)
@@ -101,7 +100,7 @@ func (s acceptingStream) RecvMsg(m any) error {
 	if err := s.ServerStream.RecvMsg(m); err != nil {
 		return err
 	}
-	return refuseMarked(m)
+	return acceptable(m)
 }
 
 // panicError is a panic of a handler on its way to the log.

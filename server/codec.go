@@ -46,16 +46,21 @@ func (c codec) Unmarshal(data mem.BufferSlice, v any) error {
 		return nil
 	}
 	if err := c.CodecV2.Unmarshal(data, v); err != nil {
-		field, _ := badText(message.ProtoReflect().Descriptor(), data.Materialize())
+		field, _ := badText(message.ProtoReflect().Descriptor(), data.Materialize(), maxTextDepth)
 		mark(message, undecodableMark, field)
 	}
 	return nil
 }
 
+// maxTextDepth bounds how deep badText looks, in messages within messages:
+// clients send at most 100. A request of 4 MiB can nest a million deep, which
+// would take a gigabyte of stack and, written out as a path, an hour.
+const maxTextDepth = 100
+
 // badText returns the path of the first text in a message that is not UTF-8,
-// and whether there is one. The library does not say.
-func badText(d protoreflect.MessageDescriptor, raw []byte) (path string, found bool) {
-	for len(raw) > 0 {
+// and whether there is one no deeper than depth. The library does not say.
+func badText(d protoreflect.MessageDescriptor, raw []byte, depth int) (path string, found bool) {
+	for len(raw) > 0 && depth > 0 {
 		number, kind, n := protowire.ConsumeTag(raw)
 		if n < 0 {
 			return "", false
@@ -66,7 +71,7 @@ func badText(d protoreflect.MessageDescriptor, raw []byte) (path string, found b
 		}
 		field := d.Fields().ByNumber(number)
 		if value, ok := protowire.ConsumeBytes(raw[n:]); kind == protowire.BytesType && ok > 0 && field != nil {
-			if path, found = badTextIn(field, value); found {
+			if path, found = badTextIn(field, value, depth-1); found {
 				return path, true
 			}
 		}
@@ -75,12 +80,12 @@ func badText(d protoreflect.MessageDescriptor, raw []byte) (path string, found b
 	return "", false
 }
 
-func badTextIn(field protoreflect.FieldDescriptor, value []byte) (path string, found bool) {
+func badTextIn(field protoreflect.FieldDescriptor, value []byte, depth int) (path string, found bool) {
 	switch field.Kind() {
 	case protoreflect.StringKind:
 		return string(field.Name()), !utf8.Valid(value)
 	case protoreflect.MessageKind:
-		path, found = badText(field.Message(), value)
+		path, found = badText(field.Message(), value, depth)
 		return string(field.Name()) + "." + path, found
 	}
 	return "", false

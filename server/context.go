@@ -132,7 +132,7 @@ func (s *contextService) Assemble(ctx context.Context, r *loombridgev1.AssembleR
 	if err != nil {
 		return nil, err
 	}
-	request := promptToAssemble(scope, r)
+	request := promptToAssemble(scope, r, s.limits.MaxSendBytes)
 	if !r.GetWithoutTools() {
 		request.Tools = promptTools(s.tools.List(tools.LevelFunction))
 	}

@@ -8,6 +8,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"math"
 	"slices"
 	"strings"
 	"testing"
@@ -249,6 +250,20 @@ func TestAssembleForOpenAIWithoutTools(t *testing.T) {
 	if len(chat.Messages) != 3 || chat.Tools != nil || len(prompt.GetMessages()) != 0 || prompt.GetToolsJson() != "" {
 		t.Errorf("prompt = %v", prompt)
 	}
+}
+
+// A history that fits the budget but no answer is refused, and not collected
+// first.
+func TestAssembleMoreThanAnAnswerHolds(t *testing.T) {
+	s := servertest.Start(t, nil)
+	for range 5 {
+		_, err := s.Context.AppendMessages(t.Context(), &loombridgev1.AppendMessagesRequest{
+			AgentId: agent, Messages: []*loombridgev1.Message{{Role: loombridgev1.Role_ROLE_USER, Content: strings.Repeat("word ", 200_000)}},
+		})
+		must(t, err)
+	}
+	_, err := s.Context.Assemble(t.Context(), &loombridgev1.AssembleRequest{AgentId: agent, MaxTokens: math.MaxInt32})
+	MustFail(t, err, codes.ResourceExhausted, "TOO_LARGE")
 }
 
 func TestCountTokens(t *testing.T) {

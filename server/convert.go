@@ -13,6 +13,7 @@ import (
 	"google.golang.org/protobuf/types/known/structpb"
 	"google.golang.org/protobuf/types/known/timestamppb"
 
+	"github.com/loom-bridge/loom-bridge/bridge/tools"
 	loombridgev1 "github.com/loom-bridge/loom-bridge/proto/gen/loombridge/v1"
 )
 
@@ -117,7 +118,7 @@ const (
 // pleasantValue is JSON as a Value, unless exact text was asked for or is all
 // that clients can take.
 func pleasantValue(text json.RawMessage, form loombridgev1.JsonForm) (*structpb.Value, bool) {
-	if asText(form) || len(text) > maxPleasantBytes || nesting(text) > maxPleasantDepth {
+	if asText(form) || len(text) > maxPleasantBytes || tools.Depth(text) > maxPleasantDepth {
 		return nil, false
 	}
 	value, err := valueOf(text)
@@ -131,26 +132,6 @@ func pleasantStruct(text json.RawMessage, form loombridgev1.JsonForm) (*structpb
 		return nil, false
 	}
 	return value.GetStructValue(), true
-}
-
-// nesting is how deep the arrays and objects of valid JSON go.
-func nesting(text json.RawMessage) int {
-	level, deepest := 0, 0
-	quoted := false
-	for i := 0; i < len(text); i++ {
-		switch c := text[i]; {
-		case quoted && c == '\\':
-			i++
-		case c == '"':
-			quoted = !quoted
-		case !quoted && (c == '{' || c == '['):
-			level++
-			deepest = max(deepest, level)
-		case !quoted && (c == '}' || c == ']'):
-			level--
-		}
-	}
-	return deepest
 }
 
 // timeOf is zero for an unset timestamp.

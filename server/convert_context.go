@@ -123,10 +123,12 @@ func tokenCountOf(c tokens.Count) *loombridgev1.TokenCount {
 // defaultMaxTokens is the budget of a prompt whose caller names none.
 const defaultMaxTokens = 8192
 
-func promptToAssemble(scope kv.Scope, r *loombridgev1.AssembleRequest) assemble.Request {
+// promptToAssemble bounds the prompt by what an answer can carry, so that a
+// budget without end does not collect a history without end.
+func promptToAssemble(scope kv.Scope, r *loombridgev1.AssembleRequest, maxBytes int) assemble.Request {
 	request := assemble.Request{
 		Scope: scope, SessionID: r.GetSessionId(), Goal: r.GetGoal(), Model: r.GetModel(), System: r.GetSystem(),
-		MaxTokens: int(r.GetMaxTokens()), Format: assemble.Neutral,
+		MaxTokens: int(r.GetMaxTokens()), MaxBytes: maxBytes, Format: assemble.Neutral,
 	}
 	if request.MaxTokens == 0 {
 		request.MaxTokens = defaultMaxTokens

@@ -56,6 +56,9 @@ func LoadCredentials(path string) (*Credentials, error) {
 	if err != nil {
 		return nil, fmt.Errorf("%w: %s: %w", ErrCredentials, path, err)
 	}
+	if mode.Perm()&0o022 != 0 {
+		return nil, fmt.Errorf("%w: others can write %s and so add themselves: chmod go-w", ErrCredentials, path)
+	}
 	if plain && mode.Perm()&0o077 != 0 {
 		return nil, fmt.Errorf("%w: %s holds plain tokens and others can read it: chmod 600, or use token_sha256",
 			ErrCredentials, path)

@@ -108,6 +108,7 @@ func errorTable() []errorRow {
 		{blob.ErrTooLarge, codes.ResourceExhausted, reasonTooLarge, ""},
 		{tokens.ErrTooLarge, codes.ResourceExhausted, reasonTooLarge, ""},
 		{assemble.ErrInvalid, codes.InvalidArgument, reasonInvalid, ""},
+		{assemble.ErrTooLarge, codes.ResourceExhausted, reasonTooLarge, ""},
 		{assemble.ErrOverflow, codes.FailedPrecondition, loombridgev1.ErrorReason_ERROR_REASON_CONTEXT_OVERFLOW, ""},
 
 		{tools.ErrToolNotFound, codes.NotFound, loombridgev1.ErrorReason_ERROR_REASON_TOOL_NOT_FOUND, ""},

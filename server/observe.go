@@ -22,6 +22,8 @@ const (
 	keyAgent    = "agent"
 	keyPeer     = "peer"
 	keyCause    = "cause"
+	// keyUntold counts the calls like this one that were not logged.
+	keyUntold = "untold"
 )
 
 // observer logs calls: faults of the server as errors with their cause, slow

@@ -82,10 +82,13 @@ type Server struct {
 	observer observer
 	metrics  *grpcprom.ServerMetrics
 
-	calls    chan struct{}  // a token for each unary call
-	streams  chan struct{}  // a token for each stream
-	draining chan struct{}  // closed when stopping begins
-	handlers sync.WaitGroup // of streams; Add only under mu and before stopping
+	calls   chan struct{} // a token for each unary call
+	streams chan struct{} // a token for each stream
+	// healthCalls has a token for each health check or watch.
+	healthCalls chan struct{}
+	door        door
+	draining    chan struct{}  // closed when stopping begins
+	handlers    sync.WaitGroup // of streams; Add only under mu and before stopping
 
 	mu       sync.Mutex
 	stopping bool // guarded by mu
@@ -105,6 +108,7 @@ func New(services Services, opts *Options) *Server {
 		observer:    observer{log: o.Logger, slow: o.SlowCall},
 		calls:       make(chan struct{}, o.Limits.MaxCalls),
 		streams:     make(chan struct{}, o.Limits.MaxStreams),
+		healthCalls: make(chan struct{}, maxHealthCalls),
 		draining:    make(chan struct{}),
 	}
 	if o.Metrics != nil {
@@ -137,6 +141,7 @@ func withDefaults(opts *Options) Options {
 func (s *Server) grpcOptions(o Options) []grpc.ServerOption {
 	l := o.Limits
 	options := []grpc.ServerOption{
+		grpc.InTapHandle(s.admit),
 		grpc.ChainUnaryInterceptor(s.unaryChain()...),
 		grpc.ChainStreamInterceptor(s.streamChain()...),
 		grpc.ForceServerCodecV2(newCodec(l)),

@@ -57,15 +57,15 @@ func checkText(text []byte) string {
 		return fmt.Sprintf("arguments of %d bytes exceed the limit of %d", len(text), MaxArgumentsBytes)
 	case !utf8.Valid(text):
 		return "arguments are not UTF-8"
-	case depth(text) > MaxArgumentsDepth:
+	case Depth(text) > MaxArgumentsDepth:
 		return fmt.Sprintf("arguments are nested deeper than %d levels", MaxArgumentsDepth)
 	}
 	return ""
 }
 
-// depth returns how deep brackets are nested outside of strings. It is right
-// for valid JSON, and for anything else it need only end.
-func depth(text []byte) int {
+// Depth returns how deep the arrays and objects of valid JSON are nested; of
+// anything else it returns some number.
+func Depth(text []byte) int {
 	level, deepest := 0, 0
 	quoted := false
 	for i := 0; i < len(text); i++ {

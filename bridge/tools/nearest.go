@@ -34,7 +34,7 @@ func unlike(asked, name string) (cost int, ok bool) {
 	if len(asked) >= minHintBytes && strings.Contains(name, asked) {
 		return len(name) - len(asked), true
 	}
-	d := distance(asked, name)
+	d := Distance(asked, name)
 	return distanceBase + d, d*3 <= max(len(asked), len(name))
 }
 
@@ -43,8 +43,9 @@ func normal(name string) string {
 	return strings.ToLower(strings.ReplaceAll(name, ":", "_"))
 }
 
-// distance is the number of bytes to insert, delete or replace to make a of b.
-func distance(a, b string) int {
+// Distance is the number of bytes to insert, delete or replace to make a of b
+// (Levenshtein's).
+func Distance(a, b string) int {
 	row := make([]int, len(b)+1)
 	for j := range row {
 		row[j] = j

@@ -2,6 +2,7 @@
 
 import asyncio
 import hashlib
+from dataclasses import replace
 from datetime import timedelta
 
 import pytest
@@ -81,7 +82,9 @@ async def test_tool_steps_and_blobs(live: loombridge.Client, srv: testing.Server
         again = await live.tool("fs:read_file", {"path": name})
         assert again.raise_for_error().output["content"] == text
     assert await live.context.read_blob("step_001", offset=5, limit=7) == text.encode()[5:12]
-    assert await live.context.step("step_001") == result.step
+    step = await live.context.step("step_001")
+    assert step.inline == result.output["content"]
+    assert replace(step, inline="") == result.step
     every = [step async for step in live.context.all_steps()]
     assert [step.id for step in every] == ["step_001", "step_002", "step_003", "step_004"]
     assert len(await live.context.steps()) == 4

@@ -3,6 +3,7 @@ package main
 import (
 	"errors"
 	"fmt"
+	"io/fs"
 	"net"
 	"os"
 	"path/filepath"
@@ -63,6 +64,14 @@ func addressOf(listener net.Listener) string {
 		return "unix:" + addr.String()
 	}
 	return listener.Addr().String()
+}
+
+// removeAddrFile takes the file away, unless somebody else has.
+func removeAddrFile(path string) error {
+	if err := os.Remove(path); !errors.Is(err, fs.ErrNotExist) {
+		return err
+	}
+	return nil
 }
 
 // writeAddrFile writes the address so that a reader sees all of it or nothing.

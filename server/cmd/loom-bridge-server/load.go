@@ -12,6 +12,8 @@ import (
 	"github.com/knadh/koanf/providers/posflag"
 	"github.com/knadh/koanf/v2"
 	"github.com/spf13/pflag"
+
+	"github.com/loom-bridge/loom-bridge/bridge/tools"
 )
 
 const (
@@ -31,16 +33,16 @@ func configFlags() *pflag.FlagSet {
 	f := pflag.NewFlagSet("settings", pflag.ContinueOnError)
 	f.SortFlags = false
 	f.String(keyConfig, "", "TOML `file` of settings, named like these flags")
-	f.String("addr", d.Addr, "serve gRPC on `host:port` or unix:/path; port 0 takes a free one")
+	f.String("addr", d.Addr, "serve gRPC on `host:port` or unix:/path; no host means 127.0.0.1, port 0 a free one")
 	f.String("addr-file", d.AddrFile, "write the served address to this `file`")
 	f.String("data-dir", d.DataDir, "`directory` of the store; no tool may touch it")
 	f.String("workspace", d.Workspace, "`directory` the tools work in; with credentials each tenant has a folder in it")
-	f.String("durability", d.Durability, "what an acknowledged write survives: sync (power loss), wal (a crash), none")
-	f.String("credentials", d.Credentials, "TOML `file` of bearer tokens and certificate subjects; without it authentication is off")
+	f.String("durability", d.Durability, "what an acknowledged write survives: sync (power loss), wal (the end of the process), none")
+	f.String("credentials", d.Credentials, "TOML `file` of callers, see above; without it authentication is off")
 	f.String("tls-cert", d.TLSCert, "PEM `file` of the server's certificate")
 	f.String("tls-key", d.TLSKey, "PEM `file` of its key")
 	f.String("tls-client-ca", d.TLSClientCA, "PEM `file` of authorities; every client must then show a certificate")
-	f.String("metrics-addr", d.MetricsAddr, "serve Prometheus /metrics on `host:port`")
+	f.String("metrics-addr", d.MetricsAddr, "serve Prometheus /metrics on `host:port`; no host means 127.0.0.1")
 	f.String(keyLogLevel, d.LogLevel, "debug, info, warn, error or off")
 	f.String("log-format", d.LogFormat, "text or json")
 	f.Duration("log-slow", d.LogSlow, "log calls that take longer")
@@ -77,11 +79,33 @@ func loadConfig(flags *pflag.FlagSet, getenv func(string) string) (Config, error
 	if err := k.Load(posflag.Provider(flags, ".", k), nil); err != nil {
 		return Config{}, fmt.Errorf("flags: %w", err)
 	}
+	if err := malformed(k, known); err != nil {
+		return Config{}, err
+	}
 	c := DefaultConfig()
 	if err := k.Unmarshal("", &c); err != nil {
 		return Config{}, fmt.Errorf("settings: %w", err)
 	}
 	return c, c.Validate()
+}
+
+// malformed says which setting of the file or the environment is no number or
+// no time; nil when all are.
+func malformed(k *koanf.Koanf, known []string) error {
+	flags := configFlags()
+	for _, key := range known {
+		value := k.Get(key)
+		flag := flags.Lookup(key)
+		if value == nil || flag.Value.Set(fmt.Sprint(value)) == nil {
+			continue
+		}
+		cause := "is not a whole number"
+		if flag.Value.Type() == "duration" {
+			cause = "is not a time with a unit, such as 10s"
+		}
+		return &ConfigError{key, value, cause}
+	}
+	return nil
 }
 
 func loadFile(k *koanf.Koanf, path string, known []string) error {
@@ -129,25 +153,5 @@ func (Config) keys() []string {
 
 // nearest returns the known key that takes the fewest edits to reach.
 func nearest(key string, known []string) string {
-	return slices.MinFunc(known, func(a, b string) int { return cmp.Compare(edits(key, a), edits(key, b)) })
-}
-
-// edits is the Levenshtein distance.
-func edits(a, b string) int {
-	row := make([]int, len(b)+1)
-	for j := range row {
-		row[j] = j
-	}
-	for i := range len(a) {
-		diagonal := row[0]
-		row[0] = i + 1
-		for j := range len(b) {
-			cost := diagonal
-			if a[i] != b[j] {
-				cost = 1 + min(diagonal, row[j], row[j+1])
-			}
-			diagonal, row[j+1] = row[j+1], cost
-		}
-	}
-	return row[len(b)]
+	return slices.MinFunc(known, func(a, b string) int { return cmp.Compare(tools.Distance(key, a), tools.Distance(key, b)) })
 }

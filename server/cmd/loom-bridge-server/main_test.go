@@ -357,6 +357,16 @@ func TestAddrFile(t *testing.T) {
 	}
 }
 
+// Somebody who takes the address file away does not make a good end a bad one.
+func TestAddrFileMayBeGone(t *testing.T) {
+	dir := t.TempDir()
+	path := filepath.Join(dir, "address")
+	p := MustRun(t, dir, "--addr-file", path)
+	save(t, p, "served")
+	must(t, os.Remove(path))
+	must(t, p.Stop())
+}
+
 func TestUnixSocket(t *testing.T) {
 	dir := t.TempDir()
 	socket := filepath.Join(dir, "loom.sock")

@@ -49,7 +49,14 @@ func run(ctx context.Context, args []string, getenv func(string) string, stdout,
 			"Every flag can be given in the environment as LOOM_BRIDGE_ and its name in\n" +
 			"capitals (LOOM_BRIDGE_DATA_DIR), or in the file of --config without the dashes\n" +
 			"in front (data-dir = \"/var/lib/loom\"). A flag is stronger than the environment,\n" +
-			"the environment is stronger than the file. RUST_LOG sets the log level, too.",
+			"the environment is stronger than the file. RUST_LOG sets the log level, too.\n\n" +
+			"The file of --credentials has one table for each caller, with exactly one of\n" +
+			"token_sha256 (the SHA-256 of its bearer token, in hex), token (the token itself)\n" +
+			"and subject (a name in its client certificate):\n\n" +
+			"  [[credential]]\n" +
+			"  token_sha256 = \"2bb8...\"\n" +
+			"  tenant = \"acme\"               # whose data it sees\n" +
+			"  agents = [\"researcher-*\"]     # whom it may act for: ids, or a beginning and *",
 		Example: "  loom-bridge-server\n" +
 			"  loom-bridge-server --addr 127.0.0.1:0 --addr-file /run/loom.addr --workspace ~/project\n" +
 			"  loom-bridge-server --addr 0.0.0.0:50051 --credentials callers.toml --tls-cert cert.pem --tls-key key.pem\n" +
@@ -69,6 +76,9 @@ func run(ctx context.Context, args []string, getenv func(string) string, stdout,
 		},
 	}
 	root.SetVersionTemplate("{{.Name}} {{.Version}}\n")
+	root.SetFlagErrorFunc(func(cmd *cobra.Command, err error) error {
+		return fmt.Errorf("%w; see %s --help", err, cmd.CommandPath())
+	})
 	root.Flags().SortFlags = false
 	root.Flags().AddFlagSet(configFlags())
 	root.AddCommand(checkCommand(getenv, stdout))
@@ -99,6 +109,10 @@ func serve(ctx context.Context, config Config, stdout, stderr io.Writer) (err er
 		return err
 	}
 	opened.add(ignoreClosed(listener.Close))
+	if credentials == nil && !local(listener.Addr()) {
+		return fmt.Errorf("--addr (%s) %q: %w; give --credentials, or a loopback address such as 127.0.0.1:50051",
+			envName("addr"), config.Addr, server.ErrOpenToAll)
+	}
 
 	engine, err := openStore(config)
 	if err != nil {
@@ -125,7 +139,7 @@ func serve(ctx context.Context, config Config, stdout, stderr io.Writer) (err er
 	}
 	places, err := hand.OpenFolders(config.Workspace, &hand.FolderOptions{PerTenant: credentials != nil, Store: config.DataDir})
 	if err != nil {
-		return &ConfigError{"workspace", config.Workspace, err.Error()}
+		return &ConfigError{"workspace", config.Workspace, err.Error() + "; give a directory that exists and that the server may use"}
 	}
 	opened.add(places.Close)
 	hands := hand.New(hand.Deps{
@@ -184,13 +198,15 @@ func security(config Config) (*server.Credentials, *tls.Config, error) {
 	var err error
 	if config.Credentials != "" {
 		if credentials, err = server.LoadCredentials(config.Credentials); err != nil {
-			return nil, nil, err
+			return nil, nil, fmt.Errorf("--credentials (%s): %w", envName("credentials"), err)
 		}
 	}
 	if config.TLSCert != "" {
-		transport, err = server.LoadTLS(config.TLSCert, config.TLSKey, config.TLSClientCA)
+		if transport, err = server.LoadTLS(config.TLSCert, config.TLSKey, config.TLSClientCA); err != nil {
+			return nil, nil, fmt.Errorf("--tls-cert, --tls-key, --tls-client-ca: %w", err)
+		}
 	}
-	return credentials, transport, err
+	return credentials, transport, nil
 }
 
 func openStore(config Config) (*rockskv.DB, error) {
@@ -223,7 +239,10 @@ func recoverCalls(ctx context.Context, hands *hand.Hand, logger *slog.Logger) er
 func closeHand(hands *hand.Hand) error {
 	ctx, cancel := context.WithTimeout(context.Background(), leftAloneTime)
 	defer cancel()
-	return hands.Close(ctx)
+	if err := hands.Close(ctx); err != nil {
+		return fmt.Errorf("a tool was still running at the end: %w", err)
+	}
+	return nil
 }
 
 func startMetrics(config Config, opened *closers) (prometheus.Registerer, error) {
@@ -248,6 +267,6 @@ func announce(config Config, address string, output io.Writer, opened *closers) 
 	if config.AddrFile == "" {
 		return nil
 	}
-	opened.add(func() error { return os.Remove(config.AddrFile) })
+	opened.add(func() error { return removeAddrFile(config.AddrFile) })
 	return writeAddrFile(config.AddrFile, address)
 }

@@ -60,7 +60,8 @@ class ToolResult:
     observation: str
     """The text for a model: one line, and where the rest can be read."""
     step: _steps.Step | None
-    """What the log keeps of the call; None when it could not be written."""
+    """What the log keeps of the call, without `inline`, for `output` holds the same;
+    None when it could not be written."""
     blob: _steps.BlobInfo | None
     """Where the full result lies, when it was offloaded."""
     truncated: bool

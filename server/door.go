@@ -1,0 +1,100 @@
+package server
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/grpc-ecosystem/go-grpc-middleware/v2/interceptors"
+	"google.golang.org/grpc/health/grpc_health_v1"
+	"google.golang.org/grpc/tap"
+)
+
+const (
+	// maxHealthCalls bounds the health checks and watches under way. They need
+	// no credential, and each can make gRPC hold one message.
+	maxHealthCalls = 128
+	// maxServiceBytes bounds the name in a health check: a watch keeps it for as
+	// long as it lasts. Ours are much shorter.
+	maxServiceBytes = 256
+	// tellEvery is how often a call that was turned away is logged: who has no
+	// credential could make fifty thousand lines a second.
+	tellEvery = time.Second
+)
+
+// door remembers when it told last of those it turned away. Its zero value is
+// ready.
+type door struct {
+	mu     sync.Mutex
+	next   time.Time // guarded by mu
+	untold int       // guarded by mu
+}
+
+// tell returns whether to log now, and how many were not logged before.
+func (d *door) tell(now time.Time) (untold int, ok bool) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if now.Before(d.next) {
+		d.untold++
+		return 0, false
+	}
+	untold, d.untold = d.untold, 0
+	d.next = now.Add(tellEvery)
+	return untold, true
+}
+
+// admit decides by the headers of a call whether its message is taken in at
+// all: whoever has no credential can't make the server hold megabytes. It runs
+// on the goroutine of the connection and must not block.
+func (s *Server) admit(ctx context.Context, call *tap.Info) (context.Context, error) {
+	var err error
+	if strings.HasPrefix(call.FullMethodName, "/"+grpc_health_v1.Health_ServiceDesc.ServiceName+"/") {
+		err = s.admitHealth(ctx)
+	} else {
+		_, err = s.credentials.authenticate(ctx)
+	}
+	if err != nil {
+		return nil, s.turnAway(ctx, call.FullMethodName, err)
+	}
+	return ctx, nil
+}
+
+func (s *Server) admitHealth(ctx context.Context) error {
+	select {
+	case s.healthCalls <- struct{}{}:
+		context.AfterFunc(ctx, func() { <-s.healthCalls })
+		return nil
+	default:
+		return fmt.Errorf("%w: %d health checks are under way", ErrOverloaded, cap(s.healthCalls))
+	}
+}
+
+// turnAway ends a call that never reaches the interceptors: it is told what
+// they would tell it, and logged when it is time.
+func (s *Server) turnAway(ctx context.Context, method string, err error) error {
+	failure := failureOf(ctx, err)
+	if untold, ok := s.door.tell(s.now()); ok {
+		watch := s.observer
+		watch.log = watch.log.With(keyUntold, untold)
+		reporter, _ := watch.ServerReporter(ctx, interceptors.NewServerCallMeta(method, nil, nil))
+		reporter.PostCall(failure, 0)
+	}
+	return failure
+}
+
+// acceptable refuses what the codec could not decode, and a health check of a
+// name that no service has.
+func acceptable(message any) error {
+	if err := refuseMarked(message); err != nil {
+		return err
+	}
+	health, ok := message.(*grpc_health_v1.HealthCheckRequest)
+	if !ok {
+		return nil
+	}
+	var c check
+	c.text("service", health.GetService(), maxServiceBytes)
+	return c.err()
+}

@@ -1,0 +1,127 @@
+package server_test
+
+import (
+	"context"
+	"log/slog"
+	"strings"
+	"testing"
+	"time"
+
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/health/grpc_health_v1"
+	"google.golang.org/protobuf/encoding/protowire"
+	"google.golang.org/protobuf/reflect/protoreflect"
+
+	loombridgev1 "github.com/loom-bridge/loom-bridge/proto/gen/loombridge/v1"
+	"github.com/loom-bridge/loom-bridge/server"
+	"github.com/loom-bridge/loom-bridge/server/servertest"
+)
+
+// A caller without a credential is refused by its headers alone: the server
+// never waits for a message, of which it would have to hold what has come.
+func TestStrangersAreRefusedBeforeTheirMessage(t *testing.T) {
+	s := servertest.Start(t, &servertest.Options{Server: server.Options{Credentials: MustCredentials(t, callers())}})
+	everyMethod(func(method string, _ protoreflect.MethodDescriptor) {
+		ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
+		defer cancel()
+		stream, err := s.Conn().NewStream(ctx, &grpc.StreamDesc{ClientStreams: true, ServerStreams: true}, method)
+		must(t, err)
+		MustFail(t, stream.RecvMsg(&loombridgev1.ToolResponse{}), codes.Unauthenticated, "UNAUTHENTICATED")
+	})
+}
+
+// Whoever has no credential can't fill the log either: a line a second says how
+// many there were.
+func TestStrangersDoNotFillTheLog(t *testing.T) {
+	var log lockedBuffer
+	s := servertest.Start(t, &servertest.Options{
+		Server: server.Options{Credentials: MustCredentials(t, callers())},
+		Logger: slog.New(slog.NewTextHandler(&log, nil)),
+	})
+	knock := func() {
+		_, err := s.Admin.GetStatus(t.Context(), &loombridgev1.GetStatusRequest{})
+		MustFail(t, err, codes.Unauthenticated, "UNAUTHENTICATED")
+	}
+	for range 10 {
+		knock()
+	}
+	s.Clock.Advance(time.Second)
+	knock()
+	if got := log.String(); strings.Count(got, "code=Unauthenticated") != 2 || !strings.Contains(got, "untold=9") {
+		t.Errorf("log:\n%s", got)
+	}
+}
+
+func watchHealth(ctx context.Context, conn *grpc.ClientConn, service string) error {
+	stream, err := grpc_health_v1.NewHealthClient(conn).Watch(ctx, &grpc_health_v1.HealthCheckRequest{Service: service})
+	if err == nil {
+		_, err = stream.Recv()
+	}
+	return err
+}
+
+// Health needs no credential, so what it can make the server hold is bounded.
+func TestHealthWatchesAreBounded(t *testing.T) {
+	const bound = 128
+	s := servertest.Start(t, nil)
+	ctx, cancel := context.WithCancel(t.Context())
+	defer cancel()
+	for range bound {
+		must(t, watchHealth(ctx, s.Conn(), ""))
+	}
+	MustFail(t, watchHealth(ctx, s.Conn(), ""), codes.Unavailable, "OVERLOADED")
+	_, err := s.Tools.ListTools(ctx, &loombridgev1.ListToolsRequest{AgentId: "a"})
+	must(t, err)
+	cancel()
+	deadline, stop := context.WithTimeout(t.Context(), 10*time.Second)
+	defer stop()
+	for err := codes.Unavailable; err == codes.Unavailable && deadline.Err() == nil; {
+		err = codeOf(watchHealth(deadline, s.Conn(), ""))
+	}
+	must(t, deadline.Err())
+}
+
+func TestHealthOfAnEndlessName(t *testing.T) {
+	s := servertest.Start(t, nil)
+	name := strings.Repeat("x", 257)
+	MustFail(t, watchHealth(t.Context(), s.Conn(), name), codes.InvalidArgument, "INVALID_REQUEST")
+	_, err := grpc_health_v1.NewHealthClient(s.Conn()).Check(t.Context(), &grpc_health_v1.HealthCheckRequest{Service: name})
+	MustFail(t, err, codes.InvalidArgument, "INVALID_REQUEST")
+}
+
+// nested is a Tool request of about that many bytes whose arguments are lists
+// within lists, as deep as they go, with text at the bottom that is not UTF-8.
+func nested(bytes int) []byte {
+	const values, listValue, value, fields, arguments = 1, 6, 2, 1, 3 // field numbers
+	text := protowire.AppendString(protowire.AppendTag(nil, 3, protowire.BytesType), "a\xffb")
+	// Written from the back: a length stands before what it counts.
+	raw := make([]byte, bytes+len(text))
+	at := len(raw) - copy(raw[bytes:], text)
+	wrap := func(number protowire.Number) {
+		head := protowire.AppendVarint(protowire.AppendTag(nil, number, protowire.BytesType), uint64(len(raw)-at))
+		at -= copy(raw[at-len(head):], head)
+	}
+	for at > 32 {
+		wrap(values)
+		wrap(listValue)
+	}
+	wrap(value)
+	wrap(fields)
+	wrap(arguments)
+	return raw[at:]
+}
+
+// A request that nests without end is refused without following it: that took a
+// gigabyte of stack and an hour once.
+func TestEndlesslyNestedMessages(t *testing.T) {
+	s := servertest.Start(t, nil)
+	conn := s.Dial(t, grpc.WithDefaultCallOptions(forceRaw()))
+	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
+	defer cancel()
+	err := conn.Invoke(ctx, loombridgev1.BridgeService_Tool_FullMethodName, nested(4<<20-64), &loombridgev1.ToolResponse{})
+	MustFail(t, err, codes.InvalidArgument, "INVALID_REQUEST")
+	if len(err.Error()) > 1000 {
+		t.Errorf("the error has %d bytes", len(err.Error()))
+	}
+}
