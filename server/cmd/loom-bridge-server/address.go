@@ -75,7 +75,12 @@ func removeAddrFile(path string) error {
 }
 
 // writeAddrFile writes the address so that a reader sees all of it or nothing.
+// It replaces a file, and nothing but a file: as root it could put itself in
+// the place of a device.
 func writeAddrFile(path, address string) error {
+	if info, err := os.Lstat(path); err == nil && !info.Mode().IsRegular() {
+		return errors.New("is there and is no file")
+	}
 	temporary, err := os.CreateTemp(filepath.Dir(path), filepath.Base(path)+".*")
 	if err != nil {
 		return fmt.Errorf("write address file: %w", err)

@@ -345,8 +345,7 @@ func TestAddrFile(t *testing.T) {
 	dir := t.TempDir()
 	path := filepath.Join(dir, "address")
 	p := MustRun(t, dir, "--addr-file", path)
-	// The file is written behind the line, so wait for the server itself.
-	save(t, p, "served")
+	// The file is there before the line is.
 	got, err := os.ReadFile(path)
 	if err != nil || strings.TrimSpace(string(got)) != p.Address {
 		t.Errorf("file = %q, %v; address %q", got, err, p.Address)
@@ -354,6 +353,22 @@ func TestAddrFile(t *testing.T) {
 	must(t, p.Stop())
 	if _, err := os.Stat(path); !errors.Is(err, os.ErrNotExist) {
 		t.Errorf("the file is left behind: %v", err)
+	}
+}
+
+func TestAddrFileReplacesNothingElse(t *testing.T) {
+	dir := t.TempDir()
+	target, link := filepath.Join(dir, "target"), filepath.Join(dir, "link")
+	must(t, os.WriteFile(target, []byte("mine"), 0o600))
+	must(t, os.Symlink(target, link))
+	for _, path := range []string{link, dir} {
+		err := runBriefly(t, "--addr=127.0.0.1:0", "--data-dir="+filepath.Join(dir, "store"), "--workspace="+dir, "--addr-file="+path)
+		if err == nil || !strings.Contains(err.Error(), "--addr-file") {
+			t.Errorf("%s: %v", path, err)
+		}
+	}
+	if got, err := os.ReadFile(target); err != nil || string(got) != "mine" {
+		t.Errorf("the target of the link holds %q, %v", got, err)
 	}
 }
 

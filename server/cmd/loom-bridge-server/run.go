@@ -261,12 +261,12 @@ func startMetrics(config Config, opened *closers) (prometheus.Registerer, error)
 // announce tells whoever started the server where it serves: the kernel queues
 // connections from now on.
 func announce(config Config, address string, output io.Writer, opened *closers) error {
-	if _, err := fmt.Fprintln(output, "listening on", address); err != nil {
-		return err
+	if config.AddrFile != "" {
+		if err := writeAddrFile(config.AddrFile, address); err != nil {
+			return &ConfigError{"addr-file", config.AddrFile, err.Error()}
+		}
+		opened.add(func() error { return removeAddrFile(config.AddrFile) })
 	}
-	if config.AddrFile == "" {
-		return nil
-	}
-	opened.add(func() error { return removeAddrFile(config.AddrFile) })
-	return writeAddrFile(config.AddrFile, address)
+	_, err := fmt.Fprintln(output, "listening on", address)
+	return err
 }
