@@ -6,7 +6,7 @@ import (
 	"math"
 	"time"
 
-	"github.com/loom-bridge/loom-bridge/memory/internal/wire"
+	"github.com/loom-bridge/loom-bridge/memory/kv/wire"
 )
 
 // The fields of a stored record. Numbers are never used again (FORMAT.md).

@@ -2,6 +2,7 @@ package memory
 
 import (
 	"bytes"
+	"encoding/hex"
 	"encoding/json"
 	"errors"
 	"math"
@@ -68,6 +69,23 @@ func TestRecordBytes(t *testing.T) {
 	}
 	if again := encodeRecord(want); string(again) != stored {
 		t.Errorf("written as %q, want %q", again, stored)
+	}
+}
+
+// TestAllFieldsBytes holds the form of every field, and of a kept answer.
+func TestAllFieldsBytes(t *testing.T) {
+	for _, tt := range []struct {
+		name string
+		got  []byte
+		want string
+	}{
+		{"record", encodeRecord(fullRecord()), "0801" + "10ffffffff0f" + "1a026964" + "220474657874" + "2a036b6579" + "32046b696e64" + "3a0773657373696f6e" + "4206617574686f72" + "490000000000000000" + "51ffffffffffffffff" + "59ff7f3b910be78003" + "62087b2261223a20317d" + "6a0161" + "6a0162" + "719a9999999999b93f" + "7a036f6c64" + "8201036e6577" + "8a010178" + "8a010179" + "900104" + "980104" + "a201080000c03f000000c0" + "aa01057370616365"},
+		{"nothing", encodeRecord(Record{Tags: []string{""}}), "08016a00710000000000000000"},
+		{"answer", encodeAnswer(fullRecord()), "0a02696411ffffffffffffffff19ff7f3b910be78003"},
+	} {
+		if got := hex.EncodeToString(tt.got); got != tt.want {
+			t.Errorf("%s: got %s, want %s", tt.name, got, tt.want)
+		}
 	}
 }
 

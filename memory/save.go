@@ -7,8 +7,8 @@ import (
 	"slices"
 	"time"
 
-	"github.com/loom-bridge/loom-bridge/memory/internal/wire"
 	"github.com/loom-bridge/loom-bridge/memory/kv"
+	"github.com/loom-bridge/loom-bridge/memory/kv/wire"
 	"github.com/loom-bridge/loom-bridge/memory/lexical"
 )
 

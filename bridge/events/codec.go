@@ -7,9 +7,8 @@ import (
 	"slices"
 	"time"
 
-	"google.golang.org/protobuf/encoding/protowire"
-
 	"github.com/loom-bridge/loom-bridge/memory/kv"
+	"github.com/loom-bridge/loom-bridge/memory/kv/wire"
 )
 
 // The tags of a topic's keys (memory/FORMAT.md, keyspace events).
@@ -83,20 +82,20 @@ func stageEvent(tx *kv.Tx, scope kv.Scope, e Event) {
 // encodeEvent writes what the key does not say: all but topic and sequence.
 func encodeEvent(e Event, withPayload bool) []byte {
 	b := make([]byte, 0, 128+len(e.Payload))
-	b = appendText(b, fieldID, e.ID)
-	b = appendText(b, fieldSource, e.Source)
-	b = appendText(b, fieldSession, e.SessionID)
+	b = wire.AppendText(b, fieldID, e.ID)
+	b = wire.AppendText(b, fieldSource, e.Source)
+	b = wire.AppendText(b, fieldSession, e.SessionID)
 	b = appendTime(b, fieldTime, e.Time)
-	b = appendUint(b, fieldKind, uint64(e.PayloadKind))
+	b = wire.AppendUint(b, fieldKind, uint64(e.PayloadKind))
 	if withPayload {
-		b = appendBytes(b, fieldPayload, e.Payload)
+		b = wire.AppendText(b, fieldPayload, e.Payload)
 	} else {
-		b = appendUint(b, fieldElsewhere, 1)
+		b = wire.AppendUint(b, fieldElsewhere, 1)
 	}
 	for _, key := range slices.Sorted(maps.Keys(e.Headers)) {
-		header := appendText(nil, fieldHeaderKey, key)
-		header = appendText(header, fieldHeaderValue, e.Headers[key])
-		b = appendBytes(b, fieldHeader, header)
+		header := wire.AppendText(nil, fieldHeaderKey, key)
+		header = wire.AppendText(header, fieldHeaderValue, e.Headers[key])
+		b = wire.AppendText(b, fieldHeader, header)
 	}
 	return b
 }
@@ -104,147 +103,97 @@ func encodeEvent(e Event, withPayload bool) []byte {
 // decodeEvent reads what encodeEvent wrote. Elsewhere says that the payload
 // has a key of its own.
 func decodeEvent(b []byte) (e Event, elsewhere bool, err error) {
-	err = fields(b, func(number protowire.Number, f field) error {
-		switch number {
-		case fieldID:
-			e.ID = string(f.bytes)
-		case fieldSource:
-			e.Source = string(f.bytes)
-		case fieldSession:
-			e.SessionID = string(f.bytes)
-		case fieldTime:
-			e.Time = f.time()
-		case fieldKind:
-			e.PayloadKind = Kind(f.number)
-		case fieldPayload:
-			e.Payload = slices.Clone(f.bytes)
-		case fieldElsewhere:
-			elsewhere = f.number != 0
-		case fieldHeader:
-			return e.decodeHeader(f.bytes)
+	for f, err := range wire.Fields(b) {
+		if err != nil {
+			return Event{}, false, damaged(err)
 		}
-		return nil
-	})
-	return e, elsewhere, err
+		switch f.Number {
+		case fieldID:
+			e.ID = string(f.Bytes)
+		case fieldSource:
+			e.Source = string(f.Bytes)
+		case fieldSession:
+			e.SessionID = string(f.Bytes)
+		case fieldTime:
+			e.Time = f.Time()
+		case fieldKind:
+			e.PayloadKind = Kind(f.Value)
+		case fieldPayload:
+			e.Payload = slices.Clone(f.Bytes)
+		case fieldElsewhere:
+			elsewhere = f.Value != 0
+		case fieldHeader:
+			if err := e.decodeHeader(f.Bytes); err != nil {
+				return Event{}, false, err
+			}
+		}
+	}
+	return e, elsewhere, nil
 }
 
 func (e *Event) decodeHeader(b []byte) error {
 	var key, value string
-	err := fields(b, func(number protowire.Number, f field) error {
-		switch number {
-		case fieldHeaderKey:
-			key = string(f.bytes)
-		case fieldHeaderValue:
-			value = string(f.bytes)
+	for f, err := range wire.Fields(b) {
+		if err != nil {
+			return damaged(err)
 		}
-		return nil
-	})
+		switch f.Number {
+		case fieldHeaderKey:
+			key = string(f.Bytes)
+		case fieldHeaderValue:
+			value = string(f.Bytes)
+		}
+	}
 	if e.Headers == nil {
 		e.Headers = make(map[string]string)
 	}
 	e.Headers[key] = value
-	return err
+	return nil
 }
 
-func encodeTopic(last uint64) []byte { return appendUint(nil, fieldLast, last) }
+func encodeTopic(last uint64) []byte { return wire.AppendUint(nil, fieldLast, last) }
 
 // decodeTopic returns the last sequence of a topic; nil is a topic without
 // events.
 func decodeTopic(b []byte) (last uint64, err error) {
-	err = fields(b, func(number protowire.Number, f field) error {
-		if number == fieldLast {
-			last = f.number
+	for f, err := range wire.Fields(b) {
+		if err != nil {
+			return 0, damaged(err)
 		}
-		return nil
-	})
-	return last, err
+		if f.Number == fieldLast {
+			last = f.Value
+		}
+	}
+	return last, nil
 }
 
 // encodeAnswer writes what Emit answered.
 func encodeAnswer(e Event) []byte {
-	b := appendText(nil, fieldAnswerID, e.ID)
-	b = appendUint(b, fieldAnswerSequence, e.Sequence)
+	b := wire.AppendText(nil, fieldAnswerID, e.ID)
+	b = wire.AppendUint(b, fieldAnswerSequence, e.Sequence)
 	return appendTime(b, fieldAnswerTime, e.Time)
 }
 
 // decodeAnswer puts a kept answer into the event that was emitted again.
 func decodeAnswer(b []byte, e *Event) error {
-	return fields(b, func(number protowire.Number, f field) error {
-		switch number {
+	for f, err := range wire.Fields(b) {
+		if err != nil {
+			return damaged(err)
+		}
+		switch f.Number {
 		case fieldAnswerID:
-			e.ID = string(f.bytes)
+			e.ID = string(f.Bytes)
 		case fieldAnswerSequence:
-			e.Sequence = f.number
+			e.Sequence = f.Value
 		case fieldAnswerTime:
-			e.Time = f.time()
-		}
-		return nil
-	})
-}
-
-func appendText(b []byte, number protowire.Number, text string) []byte {
-	if text == "" {
-		return b
-	}
-	return protowire.AppendString(protowire.AppendTag(b, number, protowire.BytesType), text)
-}
-
-func appendBytes(b []byte, number protowire.Number, value []byte) []byte {
-	if len(value) == 0 {
-		return b
-	}
-	return protowire.AppendBytes(protowire.AppendTag(b, number, protowire.BytesType), value)
-}
-
-func appendUint(b []byte, number protowire.Number, value uint64) []byte {
-	if value == 0 {
-		return b
-	}
-	return protowire.AppendVarint(protowire.AppendTag(b, number, protowire.VarintType), value)
-}
-
-func appendTime(b []byte, number protowire.Number, t time.Time) []byte {
-	return appendUint(b, number, protowire.EncodeZigZag(t.UnixMicro()))
-}
-
-// field is a field's value: bytes, or a number.
-type field struct {
-	bytes  []byte
-	number uint64
-}
-
-func (f field) time() time.Time {
-	return time.UnixMicro(protowire.DecodeZigZag(f.number)).UTC()
-}
-
-// fields calls visit for each field of a message that is bytes or a varint.
-// Others belong to later versions and are passed over.
-func fields(b []byte, visit func(protowire.Number, field) error) error {
-	for len(b) > 0 {
-		number, kind, n := protowire.ConsumeTag(b)
-		if n < 0 {
-			return fmt.Errorf("%w: %w", ErrDamaged, protowire.ParseError(n))
-		}
-		b = b[n:]
-		var f field
-		switch kind {
-		case protowire.BytesType:
-			f.bytes, n = protowire.ConsumeBytes(b)
-		case protowire.VarintType:
-			f.number, n = protowire.ConsumeVarint(b)
-		default:
-			n = protowire.ConsumeFieldValue(number, kind, b)
-		}
-		if n < 0 {
-			return fmt.Errorf("%w: %w", ErrDamaged, protowire.ParseError(n))
-		}
-		b = b[n:]
-		if kind != protowire.BytesType && kind != protowire.VarintType {
-			continue
-		}
-		if err := visit(number, f); err != nil {
-			return err
+			e.Time = f.Time()
 		}
 	}
 	return nil
+}
+
+// appendTime writes an unset time and leaves out the very start of 1970, which
+// wire.AppendTime does the other way around.
+func appendTime(b []byte, number int, t time.Time) []byte {
+	return wire.AppendInt(b, number, t.UnixMicro())
 }

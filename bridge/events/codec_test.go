@@ -26,6 +26,8 @@ func TestStoredBytes(t *testing.T) {
 	}{
 		{"event", encodeEvent(e, true), "0a026964" + "1203737263" + "1a03736573" + "2002" + "2801" + "3203706179" + "3a060a0161120131" + "3a060a0162120132"},
 		{"event without payload", encodeEvent(e, false), "0a026964" + "1203737263" + "1a03736573" + "2002" + "2801" + "4001" + "3a060a0161120131" + "3a060a0162120132"},
+		{"event of nothing", encodeEvent(Event{}, true), "20ffffddf2dfffdfdc01"},
+		{"time zero of the format", encodeEvent(Event{Time: time.UnixMicro(0)}, true), ""},
 		{"topic", encodeTopic(300), "08ac02"},
 		{"answer", encodeAnswer(Event{ID: "id", Sequence: 7, Time: e.Time}), "0a026964" + "1007" + "1802"},
 		{"event key", sequenceKey(topicRef("t", "x").Scope, eventTag, 258), "7400" + "747800" + "65" + "0000000000000102"},

@@ -19,6 +19,9 @@ var (
 	ErrDamaged = errors.New("events: stored topic is damaged")
 )
 
+// damaged says that stored bytes can't be read, and why.
+func damaged(err error) error { return fmt.Errorf("%w: %w", ErrDamaged, err) }
+
 // Errors of an ended bus or subscription.
 var (
 	// ErrClosed: the bus is closed. Subscribe again elsewhere or later, from

@@ -1,12 +1,31 @@
 package hand
 
 import (
+	"encoding/hex"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/loom-bridge/loom-bridge/context/blob"
 )
+
+// The stored bytes never change: they are what memory/FORMAT.md says.
+func TestKeptBytes(t *testing.T) {
+	for _, tt := range []struct {
+		name   string
+		number uint64
+		answer Answer
+		want   string
+	}{
+		{"full", 300, Answer{Output: []byte(`{}`), Truncated: true, Blob: &blob.Entry{Path: "p"}}, "08ac0212027b7d1801220170"},
+		{"bare", 0, Answer{}, "0800"},
+		{"empty but there", 1, Answer{Output: []byte{}, Blob: &blob.Entry{}}, "080112002200"},
+	} {
+		if got := hex.EncodeToString(encodeKept(tt.number, tt.answer)); got != tt.want {
+			t.Errorf("%s: got %s, want %s", tt.name, got, tt.want)
+		}
+	}
+}
 
 func TestKeptAnswersSkipUnknownFields(t *testing.T) {
 	value := append(encodeKept(7, Answer{Output: []byte(`{}`), Truncated: true, Blob: &blob.Entry{Path: "p"}}), 0x7a, 1, 'x', 0x80, 0x01, 5)

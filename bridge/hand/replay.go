@@ -5,66 +5,55 @@ import (
 	"errors"
 	"fmt"
 
-	"google.golang.org/protobuf/encoding/protowire"
-
 	"github.com/loom-bridge/loom-bridge/bridge/tools"
 	"github.com/loom-bridge/loom-bridge/context/blob"
 	"github.com/loom-bridge/loom-bridge/memory/kv"
+	"github.com/loom-bridge/loom-bridge/memory/kv/wire"
 )
 
 // Fields of a kept answer (memory/FORMAT.md). Everything else stands in the
 // step.
 const (
-	keptStep      protowire.Number = 1 // varint: number of the step
-	keptOutput    protowire.Number = 2 // bytes: the output's JSON text
-	keptTruncated protowire.Number = 3 // varint: 1 when it was cut
-	keptBlob      protowire.Number = 4 // text: path of the answer's blob
+	keptStep      = 1 // varint: number of the step
+	keptOutput    = 2 // bytes: the output's JSON text
+	keptTruncated = 3 // varint: 1 when it was cut
+	keptBlob      = 4 // text: path of the answer's blob
 )
 
 // errKept: a kept answer can't be read.
 var errKept = errors.New("hand: kept answer is damaged")
 
 func encodeKept(number uint64, a Answer) []byte {
-	dst := protowire.AppendVarint(protowire.AppendTag(nil, keptStep, protowire.VarintType), number)
+	dst := wire.AppendNumber(nil, keptStep, number)
 	if a.Output != nil {
-		dst = protowire.AppendBytes(protowire.AppendTag(dst, keptOutput, protowire.BytesType), a.Output)
+		dst = wire.AppendItem(dst, keptOutput, a.Output)
 	}
 	if a.Truncated {
-		dst = protowire.AppendVarint(protowire.AppendTag(dst, keptTruncated, protowire.VarintType), 1)
+		dst = wire.AppendNumber(dst, keptTruncated, 1)
 	}
 	if a.Blob != nil {
-		dst = protowire.AppendString(protowire.AppendTag(dst, keptBlob, protowire.BytesType), a.Blob.Path)
+		dst = wire.AppendItem(dst, keptBlob, a.Blob.Path)
 	}
 	return dst
 }
 
 // decodeKept reads what encodeKept wrote; of the blob it knows the path alone.
+// The output shares memory with value.
 func decodeKept(value []byte) (number uint64, a Answer, err error) {
-	for len(value) > 0 {
-		field, kind, n := protowire.ConsumeTag(value)
-		if n < 0 {
+	for f, err := range wire.Fields(value) {
+		if err != nil {
 			return 0, Answer{}, errKept
 		}
-		value = value[n:]
-		switch {
-		case field == keptStep && kind == protowire.VarintType:
-			number, n = protowire.ConsumeVarint(value)
-		case field == keptTruncated && kind == protowire.VarintType:
-			var v uint64
-			v, n = protowire.ConsumeVarint(value)
-			a.Truncated = v != 0
-		case field == keptOutput && kind == protowire.BytesType:
-			a.Output, n = protowire.ConsumeBytes(value)
-		case field == keptBlob && kind == protowire.BytesType:
-			a.Blob = &blob.Entry{}
-			a.Blob.Path, n = protowire.ConsumeString(value)
-		default:
-			n = protowire.ConsumeFieldValue(field, kind, value)
+		switch f.Number {
+		case keptStep:
+			number = f.Value
+		case keptOutput:
+			a.Output = f.Bytes
+		case keptTruncated:
+			a.Truncated = f.Value != 0
+		case keptBlob:
+			a.Blob = &blob.Entry{Path: string(f.Bytes)}
 		}
-		if n < 0 {
-			return 0, Answer{}, errKept
-		}
-		value = value[n:]
 	}
 	return number, a, nil
 }

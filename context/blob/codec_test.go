@@ -3,11 +3,33 @@ package blob
 import (
 	"bytes"
 	"crypto/sha256"
+	"encoding/hex"
 	"testing"
 	"time"
 
 	"github.com/google/go-cmp/cmp"
 )
+
+// The stored bytes never change: they are what memory/FORMAT.md says.
+func TestStoredBytes(t *testing.T) {
+	hash := bytes.Repeat([]byte{0xab}, 32)
+	full := Entry{SessionID: "s", Kind: "text", Category: "read", Size: 300, Time: time.UnixMicro(1700000000000001)}
+	for _, tt := range []struct {
+		name string
+		got  []byte
+		want string
+	}{
+		{"entry", full.encode(hash, 12), "0a20abababababababababababababababababababababababababababababababab" + "100c" + "1a0173" + "220474657874" + "2a0472656164" + "30ac02" + "388280f28183898506"},
+		{"bare entry", Entry{Time: time.UnixMicro(0)}.encode(hash, 0), "0a20abababababababababababababababababababababababababababababababab" + "3800"},
+		{"manifest of one frame", manifest{size: 3, frame: []byte("abc"), first: "p"}.encode(), "08031203616263220170"},
+		{"manifest of nothing", manifest{frame: []byte{}}.encode(), "080012002200"},
+		{"manifest of chunks", manifest{size: ChunkBytes + 1, chunks: [][32]byte{{1}, {2}}, first: "p"}.encode(), "08818040" + "1a4001000000000000000000000000000000000000000000000000000000000000000200000000000000000000000000000000000000000000000000000000000000" + "220170"},
+	} {
+		if got := hex.EncodeToString(tt.got); got != tt.want {
+			t.Errorf("%s: got %s, want %s", tt.name, got, tt.want)
+		}
+	}
+}
 
 func FuzzDecodeManifest(f *testing.F) {
 	f.Add(manifest{size: 3, frame: []byte("\x00\x00\x00\x00\x01abc"), first: "p"}.encode())

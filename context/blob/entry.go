@@ -10,10 +10,9 @@ import (
 	"time"
 	"unicode/utf8"
 
-	"google.golang.org/protobuf/encoding/protowire"
-
 	"github.com/loom-bridge/loom-bridge/context/step"
 	"github.com/loom-bridge/loom-bridge/memory/kv"
+	"github.com/loom-bridge/loom-bridge/memory/kv/wire"
 )
 
 const (
@@ -29,7 +28,7 @@ const (
 
 // Fields of an entry (memory/FORMAT.md). Its path stands in the key.
 const (
-	fieldRef protowire.Number = iota + 1
+	fieldRef = iota + 1
 	fieldStep
 	fieldSession
 	fieldKind
@@ -133,58 +132,45 @@ func freePath(ctx context.Context, tx *kv.Tx, scope kv.Scope, e *Entry, hash []b
 
 func (e Entry) encode(hash []byte, number uint64) []byte {
 	dst := make([]byte, 0, 96+len(e.SessionID))
-	dst = appendBytes(dst, fieldRef, hash)
-	dst = appendNumber(dst, fieldStep, number)
-	dst = appendText(dst, fieldSession, e.SessionID)
-	dst = appendText(dst, fieldKind, e.Kind)
-	dst = appendText(dst, fieldCategory, e.Category)
-	dst = appendNumber(dst, fieldBytes, uint64(e.Size))
-	dst = protowire.AppendTag(dst, fieldTime, protowire.VarintType)
-	return protowire.AppendVarint(dst, protowire.EncodeZigZag(e.Time.UnixMicro()))
-}
-
-func appendBytes(dst []byte, number protowire.Number, b []byte) []byte {
-	return protowire.AppendBytes(protowire.AppendTag(dst, number, protowire.BytesType), b)
-}
-
-func appendText(dst []byte, number protowire.Number, text string) []byte {
-	if text == "" {
-		return dst
-	}
-	return protowire.AppendString(protowire.AppendTag(dst, number, protowire.BytesType), text)
-}
-
-func appendNumber(dst []byte, number protowire.Number, v uint64) []byte {
-	if v == 0 {
-		return dst
-	}
-	return protowire.AppendVarint(protowire.AppendTag(dst, number, protowire.VarintType), v)
+	dst = wire.AppendItem(dst, fieldRef, hash)
+	dst = wire.AppendUint(dst, fieldStep, number)
+	dst = wire.AppendText(dst, fieldSession, e.SessionID)
+	dst = wire.AppendText(dst, fieldKind, e.Kind)
+	dst = wire.AppendText(dst, fieldCategory, e.Category)
+	dst = wire.AppendUint(dst, fieldBytes, uint64(e.Size))
+	return wire.AppendTime(dst, fieldTime, e.Time)
 }
 
 // decodeEntry reads an entry; path is what its key says.
 func decodeEntry(path string, value []byte) (Entry, error) {
 	e := Entry{Path: path}
-	err := eachField(value, func(number protowire.Number, v uint64, b []byte) error {
-		switch number {
-		case fieldRef:
-			e.Ref = hex.EncodeToString(b)
-		case fieldStep:
-			e.StepID = step.ID(v)
-		case fieldSession:
-			e.SessionID = string(b)
-		case fieldKind:
-			e.Kind = string(b)
-		case fieldCategory:
-			e.Category = string(b)
-		case fieldBytes:
-			e.Size = int64(v)
-		case fieldTime:
-			e.Time = time.UnixMicro(protowire.DecodeZigZag(v)).UTC()
+	for f, err := range wire.Fields(value) {
+		if err != nil {
+			return Entry{}, damagedEntry(path)
 		}
-		return nil
-	})
-	if err != nil || len(e.Ref) != 2*len(Stored{}.SHA256) || e.Size < 0 {
-		return Entry{}, &DamagedError{Ref: path, Chunk: WholeBlob, Problem: "its entry can't be read"}
+		switch f.Number {
+		case fieldRef:
+			e.Ref = hex.EncodeToString(f.Bytes)
+		case fieldStep:
+			e.StepID = step.ID(f.Value)
+		case fieldSession:
+			e.SessionID = string(f.Bytes)
+		case fieldKind:
+			e.Kind = string(f.Bytes)
+		case fieldCategory:
+			e.Category = string(f.Bytes)
+		case fieldBytes:
+			e.Size = int64(f.Value)
+		case fieldTime:
+			e.Time = f.Time()
+		}
+	}
+	if len(e.Ref) != 2*len(Stored{}.SHA256) || e.Size < 0 {
+		return Entry{}, damagedEntry(path)
 	}
 	return e, nil
+}
+
+func damagedEntry(path string) error {
+	return &DamagedError{Ref: path, Chunk: WholeBlob, Problem: "its entry can't be read"}
 }

@@ -3,15 +3,15 @@ package blob
 import (
 	"errors"
 
-	"google.golang.org/protobuf/encoding/protowire"
+	"github.com/loom-bridge/loom-bridge/memory/kv/wire"
 )
 
 // Fields of a manifest (memory/FORMAT.md).
 const (
-	fieldSize   protowire.Number = iota + 1 // varint: bytes of the blob
-	fieldFrame                              // bytes: the only chunk, as a frame
-	fieldChunks                             // bytes: the hashes of all chunks, in order
-	fieldFirst                              // text: the path of the first entry
+	fieldSize   = iota + 1 // varint: bytes of the blob
+	fieldFrame             // bytes: the only chunk, as a frame
+	fieldChunks            // bytes: the hashes of all chunks, in order
+	fieldFirst             // text: the path of the first entry
 )
 
 // manifest says what a blob is made of: one frame in it, or chunks of
@@ -27,20 +27,16 @@ type manifest struct {
 
 func (m manifest) encode() []byte {
 	dst := make([]byte, 0, len(m.frame)+len(m.first)+32*len(m.chunks)+32)
-	dst = protowire.AppendTag(dst, fieldSize, protowire.VarintType)
-	dst = protowire.AppendVarint(dst, uint64(m.size))
+	dst = wire.AppendNumber(dst, fieldSize, uint64(m.size))
 	if m.frame != nil {
-		dst = protowire.AppendTag(dst, fieldFrame, protowire.BytesType)
-		dst = protowire.AppendBytes(dst, m.frame)
+		dst = wire.AppendItem(dst, fieldFrame, m.frame)
 	} else {
-		dst = protowire.AppendTag(dst, fieldChunks, protowire.BytesType)
-		dst = protowire.AppendVarint(dst, uint64(32*len(m.chunks)))
+		dst = wire.AppendSize(dst, fieldChunks, 32*len(m.chunks))
 		for _, hash := range m.chunks {
 			dst = append(dst, hash[:]...)
 		}
 	}
-	dst = protowire.AppendTag(dst, fieldFirst, protowire.BytesType)
-	return protowire.AppendString(dst, m.first)
+	return wire.AppendItem(dst, fieldFirst, m.first)
 }
 
 var errManifest = errors.New("the manifest can't be read")
@@ -48,21 +44,22 @@ var errManifest = errors.New("the manifest can't be read")
 // decodeManifest reads a manifest. Its frame shares memory with value.
 func decodeManifest(value []byte) (manifest, error) {
 	var m manifest
-	err := eachField(value, func(number protowire.Number, v uint64, b []byte) error {
-		switch number {
-		case fieldSize:
-			m.size = int64(v)
-		case fieldFrame:
-			m.frame = b
-		case fieldChunks:
-			return m.setChunks(b)
-		case fieldFirst:
-			m.first = string(b)
+	for f, err := range wire.Fields(value) {
+		if err != nil {
+			return manifest{}, errManifest
 		}
-		return nil
-	})
-	if err != nil {
-		return manifest{}, err
+		switch f.Number {
+		case fieldSize:
+			m.size = int64(f.Value)
+		case fieldFrame:
+			m.frame = f.Bytes
+		case fieldChunks:
+			if err := m.setChunks(f.Bytes); err != nil {
+				return manifest{}, err
+			}
+		case fieldFirst:
+			m.first = string(f.Bytes)
+		}
 	}
 	return m, m.check()
 }
@@ -96,34 +93,4 @@ func (m manifest) check() error {
 // chunkSize is the length of chunk i.
 func (m manifest) chunkSize(i int) int64 {
 	return min(m.size-int64(i)*ChunkBytes, ChunkBytes)
-}
-
-// eachField calls visit with every field of a stored value in order: a number
-// or bytes, which alias value. Bytes that are no fields are errManifest.
-func eachField(value []byte, visit func(protowire.Number, uint64, []byte) error) error {
-	for len(value) > 0 {
-		number, kind, n := protowire.ConsumeTag(value)
-		if n < 0 {
-			return errManifest
-		}
-		value = value[n:]
-		var v uint64
-		var b []byte
-		switch kind {
-		case protowire.VarintType:
-			v, n = protowire.ConsumeVarint(value)
-		case protowire.BytesType:
-			b, n = protowire.ConsumeBytes(value)
-		default:
-			n = protowire.ConsumeFieldValue(number, kind, value)
-		}
-		if n < 0 {
-			return errManifest
-		}
-		value = value[n:]
-		if err := visit(number, v, b); err != nil {
-			return err
-		}
-	}
-	return nil
 }

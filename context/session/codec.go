@@ -3,9 +3,8 @@ package session
 import (
 	"fmt"
 
-	"google.golang.org/protobuf/encoding/protowire"
-
 	"github.com/loom-bridge/loom-bridge/context/step"
+	"github.com/loom-bridge/loom-bridge/memory/kv/wire"
 )
 
 // Kinds of entries. A reader passes over kinds it does not know, so a form that
@@ -17,14 +16,14 @@ const (
 
 // Fields of a stored entry.
 const (
-	fieldKind protowire.Number = iota + 1
+	fieldKind = iota + 1
 	fieldTime
 	fieldBody
 )
 
 // Fields of a stored message.
 const (
-	fieldRole protowire.Number = iota + 1
+	fieldRole = iota + 1
 	fieldContent
 	fieldBlocks
 	fieldName
@@ -34,7 +33,7 @@ const (
 
 // Fields of a stored tool call.
 const (
-	fieldCallID protowire.Number = iota + 1
+	fieldCallID = iota + 1
 	fieldCallName
 	fieldCallArguments
 )
@@ -49,12 +48,9 @@ func appendEntry(dst []byte, e Entry) []byte {
 	} else {
 		body = appendMessage(nil, e.Message)
 	}
-	dst = appendVarint(dst, fieldKind, kind)
-	if !e.Time.IsZero() {
-		dst = appendTime(dst, fieldTime, e.Time)
-	}
-	dst = protowire.AppendTag(dst, fieldBody, protowire.BytesType)
-	return protowire.AppendBytes(dst, body)
+	dst = wire.AppendUint(dst, fieldKind, kind)
+	dst = wire.AppendTime(dst, fieldTime, e.Time)
+	return wire.AppendItem(dst, fieldBody, body)
 }
 
 // decodeEntry reads what appendEntry wrote; errUnknownKind for an entry of a
@@ -63,20 +59,24 @@ func decodeEntry(value []byte) (Entry, error) {
 	var e Entry
 	var kind uint64
 	var body []byte
-	err := eachField(value, func(f field) error {
-		switch f.number {
-		case fieldKind:
-			kind = f.varint
-		case fieldTime:
-			e.Time = f.time()
-		case fieldBody:
-			body = f.bytes
+	for f, err := range wire.Fields(value) {
+		if err != nil {
+			return Entry{}, damaged(err)
 		}
-		return nil
-	})
-	if err != nil {
-		return Entry{}, err
+		switch f.Number {
+		case fieldKind:
+			kind = f.Value
+		case fieldTime:
+			e.Time = f.Time()
+		case fieldBody:
+			body = f.Bytes
+		}
 	}
+	return e.withBody(kind, body)
+}
+
+// withBody reads the body, by the entry's kind.
+func (e Entry) withBody(kind uint64, body []byte) (_ Entry, err error) {
 	switch kind {
 	case 0:
 		return Entry{}, fmt.Errorf("%w: entry without a kind", ErrDamaged)
@@ -96,87 +96,101 @@ func decodeEntry(value []byte) (Entry, error) {
 func decodeStep(body []byte) (*step.Step, error) {
 	s, err := step.Decode(body)
 	if err != nil {
-		return nil, fmt.Errorf("%w: %w", ErrDamaged, err)
+		return nil, damaged(err)
 	}
 	return &s, nil
 }
 
 func appendMessage(dst []byte, m *Message) []byte {
-	dst = appendVarint(dst, fieldRole, uint64(m.Role))
-	dst = appendText(dst, fieldContent, m.Content)
-	dst = appendText(dst, fieldBlocks, string(m.BlocksJSON))
-	dst = appendText(dst, fieldName, m.Name)
+	dst = wire.AppendUint(dst, fieldRole, uint64(m.Role))
+	dst = wire.AppendText(dst, fieldContent, m.Content)
+	dst = wire.AppendText(dst, fieldBlocks, m.BlocksJSON)
+	dst = wire.AppendText(dst, fieldName, m.Name)
 	for _, c := range m.ToolCalls {
-		call := appendText(nil, fieldCallID, c.ID)
-		call = appendText(call, fieldCallName, c.Name)
-		call = appendText(call, fieldCallArguments, c.Arguments)
-		dst = protowire.AppendTag(dst, fieldToolCall, protowire.BytesType)
-		dst = protowire.AppendBytes(dst, call)
+		call := wire.AppendText(nil, fieldCallID, c.ID)
+		call = wire.AppendText(call, fieldCallName, c.Name)
+		call = wire.AppendText(call, fieldCallArguments, c.Arguments)
+		dst = wire.AppendItem(dst, fieldToolCall, call)
 	}
-	return appendText(dst, fieldToolCallID, m.ToolCallID)
+	return wire.AppendText(dst, fieldToolCallID, m.ToolCallID)
 }
 
 func decodeMessage(body []byte) (*Message, error) {
 	m := &Message{}
-	err := eachField(body, func(f field) error {
-		switch f.number {
-		case fieldRole:
-			m.Role = Role(min(f.varint, uint64(Tool)+1))
-		case fieldContent:
-			m.Content = string(f.bytes)
-		case fieldBlocks:
-			m.BlocksJSON = append([]byte(nil), f.bytes...)
-		case fieldName:
-			m.Name = string(f.bytes)
-		case fieldToolCall:
-			call, err := decodeToolCall(f.bytes)
-			m.ToolCalls = append(m.ToolCalls, call)
-			return err
-		case fieldToolCallID:
-			m.ToolCallID = string(f.bytes)
+	for f, err := range wire.Fields(body) {
+		if err != nil {
+			return nil, damaged(err)
 		}
-		return nil
-	})
-	if err == nil && (m.Role < System || m.Role > Tool) {
-		err = fmt.Errorf("%w: message with role %d", ErrDamaged, m.Role)
+		if err := m.set(f); err != nil {
+			return nil, err
+		}
 	}
-	return m, err
+	if m.Role < System || m.Role > Tool {
+		return nil, fmt.Errorf("%w: message with role %d", ErrDamaged, m.Role)
+	}
+	return m, nil
+}
+
+func (m *Message) set(f wire.Field) error {
+	switch f.Number {
+	case fieldRole:
+		m.Role = Role(min(f.Value, uint64(Tool)+1))
+	case fieldContent:
+		m.Content = string(f.Bytes)
+	case fieldBlocks:
+		m.BlocksJSON = append([]byte(nil), f.Bytes...)
+	case fieldName:
+		m.Name = string(f.Bytes)
+	case fieldToolCall:
+		call, err := decodeToolCall(f.Bytes)
+		if err != nil {
+			return err
+		}
+		m.ToolCalls = append(m.ToolCalls, call)
+	case fieldToolCallID:
+		m.ToolCallID = string(f.Bytes)
+	}
+	return nil
 }
 
 func decodeToolCall(body []byte) (ToolCall, error) {
 	var c ToolCall
-	err := eachField(body, func(f field) error {
-		switch f.number {
-		case fieldCallID:
-			c.ID = string(f.bytes)
-		case fieldCallName:
-			c.Name = string(f.bytes)
-		case fieldCallArguments:
-			c.Arguments = string(f.bytes)
+	for f, err := range wire.Fields(body) {
+		if err != nil {
+			return ToolCall{}, damaged(err)
 		}
-		return nil
-	})
-	return c, err
+		switch f.Number {
+		case fieldCallID:
+			c.ID = string(f.Bytes)
+		case fieldCallName:
+			c.Name = string(f.Bytes)
+		case fieldCallArguments:
+			c.Arguments = string(f.Bytes)
+		}
+	}
+	return c, nil
 }
 
 // fieldPosition repeats in the kept answer of an append.
-const fieldPosition protowire.Number = 1
+const fieldPosition = 1
 
 func encodePositions(positions []uint64) []byte {
 	var dst []byte
 	for _, p := range positions {
-		dst = appendVarint(dst, fieldPosition, p)
+		dst = wire.AppendUint(dst, fieldPosition, p)
 	}
 	return dst
 }
 
 func decodePositions(answer []byte) ([]uint64, error) {
 	var positions []uint64
-	err := eachField(answer, func(f field) error {
-		if f.number == fieldPosition {
-			positions = append(positions, f.varint)
+	for f, err := range wire.Fields(answer) {
+		if err != nil {
+			return nil, damaged(err)
 		}
-		return nil
-	})
-	return positions, err
+		if f.Number == fieldPosition {
+			positions = append(positions, f.Value)
+		}
+	}
+	return positions, nil
 }

@@ -18,6 +18,9 @@ var (
 // errUnknownKind: an entry of a later version.
 var errUnknownKind = errors.New("session: entry of an unknown kind")
 
+// damaged says that stored bytes can't be read, and why.
+func damaged(err error) error { return fmt.Errorf("%w: %w", ErrDamaged, err) }
+
 // InvalidError says which input breaks which rule. It is an ErrInvalid.
 type InvalidError struct {
 	// Field is the path of the input, such as "messages[2].tool_call_id".

@@ -8,9 +8,8 @@ import (
 	"iter"
 	"time"
 
-	"google.golang.org/protobuf/encoding/protowire"
-
 	"github.com/loom-bridge/loom-bridge/memory/kv"
+	"github.com/loom-bridge/loom-bridge/memory/kv/wire"
 )
 
 // Intent says that a tool with side effects is about to run.
@@ -43,7 +42,7 @@ const tagIntent = 'i' // agent, id: an intent
 
 // Fields of a stored intent. Agent and id stand in the key.
 const (
-	fieldIntentSession protowire.Number = iota + 1
+	fieldIntentSession = iota + 1
 	fieldIntentTool
 	fieldIntentCalledAs
 	fieldIntentArgs
@@ -164,16 +163,16 @@ func (l *Log) tenantIntents(ctx context.Context, tenant string, yield func(Inten
 }
 
 func encodeIntent(in Intent) []byte {
-	dst := appendText(nil, fieldIntentSession, in.SessionID)
-	dst = appendText(dst, fieldIntentTool, in.Tool)
-	dst = appendText(dst, fieldIntentCalledAs, in.CalledAs)
-	dst = appendText(dst, fieldIntentArgs, string(in.MinimalArgs))
-	dst = appendText(dst, fieldIntentThought, in.Thought)
-	dst = appendText(dst, fieldIntentTurn, in.TurnID)
-	dst = appendText(dst, fieldIntentCall, in.CallID)
-	dst = appendText(dst, fieldIntentRequest, in.RequestID)
-	dst = appendText(dst, fieldIntentDigest, string(in.Digest[:]))
-	return appendTime(dst, fieldIntentTime, in.Time)
+	dst := wire.AppendText(nil, fieldIntentSession, in.SessionID)
+	dst = wire.AppendText(dst, fieldIntentTool, in.Tool)
+	dst = wire.AppendText(dst, fieldIntentCalledAs, in.CalledAs)
+	dst = wire.AppendText(dst, fieldIntentArgs, in.MinimalArgs)
+	dst = wire.AppendText(dst, fieldIntentThought, in.Thought)
+	dst = wire.AppendText(dst, fieldIntentTurn, in.TurnID)
+	dst = wire.AppendText(dst, fieldIntentCall, in.CallID)
+	dst = wire.AppendText(dst, fieldIntentRequest, in.RequestID)
+	dst = wire.AppendText(dst, fieldIntentDigest, in.Digest[:])
+	return wire.AppendTime(dst, fieldIntentTime, in.Time)
 }
 
 // decodeIntent reads an intent; key is what follows the tag.
@@ -186,12 +185,17 @@ func decodeIntent(tenant string, key, value []byte) (Intent, error) {
 		return Intent{}, fmt.Errorf("%w: intent: %w", ErrDamaged, err)
 	}
 	in := Intent{Scope: kv.Scope{Tenant: tenant, Kind: kv.OwnerKind(key[0]), Owner: owner}, ID: string(id)}
-	err = eachField(value, in.set)
-	return in, err
+	for f, err := range wire.Fields(value) {
+		if err != nil {
+			return Intent{}, damaged(err)
+		}
+		in.set(f)
+	}
+	return in, nil
 }
 
-func (in *Intent) set(f field) error {
-	texts := map[protowire.Number]*string{
+func (in *Intent) set(f wire.Field) {
+	texts := map[int]*string{
 		fieldIntentSession:  &in.SessionID,
 		fieldIntentTool:     &in.Tool,
 		fieldIntentCalledAs: &in.CalledAs,
@@ -200,17 +204,16 @@ func (in *Intent) set(f field) error {
 		fieldIntentCall:     &in.CallID,
 		fieldIntentRequest:  &in.RequestID,
 	}
-	switch text := texts[f.number]; {
+	switch text := texts[f.Number]; {
 	case text != nil:
-		*text = string(f.bytes)
-	case f.number == fieldIntentArgs:
-		in.MinimalArgs = append([]byte(nil), f.bytes...)
-	case f.number == fieldIntentDigest && len(f.bytes) == len(in.Digest):
-		copy(in.Digest[:], f.bytes)
-	case f.number == fieldIntentTime:
-		in.Time = f.time()
+		*text = string(f.Bytes)
+	case f.Number == fieldIntentArgs:
+		in.MinimalArgs = append([]byte(nil), f.Bytes...)
+	case f.Number == fieldIntentDigest && len(f.Bytes) == len(in.Digest):
+		copy(in.Digest[:], f.Bytes)
+	case f.Number == fieldIntentTime:
+		in.Time = f.Time()
 	}
-	return nil
 }
 
 // WrittenHash returns the SHA-256, in hex, of what the agent last wrote to a

@@ -6,9 +6,8 @@ import (
 	"encoding/binary"
 	"fmt"
 
-	"google.golang.org/protobuf/encoding/protowire"
-
 	"github.com/loom-bridge/loom-bridge/memory/kv"
+	"github.com/loom-bridge/loom-bridge/memory/kv/wire"
 )
 
 // Tags of the log keyspace (memory/FORMAT.md). 'q' is the writer's, for
@@ -56,10 +55,10 @@ func writtenKey(scope kv.Scope, path string) []byte {
 }
 
 // fieldLast is the only field of a counter.
-const fieldLast protowire.Number = 1
+const fieldLast = 1
 
 func encodeCounter(last uint64) []byte {
-	return protowire.AppendVarint(protowire.AppendTag(nil, fieldLast, protowire.VarintType), last)
+	return wire.AppendNumber(nil, fieldLast, last)
 }
 
 // readCounter returns a counter's value, zero when there is none yet.
@@ -73,35 +72,39 @@ func readCounter(ctx context.Context, tx *kv.Tx, key []byte) (uint64, error) {
 
 func decodeCounter(value []byte) (uint64, error) {
 	var last uint64
-	err := eachField(value, func(f field) error {
-		if f.number == fieldLast {
-			last = f.varint
+	for f, err := range wire.Fields(value) {
+		if err != nil {
+			return 0, damaged(err)
 		}
-		return nil
-	})
-	return last, err
+		if f.Number == fieldLast {
+			last = f.Value
+		}
+	}
+	return last, nil
 }
 
 // Fields of a step's place.
 const (
-	fieldPlaceSession protowire.Number = iota + 1
+	fieldPlaceSession = iota + 1
 	fieldPlacePosition
 )
 
 func encodePlace(session string, position uint64) []byte {
-	place := appendText(nil, fieldPlaceSession, session)
-	return appendVarint(place, fieldPlacePosition, position)
+	place := wire.AppendText(nil, fieldPlaceSession, session)
+	return wire.AppendUint(place, fieldPlacePosition, position)
 }
 
 func decodePlace(value []byte) (session string, position uint64, err error) {
-	err = eachField(value, func(f field) error {
-		switch f.number {
-		case fieldPlaceSession:
-			session = string(f.bytes)
-		case fieldPlacePosition:
-			position = f.varint
+	for f, err := range wire.Fields(value) {
+		if err != nil {
+			return "", 0, damaged(err)
 		}
-		return nil
-	})
-	return session, position, err
+		switch f.Number {
+		case fieldPlaceSession:
+			session = string(f.Bytes)
+		case fieldPlacePosition:
+			position = f.Value
+		}
+	}
+	return session, position, nil
 }

@@ -4,9 +4,8 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"time"
 
-	"google.golang.org/protobuf/encoding/protowire"
+	"github.com/loom-bridge/loom-bridge/memory/kv/wire"
 )
 
 // ErrDamaged: stored bytes are no step.
@@ -15,7 +14,7 @@ var ErrDamaged = errors.New("step: stored step is damaged")
 // Field numbers of a stored step (memory/FORMAT.md). They are final: a field
 // that goes leaves its number unused.
 const (
-	fieldNumber protowire.Number = iota + 1
+	fieldNumber = iota + 1
 	fieldSessionID
 	fieldToolName
 	fieldCalledAs
@@ -38,42 +37,24 @@ const (
 // Append appends the stored form of s to dst: one protobuf field for each field
 // that is not empty. Times keep whole microseconds.
 func Append(dst []byte, s Step) []byte {
-	dst = appendVarint(dst, fieldNumber, s.Number)
+	dst = wire.AppendUint(dst, fieldNumber, s.Number)
 	for _, field := range s.texts() {
-		if *field.text == "" {
-			continue
-		}
-		dst = protowire.AppendTag(dst, field.number, protowire.BytesType)
-		dst = protowire.AppendString(dst, *field.text)
+		dst = wire.AppendText(dst, field.number, *field.text)
 	}
 	for _, field := range s.documents() {
-		if len(*field.json) == 0 {
-			continue
-		}
-		dst = protowire.AppendTag(dst, field.number, protowire.BytesType)
-		dst = protowire.AppendBytes(dst, *field.json)
+		dst = wire.AppendText(dst, field.number, *field.json)
 	}
-	if !s.Time.IsZero() {
-		dst = protowire.AppendTag(dst, fieldTime, protowire.VarintType)
-		dst = protowire.AppendVarint(dst, protowire.EncodeZigZag(s.Time.UnixMicro()))
-	}
-	return appendVarint(dst, fieldOutcome, uint64(s.Outcome))
-}
-
-func appendVarint(dst []byte, number protowire.Number, v uint64) []byte {
-	if v == 0 {
-		return dst
-	}
-	return protowire.AppendVarint(protowire.AppendTag(dst, number, protowire.VarintType), v)
+	dst = wire.AppendTime(dst, fieldTime, s.Time)
+	return wire.AppendUint(dst, fieldOutcome, uint64(s.Outcome))
 }
 
 type textField struct {
-	number protowire.Number
+	number int
 	text   *string
 }
 
 type jsonField struct {
-	number protowire.Number
+	number int
 	json   *json.RawMessage
 }
 
@@ -106,16 +87,11 @@ func (s *Step) documents() [3]jsonField {
 // that are no step are ErrDamaged. The step shares no memory with stored.
 func Decode(stored []byte) (Step, error) {
 	var s Step
-	for len(stored) > 0 {
-		number, kind, n := protowire.ConsumeTag(stored)
-		if n < 0 {
-			return Step{}, damaged(protowire.ParseError(n))
+	for f, err := range wire.Fields(stored) {
+		if err != nil {
+			return Step{}, damaged(err)
 		}
-		stored = stored[n:]
-		if n = s.consume(number, kind, stored); n < 0 {
-			return Step{}, damaged(protowire.ParseError(n))
-		}
-		stored = stored[n:]
+		s.set(f)
 	}
 	if s.Number == 0 || s.Outcome > Unknown {
 		return Step{}, damaged(errors.New("no number or an unknown outcome"))
@@ -125,29 +101,20 @@ func Decode(stored []byte) (Step, error) {
 
 func damaged(err error) error { return fmt.Errorf("%w: %w", ErrDamaged, err) }
 
-// consume reads one field and returns its length, negative when it is cut off.
-func (s *Step) consume(number protowire.Number, kind protowire.Type, b []byte) int {
-	switch kind {
-	case protowire.VarintType:
-		v, n := protowire.ConsumeVarint(b)
-		switch number {
-		case fieldNumber:
-			s.Number = v
-		case fieldOutcome:
-			s.Outcome = Outcome(min(v, uint64(Unknown)+1))
-		case fieldTime:
-			s.Time = time.UnixMicro(protowire.DecodeZigZag(v)).UTC()
-		}
-		return n
-	case protowire.BytesType:
-		v, n := protowire.ConsumeBytes(b)
-		s.setText(number, v)
-		return n
+func (s *Step) set(f wire.Field) {
+	switch f.Number {
+	case fieldNumber:
+		s.Number = f.Value
+	case fieldOutcome:
+		s.Outcome = Outcome(min(f.Value, uint64(Unknown)+1))
+	case fieldTime:
+		s.Time = f.Time()
+	default:
+		s.setText(f.Number, f.Bytes)
 	}
-	return protowire.ConsumeFieldValue(number, kind, b)
 }
 
-func (s *Step) setText(number protowire.Number, v []byte) {
+func (s *Step) setText(number int, v []byte) {
 	for _, field := range s.texts() {
 		if field.number == number {
 			*field.text = string(v)

@@ -1,6 +1,7 @@
 package step_test
 
 import (
+	"encoding/hex"
 	"errors"
 	"testing"
 	"time"
@@ -31,6 +32,23 @@ func TestStepsComeBackAsTheyWere(t *testing.T) {
 		}
 		if diff := cmp.Diff(want, got); diff != "" {
 			t.Error(diff)
+		}
+	}
+}
+
+// The stored bytes never change: they are what memory/FORMAT.md says.
+func TestStoredBytes(t *testing.T) {
+	for _, tt := range []struct {
+		name string
+		step step.Step
+		want string
+	}{
+		{"full", fullStep(), "080c" + "12027331" + "1a0c66733a726561645f66696c65" + "2209726561645f66696c65" + "3a165265616420612028312062797465732c207465787429" + "424063613937383131326361316262646361666163323331623339613233646334646137383665666638313437633465373262393830373738356166656534386262" + "4a1e776f726b73706163652f6f7574707574732f726561645f3031322e747874" + "6202686d" + "6a026e6f" + "72094e4f545f464f554e44" + "7a0161" + "8a010174" + "92010163" + "2a0c7b2270617468223a2261227d" + "32127b2270617468223a2261222c2278223a317d" + "82010a7b2273697a65223a317d" + "50f681f28183898506" + "5801"},
+		{"bare", step.Step{Number: 300}, "08ac02"},
+		{"time zero of the format", step.Step{Number: 1, Time: time.UnixMicro(0)}, "08015000"},
+	} {
+		if got := hex.EncodeToString(step.Append([]byte{0xff}, tt.step)); got != "ff"+tt.want {
+			t.Errorf("%s: got %s, want %s", tt.name, got, tt.want)
 		}
 	}
 }

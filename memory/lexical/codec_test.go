@@ -2,6 +2,7 @@ package lexical
 
 import (
 	"bytes"
+	"encoding/hex"
 	"errors"
 	"fmt"
 	"math/rand/v2"
@@ -49,6 +50,35 @@ func TestEntryRoundTrip(t *testing.T) {
 	}
 	if diff := cmp.Diff(want, collect(t, e)); diff != "" {
 		t.Errorf("terms (-want +got):\n%s", diff)
+	}
+}
+
+// The stored bytes of a generation never change: they are what FORMAT.md says.
+func TestStoredBytes(t *testing.T) {
+	e := entry{id: []byte("id"), body: 3, header: 2, terms: []byte("terms"), expires: -7, supersedes: 300}
+	h := head{
+		space: space{generation: 2},
+		stats: Statistics{Documents: 3, BodyWords: 300, HeaderWords: 1, Last: 3, Packed: 2, TailBytes: 9},
+	}
+	l := segmentList{
+		next:     9,
+		segments: []segmentInfo{{id: 3, stamp: 1 << 63, first: 1, last: 1024, level: 1, bytes: 99, columns: hasExpires}},
+		building: &segmentInfo{id: 9, first: 1, last: 2},
+		dropped:  []uint32{1, 2},
+	}
+	for _, tt := range []struct {
+		name string
+		got  []byte
+		want string
+	}{
+		{"entry", e.encode(), "080112026964180320022a057465726d73300d38ac02"},
+		{"bare entry", entry{}.encode(), "0801"},
+		{"head", h.encode(), "08011002180320ac022801300338024009"},
+		{"list of segments", l.encode(), "0801" + "1009" + "1a1608031100000000000000801801208008280130633801" + "220f080911000000000000000018012002" + "2801" + "2802"},
+	} {
+		if got := hex.EncodeToString(tt.got); got != tt.want {
+			t.Errorf("%s: got %s, want %s", tt.name, got, tt.want)
+		}
 	}
 }
 

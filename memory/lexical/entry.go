@@ -7,7 +7,7 @@ import (
 	"io"
 	"iter"
 
-	"github.com/loom-bridge/loom-bridge/memory/internal/wire"
+	"github.com/loom-bridge/loom-bridge/memory/kv/wire"
 )
 
 // entry is a stored document. Its terms stay packed until they are asked for.

@@ -4,7 +4,7 @@ import (
 	"fmt"
 	"slices"
 
-	"github.com/loom-bridge/loom-bridge/memory/internal/wire"
+	"github.com/loom-bridge/loom-bridge/memory/kv/wire"
 )
 
 // segmentInfo is what the list says of a segment.

@@ -4,8 +4,8 @@ import (
 	"context"
 	"fmt"
 
-	"github.com/loom-bridge/loom-bridge/memory/internal/wire"
 	"github.com/loom-bridge/loom-bridge/memory/kv"
+	"github.com/loom-bridge/loom-bridge/memory/kv/wire"
 )
 
 // Statistics are the counts of one scope, exact at every moment.
