@@ -34,10 +34,10 @@ func soakRounds(tb testing.TB) int {
 	return rounds
 }
 
-// TestKill kills a child that commits, at random moments, again and again on
+// TestSoakKill kills a child that commits, at random moments, again and again on
 // one directory. Whatever was acknowledged is found, every commit is whole, and
 // the sequences are those of the commits.
-func TestKill(t *testing.T) {
+func TestSoakKill(t *testing.T) {
 	for _, role := range []string{"write", "lazy"} {
 		t.Run(role, func(t *testing.T) { testKill(t, role, soakRounds(t)) })
 	}
@@ -124,9 +124,9 @@ func wantWhole(t *testing.T, db *rockskv.DB, w int) uint64 {
 	return sequences[0]
 }
 
-// TestKillWhileCreating kills a child that makes a store, at random moments:
+// TestSoakKillWhileCreating kills a child that makes a store, at random moments:
 // the directory opens afterwards.
-func TestKillWhileCreating(t *testing.T) {
+func TestSoakKillWhileCreating(t *testing.T) {
 	for range soakRounds(t) {
 		dir := filepath.Join(t.TempDir(), "store")
 		c := mustStart(t, "hold", dir, nil)
