@@ -73,7 +73,7 @@ type Options struct {
 	DropWritten bool
 	// Now gives the time of steps. Default time.Now.
 	Now func() time.Time
-	// Logger hears of panics and of steps that could not be recorded. Default
+	// Logger hears of panics and of steps that could not be recorded or read. Default
 	// silent.
 	Logger *slog.Logger
 }

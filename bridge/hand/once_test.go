@@ -12,6 +12,7 @@ import (
 
 	"github.com/loom-bridge/loom-bridge/bridge/hand"
 	"github.com/loom-bridge/loom-bridge/bridge/tools"
+	"github.com/loom-bridge/loom-bridge/context/session"
 	"github.com/loom-bridge/loom-bridge/context/step"
 	"github.com/loom-bridge/loom-bridge/memory/kv"
 	"github.com/loom-bridge/loom-bridge/memory/kv/kvtest"
@@ -167,6 +168,13 @@ func TestIntentsOfOthersDoNotMatter(t *testing.T) {
 	req.RequestID = "r"
 	if w.must(req); runs.Load() != 1 {
 		t.Errorf("ran %d times", runs.Load())
+	}
+	// Nor does it keep those behind it from being recovered.
+	if err := w.log.WriteIntent(t.Context(), agent, session.Intent{ID: "left", Tool: "count:write"}); err != nil {
+		t.Fatal(err)
+	}
+	if n, err := w.Recover(t.Context()); n != 1 || err != nil {
+		t.Errorf("recovered %d, %v; want the one that can be read", n, err)
 	}
 }
 

@@ -16,11 +16,16 @@ const lostMessage = "Outcome unknown: the server stopped while the tool ran; it 
 
 // Recover makes a step with the outcome Unknown of every intent that has no
 // step, and returns how many there were. Their request ids are answered so from
-// then on. Call it once, before the first Call. An error leaves the intents that
-// are not done yet for the next time.
+// then on. Call it once, before the first Call. An intent that can't be read is
+// logged and stays where it is; an error leaves those that are not done yet for
+// the next time.
 func (h *Hand) Recover(ctx context.Context) (int, error) {
 	var left []session.Intent
 	for intent, err := range h.Log.Intents(ctx) {
+		if errors.Is(err, session.ErrDamaged) {
+			h.logger.ErrorContext(ctx, "an interrupted tool call can't be read and has no step", "error", err)
+			continue
+		}
 		if err != nil {
 			return 0, fmt.Errorf("hand: recover: %w", err)
 		}

@@ -116,7 +116,8 @@ func (l *Log) Intent(ctx context.Context, scope kv.Scope, id string) (Intent, bo
 }
 
 // Intents yields the intents of all agents of all tenants, by tenant, agent and
-// id. An error comes last, with a zero Intent.
+// id. One that can't be read is an ErrDamaged in its place, and the others still
+// come; any other error comes last. With an error the Intent is zero.
 func (l *Log) Intents(ctx context.Context) iter.Seq2[Intent, error] {
 	return func(yield func(Intent, error) bool) {
 		var from []byte
@@ -155,7 +156,7 @@ func (l *Log) tenantIntents(ctx context.Context, tenant string, yield func(Inten
 			return false
 		}
 		in, err := decodeIntent(tenant, pair.Key[len(prefix):], pair.Value)
-		if !yield(in, err) || err != nil {
+		if !yield(in, err) {
 			return false
 		}
 	}
