@@ -22,9 +22,16 @@ def public_members() -> Iterator[tuple[str, Any]]:
         thing = getattr(loombridge, name)
         if inspect.isclass(thing) or inspect.isfunction(thing):
             yield name, thing
-        for attribute, value in vars(thing).items() if inspect.isclass(thing) else ():
+        for attribute, value in _members(thing).items():
             if not attribute.startswith("_") and (inspect.isfunction(value) or _has_doc(value)):
                 yield f"{name}.{attribute}", value
+
+
+def _members(thing: object) -> dict[str, Any]:
+    """Return what a class has, and what it inherits from others of the package."""
+    bases = thing.__mro__ if inspect.isclass(thing) else ()
+    ours = [base for base in reversed(bases) if base.__module__.startswith("loombridge")]
+    return {name: value for base in ours for name, value in vars(base).items()}
 
 
 def _has_doc(value: object) -> bool:

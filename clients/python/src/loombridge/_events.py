@@ -2,15 +2,13 @@
 
 import asyncio
 from collections.abc import Mapping
-from contextlib import suppress
 from dataclasses import dataclass
 from datetime import datetime
-from types import TracebackType
 from typing import Any, Self, TypeAlias
 
 import grpc
 
-from loombridge import _errors, _rpc, _values
+from loombridge import _errors, _rpc, _stream, _values
 from loombridge.v1 import events_pb2 as pb
 from loombridge.v1 import memory_pb2
 
@@ -55,7 +53,7 @@ class Event:
     """The emitter's own key-value pairs."""
 
 
-class Subscription:
+class Subscription(_stream.Stream[pb.SubscribeRequest, pb.SubscribeResponse]):
     """The events of some topics, in order per topic: `async for event in subscription`.
 
     Use it in a `for` loop directly, or hold it by `async with`, which returns when
@@ -77,13 +75,12 @@ class Subscription:
         timeout: float,
     ) -> None:
         """Made by `ctx.events.subscribe`."""
+        super().__init__()
         self._transport = transport
         self._agent_id = agent_id
         self._reconnect = reconnect
         self._timeout = timeout
-        self._call: _Call | None = None
         self._stood = False
-        self._closed = False
         self.positions = positions
         """By topic, the sequence of the last event handed out. Pass it to
         `subscribe` to go on from there; None: not known yet."""
@@ -196,32 +193,11 @@ class Subscription:
     def _may_resume(self, err: grpc.aio.AioRpcError) -> bool:
         return self._reconnect and err.code() is grpc.StatusCode.UNAVAILABLE
 
-    def close(self) -> None:
-        """End the call; twice is fine. A reader that waits ends its loop."""
-        self._closed = True
-        if self._call is not None:
-            self._call.cancel()
-
-    def __del__(self) -> None:
-        """End the call of a loop that was left; gRPC itself would keep it open."""
-        # The event loop may be gone already, and with it the call.
-        with suppress(RuntimeError):
-            self.close()
-
     async def __aenter__(self) -> Self:
         """Return when the subscription stands."""
         if self._call is None:
             await self._connect()
         return self
-
-    async def __aexit__(
-        self,
-        kind: type[BaseException] | None,
-        err: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
-        """End the call."""
-        self.close()
 
 
 class Events:

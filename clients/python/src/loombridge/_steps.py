@@ -2,16 +2,14 @@
 
 import asyncio
 from collections.abc import Mapping
-from contextlib import suppress
 from dataclasses import dataclass
 from datetime import datetime
-from types import TracebackType
 from typing import Any, Self
 
 import grpc
 from google.protobuf.json_format import MessageToDict
 
-from loombridge import _errors, _rpc, _values
+from loombridge import _errors, _rpc, _stream, _values
 from loombridge.v1 import context_pb2 as pb
 
 
@@ -77,7 +75,7 @@ class BlobInfo:
     """When it was stored, in UTC."""
 
 
-class BlobStream:
+class BlobStream(_stream.Stream[pb.ReadBlobRequest, pb.ReadBlobResponse]):
     """The bytes of a blob, piece by piece: `async for piece in stream`.
 
     A piece is at most 1 MiB, checked against its hash by the server. Leaving an
@@ -89,11 +87,10 @@ class BlobStream:
         self, transport: _rpc.Transport, request: pb.ReadBlobRequest, timeout: float
     ) -> None:
         """Made by `ctx.context.stream_blob`."""
+        super().__init__()
         self._transport = transport
         self._request = request
         self._timeout = timeout
-        self._call: grpc.aio.UnaryStreamCall[pb.ReadBlobRequest, pb.ReadBlobResponse] | None = None
-        self._closed = False
         self.info: BlobInfo | None = None
         """What the blob is; None until the first piece was asked for."""
 
@@ -150,30 +147,9 @@ class BlobStream:
         elif self._request.limit:
             self.close()
 
-    def close(self) -> None:
-        """End the call; twice is fine."""
-        self._closed = True
-        if self._call is not None:
-            self._call.cancel()
-
-    def __del__(self) -> None:
-        """End the call of a loop that was left; gRPC itself would keep it open."""
-        # The event loop may be gone already, and with it the call.
-        with suppress(RuntimeError):
-            self.close()
-
     async def __aenter__(self) -> Self:
         """Return the stream itself; the call begins with the first piece."""
         return self
-
-    async def __aexit__(
-        self,
-        kind: type[BaseException] | None,
-        err: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
-        """End the call."""
-        self.close()
 
 
 def step(m: pb.Step) -> Step:
