@@ -245,6 +245,8 @@ func TestReleases(t *testing.T) {
 		}
 		flush.Destroy()
 	}
+	// A flush is done before its thread lets go of the version it worked on.
+	db.rocks.CancelAllBackgroundWork(true)
 	for property, want := range map[string]string{"rocksdb.num-snapshots": "0", "rocksdb.num-live-versions": "1"} {
 		if got := db.rocks.GetPropertyCF(property, db.families[kv.Records]); got != want {
 			t.Errorf("%s = %s, want %s", property, got, want)
