@@ -49,10 +49,18 @@ type Workspaces interface {
 	Root(scope kv.Scope) (*os.Root, error)
 }
 
-// Deps are what a hand works with. All are required; they stay the caller's to
-// close, after the hand.
+// Relay finds tools that are run elsewhere, such as by another agent.
+type Relay interface {
+	// Lookup returns the tool of that name for callers of a tenant.
+	Lookup(tenant, name string) (*tools.Tool, bool)
+}
+
+// Deps are what a hand works with. All but Relay are required; they stay the
+// caller's to close, after the hand.
 type Deps struct {
-	Registry   *tools.Registry
+	Registry *tools.Registry
+	// Relay is asked for names that the registry does not have. Default: nobody.
+	Relay      Relay
 	Log        *session.Log
 	Blobs      *blob.Store
 	Reducer    *step.Reducer

@@ -37,6 +37,9 @@ type Request struct {
 	TurnID, CallID string
 	// RequestID makes the call safe to repeat; at most MaxIDBytes.
 	RequestID string
+	// MaxOutput bounds the JSON text that Run gives; Call ignores it. Default
+	// MaxOutputBytes.
+	MaxOutput int
 }
 
 // Answer is what came of a call. It belongs to the receiver.
@@ -75,6 +78,8 @@ type call struct {
 	timeout time.Duration
 	// intent is the id of the intent in the log, empty without one.
 	intent string
+	// whole asks for all of the body, and for nothing to be stored.
+	whole bool
 	// late is closed when a tool that was left alone has ended; nil otherwise.
 	late chan struct{}
 }
@@ -87,7 +92,7 @@ func (h *Hand) check(req Request) (*call, error) {
 		return nil, err
 	}
 	args, err := tools.ParseArguments(req.Args)
-	tool, lookupErr := h.Registry.Lookup(req.Name)
+	tool, lookupErr := h.lookup(req)
 	if err != nil {
 		return nil, withSchema(err, tool)
 	}
@@ -103,9 +108,21 @@ func (h *Hand) check(req Request) (*call, error) {
 	}
 	c.timeout = min(c.timeout, MaxTimeout)
 	if req.RequestID != "" {
-		c.digest = digest(c)
+		c.digest = digest(c, "tool")
 	}
 	return c, nil
+}
+
+// lookup asks the registry, whose tools win, then the relay.
+func (h *Hand) lookup(req Request) (*tools.Tool, error) {
+	tool, err := h.Registry.Lookup(req.Name)
+	if err == nil || h.Relay == nil {
+		return tool, err
+	}
+	if relayed, ok := h.Relay.Lookup(req.Scope.Tenant, req.Name); ok {
+		return relayed, nil
+	}
+	return nil, err
 }
 
 // withSchema completes what a tool, or the parser, says about arguments.
@@ -143,12 +160,13 @@ func checkFields(req *Request) error {
 	return nil
 }
 
-// digest is the hash of everything that makes two requests the same call.
-func digest(c *call) [32]byte {
+// digest is the hash of everything that makes two requests the same call: kind
+// says of which sort it is, and more what that sort adds.
+func digest(c *call, kind string, more ...string) [32]byte {
 	h := sha256.New()
-	for _, part := range []string{
-		"tool", c.SessionID, c.name(), string(step.CanonicalJSON(c.args)), c.Thought, c.TurnID, c.CallID,
-	} {
+	for _, part := range append([]string{
+		kind, c.SessionID, c.name(), string(step.CanonicalJSON(c.args)), c.Thought, c.TurnID, c.CallID,
+	}, more...) {
 		_ = binary.Write(h, binary.BigEndian, uint64(len(part))) // a hash takes everything
 		h.Write([]byte(part))
 	}

@@ -91,7 +91,11 @@ func (h *Hand) guarded(ctx context.Context, c *call, root *os.Root) (out outcome
 		return out
 	}
 	defer result.Body.Close()
-	if out.body, err = h.takeBody(ctx, c, result); err != nil {
+	take := h.takeBody
+	if c.whole {
+		take = takeWhole
+	}
+	if out.body, err = take(ctx, c, result); err != nil {
 		return failed(c, err)
 	}
 	return out

@@ -35,7 +35,7 @@ type Registry struct {
 // goroutines at once.
 type Tool struct {
 	descriptor Descriptor
-	schema     *jsonschema.Schema
+	schema     *jsonschema.Schema // nil for a tool that checks for itself
 	run        Func
 }
 
@@ -59,18 +59,41 @@ var shortNames = map[string]string{
 // unacceptable descriptor is a *DescriptorError, a taken name ErrToolExists, a
 // full registry ErrTooManyTools; the registry is then unchanged.
 func (r *Registry) Add(d Descriptor, run Func) error {
-	if err := d.check(); err != nil {
+	t, err := New(d, run)
+	if err != nil {
 		return err
+	}
+	return r.put(t)
+}
+
+// New returns a tool that belongs to no registry, under the rules of
+// Registry.Add.
+func New(d Descriptor, run Func) (*Tool, error) {
+	if err := d.check(); err != nil {
+		return nil, err
 	}
 	if len(d.Schema) == 0 {
 		d.Schema = anyObject
 	}
 	schema, err := compile(d.Schema)
 	if err != nil {
-		return d.problem("schema", err.Error())
+		return nil, d.problem("schema", err.Error())
 	}
 	d.Schema = bytes.Clone(d.Schema)
-	return r.put(&Tool{descriptor: d, schema: schema, run: run})
+	return &Tool{descriptor: d, schema: schema, run: run}, nil
+}
+
+// NewUnchecked is New for a tool that checks its arguments itself: whatever its
+// schema says, even when it is no JSON Schema, Tool.Check lets them through.
+func NewUnchecked(d Descriptor, run Func) (*Tool, error) {
+	if err := d.check(); err != nil {
+		return nil, err
+	}
+	if len(d.Schema) == 0 {
+		d.Schema = anyObject
+	}
+	d.Schema = bytes.Clone(d.Schema)
+	return &Tool{descriptor: d, run: run}, nil
 }
 
 func (r *Registry) put(t *Tool) error {
@@ -152,6 +175,9 @@ func (t *Tool) Descriptor() Descriptor { return t.descriptor }
 // they count as missing. Members the schema does not name are let through
 // unless it forbids them.
 func (t *Tool) Check(args map[string]any) error {
+	if t.schema == nil {
+		return nil
+	}
 	dropNulls(t.schema, args)
 	if list := violations(t.schema, args); len(list) > 0 {
 		return t.Refuse(list...)

@@ -1,0 +1,96 @@
+package hand
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"unicode/utf8"
+
+	"github.com/loom-bridge/loom-bridge/bridge/tools"
+)
+
+// RawAnswer is what came of a call that nobody recorded. It belongs to the
+// receiver.
+type RawAnswer struct {
+	// Output is the whole result as compact JSON with sorted keys; nil after
+	// failure.
+	Output json.RawMessage
+	// Failure is why the tool failed; nil after success. Its code is TooLarge
+	// when the result exceeds Request.MaxOutput.
+	Failure *tools.Error
+}
+
+// Run runs a tool as Call does, and records nothing: no step, no blob, no
+// intent. It is for callers that keep their own history. Thought, turn, call and
+// request id of the request are not used. Its errors are those of Call.
+func (h *Hand) Run(ctx context.Context, req Request) (RawAnswer, error) {
+	if err := h.begin(); err != nil {
+		return RawAnswer{}, err
+	}
+	req.RequestID = ""
+	c, err := h.check(req)
+	if err == nil {
+		err = h.gate.enter(ctx, req.Scope)
+	}
+	if err != nil {
+		h.running.Done()
+		return RawAnswer{}, err
+	}
+	defer h.end(c)
+	root, err := h.Workspaces.Root(c.Scope)
+	if err != nil {
+		return RawAnswer{}, err
+	}
+	if c.MaxOutput <= 0 {
+		c.MaxOutput = MaxOutputBytes
+	}
+	c.whole = true
+	out := h.run(ctx, c, root)
+	if out.refused != nil {
+		return RawAnswer{}, out.refused
+	}
+	return rawAnswer(c, out), nil
+}
+
+func rawAnswer(c *call, out outcome) RawAnswer {
+	if out.failure != nil {
+		return RawAnswer{Failure: out.failure}
+	}
+	values := out.result.Output
+	if values == nil {
+		values = map[string]any{}
+	}
+	if out.result.BodyKey != "" {
+		values[out.result.BodyKey] = string(out.body.shown)
+	}
+	text, err := compact(values)
+	if err != nil {
+		return RawAnswer{Failure: tools.Errorf(tools.Failed, "the result is no JSON: %w", err)}
+	}
+	if len(text) > c.MaxOutput {
+		return RawAnswer{Failure: tooLarge(int64(len(text)), c.MaxOutput)}
+	}
+	return RawAnswer{Output: text}
+}
+
+func tooLarge(size int64, limit int) *tools.Error {
+	return tools.Errorf(tools.TooLarge, "result of %d bytes exceeds the limit of %d", size, limit)
+}
+
+// takeWhole reads all of a body that is text and not too long.
+func takeWhole(_ context.Context, c *call, result tools.Result) (body, error) {
+	if result.BodySize > int64(c.MaxOutput) {
+		return body{}, tooLarge(result.BodySize, c.MaxOutput)
+	}
+	text, err := io.ReadAll(io.LimitReader(result.Body, int64(c.MaxOutput)+1))
+	switch {
+	case err != nil:
+		return body{}, err
+	case len(text) > c.MaxOutput:
+		return body{}, tooLarge(max(result.BodySize, int64(len(text))), c.MaxOutput)
+	case !utf8.Valid(text):
+		return body{}, &tools.Error{Code: tools.Failed, Message: fmt.Sprintf("the result of %s is not UTF-8 text", c.name())}
+	}
+	return body{shown: text, size: int64(len(text))}, nil
+}
