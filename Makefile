@@ -9,8 +9,10 @@ SHELL := /bin/bash
 GO ?= go
 PYTHON ?= python3
 
-# The version that the binary reports: the newest release tag, or this.
-VERSION ?= $(or $(shell git describe --tags --match 'v[0-9]*' --abbrev=0 2>/dev/null | sed 's/^v//'),0.1.0)
+# The version that the binary reports: on a release tag X.Y.Z, elsewhere the
+# newest release with the commit and, for changed files, a digest of the change.
+# No two builds share one: what starts the binary keeps copies by version.
+VERSION := $(or $(VERSION),$(shell .ci/version))
 
 # Pinned here, in go.mod (`tool` lines) or in $(CLIENT)/requirements-dev.txt.
 GOLANGCI_VERSION := v2.15.0
@@ -84,6 +86,19 @@ build-static: install-deps ## The same with RocksDB linked in: the binary needs 
 	CGO_LDFLAGS='-Wl,-Bstatic -lrocksdb -lsnappy -llz4 -lzstd -lz -lbz2 -lgflags -lstdc++ -Wl,-Bdynamic -lm -static-libgcc' \
 	  $(GO) build -buildvcs=false -trimpath -tags grocksdb_no_link -ldflags '-s -w -X main.version=$(VERSION)' \
 	  -o $(SERVER) ./server/cmd/loom-bridge-server
+
+# Where `loom run` looks first for a server that it did not build itself.
+LOOM_CACHE := $(or $(XDG_CACHE_HOME),$(HOME)/.cache)/loom/bin/latest
+LOOM_PLATFORM := $(shell uname -s | tr A-Z a-z)-$(patsubst arm64,aarch64,$(shell uname -m))
+
+# Moved into place, so that a server that runs from there goes on undisturbed.
+.PHONY: install-loom
+install-loom: build-static ## Put the server where loom-py's `loom run` finds it
+	@mkdir -p '$(LOOM_CACHE)/$(LOOM_PLATFORM)'
+	@install -m 0755 $(SERVER) '$(LOOM_CACHE)/$(LOOM_PLATFORM)/.loom-bridge-server.new'
+	@mv -f '$(LOOM_CACHE)/$(LOOM_PLATFORM)/.loom-bridge-server.new' '$(LOOM_CACHE)/$(LOOM_PLATFORM)/loom-bridge-server'
+	@'$(LOOM_CACHE)/$(LOOM_PLATFORM)/loom-bridge-server' --version
+	@echo "installed in $(LOOM_CACHE)/$(LOOM_PLATFORM)"
 
 .PHONY: run
 run: build ## Build and start the server; flags go in ARGS

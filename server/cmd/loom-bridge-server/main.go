@@ -14,9 +14,22 @@ func main() {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	// The first signal drains; a second one finds the default, which kills.
 	context.AfterFunc(ctx, stop)
-	err := run(ctx, os.Args[1:], os.Getenv, os.Stdout, os.Stderr)
+	err := start(ctx)
 	if err != nil {
 		fmt.Fprintln(os.Stderr, "loom-bridge-server:", err)
 		os.Exit(1)
 	}
+}
+
+// start runs the program in the environment of the process.
+func start(ctx context.Context) error {
+	dir, err := os.Getwd()
+	if err != nil {
+		return fmt.Errorf("current directory: %w", err)
+	}
+	getenv, err := withDotenv(os.Getenv, dir)
+	if err != nil {
+		fmt.Fprintln(os.Stderr, "loom-bridge-server:", err)
+	}
+	return run(ctx, os.Args[1:], getenv, os.Stdout, os.Stderr)
 }

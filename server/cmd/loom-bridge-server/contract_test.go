@@ -1,0 +1,135 @@
+package main
+
+import (
+	"io"
+	"io/fs"
+	"net"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"google.golang.org/grpc/connectivity"
+)
+
+// startLimit is how soon the binary promises to listen: agents are started a
+// fixed two seconds after it.
+const startLimit = 2 * time.Second
+
+// copyAlone copies this binary, and nothing beside it, to a new folder.
+func copyAlone(tb testing.TB) string {
+	tb.Helper()
+	from, err := os.Open(os.Args[0])
+	must(tb, err)
+	defer from.Close()
+	path := filepath.Join(tb.TempDir(), "loom-bridge-server")
+	to, err := os.OpenFile(path, os.O_CREATE|os.O_WRONLY, 0o755)
+	must(tb, err)
+	_, err = io.Copy(to, from)
+	must(tb, err)
+	must(tb, to.Close())
+	return path
+}
+
+func freeAddress(tb testing.TB) string {
+	tb.Helper()
+	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	must(tb, err)
+	defer listener.Close()
+	return listener.Addr().String()
+}
+
+// environmentOf is the environment that `loom run` gives in full mode.
+func environmentOf(address string) []string {
+	return append(os.Environ(), asServer+"=1", "LOOM_BRIDGE_ADDR="+address,
+		"LOOM_DASHBOARD=true", "LOOM_DASHBOARD_PORT=3030", "OTEL_EXPORTER_OTLP_ENDPOINT=http://localhost:4317",
+		"OTEL_TRACE_SAMPLER=always_on", "OTEL_SERVICE_NAME=loom-runtime", "RUST_LOG=loom_core=debug,info")
+}
+
+// The binary starts as `loom run` starts it: copied alone, without arguments,
+// from the environment, with output that goes nowhere; it listens within two
+// seconds, stores in the current directory, and ends within two after SIGTERM.
+func TestStartedByLoomRun(t *testing.T) {
+	dir, address := t.TempDir(), freeAddress(t)
+	cmd := exec.CommandContext(t.Context(), copyAlone(t))
+	cmd.Dir, cmd.Env = dir, environmentOf(address)
+	started := time.Now()
+	must(t, cmd.Start()) // without Stdout and Stderr: /dev/null
+	conn := MustDial(t, address)
+	conn.Connect()
+	for state := conn.GetState(); state != connectivity.Ready; state = conn.GetState() {
+		if time.Since(started) > startLimit {
+			t.Fatalf("not serving after %v", startLimit)
+		}
+		conn.Connect()
+		if state == connectivity.TransientFailure {
+			conn.ResetConnectBackoff()
+		}
+		time.Sleep(10 * time.Millisecond) // another process: nothing to wait on
+	}
+	save(t, &process{conn: conn}, "kept")
+	stopping := time.Now()
+	must(t, cmd.Process.Signal(syscall.SIGTERM))
+	if err := cmd.Wait(); err != nil {
+		t.Errorf("exit: %v", err)
+	}
+	if took := time.Since(stopping); took > stopLimit {
+		t.Errorf("the stop took %v", took)
+	}
+	if _, err := os.Stat(filepath.Join(dir, ".loom", "store", "LOOM-FORMAT")); err != nil {
+		t.Errorf("the store is not in the current directory: %v", err)
+	}
+}
+
+// --version answers at once, with the version as its last word, and touches
+// neither the directory nor the port.
+func TestVersionTouchesNothing(t *testing.T) {
+	dir := t.TempDir()
+	busy, err := net.Listen("tcp", "127.0.0.1:0")
+	must(t, err)
+	defer busy.Close()
+	cmd := exec.CommandContext(t.Context(), copyAlone(t), "--version")
+	cmd.Dir, cmd.Env = dir, environmentOf(busy.Addr().String())
+	out, err := cmd.Output()
+	must(t, err)
+	if !regexp.MustCompile(`^loom-bridge-server \d+\.\d+\.\d+\S*\n$`).Match(out) {
+		t.Errorf("printed %q", out)
+	}
+	entries, err := os.ReadDir(dir)
+	must(t, err)
+	if len(entries) > 0 {
+		t.Errorf("left %v", entries)
+	}
+}
+
+// A host name is an address, and settings come from the project's .env file.
+func TestAddressFromDotenv(t *testing.T) {
+	dir := t.TempDir()
+	_, port, err := net.SplitHostPort(freeAddress(t))
+	must(t, err)
+	MustDotenv(t, dir, "LOOM_BRIDGE_ADDR=localhost:"+port+"\nBRAVE_API_KEY=secret-key\n")
+	inside := filepath.Join(dir, "project")
+	must(t, os.MkdirAll(inside, fs.FileMode(0o755)))
+	cmd := exec.CommandContext(t.Context(), os.Args[0])
+	cmd.Dir, cmd.Env = inside, append(os.Environ(), asServer+"=1", "RUST_LOG=debug")
+	var log strings.Builder
+	cmd.Stderr = &log
+	stdout, err := cmd.StdoutPipe()
+	must(t, err)
+	must(t, cmd.Start())
+	line := make([]byte, 256)
+	n, err := stdout.Read(line)
+	must(t, err)
+	if got := strings.TrimSpace(string(line[:n])); !strings.HasSuffix(got, ":"+port) {
+		t.Errorf("printed %q, want port %s", got, port)
+	}
+	must(t, cmd.Process.Signal(syscall.SIGTERM))
+	must(t, cmd.Wait())
+	if strings.Contains(log.String(), "secret") {
+		t.Errorf("the log shows a key:\n%s", log.String())
+	}
+}

@@ -1,0 +1,59 @@
+package main
+
+import (
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+
+	"github.com/joho/godotenv"
+)
+
+const (
+	// dotenvName is the file of variables beside a project.
+	dotenvName = ".env"
+	// maxDotenvBytes bounds it: what is longer is no file of settings.
+	maxDotenvBytes = 1 << 20
+)
+
+// withDotenv returns getenv, and behind it the variables of the nearest .env
+// file in dir or above: what the environment says already wins. The
+// environment of the process stays as it is. With an error the file is left
+// out: it belongs to the project, not to the server.
+func withDotenv(getenv func(string) string, dir string) (func(string) string, error) {
+	values, err := readDotenv(dir)
+	return func(name string) string {
+		if value := getenv(name); value != "" {
+			return value
+		}
+		return values[name]
+	}, err
+}
+
+func readDotenv(dir string) (map[string]string, error) {
+	for {
+		path := filepath.Join(dir, dotenvName)
+		if info, err := os.Stat(path); err == nil && info.Mode().IsRegular() {
+			return parseDotenv(path)
+		}
+		above := filepath.Dir(dir)
+		if above == dir {
+			return nil, nil
+		}
+		dir = above
+	}
+}
+
+func parseDotenv(path string) (map[string]string, error) {
+	file, err := os.Open(path)
+	if err != nil {
+		return nil, fmt.Errorf("ignored: %w", err)
+	}
+	defer file.Close()
+	values, err := godotenv.Parse(io.LimitReader(file, maxDotenvBytes))
+	if err != nil {
+		// The library's error quotes the file, which may hold keys.
+		return nil, fmt.Errorf("ignored %s: it is not a file of NAME=value lines", path)
+	}
+	return values, nil
+}
