@@ -1,0 +1,197 @@
+package agents
+
+import (
+	"maps"
+	"slices"
+	"time"
+)
+
+// Status is how reachable an agent is.
+type Status uint8
+
+// The statuses.
+const (
+	// Active: a stream is open and, where heartbeats were agreed, they come.
+	Active Status = iota
+	// Idle: registered, and no stream was opened yet.
+	Idle
+	// Inactive: a stream is open, but heartbeats are missing on all of them.
+	Inactive
+	// Disconnected: the last stream has ended.
+	Disconnected
+)
+
+var statusNames = [...]string{"active", "idle", "inactive", "disconnected"}
+
+// String returns the status in lower case, as in `agent.status` events.
+func (s Status) String() string {
+	if int(s) < len(statusNames) {
+		return statusNames[s]
+	}
+	return "unknown"
+}
+
+// Tool describes a tool that an agent runs for others. Nothing in it is checked.
+type Tool struct {
+	// Name is what it is called by.
+	Name string
+	// Description says what it does, for a model.
+	Description string
+	// Schema is the JSON Schema of its arguments, as the agent wrote it.
+	Schema string
+	// Metadata are the agent's own pairs.
+	Metadata map[string]string
+	// Provider is the loom.v1 provider number as it came.
+	Provider int32
+}
+
+// Registration is what an agent says about itself.
+type Registration struct {
+	// Topics are what it listens to, each once, in the order given.
+	Topics []string
+	// Tools are what it can do for others. Of two with one name the later counts.
+	Tools []Tool
+	// Metadata are the agent's own pairs.
+	Metadata map[string]string
+	// Capabilities are what others may look for. In an Agent the names of its
+	// tools come first, each once.
+	Capabilities []string
+	// Kind is the agent's type, free text.
+	Kind string
+	// Parent is the agent that started this one; empty for none.
+	Parent string
+	// Depth is how many agents stand above it. Where it is 0 and the parent is
+	// known, it becomes that of the parent and one.
+	Depth int
+}
+
+// Agent is one entry of the directory.
+type Agent struct {
+	// ID names it within its tenant.
+	ID string
+	// Status is how reachable it is.
+	Status Status
+	Registration
+	// LastSeen is when it last registered, opened a stream, sent a heartbeat or
+	// answered a call.
+	LastSeen time.Time
+	// RegisteredAt is when it last registered; zero for one that only opened a
+	// stream.
+	RegisteredAt time.Time
+	// Streams is how many streams are open.
+	Streams int
+	// Generation is that of the newest open stream; 0 without one.
+	Generation uint64
+}
+
+// AgentTool is a tool with the agent that provides it.
+type AgentTool struct {
+	Tool
+	// AgentID is who runs it.
+	AgentID string
+	// Connected tells whether that agent has an open stream.
+	Connected bool
+}
+
+// Filter selects agents. Fields that are empty select all.
+type Filter struct {
+	// Topic is one that the agent registered, letter for letter.
+	Topic string
+	// Capability is one that the agent has, or the name of a tool of its own.
+	Capability string
+	// Kind and Parent are those of the agent.
+	Kind, Parent string
+	// Statuses are those that are welcome.
+	Statuses []Status
+}
+
+func (f Filter) match(a Agent) bool {
+	return (f.Topic == "" || slices.Contains(a.Topics, f.Topic)) &&
+		(f.Capability == "" || slices.Contains(a.Capabilities, f.Capability)) &&
+		(f.Kind == "" || f.Kind == a.Kind) &&
+		(f.Parent == "" || f.Parent == a.Parent) &&
+		(len(f.Statuses) == 0 || slices.Contains(f.Statuses, a.Status))
+}
+
+// check returns an error unless the agent may register so.
+func (r Registration) check(id string, maxTools int) error {
+	switch {
+	case id == "":
+		return invalid("agent_id", "cannot be empty")
+	case r.Parent == id:
+		return invalid("parent_id", "is the agent itself")
+	case r.Depth < 0:
+		return invalid("depth", "is negative")
+	case len(r.Tools) > maxTools:
+		return &LimitError{What: "tools of one agent", Limit: maxTools}
+	}
+	return nil
+}
+
+// normalized returns a copy that shares nothing that can change, without what
+// is said twice, and with the tools' names among the capabilities.
+func (r Registration) normalized() Registration {
+	r.Topics = unique(r.Topics)
+	r.Tools = lastOfName(r.Tools)
+	r.Metadata = maps.Clone(r.Metadata)
+	names := make([]string, 0, len(r.Tools)+len(r.Capabilities))
+	for i := range r.Tools {
+		r.Tools[i].Metadata = maps.Clone(r.Tools[i].Metadata)
+		names = append(names, r.Tools[i].Name)
+	}
+	r.Capabilities = unique(append(names, r.Capabilities...))
+	return r
+}
+
+func unique(texts []string) []string {
+	seen := make(map[string]bool, len(texts))
+	var out []string
+	for _, text := range texts {
+		if !seen[text] {
+			seen[text] = true
+			out = append(out, text)
+		}
+	}
+	return out
+}
+
+// lastOfName returns a copy with one tool of each name, the last, in the place
+// of the first.
+func lastOfName(tools []Tool) []Tool {
+	places := make(map[string]int, len(tools))
+	var out []Tool
+	for _, tool := range tools {
+		if place, ok := places[tool.Name]; ok {
+			out[place] = tool
+			continue
+		}
+		places[tool.Name] = len(out)
+		out = append(out, tool)
+	}
+	return out
+}
+
+// itemBytes is roughly what a text costs in memory beside its bytes.
+const itemBytes = 32
+
+// size is roughly what the registration takes in memory.
+func (r Registration) size() int {
+	size := pairBytes(r.Metadata) + len(r.Kind) + len(r.Parent)
+	for _, texts := range [][]string{r.Topics, r.Capabilities} {
+		for _, text := range texts {
+			size += len(text) + itemBytes
+		}
+	}
+	for _, t := range r.Tools {
+		size += len(t.Name) + len(t.Description) + len(t.Schema) + 4*itemBytes + pairBytes(t.Metadata)
+	}
+	return size
+}
+
+func pairBytes(pairs map[string]string) int {
+	size := 0
+	for key, value := range pairs {
+		size += len(key) + len(value) + 2*itemBytes
+	}
+	return size
+}

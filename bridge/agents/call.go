@@ -1,0 +1,187 @@
+package agents
+
+import (
+	"context"
+	"crypto/rand"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/loom-bridge/loom-bridge/bridge/events"
+)
+
+// DefaultCallTimeout ends a call that names no limit of its own: nobody else
+// would end it.
+const DefaultCallTimeout = 30 * time.Second
+
+// Call is a tool call for an agent to answer. Nothing in it is checked.
+type Call struct {
+	// Name is the tool's.
+	Name string
+	// Arguments is JSON text, as the caller wrote it.
+	Arguments string
+	// CallerID is the agent that calls, or empty.
+	CallerID string
+	// CorrelationID and Headers are passed on as they are.
+	CorrelationID string
+	Headers       map[string]string
+	// Timeout bounds the call. Zero and less mean DefaultCallTimeout.
+	Timeout time.Duration
+	// QoS is the loom.v1 number as it came.
+	QoS int32
+	// SessionID is the caller's session, or empty.
+	SessionID string
+}
+
+// The statuses of a Result; the numbers are those of loom.v1.
+const (
+	ResultOK               int32 = 0
+	ResultError            int32 = 1
+	ResultTimeout          int32 = 2
+	ResultNotFound         int32 = 3
+	ResultInvalidArguments int32 = 4
+)
+
+// Result is what an agent answered, as it came.
+type Result struct {
+	// Status is one of the Result numbers.
+	Status int32
+	// Output is JSON text, or empty.
+	Output string
+	// ErrorCode, ErrorMessage and Details say what went wrong.
+	ErrorCode, ErrorMessage string
+	Details                 map[string]string
+}
+
+// PushedCall is a call on its way through a link.
+type PushedCall struct {
+	// ID is ours and can't be guessed. The answer must carry it.
+	ID string
+	Call
+	// Deadline is when the caller stops waiting.
+	Deadline time.Time
+}
+
+// outcome ends a pending call.
+type outcome struct {
+	result Result
+	err    error
+}
+
+// Call has a tool run by the agent that provides it, the latest registration
+// with an open stream, over its newest stream. Every call ends: with a result;
+// with ErrNotFound when nobody registered the tool; with a *NotConnectedError
+// when no provider has a stream or the stream ends meanwhile; with ErrBusy; with
+// the error of ctx, which Timeout bounds; or with ErrClosed.
+func (d *Directory) Call(ctx context.Context, tenant string, c Call) (Result, error) {
+	timeout := c.Timeout
+	if timeout <= 0 {
+		timeout = DefaultCallTimeout
+	}
+	ctx, cancel := context.WithTimeout(ctx, timeout)
+	defer cancel()
+	deadline, _ := ctx.Deadline() // the caller's own may be earlier
+	for {
+		link, err := d.provider(tenant, c.Name)
+		if err != nil {
+			return Result{}, err
+		}
+		id, answer, err := link.push(c, deadline)
+		if errors.Is(err, errEnded) {
+			continue // it has left the directory: the next one is asked
+		}
+		if err != nil {
+			return Result{}, err
+		}
+		return link.await(ctx, id, answer)
+	}
+}
+
+// Send hands an event to the newest stream of an agent alone. A full queue is
+// ErrBusy, no stream a *NotConnectedError.
+func (d *Directory) Send(tenant, id string, e events.Event) error {
+	for {
+		link, err := d.newest(tenant, id)
+		if err != nil {
+			return err
+		}
+		err = link.direct.push(e)
+		if errors.Is(err, errEnded) {
+			continue
+		}
+		return busy(id, err)
+	}
+}
+
+// busy says whose queue is full.
+func busy(id string, err error) error {
+	if errors.Is(err, errFull) {
+		return fmt.Errorf("%w: %s", ErrBusy, id)
+	}
+	return err
+}
+
+// push puts a call on its way and returns its id and where the outcome comes.
+func (l *Link) push(c Call, deadline time.Time) (string, <-chan outcome, error) {
+	id, answer := rand.Text(), make(chan outcome, 1)
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.ended {
+		return "", nil, errEnded
+	}
+	if len(l.pending) >= l.directory.opts.PendingCalls {
+		return "", nil, busy(l.id, errFull)
+	}
+	if err := l.calls.push(PushedCall{ID: id, Call: c, Deadline: deadline}); err != nil {
+		return "", nil, busy(l.id, err)
+	}
+	l.pending[id] = answer
+	return id, answer, nil
+}
+
+// await waits for the outcome of a pushed call.
+func (l *Link) await(ctx context.Context, id string, answer <-chan outcome) (Result, error) {
+	select {
+	case o := <-answer:
+		return o.result, o.err
+	case <-ctx.Done():
+	}
+	if l.settle(id) == nil { // it was settled this very moment
+		o := <-answer
+		return o.result, o.err
+	}
+	l.calls.drop(func(p PushedCall) bool { return p.ID == id })
+	return Result{}, ctx.Err()
+}
+
+// settle takes a call out of the pending ones; nil if it is not among them.
+func (l *Link) settle(id string) chan<- outcome {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	answer := l.pending[id]
+	delete(l.pending, id)
+	if answer == nil {
+		return nil
+	}
+	return answer
+}
+
+// Complete answers a call of this link. False means that nobody waits for it:
+// the id is unknown or of another link, or the answer is late. It is dropped.
+func (l *Link) Complete(callID string, r Result) bool {
+	l.directory.seen(l)
+	answer := l.settle(callID)
+	if answer == nil {
+		return false
+	}
+	answer <- outcome{result: r}
+	return true
+}
+
+// Waiting tells whether somebody still waits for a call. One that nobody waits
+// for need not be sent.
+func (l *Link) Waiting(callID string) bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.pending[callID] != nil
+}

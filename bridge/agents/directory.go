@@ -1,0 +1,280 @@
+package agents
+
+import (
+	"context"
+	"log/slog"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/loom-bridge/loom-bridge/memory/kv"
+)
+
+// Defaults of Options.
+const (
+	// DefaultIdleRegistration outlasts every reconnect of an agent that still
+	// runs.
+	DefaultIdleRegistration = 10 * time.Minute
+	// DefaultMissedHeartbeats tells a dead agent from a slow one.
+	DefaultMissedHeartbeats = 3
+	// DefaultMaxAgents is more than one server is measured with.
+	DefaultMaxAgents = 20_000
+	// DefaultMaxStreams leaves room for agents with several streams.
+	DefaultMaxStreams = 2 * DefaultMaxAgents
+	// DefaultMaxTools is far more than a model can choose from.
+	DefaultMaxTools = 1024
+	// DefaultMaxBytes bounds what the registrations of one tenant keep in memory.
+	DefaultMaxBytes = 256 << 20
+	// DefaultQueueCalls is what loom.v1 always allowed.
+	DefaultQueueCalls = 512
+	// DefaultPendingCalls bounds the calls that one stream has yet to answer.
+	DefaultPendingCalls = 4096
+	// DefaultKeepGaps is far longer than a gap is worth replaying.
+	DefaultKeepGaps = time.Hour
+)
+
+// queueDirect bounds the events that wait for one stream alone. Each may be as
+// large as a message.
+const queueDirect = 64
+
+// Options adjusts a Directory. Nil and zero fields mean the defaults.
+type Options struct {
+	// Now is the clock. Default time.Now.
+	Now func() time.Time
+	// IdleRegistration is how long a registration outlives the last stream, or
+	// waits for the first. Default DefaultIdleRegistration.
+	IdleRegistration time.Duration
+	// MissedHeartbeats is how many heartbeats in a row must be missing before an
+	// agent is inactive. Default DefaultMissedHeartbeats.
+	MissedHeartbeats int
+	// MaxAgents bounds the agents of a tenant. Default DefaultMaxAgents.
+	MaxAgents int
+	// MaxStreams bounds the open streams of a tenant. Default DefaultMaxStreams.
+	MaxStreams int
+	// MaxTools bounds the tools of one agent. Default DefaultMaxTools.
+	MaxTools int
+	// MaxBytes bounds the registrations of a tenant. Default DefaultMaxBytes.
+	MaxBytes int
+	// QueueCalls bounds the calls that wait to be sent on one stream. Default
+	// DefaultQueueCalls.
+	QueueCalls int
+	// PendingCalls bounds the calls that one stream has yet to answer, those that
+	// wait to be sent among them. Default DefaultPendingCalls.
+	PendingCalls int
+	// KeepGaps is how long a gap waits to be taken. Default DefaultKeepGaps.
+	KeepGaps time.Duration
+	// OnChange is called after the status of an agent changed, in order, one call
+	// after another, on a goroutine of the directory and without its locks. One
+	// that leaves the directory is Disconnected. While it takes its time changes
+	// wait; beyond a limit the oldest are lost. Closing the directory reports
+	// nothing, and waits for a call under way. Default nil: nobody is told.
+	OnChange func(tenant string, a Agent)
+	// Logger gets what can't be returned to anybody. Default: silent.
+	Logger *slog.Logger
+}
+
+func (o *Options) withDefaults() Options {
+	var filled Options
+	if o != nil {
+		filled = *o
+	}
+	if filled.Now == nil {
+		filled.Now = time.Now
+	}
+	if filled.Logger == nil {
+		filled.Logger = slog.New(slog.DiscardHandler)
+	}
+	fill(&filled.IdleRegistration, DefaultIdleRegistration)
+	fill(&filled.MissedHeartbeats, DefaultMissedHeartbeats)
+	fill(&filled.MaxAgents, DefaultMaxAgents)
+	fill(&filled.MaxStreams, DefaultMaxStreams)
+	fill(&filled.MaxTools, DefaultMaxTools)
+	fill(&filled.MaxBytes, DefaultMaxBytes)
+	fill(&filled.QueueCalls, DefaultQueueCalls)
+	fill(&filled.PendingCalls, DefaultPendingCalls)
+	fill(&filled.KeepGaps, DefaultKeepGaps)
+	return filled
+}
+
+func fill[T ~int | ~int64](field *T, byDefault T) {
+	if *field <= 0 {
+		*field = byDefault
+	}
+}
+
+// Directory holds the agents of all tenants. All methods are safe for concurrent
+// use.
+type Directory struct {
+	engine  kv.Engine
+	writer  *kv.Writer
+	opts    Options
+	now     func() time.Time
+	gaps    *gapKeeper
+	changes *changes
+	done    chan struct{}
+	replan  chan struct{} // holds a token when the sweeper is to plan anew
+	running sync.WaitGroup
+
+	mu             sync.Mutex // guards the fields below, and the entries and houses
+	closed         bool
+	houses         map[string]*house
+	lastGeneration uint64
+	lastOrder      uint64
+	planned        time.Time // of the next sweep; zero for none
+}
+
+// New returns an empty directory. It keeps states and gaps in engine, which it
+// writes to through writer; both stay the caller's to close, after the directory.
+func New(engine kv.Engine, writer *kv.Writer, opts *Options) *Directory {
+	filled := opts.withDefaults()
+	d := &Directory{
+		engine:  engine,
+		writer:  writer,
+		opts:    filled,
+		now:     filled.Now,
+		gaps:    newGapKeeper(writer, filled),
+		changes: newChanges(filled.OnChange, filled.Logger),
+		done:    make(chan struct{}),
+		replan:  make(chan struct{}, 1),
+		houses:  make(map[string]*house),
+	}
+	d.running.Go(d.sweep)
+	d.running.Go(d.gaps.run)
+	d.running.Go(d.changes.run)
+	return d
+}
+
+// Close ends all links and waits for what the directory does in the background.
+// Later calls are ErrClosed. Closing twice is harmless.
+func (d *Directory) Close() error {
+	d.mu.Lock()
+	if d.closed {
+		d.mu.Unlock()
+		d.running.Wait()
+		return nil
+	}
+	d.closed = true
+	var links []*Link
+	for _, h := range d.houses {
+		for _, e := range h.agents {
+			links = append(links, e.links...)
+			e.links = nil
+		}
+	}
+	clear(d.houses)
+	d.mu.Unlock()
+	for _, link := range links {
+		link.stop(&NotConnectedError{Agent: link.id})
+	}
+	close(d.done)
+	d.changes.close()
+	d.gaps.close()
+	d.running.Wait()
+	return nil
+}
+
+// Register enters an agent, or replaces what it registered before; its streams
+// stay as they are. It returns the entry. Errors: *InvalidError, *LimitError,
+// ErrClosed; then nothing has changed.
+func (d *Directory) Register(tenant, id string, r Registration) (Agent, error) {
+	if err := r.check(id, d.opts.MaxTools); err != nil {
+		return Agent{}, err
+	}
+	r = r.normalized()
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if parent := d.entry(tenant, r.Parent); r.Depth == 0 && r.Parent != "" && parent != nil && !parent.hidden {
+		r.Depth = parent.registration.Depth + 1
+	}
+	e, err := d.entryToRegister(tenant, id, r.size())
+	if err != nil {
+		return Agent{}, err
+	}
+	d.lastOrder++
+	e.register(r, d.lastOrder, d.now())
+	d.report(e)
+	if len(e.links) == 0 {
+		d.plan(e.idleSince.Add(d.opts.IdleRegistration))
+	}
+	return e.agent(), nil
+}
+
+// Delete takes an agent out of the directory and deletes what is stored for it:
+// its state and its gap. Its streams stay open, but get no more calls. False
+// means that there was neither an entry nor a state.
+func (d *Directory) Delete(ctx context.Context, tenant, id string) (bool, error) {
+	stored, err := d.deleteStored(ctx, tenant, id)
+	if err != nil {
+		return false, err
+	}
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	e := d.entry(tenant, id)
+	if e == nil || e.hidden {
+		return stored, nil
+	}
+	d.leave(e)
+	return true, nil
+}
+
+// Get returns an agent, and false if it is not in the directory.
+func (d *Directory) Get(tenant, id string) (Agent, bool) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	e := d.entry(tenant, id)
+	if e == nil || e.hidden {
+		return Agent{}, false
+	}
+	return e.agent(), true
+}
+
+// List returns the agents that match, by id.
+func (d *Directory) List(tenant string, f Filter) []Agent {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	h := d.houses[tenant]
+	if h == nil {
+		return nil
+	}
+	var found []Agent
+	for _, e := range h.agents {
+		if a := e.agent(); !e.hidden && f.match(a) {
+			found = append(found, a)
+		}
+	}
+	slices.SortFunc(found, func(a, b Agent) int { return strings.Compare(a.ID, b.ID) })
+	return found
+}
+
+// Tools returns the tools of the agents with an open stream, by name. Of those
+// with one name it is the one that a call would reach.
+func (d *Directory) Tools(tenant string) []AgentTool {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	h := d.houses[tenant]
+	if h == nil {
+		return nil
+	}
+	var found []AgentTool
+	for name := range h.providers {
+		if e := h.provider(name); len(e.links) > 0 {
+			found = append(found, e.tool(name))
+		}
+	}
+	slices.SortFunc(found, func(a, b AgentTool) int { return strings.Compare(a.Name, b.Name) })
+	return found
+}
+
+// Lookup returns the tool that a call would reach or, where no provider has an
+// open stream, that of the latest registration. False means that nobody
+// registered it.
+func (d *Directory) Lookup(tenant, name string) (AgentTool, bool) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	h := d.houses[tenant]
+	if h == nil || len(h.providers[name]) == 0 {
+		return AgentTool{}, false
+	}
+	return h.provider(name).tool(name), true
+}

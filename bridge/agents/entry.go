@@ -1,0 +1,236 @@
+package agents
+
+import (
+	"fmt"
+	"slices"
+	"time"
+)
+
+// house holds the agents of one tenant. The directory's mu guards it.
+type house struct {
+	tenant string
+	agents map[string]*entry
+	// providers are those of each tool, in the order of their registrations.
+	providers map[string][]*entry
+	streams   int
+	bytes     int // of all registrations
+}
+
+// entry is one agent. The directory's mu guards it.
+type entry struct {
+	house        *house
+	id           string
+	registration Registration // never changed, only replaced
+	order        uint64       // of the registration; 0 without one
+	bytes        int
+	registeredAt time.Time
+	lastSeen     time.Time
+	idleSince    time.Time // of the last stream's end, or the registration
+	links        []*Link   // by generation
+	left         bool      // the last stream has ended
+	hidden       bool      // deleted, but with streams still open
+	told         bool      // its status was reported
+	status       Status    // as last reported
+}
+
+func (d *Directory) entry(tenant, id string) *entry {
+	h := d.houses[tenant]
+	if h == nil {
+		return nil
+	}
+	return h.agents[id]
+}
+
+// entryOf returns the entry that holds a link, nil when none does.
+func (d *Directory) entryOf(l *Link) *entry {
+	e := d.entry(l.tenant, l.id)
+	if e == nil || !slices.Contains(e.links, l) {
+		return nil
+	}
+	return e
+}
+
+// entryToOpen returns the entry for one more stream, a new one if need be.
+func (d *Directory) entryToOpen(tenant, id string) (*entry, error) {
+	if d.closed {
+		return nil, ErrClosed
+	}
+	if h := d.houses[tenant]; h != nil && h.streams >= d.opts.MaxStreams {
+		return nil, &LimitError{What: "streams", Limit: d.opts.MaxStreams}
+	}
+	if e := d.entry(tenant, id); e != nil {
+		return e, nil
+	}
+	return d.add(tenant, id, 0)
+}
+
+// entryToRegister returns the entry for a registration of a size, a new one if
+// need be.
+func (d *Directory) entryToRegister(tenant, id string, size int) (*entry, error) {
+	if d.closed {
+		return nil, ErrClosed
+	}
+	e := d.entry(tenant, id)
+	if e == nil {
+		return d.add(tenant, id, size)
+	}
+	if size > e.bytes && e.house.bytes-e.bytes+size > d.opts.MaxBytes {
+		return nil, &LimitError{What: "bytes of registrations", Limit: d.opts.MaxBytes}
+	}
+	return e, nil
+}
+
+// add makes an entry where there is room for one with a registration of a size.
+func (d *Directory) add(tenant, id string, size int) (*entry, error) {
+	h := d.houses[tenant]
+	if h == nil {
+		h = &house{tenant: tenant, agents: make(map[string]*entry), providers: make(map[string][]*entry)}
+	}
+	if len(h.agents) >= d.opts.MaxAgents {
+		return nil, &LimitError{What: "agents", Limit: d.opts.MaxAgents}
+	}
+	if h.bytes+size+len(id) > d.opts.MaxBytes {
+		return nil, &LimitError{What: "bytes of registrations", Limit: d.opts.MaxBytes}
+	}
+	e := &entry{house: h, id: id}
+	h.agents[id] = e
+	h.bytes += len(id)
+	d.houses[tenant] = h
+	return e, nil
+}
+
+// remove takes an entry without links away.
+func (d *Directory) remove(e *entry) {
+	e.unregister()
+	h := e.house
+	h.bytes -= len(e.id)
+	delete(h.agents, e.id)
+	if len(h.agents) == 0 {
+		delete(d.houses, h.tenant)
+	}
+}
+
+// leave takes an agent out of the directory, and reports it; streams that are
+// open keep the entry, out of sight.
+func (d *Directory) leave(e *entry) {
+	if e.status != Disconnected {
+		e.status = Disconnected
+		gone := e.agent()
+		gone.Status = Disconnected
+		d.changes.add(e.house.tenant, gone)
+	}
+	e.told = false
+	if len(e.links) == 0 {
+		d.remove(e)
+		return
+	}
+	e.unregister()
+	e.hidden = true
+}
+
+// register replaces the registration.
+func (e *entry) register(r Registration, order uint64, now time.Time) {
+	e.unregister()
+	e.registration, e.order, e.bytes = r, order, r.size()
+	e.registeredAt, e.lastSeen, e.idleSince = now, now, now
+	e.left, e.hidden = false, false
+	e.house.bytes += e.bytes
+	for _, tool := range r.Tools {
+		e.house.providers[tool.Name] = append(e.house.providers[tool.Name], e)
+	}
+}
+
+func (e *entry) unregister() {
+	h := e.house
+	for _, tool := range e.registration.Tools {
+		left := slices.DeleteFunc(h.providers[tool.Name], func(other *entry) bool { return other == e })
+		if h.providers[tool.Name] = left; len(left) == 0 {
+			delete(h.providers, tool.Name)
+		}
+	}
+	h.bytes -= e.bytes
+	e.registration, e.order, e.bytes, e.registeredAt = Registration{}, 0, 0, time.Time{}
+}
+
+// provider returns who answers calls of a tool that somebody registered: the
+// latest with an open stream, else the latest.
+func (h *house) provider(name string) *entry {
+	entries := h.providers[name]
+	for _, e := range slices.Backward(entries) {
+		if len(e.links) > 0 {
+			return e
+		}
+	}
+	return entries[len(entries)-1]
+}
+
+// provider returns the link for calls of a tool.
+func (d *Directory) provider(tenant, name string) (*Link, error) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if d.closed {
+		return nil, ErrClosed
+	}
+	h := d.houses[tenant]
+	if h == nil || len(h.providers[name]) == 0 {
+		return nil, fmt.Errorf("%w: tool %s", ErrNotFound, name)
+	}
+	return h.provider(name).newest()
+}
+
+// newest returns an agent's newest link.
+func (d *Directory) newest(tenant, id string) (*Link, error) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if d.closed {
+		return nil, ErrClosed
+	}
+	e := d.entry(tenant, id)
+	if e == nil {
+		return nil, &NotConnectedError{Agent: id}
+	}
+	return e.newest()
+}
+
+func (e *entry) newest() (*Link, error) {
+	if len(e.links) == 0 {
+		return nil, &NotConnectedError{Agent: e.id}
+	}
+	return e.links[len(e.links)-1], nil
+}
+
+func (e *entry) tool(name string) AgentTool {
+	at := slices.IndexFunc(e.registration.Tools, func(t Tool) bool { return t.Name == name })
+	return AgentTool{Tool: e.registration.Tools[at], AgentID: e.id, Connected: len(e.links) > 0}
+}
+
+func (e *entry) agent() Agent {
+	a := Agent{
+		ID:           e.id,
+		Status:       e.status,
+		Registration: e.registration,
+		LastSeen:     e.lastSeen,
+		RegisteredAt: e.registeredAt,
+		Streams:      len(e.links),
+	}
+	if len(e.links) > 0 {
+		a.Generation = e.links[len(e.links)-1].generation
+	}
+	return a
+}
+
+// statusAt is the status that the entry has at a time.
+func (e *entry) statusAt(now time.Time, missed int) Status {
+	for _, l := range e.links {
+		if at := l.overdueAt(missed); at.IsZero() || now.Before(at) {
+			return Active
+		}
+	}
+	switch {
+	case len(e.links) > 0:
+		return Inactive
+	case e.left:
+		return Disconnected
+	}
+	return Idle
+}

@@ -1,0 +1,65 @@
+package agents
+
+import (
+	"errors"
+	"fmt"
+)
+
+// Errors of the directory and of calls.
+var (
+	// ErrInvalid: an id, a registration or a state is malformed.
+	ErrInvalid = errors.New("agents: invalid")
+	// ErrNotFound: nobody registered the tool, or nothing is stored for the agent.
+	ErrNotFound = errors.New("agents: not found")
+	// ErrNotConnected: the agent has no open stream, or lost it during the call.
+	ErrNotConnected = errors.New("agents: not connected")
+	// ErrBusy: too much waits for the agent already.
+	ErrBusy = errors.New("agents: agent is busy")
+	// ErrLimit: the directory is as full as it may be.
+	ErrLimit = errors.New("agents: limit exceeded")
+	// ErrClosed: the directory is closed.
+	ErrClosed = errors.New("agents: directory is closed")
+	// ErrDamaged: a stored state or gap can't be read.
+	ErrDamaged = errors.New("agents: stored value is damaged")
+)
+
+func damaged(err error) error { return fmt.Errorf("%w: %w", ErrDamaged, err) }
+
+// InvalidError says what is wrong with which field. It is an ErrInvalid.
+type InvalidError struct {
+	// Field is the field's name as the API writes it.
+	Field string
+	// Reason completes the sentence "{field} …".
+	Reason string
+}
+
+func invalid(field, format string, args ...any) error {
+	return &InvalidError{Field: field, Reason: fmt.Sprintf(format, args...)}
+}
+
+func (e *InvalidError) Error() string { return "agents: " + e.Field + " " + e.Reason }
+
+// Is makes errors.Is(err, ErrInvalid) true.
+func (e *InvalidError) Is(target error) bool { return target == ErrInvalid }
+
+// NotConnectedError names the agent that can't be reached. It is an
+// ErrNotConnected. Its text is shown to callers as it is.
+type NotConnectedError struct{ Agent string }
+
+func (e *NotConnectedError) Error() string { return "agent " + e.Agent + " is not connected" }
+
+// Is makes errors.Is(err, ErrNotConnected) true.
+func (e *NotConnectedError) Is(target error) bool { return target == ErrNotConnected }
+
+// LimitError says which limit of the directory was reached. It is an ErrLimit.
+type LimitError struct {
+	What  string
+	Limit int
+}
+
+func (e *LimitError) Error() string {
+	return fmt.Sprintf("agents: limit of %d %s is reached", e.Limit, e.What)
+}
+
+// Is makes errors.Is(err, ErrLimit) true.
+func (e *LimitError) Is(target error) bool { return target == ErrLimit }

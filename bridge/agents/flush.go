@@ -1,0 +1,263 @@
+package agents
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"maps"
+	"time"
+
+	"github.com/loom-bridge/loom-bridge/memory/kv"
+)
+
+// Pace of storing gaps.
+const (
+	// flushPause is the least time between two commits: how much a kill may
+	// forget. One commit serves all streams that were marked meanwhile.
+	flushPause = 10 * time.Millisecond
+	// flushBytes ends a commit: a larger one is not faster.
+	flushBytes = 4 << 20
+	// flushRate, in bytes a second, stretches the pause where marks are large and
+	// many, so that they leave the disk to what matters more.
+	flushRate = 8 << 20
+	// flushRetry is the pause after a failure.
+	flushRetry = time.Second
+)
+
+// The upkeep of gaps that nobody comes for.
+const (
+	upkeepEvery = time.Minute
+	// upkeepBatch bounds the gaps that are looked at in one commit.
+	upkeepBatch = 256
+	// refreshes is how often a gap that stays open is written anew while it may be
+	// kept, so that it does not look forgotten.
+	refreshes = 4
+)
+
+// run stores what changes, until the keeper is closed, and then what is left.
+func (k *gapKeeper) run() {
+	upkeep := time.NewTicker(upkeepEvery)
+	defer upkeep.Stop()
+	var next time.Time // no commit before it unless somebody waits
+	for {
+		select {
+		case <-k.done:
+			if _, err := k.flush(); err != nil {
+				k.logger.Error("gaps of agents are not stored", "error", err)
+			}
+			return
+		case <-upkeep.C:
+			k.upkeep()
+			continue
+		case <-k.urgent:
+		case <-k.dirty:
+			if !k.pause(time.Until(next)) {
+				continue
+			}
+		}
+		pause, err := k.flush()
+		if err != nil {
+			k.logger.Error("gaps of agents are not stored", "error", err)
+			pause = flushRetry
+			notify(k.dirty)
+		}
+		next = time.Now().Add(pause)
+	}
+}
+
+// pause waits; it is cut short when somebody waits for the next commit. False
+// means that the keeper is closed.
+func (k *gapKeeper) pause(wait time.Duration) bool {
+	if wait <= 0 {
+		return true
+	}
+	timer := time.NewTimer(wait)
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+	case <-k.urgent:
+	case <-k.done:
+		return false
+	}
+	return true
+}
+
+// gapWrite is one slot on its way into the store.
+type gapWrite struct {
+	key     gapKey
+	slot    *gapSlot
+	version uint64
+	value   []byte // nil deletes
+	waiting []chan<- error
+}
+
+// flush stores all that has changed and returns how long to wait before the next.
+func (k *gapKeeper) flush() (time.Duration, error) {
+	size := 0
+	var failed error
+	upTo := k.latest()
+	for {
+		tenant, writes, bytes := k.collect(upTo)
+		if len(writes) == 0 {
+			break
+		}
+		err := k.commit(tenant, writes)
+		k.settle(writes, err)
+		size += bytes
+		failed = errors.Join(failed, err)
+	}
+	return max(flushPause, time.Duration(size)*time.Second/flushRate), failed
+}
+
+func (k *gapKeeper) latest() uint64 {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	return k.version
+}
+
+// collect encodes what has changed of one tenant up to a version, as much as
+// fits a commit. What changes while others are stored waits for the next time.
+func (k *gapKeeper) collect(upTo uint64) (tenant string, writes []gapWrite, size int) {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	for key, s := range k.changed {
+		if len(writes) > 0 && key.tenant != tenant || s.version > upTo {
+			continue
+		}
+		w := gapWrite{key: key, slot: s, version: s.version, waiting: s.waiting}
+		if !s.gone {
+			w.value = encodeGap(s.snapshot())
+		}
+		s.waiting = nil
+		delete(k.changed, key)
+		tenant, writes = key.tenant, append(writes, w)
+		if size += len(w.value) + len(tenant) + gapKeyBytes; size > flushBytes {
+			break
+		}
+	}
+	return tenant, writes, size
+}
+
+// gapKeyBytes is roughly what a key takes beside the tenant.
+const gapKeyBytes = 48
+
+func (k *gapKeeper) commit(tenant string, writes []gapWrite) error {
+	ref := gapRef(tenant)
+	return k.writer.Do(context.Background(), kv.Request{
+		Refs: []kv.Ref{ref},
+		Stage: func(_ context.Context, tx *kv.Tx) error {
+			for _, w := range writes {
+				if w.value == nil {
+					tx.Delete(ref.Keyspace, w.key.stored())
+				} else {
+					tx.Put(ref.Keyspace, w.key.stored(), w.value)
+				}
+			}
+			return nil
+		},
+		Lazy: true,
+	})
+}
+
+// settle tells those who wait, and drops what needs no memory any more. What
+// could not be stored is tried again while its stream is open.
+func (k *gapKeeper) settle(writes []gapWrite, err error) {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	now := k.now()
+	for _, w := range writes {
+		for _, waiting := range w.waiting {
+			waiting <- err
+		}
+		s := w.slot
+		if k.slots[w.key] != s {
+			continue
+		}
+		changed := s.version != w.version
+		switch {
+		case s.link == nil && !changed:
+			delete(k.slots, w.key)
+		case err != nil:
+			k.version++ // or this flush would go round in circles
+			s.version = k.version
+			k.changed[w.key] = s
+		default:
+			s.stored, s.storedAt = w.version, now
+		}
+	}
+}
+
+// upkeep writes open gaps anew that begin to look forgotten, and deletes those
+// that are.
+func (k *gapKeeper) upkeep() {
+	for tenant, from := range k.refresh() {
+		next, err := k.sweepTenant(tenant, from)
+		if err != nil {
+			k.logger.Warn("old gaps of agents are not deleted", "tenant", tenant, "error", err)
+			continue
+		}
+		k.mu.Lock()
+		k.sweeps[tenant] = next
+		k.mu.Unlock()
+	}
+}
+
+// refresh marks what has to be written anew, drops what nobody will end any
+// more, and returns where to sweep.
+func (k *gapKeeper) refresh() map[string][]byte {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	now := k.now()
+	for key, s := range k.slots {
+		switch {
+		case s.link == nil || s.stored != s.version:
+		case !s.closed.IsZero() && now.Sub(s.closed) >= upkeepEvery:
+			s.lose()
+			delete(k.slots, key)
+		case s.closed.IsZero() && now.Sub(s.storedAt) >= k.keep/refreshes:
+			k.touch(key, s)
+			notify(k.dirty)
+		}
+	}
+	return maps.Clone(k.sweeps)
+}
+
+// sweepTenant deletes some gaps of a tenant that are too old to be taken, and
+// returns where to go on next time.
+func (k *gapKeeper) sweepTenant(tenant string, from []byte) (next []byte, err error) {
+	ref := gapRef(tenant)
+	prefix := ref.Scope.Key(tagGap)
+	err = k.writer.Do(context.Background(), kv.Request{
+		Refs: []kv.Ref{ref},
+		Stage: func(ctx context.Context, tx *kv.Tx) error {
+			next = nil
+			r := kv.Prefix(prefix)
+			r.Limit = upkeepBatch
+			if from != nil {
+				r.Start = from
+			}
+			seen := 0
+			for pair, err := range tx.Scan(ctx, ref.Keyspace, r) {
+				if err != nil {
+					return err
+				}
+				if seen++; seen == upkeepBatch {
+					next = append(bytes.Clone(pair.Key), 0)
+				}
+				if k.forgotten(pair.Value) {
+					tx.Delete(ref.Keyspace, pair.Key)
+				}
+			}
+			return nil
+		},
+		Lazy: true,
+	})
+	return next, err
+}
+
+// forgotten tells whether a stored gap is too old to be taken. One that can't be
+// read stays for whoever takes it, who hears of it.
+func (k *gapKeeper) forgotten(value []byte) bool {
+	g, err := decodeGap(value)
+	return err == nil && k.now().Sub(g.gap().Ended) > k.keep
+}

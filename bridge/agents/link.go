@@ -1,0 +1,173 @@
+package agents
+
+import (
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/loom-bridge/loom-bridge/bridge/events"
+)
+
+// OpenOptions describes a stream.
+type OpenOptions struct {
+	// Heartbeat is how often the agent will send one; 0 means that none are
+	// expected, and the open stream alone keeps the agent active.
+	Heartbeat time.Duration
+}
+
+// Link is one open stream. All methods are safe for concurrent use. Whoever
+// opened it closes it.
+type Link struct {
+	directory    *Directory
+	tenant, id   string
+	generation   uint64
+	registration Registration
+	heartbeat    time.Duration
+	calls        *queue[PushedCall]
+	direct       *queue[events.Event]
+	done         chan struct{}
+
+	lastBeat time.Time // guarded by the directory's mu
+
+	gap     gapKey
+	gapLost bool // guarded by the gap keeper's mu: another keeps the gap now
+
+	mu      sync.Mutex // guards the fields below
+	ended   bool
+	pending map[string]chan outcome
+}
+
+// Open opens a stream of an agent. The agent need not be registered, and its id
+// may be anything, even empty. A *LimitError says that there are too many, and
+// ErrClosed that the directory is closed.
+func (d *Directory) Open(tenant, id string, opts OpenOptions) (*Link, error) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	e, err := d.entryToOpen(tenant, id)
+	if err != nil {
+		return nil, err
+	}
+	d.lastGeneration++
+	link := &Link{
+		directory:    d,
+		tenant:       tenant,
+		id:           id,
+		generation:   d.lastGeneration,
+		registration: e.registration,
+		heartbeat:    max(0, opts.Heartbeat),
+		calls:        newQueue[PushedCall](d.opts.QueueCalls),
+		direct:       newQueue[events.Event](queueDirect),
+		done:         make(chan struct{}),
+		lastBeat:     d.now(),
+		gap:          newGapKey(tenant, id),
+		pending:      make(map[string]chan outcome),
+	}
+	e.links = append(e.links, link)
+	e.house.streams++
+	e.hidden, e.left, e.lastSeen = false, false, link.lastBeat
+	d.report(e)
+	d.plan(link.overdueAt(d.opts.MissedHeartbeats))
+	return link, nil
+}
+
+// overdueAt is when too many heartbeats are missing; zero for never.
+func (l *Link) overdueAt(missed int) time.Time {
+	if l.heartbeat == 0 {
+		return time.Time{}
+	}
+	return l.lastBeat.Add(time.Duration(missed) * l.heartbeat)
+}
+
+// Generation numbers the link among all of this directory; a later one is
+// higher.
+func (l *Link) Generation() uint64 { return l.generation }
+
+// AgentID is the id that the link was opened with.
+func (l *Link) AgentID() string { return l.id }
+
+// Registration returns the agent's registration as it was when the link was
+// opened.
+func (l *Link) Registration() Registration { return l.registration }
+
+// Calls yields the calls that the agent is to answer. It is closed when the link
+// is.
+func (l *Link) Calls() <-chan PushedCall { return l.calls.out }
+
+// Direct yields the events for this stream alone. It is never closed.
+func (l *Link) Direct() <-chan events.Event { return l.direct.out }
+
+// Done is closed when the link is, by its owner or with the directory.
+func (l *Link) Done() <-chan struct{} { return l.done }
+
+// Heartbeat says that the agent is alive.
+func (l *Link) Heartbeat() {
+	d := l.directory
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if e := d.entryOf(l); e != nil {
+		l.lastBeat = d.now()
+		e.lastSeen = l.lastBeat
+		d.report(e)
+		d.plan(l.overdueAt(d.opts.MissedHeartbeats))
+	}
+}
+
+// Close ends the link: the calls that wait for it fail at once, and it leaves
+// the directory. Nothing that belongs to another link changes. Closing twice is
+// harmless.
+func (l *Link) Close() {
+	if l.directory.detach(l) {
+		l.stop(&NotConnectedError{Agent: l.id})
+	}
+}
+
+// stop ends what hangs on the link. Call it once.
+func (l *Link) stop(reason error) {
+	l.mu.Lock()
+	l.ended = true
+	pending := l.pending
+	l.pending = nil
+	l.mu.Unlock()
+	for _, answer := range pending {
+		answer <- outcome{err: reason}
+	}
+	l.calls.end()
+	close(l.calls.out)
+	l.direct.end()
+	l.directory.gaps.leave(l)
+	close(l.done)
+}
+
+// detach takes a link out of the directory; false when it is not there any more.
+func (d *Directory) detach(l *Link) bool {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	e := d.entryOf(l)
+	if e == nil {
+		return false
+	}
+	at := slices.Index(e.links, l)
+	e.links = slices.Delete(e.links, at, at+1)
+	e.house.streams--
+	if len(e.links) > 0 {
+		d.report(e)
+		return true
+	}
+	e.left, e.idleSince = true, d.now()
+	d.report(e)
+	if e.order == 0 {
+		d.remove(e)
+	} else {
+		d.plan(e.idleSince.Add(d.opts.IdleRegistration))
+	}
+	return true
+}
+
+// seen notes a sign of life.
+func (d *Directory) seen(l *Link) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if e := d.entryOf(l); e != nil {
+		e.lastSeen = d.now()
+	}
+}

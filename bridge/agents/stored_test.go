@@ -1,0 +1,175 @@
+package agents_test
+
+import (
+	"bytes"
+	"errors"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/loom-bridge/loom-bridge/bridge/agents"
+	"github.com/loom-bridge/loom-bridge/memory/kv"
+	"github.com/loom-bridge/loom-bridge/memory/kv/memkv"
+	"github.com/loom-bridge/loom-bridge/memory/kv/rockskv"
+)
+
+// withStore runs work with a directory on the store in dir. The store is closed
+// before the directory, so that what was not stored by then never is, as after a
+// kill.
+func withStore(tb testing.TB, dir string, work func(*agents.Directory)) {
+	tb.Helper()
+	engine, err := rockskv.Open(dir, nil)
+	if err != nil {
+		tb.Fatal(err)
+	}
+	writer := kv.NewWriter(engine, nil)
+	d := agents.New(engine, writer, nil)
+	work(d)
+	if err := errors.Join(writer.Close(), engine.Close(), d.Close()); err != nil {
+		tb.Error(err)
+	}
+}
+
+func TestStateOutlivesTheProcess(t *testing.T) {
+	dir := t.TempDir()
+	large := bytes.Repeat([]byte("0123456789abcdef"), 200<<10) // several keys
+	states := map[string]agents.State{
+		"small": {Persistent: []byte{0, 1}, Ephemeral: []byte("e"), UpdatedMillis: -5, Metadata: map[string]string{"k": "v", "": ""}},
+		"large": {Persistent: large, UpdatedMillis: 1},
+	}
+	withStore(t, dir, func(d *agents.Directory) {
+		for id, s := range states {
+			if err := d.SaveState(t.Context(), tenant, id, s); err != nil {
+				t.Fatal(err)
+			}
+		}
+	})
+	withStore(t, dir, func(d *agents.Directory) {
+		for id, want := range states {
+			got, err := d.LoadState(t.Context(), tenant, id)
+			if diff := cmp.Diff(want, got, cmp.Comparer(bytes.Equal)); err != nil || diff != "" {
+				t.Errorf("%s: %v (-want +got):\n%.500s", id, err, diff)
+			}
+		}
+		shorter := agents.State{Ephemeral: []byte("short"), UpdatedMillis: 2}
+		if err := d.SaveState(t.Context(), tenant, "large", shorter); err != nil {
+			t.Fatal(err)
+		}
+		if got, err := d.LoadState(t.Context(), tenant, "large"); err != nil || !cmp.Equal(got, shorter) {
+			t.Errorf("shorter: %+v, %v", got, err)
+		}
+		if found, err := d.Delete(t.Context(), tenant, "small"); !found || err != nil {
+			t.Errorf("delete: %v, %v", found, err)
+		}
+	})
+	withStore(t, dir, func(d *agents.Directory) {
+		if _, err := d.LoadState(t.Context(), tenant, "small"); !errors.Is(err, agents.ErrNotFound) {
+			t.Errorf("deleted: %v", err)
+		}
+		if found, err := d.Delete(t.Context(), tenant, "small"); found || err != nil {
+			t.Errorf("deleted again: %v, %v", found, err)
+		}
+	})
+}
+
+// A state is synced before it is acknowledged, and gets a time if it has none.
+func TestSaveState(t *testing.T) {
+	engine := &countingEngine{Engine: memkv.New(nil)}
+	d := MustDirectory(t, engine, &agents.Options{Now: func() time.Time { return time.UnixMilli(1234) }})
+	if err := d.SaveState(t.Context(), tenant, "one", agents.State{}); err != nil {
+		t.Fatal(err)
+	}
+	if lazy, synced := engine.commits(); lazy != 0 || synced != 1 {
+		t.Errorf("%d lazy commits, %d synced", lazy, synced)
+	}
+	if got, err := d.LoadState(t.Context(), tenant, "one"); err != nil || !cmp.Equal(got, agents.State{UpdatedMillis: 1234}) {
+		t.Errorf("%+v, %v", got, err)
+	}
+}
+
+func TestStateRefuses(t *testing.T) {
+	d := MustDirectory(t, nil, nil)
+	for _, id := range []string{"", "a\x00", strings.Repeat("x", 257), "\xff"} {
+		saving := d.SaveState(t.Context(), tenant, id, agents.State{})
+		_, loading := d.LoadState(t.Context(), tenant, id)
+		if !errors.Is(saving, agents.ErrInvalid) || !errors.Is(loading, agents.ErrInvalid) {
+			t.Errorf("id %.10q: %v, %v", id, saving, loading)
+		}
+		if found, err := d.Delete(t.Context(), tenant, id); found || err != nil {
+			t.Errorf("delete %.10q: %v, %v", id, found, err)
+		}
+	}
+	if err := d.SaveState(t.Context(), tenant, "one", agents.State{Persistent: make([]byte, agents.MaxStateBytes)}); !errors.Is(err, agents.ErrInvalid) {
+		t.Errorf("too large: %v", err)
+	}
+	if err := d.SaveState(t.Context(), tenant, "one", agents.State{Persistent: make([]byte, agents.MaxStateBytes-100)}); err != nil {
+		t.Errorf("largest: %v", err)
+	}
+	if s, err := d.LoadState(t.Context(), tenant, "one"); err != nil || len(s.Persistent) != agents.MaxStateBytes-100 {
+		t.Errorf("largest: %d bytes, %v", len(s.Persistent), err)
+	}
+}
+
+// Gaps outlive the process, those of streams that were open as ended with their
+// last mark, and are taken once.
+func TestGapsOutliveTheProcess(t *testing.T) {
+	dir := t.TempDir()
+	withStore(t, dir, func(d *agents.Directory) {
+		for _, id := range []string{"open", "broken", "left", "taken"} {
+			link := MustOpen(t, d, id)
+			mark(d, link, "a", 1, id)
+			switch id {
+			case "broken", "taken":
+				end(t, d, link, true)
+			case "left":
+				end(t, d, link, false)
+			}
+		}
+		MustTake(t, d, "taken")
+	})
+	var opened *agents.Link
+	withStore(t, dir, func(d *agents.Directory) {
+		noGap(t, d, "taken")
+		noGap(t, d, "left")
+		for _, id := range []string{"open", "broken"} {
+			g := MustTake(t, d, id)
+			if delivered(g) != "map[a:1] ["+id+"]" || time.Since(g.Ended) > time.Minute {
+				t.Errorf("%s: %+v", id, g)
+			}
+		}
+		opened = MustOpen(t, d, "open")
+		mark(d, opened, "a", 2, "again")
+		end(t, d, opened, true)
+	})
+	withStore(t, dir, func(d *agents.Directory) {
+		noGap(t, d, "broken")
+		if g := MustTake(t, d, "open"); delivered(g) != "map[a:2] [again]" {
+			t.Errorf("open: %+v", g)
+		}
+	})
+}
+
+// Whoever waits for one gap to be stored waits for all that were marked before.
+func TestOneEndStoresAllMarks(t *testing.T) {
+	dir := t.TempDir()
+	withStore(t, dir, func(d *agents.Directory) {
+		link := MustOpen(t, d, "one")
+		other := MustOpen(t, d, "other")
+		mark(d, link, "a", 1, "x")
+		mark(d, other, "a", 1, "x")
+		end(t, d, other, true)
+	})
+	withStore(t, dir, func(d *agents.Directory) { MustTake(t, d, "one") })
+}
+
+func BenchmarkSaveState(b *testing.B) {
+	withStore(b, b.TempDir(), func(d *agents.Directory) {
+		for b.Loop() {
+			if err := d.SaveState(b.Context(), tenant, "one", agents.State{Persistent: make([]byte, 1000)}); err != nil {
+				b.Fatal(err)
+			}
+		}
+	})
+}
