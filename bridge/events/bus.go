@@ -2,28 +2,36 @@ package events
 
 import (
 	"context"
-	"crypto/rand"
-	"crypto/sha256"
-	"errors"
-	"fmt"
+	"hash/maphash"
+	"log/slog"
 	"sync"
+	"sync/atomic"
 	"time"
-
-	"github.com/oklog/ulid/v2"
 
 	"github.com/loom-bridge/loom-bridge/memory/kv"
 )
 
-// DefaultMaxSubscriptions bounds the open subscriptions of a bus.
-const DefaultMaxSubscriptions = 1024
+const (
+	// DefaultMaxSubscriptions bounds the open subscriptions of a bus.
+	DefaultMaxSubscriptions = 8192
+	// DefaultMaxEmitWait is how long an emitter waits for a full subscription.
+	DefaultMaxEmitWait = 5 * time.Second
+)
 
 // Options adjusts a Bus. Nil and zero fields mean the defaults.
 type Options struct {
 	// MaxSubscriptions bounds the open subscriptions; one more is a
 	// *LimitError. Default DefaultMaxSubscriptions.
 	MaxSubscriptions int
+	// MaxEmitWait bounds how long an emitter waits for room in subscriptions
+	// that want it to (SubscribeOptions.Wait). Default DefaultMaxEmitWait.
+	MaxEmitWait time.Duration
+	// Retention says how long durable events are kept.
+	Retention Retention
 	// Now is the clock. Default time.Now.
 	Now func() time.Time
+	// Logger takes what goes wrong in the background. Default: silence.
+	Logger *slog.Logger
 }
 
 // Bus takes events in and hands them out. All methods are safe for concurrent
@@ -32,49 +40,83 @@ type Bus struct {
 	engine           kv.Engine
 	writer           *kv.Writer
 	maxSubscriptions int
+	maxEmitWait      time.Duration
+	retention        Retention
 	now              func() time.Time
+	logger           *slog.Logger
 
-	ended    chan struct{} // closed by Close
-	stop     context.CancelFunc
-	watching sync.WaitGroup
+	ended      chan struct{} // closed by Close
+	stop       context.CancelFunc
+	background sync.WaitGroup
 
-	mu            sync.Mutex // guards the fields below and all topics
+	counts      *counts
+	grace       grace         // emitters from their look at the index until their commit
+	changes     atomic.Uint64 // numbers the additions to all indexes
+	handedBytes atomic.Int64  // what all topics hold at hand
+	seed        maphash.Seed
+	shards      [topicShards]topicShard
+
+	mu            sync.RWMutex // guards the fields below
 	closed        bool
-	topics        map[kv.Scope]*topic
-	subscriptions int
-	handedBytes   int
+	tenants       map[string]*index
+	subscriptions map[*Subscription]struct{}
 }
 
 // New returns a bus that keeps its events in engine and writes through writer.
 // Both stay the caller's; close the bus before them.
 func New(engine kv.Engine, writer *kv.Writer, opts *Options) *Bus {
+	if opts == nil {
+		opts = &Options{}
+	}
 	b := &Bus{
 		engine:           engine,
 		writer:           writer,
-		maxSubscriptions: DefaultMaxSubscriptions,
-		now:              time.Now,
+		maxSubscriptions: positive(opts.MaxSubscriptions, DefaultMaxSubscriptions),
+		maxEmitWait:      positive(opts.MaxEmitWait, DefaultMaxEmitWait),
+		retention:        opts.Retention.withDefaults(),
+		now:              opts.Now,
+		logger:           opts.Logger,
 		ended:            make(chan struct{}),
-		topics:           make(map[kv.Scope]*topic),
+		counts:           newCounts(),
+		seed:             maphash.MakeSeed(),
+		tenants:          make(map[string]*index),
+		subscriptions:    make(map[*Subscription]struct{}),
 	}
-	if opts != nil && opts.MaxSubscriptions > 0 {
-		b.maxSubscriptions = opts.MaxSubscriptions
+	if b.now == nil {
+		b.now = time.Now
 	}
-	if opts != nil && opts.Now != nil {
-		b.now = opts.Now
+	if b.logger == nil {
+		b.logger = slog.New(slog.DiscardHandler)
 	}
+	b.begin()
+	return b
+}
+
+// positive returns given, or otherwise if it is not set.
+func positive[T ~int | ~int64](given, otherwise T) T {
+	if given > 0 {
+		return given
+	}
+	return otherwise
+}
+
+// begin starts what runs until Close.
+func (b *Bus) begin() {
 	ctx, stop := context.WithCancel(context.Background())
 	b.stop = stop
-	if n, ok := engine.(kv.Notifier); ok {
-		b.watching.Go(func() { b.watch(ctx, n) })
+	if n, ok := b.engine.(kv.Notifier); ok {
+		b.background.Go(func() { b.watch(ctx, n) })
 	}
-	return b
+	if b.retention.Every > 0 {
+		b.background.Go(func() { b.sweepEvery(ctx, b.retention.Every) })
+	}
 }
 
 // watch follows what other processes write to the same store.
 func (b *Bus) watch(ctx context.Context, n kv.Notifier) {
 	for ref := range n.Moved(ctx) {
 		if ref.Keyspace == kv.Events {
-			b.moved(ref.Scope)
+			b.moved(ctx, ref.Scope)
 		}
 	}
 }
@@ -82,140 +124,72 @@ func (b *Bus) watch(ctx context.Context, n kv.Notifier) {
 // Close ends all subscriptions with ErrClosed; later calls get it too. Events
 // that are being emitted are still stored. Closing twice is harmless.
 func (b *Bus) Close() error {
+	for _, s := range b.shut() {
+		s.end(ErrClosed)
+	}
+	b.stop()
+	b.background.Wait()
+	return nil
+}
+
+// shut refuses new subscriptions and returns those there are.
+func (b *Bus) shut() []*Subscription {
 	b.mu.Lock()
+	defer b.mu.Unlock()
 	if !b.closed {
 		b.closed = true
 		close(b.ended)
 	}
-	b.mu.Unlock()
-	b.stop()
-	b.watching.Wait()
-	return nil
+	open := make([]*Subscription, 0, len(b.subscriptions))
+	for s := range b.subscriptions {
+		open = append(open, s)
+	}
+	return open
 }
 
 func (b *Bus) isClosed() bool {
+	select {
+	case <-b.ended:
+		return true
+	default:
+		return false
+	}
+}
+
+// indexOf returns the index of a tenant; nil when nobody of it subscribes.
+func (b *Bus) indexOf(tenant string) *index {
+	b.mu.RLock()
+	defer b.mu.RUnlock()
+	return b.tenants[tenant]
+}
+
+// enter counts a subscription in and gives it the index of its tenant.
+func (b *Bus) enter(s *Subscription) error {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	return b.closed
-}
-
-// EmitOptions says how an event is emitted. The zero value emits a durable
-// event.
-type EmitOptions struct {
-	// Volatile hands the event to those who listen now and stores nothing.
-	Volatile bool
-	// RequestID makes a durable emit safe to repeat: the same id with the same
-	// event gets the first answer, with another event it is
-	// kv.ErrRequestReused. At most kv.MaxRequestIDBytes. A volatile emit
-	// ignores it.
-	RequestID string
-	// AllowReserved lets the event pass on a topic that belongs to the bridge.
-	AllowReserved bool
-}
-
-// Emit takes one event and returns it with its id, time and sequence. A
-// durable event is synced when Emit returns; a volatile one is queued for
-// those who listen. ErrInvalid and ErrReservedTopic refuse the event. With
-// kv.ErrUnknownOutcome the event may or may not be stored: repeat it under the
-// same request id. The payload and headers stay the caller's.
-func (b *Bus) Emit(ctx context.Context, tenant string, e Event, opts EmitOptions) (Event, error) {
-	if b.isClosed() {
-		return Event{}, ErrClosed
-	}
-	ref := topicRef(tenant, e.Topic)
-	if err := admit(ref, e, opts); err != nil {
-		return Event{}, err
-	}
-	if e.PayloadKind == JSON && len(e.Payload) == 0 {
-		e.Payload = []byte(nullPayload)
-	}
-	e.Sequence, e.Time = 0, time.Time{}
-	if opts.Volatile {
-		e = b.named(e)
-		b.handOutVolatile(ref.Scope, e)
-		return e, nil
-	}
-	stored, fresh, err := b.store(ctx, ref, e, opts.RequestID)
 	switch {
-	case errors.Is(err, kv.ErrUnknownOutcome):
-		b.moved(ref.Scope)
-		return Event{}, err
-	case err != nil:
-		return Event{}, err
-	case fresh:
-		b.handOut(ref.Scope, stored)
+	case b.closed:
+		return ErrClosed
+	case len(b.subscriptions) >= b.maxSubscriptions:
+		return &LimitError{What: "subscriptions", Limit: b.maxSubscriptions}
 	}
-	return stored, nil
-}
-
-// admit refuses what may not be emitted.
-func admit(ref kv.Ref, e Event, opts EmitOptions) error {
-	if err := e.check(); err != nil {
-		return err
+	x := b.tenants[s.tenant]
+	if x == nil {
+		x = newIndex()
+		b.tenants[s.tenant] = x
 	}
-	if reserved(e.Topic) && !opts.AllowReserved {
-		return &ReservedTopicError{Topic: e.Topic}
-	}
-	return checkTenant(ref.Scope)
-}
-
-func checkTenant(scope kv.Scope) error {
-	if err := scope.Validate(); err != nil {
-		return &InvalidError{Field: "tenant", Reason: "is refused: " + err.Error()}
-	}
+	x.users++
+	b.subscriptions[s] = struct{}{}
+	s.index = x
 	return nil
 }
 
-// named gives the event its time, and an id if it has none.
-func (b *Bus) named(e Event) Event {
-	now := b.now().UTC()
-	e.Time = now.Truncate(time.Microsecond)
-	if e.ID == "" {
-		e.ID = ulid.MustNew(ulid.Timestamp(now), rand.Reader).String()
+// exit counts a subscription out.
+func (b *Bus) exit(s *Subscription) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	delete(b.subscriptions, s)
+	if s.index.users--; s.index.users == 0 {
+		delete(b.tenants, s.tenant)
 	}
-	return e
-}
-
-// store commits the event behind the last one of its topic. Fresh is false
-// when the request was answered before.
-func (b *Bus) store(ctx context.Context, ref kv.Ref, e Event, requestID string) (stored Event, fresh bool, err error) {
-	digest := sha256.Sum256(encodeEvent(e, true))
-	e = b.named(e)
-	stage := func(ctx context.Context, tx *kv.Tx) error {
-		stored, fresh = e, true
-		answer, replayed, err := kv.LookupOnce(ctx, tx, ref, requestID, digest)
-		if err != nil {
-			return err
-		}
-		if replayed {
-			fresh = false
-			return decodeAnswer(answer, &stored)
-		}
-		last, err := lastSequence(ctx, tx, ref.Scope)
-		if err != nil {
-			return err
-		}
-		stored.Sequence = last + 1
-		stageEvent(tx, ref.Scope, stored)
-		kv.StageOnce(tx, ref, requestID, digest, encodeAnswer(stored), stored.Time)
-		return nil
-	}
-	if err := b.writer.Do(ctx, kv.Request{Refs: []kv.Ref{ref}, Stage: stage}); err != nil {
-		return Event{}, false, fmt.Errorf("events: emit on %q: %w", e.Topic, err)
-	}
-	return stored, fresh, nil
-}
-
-// getter is what lastSequence needs of a transaction or an engine.
-type getter interface {
-	Get(ctx context.Context, ks kv.Keyspace, keys ...[]byte) ([][]byte, error)
-}
-
-// lastSequence returns the sequence of the topic's last event; 0 for none.
-func lastSequence(ctx context.Context, from getter, scope kv.Scope) (uint64, error) {
-	values, err := from.Get(ctx, kv.Events, topicKey(scope))
-	if err != nil {
-		return 0, err
-	}
-	return decodeTopic(values[0])
 }

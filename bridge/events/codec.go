@@ -4,6 +4,7 @@ import (
 	"encoding/binary"
 	"fmt"
 	"maps"
+	"math"
 	"slices"
 	"time"
 
@@ -14,9 +15,13 @@ import (
 // The tags of a topic's keys (memory/FORMAT.md, keyspace events).
 const (
 	eventTag   = 'e' // be64 sequence -> event
-	payloadTag = 'p' // be64 sequence -> payload that did not fit the event
+	payloadTag = 'p' // be64 sequence -> payload that did not fit the event; be16 part behind it -> part of an event
 	topicTag   = 'm' // -> the topic itself
+	answerTag  = 'q' // request id -> answer (kv.StageOnce)
 )
+
+// maxParts bounds the parts of an event: one more than the largest needs.
+const maxParts = MaxLegacyEventBytes/MaxPayloadBytes + 2
 
 // The fields of a stored event.
 const (
@@ -28,6 +33,14 @@ const (
 	fieldPayload   = 6
 	fieldHeader    = 7
 	fieldElsewhere = 8
+	fieldParts     = 9
+	fieldBeside    = 10
+	fieldType      = 11
+	fieldTag       = 12
+	fieldPriority  = 13
+	fieldConfident = 14
+	fieldSent      = 15
+	fieldRequest   = 16
 )
 
 // The fields of a header.
@@ -35,9 +48,6 @@ const (
 	fieldHeaderKey   = 1
 	fieldHeaderValue = 2
 )
-
-// fieldLast is the field of a stored topic: the last sequence given.
-const fieldLast = 1
 
 // The fields of the answer that is kept for a request id.
 const (
@@ -56,6 +66,11 @@ func sequenceKey(scope kv.Scope, tag byte, sequence uint64) []byte {
 	return scope.Key(tag, binary.BigEndian.AppendUint64(nil, sequence))
 }
 
+// partKey is the key of one part of an event that was cut.
+func partKey(scope kv.Scope, sequence uint64, part int) []byte {
+	return binary.BigEndian.AppendUint16(sequenceKey(scope, payloadTag, sequence), uint16(part))
+}
+
 func topicKey(scope kv.Scope) []byte { return scope.Key(topicTag) }
 
 // sequenceOf reads the sequence at the end of a key.
@@ -67,21 +82,56 @@ func sequenceOf(key []byte) (uint64, error) {
 	return binary.BigEndian.Uint64(rest[1:]), nil
 }
 
-// stageEvent writes an event. A payload that would not fit beside the rest of
-// the event gets a key of its own.
-func stageEvent(tx *kv.Tx, scope kv.Scope, e Event) {
-	value := encodeEvent(e, true)
-	if len(value) > kv.MaxValueBytes {
-		value = encodeEvent(e, false)
+// storedEvent is an event and what its stored form says about itself.
+type storedEvent struct {
+	Event
+	elsewhere bool   // the payload has a key of its own
+	parts     int    // the whole event stands in this many keys
+	beside    int64  // bytes of the payload or the parts
+	requestID string // of the emit, if it had one
+}
+
+// stageEvent writes an event and returns how many bytes its values take. A
+// payload that would not fit beside the rest of the event gets a key of its
+// own; an event too large for that is cut into parts.
+func stageEvent(tx *kv.Tx, scope kv.Scope, e Event, requestID string) int64 {
+	value := appendRequest(encodeEvent(e, true), requestID)
+	var beside int64
+	switch {
+	case len(value) <= kv.MaxValueBytes:
+	case len(e.Payload) <= MaxPayloadBytes && len(value)-len(e.Payload) <= MaxPayloadBytes:
+		beside = int64(len(e.Payload))
+		value = wire.AppendUint(appendRequest(encodeEvent(e, false), requestID), fieldBeside, uint64(beside))
 		tx.Put(kv.Events, sequenceKey(scope, payloadTag, e.Sequence), e.Payload)
+	default:
+		beside = int64(len(value))
+		value = appendRequest(stageParts(tx, scope, e, value), requestID)
 	}
 	tx.Put(kv.Events, sequenceKey(scope, eventTag, e.Sequence), value)
-	tx.Put(kv.Events, topicKey(scope), encodeTopic(e.Sequence))
+	return int64(len(value)) + beside
+}
+
+// stageParts writes an event cut into parts and returns what its own key holds.
+func stageParts(tx *kv.Tx, scope kv.Scope, e Event, whole []byte) []byte {
+	parts := 0
+	for part := range slices.Chunk(whole, MaxPayloadBytes) {
+		tx.Put(kv.Events, partKey(scope, e.Sequence, parts), part)
+		parts++
+	}
+	b := appendTime(nil, fieldTime, e.Time)
+	b = wire.AppendUint(b, fieldParts, uint64(parts))
+	return wire.AppendUint(b, fieldBeside, uint64(len(whole)))
+}
+
+// appendRequest adds the id under which the answer is kept, so that the answer
+// goes when the event does.
+func appendRequest(b []byte, requestID string) []byte {
+	return wire.AppendText(b, fieldRequest, requestID)
 }
 
 // encodeEvent writes what the key does not say: all but topic and sequence.
 func encodeEvent(e Event, withPayload bool) []byte {
-	b := make([]byte, 0, 128+len(e.Payload))
+	b := make([]byte, 0, 128+sizeOf(&e)+perItemBytes*(len(e.Headers)+len(e.Tags)))
 	b = wire.AppendText(b, fieldID, e.ID)
 	b = wire.AppendText(b, fieldSource, e.Source)
 	b = wire.AppendText(b, fieldSession, e.SessionID)
@@ -97,38 +147,69 @@ func encodeEvent(e Event, withPayload bool) []byte {
 		header = wire.AppendText(header, fieldHeaderValue, e.Headers[key])
 		b = wire.AppendText(b, fieldHeader, header)
 	}
-	return b
+	b = wire.AppendText(b, fieldType, e.Type)
+	for _, tag := range e.Tags {
+		b = wire.AppendItem(b, fieldTag, tag)
+	}
+	b = wire.AppendInt(b, fieldPriority, int64(e.Priority))
+	b = wire.AppendUint(b, fieldConfident, uint64(math.Float32bits(e.Confidence)))
+	return wire.AppendInt(b, fieldSent, e.SentMillis)
 }
 
-// decodeEvent reads what encodeEvent wrote. Elsewhere says that the payload
-// has a key of its own.
-func decodeEvent(b []byte) (e Event, elsewhere bool, err error) {
+// decodeEvent reads what stageEvent wrote under the event's own key.
+func decodeEvent(b []byte) (storedEvent, error) {
+	var e storedEvent
 	for f, err := range wire.Fields(b) {
 		if err != nil {
-			return Event{}, false, damaged(err)
+			return storedEvent{}, damaged(err)
 		}
 		switch f.Number {
-		case fieldID:
-			e.ID = string(f.Bytes)
-		case fieldSource:
-			e.Source = string(f.Bytes)
-		case fieldSession:
-			e.SessionID = string(f.Bytes)
-		case fieldTime:
-			e.Time = f.Time()
-		case fieldKind:
-			e.PayloadKind = Kind(f.Value)
-		case fieldPayload:
-			e.Payload = slices.Clone(f.Bytes)
 		case fieldElsewhere:
-			elsewhere = f.Value != 0
-		case fieldHeader:
-			if err := e.decodeHeader(f.Bytes); err != nil {
-				return Event{}, false, err
+			e.elsewhere = f.Value != 0
+		case fieldParts:
+			e.parts = int(min(f.Value, math.MaxUint16))
+		case fieldBeside:
+			e.beside = int64(min(f.Value, math.MaxInt64))
+		case fieldRequest:
+			e.requestID = string(f.Bytes)
+		default:
+			if err := e.decodeField(f); err != nil {
+				return storedEvent{}, err
 			}
 		}
 	}
-	return e, elsewhere, nil
+	return e, nil
+}
+
+// decodeField reads a field of the event itself; it passes over others.
+func (e *Event) decodeField(f wire.Field) error {
+	switch f.Number {
+	case fieldID:
+		e.ID = string(f.Bytes)
+	case fieldSource:
+		e.Source = string(f.Bytes)
+	case fieldSession:
+		e.SessionID = string(f.Bytes)
+	case fieldTime:
+		e.Time = f.Time()
+	case fieldKind:
+		e.PayloadKind = Kind(f.Value)
+	case fieldPayload:
+		e.Payload = slices.Clone(f.Bytes)
+	case fieldHeader:
+		return e.decodeHeader(f.Bytes)
+	case fieldType:
+		e.Type = string(f.Bytes)
+	case fieldTag:
+		e.Tags = append(e.Tags, string(f.Bytes))
+	case fieldPriority:
+		e.Priority = int32(f.Int())
+	case fieldConfident:
+		e.Confidence = math.Float32frombits(uint32(f.Value))
+	case fieldSent:
+		e.SentMillis = f.Int()
+	}
+	return nil
 }
 
 func (e *Event) decodeHeader(b []byte) error {
@@ -149,22 +230,6 @@ func (e *Event) decodeHeader(b []byte) error {
 	}
 	e.Headers[key] = value
 	return nil
-}
-
-func encodeTopic(last uint64) []byte { return wire.AppendUint(nil, fieldLast, last) }
-
-// decodeTopic returns the last sequence of a topic; nil is a topic without
-// events.
-func decodeTopic(b []byte) (last uint64, err error) {
-	for f, err := range wire.Fields(b) {
-		if err != nil {
-			return 0, damaged(err)
-		}
-		if f.Number == fieldLast {
-			last = f.Value
-		}
-	}
-	return last, nil
 }
 
 // encodeAnswer writes what Emit answered.

@@ -2,6 +2,7 @@ package events
 
 import (
 	"bytes"
+	"context"
 	"encoding/hex"
 	"testing"
 	"time"
@@ -11,6 +12,7 @@ import (
 	"google.golang.org/protobuf/encoding/protowire"
 
 	"github.com/loom-bridge/loom-bridge/memory/kv"
+	"github.com/loom-bridge/loom-bridge/memory/kv/memkv"
 )
 
 // The stored bytes never change: they are what memory/FORMAT.md says.
@@ -28,10 +30,16 @@ func TestStoredBytes(t *testing.T) {
 		{"event without payload", encodeEvent(e, false), "0a026964" + "1203737263" + "1a03736573" + "2002" + "2801" + "4001" + "3a060a0161120131" + "3a060a0162120132"},
 		{"event of nothing", encodeEvent(Event{}, true), "20ffffddf2dfffdfdc01"},
 		{"time zero of the format", encodeEvent(Event{Time: time.UnixMicro(0)}, true), ""},
-		{"topic", encodeTopic(300), "08ac02"},
+		{"event of loom.v1", encodeEvent(Event{
+			Time: time.UnixMicro(0), Type: "ty", Tags: []string{"t", ""}, Priority: -1, Confidence: 1, SentMillis: 3,
+		}, true), "5a027479" + "620174" + "6200" + "6801" + "70808080fc03" + "7806"},
+		{"topic", encodeTopic(topicRecord{last: 300, first: 1}), "08ac02"},
+		{"topic that was swept", encodeTopic(topicRecord{last: 300, first: 3, bytes: 5, lastTime: time.UnixMicro(2), oldest: time.UnixMicro(1)}), "08ac02" + "1003" + "1805" + "2004" + "2802"},
+		{"request id", appendRequest(nil, "r"), "82010172"},
 		{"answer", encodeAnswer(Event{ID: "id", Sequence: 7, Time: e.Time}), "0a026964" + "1007" + "1802"},
 		{"event key", sequenceKey(topicRef("t", "x").Scope, eventTag, 258), "7400" + "747800" + "65" + "0000000000000102"},
 		{"payload key", sequenceKey(topicRef("t", "x").Scope, payloadTag, 1), "7400" + "747800" + "70" + "0000000000000001"},
+		{"part key", partKey(topicRef("t", "x").Scope, 1, 2), "7400" + "747800" + "70" + "0000000000000001" + "0002"},
 		{"topic key", topicKey(topicRef("t", "x").Scope), "7400" + "747800" + "6d"},
 	} {
 		if got := hex.EncodeToString(tt.got); got != tt.want {
@@ -47,9 +55,9 @@ func TestUnknownFieldsAreSkipped(t *testing.T) {
 	b = protowire.AppendVarint(protowire.AppendTag(b, 99, protowire.VarintType), 7)
 	b = protowire.AppendFixed64(protowire.AppendTag(b, 100, protowire.Fixed64Type), 7)
 	b = protowire.AppendString(protowire.AppendTag(b, 101, protowire.BytesType), "x")
-	got, elsewhere, err := decodeEvent(b)
-	if diff := cmp.Diff(e, got); err != nil || elsewhere || diff != "" {
-		t.Errorf("%v, elsewhere %v:\n%s", err, elsewhere, diff)
+	got, err := decodeEvent(b)
+	if diff := cmp.Diff(e, got.Event); err != nil || got.elsewhere || diff != "" {
+		t.Errorf("%v, elsewhere %v:\n%s", err, got.elsewhere, diff)
 	}
 }
 
@@ -71,10 +79,16 @@ func TestLargestEventFits(t *testing.T) {
 }
 
 func FuzzEventRoundTrip(f *testing.F) {
-	f.Add("id", "source", "session", int64(1), []byte("{}"), uint8(0), "key", "value")
-	f.Add("", "", "", int64(0), []byte(nil), uint8(1), "", "")
-	f.Fuzz(func(t *testing.T, id, source, session string, micros int64, payload []byte, kind uint8, key, value string) {
-		e := Event{ID: id, Source: source, SessionID: session, Payload: payload, PayloadKind: Kind(kind)}
+	f.Add("id", "source", "session", int64(1), []byte("{}"), uint8(0), "key", "value", "type", "tag", int32(-5), float32(0.5), int64(9))
+	f.Add("", "", "", int64(0), []byte(nil), uint8(1), "", "", "", "", int32(0), float32(0), int64(0))
+	f.Fuzz(func(t *testing.T, id, source, session string, micros int64, payload []byte, kind uint8, key, value, sort, tag string, priority int32, confidence float32, sent int64) {
+		e := Event{
+			ID: id, Source: source, SessionID: session, Payload: payload, PayloadKind: Kind(kind),
+			Type: sort, Tags: []string{tag, ""}, Priority: priority, Confidence: confidence, SentMillis: sent,
+		}
+		if confidence != confidence { // what is not a number equals nothing
+			e.Confidence = 0
+		}
 		if micros != 0 { // the zero of the format is the zero time
 			e.Time = time.UnixMicro(micros).UTC()
 		}
@@ -82,13 +96,13 @@ func FuzzEventRoundTrip(f *testing.F) {
 			e.Headers = map[string]string{key: value}
 		}
 		for _, withPayload := range []bool{true, false} {
-			got, elsewhere, err := decodeEvent(encodeEvent(e, withPayload))
+			got, err := decodeEvent(encodeEvent(e, withPayload))
 			want := e
 			if !withPayload {
 				want.Payload = nil
 			}
-			if diff := cmp.Diff(want, got, cmpopts.EquateEmpty()); err != nil || elsewhere == withPayload || diff != "" {
-				t.Errorf("%v, elsewhere %v:\n%s", err, elsewhere, diff)
+			if diff := cmp.Diff(want, got.Event, cmpopts.EquateEmpty()); err != nil || got.elsewhere == withPayload || diff != "" {
+				t.Errorf("%v, elsewhere %v:\n%s", err, got.elsewhere, diff)
 			}
 		}
 	})
@@ -97,12 +111,12 @@ func FuzzEventRoundTrip(f *testing.F) {
 func FuzzDecode(f *testing.F) {
 	f.Add(encodeEvent(Event{ID: "id", Payload: []byte("x"), Headers: map[string]string{"a": "b"}}, true))
 	f.Add(encodeAnswer(Event{ID: "id", Sequence: 1, Time: time.UnixMicro(9)}))
-	f.Add(encodeTopic(1 << 60))
+	f.Add(encodeTopic(topicRecord{last: 1 << 60, first: 7, bytes: 9, lastTime: time.UnixMicro(9)}))
 	f.Add([]byte{0x3a, 0x05, 0x0a})
 	f.Fuzz(func(t *testing.T, b []byte) {
 		before := bytes.Clone(b)
-		if e, elsewhere, err := decodeEvent(b); err == nil {
-			if _, _, err := decodeEvent(encodeEvent(e, !elsewhere)); err != nil {
+		if e, err := decodeEvent(b); err == nil {
+			if _, err := decodeEvent(encodeEvent(e.Event, !e.elsewhere)); err != nil {
 				t.Errorf("encoded again it can't be read: %v", err)
 			}
 		}
@@ -114,4 +128,47 @@ func FuzzDecode(f *testing.F) {
 			t.Error("decoding changed its input")
 		}
 	})
+}
+
+// Whatever an event holds, it comes back from the keys it is written to, and
+// what is counted is what is written.
+func TestStagedEventsComeBack(t *testing.T) {
+	engine := memkv.New(nil)
+	defer func() { _ = engine.Close() }()
+	writer := kv.NewWriter(engine, nil)
+	bus := New(engine, writer, nil)
+	defer func() { _ = bus.Close() }()
+	ref := topicRef("default", "t")
+	for i, e := range []Event{
+		{Payload: make([]byte, MaxPayloadBytes)},
+		{Payload: make([]byte, MaxPayloadBytes), Headers: map[string]string{"k": string(make([]byte, MaxHeadersBytes))}},
+		{Payload: make([]byte, MaxPayloadBytes+1)},
+		{Payload: make([]byte, MaxLegacyEventBytes)},
+		{Headers: map[string]string{"k": string(make([]byte, 2*MaxPayloadBytes))}, Tags: []string{string(make([]byte, MaxPayloadBytes))}},
+	} {
+		e.Sequence, e.Topic, e.ID, e.Time = uint64(i+1), "t", "id", time.UnixMicro(7).UTC()
+		var counted, written int64
+		err := writer.Do(t.Context(), kv.Request{Refs: []kv.Ref{ref}, Stage: func(_ context.Context, tx *kv.Tx) error {
+			counted = stageEvent(tx, ref.Scope, e, "request")
+			return nil
+		}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, tag := range []byte{eventTag, payloadTag} {
+			for pair, err := range engine.Scan(t.Context(), kv.Events, kv.Prefix(sequenceKey(ref.Scope, tag, e.Sequence))) {
+				if err != nil {
+					t.Fatal(err)
+				}
+				written += int64(len(pair.Value))
+			}
+		}
+		page, err := bus.readPage(t.Context(), ref.Scope, e.Sequence)
+		if err != nil || len(page) != 1 || counted != written {
+			t.Fatalf("event %d: %d of %d bytes counted, %v", i, counted, written, err)
+		}
+		if diff := cmp.Diff(e, page[0], cmp.Comparer(bytes.Equal)); diff != "" {
+			t.Errorf("event %d differs:\n%.500s", i, diff)
+		}
+	}
 }

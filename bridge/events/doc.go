@@ -1,4 +1,4 @@
-// Package events is the bus that agents talk through.
+// Package events is the bus that agents talk through, for both APIs.
 //
 // The nouns:
 //
@@ -8,19 +8,33 @@
 //     the store before Emit returns; a volatile one reaches those who listen at
 //     the moment and is never stored.
 //   - A [Bus] takes events in and hands them out.
-//   - A [Subscription] reads some topics, each from a [Position] on, and follows
-//     what comes.
+//   - A [Pattern] is an exact topic, or a form that topics have. A [Selection]
+//     is a pattern with a place to begin, a filter and a [QoS].
+//   - A [Subscription] reads what its selections match.
+//   - [Retention] says when stored events are deleted.
 //
-// A subscription pulls: durable events are read from the store from its
-// position on, so a slow reader costs no memory and misses nothing. At the end
-// of a topic it waits. An event emitted then is handed over in memory, and one
-// that is not at hand any more is read from the store. Volatile events wait in
-// a bounded queue; those that find it full are dropped, and the next delivery
-// says how many.
+// A subscription pulls. For each topic it has a cursor: durable events are read
+// from the store from there on, so a slow reader costs no memory and misses
+// nothing but what retention deletes. At the end of a topic it waits. An event
+// emitted then is handed over in memory, and one that is not at hand any more
+// is read from the store. Before an event is committed its emitter gives every
+// pattern that matches the topic a cursor there; cursors with nothing to read
+// are dropped again, so a pattern costs nothing for topics that fell silent.
+// Volatile events wait in bounded queues. What finds its queue full is dropped,
+// and the next delivery says how many were; or its emitter waits, for a while,
+// if the subscription asks for that. No subscription has a goroutine, and none
+// delays another.
 //
-// Caveats: order holds within a topic, not between topics, and not between the
-// durable and the volatile events of one topic. An event id is a name, not a
-// key: emitting the same id twice stores two events. A request id makes an
-// emit safe to repeat. Payloads and headers of delivered events are shared
-// between subscribers and must not be changed.
+// Caveats:
+//
+//   - Durable events are in order within a topic. Between topics, and between
+//     durable and volatile ones, a reader gets them in the order in which they
+//     were emitted only while it is less than some thousand behind. Realtime
+//     gets durable events of several emitters as they come.
+//   - An event id is a name, not a key: emitting the same id twice stores two
+//     events. A request id makes an emit safe to repeat while its event is kept.
+//   - A pattern takes up a topic that another process writes to with the event
+//     that is the last when the engine tells of it.
+//   - Payloads, headers and tags of delivered events are shared between
+//     subscribers and must not be changed.
 package events

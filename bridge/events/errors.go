@@ -13,7 +13,8 @@ var (
 	ErrReservedTopic = errors.New("events: reserved topic")
 	// ErrPositionUnknown: a subscription begins behind the end of its topic.
 	ErrPositionUnknown = errors.New("events: position unknown")
-	// ErrLimit: the bus has as many subscriptions as it may.
+	// ErrLimit: the bus has as many subscriptions as it may, or one of them
+	// would follow too many topics.
 	ErrLimit = errors.New("events: limit exceeded")
 	// ErrDamaged: a stored event can't be read.
 	ErrDamaged = errors.New("events: stored topic is damaged")
@@ -29,6 +30,9 @@ var (
 	ErrClosed = errors.New("events: bus is closed")
 	// ErrSubscriptionClosed: the subscription was closed by its owner.
 	ErrSubscriptionClosed = errors.New("events: subscription is closed")
+	// ErrSlowSubscriber: an emitter waited too long for room in the
+	// subscription (SubscribeOptions.Wait).
+	ErrSlowSubscriber = errors.New("events: subscriber is too slow")
 )
 
 // InvalidError says what is wrong with which field. It is an ErrInvalid.
@@ -76,7 +80,7 @@ func (e *PositionError) Error() string {
 // Is makes errors.Is(err, ErrPositionUnknown) true.
 func (e *PositionError) Is(target error) bool { return target == ErrPositionUnknown }
 
-// LimitError says which limit of the bus was reached. It is an ErrLimit.
+// LimitError says which limit was reached. It is an ErrLimit.
 type LimitError struct {
 	What  string
 	Limit int

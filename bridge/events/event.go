@@ -4,7 +4,6 @@ import (
 	"encoding/json"
 	"strings"
 	"time"
-	"unicode"
 	"unicode/utf8"
 )
 
@@ -24,6 +23,12 @@ const (
 	MaxSourceBytes = 256
 	// MaxSessionBytes bounds a session id.
 	MaxSessionBytes = 256
+	// MaxTypeBytes bounds an event's type.
+	MaxTypeBytes = 256
+	// MaxTags bounds the number of tags.
+	MaxTags = 32
+	// MaxTagBytes bounds one tag.
+	MaxTagBytes = 256
 )
 
 // Kind is what a payload is. The numbers are part of the stored format.
@@ -58,13 +63,24 @@ type Event struct {
 	PayloadKind Kind
 	// Headers are the emitter's own pairs.
 	Headers map[string]string
+	// Type says what sort of event it is, in the emitter's words.
+	Type string
+	// Tags are the emitter's labels.
+	Tags []string
+	// Priority is the emitter's, 0 lowest.
+	Priority int32
+	// Confidence is the emitter's, from 0 to 1.
+	Confidence float32
+	// SentMillis is the emitter's own clock, in milliseconds since 1970; 0 is
+	// not said.
+	SentMillis int64
 }
 
 // nullPayload is what an empty JSON payload means.
 const nullPayload = "null"
 
 // check returns an *InvalidError unless the event may be emitted.
-func (e Event) check() error {
+func (e *Event) check() error {
 	if err := CheckTopic(e.Topic); err != nil {
 		return err
 	}
@@ -75,21 +91,37 @@ func (e Event) check() error {
 		{"event_id", e.ID, MaxIDBytes},
 		{"source", e.Source, MaxSourceBytes},
 		{"session_id", e.SessionID, MaxSessionBytes},
+		{"type", e.Type, MaxTypeBytes},
 	} {
 		if len(text.value) > text.limit || !utf8.ValidString(text.value) {
 			return invalid(text.field, "must be UTF-8 of at most %d bytes", text.limit)
 		}
 	}
-	if err := e.checkPayload(); err != nil {
+	if err := e.checkTags(); err != nil {
+		return err
+	}
+	if err := e.checkPayload(MaxPayloadBytes); err != nil {
 		return err
 	}
 	return e.checkHeaders()
 }
 
-func (e Event) checkPayload() error {
+func (e *Event) checkTags() error {
+	if len(e.Tags) > MaxTags {
+		return invalid("tags", "are %d, over the limit of %d", len(e.Tags), MaxTags)
+	}
+	for _, tag := range e.Tags {
+		if len(tag) > MaxTagBytes || !utf8.ValidString(tag) {
+			return invalid("tags", "must be UTF-8 of at most %d bytes each", MaxTagBytes)
+		}
+	}
+	return nil
+}
+
+func (e *Event) checkPayload(limit int) error {
 	switch {
-	case len(e.Payload) > MaxPayloadBytes:
-		return invalid("payload", "is %d bytes, over the limit of %d", len(e.Payload), MaxPayloadBytes)
+	case len(e.Payload) > limit:
+		return invalid("payload", "is %d bytes, over the limit of %d", len(e.Payload), limit)
 	case e.PayloadKind > Bytes:
 		return invalid("payload", "has an unknown kind %d", e.PayloadKind)
 	case e.PayloadKind == JSON && len(e.Payload) > 0 && (!json.Valid(e.Payload) || !utf8.Valid(e.Payload)):
@@ -98,7 +130,7 @@ func (e Event) checkPayload() error {
 	return nil
 }
 
-func (e Event) checkHeaders() error {
+func (e *Event) checkHeaders() error {
 	if len(e.Headers) > MaxHeaders {
 		return invalid("headers", "are %d, over the limit of %d", len(e.Headers), MaxHeaders)
 	}
@@ -119,22 +151,10 @@ func (e Event) checkHeaders() error {
 // MaxTopicBytes of UTF-8 without control characters, words separated by dots,
 // no word empty, and no `*`.
 func CheckTopic(topic string) error {
-	switch {
-	case topic == "" || len(topic) > MaxTopicBytes:
-		return invalid("topic", "must have 1 to %d bytes", MaxTopicBytes)
-	case !utf8.ValidString(topic):
-		return invalid("topic", "is not UTF-8")
-	case strings.ContainsFunc(topic, unicode.IsControl):
-		return invalid("topic", "holds a control character")
-	case strings.Contains(topic, "*"):
-		return invalid("topic", "holds `*`, but only exact topics are served")
+	if strings.Contains(topic, anyWord) {
+		return invalid("topic", "holds `*`, but is to be an exact topic")
 	}
-	for word := range strings.SplitSeq(topic, ".") {
-		if word == "" {
-			return invalid("topic", "has an empty word")
-		}
-	}
-	return nil
+	return checkName(topic)
 }
 
 // reserved tells whether a topic belongs to the bridge itself.

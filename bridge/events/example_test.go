@@ -25,8 +25,13 @@ func ExampleBus() {
 		fmt.Println("stored", stored.Sequence)
 	}
 
+	found, err := events.ParsePattern("paper.found")
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
 	seen := uint64(1) // go on behind the first
-	sub, err := bus.Subscribe(ctx, "default", []events.Position{{Topic: "paper.found", After: &seen}})
+	sub, err := bus.Subscribe(ctx, "default", []events.Selection{{Pattern: found, After: &seen}}, nil)
 	if err != nil {
 		fmt.Println(err)
 		return

@@ -51,7 +51,7 @@ func newEvent(topic, text string) events.Event {
 // MustSubscribe subscribes to one topic; after < 0 means from now on.
 func MustSubscribe(tb testing.TB, bus *events.Bus, topic string, after int) *events.Subscription {
 	tb.Helper()
-	s, err := bus.Subscribe(tb.Context(), tenant, []events.Position{position(topic, after)})
+	s, err := bus.Subscribe(tb.Context(), tenant, []events.Selection{position(topic, after)}, nil)
 	if err != nil {
 		tb.Fatal(err)
 	}
@@ -59,14 +59,43 @@ func MustSubscribe(tb testing.TB, bus *events.Bus, topic string, after int) *eve
 	return s
 }
 
-func position(topic string, after int) events.Position {
-	p := events.Position{Topic: topic}
+// position selects an exact topic; after < 0 means from now on.
+func position(topic string, after int) events.Selection {
+	p := events.Selection{Pattern: events.LegacyPattern(topic)}
 	if after >= 0 {
-		sequence := uint64(after)
-		p.After = &sequence
+		p.After = new(uint64(after))
 	}
 	return p
 }
+
+// MustSelect subscribes to selections.
+func MustSelect(tb testing.TB, bus *events.Bus, opts *events.SubscribeOptions, selections ...events.Selection) *events.Subscription {
+	tb.Helper()
+	s, err := bus.Subscribe(tb.Context(), tenant, selections, opts)
+	if err != nil {
+		tb.Fatal(err)
+	}
+	tb.Cleanup(s.Close)
+	return s
+}
+
+// native selects what a native pattern matches, from now on.
+func native(tb testing.TB, text string) events.Selection {
+	tb.Helper()
+	p, err := events.ParsePattern(text)
+	if err != nil {
+		tb.Fatal(err)
+	}
+	return events.Selection{Pattern: p}
+}
+
+// legacy selects what a pattern of loom.v1 matches, from now on.
+func legacy(text string) events.Selection {
+	return events.Selection{Pattern: events.LegacyPattern(text)}
+}
+
+// perSelection are the options of loom.v1.
+var perSelection = &events.SubscribeOptions{PerSelection: true}
 
 // MustNext returns the next delivery and fails the test when none comes.
 func MustNext(tb testing.TB, s *events.Subscription) events.Delivery {

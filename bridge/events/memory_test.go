@@ -2,8 +2,13 @@ package events
 
 import (
 	"bytes"
+	"context"
+	"errors"
 	"fmt"
+	"slices"
 	"testing"
+	"testing/synctest"
+	"time"
 
 	"github.com/loom-bridge/loom-bridge/memory/kv"
 	"github.com/loom-bridge/loom-bridge/memory/kv/memkv"
@@ -20,26 +25,44 @@ func TestHandedBytesAreBounded(t *testing.T) {
 	topics := maxHandedBytes/(handedEvents*len(large)) + 2
 	for i := range topics {
 		name := fmt.Sprint("t", i)
-		s, err := bus.Subscribe(t.Context(), "default", []Position{{Topic: name}})
+		s, err := bus.Subscribe(t.Context(), "default", []Selection{{Pattern: LegacyPattern(name)}}, nil)
 		if err != nil {
 			t.Fatal(err)
 		}
 		subs = append(subs, s)
 		for n := range uint64(2 * handedEvents) {
-			bus.handOut(topicRef("default", name).Scope, Event{Sequence: n + 1, Payload: large})
+			arrive(bus, name, Event{Sequence: n + 1, Payload: large})
 		}
-		if bus.handedBytes > maxHandedBytes {
-			t.Fatalf("%d bytes are at hand", bus.handedBytes)
+		if n := bus.handedBytes.Load(); n > maxHandedBytes {
+			t.Fatalf("%d bytes are at hand", n)
 		}
 	}
-	if bus.handedBytes < maxHandedBytes/2 {
-		t.Errorf("only %d bytes are at hand", bus.handedBytes)
+	if n := bus.handedBytes.Load(); n < maxHandedBytes/2 {
+		t.Errorf("only %d bytes are at hand", n)
 	}
 	for _, s := range subs {
 		s.Close()
 	}
-	if bus.handedBytes != 0 || len(bus.topics) != 0 || bus.subscriptions != 0 {
-		t.Errorf("left: %d bytes, %d topics, %d subscriptions", bus.handedBytes, len(bus.topics), bus.subscriptions)
+	mustBeEmpty(t, bus)
+}
+
+// arrive is what becomes of an event that was stored.
+func arrive(bus *Bus, name string, e Event) {
+	t := bus.hold(topicRef("default", name).Scope, false)
+	defer bus.release(t)
+	bus.arrive(t, &e)
+}
+
+// mustBeEmpty fails the test if something is left of the subscriptions that
+// were closed.
+func mustBeEmpty(tb testing.TB, bus *Bus) {
+	tb.Helper()
+	topics := 0
+	for i := range bus.shards {
+		topics += len(bus.shards[i].topics)
+	}
+	if bytes := bus.handedBytes.Load(); bytes != 0 || topics != 0 || len(bus.subscriptions) != 0 || len(bus.tenants) != 0 {
+		tb.Errorf("left: %d bytes, %d topics, %d subscriptions, %d tenants", bytes, topics, len(bus.subscriptions), len(bus.tenants))
 	}
 }
 
@@ -49,22 +72,135 @@ func TestHandOutInAnyOrder(t *testing.T) {
 	defer func() { _ = engine.Close() }()
 	bus := New(engine, kv.NewWriter(engine, nil), nil)
 	defer func() { _ = bus.Close() }()
-	s, err := bus.Subscribe(t.Context(), "default", []Position{{Topic: "t"}})
+	s, err := bus.Subscribe(t.Context(), "default", []Selection{{Pattern: LegacyPattern("t")}}, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer s.Close()
-	scope := topicRef("default", "t").Scope
 	for _, sequence := range []uint64{handedEvents + 1, 1, handedEvents} {
-		bus.handOut(scope, Event{Sequence: sequence})
+		arrive(bus, "t", Event{Sequence: sequence})
 	}
-	known := bus.topics[scope]
-	if known.last != handedEvents+1 {
-		t.Errorf("last is %d", known.last)
+	known := bus.hold(topicRef("default", "t").Scope, false)
+	defer bus.release(known)
+	if last := known.last.Load(); last != handedEvents+1 {
+		t.Errorf("last is %d", last)
 	}
 	for sequence, want := range map[uint64]bool{1: false, handedEvents: true, handedEvents + 1: true} {
-		if _, ok := known.at(sequence); ok != want {
+		if ok := known.at(sequence) != nil; ok != want {
 			t.Errorf("event %d at hand: %v", sequence, ok)
 		}
+	}
+}
+
+// A pattern costs nothing for topics that were emitted on once, and misses
+// nothing when they are again.
+func TestIdleTopicsOfAPatternAreForgotten(t *testing.T) {
+	engine := memkv.New(nil)
+	defer func() { _ = engine.Close() }()
+	bus := New(engine, kv.NewWriter(engine, nil), nil)
+	defer func() { _ = bus.Close() }()
+	fresh := Selection{Pattern: LegacyPattern("thread.1.*"), QoS: Realtime}
+	var subs []*Subscription
+	for _, given := range [][]Selection{{{Pattern: LegacyPattern("thread.*")}}, {fresh, {Pattern: LegacyPattern("thread.1.5")}}} {
+		s, err := bus.Subscribe(t.Context(), "default", given, &SubscribeOptions{PerSelection: true})
+		if err != nil {
+			t.Fatal(err)
+		}
+		subs = append(subs, s)
+	}
+	for round := range uint64(2) {
+		for i := range 500 {
+			topic := fmt.Sprintf("thread.1.%d", i)
+			if _, err := bus.Emit(t.Context(), "default", Event{Topic: topic}, EmitOptions{}); err != nil {
+				t.Fatal(err)
+			}
+			for _, s := range subs {
+				d, ok, err := s.Take(t.Context())
+				if !ok || err != nil || d.Event.Topic != topic || d.Event.Sequence != round+1 {
+					t.Fatalf("%s: got %+v, %v, %v", topic, d.Event, ok, err)
+				}
+				if i == 5 && s == subs[1] {
+					_, _, _ = s.Take(t.Context()) // to the other selection as well
+				}
+			}
+		}
+	}
+	for i, s := range subs {
+		if n := len(s.cursors); n > maxIdleCursors+2 {
+			t.Errorf("subscription %d has %d cursors", i, n)
+		}
+		if s.idle.len() > maxIdleCursors+1 {
+			t.Errorf("subscription %d has %d idle cursors", i, s.idle.len())
+		}
+		s.Close()
+	}
+	mustBeEmpty(t, bus)
+}
+
+// Whoever waits for a grace is let go when those before have left, whoever
+// comes meanwhile, and also after a wait that was given up.
+func TestGrace(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var g grace
+		if err := g.wait(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		before := g.enter()
+		short, cancel := context.WithTimeout(t.Context(), time.Second)
+		defer cancel()
+		if err := g.wait(short); !errors.Is(err, context.DeadlineExceeded) {
+			t.Errorf("somebody is inside: %v", err)
+		}
+		second := g.enter()
+		done := make(chan error)
+		go func() { done <- g.wait(t.Context()) }()
+		synctest.Wait()
+		g.leave(before)
+		synctest.Wait()
+		third := g.enter()
+		select {
+		case err := <-done:
+			t.Errorf("somebody is still inside: %v", err)
+		default:
+		}
+		g.leave(second)
+		if err := <-done; err != nil {
+			t.Error(err)
+		}
+		g.leave(third)
+		if err := g.wait(t.Context()); err != nil {
+			t.Error(err)
+		}
+	})
+}
+
+func TestFifo(t *testing.T) {
+	var f fifo[int]
+	var want []int
+	for i := range 3000 {
+		switch {
+		case i%3 != 2:
+			f.push(i)
+			want = append(want, i)
+		case i%101 == 2:
+			odd := func(n int) bool { return n%2 == 1 }
+			f.retain(odd)
+			want = slices.DeleteFunc(want, func(n int) bool { return !odd(n) })
+		default:
+			got, ok := f.pop()
+			if !ok || got != want[0] {
+				t.Fatalf("got %d, %v, want %d", got, ok, want[0])
+			}
+			want = want[1:]
+		}
+		if f.len() != len(want) {
+			t.Fatalf("%d wait, want %d", f.len(), len(want))
+		}
+	}
+	for range want {
+		f.pop()
+	}
+	if _, ok := f.pop(); ok || len(f.items) > largestIdleRing {
+		t.Errorf("empty: %v, %d items", ok, len(f.items))
 	}
 }

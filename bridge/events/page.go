@@ -2,28 +2,82 @@ package events
 
 import (
 	"context"
+	"errors"
 	"fmt"
+	"sort"
+	"time"
 
 	"github.com/loom-bridge/loom-bridge/memory/kv"
 )
 
-// turnPage reads the next events of a topic from the store.
-func (b *Bus) turnPage(ctx context.Context, c *cursor) error {
-	b.mu.Lock()
-	last, hints := c.topic.last, c.topic.hints
-	b.mu.Unlock()
-	page, err := b.readPage(ctx, c.scope, c.next)
-	if err != nil {
-		return fmt.Errorf("events: read %q from %d on: %w", c.scope.Owner, c.next, err)
+const (
+	// maxPageEvents and maxPageBytes bound what a subscription reads of a topic
+	// at once; a page always holds at least one event.
+	maxPageEvents = 256
+	maxPageBytes  = 1 << 20
+	// timeSlack is by how much the times of a topic's events may be out of
+	// order: they are taken before the sequences are given.
+	timeSlack = 5 * time.Second
+)
+
+// fetch returns the event at a position: from the page that was read, else from
+// those at hand, else from a new page. Where retention deleted what was there,
+// it is the next event that is kept, and at is where that is; without an event
+// at is where the next will be.
+func (b *Bus) fetch(ctx context.Context, c *cursor, position uint64) (e *Event, at uint64, err error) {
+	for len(c.page) > 0 && c.page[0].Sequence < position {
+		c.page = c.page[1:]
 	}
-	if len(page) == 0 && c.next <= last {
-		return fmt.Errorf("%w: %q ends before %d of %d", ErrDamaged, c.scope.Owner, c.next, last)
+	if len(c.page) > 0 && c.page[0].Sequence != position {
+		c.page = nil
 	}
-	c.page, c.hints = page, hints
-	return nil
+	if len(c.page) == 0 {
+		if e := c.topic.at(position); e != nil {
+			return e, position, nil
+		}
+		if c.page, at, err = b.turnPage(ctx, c, position); err != nil || len(c.page) == 0 {
+			return nil, at, err
+		}
+	}
+	taken := c.page[0]
+	c.page[0] = Event{}
+	c.page = c.page[1:]
+	return &taken, taken.Sequence, nil
 }
 
-// readPage returns stored events from a sequence on, without gaps.
+// turnPage reads the next events of a topic from the store.
+func (b *Bus) turnPage(ctx context.Context, c *cursor, from uint64) (page []Event, at uint64, err error) {
+	scope, last := c.topic.scope, c.topic.last.Load()
+	for {
+		page, err = b.readPage(ctx, scope, from)
+		if err == nil && len(page) > 0 && page[0].Sequence == from {
+			return page, from, nil
+		}
+		if err != nil && !errors.Is(err, ErrDamaged) {
+			break
+		}
+		// Retention may have deleted it, also while it was being read.
+		record, unreadable := readTopic(ctx, b.engine, scope)
+		switch {
+		case unreadable != nil:
+			err = unreadable
+		case record.first > from:
+			if from = record.first; from > record.last {
+				return nil, from, nil
+			}
+			continue
+		case err == nil && len(page) == 0 && from > last:
+			return nil, from, nil
+		case err == nil:
+			err = fmt.Errorf("%w: event %d of %d is missing", ErrDamaged, from, last)
+		}
+		break
+	}
+	return nil, from, fmt.Errorf("events: read %q from %d on: %w", scope.Owner, from, err)
+}
+
+// readPage returns stored events from the first that is at a sequence or behind
+// it, without gaps.
 func (b *Bus) readPage(ctx context.Context, scope kv.Scope, from uint64) ([]Event, error) {
 	var page []Event
 	size := 0
@@ -40,8 +94,8 @@ func (b *Bus) readPage(ctx context.Context, scope kv.Scope, from uint64) ([]Even
 		if err != nil {
 			return nil, err
 		}
-		if e.Sequence != from+uint64(len(page)) {
-			return nil, fmt.Errorf("%w: %d stands where %d should", ErrDamaged, e.Sequence, from+uint64(len(page)))
+		if len(page) > 0 && e.Sequence != page[0].Sequence+uint64(len(page)) {
+			break // the next page finds out why
 		}
 		page = append(page, e)
 		if size += sizeOf(&e); size >= maxPageBytes {
@@ -51,26 +105,89 @@ func (b *Bus) readPage(ctx context.Context, scope kv.Scope, from uint64) ([]Even
 	return page, nil
 }
 
-// readEvent decodes one event and fetches its payload if that lies elsewhere.
+// readEvent decodes one event and fetches what of it lies elsewhere.
 func (b *Bus) readEvent(ctx context.Context, scope kv.Scope, pair kv.Pair) (Event, error) {
-	e, elsewhere, err := decodeEvent(pair.Value)
+	sequence, err := sequenceOf(pair.Key)
 	if err != nil {
 		return Event{}, err
 	}
-	if e.Sequence, err = sequenceOf(pair.Key); err != nil {
-		return Event{}, err
-	}
-	e.Topic = scope.Owner
-	if !elsewhere {
-		return e, nil
-	}
-	values, err := b.engine.Get(ctx, kv.Events, sequenceKey(scope, payloadTag, e.Sequence))
+	stored, err := decodeEvent(pair.Value)
 	if err != nil {
 		return Event{}, err
+	}
+	switch {
+	case stored.parts > 0:
+		stored, err = b.readParts(ctx, scope, sequence, stored.parts)
+	case stored.elsewhere:
+		stored.Payload, err = b.readPayload(ctx, scope, sequence)
+	}
+	if err != nil {
+		return Event{}, err
+	}
+	stored.Topic, stored.Sequence = scope.Owner, sequence
+	return stored.Event, nil
+}
+
+func (b *Bus) readPayload(ctx context.Context, scope kv.Scope, sequence uint64) ([]byte, error) {
+	values, err := b.engine.Get(ctx, kv.Events, sequenceKey(scope, payloadTag, sequence))
+	if err != nil {
+		return nil, err
 	}
 	if values[0] == nil {
-		return Event{}, fmt.Errorf("%w: event %d has no payload", ErrDamaged, e.Sequence)
+		return nil, fmt.Errorf("%w: event %d has no payload", ErrDamaged, sequence)
 	}
-	e.Payload = values[0]
-	return e, nil
+	return values[0], nil
+}
+
+// readParts puts an event together that was cut.
+func (b *Bus) readParts(ctx context.Context, scope kv.Scope, sequence uint64, parts int) (storedEvent, error) {
+	if parts > maxParts {
+		return storedEvent{}, fmt.Errorf("%w: event %d has %d parts", ErrDamaged, sequence, parts)
+	}
+	keys := make([][]byte, parts)
+	for i := range keys {
+		keys[i] = partKey(scope, sequence, i)
+	}
+	values, err := b.engine.Get(ctx, kv.Events, keys...)
+	if err != nil {
+		return storedEvent{}, err
+	}
+	var whole []byte
+	for i, value := range values {
+		if value == nil {
+			return storedEvent{}, fmt.Errorf("%w: event %d has no part %d", ErrDamaged, sequence, i)
+		}
+		whole = append(whole, value...)
+	}
+	return decodeEvent(whole)
+}
+
+// firstSince returns a sequence before which no event is younger than since,
+// but for such as may be: the caller looks at the times of the rest.
+func (b *Bus) firstSince(ctx context.Context, scope kv.Scope, record topicRecord, since time.Time) (uint64, error) {
+	since = since.Add(-timeSlack)
+	var failed error
+	kept := int(record.last + 1 - record.first)
+	n := sort.Search(kept, func(i int) bool {
+		if failed != nil {
+			return true
+		}
+		var at time.Time
+		if at, failed = b.timeOf(ctx, scope, record.first+uint64(i)); failed != nil {
+			return true
+		}
+		return at.After(since)
+	})
+	return record.first + uint64(n), failed
+}
+
+// timeOf returns when an event was taken; one that retention has just deleted
+// is older than any other.
+func (b *Bus) timeOf(ctx context.Context, scope kv.Scope, sequence uint64) (time.Time, error) {
+	values, err := b.engine.Get(ctx, kv.Events, sequenceKey(scope, eventTag, sequence))
+	if err != nil || values[0] == nil {
+		return time.Time{}, err
+	}
+	stored, err := decodeEvent(values[0])
+	return stored.Time, err
 }

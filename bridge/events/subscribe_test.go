@@ -42,7 +42,7 @@ func TestSubscribeFromAPosition(t *testing.T) {
 func TestPositionUnknown(t *testing.T) {
 	bus := MustBus(t, nil, nil)
 	MustEmit(t, bus, "t", "x")
-	_, err := bus.Subscribe(t.Context(), tenant, []events.Position{position("t", 2)})
+	_, err := bus.Subscribe(t.Context(), tenant, []events.Selection{position("t", 2)}, nil)
 	var detail *events.PositionError
 	if !errors.Is(err, events.ErrPositionUnknown) || !errors.As(err, &detail) {
 		t.Fatalf("got %v, want a *PositionError", err)
@@ -50,32 +50,31 @@ func TestPositionUnknown(t *testing.T) {
 	if *detail != (events.PositionError{Topic: "t", After: 2, Last: 1}) {
 		t.Errorf("got %+v", detail)
 	}
-	if _, err := bus.Subscribe(t.Context(), tenant, []events.Position{position("new", 1)}); !errors.Is(err, events.ErrPositionUnknown) {
+	if _, err := bus.Subscribe(t.Context(), tenant, []events.Selection{position("new", 1)}, nil); !errors.Is(err, events.ErrPositionUnknown) {
 		t.Errorf("a topic without events: got %v", err)
 	}
 }
 
 func TestSubscribeRefusesBadInput(t *testing.T) {
 	bus := MustBus(t, nil, nil)
-	many := make([]events.Position, events.MaxTopics+1)
+	many := make([]events.Selection, events.MaxTopics+1)
 	for i := range many {
-		many[i].Topic = fmt.Sprint("t", i)
+		many[i] = position(fmt.Sprint("t", i), -1)
 	}
 	for name, tt := range map[string]struct {
 		tenant string
-		topics []events.Position
+		topics []events.Selection
 	}{
-		"none":      {tenant, nil},
 		"too many":  {tenant, many},
-		"twice":     {tenant, []events.Position{{Topic: "a"}, {Topic: "a"}}},
-		"bad topic": {tenant, []events.Position{{Topic: "a.*"}}},
-		"no tenant": {"", []events.Position{{Topic: "a"}}},
+		"twice":     {tenant, []events.Selection{position("a", -1), position("a", -1)}},
+		"bad topic": {tenant, []events.Selection{position("a.*", -1)}},
+		"no tenant": {"", []events.Selection{position("a", -1)}},
 	} {
-		if _, err := bus.Subscribe(t.Context(), tt.tenant, tt.topics); !errors.Is(err, events.ErrInvalid) {
+		if _, err := bus.Subscribe(t.Context(), tt.tenant, tt.topics, nil); !errors.Is(err, events.ErrInvalid) {
 			t.Errorf("%s: got %v, want ErrInvalid", name, err)
 		}
 	}
-	s, err := bus.Subscribe(t.Context(), tenant, many[:events.MaxTopics])
+	s, err := bus.Subscribe(t.Context(), tenant, many[:events.MaxTopics], nil)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -86,7 +85,7 @@ func TestSubscribeRefusesBadInput(t *testing.T) {
 func TestLiveTail(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		bus := MustBus(t, nil, nil)
-		sub, err := bus.Subscribe(t.Context(), tenant, []events.Position{{Topic: "a"}, {Topic: "b"}})
+		sub, err := bus.Subscribe(t.Context(), tenant, []events.Selection{position("a", -1), position("b", -1)}, nil)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -131,11 +130,11 @@ func TestEverySubscriberGetsEverythingInOrder(t *testing.T) {
 		subscribed.Add(1)
 		group.Go(func() {
 			r := rand.New(rand.NewPCG(seed, uint64(n)))
-			var at []events.Position
+			var at []events.Selection
 			for i := range topics {
 				at = append(at, position(name(i), r.IntN(2)))
 			}
-			sub, err := bus.Subscribe(t.Context(), tenant, at)
+			sub, err := bus.Subscribe(t.Context(), tenant, at, nil)
 			subscribed.Done()
 			if err != nil {
 				t.Error(err)
@@ -289,7 +288,7 @@ func TestClose(t *testing.T) {
 		if _, err := bus.Emit(t.Context(), tenant, newEvent("t", "x"), events.EmitOptions{}); !errors.Is(err, events.ErrClosed) {
 			t.Errorf("emit: got %v", err)
 		}
-		if _, err := bus.Subscribe(t.Context(), tenant, []events.Position{{Topic: "t"}}); !errors.Is(err, events.ErrClosed) {
+		if _, err := bus.Subscribe(t.Context(), tenant, []events.Selection{position("t", -1)}, nil); !errors.Is(err, events.ErrClosed) {
 			t.Errorf("subscribe: got %v", err)
 		}
 		sub.Close()
@@ -316,13 +315,13 @@ func TestMaxSubscriptions(t *testing.T) {
 	bus := MustBus(t, nil, &events.Options{MaxSubscriptions: 2})
 	MustSubscribe(t, bus, "t", -1)
 	second := MustSubscribe(t, bus, "t", -1)
-	_, err := bus.Subscribe(t.Context(), tenant, []events.Position{{Topic: "t"}})
+	_, err := bus.Subscribe(t.Context(), tenant, []events.Selection{position("t", -1)}, nil)
 	var detail *events.LimitError
 	if !errors.Is(err, events.ErrLimit) || !errors.As(err, &detail) || detail.Limit != 2 {
 		t.Errorf("got %v, want a *LimitError", err)
 	}
 	second.Close()
-	if _, err := bus.Subscribe(t.Context(), tenant, []events.Position{position("t", 9)}); !errors.Is(err, events.ErrPositionUnknown) {
+	if _, err := bus.Subscribe(t.Context(), tenant, []events.Selection{position("t", 9)}, nil); !errors.Is(err, events.ErrPositionUnknown) {
 		t.Errorf("got %v", err)
 	}
 	MustSubscribe(t, bus, "t", -1) // the refused one took no place

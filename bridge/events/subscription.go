@@ -2,165 +2,140 @@ package events
 
 import (
 	"context"
-	"fmt"
-
-	"github.com/loom-bridge/loom-bridge/memory/kv"
+	"maps"
+	"sync"
 )
 
-// Limits of a subscription.
+// Limits of what a subscription remembers.
 const (
-	// MaxTopics bounds the topics of one subscription.
-	MaxTopics = 64
-	// maxPageEvents and maxPageBytes bound what a subscription reads from the
-	// store at once; a page always holds at least one event.
-	maxPageEvents = 256
-	maxPageBytes  = 1 << 20
+	// maxListed bounds the durable events whose order of arrival a subscription
+	// knows. Topics with more than fit are read in turn.
+	maxListed = 4096
+	// maxIdleCursors bounds the cursors that a subscription keeps in topics of
+	// its patterns where it has nothing to read. A dropped one is made again
+	// before the next event of its topic.
+	maxIdleCursors = 64
+	// maxDelivered bounds the topics that Delivered tells of; it may be
+	// exceeded by as much again.
+	maxDelivered = 1024
 )
 
 // Position is a topic and where to begin in it.
 type Position struct {
 	// Topic is the exact topic.
 	Topic string
-	// After is the sequence to begin behind: 0 for the whole topic. Nil means
-	// only what comes from now on.
+	// After is the sequence to begin behind: 0 for the whole topic. Nil says
+	// that the topic has no sequences: the store can't name it.
 	After *uint64
 }
 
 // Delivery is one event that reached a subscription.
 type Delivery struct {
-	// Event is shared with other subscribers: its payload and headers must not
-	// be changed.
+	// Event is shared with other subscribers: its payload, headers and tags must
+	// not be changed.
 	Event Event
-	// Dropped is how many volatile events were dropped since the last delivery
-	// because the subscription was behind.
+	// Selection is the place of the selection that it came through, in the
+	// order in which they were given to Subscribe and Add, from 0. Without
+	// SubscribeOptions.PerSelection it is one of those that want the event.
+	Selection int
+	// Pattern is that selection's.
+	Pattern Pattern
+	// Dropped is how many events were dropped since the last delivery because
+	// the subscription was behind: volatile ones, any for Realtime, and durable
+	// ones that retention deleted before they were read.
 	Dropped int64
 }
 
-// Subscription reads topics. Next is for one goroutine at a time; the other
-// methods are safe for concurrent use.
+// Subscription reads topics. Next and Take are for one goroutine at a time; all
+// else is safe for concurrent use.
 type Subscription struct {
-	bus   *Bus
-	start []Position
-	wake  chan struct{} // holds one token
-	ended chan struct{} // closed by Close
+	bus          *Bus
+	tenant       string
+	index        *index
+	perSelection bool
+	wait         bool
+	start        []Position
+	wake         chan struct{} // holds one token
+	ended        chan struct{} // closed by end
 
-	// What follows belongs to the goroutine that calls Next.
-	cursors      []*cursor
-	turn         int  // the cursor that is asked first
-	durableFirst bool // alternates, so that neither sort of event starves
+	// changing is held by Add and Remove, one at a time.
+	changing sync.Mutex
 
-	// What follows is guarded by bus.mu.
-	closed        bool
-	volatile      []Event
-	volatileBytes int
-	dropped       int64
+	// mu guards the fields below, the selections and the cursors. It is taken
+	// before the locks of topics, shards and indexes, never the other way.
+	mu         sync.Mutex
+	over       error // why it ended
+	given      int   // how many selections it ever had
+	selections map[string]*selection
+	lanes      [Background + 1]lane
+	cursors    map[cursorKey]*cursor
+
+	queue         fifo[entry] // what is to be delivered, as it came
+	listed        int         // how much of it are cursors
+	volatileBytes int         // what the rest of it takes
+	waiting       []pending   // what emitters wait to put there
+	late          fifo[*cursor]
+	lateTurn      bool // alternates, so that neither sort of event starves
+	idle          fifo[*cursor]
+
+	dropped         int64
+	delivered, past map[string]uint64 // by topic; past is older
 }
 
-// cursor is a subscription's place in one topic.
-type cursor struct {
-	scope kv.Scope
-	topic *topic
-	// next is the sequence to deliver.
-	next uint64
-	// page holds events read from the store, from next on.
-	page []Event
-	// hints is how many of the topic's hints were followed.
-	hints uint64
+// entry is a volatile event that is to be delivered, or a cursor that has one
+// more durable event.
+type entry struct {
+	sel    *selection
+	event  *Event
+	size   int
+	count  *count
+	cursor *cursor
 }
 
-// Subscribe begins to read topics, 1 to MaxTopics and each once. Everything
-// emitted after it returns is delivered. ErrPositionUnknown refuses a position
-// behind the end of its topic. Close the subscription.
-func (b *Bus) Subscribe(ctx context.Context, tenant string, topics []Position) (*Subscription, error) {
-	s, err := b.newSubscription(tenant, topics)
-	if err != nil {
-		return nil, err
-	}
-	if err := b.join(s); err != nil {
-		return nil, err
-	}
-	if err := s.begin(ctx, topics); err != nil {
-		s.Close()
-		return nil, err
-	}
-	return s, nil
-}
-
-func (b *Bus) newSubscription(tenant string, topics []Position) (*Subscription, error) {
-	if len(topics) == 0 || len(topics) > MaxTopics {
-		return nil, invalid("topics", "must be 1 to %d", MaxTopics)
-	}
-	s := &Subscription{bus: b, wake: make(chan struct{}, 1), ended: make(chan struct{})}
-	seen := make(map[string]bool, len(topics))
-	for _, p := range topics {
-		if err := CheckTopic(p.Topic); err != nil {
-			return nil, err
-		}
-		if seen[p.Topic] {
-			return nil, invalid("topics", "name %q twice", p.Topic)
-		}
-		seen[p.Topic] = true
-		scope := topicRef(tenant, p.Topic).Scope
-		if err := checkTenant(scope); err != nil {
-			return nil, err
-		}
-		s.cursors = append(s.cursors, &cursor{scope: scope})
-	}
-	return s, nil
-}
-
-// begin finds the place to begin at in each topic. The subscription is
-// registered already, so that nothing is lost between the two.
-func (s *Subscription) begin(ctx context.Context, topics []Position) error {
-	for i, c := range s.cursors {
-		last, err := lastSequence(ctx, s.bus.engine, c.scope)
-		if err != nil {
-			return fmt.Errorf("events: subscribe to %q: %w", c.scope.Owner, err)
-		}
-		after := last
-		if asked := topics[i].After; asked != nil {
-			after = *asked
-		}
-		if after > last {
-			return &PositionError{Topic: c.scope.Owner, After: after, Last: last}
-		}
-		c.next = after + 1
-		s.start = append(s.start, Position{Topic: c.scope.Owner, After: &after})
-		s.bus.mu.Lock()
-		c.topic.last = max(c.topic.last, last)
-		s.bus.mu.Unlock()
-	}
-	return nil
-}
-
-// Positions returns where the subscription began: each topic with the sequence
-// that its events follow.
+// Positions returns where the subscription began in its exact topics: each with
+// the sequence that its events follow. A topic whose older events are gone
+// begins at the first that is kept.
 func (s *Subscription) Positions() []Position { return s.start }
 
 // Close ends the subscription; Next then returns ErrSubscriptionClosed.
 // Closing twice is harmless.
-func (s *Subscription) Close() {
-	if s.bus.leave(s) {
-		close(s.ended)
-	}
-}
+func (s *Subscription) Close() { s.end(ErrSubscriptionClosed) }
 
 // Next waits for an event and returns it. Durable events come in order per
 // topic, each once. After the bus was closed it is ErrClosed, and the last
 // sequence seen is the position to go on from.
 func (s *Subscription) Next(ctx context.Context) (Delivery, error) {
 	for {
-		if err := s.err(ctx); err != nil {
-			return Delivery{}, err
-		}
-		if e, ok, err := s.take(ctx); ok || err != nil {
-			return s.deliver(e), err
+		d, ok, err := s.Take(ctx)
+		if ok || err != nil {
+			return d, err
 		}
 		select {
 		case <-s.wake:
 		case <-s.ended:
-		case <-s.bus.ended:
 		case <-ctx.Done():
+		}
+	}
+}
+
+// Ready holds a token when Take may have something to return, or the
+// subscription has ended. One token may stand for many events: after receiving
+// it, call Take until it has nothing.
+func (s *Subscription) Ready() <-chan struct{} { return s.wake }
+
+// Take returns the next event if there is one. It does not wait for events, but
+// it may read the store. It ends as Next does.
+func (s *Subscription) Take(ctx context.Context) (d Delivery, ok bool, err error) {
+	for {
+		if err := s.err(ctx); err != nil {
+			return Delivery{}, false, err
+		}
+		t := s.pop()
+		if t.cursor == nil {
+			return t.delivery, t.ok, nil
+		}
+		if d, ok, err := s.read(ctx, t); ok || err != nil {
+			return d, ok, err
 		}
 	}
 }
@@ -169,9 +144,9 @@ func (s *Subscription) Next(ctx context.Context) (Delivery, error) {
 func (s *Subscription) err(ctx context.Context) error {
 	select {
 	case <-s.ended:
-		return ErrSubscriptionClosed
-	case <-s.bus.ended:
-		return ErrClosed
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		return s.over
 	case <-ctx.Done():
 		return ctx.Err()
 	default:
@@ -179,94 +154,169 @@ func (s *Subscription) err(ctx context.Context) error {
 	}
 }
 
-// deliver adds the number of events dropped so far.
-func (s *Subscription) deliver(e Event) Delivery {
-	s.bus.mu.Lock()
-	defer s.bus.mu.Unlock()
-	d := Delivery{Event: e, Dropped: s.dropped}
+// turn is what is to be taken next: a volatile event, or one of a cursor.
+type turn struct {
+	delivery Delivery
+	ok       bool
+	cursor   *cursor
+	// at is the cursor's position.
+	at uint64
+	// late says that the cursor was among the late ones.
+	late bool
+}
+
+// pop chooses what comes next.
+func (s *Subscription) pop() turn {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for {
+		if s.late.len() > 0 && (s.lateTurn || s.queue.len() == 0) {
+			s.lateTurn = false
+			c, _ := s.late.pop()
+			if c.pending() {
+				return turn{cursor: c, at: c.position(), late: true}
+			}
+			c.late = false
+			continue
+		}
+		s.lateTurn = true
+		e, ok := s.queue.pop()
+		switch {
+		case !ok:
+			return turn{}
+		case e.cursor == nil:
+			s.forget(e)
+			s.letIn()
+			return turn{delivery: s.deliver(e.event, e.sel, e.count), ok: true}
+		}
+		s.listed--
+		e.cursor.listed--
+		if e.cursor.pending() {
+			return turn{cursor: e.cursor, at: e.cursor.position()}
+		}
+	}
+}
+
+// read takes the event that a turn is about.
+func (s *Subscription) read(ctx context.Context, t turn) (Delivery, bool, error) {
+	e, at, err := s.bus.fetch(ctx, t.cursor, t.at)
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	c := t.cursor
+	defer s.putBack(c, t.late)
+	if err != nil || c.gone || !c.pending() || c.position() != t.at {
+		return Delivery{}, false, err
+	}
+	if at > t.at {
+		s.overtaken(c, at)
+	}
+	if e == nil || !c.pending() || c.position() != at {
+		return Delivery{}, false, nil
+	}
+	c.passed(at)
+	sel := c.accept(e)
+	if sel == nil {
+		return Delivery{}, false, nil
+	}
+	s.remember(e)
+	return s.deliver(e, sel, s.bus.counts.of(s.tenant, e.Topic)), true, nil
+}
+
+// overtaken moves a cursor on to where the kept events of its topic begin.
+func (s *Subscription) overtaken(c *cursor, at uint64) {
+	lost := int64(at - c.position())
+	if c.fresh != nil {
+		lost = int64(c.fresh.count())
+	}
+	c.passed(at - 1)
+	if c.fresh != nil {
+		lost -= int64(c.fresh.count())
+	}
+	s.dropped += lost
+	s.bus.counts.of(s.tenant, c.key.topic).lost(lost)
+}
+
+// putBack lists a cursor again that was taken out for its turn, if it has more.
+func (s *Subscription) putBack(c *cursor, late bool) {
+	switch {
+	case c.gone:
+	case late && c.pending():
+		s.late.push(c)
+	case late:
+		c.late = false
+		s.rest(c)
+	case c.late || c.listed > 0:
+	case c.pending():
+		c.late = true
+		s.late.push(c)
+	default:
+		s.rest(c)
+	}
+}
+
+// rest puts a cursor that has nothing to read among those that may be dropped,
+// and drops the one that is there the longest if there are too many.
+func (s *Subscription) rest(c *cursor) {
+	if !c.idle && !c.pinned() {
+		c.idle = true
+		s.idle.push(c)
+	}
+	if s.idle.len() <= maxIdleCursors {
+		return
+	}
+	oldest, _ := s.idle.pop()
+	oldest.idle = false
+	if oldest.gone || oldest.late || oldest.listed > 0 || oldest.pending() || oldest.pinned() {
+		return // it is put here again when it has nothing to read
+	}
+	if !oldest.topic.drop(oldest) {
+		oldest.idle = true
+		s.idle.push(oldest)
+		return
+	}
+	s.discard(oldest)
+}
+
+// deliver makes a delivery of an event.
+func (s *Subscription) deliver(e *Event, sel *selection, c *count) Delivery {
+	d := Delivery{Event: *e, Selection: sel.place, Pattern: sel.pattern, Dropped: s.dropped}
 	s.dropped = 0
+	c.handedOut()
 	return d
 }
 
-// take returns the next event if there is one.
-func (s *Subscription) take(ctx context.Context) (Event, bool, error) {
-	s.durableFirst = !s.durableFirst
-	if s.durableFirst {
-		if e, ok, err := s.takeDurable(ctx); ok || err != nil {
-			return e, ok, err
-		}
-		e, ok := s.takeVolatile()
-		return e, ok, nil
+// remember keeps the sequence of a durable event for Delivered.
+func (s *Subscription) remember(e *Event) {
+	if len(s.delivered) >= maxDelivered {
+		s.past, s.delivered = s.delivered, nil
 	}
-	if e, ok := s.takeVolatile(); ok {
-		return e, true, nil
+	if s.delivered == nil {
+		s.delivered = make(map[string]uint64)
 	}
-	return s.takeDurable(ctx)
+	s.delivered[e.Topic] = max(s.delivered[e.Topic], e.Sequence)
 }
 
-// queue adds a volatile event. It needs the bus's lock held.
-func (s *Subscription) queue(e Event, size int) {
-	if len(s.volatile) >= MaxVolatileEvents || s.volatileBytes+size > MaxVolatileBytes {
-		s.dropped++
-		return
-	}
-	s.volatile = append(s.volatile, e)
-	s.volatileBytes += size
-}
-
-func (s *Subscription) takeVolatile() (Event, bool) {
-	s.bus.mu.Lock()
-	defer s.bus.mu.Unlock()
-	if len(s.volatile) == 0 {
-		return Event{}, false
-	}
-	e := s.volatile[0]
-	s.volatile[0] = Event{}
-	s.volatile = s.volatile[1:]
-	s.volatileBytes -= sizeOf(&e)
-	return e, true
-}
-
-// takeDurable asks the topics in turn.
-func (s *Subscription) takeDurable(ctx context.Context) (Event, bool, error) {
-	for range s.cursors {
-		c := s.cursors[s.turn]
-		s.turn = (s.turn + 1) % len(s.cursors)
-		e, ok, err := s.bus.takeFrom(ctx, c)
-		if ok || err != nil {
-			return e, ok, err
+// Delivered returns the topics of which durable events were handed out, each
+// with the sequence up to which all were. It knows about a thousand topics or
+// more, the latest.
+func (s *Subscription) Delivered() map[string]uint64 {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	all := make(map[string]uint64, len(s.past)+len(s.delivered))
+	maps.Copy(all, s.past)
+	maps.Copy(all, s.delivered)
+	for key, c := range s.cursors {
+		if last, ok := all[key.topic]; ok && c.pending() {
+			all[key.topic] = min(last, c.position()-1)
 		}
 	}
-	return Event{}, false, nil
+	return all
 }
 
-// takeFrom returns the next event of one topic: from the page that was read,
-// else from those at hand, else from a new page.
-func (b *Bus) takeFrom(ctx context.Context, c *cursor) (Event, bool, error) {
-	if len(c.page) == 0 {
-		e, ok, more := b.look(c)
-		if ok || !more {
-			return e, ok, nil
-		}
-		if err := b.turnPage(ctx, c); err != nil || len(c.page) == 0 {
-			return Event{}, false, err
-		}
+// signal wakes the reader.
+func (s *Subscription) signal() {
+	select {
+	case s.wake <- struct{}{}:
+	default:
 	}
-	e := c.page[0]
-	c.page[0] = Event{}
-	c.page = c.page[1:]
-	c.next++
-	return e, true, nil
-}
-
-// look returns the next event if it is at hand, or whether the store may have
-// it.
-func (b *Bus) look(c *cursor) (e Event, ok, more bool) {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	if e, ok := c.topic.at(c.next); ok {
-		c.next++
-		return e, true, false
-	}
-	return Event{}, false, c.topic.last >= c.next || c.topic.hints != c.hints
 }

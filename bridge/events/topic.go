@@ -2,171 +2,231 @@ package events
 
 import (
 	"bytes"
+	"hash/maphash"
 	"maps"
+	"slices"
+	"sync"
+	"sync/atomic"
 
 	"github.com/loom-bridge/loom-bridge/memory/kv"
 )
 
-// Limits of what waits in memory.
+// Limits of what is kept in memory of topics with readers.
 const (
-	// handedEvents is how many of its last events a topic with subscribers
-	// keeps at hand.
-	handedEvents = 64
+	// handedEvents is how many of its last events a topic with readers keeps at
+	// hand.
+	handedEvents = 256
 	// maxHandedEventBytes bounds one of them; larger ones are read from the
 	// store.
 	maxHandedEventBytes = 16 << 10
 	// maxHandedBytes bounds all of them in all topics together.
 	maxHandedBytes = 32 << 20
-	// MaxVolatileEvents bounds the volatile events that wait for one
-	// subscription. Those that find the queue full are dropped and counted.
-	MaxVolatileEvents = 1024
-	// MaxVolatileBytes bounds their payloads and headers together.
-	MaxVolatileBytes = 8 << 20
+	// topicShards keep emitters on different topics out of each other's way.
+	topicShards = 32
 )
 
-// topic is what the bus knows in memory of a topic that somebody reads. It is
-// guarded by the bus.
+// topicShard holds some of the topics that are in use.
+type topicShard struct {
+	mu     sync.Mutex
+	topics map[kv.Scope]*topic
+}
+
+// topic is what the bus knows in memory of a topic that somebody reads or
+// emits on.
 type topic struct {
-	readers map[*Subscription]struct{}
+	scope kv.Scope
+	uses  int // cursors and emitters; guarded by the shard
 	// last is the highest sequence known to be in the store.
-	last uint64
-	// hints counts the occasions on which the store may have got more than
-	// last.
-	hints uint64
-	// handed holds the last events, each at its sequence modulo the size.
-	handed [handedEvents]*Event
+	last atomic.Uint64
+	// handed holds the last events, each at its sequence modulo the size. It is
+	// made when there is something to hold.
+	handed atomic.Pointer[[handedEvents]atomic.Pointer[Event]]
+
+	mu sync.Mutex // guards the fields below
+	// cursors are the places of all readers. Adding appends behind what was
+	// handed out, removing makes a new slice.
+	cursors []*cursor
+	// emitters counts those between prepare and leave. While there are any, no
+	// cursor may be dropped for having nothing to do.
+	emitters int
+	// prepared is the index's change up to which every selection that matches
+	// has a cursor here; 0 when that is not known.
+	prepared uint64
+}
+
+func (b *Bus) topicShard(scope kv.Scope) *topicShard {
+	return &b.shards[maphash.String(b.seed, scope.Owner)%topicShards]
+}
+
+// hold returns a topic, which stays in memory until it is released. Without
+// create it is nil when nobody else holds it.
+func (b *Bus) hold(scope kv.Scope, create bool) *topic {
+	shard := b.topicShard(scope)
+	shard.mu.Lock()
+	defer shard.mu.Unlock()
+	t := shard.topics[scope]
+	switch {
+	case t == nil && !create:
+		return nil
+	case t == nil:
+		if shard.topics == nil {
+			shard.topics = make(map[kv.Scope]*topic)
+		}
+		t = &topic{scope: scope}
+		shard.topics[scope] = t
+	}
+	t.uses++
+	return t
+}
+
+// release forgets the topic when nobody holds it any more.
+func (b *Bus) release(t *topic) {
+	shard := b.topicShard(t.scope)
+	shard.mu.Lock()
+	defer shard.mu.Unlock()
+	if t.uses--; t.uses > 0 {
+		return
+	}
+	delete(shard.topics, t.scope)
+	if handed := t.handed.Load(); handed != nil {
+		for i := range handed {
+			b.handedBytes.Add(-int64(sizeOf(handed[i].Load())))
+		}
+	}
 }
 
 // at returns the event with a sequence if it is at hand.
-func (t *topic) at(sequence uint64) (Event, bool) {
-	e := t.handed[sequence%handedEvents]
-	if e == nil || e.Sequence != sequence {
-		return Event{}, false
+func (t *topic) at(sequence uint64) *Event {
+	handed := t.handed.Load()
+	if handed == nil {
+		return nil
 	}
-	return *e, true
-}
-
-// handOut offers an event that was just stored to those who wait for it. Calls
-// for one topic may come in any order: a reader that misses one in between
-// takes it from the store.
-func (b *Bus) handOut(scope kv.Scope, e Event) {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	t := b.topics[scope]
-	if t == nil {
-		return
-	}
-	t.last = max(t.last, e.Sequence)
-	b.keepAtHand(t, e)
-	t.wake()
-}
-
-// keepAtHand needs the lock held.
-func (b *Bus) keepAtHand(t *topic, e Event) {
-	slot := &t.handed[e.Sequence%handedEvents]
-	if *slot != nil && (*slot).Sequence > e.Sequence {
-		return
-	}
-	b.handedBytes -= sizeOf(*slot)
-	*slot = nil
-	size := sizeOf(&e)
-	if size > maxHandedEventBytes || b.handedBytes+size > maxHandedBytes {
-		return
-	}
-	own := e.clone()
-	b.handedBytes += size
-	*slot = &own
-}
-
-// moved makes the readers of a topic look into the store.
-func (b *Bus) moved(scope kv.Scope) {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	if t := b.topics[scope]; t != nil {
-		t.hints++
-		t.wake()
-	}
-}
-
-// handOutVolatile queues a volatile event for each reader of its topic.
-func (b *Bus) handOutVolatile(scope kv.Scope, e Event) {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	t := b.topics[scope]
-	if t == nil {
-		return
-	}
-	own, size := e.clone(), sizeOf(&e)
-	for s := range t.readers {
-		s.queue(own, size)
-	}
-	t.wake()
-}
-
-func (t *topic) wake() {
-	for s := range t.readers {
-		select {
-		case s.wake <- struct{}{}:
-		default:
-		}
-	}
-}
-
-// join registers a subscription with its topics.
-func (b *Bus) join(s *Subscription) error {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	switch {
-	case b.closed:
-		return ErrClosed
-	case b.subscriptions >= b.maxSubscriptions:
-		return &LimitError{What: "subscriptions", Limit: b.maxSubscriptions}
-	}
-	b.subscriptions++
-	for _, c := range s.cursors {
-		t := b.topics[c.scope]
-		if t == nil {
-			t = &topic{readers: make(map[*Subscription]struct{})}
-			b.topics[c.scope] = t
-		}
-		t.readers[s] = struct{}{}
-		c.topic = t
+	if e := handed[sequence%handedEvents].Load(); e != nil && e.Sequence == sequence {
+		return e
 	}
 	return nil
 }
 
-// leave takes a subscription out; false when it was out already.
-func (b *Bus) leave(s *Subscription) bool {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	if s.closed {
-		return false
-	}
-	s.closed = true
-	s.volatile, s.volatileBytes = nil, 0
-	b.subscriptions--
-	for _, c := range s.cursors {
-		delete(c.topic.readers, s)
-		if len(c.topic.readers) == 0 {
-			b.forget(c.scope, c.topic)
+// raise says that the store has events up to last.
+func (t *topic) raise(last uint64) {
+	for {
+		before := t.last.Load()
+		if before >= last || t.last.CompareAndSwap(before, last) {
+			return
 		}
 	}
+}
+
+// readers returns the cursors of the moment.
+func (t *topic) readers() []*cursor {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return t.cursors
+}
+
+// arrive offers an event that was just stored to the readers. Calls for one
+// topic may come in any order: a reader that misses one in between takes it
+// from the store.
+func (b *Bus) arrive(t *topic, e *Event) {
+	for _, c := range b.keepAtHand(t, e) {
+		c.sub.offerCursor(c, e.Sequence, e)
+	}
+}
+
+// keepAtHand holds the event for readers that come soon, if there are any, and
+// returns them.
+func (b *Bus) keepAtHand(t *topic, e *Event) []*cursor {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.raise(e.Sequence)
+	if len(t.cursors) == 0 {
+		return nil
+	}
+	handed := t.handed.Load()
+	if handed == nil {
+		handed = new([handedEvents]atomic.Pointer[Event])
+		t.handed.Store(handed)
+	}
+	slot := &handed[e.Sequence%handedEvents]
+	there := slot.Load()
+	if there != nil && there.Sequence > e.Sequence {
+		return t.cursors
+	}
+	b.handedBytes.Add(-int64(sizeOf(there)))
+	size := sizeOf(e)
+	if size > maxHandedEventBytes || b.handedBytes.Load()+int64(size) > maxHandedBytes {
+		slot.Store(nil)
+		return t.cursors
+	}
+	b.handedBytes.Add(int64(size))
+	slot.Store(e.clone())
+	return t.cursors
+}
+
+// attach gives the topic a reader. The caller holds the topic for it.
+func (t *topic) attach(c *cursor) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.cursors = append(t.cursors, c)
+}
+
+// detach takes a reader away.
+func (t *topic) detach(c *cursor) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.without(c)
+}
+
+func (t *topic) without(c *cursor) {
+	i := slices.Index(t.cursors, c)
+	t.cursors = slices.Concat(t.cursors[:i], t.cursors[i+1:])
+}
+
+// drop takes away a reader that has nothing to read, unless an emitter counts
+// on its being there; false then.
+func (t *topic) drop(c *cursor) bool {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if t.emitters > 0 || c.pending() || c.fresh == nil && t.last.Load() >= c.next {
+		return false
+	}
+	t.without(c)
+	t.prepared = 0
 	return true
 }
 
-// forget drops a topic that nobody reads. It needs the lock held.
-func (b *Bus) forget(scope kv.Scope, t *topic) {
-	for _, e := range t.handed {
-		b.handedBytes -= sizeOf(e)
+// enter counts an emitter in, and tells whether all readers are there already.
+func (t *topic) enter(change uint64) (prepared bool) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.emitters++
+	return t.prepared == change
+}
+
+func (t *topic) isPrepared(change uint64) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.prepared = change
+}
+
+// leave counts an emitter out. A nil topic is fine.
+func (b *Bus) leave(t *topic) {
+	if t == nil {
+		return
 	}
-	delete(b.topics, scope)
+	t.mu.Lock()
+	t.emitters--
+	t.mu.Unlock()
+	b.release(t)
 }
 
 // clone returns a copy that shares nothing with the emitter.
-func (e Event) clone() Event {
-	e.Payload = bytes.Clone(e.Payload)
-	e.Headers = maps.Clone(e.Headers)
-	return e
+func (e *Event) clone() *Event {
+	own := *e
+	own.Payload = bytes.Clone(e.Payload)
+	own.Headers = maps.Clone(e.Headers)
+	own.Tags = slices.Clone(e.Tags)
+	return &own
 }
 
 // sizeOf is what an event's content takes; nothing for nil.
@@ -174,9 +234,12 @@ func sizeOf(e *Event) int {
 	if e == nil {
 		return 0
 	}
-	size := len(e.ID) + len(e.Source) + len(e.SessionID) + len(e.Payload)
+	size := len(e.ID) + len(e.Source) + len(e.SessionID) + len(e.Type) + len(e.Payload)
 	for key, value := range e.Headers {
 		size += len(key) + len(value)
+	}
+	for _, tag := range e.Tags {
+		size += len(tag)
 	}
 	return size
 }

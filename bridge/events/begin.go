@@ -1,0 +1,285 @@
+package events
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/loom-bridge/loom-bridge/memory/kv"
+)
+
+// maxRecalled bounds the topics that one selection may bring back with Since.
+const maxRecalled = 4096
+
+// The groups of cursors of a subscription that is not PerSelection.
+const (
+	losslessGroup = iota
+	realtimeGroup
+)
+
+func (s *Subscription) keyOf(sel *selection, topic string) cursorKey {
+	switch {
+	case s.perSelection:
+		return cursorKey{topic, sel.place}
+	case sel.qos == Realtime:
+		return cursorKey{topic, realtimeGroup}
+	}
+	return cursorKey{topic, losslessGroup}
+}
+
+// cursorFor returns the cursor of a selection in a topic, which the caller
+// holds, and makes it if need be.
+func (s *Subscription) cursorFor(sel *selection, t *topic) *cursor {
+	key := s.keyOf(sel, t.scope.Owner)
+	if c := s.cursors[key]; c != nil {
+		return c
+	}
+	c := &cursor{sub: s, key: key, topic: s.bus.hold(t.scope, true)}
+	if sel.qos == Realtime {
+		c.fresh = &freshEvents{lane: sel.lane}
+	}
+	s.cursors[key] = c
+	c.topic.attach(c)
+	return c
+}
+
+// discard forgets a cursor that its topic has forgotten.
+func (s *Subscription) discard(c *cursor) {
+	c.gone = true
+	if c.fresh != nil {
+		c.fresh.clear()
+	}
+	delete(s.cursors, c.key)
+	s.bus.release(c.topic)
+}
+
+// joined tells whether join would change nothing.
+func (s *Subscription) joined(sel *selection, topic string) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.over != nil || sel.gone {
+		return true
+	}
+	if sel.opening {
+		_, ok := sel.touched[topic]
+		return ok
+	}
+	c := s.cursors[s.keyOf(sel, topic)]
+	return c != nil && c.hasClaim(sel)
+}
+
+// join lets a selection of several topics read one of them from a sequence on.
+func (s *Subscription) join(sel *selection, t *topic, from uint64) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	switch _, touched := sel.touched[t.scope.Owner]; {
+	case s.over != nil || sel.gone || touched:
+	case sel.opening:
+		sel.touched[t.scope.Owner] = from
+	default:
+		if c := s.cursorFor(sel, t); !c.hasClaim(sel) {
+			s.enter(c, claim{sel: sel, from: from})
+		}
+	}
+}
+
+// enter adds a claim, and lists the cursor if there is something to read.
+func (s *Subscription) enter(c *cursor, cl claim) {
+	c.claim(cl)
+	c.known = max(c.known, c.topic.last.Load())
+	if c.pending() && !c.late {
+		c.late = true
+		s.late.push(c)
+		s.signal()
+	}
+}
+
+// begin finds the places to begin at. The selections are registered already,
+// so that nothing is lost between the two.
+func (s *Subscription) begin(ctx context.Context, added []*selection, given []Selection) ([]Position, error) {
+	positions, err := s.beginExact(ctx, added, given)
+	if err != nil {
+		return nil, err
+	}
+	for i, sel := range added {
+		if _, exact := sel.pattern.Exact(); exact || given[i].Since.IsZero() {
+			continue
+		}
+		if err := s.recall(ctx, sel, given[i].Since); err != nil {
+			return nil, fmt.Errorf("events: subscribe to %q: %w", sel.pattern.text, err)
+		}
+	}
+	return positions, nil
+}
+
+// beginExact begins in the topics that are named, and returns where.
+func (s *Subscription) beginExact(ctx context.Context, added []*selection, given []Selection) ([]Position, error) {
+	var positions []Position
+	var scopes []kv.Scope
+	var places []int
+	for i, sel := range added {
+		topic, ok := sel.pattern.Exact()
+		if !ok {
+			continue
+		}
+		positions = append(positions, Position{Topic: topic})
+		scope := topicRef(s.tenant, topic).Scope
+		switch {
+		case scope.Validate() == nil:
+			scopes, places = append(scopes, scope), append(places, i)
+		case given[i].After != nil:
+			return nil, invalid("after_sequence", "is for a topic that is never stored")
+		}
+	}
+	begun, err := s.beginStored(ctx, scopes, places, added, given)
+	if err != nil {
+		return nil, err
+	}
+	for i := range positions {
+		if after, ok := begun[positions[i].Topic]; ok {
+			positions[i].After = &after
+		}
+	}
+	return positions, nil
+}
+
+// beginStored begins in topics that the store can name; places are those of
+// their selections.
+func (s *Subscription) beginStored(ctx context.Context, scopes []kv.Scope, places []int, added []*selection, given []Selection) (map[string]uint64, error) {
+	if len(scopes) == 0 {
+		return nil, nil
+	}
+	// Attached before the store is read: what comes between is offered.
+	cursors := make([]*cursor, len(scopes))
+	for i, scope := range scopes {
+		var err error
+		if cursors[i], err = s.attach(added[places[i]], scope); err != nil {
+			return nil, err
+		}
+	}
+	records, err := readTopics(ctx, s.bus.engine, scopes...)
+	if err != nil {
+		return nil, fmt.Errorf("events: subscribe: %w", err)
+	}
+	claims := make([]claim, len(scopes))
+	begun := make(map[string]uint64, len(scopes))
+	for i, scope := range scopes {
+		from, err := s.bus.beginning(ctx, scope, records[i], given[places[i]])
+		if err != nil {
+			return nil, err
+		}
+		claims[i] = claim{sel: added[places[i]], from: from, since: given[places[i]].Since, until: records[i].last}
+		begun[scope.Owner] = from - 1
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for i, c := range cursors {
+		if !c.gone {
+			c.topic.raise(records[i].last)
+			s.enter(c, claims[i])
+		}
+	}
+	return begun, nil
+}
+
+// attach returns the cursor of a selection of one topic. It reads nothing until
+// a claim is entered.
+func (s *Subscription) attach(sel *selection, scope kv.Scope) (*cursor, error) {
+	t := s.bus.hold(scope, true)
+	defer s.bus.release(t)
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.over != nil {
+		return nil, s.over
+	}
+	return s.cursorFor(sel, t), nil
+}
+
+// beginning returns the first sequence that a selection of one topic wants.
+func (b *Bus) beginning(ctx context.Context, scope kv.Scope, record topicRecord, given Selection) (uint64, error) {
+	switch {
+	case given.After != nil && *given.After > record.last:
+		return 0, &PositionError{Topic: scope.Owner, After: *given.After, Last: record.last}
+	case given.After != nil:
+		return max(*given.After+1, record.first), nil
+	case !given.Since.IsZero():
+		from, err := b.firstSince(ctx, scope, record, given.Since)
+		if err != nil {
+			return 0, fmt.Errorf("events: subscribe to %q: %w", scope.Owner, err)
+		}
+		return from, nil
+	}
+	return record.last + 1, nil
+}
+
+// recalled is a topic whose past a selection wants.
+type recalled struct {
+	topic *topic
+	last  uint64
+	claim claim
+}
+
+// recall brings back the past of all topics that a selection matches, and lets
+// it join those that were emitted on meanwhile.
+func (s *Subscription) recall(ctx context.Context, sel *selection, since time.Time) error {
+	// Those who emit without knowing of the selection are to be through, so that
+	// the store has their events.
+	if err := s.bus.grace.wait(ctx); err != nil {
+		return err
+	}
+	found := make(map[string]recalled)
+	defer func() {
+		for _, r := range found {
+			s.bus.release(r.topic)
+		}
+	}()
+	for stored, err := range s.bus.storedTopics(ctx, topicsOf(s.tenant, sel.pattern.prefix())) {
+		if err != nil {
+			return err
+		}
+		if !stored.mayHaveSince(since) || !sel.pattern.Match(stored.scope.Owner) {
+			continue
+		}
+		from, err := s.bus.firstSince(ctx, stored.scope, stored.topicRecord, since)
+		if err != nil {
+			return err
+		}
+		if len(found) == maxRecalled {
+			return &LimitError{What: "topics with a past in one selection", Limit: maxRecalled}
+		}
+		found[stored.scope.Owner] = recalled{
+			s.bus.hold(stored.scope, true), stored.last, claim{sel: sel, from: from, since: since, until: stored.last},
+		}
+	}
+	s.open(sel, found)
+	return nil
+}
+
+// open ends the opening of a selection.
+func (s *Subscription) open(sel *selection, found map[string]recalled) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.over != nil || sel.gone {
+		return
+	}
+	for topic, from := range sel.touched {
+		if r, ok := found[topic]; ok {
+			r.claim.from, r.claim.until = min(r.claim.from, from), min(r.claim.until, from-1)
+			found[topic] = r
+			continue
+		}
+		t := s.bus.hold(topicRef(s.tenant, topic).Scope, true)
+		s.enter(s.cursorFor(sel, t), claim{sel: sel, from: from})
+		s.bus.release(t)
+	}
+	for _, r := range found {
+		r.topic.raise(r.last)
+		s.enter(s.cursorFor(sel, r.topic), r.claim)
+	}
+	sel.opening, sel.touched = false, nil
+}
+
+// mayHaveSince tells whether some of the topic's events may be younger.
+func (r topicRecord) mayHaveSince(since time.Time) bool {
+	return !r.empty() && (r.lastTime.IsZero() || r.lastTime.Add(timeSlack).After(since))
+}

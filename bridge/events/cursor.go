@@ -1,0 +1,207 @@
+package events
+
+import (
+	"slices"
+	"time"
+)
+
+// cursor is the place of a subscription in one topic. The subscription's lock
+// guards it, except for page.
+type cursor struct {
+	sub   *Subscription
+	key   cursorKey
+	topic *topic
+	gone  bool
+	// next is the sequence to read; 0 until that is known.
+	next uint64
+	// known is the last sequence that the cursor was told of.
+	known uint64
+	// claims are the selections that read here, by their place.
+	claims []claim
+	// listed is how often the cursor stands in the subscription's queue.
+	listed int
+	// late says that it is among those with more to read than the queue holds.
+	late bool
+	// idle says that it stands in the list of those that may be dropped.
+	idle bool
+	// fresh is set for Realtime: which events were let through.
+	fresh *freshEvents
+
+	// page holds events read from the store. It belongs to the goroutine that
+	// takes.
+	page []Event
+}
+
+// cursorKey names a cursor within its subscription. Selections that share one
+// have the same group.
+type cursorKey struct {
+	topic string
+	group int
+}
+
+// claim is what a selection wants of a topic.
+type claim struct {
+	sel *selection
+	// from is the first sequence it wants.
+	from uint64
+	// since is the time before which it wants nothing, up to the sequence
+	// until; what follows that is new.
+	since time.Time
+	until uint64
+}
+
+// accept returns the first selection that wants an event; nil for none.
+func (c *cursor) accept(e *Event) *selection {
+	for _, cl := range c.claims {
+		switch {
+		case e.Sequence < cl.from, e.Sequence <= cl.until && !cl.since.IsZero() && !e.Time.After(cl.since):
+		case cl.sel.wants(e):
+			return cl.sel
+		}
+	}
+	return nil
+}
+
+// claim adds what a selection wants. A cursor that is further on already goes
+// back for it, without a second delivery to the others.
+func (c *cursor) claim(add claim) {
+	if c.next == 0 || add.from < c.next {
+		for i := range c.claims {
+			c.claims[i].from = max(c.claims[i].from, c.next)
+		}
+		c.next = add.from
+	}
+	if c.fresh != nil {
+		c.fresh.begin(add.from, max(add.until, add.from-1))
+	}
+	c.claims = append(c.claims, add)
+	slices.SortFunc(c.claims, func(a, b claim) int { return a.sel.place - b.sel.place })
+}
+
+func (c *cursor) hasClaim(sel *selection) bool {
+	return slices.ContainsFunc(c.claims, func(cl claim) bool { return cl.sel == sel })
+}
+
+// dropClaims takes out the claims of selections that are gone.
+func (c *cursor) dropClaims() {
+	c.claims = slices.DeleteFunc(c.claims, func(cl claim) bool { return cl.sel.gone })
+}
+
+// pinned tells whether a selection of exactly this topic reads here. Only other
+// cursors can be made again when they are needed.
+func (c *cursor) pinned() bool {
+	return len(c.claims) == 0 || slices.ContainsFunc(c.claims, func(cl claim) bool { return cl.sel.pattern.kind == exactPattern })
+}
+
+// pending tells whether there is something to read.
+func (c *cursor) pending() bool {
+	switch {
+	case c.gone || c.next == 0:
+		return false
+	case c.fresh != nil:
+		return c.fresh.any()
+	}
+	return c.known >= c.next
+}
+
+// position is the sequence to read next.
+func (c *cursor) position() uint64 {
+	if c.fresh != nil {
+		return c.fresh.first()
+	}
+	return c.next
+}
+
+// passed moves the cursor behind an event.
+func (c *cursor) passed(sequence uint64) {
+	if c.fresh != nil {
+		c.fresh.passed(sequence)
+	}
+	c.next = max(c.next, sequence+1)
+}
+
+// backlog is how many events wait here.
+func (c *cursor) backlog() int {
+	c.sub.mu.Lock()
+	defer c.sub.mu.Unlock()
+	switch {
+	case !c.pending():
+		return 0
+	case c.fresh != nil:
+		return c.fresh.count()
+	}
+	return int(c.known - c.next + 1)
+}
+
+// freshEvents are the sequences that a Realtime cursor let through and has not
+// read yet. At first these are what lies behind its beginning, however many;
+// later ones take room in its lane.
+type freshEvents struct {
+	lane *lane
+	// begun is the last sequence that was there at the beginning.
+	begun uint64
+	// settled is the last sequence up to which nothing more is let through.
+	settled uint64
+	// spans are in order and don't touch.
+	spans []span
+}
+
+// span is the sequences from first to last.
+type span struct{ first, last uint64 }
+
+func (f *freshEvents) any() bool { return len(f.spans) > 0 }
+
+func (f *freshEvents) first() uint64 { return f.spans[0].first }
+
+func (f *freshEvents) count() int {
+	n := uint64(0)
+	for _, s := range f.spans {
+		n += s.last - s.first + 1
+	}
+	return int(n)
+}
+
+// begin lets everything from one sequence to another through.
+func (f *freshEvents) begin(first, last uint64) {
+	f.passed(last)
+	f.begun = max(f.begun, last)
+	f.settled = max(f.settled, last)
+	if first <= last {
+		f.spans = slices.Insert(f.spans, 0, span{first, last})
+	}
+}
+
+// admit lets an event through if there is room.
+func (f *freshEvents) admit(sequence uint64) bool {
+	if f.lane.full() {
+		return false
+	}
+	f.lane.waiting++
+	i := len(f.spans)
+	for i > 0 && f.spans[i-1].first > sequence {
+		i--
+	}
+	if i > 0 && f.spans[i-1].last+1 == sequence {
+		f.spans[i-1].last = sequence
+		return true
+	}
+	f.spans = slices.Insert(f.spans, i, span{sequence, sequence})
+	return true
+}
+
+// passed takes out everything up to a sequence.
+func (f *freshEvents) passed(sequence uint64) {
+	for len(f.spans) > 0 && f.spans[0].first <= sequence {
+		s := &f.spans[0]
+		end := min(sequence, s.last)
+		if end > f.begun {
+			f.lane.waiting -= int(end - max(s.first, f.begun+1) + 1)
+		}
+		if s.first = end + 1; s.first > s.last {
+			f.spans = f.spans[1:]
+		}
+	}
+}
+
+// clear gives the room back.
+func (f *freshEvents) clear() { f.passed(^uint64(0)) }

@@ -1,0 +1,178 @@
+package events
+
+import (
+	"context"
+	"crypto/rand"
+	"time"
+
+	"github.com/oklog/ulid/v2"
+)
+
+// EmitOptions says how an event is emitted. The zero value emits a durable
+// event.
+type EmitOptions struct {
+	// Volatile hands the event to those who listen now and stores nothing.
+	Volatile bool
+	// RequestID makes a durable emit safe to repeat for as long as its event is
+	// kept: the same id with the same event gets the first answer, with another
+	// event it is kv.ErrRequestReused. At most kv.MaxRequestIDBytes. A volatile
+	// emit ignores it.
+	RequestID string
+	// AllowReserved lets the event pass on a topic that belongs to the bridge.
+	AllowReserved bool
+	// Lazy acknowledges a durable event before it is synced: it survives the
+	// death of the process, but perhaps not that of the machine.
+	Lazy bool
+	// Legacy admits what loom.v1 lets through: any UTF-8 as topic, reserved or
+	// not; any number of headers and tags; up to MaxLegacyEventBytes in all. On
+	// a topic that the store can't name (empty, too long, with NUL), and on one
+	// that ends with ".replies", the event is volatile.
+	Legacy bool
+}
+
+// Emit takes one event and returns it with its id, time and sequence. A
+// durable event is synced when Emit returns, unless it is Lazy; a volatile one
+// is queued for those who listen. ErrInvalid and ErrReservedTopic refuse the
+// event. With kv.ErrUnknownOutcome the event may or may not be stored: repeat
+// it under the same request id. The payload, headers and tags stay the
+// caller's.
+//
+// Emit waits where a subscription wants it to (SubscribeOptions.Wait). When ctx
+// ends meanwhile, that subscription misses the event, and Emit returns the
+// event all the same.
+func (b *Bus) Emit(ctx context.Context, tenant string, e Event, opts EmitOptions) (Event, error) {
+	if b.isClosed() {
+		return Event{}, ErrClosed
+	}
+	m := emission{event: e, opts: opts}
+	if m.err = m.admit(tenant); m.err != nil {
+		return Event{}, m.err
+	}
+	if m.opts.Volatile {
+		b.name(&m.event)
+		var f fan
+		b.handOutVolatile(tenant, &m.event, &f)
+		b.await(ctx, &f)
+		return m.event, nil
+	}
+	return b.emitDurable(ctx, tenant, m)
+}
+
+func (b *Bus) emitDurable(ctx context.Context, tenant string, m emission) (Event, error) {
+	t := b.commit(ctx, topicRef(tenant, m.event.Topic), []*emission{&m})
+	defer b.leave(t)
+	if m.err != nil {
+		return Event{}, m.err
+	}
+	b.handOut(tenant, t, &m)
+	return m.event, nil
+}
+
+// EmitResult is what became of one event: what Emit would have returned.
+type EmitResult struct {
+	Event Event
+	Err   error
+}
+
+// EmitAll emits the events of one emitter in order, the first option for the
+// first event and so on; missing options are zero. Result i is that of event
+// i, and an event that is refused does not stop the others. The durable ones
+// of one topic share a commit. All are handed out in order once the durable
+// ones are stored. See Emit.
+func (b *Bus) EmitAll(ctx context.Context, tenant string, events []Event, opts []EmitOptions) []EmitResult {
+	all, room := make([]*emission, len(events)), make([]emission, len(events))
+	for i := range events {
+		all[i], room[i].event = &room[i], events[i]
+		if i < len(opts) {
+			all[i].opts = opts[i]
+		}
+		if all[i].err = all[i].admit(tenant); b.isClosed() {
+			all[i].err = ErrClosed
+		}
+	}
+	topics := b.commitAll(ctx, tenant, all)
+	var f fan
+	for _, m := range all {
+		switch {
+		case m.err != nil:
+		case m.opts.Volatile:
+			b.name(&m.event)
+			b.handOutVolatile(tenant, &m.event, &f)
+		default:
+			b.handOut(tenant, topics[m.event.Topic], m)
+		}
+	}
+	for _, t := range topics {
+		b.leave(t)
+	}
+	b.await(ctx, &f)
+	return resultsOf(all)
+}
+
+func resultsOf(all []*emission) []EmitResult {
+	results := make([]EmitResult, len(all))
+	for i, m := range all {
+		if results[i].Err = m.err; m.err == nil {
+			results[i].Event = m.event
+		}
+	}
+	return results
+}
+
+// emission is an event on its way.
+type emission struct {
+	event  Event
+	opts   EmitOptions
+	digest [32]byte // of the event as it came, when it has a request id
+	fresh  bool     // it was stored now, not before under its request id
+	err    error
+}
+
+// admit refuses what may not be emitted, and completes the rest.
+func (m *emission) admit(tenant string) error {
+	e := &m.event
+	if err := m.check(tenant); err != nil {
+		return err
+	}
+	if e.PayloadKind == JSON && len(e.Payload) == 0 {
+		e.Payload = []byte(nullPayload)
+	}
+	e.Sequence, e.Time = 0, time.Time{}
+	m.opts.Volatile = m.opts.Volatile || m.opts.Legacy && unstored(tenant, e.Topic)
+	return nil
+}
+
+func (m *emission) check(tenant string) error {
+	if err := checkTenant(tenant); err != nil {
+		return err
+	}
+	if m.opts.Legacy {
+		return m.event.checkLegacy()
+	}
+	if err := m.event.check(); err != nil {
+		return err
+	}
+	if !m.opts.AllowReserved && reserved(m.event.Topic) {
+		return &ReservedTopicError{Topic: m.event.Topic}
+	}
+	return nil
+}
+
+// someTopic is the name of any topic, to check the rest of a scope with.
+const someTopic = "t"
+
+func checkTenant(tenant string) error {
+	if err := topicRef(tenant, someTopic).Scope.Validate(); err != nil {
+		return &InvalidError{Field: "tenant", Reason: "is refused: " + err.Error()}
+	}
+	return nil
+}
+
+// name gives the event its time, and an id if it has none.
+func (b *Bus) name(e *Event) {
+	now := b.now().UTC()
+	e.Time = now.Truncate(time.Microsecond)
+	if e.ID == "" {
+		e.ID = ulid.MustNew(ulid.Timestamp(now), rand.Reader).String()
+	}
+}

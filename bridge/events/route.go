@@ -1,0 +1,132 @@
+package events
+
+import (
+	"context"
+
+	"github.com/loom-bridge/loom-bridge/memory/kv"
+)
+
+// prepare sees to it that every selection that matches a topic has a cursor in
+// it before an event is committed there, so that cursors need no search for
+// topics. It returns the topic, for leave.
+func (b *Bus) prepare(ctx context.Context, scope kv.Scope) (*topic, error) {
+	t := b.hold(scope, true)
+	x := b.indexOf(scope.Tenant)
+	if x == nil {
+		t.enter(0)
+		return t, nil
+	}
+	change := x.patterns.Load()
+	if t.enter(change) {
+		return t, nil
+	}
+	var room [4][]*selection
+	if err := b.joinAll(ctx, t, x.matchPatterns(room[:0], scope.Owner), false); err != nil {
+		b.leave(t)
+		return nil, err
+	}
+	t.isPrepared(change)
+	return t, nil
+}
+
+// joinAll gives each selection a cursor in a topic where it has none. They
+// begin behind the last stored event, or with it.
+func (b *Bus) joinAll(ctx context.Context, t *topic, all groups, withLast bool) error {
+	if !all.some(func(sel *selection) bool { return !sel.sub.joined(sel, t.scope.Owner) }) {
+		return nil
+	}
+	record, err := readTopic(ctx, b.engine, t.scope)
+	if err != nil {
+		return err
+	}
+	from := record.last + 1
+	if withLast {
+		from = max(record.last, 1)
+	}
+	all.some(func(sel *selection) bool {
+		sel.sub.join(sel, t, from)
+		return false
+	})
+	return nil
+}
+
+// some calls test with each selection until one passes, and tells whether one
+// did.
+func (all groups) some(test func(*selection) bool) bool {
+	for _, group := range all {
+		for _, sel := range group {
+			if test(sel) {
+				return true
+			}
+		}
+	}
+	return false
+}
+
+// handOut offers a durable event that was just stored to those who read its
+// topic, which is what prepare returned.
+func (b *Bus) handOut(tenant string, t *topic, m *emission) {
+	if m.fresh {
+		b.counts.of(tenant, m.event.Topic).emitted(m.event.Time)
+		b.arrive(t, &m.event)
+	}
+}
+
+// handOutVolatile queues a volatile event for everybody who listens.
+func (b *Bus) handOutVolatile(tenant string, e *Event, f *fan) {
+	c := b.counts.of(tenant, e.Topic)
+	c.emitted(e.Time)
+	x := b.indexOf(tenant)
+	if x == nil {
+		return
+	}
+	var room [4][]*selection
+	matching := x.match(room[:0], e.Topic)
+	if len(matching) == 0 {
+		return
+	}
+	item := entry{event: e.clone(), count: c, size: sizeOf(e)}
+	for _, group := range matching {
+		for _, sel := range group {
+			item.sel = sel
+			sel.sub.offer(item, f)
+		}
+	}
+}
+
+// moved tells the readers of a topic about events that were stored in another
+// way than by an Emit of this bus that returned.
+func (b *Bus) moved(ctx context.Context, scope kv.Scope) {
+	x := b.indexOf(scope.Tenant)
+	if x == nil {
+		return
+	}
+	var room [4][]*selection
+	matching := x.matchPatterns(room[:0], scope.Owner)
+	t := b.hold(scope, len(matching) > 0)
+	if t == nil {
+		return
+	}
+	t.enter(0)
+	defer b.leave(t)
+	err := b.joinAll(ctx, t, matching, true)
+	if err == nil {
+		err = b.lookAgain(ctx, t)
+	}
+	if err != nil {
+		b.logger.Warn("events: look for new events", "topic", scope.Owner, "error", err)
+	}
+}
+
+// lookAgain offers what the store has more of a topic than was known.
+func (b *Bus) lookAgain(ctx context.Context, t *topic) error {
+	record, err := readTopic(ctx, b.engine, t.scope)
+	if err != nil {
+		return err
+	}
+	t.raise(record.last)
+	for _, c := range t.readers() {
+		c.sub.offerCursor(c, record.last, nil)
+	}
+	return nil
+}

@@ -1,0 +1,109 @@
+package events
+
+import (
+	"slices"
+	"time"
+	"unicode/utf8"
+)
+
+// Limits of a subscription's selections.
+const (
+	// MaxTopics bounds the selections of one subscription.
+	MaxTopics = 64
+	// MaxSelections bounds those of one that is PerSelection: what a loom.v1
+	// agent registers.
+	MaxSelections = 4096
+	// maxPatternBytes bounds a pattern that is no exact topic.
+	maxPatternBytes = 4 << 10
+	// maxEventTypes bounds the event types of a selection.
+	maxEventTypes = 64
+)
+
+// Selection says what to read: some topics, where to begin in them, and which
+// of their events.
+type Selection struct {
+	// Pattern is the topics. See ParsePattern and LegacyPattern.
+	Pattern Pattern
+	// After is the sequence to begin behind, for an exact topic: 0 is the whole
+	// topic. Nil means only what comes from now on.
+	After *uint64
+	// Since begins with the durable events that the bus took after it, in all
+	// topics that match. Zero means only what comes from now on. Not together
+	// with After.
+	Since time.Time
+	// QoS is what becomes of events that are not taken in time. Default
+	// Batched.
+	QoS QoS
+	// EventTypes lets through only events with one of these types. Empty: all.
+	EventTypes []string
+	// Headers lets through only events that have all of these pairs.
+	Headers map[string]string
+}
+
+// check returns an *InvalidError unless the selection may be served.
+func (given Selection) check(perSelection bool) error {
+	if err := given.Pattern.check(perSelection); err != nil {
+		return err
+	}
+	_, exact := given.Pattern.Exact()
+	switch {
+	case given.After != nil && !exact:
+		return invalid("after_sequence", "needs an exact topic")
+	case given.After != nil && !given.Since.IsZero():
+		return invalid("since", "does not go with after_sequence")
+	case given.QoS > Background:
+		return invalid("quality_of_service", "is unknown: %d", given.QoS)
+	case len(given.EventTypes) > maxEventTypes:
+		return invalid("event_types", "are %d, over the limit of %d", len(given.EventTypes), maxEventTypes)
+	case len(given.Headers) > MaxHeaders:
+		return invalid("headers", "are %d, over the limit of %d", len(given.Headers), MaxHeaders)
+	}
+	return nil
+}
+
+// check returns an *InvalidError unless topics can be found by the pattern.
+func (p Pattern) check(legacy bool) error {
+	switch {
+	case !legacy && p.kind == legacyPattern:
+		return invalid("topic", "is a pattern of loom.v1")
+	case !legacy && p.kind == exactPattern:
+		return CheckTopic(p.text)
+	case !utf8.ValidString(p.text):
+		return invalid("topic", "is not UTF-8")
+	case p.kind != exactPattern && len(p.text) > maxPatternBytes:
+		return invalid("topic", "is a pattern of %d bytes, over the limit of %d", len(p.text), maxPatternBytes)
+	}
+	return nil
+}
+
+// selection is a Selection of an open subscription. What does not change stands
+// above; the subscription's lock guards the rest.
+type selection struct {
+	sub     *Subscription
+	place   int // in the order in which they were given
+	pattern Pattern
+	qos     QoS
+	types   []string
+	headers map[string]string
+	lane    *lane
+
+	gone bool
+	// opening says that its past is still being looked up. Until that is done
+	// it joins no topic; touched holds what it would have joined, with the
+	// sequence to begin at.
+	opening bool
+	touched map[string]uint64
+}
+
+// wants tells whether an event of a matching topic passes the filters.
+func (sel *selection) wants(e *Event) bool {
+	if len(sel.types) > 0 && !slices.Contains(sel.types, e.Type) {
+		return false
+	}
+	for key, want := range sel.headers {
+		if got, ok := e.Headers[key]; !ok || got != want {
+			return false
+		}
+	}
+	return true
+}

@@ -1,0 +1,163 @@
+package events
+
+import (
+	"context"
+	"crypto/sha256"
+	"errors"
+	"fmt"
+	"sync"
+
+	"github.com/loom-bridge/loom-bridge/memory/kv"
+)
+
+// maxChunkBytes ends the commit of one emitter early; a longer one would make
+// others wait.
+const maxChunkBytes = 4 << 20
+
+// commitAll stores the durable events of one emitter, those of one topic
+// together and the topics beside each other, so that the engine can join
+// their commits. It returns the topics that somebody reads; leave them.
+func (b *Bus) commitAll(ctx context.Context, tenant string, all []*emission) map[string]*topic {
+	byTopic := make(map[string][]*emission)
+	for _, m := range all {
+		if m.err == nil && !m.opts.Volatile {
+			byTopic[m.event.Topic] = append(byTopic[m.event.Topic], m)
+		}
+	}
+	topics := make(map[string]*topic, len(byTopic))
+	if len(byTopic) == 1 {
+		for name, group := range byTopic {
+			topics[name] = b.commit(ctx, topicRef(tenant, name), group)
+		}
+		return topics
+	}
+	var mu sync.Mutex // guards topics
+	var running sync.WaitGroup
+	for name, group := range byTopic {
+		running.Go(func() {
+			t := b.commit(ctx, topicRef(tenant, name), group)
+			mu.Lock()
+			defer mu.Unlock()
+			topics[name] = t
+		})
+	}
+	running.Wait()
+	return topics
+}
+
+// commit stores events of one topic in order and sets what became of each. It
+// returns the topic if somebody reads it; leave it after handing them out.
+func (b *Bus) commit(ctx context.Context, ref kv.Ref, group []*emission) *topic {
+	defer b.grace.leave(b.grace.enter())
+	t, err := b.prepare(ctx, ref.Scope)
+	if err != nil {
+		fail(group, fmt.Errorf("events: emit on %q: %w", ref.Scope.Owner, err))
+		return nil
+	}
+	for len(group) > 0 {
+		n := chunk(group)
+		b.store(ctx, ref, group[:n])
+		group = group[n:]
+	}
+	return t
+}
+
+// chunk returns how many events of a group go into its first commit.
+func chunk(group []*emission) int {
+	size := 0
+	for i, m := range group {
+		if size += m.event.legacySize(); i > 0 && size > maxChunkBytes {
+			return i
+		}
+	}
+	return len(group)
+}
+
+func fail(group []*emission, err error) {
+	for _, m := range group {
+		if m.err == nil {
+			m.err = err
+		}
+	}
+}
+
+// store commits events behind the last one of their topic.
+func (b *Bus) store(ctx context.Context, ref kv.Ref, group []*emission) {
+	lazy := true
+	for _, m := range group {
+		if m.opts.RequestID != "" {
+			m.digest = sha256.Sum256(encodeEvent(m.event, true))
+		}
+		b.name(&m.event)
+		lazy = lazy && m.opts.Lazy
+	}
+	// The stage may run again after a conflict; what it returns to counts only
+	// from its last run.
+	stored := make([]emission, len(group))
+	stage := func(ctx context.Context, tx *kv.Tx) error {
+		for i, m := range group {
+			stored[i] = *m
+		}
+		return stageEvents(ctx, tx, ref, stored)
+	}
+	err := b.writer.Do(ctx, kv.Request{Refs: []kv.Ref{ref}, Stage: stage, Lazy: lazy})
+	if err != nil {
+		fail(group, fmt.Errorf("events: emit on %q: %w", ref.Scope.Owner, err))
+		if errors.Is(err, kv.ErrUnknownOutcome) {
+			b.moved(context.WithoutCancel(ctx), ref.Scope)
+		}
+		return
+	}
+	for i, m := range group {
+		*m = stored[i]
+	}
+}
+
+// stageEvents gives each event the next sequence of the topic, except those
+// whose request was answered before.
+func stageEvents(ctx context.Context, tx *kv.Tx, ref kv.Ref, group []emission) error {
+	record, err := readTopic(ctx, tx, ref.Scope)
+	if err != nil {
+		return err
+	}
+	before := record.last
+	for i := range group {
+		if err := group[i].stage(ctx, tx, ref, &record); err != nil {
+			return err
+		}
+	}
+	if record.last > before {
+		tx.Put(kv.Events, topicKey(ref.Scope), encodeTopic(record))
+	}
+	return nil
+}
+
+// stage adds one event to the topic. A refusal of the event is its own; an
+// error is the end of the commit.
+func (m *emission) stage(ctx context.Context, tx *kv.Tx, ref kv.Ref, record *topicRecord) error {
+	answer, replayed, err := kv.LookupOnce(ctx, tx, ref, m.opts.RequestID, m.digest)
+	switch {
+	case errors.Is(err, kv.ErrRequestReused), errors.Is(err, kv.ErrLimit):
+		m.err = fmt.Errorf("events: emit on %q: %w", ref.Scope.Owner, err)
+		return nil
+	case err != nil:
+		return err
+	case replayed:
+		return decodeAnswer(answer, &m.event)
+	}
+	m.fresh = true
+	m.event.Sequence = record.last + 1
+	size := stageEvent(tx, ref.Scope, m.event, m.opts.RequestID)
+	record.add(m.event, size)
+	kv.StageOnce(tx, ref, m.opts.RequestID, m.digest, encodeAnswer(m.event), m.event.Time)
+	return nil
+}
+
+// add takes the next event in.
+func (r *topicRecord) add(e Event, size int64) {
+	if r.empty() {
+		r.first, r.bytes, r.oldest = e.Sequence, 0, e.Time
+	}
+	r.last, r.lastTime = e.Sequence, e.Time
+	r.bytes += size
+}
