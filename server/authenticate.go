@@ -15,12 +15,17 @@ import (
 // authorizationKey is the metadata key of a bearer token.
 const authorizationKey = "authorization"
 
-// authenticate puts the caller's identity into ctx. A token that is given
-// decides, even beside a certificate. A nil receiver is authentication off.
-func (c *Credentials) authenticate(ctx context.Context) (context.Context, error) {
-	if c == nil {
-		return withIdentity(ctx, anonymous), nil
+// authenticate puts the caller's identity into ctx.
+func (s *Server) authenticate(ctx context.Context) (context.Context, error) {
+	if s.credentials == nil {
+		return withIdentity(ctx, s.anyone), nil
 	}
+	return s.credentials.authenticate(ctx)
+}
+
+// authenticate puts the identity of a credential into ctx. A token that is
+// given decides, even beside a certificate.
+func (c *Credentials) authenticate(ctx context.Context) (context.Context, error) {
 	if values := metadata.ValueFromIncomingContext(ctx, authorizationKey); len(values) > 0 {
 		return c.authenticateToken(ctx, values)
 	}

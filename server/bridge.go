@@ -2,6 +2,8 @@ package server
 
 import (
 	"context"
+	"log/slog"
+	"time"
 
 	"github.com/loom-bridge/loom-bridge/bridge/events"
 	"github.com/loom-bridge/loom-bridge/bridge/hand"
@@ -12,12 +14,14 @@ import (
 // recorded step.
 type Hand interface {
 	Call(ctx context.Context, r hand.Request) (hand.Answer, error)
+	Record(ctx context.Context, r hand.Recorded) (hand.Answer, error)
 }
 
 // Events is what the handlers need of the bus.
 type Events interface {
 	Emit(ctx context.Context, tenant string, e events.Event, opts events.EmitOptions) (events.Event, error)
-	Subscribe(ctx context.Context, tenant string, topics []events.Position) (*events.Subscription, error)
+	EmitAll(ctx context.Context, tenant string, all []events.Event, opts []events.EmitOptions) []events.EmitResult
+	Subscribe(ctx context.Context, tenant string, selections []events.Selection, opts *events.SubscribeOptions) (*events.Subscription, error)
 }
 
 var (
@@ -30,7 +34,10 @@ type bridgeService struct {
 	memory Memory
 	hand   Hand
 	events Events
+	agents Agents
 	limits Limits
+	now    func() time.Time
+	log    *slog.Logger
 }
 
 // MemorySave saves one record.
@@ -105,10 +112,7 @@ func (s *bridgeService) Emit(ctx context.Context, r *loombridgev1.EmitRequest) (
 	if err != nil {
 		return nil, err
 	}
-	taken, err := s.events.Emit(ctx, scope.Tenant, event, events.EmitOptions{
-		Volatile:  r.GetDelivery() == loombridgev1.Delivery_DELIVERY_VOLATILE,
-		RequestID: r.GetRequestId(),
-	})
+	taken, err := s.events.Emit(ctx, scope.Tenant, event, emitOptionsOf(r))
 	if err != nil {
 		return nil, err
 	}

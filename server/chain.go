@@ -2,8 +2,10 @@ package server
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"runtime/debug"
+	"strings"
 
 	"github.com/grpc-ecosystem/go-grpc-middleware/v2/interceptors"
 	"github.com/grpc-ecosystem/go-grpc-middleware/v2/interceptors/auth"
@@ -22,7 +24,7 @@ func (s *Server) unaryChain() []grpc.UnaryServerInterceptor {
 	chain := []grpc.UnaryServerInterceptor{
 		interceptors.UnaryServerInterceptor(s.observer),
 		s.mapUnary,
-		selector.UnaryServerInterceptor(auth.UnaryServerInterceptor(s.credentials.authenticate), notHealth),
+		selector.UnaryServerInterceptor(auth.UnaryServerInterceptor(s.authenticate), notHealth),
 		selector.UnaryServerInterceptor(s.limitCalls, notHealth),
 		recovery.UnaryServerInterceptor(recovery.WithRecoveryHandlerContext(recovered)),
 		acceptUnary,
@@ -41,7 +43,7 @@ func (s *Server) streamChain() []grpc.StreamServerInterceptor {
 		interceptors.StreamServerInterceptor(s.observer),
 		mapStream,
 		s.guardStream,
-		selector.StreamServerInterceptor(auth.StreamServerInterceptor(s.credentials.authenticate), notHealth),
+		selector.StreamServerInterceptor(auth.StreamServerInterceptor(s.authenticate), notHealth),
 		selector.StreamServerInterceptor(s.limitStreams, notHealth),
 		recovery.StreamServerInterceptor(recovery.WithRecoveryHandlerContext(recovered)),
 		acceptStream,
@@ -76,12 +78,23 @@ func checkSize(answer any, limit int) error {
 	return nil
 }
 
-func mapStream(srv any, stream grpc.ServerStream, _ *grpc.StreamServerInfo, next grpc.StreamHandler) error {
-	if err := next(srv, stream); err != nil {
+func mapStream(srv any, stream grpc.ServerStream, info *grpc.StreamServerInfo, next grpc.StreamHandler) error {
+	err := next(srv, stream)
+	if errors.Is(err, ErrSlowConsumer) && strings.HasPrefix(info.FullMethod, loomPrefix) {
+		err = errLoomSlowConsumer
+	}
+	if err != nil {
 		return failureOf(stream.Context(), err)
 	}
 	return nil
 }
+
+// loomPrefix begins every method of the loom.v1 API.
+const loomPrefix = "/loom.v1."
+
+// errLoomSlowConsumer ends a stream of loom.v1: its clients connect again only
+// after UNAVAILABLE.
+var errLoomSlowConsumer = errors.New("server: the stream took nothing for too long; connect again")
 
 func acceptUnary(ctx context.Context, req any, _ *grpc.UnaryServerInfo, next grpc.UnaryHandler) (any, error) {
 	if err := acceptable(req); err != nil {

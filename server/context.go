@@ -58,6 +58,7 @@ type contextService struct {
 	tokens    Tokens
 	assembler Assembler
 	tools     Tools
+	hand      Hand
 	limits    Limits
 }
 
@@ -77,6 +78,33 @@ func (s *contextService) AppendMessages(ctx context.Context, r *loombridgev1.App
 	out := &loombridgev1.AppendMessagesResponse{Positions: make([]int64, len(positions))}
 	for i, p := range positions {
 		out.Positions[i] = int64(p)
+	}
+	return out, nil
+}
+
+// RecordStep adds a step for a tool that the caller ran itself.
+func (s *contextService) RecordStep(ctx context.Context, r *loombridgev1.RecordStepRequest) (*loombridgev1.RecordStepResponse, error) {
+	if err := checkRecordStepRequest(r); err != nil {
+		return nil, err
+	}
+	scope, err := agentScope(ctx, r.GetAgentId())
+	if err != nil {
+		return nil, err
+	}
+	report, err := reportOf(scope, r)
+	if err != nil {
+		return nil, err
+	}
+	answer, err := s.hand.Record(ctx, report)
+	if err != nil {
+		return nil, err
+	}
+	out := &loombridgev1.RecordStepResponse{
+		Step:        stepOf(*answer.Step, answer.Position, loombridgev1.JsonForm_JSON_FORM_UNSPECIFIED),
+		Observation: utf8Text(answer.Observation),
+	}
+	if answer.Blob != nil {
+		out.OutputBlob = blobInfoOf(*answer.Blob)
 	}
 	return out, nil
 }

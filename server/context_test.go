@@ -317,3 +317,35 @@ func TestListTools(t *testing.T) {
 		t.Errorf("level 3 = %v", none)
 	}
 }
+
+// A step that the caller ran itself is listed with the server's own.
+func TestRecordStep(t *testing.T) {
+	s := servertest.Start(t, nil)
+	r := &loombridgev1.RecordStepRequest{
+		AgentId: "a", ToolName: "my.tool", RequestId: "r1", Success: true,
+		ArgumentsForm: &loombridgev1.RecordStepRequest_ArgumentsJson{ArgumentsJson: `{"n":9007199254740993}`},
+		OutputForm:    &loombridgev1.RecordStepRequest_OutputJson{OutputJson: `{"sum":3}`},
+	}
+	first, err := s.Context.RecordStep(t.Context(), r)
+	if err != nil {
+		t.Fatal(err)
+	}
+	again, err := s.Context.RecordStep(t.Context(), r)
+	if err != nil || again.GetStep().GetId() != first.GetStep().GetId() {
+		t.Errorf("the same request again: %v, %v", err, again)
+	}
+	list, err := s.Context.ListSteps(t.Context(), &loombridgev1.ListStepsRequest{AgentId: "a", PageSize: 10})
+	if err != nil || len(list.GetSteps()) != 1 || list.GetSteps()[0].GetToolName() != "my.tool" {
+		t.Errorf("steps: %v, %v", err, list)
+	}
+	for name, bad := range map[string]*loombridgev1.RecordStepRequest{
+		"no agent": {ToolName: "x", Success: true},
+		"no name":  {AgentId: "a", Success: true},
+		"output":   {AgentId: "a", ToolName: "x", OutputForm: &loombridgev1.RecordStepRequest_OutputJson{OutputJson: "{"}},
+	} {
+		bad.Success = true
+		if _, err := s.Context.RecordStep(t.Context(), bad); codeOf(err) != codes.InvalidArgument {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+}

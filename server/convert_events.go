@@ -5,9 +5,11 @@ import (
 	loombridgev1 "github.com/loom-bridge/loom-bridge/proto/gen/loombridge/v1"
 )
 
+// eventToEmit takes over the message's memory.
 func eventToEmit(r *loombridgev1.EmitRequest) (events.Event, error) {
 	e := events.Event{
 		ID: r.GetEventId(), Topic: r.GetTopic(), Source: r.GetAgentId(), SessionID: r.GetSessionId(), Headers: r.GetHeaders(),
+		Type: r.GetType(), Tags: r.GetTags(),
 	}
 	var err error
 	switch payload := r.GetPayloadForm().(type) {
@@ -21,51 +23,49 @@ func eventToEmit(r *loombridgev1.EmitRequest) (events.Event, error) {
 	return e, err
 }
 
-func positionsOf(topics []*loombridgev1.TopicPosition) []events.Position {
-	positions := make([]events.Position, len(topics))
+func emitOptionsOf(r *loombridgev1.EmitRequest) events.EmitOptions {
+	return events.EmitOptions{
+		Volatile:  r.GetDelivery() == loombridgev1.Delivery_DELIVERY_VOLATILE,
+		RequestID: r.GetRequestId(),
+	}
+}
+
+// selectionsOf converts topics that were checked.
+func selectionsOf(topics []*loombridgev1.TopicPosition) ([]events.Selection, error) {
+	selections := make([]events.Selection, len(topics))
 	for i, t := range topics {
-		positions[i].Topic = t.GetTopic()
+		pattern, err := events.ParsePattern(t.GetTopic())
+		if err != nil {
+			return nil, err
+		}
+		selections[i] = events.Selection{
+			Pattern: pattern, Since: timeOf(t.GetSince()), QoS: qosOf(t.GetQualityOfService()),
+			EventTypes: t.GetEventTypes(), Headers: t.GetHeaders(),
+		}
 		if t.AfterSequence != nil {
-			positions[i].After = new(uint64(t.GetAfterSequence()))
+			selections[i].After = new(uint64(t.GetAfterSequence()))
 		}
 	}
-	return positions
+	return selections, nil
 }
 
-func readyOf(positions []events.Position) *loombridgev1.SubscribeResponse {
-	ready := &loombridgev1.SubscriptionReady{}
-	for _, p := range positions {
-		topic := &loombridgev1.TopicPosition{Topic: p.Topic}
+func qosOf(q loombridgev1.QualityOfService) events.QoS {
+	switch q {
+	case loombridgev1.QualityOfService_QUALITY_OF_SERVICE_REALTIME:
+		return events.Realtime
+	case loombridgev1.QualityOfService_QUALITY_OF_SERVICE_BACKGROUND:
+		return events.Background
+	}
+	return events.Batched
+}
+
+func topicPositionsOf(positions []events.Position) []*loombridgev1.TopicPosition {
+	topics := make([]*loombridgev1.TopicPosition, len(positions))
+	for i, p := range positions {
+		topics[i] = &loombridgev1.TopicPosition{Topic: p.Topic}
 		if p.After != nil {
-			topic.AfterSequence = new(int64(*p.After))
+			topics[i].AfterSequence = new(int64(*p.After))
 		}
-		ready.Positions = append(ready.Positions, topic)
 	}
-	return &loombridgev1.SubscribeResponse{Item: &loombridgev1.SubscribeResponse_Ready{Ready: ready}}
-}
-
-func deliveryOf(d events.Delivery, form loombridgev1.JsonForm) *loombridgev1.SubscribeResponse {
-	e := d.Event
-	out := &loombridgev1.Event{
-		Id: e.ID, Topic: e.Topic, Sequence: int64(e.Sequence), Source: e.Source, SessionId: e.SessionID,
-		CreateTime: timestampOf(e.Time), Headers: e.Headers,
-	}
-	setPayload(out, e, form)
-	return &loombridgev1.SubscribeResponse{
-		Item: &loombridgev1.SubscribeResponse_Event{Event: out}, DroppedVolatile: d.Dropped,
-	}
-}
-
-// setPayload falls back to text for JSON that a Value would blow up beyond what
-// clients take: one event must not end a stream, again and again.
-func setPayload(out *loombridgev1.Event, e events.Event, form loombridgev1.JsonForm) {
-	if e.PayloadKind == events.Bytes {
-		out.PayloadForm = &loombridgev1.Event_PayloadBytes{PayloadBytes: e.Payload}
-		return
-	}
-	if value, ok := pleasantValue(e.Payload, form); ok {
-		out.PayloadForm = &loombridgev1.Event_Payload{Payload: value}
-		return
-	}
-	out.PayloadForm = &loombridgev1.Event_PayloadJson{PayloadJson: string(e.Payload)}
+	return topics
 }

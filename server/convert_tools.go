@@ -26,17 +26,40 @@ func descriptorOf(d tools.Descriptor, form loombridgev1.JsonForm) *loombridgev1.
 }
 
 func callOf(scope kv.Scope, r *loombridgev1.ToolRequest) (hand.Request, error) {
-	args := json.RawMessage(r.GetArgumentsJson())
-	if r.GetArguments() != nil {
-		var err error
-		if args, err = jsonOf("arguments", structpb.NewStructValue(r.GetArguments())); err != nil {
-			return hand.Request{}, err
-		}
+	args, err := eitherJSON("arguments", r.GetArgumentsJson(), r.GetArguments() != nil, structpb.NewStructValue(r.GetArguments()))
+	if err != nil {
+		return hand.Request{}, err
 	}
 	return hand.Request{
 		Scope: scope, SessionID: r.GetSessionId(), Name: r.GetName(), Args: args, Timeout: spanOf(r.GetTimeout()),
 		Thought: r.GetThought(), TurnID: r.GetTurnId(), CallID: r.GetCallId(), RequestID: r.GetRequestId(),
 	}, nil
+}
+
+func reportOf(scope kv.Scope, r *loombridgev1.RecordStepRequest) (hand.Recorded, error) {
+	args, err := eitherJSON("arguments", r.GetArgumentsJson(), r.GetArguments() != nil, structpb.NewStructValue(r.GetArguments()))
+	if err != nil {
+		return hand.Recorded{}, err
+	}
+	output, err := eitherJSON("output", r.GetOutputJson(), r.GetOutput() != nil, r.GetOutput())
+	if err != nil {
+		return hand.Recorded{}, err
+	}
+	return hand.Recorded{
+		Request: hand.Request{
+			Scope: scope, SessionID: r.GetSessionId(), Name: r.GetToolName(), Args: args,
+			Thought: r.GetThought(), TurnID: r.GetTurnId(), CallID: r.GetCallId(), RequestID: r.GetRequestId(),
+		},
+		Output: output, Failed: !r.GetSuccess(), ErrorMessage: r.GetErrorMessage(),
+	}, nil
+}
+
+// eitherJSON returns the JSON text of a field that comes as text or as value.
+func eitherJSON(field, text string, given bool, value *structpb.Value) (json.RawMessage, error) {
+	if !given {
+		return json.RawMessage(text), nil
+	}
+	return jsonOf(field, value)
 }
 
 // toolResponse converts an answer. The call has been made and recorded, so an

@@ -131,7 +131,7 @@ func (c *Credentials) add(one credential) error {
 }
 
 func (one credential) identity() (Identity, error) {
-	if !validTenant(one.Tenant) {
+	if !ValidTenant(one.Tenant) {
 		return Identity{}, fmt.Errorf("tenant: %q is not 1 to %d letters, digits, '-', '_' or '.', beginning with a letter or digit",
 			one.Tenant, kv.MaxTenantBytes)
 	}
@@ -146,9 +146,9 @@ func (one credential) identity() (Identity, error) {
 	return Identity{tenant: one.Tenant, patterns: slices.Clone(one.Agents)}, nil
 }
 
-// validTenant accepts what is a plain file name everywhere: a tenant names its
+// ValidTenant accepts what is a plain file name everywhere: a tenant names its
 // workspace folder.
-func validTenant(tenant string) bool {
+func ValidTenant(tenant string) bool {
 	if tenant == "" || len(tenant) > kv.MaxTenantBytes || strings.ContainsRune("-_.", rune(tenant[0])) {
 		return false
 	}

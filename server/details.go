@@ -6,6 +6,7 @@ import (
 
 	"google.golang.org/genproto/googleapis/rpc/errdetails"
 
+	"github.com/loom-bridge/loom-bridge/bridge/agents"
 	"github.com/loom-bridge/loom-bridge/bridge/events"
 	"github.com/loom-bridge/loom-bridge/bridge/hand"
 	"github.com/loom-bridge/loom-bridge/bridge/tools"
@@ -50,6 +51,9 @@ func violationsOf(err error) []Violation {
 		return []Violation{{e.Field, e.Problem}}
 	}
 	if e, ok := errors.AsType[*events.InvalidError](err); ok {
+		return []Violation{{e.Field, e.Reason}}
+	}
+	if e, ok := errors.AsType[*agents.InvalidError](err); ok {
 		return []Violation{{e.Field, e.Reason}}
 	}
 	if e, ok := errors.AsType[*tools.ArgumentsError](err); ok {

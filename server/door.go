@@ -53,7 +53,7 @@ func (s *Server) admit(ctx context.Context, call *tap.Info) (context.Context, er
 	if strings.HasPrefix(call.FullMethodName, "/"+grpc_health_v1.Health_ServiceDesc.ServiceName+"/") {
 		err = s.admitHealth(ctx)
 	} else {
-		_, err = s.credentials.authenticate(ctx)
+		_, err = s.authenticate(ctx)
 	}
 	if err != nil {
 		return nil, s.turnAway(ctx, call.FullMethodName, err)

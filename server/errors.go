@@ -6,6 +6,7 @@ import (
 
 	"google.golang.org/grpc/codes"
 
+	"github.com/loom-bridge/loom-bridge/bridge/agents"
 	"github.com/loom-bridge/loom-bridge/bridge/events"
 	"github.com/loom-bridge/loom-bridge/bridge/hand"
 	"github.com/loom-bridge/loom-bridge/bridge/tools"
@@ -73,6 +74,7 @@ type errorRow struct {
 func errorTable() []errorRow {
 	return []errorRow{
 		{ErrShuttingDown, codes.Unavailable, reasonShuttingDown, ""},
+		{errLoomSlowConsumer, codes.Unavailable, loombridgev1.ErrorReason_ERROR_REASON_SLOW_CONSUMER, ""},
 		{ErrSlowConsumer, codes.ResourceExhausted, loombridgev1.ErrorReason_ERROR_REASON_SLOW_CONSUMER, ""},
 		{context.DeadlineExceeded, codes.DeadlineExceeded, loombridgev1.ErrorReason_ERROR_REASON_DEADLINE_EXCEEDED, ""},
 		{context.Canceled, codes.Canceled, loombridgev1.ErrorReason_ERROR_REASON_CANCELLED, ""},
@@ -123,7 +125,13 @@ func errorTable() []errorRow {
 		{events.ErrPositionUnknown, codes.OutOfRange, loombridgev1.ErrorReason_ERROR_REASON_POSITION_UNKNOWN, ""},
 		{events.ErrLimit, codes.Unavailable, reasonOverloaded, ""},
 		{events.ErrClosed, codes.Unavailable, reasonShuttingDown, publicStopping},
+		{events.ErrSlowSubscriber, codes.ResourceExhausted, loombridgev1.ErrorReason_ERROR_REASON_SLOW_CONSUMER, ""},
 		{events.ErrSubscriptionClosed, codes.Canceled, loombridgev1.ErrorReason_ERROR_REASON_CANCELLED, ""},
+
+		{agents.ErrInvalid, codes.InvalidArgument, reasonInvalid, ""},
+		{agents.ErrLimit, codes.Unavailable, reasonOverloaded, ""},
+		{agents.ErrBusy, codes.Unavailable, reasonOverloaded, ""},
+		{agents.ErrClosed, codes.Unavailable, reasonShuttingDown, publicStopping},
 	}
 }
 

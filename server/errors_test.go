@@ -26,7 +26,7 @@ import (
 // errors of kv.
 var domainPackages = []string{
 	"../memory", "../memory/kv", "../context/session", "../context/blob", "../context/step", "../context/tokens",
-	"../context/assemble", "../bridge/tools", "../bridge/native", "../bridge/hand", "../bridge/events", ".",
+	"../context/assemble", "../bridge/tools", "../bridge/native", "../bridge/hand", "../bridge/events", "../bridge/agents", ".",
 }
 
 // faults are sentinels without a row: met by a call they are faults of the
@@ -45,6 +45,9 @@ var faults = map[string]string{
 	"step.ErrDamaged":        "stored data can't be read",
 	"blob.ErrClosed":         "a mistake in this program",
 	"events.ErrDamaged":      "stored data can't be read",
+	"agents.ErrNotFound":     "what a relayed tool fails with, and part of an OK answer",
+	"agents.ErrNotConnected": "what a relayed tool fails with, and part of an OK answer",
+	"agents.ErrDamaged":      "stored data can't be read",
 	"hand.ErrNoWorkspace":    "the operator has to see to it",
 	"tools.ErrBadDescriptor": "met at start only",
 	"tools.ErrToolExists":    "met at start only",

@@ -2,6 +2,7 @@ package server
 
 import (
 	"context"
+	"log/slog"
 
 	"google.golang.org/grpc"
 
@@ -12,6 +13,8 @@ import (
 type eventService struct {
 	loombridgev1.UnimplementedEventServiceServer
 	events Events
+	limits Limits
+	log    *slog.Logger
 }
 
 // Subscribe streams events until the caller leaves, stalls, or the server
@@ -25,25 +28,32 @@ func (s *eventService) Subscribe(r *loombridgev1.SubscribeRequest, stream grpc.S
 	if err != nil {
 		return err
 	}
-	subscription, err := s.events.Subscribe(stream.Context(), scope.Tenant, positionsOf(r.GetTopics()))
+	selections, err := selectionsOf(r.GetTopics())
+	if err != nil {
+		return err
+	}
+	subscription, err := s.events.Subscribe(stream.Context(), scope.Tenant, selections, nil)
 	if err != nil {
 		return err
 	}
 	defer subscription.Close()
-	if err := stream.Send(readyOf(subscription.Positions())); err != nil {
+	ready := &loombridgev1.SubscriptionReady{Positions: topicPositionsOf(subscription.Positions())}
+	if err := stream.Send(&loombridgev1.SubscribeResponse{Item: &loombridgev1.SubscribeResponse_Ready{Ready: ready}}); err != nil {
 		return err
 	}
-	return sendEvents(stream.Context(), subscription, r.GetJsonForm(), stream)
+	return sendEvents(stream.Context(), subscription, framer{form: r.GetJsonForm(), limit: s.limits.MaxSendBytes, log: s.log}, stream)
 }
 
-func sendEvents(ctx context.Context, from *events.Subscription, form loombridgev1.JsonForm, to grpc.ServerStreamingServer[loombridgev1.SubscribeResponse]) error {
+func sendEvents(ctx context.Context, from *events.Subscription, frames framer, to grpc.ServerStream) error {
 	for {
 		delivery, err := from.Next(ctx)
 		if err != nil {
 			return err
 		}
-		if err := to.Send(deliveryOf(delivery, form)); err != nil {
-			return err
+		if f := frames.subscribeEvent(delivery); frames.fits(delivery.Event) {
+			if err := to.SendMsg(f); err != nil {
+				return err
+			}
 		}
 	}
 }

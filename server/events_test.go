@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
 
@@ -159,5 +160,39 @@ func TestSubscriberMayLeave(t *testing.T) {
 	cancel()
 	if _, err := stream.Recv(); err == nil {
 		t.Error("the stream went on")
+	}
+}
+
+// A pattern with filters lets through what matches, each event once.
+func TestSubscribePatterns(t *testing.T) {
+	s := servertest.Start(t, nil)
+	stream, ready := MustSubscribe(t, t.Context(), s.Events, &loombridgev1.SubscribeRequest{AgentId: "listener", Topics: []*loombridgev1.TopicPosition{
+		{Topic: "a.*"}, {Topic: "a.b"}, {Topic: "c.**", EventTypes: []string{"yes"}, Headers: map[string]string{"k": "v"}},
+	}})
+	want := []*loombridgev1.TopicPosition{{Topic: "a.b", AfterSequence: new(int64(0))}}
+	if diff := cmp.Diff(want, ready.GetPositions(), protocmp.Transform()); diff != "" {
+		t.Errorf("positions (-want +got):\n%s", diff)
+	}
+	for _, r := range []*loombridgev1.EmitRequest{
+		{EventId: "1", Topic: "a.b"},
+		{EventId: "2", Topic: "a.b.c"},
+		{EventId: "3", Topic: "c.d.e", Type: "yes"},
+		{EventId: "4", Topic: "c.d.e", Type: "yes", Tags: []string{"t"}, Headers: map[string]string{"k": "v"}},
+		{EventId: "5", Topic: "a.z", Delivery: loombridgev1.Delivery_DELIVERY_VOLATILE},
+	} {
+		r.AgentId = agent
+		MustEmit(t, s, r)
+	}
+	var got []string
+	for range 3 {
+		event := MustNext(t, stream).GetEvent()
+		got = append(got, event.GetId())
+		if event.GetId() == "4" && (event.GetType() != "yes" || len(event.GetTags()) != 1) {
+			t.Errorf("event %v", event)
+		}
+	}
+	slices.Sort(got)
+	if diff := cmp.Diff([]string{"1", "4", "5"}, got); diff != "" {
+		t.Errorf("events (-want +got):\n%s", diff)
 	}
 }

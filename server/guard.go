@@ -10,30 +10,40 @@ import (
 )
 
 // guardStream runs a stream's handler on a goroutine of its own and ends the
-// stream when the reader stalls or the server shuts down, whatever the handler
-// is blocked in: gRPC cancels a stream only when its handler returns, so a
-// Send that waits for a dead reader would wait for ever.
+// stream when the reader stalls, the server shuts down or endStream is called,
+// whatever the handler is blocked in: gRPC cancels a stream only when its
+// handler returns, so a Send that waits for a dead reader, or a Recv that waits
+// for a silent client, would wait for ever.
 func (s *Server) guardStream(srv any, stream grpc.ServerStream, _ *grpc.StreamServerInfo, next grpc.StreamHandler) error {
 	if err := s.enterStream(); err != nil {
 		return err
 	}
-	ctx, cancel := context.WithCancelCause(stream.Context())
-	guarded := newGuardedStream(ctx, stream, s.limits.StallTimeout)
+	guarded := newGuardedStream(stream)
+	defer guarded.cancel(context.Canceled)
 	done := make(chan error, 1)
 	go func() {
 		defer s.handlers.Done()
 		done <- next(srv, guarded)
 	}()
-	defer cancel(context.Canceled)
-	select {
-	case err := <-done:
-		return err
-	case <-guarded.stalled:
-		cancel(ErrSlowConsumer)
-		return fmt.Errorf("%w: nothing taken for %v; resume from the last sequence seen", ErrSlowConsumer, s.limits.StallTimeout)
-	case <-s.draining:
-		cancel(ErrShuttingDown)
-		return ErrShuttingDown
+	ticker := time.NewTicker(max(s.limits.StallTimeout/stallTicks, 1))
+	defer ticker.Stop()
+	var watch stallWatch
+	for {
+		select {
+		case err := <-done:
+			return err
+		case err := <-guarded.ended:
+			guarded.cancel(err)
+			return err
+		case <-s.draining:
+			guarded.cancel(ErrShuttingDown)
+			return ErrShuttingDown
+		case <-ticker.C:
+			if watch.stalled(guarded.sends.Load()) {
+				guarded.cancel(ErrSlowConsumer)
+				return fmt.Errorf("%w: nothing taken for %v; resume from the last sequence seen", ErrSlowConsumer, s.limits.StallTimeout)
+			}
+		}
 	}
 }
 
@@ -49,26 +59,57 @@ func (s *Server) enterStream() error {
 	return nil
 }
 
-// guardedStream notices when one Send takes longer than the timeout.
-type guardedStream struct {
-	grpc.ServerStream
-	ctx     context.Context // grpc.ServerStream hands its context out by a method
-	timeout time.Duration
-	timer   *time.Timer
-	stalled chan struct{}
-	told    atomic.Bool
+// stallTicks is how often within the timeout a stream is looked at. One look
+// now and then costs nothing, a timer set for every message costs as much as
+// encoding it; the price is that a stall is noticed up to one look late.
+const stallTicks = 8
+
+// stallWatch notices that one Send waits for the whole timeout.
+type stallWatch struct {
+	sends int64
+	ticks int
 }
 
-func newGuardedStream(ctx context.Context, stream grpc.ServerStream, timeout time.Duration) *guardedStream {
-	g := &guardedStream{ServerStream: stream, ctx: ctx, timeout: timeout, stalled: make(chan struct{})}
-	g.timer = time.AfterFunc(timeout, g.tell)
-	g.timer.Stop()
+// stalled is told the number of beginnings and ends of sends at every tick.
+func (w *stallWatch) stalled(sends int64) bool {
+	if waiting := sends%2 == 1; !waiting || sends != w.sends {
+		w.sends, w.ticks = sends, 0
+		return false
+	}
+	w.ticks++
+	return w.ticks >= stallTicks
+}
+
+// guardedStream counts what it sends.
+type guardedStream struct {
+	grpc.ServerStream
+	ctx    context.Context // grpc.ServerStream hands its context out by a method
+	cancel context.CancelCauseFunc
+	ended  chan error // has room for the one error that ends the stream
+	// sends counts the beginnings and the ends of SendMsg: odd while one waits.
+	sends atomic.Int64
+}
+
+func newGuardedStream(stream grpc.ServerStream) *guardedStream {
+	g := &guardedStream{ServerStream: stream, ended: make(chan error, 1)}
+	ctx, cancel := context.WithCancelCause(stream.Context())
+	g.ctx, g.cancel = context.WithValue(ctx, guardKey{}, g), cancel
 	return g
 }
 
-func (g *guardedStream) tell() {
-	if g.told.CompareAndSwap(false, true) {
-		close(g.stalled)
+type guardKey struct{}
+
+// endStream ends the stream behind ctx with err, also while its handler waits
+// for a message, which then fails. The first error given counts. Without a
+// guarded stream behind ctx it does nothing.
+func endStream(ctx context.Context, err error) {
+	g, ok := ctx.Value(guardKey{}).(*guardedStream)
+	if !ok {
+		return
+	}
+	select {
+	case g.ended <- err:
+	default:
 	}
 }
 
@@ -78,7 +119,7 @@ func (g *guardedStream) Context() context.Context { return g.ctx }
 // SendMsg blocks while the reader takes nothing, at most for the timeout. Only
 // one goroutine may send.
 func (g *guardedStream) SendMsg(m any) error {
-	g.timer.Reset(g.timeout)
-	defer g.timer.Stop()
+	g.sends.Add(1)
+	defer g.sends.Add(1)
 	return g.ServerStream.SendMsg(m)
 }

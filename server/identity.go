@@ -19,9 +19,6 @@ type Identity struct {
 	patterns []string
 }
 
-// anonymous is everybody while authentication is off.
-var anonymous = Identity{tenant: DefaultTenant, patterns: []string{"*"}}
-
 // Tenant is whose data the caller sees.
 func (i Identity) Tenant() string { return i.tenant }
 
@@ -51,6 +48,15 @@ func callerFor(ctx context.Context, agent string) (Identity, error) {
 		return Identity{}, fmt.Errorf("%w: %q", ErrAgentNotOwned, agent)
 	}
 	return id, nil
+}
+
+// tenantOf is whose data the call behind ctx works on.
+func tenantOf(ctx context.Context) (string, error) {
+	id, ok := ctx.Value(identityKey{}).(Identity)
+	if !ok {
+		return "", ErrUnauthenticated
+	}
+	return id.tenant, nil
 }
 
 // agentScope is the scope of the agent itself.

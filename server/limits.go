@@ -19,13 +19,13 @@ type Limits struct {
 	// OVERLOADED. Default 1,024.
 	MaxCalls int
 	// MaxStreams bounds the open streams of the whole process; more are
-	// OVERLOADED. Default 1,024.
+	// OVERLOADED. Default 8,192: each agent has one, each subscriber another.
 	MaxStreams int
 	// MaxStreamsPerConnection bounds calls and streams on one connection; a
 	// client waits with more. Default 256.
 	MaxStreamsPerConnection int
 	// MaxConnections bounds open connections; more wait in the backlog.
-	// Default 1,024, so that sockets leave file descriptors to the store.
+	// Default 4,096: each agent has its own.
 	MaxConnections int
 	// ConnectionTimeout bounds the handshake of a new connection. Default 10 s.
 	ConnectionTimeout time.Duration
@@ -62,9 +62,9 @@ func DefaultLimits() Limits {
 		MaxSendBytes:            4*mib - 64*kib,
 		MaxHeaderBytes:          64 * kib,
 		MaxCalls:                1024,
-		MaxStreams:              1024,
+		MaxStreams:              8192,
 		MaxStreamsPerConnection: 256,
-		MaxConnections:          1024,
+		MaxConnections:          4096,
 		ConnectionTimeout:       10 * time.Second,
 		IdleTimeout:             30 * time.Minute,
 		KeepaliveTime:           60 * time.Second,

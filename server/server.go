@@ -1,6 +1,7 @@
 package server
 
 import (
+	"cmp"
 	"context"
 	"crypto/tls"
 	"errors"
@@ -21,6 +22,7 @@ import (
 	"google.golang.org/grpc/reflection"
 
 	loombridgev1 "github.com/loom-bridge/loom-bridge/proto/gen/loombridge/v1"
+	"github.com/loom-bridge/loom-bridge/server/loomv1"
 )
 
 // ErrOpenToAll: the address can be reached from other machines while
@@ -45,6 +47,14 @@ type Options struct {
 	Credentials *Credentials
 	// TLS secures connections. Default nil: plain text.
 	TLS *tls.Config
+	// Loom serves the loom.v1 API as well, over these parts; the server sets
+	// Tenant and all of Options but Replay. Its clients know no credentials, so it
+	// must be nil when Credentials are given. Default nil: not served.
+	Loom *loomv1.Deps
+	// LoomTenant serves loom.v1 alone, and everybody who connects as this
+	// tenant. Default: the native API is served, too, and with authentication off
+	// everybody is DefaultTenant.
+	LoomTenant string
 	// Logger takes one line per call that is worth one. Default nil: silent.
 	Logger *slog.Logger
 	// SlowCall is the duration from which a call is worth a line. Default
@@ -74,6 +84,7 @@ type Server struct {
 	services    Services
 	limits      Limits
 	credentials *Credentials
+	anyone      Identity // who calls while authentication is off
 	about       About
 	now         func() time.Time
 
@@ -102,6 +113,7 @@ func New(services Services, opts *Options) *Server {
 		services:    services,
 		limits:      o.Limits,
 		credentials: o.Credentials,
+		anyone:      Identity{tenant: cmp.Or(o.LoomTenant, DefaultTenant), patterns: []string{"*"}},
 		about:       o.About,
 		now:         o.Now,
 		health:      health.NewServer(),
@@ -116,7 +128,13 @@ func New(services Services, opts *Options) *Server {
 		o.Metrics.MustRegister(s.metrics)
 	}
 	s.grpc = grpc.NewServer(s.grpcOptions(o)...)
-	s.register()
+	if o.LoomTenant == "" {
+		s.registerNative()
+	}
+	if o.Loom != nil {
+		s.registerLoom(*o.Loom, o)
+	}
+	s.registerStandard()
 	return s
 }
 
@@ -163,18 +181,33 @@ func (s *Server) grpcOptions(o Options) []grpc.ServerOption {
 	return options
 }
 
-func (s *Server) register() {
+func (s *Server) registerNative() {
 	d := s.services
-	loombridgev1.RegisterBridgeServiceServer(s.grpc, &bridgeService{memory: d.Memory, hand: d.Hand, events: d.Events, limits: s.limits})
+	loombridgev1.RegisterBridgeServiceServer(s.grpc, &bridgeService{
+		memory: d.Memory, hand: d.Hand, events: d.Events, agents: d.Agents, limits: s.limits,
+		now: s.now, log: s.observer.log,
+	})
 	loombridgev1.RegisterMemoryServiceServer(s.grpc, &memoryService{memory: d.Memory})
 	loombridgev1.RegisterContextServiceServer(s.grpc, &contextService{
-		log: d.Log, blobs: d.Blobs, tokens: d.Tokens, assembler: d.Assembler, tools: d.Tools, limits: s.limits,
+		log: d.Log, blobs: d.Blobs, tokens: d.Tokens, assembler: d.Assembler, tools: d.Tools,
+		hand: d.Hand, limits: s.limits,
 	})
 	loombridgev1.RegisterToolServiceServer(s.grpc, &toolService{tools: d.Tools})
-	loombridgev1.RegisterEventServiceServer(s.grpc, &eventService{events: d.Events})
+	loombridgev1.RegisterEventServiceServer(s.grpc, &eventService{events: d.Events, limits: s.limits, log: s.observer.log})
 	loombridgev1.RegisterAdminServiceServer(s.grpc, &adminService{
 		about: s.about, started: s.now(), authentication: s.credentials != nil, tools: d.Tools,
 	})
+}
+
+func (s *Server) registerLoom(d loomv1.Deps, o Options) {
+	d.Tenant = tenantOf
+	d.Options.MaxSendBytes = s.limits.MaxSendBytes
+	d.Options.StallTimeout = s.limits.StallTimeout
+	d.Options.Now, d.Options.Logger, d.Options.Draining = s.now, o.Logger, s.draining
+	loomv1.Register(s.grpc, d)
+}
+
+func (s *Server) registerStandard() {
 	for name := range s.grpc.GetServiceInfo() {
 		s.health.SetServingStatus(name, grpc_health_v1.HealthCheckResponse_SERVING)
 	}

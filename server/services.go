@@ -19,4 +19,6 @@ type Services struct {
 	Assembler Assembler
 	// Events carries events.
 	Events Events
+	// Agents knows who is attached.
+	Agents Agents
 }

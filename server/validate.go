@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/loom-bridge/loom-bridge/bridge/events"
+	"github.com/loom-bridge/loom-bridge/bridge/hand"
 	"github.com/loom-bridge/loom-bridge/bridge/tools"
 	"github.com/loom-bridge/loom-bridge/context/session"
 	"github.com/loom-bridge/loom-bridge/context/step"
@@ -143,6 +144,21 @@ func checkToolRequest(r *loombridgev1.ToolRequest) error {
 	return c.err()
 }
 
+func checkRecordStepRequest(r *loombridgev1.RecordStepRequest) error {
+	var c check
+	c.agent(r.GetAgentId())
+	c.required("tool_name", r.GetToolName(), tools.MaxNameBytes)
+	c.text("arguments_json", r.GetArgumentsJson(), tools.MaxArgumentsBytes)
+	c.text("output_json", r.GetOutputJson(), hand.MaxOutputBytes)
+	c.text("error_message", r.GetErrorMessage(), maxThoughtBytes)
+	c.session(r.GetSessionId())
+	c.text("thought", r.GetThought(), maxThoughtBytes)
+	c.text("turn_id", r.GetTurnId(), maxIDBytes)
+	c.text("call_id", r.GetCallId(), maxIDBytes)
+	c.request(r.GetRequestId())
+	return c.err()
+}
+
 func checkListToolsRequest(r *loombridgev1.ListToolsRequest) error {
 	var c check
 	c.agent(r.GetAgentId())
@@ -156,16 +172,23 @@ func checkListToolsRequest(r *loombridgev1.ListToolsRequest) error {
 
 func checkEmitRequest(r *loombridgev1.EmitRequest) error {
 	var c check
+	c.emit(r)
+	return c.err()
+}
+
+func (c *check) emit(r *loombridgev1.EmitRequest) {
 	c.agent(r.GetAgentId())
 	c.required("topic", r.GetTopic(), events.MaxTopicBytes)
 	c.text("payload_json", r.GetPayloadJson(), events.MaxPayloadBytes)
-	c.text("payload_bytes", string(r.GetPayloadBytes()), events.MaxPayloadBytes)
-	c.count("headers", len(r.GetHeaders()), events.MaxHeaders)
+	c.bytes("payload_bytes", len(r.GetPayloadBytes()), events.MaxPayloadBytes)
+	c.pairs("headers", r.GetHeaders(), events.MaxHeaders, events.MaxHeadersBytes)
 	c.enum("delivery", r.GetDelivery())
 	c.session(r.GetSessionId())
 	c.text("event_id", r.GetEventId(), events.MaxIDBytes)
 	c.request(r.GetRequestId())
-	return c.err()
+	c.text("type", r.GetType(), events.MaxTypeBytes)
+	c.count("tags", len(r.GetTags()), events.MaxTags)
+	c.texts("tags", r.GetTags(), events.MaxTagBytes)
 }
 
 func checkSubscribeRequest(r *loombridgev1.SubscribeRequest) error {
@@ -174,17 +197,7 @@ func checkSubscribeRequest(r *loombridgev1.SubscribeRequest) error {
 	if len(r.GetTopics()) == 0 {
 		c.add("topics", "is required")
 	}
-	c.count("topics", len(r.GetTopics()), maxTopics)
-	seen := map[string]bool{}
-	for i, topic := range r.GetTopics() {
-		field := fmt.Sprintf("topics[%d].", i)
-		c.required(field+"topic", topic.GetTopic(), events.MaxTopicBytes)
-		c.between(field+"after_sequence", topic.GetAfterSequence(), 0, math.MaxInt64)
-		if seen[topic.GetTopic()] {
-			c.add(field+"topic", "is named twice")
-		}
-		seen[topic.GetTopic()] = true
-	}
+	c.topics(r.GetTopics(), nil)
 	c.enum("json_form", r.GetJsonForm())
 	return c.err()
 }

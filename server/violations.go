@@ -57,9 +57,12 @@ func (c *check) err() error {
 }
 
 // text refuses more than limit bytes. That it is UTF-8 is the codec's care.
-func (c *check) text(field, s string, limit int) {
-	if len(s) > limit {
-		c.add(field, "is %d bytes, at most %d are allowed", len(s), limit)
+func (c *check) text(field, s string, limit int) { c.bytes(field, len(s), limit) }
+
+// bytes refuses a size over the limit.
+func (c *check) bytes(field string, size, limit int) {
+	if size > limit {
+		c.add(field, "is %d bytes, at most %d are allowed", size, limit)
 	}
 }
 

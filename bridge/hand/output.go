@@ -21,12 +21,20 @@ func output(result tools.Result, b body) (json.RawMessage, bool, error) {
 	if result.BodyKey != "" {
 		truncated = showBody(out, result, b)
 	}
-	text, err := compact(out)
+	text, err := compact(answerOf(out, result.ValueKey))
 	if err != nil || len(text) <= MaxOutputBytes {
 		return text, truncated, err
 	}
 	text, err = compact(map[string]any{"truncated": true, "text": string(text[:textFit(text, MaxOutputBytes/2)])})
 	return text, true, err
+}
+
+// answerOf is the part of a result that is its answer.
+func answerOf(out map[string]any, key string) any {
+	if key == "" {
+		return out
+	}
+	return out[key]
 }
 
 // showBody puts the body's text into the output, cut to what fits, and tells

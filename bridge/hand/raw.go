@@ -64,7 +64,7 @@ func rawAnswer(c *call, out outcome) RawAnswer {
 	if out.result.BodyKey != "" {
 		values[out.result.BodyKey] = string(out.body.shown)
 	}
-	text, err := compact(values)
+	text, err := compact(answerOf(values, out.result.ValueKey))
 	if err != nil {
 		return RawAnswer{Failure: tools.Errorf(tools.Failed, "the result is no JSON: %w", err)}
 	}

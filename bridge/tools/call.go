@@ -54,6 +54,9 @@ type Result struct {
 	// Output is the result as JSON values (what encoding/json decodes into, or
 	// int64 for numbers), without the body. The receiver may add to it.
 	Output map[string]any
+	// ValueKey names the member of Output that is the whole answer, for a result
+	// that is no object. Default: Output is.
+	ValueKey string
 	// BodyKey is the key of Output under which the body's text is shown; empty
 	// when there is no body.
 	BodyKey string

@@ -14,19 +14,13 @@ import (
 	"google.golang.org/grpc/test/bufconn"
 
 	"github.com/loom-bridge/loom-bridge/bridge/events"
-	"github.com/loom-bridge/loom-bridge/bridge/hand"
-	"github.com/loom-bridge/loom-bridge/bridge/native"
-	"github.com/loom-bridge/loom-bridge/bridge/tools"
-	"github.com/loom-bridge/loom-bridge/context/assemble"
-	"github.com/loom-bridge/loom-bridge/context/blob"
-	"github.com/loom-bridge/loom-bridge/context/session"
-	"github.com/loom-bridge/loom-bridge/context/step"
-	"github.com/loom-bridge/loom-bridge/context/tokens"
 	"github.com/loom-bridge/loom-bridge/memory"
 	"github.com/loom-bridge/loom-bridge/memory/kv"
 	"github.com/loom-bridge/loom-bridge/memory/kv/memkv"
+	loomv1pb "github.com/loom-bridge/loom-bridge/proto/gen/loom/v1"
 	loombridgev1 "github.com/loom-bridge/loom-bridge/proto/gen/loombridge/v1"
 	"github.com/loom-bridge/loom-bridge/server"
+	"github.com/loom-bridge/loom-bridge/server/domain"
 )
 
 // listenerBytes is the buffer of the in-memory listener, as a socket has one.
@@ -48,6 +42,8 @@ type Options struct {
 	Logger *slog.Logger
 	// Wrap may replace services, to make them fail. Default: none.
 	Wrap func(server.Services) server.Services
+	// Retention says how long events are kept. Default that of package events.
+	Retention events.Retention
 	// Dial are further options of the client.
 	Dial []grpc.DialOption
 }
@@ -61,6 +57,14 @@ type Server struct {
 	Events  loombridgev1.EventServiceClient
 	Admin   loombridgev1.AdminServiceClient
 
+	LoomBridge  loomv1pb.BridgeClient
+	LoomMemory  loomv1pb.MemoryServiceClient
+	LoomTools   loomv1pb.ToolServiceClient
+	LoomEvents  loomv1pb.EventBusClient
+	LoomRuntime loomv1pb.AgentRuntimeClient
+
+	// Domain is what the server serves.
+	Domain *domain.Domain
 	// Workspace is the directory the tools work in.
 	Workspace string
 	// Clock is what the server takes for the time.
@@ -89,7 +93,11 @@ func Start(tb testing.TB, opts *Options) *Server {
 		o.Workspace = tb.TempDir()
 	}
 	s := &Server{Workspace: o.Workspace, Clock: NewClock(), listener: bufconn.Listen(listenerBytes), dial: o.Dial}
-	services := s.services(tb, o)
+	s.Domain = s.open(tb, o)
+	services := s.Domain.Services()
+	if o.Server.Credentials == nil && o.Server.Loom == nil {
+		o.Server.Loom = s.Domain.Loom()
+	}
 	if o.Wrap != nil {
 		services = o.Wrap(services)
 	}
@@ -102,40 +110,23 @@ func Start(tb testing.TB, opts *Options) *Server {
 	return s
 }
 
-// services builds the domain as main does, and closes it with the test.
-func (s *Server) services(tb testing.TB, o Options) server.Services {
+// open builds the domain as main does, and closes it with the test.
+func (s *Server) open(tb testing.TB, o Options) *domain.Domain {
 	tb.Helper()
-	writer := kv.NewWriter(o.Engine, nil)
-	tb.Cleanup(func() { must(tb, writer.Close()) })
-	memories := memory.New(o.Engine, writer, &memory.Options{Now: s.Clock.Now, Logger: o.Logger})
-	tb.Cleanup(func() {
-		checkIndex(tb, o.Engine, memories)
-		must(tb, memories.Close())
-	})
-	bus := events.New(o.Engine, writer, &events.Options{Now: s.Clock.Now})
-	tb.Cleanup(func() { must(tb, bus.Close()) })
-	blobs := blob.New(o.Engine, writer, &blob.Options{Now: s.Clock.Now})
-	log := session.New(o.Engine, writer, &session.Options{Now: s.Clock.Now})
-	counter, err := tokens.New(nil)
-	must(tb, err)
-	registry := tools.NewRegistry(nil)
-	must(tb, native.Register(registry, &native.Options{Blobs: blobs}))
 	root, err := os.OpenRoot(s.Workspace)
 	must(tb, err)
 	tb.Cleanup(func() { must(tb, root.Close()) })
-	hands := hand.New(hand.Deps{
-		Registry: registry, Log: log, Blobs: blobs, Reducer: step.NewReducer(nil),
-		Engine: o.Engine, Writer: writer, Workspaces: workspace{root},
-	}, &hand.Options{Now: s.Clock.Now, Logger: o.Logger})
-	tb.Cleanup(func() {
-		ctx, cancel := context.WithTimeout(context.Background(), stopTimeout)
-		defer cancel()
-		must(tb, hands.Close(ctx))
+	parts, err := domain.Open(o.Engine, workspace{root}, &domain.Options{
+		Now: s.Clock.Now, Logger: o.Logger, CloseTimeout: stopTimeout, Retention: o.Retention,
 	})
-	return server.Services{
-		Memory: memories, Hand: hands, Tools: registry, Log: log, Blobs: blobs,
-		Tokens: counter, Assembler: assemble.New(log, counter, nil), Events: bus,
+	if err != nil {
+		tb.Fatalf("servertest: %v", err)
 	}
+	tb.Cleanup(func() {
+		checkIndex(tb, o.Engine, parts.Memory)
+		must(tb, parts.Close())
+	})
+	return parts
 }
 
 // workspace is one directory for everybody.
@@ -179,6 +170,11 @@ func (s *Server) connect() {
 	s.Tools = loombridgev1.NewToolServiceClient(s.conn)
 	s.Events = loombridgev1.NewEventServiceClient(s.conn)
 	s.Admin = loombridgev1.NewAdminServiceClient(s.conn)
+	s.LoomBridge = loomv1pb.NewBridgeClient(s.conn)
+	s.LoomMemory = loomv1pb.NewMemoryServiceClient(s.conn)
+	s.LoomTools = loomv1pb.NewToolServiceClient(s.conn)
+	s.LoomEvents = loomv1pb.NewEventBusClient(s.conn)
+	s.LoomRuntime = loomv1pb.NewAgentRuntimeClient(s.conn)
 }
 
 // checkIndex compares index and records of every owner.

@@ -9,6 +9,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/loom-bridge/loom-bridge/bridge/events"
 	"github.com/loom-bridge/loom-bridge/memory/kv/rockskv"
 	"github.com/loom-bridge/loom-bridge/server"
 )
@@ -38,6 +39,23 @@ type Config struct {
 	// TLSClientCA is a PEM file of authorities; with it every client must show
 	// a certificate. Default none.
 	TLSClientCA string `koanf:"tls-client-ca"`
+	// LoomAddr serves the loom.v1 API, whose clients know no credentials, apart
+	// from the rest while authentication is on: a loopback host:port, or
+	// unix:/path. Default none: with authentication on, loom.v1 is not served;
+	// with it off, it is served on Addr.
+	LoomAddr string `koanf:"loom-addr"`
+	// LoomTenant is whose data LoomAddr serves. Required with it.
+	LoomTenant string `koanf:"loom-tenant"`
+	// LoomReplay is the oldest event that a loom.v1 agent gets replayed after its
+	// stream broke; 0 replays none. Default 60 s.
+	LoomReplay time.Duration `koanf:"loom-replay"`
+	// EventsMaxAge is how long durable events are kept; 0 for ever. Default 7
+	// days.
+	EventsMaxAge time.Duration `koanf:"events-max-age"`
+	// EventsMaxTopicBytes and EventsMaxBytes bound what is kept of a topic and
+	// of all; the oldest events go first. Default 64 MiB and 1 GiB.
+	EventsMaxTopicBytes int `koanf:"events-max-topic-bytes"`
+	EventsMaxBytes      int `koanf:"events-max-bytes"`
 	// MetricsAddr is where Prometheus finds /metrics. Default none: off.
 	MetricsAddr string `koanf:"metrics-addr"`
 	// LogLevel is debug, info, warn, error or off. Default info.
@@ -84,6 +102,8 @@ func DefaultConfig() Config {
 		ConnectionTimeout: l.ConnectionTimeout, IdleTimeout: l.IdleTimeout, KeepaliveTime: l.KeepaliveTime,
 		KeepaliveTimeout: l.KeepaliveTimeout, KeepaliveMinTime: l.KeepaliveMinTime,
 		StallTimeout: l.StallTimeout, DrainTimeout: l.DrainTimeout,
+		LoomReplay: time.Minute, EventsMaxAge: 7 * 24 * time.Hour,
+		EventsMaxTopicBytes: 64 << 20, EventsMaxBytes: 1 << 30,
 	}
 }
 
@@ -112,6 +132,9 @@ func (c Config) checkAddresses() error {
 	if _, _, err := splitAddr(c.Addr); err != nil {
 		return &ConfigError{"addr", c.Addr, err.Error()}
 	}
+	if err := c.checkLoom(); err != nil {
+		return err
+	}
 	if c.MetricsAddr == "" {
 		return nil
 	}
@@ -121,6 +144,23 @@ func (c Config) checkAddresses() error {
 		return &ConfigError{"metrics-addr", c.MetricsAddr, err.Error()}
 	case network == "unix":
 		return &ConfigError{"metrics-addr", c.MetricsAddr, "give host:port"}
+	}
+	return nil
+}
+
+// checkLoom checks the address of loom.v1 alone.
+func (c Config) checkLoom() error {
+	if c.LoomAddr == "" {
+		return nil
+	}
+	if _, _, err := splitAddr(c.LoomAddr); err != nil {
+		return &ConfigError{"loom-addr", c.LoomAddr, err.Error()}
+	}
+	if c.Credentials == "" {
+		return &ConfigError{"loom-addr", c.LoomAddr, "needs --credentials; without them loom.v1 is served on --addr"}
+	}
+	if !server.ValidTenant(c.LoomTenant) {
+		return &ConfigError{"loom-tenant", c.LoomTenant, "is needed with --loom-addr: the tenant whose data is served there"}
 	}
 	return nil
 }
@@ -183,16 +223,24 @@ func (c Config) checkLimits() error {
 		{"max-streams", c.MaxStreams},
 		{"max-streams-per-connection", c.MaxStreamsPerConnection},
 		{"max-connections", c.MaxConnections},
+		{"events-max-topic-bytes", c.EventsMaxTopicBytes},
 	} {
 		if number.value <= 0 || number.value > maxLimit {
 			return &ConfigError{number.field, number.value, fmt.Sprintf("must be from 1 to %d", maxLimit)}
 		}
+	}
+	if c.EventsMaxBytes <= 0 {
+		return &ConfigError{"events-max-bytes", c.EventsMaxBytes, "must be more than zero"}
 	}
 	return c.checkTimes()
 }
 
 // maxLimit keeps every limit within the 32 bits of the wire.
 const maxLimit = 1 << 30
+
+// maxReplay bounds LoomReplay: an agent must not run again what was asked long
+// ago.
+const maxReplay = time.Hour
 
 func (c Config) checkTimes() error {
 	for _, span := range []struct {
@@ -212,6 +260,12 @@ func (c Config) checkTimes() error {
 			return &ConfigError{span.field, span.value, "must be more than zero, such as 10s"}
 		}
 	}
+	switch {
+	case c.LoomReplay < 0 || c.LoomReplay > maxReplay:
+		return &ConfigError{"loom-replay", c.LoomReplay, fmt.Sprintf("must be from 0 to %v", maxReplay)}
+	case c.EventsMaxAge < 0:
+		return &ConfigError{"events-max-age", c.EventsMaxAge, "must not be negative; 0 keeps events for ever"}
+	}
 	return nil
 }
 
@@ -225,6 +279,15 @@ func (c Config) limits() server.Limits {
 		KeepaliveTimeout: c.KeepaliveTimeout, KeepaliveMinTime: c.KeepaliveMinTime,
 		StallTimeout: c.StallTimeout, DrainTimeout: c.DrainTimeout,
 	}
+}
+
+// retention is how long events are kept, as configured.
+func (c Config) retention() events.Retention {
+	r := events.Retention{MaxAge: c.EventsMaxAge, MaxTopicBytes: int64(c.EventsMaxTopicBytes), MaxBytes: int64(c.EventsMaxBytes)}
+	if c.EventsMaxAge == 0 {
+		r.MaxAge = -1 // for ever; there, zero is the default
+	}
+	return r
 }
 
 // splitAddr returns the network and address of a listening address. An empty

@@ -13,19 +13,10 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/spf13/cobra"
 
-	"github.com/loom-bridge/loom-bridge/bridge/events"
 	"github.com/loom-bridge/loom-bridge/bridge/hand"
-	"github.com/loom-bridge/loom-bridge/bridge/native"
-	"github.com/loom-bridge/loom-bridge/bridge/tools"
-	"github.com/loom-bridge/loom-bridge/context/assemble"
-	"github.com/loom-bridge/loom-bridge/context/blob"
-	"github.com/loom-bridge/loom-bridge/context/session"
-	"github.com/loom-bridge/loom-bridge/context/step"
-	"github.com/loom-bridge/loom-bridge/context/tokens"
-	"github.com/loom-bridge/loom-bridge/memory"
-	"github.com/loom-bridge/loom-bridge/memory/kv"
 	"github.com/loom-bridge/loom-bridge/memory/kv/rockskv"
 	"github.com/loom-bridge/loom-bridge/server"
+	"github.com/loom-bridge/loom-bridge/server/domain"
 )
 
 // storeFormat is the version of the on-disk format (memory/FORMAT.md).
@@ -34,10 +25,6 @@ const storeFormat = 1
 // stopReserve is the time that cancelled calls get at shutdown, on top of the
 // drain: a tool may finish a write that has begun.
 const stopReserve = 600 * time.Millisecond
-
-// leftAloneTime is how long tools that outlived their calls are waited for
-// before the store is closed under them.
-const leftAloneTime = 100 * time.Millisecond
 
 // run is the whole program: it returns when ctx ends and everything is stored
 // and closed, or when something can't be started.
@@ -72,7 +59,7 @@ func run(ctx context.Context, args []string, getenv func(string) string, stdout,
 			if err != nil {
 				return err
 			}
-			return serve(cmd.Context(), config, stdout, stderr)
+			return serve(cmd.Context(), config, getenv, stdout, stderr)
 		},
 	}
 	root.SetVersionTemplate("{{.Name}} {{.Version}}\n")
@@ -90,7 +77,7 @@ func run(ctx context.Context, args []string, getenv func(string) string, stdout,
 
 // serve opens everything, in order, serves until ctx ends, and closes
 // everything in reverse. It holds the address before it touches the store.
-func serve(ctx context.Context, config Config, stdout, stderr io.Writer) (err error) {
+func serve(ctx context.Context, config Config, getenv func(string) string, stdout, stderr io.Writer) (err error) {
 	var opened closers
 	defer func() { err = errors.Join(err, opened.close()) }()
 
@@ -119,35 +106,19 @@ func serve(ctx context.Context, config Config, stdout, stderr io.Writer) (err er
 		return err
 	}
 	opened.add(engine.Close)
-	writer := kv.NewWriter(engine, nil)
-	opened.add(writer.Close)
-
-	memories := memory.New(engine, writer, &memory.Options{Logger: logger})
-	opened.add(memories.Close)
-	bus := events.New(engine, writer, nil)
-	opened.add(bus.Close)
-	blobs := blob.New(engine, writer, nil)
-	log := session.New(engine, writer, nil)
-	counter, err := tokens.New(nil)
-	if err != nil {
-		return err
-	}
-
-	registry := tools.NewRegistry(nil)
-	if err := native.Register(registry, &native.Options{Store: config.DataDir, Blobs: blobs}); err != nil {
-		return err
-	}
 	places, err := hand.OpenFolders(config.Workspace, &hand.FolderOptions{PerTenant: credentials != nil, Store: config.DataDir})
 	if err != nil {
 		return &ConfigError{"workspace", config.Workspace, err.Error() + "; give a directory that exists and that the server may use"}
 	}
 	opened.add(places.Close)
-	hands := hand.New(hand.Deps{
-		Registry: registry, Log: log, Blobs: blobs, Reducer: step.NewReducer(nil),
-		Engine: engine, Writer: writer, Workspaces: places,
-	}, &hand.Options{Logger: logger})
-	opened.add(func() error { return closeHand(hands) })
-	if err := recoverCalls(ctx, hands, logger); err != nil {
+	parts, err := domain.Open(engine, places, &domain.Options{
+		StoreDir: config.DataDir, Retention: config.retention(), Logger: logger,
+	})
+	if err != nil {
+		return err
+	}
+	opened.add(parts.Close)
+	if err := recoverCalls(ctx, parts.Hand, logger); err != nil {
 		return err
 	}
 
@@ -155,14 +126,15 @@ func serve(ctx context.Context, config Config, stdout, stderr io.Writer) (err er
 	if err != nil {
 		return err
 	}
-	face := server.New(server.Services{
-		Memory: memories, Hand: hands, Tools: registry, Log: log, Blobs: blobs,
-		Tokens: counter, Assembler: assemble.New(log, counter, nil), Events: bus,
-	}, &server.Options{
+	options := server.Options{
 		Limits: config.limits(), Credentials: credentials, TLS: transport,
 		Logger: logger, SlowCall: config.LogSlow, Metrics: metrics,
 		About: server.About{Version: buildVersion(), Durability: config.Durability, StoreFormat: storeFormat},
-	})
+	}
+	faces, err := openFaces(config, parts, options, listener, &opened)
+	if err != nil {
+		return err
+	}
 	if err := announce(config, addressOf(listener), output, &opened); err != nil {
 		return err
 	}
@@ -173,23 +145,31 @@ func serve(ctx context.Context, config Config, stdout, stderr io.Writer) (err er
 		logger.Warn("bearer tokens travel in plain text; give --tls-cert and --tls-key")
 	}
 
-	ended := make(chan error, 1)
-	go func() { ended <- face.Serve(listener) }()
+	warnUnserved(logger, getenv)
 	select {
-	case err = <-ended:
+	case err = <-faces.serve():
 		err = fmt.Errorf("serve %s: %w", config.Addr, err)
 	case <-ctx.Done():
 		logger.Info("stopping")
 	}
-	return errors.Join(err, stop(face, config))
+	return errors.Join(err, faces.stop(config.DrainTimeout+stopReserve))
 }
 
-// stop drains the server. Calls that outlive everything are cut off by the
-// closing store; what they had acknowledged is in it.
-func stop(face *server.Server, config Config) error {
-	ctx, cancel := context.WithTimeout(context.Background(), config.DrainTimeout+stopReserve)
-	defer cancel()
-	return face.Shutdown(ctx)
+// unserved are settings of loom.v1's core that mean nothing here, and what they
+// would have done.
+var unserved = []struct{ name, what string }{
+	{"LOOM_MCP_SERVERS", "MCP servers are not started"},
+	{"LOOM_DASHBOARD", "there is no dashboard"},
+}
+
+// warnUnserved says once what somebody asked for and does not get. It shows no
+// values: they may hold keys.
+func warnUnserved(logger *slog.Logger, getenv func(string) string) {
+	for _, u := range unserved {
+		if value := getenv(u.name); value != "" && value != "false" {
+			logger.Info("this version does not serve what a variable asks for", "variable", u.name, "so", u.what)
+		}
+	}
 }
 
 func security(config Config) (*server.Credentials, *tls.Config, error) {
@@ -232,15 +212,6 @@ func recoverCalls(ctx context.Context, hands *hand.Hand, logger *slog.Logger) er
 	}
 	if recovered > 0 {
 		logger.Warn("tool calls were interrupted; their outcome is unknown", "steps", recovered)
-	}
-	return nil
-}
-
-func closeHand(hands *hand.Hand) error {
-	ctx, cancel := context.WithTimeout(context.Background(), leftAloneTime)
-	defer cancel()
-	if err := hands.Close(ctx); err != nil {
-		return fmt.Errorf("a tool was still running at the end: %w", err)
 	}
 	return nil
 }

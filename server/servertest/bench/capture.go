@@ -11,15 +11,12 @@ import (
 	"path/filepath"
 	"sync"
 
+	"github.com/loom-bridge/loom-bridge/bridge/events"
 	"github.com/loom-bridge/loom-bridge/bridge/hand"
-	"github.com/loom-bridge/loom-bridge/bridge/native"
-	"github.com/loom-bridge/loom-bridge/bridge/tools"
-	"github.com/loom-bridge/loom-bridge/context/blob"
-	"github.com/loom-bridge/loom-bridge/context/session"
-	"github.com/loom-bridge/loom-bridge/context/step"
 	"github.com/loom-bridge/loom-bridge/memory"
 	"github.com/loom-bridge/loom-bridge/memory/kv"
 	"github.com/loom-bridge/loom-bridge/memory/kv/memkv"
+	"github.com/loom-bridge/loom-bridge/server/domain"
 )
 
 const (
@@ -116,26 +113,20 @@ func weigh(tapes map[string][][]kv.Op, rest [][]kv.Op) (keys, bytes int) {
 // for each agent.
 func captureTools(ctx context.Context, workspace string, agents int) (map[string][][]kv.Op, error) {
 	engine := &recorder{Engine: memkv.New(nil)}
-	writer := kv.NewWriter(engine, nil)
-	blobs := blob.New(engine, writer, nil)
-	registry := tools.NewRegistry(nil)
-	if err := native.Register(registry, &native.Options{Blobs: blobs}); err != nil {
-		return nil, err
-	}
 	folders, err := hand.OpenFolders(workspace, nil)
 	if err != nil {
 		return nil, err
 	}
 	defer folders.Close()
-	hands := hand.New(hand.Deps{
-		Registry: registry, Log: session.New(engine, writer, nil), Blobs: blobs, Reducer: step.NewReducer(nil),
-		Engine: engine, Writer: writer, Workspaces: folders,
-	}, nil)
+	parts, err := domain.Open(engine, folders, nil)
+	if err != nil {
+		return nil, err
+	}
 	tapes := make(map[string][][]kv.Op, agents)
 	for i := range agents {
 		name := agent(i)
 		for range tapeLength {
-			_, err := hands.Call(ctx, hand.Request{
+			_, err := parts.Hand.Call(ctx, hand.Request{
 				Scope: kv.AgentScope("default", name), Name: "fs:read_file", Args: toolArguments(),
 			})
 			if err != nil {
@@ -143,6 +134,29 @@ func captureTools(ctx context.Context, workspace string, agents int) (map[string
 			}
 		}
 		tapes[name] = engine.take()
+	}
+	return tapes, parts.Close()
+}
+
+// captureEmits records the batches of durable events, tapeLength for the topic
+// of each publisher.
+func captureEmits(ctx context.Context, publishers int) (map[string][][]kv.Op, error) {
+	engine := &recorder{Engine: memkv.New(nil)}
+	writer := kv.NewWriter(engine, nil)
+	bus := events.New(engine, writer, nil)
+	tapes := make(map[string][][]kv.Op, publishers)
+	for i := range publishers {
+		topic := flowTopic(i)
+		for range tapeLength {
+			event := events.Event{Topic: topic, Source: topic, PayloadKind: events.Bytes, Payload: make([]byte, payloadBytes)}
+			if _, err := bus.Emit(ctx, "default", event, events.EmitOptions{}); err != nil {
+				return nil, fmt.Errorf("bench: capture an event: %w", err)
+			}
+		}
+		tapes[topic] = engine.take()
+	}
+	if err := bus.Close(); err != nil {
+		return nil, err
 	}
 	return tapes, writer.Close()
 }

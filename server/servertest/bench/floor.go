@@ -20,7 +20,8 @@ import (
 	loombridgev1 "github.com/loom-bridge/loom-bridge/proto/gen/loombridge/v1"
 )
 
-// floor answers MemorySave and Tool with a captured batch and nothing else.
+// floor answers MemorySave, Tool and a durable event with a captured batch and
+// nothing else.
 type floor struct {
 	loombridgev1.UnimplementedBridgeServiceServer
 
@@ -28,6 +29,8 @@ type floor struct {
 	workspace string
 	saves     tape
 	tools     tape
+	emits     tape
+	hub       hub
 }
 
 // tape holds the captured batches of each agent and where the agent is in its
@@ -81,6 +84,9 @@ func serveFloor(ctx context.Context, dir, workspace string, clients int) error {
 		return err
 	}
 	if f.tools.batches, err = captureTools(ctx, workspace, clients); err != nil {
+		return err
+	}
+	if f.emits.batches, err = captureEmits(ctx, clients); err != nil {
 		return err
 	}
 	listener, err := net.Listen("tcp", "127.0.0.1:0")

@@ -54,6 +54,9 @@ func report(ctx context.Context, b *bench) error {
 	if err := b.table.Flush(); err != nil {
 		return err
 	}
+	if err := b.eventTable(ctx); err != nil {
+		return err
+	}
 	if err := b.queries(ctx); err != nil {
 		return err
 	}

@@ -24,35 +24,40 @@ var File_loombridge_v1_bridge_proto protoreflect.FileDescriptor
 
 const file_loombridge_v1_bridge_proto_rawDesc = "" +
 	"\n" +
-	"\x1aloombridge/v1/bridge.proto\x12\rloombridge.v1\x1a\x1aloombridge/v1/events.proto\x1a\x1aloombridge/v1/memory.proto\x1a\x19loombridge/v1/tools.proto2\xbf\x02\n" +
+	"\x1aloombridge/v1/bridge.proto\x12\rloombridge.v1\x1a\x1aloombridge/v1/attach.proto\x1a\x1aloombridge/v1/events.proto\x1a\x1aloombridge/v1/memory.proto\x1a\x19loombridge/v1/tools.proto2\x8a\x03\n" +
 	"\rBridgeService\x12Q\n" +
 	"\n" +
 	"MemorySave\x12 .loombridge.v1.MemorySaveRequest\x1a!.loombridge.v1.MemorySaveResponse\x12Y\n" +
 	"\vMemoryQuery\x12!.loombridge.v1.MemoryQueryRequest\x1a\".loombridge.v1.MemoryQueryResponse\"\x03\x90\x02\x01\x12?\n" +
 	"\x04Tool\x12\x1a.loombridge.v1.ToolRequest\x1a\x1b.loombridge.v1.ToolResponse\x12?\n" +
-	"\x04Emit\x12\x1a.loombridge.v1.EmitRequest\x1a\x1b.loombridge.v1.EmitResponseBIZGgithub.com/loom-bridge/loom-bridge/proto/gen/loombridge/v1;loombridgev1b\x06proto3"
+	"\x04Emit\x12\x1a.loombridge.v1.EmitRequest\x1a\x1b.loombridge.v1.EmitResponse\x12I\n" +
+	"\x06Attach\x12\x1c.loombridge.v1.AttachRequest\x1a\x1d.loombridge.v1.AttachResponse(\x010\x01BIZGgithub.com/loom-bridge/loom-bridge/proto/gen/loombridge/v1;loombridgev1b\x06proto3"
 
 var file_loombridge_v1_bridge_proto_goTypes = []any{
 	(*MemorySaveRequest)(nil),   // 0: loombridge.v1.MemorySaveRequest
 	(*MemoryQueryRequest)(nil),  // 1: loombridge.v1.MemoryQueryRequest
 	(*ToolRequest)(nil),         // 2: loombridge.v1.ToolRequest
 	(*EmitRequest)(nil),         // 3: loombridge.v1.EmitRequest
-	(*MemorySaveResponse)(nil),  // 4: loombridge.v1.MemorySaveResponse
-	(*MemoryQueryResponse)(nil), // 5: loombridge.v1.MemoryQueryResponse
-	(*ToolResponse)(nil),        // 6: loombridge.v1.ToolResponse
-	(*EmitResponse)(nil),        // 7: loombridge.v1.EmitResponse
+	(*AttachRequest)(nil),       // 4: loombridge.v1.AttachRequest
+	(*MemorySaveResponse)(nil),  // 5: loombridge.v1.MemorySaveResponse
+	(*MemoryQueryResponse)(nil), // 6: loombridge.v1.MemoryQueryResponse
+	(*ToolResponse)(nil),        // 7: loombridge.v1.ToolResponse
+	(*EmitResponse)(nil),        // 8: loombridge.v1.EmitResponse
+	(*AttachResponse)(nil),      // 9: loombridge.v1.AttachResponse
 }
 var file_loombridge_v1_bridge_proto_depIdxs = []int32{
 	0, // 0: loombridge.v1.BridgeService.MemorySave:input_type -> loombridge.v1.MemorySaveRequest
 	1, // 1: loombridge.v1.BridgeService.MemoryQuery:input_type -> loombridge.v1.MemoryQueryRequest
 	2, // 2: loombridge.v1.BridgeService.Tool:input_type -> loombridge.v1.ToolRequest
 	3, // 3: loombridge.v1.BridgeService.Emit:input_type -> loombridge.v1.EmitRequest
-	4, // 4: loombridge.v1.BridgeService.MemorySave:output_type -> loombridge.v1.MemorySaveResponse
-	5, // 5: loombridge.v1.BridgeService.MemoryQuery:output_type -> loombridge.v1.MemoryQueryResponse
-	6, // 6: loombridge.v1.BridgeService.Tool:output_type -> loombridge.v1.ToolResponse
-	7, // 7: loombridge.v1.BridgeService.Emit:output_type -> loombridge.v1.EmitResponse
-	4, // [4:8] is the sub-list for method output_type
-	0, // [0:4] is the sub-list for method input_type
+	4, // 4: loombridge.v1.BridgeService.Attach:input_type -> loombridge.v1.AttachRequest
+	5, // 5: loombridge.v1.BridgeService.MemorySave:output_type -> loombridge.v1.MemorySaveResponse
+	6, // 6: loombridge.v1.BridgeService.MemoryQuery:output_type -> loombridge.v1.MemoryQueryResponse
+	7, // 7: loombridge.v1.BridgeService.Tool:output_type -> loombridge.v1.ToolResponse
+	8, // 8: loombridge.v1.BridgeService.Emit:output_type -> loombridge.v1.EmitResponse
+	9, // 9: loombridge.v1.BridgeService.Attach:output_type -> loombridge.v1.AttachResponse
+	5, // [5:10] is the sub-list for method output_type
+	0, // [0:5] is the sub-list for method input_type
 	0, // [0:0] is the sub-list for extension type_name
 	0, // [0:0] is the sub-list for extension extendee
 	0, // [0:0] is the sub-list for field type_name
@@ -63,6 +68,7 @@ func file_loombridge_v1_bridge_proto_init() {
 	if File_loombridge_v1_bridge_proto != nil {
 		return
 	}
+	file_loombridge_v1_attach_proto_init()
 	file_loombridge_v1_events_proto_init()
 	file_loombridge_v1_memory_proto_init()
 	file_loombridge_v1_tools_proto_init()

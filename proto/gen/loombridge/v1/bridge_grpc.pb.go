@@ -23,6 +23,7 @@ const (
 	BridgeService_MemoryQuery_FullMethodName = "/loombridge.v1.BridgeService/MemoryQuery"
 	BridgeService_Tool_FullMethodName        = "/loombridge.v1.BridgeService/Tool"
 	BridgeService_Emit_FullMethodName        = "/loombridge.v1.BridgeService/Emit"
+	BridgeService_Attach_FullMethodName      = "/loombridge.v1.BridgeService/Attach"
 )
 
 // BridgeServiceClient is the client API for BridgeService service.
@@ -40,6 +41,12 @@ type BridgeServiceClient interface {
 	Tool(ctx context.Context, in *ToolRequest, opts ...grpc.CallOption) (*ToolResponse, error)
 	// Emit publishes one event. A durable one is acknowledged when it is synced.
 	Emit(ctx context.Context, in *EmitRequest, opts ...grpc.CallOption) (*EmitResponse, error)
+	// Attach connects an agent for as long as it lives: the agent registers with
+	// the first message, then publishes, subscribes, runs the tools it provides
+	// and sends heartbeats on the one stream. The server never ends it with OK
+	// unless the agent did so first: SHUTTING_DOWN and SLOW_CONSUMER mean to
+	// attach again, with the last sequence seen of each topic.
+	Attach(ctx context.Context, opts ...grpc.CallOption) (grpc.BidiStreamingClient[AttachRequest, AttachResponse], error)
 }
 
 type bridgeServiceClient struct {
@@ -90,6 +97,19 @@ func (c *bridgeServiceClient) Emit(ctx context.Context, in *EmitRequest, opts ..
 	return out, nil
 }
 
+func (c *bridgeServiceClient) Attach(ctx context.Context, opts ...grpc.CallOption) (grpc.BidiStreamingClient[AttachRequest, AttachResponse], error) {
+	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
+	stream, err := c.cc.NewStream(ctx, &BridgeService_ServiceDesc.Streams[0], BridgeService_Attach_FullMethodName, cOpts...)
+	if err != nil {
+		return nil, err
+	}
+	x := &grpc.GenericClientStream[AttachRequest, AttachResponse]{ClientStream: stream}
+	return x, nil
+}
+
+// This type alias is provided for backwards compatibility with existing code that references the prior non-generic stream type by name.
+type BridgeService_AttachClient = grpc.BidiStreamingClient[AttachRequest, AttachResponse]
+
 // BridgeServiceServer is the server API for BridgeService service.
 // All implementations must embed UnimplementedBridgeServiceServer
 // for forward compatibility.
@@ -105,6 +125,12 @@ type BridgeServiceServer interface {
 	Tool(context.Context, *ToolRequest) (*ToolResponse, error)
 	// Emit publishes one event. A durable one is acknowledged when it is synced.
 	Emit(context.Context, *EmitRequest) (*EmitResponse, error)
+	// Attach connects an agent for as long as it lives: the agent registers with
+	// the first message, then publishes, subscribes, runs the tools it provides
+	// and sends heartbeats on the one stream. The server never ends it with OK
+	// unless the agent did so first: SHUTTING_DOWN and SLOW_CONSUMER mean to
+	// attach again, with the last sequence seen of each topic.
+	Attach(grpc.BidiStreamingServer[AttachRequest, AttachResponse]) error
 	mustEmbedUnimplementedBridgeServiceServer()
 }
 
@@ -126,6 +152,9 @@ func (UnimplementedBridgeServiceServer) Tool(context.Context, *ToolRequest) (*To
 }
 func (UnimplementedBridgeServiceServer) Emit(context.Context, *EmitRequest) (*EmitResponse, error) {
 	return nil, status.Error(codes.Unimplemented, "method Emit not implemented")
+}
+func (UnimplementedBridgeServiceServer) Attach(grpc.BidiStreamingServer[AttachRequest, AttachResponse]) error {
+	return status.Error(codes.Unimplemented, "method Attach not implemented")
 }
 func (UnimplementedBridgeServiceServer) mustEmbedUnimplementedBridgeServiceServer() {}
 func (UnimplementedBridgeServiceServer) testEmbeddedByValue()                       {}
@@ -220,6 +249,13 @@ func _BridgeService_Emit_Handler(srv interface{}, ctx context.Context, dec func(
 	return interceptor(ctx, in, info, handler)
 }
 
+func _BridgeService_Attach_Handler(srv interface{}, stream grpc.ServerStream) error {
+	return srv.(BridgeServiceServer).Attach(&grpc.GenericServerStream[AttachRequest, AttachResponse]{ServerStream: stream})
+}
+
+// This type alias is provided for backwards compatibility with existing code that references the prior non-generic stream type by name.
+type BridgeService_AttachServer = grpc.BidiStreamingServer[AttachRequest, AttachResponse]
+
 // BridgeService_ServiceDesc is the grpc.ServiceDesc for BridgeService service.
 // It's only intended for direct use with grpc.RegisterService,
 // and not to be introspected or modified (even as a copy)
@@ -244,6 +280,13 @@ var BridgeService_ServiceDesc = grpc.ServiceDesc{
 			Handler:    _BridgeService_Emit_Handler,
 		},
 	},
-	Streams:  []grpc.StreamDesc{},
+	Streams: []grpc.StreamDesc{
+		{
+			StreamName:    "Attach",
+			Handler:       _BridgeService_Attach_Handler,
+			ServerStreams: true,
+			ClientStreams: true,
+		},
+	},
 	Metadata: "loombridge/v1/bridge.proto",
 }

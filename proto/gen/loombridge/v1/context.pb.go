@@ -1678,6 +1678,291 @@ func (x *ReadBlobResponse) GetData() []byte {
 	return nil
 }
 
+// RecordStepRequest says what a tool of the caller's own did.
+type RecordStepRequest struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// agent_id is whose session it is. Required.
+	AgentId string `protobuf:"bytes,1,opt,name=agent_id,json=agentId,proto3" json:"agent_id,omitempty"`
+	// tool_name is the tool's name: at most 128 letters, digits and `_ : . - /`.
+	// Required.
+	ToolName string `protobuf:"bytes,2,opt,name=tool_name,json=toolName,proto3" json:"tool_name,omitempty"`
+	// arguments_form is a JSON object, at most 1 MiB. Default: empty.
+	//
+	// Types that are valid to be assigned to ArgumentsForm:
+	//
+	//	*RecordStepRequest_Arguments
+	//	*RecordStepRequest_ArgumentsJson
+	ArgumentsForm isRecordStepRequest_ArgumentsForm `protobuf_oneof:"arguments_form"`
+	// success says whether the tool did its work.
+	Success bool `protobuf:"varint,5,opt,name=success,proto3" json:"success,omitempty"`
+	// output_form is the tool's result, at most 1 MiB as JSON. Default: null.
+	//
+	// Types that are valid to be assigned to OutputForm:
+	//
+	//	*RecordStepRequest_Output
+	//	*RecordStepRequest_OutputJson
+	OutputForm isRecordStepRequest_OutputForm `protobuf_oneof:"output_form"`
+	// error_message says what went wrong when success is false. At most 64 KiB.
+	ErrorMessage string `protobuf:"bytes,8,opt,name=error_message,json=errorMessage,proto3" json:"error_message,omitempty"`
+	// session_id is the session whose log gets the step. Default `default`. At
+	// most 256 bytes.
+	SessionId string `protobuf:"bytes,9,opt,name=session_id,json=sessionId,proto3" json:"session_id,omitempty"`
+	// thought is what the model said before the call. At most 64 KiB.
+	Thought string `protobuf:"bytes,10,opt,name=thought,proto3" json:"thought,omitempty"`
+	// turn_id holds parallel calls of one model turn together. At most 128 bytes.
+	TurnId string `protobuf:"bytes,11,opt,name=turn_id,json=turnId,proto3" json:"turn_id,omitempty"`
+	// call_id is the model's own id of the call. At most 128 bytes.
+	CallId string `protobuf:"bytes,12,opt,name=call_id,json=callId,proto3" json:"call_id,omitempty"`
+	// request_id makes the call safe to repeat. At most 128 bytes.
+	RequestId     string `protobuf:"bytes,13,opt,name=request_id,json=requestId,proto3" json:"request_id,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *RecordStepRequest) Reset() {
+	*x = RecordStepRequest{}
+	mi := &file_loombridge_v1_context_proto_msgTypes[18]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *RecordStepRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*RecordStepRequest) ProtoMessage() {}
+
+func (x *RecordStepRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_loombridge_v1_context_proto_msgTypes[18]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use RecordStepRequest.ProtoReflect.Descriptor instead.
+func (*RecordStepRequest) Descriptor() ([]byte, []int) {
+	return file_loombridge_v1_context_proto_rawDescGZIP(), []int{18}
+}
+
+func (x *RecordStepRequest) GetAgentId() string {
+	if x != nil {
+		return x.AgentId
+	}
+	return ""
+}
+
+func (x *RecordStepRequest) GetToolName() string {
+	if x != nil {
+		return x.ToolName
+	}
+	return ""
+}
+
+func (x *RecordStepRequest) GetArgumentsForm() isRecordStepRequest_ArgumentsForm {
+	if x != nil {
+		return x.ArgumentsForm
+	}
+	return nil
+}
+
+func (x *RecordStepRequest) GetArguments() *structpb.Struct {
+	if x != nil {
+		if x, ok := x.ArgumentsForm.(*RecordStepRequest_Arguments); ok {
+			return x.Arguments
+		}
+	}
+	return nil
+}
+
+func (x *RecordStepRequest) GetArgumentsJson() string {
+	if x != nil {
+		if x, ok := x.ArgumentsForm.(*RecordStepRequest_ArgumentsJson); ok {
+			return x.ArgumentsJson
+		}
+	}
+	return ""
+}
+
+func (x *RecordStepRequest) GetSuccess() bool {
+	if x != nil {
+		return x.Success
+	}
+	return false
+}
+
+func (x *RecordStepRequest) GetOutputForm() isRecordStepRequest_OutputForm {
+	if x != nil {
+		return x.OutputForm
+	}
+	return nil
+}
+
+func (x *RecordStepRequest) GetOutput() *structpb.Value {
+	if x != nil {
+		if x, ok := x.OutputForm.(*RecordStepRequest_Output); ok {
+			return x.Output
+		}
+	}
+	return nil
+}
+
+func (x *RecordStepRequest) GetOutputJson() string {
+	if x != nil {
+		if x, ok := x.OutputForm.(*RecordStepRequest_OutputJson); ok {
+			return x.OutputJson
+		}
+	}
+	return ""
+}
+
+func (x *RecordStepRequest) GetErrorMessage() string {
+	if x != nil {
+		return x.ErrorMessage
+	}
+	return ""
+}
+
+func (x *RecordStepRequest) GetSessionId() string {
+	if x != nil {
+		return x.SessionId
+	}
+	return ""
+}
+
+func (x *RecordStepRequest) GetThought() string {
+	if x != nil {
+		return x.Thought
+	}
+	return ""
+}
+
+func (x *RecordStepRequest) GetTurnId() string {
+	if x != nil {
+		return x.TurnId
+	}
+	return ""
+}
+
+func (x *RecordStepRequest) GetCallId() string {
+	if x != nil {
+		return x.CallId
+	}
+	return ""
+}
+
+func (x *RecordStepRequest) GetRequestId() string {
+	if x != nil {
+		return x.RequestId
+	}
+	return ""
+}
+
+type isRecordStepRequest_ArgumentsForm interface {
+	isRecordStepRequest_ArgumentsForm()
+}
+
+type RecordStepRequest_Arguments struct {
+	// arguments as protobuf JSON.
+	Arguments *structpb.Struct `protobuf:"bytes,3,opt,name=arguments,proto3,oneof"`
+}
+
+type RecordStepRequest_ArgumentsJson struct {
+	// arguments_json as exact JSON text.
+	ArgumentsJson string `protobuf:"bytes,4,opt,name=arguments_json,json=argumentsJson,proto3,oneof"`
+}
+
+func (*RecordStepRequest_Arguments) isRecordStepRequest_ArgumentsForm() {}
+
+func (*RecordStepRequest_ArgumentsJson) isRecordStepRequest_ArgumentsForm() {}
+
+type isRecordStepRequest_OutputForm interface {
+	isRecordStepRequest_OutputForm()
+}
+
+type RecordStepRequest_Output struct {
+	// output as protobuf JSON.
+	Output *structpb.Value `protobuf:"bytes,6,opt,name=output,proto3,oneof"`
+}
+
+type RecordStepRequest_OutputJson struct {
+	// output_json as exact JSON text.
+	OutputJson string `protobuf:"bytes,7,opt,name=output_json,json=outputJson,proto3,oneof"`
+}
+
+func (*RecordStepRequest_Output) isRecordStepRequest_OutputForm() {}
+
+func (*RecordStepRequest_OutputJson) isRecordStepRequest_OutputForm() {}
+
+// RecordStepResponse is what the log keeps.
+type RecordStepResponse struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// step is the step.
+	Step *Step `protobuf:"bytes,1,opt,name=step,proto3" json:"step,omitempty"`
+	// observation is the text for the model: the step's one line and, where
+	// something was offloaded, where to read it.
+	Observation string `protobuf:"bytes,2,opt,name=observation,proto3" json:"observation,omitempty"`
+	// output_blob is where the full result lies, when it was offloaded.
+	OutputBlob    *BlobInfo `protobuf:"bytes,3,opt,name=output_blob,json=outputBlob,proto3" json:"output_blob,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *RecordStepResponse) Reset() {
+	*x = RecordStepResponse{}
+	mi := &file_loombridge_v1_context_proto_msgTypes[19]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *RecordStepResponse) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*RecordStepResponse) ProtoMessage() {}
+
+func (x *RecordStepResponse) ProtoReflect() protoreflect.Message {
+	mi := &file_loombridge_v1_context_proto_msgTypes[19]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use RecordStepResponse.ProtoReflect.Descriptor instead.
+func (*RecordStepResponse) Descriptor() ([]byte, []int) {
+	return file_loombridge_v1_context_proto_rawDescGZIP(), []int{19}
+}
+
+func (x *RecordStepResponse) GetStep() *Step {
+	if x != nil {
+		return x.Step
+	}
+	return nil
+}
+
+func (x *RecordStepResponse) GetObservation() string {
+	if x != nil {
+		return x.Observation
+	}
+	return ""
+}
+
+func (x *RecordStepResponse) GetOutputBlob() *BlobInfo {
+	if x != nil {
+		return x.OutputBlob
+	}
+	return nil
+}
+
 var File_loombridge_v1_context_proto protoreflect.FileDescriptor
 
 const file_loombridge_v1_context_proto_rawDesc = "" +
@@ -1799,7 +2084,32 @@ const file_loombridge_v1_context_proto_rawDesc = "" +
 	"\x05limit\x18\x04 \x01(\x03R\x05limit\"S\n" +
 	"\x10ReadBlobResponse\x12+\n" +
 	"\x04info\x18\x01 \x01(\v2\x17.loombridge.v1.BlobInfoR\x04info\x12\x12\n" +
-	"\x04data\x18\x02 \x01(\fR\x04data*_\n" +
+	"\x04data\x18\x02 \x01(\fR\x04data\"\xec\x03\n" +
+	"\x11RecordStepRequest\x12\x19\n" +
+	"\bagent_id\x18\x01 \x01(\tR\aagentId\x12\x1b\n" +
+	"\ttool_name\x18\x02 \x01(\tR\btoolName\x127\n" +
+	"\targuments\x18\x03 \x01(\v2\x17.google.protobuf.StructH\x00R\targuments\x12'\n" +
+	"\x0earguments_json\x18\x04 \x01(\tH\x00R\rargumentsJson\x12\x18\n" +
+	"\asuccess\x18\x05 \x01(\bR\asuccess\x120\n" +
+	"\x06output\x18\x06 \x01(\v2\x16.google.protobuf.ValueH\x01R\x06output\x12!\n" +
+	"\voutput_json\x18\a \x01(\tH\x01R\n" +
+	"outputJson\x12#\n" +
+	"\rerror_message\x18\b \x01(\tR\ferrorMessage\x12\x1d\n" +
+	"\n" +
+	"session_id\x18\t \x01(\tR\tsessionId\x12\x18\n" +
+	"\athought\x18\n" +
+	" \x01(\tR\athought\x12\x17\n" +
+	"\aturn_id\x18\v \x01(\tR\x06turnId\x12\x17\n" +
+	"\acall_id\x18\f \x01(\tR\x06callId\x12\x1d\n" +
+	"\n" +
+	"request_id\x18\r \x01(\tR\trequestIdB\x10\n" +
+	"\x0earguments_formB\r\n" +
+	"\voutput_form\"\x99\x01\n" +
+	"\x12RecordStepResponse\x12'\n" +
+	"\x04step\x18\x01 \x01(\v2\x13.loombridge.v1.StepR\x04step\x12 \n" +
+	"\vobservation\x18\x02 \x01(\tR\vobservation\x128\n" +
+	"\voutput_blob\x18\x03 \x01(\v2\x17.loombridge.v1.BlobInfoR\n" +
+	"outputBlob*_\n" +
 	"\x04Role\x12\x14\n" +
 	"\x10ROLE_UNSPECIFIED\x10\x00\x12\x0f\n" +
 	"\vROLE_SYSTEM\x10\x01\x12\r\n" +
@@ -1818,9 +2128,11 @@ const file_loombridge_v1_context_proto_rawDesc = "" +
 	"\x0eTokenCertainty\x12\x1f\n" +
 	"\x1bTOKEN_CERTAINTY_UNSPECIFIED\x10\x00\x12\x19\n" +
 	"\x15TOKEN_CERTAINTY_EXACT\x10\x01\x12\x1d\n" +
-	"\x19TOKEN_CERTAINTY_ESTIMATED\x10\x022\x94\x04\n" +
+	"\x19TOKEN_CERTAINTY_ESTIMATED\x10\x022\xe7\x04\n" +
 	"\x0eContextService\x12]\n" +
-	"\x0eAppendMessages\x12$.loombridge.v1.AppendMessagesRequest\x1a%.loombridge.v1.AppendMessagesResponse\x12S\n" +
+	"\x0eAppendMessages\x12$.loombridge.v1.AppendMessagesRequest\x1a%.loombridge.v1.AppendMessagesResponse\x12Q\n" +
+	"\n" +
+	"RecordStep\x12 .loombridge.v1.RecordStepRequest\x1a!.loombridge.v1.RecordStepResponse\x12S\n" +
 	"\tListSteps\x12\x1f.loombridge.v1.ListStepsRequest\x1a .loombridge.v1.ListStepsResponse\"\x03\x90\x02\x01\x12M\n" +
 	"\aGetStep\x12\x1d.loombridge.v1.GetStepRequest\x1a\x1e.loombridge.v1.GetStepResponse\"\x03\x90\x02\x01\x12P\n" +
 	"\bAssemble\x12\x1e.loombridge.v1.AssembleRequest\x1a\x1f.loombridge.v1.AssembleResponse\"\x03\x90\x02\x01\x12Y\n" +
@@ -1840,7 +2152,7 @@ func file_loombridge_v1_context_proto_rawDescGZIP() []byte {
 }
 
 var file_loombridge_v1_context_proto_enumTypes = make([]protoimpl.EnumInfo, 4)
-var file_loombridge_v1_context_proto_msgTypes = make([]protoimpl.MessageInfo, 18)
+var file_loombridge_v1_context_proto_msgTypes = make([]protoimpl.MessageInfo, 20)
 var file_loombridge_v1_context_proto_goTypes = []any{
 	(Role)(0),                      // 0: loombridge.v1.Role
 	(StepOutcome)(0),               // 1: loombridge.v1.StepOutcome
@@ -1864,21 +2176,24 @@ var file_loombridge_v1_context_proto_goTypes = []any{
 	(*BlobInfo)(nil),               // 19: loombridge.v1.BlobInfo
 	(*ReadBlobRequest)(nil),        // 20: loombridge.v1.ReadBlobRequest
 	(*ReadBlobResponse)(nil),       // 21: loombridge.v1.ReadBlobResponse
-	(*structpb.Struct)(nil),        // 22: google.protobuf.Struct
-	(*timestamppb.Timestamp)(nil),  // 23: google.protobuf.Timestamp
-	(JsonForm)(0),                  // 24: loombridge.v1.JsonForm
+	(*RecordStepRequest)(nil),      // 22: loombridge.v1.RecordStepRequest
+	(*RecordStepResponse)(nil),     // 23: loombridge.v1.RecordStepResponse
+	(*structpb.Struct)(nil),        // 24: google.protobuf.Struct
+	(*timestamppb.Timestamp)(nil),  // 25: google.protobuf.Timestamp
+	(JsonForm)(0),                  // 26: loombridge.v1.JsonForm
+	(*structpb.Value)(nil),         // 27: google.protobuf.Value
 }
 var file_loombridge_v1_context_proto_depIdxs = []int32{
 	0,  // 0: loombridge.v1.Message.role:type_name -> loombridge.v1.Role
 	4,  // 1: loombridge.v1.Message.tool_calls:type_name -> loombridge.v1.ModelToolCall
 	5,  // 2: loombridge.v1.AppendMessagesRequest.messages:type_name -> loombridge.v1.Message
-	22, // 3: loombridge.v1.Step.minimal_args:type_name -> google.protobuf.Struct
-	23, // 4: loombridge.v1.Step.create_time:type_name -> google.protobuf.Timestamp
+	24, // 3: loombridge.v1.Step.minimal_args:type_name -> google.protobuf.Struct
+	25, // 4: loombridge.v1.Step.create_time:type_name -> google.protobuf.Timestamp
 	1,  // 5: loombridge.v1.Step.outcome:type_name -> loombridge.v1.StepOutcome
-	22, // 6: loombridge.v1.Step.metadata:type_name -> google.protobuf.Struct
-	24, // 7: loombridge.v1.ListStepsRequest.json_form:type_name -> loombridge.v1.JsonForm
+	24, // 6: loombridge.v1.Step.metadata:type_name -> google.protobuf.Struct
+	26, // 7: loombridge.v1.ListStepsRequest.json_form:type_name -> loombridge.v1.JsonForm
 	8,  // 8: loombridge.v1.ListStepsResponse.steps:type_name -> loombridge.v1.Step
-	24, // 9: loombridge.v1.GetStepRequest.json_form:type_name -> loombridge.v1.JsonForm
+	26, // 9: loombridge.v1.GetStepRequest.json_form:type_name -> loombridge.v1.JsonForm
 	8,  // 10: loombridge.v1.GetStepResponse.step:type_name -> loombridge.v1.Step
 	2,  // 11: loombridge.v1.AssembleRequest.format:type_name -> loombridge.v1.PromptFormat
 	5,  // 12: loombridge.v1.AssembleResponse.messages:type_name -> loombridge.v1.Message
@@ -1886,25 +2201,31 @@ var file_loombridge_v1_context_proto_depIdxs = []int32{
 	15, // 14: loombridge.v1.AssembleResponse.parts:type_name -> loombridge.v1.PromptPart
 	3,  // 15: loombridge.v1.TokenCount.certainty:type_name -> loombridge.v1.TokenCertainty
 	16, // 16: loombridge.v1.CountTokensResponse.count:type_name -> loombridge.v1.TokenCount
-	23, // 17: loombridge.v1.BlobInfo.create_time:type_name -> google.protobuf.Timestamp
+	25, // 17: loombridge.v1.BlobInfo.create_time:type_name -> google.protobuf.Timestamp
 	19, // 18: loombridge.v1.ReadBlobResponse.info:type_name -> loombridge.v1.BlobInfo
-	6,  // 19: loombridge.v1.ContextService.AppendMessages:input_type -> loombridge.v1.AppendMessagesRequest
-	9,  // 20: loombridge.v1.ContextService.ListSteps:input_type -> loombridge.v1.ListStepsRequest
-	11, // 21: loombridge.v1.ContextService.GetStep:input_type -> loombridge.v1.GetStepRequest
-	13, // 22: loombridge.v1.ContextService.Assemble:input_type -> loombridge.v1.AssembleRequest
-	17, // 23: loombridge.v1.ContextService.CountTokens:input_type -> loombridge.v1.CountTokensRequest
-	20, // 24: loombridge.v1.ContextService.ReadBlob:input_type -> loombridge.v1.ReadBlobRequest
-	7,  // 25: loombridge.v1.ContextService.AppendMessages:output_type -> loombridge.v1.AppendMessagesResponse
-	10, // 26: loombridge.v1.ContextService.ListSteps:output_type -> loombridge.v1.ListStepsResponse
-	12, // 27: loombridge.v1.ContextService.GetStep:output_type -> loombridge.v1.GetStepResponse
-	14, // 28: loombridge.v1.ContextService.Assemble:output_type -> loombridge.v1.AssembleResponse
-	18, // 29: loombridge.v1.ContextService.CountTokens:output_type -> loombridge.v1.CountTokensResponse
-	21, // 30: loombridge.v1.ContextService.ReadBlob:output_type -> loombridge.v1.ReadBlobResponse
-	25, // [25:31] is the sub-list for method output_type
-	19, // [19:25] is the sub-list for method input_type
-	19, // [19:19] is the sub-list for extension type_name
-	19, // [19:19] is the sub-list for extension extendee
-	0,  // [0:19] is the sub-list for field type_name
+	24, // 19: loombridge.v1.RecordStepRequest.arguments:type_name -> google.protobuf.Struct
+	27, // 20: loombridge.v1.RecordStepRequest.output:type_name -> google.protobuf.Value
+	8,  // 21: loombridge.v1.RecordStepResponse.step:type_name -> loombridge.v1.Step
+	19, // 22: loombridge.v1.RecordStepResponse.output_blob:type_name -> loombridge.v1.BlobInfo
+	6,  // 23: loombridge.v1.ContextService.AppendMessages:input_type -> loombridge.v1.AppendMessagesRequest
+	22, // 24: loombridge.v1.ContextService.RecordStep:input_type -> loombridge.v1.RecordStepRequest
+	9,  // 25: loombridge.v1.ContextService.ListSteps:input_type -> loombridge.v1.ListStepsRequest
+	11, // 26: loombridge.v1.ContextService.GetStep:input_type -> loombridge.v1.GetStepRequest
+	13, // 27: loombridge.v1.ContextService.Assemble:input_type -> loombridge.v1.AssembleRequest
+	17, // 28: loombridge.v1.ContextService.CountTokens:input_type -> loombridge.v1.CountTokensRequest
+	20, // 29: loombridge.v1.ContextService.ReadBlob:input_type -> loombridge.v1.ReadBlobRequest
+	7,  // 30: loombridge.v1.ContextService.AppendMessages:output_type -> loombridge.v1.AppendMessagesResponse
+	23, // 31: loombridge.v1.ContextService.RecordStep:output_type -> loombridge.v1.RecordStepResponse
+	10, // 32: loombridge.v1.ContextService.ListSteps:output_type -> loombridge.v1.ListStepsResponse
+	12, // 33: loombridge.v1.ContextService.GetStep:output_type -> loombridge.v1.GetStepResponse
+	14, // 34: loombridge.v1.ContextService.Assemble:output_type -> loombridge.v1.AssembleResponse
+	18, // 35: loombridge.v1.ContextService.CountTokens:output_type -> loombridge.v1.CountTokensResponse
+	21, // 36: loombridge.v1.ContextService.ReadBlob:output_type -> loombridge.v1.ReadBlobResponse
+	30, // [30:37] is the sub-list for method output_type
+	23, // [23:30] is the sub-list for method input_type
+	23, // [23:23] is the sub-list for extension type_name
+	23, // [23:23] is the sub-list for extension extendee
+	0,  // [0:23] is the sub-list for field type_name
 }
 
 func init() { file_loombridge_v1_context_proto_init() }
@@ -1917,13 +2238,19 @@ func file_loombridge_v1_context_proto_init() {
 		(*Step_MinimalArgs)(nil),
 		(*Step_MinimalArgsJson)(nil),
 	}
+	file_loombridge_v1_context_proto_msgTypes[18].OneofWrappers = []any{
+		(*RecordStepRequest_Arguments)(nil),
+		(*RecordStepRequest_ArgumentsJson)(nil),
+		(*RecordStepRequest_Output)(nil),
+		(*RecordStepRequest_OutputJson)(nil),
+	}
 	type x struct{}
 	out := protoimpl.TypeBuilder{
 		File: protoimpl.DescBuilder{
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_loombridge_v1_context_proto_rawDesc), len(file_loombridge_v1_context_proto_rawDesc)),
 			NumEnums:      4,
-			NumMessages:   18,
+			NumMessages:   20,
 			NumExtensions: 0,
 			NumServices:   1,
 		},

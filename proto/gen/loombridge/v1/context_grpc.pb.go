@@ -20,6 +20,7 @@ const _ = grpc.SupportPackageIsVersion9
 
 const (
 	ContextService_AppendMessages_FullMethodName = "/loombridge.v1.ContextService/AppendMessages"
+	ContextService_RecordStep_FullMethodName     = "/loombridge.v1.ContextService/RecordStep"
 	ContextService_ListSteps_FullMethodName      = "/loombridge.v1.ContextService/ListSteps"
 	ContextService_GetStep_FullMethodName        = "/loombridge.v1.ContextService/GetStep"
 	ContextService_Assemble_FullMethodName       = "/loombridge.v1.ContextService/Assemble"
@@ -35,6 +36,9 @@ const (
 type ContextServiceClient interface {
 	// AppendMessages adds messages to a session's log, all or none.
 	AppendMessages(ctx context.Context, in *AppendMessagesRequest, opts ...grpc.CallOption) (*AppendMessagesResponse, error)
+	// RecordStep adds a step for a tool that the caller ran itself: reduced,
+	// offloaded and kept as one that BridgeService.Tool ran.
+	RecordStep(ctx context.Context, in *RecordStepRequest, opts ...grpc.CallOption) (*RecordStepResponse, error)
 	// ListSteps returns steps of a session, oldest first; without a page size the
 	// last five.
 	ListSteps(ctx context.Context, in *ListStepsRequest, opts ...grpc.CallOption) (*ListStepsResponse, error)
@@ -61,6 +65,16 @@ func (c *contextServiceClient) AppendMessages(ctx context.Context, in *AppendMes
 	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
 	out := new(AppendMessagesResponse)
 	err := c.cc.Invoke(ctx, ContextService_AppendMessages_FullMethodName, in, out, cOpts...)
+	if err != nil {
+		return nil, err
+	}
+	return out, nil
+}
+
+func (c *contextServiceClient) RecordStep(ctx context.Context, in *RecordStepRequest, opts ...grpc.CallOption) (*RecordStepResponse, error) {
+	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
+	out := new(RecordStepResponse)
+	err := c.cc.Invoke(ctx, ContextService_RecordStep_FullMethodName, in, out, cOpts...)
 	if err != nil {
 		return nil, err
 	}
@@ -134,6 +148,9 @@ type ContextService_ReadBlobClient = grpc.ServerStreamingClient[ReadBlobResponse
 type ContextServiceServer interface {
 	// AppendMessages adds messages to a session's log, all or none.
 	AppendMessages(context.Context, *AppendMessagesRequest) (*AppendMessagesResponse, error)
+	// RecordStep adds a step for a tool that the caller ran itself: reduced,
+	// offloaded and kept as one that BridgeService.Tool ran.
+	RecordStep(context.Context, *RecordStepRequest) (*RecordStepResponse, error)
 	// ListSteps returns steps of a session, oldest first; without a page size the
 	// last five.
 	ListSteps(context.Context, *ListStepsRequest) (*ListStepsResponse, error)
@@ -158,6 +175,9 @@ type UnimplementedContextServiceServer struct{}
 
 func (UnimplementedContextServiceServer) AppendMessages(context.Context, *AppendMessagesRequest) (*AppendMessagesResponse, error) {
 	return nil, status.Error(codes.Unimplemented, "method AppendMessages not implemented")
+}
+func (UnimplementedContextServiceServer) RecordStep(context.Context, *RecordStepRequest) (*RecordStepResponse, error) {
+	return nil, status.Error(codes.Unimplemented, "method RecordStep not implemented")
 }
 func (UnimplementedContextServiceServer) ListSteps(context.Context, *ListStepsRequest) (*ListStepsResponse, error) {
 	return nil, status.Error(codes.Unimplemented, "method ListSteps not implemented")
@@ -209,6 +229,24 @@ func _ContextService_AppendMessages_Handler(srv interface{}, ctx context.Context
 	}
 	handler := func(ctx context.Context, req interface{}) (interface{}, error) {
 		return srv.(ContextServiceServer).AppendMessages(ctx, req.(*AppendMessagesRequest))
+	}
+	return interceptor(ctx, in, info, handler)
+}
+
+func _ContextService_RecordStep_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
+	in := new(RecordStepRequest)
+	if err := dec(in); err != nil {
+		return nil, err
+	}
+	if interceptor == nil {
+		return srv.(ContextServiceServer).RecordStep(ctx, in)
+	}
+	info := &grpc.UnaryServerInfo{
+		Server:     srv,
+		FullMethod: ContextService_RecordStep_FullMethodName,
+	}
+	handler := func(ctx context.Context, req interface{}) (interface{}, error) {
+		return srv.(ContextServiceServer).RecordStep(ctx, req.(*RecordStepRequest))
 	}
 	return interceptor(ctx, in, info, handler)
 }
@@ -306,6 +344,10 @@ var ContextService_ServiceDesc = grpc.ServiceDesc{
 		{
 			MethodName: "AppendMessages",
 			Handler:    _ContextService_AppendMessages_Handler,
+		},
+		{
+			MethodName: "RecordStep",
+			Handler:    _ContextService_RecordStep_Handler,
 		},
 		{
 			MethodName: "ListSteps",

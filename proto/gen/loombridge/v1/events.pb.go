@@ -78,6 +78,68 @@ func (Delivery) EnumDescriptor() ([]byte, []int) {
 	return file_loombridge_v1_events_proto_rawDescGZIP(), []int{0}
 }
 
+// QualityOfService is what a subscription does with a reader that falls behind.
+// It concerns volatile events; durable ones wait in the store for all but
+// REALTIME.
+type QualityOfService int32
+
+const (
+	// QUALITY_OF_SERVICE_UNSPECIFIED means QUALITY_OF_SERVICE_BATCHED.
+	QualityOfService_QUALITY_OF_SERVICE_UNSPECIFIED QualityOfService = 0
+	// QUALITY_OF_SERVICE_REALTIME: only what is fresh. At most 512 events wait;
+	// one that finds no room is dropped and counted, also when it is durable.
+	QualityOfService_QUALITY_OF_SERVICE_REALTIME QualityOfService = 1
+	// QUALITY_OF_SERVICE_BATCHED: nothing durable is skipped. At most 2,048
+	// volatile events or 8 MiB wait; one that finds no room is dropped and
+	// counted.
+	QualityOfService_QUALITY_OF_SERVICE_BATCHED QualityOfService = 2
+	// QUALITY_OF_SERVICE_BACKGROUND: the same with room for 4,096.
+	QualityOfService_QUALITY_OF_SERVICE_BACKGROUND QualityOfService = 3
+)
+
+// Enum value maps for QualityOfService.
+var (
+	QualityOfService_name = map[int32]string{
+		0: "QUALITY_OF_SERVICE_UNSPECIFIED",
+		1: "QUALITY_OF_SERVICE_REALTIME",
+		2: "QUALITY_OF_SERVICE_BATCHED",
+		3: "QUALITY_OF_SERVICE_BACKGROUND",
+	}
+	QualityOfService_value = map[string]int32{
+		"QUALITY_OF_SERVICE_UNSPECIFIED": 0,
+		"QUALITY_OF_SERVICE_REALTIME":    1,
+		"QUALITY_OF_SERVICE_BATCHED":     2,
+		"QUALITY_OF_SERVICE_BACKGROUND":  3,
+	}
+)
+
+func (x QualityOfService) Enum() *QualityOfService {
+	p := new(QualityOfService)
+	*p = x
+	return p
+}
+
+func (x QualityOfService) String() string {
+	return protoimpl.X.EnumStringOf(x.Descriptor(), protoreflect.EnumNumber(x))
+}
+
+func (QualityOfService) Descriptor() protoreflect.EnumDescriptor {
+	return file_loombridge_v1_events_proto_enumTypes[1].Descriptor()
+}
+
+func (QualityOfService) Type() protoreflect.EnumType {
+	return &file_loombridge_v1_events_proto_enumTypes[1]
+}
+
+func (x QualityOfService) Number() protoreflect.EnumNumber {
+	return protoreflect.EnumNumber(x)
+}
+
+// Deprecated: Use QualityOfService.Descriptor instead.
+func (QualityOfService) EnumDescriptor() ([]byte, []int) {
+	return file_loombridge_v1_events_proto_rawDescGZIP(), []int{1}
+}
+
 // Event is one thing that happened.
 type Event struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
@@ -102,7 +164,11 @@ type Event struct {
 	//	*Event_PayloadBytes
 	PayloadForm isEvent_PayloadForm `protobuf_oneof:"payload_form"`
 	// headers are the emitter's own key-value pairs.
-	Headers       map[string]string `protobuf:"bytes,10,rep,name=headers,proto3" json:"headers,omitempty" protobuf_key:"bytes,1,opt,name=key" protobuf_val:"bytes,2,opt,name=value"`
+	Headers map[string]string `protobuf:"bytes,10,rep,name=headers,proto3" json:"headers,omitempty" protobuf_key:"bytes,1,opt,name=key" protobuf_val:"bytes,2,opt,name=value"`
+	// type says what sort of event it is, in the emitter's words; may be empty.
+	Type string `protobuf:"bytes,11,opt,name=type,proto3" json:"type,omitempty"`
+	// tags are the emitter's own labels.
+	Tags          []string `protobuf:"bytes,12,rep,name=tags,proto3" json:"tags,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -220,6 +286,20 @@ func (x *Event) GetHeaders() map[string]string {
 	return nil
 }
 
+func (x *Event) GetType() string {
+	if x != nil {
+		return x.Type
+	}
+	return ""
+}
+
+func (x *Event) GetTags() []string {
+	if x != nil {
+		return x.Tags
+	}
+	return nil
+}
+
 type isEvent_PayloadForm interface {
 	isEvent_PayloadForm()
 }
@@ -270,7 +350,11 @@ type EmitRequest struct {
 	// event_id names the event. Default: made by the server. At most 128 bytes.
 	EventId string `protobuf:"bytes,9,opt,name=event_id,json=eventId,proto3" json:"event_id,omitempty"`
 	// request_id makes a durable emit safe to repeat. At most 128 bytes.
-	RequestId     string `protobuf:"bytes,10,opt,name=request_id,json=requestId,proto3" json:"request_id,omitempty"`
+	RequestId string `protobuf:"bytes,10,opt,name=request_id,json=requestId,proto3" json:"request_id,omitempty"`
+	// type says what sort of event it is. At most 256 bytes.
+	Type string `protobuf:"bytes,11,opt,name=type,proto3" json:"type,omitempty"`
+	// tags are labels: at most 32, each at most 256 bytes.
+	Tags          []string `protobuf:"bytes,12,rep,name=tags,proto3" json:"tags,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -388,6 +472,20 @@ func (x *EmitRequest) GetRequestId() string {
 	return ""
 }
 
+func (x *EmitRequest) GetType() string {
+	if x != nil {
+		return x.Type
+	}
+	return ""
+}
+
+func (x *EmitRequest) GetTags() []string {
+	if x != nil {
+		return x.Tags
+	}
+	return nil
+}
+
 type isEmitRequest_PayloadForm interface {
 	isEmitRequest_PayloadForm()
 }
@@ -477,15 +575,29 @@ func (x *EmitResponse) GetCreateTime() *timestamppb.Timestamp {
 	return nil
 }
 
-// TopicPosition is a topic and where to begin in it.
+// TopicPosition is a topic, or a pattern of topics, and where to begin in it.
 type TopicPosition struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// topic is the exact topic. Required, 1 to 256 bytes.
+	// topic is an exact topic, or a pattern: the word `*` stands for exactly one
+	// word, `**` as the last word for one or more. Required, 1 to 256 bytes.
 	Topic string `protobuf:"bytes,1,opt,name=topic,proto3" json:"topic,omitempty"`
 	// after_sequence begins behind this sequence: 0 for the whole topic, the last
 	// one seen to resume. Unset: only what comes from now on. Behind the end of
-	// the topic it is POSITION_UNKNOWN.
+	// the topic it is POSITION_UNKNOWN. When older events were deleted by
+	// retention, the topic begins at the first one kept, and `ready` says where.
+	// Not for a pattern.
 	AfterSequence *int64 `protobuf:"varint,2,opt,name=after_sequence,json=afterSequence,proto3,oneof" json:"after_sequence,omitempty"`
+	// since begins with the durable events that the server took after this time,
+	// in each topic that matches. Not together with after_sequence.
+	Since *timestamppb.Timestamp `protobuf:"bytes,3,opt,name=since,proto3" json:"since,omitempty"`
+	// quality_of_service says what happens when the reader falls behind. Default
+	// batched.
+	QualityOfService QualityOfService `protobuf:"varint,4,opt,name=quality_of_service,json=qualityOfService,proto3,enum=loombridge.v1.QualityOfService" json:"quality_of_service,omitempty"`
+	// event_types lets through only events with one of these types; empty: all.
+	// At most 64.
+	EventTypes []string `protobuf:"bytes,5,rep,name=event_types,json=eventTypes,proto3" json:"event_types,omitempty"`
+	// headers lets through only events that have all of these pairs. At most 32.
+	Headers       map[string]string `protobuf:"bytes,6,rep,name=headers,proto3" json:"headers,omitempty" protobuf_key:"bytes,1,opt,name=key" protobuf_val:"bytes,2,opt,name=value"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -534,12 +646,41 @@ func (x *TopicPosition) GetAfterSequence() int64 {
 	return 0
 }
 
+func (x *TopicPosition) GetSince() *timestamppb.Timestamp {
+	if x != nil {
+		return x.Since
+	}
+	return nil
+}
+
+func (x *TopicPosition) GetQualityOfService() QualityOfService {
+	if x != nil {
+		return x.QualityOfService
+	}
+	return QualityOfService_QUALITY_OF_SERVICE_UNSPECIFIED
+}
+
+func (x *TopicPosition) GetEventTypes() []string {
+	if x != nil {
+		return x.EventTypes
+	}
+	return nil
+}
+
+func (x *TopicPosition) GetHeaders() map[string]string {
+	if x != nil {
+		return x.Headers
+	}
+	return nil
+}
+
 // SubscribeRequest says what to listen to.
 type SubscribeRequest struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// agent_id is who listens. Required.
 	AgentId string `protobuf:"bytes,1,opt,name=agent_id,json=agentId,proto3" json:"agent_id,omitempty"`
-	// topics are what to listen to: 1 to 64, each once. Required.
+	// topics are what to listen to: 1 to 64, each once. An event that several of
+	// them match comes once. Required.
 	Topics []*TopicPosition `protobuf:"bytes,2,rep,name=topics,proto3" json:"topics,omitempty"`
 	// json_form is how JSON payloads come. Default struct.
 	JsonForm      JsonForm `protobuf:"varint,3,opt,name=json_form,json=jsonForm,proto3,enum=loombridge.v1.JsonForm" json:"json_form,omitempty"`
@@ -608,8 +749,8 @@ type SubscribeResponse struct {
 	//	*SubscribeResponse_Ready
 	//	*SubscribeResponse_Event
 	Item isSubscribeResponse_Item `protobuf_oneof:"item"`
-	// dropped_volatile is how many volatile events were dropped since the last
-	// message because the reader was behind.
+	// dropped_volatile is how many events were dropped since the last message
+	// because the reader was behind: volatile ones, and all sorts of REALTIME.
 	DroppedVolatile int64 `protobuf:"varint,3,opt,name=dropped_volatile,json=droppedVolatile,proto3" json:"dropped_volatile,omitempty"`
 	unknownFields   protoimpl.UnknownFields
 	sizeCache       protoimpl.SizeCache
@@ -698,7 +839,8 @@ func (*SubscribeResponse_Event) isSubscribeResponse_Item() {}
 // SubscriptionReady says that the subscription stands.
 type SubscriptionReady struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// positions are the topics with the sequence that their events will follow.
+	// positions are the exact topics with the sequence that their events will
+	// follow.
 	Positions     []*TopicPosition `protobuf:"bytes,1,rep,name=positions,proto3" json:"positions,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -745,7 +887,7 @@ var File_loombridge_v1_events_proto protoreflect.FileDescriptor
 
 const file_loombridge_v1_events_proto_rawDesc = "" +
 	"\n" +
-	"\x1aloombridge/v1/events.proto\x12\rloombridge.v1\x1a\x1cgoogle/protobuf/struct.proto\x1a\x1fgoogle/protobuf/timestamp.proto\x1a\x1aloombridge/v1/memory.proto\"\xc6\x03\n" +
+	"\x1aloombridge/v1/events.proto\x12\rloombridge.v1\x1a\x1cgoogle/protobuf/struct.proto\x1a\x1fgoogle/protobuf/timestamp.proto\x1a\x1aloombridge/v1/memory.proto\"\xee\x03\n" +
 	"\x05Event\x12\x0e\n" +
 	"\x02id\x18\x01 \x01(\tR\x02id\x12\x14\n" +
 	"\x05topic\x18\x02 \x01(\tR\x05topic\x12\x1a\n" +
@@ -759,11 +901,13 @@ const file_loombridge_v1_events_proto_rawDesc = "" +
 	"\fpayload_json\x18\b \x01(\tH\x00R\vpayloadJson\x12%\n" +
 	"\rpayload_bytes\x18\t \x01(\fH\x00R\fpayloadBytes\x12;\n" +
 	"\aheaders\x18\n" +
-	" \x03(\v2!.loombridge.v1.Event.HeadersEntryR\aheaders\x1a:\n" +
+	" \x03(\v2!.loombridge.v1.Event.HeadersEntryR\aheaders\x12\x12\n" +
+	"\x04type\x18\v \x01(\tR\x04type\x12\x12\n" +
+	"\x04tags\x18\f \x03(\tR\x04tags\x1a:\n" +
 	"\fHeadersEntry\x12\x10\n" +
 	"\x03key\x18\x01 \x01(\tR\x03key\x12\x14\n" +
 	"\x05value\x18\x02 \x01(\tR\x05value:\x028\x01B\x0e\n" +
-	"\fpayload_form\"\xdb\x03\n" +
+	"\fpayload_form\"\x83\x04\n" +
 	"\vEmitRequest\x12\x19\n" +
 	"\bagent_id\x18\x01 \x01(\tR\aagentId\x12\x14\n" +
 	"\x05topic\x18\x02 \x01(\tR\x05topic\x122\n" +
@@ -777,7 +921,9 @@ const file_loombridge_v1_events_proto_rawDesc = "" +
 	"\bevent_id\x18\t \x01(\tR\aeventId\x12\x1d\n" +
 	"\n" +
 	"request_id\x18\n" +
-	" \x01(\tR\trequestId\x1a:\n" +
+	" \x01(\tR\trequestId\x12\x12\n" +
+	"\x04type\x18\v \x01(\tR\x04type\x12\x12\n" +
+	"\x04tags\x18\f \x03(\tR\x04tags\x1a:\n" +
 	"\fHeadersEntry\x12\x10\n" +
 	"\x03key\x18\x01 \x01(\tR\x03key\x12\x14\n" +
 	"\x05value\x18\x02 \x01(\tR\x05value:\x028\x01B\x0e\n" +
@@ -786,10 +932,18 @@ const file_loombridge_v1_events_proto_rawDesc = "" +
 	"\bevent_id\x18\x01 \x01(\tR\aeventId\x12\x1a\n" +
 	"\bsequence\x18\x02 \x01(\x03R\bsequence\x12;\n" +
 	"\vcreate_time\x18\x03 \x01(\v2\x1a.google.protobuf.TimestampR\n" +
-	"createTime\"d\n" +
+	"createTime\"\x87\x03\n" +
 	"\rTopicPosition\x12\x14\n" +
 	"\x05topic\x18\x01 \x01(\tR\x05topic\x12*\n" +
-	"\x0eafter_sequence\x18\x02 \x01(\x03H\x00R\rafterSequence\x88\x01\x01B\x11\n" +
+	"\x0eafter_sequence\x18\x02 \x01(\x03H\x00R\rafterSequence\x88\x01\x01\x120\n" +
+	"\x05since\x18\x03 \x01(\v2\x1a.google.protobuf.TimestampR\x05since\x12M\n" +
+	"\x12quality_of_service\x18\x04 \x01(\x0e2\x1f.loombridge.v1.QualityOfServiceR\x10qualityOfService\x12\x1f\n" +
+	"\vevent_types\x18\x05 \x03(\tR\n" +
+	"eventTypes\x12C\n" +
+	"\aheaders\x18\x06 \x03(\v2).loombridge.v1.TopicPosition.HeadersEntryR\aheaders\x1a:\n" +
+	"\fHeadersEntry\x12\x10\n" +
+	"\x03key\x18\x01 \x01(\tR\x03key\x12\x14\n" +
+	"\x05value\x18\x02 \x01(\tR\x05value:\x028\x01B\x11\n" +
 	"\x0f_after_sequence\"\x99\x01\n" +
 	"\x10SubscribeRequest\x12\x19\n" +
 	"\bagent_id\x18\x01 \x01(\tR\aagentId\x124\n" +
@@ -805,7 +959,12 @@ const file_loombridge_v1_events_proto_rawDesc = "" +
 	"\bDelivery\x12\x18\n" +
 	"\x14DELIVERY_UNSPECIFIED\x10\x00\x12\x14\n" +
 	"\x10DELIVERY_DURABLE\x10\x01\x12\x15\n" +
-	"\x11DELIVERY_VOLATILE\x10\x022e\n" +
+	"\x11DELIVERY_VOLATILE\x10\x02*\x9a\x01\n" +
+	"\x10QualityOfService\x12\"\n" +
+	"\x1eQUALITY_OF_SERVICE_UNSPECIFIED\x10\x00\x12\x1f\n" +
+	"\x1bQUALITY_OF_SERVICE_REALTIME\x10\x01\x12\x1e\n" +
+	"\x1aQUALITY_OF_SERVICE_BATCHED\x10\x02\x12!\n" +
+	"\x1dQUALITY_OF_SERVICE_BACKGROUND\x10\x032e\n" +
 	"\fEventService\x12U\n" +
 	"\tSubscribe\x12\x1f.loombridge.v1.SubscribeRequest\x1a .loombridge.v1.SubscribeResponse\"\x03\x90\x02\x010\x01BIZGgithub.com/loom-bridge/loom-bridge/proto/gen/loombridge/v1;loombridgev1b\x06proto3"
 
@@ -821,43 +980,48 @@ func file_loombridge_v1_events_proto_rawDescGZIP() []byte {
 	return file_loombridge_v1_events_proto_rawDescData
 }
 
-var file_loombridge_v1_events_proto_enumTypes = make([]protoimpl.EnumInfo, 1)
-var file_loombridge_v1_events_proto_msgTypes = make([]protoimpl.MessageInfo, 9)
+var file_loombridge_v1_events_proto_enumTypes = make([]protoimpl.EnumInfo, 2)
+var file_loombridge_v1_events_proto_msgTypes = make([]protoimpl.MessageInfo, 10)
 var file_loombridge_v1_events_proto_goTypes = []any{
 	(Delivery)(0),                 // 0: loombridge.v1.Delivery
-	(*Event)(nil),                 // 1: loombridge.v1.Event
-	(*EmitRequest)(nil),           // 2: loombridge.v1.EmitRequest
-	(*EmitResponse)(nil),          // 3: loombridge.v1.EmitResponse
-	(*TopicPosition)(nil),         // 4: loombridge.v1.TopicPosition
-	(*SubscribeRequest)(nil),      // 5: loombridge.v1.SubscribeRequest
-	(*SubscribeResponse)(nil),     // 6: loombridge.v1.SubscribeResponse
-	(*SubscriptionReady)(nil),     // 7: loombridge.v1.SubscriptionReady
-	nil,                           // 8: loombridge.v1.Event.HeadersEntry
-	nil,                           // 9: loombridge.v1.EmitRequest.HeadersEntry
-	(*timestamppb.Timestamp)(nil), // 10: google.protobuf.Timestamp
-	(*structpb.Value)(nil),        // 11: google.protobuf.Value
-	(JsonForm)(0),                 // 12: loombridge.v1.JsonForm
+	(QualityOfService)(0),         // 1: loombridge.v1.QualityOfService
+	(*Event)(nil),                 // 2: loombridge.v1.Event
+	(*EmitRequest)(nil),           // 3: loombridge.v1.EmitRequest
+	(*EmitResponse)(nil),          // 4: loombridge.v1.EmitResponse
+	(*TopicPosition)(nil),         // 5: loombridge.v1.TopicPosition
+	(*SubscribeRequest)(nil),      // 6: loombridge.v1.SubscribeRequest
+	(*SubscribeResponse)(nil),     // 7: loombridge.v1.SubscribeResponse
+	(*SubscriptionReady)(nil),     // 8: loombridge.v1.SubscriptionReady
+	nil,                           // 9: loombridge.v1.Event.HeadersEntry
+	nil,                           // 10: loombridge.v1.EmitRequest.HeadersEntry
+	nil,                           // 11: loombridge.v1.TopicPosition.HeadersEntry
+	(*timestamppb.Timestamp)(nil), // 12: google.protobuf.Timestamp
+	(*structpb.Value)(nil),        // 13: google.protobuf.Value
+	(JsonForm)(0),                 // 14: loombridge.v1.JsonForm
 }
 var file_loombridge_v1_events_proto_depIdxs = []int32{
-	10, // 0: loombridge.v1.Event.create_time:type_name -> google.protobuf.Timestamp
-	11, // 1: loombridge.v1.Event.payload:type_name -> google.protobuf.Value
-	8,  // 2: loombridge.v1.Event.headers:type_name -> loombridge.v1.Event.HeadersEntry
-	11, // 3: loombridge.v1.EmitRequest.payload:type_name -> google.protobuf.Value
-	9,  // 4: loombridge.v1.EmitRequest.headers:type_name -> loombridge.v1.EmitRequest.HeadersEntry
+	12, // 0: loombridge.v1.Event.create_time:type_name -> google.protobuf.Timestamp
+	13, // 1: loombridge.v1.Event.payload:type_name -> google.protobuf.Value
+	9,  // 2: loombridge.v1.Event.headers:type_name -> loombridge.v1.Event.HeadersEntry
+	13, // 3: loombridge.v1.EmitRequest.payload:type_name -> google.protobuf.Value
+	10, // 4: loombridge.v1.EmitRequest.headers:type_name -> loombridge.v1.EmitRequest.HeadersEntry
 	0,  // 5: loombridge.v1.EmitRequest.delivery:type_name -> loombridge.v1.Delivery
-	10, // 6: loombridge.v1.EmitResponse.create_time:type_name -> google.protobuf.Timestamp
-	4,  // 7: loombridge.v1.SubscribeRequest.topics:type_name -> loombridge.v1.TopicPosition
-	12, // 8: loombridge.v1.SubscribeRequest.json_form:type_name -> loombridge.v1.JsonForm
-	7,  // 9: loombridge.v1.SubscribeResponse.ready:type_name -> loombridge.v1.SubscriptionReady
-	1,  // 10: loombridge.v1.SubscribeResponse.event:type_name -> loombridge.v1.Event
-	4,  // 11: loombridge.v1.SubscriptionReady.positions:type_name -> loombridge.v1.TopicPosition
-	5,  // 12: loombridge.v1.EventService.Subscribe:input_type -> loombridge.v1.SubscribeRequest
-	6,  // 13: loombridge.v1.EventService.Subscribe:output_type -> loombridge.v1.SubscribeResponse
-	13, // [13:14] is the sub-list for method output_type
-	12, // [12:13] is the sub-list for method input_type
-	12, // [12:12] is the sub-list for extension type_name
-	12, // [12:12] is the sub-list for extension extendee
-	0,  // [0:12] is the sub-list for field type_name
+	12, // 6: loombridge.v1.EmitResponse.create_time:type_name -> google.protobuf.Timestamp
+	12, // 7: loombridge.v1.TopicPosition.since:type_name -> google.protobuf.Timestamp
+	1,  // 8: loombridge.v1.TopicPosition.quality_of_service:type_name -> loombridge.v1.QualityOfService
+	11, // 9: loombridge.v1.TopicPosition.headers:type_name -> loombridge.v1.TopicPosition.HeadersEntry
+	5,  // 10: loombridge.v1.SubscribeRequest.topics:type_name -> loombridge.v1.TopicPosition
+	14, // 11: loombridge.v1.SubscribeRequest.json_form:type_name -> loombridge.v1.JsonForm
+	8,  // 12: loombridge.v1.SubscribeResponse.ready:type_name -> loombridge.v1.SubscriptionReady
+	2,  // 13: loombridge.v1.SubscribeResponse.event:type_name -> loombridge.v1.Event
+	5,  // 14: loombridge.v1.SubscriptionReady.positions:type_name -> loombridge.v1.TopicPosition
+	6,  // 15: loombridge.v1.EventService.Subscribe:input_type -> loombridge.v1.SubscribeRequest
+	7,  // 16: loombridge.v1.EventService.Subscribe:output_type -> loombridge.v1.SubscribeResponse
+	16, // [16:17] is the sub-list for method output_type
+	15, // [15:16] is the sub-list for method input_type
+	15, // [15:15] is the sub-list for extension type_name
+	15, // [15:15] is the sub-list for extension extendee
+	0,  // [0:15] is the sub-list for field type_name
 }
 
 func init() { file_loombridge_v1_events_proto_init() }
@@ -886,8 +1050,8 @@ func file_loombridge_v1_events_proto_init() {
 		File: protoimpl.DescBuilder{
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_loombridge_v1_events_proto_rawDesc), len(file_loombridge_v1_events_proto_rawDesc)),
-			NumEnums:      1,
-			NumMessages:   9,
+			NumEnums:      2,
+			NumMessages:   10,
 			NumExtensions: 0,
 			NumServices:   1,
 		},

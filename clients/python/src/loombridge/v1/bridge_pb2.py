@@ -22,12 +22,13 @@ _runtime_version.ValidateProtobufRuntimeVersion(
 _sym_db = _symbol_database.Default()
 
 
+from loombridge.v1 import attach_pb2 as loombridge_dot_v1_dot_attach__pb2
 from loombridge.v1 import events_pb2 as loombridge_dot_v1_dot_events__pb2
 from loombridge.v1 import memory_pb2 as loombridge_dot_v1_dot_memory__pb2
 from loombridge.v1 import tools_pb2 as loombridge_dot_v1_dot_tools__pb2
 
 
-DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n\x1aloombridge/v1/bridge.proto\x12\rloombridge.v1\x1a\x1aloombridge/v1/events.proto\x1a\x1aloombridge/v1/memory.proto\x1a\x19loombridge/v1/tools.proto2\xbf\x02\n\rBridgeService\x12Q\n\nMemorySave\x12 .loombridge.v1.MemorySaveRequest\x1a!.loombridge.v1.MemorySaveResponse\x12Y\n\x0bMemoryQuery\x12!.loombridge.v1.MemoryQueryRequest\x1a\".loombridge.v1.MemoryQueryResponse\"\x03\x90\x02\x01\x12?\n\x04Tool\x12\x1a.loombridge.v1.ToolRequest\x1a\x1b.loombridge.v1.ToolResponse\x12?\n\x04\x45mit\x12\x1a.loombridge.v1.EmitRequest\x1a\x1b.loombridge.v1.EmitResponseBIZGgithub.com/loom-bridge/loom-bridge/proto/gen/loombridge/v1;loombridgev1b\x06proto3')
+DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n\x1aloombridge/v1/bridge.proto\x12\rloombridge.v1\x1a\x1aloombridge/v1/attach.proto\x1a\x1aloombridge/v1/events.proto\x1a\x1aloombridge/v1/memory.proto\x1a\x19loombridge/v1/tools.proto2\x8a\x03\n\rBridgeService\x12Q\n\nMemorySave\x12 .loombridge.v1.MemorySaveRequest\x1a!.loombridge.v1.MemorySaveResponse\x12Y\n\x0bMemoryQuery\x12!.loombridge.v1.MemoryQueryRequest\x1a\".loombridge.v1.MemoryQueryResponse\"\x03\x90\x02\x01\x12?\n\x04Tool\x12\x1a.loombridge.v1.ToolRequest\x1a\x1b.loombridge.v1.ToolResponse\x12?\n\x04\x45mit\x12\x1a.loombridge.v1.EmitRequest\x1a\x1b.loombridge.v1.EmitResponse\x12I\n\x06\x41ttach\x12\x1c.loombridge.v1.AttachRequest\x1a\x1d.loombridge.v1.AttachResponse(\x01\x30\x01\x42IZGgithub.com/loom-bridge/loom-bridge/proto/gen/loombridge/v1;loombridgev1b\x06proto3')
 
 _globals = globals()
 _builder.BuildMessageAndEnumDescriptors(DESCRIPTOR, _globals)
@@ -37,6 +38,6 @@ if not _descriptor._USE_C_DESCRIPTORS:
   _globals['DESCRIPTOR']._serialized_options = b'ZGgithub.com/loom-bridge/loom-bridge/proto/gen/loombridge/v1;loombridgev1'
   _globals['_BRIDGESERVICE'].methods_by_name['MemoryQuery']._loaded_options = None
   _globals['_BRIDGESERVICE'].methods_by_name['MemoryQuery']._serialized_options = b'\220\002\001'
-  _globals['_BRIDGESERVICE']._serialized_start=129
-  _globals['_BRIDGESERVICE']._serialized_end=448
+  _globals['_BRIDGESERVICE']._serialized_start=157
+  _globals['_BRIDGESERVICE']._serialized_end=551
 # @@protoc_insertion_point(module_scope)

@@ -3,6 +3,7 @@
 import grpc
 import warnings
 
+from loombridge.v1 import attach_pb2 as loombridge_dot_v1_dot_attach__pb2
 from loombridge.v1 import events_pb2 as loombridge_dot_v1_dot_events__pb2
 from loombridge.v1 import memory_pb2 as loombridge_dot_v1_dot_memory__pb2
 from loombridge.v1 import tools_pb2 as loombridge_dot_v1_dot_tools__pb2
@@ -57,6 +58,11 @@ class BridgeServiceStub(object):
                 request_serializer=loombridge_dot_v1_dot_events__pb2.EmitRequest.SerializeToString,
                 response_deserializer=loombridge_dot_v1_dot_events__pb2.EmitResponse.FromString,
                 _registered_method=True)
+        self.Attach = channel.stream_stream(
+                '/loombridge.v1.BridgeService/Attach',
+                request_serializer=loombridge_dot_v1_dot_attach__pb2.AttachRequest.SerializeToString,
+                response_deserializer=loombridge_dot_v1_dot_attach__pb2.AttachResponse.FromString,
+                _registered_method=True)
 
 
 class BridgeServiceServicer(object):
@@ -92,6 +98,17 @@ class BridgeServiceServicer(object):
         context.set_details('Method not implemented!')
         raise NotImplementedError('Method not implemented!')
 
+    def Attach(self, request_iterator, context):
+        """Attach connects an agent for as long as it lives: the agent registers with
+        the first message, then publishes, subscribes, runs the tools it provides
+        and sends heartbeats on the one stream. The server never ends it with OK
+        unless the agent did so first: SHUTTING_DOWN and SLOW_CONSUMER mean to
+        attach again, with the last sequence seen of each topic.
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
 
 def add_BridgeServiceServicer_to_server(servicer, server):
     rpc_method_handlers = {
@@ -114,6 +131,11 @@ def add_BridgeServiceServicer_to_server(servicer, server):
                     servicer.Emit,
                     request_deserializer=loombridge_dot_v1_dot_events__pb2.EmitRequest.FromString,
                     response_serializer=loombridge_dot_v1_dot_events__pb2.EmitResponse.SerializeToString,
+            ),
+            'Attach': grpc.stream_stream_rpc_method_handler(
+                    servicer.Attach,
+                    request_deserializer=loombridge_dot_v1_dot_attach__pb2.AttachRequest.FromString,
+                    response_serializer=loombridge_dot_v1_dot_attach__pb2.AttachResponse.SerializeToString,
             ),
     }
     generic_handler = grpc.method_handlers_generic_handler(
@@ -225,6 +247,33 @@ class BridgeService(object):
             '/loombridge.v1.BridgeService/Emit',
             loombridge_dot_v1_dot_events__pb2.EmitRequest.SerializeToString,
             loombridge_dot_v1_dot_events__pb2.EmitResponse.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def Attach(request_iterator,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.stream_stream(
+            request_iterator,
+            target,
+            '/loombridge.v1.BridgeService/Attach',
+            loombridge_dot_v1_dot_attach__pb2.AttachRequest.SerializeToString,
+            loombridge_dot_v1_dot_attach__pb2.AttachResponse.FromString,
             options,
             channel_credentials,
             insecure,

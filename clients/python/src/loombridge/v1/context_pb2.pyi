@@ -285,3 +285,43 @@ class ReadBlobResponse(_message.Message):
     info: BlobInfo
     data: bytes
     def __init__(self, info: _Optional[_Union[BlobInfo, _Mapping]] = ..., data: _Optional[bytes] = ...) -> None: ...
+
+class RecordStepRequest(_message.Message):
+    __slots__ = ("agent_id", "tool_name", "arguments", "arguments_json", "success", "output", "output_json", "error_message", "session_id", "thought", "turn_id", "call_id", "request_id")
+    AGENT_ID_FIELD_NUMBER: _ClassVar[int]
+    TOOL_NAME_FIELD_NUMBER: _ClassVar[int]
+    ARGUMENTS_FIELD_NUMBER: _ClassVar[int]
+    ARGUMENTS_JSON_FIELD_NUMBER: _ClassVar[int]
+    SUCCESS_FIELD_NUMBER: _ClassVar[int]
+    OUTPUT_FIELD_NUMBER: _ClassVar[int]
+    OUTPUT_JSON_FIELD_NUMBER: _ClassVar[int]
+    ERROR_MESSAGE_FIELD_NUMBER: _ClassVar[int]
+    SESSION_ID_FIELD_NUMBER: _ClassVar[int]
+    THOUGHT_FIELD_NUMBER: _ClassVar[int]
+    TURN_ID_FIELD_NUMBER: _ClassVar[int]
+    CALL_ID_FIELD_NUMBER: _ClassVar[int]
+    REQUEST_ID_FIELD_NUMBER: _ClassVar[int]
+    agent_id: str
+    tool_name: str
+    arguments: _struct_pb2.Struct
+    arguments_json: str
+    success: bool
+    output: _struct_pb2.Value
+    output_json: str
+    error_message: str
+    session_id: str
+    thought: str
+    turn_id: str
+    call_id: str
+    request_id: str
+    def __init__(self, agent_id: _Optional[str] = ..., tool_name: _Optional[str] = ..., arguments: _Optional[_Union[_struct_pb2.Struct, _Mapping]] = ..., arguments_json: _Optional[str] = ..., success: bool = ..., output: _Optional[_Union[_struct_pb2.Value, _Mapping]] = ..., output_json: _Optional[str] = ..., error_message: _Optional[str] = ..., session_id: _Optional[str] = ..., thought: _Optional[str] = ..., turn_id: _Optional[str] = ..., call_id: _Optional[str] = ..., request_id: _Optional[str] = ...) -> None: ...
+
+class RecordStepResponse(_message.Message):
+    __slots__ = ("step", "observation", "output_blob")
+    STEP_FIELD_NUMBER: _ClassVar[int]
+    OBSERVATION_FIELD_NUMBER: _ClassVar[int]
+    OUTPUT_BLOB_FIELD_NUMBER: _ClassVar[int]
+    step: Step
+    observation: str
+    output_blob: BlobInfo
+    def __init__(self, step: _Optional[_Union[Step, _Mapping]] = ..., observation: _Optional[str] = ..., output_blob: _Optional[_Union[BlobInfo, _Mapping]] = ...) -> None: ...

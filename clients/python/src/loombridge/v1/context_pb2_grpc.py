@@ -40,6 +40,11 @@ class ContextServiceStub(object):
                 request_serializer=loombridge_dot_v1_dot_context__pb2.AppendMessagesRequest.SerializeToString,
                 response_deserializer=loombridge_dot_v1_dot_context__pb2.AppendMessagesResponse.FromString,
                 _registered_method=True)
+        self.RecordStep = channel.unary_unary(
+                '/loombridge.v1.ContextService/RecordStep',
+                request_serializer=loombridge_dot_v1_dot_context__pb2.RecordStepRequest.SerializeToString,
+                response_deserializer=loombridge_dot_v1_dot_context__pb2.RecordStepResponse.FromString,
+                _registered_method=True)
         self.ListSteps = channel.unary_unary(
                 '/loombridge.v1.ContextService/ListSteps',
                 request_serializer=loombridge_dot_v1_dot_context__pb2.ListStepsRequest.SerializeToString,
@@ -73,6 +78,14 @@ class ContextServiceServicer(object):
 
     def AppendMessages(self, request, context):
         """AppendMessages adds messages to a session's log, all or none.
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
+    def RecordStep(self, request, context):
+        """RecordStep adds a step for a tool that the caller ran itself: reduced,
+        offloaded and kept as one that BridgeService.Tool ran.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
@@ -122,6 +135,11 @@ def add_ContextServiceServicer_to_server(servicer, server):
                     servicer.AppendMessages,
                     request_deserializer=loombridge_dot_v1_dot_context__pb2.AppendMessagesRequest.FromString,
                     response_serializer=loombridge_dot_v1_dot_context__pb2.AppendMessagesResponse.SerializeToString,
+            ),
+            'RecordStep': grpc.unary_unary_rpc_method_handler(
+                    servicer.RecordStep,
+                    request_deserializer=loombridge_dot_v1_dot_context__pb2.RecordStepRequest.FromString,
+                    response_serializer=loombridge_dot_v1_dot_context__pb2.RecordStepResponse.SerializeToString,
             ),
             'ListSteps': grpc.unary_unary_rpc_method_handler(
                     servicer.ListSteps,
@@ -177,6 +195,33 @@ class ContextService(object):
             '/loombridge.v1.ContextService/AppendMessages',
             loombridge_dot_v1_dot_context__pb2.AppendMessagesRequest.SerializeToString,
             loombridge_dot_v1_dot_context__pb2.AppendMessagesResponse.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def RecordStep(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/loombridge.v1.ContextService/RecordStep',
+            loombridge_dot_v1_dot_context__pb2.RecordStepRequest.SerializeToString,
+            loombridge_dot_v1_dot_context__pb2.RecordStepResponse.FromString,
             options,
             channel_credentials,
             insecure,

@@ -17,12 +17,23 @@ class Delivery(int, metaclass=_enum_type_wrapper.EnumTypeWrapper):
     DELIVERY_UNSPECIFIED: _ClassVar[Delivery]
     DELIVERY_DURABLE: _ClassVar[Delivery]
     DELIVERY_VOLATILE: _ClassVar[Delivery]
+
+class QualityOfService(int, metaclass=_enum_type_wrapper.EnumTypeWrapper):
+    __slots__ = ()
+    QUALITY_OF_SERVICE_UNSPECIFIED: _ClassVar[QualityOfService]
+    QUALITY_OF_SERVICE_REALTIME: _ClassVar[QualityOfService]
+    QUALITY_OF_SERVICE_BATCHED: _ClassVar[QualityOfService]
+    QUALITY_OF_SERVICE_BACKGROUND: _ClassVar[QualityOfService]
 DELIVERY_UNSPECIFIED: Delivery
 DELIVERY_DURABLE: Delivery
 DELIVERY_VOLATILE: Delivery
+QUALITY_OF_SERVICE_UNSPECIFIED: QualityOfService
+QUALITY_OF_SERVICE_REALTIME: QualityOfService
+QUALITY_OF_SERVICE_BATCHED: QualityOfService
+QUALITY_OF_SERVICE_BACKGROUND: QualityOfService
 
 class Event(_message.Message):
-    __slots__ = ("id", "topic", "sequence", "source", "session_id", "create_time", "payload", "payload_json", "payload_bytes", "headers")
+    __slots__ = ("id", "topic", "sequence", "source", "session_id", "create_time", "payload", "payload_json", "payload_bytes", "headers", "type", "tags")
     class HeadersEntry(_message.Message):
         __slots__ = ("key", "value")
         KEY_FIELD_NUMBER: _ClassVar[int]
@@ -40,6 +51,8 @@ class Event(_message.Message):
     PAYLOAD_JSON_FIELD_NUMBER: _ClassVar[int]
     PAYLOAD_BYTES_FIELD_NUMBER: _ClassVar[int]
     HEADERS_FIELD_NUMBER: _ClassVar[int]
+    TYPE_FIELD_NUMBER: _ClassVar[int]
+    TAGS_FIELD_NUMBER: _ClassVar[int]
     id: str
     topic: str
     sequence: int
@@ -50,10 +63,12 @@ class Event(_message.Message):
     payload_json: str
     payload_bytes: bytes
     headers: _containers.ScalarMap[str, str]
-    def __init__(self, id: _Optional[str] = ..., topic: _Optional[str] = ..., sequence: _Optional[int] = ..., source: _Optional[str] = ..., session_id: _Optional[str] = ..., create_time: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ..., payload: _Optional[_Union[_struct_pb2.Value, _Mapping]] = ..., payload_json: _Optional[str] = ..., payload_bytes: _Optional[bytes] = ..., headers: _Optional[_Mapping[str, str]] = ...) -> None: ...
+    type: str
+    tags: _containers.RepeatedScalarFieldContainer[str]
+    def __init__(self, id: _Optional[str] = ..., topic: _Optional[str] = ..., sequence: _Optional[int] = ..., source: _Optional[str] = ..., session_id: _Optional[str] = ..., create_time: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ..., payload: _Optional[_Union[_struct_pb2.Value, _Mapping]] = ..., payload_json: _Optional[str] = ..., payload_bytes: _Optional[bytes] = ..., headers: _Optional[_Mapping[str, str]] = ..., type: _Optional[str] = ..., tags: _Optional[_Iterable[str]] = ...) -> None: ...
 
 class EmitRequest(_message.Message):
-    __slots__ = ("agent_id", "topic", "payload", "payload_json", "payload_bytes", "headers", "delivery", "session_id", "event_id", "request_id")
+    __slots__ = ("agent_id", "topic", "payload", "payload_json", "payload_bytes", "headers", "delivery", "session_id", "event_id", "request_id", "type", "tags")
     class HeadersEntry(_message.Message):
         __slots__ = ("key", "value")
         KEY_FIELD_NUMBER: _ClassVar[int]
@@ -71,6 +86,8 @@ class EmitRequest(_message.Message):
     SESSION_ID_FIELD_NUMBER: _ClassVar[int]
     EVENT_ID_FIELD_NUMBER: _ClassVar[int]
     REQUEST_ID_FIELD_NUMBER: _ClassVar[int]
+    TYPE_FIELD_NUMBER: _ClassVar[int]
+    TAGS_FIELD_NUMBER: _ClassVar[int]
     agent_id: str
     topic: str
     payload: _struct_pb2.Value
@@ -81,7 +98,9 @@ class EmitRequest(_message.Message):
     session_id: str
     event_id: str
     request_id: str
-    def __init__(self, agent_id: _Optional[str] = ..., topic: _Optional[str] = ..., payload: _Optional[_Union[_struct_pb2.Value, _Mapping]] = ..., payload_json: _Optional[str] = ..., payload_bytes: _Optional[bytes] = ..., headers: _Optional[_Mapping[str, str]] = ..., delivery: _Optional[_Union[Delivery, str]] = ..., session_id: _Optional[str] = ..., event_id: _Optional[str] = ..., request_id: _Optional[str] = ...) -> None: ...
+    type: str
+    tags: _containers.RepeatedScalarFieldContainer[str]
+    def __init__(self, agent_id: _Optional[str] = ..., topic: _Optional[str] = ..., payload: _Optional[_Union[_struct_pb2.Value, _Mapping]] = ..., payload_json: _Optional[str] = ..., payload_bytes: _Optional[bytes] = ..., headers: _Optional[_Mapping[str, str]] = ..., delivery: _Optional[_Union[Delivery, str]] = ..., session_id: _Optional[str] = ..., event_id: _Optional[str] = ..., request_id: _Optional[str] = ..., type: _Optional[str] = ..., tags: _Optional[_Iterable[str]] = ...) -> None: ...
 
 class EmitResponse(_message.Message):
     __slots__ = ("event_id", "sequence", "create_time")
@@ -94,12 +113,27 @@ class EmitResponse(_message.Message):
     def __init__(self, event_id: _Optional[str] = ..., sequence: _Optional[int] = ..., create_time: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ...) -> None: ...
 
 class TopicPosition(_message.Message):
-    __slots__ = ("topic", "after_sequence")
+    __slots__ = ("topic", "after_sequence", "since", "quality_of_service", "event_types", "headers")
+    class HeadersEntry(_message.Message):
+        __slots__ = ("key", "value")
+        KEY_FIELD_NUMBER: _ClassVar[int]
+        VALUE_FIELD_NUMBER: _ClassVar[int]
+        key: str
+        value: str
+        def __init__(self, key: _Optional[str] = ..., value: _Optional[str] = ...) -> None: ...
     TOPIC_FIELD_NUMBER: _ClassVar[int]
     AFTER_SEQUENCE_FIELD_NUMBER: _ClassVar[int]
+    SINCE_FIELD_NUMBER: _ClassVar[int]
+    QUALITY_OF_SERVICE_FIELD_NUMBER: _ClassVar[int]
+    EVENT_TYPES_FIELD_NUMBER: _ClassVar[int]
+    HEADERS_FIELD_NUMBER: _ClassVar[int]
     topic: str
     after_sequence: int
-    def __init__(self, topic: _Optional[str] = ..., after_sequence: _Optional[int] = ...) -> None: ...
+    since: _timestamp_pb2.Timestamp
+    quality_of_service: QualityOfService
+    event_types: _containers.RepeatedScalarFieldContainer[str]
+    headers: _containers.ScalarMap[str, str]
+    def __init__(self, topic: _Optional[str] = ..., after_sequence: _Optional[int] = ..., since: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ..., quality_of_service: _Optional[_Union[QualityOfService, str]] = ..., event_types: _Optional[_Iterable[str]] = ..., headers: _Optional[_Mapping[str, str]] = ...) -> None: ...
 
 class SubscribeRequest(_message.Message):
     __slots__ = ("agent_id", "topics", "json_form")

@@ -51,11 +51,11 @@ class EventServiceServicer(object):
     def Subscribe(self, request, context):
         """Subscribe streams the events of topics, in order per topic, until the
         caller leaves. The first message is `ready`; everything emitted after it
-        arrives. A durable event is never skipped: a reader that falls behind is
-        served from the store. A volatile one is dropped when 1,024 of them or 8 MiB
-        wait, and the next event says how many were. A reader that takes nothing for 60
-        seconds (a setting of the server) while something waits is cut off with
-        SLOW_CONSUMER.
+        arrives. A durable event is never skipped, except by REALTIME: a reader that
+        falls behind is served from the store. A volatile one is dropped when too
+        many wait (see QualityOfService), and the next event says how many were. A
+        reader that takes nothing for 60 seconds (a setting of the server) while
+        something waits is cut off with SLOW_CONSUMER.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')

@@ -1,0 +1,208 @@
+import datetime
+
+from google.protobuf import duration_pb2 as _duration_pb2
+from google.protobuf import struct_pb2 as _struct_pb2
+from google.protobuf import timestamp_pb2 as _timestamp_pb2
+from loombridge.v1 import errors_pb2 as _errors_pb2
+from loombridge.v1 import events_pb2 as _events_pb2
+from loombridge.v1 import memory_pb2 as _memory_pb2
+from loombridge.v1 import tools_pb2 as _tools_pb2
+from google.protobuf.internal import containers as _containers
+from google.protobuf import descriptor as _descriptor
+from google.protobuf import message as _message
+from collections.abc import Iterable as _Iterable, Mapping as _Mapping
+from typing import ClassVar as _ClassVar, Optional as _Optional, Union as _Union
+
+DESCRIPTOR: _descriptor.FileDescriptor
+
+class AttachRequest(_message.Message):
+    __slots__ = ("hello", "publish", "subscribe", "unsubscribe", "tool_result", "heartbeat")
+    HELLO_FIELD_NUMBER: _ClassVar[int]
+    PUBLISH_FIELD_NUMBER: _ClassVar[int]
+    SUBSCRIBE_FIELD_NUMBER: _ClassVar[int]
+    UNSUBSCRIBE_FIELD_NUMBER: _ClassVar[int]
+    TOOL_RESULT_FIELD_NUMBER: _ClassVar[int]
+    HEARTBEAT_FIELD_NUMBER: _ClassVar[int]
+    hello: AttachHello
+    publish: AttachPublish
+    subscribe: AttachSubscribe
+    unsubscribe: AttachUnsubscribe
+    tool_result: AttachToolResult
+    heartbeat: AttachHeartbeat
+    def __init__(self, hello: _Optional[_Union[AttachHello, _Mapping]] = ..., publish: _Optional[_Union[AttachPublish, _Mapping]] = ..., subscribe: _Optional[_Union[AttachSubscribe, _Mapping]] = ..., unsubscribe: _Optional[_Union[AttachUnsubscribe, _Mapping]] = ..., tool_result: _Optional[_Union[AttachToolResult, _Mapping]] = ..., heartbeat: _Optional[_Union[AttachHeartbeat, _Mapping]] = ...) -> None: ...
+
+class AttachHello(_message.Message):
+    __slots__ = ("agent_id", "session_id", "topics", "tools", "metadata", "capabilities", "parent_id", "heartbeat_interval", "json_form")
+    class MetadataEntry(_message.Message):
+        __slots__ = ("key", "value")
+        KEY_FIELD_NUMBER: _ClassVar[int]
+        VALUE_FIELD_NUMBER: _ClassVar[int]
+        key: str
+        value: str
+        def __init__(self, key: _Optional[str] = ..., value: _Optional[str] = ...) -> None: ...
+    AGENT_ID_FIELD_NUMBER: _ClassVar[int]
+    SESSION_ID_FIELD_NUMBER: _ClassVar[int]
+    TOPICS_FIELD_NUMBER: _ClassVar[int]
+    TOOLS_FIELD_NUMBER: _ClassVar[int]
+    METADATA_FIELD_NUMBER: _ClassVar[int]
+    CAPABILITIES_FIELD_NUMBER: _ClassVar[int]
+    PARENT_ID_FIELD_NUMBER: _ClassVar[int]
+    HEARTBEAT_INTERVAL_FIELD_NUMBER: _ClassVar[int]
+    JSON_FORM_FIELD_NUMBER: _ClassVar[int]
+    agent_id: str
+    session_id: str
+    topics: _containers.RepeatedCompositeFieldContainer[_events_pb2.TopicPosition]
+    tools: _containers.RepeatedCompositeFieldContainer[ProvidedTool]
+    metadata: _containers.ScalarMap[str, str]
+    capabilities: _containers.RepeatedScalarFieldContainer[str]
+    parent_id: str
+    heartbeat_interval: _duration_pb2.Duration
+    json_form: _memory_pb2.JsonForm
+    def __init__(self, agent_id: _Optional[str] = ..., session_id: _Optional[str] = ..., topics: _Optional[_Iterable[_Union[_events_pb2.TopicPosition, _Mapping]]] = ..., tools: _Optional[_Iterable[_Union[ProvidedTool, _Mapping]]] = ..., metadata: _Optional[_Mapping[str, str]] = ..., capabilities: _Optional[_Iterable[str]] = ..., parent_id: _Optional[str] = ..., heartbeat_interval: _Optional[_Union[datetime.timedelta, _duration_pb2.Duration, _Mapping]] = ..., json_form: _Optional[_Union[_memory_pb2.JsonForm, str]] = ...) -> None: ...
+
+class ProvidedTool(_message.Message):
+    __slots__ = ("name", "description", "parameters_schema", "parameters_schema_json")
+    NAME_FIELD_NUMBER: _ClassVar[int]
+    DESCRIPTION_FIELD_NUMBER: _ClassVar[int]
+    PARAMETERS_SCHEMA_FIELD_NUMBER: _ClassVar[int]
+    PARAMETERS_SCHEMA_JSON_FIELD_NUMBER: _ClassVar[int]
+    name: str
+    description: str
+    parameters_schema: _struct_pb2.Struct
+    parameters_schema_json: str
+    def __init__(self, name: _Optional[str] = ..., description: _Optional[str] = ..., parameters_schema: _Optional[_Union[_struct_pb2.Struct, _Mapping]] = ..., parameters_schema_json: _Optional[str] = ...) -> None: ...
+
+class AttachPublish(_message.Message):
+    __slots__ = ("ref", "event")
+    REF_FIELD_NUMBER: _ClassVar[int]
+    EVENT_FIELD_NUMBER: _ClassVar[int]
+    ref: int
+    event: _events_pb2.EmitRequest
+    def __init__(self, ref: _Optional[int] = ..., event: _Optional[_Union[_events_pb2.EmitRequest, _Mapping]] = ...) -> None: ...
+
+class AttachSubscribe(_message.Message):
+    __slots__ = ("ref", "topics")
+    REF_FIELD_NUMBER: _ClassVar[int]
+    TOPICS_FIELD_NUMBER: _ClassVar[int]
+    ref: int
+    topics: _containers.RepeatedCompositeFieldContainer[_events_pb2.TopicPosition]
+    def __init__(self, ref: _Optional[int] = ..., topics: _Optional[_Iterable[_Union[_events_pb2.TopicPosition, _Mapping]]] = ...) -> None: ...
+
+class AttachUnsubscribe(_message.Message):
+    __slots__ = ("ref", "topics")
+    REF_FIELD_NUMBER: _ClassVar[int]
+    TOPICS_FIELD_NUMBER: _ClassVar[int]
+    ref: int
+    topics: _containers.RepeatedScalarFieldContainer[str]
+    def __init__(self, ref: _Optional[int] = ..., topics: _Optional[_Iterable[str]] = ...) -> None: ...
+
+class AttachToolResult(_message.Message):
+    __slots__ = ("call_id", "success", "output", "output_json", "error_message", "error_code")
+    CALL_ID_FIELD_NUMBER: _ClassVar[int]
+    SUCCESS_FIELD_NUMBER: _ClassVar[int]
+    OUTPUT_FIELD_NUMBER: _ClassVar[int]
+    OUTPUT_JSON_FIELD_NUMBER: _ClassVar[int]
+    ERROR_MESSAGE_FIELD_NUMBER: _ClassVar[int]
+    ERROR_CODE_FIELD_NUMBER: _ClassVar[int]
+    call_id: str
+    success: bool
+    output: _struct_pb2.Value
+    output_json: str
+    error_message: str
+    error_code: _tools_pb2.ToolErrorCode
+    def __init__(self, call_id: _Optional[str] = ..., success: bool = ..., output: _Optional[_Union[_struct_pb2.Value, _Mapping]] = ..., output_json: _Optional[str] = ..., error_message: _Optional[str] = ..., error_code: _Optional[_Union[_tools_pb2.ToolErrorCode, str]] = ...) -> None: ...
+
+class AttachHeartbeat(_message.Message):
+    __slots__ = ("ref",)
+    REF_FIELD_NUMBER: _ClassVar[int]
+    ref: int
+    def __init__(self, ref: _Optional[int] = ...) -> None: ...
+
+class AttachResponse(_message.Message):
+    __slots__ = ("ready", "event", "answer", "tool_call")
+    READY_FIELD_NUMBER: _ClassVar[int]
+    EVENT_FIELD_NUMBER: _ClassVar[int]
+    ANSWER_FIELD_NUMBER: _ClassVar[int]
+    TOOL_CALL_FIELD_NUMBER: _ClassVar[int]
+    ready: AttachReady
+    event: AttachEvent
+    answer: AttachAnswer
+    tool_call: AttachToolCall
+    def __init__(self, ready: _Optional[_Union[AttachReady, _Mapping]] = ..., event: _Optional[_Union[AttachEvent, _Mapping]] = ..., answer: _Optional[_Union[AttachAnswer, _Mapping]] = ..., tool_call: _Optional[_Union[AttachToolCall, _Mapping]] = ...) -> None: ...
+
+class AttachReady(_message.Message):
+    __slots__ = ("positions", "generation", "heartbeat_interval", "server_time")
+    POSITIONS_FIELD_NUMBER: _ClassVar[int]
+    GENERATION_FIELD_NUMBER: _ClassVar[int]
+    HEARTBEAT_INTERVAL_FIELD_NUMBER: _ClassVar[int]
+    SERVER_TIME_FIELD_NUMBER: _ClassVar[int]
+    positions: _containers.RepeatedCompositeFieldContainer[_events_pb2.TopicPosition]
+    generation: int
+    heartbeat_interval: _duration_pb2.Duration
+    server_time: _timestamp_pb2.Timestamp
+    def __init__(self, positions: _Optional[_Iterable[_Union[_events_pb2.TopicPosition, _Mapping]]] = ..., generation: _Optional[int] = ..., heartbeat_interval: _Optional[_Union[datetime.timedelta, _duration_pb2.Duration, _Mapping]] = ..., server_time: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ...) -> None: ...
+
+class AttachEvent(_message.Message):
+    __slots__ = ("event", "dropped")
+    EVENT_FIELD_NUMBER: _ClassVar[int]
+    DROPPED_FIELD_NUMBER: _ClassVar[int]
+    event: _events_pb2.Event
+    dropped: int
+    def __init__(self, event: _Optional[_Union[_events_pb2.Event, _Mapping]] = ..., dropped: _Optional[int] = ...) -> None: ...
+
+class AttachAnswer(_message.Message):
+    __slots__ = ("ref", "error", "emitted", "positions", "server_time")
+    REF_FIELD_NUMBER: _ClassVar[int]
+    ERROR_FIELD_NUMBER: _ClassVar[int]
+    EMITTED_FIELD_NUMBER: _ClassVar[int]
+    POSITIONS_FIELD_NUMBER: _ClassVar[int]
+    SERVER_TIME_FIELD_NUMBER: _ClassVar[int]
+    ref: int
+    error: AttachError
+    emitted: _events_pb2.EmitResponse
+    positions: _containers.RepeatedCompositeFieldContainer[_events_pb2.TopicPosition]
+    server_time: _timestamp_pb2.Timestamp
+    def __init__(self, ref: _Optional[int] = ..., error: _Optional[_Union[AttachError, _Mapping]] = ..., emitted: _Optional[_Union[_events_pb2.EmitResponse, _Mapping]] = ..., positions: _Optional[_Iterable[_Union[_events_pb2.TopicPosition, _Mapping]]] = ..., server_time: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ...) -> None: ...
+
+class AttachError(_message.Message):
+    __slots__ = ("reason", "message", "fields")
+    REASON_FIELD_NUMBER: _ClassVar[int]
+    MESSAGE_FIELD_NUMBER: _ClassVar[int]
+    FIELDS_FIELD_NUMBER: _ClassVar[int]
+    reason: _errors_pb2.ErrorReason
+    message: str
+    fields: _containers.RepeatedCompositeFieldContainer[AttachFieldViolation]
+    def __init__(self, reason: _Optional[_Union[_errors_pb2.ErrorReason, str]] = ..., message: _Optional[str] = ..., fields: _Optional[_Iterable[_Union[AttachFieldViolation, _Mapping]]] = ...) -> None: ...
+
+class AttachFieldViolation(_message.Message):
+    __slots__ = ("field", "description")
+    FIELD_FIELD_NUMBER: _ClassVar[int]
+    DESCRIPTION_FIELD_NUMBER: _ClassVar[int]
+    field: str
+    description: str
+    def __init__(self, field: _Optional[str] = ..., description: _Optional[str] = ...) -> None: ...
+
+class AttachToolCall(_message.Message):
+    __slots__ = ("call_id", "name", "arguments", "arguments_json", "caller_id", "timeout", "headers")
+    class HeadersEntry(_message.Message):
+        __slots__ = ("key", "value")
+        KEY_FIELD_NUMBER: _ClassVar[int]
+        VALUE_FIELD_NUMBER: _ClassVar[int]
+        key: str
+        value: str
+        def __init__(self, key: _Optional[str] = ..., value: _Optional[str] = ...) -> None: ...
+    CALL_ID_FIELD_NUMBER: _ClassVar[int]
+    NAME_FIELD_NUMBER: _ClassVar[int]
+    ARGUMENTS_FIELD_NUMBER: _ClassVar[int]
+    ARGUMENTS_JSON_FIELD_NUMBER: _ClassVar[int]
+    CALLER_ID_FIELD_NUMBER: _ClassVar[int]
+    TIMEOUT_FIELD_NUMBER: _ClassVar[int]
+    HEADERS_FIELD_NUMBER: _ClassVar[int]
+    call_id: str
+    name: str
+    arguments: _struct_pb2.Struct
+    arguments_json: str
+    caller_id: str
+    timeout: _duration_pb2.Duration
+    headers: _containers.ScalarMap[str, str]
+    def __init__(self, call_id: _Optional[str] = ..., name: _Optional[str] = ..., arguments: _Optional[_Union[_struct_pb2.Struct, _Mapping]] = ..., arguments_json: _Optional[str] = ..., caller_id: _Optional[str] = ..., timeout: _Optional[_Union[datetime.timedelta, _duration_pb2.Duration, _Mapping]] = ..., headers: _Optional[_Mapping[str, str]] = ...) -> None: ...

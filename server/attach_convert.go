@@ -1,0 +1,124 @@
+package server
+
+import (
+	"cmp"
+	"encoding/json"
+	"fmt"
+	"maps"
+	"slices"
+	"time"
+
+	"google.golang.org/protobuf/types/known/durationpb"
+	"google.golang.org/protobuf/types/known/structpb"
+
+	"github.com/loom-bridge/loom-bridge/bridge/agents"
+	"github.com/loom-bridge/loom-bridge/bridge/tools"
+	loombridgev1 "github.com/loom-bridge/loom-bridge/proto/gen/loombridge/v1"
+)
+
+// anyObject is the schema of a tool that gives none.
+const anyObject = `{"type":"object"}`
+
+// registrationOf is what the directory keeps of a hello.
+func registrationOf(hello *loombridgev1.AttachHello) (agents.Registration, error) {
+	r := agents.Registration{
+		Topics: make([]string, len(hello.GetTopics())), Tools: make([]agents.Tool, len(hello.GetTools())),
+		Metadata: maps.Clone(hello.GetMetadata()), Capabilities: slices.Clone(hello.GetCapabilities()), Parent: hello.GetParentId(),
+	}
+	for i, topic := range hello.GetTopics() {
+		r.Topics[i] = topic.GetTopic()
+	}
+	for i, tool := range hello.GetTools() {
+		schema, err := schemaOf(fmt.Sprintf("tools[%d].", i), tool)
+		if err != nil {
+			return agents.Registration{}, err
+		}
+		r.Tools[i] = agents.Tool{Name: tool.GetName(), Description: tool.GetDescription(), Schema: schema}
+	}
+	return r, nil
+}
+
+// schemaOf is the text of a tool's schema, which must be a JSON object.
+func schemaOf(field string, tool *loombridgev1.ProvidedTool) (string, error) {
+	given := tool.GetParametersSchema()
+	text, err := eitherJSON(field+"parameters_schema", tool.GetParametersSchemaJson(), given != nil, structpb.NewStructValue(given))
+	if err != nil {
+		return "", err
+	}
+	if len(text) == 0 {
+		return anyObject, nil
+	}
+	var c check
+	c.text(field+"parameters_schema", string(text), maxSchemaBytes)
+	var object map[string]json.RawMessage
+	if len(c.violations) == 0 && (json.Unmarshal(text, &object) != nil || object == nil) {
+		c.add(field+"parameters_schema_json", "is not a JSON object")
+	}
+	return string(text), c.err()
+}
+
+func intervalOf(hello *loombridgev1.AttachHello) time.Duration {
+	return cmp.Or(spanOf(hello.GetHeartbeatInterval()), defaultHeartbeat)
+}
+
+// toolCallOf is a call as the agent gets it.
+func toolCallOf(c agents.PushedCall, form loombridgev1.JsonForm) *loombridgev1.AttachToolCall {
+	out := &loombridgev1.AttachToolCall{CallId: c.ID, Name: c.Name, CallerId: c.CallerID, Headers: c.Headers}
+	if !c.Deadline.IsZero() {
+		out.Timeout = durationpb.New(max(time.Until(c.Deadline), 0))
+	}
+	if arguments, ok := pleasantStruct(json.RawMessage(c.Arguments), form); ok {
+		out.ArgumentsForm = &loombridgev1.AttachToolCall_Arguments{Arguments: arguments}
+	} else {
+		out.ArgumentsForm = &loombridgev1.AttachToolCall_ArgumentsJson{ArgumentsJson: c.Arguments}
+	}
+	return out
+}
+
+// toolResultOf is what the agent answered to a call. An output that is no JSON
+// fails the call.
+func toolResultOf(r *loombridgev1.AttachToolResult) agents.Result {
+	if !r.GetSuccess() {
+		code := toolCodeOf(r.GetErrorCode())
+		return agents.Result{Status: statusOf(code), ErrorCode: string(code), ErrorMessage: r.GetErrorMessage()}
+	}
+	text, err := eitherJSON("output", r.GetOutputJson(), r.GetOutput() != nil, r.GetOutput())
+	switch {
+	case err != nil, len(text) > 0 && !json.Valid(text):
+		return failed("the agent's answer is not JSON")
+	case len(text) == 0:
+		text = json.RawMessage("null")
+	}
+	return agents.Result{Status: agents.ResultOK, Output: string(text)}
+}
+
+func failed(format string, args ...any) agents.Result {
+	return agents.Result{Status: agents.ResultError, ErrorCode: string(tools.Failed), ErrorMessage: fmt.Sprintf(format, args...)}
+}
+
+// tooLarge fails a call that can't be passed on.
+func tooLarge(size, limit int) agents.Result {
+	out := failed("the call of %d bytes exceeds %d", size, limit)
+	out.ErrorCode = string(tools.TooLarge)
+	return out
+}
+
+// toolCodeOf is the inverse of errorCodeOf. A failure always has a code.
+func toolCodeOf(code loombridgev1.ToolErrorCode) tools.Code {
+	for _, known := range []tools.Code{tools.NotFound, tools.PermissionDenied, tools.TooLarge, tools.Timeout, tools.OutcomeUnknown} {
+		if errorCodeOf(known) == code {
+			return known
+		}
+	}
+	return tools.Failed
+}
+
+func statusOf(code tools.Code) int32 {
+	switch code {
+	case tools.Timeout:
+		return agents.ResultTimeout
+	case tools.NotFound:
+		return agents.ResultNotFound
+	}
+	return agents.ResultError
+}

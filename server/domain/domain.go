@@ -1,0 +1,156 @@
+package domain
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"slices"
+	"time"
+
+	"github.com/loom-bridge/loom-bridge/bridge/agents"
+	"github.com/loom-bridge/loom-bridge/bridge/events"
+	"github.com/loom-bridge/loom-bridge/bridge/hand"
+	"github.com/loom-bridge/loom-bridge/bridge/native"
+	"github.com/loom-bridge/loom-bridge/bridge/tools"
+	"github.com/loom-bridge/loom-bridge/context/assemble"
+	"github.com/loom-bridge/loom-bridge/context/blob"
+	"github.com/loom-bridge/loom-bridge/context/session"
+	"github.com/loom-bridge/loom-bridge/context/step"
+	"github.com/loom-bridge/loom-bridge/context/tokens"
+	"github.com/loom-bridge/loom-bridge/memory"
+	"github.com/loom-bridge/loom-bridge/memory/journal"
+	"github.com/loom-bridge/loom-bridge/memory/kv"
+	"github.com/loom-bridge/loom-bridge/server"
+	"github.com/loom-bridge/loom-bridge/server/loomv1"
+)
+
+// DefaultCloseTimeout is how long Close waits for tools that outlived their
+// calls, before the store is closed under them.
+const DefaultCloseTimeout = 100 * time.Millisecond
+
+// Options adjusts a Domain. Nil and zero fields mean the defaults.
+type Options struct {
+	// StoreDir is the directory of the store, which no tool may touch. Default:
+	// there is none.
+	StoreDir string
+	// Retention says how long events are kept. Default that of package events.
+	Retention events.Retention
+	// CloseTimeout bounds Close. Default DefaultCloseTimeout.
+	CloseTimeout time.Duration
+	// Now is the clock. Default time.Now.
+	Now func() time.Time
+	// Logger hears of faults. Default silent.
+	Logger *slog.Logger
+}
+
+// Domain is everything behind the face. Its parts are safe for concurrent use
+// until Close.
+type Domain struct {
+	Memory    *memory.Store
+	Journal   *journal.Journal
+	Log       *session.Log
+	Blobs     *blob.Store
+	Tokens    *tokens.Counter
+	Assembler *assemble.Assembler
+	Registry  *tools.Registry
+	Hand      *hand.Hand
+	Events    *events.Bus
+	Agents    *agents.Directory
+
+	closers []func() error
+}
+
+// Open builds a domain over engine, in which tools work in workspaces. Both
+// stay the caller's.
+func Open(engine kv.Engine, workspaces hand.Workspaces, opts *Options) (*Domain, error) {
+	o := withDefaults(opts)
+	d := &Domain{}
+	if err := d.open(engine, workspaces, o); err != nil {
+		return nil, errors.Join(err, d.Close())
+	}
+	return d, nil
+}
+
+func withDefaults(opts *Options) Options {
+	var o Options
+	if opts != nil {
+		o = *opts
+	}
+	if o.CloseTimeout <= 0 {
+		o.CloseTimeout = DefaultCloseTimeout
+	}
+	if o.Now == nil {
+		o.Now = time.Now
+	}
+	if o.Logger == nil {
+		o.Logger = slog.New(slog.DiscardHandler)
+	}
+	return o
+}
+
+func (d *Domain) open(engine kv.Engine, workspaces hand.Workspaces, o Options) (err error) {
+	writer := kv.NewWriter(engine, nil)
+	d.onClose(writer.Close)
+
+	d.Memory = memory.New(engine, writer, &memory.Options{Now: o.Now, Logger: o.Logger})
+	d.onClose(d.Memory.Close)
+	d.Journal = journal.New(engine, writer, &journal.Options{Now: o.Now})
+
+	d.Blobs = blob.New(engine, writer, &blob.Options{Now: o.Now})
+	d.Log = session.New(engine, writer, &session.Options{Now: o.Now})
+	if d.Tokens, err = tokens.New(nil); err != nil {
+		return err
+	}
+	d.Assembler = assemble.New(d.Log, d.Tokens, nil)
+
+	d.Events = events.New(engine, writer, &events.Options{Now: o.Now, Retention: o.Retention, Logger: o.Logger})
+	d.onClose(d.Events.Close)
+	d.Agents = agents.New(engine, writer, &agents.Options{Now: o.Now, Logger: o.Logger, OnChange: herald{d.Events}.tell})
+	d.onClose(d.Agents.Close)
+
+	d.Registry = tools.NewRegistry(nil)
+	if err := native.Register(d.Registry, &native.Options{Store: o.StoreDir, Blobs: d.Blobs}); err != nil {
+		return err
+	}
+	d.Hand = hand.New(hand.Deps{
+		Registry: d.Registry, Relay: relay{d.Agents}, Log: d.Log, Blobs: d.Blobs, Reducer: step.NewReducer(nil),
+		Engine: engine, Writer: writer, Workspaces: workspaces,
+	}, &hand.Options{Now: o.Now, Logger: o.Logger})
+	d.onClose(func() error { return d.closeHand(o.CloseTimeout) })
+	return nil
+}
+
+func (d *Domain) onClose(closer func() error) { d.closers = append(d.closers, closer) }
+
+func (d *Domain) closeHand(timeout time.Duration) error {
+	ctx, cancel := context.WithTimeout(context.Background(), timeout)
+	defer cancel()
+	if err := d.Hand.Close(ctx); err != nil {
+		return fmt.Errorf("a tool was still running at the end: %w", err)
+	}
+	return nil
+}
+
+// Close closes all parts, the last opened first. Closing twice is harmless.
+func (d *Domain) Close() error {
+	var errs []error
+	for _, closer := range slices.Backward(d.closers) {
+		errs = append(errs, closer())
+	}
+	d.closers = nil
+	return errors.Join(errs...)
+}
+
+// Services are the parts as the face takes them.
+func (d *Domain) Services() server.Services {
+	return server.Services{
+		Memory: d.Memory, Hand: d.Hand, Tools: d.Registry, Log: d.Log, Blobs: d.Blobs,
+		Tokens: d.Tokens, Assembler: d.Assembler, Events: d.Events, Agents: d.Agents,
+	}
+}
+
+// Loom are the parts as the loom.v1 face takes them.
+func (d *Domain) Loom() *loomv1.Deps {
+	return &loomv1.Deps{Events: d.Events, Agents: d.Agents, Hand: d.Hand, Tools: d.Registry, Journal: d.Journal}
+}

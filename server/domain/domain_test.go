@@ -1,0 +1,130 @@
+package domain_test
+
+import (
+	"encoding/json"
+	"os"
+	"testing"
+
+	"github.com/loom-bridge/loom-bridge/bridge/agents"
+	"github.com/loom-bridge/loom-bridge/bridge/events"
+	"github.com/loom-bridge/loom-bridge/bridge/hand"
+	"github.com/loom-bridge/loom-bridge/bridge/tools"
+	"github.com/loom-bridge/loom-bridge/memory/kv"
+	"github.com/loom-bridge/loom-bridge/memory/kv/memkv"
+	"github.com/loom-bridge/loom-bridge/server/domain"
+)
+
+const tenant = "default"
+
+type folder struct{ root *os.Root }
+
+func (f folder) Root(kv.Scope) (*os.Root, error) { return f.root, nil }
+
+func MustOpen(tb testing.TB) *domain.Domain {
+	tb.Helper()
+	engine := memkv.New(nil)
+	root, err := os.OpenRoot(tb.TempDir())
+	must(tb, err)
+	d, err := domain.Open(engine, folder{root}, nil)
+	must(tb, err)
+	tb.Cleanup(func() {
+		must(tb, d.Close())
+		must(tb, d.Close()) // harmless
+		must(tb, root.Close())
+		must(tb, engine.Close())
+	})
+	return d
+}
+
+func must(tb testing.TB, err error) {
+	tb.Helper()
+	if err != nil {
+		tb.Fatal(err)
+	}
+}
+
+// MustProvide opens a stream of an agent that answers its tool with result.
+func MustProvide(tb testing.TB, d *domain.Domain, agent, tool string, result agents.Result) {
+	tb.Helper()
+	_, err := d.Agents.Register(tenant, agent, agents.Registration{Tools: []agents.Tool{{Name: tool, Schema: "{}"}}})
+	must(tb, err)
+	link, err := d.Agents.Open(tenant, agent, agents.OpenOptions{})
+	must(tb, err)
+	tb.Cleanup(link.Close)
+	go func() {
+		for call := range link.Calls() {
+			link.Complete(call.ID, result)
+		}
+	}()
+}
+
+func call(tb testing.TB, d *domain.Domain, tool string) hand.Answer {
+	tb.Helper()
+	a, err := d.Hand.Call(tb.Context(), hand.Request{Scope: kv.AgentScope(tenant, "caller"), Name: tool, Args: json.RawMessage(`{"n":1}`)})
+	must(tb, err)
+	if !a.Recorded {
+		tb.Errorf("%s: not recorded: %v", tool, a.RecordError)
+	}
+	return a
+}
+
+// The tool of another agent is called as the server's own are: its answer, of
+// any form, its failure under a code of ours, and a step of the caller.
+func TestToolsOfAgents(t *testing.T) {
+	d := MustOpen(t)
+	for name, test := range map[string]struct {
+		result agents.Result
+		output string
+		code   tools.Code
+	}{
+		"object":       {result: agents.Result{Output: `{"b":2,"a":9007199254740993}`}, output: `{"a":9007199254740993,"b":2}`},
+		"number":       {result: agents.Result{Output: `3`}, output: `3`},
+		"nothing":      {result: agents.Result{}, output: `null`},
+		"no_json":      {result: agents.Result{Output: `{`}, code: tools.Failed},
+		"failed":       {result: agents.Result{Status: agents.ResultError, ErrorCode: "TOOL_ERROR", ErrorMessage: "no luck"}, code: tools.Failed},
+		"denied":       {result: agents.Result{Status: agents.ResultError, ErrorCode: "PERMISSION_DENIED", ErrorMessage: "no"}, code: tools.PermissionDenied},
+		"its_timeout":  {result: agents.Result{Status: agents.ResultTimeout, ErrorMessage: "slow"}, code: tools.Timeout},
+		"its_notfound": {result: agents.Result{Status: agents.ResultNotFound, ErrorMessage: "gone"}, code: tools.NotFound},
+	} {
+		MustProvide(t, d, "agent-"+name, "demo:"+name, test.result)
+		a := call(t, d, "demo:"+name)
+		if string(a.Output) != test.output || a.ErrorCode != test.code || a.Success != (test.code == "") {
+			t.Errorf("%s: success %v, output %s, code %q, message %q", name, a.Success, a.Output, a.ErrorCode, a.ErrorMessage)
+		}
+	}
+}
+
+// An agent that has gone fails the call at once; the server's own tools stay.
+func TestToolOfAnAgentThatLeft(t *testing.T) {
+	d := MustOpen(t)
+	_, err := d.Agents.Register(tenant, "gone", agents.Registration{Tools: []agents.Tool{{Name: "demo:gone"}}})
+	must(t, err)
+	if a := call(t, d, "demo:gone"); a.Success || a.ErrorMessage != "Execution failed: agents: agent gone is not connected" && a.ErrorMessage != "Execution failed: agent gone is not connected" {
+		t.Errorf("%+v", a)
+	}
+}
+
+// Whoever listens to agent.status hears agents come and go.
+func TestStatusEvents(t *testing.T) {
+	d := MustOpen(t)
+	topic, err := events.ParsePattern(domain.StatusTopic)
+	must(t, err)
+	s, err := d.Events.Subscribe(t.Context(), tenant, []events.Selection{{Pattern: topic}}, nil)
+	must(t, err)
+	defer s.Close()
+	link, err := d.Agents.Open(tenant, "worker", agents.OpenOptions{})
+	must(t, err)
+	link.Close()
+	for _, want := range []string{"active", "disconnected"} {
+		got, err := s.Next(t.Context())
+		must(t, err)
+		var told struct {
+			AgentID string `json:"agent_id"`
+			Status  string `json:"status"`
+		}
+		must(t, json.Unmarshal(got.Event.Payload, &told))
+		if told.AgentID != "worker" || told.Status != want {
+			t.Errorf("told %+v, want %s", told, want)
+		}
+	}
+}

@@ -1,0 +1,85 @@
+package domain
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"time"
+
+	"github.com/loom-bridge/loom-bridge/bridge/agents"
+	"github.com/loom-bridge/loom-bridge/bridge/tools"
+	"github.com/loom-bridge/loom-bridge/context/step"
+)
+
+// relay makes the tools that agents provide callable as the server's own.
+type relay struct{ directory *agents.Directory }
+
+// Lookup returns the tool of an agent. One whose name no native call can have
+// is not found.
+func (r relay) Lookup(tenant, name string) (*tools.Tool, bool) {
+	provided, ok := r.directory.Lookup(tenant, name)
+	if !ok {
+		return nil, false
+	}
+	// What it does is not known, so it may change something.
+	t, err := tools.NewUnchecked(tools.Descriptor{
+		Name: name, Description: provided.Description, Schema: json.RawMessage(provided.Schema),
+		Level: tools.LevelFunction, Mutates: true, Category: "agent",
+	}, func(ctx context.Context, c tools.Call) (tools.Result, error) { return r.call(ctx, tenant, name, c) })
+	return t, err == nil
+}
+
+func (r relay) call(ctx context.Context, tenant, name string, c tools.Call) (tools.Result, error) {
+	call := agents.Call{
+		Name: name, Arguments: string(step.CanonicalJSON(c.Args)), CallerID: c.Scope.Owner, SessionID: c.SessionID,
+	}
+	if deadline, ok := ctx.Deadline(); ok {
+		call.Timeout = time.Until(deadline)
+	}
+	result, err := r.directory.Call(ctx, tenant, call)
+	switch {
+	case errors.Is(err, agents.ErrNotFound):
+		return tools.Result{}, tools.Errorf(tools.NotFound, "Tool not found: %s", name)
+	case errors.Is(err, context.Canceled), errors.Is(err, context.DeadlineExceeded):
+		return tools.Result{}, err
+	case err != nil:
+		return tools.Result{}, tools.Errorf(tools.Failed, "Execution failed: %w", err)
+	case result.Status != agents.ResultOK:
+		return tools.Result{}, &tools.Error{Code: codeOf(result), Message: result.ErrorMessage}
+	}
+	return outputOf(result.Output)
+}
+
+// codeOf is the code of an agent's failure: its own if it is one of ours, else
+// what the status says.
+func codeOf(r agents.Result) tools.Code {
+	switch code := tools.Code(r.ErrorCode); code {
+	case tools.NotFound, tools.PermissionDenied, tools.TooLarge, tools.Timeout, tools.OutcomeUnknown:
+		return code
+	}
+	switch r.Status {
+	case agents.ResultTimeout:
+		return tools.Timeout
+	case agents.ResultNotFound:
+		return tools.NotFound
+	}
+	return tools.Failed
+}
+
+// outputOf reads an agent's result; no text at all is null.
+func outputOf(text string) (tools.Result, error) {
+	if text == "" {
+		text = "null"
+	}
+	value, err := step.DecodeJSON([]byte(text))
+	if err != nil {
+		return tools.Result{}, tools.Errorf(tools.Failed, "the agent answered with text that is no JSON")
+	}
+	if values, ok := value.(map[string]any); ok {
+		return tools.Result{Output: values}, nil
+	}
+	return tools.Result{Output: map[string]any{outputKey: value}, ValueKey: outputKey}, nil
+}
+
+// outputKey holds a result that is no object.
+const outputKey = "output"

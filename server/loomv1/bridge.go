@@ -1,0 +1,151 @@
+package loomv1
+
+import (
+	"context"
+	"errors"
+	"io"
+	"time"
+
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/metadata"
+	"google.golang.org/grpc/status"
+
+	"github.com/loom-bridge/loom-bridge/bridge/agents"
+	loomv1pb "github.com/loom-bridge/loom-bridge/proto/gen/loom/v1"
+)
+
+// statusOK answers heartbeats and pings.
+const statusOK = "ok"
+
+// What a stream is told that begins wrongly. Clients know these texts.
+var (
+	errNoFirstMessage = status.Error(codes.InvalidArgument, "no first message")
+	errNoAck          = status.Error(codes.InvalidArgument, "first stream message must be Ack carrying agent_id")
+)
+
+// bridgeService is where agents register, listen, publish and call tools.
+type bridgeService struct {
+	loomv1pb.UnimplementedBridgeServer
+	toolCaller
+}
+
+func newBridgeService(d Deps) *bridgeService { return &bridgeService{toolCaller: toolCaller{d}} }
+
+// RegisterAgent replaces what is known of an agent. A stream of it that is open
+// keeps what it was opened with.
+func (s *bridgeService) RegisterAgent(ctx context.Context, r *loomv1pb.AgentRegisterRequest) (*loomv1pb.AgentRegisterResponse, error) {
+	tenant, err := s.Tenant(ctx)
+	if err != nil {
+		return nil, err
+	}
+	if _, err := s.Agents.Register(tenant, r.GetAgentId(), registrationOf(r)); err != nil {
+		return &loomv1pb.AgentRegisterResponse{ErrorMessage: notRegistered(err)}, nil
+	}
+	return &loomv1pb.AgentRegisterResponse{Success: true}, nil
+}
+
+// notRegistered is why an agent was refused. Clients look for the name of the
+// field.
+func notRegistered(err error) string {
+	if bad, ok := errors.AsType[*agents.InvalidError](err); ok {
+		return bad.Field + " " + bad.Reason
+	}
+	return err.Error()
+}
+
+// ForwardToolCall runs a tool of the server or of an agent. Its gRPC status is
+// always OK: how the call went is in the result.
+func (s *bridgeService) ForwardToolCall(ctx context.Context, call *loomv1pb.ToolCall) (*loomv1pb.ToolResult, error) {
+	return s.serve(ctx, call)
+}
+
+// Heartbeat says that the server is there. It names no agent, so it says nothing
+// of one.
+func (s *bridgeService) Heartbeat(_ context.Context, r *loomv1pb.HeartbeatRequest) (*loomv1pb.HeartbeatResponse, error) {
+	return &loomv1pb.HeartbeatResponse{TimestampMs: r.GetTimestampMs(), Status: statusOK}, nil
+}
+
+// EventStream is one agent's connection: it publishes and answers tool calls,
+// and gets events and tool calls. It ends with OK only after the agent has
+// closed its side; whatever else ends it is UNAVAILABLE, upon which loom-py
+// connects again.
+func (s *bridgeService) EventStream(stream grpc.BidiStreamingServer[loomv1pb.ClientEvent, loomv1pb.ServerEvent]) error {
+	ctx := stream.Context()
+	tenant, err := s.Tenant(ctx)
+	if err != nil {
+		return err
+	}
+	id, err := s.handshake(stream)
+	if err != nil {
+		return err
+	}
+	opened, err := s.open(ctx, stream, tenant, id)
+	if err != nil {
+		return err
+	}
+	// Some clients wait for the headers before they do anything else, and gRPC
+	// would hold them back until the first message.
+	if err := stream.SendHeader(metadata.MD{}); err != nil {
+		opened.close(ctx, ending{err: err, abnormal: true})
+		return err
+	}
+	return opened.run(ctx)
+}
+
+// handshake reads the first message and returns the agent's id, which may be
+// empty.
+func (s *bridgeService) handshake(stream grpc.BidiStreamingServer[loomv1pb.ClientEvent, loomv1pb.ServerEvent]) (string, error) {
+	first, err := s.first(stream)
+	switch {
+	case errors.Is(err, io.EOF):
+		return "", errNoFirstMessage
+	case err != nil:
+		return "", err
+	}
+	ack, ok := first.GetMsg().(*loomv1pb.ClientEvent_Ack)
+	if !ok {
+		return "", errNoAck
+	}
+	return ack.Ack.GetMessageId(), nil
+}
+
+// first waits for the first message, as long as a stream may stand still, or for
+// the server to stop.
+func (s *bridgeService) first(stream grpc.BidiStreamingServer[loomv1pb.ClientEvent, loomv1pb.ServerEvent]) (*loomv1pb.ClientEvent, error) {
+	type message struct {
+		event *loomv1pb.ClientEvent
+		err   error
+	}
+	// Recv ends when this handler has returned, at the latest.
+	came := make(chan message, 1)
+	go func() {
+		event, err := stream.Recv()
+		came <- message{event, err}
+	}()
+	timer := time.NewTimer(s.Options.StallTimeout)
+	defer timer.Stop()
+	select {
+	case m := <-came:
+		return m.event, m.err
+	case <-timer.C:
+		return nil, errNoFirstMessage
+	case <-s.Options.Draining:
+		return nil, errStopping
+	}
+}
+
+// open enters the agent's stream in the directory and subscribes to what it
+// registered. An agent that never registered gets a stream that hears nothing.
+func (s *bridgeService) open(ctx context.Context, stream grpc.BidiStreamingServer[loomv1pb.ClientEvent, loomv1pb.ServerEvent], tenant, id string) (*agentStream, error) {
+	link, err := s.Agents.Open(tenant, id, agents.OpenOptions{})
+	if err != nil {
+		return nil, unavailable("the stream can't be opened: %v", err)
+	}
+	a := newAgentStream(s.Deps, stream, tenant, id, link)
+	if err := a.subscribe(ctx); err != nil {
+		a.close(ctx, ending{err: err, abnormal: true})
+		return nil, err
+	}
+	return a, nil
+}

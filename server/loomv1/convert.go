@@ -1,0 +1,170 @@
+package loomv1
+
+import (
+	"crypto/rand"
+	"maps"
+	"time"
+
+	"github.com/oklog/ulid/v2"
+
+	"github.com/loom-bridge/loom-bridge/bridge/agents"
+	"github.com/loom-bridge/loom-bridge/bridge/events"
+	loomv1pb "github.com/loom-bridge/loom-bridge/proto/gen/loom/v1"
+)
+
+// What an event of the native API has for agents of loom.v1, where it says
+// nothing itself. They are what loom-py gives its own events.
+const (
+	defaultType       = "event"
+	defaultConfidence = 1
+	defaultPriority   = 50
+)
+
+// eventOf is what an agent published on a topic, stamped and with an id, for the
+// bus.
+func eventOf(topic string, e *loomv1pb.Event, now time.Time) events.Event {
+	id := e.GetId()
+	if id == "" {
+		id = ulid.MustNew(ulid.Timestamp(now), rand.Reader).String()
+	}
+	return events.Event{
+		ID:          id,
+		Topic:       topic,
+		Type:        e.GetType(),
+		Source:      e.GetSource(),
+		SentMillis:  e.GetTimestampMs(),
+		Headers:     stamp(e.GetMetadata(), topic, id, now),
+		Payload:     e.GetPayload(),
+		PayloadKind: events.Bytes,
+		Confidence:  e.GetConfidence(),
+		Tags:        e.GetTags(),
+		Priority:    e.GetPriority(),
+	}
+}
+
+// messageOf is an event of the bus for an agent. It shares the event's payload,
+// tags and headers.
+func messageOf(e events.Event) *loomv1pb.Event {
+	if isNative(e) {
+		e = adapted(e)
+	}
+	return &loomv1pb.Event{
+		Id:          e.ID,
+		Type:        e.Type,
+		TimestampMs: e.SentMillis,
+		Source:      e.Source,
+		Metadata:    withTopic(e.Headers, e.Topic),
+		Payload:     e.Payload,
+		Confidence:  e.Confidence,
+		Tags:        e.Tags,
+		Priority:    e.Priority,
+	}
+}
+
+// isNative tells whether an event came in through the native API: all others
+// are stamped.
+func isNative(e events.Event) bool {
+	_, stamped := e.Headers[keyTopic]
+	return !stamped
+}
+
+// adapted gives an event of the native API what agents of loom.v1 expect of one,
+// so that they can answer it.
+func adapted(e events.Event) events.Event {
+	headers := e.Headers
+	if e.Source != "" && headers[ownPrefix+keySender] == "" {
+		headers = make(map[string]string, len(e.Headers)+1)
+		maps.Copy(headers, e.Headers)
+		headers[ownPrefix+keySender] = e.Source
+	}
+	e.Headers = stamp(headers, e.Topic, e.ID, e.Time)
+	if e.Type == "" {
+		e.Type = defaultType
+	}
+	if e.SentMillis == 0 {
+		e.SentMillis = e.Time.UnixMilli()
+	}
+	if e.Confidence == 0 {
+		e.Confidence = defaultConfidence
+	}
+	if e.Priority == 0 {
+		e.Priority = defaultPriority
+	}
+	return e
+}
+
+// withTopic returns headers that name the topic they are delivered from.
+func withTopic(headers map[string]string, topic string) map[string]string {
+	if headers[keyTopic] == topic {
+		return headers
+	}
+	headers = maps.Clone(headers)
+	headers[keyTopic] = topic
+	return headers
+}
+
+// deliveryOf is an event on its way to an agent, under the topic or pattern that
+// the agent subscribed.
+func deliveryOf(pattern string, e events.Event) *loomv1pb.ServerEvent {
+	return &loomv1pb.ServerEvent{Msg: &loomv1pb.ServerEvent_Delivery{
+		Delivery: &loomv1pb.Delivery{Topic: pattern, Event: messageOf(e)},
+	}}
+}
+
+// toolCallOf is a call for an agent that provides the tool. Its id is the
+// relay's own: ids that callers choose may collide.
+func toolCallOf(c agents.PushedCall) *loomv1pb.ServerEvent {
+	return &loomv1pb.ServerEvent{Msg: &loomv1pb.ServerEvent_ToolCall{ToolCall: &loomv1pb.ToolCall{
+		Id:            c.ID,
+		Name:          c.Name,
+		Arguments:     c.Arguments,
+		Headers:       c.Headers,
+		TimeoutMs:     c.Timeout.Milliseconds(),
+		CorrelationId: c.CorrelationID,
+		Qos:           loomv1pb.QoSLevel(c.QoS),
+	}}}
+}
+
+// resultOf is an agent's answer to a call.
+func resultOf(r *loomv1pb.ToolResult) agents.Result {
+	return agents.Result{
+		Status:       int32(r.GetStatus()),
+		Output:       r.GetOutput(),
+		ErrorCode:    r.GetError().GetCode(),
+		ErrorMessage: r.GetError().GetMessage(),
+		Details:      r.GetError().GetDetails(),
+	}
+}
+
+// registrationOf is what an agent says of itself. Its capabilities are its
+// tools.
+func registrationOf(r *loomv1pb.AgentRegisterRequest) agents.Registration {
+	registration := agents.Registration{Topics: r.GetSubscribedTopics(), Metadata: r.GetMetadata()}
+	for _, t := range r.GetTools() {
+		registration.Capabilities = append(registration.Capabilities, t.GetName())
+		registration.Tools = append(registration.Tools, agents.Tool{
+			Name:        t.GetName(),
+			Description: t.GetDescription(),
+			Schema:      t.GetParametersSchema(),
+			Metadata:    t.GetMetadata(),
+			Provider:    int32(t.GetProvider()),
+		})
+	}
+	return registration
+}
+
+// selectionOf subscribes a topic or pattern as loom.v1 matches it.
+func selectionOf(topic string, qos events.QoS) events.Selection {
+	return events.Selection{Pattern: events.LegacyPattern(topic), QoS: qos}
+}
+
+// pongOf answers a ping on a stream.
+func pongOf(now time.Time) *loomv1pb.ServerEvent {
+	return &loomv1pb.ServerEvent{Msg: &loomv1pb.ServerEvent_Pong{
+		Pong: &loomv1pb.HeartbeatResponse{TimestampMs: now.UnixMilli(), Status: statusOK},
+	}}
+}
+
+func errorOf(code, message string) *loomv1pb.ServerEvent {
+	return &loomv1pb.ServerEvent{Msg: &loomv1pb.ServerEvent_Err{Err: &loomv1pb.Error{Code: code, Message: message}}}
+}

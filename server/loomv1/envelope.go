@@ -1,0 +1,121 @@
+package loomv1
+
+import (
+	"strconv"
+	"strings"
+	"time"
+)
+
+// Keys of an event's metadata. A bare key is what the bridge writes; loom-py
+// writes the ones that begin with "loom." and reads them first. The trace triple
+// (trace_id, span_id, trace_flags) is the sender's alone.
+const (
+	keyThreadID      = "thread_id"
+	keyCorrelationID = "correlation_id"
+	keySender        = "sender"
+	keyReplyTo       = "reply_to"
+	keyTTL           = "ttl"
+	keyHop           = "hop"
+	keyTime          = "ts"
+	keyTTLMillis     = "ttl_ms"
+	// ownPrefix begins the keys that loom-py writes.
+	ownPrefix = "loom."
+	// keyTopic holds the concrete topic; the topic of a delivery is the pattern
+	// that was subscribed.
+	keyTopic = ownPrefix + "topic"
+)
+
+// inEnvelope tells whether a key is one that the bridge may write.
+func inEnvelope(key string) bool {
+	switch strings.TrimPrefix(key, ownPrefix) {
+	case keyThreadID, keyCorrelationID, keySender, keyReplyTo, keyTTL, keyHop, keyTime, keyTTLMillis, "topic":
+		return true
+	}
+	return false
+}
+
+// Values of the envelope where the sender gave none.
+const (
+	defaultTTL = "16" // hops left
+	defaultHop = "0"  // hops made
+)
+
+// repliesSuffix ends the topics that are an agent's mailbox for answers. Nothing
+// on them is stored: an answer that comes after its request has ended is of no
+// use.
+const repliesSuffix = ".replies"
+
+// mailbox is the topic of what is meant for one agent.
+func mailbox(agent string) string { return "agent." + agent + repliesSuffix }
+
+func isMailbox(topic string) bool { return strings.HasSuffix(topic, repliesSuffix) }
+
+// stamp returns the metadata that an event is delivered with: the sender's own,
+// and where it left a bare key of the envelope out, the value that follows from
+// the rest. The metadata passed in stays as it is.
+//
+// With loom.sender, the event can be answered at the sender's mailbox, and only
+// there does loom-py wait for answers. Nor does such an event get a correlation
+// id that its sender did not give: a sender that hears its own request would
+// take it for the answer.
+func stamp(metadata map[string]string, topic, id string, now time.Time) map[string]string {
+	m := make(map[string]string, len(metadata)+8)
+	for key, value := range metadata {
+		m[key] = value
+	}
+	fill(m, keyThreadID, id)
+	sender, thread := m[ownPrefix+keySender], m[keyThreadID]
+	if sender == "" {
+		fill(m, keyCorrelationID, thread)
+		fill(m, keyReplyTo, "thread."+thread+".reply")
+	} else {
+		fill(m, keyCorrelationID, "")
+		fill(m, keyReplyTo, mailbox(sender))
+	}
+	fill(m, keySender, "")
+	stampNumbers(m, now)
+	m[keyTopic] = topic
+	return m
+}
+
+// fill gives a bare key without a value that of its loom. key, else fallback; if
+// that is empty, too, the key is left out.
+func fill(m map[string]string, key, fallback string) {
+	if m[key] != "" {
+		return
+	}
+	value := m[ownPrefix+key]
+	if value == "" {
+		value = fallback
+	}
+	if value == "" {
+		delete(m, key)
+		return
+	}
+	m[key] = value
+}
+
+// stampNumbers makes every number of the envelope one: loom-py's receiver breaks
+// off its stream on a time to live that is none, so one sender could cut off all
+// that listen to it.
+func stampNumbers(m map[string]string, now time.Time) {
+	setUnlessNumber(m, keyTTL, defaultTTL)
+	setUnlessNumber(m, keyHop, defaultHop)
+	setUnlessNumber(m, keyTime, strconv.FormatInt(now.UnixMilli(), 10))
+	for _, key := range []string{keyTTLMillis, ownPrefix + keyTTLMillis} {
+		if value, ok := m[key]; ok && !isNumber(value) {
+			delete(m, key)
+		}
+	}
+}
+
+func setUnlessNumber(m map[string]string, key, value string) {
+	if !isNumber(m[key]) {
+		m[key] = value
+	}
+}
+
+func isNumber(text string) bool {
+	_, err := strconv.ParseInt(text, 10, 64)
+	return err == nil
+}

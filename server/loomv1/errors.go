@@ -1,0 +1,54 @@
+package loomv1
+
+import (
+	"context"
+	"errors"
+
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
+	"google.golang.org/protobuf/proto"
+
+	"github.com/loom-bridge/loom-bridge/memory/kv"
+)
+
+// Sentences in place of errors that speak of the server's own affairs. The log
+// has the error itself.
+const (
+	publicFault    = "the server met a fault of its own; its log has the cause"
+	publicFull     = "the server's data directory has no room"
+	publicStopping = "the server is stopping"
+)
+
+// publicText is what an error of the domain may be called outside the server.
+func publicText(err error) string {
+	switch {
+	case errors.Is(err, kv.ErrFull):
+		return publicFull
+	case errors.Is(err, kv.ErrClosed):
+		return publicStopping
+	}
+	return publicFault
+}
+
+// fault ends a call that failed for a reason of the server's own, and logs it.
+// The operation completes "Failed to ...". A call whose context has ended is told
+// so instead.
+func (d Deps) fault(ctx context.Context, operation string, err error) error {
+	switch {
+	case errors.Is(err, context.Canceled), errors.Is(err, context.DeadlineExceeded):
+		return status.FromContextError(err).Err()
+	case errors.Is(err, kv.ErrClosed):
+		return status.Error(codes.Unavailable, publicStopping)
+	}
+	d.Options.Logger.ErrorContext(ctx, "loom.v1 call failed", "operation", operation, "error", err)
+	return status.Errorf(codes.Internal, "Failed to %s: %s", operation, publicText(err))
+}
+
+// sized returns a response, or RESOURCE_EXHAUSTED when it is too large to send.
+func sized[M proto.Message](d Deps, response M) (M, error) {
+	if size, limit := proto.Size(response), d.Options.MaxSendBytes; size > limit {
+		var none M
+		return none, status.Errorf(codes.ResourceExhausted, "response of %d bytes exceeds the limit of %d", size, limit)
+	}
+	return response, nil
+}

@@ -1,0 +1,108 @@
+package loomv1
+
+import (
+	"context"
+	"log/slog"
+	"time"
+
+	"google.golang.org/grpc"
+
+	"github.com/loom-bridge/loom-bridge/bridge/agents"
+	"github.com/loom-bridge/loom-bridge/bridge/events"
+	"github.com/loom-bridge/loom-bridge/bridge/hand"
+	"github.com/loom-bridge/loom-bridge/bridge/tools"
+	"github.com/loom-bridge/loom-bridge/memory/journal"
+	loomv1pb "github.com/loom-bridge/loom-bridge/proto/gen/loom/v1"
+)
+
+// Defaults of Options.
+const (
+	// DefaultMaxSendBytes stays below the 4 MiB that clients take, by enough for
+	// what gRPC may add.
+	DefaultMaxSendBytes = 4<<20 - 64<<10
+	// DefaultReplay is how old the events of a gap may be: an agent must not act
+	// on what was asked of it long ago.
+	DefaultReplay = 60 * time.Second
+	// DefaultStallTimeout is how long a stream may take nothing before it is
+	// ended: longer than a network hiccup, and than loom-py waits to connect
+	// again.
+	DefaultStallTimeout = 60 * time.Second
+)
+
+// Hand runs the server's own tools.
+type Hand interface {
+	// Run runs a tool and records nothing. See hand.Hand.
+	Run(ctx context.Context, req hand.Request) (hand.RawAnswer, error)
+}
+
+// Tools knows the server's own tools.
+type Tools interface {
+	// List returns the descriptors of the given levels, or of all, by name.
+	List(levels ...int) []tools.Descriptor
+	// Lookup returns the tool that a name means, or a *tools.NotFoundError.
+	Lookup(name string) (*tools.Tool, error)
+}
+
+// Deps are what the services work with. All but Options are required; they stay
+// the caller's to close, after the gRPC server has stopped.
+type Deps struct {
+	Events  *events.Bus
+	Agents  *agents.Directory
+	Hand    Hand
+	Tools   Tools
+	Journal *journal.Journal
+	// Tenant returns whose data a call works on. Its error ends the call as it
+	// is.
+	Tenant func(ctx context.Context) (string, error)
+	// Options adjusts the services. Zero fields mean the defaults.
+	Options Options
+}
+
+// Options adjusts the services. Zero fields mean the defaults.
+type Options struct {
+	// MaxSendBytes bounds every message sent, encoded. Default
+	// DefaultMaxSendBytes.
+	MaxSendBytes int
+	// Replay is the age of the oldest event that an agent is given again after
+	// its stream broke. Default DefaultReplay; negative: nothing is replayed.
+	Replay time.Duration
+	// Now is the clock. Default time.Now.
+	Now func() time.Time
+	// Logger hears of faults of the server's own. Default silent.
+	Logger *slog.Logger
+	// Draining is closed when the server begins to stop: streams then end with
+	// UNAVAILABLE. Default: never.
+	Draining <-chan struct{}
+	// StallTimeout is how long a stream may take nothing before it is ended.
+	// Default DefaultStallTimeout.
+	StallTimeout time.Duration
+}
+
+func (o Options) withDefaults() Options {
+	if o.MaxSendBytes <= 0 {
+		o.MaxSendBytes = DefaultMaxSendBytes
+	}
+	if o.Replay == 0 {
+		o.Replay = DefaultReplay
+	}
+	if o.Now == nil {
+		o.Now = time.Now
+	}
+	if o.Logger == nil {
+		o.Logger = slog.New(slog.DiscardHandler)
+	}
+	if o.StallTimeout <= 0 {
+		o.StallTimeout = DefaultStallTimeout
+	}
+	return o
+}
+
+// Register puts the services on a gRPC server, before it serves.
+func Register(r grpc.ServiceRegistrar, d Deps) {
+	d.Options = d.Options.withDefaults()
+	loomv1pb.RegisterBridgeServer(r, newBridgeService(d))
+	loomv1pb.RegisterMemoryServiceServer(r, newMemoryService(d))
+	loomv1pb.RegisterToolServiceServer(r, newToolService(d))
+	loomv1pb.RegisterEventBusServer(r, newEventBusService(d))
+	loomv1pb.RegisterAgentRuntimeServer(r, newAgentRuntimeService(d))
+}

@@ -1,0 +1,130 @@
+package loomv1
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+
+	"github.com/loom-bridge/loom-bridge/bridge/agents"
+	"github.com/loom-bridge/loom-bridge/bridge/hand"
+	"github.com/loom-bridge/loom-bridge/bridge/tools"
+	loomv1pb "github.com/loom-bridge/loom-bridge/proto/gen/loom/v1"
+)
+
+// Codes of a tool result's error.
+const (
+	codeInvalidArguments = "INVALID_ARGUMENTS"
+	codeNotFound         = "NOT_FOUND"
+	codeTimeout          = "TIMEOUT"
+	codeExecutionError   = "EXECUTION_ERROR"
+)
+
+// How the texts of errors begin. loom-py and its users look for some of them.
+const (
+	prefixInvalid   = "Invalid arguments: "
+	prefixNotFound  = "Tool not found: "
+	prefixDenied    = "Permission denied: "
+	prefixExecution = "Execution failed: "
+	prefixInternal  = "Internal error: "
+)
+
+// textTimeout is the whole text of a call that took too long.
+const textTimeout = "Timeout"
+
+func errorResult(toolStatus loomv1pb.ToolStatus, code, message string) *loomv1pb.ToolResult {
+	// A file's name on disk can be any bytes; a message that is not UTF-8 would
+	// break the call.
+	message = strings.ToValidUTF8(message, "\uFFFD")
+	return &loomv1pb.ToolResult{Status: toolStatus, Error: &loomv1pb.ToolError{Code: code, Message: message}}
+}
+
+func invalidArguments(message string) *loomv1pb.ToolResult {
+	return errorResult(loomv1pb.ToolStatus_TOOL_INVALID_ARGUMENTS, codeInvalidArguments, message)
+}
+
+func notFound(what string) *loomv1pb.ToolResult {
+	return errorResult(loomv1pb.ToolStatus_TOOL_NOT_FOUND, codeNotFound, prefixNotFound+what)
+}
+
+func timedOut() *loomv1pb.ToolResult {
+	return errorResult(loomv1pb.ToolStatus_TOOL_TIMEOUT, codeTimeout, textTimeout)
+}
+
+func executionError(message string) *loomv1pb.ToolResult {
+	return errorResult(loomv1pb.ToolStatus_TOOL_ERROR, codeExecutionError, message)
+}
+
+func executionFailed(format string, args ...any) *loomv1pb.ToolResult {
+	return executionError(prefixExecution + fmt.Sprintf(format, args...))
+}
+
+// failed is the result of a tool of the server that failed.
+func failed(failure *tools.Error) *loomv1pb.ToolResult {
+	switch failure.Code {
+	case tools.NotFound:
+		return notFound(failure.Message)
+	case tools.Timeout:
+		return timedOut()
+	case tools.OutcomeUnknown:
+		if errors.Is(failure, context.DeadlineExceeded) {
+			return timedOut()
+		}
+	case tools.PermissionDenied:
+		return executionError(prefixed(prefixDenied, failure.Message))
+	case tools.TooLarge, tools.Failed:
+	}
+	if strings.HasPrefix(failure.Message, prefixInternal) {
+		return executionError(failure.Message)
+	}
+	return executionError(prefixed(prefixExecution, failure.Message))
+}
+
+func prefixed(prefix, message string) string {
+	if strings.HasPrefix(message, prefix) {
+		return message
+	}
+	return prefix + message
+}
+
+// refused is the result of a call that the server did not run.
+func (c toolCaller) refused(ctx context.Context, call *loomv1pb.ToolCall, err error) *loomv1pb.ToolResult {
+	bad, isArguments := errors.AsType[*tools.ArgumentsError](err)
+	switch {
+	case isArguments:
+		return invalidArguments(prefixInvalid + bad.Detail())
+	case errors.Is(err, tools.ErrToolNotFound):
+		return notFound(call.GetName())
+	case errors.Is(err, hand.ErrOverloaded):
+		return executionFailed("too many calls are waiting")
+	case errors.Is(err, hand.ErrClosed):
+		return executionFailed(publicStopping)
+	}
+	return c.broken(ctx, call, err)
+}
+
+// relayFailed is the result of a call that no agent answered.
+func (c toolCaller) relayFailed(ctx context.Context, call *loomv1pb.ToolCall, err error) *loomv1pb.ToolResult {
+	if gone, ok := errors.AsType[*agents.NotConnectedError](err); ok {
+		return executionFailed("agent %s is not connected", gone.Agent)
+	}
+	switch {
+	case errors.Is(err, agents.ErrBusy):
+		return executionFailed("too many calls wait for the agent")
+	case errors.Is(err, agents.ErrClosed):
+		return executionFailed(publicStopping)
+	}
+	return c.broken(ctx, call, err)
+}
+
+// broken is the result of a call that was cut off or met a fault of the server.
+func (c toolCaller) broken(ctx context.Context, call *loomv1pb.ToolCall, err error) *loomv1pb.ToolResult {
+	switch {
+	case errors.Is(err, context.DeadlineExceeded):
+		return timedOut()
+	case errors.Is(err, context.Canceled):
+		return executionFailed("the caller gave up")
+	}
+	c.Options.Logger.ErrorContext(ctx, "loom.v1 tool call failed", "tool", call.GetName(), "error", err)
+	return executionError(prefixInternal + publicText(err))
+}

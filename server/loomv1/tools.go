@@ -1,0 +1,202 @@
+package loomv1
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"math"
+	"slices"
+	"strings"
+	"time"
+
+	"google.golang.org/protobuf/proto"
+
+	"github.com/loom-bridge/loom-bridge/bridge/agents"
+	"github.com/loom-bridge/loom-bridge/bridge/hand"
+	"github.com/loom-bridge/loom-bridge/memory/kv"
+	loomv1pb "github.com/loom-bridge/loom-bridge/proto/gen/loom/v1"
+)
+
+const (
+	// defaultToolTimeout ends a call that names no timeout.
+	defaultToolTimeout = 30 * time.Second
+	// maxTimeoutMillis is the longest timeout that a time.Duration can hold.
+	maxTimeoutMillis = math.MaxInt64 / int64(time.Millisecond)
+	// callerHeader is where loom-py names the agent that calls.
+	callerHeader = "x-agent-id"
+	// namelessCaller is the agent that calls of no agent are made for.
+	namelessCaller = "loom"
+)
+
+// toolService lists and calls tools.
+type toolService struct {
+	loomv1pb.UnimplementedToolServiceServer
+	toolCaller
+}
+
+func newToolService(d Deps) *toolService { return &toolService{toolCaller: toolCaller{d}} }
+
+// ListTools lists what can be called now: the server's own tools, and those of
+// agents with an open stream.
+func (s *toolService) ListTools(ctx context.Context, _ *loomv1pb.ListToolsRequest) (*loomv1pb.ListToolsResponse, error) {
+	tenant, err := s.Tenant(ctx)
+	if err != nil {
+		return nil, err
+	}
+	return sized(s.Deps, &loomv1pb.ListToolsResponse{Tools: s.list(tenant)})
+}
+
+// Call runs a tool, as Bridge.ForwardToolCall does.
+func (s *toolService) Call(ctx context.Context, call *loomv1pb.ToolCall) (*loomv1pb.ToolResult, error) {
+	return s.serve(ctx, call)
+}
+
+// toolCaller runs tool calls, wherever the tool is.
+type toolCaller struct{ Deps }
+
+// list returns the tools of the server and of a tenant's connected agents, by
+// name. Of two with one name it has the one that a call reaches.
+func (c toolCaller) list(tenant string) []*loomv1pb.ToolDescriptor {
+	var list []*loomv1pb.ToolDescriptor
+	taken := map[string]bool{}
+	for _, d := range c.Tools.List() {
+		taken[d.Name] = true
+		list = append(list, &loomv1pb.ToolDescriptor{
+			Name:             d.Name,
+			Description:      d.Description,
+			ParametersSchema: string(d.Schema),
+			Provider:         loomv1pb.ProviderKind_PROVIDER_NATIVE,
+		})
+	}
+	for _, t := range c.Agents.Tools(tenant) {
+		if taken[t.Name] {
+			continue
+		}
+		list = append(list, &loomv1pb.ToolDescriptor{
+			Name:             t.Name,
+			Description:      t.Description,
+			ParametersSchema: t.Schema,
+			Provider:         loomv1pb.ProviderKind_PROVIDER_GRPC,
+			Metadata:         t.Metadata,
+		})
+	}
+	slices.SortFunc(list, func(a, b *loomv1pb.ToolDescriptor) int { return strings.Compare(a.GetName(), b.GetName()) })
+	return list
+}
+
+// serve is forward for a handler.
+func (c toolCaller) serve(ctx context.Context, call *loomv1pb.ToolCall) (*loomv1pb.ToolResult, error) {
+	tenant, err := c.Tenant(ctx)
+	if err != nil {
+		return nil, err
+	}
+	// Only an id that fills a message by itself makes the result too large now.
+	return sized(c.Deps, c.forward(ctx, tenant, call))
+}
+
+// forward runs a tool of the server, or else the agent's that registered it, and
+// always answers within the call's timeout. A result that is too large to send
+// becomes an error.
+func (c toolCaller) forward(ctx context.Context, tenant string, call *loomv1pb.ToolCall) *loomv1pb.ToolResult {
+	ctx, cancel := context.WithTimeout(ctx, timeoutOf(call))
+	defer cancel()
+	result := c.run(ctx, tenant, call)
+	result.Id = call.GetId()
+	if size, limit := proto.Size(result), c.Options.MaxSendBytes; size > limit {
+		result = executionFailed("result of %d bytes exceeds the limit of %d", size, limit)
+		result.Id = call.GetId()
+	}
+	return result
+}
+
+func timeoutOf(call *loomv1pb.ToolCall) time.Duration {
+	if call.GetTimeoutMs() <= 0 {
+		return defaultToolTimeout
+	}
+	return time.Duration(min(call.GetTimeoutMs(), maxTimeoutMillis)) * time.Millisecond
+}
+
+// run finds the tool and runs it. A tool of the server wins over an agent's of
+// the same name. A name that only stands for a tool of the server is the agent's
+// first: the server's own list does not have it.
+func (c toolCaller) run(ctx context.Context, tenant string, call *loomv1pb.ToolCall) *loomv1pb.ToolResult {
+	if err := checkJSON(call.GetArguments()); err != nil {
+		return invalidArguments(err.Error())
+	}
+	own, err := c.Tools.Lookup(call.GetName())
+	if err == nil && own.Descriptor().Name == call.GetName() {
+		return c.runOwn(ctx, tenant, call)
+	}
+	answer, relayErr := c.relay(ctx, tenant, call)
+	switch {
+	case relayErr == nil:
+		return relayed(answer)
+	case !errors.Is(relayErr, agents.ErrNotFound):
+		return c.relayFailed(ctx, call, relayErr)
+	case err == nil:
+		return c.runOwn(ctx, tenant, call)
+	}
+	return notFound(call.GetName())
+}
+
+// checkJSON returns what is wrong with text that is no JSON. No text is fine.
+func checkJSON(text string) error {
+	if text == "" {
+		return nil
+	}
+	var value json.RawMessage
+	return json.Unmarshal([]byte(text), &value)
+}
+
+// runOwn runs a tool of the server. Nothing is recorded: these agents keep their
+// own history.
+func (c toolCaller) runOwn(ctx context.Context, tenant string, call *loomv1pb.ToolCall) *loomv1pb.ToolResult {
+	answer, err := c.Hand.Run(ctx, hand.Request{
+		Scope:     callerScope(tenant, call),
+		Name:      call.GetName(),
+		Args:      json.RawMessage(call.GetArguments()),
+		Timeout:   timeoutOf(call),
+		MaxOutput: c.Options.MaxSendBytes,
+	})
+	switch {
+	case err != nil:
+		return c.refused(ctx, call, err)
+	case answer.Failure != nil:
+		return failed(answer.Failure)
+	}
+	return &loomv1pb.ToolResult{Status: loomv1pb.ToolStatus_TOOL_OK, Output: string(answer.Output)}
+}
+
+// callerScope is the agent that calls, if it says which and a scope can have the
+// name.
+func callerScope(tenant string, call *loomv1pb.ToolCall) kv.Scope {
+	scope := kv.AgentScope(tenant, call.GetHeaders()[callerHeader])
+	if scope.Validate() != nil {
+		scope.Owner = namelessCaller
+	}
+	return scope
+}
+
+// relay gives the call to the agent that registered the tool. The timeout goes to
+// the agent as the caller wrote it; what ends the call is ctx.
+func (c toolCaller) relay(ctx context.Context, tenant string, call *loomv1pb.ToolCall) (agents.Result, error) {
+	millis := max(min(call.GetTimeoutMs(), maxTimeoutMillis), -maxTimeoutMillis)
+	return c.Agents.Call(ctx, tenant, agents.Call{
+		Name:          call.GetName(),
+		Arguments:     call.GetArguments(),
+		CallerID:      call.GetHeaders()[callerHeader],
+		CorrelationID: call.GetCorrelationId(),
+		Headers:       call.GetHeaders(),
+		Timeout:       time.Duration(millis) * time.Millisecond,
+		QoS:           int32(call.GetQos()),
+	})
+}
+
+// relayed is an agent's answer, as it gave it.
+func relayed(r agents.Result) *loomv1pb.ToolResult {
+	result := &loomv1pb.ToolResult{Status: loomv1pb.ToolStatus(r.Status), Output: r.Output}
+	if r.ErrorCode != "" || r.ErrorMessage != "" || len(r.Details) > 0 {
+		result.Error = &loomv1pb.ToolError{Code: r.ErrorCode, Message: r.ErrorMessage, Details: r.Details}
+	}
+	return result
+}
