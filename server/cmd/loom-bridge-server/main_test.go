@@ -41,7 +41,9 @@ func TestMain(m *testing.M) {
 		main()
 		return
 	}
-	os.Exit(m.Run())
+	code := m.Run()
+	binary.remove()
+	os.Exit(code)
 }
 
 // stopLimit is what the binary promises: stopped within two seconds.

@@ -9,7 +9,6 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
-	"strconv"
 	"strings"
 	"sync"
 	"testing"
@@ -35,13 +34,7 @@ const (
 // tools, starts it again and looks for everything that was acknowledged. After
 // each round the index must agree with the records.
 func TestSoakKillNine(t *testing.T) {
-	rounds := soakRounds
-	if text := os.Getenv("LOOM_SOAK_ROUNDS"); text != "" {
-		var err error
-		if rounds, err = strconv.Atoi(text); err != nil {
-			t.Fatalf("LOOM_SOAK_ROUNDS: %v", err)
-		}
-	}
+	rounds := soakRoundsOr(t, soakRounds)
 	seed := rand.Uint64()
 	t.Logf("seed %d", seed)
 	rng := rand.New(rand.NewPCG(seed, 0))
@@ -253,17 +246,44 @@ func died(err error) bool {
 	return err != nil && (strings.Contains(err.Error(), "code = Unavailable") || errors.Is(err, context.DeadlineExceeded))
 }
 
-func mustBuild(t *testing.T) string {
-	t.Helper()
-	binary := filepath.Join(t.TempDir(), "loom-bridge-server")
-	if out, err := exec.Command("go", "build", "-buildvcs=false", "-o", binary, ".").CombinedOutput(); err != nil {
-		t.Fatalf("build: %v\n%s", err, out)
+// build is the program, built once for all tests.
+type build struct {
+	once sync.Once
+	dir  string
+	err  error
+}
+
+// binary is removed by TestMain.
+var binary build
+
+func (b *build) make() {
+	if b.dir, b.err = os.MkdirTemp("", "loom-bridge-server"); b.err != nil {
+		return
 	}
-	return binary
+	if out, err := exec.Command("go", "build", "-buildvcs=false", "-o", b.path(), ".").CombinedOutput(); err != nil {
+		b.err = fmt.Errorf("%w\n%s", err, out)
+	}
+}
+
+func (b *build) path() string { return filepath.Join(b.dir, "loom-bridge-server") }
+
+func (b *build) remove() {
+	if b.dir != "" {
+		_ = os.RemoveAll(b.dir)
+	}
+}
+
+func mustBuild(tb testing.TB) string {
+	tb.Helper()
+	binary.once.Do(binary.make)
+	if binary.err != nil {
+		tb.Fatalf("build: %v", binary.err)
+	}
+	return binary.path()
 }
 
 // mustStart starts the program and returns its address.
-func mustStart(t *testing.T, binary string, args ...string) (*exec.Cmd, string) {
+func mustStart(t testing.TB, binary string, args ...string) (*exec.Cmd, string) {
 	t.Helper()
 	process := exec.Command(binary, args...)
 	process.Stderr = os.Stderr
@@ -274,6 +294,9 @@ func mustStart(t *testing.T, binary string, args ...string) (*exec.Cmd, string) 
 	if err := process.Start(); err != nil {
 		t.Fatal(err)
 	}
+	t.Cleanup(func() { _ = process.Process.Kill() })
+	late := time.AfterFunc(soakDeadline, func() { _ = process.Process.Kill() })
+	defer late.Stop()
 	lines := bufio.NewScanner(out)
 	for lines.Scan() {
 		if _, addr, ok := strings.Cut(lines.Text(), "listening on "); ok {
@@ -284,7 +307,7 @@ func mustStart(t *testing.T, binary string, args ...string) (*exec.Cmd, string) 
 	return nil, ""
 }
 
-func mustDial(t *testing.T, addr string) *grpc.ClientConn {
+func mustDial(t testing.TB, addr string) *grpc.ClientConn {
 	t.Helper()
 	conn, err := grpc.NewClient(addr, grpc.WithTransportCredentials(insecure.NewCredentials()))
 	if err != nil {
