@@ -5,12 +5,15 @@ import shutil
 import subprocess
 from collections.abc import AsyncGenerator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 import loombridge
 from fake import Fake, fake_server
-from loombridge import testing
+from fake_attach import Attach
+from loombridge import _rpc, testing
+from loombridge.v1 import events_pb2
 
 ROOT = Path(__file__).resolve().parents[3]
 EXAMPLES = Path(__file__).resolve().parents[1] / "examples"
@@ -26,6 +29,30 @@ async def fake() -> AsyncGenerator[Fake, None]:
 @pytest.fixture
 async def ctx(fake: Fake) -> AsyncGenerator[loombridge.Client, None]:
     """A client of the fake, agent `a1` in session `s1`."""
+    async with loombridge.connect(fake.address, agent_id="a1", session_id="s1") as client:
+        yield client
+
+
+@pytest.fixture
+def attach(fake: Fake) -> Attach:
+    """The server's side of attached agents."""
+    served = Attach()
+    fake.on_duplex(_rpc.ATTACH, served)
+    return served
+
+
+@pytest.fixture
+async def agent(
+    fake: Fake, attach: Attach, monkeypatch: pytest.MonkeyPatch
+) -> AsyncGenerator[loombridge.Client, None]:
+    """An agent of the fake, which takes its events; it attaches again quickly."""
+
+    async def emitted(request: events_pb2.EmitRequest, _call: Any) -> events_pb2.EmitResponse:
+        durable = request.delivery == events_pb2.DELIVERY_DURABLE
+        return events_pb2.EmitResponse(event_id=request.event_id, sequence=int(durable))
+
+    fake.on(_rpc.EMIT, emitted)
+    monkeypatch.setattr(_rpc, "RETRY_PAUSES", (0.01, 0.01))
     async with loombridge.connect(fake.address, agent_id="a1", session_id="s1") as client:
         yield client
 

@@ -1,6 +1,6 @@
 """A server in the test's own process that answers as the test tells it."""
 
-from collections.abc import AsyncGenerator, Awaitable, Callable, Sequence
+from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Sequence
 from contextlib import asynccontextmanager
 from typing import Any, TypeAlias, TypeVar, cast
 
@@ -31,6 +31,7 @@ class Fake:
         self.metadata: list[dict[str, str | bytes]] = []
         self._unary: dict[str, Callable[[Any, Call], Awaitable[Any]]] = {}
         self._streams: dict[str, Callable[[Any, Call], AsyncGenerator[Any, None]]] = {}
+        """Of a stream in both directions, the request is the stream of requests."""
 
     def on(
         self,
@@ -52,6 +53,14 @@ class Fake:
         """Answer a streaming method by a generator."""
         self._streams[method.path] = answer
 
+    def on_duplex(
+        self,
+        method: _rpc.Method[Req, Resp],
+        answer: Callable[[AsyncIterator[Req], Call], AsyncGenerator[Resp, None]],
+    ) -> None:
+        """Answer a stream of requests by a generator."""
+        self._streams[method.path] = answer
+
     def handler(self, method: _rpc.Method[Any, Any]) -> "grpc.RpcMethodHandler[Any, Any]":
         """Return what gRPC calls for a method."""
 
@@ -64,6 +73,15 @@ class Fake:
             async for message in self._streams[method.path](request, call):
                 yield message
 
+        async def duplex(requests: AsyncIterator[Any], call: Call) -> AsyncGenerator[Any, None]:
+            self.metadata.append(dict(cast("Any", call.invocation_metadata())))
+            async for message in self._streams[method.path](requests, call):
+                yield message
+
+        if method is _rpc.ATTACH:
+            return grpc.stream_stream_rpc_method_handler(
+                cast("Any", duplex), method.request.FromString, method.response.SerializeToString
+            )
         if method in (_rpc.READ_BLOB, _rpc.SUBSCRIBE):
             return grpc.unary_stream_rpc_method_handler(
                 cast("Any", stream), method.request.FromString, method.response.SerializeToString

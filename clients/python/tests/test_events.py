@@ -2,6 +2,7 @@
 
 import asyncio
 from collections.abc import AsyncGenerator
+from datetime import UTC, datetime
 from typing import Any
 
 import grpc
@@ -225,6 +226,54 @@ async def test_cancelling_a_loop_that_waits(fake: Fake, ctx: loombridge.Client) 
     with pytest.raises(asyncio.CancelledError):
         await task
     await asyncio.wait_for(topic.left.wait(), 5)
+
+
+async def test_patterns_resume_from_what_was_read(fake: Fake, ctx: loombridge.Client) -> None:
+    asked: list[pb.SubscribeRequest] = []
+
+    async def stream(
+        request: pb.SubscribeRequest, call: Call
+    ) -> AsyncGenerator[pb.SubscribeResponse, None]:
+        asked.append(request)
+        yield ready()
+        for sequence in range(1, 3):
+            message = event(sequence, topic="news.a")
+            message.event.create_time.FromSeconds(1000 + 60 * sequence)
+            yield message
+        if len(asked) == 1:
+            await refuse(call, grpc.StatusCode.UNAVAILABLE, "bye")
+        yield event(0, topic="news.b")
+
+    fake.on_stream(_rpc.SUBSCRIBE, stream)
+    subscription = ctx.events.subscribe(
+        "news.*", qos="realtime", event_types=["x"], headers={"h": "v"}
+    )
+    assert await take(subscription, 3) == [1, 2, 0]
+    subscription.close()
+    first, second = (request.topics[0] for request in asked)
+    assert (first.quality_of_service, list(first.event_types), dict(first.headers)) == (
+        pb.QUALITY_OF_SERVICE_REALTIME,
+        ["x"],
+        {"h": "v"},
+    )
+    assert not first.HasField("since")
+    assert second.since.seconds == 1000 + 60
+    assert subscription.positions == {"news.*": None}
+
+
+async def test_since(fake: Fake, ctx: loombridge.Client) -> None:
+    async def stream(_request: Any, _call: Call) -> AsyncGenerator[pb.SubscribeResponse, None]:
+        yield ready(t=5)
+
+    fake.on_stream(_rpc.SUBSCRIBE, stream)
+    since = datetime(2026, 1, 2, tzinfo=UTC)
+    subscription = ctx.events.subscribe({"t": None, "u": 4, "p.**": None}, since=since)
+    assert [each async for each in subscription] == []
+    t, u, p = fake.requests[0].topics
+    assert t.since.ToDatetime(tzinfo=UTC) == p.since.ToDatetime(tzinfo=UTC) == since
+    assert not t.HasField("after_sequence")
+    assert (u.after_sequence, u.HasField("since")) == (4, False)
+    assert subscription.positions == {"t": 5, "u": 4, "p.**": None}
 
 
 async def test_payloads_and_headers(fake: Fake, ctx: loombridge.Client) -> None:

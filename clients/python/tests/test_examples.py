@@ -6,7 +6,7 @@ import os
 import sys
 import threading
 from collections.abc import Generator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import replace
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
@@ -54,7 +54,7 @@ def tree(root: Path) -> dict[str, bytes]:
 
 
 def test_every_example_is_tested_here() -> None:
-    assert MAIN == ["explore_repo.py", "quickstart.py"]
+    assert MAIN == ["explore_repo.py", "quickstart.py", "two_agents.py"]
 
 
 def test_the_quickstart_is_short() -> None:
@@ -68,6 +68,12 @@ async def test_quickstart(srv: testing.Server) -> None:
     assert "heard: market.closed" in output
 
 
+async def test_two_agents(srv: testing.Server) -> None:
+    code, output = await run(EXAMPLES / "two_agents.py", LOOM_BRIDGE_ADDR=srv.address)
+    assert code == 0, output
+    assert output.splitlines() == ["words: 6", "sum:   5 from helper"]
+
+
 async def test_the_first_lines_of_the_readme(srv: testing.Server, tmp_path: Path) -> None:
     readme = (EXAMPLES.parent / "README.md").read_text()
     code = readme.partition("```python\n")[2].partition("```")[0]
@@ -77,6 +83,25 @@ async def test_the_first_lines_of_the_readme(srv: testing.Server, tmp_path: Path
     status, output = await run(script)
     assert status == 0, output
     assert "Bitcoin closed at 45,000" in output
+
+
+async def test_the_agent_of_the_readme(srv: testing.Server, live: loombridge.Client) -> None:
+    chapter = (EXAMPLES.parent / "README.md").read_text().partition("## Agents")[2]
+    code = chapter.partition("```python\n")[2].partition("```")[0]
+    process = await asyncio.create_subprocess_exec(
+        sys.executable, "-c", code.replace("127.0.0.1:50051", srv.address)
+    )
+    try:
+        async with asyncio.timeout(20):
+            counted = None
+            while counted is None:
+                with suppress(loombridge.ToolNotFoundError):
+                    counted = await live.tool("word_count", {"text": "a b"})
+            assert counted.output == 2
+            assert (await live.request("math.add", {"a": 2, "b": 3})).payload == 5
+    finally:
+        process.terminate()
+        await process.wait()
 
 
 async def test_quickstart_without_a_server_says_what_to_do() -> None:

@@ -316,6 +316,45 @@ async def test_steps(fake: Fake, ctx: loombridge.Client) -> None:
     assert fake.requests[0].page_size == 0
 
 
+async def test_record_step(fake: Fake, ctx: loombridge.Client) -> None:
+    struct_form = context_pb2.Step()
+    struct_form.CopyFrom(STEP)
+    struct_form.minimal_args["path"] = "a"
+    fake.on(
+        _rpc.RECORD_STEP,
+        context_pb2.RecordStepResponse(
+            step=struct_form,
+            observation="Read a",
+            output_blob=context_pb2.BlobInfo(ref="ab"),
+        ),
+    )
+    recorded = await ctx.context.record_step(
+        "my:tool", {"path": "a"}, output=[2**60], thought="look", call_id="c", request_id="q"
+    )
+    assert (recorded.step.id, recorded.step.minimal_args) == ("step_007", {"path": "a"})
+    assert recorded.observation == "Read a"
+    assert recorded.blob
+    assert recorded.blob.ref == "ab"
+    await ctx.context.record_step("my:tool", error="it broke")
+    first, second = fake.requests
+    assert first == context_pb2.RecordStepRequest(
+        agent_id="a1",
+        session_id="s1",
+        tool_name="my:tool",
+        arguments_json='{"path":"a"}',
+        success=True,
+        output_json="[1152921504606846976]",
+        thought="look",
+        call_id="c",
+        request_id="q",
+    )
+    assert (second.success, second.error_message, second.output_json) == (
+        False,
+        "it broke",
+        "null",
+    )
+
+
 async def test_all_steps_turns_pages(fake: Fake, ctx: loombridge.Client) -> None:
     async def pages(
         request: context_pb2.ListStepsRequest, _call: object

@@ -9,6 +9,7 @@ subclass per reason. The generated protobuf modules stand in `loombridge.v1`, an
 `loombridge.testing` starts a server for tests.
 """
 
+from loombridge._agent import Agent, Listener
 from loombridge._client import Client, Status
 from loombridge._connect import Connecting, Tls, connect
 from loombridge._context import Context
@@ -47,6 +48,7 @@ from loombridge._errors import (
 )
 from loombridge._events import Emitted, Event, Events, Subscription
 from loombridge._memory import Hit, Hits, Memory, Origin, QueryMode, QueryReceipt, Record, Saved
+from loombridge._places import QualityOfService
 from loombridge._prompt import (
     Message,
     Prompt,
@@ -56,11 +58,12 @@ from loombridge._prompt import (
     ToolCall,
     ToolDefinition,
 )
-from loombridge._steps import BlobInfo, BlobStream, Step
-from loombridge._tools import ToolFailure, ToolInfo, ToolResult, Tools
+from loombridge._steps import BlobInfo, BlobStream, RecordedStep, Step
+from loombridge._tools import ToolFailure, ToolInfo, ToolResult, Tools, ToolVerb
 from loombridge._values import JsonValue, Seconds
 
 __all__ = [
+    "Agent",
     "AgentNotOwnedError",
     "BlobDamagedError",
     "BlobInfo",
@@ -84,6 +87,7 @@ __all__ = [
     "InvalidFilterError",
     "InvalidRequestError",
     "JsonValue",
+    "Listener",
     "LoomBridgeError",
     "Memory",
     "Message",
@@ -94,11 +98,13 @@ __all__ = [
     "PositionUnknownError",
     "Prompt",
     "PromptFormat",
+    "QualityOfService",
     "QueryMode",
     "QueryReceipt",
     "Record",
     "RecordExistsError",
     "RecordNotFoundError",
+    "RecordedStep",
     "RequestIdReusedError",
     "ReservedTopicError",
     "Role",
@@ -123,6 +129,7 @@ __all__ = [
     "ToolInfo",
     "ToolNotFoundError",
     "ToolResult",
+    "ToolVerb",
     "Tools",
     "UnauthenticatedError",
     "connect",

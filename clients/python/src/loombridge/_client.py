@@ -1,13 +1,24 @@
 """The client: one agent's hold on a Loom Bridge server."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Coroutine, Iterable, Mapping
 from dataclasses import dataclass
 from datetime import datetime
 from types import TracebackType
-from typing import Any, Self
+from typing import Any, Self, TypeVar, cast, overload
 
-from loombridge import _context, _events, _memory, _rpc, _tools, _values
-from loombridge.v1 import admin_pb2, events_pb2, memory_pb2, tools_pb2
+from loombridge import (
+    _agent,
+    _context,
+    _events,
+    _memory,
+    _provided,
+    _rpc,
+    _tools,
+    _values,
+)
+from loombridge.v1 import admin_pb2, events_pb2, memory_pb2
+
+FunctionT = TypeVar("FunctionT", bound=Callable[..., Any])
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,7 +39,7 @@ class Status:
     """How many tools are registered."""
 
 
-class Client:
+class Client(_agent.Agent):
     """One agent, connected; made by `loombridge.connect`.
 
     Any number of tasks of one event loop may use it at once. Every call takes
@@ -47,20 +58,17 @@ class Client:
     """What tools there are."""
     events: _events.Events
     """Listening to events."""
-    agent_id: str
-    """The agent this client acts for."""
     session_id: str
     """The session it works in; empty: the server's default session."""
 
     def __init__(self, transport: _rpc.Transport, agent_id: str, session_id: str) -> None:
         """Made by `loombridge.connect`."""
-        self.agent_id = agent_id
+        super().__init__(transport, agent_id, session_id, self.emit)
         self.session_id = session_id
         self.memory = _memory.Memory(transport, agent_id)
         self.context = _context.Context(transport, agent_id, session_id)
         self.tools = _tools.Tools(transport, agent_id)
         self.events = _events.Events(transport, agent_id)
-        self._transport = transport
 
     async def memory_save(
         self,
@@ -196,7 +204,11 @@ class Client:
         answer = await self._transport.call(_rpc.MEMORY_QUERY, message, timeout=timeout)
         return _memory.hits(answer)
 
-    async def tool(
+    @overload
+    def tool(self, name: str, /) -> _tools.ToolVerb: ...
+
+    @overload
+    def tool(
         self,
         name: str,
         arguments: Mapping[str, _values.JsonValue] | None = None,
@@ -206,14 +218,49 @@ class Client:
         turn_id: str | None = None,
         call_id: str | None = None,
         request_id: str | None = None,
-    ) -> _tools.ToolResult:
-        """Run a tool and record the call as a step of the session.
+    ) -> Coroutine[Any, Any, _tools.ToolResult]: ...
 
-        A tool that fails is a result with `success` False, not an exception;
-        `raise_for_error` makes it one.
+    @overload
+    def tool(self, function: FunctionT, /) -> FunctionT: ...
+
+    @overload
+    def tool(
+        self,
+        name: str | None = None,
+        /,
+        *,
+        description: str | None = None,
+        parameters: Mapping[str, Any] | None = None,
+    ) -> Callable[[FunctionT], FunctionT]: ...
+
+    def tool(
+        self,
+        name: Any = None,
+        arguments: Mapping[str, _values.JsonValue] | None = None,
+        *,
+        timeout: _values.Seconds | None = None,
+        thought: str | None = None,
+        turn_id: str | None = None,
+        call_id: str | None = None,
+        request_id: str | None = None,
+        description: str | None = None,
+        parameters: Mapping[str, Any] | None = None,
+    ) -> Any:
+        """Run a tool: `await ctx.tool("fs:read_file", {"path": "a"})`; or provide one.
+
+        A call is recorded as a step of the session. A tool that fails is a result with
+        `success` False, not an exception; `raise_for_error` makes it one.
+
+        As a decorator, `@ctx.tool` or `@ctx.tool("name", description="...")`, it makes
+        a function a tool that every agent can call: the type hints say what it takes,
+        the docstring what it does. A plain function runs in a thread. What it raises is
+        the error of the call: FileNotFoundError, PermissionError and TimeoutError keep
+        their meaning, ToolFailedError its reason. A call that takes longer than its
+        caller waits, or whose stream breaks, is cancelled.
 
         Args:
-            name: the tool's name, such as `fs:read_file`.
+            name: the tool's name, such as `fs:read_file`. To provide one: default is
+                the function's.
             arguments: its arguments, a JSON object of at most 1 MiB.
             timeout: seconds the tool may run, at most 600; default: the client's
                 timeout. The answer itself gets five seconds more.
@@ -221,36 +268,41 @@ class Client:
             turn_id: holds parallel calls of one model turn together.
             call_id: the model's own id of the call.
             request_id: makes the call safe to repeat: the tool runs once.
+            description: to provide one: what it does, for a model; default: the
+                function's docstring.
+            parameters: to provide one: the JSON Schema of its arguments; default: made
+                from the function's type hints, which then are checked as well.
 
         Raises:
             ToolNotFoundError: no tool of that name; `nearest` is the likely one.
             InvalidArgumentsError: the arguments do not match the tool's schema.
             RequestIdReusedError: `request_id` was used with other content.
+            TypeError: a function has a parameter for which there is no JSON.
         """
-        seconds = self._transport.timeout
-        if timeout is not None:
-            seconds = _values.seconds("timeout", timeout)
-        elif seconds > _tools.LONGEST_TOOL:
-            seconds = _tools.LONGEST_TOOL
-        request = tools_pb2.ToolRequest(
-            agent_id=self.agent_id,
-            name=_values.text("name", name),
-            arguments_json=_values.json_object("arguments", arguments or {}),
-            session_id=self.session_id,
-            timeout=_values.duration("timeout", seconds),
-            thought=_values.optional_text("thought", thought),
-            turn_id=_values.optional_text("turn_id", turn_id),
-            call_id=_values.optional_text("call_id", call_id),
-            request_id=_values.optional_text("request_id", request_id),
-            json_form=memory_pb2.JSON_FORM_TEXT,
-        )
-        answer = await self._transport.call(
-            _rpc.TOOL,
-            request,
-            timeout=seconds + _tools.ANSWER_MARGIN,
-            repeatable=bool(request_id),
-        )
-        return _tools.result(answer)
+        call: dict[str, Any] = {
+            "arguments": arguments,
+            "timeout": timeout,
+            "thought": thought,
+            "turn_id": turn_id,
+            "call_id": call_id,
+            "request_id": request_id,
+        }
+        is_call = any(value is not None for value in call.values())
+        is_decorator = callable(name) or name is None or (description or parameters) is not None
+        if is_call and is_decorator:
+            raise TypeError("a tool is either called or provided, not both")
+
+        def provide(function: FunctionT) -> FunctionT:
+            given = None if callable(name) else name
+            self._attachment.provide(
+                _provided.provided_tool(function, given, description, parameters)
+            )
+            return function
+
+        if is_decorator:
+            return provide(name) if callable(name) else provide
+        running = self.tools.run(cast("str", name), session_id=self.session_id, **call)
+        return running if is_call else _tools.ToolVerb(running, provide)
 
     async def emit(
         self,
@@ -262,6 +314,8 @@ class Client:
         event_id: str | None = None,
         request_id: str | None = None,
         session_id: str | None = None,
+        type: str | None = None,  # noqa: A002  the event's own word
+        tags: Iterable[str] = (),
         timeout: _values.Seconds | None = None,
     ) -> _events.Emitted:
         """Publish one event; it is synced when this returns, unless volatile.
@@ -274,6 +328,8 @@ class Client:
             event_id: names the event; default: made by the server.
             request_id: makes a durable emit safe to repeat.
             session_id: default: the client's.
+            type: what sort of event it is, at most 256 bytes.
+            tags: at most 32 labels.
             timeout: seconds; default: the client's.
 
         Raises:
@@ -290,6 +346,8 @@ class Client:
             else _values.text("session_id", session_id),
             event_id=_values.optional_text("event_id", event_id),
             request_id=_values.optional_text("request_id", request_id),
+            type=_values.optional_text("type", type),
+            tags=_values.texts("tags", tags),
         )
         if isinstance(payload, bytes | bytearray):
             request.payload_bytes = bytes(payload)
@@ -315,7 +373,8 @@ class Client:
         )
 
     async def close(self) -> None:
-        """End every call and the connection; twice is fine."""
+        """End every call, handler and tool, and the connection; twice is fine."""
+        await self._leave()
         await self._transport.close()
 
     async def __aenter__(self) -> Self:

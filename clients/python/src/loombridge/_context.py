@@ -104,6 +104,59 @@ class Context:
         )
         return tuple(answer.positions)
 
+    async def record_step(
+        self,
+        tool_name: str,
+        arguments: Mapping[str, _values.JsonValue] | None = None,
+        *,
+        output: _values.JsonValue = None,
+        error: str | None = None,
+        thought: str | None = None,
+        turn_id: str | None = None,
+        call_id: str | None = None,
+        request_id: str | None = None,
+        session_id: str | None = None,
+        timeout: _values.Seconds | None = None,
+    ) -> _steps.RecordedStep:
+        """Add a step for a tool that the agent ran itself.
+
+        It is reduced, offloaded and kept as one that `ctx.tool` ran.
+
+        Args:
+            tool_name: the tool's name; the server need not know it.
+            arguments: what it was called with, a JSON object of at most 1 MiB.
+            output: what it gave, at most 1 MiB as JSON.
+            error: what went wrong, at most 64 KiB; default: the tool did its work.
+            thought: what the model said before the call, kept with the step.
+            turn_id: holds parallel calls of one model turn together.
+            call_id: the model's own id of the call.
+            request_id: makes the call safe to repeat, and repeats it when no server
+                answers.
+            session_id: default: the client's.
+            timeout: seconds; default: the client's.
+
+        Raises:
+            InvalidRequestError: a field breaks a rule.
+            RequestIdReusedError: `request_id` was used with other content.
+        """
+        request = pb.RecordStepRequest(
+            agent_id=self._agent_id,
+            session_id=self._session(session_id),
+            tool_name=_values.text("tool_name", tool_name),
+            arguments_json=_values.json_object("arguments", arguments or {}),
+            success=error is None,
+            output_json=_values.json_text("output", output),
+            error_message=_values.optional_text("error", error),
+            thought=_values.optional_text("thought", thought),
+            turn_id=_values.optional_text("turn_id", turn_id),
+            call_id=_values.optional_text("call_id", call_id),
+            request_id=_values.optional_text("request_id", request_id),
+        )
+        answer = await self._transport.call(
+            _rpc.RECORD_STEP, request, timeout=timeout, repeatable=bool(request_id)
+        )
+        return _steps.recorded_step(answer)
+
     async def steps(
         self, *, session_id: str | None = None, timeout: _values.Seconds | None = None
     ) -> tuple[_steps.Step, ...]:

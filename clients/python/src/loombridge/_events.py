@@ -1,14 +1,14 @@
 """Events: what was emitted, and listening to it."""
 
 import asyncio
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any, Self, TypeAlias
 
 import grpc
 
-from loombridge import _errors, _rpc, _stream, _values
+from loombridge import _errors, _places, _rpc, _stream, _values
 from loombridge.v1 import events_pb2 as pb
 from loombridge.v1 import memory_pb2
 
@@ -51,6 +51,10 @@ class Event:
     """What it says: JSON, or bytes when bytes were emitted."""
     headers: Mapping[str, str]
     """The emitter's own key-value pairs."""
+    type: str = ""
+    """What sort of event it is, in the emitter's words; may be empty."""
+    tags: tuple[str, ...] = ()
+    """The emitter's own labels."""
 
 
 class Subscription(_stream.Stream[pb.SubscribeRequest, pb.SubscribeResponse]):
@@ -62,14 +66,16 @@ class Subscription(_stream.Stream[pb.SubscribeRequest, pb.SubscribeResponse]):
 
     When the connection breaks, it resumes behind the last event handed out, with
     growing pauses, for up to five minutes: durable events are neither lost nor
-    repeated; volatile ones emitted meanwhile are lost.
+    repeated; volatile ones emitted meanwhile are lost. A pattern that has not seen an
+    event yet goes on with what comes from then on.
     """
 
     def __init__(
         self,
         transport: _rpc.Transport,
         agent_id: str,
-        positions: dict[str, int | None],
+        places: _places.Places,
+        chosen: _places.Choice,
         *,
         reconnect: bool,
         timeout: float,
@@ -81,9 +87,11 @@ class Subscription(_stream.Stream[pb.SubscribeRequest, pb.SubscribeResponse]):
         self._reconnect = reconnect
         self._timeout = timeout
         self._stood = False
-        self.positions = positions
+        self._places = places
+        self._chosen = chosen
+        self.positions = places.positions
         """By topic, the sequence of the last event handed out. Pass it to
-        `subscribe` to go on from there; None: not known yet."""
+        `subscribe` to go on from there; None: not known yet, or a pattern."""
         self.dropped_volatile = 0
         """How many volatile events the server dropped because the reader was behind."""
 
@@ -108,7 +116,7 @@ class Subscription(_stream.Stream[pb.SubscribeRequest, pb.SubscribeResponse]):
                 raise
             if message is not None:
                 self.dropped_volatile += message.dropped_volatile
-                if message.HasField("event") and self._is_new(message.event):
+                if message.HasField("event") and self._places.take(message.event):
                     return event(message.event)
         raise StopAsyncIteration
 
@@ -125,14 +133,6 @@ class Subscription(_stream.Stream[pb.SubscribeRequest, pb.SubscribeResponse]):
         if message is None:
             self.close()
         return message
-
-    def _is_new(self, m: pb.Event) -> bool:
-        if m.sequence == 0:
-            return True
-        if m.sequence <= (self.positions.get(m.topic) or 0):
-            return False
-        self.positions[m.topic] = m.sequence
-        return True
 
     async def _connect(self) -> _Call:
         """Open the stream and wait until it stands."""
@@ -174,10 +174,8 @@ class Subscription(_stream.Stream[pb.SubscribeRequest, pb.SubscribeResponse]):
         self._call = None
 
     def _request(self) -> pb.SubscribeRequest:
-        topics = [
-            pb.TopicPosition(topic=topic, after_sequence=after)
-            for topic, after in self.positions.items()
-        ]
+        members = [(self._places, self._chosen)]
+        topics = [_places.wire(topic, members) for topic in self.positions]
         return pb.SubscribeRequest(
             agent_id=self._agent_id, topics=topics, json_form=memory_pb2.JSON_FORM_TEXT
         )
@@ -186,9 +184,7 @@ class Subscription(_stream.Stream[pb.SubscribeRequest, pb.SubscribeResponse]):
         """Note where each topic begins, so that a break from here on loses nothing."""
         if message is None or not message.HasField("ready"):
             raise _errors.InternalError("the server opened a subscription without `ready`")
-        for position in message.ready.positions:
-            if self.positions.get(position.topic) is None:
-                self.positions[position.topic] = position.after_sequence
+        self._places.stand(message.ready.positions)
 
     def _may_resume(self, err: grpc.aio.AioRpcError) -> bool:
         return self._reconnect and err.code() is grpc.StatusCode.UNAVAILABLE
@@ -212,6 +208,10 @@ class Events:
         self,
         topics: str | Mapping[str, int | None],
         *,
+        since: datetime | None = None,
+        qos: _places.QualityOfService | None = None,
+        event_types: Iterable[str] = (),
+        headers: Mapping[str, str] | None = None,
         reconnect: bool = True,
         timeout: _values.Seconds | None = None,
     ) -> Subscription:
@@ -220,6 +220,13 @@ class Events:
         Args:
             topics: a topic, for what comes from now on; or topics with the sequence
                 to begin behind: 0 for all there is, None for what comes from now on.
+                A pattern may stand for a topic: the word `*` is any one word, `**` at
+                the end one or more; it takes no sequence.
+            since: begin with the durable events after this time, in each topic that
+                is given no sequence; with a time zone.
+            qos: what happens when this reader falls behind; default `batched`.
+            event_types: only events with one of these types; default: all.
+            headers: only events that have all of these headers.
             reconnect: resume when the connection breaks. With False, a break
                 raises `ServerUnreachableError`.
             timeout: seconds until the subscription stands; default: the client's.
@@ -227,18 +234,11 @@ class Events:
         Raises:
             TypeError: a topic is no string, or a place no integer.
         """
-        if isinstance(topics, str):
-            topics = {topics: None}
-        positions = {
-            _values.text("topic", topic): None
-            if after is None
-            else _values.long_integer(f"after_sequence of {topic}", after)
-            for topic, after in _values.mapping("topics", topics).items()
-        }
         return Subscription(
             self._transport,
             self._agent_id,
-            positions,
+            _places.Places(_places.positions(topics), _places.moment(since)),
+            _places.choice(qos, event_types, headers),
             reconnect=reconnect,
             timeout=self._transport.timeout
             if timeout is None
@@ -263,6 +263,8 @@ def event(m: pb.Event) -> Event:
         time=_values.moment(m.create_time),
         payload=m.payload_bytes if raw else _values.from_json(m.payload_json),
         headers=dict(m.headers),
+        type=m.type,
+        tags=tuple(m.tags),
     )
 
 

@@ -13,6 +13,7 @@ from google.protobuf.message import Message
 from loombridge import _errors, _values
 from loombridge.v1 import (
     admin_pb2,
+    attach_pb2,
     context_pb2,
     events_pb2,
     memory_pb2,
@@ -61,6 +62,7 @@ MEMORY_QUERY = Method(
 )
 TOOL = Method("BridgeService", "Tool", tools_pb2.ToolRequest, tools_pb2.ToolResponse)
 EMIT = Method("BridgeService", "Emit", events_pb2.EmitRequest, events_pb2.EmitResponse)
+ATTACH = Method("BridgeService", "Attach", attach_pb2.AttachRequest, attach_pb2.AttachResponse)
 GET_RECORD = Method(
     "MemoryService",
     "GetRecord",
@@ -73,6 +75,12 @@ APPEND_MESSAGES = Method(
     "AppendMessages",
     context_pb2.AppendMessagesRequest,
     context_pb2.AppendMessagesResponse,
+)
+RECORD_STEP = Method(
+    "ContextService",
+    "RecordStep",
+    context_pb2.RecordStepRequest,
+    context_pb2.RecordStepResponse,
 )
 LIST_STEPS = Method(
     "ContextService",
@@ -201,7 +209,20 @@ class Transport:
         )
         return rpc(request, metadata=self._metadata)
 
-    async def read(self, call: grpc.aio.UnaryStreamCall[Req, Resp]) -> Resp | None:
+    def duplex(self, method: Method[Req, Resp]) -> grpc.aio.StreamStreamCall[Req, Resp]:
+        """Open a stream in both directions; it has no deadline of its own."""
+        self.check_open()
+        rpc = self._channel.stream_stream(
+            method.path,
+            request_serializer=method.request.SerializeToString,
+            response_deserializer=method.response.FromString,
+        )
+        return rpc(metadata=self._metadata)
+
+    async def read(
+        self,
+        call: "grpc.aio.UnaryStreamCall[Req, Resp] | grpc.aio.StreamStreamCall[Req, Resp]",
+    ) -> Resp | None:
         """Return the next message of a stream, None at its end."""
         try:
             message = await call.read()

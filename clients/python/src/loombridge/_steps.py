@@ -75,6 +75,18 @@ class BlobInfo:
     """When it was stored, in UTC."""
 
 
+@dataclass(frozen=True, slots=True)
+class RecordedStep:
+    """What the log keeps of a tool that the agent ran itself."""
+
+    step: Step
+    """The step."""
+    observation: str
+    """The text for a model: one line, and where the rest can be read."""
+    blob: BlobInfo | None
+    """Where the full result lies, when it was offloaded."""
+
+
 class BlobStream(_stream.Stream[pb.ReadBlobRequest, pb.ReadBlobResponse]):
     """The bytes of a blob, piece by piece: `async for piece in stream`.
 
@@ -157,7 +169,8 @@ def step(m: pb.Step) -> Step:
     return Step(
         id=m.id,
         tool_name=m.tool_name,
-        minimal_args=_values.from_json(m.minimal_args_json) or {},
+        minimal_args=_values.from_json(m.minimal_args_json)
+        or _figures(MessageToDict(m.minimal_args)),
         observation=m.observation,
         outcome_ref=m.outcome_ref,
         outcome_path=m.outcome_path,
@@ -173,6 +186,15 @@ def step(m: pb.Step) -> Step:
         call_id=m.call_id,
         position=m.position,
         needs_offload=m.needs_offload,
+    )
+
+
+def recorded_step(m: pb.RecordStepResponse) -> RecordedStep:
+    """Return the answer to a recorded step as users see it."""
+    return RecordedStep(
+        step=step(m.step),
+        observation=m.observation,
+        blob=blob_info(m.output_blob) if m.HasField("output_blob") else None,
     )
 
 

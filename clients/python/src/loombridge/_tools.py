@@ -1,12 +1,14 @@
 """Tools: what there is, and what a call gave."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Coroutine, Generator, Iterable, Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, TypeVar
 
 from loombridge import _errors, _rpc, _steps, _values
 from loombridge.v1 import memory_pb2
 from loombridge.v1 import tools_pb2 as pb
+
+FunctionT = TypeVar("FunctionT", bound=Callable[..., Any])
 
 LONGEST_TOOL = 600.0
 """Seconds the server lets a tool run, at most."""
@@ -80,6 +82,41 @@ class ToolResult:
         return self
 
 
+class ToolVerb(Coroutine[Any, Any, ToolResult]):
+    """What `ctx.tool("name")` gives: await it for a call, or decorate with it."""
+
+    def __init__(
+        self,
+        running: Coroutine[Any, Any, ToolResult],
+        provide: Callable[[Any], Any],
+    ) -> None:
+        """Made by `ctx.tool`."""
+        self._running = running
+        self._provide = provide
+
+    def __call__(self, function: FunctionT) -> FunctionT:
+        """Provide a function under the name, instead of calling the tool."""
+        self._running.close()
+        self._provide(function)
+        return function
+
+    def __await__(self) -> Generator[Any, Any, ToolResult]:
+        """Call the tool."""
+        return self._running.__await__()
+
+    def send(self, value: Any, /) -> Any:
+        """Go on with the call, as tasks do."""
+        return self._running.send(value)
+
+    def throw(self, *error: Any) -> Any:
+        """Raise in the call, as tasks do."""
+        return self._running.throw(*error)
+
+    def close(self) -> None:
+        """Give the call up."""
+        self._running.close()
+
+
 class Tools:
     """The tools of the server; reached as `ctx.tools`. Running one is `ctx.tool`."""
 
@@ -87,6 +124,41 @@ class Tools:
         """Made by the client."""
         self._transport = transport
         self._agent_id = agent_id
+
+    async def run(
+        self,
+        name: str,
+        arguments: Mapping[str, _values.JsonValue] | None = None,
+        *,
+        session_id: str,
+        timeout: _values.Seconds | None = None,
+        thought: str | None = None,
+        turn_id: str | None = None,
+        call_id: str | None = None,
+        request_id: str | None = None,
+    ) -> ToolResult:
+        """Run a tool in a session, as `ctx.tool` does in the client's; see there."""
+        seconds = self._transport.timeout
+        if timeout is not None:
+            seconds = _values.seconds("timeout", timeout)
+        elif seconds > LONGEST_TOOL:
+            seconds = LONGEST_TOOL
+        request = pb.ToolRequest(
+            agent_id=self._agent_id,
+            name=_values.text("name", name),
+            arguments_json=_values.json_object("arguments", arguments or {}),
+            session_id=_values.text("session_id", session_id),
+            timeout=_values.duration("timeout", seconds),
+            thought=_values.optional_text("thought", thought),
+            turn_id=_values.optional_text("turn_id", turn_id),
+            call_id=_values.optional_text("call_id", call_id),
+            request_id=_values.optional_text("request_id", request_id),
+            json_form=memory_pb2.JSON_FORM_TEXT,
+        )
+        answer = await self._transport.call(
+            _rpc.TOOL, request, timeout=seconds + ANSWER_MARGIN, repeatable=bool(request_id)
+        )
+        return result(answer)
 
     async def list(
         self, levels: Iterable[int] = (), *, timeout: _values.Seconds | None = None

@@ -1,0 +1,1 @@
+"""The part of the cognitive loop that runs tools."""

@@ -1,0 +1,195 @@
+"""Attached agents on the real binary."""
+
+import asyncio
+from collections.abc import AsyncGenerator
+from typing import Any
+
+import pytest
+
+import loombridge
+from fake_attach import PATIENCE, until
+from loombridge import testing
+
+# A server is started again within this many seconds, and found within two more.
+RESTART = 20.0
+
+
+@pytest.fixture
+async def other(srv: testing.Server) -> AsyncGenerator[loombridge.Client, None]:
+    """A second agent on the real server."""
+    async with loombridge.connect(srv.address, agent_id="a2") as client:
+        yield client
+
+
+async def test_tools_of_an_agent(live: loombridge.Client, other: loombridge.Client) -> None:
+    @live.tool
+    async def word_count(text: str, scale: float = 1) -> dict[str, float]:
+        """Count the words of a text."""
+        return {"words": len(text.split()) * scale}
+
+    @live.tool("disk.read")
+    def read(path: str) -> str:
+        raise FileNotFoundError(f"no file {path}")
+
+    await live.attach()
+    for agent in (other, live):
+        result = await agent.tool("word_count", {"text": "a b c", "scale": 2})
+        assert result.raise_for_error().output == {"words": 6}
+        assert result.step
+    missing = await other.tool("disk.read", {"path": "x"})
+    assert missing.error == loombridge.ToolFailure("not_found", "no file x")
+    wrong = await other.tool("word_count", {"txt": "a"})
+    assert wrong.error
+    assert "text is missing" in wrong.error.message
+    assert [step.tool_name for step in await other.context.steps()] == [
+        "word_count",
+        "disk.read",
+        "word_count",
+    ]
+
+
+async def test_a_tool_that_comes_later_and_an_agent_that_leaves(
+    live: loombridge.Client, srv: testing.Server
+) -> None:
+    async with loombridge.connect(srv.address, agent_id="a2") as other:
+        await other.attach()
+
+        @other.tool
+        async def later() -> str:
+            return "here"
+
+        await other.attach()
+        assert (await live.tool("later")).output == "here"
+    gone = await live.tool("later")
+    assert gone.error
+    assert "not connected" in gone.error.message
+
+
+async def test_slow_tools_end_with_their_timeout(
+    live: loombridge.Client, other: loombridge.Client
+) -> None:
+    ended = asyncio.Event()
+
+    @live.tool
+    async def sleeps() -> None:
+        try:
+            await asyncio.sleep(60)
+        finally:
+            ended.set()
+
+    await live.attach()
+    result = await other.tool("sleeps", timeout=0.2)
+    assert result.error
+    assert result.error.code == "timeout"
+    await asyncio.wait_for(ended.wait(), PATIENCE)
+
+
+@pytest.mark.parametrize("durable", [False, True])
+async def test_request_and_reply(
+    live: loombridge.Client, other: loombridge.Client, durable: bool
+) -> None:
+    @live.subscribe("math.add", at_once=1)
+    async def on_add(event: loombridge.Event) -> None:
+        if event.payload["depth"]:
+            # A request inside a handler, to the other agent.
+            inner = await live.request("math.more", {"n": 1}, durable=durable, timeout=PATIENCE)
+            await live.reply(event, inner.payload)
+
+    @other.subscribe("math.more")
+    async def on_more(event: loombridge.Event) -> None:
+        await other.reply(event, event.payload["n"] + 1)
+
+    await live.attach()
+    await other.attach()
+    answer = await other.request("math.add", {"depth": 1}, durable=durable, timeout=PATIENCE)
+    assert (answer.payload, answer.source) == (2, "a1")
+    with pytest.raises(loombridge.DeadlineExceededError, match="no reply"):
+        await other.request("math.add", {"depth": 0}, timeout=0.1)
+
+
+async def test_filters_patterns_and_since(
+    live: loombridge.Client, other: loombridge.Client
+) -> None:
+    first = await other.emit("news.a", "old", type="small", tags=["x"])
+    async with (
+        live.subscribe("news.**") as everything,
+        live.subscribe("news.**", event_types=["big"]) as big,
+        live.subscribe({"news.a": 0}) as from_the_start,
+        live.events.subscribe("news.*", event_types=["big"], headers={"h": "v"}) as own,
+    ):
+        await other.emit("news.a", "new", type="big", headers={"h": "v"})
+        await other.emit("news.b.c", "deep", volatile=True)
+        heard = [await anext(everything) for _ in range(2)]
+        assert {event.payload for event in heard} == {"new", "deep"}
+        assert (await anext(big)).payload == "new"
+        assert [(await anext(from_the_start)).payload for _ in range(2)] == ["old", "new"]
+        assert (await anext(own)).payload == "new"
+    async with live.subscribe("news.**", since=first.time) as later:
+        event = await anext(later)
+    assert (event.payload, event.type) == ("new", "big")
+    with pytest.raises(loombridge.PositionUnknownError):
+        async with live.subscribe({"news.a": 99}):
+            pass
+
+
+async def test_agents_live_through_kill_9(live: loombridge.Client, srv: testing.Server) -> None:
+    heard: list[Any] = []
+
+    @live.tool
+    async def word_count(text: str) -> int:
+        return len(text.split())
+
+    async def note(event: loombridge.Event) -> None:
+        heard.append((event.topic, event.payload))
+
+    live.subscribe("t", at_once=1)(note)
+    live.subscribe("p.*", at_once=1)(note)
+    await live.attach()
+    await live.emit("t", 1)
+    await live.emit("p.a", 1)
+    await until(lambda: len(heard) == 2)
+    await srv.kill9()
+    await srv.start()
+    async with loombridge.connect(srv.address, agent_id="a2") as other:
+        await other.emit("t", 2)
+        await other.emit("p.a", 2)
+        await other.emit("p.b", 1)
+        async with asyncio.timeout(RESTART):
+            await live.attach()
+            assert (await other.tool("word_count", {"text": "a b"})).output == 2
+            while len(heard) < 5:  # noqa: ASYNC110  nothing tells of it
+                await asyncio.sleep(0.01)
+    await asyncio.sleep(0.2)
+    assert sorted(heard) == [("p.a", 1), ("p.a", 2), ("p.b", 1), ("t", 1), ("t", 2)]
+
+
+async def test_a_request_survives_a_restart(live: loombridge.Client, srv: testing.Server) -> None:
+    asked: list[loombridge.Event] = []
+    live.subscribe("slow")(asked.append)
+    await live.attach()
+    asking = asyncio.create_task(live.request("slow", durable=True, timeout=RESTART))
+    (request,) = await until(lambda: asked)
+    await srv.restart()
+    await live.attach()
+    await live.reply(request, "late")
+    assert (await asking).payload == "late"
+
+
+async def test_a_slow_handler_gets_everything(
+    live: loombridge.Client, other: loombridge.Client, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("loombridge._inbox.INBOX_EVENTS", 8)
+    heard: list[int] = []
+
+    async def note(event: loombridge.Event) -> None:
+        await asyncio.sleep(0.002)
+        heard.append(event.payload)
+
+    live.subscribe("t", at_once=1)(note)
+    await live.attach()
+    for n in range(100):
+        await other.emit("t", n)
+    async with asyncio.timeout(RESTART):
+        while len(heard) < 100:  # noqa: ASYNC110  nothing tells of it
+            await asyncio.sleep(0.01)
+    assert heard == list(range(100))
