@@ -20,6 +20,7 @@ import (
 type Agents interface {
 	Register(tenant, id string, r agents.Registration) (agents.Agent, error)
 	Open(tenant, id string, opts agents.OpenOptions) (*agents.Link, error)
+	Tools(tenant string) []agents.AgentTool
 }
 
 var _ Agents = (*agents.Directory)(nil)
@@ -42,8 +43,9 @@ type attachment struct {
 	subscription *events.Subscription
 	link         *agents.Link
 	pending      *pending
-	topics       topicSet // belongs to the reader
-	framer       framer   // belongs to the sender
+	before       time.Time // when the subscription did not stand yet
+	topics       topicSet  // belongs to the reader
+	framer       framer    // belongs to the sender
 }
 
 // Attach serves one agent until it leaves, stalls, or the server stops.
@@ -91,7 +93,7 @@ func (s *bridgeService) attach(stream attachStream, hello *loombridgev1.AttachHe
 	a := &attachment{
 		stream: stream, events: s.events, log: s.log, now: s.now,
 		tenant: scope.Tenant, agentID: hello.GetAgentId(), session: hello.GetSessionId(),
-		interval: intervalOf(hello), pending: newPending(), topics: topicSet{},
+		interval: intervalOf(hello), before: s.now(), pending: newPending(), topics: topicSet{},
 		framer: framer{form: hello.GetJsonForm(), limit: s.limits.MaxSendBytes, log: s.log},
 	}
 	a.topics.add(hello.GetTopics())
@@ -124,7 +126,7 @@ func (a *attachment) close() {
 func (a *attachment) ready() *loombridgev1.AttachResponse {
 	return &loombridgev1.AttachResponse{Item: &loombridgev1.AttachResponse_Ready{Ready: &loombridgev1.AttachReady{
 		Positions: topicPositionsOf(a.subscription.Positions()), Generation: int64(a.link.Generation()),
-		HeartbeatInterval: durationpb.New(a.interval), ServerTime: timestampOf(a.now()),
+		HeartbeatInterval: durationpb.New(a.interval), ServerTime: timestampOf(a.before),
 	}}}
 }
 

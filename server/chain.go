@@ -14,6 +14,8 @@ import (
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/health/grpc_health_v1"
 	"google.golang.org/protobuf/proto"
+
+	loomv1pb "github.com/loom-bridge/loom-bridge/proto/gen/loom/v1"
 )
 
 // unaryChain is the order every unary call passes: those that watch outside,
@@ -25,7 +27,7 @@ func (s *Server) unaryChain() []grpc.UnaryServerInterceptor {
 		interceptors.UnaryServerInterceptor(s.observer),
 		s.mapUnary,
 		selector.UnaryServerInterceptor(auth.UnaryServerInterceptor(s.authenticate), notHealth),
-		selector.UnaryServerInterceptor(s.limitCalls, notHealth),
+		selector.UnaryServerInterceptor(s.limitCalls, selector.MatchFunc(limited)),
 		recovery.UnaryServerInterceptor(recovery.WithRecoveryHandlerContext(recovered)),
 		acceptUnary,
 	}
@@ -134,6 +136,12 @@ func notHealth(_ context.Context, call interceptors.CallMeta) bool {
 	return call.Service != grpc_health_v1.Health_ServiceDesc.ServiceName
 }
 
+// limited leaves out what must be answered under load: health checks, and the
+// heartbeats of loom.v1, whose clients connect again when one fails.
+func limited(ctx context.Context, call interceptors.CallMeta) bool {
+	return notHealth(ctx, call) && call.FullMethod() != loomv1pb.Bridge_Heartbeat_FullMethodName
+}
+
 // limitCalls refuses unary calls beyond MaxCalls at once.
 func (s *Server) limitCalls(ctx context.Context, req any, _ *grpc.UnaryServerInfo, next grpc.UnaryHandler) (any, error) {
 	select {
@@ -141,8 +149,15 @@ func (s *Server) limitCalls(ctx context.Context, req any, _ *grpc.UnaryServerInf
 		defer func() { <-s.calls }()
 		return next(ctx, req)
 	default:
-		return nil, fmt.Errorf("%w: %d calls are in flight", ErrOverloaded, cap(s.calls))
 	}
+	// A tool call of loom.v1 is answered in every case: its clients lose the code
+	// of any other end.
+	if call, ok := req.(*loomv1pb.ToolCall); ok {
+		return &loomv1pb.ToolResult{Id: call.GetId(), Status: loomv1pb.ToolStatus_TOOL_ERROR, Error: &loomv1pb.ToolError{
+			Code: "EXECUTION_ERROR", Message: "Execution failed: too many calls are in flight; try again later",
+		}}, nil
+	}
+	return nil, fmt.Errorf("%w: %d calls are in flight", ErrOverloaded, cap(s.calls))
 }
 
 // limitStreams refuses streams beyond MaxStreams at once.

@@ -6,6 +6,7 @@ import (
 	"google.golang.org/protobuf/proto"
 	"google.golang.org/protobuf/types/known/structpb"
 
+	"github.com/loom-bridge/loom-bridge/bridge/agents"
 	"github.com/loom-bridge/loom-bridge/bridge/hand"
 	"github.com/loom-bridge/loom-bridge/bridge/tools"
 	"github.com/loom-bridge/loom-bridge/memory/kv"
@@ -22,6 +23,20 @@ func descriptorOf(d tools.Descriptor, form loombridgev1.JsonForm) *loombridgev1.
 	} else {
 		out.ParametersSchemaForm = &loombridgev1.ToolDescriptor_ParametersSchemaJson{ParametersSchemaJson: string(d.Schema)}
 	}
+	return out
+}
+
+// providedOf describes a tool of an agent, whatever text its schema is.
+func providedOf(t agents.AgentTool, form loombridgev1.JsonForm) *loombridgev1.ToolDescriptor {
+	schema := json.RawMessage(t.Schema)
+	if !json.Valid(schema) {
+		schema = json.RawMessage(`{}`)
+	}
+	out := descriptorOf(tools.Descriptor{
+		Name: utf8Text(t.Name), Description: utf8Text(t.Description), Schema: schema,
+		Level: tools.LevelFunction, Category: "agent", Mutates: true,
+	}, form)
+	out.AgentId = t.AgentID
 	return out
 }
 

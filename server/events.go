@@ -3,6 +3,7 @@ package server
 import (
 	"context"
 	"log/slog"
+	"time"
 
 	"google.golang.org/grpc"
 
@@ -14,6 +15,7 @@ type eventService struct {
 	loombridgev1.UnimplementedEventServiceServer
 	events Events
 	limits Limits
+	now    func() time.Time
 	log    *slog.Logger
 }
 
@@ -32,12 +34,15 @@ func (s *eventService) Subscribe(r *loombridgev1.SubscribeRequest, stream grpc.S
 	if err != nil {
 		return err
 	}
+	before := s.now()
 	subscription, err := s.events.Subscribe(stream.Context(), scope.Tenant, selections, nil)
 	if err != nil {
 		return err
 	}
 	defer subscription.Close()
-	ready := &loombridgev1.SubscriptionReady{Positions: topicPositionsOf(subscription.Positions())}
+	ready := &loombridgev1.SubscriptionReady{
+		Positions: topicPositionsOf(subscription.Positions()), ServerTime: timestampOf(before),
+	}
 	if err := stream.Send(&loombridgev1.SubscribeResponse{Item: &loombridgev1.SubscribeResponse_Ready{Ready: ready}}); err != nil {
 		return err
 	}

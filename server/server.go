@@ -38,6 +38,13 @@ const DefaultSlowCall = time.Second
 // get a goroutine each.
 const streamWorkers = 64
 
+const (
+	// idleTime is how long no call may be under way before a shutdown closes
+	// connections: enough for the last answers to leave the machine.
+	idleTime   = 100 * time.Millisecond
+	idleChecks = 10
+)
+
 // Options are what a Server can be told; nil means all defaults.
 type Options struct {
 	// Limits bound sizes, counts and times. Default: DefaultLimits.
@@ -45,6 +52,9 @@ type Options struct {
 	// Credentials switch authentication on. Default nil: off, one tenant, and
 	// only loopback addresses and Unix sockets are served.
 	Credentials *Credentials
+	// TrustNetwork serves other machines although authentication is off: who
+	// reaches the address can do everything. Default false.
+	TrustNetwork bool
 	// TLS secures connections. Default nil: plain text.
 	TLS *tls.Config
 	// Loom serves the loom.v1 API as well, over these parts; the server sets
@@ -85,8 +95,10 @@ type Server struct {
 	limits      Limits
 	credentials *Credentials
 	anyone      Identity // who calls while authentication is off
-	about       About
-	now         func() time.Time
+	// trustNetwork serves other machines without authentication.
+	trustNetwork bool
+	about        About
+	now          func() time.Time
 
 	grpc     *grpc.Server
 	health   *health.Server
@@ -110,18 +122,19 @@ type Server struct {
 func New(services Services, opts *Options) *Server {
 	o := withDefaults(opts)
 	s := &Server{
-		services:    services,
-		limits:      o.Limits,
-		credentials: o.Credentials,
-		anyone:      Identity{tenant: cmp.Or(o.LoomTenant, DefaultTenant), patterns: []string{"*"}},
-		about:       o.About,
-		now:         o.Now,
-		health:      health.NewServer(),
-		observer:    observer{log: o.Logger, slow: o.SlowCall},
-		calls:       make(chan struct{}, o.Limits.MaxCalls),
-		streams:     make(chan struct{}, o.Limits.MaxStreams),
-		healthCalls: make(chan struct{}, maxHealthCalls),
-		draining:    make(chan struct{}),
+		services:     services,
+		limits:       o.Limits,
+		credentials:  o.Credentials,
+		anyone:       Identity{tenant: cmp.Or(o.LoomTenant, DefaultTenant), patterns: []string{"*"}},
+		trustNetwork: o.TrustNetwork,
+		about:        o.About,
+		now:          o.Now,
+		health:       health.NewServer(),
+		observer:     observer{log: o.Logger, slow: o.SlowCall},
+		calls:        make(chan struct{}, o.Limits.MaxCalls),
+		streams:      make(chan struct{}, o.Limits.MaxStreams),
+		healthCalls:  make(chan struct{}, maxHealthCalls),
+		draining:     make(chan struct{}),
 	}
 	if o.Metrics != nil {
 		s.metrics = grpcprom.NewServerMetrics(grpcprom.WithServerHandlingTimeHistogram())
@@ -192,8 +205,8 @@ func (s *Server) registerNative() {
 		log: d.Log, blobs: d.Blobs, tokens: d.Tokens, assembler: d.Assembler, tools: d.Tools,
 		hand: d.Hand, limits: s.limits,
 	})
-	loombridgev1.RegisterToolServiceServer(s.grpc, &toolService{tools: d.Tools})
-	loombridgev1.RegisterEventServiceServer(s.grpc, &eventService{events: d.Events, limits: s.limits, log: s.observer.log})
+	loombridgev1.RegisterToolServiceServer(s.grpc, &toolService{tools: d.Tools, agents: d.Agents})
+	loombridgev1.RegisterEventServiceServer(s.grpc, &eventService{events: d.Events, limits: s.limits, now: s.now, log: s.observer.log})
 	loombridgev1.RegisterAdminServiceServer(s.grpc, &adminService{
 		about: s.about, started: s.now(), authentication: s.credentials != nil, tools: d.Tools,
 	})
@@ -222,7 +235,7 @@ func (s *Server) registerStandard() {
 // It closes the listener. While authentication is off an address that other
 // machines can reach is refused with ErrOpenToAll.
 func (s *Server) Serve(listener net.Listener) error {
-	if s.credentials == nil && reachableByOthers(listener.Addr()) {
+	if s.credentials == nil && !s.trustNetwork && reachableByOthers(listener.Addr()) {
 		return errors.Join(fmt.Errorf("%w: %s", ErrOpenToAll, listener.Addr()), listener.Close())
 	}
 	err := s.grpc.Serve(netutil.LimitListener(listener, s.limits.MaxConnections))
@@ -234,7 +247,7 @@ func (s *Server) Serve(listener net.Listener) error {
 
 // Shutdown drains: health turns to NOT_SERVING, streams end with UNAVAILABLE,
 // and calls in flight may finish until DrainTimeout or ctx ends; then they are
-// cancelled. It returns when no handler runs any more, or the error of ctx.
+// cancelled. Connections without a call are closed after a moment. It returns when no handler runs any more, or the error of ctx.
 // Calling it again is harmless.
 func (s *Server) Shutdown(ctx context.Context) error {
 	s.health.Shutdown()
@@ -250,7 +263,7 @@ func (s *Server) Shutdown(ctx context.Context) error {
 	select {
 	case <-finished:
 		return nil
-	case <-patience.Done():
+	case <-s.idle(patience):
 	}
 	// Stop waits for handlers too, so it needs a goroutine as well; it makes
 	// the GracefulStop above return.
@@ -261,6 +274,30 @@ func (s *Server) Shutdown(ctx context.Context) error {
 	case <-ctx.Done():
 		return fmt.Errorf("server: calls still run at the end of the shutdown: %w", context.Cause(ctx))
 	}
+}
+
+// idle returns a channel that is closed when no call has been under way for
+// idleTime, or when ctx ends. Connections that stay open without a call, as
+// those of most clients do, are not worth waiting for.
+func (s *Server) idle(ctx context.Context) <-chan struct{} {
+	idle := make(chan struct{})
+	go func() {
+		defer close(idle)
+		ticker := time.NewTicker(idleTime / idleChecks)
+		defer ticker.Stop()
+		for quiet := 0; quiet < idleChecks; {
+			select {
+			case <-ticker.C:
+			case <-ctx.Done():
+				return
+			}
+			quiet++
+			if len(s.calls) > 0 || len(s.streams) > 0 {
+				quiet = 0
+			}
+		}
+	}()
+	return idle
 }
 
 func (s *Server) endStreams() {

@@ -36,6 +36,9 @@ type Options struct {
 	StoreDir string
 	// Retention says how long events are kept. Default that of package events.
 	Retention events.Retention
+	// RegistrationIdle is how long an agent's registration outlives its last
+	// stream. Default agents.DefaultIdleRegistration.
+	RegistrationIdle time.Duration
 	// CloseTimeout bounds Close. Default DefaultCloseTimeout.
 	CloseTimeout time.Duration
 	// Now is the clock. Default time.Now.
@@ -106,7 +109,9 @@ func (d *Domain) open(engine kv.Engine, workspaces hand.Workspaces, o Options) (
 
 	d.Events = events.New(engine, writer, &events.Options{Now: o.Now, Retention: o.Retention, Logger: o.Logger})
 	d.onClose(d.Events.Close)
-	d.Agents = agents.New(engine, writer, &agents.Options{Now: o.Now, Logger: o.Logger, OnChange: herald{d.Events}.tell})
+	d.Agents = agents.New(engine, writer, &agents.Options{
+		Now: o.Now, Logger: o.Logger, IdleRegistration: o.RegistrationIdle, OnChange: herald{d.Events}.tell,
+	})
 	d.onClose(d.Agents.Close)
 
 	d.Registry = tools.NewRegistry(nil)

@@ -60,6 +60,10 @@ async def test_a_tool_that_comes_later_and_an_agent_that_leaves(
 
         await other.attach()
         assert (await live.tool("later")).output == "here"
+        listed = {tool.name: tool.agent_id for tool in await live.tools.list()}
+        assert listed["later"] == "a2"
+        assert listed["fs:read_file"] == ""
+    assert "later" not in {tool.name for tool in await live.tools.list()}
     gone = await live.tool("later")
     assert gone.error
     assert "not connected" in gone.error.message

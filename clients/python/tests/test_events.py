@@ -261,6 +261,31 @@ async def test_patterns_resume_from_what_was_read(fake: Fake, ctx: loombridge.Cl
     assert subscription.positions == {"news.*": None}
 
 
+async def test_a_pattern_that_breaks_before_its_first_event(
+    fake: Fake, ctx: loombridge.Client
+) -> None:
+    asked: list[pb.SubscribeRequest] = []
+
+    async def stream(
+        request: pb.SubscribeRequest, call: Call
+    ) -> AsyncGenerator[pb.SubscribeResponse, None]:
+        asked.append(request)
+        message = ready()
+        message.ready.server_time.FromSeconds(1000)
+        yield message
+        if len(asked) == 1:
+            await refuse(call, grpc.StatusCode.UNAVAILABLE, "bye")
+        missed = event(1, topic="news.a")
+        missed.event.create_time.FromSeconds(1001)
+        yield missed
+
+    fake.on_stream(_rpc.SUBSCRIBE, stream)
+    subscription = ctx.events.subscribe("news.*")
+    assert await take(subscription, 1) == [1]
+    subscription.close()
+    assert [request.topics[0].since.seconds for request in asked] == [0, 1000]
+
+
 async def test_since(fake: Fake, ctx: loombridge.Client) -> None:
     async def stream(_request: Any, _call: Call) -> AsyncGenerator[pb.SubscribeResponse, None]:
         yield ready(t=5)

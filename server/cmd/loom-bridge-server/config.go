@@ -9,6 +9,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/loom-bridge/loom-bridge/bridge/agents"
 	"github.com/loom-bridge/loom-bridge/bridge/events"
 	"github.com/loom-bridge/loom-bridge/memory/kv/rockskv"
 	"github.com/loom-bridge/loom-bridge/server"
@@ -39,6 +40,12 @@ type Config struct {
 	// TLSClientCA is a PEM file of authorities; with it every client must show
 	// a certificate. Default none.
 	TLSClientCA string `koanf:"tls-client-ca"`
+	// TrustNetwork serves other machines although authentication is off. Default
+	// false.
+	TrustNetwork bool `koanf:"trust-network"`
+	// RegistrationIdle is how long an agent's registration outlives its last
+	// stream. Default 10 min.
+	RegistrationIdle time.Duration `koanf:"registration-idle"`
 	// LoomAddr serves the loom.v1 API, whose clients know no credentials, apart
 	// from the rest while authentication is on: a loopback host:port, or
 	// unix:/path. Default none: with authentication on, loom.v1 is not served;
@@ -102,7 +109,7 @@ func DefaultConfig() Config {
 		ConnectionTimeout: l.ConnectionTimeout, IdleTimeout: l.IdleTimeout, KeepaliveTime: l.KeepaliveTime,
 		KeepaliveTimeout: l.KeepaliveTimeout, KeepaliveMinTime: l.KeepaliveMinTime,
 		StallTimeout: l.StallTimeout, DrainTimeout: l.DrainTimeout,
-		LoomReplay: time.Minute, EventsMaxAge: 7 * 24 * time.Hour,
+		LoomReplay: time.Minute, RegistrationIdle: agents.DefaultIdleRegistration, EventsMaxAge: 7 * 24 * time.Hour,
 		EventsMaxTopicBytes: 64 << 20, EventsMaxBytes: 1 << 30,
 	}
 }
@@ -255,6 +262,7 @@ func (c Config) checkTimes() error {
 		{"keepalive-min-time", c.KeepaliveMinTime},
 		{"stall-timeout", c.StallTimeout},
 		{"drain-timeout", c.DrainTimeout},
+		{"registration-idle", c.RegistrationIdle},
 	} {
 		if span.value <= 0 {
 			return &ConfigError{span.field, span.value, "must be more than zero, such as 10s"}

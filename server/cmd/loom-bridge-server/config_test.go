@@ -142,7 +142,7 @@ func TestFlagsCoverTheConfig(t *testing.T) {
 		if f.Name == keyConfig {
 			return
 		}
-		value := map[string]string{"int": "3", "duration": "3s"}[f.Value.Type()]
+		value := map[string]string{"int": "3", "duration": "3s", "bool": "true"}[f.Value.Type()]
 		if value == "" {
 			value = f.DefValue
 		}

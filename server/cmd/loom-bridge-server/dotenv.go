@@ -16,14 +16,15 @@ const (
 	maxDotenvBytes = 1 << 20
 )
 
-// withDotenv returns getenv, and behind it the variables of the nearest .env
-// file in dir or above: what the environment says already wins. The
+// withDotenv returns what lookup finds, and behind it the variables of the nearest .env
+// file in dir or above: what the environment says already wins, also an
+// empty value. The
 // environment of the process stays as it is. With an error the file is left
 // out: it belongs to the project, not to the server.
-func withDotenv(getenv func(string) string, dir string) (func(string) string, error) {
+func withDotenv(lookup func(string) (string, bool), dir string) (func(string) string, error) {
 	values, err := readDotenv(dir)
 	return func(name string) string {
-		if value := getenv(name); value != "" {
+		if value, ok := lookup(name); ok {
 			return value
 		}
 		return values[name]

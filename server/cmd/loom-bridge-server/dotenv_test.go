@@ -18,14 +18,16 @@ func MustDotenv(tb testing.TB, dir, text string) {
 func TestDotenv(t *testing.T) {
 	root := t.TempDir()
 	MustDotenv(t, root, "LOOM_BRIDGE_ADDR=127.0.0.1:1\nFAR=away\n")
-	MustDotenv(t, filepath.Join(root, "project"), "# settings\nexport LOOM_BRIDGE_ADDR=\"127.0.0.1:2\"\nRUST_LOG=debug\n")
+	MustDotenv(t, filepath.Join(root, "project"), "# settings\nexport LOOM_BRIDGE_ADDR=\"127.0.0.1:2\"\nRUST_LOG=debug\nEMPTY=full\n")
 	inside := filepath.Join(root, "project", "agents", "deep")
 	must(t, os.MkdirAll(inside, 0o755))
-	getenv, err := withDotenv(func(name string) string {
-		return map[string]string{"RUST_LOG": "error"}[name]
+	environment := map[string]string{"RUST_LOG": "error", "EMPTY": ""}
+	getenv, err := withDotenv(func(name string) (string, bool) {
+		value, ok := environment[name]
+		return value, ok
 	}, inside)
 	must(t, err)
-	for name, want := range map[string]string{"LOOM_BRIDGE_ADDR": "127.0.0.1:2", "RUST_LOG": "error", "FAR": "", "OTHER": ""} {
+	for name, want := range map[string]string{"LOOM_BRIDGE_ADDR": "127.0.0.1:2", "RUST_LOG": "error", "FAR": "", "OTHER": "", "EMPTY": ""} {
 		if got := getenv(name); got != want {
 			t.Errorf("%s is %q, want %q", name, got, want)
 		}
@@ -36,7 +38,7 @@ func TestDotenv(t *testing.T) {
 func TestBrokenDotenv(t *testing.T) {
 	dir := t.TempDir()
 	MustDotenv(t, dir, "BRAVE_API_KEY=secret-key\nsettings without a sign\n")
-	getenv, err := withDotenv(func(string) string { return "given" }, dir)
+	getenv, err := withDotenv(func(string) (string, bool) { return "given", true }, dir)
 	if got := getenv("BRAVE_API_KEY"); got != "given" {
 		t.Errorf("the environment is lost: %q", got)
 	}

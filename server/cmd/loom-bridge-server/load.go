@@ -39,12 +39,14 @@ func configFlags() *pflag.FlagSet {
 	f.String("workspace", d.Workspace, "`directory` the tools work in; with credentials each tenant has a folder in it")
 	f.String("durability", d.Durability, "what an acknowledged write survives: sync (power loss), wal (the end of the process), none")
 	f.String("credentials", d.Credentials, "TOML `file` of callers, see above; without it authentication is off")
+	f.Bool("trust-network", d.TrustNetwork, "serve other machines without credentials: who reaches the address can do everything")
 	f.String("tls-cert", d.TLSCert, "PEM `file` of the server's certificate")
 	f.String("tls-key", d.TLSKey, "PEM `file` of its key")
 	f.String("tls-client-ca", d.TLSClientCA, "PEM `file` of authorities; every client must then show a certificate")
 	f.String("loom-addr", d.LoomAddr, "with credentials, serve loom.v1, whose clients have none, on this loopback `host:port` or unix:/path")
 	f.String("loom-tenant", d.LoomTenant, "`tenant` whose data --loom-addr serves")
 	f.Duration("loom-replay", d.LoomReplay, "oldest event replayed to a loom.v1 agent after its stream broke; 0 replays none")
+	f.Duration("registration-idle", d.RegistrationIdle, "free an agent's registration this long after its last stream")
 	f.Duration("events-max-age", d.EventsMaxAge, "keep durable events this long; 0 keeps them for ever")
 	f.Int("events-max-topic-bytes", d.EventsMaxTopicBytes, "keep at most this much of one topic's events")
 	f.Int("events-max-bytes", d.EventsMaxBytes, "keep at most this much of all topics' events")
@@ -106,8 +108,11 @@ func malformed(k *koanf.Koanf, known []string) error {
 			continue
 		}
 		cause := "is not a whole number"
-		if flag.Value.Type() == "duration" {
+		switch flag.Value.Type() {
+		case "duration":
 			cause = "is not a time with a unit, such as 10s"
+		case "bool":
+			cause = "is not true or false"
 		}
 		return &ConfigError{key, value, cause}
 	}

@@ -27,7 +27,7 @@ func start(ctx context.Context) error {
 	if err != nil {
 		return fmt.Errorf("current directory: %w", err)
 	}
-	getenv, err := withDotenv(os.Getenv, dir)
+	getenv, err := withDotenv(os.LookupEnv, dir)
 	if err != nil {
 		fmt.Fprintln(os.Stderr, "loom-bridge-server:", err)
 	}

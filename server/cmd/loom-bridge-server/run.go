@@ -96,8 +96,9 @@ func serve(ctx context.Context, config Config, getenv func(string) string, stdou
 		return err
 	}
 	opened.add(ignoreClosed(listener.Close))
-	if credentials == nil && !local(listener.Addr()) {
-		return fmt.Errorf("--addr (%s) %q: %w; give --credentials, or a loopback address such as 127.0.0.1:50051",
+	if credentials == nil && !config.TrustNetwork && !local(listener.Addr()) {
+		return fmt.Errorf("--addr (%s) %q: %w; give --credentials, a loopback address such as 127.0.0.1:50051,"+
+			" or --trust-network if nobody but your agents reaches it",
 			envName("addr"), config.Addr, server.ErrOpenToAll)
 	}
 
@@ -112,7 +113,7 @@ func serve(ctx context.Context, config Config, getenv func(string) string, stdou
 	}
 	opened.add(places.Close)
 	parts, err := domain.Open(engine, places, &domain.Options{
-		StoreDir: config.DataDir, Retention: config.retention(), Logger: logger,
+		StoreDir: config.DataDir, Retention: config.retention(), RegistrationIdle: config.RegistrationIdle, Logger: logger,
 	})
 	if err != nil {
 		return err
@@ -127,7 +128,7 @@ func serve(ctx context.Context, config Config, getenv func(string) string, stdou
 		return err
 	}
 	options := server.Options{
-		Limits: config.limits(), Credentials: credentials, TLS: transport,
+		Limits: config.limits(), Credentials: credentials, TrustNetwork: config.TrustNetwork, TLS: transport,
 		Logger: logger, SlowCall: config.LogSlow, Metrics: metrics,
 		About: server.About{Version: buildVersion(), Durability: config.Durability, StoreFormat: storeFormat},
 	}
@@ -141,6 +142,9 @@ func serve(ctx context.Context, config Config, getenv func(string) string, stdou
 	logger.Info("serving", "address", addressOf(listener), "data_dir", config.DataDir,
 		"durability", config.Durability, "authentication", credentials != nil, "tls", transport != nil)
 
+	if credentials == nil && !local(listener.Addr()) {
+		logger.Warn("authentication is off: whoever reaches the address can do everything", "address", addressOf(listener))
+	}
 	if credentials != nil && transport == nil && !local(listener.Addr()) {
 		logger.Warn("bearer tokens travel in plain text; give --tls-cert and --tls-key")
 	}
@@ -160,6 +164,7 @@ func serve(ctx context.Context, config Config, getenv func(string) string, stdou
 var unserved = []struct{ name, what string }{
 	{"LOOM_MCP_SERVERS", "MCP servers are not started"},
 	{"LOOM_DASHBOARD", "there is no dashboard"},
+	{"OTEL_EXPORTER_OTLP_ENDPOINT", "no telemetry is exported"},
 }
 
 // warnUnserved says once what somebody asked for and does not get. It shows no

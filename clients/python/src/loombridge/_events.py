@@ -66,8 +66,7 @@ class Subscription(_stream.Stream[pb.SubscribeRequest, pb.SubscribeResponse]):
 
     When the connection breaks, it resumes behind the last event handed out, with
     growing pauses, for up to five minutes: durable events are neither lost nor
-    repeated; volatile ones emitted meanwhile are lost. A pattern that has not seen an
-    event yet goes on with what comes from then on.
+    repeated; volatile ones emitted meanwhile are lost.
     """
 
     def __init__(
@@ -184,7 +183,10 @@ class Subscription(_stream.Stream[pb.SubscribeRequest, pb.SubscribeResponse]):
         """Note where each topic begins, so that a break from here on loses nothing."""
         if message is None or not message.HasField("ready"):
             raise _errors.InternalError("the server opened a subscription without `ready`")
-        self._places.stand(message.ready.positions)
+        ready = message.ready
+        known = ready.HasField("server_time")
+        now = _values.moment(ready.server_time) if known else None
+        self._places.stand(ready.positions, now)
 
     def _may_resume(self, err: grpc.aio.AioRpcError) -> bool:
         return self._reconnect and err.code() is grpc.StatusCode.UNAVAILABLE

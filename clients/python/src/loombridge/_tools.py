@@ -35,7 +35,9 @@ class ToolInfo:
     category: str
     """Groups tools: `file`, `search` and others."""
     mutates: bool
-    """It changes something outside the log."""
+    """It changes something outside the log; assumed of every agent's tool."""
+    agent_id: str
+    """The agent that provides it; empty for the server's own."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -187,6 +189,7 @@ def _tool_info(m: pb.ToolDescriptor) -> ToolInfo:
         requires_approval=m.requires_approval,
         category=m.category,
         mutates=m.mutates,
+        agent_id=m.agent_id,
     )
 
 

@@ -841,7 +841,10 @@ type SubscriptionReady struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// positions are the exact topics with the sequence that their events will
 	// follow.
-	Positions     []*TopicPosition `protobuf:"bytes,1,rep,name=positions,proto3" json:"positions,omitempty"`
+	Positions []*TopicPosition `protobuf:"bytes,1,rep,name=positions,proto3" json:"positions,omitempty"`
+	// server_time is a moment before the subscription stood, to resume patterns
+	// from with `since`.
+	ServerTime    *timestamppb.Timestamp `protobuf:"bytes,2,opt,name=server_time,json=serverTime,proto3" json:"server_time,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -879,6 +882,13 @@ func (*SubscriptionReady) Descriptor() ([]byte, []int) {
 func (x *SubscriptionReady) GetPositions() []*TopicPosition {
 	if x != nil {
 		return x.Positions
+	}
+	return nil
+}
+
+func (x *SubscriptionReady) GetServerTime() *timestamppb.Timestamp {
+	if x != nil {
+		return x.ServerTime
 	}
 	return nil
 }
@@ -953,9 +963,11 @@ const file_loombridge_v1_events_proto_rawDesc = "" +
 	"\x05ready\x18\x01 \x01(\v2 .loombridge.v1.SubscriptionReadyH\x00R\x05ready\x12,\n" +
 	"\x05event\x18\x02 \x01(\v2\x14.loombridge.v1.EventH\x00R\x05event\x12)\n" +
 	"\x10dropped_volatile\x18\x03 \x01(\x03R\x0fdroppedVolatileB\x06\n" +
-	"\x04item\"O\n" +
+	"\x04item\"\x8c\x01\n" +
 	"\x11SubscriptionReady\x12:\n" +
-	"\tpositions\x18\x01 \x03(\v2\x1c.loombridge.v1.TopicPositionR\tpositions*Q\n" +
+	"\tpositions\x18\x01 \x03(\v2\x1c.loombridge.v1.TopicPositionR\tpositions\x12;\n" +
+	"\vserver_time\x18\x02 \x01(\v2\x1a.google.protobuf.TimestampR\n" +
+	"serverTime*Q\n" +
 	"\bDelivery\x12\x18\n" +
 	"\x14DELIVERY_UNSPECIFIED\x10\x00\x12\x14\n" +
 	"\x10DELIVERY_DURABLE\x10\x01\x12\x15\n" +
@@ -1015,13 +1027,14 @@ var file_loombridge_v1_events_proto_depIdxs = []int32{
 	8,  // 12: loombridge.v1.SubscribeResponse.ready:type_name -> loombridge.v1.SubscriptionReady
 	2,  // 13: loombridge.v1.SubscribeResponse.event:type_name -> loombridge.v1.Event
 	5,  // 14: loombridge.v1.SubscriptionReady.positions:type_name -> loombridge.v1.TopicPosition
-	6,  // 15: loombridge.v1.EventService.Subscribe:input_type -> loombridge.v1.SubscribeRequest
-	7,  // 16: loombridge.v1.EventService.Subscribe:output_type -> loombridge.v1.SubscribeResponse
-	16, // [16:17] is the sub-list for method output_type
-	15, // [15:16] is the sub-list for method input_type
-	15, // [15:15] is the sub-list for extension type_name
-	15, // [15:15] is the sub-list for extension extendee
-	0,  // [0:15] is the sub-list for field type_name
+	12, // 15: loombridge.v1.SubscriptionReady.server_time:type_name -> google.protobuf.Timestamp
+	6,  // 16: loombridge.v1.EventService.Subscribe:input_type -> loombridge.v1.SubscribeRequest
+	7,  // 17: loombridge.v1.EventService.Subscribe:output_type -> loombridge.v1.SubscribeResponse
+	17, // [17:18] is the sub-list for method output_type
+	16, // [16:17] is the sub-list for method input_type
+	16, // [16:16] is the sub-list for extension type_name
+	16, // [16:16] is the sub-list for extension extendee
+	0,  // [0:16] is the sub-list for field type_name
 }
 
 func init() { file_loombridge_v1_events_proto_init() }

@@ -115,8 +115,11 @@ type ToolDescriptor struct {
 	RequiresApproval bool `protobuf:"varint,6,opt,name=requires_approval,json=requiresApproval,proto3" json:"requires_approval,omitempty"`
 	// category groups tools in summaries: `file`, `search` and others.
 	Category string `protobuf:"bytes,7,opt,name=category,proto3" json:"category,omitempty"`
-	// mutates says that the tool changes something outside the log.
-	Mutates       bool `protobuf:"varint,8,opt,name=mutates,proto3" json:"mutates,omitempty"`
+	// mutates says that the tool changes something outside the log. Assumed of
+	// every tool that an agent provides.
+	Mutates bool `protobuf:"varint,8,opt,name=mutates,proto3" json:"mutates,omitempty"`
+	// agent_id is the agent that provides the tool; empty for the server's own.
+	AgentId       string `protobuf:"bytes,9,opt,name=agent_id,json=agentId,proto3" json:"agent_id,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -216,6 +219,13 @@ func (x *ToolDescriptor) GetMutates() bool {
 		return x.Mutates
 	}
 	return false
+}
+
+func (x *ToolDescriptor) GetAgentId() string {
+	if x != nil {
+		return x.AgentId
+	}
+	return ""
 }
 
 type isToolDescriptor_ParametersSchemaForm interface {
@@ -693,7 +703,7 @@ var File_loombridge_v1_tools_proto protoreflect.FileDescriptor
 
 const file_loombridge_v1_tools_proto_rawDesc = "" +
 	"\n" +
-	"\x19loombridge/v1/tools.proto\x12\rloombridge.v1\x1a\x1egoogle/protobuf/duration.proto\x1a\x1cgoogle/protobuf/struct.proto\x1a\x1bloombridge/v1/context.proto\x1a\x1aloombridge/v1/memory.proto\"\xd9\x02\n" +
+	"\x19loombridge/v1/tools.proto\x12\rloombridge.v1\x1a\x1egoogle/protobuf/duration.proto\x1a\x1cgoogle/protobuf/struct.proto\x1a\x1bloombridge/v1/context.proto\x1a\x1aloombridge/v1/memory.proto\"\xf4\x02\n" +
 	"\x0eToolDescriptor\x12\x12\n" +
 	"\x04name\x18\x01 \x01(\tR\x04name\x12 \n" +
 	"\vdescription\x18\x02 \x01(\tR\vdescription\x12F\n" +
@@ -702,7 +712,8 @@ const file_loombridge_v1_tools_proto_rawDesc = "" +
 	"\x05level\x18\x05 \x01(\x05R\x05level\x12+\n" +
 	"\x11requires_approval\x18\x06 \x01(\bR\x10requiresApproval\x12\x1a\n" +
 	"\bcategory\x18\a \x01(\tR\bcategory\x12\x18\n" +
-	"\amutates\x18\b \x01(\bR\amutatesB\x18\n" +
+	"\amutates\x18\b \x01(\bR\amutates\x12\x19\n" +
+	"\bagent_id\x18\t \x01(\tR\aagentIdB\x18\n" +
 	"\x16parameters_schema_form\"{\n" +
 	"\x10ListToolsRequest\x12\x19\n" +
 	"\bagent_id\x18\x01 \x01(\tR\aagentId\x12\x16\n" +

@@ -28,7 +28,8 @@ const (
 //
 // ToolService tells what tools there are. Running one is BridgeService.Tool.
 type ToolServiceClient interface {
-	// ListTools returns the tools an agent may call, sorted by name.
+	// ListTools returns the tools an agent may call, sorted by name: the server's
+	// own, and those of agents that are attached, which are of level 1.
 	ListTools(ctx context.Context, in *ListToolsRequest, opts ...grpc.CallOption) (*ListToolsResponse, error)
 }
 
@@ -56,7 +57,8 @@ func (c *toolServiceClient) ListTools(ctx context.Context, in *ListToolsRequest,
 //
 // ToolService tells what tools there are. Running one is BridgeService.Tool.
 type ToolServiceServer interface {
-	// ListTools returns the tools an agent may call, sorted by name.
+	// ListTools returns the tools an agent may call, sorted by name: the server's
+	// own, and those of agents that are attached, which are of level 1.
 	ListTools(context.Context, *ListToolsRequest) (*ListToolsResponse, error)
 	mustEmbedUnimplementedToolServiceServer()
 }

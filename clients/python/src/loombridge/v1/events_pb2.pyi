@@ -156,7 +156,9 @@ class SubscribeResponse(_message.Message):
     def __init__(self, ready: _Optional[_Union[SubscriptionReady, _Mapping]] = ..., event: _Optional[_Union[Event, _Mapping]] = ..., dropped_volatile: _Optional[int] = ...) -> None: ...
 
 class SubscriptionReady(_message.Message):
-    __slots__ = ("positions",)
+    __slots__ = ("positions", "server_time")
     POSITIONS_FIELD_NUMBER: _ClassVar[int]
+    SERVER_TIME_FIELD_NUMBER: _ClassVar[int]
     positions: _containers.RepeatedCompositeFieldContainer[TopicPosition]
-    def __init__(self, positions: _Optional[_Iterable[_Union[TopicPosition, _Mapping]]] = ...) -> None: ...
+    server_time: _timestamp_pb2.Timestamp
+    def __init__(self, positions: _Optional[_Iterable[_Union[TopicPosition, _Mapping]]] = ..., server_time: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ...) -> None: ...

@@ -31,7 +31,7 @@ TOOL_ERROR_CODE_FAILED: ToolErrorCode
 TOOL_ERROR_CODE_OUTCOME_UNKNOWN: ToolErrorCode
 
 class ToolDescriptor(_message.Message):
-    __slots__ = ("name", "description", "parameters_schema", "parameters_schema_json", "level", "requires_approval", "category", "mutates")
+    __slots__ = ("name", "description", "parameters_schema", "parameters_schema_json", "level", "requires_approval", "category", "mutates", "agent_id")
     NAME_FIELD_NUMBER: _ClassVar[int]
     DESCRIPTION_FIELD_NUMBER: _ClassVar[int]
     PARAMETERS_SCHEMA_FIELD_NUMBER: _ClassVar[int]
@@ -40,6 +40,7 @@ class ToolDescriptor(_message.Message):
     REQUIRES_APPROVAL_FIELD_NUMBER: _ClassVar[int]
     CATEGORY_FIELD_NUMBER: _ClassVar[int]
     MUTATES_FIELD_NUMBER: _ClassVar[int]
+    AGENT_ID_FIELD_NUMBER: _ClassVar[int]
     name: str
     description: str
     parameters_schema: _struct_pb2.Struct
@@ -48,7 +49,8 @@ class ToolDescriptor(_message.Message):
     requires_approval: bool
     category: str
     mutates: bool
-    def __init__(self, name: _Optional[str] = ..., description: _Optional[str] = ..., parameters_schema: _Optional[_Union[_struct_pb2.Struct, _Mapping]] = ..., parameters_schema_json: _Optional[str] = ..., level: _Optional[int] = ..., requires_approval: bool = ..., category: _Optional[str] = ..., mutates: bool = ...) -> None: ...
+    agent_id: str
+    def __init__(self, name: _Optional[str] = ..., description: _Optional[str] = ..., parameters_schema: _Optional[_Union[_struct_pb2.Struct, _Mapping]] = ..., parameters_schema_json: _Optional[str] = ..., level: _Optional[int] = ..., requires_approval: bool = ..., category: _Optional[str] = ..., mutates: bool = ..., agent_id: _Optional[str] = ...) -> None: ...
 
 class ListToolsRequest(_message.Message):
     __slots__ = ("agent_id", "levels", "json_form")
