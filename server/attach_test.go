@@ -63,7 +63,8 @@ func TestAttachRegisters(t *testing.T) {
 	})
 }
 
-// C07: what one agent publishes reaches others and itself, whole.
+// What one agent publishes reaches others and itself, whole.
+// C07, N08
 func TestAttachDelivers(t *testing.T) {
 	s, _ := MustStartAttached(t, servertest.Options{})
 	one := MustAttach(t, t.Context(), s.Bridge, &loombridgev1.AttachHello{AgentId: "one", SessionId: "s1", Topics: topicsOf("room")})
@@ -326,7 +327,7 @@ func TestAttachTopicsAreBounded(t *testing.T) {
 	}
 }
 
-// H30: heartbeats keep an agent active, and missed ones show.
+// Heartbeats keep an agent active, and missed ones show.
 func TestAttachHeartbeats(t *testing.T) {
 	s, directory := MustStartAttached(t, servertest.Options{})
 	hello := helloOf("x")
