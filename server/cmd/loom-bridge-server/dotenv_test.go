@@ -49,3 +49,23 @@ func TestBrokenDotenv(t *testing.T) {
 		t.Errorf("the error shows the file: %v", err)
 	}
 }
+
+// What an agent could write into its workspace must not change how far it
+// reaches at the next start.
+func TestDotenvCannotWidenTheServer(t *testing.T) {
+	dir := t.TempDir()
+	var text strings.Builder
+	for _, key := range (Config{}).keys() {
+		text.WriteString(envName(key) + "=/\n")
+	}
+	MustDotenv(t, dir, text.String())
+	getenv, err := withDotenv(func(string) (string, bool) { return "", false }, dir)
+	if err == nil || !strings.Contains(err.Error(), "LOOM_BRIDGE_WORKSPACE") {
+		t.Errorf("error %v", err)
+	}
+	for _, key := range (Config{}).keys() {
+		if allowed := key == "addr" || key == keyLogLevel; (getenv(envName(key)) != "") != allowed {
+			t.Errorf("%s is %q", key, getenv(envName(key)))
+		}
+	}
+}
