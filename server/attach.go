@@ -3,6 +3,7 @@ package server
 import (
 	"context"
 	"errors"
+	"fmt"
 	"io"
 	"log/slog"
 	"sync"
@@ -50,7 +51,7 @@ type attachment struct {
 
 // Attach serves one agent until it leaves, stalls, or the server stops.
 func (s *bridgeService) Attach(stream attachStream) error {
-	hello, err := receiveHello(stream)
+	hello, err := receiveHello(stream, s.limits.ConnectionTimeout)
 	if err != nil {
 		return err
 	}
@@ -65,8 +66,13 @@ func (s *bridgeService) Attach(stream attachStream) error {
 	return a.run(stream.Context())
 }
 
-// receiveHello returns the first message, checked.
-func receiveHello(stream attachStream) (*loombridgev1.AttachHello, error) {
+// receiveHello returns the first message, checked. Who stays silent for the
+// timeout must not keep a stream from others.
+func receiveHello(stream attachStream, timeout time.Duration) (*loombridgev1.AttachHello, error) {
+	silent := time.AfterFunc(timeout, func() {
+		endStream(stream.Context(), &RequestError{Violations: []Violation{{"hello", fmt.Sprintf("did not come within %v", timeout)}}})
+	})
+	defer silent.Stop()
 	first, err := stream.Recv()
 	if err != nil && !errors.Is(err, io.EOF) {
 		return nil, err

@@ -259,6 +259,15 @@ func TestAttachProtocol(t *testing.T) {
 	}
 }
 
+// A stream on which nothing comes does not keep its place.
+func TestAttachWithoutHello(t *testing.T) {
+	s, _ := MustStartAttached(t, servertest.Options{Server: server.Options{Limits: server.Limits{ConnectionTimeout: 50 * time.Millisecond}}})
+	stream, err := s.Bridge.Attach(t.Context())
+	must(t, err)
+	_, err = stream.Recv()
+	MustFail(t, err, codes.InvalidArgument, "INVALID_REQUEST")
+}
+
 func TestAttachPositionUnknown(t *testing.T) {
 	s, directory := MustStartAttached(t, servertest.Options{})
 	a := MustOpen(t, t.Context(), s.Bridge, helloMessage(&loombridgev1.AttachHello{

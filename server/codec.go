@@ -10,6 +10,9 @@ import (
 	"google.golang.org/protobuf/encoding/protowire"
 	"google.golang.org/protobuf/proto"
 	"google.golang.org/protobuf/reflect/protoreflect"
+
+	loomv1pb "github.com/loom-bridge/loom-bridge/proto/gen/loom/v1"
+	"github.com/loom-bridge/loom-bridge/server/loomv1"
 )
 
 // codec is gRPC's protobuf codec, except that a message that can't be accepted
@@ -42,6 +45,9 @@ func (c codec) Unmarshal(data mem.BufferSlice, v any) error {
 		return fmt.Errorf("server: %T is not a protobuf message", v)
 	}
 	if size := data.Len(); size > c.maxReceiveBytes {
+		if keepsStream(message, data, c.maxReceiveBytes) {
+			return nil
+		}
 		mark(message, oversizeMark, fmt.Sprintf("message of %d bytes exceeds %d", size, c.maxReceiveBytes))
 		return nil
 	}
@@ -50,6 +56,22 @@ func (c codec) Unmarshal(data mem.BufferSlice, v any) error {
 		mark(message, undecodableMark, field)
 	}
 	return nil
+}
+
+// keepsStream puts something small in the place of a message that is too large,
+// where that need not end its stream: an agent of loom.v1 is told so, and goes on.
+func keepsStream(message proto.Message, data mem.BufferSlice, limit int) bool {
+	event, ok := message.(*loomv1pb.ClientEvent)
+	if !ok {
+		return false
+	}
+	small := loomv1.Oversized(data.Materialize(), limit)
+	if small == nil {
+		return false
+	}
+	proto.Reset(event)
+	event.Msg = small.GetMsg()
+	return true
 }
 
 // maxTextDepth bounds how deep badText looks, in messages within messages:

@@ -27,7 +27,8 @@ type Limits struct {
 	// MaxConnections bounds open connections; more wait in the backlog.
 	// Default 4,096: each agent has its own.
 	MaxConnections int
-	// ConnectionTimeout bounds the handshake of a new connection. Default 10 s.
+	// ConnectionTimeout bounds the handshake of a new connection, and the wait for
+	// the first message of an Attach. Default 10 s.
 	ConnectionTimeout time.Duration
 	// IdleTimeout closes a connection without a call; clients connect again by
 	// themselves. Default 30 min.

@@ -11,7 +11,8 @@ type Status uint8
 
 // The statuses.
 const (
-	// Active: a stream is open and, where heartbeats were agreed, they come.
+	// Active: a stream is open and, where heartbeats were agreed, they come; or
+	// none was opened yet, and the registration is Present.
 	Active Status = iota
 	// Idle: registered, and no stream was opened yet.
 	Idle
@@ -63,6 +64,9 @@ type Registration struct {
 	// Depth is how many agents stand above it. Where it is 0 and the parent is
 	// known, it becomes that of the parent and one.
 	Depth int
+	// Present counts the agent as Active before its first stream, which loom.v1
+	// agents expect of registering. Default: it is Idle until then.
+	Present bool
 }
 
 // Agent is one entry of the directory.

@@ -14,6 +14,10 @@ import (
 // would end it.
 const DefaultCallTimeout = 30 * time.Second
 
+// MaxCallTimeout bounds every call: callers may name any number, and what waits
+// holds memory and a place among the pending calls of the agent.
+const MaxCallTimeout = time.Hour
+
 // Call is a tool call for an agent to answer. Nothing in it is checked.
 type Call struct {
 	// Name is the tool's.
@@ -25,8 +29,13 @@ type Call struct {
 	// CorrelationID and Headers are passed on as they are.
 	CorrelationID string
 	Headers       map[string]string
-	// Timeout bounds the call. Zero and less mean DefaultCallTimeout.
+	// Timeout bounds the call. Zero and less mean DefaultCallTimeout; more than
+	// MaxCallTimeout means that.
 	Timeout time.Duration
+	// TimeoutMillis is the limit as the caller wrote it, for agents that are told
+	// in milliseconds; it may be more than a Duration holds, and bounds nothing. 0:
+	// the caller wrote none.
+	TimeoutMillis int64
 	// QoS is the loom.v1 number as it came.
 	QoS int32
 	// SessionID is the caller's session, or empty.
@@ -51,6 +60,8 @@ type Result struct {
 	// ErrorCode, ErrorMessage and Details say what went wrong.
 	ErrorCode, ErrorMessage string
 	Details                 map[string]string
+	// HasError says that the agent sent an error, even if there is nothing in it.
+	HasError bool
 }
 
 // PushedCall is a call on its way through a link.
@@ -71,14 +82,15 @@ type outcome struct {
 // Call has a tool run by the agent that provides it, the latest registration
 // with an open stream, over its newest stream. Every call ends: with a result;
 // with ErrNotFound when nobody registered the tool; with a *NotConnectedError
-// when no provider has a stream or the stream ends meanwhile; with ErrBusy; with
-// the error of ctx, which Timeout bounds; or with ErrClosed.
+// when no provider has a stream or the stream ends meanwhile, which says whether
+// the agent may have got the call; with ErrBusy; with the error of ctx, which
+// Timeout bounds; or with ErrClosed.
 func (d *Directory) Call(ctx context.Context, tenant string, c Call) (Result, error) {
 	timeout := c.Timeout
 	if timeout <= 0 {
 		timeout = DefaultCallTimeout
 	}
-	ctx, cancel := context.WithTimeout(ctx, timeout)
+	ctx, cancel := context.WithTimeout(ctx, min(timeout, MaxCallTimeout))
 	defer cancel()
 	deadline, _ := ctx.Deadline() // the caller's own may be earlier
 	for {
@@ -123,20 +135,27 @@ func busy(id string, err error) error {
 
 // push puts a call on its way and returns its id and where the outcome comes.
 func (l *Link) push(c Call, deadline time.Time) (string, <-chan outcome, error) {
-	id, answer := rand.Text(), make(chan outcome, 1)
+	id, answer, size := rand.Text(), make(chan outcome, 1), c.size()
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if l.ended {
 		return "", nil, errEnded
 	}
-	if len(l.pending) >= l.directory.opts.PendingCalls {
+	opts := l.directory.opts
+	if len(l.pending) >= opts.PendingCalls || len(l.pending) > 0 && l.bytes+size > opts.PendingBytes {
 		return "", nil, busy(l.id, errFull)
 	}
 	if err := l.calls.push(PushedCall{ID: id, Call: c, Deadline: deadline}); err != nil {
 		return "", nil, busy(l.id, err)
 	}
-	l.pending[id] = answer
+	l.pending[id] = pendingCall{answer, size}
+	l.bytes += size
 	return id, answer, nil
+}
+
+// size is roughly what the call takes in memory.
+func (c Call) size() int {
+	return len(c.Name) + len(c.Arguments) + len(c.CallerID) + len(c.CorrelationID) + len(c.SessionID) + pairBytes(c.Headers)
 }
 
 // await waits for the outcome of a pushed call.
@@ -158,12 +177,10 @@ func (l *Link) await(ctx context.Context, id string, answer <-chan outcome) (Res
 func (l *Link) settle(id string) chan<- outcome {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	answer := l.pending[id]
+	call := l.pending[id]
 	delete(l.pending, id)
-	if answer == nil {
-		return nil
-	}
-	return answer
+	l.bytes -= call.bytes
+	return call.answer
 }
 
 // Complete answers a call of this link. False means that nobody waits for it:
@@ -183,5 +200,6 @@ func (l *Link) Complete(callID string, r Result) bool {
 func (l *Link) Waiting(callID string) bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	return l.pending[callID] != nil
+	_, waiting := l.pending[callID]
+	return waiting
 }

@@ -2,31 +2,64 @@ package agents
 
 import (
 	"log/slog"
+	"strings"
 	"sync"
+	"time"
 )
 
-// maxChanges bounds the changes that nobody was told of yet: more than a whole
-// house of agents that come back at once.
-const maxChanges = 1 << 16
+// Limits of the changes that nobody was told of yet.
+const (
+	// maxChanges is more than a whole house of agents that come back at once.
+	maxChanges = 1 << 16
+	// maxChangesBytes lets that many with short names wait, and few long ones.
+	maxChangesBytes = 16 << 20
+	// changeBytes is roughly what a change takes beside its texts.
+	changeBytes = 128
+)
+
+// Limits of the capabilities in a change.
+const (
+	// MaxChangeCapabilities is far more than anybody reads.
+	MaxChangeCapabilities = 128
+	// MaxChangeCapabilityBytes bounds their names together.
+	MaxChangeCapabilityBytes = 8 << 10
+)
+
+// Change is what became of an agent. It shares nothing with its registration,
+// which may be large and gone.
+type Change struct {
+	// AgentID names the agent within its tenant.
+	AgentID string
+	// Status is how reachable it has become.
+	Status Status
+	// Capabilities are the first that it has, within MaxChangeCapabilities and
+	// MaxChangeCapabilityBytes.
+	Capabilities []string
+	// Parent, Depth and LastSeen are those of the agent.
+	Parent   string
+	Depth    int
+	LastSeen time.Time
+}
 
 // changes tells the owner of the directory what happened, in order.
 type changes struct {
-	tell   func(tenant string, a Agent)
+	tell   func(tenant string, c Change)
 	logger *slog.Logger
 	ready  chan struct{} // holds a token when something waits, or the end came
 
 	mu      sync.Mutex // guards the fields below
 	waiting []change
+	bytes   int // of those
 	lost    int
 	closed  bool
 }
 
 type change struct {
 	tenant string
-	agent  Agent
+	Change
 }
 
-func newChanges(tell func(string, Agent), logger *slog.Logger) *changes {
+func newChanges(tell func(string, Change), logger *slog.Logger) *changes {
 	return &changes{tell: tell, logger: logger, ready: make(chan struct{}, 1)}
 }
 
@@ -38,49 +71,115 @@ func (d *Directory) report(e *entry) {
 		return
 	}
 	e.status, e.told = status, true
-	d.changes.add(e.house.tenant, e.agent())
+	d.changes.add(e)
 }
 
-func (c *changes) add(tenant string, a Agent) {
+// change is what is told of the entry as it is now.
+func (e *entry) change() change {
+	return change{e.house.tenant, Change{
+		AgentID:      e.id,
+		Status:       e.status,
+		Capabilities: firstOf(e.registration.Capabilities),
+		Parent:       strings.Clone(e.registration.Parent),
+		Depth:        e.registration.Depth,
+		LastSeen:     e.lastSeen,
+	}}
+}
+
+// firstOf copies as many names as a change may have.
+func firstOf(capabilities []string) []string {
+	var names []string
+	room := MaxChangeCapabilityBytes
+	for _, name := range capabilities {
+		if room -= len(name); room < 0 || len(names) == MaxChangeCapabilities {
+			break
+		}
+		names = append(names, strings.Clone(name))
+	}
+	return names
+}
+
+// size is roughly what the change takes in memory.
+func (c change) size() int {
+	size := changeBytes + len(c.AgentID) + len(c.Parent)
+	for _, name := range c.Capabilities {
+		size += len(name) + itemBytes
+	}
+	return size
+}
+
+// add queues a change of an entry.
+func (c *changes) add(e *entry) {
 	if c.tell == nil {
 		return
 	}
+	added := e.change()
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if len(c.waiting) >= maxChanges {
-		c.waiting = c.waiting[1:]
-		c.lost++
+	if c.closed {
+		return
 	}
-	c.waiting = append(c.waiting, change{tenant, a})
-	c.signal()
+	c.waiting = append(c.waiting, added)
+	if c.bytes += added.size(); c.full(1) {
+		c.shrink()
+	}
+	notify(c.ready)
 }
 
-func (c *changes) signal() {
-	select {
-	case c.ready <- struct{}{}:
-	default:
+// full tells whether more waits than a share of the limits.
+func (c *changes) full(share float64) bool {
+	return float64(len(c.waiting)) > share*maxChanges || float64(c.bytes) > share*maxChangesBytes
+}
+
+// shrink leaves out the changes that a later one of the same agent has
+// overtaken, and then the oldest until there is room for a while.
+func (c *changes) shrink() {
+	const roomy = 7.0 / 8
+	type agent struct{ tenant, id string }
+	last := make(map[agent]int, len(c.waiting))
+	for i, ch := range c.waiting {
+		last[agent{ch.tenant, ch.AgentID}] = i
 	}
+	kept := make([]change, 0, len(last)+1)
+	c.bytes = 0
+	for i, ch := range c.waiting {
+		if last[agent{ch.tenant, ch.AgentID}] == i {
+			kept = append(kept, ch)
+			c.bytes += ch.size()
+		}
+	}
+	c.waiting = kept
+	for len(c.waiting) > 1 && c.full(roomy) {
+		c.pop()
+		c.lost++
+	}
+}
+
+// pop takes the oldest change. There must be one.
+func (c *changes) pop() change {
+	first := c.waiting[0]
+	c.waiting[0] = change{}
+	c.waiting = c.waiting[1:]
+	c.bytes -= first.size()
+	return first
 }
 
 func (c *changes) close() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	c.closed, c.waiting = true, nil
-	c.signal()
+	c.closed, c.waiting, c.bytes = true, nil, 0
+	notify(c.ready)
 }
 
 // run hands out what waits until the end.
 func (c *changes) run() {
 	for range c.ready {
-		batch, lost, closed := c.take()
+		for next, ok := c.next(); ok; next, ok = c.next() {
+			c.tell(next.tenant, next.Change)
+		}
+		lost, closed := c.state()
 		if lost > 0 {
 			c.logger.Warn("changes of agents' statuses were lost: whoever is told takes too long", "lost", lost)
-		}
-		for _, ch := range batch {
-			if c.ended() {
-				return
-			}
-			c.tell(ch.tenant, ch.agent)
 		}
 		if closed {
 			return
@@ -88,16 +187,21 @@ func (c *changes) run() {
 	}
 }
 
-func (c *changes) take() (batch []change, lost int, closed bool) {
+// next takes the oldest change; false when none waits.
+func (c *changes) next() (change, bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	batch, lost = c.waiting, c.lost
-	c.waiting, c.lost = nil, 0
-	return batch, lost, c.closed
+	if len(c.waiting) == 0 {
+		return change{}, false
+	}
+	return c.pop(), true
 }
 
-func (c *changes) ended() bool {
+// state returns how many changes were lost since the last time, and whether this
+// is the end.
+func (c *changes) state() (lost int, closed bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	return c.closed
+	lost, c.lost = c.lost, 0
+	return lost, c.closed
 }

@@ -97,6 +97,8 @@ type storedGap struct {
 	marked time.Time
 }
 
+// encodeGap leaves the ids out while the stream is open: they would be most of
+// what is written again and again.
 func encodeGap(g storedGap) []byte {
 	dst := wire.AppendTime(nil, fieldGapMarked, g.marked)
 	dst = wire.AppendTime(dst, fieldGapEnded, g.Ended)
@@ -105,8 +107,10 @@ func encodeGap(g storedGap) []byte {
 		entry = wire.AppendUint(entry, fieldGapTopicSequence, g.Delivered[topic])
 		dst = wire.AppendItem(dst, fieldGapTopic, entry)
 	}
-	for _, id := range g.RecentIDs {
-		dst = wire.AppendItem(dst, fieldGapRecent, id)
+	if !g.Ended.IsZero() {
+		for _, id := range g.RecentIDs {
+			dst = wire.AppendItem(dst, fieldGapRecent, id)
+		}
 	}
 	return wire.AppendTime(dst, fieldGapSince, g.Since)
 }

@@ -24,12 +24,17 @@ const (
 	DefaultMaxStreams = 2 * DefaultMaxAgents
 	// DefaultMaxTools is far more than a model can choose from.
 	DefaultMaxTools = 1024
+	// DefaultMaxTenantTools bounds the tools of all agents of a tenant: a list of
+	// them takes milliseconds.
+	DefaultMaxTenantTools = 65_536
 	// DefaultMaxBytes bounds what the registrations of one tenant keep in memory.
 	DefaultMaxBytes = 256 << 20
 	// DefaultQueueCalls is what loom.v1 always allowed.
 	DefaultQueueCalls = 512
 	// DefaultPendingCalls bounds the calls that one stream has yet to answer.
 	DefaultPendingCalls = 4096
+	// DefaultPendingBytes bounds what those calls hold: many of the largest.
+	DefaultPendingBytes = 64 << 20
 	// DefaultKeepGaps is far longer than a gap is worth replaying.
 	DefaultKeepGaps = time.Hour
 )
@@ -54,6 +59,9 @@ type Options struct {
 	MaxStreams int
 	// MaxTools bounds the tools of one agent. Default DefaultMaxTools.
 	MaxTools int
+	// MaxTenantTools bounds the tools of all agents of a tenant, those of one name
+	// counted each. Default DefaultMaxTenantTools.
+	MaxTenantTools int
 	// MaxBytes bounds the registrations of a tenant. Default DefaultMaxBytes.
 	MaxBytes int
 	// QueueCalls bounds the calls that wait to be sent on one stream. Default
@@ -62,14 +70,18 @@ type Options struct {
 	// PendingCalls bounds the calls that one stream has yet to answer, those that
 	// wait to be sent among them. Default DefaultPendingCalls.
 	PendingCalls int
+	// PendingBytes bounds the bytes of those calls; one call is always taken.
+	// Default DefaultPendingBytes.
+	PendingBytes int
 	// KeepGaps is how long a gap waits to be taken. Default DefaultKeepGaps.
 	KeepGaps time.Duration
 	// OnChange is called after the status of an agent changed, in order, one call
 	// after another, on a goroutine of the directory and without its locks. One
 	// that leaves the directory is Disconnected. While it takes its time changes
-	// wait; beyond a limit the oldest are lost. Closing the directory reports
-	// nothing, and waits for a call under way. Default nil: nobody is told.
-	OnChange func(tenant string, a Agent)
+	// wait; beyond a limit only the last of each agent is kept, and then the oldest
+	// are lost. Closing the directory reports nothing, and waits for a call under
+	// way. Default nil: nobody is told.
+	OnChange func(tenant string, c Change)
 	// Logger gets what can't be returned to anybody. Default: silent.
 	Logger *slog.Logger
 }
@@ -90,9 +102,11 @@ func (o *Options) withDefaults() Options {
 	fill(&filled.MaxAgents, DefaultMaxAgents)
 	fill(&filled.MaxStreams, DefaultMaxStreams)
 	fill(&filled.MaxTools, DefaultMaxTools)
+	fill(&filled.MaxTenantTools, DefaultMaxTenantTools)
 	fill(&filled.MaxBytes, DefaultMaxBytes)
 	fill(&filled.QueueCalls, DefaultQueueCalls)
 	fill(&filled.PendingCalls, DefaultPendingCalls)
+	fill(&filled.PendingBytes, DefaultPendingBytes)
 	fill(&filled.KeepGaps, DefaultKeepGaps)
 	return filled
 }
@@ -165,7 +179,7 @@ func (d *Directory) Close() error {
 	clear(d.houses)
 	d.mu.Unlock()
 	for _, link := range links {
-		link.stop(&NotConnectedError{Agent: link.id})
+		link.stop()
 	}
 	close(d.done)
 	d.changes.close()
@@ -182,17 +196,18 @@ func (d *Directory) Register(tenant, id string, r Registration) (Agent, error) {
 		return Agent{}, err
 	}
 	r = r.normalized()
+	size := r.size()
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	if parent := d.entry(tenant, r.Parent); r.Depth == 0 && r.Parent != "" && parent != nil && !parent.hidden {
 		r.Depth = parent.registration.Depth + 1
 	}
-	e, err := d.entryToRegister(tenant, id, r.size())
+	e, err := d.entryToRegister(tenant, id, size, len(r.Tools))
 	if err != nil {
 		return Agent{}, err
 	}
 	d.lastOrder++
-	e.register(r, d.lastOrder, d.now())
+	e.register(r, size, d.lastOrder, d.now())
 	d.report(e)
 	if len(e.links) == 0 {
 		d.plan(e.idleSince.Add(d.opts.IdleRegistration))
@@ -231,38 +246,51 @@ func (d *Directory) Get(tenant, id string) (Agent, bool) {
 
 // List returns the agents that match, by id.
 func (d *Directory) List(tenant string, f Filter) []Agent {
+	found := d.agents(tenant)
+	found = slices.DeleteFunc(found, func(a Agent) bool { return !f.match(a) })
+	slices.SortFunc(found, func(a, b Agent) int { return strings.Compare(a.ID, b.ID) })
+	return found
+}
+
+// agents returns the agents of a tenant in no order. It does no more than it must
+// under the lock, for which all others wait.
+func (d *Directory) agents(tenant string) (found []Agent) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	h := d.houses[tenant]
 	if h == nil {
 		return nil
 	}
-	var found []Agent
 	for _, e := range h.agents {
-		if a := e.agent(); !e.hidden && f.match(a) {
-			found = append(found, a)
+		if !e.hidden {
+			found = append(found, e.agent())
 		}
 	}
-	slices.SortFunc(found, func(a, b Agent) int { return strings.Compare(a.ID, b.ID) })
 	return found
 }
 
 // Tools returns the tools of the agents with an open stream, by name. Of those
 // with one name it is the one that a call would reach.
 func (d *Directory) Tools(tenant string) []AgentTool {
+	found := d.tools(tenant)
+	slices.SortFunc(found, func(a, b AgentTool) int { return strings.Compare(a.Name, b.Name) })
+	return found
+}
+
+// tools returns the tools that can be called, in no order; see agents.
+func (d *Directory) tools(tenant string) []AgentTool {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	h := d.houses[tenant]
 	if h == nil {
 		return nil
 	}
-	var found []AgentTool
+	found := make([]AgentTool, 0, len(h.providers))
 	for name := range h.providers {
-		if e := h.provider(name); len(e.links) > 0 {
-			found = append(found, e.tool(name))
+		if p := h.provider(name); len(p.entry.links) > 0 {
+			found = append(found, p.tool())
 		}
 	}
-	slices.SortFunc(found, func(a, b AgentTool) int { return strings.Compare(a.Name, b.Name) })
 	return found
 }
 
@@ -276,5 +304,5 @@ func (d *Directory) Lookup(tenant, name string) (AgentTool, bool) {
 	if h == nil || len(h.providers[name]) == 0 {
 		return AgentTool{}, false
 	}
-	return h.provider(name).tool(name), true
+	return h.provider(name).tool(), true
 }

@@ -11,9 +11,16 @@ type house struct {
 	tenant string
 	agents map[string]*entry
 	// providers are those of each tool, in the order of their registrations.
-	providers map[string][]*entry
+	providers map[string][]provider
+	tools     int // of all registrations
 	streams   int
 	bytes     int // of all registrations
+}
+
+// provider is an agent with a tool, and the tool's place in its registration.
+type provider struct {
+	entry *entry
+	place int
 }
 
 // entry is one agent. The directory's mu guards it.
@@ -64,13 +71,19 @@ func (d *Directory) entryToOpen(tenant, id string) (*entry, error) {
 	return d.add(tenant, id, 0)
 }
 
-// entryToRegister returns the entry for a registration of a size, a new one if
-// need be.
-func (d *Directory) entryToRegister(tenant, id string, size int) (*entry, error) {
+// entryToRegister returns the entry for a registration of a size and with a
+// number of tools, a new one if need be.
+func (d *Directory) entryToRegister(tenant, id string, size, tools int) (*entry, error) {
 	if d.closed {
 		return nil, ErrClosed
 	}
-	e := d.entry(tenant, id)
+	e, before := d.entry(tenant, id), 0
+	if e != nil {
+		before = len(e.registration.Tools)
+	}
+	if h := d.houses[tenant]; h != nil && tools > before && h.tools-before+tools > d.opts.MaxTenantTools {
+		return nil, &LimitError{What: "tools of all agents", Limit: d.opts.MaxTenantTools}
+	}
 	if e == nil {
 		return d.add(tenant, id, size)
 	}
@@ -84,7 +97,7 @@ func (d *Directory) entryToRegister(tenant, id string, size int) (*entry, error)
 func (d *Directory) add(tenant, id string, size int) (*entry, error) {
 	h := d.houses[tenant]
 	if h == nil {
-		h = &house{tenant: tenant, agents: make(map[string]*entry), providers: make(map[string][]*entry)}
+		h = &house{tenant: tenant, agents: make(map[string]*entry), providers: make(map[string][]provider)}
 	}
 	if len(h.agents) >= d.opts.MaxAgents {
 		return nil, &LimitError{What: "agents", Limit: d.opts.MaxAgents}
@@ -115,9 +128,7 @@ func (d *Directory) remove(e *entry) {
 func (d *Directory) leave(e *entry) {
 	if e.status != Disconnected {
 		e.status = Disconnected
-		gone := e.agent()
-		gone.Status = Disconnected
-		d.changes.add(e.house.tenant, gone)
+		d.changes.add(e)
 	}
 	e.told = false
 	if len(e.links) == 0 {
@@ -129,39 +140,41 @@ func (d *Directory) leave(e *entry) {
 }
 
 // register replaces the registration.
-func (e *entry) register(r Registration, order uint64, now time.Time) {
+func (e *entry) register(r Registration, size int, order uint64, now time.Time) {
 	e.unregister()
-	e.registration, e.order, e.bytes = r, order, r.size()
+	e.registration, e.order, e.bytes = r, order, size
 	e.registeredAt, e.lastSeen, e.idleSince = now, now, now
 	e.left, e.hidden = false, false
 	e.house.bytes += e.bytes
-	for _, tool := range r.Tools {
-		e.house.providers[tool.Name] = append(e.house.providers[tool.Name], e)
+	e.house.tools += len(r.Tools)
+	for place, tool := range r.Tools {
+		e.house.providers[tool.Name] = append(e.house.providers[tool.Name], provider{e, place})
 	}
 }
 
 func (e *entry) unregister() {
 	h := e.house
 	for _, tool := range e.registration.Tools {
-		left := slices.DeleteFunc(h.providers[tool.Name], func(other *entry) bool { return other == e })
+		left := slices.DeleteFunc(h.providers[tool.Name], func(p provider) bool { return p.entry == e })
 		if h.providers[tool.Name] = left; len(left) == 0 {
 			delete(h.providers, tool.Name)
 		}
 	}
 	h.bytes -= e.bytes
+	h.tools -= len(e.registration.Tools)
 	e.registration, e.order, e.bytes, e.registeredAt = Registration{}, 0, 0, time.Time{}
 }
 
 // provider returns who answers calls of a tool that somebody registered: the
 // latest with an open stream, else the latest.
-func (h *house) provider(name string) *entry {
-	entries := h.providers[name]
-	for _, e := range slices.Backward(entries) {
-		if len(e.links) > 0 {
-			return e
+func (h *house) provider(name string) provider {
+	providers := h.providers[name]
+	for _, p := range slices.Backward(providers) {
+		if len(p.entry.links) > 0 {
+			return p
 		}
 	}
-	return entries[len(entries)-1]
+	return providers[len(providers)-1]
 }
 
 // provider returns the link for calls of a tool.
@@ -175,7 +188,7 @@ func (d *Directory) provider(tenant, name string) (*Link, error) {
 	if h == nil || len(h.providers[name]) == 0 {
 		return nil, fmt.Errorf("%w: tool %s", ErrNotFound, name)
 	}
-	return h.provider(name).newest()
+	return h.provider(name).entry.newest()
 }
 
 // newest returns an agent's newest link.
@@ -199,9 +212,9 @@ func (e *entry) newest() (*Link, error) {
 	return e.links[len(e.links)-1], nil
 }
 
-func (e *entry) tool(name string) AgentTool {
-	at := slices.IndexFunc(e.registration.Tools, func(t Tool) bool { return t.Name == name })
-	return AgentTool{Tool: e.registration.Tools[at], AgentID: e.id, Connected: len(e.links) > 0}
+func (p provider) tool() AgentTool {
+	e := p.entry
+	return AgentTool{Tool: e.registration.Tools[p.place], AgentID: e.id, Connected: len(e.links) > 0}
 }
 
 func (e *entry) agent() Agent {
@@ -231,6 +244,8 @@ func (e *entry) statusAt(now time.Time, missed int) Status {
 		return Inactive
 	case e.left:
 		return Disconnected
+	case e.registration.Present:
+		return Active
 	}
 	return Idle
 }

@@ -44,7 +44,12 @@ func (e *InvalidError) Is(target error) bool { return target == ErrInvalid }
 
 // NotConnectedError names the agent that can't be reached. It is an
 // ErrNotConnected. Its text is shown to callers as it is.
-type NotConnectedError struct{ Agent string }
+type NotConnectedError struct {
+	Agent string
+	// Sent says that the agent may have got the call before its stream ended, so
+	// that it may have taken effect. False: it was never sent.
+	Sent bool
+}
 
 func (e *NotConnectedError) Error() string { return "agent " + e.Agent + " is not connected" }
 

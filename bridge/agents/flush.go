@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"maps"
+	"slices"
 	"time"
 
 	"github.com/loom-bridge/loom-bridge/memory/kv"
@@ -125,8 +126,8 @@ func (k *gapKeeper) collect(upTo uint64) (tenant string, writes []gapWrite, size
 			continue
 		}
 		w := gapWrite{key: key, slot: s, version: s.version, waiting: s.waiting}
-		if !s.gone {
-			w.value = encodeGap(s.snapshot())
+		if g, ok := s.snapshot(); ok {
+			w.value = encodeGap(g)
 		}
 		s.waiting = nil
 		delete(k.changed, key)
@@ -175,7 +176,7 @@ func (k *gapKeeper) settle(writes []gapWrite, err error) {
 		}
 		changed := s.version != w.version
 		switch {
-		case s.link == nil && !changed:
+		case len(s.streams) == 0 && !changed:
 			delete(k.slots, w.key)
 		case err != nil:
 			k.version++ // or this flush would go round in circles
@@ -202,24 +203,32 @@ func (k *gapKeeper) upkeep() {
 	}
 }
 
-// refresh marks what has to be written anew, drops what nobody will end any
-// more, and returns where to sweep.
+// refresh marks what has to be written anew, ends what nobody will end any more,
+// and returns where to sweep.
 func (k *gapKeeper) refresh() map[string][]byte {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	now := k.now()
 	for key, s := range k.slots {
-		switch {
-		case s.link == nil || s.stored != s.version:
-		case !s.closed.IsZero() && now.Sub(s.closed) >= upkeepEvery:
-			s.lose()
-			delete(k.slots, key)
-		case s.closed.IsZero() && now.Sub(s.storedAt) >= k.keep/refreshes:
+		ended := s.endClosed(now.Add(-upkeepEvery))
+		old := s.newest() != nil && s.stored == s.version && now.Sub(s.storedAt) >= k.keep/refreshes
+		if ended || old {
 			k.touch(key, s)
 			notify(k.dirty)
 		}
 	}
 	return maps.Clone(k.sweeps)
+}
+
+// endClosed ends the streams that were closed by a time, with their last mark; it
+// tells whether that changes what is stored.
+func (s *gapSlot) endClosed(by time.Time) (changed bool) {
+	for _, st := range slices.Backward(slices.Clone(s.streams)) {
+		if !st.closed.IsZero() && !st.closed.After(by) {
+			changed = s.end(st, true, s.marked) || changed
+		}
+	}
+	return changed
 }
 
 // sweepTenant deletes some gaps of a tenant that are too old to be taken, and

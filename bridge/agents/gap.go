@@ -10,7 +10,7 @@ import (
 )
 
 // Gap is how far an agent had been served when its stream ended. It belongs to
-// the agent, not to the stream: there is at most one, that of the newest stream.
+// the agent, not to the stream: at most one waits to be taken.
 type Gap struct {
 	// Ended is when the stream ended or, where nobody saw it end, when it was
 	// last marked.
@@ -20,7 +20,9 @@ type Gap struct {
 	Since time.Time
 	// Delivered has the last sequence sent of each topic.
 	Delivered map[string]uint64
-	// RecentIDs are ids of the last events sent, the newest last.
+	// RecentIDs are ids of the last events sent, the newest last. They are stored
+	// when the stream ends and not before: one that died with its process leaves
+	// none.
 	RecentIDs []string
 }
 
@@ -48,30 +50,36 @@ func (k gapKey) stored() []byte { return gapRef(k.tenant).Scope.Key(tagGap, k.ag
 // TakeGap returns the gap of an agent and forgets it, so that it is taken once,
 // even if the process is killed right after. False means that there is none:
 // the last stream ended as it should, the gap was taken, or it is older than
-// Options.KeepGaps. Where a stream of the agent seems to be open still, the new
-// one takes over from it: what it has been given so far is the gap, and what is
-// marked for it from then on does not count. So call TakeGap once for each new
-// stream, before that stream is marked for the first time.
+// Options.KeepGaps. Where nothing waits and a stream of the agent seems to be
+// open still, the new one takes over from it: what it has been given so far is
+// the gap, and what is marked for it counts again only when the new one has
+// ended. Either way the streams that are open are told (Link.GapTaken). So call
+// TakeGap once for each new stream, before that stream is marked for the first
+// time.
 //
-// A gap that can't be read is gone; the error is an ErrDamaged then.
+// The end of ctx takes nothing back: the gap is the caller's all the same. A gap
+// that comes with an error counts as well, but may be taken once more after a
+// kill, because it could not be deleted in the store. A gap that can't be read is
+// gone; the error is an ErrDamaged then.
 func (d *Directory) TakeGap(ctx context.Context, tenant, id string) (Gap, bool, error) {
 	if id == "" {
 		return Gap{}, false, nil // it names nobody
 	}
 	g, found, err := d.gaps.take(ctx, newGapKey(tenant, id))
 	if err != nil {
-		return Gap{}, false, fmt.Errorf("agents: take gap: %w", err)
+		err = fmt.Errorf("agents: take gap: %w", err)
 	}
 	if !found || d.now().Sub(g.Ended) > d.opts.KeepGaps {
-		return Gap{}, false, nil
+		return Gap{}, false, err
 	}
-	return g, true, nil
+	return g, true, err
 }
 
 // MarkGap says what the link has been given so far, in place of what was said
-// before; Ended is ignored. It is in memory at once and stored soon, if it has
-// changed. What is over the limits is forgotten. A link without an id, one that
-// was ended, and one that a newer link has taken over from are ignored.
+// before; Ended is ignored. It is in memory at once. What the newest link that
+// was marked has been given is stored soon, if its places or its Since have
+// changed. What is over the limits is forgotten. A link without an id, and one
+// that was ended, are ignored.
 func (d *Directory) MarkGap(l *Link, g Gap) {
 	d.gaps.mark(l, func(m *marks) bool { return m.replace(g) })
 }
@@ -94,6 +102,10 @@ func (d *Directory) MarkSince(l *Link, since time.Time) {
 // link closed without it counts as ended with its last mark. A link that a newer
 // one has taken over from is ignored, and so is one that was never marked. When
 // EndGap returns nil it is stored, and survives a kill.
+//
+// Where an older link of the agent is still open, the agent is served by that one
+// from then on: what it has been given is stored instead. The gap of the one that
+// broke waits in memory then, for a stream that comes back.
 func (d *Directory) EndGap(ctx context.Context, l *Link, abnormal bool) error {
 	if err := d.gaps.finish(ctx, l, abnormal); err != nil {
 		return fmt.Errorf("agents: end gap: %w", err)

@@ -99,10 +99,10 @@ type watcher struct {
 	got []string
 }
 
-func (w *watcher) told(tenant string, a agents.Agent) {
+func (w *watcher) told(tenant string, c agents.Change) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	w.got = append(w.got, tenant+" "+a.ID+" "+a.Status.String())
+	w.got = append(w.got, tenant+" "+c.AgentID+" "+c.Status.String())
 }
 
 // take returns what came since the last time. It needs a synctest bubble.

@@ -30,20 +30,6 @@ type gapKeeper struct {
 	sweeps  map[string][]byte   // tenants with gaps: where the next sweep begins
 }
 
-// gapSlot is the gap of one agent.
-type gapSlot struct {
-	link     *Link     // who may mark it; nil for nobody any more
-	closed   time.Time // when that link was closed without a word on how it ended
-	marks    marks
-	marked   time.Time
-	ended    time.Time // zero while the stream is open
-	gone     bool      // it is to be deleted
-	version  uint64    // raised with each change
-	stored   uint64    // the version in the store
-	storedAt time.Time
-	waiting  []chan<- error // who waits for the next store
-}
-
 func newGapKeeper(writer *kv.Writer, opts Options) *gapKeeper {
 	return &gapKeeper{
 		writer:  writer,
@@ -63,53 +49,23 @@ func newGapKeeper(writer *kv.Writer, opts Options) *gapKeeper {
 func (k *gapKeeper) mark(l *Link, change func(*marks) bool) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
-	s := k.slotOf(l)
-	if s == nil {
+	if k.closed || l.gapLost || l.id == "" || gapRef(l.tenant).Scope.Validate() != nil {
 		return
 	}
-	if changed := change(&s.marks); changed || s.version == 0 {
+	s := k.slots[l.gap]
+	if s == nil {
+		s = &gapSlot{}
+		k.slots[l.gap] = s
+	}
+	st := s.of(l)
+	entered := st == nil
+	if entered {
+		st = s.enter(l)
+	}
+	if changed := change(&st.marks); (changed || entered) && !st.taken {
 		k.touch(l.gap, s)
 		notify(k.dirty)
 	}
-}
-
-// slotOf returns the slot that a link may mark, nil for none. The caller holds
-// mu.
-func (k *gapKeeper) slotOf(l *Link) *gapSlot {
-	if k.closed || l.gapLost || l.id == "" || gapRef(l.tenant).Scope.Validate() != nil {
-		return nil
-	}
-	s := k.slots[l.gap]
-	switch {
-	case s == nil:
-	case s.link == l:
-		return s
-	case s.link != nil && s.link.generation > l.generation:
-		l.gapLost = true
-		return nil
-	default:
-		s.lose()
-	}
-	fresh := &gapSlot{link: l}
-	if s != nil {
-		fresh.waiting = s.waiting
-	}
-	k.slots[l.gap] = fresh
-	return fresh
-}
-
-// lose takes the slot from its link for ever.
-func (s *gapSlot) lose() {
-	if s.link != nil {
-		s.link.gapLost = true
-		s.link = nil
-	}
-}
-
-func (s *gapSlot) snapshot() storedGap {
-	g := storedGap{s.marks.gap(), s.marked}
-	g.Ended = s.ended
-	return g
 }
 
 // touch notes that the slot has changed. The caller holds mu.
@@ -122,11 +78,11 @@ func (k *gapKeeper) touch(key gapKey, s *gapSlot) {
 	}
 }
 
-// finish ends the slot of a link and waits until that is stored.
+// finish ends what a link has been given and waits until that is stored.
 func (k *gapKeeper) finish(ctx context.Context, l *Link, abnormal bool) error {
 	k.mu.Lock()
 	s := k.slots[l.gap]
-	if s == nil || s.link != l {
+	if s == nil || s.of(l) == nil {
 		k.mu.Unlock()
 		return nil
 	}
@@ -134,11 +90,9 @@ func (k *gapKeeper) finish(ctx context.Context, l *Link, abnormal bool) error {
 		k.mu.Unlock()
 		return ErrClosed
 	}
-	s.lose()
-	if abnormal {
-		s.ended = k.now().UTC()
-	} else {
-		s.gone = true
+	if !s.end(s.of(l), abnormal, k.now().UTC()) {
+		k.mu.Unlock()
+		return nil
 	}
 	return k.storeAndUnlock(ctx, l.gap, s)
 }
@@ -163,13 +117,20 @@ func (k *gapKeeper) storeAndUnlock(ctx context.Context, key gapKey, s *gapSlot) 
 func (k *gapKeeper) leave(l *Link) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
-	if s := k.slots[l.gap]; s != nil && s.link == l {
-		s.closed = k.now()
+	if s := k.slots[l.gap]; s != nil && s.of(l) != nil {
+		s.of(l).closed = k.now()
 	}
 }
 
-// take returns the gap of an agent and deletes it.
+// takeTime bounds the wait for the store when a gap is taken.
+const takeTime = 10 * time.Second
+
+// take returns the gap of an agent and deletes it. The taker may go away
+// meanwhile, and still has it then: nobody else would. A gap with an error was
+// taken, but it may be stored still.
 func (k *gapKeeper) take(ctx context.Context, key gapKey) (Gap, bool, error) {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), takeTime)
+	defer cancel()
 	k.mu.Lock()
 	if k.closed {
 		k.mu.Unlock()
@@ -180,15 +141,13 @@ func (k *gapKeeper) take(ctx context.Context, key gapKey) (Gap, bool, error) {
 		k.mu.Unlock()
 		return k.takeStored(ctx, key)
 	}
-	if s.gone {
+	g, found := s.take()
+	if !found {
 		k.mu.Unlock()
 		return Gap{}, false, nil
 	}
-	g := s.snapshot().gap()
-	s.lose()
-	s.gone = true
 	err := k.storeAndUnlock(ctx, key, s)
-	return g, err == nil, err
+	return g, true, err
 }
 
 // takeStored takes a gap of which nothing is in memory: that of a process before
@@ -215,12 +174,20 @@ func (k *gapKeeper) takeStored(ctx context.Context, key gapKey) (g Gap, found bo
 		},
 		Lazy: true,
 	})
+	// What was read is the gap, whether or not it could be deleted.
 	return g, found, errors.Join(err, unreadable)
 }
 
 // forget deletes the gap of an agent, whoever has it.
 func (k *gapKeeper) forget(ctx context.Context, tenant, id string) error {
-	_, _, err := k.take(ctx, newGapKey(tenant, id))
+	key := newGapKey(tenant, id)
+	k.mu.Lock()
+	if s := k.slots[key]; s != nil && !k.closed {
+		s.clear()
+		return k.storeAndUnlock(ctx, key, s)
+	}
+	k.mu.Unlock()
+	_, _, err := k.take(ctx, key)
 	if errors.Is(err, ErrDamaged) {
 		return nil
 	}
@@ -234,6 +201,7 @@ func (k *gapKeeper) close() {
 	close(k.done)
 }
 
+// notify puts a token where there is room for one and none yet.
 func notify(c chan<- struct{}) {
 	select {
 	case c <- struct{}{}:

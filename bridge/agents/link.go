@@ -29,12 +29,20 @@ type Link struct {
 
 	lastBeat time.Time // guarded by the directory's mu
 
-	gap     gapKey
-	gapLost bool // guarded by the gap keeper's mu: another keeps the gap now
+	gap      gapKey
+	gapLost  bool          // guarded by the gap keeper's mu: nothing is marked any more
+	gapTaken chan struct{} // closed by the gap keeper, once
 
 	mu      sync.Mutex // guards the fields below
 	ended   bool
-	pending map[string]chan outcome
+	pending map[string]pendingCall
+	bytes   int // of the pending calls
+}
+
+// pendingCall is a call that is not answered yet.
+type pendingCall struct {
+	answer chan<- outcome
+	bytes  int
 }
 
 // Open opens a stream of an agent. The agent need not be registered, and its id
@@ -60,7 +68,8 @@ func (d *Directory) Open(tenant, id string, opts OpenOptions) (*Link, error) {
 		done:         make(chan struct{}),
 		lastBeat:     d.now(),
 		gap:          newGapKey(tenant, id),
-		pending:      make(map[string]chan outcome),
+		gapTaken:     make(chan struct{}),
+		pending:      make(map[string]pendingCall),
 	}
 	e.links = append(e.links, link)
 	e.house.streams++
@@ -82,9 +91,6 @@ func (l *Link) overdueAt(missed int) time.Time {
 // higher.
 func (l *Link) Generation() uint64 { return l.generation }
 
-// AgentID is the id that the link was opened with.
-func (l *Link) AgentID() string { return l.id }
-
 // Registration returns the agent's registration as it was when the link was
 // opened.
 func (l *Link) Registration() Registration { return l.registration }
@@ -99,6 +105,10 @@ func (l *Link) Direct() <-chan events.Event { return l.direct.out }
 // Done is closed when the link is, by its owner or with the directory.
 func (l *Link) Done() <-chan struct{} { return l.done }
 
+// GapTaken is closed when a newer stream of the agent goes on from what this one
+// was given: from then on that one answers for what was missed before.
+func (l *Link) GapTaken() <-chan struct{} { return l.gapTaken }
+
 // Heartbeat says that the agent is alive.
 func (l *Link) Heartbeat() {
 	d := l.directory
@@ -112,26 +122,32 @@ func (l *Link) Heartbeat() {
 	}
 }
 
-// Close ends the link: the calls that wait for it fail at once, and it leaves
-// the directory. Nothing that belongs to another link changes. Closing twice is
+// Close ends the link: the calls that wait for it fail at once with a
+// *NotConnectedError, and it leaves the directory. Nothing that belongs to another link changes. Closing twice is
 // harmless.
 func (l *Link) Close() {
 	if l.directory.detach(l) {
-		l.stop(&NotConnectedError{Agent: l.id})
+		l.stop()
 	}
 }
 
 // stop ends what hangs on the link. Call it once.
-func (l *Link) stop(reason error) {
+func (l *Link) stop() {
 	l.mu.Lock()
 	l.ended = true
 	pending := l.pending
-	l.pending = nil
+	l.pending, l.bytes = nil, 0
 	l.mu.Unlock()
-	for _, answer := range pending {
-		answer <- outcome{err: reason}
+	// From here on no call is waited for, so none of those left is sent.
+	for _, unsent := range l.calls.end() {
+		if call, ok := pending[unsent.ID]; ok {
+			call.answer <- outcome{err: &NotConnectedError{Agent: l.id}}
+			delete(pending, unsent.ID)
+		}
 	}
-	l.calls.end()
+	for _, call := range pending {
+		call.answer <- outcome{err: &NotConnectedError{Agent: l.id, Sent: true}}
+	}
 	close(l.calls.out)
 	l.direct.end()
 	l.directory.gaps.leave(l)

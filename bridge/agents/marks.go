@@ -31,17 +31,21 @@ type marks struct {
 
 type topicMark struct{ sequence, at uint64 }
 
-// sent notes one event; it tells whether that changed anything.
+// sent notes one event; it tells whether that is worth storing. The id alone is
+// not: what was sent is told by its place in the topic.
 func (m *marks) sent(topic string, sequence uint64, id string) bool {
-	changed := m.reached(topic, sequence)
+	m.remember(id)
+	return m.reached(topic, sequence)
+}
+
+func (m *marks) remember(id string) {
 	if id == "" || len(id) > MaxGapIDBytes {
-		return changed
+		return
 	}
 	if len(m.ids) >= 2*MaxGapIDs {
 		m.ids = append(m.ids[:0], lastOf(m.ids)...)
 	}
 	m.ids = append(m.ids, id)
-	return true
 }
 
 func (m *marks) reached(topic string, sequence uint64) bool {
@@ -69,25 +73,34 @@ func (m *marks) raise(since time.Time) bool {
 	return true
 }
 
-// replace takes over a whole gap; it tells whether that changed anything.
+// replace takes over a whole gap; it tells whether that is worth storing.
 func (m *marks) replace(g Gap) bool {
-	if g.Since.Equal(m.since) && slices.Equal(lastOf(g.RecentIDs), lastOf(m.ids)) &&
-		maps.EqualFunc(g.Delivered, m.topics, func(sequence uint64, t topicMark) bool { return sequence == t.sequence }) {
-		return false
+	same := g.Since.Equal(m.since) &&
+		maps.EqualFunc(g.Delivered, m.topics, func(sequence uint64, t topicMark) bool { return sequence == t.sequence })
+	if same {
+		m.ids = nil
+	} else {
+		*m = marks{since: g.Since}
 	}
-	*m = marks{since: g.Since}
 	for _, id := range lastOf(g.RecentIDs) {
-		m.sent("", 0, id)
+		m.remember(id)
 	}
 	for topic, sequence := range g.Delivered {
 		m.reached(topic, sequence)
 	}
-	return true
+	return !same
 }
 
 // gap returns a copy of the marks within their limits.
 func (m *marks) gap() Gap {
-	g := Gap{Since: m.since, RecentIDs: slices.Clone(lastOf(m.ids))}
+	g := m.places()
+	g.RecentIDs = slices.Clone(lastOf(m.ids))
+	return g
+}
+
+// places is gap without the ids.
+func (m *marks) places() Gap {
+	g := Gap{Since: m.since}
 	for topic, mark := range m.newest() {
 		if g.Delivered == nil {
 			g.Delivered = make(map[string]uint64)

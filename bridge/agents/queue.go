@@ -28,6 +28,7 @@ type queue[T any] struct {
 	carrying bool
 	ended    bool
 	ending   chan struct{}
+	held     []T // what the carrier had in hand at the end; read after carrier
 	carrier  sync.WaitGroup
 }
 
@@ -69,6 +70,7 @@ func (q *queue[T]) carry() {
 		select {
 		case q.out <- item:
 		case <-q.ending:
+			q.held = append(q.held, item)
 			return
 		}
 	}
@@ -94,12 +96,22 @@ func (q *queue[T]) drop(unwanted func(T) bool) {
 	q.backlog = slices.DeleteFunc(q.backlog, unwanted)
 }
 
-// end drops what waits. Nothing is put into the channel any more when it
-// returns. Call it once.
-func (q *queue[T]) end() {
+// end takes out what nobody has taken, in no order, and returns it. Nothing is
+// put into the channel any more when it returns. Call it once.
+func (q *queue[T]) end() (left []T) {
 	q.mu.Lock()
+	left = q.backlog
 	q.ended, q.backlog = true, nil
 	close(q.ending)
 	q.mu.Unlock()
 	q.carrier.Wait()
+	left = append(left, q.held...)
+	for {
+		select {
+		case item := <-q.out:
+			left = append(left, item)
+		default:
+			return left
+		}
+	}
 }

@@ -2,7 +2,9 @@ package agents
 
 import (
 	"context"
+	"crypto/sha256"
 	"encoding/binary"
+	"encoding/hex"
 	"fmt"
 
 	"github.com/loom-bridge/loom-bridge/memory/kv"
@@ -33,8 +35,8 @@ type State struct {
 }
 
 // SaveState stores an agent's state in the place of the one before. It is synced
-// when SaveState returns. An id that no scope can have, or a state that is too
-// large, is an *InvalidError.
+// when SaveState returns. An empty id, or a state that is too large, is an
+// *InvalidError.
 func (d *Directory) SaveState(ctx context.Context, tenant, id string, s State) error {
 	ref, err := stateRef(tenant, id)
 	if err != nil {
@@ -88,7 +90,7 @@ func (d *Directory) deleteStored(ctx context.Context, tenant, id string) (bool, 
 	}
 	ref, err := stateRef(tenant, id)
 	if err != nil {
-		return false, nil // nothing can be stored under such an id
+		return false, nil // nothing can be stored without an id
 	}
 	found := false
 	err = d.writer.Do(ctx, kv.Request{
@@ -110,10 +112,23 @@ func (d *Directory) deleteStored(ctx context.Context, tenant, id string) (bool, 
 	return found, nil
 }
 
+// unnamed begins the owner of the state of an agent whose id no owner can have.
+const unnamed = "state/"
+
+// stateRef is where the state of an agent stands: its own scope or, if no scope
+// can have its id, one that its hash names.
 func stateRef(tenant, id string) (kv.Ref, error) {
+	if id == "" {
+		return kv.Ref{}, invalid("agent_id", "cannot be empty")
+	}
 	scope := kv.AgentScope(tenant, id)
-	if err := scope.Validate(); err != nil {
-		return kv.Ref{}, invalid("agent_id", "can't have stored state: %v", err)
+	if scope.Validate() == nil {
+		return kv.Ref{Keyspace: kv.System, Scope: scope}, nil
+	}
+	sum := sha256.Sum256([]byte(id))
+	scope = kv.Scope{Tenant: tenant, Kind: kv.OwnerSystem, Owner: unnamed + hex.EncodeToString(sum[:])}
+	if scope.Validate() != nil {
+		return kv.Ref{}, invalid("tenant", "is refused")
 	}
 	return kv.Ref{Keyspace: kv.System, Scope: scope}, nil
 }

@@ -89,17 +89,40 @@ func TestSaveState(t *testing.T) {
 	}
 }
 
-func TestStateRefuses(t *testing.T) {
+// An id that no scope can have has its state all the same, and shares it with
+// nobody.
+func TestStateOfAnyID(t *testing.T) {
 	d := MustDirectory(t, nil, nil)
-	for _, id := range []string{"", "a\x00", strings.Repeat("x", 257), "\xff"} {
-		saving := d.SaveState(t.Context(), tenant, id, agents.State{})
-		_, loading := d.LoadState(t.Context(), tenant, id)
-		if !errors.Is(saving, agents.ErrInvalid) || !errors.Is(loading, agents.ErrInvalid) {
-			t.Errorf("id %.10q: %v, %v", id, saving, loading)
+	ids := []string{"\x00", "a\x00", strings.Repeat("x", 257), strings.Repeat("x", 258), "\xff", "state/"}
+	for i, id := range ids {
+		if err := d.SaveState(t.Context(), tenant, id, agents.State{Persistent: []byte{byte(i)}, UpdatedMillis: 1}); err != nil {
+			t.Fatalf("id %.10q: %v", id, err)
 		}
-		if found, err := d.Delete(t.Context(), tenant, id); found || err != nil {
+	}
+	for i, id := range ids {
+		if s, err := d.LoadState(t.Context(), tenant, id); err != nil || !bytes.Equal(s.Persistent, []byte{byte(i)}) {
+			t.Errorf("id %.10q: %+v, %v", id, s, err)
+		}
+		if found, err := d.Delete(t.Context(), tenant, id); !found || err != nil {
 			t.Errorf("delete %.10q: %v, %v", id, found, err)
 		}
+		if _, err := d.LoadState(t.Context(), tenant, id); !errors.Is(err, agents.ErrNotFound) {
+			t.Errorf("id %.10q: %v", id, err)
+		}
+	}
+}
+
+func TestStateRefuses(t *testing.T) {
+	d := MustDirectory(t, nil, nil)
+	for _, of := range [][2]string{{tenant, ""}, {"", "one"}, {"t\x00", "one"}} {
+		saving := d.SaveState(t.Context(), of[0], of[1], agents.State{})
+		_, loading := d.LoadState(t.Context(), of[0], of[1])
+		if !errors.Is(saving, agents.ErrInvalid) || !errors.Is(loading, agents.ErrInvalid) {
+			t.Errorf("%q: %v, %v", of, saving, loading)
+		}
+	}
+	if found, err := d.Delete(t.Context(), tenant, ""); found || err != nil {
+		t.Errorf("delete: %v, %v", found, err)
 	}
 	if err := d.SaveState(t.Context(), tenant, "one", agents.State{Persistent: make([]byte, agents.MaxStateBytes)}); !errors.Is(err, agents.ErrInvalid) {
 		t.Errorf("too large: %v", err)
@@ -113,7 +136,7 @@ func TestStateRefuses(t *testing.T) {
 }
 
 // Gaps outlive the process, those of streams that were open as ended with their
-// last mark, and are taken once.
+// last mark and without ids, and are taken once.
 func TestGapsOutliveTheProcess(t *testing.T) {
 	dir := t.TempDir()
 	withStore(t, dir, func(d *agents.Directory) {
@@ -135,7 +158,8 @@ func TestGapsOutliveTheProcess(t *testing.T) {
 		noGap(t, d, "left")
 		for _, id := range []string{"open", "broken"} {
 			g := MustTake(t, d, id)
-			if delivered(g) != "map[a:1] ["+id+"]" || time.Since(g.Ended) > time.Minute {
+			want := map[string]string{"open": "map[a:1] []", "broken": "map[a:1] [broken]"}[id]
+			if delivered(g) != want || time.Since(g.Ended) > time.Minute {
 				t.Errorf("%s: %+v", id, g)
 			}
 		}

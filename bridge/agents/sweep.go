@@ -39,10 +39,7 @@ func (d *Directory) plan(at time.Time) {
 		return
 	}
 	d.planned = at
-	select {
-	case d.replan <- struct{}{}:
-	default:
-	}
+	notify(d.replan)
 }
 
 // sweepOnce frees registrations, reports who is late, and plans the next sweep.

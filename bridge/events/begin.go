@@ -3,28 +3,27 @@ package events
 import (
 	"context"
 	"fmt"
-	"time"
 
 	"github.com/loom-bridge/loom-bridge/memory/kv"
 )
 
-// maxRecalled bounds the topics that one selection may bring back with Since.
-const maxRecalled = 4096
-
-// The groups of cursors of a subscription that is not PerSelection.
+// The groups of cursors in a topic. All selections that skip nothing durable share
+// one, and those of Realtime another; with PerSelection each of these has its own,
+// as it has room of its own.
 const (
 	losslessGroup = iota
 	realtimeGroup
+	firstOwnGroup
 )
 
 func (s *Subscription) keyOf(sel *selection, topic string) cursorKey {
 	switch {
+	case sel.qos != Realtime:
+		return cursorKey{topic, losslessGroup}
 	case s.perSelection:
-		return cursorKey{topic, sel.place}
-	case sel.qos == Realtime:
-		return cursorKey{topic, realtimeGroup}
+		return cursorKey{topic, firstOwnGroup + sel.place}
 	}
-	return cursorKey{topic, losslessGroup}
+	return cursorKey{topic, realtimeGroup}
 }
 
 // cursorFor returns the cursor of a selection in a topic, which the caller
@@ -46,6 +45,7 @@ func (s *Subscription) cursorFor(sel *selection, t *topic) *cursor {
 // discard forgets a cursor that its topic has forgotten.
 func (s *Subscription) discard(c *cursor) {
 	c.gone = true
+	s.weigh(c, 0)
 	if c.fresh != nil {
 		c.fresh.clear()
 	}
@@ -71,23 +71,38 @@ func (s *Subscription) joined(sel *selection, topic string) bool {
 // join lets a selection of several topics read one of them from a sequence on.
 func (s *Subscription) join(sel *selection, t *topic, from uint64) {
 	s.mu.Lock()
-	defer s.mu.Unlock()
+	defer s.unlock()
 	switch _, touched := sel.touched[t.scope.Owner]; {
 	case s.over != nil || sel.gone || touched:
 	case sel.opening:
 		sel.touched[t.scope.Owner] = from
 	default:
 		if c := s.cursorFor(sel, t); !c.hasClaim(sel) {
-			s.enter(c, claim{sel: sel, from: from})
+			s.enter(c, claim{sel: sel, from: from}, false)
 		}
 	}
 }
 
-// enter adds a claim, and lists the cursor if there is something to read.
-func (s *Subscription) enter(c *cursor, cl claim) {
-	c.claim(cl)
+// enter adds a claim, and lists the cursor if there is something to read. What is
+// there already may be part of a replay.
+func (s *Subscription) enter(c *cursor, cl claim, replays bool) {
 	c.known = max(c.known, c.topic.last.Load())
-	if c.pending() && !c.late {
+	if replays {
+		if cl.past == nil {
+			cl.past = &pastClaim{}
+		}
+		cl.past.last = c.known
+	}
+	c.claim(cl)
+	if replays {
+		s.replays(c)
+	}
+	if !c.pending() {
+		s.rest(c)
+		return
+	}
+	s.weigh(c, len(c.claims))
+	if !c.late && !c.replaying {
 		c.late = true
 		s.late.push(c)
 		s.signal()
@@ -101,13 +116,17 @@ func (s *Subscription) begin(ctx context.Context, added []*selection, given []Se
 	if err != nil {
 		return nil, err
 	}
+	var opening []opening
 	for i, sel := range added {
-		if _, exact := sel.pattern.Exact(); exact || given[i].Since.IsZero() {
-			continue
+		if _, exact := sel.pattern.Exact(); !exact && !given[i].Since.IsZero() {
+			opening = append(opening, newOpening(sel, given[i].Since))
 		}
-		if err := s.recall(ctx, sel, given[i].Since); err != nil {
-			return nil, fmt.Errorf("events: subscribe to %q: %w", sel.pattern.text, err)
-		}
+	}
+	if len(opening) == 0 {
+		return positions, nil
+	}
+	if err := s.recall(ctx, opening); err != nil {
+		return nil, fmt.Errorf("events: subscribe: %w", err)
 	}
 	return positions, nil
 }
@@ -168,15 +187,18 @@ func (s *Subscription) beginStored(ctx context.Context, scopes []kv.Scope, place
 		if err != nil {
 			return nil, err
 		}
-		claims[i] = claim{sel: added[places[i]], from: from, since: given[places[i]].Since, until: records[i].last}
+		claims[i] = claim{sel: added[places[i]], from: from}
+		if from <= records[i].last {
+			claims[i].past = &pastClaim{since: given[places[i]].Since, until: records[i].last}
+		}
 		begun[scope.Owner] = from - 1
 	}
 	s.mu.Lock()
-	defer s.mu.Unlock()
+	defer s.unlock()
 	for i, c := range cursors {
 		if !c.gone {
 			c.topic.raise(records[i].last)
-			s.enter(c, claims[i])
+			s.enter(c, claims[i], !given[places[i]].Since.IsZero())
 		}
 	}
 	return begun, nil
@@ -210,76 +232,4 @@ func (b *Bus) beginning(ctx context.Context, scope kv.Scope, record topicRecord,
 		return from, nil
 	}
 	return record.last + 1, nil
-}
-
-// recalled is a topic whose past a selection wants.
-type recalled struct {
-	topic *topic
-	last  uint64
-	claim claim
-}
-
-// recall brings back the past of all topics that a selection matches, and lets
-// it join those that were emitted on meanwhile.
-func (s *Subscription) recall(ctx context.Context, sel *selection, since time.Time) error {
-	// Those who emit without knowing of the selection are to be through, so that
-	// the store has their events.
-	if err := s.bus.grace.wait(ctx); err != nil {
-		return err
-	}
-	found := make(map[string]recalled)
-	defer func() {
-		for _, r := range found {
-			s.bus.release(r.topic)
-		}
-	}()
-	for stored, err := range s.bus.storedTopics(ctx, topicsOf(s.tenant, sel.pattern.prefix())) {
-		if err != nil {
-			return err
-		}
-		if !stored.mayHaveSince(since) || !sel.pattern.Match(stored.scope.Owner) {
-			continue
-		}
-		from, err := s.bus.firstSince(ctx, stored.scope, stored.topicRecord, since)
-		if err != nil {
-			return err
-		}
-		if len(found) == maxRecalled {
-			return &LimitError{What: "topics with a past in one selection", Limit: maxRecalled}
-		}
-		found[stored.scope.Owner] = recalled{
-			s.bus.hold(stored.scope, true), stored.last, claim{sel: sel, from: from, since: since, until: stored.last},
-		}
-	}
-	s.open(sel, found)
-	return nil
-}
-
-// open ends the opening of a selection.
-func (s *Subscription) open(sel *selection, found map[string]recalled) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if s.over != nil || sel.gone {
-		return
-	}
-	for topic, from := range sel.touched {
-		if r, ok := found[topic]; ok {
-			r.claim.from, r.claim.until = min(r.claim.from, from), min(r.claim.until, from-1)
-			found[topic] = r
-			continue
-		}
-		t := s.bus.hold(topicRef(s.tenant, topic).Scope, true)
-		s.enter(s.cursorFor(sel, t), claim{sel: sel, from: from})
-		s.bus.release(t)
-	}
-	for _, r := range found {
-		r.topic.raise(r.last)
-		s.enter(s.cursorFor(sel, r.topic), r.claim)
-	}
-	sel.opening, sel.touched = false, nil
-}
-
-// mayHaveSince tells whether some of the topic's events may be younger.
-func (r topicRecord) mayHaveSince(since time.Time) bool {
-	return !r.empty() && (r.lastTime.IsZero() || r.lastTime.Add(timeSlack).After(since))
 }

@@ -14,7 +14,7 @@ import (
 const (
 	// DefaultMaxSubscriptions bounds the open subscriptions of a bus.
 	DefaultMaxSubscriptions = 8192
-	// DefaultMaxEmitWait is how long an emitter waits for a full subscription.
+	// DefaultMaxEmitWait is how long emitters wait for a full subscription.
 	DefaultMaxEmitWait = 5 * time.Second
 )
 
@@ -23,8 +23,9 @@ type Options struct {
 	// MaxSubscriptions bounds the open subscriptions; one more is a
 	// *LimitError. Default DefaultMaxSubscriptions.
 	MaxSubscriptions int
-	// MaxEmitWait bounds how long an emitter waits for room in subscriptions
-	// that want it to (SubscribeOptions.Wait). Default DefaultMaxEmitWait.
+	// MaxEmitWait bounds how long emitters wait for room in a subscription that
+	// wants them to (SubscribeOptions.Wait), in sum since nothing waited for it.
+	// Default DefaultMaxEmitWait.
 	MaxEmitWait time.Duration
 	// Retention says how long durable events are kept.
 	Retention Retention
@@ -52,6 +53,7 @@ type Bus struct {
 	counts      *counts
 	grace       grace         // emitters from their look at the index until their commit
 	changes     atomic.Uint64 // numbers the additions to all indexes
+	lastTime    atomic.Int64  // given to an event, in µs since 1970
 	handedBytes atomic.Int64  // what all topics hold at hand
 	seed        maphash.Seed
 	shards      [topicShards]topicShard

@@ -163,7 +163,7 @@ func TestStagedEventsComeBack(t *testing.T) {
 				written += int64(len(pair.Value))
 			}
 		}
-		page, err := bus.readPage(t.Context(), ref.Scope, e.Sequence)
+		page, err := bus.readPage(t.Context(), ref.Scope, e.Sequence, pageLimit{}.orDefault())
 		if err != nil || len(page) != 1 || counted != written {
 			t.Fatalf("event %d: %d of %d bytes counted, %v", i, counted, written, err)
 		}

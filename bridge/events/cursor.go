@@ -11,6 +11,7 @@ type cursor struct {
 	sub   *Subscription
 	key   cursorKey
 	topic *topic
+	at    int // among the readers of the topic; guarded by it
 	gone  bool
 	// next is the sequence to read; 0 until that is known.
 	next uint64
@@ -24,13 +25,24 @@ type cursor struct {
 	late bool
 	// idle says that it stands in the list of those that may be dropped.
 	idle bool
+	// weight is how many claims it counts for among what waits; 0 while there is
+	// nothing to read.
+	weight int
 	// fresh is set for Realtime: which events were let through.
 	fresh *freshEvents
+	// past is the last sequence that belongs to a replay; replaying says that the
+	// cursor takes part in one, where head is its next event once that is known.
+	past      uint64
+	replaying bool
+	head      head
 
-	// page holds events read from the store. It belongs to the goroutine that
-	// takes.
-	page []Event
+	// page holds events read from the store, at most limit at once. They belong to
+	// the goroutine that takes.
+	page  []Event
+	limit pageLimit
 }
+
+func (c *cursor) seat() *int { return &c.at }
 
 // cursorKey names a cursor within its subscription. Selections that share one
 // have the same group.
@@ -44,22 +56,69 @@ type claim struct {
 	sel *selection
 	// from is the first sequence it wants.
 	from uint64
-	// since is the time before which it wants nothing, up to the sequence
-	// until; what follows that is new.
-	since time.Time
-	until uint64
+	// past is what of it was there before the selection; nil for nothing.
+	past *pastClaim
 }
 
-// accept returns the first selection that wants an event; nil for none.
-func (c *cursor) accept(e *Event) *selection {
+// pastClaim is a claim to what was there before a selection.
+type pastClaim struct {
+	// since is the time before which it wants nothing, up to the sequence
+	// until; what follows that is new. Zero is no time.
+	since time.Time
+	until uint64
+	// last is the sequence that the replay ends with.
+	last uint64
+}
+
+func (cl claim) wants(e *Event) bool {
+	if e.Sequence < cl.from {
+		return false
+	}
+	if p := cl.past; p != nil && e.Sequence <= p.until && !p.since.IsZero() && !e.Time.After(p.since) {
+		return false
+	}
+	return cl.sel.wants(e)
+}
+
+// isPast tells whether an event is part of a replay for the claim.
+func (cl claim) isPast(e *Event) bool { return cl.past != nil && e.Sequence <= cl.past.last }
+
+// accepts tells whether a selection wants an event.
+func (c *cursor) accepts(e *Event) bool {
+	return slices.ContainsFunc(c.claims, func(cl claim) bool { return cl.wants(e) })
+}
+
+// due appends the deliveries of an event, the first one last: one, or with
+// PerSelection that to each selection that wants it.
+func (c *cursor) due(all []due, e *Event) []due {
+	for _, cl := range slices.Backward(c.claims) {
+		if !cl.wants(e) {
+			continue
+		}
+		if !c.sub.perSelection {
+			all = all[:0]
+		}
+		all = append(all, due{e, cl.sel, cl.isPast(e)})
+	}
+	return all
+}
+
+// between counts the deliveries from one sequence up to another, whether events
+// pass the filters or not.
+func (c *cursor) between(first, last uint64) int64 {
+	switch {
+	case first > last:
+		return 0
+	case !c.sub.perSelection:
+		return int64(last - first + 1)
+	}
+	n := uint64(0)
 	for _, cl := range c.claims {
-		switch {
-		case e.Sequence < cl.from, e.Sequence <= cl.until && !cl.since.IsZero() && !e.Time.After(cl.since):
-		case cl.sel.wants(e):
-			return cl.sel
+		if from := max(first, cl.from); from <= last {
+			n += last - from + 1
 		}
 	}
-	return nil
+	return int64(n)
 }
 
 // claim adds what a selection wants. A cursor that is further on already goes
@@ -72,14 +131,24 @@ func (c *cursor) claim(add claim) {
 		c.next = add.from
 	}
 	if c.fresh != nil {
-		c.fresh.begin(add.from, max(add.until, add.from-1))
+		until := add.from - 1
+		if add.past != nil {
+			until = max(until, add.past.until)
+		}
+		c.fresh.begin(add.from, until)
 	}
-	c.claims = append(c.claims, add)
-	slices.SortFunc(c.claims, func(a, b claim) int { return a.sel.place - b.sel.place })
+	i, _ := c.find(add.sel)
+	c.claims = slices.Insert(c.claims, i, add)
+}
+
+// find returns where a selection's claim is or would be.
+func (c *cursor) find(sel *selection) (place int, found bool) {
+	return slices.BinarySearchFunc(c.claims, sel.place, func(cl claim, place int) int { return cl.sel.place - place })
 }
 
 func (c *cursor) hasClaim(sel *selection) bool {
-	return slices.ContainsFunc(c.claims, func(cl claim) bool { return cl.sel == sel })
+	_, found := c.find(sel)
+	return found
 }
 
 // dropClaims takes out the claims of selections that are gone.
@@ -103,6 +172,9 @@ func (c *cursor) pending() bool {
 	}
 	return c.known >= c.next
 }
+
+// reaches tells whether there is something to read up to a sequence.
+func (c *cursor) reaches(upTo uint64) bool { return c.pending() && c.position() <= upTo }
 
 // position is the sequence to read next.
 func (c *cursor) position() uint64 {
@@ -130,7 +202,7 @@ func (c *cursor) backlog() int {
 	case c.fresh != nil:
 		return c.fresh.count()
 	}
-	return int(c.known - c.next + 1)
+	return int(c.between(c.next, c.known))
 }
 
 // freshEvents are the sequences that a Realtime cursor let through and has not

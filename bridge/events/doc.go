@@ -30,7 +30,12 @@
 //   - Durable events are in order within a topic. Between topics, and between
 //     durable and volatile ones, a reader gets them in the order in which they
 //     were emitted only while it is less than some thousand behind. Realtime
-//     gets durable events of several emitters as they come.
+//     gets durable events of several emitters as they come. The past that
+//     Selection.Since brings back is in order between topics as well, and what
+//     is new waits behind it.
+//   - Durable events wait in the store, but a topic in which some wait takes a
+//     little memory. A subscription with thousands of such topics ends with
+//     ErrSlowSubscriber.
 //   - An event id is a name, not a key: emitting the same id twice stores two
 //     events. A request id makes an emit safe to repeat while its event is kept.
 //   - A pattern takes up a topic that another process writes to with the event

@@ -3,6 +3,7 @@ package events
 import (
 	"context"
 	"crypto/rand"
+	"crypto/sha256"
 	"time"
 
 	"github.com/oklog/ulid/v2"
@@ -26,7 +27,8 @@ type EmitOptions struct {
 	// Legacy admits what loom.v1 lets through: any UTF-8 as topic, reserved or
 	// not; any number of headers and tags; up to MaxLegacyEventBytes in all. On
 	// a topic that the store can't name (empty, too long, with NUL), and on one
-	// that ends with ".replies", the event is volatile.
+	// that ends with ".replies", the event is volatile. Only such emitters wait for
+	// subscriptions that are full.
 	Legacy bool
 }
 
@@ -37,9 +39,9 @@ type EmitOptions struct {
 // it under the same request id. The payload, headers and tags stay the
 // caller's.
 //
-// Emit waits where a subscription wants it to (SubscribeOptions.Wait). When ctx
-// ends meanwhile, that subscription misses the event, and Emit returns the
-// event all the same.
+// With Legacy, Emit waits where a subscription wants it to (SubscribeOptions.Wait).
+// When ctx ends meanwhile, that subscription misses the event, and Emit returns
+// the event all the same.
 func (b *Bus) Emit(ctx context.Context, tenant string, e Event, opts EmitOptions) (Event, error) {
 	if b.isClosed() {
 		return Event{}, ErrClosed
@@ -49,9 +51,9 @@ func (b *Bus) Emit(ctx context.Context, tenant string, e Event, opts EmitOptions
 		return Event{}, m.err
 	}
 	if m.opts.Volatile {
-		b.name(&m.event)
+		b.name(&m)
 		var f fan
-		b.handOutVolatile(tenant, &m.event, &f)
+		b.handOutVolatile(tenant, &m, &f)
 		b.await(ctx, &f)
 		return m.event, nil
 	}
@@ -59,6 +61,7 @@ func (b *Bus) Emit(ctx context.Context, tenant string, e Event, opts EmitOptions
 }
 
 func (b *Bus) emitDurable(ctx context.Context, tenant string, m emission) (Event, error) {
+	b.name(&m)
 	t := b.commit(ctx, topicRef(tenant, m.event.Topic), []*emission{&m})
 	defer b.leave(t)
 	if m.err != nil {
@@ -77,7 +80,8 @@ type EmitResult struct {
 // EmitAll emits the events of one emitter in order, the first option for the
 // first event and so on; missing options are zero. Result i is that of event
 // i, and an event that is refused does not stop the others. The durable ones
-// of one topic share a commit. All are handed out in order once the durable
+// of one topic share a commit; where all are Lazy, only those that follow each
+// other do, so that their times are in order between topics, too. All are handed out in order once the durable
 // ones are stored. See Emit.
 func (b *Bus) EmitAll(ctx context.Context, tenant string, events []Event, opts []EmitOptions) []EmitResult {
 	all, room := make([]*emission, len(events)), make([]emission, len(events))
@@ -96,8 +100,8 @@ func (b *Bus) EmitAll(ctx context.Context, tenant string, events []Event, opts [
 		switch {
 		case m.err != nil:
 		case m.opts.Volatile:
-			b.name(&m.event)
-			b.handOutVolatile(tenant, &m.event, &f)
+			b.name(m)
+			b.handOutVolatile(tenant, m, &f)
 		default:
 			b.handOut(tenant, topics[m.event.Topic], m)
 		}
@@ -169,10 +173,31 @@ func checkTenant(tenant string) error {
 }
 
 // name gives the event its time, and an id if it has none.
-func (b *Bus) name(e *Event) {
+func (b *Bus) name(m *emission) {
+	if m.opts.RequestID != "" {
+		m.digest = sha256.Sum256(encodeEvent(m.event, true))
+	}
 	now := b.now().UTC()
-	e.Time = now.Truncate(time.Microsecond)
-	if e.ID == "" {
-		e.ID = ulid.MustNew(ulid.Timestamp(now), rand.Reader).String()
+	m.event.Time = b.timeAfterAll(now)
+	if m.event.ID == "" {
+		m.event.ID = ulid.MustNew(ulid.Timestamp(now), rand.Reader).String()
+	}
+}
+
+// maxAhead bounds how far times run ahead of the clock: when it was set back they
+// follow.
+const maxAhead = time.Second
+
+// timeAfterAll returns the time, later than that of every event before: what was
+// emitted on several topics can be put in order by it.
+func (b *Bus) timeAfterAll(now time.Time) time.Time {
+	for {
+		last, next := b.lastTime.Load(), now.UnixMicro()
+		if last >= next && last-next < maxAhead.Microseconds() {
+			next = last + 1
+		}
+		if b.lastTime.CompareAndSwap(last, next) {
+			return time.UnixMicro(next).UTC()
+		}
 	}
 }

@@ -34,7 +34,9 @@ func TestEmitGivesSequences(t *testing.T) {
 		if _, err := ulid.ParseStrict(e.ID); err != nil {
 			t.Errorf("id %q: %v", e.ID, err)
 		}
-		if want := now.UTC().Truncate(time.Microsecond); !e.Time.Equal(want) || e.Time.Location() != time.UTC {
+		// No two events are taken at the same time.
+		want := now.UTC().Truncate(time.Microsecond).Add(time.Duration(want-1) * time.Microsecond)
+		if !e.Time.Equal(want) || e.Time.Location() != time.UTC {
 			t.Errorf("time %v, want %v", e.Time, want)
 		}
 		if diff := cmp.Diff(e, MustNext(t, sub).Event); diff != "" {

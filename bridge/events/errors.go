@@ -30,8 +30,8 @@ var (
 	ErrClosed = errors.New("events: bus is closed")
 	// ErrSubscriptionClosed: the subscription was closed by its owner.
 	ErrSubscriptionClosed = errors.New("events: subscription is closed")
-	// ErrSlowSubscriber: an emitter waited too long for room in the
-	// subscription (SubscribeOptions.Wait).
+	// ErrSlowSubscriber: emitters waited too long for room in the subscription
+	// (SubscribeOptions.Wait), or durable events wait for it in too many topics.
 	ErrSlowSubscriber = errors.New("events: subscriber is too slow")
 )
 
@@ -51,6 +51,19 @@ func (e *InvalidError) Error() string { return "events: " + e.Field + " " + e.Re
 
 // Is makes errors.Is(err, ErrInvalid) true.
 func (e *InvalidError) Is(target error) bool { return target == ErrInvalid }
+
+// SizeError says that an event is too large as a whole. It is an ErrInvalid.
+type SizeError struct {
+	// Size is that of the event, Limit what it may be, both in bytes.
+	Size, Limit int
+}
+
+func (e *SizeError) Error() string {
+	return fmt.Sprintf("events: event of %d bytes exceeds the limit of %d", e.Size, e.Limit)
+}
+
+// Is makes errors.Is(err, ErrInvalid) true.
+func (e *SizeError) Is(target error) bool { return target == ErrInvalid }
 
 // ReservedTopicError names a topic that only the bridge emits on. It is an
 // ErrReservedTopic.

@@ -55,7 +55,8 @@ type Event struct {
 	Source string
 	// SessionID is the emitter's session, or empty.
 	SessionID string
-	// Time is when the bus took it, in UTC, to the microsecond. Emit sets it.
+	// Time is when the bus took it, in UTC, to the microsecond: later than that of
+	// any event that the bus took before. Emit sets it.
 	Time time.Time
 	// Payload is the content. An empty JSON payload is the value null.
 	Payload []byte

@@ -39,6 +39,16 @@ func (f *fifo[T]) pop() (item T, ok bool) {
 	return item, true
 }
 
+// unpop puts an item back to the front.
+func (f *fifo[T]) unpop(item T) {
+	if f.count == len(f.items) {
+		f.resize(max(smallestRing, 2*f.count))
+	}
+	f.head = (f.head - 1) & (len(f.items) - 1)
+	f.items[f.head] = item
+	f.count++
+}
+
 func (f *fifo[T]) resize(size int) {
 	items := make([]T, size)
 	for i := range f.count {

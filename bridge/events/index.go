@@ -1,7 +1,6 @@
 package events
 
 import (
-	"slices"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -18,55 +17,100 @@ type index struct {
 	patterns atomic.Uint64
 
 	mu    sync.RWMutex // guards the fields below
-	exact map[string][]*selection
-	root  node
-	texts map[string]int // how many selections have this pattern
+	exact rosters
+	// prefixes has the legacy patterns by what their topics begin with. Each ends
+	// with a dot, so that few places of a topic have to be looked at.
+	prefixes rosters
+	root     node
+	texts    map[string]int // how many selections have this pattern
 }
 
-// node stands for the words on the way to it.
+// rosters are lists of selections by a text; none is empty.
+type rosters map[string]*roster[*selection]
+
+func (all rosters) add(text string, sel *selection) {
+	list := all[text]
+	if list == nil {
+		list = &roster[*selection]{}
+		all[text] = list
+	}
+	list.add(sel)
+}
+
+func (all rosters) remove(text string, sel *selection) {
+	list := all[text]
+	if list.remove(sel); list.len() == 0 {
+		delete(all, text)
+	}
+}
+
+// node stands for the words of native patterns on the way to it.
 type node struct {
 	words map[string]*node
-	any   *node        // behind a word that may be any
-	here  []*selection // patterns that end here
-	rest  []*selection // patterns that any further words follow
+	any   *node               // behind a word that may be any
+	here  *roster[*selection] // patterns that end here; nil for none
+	rest  *roster[*selection] // patterns that any further words follow; nil for none
 }
 
 func newIndex() *index {
-	return &index{exact: make(map[string][]*selection), texts: make(map[string]int)}
+	return &index{exact: make(rosters), prefixes: make(rosters), texts: make(map[string]int)}
 }
 
-// groups are selections as the index keeps them. Nobody changes the slices:
-// adding appends behind what was handed out, removing makes new ones.
+// groups are selections as the index keeps them. Nobody changes the slices.
 type groups [][]*selection
+
+// with appends a list that is not empty.
+func (found groups) with(list *roster[*selection]) groups {
+	if list == nil {
+		return found
+	}
+	return append(found, list.lend())
+}
 
 // match appends the selections that match a topic.
 func (x *index) match(found groups, topic string) groups {
 	x.mu.RLock()
 	defer x.mu.RUnlock()
-	if exact := x.exact[topic]; len(exact) > 0 {
-		found = append(found, exact)
-	}
-	return x.root.match(found, topic, true)
+	return x.several(found.with(x.exact[topic]), topic)
 }
 
 // matchPatterns appends those among them that may match other topics too.
 func (x *index) matchPatterns(found groups, topic string) groups {
 	x.mu.RLock()
 	defer x.mu.RUnlock()
+	return x.several(found, topic)
+}
+
+// several appends the selections of several topics that match.
+func (x *index) several(found groups, topic string) groups {
+	if len(x.prefixes) > 0 {
+		found = x.prefixes.match(found, topic)
+	}
 	return x.root.match(found, topic, true)
+}
+
+// match appends what stands at the beginnings of a topic that end with a dot. No
+// pattern has more words, or is longer, than what is looked at.
+func (all rosters) match(found groups, topic string) groups {
+	topic = topic[:min(len(topic), maxPatternBytes)]
+	end := 0
+	for range maxPatternWords {
+		dot := strings.IndexByte(topic[end:], '.')
+		if dot < 0 {
+			break
+		}
+		end += dot + 1
+		found = found.with(all[topic[:end]])
+	}
+	return found
 }
 
 // match appends what stands below n for the words of topic, if there are any.
 func (n *node) match(found groups, topic string, words bool) groups {
 	if !words {
-		if len(n.here) > 0 {
-			found = append(found, n.here)
-		}
-		return found
+		return found.with(n.here)
 	}
-	if len(n.rest) > 0 {
-		found = append(found, n.rest)
-	}
+	found = found.with(n.rest)
 	if n.words == nil && n.any == nil {
 		return found
 	}
@@ -85,11 +129,15 @@ func (x *index) add(sel *selection, change uint64) {
 	x.mu.Lock()
 	defer x.mu.Unlock()
 	x.texts[sel.pattern.text]++
-	if topic, ok := sel.pattern.Exact(); ok {
-		x.exact[topic] = append(x.exact[topic], sel)
+	switch sel.pattern.kind {
+	case exactPattern:
+		x.exact.add(sel.pattern.text, sel)
 		return
+	case legacyPattern:
+		x.prefixes.add(sel.pattern.prefix(), sel)
+	case nativePattern:
+		x.root.edit(sel.pattern.text, func(list *roster[*selection]) { list.add(sel) })
 	}
-	x.root.edit(sel.pattern.steps(), func(list []*selection) []*selection { return append(list, sel) })
 	x.patterns.Store(change)
 }
 
@@ -97,20 +145,16 @@ func (x *index) add(sel *selection, change uint64) {
 func (x *index) remove(sel *selection) {
 	x.mu.Lock()
 	defer x.mu.Unlock()
-	without := func(list []*selection) []*selection {
-		i := slices.Index(list, sel)
-		return slices.Concat(list[:i], list[i+1:])
-	}
 	if x.texts[sel.pattern.text]--; x.texts[sel.pattern.text] == 0 {
 		delete(x.texts, sel.pattern.text)
 	}
-	topic, ok := sel.pattern.Exact()
-	if !ok {
-		x.root.edit(sel.pattern.steps(), without)
-		return
-	}
-	if x.exact[topic] = without(x.exact[topic]); len(x.exact[topic]) == 0 {
-		delete(x.exact, topic)
+	switch sel.pattern.kind {
+	case exactPattern:
+		x.exact.remove(sel.pattern.text, sel)
+	case legacyPattern:
+		x.prefixes.remove(sel.pattern.prefix(), sel)
+	case nativePattern:
+		x.root.edit(sel.pattern.text, func(list *roster[*selection]) { list.remove(sel) })
 	}
 }
 
@@ -121,68 +165,49 @@ func (x *index) count(text string) int {
 	return x.texts[text]
 }
 
-// step is one word of a pattern.
-type step struct {
-	word string
-	kind stepKind
-}
-
-type stepKind uint8
-
-const (
-	literalStep stepKind = iota
-	anyStep
-	restStep // the last one, and no word
-)
-
-// steps takes a pattern of several topics apart.
-func (p Pattern) steps() []step {
-	var steps []step
-	text, legacy := p.text, p.kind == legacyPattern
-	if legacy {
-		text = strings.TrimSuffix(p.text, legacyRest)
-	}
-	for word := range strings.SplitSeq(text, ".") {
-		switch {
-		case !legacy && word == anyWord:
-			steps = append(steps, step{kind: anyStep})
-		case !legacy && word == anyWords:
-			steps = append(steps, step{kind: restStep})
-		default:
-			steps = append(steps, step{word: word})
-		}
-	}
-	if legacy {
-		steps = append(steps, step{kind: restStep})
-	}
-	return steps
-}
-
-// edit changes the list that steps lead to, and drops nodes that are empty
-// afterwards.
-func (n *node) edit(steps []step, change func([]*selection) []*selection) {
-	if len(steps) == 0 {
-		n.here = change(n.here)
+// edit changes the list that the words of a native pattern lead to, and drops what
+// is empty afterwards.
+func (n *node) edit(pattern string, change func(*roster[*selection])) {
+	word, rest, more := cutWord(pattern)
+	switch word {
+	case anyWords:
+		n.rest = edited(n.rest, change)
 		return
-	}
-	switch first := steps[0]; first.kind {
-	case restStep:
-		n.rest = change(n.rest)
-	case anyStep:
+	case anyWord:
 		if n.any == nil {
 			n.any = &node{}
 		}
-		if n.any.edit(steps[1:], change); n.any.empty() {
+		if n.any.follow(rest, more, change); n.any.empty() {
 			n.any = nil
 		}
-	case literalStep:
-		next := n.words[first.word]
-		if next == nil {
-			next = &node{}
-		}
-		next.edit(steps[1:], change)
-		n.setWord(first.word, next)
+		return
 	}
+	next := n.words[word]
+	if next == nil {
+		next = &node{}
+	}
+	next.follow(rest, more, change)
+	n.setWord(word, next)
+}
+
+// follow edits what the rest of a pattern leads to, if there is more of it.
+func (n *node) follow(rest string, more bool, change func(*roster[*selection])) {
+	if more {
+		n.edit(rest, change)
+		return
+	}
+	n.here = edited(n.here, change)
+}
+
+// edited changes a list, which is nil when it is empty.
+func edited(list *roster[*selection], change func(*roster[*selection])) *roster[*selection] {
+	if list == nil {
+		list = &roster[*selection]{}
+	}
+	if change(list); list.len() == 0 {
+		return nil
+	}
+	return list
 }
 
 func (n *node) setWord(word string, next *node) {
@@ -197,5 +222,5 @@ func (n *node) setWord(word string, next *node) {
 }
 
 func (n *node) empty() bool {
-	return len(n.words) == 0 && n.any == nil && len(n.here) == 0 && len(n.rest) == 0
+	return len(n.words) == 0 && n.any == nil && n.here == nil && n.rest == nil
 }

@@ -58,7 +58,7 @@ func TestIndexAgreesWithMatch(t *testing.T) {
 	for _, sel := range there {
 		x.remove(sel)
 	}
-	if !x.root.empty() || len(x.exact) > 0 || len(x.texts) > 0 {
+	if !x.root.empty() || len(x.exact) > 0 || len(x.prefixes) > 0 || len(x.texts) > 0 {
 		t.Errorf("something is left: %+v", x)
 	}
 }

@@ -17,10 +17,11 @@ const (
 	mailboxSuffix = ".replies"
 )
 
-// checkLegacy returns an *InvalidError unless loom.v1 may emit the event.
+// checkLegacy returns a *SizeError or an *InvalidError unless loom.v1 may emit the
+// event.
 func (e *Event) checkLegacy() error {
 	if size := e.legacySize(); size > MaxLegacyEventBytes {
-		return invalid("event", "is %d bytes, over the limit of %d", size, MaxLegacyEventBytes)
+		return &SizeError{Size: size, Limit: MaxLegacyEventBytes}
 	}
 	for _, text := range []struct{ field, value string }{
 		{"topic", e.Topic}, {"id", e.ID}, {"source", e.Source}, {"session_id", e.SessionID}, {"type", e.Type},

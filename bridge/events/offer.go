@@ -10,7 +10,8 @@ func (s *Subscription) offer(e entry, f *fan) {
 	}
 }
 
-// put queues a volatile event, lets it wait, or drops it.
+// put queues a volatile event, lets it wait if its emitter does, which has a fan
+// then, or drops it.
 func (s *Subscription) put(e entry, f *fan) (queued bool) {
 	switch {
 	case s.over != nil || e.sel.gone || !s.chooses(e.sel, e.event):
@@ -18,9 +19,10 @@ func (s *Subscription) put(e entry, f *fan) (queued bool) {
 	case (len(s.waiting) == 0 || e.sel.qos == Realtime) && s.hasRoom(e):
 		s.enqueue(e)
 		return true
-	case s.wait && e.sel.qos != Realtime:
+	case s.wait && f != nil && e.sel.qos != Realtime:
+		s.beginWait()
 		e.count.queued(1)
-		s.waiting = append(s.waiting, pending{e, f.join(s)})
+		s.waiting = append(s.waiting, pending{e, f.join(s, s.waitUntil)})
 		return false
 	}
 	s.dropped++
@@ -76,10 +78,11 @@ func (s *Subscription) forget(e entry) {
 func (s *Subscription) offerCursor(c *cursor, last uint64, e *Event) {
 	s.mu.Lock()
 	queued := s.putCursor(c, last, e)
-	s.mu.Unlock()
 	if queued {
+		s.weigh(c, len(c.claims))
 		s.signal()
 	}
+	s.unlock()
 }
 
 func (s *Subscription) putCursor(c *cursor, last uint64, e *Event) (queued bool) {
@@ -96,14 +99,15 @@ func (s *Subscription) putCursor(c *cursor, last uint64, e *Event) (queued bool)
 		return false
 	case c.fresh == nil && last < c.next, e == nil && last <= before:
 		return false
-	case c.fresh == nil && e != nil && !c.late && c.listed == 0 && c.next == e.Sequence && c.accept(e) == nil:
+	case c.fresh == nil && e != nil && !c.late && c.listed == 0 && c.next == e.Sequence && !c.accepts(e):
 		c.next++ // nobody needs to wake up for it
+		s.rest(c)
 		return false
 	case c.late:
 	case e != nil && s.listed < maxListed:
 		s.listed++
 		c.listed++
-		s.queue.push(entry{cursor: c})
+		s.queue.push(entry{cursor: c, upTo: last})
 	default:
 		c.late = true
 		s.late.push(c)
@@ -113,7 +117,7 @@ func (s *Subscription) putCursor(c *cursor, last uint64, e *Event) (queued bool)
 
 // putFresh lets events through to a Realtime cursor, or drops them.
 func (s *Subscription) putFresh(c *cursor, first, last uint64, e *Event) (admitted bool) {
-	if e != nil && (c.accept(e) == nil || s.readElsewhere(c, e)) {
+	if e != nil && (!c.accepts(e) || s.readElsewhere(c, e)) {
 		return false
 	}
 	first = max(first, c.fresh.settled+1)
@@ -140,5 +144,5 @@ func (s *Subscription) readElsewhere(c *cursor, e *Event) bool {
 		return false
 	}
 	other := s.cursors[cursorKey{c.key.topic, losslessGroup}]
-	return other != nil && other.accept(e) != nil
+	return other != nil && other.accepts(e)
 }

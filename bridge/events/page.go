@@ -25,13 +25,7 @@ const (
 // it is the next event that is kept, and at is where that is; without an event
 // at is where the next will be.
 func (b *Bus) fetch(ctx context.Context, c *cursor, position uint64) (e *Event, at uint64, err error) {
-	for len(c.page) > 0 && c.page[0].Sequence < position {
-		c.page = c.page[1:]
-	}
-	if len(c.page) > 0 && c.page[0].Sequence != position {
-		c.page = nil
-	}
-	if len(c.page) == 0 {
+	if c.skipTo(position); len(c.page) == 0 {
 		if e := c.topic.at(position); e != nil {
 			return e, position, nil
 		}
@@ -45,11 +39,21 @@ func (b *Bus) fetch(ctx context.Context, c *cursor, position uint64) (e *Event, 
 	return &taken, taken.Sequence, nil
 }
 
+// skipTo drops what is held before a position, and all if that is not what follows.
+func (c *cursor) skipTo(position uint64) {
+	for len(c.page) > 0 && c.page[0].Sequence < position {
+		c.page = c.page[1:]
+	}
+	if len(c.page) > 0 && c.page[0].Sequence != position {
+		c.page = nil
+	}
+}
+
 // turnPage reads the next events of a topic from the store.
 func (b *Bus) turnPage(ctx context.Context, c *cursor, from uint64) (page []Event, at uint64, err error) {
 	scope, last := c.topic.scope, c.topic.last.Load()
 	for {
-		page, err = b.readPage(ctx, scope, from)
+		page, err = b.readPage(ctx, scope, from, c.limit.orDefault())
 		if err == nil && len(page) > 0 && page[0].Sequence == from {
 			return page, from, nil
 		}
@@ -76,15 +80,25 @@ func (b *Bus) turnPage(ctx context.Context, c *cursor, from uint64) (page []Even
 	return nil, from, fmt.Errorf("events: read %q from %d on: %w", scope.Owner, from, err)
 }
 
+// pageLimit bounds a page. Zero is the default.
+type pageLimit struct{ events, bytes int }
+
+func (l pageLimit) orDefault() pageLimit {
+	if l.events == 0 {
+		return pageLimit{maxPageEvents, maxPageBytes}
+	}
+	return l
+}
+
 // readPage returns stored events from the first that is at a sequence or behind
 // it, without gaps.
-func (b *Bus) readPage(ctx context.Context, scope kv.Scope, from uint64) ([]Event, error) {
+func (b *Bus) readPage(ctx context.Context, scope kv.Scope, from uint64, limit pageLimit) ([]Event, error) {
 	var page []Event
 	size := 0
 	r := kv.Range{
 		Start: sequenceKey(scope, eventTag, from),
 		End:   kv.After(scope.Key(eventTag)),
-		Limit: maxPageEvents,
+		Limit: limit.events,
 	}
 	for pair, err := range b.engine.Scan(ctx, kv.Events, r) {
 		if err != nil {
@@ -97,10 +111,10 @@ func (b *Bus) readPage(ctx context.Context, scope kv.Scope, from uint64) ([]Even
 		if len(page) > 0 && e.Sequence != page[0].Sequence+uint64(len(page)) {
 			break // the next page finds out why
 		}
-		page = append(page, e)
-		if size += sizeOf(&e); size >= maxPageBytes {
+		if size += sizeOf(&e); size > limit.bytes && len(page) > 0 {
 			break
 		}
+		page = append(page, e)
 	}
 	return page, nil
 }

@@ -24,8 +24,18 @@ const (
 	// at, so that emitters wait for a moment only.
 	maxSweptEvents = 256
 	maxSweptBytes  = 4 << 20
+	// maxSweptBehind is the same where a topic has much to delete: more than its
+	// emitters add meanwhile.
+	maxSweptBehind = 16 * maxSweptEvents
+	// turnCommits bounds the commits that a topic gets before the next has its
+	// turn, and maxSweepRounds the turns that all get in one sweep. sweepAgain is
+	// the pause before the next when some have more.
+	turnCommits    = 4
+	maxSweepRounds = 16
+	sweepAgain     = time.Second
 	// maxOldestTopics bounds the topics among which a sweep looks for the oldest
-	// events when all together are too large. The next sweep goes on.
+	// events when all together are too large, and those that it returns to. The
+	// next sweep goes on.
 	maxOldestTopics = 4096
 )
 
@@ -57,16 +67,20 @@ func (r Retention) withDefaults() Retention {
 
 // sweepEvery sweeps until ctx ends.
 func (b *Bus) sweepEvery(ctx context.Context, pause time.Duration) {
-	ticker := time.NewTicker(pause)
-	defer ticker.Stop()
+	timer := time.NewTimer(pause)
+	defer timer.Stop()
 	for {
 		select {
 		case <-ctx.Done():
 			return
-		case <-ticker.C:
+		case <-timer.C:
 		}
-		if err := b.Sweep(ctx); err != nil && ctx.Err() == nil {
+		behind, err := b.sweep(ctx)
+		if err != nil && ctx.Err() == nil {
 			b.logger.Warn("events: delete old events", "error", err)
+		}
+		if timer.Reset(pause); behind {
+			timer.Reset(min(pause, sweepAgain))
 		}
 	}
 }
@@ -75,45 +89,88 @@ func (b *Bus) sweepEvery(ctx context.Context, pause time.Duration) {
 // It works in small commits, each complete in itself, so that it may end at any
 // point. The bus calls it by itself; a second one at the same time is harmless.
 // A topic that can't be swept does not stop the others; its error is returned.
+// Nor does one that is emitted on all the time: what is left of it after its turns
+// is for the next sweep.
 func (b *Bus) Sweep(ctx context.Context) error {
-	oldest := oldestTopics{}
-	var total int64
-	var failed []error
-	for stored, err := range b.storedTopics(ctx, kv.Range{}) {
-		if err != nil {
-			return errors.Join(append(failed, err)...)
-		}
-		record, err := b.sweepTopic(ctx, stored)
-		if err != nil {
-			failed = append(failed, fmt.Errorf("topic %q: %w", stored.scope.Owner, err))
-			continue
-		}
-		total += record.bytes
-		oldest.add(storedTopic{stored.scope, record})
-	}
-	if b.retention.MaxBytes > 0 {
-		failed = append(failed, b.sweepOldest(ctx, oldest.sorted(), total-b.retention.MaxBytes))
-	}
-	return errors.Join(failed...)
+	_, err := b.sweep(ctx)
+	return err
 }
 
-// sweepTopic deletes what the topic alone has too much of.
-func (b *Bus) sweepTopic(ctx context.Context, t storedTopic) (topicRecord, error) {
-	rule := sweepRule{maxBytes: b.retention.MaxTopicBytes}
+// sweep tells whether some topics have more to delete.
+func (b *Bus) sweep(ctx context.Context) (behind bool, err error) {
+	var done sweepTally
+	var left []storedTopic
+	for stored, err := range b.storedTopics(ctx, kv.Range{}) {
+		if err != nil {
+			return false, errors.Join(append(done.failed, err)...)
+		}
+		switch t, more, err := b.sweepTurn(ctx, stored, maxSweptEvents); {
+		case !more || len(left) == maxOldestTopics:
+			behind = behind || more
+			done.add(t, err)
+		default:
+			left = append(left, t)
+		}
+	}
+	for range maxSweepRounds {
+		kept := left[:0]
+		for _, stored := range left {
+			t, more, err := b.sweepTurn(ctx, stored, maxSweptBehind)
+			if more {
+				kept = append(kept, t)
+				continue
+			}
+			done.add(t, err)
+		}
+		left = kept
+	}
+	for _, t := range left {
+		behind = true
+		done.add(t, nil)
+	}
+	if b.retention.MaxBytes > 0 {
+		done.failed = append(done.failed, b.sweepOldest(ctx, done.oldest.sorted(), done.bytes-b.retention.MaxBytes))
+	}
+	return behind, errors.Join(done.failed...)
+}
+
+// sweepTally is what a sweep found out about the topics.
+type sweepTally struct {
+	oldest oldestTopics
+	bytes  int64 // what all of them take
+	failed []error
+}
+
+// add takes in a topic that the sweep is through with.
+func (d *sweepTally) add(t storedTopic, err error) {
+	if err != nil {
+		d.failed = append(d.failed, fmt.Errorf("topic %q: %w", t.scope.Owner, err))
+		return
+	}
+	d.bytes += t.bytes
+	d.oldest.add(t)
+}
+
+// sweepTurn deletes what the topic alone has too much of, for some commits of so
+// many events. More says that there is more to delete.
+func (b *Bus) sweepTurn(ctx context.Context, t storedTopic, events int) (after storedTopic, more bool, err error) {
+	rule := sweepRule{events: events, maxBytes: b.retention.MaxTopicBytes}
 	if b.retention.MaxAge > 0 {
 		rule.before = b.now().Add(-b.retention.MaxAge)
 	}
-	record := t.topicRecord
-	for rule.mayHit(record) {
+	for range turnCommits {
+		if !rule.mayHit(t.topicRecord) {
+			return t, false, nil
+		}
 		swept, err := b.sweepSome(ctx, t.scope, rule)
 		if err != nil {
-			return record, err
+			return t, false, err
 		}
-		if record = swept.record; !swept.more {
-			break
+		if t.topicRecord = swept.record; !swept.more {
+			return t, false, nil
 		}
 	}
-	return record, nil
+	return t, true, nil
 }
 
 // sweepOldest deletes from the topics with the oldest events until so many
@@ -121,7 +178,7 @@ func (b *Bus) sweepTopic(ctx context.Context, t storedTopic) (topicRecord, error
 // its turn.
 func (b *Bus) sweepOldest(ctx context.Context, topics []storedTopic, excess int64) error {
 	for len(topics) > 0 && excess > 0 {
-		swept, err := b.sweepSome(ctx, topics[0].scope, sweepRule{free: excess})
+		swept, err := b.sweepSome(ctx, topics[0].scope, sweepRule{events: eventsToFree(excess), free: excess})
 		if err != nil {
 			return err
 		}
@@ -140,8 +197,18 @@ func (b *Bus) sweepOldest(ctx context.Context, topics []storedTopic, excess int6
 	return nil
 }
 
+// eventsToFree is how many events one commit may delete when there is so much to
+// free.
+func eventsToFree(excess int64) int {
+	if excess > maxSweptBytes {
+		return maxSweptBehind
+	}
+	return maxSweptEvents
+}
+
 // sweepRule says which of a topic's oldest events go.
 type sweepRule struct {
+	events   int       // so many at most
 	before   time.Time // those taken before it
 	maxBytes int64     // so many that the rest takes no more; not positive: none
 	free     int64     // so many as to free this much
@@ -193,7 +260,7 @@ func stageSweep(ctx context.Context, tx *kv.Tx, scope kv.Scope, rule sweepRule) 
 			return swept{}, err
 		}
 		done.record.oldest = e.Time
-		if done.more = seen == maxSweptEvents || size > maxSweptBytes; done.more || !rule.hits(&e, done.record, done.bytes) {
+		if done.more = seen == rule.events || size > maxSweptBytes; done.more || !rule.hits(&e, done.record, done.bytes) {
 			break
 		}
 		seen, size = seen+1, size+len(pair.Value)

@@ -2,6 +2,7 @@ package events_test
 
 import (
 	"bytes"
+	"context"
 	"errors"
 	"fmt"
 	"slices"
@@ -283,4 +284,45 @@ func TestSweepsByItself(t *testing.T) {
 			t.Errorf("the first that is kept is %d", first)
 		}
 	})
+}
+
+// scopeLog notes the topics of the commits.
+type scopeLog struct {
+	kv.Engine
+	topics []string
+}
+
+func (l *scopeLog) Commit(ctx context.Context, c kv.Commit) error {
+	l.topics = append(l.topics, c.Guards[0].Scope.Owner)
+	return l.Engine.Commit(ctx, c)
+}
+
+// A topic with much to delete gets no more than some commits before the others have
+// their turn, and what a sweep leaves of it is for the next.
+func TestSweepTakesTurns(t *testing.T) {
+	log := &scopeLog{Engine: memkv.New(nil)}
+	t.Cleanup(func() { _ = log.Close() })
+	bus := MustSweptBus(t, log, events.Retention{MaxAge: time.Hour})
+	for range 8 {
+		batch := make([]events.Event, 5000)
+		for i := range batch {
+			batch[i] = events.Event{Topic: "busy"}
+		}
+		bus.EmitAll(t.Context(), tenant, batch, lazy(len(batch)))
+	}
+	bus.emit(t, "quiet", 10, 1)
+	bus.now = bus.now.Add(2 * time.Hour)
+	log.topics = nil
+	if first := bus.sweep(t, "quiet"); first != 11 {
+		t.Errorf("quiet begins with %d", first)
+	}
+	if first := bus.first(t, "busy"); first != 40_001 {
+		t.Errorf("busy begins with %d", first)
+	}
+	if at := slices.Index(log.topics, "quiet"); at < 0 || at > 4 {
+		t.Errorf("quiet has its turn after %d commits", at)
+	}
+	if n := len(log.topics); n > 20 {
+		t.Errorf("%d commits for 40,010 events", n)
+	}
 }

@@ -52,8 +52,8 @@ func (b *Bus) joinAll(ctx context.Context, t *topic, all groups, withLast bool) 
 
 // some calls test with each selection until one passes, and tells whether one
 // did.
-func (all groups) some(test func(*selection) bool) bool {
-	for _, group := range all {
+func (found groups) some(test func(*selection) bool) bool {
+	for _, group := range found {
 		for _, sel := range group {
 			if test(sel) {
 				return true
@@ -73,7 +73,11 @@ func (b *Bus) handOut(tenant string, t *topic, m *emission) {
 }
 
 // handOutVolatile queues a volatile event for everybody who listens.
-func (b *Bus) handOutVolatile(tenant string, e *Event, f *fan) {
+func (b *Bus) handOutVolatile(tenant string, m *emission, f *fan) {
+	e := &m.event
+	if !m.opts.Legacy {
+		f = nil // it does not wait
+	}
 	c := b.counts.of(tenant, e.Topic)
 	c.emitted(e.Time)
 	x := b.indexOf(tenant)

@@ -481,36 +481,6 @@ func TestFilteredEventsWakeNobody(t *testing.T) {
 	})
 }
 
-func TestDelivered(t *testing.T) {
-	bus := MustBus(t, nil, nil)
-	sub := MustSelect(t, bus, perSelection, legacy("a.*"), legacy("a.b"))
-	for range 3 {
-		MustEmit(t, bus, "a.b", "x")
-		MustEmit(t, bus, "a.c", "x")
-	}
-	if got := sub.Delivered(); len(got) != 0 {
-		t.Errorf("before the first: %v", got)
-	}
-	for range 4 { // a.b twice, to both selections, and a.c twice … in the order they came
-		MustNext(t, sub)
-	}
-	if diff := cmp.Diff(map[string]uint64{"a.b": 1, "a.c": 1}, sub.Delivered()); diff != "" {
-		t.Errorf("-want +got:\n%s", diff)
-	}
-	takeAll(t, sub)
-	if diff := cmp.Diff(map[string]uint64{"a.b": 3, "a.c": 3}, sub.Delivered()); diff != "" {
-		t.Errorf("-want +got:\n%s", diff)
-	}
-	for i := range 3000 {
-		MustEmit(t, bus, fmt.Sprint("a.", i), "x")
-		takeAll(t, sub)
-	}
-	got := sub.Delivered()
-	if n := len(got); n < 1000 || n > 2100 || got["a.2999"] != 1 || got["a.2000"] != 1 {
-		t.Errorf("%d topics, a.2999 at %d", n, got["a.2999"])
-	}
-}
-
 // TestConformance73ShutdownClears: what was subscribed is gone.
 func TestConformance73ShutdownClears(t *testing.T) {
 	bus := MustBus(t, nil, nil)

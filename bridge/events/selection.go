@@ -2,6 +2,7 @@ package events
 
 import (
 	"slices"
+	"strings"
 	"time"
 	"unicode/utf8"
 )
@@ -13,8 +14,11 @@ const (
 	// MaxSelections bounds those of one that is PerSelection: what a loom.v1
 	// agent registers.
 	MaxSelections = 4096
-	// maxPatternBytes bounds a pattern that is no exact topic.
+	// maxPatternBytes bounds a pattern of loom.v1, and maxPatternWords its words:
+	// as many as a topic of MaxTopicBytes has. They bound what a topic costs to be
+	// compared with all patterns. Native patterns are as short as topics.
 	maxPatternBytes = 4 << 10
+	maxPatternWords = MaxTopicBytes / 2
 	// maxEventTypes bounds the event types of a selection.
 	maxEventTypes = 64
 )
@@ -28,7 +32,8 @@ type Selection struct {
 	// topic. Nil means only what comes from now on.
 	After *uint64
 	// Since begins with the durable events that the bus took after it, in all
-	// topics that match. Zero means only what comes from now on. Not together
+	// topics that match, in the order of their times. What comes from now on waits
+	// until they were taken. Zero means only what comes from now on. Not together
 	// with After.
 	Since time.Time
 	// QoS is what becomes of events that are not taken in time. Default
@@ -64,14 +69,30 @@ func (given Selection) check(perSelection bool) error {
 // check returns an *InvalidError unless topics can be found by the pattern.
 func (p Pattern) check(legacy bool) error {
 	switch {
-	case !legacy && p.kind == legacyPattern:
+	case legacy:
+		return p.CheckLegacy()
+	case p.kind == legacyPattern:
 		return invalid("topic", "is a pattern of loom.v1")
-	case !legacy && p.kind == exactPattern:
+	case p.kind == exactPattern:
 		return CheckTopic(p.text)
+	}
+	return nil
+}
+
+// CheckLegacy returns an *InvalidError unless a subscription that is PerSelection
+// takes the pattern: it is to be UTF-8, and one of several topics is to have at most
+// 4 KiB and 128 words.
+func (p Pattern) CheckLegacy() error {
+	switch {
 	case !utf8.ValidString(p.text):
 		return invalid("topic", "is not UTF-8")
-	case p.kind != exactPattern && len(p.text) > maxPatternBytes:
+	case p.kind == exactPattern:
+		return nil
+	case len(p.text) > maxPatternBytes:
 		return invalid("topic", "is a pattern of %d bytes, over the limit of %d", len(p.text), maxPatternBytes)
+	}
+	if words := strings.Count(p.prefix(), "."); words > maxPatternWords {
+		return invalid("topic", "is a pattern of %d words, over the limit of %d", words, maxPatternWords)
 	}
 	return nil
 }
@@ -86,6 +107,7 @@ type selection struct {
 	types   []string
 	headers map[string]string
 	lane    *lane
+	at      int // in the index; guarded by it
 
 	gone bool
 	// opening says that its past is still being looked up. Until that is done
@@ -94,6 +116,8 @@ type selection struct {
 	opening bool
 	touched map[string]uint64
 }
+
+func (sel *selection) seat() *int { return &sel.at }
 
 // wants tells whether an event of a matching topic passes the filters.
 func (sel *selection) wants(e *Event) bool {

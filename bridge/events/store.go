@@ -2,9 +2,9 @@ package events
 
 import (
 	"context"
-	"crypto/sha256"
 	"errors"
 	"fmt"
+	"slices"
 	"sync"
 
 	"github.com/loom-bridge/loom-bridge/memory/kv"
@@ -19,11 +19,16 @@ const maxChunkBytes = 4 << 20
 // their commits. It returns the topics that somebody reads; leave them.
 func (b *Bus) commitAll(ctx context.Context, tenant string, all []*emission) map[string]*topic {
 	byTopic := make(map[string][]*emission)
-	for _, m := range all {
-		if m.err == nil && !m.opts.Volatile {
-			byTopic[m.event.Topic] = append(byTopic[m.event.Topic], m)
-		}
+	durable := slices.DeleteFunc(slices.Clone(all), func(m *emission) bool { return m.err != nil || m.opts.Volatile })
+	lazy := true
+	for _, m := range durable {
+		byTopic[m.event.Topic] = append(byTopic[m.event.Topic], m)
+		lazy = lazy && m.opts.Lazy
 	}
+	if lazy && len(byTopic) > 1 {
+		return b.commitInTurn(ctx, tenant, durable)
+	}
+	b.nameAll(durable)
 	topics := make(map[string]*topic, len(byTopic))
 	if len(byTopic) == 1 {
 		for name, group := range byTopic {
@@ -42,6 +47,35 @@ func (b *Bus) commitAll(ctx context.Context, tenant string, all []*emission) map
 		})
 	}
 	running.Wait()
+	return topics
+}
+
+func (b *Bus) nameAll(group []*emission) {
+	for _, m := range group {
+		b.name(m)
+	}
+}
+
+// commitInTurn stores events one run on a topic after another: each is taken after
+// the one before it was stored. As nobody waits for a disk, that costs little.
+func (b *Bus) commitInTurn(ctx context.Context, tenant string, all []*emission) map[string]*topic {
+	topics := make(map[string]*topic)
+	for len(all) > 0 {
+		name := all[0].event.Topic
+		n := slices.IndexFunc(all, func(m *emission) bool { return m.event.Topic != name })
+		if n < 0 {
+			n = len(all)
+		}
+		run := all[:n]
+		all = all[n:]
+		b.nameAll(run)
+		t := b.commit(ctx, topicRef(tenant, name), run)
+		if topics[name] != nil {
+			b.leave(t)
+			continue
+		}
+		topics[name] = t
+	}
 	return topics
 }
 
@@ -85,10 +119,6 @@ func fail(group []*emission, err error) {
 func (b *Bus) store(ctx context.Context, ref kv.Ref, group []*emission) {
 	lazy := true
 	for _, m := range group {
-		if m.opts.RequestID != "" {
-			m.digest = sha256.Sum256(encodeEvent(m.event, true))
-		}
-		b.name(&m.event)
 		lazy = lazy && m.opts.Lazy
 	}
 	// The stage may run again after a conflict; what it returns to counts only

@@ -9,10 +9,11 @@ type SubscribeOptions struct {
 	// takes patterns of loom.v1. Default: once for the subscription, and
 	// patterns of ParsePattern.
 	PerSelection bool
-	// Wait makes an emitter of volatile events wait for room where a selection
-	// that is not Realtime is full, for at most Options.MaxEmitWait. A
-	// subscription that stays full ends with ErrSlowSubscriber. Others get the
-	// event meanwhile. Default: the event is dropped, see Delivery.Dropped.
+	// Wait makes emitters of volatile events that are Legacy wait for room where a
+	// selection that is not Realtime is full. A subscription for which they have
+	// waited for Options.MaxEmitWait in sum, without its taking all that is queued
+	// in between, ends with ErrSlowSubscriber. Others get the event meanwhile.
+	// Default, and for other emitters: the event is dropped, see Delivery.Dropped.
 	Wait bool
 }
 
@@ -169,9 +170,12 @@ func (s *Subscription) remove(gone []*selection) {
 	}
 	for _, c := range s.cursors {
 		c.dropClaims()
-		if len(c.claims) == 0 {
+		switch {
+		case len(c.claims) == 0:
 			c.topic.detach(c)
 			s.discard(c)
+		case c.weight > 0:
+			s.weigh(c, len(c.claims))
 		}
 	}
 	s.queue.retain(func(e entry) bool {
@@ -221,8 +225,9 @@ func (s *Subscription) clear(reason error) bool {
 		}
 		return false
 	})
+	s.forgetDue()
 	s.listed = 0
 	s.keepWaiting(func(pending) bool { return false })
-	s.late, s.idle = fifo[*cursor]{}, fifo[*cursor]{}
+	s.late, s.idle, s.replay = fifo[*cursor]{}, fifo[*cursor]{}, replay{}
 	return true
 }

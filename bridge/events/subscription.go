@@ -2,23 +2,13 @@ package events
 
 import (
 	"context"
-	"maps"
 	"sync"
+	"time"
 )
 
-// Limits of what a subscription remembers.
-const (
-	// maxListed bounds the durable events whose order of arrival a subscription
-	// knows. Topics with more than fit are read in turn.
-	maxListed = 4096
-	// maxIdleCursors bounds the cursors that a subscription keeps in topics of
-	// its patterns where it has nothing to read. A dropped one is made again
-	// before the next event of its topic.
-	maxIdleCursors = 64
-	// maxDelivered bounds the topics that Delivered tells of; it may be
-	// exceeded by as much again.
-	maxDelivered = 1024
-)
+// maxListed bounds the durable events whose order of arrival a subscription knows.
+// Topics with more than fit are read in turn.
+const maxListed = 4096
 
 // Position is a topic and where to begin in it.
 type Position struct {
@@ -44,6 +34,9 @@ type Delivery struct {
 	// the subscription was behind: volatile ones, any for Realtime, and durable
 	// ones that retention deleted before they were read.
 	Dropped int64
+	// Past says that Selection.Since brought the event back: it was there before
+	// the selection.
+	Past bool
 }
 
 // Subscription reads topics. Next and Take are for one goroutine at a time; all
@@ -74,22 +67,34 @@ type Subscription struct {
 	listed        int         // how much of it are cursors
 	volatileBytes int         // what the rest of it takes
 	waiting       []pending   // what emitters wait to put there
-	late          fifo[*cursor]
-	lateTurn      bool // alternates, so that neither sort of event starves
-	idle          fifo[*cursor]
+	// waited is how long emitters have waited since the queue was empty. While
+	// some do they may until waitUntil, and waited counts up to waitBegan.
+	waited               time.Duration
+	waitBegan, waitUntil time.Time
+	replay               replay
+	late                 fifo[*cursor]
+	lateTurn             bool // alternates, so that neither sort of event starves
+	idle                 fifo[*cursor]
 
-	dropped         int64
-	delivered, past map[string]uint64 // by topic; past is older
+	dropped int64
+	due     []due // of the event that was read last; the next one is the last
+	// behind is how many cursors have something to read, weight what they count
+	// for; slow says that it is too much.
+	behind, weight int
+	slow           bool
+	leftOut        int
 }
 
-// entry is a volatile event that is to be delivered, or a cursor that has one
-// more durable event.
+// entry is a volatile event that is to be delivered, or a cursor that has durable
+// events up to a sequence: with one event of a topic come those before it that
+// were stored, but not offered yet.
 type entry struct {
 	sel    *selection
 	event  *Event
 	size   int
 	count  *count
 	cursor *cursor
+	upTo   uint64
 }
 
 // Positions returns where the subscription began in its exact topics: each with
@@ -97,12 +102,22 @@ type entry struct {
 // begins at the first that is kept.
 func (s *Subscription) Positions() []Position { return s.start }
 
+// PastLeftOut returns of how many topics Selection.Since has not brought back the
+// past, because more match than the 4,096 with the newest events. It is always 0
+// without PerSelection: that is a *LimitError.
+func (s *Subscription) PastLeftOut() int {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.leftOut
+}
+
 // Close ends the subscription; Next then returns ErrSubscriptionClosed.
 // Closing twice is harmless.
 func (s *Subscription) Close() { s.end(ErrSubscriptionClosed) }
 
 // Next waits for an event and returns it. Durable events come in order per
-// topic, each once. After the bus was closed it is ErrClosed, and the last
+// topic, each once; what Selection.Since brings back comes first, in the order of
+// its times. After the bus was closed it is ErrClosed, and the last
 // sequence seen is the position to go on from.
 func (s *Subscription) Next(ctx context.Context) (Delivery, error) {
 	for {
@@ -131,6 +146,12 @@ func (s *Subscription) Take(ctx context.Context) (d Delivery, ok bool, err error
 			return Delivery{}, false, err
 		}
 		t := s.pop()
+		if t.unread {
+			if err := s.lookUp(ctx); err != nil {
+				return Delivery{}, false, err
+			}
+			continue
+		}
 		if t.cursor == nil {
 			return t.delivery, t.ok, nil
 		}
@@ -161,14 +182,30 @@ type turn struct {
 	cursor   *cursor
 	// at is the cursor's position.
 	at uint64
-	// late says that the cursor was among the late ones.
-	late bool
+	// upTo is where the cursor's place in the queue ends; 0 when it has none.
+	upTo uint64
+	// late says that the cursor was among the late ones, past that it was in the
+	// replay.
+	late, past bool
+	// unread says that the replay has to be looked up first.
+	unread bool
 }
 
 // pop chooses what comes next.
 func (s *Subscription) pop() turn {
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	if len(s.due) > 0 {
+		if d, ok := s.popDue(); ok {
+			return turn{delivery: d, ok: true}
+		}
+	}
+	if len(s.replay.unread) > 0 {
+		return turn{unread: true}
+	}
+	if c := s.popPast(); c != nil {
+		return turn{cursor: c, at: c.position(), past: true}
+	}
 	for {
 		if s.late.len() > 0 && (s.lateTurn || s.queue.len() == 0) {
 			s.lateTurn = false
@@ -177,6 +214,7 @@ func (s *Subscription) pop() turn {
 				return turn{cursor: c, at: c.position(), late: true}
 			}
 			c.late = false
+			s.settle(c)
 			continue
 		}
 		s.lateTurn = true
@@ -187,13 +225,15 @@ func (s *Subscription) pop() turn {
 		case e.cursor == nil:
 			s.forget(e)
 			s.letIn()
+			s.restoreWait()
 			return turn{delivery: s.deliver(e.event, e.sel, e.count), ok: true}
 		}
 		s.listed--
 		e.cursor.listed--
-		if e.cursor.pending() {
-			return turn{cursor: e.cursor, at: e.cursor.position()}
+		if e.cursor.reaches(e.upTo) {
+			return turn{cursor: e.cursor, at: e.cursor.position(), upTo: e.upTo}
 		}
+		s.settle(e.cursor)
 	}
 }
 
@@ -203,7 +243,7 @@ func (s *Subscription) read(ctx context.Context, t turn) (Delivery, bool, error)
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	c := t.cursor
-	defer s.putBack(c, t.late)
+	defer s.putBackFrom(t)
 	if err != nil || c.gone || !c.pending() || c.position() != t.at {
 		return Delivery{}, false, err
 	}
@@ -214,17 +254,16 @@ func (s *Subscription) read(ctx context.Context, t turn) (Delivery, bool, error)
 		return Delivery{}, false, nil
 	}
 	c.passed(at)
-	sel := c.accept(e)
-	if sel == nil {
-		return Delivery{}, false, nil
+	if s.due = c.due(s.due[:0], e); len(s.due) > 1 {
+		s.bus.counts.of(s.tenant, e.Topic).queued(int64(len(s.due) - 1))
 	}
-	s.remember(e)
-	return s.deliver(e, sel, s.bus.counts.of(s.tenant, e.Topic)), true, nil
+	d, ok := s.takeDue()
+	return d, ok, nil
 }
 
 // overtaken moves a cursor on to where the kept events of its topic begin.
 func (s *Subscription) overtaken(c *cursor, at uint64) {
-	lost := int64(at - c.position())
+	lost := c.between(c.position(), at-1)
 	if c.fresh != nil {
 		lost = int64(c.fresh.count())
 	}
@@ -236,10 +275,26 @@ func (s *Subscription) overtaken(c *cursor, at uint64) {
 	s.bus.counts.of(s.tenant, c.key.topic).lost(lost)
 }
 
+// putBackFrom puts a cursor back to where it was taken from.
+func (s *Subscription) putBackFrom(t turn) {
+	switch c := t.cursor; {
+	case t.past:
+		s.putBackPast(c)
+	case !c.replaying && c.reaches(t.upTo):
+		s.listed++
+		c.listed++
+		s.queue.unpop(entry{cursor: c, upTo: t.upTo})
+	default:
+		s.putBack(c, t.late)
+	}
+}
+
 // putBack lists a cursor again that was taken out for its turn, if it has more.
 func (s *Subscription) putBack(c *cursor, late bool) {
 	switch {
 	case c.gone:
+	case c.replaying: // since a moment ago
+		c.late = c.late && !late
 	case late && c.pending():
 		s.late.push(c)
 	case late:
@@ -254,63 +309,12 @@ func (s *Subscription) putBack(c *cursor, late bool) {
 	}
 }
 
-// rest puts a cursor that has nothing to read among those that may be dropped,
-// and drops the one that is there the longest if there are too many.
-func (s *Subscription) rest(c *cursor) {
-	if !c.idle && !c.pinned() {
-		c.idle = true
-		s.idle.push(c)
-	}
-	if s.idle.len() <= maxIdleCursors {
-		return
-	}
-	oldest, _ := s.idle.pop()
-	oldest.idle = false
-	if oldest.gone || oldest.late || oldest.listed > 0 || oldest.pending() || oldest.pinned() {
-		return // it is put here again when it has nothing to read
-	}
-	if !oldest.topic.drop(oldest) {
-		oldest.idle = true
-		s.idle.push(oldest)
-		return
-	}
-	s.discard(oldest)
-}
-
 // deliver makes a delivery of an event.
 func (s *Subscription) deliver(e *Event, sel *selection, c *count) Delivery {
 	d := Delivery{Event: *e, Selection: sel.place, Pattern: sel.pattern, Dropped: s.dropped}
 	s.dropped = 0
 	c.handedOut()
 	return d
-}
-
-// remember keeps the sequence of a durable event for Delivered.
-func (s *Subscription) remember(e *Event) {
-	if len(s.delivered) >= maxDelivered {
-		s.past, s.delivered = s.delivered, nil
-	}
-	if s.delivered == nil {
-		s.delivered = make(map[string]uint64)
-	}
-	s.delivered[e.Topic] = max(s.delivered[e.Topic], e.Sequence)
-}
-
-// Delivered returns the topics of which durable events were handed out, each
-// with the sequence up to which all were. It knows about a thousand topics or
-// more, the latest.
-func (s *Subscription) Delivered() map[string]uint64 {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	all := make(map[string]uint64, len(s.past)+len(s.delivered))
-	maps.Copy(all, s.past)
-	maps.Copy(all, s.delivered)
-	for key, c := range s.cursors {
-		if last, ok := all[key.topic]; ok && c.pending() {
-			all[key.topic] = min(last, c.position()-1)
-		}
-	}
-	return all
 }
 
 // signal wakes the reader.

@@ -11,19 +11,8 @@ import (
 	"github.com/loom-bridge/loom-bridge/memory/kv"
 )
 
-// Limits of what is kept in memory of topics with readers.
-const (
-	// handedEvents is how many of its last events a topic with readers keeps at
-	// hand.
-	handedEvents = 256
-	// maxHandedEventBytes bounds one of them; larger ones are read from the
-	// store.
-	maxHandedEventBytes = 16 << 10
-	// maxHandedBytes bounds all of them in all topics together.
-	maxHandedBytes = 32 << 20
-	// topicShards keep emitters on different topics out of each other's way.
-	topicShards = 32
-)
+// topicShards keep emitters on different topics out of each other's way.
+const topicShards = 32
 
 // topicShard holds some of the topics that are in use.
 type topicShard struct {
@@ -38,14 +27,12 @@ type topic struct {
 	uses  int // cursors and emitters; guarded by the shard
 	// last is the highest sequence known to be in the store.
 	last atomic.Uint64
-	// handed holds the last events, each at its sequence modulo the size. It is
-	// made when there is something to hold.
-	handed atomic.Pointer[[handedEvents]atomic.Pointer[Event]]
+	// handed holds the last events; nil while there are none at hand.
+	handed atomic.Pointer[ring]
 
 	mu sync.Mutex // guards the fields below
-	// cursors are the places of all readers. Adding appends behind what was
-	// handed out, removing makes a new slice.
-	cursors []*cursor
+	// cursors are the places of all readers.
+	cursors roster[*cursor]
 	// emitters counts those between prepare and leave. While there are any, no
 	// cursor may be dropped for having nothing to do.
 	emitters int
@@ -88,24 +75,11 @@ func (b *Bus) release(t *topic) {
 		return
 	}
 	delete(shard.topics, t.scope)
-	if handed := t.handed.Load(); handed != nil {
-		for i := range handed {
-			b.handedBytes.Add(-int64(sizeOf(handed[i].Load())))
-		}
-	}
+	b.handedBytes.Add(-t.handed.Load().bytes())
 }
 
 // at returns the event with a sequence if it is at hand.
-func (t *topic) at(sequence uint64) *Event {
-	handed := t.handed.Load()
-	if handed == nil {
-		return nil
-	}
-	if e := handed[sequence%handedEvents].Load(); e != nil && e.Sequence == sequence {
-		return e
-	}
-	return nil
-}
+func (t *topic) at(sequence uint64) *Event { return t.handed.Load().at(sequence) }
 
 // raise says that the store has events up to last.
 func (t *topic) raise(last uint64) {
@@ -121,7 +95,7 @@ func (t *topic) raise(last uint64) {
 func (t *topic) readers() []*cursor {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	return t.cursors
+	return t.cursors.lend()
 }
 
 // arrive offers an event that was just stored to the readers. Calls for one
@@ -139,47 +113,57 @@ func (b *Bus) keepAtHand(t *topic, e *Event) []*cursor {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	t.raise(e.Sequence)
-	if len(t.cursors) == 0 {
+	if t.cursors.len() == 0 {
 		return nil
 	}
-	handed := t.handed.Load()
-	if handed == nil {
-		handed = new([handedEvents]atomic.Pointer[Event])
+	b.keep(t, e)
+	return t.cursors.lend()
+}
+
+// keep puts the event at hand if there is room, in place of an older one.
+func (b *Bus) keep(t *topic, e *Event) {
+	before := t.handed.Load()
+	room := maxHandedBytes - b.handedBytes.Load()
+	if size := heldBytes(e); sizeOf(e) > maxHandedEventBytes || size+handedEvents*slotBytes > room {
+		b.makeWay(before, e.Sequence)
+		return
+	}
+	handed := before.grown(e.Sequence)
+	if handed != before {
+		b.handedBytes.Add(handed.bytes() - before.bytes())
 		t.handed.Store(handed)
 	}
-	slot := &handed[e.Sequence%handedEvents]
-	there := slot.Load()
-	if there != nil && there.Sequence > e.Sequence {
-		return t.cursors
+	slot := handed.slot(e.Sequence)
+	if there := slot.Load(); there == nil || there.Sequence <= e.Sequence {
+		b.handedBytes.Add(heldBytes(e) - heldBytes(there))
+		slot.Store(e.clone())
 	}
-	b.handedBytes.Add(-int64(sizeOf(there)))
-	size := sizeOf(e)
-	if size > maxHandedEventBytes || b.handedBytes.Load()+int64(size) > maxHandedBytes {
+}
+
+// makeWay drops the event that stands where a newer one would.
+func (b *Bus) makeWay(handed *ring, sequence uint64) {
+	if handed == nil {
+		return
+	}
+	slot := handed.slot(sequence)
+	if there := slot.Load(); there != nil && there.Sequence <= sequence {
 		slot.Store(nil)
-		return t.cursors
+		b.handedBytes.Add(-heldBytes(there))
 	}
-	b.handedBytes.Add(int64(size))
-	slot.Store(e.clone())
-	return t.cursors
 }
 
 // attach gives the topic a reader. The caller holds the topic for it.
 func (t *topic) attach(c *cursor) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	t.cursors = append(t.cursors, c)
+	t.cursors.add(c)
 }
 
 // detach takes a reader away.
 func (t *topic) detach(c *cursor) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	t.without(c)
-}
-
-func (t *topic) without(c *cursor) {
-	i := slices.Index(t.cursors, c)
-	t.cursors = slices.Concat(t.cursors[:i], t.cursors[i+1:])
+	t.cursors.remove(c)
 }
 
 // drop takes away a reader that has nothing to read, unless an emitter counts
@@ -190,7 +174,7 @@ func (t *topic) drop(c *cursor) bool {
 	if t.emitters > 0 || c.pending() || c.fresh == nil && t.last.Load() >= c.next {
 		return false
 	}
-	t.without(c)
+	t.cursors.remove(c)
 	t.prepared = 0
 	return true
 }

@@ -2,6 +2,7 @@ package events
 
 import (
 	"context"
+	"slices"
 	"sync/atomic"
 	"time"
 )
@@ -16,7 +17,13 @@ type pending struct {
 // part at once or queues it as pending; only then does the emitter wait.
 type fan struct {
 	waiter *waiter
-	full   []*Subscription
+	full   []fullReader
+}
+
+// fullReader is a subscription that is waited for, and until when.
+type fullReader struct {
+	sub   *Subscription
+	until time.Time
 }
 
 // waiter is an emitter that waits for room.
@@ -26,14 +33,14 @@ type waiter struct {
 }
 
 // join counts one more event that waits for room in s.
-func (f *fan) join(s *Subscription) *waiter {
+func (f *fan) join(s *Subscription, until time.Time) *waiter {
 	if f.waiter == nil {
 		f.waiter = &waiter{done: make(chan struct{})}
 		f.waiter.left.Store(1)
 	}
 	f.waiter.left.Add(1)
-	if n := len(f.full); n == 0 || f.full[n-1] != s {
-		f.full = append(f.full, s)
+	if n := len(f.full); n == 0 || f.full[n-1].sub != s {
+		f.full = append(f.full, fullReader{s, until})
 	}
 	return f.waiter
 }
@@ -44,28 +51,55 @@ func (w *waiter) finish() {
 	}
 }
 
-// await waits until all that is pending found room. A subscription that stays
-// full ends; when ctx ends it misses the events instead.
+// await waits until all that is pending found room. A subscription that has made
+// emitters wait for long enough ends; when ctx ends it misses the events instead.
 func (b *Bus) await(ctx context.Context, f *fan) {
 	w := f.waiter
 	if w == nil {
 		return
 	}
 	w.finish()
-	timer := time.NewTimer(b.maxEmitWait)
-	defer timer.Stop()
-	select {
-	case <-w.done:
-	case <-ctx.Done():
-		for _, s := range f.full {
-			s.giveUp(w)
-		}
-	case <-timer.C:
-		for _, s := range f.full {
-			if s.giveUp(w) {
-				s.end(ErrSlowSubscriber)
+	slices.SortFunc(f.full, func(a, b fullReader) int { return a.until.Compare(b.until) })
+	for _, r := range f.full {
+		timer := time.NewTimer(time.Until(r.until))
+		select {
+		case <-w.done:
+			timer.Stop()
+			return
+		case <-ctx.Done():
+			timer.Stop()
+			for _, r := range f.full {
+				r.sub.giveUp(w)
+			}
+			return
+		case <-timer.C:
+			if r.sub.giveUp(w) {
+				r.sub.end(ErrSlowSubscriber)
 			}
 		}
+	}
+}
+
+// beginWait says that an emitter is about to wait.
+func (s *Subscription) beginWait() {
+	if len(s.waiting) == 0 {
+		s.waitBegan = time.Now()
+		s.waitUntil = s.waitBegan.Add(s.bus.maxEmitWait - s.waited)
+	}
+}
+
+// endWait counts how long emitters have waited when none do any more.
+func (s *Subscription) endWait() {
+	if len(s.waiting) == 0 {
+		s.waiting = nil
+		s.waited += time.Since(s.waitBegan)
+	}
+}
+
+// restoreWait lets emitters wait anew for a subscription that has taken everything.
+func (s *Subscription) restoreWait() {
+	if s.waited > 0 && len(s.waiting) == 0 && s.queue.len() == s.listed {
+		s.waited = 0
 	}
 }
 
@@ -82,6 +116,9 @@ func (s *Subscription) giveUp(w *waiter) bool {
 
 // keepWaiting drops what keep refuses of what is pending.
 func (s *Subscription) keepWaiting(keep func(pending) bool) {
+	if len(s.waiting) == 0 {
+		return
+	}
 	kept := s.waiting[:0]
 	for _, p := range s.waiting {
 		if keep(p) {
@@ -94,10 +131,14 @@ func (s *Subscription) keepWaiting(keep func(pending) bool) {
 	}
 	clear(s.waiting[len(kept):])
 	s.waiting = kept
+	s.endWait()
 }
 
 // letIn moves what is pending to the queue while there is room.
 func (s *Subscription) letIn() {
+	if len(s.waiting) == 0 {
+		return
+	}
 	n := 0
 	for ; n < len(s.waiting) && s.hasRoom(s.waiting[n].entry); n++ {
 		p := s.waiting[n]
@@ -106,7 +147,6 @@ func (s *Subscription) letIn() {
 		p.by.finish()
 		s.waiting[n] = pending{}
 	}
-	if s.waiting = s.waiting[n:]; len(s.waiting) == 0 {
-		s.waiting = nil
-	}
+	s.waiting = s.waiting[n:]
+	s.endWait()
 }

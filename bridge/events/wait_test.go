@@ -14,7 +14,7 @@ import (
 
 var (
 	waiting  = &events.SubscribeOptions{PerSelection: true, Wait: true}
-	volatile = events.EmitOptions{Volatile: true}
+	volatile = events.EmitOptions{Volatile: true, Legacy: true}
 )
 
 // fill emits as many volatile events as a Batched selection holds.

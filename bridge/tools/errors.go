@@ -34,7 +34,17 @@ const (
 	Timeout          Code = "TIMEOUT"           // did not end in time
 	Failed           Code = "FAILED"            // anything else, explained by the message
 	OutcomeUnknown   Code = "OUTCOME_UNKNOWN"   // stopped while it ran, may have taken effect
+	InvalidArguments Code = "INVALID_ARGUMENTS" // run elsewhere, where the arguments were not taken
 )
+
+// Known tells whether it is one of the codes.
+func (c Code) Known() bool {
+	switch c {
+	case NotFound, PermissionDenied, TooLarge, Timeout, Failed, OutcomeUnknown, InvalidArguments:
+		return true
+	}
+	return false
+}
 
 // Error is what a tool fails with. Message is shown to the model as it is.
 type Error struct {

@@ -3,12 +3,14 @@ package domain_test
 import (
 	"encoding/json"
 	"os"
+	"strings"
 	"testing"
 
 	"github.com/loom-bridge/loom-bridge/bridge/agents"
 	"github.com/loom-bridge/loom-bridge/bridge/events"
 	"github.com/loom-bridge/loom-bridge/bridge/hand"
 	"github.com/loom-bridge/loom-bridge/bridge/tools"
+	"github.com/loom-bridge/loom-bridge/context/step"
 	"github.com/loom-bridge/loom-bridge/memory/kv"
 	"github.com/loom-bridge/loom-bridge/memory/kv/memkv"
 	"github.com/loom-bridge/loom-bridge/server/domain"
@@ -99,8 +101,29 @@ func TestToolOfAnAgentThatLeft(t *testing.T) {
 	d := MustOpen(t)
 	_, err := d.Agents.Register(tenant, "gone", agents.Registration{Tools: []agents.Tool{{Name: "demo:gone"}}})
 	must(t, err)
-	if a := call(t, d, "demo:gone"); a.Success || a.ErrorMessage != "Execution failed: agents: agent gone is not connected" && a.ErrorMessage != "Execution failed: agent gone is not connected" {
+	if a := call(t, d, "demo:gone"); a.Success || a.ErrorMessage != "Execution failed: agent gone is not connected" {
 		t.Errorf("%+v", a)
+	}
+}
+
+// An agent that goes away while it runs a tool may have done its work: that is
+// what the caller is told, and what the step says.
+func TestAgentLeavesDuringItsTool(t *testing.T) {
+	d := MustOpen(t)
+	_, err := d.Agents.Register(tenant, "worker", agents.Registration{Tools: []agents.Tool{{Name: "demo:work"}}})
+	must(t, err)
+	link, err := d.Agents.Open(tenant, "worker", agents.OpenOptions{})
+	must(t, err)
+	go func() {
+		<-link.Calls()
+		link.Close()
+	}()
+	a := call(t, d, "demo:work")
+	if a.Success || a.ErrorCode != tools.OutcomeUnknown || !strings.HasPrefix(a.ErrorMessage, "Outcome unknown: agent worker is not connected") {
+		t.Errorf("%+v", a)
+	}
+	if a.Step.Outcome != step.Unknown {
+		t.Errorf("the step's outcome is %v", a.Step.Outcome)
 	}
 }
 

@@ -12,24 +12,30 @@ import (
 // StatusTopic gets one volatile event for each change of an agent's status.
 const StatusTopic = "agent.status"
 
+// maxStatusWait is how long a change waits for a subscriber that is full, which
+// then misses it: changes that wait hold memory.
+const maxStatusWait = 10 * time.Millisecond
+
 // herald tells of agents' changes on the bus.
 type herald struct{ bus *events.Bus }
 
 // tell publishes one change. Nobody may be listening, and the bus may have been
 // closed: neither is worth a line.
-func (h herald) tell(tenant string, a agents.Agent) {
+func (h herald) tell(tenant string, c agents.Change) {
 	payload, err := json.Marshal(map[string]any{
-		"agent_id":     a.ID,
-		"status":       a.Status.String(),
-		"capabilities": a.Capabilities,
-		"parent_id":    a.Parent,
-		"depth":        a.Depth,
-		"last_seen":    a.LastSeen.UTC().Format(time.RFC3339Nano),
+		"agent_id":     c.AgentID,
+		"status":       c.Status.String(),
+		"capabilities": c.Capabilities,
+		"parent_id":    c.Parent,
+		"depth":        c.Depth,
+		"last_seen":    c.LastSeen.UTC().Format(time.RFC3339Nano),
 	})
 	if err != nil {
 		return // text, numbers and times are JSON
 	}
-	_, _ = h.bus.Emit(context.Background(), tenant, events.Event{
-		Topic: StatusTopic, Type: StatusTopic, Source: a.ID, Payload: payload,
+	ctx, cancel := context.WithTimeout(context.Background(), maxStatusWait)
+	defer cancel()
+	_, _ = h.bus.Emit(ctx, tenant, events.Event{
+		Topic: StatusTopic, Type: StatusTopic, Source: c.AgentID, Payload: payload,
 	}, events.EmitOptions{Volatile: true, Legacy: true})
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"time"
 
 	"github.com/loom-bridge/loom-bridge/bridge/agents"
@@ -37,7 +38,10 @@ func (r relay) call(ctx context.Context, tenant, name string, c tools.Call) (too
 		call.Timeout = time.Until(deadline)
 	}
 	result, err := r.directory.Call(ctx, tenant, call)
+	gone, _ := errors.AsType[*agents.NotConnectedError](err)
 	switch {
+	case gone != nil && gone.Sent:
+		return tools.Result{}, &tools.Error{Code: tools.OutcomeUnknown, Message: fmt.Sprintf(lostText, gone.Agent), Cause: err}
 	case errors.Is(err, agents.ErrNotFound):
 		return tools.Result{}, tools.Errorf(tools.NotFound, "Tool not found: %s", name)
 	case errors.Is(err, context.Canceled), errors.Is(err, context.DeadlineExceeded):
@@ -45,26 +49,13 @@ func (r relay) call(ctx context.Context, tenant, name string, c tools.Call) (too
 	case err != nil:
 		return tools.Result{}, tools.Errorf(tools.Failed, "Execution failed: %w", err)
 	case result.Status != agents.ResultOK:
-		return tools.Result{}, &tools.Error{Code: codeOf(result), Message: result.ErrorMessage}
+		return tools.Result{}, &tools.Error{Code: result.Code(), Message: result.ErrorMessage}
 	}
 	return outputOf(result.Output)
 }
 
-// codeOf is the code of an agent's failure: its own if it is one of ours, else
-// what the status says.
-func codeOf(r agents.Result) tools.Code {
-	switch code := tools.Code(r.ErrorCode); code {
-	case tools.NotFound, tools.PermissionDenied, tools.TooLarge, tools.Timeout, tools.OutcomeUnknown:
-		return code
-	}
-	switch r.Status {
-	case agents.ResultTimeout:
-		return tools.Timeout
-	case agents.ResultNotFound:
-		return tools.NotFound
-	}
-	return tools.Failed
-}
+// lostText is the message of a call whose agent went away while it ran the tool.
+const lostText = "Outcome unknown: agent %s is not connected any more; the tool may or may not have taken effect"
 
 // outputOf reads an agent's result; no text at all is null.
 func outputOf(text string) (tools.Result, error) {

@@ -3,6 +3,7 @@ package loomv1
 import (
 	"context"
 	"errors"
+	"fmt"
 	"io"
 	"time"
 
@@ -12,6 +13,7 @@ import (
 	"google.golang.org/grpc/status"
 
 	"github.com/loom-bridge/loom-bridge/bridge/agents"
+	"github.com/loom-bridge/loom-bridge/bridge/events"
 	loomv1pb "github.com/loom-bridge/loom-bridge/proto/gen/loom/v1"
 )
 
@@ -39,19 +41,31 @@ func (s *bridgeService) RegisterAgent(ctx context.Context, r *loomv1pb.AgentRegi
 	if err != nil {
 		return nil, err
 	}
-	if _, err := s.Agents.Register(tenant, r.GetAgentId(), registrationOf(r)); err != nil {
-		return &loomv1pb.AgentRegisterResponse{ErrorMessage: notRegistered(err)}, nil
+	if refused := s.register(ctx, tenant, r.GetAgentId(), registrationOf(r)); refused != "" {
+		return &loomv1pb.AgentRegisterResponse{ErrorMessage: refused}, nil
 	}
 	return &loomv1pb.AgentRegisterResponse{Success: true}, nil
 }
 
-// notRegistered is why an agent was refused. Clients look for the name of the
-// field.
-func notRegistered(err error) string {
-	if bad, ok := errors.AsType[*agents.InvalidError](err); ok {
-		return bad.Field + " " + bad.Reason
+// register enters an agent into the directory, or returns why that was refused.
+// Topics that no stream could be subscribed to are refused as well: without a word
+// about it the agent would wait for their events for ever.
+func (d Deps) register(ctx context.Context, tenant, id string, r agents.Registration) (refused string) {
+	distinct := make(map[string]bool, len(r.Topics))
+	for _, topic := range r.Topics {
+		if len(topic) > maxTopicBytes {
+			return fmt.Sprintf("subscribed_topics has a topic of %d bytes, over the limit of %d", len(topic), maxTopicBytes)
+		}
+		distinct[topic] = true
 	}
-	return err.Error()
+	if len(distinct) > events.MaxSelections {
+		return fmt.Sprintf("subscribed_topics has %d topics, over the limit of %d", len(distinct), events.MaxSelections)
+	}
+	_, err := d.Agents.Register(tenant, id, r)
+	if err == nil {
+		return ""
+	}
+	return d.plain(ctx, "register the agent", err)
 }
 
 // ForwardToolCall runs a tool of the server or of an agent. Its gRPC status is
@@ -87,7 +101,7 @@ func (s *bridgeService) EventStream(stream grpc.BidiStreamingServer[loomv1pb.Cli
 	// Some clients wait for the headers before they do anything else, and gRPC
 	// would hold them back until the first message.
 	if err := stream.SendHeader(metadata.MD{}); err != nil {
-		opened.close(ctx, ending{err: err, abnormal: true})
+		opened.close(ctx)
 		return err
 	}
 	return opened.run(ctx)
@@ -140,11 +154,11 @@ func (s *bridgeService) first(stream grpc.BidiStreamingServer[loomv1pb.ClientEve
 func (s *bridgeService) open(ctx context.Context, stream grpc.BidiStreamingServer[loomv1pb.ClientEvent, loomv1pb.ServerEvent], tenant, id string) (*agentStream, error) {
 	link, err := s.Agents.Open(tenant, id, agents.OpenOptions{})
 	if err != nil {
-		return nil, unavailable("the stream can't be opened: %v", err)
+		return nil, unavailable("the stream can't be opened: %s", s.plain(ctx, "open the stream", err))
 	}
 	a := newAgentStream(s.Deps, stream, tenant, id, link)
 	if err := a.subscribe(ctx); err != nil {
-		a.close(ctx, ending{err: err, abnormal: true})
+		a.close(ctx)
 		return nil, err
 	}
 	return a, nil

@@ -159,15 +159,15 @@ func TestConformance74ReplayCanBeSwitchedOff(t *testing.T) {
 	w.open("a").ids(0)
 }
 
-// An agent that meant to leave misses what happens while it is away: loom-py's
-// stop cancels the call, and others close their side.
-func TestConformance74NoReplayAfterLeaving(t *testing.T) {
+// An agent that has closed its side meant to leave, and misses what happens while
+// it is away.
+func TestConformance74NoReplayAfterHalfClose(t *testing.T) {
 	for name, leave := range map[string]func(*rawStream){
-		"cancelled": func(s *rawStream) { s.cancel() },
-		"closed":    func(s *rawStream) { mustBe(t, s.CloseSend()) },
-		"cancelled, and the connection closed at once": func(s *rawStream) {
-			s.cancel()
-			mustBe(t, s.conn.Close())
+		"closed": func(s *rawStream) { mustBe(t, s.CloseSend()) },
+		"closed, and the connection broken afterwards": func(s *rawStream) {
+			mustBe(t, s.CloseSend())
+			endsWithOK(t, s.end)
+			s.cut()
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -182,6 +182,51 @@ func TestConformance74NoReplayAfterLeaving(t *testing.T) {
 				t.Error(diff)
 			}
 		})
+	}
+}
+
+// A stream that is cancelled is broken off: loom-py does that when a handler fails,
+// and comes back.
+func TestConformance74ReplayAfterCancel(t *testing.T) {
+	for name, end := range map[string]func(*rawStream){
+		"cancelled": func(s *rawStream) { s.cancel() },
+		"cancelled, and the connection closed at once": func(s *rawStream) {
+			s.cancel()
+			mustBe(t, s.conn.Close())
+		},
+		"the connection closed": func(s *rawStream) { mustBe(t, s.conn.Close()) },
+	} {
+		t.Run(name, func(t *testing.T) {
+			w, clock, a := gapWorld(t, loomOptions{}, "work.new")
+			end(a)
+			w.streams("a", 0)
+			w.publish("work.new", "gap")
+			clock.add(time.Second)
+			again := w.open("a")
+			w.publish("work.new", "live")
+			if diff := cmp.Diff([]string{"gap", "live"}, again.ids(2)); diff != "" {
+				t.Error(diff)
+			}
+		})
+	}
+}
+
+// An event whose handler fails is not replayed for ever: it was sent once.
+func TestConformance74FailingHandler(t *testing.T) {
+	w, clock, a := gapWorld(t, loomOptions{}, "work.new")
+	a.cut()
+	w.streams("a", 0)
+	w.publish("work.new", "poison")
+	w.publish("work.new", "next")
+	clock.add(time.Second)
+	again := w.openUnread("a")
+	if got, err := again.Recv(); err != nil || got.GetDelivery().GetEvent().GetId() != "poison" {
+		t.Fatalf("got %v %v", got, err)
+	}
+	again.cancel()
+	w.streams("a", 0)
+	for _, id := range w.open("a").ids(0) {
+		t.Errorf("%s comes again", id)
 	}
 }
 
@@ -347,7 +392,8 @@ func TestConformance74BusyStreamsEnd(t *testing.T) {
 		want []string
 	}{
 		"broken":    {func(s *rawStream) { s.cut() }, []string{"missed", "live"}},
-		"cancelled": {func(s *rawStream) { s.cancel() }, []string{"live"}},
+		"cancelled": {func(s *rawStream) { s.cancel() }, []string{"missed", "live"}},
+		"closed":    {func(s *rawStream) { mustBe(s.tb, s.CloseSend()) }, []string{"live"}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			w := MustLoom(t, loomOptions{})
@@ -379,7 +425,7 @@ func TestConformance74BusyStreamsEnd(t *testing.T) {
 				if diff := cmp.Diff(tt.want, got); diff != "" {
 					t.Fatalf("round %d: %s", round, diff)
 				}
-				s.cancel()
+				mustBe(t, s.CloseSend())
 				w.streams("a", 0)
 			}
 		})

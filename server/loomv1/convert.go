@@ -53,7 +53,7 @@ func messageOf(e events.Event) *loomv1pb.Event {
 		Type:        e.Type,
 		TimestampMs: e.SentMillis,
 		Source:      e.Source,
-		Metadata:    withTopic(e.Headers, e.Topic),
+		Metadata:    deliverable(e.Headers, e.Topic, e.Time),
 		Payload:     e.Payload,
 		Confidence:  e.Confidence,
 		Tags:        e.Tags,
@@ -62,11 +62,9 @@ func messageOf(e events.Event) *loomv1pb.Event {
 }
 
 // isNative tells whether an event came in through the native API: all others
-// are stamped.
-func isNative(e events.Event) bool {
-	_, stamped := e.Headers[keyTopic]
-	return !stamped
-}
+// are stamped. A caller of that may write a whole stamp itself; it then gets what
+// it wrote, and still harms nobody, see deliverable.
+func isNative(e events.Event) bool { return !isStamped(e.Headers) }
 
 // adapted gives an event of the native API what agents of loom.v1 expect of one,
 // so that they can answer it.
@@ -93,13 +91,15 @@ func adapted(e events.Event) events.Event {
 	return e
 }
 
-// withTopic returns headers that name the topic they are delivered from.
-func withTopic(headers map[string]string, topic string) map[string]string {
-	if headers[keyTopic] == topic {
+// deliverable returns headers that name the topic they are delivered from, and
+// whose numbers are some, whoever wrote them.
+func deliverable(headers map[string]string, topic string, now time.Time) map[string]string {
+	if headers[keyTopic] == topic && numbersStand(headers) {
 		return headers
 	}
 	headers = maps.Clone(headers)
 	headers[keyTopic] = topic
+	stampNumbers(headers, now)
 	return headers
 }
 
@@ -119,10 +119,18 @@ func toolCallOf(c agents.PushedCall) *loomv1pb.ServerEvent {
 		Name:          c.Name,
 		Arguments:     c.Arguments,
 		Headers:       c.Headers,
-		TimeoutMs:     c.Timeout.Milliseconds(),
+		TimeoutMs:     millisOf(c.Call),
 		CorrelationId: c.CorrelationID,
 		Qos:           loomv1pb.QoSLevel(c.QoS),
 	}}}
+}
+
+// millisOf is the limit of a call as its caller wrote it.
+func millisOf(c agents.Call) int64 {
+	if c.TimeoutMillis != 0 {
+		return c.TimeoutMillis
+	}
+	return c.Timeout.Milliseconds()
 }
 
 // resultOf is an agent's answer to a call.
@@ -133,13 +141,14 @@ func resultOf(r *loomv1pb.ToolResult) agents.Result {
 		ErrorCode:    r.GetError().GetCode(),
 		ErrorMessage: r.GetError().GetMessage(),
 		Details:      r.GetError().GetDetails(),
+		HasError:     r.GetError() != nil,
 	}
 }
 
 // registrationOf is what an agent says of itself. Its capabilities are its
 // tools.
 func registrationOf(r *loomv1pb.AgentRegisterRequest) agents.Registration {
-	registration := agents.Registration{Topics: r.GetSubscribedTopics(), Metadata: r.GetMetadata()}
+	registration := agents.Registration{Topics: r.GetSubscribedTopics(), Metadata: r.GetMetadata(), Present: true}
 	for _, t := range r.GetTools() {
 		registration.Capabilities = append(registration.Capabilities, t.GetName())
 		registration.Tools = append(registration.Tools, agents.Tool{

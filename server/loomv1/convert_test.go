@@ -1,6 +1,7 @@
 package loomv1
 
 import (
+	"maps"
 	"testing"
 	"time"
 
@@ -78,6 +79,43 @@ func TestNativeEventKeepsItsOwn(t *testing.T) {
 	}
 	if len(e.Headers) != 2 {
 		t.Errorf("the event's own headers changed: %v", e.Headers)
+	}
+}
+
+// Whatever a native caller writes into the headers, no number that is none
+// reaches an agent: it would end the agent's stream.
+func TestCraftedStamp(t *testing.T) {
+	whole := map[string]string{
+		"loom.topic": "work.new", "thread_id": "t", "reply_to": "r", "ttl": "16", "hop": "0", "ts": "5", "own": "x",
+	}
+	for key, text := range map[string]string{
+		"ttl": "soon", "ttl_ms": "5s", "loom.ttl_ms": "x", "hop": "1.5", "ts": "now",
+	} {
+		alone := map[string]string{"loom.topic": "work.new", key: text}
+		full := maps.Clone(whole)
+		full[key] = text
+		for _, headers := range []map[string]string{alone, full} {
+			before := maps.Clone(headers)
+			e := events.Event{ID: "n1", Topic: "work.new", Source: "s", Headers: headers}
+			got := messageOf(e).GetMetadata()
+			if value, ok := got[key]; ok && !isNumber(value) {
+				t.Errorf("%v: %s is %q", before, key, value)
+			}
+			if got["ttl"] != "16" && key != "ttl" || got["own"] != before["own"] {
+				t.Errorf("%v became %v", before, got)
+			}
+			if diff := cmp.Diff(before, headers); diff != "" {
+				t.Errorf("the event's own headers changed: %s", diff)
+			}
+		}
+	}
+}
+
+// A topic alone makes no native event one of this API.
+func TestClaimedStamp(t *testing.T) {
+	e := events.Event{ID: "n1", Topic: "work.new", Source: "s", Headers: map[string]string{"loom.topic": "work.new"}}
+	if got := messageOf(e); got.GetType() != "event" || got.GetMetadata()["reply_to"] != "agent.s.replies" {
+		t.Errorf("got %v", got)
 	}
 }
 

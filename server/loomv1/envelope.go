@@ -102,11 +102,31 @@ func stampNumbers(m map[string]string, now time.Time) {
 	setUnlessNumber(m, keyTTL, defaultTTL)
 	setUnlessNumber(m, keyHop, defaultHop)
 	setUnlessNumber(m, keyTime, strconv.FormatInt(now.UnixMilli(), 10))
-	for _, key := range []string{keyTTLMillis, ownPrefix + keyTTLMillis} {
+	for _, key := range [...]string{keyTTLMillis, ownPrefix + keyTTLMillis} {
 		if value, ok := m[key]; ok && !isNumber(value) {
 			delete(m, key)
 		}
 	}
+}
+
+// isStamped tells whether metadata has all that stamp always writes.
+func isStamped(m map[string]string) bool {
+	for _, key := range [...]string{keyTopic, keyThreadID, keyReplyTo, keyTTL, keyHop, keyTime} {
+		if m[key] == "" {
+			return false
+		}
+	}
+	return true
+}
+
+// numbersStand tells whether stampNumbers would change nothing.
+func numbersStand(m map[string]string) bool {
+	for _, key := range [...]string{keyTTLMillis, ownPrefix + keyTTLMillis} {
+		if value, ok := m[key]; ok && !isNumber(value) {
+			return false
+		}
+	}
+	return isNumber(m[keyTTL]) && isNumber(m[keyHop]) && isNumber(m[keyTime])
 }
 
 func setUnlessNumber(m map[string]string, key, value string) {

@@ -3,11 +3,14 @@ package loomv1
 import (
 	"context"
 	"errors"
+	"fmt"
 
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
 	"google.golang.org/protobuf/proto"
 
+	"github.com/loom-bridge/loom-bridge/bridge/agents"
+	"github.com/loom-bridge/loom-bridge/bridge/events"
 	"github.com/loom-bridge/loom-bridge/memory/kv"
 )
 
@@ -28,6 +31,29 @@ func publicText(err error) string {
 		return publicStopping
 	}
 	return publicFault
+}
+
+// plain is what an error of the directory or the bus may be called outside the
+// server: what was wrong with the request, or else a sentence in its place, and the
+// log has the error. Clients look for the name of a field.
+func (d Deps) plain(ctx context.Context, operation string, err error) string {
+	if bad, ok := errors.AsType[*agents.InvalidError](err); ok {
+		return bad.Field + " " + bad.Reason
+	}
+	if bad, ok := errors.AsType[*events.InvalidError](err); ok {
+		return bad.Field + " " + clip(bad.Reason)
+	}
+	if full, ok := errors.AsType[*agents.LimitError](err); ok {
+		return fmt.Sprintf("the limit of %d %s is reached", full.Limit, full.What)
+	}
+	if full, ok := errors.AsType[*events.LimitError](err); ok {
+		return fmt.Sprintf("the limit of %d %s is reached", full.Limit, full.What)
+	}
+	if errors.Is(err, agents.ErrClosed) || errors.Is(err, events.ErrClosed) || errors.Is(err, kv.ErrClosed) {
+		return publicStopping
+	}
+	d.Options.Logger.ErrorContext(ctx, "loom.v1 call failed", "operation", operation, "error", err)
+	return publicText(err)
 }
 
 // fault ends a call that failed for a reason of the server's own, and logs it.

@@ -31,6 +31,8 @@ type eventBusService struct {
 	loomv1pb.UnimplementedEventBusServer
 	Deps
 
+	numbers numbering // of what is not stored
+
 	mu   sync.Mutex
 	open map[subscriptionKey]*tap // guarded by mu
 }
@@ -42,8 +44,9 @@ func newEventBusService(d Deps) *eventBusService {
 	return &eventBusService{Deps: d, open: make(map[subscriptionKey]*tap)}
 }
 
-// Publish takes one event and stores it before it answers; one for a mailbox is
-// not stored and has no sequence. Why an event is refused is in the answer.
+// Publish takes one event and stores it before it answers, unless its topic is not
+// stored: then the sequence counts what was published here. Why an event is refused
+// is in the answer.
 func (s *eventBusService) Publish(ctx context.Context, r *loomv1pb.PublishRequest) (*loomv1pb.PublishResponse, error) {
 	tenant, err := s.Tenant(ctx)
 	if err != nil {
@@ -55,6 +58,8 @@ func (s *eventBusService) Publish(ctx context.Context, r *loomv1pb.PublishReques
 	}
 	stored, err := s.Events.Emit(ctx, tenant, ready, events.EmitOptions{Legacy: true, AllowReserved: true})
 	switch {
+	case err == nil && stored.Sequence == 0:
+		return &loomv1pb.PublishResponse{Success: true, SequenceNumber: s.numbers.next(tenant, ready.Topic)}, nil
 	case err == nil:
 		return &loomv1pb.PublishResponse{Success: true, SequenceNumber: int64(stored.Sequence)}, nil
 	case errors.Is(err, events.ErrInvalid):
@@ -155,9 +160,9 @@ func (s *eventBusService) subscriptionEnded(ctx context.Context, err error) erro
 	case errors.Is(err, events.ErrClosed), errors.Is(err, kv.ErrClosed):
 		return errStopping
 	case errors.Is(err, events.ErrLimit):
-		return status.Error(codes.ResourceExhausted, clip(err.Error()))
+		return status.Error(codes.ResourceExhausted, s.plain(ctx, "subscribe", err))
 	case errors.Is(err, events.ErrInvalid):
-		return status.Error(codes.InvalidArgument, clip(err.Error()))
+		return status.Error(codes.InvalidArgument, s.plain(ctx, "subscribe", err))
 	}
 	return s.fault(ctx, "read events", err)
 }

@@ -38,6 +38,9 @@ type loomOptions struct {
 	Now    func() time.Time
 	// Events adjusts the bus of the services. Nil: that of the domain.
 	Events *events.Options
+	// Sent is called when a message for an agent was sent, before the server goes
+	// on. Nil: nothing is.
+	Sent func(ctx context.Context, message any)
 }
 
 // loomWorld is the loom.v1 services on a loopback port, over a whole domain.
@@ -55,6 +58,7 @@ type loomWorld struct {
 	draining chan struct{}
 	drain    func()
 	stopOnce func()
+	ended    atomic.Int64 // streams that the server has done with
 }
 
 // MustLoom starts a world that ends with the test.
@@ -83,7 +87,7 @@ func MustLoom(tb testing.TB, opts loomOptions) *loomWorld {
 	deps.Tenant = tenantOf
 	deps.Options = opts.Loom
 	deps.Options.Draining, deps.Options.Now, deps.Options.Logger = w.draining, opts.Now, logger
-	w.listen(deps)
+	w.listen(deps, opts.Sent)
 	w.stopOnce = sync.OnceFunc(func() {
 		w.server.Stop()
 		if err := w.Close(); err != nil && !w.engine.dead.Load() {
@@ -94,6 +98,21 @@ func MustLoom(tb testing.TB, opts loomOptions) *loomWorld {
 	conn, _ := w.dial()
 	w.bridge, w.bus, w.runtime = loomv1pb.NewBridgeClient(conn), loomv1pb.NewEventBusClient(conn), loomv1pb.NewAgentRuntimeClient(conn)
 	return w
+}
+
+// heardStream calls a function after each send.
+type heardStream struct {
+	grpc.ServerStream
+	sent func(ctx context.Context, message any)
+}
+
+// SendMsg sends a message.
+func (s heardStream) SendMsg(message any) error {
+	err := s.ServerStream.SendMsg(message)
+	if s.sent != nil {
+		s.sent(s.Context(), message)
+	}
+	return err
 }
 
 func mustBe(tb testing.TB, err error) {
@@ -111,12 +130,15 @@ func tenantOf(ctx context.Context) (string, error) {
 	return "default", nil
 }
 
-func (w *loomWorld) listen(deps loomv1.Deps) {
+func (w *loomWorld) listen(deps loomv1.Deps, sent func(context.Context, any)) {
 	w.tb.Helper()
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
 	mustBe(w.tb, err)
 	w.address = listener.Addr().String()
-	w.server = grpc.NewServer()
+	w.server = grpc.NewServer(grpc.StreamInterceptor(func(srv any, s grpc.ServerStream, _ *grpc.StreamServerInfo, next grpc.StreamHandler) error {
+		defer w.ended.Add(1)
+		return next(srv, heardStream{s, sent})
+	}))
 	loomv1.Register(w.server, deps)
 	ended := make(chan error, 1)
 	go func() { ended <- w.server.Serve(listener) }()

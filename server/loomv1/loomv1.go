@@ -23,6 +23,9 @@ const (
 	// DefaultReplay is how old the events of a gap may be: an agent must not act
 	// on what was asked of it long ago.
 	DefaultReplay = 60 * time.Second
+	// DefaultSettle outlasts what loom-py does after an outage: it may connect
+	// twice in a row, and leaves the first stream unread.
+	DefaultSettle = 250 * time.Millisecond
 	// DefaultStallTimeout is how long a stream may take nothing before it is
 	// ended: longer than a network hiccup, and than loom-py waits to connect
 	// again.
@@ -66,6 +69,10 @@ type Options struct {
 	// Replay is the age of the oldest event that an agent is given again after
 	// its stream broke. Default DefaultReplay; negative: nothing is replayed.
 	Replay time.Duration
+	// Settle is how long a stream with something to replay is open before that
+	// begins, and what comes behind it: if the agent opens another one meanwhile,
+	// that one gets it all. Default DefaultSettle; negative: no time.
+	Settle time.Duration
 	// Now is the clock. Default time.Now.
 	Now func() time.Time
 	// Logger hears of faults of the server's own. Default silent.
@@ -84,6 +91,9 @@ func (o Options) withDefaults() Options {
 	}
 	if o.Replay == 0 {
 		o.Replay = DefaultReplay
+	}
+	if o.Settle == 0 {
+		o.Settle = DefaultSettle
 	}
 	if o.Now == nil {
 		o.Now = time.Now

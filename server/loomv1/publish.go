@@ -54,12 +54,12 @@ func (d Deps) prepared(topic string, e *loomv1pb.Event) (events.Event, *refusal)
 
 // notTaken is why the bus did not take an event.
 func (d Deps) notTaken(ctx context.Context, topic string, err error) *refusal {
-	bad, invalid := errors.AsType[*events.InvalidError](err)
+	large, isLarge := errors.AsType[*events.SizeError](err)
 	switch {
-	case invalid && bad.Field == "event": // its size: a little below that of a message
-		return &refusal{codeResourceExhausted, bad.Field + " " + bad.Reason}
+	case isLarge: // the limit is a little below that of a message
+		return tooLarge(large.Size, large.Limit)
 	case errors.Is(err, events.ErrInvalid):
-		return &refusal{codeInvalidArgument, clip(err.Error())}
+		return &refusal{codeInvalidArgument, d.plain(ctx, "publish event", err)}
 	case errors.Is(err, events.ErrClosed), errors.Is(err, kv.ErrClosed):
 		return &refusal{codeUnavailable, publicStopping}
 	case errors.Is(err, context.Canceled), errors.Is(err, context.DeadlineExceeded):

@@ -56,10 +56,25 @@ type place struct {
 // replay is what an agent's last stream was not sent.
 type replay struct {
 	oldest time.Time // what is not younger is too old to be replayed
-	until  time.Time // what is younger is not of the gap
 	before agents.Gap
 	sent   map[string]bool // by pattern and id, on the new stream
+	// settled yields when the stream has been open for long enough; nil once
+	// that was seen.
+	settled <-chan time.Time
+	// taken is when it was seen that a newer stream of the agent has the gap; zero
+	// if none has. That one is given all that was stored by then.
+	taken time.Time
 }
+
+// past is a time that has come.
+func past() <-chan time.Time {
+	c := make(chan time.Time)
+	close(c)
+	return c
+}
+
+// settle notes that the stream has been open for long enough.
+func (r *replay) settle() { r.settled = past() }
 
 // resume begins a stream's log, behind the gap of the agent's last stream if it
 // has left one.
@@ -70,10 +85,10 @@ func (a *agentStream) resume(ctx context.Context) *sentLog {
 	now := a.Options.Now()
 	log := &sentLog{directory: a.Agents, link: a.link, clock: a.Options.Now, floor: now, topics: make(map[string]place)}
 	gap, found, err := a.Agents.TakeGap(ctx, a.tenant, a.id)
-	switch {
-	case err != nil:
-		a.Options.Logger.WarnContext(ctx, "loom.v1 gap lost", "agent", a.id, "error", err)
-	case found:
+	if err != nil {
+		a.Options.Logger.WarnContext(ctx, "loom.v1 gap in danger", "agent", a.id, "lost", !found, "error", err)
+	}
+	if found {
 		log.follow(gap, now.Add(-a.Options.Replay))
 	}
 	return log
@@ -81,7 +96,7 @@ func (a *agentStream) resume(ctx context.Context) *sentLog {
 
 // follow makes the log go on where an earlier stream of the agent was.
 func (l *sentLog) follow(gap agents.Gap, oldest time.Time) {
-	l.replay = &replay{oldest: oldest, until: l.floor, before: gap, sent: make(map[string]bool)}
+	l.replay = &replay{oldest: oldest, before: gap, sent: make(map[string]bool)}
 	l.floor = gap.Since
 	for topic, sequence := range gap.Delivered {
 		l.topics[topic] = place{sequence: sequence, time: gap.Ended}
@@ -105,8 +120,9 @@ func (l *sentLog) since(topic string) time.Time {
 }
 
 // begin marks where the stream begins, by topic and pattern: where the last one
-// was, or else where the topic ends now.
-func (l *sentLog) begin(topics []string, positions []events.Position) {
+// was, or else where the topic ends now. A replay begins when the stream has been
+// open for some time: an agent may open another one at once.
+func (l *sentLog) begin(topics []string, positions []events.Position, settle time.Duration) {
 	if l == nil {
 		return
 	}
@@ -123,6 +139,7 @@ func (l *sentLog) begin(topics []string, positions []events.Position) {
 	if l.replay != nil {
 		maps.Copy(starts, l.replay.before.Delivered)
 		mark.RecentIDs = l.replay.before.RecentIDs
+		l.replay.settled = time.After(settle)
 	}
 	for topic, sequence := range starts {
 		if _, known := l.topics[topic]; !known {
@@ -138,19 +155,36 @@ func (l *sentLog) begin(topics []string, positions []events.Position) {
 // next one.
 func (l *sentLog) keepOn() {
 	if l != nil && l.replay != nil {
-		l.begin(nil, nil)
+		l.begin(nil, nil, 0)
 	}
 }
 
+// holds tells whether a delivery is the first of a replay, and the stream is too
+// young for one.
+func (l *sentLog) holds(d events.Delivery) bool {
+	return l != nil && l.replay != nil && l.replay.settled != nil && d.Past && l.wants(d)
+}
+
 // wants tells whether an event is to be sent. All are, except of those replayed
-// what the last stream or this one was sent, and what nobody waits for any more.
-func (l *sentLog) wants(pattern string, e events.Event) bool {
-	if l == nil || l.replay == nil || e.Sequence == 0 || e.Time.After(l.replay.until) {
+// what the last stream or this one was sent, what nobody waits for any more, and
+// what a newer stream sends in the place of this one.
+func (l *sentLog) wants(d events.Delivery) bool {
+	if l == nil || l.replay == nil || d.Event.Sequence == 0 {
 		return true
 	}
-	r, id := l.replay, shortID(e.ID)
-	return !isMailbox(e.Topic) && e.Sequence > r.before.Delivered[e.Topic] &&
-		!slices.Contains(r.before.RecentIDs, id) && !r.sent[sentKey(pattern, id)]
+	r, e, id := l.replay, d.Event, shortID(d.Event.ID)
+	if r.taken.IsZero() && isClosed(l.link.GapTaken()) {
+		r.taken = l.clock()
+	}
+	switch {
+	case e.Sequence <= r.before.Delivered[e.Topic]:
+		return false
+	case !r.taken.IsZero() && (d.Past || !e.Time.After(r.taken)):
+		return false
+	case !d.Past:
+		return true
+	}
+	return !isMailbox(e.Topic) && !slices.Contains(r.before.RecentIDs, id) && !r.sent[sentKey(d.Pattern.String(), id)]
 }
 
 // note remembers an event that was sent.
@@ -218,15 +252,15 @@ func (l *sentLog) markFloor() {
 	l.directory.MarkSince(l.link, l.floor)
 }
 
-// keepGap ends the record of what the stream was sent: it is kept for the agent's
-// next one, or dropped because the agent meant to leave.
-func (a *agentStream) keepGap(ctx context.Context, end ending) {
+// endGap ends the record of what the stream was sent: it is kept for the agent's
+// next one, or dropped because the agent means to leave. Only the first end counts.
+func (a *agentStream) endGap(ctx context.Context, abnormal bool) {
 	if a.log == nil {
 		return
 	}
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), gapTime)
 	defer cancel()
-	if err := a.Agents.EndGap(ctx, a.link, end.abnormal); err != nil {
+	if err := a.Agents.EndGap(ctx, a.link, abnormal); err != nil {
 		a.Options.Logger.WarnContext(ctx, "loom.v1 gap not kept", "agent", a.id, "error", err)
 	}
 }

@@ -40,8 +40,8 @@ func (s *agentRuntimeService) CreateAgent(ctx context.Context, config *loomv1pb.
 	entry.Metadata = config.GetParameters()
 	entry.Capabilities = config.GetCapabilities()
 	entry.Kind = config.GetAgentType()
-	if _, err := s.Agents.Register(tenant, id, entry); err != nil {
-		return &loomv1pb.CreateAgentResponse{ErrorMessage: err.Error()}, nil
+	if refused := s.register(ctx, tenant, id, entry); refused != "" {
+		return &loomv1pb.CreateAgentResponse{ErrorMessage: refused}, nil
 	}
 	return &loomv1pb.CreateAgentResponse{Success: true}, nil
 }
@@ -167,7 +167,7 @@ func (s *agentRuntimeService) stateOf(ctx context.Context, tenant, id string) (s
 func (s *agentRuntimeService) stateFault(ctx context.Context, operation string, err error) error {
 	switch {
 	case errors.Is(err, agents.ErrInvalid):
-		return status.Error(codes.InvalidArgument, clip(err.Error()))
+		return status.Error(codes.InvalidArgument, s.plain(ctx, operation, err))
 	case errors.Is(err, agents.ErrClosed):
 		return errStopping
 	}

@@ -54,38 +54,90 @@ func (a *agentStream) sendOne(ctx context.Context) (busy bool, err error) {
 	select {
 	case message := <-a.answers:
 		busy, err = true, a.sendMessage(ctx, message)
-	case call, open := <-a.link.Calls():
+	case call, open := <-a.calls():
 		busy, err = true, a.sendCall(ctx, call, open)
-	case e, open := <-a.link.Direct():
-		busy, err = true, a.sendDirect(ctx, e, open)
+	case e := <-a.link.Direct():
+		busy, err = true, a.sendDirect(ctx, e)
 	default:
 	}
 	if err != nil {
 		return false, err
 	}
 	idle := a.log.now()
-	delivery, ok, err := a.tap.take(ctx)
+	delivery, ok, err := a.next(ctx)
 	switch {
 	case err != nil:
 		return false, a.ended(ctx, err)
-	case !ok:
+	case ok:
+		return true, a.sendDelivery(ctx, delivery)
+	case a.held == nil:
 		a.log.caughtUp(idle)
-		return busy, nil
 	}
-	return true, a.sendDelivery(ctx, delivery)
+	return busy, nil
+}
+
+// calls yields what the agent is to answer; nothing once it has closed its side.
+func (a *agentStream) calls() <-chan agents.PushedCall {
+	if isClosed(a.left) {
+		return nil
+	}
+	return a.link.Calls()
+}
+
+// next takes the next delivery. The first of a replay is held until the stream has
+// settled, and all that comes behind it.
+func (a *agentStream) next(ctx context.Context) (events.Delivery, bool, error) {
+	if a.held == nil {
+		delivery, ok, err := a.tap.take(ctx)
+		if err != nil || !ok || !a.log.holds(delivery) {
+			return delivery, ok, err
+		}
+		a.held = &delivery
+	}
+	if !a.settled() {
+		return events.Delivery{}, false, nil
+	}
+	delivery := *a.held
+	a.held = nil
+	return delivery, true, nil
+}
+
+// settled tells whether a replay need not be held any more: its time is up, a newer
+// stream has it, or the agent leaves.
+func (a *agentStream) settled() bool {
+	select {
+	case <-a.log.replay.settled:
+	case <-a.link.GapTaken():
+	case <-a.left:
+	default:
+		return false
+	}
+	a.log.replay.settled = nil
+	return true
 }
 
 // await waits for anything to send.
 func (a *agentStream) await(ctx context.Context, flush <-chan struct{}) error {
+	ready := a.tap.from.Ready()
+	var settled <-chan time.Time
+	var taken <-chan struct{}
+	if a.held != nil {
+		ready, settled, taken = nil, a.log.replay.settled, a.link.GapTaken()
+	}
 	select {
-	case <-a.tap.from.Ready():
+	case <-ready:
+		return nil
+	case <-settled:
+		a.log.replay.settle()
+		return nil
+	case <-taken:
 		return nil
 	case message := <-a.answers:
 		return a.sendMessage(ctx, message)
-	case call, open := <-a.link.Calls():
+	case call, open := <-a.calls():
 		return a.sendCall(ctx, call, open)
-	case e, open := <-a.link.Direct():
-		return a.sendDirect(ctx, e, open)
+	case e := <-a.link.Direct():
+		return a.sendDirect(ctx, e)
 	case <-flush:
 		return nil
 	case <-ctx.Done():
@@ -109,7 +161,7 @@ func (a *agentStream) ended(ctx context.Context, err error) error {
 
 func (a *agentStream) sendDelivery(ctx context.Context, d events.Delivery) error {
 	pattern := d.Pattern.String()
-	if !a.log.wants(pattern, d.Event) {
+	if !a.log.wants(d) {
 		return nil
 	}
 	if err := a.sendMessage(ctx, deliveryOf(pattern, d.Event)); err != nil {
@@ -121,17 +173,17 @@ func (a *agentStream) sendDelivery(ctx context.Context, d events.Delivery) error
 
 // sendDirect delivers what is meant for this agent alone, as if it came to its
 // mailbox.
-func (a *agentStream) sendDirect(ctx context.Context, e events.Event, open bool) error {
-	if !open {
-		return errStopping
-	}
+func (a *agentStream) sendDirect(ctx context.Context, e events.Event) error {
 	e.Topic = mailbox(a.id)
 	return a.sendMessage(ctx, deliveryOf(e.Topic, e))
 }
 
 // sendCall asks the agent to run a tool.
 func (a *agentStream) sendCall(ctx context.Context, call agents.PushedCall, open bool) error {
-	if !open {
+	switch {
+	case !open && isClosed(a.left):
+		return nil
+	case !open:
 		return errStopping
 	}
 	if !a.link.Waiting(call.ID) {

@@ -9,7 +9,6 @@ import (
 
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/codes"
-	"google.golang.org/grpc/metadata"
 	"google.golang.org/grpc/status"
 
 	"github.com/loom-bridge/loom-bridge/bridge/agents"
@@ -27,6 +26,10 @@ const (
 	// publishGrace is how long publishes that were read may still take once the
 	// stream has ended from another cause than the agent's closing of its side.
 	publishGrace = time.Second
+	// sendGrace is how long a stream that ends waits for its sender to note what it
+	// has just sent: what is not noted is sent again on the agent's next stream. One
+	// that stands in a send is freed only by the end.
+	sendGrace = 500 * time.Millisecond
 )
 
 // errStopping ends streams when the server stops.
@@ -34,15 +37,6 @@ var errStopping = status.Error(codes.Unavailable, publicStopping)
 
 func unavailable(format string, args ...any) error {
 	return status.Errorf(codes.Unavailable, format, args...)
-}
-
-// ending is why a stream ended.
-type ending struct {
-	// err is what the agent is told. Nil: it closed its side.
-	err error
-	// abnormal says that the agent did not mean to leave: what it misses until
-	// it is back is replayed.
-	abnormal bool
 }
 
 // agentStream is one open stream of an agent. All it owns is its own, whatever
@@ -60,9 +54,12 @@ type agentStream struct {
 	log        *sentLog
 	publishes  *publishQueue
 	answers    chan *loomv1pb.ServerEvent
+	held       *events.Delivery // the first of a replay; the sender's
 	stall      *stallWatch
+	left       chan struct{} // closed when the agent has closed its side: it means to leave
 	flush      chan struct{} // closed when the sender is to send what there is, and end
 	gone       chan struct{} // closed when the stream has ended
+	sending    chan struct{} // closed when the sender has ended; nil before it begins
 }
 
 func newAgentStream(d Deps, stream grpc.BidiStreamingServer[loomv1pb.ClientEvent, loomv1pb.ServerEvent], tenant, id string, link *agents.Link) *agentStream {
@@ -76,6 +73,7 @@ func newAgentStream(d Deps, stream grpc.BidiStreamingServer[loomv1pb.ClientEvent
 		publishes: newPublishQueue(),
 		answers:   make(chan *loomv1pb.ServerEvent, queuedAnswers),
 		stall:     newStallWatch(d.Options.StallTimeout),
+		left:      make(chan struct{}),
 		flush:     make(chan struct{}),
 		gone:      make(chan struct{}),
 	}
@@ -97,18 +95,21 @@ func (a *agentStream) subscribe(ctx context.Context) error {
 		return a.notSubscribed(ctx, err)
 	}
 	a.tap.from = subscription
-	a.log.begin(topics, subscription.Positions())
+	if left := subscription.PastLeftOut(); left > 0 {
+		a.Options.Logger.WarnContext(ctx, "loom.v1 replay leaves topics out: too many match", "agent", a.id, "topics", left)
+	}
+	a.log.begin(topics, subscription.Positions(), a.Options.Settle)
 	return nil
 }
 
 // topics are those that the agent registered, each once. What the bus would
-// refuse is left out: registering is not checked, and one topic must not cost the
-// agent its stream.
+// refuse is left out: the native API registers other topics than this one, and one
+// topic must not cost the agent its stream.
 func (a *agentStream) topics(ctx context.Context) []string {
 	registered := a.link.Registration().Topics
 	topics := make([]string, 0, len(registered))
 	for _, topic := range registered {
-		if len(topics) < events.MaxSelections && len(topic) <= maxTopicBytes {
+		if len(topics) < events.MaxSelections && len(topic) <= maxTopicBytes && events.LegacyPattern(topic).CheckLegacy() == nil {
 			topics = append(topics, topic)
 		}
 	}
@@ -124,11 +125,8 @@ func (a *agentStream) notSubscribed(ctx context.Context, err error) error {
 		return status.FromContextError(ctx.Err()).Err()
 	case errors.Is(err, events.ErrClosed), errors.Is(err, kv.ErrClosed):
 		return errStopping
-	case errors.Is(err, events.ErrLimit), errors.Is(err, events.ErrInvalid):
-		return unavailable("the topics can't be subscribed: %s", clip(err.Error()))
 	}
-	a.Options.Logger.ErrorContext(ctx, "loom.v1 stream not subscribed", "agent", a.id, "error", err)
-	return unavailable("the topics can't be subscribed: %s", publicText(err))
+	return unavailable("the topics can't be subscribed: %s", a.plain(ctx, "subscribe the agent's topics", err))
 }
 
 // run serves the stream until it ends.
@@ -140,16 +138,20 @@ func (a *agentStream) run(ctx context.Context) error {
 	defer stop()
 	read, sent, published := make(chan error, 1), make(chan error, 1), make(chan struct{})
 	go func() { read <- a.read(work) }()
-	go func() { sent <- a.send(work) }()
+	a.sending = make(chan struct{})
+	go func() {
+		defer close(a.sending)
+		sent <- a.send(work)
+	}()
 	go func() {
 		a.publish(publishing)
 		close(published)
 	}()
-	end := a.wait(ctx, read, sent, published)
+	err := a.wait(ctx, read, sent, published)
 	cancel()
-	a.close(ctx, end)
+	a.close(ctx)
 	finish(published, stop)
-	return end.err
+	return err
 }
 
 // finish waits for the publisher, and stops it when it takes too long.
@@ -164,89 +166,85 @@ func finish(published <-chan struct{}, stop context.CancelFunc) {
 	}
 }
 
-// wait returns when the stream has ended. An agent that has closed its side means
-// to leave, however the rest of the stream goes.
-func (a *agentStream) wait(ctx context.Context, read, sent <-chan error, published <-chan struct{}) ending {
-	halfClosed := false
+// wait returns when the stream has ended, with what the agent is told: nil after it
+// has closed its side.
+func (a *agentStream) wait(ctx context.Context, read, sent <-chan error, published <-chan struct{}) error {
 	for {
-		var end ending
 		select {
 		case err := <-read:
-			if errors.Is(err, io.EOF) {
-				halfClosed = true
-				a.publishes.close()
-				continue
+			if !errors.Is(err, io.EOF) {
+				return unread(err)
 			}
-			end = cut(ctx, err)
+			a.leave(ctx)
 		case <-published:
 			published = nil
 			close(a.flush)
-			continue
 		case err := <-sent:
-			end = unsent(ctx, err)
+			return unsent(ctx, err)
 		case <-a.stall.stalled:
-			end = ending{unavailable("the agent took nothing for %v", a.Options.StallTimeout), true}
+			return unavailable("the agent took nothing for %v", a.Options.StallTimeout)
 		case <-a.Options.Draining:
-			end = ending{errStopping, true}
+			return errStopping
 		case <-ctx.Done():
-			if cutByAgent(ctx) && !halfClosed {
-				end = cut(ctx, <-read)
-			} else {
-				end = ending{errCut, true}
-			}
+			return errCut
 		}
-		end.abnormal = end.abnormal && !halfClosed
-		return end
 	}
+}
+
+// leave is the end for an agent that has closed its side, however the rest of the
+// stream goes: it answers no calls any more, and misses nothing.
+func (a *agentStream) leave(ctx context.Context) {
+	close(a.left)
+	a.publishes.close()
+	a.link.Close()
+	a.endGap(ctx, false)
 }
 
 // errCut ends a stream that nobody is there to read about.
 var errCut = unavailable("the stream was cut off")
 
-// cut is the end of a stream that can't be read any more.
-func cut(ctx context.Context, err error) ending {
+// unread is the end of a stream that can't be read any more.
+func unread(err error) error {
 	switch status.Code(err) {
 	case codes.Canceled, codes.DeadlineExceeded:
-		<-ctx.Done() // it is about to end, if it hasn't yet
-		return ending{errCut, !cutByAgent(ctx) || !wasReset(ctx)}
+		return errCut
 	}
-	return ending{unavailable("a message can't be read: %s", clip(status.Convert(err).Message())), true}
+	return unavailable("a message can't be read: %s", clip(status.Convert(err).Message()))
 }
 
 // unsent is the end of a stream whose sender has ended: when everything was
 // flushed, when the stream was cut, or for a reason of the server's own.
-func unsent(ctx context.Context, err error) ending {
-	_, failed := errors.AsType[*sendError](err)
-	switch {
-	case err == nil:
-		return ending{}
-	case failed || ctx.Err() != nil:
-		<-ctx.Done()
-		return ending{errCut, !cutByAgent(ctx) || !wasReset(ctx)}
+func unsent(ctx context.Context, err error) error {
+	if _, failed := errors.AsType[*sendError](err); failed || err != nil && ctx.Err() != nil {
+		return errCut
 	}
-	return ending{err, true}
+	return err
 }
 
-// cutByAgent tells whether what ended ctx came from the agent's side, and not
-// from an interceptor that stands around the handler.
-func cutByAgent(ctx context.Context) bool { return errors.Is(context.Cause(ctx), context.Canceled) }
-
-// wasReset tells, of a stream that the agent's side has ended, whether the agent
-// cancelled the call (loom-py's stop does) or its connection broke. For handlers
-// gRPC makes no difference but this: a stream that was reset is done and takes no
-// trailer, while one whose connection broke never gets so far.
-func wasReset(ctx context.Context) bool {
-	return grpc.SetTrailer(ctx, metadata.Pairs("loom-end", "cut")) != nil
-}
-
-// close gives everything back that the stream owns.
-func (a *agentStream) close(ctx context.Context, end ending) {
+// close gives everything back that the stream owns. An agent that has not closed
+// its side did not mean to leave, also where it cancelled the call, as loom-py does
+// when a handler fails: what it misses until it is back is replayed.
+func (a *agentStream) close(ctx context.Context) {
 	close(a.gone)
 	a.publishes.close()
 	a.stall.end()
 	a.link.Close() // first of what may take a moment: calls that wait for the agent fail
 	a.tap.close()
-	a.keepGap(ctx, end)
+	a.awaitSender()
+	a.endGap(ctx, true)
+}
+
+// awaitSender waits for the sender, whose context has ended, for a while.
+func (a *agentStream) awaitSender() {
+	if a.sending == nil {
+		return
+	}
+	timer := time.NewTimer(sendGrace)
+	defer timer.Stop()
+	select {
+	case <-a.sending:
+	case <-timer.C:
+	}
 }
 
 // read hands on what the agent sends, until it closes its side or can't be read.
@@ -302,6 +300,10 @@ func (a *agentStream) emit(ctx context.Context, batch []*loomv1pb.Publish) {
 	var ready []events.Event
 	var opts []events.EmitOptions
 	for _, p := range batch {
+		if text := oversizeOf(p); text != "" {
+			a.answer(ctx, errorOf(codeResourceExhausted, text))
+			continue
+		}
 		e, refused := a.prepared(p.GetTopic(), p.GetEvent())
 		if refused != nil {
 			a.answer(ctx, errorOf(refused.code, refused.message))

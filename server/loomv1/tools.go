@@ -9,6 +9,8 @@ import (
 	"strings"
 	"time"
 
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
 	"google.golang.org/protobuf/proto"
 
 	"github.com/loom-bridge/loom-bridge/bridge/agents"
@@ -43,7 +45,11 @@ func (s *toolService) ListTools(ctx context.Context, _ *loomv1pb.ListToolsReques
 	if err != nil {
 		return nil, err
 	}
-	return sized(s.Deps, &loomv1pb.ListToolsResponse{Tools: s.list(tenant)})
+	list, err := s.list(ctx, tenant)
+	if err != nil {
+		return nil, err
+	}
+	return sized(s.Deps, &loomv1pb.ListToolsResponse{Tools: list})
 }
 
 // Call runs a tool, as Bridge.ForwardToolCall does.
@@ -55,10 +61,32 @@ func (s *toolService) Call(ctx context.Context, call *loomv1pb.ToolCall) (*loomv
 type toolCaller struct{ Deps }
 
 // list returns the tools of the server and of a tenant's connected agents, by
-// name. Of two with one name it has the one that a call reaches.
-func (c toolCaller) list(tenant string) []*loomv1pb.ToolDescriptor {
-	var list []*loomv1pb.ToolDescriptor
-	taken := map[string]bool{}
+// name. Of two with one name it has the one that a call reaches. It ends early
+// when nobody waits for the list any more, or it gets too large to send.
+func (c toolCaller) list(ctx context.Context, tenant string) ([]*loomv1pb.ToolDescriptor, error) {
+	list, taken := c.ownTools()
+	size := 0
+	for _, t := range c.Agents.Tools(tenant) {
+		if taken[t.Name] {
+			continue
+		}
+		d := descriptorOf(t)
+		list = append(list, d)
+		size += proto.Size(d)
+		switch {
+		case ctx.Err() != nil:
+			return nil, status.FromContextError(ctx.Err()).Err()
+		case size > c.Options.MaxSendBytes:
+			return nil, status.Errorf(codes.ResourceExhausted, "response of at least %d bytes exceeds the limit of %d", size, c.Options.MaxSendBytes)
+		}
+	}
+	slices.SortFunc(list, func(a, b *loomv1pb.ToolDescriptor) int { return strings.Compare(a.GetName(), b.GetName()) })
+	return list, nil
+}
+
+// ownTools returns the tools of the server, and their names.
+func (c toolCaller) ownTools() (list []*loomv1pb.ToolDescriptor, taken map[string]bool) {
+	taken = map[string]bool{}
 	for _, d := range c.Tools.List() {
 		taken[d.Name] = true
 		list = append(list, &loomv1pb.ToolDescriptor{
@@ -68,20 +96,18 @@ func (c toolCaller) list(tenant string) []*loomv1pb.ToolDescriptor {
 			Provider:         loomv1pb.ProviderKind_PROVIDER_NATIVE,
 		})
 	}
-	for _, t := range c.Agents.Tools(tenant) {
-		if taken[t.Name] {
-			continue
-		}
-		list = append(list, &loomv1pb.ToolDescriptor{
-			Name:             t.Name,
-			Description:      t.Description,
-			ParametersSchema: t.Schema,
-			Provider:         loomv1pb.ProviderKind_PROVIDER_GRPC,
-			Metadata:         t.Metadata,
-		})
+	return list, taken
+}
+
+// descriptorOf describes a tool of an agent.
+func descriptorOf(t agents.AgentTool) *loomv1pb.ToolDescriptor {
+	return &loomv1pb.ToolDescriptor{
+		Name:             t.Name,
+		Description:      t.Description,
+		ParametersSchema: t.Schema,
+		Provider:         loomv1pb.ProviderKind_PROVIDER_GRPC,
+		Metadata:         t.Metadata,
 	}
-	slices.SortFunc(list, func(a, b *loomv1pb.ToolDescriptor) int { return strings.Compare(a.GetName(), b.GetName()) })
-	return list
 }
 
 // serve is forward for a handler.
@@ -103,7 +129,7 @@ func (c toolCaller) forward(ctx context.Context, tenant string, call *loomv1pb.T
 	result := c.run(ctx, tenant, call)
 	result.Id = call.GetId()
 	if size, limit := proto.Size(result), c.Options.MaxSendBytes; size > limit {
-		result = executionFailed("result of %d bytes exceeds the limit of %d", size, limit)
+		result = resultTooLarge(size, limit)
 		result.Id = call.GetId()
 	}
 	return result
@@ -178,24 +204,33 @@ func callerScope(tenant string, call *loomv1pb.ToolCall) kv.Scope {
 }
 
 // relay gives the call to the agent that registered the tool. The timeout goes to
-// the agent as the caller wrote it; what ends the call is ctx.
+// the agent as the caller wrote it.
 func (c toolCaller) relay(ctx context.Context, tenant string, call *loomv1pb.ToolCall) (agents.Result, error) {
-	millis := max(min(call.GetTimeoutMs(), maxTimeoutMillis), -maxTimeoutMillis)
 	return c.Agents.Call(ctx, tenant, agents.Call{
 		Name:          call.GetName(),
 		Arguments:     call.GetArguments(),
 		CallerID:      call.GetHeaders()[callerHeader],
 		CorrelationID: call.GetCorrelationId(),
 		Headers:       call.GetHeaders(),
-		Timeout:       time.Duration(millis) * time.Millisecond,
+		Timeout:       relayTimeoutOf(call),
+		TimeoutMillis: call.GetTimeoutMs(),
 		QoS:           int32(call.GetQos()),
 	})
+}
+
+// relayTimeoutOf is 0 where the caller wrote no limit, so that the agent sees none
+// either.
+func relayTimeoutOf(call *loomv1pb.ToolCall) time.Duration {
+	if call.GetTimeoutMs() <= 0 {
+		return 0
+	}
+	return timeoutOf(call)
 }
 
 // relayed is an agent's answer, as it gave it.
 func relayed(r agents.Result) *loomv1pb.ToolResult {
 	result := &loomv1pb.ToolResult{Status: loomv1pb.ToolStatus(r.Status), Output: r.Output}
-	if r.ErrorCode != "" || r.ErrorMessage != "" || len(r.Details) > 0 {
+	if r.HasError || r.ErrorCode != "" || r.ErrorMessage != "" || len(r.Details) > 0 {
 		result.Error = &loomv1pb.ToolError{Code: r.ErrorCode, Message: r.ErrorMessage, Details: r.Details}
 	}
 	return result

@@ -1,0 +1,141 @@
+package agents
+
+import (
+	"slices"
+	"time"
+)
+
+// comeback is how long an agent may take to open a stream again after one broke:
+// longer than loom-py ever waits between two attempts. Until then the gap of that
+// stream is kept even if an older one, which may be dead as well, breaks after it.
+const comeback = 10 * time.Second
+
+// gapSlot is what the streams of one agent have been given. The keeper's mu guards
+// it.
+type gapSlot struct {
+	streams  []*streamMarks // those that were marked and have not ended, by generation
+	left     *Gap           // of a stream that broke; nobody has taken it
+	marked   time.Time
+	version  uint64 // raised with each change
+	stored   uint64 // the version in the store
+	storedAt time.Time
+	waiting  []chan<- error // who waits for the next store
+}
+
+// streamMarks is what one stream has been given.
+type streamMarks struct {
+	link   *Link
+	marks  marks
+	taken  bool      // a newer stream goes on from here
+	closed time.Time // when the link was closed without a word on how it ended
+}
+
+// newest returns the stream that the agent is served by; nil for none.
+func (s *gapSlot) newest() *streamMarks {
+	if len(s.streams) == 0 {
+		return nil
+	}
+	return s.streams[len(s.streams)-1]
+}
+
+func (s *gapSlot) of(l *Link) *streamMarks {
+	if i := s.index(l); i >= 0 {
+		return s.streams[i]
+	}
+	return nil
+}
+
+func (s *gapSlot) index(l *Link) int {
+	return slices.IndexFunc(s.streams, func(st *streamMarks) bool { return st.link == l })
+}
+
+// enter adds a stream. The newest one takes over from those before it.
+func (s *gapSlot) enter(l *Link) *streamMarks {
+	at := len(s.streams)
+	for at > 0 && s.streams[at-1].link.generation > l.generation {
+		at--
+	}
+	st := &streamMarks{link: l, taken: at < len(s.streams)}
+	if !st.taken {
+		s.takeAll()
+	}
+	s.streams = slices.Insert(s.streams, at, st)
+	return st
+}
+
+// takeAll says that a newer stream goes on from here.
+func (s *gapSlot) takeAll() {
+	s.left = nil
+	for _, st := range s.streams {
+		st.taken = true
+		st.link.isTaken()
+	}
+}
+
+// isTaken closes GapTaken. The caller holds the keeper's mu.
+func (l *Link) isTaken() {
+	select {
+	case <-l.gapTaken:
+	default:
+		close(l.gapTaken)
+	}
+}
+
+// end takes a stream out that ended at a time; it tells whether that changes what
+// is stored. The newest stream that is left serves the agent from then on.
+func (s *gapSlot) end(st *streamMarks, abnormal bool, at time.Time) bool {
+	i := s.index(st.link)
+	s.streams = slices.Delete(s.streams, i, i+1)
+	st.link.gapLost = true
+	if i < len(s.streams) {
+		return false
+	}
+	switch {
+	case !abnormal:
+		s.left = nil
+	case !st.taken && (s.left == nil || at.Sub(s.left.Ended) > comeback):
+		g := st.marks.gap()
+		g.Ended = at
+		s.left = &g
+	}
+	if next := s.newest(); next != nil && !st.taken {
+		next.taken = false
+	}
+	return true
+}
+
+// take returns what waits for the agent's next stream, and gives it away.
+func (s *gapSlot) take() (g Gap, found bool) {
+	newest := s.newest()
+	switch {
+	case s.left != nil:
+		g = *s.left
+	case newest == nil || newest.taken:
+		return Gap{}, false
+	default:
+		g = newest.marks.gap()
+		g.Ended = s.marked
+	}
+	s.takeAll()
+	return g, true
+}
+
+// clear forgets everything, for ever: nothing that is open is marked any more.
+func (s *gapSlot) clear() {
+	s.takeAll()
+	for _, st := range s.streams {
+		st.link.gapLost = true
+	}
+	s.streams = nil
+}
+
+// snapshot is what is to be stored; false for nothing.
+func (s *gapSlot) snapshot() (g storedGap, ok bool) {
+	switch newest := s.newest(); {
+	case newest != nil && !newest.taken:
+		return storedGap{newest.marks.places(), s.marked}, true
+	case newest == nil && s.left != nil:
+		return storedGap{*s.left, s.marked}, true
+	}
+	return storedGap{}, false
+}

@@ -1,0 +1,187 @@
+package events
+
+import (
+	"container/heap"
+	"context"
+	"time"
+)
+
+// Limits of what a replay holds of all its topics together. Each has its share,
+// and at most one event at a time is larger than that.
+const (
+	maxReplayBytes  = 16 << 20
+	maxReplayEvents = 16 << 10
+)
+
+// replay brings the past of several topics back in the order of the events' times.
+// The subscription's lock guards it. What happens from now on waits until the
+// replay is through.
+type replay struct {
+	unread []*cursor // whose next event is not known
+	heads  heads
+}
+
+// head is the next event of a cursor, and when it was taken. Whoever emits one
+// event after another has them in order by this: an event was taken after the one
+// before it was stored, and so after all that stand before that one in its topic.
+type head struct {
+	time     time.Time
+	sequence uint64
+}
+
+// heads is a heap of cursors.
+type heads []*cursor
+
+func (h heads) Len() int { return len(h) }
+
+func (h heads) Swap(i, j int) { h[i], h[j] = h[j], h[i] }
+
+// Less puts in order what was taken at the same time, too: in the end by where it
+// is read.
+func (h heads) Less(i, j int) bool {
+	a, b := h[i], h[j]
+	switch {
+	case !a.head.time.Equal(b.head.time):
+		return a.head.time.Before(b.head.time)
+	case a.head.sequence != b.head.sequence:
+		return a.head.sequence < b.head.sequence
+	case a.key.topic != b.key.topic:
+		return a.key.topic < b.key.topic
+	}
+	return a.key.group < b.key.group
+}
+
+// Push is heap.Interface's.
+func (h *heads) Push(x any) { *h = append(*h, x.(*cursor)) }
+
+// Pop is heap.Interface's.
+func (h *heads) Pop() any {
+	last := len(*h) - 1
+	c := (*h)[last]
+	(*h)[last] = nil
+	*h = (*h)[:last]
+	return c
+}
+
+// inPast tells whether the next event of the cursor belongs to a replay.
+func (c *cursor) inPast() bool { return c.reaches(c.past) }
+
+// replays makes everything that the store has of a cursor's topic part of the
+// replay.
+func (s *Subscription) replays(c *cursor) {
+	c.past = max(c.past, c.known)
+	if c.replaying || !c.inPast() {
+		return
+	}
+	c.replaying = true
+	s.replay.unread = append(s.replay.unread, c)
+	s.signal()
+}
+
+// share is what one topic may hold of the replay.
+func (r *replay) share() pageLimit {
+	n := len(r.unread) + len(r.heads) + 1
+	return pageLimit{events: min(max(maxReplayEvents/n, 1), maxPageEvents), bytes: min(maxReplayBytes/n, maxPageBytes)}
+}
+
+// nextUnread takes out a cursor whose next event has to be looked up.
+func (s *Subscription) nextUnread() (c *cursor, at uint64, limit pageLimit) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for n := len(s.replay.unread); n > 0; n = len(s.replay.unread) {
+		c = s.replay.unread[n-1]
+		s.replay.unread = s.replay.unread[:n-1]
+		if c.inPast() {
+			return c, c.position(), s.replay.share()
+		}
+		s.leavePast(c)
+	}
+	return nil, 0, pageLimit{}
+}
+
+// lookUp finds out what comes next in each topic of the replay.
+func (s *Subscription) lookUp(ctx context.Context) error {
+	for {
+		c, at, limit := s.nextUnread()
+		if c == nil {
+			return nil
+		}
+		h, err := s.bus.headOf(ctx, c, at, limit)
+		s.mu.Lock()
+		if err != nil {
+			s.replay.unread = append(s.replay.unread, c)
+		} else {
+			c.head = h
+			heap.Push(&s.replay.heads, c)
+		}
+		s.mu.Unlock()
+		if err != nil {
+			return err
+		}
+	}
+}
+
+// headOf reads on in a topic if nothing of it is held, and returns what comes next.
+// It does not hold more than the limit.
+func (b *Bus) headOf(ctx context.Context, c *cursor, position uint64, limit pageLimit) (head, error) {
+	c.limit = limit
+	c.skipTo(position)
+	if len(c.page) == 0 {
+		page, _, err := b.turnPage(ctx, c, position)
+		if err != nil {
+			return head{}, err
+		}
+		c.page = page
+	}
+	return c.heldHead(position), nil
+}
+
+// heldHead is the head of the page; without one that of an event that is gone,
+// which comes first. A page of one event that is larger than its share is dropped.
+func (c *cursor) heldHead(position uint64) head {
+	h := head{sequence: position}
+	size := 0
+	for i := range c.page {
+		size += sizeOf(&c.page[i])
+	}
+	if len(c.page) > 0 {
+		h.time = c.page[0].Time
+	}
+	if size > c.limit.bytes {
+		c.page = nil // it is read again when its turn comes
+	}
+	return h
+}
+
+// popPast returns the next cursor of the replay; nil when there is none.
+func (s *Subscription) popPast() *cursor {
+	for len(s.replay.heads) > 0 {
+		c := heap.Pop(&s.replay.heads).(*cursor)
+		if c.inPast() {
+			return c
+		}
+		s.leavePast(c)
+	}
+	return nil
+}
+
+// putBackPast puts a cursor back into the replay after its turn, if it has more.
+func (s *Subscription) putBackPast(c *cursor) {
+	switch {
+	case !c.inPast():
+		s.leavePast(c)
+	case len(c.page) > 0 && c.page[0].Sequence == c.position():
+		c.head = c.heldHead(c.position())
+		heap.Push(&s.replay.heads, c)
+	default:
+		s.replay.unread = append(s.replay.unread, c)
+	}
+}
+
+// leavePast lets a cursor go on with what happens from now on.
+func (s *Subscription) leavePast(c *cursor) {
+	c.replaying, c.limit = false, pageLimit{}
+	if !c.gone {
+		s.putBack(c, false)
+	}
+}

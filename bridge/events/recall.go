@@ -1,0 +1,190 @@
+package events
+
+import (
+	"context"
+	"slices"
+	"strings"
+	"time"
+)
+
+const (
+	// maxRecalled bounds the topics that a call may bring back with the patterns
+	// that have Since.
+	maxRecalled = 4096
+	// maxRecalledClaims bounds them where several selections want the same topics,
+	// each counted for each.
+	maxRecalledClaims = maxPendingClaims / 2
+)
+
+// opening is a selection of several topics whose past is wanted.
+type opening struct {
+	sel   *selection
+	since time.Time
+	// mark stands for the selection in an index of its own, with its place among
+	// those that are opening.
+	mark *selection
+}
+
+func newOpening(sel *selection, since time.Time) opening {
+	return opening{sel: sel, since: since, mark: &selection{pattern: sel.pattern}}
+}
+
+// recalled is a topic whose past selections want.
+type recalled struct {
+	topic  *topic
+	last   uint64
+	claims []claim
+}
+
+// recall brings back the past of all topics that selections match, and lets them
+// join those that were emitted on meanwhile. Where there are too many, PerSelection
+// gets those with the newest events.
+func (s *Subscription) recall(ctx context.Context, all []opening) error {
+	// Those who emit without knowing of the selections are to be through, so that
+	// the store has their events.
+	if err := s.bus.grace.wait(ctx); err != nil {
+		return err
+	}
+	x := newIndex()
+	for i, o := range all {
+		o.mark.place = i
+		x.add(o.mark, uint64(i+1))
+	}
+	topics, left, err := s.pastTopics(ctx, all, x)
+	if err != nil {
+		return err
+	}
+	var found []recalled
+	defer func() {
+		for _, r := range found {
+			s.bus.release(r.topic)
+		}
+	}()
+	room := maxRecalledClaims
+	for _, stored := range topics {
+		claims, err := s.bus.pastClaims(ctx, stored, all, x)
+		if err != nil {
+			return err
+		}
+		if room -= len(claims); room < 0 && s.perSelection {
+			left++
+			continue
+		}
+		found = append(found, recalled{s.bus.hold(stored.scope, true), stored.last, claims})
+	}
+	s.open(all, found, left)
+	return nil
+}
+
+// pastTopics returns the stored topics with a past that selections want, those with
+// the newest events first, and how many it left out.
+func (s *Subscription) pastTopics(ctx context.Context, all []opening, x *index) (topics []storedTopic, left int, err error) {
+	since := slices.MinFunc(all, func(a, b opening) int { return a.since.Compare(b.since) }).since
+	cut := func() {
+		slices.SortFunc(topics, func(a, b storedTopic) int { return b.lastTime.Compare(a.lastTime) })
+		kept := min(len(topics), maxRecalled)
+		left += len(topics) - kept
+		topics = topics[:kept]
+	}
+	var room [4][]*selection
+	for _, prefix := range prefixesOf(all) {
+		for stored, err := range s.bus.storedTopics(ctx, topicsOf(s.tenant, prefix)) {
+			if err != nil {
+				return nil, 0, err
+			}
+			if !stored.mayHaveSince(since) || len(x.matchPatterns(room[:0], stored.scope.Owner)) == 0 {
+				continue
+			}
+			topics = append(topics, stored)
+			switch {
+			case len(topics) > maxRecalled && !s.perSelection:
+				return nil, 0, &LimitError{What: "topics with a past", Limit: maxRecalled}
+			case len(topics) == 2*maxRecalled:
+				cut()
+			}
+		}
+	}
+	cut()
+	return topics, left, nil
+}
+
+// prefixesOf returns what the topics of the selections begin with, without those
+// that begin with another.
+func prefixesOf(all []opening) []string {
+	prefixes := make([]string, len(all))
+	for i, o := range all {
+		prefixes[i] = o.sel.pattern.prefix()
+	}
+	slices.Sort(prefixes)
+	kept := prefixes[:1]
+	for _, prefix := range prefixes[1:] {
+		if !strings.HasPrefix(prefix, kept[len(kept)-1]) {
+			kept = append(kept, prefix)
+		}
+	}
+	return kept
+}
+
+// pastClaims returns what each selection wants of a stored topic.
+func (b *Bus) pastClaims(ctx context.Context, stored storedTopic, all []opening, x *index) ([]claim, error) {
+	var claims []claim
+	froms := make(map[time.Time]uint64, 1)
+	var room [4][]*selection
+	for _, group := range x.matchPatterns(room[:0], stored.scope.Owner) {
+		for _, mark := range group {
+			o := all[mark.place]
+			if !stored.mayHaveSince(o.since) {
+				continue
+			}
+			from, known := froms[o.since]
+			if !known {
+				var err error
+				if from, err = b.firstSince(ctx, stored.scope, stored.topicRecord, o.since); err != nil {
+					return nil, err
+				}
+				froms[o.since] = from
+			}
+			claims = append(claims, claim{sel: o.sel, from: from, past: &pastClaim{since: o.since, until: stored.last}})
+		}
+	}
+	return claims, nil
+}
+
+// open ends the opening of selections.
+func (s *Subscription) open(all []opening, found []recalled, left int) {
+	s.mu.Lock()
+	defer s.unlock()
+	if s.over != nil {
+		return
+	}
+	s.leftOut += left
+	for _, r := range found {
+		r.topic.raise(r.last)
+		for _, cl := range r.claims {
+			if cl.sel.gone {
+				continue
+			}
+			if from, ok := cl.sel.touched[r.topic.scope.Owner]; ok {
+				cl.from, cl.past.until = min(cl.from, from), min(cl.past.until, from-1)
+				delete(cl.sel.touched, r.topic.scope.Owner)
+			}
+			s.enter(s.cursorFor(cl.sel, r.topic), cl, true)
+		}
+	}
+	for _, o := range all {
+		if o.sel.gone {
+			continue
+		}
+		for topic, from := range o.sel.touched {
+			t := s.bus.hold(topicRef(s.tenant, topic).Scope, true)
+			s.enter(s.cursorFor(o.sel, t), claim{sel: o.sel, from: from}, true)
+			s.bus.release(t)
+		}
+		o.sel.opening, o.sel.touched = false, nil
+	}
+}
+
+// mayHaveSince tells whether some of the topic's events may be younger.
+func (r topicRecord) mayHaveSince(since time.Time) bool {
+	return !r.empty() && (r.lastTime.IsZero() || r.lastTime.Add(timeSlack).After(since))
+}

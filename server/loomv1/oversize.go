@@ -1,0 +1,96 @@
+package loomv1
+
+import (
+	"fmt"
+
+	"google.golang.org/protobuf/encoding/protowire"
+
+	loomv1pb "github.com/loom-bridge/loom-bridge/proto/gen/loom/v1"
+)
+
+// Fields of a ClientEvent that may be large, and of what they hold.
+const (
+	fieldPublish      = 1
+	fieldToolResult   = 4
+	fieldToolResultID = 1
+)
+
+// fieldOversize of a Publish says that there was one, and that it was too large to
+// be decoded. No proto will ever have the number; an agent that writes it itself is
+// told what it wrote.
+const fieldOversize = protowire.MaxValidNumber - 1
+
+// maxCallIDBytes bounds the id of a call that is answered: ours are shorter.
+const maxCallIDBytes = 1 << 10
+
+// Oversized returns what an agent's stream takes in the place of a message that is
+// too large to be decoded, so that it need not end: a publish that is refused, or a
+// tool result that is an error. Nil: the message is neither.
+func Oversized(raw []byte, limit int) *loomv1pb.ClientEvent {
+	var message *loomv1pb.ClientEvent
+	size := len(raw)
+	for len(raw) > 0 {
+		number, value, rest := nextField(raw)
+		switch {
+		case number == 0:
+			return nil
+		case value == nil:
+		case number == fieldPublish:
+			message = oversizedPublish(size, limit)
+		case number == fieldToolResult:
+			message = oversizedResult(value, size, limit)
+		}
+		raw = rest
+	}
+	return message
+}
+
+// nextField takes the first field off a message; number 0 says that it is none. The
+// value is nil unless it is bytes.
+func nextField(raw []byte) (number protowire.Number, value, rest []byte) {
+	number, kind, n := protowire.ConsumeTag(raw)
+	if n < 0 {
+		return 0, nil, nil
+	}
+	size := protowire.ConsumeFieldValue(number, kind, raw[n:])
+	if size < 0 {
+		return 0, nil, nil
+	}
+	if kind == protowire.BytesType {
+		value, _ = protowire.ConsumeBytes(raw[n:])
+	}
+	return number, value, raw[n+size:]
+}
+
+func oversizedPublish(size, limit int) *loomv1pb.ClientEvent {
+	publish := &loomv1pb.Publish{}
+	mark := protowire.AppendTag(nil, fieldOversize, protowire.BytesType)
+	publish.ProtoReflect().SetUnknown(protowire.AppendString(mark, tooLarge(size, limit).message))
+	return &loomv1pb.ClientEvent{Msg: &loomv1pb.ClientEvent_Publish{Publish: publish}}
+}
+
+// oversizeOf is why a publish was too large to be decoded; empty if it was not.
+func oversizeOf(p *loomv1pb.Publish) string {
+	number, text, _ := nextField(p.ProtoReflect().GetUnknown())
+	if number != fieldOversize {
+		return ""
+	}
+	return clip(string(text))
+}
+
+func oversizedResult(raw []byte, size, limit int) *loomv1pb.ClientEvent {
+	result := resultTooLarge(size, limit)
+	for len(raw) > 0 {
+		number, value, rest := nextField(raw)
+		if number == fieldToolResultID && value != nil && len(value) <= maxCallIDBytes {
+			result.Id = string(value)
+		}
+		raw = rest
+	}
+	return &loomv1pb.ClientEvent{Msg: &loomv1pb.ClientEvent_ToolResult{ToolResult: result}}
+}
+
+// resultTooLarge stands for a result that can't be passed on.
+func resultTooLarge(size, limit int) *loomv1pb.ToolResult {
+	return executionError(prefixExecution + fmt.Sprintf("result of %d bytes exceeds the limit of %d", size, limit))
+}
