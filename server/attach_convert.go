@@ -79,46 +79,29 @@ func toolCallOf(c agents.PushedCall, form loombridgev1.JsonForm) *loombridgev1.A
 // fails the call.
 func toolResultOf(r *loombridgev1.AttachToolResult) agents.Result {
 	if !r.GetSuccess() {
-		code := toolCodeOf(r.GetErrorCode())
-		return agents.Result{Status: statusOf(code), ErrorCode: string(code), ErrorMessage: r.GetErrorMessage()}
+		return agents.Failure(toolCodeOf(r.GetErrorCode()), r.GetErrorMessage())
 	}
 	text, err := eitherJSON("output", r.GetOutputJson(), r.GetOutput() != nil, r.GetOutput())
 	switch {
 	case err != nil, len(text) > 0 && !json.Valid(text):
-		return failed("the agent's answer is not JSON")
+		return agents.Failure(tools.Failed, "the agent's answer is not JSON")
 	case len(text) == 0:
 		text = json.RawMessage("null")
 	}
 	return agents.Result{Status: agents.ResultOK, Output: string(text)}
 }
 
-func failed(format string, args ...any) agents.Result {
-	return agents.Result{Status: agents.ResultError, ErrorCode: string(tools.Failed), ErrorMessage: fmt.Sprintf(format, args...)}
-}
-
 // tooLarge fails a call that can't be passed on.
 func tooLarge(size, limit int) agents.Result {
-	out := failed("the call of %d bytes exceeds %d", size, limit)
-	out.ErrorCode = string(tools.TooLarge)
-	return out
+	return agents.Failure(tools.TooLarge, fmt.Sprintf("the call of %d bytes exceeds %d", size, limit))
 }
 
 // toolCodeOf is the inverse of errorCodeOf. A failure always has a code.
 func toolCodeOf(code loombridgev1.ToolErrorCode) tools.Code {
-	for _, known := range []tools.Code{tools.NotFound, tools.PermissionDenied, tools.TooLarge, tools.Timeout, tools.OutcomeUnknown} {
+	for _, known := range []tools.Code{tools.NotFound, tools.PermissionDenied, tools.TooLarge, tools.Timeout, tools.OutcomeUnknown, tools.InvalidArguments} {
 		if errorCodeOf(known) == code {
 			return known
 		}
 	}
 	return tools.Failed
-}
-
-func statusOf(code tools.Code) int32 {
-	switch code {
-	case tools.Timeout:
-		return agents.ResultTimeout
-	case tools.NotFound:
-		return agents.ResultNotFound
-	}
-	return agents.ResultError
 }

@@ -2,6 +2,7 @@ package server_test
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"strings"
 	"testing"
@@ -12,6 +13,7 @@ import (
 	"google.golang.org/protobuf/types/known/structpb"
 
 	"github.com/loom-bridge/loom-bridge/bridge/agents"
+	"github.com/loom-bridge/loom-bridge/bridge/tools"
 	loombridgev1 "github.com/loom-bridge/loom-bridge/proto/gen/loombridge/v1"
 	"github.com/loom-bridge/loom-bridge/server"
 	"github.com/loom-bridge/loom-bridge/server/servertest"
@@ -41,10 +43,11 @@ func TestAttachRunsTools(t *testing.T) {
 		{"text", &loombridgev1.AttachToolResult{Success: true, OutputForm: &loombridgev1.AttachToolResult_OutputJson{OutputJson: `{"a": 1}`}}, agents.Result{Output: `{"a": 1}`}},
 		{"value", &loombridgev1.AttachToolResult{Success: true, OutputForm: &loombridgev1.AttachToolResult_Output{Output: structpb.NewNumberValue(3)}}, agents.Result{Output: `3`}},
 		{"nothing", &loombridgev1.AttachToolResult{Success: true}, agents.Result{Output: `null`}},
-		{"no JSON", &loombridgev1.AttachToolResult{Success: true, OutputForm: &loombridgev1.AttachToolResult_OutputJson{OutputJson: `{`}}, agents.Result{Status: agents.ResultError, ErrorCode: "FAILED", ErrorMessage: "the agent's answer is not JSON"}},
-		{"failure", &loombridgev1.AttachToolResult{ErrorMessage: "no"}, agents.Result{Status: agents.ResultError, ErrorCode: "FAILED", ErrorMessage: "no"}},
-		{"missing", &loombridgev1.AttachToolResult{ErrorMessage: "no", ErrorCode: loombridgev1.ToolErrorCode_TOOL_ERROR_CODE_NOT_FOUND}, agents.Result{Status: agents.ResultNotFound, ErrorCode: "NOT_FOUND", ErrorMessage: "no"}},
-		{"too late", &loombridgev1.AttachToolResult{ErrorMessage: "no", ErrorCode: loombridgev1.ToolErrorCode_TOOL_ERROR_CODE_TIMEOUT}, agents.Result{Status: agents.ResultTimeout, ErrorCode: "TIMEOUT", ErrorMessage: "no"}},
+		{"no JSON", &loombridgev1.AttachToolResult{Success: true, OutputForm: &loombridgev1.AttachToolResult_OutputJson{OutputJson: `{`}}, agents.Failure(tools.Failed, "the agent's answer is not JSON")},
+		{"failure", &loombridgev1.AttachToolResult{ErrorMessage: "no"}, agents.Failure(tools.Failed, "no")},
+		{"missing", &loombridgev1.AttachToolResult{ErrorMessage: "no", ErrorCode: loombridgev1.ToolErrorCode_TOOL_ERROR_CODE_NOT_FOUND}, agents.Failure(tools.NotFound, "no")},
+		{"too late", &loombridgev1.AttachToolResult{ErrorMessage: "no", ErrorCode: loombridgev1.ToolErrorCode_TOOL_ERROR_CODE_TIMEOUT}, agents.Failure(tools.Timeout, "no")},
+		{"bad arguments", &loombridgev1.AttachToolResult{ErrorMessage: "no", ErrorCode: loombridgev1.ToolErrorCode_TOOL_ERROR_CODE_INVALID_ARGUMENTS}, agents.Failure(tools.InvalidArguments, "no")},
 	} {
 		done := relay(t.Context(), directory, call)
 		pushed := a.call()
@@ -141,5 +144,26 @@ func TestToolOfAnAttachedAgent(t *testing.T) {
 	must(t, got.err)
 	if !got.answer.GetSuccess() || !got.answer.GetRecorded() || got.answer.GetOutput().GetStructValue().GetFields()["sum"].GetNumberValue() != 3 {
 		t.Errorf("answer %v", got.answer)
+	}
+}
+
+// The tools of agents are in the prompt: without that no model could choose one.
+func TestAssembleOffersToolsOfAgents(t *testing.T) {
+	s, _ := MustStartAttached(t, servertest.Options{})
+	hello := helloOf("desk")
+	hello.Tools = []*loombridgev1.ProvidedTool{{Name: "price", Description: "The price of a symbol."}, {Name: "fs:read_file"}}
+	MustAttach(t, t.Context(), s.Bridge, hello)
+	prompt, err := s.Context.Assemble(t.Context(), &loombridgev1.AssembleRequest{AgentId: "writer", Goal: "write"})
+	must(t, err)
+	var offered []struct {
+		Name string `json:"name"`
+	}
+	must(t, json.Unmarshal([]byte(prompt.GetToolsJson()), &offered))
+	names := map[string]int{}
+	for _, tool := range offered {
+		names[tool.Name]++
+	}
+	if names["price"] != 1 || names["fs:read_file"] != 1 {
+		t.Errorf("the prompt offers %v", names)
 	}
 }

@@ -91,7 +91,7 @@ func TestEveryMethodChecksItsRequest(t *testing.T) {
 			t.Errorf("%s: fields %v", method, fields)
 		}
 	})
-	if methods != 16 {
+	if methods != 21 {
 		t.Errorf("%d methods", methods)
 	}
 }

@@ -2,13 +2,11 @@ package server
 
 import (
 	"context"
-	"iter"
 
 	"google.golang.org/grpc"
 
 	"github.com/loom-bridge/loom-bridge/bridge/tools"
 	"github.com/loom-bridge/loom-bridge/context/assemble"
-	"github.com/loom-bridge/loom-bridge/context/blob"
 	"github.com/loom-bridge/loom-bridge/context/session"
 	"github.com/loom-bridge/loom-bridge/context/step"
 	"github.com/loom-bridge/loom-bridge/context/tokens"
@@ -28,12 +26,6 @@ type Log interface {
 	LastSteps(ctx context.Context, scope kv.Scope, sessionID string, n int) ([]session.Entry, error)
 }
 
-// Blobs is what the handlers need of the offload store.
-type Blobs interface {
-	Lookup(ctx context.Context, scope kv.Scope, name string) (blob.Entry, error)
-	Read(ctx context.Context, scope kv.Scope, e blob.Entry, offset, limit int64) iter.Seq2[[]byte, error]
-}
-
 // Tokens is what the handlers need of the token counter.
 type Tokens interface {
 	Count(model, text string) (tokens.Count, error)
@@ -46,7 +38,6 @@ type Assembler interface {
 
 var (
 	_ Log       = (*session.Log)(nil)
-	_ Blobs     = (*blob.Store)(nil)
 	_ Tokens    = (*tokens.Counter)(nil)
 	_ Assembler = (*assemble.Assembler)(nil)
 )
@@ -58,6 +49,7 @@ type contextService struct {
 	tokens    Tokens
 	assembler Assembler
 	tools     Tools
+	agents    Agents
 	hand      Hand
 	limits    Limits
 }
@@ -162,7 +154,7 @@ func (s *contextService) Assemble(ctx context.Context, r *loombridgev1.AssembleR
 	}
 	request := promptToAssemble(scope, r, s.limits.MaxSendBytes)
 	if !r.GetWithoutTools() {
-		request.Tools = promptTools(s.tools.List(tools.LevelFunction))
+		request.Tools = promptTools(offers(s.tools, s.agents, scope.Tenant, tools.LevelFunction))
 	}
 	prompt, err := s.assembler.Assemble(ctx, request)
 	if err != nil {

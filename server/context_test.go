@@ -275,7 +275,8 @@ func TestCountTokens(t *testing.T) {
 	}{
 		{"", "hello world", "o200k_base", 2, loombridgev1.TokenCertainty_TOKEN_CERTAINTY_EXACT},
 		{"gpt-4", "hello world", "cl100k_base", 2, loombridgev1.TokenCertainty_TOKEN_CERTAINTY_EXACT},
-		{"some-model", "hello world", "o200k_base", 2, loombridgev1.TokenCertainty_TOKEN_CERTAINTY_ESTIMATED},
+		{"claude-sonnet-5", "hello world", "anthropic", 3, loombridgev1.TokenCertainty_TOKEN_CERTAINTY_ESTIMATED},
+		{"some-model", "hello world", "estimate", 3, loombridgev1.TokenCertainty_TOKEN_CERTAINTY_ESTIMATED},
 		{"gpt-4o", "", "o200k_base", 0, loombridgev1.TokenCertainty_TOKEN_CERTAINTY_EXACT},
 	} {
 		got, err := s.Context.CountTokens(t.Context(), &loombridgev1.CountTokensRequest{AgentId: agent, Text: test.text, Model: test.model})

@@ -5,9 +5,7 @@ import (
 
 	"google.golang.org/protobuf/proto"
 
-	"github.com/loom-bridge/loom-bridge/bridge/tools"
 	"github.com/loom-bridge/loom-bridge/context/assemble"
-	"github.com/loom-bridge/loom-bridge/context/blob"
 	"github.com/loom-bridge/loom-bridge/context/session"
 	"github.com/loom-bridge/loom-bridge/context/step"
 	"github.com/loom-bridge/loom-bridge/context/tokens"
@@ -105,19 +103,15 @@ func stepPage(found []session.Entry, size, limit int, form loombridgev1.JsonForm
 	return out
 }
 
-func blobInfoOf(e blob.Entry) *loombridgev1.BlobInfo {
-	return &loombridgev1.BlobInfo{
-		Ref: e.Ref, Path: e.Path, Size: e.Size, Kind: e.Kind, StepId: e.StepID, SessionId: e.SessionID,
-		CreateTime: timestampOf(e.Time),
-	}
-}
-
 func tokenCountOf(c tokens.Count) *loombridgev1.TokenCount {
 	certainty := loombridgev1.TokenCertainty_TOKEN_CERTAINTY_ESTIMATED
-	if c.Exact {
+	switch {
+	case c.Exact:
 		certainty = loombridgev1.TokenCertainty_TOKEN_CERTAINTY_EXACT
+	case c.Anchored:
+		certainty = loombridgev1.TokenCertainty_TOKEN_CERTAINTY_ANCHORED
 	}
-	return &loombridgev1.TokenCount{Tokens: clampInt32(c.Tokens), Counter: string(c.Encoding), Certainty: certainty}
+	return &loombridgev1.TokenCount{Tokens: clampInt32(c.Tokens), Counter: c.Counter, Certainty: certainty}
 }
 
 // defaultMaxTokens is the budget of a prompt whose caller names none.
@@ -139,7 +133,7 @@ func promptToAssemble(scope kv.Scope, r *loombridgev1.AssembleRequest, maxBytes 
 	return request
 }
 
-func promptTools(list []tools.Descriptor) []assemble.Tool {
+func promptTools(list []offer) []assemble.Tool {
 	out := make([]assemble.Tool, len(list))
 	for i, d := range list {
 		out[i] = assemble.Tool{Name: d.Name, Description: d.Description, Schema: d.Schema}

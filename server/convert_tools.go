@@ -26,18 +26,16 @@ func descriptorOf(d tools.Descriptor, form loombridgev1.JsonForm) *loombridgev1.
 	return out
 }
 
-// providedOf describes a tool of an agent, whatever text its schema is.
-func providedOf(t agents.AgentTool, form loombridgev1.JsonForm) *loombridgev1.ToolDescriptor {
+// descriptorOfAgent describes a tool of an agent, whatever text its schema is.
+func descriptorOfAgent(t agents.AgentTool) tools.Descriptor {
 	schema := json.RawMessage(t.Schema)
 	if !json.Valid(schema) {
 		schema = json.RawMessage(`{}`)
 	}
-	out := descriptorOf(tools.Descriptor{
+	return tools.Descriptor{
 		Name: utf8Text(t.Name), Description: utf8Text(t.Description), Schema: schema,
 		Level: tools.LevelFunction, Category: "agent", Mutates: true,
-	}, form)
-	out.AgentId = t.AgentID
-	return out
+	}
 }
 
 func callOf(scope kv.Scope, r *loombridgev1.ToolRequest) (hand.Request, error) {
@@ -128,6 +126,8 @@ func errorCodeOf(code tools.Code) loombridgev1.ToolErrorCode {
 		return loombridgev1.ToolErrorCode_TOOL_ERROR_CODE_TIMEOUT
 	case tools.OutcomeUnknown:
 		return loombridgev1.ToolErrorCode_TOOL_ERROR_CODE_OUTCOME_UNKNOWN
+	case tools.InvalidArguments:
+		return loombridgev1.ToolErrorCode_TOOL_ERROR_CODE_INVALID_ARGUMENTS
 	}
 	return loombridgev1.ToolErrorCode_TOOL_ERROR_CODE_FAILED
 }

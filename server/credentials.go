@@ -6,6 +6,8 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"iter"
+	"maps"
 	"os"
 	"slices"
 	"strings"
@@ -64,6 +66,18 @@ func LoadCredentials(path string) (*Credentials, error) {
 			ErrCredentials, path)
 	}
 	return c, nil
+}
+
+// HasTenant tells whether a credential names the tenant.
+func (c *Credentials) HasTenant(tenant string) bool {
+	for _, known := range []iter.Seq[Identity]{maps.Values(c.tokens), maps.Values(c.subjects)} {
+		for id := range known {
+			if id.tenant == tenant {
+				return true
+			}
+		}
+	}
+	return false
 }
 
 func readCredentials(path string) ([]byte, fs.FileMode, error) {

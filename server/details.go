@@ -59,6 +59,9 @@ func violationsOf(err error) []Violation {
 	if e, ok := errors.AsType[*tools.ArgumentsError](err); ok {
 		return argumentViolations(e)
 	}
+	if e, ok := errors.AsType[*blob.InvalidError](err); ok {
+		return []Violation{{e.Field, e.Problem}}
+	}
 	if errors.Is(err, blob.ErrAmbiguous) {
 		return []Violation{{"name", "is the beginning of several refs; give more digits"}}
 	}
@@ -103,6 +106,11 @@ func detailsOf(err error) map[string]string {
 	}
 	if e, ok := errors.AsType[*memory.FilterError](err); ok {
 		number("offset", e.Offset)
+	}
+	if e, ok := errors.AsType[*blob.QuotaError](err); ok {
+		number("used_bytes", int(e.Used))
+		number("needed_bytes", int(e.Size))
+		number("max_bytes", int(e.Max))
 	}
 	if e, ok := errors.AsType[*memory.ExistsError](err); ok {
 		put("field", e.Field)

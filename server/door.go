@@ -77,7 +77,9 @@ func (s *Server) turnAway(ctx context.Context, method string, err error) error {
 	failure := failureOf(ctx, err)
 	if untold, ok := s.door.tell(s.now()); ok {
 		watch := s.observer
-		watch.log = watch.log.With(keyUntold, untold)
+		if untold > 0 {
+			watch.log = watch.log.With(keyUntold, untold)
+		}
 		reporter, _ := watch.ServerReporter(ctx, interceptors.NewServerCallMeta(method, nil, nil))
 		reporter.PostCall(failure, 0)
 	}

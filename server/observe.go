@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"log/slog"
+	"sync/atomic"
 	"time"
 
 	"github.com/grpc-ecosystem/go-grpc-middleware/v2/interceptors"
@@ -11,6 +12,9 @@ import (
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/peer"
 	"google.golang.org/grpc/status"
+
+	loomv1pb "github.com/loom-bridge/loom-bridge/proto/gen/loom/v1"
+	loombridgev1 "github.com/loom-bridge/loom-bridge/proto/gen/loombridge/v1"
 )
 
 // Keys of log lines about calls. They name no payload and no credential.
@@ -46,6 +50,31 @@ type callReport struct {
 	observer
 	ctx  context.Context // of the call, and lives no longer
 	call interceptors.CallMeta
+	// agent is who calls, once a message has said so. A stream may end while it
+	// still receives.
+	agent atomic.Pointer[string]
+}
+
+// PostMsgReceive takes the caller's name from the first message of a stream.
+func (r *callReport) PostMsgReceive(message any, err error, _ time.Duration) {
+	if err != nil || r.agent.Load() != nil {
+		return
+	}
+	name := agentOf(message)
+	r.agent.Store(&name)
+}
+
+// agentOf is the agent that a message names; empty for none.
+func agentOf(message any) string {
+	switch m := message.(type) {
+	case *loombridgev1.AttachRequest:
+		return m.GetHello().GetAgentId()
+	case *loomv1pb.ClientEvent:
+		return m.GetAck().GetMessageId()
+	case interface{ GetAgentId() string }:
+		return m.GetAgentId()
+	}
+	return ""
 }
 
 // PostCall logs the end of the call.
@@ -62,8 +91,12 @@ func (r *callReport) PostCall(err error, took time.Duration) {
 	if reason := reasonOf(err); reason != "" {
 		attrs = append(attrs, slog.String(keyReason, reason))
 	}
-	if request, ok := r.call.ReqOrNil.(interface{ GetAgentId() string }); ok {
-		attrs = append(attrs, slog.String(keyAgent, printable(request.GetAgentId())))
+	agent := agentOf(r.call.ReqOrNil)
+	if said := r.agent.Load(); said != nil {
+		agent = *said
+	}
+	if agent != "" {
+		attrs = append(attrs, slog.String(keyAgent, printable(agent)))
 	}
 	if from, ok := peer.FromContext(r.ctx); ok {
 		attrs = append(attrs, slog.String(keyPeer, from.Addr.String()))

@@ -203,7 +203,7 @@ func (s *Server) registerNative() {
 	loombridgev1.RegisterMemoryServiceServer(s.grpc, &memoryService{memory: d.Memory})
 	loombridgev1.RegisterContextServiceServer(s.grpc, &contextService{
 		log: d.Log, blobs: d.Blobs, tokens: d.Tokens, assembler: d.Assembler, tools: d.Tools,
-		hand: d.Hand, limits: s.limits,
+		agents: d.Agents, hand: d.Hand, limits: s.limits,
 	})
 	loombridgev1.RegisterToolServiceServer(s.grpc, &toolService{tools: d.Tools, agents: d.Agents})
 	loombridgev1.RegisterEventServiceServer(s.grpc, &eventService{events: d.Events, limits: s.limits, now: s.now, log: s.observer.log})

@@ -37,26 +37,44 @@ func (s *toolService) ListTools(ctx context.Context, r *loombridgev1.ListToolsRe
 		levels[i] = int(level)
 	}
 	out := &loombridgev1.ListToolsResponse{}
-	for _, d := range s.tools.List(levels...) {
-		out.Tools = append(out.Tools, descriptorOf(d, r.GetJsonForm()))
+	for _, o := range offers(s.tools, s.agents, scope.Tenant, levels...) {
+		d := descriptorOf(o.Descriptor, r.GetJsonForm())
+		d.AgentId = o.agentID
+		out.Tools = append(out.Tools, d)
 	}
-	if len(levels) == 0 || slices.Contains(levels, tools.LevelFunction) {
-		out.Tools = append(out.Tools, s.provided(scope.Tenant, r.GetJsonForm())...)
-	}
-	slices.SortFunc(out.Tools, func(a, b *loombridgev1.ToolDescriptor) int { return strings.Compare(a.GetName(), b.GetName()) })
 	return out, nil
 }
 
-// provided describes what attached agents can do and the server itself can't.
-func (s *toolService) provided(tenant string, form loombridgev1.JsonForm) []*loombridgev1.ToolDescriptor {
-	own := map[string]bool{}
-	for _, d := range s.tools.List() {
-		own[d.Name] = true
+// offer is a tool that can be called, and the agent that provides it; none for
+// the server's own.
+type offer struct {
+	tools.Descriptor
+	agentID string
+}
+
+// offers are the tools that the agents of a tenant may call, of some levels or
+// of all, by name: the server's own, and those of agents that no own one hides.
+func offers(own Tools, others Agents, tenant string, levels ...int) []offer {
+	var out []offer
+	for _, d := range own.List(levels...) {
+		out = append(out, offer{Descriptor: d})
 	}
-	var out []*loombridgev1.ToolDescriptor
-	for _, t := range s.agents.Tools(tenant) {
-		if !own[t.Name] {
-			out = append(out, providedOf(t, form))
+	if len(levels) == 0 || slices.Contains(levels, tools.LevelFunction) {
+		out = append(out, provided(own, others, tenant)...)
+	}
+	slices.SortFunc(out, func(a, b offer) int { return strings.Compare(a.Name, b.Name) })
+	return out
+}
+
+func provided(own Tools, others Agents, tenant string) []offer {
+	hidden := map[string]bool{}
+	for _, d := range own.List() {
+		hidden[d.Name] = true
+	}
+	var out []offer
+	for _, t := range others.Tools(tenant) {
+		if !hidden[t.Name] {
+			out = append(out, offer{descriptorOfAgent(t), t.AgentID})
 		}
 	}
 	return out

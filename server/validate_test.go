@@ -2,6 +2,7 @@ package server
 
 import (
 	"math"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -240,6 +241,19 @@ func TestCheckSmallRequests(t *testing.T) {
 		{"format", checkAssembleRequest(&loombridgev1.AssembleRequest{AgentId: "a", Format: 5}), []string{"format"}},
 		{"text to count", checkCountTokensRequest(&loombridgev1.CountTokensRequest{AgentId: "a", Text: long(1<<20 + 1)}), []string{"text"}},
 		{"nothing to count", checkCountTokensRequest(&loombridgev1.CountTokensRequest{AgentId: "a"}), nil},
+		{"blobs of no step", checkListBlobsRequest(&loombridgev1.ListBlobsRequest{AgentId: "a", StepId: "1", PageSize: 1001, Tier: 9, PageToken: "x"}), []string{"step_id", "tier", "page_size", "page_token"}},
+		{"all blobs", checkListBlobsRequest(&loombridgev1.ListBlobsRequest{AgentId: "a", PageToken: blobToken("workspace/outputs/read_001.txt")}), nil},
+		{"promotion to nothing", checkPromoteBlobRequest(&loombridgev1.PromoteBlobRequest{AgentId: "a", Tier: 1, NewName: long(129), Category: long(65)}), []string{"name", "tier", "category", "new_name"}},
+		{"good promotion", checkPromoteBlobRequest(&loombridgev1.PromoteBlobRequest{AgentId: "a", Name: "n", Tier: 3, NewName: long(128), Category: long(64)}), nil},
+		{"archive without name", checkArchiveBlobRequest(&loombridgev1.ArchiveBlobRequest{AgentId: "a", Tags: []string{""}, NewName: long(129)}), []string{"name", "tags[0]", "new_name"}},
+		{"archive with many tags", checkArchiveBlobRequest(&loombridgev1.ArchiveBlobRequest{AgentId: "a", Name: "n", Tags: slices.Repeat([]string{"t"}, 33)}), []string{"tags"}},
+		{"search of nothing", checkSearchBlobsRequest(&loombridgev1.SearchBlobsRequest{AgentId: "a", Name: "n"}), []string{"pattern"}},
+		{"search with bad numbers", checkSearchBlobsRequest(&loombridgev1.SearchBlobsRequest{AgentId: "a", Limit: 101, MaxMatches: 1001, PageToken: "s1.0.0"}), []string{"limit", "max_matches", "page_token"}},
+		{"search with a bad token", checkSearchBlobsRequest(&loombridgev1.SearchBlobsRequest{AgentId: "a", Name: "n", Pattern: &loombridgev1.SearchBlobsRequest_Literal{Literal: "l"}, PageToken: "s1.-1.0"}), []string{"page_token"}},
+		{"words in one blob", checkSearchBlobsRequest(&loombridgev1.SearchBlobsRequest{AgentId: "a", Name: "n", Pattern: &loombridgev1.SearchBlobsRequest_Words{Words: "w"}, Tags: []string{"t"}}), []string{"words", "name"}},
+		{"empty pattern", checkSearchBlobsRequest(&loombridgev1.SearchBlobsRequest{AgentId: "a", Pattern: &loombridgev1.SearchBlobsRequest_Regexp{}}), []string{"regexp"}},
+		{"search of the archive", checkSearchBlobsRequest(&loombridgev1.SearchBlobsRequest{AgentId: "a", Category: "general", Limit: 100, MaxMatches: 1000}), nil},
+		{"collection", checkCollectGarbageRequest(&loombridgev1.CollectGarbageRequest{AgentId: "a", RequestId: long(129)}), []string{"request_id"}},
 		{"blob without name", checkReadBlobRequest(&loombridgev1.ReadBlobRequest{AgentId: "a", Offset: -1, Limit: -1}), []string{"name", "offset", "limit"}},
 	} {
 		if diff := cmp.Diff(test.want, fields(t, test.err)); diff != "" {

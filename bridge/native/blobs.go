@@ -58,8 +58,10 @@ func longOutput(name string) bool {
 // that a file which is missing costs no look into the store.
 func namesBlob(name string) bool {
 	name = path.Clean(name)
-	if strings.HasPrefix(name, "outputs/") || strings.HasPrefix(name, "history/") {
-		return true
+	for _, folder := range []string{"outputs/", "history/", blob.PersistentFolder, blob.ArchiveFolder} {
+		if strings.HasPrefix(name, folder) {
+			return true
+		}
 	}
 	id := strings.TrimSuffix(name, path.Ext(name))
 	if _, ok := step.ParseID(id); ok {

@@ -290,7 +290,7 @@ func TestPathsOfBlobs(t *testing.T) {
 		got := f.mustStage(t, alice, []byte(tt.body), tt.e)
 		want := tt.e
 		want.Path, want.Kind, want.Size, want.Time = tt.want, tt.kind, int64(len(tt.body)), noon
-		want.Ref = got.Ref
+		want.Ref, want.Owner, want.TTL = got.Ref, "alice", blob.DefaultTTL(tt.e.Category)
 		if diff := cmp.Diff(want, got); diff != "" {
 			t.Error(diff)
 		}

@@ -1,8 +1,8 @@
 package blob
 
 import (
+	"cmp"
 	"context"
-	"encoding/hex"
 	"fmt"
 	"path"
 	"strconv"
@@ -12,7 +12,6 @@ import (
 
 	"github.com/loom-bridge/loom-bridge/context/step"
 	"github.com/loom-bridge/loom-bridge/memory/kv"
-	"github.com/loom-bridge/loom-bridge/memory/kv/wire"
 )
 
 const (
@@ -26,17 +25,6 @@ const (
 	maxTaken = 1000
 )
 
-// Fields of an entry (memory/FORMAT.md). Its path stands in the key.
-const (
-	fieldRef = iota + 1
-	fieldStep
-	fieldSession
-	fieldKind
-	fieldCategory
-	fieldBytes
-	fieldTime
-)
-
 // Path returns the path of a step's blob: the category, the step's number and
 // an ending by content (json, txt, log, bin).
 func Path(category string, stepNumber uint64, ext string) string {
@@ -44,21 +32,31 @@ func Path(category string, stepNumber uint64, ext string) string {
 }
 
 // Stage adds to tx what makes an upload a blob that e.Path leads to, and returns
-// the entry as stored. Of e, Ref and Size are filled in; so are Path (see Path),
-// Kind and Time where they are empty, and a path that is taken gets _2, _3 …
-// before its ending. Content that the owner has already is not stored again. The
+// the entry as stored. Of e, Ref, Owner and Size are filled in; so are Path (see
+// Path), Kind, MediaType, Time and TTL where they are empty, and a path that is
+// taken gets _2, _3 … before its ending. Content that the owner has already is
+// not stored again; other content over the owner's quota is a *QuotaError. The
 // request names Ref(scope) in its Refs.
 func (s *Store) Stage(ctx context.Context, tx *kv.Tx, scope kv.Scope, stored Stored, e Entry) (Entry, error) {
-	number, err := s.complete(&e, stored)
+	number, err := s.complete(&e, scope, stored)
 	if err != nil {
 		return Entry{}, err
 	}
 	hash := stored.SHA256[:]
-	known, err := freePath(ctx, tx, scope, &e, hash)
+	// One look for all that is needed when the path is free, as it mostly is.
+	values, err := tx.Get(ctx, kv.Blobs, pathKey(scope, e.Path), aliasKey(scope, e.Path), manifestKey(scope, hash), usageKey(scope))
 	if err != nil {
-		return Entry{}, err
+		return Entry{}, fmt.Errorf("blob: stage %s: %w", e.Path, err)
 	}
-	if !known {
+	if values[0] != nil || values[1] != nil {
+		if e.Path, err = freePath(ctx, tx, scope, e.Path); err != nil {
+			return Entry{}, err
+		}
+	}
+	if values[2] == nil {
+		if err := s.stageUsage(ctx, tx, scope, values[3], stored.Size); err != nil {
+			return Entry{}, err
+		}
 		m := manifest{size: stored.Size, frame: stored.frame, chunks: stored.chunks, first: e.Path}
 		tx.Put(kv.Blobs, manifestKey(scope, hash), m.encode())
 	}
@@ -71,7 +69,7 @@ func (s *Store) Stage(ctx context.Context, tx *kv.Tx, scope kv.Scope, stored Sto
 
 // complete fills in what the caller left open and returns the step's number,
 // zero for none.
-func (s *Store) complete(e *Entry, stored Stored) (uint64, error) {
+func (s *Store) complete(e *Entry, scope kv.Scope, stored Stored) (uint64, error) {
 	if stored.frame == nil && stored.chunks == nil {
 		return 0, fmt.Errorf("%w: nothing was uploaded", ErrInvalid)
 	}
@@ -79,10 +77,10 @@ func (s *Store) complete(e *Entry, stored Stored) (uint64, error) {
 	if !ok && e.StepID != "" {
 		return 0, fmt.Errorf("%w: %q is no step id", ErrInvalid, e.StepID)
 	}
-	e.Ref, e.Size = stored.Ref(), stored.Size
-	if e.Kind == "" {
-		e.Kind = stored.Kind
-	}
+	e.Ref, e.Size, e.Owner = stored.Ref(), stored.Size, scope.Owner
+	e.Kind = cmp.Or(e.Kind, stored.Kind)
+	e.MediaType = cmp.Or(e.MediaType, stored.MediaType)
+	e.TTL = cmp.Or(e.TTL, s.ttl(e.Category)).Truncate(time.Millisecond)
 	if e.Time.IsZero() {
 		e.Time = s.now()
 	}
@@ -109,68 +107,22 @@ func checkPath(p string) error {
 	return nil
 }
 
-// freePath changes e.Path to one that nothing has, and tells whether the owner
-// has the content already.
-func freePath(ctx context.Context, tx *kv.Tx, scope kv.Scope, e *Entry, hash []byte) (known bool, err error) {
-	values, err := tx.Get(ctx, kv.Blobs, pathKey(scope, e.Path), manifestKey(scope, hash))
-	if err != nil {
-		return false, fmt.Errorf("blob: stage %s: %w", e.Path, err)
-	}
-	known = values[1] != nil
-	wanted, ext := e.Path, path.Ext(e.Path)
-	for n := 2; values[0] != nil; n++ {
-		if n > maxTaken {
-			return false, fmt.Errorf("%w: %s is taken %d times", ErrInvalid, wanted, maxTaken)
-		}
-		e.Path = strings.TrimSuffix(wanted, ext) + "_" + strconv.Itoa(n) + ext
-		if values, err = tx.Get(ctx, kv.Blobs, pathKey(scope, e.Path)); err != nil {
-			return false, fmt.Errorf("blob: stage %s: %w", e.Path, err)
-		}
-	}
-	return known, nil
-}
-
-func (e Entry) encode(hash []byte, number uint64) []byte {
-	dst := make([]byte, 0, 96+len(e.SessionID))
-	dst = wire.AppendItem(dst, fieldRef, hash)
-	dst = wire.AppendUint(dst, fieldStep, number)
-	dst = wire.AppendText(dst, fieldSession, e.SessionID)
-	dst = wire.AppendText(dst, fieldKind, e.Kind)
-	dst = wire.AppendText(dst, fieldCategory, e.Category)
-	dst = wire.AppendUint(dst, fieldBytes, uint64(e.Size))
-	return wire.AppendTime(dst, fieldTime, e.Time)
-}
-
-// decodeEntry reads an entry; path is what its key says.
-func decodeEntry(path string, value []byte) (Entry, error) {
-	e := Entry{Path: path}
-	for f, err := range wire.Fields(value) {
+// freePath returns the first of a path and its numbered forms that nothing
+// has.
+func freePath(ctx context.Context, tx *kv.Tx, scope kv.Scope, wanted string) (string, error) {
+	ext := path.Ext(wanted)
+	p := wanted
+	for n := 2; ; n++ {
+		values, err := tx.Get(ctx, kv.Blobs, pathKey(scope, p), aliasKey(scope, p))
 		if err != nil {
-			return Entry{}, damagedEntry(path)
+			return "", fmt.Errorf("blob: look for %s: %w", p, err)
 		}
-		switch f.Number {
-		case fieldRef:
-			e.Ref = hex.EncodeToString(f.Bytes)
-		case fieldStep:
-			e.StepID = step.ID(f.Value)
-		case fieldSession:
-			e.SessionID = string(f.Bytes)
-		case fieldKind:
-			e.Kind = string(f.Bytes)
-		case fieldCategory:
-			e.Category = string(f.Bytes)
-		case fieldBytes:
-			e.Size = int64(f.Value)
-		case fieldTime:
-			e.Time = f.Time()
+		if values[0] == nil && values[1] == nil {
+			return p, nil
 		}
+		if n > maxTaken {
+			return "", fmt.Errorf("%w: %s is taken %d times", ErrInvalid, wanted, maxTaken)
+		}
+		p = strings.TrimSuffix(wanted, ext) + "_" + strconv.Itoa(n) + ext
 	}
-	if len(e.Ref) != 2*len(Stored{}.SHA256) || e.Size < 0 {
-		return Entry{}, damagedEntry(path)
-	}
-	return e, nil
-}
-
-func damagedEntry(path string) error {
-	return &DamagedError{Ref: path, Chunk: WholeBlob, Problem: "its entry can't be read"}
 }

@@ -3,11 +3,17 @@ package blob
 import (
 	"errors"
 	"fmt"
+	"time"
 )
 
 var (
 	// ErrNotFound: no entry has that path, step id or ref.
 	ErrNotFound = errors.New("blob: not found")
+	// ErrCollected: the blob was there and has been collected as garbage. The
+	// error is a *CollectedError, and an ErrNotFound as well.
+	ErrCollected = errors.New("blob: collected")
+	// ErrQuota: the owner has no room for more. The error is a *QuotaError.
+	ErrQuota = errors.New("blob: quota exceeded")
 	// ErrAmbiguous: a shortened ref fits several blobs. Give more digits.
 	ErrAmbiguous = errors.New("blob: ref is ambiguous")
 	// ErrDamaged: stored bytes do not match their hash, or are missing. The
@@ -17,9 +23,39 @@ var (
 	ErrTooLarge = errors.New("blob: body is too large")
 	// ErrClosed: an upload was finished or aborted before.
 	ErrClosed = errors.New("blob: upload is closed")
-	// ErrInvalid: an entry or a range breaks a rule.
+	// ErrInvalid: an entry, a range or a request breaks a rule. Of a request, the
+	// error is an *InvalidError.
 	ErrInvalid = errors.New("blob: invalid input")
 )
+
+// InvalidError says which part of a request breaks a rule. It is an ErrInvalid.
+type InvalidError struct {
+	// Field is the part, in the words of the API.
+	Field string
+	// Problem says what is wrong with it, as a sentence without its subject.
+	Problem string
+}
+
+func (e *InvalidError) Error() string { return "blob: " + e.Field + " " + e.Problem }
+
+// Is makes errors.Is(err, ErrInvalid) true.
+func (e *InvalidError) Is(target error) bool { return target == ErrInvalid }
+
+// CollectedError says what was collected, and when. It is an ErrCollected and
+// an ErrNotFound.
+type CollectedError struct {
+	Name string
+	Time time.Time
+}
+
+func (e *CollectedError) Error() string {
+	return fmt.Sprintf("blob: %.64q expired and was collected as garbage at %s", e.Name, e.Time.Format(time.RFC3339))
+}
+
+// Is makes errors.Is(err, ErrCollected) and errors.Is(err, ErrNotFound) true.
+func (e *CollectedError) Is(target error) bool {
+	return target == ErrCollected || target == ErrNotFound
+}
 
 // WholeBlob is the Chunk of a DamagedError that concerns all of a blob.
 const WholeBlob = -1

@@ -8,10 +8,19 @@ import (
 
 // Tags of the blobs keyspace (memory/FORMAT.md).
 const (
-	tagChunk    = 'c' // hash: a frame
-	tagManifest = 'm' // hash of the blob: its manifest
-	tagPath     = 'p' // path: an entry
-	tagStep     = 's' // step number, path: nothing
+	tagAlias     = 'a' // path: the path of an entry
+	tagChunk     = 'c' // hash: a frame
+	tagCollected = 'd' // path, or hash of the blob: when it was collected
+	tagManifest  = 'm' // hash of the blob: its manifest
+	tagPath      = 'p' // path: an entry
+	tagStep      = 's' // step number, path: nothing
+	tagUsage     = 'u' // nothing: what the owner's blobs take
+)
+
+// What a collected name was.
+const (
+	collectedPath = 'p'
+	collectedRef  = 'r'
 )
 
 func chunkKey(scope kv.Scope, hash [32]byte) []byte { return scope.Key(tagChunk, hash[:]) }
@@ -26,4 +35,12 @@ func stepPrefix(scope kv.Scope, number uint64) []byte {
 
 func stepKey(scope kv.Scope, number uint64, path string) []byte {
 	return append(stepPrefix(scope, number), path...)
+}
+
+func aliasKey(scope kv.Scope, path string) []byte { return scope.Key(tagAlias, []byte(path)) }
+
+func usageKey(scope kv.Scope) []byte { return scope.Key(tagUsage) }
+
+func collectedKey[T ~string | ~[]byte](scope kv.Scope, what byte, name T) []byte {
+	return scope.Key(tagCollected, []byte{what}, []byte(name))
 }

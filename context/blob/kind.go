@@ -18,48 +18,58 @@ const (
 
 // signature is how files of a format begin.
 type signature struct {
+	start string // at the very beginning, if not empty
 	at    int
 	bytes string
 	kind  string
+	media string
 }
 
 // signatures returns the formats that are told apart.
 func signatures() []signature {
 	return []signature{
-		{0, "\x89PNG\r\n\x1a\n", KindImage},
-		{0, "\xff\xd8\xff", KindImage},
-		{0, "GIF8", KindImage},
-		{8, "WEBP", KindImage},
-		{4, "ftypavif", KindImage},
-		{0, "II*\x00", KindImage},
-		{0, "MM\x00*", KindImage},
-		{8, "WAVE", KindAudio},
-		{0, "ID3", KindAudio},
-		{0, "OggS", KindAudio},
-		{0, "fLaC", KindAudio},
-		{4, "ftypM4A", KindAudio},
+		{"", 0, "\x89PNG\r\n\x1a\n", KindImage, "image/png"},
+		{"", 0, "\xff\xd8\xff", KindImage, "image/jpeg"},
+		{"", 0, "GIF8", KindImage, "image/gif"},
+		{"RIFF", 8, "WEBP", KindImage, "image/webp"},
+		{"", 4, "ftypavif", KindImage, "image/avif"},
+		{"", 4, "ftypheic", KindImage, "image/heic"},
+		{"", 0, "II*\x00", KindImage, "image/tiff"},
+		{"", 0, "MM\x00*", KindImage, "image/tiff"},
+		{"RIFF", 8, "WAVE", KindAudio, "audio/wav"},
+		{"", 0, "ID3", KindAudio, "audio/mpeg"},
+		{"", 0, "OggS", KindAudio, "audio/ogg"},
+		{"", 0, "fLaC", KindAudio, "audio/flac"},
+		{"", 4, "ftypM4A", KindAudio, "audio/mp4"},
+		{"", 0, "%PDF-", KindBinary, "application/pdf"},
+		{"", 0, "PK\x03\x04", KindBinary, "application/zip"},
+		{"", 0, "\x1f\x8b", KindBinary, "application/gzip"},
 	}
 }
 
-// kindOf guesses a content's kind from its beginning; all of it, when it is
-// there, decides about JSON.
-func kindOf(head, all []byte, isBinary bool) string {
+func (s signature) fits(head []byte) bool {
+	return len(head) >= s.at && bytes.HasPrefix(head, []byte(s.start)) && bytes.HasPrefix(head[s.at:], []byte(s.bytes))
+}
+
+// kindOf guesses a content's kind and format from its beginning; all of it,
+// when it is there, decides about JSON.
+func kindOf(head, all []byte, isBinary bool) (kind, media string) {
 	if head == nil {
 		head = all
 	}
 	if isBinary {
 		for _, s := range signatures() {
-			if len(head) >= s.at && bytes.HasPrefix(head[s.at:], []byte(s.bytes)) {
-				return s.kind
+			if s.fits(head) {
+				return s.kind, s.media
 			}
 		}
-		return KindBinary
+		return KindBinary, ""
 	}
 	start := bytes.TrimLeft(all, " \t\r\n")
 	if len(start) > 0 && (start[0] == '{' || start[0] == '[') && json.Valid(all) {
-		return KindJSON
+		return KindJSON, ""
 	}
-	return KindText
+	return KindText, ""
 }
 
 // extension is a file name's ending for a kind.

@@ -1,6 +1,7 @@
 package blob
 
 import (
+	"cmp"
 	"context"
 	"encoding/hex"
 	"errors"
@@ -15,11 +16,12 @@ import (
 // MinRefDigits is how many digits of a ref must be given at least.
 const MinRefDigits = 12
 
-// Lookup finds the entry that a name leads to: a path, its short form without
-// "workspace/", a step id with or without an ending ("step_001.json", also
-// under the folder), "file_…" for "read_…", or at least MinRefDigits leading
-// digits of a ref. Where a step has several blobs, the ending chooses, else the
-// first by path. Nothing is ErrNotFound, a ref of several blobs ErrAmbiguous.
+// Lookup finds the entry that a name leads to: a path or an earlier one, its
+// short form without "workspace/", a step id with or without an ending
+// ("step_001.json", also under the folder), "file_…" for "read_…", or at least
+// MinRefDigits leading digits of a ref. Where a step has several blobs, the
+// ending chooses, else the first by path. Nothing is ErrNotFound, what was
+// collected a *CollectedError, a ref of several blobs ErrAmbiguous.
 func (s *Store) Lookup(ctx context.Context, scope kv.Scope, name string) (Entry, error) {
 	if err := scope.Validate(); err != nil {
 		return Entry{}, err
@@ -27,15 +29,22 @@ func (s *Store) Lookup(ctx context.Context, scope kv.Scope, name string) (Entry,
 	if name == "" || len(name) > MaxPathBytes || strings.IndexByte(name, 0) >= 0 {
 		return Entry{}, fmt.Errorf("%w: %.64q", ErrNotFound, name)
 	}
+	missing := fmt.Errorf("%w: %q", ErrNotFound, name)
 	for _, find := range []func(context.Context, kv.Scope, string) (Entry, error){
 		s.byPath, s.byStep, s.byReadAlias, s.byRef,
 	} {
 		e, err := find(ctx, scope, name)
+		if err == nil {
+			return e.seen(scope.Owner, s.now()), nil
+		}
 		if !errors.Is(err, ErrNotFound) {
-			return e, err
+			return Entry{}, err
+		}
+		if errors.Is(err, ErrCollected) {
+			missing = err
 		}
 	}
-	return Entry{}, fmt.Errorf("%w: %q", ErrNotFound, name)
+	return Entry{}, missing
 }
 
 // fullPath gives a path its long, clean form.
@@ -49,14 +58,33 @@ func fullPath(name string) string {
 
 func (s *Store) byPath(ctx context.Context, scope kv.Scope, name string) (Entry, error) {
 	name = fullPath(name)
-	values, err := s.engine.Get(ctx, kv.Blobs, pathKey(scope, name))
+	values, err := s.engine.Get(ctx, kv.Blobs, pathKey(scope, name), aliasKey(scope, name))
 	if err != nil {
 		return Entry{}, fmt.Errorf("blob: look up %s: %w", name, err)
 	}
-	if values[0] == nil {
-		return Entry{}, ErrNotFound
+	switch {
+	case values[0] != nil:
+		return decodeEntry(name, values[0])
+	case values[1] != nil && string(values[1]) != name:
+		return s.byPath(ctx, scope, string(values[1]))
 	}
-	return decodeEntry(name, values[0])
+	return Entry{}, s.missing(ctx, scope, collectedPath, name, name)
+}
+
+// missing is the error for a name that leads nowhere any more, or never did.
+func (s *Store) missing(ctx context.Context, scope kv.Scope, what byte, key, name string) error {
+	values, err := s.engine.Get(ctx, kv.Blobs, collectedKey(scope, what, key))
+	if err != nil {
+		return fmt.Errorf("blob: look up %s: %w", name, err)
+	}
+	if values[0] == nil {
+		return ErrNotFound
+	}
+	at, err := decodeCollected(values[0])
+	if err != nil {
+		return damagedEntry(name)
+	}
+	return &CollectedError{Name: name, Time: at}
 }
 
 // byReadAlias knows that what a read stored is also called a file.
@@ -97,31 +125,64 @@ func (s *Store) byStep(ctx context.Context, scope kv.Scope, name string) (Entry,
 
 func (s *Store) byRef(ctx context.Context, scope kv.Scope, name string) (Entry, error) {
 	digits := strings.ToLower(name)
-	lower, err := hex.DecodeString(digits[:len(digits)&^1])
+	start, err := hex.DecodeString(digits[:len(digits)&^1])
 	if err != nil || len(digits) < MinRefDigits || len(digits) > hex.EncodedLen(32) {
 		return Entry{}, ErrNotFound
 	}
-	prefix := manifestKey(scope, lower)
-	first := ""
+	found, err := s.hashes(ctx, manifestKey(scope, start), digits, len(start))
+	if err != nil || len(found) > 1 {
+		return Entry{}, cmp.Or(err, fmt.Errorf("%w: %s", ErrAmbiguous, name))
+	}
+	if len(found) == 1 {
+		return s.answering(ctx, scope, found[0])
+	}
+	gone, err := s.hashes(ctx, collectedKey(scope, collectedRef, start), digits, len(start))
+	if err != nil || len(gone) == 0 {
+		return Entry{}, cmp.Or(err, ErrNotFound)
+	}
+	return Entry{}, s.missing(ctx, scope, collectedRef, gone[0].key, name)
+}
+
+// hashed is a key that ends with a blob's hash, and its value.
+type hashed struct {
+	ref, key string
+	value    []byte
+}
+
+// hashes returns up to two pairs whose key, a prefix with so many bytes of the
+// hash at its end, goes on to a hash that begins with the digits.
+func (s *Store) hashes(ctx context.Context, prefix []byte, digits string, known int) ([]hashed, error) {
+	var found []hashed
 	for pair, err := range s.engine.Scan(ctx, kv.Blobs, kv.Prefix(prefix)) {
 		if err != nil {
-			return Entry{}, fmt.Errorf("blob: look up %s: %w", name, err)
+			return nil, fmt.Errorf("blob: look up %s: %w", digits, err)
 		}
-		hash := hex.EncodeToString(pair.Key[len(prefix)-len(lower):])
-		if !strings.HasPrefix(hash, digits) {
-			continue
+		hash := pair.Key[len(prefix)-known:]
+		if ref := hex.EncodeToString(hash); strings.HasPrefix(ref, digits) {
+			found = append(found, hashed{ref, string(hash), pair.Value})
 		}
-		if first != "" {
-			return Entry{}, fmt.Errorf("%w: %s", ErrAmbiguous, name)
+		if len(found) == 2 {
+			break
 		}
-		m, err := decodeManifest(pair.Value)
-		if err != nil {
-			return Entry{}, &DamagedError{Ref: hash, Chunk: WholeBlob, Problem: err.Error()}
-		}
-		first = m.first
 	}
-	if first == "" {
-		return Entry{}, ErrNotFound
+	return found, nil
+}
+
+// answering returns the entry that answers for a blob: the one that brought it,
+// or, when that was collected, another one.
+func (s *Store) answering(ctx context.Context, scope kv.Scope, blob hashed) (Entry, error) {
+	m, err := decodeManifest(blob.value)
+	if err != nil {
+		return Entry{}, &DamagedError{Ref: blob.ref, Chunk: WholeBlob, Problem: err.Error()}
 	}
-	return s.byPath(ctx, scope, first)
+	e, err := s.byPath(ctx, scope, m.first)
+	if !errors.Is(err, ErrNotFound) && (err != nil || e.Ref == blob.ref) {
+		return e, err
+	}
+	for e, err := range entries(ctx, s.engine, scope, "") {
+		if err != nil || e.Ref == blob.ref {
+			return e, err
+		}
+	}
+	return Entry{}, ErrNotFound
 }

@@ -19,6 +19,12 @@ import (
 // the blob's own hash before it gives out the last piece. An offset behind the
 // end yields nothing. An error comes last, with nil bytes.
 func (s *Store) Read(ctx context.Context, scope kv.Scope, e Entry, offset, limit int64) iter.Seq2[[]byte, error] {
+	return s.read(ctx, scope, e, offset, limit, true)
+}
+
+// read is Read; the hash of the whole blob is compared only when checkAll is
+// set.
+func (s *Store) read(ctx context.Context, scope kv.Scope, e Entry, offset, limit int64, checkAll bool) iter.Seq2[[]byte, error] {
 	return func(yield func([]byte, error) bool) {
 		if offset < 0 {
 			yield(nil, fmt.Errorf("%w: negative offset", ErrInvalid))
@@ -33,6 +39,8 @@ func (s *Store) Read(ctx context.Context, scope kv.Scope, e Entry, offset, limit
 		if limit >= 0 && limit < b.size-offset {
 			end = offset + limit
 		}
+		// The only chunk's hash is the blob's.
+		b.checkAll = checkAll && len(b.chunks) > 0 && offset == 0 && end == b.size
 		b.pieces(ctx, offset, end, yield)
 	}
 }
@@ -43,6 +51,8 @@ type reader struct {
 	store *Store
 	scope kv.Scope
 	hash  [32]byte
+	// checkAll compares the bytes of all chunks with hash.
+	checkAll bool
 }
 
 func (s *Store) open(ctx context.Context, scope kv.Scope, ref string) (*reader, error) {
@@ -58,7 +68,7 @@ func (s *Store) open(ctx context.Context, scope kv.Scope, ref string) (*reader, 
 		return nil, fmt.Errorf("blob: read %s: %w", ref, err)
 	}
 	if values[0] == nil {
-		return nil, fmt.Errorf("%w: %s", ErrNotFound, ref)
+		return nil, fmt.Errorf("blob: read %s: %w", ref, s.missing(ctx, scope, collectedRef, string(hash), ref))
 	}
 	m, err := decodeManifest(values[0])
 	if err != nil {
@@ -79,7 +89,7 @@ func (b *reader) pieces(ctx context.Context, offset, end int64, yield func([]byt
 		}
 		start := int64(i) * ChunkBytes
 		piece := chunk[at-start : min(end-start, int64(len(chunk)))]
-		if at += int64(len(piece)); len(b.chunks) > 0 && offset == 0 && end == b.size {
+		if at += int64(len(piece)); b.checkAll {
 			whole.Write(piece)
 			if at == end && [32]byte(whole.Sum(nil)) != b.hash {
 				yield(nil, b.damaged(WholeBlob, "the bytes do not match their hash"))
@@ -102,7 +112,7 @@ func (b *reader) chunk(ctx context.Context, i int) ([]byte, error) {
 			return nil, fmt.Errorf("blob: read %x: %w", b.hash, err)
 		}
 		if frame = values[0]; frame == nil {
-			return nil, b.damaged(i, "it is missing")
+			return nil, b.gone(ctx, i)
 		}
 	}
 	chunk, err := b.store.unpack(frame, hash)
@@ -113,6 +123,19 @@ func (b *reader) chunk(ctx context.Context, i int) ([]byte, error) {
 		return nil, b.damaged(i, "it has another length than the manifest says")
 	}
 	return chunk, nil
+}
+
+// gone is the error for a missing chunk: the blob may have been collected while
+// it was read.
+func (b *reader) gone(ctx context.Context, chunk int) error {
+	values, err := b.store.engine.Get(ctx, kv.Blobs, manifestKey(b.scope, b.hash[:]))
+	switch {
+	case err != nil:
+		return fmt.Errorf("blob: read %x: %w", b.hash, err)
+	case values[0] == nil:
+		return b.store.missing(ctx, b.scope, collectedRef, string(b.hash[:]), hex.EncodeToString(b.hash[:]))
+	}
+	return b.damaged(chunk, "it is missing")
 }
 
 func (b *reader) damaged(chunk int, problem string) error {

@@ -3,6 +3,10 @@ package blob
 import (
 	"context"
 	"encoding/hex"
+	"iter"
+	"log/slog"
+	"maps"
+	"sync"
 	"time"
 
 	"github.com/klauspost/compress/zstd"
@@ -23,31 +27,125 @@ const (
 	HeldBytes = 64 << 10
 )
 
+// Defaults of Options.
+const (
+	// DefaultMaxOwnerBytes is the quota of an owner: far more than an agent's
+	// work needs, and so little that one that runs wild does not fill the disk.
+	DefaultMaxOwnerBytes = 10 << 30
+	// DefaultCollectBytes is when an owner has so much that its garbage is
+	// collected out of turn.
+	DefaultCollectBytes = 100 << 20
+	// DefaultCollectEvery is the time between two collections of everybody's
+	// garbage.
+	DefaultCollectEvery = 10 * time.Minute
+)
+
 // Options adjusts a Store. Nil and zero fields mean the defaults.
 type Options struct {
 	// Now gives the time of chunks, and of entries that have none. Default
 	// time.Now.
 	Now func() time.Time
+	// TTL is how long blobs of a category stay before they expire; negative: for
+	// ever. It holds for blobs made from now on. Default: what DefaultTTL says of
+	// each category that is not in it.
+	TTL map[string]time.Duration
+	// MaxOwnerBytes bounds what one owner's blobs take, equal content counted
+	// once; negative: no bound. Default DefaultMaxOwnerBytes.
+	MaxOwnerBytes int64
+	// CollectBytes collects an owner's garbage as soon as its blobs take more;
+	// negative: never for that reason. Default DefaultCollectBytes.
+	CollectBytes int64
+	// CollectEvery is the time between two collections of everybody's garbage;
+	// negative: never. Default DefaultCollectEvery. Nothing is collected in the
+	// background without Referrers.
+	CollectEvery time.Duration
+	// Referrers knows who needs a blob. Default nil: nobody outside this package
+	// does, and no session ever ends.
+	Referrers Referrers
+	// Words cuts a text into the words by which the archive is searched. It may
+	// be called from several goroutines. Default: runs of letters and digits in
+	// lower case.
+	Words func(text string) iter.Seq[string]
+	// Logger hears of collections that failed. Default silent.
+	Logger *slog.Logger
+}
+
+func withDefaults(opts *Options) Options {
+	var o Options
+	if opts != nil {
+		o = *opts
+	}
+	if o.Now == nil {
+		o.Now = time.Now
+	}
+	ttl := defaultTTLs()
+	maps.Copy(ttl, o.TTL)
+	o.TTL = ttl
+	setDefault(&o.MaxOwnerBytes, DefaultMaxOwnerBytes)
+	setDefault(&o.CollectBytes, DefaultCollectBytes)
+	setDefault(&o.CollectEvery, DefaultCollectEvery)
+	if o.Words == nil {
+		o.Words = plainWords
+	}
+	if o.Logger == nil {
+		o.Logger = slog.New(slog.DiscardHandler)
+	}
+	return o
+}
+
+func setDefault[N int64 | time.Duration](field *N, value N) {
+	if *field == 0 {
+		*field = value
+	}
 }
 
 // Store keeps blobs. All methods are safe for concurrent use.
 type Store struct {
 	engine  kv.Reader
 	writer  *kv.Writer
-	now     func() time.Time
+	opts    Options
 	encoder *zstd.Encoder
 	decoder *zstd.Decoder
+	uses    uses
+
+	due     chan kv.Scope // owners whose garbage is to be collected out of turn
+	stop    context.CancelFunc
+	running sync.WaitGroup
+
+	mu      sync.Mutex // guards the fields below
+	latest  map[kv.Scope]time.Time
+	orphans time.Time
 }
 
 // New returns a store on an engine and the writer that writes to it. Both stay
-// the caller's to close.
+// the caller's to close, after the store.
 func New(engine kv.Reader, writer *kv.Writer, opts *Options) *Store {
-	s := &Store{engine: engine, writer: writer, now: time.Now, encoder: newEncoder(), decoder: newDecoder()}
-	if opts != nil && opts.Now != nil {
-		s.now = opts.Now
+	s := &Store{
+		engine:  engine,
+		writer:  writer,
+		opts:    withDefaults(opts),
+		encoder: newEncoder(),
+		decoder: newDecoder(),
+		due:     make(chan kv.Scope, maxDue),
+		stop:    func() {},
+		latest:  make(map[kv.Scope]time.Time),
+	}
+	if s.opts.Referrers != nil && s.opts.CollectEvery > 0 {
+		s.startCollecting()
 	}
 	return s
 }
+
+// Close ends the collecting in the background and waits for it. Closing twice
+// is harmless. A store that collects nothing in the background need not be
+// closed.
+func (s *Store) Close() error {
+	s.stop()
+	s.running.Wait()
+	return nil
+}
+
+func (s *Store) now() time.Time { return s.opts.Now() }
 
 // Ref is what a request that stages an entry must name in its Refs.
 func (s *Store) Ref(scope kv.Scope) kv.Ref { return kv.Ref{Keyspace: kv.Blobs, Scope: scope} }
@@ -64,6 +162,8 @@ type Stored struct {
 	Lines int64
 	// Kind is what the content looks like: text, json, image, audio or binary.
 	Kind string
+	// MediaType is the content's format, such as "image/png".
+	MediaType string
 	// Binary says that the content holds a NUL or is not UTF-8.
 	Binary bool
 	// Head is all of the content, or the first HeldBytes of a longer one, and
@@ -78,26 +178,6 @@ type Stored struct {
 
 // Ref returns the hash in hex: the blob's name.
 func (s Stored) Ref() string { return hex.EncodeToString(s.SHA256[:]) }
-
-// Entry is a path that leads to a blob.
-type Entry struct {
-	// Path is where readers find it, such as "workspace/outputs/read_001.txt".
-	Path string
-	// Ref is the blob's hash in hex.
-	Ref string
-	// StepID is the step that made it, or empty.
-	StepID string
-	// SessionID is the session it was made in, or empty.
-	SessionID string
-	// Kind is text, json, log, image, audio or binary.
-	Kind string
-	// Category is read, list, search, page, shell or tool.
-	Category string
-	// Size is the number of bytes.
-	Size int64
-	// Time is when it was stored.
-	Time time.Time
-}
 
 // Add uploads all of data: the short way for bytes that are in memory.
 func (s *Store) Add(ctx context.Context, scope kv.Scope, data []byte) (Stored, error) {

@@ -3,6 +3,7 @@ package blob
 import (
 	"context"
 	"crypto/sha256"
+	"errors"
 	"fmt"
 	"hash"
 	"io"
@@ -16,9 +17,10 @@ import (
 // aborted holds up to a chunk of memory and nothing else.
 type Upload struct {
 	store *Store
-	// writeAhead commits one full chunk. It holds the context of Create, because
-	// Write has none.
-	writeAhead func(chunk []byte) ([32]byte, error)
+	scope kv.Scope
+	// writeAhead commits one full chunk of a body of so many bytes till now. It
+	// holds the context of Create, because Write has none.
+	writeAhead func(chunk []byte, size int64) ([32]byte, error)
 
 	buf    []byte // the chunk that is not full yet
 	chunks [][32]byte
@@ -35,7 +37,11 @@ type Upload struct {
 func (s *Store) Create(ctx context.Context, scope kv.Scope) *Upload {
 	return &Upload{
 		store: s,
-		writeAhead: func(chunk []byte) ([32]byte, error) {
+		scope: scope,
+		writeAhead: func(chunk []byte, size int64) ([32]byte, error) {
+			if err := s.hasRoom(ctx, scope, size); err != nil {
+				return [32]byte{}, err
+			}
 			return s.writeChunk(ctx, scope, chunk)
 		},
 		err: scope.Validate(),
@@ -47,7 +53,8 @@ func (s *Store) Create(ctx context.Context, scope kv.Scope) *Upload {
 const minRead = 8 << 10
 
 // Write adds p. A failure to write a chunk ahead ends the upload; so does a
-// body longer than MaxBytes (ErrTooLarge).
+// body longer than MaxBytes (ErrTooLarge), and one of several chunks for which
+// the owner has no room, even after its garbage was collected (*QuotaError).
 func (u *Upload) Write(p []byte) (int, error) {
 	written := 0
 	for len(p) > 0 {
@@ -134,7 +141,7 @@ func (u *Upload) flush() error {
 	u.text.add(u.buf)
 	u.tail = append(u.tail, u.buf[max(len(u.buf)-HeldBytes, 0):]...)
 	u.tail = u.tail[max(len(u.tail)-HeldBytes, 0):]
-	hash, err := u.writeAhead(u.buf)
+	hash, err := u.writeAhead(u.buf, u.size)
 	if err != nil {
 		u.err = err
 		return err
@@ -155,6 +162,11 @@ func (u *Upload) Finish(ctx context.Context) (Stored, error) {
 	}
 	defer u.Abort()
 	if u.whole == nil {
+		// Content that the owner has already needs no room, so Stage decides; here
+		// it is only made.
+		if err := u.store.hasRoom(ctx, u.scope, u.size); err != nil && !errors.Is(err, ErrQuota) {
+			return Stored{}, err
+		}
 		return u.finishSmall(), nil
 	}
 	return u.finishLarge()
@@ -189,7 +201,7 @@ func (u *Upload) finishLarge() (Stored, error) {
 // memory any more.
 func (u *Upload) describe(all []byte) Stored {
 	s := Stored{Size: u.size, Lines: u.text.lines(), Binary: u.text.binary()}
-	s.Kind = kindOf(u.head, all, s.Binary)
+	s.Kind, s.MediaType = kindOf(u.head, all, s.Binary)
 	return s
 }
 

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"runtime"
+	"unsafe"
 )
 
 // Limits of counting.
@@ -23,21 +24,26 @@ const (
 // ErrTooLarge: a text is over MaxTextBytes.
 var ErrTooLarge = errors.New("tokens: text is too large to count")
 
-// Count is a number of tokens and where it comes from.
+// Count is a number of tokens and where it comes from. A count is exact,
+// anchored, or else estimated.
 type Count struct {
 	// Tokens is the number.
 	Tokens int
-	// Encoding is the vocabulary it was counted with.
-	Encoding Encoding
+	// Counter names what counted: an Encoding, "anthropic" or "estimate".
+	Counter string
 	// Exact says that the vocabulary is the model's own and that nothing was
-	// counted in pieces or guessed.
+	// guessed.
 	Exact bool
+	// Anchored says that most of it is what the provider itself reported, and
+	// only what was added since was counted. See Meter.
+	Anchored bool
 }
 
 // Plus returns the sum of two counts of one model; it is exact when both are.
 func (c Count) Plus(other Count) Count {
 	c.Tokens += other.Tokens
 	c.Exact = c.Exact && other.Exact
+	c.Anchored = c.Anchored && other.Anchored
 	return c
 }
 
@@ -46,41 +52,86 @@ type Options struct {
 	// MemoEntries is how many counts are remembered at least, and twice as many
 	// at most. Default DefaultMemoEntries.
 	MemoEntries int
+	// Models says how each model is counted. Default is the table that comes
+	// with the package.
+	Models *Models
 }
 
 // Counter counts for any model. It remembers counts by the hash of the text,
 // so that a text counted before costs one pass of SHA-256. All methods are
 // safe for concurrent use.
 type Counter struct {
-	memo *memo
-	// working has a token for each text that is being counted. A megabyte takes
-	// the engine some seventy of them, and more at once than there are
+	models  *Models
+	memo    *memo
+	benches map[Encoding]*bench
+	// working has a token for each text that is being counted. A text takes
+	// up to five times its size while it is, and more at once than there are
 	// processors gets nobody an answer sooner.
 	working chan struct{}
 }
 
 // New returns a counter. It loads nothing yet: a vocabulary is loaded by the
-// first count that needs it, which takes some tenths of a second.
+// first count that needs it, which takes a tenth or two of a second.
 func New(opts *Options) (*Counter, error) {
+	c := &Counter{benches: make(map[Encoding]*bench), working: make(chan struct{}, runtime.GOMAXPROCS(0))}
+	for encoding := range engines {
+		c.benches[encoding] = &bench{}
+	}
 	entries := DefaultMemoEntries
-	if opts != nil && opts.MemoEntries != 0 {
-		entries = opts.MemoEntries
+	if opts != nil {
+		c.models = opts.Models
+		if opts.MemoEntries != 0 {
+			entries = opts.MemoEntries
+		}
 	}
 	if entries < 0 {
 		return nil, fmt.Errorf("tokens: memo entries must not be negative: %d", entries)
 	}
-	return &Counter{memo: newMemo(entries), working: make(chan struct{}, runtime.GOMAXPROCS(0))}, nil
+	c.memo = newMemo(entries)
+	if c.models == nil {
+		var err error
+		if c.models, err = BuiltinModels(); err != nil {
+			return nil, err
+		}
+	}
+	return c, nil
 }
+
+// Load loads what counting for a model needs. The first count does the same; a
+// server that calls Load in the background at its start saves a caller the wait.
+func (c *Counter) Load(model string) error {
+	m := c.models.find(model)
+	if m.Counter == Estimate {
+		return nil
+	}
+	_, err := engineFor(m.Encoding)
+	return err
+}
+
+// Model returns what the counter's table knows of a model.
+func (c *Counter) Model(name string) Model { return *c.models.find(name) }
 
 // Count counts a text as the model would. ErrTooLarge is for texts over
 // MaxTextBytes.
 func (c *Counter) Count(model, text string) (Count, error) {
-	encoding, own := EncodingFor(model)
-	found, err := c.measure(memoKey{encoding: encoding}, text, func(e *engine) measured {
-		n, exact := e.count(text)
-		return measured{first: n, exact: exact}
-	})
-	return Count{Tokens: found.first, Encoding: encoding, Exact: own && found.exact}, err
+	m := c.models.find(model)
+	n, err := c.tokens(m, text)
+	if err != nil {
+		return Count{}, err
+	}
+	return m.count(n), nil
+}
+
+// tokens counts a text by the rule of its model.
+func (c *Counter) tokens(m *Model, text string) (int, error) {
+	if len(text) > MaxTextBytes {
+		return 0, fmt.Errorf("%w: %d bytes, limit %d", ErrTooLarge, len(text), MaxTextBytes)
+	}
+	if m.Counter == Estimate {
+		return scaled(estimate(text), m.Ratio), nil
+	}
+	found, err := c.measure(memoKey{encoding: m.Encoding}, text)
+	return scaled(found.first, m.Ratio), err
 }
 
 // Ends returns the beginning of text with about head tokens and the end with
@@ -88,27 +139,28 @@ func (c *Counter) Count(model, text string) (Count, error) {
 // tokens is returned whole as first. Counted by itself, an end may differ by a
 // token from what it was within the text.
 func (c *Counter) Ends(model, text string, head, tail int) (first, last string, err error) {
-	encoding, _ := EncodingFor(model)
-	head, tail = max(head, 0), max(tail, 0)
-	key := memoKey{encoding: encoding, head: head + 1, tail: tail + 1}
-	found, err := c.measure(key, text, func(e *engine) measured {
-		from, to := e.ends(text, head, tail)
-		return measured{first: from, second: to}
-	})
+	if len(text) > MaxTextBytes {
+		return "", "", fmt.Errorf("%w: %d bytes, limit %d", ErrTooLarge, len(text), MaxTextBytes)
+	}
+	m := c.models.find(model)
+	head, tail = unscaled(max(head, 0), m.Ratio), unscaled(max(tail, 0), m.Ratio)
+	if m.Counter == Estimate {
+		from, to := estimateEnds(text, head, tail)
+		return text[:from], text[to:], nil
+	}
+	found, err := c.measure(memoKey{encoding: m.Encoding, ends: true, head: head, tail: tail}, text)
 	if err != nil {
 		return "", "", err
 	}
 	return text[:found.first], text[found.second:], nil
 }
 
-// measure remembers what work finds out about a text.
-func (c *Counter) measure(key memoKey, text string, work func(*engine) measured) (measured, error) {
-	if len(text) > MaxTextBytes {
-		return measured{}, fmt.Errorf("%w: %d bytes, limit %d", ErrTooLarge, len(text), MaxTextBytes)
-	}
+// measure remembers what an engine finds out about a text.
+func (c *Counter) measure(key memoKey, text string) (measured, error) {
 	remember := len(text) >= minMemoBytes
 	if remember {
-		key.sum = sha256.Sum256([]byte(text))
+		// The hash only reads, so the text need not be copied for it.
+		key.sum = sha256.Sum256(unsafe.Slice(unsafe.StringData(text), len(text)))
 		if found, ok := c.memo.get(key); ok {
 			return found, nil
 		}
@@ -117,11 +169,24 @@ func (c *Counter) measure(key memoKey, text string, work func(*engine) measured)
 	if err != nil {
 		return measured{}, err
 	}
-	c.working <- struct{}{}
-	defer func() { <-c.working }()
-	found := work(e)
+	found := c.work(e, key, text)
 	if remember {
 		c.memo.put(key, found)
 	}
 	return found, nil
+}
+
+// work runs the engine when it is its turn.
+func (c *Counter) work(e *engine, key memoKey, text string) (found measured) {
+	c.working <- struct{}{}
+	defer func() { <-c.working }()
+	bench := c.benches[key.encoding]
+	s := bench.take()
+	defer bench.put(s)
+	if key.ends {
+		found.first, found.second = e.ends(text, key.head, key.tail, s)
+	} else {
+		found.first = e.count(text, s)
+	}
+	return found
 }

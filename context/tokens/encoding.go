@@ -1,68 +1,46 @@
 package tokens
 
-import "strings"
+import (
+	"fmt"
+	"sync"
+)
 
 // Encoding names a vocabulary.
 type Encoding string
 
-// The encodings that can be counted.
+// The encodings that are counted exactly.
 const (
 	// O200K is used by gpt-4o, gpt-4.1, gpt-4.5, gpt-5 and the o-series.
 	O200K Encoding = "o200k_base"
-	// CL100K is used by gpt-4 and gpt-3.5.
+	// CL100K is used by gpt-4, gpt-3.5 and the embedding models.
 	CL100K Encoding = "cl100k_base"
+	// P50K is used by the older completion models.
+	P50K Encoding = "p50k_base"
+	// R50K is used by gpt-2 and the oldest models.
+	R50K Encoding = "r50k_base"
 )
 
-// DefaultModel is the model an empty name stands for.
-const DefaultModel = "gpt-4o"
-
-// families lists the model families whose vocabulary is known. A model belongs
-// to the first family whose name it is, or begins with followed by a dash.
-var families = []struct {
-	name     string
-	encoding Encoding
-}{
-	{"gpt-4o", O200K},
-	{"chatgpt-4o", O200K},
-	{"gpt-4.1", O200K},
-	{"gpt-4.5", O200K},
-	{"gpt-5", O200K},
-	{"o1", O200K},
-	{"o3", O200K},
-	{"o4", O200K},
-	{"gpt-4", CL100K},
-	{"gpt-3.5", CL100K},
-	{"gpt-35", CL100K},
+// The engines, each loaded once in the life of the process, when it is first
+// needed: the tables of one take up to 20 MB, and many counters share them. They
+// never change afterwards.
+var engines = map[Encoding]func() (*engine, error){
+	O200K:  sync.OnceValues(func() (*engine, error) { return load(O200K, splitO200K{loadClasses()}) }),
+	CL100K: sync.OnceValues(func() (*engine, error) { return load(CL100K, splitCL100K{loadClasses()}) }),
+	P50K:   sync.OnceValues(func() (*engine, error) { return load(P50K, splitP50K{loadClasses()}) }),
+	R50K:   sync.OnceValues(func() (*engine, error) { return load(R50K, splitP50K{loadClasses()}) }),
 }
 
-// EncodingFor returns the vocabulary to count with for a model, and whether it
-// is the model's own. Names may carry a provider ("openai/gpt-4o") or a
-// fine-tune ("ft:gpt-4o:acme"). Models of an unknown vocabulary are counted
-// with O200K, which is an estimate. An empty name is DefaultModel.
-func EncodingFor(model string) (encoding Encoding, exact bool) {
-	if model == "" {
-		model = DefaultModel
+func engineFor(encoding Encoding) (*engine, error) {
+	if load, ok := engines[encoding]; ok {
+		return load()
 	}
-	name := strings.ToLower(model[strings.LastIndexByte(model, '/')+1:])
-	name, _, _ = strings.Cut(strings.TrimPrefix(name, "ft:"), ":")
-	for _, f := range families {
-		if inFamily(name, f.name) {
-			return f.encoding, true
-		}
-	}
-	return O200K, false
+	return nil, fmt.Errorf("tokens: unknown encoding %q", encoding)
 }
 
-// inFamily accepts "gpt-5", "gpt-5-mini" and "gpt-5.1" for "gpt-5". A point is
-// accepted only there: "gpt-4.1" and "gpt-4.5" have other vocabularies than
-// "gpt-4" and families of their own.
-func inFamily(name, family string) bool {
-	rest, ok := strings.CutPrefix(name, family)
-	switch {
-	case !ok:
-		return false
-	case rest == "" || rest[0] == '-':
-		return true
+func load(encoding Encoding, s splitter) (*engine, error) {
+	v, err := loadVocabulary(string(encoding))
+	if err != nil {
+		return nil, fmt.Errorf("tokens: load %s: %w", encoding, err)
 	}
-	return family == "gpt-5" && rest[0] == '.'
+	return &engine{vocabulary: v, splitter: s}, nil
 }

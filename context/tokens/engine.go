@@ -1,97 +1,115 @@
 package tokens
 
-import (
-	"fmt"
-	"sync"
-	"unicode/utf8"
-
-	"github.com/pkoukk/tiktoken-go"
-	loader "github.com/pkoukk/tiktoken-go-loader"
-)
-
-// The vocabularies, each loaded once in the life of the process: one takes
-// tens of megabytes, and many counters share it. They never change afterwards.
-var (
-	loadO200K  = sync.OnceValues(func() (*engine, error) { return load(O200K) })
-	loadCL100K = sync.OnceValues(func() (*engine, error) { return load(CL100K) })
-
-	// goOffline makes the library read the vocabularies that are compiled in.
-	// Its default is to download them.
-	goOffline = sync.OnceFunc(func() { tiktoken.SetBpeLoader(loader.NewOfflineLoader()) })
-)
+import "unicode/utf8"
 
 // engine counts with one vocabulary. It is immutable.
 type engine struct {
-	bpe *tiktoken.Tiktoken
+	vocabulary *vocabulary
+	splitter   splitter
 }
 
-func engineFor(encoding Encoding) (*engine, error) {
-	switch encoding {
-	case O200K:
-		return loadO200K()
-	case CL100K:
-		return loadCL100K()
+// count returns the tokens of any text.
+func (e *engine) count(text string, s *scratch) (n int) {
+	text = s.valid(text)
+	for at := 0; at < len(text); {
+		end := e.splitter.next(text, at)
+		if e.vocabulary.has(text, at, end) {
+			n++
+		} else {
+			n += e.mergeCount(text, at, end, s)
+		}
+		at = end
 	}
-	return nil, fmt.Errorf("tokens: unknown encoding %q", encoding)
+	return n
 }
 
-func load(encoding Encoding) (*engine, error) {
-	goOffline()
-	bpe, err := tiktoken.GetEncoding(string(encoding))
-	if err != nil {
-		return nil, fmt.Errorf("tokens: load %s: %w", encoding, err)
+// mergeCount returns the tokens of a piece that is not one itself.
+func (e *engine) mergeCount(text string, at, end int, s *scratch) int {
+	if end-at > maxCachedLen {
+		e.vocabulary.merge(text[at:end], s)
+		return len(s.tokens)
 	}
-	return &engine{bpe: bpe}, nil
-}
-
-// count returns the tokens of text; exact is false when a run was cut.
-func (e *engine) count(text string) (n int, exact bool) {
-	exact = true
-	for piece, whole := range pieces(text) {
-		n += len(e.bpe.EncodeOrdinary(piece))
-		exact = exact && whole
+	key, slot := s.pieces.slot(text, at, end)
+	n := slot.count(key)
+	if n == 0 {
+		e.vocabulary.merge(text[at:end], s)
+		n = len(s.tokens)
+		slot.put(key, n)
 	}
-	return n, exact
+	return n
 }
 
 // ends returns where the first head tokens end and where the last tail tokens
-// begin. A text that has no more than both together ends at its end.
-func (e *engine) ends(text string, head, tail int) (from, to int) {
-	lengths := e.lengths(text)
-	if len(lengths) <= head+tail {
+// begin, moved to the next code points inside. A text that has no more than both
+// together ends at its end.
+func (e *engine) ends(text string, head, tail int, s *scratch) (from, to int) {
+	repaired := s.valid(text)
+	last := newLastLengths(min(tail, len(repaired)))
+	n := 0
+	for at := 0; at < len(repaired); {
+		end := e.splitter.next(repaired, at)
+		for _, size := range e.lengths(repaired, at, end, s) {
+			if n < head {
+				from += int(size)
+			}
+			n++
+			last.add(size)
+		}
+		at = end
+	}
+	if n <= head+tail {
 		return len(text), len(text)
 	}
-	for _, n := range lengths[:head] {
-		from += n
+	to = len(repaired) - last.sum
+	for from > 0 && !utf8.RuneStart(repaired[from]) {
+		from--
 	}
-	to = len(text)
-	for _, n := range lengths[len(lengths)-tail:] {
-		to -= n
+	for to < len(repaired) && !utf8.RuneStart(repaired[to]) {
+		to++
 	}
-	from = runeStart(text, from, -1)
-	return from, max(from, runeStart(text, to, +1))
+	return original(text, from), original(text, to)
 }
 
-// lengths returns the bytes of each token.
-func (e *engine) lengths(text string) []int {
-	var lengths []int
-	for piece := range pieces(text) {
-		for _, token := range e.bpe.EncodeOrdinary(piece) {
-			lengths = append(lengths, len(e.bpe.Decode([]int{token})))
-		}
+// lengths returns the bytes of each token of a piece. They belong to the
+// scratch.
+func (e *engine) lengths(text string, at, end int, s *scratch) []uint8 {
+	s.lengths = s.lengths[:0]
+	if e.vocabulary.has(text, at, end) {
+		return append(s.lengths, uint8(end-at))
 	}
-	return lengths
+	e.vocabulary.merge(text[at:end], s)
+	for _, t := range s.tokens {
+		s.lengths = append(s.lengths, e.vocabulary.length[t])
+	}
+	return s.lengths
 }
 
-// runeStart moves at in the given direction to where a code point begins. The
-// place is brought into the text first: a replacement character is longer than
-// the bytes it stands for. Bytes that are no UTF-8 are cut anywhere.
-func runeStart(text string, at, step int) int {
-	at = min(max(at, 0), len(text))
-	for moved := at; moved > at-utf8.UTFMax && moved < at+utf8.UTFMax; moved += step {
-		if moved <= 0 || moved >= len(text) || utf8.RuneStart(text[moved]) {
-			return min(max(moved, 0), len(text))
-		}
+// lastLengths adds up the last lengths of many.
+type lastLengths struct {
+	ring []uint8
+	next int
+	sum  int
+}
+
+func newLastLengths(n int) *lastLengths { return &lastLengths{ring: make([]uint8, n)} }
+
+func (l *lastLengths) add(size uint8) {
+	if len(l.ring) == 0 {
+		return
+	}
+	l.sum += int(size) - int(l.ring[l.next])
+	l.ring[l.next] = size
+	l.next = (l.next + 1) % len(l.ring)
+}
+
+// original returns the place in a text that a place in its repaired form stands
+// for. A replacement character is longer than the byte it stands for.
+func original(text string, repaired int) int {
+	at := 0
+	for repaired > 0 && at < len(text) {
+		r, width := utf8.DecodeRuneInString(text[at:])
+		at += width
+		repaired -= utf8.RuneLen(r)
 	}
 	return at
 }

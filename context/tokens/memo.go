@@ -5,18 +5,17 @@ import (
 	"sync"
 )
 
-// memoKey is what was asked about a text. Head and tail are zero for its
-// count.
+// memoKey is what was asked about a text: its count, or its ends.
 type memoKey struct {
 	sum        [sha256.Size]byte
 	encoding   Encoding
+	ends       bool
 	head, tail int
 }
 
 // measured is the answer: a count, or two places in the text.
 type measured struct {
 	first, second int
-	exact         bool
 }
 
 // memo remembers in two generations: when the young one is full it becomes the
@@ -30,7 +29,7 @@ type memo struct {
 }
 
 func newMemo(limit int) *memo {
-	return &memo{limit: limit, young: make(map[memoKey]measured)}
+	return &memo{limit: limit, young: make(map[memoKey]measured), old: make(map[memoKey]measured)}
 }
 
 func (m *memo) get(key memoKey) (measured, bool) {
@@ -55,7 +54,8 @@ func (m *memo) put(key memoKey, found measured) {
 // add needs the lock held.
 func (m *memo) add(key memoKey, found measured) {
 	if len(m.young) >= m.limit {
-		m.young, m.old = make(map[memoKey]measured), m.young
+		clear(m.old) // and fill it again, so that nothing is allocated
+		m.young, m.old = m.old, m.young
 	}
 	m.young[key] = found
 }

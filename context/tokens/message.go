@@ -2,16 +2,19 @@ package tokens
 
 import "encoding/json"
 
-// What a prompt costs beside its texts, by OpenAI's rule.
+// What a prompt costs beside its texts.
 const (
-	// MessageTokens is the frame of each message.
+	// MessageTokens is the frame of each message by the rules of OpenAI and
+	// Anthropic.
 	MessageTokens = 3
+	// EstimateMessageTokens is the frame of each message where it is guessed.
+	EstimateMessageTokens = 4
 	// NameTokens is added when a message names its speaker.
 	NameTokens = 1
 	// ReplyTokens is added once to a prompt: the beginning of the answer.
 	ReplyTokens = 3
-	// ImageTokens is an image whose size is unknown.
-	ImageTokens = 1600
+	// maxBlockDepth bounds how deep blocks within blocks are followed.
+	maxBlockDepth = 8
 )
 
 // Message is what counts of one message.
@@ -21,7 +24,8 @@ type Message struct {
 	// Content is the text.
 	Content string
 	// Blocks is a JSON array of content blocks, or nil. Its texts are counted
-	// as texts and its images as ImageTokens; anything else by its JSON.
+	// as texts and its images by the rule of the model, or as ImageTokens where
+	// their size is unknown; anything else by its JSON.
 	Blocks json.RawMessage
 	// Name is the speaker's name, or empty.
 	Name string
@@ -40,8 +44,38 @@ type Call struct {
 // ReplyTokens are not included. A message with an image or a block of unknown
 // type is estimated.
 func (c *Counter) Message(model string, m Message) (Count, error) {
-	s := sum{counter: c, model: model}
-	s.flat(MessageTokens)
+	s := c.sum(model)
+	s.message(m)
+	return s.result()
+}
+
+// Messages counts a conversation, ReplyTokens included.
+func (c *Counter) Messages(model string, messages []Message) (Count, error) {
+	s := c.sum(model)
+	for _, m := range messages {
+		s.message(m)
+	}
+	s.flat(ReplyTokens)
+	return s.result()
+}
+
+// sum adds counts up and keeps the first error.
+type sum struct {
+	counter *Counter
+	model   *Model
+	tokens  int
+	guessed bool
+	err     error
+}
+
+func (c *Counter) sum(model string) sum { return sum{counter: c, model: c.models.find(model)} }
+
+func (s *sum) message(m Message) {
+	if s.model.Counter == Estimate {
+		s.flat(EstimateMessageTokens)
+	} else {
+		s.flat(MessageTokens)
+	}
 	s.texts(m.Role, m.Content, m.CallID)
 	if m.Name != "" {
 		s.flat(NameTokens)
@@ -50,17 +84,7 @@ func (c *Counter) Message(model string, m Message) (Count, error) {
 	for _, call := range m.Calls {
 		s.texts(call.ID, "function", call.Name, call.Arguments)
 	}
-	s.blocks(m.Blocks)
-	return s.result()
-}
-
-// sum adds counts up and keeps the first error.
-type sum struct {
-	counter *Counter
-	model   string
-	tokens  int
-	guessed bool
-	err     error
+	s.blocks(m.Blocks, 0)
 }
 
 func (s *sum) flat(n int) { s.tokens += n }
@@ -70,10 +94,9 @@ func (s *sum) texts(texts ...string) {
 		if s.err != nil || text == "" {
 			continue
 		}
-		var n Count
-		n, s.err = s.counter.Count(s.model, text)
-		s.tokens += n.Tokens
-		s.guessed = s.guessed || !n.Exact
+		var n int
+		n, s.err = s.counter.tokens(s.model, text)
+		s.tokens += n
 	}
 }
 
@@ -86,43 +109,80 @@ func (s *sum) result() (Count, error) {
 	if s.err != nil {
 		return Count{}, s.err
 	}
-	encoding, own := EncodingFor(s.model)
-	return Count{Tokens: s.tokens, Encoding: encoding, Exact: own && !s.guessed}, nil
+	count := s.model.count(s.tokens)
+	count.Exact = count.Exact && !s.guessed
+	return count, nil
 }
 
-func (s *sum) blocks(blocks json.RawMessage) {
+func (s *sum) blocks(blocks json.RawMessage, depth int) {
 	if len(blocks) == 0 {
 		return
 	}
 	var list []json.RawMessage
-	if json.Unmarshal(blocks, &list) != nil {
+	if depth > maxBlockDepth || json.Unmarshal(blocks, &list) != nil {
 		s.guess(string(blocks))
 		return
 	}
 	for _, raw := range list {
-		s.block(raw)
+		s.block(raw, depth)
 	}
 }
 
-func (s *sum) block(raw json.RawMessage) {
-	var block struct {
-		Type string  `json:"type"`
-		Text *string `json:"text"`
-	}
-	if json.Unmarshal(raw, &block) != nil {
+// block is what counts of the blocks of OpenAI and Anthropic.
+type block struct {
+	Type string `json:"type"`
+	// Text is of a text.
+	Text *string `json:"text"`
+	// Thinking is of a thought.
+	Thinking *string `json:"thinking"`
+	// ID, Name and Input are of a call.
+	ID    string          `json:"id"`
+	Name  string          `json:"name"`
+	Input json.RawMessage `json:"input"`
+	// ToolUseID and Content, a text or blocks, are of a result.
+	ToolUseID string          `json:"tool_use_id"`
+	Content   json.RawMessage `json:"content"`
+}
+
+func (s *sum) block(raw json.RawMessage, depth int) {
+	var b block
+	if json.Unmarshal(raw, &b) != nil {
 		s.guess(string(raw))
 		return
 	}
-	switch block.Type {
+	switch b.Type {
 	case "text", "input_text", "output_text":
-		if block.Text != nil {
-			s.texts(*block.Text)
+		if b.Text != nil {
+			s.texts(*b.Text)
 			return
 		}
 	case "image", "image_url", "input_image":
 		s.guessed = true
-		s.flat(ImageTokens)
+		s.flat(s.model.Image.tokens(imageSize(raw)))
+		return
+	case "thinking":
+		if b.Thinking != nil {
+			s.guess(*b.Thinking)
+			return
+		}
+	case "tool_use":
+		s.guess(b.ID)
+		s.texts(b.Name, string(b.Input))
+		return
+	case "tool_result":
+		s.guess(b.ToolUseID)
+		s.content(b.Content, depth)
 		return
 	}
 	s.guess(string(raw))
+}
+
+// content counts what is a text or blocks.
+func (s *sum) content(raw json.RawMessage, depth int) {
+	var text string
+	if json.Unmarshal(raw, &text) == nil {
+		s.texts(text)
+		return
+	}
+	s.blocks(raw, depth+1)
 }

@@ -35,7 +35,7 @@ func TestMessage(t *testing.T) {
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			got, err := c.Message("gpt-4o", tt.message)
-			want := tokens.Count{Tokens: tt.want, Encoding: tokens.O200K, Exact: tt.exact}
+			want := tokens.Count{Tokens: tt.want, Counter: "o200k_base", Exact: tt.exact}
 			if err != nil || got != want {
 				t.Errorf("got %+v, %v, want %+v", got, err, want)
 			}
@@ -91,5 +91,73 @@ func TestTools(t *testing.T) {
 				t.Errorf("got %+v, %v, want %d, exact %v", got, err, tt.want, tt.exact)
 			}
 		})
+	}
+}
+
+// The rules of the other counters, and a whole conversation.
+// P31
+func TestMessageByCounter(t *testing.T) {
+	c := MustCounter(t, nil)
+	m := tokens.Message{Role: "user", Content: "hello world"}
+	for _, tt := range []struct {
+		model string
+		want  tokens.Count
+	}{
+		{"gpt-4o", tokens.Count{Tokens: 3 + 1 + 2, Counter: "o200k_base", Exact: true}},
+		{"claude-3-opus", tokens.Count{Tokens: 3 + 2 + 3, Counter: "anthropic"}}, // 1.1 and 2.2
+		{"of-nobody", tokens.Count{Tokens: 4 + 1 + 3, Counter: "estimate"}},
+	} {
+		got, err := c.Message(tt.model, m)
+		if err != nil || got != tt.want {
+			t.Errorf("%s: got %+v, %v, want %+v", tt.model, got, err, tt.want)
+		}
+		tt.want.Tokens = 2*tt.want.Tokens + tokens.ReplyTokens
+		if got, err = c.Messages(tt.model, []tokens.Message{m, m}); err != nil || got != tt.want {
+			t.Errorf("%s: two messages: got %+v, %v, want %+v", tt.model, got, err, tt.want)
+		}
+	}
+}
+
+// What Anthropic's blocks carry is counted as text, whatever is around it.
+func TestAnthropicBlocks(t *testing.T) {
+	c := MustCounter(t, nil)
+	n := func(text string) int { return MustCount(t, c, "claude-sonnet-5", text).Tokens }
+	frame := tokens.MessageTokens + n("user")
+	for name, tt := range map[string]struct {
+		blocks string
+		want   int
+	}{
+		"thought":        {`[{"type":"thinking","thinking":"let me see","signature":"AAAA"}]`, n("let me see")},
+		"call":           {`[{"type":"tool_use","id":"t1","name":"fs_stat","input":{"path":"a"}}]`, n("t1") + n("fs_stat") + n(`{"path":"a"}`)},
+		"result":         {`[{"type":"tool_result","tool_use_id":"t1","content":"all is well"}]`, n("t1") + n("all is well")},
+		"result, blocks": {`[{"type":"tool_result","tool_use_id":"t1","content":[{"type":"text","text":"all is well"}]}]`, n("t1") + n("all is well")},
+	} {
+		got, err := c.Message("claude-sonnet-5", tokens.Message{Role: "user", Blocks: json.RawMessage(tt.blocks)})
+		if err != nil || got.Tokens != frame+tt.want || got.Exact {
+			t.Errorf("%s: got %+v, %v, want %d", name, got, err, frame+tt.want)
+		}
+	}
+}
+
+// Tool schemas count for every counter.
+// P31
+func TestToolsByCounter(t *testing.T) {
+	c := MustCounter(t, nil)
+	list := []tokens.Tool{{Name: "f", Description: "does it", Schema: json.RawMessage(`{ "type": "object" }`)}}
+	for _, tt := range []struct {
+		model  string
+		prompt int
+	}{{"claude-sonnet-5", 346}, {"of-nobody", 0}} {
+		want := tt.prompt
+		for _, text := range []string{"f", "does it", `{"type":"object"}`} {
+			want += MustCount(t, c, tt.model, text).Tokens
+		}
+		got, err := c.Tools(tt.model, list)
+		if err != nil || got.Tokens != want || got.Exact {
+			t.Errorf("%s: got %+v, %v, want %d", tt.model, got, err, want)
+		}
+		if got, err = c.Tools(tt.model, nil); err != nil || got.Tokens != 0 {
+			t.Errorf("%s: no tools: got %+v, %v", tt.model, got, err)
+		}
 	}
 }

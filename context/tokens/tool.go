@@ -1,19 +1,18 @@
 package tokens
 
 import (
+	"bytes"
 	"encoding/json"
 	"strings"
 )
 
 // What tool definitions cost beside their texts, by OpenAI's rule.
 const (
-	functionTokens       = 7
-	functionTokensCL100K = 10 // the older models
-	propertiesTokens     = 3  // once, when there are properties
-	propertyTokens       = 3
-	enumTokens           = -3
-	enumItemTokens       = 3
-	toolsEndTokens       = 12
+	propertiesTokens = 3 // once, when there are properties
+	propertyTokens   = 3
+	enumTokens       = -3
+	enumItemTokens   = 3
+	toolsEndTokens   = 12
 	// maxSchemaDepth bounds how deep nested properties are followed.
 	maxSchemaDepth = 32
 )
@@ -29,24 +28,41 @@ type Tool struct {
 }
 
 // Tools counts tool definitions sent beside the messages; none cost nothing.
-// The published rule covers one level of properties: deeper ones are counted
-// by the same rule and make the count an estimate, and so does a schema that
-// is no object or a property that names no type.
+// OpenAI's published rule covers one level of properties: deeper ones are
+// counted by the same rule and make the count an estimate, and so does a schema
+// that is no object or a property that names no type. For the other counters the
+// schema counts as the JSON that it is.
 func (c *Counter) Tools(model string, tools []Tool) (Count, error) {
-	s := sum{counter: c, model: model}
-	frame := functionTokens
-	if encoding, _ := EncodingFor(model); encoding == CL100K {
-		frame = functionTokensCL100K
-	}
+	s := c.sum(model)
 	for _, tool := range tools {
-		s.flat(frame)
-		s.texts(tool.Name + ":" + strings.TrimSuffix(tool.Description, "."))
-		s.schema(tool.Schema, 0)
+		if s.model.Counter == OpenAI {
+			s.function(tool)
+		} else {
+			s.texts(tool.Name, tool.Description, compact(tool.Schema))
+		}
 	}
 	if len(tools) > 0 {
+		s.flat(s.model.ToolPrompt)
+	}
+	if len(tools) > 0 && s.model.Counter == OpenAI {
 		s.flat(toolsEndTokens)
 	}
 	return s.result()
+}
+
+func (s *sum) function(tool Tool) {
+	s.flat(s.model.FunctionTokens)
+	s.texts(tool.Name + ":" + strings.TrimSuffix(tool.Description, "."))
+	s.schema(tool.Schema, 0)
+}
+
+// compact is JSON without the white space that providers leave out.
+func compact(raw json.RawMessage) string {
+	var out bytes.Buffer
+	if json.Compact(&out, raw) != nil {
+		return string(raw)
+	}
+	return out.String()
 }
 
 // property is a schema as far as the rule looks at it.

@@ -19,6 +19,7 @@ import (
 	"github.com/loom-bridge/loom-bridge/context/step"
 	"github.com/loom-bridge/loom-bridge/context/tokens"
 	"github.com/loom-bridge/loom-bridge/memory"
+	"github.com/loom-bridge/loom-bridge/memory/analysis"
 	"github.com/loom-bridge/loom-bridge/memory/journal"
 	"github.com/loom-bridge/loom-bridge/memory/kv"
 	"github.com/loom-bridge/loom-bridge/server"
@@ -34,11 +35,18 @@ type Options struct {
 	// StoreDir is the directory of the store, which no tool may touch. Default:
 	// there is none.
 	StoreDir string
+	// Models is the table of models. Default: the one that comes with package
+	// tokens.
+	Models *tokens.Models
 	// Retention says how long events are kept. Default that of package events.
 	Retention events.Retention
 	// RegistrationIdle is how long an agent's registration outlives its last
 	// stream. Default agents.DefaultIdleRegistration.
 	RegistrationIdle time.Duration
+	// Blobs says how long blobs are kept and how much an owner may have. Its Now,
+	// Referrers, Words and Logger are set by the domain. Default that of package
+	// blob.
+	Blobs blob.Options
 	// CloseTimeout bounds Close. Default DefaultCloseTimeout.
 	CloseTimeout time.Duration
 	// Now is the clock. Default time.Now.
@@ -100,9 +108,10 @@ func (d *Domain) open(engine kv.Engine, workspaces hand.Workspaces, o Options) (
 	d.onClose(d.Memory.Close)
 	d.Journal = journal.New(engine, writer, &journal.Options{Now: o.Now})
 
-	d.Blobs = blob.New(engine, writer, &blob.Options{Now: o.Now})
+	d.Blobs = blob.New(engine, writer, blobOptions(o))
+	d.onClose(d.Blobs.Close)
 	d.Log = session.New(engine, writer, &session.Options{Now: o.Now})
-	if d.Tokens, err = tokens.New(nil); err != nil {
+	if d.Tokens, err = tokens.New(&tokens.Options{Models: o.Models}); err != nil {
 		return err
 	}
 	d.Assembler = assemble.New(d.Log, d.Tokens, nil)
@@ -115,7 +124,7 @@ func (d *Domain) open(engine kv.Engine, workspaces hand.Workspaces, o Options) (
 	d.onClose(d.Agents.Close)
 
 	d.Registry = tools.NewRegistry(nil)
-	if err := native.Register(d.Registry, &native.Options{Store: o.StoreDir, Blobs: d.Blobs}); err != nil {
+	if err := native.Register(d.Registry, &native.Options{Store: o.StoreDir, Blobs: usedBlobs{d.Blobs}}); err != nil {
 		return err
 	}
 	d.Hand = hand.New(hand.Deps{
@@ -124,6 +133,13 @@ func (d *Domain) open(engine kv.Engine, workspaces hand.Workspaces, o Options) (
 	}, &hand.Options{Now: o.Now, Logger: o.Logger})
 	d.onClose(func() error { return d.closeHand(o.CloseTimeout) })
 	return nil
+}
+
+func blobOptions(o Options) *blob.Options {
+	b := o.Blobs
+	b.Now, b.Referrers, b.Logger = o.Now, referrers{now: o.Now}, o.Logger
+	b.Words = analysis.New().Terms
+	return &b
 }
 
 func (d *Domain) onClose(closer func() error) { d.closers = append(d.closers, closer) }
@@ -150,7 +166,8 @@ func (d *Domain) Close() error {
 // Services are the parts as the face takes them.
 func (d *Domain) Services() server.Services {
 	return server.Services{
-		Memory: d.Memory, Hand: d.Hand, Tools: d.Registry, Log: d.Log, Blobs: d.Blobs,
+		Memory: d.Memory, Hand: startingHand{d.Hand, d.Blobs}, Tools: d.Registry,
+		Log: startingLog{d.Log, d.Blobs}, Blobs: d.Blobs,
 		Tokens: d.Tokens, Assembler: d.Assembler, Events: d.Events, Agents: d.Agents,
 	}
 }

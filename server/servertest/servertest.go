@@ -14,6 +14,7 @@ import (
 	"google.golang.org/grpc/test/bufconn"
 
 	"github.com/loom-bridge/loom-bridge/bridge/events"
+	"github.com/loom-bridge/loom-bridge/context/blob"
 	"github.com/loom-bridge/loom-bridge/memory"
 	"github.com/loom-bridge/loom-bridge/memory/kv"
 	"github.com/loom-bridge/loom-bridge/memory/kv/memkv"
@@ -44,6 +45,8 @@ type Options struct {
 	Wrap func(server.Services) server.Services
 	// Retention says how long events are kept. Default that of package events.
 	Retention events.Retention
+	// Blobs says how long blobs are kept. Default that of package blob.
+	Blobs blob.Options
 	// Dial are further options of the client.
 	Dial []grpc.DialOption
 }
@@ -117,7 +120,7 @@ func (s *Server) open(tb testing.TB, o Options) *domain.Domain {
 	must(tb, err)
 	tb.Cleanup(func() { must(tb, root.Close()) })
 	parts, err := domain.Open(o.Engine, workspace{root}, &domain.Options{
-		Now: s.Clock.Now, Logger: o.Logger, CloseTimeout: stopTimeout, Retention: o.Retention,
+		Now: s.Clock.Now, Logger: o.Logger, CloseTimeout: stopTimeout, Retention: o.Retention, Blobs: o.Blobs,
 	})
 	if err != nil {
 		tb.Fatalf("servertest: %v", err)

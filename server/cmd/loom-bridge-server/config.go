@@ -11,6 +11,7 @@ import (
 
 	"github.com/loom-bridge/loom-bridge/bridge/agents"
 	"github.com/loom-bridge/loom-bridge/bridge/events"
+	"github.com/loom-bridge/loom-bridge/context/blob"
 	"github.com/loom-bridge/loom-bridge/memory/kv/rockskv"
 	"github.com/loom-bridge/loom-bridge/server"
 )
@@ -46,6 +47,8 @@ type Config struct {
 	// RegistrationIdle is how long an agent's registration outlives its last
 	// stream. Default 10 min.
 	RegistrationIdle time.Duration `koanf:"registration-idle"`
+	// Models is a TOML file laid over the built-in table of models. Default none.
+	Models string `koanf:"models"`
 	// LoomAddr serves the loom.v1 API, whose clients know no credentials, apart
 	// from the rest while authentication is on: a loopback host:port, or
 	// unix:/path. Default none: with authentication on, loom.v1 is not served;
@@ -63,6 +66,19 @@ type Config struct {
 	// of all; the oldest events go first. Default 64 MiB and 1 GiB.
 	EventsMaxTopicBytes int `koanf:"events-max-topic-bytes"`
 	EventsMaxBytes      int `koanf:"events-max-bytes"`
+	// BlobTTL changes how long offloaded results stay before they expire, such as
+	// "shell=1h,note=forever". Default: shell 30 min, search and page 6 h, note 7
+	// days, report for ever, all others 24 h.
+	BlobTTL string `koanf:"blob-ttl"`
+	// BlobGCInterval is the time between two collections of expired results; 0
+	// collects only when asked to. Default 10 min.
+	BlobGCInterval time.Duration `koanf:"blob-gc-interval"`
+	// BlobGCBytes collects an agent's expired results as soon as its results take
+	// more; 0 never. Default 100 MiB.
+	BlobGCBytes int `koanf:"blob-gc-bytes"`
+	// BlobMaxBytes is what one agent's results may take; 0 for no bound. Default
+	// 10 GiB.
+	BlobMaxBytes int `koanf:"blob-max-bytes"`
 	// MetricsAddr is where Prometheus finds /metrics. Default none: off.
 	MetricsAddr string `koanf:"metrics-addr"`
 	// LogLevel is debug, info, warn, error or off. Default info.
@@ -111,6 +127,7 @@ func DefaultConfig() Config {
 		StallTimeout: l.StallTimeout, DrainTimeout: l.DrainTimeout,
 		LoomReplay: time.Minute, RegistrationIdle: agents.DefaultIdleRegistration, EventsMaxAge: 7 * 24 * time.Hour,
 		EventsMaxTopicBytes: 64 << 20, EventsMaxBytes: 1 << 30,
+		BlobGCInterval: blob.DefaultCollectEvery, BlobGCBytes: blob.DefaultCollectBytes, BlobMaxBytes: blob.DefaultMaxOwnerBytes,
 	}
 }
 
@@ -127,7 +144,7 @@ func (e *ConfigError) Error() string {
 
 // Validate returns a *ConfigError for the first setting that can't be used.
 func (c Config) Validate() error {
-	for _, check := range []func() error{c.checkAddresses, c.checkFiles, c.checkLog, c.checkLimits} {
+	for _, check := range []func() error{c.checkAddresses, c.checkFiles, c.checkLog, c.checkLimits, c.checkBlobs} {
 		if err := check(); err != nil {
 			return err
 		}
@@ -157,6 +174,9 @@ func (c Config) checkAddresses() error {
 
 // checkLoom checks the address of loom.v1 alone.
 func (c Config) checkLoom() error {
+	if c.LoomAddr == "" && c.LoomTenant != "" {
+		return &ConfigError{"loom-tenant", c.LoomTenant, "means nothing without --loom-addr"}
+	}
 	if c.LoomAddr == "" {
 		return nil
 	}

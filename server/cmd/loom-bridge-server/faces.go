@@ -45,6 +45,9 @@ func openFaces(config Config, parts *domain.Domain, o server.Options, listener n
 	if !local(other.Addr()) {
 		return nil, &ConfigError{"loom-addr", config.LoomAddr, "can be reached by other machines, and loom.v1 knows no credentials; give a loopback address"}
 	}
+	if !o.Credentials.HasTenant(config.LoomTenant) {
+		o.Logger.Warn("no credential names the tenant of --loom-tenant: only loom.v1 agents see its data", "tenant", config.LoomTenant)
+	}
 	o.Credentials, o.TLS, o.Metrics = nil, nil, nil
 	o.Loom, o.LoomTenant = loom, config.LoomTenant
 	o.Logger.Info("serving loom.v1", "address", addressOf(other), "tenant", config.LoomTenant)

@@ -86,11 +86,24 @@ func TestBadLoomAddress(t *testing.T) {
 		want string
 	}{
 		"no credentials": {[]string{"--loom-addr", "127.0.0.1:0", "--loom-tenant", "acme"}, "needs --credentials"},
+		"tenant alone":   {[]string{"--loom-tenant", "acme"}, "--loom-addr"},
 		"no tenant":      {[]string{"--credentials", callers, "--loom-addr", "127.0.0.1:0"}, "--loom-tenant"},
 		"open to all":    {[]string{"--credentials", callers, "--loom-addr", "0.0.0.0:0", "--loom-tenant", "acme"}, "other machines"},
 	} {
 		args := append([]string{"--addr", "127.0.0.1:0", "--data-dir", filepath.Join(t.TempDir(), "store")}, test.args...)
 		if err := runBriefly(t, args...); err == nil || !strings.Contains(err.Error(), test.want) {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+}
+
+// A table of models that can't be used stops the start and says why.
+func TestModels(t *testing.T) {
+	dir := t.TempDir()
+	MustRun(t, dir, "--models", MustFile(t, "[models.\"my-model\"]\nwindow = 4096\n"))
+	for name, path := range map[string]string{"missing": filepath.Join(dir, "none.toml"), "unknown key": MustFile(t, "[models.\"m\"]\ncolour = 1\n")} {
+		err := runBriefly(t, "--addr", "127.0.0.1:0", "--data-dir", filepath.Join(t.TempDir(), "store"), "--models", path)
+		if err == nil || !strings.Contains(err.Error(), "--models") {
 			t.Errorf("%s: %v", name, err)
 		}
 	}

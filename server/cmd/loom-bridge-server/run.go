@@ -14,6 +14,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/loom-bridge/loom-bridge/bridge/hand"
+	"github.com/loom-bridge/loom-bridge/context/tokens"
 	"github.com/loom-bridge/loom-bridge/memory/kv/rockskv"
 	"github.com/loom-bridge/loom-bridge/server"
 	"github.com/loom-bridge/loom-bridge/server/domain"
@@ -112,8 +113,12 @@ func serve(ctx context.Context, config Config, getenv func(string) string, stdou
 		return &ConfigError{"workspace", config.Workspace, err.Error() + "; give a directory that exists and that the server may use"}
 	}
 	opened.add(places.Close)
+	models, err := loadModels(config.Models)
+	if err != nil {
+		return err
+	}
 	parts, err := domain.Open(engine, places, &domain.Options{
-		StoreDir: config.DataDir, Retention: config.retention(), RegistrationIdle: config.RegistrationIdle, Logger: logger,
+		StoreDir: config.DataDir, Models: models, Retention: config.retention(), Blobs: config.blobs(), RegistrationIdle: config.RegistrationIdle, Logger: logger,
 	})
 	if err != nil {
 		return err
@@ -192,6 +197,26 @@ func security(config Config) (*server.Credentials, *tls.Config, error) {
 		}
 	}
 	return credentials, transport, nil
+}
+
+// loadModels reads the user's table of models over the built-in one; nil means
+// that alone.
+func loadModels(path string) (*tokens.Models, error) {
+	if path == "" {
+		return nil, nil
+	}
+	models, err := tokens.BuiltinModels()
+	if err != nil {
+		return nil, err
+	}
+	table, err := os.ReadFile(path)
+	if err == nil {
+		models, err = models.With(table)
+	}
+	if err != nil {
+		return nil, &ConfigError{"models", path, err.Error()}
+	}
+	return models, nil
 }
 
 func openStore(config Config) (*rockskv.DB, error) {

@@ -9,6 +9,7 @@ package loombridgev1
 import (
 	protoreflect "google.golang.org/protobuf/reflect/protoreflect"
 	protoimpl "google.golang.org/protobuf/runtime/protoimpl"
+	durationpb "google.golang.org/protobuf/types/known/durationpb"
 	structpb "google.golang.org/protobuf/types/known/structpb"
 	timestamppb "google.golang.org/protobuf/types/known/timestamppb"
 	reflect "reflect"
@@ -203,9 +204,12 @@ const (
 	TokenCertainty_TOKEN_CERTAINTY_UNSPECIFIED TokenCertainty = 0
 	// TOKEN_CERTAINTY_EXACT: the model's own vocabulary.
 	TokenCertainty_TOKEN_CERTAINTY_EXACT TokenCertainty = 1
-	// TOKEN_CERTAINTY_ESTIMATED: a near vocabulary, or a text with very long runs
-	// that were counted in pieces.
+	// TOKEN_CERTAINTY_ESTIMATED: a near vocabulary, or a guess from the scripts of
+	// the text.
 	TokenCertainty_TOKEN_CERTAINTY_ESTIMATED TokenCertainty = 2
+	// TOKEN_CERTAINTY_ANCHORED: most of it is what the provider reported for an
+	// earlier prompt, and only what was added since is counted.
+	TokenCertainty_TOKEN_CERTAINTY_ANCHORED TokenCertainty = 3
 )
 
 // Enum value maps for TokenCertainty.
@@ -214,11 +218,13 @@ var (
 		0: "TOKEN_CERTAINTY_UNSPECIFIED",
 		1: "TOKEN_CERTAINTY_EXACT",
 		2: "TOKEN_CERTAINTY_ESTIMATED",
+		3: "TOKEN_CERTAINTY_ANCHORED",
 	}
 	TokenCertainty_value = map[string]int32{
 		"TOKEN_CERTAINTY_UNSPECIFIED": 0,
 		"TOKEN_CERTAINTY_EXACT":       1,
 		"TOKEN_CERTAINTY_ESTIMATED":   2,
+		"TOKEN_CERTAINTY_ANCHORED":    3,
 	}
 )
 
@@ -247,6 +253,63 @@ func (x TokenCertainty) Number() protoreflect.EnumNumber {
 // Deprecated: Use TokenCertainty.Descriptor instead.
 func (TokenCertainty) EnumDescriptor() ([]byte, []int) {
 	return file_loombridge_v1_context_proto_rawDescGZIP(), []int{3}
+}
+
+// BlobTier is how much a blob is worth keeping.
+type BlobTier int32
+
+const (
+	// BLOB_TIER_UNSPECIFIED is never sent.
+	BlobTier_BLOB_TIER_UNSPECIFIED BlobTier = 0
+	// BLOB_TIER_WORKING: as it was made.
+	BlobTier_BLOB_TIER_WORKING BlobTier = 1
+	// BLOB_TIER_SHORT_TERM: kept by the agent's own choice, at least a week.
+	BlobTier_BLOB_TIER_SHORT_TERM BlobTier = 2
+	// BLOB_TIER_LONG_TERM: kept for ever.
+	BlobTier_BLOB_TIER_LONG_TERM BlobTier = 3
+)
+
+// Enum value maps for BlobTier.
+var (
+	BlobTier_name = map[int32]string{
+		0: "BLOB_TIER_UNSPECIFIED",
+		1: "BLOB_TIER_WORKING",
+		2: "BLOB_TIER_SHORT_TERM",
+		3: "BLOB_TIER_LONG_TERM",
+	}
+	BlobTier_value = map[string]int32{
+		"BLOB_TIER_UNSPECIFIED": 0,
+		"BLOB_TIER_WORKING":     1,
+		"BLOB_TIER_SHORT_TERM":  2,
+		"BLOB_TIER_LONG_TERM":   3,
+	}
+)
+
+func (x BlobTier) Enum() *BlobTier {
+	p := new(BlobTier)
+	*p = x
+	return p
+}
+
+func (x BlobTier) String() string {
+	return protoimpl.X.EnumStringOf(x.Descriptor(), protoreflect.EnumNumber(x))
+}
+
+func (BlobTier) Descriptor() protoreflect.EnumDescriptor {
+	return file_loombridge_v1_context_proto_enumTypes[4].Descriptor()
+}
+
+func (BlobTier) Type() protoreflect.EnumType {
+	return &file_loombridge_v1_context_proto_enumTypes[4]
+}
+
+func (x BlobTier) Number() protoreflect.EnumNumber {
+	return protoreflect.EnumNumber(x)
+}
+
+// Deprecated: Use BlobTier.Descriptor instead.
+func (BlobTier) EnumDescriptor() ([]byte, []int) {
+	return file_loombridge_v1_context_proto_rawDescGZIP(), []int{4}
 }
 
 // ModelToolCall is a model's wish to call a tool.
@@ -1279,7 +1342,8 @@ type TokenCount struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// tokens is the number.
 	Tokens int32 `protobuf:"varint,1,opt,name=tokens,proto3" json:"tokens,omitempty"`
-	// counter names the vocabulary: `o200k_base` or `cl100k_base`.
+	// counter names what counted: a vocabulary such as `o200k_base`, or the rule
+	// `anthropic` or `estimate`.
 	Counter string `protobuf:"bytes,2,opt,name=counter,proto3" json:"counter,omitempty"`
 	// certainty is how sure it is.
 	Certainty     TokenCertainty `protobuf:"varint,3,opt,name=certainty,proto3,enum=loombridge.v1.TokenCertainty" json:"certainty,omitempty"`
@@ -1345,7 +1409,8 @@ type CountTokensRequest struct {
 	AgentId string `protobuf:"bytes,1,opt,name=agent_id,json=agentId,proto3" json:"agent_id,omitempty"`
 	// text is what to count, at most 1 MiB.
 	Text string `protobuf:"bytes,2,opt,name=text,proto3" json:"text,omitempty"`
-	// model chooses the vocabulary. Default `gpt-4o`. At most 128 bytes.
+	// model chooses the counter. Default `gpt-4o`; a model that nobody knows is
+	// estimated. At most 128 bytes.
 	Model         string `protobuf:"bytes,3,opt,name=model,proto3" json:"model,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -1465,7 +1530,35 @@ type BlobInfo struct {
 	// session_id is the session it was made in.
 	SessionId string `protobuf:"bytes,6,opt,name=session_id,json=sessionId,proto3" json:"session_id,omitempty"`
 	// create_time is when it was stored.
-	CreateTime    *timestamppb.Timestamp `protobuf:"bytes,7,opt,name=create_time,json=createTime,proto3" json:"create_time,omitempty"`
+	CreateTime *timestamppb.Timestamp `protobuf:"bytes,7,opt,name=create_time,json=createTime,proto3" json:"create_time,omitempty"`
+	// agent_id is whose it is.
+	AgentId string `protobuf:"bytes,8,opt,name=agent_id,json=agentId,proto3" json:"agent_id,omitempty"`
+	// task_id is the task it was made for, or empty.
+	TaskId string `protobuf:"bytes,9,opt,name=task_id,json=taskId,proto3" json:"task_id,omitempty"`
+	// category is what sort of call made it: `read`, `list`, `search`, `page`,
+	// `shell`, `tool`, `note`, `report`. It decides how long the blob stays.
+	Category string `protobuf:"bytes,10,opt,name=category,proto3" json:"category,omitempty"`
+	// media_type is the format, such as `image/png`; empty when it was not told
+	// apart, and for text.
+	MediaType string `protobuf:"bytes,11,opt,name=media_type,json=mediaType,proto3" json:"media_type,omitempty"`
+	// ttl is how long it stays; unset when it never expires.
+	Ttl *durationpb.Duration `protobuf:"bytes,12,opt,name=ttl,proto3" json:"ttl,omitempty"`
+	// expire_time is when it expires; unset when it never does.
+	ExpireTime *timestamppb.Timestamp `protobuf:"bytes,13,opt,name=expire_time,json=expireTime,proto3" json:"expire_time,omitempty"`
+	// expired says that its time is over. That deletes nothing yet.
+	Expired bool `protobuf:"varint,14,opt,name=expired,proto3" json:"expired,omitempty"`
+	// tier is how much it is worth keeping.
+	Tier BlobTier `protobuf:"varint,15,opt,name=tier,proto3,enum=loombridge.v1.BlobTier" json:"tier,omitempty"`
+	// important keeps it although it has expired.
+	Important bool `protobuf:"varint,16,opt,name=important,proto3" json:"important,omitempty"`
+	// promote_time is when its tier was raised; unset for one that was never
+	// promoted.
+	PromoteTime *timestamppb.Timestamp `protobuf:"bytes,17,opt,name=promote_time,json=promoteTime,proto3" json:"promote_time,omitempty"`
+	// archive says how it lies in the archive; unset outside.
+	Archive *BlobArchive `protobuf:"bytes,18,opt,name=archive,proto3" json:"archive,omitempty"`
+	// aliases are the paths it had before, which lead to it, too. So do its step
+	// id, where it is the step's only blob, and its ref.
+	Aliases       []string `protobuf:"bytes,19,rep,name=aliases,proto3" json:"aliases,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -1549,6 +1642,154 @@ func (x *BlobInfo) GetCreateTime() *timestamppb.Timestamp {
 	return nil
 }
 
+func (x *BlobInfo) GetAgentId() string {
+	if x != nil {
+		return x.AgentId
+	}
+	return ""
+}
+
+func (x *BlobInfo) GetTaskId() string {
+	if x != nil {
+		return x.TaskId
+	}
+	return ""
+}
+
+func (x *BlobInfo) GetCategory() string {
+	if x != nil {
+		return x.Category
+	}
+	return ""
+}
+
+func (x *BlobInfo) GetMediaType() string {
+	if x != nil {
+		return x.MediaType
+	}
+	return ""
+}
+
+func (x *BlobInfo) GetTtl() *durationpb.Duration {
+	if x != nil {
+		return x.Ttl
+	}
+	return nil
+}
+
+func (x *BlobInfo) GetExpireTime() *timestamppb.Timestamp {
+	if x != nil {
+		return x.ExpireTime
+	}
+	return nil
+}
+
+func (x *BlobInfo) GetExpired() bool {
+	if x != nil {
+		return x.Expired
+	}
+	return false
+}
+
+func (x *BlobInfo) GetTier() BlobTier {
+	if x != nil {
+		return x.Tier
+	}
+	return BlobTier_BLOB_TIER_UNSPECIFIED
+}
+
+func (x *BlobInfo) GetImportant() bool {
+	if x != nil {
+		return x.Important
+	}
+	return false
+}
+
+func (x *BlobInfo) GetPromoteTime() *timestamppb.Timestamp {
+	if x != nil {
+		return x.PromoteTime
+	}
+	return nil
+}
+
+func (x *BlobInfo) GetArchive() *BlobArchive {
+	if x != nil {
+		return x.Archive
+	}
+	return nil
+}
+
+func (x *BlobInfo) GetAliases() []string {
+	if x != nil {
+		return x.Aliases
+	}
+	return nil
+}
+
+// BlobArchive says how a blob lies in the archive.
+type BlobArchive struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// category is `reports`, `datasets`, `config` or `general`.
+	Category string `protobuf:"bytes,1,opt,name=category,proto3" json:"category,omitempty"`
+	// tags are the agent's own words for it.
+	Tags []string `protobuf:"bytes,2,rep,name=tags,proto3" json:"tags,omitempty"`
+	// archive_time is when it was archived.
+	ArchiveTime   *timestamppb.Timestamp `protobuf:"bytes,3,opt,name=archive_time,json=archiveTime,proto3" json:"archive_time,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *BlobArchive) Reset() {
+	*x = BlobArchive{}
+	mi := &file_loombridge_v1_context_proto_msgTypes[16]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *BlobArchive) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*BlobArchive) ProtoMessage() {}
+
+func (x *BlobArchive) ProtoReflect() protoreflect.Message {
+	mi := &file_loombridge_v1_context_proto_msgTypes[16]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use BlobArchive.ProtoReflect.Descriptor instead.
+func (*BlobArchive) Descriptor() ([]byte, []int) {
+	return file_loombridge_v1_context_proto_rawDescGZIP(), []int{16}
+}
+
+func (x *BlobArchive) GetCategory() string {
+	if x != nil {
+		return x.Category
+	}
+	return ""
+}
+
+func (x *BlobArchive) GetTags() []string {
+	if x != nil {
+		return x.Tags
+	}
+	return nil
+}
+
+func (x *BlobArchive) GetArchiveTime() *timestamppb.Timestamp {
+	if x != nil {
+		return x.ArchiveTime
+	}
+	return nil
+}
+
 // ReadBlobRequest asks for offloaded bytes.
 type ReadBlobRequest struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
@@ -1567,7 +1808,7 @@ type ReadBlobRequest struct {
 
 func (x *ReadBlobRequest) Reset() {
 	*x = ReadBlobRequest{}
-	mi := &file_loombridge_v1_context_proto_msgTypes[16]
+	mi := &file_loombridge_v1_context_proto_msgTypes[17]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1579,7 +1820,7 @@ func (x *ReadBlobRequest) String() string {
 func (*ReadBlobRequest) ProtoMessage() {}
 
 func (x *ReadBlobRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_loombridge_v1_context_proto_msgTypes[16]
+	mi := &file_loombridge_v1_context_proto_msgTypes[17]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1592,7 +1833,7 @@ func (x *ReadBlobRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ReadBlobRequest.ProtoReflect.Descriptor instead.
 func (*ReadBlobRequest) Descriptor() ([]byte, []int) {
-	return file_loombridge_v1_context_proto_rawDescGZIP(), []int{16}
+	return file_loombridge_v1_context_proto_rawDescGZIP(), []int{17}
 }
 
 func (x *ReadBlobRequest) GetAgentId() string {
@@ -1636,7 +1877,7 @@ type ReadBlobResponse struct {
 
 func (x *ReadBlobResponse) Reset() {
 	*x = ReadBlobResponse{}
-	mi := &file_loombridge_v1_context_proto_msgTypes[17]
+	mi := &file_loombridge_v1_context_proto_msgTypes[18]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1648,7 +1889,7 @@ func (x *ReadBlobResponse) String() string {
 func (*ReadBlobResponse) ProtoMessage() {}
 
 func (x *ReadBlobResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_loombridge_v1_context_proto_msgTypes[17]
+	mi := &file_loombridge_v1_context_proto_msgTypes[18]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1661,7 +1902,7 @@ func (x *ReadBlobResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ReadBlobResponse.ProtoReflect.Descriptor instead.
 func (*ReadBlobResponse) Descriptor() ([]byte, []int) {
-	return file_loombridge_v1_context_proto_rawDescGZIP(), []int{17}
+	return file_loombridge_v1_context_proto_rawDescGZIP(), []int{18}
 }
 
 func (x *ReadBlobResponse) GetInfo() *BlobInfo {
@@ -1721,7 +1962,7 @@ type RecordStepRequest struct {
 
 func (x *RecordStepRequest) Reset() {
 	*x = RecordStepRequest{}
-	mi := &file_loombridge_v1_context_proto_msgTypes[18]
+	mi := &file_loombridge_v1_context_proto_msgTypes[19]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1733,7 +1974,7 @@ func (x *RecordStepRequest) String() string {
 func (*RecordStepRequest) ProtoMessage() {}
 
 func (x *RecordStepRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_loombridge_v1_context_proto_msgTypes[18]
+	mi := &file_loombridge_v1_context_proto_msgTypes[19]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1746,7 +1987,7 @@ func (x *RecordStepRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RecordStepRequest.ProtoReflect.Descriptor instead.
 func (*RecordStepRequest) Descriptor() ([]byte, []int) {
-	return file_loombridge_v1_context_proto_rawDescGZIP(), []int{18}
+	return file_loombridge_v1_context_proto_rawDescGZIP(), []int{19}
 }
 
 func (x *RecordStepRequest) GetAgentId() string {
@@ -1914,7 +2155,7 @@ type RecordStepResponse struct {
 
 func (x *RecordStepResponse) Reset() {
 	*x = RecordStepResponse{}
-	mi := &file_loombridge_v1_context_proto_msgTypes[19]
+	mi := &file_loombridge_v1_context_proto_msgTypes[20]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1926,7 +2167,7 @@ func (x *RecordStepResponse) String() string {
 func (*RecordStepResponse) ProtoMessage() {}
 
 func (x *RecordStepResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_loombridge_v1_context_proto_msgTypes[19]
+	mi := &file_loombridge_v1_context_proto_msgTypes[20]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1939,7 +2180,7 @@ func (x *RecordStepResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RecordStepResponse.ProtoReflect.Descriptor instead.
 func (*RecordStepResponse) Descriptor() ([]byte, []int) {
-	return file_loombridge_v1_context_proto_rawDescGZIP(), []int{19}
+	return file_loombridge_v1_context_proto_rawDescGZIP(), []int{20}
 }
 
 func (x *RecordStepResponse) GetStep() *Step {
@@ -1963,11 +2204,1171 @@ func (x *RecordStepResponse) GetOutputBlob() *BlobInfo {
 	return nil
 }
 
+// ListBlobsRequest asks for blobs. What is unset selects all.
+type ListBlobsRequest struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// agent_id is whose blobs. Required.
+	AgentId string `protobuf:"bytes,1,opt,name=agent_id,json=agentId,proto3" json:"agent_id,omitempty"`
+	// session_id selects those made in a session. At most 256 bytes.
+	SessionId string `protobuf:"bytes,2,opt,name=session_id,json=sessionId,proto3" json:"session_id,omitempty"`
+	// step_id selects those of a step: `step_` and a number.
+	StepId string `protobuf:"bytes,3,opt,name=step_id,json=stepId,proto3" json:"step_id,omitempty"`
+	// kind selects `text`, `json`, `log`, `image`, `audio` or `binary`.
+	Kind string `protobuf:"bytes,4,opt,name=kind,proto3" json:"kind,omitempty"`
+	// category selects what sort of call made them. At most 64 bytes.
+	Category string `protobuf:"bytes,5,opt,name=category,proto3" json:"category,omitempty"`
+	// tier selects one tier.
+	Tier BlobTier `protobuf:"varint,6,opt,name=tier,proto3,enum=loombridge.v1.BlobTier" json:"tier,omitempty"`
+	// archived selects those in the archive.
+	Archived bool `protobuf:"varint,7,opt,name=archived,proto3" json:"archived,omitempty"`
+	// page_size is how many at most, up to 1,000. Default 100. A page may have
+	// fewer and still a next one.
+	PageSize int32 `protobuf:"varint,8,opt,name=page_size,json=pageSize,proto3" json:"page_size,omitempty"`
+	// page_token continues a listing with the same fields.
+	PageToken     string `protobuf:"bytes,9,opt,name=page_token,json=pageToken,proto3" json:"page_token,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *ListBlobsRequest) Reset() {
+	*x = ListBlobsRequest{}
+	mi := &file_loombridge_v1_context_proto_msgTypes[21]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *ListBlobsRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*ListBlobsRequest) ProtoMessage() {}
+
+func (x *ListBlobsRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_loombridge_v1_context_proto_msgTypes[21]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use ListBlobsRequest.ProtoReflect.Descriptor instead.
+func (*ListBlobsRequest) Descriptor() ([]byte, []int) {
+	return file_loombridge_v1_context_proto_rawDescGZIP(), []int{21}
+}
+
+func (x *ListBlobsRequest) GetAgentId() string {
+	if x != nil {
+		return x.AgentId
+	}
+	return ""
+}
+
+func (x *ListBlobsRequest) GetSessionId() string {
+	if x != nil {
+		return x.SessionId
+	}
+	return ""
+}
+
+func (x *ListBlobsRequest) GetStepId() string {
+	if x != nil {
+		return x.StepId
+	}
+	return ""
+}
+
+func (x *ListBlobsRequest) GetKind() string {
+	if x != nil {
+		return x.Kind
+	}
+	return ""
+}
+
+func (x *ListBlobsRequest) GetCategory() string {
+	if x != nil {
+		return x.Category
+	}
+	return ""
+}
+
+func (x *ListBlobsRequest) GetTier() BlobTier {
+	if x != nil {
+		return x.Tier
+	}
+	return BlobTier_BLOB_TIER_UNSPECIFIED
+}
+
+func (x *ListBlobsRequest) GetArchived() bool {
+	if x != nil {
+		return x.Archived
+	}
+	return false
+}
+
+func (x *ListBlobsRequest) GetPageSize() int32 {
+	if x != nil {
+		return x.PageSize
+	}
+	return 0
+}
+
+func (x *ListBlobsRequest) GetPageToken() string {
+	if x != nil {
+		return x.PageToken
+	}
+	return ""
+}
+
+// ListBlobsResponse holds blobs.
+type ListBlobsResponse struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// blobs are in the order of the paths they were made with.
+	Blobs []*BlobInfo `protobuf:"bytes,1,rep,name=blobs,proto3" json:"blobs,omitempty"`
+	// next_page_token continues; empty at the end.
+	NextPageToken string `protobuf:"bytes,2,opt,name=next_page_token,json=nextPageToken,proto3" json:"next_page_token,omitempty"`
+	// usage is what all blobs of the agent take.
+	Usage         *BlobUsage `protobuf:"bytes,3,opt,name=usage,proto3" json:"usage,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *ListBlobsResponse) Reset() {
+	*x = ListBlobsResponse{}
+	mi := &file_loombridge_v1_context_proto_msgTypes[22]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *ListBlobsResponse) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*ListBlobsResponse) ProtoMessage() {}
+
+func (x *ListBlobsResponse) ProtoReflect() protoreflect.Message {
+	mi := &file_loombridge_v1_context_proto_msgTypes[22]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use ListBlobsResponse.ProtoReflect.Descriptor instead.
+func (*ListBlobsResponse) Descriptor() ([]byte, []int) {
+	return file_loombridge_v1_context_proto_rawDescGZIP(), []int{22}
+}
+
+func (x *ListBlobsResponse) GetBlobs() []*BlobInfo {
+	if x != nil {
+		return x.Blobs
+	}
+	return nil
+}
+
+func (x *ListBlobsResponse) GetNextPageToken() string {
+	if x != nil {
+		return x.NextPageToken
+	}
+	return ""
+}
+
+func (x *ListBlobsResponse) GetUsage() *BlobUsage {
+	if x != nil {
+		return x.Usage
+	}
+	return nil
+}
+
+// BlobUsage is what an agent's blobs take. Equal content counts once.
+type BlobUsage struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// count is the number of blobs.
+	Count int64 `protobuf:"varint,1,opt,name=count,proto3" json:"count,omitempty"`
+	// bytes is what they hold together, before compression.
+	Bytes int64 `protobuf:"varint,2,opt,name=bytes,proto3" json:"bytes,omitempty"`
+	// max_bytes is the agent's quota; zero means none. What would exceed it fails
+	// with BLOB_QUOTA_EXCEEDED, after the agent's garbage was collected.
+	MaxBytes      int64 `protobuf:"varint,3,opt,name=max_bytes,json=maxBytes,proto3" json:"max_bytes,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *BlobUsage) Reset() {
+	*x = BlobUsage{}
+	mi := &file_loombridge_v1_context_proto_msgTypes[23]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *BlobUsage) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*BlobUsage) ProtoMessage() {}
+
+func (x *BlobUsage) ProtoReflect() protoreflect.Message {
+	mi := &file_loombridge_v1_context_proto_msgTypes[23]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use BlobUsage.ProtoReflect.Descriptor instead.
+func (*BlobUsage) Descriptor() ([]byte, []int) {
+	return file_loombridge_v1_context_proto_rawDescGZIP(), []int{23}
+}
+
+func (x *BlobUsage) GetCount() int64 {
+	if x != nil {
+		return x.Count
+	}
+	return 0
+}
+
+func (x *BlobUsage) GetBytes() int64 {
+	if x != nil {
+		return x.Bytes
+	}
+	return 0
+}
+
+func (x *BlobUsage) GetMaxBytes() int64 {
+	if x != nil {
+		return x.MaxBytes
+	}
+	return 0
+}
+
+// PromoteBlobRequest names a blob to keep.
+type PromoteBlobRequest struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// agent_id is whose blob. Required.
+	AgentId string `protobuf:"bytes,1,opt,name=agent_id,json=agentId,proto3" json:"agent_id,omitempty"`
+	// name is a path, a step id or a ref of at least 12 digits. Required, at most
+	// 512 bytes.
+	Name string `protobuf:"bytes,2,opt,name=name,proto3" json:"name,omitempty"`
+	// tier is BLOB_TIER_SHORT_TERM or BLOB_TIER_LONG_TERM. Required. A blob is
+	// never lowered.
+	Tier BlobTier `protobuf:"varint,3,opt,name=tier,proto3,enum=loombridge.v1.BlobTier" json:"tier,omitempty"`
+	// category is the folder of its new path, at most 64 bytes. Default: the
+	// blob's own category.
+	Category string `protobuf:"bytes,4,opt,name=category,proto3" json:"category,omitempty"`
+	// new_name is the last part of its new path, at most 128 bytes. Default: that
+	// of the path it was made with. One that is taken gets `_2` before its ending.
+	NewName string `protobuf:"bytes,5,opt,name=new_name,json=newName,proto3" json:"new_name,omitempty"`
+	// important keeps it although it has expired. Default: as before.
+	Important bool `protobuf:"varint,6,opt,name=important,proto3" json:"important,omitempty"`
+	// request_id makes the call safe to repeat. At most 128 bytes.
+	RequestId     string `protobuf:"bytes,7,opt,name=request_id,json=requestId,proto3" json:"request_id,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *PromoteBlobRequest) Reset() {
+	*x = PromoteBlobRequest{}
+	mi := &file_loombridge_v1_context_proto_msgTypes[24]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *PromoteBlobRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*PromoteBlobRequest) ProtoMessage() {}
+
+func (x *PromoteBlobRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_loombridge_v1_context_proto_msgTypes[24]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use PromoteBlobRequest.ProtoReflect.Descriptor instead.
+func (*PromoteBlobRequest) Descriptor() ([]byte, []int) {
+	return file_loombridge_v1_context_proto_rawDescGZIP(), []int{24}
+}
+
+func (x *PromoteBlobRequest) GetAgentId() string {
+	if x != nil {
+		return x.AgentId
+	}
+	return ""
+}
+
+func (x *PromoteBlobRequest) GetName() string {
+	if x != nil {
+		return x.Name
+	}
+	return ""
+}
+
+func (x *PromoteBlobRequest) GetTier() BlobTier {
+	if x != nil {
+		return x.Tier
+	}
+	return BlobTier_BLOB_TIER_UNSPECIFIED
+}
+
+func (x *PromoteBlobRequest) GetCategory() string {
+	if x != nil {
+		return x.Category
+	}
+	return ""
+}
+
+func (x *PromoteBlobRequest) GetNewName() string {
+	if x != nil {
+		return x.NewName
+	}
+	return ""
+}
+
+func (x *PromoteBlobRequest) GetImportant() bool {
+	if x != nil {
+		return x.Important
+	}
+	return false
+}
+
+func (x *PromoteBlobRequest) GetRequestId() string {
+	if x != nil {
+		return x.RequestId
+	}
+	return ""
+}
+
+// PromoteBlobResponse holds the blob.
+type PromoteBlobResponse struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// blob is the blob with its new path.
+	Blob          *BlobInfo `protobuf:"bytes,1,opt,name=blob,proto3" json:"blob,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *PromoteBlobResponse) Reset() {
+	*x = PromoteBlobResponse{}
+	mi := &file_loombridge_v1_context_proto_msgTypes[25]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *PromoteBlobResponse) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*PromoteBlobResponse) ProtoMessage() {}
+
+func (x *PromoteBlobResponse) ProtoReflect() protoreflect.Message {
+	mi := &file_loombridge_v1_context_proto_msgTypes[25]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use PromoteBlobResponse.ProtoReflect.Descriptor instead.
+func (*PromoteBlobResponse) Descriptor() ([]byte, []int) {
+	return file_loombridge_v1_context_proto_rawDescGZIP(), []int{25}
+}
+
+func (x *PromoteBlobResponse) GetBlob() *BlobInfo {
+	if x != nil {
+		return x.Blob
+	}
+	return nil
+}
+
+// ArchiveBlobRequest names a blob to put away.
+type ArchiveBlobRequest struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// agent_id is whose blob. Required.
+	AgentId string `protobuf:"bytes,1,opt,name=agent_id,json=agentId,proto3" json:"agent_id,omitempty"`
+	// name is a path, a step id or a ref of at least 12 digits. Required, at most
+	// 512 bytes.
+	Name string `protobuf:"bytes,2,opt,name=name,proto3" json:"name,omitempty"`
+	// category is `reports`, `datasets`, `config` or `general`. Default `general`.
+	Category string `protobuf:"bytes,3,opt,name=category,proto3" json:"category,omitempty"`
+	// tags are words by which it is found: at most 32 of at most 128 bytes. They
+	// take the place of those it had.
+	Tags []string `protobuf:"bytes,4,rep,name=tags,proto3" json:"tags,omitempty"`
+	// new_name is the last part of its new path, at most 128 bytes. Default: that
+	// of the path it was made with. One that is taken gets `_2` before its ending.
+	NewName string `protobuf:"bytes,5,opt,name=new_name,json=newName,proto3" json:"new_name,omitempty"`
+	// request_id makes the call safe to repeat. At most 128 bytes.
+	RequestId     string `protobuf:"bytes,6,opt,name=request_id,json=requestId,proto3" json:"request_id,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *ArchiveBlobRequest) Reset() {
+	*x = ArchiveBlobRequest{}
+	mi := &file_loombridge_v1_context_proto_msgTypes[26]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *ArchiveBlobRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*ArchiveBlobRequest) ProtoMessage() {}
+
+func (x *ArchiveBlobRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_loombridge_v1_context_proto_msgTypes[26]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use ArchiveBlobRequest.ProtoReflect.Descriptor instead.
+func (*ArchiveBlobRequest) Descriptor() ([]byte, []int) {
+	return file_loombridge_v1_context_proto_rawDescGZIP(), []int{26}
+}
+
+func (x *ArchiveBlobRequest) GetAgentId() string {
+	if x != nil {
+		return x.AgentId
+	}
+	return ""
+}
+
+func (x *ArchiveBlobRequest) GetName() string {
+	if x != nil {
+		return x.Name
+	}
+	return ""
+}
+
+func (x *ArchiveBlobRequest) GetCategory() string {
+	if x != nil {
+		return x.Category
+	}
+	return ""
+}
+
+func (x *ArchiveBlobRequest) GetTags() []string {
+	if x != nil {
+		return x.Tags
+	}
+	return nil
+}
+
+func (x *ArchiveBlobRequest) GetNewName() string {
+	if x != nil {
+		return x.NewName
+	}
+	return ""
+}
+
+func (x *ArchiveBlobRequest) GetRequestId() string {
+	if x != nil {
+		return x.RequestId
+	}
+	return ""
+}
+
+// ArchiveBlobResponse holds the blob.
+type ArchiveBlobResponse struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// blob is the blob with its new path.
+	Blob          *BlobInfo `protobuf:"bytes,1,opt,name=blob,proto3" json:"blob,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *ArchiveBlobResponse) Reset() {
+	*x = ArchiveBlobResponse{}
+	mi := &file_loombridge_v1_context_proto_msgTypes[27]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *ArchiveBlobResponse) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*ArchiveBlobResponse) ProtoMessage() {}
+
+func (x *ArchiveBlobResponse) ProtoReflect() protoreflect.Message {
+	mi := &file_loombridge_v1_context_proto_msgTypes[27]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use ArchiveBlobResponse.ProtoReflect.Descriptor instead.
+func (*ArchiveBlobResponse) Descriptor() ([]byte, []int) {
+	return file_loombridge_v1_context_proto_rawDescGZIP(), []int{27}
+}
+
+func (x *ArchiveBlobResponse) GetBlob() *BlobInfo {
+	if x != nil {
+		return x.Blob
+	}
+	return nil
+}
+
+// SearchBlobsRequest says what to look for, and where.
+type SearchBlobsRequest struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// agent_id is whose blobs. Required.
+	AgentId string `protobuf:"bytes,1,opt,name=agent_id,json=agentId,proto3" json:"agent_id,omitempty"`
+	// name searches one blob: a path, a step id or a ref of at least 12 digits, at
+	// most 512 bytes. It needs literal or regexp. Default: the archive.
+	Name string `protobuf:"bytes,2,opt,name=name,proto3" json:"name,omitempty"`
+	// pattern is what to look for. Default: in the archive, category and tags
+	// alone decide.
+	//
+	// Types that are valid to be assigned to Pattern:
+	//
+	//	*SearchBlobsRequest_Words
+	//	*SearchBlobsRequest_Literal
+	//	*SearchBlobsRequest_Regexp
+	Pattern isSearchBlobsRequest_Pattern `protobuf_oneof:"pattern"`
+	// ignore_case lets literal and regexp match either case.
+	IgnoreCase bool `protobuf:"varint,6,opt,name=ignore_case,json=ignoreCase,proto3" json:"ignore_case,omitempty"`
+	// category selects blobs of the archive: `reports`, `datasets`, `config`,
+	// `general`.
+	Category string `protobuf:"bytes,7,opt,name=category,proto3" json:"category,omitempty"`
+	// tags selects blobs of the archive that have all of these: at most 32 of at
+	// most 128 bytes.
+	Tags []string `protobuf:"bytes,8,rep,name=tags,proto3" json:"tags,omitempty"`
+	// limit is how many blobs of the archive at most, up to 100. Default 5.
+	Limit int32 `protobuf:"varint,9,opt,name=limit,proto3" json:"limit,omitempty"`
+	// max_matches is how many lines of a blob at most, up to 1,000. Default 100
+	// for one blob, 3 for each one of the archive.
+	MaxMatches int32 `protobuf:"varint,10,opt,name=max_matches,json=maxMatches,proto3" json:"max_matches,omitempty"`
+	// page_token continues a search of one blob.
+	PageToken     string `protobuf:"bytes,11,opt,name=page_token,json=pageToken,proto3" json:"page_token,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *SearchBlobsRequest) Reset() {
+	*x = SearchBlobsRequest{}
+	mi := &file_loombridge_v1_context_proto_msgTypes[28]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *SearchBlobsRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*SearchBlobsRequest) ProtoMessage() {}
+
+func (x *SearchBlobsRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_loombridge_v1_context_proto_msgTypes[28]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use SearchBlobsRequest.ProtoReflect.Descriptor instead.
+func (*SearchBlobsRequest) Descriptor() ([]byte, []int) {
+	return file_loombridge_v1_context_proto_rawDescGZIP(), []int{28}
+}
+
+func (x *SearchBlobsRequest) GetAgentId() string {
+	if x != nil {
+		return x.AgentId
+	}
+	return ""
+}
+
+func (x *SearchBlobsRequest) GetName() string {
+	if x != nil {
+		return x.Name
+	}
+	return ""
+}
+
+func (x *SearchBlobsRequest) GetPattern() isSearchBlobsRequest_Pattern {
+	if x != nil {
+		return x.Pattern
+	}
+	return nil
+}
+
+func (x *SearchBlobsRequest) GetWords() string {
+	if x != nil {
+		if x, ok := x.Pattern.(*SearchBlobsRequest_Words); ok {
+			return x.Words
+		}
+	}
+	return ""
+}
+
+func (x *SearchBlobsRequest) GetLiteral() string {
+	if x != nil {
+		if x, ok := x.Pattern.(*SearchBlobsRequest_Literal); ok {
+			return x.Literal
+		}
+	}
+	return ""
+}
+
+func (x *SearchBlobsRequest) GetRegexp() string {
+	if x != nil {
+		if x, ok := x.Pattern.(*SearchBlobsRequest_Regexp); ok {
+			return x.Regexp
+		}
+	}
+	return ""
+}
+
+func (x *SearchBlobsRequest) GetIgnoreCase() bool {
+	if x != nil {
+		return x.IgnoreCase
+	}
+	return false
+}
+
+func (x *SearchBlobsRequest) GetCategory() string {
+	if x != nil {
+		return x.Category
+	}
+	return ""
+}
+
+func (x *SearchBlobsRequest) GetTags() []string {
+	if x != nil {
+		return x.Tags
+	}
+	return nil
+}
+
+func (x *SearchBlobsRequest) GetLimit() int32 {
+	if x != nil {
+		return x.Limit
+	}
+	return 0
+}
+
+func (x *SearchBlobsRequest) GetMaxMatches() int32 {
+	if x != nil {
+		return x.MaxMatches
+	}
+	return 0
+}
+
+func (x *SearchBlobsRequest) GetPageToken() string {
+	if x != nil {
+		return x.PageToken
+	}
+	return ""
+}
+
+type isSearchBlobsRequest_Pattern interface {
+	isSearchBlobsRequest_Pattern()
+}
+
+type SearchBlobsRequest_Words struct {
+	// words finds blobs of the archive that hold these words, in their text,
+	// name or tags, the best first. At most 1,024 bytes.
+	Words string `protobuf:"bytes,3,opt,name=words,proto3,oneof"`
+}
+
+type SearchBlobsRequest_Literal struct {
+	// literal finds lines that hold this text, at most 1,024 bytes without a
+	// line feed.
+	Literal string `protobuf:"bytes,4,opt,name=literal,proto3,oneof"`
+}
+
+type SearchBlobsRequest_Regexp struct {
+	// regexp finds lines that match, in the syntax of RE2; `^` and `$` are the
+	// ends of a line. At most 1,024 bytes.
+	Regexp string `protobuf:"bytes,5,opt,name=regexp,proto3,oneof"`
+}
+
+func (*SearchBlobsRequest_Words) isSearchBlobsRequest_Pattern() {}
+
+func (*SearchBlobsRequest_Literal) isSearchBlobsRequest_Pattern() {}
+
+func (*SearchBlobsRequest_Regexp) isSearchBlobsRequest_Pattern() {}
+
+// SearchBlobsResponse is a part of what was found.
+type SearchBlobsResponse struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// blob is what the matches lie in: with the first message of each blob, and of
+	// a named blob also when nothing matches.
+	Blob *BlobInfo `protobuf:"bytes,1,opt,name=blob,proto3" json:"blob,omitempty"`
+	// matches are lines, in order.
+	Matches []*BlobMatch `protobuf:"bytes,2,rep,name=matches,proto3" json:"matches,omitempty"`
+	// next_page_token continues the search of a named blob; with the last message,
+	// and empty when the blob was searched to its end.
+	NextPageToken string `protobuf:"bytes,3,opt,name=next_page_token,json=nextPageToken,proto3" json:"next_page_token,omitempty"`
+	// more says that a blob of the archive has further lines.
+	More bool `protobuf:"varint,4,opt,name=more,proto3" json:"more,omitempty"`
+	// score says how well a blob of the archive fits the words: the higher the
+	// better, and nothing else.
+	Score float64 `protobuf:"fixed64,5,opt,name=score,proto3" json:"score,omitempty"`
+	// incomplete says that the archive was too large to be read to its end, 1 GiB;
+	// with the last message. Narrow the search by category and tags.
+	Incomplete    bool `protobuf:"varint,6,opt,name=incomplete,proto3" json:"incomplete,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *SearchBlobsResponse) Reset() {
+	*x = SearchBlobsResponse{}
+	mi := &file_loombridge_v1_context_proto_msgTypes[29]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *SearchBlobsResponse) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*SearchBlobsResponse) ProtoMessage() {}
+
+func (x *SearchBlobsResponse) ProtoReflect() protoreflect.Message {
+	mi := &file_loombridge_v1_context_proto_msgTypes[29]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use SearchBlobsResponse.ProtoReflect.Descriptor instead.
+func (*SearchBlobsResponse) Descriptor() ([]byte, []int) {
+	return file_loombridge_v1_context_proto_rawDescGZIP(), []int{29}
+}
+
+func (x *SearchBlobsResponse) GetBlob() *BlobInfo {
+	if x != nil {
+		return x.Blob
+	}
+	return nil
+}
+
+func (x *SearchBlobsResponse) GetMatches() []*BlobMatch {
+	if x != nil {
+		return x.Matches
+	}
+	return nil
+}
+
+func (x *SearchBlobsResponse) GetNextPageToken() string {
+	if x != nil {
+		return x.NextPageToken
+	}
+	return ""
+}
+
+func (x *SearchBlobsResponse) GetMore() bool {
+	if x != nil {
+		return x.More
+	}
+	return false
+}
+
+func (x *SearchBlobsResponse) GetScore() float64 {
+	if x != nil {
+		return x.Score
+	}
+	return 0
+}
+
+func (x *SearchBlobsResponse) GetIncomplete() bool {
+	if x != nil {
+		return x.Incomplete
+	}
+	return false
+}
+
+// BlobMatch is a line that matches.
+type BlobMatch struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// line is the line's number, from 1.
+	Line int64 `protobuf:"varint,1,opt,name=line,proto3" json:"line,omitempty"`
+	// offset is where in the blob the first match of the line begins, in bytes.
+	Offset int64 `protobuf:"varint,2,opt,name=offset,proto3" json:"offset,omitempty"`
+	// length is how many bytes match; of words, it is the line as shown.
+	Length int64 `protobuf:"varint,3,opt,name=length,proto3" json:"length,omitempty"`
+	// text is the line without its line feed, or at most 512 bytes of it around
+	// the match. Bytes that are no UTF-8 are replaced.
+	Text string `protobuf:"bytes,4,opt,name=text,proto3" json:"text,omitempty"`
+	// text_offset is where in the blob text begins.
+	TextOffset    int64 `protobuf:"varint,5,opt,name=text_offset,json=textOffset,proto3" json:"text_offset,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *BlobMatch) Reset() {
+	*x = BlobMatch{}
+	mi := &file_loombridge_v1_context_proto_msgTypes[30]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *BlobMatch) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*BlobMatch) ProtoMessage() {}
+
+func (x *BlobMatch) ProtoReflect() protoreflect.Message {
+	mi := &file_loombridge_v1_context_proto_msgTypes[30]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use BlobMatch.ProtoReflect.Descriptor instead.
+func (*BlobMatch) Descriptor() ([]byte, []int) {
+	return file_loombridge_v1_context_proto_rawDescGZIP(), []int{30}
+}
+
+func (x *BlobMatch) GetLine() int64 {
+	if x != nil {
+		return x.Line
+	}
+	return 0
+}
+
+func (x *BlobMatch) GetOffset() int64 {
+	if x != nil {
+		return x.Offset
+	}
+	return 0
+}
+
+func (x *BlobMatch) GetLength() int64 {
+	if x != nil {
+		return x.Length
+	}
+	return 0
+}
+
+func (x *BlobMatch) GetText() string {
+	if x != nil {
+		return x.Text
+	}
+	return ""
+}
+
+func (x *BlobMatch) GetTextOffset() int64 {
+	if x != nil {
+		return x.TextOffset
+	}
+	return 0
+}
+
+// CollectGarbageRequest asks for a collection.
+type CollectGarbageRequest struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// agent_id is whose blobs. Required.
+	AgentId string `protobuf:"bytes,1,opt,name=agent_id,json=agentId,proto3" json:"agent_id,omitempty"`
+	// dry_run tells what would be deleted and deletes nothing.
+	DryRun bool `protobuf:"varint,2,opt,name=dry_run,json=dryRun,proto3" json:"dry_run,omitempty"`
+	// request_id makes a repeated call give the first answer again; without it the
+	// call is safe to repeat, too, and tells what it did itself. At most 128 bytes.
+	RequestId     string `protobuf:"bytes,3,opt,name=request_id,json=requestId,proto3" json:"request_id,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *CollectGarbageRequest) Reset() {
+	*x = CollectGarbageRequest{}
+	mi := &file_loombridge_v1_context_proto_msgTypes[31]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *CollectGarbageRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*CollectGarbageRequest) ProtoMessage() {}
+
+func (x *CollectGarbageRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_loombridge_v1_context_proto_msgTypes[31]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use CollectGarbageRequest.ProtoReflect.Descriptor instead.
+func (*CollectGarbageRequest) Descriptor() ([]byte, []int) {
+	return file_loombridge_v1_context_proto_rawDescGZIP(), []int{31}
+}
+
+func (x *CollectGarbageRequest) GetAgentId() string {
+	if x != nil {
+		return x.AgentId
+	}
+	return ""
+}
+
+func (x *CollectGarbageRequest) GetDryRun() bool {
+	if x != nil {
+		return x.DryRun
+	}
+	return false
+}
+
+func (x *CollectGarbageRequest) GetRequestId() string {
+	if x != nil {
+		return x.RequestId
+	}
+	return ""
+}
+
+// CollectGarbageResponse says what was deleted, and what was not. A call that is
+// broken off has done part of it; make it again.
+type CollectGarbageResponse struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// deleted_count is how many paths were deleted.
+	DeletedCount int64 `protobuf:"varint,1,opt,name=deleted_count,json=deletedCount,proto3" json:"deleted_count,omitempty"`
+	// freed_bytes is what the deleted blobs held, before compression.
+	FreedBytes int64 `protobuf:"varint,2,opt,name=freed_bytes,json=freedBytes,proto3" json:"freed_bytes,omitempty"`
+	// deleted_refs are the blobs that went, each with its last path. Reading one
+	// later is BLOB_COLLECTED.
+	DeletedRefs []string `protobuf:"bytes,3,rep,name=deleted_refs,json=deletedRefs,proto3" json:"deleted_refs,omitempty"`
+	// kept counts the paths that stay.
+	Kept *KeptBlobs `protobuf:"bytes,4,opt,name=kept,proto3" json:"kept,omitempty"`
+	// orphan_chunks is how many stored pieces were deleted that belong to no blob:
+	// what uploads left that never ended.
+	OrphanChunks int64 `protobuf:"varint,5,opt,name=orphan_chunks,json=orphanChunks,proto3" json:"orphan_chunks,omitempty"`
+	// orphan_bytes is what those took.
+	OrphanBytes int64 `protobuf:"varint,6,opt,name=orphan_bytes,json=orphanBytes,proto3" json:"orphan_bytes,omitempty"`
+	// more says that there may be more to delete: about 1,000 paths were. Call
+	// again.
+	More          bool `protobuf:"varint,7,opt,name=more,proto3" json:"more,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *CollectGarbageResponse) Reset() {
+	*x = CollectGarbageResponse{}
+	mi := &file_loombridge_v1_context_proto_msgTypes[32]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *CollectGarbageResponse) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*CollectGarbageResponse) ProtoMessage() {}
+
+func (x *CollectGarbageResponse) ProtoReflect() protoreflect.Message {
+	mi := &file_loombridge_v1_context_proto_msgTypes[32]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use CollectGarbageResponse.ProtoReflect.Descriptor instead.
+func (*CollectGarbageResponse) Descriptor() ([]byte, []int) {
+	return file_loombridge_v1_context_proto_rawDescGZIP(), []int{32}
+}
+
+func (x *CollectGarbageResponse) GetDeletedCount() int64 {
+	if x != nil {
+		return x.DeletedCount
+	}
+	return 0
+}
+
+func (x *CollectGarbageResponse) GetFreedBytes() int64 {
+	if x != nil {
+		return x.FreedBytes
+	}
+	return 0
+}
+
+func (x *CollectGarbageResponse) GetDeletedRefs() []string {
+	if x != nil {
+		return x.DeletedRefs
+	}
+	return nil
+}
+
+func (x *CollectGarbageResponse) GetKept() *KeptBlobs {
+	if x != nil {
+		return x.Kept
+	}
+	return nil
+}
+
+func (x *CollectGarbageResponse) GetOrphanChunks() int64 {
+	if x != nil {
+		return x.OrphanChunks
+	}
+	return 0
+}
+
+func (x *CollectGarbageResponse) GetOrphanBytes() int64 {
+	if x != nil {
+		return x.OrphanBytes
+	}
+	return 0
+}
+
+func (x *CollectGarbageResponse) GetMore() bool {
+	if x != nil {
+		return x.More
+	}
+	return false
+}
+
+// KeptBlobs counts paths that stay, each by the first reason that holds.
+type KeptBlobs struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// archived lie in the archive.
+	Archived int64 `protobuf:"varint,1,opt,name=archived,proto3" json:"archived,omitempty"`
+	// long_term were promoted for ever.
+	LongTerm int64 `protobuf:"varint,2,opt,name=long_term,json=longTerm,proto3" json:"long_term,omitempty"`
+	// important were marked so.
+	Important int64 `protobuf:"varint,3,opt,name=important,proto3" json:"important,omitempty"`
+	// not_expired have time left.
+	NotExpired int64 `protobuf:"varint,4,opt,name=not_expired,json=notExpired,proto3" json:"not_expired,omitempty"`
+	// in_use are being read by a tool.
+	InUse int64 `protobuf:"varint,5,opt,name=in_use,json=inUse,proto3" json:"in_use,omitempty"`
+	// referenced are named by a session that goes on, or by a memory record.
+	Referenced    int64 `protobuf:"varint,6,opt,name=referenced,proto3" json:"referenced,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *KeptBlobs) Reset() {
+	*x = KeptBlobs{}
+	mi := &file_loombridge_v1_context_proto_msgTypes[33]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *KeptBlobs) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*KeptBlobs) ProtoMessage() {}
+
+func (x *KeptBlobs) ProtoReflect() protoreflect.Message {
+	mi := &file_loombridge_v1_context_proto_msgTypes[33]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use KeptBlobs.ProtoReflect.Descriptor instead.
+func (*KeptBlobs) Descriptor() ([]byte, []int) {
+	return file_loombridge_v1_context_proto_rawDescGZIP(), []int{33}
+}
+
+func (x *KeptBlobs) GetArchived() int64 {
+	if x != nil {
+		return x.Archived
+	}
+	return 0
+}
+
+func (x *KeptBlobs) GetLongTerm() int64 {
+	if x != nil {
+		return x.LongTerm
+	}
+	return 0
+}
+
+func (x *KeptBlobs) GetImportant() int64 {
+	if x != nil {
+		return x.Important
+	}
+	return 0
+}
+
+func (x *KeptBlobs) GetNotExpired() int64 {
+	if x != nil {
+		return x.NotExpired
+	}
+	return 0
+}
+
+func (x *KeptBlobs) GetInUse() int64 {
+	if x != nil {
+		return x.InUse
+	}
+	return 0
+}
+
+func (x *KeptBlobs) GetReferenced() int64 {
+	if x != nil {
+		return x.Referenced
+	}
+	return 0
+}
+
 var File_loombridge_v1_context_proto protoreflect.FileDescriptor
 
 const file_loombridge_v1_context_proto_rawDesc = "" +
 	"\n" +
-	"\x1bloombridge/v1/context.proto\x12\rloombridge.v1\x1a\x1cgoogle/protobuf/struct.proto\x1a\x1fgoogle/protobuf/timestamp.proto\x1a\x1aloombridge/v1/memory.proto\"Z\n" +
+	"\x1bloombridge/v1/context.proto\x12\rloombridge.v1\x1a\x1egoogle/protobuf/duration.proto\x1a\x1cgoogle/protobuf/struct.proto\x1a\x1fgoogle/protobuf/timestamp.proto\x1a\x1aloombridge/v1/memory.proto\"Z\n" +
 	"\rModelToolCall\x12\x0e\n" +
 	"\x02id\x18\x01 \x01(\tR\x02id\x12\x12\n" +
 	"\x04name\x18\x02 \x01(\tR\x04name\x12%\n" +
@@ -2066,7 +3467,7 @@ const file_loombridge_v1_context_proto_rawDesc = "" +
 	"\x04text\x18\x02 \x01(\tR\x04text\x12\x14\n" +
 	"\x05model\x18\x03 \x01(\tR\x05model\"F\n" +
 	"\x13CountTokensResponse\x12/\n" +
-	"\x05count\x18\x01 \x01(\v2\x19.loombridge.v1.TokenCountR\x05count\"\xcd\x01\n" +
+	"\x05count\x18\x01 \x01(\v2\x19.loombridge.v1.TokenCountR\x05count\"\x9a\x05\n" +
 	"\bBlobInfo\x12\x10\n" +
 	"\x03ref\x18\x01 \x01(\tR\x03ref\x12\x12\n" +
 	"\x04path\x18\x02 \x01(\tR\x04path\x12\x12\n" +
@@ -2076,7 +3477,26 @@ const file_loombridge_v1_context_proto_rawDesc = "" +
 	"\n" +
 	"session_id\x18\x06 \x01(\tR\tsessionId\x12;\n" +
 	"\vcreate_time\x18\a \x01(\v2\x1a.google.protobuf.TimestampR\n" +
-	"createTime\"n\n" +
+	"createTime\x12\x19\n" +
+	"\bagent_id\x18\b \x01(\tR\aagentId\x12\x17\n" +
+	"\atask_id\x18\t \x01(\tR\x06taskId\x12\x1a\n" +
+	"\bcategory\x18\n" +
+	" \x01(\tR\bcategory\x12\x1d\n" +
+	"\n" +
+	"media_type\x18\v \x01(\tR\tmediaType\x12+\n" +
+	"\x03ttl\x18\f \x01(\v2\x19.google.protobuf.DurationR\x03ttl\x12;\n" +
+	"\vexpire_time\x18\r \x01(\v2\x1a.google.protobuf.TimestampR\n" +
+	"expireTime\x12\x18\n" +
+	"\aexpired\x18\x0e \x01(\bR\aexpired\x12+\n" +
+	"\x04tier\x18\x0f \x01(\x0e2\x17.loombridge.v1.BlobTierR\x04tier\x12\x1c\n" +
+	"\timportant\x18\x10 \x01(\bR\timportant\x12=\n" +
+	"\fpromote_time\x18\x11 \x01(\v2\x1a.google.protobuf.TimestampR\vpromoteTime\x124\n" +
+	"\aarchive\x18\x12 \x01(\v2\x1a.loombridge.v1.BlobArchiveR\aarchive\x12\x18\n" +
+	"\aaliases\x18\x13 \x03(\tR\aaliases\"|\n" +
+	"\vBlobArchive\x12\x1a\n" +
+	"\bcategory\x18\x01 \x01(\tR\bcategory\x12\x12\n" +
+	"\x04tags\x18\x02 \x03(\tR\x04tags\x12=\n" +
+	"\farchive_time\x18\x03 \x01(\v2\x1a.google.protobuf.TimestampR\varchiveTime\"n\n" +
 	"\x0fReadBlobRequest\x12\x19\n" +
 	"\bagent_id\x18\x01 \x01(\tR\aagentId\x12\x12\n" +
 	"\x04name\x18\x02 \x01(\tR\x04name\x12\x16\n" +
@@ -2109,7 +3529,105 @@ const file_loombridge_v1_context_proto_rawDesc = "" +
 	"\x04step\x18\x01 \x01(\v2\x13.loombridge.v1.StepR\x04step\x12 \n" +
 	"\vobservation\x18\x02 \x01(\tR\vobservation\x128\n" +
 	"\voutput_blob\x18\x03 \x01(\v2\x17.loombridge.v1.BlobInfoR\n" +
-	"outputBlob*_\n" +
+	"outputBlob\"\x9a\x02\n" +
+	"\x10ListBlobsRequest\x12\x19\n" +
+	"\bagent_id\x18\x01 \x01(\tR\aagentId\x12\x1d\n" +
+	"\n" +
+	"session_id\x18\x02 \x01(\tR\tsessionId\x12\x17\n" +
+	"\astep_id\x18\x03 \x01(\tR\x06stepId\x12\x12\n" +
+	"\x04kind\x18\x04 \x01(\tR\x04kind\x12\x1a\n" +
+	"\bcategory\x18\x05 \x01(\tR\bcategory\x12+\n" +
+	"\x04tier\x18\x06 \x01(\x0e2\x17.loombridge.v1.BlobTierR\x04tier\x12\x1a\n" +
+	"\barchived\x18\a \x01(\bR\barchived\x12\x1b\n" +
+	"\tpage_size\x18\b \x01(\x05R\bpageSize\x12\x1d\n" +
+	"\n" +
+	"page_token\x18\t \x01(\tR\tpageToken\"\x9a\x01\n" +
+	"\x11ListBlobsResponse\x12-\n" +
+	"\x05blobs\x18\x01 \x03(\v2\x17.loombridge.v1.BlobInfoR\x05blobs\x12&\n" +
+	"\x0fnext_page_token\x18\x02 \x01(\tR\rnextPageToken\x12.\n" +
+	"\x05usage\x18\x03 \x01(\v2\x18.loombridge.v1.BlobUsageR\x05usage\"T\n" +
+	"\tBlobUsage\x12\x14\n" +
+	"\x05count\x18\x01 \x01(\x03R\x05count\x12\x14\n" +
+	"\x05bytes\x18\x02 \x01(\x03R\x05bytes\x12\x1b\n" +
+	"\tmax_bytes\x18\x03 \x01(\x03R\bmaxBytes\"\xe4\x01\n" +
+	"\x12PromoteBlobRequest\x12\x19\n" +
+	"\bagent_id\x18\x01 \x01(\tR\aagentId\x12\x12\n" +
+	"\x04name\x18\x02 \x01(\tR\x04name\x12+\n" +
+	"\x04tier\x18\x03 \x01(\x0e2\x17.loombridge.v1.BlobTierR\x04tier\x12\x1a\n" +
+	"\bcategory\x18\x04 \x01(\tR\bcategory\x12\x19\n" +
+	"\bnew_name\x18\x05 \x01(\tR\anewName\x12\x1c\n" +
+	"\timportant\x18\x06 \x01(\bR\timportant\x12\x1d\n" +
+	"\n" +
+	"request_id\x18\a \x01(\tR\trequestId\"B\n" +
+	"\x13PromoteBlobResponse\x12+\n" +
+	"\x04blob\x18\x01 \x01(\v2\x17.loombridge.v1.BlobInfoR\x04blob\"\xad\x01\n" +
+	"\x12ArchiveBlobRequest\x12\x19\n" +
+	"\bagent_id\x18\x01 \x01(\tR\aagentId\x12\x12\n" +
+	"\x04name\x18\x02 \x01(\tR\x04name\x12\x1a\n" +
+	"\bcategory\x18\x03 \x01(\tR\bcategory\x12\x12\n" +
+	"\x04tags\x18\x04 \x03(\tR\x04tags\x12\x19\n" +
+	"\bnew_name\x18\x05 \x01(\tR\anewName\x12\x1d\n" +
+	"\n" +
+	"request_id\x18\x06 \x01(\tR\trequestId\"B\n" +
+	"\x13ArchiveBlobResponse\x12+\n" +
+	"\x04blob\x18\x01 \x01(\v2\x17.loombridge.v1.BlobInfoR\x04blob\"\xc3\x02\n" +
+	"\x12SearchBlobsRequest\x12\x19\n" +
+	"\bagent_id\x18\x01 \x01(\tR\aagentId\x12\x12\n" +
+	"\x04name\x18\x02 \x01(\tR\x04name\x12\x16\n" +
+	"\x05words\x18\x03 \x01(\tH\x00R\x05words\x12\x1a\n" +
+	"\aliteral\x18\x04 \x01(\tH\x00R\aliteral\x12\x18\n" +
+	"\x06regexp\x18\x05 \x01(\tH\x00R\x06regexp\x12\x1f\n" +
+	"\vignore_case\x18\x06 \x01(\bR\n" +
+	"ignoreCase\x12\x1a\n" +
+	"\bcategory\x18\a \x01(\tR\bcategory\x12\x12\n" +
+	"\x04tags\x18\b \x03(\tR\x04tags\x12\x14\n" +
+	"\x05limit\x18\t \x01(\x05R\x05limit\x12\x1f\n" +
+	"\vmax_matches\x18\n" +
+	" \x01(\x05R\n" +
+	"maxMatches\x12\x1d\n" +
+	"\n" +
+	"page_token\x18\v \x01(\tR\tpageTokenB\t\n" +
+	"\apattern\"\xe8\x01\n" +
+	"\x13SearchBlobsResponse\x12+\n" +
+	"\x04blob\x18\x01 \x01(\v2\x17.loombridge.v1.BlobInfoR\x04blob\x122\n" +
+	"\amatches\x18\x02 \x03(\v2\x18.loombridge.v1.BlobMatchR\amatches\x12&\n" +
+	"\x0fnext_page_token\x18\x03 \x01(\tR\rnextPageToken\x12\x12\n" +
+	"\x04more\x18\x04 \x01(\bR\x04more\x12\x14\n" +
+	"\x05score\x18\x05 \x01(\x01R\x05score\x12\x1e\n" +
+	"\n" +
+	"incomplete\x18\x06 \x01(\bR\n" +
+	"incomplete\"\x84\x01\n" +
+	"\tBlobMatch\x12\x12\n" +
+	"\x04line\x18\x01 \x01(\x03R\x04line\x12\x16\n" +
+	"\x06offset\x18\x02 \x01(\x03R\x06offset\x12\x16\n" +
+	"\x06length\x18\x03 \x01(\x03R\x06length\x12\x12\n" +
+	"\x04text\x18\x04 \x01(\tR\x04text\x12\x1f\n" +
+	"\vtext_offset\x18\x05 \x01(\x03R\n" +
+	"textOffset\"j\n" +
+	"\x15CollectGarbageRequest\x12\x19\n" +
+	"\bagent_id\x18\x01 \x01(\tR\aagentId\x12\x17\n" +
+	"\adry_run\x18\x02 \x01(\bR\x06dryRun\x12\x1d\n" +
+	"\n" +
+	"request_id\x18\x03 \x01(\tR\trequestId\"\x8b\x02\n" +
+	"\x16CollectGarbageResponse\x12#\n" +
+	"\rdeleted_count\x18\x01 \x01(\x03R\fdeletedCount\x12\x1f\n" +
+	"\vfreed_bytes\x18\x02 \x01(\x03R\n" +
+	"freedBytes\x12!\n" +
+	"\fdeleted_refs\x18\x03 \x03(\tR\vdeletedRefs\x12,\n" +
+	"\x04kept\x18\x04 \x01(\v2\x18.loombridge.v1.KeptBlobsR\x04kept\x12#\n" +
+	"\rorphan_chunks\x18\x05 \x01(\x03R\forphanChunks\x12!\n" +
+	"\forphan_bytes\x18\x06 \x01(\x03R\vorphanBytes\x12\x12\n" +
+	"\x04more\x18\a \x01(\bR\x04more\"\xba\x01\n" +
+	"\tKeptBlobs\x12\x1a\n" +
+	"\barchived\x18\x01 \x01(\x03R\barchived\x12\x1b\n" +
+	"\tlong_term\x18\x02 \x01(\x03R\blongTerm\x12\x1c\n" +
+	"\timportant\x18\x03 \x01(\x03R\timportant\x12\x1f\n" +
+	"\vnot_expired\x18\x04 \x01(\x03R\n" +
+	"notExpired\x12\x15\n" +
+	"\x06in_use\x18\x05 \x01(\x03R\x05inUse\x12\x1e\n" +
+	"\n" +
+	"referenced\x18\x06 \x01(\x03R\n" +
+	"referenced*_\n" +
 	"\x04Role\x12\x14\n" +
 	"\x10ROLE_UNSPECIFIED\x10\x00\x12\x0f\n" +
 	"\vROLE_SYSTEM\x10\x01\x12\r\n" +
@@ -2124,11 +3642,17 @@ const file_loombridge_v1_context_proto_rawDesc = "" +
 	"\fPromptFormat\x12\x1d\n" +
 	"\x19PROMPT_FORMAT_UNSPECIFIED\x10\x00\x12\x19\n" +
 	"\x15PROMPT_FORMAT_NEUTRAL\x10\x01\x12\x1d\n" +
-	"\x19PROMPT_FORMAT_OPENAI_CHAT\x10\x02*k\n" +
+	"\x19PROMPT_FORMAT_OPENAI_CHAT\x10\x02*\x89\x01\n" +
 	"\x0eTokenCertainty\x12\x1f\n" +
 	"\x1bTOKEN_CERTAINTY_UNSPECIFIED\x10\x00\x12\x19\n" +
 	"\x15TOKEN_CERTAINTY_EXACT\x10\x01\x12\x1d\n" +
-	"\x19TOKEN_CERTAINTY_ESTIMATED\x10\x022\xe7\x04\n" +
+	"\x19TOKEN_CERTAINTY_ESTIMATED\x10\x02\x12\x1c\n" +
+	"\x18TOKEN_CERTAINTY_ANCHORED\x10\x03*o\n" +
+	"\bBlobTier\x12\x19\n" +
+	"\x15BLOB_TIER_UNSPECIFIED\x10\x00\x12\x15\n" +
+	"\x11BLOB_TIER_WORKING\x10\x01\x12\x18\n" +
+	"\x14BLOB_TIER_SHORT_TERM\x10\x02\x12\x17\n" +
+	"\x13BLOB_TIER_LONG_TERM\x10\x032\xa4\b\n" +
 	"\x0eContextService\x12]\n" +
 	"\x0eAppendMessages\x12$.loombridge.v1.AppendMessagesRequest\x1a%.loombridge.v1.AppendMessagesResponse\x12Q\n" +
 	"\n" +
@@ -2137,7 +3661,12 @@ const file_loombridge_v1_context_proto_rawDesc = "" +
 	"\aGetStep\x12\x1d.loombridge.v1.GetStepRequest\x1a\x1e.loombridge.v1.GetStepResponse\"\x03\x90\x02\x01\x12P\n" +
 	"\bAssemble\x12\x1e.loombridge.v1.AssembleRequest\x1a\x1f.loombridge.v1.AssembleResponse\"\x03\x90\x02\x01\x12Y\n" +
 	"\vCountTokens\x12!.loombridge.v1.CountTokensRequest\x1a\".loombridge.v1.CountTokensResponse\"\x03\x90\x02\x01\x12R\n" +
-	"\bReadBlob\x12\x1e.loombridge.v1.ReadBlobRequest\x1a\x1f.loombridge.v1.ReadBlobResponse\"\x03\x90\x02\x010\x01BIZGgithub.com/loom-bridge/loom-bridge/proto/gen/loombridge/v1;loombridgev1b\x06proto3"
+	"\bReadBlob\x12\x1e.loombridge.v1.ReadBlobRequest\x1a\x1f.loombridge.v1.ReadBlobResponse\"\x03\x90\x02\x010\x01\x12S\n" +
+	"\tListBlobs\x12\x1f.loombridge.v1.ListBlobsRequest\x1a .loombridge.v1.ListBlobsResponse\"\x03\x90\x02\x01\x12T\n" +
+	"\vPromoteBlob\x12!.loombridge.v1.PromoteBlobRequest\x1a\".loombridge.v1.PromoteBlobResponse\x12T\n" +
+	"\vArchiveBlob\x12!.loombridge.v1.ArchiveBlobRequest\x1a\".loombridge.v1.ArchiveBlobResponse\x12[\n" +
+	"\vSearchBlobs\x12!.loombridge.v1.SearchBlobsRequest\x1a\".loombridge.v1.SearchBlobsResponse\"\x03\x90\x02\x010\x01\x12]\n" +
+	"\x0eCollectGarbage\x12$.loombridge.v1.CollectGarbageRequest\x1a%.loombridge.v1.CollectGarbageResponseBIZGgithub.com/loom-bridge/loom-bridge/proto/gen/loombridge/v1;loombridgev1b\x06proto3"
 
 var (
 	file_loombridge_v1_context_proto_rawDescOnce sync.Once
@@ -2151,81 +3680,122 @@ func file_loombridge_v1_context_proto_rawDescGZIP() []byte {
 	return file_loombridge_v1_context_proto_rawDescData
 }
 
-var file_loombridge_v1_context_proto_enumTypes = make([]protoimpl.EnumInfo, 4)
-var file_loombridge_v1_context_proto_msgTypes = make([]protoimpl.MessageInfo, 20)
+var file_loombridge_v1_context_proto_enumTypes = make([]protoimpl.EnumInfo, 5)
+var file_loombridge_v1_context_proto_msgTypes = make([]protoimpl.MessageInfo, 34)
 var file_loombridge_v1_context_proto_goTypes = []any{
 	(Role)(0),                      // 0: loombridge.v1.Role
 	(StepOutcome)(0),               // 1: loombridge.v1.StepOutcome
 	(PromptFormat)(0),              // 2: loombridge.v1.PromptFormat
 	(TokenCertainty)(0),            // 3: loombridge.v1.TokenCertainty
-	(*ModelToolCall)(nil),          // 4: loombridge.v1.ModelToolCall
-	(*Message)(nil),                // 5: loombridge.v1.Message
-	(*AppendMessagesRequest)(nil),  // 6: loombridge.v1.AppendMessagesRequest
-	(*AppendMessagesResponse)(nil), // 7: loombridge.v1.AppendMessagesResponse
-	(*Step)(nil),                   // 8: loombridge.v1.Step
-	(*ListStepsRequest)(nil),       // 9: loombridge.v1.ListStepsRequest
-	(*ListStepsResponse)(nil),      // 10: loombridge.v1.ListStepsResponse
-	(*GetStepRequest)(nil),         // 11: loombridge.v1.GetStepRequest
-	(*GetStepResponse)(nil),        // 12: loombridge.v1.GetStepResponse
-	(*AssembleRequest)(nil),        // 13: loombridge.v1.AssembleRequest
-	(*AssembleResponse)(nil),       // 14: loombridge.v1.AssembleResponse
-	(*PromptPart)(nil),             // 15: loombridge.v1.PromptPart
-	(*TokenCount)(nil),             // 16: loombridge.v1.TokenCount
-	(*CountTokensRequest)(nil),     // 17: loombridge.v1.CountTokensRequest
-	(*CountTokensResponse)(nil),    // 18: loombridge.v1.CountTokensResponse
-	(*BlobInfo)(nil),               // 19: loombridge.v1.BlobInfo
-	(*ReadBlobRequest)(nil),        // 20: loombridge.v1.ReadBlobRequest
-	(*ReadBlobResponse)(nil),       // 21: loombridge.v1.ReadBlobResponse
-	(*RecordStepRequest)(nil),      // 22: loombridge.v1.RecordStepRequest
-	(*RecordStepResponse)(nil),     // 23: loombridge.v1.RecordStepResponse
-	(*structpb.Struct)(nil),        // 24: google.protobuf.Struct
-	(*timestamppb.Timestamp)(nil),  // 25: google.protobuf.Timestamp
-	(JsonForm)(0),                  // 26: loombridge.v1.JsonForm
-	(*structpb.Value)(nil),         // 27: google.protobuf.Value
+	(BlobTier)(0),                  // 4: loombridge.v1.BlobTier
+	(*ModelToolCall)(nil),          // 5: loombridge.v1.ModelToolCall
+	(*Message)(nil),                // 6: loombridge.v1.Message
+	(*AppendMessagesRequest)(nil),  // 7: loombridge.v1.AppendMessagesRequest
+	(*AppendMessagesResponse)(nil), // 8: loombridge.v1.AppendMessagesResponse
+	(*Step)(nil),                   // 9: loombridge.v1.Step
+	(*ListStepsRequest)(nil),       // 10: loombridge.v1.ListStepsRequest
+	(*ListStepsResponse)(nil),      // 11: loombridge.v1.ListStepsResponse
+	(*GetStepRequest)(nil),         // 12: loombridge.v1.GetStepRequest
+	(*GetStepResponse)(nil),        // 13: loombridge.v1.GetStepResponse
+	(*AssembleRequest)(nil),        // 14: loombridge.v1.AssembleRequest
+	(*AssembleResponse)(nil),       // 15: loombridge.v1.AssembleResponse
+	(*PromptPart)(nil),             // 16: loombridge.v1.PromptPart
+	(*TokenCount)(nil),             // 17: loombridge.v1.TokenCount
+	(*CountTokensRequest)(nil),     // 18: loombridge.v1.CountTokensRequest
+	(*CountTokensResponse)(nil),    // 19: loombridge.v1.CountTokensResponse
+	(*BlobInfo)(nil),               // 20: loombridge.v1.BlobInfo
+	(*BlobArchive)(nil),            // 21: loombridge.v1.BlobArchive
+	(*ReadBlobRequest)(nil),        // 22: loombridge.v1.ReadBlobRequest
+	(*ReadBlobResponse)(nil),       // 23: loombridge.v1.ReadBlobResponse
+	(*RecordStepRequest)(nil),      // 24: loombridge.v1.RecordStepRequest
+	(*RecordStepResponse)(nil),     // 25: loombridge.v1.RecordStepResponse
+	(*ListBlobsRequest)(nil),       // 26: loombridge.v1.ListBlobsRequest
+	(*ListBlobsResponse)(nil),      // 27: loombridge.v1.ListBlobsResponse
+	(*BlobUsage)(nil),              // 28: loombridge.v1.BlobUsage
+	(*PromoteBlobRequest)(nil),     // 29: loombridge.v1.PromoteBlobRequest
+	(*PromoteBlobResponse)(nil),    // 30: loombridge.v1.PromoteBlobResponse
+	(*ArchiveBlobRequest)(nil),     // 31: loombridge.v1.ArchiveBlobRequest
+	(*ArchiveBlobResponse)(nil),    // 32: loombridge.v1.ArchiveBlobResponse
+	(*SearchBlobsRequest)(nil),     // 33: loombridge.v1.SearchBlobsRequest
+	(*SearchBlobsResponse)(nil),    // 34: loombridge.v1.SearchBlobsResponse
+	(*BlobMatch)(nil),              // 35: loombridge.v1.BlobMatch
+	(*CollectGarbageRequest)(nil),  // 36: loombridge.v1.CollectGarbageRequest
+	(*CollectGarbageResponse)(nil), // 37: loombridge.v1.CollectGarbageResponse
+	(*KeptBlobs)(nil),              // 38: loombridge.v1.KeptBlobs
+	(*structpb.Struct)(nil),        // 39: google.protobuf.Struct
+	(*timestamppb.Timestamp)(nil),  // 40: google.protobuf.Timestamp
+	(JsonForm)(0),                  // 41: loombridge.v1.JsonForm
+	(*durationpb.Duration)(nil),    // 42: google.protobuf.Duration
+	(*structpb.Value)(nil),         // 43: google.protobuf.Value
 }
 var file_loombridge_v1_context_proto_depIdxs = []int32{
 	0,  // 0: loombridge.v1.Message.role:type_name -> loombridge.v1.Role
-	4,  // 1: loombridge.v1.Message.tool_calls:type_name -> loombridge.v1.ModelToolCall
-	5,  // 2: loombridge.v1.AppendMessagesRequest.messages:type_name -> loombridge.v1.Message
-	24, // 3: loombridge.v1.Step.minimal_args:type_name -> google.protobuf.Struct
-	25, // 4: loombridge.v1.Step.create_time:type_name -> google.protobuf.Timestamp
+	5,  // 1: loombridge.v1.Message.tool_calls:type_name -> loombridge.v1.ModelToolCall
+	6,  // 2: loombridge.v1.AppendMessagesRequest.messages:type_name -> loombridge.v1.Message
+	39, // 3: loombridge.v1.Step.minimal_args:type_name -> google.protobuf.Struct
+	40, // 4: loombridge.v1.Step.create_time:type_name -> google.protobuf.Timestamp
 	1,  // 5: loombridge.v1.Step.outcome:type_name -> loombridge.v1.StepOutcome
-	24, // 6: loombridge.v1.Step.metadata:type_name -> google.protobuf.Struct
-	26, // 7: loombridge.v1.ListStepsRequest.json_form:type_name -> loombridge.v1.JsonForm
-	8,  // 8: loombridge.v1.ListStepsResponse.steps:type_name -> loombridge.v1.Step
-	26, // 9: loombridge.v1.GetStepRequest.json_form:type_name -> loombridge.v1.JsonForm
-	8,  // 10: loombridge.v1.GetStepResponse.step:type_name -> loombridge.v1.Step
+	39, // 6: loombridge.v1.Step.metadata:type_name -> google.protobuf.Struct
+	41, // 7: loombridge.v1.ListStepsRequest.json_form:type_name -> loombridge.v1.JsonForm
+	9,  // 8: loombridge.v1.ListStepsResponse.steps:type_name -> loombridge.v1.Step
+	41, // 9: loombridge.v1.GetStepRequest.json_form:type_name -> loombridge.v1.JsonForm
+	9,  // 10: loombridge.v1.GetStepResponse.step:type_name -> loombridge.v1.Step
 	2,  // 11: loombridge.v1.AssembleRequest.format:type_name -> loombridge.v1.PromptFormat
-	5,  // 12: loombridge.v1.AssembleResponse.messages:type_name -> loombridge.v1.Message
-	16, // 13: loombridge.v1.AssembleResponse.tokens:type_name -> loombridge.v1.TokenCount
-	15, // 14: loombridge.v1.AssembleResponse.parts:type_name -> loombridge.v1.PromptPart
+	6,  // 12: loombridge.v1.AssembleResponse.messages:type_name -> loombridge.v1.Message
+	17, // 13: loombridge.v1.AssembleResponse.tokens:type_name -> loombridge.v1.TokenCount
+	16, // 14: loombridge.v1.AssembleResponse.parts:type_name -> loombridge.v1.PromptPart
 	3,  // 15: loombridge.v1.TokenCount.certainty:type_name -> loombridge.v1.TokenCertainty
-	16, // 16: loombridge.v1.CountTokensResponse.count:type_name -> loombridge.v1.TokenCount
-	25, // 17: loombridge.v1.BlobInfo.create_time:type_name -> google.protobuf.Timestamp
-	19, // 18: loombridge.v1.ReadBlobResponse.info:type_name -> loombridge.v1.BlobInfo
-	24, // 19: loombridge.v1.RecordStepRequest.arguments:type_name -> google.protobuf.Struct
-	27, // 20: loombridge.v1.RecordStepRequest.output:type_name -> google.protobuf.Value
-	8,  // 21: loombridge.v1.RecordStepResponse.step:type_name -> loombridge.v1.Step
-	19, // 22: loombridge.v1.RecordStepResponse.output_blob:type_name -> loombridge.v1.BlobInfo
-	6,  // 23: loombridge.v1.ContextService.AppendMessages:input_type -> loombridge.v1.AppendMessagesRequest
-	22, // 24: loombridge.v1.ContextService.RecordStep:input_type -> loombridge.v1.RecordStepRequest
-	9,  // 25: loombridge.v1.ContextService.ListSteps:input_type -> loombridge.v1.ListStepsRequest
-	11, // 26: loombridge.v1.ContextService.GetStep:input_type -> loombridge.v1.GetStepRequest
-	13, // 27: loombridge.v1.ContextService.Assemble:input_type -> loombridge.v1.AssembleRequest
-	17, // 28: loombridge.v1.ContextService.CountTokens:input_type -> loombridge.v1.CountTokensRequest
-	20, // 29: loombridge.v1.ContextService.ReadBlob:input_type -> loombridge.v1.ReadBlobRequest
-	7,  // 30: loombridge.v1.ContextService.AppendMessages:output_type -> loombridge.v1.AppendMessagesResponse
-	23, // 31: loombridge.v1.ContextService.RecordStep:output_type -> loombridge.v1.RecordStepResponse
-	10, // 32: loombridge.v1.ContextService.ListSteps:output_type -> loombridge.v1.ListStepsResponse
-	12, // 33: loombridge.v1.ContextService.GetStep:output_type -> loombridge.v1.GetStepResponse
-	14, // 34: loombridge.v1.ContextService.Assemble:output_type -> loombridge.v1.AssembleResponse
-	18, // 35: loombridge.v1.ContextService.CountTokens:output_type -> loombridge.v1.CountTokensResponse
-	21, // 36: loombridge.v1.ContextService.ReadBlob:output_type -> loombridge.v1.ReadBlobResponse
-	30, // [30:37] is the sub-list for method output_type
-	23, // [23:30] is the sub-list for method input_type
-	23, // [23:23] is the sub-list for extension type_name
-	23, // [23:23] is the sub-list for extension extendee
-	0,  // [0:23] is the sub-list for field type_name
+	17, // 16: loombridge.v1.CountTokensResponse.count:type_name -> loombridge.v1.TokenCount
+	40, // 17: loombridge.v1.BlobInfo.create_time:type_name -> google.protobuf.Timestamp
+	42, // 18: loombridge.v1.BlobInfo.ttl:type_name -> google.protobuf.Duration
+	40, // 19: loombridge.v1.BlobInfo.expire_time:type_name -> google.protobuf.Timestamp
+	4,  // 20: loombridge.v1.BlobInfo.tier:type_name -> loombridge.v1.BlobTier
+	40, // 21: loombridge.v1.BlobInfo.promote_time:type_name -> google.protobuf.Timestamp
+	21, // 22: loombridge.v1.BlobInfo.archive:type_name -> loombridge.v1.BlobArchive
+	40, // 23: loombridge.v1.BlobArchive.archive_time:type_name -> google.protobuf.Timestamp
+	20, // 24: loombridge.v1.ReadBlobResponse.info:type_name -> loombridge.v1.BlobInfo
+	39, // 25: loombridge.v1.RecordStepRequest.arguments:type_name -> google.protobuf.Struct
+	43, // 26: loombridge.v1.RecordStepRequest.output:type_name -> google.protobuf.Value
+	9,  // 27: loombridge.v1.RecordStepResponse.step:type_name -> loombridge.v1.Step
+	20, // 28: loombridge.v1.RecordStepResponse.output_blob:type_name -> loombridge.v1.BlobInfo
+	4,  // 29: loombridge.v1.ListBlobsRequest.tier:type_name -> loombridge.v1.BlobTier
+	20, // 30: loombridge.v1.ListBlobsResponse.blobs:type_name -> loombridge.v1.BlobInfo
+	28, // 31: loombridge.v1.ListBlobsResponse.usage:type_name -> loombridge.v1.BlobUsage
+	4,  // 32: loombridge.v1.PromoteBlobRequest.tier:type_name -> loombridge.v1.BlobTier
+	20, // 33: loombridge.v1.PromoteBlobResponse.blob:type_name -> loombridge.v1.BlobInfo
+	20, // 34: loombridge.v1.ArchiveBlobResponse.blob:type_name -> loombridge.v1.BlobInfo
+	20, // 35: loombridge.v1.SearchBlobsResponse.blob:type_name -> loombridge.v1.BlobInfo
+	35, // 36: loombridge.v1.SearchBlobsResponse.matches:type_name -> loombridge.v1.BlobMatch
+	38, // 37: loombridge.v1.CollectGarbageResponse.kept:type_name -> loombridge.v1.KeptBlobs
+	7,  // 38: loombridge.v1.ContextService.AppendMessages:input_type -> loombridge.v1.AppendMessagesRequest
+	24, // 39: loombridge.v1.ContextService.RecordStep:input_type -> loombridge.v1.RecordStepRequest
+	10, // 40: loombridge.v1.ContextService.ListSteps:input_type -> loombridge.v1.ListStepsRequest
+	12, // 41: loombridge.v1.ContextService.GetStep:input_type -> loombridge.v1.GetStepRequest
+	14, // 42: loombridge.v1.ContextService.Assemble:input_type -> loombridge.v1.AssembleRequest
+	18, // 43: loombridge.v1.ContextService.CountTokens:input_type -> loombridge.v1.CountTokensRequest
+	22, // 44: loombridge.v1.ContextService.ReadBlob:input_type -> loombridge.v1.ReadBlobRequest
+	26, // 45: loombridge.v1.ContextService.ListBlobs:input_type -> loombridge.v1.ListBlobsRequest
+	29, // 46: loombridge.v1.ContextService.PromoteBlob:input_type -> loombridge.v1.PromoteBlobRequest
+	31, // 47: loombridge.v1.ContextService.ArchiveBlob:input_type -> loombridge.v1.ArchiveBlobRequest
+	33, // 48: loombridge.v1.ContextService.SearchBlobs:input_type -> loombridge.v1.SearchBlobsRequest
+	36, // 49: loombridge.v1.ContextService.CollectGarbage:input_type -> loombridge.v1.CollectGarbageRequest
+	8,  // 50: loombridge.v1.ContextService.AppendMessages:output_type -> loombridge.v1.AppendMessagesResponse
+	25, // 51: loombridge.v1.ContextService.RecordStep:output_type -> loombridge.v1.RecordStepResponse
+	11, // 52: loombridge.v1.ContextService.ListSteps:output_type -> loombridge.v1.ListStepsResponse
+	13, // 53: loombridge.v1.ContextService.GetStep:output_type -> loombridge.v1.GetStepResponse
+	15, // 54: loombridge.v1.ContextService.Assemble:output_type -> loombridge.v1.AssembleResponse
+	19, // 55: loombridge.v1.ContextService.CountTokens:output_type -> loombridge.v1.CountTokensResponse
+	23, // 56: loombridge.v1.ContextService.ReadBlob:output_type -> loombridge.v1.ReadBlobResponse
+	27, // 57: loombridge.v1.ContextService.ListBlobs:output_type -> loombridge.v1.ListBlobsResponse
+	30, // 58: loombridge.v1.ContextService.PromoteBlob:output_type -> loombridge.v1.PromoteBlobResponse
+	32, // 59: loombridge.v1.ContextService.ArchiveBlob:output_type -> loombridge.v1.ArchiveBlobResponse
+	34, // 60: loombridge.v1.ContextService.SearchBlobs:output_type -> loombridge.v1.SearchBlobsResponse
+	37, // 61: loombridge.v1.ContextService.CollectGarbage:output_type -> loombridge.v1.CollectGarbageResponse
+	50, // [50:62] is the sub-list for method output_type
+	38, // [38:50] is the sub-list for method input_type
+	38, // [38:38] is the sub-list for extension type_name
+	38, // [38:38] is the sub-list for extension extendee
+	0,  // [0:38] is the sub-list for field type_name
 }
 
 func init() { file_loombridge_v1_context_proto_init() }
@@ -2238,19 +3808,24 @@ func file_loombridge_v1_context_proto_init() {
 		(*Step_MinimalArgs)(nil),
 		(*Step_MinimalArgsJson)(nil),
 	}
-	file_loombridge_v1_context_proto_msgTypes[18].OneofWrappers = []any{
+	file_loombridge_v1_context_proto_msgTypes[19].OneofWrappers = []any{
 		(*RecordStepRequest_Arguments)(nil),
 		(*RecordStepRequest_ArgumentsJson)(nil),
 		(*RecordStepRequest_Output)(nil),
 		(*RecordStepRequest_OutputJson)(nil),
+	}
+	file_loombridge_v1_context_proto_msgTypes[28].OneofWrappers = []any{
+		(*SearchBlobsRequest_Words)(nil),
+		(*SearchBlobsRequest_Literal)(nil),
+		(*SearchBlobsRequest_Regexp)(nil),
 	}
 	type x struct{}
 	out := protoimpl.TypeBuilder{
 		File: protoimpl.DescBuilder{
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_loombridge_v1_context_proto_rawDesc), len(file_loombridge_v1_context_proto_rawDesc)),
-			NumEnums:      4,
-			NumMessages:   20,
+			NumEnums:      5,
+			NumMessages:   34,
 			NumExtensions: 0,
 			NumServices:   1,
 		},

@@ -26,6 +26,11 @@ const (
 	ContextService_Assemble_FullMethodName       = "/loombridge.v1.ContextService/Assemble"
 	ContextService_CountTokens_FullMethodName    = "/loombridge.v1.ContextService/CountTokens"
 	ContextService_ReadBlob_FullMethodName       = "/loombridge.v1.ContextService/ReadBlob"
+	ContextService_ListBlobs_FullMethodName      = "/loombridge.v1.ContextService/ListBlobs"
+	ContextService_PromoteBlob_FullMethodName    = "/loombridge.v1.ContextService/PromoteBlob"
+	ContextService_ArchiveBlob_FullMethodName    = "/loombridge.v1.ContextService/ArchiveBlob"
+	ContextService_SearchBlobs_FullMethodName    = "/loombridge.v1.ContextService/SearchBlobs"
+	ContextService_CollectGarbage_FullMethodName = "/loombridge.v1.ContextService/CollectGarbage"
 )
 
 // ContextServiceClient is the client API for ContextService service.
@@ -51,6 +56,25 @@ type ContextServiceClient interface {
 	CountTokens(ctx context.Context, in *CountTokensRequest, opts ...grpc.CallOption) (*CountTokensResponse, error)
 	// ReadBlob streams offloaded bytes, checked against their hashes.
 	ReadBlob(ctx context.Context, in *ReadBlobRequest, opts ...grpc.CallOption) (grpc.ServerStreamingClient[ReadBlobResponse], error)
+	// ListBlobs returns what is known of an agent's blobs, in the order of the
+	// paths they were made with.
+	ListBlobs(ctx context.Context, in *ListBlobsRequest, opts ...grpc.CallOption) (*ListBlobsResponse, error)
+	// PromoteBlob keeps a blob longer, or for ever, and gives it the path
+	// `persistent/{agent_id}/{category}/{name}`. Its earlier paths still lead to
+	// it.
+	PromoteBlob(ctx context.Context, in *PromoteBlobRequest, opts ...grpc.CallOption) (*PromoteBlobResponse, error)
+	// ArchiveBlob puts a blob into the archive, where it stays, and gives it the
+	// path `archive/{category}/{name}`. Its earlier paths still lead to it.
+	ArchiveBlob(ctx context.Context, in *ArchiveBlobRequest, opts ...grpc.CallOption) (*ArchiveBlobResponse, error)
+	// SearchBlobs streams the lines of one blob that match, or finds blobs of the
+	// archive by words, text, regular expression, category and tags. A blob is
+	// read piece by piece, never held whole.
+	SearchBlobs(ctx context.Context, in *SearchBlobsRequest, opts ...grpc.CallOption) (grpc.ServerStreamingClient[SearchBlobsResponse], error)
+	// CollectGarbage deletes an agent's blobs that have expired and that nothing
+	// refers to: no session that goes on, no memory record. Important, promoted to
+	// long-term and archived ones stay. The server does the same by itself every
+	// ten minutes.
+	CollectGarbage(ctx context.Context, in *CollectGarbageRequest, opts ...grpc.CallOption) (*CollectGarbageResponse, error)
 }
 
 type contextServiceClient struct {
@@ -140,6 +164,65 @@ func (c *contextServiceClient) ReadBlob(ctx context.Context, in *ReadBlobRequest
 // This type alias is provided for backwards compatibility with existing code that references the prior non-generic stream type by name.
 type ContextService_ReadBlobClient = grpc.ServerStreamingClient[ReadBlobResponse]
 
+func (c *contextServiceClient) ListBlobs(ctx context.Context, in *ListBlobsRequest, opts ...grpc.CallOption) (*ListBlobsResponse, error) {
+	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
+	out := new(ListBlobsResponse)
+	err := c.cc.Invoke(ctx, ContextService_ListBlobs_FullMethodName, in, out, cOpts...)
+	if err != nil {
+		return nil, err
+	}
+	return out, nil
+}
+
+func (c *contextServiceClient) PromoteBlob(ctx context.Context, in *PromoteBlobRequest, opts ...grpc.CallOption) (*PromoteBlobResponse, error) {
+	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
+	out := new(PromoteBlobResponse)
+	err := c.cc.Invoke(ctx, ContextService_PromoteBlob_FullMethodName, in, out, cOpts...)
+	if err != nil {
+		return nil, err
+	}
+	return out, nil
+}
+
+func (c *contextServiceClient) ArchiveBlob(ctx context.Context, in *ArchiveBlobRequest, opts ...grpc.CallOption) (*ArchiveBlobResponse, error) {
+	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
+	out := new(ArchiveBlobResponse)
+	err := c.cc.Invoke(ctx, ContextService_ArchiveBlob_FullMethodName, in, out, cOpts...)
+	if err != nil {
+		return nil, err
+	}
+	return out, nil
+}
+
+func (c *contextServiceClient) SearchBlobs(ctx context.Context, in *SearchBlobsRequest, opts ...grpc.CallOption) (grpc.ServerStreamingClient[SearchBlobsResponse], error) {
+	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
+	stream, err := c.cc.NewStream(ctx, &ContextService_ServiceDesc.Streams[1], ContextService_SearchBlobs_FullMethodName, cOpts...)
+	if err != nil {
+		return nil, err
+	}
+	x := &grpc.GenericClientStream[SearchBlobsRequest, SearchBlobsResponse]{ClientStream: stream}
+	if err := x.ClientStream.SendMsg(in); err != nil {
+		return nil, err
+	}
+	if err := x.ClientStream.CloseSend(); err != nil {
+		return nil, err
+	}
+	return x, nil
+}
+
+// This type alias is provided for backwards compatibility with existing code that references the prior non-generic stream type by name.
+type ContextService_SearchBlobsClient = grpc.ServerStreamingClient[SearchBlobsResponse]
+
+func (c *contextServiceClient) CollectGarbage(ctx context.Context, in *CollectGarbageRequest, opts ...grpc.CallOption) (*CollectGarbageResponse, error) {
+	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
+	out := new(CollectGarbageResponse)
+	err := c.cc.Invoke(ctx, ContextService_CollectGarbage_FullMethodName, in, out, cOpts...)
+	if err != nil {
+		return nil, err
+	}
+	return out, nil
+}
+
 // ContextServiceServer is the server API for ContextService service.
 // All implementations must embed UnimplementedContextServiceServer
 // for forward compatibility.
@@ -163,6 +246,25 @@ type ContextServiceServer interface {
 	CountTokens(context.Context, *CountTokensRequest) (*CountTokensResponse, error)
 	// ReadBlob streams offloaded bytes, checked against their hashes.
 	ReadBlob(*ReadBlobRequest, grpc.ServerStreamingServer[ReadBlobResponse]) error
+	// ListBlobs returns what is known of an agent's blobs, in the order of the
+	// paths they were made with.
+	ListBlobs(context.Context, *ListBlobsRequest) (*ListBlobsResponse, error)
+	// PromoteBlob keeps a blob longer, or for ever, and gives it the path
+	// `persistent/{agent_id}/{category}/{name}`. Its earlier paths still lead to
+	// it.
+	PromoteBlob(context.Context, *PromoteBlobRequest) (*PromoteBlobResponse, error)
+	// ArchiveBlob puts a blob into the archive, where it stays, and gives it the
+	// path `archive/{category}/{name}`. Its earlier paths still lead to it.
+	ArchiveBlob(context.Context, *ArchiveBlobRequest) (*ArchiveBlobResponse, error)
+	// SearchBlobs streams the lines of one blob that match, or finds blobs of the
+	// archive by words, text, regular expression, category and tags. A blob is
+	// read piece by piece, never held whole.
+	SearchBlobs(*SearchBlobsRequest, grpc.ServerStreamingServer[SearchBlobsResponse]) error
+	// CollectGarbage deletes an agent's blobs that have expired and that nothing
+	// refers to: no session that goes on, no memory record. Important, promoted to
+	// long-term and archived ones stay. The server does the same by itself every
+	// ten minutes.
+	CollectGarbage(context.Context, *CollectGarbageRequest) (*CollectGarbageResponse, error)
 	mustEmbedUnimplementedContextServiceServer()
 }
 
@@ -193,6 +295,21 @@ func (UnimplementedContextServiceServer) CountTokens(context.Context, *CountToke
 }
 func (UnimplementedContextServiceServer) ReadBlob(*ReadBlobRequest, grpc.ServerStreamingServer[ReadBlobResponse]) error {
 	return status.Error(codes.Unimplemented, "method ReadBlob not implemented")
+}
+func (UnimplementedContextServiceServer) ListBlobs(context.Context, *ListBlobsRequest) (*ListBlobsResponse, error) {
+	return nil, status.Error(codes.Unimplemented, "method ListBlobs not implemented")
+}
+func (UnimplementedContextServiceServer) PromoteBlob(context.Context, *PromoteBlobRequest) (*PromoteBlobResponse, error) {
+	return nil, status.Error(codes.Unimplemented, "method PromoteBlob not implemented")
+}
+func (UnimplementedContextServiceServer) ArchiveBlob(context.Context, *ArchiveBlobRequest) (*ArchiveBlobResponse, error) {
+	return nil, status.Error(codes.Unimplemented, "method ArchiveBlob not implemented")
+}
+func (UnimplementedContextServiceServer) SearchBlobs(*SearchBlobsRequest, grpc.ServerStreamingServer[SearchBlobsResponse]) error {
+	return status.Error(codes.Unimplemented, "method SearchBlobs not implemented")
+}
+func (UnimplementedContextServiceServer) CollectGarbage(context.Context, *CollectGarbageRequest) (*CollectGarbageResponse, error) {
+	return nil, status.Error(codes.Unimplemented, "method CollectGarbage not implemented")
 }
 func (UnimplementedContextServiceServer) mustEmbedUnimplementedContextServiceServer() {}
 func (UnimplementedContextServiceServer) testEmbeddedByValue()                        {}
@@ -334,6 +451,89 @@ func _ContextService_ReadBlob_Handler(srv interface{}, stream grpc.ServerStream)
 // This type alias is provided for backwards compatibility with existing code that references the prior non-generic stream type by name.
 type ContextService_ReadBlobServer = grpc.ServerStreamingServer[ReadBlobResponse]
 
+func _ContextService_ListBlobs_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
+	in := new(ListBlobsRequest)
+	if err := dec(in); err != nil {
+		return nil, err
+	}
+	if interceptor == nil {
+		return srv.(ContextServiceServer).ListBlobs(ctx, in)
+	}
+	info := &grpc.UnaryServerInfo{
+		Server:     srv,
+		FullMethod: ContextService_ListBlobs_FullMethodName,
+	}
+	handler := func(ctx context.Context, req interface{}) (interface{}, error) {
+		return srv.(ContextServiceServer).ListBlobs(ctx, req.(*ListBlobsRequest))
+	}
+	return interceptor(ctx, in, info, handler)
+}
+
+func _ContextService_PromoteBlob_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
+	in := new(PromoteBlobRequest)
+	if err := dec(in); err != nil {
+		return nil, err
+	}
+	if interceptor == nil {
+		return srv.(ContextServiceServer).PromoteBlob(ctx, in)
+	}
+	info := &grpc.UnaryServerInfo{
+		Server:     srv,
+		FullMethod: ContextService_PromoteBlob_FullMethodName,
+	}
+	handler := func(ctx context.Context, req interface{}) (interface{}, error) {
+		return srv.(ContextServiceServer).PromoteBlob(ctx, req.(*PromoteBlobRequest))
+	}
+	return interceptor(ctx, in, info, handler)
+}
+
+func _ContextService_ArchiveBlob_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
+	in := new(ArchiveBlobRequest)
+	if err := dec(in); err != nil {
+		return nil, err
+	}
+	if interceptor == nil {
+		return srv.(ContextServiceServer).ArchiveBlob(ctx, in)
+	}
+	info := &grpc.UnaryServerInfo{
+		Server:     srv,
+		FullMethod: ContextService_ArchiveBlob_FullMethodName,
+	}
+	handler := func(ctx context.Context, req interface{}) (interface{}, error) {
+		return srv.(ContextServiceServer).ArchiveBlob(ctx, req.(*ArchiveBlobRequest))
+	}
+	return interceptor(ctx, in, info, handler)
+}
+
+func _ContextService_SearchBlobs_Handler(srv interface{}, stream grpc.ServerStream) error {
+	m := new(SearchBlobsRequest)
+	if err := stream.RecvMsg(m); err != nil {
+		return err
+	}
+	return srv.(ContextServiceServer).SearchBlobs(m, &grpc.GenericServerStream[SearchBlobsRequest, SearchBlobsResponse]{ServerStream: stream})
+}
+
+// This type alias is provided for backwards compatibility with existing code that references the prior non-generic stream type by name.
+type ContextService_SearchBlobsServer = grpc.ServerStreamingServer[SearchBlobsResponse]
+
+func _ContextService_CollectGarbage_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
+	in := new(CollectGarbageRequest)
+	if err := dec(in); err != nil {
+		return nil, err
+	}
+	if interceptor == nil {
+		return srv.(ContextServiceServer).CollectGarbage(ctx, in)
+	}
+	info := &grpc.UnaryServerInfo{
+		Server:     srv,
+		FullMethod: ContextService_CollectGarbage_FullMethodName,
+	}
+	handler := func(ctx context.Context, req interface{}) (interface{}, error) {
+		return srv.(ContextServiceServer).CollectGarbage(ctx, req.(*CollectGarbageRequest))
+	}
+	return interceptor(ctx, in, info, handler)
+}
+
 // ContextService_ServiceDesc is the grpc.ServiceDesc for ContextService service.
 // It's only intended for direct use with grpc.RegisterService,
 // and not to be introspected or modified (even as a copy)
@@ -365,11 +565,32 @@ var ContextService_ServiceDesc = grpc.ServiceDesc{
 			MethodName: "CountTokens",
 			Handler:    _ContextService_CountTokens_Handler,
 		},
+		{
+			MethodName: "ListBlobs",
+			Handler:    _ContextService_ListBlobs_Handler,
+		},
+		{
+			MethodName: "PromoteBlob",
+			Handler:    _ContextService_PromoteBlob_Handler,
+		},
+		{
+			MethodName: "ArchiveBlob",
+			Handler:    _ContextService_ArchiveBlob_Handler,
+		},
+		{
+			MethodName: "CollectGarbage",
+			Handler:    _ContextService_CollectGarbage_Handler,
+		},
 	},
 	Streams: []grpc.StreamDesc{
 		{
 			StreamName:    "ReadBlob",
 			Handler:       _ContextService_ReadBlob_Handler,
+			ServerStreams: true,
+		},
+		{
+			StreamName:    "SearchBlobs",
+			Handler:       _ContextService_SearchBlobs_Handler,
 			ServerStreams: true,
 		},
 	},

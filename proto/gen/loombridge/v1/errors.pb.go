@@ -111,6 +111,14 @@ const (
 	// call took effect shows only when it is made again with the same
 	// request_id. Example: an I/O error during the sync.
 	ErrorReason_ERROR_REASON_OUTCOME_UNKNOWN ErrorReason = 26
+	// ERROR_REASON_BLOB_COLLECTED: the blob was there, expired, and was collected
+	// as garbage. Example: the output of a command, a day after its session ended.
+	ErrorReason_ERROR_REASON_BLOB_COLLECTED ErrorReason = 27
+	// ERROR_REASON_BLOB_QUOTA_EXCEEDED: the agent's blobs take all it may have;
+	// metadata has `used_bytes`, `needed_bytes` and `max_bytes`. A tool that ran
+	// all the same answers with `recorded` false. Example: a result of 2 GB for an
+	// agent that has 9 of 10.
+	ErrorReason_ERROR_REASON_BLOB_QUOTA_EXCEEDED ErrorReason = 28
 )
 
 // Enum value maps for ErrorReason.
@@ -143,35 +151,39 @@ var (
 		24: "ERROR_REASON_DEADLINE_EXCEEDED",
 		25: "ERROR_REASON_CANCELLED",
 		26: "ERROR_REASON_OUTCOME_UNKNOWN",
+		27: "ERROR_REASON_BLOB_COLLECTED",
+		28: "ERROR_REASON_BLOB_QUOTA_EXCEEDED",
 	}
 	ErrorReason_value = map[string]int32{
-		"ERROR_REASON_UNSPECIFIED":       0,
-		"ERROR_REASON_INVALID_REQUEST":   1,
-		"ERROR_REASON_INTERNAL":          2,
-		"ERROR_REASON_UNAUTHENTICATED":   3,
-		"ERROR_REASON_AGENT_NOT_OWNED":   4,
-		"ERROR_REASON_REQUEST_ID_REUSED": 5,
-		"ERROR_REASON_RECORD_NOT_FOUND":  6,
-		"ERROR_REASON_RECORD_EXISTS":     7,
-		"ERROR_REASON_INVALID_FILTER":    8,
-		"ERROR_REASON_NO_EMBEDDER":       9,
-		"ERROR_REASON_TOOL_NOT_FOUND":    10,
-		"ERROR_REASON_INVALID_ARGUMENTS": 11,
-		"ERROR_REASON_STORE_FAILED":      12,
-		"ERROR_REASON_STEP_NOT_FOUND":    13,
-		"ERROR_REASON_BLOB_NOT_FOUND":    14,
-		"ERROR_REASON_BLOB_DAMAGED":      15,
-		"ERROR_REASON_CONTEXT_OVERFLOW":  16,
-		"ERROR_REASON_RESERVED_TOPIC":    17,
-		"ERROR_REASON_POSITION_UNKNOWN":  18,
-		"ERROR_REASON_SLOW_CONSUMER":     19,
-		"ERROR_REASON_TOO_LARGE":         20,
-		"ERROR_REASON_OVERLOADED":        21,
-		"ERROR_REASON_STORAGE_FULL":      22,
-		"ERROR_REASON_SHUTTING_DOWN":     23,
-		"ERROR_REASON_DEADLINE_EXCEEDED": 24,
-		"ERROR_REASON_CANCELLED":         25,
-		"ERROR_REASON_OUTCOME_UNKNOWN":   26,
+		"ERROR_REASON_UNSPECIFIED":         0,
+		"ERROR_REASON_INVALID_REQUEST":     1,
+		"ERROR_REASON_INTERNAL":            2,
+		"ERROR_REASON_UNAUTHENTICATED":     3,
+		"ERROR_REASON_AGENT_NOT_OWNED":     4,
+		"ERROR_REASON_REQUEST_ID_REUSED":   5,
+		"ERROR_REASON_RECORD_NOT_FOUND":    6,
+		"ERROR_REASON_RECORD_EXISTS":       7,
+		"ERROR_REASON_INVALID_FILTER":      8,
+		"ERROR_REASON_NO_EMBEDDER":         9,
+		"ERROR_REASON_TOOL_NOT_FOUND":      10,
+		"ERROR_REASON_INVALID_ARGUMENTS":   11,
+		"ERROR_REASON_STORE_FAILED":        12,
+		"ERROR_REASON_STEP_NOT_FOUND":      13,
+		"ERROR_REASON_BLOB_NOT_FOUND":      14,
+		"ERROR_REASON_BLOB_DAMAGED":        15,
+		"ERROR_REASON_CONTEXT_OVERFLOW":    16,
+		"ERROR_REASON_RESERVED_TOPIC":      17,
+		"ERROR_REASON_POSITION_UNKNOWN":    18,
+		"ERROR_REASON_SLOW_CONSUMER":       19,
+		"ERROR_REASON_TOO_LARGE":           20,
+		"ERROR_REASON_OVERLOADED":          21,
+		"ERROR_REASON_STORAGE_FULL":        22,
+		"ERROR_REASON_SHUTTING_DOWN":       23,
+		"ERROR_REASON_DEADLINE_EXCEEDED":   24,
+		"ERROR_REASON_CANCELLED":           25,
+		"ERROR_REASON_OUTCOME_UNKNOWN":     26,
+		"ERROR_REASON_BLOB_COLLECTED":      27,
+		"ERROR_REASON_BLOB_QUOTA_EXCEEDED": 28,
 	}
 )
 
@@ -206,7 +218,7 @@ var File_loombridge_v1_errors_proto protoreflect.FileDescriptor
 
 const file_loombridge_v1_errors_proto_rawDesc = "" +
 	"\n" +
-	"\x1aloombridge/v1/errors.proto\x12\rloombridge.v1*\xf8\x06\n" +
+	"\x1aloombridge/v1/errors.proto\x12\rloombridge.v1*\xbf\a\n" +
 	"\vErrorReason\x12\x1c\n" +
 	"\x18ERROR_REASON_UNSPECIFIED\x10\x00\x12 \n" +
 	"\x1cERROR_REASON_INVALID_REQUEST\x10\x01\x12\x19\n" +
@@ -235,7 +247,9 @@ const file_loombridge_v1_errors_proto_rawDesc = "" +
 	"\x1aERROR_REASON_SHUTTING_DOWN\x10\x17\x12\"\n" +
 	"\x1eERROR_REASON_DEADLINE_EXCEEDED\x10\x18\x12\x1a\n" +
 	"\x16ERROR_REASON_CANCELLED\x10\x19\x12 \n" +
-	"\x1cERROR_REASON_OUTCOME_UNKNOWN\x10\x1aBIZGgithub.com/loom-bridge/loom-bridge/proto/gen/loombridge/v1;loombridgev1b\x06proto3"
+	"\x1cERROR_REASON_OUTCOME_UNKNOWN\x10\x1a\x12\x1f\n" +
+	"\x1bERROR_REASON_BLOB_COLLECTED\x10\x1b\x12$\n" +
+	" ERROR_REASON_BLOB_QUOTA_EXCEEDED\x10\x1cBIZGgithub.com/loom-bridge/loom-bridge/proto/gen/loombridge/v1;loombridgev1b\x06proto3"
 
 var (
 	file_loombridge_v1_errors_proto_rawDescOnce sync.Once

@@ -35,7 +35,8 @@ type EventServiceClient interface {
 	// falls behind is served from the store. A volatile one is dropped when too
 	// many wait (see QualityOfService), and the next event says how many were. A
 	// reader that takes nothing for 60 seconds (a setting of the server) while
-	// something waits is cut off with SLOW_CONSUMER.
+	// something waits is cut off with SLOW_CONSUMER, and so is one that has 8,192
+	// topics of its patterns unread; it resumes behind what it has seen.
 	Subscribe(ctx context.Context, in *SubscribeRequest, opts ...grpc.CallOption) (grpc.ServerStreamingClient[SubscribeResponse], error)
 }
 
@@ -79,7 +80,8 @@ type EventServiceServer interface {
 	// falls behind is served from the store. A volatile one is dropped when too
 	// many wait (see QualityOfService), and the next event says how many were. A
 	// reader that takes nothing for 60 seconds (a setting of the server) while
-	// something waits is cut off with SLOW_CONSUMER.
+	// something waits is cut off with SLOW_CONSUMER, and so is one that has 8,192
+	// topics of its patterns unread; it resumes behind what it has seen.
 	Subscribe(*SubscribeRequest, grpc.ServerStreamingServer[SubscribeResponse]) error
 	mustEmbedUnimplementedEventServiceServer()
 }

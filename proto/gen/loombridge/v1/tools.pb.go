@@ -39,9 +39,12 @@ const (
 	ToolErrorCode_TOOL_ERROR_CODE_TIMEOUT ToolErrorCode = 4
 	// TOOL_ERROR_CODE_FAILED: anything else, explained by the message.
 	ToolErrorCode_TOOL_ERROR_CODE_FAILED ToolErrorCode = 5
-	// TOOL_ERROR_CODE_OUTCOME_UNKNOWN: the server stopped while it ran; it may or
-	// may not have taken effect.
+	// TOOL_ERROR_CODE_OUTCOME_UNKNOWN: the server stopped, or the agent that
+	// provides the tool left, while it ran; it may or may not have taken effect.
 	ToolErrorCode_TOOL_ERROR_CODE_OUTCOME_UNKNOWN ToolErrorCode = 6
+	// TOOL_ERROR_CODE_INVALID_ARGUMENTS: the agent that provides the tool did not
+	// take the arguments. The server's own tools refuse such a call instead.
+	ToolErrorCode_TOOL_ERROR_CODE_INVALID_ARGUMENTS ToolErrorCode = 7
 )
 
 // Enum value maps for ToolErrorCode.
@@ -54,6 +57,7 @@ var (
 		4: "TOOL_ERROR_CODE_TIMEOUT",
 		5: "TOOL_ERROR_CODE_FAILED",
 		6: "TOOL_ERROR_CODE_OUTCOME_UNKNOWN",
+		7: "TOOL_ERROR_CODE_INVALID_ARGUMENTS",
 	}
 	ToolErrorCode_value = map[string]int32{
 		"TOOL_ERROR_CODE_UNSPECIFIED":       0,
@@ -63,6 +67,7 @@ var (
 		"TOOL_ERROR_CODE_TIMEOUT":           4,
 		"TOOL_ERROR_CODE_FAILED":            5,
 		"TOOL_ERROR_CODE_OUTCOME_UNKNOWN":   6,
+		"TOOL_ERROR_CODE_INVALID_ARGUMENTS": 7,
 	}
 )
 
@@ -753,7 +758,7 @@ const file_loombridge_v1_tools_proto_rawDesc = "" +
 	"\brecorded\x18\n" +
 	" \x01(\bR\brecorded\x12!\n" +
 	"\frecord_error\x18\v \x01(\tR\vrecordErrorB\r\n" +
-	"\voutput_form*\xf3\x01\n" +
+	"\voutput_form*\x9a\x02\n" +
 	"\rToolErrorCode\x12\x1f\n" +
 	"\x1bTOOL_ERROR_CODE_UNSPECIFIED\x10\x00\x12\x1d\n" +
 	"\x19TOOL_ERROR_CODE_NOT_FOUND\x10\x01\x12%\n" +
@@ -761,7 +766,8 @@ const file_loombridge_v1_tools_proto_rawDesc = "" +
 	"\x19TOOL_ERROR_CODE_TOO_LARGE\x10\x03\x12\x1b\n" +
 	"\x17TOOL_ERROR_CODE_TIMEOUT\x10\x04\x12\x1a\n" +
 	"\x16TOOL_ERROR_CODE_FAILED\x10\x05\x12#\n" +
-	"\x1fTOOL_ERROR_CODE_OUTCOME_UNKNOWN\x10\x062b\n" +
+	"\x1fTOOL_ERROR_CODE_OUTCOME_UNKNOWN\x10\x06\x12%\n" +
+	"!TOOL_ERROR_CODE_INVALID_ARGUMENTS\x10\a2b\n" +
 	"\vToolService\x12S\n" +
 	"\tListTools\x12\x1f.loombridge.v1.ListToolsRequest\x1a .loombridge.v1.ListToolsResponse\"\x03\x90\x02\x01BIZGgithub.com/loom-bridge/loom-bridge/proto/gen/loombridge/v1;loombridgev1b\x06proto3"
 

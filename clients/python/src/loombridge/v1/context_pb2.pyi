@@ -1,5 +1,6 @@
 import datetime
 
+from google.protobuf import duration_pb2 as _duration_pb2
 from google.protobuf import struct_pb2 as _struct_pb2
 from google.protobuf import timestamp_pb2 as _timestamp_pb2
 from loombridge.v1 import memory_pb2 as _memory_pb2
@@ -38,6 +39,14 @@ class TokenCertainty(int, metaclass=_enum_type_wrapper.EnumTypeWrapper):
     TOKEN_CERTAINTY_UNSPECIFIED: _ClassVar[TokenCertainty]
     TOKEN_CERTAINTY_EXACT: _ClassVar[TokenCertainty]
     TOKEN_CERTAINTY_ESTIMATED: _ClassVar[TokenCertainty]
+    TOKEN_CERTAINTY_ANCHORED: _ClassVar[TokenCertainty]
+
+class BlobTier(int, metaclass=_enum_type_wrapper.EnumTypeWrapper):
+    __slots__ = ()
+    BLOB_TIER_UNSPECIFIED: _ClassVar[BlobTier]
+    BLOB_TIER_WORKING: _ClassVar[BlobTier]
+    BLOB_TIER_SHORT_TERM: _ClassVar[BlobTier]
+    BLOB_TIER_LONG_TERM: _ClassVar[BlobTier]
 ROLE_UNSPECIFIED: Role
 ROLE_SYSTEM: Role
 ROLE_USER: Role
@@ -53,6 +62,11 @@ PROMPT_FORMAT_OPENAI_CHAT: PromptFormat
 TOKEN_CERTAINTY_UNSPECIFIED: TokenCertainty
 TOKEN_CERTAINTY_EXACT: TokenCertainty
 TOKEN_CERTAINTY_ESTIMATED: TokenCertainty
+TOKEN_CERTAINTY_ANCHORED: TokenCertainty
+BLOB_TIER_UNSPECIFIED: BlobTier
+BLOB_TIER_WORKING: BlobTier
+BLOB_TIER_SHORT_TERM: BlobTier
+BLOB_TIER_LONG_TERM: BlobTier
 
 class ModelToolCall(_message.Message):
     __slots__ = ("id", "name", "arguments_json")
@@ -249,7 +263,7 @@ class CountTokensResponse(_message.Message):
     def __init__(self, count: _Optional[_Union[TokenCount, _Mapping]] = ...) -> None: ...
 
 class BlobInfo(_message.Message):
-    __slots__ = ("ref", "path", "size", "kind", "step_id", "session_id", "create_time")
+    __slots__ = ("ref", "path", "size", "kind", "step_id", "session_id", "create_time", "agent_id", "task_id", "category", "media_type", "ttl", "expire_time", "expired", "tier", "important", "promote_time", "archive", "aliases")
     REF_FIELD_NUMBER: _ClassVar[int]
     PATH_FIELD_NUMBER: _ClassVar[int]
     SIZE_FIELD_NUMBER: _ClassVar[int]
@@ -257,6 +271,18 @@ class BlobInfo(_message.Message):
     STEP_ID_FIELD_NUMBER: _ClassVar[int]
     SESSION_ID_FIELD_NUMBER: _ClassVar[int]
     CREATE_TIME_FIELD_NUMBER: _ClassVar[int]
+    AGENT_ID_FIELD_NUMBER: _ClassVar[int]
+    TASK_ID_FIELD_NUMBER: _ClassVar[int]
+    CATEGORY_FIELD_NUMBER: _ClassVar[int]
+    MEDIA_TYPE_FIELD_NUMBER: _ClassVar[int]
+    TTL_FIELD_NUMBER: _ClassVar[int]
+    EXPIRE_TIME_FIELD_NUMBER: _ClassVar[int]
+    EXPIRED_FIELD_NUMBER: _ClassVar[int]
+    TIER_FIELD_NUMBER: _ClassVar[int]
+    IMPORTANT_FIELD_NUMBER: _ClassVar[int]
+    PROMOTE_TIME_FIELD_NUMBER: _ClassVar[int]
+    ARCHIVE_FIELD_NUMBER: _ClassVar[int]
+    ALIASES_FIELD_NUMBER: _ClassVar[int]
     ref: str
     path: str
     size: int
@@ -264,7 +290,29 @@ class BlobInfo(_message.Message):
     step_id: str
     session_id: str
     create_time: _timestamp_pb2.Timestamp
-    def __init__(self, ref: _Optional[str] = ..., path: _Optional[str] = ..., size: _Optional[int] = ..., kind: _Optional[str] = ..., step_id: _Optional[str] = ..., session_id: _Optional[str] = ..., create_time: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ...) -> None: ...
+    agent_id: str
+    task_id: str
+    category: str
+    media_type: str
+    ttl: _duration_pb2.Duration
+    expire_time: _timestamp_pb2.Timestamp
+    expired: bool
+    tier: BlobTier
+    important: bool
+    promote_time: _timestamp_pb2.Timestamp
+    archive: BlobArchive
+    aliases: _containers.RepeatedScalarFieldContainer[str]
+    def __init__(self, ref: _Optional[str] = ..., path: _Optional[str] = ..., size: _Optional[int] = ..., kind: _Optional[str] = ..., step_id: _Optional[str] = ..., session_id: _Optional[str] = ..., create_time: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ..., agent_id: _Optional[str] = ..., task_id: _Optional[str] = ..., category: _Optional[str] = ..., media_type: _Optional[str] = ..., ttl: _Optional[_Union[datetime.timedelta, _duration_pb2.Duration, _Mapping]] = ..., expire_time: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ..., expired: bool = ..., tier: _Optional[_Union[BlobTier, str]] = ..., important: bool = ..., promote_time: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ..., archive: _Optional[_Union[BlobArchive, _Mapping]] = ..., aliases: _Optional[_Iterable[str]] = ...) -> None: ...
+
+class BlobArchive(_message.Message):
+    __slots__ = ("category", "tags", "archive_time")
+    CATEGORY_FIELD_NUMBER: _ClassVar[int]
+    TAGS_FIELD_NUMBER: _ClassVar[int]
+    ARCHIVE_TIME_FIELD_NUMBER: _ClassVar[int]
+    category: str
+    tags: _containers.RepeatedScalarFieldContainer[str]
+    archive_time: _timestamp_pb2.Timestamp
+    def __init__(self, category: _Optional[str] = ..., tags: _Optional[_Iterable[str]] = ..., archive_time: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ...) -> None: ...
 
 class ReadBlobRequest(_message.Message):
     __slots__ = ("agent_id", "name", "offset", "limit")
@@ -325,3 +373,191 @@ class RecordStepResponse(_message.Message):
     observation: str
     output_blob: BlobInfo
     def __init__(self, step: _Optional[_Union[Step, _Mapping]] = ..., observation: _Optional[str] = ..., output_blob: _Optional[_Union[BlobInfo, _Mapping]] = ...) -> None: ...
+
+class ListBlobsRequest(_message.Message):
+    __slots__ = ("agent_id", "session_id", "step_id", "kind", "category", "tier", "archived", "page_size", "page_token")
+    AGENT_ID_FIELD_NUMBER: _ClassVar[int]
+    SESSION_ID_FIELD_NUMBER: _ClassVar[int]
+    STEP_ID_FIELD_NUMBER: _ClassVar[int]
+    KIND_FIELD_NUMBER: _ClassVar[int]
+    CATEGORY_FIELD_NUMBER: _ClassVar[int]
+    TIER_FIELD_NUMBER: _ClassVar[int]
+    ARCHIVED_FIELD_NUMBER: _ClassVar[int]
+    PAGE_SIZE_FIELD_NUMBER: _ClassVar[int]
+    PAGE_TOKEN_FIELD_NUMBER: _ClassVar[int]
+    agent_id: str
+    session_id: str
+    step_id: str
+    kind: str
+    category: str
+    tier: BlobTier
+    archived: bool
+    page_size: int
+    page_token: str
+    def __init__(self, agent_id: _Optional[str] = ..., session_id: _Optional[str] = ..., step_id: _Optional[str] = ..., kind: _Optional[str] = ..., category: _Optional[str] = ..., tier: _Optional[_Union[BlobTier, str]] = ..., archived: bool = ..., page_size: _Optional[int] = ..., page_token: _Optional[str] = ...) -> None: ...
+
+class ListBlobsResponse(_message.Message):
+    __slots__ = ("blobs", "next_page_token", "usage")
+    BLOBS_FIELD_NUMBER: _ClassVar[int]
+    NEXT_PAGE_TOKEN_FIELD_NUMBER: _ClassVar[int]
+    USAGE_FIELD_NUMBER: _ClassVar[int]
+    blobs: _containers.RepeatedCompositeFieldContainer[BlobInfo]
+    next_page_token: str
+    usage: BlobUsage
+    def __init__(self, blobs: _Optional[_Iterable[_Union[BlobInfo, _Mapping]]] = ..., next_page_token: _Optional[str] = ..., usage: _Optional[_Union[BlobUsage, _Mapping]] = ...) -> None: ...
+
+class BlobUsage(_message.Message):
+    __slots__ = ("count", "bytes", "max_bytes")
+    COUNT_FIELD_NUMBER: _ClassVar[int]
+    BYTES_FIELD_NUMBER: _ClassVar[int]
+    MAX_BYTES_FIELD_NUMBER: _ClassVar[int]
+    count: int
+    bytes: int
+    max_bytes: int
+    def __init__(self, count: _Optional[int] = ..., bytes: _Optional[int] = ..., max_bytes: _Optional[int] = ...) -> None: ...
+
+class PromoteBlobRequest(_message.Message):
+    __slots__ = ("agent_id", "name", "tier", "category", "new_name", "important", "request_id")
+    AGENT_ID_FIELD_NUMBER: _ClassVar[int]
+    NAME_FIELD_NUMBER: _ClassVar[int]
+    TIER_FIELD_NUMBER: _ClassVar[int]
+    CATEGORY_FIELD_NUMBER: _ClassVar[int]
+    NEW_NAME_FIELD_NUMBER: _ClassVar[int]
+    IMPORTANT_FIELD_NUMBER: _ClassVar[int]
+    REQUEST_ID_FIELD_NUMBER: _ClassVar[int]
+    agent_id: str
+    name: str
+    tier: BlobTier
+    category: str
+    new_name: str
+    important: bool
+    request_id: str
+    def __init__(self, agent_id: _Optional[str] = ..., name: _Optional[str] = ..., tier: _Optional[_Union[BlobTier, str]] = ..., category: _Optional[str] = ..., new_name: _Optional[str] = ..., important: bool = ..., request_id: _Optional[str] = ...) -> None: ...
+
+class PromoteBlobResponse(_message.Message):
+    __slots__ = ("blob",)
+    BLOB_FIELD_NUMBER: _ClassVar[int]
+    blob: BlobInfo
+    def __init__(self, blob: _Optional[_Union[BlobInfo, _Mapping]] = ...) -> None: ...
+
+class ArchiveBlobRequest(_message.Message):
+    __slots__ = ("agent_id", "name", "category", "tags", "new_name", "request_id")
+    AGENT_ID_FIELD_NUMBER: _ClassVar[int]
+    NAME_FIELD_NUMBER: _ClassVar[int]
+    CATEGORY_FIELD_NUMBER: _ClassVar[int]
+    TAGS_FIELD_NUMBER: _ClassVar[int]
+    NEW_NAME_FIELD_NUMBER: _ClassVar[int]
+    REQUEST_ID_FIELD_NUMBER: _ClassVar[int]
+    agent_id: str
+    name: str
+    category: str
+    tags: _containers.RepeatedScalarFieldContainer[str]
+    new_name: str
+    request_id: str
+    def __init__(self, agent_id: _Optional[str] = ..., name: _Optional[str] = ..., category: _Optional[str] = ..., tags: _Optional[_Iterable[str]] = ..., new_name: _Optional[str] = ..., request_id: _Optional[str] = ...) -> None: ...
+
+class ArchiveBlobResponse(_message.Message):
+    __slots__ = ("blob",)
+    BLOB_FIELD_NUMBER: _ClassVar[int]
+    blob: BlobInfo
+    def __init__(self, blob: _Optional[_Union[BlobInfo, _Mapping]] = ...) -> None: ...
+
+class SearchBlobsRequest(_message.Message):
+    __slots__ = ("agent_id", "name", "words", "literal", "regexp", "ignore_case", "category", "tags", "limit", "max_matches", "page_token")
+    AGENT_ID_FIELD_NUMBER: _ClassVar[int]
+    NAME_FIELD_NUMBER: _ClassVar[int]
+    WORDS_FIELD_NUMBER: _ClassVar[int]
+    LITERAL_FIELD_NUMBER: _ClassVar[int]
+    REGEXP_FIELD_NUMBER: _ClassVar[int]
+    IGNORE_CASE_FIELD_NUMBER: _ClassVar[int]
+    CATEGORY_FIELD_NUMBER: _ClassVar[int]
+    TAGS_FIELD_NUMBER: _ClassVar[int]
+    LIMIT_FIELD_NUMBER: _ClassVar[int]
+    MAX_MATCHES_FIELD_NUMBER: _ClassVar[int]
+    PAGE_TOKEN_FIELD_NUMBER: _ClassVar[int]
+    agent_id: str
+    name: str
+    words: str
+    literal: str
+    regexp: str
+    ignore_case: bool
+    category: str
+    tags: _containers.RepeatedScalarFieldContainer[str]
+    limit: int
+    max_matches: int
+    page_token: str
+    def __init__(self, agent_id: _Optional[str] = ..., name: _Optional[str] = ..., words: _Optional[str] = ..., literal: _Optional[str] = ..., regexp: _Optional[str] = ..., ignore_case: bool = ..., category: _Optional[str] = ..., tags: _Optional[_Iterable[str]] = ..., limit: _Optional[int] = ..., max_matches: _Optional[int] = ..., page_token: _Optional[str] = ...) -> None: ...
+
+class SearchBlobsResponse(_message.Message):
+    __slots__ = ("blob", "matches", "next_page_token", "more", "score", "incomplete")
+    BLOB_FIELD_NUMBER: _ClassVar[int]
+    MATCHES_FIELD_NUMBER: _ClassVar[int]
+    NEXT_PAGE_TOKEN_FIELD_NUMBER: _ClassVar[int]
+    MORE_FIELD_NUMBER: _ClassVar[int]
+    SCORE_FIELD_NUMBER: _ClassVar[int]
+    INCOMPLETE_FIELD_NUMBER: _ClassVar[int]
+    blob: BlobInfo
+    matches: _containers.RepeatedCompositeFieldContainer[BlobMatch]
+    next_page_token: str
+    more: bool
+    score: float
+    incomplete: bool
+    def __init__(self, blob: _Optional[_Union[BlobInfo, _Mapping]] = ..., matches: _Optional[_Iterable[_Union[BlobMatch, _Mapping]]] = ..., next_page_token: _Optional[str] = ..., more: bool = ..., score: _Optional[float] = ..., incomplete: bool = ...) -> None: ...
+
+class BlobMatch(_message.Message):
+    __slots__ = ("line", "offset", "length", "text", "text_offset")
+    LINE_FIELD_NUMBER: _ClassVar[int]
+    OFFSET_FIELD_NUMBER: _ClassVar[int]
+    LENGTH_FIELD_NUMBER: _ClassVar[int]
+    TEXT_FIELD_NUMBER: _ClassVar[int]
+    TEXT_OFFSET_FIELD_NUMBER: _ClassVar[int]
+    line: int
+    offset: int
+    length: int
+    text: str
+    text_offset: int
+    def __init__(self, line: _Optional[int] = ..., offset: _Optional[int] = ..., length: _Optional[int] = ..., text: _Optional[str] = ..., text_offset: _Optional[int] = ...) -> None: ...
+
+class CollectGarbageRequest(_message.Message):
+    __slots__ = ("agent_id", "dry_run", "request_id")
+    AGENT_ID_FIELD_NUMBER: _ClassVar[int]
+    DRY_RUN_FIELD_NUMBER: _ClassVar[int]
+    REQUEST_ID_FIELD_NUMBER: _ClassVar[int]
+    agent_id: str
+    dry_run: bool
+    request_id: str
+    def __init__(self, agent_id: _Optional[str] = ..., dry_run: bool = ..., request_id: _Optional[str] = ...) -> None: ...
+
+class CollectGarbageResponse(_message.Message):
+    __slots__ = ("deleted_count", "freed_bytes", "deleted_refs", "kept", "orphan_chunks", "orphan_bytes", "more")
+    DELETED_COUNT_FIELD_NUMBER: _ClassVar[int]
+    FREED_BYTES_FIELD_NUMBER: _ClassVar[int]
+    DELETED_REFS_FIELD_NUMBER: _ClassVar[int]
+    KEPT_FIELD_NUMBER: _ClassVar[int]
+    ORPHAN_CHUNKS_FIELD_NUMBER: _ClassVar[int]
+    ORPHAN_BYTES_FIELD_NUMBER: _ClassVar[int]
+    MORE_FIELD_NUMBER: _ClassVar[int]
+    deleted_count: int
+    freed_bytes: int
+    deleted_refs: _containers.RepeatedScalarFieldContainer[str]
+    kept: KeptBlobs
+    orphan_chunks: int
+    orphan_bytes: int
+    more: bool
+    def __init__(self, deleted_count: _Optional[int] = ..., freed_bytes: _Optional[int] = ..., deleted_refs: _Optional[_Iterable[str]] = ..., kept: _Optional[_Union[KeptBlobs, _Mapping]] = ..., orphan_chunks: _Optional[int] = ..., orphan_bytes: _Optional[int] = ..., more: bool = ...) -> None: ...
+
+class KeptBlobs(_message.Message):
+    __slots__ = ("archived", "long_term", "important", "not_expired", "in_use", "referenced")
+    ARCHIVED_FIELD_NUMBER: _ClassVar[int]
+    LONG_TERM_FIELD_NUMBER: _ClassVar[int]
+    IMPORTANT_FIELD_NUMBER: _ClassVar[int]
+    NOT_EXPIRED_FIELD_NUMBER: _ClassVar[int]
+    IN_USE_FIELD_NUMBER: _ClassVar[int]
+    REFERENCED_FIELD_NUMBER: _ClassVar[int]
+    archived: int
+    long_term: int
+    important: int
+    not_expired: int
+    in_use: int
+    referenced: int
+    def __init__(self, archived: _Optional[int] = ..., long_term: _Optional[int] = ..., important: _Optional[int] = ..., not_expired: _Optional[int] = ..., in_use: _Optional[int] = ..., referenced: _Optional[int] = ...) -> None: ...

@@ -70,6 +70,31 @@ class ContextServiceStub(object):
                 request_serializer=loombridge_dot_v1_dot_context__pb2.ReadBlobRequest.SerializeToString,
                 response_deserializer=loombridge_dot_v1_dot_context__pb2.ReadBlobResponse.FromString,
                 _registered_method=True)
+        self.ListBlobs = channel.unary_unary(
+                '/loombridge.v1.ContextService/ListBlobs',
+                request_serializer=loombridge_dot_v1_dot_context__pb2.ListBlobsRequest.SerializeToString,
+                response_deserializer=loombridge_dot_v1_dot_context__pb2.ListBlobsResponse.FromString,
+                _registered_method=True)
+        self.PromoteBlob = channel.unary_unary(
+                '/loombridge.v1.ContextService/PromoteBlob',
+                request_serializer=loombridge_dot_v1_dot_context__pb2.PromoteBlobRequest.SerializeToString,
+                response_deserializer=loombridge_dot_v1_dot_context__pb2.PromoteBlobResponse.FromString,
+                _registered_method=True)
+        self.ArchiveBlob = channel.unary_unary(
+                '/loombridge.v1.ContextService/ArchiveBlob',
+                request_serializer=loombridge_dot_v1_dot_context__pb2.ArchiveBlobRequest.SerializeToString,
+                response_deserializer=loombridge_dot_v1_dot_context__pb2.ArchiveBlobResponse.FromString,
+                _registered_method=True)
+        self.SearchBlobs = channel.unary_stream(
+                '/loombridge.v1.ContextService/SearchBlobs',
+                request_serializer=loombridge_dot_v1_dot_context__pb2.SearchBlobsRequest.SerializeToString,
+                response_deserializer=loombridge_dot_v1_dot_context__pb2.SearchBlobsResponse.FromString,
+                _registered_method=True)
+        self.CollectGarbage = channel.unary_unary(
+                '/loombridge.v1.ContextService/CollectGarbage',
+                request_serializer=loombridge_dot_v1_dot_context__pb2.CollectGarbageRequest.SerializeToString,
+                response_deserializer=loombridge_dot_v1_dot_context__pb2.CollectGarbageResponse.FromString,
+                _registered_method=True)
 
 
 class ContextServiceServicer(object):
@@ -128,6 +153,50 @@ class ContextServiceServicer(object):
         context.set_details('Method not implemented!')
         raise NotImplementedError('Method not implemented!')
 
+    def ListBlobs(self, request, context):
+        """ListBlobs returns what is known of an agent's blobs, in the order of the
+        paths they were made with.
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
+    def PromoteBlob(self, request, context):
+        """PromoteBlob keeps a blob longer, or for ever, and gives it the path
+        `persistent/{agent_id}/{category}/{name}`. Its earlier paths still lead to
+        it.
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
+    def ArchiveBlob(self, request, context):
+        """ArchiveBlob puts a blob into the archive, where it stays, and gives it the
+        path `archive/{category}/{name}`. Its earlier paths still lead to it.
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
+    def SearchBlobs(self, request, context):
+        """SearchBlobs streams the lines of one blob that match, or finds blobs of the
+        archive by words, text, regular expression, category and tags. A blob is
+        read piece by piece, never held whole.
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
+    def CollectGarbage(self, request, context):
+        """CollectGarbage deletes an agent's blobs that have expired and that nothing
+        refers to: no session that goes on, no memory record. Important, promoted to
+        long-term and archived ones stay. The server does the same by itself every
+        ten minutes.
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
 
 def add_ContextServiceServicer_to_server(servicer, server):
     rpc_method_handlers = {
@@ -165,6 +234,31 @@ def add_ContextServiceServicer_to_server(servicer, server):
                     servicer.ReadBlob,
                     request_deserializer=loombridge_dot_v1_dot_context__pb2.ReadBlobRequest.FromString,
                     response_serializer=loombridge_dot_v1_dot_context__pb2.ReadBlobResponse.SerializeToString,
+            ),
+            'ListBlobs': grpc.unary_unary_rpc_method_handler(
+                    servicer.ListBlobs,
+                    request_deserializer=loombridge_dot_v1_dot_context__pb2.ListBlobsRequest.FromString,
+                    response_serializer=loombridge_dot_v1_dot_context__pb2.ListBlobsResponse.SerializeToString,
+            ),
+            'PromoteBlob': grpc.unary_unary_rpc_method_handler(
+                    servicer.PromoteBlob,
+                    request_deserializer=loombridge_dot_v1_dot_context__pb2.PromoteBlobRequest.FromString,
+                    response_serializer=loombridge_dot_v1_dot_context__pb2.PromoteBlobResponse.SerializeToString,
+            ),
+            'ArchiveBlob': grpc.unary_unary_rpc_method_handler(
+                    servicer.ArchiveBlob,
+                    request_deserializer=loombridge_dot_v1_dot_context__pb2.ArchiveBlobRequest.FromString,
+                    response_serializer=loombridge_dot_v1_dot_context__pb2.ArchiveBlobResponse.SerializeToString,
+            ),
+            'SearchBlobs': grpc.unary_stream_rpc_method_handler(
+                    servicer.SearchBlobs,
+                    request_deserializer=loombridge_dot_v1_dot_context__pb2.SearchBlobsRequest.FromString,
+                    response_serializer=loombridge_dot_v1_dot_context__pb2.SearchBlobsResponse.SerializeToString,
+            ),
+            'CollectGarbage': grpc.unary_unary_rpc_method_handler(
+                    servicer.CollectGarbage,
+                    request_deserializer=loombridge_dot_v1_dot_context__pb2.CollectGarbageRequest.FromString,
+                    response_serializer=loombridge_dot_v1_dot_context__pb2.CollectGarbageResponse.SerializeToString,
             ),
     }
     generic_handler = grpc.method_handlers_generic_handler(
@@ -357,6 +451,141 @@ class ContextService(object):
             '/loombridge.v1.ContextService/ReadBlob',
             loombridge_dot_v1_dot_context__pb2.ReadBlobRequest.SerializeToString,
             loombridge_dot_v1_dot_context__pb2.ReadBlobResponse.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def ListBlobs(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/loombridge.v1.ContextService/ListBlobs',
+            loombridge_dot_v1_dot_context__pb2.ListBlobsRequest.SerializeToString,
+            loombridge_dot_v1_dot_context__pb2.ListBlobsResponse.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def PromoteBlob(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/loombridge.v1.ContextService/PromoteBlob',
+            loombridge_dot_v1_dot_context__pb2.PromoteBlobRequest.SerializeToString,
+            loombridge_dot_v1_dot_context__pb2.PromoteBlobResponse.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def ArchiveBlob(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/loombridge.v1.ContextService/ArchiveBlob',
+            loombridge_dot_v1_dot_context__pb2.ArchiveBlobRequest.SerializeToString,
+            loombridge_dot_v1_dot_context__pb2.ArchiveBlobResponse.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def SearchBlobs(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_stream(
+            request,
+            target,
+            '/loombridge.v1.ContextService/SearchBlobs',
+            loombridge_dot_v1_dot_context__pb2.SearchBlobsRequest.SerializeToString,
+            loombridge_dot_v1_dot_context__pb2.SearchBlobsResponse.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def CollectGarbage(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/loombridge.v1.ContextService/CollectGarbage',
+            loombridge_dot_v1_dot_context__pb2.CollectGarbageRequest.SerializeToString,
+            loombridge_dot_v1_dot_context__pb2.CollectGarbageResponse.FromString,
             options,
             channel_credentials,
             insecure,

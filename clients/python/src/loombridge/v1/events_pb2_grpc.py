@@ -55,7 +55,8 @@ class EventServiceServicer(object):
         falls behind is served from the store. A volatile one is dropped when too
         many wait (see QualityOfService), and the next event says how many were. A
         reader that takes nothing for 60 seconds (a setting of the server) while
-        something waits is cut off with SLOW_CONSUMER.
+        something waits is cut off with SLOW_CONSUMER, and so is one that has 8,192
+        topics of its patterns unread; it resumes behind what it has seen.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')

@@ -22,6 +22,7 @@ class ToolErrorCode(int, metaclass=_enum_type_wrapper.EnumTypeWrapper):
     TOOL_ERROR_CODE_TIMEOUT: _ClassVar[ToolErrorCode]
     TOOL_ERROR_CODE_FAILED: _ClassVar[ToolErrorCode]
     TOOL_ERROR_CODE_OUTCOME_UNKNOWN: _ClassVar[ToolErrorCode]
+    TOOL_ERROR_CODE_INVALID_ARGUMENTS: _ClassVar[ToolErrorCode]
 TOOL_ERROR_CODE_UNSPECIFIED: ToolErrorCode
 TOOL_ERROR_CODE_NOT_FOUND: ToolErrorCode
 TOOL_ERROR_CODE_PERMISSION_DENIED: ToolErrorCode
@@ -29,6 +30,7 @@ TOOL_ERROR_CODE_TOO_LARGE: ToolErrorCode
 TOOL_ERROR_CODE_TIMEOUT: ToolErrorCode
 TOOL_ERROR_CODE_FAILED: ToolErrorCode
 TOOL_ERROR_CODE_OUTCOME_UNKNOWN: ToolErrorCode
+TOOL_ERROR_CODE_INVALID_ARGUMENTS: ToolErrorCode
 
 class ToolDescriptor(_message.Message):
     __slots__ = ("name", "description", "parameters_schema", "parameters_schema_json", "level", "requires_approval", "category", "mutates", "agent_id")

@@ -1,0 +1,150 @@
+package blob
+
+import (
+	"context"
+	"time"
+
+	"github.com/loom-bridge/loom-bridge/memory/kv"
+)
+
+const (
+	// maxDue bounds the owners that wait for a collection out of turn; one more
+	// waits for the next of all.
+	maxDue = 256
+	// collectPause is the least time between two collections of one owner's
+	// garbage in the background.
+	collectPause = time.Minute
+	// maxLatest bounds the owners whose last collection is remembered.
+	maxLatest = 1 << 14
+	// orphansEvery is how often the background looks for orphans: none is found
+	// before it is a day old.
+	orphansEvery = orphanAge
+)
+
+func (s *Store) startCollecting() {
+	ctx, stop := context.WithCancel(context.Background())
+	s.stop = stop
+	s.running.Go(func() { s.collectEvery(ctx) })
+}
+
+// collectEvery collects everybody's garbage from time to time, and that of
+// single owners when they are due, until ctx ends.
+func (s *Store) collectEvery(ctx context.Context) {
+	ticker := time.NewTicker(s.opts.CollectEvery)
+	defer ticker.Stop()
+	for {
+		var err error
+		select {
+		case <-ctx.Done():
+			return
+		case <-ticker.C:
+			err = s.CollectAll(ctx)
+		case scope := <-s.due:
+			err = s.collectDue(ctx, scope)
+		}
+		if err != nil && ctx.Err() == nil {
+			s.opts.Logger.Warn("blob: garbage not collected", "error", err)
+		}
+	}
+}
+
+// Nudge asks for a collection of the owner's garbage in the background, soon,
+// unless there was one just now. It does not wait. Without a background it does
+// nothing.
+func (s *Store) Nudge(scope kv.Scope) {
+	if s.opts.Referrers == nil || s.opts.CollectEvery < 0 || !s.mayCollect(scope) {
+		return
+	}
+	select {
+	case s.due <- scope:
+	default:
+	}
+}
+
+func (s *Store) collectDue(ctx context.Context, scope kv.Scope) error {
+	if !s.mayCollect(scope) {
+		return nil // it was named several times
+	}
+	_, err := s.Collect(ctx, scope, nil)
+	return err
+}
+
+// mayCollect tells whether the owner's last collection was a while ago.
+func (s *Store) mayCollect(scope kv.Scope) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	latest, known := s.latest[scope]
+	return !known || s.now().Sub(latest) >= collectPause
+}
+
+func (s *Store) noteCollected(scope kv.Scope) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if len(s.latest) >= maxLatest {
+		clear(s.latest)
+	}
+	s.latest[scope] = s.now()
+}
+
+// CollectAll collects the garbage of all owners, and once a day their orphans.
+// One whose garbage can't be collected does not stop the others; the last such
+// error is returned.
+func (s *Store) CollectAll(ctx context.Context) error {
+	opts := &CollectOptions{Orphans: s.orphansDue()}
+	var failed error
+	for from := []byte(nil); ; {
+		scope, found, err := s.nextScope(ctx, from)
+		if err != nil || !found {
+			return firstOf(err, failed)
+		}
+		if err := s.collectAllOf(ctx, scope, opts); err != nil {
+			failed = err
+		}
+		if ctx.Err() != nil {
+			return ctx.Err()
+		}
+		from = kv.After(scope.AppendPrefix(nil))
+	}
+}
+
+func firstOf(errs ...error) error {
+	for _, err := range errs {
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (s *Store) collectAllOf(ctx context.Context, scope kv.Scope, opts *CollectOptions) error {
+	for {
+		done, err := s.Collect(ctx, scope, opts)
+		if err != nil || !done.More {
+			return err
+		}
+	}
+}
+
+// orphansDue tells whether it is time to look for orphans, and notes that it is
+// done.
+func (s *Store) orphansDue() bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if now := s.now(); now.Sub(s.orphans) >= orphansEvery {
+		s.orphans = now
+		return true
+	}
+	return false
+}
+
+// nextScope returns the scope of the first key from a place on.
+func (s *Store) nextScope(ctx context.Context, from []byte) (kv.Scope, bool, error) {
+	for pair, err := range s.engine.Scan(ctx, kv.Blobs, kv.Range{Start: from, Limit: 1}) {
+		if err != nil {
+			return kv.Scope{}, false, err
+		}
+		scope, _, err := kv.SplitKey(pair.Key)
+		return scope, err == nil, err
+	}
+	return kv.Scope{}, false, nil
+}

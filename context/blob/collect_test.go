@@ -1,0 +1,495 @@
+package blob_test
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"iter"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/loom-bridge/loom-bridge/context/blob"
+	"github.com/loom-bridge/loom-bridge/memory/kv"
+	"github.com/loom-bridge/loom-bridge/memory/kv/memkv"
+)
+
+// world refers to blobs as a test says. Texts are the values of the scope's log,
+// which the test writes as it likes.
+type world struct {
+	mu        sync.Mutex
+	open      map[string]bool
+	elsewhere []string
+	// afterLook runs once, after the first look at the texts.
+	afterLook func()
+}
+
+func (w *world) Refs(scope kv.Scope) []kv.Ref { return []kv.Ref{{Keyspace: kv.Log, Scope: scope}} }
+
+func (w *world) Open(_ context.Context, _ blob.View, _ kv.Scope, id string) (bool, error) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return w.open[id], nil
+}
+
+func (w *world) Texts(ctx context.Context, from blob.View, scope kv.Scope) iter.Seq2[[]byte, error] {
+	return func(yield func([]byte, error) bool) {
+		defer func() {
+			if run := w.afterLook; run != nil {
+				w.afterLook = nil
+				run()
+			}
+		}()
+		for pair, err := range from.Scan(ctx, kv.Log, kv.Prefix(scope.Key('t'))) {
+			if !yield(pair.Value, err) {
+				return
+			}
+		}
+	}
+}
+
+func (w *world) Elsewhere(context.Context, blob.View, kv.Scope) iter.Seq2[[]byte, error] {
+	return func(yield func([]byte, error) bool) {
+		for _, text := range w.elsewhere {
+			if !yield([]byte(text), nil) {
+				return
+			}
+		}
+	}
+}
+
+// say writes a text that keeps what it names.
+func (f *fixture) say(tb testing.TB, scope kv.Scope, text string) {
+	tb.Helper()
+	ref := kv.Ref{Keyspace: kv.Log, Scope: scope}
+	err := f.writer.Do(tb.Context(), kv.Request{Refs: []kv.Ref{ref}, Stage: func(_ context.Context, tx *kv.Tx) error {
+		tx.Put(kv.Log, scope.Key('t', []byte(text[:min(len(text), 100)])), []byte(text))
+		return nil
+	}})
+	if err != nil {
+		tb.Fatal(err)
+	}
+}
+
+func (f *fixture) mustCollect(tb testing.TB, scope kv.Scope, opts *blob.CollectOptions) blob.Collected {
+	tb.Helper()
+	done, err := f.Collect(tb.Context(), scope, opts)
+	if err != nil {
+		tb.Fatal(err)
+	}
+	return done
+}
+
+// late is long after everything with a time has expired.
+var late = noon.Add(365 * 24 * time.Hour)
+
+// A blob goes only if it has expired, nobody refers to it, and it is not
+// important, long-term or archived; the answer says what stayed and why.
+func TestWhatIsCollected(t *testing.T) {
+	w := &world{open: map[string]bool{"goes on": true}}
+	f := newFixtureWith(t, blob.Options{Referrers: w, CollectEvery: -1})
+	stage := func(n int, session, category string) blob.Entry {
+		return f.mustStage(t, alice, noise(uint64(n), 1000+n), blob.Entry{StepID: fmt.Sprintf("step_%03d", n), SessionID: session, Category: category})
+	}
+	garbage := stage(1, "ended", "read")
+	stage(2, "goes on", "read") // its own step names it
+	named := stage(3, "ended", "read")
+	f.say(t, alice, "see "+named.Path)
+	stage(4, "ended", "report") // never expires
+	stage(5, "ended", "read")
+	stage(6, "ended", "read")
+	stage(7, "ended", "read")
+	memory := stage(8, "ended", "shell")
+	w.elsewhere = []string{"the build log is " + memory.Ref[:12]}
+	f.mustPromote(t, "step_005", blob.Promotion{Tier: blob.LongTerm})
+	f.mustPromote(t, "step_006", blob.Promotion{Tier: blob.ShortTerm, Important: true})
+	f.mustArchive(t, "step_007", blob.Archiving{})
+
+	if done := f.mustCollect(t, alice, nil); done.Entries != 0 || done.Kept.NotExpired != 5 {
+		t.Errorf("before anything expired: %+v", done)
+	}
+	f.now = late
+	kept := blob.Kept{Archived: 1, LongTerm: 1, Important: 1, NotExpired: 1, Referenced: 3}
+	want := blob.Collected{Entries: 1, Refs: []string{garbage.Ref}, Bytes: garbage.Size, Kept: kept}
+	before := f.keys(t, alice)
+	if diff := cmp.Diff(want, f.mustCollect(t, alice, &blob.CollectOptions{DryRun: true})); diff != "" {
+		t.Errorf("dry run: %s", diff)
+	}
+	if diff := cmp.Diff(before, f.keys(t, alice)); diff != "" {
+		t.Errorf("a dry run wrote: %s", diff)
+	}
+	if diff := cmp.Diff(want, f.mustCollect(t, alice, nil)); diff != "" {
+		t.Error(diff)
+	}
+	if diff := cmp.Diff(blob.Collected{Kept: kept}, f.mustCollect(t, alice, nil)); diff != "" {
+		t.Errorf("again: %s", diff)
+	}
+	f.checkCollected(t, garbage)
+	f.checkUsage(t, alice, 7, 7*1000+2+3+4+5+6+7+8)
+	for i := 2; i <= 8; i++ {
+		e := f.mustLookup(t, alice, fmt.Sprintf("step_%03d", i))
+		if got := mustCollect(t, f.Read(t.Context(), alice, e, 0, -1)); !bytes.Equal(got, noise(uint64(i), 1000+i)) {
+			t.Errorf("%s came back different", e.Path)
+		}
+	}
+}
+
+func (f *fixture) mustPromote(tb testing.TB, name string, p blob.Promotion) blob.Entry {
+	tb.Helper()
+	e, err := f.Promote(tb.Context(), alice, name, p)
+	if err != nil {
+		tb.Fatalf("promote %s: %v", name, err)
+	}
+	return e
+}
+
+func (f *fixture) mustArchive(tb testing.TB, name string, a blob.Archiving) blob.Entry {
+	tb.Helper()
+	e, err := f.Archive(tb.Context(), alice, name, a)
+	if err != nil {
+		tb.Fatalf("archive %s: %v", name, err)
+	}
+	return e
+}
+
+// checkCollected checks that a blob is gone under every name, and known to be.
+func (f *fixture) checkCollected(tb testing.TB, e blob.Entry) {
+	tb.Helper()
+	names := append([]string{e.Path, e.StepID, e.StepID + ".txt", e.Ref, e.Ref[:12]}, e.Aliases...)
+	for _, name := range names {
+		_, err := f.Lookup(tb.Context(), alice, name)
+		var gone *blob.CollectedError
+		if !errors.As(err, &gone) || !errors.Is(err, blob.ErrCollected) || !errors.Is(err, blob.ErrNotFound) || !gone.Time.Equal(f.now) {
+			tb.Errorf("%s: %v", name, err)
+		}
+	}
+	if _, err := collect(f.Read(tb.Context(), alice, e, 0, -1)); !errors.Is(err, blob.ErrCollected) {
+		tb.Errorf("read: %v", err)
+	}
+}
+
+// Every way to name a blob keeps it, wherever it stands in a text.
+func TestNamesThatKeep(t *testing.T) {
+	made := func(f *fixture) blob.Entry {
+		f.mustStage(t, alice, []byte("x"), blob.Entry{StepID: "step_012", SessionID: "s", Category: "read"})
+		e, err := f.Promote(t.Context(), alice, "step_012", blob.Promotion{Tier: blob.ShortTerm, Category: "c", Name: `Übersicht 1.txt`})
+		if err != nil {
+			t.Fatal(err)
+		}
+		return e
+	}
+	ref := made(newMemory(t)).Ref
+	for text, keeps := range map[string]bool{
+		"workspace/outputs/read_012.txt":             true,
+		"see outputs/read_012.txt.":                  true,
+		"J\x1dworkspace/outputs/read_012.txtR\x02ab": true,
+		`{"path":"workspace/outputs/file_012.txt"}`:  true,
+		"persistent/alice/c/Übersicht 1.txt":         true,
+		`"persistent\/alice/c/\u00dcbersicht 1.txt"`: true,
+		"step_012":                            true,
+		"outputs/step_012.json, for instance": true,
+		ref:                                   true,
+		"B@" + ref + "J":                      true,
+		"a" + ref[:12] + "b":                  true,
+		strings.ToUpper(ref[:14]):             true,
+		ref[:11]:                              false,
+		ref[1:12]:                             false,
+		"step_01":                             false,
+		"step_0123":                           false,
+		"step_112":                            false,
+		"step_99999999999999999999999999":     false,
+		"read_012.txt":                        false, // no folder: nobody finds a blob by that
+		"outputs/read_01":                     false,
+		"":                                    false,
+		strings.Repeat("/", 1000) + "\xff\x00" + ref[:10]: false,
+	} {
+		f := newFixtureWith(t, blob.Options{Referrers: &world{}, CollectEvery: -1})
+		e := made(f)
+		if e.Ref != ref {
+			t.Fatal("another ref")
+		}
+		f.say(t, alice, "text "+text)
+		f.now = late
+		if done := f.mustCollect(t, alice, nil); done.Entries == 0 != keeps {
+			t.Errorf("%q keeps the blob: %v, want %v", text, done.Entries == 0, keeps)
+		} else if !keeps {
+			f.checkCollected(t, e)
+		}
+	}
+}
+
+// Shared bytes go with their last entry.
+func TestSharedBytesGoWithTheirLastEntry(t *testing.T) {
+	for _, size := range []int{500, 2*blob.ChunkBytes + 5} {
+		f := newFixtureWith(t, blob.Options{Referrers: &world{}, CollectEvery: -1})
+		body := noise(7, size)
+		first := f.mustStage(t, alice, body, blob.Entry{StepID: "step_001", Category: "shell"})
+		second := f.mustStage(t, alice, body, blob.Entry{StepID: "step_002", Category: "read"})
+		f.now = noon.Add(time.Hour) // shell has expired, read has not
+		done := f.mustCollect(t, alice, nil)
+		if done.Entries != 1 || done.Bytes != 0 || len(done.Refs) != 0 {
+			t.Errorf("the first entry: %+v", done)
+		}
+		if _, err := f.Lookup(t.Context(), alice, first.Path); !errors.Is(err, blob.ErrCollected) {
+			t.Errorf("the first entry: %v", err)
+		}
+		for _, name := range []string{second.Path, first.Ref, first.Ref[:12], "step_002"} {
+			e := f.mustLookup(t, alice, name)
+			if e.Path != second.Path {
+				t.Errorf("%s leads to %s", name, e.Path)
+			}
+			if got := mustCollect(t, f.Read(t.Context(), alice, e, 0, -1)); !bytes.Equal(got, body) {
+				t.Errorf("%s reads something else", name)
+			}
+		}
+		f.now = late
+		if done := f.mustCollect(t, alice, nil); done.Entries != 1 || done.Bytes != int64(size) || !slices.Equal(done.Refs, []string{first.Ref}) {
+			t.Errorf("the second entry: %+v", done)
+		}
+		f.checkUsage(t, alice, 0, 0)
+		// And the same content can come again.
+		again := f.mustStage(t, alice, body, blob.Entry{StepID: "step_003", Category: "read"})
+		if got := mustCollect(t, f.Read(t.Context(), alice, f.mustLookup(t, alice, again.Ref), 0, -1)); !bytes.Equal(got, body) {
+			t.Error("stored again it reads something else")
+		}
+	}
+}
+
+// What begins to be needed between the first look and the commit stays.
+func TestAReferenceThatComesMeanwhile(t *testing.T) {
+	for name, meanwhile := range map[string]func(f *fixture, w *world){
+		"a text":      func(f *fixture, _ *world) { f.say(t, alice, "read outputs/read_001.txt") },
+		"a promotion": func(f *fixture, _ *world) { f.mustPromote(t, "step_001", blob.Promotion{Tier: blob.LongTerm}) },
+		"an archive":  func(f *fixture, _ *world) { f.mustArchive(t, "step_001", blob.Archiving{}) },
+		"a session": func(_ *fixture, w *world) {
+			w.mu.Lock()
+			defer w.mu.Unlock()
+			w.open = map[string]bool{"s": true}
+		},
+		"a use": func(f *fixture, _ *world) {
+			if _, err := f.Use(t.Context(), alice, "step_001"); err != nil {
+				t.Error(err)
+			}
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			w := &world{}
+			f := newFixtureWith(t, blob.Options{Referrers: w, CollectEvery: -1})
+			f.mustStage(t, alice, []byte("x"), blob.Entry{StepID: "step_001", SessionID: "s", Category: "read"})
+			f.now = late
+			w.afterLook = func() { meanwhile(f, w) }
+			done, err := f.Collect(t.Context(), alice, nil)
+			if err != nil || done.Entries != 0 {
+				t.Errorf("%+v, %v", done, err)
+			}
+			if w.afterLook != nil {
+				t.Error("nothing happened meanwhile")
+			}
+			f.mustLookup(t, alice, "step_001")
+		})
+	}
+}
+
+// What is in use stays until its call has ended and a moment more.
+func TestUsesEnd(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		f := newFixtureWith(t, blob.Options{Referrers: &world{}, CollectEvery: -1})
+		f.mustStage(t, alice, []byte("x"), blob.Entry{StepID: "step_001", Category: "read"})
+		f.now = late
+		ctx, end := context.WithCancel(t.Context())
+		defer end()
+		for range 2 {
+			if _, err := f.Use(ctx, alice, "step_001"); err != nil {
+				t.Fatal(err)
+			}
+		}
+		for _, wait := range []time.Duration{time.Hour, 0, time.Second} {
+			time.Sleep(wait)
+			if done := f.mustCollect(t, alice, nil); done.Entries != 0 || done.Kept.InUse != 1 {
+				t.Errorf("%+v", done)
+			}
+			end()
+		}
+		time.Sleep(time.Second)
+		synctest.Wait()
+		if done := f.mustCollect(t, alice, nil); done.Entries != 1 {
+			t.Errorf("after the use: %+v", done)
+		}
+		if _, err := f.Use(t.Context(), alice, "step_001"); !errors.Is(err, blob.ErrCollected) {
+			t.Errorf("use what is gone: %v", err)
+		}
+	})
+}
+
+// Steps that read a blob back while garbage is collected never refer to one that
+// is gone.
+func TestUsesAgainstCollections(t *testing.T) {
+	f := newFixtureWith(t, blob.Options{Referrers: &world{}, CollectEvery: -1})
+	const blobs = 40
+	for i := range blobs {
+		f.mustStage(t, alice, noise(uint64(i), 100), blob.Entry{StepID: fmt.Sprintf("step_%03d", i+1), Category: "read"})
+	}
+	f.now = late
+	var readers sync.WaitGroup
+	for i := range blobs {
+		readers.Go(func() {
+			ctx, end := context.WithCancel(t.Context())
+			defer end()
+			e, err := f.Use(ctx, alice, fmt.Sprintf("step_%03d", i+1))
+			if errors.Is(err, blob.ErrNotFound) {
+				return
+			}
+			if err != nil {
+				t.Error(err)
+				return
+			}
+			f.say(t, alice, "step "+e.Ref) // the step is recorded
+			if _, err := f.Lookup(t.Context(), alice, e.Path); err != nil {
+				t.Errorf("a recorded step refers to what is gone: %v", err)
+			}
+		})
+	}
+	f.mustCollect(t, alice, nil)
+	readers.Wait()
+	f.mustCollect(t, alice, nil)
+	for e, err := range f.all(t.Context()) {
+		if err != nil {
+			t.Fatal(err)
+		}
+		mustCollect(t, f.Read(t.Context(), alice, e, 0, -1))
+	}
+}
+
+// all yields alice's entries.
+func (f *fixture) all(ctx context.Context) iter.Seq2[blob.Entry, error] {
+	return func(yield func(blob.Entry, error) bool) {
+		page, err := f.List(ctx, alice, blob.Filter{}, "", 0)
+		for _, e := range page.Entries {
+			if !yield(e, nil) {
+				return
+			}
+		}
+		if err != nil {
+			yield(blob.Entry{}, err)
+		}
+	}
+}
+
+// A collection that is broken off, by an error or the death of the process, has
+// done part of it; what it has not done is whole, and the next one does it.
+func TestACollectionThatIsBrokenOff(t *testing.T) {
+	for failAt := range 4 {
+		engine := &failingAt{Engine: memkv.New(nil), left: 1 << 30}
+		f := newFixtureOn(t, engine, blob.Options{Referrers: &world{}, CollectEvery: -1})
+		const blobs = 600 // more than one commit takes
+		stored := make(map[string][]byte)
+		for i := range blobs {
+			body := noise(uint64(i), 50)
+			e := f.mustStage(t, alice, body, blob.Entry{StepID: fmt.Sprintf("step_%03d", i+1), Category: "read"})
+			stored[e.Path] = body
+		}
+		f.now = late
+		engine.left = failAt
+		first, err := f.Collect(t.Context(), alice, nil)
+		if failed := failAt < 3; failed != errors.Is(err, kv.ErrFull) {
+			t.Fatalf("failing at %d: %v", failAt, err)
+		}
+		left := 0
+		for e, err := range f.all(t.Context()) {
+			if err != nil {
+				t.Fatal(err)
+			}
+			left++
+			if got := mustCollect(t, f.Read(t.Context(), alice, e, 0, -1)); !bytes.Equal(got, stored[e.Path]) {
+				t.Errorf("%s came back different", e.Path)
+			}
+		}
+		f.checkUsage(t, alice, int64(left), int64(left*50))
+		engine.left = 1 << 30
+		second := f.mustCollect(t, alice, nil)
+		if first.Entries+second.Entries != blobs || second.Entries != int64(left) || second.More {
+			t.Errorf("failing at %d: %d and %d deleted, %d were left", failAt, first.Entries, second.Entries, left)
+		}
+		f.checkUsage(t, alice, 0, 0)
+	}
+}
+
+// failingAt is an engine whose commits fail after so many.
+type failingAt struct {
+	kv.Engine
+	left int
+}
+
+func (f *failingAt) Commit(ctx context.Context, c kv.Commit) error {
+	if f.left--; f.left < 0 {
+		return kv.ErrFull
+	}
+	return f.Engine.Commit(ctx, c)
+}
+
+// One call deletes so much and says that there is more.
+func TestManyToCollect(t *testing.T) {
+	f := newFixtureWith(t, blob.Options{Referrers: &world{}, CollectEvery: -1})
+	const blobs = blob.MaxCollected + 300
+	stored, err := f.Add(t.Context(), alice, []byte("all the same"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	err = f.writer.Do(t.Context(), kv.Request{Refs: []kv.Ref{f.Ref(alice)}, Stage: func(ctx context.Context, tx *kv.Tx) error {
+		for i := range blobs {
+			if _, err := f.Stage(ctx, tx, alice, stored, blob.Entry{Path: fmt.Sprintf("p/%05d", i)}); err != nil {
+				return err
+			}
+		}
+		return nil
+	}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	f.now = late
+	first := f.mustCollect(t, alice, nil)
+	if !first.More || first.Entries < blob.MaxCollected || first.Entries == blobs || len(first.Refs) != 0 {
+		t.Errorf("first: %+v", first)
+	}
+	second := f.mustCollect(t, alice, nil)
+	if second.More || first.Entries+second.Entries != blobs || len(second.Refs) != 1 {
+		t.Errorf("second: %+v", second)
+	}
+}
+
+func TestCollectingTwiceWithOneRequest(t *testing.T) {
+	f := newFixtureWith(t, blob.Options{Referrers: &world{}, CollectEvery: -1})
+	for i := range 3 {
+		f.mustStage(t, alice, noise(uint64(i), 50), blob.Entry{StepID: fmt.Sprintf("step_%03d", i+1), Category: []string{"read", "report", "read"}[i]})
+	}
+	f.now = late
+	opts := &blob.CollectOptions{RequestID: "r1", Orphans: true}
+	first := f.mustCollect(t, alice, opts)
+	if first.Entries != 2 || len(first.Refs) != 2 {
+		t.Errorf("%+v", first)
+	}
+	if diff := cmp.Diff(first, f.mustCollect(t, alice, opts)); diff != "" {
+		t.Error(diff)
+	}
+	if _, err := f.Collect(t.Context(), alice, &blob.CollectOptions{RequestID: "r1", DryRun: true}); !errors.Is(err, kv.ErrRequestReused) {
+		t.Errorf("another request: %v", err)
+	}
+}
+
+// A store that knows nobody keeps what steps have made.
+func TestWithoutReferrers(t *testing.T) {
+	f := newMemory(t)
+	f.mustStage(t, alice, []byte("a"), blob.Entry{StepID: "step_001", Category: "read"})
+	f.mustStage(t, alice, []byte("b"), blob.Entry{Path: "b", Category: "read"})
+	f.now = late
+	if done := f.mustCollect(t, alice, nil); done.Entries != 1 || done.Kept.Referenced != 1 {
+		t.Errorf("%+v", done)
+	}
+	f.Nudge(alice) // nothing happens
+}

@@ -1,0 +1,154 @@
+package blob
+
+import (
+	"bytes"
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"iter"
+	"slices"
+	"time"
+
+	"github.com/loom-bridge/loom-bridge/memory/kv"
+)
+
+const (
+	// orphanAge is from when on a chunk of no blob belongs to no upload either
+	// (memory/FORMAT.md).
+	orphanAge = 24 * time.Hour
+	// maxOrphans bounds the chunks that one commit looks at, each up to a
+	// megabyte.
+	maxOrphans = 32
+)
+
+// sweepOrphans deletes the chunks that no manifest names and that are too old
+// to belong to an upload.
+func (c *collection) sweepOrphans(ctx context.Context) error {
+	used, err := c.usedChunks(ctx)
+	if err != nil {
+		return err
+	}
+	var batch []orphan
+	for o, err := range c.unusedChunks(ctx, used) {
+		if err != nil {
+			return err
+		}
+		if o.age < orphanAge {
+			continue
+		}
+		if batch = append(batch, o); len(batch) < maxOrphans {
+			continue
+		}
+		if err := c.deleteOrphans(ctx, batch); err != nil {
+			return err
+		}
+		batch = batch[:0]
+	}
+	return c.deleteOrphans(ctx, batch)
+}
+
+// orphan is a stored chunk that no manifest names.
+type orphan struct {
+	key  []byte
+	size int64
+	age  time.Duration
+}
+
+// usedChunks returns the hashes of all chunks that manifests name, sorted. Only
+// blobs longer than a chunk have any.
+func (c *collection) usedChunks(ctx context.Context) ([][sha256.Size]byte, error) {
+	large := make(map[string]bool)
+	for e, err := range entries(ctx, c.store.engine, c.scope, "") {
+		if err != nil {
+			return nil, err
+		}
+		if e.Size > ChunkBytes {
+			large[e.Ref] = true
+		}
+	}
+	var used [][sha256.Size]byte
+	for ref := range large {
+		b, err := c.store.open(ctx, c.scope, ref)
+		if err != nil {
+			return nil, err
+		}
+		used = append(used, b.chunks...)
+	}
+	slices.SortFunc(used, compareHashes)
+	return slices.Compact(used), nil
+}
+
+func compareHashes(a, b [sha256.Size]byte) int { return bytes.Compare(a[:], b[:]) }
+
+// unusedChunks yields the chunks between the used ones, so that no used one is
+// read.
+func (c *collection) unusedChunks(ctx context.Context, used [][sha256.Size]byte) iter.Seq2[orphan, error] {
+	return func(yield func(orphan, error) bool) {
+		all := kv.Prefix(c.scope.Key(tagChunk))
+		start := all.Start
+		for i := range len(used) + 1 {
+			end := all.End
+			if i < len(used) {
+				end = chunkKey(c.scope, used[i])
+			}
+			for pair, err := range c.store.engine.Scan(ctx, kv.Blobs, kv.Range{Start: start, End: end}) {
+				if err != nil {
+					yield(orphan{}, err)
+					return
+				}
+				if !yield(c.orphan(pair.Key, pair.Value), nil) {
+					return
+				}
+			}
+			start = append(end, 0)
+		}
+	}
+}
+
+func (c *collection) orphan(key, frame []byte) orphan {
+	o := orphan{key: key, size: int64(len(frame)), age: orphanAge}
+	if len(frame) >= frameHeader { // else nobody can read it
+		o.age = frameAge(frame, c.store.now())
+	}
+	return o
+}
+
+// deleteOrphans deletes chunks unless an upload has written them again. An
+// upload that meets an old chunk always does, so that age alone decides here.
+func (c *collection) deleteOrphans(ctx context.Context, batch []orphan) error {
+	if len(batch) == 0 {
+		return nil
+	}
+	var deleted, size int64
+	stage := func(ctx context.Context, tx *kv.Tx) error {
+		deleted, size = 0, 0
+		for _, o := range batch {
+			values, err := tx.Get(ctx, kv.Blobs, o.key)
+			if err != nil {
+				return err
+			}
+			if values[0] == nil || c.orphan(o.key, values[0]).age < orphanAge {
+				continue
+			}
+			deleted, size = deleted+1, size+int64(len(values[0]))
+			if !c.opts.DryRun {
+				tx.Delete(kv.Blobs, o.key)
+			}
+		}
+		return nil
+	}
+	err := c.store.writer.Do(ctx, kv.Request{Refs: []kv.Ref{c.store.Ref(c.scope)}, Stage: stage, Lazy: true})
+	if err == nil {
+		c.done.Orphans, c.done.OrphanBytes = c.done.Orphans+deleted, c.done.OrphanBytes+size
+	}
+	return err
+}
+
+// refHash is the hash that a ref spells; nil for no ref.
+func refHash(ref string) []byte {
+	hash, err := hex.DecodeString(ref)
+	if err != nil || len(hash) != sha256.Size {
+		return nil
+	}
+	return hash
+}

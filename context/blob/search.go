@@ -1,0 +1,229 @@
+package blob
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"iter"
+
+	"github.com/loom-bridge/loom-bridge/memory/kv"
+)
+
+const (
+	// MaxShownBytes bounds the text of a match; it is the part around it when
+	// the line is longer.
+	MaxShownBytes = 512
+	// shownBefore is how much of a long line stands before the match.
+	shownBefore = 128
+	// maxLineBytes is from when on a line is looked at in parts.
+	maxLineBytes = 256 << 10
+	// lineOverlap is how much of a part is looked at again with the next one: a
+	// match that is not longer is found wherever the line was cut.
+	lineOverlap = 4 << 10
+	// fetchAhead is how many chunks are read while one is searched.
+	fetchAhead = 2
+)
+
+// Match is a line that matches, or the part of a long one around its first
+// match.
+type Match struct {
+	// Line is the line's number, from 1.
+	Line int64
+	// Offset is where in the blob the first match of the line begins, in bytes,
+	// and Length how long it is.
+	Offset, Length int64
+	// Text is the line without its line feed, or at most MaxShownBytes of it
+	// around the match.
+	Text []byte
+	// TextOffset is where in the blob Text begins.
+	TextOffset int64
+}
+
+// From is where a search begins. Zero is the beginning of the blob.
+type From struct {
+	// Offset is the first byte to look at, and Lines is how many line feeds come
+	// before it.
+	Offset, Lines int64
+	// MidLine passes over the rest of the line that Offset lies in.
+	MidLine bool
+}
+
+// After is where a search goes on behind the line of a match.
+func (m Match) After() From {
+	return From{Offset: m.Offset + m.Length, Lines: m.Line - 1, MidLine: true}
+}
+
+// Search yields the lines of a blob that match, in order, one chunk held at a
+// time however long a line is. It is for one use. Lines end with a line feed;
+// one of more than 256 KiB is looked at in parts, which count as lines of their
+// own for `^` and `$`, and a match across two of them is found if it has no more
+// than 4 KiB. An error comes last, with a zero Match.
+func (s *Store) Search(ctx context.Context, scope kv.Scope, e Entry, p *Pattern, from From) iter.Seq2[Match, error] {
+	return func(yield func(Match, error) bool) {
+		if from.Offset < 0 || from.Lines < 0 || from.Offset > e.Size {
+			yield(Match{}, fmt.Errorf("%w: the blob has no byte %d", ErrInvalid, from.Offset))
+			return
+		}
+		g := &grep{places: places{pattern: p}, offset: from.Offset, line: from.Lines + 1, midLine: from.MidLine, yield: yield}
+		for piece, err := range s.ahead(ctx, scope, e, from.Offset) {
+			if err != nil {
+				yield(Match{}, err)
+				return
+			}
+			if !g.add(piece) {
+				return
+			}
+		}
+		g.end()
+	}
+}
+
+// grep looks through content that comes in pieces.
+type grep struct {
+	places places
+	yield  func(Match, error) bool
+
+	// text is the content from offset on: what is left of earlier pieces, and the
+	// latest one.
+	text, folded []byte
+	offset       int64
+	line         int64 // the number of the line that offset lies in
+	// midLine says that the rest of the first line is passed over.
+	midLine bool
+	// matched says that the line at the beginning of text has matched already.
+	matched bool
+	stopped bool
+}
+
+// add looks through the whole lines of a piece and tells whether to go on.
+func (g *grep) add(piece []byte) bool {
+	if g.midLine {
+		end := bytes.IndexByte(piece, '\n') + 1
+		if end == 0 {
+			g.offset += int64(len(piece))
+			return true
+		}
+		piece, g.midLine = piece[end:], false
+		g.offset, g.line = g.offset+int64(end), g.line+1
+	}
+	if len(g.text) == 0 {
+		g.text = piece
+	} else {
+		g.text = append(g.text, piece...)
+	}
+	if whole := bytes.LastIndexByte(g.text, '\n') + 1; whole > 0 {
+		g.lines(g.text[:whole])
+		g.drop(whole)
+		g.matched = false
+	}
+	if len(g.text) > maxLineBytes {
+		g.part()
+	}
+	return !g.stopped
+}
+
+// end looks through what comes behind the last line feed.
+func (g *grep) end() {
+	if len(g.text) > 0 && !g.stopped {
+		g.lines(g.text)
+	}
+}
+
+// part looks at the beginning of a long line and keeps its end.
+func (g *grep) part() {
+	g.lines(g.text)
+	g.drop(len(g.text) - lineOverlap)
+}
+
+// drop forgets what was looked through. The line numbers are counted already.
+func (g *grep) drop(n int) {
+	g.text = g.text[:copy(g.text, g.text[n:])]
+	g.offset += int64(n)
+}
+
+// lines looks through some lines. It leaves line at the number of the line
+// that comes after the last line feed.
+func (g *grep) lines(text []byte) {
+	looked := text
+	if g.places.pattern.fold {
+		g.folded = appendLower(g.folded[:0], text)
+		looked = g.folded
+	}
+	g.places.begin(looked)
+	counted := 0 // line feeds before it are in g.line
+	for at := 0; at <= len(text) && !g.stopped; {
+		if at = g.places.after(at); at < 0 {
+			break
+		}
+		start := bytes.LastIndexByte(text[:at], '\n') + 1
+		end := len(text)
+		if feed := bytes.IndexByte(text[at:], '\n'); feed >= 0 {
+			end = at + feed
+		}
+		g.line += int64(bytes.Count(text[counted:start], []byte{'\n'}))
+		counted = start
+		g.one(text, start, end)
+		at = end + 1
+	}
+	g.line += int64(bytes.Count(text[counted:], []byte{'\n'}))
+}
+
+// one looks at one line.
+func (g *grep) one(text []byte, start, end int) {
+	if start == 0 && g.matched {
+		return
+	}
+	first, last, ok := g.places.pattern.in(text[start:end])
+	if !ok {
+		return
+	}
+	if start == 0 {
+		g.matched = true
+	}
+	m := Match{Line: g.line, Offset: g.offset + int64(start+first), Length: int64(last - first)}
+	shown := text[start:end]
+	if len(shown) > MaxShownBytes {
+		from := max(min(first-shownBefore, len(shown)-MaxShownBytes), 0)
+		shown, start = shown[from:from+MaxShownBytes], start+from
+	}
+	m.Text, m.TextOffset = bytes.Clone(shown), g.offset+int64(start)
+	g.stopped = !g.yield(m, nil)
+}
+
+// ahead yields the pieces of a blob from an offset on, and reads the next ones
+// meanwhile. Each chunk is checked against its hash, the whole is not.
+func (s *Store) ahead(ctx context.Context, scope kv.Scope, e Entry, offset int64) iter.Seq2[[]byte, error] {
+	return func(yield func([]byte, error) bool) {
+		type read struct {
+			piece []byte
+			err   error
+		}
+		inner, cancel := context.WithCancel(ctx)
+		reads := make(chan read, fetchAhead)
+		go func() {
+			defer close(reads)
+			for piece, err := range s.read(inner, scope, e, offset, -1, false) {
+				select {
+				case reads <- read{piece, err}:
+				case <-inner.Done():
+					return
+				}
+			}
+		}()
+		// When the search is over, nobody reads the store any more.
+		defer func() {
+			cancel()
+			for range reads {
+				continue // until the reader has ended
+			}
+		}()
+		for r := range reads {
+			if !yield(r.piece, r.err) || r.err != nil {
+				return
+			}
+		}
+		if err := ctx.Err(); err != nil {
+			yield(nil, err)
+		}
+	}
+}

@@ -1,0 +1,89 @@
+package tokens
+
+import (
+	"math"
+	"unicode"
+	"unicode/utf8"
+)
+
+// What a character costs in hundredths of a token, where no vocabulary is
+// known. The scripts' weights are what o200k_base needs on average; the
+// popular emoji take it nearly two tokens each.
+const (
+	hanWeight    = 79
+	kanaWeight   = 74
+	hangulWeight = 80
+	emojiWeight  = 180
+	otherWeight  = 25
+	wholeToken   = 100
+)
+
+// firstHeavy is below every character that weighs more than others do.
+const firstHeavy = 0x1100
+
+// weight returns what a character costs.
+func weight(r rune) int {
+	switch {
+	case r < firstHeavy:
+		return otherWeight
+	case unicode.Is(unicode.Han, r):
+		return hanWeight
+	case unicode.In(r, unicode.Hiragana, unicode.Katakana) || r == '\u30fc':
+		return kanaWeight
+	case unicode.Is(unicode.Hangul, r):
+		return hangulWeight
+	case r >= 0x1F000 && r <= 0x1FAFF || r >= 0x2600 && r <= 0x27BF:
+		return emojiWeight
+	}
+	return otherWeight
+}
+
+// estimate guesses the tokens of a text from its scripts. An empty text has
+// none.
+func estimate(text string) int {
+	hundredths := 0
+	for _, r := range text {
+		hundredths += weight(r)
+	}
+	return (hundredths + wholeToken - 1) / wholeToken
+}
+
+// estimateEnds is ends for a text whose tokens are guessed.
+func estimateEnds(text string, head, tail int) (from, to int) {
+	if estimate(text) <= head+tail {
+		return len(text), len(text)
+	}
+	for room := head * wholeToken; from < len(text); {
+		r, width := utf8.DecodeRuneInString(text[from:])
+		if room -= weight(r); room < 0 {
+			break
+		}
+		from += width
+	}
+	to = len(text)
+	for room := tail * wholeToken; to > from; {
+		r, width := utf8.DecodeLastRuneInString(text[:to])
+		if room -= weight(r); room < 0 {
+			break
+		}
+		to -= width
+	}
+	return from, to
+}
+
+// scaled is a count for a model that makes ratio tokens of each one counted.
+func scaled(n int, ratio float64) int {
+	if ratio == 1 {
+		return n
+	}
+	// A hair less, so that 100 times 1.1 is not 111.
+	return int(math.Ceil(float64(n)*ratio - 1e-9))
+}
+
+// unscaled is how many tokens may be counted for n of the model's.
+func unscaled(n int, ratio float64) int {
+	if ratio == 1 {
+		return n
+	}
+	return int(float64(min(n, MaxTextBytes)) / ratio)
+}

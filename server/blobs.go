@@ -1,0 +1,180 @@
+package server
+
+import (
+	"context"
+	"iter"
+
+	"google.golang.org/grpc"
+
+	"github.com/loom-bridge/loom-bridge/context/blob"
+	"github.com/loom-bridge/loom-bridge/memory/kv"
+	loombridgev1 "github.com/loom-bridge/loom-bridge/proto/gen/loombridge/v1"
+)
+
+const (
+	// defaultBlobs is how many blobs ListBlobs returns without a page size.
+	defaultBlobs = 100
+	// defaultMatches is how many lines of one blob SearchBlobs returns.
+	defaultMatches = 100
+	// matchBatch is how many lines travel in one message, each at most half a KiB
+	// long.
+	matchBatch = 64
+)
+
+// Blobs is what the handlers need of the offload store.
+type Blobs interface {
+	Lookup(ctx context.Context, scope kv.Scope, name string) (blob.Entry, error)
+	Read(ctx context.Context, scope kv.Scope, e blob.Entry, offset, limit int64) iter.Seq2[[]byte, error]
+	List(ctx context.Context, scope kv.Scope, filter blob.Filter, after string, limit int) (blob.Page, error)
+	Usage(ctx context.Context, scope kv.Scope) (blob.Usage, error)
+	Promote(ctx context.Context, scope kv.Scope, name string, p blob.Promotion) (blob.Entry, error)
+	Archive(ctx context.Context, scope kv.Scope, name string, a blob.Archiving) (blob.Entry, error)
+	Search(ctx context.Context, scope kv.Scope, e blob.Entry, p *blob.Pattern, from blob.From) iter.Seq2[blob.Match, error]
+	Find(ctx context.Context, scope kv.Scope, q blob.Query) (blob.Results, error)
+	Collect(ctx context.Context, scope kv.Scope, opts *blob.CollectOptions) (blob.Collected, error)
+}
+
+var _ Blobs = (*blob.Store)(nil)
+
+// ListBlobs returns a page of an agent's blobs.
+func (s *contextService) ListBlobs(ctx context.Context, r *loombridgev1.ListBlobsRequest) (*loombridgev1.ListBlobsResponse, error) {
+	if err := checkListBlobsRequest(r); err != nil {
+		return nil, err
+	}
+	scope, err := agentScope(ctx, r.GetAgentId())
+	if err != nil {
+		return nil, err
+	}
+	size := int(r.GetPageSize())
+	if size == 0 {
+		size = defaultBlobs
+	}
+	after, _ := parseBlobToken(r.GetPageToken())
+	page, err := s.blobs.List(ctx, scope, blobFilterOf(r), after, size)
+	if err != nil {
+		return nil, err
+	}
+	usage, err := s.blobs.Usage(ctx, scope)
+	if err != nil {
+		return nil, err
+	}
+	return blobPage(page, usage, s.limits.MaxSendBytes), nil
+}
+
+// PromoteBlob keeps a blob longer.
+func (s *contextService) PromoteBlob(ctx context.Context, r *loombridgev1.PromoteBlobRequest) (*loombridgev1.PromoteBlobResponse, error) {
+	if err := checkPromoteBlobRequest(r); err != nil {
+		return nil, err
+	}
+	scope, err := agentScope(ctx, r.GetAgentId())
+	if err != nil {
+		return nil, err
+	}
+	entry, err := s.blobs.Promote(ctx, scope, r.GetName(), blob.Promotion{
+		Tier: tierOf(r.GetTier()), Category: r.GetCategory(), Name: r.GetNewName(),
+		Important: r.GetImportant(), RequestID: r.GetRequestId(),
+	})
+	if err != nil {
+		return nil, err
+	}
+	return &loombridgev1.PromoteBlobResponse{Blob: blobInfoOf(entry)}, nil
+}
+
+// ArchiveBlob puts a blob away.
+func (s *contextService) ArchiveBlob(ctx context.Context, r *loombridgev1.ArchiveBlobRequest) (*loombridgev1.ArchiveBlobResponse, error) {
+	if err := checkArchiveBlobRequest(r); err != nil {
+		return nil, err
+	}
+	scope, err := agentScope(ctx, r.GetAgentId())
+	if err != nil {
+		return nil, err
+	}
+	entry, err := s.blobs.Archive(ctx, scope, r.GetName(), blob.Archiving{
+		Category: r.GetCategory(), Tags: r.GetTags(), Name: r.GetNewName(), RequestID: r.GetRequestId(),
+	})
+	if err != nil {
+		return nil, err
+	}
+	return &loombridgev1.ArchiveBlobResponse{Blob: blobInfoOf(entry)}, nil
+}
+
+// SearchBlobs streams the lines of a blob that match, or what the archive has.
+func (s *contextService) SearchBlobs(r *loombridgev1.SearchBlobsRequest, stream grpc.ServerStreamingServer[loombridgev1.SearchBlobsResponse]) error {
+	if err := checkSearchBlobsRequest(r); err != nil {
+		return err
+	}
+	scope, err := agentScope(stream.Context(), r.GetAgentId())
+	if err != nil {
+		return err
+	}
+	pattern, err := patternOf(r)
+	if err != nil {
+		return err
+	}
+	if r.GetName() != "" {
+		return s.searchOne(r, scope, pattern, stream)
+	}
+	found, err := s.blobs.Find(stream.Context(), scope, blob.Query{
+		Words: r.GetWords(), Pattern: pattern, Category: r.GetCategory(), Tags: r.GetTags(),
+		Limit: int(r.GetLimit()), Matches: int(r.GetMaxMatches()),
+	})
+	if err != nil {
+		return err
+	}
+	for _, message := range foundOf(found) {
+		if err := stream.Send(message); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// searchOne streams the matches of one blob as they are found.
+func (s *contextService) searchOne(r *loombridgev1.SearchBlobsRequest, scope kv.Scope, pattern *blob.Pattern, stream grpc.ServerStreamingServer[loombridgev1.SearchBlobsResponse]) error {
+	entry, err := s.blobs.Lookup(stream.Context(), scope, r.GetName())
+	if err != nil {
+		return err
+	}
+	left := int(r.GetMaxMatches())
+	if left == 0 {
+		left = defaultMatches
+	}
+	from, _ := parseSearchToken(r.GetPageToken())
+	message := &loombridgev1.SearchBlobsResponse{Blob: blobInfoOf(entry)}
+	for m, err := range s.blobs.Search(stream.Context(), scope, entry, pattern, from) {
+		if err != nil {
+			return err
+		}
+		if left == 0 { // this one shows that there are more
+			message.NextPageToken = searchToken(from)
+			break
+		}
+		left, from = left-1, m.After()
+		if len(message.GetMatches()) == matchBatch {
+			if err := stream.Send(message); err != nil {
+				return err
+			}
+			message = &loombridgev1.SearchBlobsResponse{}
+		}
+		message.Matches = append(message.Matches, matchOf(m))
+	}
+	return stream.Send(message)
+}
+
+// CollectGarbage deletes what has expired and what nobody needs.
+func (s *contextService) CollectGarbage(ctx context.Context, r *loombridgev1.CollectGarbageRequest) (*loombridgev1.CollectGarbageResponse, error) {
+	if err := checkCollectGarbageRequest(r); err != nil {
+		return nil, err
+	}
+	scope, err := agentScope(ctx, r.GetAgentId())
+	if err != nil {
+		return nil, err
+	}
+	done, err := s.blobs.Collect(ctx, scope, &blob.CollectOptions{
+		DryRun: r.GetDryRun(), Orphans: true, RequestID: r.GetRequestId(),
+	})
+	if err != nil {
+		return nil, err
+	}
+	return collectedOf(done), nil
+}

@@ -1,0 +1,171 @@
+package server
+
+import (
+	"encoding/base64"
+	"strconv"
+	"strings"
+
+	"google.golang.org/protobuf/proto"
+	"google.golang.org/protobuf/types/known/durationpb"
+
+	"github.com/loom-bridge/loom-bridge/context/blob"
+	loombridgev1 "github.com/loom-bridge/loom-bridge/proto/gen/loombridge/v1"
+)
+
+func blobInfoOf(e blob.Entry) *loombridgev1.BlobInfo {
+	out := &loombridgev1.BlobInfo{
+		Ref: e.Ref, Path: e.Path, Size: e.Size, Kind: e.Kind, StepId: e.StepID, SessionId: e.SessionID,
+		CreateTime: timestampOf(e.Time), AgentId: e.Owner, TaskId: e.TaskID, Category: e.Category,
+		MediaType: e.MediaType, Expired: e.Expired, Tier: tierToSend(e.Tier), Important: e.Important,
+		PromoteTime: timestampOf(e.PromoteTime), Aliases: e.Aliases,
+	}
+	if at, ever := e.ExpireTime(); ever {
+		out.Ttl, out.ExpireTime = durationpb.New(e.TTL), timestampOf(at)
+	}
+	if e.Archive.Category != "" {
+		out.Archive = &loombridgev1.BlobArchive{
+			Category: e.Archive.Category, Tags: e.Archive.Tags, ArchiveTime: timestampOf(e.Archive.Time),
+		}
+	}
+	return out
+}
+
+func tierOf(t loombridgev1.BlobTier) blob.Tier {
+	switch t {
+	case loombridgev1.BlobTier_BLOB_TIER_SHORT_TERM:
+		return blob.ShortTerm
+	case loombridgev1.BlobTier_BLOB_TIER_LONG_TERM:
+		return blob.LongTerm
+	}
+	return blob.Working
+}
+
+func tierToSend(t blob.Tier) loombridgev1.BlobTier {
+	switch t {
+	case blob.ShortTerm:
+		return loombridgev1.BlobTier_BLOB_TIER_SHORT_TERM
+	case blob.LongTerm:
+		return loombridgev1.BlobTier_BLOB_TIER_LONG_TERM
+	}
+	return loombridgev1.BlobTier_BLOB_TIER_WORKING
+}
+
+func blobFilterOf(r *loombridgev1.ListBlobsRequest) blob.Filter {
+	return blob.Filter{
+		SessionID: r.GetSessionId(), StepID: r.GetStepId(), Kind: r.GetKind(), Category: r.GetCategory(),
+		Tier: tierOf(r.GetTier()), OneTier: r.GetTier() != loombridgev1.BlobTier_BLOB_TIER_UNSPECIFIED,
+		Archived: r.GetArchived(),
+	}
+}
+
+// blobPage is a page as far as it fits into limit bytes; the token leads to the
+// rest.
+func blobPage(page blob.Page, usage blob.Usage, limit int) *loombridgev1.ListBlobsResponse {
+	out := &loombridgev1.ListBlobsResponse{
+		Usage: &loombridgev1.BlobUsage{Count: usage.Blobs, Bytes: usage.Bytes, MaxBytes: usage.MaxBytes},
+	}
+	if page.Next != "" {
+		out.NextPageToken = blobToken(page.Next)
+	}
+	// The frame of a blob in the page, and what stands beside the blobs.
+	const overhead, rest = 16, 2 * kib
+	used := rest
+	for i, e := range page.Entries {
+		one := blobInfoOf(e)
+		if used += proto.Size(one) + overhead; i > 0 && used > limit {
+			out.NextPageToken = blobToken(page.Entries[i-1].Home())
+			break
+		}
+		out.Blobs = append(out.Blobs, one)
+	}
+	return out
+}
+
+// blobTokenPrefix and searchTokenPrefix mark the page tokens of this version.
+const (
+	blobTokenPrefix   = "b1."
+	searchTokenPrefix = "s1."
+)
+
+// blobToken continues a listing behind a path.
+func blobToken(path string) string {
+	return blobTokenPrefix + base64.RawURLEncoding.EncodeToString([]byte(path))
+}
+
+// parseBlobToken is the inverse; no token is no path.
+func parseBlobToken(token string) (string, bool) {
+	if token == "" {
+		return "", true
+	}
+	text, ok := strings.CutPrefix(token, blobTokenPrefix)
+	path, err := base64.RawURLEncoding.DecodeString(text)
+	return string(path), ok && err == nil && len(path) > 0 && len(path) <= blob.MaxPathBytes
+}
+
+// searchToken continues a search.
+func searchToken(from blob.From) string {
+	return searchTokenPrefix + strconv.FormatInt(from.Offset, 36) + "." + strconv.FormatInt(from.Lines, 36)
+}
+
+// parseSearchToken is the inverse; no token is the beginning.
+func parseSearchToken(token string) (blob.From, bool) {
+	if token == "" {
+		return blob.From{}, true
+	}
+	text, ok := strings.CutPrefix(token, searchTokenPrefix)
+	offset, lines, cut := strings.Cut(text, ".")
+	from := blob.From{MidLine: true}
+	var errOffset, errLines error
+	from.Offset, errOffset = strconv.ParseInt(offset, 36, 64)
+	from.Lines, errLines = strconv.ParseInt(lines, 36, 64)
+	valid := ok && cut && errOffset == nil && errLines == nil && from.Offset >= 0 && from.Lines >= 0
+	return from, valid
+}
+
+// patternOf is what to look for in lines; nil for words and for nothing.
+func patternOf(r *loombridgev1.SearchBlobsRequest) (*blob.Pattern, error) {
+	switch p := r.GetPattern().(type) {
+	case *loombridgev1.SearchBlobsRequest_Literal:
+		return blob.Literal(p.Literal, r.GetIgnoreCase())
+	case *loombridgev1.SearchBlobsRequest_Regexp:
+		return blob.Regexp(p.Regexp, r.GetIgnoreCase())
+	}
+	return nil, nil
+}
+
+func matchOf(m blob.Match) *loombridgev1.BlobMatch {
+	return &loombridgev1.BlobMatch{
+		Line: m.Line, Offset: m.Offset, Length: m.Length, Text: utf8Text(string(m.Text)), TextOffset: m.TextOffset,
+	}
+}
+
+// foundOf are the messages of a search of the archive: one for each blob, and
+// one more where only incompleteness is to be told.
+func foundOf(r blob.Results) []*loombridgev1.SearchBlobsResponse {
+	var out []*loombridgev1.SearchBlobsResponse
+	for _, f := range r.Found {
+		message := &loombridgev1.SearchBlobsResponse{Blob: blobInfoOf(f.Entry), More: f.More, Score: f.Score}
+		for _, m := range f.Matches {
+			message.Matches = append(message.Matches, matchOf(m))
+		}
+		out = append(out, message)
+	}
+	if r.Incomplete && len(out) == 0 {
+		out = append(out, &loombridgev1.SearchBlobsResponse{})
+	}
+	if r.Incomplete {
+		out[len(out)-1].Incomplete = true
+	}
+	return out
+}
+
+func collectedOf(c blob.Collected) *loombridgev1.CollectGarbageResponse {
+	return &loombridgev1.CollectGarbageResponse{
+		DeletedCount: c.Entries, FreedBytes: c.Bytes, DeletedRefs: c.Refs,
+		OrphanChunks: c.Orphans, OrphanBytes: c.OrphanBytes, More: c.More,
+		Kept: &loombridgev1.KeptBlobs{
+			Archived: c.Kept.Archived, LongTerm: c.Kept.LongTerm, Important: c.Kept.Important,
+			NotExpired: c.Kept.NotExpired, InUse: c.Kept.InUse, Referenced: c.Kept.Referenced,
+		},
+	}
+}
