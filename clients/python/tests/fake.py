@@ -27,6 +27,8 @@ class Fake:
 
     def __init__(self) -> None:
         self.address = ""
+        self.health: tuple[grpc.StatusCode, str] | None = None
+        """What health checks are refused with, code and reason; None: all is well."""
         self.requests: list[Any] = []
         self.metadata: list[dict[str, str | bytes]] = []
         self._unary: dict[str, Callable[[Any, Call], Awaitable[Any]]] = {}
@@ -82,7 +84,7 @@ class Fake:
             return grpc.stream_stream_rpc_method_handler(
                 cast("Any", duplex), method.request.FromString, method.response.SerializeToString
             )
-        if method in (_rpc.READ_BLOB, _rpc.SUBSCRIBE):
+        if method in (_rpc.READ_BLOB, _rpc.SEARCH_BLOBS, _rpc.SUBSCRIBE):
             return grpc.unary_stream_rpc_method_handler(
                 cast("Any", stream), method.request.FromString, method.response.SerializeToString
             )
@@ -138,6 +140,8 @@ async def fake_server(port: int = 0) -> AsyncGenerator[Fake, None]:
 
     async def healthy(_request: bytes, call: Call) -> bytes:
         fake.metadata.append(dict(cast("Any", call.invocation_metadata())))
+        if fake.health is not None:
+            await refuse(call, fake.health[0], "no", reason=fake.health[1])
         return HEALTHY
 
     check: dict[str, Any] = {"Check": grpc.unary_unary_rpc_method_handler(cast("Any", healthy))}

@@ -68,7 +68,11 @@ class Side:
         limit = Duration(nanos=int(seconds * 1e9) % 10**9, seconds=int(seconds))
         self.say(
             tool_call=pb.AttachToolCall(
-                call_id=call_id, name=name, arguments_json=arguments, timeout=limit
+                call_id=call_id,
+                name=name,
+                arguments_json=arguments,
+                timeout=limit,
+                caller_id="a2",
             )
         )
 

@@ -1,6 +1,7 @@
 """Attached agents on the real binary."""
 
 import asyncio
+import sys
 from collections.abc import AsyncGenerator
 from typing import Any
 
@@ -40,6 +41,7 @@ async def test_tools_of_an_agent(live: loombridge.Client, other: loombridge.Clie
     assert missing.error == loombridge.ToolFailure("not_found", "no file x")
     wrong = await other.tool("word_count", {"txt": "a"})
     assert wrong.error
+    assert wrong.error.code == "invalid_arguments"
     assert "text is missing" in wrong.error.message
     assert [step.tool_name for step in await other.context.steps()] == [
         "word_count",
@@ -109,6 +111,73 @@ async def test_request_and_reply(
     assert (answer.payload, answer.source) == (2, "a1")
     with pytest.raises(loombridge.DeadlineExceededError, match="no reply"):
         await other.request("math.add", {"depth": 0}, timeout=0.1)
+
+
+@pytest.mark.parametrize("durable", [False, True])
+async def test_a_request_to_a_handler_that_raises(
+    live: loombridge.Client, other: loombridge.Client, durable: bool
+) -> None:
+    @live.subscribe("math.add")
+    async def on_add(event: loombridge.Event) -> None:
+        raise ValueError(f"no numbers: {event.payload}")
+
+    await live.attach()
+    with pytest.raises(loombridge.RequestFailedError, match=r"^no numbers: x$") as caught:
+        await other.request("math.add", "x", durable=durable, timeout=PATIENCE)
+    assert caught.value.agent_id == "a1"
+
+
+async def test_two_processes_with_one_agent_id(
+    live: loombridge.Client, srv: testing.Server, other: loombridge.Client
+) -> None:
+    heard: list[str] = []
+    async with loombridge.connect(srv.address, agent_id="a1") as twin:
+        for name, client in (("first", live), ("second", twin)):
+
+            def who(name: str = name) -> str:
+                return name
+
+            def hear(_event: loombridge.Event, name: str = name) -> None:
+                heard.append(name)
+
+            client.tool("who", parameters={})(who)
+            client.tool("fs:list_dir", parameters={})(who)
+            client.subscribe("t")(hear)
+            await client.attach()
+        await other.emit("t")
+        await until(lambda: len(heard) == 2)
+        assert sorted(heard) == ["first", "second"]
+        assert (await other.tool("who")).output == "second"
+        # The server's own tool wins.
+        listed = await other.tool("fs:list_dir", {"path": "."})
+        assert listed.raise_for_error().output != "second"
+    assert (await other.tool("who")).output == "first"
+
+
+EXITS = """
+import asyncio, sys, loombridge
+
+async def main():
+    async with loombridge.connect(sys.argv[1], agent_id="a3") as ctx:
+        ctx.subscribe("t")(KIND)
+        await ctx.attach()
+        await ctx.emit("t")
+        await ctx.serve()
+
+async def soft(event): sys.exit(3)
+def hard(event): sys.exit(3)
+asyncio.run(main())
+"""
+
+
+@pytest.mark.parametrize("kind", ["soft", "hard"])
+async def test_a_handler_may_end_the_program(srv: testing.Server, kind: str) -> None:
+    code = EXITS.replace("KIND", kind)
+    process = await asyncio.create_subprocess_exec(
+        sys.executable, "-c", code, srv.address, stderr=asyncio.subprocess.PIPE
+    )
+    _, errors = await asyncio.wait_for(process.communicate(), RESTART)
+    assert (process.returncode, errors.decode()) == (3, "")
 
 
 async def test_filters_patterns_and_since(

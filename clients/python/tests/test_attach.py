@@ -2,6 +2,8 @@
 
 import asyncio
 import functools
+import logging
+import re
 import threading
 from datetime import timedelta
 from typing import Any
@@ -176,7 +178,8 @@ async def test_arguments_are_checked(
     side = await attach.side()
     side.call("c", "word_count", arguments)
     result = await side.result("c")
-    assert (result.success, result.error_code) == (False, tools_pb2.TOOL_ERROR_CODE_FAILED)
+    code = tools_pb2.TOOL_ERROR_CODE_INVALID_ARGUMENTS
+    assert (result.success, result.error_code) == (False, code)
     assert text in result.error_message
 
 
@@ -188,7 +191,7 @@ async def test_a_tool_that_is_not_here(agent: loombridge.Client, attach: Attach)
 
 
 async def test_a_tool_that_takes_too_long_is_cancelled(
-    agent: loombridge.Client, attach: Attach
+    agent: loombridge.Client, attach: Attach, caplog: pytest.LogCaptureFixture
 ) -> None:
     cancelled = asyncio.Event()
 
@@ -206,6 +209,9 @@ async def test_a_tool_that_takes_too_long_is_cancelled(
     assert result.error_code == tools_pb2.TOOL_ERROR_CODE_TIMEOUT
     assert result.error_message == "sleeps did not end in time"
     assert cancelled.is_set()
+    (record,) = caplog.records
+    assert record.getMessage() == "tool sleeps took longer than a2 waits"
+    assert record.exc_info is None
 
 
 async def test_tools_run_at_the_same_time_up_to_a_limit(
@@ -390,12 +396,22 @@ async def test_a_pattern_without_events_resumes_from_where_it_stood(
     assert second.hello.topics[0].since.ToDatetime(tzinfo=NOW.tzinfo) == NOW
 
 
-async def test_a_server_that_goes_for_a_while(agent: loombridge.Client, attach: Attach) -> None:
+async def test_a_server_that_goes_for_a_while(
+    agent: loombridge.Client, attach: Attach, caplog: pytest.LogCaptureFixture
+) -> None:
+    caplog.set_level(logging.DEBUG, "loombridge")
     await agent.attach()
     attach.refuse_hellos = [(UNAVAILABLE, ""), (UNAVAILABLE, "SHUTTING_DOWN")] * 2
     (await attach.side()).end("SHUTTING_DOWN")
     await attach.side(2)
     await agent.attach()
+    said = [(each.levelname, each.getMessage()) for each in caplog.records]
+    first, *waits, last = [(level, text) for level, text in said if text.startswith("agent a1")]
+    assert first == ("WARNING", "agent a1 attaches again: ended")
+    assert [level for level, _ in waits] == ["DEBUG"] * 4
+    assert all(re.fullmatch(r"agent a1 tries again in 0\.\d s", text) for _, text in waits)
+    assert last[0] == "INFO"
+    assert re.fullmatch(r"agent a1 attached again after \d\.\d s", last[1])
 
 
 async def test_a_stream_that_ends_well_is_opened_again(

@@ -1,12 +1,15 @@
 """Connecting, credentials, closing."""
 
 import asyncio
+import time
+import traceback
 from typing import Any
 
+import grpc
 import pytest
 
 import loombridge
-from fake import Call, Fake
+from fake import Call, Fake, fake_server
 from loombridge import _connect, _rpc
 from loombridge.v1 import admin_pb2
 
@@ -91,7 +94,7 @@ def test_half_a_client_certificate_is_refused() -> None:
 
 async def test_tls_against_a_plain_server_is_unreachable(fake: Fake) -> None:
     with pytest.raises(loombridge.ServerUnreachableError):
-        await loombridge.connect(fake.address, agent_id="a", tls=True, timeout=5)
+        await loombridge.connect(fake.address, agent_id="a", tls=True, timeout=5, wait=0)
 
 
 async def test_address_comes_from_the_environment(
@@ -112,3 +115,44 @@ async def test_proxies_of_the_environment_are_not_for_this_machine(
     monkeypatch.setenv("grpc_proxy", "http://127.0.0.1:1")
     async with loombridge.connect(fake.address, agent_id="a"):
         pass
+
+
+async def test_a_server_may_come_later(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(_rpc, "RETRY_PAUSES", (0.01,))
+    async with fake_server() as gone:
+        port = int(gone.address.rpartition(":")[2])
+    connecting = asyncio.ensure_future(_connected(gone.address))
+    await asyncio.sleep(0.2)
+    assert not connecting.done()
+    async with fake_server(port):
+        await (await connecting).close()
+
+
+async def _connected(address: str) -> loombridge.Client:
+    return await loombridge.connect(address, agent_id="a", wait=30)
+
+
+@pytest.mark.parametrize("wait", [0, 0.3])
+async def test_a_server_that_does_not_come(wait: float) -> None:
+    begin = time.monotonic()
+    with pytest.raises(loombridge.ServerUnreachableError) as caught:
+        await loombridge.connect("127.0.0.1:1", agent_id="a", wait=wait)
+    assert wait <= time.monotonic() - begin < wait + 2
+    told = "".join(traceback.format_exception(caught.value))
+    assert told.count("Traceback") == 1
+    with pytest.raises(ValueError, match="wait must not be less than zero"):
+        loombridge.connect("127.0.0.1:1", agent_id="a", wait=-1)
+
+
+async def test_a_server_that_refuses_is_not_asked_again(fake: Fake) -> None:
+    fake.health = (grpc.StatusCode.UNAUTHENTICATED, "UNAUTHENTICATED")
+    with pytest.raises(loombridge.UnauthenticatedError):
+        await loombridge.connect(fake.address, agent_id="a", wait=30)
+    assert len(fake.metadata) == 1
+
+
+def test_connect_alone_is_no_client() -> None:
+    ctx: Any = loombridge.connect("127.0.0.1:1", agent_id="a")
+    with pytest.raises(AttributeError, match=r"no memory_save: write `async with .* or `ctx = aw"):
+        ctx.memory_save("text")
+    assert not hasattr(ctx, "nothing")

@@ -129,7 +129,7 @@ async def test_deadline_of_the_client(fake: Fake, ctx: loombridge.Client) -> Non
 
 async def test_no_server_says_what_to_do() -> None:
     with pytest.raises(loombridge.ServerUnreachableError) as caught:
-        await loombridge.connect("127.0.0.1:1", agent_id="a")
+        await loombridge.connect("127.0.0.1:1", agent_id="a", wait=0)
     assert "Is one running there" in str(caught.value)
     assert "loom-bridge-server --addr 127.0.0.1:1" in str(caught.value)
 
@@ -144,3 +144,16 @@ def test_errors_survive_pickling() -> None:
     )
     again = pickle.loads(pickle.dumps(err))  # noqa: S301  our own bytes
     assert vars(again) == vars(err)
+
+
+async def test_a_server_of_another_api(fake: Fake, ctx: loombridge.Client) -> None:
+    async def answer(_request: Any, call: Call) -> Any:
+        text = "unknown service loombridge.v1.AdminService"
+        await refuse(call, grpc.StatusCode.UNIMPLEMENTED, text)
+
+    fake.on(_rpc.GET_STATUS, answer)
+    with pytest.raises(loombridge.WrongAddressError) as caught:
+        await ctx.status()
+    assert f"{fake.address} does not serve loombridge.v1" in str(caught.value)
+    assert "attach(agent, address=..., token=...)" in str(caught.value)
+    assert caught.value.__cause__ is None

@@ -3,6 +3,7 @@
 import asyncio
 import json
 import os
+import signal
 import sys
 import threading
 from collections.abc import Generator
@@ -85,12 +86,15 @@ async def test_the_first_lines_of_the_readme(srv: testing.Server, tmp_path: Path
     assert "Bitcoin closed at 45,000" in output
 
 
-async def test_the_agent_of_the_readme(srv: testing.Server, live: loombridge.Client) -> None:
+def agent_of_the_readme(srv: testing.Server) -> str:
+    """Return the program that the README shows, for a server of the test's."""
     chapter = (EXAMPLES.parent / "README.md").read_text().partition("## Agents")[2]
     code = chapter.partition("```python\n")[2].partition("```")[0]
-    process = await asyncio.create_subprocess_exec(
-        sys.executable, "-c", code.replace("127.0.0.1:50051", srv.address)
-    )
+    return code.replace("127.0.0.1:50051", srv.address)
+
+
+async def test_the_agent_of_the_readme(srv: testing.Server, live: loombridge.Client) -> None:
+    process = await asyncio.create_subprocess_exec(sys.executable, "-c", agent_of_the_readme(srv))
     try:
         async with asyncio.timeout(20):
             counted = None
@@ -102,6 +106,23 @@ async def test_the_agent_of_the_readme(srv: testing.Server, live: loombridge.Cli
     finally:
         process.terminate()
         await process.wait()
+
+
+async def test_the_agent_of_the_readme_ends_with_ctrl_c(
+    srv: testing.Server, live: loombridge.Client
+) -> None:
+    process = await asyncio.create_subprocess_exec(
+        sys.executable,
+        "-c",
+        agent_of_the_readme(srv),
+        stderr=asyncio.subprocess.PIPE,
+    )
+    async with asyncio.timeout(20):
+        while "word_count" not in {tool.name for tool in await live.tools.list()}:  # noqa: ASYNC110  nothing tells of it
+            await asyncio.sleep(0.05)
+        process.send_signal(signal.SIGINT)
+        _, errors = await process.communicate()
+    assert (process.returncode, errors.decode()) == (0, "")
 
 
 async def test_quickstart_without_a_server_says_what_to_do() -> None:

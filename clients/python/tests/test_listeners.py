@@ -130,6 +130,14 @@ async def test_a_handler_takes_one_argument(agent: loombridge.Client) -> None:
         await anext(listener)
 
 
+def test_subscribe_without_parentheses_says_what_to_write() -> None:
+    client: Any = loombridge.Client(None, "a", "")  # pyright: ignore[reportArgumentType]
+    with pytest.raises(TypeError, match=r'write @ctx\.subscribe\("topic"\)'):
+
+        @client.subscribe
+        async def on_event(_event: loombridge.Event) -> None: ...
+
+
 @pytest.mark.parametrize("topic", ["", "a..b", "a.*x", "**.a", "x" * 257, ".a"])
 def test_wrong_topics_are_refused_at_once(topic: str) -> None:
     client: Any = loombridge.Client(None, "a", "")  # pyright: ignore[reportArgumentType]

@@ -12,6 +12,7 @@ import grpc
 import grpc.aio
 import pytest
 
+import loombridge
 from loombridge import testing
 from loomv1.raw import PATIENCE, Peer, Stubs, generate, meta
 
@@ -129,6 +130,22 @@ async def test_a_request_is_answered_within_a_second(
             reply = await asker.request("wire.ask", b"%d" % i, timeout=1.0)
             assert reply.payload == b"re: %d" % i
             assert reply.type == "reply"
+
+
+async def test_a_handler_of_the_other_api_that_raises(srv: testing.Server, stubs: Stubs) -> None:
+    async with (
+        Peer(stubs, srv.address, "asker", []) as asker,
+        loombridge.connect(srv.address, agent_id="answerer") as answerer,
+    ):
+
+        @answerer.subscribe("wire.ask")
+        async def on_ask(_event: loombridge.Event) -> None:
+            raise ValueError("no answer")
+
+        await answerer.attach()
+        reply = await asker.request("wire.ask", b"?", timeout=PATIENCE)
+        assert json.loads(reply.payload) == {"error": "no answer"}
+        assert meta(reply, "error") == "no answer"
 
 
 async def test_a_server_that_stops_says_unavailable(srv: testing.Server, stubs: Stubs) -> None:

@@ -1,13 +1,16 @@
 """Requests and replies of an attached agent, on a fake server."""
 
 import asyncio
+import json
 from typing import Any
 
+import grpc
 import pytest
 
 import loombridge
-from fake import Fake
+from fake import Call, Fake, refuse
 from fake_attach import NOW, PATIENCE, Attach, Side, until
+from loombridge import _rpc
 from loombridge.v1 import events_pb2
 
 
@@ -158,3 +161,78 @@ async def test_a_reply_is_kept_like_its_request(fake: Fake, agent: loombridge.Cl
 async def test_emit_says_type_and_tags(fake: Fake, agent: loombridge.Client) -> None:
     await agent.emit("t", type="kind", tags=["x", "y"])
     assert (requested(fake).type, list(requested(fake).tags)) == ("kind", ["x", "y"])
+
+
+async def test_an_error_reply_is_the_requests_error(
+    fake: Fake, agent: loombridge.Client, attach: Attach
+) -> None:
+    for payload, text in (('{"error":"the whole text"}', "the whole text"), ("[1]", "short")):
+        fake.requests.clear()
+        asking = asyncio.create_task(agent.request("t"))
+        sent = await until(lambda: requested(fake))
+        headers = {"correlation_id": sent.event_id, "error": "short"}
+        attach.sides[0].event(
+            "agent.a1.replies", 0, headers=headers, payload_json=payload, source="a2"
+        )
+        with pytest.raises(loombridge.RequestFailedError) as caught:
+            await asyncio.wait_for(asking, PATIENCE)
+        assert (str(caught.value), caught.value.agent_id) == (text, "a2")
+
+
+@pytest.mark.parametrize("sequence", [0, 7])
+async def test_a_handler_that_raises_has_answered(
+    fake: Fake, agent: loombridge.Client, attach: Attach, sequence: int
+) -> None:
+    @agent.subscribe("math.add")
+    def on_add(event: loombridge.Event) -> None:
+        raise ValueError(f"no numbers:\n{event.payload}\ud800" + "x" * (1 << 16))
+
+    await agent.attach()
+    headers = {"reply_to": "agent.a2.replies", "correlation_id": "c7"}
+    attach.sides[0].event("math.add", sequence, payload_json='"a"', headers=headers)
+    sent = await until(lambda: requested(fake))
+    durable = events_pb2.DELIVERY_DURABLE if sequence else events_pb2.DELIVERY_VOLATILE
+    assert (sent.topic, sent.delivery, bool(sent.request_id)) == (
+        "agent.a2.replies",
+        durable,
+        bool(sequence),
+    )
+    answer = dict(sent.headers)
+    assert (answer["correlation_id"], answer["loom.correlation_id"]) == ("c7", "c7")
+    assert answer["error"].startswith("no numbers: a?xxx")
+    assert len(answer["error"]) <= 1 << 10
+    error = json.loads(sent.payload_json)["error"]
+    assert error.startswith("no numbers:\na?xxx")
+    assert len(error) == 16 << 10
+
+
+async def test_what_wants_no_reply_gets_none(
+    fake: Fake, agent: loombridge.Client, attach: Attach, caplog: pytest.LogCaptureFixture
+) -> None:
+    @agent.subscribe("t", at_once=1)
+    async def on_event(_event: loombridge.Event) -> None:
+        raise ValueError("no")
+
+    await agent.attach()
+    attach.sides[0].event("t", 1, headers={"correlation_id": "c"}, source="a2")
+    await until(lambda: "failed on an event of t" in caplog.text)
+    await asyncio.sleep(0.02)
+    assert requested(fake) is None
+
+
+async def test_an_error_reply_that_is_refused_harms_nobody(
+    fake: Fake, agent: loombridge.Client, attach: Attach, caplog: pytest.LogCaptureFixture
+) -> None:
+    async def refused(_request: Any, call: Call) -> Any:
+        await refuse(call, grpc.StatusCode.PERMISSION_DENIED, "not yours")
+
+    fake.on(_rpc.EMIT, refused)
+
+    @agent.subscribe("t", at_once=1)
+    async def on_event(_event: loombridge.Event) -> None:
+        raise ValueError("no")
+
+    await agent.attach()
+    for sequence in (1, 2):
+        attach.sides[0].event("t", sequence, headers={"reply_to": "x"})
+    await until(lambda: caplog.text.count("no reply to t could be sent: not yours") == 2)

@@ -1,14 +1,20 @@
 """Tokens and TLS against the real binary."""
 
+import asyncio
+import logging
+import socket
 import subprocess
 from collections.abc import AsyncGenerator
 from hashlib import sha256
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 import loombridge
 from loombridge import testing
+from loombridge.loom import attach
+from loomv1.agent import Agent
 
 TOKEN = "a token of this test"  # noqa: S105
 
@@ -77,4 +83,37 @@ async def test_agents_of_others_and_unknown_tokens(
 
 async def test_an_unknown_authority_is_not_trusted(secured: testing.Server) -> None:
     with pytest.raises(loombridge.ServerUnreachableError):
-        await loombridge.connect(secured.address, agent_id="a", tls=True, timeout=10)
+        await loombridge.connect(secured.address, agent_id="a", tls=True, timeout=10, wait=0)
+
+
+async def test_an_address_that_serves_loom_v1_alone(
+    binary: Path, tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    credentials = tmp_path / "credentials.toml"
+    credentials.write_text(CREDENTIALS)
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        loom = f"127.0.0.1:{free.getsockname()[1]}"
+    args = ["--credentials", str(credentials), "--loom-addr", loom, "--loom-tenant", "acme"]
+    async with testing.server(binary, args=args) as srv:
+        agent = Agent("research-1", [], address=loom)
+        agent.client.answers.update({"one": lambda _call: "1", "two": lambda _call: "2"})
+        bridge = attach(agent)
+        await agent.start()
+        memory: Any = agent.ctx
+        with pytest.raises(loombridge.WrongAddressError, match=r"serves loom\.v1 only"):
+            await memory.memory_save("text")
+        with caplog.at_level(logging.WARNING, "loombridge.loom"):
+            await agent.ctx.tool("one")
+            await agent.ctx.tool("two")
+            assert await bridge.flush()
+        (record,) = caplog.records
+        assert "does not serve loombridge.v1" in record.getMessage()
+        await agent.stop()
+        async with asyncio.timeout(10):
+            right = Agent("research-1", [], address=loom)
+            attach(right, address=srv.address, token=TOKEN)
+            await right.start()
+            native: Any = right.ctx
+            assert (await native.memory_save("text")).id
+            await right.stop()

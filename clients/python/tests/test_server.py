@@ -94,6 +94,76 @@ async def test_tool_steps_and_blobs(live: loombridge.Client, srv: testing.Server
         await live.context.step("step_999")
 
 
+async def test_a_large_result_is_listed_searched_and_kept(
+    live: loombridge.Client, srv: testing.Server
+) -> None:
+    (srv.workspace / "a.txt").write_text("".join(f"line {i}\n" for i in range(1000)))
+    made = (await live.tool("fs:read_file", {"path": "a.txt"})).blob
+    assert made
+    assert (made.agent_id, made.category, made.tier) == ("a1", "read", "working")
+    assert made.ttl
+    assert made.expire_time == made.create_time + made.ttl
+    listing = live.context.list_blobs(session_id="s1", step_id="step_001", kind="text")
+    assert [blob async for blob in listing] == [made]
+    assert listing.usage
+    assert (listing.usage.count, listing.usage.bytes) == (1, made.size)
+    assert not [blob async for blob in live.context.list_blobs(session_id="s2")]
+
+    search = live.context.search_blobs(made.path, regexp="^LINE 9[0-9]$", ignore_case=True)
+    found = [line for part in [part async for part in search] for line in part.matches]
+    assert [line.text for line in found] == [f"line {i}" for i in range(90, 100)]
+    assert (found[0].line, found[0].length) == (91, 7)
+    data = await live.context.read_blob(made.ref, offset=found[0].offset, limit=found[0].length)
+    assert data == b"line 90"
+    lines, token = list[int](), ""
+    while token or not lines:
+        search = live.context.search_blobs(
+            "step_001", literal="line", max_matches=300, page_token=token
+        )
+        lines += [match.line async for part in search for match in part.matches]
+        token = search.next_page_token
+    assert lines == list(range(1, 1001))
+
+    kept = await live.context.promote_blob(made.ref, tier="long_term", new_name="lines.txt")
+    assert kept.path == "persistent/a1/read/lines.txt"
+    assert (kept.tier, kept.ttl, kept.expire_time) == ("long_term", None, None)
+    assert kept.promote_time
+    assert made.path in kept.aliases
+    assert [blob async for blob in live.context.list_blobs(tier="long_term")] == [kept]
+    would = await live.context.collect_garbage(dry_run=True)
+    assert (would.deleted_count, would.deleted_refs, would.more) == (0, (), False)
+    assert would.kept.long_term == 1
+    for name in (made.path, kept.path):
+        assert len(await live.context.read_blob(name)) == made.size
+
+
+async def test_the_archive_is_searched(live: loombridge.Client, srv: testing.Server) -> None:
+    (srv.workspace / "a.txt").write_text("the quick brown fox\n" * 500)
+    (srv.workspace / "b.txt").write_text("a lazy dog\n" * 1000)
+    for number, tag in enumerate(("fox", "dog"), 1):
+        await live.tool("fs:read_file", {"path": f"{'ab'[number - 1]}.txt"})
+        blob = await live.context.archive_blob(
+            f"step_00{number}", category="reports", tags=["animal", tag], request_id=tag
+        )
+        assert blob.archive
+        assert blob.path.startswith("archive/reports/")
+        assert (blob.archive.category, set(blob.archive.tags)) == ("reports", {"animal", tag})
+    async with live.context.search_blobs(words="quick foxes fox") as search:
+        found = [each async for each in search]
+    assert [each.blob.step_id for each in found] == ["step_001"]
+    assert found[0].score > 0
+    assert found[0].more
+    assert [line.text for line in found[0].matches] == ["the quick brown fox"] * 3
+    assert not search.incomplete
+    tagged = live.context.search_blobs(category="reports", tags=["animal"])
+    assert {each.blob.step_id async for each in tagged} == {"step_001", "step_002"}
+    assert len([blob async for blob in live.context.list_blobs(archived=True)]) == 2
+    with pytest.raises(loombridge.BlobNotFoundError):
+        await live.context.archive_blob("f" * 64)
+    with pytest.raises(loombridge.InvalidRequestError):
+        await anext(live.context.search_blobs("step_001", regexp="("))
+
+
 async def test_tool_failures_and_refusals(live: loombridge.Client) -> None:
     missing = await live.tool("fs:read_file", {"path": "nothing"})
     assert missing.error

@@ -10,13 +10,25 @@ subclass per reason. The generated protobuf modules stand in `loombridge.v1`, an
 """
 
 from loombridge._agent import Agent, Listener
+from loombridge._blobs import (
+    BlobFound,
+    BlobListing,
+    BlobMatch,
+    BlobSearch,
+    BlobTier,
+    BlobUsage,
+    CollectedGarbage,
+    KeptBlobs,
+)
 from loombridge._client import Client, Status
 from loombridge._connect import Connecting, Tls, connect
 from loombridge._context import Context
 from loombridge._errors import (
     AgentNotOwnedError,
+    BlobCollectedError,
     BlobDamagedError,
     BlobNotFoundError,
+    BlobQuotaExceededError,
     CallCancelledError,
     ClientClosedError,
     ContextOverflowError,
@@ -33,6 +45,7 @@ from loombridge._errors import (
     PositionUnknownError,
     RecordExistsError,
     RecordNotFoundError,
+    RequestFailedError,
     RequestIdReusedError,
     ReservedTopicError,
     ServerUnreachableError,
@@ -45,6 +58,7 @@ from loombridge._errors import (
     ToolFailedError,
     ToolNotFoundError,
     UnauthenticatedError,
+    WrongAddressError,
 )
 from loombridge._events import Emitted, Event, Events, Subscription
 from loombridge._memory import Hit, Hits, Memory, Origin, QueryMode, QueryReceipt, Record, Saved
@@ -58,20 +72,30 @@ from loombridge._prompt import (
     ToolCall,
     ToolDefinition,
 )
-from loombridge._steps import BlobInfo, BlobStream, RecordedStep, Step
+from loombridge._steps import BlobArchive, BlobInfo, BlobStream, RecordedStep, Step
 from loombridge._tools import ToolFailure, ToolInfo, ToolResult, Tools, ToolVerb
 from loombridge._values import JsonValue, Seconds
 
 __all__ = [
     "Agent",
     "AgentNotOwnedError",
+    "BlobArchive",
+    "BlobCollectedError",
     "BlobDamagedError",
+    "BlobFound",
     "BlobInfo",
+    "BlobListing",
+    "BlobMatch",
     "BlobNotFoundError",
+    "BlobQuotaExceededError",
+    "BlobSearch",
     "BlobStream",
+    "BlobTier",
+    "BlobUsage",
     "CallCancelledError",
     "Client",
     "ClientClosedError",
+    "CollectedGarbage",
     "Connecting",
     "Context",
     "ContextOverflowError",
@@ -87,6 +111,7 @@ __all__ = [
     "InvalidFilterError",
     "InvalidRequestError",
     "JsonValue",
+    "KeptBlobs",
     "Listener",
     "LoomBridgeError",
     "Memory",
@@ -105,6 +130,7 @@ __all__ = [
     "RecordExistsError",
     "RecordNotFoundError",
     "RecordedStep",
+    "RequestFailedError",
     "RequestIdReusedError",
     "ReservedTopicError",
     "Role",
@@ -132,5 +158,6 @@ __all__ = [
     "ToolVerb",
     "Tools",
     "UnauthenticatedError",
+    "WrongAddressError",
     "connect",
 ]

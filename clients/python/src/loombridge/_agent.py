@@ -1,5 +1,6 @@
 """What an attached agent does: it listens, asks, answers, and stays."""
 
+import functools
 import inspect
 from collections.abc import Callable, Iterable, Mapping
 from contextlib import suppress
@@ -64,7 +65,8 @@ class Listener:
     def __call__(self, function: HandlerT) -> HandlerT:
         """Give each event to a function; a plain one runs in a thread.
 
-        What it raises is logged and ends nothing.
+        What it raises is logged and ends nothing; who waits for a reply to the event is
+        told at once.
         """
         if not callable(function):
             raise TypeError(f"a handler must be a function, not {type(function).__name__}")
@@ -151,7 +153,9 @@ class Agent:
         self.agent_id = agent_id
         self._transport = transport
         self._emit = emit
-        self._attachment = _attach.Attachment(transport, agent_id, session_id)
+        self._attachment = _attach.Attachment(
+            transport, agent_id, session_id, functools.partial(_requests.excuse, emit)
+        )
         self._requests = _requests.Requests(self._attachment, agent_id, emit)
 
     def subscribe(
@@ -187,6 +191,8 @@ class Agent:
             TypeError: a topic is no string, or a place no integer.
             ValueError: a topic breaks a rule.
         """
+        if callable(topics):
+            raise TypeError('write @ctx.subscribe("topic"): a handler needs to be given topics')
         places = _places.positions(topics)
         for topic, after in places.items():
             _places.check_topic(topic)
@@ -227,6 +233,7 @@ class Agent:
 
         Raises:
             DeadlineExceededError: no reply came in time.
+            RequestFailedError: who was asked could not answer, and says why.
         """
         return await self._requests.request(
             topic,
@@ -247,6 +254,8 @@ class Agent:
         timeout: _values.Seconds | None = None,
     ) -> _events.Emitted:
         """Answer a request; the reply is kept in the store if the request was.
+
+        A handler that raises has answered as well: with its error.
 
         Args:
             event: the request.

@@ -49,7 +49,13 @@ class Attachment:
     that the agent is never away; listeners come and go on the stream that is open.
     """
 
-    def __init__(self, transport: _rpc.Transport, agent_id: str, session_id: str) -> None:
+    def __init__(
+        self,
+        transport: _rpc.Transport,
+        agent_id: str,
+        session_id: str,
+        excuse: _handlers.Excuse,
+    ) -> None:
         """Made by the client; the stream opens later."""
         self._transport = transport
         self._agent_id = agent_id
@@ -58,7 +64,7 @@ class Attachment:
         self._toolbox = _provided.Toolbox()
         self._renew = asyncio.Event()
         self._board = _board.Board(self._renew.set)
-        self._handlers = _handlers.Handlers()
+        self._handlers = _handlers.Handlers(excuse)
         self._link: _link.Link | None = None
         self._links: set[_link.Link] = set()
         self._leaving: _link.Link | None = None
@@ -178,11 +184,15 @@ class Attachment:
         give_up = now() + sum(_rpc.RETRY_PAUSES)
         pauses = _rpc.pauses()
         stood = False
+        lost: float | None = None
         while True:
             begun = now()
             try:
                 link, changes = await self._attach()
                 stood = True
+                if lost is not None:
+                    _log.info("agent %s attached again after %.1f s", self._agent_id, now() - lost)
+                    lost = None
                 await self._until_over(link, changes)
                 await asyncio.sleep(GATHER)
                 continue  # There is more to say.
@@ -192,7 +202,11 @@ class Attachment:
                 pause = next(pauses)
                 if not (_may_resume(err, stood=stood) and (stood or now() + pause < give_up)):
                     raise
-                _log.warning("agent %s attaches again in %.1f s: %s", self._agent_id, pause, err)
+                if lost is None:
+                    lost = now()
+                    _log.warning("agent %s attaches again: %s", self._agent_id, err)
+                else:
+                    _log.debug("agent %s tries again in %.1f s", self._agent_id, pause)
             await asyncio.sleep(pause)
 
     async def _attach(self) -> "tuple[_link.Link, asyncio.Task[None]]":

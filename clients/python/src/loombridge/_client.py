@@ -275,7 +275,8 @@ class Client(_agent.Agent):
 
         Raises:
             ToolNotFoundError: no tool of that name; `nearest` is the likely one.
-            InvalidArgumentsError: the arguments do not match the tool's schema.
+            InvalidArgumentsError: the arguments do not match the schema of a tool of the
+                server. An agent's tool answers with the failure `invalid_arguments`.
             RequestIdReusedError: `request_id` was used with other content.
             TypeError: a function has a parameter for which there is no JSON.
         """

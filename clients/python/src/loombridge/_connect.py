@@ -5,6 +5,7 @@ from collections.abc import Generator
 from dataclasses import dataclass
 from pathlib import Path
 from types import TracebackType
+from typing import TYPE_CHECKING, NoReturn
 
 import grpc
 import grpc.aio
@@ -16,6 +17,10 @@ DEFAULT_ADDRESS = "127.0.0.1:50051"
 
 ADDRESS_VARIABLE = "LOOM_BRIDGE_ADDR"
 """The environment's word on the address; the server reads it too."""
+
+WAIT = 3.0
+"""Seconds in which a server may still come that is not there at first: who is started
+together with it may be quicker."""
 
 LARGEST_ANSWER = 64 << 20
 """Bytes of one answer, at most: a page of steps may carry a few MiB of text, and a
@@ -61,6 +66,7 @@ class Connecting:
         token: str | None,
         tls: Tls | None,
         timeout: float,
+        wait: float,
     ) -> None:
         """Made by `connect`."""
         self._address = address
@@ -69,6 +75,7 @@ class Connecting:
         self._token = token
         self._tls = tls
         self._timeout = timeout
+        self._wait = wait
         self._client: _client.Client | None = None
 
     def __await__(self) -> Generator[None, None, _client.Client]:
@@ -81,11 +88,22 @@ class Connecting:
         credentials = (("authorization", f"Bearer {self._token}"),) if self._token else ()
         transport = _rpc.Transport(channel, self._address, credentials, self._timeout)
         try:
-            await transport.probe()
+            await transport.find(self._wait)
         except BaseException:
             await transport.close()
             raise
         return _client.Client(transport, self._agent_id, self._session_id)
+
+    if not TYPE_CHECKING:  # A checker shall still name what is not there.
+
+        def __getattr__(self, name: str) -> NoReturn:
+            """Say how to get the client that was meant."""
+            raise AttributeError(
+                f"connect() is not connected yet and has no {name}: write `async with "
+                "loombridge.connect(...) as ctx:` or `ctx = await loombridge.connect(...)`",
+                name=name,
+                obj=self,
+            )
 
     async def __aenter__(self) -> _client.Client:
         """Connect, and return the client when the server has answered."""
@@ -111,6 +129,7 @@ def connect(
     token: str | None = None,
     tls: Tls | bool | None = None,
     timeout: _values.Seconds = 30.0,
+    wait: _values.Seconds = WAIT,
 ) -> Connecting:
     """Connect an agent to a Loom Bridge server.
 
@@ -126,13 +145,14 @@ def connect(
         tls: True or a `Tls` for an encrypted connection. Default: plain, which is
             refused when a token would travel to another machine; False allows it.
         timeout: seconds that a call may take, unless it is given another.
+        wait: seconds to look for the server when none answers at first; 0: look once.
 
     Raises:
         TypeError: an argument of a wrong type.
         ValueError: an address that is none, a timeout that is not more than zero,
-            a token that would travel in the clear.
-        ServerUnreachableError: when entered or awaited: no server answers, or it and
-            the client do not agree on TLS.
+            a wait that is less, a token that would travel in the clear.
+        ServerUnreachableError: when entered or awaited: no server answers in time, or it
+            and the client do not agree on TLS.
         UnauthenticatedError: when entered or awaited: the token is not known, or the
             server asks for one.
     """
@@ -153,6 +173,7 @@ def connect(
         None if token is None else _values.text("token", token),
         Tls() if tls is True else tls or None,
         _values.seconds("timeout", timeout),
+        _values.wait("wait", wait),
     )
 
 

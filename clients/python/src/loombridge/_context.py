@@ -3,7 +3,7 @@
 from collections.abc import AsyncIterator, Mapping
 from typing import Any
 
-from loombridge import _prompt, _rpc, _steps, _values
+from loombridge import _blobs, _prompt, _rpc, _steps, _values
 from loombridge.v1 import context_pb2 as pb
 from loombridge.v1 import memory_pb2
 
@@ -16,17 +16,17 @@ _FORMATS: Mapping[str, pb.PromptFormat] = {
 }
 
 
-class Context:
+class Context(_blobs.Blobs):
     """What an agent did and said, and its prompts; reached as `ctx.context`.
 
     Every call takes the client's session, unless it is given another by
     `session_id`, and `timeout` in seconds, unless the client's default will do.
+    Steps by id, and blobs, are those of all the agent's sessions.
     """
 
     def __init__(self, transport: _rpc.Transport, agent_id: str, session_id: str) -> None:
         """Made by the client."""
-        self._transport = transport
-        self._agent_id = agent_id
+        super().__init__(transport, agent_id)
         self._session_id = session_id
 
     async def assemble(

@@ -82,12 +82,28 @@ class ServerUnreachableError(LoomBridgeError):
     """
 
 
+class WrongAddressError(LoomBridgeError):
+    """A server answers at the address, but does not serve this API there.
+
+    One with credentials serves loom.v1 on an address of its own, and nothing else there.
+    """
+
+
 class ClientClosedError(LoomBridgeError):
     """The client was closed before or during the call."""
 
 
 class ToolFailedError(LoomBridgeError):
     """A tool failed; raised only by `ToolResult.raise_for_error`."""
+
+
+class RequestFailedError(LoomBridgeError):
+    """Who was asked by `ctx.request` could not answer; the message is its own."""
+
+    @property
+    def agent_id(self) -> str:
+        """The agent that was asked; empty when unknown."""
+        return self.metadata.get("agent_id", "")
 
 
 class InvalidRequestError(LoomBridgeError):
@@ -160,6 +176,14 @@ class StepNotFoundError(LoomBridgeError):
 
 class BlobNotFoundError(LoomBridgeError):
     """No blob under that path, step id or ref."""
+
+
+class BlobCollectedError(LoomBridgeError):
+    """The blob was there, expired, and was collected as garbage."""
+
+
+class BlobQuotaExceededError(LoomBridgeError):
+    """The agent's blobs take all it may have."""
 
 
 class BlobDamagedError(LoomBridgeError):
@@ -254,6 +278,8 @@ BY_REASON: Mapping[str, type[LoomBridgeError]] = {
     "STEP_NOT_FOUND": StepNotFoundError,
     "BLOB_NOT_FOUND": BlobNotFoundError,
     "BLOB_DAMAGED": BlobDamagedError,
+    "BLOB_COLLECTED": BlobCollectedError,
+    "BLOB_QUOTA_EXCEEDED": BlobQuotaExceededError,
     "CONTEXT_OVERFLOW": ContextOverflowError,
     "RESERVED_TOPIC": ReservedTopicError,
     "POSITION_UNKNOWN": PositionUnknownError,
@@ -278,6 +304,10 @@ _BY_CODE: Mapping[grpc.StatusCode, type[LoomBridgeError]] = {
 }
 
 
+_UNKNOWN_API = "unknown service loombridge.v1."
+# What a server in Go says where it serves something else.
+
+
 def from_rpc(err: grpc.aio.AioRpcError, address: str) -> LoomBridgeError:
     """Return the error that a failed call stands for."""
     info, violations = _details(err)
@@ -286,6 +316,8 @@ def from_rpc(err: grpc.aio.AioRpcError, address: str) -> LoomBridgeError:
         kind = _BY_CODE.get(err.code(), LoomBridgeError)
         if kind is ServerUnreachableError:
             message = _unreachable(address, message)
+        if err.code() is grpc.StatusCode.UNIMPLEMENTED and _UNKNOWN_API in message:
+            kind, message = WrongAddressError, _wrong_address(address)
         return kind(message, code=err.code().name)
     return BY_REASON.get(info.reason, LoomBridgeError)(
         message,
@@ -294,6 +326,26 @@ def from_rpc(err: grpc.aio.AioRpcError, address: str) -> LoomBridgeError:
         metadata=info.metadata,
         violations=violations,
     )
+
+
+def said_by(err: Exception) -> str:
+    """Return what an exception of the user's says, or its name, so that it can travel."""
+    try:
+        text = str(err) or type(err).__name__
+    except Exception:
+        # Whatever is raised, who waits for it gets an answer.
+        text = type(err).__name__
+    # A lone surrogate must not break the stream.
+    return text.encode(errors="replace").decode()
+
+
+def cause(error: LoomBridgeError, err: BaseException) -> BaseException | None:
+    """Return what to name as the cause of an error; None for what says nothing more.
+
+    These errors are met by people who set something up: a second traceback in front of
+    the sentence that helps would hide it.
+    """
+    return None if isinstance(error, ServerUnreachableError | WrongAddressError) else err
 
 
 def _details(err: grpc.aio.AioRpcError) -> tuple[ErrorInfo, list[FieldViolation]]:
@@ -318,4 +370,12 @@ def _unreachable(address: str, why: str) -> str:
     return (
         f"no Loom Bridge server answers at {address} ({why}). Is one running there "
         f"(loom-bridge-server --addr {address}), and do both sides agree on TLS?"
+    )
+
+
+def _wrong_address(address: str) -> str:
+    return (
+        f"{address} does not serve loombridge.v1; a server with credentials serves loom.v1 "
+        "only on its --loom-addr. Give the native address and its token: "
+        "connect(address, token=...), attach(agent, address=..., token=...)"
     )

@@ -127,7 +127,8 @@ class Subscription(_stream.Stream[pb.SubscribeRequest, pb.SubscribeResponse]):
         except grpc.aio.AioRpcError as err:
             self._call = None
             if not self._may_resume(err):
-                raise _errors.from_rpc(err, self._transport.address) from err
+                error = _errors.from_rpc(err, self._transport.address)
+                raise error from _errors.cause(error, err)
             return None
         if message is None:
             self.close()
@@ -147,7 +148,8 @@ class Subscription(_stream.Stream[pb.SubscribeRequest, pb.SubscribeResponse]):
             except grpc.aio.AioRpcError as err:
                 pause = next(pauses)
                 if not self._may_resume(err) or now() + pause > give_up:
-                    raise _errors.from_rpc(err, self._transport.address) from err
+                    error = _errors.from_rpc(err, self._transport.address)
+                    raise error from _errors.cause(error, err)
             await asyncio.sleep(pause)
 
     async def _open(self) -> _Call:
@@ -156,12 +158,12 @@ class Subscription(_stream.Stream[pb.SubscribeRequest, pb.SubscribeResponse]):
             async with asyncio.timeout(self._timeout):
                 message = await self._transport.read(call)
             self._take_places(message)
-        except TimeoutError as err:
+        except TimeoutError:
             self._drop(call)
             raise _errors.DeadlineExceededError(
                 f"the subscription did not stand within {self._timeout:g} s",
                 reason="DEADLINE_EXCEEDED",
-            ) from err
+            ) from None
         except BaseException:
             self._drop(call)
             raise

@@ -2,14 +2,17 @@
 
 import asyncio
 import logging
-from collections.abc import Callable, Coroutine
+from collections.abc import Awaitable, Callable, Coroutine
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, TypeAlias
 
 from loombridge import _errors, _events, _inbox, _provided
 
 HANDLERS_AT_ONCE = 64
 """Events that one handler works on at the same time, unless it is told otherwise."""
+
+Excuse: TypeAlias = Callable[[_events.Event, Exception], Awaitable[None]]
+"""Tells whoever waits for an answer to an event what its handler raised."""
 
 _log = logging.getLogger("loombridge")
 
@@ -26,8 +29,9 @@ class Handler:
 class Handlers:
     """The handlers of one agent, and the tasks that feed them."""
 
-    def __init__(self) -> None:
+    def __init__(self, excuse: Excuse) -> None:
         """Begin without handlers."""
+        self._excuse = excuse
         self._handlers: list[Handler] = []
         self._tasks: set[asyncio.Task[None]] = set()
 
@@ -68,21 +72,28 @@ class Handlers:
                 _log.exception("an event that can't be read was left out")
                 slots.release()
                 continue
-            task = self._spawn(_handle(handler.function, event))
+            task = self._spawn(self._handle(handler.function, event))
             task.add_done_callback(lambda _task: slots.release())
+
+    async def _handle(self, function: Callable[..., Any], event: _events.Event) -> None:
+        """Give one event to a handler; what it raises ends nothing."""
+        try:
+            await _provided.call(function, event)
+        except Exception as err:
+            name = getattr(function, "__qualname__", repr(function))
+            _log.exception("%s failed on an event of %s", name, event.topic)
+            await self._excuse(event, err)
 
     def _spawn(self, work: Coroutine[Any, Any, None]) -> "asyncio.Task[None]":
         # The event loop holds tasks weakly; a set holds them for real.
         task = asyncio.create_task(work)
         self._tasks.add(task)
         task.add_done_callback(self._tasks.discard)
+        task.add_done_callback(_look_at)
         return task
 
 
-async def _handle(function: Callable[..., Any], event: _events.Event) -> None:
-    """Give one event to a handler; what it raises ends nothing."""
-    try:
-        await _provided.call(function, event)
-    except Exception:
-        name = getattr(function, "__qualname__", repr(function))
-        _log.exception("%s failed on an event of %s", name, event.topic)
+def _look_at(task: "asyncio.Task[None]") -> None:
+    # SystemExit ends the event loop by itself; asyncio shall not report it as lost too.
+    if not task.cancelled():
+        task.exception()

@@ -47,11 +47,11 @@ class Link:
         try:
             async with asyncio.timeout(timeout):
                 return await self._greet(hello)
-        except TimeoutError as err:
+        except TimeoutError:
             self.cut()
             raise _errors.DeadlineExceededError(
                 f"the agent was not attached within {timeout:g} s", reason="DEADLINE_EXCEEDED"
-            ) from err
+            ) from None
         except BaseException:
             self.cut()
             raise
@@ -96,7 +96,8 @@ class Link:
                 try:
                     message = await self._transport.read(self._call)
                 except grpc.aio.AioRpcError as err:
-                    raise _errors.from_rpc(err, self._transport.address) from err
+                    error = _errors.from_rpc(err, self._transport.address)
+                    raise error from _errors.cause(error, err)
                 if message is None:
                     raise _errors.ServerUnreachableError("the server ended the stream")
                 asked = None

@@ -37,6 +37,7 @@ _log = logging.getLogger("loombridge")
 _NAME = re.compile(rf"[A-Za-z0-9_:.\-/]{{1,{LONGEST_NAME}}}")
 
 _CODES: Mapping[type[Exception], tools_pb2.ToolErrorCode] = {
+    _schema.ArgumentsError: tools_pb2.TOOL_ERROR_CODE_INVALID_ARGUMENTS,
     FileNotFoundError: tools_pb2.TOOL_ERROR_CODE_NOT_FOUND,
     PermissionError: tools_pb2.TOOL_ERROR_CODE_PERMISSION_DENIED,
     TimeoutError: tools_pb2.TOOL_ERROR_CODE_TIMEOUT,
@@ -166,9 +167,11 @@ class Toolbox:
         except _schema.ArgumentsError as err:
             return _failed(call.call_id, err)
         except Exception as err:
-            _log.warning("tool %s failed", tool.name, exc_info=err)
-            late = TimeoutError(f"{tool.name} did not end in time") if limit.expired() else None
-            return _failed(call.call_id, late or err)
+            if limit.expired():
+                _log.warning("tool %s took longer than %s waits", tool.name, call.caller_id)
+                return _failed(call.call_id, TimeoutError(f"{tool.name} did not end in time"))
+            _log.warning("tool %s failed for %s", tool.name, call.caller_id, exc_info=err)
+            return _failed(call.call_id, err)
 
 
 async def call(function: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
@@ -201,11 +204,7 @@ def _succeeded(call_id: str, output_json: str) -> attach_pb2.AttachToolResult:
 
 def _failed(call_id: str, err: Exception) -> attach_pb2.AttachToolResult:
     """Return the answer to a call that raised."""
-    try:
-        text = str(err) or type(err).__name__
-    except Exception:
-        # Whatever a tool raises, its caller gets an answer.
-        text = type(err).__name__
+    text = _errors.said_by(err)
     if isinstance(err, _schema.ArgumentsError):
         text = f"invalid arguments: {text}"
     return _failure(call_id, _code(err), text)
@@ -229,6 +228,5 @@ def _failure(
     return attach_pb2.AttachToolResult(
         call_id=call_id,
         error_code=code,
-        # A lone surrogate in the text of an exception must not break the stream.
-        error_message=message.encode(errors="replace").decode(),
+        error_message=message,
     )

@@ -1,9 +1,10 @@
 """Requests and replies over events, as agents of both APIs understand them."""
 
 import asyncio
+import logging
 import uuid
 from collections.abc import Mapping
-from typing import Any, Protocol
+from typing import Any, Protocol, cast
 
 from loombridge import _attach, _errors, _events, _inbox, _places, _values
 from loombridge.v1 import events_pb2 as pb
@@ -13,6 +14,16 @@ REPLY_TO = ("loom.reply_to", "reply_to")
 
 CORRELATION = ("loom.correlation_id", "correlation_id")
 """Headers that say which request a reply belongs to; without them it is the event's id."""
+
+
+ERROR = "error"
+"""Header of a reply that says why there is no answer; the payload has `error` as well."""
+
+LONGEST_ERROR = 1 << 10
+"""Characters of the header; all headers together may have 8 KiB. The payload has room
+for sixteen times as many."""
+
+_log = logging.getLogger("loombridge")
 
 
 class Emit(Protocol):
@@ -49,7 +60,7 @@ class _Mailbox(_inbox.Inbox):
         if not self.places.take(m) or waiting is None or waiting.done() or m.id == correlation:
             return
         try:
-            waiting.set_result(_events.event(m))
+            _settle(waiting, _events.event(m))
         except (ValueError, RecursionError) as err:
             waiting.set_exception(err)
 
@@ -83,14 +94,15 @@ class Requests:
 
         Raises:
             DeadlineExceededError: no reply came in time.
+            RequestFailedError: the reply says that there is no answer.
         """
         try:
             async with asyncio.timeout(seconds):
                 return await self._ask(topic, payload, headers or {}, durable=durable)
-        except TimeoutError as err:
+        except TimeoutError:
             raise _errors.DeadlineExceededError(
                 f"no reply to {topic} within {seconds:g} s", reason="DEADLINE_EXCEEDED"
-            ) from err
+            ) from None
 
     async def _ask(
         self, topic: str, payload: Any, headers: Mapping[str, str], *, durable: bool
@@ -124,6 +136,42 @@ class Requests:
         # During a break a reply would be lost, and the request perhaps as well.
         await self._attachment.attached()
         return replies
+
+
+def _settle(waiting: "asyncio.Future[_events.Event]", reply: _events.Event) -> None:
+    """Give a request its reply, or the error that the reply stands for."""
+    short = reply.headers.get(ERROR)
+    if not short:
+        waiting.set_result(reply)
+        return
+    said: object = reply.payload
+    full = cast("dict[str, object]", said).get(ERROR) if isinstance(said, dict) else None
+    waiting.set_exception(
+        _errors.RequestFailedError(
+            full if isinstance(full, str) and full else short,
+            metadata={"agent_id": reply.source} if reply.source else None,
+        )
+    )
+
+
+async def excuse(emit: Emit, event: _events.Event, err: Exception) -> None:
+    """Answer a request whose handler raised; other events need no answer."""
+    topic = _first(event.headers, REPLY_TO)
+    if not topic:
+        return
+    text = _errors.said_by(err)
+    durable = event.sequence != 0
+    short = " ".join(text[:LONGEST_ERROR].split())
+    try:
+        await emit(
+            topic,
+            {ERROR: text[: 16 * LONGEST_ERROR]},
+            volatile=not durable,
+            headers={ERROR: short or type(err).__name__, **reply_headers(event)},
+            request_id=uuid.uuid4().hex if durable else None,
+        )
+    except Exception as failure:
+        _log.warning("no reply to %s could be sent: %s", event.topic, failure)
 
 
 def mailbox(agent_id: str) -> str:

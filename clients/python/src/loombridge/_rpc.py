@@ -117,6 +117,38 @@ READ_BLOB = Method(
     context_pb2.ReadBlobResponse,
     reads=True,
 )
+LIST_BLOBS = Method(
+    "ContextService",
+    "ListBlobs",
+    context_pb2.ListBlobsRequest,
+    context_pb2.ListBlobsResponse,
+    reads=True,
+)
+PROMOTE_BLOB = Method(
+    "ContextService",
+    "PromoteBlob",
+    context_pb2.PromoteBlobRequest,
+    context_pb2.PromoteBlobResponse,
+)
+ARCHIVE_BLOB = Method(
+    "ContextService",
+    "ArchiveBlob",
+    context_pb2.ArchiveBlobRequest,
+    context_pb2.ArchiveBlobResponse,
+)
+SEARCH_BLOBS = Method(
+    "ContextService",
+    "SearchBlobs",
+    context_pb2.SearchBlobsRequest,
+    context_pb2.SearchBlobsResponse,
+    reads=True,
+)
+COLLECT_GARBAGE = Method(
+    "ContextService",
+    "CollectGarbage",
+    context_pb2.CollectGarbageRequest,
+    context_pb2.CollectGarbageResponse,
+)
 LIST_TOOLS = Method(
     "ToolService", "ListTools", tools_pb2.ListToolsRequest, tools_pb2.ListToolsResponse, reads=True
 )
@@ -191,7 +223,8 @@ class Transport:
             except grpc.aio.AioRpcError as err:
                 wait = next(waits, None) if err.code() is grpc.StatusCode.UNAVAILABLE else None
                 if wait is None or now() + wait >= deadline:
-                    raise _errors.from_rpc(err, self.address) from err
+                    error = _errors.from_rpc(err, self.address)
+                    raise error from _errors.cause(error, err)
             except asyncio.CancelledError:
                 self.check_cancelled()
                 raise
@@ -232,7 +265,25 @@ class Transport:
         # At the end gRPC gives an object that is no message.
         return cast("Resp", message) if isinstance(message, Message) else None
 
-    async def probe(self) -> None:
+    async def find(self, wait: float) -> None:
+        """Return when the server answers; look for it so many seconds, at least once.
+
+        Raises:
+            LoomBridgeError: it did not, or refused.
+        """
+        now = asyncio.get_running_loop().time
+        give_up = now() + wait
+        for pause in pauses():
+            error = await self._probe()
+            if error is None:
+                return
+            left = give_up - now()
+            if error.code != grpc.StatusCode.UNAVAILABLE.name or left <= 0:
+                raise error
+            # The last look is at the very end.
+            await asyncio.sleep(min(pause, left))
+
+    async def _probe(self) -> _errors.LoomBridgeError | None:
         """Ask the server whether it is there, by the standard health check."""
 
         def same(data: bytes) -> bytes:
@@ -246,7 +297,8 @@ class Transport:
         except grpc.aio.AioRpcError as err:
             # Whoever answers at all, though not about its health, is there.
             if err.code() is not grpc.StatusCode.UNIMPLEMENTED:
-                raise _errors.from_rpc(err, self.address) from err
+                return _errors.from_rpc(err, self.address)
+        return None
 
     def check_open(self) -> None:
         """Raise ClientClosedError when the client is closed."""

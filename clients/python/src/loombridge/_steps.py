@@ -3,7 +3,7 @@
 import asyncio
 from collections.abc import Mapping
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import datetime, timedelta
 from typing import Any, Self
 
 import grpc
@@ -56,6 +56,18 @@ class Step:
 
 
 @dataclass(frozen=True, slots=True)
+class BlobArchive:
+    """How a blob lies in the archive."""
+
+    category: str
+    """`reports`, `datasets`, `config` or `general`."""
+    tags: tuple[str, ...]
+    """The agent's own words for it."""
+    archive_time: datetime
+    """When it was archived, in UTC."""
+
+
+@dataclass(frozen=True, slots=True)
 class BlobInfo:
     """Offloaded bytes."""
 
@@ -73,6 +85,31 @@ class BlobInfo:
     """The session it was made in."""
     create_time: datetime
     """When it was stored, in UTC."""
+    agent_id: str
+    """Whose it is."""
+    task_id: str
+    """The task it was made for, or empty."""
+    category: str
+    """What sort of call made it, such as `read`, `search`, `shell` or `tool`; it
+    decides how long the blob stays."""
+    media_type: str
+    """Its format, such as `image/png`; empty for text, and when not told apart."""
+    ttl: timedelta | None
+    """How long it stays; None means for ever."""
+    expire_time: datetime | None
+    """When it expires, in UTC; None means never."""
+    expired: bool
+    """Its time is over. That deletes nothing yet."""
+    tier: str
+    """How much it is worth keeping: `working`, `short_term` or `long_term`."""
+    important: bool
+    """It is kept although it has expired."""
+    promote_time: datetime | None
+    """When its tier was raised, in UTC; None when it never was."""
+    archive: BlobArchive | None
+    """How it lies in the archive; None outside."""
+    aliases: tuple[str, ...]
+    """The paths it had before, which lead to it, too."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -132,6 +169,8 @@ class BlobStream(_stream.Stream[pb.ReadBlobRequest, pb.ReadBlobResponse]):
 
     async def _read(self) -> pb.ReadBlobResponse | None:
         for pause in (*_rpc.RETRY_PAUSES, None):
+            if self._closed:
+                break
             if self._call is None:
                 self._call = self._transport.stream(_rpc.READ_BLOB, self._request)
             try:
@@ -142,6 +181,10 @@ class BlobStream(_stream.Stream[pb.ReadBlobRequest, pb.ReadBlobResponse]):
                 if pause is None or err.code() is not grpc.StatusCode.UNAVAILABLE:
                     raise _errors.from_rpc(err, self._transport.address) from err
                 await asyncio.sleep(pause)
+            except asyncio.CancelledError:
+                if not self._was_closed():
+                    raise
+                break
             except TimeoutError as err:
                 self.close()
                 raise _errors.DeadlineExceededError(
@@ -216,4 +259,24 @@ def blob_info(m: pb.BlobInfo) -> BlobInfo:
         step_id=m.step_id,
         session_id=m.session_id,
         create_time=_values.moment(m.create_time),
+        agent_id=m.agent_id,
+        task_id=m.task_id,
+        category=m.category,
+        media_type=m.media_type,
+        ttl=m.ttl.ToTimedelta() if m.HasField("ttl") else None,
+        expire_time=_values.moment(m.expire_time) if m.HasField("expire_time") else None,
+        expired=m.expired,
+        tier=_values.enum_name(pb.BlobTier.DESCRIPTOR, "BLOB_TIER_", m.tier),
+        important=m.important,
+        promote_time=_values.moment(m.promote_time) if m.HasField("promote_time") else None,
+        archive=_archive(m.archive) if m.HasField("archive") else None,
+        aliases=tuple(m.aliases),
+    )
+
+
+def _archive(m: pb.BlobArchive) -> BlobArchive:
+    return BlobArchive(
+        category=m.category,
+        tags=tuple(m.tags),
+        archive_time=_values.moment(m.archive_time),
     )

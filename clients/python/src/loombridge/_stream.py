@@ -1,5 +1,6 @@
 """What streams of answers have in common: they end their call."""
 
+import asyncio
 from contextlib import suppress
 from types import TracebackType
 from typing import Generic, TypeVar
@@ -26,6 +27,11 @@ class Stream(Generic[RequestT, ResponseT]):
         self._closed = True
         if self._call is not None:
             self._call.cancel()
+
+    def _was_closed(self) -> bool:
+        """Tell a read that `close` ended from a task that was cancelled."""
+        task = asyncio.current_task()
+        return self._closed and not (task and task.cancelling())
 
     def __del__(self) -> None:
         """End the call of a loop that was left; gRPC itself would keep it open."""

@@ -45,8 +45,8 @@ class ToolFailure:
     """Why a tool failed."""
 
     code: str
-    """`not_found`, `permission_denied`, `too_large`, `timeout`, `failed`, or
-    `outcome_unknown`: the server stopped while it ran."""
+    """`invalid_arguments`, `not_found`, `permission_denied`, `too_large`, `timeout`,
+    `failed`, or `outcome_unknown`: the server stopped while it ran."""
     message: str
     """What went wrong, for people and models."""
 

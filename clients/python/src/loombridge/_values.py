@@ -90,10 +90,22 @@ def number(name: str, value: object) -> float:
 
 def seconds(name: str, value: object) -> float:
     """Return a span of time in seconds; it must be more than zero."""
-    span = value.total_seconds() if isinstance(value, timedelta) else number(name, value)
+    span = _span(name, value)
     if span <= 0:
         raise ValueError(f"{name} must be more than zero, not {span:g} s")
     return span
+
+
+def wait(name: str, value: object) -> float:
+    """Return a span of time in seconds that may also be zero."""
+    span = _span(name, value)
+    if span < 0:
+        raise ValueError(f"{name} must not be less than zero, not {span:g} s")
+    return span
+
+
+def _span(name: str, value: object) -> float:
+    return value.total_seconds() if isinstance(value, timedelta) else number(name, value)
 
 
 def duration(name: str, value: object) -> Duration:

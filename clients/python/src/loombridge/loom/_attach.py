@@ -60,7 +60,8 @@ def attach(
         session_id: the session that gets the steps; default: the server's default
             session.
         token: a bearer token, where the server asks for one. Such a server has its
-            native API, which this is, on another address than loom-py's.
+            native API, which this is, on another address than loom-py's, so `address`
+            must be given as well; otherwise calls raise WrongAddressError.
         tls: as in `loombridge.connect`.
         timeout: seconds that a call may take, unless it is given another.
 
@@ -84,6 +85,8 @@ def attach(
             token=token,
             tls=tls,
             timeout=timeout,
+            # The bridge connects under a lock: who waits would wait for all before it.
+            wait=0,
         )
 
     connecting()  # Finds wrong arguments now, where the user sees them.

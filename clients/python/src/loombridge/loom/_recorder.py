@@ -106,7 +106,9 @@ class Recorder:
             except Exception as err:
                 # Whatever it is, it is no business of the agent's.
                 self.lost += 1
-                kind = f"{type(err).__name__} {call.name}"
+                # A wrong address is wrong for every tool: it is told once.
+                wrong = isinstance(err, _errors.WrongAddressError)
+                kind = type(err).__name__ + ("" if wrong else f" {call.name}")
                 self._complain(kind, "a step of %s is not recorded: %s", call.name, err)
                 return
             else:
