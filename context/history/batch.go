@@ -1,0 +1,225 @@
+package history
+
+import (
+	"slices"
+	"strings"
+)
+
+// pending returns the atoms that no batch has decided about, up to the first
+// that waits for a result.
+func (p *pass) pending() []atom {
+	through := uint64(0)
+	for i := range p.folds {
+		through = max(through, p.folds[i].Through)
+	}
+	from := slices.IndexFunc(p.atoms, func(a atom) bool { return p.position(a) > through })
+	if from < 0 {
+		return nil
+	}
+	waiting := p.atoms[from:]
+	if open := slices.IndexFunc(waiting, func(a atom) bool { return a.open }); open >= 0 {
+		waiting = waiting[:open]
+	}
+	return waiting
+}
+
+// position is the place of an atom in the log.
+func (p *pass) position(a atom) uint64 { return p.entries[a.first()].Position }
+
+// without leaves out the newest turns that are to stay as they are. An open
+// one, which pending leaves out, is one of them.
+func (p *pass) without(pending []atom, keep int) []atom {
+	if n := len(p.atoms); n > 0 && p.atoms[n-1].open {
+		keep--
+	}
+	for keep > 0 && len(pending) > 0 {
+		last := len(pending) - 1
+		if !pending[last].fixed {
+			keep--
+		}
+		pending = pending[:last]
+	}
+	return pending
+}
+
+// batch folds everything but the newest turns.
+func (p *pass) batch(reason Reason, keep int) error {
+	atoms := p.without(p.pending(), keep)
+	folds := p.write(atoms, reason)
+	if len(folds) == 0 {
+		return nil
+	}
+	if reason == ByPrice && !p.pays(folds) {
+		return nil
+	}
+	p.add(folds)
+	p.decision.Reason = reason
+	limit := p.l.opts.FoldTokens
+	if p.h.Budget > 0 {
+		limit = min(limit, int(p.l.opts.FoldShare*float64(p.h.Budget)))
+	}
+	target := limit * denseTarget / 100
+	if reason == ByBudget {
+		// There is no room for the turns to come.
+		limit = target
+	}
+	if p.foldTokens() <= limit {
+		return nil
+	}
+	return p.densify(target)
+}
+
+// denseTarget is to how much of their limit, in percent, folds are made denser:
+// low enough that it is long until the next time.
+const denseTarget = 60
+
+// add takes folds into the history.
+func (p *pass) add(folds []Fold) {
+	p.folds = slices.Concat(p.folds, folds)
+	p.made = append(p.made, folds...)
+	p.render()
+	p.made = slices.DeleteFunc(p.made, func(f Fold) bool {
+		return !slices.ContainsFunc(p.live, func(live Fold) bool { return live.first() == f.first() && live.Text == f.Text })
+	})
+}
+
+// write makes the folds of one batch: one for each run of atoms that stand
+// together, where it takes less than they do.
+func (p *pass) write(atoms []atom, reason Reason) []Fold {
+	w := p.writer(p.live)
+	calls, cuts := 0, 0
+	for i := range p.live {
+		calls += p.live[i].Calls
+		cuts += p.live[i].Cuts
+	}
+	foldable := slices.DeleteFunc(slices.Clone(atoms), func(a atom) bool { return a.fixed })
+	w.chooseCuts(p.entries, foldable, calls, cuts)
+	var made []Fold
+	run := run{}
+	for _, a := range atoms {
+		line := ""
+		w.calls, w.cuts = 0, 0
+		if !a.fixed {
+			line = w.atom(p.entries, a)
+		}
+		if line == "" || p.l.count(line) >= p.atomSize(a) {
+			made = p.finish(made, &run)
+			continue
+		}
+		run.lines = append(run.lines, line)
+		run.atoms = append(run.atoms, a)
+		run.calls += w.calls
+		run.cuts += w.cuts
+	}
+	made = p.finish(made, &run)
+	for i := range made {
+		made[i].Reason = reason
+		made[i].Through = p.position(atoms[len(atoms)-1])
+	}
+	return made
+}
+
+// run is what one fold is made of.
+type run struct {
+	lines       []string
+	atoms       []atom
+	calls, cuts int
+}
+
+// finish makes a fold of a run and begins a new one. A fold that would not be
+// shorter is not made.
+func (p *pass) finish(made []Fold, current *run) []Fold {
+	r := *current
+	*current = run{}
+	if len(r.atoms) == 0 {
+		return made
+	}
+	header := p.l.opts.Header
+	if len(made)+len(p.live) > 0 {
+		header = laterHeader
+	}
+	f := p.newFold(LevelLines, header, r.lines)
+	f.Calls, f.Cuts = r.calls, r.cuts
+	var positions []uint64
+	var refs []string
+	for _, a := range r.atoms {
+		f.Before += p.atomSize(a)
+		f.Turns++
+		for _, i := range a.members {
+			positions = append(positions, p.entries[i].Position)
+			refs = append(refs, p.entries[i].Ref)
+		}
+	}
+	if f.Tokens >= f.Before {
+		return made
+	}
+	f.Refs = distinctRefs(refs)
+	slices.Sort(positions)
+	for _, position := range positions {
+		f.include(position)
+	}
+	return append(made, f)
+}
+
+// distinctRefs returns references in order, each once: the parts of one step
+// have the same.
+func distinctRefs(refs []string) []string {
+	known := map[string]bool{"": true}
+	var out []string
+	for _, ref := range refs {
+		if !known[ref] {
+			known[ref] = true
+			out = append(out, ref)
+		}
+	}
+	return out
+}
+
+// newFold is a fold of lines, without its entries.
+func (p *pass) newFold(level int, header string, lines []string) Fold {
+	text := strings.ToValidUTF8(header+"\n"+strings.Join(lines, "\n"), "\uFFFD")
+	f := Fold{
+		Policy: PolicyLedger,
+		Batch:  1,
+		Level:  level,
+		Text:   text,
+		Tokens: p.l.count(text) + p.l.opts.MessageTokens,
+		Seen:   p.end(),
+	}
+	for i := range p.h.Folds {
+		f.Batch = max(f.Batch, p.h.Folds[i].Batch+1)
+	}
+	return f
+}
+
+// end is the last position of the log.
+func (p *pass) end() uint64 {
+	last := uint64(0)
+	if n := len(p.h.Entries); n > 0 {
+		last = p.h.Entries[n-1].Position
+	}
+	for i := range p.live {
+		last = max(last, p.live[i].last())
+	}
+	return last
+}
+
+// writer returns a writer that knows what the prompt shows: everything that
+// stays as it is, and the folds that stay.
+func (p *pass) writer(stay []Fold) *writer {
+	w := &writer{count: p.l.count, seen: newVisible()}
+	for _, a := range p.atoms {
+		if !a.fixed {
+			continue
+		}
+		for _, i := range a.members {
+			e := &p.entries[i]
+			w.seen.add(e.Text)
+			w.seen.add(e.asked())
+		}
+	}
+	for i := range stay {
+		w.seen.add(stay[i].Text)
+	}
+	return w
+}

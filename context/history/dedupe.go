@@ -1,0 +1,308 @@
+package history
+
+import (
+	"encoding/json"
+	"maps"
+	"slices"
+	"strconv"
+	"strings"
+)
+
+// Rules of deduplication.
+const (
+	// minSameLines is the shortest run of lines that a reference replaces.
+	minSameLines = 4
+	// minAnchorBytes is the shortest line, without white space at its ends, that
+	// a piece of a run may begin with: shorter ones stand everywhere.
+	minAnchorBytes = 6
+	// minPieceBytes is the shortest piece of a run that has fewer lines than a
+	// run: naming its place takes about half of that.
+	minPieceBytes = 32
+	// maxPieces bounds the pieces of one run, so that a reader can follow.
+	maxPieces = 4
+	// maxPlaces bounds the places of one line that are tried.
+	maxPlaces = 32
+	// maxNumberDigits bounds a line number.
+	maxNumberDigits = 7
+)
+
+// line is one line of a text. Listings number their lines; the number is told
+// apart, so that the same lines are found with other numbers or without.
+type line struct {
+	text string
+	// key is text without its number, or text; number is -1 where there is
+	// none.
+	key    string
+	number int
+	// hidden: a reference stands in its place.
+	hidden bool
+}
+
+func splitLines(text string) []line {
+	lines := make([]line, 0, strings.Count(text, "\n")+1)
+	for part := range strings.SplitSeq(text, "\n") {
+		lines = append(lines, parseLine(part))
+	}
+	return lines
+}
+
+// parseLine reads the line numbers of cat -n, nl and grep -n.
+func parseLine(text string) line {
+	plain := line{text: text, key: text, number: -1}
+	start := 0
+	for start < len(text) && text[start] == ' ' {
+		start++
+	}
+	end, number := start, 0
+	for end < len(text) && is(text[end], isDigit) {
+		number = number*10 + int(text[end]-'0')
+		if end++; end-start > maxNumberDigits {
+			return plain
+		}
+	}
+	if end == start || end == len(text) || strings.IndexByte("\t:-", text[end]) < 0 {
+		return plain
+	}
+	return line{text: text, key: text[end+1:], number: number}
+}
+
+// shown remembers the lines that a prompt shows, so that they need not be shown
+// again.
+type shown struct {
+	sources []source
+	places  map[string][]place
+	// before is the line of the newest source up to which it may be referred to:
+	// where the run begins that is looked at.
+	before int
+}
+
+// source is one text of the prompt.
+type source struct {
+	ref   string
+	lines []line
+}
+
+type place struct{ source, line int }
+
+func newShown() *shown { return &shown{places: make(map[string][]place)} }
+
+// add remembers the lines of a text that is shown as it is.
+func (s *shown) add(ref, text string) {
+	if ref == "" || strings.Count(text, "\n") < minSameLines-1 {
+		return
+	}
+	s.sources = append(s.sources, source{ref, splitLines(text)})
+	for i := range s.sources[len(s.sources)-1].lines {
+		s.display(i)
+	}
+}
+
+// display remembers one line of the newest source.
+func (s *shown) display(i int) {
+	at := len(s.sources) - 1
+	key := s.sources[at].lines[i].key
+	if known := s.places[key]; s.sources[at].ref != "" && anchors(key) && len(known) < maxPlaces {
+		s.places[key] = append(known, place{at, i})
+	}
+}
+
+// addEntry remembers what an entry shows beside its output. The words and the
+// arguments of a turn are told apart from the output, which has its reference.
+func (s *shown) addEntry(e *Entry) {
+	if e.Ref == "" {
+		return
+	}
+	if e.Kind == Fixed {
+		s.add(e.Ref, e.Text)
+		return
+	}
+	s.add(e.Ref+" said", e.Text)
+	for _, c := range e.Calls {
+		s.addArgs(e.Ref, c.Args)
+	}
+}
+
+// addArgs remembers the longer texts among the arguments of a call: files that
+// it writes are often printed later.
+func (s *shown) addArgs(ref, args string) {
+	if !strings.Contains(args, `\n`) {
+		return
+	}
+	var fields map[string]any
+	if json.Unmarshal([]byte(args), &fields) != nil {
+		return
+	}
+	for _, key := range slices.Sorted(maps.Keys(fields)) {
+		if text, ok := fields[key].(string); ok {
+			s.add(ref+" "+key, text)
+		}
+	}
+}
+
+// anchors tells whether a piece may begin with a line.
+func anchors(key string) bool { return len(strings.TrimSpace(key)) >= minAnchorBytes }
+
+// reduce returns text with every run of lines that is already shown replaced
+// by a line that says where, and remembers the rest. at has, for each line of
+// the answer, where it began in text.
+func (s *shown) reduce(ref, text string) (reduced string, at []int) {
+	s.sources = append(s.sources, source{ref, splitLines(text)})
+	lines := s.sources[len(s.sources)-1].lines
+	var out []string
+	for i := 0; i < len(lines); {
+		s.before = i
+		run, n := s.known(lines[i:])
+		mark := ""
+		if n >= minSameLines {
+			mark = s.mark(run, n, lines[i:])
+		}
+		hidden := mark != "" && len(mark) < textBytes(lines[i:i+n])
+		if hidden {
+			out, at = append(out, mark), append(at, i)
+		}
+		for range max(n, 1) {
+			lines[i].hidden = hidden
+			if !hidden {
+				out, at = append(out, lines[i].text), append(at, i)
+				s.display(i)
+			}
+			i++
+		}
+	}
+	return strings.Join(out, "\n"), at
+}
+
+// hideBetween forgets lines of the newest text, which were cut out after all:
+// from a line of what reduce returned up to another. at is what reduce
+// returned with it; nil means that nothing had been replaced.
+func (s *shown) hideBetween(at []int, from, to int) {
+	lines := s.sources[len(s.sources)-1].lines
+	place := func(i int) int {
+		switch {
+		case at == nil:
+			return min(i, len(lines))
+		case i < len(at):
+			return at[i]
+		}
+		return len(lines)
+	}
+	for i := place(from); i < place(to); i++ {
+		lines[i].hidden = true
+	}
+}
+
+// piece is a part of a run that stands elsewhere, line for line.
+type piece struct {
+	from  place
+	lines int
+	// exact: byte for byte; otherwise but for line numbers.
+	exact bool
+	// times is how often it stands here, one behind the other.
+	times int
+}
+
+// again tells whether a piece is this one once more.
+func (p piece) again(next piece) bool {
+	return p.exact && next.exact && p.from == next.from && p.lines == next.lines
+}
+
+// known returns the run of shown lines that the lines begin with, as pieces,
+// and its length.
+func (s *shown) known(lines []line) (run []piece, n int) {
+	for n < len(lines) {
+		p := s.longest(lines[n:])
+		last := len(run) - 1
+		switch {
+		case p.lines > 0 && last >= 0 && run[last].again(p):
+			run[last].times++
+		case len(run) == maxPieces, p.lines < minSameLines && textBytes(lines[n:n+p.lines]) < minPieceBytes:
+			return run, n
+		default:
+			run = append(run, p)
+		}
+		n += p.lines
+	}
+	return run, n
+}
+
+func textBytes(lines []line) int {
+	n := 0
+	for _, l := range lines {
+		n += len(l.text) + 1
+	}
+	return n
+}
+
+// longest returns the longest piece that the lines begin with; of equals the
+// one that is the same byte for byte, then the first.
+func (s *shown) longest(lines []line) (best piece) {
+	if !anchors(lines[0].key) {
+		return piece{}
+	}
+	for _, p := range s.places[lines[0].key] {
+		for _, exact := range []bool{true, false} {
+			if n := s.same(p, lines, exact); n > best.lines {
+				best = piece{p, n, exact, 1}
+			}
+		}
+	}
+	return best
+}
+
+// same counts the lines from a place on that are shown and equal.
+func (s *shown) same(p place, lines []line, exact bool) int {
+	there := s.sources[p.source].lines[p.line:]
+	if p.source == len(s.sources)-1 {
+		there = there[:max(s.before-p.line, 0)]
+	}
+	n := 0
+	for n < len(lines) && n < len(there) && !there[n].hidden {
+		a, b := lines[n], there[n]
+		if exact && a.text != b.text || !exact && (a.key != b.key || !follows(a, lines[0], n)) {
+			break
+		}
+		n++
+	}
+	return n
+}
+
+// follows tells whether a line is numbered as the n-th behind first has to be.
+func follows(a, first line, n int) bool {
+	return first.number < 0 && a.number < 0 || first.number >= 0 && a.number == first.number+n
+}
+
+// mark stands in the place of a run of n lines, and says where they are.
+func (s *shown) mark(run []piece, n int, lines []line) string {
+	var b strings.Builder
+	b.WriteString("[" + strconv.Itoa(n) + " lines unchanged:")
+	ref := ""
+	for i, p := range run {
+		if i > 0 {
+			b.WriteByte(',')
+		}
+		if of := s.sources[p.from.source].ref; of != ref {
+			ref = of
+			b.WriteString(" " + ref + " line")
+		}
+		b.WriteString(" " + p.where(lines[0]))
+		lines = lines[p.lines*p.times:]
+	}
+	return b.String() + "]"
+}
+
+// where names the piece's lines; first is the first of them as it is now.
+func (p piece) where(first line) string {
+	text := strconv.Itoa(p.from.line + 1)
+	if p.lines > 1 {
+		text += "-" + strconv.Itoa(p.from.line+p.lines)
+	}
+	switch {
+	case p.times > 1:
+		return text + " " + strconv.Itoa(p.times) + " times"
+	case p.exact:
+		return text
+	case first.number >= 0:
+		return text + " numbered from " + strconv.Itoa(first.number)
+	}
+	return text + " without numbers"
+}

@@ -1,0 +1,36 @@
+// Package history makes a long history small without losing what the next step
+// needs. It stores nothing: entries and folds come in, a view and new folds come
+// out, and the same input gives the same bytes.
+//
+// The nouns:
+//
+//   - An [Entry] is one entry of a session's log. Its [Kind] says whether it may
+//     be folded, whatever role it has in a prompt.
+//   - A [Ledger] is the default policy. It folds old steps in batches, when that
+//     pays at the provider's prices or the budget forces it.
+//   - A [Fold] stands for entries of the log. It has a line for each call, with
+//     the call as it was made, how to get its result back, and what the result
+//     named: paths, failures, numbers with units, links, symbols. It is itself an
+//     entry of the log (see [AppendFold]) and never changes.
+//   - A [View] is the history as a prompt shows it.
+//   - A [Preset] is a compaction by fixed rules instead; a [Compactor] applies
+//     it.
+//
+// What the ledger promises:
+//
+//   - User and system messages and pinned entries stay as they are. A call and
+//     its results, and the calls of one turn, stay or go together. Order is kept.
+//   - The history only grows at its end until a batch is made.
+//   - A fold is shorter than what it stands for, or it is not made. Of a failure
+//     it keeps the lines that say what went wrong.
+//   - Lines that the prompt shows already are not shown again: a mark says where
+//     they are. When that place is folded, they are shown again.
+//   - When folds grow too many, the older ones are made again from their entries,
+//     denser.
+//   - Undoing a batch gives the bytes there were before.
+//
+// Caveats: what folds are made of are texts of tools and models. A text may look
+// like a mark or like a line of a fold; what was folded is told by the folds,
+// never by the text. Reasoning is not kept: of what the model said beside its
+// calls only names stay.
+package history

@@ -1,0 +1,139 @@
+package history
+
+import "slices"
+
+// Reason says why a batch was folded. The numbers are part of the stored
+// format.
+type Reason uint8
+
+// The reasons.
+const (
+	// ByPrice: leaving the entries as they were had cost as much as folding
+	// them, and the steps to come pay for it.
+	ByPrice Reason = iota + 1
+	// ByBudget: the history would not have fit.
+	ByBudget
+	// ByCaller: it was asked for.
+	ByCaller
+)
+
+// String returns "price", "budget" or "caller".
+func (r Reason) String() string {
+	switch r {
+	case ByPrice:
+		return "price"
+	case ByBudget:
+		return "budget"
+	case ByCaller:
+		return "caller"
+	}
+	return "none"
+}
+
+// Levels of density.
+const (
+	// LevelLines has a line for each call, with all evidence.
+	LevelLines = 1
+	// LevelDense has short lines for the newer steps and one digest of the
+	// older ones. It is made from the entries of older folds when these grew too
+	// many, never from their text.
+	LevelDense = 2
+)
+
+// Span is a run of positions, both ends included.
+type Span struct{ First, Last uint64 }
+
+// Fold stands for entries of a log. One that was made never changes.
+type Fold struct {
+	// Policy names the rules that made the text, with their version.
+	Policy string
+	// Batch counts the batches of a session, from 1. The folds of one batch are
+	// made, stored and undone together.
+	Batch uint64
+	// Reason is why the batch was made.
+	Reason Reason
+	// Level is LevelLines or LevelDense.
+	Level int
+	// Spans are the positions it stands for, ascending. It stands in the place
+	// of the first.
+	Spans []Span
+	// Through is the last position that its batch decided about: what stands up
+	// to there and in no fold stays as it is.
+	Through uint64
+	// Seen is the last position of the log when the batch was made.
+	Seen uint64
+	// Text is what stands in the prompt, as one message of role user.
+	Text string
+	// Refs are the references that the text names, each once, in order.
+	Refs []string
+	// Tokens is the size of Text as a message, Before what its entries took in
+	// the prompt until then.
+	Tokens, Before int
+	// Turns are the model's turns in it. Calls are their calls, Cuts those
+	// whose arguments are not whole.
+	Turns, Calls, Cuts int
+}
+
+// first is where the fold stands.
+func (f *Fold) first() uint64 { return f.Spans[0].First }
+
+// holds tells whether a position is in the fold.
+func (f *Fold) holds(position uint64) bool {
+	at, found := slices.BinarySearchFunc(f.Spans, position, func(s Span, p uint64) int {
+		switch {
+		case s.Last < p:
+			return -1
+		case s.First > p:
+			return 1
+		}
+		return 0
+	})
+	return found && at < len(f.Spans)
+}
+
+// include adds a position, which is greater than all others.
+func (f *Fold) include(position uint64) {
+	if last := len(f.Spans) - 1; last >= 0 && f.Spans[last].Last+1 == position {
+		f.Spans[last].Last = position
+		return
+	}
+	f.Spans = append(f.Spans, Span{position, position})
+}
+
+// Live returns the folds that stand in a prompt, in the order of their places:
+// those that no later, denser fold stands for, too. The argument is in the
+// order in which they were made and stays as it is.
+func Live(folds []Fold) []Fold {
+	live := make([]Fold, 0, len(folds))
+	for _, f := range folds {
+		if f.Level > LevelLines {
+			live = slices.DeleteFunc(live, func(old Fold) bool { return f.holds(old.first()) })
+		}
+		live = append(live, f)
+	}
+	slices.SortStableFunc(live, func(a, b Fold) int {
+		if a.first() < b.first() {
+			return -1
+		}
+		return 1
+	})
+	return live
+}
+
+// Undo returns the folds without those of the last batch: the prompt is then
+// what it was before. It returns the number of that batch, or 0 when there was
+// none. The argument stays as it is.
+func Undo(folds []Fold) (kept []Fold, batch uint64) {
+	for _, f := range folds {
+		batch = max(batch, f.Batch)
+	}
+	for _, f := range folds {
+		if f.Batch != batch {
+			kept = append(kept, f)
+		}
+	}
+	return kept, batch
+}
+
+// last is the last position that it stands for.
+func (f *Fold) last() uint64 { return f.Spans[len(f.Spans)-1].Last }

@@ -1,0 +1,196 @@
+package history
+
+import "fmt"
+
+// PolicyLedger names the rules of this package's ledger in the folds it makes.
+// Its number rises when the text that it makes of the same entries changes.
+const PolicyLedger = "ledger/1"
+
+// Defaults of Options.
+const (
+	// DefaultMessageTokens is the frame of a message, about what providers
+	// count.
+	DefaultMessageTokens = 4
+	// DefaultResultTokens bounds what an unfolded prompt shows of one result.
+	DefaultResultTokens = 3000
+	// DefaultKeepTurns stay unfolded behind a batch: the newest, which the model
+	// has not seen yet, and the one before.
+	DefaultKeepTurns = 2
+	// DefaultPatience is how many times over not folding must have cost what
+	// folding costs. At 1 a batch comes when both are equal, which is cheapest
+	// for one session whose end nobody knows; a little more breaks the cached
+	// prefix less often for hardly any cost.
+	DefaultPatience = 1.7
+	// DefaultBatchTokens are counted as written again by each batch, beside
+	// those that are, so that batches do not come for a few tokens.
+	DefaultBatchTokens = 2000
+	// DefaultFoldShare of the budget may be folds; then the older ones are
+	// folded again, denser.
+	DefaultFoldShare = 0.8
+	// DefaultFoldTokens may be folds whatever the budget: read from a cache with
+	// every turn, more of them cost more than the evidence is worth.
+	DefaultFoldTokens = 24_000
+	// DefaultHeader begins a fold.
+	DefaultHeader = "[Earlier steps, folded: step call → result, or the names in it. Full text of step 012: fs:read_file step_012]"
+)
+
+// Prices are what a token costs, in any unit: only their ratios count.
+type Prices struct {
+	// Input is a token that is sent. CachedInput is one that the provider reads
+	// from its cache, CacheWrite one that it writes there.
+	Input, CachedInput, CacheWrite float64
+}
+
+// DefaultPrices are those of a provider that charges for writing its cache.
+func DefaultPrices() Prices { return Prices{Input: 1, CachedInput: 0.1, CacheWrite: 1.25} }
+
+// Options adjusts a Ledger. Nil and zero fields mean the defaults.
+type Options struct {
+	// Prices decide when folding pays. Default DefaultPrices.
+	Prices Prices
+	// MessageTokens is the frame of one message. Default DefaultMessageTokens.
+	MessageTokens int
+	// ResultTokens bounds what a prompt shows of one unfolded result. Default
+	// DefaultResultTokens; negative is no bound.
+	ResultTokens int
+	// KeepTurns are left unfolded by a batch. Default DefaultKeepTurns.
+	KeepTurns int
+	// Patience is how many times over not folding must have cost what folding
+	// costs. Default DefaultPatience.
+	Patience float64
+	// BatchTokens are counted as written again by each batch. Default
+	// DefaultBatchTokens.
+	BatchTokens int
+	// FoldShare is the share of a budget that folds may take. Default
+	// DefaultFoldShare.
+	FoldShare float64
+	// FoldTokens is the most that folds may take whatever the budget. Default
+	// DefaultFoldTokens.
+	FoldTokens int
+	// Header begins every fold and tells the model what it reads. Default
+	// DefaultHeader, which fits entries whose Ref is the number of a step.
+	Header string
+	// NoDedupe shows lines again that the prompt shows already. Default false.
+	NoDedupe bool
+	// NoFold never folds: the history is only appended to. Default false.
+	NoFold bool
+}
+
+// Ledger is the default policy. It has no state: all that it goes by are the
+// entries and folds that it is given. All methods are safe for concurrent use
+// if the counter is.
+type Ledger struct {
+	count func(text string) int
+	opts  Options
+}
+
+// New returns a ledger that counts tokens with count; give it one that
+// remembers, because the texts of a tail are counted again with every prompt.
+func New(count func(text string) int, opts *Options) *Ledger {
+	l := &Ledger{count: count}
+	if opts != nil {
+		l.opts = *opts
+	}
+	if l.opts.Prices == (Prices{}) {
+		l.opts.Prices = DefaultPrices()
+	}
+	setDefault(&l.opts.MessageTokens, DefaultMessageTokens)
+	setDefault(&l.opts.ResultTokens, DefaultResultTokens)
+	setDefault(&l.opts.KeepTurns, DefaultKeepTurns)
+	setDefault(&l.opts.Patience, DefaultPatience)
+	setDefault(&l.opts.BatchTokens, DefaultBatchTokens)
+	setDefault(&l.opts.FoldShare, DefaultFoldShare)
+	setDefault(&l.opts.FoldTokens, DefaultFoldTokens)
+	setDefault(&l.opts.Header, DefaultHeader)
+	return l
+}
+
+func setDefault[T comparable](field *T, value T) {
+	var zero T
+	if *field == zero {
+		*field = value
+	}
+}
+
+// History is what a prompt is made of.
+type History struct {
+	// Entries are the session's entries in order. Those that stand in a fold may
+	// be left out.
+	Entries []Entry
+	// Folds are all folds of the session that were not undone, in the order in
+	// which they were made.
+	Folds []Fold
+	// Budget is the most tokens that the history may take; 0 is no bound.
+	Budget int
+	// Since is a position: what stood before it does not count for the price of
+	// waiting. Give the end of the log at which a batch was undone, so that the
+	// same batch does not come again at once.
+	Since uint64
+	// ExpectedTurns is how many more turns the session will have; 0 expects as
+	// many as there were.
+	ExpectedTurns int
+	// Now asks for a batch whatever it costs.
+	Now bool
+	// Originals returns the entries from one position to another, both
+	// included. It is asked when older folds have to be folded again and Entries
+	// leave theirs out. Nil means that Entries are all there are.
+	Originals func(first, last uint64) ([]Entry, error)
+}
+
+// Item is one part of a history as a prompt shows it.
+type Item struct {
+	// Entry is the entry, or nil.
+	Entry *Entry
+	// Output stands for the output of the entry: without what is shown already,
+	// and without the middle if it is too long.
+	Output string
+	// Fold is the fold that stands here, or nil.
+	Fold *Fold
+	// Tokens is its size.
+	Tokens int
+}
+
+// View is a history as a prompt shows it. It belongs to the caller; the entries
+// are those that were given.
+type View struct {
+	// Items are in order.
+	Items []Item
+	// Tokens is the size of them all.
+	Tokens int
+	// Made are the folds of the batch that was just made, to be stored before
+	// the view is used; none if there was no batch.
+	Made []Fold
+	// Decision says why there was a batch, or none.
+	Decision Decision
+}
+
+// Decision is what a ledger weighed, in tokens.
+type Decision struct {
+	// Reason is why a batch was made; zero when none was.
+	Reason Reason
+	// Foldable is what a batch would have replaced, Kept what would have been
+	// written again behind it.
+	Foldable, Kept int
+	// Rent is what leaving it unfolded has cost since the last batch, Price what
+	// a batch costs, in units of an input token.
+	Rent, Price float64
+	// BreakEven is after how many turns a batch that was made, or refused, is
+	// paid back; 0 when it was not looked at.
+	BreakEven float64
+}
+
+// Compact returns the history as the prompt shows it, after folding what is
+// due. It is an *OverflowError when the history is over its budget whatever is
+// folded; nothing has been made then. The only other errors are of Originals.
+func (l *Ledger) Compact(h History) (View, error) {
+	p := newPass(l, h)
+	if !l.opts.NoFold {
+		if err := p.fold(); err != nil {
+			return View{}, fmt.Errorf("history: compact: %w", err)
+		}
+	}
+	if p.over() {
+		return View{}, p.overflow()
+	}
+	return View{Items: p.items, Tokens: p.total, Made: p.made, Decision: p.decision}, nil
+}

@@ -1,0 +1,277 @@
+package history
+
+import (
+	"slices"
+	"strconv"
+	"strings"
+)
+
+// laterHeader begins a fold that stands behind another one.
+const laterHeader = "[Folded as above]"
+
+// What a line of a fold keeps.
+const (
+	// resultIdentifiers of one result stand in its line, turnIdentifiers of what
+	// the model said beside its calls.
+	resultIdentifiers = 100
+	turnIdentifiers   = 50
+	// verbatimBytes bounds an output that stands in its line as it is, when that
+	// is as short as its evidence; verbatimSlack is how many tokens longer it may
+	// be, because it says more.
+	verbatimBytes = 1000
+	verbatimSlack = 4
+	// verbatimTokens of what was said without any call stand as they are.
+	verbatimTokens = 40
+	// countedLines: from this many lines on, a line says how many there were.
+	countedLines = 40
+	// keptCallBytes are kept of a call that is cut.
+	keptCallBytes = 200
+)
+
+// writer writes the lines of folds. What it wrote counts as shown.
+type writer struct {
+	count func(string) int
+	seen  *visible
+	// cut are the calls that are shortened, by their text.
+	cut map[string]bool
+	// calls and cuts are how many calls were written, and shortened.
+	calls, cuts int
+}
+
+// atom returns the folded form of an atom: a line for each call, or for what
+// was said.
+func (w *writer) atom(entries []Entry, a atom) string {
+	members := make([]*Entry, len(a.members))
+	for k, i := range a.members {
+		members[k] = &entries[i]
+	}
+	at := slices.IndexFunc(members, func(e *Entry) bool { return e.Kind == Turn })
+	var lines []string
+	if at >= 0 {
+		turn := members[at]
+		members = slices.Delete(members, at, at+1)
+		if len(turn.Calls) == 0 {
+			return w.said(turn, members)
+		}
+		lines, members = w.turn(turn, members)
+	}
+	for _, e := range members {
+		lines = append(lines, w.line(e.Ref, e.Calls, e.Text, e))
+	}
+	return strings.Join(lines, "\n")
+}
+
+// turn has a line for each call of a turn, with its result. It returns the
+// results that no call asked for, too.
+func (w *writer) turn(turn *Entry, results []*Entry) (lines []string, left []*Entry) {
+	said := turn.Text
+	for _, c := range turn.Calls {
+		ref := turn.Ref
+		result, rest := answerOf(c, results)
+		results = rest
+		if result != nil && result.Ref != "" {
+			ref = result.Ref
+		}
+		lines = append(lines, w.line(ref, []Call{c}, said, result))
+		said = ""
+	}
+	return lines, results
+}
+
+// answerOf takes the result of a call out of results: the one with its id, or
+// else the first.
+func answerOf(c Call, results []*Entry) (result *Entry, rest []*Entry) {
+	if len(results) == 0 {
+		return nil, nil
+	}
+	at := max(slices.IndexFunc(results, func(e *Entry) bool { return e.CallID == c.ID }), 0)
+	return results[at], slices.Delete(slices.Clone(results), at, at+1)
+}
+
+// line is a call with the names in what was said beside it, and its result.
+func (w *writer) line(ref string, calls []Call, said string, result *Entry) string {
+	text := ref
+	for _, c := range calls {
+		text = joined(text, w.call(c))
+	}
+	w.seen.add(text)
+	if names := pick(Identifiers(said), turnIdentifiers, w.seen); names != "" {
+		text = joined(text, "("+names+")")
+		w.seen.add(names)
+	}
+	if result == nil {
+		return text
+	}
+	answer := w.result(result)
+	w.seen.add(answer)
+	return text + answer
+}
+
+// said is a turn without calls: the action it wrote into a fenced block, or
+// the beginning of what it said, and what came of it.
+func (w *writer) said(turn *Entry, observed []*Entry) string {
+	text := turn.Ref
+	if action := fenced(turn.Text); action != "" && len(observed) > 0 {
+		text = joined(text, w.call(Call{Name: action}))
+	} else {
+		text = joined(text, "said: "+w.words(turn.Text))
+	}
+	w.seen.add(text)
+	if names := pick(Identifiers(turn.Text), turnIdentifiers, w.seen); names != "" {
+		text = joined(text, "("+names+")")
+	}
+	for _, e := range observed {
+		text += w.result(e)
+	}
+	w.seen.add(text)
+	return text
+}
+
+// words is what was said, whole if it is short.
+func (w *writer) words(text string) string {
+	text = strings.TrimSpace(text)
+	if len(text) > verbatimBytes || w.count(text) > verbatimTokens {
+		return firstSentence(text)
+	}
+	return text
+}
+
+// fenced returns the last fenced block of a text, without its fences.
+func fenced(text string) string {
+	const fence = "```"
+	end := strings.LastIndex(text, fence)
+	if end < 0 {
+		return ""
+	}
+	start := strings.LastIndex(text[:end], fence)
+	if start < 0 {
+		return ""
+	}
+	return strings.TrimSpace(text[start+len(fence) : end])
+}
+
+func joined(a, b string) string {
+	if a == "" || b == "" {
+		return a + b
+	}
+	return a + " " + b
+}
+
+// sentenceBytes bounds the first sentence of what the model said.
+const sentenceBytes = 120
+
+// firstSentence returns the beginning of a text, up to its first full stop or
+// line end.
+func firstSentence(text string) string {
+	end := len(text)
+	for _, stop := range []string{". ", "\n", "! ", "? "} {
+		if at := strings.Index(text, stop); at >= 0 {
+			end = min(end, at+1)
+		}
+	}
+	short := strings.TrimSpace(cutBytes(text[:end], sentenceBytes))
+	if len(short) < end-1 {
+		short += "…"
+	}
+	return short
+}
+
+// call is a call as it was made, or its beginning and what the rest names.
+func (w *writer) call(c Call) string {
+	w.calls++
+	text := strings.TrimSpace(c.text())
+	if !w.cut[text] {
+		return text
+	}
+	w.cuts++
+	short := cutBytes(text, keptCallBytes) + "…"
+	w.seen.add(short)
+	return joined(short, pick(Identifiers(text), turnIdentifiers, w.seen))
+}
+
+// result is what a call gave.
+func (w *writer) result(e *Entry) string {
+	body := strings.TrimSpace(e.Output)
+	head := " →"
+	switch {
+	case e.Exit != nil && *e.Exit != 0:
+		head += " exit " + strconv.Itoa(*e.Exit)
+	case e.failed():
+		head += " failed"
+	case body == "":
+		return head + " ok"
+	}
+	if body == "" {
+		return head
+	}
+	evidence := w.evidence(e, body)
+	if len(body) > verbatimBytes || w.count(body) > w.count(evidence)+verbatimSlack {
+		return head + evidence
+	}
+	if strings.Contains(body, "\n") {
+		return head + "\n" + body
+	}
+	return head + " " + body
+}
+
+// evidence is what an output named: identifiers by class, and of a failure the
+// lines that say what went wrong, verbatim.
+func (w *writer) evidence(e *Entry, body string) string {
+	var lines []string
+	if e.failed() {
+		lines = slices.DeleteFunc(errorLines(e.Output), w.seen.hasLine)
+	}
+	for _, text := range lines {
+		w.seen.add(text)
+	}
+	evidence := ""
+	if n := strings.Count(body, "\n") + 1; n >= countedLines {
+		evidence = " " + strconv.Itoa(n) + " lines"
+	}
+	if names := pick(Identifiers(body), resultIdentifiers, w.seen); names != "" {
+		evidence += " " + names
+	}
+	for _, text := range lines {
+		evidence += "\n" + text
+	}
+	return evidence
+}
+
+// Which calls are cut.
+const (
+	// longCallBytes: calls that are no longer are never cut.
+	longCallBytes = 1200
+	// maxCallBytes: longer calls are always cut. They are files that were
+	// written, more than calls.
+	maxCallBytes = 3000
+	// callsPerCut: of the others one in this many may be cut, the longest first,
+	// so that nearly all calls can be read, and made again, as they were.
+	callsPerCut = 28
+	// cutsAhead: the first may be cut so many calls early, because what is in
+	// the first fold stays in the prompt longest.
+	cutsAhead = 20
+)
+
+// chooseCuts decides which of the atoms' calls are cut. calls and cuts are
+// those of the folds before.
+func (w *writer) chooseCuts(entries []Entry, atoms []atom, calls, cuts int) {
+	var long []string
+	for _, a := range atoms {
+		for _, i := range a.members {
+			calls += len(entries[i].Calls)
+			for _, c := range entries[i].Calls {
+				if text := strings.TrimSpace(c.text()); len(text) > longCallBytes {
+					long = append(long, text)
+				}
+			}
+		}
+	}
+	slices.SortStableFunc(long, func(a, b string) int { return len(b) - len(a) })
+	w.cut = make(map[string]bool)
+	allowed := (calls+cutsAhead)/callsPerCut - cuts
+	for i, text := range long {
+		if i < allowed || len(text) > maxCallBytes {
+			w.cut[text] = true
+		}
+	}
+}

@@ -1,0 +1,230 @@
+package history
+
+// pass is one call of Compact.
+type pass struct {
+	l *Ledger
+	h History
+	// folds are those of the history and those made by this pass.
+	folds []Fold
+	// live are the folds that stand in the prompt, in order.
+	live []Fold
+	// entries are those in no fold, atoms their groups, sizes what each takes in
+	// the prompt and asked how much of that are its calls.
+	entries      []Entry
+	atoms        []atom
+	sizes, asked []int
+
+	items    []Item
+	total    int
+	made     []Fold
+	decision Decision
+}
+
+func newPass(l *Ledger, h History) *pass {
+	p := &pass{l: l, h: h, folds: h.Folds}
+	p.render()
+	return p
+}
+
+// render lays out the history with the folds there are.
+func (p *pass) render() {
+	p.live = Live(p.folds)
+	p.entries = unfolded(p.h.Entries, p.live)
+	p.atoms = atoms(p.entries)
+	p.sizes, p.asked = make([]int, len(p.entries)), make([]int, len(p.entries))
+	p.items, p.total = make([]Item, 0, len(p.entries)+len(p.live)), 0
+	lines := newShown()
+	next := 0
+	for i := range p.entries {
+		e := &p.entries[i]
+		for ; next < len(p.live) && p.live[next].first() < e.Position; next++ {
+			p.show(Item{Fold: &p.live[next], Tokens: p.live[next].Tokens})
+		}
+		output := p.output(e, lines)
+		p.sizes[i], p.asked[i] = p.l.size(e, output)
+		p.show(Item{Entry: e, Output: output, Tokens: p.sizes[i]})
+	}
+	for ; next < len(p.live); next++ {
+		p.show(Item{Fold: &p.live[next], Tokens: p.live[next].Tokens})
+	}
+}
+
+func (p *pass) show(it Item) {
+	p.items = append(p.items, it)
+	p.total += it.Tokens
+}
+
+// unfolded returns the entries that stand in no fold. Both are in order of
+// their positions, but the spans of folds may interleave.
+func unfolded(entries []Entry, live []Fold) []Entry {
+	if len(live) == 0 {
+		return entries
+	}
+	// Folds that end before an entry can hold no later one either.
+	from := 0
+	var left []Entry
+	for _, e := range entries {
+		for from < len(live) && live[from].last() < e.Position {
+			from++
+		}
+		if !held(live[from:], e.Position) {
+			left = append(left, e)
+		}
+	}
+	return left
+}
+
+func held(live []Fold, position uint64) bool {
+	for i := range live {
+		if live[i].first() > position {
+			return false
+		}
+		if live[i].holds(position) {
+			return true
+		}
+	}
+	return false
+}
+
+// output is what stands for an entry's output.
+func (p *pass) output(e *Entry, lines *shown) string {
+	if p.l.opts.NoDedupe {
+		short, _, _ := p.l.limited(e, e.shown())
+		return short
+	}
+	lines.addEntry(e)
+	full := e.shown()
+	if full == "" {
+		return ""
+	}
+	reduced, at := lines.reduce(e.Ref, full)
+	if reduced != full && p.l.count(reduced) >= p.l.count(full) {
+		// What the reference would hide is shown, but nothing can refer to it.
+		reduced = full
+		at = nil
+	}
+	short, cut, resumed := p.l.limited(e, reduced)
+	if short != reduced {
+		lines.hideBetween(at, cut, resumed)
+	}
+	return short
+}
+
+// limited caps an output, unless there is no limit.
+func (l *Ledger) limited(e *Entry, text string) (short string, cut, resumed int) {
+	if l.opts.ResultTokens < 0 {
+		return text, 0, 0
+	}
+	return l.capped(e, text)
+}
+
+// size is what an entry takes in the prompt, and how much of that are its
+// calls. A step is two messages there.
+func (l *Ledger) size(e *Entry, output string) (tokens, asked int) {
+	tokens = l.opts.MessageTokens + e.ExtraTokens
+	if e.Kind == Step {
+		tokens += l.opts.MessageTokens
+	}
+	if len(e.Calls) > 0 {
+		asked = l.count(e.asked())
+	}
+	for _, text := range []string{e.Text, output} {
+		if text != "" {
+			tokens += l.count(text)
+		}
+	}
+	return tokens + asked, asked
+}
+
+// atomSize is what an atom takes in the prompt.
+func (p *pass) atomSize(a atom) int {
+	n := 0
+	for _, i := range a.members {
+		n += p.sizes[i]
+	}
+	return n
+}
+
+// over tells whether the history does not fit.
+func (p *pass) over() bool { return p.h.Budget > 0 && p.total > p.h.Budget }
+
+// fold makes the batch that is due, and whatever else it takes to fit.
+func (p *pass) fold() error {
+	reason := p.due()
+	if reason != 0 {
+		if err := p.batch(reason, p.l.opts.KeepTurns); err != nil {
+			return err
+		}
+	}
+	if !p.over() {
+		return nil
+	}
+	return p.react()
+}
+
+// react is the one attempt to make a history fit that a batch did not make fit:
+// older folds are made denser, and last the newest turns fold, too.
+func (p *pass) react() error {
+	for _, keep := range []int{1, 0} {
+		if !p.over() {
+			return nil
+		}
+		if err := p.densify(p.h.Budget - (p.total - p.foldTokens())); err != nil {
+			return err
+		}
+		if !p.over() {
+			return nil
+		}
+		if err := p.batch(ByBudget, keep); err != nil {
+			return err
+		}
+	}
+	if !p.over() {
+		return nil
+	}
+	return p.densify(p.h.Budget - (p.total - p.foldTokens()))
+}
+
+func (p *pass) foldTokens() int {
+	n := 0
+	for i := range p.live {
+		n += p.live[i].Tokens
+	}
+	return n
+}
+
+// overflow says what is too big.
+func (p *pass) overflow() error {
+	e := &OverflowError{Tokens: p.total, Budget: p.h.Budget, Folds: p.foldTokens()}
+	largest := 0
+	label := ""
+	for _, a := range p.atoms {
+		n := p.atomSize(a)
+		first := &p.entries[a.first()]
+		switch {
+		case !a.fixed:
+			e.Open += n
+		case first.Kind == Fixed && !first.Pinned:
+			e.Fixed += n
+		default:
+			e.Pinned += n
+		}
+	}
+	for i, n := range p.sizes {
+		if n > largest {
+			largest, label = n, p.entries[i].label()
+		}
+	}
+	for _, part := range []struct {
+		name   string
+		tokens int
+	}{{"fixed", e.Fixed}, {"pinned", e.Pinned}, {"folds", e.Folds}, {"open turn", e.Open}} {
+		if part.tokens > e.PartTokens {
+			e.Part, e.PartTokens = part.name, part.tokens
+		}
+	}
+	if 2*largest > p.h.Budget && label != "" {
+		e.Part, e.PartTokens = label, largest
+	}
+	return e
+}
