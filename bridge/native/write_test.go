@@ -81,10 +81,11 @@ func TestWriteFileRefuses(t *testing.T) {
 func TestWritesToOnePathDoNotMix(t *testing.T) {
 	b := MustBench(t, nil, nil)
 	contents := map[string]bool{}
-	var all sync.WaitGroup
 	for i := range 8 {
-		content := strings.Repeat(fmt.Sprint(i), 50_000)
-		contents[content] = true
+		contents[strings.Repeat(fmt.Sprint(i), 50_000)] = true
+	}
+	var all sync.WaitGroup
+	for content := range contents {
 		all.Go(func() {
 			for range 10 {
 				if _, err := b.try("fs:write_file", args{"path": "whole", "content": content}); err != nil {
