@@ -60,7 +60,7 @@ func (k *gapKeeper) mark(l *Link, change func(*marks) bool) {
 	st := s.of(l)
 	entered := st == nil
 	if entered {
-		st = s.enter(l)
+		st = s.enter(l, k.now())
 	}
 	if changed := change(&st.marks); (changed || entered) && !st.taken {
 		k.touch(l.gap, s)
@@ -141,7 +141,7 @@ func (k *gapKeeper) take(ctx context.Context, key gapKey) (Gap, bool, error) {
 		k.mu.Unlock()
 		return k.takeStored(ctx, key)
 	}
-	g, found := s.take()
+	g, found := s.take(k.now())
 	if !found {
 		k.mu.Unlock()
 		return Gap{}, false, nil
@@ -183,7 +183,7 @@ func (k *gapKeeper) forget(ctx context.Context, tenant, id string) error {
 	key := newGapKey(tenant, id)
 	k.mu.Lock()
 	if s := k.slots[key]; s != nil && !k.closed {
-		s.clear()
+		s.clear(k.now())
 		return k.storeAndUnlock(ctx, key, s)
 	}
 	k.mu.Unlock()

@@ -32,6 +32,8 @@ type Link struct {
 	gap      gapKey
 	gapLost  bool          // guarded by the gap keeper's mu: nothing is marked any more
 	gapTaken chan struct{} // closed by the gap keeper, once
+	// gapTakenAt is written before gapTaken is closed, and never again.
+	gapTakenAt time.Time
 
 	mu      sync.Mutex // guards the fields below
 	ended   bool
@@ -108,6 +110,16 @@ func (l *Link) Done() <-chan struct{} { return l.done }
 // GapTaken is closed when a newer stream of the agent goes on from what this one
 // was given: from then on that one answers for what was missed before.
 func (l *Link) GapTaken() <-chan struct{} { return l.gapTaken }
+
+// GapTakenAt is when GapTaken was closed; zero as long as it is open.
+func (l *Link) GapTakenAt() time.Time {
+	select {
+	case <-l.gapTaken:
+		return l.gapTakenAt
+	default:
+		return time.Time{}
+	}
+}
 
 // Heartbeat says that the agent is alive.
 func (l *Link) Heartbeat() {

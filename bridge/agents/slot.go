@@ -50,33 +50,34 @@ func (s *gapSlot) index(l *Link) int {
 }
 
 // enter adds a stream. The newest one takes over from those before it.
-func (s *gapSlot) enter(l *Link) *streamMarks {
-	at := len(s.streams)
-	for at > 0 && s.streams[at-1].link.generation > l.generation {
-		at--
+func (s *gapSlot) enter(l *Link, at time.Time) *streamMarks {
+	i := len(s.streams)
+	for i > 0 && s.streams[i-1].link.generation > l.generation {
+		i--
 	}
-	st := &streamMarks{link: l, taken: at < len(s.streams)}
+	st := &streamMarks{link: l, taken: i < len(s.streams)}
 	if !st.taken {
-		s.takeAll()
+		s.takeAll(at)
 	}
-	s.streams = slices.Insert(s.streams, at, st)
+	s.streams = slices.Insert(s.streams, i, st)
 	return st
 }
 
 // takeAll says that a newer stream goes on from here.
-func (s *gapSlot) takeAll() {
+func (s *gapSlot) takeAll(at time.Time) {
 	s.left = nil
 	for _, st := range s.streams {
 		st.taken = true
-		st.link.isTaken()
+		st.link.isTaken(at)
 	}
 }
 
 // isTaken closes GapTaken. The caller holds the keeper's mu.
-func (l *Link) isTaken() {
+func (l *Link) isTaken(at time.Time) {
 	select {
 	case <-l.gapTaken:
 	default:
+		l.gapTakenAt = at
 		close(l.gapTaken)
 	}
 }
@@ -105,7 +106,7 @@ func (s *gapSlot) end(st *streamMarks, abnormal bool, at time.Time) bool {
 }
 
 // take returns what waits for the agent's next stream, and gives it away.
-func (s *gapSlot) take() (g Gap, found bool) {
+func (s *gapSlot) take(at time.Time) (g Gap, found bool) {
 	newest := s.newest()
 	switch {
 	case s.left != nil:
@@ -116,13 +117,13 @@ func (s *gapSlot) take() (g Gap, found bool) {
 		g = newest.marks.gap()
 		g.Ended = s.marked
 	}
-	s.takeAll()
+	s.takeAll(at)
 	return g, true
 }
 
 // clear forgets everything, for ever: nothing that is open is marked any more.
-func (s *gapSlot) clear() {
-	s.takeAll()
+func (s *gapSlot) clear(at time.Time) {
+	s.takeAll(at)
 	for _, st := range s.streams {
 		st.link.gapLost = true
 	}

@@ -61,9 +61,6 @@ type replay struct {
 	// settled yields when the stream has been open for long enough; nil once
 	// that was seen.
 	settled <-chan time.Time
-	// taken is when it was seen that a newer stream of the agent has the gap; zero
-	// if none has. That one is given all that was stored by then.
-	taken time.Time
 }
 
 // past is a time that has come.
@@ -167,19 +164,18 @@ func (l *sentLog) holds(d events.Delivery) bool {
 
 // wants tells whether an event is to be sent. All are, except of those replayed
 // what the last stream or this one was sent, what nobody waits for any more, and
-// what a newer stream sends in the place of this one.
+// what a newer stream sends in the place of this one: that one is given all that
+// was stored when it took the gap.
 func (l *sentLog) wants(d events.Delivery) bool {
 	if l == nil || l.replay == nil || d.Event.Sequence == 0 {
 		return true
 	}
 	r, e, id := l.replay, d.Event, shortID(d.Event.ID)
-	if r.taken.IsZero() && isClosed(l.link.GapTaken()) {
-		r.taken = l.clock()
-	}
+	taken := l.link.GapTakenAt()
 	switch {
 	case e.Sequence <= r.before.Delivered[e.Topic]:
 		return false
-	case !r.taken.IsZero() && (d.Past || !e.Time.After(r.taken)):
+	case !taken.IsZero() && (d.Past || !e.Time.After(taken)):
 		return false
 	case !d.Past:
 		return true
