@@ -36,6 +36,50 @@ type Blobs interface {
 
 var _ Blobs = (*blob.Store)(nil)
 
+// Reads is what the handlers need to give back what prompts leave out: blobs,
+// and the steps and messages of the log, which are entries without a ref.
+type Reads interface {
+	// Lookup returns what a name leads to in a session, or blob.ErrNotFound.
+	Lookup(ctx context.Context, scope kv.Scope, sessionID, name string) (blob.Entry, error)
+	// Read yields its bytes.
+	Read(ctx context.Context, scope kv.Scope, e blob.Entry, offset, limit int64) iter.Seq2[[]byte, error]
+}
+
+// ReadBlob streams offloaded bytes in the pieces they are stored in, or a step or
+// message, in pieces of at most 1 MiB. The first message has the description.
+func (s *contextService) ReadBlob(r *loombridgev1.ReadBlobRequest, stream grpc.ServerStreamingServer[loombridgev1.ReadBlobResponse]) error {
+	if err := checkReadBlobRequest(r); err != nil {
+		return err
+	}
+	scope, err := agentScope(stream.Context(), r.GetAgentId())
+	if err != nil {
+		return err
+	}
+	entry, err := s.reads.Lookup(stream.Context(), scope, r.GetSessionId(), r.GetName())
+	if err != nil {
+		return err
+	}
+	limit := r.GetLimit()
+	if limit == 0 {
+		limit = -1
+	}
+	message := &loombridgev1.ReadBlobResponse{Info: blobInfoOf(entry)}
+	for piece, err := range s.reads.Read(stream.Context(), scope, entry, r.GetOffset(), limit) {
+		if err != nil {
+			return err
+		}
+		message.Data = piece
+		if err := stream.Send(message); err != nil {
+			return err
+		}
+		message = &loombridgev1.ReadBlobResponse{}
+	}
+	if message.GetInfo() != nil {
+		return stream.Send(message)
+	}
+	return nil
+}
+
 // ListBlobs returns a page of an agent's blobs.
 func (s *contextService) ListBlobs(ctx context.Context, r *loombridgev1.ListBlobsRequest) (*loombridgev1.ListBlobsResponse, error) {
 	if err := checkListBlobsRequest(r); err != nil {

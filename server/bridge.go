@@ -15,6 +15,7 @@ import (
 type Hand interface {
 	Call(ctx context.Context, r hand.Request) (hand.Answer, error)
 	Record(ctx context.Context, r hand.Recorded) (hand.Answer, error)
+	Compress(ctx context.Context, r hand.CompressRequest) (hand.CompressAnswer, error)
 }
 
 // Events is what the handlers need of the bus.

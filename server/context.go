@@ -3,8 +3,6 @@ package server
 import (
 	"context"
 
-	"google.golang.org/grpc"
-
 	"github.com/loom-bridge/loom-bridge/bridge/tools"
 	"github.com/loom-bridge/loom-bridge/context/assemble"
 	"github.com/loom-bridge/loom-bridge/context/session"
@@ -24,6 +22,11 @@ type Log interface {
 	Step(ctx context.Context, scope kv.Scope, number uint64) (session.Entry, error)
 	Steps(ctx context.Context, scope kv.Scope, sessionID string, after uint64, limit int) ([]session.Entry, error)
 	LastSteps(ctx context.Context, scope kv.Scope, sessionID string, n int) ([]session.Entry, error)
+	Config(ctx context.Context, scope kv.Scope, sessionID string) (session.Config, error)
+	Configure(ctx context.Context, scope kv.Scope, sessionID string, change func(session.Config) (session.Config, error), requestID string, content []byte) (session.Config, error)
+	End(ctx context.Context, scope kv.Scope, sessionID string) (last uint64, err error)
+	Ended(ctx context.Context, scope kv.Scope, sessionID string) (bool, error)
+	Undo(ctx context.Context, scope kv.Scope, sessionID string, batch uint64, requestID string) (session.Undone, error)
 }
 
 // Tokens is what the handlers need of the token counter.
@@ -34,6 +37,8 @@ type Tokens interface {
 // Assembler is what the handlers need of the prompt builder.
 type Assembler interface {
 	Assemble(ctx context.Context, r assemble.Request) (assemble.Prompt, error)
+	Compact(ctx context.Context, r assemble.CompactRequest) (assemble.Compaction, error)
+	ReportUsage(ctx context.Context, r assemble.UsageReport) (assemble.UsageLearned, error)
 }
 
 var (
@@ -46,12 +51,16 @@ type contextService struct {
 	loombridgev1.UnimplementedContextServiceServer
 	log       Log
 	blobs     Blobs
+	reads     Reads
 	tokens    Tokens
 	assembler Assembler
 	tools     Tools
 	agents    Agents
 	hand      Hand
 	limits    Limits
+	// history is how the prompts of sessions are made that say nothing.
+	history session.Config
+	folds   *foldMetrics
 }
 
 // AppendMessages adds messages to a session's log.
@@ -160,6 +169,9 @@ func (s *contextService) Assemble(ctx context.Context, r *loombridgev1.AssembleR
 	if err != nil {
 		return nil, err
 	}
+	if !r.GetDryRun() {
+		s.folds.count(prompt.Receipt.Batch)
+	}
 	return promptOf(prompt), nil
 }
 
@@ -176,39 +188,4 @@ func (s *contextService) CountTokens(ctx context.Context, r *loombridgev1.CountT
 		return nil, err
 	}
 	return &loombridgev1.CountTokensResponse{Count: tokenCountOf(count)}, nil
-}
-
-// ReadBlob streams offloaded bytes in the pieces they are stored in, which are
-// at most 1 MiB. The first message has the description.
-func (s *contextService) ReadBlob(r *loombridgev1.ReadBlobRequest, stream grpc.ServerStreamingServer[loombridgev1.ReadBlobResponse]) error {
-	if err := checkReadBlobRequest(r); err != nil {
-		return err
-	}
-	scope, err := agentScope(stream.Context(), r.GetAgentId())
-	if err != nil {
-		return err
-	}
-	entry, err := s.blobs.Lookup(stream.Context(), scope, r.GetName())
-	if err != nil {
-		return err
-	}
-	limit := r.GetLimit()
-	if limit == 0 {
-		limit = -1
-	}
-	message := &loombridgev1.ReadBlobResponse{Info: blobInfoOf(entry)}
-	for piece, err := range s.blobs.Read(stream.Context(), scope, entry, r.GetOffset(), limit) {
-		if err != nil {
-			return err
-		}
-		message.Data = piece
-		if err := stream.Send(message); err != nil {
-			return err
-		}
-		message = &loombridgev1.ReadBlobResponse{}
-	}
-	if message.GetInfo() != nil {
-		return stream.Send(message)
-	}
-	return nil
 }

@@ -18,7 +18,7 @@ func messagesToAppend(in []*loombridgev1.Message) []session.Message {
 	for i, m := range in {
 		out[i] = session.Message{
 			Role: session.Role(m.GetRole()), Content: m.GetContent(), BlocksJSON: json.RawMessage(m.GetBlocksJson()),
-			Name: m.GetName(), ToolCallID: m.GetToolCallId(),
+			Name: m.GetName(), ToolCallID: m.GetToolCallId(), Pinned: m.GetPinned(), Observation: m.GetObservation(),
 		}
 		for _, call := range m.GetToolCalls() {
 			out[i].ToolCalls = append(out[i].ToolCalls, session.ToolCall{
@@ -51,7 +51,7 @@ func stepOf(s step.Step, position uint64, form loombridgev1.JsonForm) *loombridg
 		OutcomeRef: s.OutcomeRef, OutcomePath: s.OutcomePath, CreateTime: timestampOf(s.Time),
 		Success: s.Success(), Outcome: outcomeOf(s.Outcome), Thought: s.Thought, Error: utf8Text(s.Error),
 		Inline: utf8Text(s.Inline), SessionId: s.SessionID, TurnId: s.TurnID, CallId: s.CallID,
-		Position: int64(position), NeedsOffload: s.NeedsOffload(),
+		Position: int64(position), NeedsOffload: s.NeedsOffload(), Pinned: s.Pinned,
 	}
 	// Figures are flat and made by the reducer, so they always have this form.
 	out.Metadata, _ = structOf(s.Metadata)
@@ -114,18 +114,13 @@ func tokenCountOf(c tokens.Count) *loombridgev1.TokenCount {
 	return &loombridgev1.TokenCount{Tokens: clampInt32(c.Tokens), Counter: c.Counter, Certainty: certainty}
 }
 
-// defaultMaxTokens is the budget of a prompt whose caller names none.
-const defaultMaxTokens = 8192
-
 // promptToAssemble bounds the prompt by what an answer can carry, so that a
 // budget without end does not collect a history without end.
 func promptToAssemble(scope kv.Scope, r *loombridgev1.AssembleRequest, maxBytes int) assemble.Request {
 	request := assemble.Request{
 		Scope: scope, SessionID: r.GetSessionId(), Goal: r.GetGoal(), Model: r.GetModel(), System: r.GetSystem(),
 		MaxTokens: int(r.GetMaxTokens()), MaxBytes: maxBytes, Format: assemble.Neutral,
-	}
-	if request.MaxTokens == 0 {
-		request.MaxTokens = defaultMaxTokens
+		DryRun: r.GetDryRun(), History: configOf(r.GetHistory()),
 	}
 	if r.GetFormat() == loombridgev1.PromptFormat_PROMPT_FORMAT_OPENAI_CHAT {
 		request.Format = assemble.OpenAIChat
@@ -144,7 +139,7 @@ func promptTools(list []offer) []assemble.Tool {
 func promptOf(p assemble.Prompt) *loombridgev1.AssembleResponse {
 	out := &loombridgev1.AssembleResponse{
 		Messages: messagesOf(p.Messages), ToolsJson: string(p.ToolsJSON), OpenaiChatJson: string(p.OpenAIChatJSON),
-		Tokens: tokenCountOf(p.Tokens), PrefixSha256: p.PrefixSHA256,
+		Tokens: tokenCountOf(p.Tokens), PrefixSha256: p.PrefixSHA256, Receipt: promptReceiptOf(p.Receipt),
 	}
 	for _, part := range p.Parts {
 		out.Parts = append(out.Parts, &loombridgev1.PromptPart{Name: part.Name, Tokens: clampInt32(part.Tokens)})

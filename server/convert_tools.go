@@ -62,6 +62,7 @@ func reportOf(scope kv.Scope, r *loombridgev1.RecordStepRequest) (hand.Recorded,
 		Request: hand.Request{
 			Scope: scope, SessionID: r.GetSessionId(), Name: r.GetToolName(), Args: args,
 			Thought: r.GetThought(), TurnID: r.GetTurnId(), CallID: r.GetCallId(), RequestID: r.GetRequestId(),
+			Pinned: r.GetPinned(),
 		},
 		Output: output, Failed: !r.GetSuccess(), ErrorMessage: r.GetErrorMessage(),
 	}, nil

@@ -103,6 +103,8 @@ func errorTable() []errorRow {
 
 		{session.ErrInvalid, codes.InvalidArgument, reasonInvalid, ""},
 		{session.ErrStepNotFound, codes.NotFound, loombridgev1.ErrorReason_ERROR_REASON_STEP_NOT_FOUND, ""},
+		{session.ErrNothingToUndo, codes.FailedPrecondition, loombridgev1.ErrorReason_ERROR_REASON_NOTHING_TO_UNDO, ""},
+		{session.ErrFoldsChanged, codes.Aborted, reasonOverloaded, ""},
 		{blob.ErrInvalid, codes.InvalidArgument, reasonInvalid, ""},
 		{blob.ErrCollected, codes.NotFound, loombridgev1.ErrorReason_ERROR_REASON_BLOB_COLLECTED, ""},
 		{blob.ErrNotFound, codes.NotFound, loombridgev1.ErrorReason_ERROR_REASON_BLOB_NOT_FOUND, ""},
@@ -113,6 +115,7 @@ func errorTable() []errorRow {
 		{tokens.ErrTooLarge, codes.ResourceExhausted, reasonTooLarge, ""},
 		{assemble.ErrInvalid, codes.InvalidArgument, reasonInvalid, ""},
 		{assemble.ErrTooLarge, codes.ResourceExhausted, reasonTooLarge, ""},
+		{assemble.ErrPromptUnknown, codes.FailedPrecondition, loombridgev1.ErrorReason_ERROR_REASON_PROMPT_UNKNOWN, ""},
 		{assemble.ErrOverflow, codes.FailedPrecondition, loombridgev1.ErrorReason_ERROR_REASON_CONTEXT_OVERFLOW, ""},
 
 		{tools.ErrToolNotFound, codes.NotFound, loombridgev1.ErrorReason_ERROR_REASON_TOOL_NOT_FOUND, ""},

@@ -26,7 +26,7 @@ import (
 // errors of kv.
 var domainPackages = []string{
 	"../memory", "../memory/kv", "../context/session", "../context/blob", "../context/step", "../context/tokens",
-	"../context/assemble", "../bridge/tools", "../bridge/native", "../bridge/hand", "../bridge/events", "../bridge/agents", ".",
+	"../context/history", "../context/compress", "../context/assemble", "../bridge/tools", "../bridge/native", "../bridge/hand", "../bridge/events", "../bridge/agents", ".",
 }
 
 // faults are sentinels without a row: met by a call they are faults of the
@@ -42,6 +42,11 @@ var faults = map[string]string{
 	"kv.ErrNewer":            "met at start only",
 	"kv.ErrDamaged":          "stored data can't be read",
 	"session.ErrDamaged":     "stored data can't be read",
+	"session.ErrNewer":       "stored data can't be read",
+	"history.ErrOverflow":    "what assembling wraps in an error of its own",
+	"history.ErrDamaged":     "stored data can't be read",
+	"history.ErrTemplate":    "met at start only",
+	"step.ErrRules":          "met at start only",
 	"step.ErrDamaged":        "stored data can't be read",
 	"blob.ErrClosed":         "a mistake in this program",
 	"events.ErrDamaged":      "stored data can't be read",

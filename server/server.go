@@ -104,6 +104,7 @@ type Server struct {
 	health   *health.Server
 	observer observer
 	metrics  *grpcprom.ServerMetrics
+	folds    *foldMetrics
 
 	calls   chan struct{} // a token for each unary call
 	streams chan struct{} // a token for each stream
@@ -139,6 +140,7 @@ func New(services Services, opts *Options) *Server {
 	if o.Metrics != nil {
 		s.metrics = grpcprom.NewServerMetrics(grpcprom.WithServerHandlingTimeHistogram())
 		o.Metrics.MustRegister(s.metrics)
+		s.folds = newFoldMetrics(o.Metrics)
 	}
 	s.grpc = grpc.NewServer(s.grpcOptions(o)...)
 	if o.LoomTenant == "" {
@@ -202,8 +204,9 @@ func (s *Server) registerNative() {
 	})
 	loombridgev1.RegisterMemoryServiceServer(s.grpc, &memoryService{memory: d.Memory})
 	loombridgev1.RegisterContextServiceServer(s.grpc, &contextService{
-		log: d.Log, blobs: d.Blobs, tokens: d.Tokens, assembler: d.Assembler, tools: d.Tools,
-		agents: d.Agents, hand: d.Hand, limits: s.limits,
+		log: d.Log, blobs: d.Blobs, reads: d.Reads, tokens: d.Tokens, assembler: d.Assembler, tools: d.Tools,
+		agents: d.Agents, hand: d.Hand, limits: s.limits, history: d.History,
+		folds: s.folds,
 	})
 	loombridgev1.RegisterToolServiceServer(s.grpc, &toolService{tools: d.Tools, agents: d.Agents})
 	loombridgev1.RegisterEventServiceServer(s.grpc, &eventService{events: d.Events, limits: s.limits, now: s.now, log: s.observer.log})

@@ -1,7 +1,9 @@
 package server
 
-// Services are the domain objects behind the handlers. All are required and
-// must be safe for concurrent use.
+import "github.com/loom-bridge/loom-bridge/context/session"
+
+// Services are the domain objects behind the handlers. All but History are
+// required and must be safe for concurrent use.
 type Services struct {
 	// Memory keeps records.
 	Memory Memory
@@ -13,6 +15,8 @@ type Services struct {
 	Log Log
 	// Blobs holds offloaded bytes.
 	Blobs Blobs
+	// Reads gives back what prompts leave out.
+	Reads Reads
 	// Tokens counts.
 	Tokens Tokens
 	// Assembler builds prompts.
@@ -21,4 +25,7 @@ type Services struct {
 	Events Events
 	// Agents knows who is attached.
 	Agents Agents
+	// History is how the prompts of sessions are made that say nothing, as the
+	// assembler was told.
+	History session.Config
 }

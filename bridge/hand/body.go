@@ -33,8 +33,8 @@ type body struct {
 func (h *Hand) takeBody(ctx context.Context, c *call, result tools.Result) (body, error) {
 	in := &showing{from: result.Body}
 	in.kept.Grow(int(min(max(result.BodySize, 0)+1, MaxOutputBytes)))
-	if result.Blob != nil && result.BodySize >= blob.ChunkBytes {
-		return readBack(in, result.Blob)
+	if readBack(result) && result.BodySize >= blob.ChunkBytes {
+		return takeReadBack(in, result.Blob)
 	}
 	upload := h.Blobs.Create(ctx, c.Scope)
 	defer upload.Abort()
@@ -74,20 +74,27 @@ func (h *Hand) takeBody(ctx context.Context, c *call, result tools.Result) (body
 	}, nil
 }
 
-// readBack takes in a long blob: what is there already is not stored again, but
-// read to the end, which compares it with its hash.
-func readBack(in *showing, e *blob.Entry) (body, error) {
+// readBack tells whether a body is stored already, in a blob or in the log.
+func readBack(r tools.Result) bool { return r.Blob != nil || r.Origin != "" }
+
+// takeReadBack takes in a long body that is stored already: it is not stored
+// again, but read to the end, which compares a blob with its hash. The entry is
+// nil for a body from the log.
+func takeReadBack(in *showing, e *blob.Entry) (body, error) {
 	if _, err := io.Copy(io.Discard, in); err != nil {
 		return body{}, err
 	}
 	shown := in.kept.Bytes()
-	return body{
-		shown:  shown,
-		size:   in.size,
-		sha256: e.Ref,
-		head:   shown[:min(len(shown), step.HeldBodyBytes)],
-		binary: e.Kind != blob.KindText && e.Kind != blob.KindJSON && e.Kind != blob.KindLog,
-	}, nil
+	b := body{
+		shown: shown,
+		size:  in.size,
+		head:  shown[:min(len(shown), step.HeldBodyBytes)],
+	}
+	if e != nil {
+		b.sha256 = e.Ref
+		b.binary = e.Kind != blob.KindText && e.Kind != blob.KindJSON && e.Kind != blob.KindLog
+	}
+	return b, nil
 }
 
 // showing passes a body on and keeps its beginning.

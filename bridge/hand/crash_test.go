@@ -57,7 +57,7 @@ func openDurable(dir string) (*durable, error) {
 	writer := kv.NewWriter(db, nil)
 	d := &durable{db: db, log: session.New(db, writer, nil), blobs: blob.New(db, writer, nil)}
 	registry := tools.NewRegistry(nil)
-	err = native.Register(registry, &native.Options{Blobs: d.blobs, Store: filepath.Join(dir, "store")})
+	err = native.Register(registry, &native.Options{Blobs: stored{d.blobs}, Store: filepath.Join(dir, "store")})
 	err = errors.Join(err, registry.Add(tools.Descriptor{Name: "die", Level: 1, Mutates: true}, die))
 	d.Hand = hand.New(hand.Deps{
 		Registry: registry, Log: d.log, Blobs: d.blobs, Reducer: step.NewReducer(nil),
@@ -84,12 +84,43 @@ func crashChild(dir string) error {
 	if a, err := d.Call(context.Background(), req); err != nil || !a.Recorded {
 		return fmt.Errorf("first call: %+v, %w", a, err)
 	}
+	for _, r := range mixedSteps() {
+		r.SessionID = reportedSession
+		if _, err := d.Record(context.Background(), r); err != nil {
+			return fmt.Errorf("report: %w", err)
+		}
+	}
 	req = request("die", nil)
 	req.RequestID = "second"
 	_, err = d.Call(context.Background(), req)
 	return err
 }
 
+// reportedSession has the steps that the child was told of.
+const reportedSession = "reported"
+
+// checkReported looks for everything that was offloaded before the child died.
+func checkReported(t *testing.T, d *durable) {
+	t.Helper()
+	entries, err := d.log.Steps(t.Context(), agent, reportedSession, 0, 0)
+	reports := mixedSteps()
+	if err != nil || len(entries) != len(reports) {
+		t.Fatalf("%d steps, %v", len(entries), err)
+	}
+	for i, r := range reports {
+		s := entries[i].Step
+		if !s.NeedsOffload() {
+			continue
+		}
+		a, err := d.Call(t.Context(), request("fs:read_file", map[string]any{"path": s.OutcomePath}))
+		if err != nil || field(t, a.Output, "content") != offloaded(t, r) {
+			t.Errorf("%s does not come back as it was: %v", s.OutcomePath, err)
+		}
+	}
+}
+
+// A21: nothing that was acknowledged is lost, and what was offloaded comes back
+// byte for byte.
 func TestKilledInTheMiddleOfACall(t *testing.T) {
 	dir := t.TempDir()
 	child := exec.Command(os.Args[0])
@@ -125,6 +156,7 @@ func TestKilledInTheMiddleOfACall(t *testing.T) {
 	if e, err := d.blobs.Lookup(t.Context(), agent, "step_001"); err != nil || e.Size != 6 {
 		t.Errorf("what was written before: %+v, %v", e, err)
 	}
+	checkReported(t, d)
 }
 
 // BenchmarkReadFile is one recorded read of 4 KiB, offloaded and synced;

@@ -20,7 +20,7 @@ func ExampleHand_Call() {
 	writer := kv.NewWriter(engine, nil)
 	blobs := blob.New(engine, writer, nil)
 	registry := tools.NewRegistry(nil)
-	_ = native.Register(registry, &native.Options{Blobs: blobs})
+	_ = native.Register(registry, nil)
 	dir, _ := os.MkdirTemp("", "workspace")
 	defer os.RemoveAll(dir)
 	folders, _ := hand.OpenFolders(dir, nil)

@@ -9,6 +9,7 @@ import (
 
 	"github.com/loom-bridge/loom-bridge/bridge/tools"
 	"github.com/loom-bridge/loom-bridge/context/blob"
+	"github.com/loom-bridge/loom-bridge/context/compress"
 	"github.com/loom-bridge/loom-bridge/context/session"
 	"github.com/loom-bridge/loom-bridge/context/step"
 	"github.com/loom-bridge/loom-bridge/memory/kv"
@@ -55,8 +56,8 @@ type Relay interface {
 	Lookup(tenant, name string) (*tools.Tool, bool)
 }
 
-// Deps are what a hand works with. All but Relay are required; they stay the
-// caller's to close, after the hand.
+// Deps are what a hand works with. All but Relay and Compressor are required;
+// they stay the caller's to close, after the hand.
 type Deps struct {
 	Registry *tools.Registry
 	// Relay is asked for names that the registry does not have. Default: nobody.
@@ -67,6 +68,8 @@ type Deps struct {
 	Engine     kv.Reader // the one that Writer writes to
 	Writer     *kv.Writer
 	Workspaces Workspaces
+	// Compressor shortens results. Default: one that takes four bytes for a token.
+	Compressor *compress.Compressor
 }
 
 // Options adjusts a Hand. Nil and zero fields mean the defaults.
@@ -115,6 +118,9 @@ func New(d Deps, opts *Options) *Hand {
 		now:         time.Now,
 		logger:      slog.New(slog.DiscardHandler),
 		gate:        newGate(o),
+	}
+	if h.Compressor == nil {
+		h.Compressor = compress.New(func(text string) int { return (len(text) + 3) / 4 }, nil)
 	}
 	if o.Now != nil {
 		h.now = o.Now

@@ -68,6 +68,13 @@ func MustWorld(tb testing.TB, files map[string]string, opts *hand.Options) *worl
 	return w
 }
 
+// stored are blobs alone, without the log.
+type stored struct{ *blob.Store }
+
+func (s stored) Lookup(ctx context.Context, scope kv.Scope, _, name string) (blob.Entry, error) {
+	return s.Store.Lookup(ctx, scope, name)
+}
+
 // start builds everything above the engine, as a new process would.
 func (w *world) start(opts *hand.Options) {
 	w.tb.Helper()
@@ -83,7 +90,7 @@ func (w *world) start(opts *hand.Options) {
 	w.log = session.New(w.engine, w.writer, &session.Options{Now: o.Now})
 	w.blobs = blob.New(w.engine, w.writer, &blob.Options{Now: o.Now})
 	w.registry = tools.NewRegistry(nil)
-	if err := native.Register(w.registry, &native.Options{Blobs: w.blobs}); err != nil {
+	if err := native.Register(w.registry, &native.Options{Blobs: stored{w.blobs}}); err != nil {
 		w.tb.Fatal(err)
 	}
 	w.Hand = hand.New(hand.Deps{

@@ -60,16 +60,19 @@ func showBody(out map[string]any, result tools.Result, b body) bool {
 }
 
 // readOn cuts text behind its last whole line, notes the line to read on from,
-// and returns the new length. Text within one line stays as it is.
+// and returns the new length. Text within one line, or read by bytes, stays as it
+// is; there the byte is noted.
 func readOn(out map[string]any, text []byte) int {
 	end := bytes.LastIndexByte(text, '\n') + 1
-	if end == 0 {
+	first, ranged := out["offset"].(int64)
+	firstByte, byBytes := out["offset_bytes"].(int64)
+	if byBytes || end == 0 && !ranged {
+		out["next_offset_bytes"] = firstByte + int64(len(text))
+	}
+	if byBytes || end == 0 {
 		return len(text)
 	}
-	first, ok := out["offset"].(int64)
-	if !ok {
-		first = 1
-	}
+	first = max(first, 1)
 	out["next_offset"] = first + int64(bytes.Count(text[:end], []byte{'\n'}))
 	if _, counted := out["lines"]; counted {
 		out["lines"] = int64(bytes.Count(text[:end], []byte{'\n'}))

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"strings"
 
 	"github.com/loom-bridge/loom-bridge/bridge/tools"
@@ -17,9 +18,12 @@ import (
 func (h *Hand) record(ctx context.Context, c *call, out outcome) Answer {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), commitTime)
 	defer cancel()
-	answer := h.answer(&out)
+	answer := h.answer(c, &out)
 	reduced := h.Reducer.Reduce(h.reducible(ctx, c, out))
 	answer.Observation = reduced.Observation
+	if answer.Success && reduced.Outcome == step.Failed {
+		answer.Success, answer.ErrorMessage, answer.ErrorCode = false, reduced.Error, tools.Failed
+	}
 	r := &recording{hand: h, call: c, outcome: out, reduced: reduced, answer: answer}
 	err := out.body.uploadErr
 	if err == nil {
@@ -31,13 +35,19 @@ func (h *Hand) record(ctx context.Context, c *call, out outcome) Answer {
 	if err == nil {
 		return r.answer
 	}
-	h.logger.ErrorContext(ctx, "step not recorded", "tool", c.name(), "scope", c.Scope.String(), "error", err)
+	if reused := errors.Is(err, kv.ErrRequestReused); !reused { // that is the caller's mistake
+		h.logger.ErrorContext(ctx, "step not recorded", "tool", c.name(), "scope", c.Scope.String(), "error", err)
+	}
 	answer.RecordError = err
 	return answer
 }
 
-// answer is what can be said before anything is recorded.
-func (h *Hand) answer(out *outcome) Answer {
+// answer is what can be said before anything is recorded. A caller that ran the
+// tool itself knows the output.
+func (h *Hand) answer(c *call, out *outcome) Answer {
+	if out.failure == nil && c.reported {
+		return Answer{Success: true}
+	}
 	if out.failure == nil {
 		text, truncated, err := output(out.result, out.body)
 		if err == nil {
@@ -59,12 +69,9 @@ func bounded(text string) string {
 // reducible is the call as the reducer takes it.
 func (h *Hand) reducible(ctx context.Context, c *call, out outcome) step.Call {
 	reducible := step.Call{Tool: c.name(), Args: c.args}
-	if out.failure != nil {
-		reducible.Result = step.Result{Failed: true, ErrorText: out.failure.Message}
-		return reducible
-	}
 	b := out.body
 	reducible.Result = step.Result{
+		Failed:     out.failure != nil,
 		Output:     out.result.Output,
 		BodyKey:    out.result.BodyKey,
 		BodySize:   b.size,
@@ -73,6 +80,9 @@ func (h *Hand) reducible(ctx context.Context, c *call, out outcome) step.Call {
 		BodyText:   string(b.head),
 		BodyTail:   string(b.tail),
 		BodyBinary: b.binary,
+	}
+	if out.failure != nil {
+		reducible.Result.ErrorText = out.failure.Message
 	}
 	if out.result.File != "" {
 		hash, _, err := h.Log.WrittenHash(ctx, c.Scope, out.result.File)
@@ -91,14 +101,14 @@ type recording struct {
 	outcome outcome
 	reduced step.Reduced
 	// offload is the blob the step refers to, kept one that only its id leads
-	// to; nil without one.
-	offload, kept *blob.Stored
-	answer        Answer
+	// to, args that of its arguments; nil without one.
+	offload, kept, args *blob.Stored
+	answer              Answer
 }
 
 // upload stores what the commit will refer to and is not stored yet.
 func (r *recording) upload(ctx context.Context) (err error) {
-	if r.reduced.Offload && r.outcome.result.Blob == nil {
+	if r.reduced.Offload && !readBack(r.outcome.result) {
 		r.offload = r.outcome.body.stored
 		if r.reduced.OffloadBytes != nil {
 			if r.offload, err = r.add(ctx, r.reduced.OffloadBytes); err != nil {
@@ -107,9 +117,25 @@ func (r *recording) upload(ctx context.Context) (err error) {
 		}
 	}
 	if content, ok := r.call.args[r.reduced.KeepArg].(string); ok && !r.hand.dropWritten {
-		r.kept, err = r.add(ctx, []byte(content))
+		if r.kept, err = r.add(ctx, []byte(content)); err != nil {
+			return err
+		}
+	}
+	if r.reduced.KeepArgs {
+		r.args, err = r.add(ctx, r.argsText())
 	}
 	return err
+}
+
+// argsText is the text of the arguments as the caller gave it, without content
+// that must not be kept.
+func (r *recording) argsText() []byte {
+	if r.reduced.KeepArg == "" {
+		return r.call.Args
+	}
+	args := maps.Clone(r.call.args)
+	delete(args, r.reduced.KeepArg)
+	return step.CanonicalJSON(args)
 }
 
 func (r *recording) add(ctx context.Context, data []byte) (*blob.Stored, error) {
@@ -120,7 +146,7 @@ func (r *recording) add(ctx context.Context, data []byte) (*blob.Stored, error) 
 func (r *recording) commit(ctx context.Context) error {
 	h, c := r.hand, r.call
 	req := kv.Request{Refs: []kv.Ref{h.Log.Ref(c.Scope)}, Stage: r.stage}
-	if r.offload != nil || r.kept != nil {
+	if r.offload != nil || r.kept != nil || r.args != nil {
 		req.Refs = append(req.Refs, h.Blobs.Ref(c.Scope))
 	}
 	if c.intent != "" {
@@ -196,9 +222,11 @@ func (r *recording) step(number uint64) step.Step {
 		Error:       red.Error,
 		ErrorCode:   string(r.answer.ErrorCode),
 		Inline:      red.Inline,
+		Evidence:    red.Evidence,
 		Metadata:    red.Metadata,
 		TurnID:      c.TurnID,
 		CallID:      c.CallID,
+		Pinned:      c.Pinned,
 	}
 	if r.answer.ErrorCode == tools.OutcomeUnknown {
 		s.Outcome = step.Unknown
@@ -206,10 +234,14 @@ func (r *recording) step(number uint64) step.Step {
 	return s
 }
 
+// argsName begins the path of a blob with a step's arguments.
+const argsName = "args"
+
 // stageBlobs stages what was uploaded, under names made of the step's number.
 func (r *recording) stageBlobs(ctx context.Context, tx *kv.Tx, s *step.Step, answer *Answer) error {
+	kind, id := r.reduced.OffloadKind, s.ID()
 	if r.offload != nil {
-		e, err := r.stageBlob(ctx, tx, *r.offload, s.Number, r.reduced.OffloadExt)
+		e, err := r.stageBlob(ctx, tx, *r.offload, id, blob.Path(kind, s.Number, r.reduced.OffloadExt))
 		if err != nil {
 			return err
 		}
@@ -217,19 +249,30 @@ func (r *recording) stageBlobs(ctx context.Context, tx *kv.Tx, s *step.Step, ans
 	}
 	if r.reduced.Offload && answer.Blob != nil {
 		s.OutcomeRef, s.OutcomePath = answer.Blob.Ref, answer.Blob.Path
+	} else if r.reduced.Offload {
+		s.OutcomePath = r.outcome.result.Origin // it is no blob, so it has no ref
 	}
-	if r.kept == nil {
-		return nil
+	if r.kept != nil {
+		if _, err := r.stageBlob(ctx, tx, *r.kept, id, blob.Path(kind, s.Number, "txt")); err != nil {
+			return err
+		}
 	}
-	_, err := r.stageBlob(ctx, tx, *r.kept, s.Number, "txt")
-	return err
+	if r.args != nil {
+		// The step's id leads to its result, so it must not lead here.
+		e, err := r.stageBlob(ctx, tx, *r.args, "", blob.Path(argsName, s.Number, "json"))
+		if err != nil {
+			return err
+		}
+		s.ArgsPath = e.Path
+	}
+	return nil
 }
 
-func (r *recording) stageBlob(ctx context.Context, tx *kv.Tx, stored blob.Stored, number uint64, ext string) (blob.Entry, error) {
+func (r *recording) stageBlob(ctx context.Context, tx *kv.Tx, stored blob.Stored, stepID, path string) (blob.Entry, error) {
 	return r.hand.Blobs.Stage(ctx, tx, r.call.Scope, stored, blob.Entry{
-		Path:      blob.Path(r.reduced.OffloadKind, number, ext),
-		StepID:    step.ID(number),
+		Path:      path,
+		StepID:    stepID,
 		SessionID: r.call.SessionID,
-		Category:  r.reduced.OffloadKind,
+		Category:  r.reduced.OffloadCategory,
 	})
 }

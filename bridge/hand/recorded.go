@@ -4,8 +4,6 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
-	"io"
-	"strings"
 
 	"github.com/loom-bridge/loom-bridge/bridge/tools"
 	"github.com/loom-bridge/loom-bridge/context/step"
@@ -15,8 +13,8 @@ import (
 type Recorded struct {
 	// Request is the call. Its timeout is not used; the tool need not be known.
 	Request
-	// Output is the result, one JSON value of at most MaxOutputBytes. Default
-	// null.
+	// Output is the result, one JSON value of at most MaxOutputBytes. It may be
+	// there after a failure, too. Default null.
 	Output json.RawMessage
 	// Failed says that the tool failed, ErrorMessage why.
 	Failed       bool
@@ -28,7 +26,8 @@ const outputKey = "output"
 
 // Record adds a step for a tool that the caller ran itself, under the rules of
 // Call. Unlike Call it gives an error when the step could not be recorded: those
-// of Call, *InvalidError, or one of the store.
+// of Call, *InvalidError, or one of the store. The answer has no Output, for the
+// caller has it.
 func (h *Hand) Record(ctx context.Context, r Recorded) (Answer, error) {
 	if err := h.begin(); err != nil {
 		return Answer{}, err
@@ -44,14 +43,11 @@ func (h *Hand) Record(ctx context.Context, r Recorded) (Answer, error) {
 			return Answer{}, err
 		}
 		defer unlock()
-		if answer, found, err := h.replay(ctx, c); found || err != nil {
-			return answer, err
-		}
+		// A report changes nothing before it is committed, and the commit looks
+		// for the first answer. Looking for it here would cost more than it saves.
 	}
-	if out.result.Body != nil {
-		if out.body, err = h.takeBody(ctx, c, out.result); err != nil {
-			return Answer{}, fmt.Errorf("hand: record %s: %w", c.name(), err)
-		}
+	if out.result.BodyKey != "" {
+		out.body = h.takeText(ctx, c, out.text)
 	}
 	answer := h.record(ctx, c, out)
 	return answer, answer.RecordError
@@ -74,20 +70,26 @@ func checkRecorded(r Recorded) (*call, outcome, error) {
 	if err != nil {
 		return nil, outcome{}, err
 	}
-	c := &call{Request: r.Request, tool: tool, args: args}
-	c.digest = digest(c, "record", string(r.Output), r.ErrorMessage, fmt.Sprint(r.Failed))
+	c := &call{Request: r.Request, tool: tool, args: args, reported: true}
+	if c.RequestID != "" {
+		c.digest = digest(c, "record", r.Output, []byte(r.ErrorMessage), fmt.Append(nil, r.Failed))
+	}
 	return c, out, nil
 }
 
 func reported(r Recorded) (outcome, error) {
+	out := outcome{}
 	if r.Failed {
-		return outcome{failure: &tools.Error{Code: tools.Failed, Message: r.ErrorMessage}}, nil
-	}
-	if len(r.Output) == 0 {
-		return outcome{result: tools.Result{Output: map[string]any{outputKey: nil}}}, nil
+		out.failure = &tools.Error{Code: tools.Failed, Message: r.ErrorMessage}
 	}
 	if len(r.Output) > MaxOutputBytes {
 		return outcome{}, &InvalidError{outputKey, fmt.Sprintf("is longer than %d bytes", MaxOutputBytes)}
+	}
+	if len(r.Output) == 0 {
+		if !r.Failed {
+			out.result.Output = map[string]any{outputKey: nil}
+		}
+		return out, nil
 	}
 	value, err := step.DecodeJSON(r.Output)
 	if err != nil {
@@ -96,25 +98,38 @@ func reported(r Recorded) (outcome, error) {
 	values, ok := value.(map[string]any)
 	if !ok {
 		values = map[string]any{outputKey: value}
+		if value == nil && r.Failed {
+			values = nil
+		}
 	}
-	return outcome{result: withBody(r.Name, values)}, nil
+	out.takeBody(r.Name, values)
+	return out, nil
 }
 
-// withBody takes text out of a result where the tools of this server give it as
+// takeBody takes text out of a result where the tools of this server give it as
 // a body: a file that was read, and a result that is nothing but text.
-func withBody(name string, values map[string]any) tools.Result {
-	result := tools.Result{Output: values}
+func (out *outcome) takeBody(name string, values map[string]any) {
+	out.result.Output = values
 	key := outputKey
 	if name == step.ToolReadFile {
 		key = "content"
 	}
 	text, ok := values[key].(string)
 	if !ok || name != step.ToolReadFile && len(values) > 1 {
-		return result
+		return
 	}
 	delete(values, key)
-	result.BodyKey = key
-	result.Body = io.NopCloser(strings.NewReader(text))
-	result.BodySize = int64(len(text))
-	return result
+	out.result.BodyKey, out.text = key, text
+}
+
+// takeText makes a blob of a text. Nothing leads to it until the step does.
+func (h *Hand) takeText(ctx context.Context, c *call, text string) body {
+	b := body{size: int64(len(text)), head: []byte(text)}
+	stored, err := h.Blobs.Add(ctx, c.Scope, b.head)
+	if err != nil {
+		b.uploadErr = err
+		return b
+	}
+	b.stored, b.lines, b.sha256, b.binary = &stored, stored.Lines, stored.Ref(), stored.Binary
+	return b
 }

@@ -37,6 +37,8 @@ type Request struct {
 	TurnID, CallID string
 	// RequestID makes the call safe to repeat; at most MaxIDBytes.
 	RequestID string
+	// Pinned keeps the step in every prompt as it is.
+	Pinned bool
 	// MaxOutput bounds the JSON text that Run gives; Call ignores it. Default
 	// MaxOutputBytes.
 	MaxOutput int
@@ -78,6 +80,8 @@ type call struct {
 	timeout time.Duration
 	// intent is the id of the intent in the log, empty without one.
 	intent string
+	// reported says that the caller ran the tool.
+	reported bool
 	// whole asks for all of the body, and for nothing to be stored.
 	whole bool
 	// late is closed when a tool that was left alone has ended; nil otherwise.
@@ -162,13 +166,17 @@ func checkFields(req *Request) error {
 
 // digest is the hash of everything that makes two requests the same call: kind
 // says of which sort it is, and more what that sort adds.
-func digest(c *call, kind string, more ...string) [32]byte {
+func digest(c *call, kind string, more ...[]byte) [32]byte {
+	if c.Pinned {
+		more = append(more, []byte("pinned"))
+	}
 	h := sha256.New()
-	for _, part := range append([]string{
-		kind, c.SessionID, c.name(), string(step.CanonicalJSON(c.args)), c.Thought, c.TurnID, c.CallID,
+	for _, part := range append([][]byte{
+		[]byte(kind), []byte(c.SessionID), []byte(c.name()), step.CanonicalJSON(c.args),
+		[]byte(c.Thought), []byte(c.TurnID), []byte(c.CallID),
 	}, more...) {
 		_ = binary.Write(h, binary.BigEndian, uint64(len(part))) // a hash takes everything
-		h.Write([]byte(part))
+		h.Write(part)
 	}
 	return [32]byte(h.Sum(nil))
 }

@@ -15,6 +15,8 @@ import (
 type outcome struct {
 	result tools.Result
 	body   body
+	// text is the body of a result that a caller reported.
+	text string
 	// failure is why the tool failed; nil after success.
 	failure *tools.Error
 	// refused is the error of a tool that did not take its arguments.

@@ -7,108 +7,130 @@ import (
 	"iter"
 	"path"
 	"strings"
+	"time"
 
 	"github.com/loom-bridge/loom-bridge/bridge/tools"
 	"github.com/loom-bridge/loom-bridge/context/blob"
+	"github.com/loom-bridge/loom-bridge/context/session"
 	"github.com/loom-bridge/loom-bridge/context/step"
 	"github.com/loom-bridge/loom-bridge/memory/kv"
 )
 
-// Blobs is what was offloaded before. A *blob.Store is one.
+// Blobs is what prompts leave out: what was offloaded, and the steps and
+// messages of the log.
 type Blobs interface {
-	// Lookup returns the blob of a path, step id or ref, or blob.ErrNotFound.
-	Lookup(ctx context.Context, scope kv.Scope, name string) (blob.Entry, error)
-	// Read yields a blob's bytes from an offset on; a limit below zero means to
-	// the end.
+	// Lookup returns what a path, step id, message id or ref leads to in a
+	// session, or blob.ErrNotFound. An entry without a ref is a step or message.
+	Lookup(ctx context.Context, scope kv.Scope, sessionID, name string) (blob.Entry, error)
+	// Read yields its bytes from an offset on; a limit below zero means to the
+	// end.
 	Read(ctx context.Context, scope kv.Scope, e blob.Entry, offset, limit int64) iter.Seq2[[]byte, error]
 }
 
-var _ Blobs = (*blob.Store)(nil)
-
-// source opens what a path leads to. Under the long name of the outputs folder
-// a blob wins, under any other name a file of the workspace; a step's id or a
-// ref names a blob too, when no file is called so.
-func (f *files) source(ctx context.Context, c tools.Call) (source, error) {
+// source opens what a path leads to. Under the long names of the folders of
+// outputs and history what is stored wins, under any other name a file of the
+// workspace: the id of a step or message, or a ref, leads to what is stored
+// when no file is called so.
+func (f *files) source(ctx context.Context, c tools.Call, part byteRange) (source, error) {
 	name := c.String("path", "")
-	if longOutput(name) {
-		if s, err := f.blobSource(ctx, c, name); !errors.Is(err, blob.ErrNotFound) {
-			return s, err
+	rel, _ := inside(c.Root, name) // what lies outside is refused as a file
+	long := hasFolder(rel, "workspace/outputs/", "workspace/history/", blob.ResultsFolder)
+	missing := blob.ErrNotFound
+	if long {
+		var s source
+		if s, missing = f.stored(ctx, c, rel, part); !errors.Is(missing, blob.ErrNotFound) {
+			return s, missing
 		}
 	}
-	file, info, rel, err := f.open(ctx, c.Root, name)
-	if err == nil {
-		return source{body: file, size: info.Size(), file: rel}, nil
+	s, err := f.file(ctx, c, name, part)
+	if failed, ok := errors.AsType[*tools.Error](err); !ok || failed.Code != tools.NotFound {
+		return s, err
 	}
-	if failed, ok := errors.AsType[*tools.Error](err); !ok || failed.Code != tools.NotFound || !namesBlob(name) {
-		return source{}, err
-	}
-	s, blobErr := f.blobSource(ctx, c, name)
-	if errors.Is(blobErr, blob.ErrNotFound) {
-		return source{}, err
-	}
-	return s, blobErr
-}
-
-func longOutput(name string) bool {
-	name = path.Clean(name)
-	return strings.HasPrefix(name, "workspace/outputs/") || strings.HasPrefix(name, "workspace/history/")
-}
-
-// namesBlob tells whether a path has one of the forms that can name a blob, so
-// that a file which is missing costs no look into the store.
-func namesBlob(name string) bool {
-	name = path.Clean(name)
-	for _, folder := range []string{"outputs/", "history/", blob.PersistentFolder, blob.ArchiveFolder} {
-		if strings.HasPrefix(name, folder) {
-			return true
+	if !long && namesStored(rel) {
+		if s, missing = f.stored(ctx, c, rel, part); !errors.Is(missing, blob.ErrNotFound) {
+			return s, missing
 		}
 	}
-	id := strings.TrimSuffix(name, path.Ext(name))
-	if _, ok := step.ParseID(id); ok {
+	return source{}, notThere(name, err, missing)
+}
+
+// namesStored tells whether a path has one of the forms that can name what is
+// stored, so that a file which is missing costs no look into the store.
+func namesStored(name string) bool {
+	if hasFolder(name, "outputs/", "history/", blob.PersistentFolder, blob.ArchiveFolder) {
+		return true
+	}
+	if _, ok := session.ParseMessageID(name); ok {
+		return true
+	}
+	if _, ok := step.ParseID(strings.TrimSuffix(name, path.Ext(name))); ok {
 		return true
 	}
 	return len(name) >= blob.MinRefDigits && strings.Trim(name, "0123456789abcdefABCDEF") == ""
 }
 
-func (f *files) blobSource(ctx context.Context, c tools.Call, name string) (source, error) {
+func hasFolder(name string, folders ...string) bool {
+	for _, folder := range folders {
+		if strings.HasPrefix(name, folder) {
+			return true
+		}
+	}
+	return false
+}
+
+// stored opens what the store has under a name.
+func (f *files) stored(ctx context.Context, c tools.Call, name string, part byteRange) (source, error) {
 	if f.blobs == nil {
 		return source{}, blob.ErrNotFound
 	}
-	entry, err := f.blobs.Lookup(ctx, c.Scope, path.Clean(name))
+	entry, err := f.blobs.Lookup(ctx, c.Scope, c.SessionID, name)
 	if err != nil {
-		return source{}, blobFailure(name, err)
+		return source{}, storedFailure(name, err)
 	}
-	pieces := f.blobs.Read(ctx, c.Scope, entry, 0, -1)
+	pieces := f.blobs.Read(ctx, c.Scope, entry, part.first, part.count)
 	return source{
-		body: &blobReader{ReadCloser: blob.NewReader(pieces), name: name},
-		size: entry.Size,
-		blob: &entry,
+		body:   &storedReader{ReadCloser: blob.NewReader(pieces), name: name},
+		size:   entry.Size,
+		stored: &entry,
 	}, nil
 }
 
-// blobFailure says for the model what went wrong with a blob.
-func blobFailure(name string, err error) error {
+// notThere is the failure when neither the workspace nor the store has a name.
+func notThere(name string, file, stored error) error {
+	if collected, ok := errors.AsType[*blob.CollectedError](stored); ok {
+		return wrapped(tools.NotFound, "File not found: "+name+": the stored result expired and was removed at "+
+			collected.Time.Format(time.RFC3339)+"; to have it again, make the call again", stored)
+	}
+	if missing, ok := errors.AsType[*blob.MissingError](stored); ok {
+		return wrapped(tools.NotFound, "File not found: "+name+": "+missing.Reason, stored)
+	}
+	return file
+}
+
+// storedFailure says for the model what went wrong with what is stored.
+func storedFailure(name string, err error) error {
 	switch {
 	case errors.Is(err, blob.ErrNotFound):
 		return err // a file may have the name
 	case errors.Is(err, blob.ErrAmbiguous):
 		return wrapped(tools.Failed, ""+name+" fits several stored results; give more of it", err)
-	case errors.Is(err, blob.ErrDamaged):
+	case errors.Is(err, blob.ErrDamaged), errors.Is(err, session.ErrDamaged):
 		return wrapped(tools.Failed, ""+name+": the stored result is damaged", err)
 	}
 	return failure(name, err)
 }
 
-// blobReader makes the errors of reading a blob ones for the model.
-type blobReader struct {
+// storedReader makes the errors of reading from the store ones for the model.
+type storedReader struct {
 	io.ReadCloser
 	name string
 }
 
-func (b *blobReader) Read(p []byte) (int, error) {
+func (b *storedReader) Read(p []byte) (int, error) {
 	n, err := b.ReadCloser.Read(p)
 	if err != nil && !errors.Is(err, io.EOF) {
-		err = blobFailure(b.name, err)
+		// It may have been collected while it was read.
+		err = notThere(b.name, storedFailure(b.name, err), err)
 	}
 	return n, err
 }

@@ -17,8 +17,11 @@
 //     content whole. Appending is one write at the end of the file, undone when
 //     it can't be finished.
 //
-// A path that no file has may name a blob: what was offloaded before is read
-// back with the same fs:read_file.
+// What prompts leave out is read back with the same fs:read_file: a path that no
+// file has may name a stored result, a step or a message. One rule says who
+// wins where both are there: below workspace/outputs and workspace/history it is
+// what is stored, under every other name (outputs/…, history/…, step_001,
+// message_001, a ref) it is the file.
 //
 // Caveats: "a/.." is "." here, whatever a is, as in [path.Clean]. A process that
 // ends in the middle of a replacement leaves the new content beside the file

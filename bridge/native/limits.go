@@ -10,6 +10,9 @@ const (
 	// DefaultRangeLines is how many lines a part has when only its begin is
 	// given.
 	DefaultRangeLines = 2000
+	// DefaultRangeBytes is how many bytes a part has when only its first byte is
+	// given: about what a prompt shows of one result.
+	DefaultRangeBytes = 8 << 10
 	// MaxWriteBytes bounds the content of one write. Arguments as a whole are
 	// bounded by tools.MaxArgumentsBytes as well.
 	MaxWriteBytes = 1 << 20

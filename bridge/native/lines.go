@@ -26,6 +26,9 @@ type excerpt struct {
 	limited, cut bool
 	// more says that lines follow behind the text.
 	more bool
+	// end is, for a text that was cut, the byte behind it, counted from the
+	// beginning of all.
+	end int64
 	// total is how many lines there are; -1 when that was not found out.
 	total int64
 }
@@ -59,6 +62,8 @@ type lineScan struct {
 	want lineRange
 	in   *bufio.Reader
 	out  excerpt
+	// at is how many bytes stand before the piece at hand.
+	at int64
 	// seen counts the lines begun; open says that the last of them has not
 	// ended, start where it begins in out.text.
 	seen  int64
@@ -76,9 +81,15 @@ func (s *lineScan) take(piece []byte) bool {
 		s.seen++
 		s.open, s.start = true, len(s.out.text)
 	}
-	if s.seen >= s.want.first && !s.add(piece) {
-		return false
+	if s.seen >= s.want.first {
+		if len(s.out.text) == 0 {
+			s.out.end = s.at
+		}
+		if !s.add(piece) {
+			return false
+		}
 	}
+	s.at += int64(len(piece))
 	if piece[len(piece)-1] == '\n' {
 		s.endLine()
 	}
@@ -109,6 +120,7 @@ func (s *lineScan) add(piece []byte) bool {
 	if !s.out.cut {
 		s.out.cut = true
 		s.out.text = wholeRunes(append(s.out.text, piece[:room]...))
+		s.out.end += int64(len(s.out.text))
 		s.want.maxBytes = len(s.out.text)
 	}
 	return true

@@ -15,8 +15,8 @@ type Options struct {
 	// Store is the directory of the server's own data, which no tool touches.
 	// It must exist. Default: none is refused.
 	Store string
-	// Blobs is where fs:read_file finds what was offloaded. Default: nothing is
-	// found there.
+	// Blobs is where fs:read_file finds what prompts leave out. Default: nothing
+	// is found there.
 	Blobs Blobs
 }
 
@@ -57,7 +57,7 @@ func (f *files) tools() []tool {
 	list := []tool{
 		{tools.Descriptor{
 			Name:           "fs:read_file",
-			Description:    "Read a text file of the workspace, whole or some lines of it. Also reads back saved results by the path, step id or ref they were given.",
+			Description:    "Read a text file of the workspace, whole or some lines of it. Also reads back saved results, steps and messages by the path, id or ref they were given.",
 			Schema:         json.RawMessage(readSchema),
 			ResultKind:     "text",
 			CLIEquivalents: []string{"cat", "head", "tail"},
@@ -113,7 +113,9 @@ const (
 "offset":{"type":"integer","minimum":1,"description":"First line to read, counted from 1"},
 "limit":{"type":"integer","minimum":1,"description":"How many lines to read (default 2000 when only offset is given)"},
 "start_line":{"type":"integer","minimum":1,"description":"Same as offset"},
-"end_line":{"type":"integer","minimum":1,"description":"Last line to read"}},
+"end_line":{"type":"integer","minimum":1,"description":"Last line to read"},
+"offset_bytes":{"type":"integer","minimum":0,"description":"First byte to read, in place of lines"},
+"limit_bytes":{"type":"integer","minimum":1,"description":"How many bytes to read"}},
 "required":["path"]}`
 	writeSchema = `{"type":"object","properties":{
 "path":{"type":"string","minLength":1,"description":"File to write, relative to the workspace"},

@@ -4,30 +4,41 @@ import (
 	"bytes"
 	"context"
 	"io"
+	"unicode/utf8"
 
 	"github.com/loom-bridge/loom-bridge/bridge/tools"
 	"github.com/loom-bridge/loom-bridge/context/blob"
 )
 
 func (f *files) readFile(ctx context.Context, c tools.Call) (tools.Result, error) {
-	part, ranged, err := rangeOf(c)
+	lines, hasLines, err := lineRangeOf(c)
 	if err != nil {
 		return tools.Result{}, err
 	}
-	from, err := f.source(ctx, c)
+	part, hasBytes, err := byteRangeOf(c, hasLines)
 	if err != nil {
 		return tools.Result{}, err
 	}
-	if ranged {
+	from, err := f.source(ctx, c, part)
+	if err != nil {
+		return tools.Result{}, err
+	}
+	name := c.String("path", "")
+	if hasLines || hasBytes {
 		defer from.body.Close()
-		return from.part(ctx, c.String("path", ""), part)
 	}
-	return from.whole(ctx, c.String("path", ""))
+	switch {
+	case hasBytes:
+		return from.bytes(ctx, name, part)
+	case hasLines:
+		return from.lines(ctx, name, lines)
+	}
+	return from.whole(ctx, name)
 }
 
-// rangeOf reads which lines are asked for: offset and limit, or start_line and
-// end_line, which mean the same.
-func rangeOf(c tools.Call) (want lineRange, ranged bool, err error) {
+// lineRangeOf reads which lines are asked for: offset and limit, or start_line
+// and end_line, which mean the same.
+func lineRangeOf(c tools.Call) (want lineRange, ranged bool, err error) {
 	first, hasFirst := c.Int("offset")
 	if !hasFirst {
 		first, hasFirst = c.Int("start_line")
@@ -46,16 +57,62 @@ func rangeOf(c tools.Call) (want lineRange, ranged bool, err error) {
 	return lineRange{first: first, count: max(count, 1), maxBytes: MaxRangeBytes}, hasFirst || hasCount, nil
 }
 
+// byteRange is a part of a text: count bytes from byte first on, all with a
+// count below zero.
+type byteRange struct{ first, count int64 }
+
+// byteRangeOf reads which bytes are asked for; all when none are.
+func byteRangeOf(c tools.Call, hasLines bool) (want byteRange, ranged bool, err error) {
+	first, hasFirst := c.Int("offset_bytes")
+	count, hasCount := c.Int("limit_bytes")
+	switch {
+	case !hasFirst && !hasCount:
+		return byteRange{count: -1}, false, nil
+	case hasLines:
+		return want, false, refuse("offset_bytes", "must not stand beside offset and limit, which count lines")
+	case !hasCount:
+		count = DefaultRangeBytes
+	}
+	// Less than a character would be no progress.
+	return byteRange{max(first, 0), min(max(count, utf8.UTFMax), MaxRangeBytes)}, true, nil
+}
+
 func refuse(argument, problem string) *tools.ArgumentsError {
 	return &tools.ArgumentsError{Violations: []tools.Violation{{Path: argument, Problem: problem}}}
 }
 
-// source is what a path leads to: a file, or a blob.
+// source is what a path leads to: a file, or something stored.
 type source struct {
-	body io.ReadCloser
-	size int64
-	file string      // its path in the workspace; empty for a blob
-	blob *blob.Entry // nil for a file
+	body   io.ReadCloser // of the bytes that were asked for
+	size   int64         // of all bytes
+	path   string        // in the workspace; empty for something stored
+	stored *blob.Entry   // nil for a file
+}
+
+// file opens a file of the workspace.
+func (f *files) file(ctx context.Context, c tools.Call, name string, part byteRange) (source, error) {
+	file, info, rel, err := f.open(ctx, c.Root, name)
+	if err != nil {
+		return source{}, err
+	}
+	s := source{body: file, size: info.Size(), path: rel}
+	if part.count >= 0 {
+		s.body = closing{io.NewSectionReader(file, part.first, part.count), file}
+	}
+	return s, nil
+}
+
+// result is a result with where the body can be found again.
+func (s source) result(output map[string]any, body io.ReadCloser, size int64) tools.Result {
+	r := tools.Result{Output: output, BodyKey: contentKey, Body: body, BodySize: size, BodyPaged: true}
+	switch {
+	case s.stored == nil:
+	case s.stored.Ref == "":
+		r.Origin = s.stored.Path
+	default:
+		r.Blob = s.stored
+	}
+	return r
 }
 
 // whole gives everything, as a body that is read later.
@@ -64,15 +121,9 @@ func (s source) whole(ctx context.Context, name string) (tools.Result, error) {
 		_ = s.body.Close() // only read from
 		return tools.Result{}, tooLong(name, s.size)
 	}
-	return tools.Result{
-		Output:    map[string]any{},
-		BodyKey:   contentKey,
-		Body:      closing{limited(ctx, s.body), s.body},
-		BodySize:  s.size,
-		BodyPaged: true,
-		File:      s.file,
-		Blob:      s.blob,
-	}, nil
+	r := s.result(map[string]any{}, closing{limited(ctx, s.body), s.body}, s.size)
+	r.File = s.path
+	return r, nil
 }
 
 // contentKey is where a result shows text that was read.
@@ -84,8 +135,8 @@ func tooLong(name string, size int64) *tools.Error {
 		name, size, MaxReadBytes)
 }
 
-// part gives a range of lines, and where to read on.
-func (s source) part(ctx context.Context, name string, want lineRange) (tools.Result, error) {
+// lines gives a range of lines, and where to read on.
+func (s source) lines(ctx context.Context, name string, want lineRange) (tools.Result, error) {
 	// Counting the lines of a file that may be read whole costs no more than
 	// that; of a longer one it would cost any amount.
 	want.total = s.size <= MaxReadBytes
@@ -94,19 +145,31 @@ func (s source) part(ctx context.Context, name string, want lineRange) (tools.Re
 		return tools.Result{}, failure(name, err)
 	}
 	out := map[string]any{"offset": want.first, "lines": got.lines, "truncated": got.limited}
+	if got.cut {
+		out["next_offset_bytes"] = got.end // the rest of the line
+	}
 	if got.more {
 		out["next_offset"] = want.first + got.lines
 	}
 	if got.total >= 0 {
 		out["total_lines"] = got.total
 	}
-	return tools.Result{
-		Output:   out,
-		BodyKey:  contentKey,
-		Body:     io.NopCloser(bytes.NewReader(got.text)),
-		BodySize: int64(len(got.text)),
-		Blob:     s.blob,
-	}, nil
+	return s.result(out, io.NopCloser(bytes.NewReader(got.text)), int64(len(got.text))), nil
+}
+
+// bytes gives a range of bytes that ends with a whole character, and where to
+// read on.
+func (s source) bytes(ctx context.Context, name string, want byteRange) (tools.Result, error) {
+	text, err := io.ReadAll(limited(ctx, s.body))
+	if err != nil {
+		return tools.Result{}, failure(name, err)
+	}
+	out := map[string]any{"offset_bytes": want.first, "size": s.size}
+	if end := want.first + int64(len(text)); end < s.size {
+		text = wholeRunes(text)
+		out["next_offset_bytes"] = want.first + int64(len(text))
+	}
+	return s.result(out, io.NopCloser(bytes.NewReader(text)), int64(len(text))), nil
 }
 
 // limited reads from file until ctx ends, and fails when there is more than may

@@ -11,6 +11,7 @@ import (
 	"runtime"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 
@@ -83,7 +84,7 @@ func TestReadFileLines(t *testing.T) {
 		{
 			"a line over the limit",
 			args{"path": "one long", "offset": 1},
-			part(strings.Repeat("é", native.MaxRangeBytes/2), 1, 1, 1, "truncated", true),
+			part(strings.Repeat("é", native.MaxRangeBytes/2), 1, 1, 1, "truncated", true, "next_offset_bytes", int64(native.MaxRangeBytes)),
 		},
 		{
 			"a line that has no room",
@@ -93,7 +94,8 @@ func TestReadFileLines(t *testing.T) {
 		{
 			"that line",
 			args{"path": "two long", "offset": 2},
-			part(strings.Repeat("x", native.MaxRangeBytes), 2, 1, 3, "truncated", true, "next_offset", int64(3)),
+			part(strings.Repeat("x", native.MaxRangeBytes), 2, 1, 3, "truncated", true, "next_offset", int64(3),
+				"next_offset_bytes", int64(len("short\n")+native.MaxRangeBytes)),
 		},
 	}
 	for _, tt := range tests {
@@ -148,17 +150,30 @@ func TestReadFileOfOneGiB(t *testing.T) {
 // fakeBlobs are blobs by name; content that holds "damaged" can't be read.
 type fakeBlobs map[string]string
 
-func (f fakeBlobs) Lookup(_ context.Context, _ kv.Scope, name string) (blob.Entry, error) {
+func (f fakeBlobs) Lookup(_ context.Context, _ kv.Scope, _, name string) (blob.Entry, error) {
 	content, ok := f[name]
-	if !ok {
+	switch {
+	case !ok:
 		return blob.Entry{}, blob.ErrNotFound
+	case content == "collected":
+		return blob.Entry{}, &blob.CollectedError{Name: name, Time: time.Unix(0, 0).UTC()}
+	case content == "missing":
+		return blob.Entry{}, &blob.MissingError{Name: name, Reason: "it is not there"}
 	}
-	return blob.Entry{Path: name, Size: int64(len(content))}, nil
+	e := blob.Entry{Path: name, Size: int64(len(content))}
+	if !strings.HasPrefix(content, "log") {
+		e.Ref = "ab"
+	}
+	return e, nil
 }
 
-func (f fakeBlobs) Read(_ context.Context, _ kv.Scope, e blob.Entry, _, _ int64) iter.Seq2[[]byte, error] {
+func (f fakeBlobs) Read(_ context.Context, _ kv.Scope, e blob.Entry, offset, limit int64) iter.Seq2[[]byte, error] {
 	return func(yield func([]byte, error) bool) {
 		content := []byte(f[e.Path])
+		content = content[min(offset, int64(len(content))):]
+		if limit >= 0 {
+			content = content[:min(limit, int64(len(content)))]
+		}
 		if bytes.Contains(content, []byte("damaged")) {
 			yield(nil, &blob.DamagedError{Ref: "aa", Chunk: 0, Problem: "test"})
 			return

@@ -65,8 +65,8 @@ type Result struct {
 	Body io.ReadCloser
 	// BodySize is about how many bytes the body has; zero when not known.
 	BodySize int64
-	// BodyPaged says that the tool takes a line number, offset, to read on from
-	// where shown text was cut.
+	// BodyPaged says that the tool takes a line number, offset, or a number of
+	// bytes, offset_bytes, to read on from where shown text was cut.
 	BodyPaged bool
 	// File is the path, relative to the workspace, of the file that Body is the
 	// whole content of; empty for anything else.
@@ -74,6 +74,10 @@ type Result struct {
 	// Blob says that the body is read from this blob, whole or in part, so that
 	// it is not stored again; nil for anything else.
 	Blob *blob.Entry
+	// Origin is the path under which the body can be read again when it is a step
+	// or a message of the log, so that it is not stored again; empty for anything
+	// else.
+	Origin string
 	// Written tells about a file the call has written; nil when it wrote none.
 	Written *Written
 }

@@ -1,12 +1,15 @@
 package assemble
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"iter"
 	"unicode/utf8"
 
+	"github.com/loom-bridge/loom-bridge/context/history"
 	"github.com/loom-bridge/loom-bridge/context/session"
 	"github.com/loom-bridge/loom-bridge/context/step"
 	"github.com/loom-bridge/loom-bridge/context/tokens"
@@ -26,11 +29,27 @@ const (
 	MaxSystemBytes = 1 << 20
 )
 
-// Log is what the assembler reads: a session's entries in order, all of one
-// moment. *session.Log is one.
+// Log is where the assembler reads a session, and keeps its folds.
+// *session.Log is one, and documents the methods.
 type Log interface {
-	Entries(ctx context.Context, scope kv.Scope, sessionID string) iter.Seq2[session.Entry, error]
+	// Config returns the session's settings.
+	Config(ctx context.Context, scope kv.Scope, sessionID string) (session.Config, error)
+	// Folds returns what stands in place of entries.
+	Folds(ctx context.Context, scope kv.Scope, sessionID string) (session.Folds, error)
+	// Unfolded yields the entries in none of the folds, Range those between two
+	// positions, both in order.
+	Unfolded(ctx context.Context, scope kv.Scope, sessionID string, folds []history.Fold) iter.Seq2[session.Entry, error]
+	Range(ctx context.Context, scope kv.Scope, sessionID string, first, last uint64) iter.Seq2[session.Entry, error]
+	// AppendFolds stores a batch, and MoveMark the boundary of a preset;
+	// session.ErrFoldsChanged when somebody else was first.
+	AppendFolds(ctx context.Context, scope kv.Scope, sessionID string, version uint64, made []history.Fold) error
+	MoveMark(ctx context.Context, scope kv.Scope, sessionID string, version uint64, preset string, to history.Mark) error
+	// Anchor returns what SaveAnchor kept last.
+	Anchor(ctx context.Context, scope kv.Scope, sessionID string) (tokens.Anchor, error)
+	SaveAnchor(ctx context.Context, scope kv.Scope, sessionID string, a tokens.Anchor) error
 }
+
+var _ Log = (*session.Log)(nil)
 
 // Format is the shape of a prompt.
 type Format uint8
@@ -63,11 +82,12 @@ type Request struct {
 	// Goal is what the agent works towards; empty adds nothing.
 	Goal string
 	// Model is the model the prompt is for; it chooses the token counter. Empty
-	// is tokens.DefaultModel.
+	// is the session's, and without that tokens.DefaultModel.
 	Model string
 	// System is the system prompt; empty adds nothing.
 	System string
-	// MaxTokens is the budget of the whole prompt; zero is DefaultMaxTokens.
+	// MaxTokens is the budget of the whole prompt; zero is the session's, and
+	// without that DefaultMaxTokens.
 	MaxTokens int
 	// MaxBytes bounds the text of all messages, however few tokens it has and
 	// whatever the format adds; zero is no bound.
@@ -76,6 +96,11 @@ type Request struct {
 	Tools []Tool
 	// Format is the shape of the answer.
 	Format Format
+	// DryRun stores nothing: the prompt is the one that would be made, and what
+	// would be folded is folded in it.
+	DryRun bool
+	// History are settings for this call, laid over those of the session.
+	History session.Config
 }
 
 // Part is one part of a prompt.
@@ -96,7 +121,8 @@ type Prompt struct {
 	// OpenAIChatJSON is in OpenAIChat one JSON object with tools, unless there
 	// are none, and messages.
 	OpenAIChatJSON []byte
-	// Tokens is the size of the whole: all parts and tokens.ReplyTokens.
+	// Tokens is the size of the whole: all parts and tokens.ReplyTokens, or, where
+	// usage was reported, what the provider is expected to count.
 	Tokens tokens.Count
 	// Parts are system, tools, history and goal, in this order.
 	Parts []Part
@@ -104,6 +130,8 @@ type Prompt struct {
 	// bytes of OpenAIChatJSON up to there, and of the same layout with the
 	// neutral names in Neutral.
 	PrefixSHA256 string
+	// Receipt is the account of it.
+	Receipt Receipt
 }
 
 // Options adjusts an Assembler. Nil and zero fields mean the defaults.
@@ -114,23 +142,30 @@ type Options struct {
 	// Reference is how a result says where its full text lies. Default
 	// step.ReferenceHint.
 	Reference step.ReferenceStyle
+	// Models is the table that the counter has, whose ratios usage reports
+	// correct. Default is the one that comes with package tokens.
+	Models *tokens.Models
 }
 
-// Assembler builds prompts. It keeps no state: the same log and the same
-// request give the same bytes. All methods are safe for concurrent use.
+// Assembler builds prompts. The same log and the same request give the same
+// bytes; what it remembers of prompts it made goes into receipts, and into how
+// many tokens the next one is said to have. All methods are safe for concurrent
+// use.
 type Assembler struct {
 	log       Log
 	counter   *tokens.Counter
 	limit     int
 	reference step.ReferenceStyle
+	known     *known
 }
 
 // New returns an assembler that reads log and counts with counter. Give many
 // assemblers one counter: it remembers what it counted.
 func New(log Log, counter *tokens.Counter, opts *Options) *Assembler {
-	a := &Assembler{log: log, counter: counter, limit: DefaultToolResultTokens}
+	a := &Assembler{log: log, counter: counter, limit: DefaultToolResultTokens, known: newKnown(nil)}
 	if opts != nil {
 		a.reference = opts.Reference
+		a.known.models = opts.Models
 		if opts.ToolResultTokens > 0 {
 			a.limit = opts.ToolResultTokens
 		}
@@ -138,46 +173,66 @@ func New(log Log, counter *tokens.Counter, opts *Options) *Assembler {
 	return a
 }
 
-// Assemble builds the prompt of a session. It writes nothing. A prompt over
-// the budget is an *OverflowError, one over MaxBytes is ErrTooLarge, a malformed
-// request an *InvalidError.
+// maxRaces is how often a prompt is made again because the session's folds
+// changed under it. Each time somebody else got something done.
+const maxRaces = 8
+
+// Assemble builds the prompt of a session. What it folds is stored before it
+// returns; a dry run stores nothing, and so does a call that fails. A prompt over
+// the budget whatever is folded is an *OverflowError, one over MaxBytes
+// ErrTooLarge, a malformed request an *InvalidError, and session.ErrFoldsChanged
+// that others kept folding the same session.
 func (a *Assembler) Assemble(ctx context.Context, r Request) (Prompt, error) {
-	if r.MaxTokens == 0 {
-		r.MaxTokens = DefaultMaxTokens
-	}
-	if err := r.check(); err != nil {
-		return Prompt{}, err
-	}
-	b, err := newBuilder(a.counter, r)
+	t, err := a.newTask(ctx, r)
 	if err != nil {
 		return Prompt{}, err
 	}
-	if r.System != "" {
-		if err := b.add(partSystem, item{partSystem, session.Message{Role: session.System, Content: r.System}}); err != nil {
-			return Prompt{}, err
+	for range maxRaces {
+		var p Prompt
+		if p, err = t.assemble(ctx); !errors.Is(err, session.ErrFoldsChanged) {
+			return p, err
 		}
 	}
-	if err := a.addHistory(ctx, b, r); err != nil {
-		return Prompt{}, err
-	}
-	return b.finish(r.Goal)
+	return Prompt{}, err
 }
 
-func (a *Assembler) addHistory(ctx context.Context, b *builder, r Request) error {
-	result := func(s step.Step) (string, error) { return a.resultText(r.Model, s) }
-	for it, err := range items(a.log.Entries(ctx, r.Scope, r.SessionID), result) {
-		if err == nil {
-			err = ctx.Err()
-		}
-		if err != nil {
-			return fmt.Errorf("assemble: read history: %w", err)
-		}
-		if err := b.add(partHistory, it); err != nil {
-			return err
-		}
+func (t *task) assemble(ctx context.Context) (Prompt, error) {
+	fixed, err := t.fixed(ctx)
+	if err != nil {
+		return Prompt{}, err
+	}
+	s, err := t.read(ctx)
+	if err != nil {
+		return Prompt{}, err
+	}
+	d, err := t.fit(ctx, s, fixed)
+	if err != nil {
+		return Prompt{}, err
+	}
+	if err := t.store(ctx, s, d); err != nil {
+		return Prompt{}, err
+	}
+	return t.finish(d), nil
+}
+
+// store keeps what was folded, before anybody sees it folded.
+func (t *task) store(ctx context.Context, s *source, d *draft) error {
+	var err error
+	switch {
+	case t.r.DryRun:
+	case len(d.made) > 0:
+		err = t.a.log.AppendFolds(ctx, t.r.Scope, t.r.SessionID, s.state.Version, d.made)
+	case d.moved:
+		err = t.a.log.MoveMark(ctx, t.r.Scope, t.r.SessionID, s.state.Version, t.name, d.mark)
+	}
+	if err != nil {
+		return fmt.Errorf("assemble: store folds: %w", err)
 	}
 	return nil
 }
+
+// sessionOf is the session that an id names.
+func sessionOf(id string) string { return cmp.Or(id, session.DefaultSession) }
 
 // check returns an *InvalidError for a malformed request.
 func (r Request) check() error {

@@ -6,11 +6,11 @@ import (
 	"errors"
 	"fmt"
 	"iter"
-	"math/rand/v2"
 	"strings"
 	"testing"
 
 	"github.com/loom-bridge/loom-bridge/context/assemble"
+	"github.com/loom-bridge/loom-bridge/context/history"
 	"github.com/loom-bridge/loom-bridge/context/session"
 	"github.com/loom-bridge/loom-bridge/context/step"
 	"github.com/loom-bridge/loom-bridge/memory/kv"
@@ -21,34 +21,35 @@ func TestOverflowNamesTheLargestPart(t *testing.T) {
 	long := strings.Repeat("many words ", 200)
 	for _, tt := range []struct {
 		name    string
-		history func(h *history)
+		history func(h *entries)
 		request assemble.Request
 		want    string
 	}{
 		{"system", nil, assemble.Request{System: long}, "system"},
 		{"tools", nil, assemble.Request{Tools: []assemble.Tool{{Name: "t", Description: long}}}, "tools"},
 		{"goal", nil, assemble.Request{Goal: long}, "goal"},
-		{"message", func(h *history) { h.say(text(session.User, long)) }, assemble.Request{System: "s"}, "message 2 (user)"},
-		{"step", func(h *history) { h.do(step.Step{ToolName: "fs:read_file", Inline: long}) }, assemble.Request{}, "step_001 (fs:read_file)"},
-		{"arguments", func(h *history) { h.do(step.Step{ToolName: "fs:x", Args: json.RawMessage(long)}) }, assemble.Request{}, "step_001 (fs:x)"},
-		{"result of a call", func(h *history) {
+		{"message", func(h *entries) { h.say(text(session.User, long)) }, assemble.Request{System: "s"}, "message 2 (user)"},
+		{"step", func(h *entries) { h.do(step.Step{ToolName: "fs:read_file", Inline: long}) }, assemble.Request{}, "step_001 (fs:read_file)"},
+		{"arguments", func(h *entries) { h.do(step.Step{ToolName: "fs:x", Args: json.RawMessage(long)}) }, assemble.Request{}, "step_001 (fs:x)"},
+		{"result of a call", func(h *entries) {
 			h.say(asks("", "a", "b"))
 			h.do(step.Step{ToolName: "fs:stat", CallID: "a"})
 			h.do(step.Step{ToolName: "fs:stat", CallID: "b", Inline: long})
 		}, assemble.Request{}, "step_002 (fs:stat)"},
-		{"largest of all", func(h *history) {
+		{"largest of all", func(h *entries) {
 			h.say(text(session.User, long))
 			h.say(text(session.Assistant, long+long))
 			h.say(text(session.User, long))
 		}, assemble.Request{System: long, Goal: long}, "message 3 (assistant)"},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
-			var h history
+			var h entries
 			h.say(text(session.User, "hello"))
 			if tt.history != nil {
 				tt.history(&h)
 			}
 			tt.request.Scope, tt.request.MaxTokens = scope, 100
+			tt.request.History.Policy = session.PolicyAppendOnly
 			_, err := assemble.New(h, MustCounter(t), nil).Assemble(t.Context(), tt.request)
 			var overflow *assemble.OverflowError
 			if !errors.As(err, &overflow) || overflow.Part != tt.want {
@@ -62,7 +63,7 @@ func TestOverflowNamesTheLargestPart(t *testing.T) {
 }
 
 func TestDefaultBudget(t *testing.T) {
-	var h history
+	var h entries
 	h.say(text(session.User, strings.Repeat("word ", assemble.DefaultMaxTokens+1)))
 	_, err := assemble.New(h, MustCounter(t), nil).Assemble(t.Context(), assemble.Request{Scope: scope})
 	var overflow *assemble.OverflowError
@@ -72,9 +73,9 @@ func TestDefaultBudget(t *testing.T) {
 }
 
 // endless is a log without an end.
-type endless struct{}
+type endless struct{ entries }
 
-func (endless) Entries(context.Context, kv.Scope, string) iter.Seq2[session.Entry, error] {
+func (endless) Unfolded(context.Context, kv.Scope, string, []history.Fold) iter.Seq2[session.Entry, error] {
 	return func(yield func(session.Entry, error) bool) {
 		m := text(session.User, "0123456789")
 		for yield(session.Entry{Message: &m}, nil) {
@@ -92,7 +93,7 @@ func TestMaxBytesEndsTheReading(t *testing.T) {
 			t.Errorf("format %d: got %v", format, err)
 		}
 	}
-	var h history
+	var h entries
 	h.say(text(session.User, strings.Repeat("x", r.MaxBytes)))
 	MustAssemble(t, h, r)
 }
@@ -125,18 +126,18 @@ func TestBadRequests(t *testing.T) {
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			tt.request.Scope = scope
-			_, err := assemble.New(history{}, MustCounter(t), nil).Assemble(t.Context(), tt.request)
+			_, err := assemble.New(entries{}, MustCounter(t), nil).Assemble(t.Context(), tt.request)
 			var invalid *assemble.InvalidError
 			if !errors.Is(err, assemble.ErrInvalid) || !errors.As(err, &invalid) || invalid.Field != tt.field {
 				t.Errorf("got %v, want an *InvalidError of %s", err, tt.field)
 			}
 		})
 	}
-	MustAssemble(t, history{}, assemble.Request{Tools: tool("fs:stat", "fs_stat", strings.Repeat("x", 65))})
+	MustAssemble(t, entries{}, assemble.Request{Tools: tool("fs:stat", "fs_stat", strings.Repeat("x", 65))})
 }
 
 func TestBrokenLog(t *testing.T) {
-	var h history
+	var h entries
 	h.say(text(session.User, "hello"))
 	a := assemble.New(brokenLog{h}, MustCounter(t), nil)
 	if _, err := a.Assemble(t.Context(), assemble.Request{Scope: scope}); !errors.Is(err, errLog) {
@@ -151,6 +152,8 @@ func TestBrokenLog(t *testing.T) {
 
 // A result is cut at the limit and not before; what is left is head and tail,
 // and between them how to get the rest.
+//
+// I19
 func TestResultsAreCapped(t *testing.T) {
 	counter := MustCounter(t)
 	words := func(n int) string { return strings.TrimPrefix(strings.Repeat(" word", n), " ") }
@@ -170,7 +173,7 @@ func TestResultsAreCapped(t *testing.T) {
 		{"with a reference", 2 * limit, step.Succeeded, "workspace/outputs/tool_001.txt", true},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
-			var h history
+			var h entries
 			s := step.Step{ToolName: "t", Inline: words(tt.size), Outcome: tt.outcome, OutcomePath: tt.path}
 			h.do(s)
 			p := MustAssembleWith(t, counter, h, assemble.Request{})
@@ -220,7 +223,7 @@ func TestCapHoldsForAnyText(t *testing.T) {
 	w := newWriter(t)
 	for _, limit := range []int{1, 10, 30, 100, 500} {
 		for range 20 {
-			var h history
+			var h entries
 			body := ""
 			for range w.IntN(200) {
 				body += w.words() + string(rune(w.IntN(0x3000)))
@@ -271,25 +274,4 @@ func TestSessionLog(t *testing.T) {
 	if other := MustAssemble(t, log, assemble.Request{SessionID: "other"}); len(other.Messages) != 0 {
 		t.Errorf("another session shows %d messages", len(other.Messages))
 	}
-}
-
-// BenchmarkGrowingSession assembles after each of 200 steps of 4 KiB. What was
-// counted before is not counted again.
-func BenchmarkGrowingSession(b *testing.B) {
-	r := rand.New(rand.NewPCG(1, 2))
-	var h history
-	for range 200 {
-		var body strings.Builder
-		for body.Len() < 4<<10 {
-			fmt.Fprintf(&body, "func word%d() {\n\treturn %d\n}\n", r.IntN(1000), r.IntN(1000))
-		}
-		h.do(step.Step{ToolName: "fs:read_file", Observation: "Read", Inline: body.String()})
-	}
-	for b.Loop() {
-		counter := MustCounter(b)
-		for n := range h {
-			MustAssembleWith(b, counter, h[:n+1], assemble.Request{Format: assemble.OpenAIChat, Goal: "g"})
-		}
-	}
-	b.ReportMetric(float64(b.Elapsed().Milliseconds())/float64(b.N)/float64(len(h)), "ms/assemble")
 }

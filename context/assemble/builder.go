@@ -6,6 +6,7 @@ import (
 	"encoding/hex"
 	"fmt"
 	"hash"
+	"slices"
 
 	"github.com/loom-bridge/loom-bridge/context/session"
 	"github.com/loom-bridge/loom-bridge/context/tokens"
@@ -22,8 +23,7 @@ const (
 // goalPrefix stands before the goal, which follows as it came.
 const goalPrefix = "Goal: "
 
-// builder collects a prompt from its beginning to its end. Once it is over the
-// budget it only counts, so that a long history takes no memory.
+// builder writes a prompt from its beginning to its end.
 type builder struct {
 	counter *tokens.Counter
 	request Request
@@ -31,84 +31,126 @@ type builder struct {
 	messages  []session.Message
 	toolsJSON []byte
 	wire      bytes.Buffer
+	line      bytes.Buffer // the message that is written
 	prefix    hash.Hash
-	written   int // messages
-	bytes     int // of the messages' text
+	text      int // bytes of the messages' text
+	size      int64
 
 	total tokens.Count
 	parts map[string]int
-	// largest is the largest single piece so far, current the piece that the
-	// last message belongs to.
-	largest, current piece
+	// places are the ends of the tools and of each message, roles who speaks in
+	// it.
+	places []place
+	roles  []session.Role
 }
 
-// piece is what an overflow may name.
-type piece struct {
-	label  string
+// place is where a message ends.
+type place struct {
+	// sum is the hash of everything up to there.
+	sum prefixSum
+	// tokens and bytes are what it takes, without the opening of the reply.
 	tokens int
+	bytes  int64
 }
+
+// prefixSum is a hash long enough to tell the prompts of one session apart.
+type prefixSum [12]byte
+
+func (s prefixSum) String() string { return hex.EncodeToString(s[:]) }
 
 // newBuilder begins a prompt with its tools.
-func newBuilder(counter *tokens.Counter, r Request) (*builder, error) {
-	set, err := newToolset(r.Tools, r.Format)
-	if err != nil {
-		return nil, err
-	}
-	count, err := counter.Tools(r.Model, set.counted)
-	if err != nil {
-		return nil, fmt.Errorf("assemble: count tools: %w", err)
-	}
+func newBuilder(counter *tokens.Counter, r Request, set toolset) *builder {
 	b := &builder{
 		counter:   counter,
 		request:   r,
 		prefix:    sha256.New(),
-		total:     count,
-		parts:     map[string]int{partTools: count.Tokens},
+		total:     set.count,
+		parts:     map[string]int{partTools: set.count.Tokens},
 		toolsJSON: set.json,
 	}
 	b.total.Tokens += tokens.ReplyTokens
-	b.weigh(partTools, count.Tokens)
 	b.write([]byte("{"))
-	if len(set.counted) > 0 {
+	if len(r.Tools) > 0 {
 		b.write([]byte(`"tools":`))
 		b.write(set.json)
 		b.write([]byte(","))
 	}
 	b.write([]byte(`"messages":[`))
-	return b, nil
+	b.mark(0)
+	return b
+}
+
+// grow makes room for messages at once.
+func (b *builder) grow(items []item) {
+	b.places, b.roles = slices.Grow(b.places, len(items)+2), slices.Grow(b.roles, len(items)+2)
+	if b.request.Format == Neutral {
+		b.messages = slices.Grow(b.messages, len(items)+2)
+		return
+	}
+	n := len(b.request.System) + len(b.request.Goal)
+	for i := range items {
+		n += textBytes(items[i].message) + messageBytes
+	}
+	b.wire.Grow(n + n/escapedPart)
+}
+
+const (
+	// messageBytes is about what is written around the text of a message.
+	messageBytes = 100
+	// escapedPart: one byte in this many, about, is written as two.
+	escapedPart = 16
+)
+
+// begin adds what stands before the history.
+func (b *builder) begin() error {
+	if b.request.System == "" {
+		return nil
+	}
+	return b.add(partSystem, item{label: partSystem, message: session.Message{Role: session.System, Content: b.request.System}})
+}
+
+// mark notes that a message ends here.
+func (b *builder) mark(role session.Role) {
+	p := place{tokens: b.total.Tokens - tokens.ReplyTokens, bytes: b.size}
+	copy(p.sum[:], b.prefix.Sum(nil))
+	b.places, b.roles = append(b.places, p), append(b.roles, role)
 }
 
 // add appends one message that belongs to a part.
 func (b *builder) add(part string, it item) error {
 	m := renamed(it.message, b.request.Format)
-	count, err := b.counter.Message(b.request.Model, counted(m))
+	count, err := b.count(it, m)
 	if err != nil {
 		return fmt.Errorf("assemble: count %s: %w", it.label, err)
 	}
 	b.total = b.total.Plus(count)
 	b.parts[part] += count.Tokens
-	b.weigh(it.label, count.Tokens)
-	if b.over() {
-		b.messages, b.wire = nil, bytes.Buffer{}
-		return nil
+	if b.text += textBytes(m); b.request.MaxBytes > 0 && b.text > b.request.MaxBytes {
+		return tooLarge(fmt.Sprintf("it fits %d tokens, but has", b.request.MaxTokens), b.request.MaxBytes)
 	}
-	if b.bytes += textBytes(m); b.request.MaxBytes > 0 && b.bytes > b.request.MaxBytes {
-		return fmt.Errorf("%w: it fits %d tokens, but has more than %d bytes; ask for fewer tokens",
-			ErrTooLarge, b.request.MaxTokens, b.request.MaxBytes)
+	b.line.Reset()
+	if len(b.places) > 1 {
+		b.line.WriteByte(',')
 	}
-	line, err := encode(m)
-	if err != nil {
+	if err := encode(&b.line, m); err != nil {
 		return err
 	}
-	if b.written > 0 {
-		line = append([]byte(","), line...)
-	}
-	b.written++
-	b.write(line)
+	b.write(b.line.Bytes())
+	b.mark(m.Role)
 	if b.request.Format == Neutral {
 		b.messages = append(b.messages, it.message)
 	}
 	return nil
+}
+
+func (b *builder) count(it item, m session.Message) (tokens.Count, error) {
+	if it.tokens == 0 {
+		return b.counter.Message(b.request.Model, counted(m))
+	}
+	// What counts an empty text says how texts are counted.
+	count, err := b.counter.Count(b.request.Model, "")
+	count.Tokens = it.tokens
+	return count, err
 }
 
 // textBytes is what a message takes at least, in any format.
@@ -123,66 +165,44 @@ func textBytes(m session.Message) int {
 	return n
 }
 
-func (b *builder) over() bool { return b.total.Tokens > b.request.MaxTokens }
-
-// weigh keeps the largest piece. A step takes two messages, which count
-// together.
-func (b *builder) weigh(label string, n int) {
-	if b.current.label != label {
-		b.current = piece{label: label}
-	}
-	b.current.tokens += n
-	if b.current.tokens > b.largest.tokens {
-		b.largest = b.current
-	}
-}
-
 // write adds bytes of the layout that all formats share, for the hash.
 func (b *builder) write(p []byte) {
 	b.prefix.Write(p)
+	b.size += int64(len(p))
 	if b.request.Format == OpenAIChat {
 		b.wire.Write(p)
 	}
 }
 
-// finish adds the goal and returns the prompt.
-func (b *builder) finish(goal string) (Prompt, error) {
-	p := Prompt{PrefixSHA256: hex.EncodeToString(b.prefix.Sum(nil))}
-	if goal != "" {
-		m := session.Message{Role: session.User, Content: goalPrefix + goal}
-		if err := b.add(partGoal, item{partGoal, m}); err != nil {
-			return Prompt{}, err
-		}
+// settled is the end of what stands before the goal.
+func (b *builder) settled() place {
+	at := len(b.places) - 1
+	if b.request.Goal != "" {
+		at--
 	}
+	return b.places[at]
+}
+
+// end adds the goal.
+func (b *builder) end() (prefix string, err error) {
+	prefix = hex.EncodeToString(b.prefix.Sum(nil))
+	if goal := b.request.Goal; goal != "" {
+		err = b.add(partGoal, item{label: partGoal, message: session.Message{Role: session.User, Content: goalPrefix + goal}})
+	}
+	return prefix, err
+}
+
+// prompt returns what was built. prefix is what end returned.
+func (b *builder) prompt(prefix string) Prompt {
+	p := Prompt{PrefixSHA256: prefix, Tokens: b.total}
 	for _, name := range []string{partSystem, partTools, partHistory, partGoal} {
 		p.Parts = append(p.Parts, Part{Name: name, Tokens: b.parts[name]})
 	}
-	if b.over() {
-		return Prompt{}, b.overflow(p.Parts)
-	}
-	p.Tokens = b.total
 	if b.request.Format == OpenAIChat {
 		b.write([]byte("]}"))
 		p.OpenAIChatJSON = b.wire.Bytes()
-		return p, nil
+		return p
 	}
-	p.Messages, p.ToolsJSON = b.messages, b.toolsJSON
-	return p, nil
-}
-
-func (b *builder) overflow(parts []Part) error {
-	detail := ""
-	for i, part := range parts {
-		if i > 0 {
-			detail += ", "
-		}
-		detail += fmt.Sprintf("%s %d", part.Name, part.Tokens)
-	}
-	return &OverflowError{
-		Part:        b.largest.label,
-		PartTokens:  b.largest.tokens,
-		TotalTokens: b.total.Tokens,
-		MaxTokens:   b.request.MaxTokens,
-		Detail:      detail,
-	}
+	p.Messages, p.ToolsJSON = b.messages, slices.Clone(b.toolsJSON)
+	return p
 }

@@ -7,8 +7,12 @@
 //   - A [Prompt] is the answer: system, tools, the history, and the goal last,
 //     in one [Format].
 //   - A [Part] is one of these four with its tokens.
-//   - An [OverflowError] refuses a prompt over its budget and names the largest
-//     part. Nothing is ever shortened or left out to make it fit.
+//   - A [Receipt] is the account of it: what was folded and why, what is as it
+//     was in the prompt before, and what it should cost.
+//   - An [OverflowError] refuses a prompt over its budget and names what takes
+//     most. Nothing is ever left out without a reference to make it fit.
+//   - A [UsageReport] tells what a provider counted, from which the next prompt
+//     is predicted.
 //
 // The history is the session's log in order: messages as they were recorded,
 // system messages included, and each step as a tool call with its result. A
@@ -20,14 +24,40 @@
 //     calls. Anything else ends the turn.
 //   - A call that has no result when its turn ends gets one that says so. A
 //     step that comes later stands for itself, as a call of its own; a tool
-//     message that comes later becomes a user message that names its call.
-//   - A tool message without any call, or for a call that has its result, is
-//     left out: a provider would refuse the prompt. The log keeps it.
+//     message that no call waits for becomes a user message.
+//   - A second result of a call is left out while its turn lasts: callers record
+//     what the server recorded, too. The log keeps it.
 //   - Steps that were recorded directly before the assistant message that asks
 //     for them are moved behind it.
+//   - Content blocks of a provider stay as they came; calls and results within
+//     them are paired like others.
 //
-// Prompts grow at the end only: everything before the goal, up to a turn that
-// is still open, is a byte prefix of every later prompt of the session with
-// the same system prompt and tools. Nothing depends on the clock, on chance or
-// on the order of a map.
+// What is brought together is folded together, or not at all. The policy of the
+// session, or of the call, says what is folded:
+//
+//   - The ledger, the default, shows each result whole up to a limit, but lines
+//     that the prompt shows already only by reference. It folds old turns in
+//     batches, when that pays or the budget forces it (see package history). A
+//     fold stands as one user message where they stood. It is stored before
+//     anybody sees it, and can be undone.
+//   - Append_only shows everything, and repeats what is repeated.
+//   - A preset shows the messages, and behind them all steps as one text by its
+//     rules. Its boundary moves in batches, too, unless it is to be literal.
+//
+// All of them are made of the one log, so that a policy may change with any
+// call. User and system messages, and what is pinned, are never folded, cut or
+// deduplicated.
+//
+// Prompts grow at the end only, until a receipt reports a batch: everything
+// before the goal, up to a turn that is still open, is a byte prefix of the next
+// prompt with the same settings. Nothing depends on the clock, on chance or on
+// the order of a map. What is learned from usage decides only how much is said
+// to fit.
+//
+// A prompt reads the folds and what is not folded, so it takes about as long in
+// a session of ten thousand steps as in one of a thousand.
+//
+// Caveats: the last prompts of each session are remembered in memory, for
+// StableTokens and for usage reports; a restart forgets them. A preset reads the
+// whole log with every call.
 package assemble

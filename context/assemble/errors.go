@@ -3,6 +3,8 @@ package assemble
 import (
 	"errors"
 	"fmt"
+
+	"github.com/loom-bridge/loom-bridge/context/history"
 )
 
 // Errors of assembling.
@@ -13,17 +15,27 @@ var (
 	ErrTooLarge = errors.New("assemble: prompt too large")
 	// ErrInvalid: the request is malformed.
 	ErrInvalid = errors.New("assemble: invalid request")
+	// ErrPromptUnknown: usage was reported for a prompt that is not known.
+	ErrPromptUnknown = errors.New("assemble: unknown prompt")
 )
+
+// tooLarge says what has more bytes than are taken.
+func tooLarge(what string, limit int) error {
+	return fmt.Errorf("%w: %s more than %d bytes", ErrTooLarge, what, limit)
+}
 
 // OverflowError says by how much a prompt is over its budget, and what takes
 // most of it. It is an ErrOverflow.
 type OverflowError struct {
-	// Part is the largest part: "system", "tools", "goal", or a single piece of
-	// the history such as "step_014 (fs:read_file)" or "message 7 (user)".
+	// Part is what takes most: "system", "tools", "goal", "pinned", "steps" for
+	// the text of a preset, a single piece of the history such as
+	// "step_014 (fs:read_file)" or "message 7 (user)", or "messages" where it is
+	// many that are never folded.
 	Part string
 	// PartTokens is its size.
 	PartTokens int
-	// TotalTokens is what the whole prompt would take, MaxTokens its budget.
+	// TotalTokens is what the whole prompt would take after all that could be
+	// folded was, MaxTokens its budget.
 	TotalTokens, MaxTokens int
 	// Detail lists the sizes of all parts, for people.
 	Detail string
@@ -32,6 +44,29 @@ type OverflowError struct {
 func (e *OverflowError) Error() string {
 	return fmt.Sprintf("assemble: prompt of %d tokens exceeds %d: largest is %s with %d (%s)",
 		e.TotalTokens, e.MaxTokens, e.Part, e.PartTokens, e.Detail)
+}
+
+// overflow says what is too big: of the history h does.
+func (t *task) overflow(f fixed, h *history.OverflowError) error {
+	e := &OverflowError{
+		MaxTokens: t.r.MaxTokens,
+		Detail: fmt.Sprintf("system %d, tools %d, goal %d, history %d: never folded %d, pinned %d, folds %d, not foldable yet %d",
+			f.system, f.tools, f.goal, h.Tokens, h.Fixed, h.Pinned, h.Folds, h.Open),
+	}
+	for _, part := range []struct {
+		name   string
+		tokens int
+	}{{partSystem, f.system}, {partTools, f.tools}, {partGoal, f.goal}, {"pinned", h.Pinned}, {h.Largest, h.LargestTokens}} {
+		if part.tokens > e.PartTokens {
+			e.Part, e.PartTokens = part.name, part.tokens
+		}
+	}
+	if h.Fixed > 2*e.PartTokens {
+		e.Part, e.PartTokens = "messages", h.Fixed
+	}
+	// The budget is in the model's own tokens.
+	e.TotalTokens = max((f.tokens()+h.Tokens)*t.r.MaxTokens/max(f.hard, 1), t.r.MaxTokens+1)
+	return e
 }
 
 // Is makes errors.Is(err, ErrOverflow) true.

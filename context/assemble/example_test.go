@@ -16,7 +16,7 @@ func ExampleAssembler() {
 		fmt.Println(err)
 		return
 	}
-	var log history
+	var log entries
 	log.say(session.Message{Role: session.User, Content: "What is in the README?"})
 	log.do(step.Step{ToolName: "fs:read_file", Observation: "Read README.md (6 bytes)", Inline: "# Loom"})
 

@@ -104,13 +104,14 @@ func neutralText(p assemble.Prompt) string {
 
 // MustHistory reads a log: a line is a message with a role, or a step with a
 // tool.
-func MustHistory(tb testing.TB, lines string) history {
+func MustHistory(tb testing.TB, lines string) entries {
 	tb.Helper()
 	roles := map[string]session.Role{"system": session.System, "user": session.User, "assistant": session.Assistant, "tool": session.Tool}
-	var h history
+	var h entries
 	for line := range strings.Lines(lines) {
 		var e struct {
 			Role, Content, Name string
+			Pinned, Observed    bool
 			Blocks              json.RawMessage
 			Calls               []session.ToolCall
 			CallID              string
@@ -118,20 +119,24 @@ func MustHistory(tb testing.TB, lines string) history {
 			Tool                                               string
 			CalledAs, Observation, Ref, Path, Outcome, Thought string
 			Error, Inline, Turn                                string
-			Args, MinimalArgs                                  json.RawMessage
+			Args, MinimalArgs, Metadata                        json.RawMessage
+			Evidence                                           string
 		}
 		if err := json.Unmarshal([]byte(line), &e); err != nil {
 			tb.Fatalf("%v in %s", err, line)
 		}
 		if e.Role != "" {
-			h.say(session.Message{Role: roles[e.Role], Content: e.Content, Name: e.Name, BlocksJSON: e.Blocks, ToolCalls: e.Calls, ToolCallID: e.CallID})
+			h.say(session.Message{
+				Role: roles[e.Role], Content: e.Content, Name: e.Name, BlocksJSON: e.Blocks, ToolCalls: e.Calls, ToolCallID: e.CallID,
+				Pinned: e.Pinned, Observation: e.Observed,
+			})
 			continue
 		}
 		outcomes := map[string]step.Outcome{"": step.Succeeded, "failed": step.Failed, "unknown": step.Unknown}
 		h.do(step.Step{
 			ToolName: e.Tool, CalledAs: e.CalledAs, Observation: e.Observation, OutcomeRef: e.Ref, OutcomePath: e.Path,
 			Outcome: outcomes[e.Outcome], Thought: e.Thought, Error: e.Error, Inline: e.Inline, TurnID: e.Turn, CallID: e.CallID,
-			Args: e.Args, MinimalArgs: e.MinimalArgs,
+			Args: e.Args, MinimalArgs: e.MinimalArgs, Metadata: e.Metadata, Pinned: e.Pinned, Evidence: e.Evidence,
 		})
 	}
 	return h

@@ -11,6 +11,7 @@ import (
 	"testing"
 
 	"github.com/loom-bridge/loom-bridge/context/assemble"
+	"github.com/loom-bridge/loom-bridge/context/history"
 	"github.com/loom-bridge/loom-bridge/context/session"
 	"github.com/loom-bridge/loom-bridge/context/step"
 	"github.com/loom-bridge/loom-bridge/context/tokens"
@@ -22,10 +23,42 @@ const unlimited = 1 << 30
 
 var scope = kv.AgentScope("default", "agent-1")
 
-// history is a log in memory.
-type history []session.Entry
+// entries is a log in memory that keeps no folds.
+type entries []session.Entry
 
-func (h history) Entries(context.Context, kv.Scope, string) iter.Seq2[session.Entry, error] {
+func (entries) Config(context.Context, kv.Scope, string) (session.Config, error) {
+	return session.Config{}, nil
+}
+
+func (entries) Folds(context.Context, kv.Scope, string) (session.Folds, error) {
+	return session.Folds{}, nil
+}
+
+func (h entries) Range(ctx context.Context, s kv.Scope, id string, first, last uint64) iter.Seq2[session.Entry, error] {
+	return func(yield func(session.Entry, error) bool) {
+		for e, err := range h.Unfolded(ctx, s, id, nil) {
+			if first <= e.Position && e.Position <= last && !yield(e, err) {
+				return
+			}
+		}
+	}
+}
+
+func (entries) AppendFolds(context.Context, kv.Scope, string, uint64, []history.Fold) error {
+	return nil
+}
+
+func (entries) MoveMark(context.Context, kv.Scope, string, uint64, string, history.Mark) error {
+	return nil
+}
+
+func (entries) Anchor(context.Context, kv.Scope, string) (tokens.Anchor, error) {
+	return tokens.Anchor{}, nil
+}
+
+func (entries) SaveAnchor(context.Context, kv.Scope, string, tokens.Anchor) error { return nil }
+
+func (h entries) Unfolded(context.Context, kv.Scope, string, []history.Fold) iter.Seq2[session.Entry, error] {
 	return func(yield func(session.Entry, error) bool) {
 		for i, e := range h {
 			e.Position = uint64(i + 1)
@@ -37,10 +70,10 @@ func (h history) Entries(context.Context, kv.Scope, string) iter.Seq2[session.En
 }
 
 // say appends a message to the history.
-func (h *history) say(m session.Message) { *h = append(*h, session.Entry{Message: &m}) }
+func (h *entries) say(m session.Message) { *h = append(*h, session.Entry{Message: &m}) }
 
 // do appends a step and numbers it.
-func (h *history) do(s step.Step) {
+func (h *entries) do(s step.Step) {
 	for _, e := range *h {
 		if e.Step != nil {
 			s.Number = e.Step.Number
@@ -82,12 +115,15 @@ func MustAssemble(tb testing.TB, log assemble.Log, r assemble.Request) assemble.
 }
 
 // MustAssembleWith uses a counter that remembers, without a budget unless the
-// request has one.
+// request has one, and folds nothing unless it asks for that.
 func MustAssembleWith(tb testing.TB, c *tokens.Counter, log assemble.Log, r assemble.Request) assemble.Prompt {
 	tb.Helper()
 	r.Scope = scope
 	if r.MaxTokens == 0 {
 		r.MaxTokens = unlimited
+	}
+	if r.History == (session.Config{}) {
+		r.History.Policy = session.PolicyAppendOnly
 	}
 	p, err := assemble.New(log, c, nil).Assemble(tb.Context(), r)
 	if err != nil {
@@ -172,11 +208,11 @@ func beforeGoal(tb testing.TB, p assemble.Prompt) []byte {
 var errLog = errors.New("log is broken")
 
 // brokenLog fails behind its first entry.
-type brokenLog struct{ history }
+type brokenLog struct{ entries }
 
-func (l brokenLog) Entries(ctx context.Context, s kv.Scope, id string) iter.Seq2[session.Entry, error] {
+func (l brokenLog) Unfolded(ctx context.Context, s kv.Scope, id string, folds []history.Fold) iter.Seq2[session.Entry, error] {
 	return func(yield func(session.Entry, error) bool) {
-		for e, err := range l.history.Entries(ctx, s, id) {
+		for e, err := range l.entries.Unfolded(ctx, s, id, folds) {
 			if !yield(e, err) {
 				return
 			}

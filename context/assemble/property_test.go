@@ -22,7 +22,7 @@ import (
 // writer makes random logs in blocks. At the end of a block no turn is open.
 type writer struct {
 	*rand.Rand
-	history
+	entries
 	calls  int
 	unpaid []string // ids of calls whose turn ended without their result
 }
@@ -123,10 +123,10 @@ func TestPromptsOnlyGrow(t *testing.T) {
 		r := assemble.Request{Format: assemble.OpenAIChat, System: "system", Tools: someTools()}
 		before, neutralBefore := []byte(nil), []session.Message(nil)
 		for range 30 {
-			from := len(w.history)
+			from := len(w.entries)
 			w.block()
-			for n := from; n <= len(w.history); n++ {
-				p := MustAssembleWith(t, counter, w.history[:n], r)
+			for n := from; n <= len(w.entries); n++ {
+				p := MustAssembleWith(t, counter, w.entries[:n], r)
 				if err := checkRules(MustChat(t, p).Messages); err != nil {
 					t.Fatalf("after %d entries: %v", n, err)
 				}
@@ -134,11 +134,11 @@ func TestPromptsOnlyGrow(t *testing.T) {
 				if !bytes.HasPrefix(now, before) {
 					t.Fatalf("after %d entries the prompt begins otherwise:\n%s\nwas\n%s", n, now, before)
 				}
-				if n == len(w.history) {
+				if n == len(w.entries) {
 					before = now
 				}
 			}
-			neutral := MustAssembleWith(t, counter, w.history, assemble.Request{System: "system"}).Messages
+			neutral := MustAssembleWith(t, counter, w.entries, assemble.Request{System: "system"}).Messages
 			if len(neutral) < len(neutralBefore) || fmt.Sprint(neutral[:len(neutralBefore)]) != fmt.Sprint(neutralBefore) {
 				t.Fatal("the neutral prompt begins otherwise")
 			}
@@ -156,9 +156,9 @@ func TestPrefixHash(t *testing.T) {
 	}
 	for _, format := range []assemble.Format{assemble.OpenAIChat, assemble.Neutral} {
 		r := assemble.Request{Format: format, Tools: someTools()}
-		bare := MustAssembleWith(t, counter, w.history, r)
+		bare := MustAssembleWith(t, counter, w.entries, r)
 		r.Goal = "goal"
-		aimed := MustAssembleWith(t, counter, w.history, r)
+		aimed := MustAssembleWith(t, counter, w.entries, r)
 		if bare.PrefixSHA256 != aimed.PrefixSHA256 {
 			t.Error("the goal changed the prefix hash")
 		}
@@ -169,7 +169,7 @@ func TestPrefixHash(t *testing.T) {
 			}
 		}
 		r.System = "other"
-		if MustAssembleWith(t, counter, w.history, r).PrefixSHA256 == bare.PrefixSHA256 {
+		if MustAssembleWith(t, counter, w.entries, r).PrefixSHA256 == bare.PrefixSHA256 {
 			t.Error("another system prompt has the same prefix hash")
 		}
 	}
@@ -184,8 +184,8 @@ func TestBudgetIsKept(t *testing.T) {
 		w.block()
 	}
 	for _, format := range []assemble.Format{assemble.OpenAIChat, assemble.Neutral} {
-		r := assemble.Request{Scope: scope, Format: format, Goal: "goal", System: "system", Tools: someTools(), MaxTokens: unlimited}
-		a := assemble.New(w.history, counter, nil)
+		r := assemble.Request{Scope: scope, Format: format, Goal: "goal", System: "system", Tools: someTools(), MaxTokens: unlimited, History: session.Config{Policy: session.PolicyAppendOnly}}
+		a := assemble.New(w.entries, counter, nil)
 		whole, err := a.Assemble(t.Context(), r)
 		if err != nil {
 			t.Fatal(err)
@@ -215,7 +215,7 @@ func TestTokensAreThoseOfThePrompt(t *testing.T) {
 		w.block()
 	}
 	for _, model := range []string{"gpt-4o", "gpt-4"} {
-		p := MustAssembleWith(t, counter, w.history, assemble.Request{Format: assemble.OpenAIChat, Model: model, Goal: "g", System: "s"})
+		p := MustAssembleWith(t, counter, w.entries, assemble.Request{Format: assemble.OpenAIChat, Model: model, Goal: "g", System: "s"})
 		want := tokens.ReplyTokens
 		for _, m := range MustChat(t, p).Messages {
 			message := tokens.Message{Role: m.Role, Name: m.Name, CallID: m.ToolCallID}
@@ -266,7 +266,7 @@ func TestSameRequestSameBytes(t *testing.T) {
 			for i := range tools {
 				tools[i].Schema = w.shuffled(t, tools[i].Schema)
 			}
-			p := MustAssembleWith(t, counter, w.history, assemble.Request{Format: format, Goal: "g", Tools: tools})
+			p := MustAssembleWith(t, counter, w.entries, assemble.Request{Format: format, Goal: "g", Tools: tools})
 			sum := sha256.Sum256(fmt.Append(p.OpenAIChatJSON, string(p.ToolsJSON), p.Messages, p.PrefixSHA256, p.Tokens))
 			hashes[hex.EncodeToString(sum[:])] = true
 		}

@@ -1,9 +1,8 @@
 package assemble
 
 import (
-	"fmt"
+	"cmp"
 	"strings"
-	"unicode/utf8"
 
 	"github.com/loom-bridge/loom-bridge/context/step"
 )
@@ -18,30 +17,43 @@ const (
 	unknownOutcome = "The outcome is unknown: the tool was interrupted and may or may not have taken effect."
 )
 
-// resultText is what a prompt shows of a step, within the limit.
-func (a *Assembler) resultText(model string, s step.Step) (string, error) {
-	text := strings.ToValidUTF8(fullText(s, a.reference), "\uFFFD")
-	return a.capped(model, text, reference(s), !s.Success())
-}
-
-// fullText is the observation and below it the result itself. An observation
-// that only repeats the beginning of the result, and leads nowhere else, is
-// left out.
-func fullText(s step.Step, style step.ReferenceStyle) string {
-	var lines []string
-	if s.NeedsOffload() || !repeats(s) {
-		lines = append(lines, s.ToObservation(style))
-	}
-	lines = append(lines, s.Inline)
+// fullText is the result itself, and above it what it does not say: what was
+// observed, unless that only repeats it, and where all of it lies, unless it is
+// all there.
+func fullText(s *step.Step, style step.ReferenceStyle) string {
+	lines := []string{observation(s, style), s.Inline}
 	if s.Outcome == step.Unknown && s.Observation == "" {
 		lines = append(lines, unknownOutcome)
 	}
-	text := joined(lines)
-	if s.Error != "" && !strings.Contains(step.OneLine(text), step.OneLine(s.Error)) {
-		text = joined([]string{text, "Error: " + s.Error})
+	return cmp.Or(withError(s, joined(lines)), noOutput)
+}
+
+// observation is what stands above a step's result.
+func observation(s *step.Step, style step.ReferenceStyle) string {
+	known := repeats(s) || s.Output() != s.Inline
+	switch whole := s.Inline != "" && s.Evidence == "" && s.Beginning() == len(s.Inline); {
+	case whole && known, known && !s.NeedsOffload():
+		return ""
+	case whole:
+		return s.Observation
+	case known:
+		bare := *s
+		bare.Observation = ""
+		return strings.TrimPrefix(bare.ToObservation(style), ". ")
 	}
-	if text == "" {
-		return noOutput
+	return s.ToObservation(style)
+}
+
+// outputOf is what a step gave, without a frame: the result, or where none is
+// kept what was observed of it.
+func outputOf(s *step.Step) string {
+	return strings.ToValidUTF8(withError(s, cmp.Or(s.Output(), s.Observation)), "\uFFFD")
+}
+
+// withError adds the failure's own text to a text that does not say it.
+func withError(s *step.Step, text string) string {
+	if s.Error != "" && !strings.Contains(step.OneLine(text), step.OneLine(s.Error)) {
+		return joined([]string{text, "Error: " + s.Error})
 	}
 	return text
 }
@@ -58,8 +70,8 @@ func joined(lines []string) string {
 
 // repeats tells whether the observation is the beginning of the result: the
 // text itself, or "{tool} → {text}", cut with an ellipsis or not.
-func repeats(s step.Step) bool {
-	shown := strings.TrimSuffix(s.Observation, "…")
+func repeats(s *step.Step) bool {
+	shown := strings.TrimSuffix(strings.TrimSuffix(s.Observation, "…"), "...")
 	if _, after, ok := strings.Cut(shown, " → "); ok {
 		shown = after
 	}
@@ -70,56 +82,4 @@ func repeats(s step.Step) bool {
 }
 
 // reference is where the full text of a result can be read.
-func reference(s step.Step) string {
-	if s.OutcomePath != "" {
-		return s.OutcomePath
-	}
-	return s.ID()
-}
-
-// capped cuts the middle out of a text over the limit of tokens. Of a result
-// two thirds of what is left are its beginning; of a failure one third,
-// because failures say at the end what happened.
-func (a *Assembler) capped(model, text, reference string, failed bool) (string, error) {
-	if len(text) <= a.limit {
-		return text, nil // a token has at least one byte
-	}
-	count, err := a.counter.Count(model, text)
-	if err != nil || count.Tokens <= a.limit {
-		return text, err
-	}
-	note, err := a.counter.Count(model, omitted(len(text), reference))
-	if err != nil {
-		return "", err
-	}
-	// The ends are cut once more by what they turn out to be over the limit:
-	// a text counted by itself may differ by some tokens.
-	for room := a.limit - note.Tokens; room > 0; room -= count.Tokens - a.limit {
-		short, err := a.cut(model, text, reference, room, failed)
-		if err != nil {
-			return "", err
-		}
-		if count, err = a.counter.Count(model, short); err != nil || count.Tokens <= a.limit {
-			return short, err
-		}
-	}
-	return omitted(utf8.RuneCountInString(text), reference), nil
-}
-
-// cut keeps room tokens of both ends together.
-func (a *Assembler) cut(model, text, reference string, room int, failed bool) (string, error) {
-	head := room * 2 / 3
-	if failed {
-		head = room / 3
-	}
-	first, last, err := a.counter.Ends(model, text, head, room-head)
-	if err != nil {
-		return "", err
-	}
-	missing := text[len(first) : len(text)-len(last)]
-	return first + omitted(utf8.RuneCountInString(missing), reference) + last, nil
-}
-
-func omitted(chars int, reference string) string {
-	return fmt.Sprintf("\n[...%d chars omitted. Full data: %s]\n", chars, reference)
-}
+func reference(s *step.Step) string { return cmp.Or(s.OutcomePath, s.ID()) }

@@ -1,6 +1,8 @@
 package assemble
 
 import (
+	"crypto/sha256"
+	"encoding/binary"
 	"encoding/json"
 	"fmt"
 	"slices"
@@ -14,10 +16,51 @@ import (
 // maxOpenAINameBytes bounds a name that OpenAI takes.
 const maxOpenAINameBytes = 64
 
-// toolset is the tools of a request in their final order and form.
+// toolset is the tools of a request in their final order and form. It never
+// changes.
 type toolset struct {
 	json    []byte // the canonical JSON array of the format
 	counted []tokens.Tool
+	count   tokens.Count
+}
+
+// maxToolsets bounds the toolsets that are remembered: agents offer the same
+// tools with every prompt.
+const maxToolsets = 64
+
+// toolset returns the tools of a request, made anew only if they are.
+func (a *Assembler) toolset(r Request) (toolset, error) {
+	key := toolsKey(r)
+	if set, ok := a.known.tools(key); ok {
+		return set, nil
+	}
+	set, err := newToolset(r.Tools, r.Format)
+	if err != nil {
+		return toolset{}, err
+	}
+	if set.count, err = a.counter.Tools(r.Model, set.counted); err != nil {
+		return toolset{}, fmt.Errorf("assemble: count tools: %w", err)
+	}
+	a.known.keepTools(key, set)
+	return set, nil
+}
+
+// toolsKey tells toolsets apart, with what they are for.
+func toolsKey(r Request) (key [sha256.Size]byte) {
+	h := sha256.New()
+	text := func(s string) {
+		h.Write(binary.AppendUvarint(nil, uint64(len(s))))
+		h.Write([]byte(s))
+	}
+	text(r.Model)
+	h.Write([]byte{byte(r.Format)})
+	for i := range r.Tools {
+		text(r.Tools[i].Name)
+		text(r.Tools[i].Description)
+		text(string(r.Tools[i].Schema))
+	}
+	h.Sum(key[:0])
+	return key
 }
 
 // newToolset sorts the tools by name and writes them as canonical JSON, so

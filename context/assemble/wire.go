@@ -47,7 +47,7 @@ func renamed(m session.Message, format Format) session.Message {
 
 // encode writes a message. Blocks are written as they came but for white
 // space.
-func encode(m session.Message) ([]byte, error) {
+func encode(out *bytes.Buffer, m session.Message) error {
 	wire := wireMessage{Role: m.Role.String(), Content: m.Content, Name: m.Name, ToolCallID: m.ToolCallID}
 	for _, c := range m.ToolCalls {
 		wire.ToolCalls = append(wire.ToolCalls, wireCall{c.ID, "function", wireFunction{c.Name, c.Arguments}})
@@ -58,13 +58,13 @@ func encode(m session.Message) ([]byte, error) {
 	case m.Content == "" && len(m.ToolCalls) > 0:
 		wire.Content = nil
 	}
-	var out bytes.Buffer
-	encoder := json.NewEncoder(&out)
+	encoder := json.NewEncoder(out)
 	encoder.SetEscapeHTML(false)
 	if err := encoder.Encode(wire); err != nil {
-		return nil, fmt.Errorf("assemble: encode message: %w", err)
+		return fmt.Errorf("assemble: encode message: %w", err)
 	}
-	return bytes.TrimSuffix(out.Bytes(), []byte("\n")), nil
+	out.Truncate(out.Len() - len("\n"))
+	return nil
 }
 
 // counted is what a token counter sees of a message.

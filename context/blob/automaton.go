@@ -4,32 +4,41 @@ import (
 	"encoding/binary"
 	"regexp/syntax"
 	"slices"
+	"unicode"
 	"unicode/utf8"
 )
 
 const (
-	// maxStates bounds the memory of an automaton: half a KiB each.
+	// maxStates bounds the memory of an automaton: two KiB each.
 	maxStates = 2000
 	// maxRestarts is how often it is begun anew when it grew too large; then it is
 	// of no use.
 	maxRestarts = 8
 )
 
-// States that every automaton has.
+// rowLen is how many transitions a state has, one for each byte.
+const rowLen = 256
+
+// Where a transition leads: to the row of a state in the table, or to one of
+// these.
 const (
-	notMade = iota // of a transition: make it first
-	matched
+	notMade   = iota * rowLen // make it first
+	matched                   // the line may match
+	lineEnded                 // it ended and did not match
 	firstMade
 )
 
 // automaton tells quickly which lines a program may match: exactly those of
-// ASCII, and all others. It makes its states as it meets them, and belongs to
-// one goroutine.
+// ASCII, and of others those that could match if their characters beyond ASCII
+// were any. It makes its states as it meets them, and belongs to one goroutine.
 type automaton struct {
-	program  *syntax.Prog
+	program *syntax.Prog
+	// table has the transitions of all states. A state is known by where its row
+	// begins, which makes the loop over a text fast.
+	table    []int
 	states   []state
-	ids      map[string]int32
-	start    int32
+	ids      map[string]int
+	start    int
 	restarts int
 	// visited marks the instructions of the closure under way.
 	visited []bool
@@ -38,10 +47,8 @@ type automaton struct {
 // state is where a line has led to: the instructions that may go on, and the
 // sort of the byte before.
 type state struct {
-	next [utf8.RuneSelf]int32
-	pcs  []uint32
+	pcs []uint32
 	before
-	atEnd int8 // whether a line may end here: 0 not known, 1 no, 2 yes
 }
 
 // before stands for the bytes that a state may come behind: it matters only
@@ -61,12 +68,13 @@ func newAutomaton(program *syntax.Prog) *automaton {
 }
 
 func (a *automaton) reset() {
-	a.states, a.ids = make([]state, firstMade, firstMade+16), make(map[string]int32)
+	a.table, a.states, a.ids = make([]int, firstMade, 16*rowLen), make([]state, firstMade/rowLen, 16), make(map[string]int)
 	a.start = a.state(nil, nothing)
 }
 
-// state returns the id of a state, which it makes if there is none yet.
-func (a *automaton) state(pcs []uint32, b before) int32 {
+// state returns where the row of a state begins, which it makes if there is none
+// yet.
+func (a *automaton) state(pcs []uint32, b before) int {
 	key := make([]byte, 0, 4*len(pcs)+1)
 	for _, pc := range pcs {
 		key = binary.LittleEndian.AppendUint32(key, pc)
@@ -75,7 +83,8 @@ func (a *automaton) state(pcs []uint32, b before) int32 {
 	if id, known := a.ids[string(key)]; known {
 		return id
 	}
-	id := int32(len(a.states))
+	id := len(a.table)
+	a.table = append(a.table, make([]int, rowLen)...)
 	a.states = append(a.states, state{pcs: pcs, before: b})
 	a.ids[string(key)] = id
 	return id
@@ -84,29 +93,24 @@ func (a *automaton) state(pcs []uint32, b before) int32 {
 // lineAfter returns the beginning of the first line, from the beginning of one
 // on, that may match, or -1.
 func (a *automaton) lineAfter(text []byte, from int) int {
-	line, at := from, a.start
+	line, at, table := from, a.start, a.table
 	for i := from; i < len(text); i++ {
-		b := text[i]
-		switch {
-		case a.restarts > maxRestarts || b >= utf8.RuneSelf:
-			return line
-		case b == '\n':
-			if a.endsAt(at) {
-				return line
+		next := table[at+int(text[i])]
+		if next < firstMade {
+			if next == notMade {
+				next = a.step(at, text[i])
+				table = a.table
 			}
-			line, at = i+1, a.start
-			continue
-		}
-		next := a.states[at].next[b]
-		if next == notMade {
-			next = a.step(at, b)
-		}
-		if next == matched {
-			return line
+			switch {
+			case next == matched, a.restarts > maxRestarts:
+				return line
+			case next == lineEnded:
+				line, next = i+1, a.start
+			}
 		}
 		at = next
 	}
-	if line < len(text) && a.endsAt(at) {
+	if _, isMatch := a.follow(a.states[at/rowLen], -1); isMatch && line < len(text) {
 		return line
 	}
 	return -1
@@ -114,47 +118,70 @@ func (a *automaton) lineAfter(text []byte, from int) int {
 
 // step makes a transition and returns where it leads. The automaton may have
 // begun anew then: earlier states count no more.
-func (a *automaton) step(at int32, b byte) int32 {
+func (a *automaton) step(at int, b byte) int {
+	from := a.states[at/rowLen]
 	if len(a.states) >= maxStates {
-		s := a.states[at]
 		a.restarts++
 		a.reset()
-		at = a.state(s.pcs, s.before)
+		at = a.state(from.pcs, from.before)
 	}
-	s := &a.states[at]
-	next, isMatch := a.follow(s.pcs, s.before, rune(b))
-	if isMatch {
-		s.next[b] = matched
-		return matched
-	}
-	sort := spaces
-	if syntax.IsWordChar(rune(b)) {
-		sort = wordByte
-	}
-	to := a.state(next, sort)
-	a.states[at].next[b] = to // not s: state may have moved them
+	to := a.lead(from, b)
+	a.table[at+int(b)] = to
 	return to
 }
 
-// endsAt tells whether a line that ends here matches.
-func (a *automaton) endsAt(at int32) bool {
-	s := &a.states[at]
-	if s.atEnd == 0 {
-		s.atEnd = 1
-		if _, isMatch := a.follow(s.pcs, s.before, -1); isMatch {
-			s.atEnd = 2
-		}
+// lead returns where a byte leads.
+func (a *automaton) lead(from state, b byte) int {
+	r := rune(b)
+	switch {
+	case b == '\n':
+		r = -1
+	case b >= utf8.RuneSelf:
+		r = beyondASCII
 	}
-	return s.atEnd == 2
+	next, isMatch := a.follow(from, r)
+	switch {
+	case isMatch:
+		return matched
+	case r == -1:
+		return lineEnded
+	case r == beyondASCII && !utf8.RuneStart(b):
+		// It may belong to the character before, and lead nowhere.
+		next = append(next, from.pcs...)
+		slices.Sort(next)
+		next = slices.Compact(next)
+	}
+	if syntax.IsWordChar(r) {
+		return a.state(next, wordByte)
+	}
+	return a.state(next, spaces)
 }
 
-// follow goes from some instructions, and from the program's beginning, over a
-// rune, or over the end of the line when that is -1. It tells whether there is a
-// match before the rune.
-func (a *automaton) follow(pcs []uint32, b before, r rune) ([]uint32, bool) {
-	flags := syntax.EmptyOpContext(rune(b), r)
+// beyondASCII stands for any character beyond ASCII, bytes that are no UTF-8
+// included. It is no character itself, and so no letter of a word.
+const beyondASCII = utf8.MaxRune + 1
+
+// matchBeyondASCII tells whether an instruction takes any such character.
+func matchBeyondASCII(inst *syntax.Inst) bool {
+	if len(inst.Rune) != 1 { // ranges, in order
+		return len(inst.Rune) > 0 && inst.Rune[len(inst.Rune)-1] >= utf8.RuneSelf
+	}
+	only := inst.Rune[0]
+	for r := unicode.SimpleFold(only); r != only && syntax.Flags(inst.Arg)&syntax.FoldCase != 0; r = unicode.SimpleFold(r) {
+		if r >= utf8.RuneSelf {
+			return true
+		}
+	}
+	return only >= utf8.RuneSelf
+}
+
+// follow goes from a state, and from the program's beginning, over a rune, or
+// over the end of the line when that is -1. It tells whether there is a match
+// before the rune.
+func (a *automaton) follow(from state, r rune) ([]uint32, bool) {
+	flags := syntax.EmptyOpContext(rune(from.before), r)
 	clear(a.visited)
-	stack := append([]uint32{uint32(a.program.Start)}, pcs...)
+	stack := append([]uint32{uint32(a.program.Start)}, from.pcs...)
 	var next []uint32
 	for len(stack) > 0 {
 		pc := stack[len(stack)-1]
@@ -176,7 +203,7 @@ func (a *automaton) follow(pcs []uint32, b before, r rune) ([]uint32, bool) {
 				stack = append(stack, inst.Out)
 			}
 		case syntax.InstRune, syntax.InstRune1:
-			if r >= 0 && inst.MatchRune(r) {
+			if r >= 0 && inst.MatchRune(r) || r == beyondASCII && matchBeyondASCII(inst) {
 				next = append(next, inst.Out)
 			}
 		case syntax.InstRuneAny, syntax.InstRuneAnyNotNL:

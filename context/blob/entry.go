@@ -19,6 +19,9 @@ const (
 	Folder = "workspace/outputs/"
 	// folderAlias is its short name.
 	folderAlias = "outputs/"
+	// ResultsFolder is where the whole of compressed tool results lies, each under
+	// a ref of its own: the first digits of the hash of what the tool gave.
+	ResultsFolder = "storage/tool_results/"
 	// MaxPathBytes bounds the path of an entry, which stands in two keys.
 	MaxPathBytes = 512
 	// maxTaken bounds how many paths of one name are tried.
@@ -30,6 +33,10 @@ const (
 func Path(category string, stepNumber uint64, ext string) string {
 	return fmt.Sprintf("%s%s_%03d.%s", Folder, category, stepNumber, ext)
 }
+
+// ResultPath returns the path of a compressed tool result: its ref and an ending
+// by the kind of what is stored there.
+func ResultPath(ref, kind string) string { return ResultsFolder + ref + "." + extension(kind) }
 
 // Stage adds to tx what makes an upload a blob that e.Path leads to, and returns
 // the entry as stored. Of e, Ref, Owner and Size are filled in; so are Path (see

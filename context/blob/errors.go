@@ -49,13 +49,29 @@ type CollectedError struct {
 }
 
 func (e *CollectedError) Error() string {
-	return fmt.Sprintf("blob: %.64q expired and was collected as garbage at %s", e.Name, e.Time.Format(time.RFC3339))
+	return fmt.Sprintf("blob: %.64q expired and was collected as garbage at %s; to have it again, make the call again", e.Name, e.Time.Format(time.RFC3339))
 }
 
 // Is makes errors.Is(err, ErrCollected) and errors.Is(err, ErrNotFound) true.
 func (e *CollectedError) Is(target error) bool {
 	return target == ErrCollected || target == ErrNotFound
 }
+
+// MissingError says why nothing is found under a name that could lead to
+// something. It is an ErrNotFound.
+type MissingError struct {
+	Name string
+	// Reason is a sentence for whoever asked, such as "the agent has no such
+	// step".
+	Reason string
+}
+
+func (e *MissingError) Error() string {
+	return fmt.Sprintf("blob: not found: %.64q: %s", e.Name, e.Reason)
+}
+
+// Is makes errors.Is(err, ErrNotFound) true.
+func (e *MissingError) Is(target error) bool { return target == ErrNotFound }
 
 // WholeBlob is the Chunk of a DamagedError that concerns all of a blob.
 const WholeBlob = -1

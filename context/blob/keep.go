@@ -89,6 +89,15 @@ func (s *Store) raise(e *Entry, tier Tier) {
 	e.Tier, e.PromoteTime = tier, now
 }
 
+// Renew begins the time of a blob again, as if it had been stored now. Errors are
+// those of Lookup.
+func (s *Store) Renew(ctx context.Context, scope kv.Scope, name string) (Entry, error) {
+	return s.change(ctx, scope, name, "", "", func(e *Entry) string {
+		e.Time = s.now().UTC().Truncate(time.Microsecond)
+		return e.Path
+	})
+}
+
 // Archiving says how a blob is put into the archive.
 type Archiving struct {
 	// Category is one of ArchiveCategories. Default DefaultArchive.

@@ -51,6 +51,14 @@ func (s signature) fits(head []byte) bool {
 	return len(head) >= s.at && bytes.HasPrefix(head, []byte(s.start)) && bytes.HasPrefix(head[s.at:], []byte(s.bytes))
 }
 
+// KindOf tells what bytes look like that are all in memory: their kind, and their
+// format where it was told apart. A store finds the same of an upload.
+func KindOf(data []byte) (kind, mediaType string) {
+	var text textScan
+	text.add(data)
+	return kindOf(nil, data, text.binary())
+}
+
 // kindOf guesses a content's kind and format from its beginning; all of it,
 // when it is there, decides about JSON.
 func kindOf(head, all []byte, isBinary bool) (kind, media string) {

@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"path"
 	"strings"
+	"unicode"
 
 	"github.com/loom-bridge/loom-bridge/context/step"
 	"github.com/loom-bridge/loom-bridge/memory/kv"
@@ -18,8 +19,9 @@ const MinRefDigits = 12
 
 // Lookup finds the entry that a name leads to: a path or an earlier one, its
 // short form without "workspace/", a step id with or without an ending
-// ("step_001.json", also under the folder), "file_…" for "read_…", or at least
-// MinRefDigits leading digits of a ref. Where a step has several blobs, the
+// ("step_001.json", also under the folder), "file_…" for "read_…", the ref of a
+// compressed tool result, or at least MinRefDigits leading digits of a blob's
+// ref. Where a step has several blobs, the
 // ending chooses, else the first by path. Nothing is ErrNotFound, what was
 // collected a *CollectedError, a ref of several blobs ErrAmbiguous.
 func (s *Store) Lookup(ctx context.Context, scope kv.Scope, name string) (Entry, error) {
@@ -31,7 +33,7 @@ func (s *Store) Lookup(ctx context.Context, scope kv.Scope, name string) (Entry,
 	}
 	missing := fmt.Errorf("%w: %q", ErrNotFound, name)
 	for _, find := range []func(context.Context, kv.Scope, string) (Entry, error){
-		s.byPath, s.byStep, s.byReadAlias, s.byRef,
+		s.byPath, s.byStep, s.byReadAlias, s.byResult, s.byRef,
 	} {
 		e, err := find(ctx, scope, name)
 		if err == nil {
@@ -121,6 +123,20 @@ func (s *Store) byStep(ctx context.Context, scope kv.Scope, name string) (Entry,
 		return Entry{}, ErrNotFound
 	}
 	return s.byPath(ctx, scope, found)
+}
+
+// byResult knows the refs of compressed tool results. They are whole names, so
+// they come before what other refs begin with.
+func (s *Store) byResult(ctx context.Context, scope kv.Scope, name string) (Entry, error) {
+	ref := strings.ToLower(name)
+	if len(ref) < MinRefDigits || strings.ContainsFunc(ref, func(r rune) bool { return r > unicode.MaxASCII || !isHex(byte(r)) }) {
+		return Entry{}, ErrNotFound
+	}
+	e, err := s.byPath(ctx, scope, ResultPath(ref, KindJSON))
+	if errors.Is(err, ErrNotFound) && !errors.Is(err, ErrCollected) {
+		return s.byPath(ctx, scope, ResultPath(ref, KindBinary))
+	}
+	return e, err
 }
 
 func (s *Store) byRef(ctx context.Context, scope kv.Scope, name string) (Entry, error) {

@@ -44,6 +44,10 @@ func newNames(all []Entry) *names {
 func (n *names) addPath(i int, p string) {
 	part := path.Base(p)
 	parts := []string{part}
+	if rest, ok := strings.CutPrefix(p, ResultsFolder); ok && len(rest) > MinRefDigits {
+		ref := rest[:MinRefDigits]
+		n.by[ref] = append(n.by[ref], i)
+	}
 	if rest, ok := strings.CutPrefix(part, CategoryRead+"_"); ok {
 		parts = append(parts, "file_"+rest)
 	}

@@ -276,6 +276,32 @@ func TestSearchEnds(t *testing.T) {
 	}
 }
 
+// Characters beyond ASCII, and bytes that are none, are passed over quickly, and
+// nothing is passed over that matches.
+func TestSearchBeyondASCII(t *testing.T) {
+	random := rand.New(rand.NewPCG(9, 9))
+	signs := []string{"a", "k", "1", " ", "_", "é", "世", "\u212a", "ſ", "\U0001F600", "\uFFFD", "\xff", "\xc3", "\x80", "\xe4\xb8", "\n"}
+	var body bytes.Buffer
+	for range 20_000 {
+		body.WriteString(signs[random.IntN(len(signs))])
+	}
+	f := newMemory(t)
+	e := f.mustStage(t, alice, body.Bytes(), blob.Entry{Path: "a"})
+	for _, text := range []string{
+		`[^a]{4}`, `\W\b.`, `(?i)[jkl]{2}`, `(?i)[k1]\W`, `(?i)s|1{2}`, `é{2}|\d\d`, `^.{3}$`, `\pL{3}`, `[\x{FFFD}]{2}`, `\b..$`, `[a1].?[a1]$`,
+		`(?s).{7}`, `^\W*$`, `[é世]\x{80}?[a1]`, `\B[\x{10000}-\x{10FFFF}]\B`, `[^\x00-\x7f]{5}`, `^$`, `[a-é]{3}`,
+	} {
+		p, err := blob.Regexp(text, false)
+		if err != nil {
+			t.Fatal(err)
+		}
+		want := grep(body.Bytes(), regexp.MustCompile(text).FindIndex)
+		if diff := differ(want, f.mustSearch(t, e, p, blob.From{})); diff != "" || len(want) == 0 {
+			t.Errorf("%s, %d lines: %.500s", text, len(want), diff)
+		}
+	}
+}
+
 // Search agrees with the plain way on anything.
 func FuzzSearch(f *testing.F) {
 	f.Add([]byte("some needle\nin hay\n"), "n[a-z]+", true)

@@ -32,7 +32,7 @@ type wait struct {
 	optional bool
 }
 
-// atoms groups entries. A result belongs to the newest turn that still waits
+// atoms groups entries: by their Group, or by their ids. A result belongs to the newest turn that still waits
 // for it; one that nothing waits for stands alone.
 func atoms(entries []Entry) []atom {
 	g := grouper{entries: entries, all: make([]atom, 0, len(entries))}
@@ -49,6 +49,10 @@ func atoms(entries []Entry) []atom {
 
 func (g *grouper) add(i int) {
 	e := &g.entries[i]
+	if e.Group != 0 {
+		g.addGrouped(i)
+		return
+	}
 	switch e.Kind {
 	case Result:
 		if at, ok := g.answered(e.CallID, true); ok {
@@ -65,6 +69,21 @@ func (g *grouper) add(i int) {
 	}
 	g.dropOptional()
 	g.begin(i)
+}
+
+// addGrouped puts an entry to its group, whatever its ids are.
+func (g *grouper) addGrouped(i int) {
+	e := &g.entries[i]
+	g.waiting = g.waiting[:0]
+	last := len(g.all) - 1
+	if last >= 0 && g.entries[g.all[last].first()].Group == e.Group {
+		g.join(last, i)
+	} else {
+		g.begin(i)
+		last++
+	}
+	g.all[last].fixed = g.all[last].fixed || e.Kind == Fixed
+	g.all[last].open = g.all[last].open || e.Open
 }
 
 // begin makes an entry an atom of its own.

@@ -8,7 +8,7 @@ import (
 // pending returns the atoms that no batch has decided about, up to the first
 // that waits for a result.
 func (p *pass) pending() []atom {
-	through := uint64(0)
+	through := p.h.Through
 	for i := range p.folds {
 		through = max(through, p.folds[i].Through)
 	}
@@ -144,10 +144,11 @@ func (p *pass) finish(made []Fold, current *run) []Fold {
 	var refs []string
 	for _, a := range r.atoms {
 		f.Before += p.atomSize(a)
+		f.Original += p.atomOriginal(a)
 		f.Turns++
 		for _, i := range a.members {
 			positions = append(positions, p.entries[i].Position)
-			refs = append(refs, p.entries[i].Ref)
+			refs = append(refs, p.entries[i].fullRef())
 		}
 	}
 	if f.Tokens >= f.Before {
@@ -180,7 +181,7 @@ func (p *pass) newFold(level int, header string, lines []string) Fold {
 	text := strings.ToValidUTF8(header+"\n"+strings.Join(lines, "\n"), "\uFFFD")
 	f := Fold{
 		Policy: PolicyLedger,
-		Batch:  1,
+		Batch:  p.h.Batch + 1,
 		Level:  level,
 		Text:   text,
 		Tokens: p.l.count(text) + p.l.opts.MessageTokens,

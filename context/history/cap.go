@@ -9,9 +9,9 @@ import (
 const (
 	// capIdentifiers bounds the identifiers that stand for what a cap cuts out.
 	capIdentifiers = 100
-	// capShrink is how much of what it keeps a cap gives up at a time until the
-	// text fits: a tenth.
-	capShrink = 10
+	// capStep is how many bytes a cap gives up at least at a time until the text
+	// fits.
+	capStep = 8
 )
 
 // capped returns an output that is over the limit without its middle. Of a
@@ -29,23 +29,29 @@ func (l *Ledger) capped(e *Entry, text string) (short string, cut, resumed int) 
 	if n <= limit {
 		return text, 0, 0
 	}
-	for keep := len(text) * limit / n; ; keep -= keep/capShrink + 1 {
-		head := max(keep, 0) * 2 / 3
+	keep := len(text) * limit / n
+	for keep > 0 {
+		head := keep * 2 / 3
 		if e.failed() {
-			head = max(keep, 0) / 3
+			head = keep / 3
 		}
-		short, cut, resumed = withoutMiddle(text, head, max(keep, 0)-head, e.Ref)
-		if keep <= 0 || l.count(short) <= limit {
+		short, cut, resumed = e.withoutMiddle(text, head, keep-head, capIdentifiers)
+		got := l.count(short)
+		if got <= limit {
 			return short, cut, resumed
 		}
+		keep -= keep*(got-limit)/got + capStep
 	}
+	return e.withoutMiddle(text, 0, 0, 0)
 }
 
 // withoutMiddle keeps about head bytes of the beginning and tail bytes of the
-// end, on borders of lines where there are any, and says what the rest names.
-func withoutMiddle(text string, head, tail int, ref string) (short string, cut, resumed int) {
+// end, on borders of lines where there are any, and says what the rest names: up
+// to so many names.
+func (e *Entry) withoutMiddle(text string, head, tail, names int) (short string, cut, resumed int) {
 	first := cutBytes(text, head)
-	if at := strings.LastIndexByte(first, '\n'); at >= 0 {
+	// A line that is most of it stays, as far as it goes.
+	if at := strings.LastIndexByte(first, '\n'); at >= len(first)/2 {
 		first = first[:at]
 	}
 	last := text[len(text)-tail:]
@@ -59,12 +65,13 @@ func withoutMiddle(text string, head, tail int, ref string) (short string, cut, 
 	seen := newVisible()
 	seen.add(first)
 	seen.add(last)
-	mark := fmt.Sprintf("[%d characters left out", utf8.RuneCountInString(middle))
-	if ref != "" {
-		mark += "; full text: " + ref
+	mark := fmt.Sprintf("[...%d chars omitted", utf8.RuneCountInString(middle))
+	if ref := e.full(); ref != "" {
+		mark += ". Full data: " + ref
 	}
-	if names := pick(Identifiers(middle), capIdentifiers, seen); names != "" {
-		mark += "; they name: " + names
+	mark += e.readOn(first)
+	if found := pick(Identifiers(middle), names, seen); found != "" {
+		mark += "; they name: " + found
 	}
 	cut = strings.Count(first, "\n") + 1
 	if first == "" {
@@ -72,6 +79,24 @@ func withoutMiddle(text string, head, tail int, ref string) (short string, cut, 
 	}
 	resumed = strings.Count(text[:len(text)-len(last)], "\n")
 	return first + "\n" + mark + "]\n" + last, cut, max(resumed, cut)
+}
+
+// readOn says how to read on behind the beginning of an output.
+func (e *Entry) readOn(beginning string) string {
+	r := e.Read
+	if r == nil || len(beginning) <= r.Start || len(beginning) > r.End {
+		return ""
+	}
+	// Behind a reference in place of lines nobody knows how many there were.
+	rest, whole := strings.CutPrefix(e.shown(), beginning)
+	if !whole {
+		return ""
+	}
+	next := r.Next(beginning[r.Start:], strings.HasPrefix(rest, "\n"))
+	if next == "" {
+		return ""
+	}
+	return "; read on with " + next
 }
 
 // cutBytes returns at most n leading bytes of s that end with a code point.

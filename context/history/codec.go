@@ -25,6 +25,7 @@ const (
 	fieldTurns
 	fieldCalls
 	fieldCuts
+	fieldOriginal
 )
 
 // Field numbers of a span.
@@ -61,13 +62,14 @@ type foldNumber struct {
 	value *int
 }
 
-func (f *Fold) numbers() [5]foldNumber {
+func (f *Fold) numbers() [6]foldNumber {
 	return [...]foldNumber{
 		{fieldTokens, &f.Tokens},
 		{fieldBefore, &f.Before},
 		{fieldTurns, &f.Turns},
 		{fieldCalls, &f.Calls},
 		{fieldCuts, &f.Cuts},
+		{fieldOriginal, &f.Original},
 	}
 }
 

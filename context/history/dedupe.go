@@ -113,12 +113,12 @@ func (s *shown) addEntry(e *Entry) {
 		return
 	}
 	if e.Kind == Fixed {
-		s.add(e.Ref, e.Text)
+		s.add(e.source(), e.Text)
 		return
 	}
-	s.add(e.Ref+" said", e.Text)
+	s.add(e.source()+" said", e.Text)
 	for _, c := range e.Calls {
-		s.addArgs(e.Ref, c.Args)
+		s.addArgs(e.source(), c.Args)
 	}
 }
 

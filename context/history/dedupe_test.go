@@ -140,7 +140,7 @@ func (x *expander) check(v history.View) (marks int) {
 		if it.Entry.Shown != "" {
 			want = it.Entry.Shown
 		}
-		if it.Output == want || strings.Contains(it.Output, " characters left out; ") {
+		if it.Output == want || strings.Contains(it.Output, " chars omitted. ") {
 			continue
 		}
 		marks++
@@ -248,7 +248,7 @@ func TestDedupeAgainstCapped(t *testing.T) {
 	s.step("cat c", lines(190, 200))
 	s.step("cat d", lines(395, 400))
 	v := s.view()
-	if got := v.Items[1].Output; count(got) > 200 || !strings.Contains(got, " characters left out; full text: 001; they name: src/app.go]") {
+	if got := v.Items[1].Output; count(got) > 200 || !strings.Contains(got, " chars omitted. Full data: 001; they name: src/app.go]") {
 		t.Errorf("the first output is not capped:\n%s", got)
 	}
 	for i, shown := range map[int]bool{3: true, 5: false, 7: true} {

@@ -103,19 +103,26 @@ func (p *pass) dense(group, stay []Fold, limit int) (*Fold, error) {
 		return nil, err
 	}
 	w := p.writer(stay)
-	f := p.newFold(LevelDense, p.l.opts.Header, w.digest(entries, atoms(entries), limit))
+	groups := atoms(entries)
+	lines := w.digest(entries, groups, limit)
+	if older := groupTurns(group) - len(groups); older > 0 && entries[0].Position > group[0].first() {
+		lines = append([]string{fmt.Sprintf("%d turns before these", older)}, lines...)
+	}
+	f := p.newFold(LevelDense, p.l.opts.Header, lines)
 	tokens := 0
 	var refs []string
 	for i := range group {
 		old := &group[i]
 		tokens += old.Tokens
 		f.Before += old.Before
+		f.Original += max(old.Original, old.Before)
 		f.Turns += old.Turns
 		f.Calls += old.Calls
 		f.Through = max(f.Through, old.Through)
 		refs = append(refs, old.Refs...)
 	}
 	f.Refs = distinctRefs(refs)
+	f.Refs = f.Refs[max(len(f.Refs)-maxDenseRefs, 0):]
 	f.Cuts = f.Calls
 	f.Reason = ByBudget
 	if p.decision.Reason != 0 {
@@ -124,17 +131,29 @@ func (p *pass) dense(group, stay []Fold, limit int) (*Fold, error) {
 	if f.Tokens >= tokens {
 		return nil, nil
 	}
-	for i := range entries {
-		f.include(entries[i].Position)
+	for i := range group {
+		f.cover(group[i].Spans)
 	}
 	return &f, nil
 }
 
-// originals returns the entries of folds.
+// maxDenseRefs bounds the references of a dense fold, the newest: it names all
+// others as a range, and would be read with every prompt.
+const maxDenseRefs = 100
+
+// maxDigested bounds the entries that a dense fold is made of, the newest, so
+// that it takes as long in a session of ten thousand steps as in one of a
+// thousand. A digest has room for the names of fewer than these.
+const maxDigested = 1500
+
+// originals returns the newest entries of folds.
 func (p *pass) originals(group []Fold) ([]Entry, error) {
 	from, to := group[0].first(), uint64(0)
 	for i := range group {
 		to = max(to, group[i].last())
+	}
+	if to-from >= maxDigested {
+		from = to - maxDigested + 1
 	}
 	all := p.h.Entries
 	if p.h.Originals != nil {
@@ -145,7 +164,7 @@ func (p *pass) originals(group []Fold) ([]Entry, error) {
 	}
 	var entries []Entry
 	for i := range all {
-		if held(group, all[i].Position) {
+		if all[i].Position >= from && held(group, all[i].Position) {
 			entries = append(entries, all[i])
 		}
 	}
@@ -196,13 +215,9 @@ func (w *writer) short(entries []Entry, a atom) string {
 		}
 		if e.failed() {
 			line += " → failed"
-			for _, said := range errorLines(e.Output) {
-				if !w.seen.hasLine(said) {
-					errs = append(errs, said)
-				}
-			}
+			errs = append(errs, slices.DeleteFunc(e.errorLines(), w.seen.hasLine)...)
 		}
-		if names := pick(Identifiers(e.Output), denseNames, w.seen); names != "" {
+		if names := pick(Identifiers(joined(e.Output, e.Evidence)), denseNames, w.seen); names != "" {
 			line += " → " + names
 		}
 	}
@@ -230,9 +245,10 @@ func (w *writer) summary(entries []Entry, atoms []atom, limit int) string {
 			}
 			if e.failed() {
 				failed++
-				said = append(said, errorLines(e.Output)...)
+				said = append(said, e.errorLines()...)
 			}
 			names.add(e.Output)
+			names.add(e.Evidence)
 		}
 	}
 	text := entries[atoms[0].first()].Ref + "–" + entries[atoms[len(atoms)-1].first()].Ref + ": " + toolCounts(tools)

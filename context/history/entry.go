@@ -1,6 +1,9 @@
 package history
 
-import "strings"
+import (
+	"cmp"
+	"strings"
+)
 
 // Kind is what an entry is, whatever role it has in a prompt: the observations
 // of some agents stand in user messages, and they fold all the same.
@@ -16,6 +19,9 @@ const (
 	Result
 	// Step is a call and its result in one entry.
 	Step
+	// Unseen is what no prompt shows, such as a second result of a call. It goes
+	// where its Group goes.
+	Unseen
 )
 
 // Entry is one entry of a session's log. Its texts are read, never changed.
@@ -30,6 +36,12 @@ type Entry struct {
 	// refers to the entry's text. A Turn and one Result may share a reference;
 	// two Results may not.
 	Ref string
+	// FullRef is the reference as a reader needs it where no header explains
+	// Ref: in marks, and among the Refs of a fold. Empty is Ref.
+	FullRef string
+	// Full is where all of Output can be read, which a result says whose middle
+	// is left out. Empty is FullRef.
+	Full string
 	// Label is what an overflow calls the entry, such as "message 7 (user)".
 	// Empty is Ref.
 	Label string
@@ -43,6 +55,18 @@ type Entry struct {
 	// Shown is how a prompt shows Output unfolded, where a harness puts a frame
 	// around it; empty shows Output itself.
 	Shown string
+	// Read says where in the text that is shown one begins that can be read on
+	// from any line; nil when none does.
+	Read *Reading
+	// Whole says that the output is shown as it is, however long it is: content
+	// that can't be cut, such as images.
+	Whole bool
+	// Brief says that Output is a summary of what the call gave, not that itself:
+	// a fold keeps it.
+	Brief bool
+	// Evidence are names and lines of failures in what Output leaves out of what
+	// the call gave. It is never shown unfolded; a fold names them.
+	Evidence string
 	// Exit is the exit code of a call that has one, or nil.
 	Exit *int
 	// Failed says that the call failed. An exit code other than zero says so
@@ -53,10 +77,27 @@ type Entry struct {
 	CallID string
 	// TurnID holds the Steps of one model turn together; empty stands alone.
 	TurnID string
+	// Group holds entries together that stand next to each other and have the
+	// same one: they stay, move and go together. Zero leaves it to the ids.
+	Group uint64
+	// Open says of an entry with a Group that the group's calls still wait for a
+	// result, so that it can't be folded yet.
+	Open bool
 	// Pinned keeps the entry, and with it its call and results, as it is.
 	Pinned bool
-	// ExtraTokens is the size of what is no text, such as images.
+	// ExtraTokens is what the entry takes in a prompt beside its texts and the
+	// frames of messages: images, ids, names. It may be negative, where texts
+	// counted together take less.
 	ExtraTokens int
+}
+
+// Reading is a text that a call has read, and that can be read on.
+type Reading struct {
+	// Start and End bound it in the text that is shown.
+	Start, End int
+	// Next says how to read on behind a beginning of it, in the words of the tool,
+	// or nothing; ended says that the beginning ends with its line.
+	Next func(beginning string, ended bool) string
 }
 
 // Call is one call of a tool.
@@ -92,10 +133,21 @@ func (e *Entry) asked() string {
 	return strings.Join(texts, " ")
 }
 
+// fullRef is the reference as a reader needs it.
+func (e *Entry) fullRef() string { return cmp.Or(e.FullRef, e.Ref) }
+
+// source is how marks name the entry; empty where nothing may refer to it.
+func (e *Entry) source() string {
+	if e.Ref == "" {
+		return ""
+	}
+	return e.fullRef()
+}
+
+// full is where all of the output can be read.
+func (e *Entry) full() string { return cmp.Or(e.Full, e.fullRef()) }
+
 // label is what people know the entry by.
 func (e *Entry) label() string {
-	if e.Label != "" {
-		return e.Label
-	}
-	return e.Ref
+	return cmp.Or(e.Label, e.fullRef())
 }

@@ -24,6 +24,10 @@ type OverflowError struct {
 	// Tokens is the size of the history after the last attempt, Budget what it
 	// may take.
 	Tokens, Budget int
+	// Largest is the label of the largest entry that may not be folded, or not
+	// yet, and LargestTokens its size.
+	Largest       string
+	LargestTokens int
 	// Fixed, Pinned, Folds and Open are the sizes of the parts.
 	Fixed, Pinned, Folds, Open int
 }

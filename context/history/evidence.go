@@ -171,6 +171,11 @@ func errorLines(output string) []string {
 	return distinct(said, func(i int) bool { return i == reason })
 }
 
+// errorLines are those of the entry's output and evidence.
+func (e *Entry) errorLines() []string {
+	return append(errorLines(e.Output), errorLines(e.Evidence)...)
+}
+
 // distinct returns the first and last of those lines that say what went wrong,
 // and those that are wanted, each once.
 func distinct(said []string, wanted func(i int) bool) []string {

@@ -64,11 +64,13 @@ type Fold struct {
 	Seen uint64
 	// Text is what stands in the prompt, as one message of role user.
 	Text string
-	// Refs are the references that the text names, each once, in order.
+	// Refs are the references that the text names, each once, in order; of a
+	// dense fold the newest hundred.
 	Refs []string
 	// Tokens is the size of Text as a message, Before what its entries took in
-	// the prompt until then.
-	Tokens, Before int
+	// the prompt until then, Original what they would take in one that shows
+	// each of them whole, up to the limit of a result.
+	Tokens, Before, Original int
 	// Turns are the model's turns in it. Calls are their calls, Cuts those
 	// whose arguments are not whole.
 	Turns, Calls, Cuts int
@@ -98,6 +100,17 @@ func (f *Fold) include(position uint64) {
 		return
 	}
 	f.Spans = append(f.Spans, Span{position, position})
+}
+
+// cover adds spans, which are greater than all others.
+func (f *Fold) cover(spans []Span) {
+	for _, s := range spans {
+		if last := len(f.Spans) - 1; last >= 0 && f.Spans[last].Last+1 == s.First {
+			f.Spans[last].Last = s.Last
+			continue
+		}
+		f.Spans = append(f.Spans, s)
+	}
 }
 
 // Live returns the folds that stand in a prompt, in the order of their places:

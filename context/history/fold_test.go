@@ -13,7 +13,7 @@ func fold(batch uint64, level int, spans ...history.Span) history.Fold {
 	return history.Fold{
 		Policy: history.PolicyLedger, Batch: batch, Reason: history.ByBudget, Level: level, Spans: spans,
 		Through: spans[len(spans)-1].Last, Seen: 99, Text: "text", Refs: []string{"001", "002"},
-		Tokens: 10, Before: 400, Turns: 4, Calls: 5, Cuts: 1,
+		Tokens: 10, Before: 400, Original: 7777, Turns: 4, Calls: 5, Cuts: 1,
 	}
 }
 

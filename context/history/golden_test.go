@@ -149,7 +149,7 @@ func TestGoldenLedger(t *testing.T) {
 // Each file of testdata/preset has steps, one JSON object a line, and what the
 // presets make of them.
 //
-// Rows: B03, B04, B05, B06, B07, B08, B09, B16, B19, P07, P08, P09, X04
+// B03, B05, B06, B07, B08, B16, B19, P07, P08, P09
 func TestGoldenPreset(t *testing.T) {
 	golden(t, "testdata/preset/*.txtar", []string{"steps"}, func(t *testing.T, a archive) [][2]string {
 		steps := decodeLines[step.Step](t, a.part("steps"))

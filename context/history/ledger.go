@@ -118,8 +118,12 @@ type History struct {
 	// be left out.
 	Entries []Entry
 	// Folds are all folds of the session that were not undone, in the order in
-	// which they were made.
+	// which they were made; those that a later one stands for may be left out.
 	Folds []Fold
+	// Batch is the number of the last batch that was not undone, and Through the
+	// last position that batches decided about. Folds tell both where none is
+	// left out.
+	Batch, Through uint64
 	// Budget is the most tokens that the history may take; 0 is no bound.
 	Budget int
 	// Since is a position: what stood before it does not count for the price of
@@ -146,8 +150,9 @@ type Item struct {
 	Output string
 	// Fold is the fold that stands here, or nil.
 	Fold *Fold
-	// Tokens is its size.
-	Tokens int
+	// Tokens is its size, Original what it, or what it stands for, would take
+	// shown whole.
+	Tokens, Original int
 }
 
 // View is a history as a prompt shows it. It belongs to the caller; the entries
@@ -155,8 +160,9 @@ type Item struct {
 type View struct {
 	// Items are in order.
 	Items []Item
-	// Tokens is the size of them all.
-	Tokens int
+	// Tokens is the size of them all, Original what they would take with nothing
+	// folded, and every line shown again that is only referred to.
+	Tokens, Original int
 	// Made are the folds of the batch that was just made, to be stored before
 	// the view is used; none if there was no batch.
 	Made []Fold
@@ -168,6 +174,8 @@ type View struct {
 type Decision struct {
 	// Reason is why a batch was made; zero when none was.
 	Reason Reason
+	// Tokens is what the history took before anything was folded.
+	Tokens int
 	// Foldable is what a batch would have replaced, Kept what would have been
 	// written again behind it.
 	Foldable, Kept int
@@ -192,5 +200,5 @@ func (l *Ledger) Compact(h History) (View, error) {
 	if p.over() {
 		return View{}, p.overflow()
 	}
-	return View{Items: p.items, Tokens: p.total, Made: p.made, Decision: p.decision}, nil
+	return View{Items: p.items, Tokens: p.total, Original: p.original, Made: p.made, Decision: p.decision}, nil
 }

@@ -321,7 +321,7 @@ func TestCap(t *testing.T) {
 	v := s.view()
 	for i, ends := range map[int][2]string{1: {"line 1\n", "line 100\n"}, 3: {"line 101\n", "line 200\n"}} {
 		got := v.Items[i].Output
-		head, tail, ok := strings.Cut(got, " characters left out; ")
+		head, tail, ok := strings.Cut(got, " chars omitted. ")
 		if !ok || count(got) > 100 || !strings.Contains(head, ends[0]) || !strings.HasSuffix(tail, ends[1]) {
 			t.Errorf("item %d is %d tokens:\n%s", i, count(got), got)
 		}

@@ -41,9 +41,11 @@ type writer struct {
 // atom returns the folded form of an atom: a line for each call, or for what
 // was said.
 func (w *writer) atom(entries []Entry, a atom) string {
-	members := make([]*Entry, len(a.members))
-	for k, i := range a.members {
-		members[k] = &entries[i]
+	members := make([]*Entry, 0, len(a.members))
+	for _, i := range a.members {
+		if entries[i].Kind != Unseen {
+			members = append(members, &entries[i])
+		}
 	}
 	at := slices.IndexFunc(members, func(e *Entry) bool { return e.Kind == Turn })
 	var lines []string
@@ -191,6 +193,16 @@ func (w *writer) call(c Call) string {
 
 // result is what a call gave.
 func (w *writer) result(e *Entry) string {
+	text := w.output(e)
+	if e.Evidence == "" {
+		return text
+	}
+	w.seen.add(text)
+	return text + w.evidence(e, e.Evidence)
+}
+
+// output is what the output shows, or names.
+func (w *writer) output(e *Entry) string {
 	body := strings.TrimSpace(e.Output)
 	head := " →"
 	switch {
@@ -204,8 +216,8 @@ func (w *writer) result(e *Entry) string {
 	if body == "" {
 		return head
 	}
-	evidence := w.evidence(e, body)
-	if len(body) > verbatimBytes || w.count(body) > w.count(evidence)+verbatimSlack {
+	evidence := w.lines(body) + w.evidence(e, body)
+	if len(body) > verbatimBytes || !e.Brief && w.count(body) > w.count(evidence)+verbatimSlack {
 		return head + evidence
 	}
 	if strings.Contains(body, "\n") {
@@ -214,20 +226,25 @@ func (w *writer) result(e *Entry) string {
 	return head + " " + body
 }
 
+// lines says how many lines an output has, if it has many.
+func (w *writer) lines(body string) string {
+	if n := strings.Count(body, "\n") + 1; n >= countedLines {
+		return " " + strconv.Itoa(n) + " lines"
+	}
+	return ""
+}
+
 // evidence is what an output named: identifiers by class, and of a failure the
 // lines that say what went wrong, verbatim.
 func (w *writer) evidence(e *Entry, body string) string {
 	var lines []string
 	if e.failed() {
-		lines = slices.DeleteFunc(errorLines(e.Output), w.seen.hasLine)
+		lines = slices.DeleteFunc(errorLines(body), w.seen.hasLine)
 	}
 	for _, text := range lines {
 		w.seen.add(text)
 	}
 	evidence := ""
-	if n := strings.Count(body, "\n") + 1; n >= countedLines {
-		evidence = " " + strconv.Itoa(n) + " lines"
-	}
 	if names := pick(Identifiers(body), resultIdentifiers, w.seen); names != "" {
 		evidence += " " + names
 	}

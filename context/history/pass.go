@@ -9,15 +9,17 @@ type pass struct {
 	// live are the folds that stand in the prompt, in order.
 	live []Fold
 	// entries are those in no fold, atoms their groups, sizes what each takes in
-	// the prompt and asked how much of that are its calls.
-	entries      []Entry
-	atoms        []atom
-	sizes, asked []int
+	// the prompt, wholes what it would take shown whole, and asked how much of
+	// that are its calls.
+	entries       []Entry
+	atoms         []atom
+	sizes, wholes []int
+	asked         []int
 
-	items    []Item
-	total    int
-	made     []Fold
-	decision Decision
+	items           []Item
+	total, original int
+	made            []Fold
+	decision        Decision
 }
 
 func newPass(l *Ledger, h History) *pass {
@@ -31,27 +33,36 @@ func (p *pass) render() {
 	p.live = Live(p.folds)
 	p.entries = unfolded(p.h.Entries, p.live)
 	p.atoms = atoms(p.entries)
-	p.sizes, p.asked = make([]int, len(p.entries)), make([]int, len(p.entries))
-	p.items, p.total = make([]Item, 0, len(p.entries)+len(p.live)), 0
+	p.sizes, p.wholes, p.asked = make([]int, len(p.entries)), make([]int, len(p.entries)), make([]int, len(p.entries))
+	p.items, p.total, p.original = make([]Item, 0, len(p.entries)+len(p.live)), 0, 0
 	lines := newShown()
 	next := 0
 	for i := range p.entries {
 		e := &p.entries[i]
 		for ; next < len(p.live) && p.live[next].first() < e.Position; next++ {
-			p.show(Item{Fold: &p.live[next], Tokens: p.live[next].Tokens})
+			p.showFold(&p.live[next])
 		}
-		output := p.output(e, lines)
+		if e.Kind == Unseen {
+			continue
+		}
+		output, saved := p.output(e, lines)
 		p.sizes[i], p.asked[i] = p.l.size(e, output)
-		p.show(Item{Entry: e, Output: output, Tokens: p.sizes[i]})
+		p.wholes[i] = p.sizes[i] + saved
+		p.show(Item{Entry: e, Output: output, Tokens: p.sizes[i], Original: p.wholes[i]})
 	}
 	for ; next < len(p.live); next++ {
-		p.show(Item{Fold: &p.live[next], Tokens: p.live[next].Tokens})
+		p.showFold(&p.live[next])
 	}
+}
+
+func (p *pass) showFold(f *Fold) {
+	p.show(Item{Fold: f, Tokens: f.Tokens, Original: max(f.Original, f.Before)})
 }
 
 func (p *pass) show(it Item) {
 	p.items = append(p.items, it)
 	p.total += it.Tokens
+	p.original += it.Original
 }
 
 // unfolded returns the entries that stand in no fold. Both are in order of
@@ -86,18 +97,26 @@ func held(live []Fold, position uint64) bool {
 	return false
 }
 
-// output is what stands for an entry's output.
-func (p *pass) output(e *Entry, lines *shown) string {
-	if p.l.opts.NoDedupe {
+// output is what stands for an entry's output, and how many tokens that saves
+// against all of it, up to the limit of a result.
+func (p *pass) output(e *Entry, lines *shown) (text string, saved int) {
+	switch {
+	case e.Whole, e.Pinned && p.l.opts.NoDedupe:
+		return e.shown(), 0
+	case p.l.opts.NoDedupe:
 		short, _, _ := p.l.limited(e, e.shown())
-		return short
+		return short, 0
 	}
 	lines.addEntry(e)
 	full := e.shown()
 	if full == "" {
-		return ""
+		return "", 0
 	}
-	reduced, at := lines.reduce(e.Ref, full)
+	if e.Pinned {
+		lines.add(e.source(), full)
+		return full, 0
+	}
+	reduced, at := lines.reduce(e.source(), full)
 	if reduced != full && p.l.count(reduced) >= p.l.count(full) {
 		// What the reference would hide is shown, but nothing can refer to it.
 		reduced = full
@@ -107,7 +126,18 @@ func (p *pass) output(e *Entry, lines *shown) string {
 	if short != reduced {
 		lines.hideBetween(at, cut, resumed)
 	}
-	return short
+	if reduced != full {
+		saved = p.l.within(p.l.count(full)) - p.l.count(short)
+	}
+	return short, max(saved, 0)
+}
+
+// within is a size of an output within the limit of a result.
+func (l *Ledger) within(tokens int) int {
+	if l.opts.ResultTokens < 0 {
+		return tokens
+	}
+	return min(tokens, l.opts.ResultTokens)
 }
 
 // limited caps an output, unless there is no limit.
@@ -116,6 +146,20 @@ func (l *Ledger) limited(e *Entry, text string) (short string, cut, resumed int)
 		return text, 0, 0
 	}
 	return l.capped(e, text)
+}
+
+// Size is what an entry takes in a prompt without its output, unless that is
+// shown as it is.
+func (l *Ledger) Size(e *Entry) int {
+	switch {
+	case e.Kind == Unseen:
+		return 0
+	case e.Whole:
+		tokens, _ := l.size(e, e.shown())
+		return tokens
+	}
+	tokens, _ := l.size(e, "")
+	return tokens
 }
 
 // size is what an entry takes in the prompt, and how much of that are its
@@ -134,6 +178,15 @@ func (l *Ledger) size(e *Entry, output string) (tokens, asked int) {
 		}
 	}
 	return tokens + asked, asked
+}
+
+// atomOriginal is what an atom would take shown whole.
+func (p *pass) atomOriginal(a atom) int {
+	n := 0
+	for _, i := range a.members {
+		n += p.wholes[i]
+	}
+	return n
 }
 
 // atomSize is what an atom takes in the prompt.
@@ -223,6 +276,7 @@ func (p *pass) overflow() error {
 			e.Part, e.PartTokens = part.name, part.tokens
 		}
 	}
+	e.Largest, e.LargestTokens = label, largest
 	if 2*largest > p.h.Budget && label != "" {
 		e.Part, e.PartTokens = label, largest
 	}

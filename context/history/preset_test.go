@@ -47,7 +47,7 @@ func MustTokens(tb testing.TB) func(string) int {
 	}
 }
 
-// Rows: B09, B10
+// B09, B10
 func TestTriggers(t *testing.T) {
 	for _, tt := range []struct {
 		name   string
@@ -74,7 +74,7 @@ func TestTriggers(t *testing.T) {
 
 // At the bound the lines stay, over it they become a count.
 //
-// Rows: B07
+// B07
 func TestSectionBound(t *testing.T) {
 	steps := shellSteps(9)
 	for _, tt := range []struct {
@@ -104,7 +104,7 @@ func TestCompactKeepsIDAndOneLine(t *testing.T) {
 	}
 }
 
-// Rows: B04, B05
+// B05
 func TestOwnTemplates(t *testing.T) {
 	own, err := history.DesignTemplates().With(map[string]string{"db:query": "Asked {tool_name} for {count} rows"})
 	if err != nil {
@@ -127,7 +127,7 @@ func TestOwnTemplates(t *testing.T) {
 	}
 }
 
-// Rows: Q02, Q06, Q11, B17, B18, A20
+// Q02, Q06, Q11, B18
 func TestTargets(t *testing.T) {
 	count := MustTokens(t)
 	hidden := history.Reduction()
@@ -189,7 +189,7 @@ func TestSummarized(t *testing.T) {
 // Between batches a sticky preset only grows at its end; it never folds more
 // than the preset as written would.
 //
-// Rows: X03, X04
+// X03, X04
 func TestSticky(t *testing.T) {
 	for _, p := range []history.Preset{history.Design(), history.Reduction(), {Style: history.StyleGrouped}} {
 		c := history.NewCompactor(count, p)

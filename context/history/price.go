@@ -57,7 +57,7 @@ func (p *pass) weigh() bool {
 		kept += p.atomSize(lag[i])
 	}
 	price := p.l.rewrite() * float64(kept+o.BatchTokens)
-	p.decision = Decision{Foldable: foldable, Kept: kept, Rent: rent, Price: price}
+	p.decision = Decision{Tokens: p.total, Foldable: foldable, Kept: kept, Rent: rent, Price: price}
 	return removed > 0 && rent >= o.Patience*price
 }
 

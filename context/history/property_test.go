@@ -15,7 +15,7 @@ import (
 // eager folds often, so that a short random log sees many batches.
 var eager = history.Options{BatchTokens: 60, FoldTokens: 1500}
 
-// Rows: P02, X03, X05
+// X03, X05
 func TestRandomHistories(t *testing.T) {
 	batches := 0
 	for seed := range uint64(60) {
@@ -132,7 +132,7 @@ func checkUndo(t *testing.T, g *random, before []history.Fold) {
 
 // The same log and folds give the same bytes.
 //
-// Rows: X05, B15
+// B15, X05
 func TestThousandViewsOneHash(t *testing.T) {
 	g := newRandom(t, 7, &eager)
 	for range 80 {

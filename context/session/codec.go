@@ -29,6 +29,8 @@ const (
 	fieldName
 	fieldToolCall
 	fieldToolCallID
+	fieldPinned
+	fieldObservation
 )
 
 // Fields of a stored tool call.
@@ -112,7 +114,17 @@ func appendMessage(dst []byte, m *Message) []byte {
 		call = wire.AppendText(call, fieldCallArguments, c.Arguments)
 		dst = wire.AppendItem(dst, fieldToolCall, call)
 	}
-	return wire.AppendText(dst, fieldToolCallID, m.ToolCallID)
+	dst = wire.AppendText(dst, fieldToolCallID, m.ToolCallID)
+	dst = wire.AppendUint(dst, fieldPinned, flag(m.Pinned))
+	return wire.AppendUint(dst, fieldObservation, flag(m.Observation))
+}
+
+// flag is a truth as a number, which is left out when it is false.
+func flag(is bool) uint64 {
+	if is {
+		return 1
+	}
+	return 0
 }
 
 func decodeMessage(body []byte) (*Message, error) {
@@ -149,6 +161,10 @@ func (m *Message) set(f wire.Field) error {
 		m.ToolCalls = append(m.ToolCalls, call)
 	case fieldToolCallID:
 		m.ToolCallID = string(f.Bytes)
+	case fieldPinned:
+		m.Pinned = f.Value != 0
+	case fieldObservation:
+		m.Observation = f.Value != 0
 	}
 	return nil
 }

@@ -15,7 +15,8 @@ func seedEntries() []Entry {
 	return []Entry{
 		{Time: at, Message: &Message{Role: User, Content: "hello", Name: "ann"}},
 		{Time: at, Message: &Message{Role: Assistant, ToolCalls: []ToolCall{{ID: "c", Name: "n", Arguments: "{}"}}}},
-		{Time: at, Message: &Message{Role: Tool, BlocksJSON: []byte("[]"), ToolCallID: "c"}},
+		{Time: at, Message: &Message{Role: Tool, BlocksJSON: []byte("[]"), ToolCallID: "c", Pinned: true}},
+		{Time: at, Message: &Message{Role: User, Content: "seen", Observation: true}},
 		{Time: at, Step: &step.Step{Number: 3, ToolName: "x", MinimalArgs: []byte("{}"), Time: at}},
 	}
 }

@@ -1,4 +1,5 @@
-// Package session keeps one agent's log: what was said and what was done.
+// Package session keeps one agent's log: what was said and what was done, and
+// what stands in prompts in place of what is old.
 //
 // The nouns:
 //
@@ -8,14 +9,25 @@
 //     1, 2, 3 … without a gap.
 //   - An [Entry] is a [Message] of the conversation or a step.
 //   - Steps also have a number, which counts over all sessions of the agent.
+//   - [Folds] are what stands in a session's prompts in place of entries. Each
+//     fold is an entry of a journal beside the log, and so is its undoing; what
+//     counts of the journal is found without reading all of it. Package history
+//     makes folds; this one only keeps them.
+//   - A [Config] is how a session's prompts are made.
 //   - An [Intent] is written before a tool with side effects runs, and taken
 //     away by the commit of its step. One that is found when the server starts
 //     belongs to a call whose outcome nobody knows.
 //
-// Entries are only ever added. Functions named Stage… add to a transaction of
-// the caller, who commits it together with other things; all others commit for
-// themselves.
+// Entries are only ever added, and so are those of the journal: folding hides
+// entries from prompts and nothing else, and [Log.Undo] shows them again.
+// [Log.End] says that a session is over; an entry added later opens it again.
 //
-// Caveat: entries of a kind that a later version wrote are passed over on
-// reading, so positions read from such a log may have gaps.
+// Functions named Stage… add to a transaction of the caller, who commits it
+// together with other things; all others commit for themselves.
+//
+// Caveats: entries of a kind that a later version wrote are passed over on
+// reading, so positions read from such a log may have gaps. Folds of a later
+// version are not passed over but refused ([ErrNewer]), because a prompt without
+// them would be another one. Two batches of a session may have the same number if
+// the first of them was undone.
 package session

@@ -13,6 +13,15 @@ var (
 	ErrInvalid = errors.New("session: invalid input")
 	// ErrDamaged: a stored entry can't be read.
 	ErrDamaged = errors.New("session: stored entry is damaged")
+	// ErrNewer: a later version wrote the session's folds in a form that this
+	// one would misread. Nothing was read or written.
+	ErrNewer = errors.New("session: folds were written by a later version")
+	// ErrFoldsChanged: somebody else changed the session's folds since they were
+	// read. Nothing was written; read them again.
+	ErrFoldsChanged = errors.New("session: folds have changed")
+	// ErrNothingToUndo: the session has no batch, or another one is the last.
+	// Nothing was written.
+	ErrNothingToUndo = errors.New("session: nothing to undo")
 )
 
 // errUnknownKind: an entry of a later version.

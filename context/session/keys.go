@@ -18,6 +18,10 @@ const (
 	tagCounter = 'c' // the agent's last step number
 	tagHead    = 's' // session: its last position
 	tagWritten = 'w' // hash of a path: hash of what was written there
+	tagJournal = 'f' // session, number: an entry of the journal of folds
+	tagFolds   = 'h' // session: what its prompts show in place of entries
+	tagConfig  = 'o' // session: its settings
+	tagAnchor  = 'a' // session: what a provider counted last
 )
 
 func entryPrefix(scope kv.Scope, session string) []byte {
@@ -33,7 +37,7 @@ func afterKey(scope kv.Scope, session string, position uint64) []byte {
 	return append(entryKey(scope, session, position), 0)
 }
 
-// keyPosition is the position of an entry's key.
+// keyPosition is the position of an entry's key, or the number in a journal's.
 func keyPosition(key []byte) uint64 {
 	return binary.BigEndian.Uint64(key[len(key)-8:])
 }
@@ -46,6 +50,38 @@ func counterKey(scope kv.Scope) []byte { return scope.Key(tagCounter) }
 
 func headKey(scope kv.Scope, session string) []byte {
 	return kv.AppendEscaped(scope.Key(tagHead), session)
+}
+
+// numberedKeys are a prefix with each of some numbers behind it.
+func numberedKeys(prefix []byte, numbers []uint64) [][]byte {
+	size := len(prefix) + 8
+	all := make([]byte, 0, size*len(numbers))
+	keys := make([][]byte, len(numbers))
+	for i, n := range numbers {
+		all = binary.BigEndian.AppendUint64(append(all, prefix...), n)
+		keys[i] = all[i*size : (i+1)*size : (i+1)*size]
+	}
+	return keys
+}
+
+func journalPrefix(scope kv.Scope, session string) []byte {
+	return kv.AppendEscaped(scope.Key(tagJournal), session)
+}
+
+func journalKey(scope kv.Scope, session string, number uint64) []byte {
+	return binary.BigEndian.AppendUint64(journalPrefix(scope, session), number)
+}
+
+func foldsKey(scope kv.Scope, session string) []byte {
+	return kv.AppendEscaped(scope.Key(tagFolds), session)
+}
+
+func configKey(scope kv.Scope, session string) []byte {
+	return kv.AppendEscaped(scope.Key(tagConfig), session)
+}
+
+func anchorKey(scope kv.Scope, session string) []byte {
+	return kv.AppendEscaped(scope.Key(tagAnchor), session)
 }
 
 func writtenKey(scope kv.Scope, path string) []byte {

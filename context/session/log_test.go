@@ -49,7 +49,7 @@ func newMemory(tb testing.TB) *fixture {
 }
 
 // open runs use on the RocksDB store in dir.
-func open(t *testing.T, dir string, use func(*fixture)) {
+func open(t testing.TB, dir string, use func(*fixture)) {
 	t.Helper()
 	db, err := rockskv.Open(dir, nil)
 	if err != nil {

@@ -79,6 +79,12 @@ type Message struct {
 	// ToolCallID says which call a Tool message answers; required there, and
 	// only there.
 	ToolCallID string
+	// Pinned keeps the message in every prompt as it is.
+	Pinned bool
+	// Observation says that a User message holds what an action of the model
+	// gave, and no wish of anybody, so that it may be folded. In a User message
+	// only.
+	Observation bool
 }
 
 // ToolCall is a model's wish to call a tool.
@@ -151,6 +157,15 @@ func sessionID(id string) (string, error) {
 	return id, nil
 }
 
+// scoped checks a scope and a session id for reading, and fills in the default.
+// Writes leave the scope to the writer.
+func scoped(scope kv.Scope, id string) (string, error) {
+	if err := scope.Validate(); err != nil {
+		return "", err
+	}
+	return sessionID(id)
+}
+
 func checkMessages(msgs []Message) error {
 	if len(msgs) == 0 || len(msgs) > MaxMessages {
 		return &InvalidError{"messages", fmt.Sprintf("must be 1 to %d", MaxMessages)}
@@ -199,6 +214,8 @@ func (m Message) check() (field, problem string) {
 		return "tool_call_id", fmt.Sprintf("is longer than %d bytes", MaxCallIDBytes)
 	case m.Role != Assistant && len(m.ToolCalls) > 0:
 		return "tool_calls", "belong into assistant messages only"
+	case m.Role != User && m.Observation:
+		return "observation", "belongs into user messages only"
 	case len(m.ToolCalls) > MaxToolCalls:
 		return "tool_calls", fmt.Sprintf("are more than %d", MaxToolCalls)
 	}

@@ -23,7 +23,8 @@ func conversation() []session.Message {
 			{ID: "c1", Name: "read_file", Arguments: `{"path": "a"}`}, {ID: "c2", Name: "list_dir", Arguments: "not json"},
 		}},
 		{Role: session.Tool, ToolCallID: "c1", Content: ""},
-		{Role: session.Tool, ToolCallID: "c2", Content: "b"},
+		{Role: session.Tool, ToolCallID: "c2", Content: "b", Pinned: true},
+		{Role: session.User, Content: "Observation: b", Observation: true},
 	}
 }
 
@@ -35,7 +36,7 @@ func TestMessagesAndStepsShareOneOrder(t *testing.T) {
 		t.Error(diff)
 	}
 	recorded := f.mustRecord(t, alice, step.Step{SessionID: "s", ToolName: "x"})
-	if diff := cmp.Diff([]uint64{5, 6}, f.mustAppend(t, alice, "s", msgs[3:]...)); diff != "" {
+	if diff := cmp.Diff([]uint64{5, 6, 7}, f.mustAppend(t, alice, "s", msgs[3:]...)); diff != "" {
 		t.Error(diff)
 	}
 	want := []session.Entry{
@@ -45,6 +46,7 @@ func TestMessagesAndStepsShareOneOrder(t *testing.T) {
 		recorded,
 		{Position: 5, Time: noon, Message: &msgs[3]},
 		{Position: 6, Time: noon, Message: &msgs[4]},
+		{Position: 7, Time: noon, Message: &msgs[5]},
 	}
 	if diff := cmp.Diff(want, mustCollect(t, f.Entries(t.Context(), alice, "s"))); diff != "" {
 		t.Error(diff)
@@ -105,7 +107,7 @@ func TestRepetitionsAtTheSameTimeWriteOnce(t *testing.T) {
 	}
 	wg.Wait()
 	for _, got := range answers {
-		if diff := cmp.Diff([]uint64{1, 2, 3, 4, 5}, got); diff != "" {
+		if diff := cmp.Diff([]uint64{1, 2, 3, 4, 5, 6}, got); diff != "" {
 			t.Error(diff)
 		}
 	}
@@ -138,6 +140,9 @@ func TestMessageRules(t *testing.T) {
 		{"call id of a user", session.Message{Role: session.User, ToolCallID: "c"}, "tool_call_id"},
 		{"long call id", session.Message{Role: session.Tool, ToolCallID: long(session.MaxCallIDBytes + 1)}, "tool_call_id"},
 		{"calls of a user", session.Message{Role: session.User, ToolCalls: []session.ToolCall{{ID: "a", Name: "b"}}}, "tool_calls"},
+		{"pinned", session.Message{Role: session.System, Content: "a", Pinned: true}, ""},
+		{"observation of a tool", session.Message{Role: session.Tool, ToolCallID: "c", Observation: true}, "observation"},
+		{"observation of the system", session.Message{Role: session.System, Observation: true}, "observation"},
 		{"most calls", session.Message{Role: session.Assistant, ToolCalls: many(session.MaxToolCalls)}, ""},
 		{"too many calls", session.Message{Role: session.Assistant, ToolCalls: many(session.MaxToolCalls + 1)}, "tool_calls"},
 		{"call without id", call(session.ToolCall{Name: "b"}), "tool_calls[1].id"},

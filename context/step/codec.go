@@ -32,6 +32,9 @@ const (
 	fieldMetadata
 	fieldTurnID
 	fieldCallID
+	fieldPinned
+	fieldEvidence
+	fieldArgsPath
 )
 
 // Append appends the stored form of s to dst: one protobuf field for each field
@@ -45,7 +48,11 @@ func Append(dst []byte, s Step) []byte {
 		dst = wire.AppendText(dst, field.number, *field.json)
 	}
 	dst = wire.AppendTime(dst, fieldTime, s.Time)
-	return wire.AppendUint(dst, fieldOutcome, uint64(s.Outcome))
+	dst = wire.AppendUint(dst, fieldOutcome, uint64(s.Outcome))
+	if s.Pinned {
+		dst = wire.AppendUint(dst, fieldPinned, 1)
+	}
+	return dst
 }
 
 type textField struct {
@@ -58,7 +65,7 @@ type jsonField struct {
 	json   *json.RawMessage
 }
 
-func (s *Step) texts() [12]textField {
+func (s *Step) texts() [14]textField {
 	return [...]textField{
 		{fieldSessionID, &s.SessionID},
 		{fieldToolName, &s.ToolName},
@@ -72,6 +79,8 @@ func (s *Step) texts() [12]textField {
 		{fieldInline, &s.Inline},
 		{fieldTurnID, &s.TurnID},
 		{fieldCallID, &s.CallID},
+		{fieldEvidence, &s.Evidence},
+		{fieldArgsPath, &s.ArgsPath},
 	}
 }
 
@@ -109,6 +118,8 @@ func (s *Step) set(f wire.Field) {
 		s.Outcome = Outcome(min(f.Value, uint64(Unknown)+1))
 	case fieldTime:
 		s.Time = f.Time()
+	case fieldPinned:
+		s.Pinned = f.Value != 0
 	default:
 		s.setText(f.Number, f.Bytes)
 	}

@@ -43,7 +43,39 @@ func summary(s Step) string {
 			path = "."
 		}
 		return OneLine(fmt.Sprintf("Listed %s (%d items)", path, *f.Count))
+	default:
+		if line, ok := webSummary(s.ToolName, object, f); ok {
+			return OneLine(line)
+		}
 	}
 	line, _ := CutChars(string(CanonicalJSON(args)), compactArgsChars)
 	return OneLine(s.ToolName + "(" + line + ")")
+}
+
+// webSummary is the line of the tools that look outside the workspace, and of
+// commands.
+func webSummary(tool string, args map[string]any, f figures) (string, bool) {
+	text := func(name string) (string, bool) {
+		value, ok := args[name].(string)
+		return value, ok
+	}
+	switch tool {
+	case ToolSearchWeb:
+		query, ok := text("query")
+		if ok && f.Count != nil {
+			return fmt.Sprintf("Searched '%s' → %d results", query, *f.Count), true
+		}
+	case ToolNavigate:
+		url, ok := text("url")
+		return "Visited " + withoutScheme(url), ok
+	case ToolShell:
+		command, ok := text(argCommand)
+		if ok && f.ExitCode != nil {
+			return fmt.Sprintf("Ran `%s` → exit %d", command, *f.ExitCode), true
+		}
+	case ToolWeather:
+		location, ok := text("location")
+		return "Checked weather for " + location, ok
+	}
+	return "", false
 }

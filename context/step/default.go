@@ -1,67 +1,128 @@
 package step
 
 import (
-	"encoding/json"
 	"fmt"
 	"maps"
-	"slices"
+	"strings"
 )
 
-// Cuts of the rule for tools without a rule of their own.
-const (
-	// resultChars of a result stand in its observation.
-	resultChars = 200
-	// argChars of a text argument are kept.
-	argChars = 100
-	// maxMinimalKeys bounds how many arguments are kept, so that a call with a
-	// hundred thousand of them makes no large step.
-	maxMinimalKeys = 64
-)
+// resultChars of a result stand in the observation of a tool without a rule.
+const resultChars = 200
 
-// anyTool is the rule for every tool without one of its own: the beginning of
-// the result, which goes into a blob when it is long.
-func (r *Reducer) anyTool(c Call, out *Reduced) {
-	hasBody := c.Result.BodyKey != ""
-	out.Inline = r.inlineJSON(c.Result)
-	out.Observation = OneLine(c.Tool + " completed")
-	if !emptyResult(c.Result) {
-		text, cut := oneLineCut(resultText(c.Result), resultChars)
-		if cut {
-			text += ellipsis
-		}
-		out.Observation = OneLine(c.Tool) + " → " + text
+// anything reads a result as it comes: what a program printed, a text, or JSON.
+func (r *Reducer) anything(c Call) reading {
+	var rd reading
+	printed, isOutput := outputOf(c.Result)
+	switch {
+	case emptyResult(c.Result):
+		rd.empty = true
+	case isOutput:
+		printed.read(&rd)
+	case c.Result.BodyKey != "":
+		rd.body(c.Result)
+	default:
+		rd.object(c.Result)
 	}
-	if hasBody && c.Result.BodySize >= r.opts.ResultBytes {
-		out.Offload, out.OffloadExt = true, "txt"
-		out.Metadata = figures{Size: &c.Result.BodySize, SHA256: c.Result.BodySHA256}.encode()
-		if c.Result.BodyBinary {
-			out.OffloadExt = "bin"
-		}
+	rd.words = map[string]string{"text": rd.shown.preview(resultChars)}
+	if !rd.empty {
+		rd.figure("size", rd.size.bytes)
+	}
+	return rd
+}
+
+// body reads a result that is a text and little else.
+func (rd *reading) body(result Result) {
+	b := fileBody(result)
+	rd.size = size{bytes: b.size, text: b.text}
+	rd.text = &heldText{ext: "txt"}
+	rd.shown = shown{text: b.text, tail: b.tail, size: b.size}
+	rd.printed = !b.binary
+	rest := maps.Clone(result.Output)
+	delete(rest, result.BodyKey)
+	if b.binary {
+		rd.text.ext = "bin"
+		rd.shown = shownText(fmt.Sprintf("[%d bytes, no text]", b.size))
+	}
+	rd.figure("sha256", b.sha256)
+	if len(rest) == 0 {
 		return
 	}
-	full := CanonicalJSON(resultValue(c.Result))
-	size := int64(len(full))
-	out.Metadata = figures{Size: &size}.encode()
-	if size >= r.opts.ResultBytes {
-		out.Offload, out.OffloadExt, out.OffloadBytes = true, "json", full
+	if above := string(SpacedJSON(rest)); len(above) <= maxRestBytes {
+		rd.shown.head = above
+		rd.figure(figureOther, rest)
+	} else {
+		rd.shown = rd.shown.below(above)
 	}
 }
 
-// failure is the rule for every tool's failures.
-func (r *Reducer) failure(c Call, out *Reduced) {
-	text := headBytes(c.Result.ErrorText, MaxErrorBytes)
-	line := OneLine(text)
+// object reads a result as JSON.
+func (rd *reading) object(result Result) {
+	rd.json = CanonicalJSON(result.Output)
+	rd.size.bytes = int64(len(rd.json))
+	rd.printed = false
+	if text, only := singleText(result.Output); only {
+		rd.shown, rd.printed = shownText(text), true
+		return
+	}
+	rd.shown = shownText(string(SpacedJSON(result.Output)))
+}
+
+// singleText returns the text of a result that is one text and nothing else.
+func singleText(output map[string]any) (string, bool) {
+	if len(output) != 1 {
+		return "", false
+	}
+	for _, only := range output {
+		if text, ok := only.(string); ok {
+			return text, true
+		}
+	}
+	return "", false
+}
+
+// figure adds to the metadata what is known.
+func (rd *reading) figure(name string, value any) {
+	if value == "" {
+		return
+	}
+	if rd.figures == nil {
+		rd.figures = make(map[string]any)
+	}
+	rd.figures[name] = value
+}
+
+// failure is the rule for the failures of every tool but those that run
+// commands.
+func (r *Reducer) failure(c Call, rd *reading, out *Reduced) {
+	reason := c.Result.ErrorText
+	if strings.TrimSpace(reason) == "" {
+		reason = rd.shown.lastLine()
+	}
 	out.Outcome = Failed
-	out.Error = text
+	out.Error = headBytes(reason, MaxErrorBytes)
+	line := OneLine(out.Error)
 	out.Observation = OneLine(c.Tool + " failed: " + line)
-	if line != c.Result.ErrorText {
+	rd.shown.isError = true
+	if line != reason {
 		// The line above does not show all of it.
-		full := c.Tool + " failed: " + c.Result.ErrorText
-		out.Inline = r.clip(full, "", int64(len(full)), true)
+		rd.shown = rd.shown.below(c.Tool + " failed: " + reason)
+		rd.printed = true
 	}
-	if text != c.Result.ErrorText {
-		out.Offload, out.OffloadExt, out.OffloadBytes = true, "txt", []byte(c.Result.ErrorText)
+	if out.Error != reason {
+		out.Offload, out.OffloadExt = true, "txt"
+		out.OffloadBytes = []byte(reason + rd.full(c.Result))
 	}
+}
+
+// full is what a call gave besides its error, all of it, for below the error.
+func (rd *reading) full(result Result) string {
+	switch {
+	case rd.empty:
+		return ""
+	case rd.text != nil && rd.text.bytes != nil:
+		return "\n" + string(rd.text.bytes)
+	}
+	return "\n" + string(CanonicalJSON(resultValue(result)))
 }
 
 // emptyResult tells whether there is nothing to show.
@@ -87,57 +148,4 @@ func resultValue(result Result) map[string]any {
 		value = map[string]any{}
 	}
 	return value
-}
-
-// resultText is the result for reading: a single text as it is, all else as
-// spaced JSON.
-func resultText(result Result) string {
-	value := resultValue(result)
-	if len(value) == 1 {
-		for _, only := range value {
-			if text, ok := only.(string); ok {
-				return text
-			}
-		}
-	}
-	return string(SpacedJSON(value))
-}
-
-// shortArgs keeps every argument, the long ones in short.
-func shortArgs(args map[string]any) map[string]any {
-	keys := slices.Sorted(maps.Keys(args))
-	kept := make(map[string]any, min(len(keys), maxMinimalKeys)+1)
-	for _, key := range keys[:min(len(keys), maxMinimalKeys)] {
-		kept[withEllipsis(key, argChars)] = shortArg(args[key])
-	}
-	if left := len(keys) - maxMinimalKeys; left > 0 {
-		kept[ellipsis] = fmt.Sprintf("[%d more]", left)
-	}
-	return kept
-}
-
-func shortArg(arg any) any {
-	switch arg := arg.(type) {
-	case string:
-		return withEllipsis(arg, argChars)
-	case []any:
-		return fmt.Sprintf("[%d items]", len(arg))
-	case map[string]any:
-		return fmt.Sprintf("{%d keys}", len(arg))
-	case json.Number:
-		return json.Number(headBytes(string(arg), argChars))
-	}
-	return arg
-}
-
-// fullArgs is all arguments, or nil when they are too long to keep.
-func fullArgs(args map[string]any) json.RawMessage {
-	if args == nil {
-		args = map[string]any{}
-	}
-	text := CanonicalJSON(args)
-	if len(text) > MaxArgsBytes {
-		return nil
-	}
-	return text
 }

@@ -9,7 +9,14 @@
 //     made from.
 //   - A [Reducer] turns a call into a [Reduced]: the parts of a step that follow
 //     from the call alone, and what has to be offloaded.
+//   - [Rules] say what of each tool's calls stays, how its line reads and what is
+//     offloaded. They are data: a table of TOML that a user can change.
 //   - A [CompactStep] is a step in one line.
+//
+// What programs print is recognized by its form: test runners, searches, git,
+// compilers, what a program died of, JSON, tables. Its figures become metadata.
+// Of a result too long to be shown, a step keeps the evidence: the lines that sum
+// up or say what went wrong, and names.
 //
 // The package is pure: nothing in it reads a clock, a store or a file. The
 // step's number, its time and its blob are filled in by whoever records it.

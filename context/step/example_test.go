@@ -29,3 +29,32 @@ func ExampleReducer_Reduce() {
 	// Use fs:read_file to retrieve if needed.
 	// Read notes.txt (1.9KB)
 }
+
+// A tool of one's own gets a line of its own, without code.
+func ExampleLoadRules() {
+	rules, err := step.LoadRules([]byte(`
+[tools."ci:build"]
+shape = "command"
+args = ["target"]
+observation = "Built {target}: exit {exit_code}"
+offload = "text"
+from_chars = 2000
+kind = "tool"
+`))
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	reduced := step.NewReducer(&step.Options{Rules: rules}).Reduce(step.Call{
+		Tool:   "ci:build",
+		Args:   map[string]any{"target": "release", "verbose": true},
+		Result: step.Result{Output: map[string]any{"stdout": "12 passed in 3.1s\n", "exit_code": 0}},
+	})
+	fmt.Println(reduced.Observation)
+	fmt.Printf("%s\n%s", reduced.MinimalArgs, reduced.Inline)
+	// Output:
+	// Built release: exit 0
+	// {"target":"release"}
+	// exit 0
+	// 12 passed in 3.1s
+}

@@ -3,34 +3,37 @@ package step
 import (
 	"crypto/sha256"
 	"encoding/hex"
-	"encoding/json"
-	"fmt"
 	"strings"
 	"unicode/utf8"
 )
 
-// readFile: the content goes into a blob when it is longer than the threshold.
-func (r *Reducer) readFile(c Call, out *Reduced) {
-	path, body := argText(c.Args, "path"), fileBody(c.Result)
-	kind := contentType(path, body)
-	out.Observation = OneLine(fmt.Sprintf("Read %s (%d bytes, %s)", path, body.size, kind))
-	if r.opts.Style == ObservationDesign {
-		out.Observation = fmt.Sprintf("Read file (%d bytes)", body.size)
+// file reads a file's content.
+func (r *Reducer) file(c Call) reading {
+	path, b := plainText(c.Args["path"]), fileBody(c.Result)
+	kind := contentType(path, b)
+	rd := reading{
+		size: size{bytes: b.size, text: b.text},
+		text: &heldText{ext: bodyExt(kind)},
 	}
-	f := figures{Size: &body.size, Bytes: &body.size, Type: kind, SHA256: body.sha256}
-	if !body.binary {
-		f.Lines = body.lines
-		out.Inline = r.clip(body.text, body.tail, body.size, false)
+	if c.Result.BodyKey == "" {
+		// The content came inside the output, so there is no body to store.
+		rd.text.bytes = []byte(b.text)
 	}
-	f.ChangedSinceWrite = c.WrittenSHA256 != "" && body.sha256 != "" && c.WrittenSHA256 != body.sha256
-	out.Metadata = f.encode()
-	if body.size > r.opts.ReadBytes {
-		out.Offload, out.OffloadExt = true, bodyExt(kind)
-		if c.Result.BodyKey == "" {
-			// The content came inside the output, so there is no body to store.
-			out.OffloadBytes = []byte(body.text)
+	rd.figure("size", b.size)
+	rd.figure("bytes", b.size)
+	rd.figure("type", kind)
+	rd.figure("sha256", b.sha256)
+	if !b.binary {
+		place := PlaceOf(c.Args)
+		rd.shown = shown{text: b.text, tail: b.tail, size: b.size, place: &place}
+		if b.lines != nil {
+			rd.figure("lines", *b.lines)
 		}
 	}
+	if c.WrittenSHA256 != "" && b.sha256 != "" && c.WrittenSHA256 != b.sha256 {
+		rd.figure("changed_since_write", true)
+	}
+	return rd
 }
 
 // contentType is what a read says about the content.
@@ -90,14 +93,19 @@ func fileBody(result Result) body {
 
 // wholeBody is a body that is all there; an empty hash is computed.
 func wholeBody(text, hash string) body {
-	count := lines(text)
-	if hash == "" {
-		hash = hashText(text)
+	b := unhashed(text)
+	if b.sha256 = hash; hash == "" {
+		b.sha256 = hashText(text)
 	}
+	return b
+}
+
+// unhashed is a body that is all there and whose hash nobody asks for.
+func unhashed(text string) body {
+	count := lines(text)
 	return body{
 		size:   int64(len(text)),
 		lines:  &count,
-		sha256: hash,
 		text:   text,
 		binary: strings.IndexByte(text, 0) >= 0 || !utf8.ValidString(text),
 	}
@@ -108,9 +116,8 @@ func hashText(text string) string {
 	return hex.EncodeToString(sum[:])
 }
 
-// writeFile: what was written never comes back into a prompt, but its bytes
-// are kept.
-func (r *Reducer) writeFile(c Call, out *Reduced) {
+// written reads what came of writing a file.
+func (r *Reducer) written(c Call) reading {
 	content, known := c.Args["content"].(string)
 	size := int64(len(content))
 	for _, key := range []string{"bytes", "bytes_written"} {
@@ -118,38 +125,33 @@ func (r *Reducer) writeFile(c Call, out *Reduced) {
 			size = n
 		}
 	}
-	out.Observation = OneLine(fmt.Sprintf("Wrote %s (%d bytes)", argText(c.Args, "path"), size))
-	f := figures{Size: &size, Bytes: &size}
+	rd := reading{}
+	rd.asJSON(c.Result)
+	rd.figure("size", size)
+	rd.figure("bytes", size)
 	if known {
-		f.SHA256 = hashText(content)
-		out.KeepArg = "content"
+		rd.figure("sha256", hashText(content))
 	}
-	out.Metadata = f.encode()
-	out.Inline = r.inlineJSON(c.Result)
+	return rd
 }
 
-// listDir: the entries go into a blob when there are many.
-func (r *Reducer) listDir(c Call, out *Reduced) {
-	path, given := c.Args["path"].(string)
-	if !given || path == "" {
-		path = "."
+// listing reads the entries of a folder.
+func (r *Reducer) listing(c Call) reading {
+	rd := reading{words: map[string]string{}}
+	if path, given := c.Args["path"].(string); !given || path == "" {
+		rd.words["path"] = "."
 	}
 	entries, _ := c.Result.Output["entries"].([]any)
-	count, dirs := int64(len(entries)), int64(0)
+	dirs := 0
 	for _, entry := range entries {
 		if isDir(entry) {
 			dirs++
 		}
 	}
-	files := count - dirs
-	out.Observation = OneLine(fmt.Sprintf("Listed %s: %d items (%d files, %d dirs)",
-		headBytes(path, MaxPathBytes), count, files, dirs))
-	out.Metadata = figures{Count: &count, Files: &files, Dirs: &dirs}.encode()
-	out.Inline = r.inlineJSON(c.Result)
-	if len(entries) > r.opts.ListItems {
-		out.Offload, out.OffloadExt = true, "json"
-		out.OffloadBytes = CanonicalJSON(resultValue(c.Result))
-	}
+	rd.asJSON(c.Result)
+	rd.size.items = int64(len(entries))
+	rd.figures = map[string]any{"count": len(entries), "files": len(entries) - dirs, "dirs": dirs}
+	return rd
 }
 
 // isDir knows both forms of an entry: "name/" and {"is_dir": true}.
@@ -164,28 +166,8 @@ func isDir(entry any) bool {
 	return false
 }
 
-// argText returns a text argument bounded like a path, or nothing.
-func argText(args map[string]any, key string) string {
-	text, _ := args[key].(string)
-	return headBytes(text, MaxPathBytes)
-}
-
-// pathArgs keeps the path and nothing else.
-func pathArgs(args map[string]any) map[string]any {
-	if _, ok := args["path"].(string); !ok {
-		return map[string]any{}
-	}
-	return map[string]any{"path": argText(args, "path")}
-}
-
 // wholeNumber reads a whole, non-negative number in any form it may come in.
 func wholeNumber(v any) (int64, bool) {
-	switch v.(type) {
-	case json.Number, float64, int, int64, uint64:
-	default:
-		return 0, false
-	}
-	var n int64
-	err := json.Unmarshal(CanonicalJSON(v), &n)
-	return n, err == nil && n >= 0
+	n, ok := integer(v)
+	return n, ok && n >= 0
 }

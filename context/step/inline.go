@@ -5,47 +5,143 @@ import (
 	"strings"
 )
 
-// inlineJSON is the unfolded form of a result without a rule of its own.
-func (r *Reducer) inlineJSON(result Result) string {
-	if emptyResult(result) {
-		return ""
-	}
-	text := string(SpacedJSON(resultValue(result)))
-	left := int64(0)
-	if !result.BodyBinary {
-		left = max(result.BodySize-int64(len(result.BodyText)), 0)
-	}
-	return r.clip(text, "", int64(len(text))+left, false)
+// shown is a text that a prompt shows of a result, within a limit.
+type shown struct {
+	// head stands first, whole; it is short.
+	head string
+	// text is all of it, or its beginning, and then tail its end; size is the
+	// length of all of it.
+	text, tail string
+	size       int64
+	// isError keeps more of the end, because that is where errors say what
+	// happened.
+	isError bool
+	// place is where the text begins in one that can be read on, nil for any other
+	// text.
+	place *Place
 }
 
-// clip returns text within the inline limit: its head and its tail on borders
-// of lines, and between them a line that says how many bytes are missing. text
-// is all of it, or its beginning, and then tail its end; size is the length of
-// all of it. Of a result two thirds are head; of an error two thirds are tail,
-// because that is where errors say what happened.
-func (r *Reducer) clip(text, tail string, size int64, isError bool) string {
-	limit := r.opts.InlineBytes
-	whole := int64(len(text)) >= size
-	if whole && len(text) <= limit {
-		return text
+// shownText is a text that is all there.
+func shownText(text string) shown { return shown{text: text, size: int64(len(text))} }
+
+// below returns s with a text above it.
+func (s shown) below(text string) shown {
+	if s.size > 0 {
+		text += "\n"
 	}
-	if whole {
-		tail = text
+	s.text = text + s.text
+	s.size += int64(len(text))
+	return s
+}
+
+// above returns s with a text below it.
+func (s shown) above(text string) shown {
+	if s.size > 0 {
+		text = "\n" + text
 	}
-	room := max(limit-len(clipMark(size)), 0)
+	if s.whole() {
+		s.text += text
+	} else {
+		s.tail += text
+	}
+	s.size += int64(len(text))
+	return s
+}
+
+// whole tells whether text is all of it.
+func (s shown) whole() bool { return int64(len(s.text)) >= s.size }
+
+// preview is its beginning on one line, at most n characters of it.
+func (s shown) preview(n int) string {
+	line, cut := oneLineCut(s.head+"\n"+s.text, n)
+	if cut {
+		line += ellipsis
+	}
+	return line
+}
+
+// lastLine is its last line that is not blank.
+func (s shown) lastLine() string {
+	end := s.text
+	if !s.whole() {
+		end = s.tail
+	}
+	end = strings.TrimRight(tailBytes(end, MaxErrorBytes), " \t\r\n")
+	return strings.TrimSpace(end[strings.LastIndexByte(end, '\n')+1:])
+}
+
+// clipped says what of a text is shown: so many bytes of its beginning and its
+// end, or all of it.
+type clipped struct {
+	inline     string
+	all        bool
+	head, tail int
+}
+
+// clip returns a text within the inline limit: its head and its tail on borders
+// of lines, and between them a line that says how many bytes are missing. Of a
+// result two thirds are head; of an error two thirds are tail.
+func (r *Reducer) clip(s shown) clipped {
+	lead := s.head
+	if lead != "" && s.size > 0 {
+		lead += "\n"
+	}
+	limit := max(r.opts.InlineBytes-len(lead), 0)
+	if s.whole() && len(s.text) <= limit {
+		return clipped{inline: lead + s.text, all: true}
+	}
+	tail := s.tail
+	if s.whole() {
+		tail = s.text
+	}
+	room := limit - len(clipMark(s.size, ""))
+	if s.place != nil {
+		room -= readOnBytes
+	}
+	room = max(room, 0)
 	headRoom := room * 2 / 3
-	if isError {
+	if s.isError {
 		headRoom = room / 3
 	}
-	head := headLines(text, headRoom)
-	end := tailLines(tail, min(room-headRoom, max(int(size)-len(head), 0)))
-	return head + clipMark(size-int64(len(head))-int64(len(end))) + end
+	head := headLines(s.text, headRoom)
+	end := tailLines(tail, min(room-headRoom, max(int(s.size)-len(head), 0)))
+	return clipped{
+		inline: lead + head + clipMark(s.size-int64(len(head))-int64(len(end)), s.readOn(head)) + end,
+		head:   len(head), tail: len(end),
+	}
 }
+
+// clipSign begins a mark, and the line that it stands in.
+const clipSign = "\n[… "
 
 // clipMark stands where bytes were left out. It ends the line before it and
 // begins the next.
-func clipMark(missing int64) string {
-	return fmt.Sprintf("\n[… %d bytes left out; full text: see reference]\n", missing)
+func clipMark(missing int64, more string) string {
+	return fmt.Sprintf(clipSign+"%d bytes left out; full text: see reference%s]\n", missing, more)
+}
+
+// readOnBytes is room for what readOn says.
+const readOnBytes = len("; read on with offset_bytes 9223372036854775807")
+
+// readOn says how to read on behind the head that is shown.
+func (s shown) readOn(head string) string {
+	if s.place == nil {
+		return ""
+	}
+	next := s.place.Next(head, strings.HasPrefix(s.text[len(head):], "\n"))
+	if next == "" {
+		return ""
+	}
+	return "; read on with " + next
+}
+
+// Beginning returns how much of Inline, in bytes, is the beginning of the result
+// as it is, before anything is left out.
+func (s Step) Beginning() int {
+	if at := strings.Index(s.Inline, clipSign); at >= 0 {
+		return at
+	}
+	return len(s.Inline)
 }
 
 // headLines returns at most n leading bytes, whole lines if that keeps half of

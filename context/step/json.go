@@ -1,12 +1,8 @@
 package step
 
 import (
-	"bytes"
 	"cmp"
 	"encoding/json"
-	"errors"
-	"fmt"
-	"io"
 	"maps"
 	"math"
 	"slices"
@@ -30,21 +26,6 @@ func CanonicalJSON(v any) []byte { return jsonWriter{}.value(nil, v, 0) }
 // SpacedJSON is CanonicalJSON with a space behind each comma and colon, for
 // lines of a prompt.
 func SpacedJSON(v any) []byte { return jsonWriter{space: " "}.value(nil, v, 0) }
-
-// DecodeJSON decodes one JSON value into what CanonicalJSON takes, with numbers
-// kept exact.
-func DecodeJSON(text []byte) (any, error) {
-	decoder := json.NewDecoder(bytes.NewReader(text))
-	decoder.UseNumber()
-	var v any
-	if err := decoder.Decode(&v); err != nil {
-		return nil, fmt.Errorf("step: decode JSON: %w", err)
-	}
-	if _, err := decoder.Token(); err != io.EOF {
-		return nil, errors.New("step: decode JSON: something follows the value")
-	}
-	return v, nil
-}
 
 type jsonWriter struct{ space string }
 

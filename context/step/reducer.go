@@ -2,7 +2,6 @@ package step
 
 import (
 	"encoding/json"
-	"strings"
 )
 
 // Tools with rules of their own.
@@ -10,27 +9,31 @@ const (
 	ToolReadFile  = "fs:read_file"
 	ToolWriteFile = "fs:write_file"
 	ToolListDir   = "fs:list_dir"
+	ToolSearchWeb = "web:search"
+	ToolNavigate  = "browser:navigate"
+	ToolShell     = "system:shell"
+	ToolWeather   = "weather:get"
 )
 
-// Thresholds of offloading and limits of what a step holds.
+// Limits of what a step holds.
 const (
-	// DefaultReadBytes: file content longer than this is offloaded.
-	DefaultReadBytes = 1024
-	// DefaultListItems: a listing of more entries than this is offloaded.
-	DefaultListItems = 10
-	// DefaultResultBytes: any other result of at least this size is offloaded.
-	DefaultResultBytes = 1000
 	// DefaultInlineBytes bounds Inline. A prompt shows at most 3000 tokens of a
 	// result; this is room for about that many, and keeps the log small.
 	DefaultInlineBytes = 16 << 10
+	// DefaultComplaintChars: so much of what a failed command said stands in its
+	// observation.
+	DefaultComplaintChars = 500
 	// MaxArgsBytes bounds Step.Args: longer ones are left out, as they would
-	// fill the log with what the minimal arguments say in short.
+	// fill the log with what the minimal arguments say in short. They go into a
+	// blob of their own.
 	MaxArgsBytes = 16 << 10
-	// MaxPathBytes bounds a path in minimal arguments and observations; no file
-	// system takes a longer one.
+	// MaxPathBytes bounds a path, and any other text argument that stays, in
+	// minimal arguments and observations; no file system takes a longer one.
 	MaxPathBytes = 4096
 	// MaxErrorBytes bounds the failure text a step keeps.
 	MaxErrorBytes = 4096
+	// MaxEvidenceBytes bounds Step.Evidence: a few lines of a prompt.
+	MaxEvidenceBytes = 2 << 10
 	// HeldBodyBytes is how much of a body's start, and of a longer one's end, a
 	// Result should hold. More is not looked at.
 	HeldBodyBytes = 64 << 10
@@ -51,17 +54,13 @@ const (
 type Options struct {
 	// Style is how much observations say. Default ObservationFull.
 	Style ObservationStyle
-	// ReadBytes: file content longer than this is offloaded. Default
-	// DefaultReadBytes.
-	ReadBytes int64
-	// ListItems: listings of more entries are offloaded. Default
-	// DefaultListItems.
-	ListItems int
-	// ResultBytes: other results from this size on are offloaded. Default
-	// DefaultResultBytes.
-	ResultBytes int64
+	// Rules say how the calls of each tool are kept. Default BuiltinRules.
+	Rules Rules
 	// InlineBytes bounds Inline. Default DefaultInlineBytes.
 	InlineBytes int
+	// ComplaintChars of what a failed command said stand in its observation.
+	// Default DefaultComplaintChars.
+	ComplaintChars int
 	// HideOffloaded leaves Inline empty when the result was offloaded, so that
 	// a prompt shows the observation alone from the start. Default false.
 	HideOffloaded bool
@@ -83,13 +82,16 @@ type Call struct {
 
 // Result is what a tool gave. Missing and mistyped fields count as empty.
 type Result struct {
-	// Output is the JSON result without the body.
+	// Output is the JSON result without the body. It may be there after a
+	// failure, too.
 	Output map[string]any
 	// Failed says that the tool failed; ErrorText says why.
 	Failed    bool
 	ErrorText string
 	// BodyKey is the key of Output that the body belongs to, such as "content";
 	// empty when there is no body. What Output holds under it is not looked at.
+	// The body of a command's output should have all of it, errors included,
+	// under the key "output".
 	BodyKey string
 	// BodySize is the body's length in bytes, BodyLines its lines; zero lines
 	// of a longer body mean not counted.
@@ -105,18 +107,20 @@ type Result struct {
 
 // Reduced is what follows from a call alone. The caller makes a Step of it.
 type Reduced struct {
-	// MinimalArgs, Args, Metadata, Observation, Error and Inline are the step's
-	// fields of those names.
-	MinimalArgs, Args, Metadata json.RawMessage
-	Observation, Error, Inline  string
-	// Outcome is Succeeded or Failed.
+	// MinimalArgs, Args, Metadata, Observation, Error, Inline and Evidence are
+	// the step's fields of those names.
+	MinimalArgs, Args, Metadata          json.RawMessage
+	Observation, Error, Inline, Evidence string
+	// Outcome is Succeeded or Failed. A call that did not fail by itself has
+	// failed if its rule says so, as of a command whose exit code is not zero.
 	Outcome Outcome
 	// Offload says that the full result belongs into a blob that the step
 	// refers to: OffloadBytes, or the body where they are nil.
 	Offload bool
 	// OffloadKind is the first part of the blob's name: read, list, search,
 	// page, shell or tool. OffloadExt is its extension: json, txt, log or bin.
-	OffloadKind, OffloadExt string
+	// OffloadCategory says how long it stays.
+	OffloadKind, OffloadExt, OffloadCategory string
 	// OffloadBytes is the text to offload, such as the result as canonical
 	// JSON; nil when it is the body that has to be offloaded, and when nothing
 	// has.
@@ -124,36 +128,26 @@ type Reduced struct {
 	// KeepArg names the text argument whose bytes must be kept in a blob of the
 	// step that the step does not refer to, or is empty.
 	KeepArg string
+	// KeepArgs says that Args leaves out arguments, so that their text must be
+	// kept in a blob (see Step.ArgsPath).
+	KeepArgs bool
 }
 
 // Reducer turns calls into the parts of steps. It has no state: all methods
 // are pure and safe for concurrent use.
-type Reducer struct {
-	opts  Options
-	rules map[string]rule
-}
-
-// rule is how one tool's calls are reduced.
-type rule struct {
-	minimalArgs func(args map[string]any) map[string]any
-	// success fills in everything that depends on the result of a call that
-	// did not fail.
-	success func(r *Reducer, c Call, out *Reduced)
-	kind    string
-	// hideArgs keeps the arguments out of the step: only the minimal ones stay.
-	hideArgs bool
-}
+type Reducer struct{ opts Options }
 
 // NewReducer returns a reducer; nil opts mean the defaults.
 func NewReducer(opts *Options) *Reducer {
-	r := &Reducer{rules: builtinRules()}
+	r := &Reducer{}
 	if opts != nil {
 		r.opts = *opts
 	}
-	setDefault(&r.opts.ReadBytes, DefaultReadBytes)
-	setDefault(&r.opts.ListItems, DefaultListItems)
-	setDefault(&r.opts.ResultBytes, DefaultResultBytes)
+	if r.opts.Rules.byTool == nil {
+		r.opts.Rules = BuiltinRules()
+	}
 	setDefault(&r.opts.InlineBytes, DefaultInlineBytes)
+	setDefault(&r.opts.ComplaintChars, DefaultComplaintChars)
 	return r
 }
 
@@ -163,50 +157,103 @@ func setDefault[N int | int64](field *N, value N) {
 	}
 }
 
-// builtinRules are keyed by the tool's name with _ for the colon.
-func builtinRules() map[string]rule {
-	return map[string]rule{
-		"fs_read_file":  {minimalArgs: pathArgs, success: (*Reducer).readFile, kind: "read"},
-		"fs_write_file": {minimalArgs: pathArgs, success: (*Reducer).writeFile, kind: "tool", hideArgs: true},
-		"fs_list_dir":   {minimalArgs: pathArgs, success: (*Reducer).listDir, kind: "list"},
-		"fs_search":     {minimalArgs: shortArgs, success: (*Reducer).anyTool, kind: "search"},
-		"fs_delete":     {minimalArgs: pathArgs, success: (*Reducer).anyTool, kind: "tool"},
-		"fs_stat":       {minimalArgs: pathArgs, success: (*Reducer).anyTool, kind: "tool"},
-	}
-}
-
-func (r *Reducer) rule(tool string) rule {
-	if found, ok := r.rules[strings.ReplaceAll(tool, ":", "_")]; ok {
-		return found
-	}
-	return rule{minimalArgs: shortArgs, success: (*Reducer).anyTool, kind: "tool"}
-}
-
 // MinimalArgs returns the arguments worth keeping as a canonical JSON object,
 // before the tool ran.
 func (r *Reducer) MinimalArgs(tool string, args map[string]any) json.RawMessage {
-	return CanonicalJSON(r.rule(tool).minimalArgs(args))
+	return CanonicalJSON(r.opts.Rules.find(tool).minimalArgs(args))
 }
 
 // Reduce never fails: a result that is not as expected is reduced to what can
 // be said about it.
 func (r *Reducer) Reduce(c Call) Reduced {
-	rule := r.rule(c.Tool)
+	rule := r.opts.Rules.find(c.Tool)
 	out := Reduced{
 		MinimalArgs: CanonicalJSON(rule.minimalArgs(c.Args)),
-		Metadata:    json.RawMessage("{}"),
-		OffloadKind: rule.kind,
+		OffloadKind: rule.kind, OffloadCategory: rule.category,
 	}
-	if !rule.hideArgs {
-		out.Args = fullArgs(c.Args)
+	rule.keepArgs(c.Args, &out)
+	rd := r.read(rule, c)
+	switch {
+	case rd.complaint != nil:
+		r.complain(c, rule, rd, &out)
+	case c.Result.Failed:
+		r.failure(c, &rd, &out)
+		rule = r.opts.Rules.find(otherTools)
+	default:
+		out.Observation = r.observe(c, rule, rd)
 	}
-	if c.Result.Failed {
-		r.failure(c, &out)
-		return out
-	}
-	rule.success(r, c, &out)
-	if out.Offload && r.opts.HideOffloaded {
-		out.Inline = ""
-	}
+	rule.offloadResult(c, rd, &out)
+	r.show(c, &rd, &out)
+	out.Metadata = rd.metadata()
 	return out
 }
+
+// read reads the result as the rule says, and that of a failure as it comes.
+func (r *Reducer) read(rule *rule, c Call) reading {
+	if c.Result.Failed && !rule.shape.failures {
+		return r.anything(c)
+	}
+	return rule.shape.read(r, c)
+}
+
+// show fills in what a prompt shows, and what stands for the rest.
+func (r *Reducer) show(c Call, rd *reading, out *Reduced) {
+	var found survey
+	if rd.printed {
+		found = recognize(commandOf(c), rd.shown)
+		found.figures(rd)
+	}
+	if out.Offload && r.opts.HideOffloaded {
+		return
+	}
+	cut := r.clip(rd.shown)
+	out.Inline = cut.inline
+	if !cut.all {
+		out.Evidence = evidence(rd.shown, cut, found)
+	}
+}
+
+// observe is the line of a call that did its work.
+func (r *Reducer) observe(c Call, rule *rule, rd reading) string {
+	line := r.line(rule, rd.empty)
+	return OneLine(line.fill(func(name string) string { return rd.value(name, c) }))
+}
+
+// line is the template of a call that did its work.
+func (r *Reducer) line(rule *rule, empty bool) template {
+	switch {
+	case empty && rule.empty != nil:
+		return rule.empty
+	case r.opts.Style == ObservationDesign && rule.design != nil:
+		return rule.design
+	}
+	return rule.observation
+}
+
+// offloadResult decides what goes into a blob.
+func (r *rule) offloadResult(c Call, rd reading, out *Reduced) {
+	if r.offload == offloadNever || out.Offload || emptyResult(c.Result) && rd.size.bytes == 0 {
+		return
+	}
+	shortest := int64(len(out.Observation) + stubBytes)
+	if rd.text != nil && (r.offload == offloadText || !rd.shown.whole()) {
+		if r.from.reached(rd.size, shortest) {
+			out.Offload, out.OffloadExt, out.OffloadBytes = true, rd.text.ext, rd.text.bytes
+		}
+	} else {
+		if rd.json == nil {
+			rd.json = CanonicalJSON(resultValue(c.Result))
+		}
+		full := size{bytes: int64(len(rd.json)), items: rd.size.items, text: string(rd.json)}
+		if r.from.reached(full, shortest) {
+			out.Offload, out.OffloadExt, out.OffloadBytes = true, "json", rd.json
+		}
+	}
+	if r.ext != "" && out.Offload {
+		out.OffloadExt = r.ext
+	}
+}
+
+// stubBytes is about what an observation grows by when it says where the result
+// lies. A result that is no longer is no smaller for being away.
+const stubBytes = len(savedTo) + len("workspace/outputs/search_001.json") + len(readHint)

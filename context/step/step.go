@@ -49,6 +49,9 @@ type Step struct {
 	// Args are all arguments as a canonical JSON object; nil when they are
 	// longer than MaxArgsBytes or must not come back into a prompt.
 	Args json.RawMessage
+	// ArgsPath is the path of a blob with the text of all arguments, where Args
+	// leaves them out because they are too long.
+	ArgsPath string
 	// Observation is one line about what came out, without any reference.
 	Observation string
 	// OutcomeRef is the hash of the blob with the full result, in hex; empty
@@ -74,6 +77,12 @@ type Step struct {
 	// TurnID holds the parallel calls of one model turn together; CallID is the
 	// model's own id of the call. Both may be empty.
 	TurnID, CallID string
+	// Pinned keeps the step in every prompt as it is: it is never folded.
+	Pinned bool
+	// Evidence is what the part of the result that Inline leaves out says of
+	// itself: figures, the lines that tell what went wrong, and names; at most
+	// MaxEvidenceBytes. Empty when Inline shows everything.
+	Evidence string
 }
 
 // idPrefix begins every step id.
@@ -152,7 +161,7 @@ func withPath(observation, path string) string {
 // of a web search stands in the line of the call.
 func (s Step) shortObservation() string {
 	figures := decodeFigures(s.Metadata)
-	if s.ToolName == "web:search" && s.Success() && figures.Count != nil {
+	if s.ToolName == ToolSearchWeb && s.Success() && figures.Count != nil {
 		return fmt.Sprintf("Found %d results", *figures.Count)
 	}
 	return s.Observation
@@ -161,15 +170,15 @@ func (s Step) shortObservation() string {
 // completedWord is the first word of the long reference.
 func completedWord(tool string) string {
 	switch tool {
-	case "fs:search", "web:search":
+	case "fs:search", ToolSearchWeb:
 		return "Search"
 	case ToolReadFile:
 		return "Read"
 	case ToolListDir:
 		return "List"
-	case "browser:navigate":
+	case ToolNavigate:
 		return "Visit"
-	case "system:shell":
+	case ToolShell:
 		return "Command"
 	}
 	return "Call"

@@ -119,6 +119,17 @@ func tailBytes(s string, n int) string {
 	return s[from:]
 }
 
+// lastChars returns the last n characters of s and whether anything was left
+// out.
+func lastChars(s string, n int) (string, bool) {
+	from := len(s)
+	for ; n > 0 && from > 0; n-- {
+		_, size := utf8.DecodeLastRuneInString(s[:from])
+		from -= size
+	}
+	return s[from:], from > 0
+}
+
 // lines counts the lines of s; a final line feed opens no new one.
 func lines(s string) int64 {
 	n := int64(strings.Count(s, "\n"))

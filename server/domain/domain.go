@@ -15,6 +15,7 @@ import (
 	"github.com/loom-bridge/loom-bridge/bridge/tools"
 	"github.com/loom-bridge/loom-bridge/context/assemble"
 	"github.com/loom-bridge/loom-bridge/context/blob"
+	"github.com/loom-bridge/loom-bridge/context/compress"
 	"github.com/loom-bridge/loom-bridge/context/session"
 	"github.com/loom-bridge/loom-bridge/context/step"
 	"github.com/loom-bridge/loom-bridge/context/tokens"
@@ -38,6 +39,11 @@ type Options struct {
 	// Models is the table of models. Default: the one that comes with package
 	// tokens.
 	Models *tokens.Models
+	// Rules say how the calls of tools are kept. Default those of package step.
+	Rules step.Rules
+	// History is how the prompts of sessions are made that say nothing. Default
+	// that of package assemble.
+	History session.Config
 	// Retention says how long events are kept. Default that of package events.
 	Retention events.Retention
 	// RegistrationIdle is how long an agent's registration outlives its last
@@ -69,6 +75,7 @@ type Domain struct {
 	Events    *events.Bus
 	Agents    *agents.Directory
 
+	history session.Config
 	closers []func() error
 }
 
@@ -76,7 +83,7 @@ type Domain struct {
 // stay the caller's.
 func Open(engine kv.Engine, workspaces hand.Workspaces, opts *Options) (*Domain, error) {
 	o := withDefaults(opts)
-	d := &Domain{}
+	d := &Domain{history: o.History}
 	if err := d.open(engine, workspaces, o); err != nil {
 		return nil, errors.Join(err, d.Close())
 	}
@@ -114,7 +121,7 @@ func (d *Domain) open(engine kv.Engine, workspaces hand.Workspaces, o Options) (
 	if d.Tokens, err = tokens.New(&tokens.Options{Models: o.Models}); err != nil {
 		return err
 	}
-	d.Assembler = assemble.New(d.Log, d.Tokens, nil)
+	d.Assembler = assemble.New(settledLog{d.Log, o.History}, d.Tokens, &assemble.Options{Models: o.Models})
 
 	d.Events = events.New(engine, writer, &events.Options{Now: o.Now, Retention: o.Retention, Logger: o.Logger})
 	d.onClose(d.Events.Close)
@@ -124,16 +131,28 @@ func (d *Domain) open(engine kv.Engine, workspaces hand.Workspaces, o Options) (
 	d.onClose(d.Agents.Close)
 
 	d.Registry = tools.NewRegistry(nil)
-	if err := native.Register(d.Registry, &native.Options{Store: o.StoreDir, Blobs: usedBlobs{d.Blobs}}); err != nil {
+	if err := native.Register(d.Registry, &native.Options{Store: o.StoreDir, Blobs: reads{blobs: d.Blobs, log: d.Log, use: true}}); err != nil {
 		return err
 	}
 	d.Hand = hand.New(hand.Deps{
-		Registry: d.Registry, Relay: relay{d.Agents}, Log: d.Log, Blobs: d.Blobs, Reducer: step.NewReducer(nil),
-		Engine: engine, Writer: writer, Workspaces: workspaces,
+		Registry: d.Registry, Relay: relay{d.Agents}, Log: d.Log, Blobs: d.Blobs, Reducer: step.NewReducer(&step.Options{Rules: o.Rules}),
+		Engine: engine, Writer: writer, Workspaces: workspaces, Compressor: compress.New(d.count, nil),
 	}, &hand.Options{Now: o.Now, Logger: o.Logger})
 	d.onClose(func() error { return d.closeHand(o.CloseTimeout) })
 	return nil
 }
+
+// count counts a text for the model of callers that name none.
+func (d *Domain) count(text string) int {
+	counted, err := d.Tokens.Count("", text)
+	if err != nil {
+		return len(text) / bytesPerToken
+	}
+	return counted.Tokens
+}
+
+// bytesPerToken stands for what is too large to be counted.
+const bytesPerToken = 4
 
 func blobOptions(o Options) *blob.Options {
 	b := o.Blobs
@@ -167,8 +186,8 @@ func (d *Domain) Close() error {
 func (d *Domain) Services() server.Services {
 	return server.Services{
 		Memory: d.Memory, Hand: startingHand{d.Hand, d.Blobs}, Tools: d.Registry,
-		Log: startingLog{d.Log, d.Blobs}, Blobs: d.Blobs,
-		Tokens: d.Tokens, Assembler: d.Assembler, Events: d.Events, Agents: d.Agents,
+		Log: startingLog{d.Log, d.Blobs}, Blobs: d.Blobs, Reads: reads{blobs: d.Blobs, log: d.Log},
+		Tokens: d.Tokens, Assembler: tellingAssembler{d.Assembler, herald{d.Events}}, Events: d.Events, Agents: d.Agents, History: d.history,
 	}
 }
 

@@ -1,22 +1,29 @@
 package domain
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"time"
 
 	"github.com/loom-bridge/loom-bridge/bridge/agents"
 	"github.com/loom-bridge/loom-bridge/bridge/events"
+	"github.com/loom-bridge/loom-bridge/context/assemble"
+	"github.com/loom-bridge/loom-bridge/context/session"
+	"github.com/loom-bridge/loom-bridge/memory/kv"
 )
 
 // StatusTopic gets one volatile event for each change of an agent's status.
 const StatusTopic = "agent.status"
 
+// FoldedTopic gets one volatile event for each batch of folds that was stored.
+const FoldedTopic = "context.folded"
+
 // maxStatusWait is how long a change waits for a subscriber that is full, which
 // then misses it: changes that wait hold memory.
 const maxStatusWait = 10 * time.Millisecond
 
-// herald tells of agents' changes on the bus.
+// herald tells on the bus what happens elsewhere.
 type herald struct{ bus *events.Bus }
 
 // tell publishes one change. Nobody may be listening, and the bus may have been
@@ -38,4 +45,27 @@ func (h herald) tell(tenant string, c agents.Change) {
 	_, _ = h.bus.Emit(ctx, tenant, events.Event{
 		Topic: StatusTopic, Type: StatusTopic, Source: c.AgentID, Payload: payload,
 	}, events.EmitOptions{Volatile: true, Legacy: true})
+}
+
+// folded publishes one batch; nil is none. It waits for nobody, and a call whose
+// folds are stored does not fail for it.
+func (h herald) folded(ctx context.Context, scope kv.Scope, sessionID string, made *assemble.Batch) {
+	if made == nil {
+		return
+	}
+	sessionID = cmp.Or(sessionID, session.DefaultSession)
+	payload, err := json.Marshal(map[string]any{
+		"session_id":    sessionID,
+		"batch":         made.Number,
+		"reason":        made.Reason.String(),
+		"refs":          made.Refs,
+		"before_tokens": made.Before,
+		"after_tokens":  made.After,
+	})
+	if err != nil {
+		return // text and numbers are JSON
+	}
+	_, _ = h.bus.Emit(ctx, scope.Tenant, events.Event{
+		Topic: FoldedTopic, Type: FoldedTopic, Source: scope.Owner, SessionID: sessionID, Payload: payload,
+	}, events.EmitOptions{Volatile: true})
 }

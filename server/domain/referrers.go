@@ -6,22 +6,25 @@ import (
 	"iter"
 	"time"
 
-	"github.com/loom-bridge/loom-bridge/bridge/native"
 	"github.com/loom-bridge/loom-bridge/context/blob"
 	"github.com/loom-bridge/loom-bridge/context/session"
 	"github.com/loom-bridge/loom-bridge/memory/kv"
 	"github.com/loom-bridge/loom-bridge/memory/kv/wire"
 )
 
-// idleEnd is how long nothing happens in a session before its blobs may go.
+// idleEnd is how long nothing happens in a session, which nobody ended, before
+// its blobs may go.
 const idleEnd = 7 * 24 * time.Hour
 
-// Tags and the one field that are read of other packages' keys and values
+// Tags and the few fields that are read of other packages' keys and values
 // (memory/FORMAT.md, final).
 const (
-	tagLogEntry  = 'e'
-	tagRecord    = 'r'
-	fieldLogTime = 2
+	tagLogEntry    = 'e'
+	tagLogJournal  = 'f'
+	tagLogHead     = 's'
+	tagRecord      = 'r'
+	fieldLogTime   = 2
+	fieldHeadEnded = 2
 )
 
 // referrers is who needs blobs: sessions that go on, and memory records. It
@@ -38,9 +41,14 @@ func (referrers) Refs(scope kv.Scope) []kv.Ref {
 	return []kv.Ref{{Keyspace: kv.Log, Scope: scope}, {Keyspace: kv.Records, Scope: scope}}
 }
 
-// Open tells whether something happened in the session within the last week.
+// Open tells whether the session was not ended, and something was recorded in it
+// within the last week.
 func (r referrers) Open(ctx context.Context, from blob.View, scope kv.Scope, sessionID string) (bool, error) {
-	last := kv.Prefix(sessionPrefix(scope, cmp.Or(sessionID, session.DefaultSession)))
+	sessionID = cmp.Or(sessionID, session.DefaultSession)
+	if ended, err := isEnded(ctx, from, scope, sessionID); ended || err != nil {
+		return false, err
+	}
+	last := kv.Prefix(sessionPrefix(scope, sessionID))
 	last.Reverse, last.Limit = true, 1
 	for pair, err := range from.Scan(ctx, kv.Log, last) {
 		if err != nil {
@@ -52,8 +60,29 @@ func (r referrers) Open(ctx context.Context, from blob.View, scope kv.Scope, ses
 	return false, nil
 }
 
+// isEnded tells whether a session was ended, and nothing recorded in it since.
+func isEnded(ctx context.Context, from blob.View, scope kv.Scope, id string) (bool, error) {
+	heads, err := from.Get(ctx, kv.Log, kv.AppendEscaped(scope.Key(tagLogHead), id))
+	if err != nil {
+		return false, err
+	}
+	for f, err := range wire.Fields(heads[0]) {
+		if err != nil {
+			return false, err
+		}
+		if f.Number == fieldHeadEnded {
+			return f.Value != 0, nil
+		}
+	}
+	return false, nil
+}
+
 func sessionPrefix(scope kv.Scope, id string) []byte {
 	return kv.AppendEscaped(scope.Key(tagLogEntry), id)
+}
+
+func journalPrefix(scope kv.Scope, id string) []byte {
+	return kv.AppendEscaped(scope.Key(tagLogJournal), id)
 }
 
 func entryTime(value []byte) (time.Time, error) {
@@ -68,7 +97,8 @@ func entryTime(value []byte) (time.Time, error) {
 	return time.Time{}, nil
 }
 
-// Texts yields the entries of the agent's open sessions, and its records.
+// Texts yields the entries of the agent's open sessions with their folds, those
+// that were undone included, and its records.
 func (r referrers) Texts(ctx context.Context, from blob.View, scope kv.Scope) iter.Seq2[[]byte, error] {
 	return func(yield func([]byte, error) bool) {
 		for id, err := range sessionIDs(ctx, from, scope) {
@@ -81,7 +111,10 @@ func (r referrers) Texts(ctx context.Context, from blob.View, scope kv.Scope) it
 				yield(nil, err)
 				return
 			}
-			if open && !values(ctx, from, kv.Log, sessionPrefix(scope, id), yield) {
+			if !open {
+				continue
+			}
+			if !values(ctx, from, kv.Log, sessionPrefix(scope, id), yield) || !values(ctx, from, kv.Log, journalPrefix(scope, id), yield) {
 				return
 			}
 		}
@@ -132,15 +165,4 @@ func (referrers) Elsewhere(ctx context.Context, from blob.View, scope kv.Scope) 
 			}
 		}
 	}
-}
-
-// usedBlobs are blobs for tools: what one looks up is not collected before its
-// call is recorded.
-type usedBlobs struct{ *blob.Store }
-
-var _ native.Blobs = usedBlobs{}
-
-// Lookup is the store's Use.
-func (u usedBlobs) Lookup(ctx context.Context, scope kv.Scope, name string) (blob.Entry, error) {
-	return u.Use(ctx, scope, name)
 }

@@ -15,6 +15,7 @@ import (
 
 	"github.com/loom-bridge/loom-bridge/bridge/events"
 	"github.com/loom-bridge/loom-bridge/context/blob"
+	"github.com/loom-bridge/loom-bridge/context/session"
 	"github.com/loom-bridge/loom-bridge/memory"
 	"github.com/loom-bridge/loom-bridge/memory/kv"
 	"github.com/loom-bridge/loom-bridge/memory/kv/memkv"
@@ -47,6 +48,9 @@ type Options struct {
 	Retention events.Retention
 	// Blobs says how long blobs are kept. Default that of package blob.
 	Blobs blob.Options
+	// History is how the prompts of sessions are made that say nothing. Default
+	// that of package domain.
+	History session.Config
 	// Dial are further options of the client.
 	Dial []grpc.DialOption
 }
@@ -120,7 +124,7 @@ func (s *Server) open(tb testing.TB, o Options) *domain.Domain {
 	must(tb, err)
 	tb.Cleanup(func() { must(tb, root.Close()) })
 	parts, err := domain.Open(o.Engine, workspace{root}, &domain.Options{
-		Now: s.Clock.Now, Logger: o.Logger, CloseTimeout: stopTimeout, Retention: o.Retention, Blobs: o.Blobs,
+		Now: s.Clock.Now, Logger: o.Logger, CloseTimeout: stopTimeout, Retention: o.Retention, Blobs: o.Blobs, History: o.History,
 	})
 	if err != nil {
 		tb.Fatalf("servertest: %v", err)

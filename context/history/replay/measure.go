@@ -1,96 +1,171 @@
 package replay
 
 import (
+	"context"
 	"fmt"
+	"runtime"
 	"slices"
+	"sync"
 
 	"github.com/loom-bridge/loom-bridge/context/history"
 )
 
 // measurement is what one policy did on all runs.
 type measurement struct {
-	steps, busts int
-	sent, shared float64
-	costs        []float64
-	peaks        []int
+	steps, busts, over int
+	sent, shared       float64
+	costs              []float64
+	peaks              []int
 	// needed and visible are of all identifiers, neededTool and visibleTool of
 	// those that only results had shown.
 	needed, visible, neededTool, visibleTool int
 	held, survived                           map[string]int
 }
 
+func newMeasurement() *measurement {
+	return &measurement{held: make(map[string]int), survived: make(map[string]int)}
+}
+
+// add adds the measurement of another run.
+func (m *measurement) add(o *measurement) {
+	m.steps += o.steps
+	m.busts += o.busts
+	m.over += o.over
+	m.sent += o.sent
+	m.shared += o.shared
+	m.costs = append(m.costs, o.costs...)
+	m.peaks = append(m.peaks, o.peaks...)
+	m.needed += o.needed
+	m.visible += o.visible
+	m.neededTool += o.neededTool
+	m.visibleTool += o.visibleTool
+	for class, n := range o.held {
+		m.held[class] += n
+		m.survived[class] += o.survived[class]
+	}
+}
+
 // Bench replays runs under policies.
 type Bench struct {
-	// Count counts tokens. Required.
+	// Count counts tokens; it is called by many goroutines at a time. Required.
 	Count func(text string) int
 	// Prices are what tokens cost. Default history.DefaultPrices.
 	Prices history.Prices
-
-	counts map[string]int
-	ids    map[string][]string
+	// Replayed, if not nil, is told how many runs have been replayed, by one
+	// goroutine at a time.
+	Replayed func(runs int)
 }
 
 // Run measures policies on runs and returns a row for each. Their ratios are to
-// AppendOnly, which is measured, too.
-func (b *Bench) Run(runs []Run, policies []Policy) ([]Row, error) {
-	if b.Prices == (history.Prices{}) {
-		b.Prices = history.DefaultPrices()
-	}
-	b.counts, b.ids = make(map[string]int), make(map[string][]string)
-	base, err := b.measure(runs, AppendOnly())
+// AppendOnly, which is measured, too. Several runs are replayed at a time. The
+// errors are those of ctx and of policies.
+func (b *Bench) Run(ctx context.Context, runs []Run, policies []Policy) ([]Row, error) {
+	all := append([]Policy{AppendOnly()}, policies...)
+	measured, err := b.replayAll(ctx, runs, all)
 	if err != nil {
 		return nil, err
 	}
 	rows := make([]Row, 0, len(policies))
-	for _, p := range policies {
-		m, err := b.measure(runs, p)
-		if err != nil {
-			return nil, err
-		}
-		rows = append(rows, m.row(p.Name(), base))
+	for i, p := range policies {
+		rows = append(rows, measured[i+1].row(p.Name(), measured[0]))
 	}
 	return rows, nil
 }
 
+// replayAll replays all runs under all policies and returns a measurement for
+// each policy. What a run gave is added in the order of the runs, so that the
+// sums are the same each time.
+func (b *Bench) replayAll(ctx context.Context, runs []Run, policies []Policy) ([]*measurement, error) {
+	each, errs := make([][]*measurement, len(runs)), make([]error, len(runs))
+	next := make(chan int)
+	var workers sync.WaitGroup
+	var mu sync.Mutex // guards done
+	done := 0
+	for range min(runtime.GOMAXPROCS(0), len(runs)) {
+		workers.Go(func() {
+			for i := range next {
+				each[i], errs[i] = b.replayRun(ctx, &runs[i], policies)
+				mu.Lock()
+				done++
+				if b.Replayed != nil {
+					b.Replayed(done)
+				}
+				mu.Unlock()
+			}
+		})
+	}
+	for i := range runs {
+		next <- i
+	}
+	close(next)
+	workers.Wait()
+	sums := make([]*measurement, len(policies))
+	for k := range sums {
+		sums[k] = newMeasurement()
+		for i := range runs {
+			if errs[i] != nil {
+				return nil, errs[i]
+			}
+			sums[k].add(each[i][k])
+		}
+	}
+	return sums, nil
+}
+
+// replayRun replays one run under each policy.
+func (b *Bench) replayRun(ctx context.Context, run *Run, policies []Policy) ([]*measurement, error) {
+	texts := memo{counter: b.Count, counts: make(map[string]int), ids: make(map[string][]string)}
+	prices := b.Prices
+	if prices == (history.Prices{}) {
+		prices = history.DefaultPrices()
+	}
+	all := make([]*measurement, len(policies))
+	for i, p := range policies {
+		all[i] = newMeasurement()
+		r := replayed{
+			texts: &texts, prices: prices, m: all[i], run: run, session: p.Start(run, texts.count),
+			shown: make(map[string]int), earlier: make(map[string]bool), elsewhere: make(map[string]bool),
+		}
+		if err := r.replay(ctx); err != nil {
+			return nil, fmt.Errorf("replay: policy %s: %w", p.Name(), err)
+		}
+	}
+	return all, nil
+}
+
+// memo remembers what is known of the texts of a run.
+type memo struct {
+	counter func(string) int
+	counts  map[string]int
+	ids     map[string][]string
+}
+
 // count remembers what it counted.
-func (b *Bench) count(text string) int {
-	n, known := b.counts[text]
+func (m *memo) count(text string) int {
+	n, known := m.counts[text]
 	if !known {
-		n = b.Count(text)
-		b.counts[text] = n
+		n = m.counter(text)
+		m.counts[text] = n
 	}
 	return n
 }
 
 // identifiers returns the identifiers of a text, each once.
-func (b *Bench) identifiers(text string) []string {
-	ids, known := b.ids[text]
+func (m *memo) identifiers(text string) []string {
+	ids, known := m.ids[text]
 	if !known {
 		history.EachIdentifier(text, func(id string) { ids = append(ids, id) })
 		slices.Sort(ids)
 		ids = slices.Compact(ids)
-		b.ids[text] = ids
+		m.ids[text] = ids
 	}
 	return ids
 }
 
-func (b *Bench) measure(runs []Run, p Policy) (*measurement, error) {
-	m := &measurement{held: make(map[string]int), survived: make(map[string]int)}
-	for i := range runs {
-		r := replayed{
-			b: b, m: m, run: &runs[i], session: p.Start(&runs[i], b.count),
-			shown: make(map[string]int), earlier: make(map[string]bool), elsewhere: make(map[string]bool),
-		}
-		if err := r.replay(); err != nil {
-			return nil, fmt.Errorf("replay: policy %s: %w", p.Name(), err)
-		}
-	}
-	return m, nil
-}
-
 // replayed is one run while it is replayed.
 type replayed struct {
-	b       *Bench
+	texts   *memo
+	prices  history.Prices
 	m       *measurement
 	run     *Run
 	session Session
@@ -106,10 +181,13 @@ type replayed struct {
 	earlier, elsewhere map[string]bool
 }
 
-func (r *replayed) replay() error {
+func (r *replayed) replay(ctx context.Context) error {
 	for i, m := range r.run.Messages {
-		if m.Role == "assistant" {
+		if m.Role == roleAssistant {
 			v, err := r.session.View(i)
+			if err == nil {
+				err = ctx.Err()
+			}
 			if err != nil {
 				return err
 			}
@@ -146,15 +224,17 @@ func (r *replayed) step(v View) {
 	if same < len(before) {
 		r.m.busts++
 	}
-	prices := r.b.Prices
-	r.cost += prices.CachedInput*float64(shared) + max(prices.CacheWrite, prices.Input)*float64(n-shared)
+	if v.Over {
+		r.m.over++
+	}
+	r.cost += r.prices.CachedInput*float64(shared) + max(r.prices.CacheWrite, r.prices.Input)*float64(n-shared)
 	r.peak = max(r.peak, n)
 	r.last = v
 }
 
 func (r *replayed) show(p Piece, by int) {
 	for _, text := range []string{p.Text, p.Args} {
-		for _, id := range r.b.identifiers(text) {
+		for _, id := range r.texts.identifiers(text) {
 			r.shown[id] += by
 		}
 	}
@@ -162,7 +242,7 @@ func (r *replayed) show(p Piece, by int) {
 
 // need looks for the identifiers of a call among those shown.
 func (r *replayed) need(call string) {
-	for _, id := range r.b.identifiers(call) {
+	for _, id := range r.texts.identifiers(call) {
 		if !r.earlier[id] {
 			continue
 		}
@@ -182,7 +262,7 @@ func (r *replayed) need(call string) {
 // remember takes a message into account as a source of identifiers.
 func (r *replayed) remember(e *history.Entry) {
 	for _, text := range []string{e.Text, asked(e.Calls), shown(e)} {
-		for _, id := range r.b.identifiers(text) {
+		for _, id := range r.texts.identifiers(text) {
 			r.earlier[id] = true
 			if e.Kind != history.Result {
 				r.elsewhere[id] = true

@@ -1,7 +1,10 @@
 package replay
 
 import (
+	"cmp"
+	"errors"
 	"fmt"
+	"strconv"
 	"strings"
 
 	"github.com/loom-bridge/loom-bridge/context/history"
@@ -21,6 +24,8 @@ type View struct {
 	Pieces []Piece
 	// Folded has, for each message before, whether it is not there as it was.
 	Folded []bool
+	// Over says that it is over the policy's budget, whatever is folded.
+	Over bool
 }
 
 // Session is one run under a policy.
@@ -42,21 +47,98 @@ type Policy interface {
 // tokens.
 const DefaultBudget = 32_000
 
-// Policies are those that a comparison shows side by side: the baseline, what
-// others do, the presets, and the ledger.
-func Policies(budget int) []Policy {
-	return []Policy{
-		AppendOnly(),
-		Dedupe(),
-		SlidingMask(10),
-		ClearToolUses(8000, 3, 2000),
-		Preset("design", history.Design(), false),
-		Preset("design", history.Design(), true),
-		Preset("reduction", history.Reduction(), false),
-		Preset("reduction", history.Reduction(), true),
-		Ledger(budget, history.Options{}),
+// Settings are what all policies of a comparison go by.
+type Settings struct {
+	// Budget is the most tokens that the ledger may send; 0 is no bound.
+	Budget int
+	// Prices are what tokens cost. Default history.DefaultPrices.
+	Prices history.Prices
+}
+
+// The policies by their names; those of presets are the preset's name with
+// _literal or _sticky behind it. What follows a colon changes the first figure.
+const (
+	appendOnlyName = "append_only"
+	dedupeName     = "dedupe"
+	maskName       = "sliding_mask"
+	clearName      = "clear_tool_uses"
+	ledgerName     = "ledger"
+)
+
+// What sliding_mask and clear_tool_uses keep and free where nothing else is
+// said, in results and in tokens: what others do by default, at a trigger at
+// which it shows in runs of this length.
+const (
+	maskKeeps    = 10
+	clearTrigger = 8000
+	clearKeeps   = 3
+	clearFrees   = 2000
+)
+
+// Names are the names of the policies that a comparison shows side by side: the
+// baseline, what others do, the presets, and the ledger.
+func Names() []string {
+	return []string{
+		appendOnlyName, dedupeName, maskName, clearName,
+		"design" + literalForm, "design" + stickyForm, "reduction" + literalForm, "reduction" + stickyForm,
+		ledgerName,
 	}
 }
+
+// Policies are those of Names.
+func Policies(s Settings) []Policy {
+	all := make([]Policy, 0, len(Names()))
+	for _, name := range Names() {
+		if p, ok := Named(name, s); ok {
+			all = append(all, p)
+		}
+	}
+	return all
+}
+
+// Named returns the policy of a name: one of Names, sliding_mask:N that shows N
+// results, clear_tool_uses:N that begins at N tokens, or any preset with
+// _literal or _sticky; a preset's name alone is sticky. False for other names.
+func Named(name string, s Settings) (Policy, bool) {
+	kind, figure, has := strings.Cut(name, ":")
+	n, err := strconv.Atoi(figure)
+	switch {
+	case has && (err != nil || n <= 0 || kind != maskName && kind != clearName):
+		return nil, false
+	case kind == appendOnlyName:
+		return AppendOnly(), true
+	case kind == dedupeName:
+		return Dedupe(), true
+	case kind == ledgerName:
+		return Ledger(s), true
+	case kind == maskName:
+		return renamed{SlidingMask(cmp.Or(n, maskKeeps)), name}, true
+	case kind == clearName:
+		return renamed{ClearToolUses(cmp.Or(n, clearTrigger), clearKeeps, clearFrees), name}, true
+	}
+	return namedPreset(name, s)
+}
+
+func namedPreset(name string, s Settings) (Policy, bool) {
+	name = strings.TrimSuffix(name, stickyForm)
+	name, literal := strings.CutSuffix(name, literalForm)
+	switch name {
+	case "design":
+		return Preset(name, history.Design(), !literal, s), true
+	case "reduction":
+		return Preset(name, history.Reduction(), !literal, s), true
+	}
+	p, ok := history.Profile(name)
+	return Preset(name, p, !literal, s), ok
+}
+
+// renamed is a policy under the name that it was asked for.
+type renamed struct {
+	Policy
+	name string
+}
+
+func (r renamed) Name() string { return r.name }
 
 // messageTokens is the frame of one message.
 const messageTokens = 4
@@ -72,16 +154,19 @@ func (p policy) Start(r *Run, count func(string) int) Session { return p.start(r
 
 // AppendOnly sends every message as it was: the baseline.
 func AppendOnly() Policy {
-	return ledger("append_only", 0, history.Options{NoFold: true, NoDedupe: true, ResultTokens: -1})
+	return ledger(appendOnlyName, 0, history.Options{NoFold: true, NoDedupe: true, ResultTokens: -1})
 }
 
 // Dedupe is AppendOnly without lines that the prompt shows already.
 func Dedupe() Policy {
-	return ledger("dedupe", 0, history.Options{NoFold: true, ResultTokens: -1})
+	return ledger(dedupeName, 0, history.Options{NoFold: true, ResultTokens: -1})
 }
 
-// Ledger is the default policy, with a budget of tokens.
-func Ledger(budget int, opts history.Options) Policy { return ledger("ledger", budget, opts) }
+// Ledger is the default policy, as servers run it: with the defaults of
+// history.Options, and the prices and the budget of s.
+func Ledger(s Settings) Policy {
+	return ledger(ledgerName, s.Budget, history.Options{Prices: s.Prices})
+}
 
 func ledger(name string, budget int, opts history.Options) Policy {
 	opts.MessageTokens = messageTokens
@@ -98,12 +183,19 @@ type ledgerSession struct {
 }
 
 func (s *ledgerSession) View(i int) (View, error) {
-	v, err := s.ledger.Compact(history.History{Entries: s.run.Entries[:i], Folds: s.folds, Budget: s.budget})
+	h := history.History{Entries: s.run.Entries[:i], Folds: s.folds, Budget: s.budget}
+	v, err := s.ledger.Compact(h)
+	over := errors.Is(err, history.ErrOverflow)
+	if over {
+		// A server would refuse it; the run went on all the same.
+		h.Budget = 0
+		v, err = s.ledger.Compact(h)
+	}
 	if err != nil {
 		return View{}, fmt.Errorf("run %s, message %d: %w", s.run.ID, i+1, err)
 	}
 	s.folds = append(s.folds, v.Made...)
-	out := View{Folded: make([]bool, i)}
+	out := View{Folded: make([]bool, i), Over: over}
 	for _, f := range s.folds {
 		for _, span := range f.Spans {
 			for p := span.First; p <= span.Last; p++ {
@@ -136,7 +228,7 @@ const masked = "[Old tool result content cleared]"
 // SlidingMask shows the last keep results, and of all older ones only that
 // there were some.
 func SlidingMask(keep int) Policy {
-	return policy{fmt.Sprintf("sliding_mask_%d", keep), func(run *Run, count func(string) int) Session {
+	return policy{maskName, func(run *Run, count func(string) int) Session {
 		return &maskSession{run: run, count: count, choose: func(s *maskSession, results []int) {
 			for _, i := range results[:max(len(results)-keep, 0)] {
 				s.masked[i] = true
@@ -148,7 +240,7 @@ func SlidingMask(keep int) Policy {
 // ClearToolUses takes out, for good, all results but the last keep, when the
 // prompt is over trigger tokens and at least so many come free.
 func ClearToolUses(trigger, keep, atLeast int) Policy {
-	return policy{fmt.Sprintf("clear_tool_uses_%d", trigger), func(run *Run, count func(string) int) Session {
+	return policy{clearName, func(run *Run, count func(string) int) Session {
 		return &maskSession{run: run, count: count, choose: func(s *maskSession, results []int) {
 			s.clear(results, trigger, keep, atLeast)
 		}}
@@ -195,7 +287,7 @@ func (s *maskSession) piece(k int) Piece {
 
 // whole is a message as it was.
 func whole(e *history.Entry, count func(string) int) Piece {
-	p := Piece{Text: e.Text + shown(e), Args: asked(e.Calls), Tokens: messageTokens}
+	p := Piece{Text: e.Text + shown(e), Args: asked(e.Calls), Tokens: messageTokens + e.ExtraTokens}
 	for _, text := range []string{p.Text, p.Args} {
 		if text != "" {
 			p.Tokens += count(text)

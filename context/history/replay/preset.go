@@ -7,19 +7,26 @@ import (
 
 // Preset shows a run's steps by a preset: literally, so that the boundary moves
 // with every step, or sticky, so that it moves in batches.
-func Preset(name string, p history.Preset, sticky bool) Policy {
-	form := "_literal"
+func Preset(name string, p history.Preset, sticky bool, s Settings) Policy {
+	form := literalForm
 	if sticky {
-		form = "_sticky"
+		form = stickyForm
 	}
 	return policy{name + form, func(run *Run, count func(string) int) Session {
 		return &presetSession{
-			run: run, count: count, sticky: sticky,
+			run: run, count: count, settings: s, sticky: sticky,
 			compactor: history.NewCompactor(count, p),
 			reducer:   step.NewReducer(reducerOptions(p)),
+			placed:    make(map[int]bool),
 		}
 	}}
 }
+
+// What follows the name of a preset.
+const (
+	literalForm = "_literal"
+	stickyForm  = "_sticky"
+)
 
 // reducerOptions are how a preset records steps.
 func reducerOptions(p history.Preset) *step.Options {
@@ -32,15 +39,17 @@ func reducerOptions(p history.Preset) *step.Options {
 type presetSession struct {
 	run       *Run
 	count     func(string) int
+	settings  Settings
 	sticky    bool
 	compactor *history.Compactor
 	reducer   *step.Reducer
 	mark      history.Mark
 
 	// steps are those of the messages read so far; places has, for each, the
-	// messages of its call and of its result.
+	// messages of its call and of its result, placed all of them.
 	steps  []step.Step
 	places [][2]int
+	placed map[int]bool
 	read   int
 }
 
@@ -48,7 +57,7 @@ func (s *presetSession) View(i int) (View, error) {
 	s.readUntil(i)
 	older := s.compactor.Boundary(s.steps)
 	if s.sticky {
-		s.mark = s.compactor.Sticky(s.steps, s.mark, 0, nil)
+		s.mark = s.compactor.Sticky(s.steps, s.mark, 0, &history.Options{Prices: s.settings.Prices})
 		older = s.mark.Older
 	}
 	return s.view(i, older), nil
@@ -60,49 +69,34 @@ func (s *presetSession) view(i, older int) View {
 	v := View{Folded: make([]bool, i)}
 	next := 0
 	for k := range i {
-		if next >= len(s.places) || s.places[next][0] != k {
-			if !s.inStep(k, next) {
-				v.Pieces = append(v.Pieces, whole(&s.run.Entries[k], s.count))
+		if !s.placed[k] {
+			v.Pieces = append(v.Pieces, whole(&s.run.Entries[k], s.count))
+		}
+		for ; next < len(s.places) && s.places[next][0] == k; next++ {
+			if next == 0 && older > 0 {
+				v.Pieces = append(v.Pieces, s.piece(s.compactor.Older(s.steps[:older])))
 			}
-			continue
+			v.Folded[k], v.Folded[s.places[next][1]] = true, true
+			if next >= older {
+				v.Pieces = append(v.Pieces, s.piece(s.compactor.Full(s.steps[next])))
+			}
 		}
-		if next == 0 && older > 0 {
-			v.Pieces = append(v.Pieces, s.piece(s.compactor.Older(s.steps[:older])))
-		}
-		v.Folded[k], v.Folded[s.places[next][1]] = true, true
-		if next >= older {
-			v.Pieces = append(v.Pieces, s.piece(s.compactor.Full(s.steps[next])))
-		}
-		next++
 	}
 	return v
-}
-
-// inStep tells whether a message is the result of a step that began before.
-func (s *presetSession) inStep(k, next int) bool {
-	for n := next - 1; n >= 0 && s.places[n][1] >= k; n-- {
-		if s.places[n][1] == k {
-			return true
-		}
-	}
-	return false
 }
 
 func (s *presetSession) piece(text string) Piece {
 	return Piece{Text: text, Tokens: messageTokens + s.count(text)}
 }
 
-// readUntil makes steps of calls and their results. Calls are paired with the
-// results that follow by place, because ids may repeat.
+// readUntil makes steps of calls and their results.
 func (s *presetSession) readUntil(i int) {
 	for ; s.read < i; s.read++ {
 		turn := &s.run.Entries[s.read]
 		for n, c := range turn.Calls {
-			at := s.read + 1 + n
-			if at >= i || s.run.Entries[at].Kind != history.Result {
-				break
+			if at := s.run.results[s.read][n]; at > 0 {
+				s.add(s.read, at, turn, c)
 			}
-			s.add(s.read, at, turn, c)
 		}
 	}
 }
@@ -128,4 +122,5 @@ func (s *presetSession) add(from, to int, turn *history.Entry, c history.Call) {
 	}
 	s.steps = append(s.steps, made)
 	s.places = append(s.places, [2]int{from, to})
+	s.placed[from], s.placed[to] = true, true
 }

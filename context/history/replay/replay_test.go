@@ -30,8 +30,14 @@ func MustRead(tb testing.TB, text string) []replay.Run {
 // MustRun measures policies.
 func MustRun(tb testing.TB, runs []replay.Run, policies ...replay.Policy) []replay.Row {
 	tb.Helper()
-	b := replay.Bench{Count: words}
-	rows, err := b.Run(runs, policies)
+	return MustMeasure(tb, words, runs, policies...)
+}
+
+// MustMeasure measures policies with a counter.
+func MustMeasure(tb testing.TB, count func(string) int, runs []replay.Run, policies ...replay.Policy) []replay.Row {
+	tb.Helper()
+	b := replay.Bench{Count: count}
+	rows, err := b.Run(tb.Context(), runs, policies)
 	if err != nil {
 		tb.Fatal(err)
 	}
@@ -56,6 +62,10 @@ const observed = `{"messages": [
 {"role": "user", "content": "task"},
 {"role": "assistant", "content": "I list.\n` + "```" + `\nls\n` + "```" + `"},
 {"role": "user", "content": "a.py"},
+{"role": "assistant", "content": "<command>\ncat a.py\n</command>"},
+{"role": "user", "content": "pass"},
+{"role": "assistant", "content": "Action: look"},
+{"role": "user", "content": "nothing"},
 {"role": "assistant", "content": "What now?"},
 {"role": "user", "content": "stop"}]}`
 
@@ -96,8 +106,12 @@ func TestRead(t *testing.T) {
 		`line 4: 0 message 1 "task"`,
 		"line 4: 1 001 \"I list.\\n```\\nls\\n```\"",
 		`line 4: 2 001 ""  gave "a.py" shown "" failed false`,
-		`line 4: 1 002 "What now?"`,
-		`line 4: 0 message 5 "stop"`,
+		"line 4: 1 002 \"<command>\\ncat a.py\\n</command>\"",
+		`line 4: 2 002 ""  gave "pass" shown "" failed false`,
+		`line 4: 1 003 "Action: look"`,
+		`line 4: 2 003 ""  gave "nothing" shown "" failed false`,
+		`line 4: 1 004 "What now?"`,
+		`line 4: 0 message 9 "stop"`,
 	}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
@@ -169,6 +183,7 @@ func TestMeasures(t *testing.T) {
 		// Of the folded calls only the first stands there; of lib/util.go and
 		// lib/none.go the first; neither the figure nor the failure.
 		Survival: map[string]float64{"commands": .5, "paths": .5, "numbers": 0, "error_lines": 0},
+		Sent:     10 + 30 + 25, Cost: 1.25*(10+20+15) + .1*(10+10),
 	}
 	if diff := cmp.Diff(want, got, cmp.Comparer(func(a, b float64) bool { return math.Abs(a-b) < 1e-9 })); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
@@ -177,7 +192,7 @@ func TestMeasures(t *testing.T) {
 
 func TestPolicyErrorIsReported(t *testing.T) {
 	b := replay.Bench{Count: words}
-	if _, err := b.Run(MustRead(t, oneLine(openAI)), []replay.Policy{&fixed{}}); err == nil || !strings.Contains(err.Error(), "fixed") {
+	if _, err := b.Run(t.Context(), MustRead(t, oneLine(openAI)), []replay.Policy{&fixed{}}); err == nil || !strings.Contains(err.Error(), "fixed") {
 		t.Errorf("error %v", err)
 	}
 }
@@ -219,7 +234,7 @@ func TestPresets(t *testing.T) {
 		name   string
 		preset history.Preset
 	}{{"design", history.Design()}, {"reduction", history.Reduction()}} {
-		rows := MustRun(t, runs, replay.Preset(p.name, p.preset, false), replay.Preset(p.name, p.preset, true))
+		rows := MustRun(t, runs, replay.Preset(p.name, p.preset, false, replay.Settings{}), replay.Preset(p.name, p.preset, true, replay.Settings{}))
 		if rows[0].Policy != p.name+"_literal" || rows[1].Policy != p.name+"_sticky" {
 			t.Errorf("policies %s and %s", rows[0].Policy, rows[1].Policy)
 		}
@@ -230,7 +245,7 @@ func TestPresets(t *testing.T) {
 }
 
 func TestRowAsJSONAndTable(t *testing.T) {
-	rows := MustRun(t, results(t, 3), replay.Policies(replay.DefaultBudget)...)
+	rows := MustRun(t, results(t, 3), replay.Policies(replay.Settings{Budget: replay.DefaultBudget})...)
 	text, err := json.Marshal(rows[len(rows)-1])
 	if err != nil {
 		t.Fatal(err)

@@ -3,8 +3,8 @@ package replay
 import (
 	"fmt"
 	"io"
-	"maps"
 	"slices"
+	"strings"
 	"text/tabwriter"
 )
 
@@ -30,9 +30,14 @@ type Row struct {
 	// other that of those that only results had shown.
 	IdentifiersVisible         float64 `json:"identifiers_visible"`
 	IdentifiersVisibleToolOnly float64 `json:"identifiers_visible_tool_only"`
-	// Survival is by class: paths, commands, numbers, error_lines. A class that
-	// nothing folded held is left out.
+	// Survival is by class: paths, commands, numbers, error_lines.
 	Survival map[string]float64 `json:"survival"`
+	// Sent is how many tokens were sent, Cost what they cost in units of an input
+	// token at a price of 1, Over how many prompts were over the budget whatever
+	// was folded.
+	Sent float64 `json:"-"`
+	Cost float64 `json:"-"`
+	Over int     `json:"-"`
 }
 
 func (m *measurement) row(name string, base *measurement) Row {
@@ -46,6 +51,7 @@ func (m *measurement) row(name string, base *measurement) Row {
 		IdentifiersVisible:         ratio(float64(m.visible), float64(m.needed)),
 		IdentifiersVisibleToolOnly: ratio(float64(m.visibleTool), float64(m.neededTool)),
 		Survival:                   make(map[string]float64),
+		Sent:                       m.sent, Cost: sum(m.costs), Over: m.over,
 	}
 	for i := range m.costs {
 		r.WorstRunCostRatio = max(r.WorstRunCostRatio, ratio(m.costs[i], base.costs[i]))
@@ -53,8 +59,8 @@ func (m *measurement) row(name string, base *measurement) Row {
 	if len(peaks) > 0 {
 		r.PeakP50, r.PeakMax = peaks[len(peaks)/2], peaks[len(peaks)-1]
 	}
-	for class, n := range m.held {
-		r.Survival[class] = float64(m.survived[class]) / float64(n)
+	for _, class := range classes {
+		r.Survival[class] = ratio(float64(m.survived[class]), float64(m.held[class]))
 	}
 	return r
 }
@@ -75,21 +81,29 @@ func sum(values []float64) float64 {
 	return n
 }
 
-// WriteTable writes rows for people.
+// The columns of the table.
+var columns = []string{
+	"policy", "sent k", "cost k", "tokens", "cost", "worst run", "busts/step", "stable",
+	"peak p50", "peak max", "ids", "tool-only ids", "survival in the folded part",
+}
+
+// WriteTable writes rows for people. Sent and cost are in thousands of tokens
+// and of units of one input token.
 func WriteTable(w io.Writer, rows []Row) error {
 	t := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
-	fmt.Fprintln(t, "policy\ttokens\tcost\tworst run\tbusts/step\tstable\tpeak p50\tpeak max\tids\tids tool-only\tsurvival")
+	fmt.Fprintln(t, strings.Join(columns, "\t"))
 	for _, r := range rows {
-		fmt.Fprintf(t, "%s\t%.3f\t%.3f\t%.3f\t%.4f\t%.4f\t%d\t%d\t%.4f\t%.4f\t",
-			r.Policy, r.TokensRatio, r.CostRatio, r.WorstRunCostRatio, r.BustsPerStep, r.StableShare,
-			r.PeakP50, r.PeakMax, r.IdentifiersVisible, r.IdentifiersVisibleToolOnly)
-		for i, class := range slices.Sorted(maps.Keys(r.Survival)) {
-			if i > 0 {
-				fmt.Fprint(t, " ")
-			}
-			fmt.Fprintf(t, "%s %.3f", class, r.Survival[class])
-		}
-		fmt.Fprintln(t)
+		fmt.Fprintf(t, "%s\t%.0f\t%.0f\t%.3f\t%.3f\t%.3f\t%.4f\t%.4f\t%d\t%d\t%.4f\t%.4f\t%s\n",
+			r.Policy, r.Sent/1000, r.Cost/1000, r.TokensRatio, r.CostRatio, r.WorstRunCostRatio, r.BustsPerStep, r.StableShare,
+			r.PeakP50, r.PeakMax, r.IdentifiersVisible, r.IdentifiersVisibleToolOnly, r.survivalText())
 	}
 	return t.Flush()
+}
+
+func (r Row) survivalText() string {
+	var parts []string
+	for _, class := range classes {
+		parts = append(parts, fmt.Sprintf("%s %.3f", class, r.Survival[class]))
+	}
+	return strings.Join(parts, ", ")
 }

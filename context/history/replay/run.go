@@ -1,23 +1,13 @@
 package replay
 
 import (
-	"bufio"
-	"encoding/json"
-	"errors"
 	"fmt"
-	"io"
+	"regexp"
 	"slices"
 	"strconv"
-	"strings"
 
 	"github.com/loom-bridge/loom-bridge/context/history"
 )
-
-// MaxLineBytes bounds one run in a file.
-const MaxLineBytes = 256 << 20
-
-// ErrFormat: a file does not hold runs.
-var ErrFormat = errors.New("replay: not a recorded run")
 
 // Run is one recorded run. Entry i stands for message i.
 type Run struct {
@@ -26,6 +16,9 @@ type Run struct {
 	// Messages are its messages, Entries what the policies see of them.
 	Messages []Message
 	Entries  []history.Entry
+	// results has, for each message, the messages that answer its calls, in the
+	// order of the calls; 0 for none.
+	results [][]int
 }
 
 // Message is one recorded message, of any provider, in one form.
@@ -44,163 +37,168 @@ type Message struct {
 	Exit *int
 	// Failed says that the tool said it failed.
 	Failed bool
+	// ExtraTokens is the size of its images.
+	ExtraTokens int
+	// continues: it is a part of the message of the assistant before it.
+	continues bool
 }
 
-// recorded is a run in a file, of whatever provider.
-type recorded struct {
-	ID       string            `json:"id"`
-	System   json.RawMessage   `json:"system"`
-	Messages []recordedMessage `json:"messages"`
-}
+// The roles that mean something here. All others stay as they are.
+const (
+	roleSystem    = "system"
+	roleUser      = "user"
+	roleAssistant = "assistant"
+	roleTool      = "tool"
+)
 
-type recordedMessage struct {
-	Role       string          `json:"role"`
-	Content    json.RawMessage `json:"content"`
-	ToolCalls  []recordedCall  `json:"tool_calls"`
-	ToolCallID string          `json:"tool_call_id"`
-	RawOutput  *string         `json:"raw_output"`
-	ReturnCode *int            `json:"returncode"`
-}
-
-type recordedCall struct {
-	ID       string `json:"id"`
-	Function struct {
-		Name      string `json:"name"`
-		Arguments string `json:"arguments"`
-	} `json:"function"`
-}
-
-// block is a content block, of Anthropic or OpenAI.
-type block struct {
-	Type      string          `json:"type"`
-	Text      string          `json:"text"`
-	ID        string          `json:"id"`
-	Name      string          `json:"name"`
-	Input     json.RawMessage `json:"input"`
-	ToolUseID string          `json:"tool_use_id"`
-	Content   json.RawMessage `json:"content"`
-	IsError   bool            `json:"is_error"`
-}
-
-// Read reads runs, one JSON object a line: an object with messages as OpenAI
-// or Anthropic write them. Bytes that are no such thing are an ErrFormat.
-func Read(r io.Reader) ([]Run, error) {
-	lines := bufio.NewScanner(r)
-	lines.Buffer(make([]byte, 1<<20), MaxLineBytes)
-	var runs []Run
-	for n := 1; lines.Scan(); n++ {
-		if strings.TrimSpace(lines.Text()) == "" {
-			continue
-		}
-		var rec recorded
-		if err := json.Unmarshal(lines.Bytes(), &rec); err != nil {
-			return nil, fmt.Errorf("%w: line %d: %w", ErrFormat, n, err)
-		}
-		if len(rec.Messages) == 0 {
-			return nil, fmt.Errorf("%w: line %d has no messages", ErrFormat, n)
-		}
-		runs = append(runs, rec.run(n))
+// newRun makes a run of messages.
+func newRun(id string, messages []Message) Run {
+	messages = joinTurns(messages)
+	run := Run{ID: id, Messages: messages, Entries: make([]history.Entry, len(messages)), results: make([][]int, len(messages))}
+	p := pairer{run: &run, observed: observes(messages)}
+	for i := range messages {
+		p.add(i)
 	}
-	if err := lines.Err(); err != nil {
-		return nil, fmt.Errorf("replay: read runs: %w", err)
-	}
-	return runs, nil
-}
-
-func (rec *recorded) run(n int) Run {
-	run := Run{ID: rec.ID}
-	if run.ID == "" {
-		run.ID = "line " + strconv.Itoa(n)
-	}
-	if text := plainText(rec.System); text != "" {
-		run.Messages = append(run.Messages, Message{Role: "system", Text: text})
-	}
-	for i := range rec.Messages {
-		run.Messages = append(run.Messages, rec.Messages[i].messages()...)
-	}
-	run.Entries = entries(run.Messages)
 	return run
 }
 
-// messages splits a message into those of one form: the results in a message
-// of Anthropic's are messages of their own.
-func (m *recordedMessage) messages() []Message {
-	out := Message{Role: m.Role, CallID: m.ToolCallID, Raw: m.RawOutput, Exit: m.ReturnCode}
-	for _, c := range m.ToolCalls {
-		out.Calls = append(out.Calls, history.Call{ID: c.ID, Name: c.Function.Name, Args: c.Function.Arguments})
-	}
-	var blocks []block
-	if json.Unmarshal(m.Content, &blocks) != nil {
-		out.Text = plainText(m.Content)
-		return []Message{out}
-	}
-	var results []Message
-	for _, b := range blocks {
-		switch b.Type {
-		case "tool_use":
-			out.Calls = append(out.Calls, history.Call{ID: b.ID, Name: b.Name, Args: string(b.Input)})
-		case "tool_result":
-			results = append(results, Message{Role: "tool", CallID: b.ToolUseID, Text: plainText(b.Content), Failed: b.IsError})
-		default:
-			out.Text = strings.TrimPrefix(out.Text+"\n"+b.Text, "\n")
+// Steps is how many requests the run has: messages of the assistant.
+func (r *Run) Steps() int {
+	n := 0
+	for i := range r.Messages {
+		if r.Messages[i].Role == roleAssistant {
+			n++
 		}
 	}
-	if out.Text == "" && len(out.Calls) == 0 && len(results) > 0 {
-		return results
-	}
-	return append(results, out)
+	return n
 }
 
-// plainText is the text of a JSON string, or of the blocks of an array.
-func plainText(raw json.RawMessage) string {
-	var text string
-	if json.Unmarshal(raw, &text) == nil {
-		return text
-	}
-	var blocks []block
-	if json.Unmarshal(raw, &blocks) != nil {
-		return ""
-	}
-	texts := make([]string, 0, len(blocks))
-	for _, b := range blocks {
-		texts = append(texts, b.Text)
-	}
-	return strings.Join(texts, "\n")
-}
-
-// entries turns messages into what policies see. Where no message has native
-// calls, a user message behind an assistant message with a fenced block is the
-// observation of the action in it.
-func entries(messages []Message) []history.Entry {
-	native := false
+// joinTurns puts together assistant messages that are parts of one turn, and
+// those of which the first still waits for results: some logs write each call
+// of a turn as a message of its own.
+func joinTurns(messages []Message) []Message {
+	out := make([]Message, 0, len(messages))
 	for _, m := range messages {
-		native = native || len(m.Calls) > 0 || m.Role == "tool"
-	}
-	out := make([]history.Entry, len(messages))
-	calls, acted := 0, false
-	var asked []history.Call
-	for i, m := range messages {
-		e := history.Entry{Position: uint64(i + 1), Text: m.Text, Ref: "message " + strconv.Itoa(i+1)}
-		e.Label = e.Ref + " (" + m.Role + ")"
-		switch {
-		case m.Role == "assistant":
-			e.Kind, e.Calls, e.Ref = history.Turn, m.Calls, number(calls+1)
-			calls += max(len(m.Calls), 1)
-			asked = slices.Clone(m.Calls)
-		case m.Role == "tool" || !native && acted && m.Role == "user":
-			// The calls that are left end with the one numbered last.
-			at := max(slices.IndexFunc(asked, func(c history.Call) bool { return c.ID == m.CallID }), 0)
-			e.Kind, e.Ref = history.Result, number(calls-max(len(asked)-1-at, 0))
-			m.answer(&e)
+		last := len(out) - 1
+		behind := m.Role == roleAssistant && last >= 0 && out[last].Role == roleAssistant
+		if behind && (m.continues || len(out[last].Calls) > 0) {
+			out[last].join(m)
+			continue
 		}
-		acted = m.Role == "assistant" && strings.Contains(m.Text, "```")
-		out[i] = e
+		out = append(out, m)
 	}
 	return out
 }
 
+// join adds what another part of the same message says.
+func (m *Message) join(part Message) {
+	m.Text = joinText(m.Text, part.Text)
+	m.Calls = slices.Concat(m.Calls, part.Calls)
+	m.ExtraTokens += part.ExtraTokens
+}
+
+// joinText puts a line feed between two texts, if both say something.
+func joinText(a, b string) string {
+	if a == "" || b == "" {
+		return a + b
+	}
+	return a + "\n" + b
+}
+
+// pairer turns messages into what policies see: it numbers calls and finds the
+// call that a result answers.
+type pairer struct {
+	run *Run
+	// observed: user messages behind an action are what it gave.
+	observed bool
+	calls    int
+	acted    bool
+	// waiting are the calls of the newest turn without a result.
+	waiting []asking
+}
+
+// asking is a call with its number, the message it stands in, and its place
+// there.
+type asking struct {
+	history.Call
+	number, turn, place int
+}
+
+func (p *pairer) add(i int) {
+	m := &p.run.Messages[i]
+	name := "message " + strconv.Itoa(i+1)
+	e := &p.run.Entries[i]
+	*e = history.Entry{
+		Position: uint64(i + 1), Text: m.Text, ExtraTokens: m.ExtraTokens,
+		Ref: name, Label: fmt.Sprintf("%s (%s)", name, m.Role),
+	}
+	switch {
+	case m.Role == roleAssistant:
+		e.Kind, e.Calls, e.Ref = history.Turn, m.Calls, number(p.calls+1)
+		p.ask(i, m.Calls)
+	case m.Role == roleTool || p.observed && p.acted && m.Role == roleUser:
+		e.Kind = history.Result
+		m.answer(e)
+		p.pair(e)
+	}
+	p.acted = m.Role == roleAssistant && acts(m.Text)
+}
+
+// ask begins a turn. One in plain text asks for one thing.
+func (p *pairer) ask(turn int, calls []history.Call) {
+	if p.observed {
+		calls = make([]history.Call, 1)
+	}
+	p.waiting = p.waiting[:0]
+	for i, c := range calls {
+		p.waiting = append(p.waiting, asking{c, p.calls + 1 + i, turn, i})
+	}
+	p.run.results[turn] = make([]int, len(calls))
+	p.calls += max(len(calls), 1)
+}
+
+// pair gives a result the reference of its call: the one whose id it has, or,
+// because ids are missing or repeat in some logs, the first one that waits. One
+// that nothing waits for keeps its own.
+func (p *pairer) pair(e *history.Entry) {
+	if len(p.waiting) == 0 {
+		return
+	}
+	at := max(slices.IndexFunc(p.waiting, func(c asking) bool { return c.ID == e.CallID }), 0)
+	c := p.waiting[at]
+	e.CallID, e.Ref = c.ID, number(c.number)
+	p.run.results[c.turn][c.place] = int(e.Position) - 1
+	p.waiting = slices.Delete(p.waiting, at, at+1)
+}
+
 // number is the reference of a call.
 func number(call int) string { return fmt.Sprintf("%03d", call) }
+
+// observes tells whether a run is one of thoughts and actions in plain text,
+// with what they gave in user messages: no message has native calls, and at
+// least three quarters of the assistant's hold an action.
+func observes(messages []Message) bool {
+	turns, actions := 0, 0
+	for _, m := range messages {
+		if len(m.Calls) > 0 || m.Role == roleTool {
+			return false
+		}
+		if m.Role == roleAssistant {
+			turns++
+			if acts(m.Text) {
+				actions++
+			}
+		}
+	}
+	return turns > 0 && 4*actions >= 3*turns
+}
+
+// action is how agents without native calls write one: a fenced block, the line
+// of a thought/action format, or a tag.
+var action = regexp.MustCompile("```|(?m:^Action:)|</(?:command|action|function|invoke|bash|tool\\w*|execute\\w*)>")
+
+// acts tells whether a text holds an action.
+func acts(text string) bool { return action.MatchString(text) }
 
 // answer fills in what a tool gave.
 func (m Message) answer(e *history.Entry) {

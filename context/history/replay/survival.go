@@ -16,6 +16,8 @@ const (
 	classErrors   = "error_lines"
 )
 
+var classes = []string{classPaths, classCommands, classNumbers, classErrors}
+
 var (
 	path   = regexp.MustCompile(`(?:[\w.-]+/)+[\w.-]+`)
 	figure = regexp.MustCompile(`\b\d+(?:\.\d+)?\s?(?:ms|s|MB|KB|GB)\b|\b\d+(?:\.\d+)?%|\b\d+ (?:passed|failed|errors?)\b`)

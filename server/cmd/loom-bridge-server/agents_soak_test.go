@@ -136,7 +136,7 @@ func (s *agentsSoak) attached(i int) role {
 		a.after = nil // the kill may have taken what was not synced yet; the book knows
 		answers := newAsks()
 		a.answered = answers.answered
-		s.serve(tb, ctx, conn, a, func(stream *session) {
+		s.serve(tb, ctx, conn, a, func(stream *peerStream) {
 			defer answers.end()
 			var publishing sync.WaitGroup
 			for _, p := range publishers {
@@ -162,7 +162,7 @@ func (s *agentsSoak) streams(i int) role {
 	return func(tb testing.TB, ctx context.Context, conn *grpc.ClientConn) {
 		a.heard = func(h heard) { s.book[h.topic].tell(tb, 0, h.text) }
 		a.refused = func(text string) { tb.Errorf("%s: %s", a.id, text) }
-		s.serve(tb, ctx, conn, a, func(stream *session) {
+		s.serve(tb, ctx, conn, a, func(stream *peerStream) {
 			var publishing sync.WaitGroup
 			publishing.Go(func() {
 				for acknowledged.next(tb, ctx, emitBus(conn)) {
@@ -188,7 +188,7 @@ func (s *agentsSoak) leaves(i int, loom bool) role {
 	return func(tb testing.TB, ctx context.Context, conn *grpc.ClientConn) {
 		for gone := false; !gone; {
 			gone = true
-			s.serve(tb, ctx, conn, a, func(stream *session) {
+			s.serve(tb, ctx, conn, a, func(stream *peerStream) {
 				err := a.run(stream)
 				gone = status.Code(err) != codes.Canceled
 				if gone {
@@ -207,7 +207,7 @@ func (s *agentsSoak) provide(a *peer) {
 }
 
 // serve opens a stream and lives on it.
-func (s *agentsSoak) serve(tb testing.TB, ctx context.Context, conn *grpc.ClientConn, a *peer, live func(*session)) {
+func (s *agentsSoak) serve(tb testing.TB, ctx context.Context, conn *grpc.ClientConn, a *peer, live func(*peerStream)) {
 	stream, err := a.open(ctx, conn)
 	if err != nil {
 		s.ends.note(tb, err)

@@ -42,7 +42,7 @@ type toolArguments struct {
 }
 
 // serveTool answers a call as its arguments ask for.
-func serveTool(s *session, call pushed) {
+func serveTool(s *peerStream, call pushed) {
 	var asked toolArguments
 	_ = json.Unmarshal([]byte(call.arguments), &asked) // others make other calls: they get their arguments back
 	answer := func() { _ = s.reply(call.id, call.arguments) }

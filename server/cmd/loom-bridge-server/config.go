@@ -49,6 +49,15 @@ type Config struct {
 	RegistrationIdle time.Duration `koanf:"registration-idle"`
 	// Models is a TOML file laid over the built-in table of models. Default none.
 	Models string `koanf:"models"`
+	// Rules is a TOML file laid over the built-in rules by which the calls of tools
+	// are kept. Default none.
+	Rules string `koanf:"rules"`
+	// HistoryPolicy is how histories are compacted where neither the session nor
+	// the call says: ledger, append_only or preset. Default ledger, or preset when
+	// HistoryPreset is given.
+	HistoryPolicy string `koanf:"history-policy"`
+	// HistoryPreset is the preset of fixed rules for that. Default none.
+	HistoryPreset string `koanf:"history-preset"`
 	// LoomAddr serves the loom.v1 API, whose clients know no credentials, apart
 	// from the rest while authentication is on: a loopback host:port, or
 	// unix:/path. Default none: with authentication on, loom.v1 is not served;
@@ -144,7 +153,7 @@ func (e *ConfigError) Error() string {
 
 // Validate returns a *ConfigError for the first setting that can't be used.
 func (c Config) Validate() error {
-	for _, check := range []func() error{c.checkAddresses, c.checkFiles, c.checkLog, c.checkLimits, c.checkBlobs} {
+	for _, check := range []func() error{c.checkAddresses, c.checkFiles, c.checkLog, c.checkLimits, c.checkBlobs, c.checkHistory} {
 		if err := check(); err != nil {
 			return err
 		}

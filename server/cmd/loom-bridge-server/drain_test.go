@@ -85,7 +85,7 @@ type drainPeer struct {
 	using     sync.WaitGroup // who publishes and calls on its connection
 
 	mu      sync.Mutex
-	stream  *session       // nil while there is none
+	stream  *peerStream    // nil while there is none
 	streams int            // how many there were
 	arrived map[string]int // text → how often it was heard
 }
@@ -148,7 +148,7 @@ func (d *drained) attachAll() {
 	for i, p := range d.peers {
 		d.working.Go(func() { d.work(p, d.publishOne) })
 		d.working.Go(func() {
-			d.work(p, func(ctx context.Context, p *drainPeer, s *session) {
+			d.work(p, func(ctx context.Context, p *drainPeer, s *peerStream) {
 				d.callOne(ctx, p, s, d.peers[(i*7+13)%drainPeers])
 			})
 		})
@@ -177,7 +177,7 @@ func (p *drainPeer) opened() int {
 }
 
 // begin makes a stream the one to use.
-func (p *drainPeer) begin(s *session) {
+func (p *drainPeer) begin(s *peerStream) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.stream = s
@@ -194,7 +194,7 @@ func (p *drainPeer) end() {
 }
 
 // use calls do with the stream, if there is one.
-func (p *drainPeer) use(do func(*session)) {
+func (p *drainPeer) use(do func(*peerStream)) {
 	p.mu.Lock()
 	s := p.stream
 	if s != nil {
@@ -248,7 +248,7 @@ func (d *drained) once(p *drainPeer) bool {
 
 // work does one thing after another, while there is a stream, until the test
 // ends.
-func (d *drained) work(p *drainPeer, do func(context.Context, *drainPeer, *session)) {
+func (d *drained) work(p *drainPeer, do func(context.Context, *drainPeer, *peerStream)) {
 	ctx, cancel := context.WithTimeout(context.Background(), 3*drainPatience)
 	defer cancel()
 	ticker := time.NewTicker(drainPause)
@@ -259,12 +259,12 @@ func (d *drained) work(p *drainPeer, do func(context.Context, *drainPeer, *sessi
 			return
 		case <-ticker.C:
 		}
-		p.use(func(s *session) { do(ctx, p, s) })
+		p.use(func(s *peerStream) { do(ctx, p, s) })
 	}
 }
 
 // publishOne publishes in the peer's own way, and acknowledged.
-func (d *drained) publishOne(ctx context.Context, p *drainPeer, s *session) {
+func (d *drained) publishOne(ctx context.Context, p *drainPeer, s *peerStream) {
 	emit := emitBus(s.conn)
 	if !p.loom {
 		emit = p.answers.emitter(s)
@@ -272,7 +272,7 @@ func (d *drained) publishOne(ctx context.Context, p *drainPeer, s *session) {
 	p.publisher.next(d.tb, ctx, emit)
 }
 
-func (d *drained) callOne(ctx context.Context, p *drainPeer, s *session, provider *drainPeer) {
+func (d *drained) callOne(ctx context.Context, p *drainPeer, s *peerStream, provider *drainPeer) {
 	d.calls.run(d.tb, ctx, s.conn, toolCall{
 		loom: p.loom, caller: p.id, tool: provider.tool, do: doLate, marker: "to " + p.id + ".", timeout: drainCallTimeout,
 	})
@@ -294,7 +294,7 @@ func (d *drained) quit() {
 	})
 	d.leaving.Store(true)
 	for _, p := range d.peers {
-		p.use(func(s *session) { s.cancel() })
+		p.use(func(s *peerStream) { s.cancel() })
 	}
 	d.staying.Wait()
 	for _, p := range d.peers {

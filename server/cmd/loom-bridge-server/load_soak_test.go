@@ -122,7 +122,7 @@ func (c *crowd) complain(format string, args ...any) {
 // member is one agent of the crowd.
 type member struct {
 	peer
-	stream *session
+	stream *peerStream
 	ended  error // set when the reader has ended
 
 	sent  map[string]int // topic → events published; belongs to its sender

@@ -30,7 +30,7 @@ type peer struct {
 
 	heard    func(heard)
 	answered func(*loombridgev1.AttachAnswer)
-	called   func(*session, pushed)
+	called   func(*peerStream, pushed)
 	refused  func(string)
 
 	// after is the sequence up to which each exact topic was heard, to resume
@@ -66,8 +66,8 @@ type wire interface {
 	CloseSend() error
 }
 
-// session is one stream of a peer. Anybody may send; one goroutine runs it.
-type session struct {
+// peerStream is one stream of a peer. Anybody may send; one goroutine runs it.
+type peerStream struct {
 	wire
 	conn   *grpc.ClientConn
 	cancel context.CancelFunc
@@ -75,22 +75,22 @@ type session struct {
 	mu sync.Mutex // held during a send
 }
 
-func (s *session) send(f func(wire) error) error {
+func (s *peerStream) send(f func(wire) error) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return f(s.wire)
 }
 
-func (s *session) publish(topic, text string, ref int64) error {
+func (s *peerStream) publish(topic, text string, ref int64) error {
 	return s.send(func(w wire) error { return w.publish(topic, text, ref) })
 }
 
-func (s *session) reply(call, output string) error {
+func (s *peerStream) reply(call, output string) error {
 	return s.send(func(w wire) error { return w.reply(call, output) })
 }
 
 // leave says goodbye: the stream then ends with OK.
-func (s *session) leave() error { return s.send(wire.CloseSend) }
+func (s *peerStream) leave() error { return s.send(wire.CloseSend) }
 
 // dialPeer makes a connection for one peer or several.
 func dialPeer(address string) (*grpc.ClientConn, error) {
@@ -99,7 +99,7 @@ func dialPeer(address string) (*grpc.ClientConn, error) {
 
 // open registers the peer and returns when it hears its topics and can be
 // called.
-func (p *peer) open(ctx context.Context, conn *grpc.ClientConn) (*session, error) {
+func (p *peer) open(ctx context.Context, conn *grpc.ClientConn) (*peerStream, error) {
 	ctx, cancel := context.WithCancel(ctx)
 	open := p.openNative
 	if p.loom {
@@ -110,7 +110,7 @@ func (p *peer) open(ctx context.Context, conn *grpc.ClientConn) (*session, error
 		cancel()
 		return nil, err
 	}
-	return &session{wire: w, conn: conn, cancel: cancel}, nil
+	return &peerStream{wire: w, conn: conn, cancel: cancel}, nil
 }
 
 func (p *peer) openNative(ctx context.Context, conn *grpc.ClientConn) (wire, error) {
@@ -173,7 +173,7 @@ func (p *peer) openLoom(ctx context.Context, conn *grpc.ClientConn) (wire, error
 }
 
 // run reads the stream until it ends, and returns how: io.EOF is OK.
-func (p *peer) run(s *session) error {
+func (p *peer) run(s *peerStream) error {
 	for {
 		m, err := s.receive()
 		if err != nil {

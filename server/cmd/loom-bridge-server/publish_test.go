@@ -54,7 +54,7 @@ type asks struct {
 func newAsks() *asks { return &asks{waiting: map[int64]chan *loombridgev1.AttachAnswer{}} }
 
 // emitter is a publish with a ref on the stream.
-func (a *asks) emitter(s *session) emitter {
+func (a *asks) emitter(s *peerStream) emitter {
 	return func(_ context.Context, topic, text string) (int64, error) {
 		ref, answer := a.wait()
 		if ref == 0 {

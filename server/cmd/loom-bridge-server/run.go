@@ -69,7 +69,7 @@ func run(ctx context.Context, args []string, getenv func(string) string, stdout,
 	})
 	root.Flags().SortFlags = false
 	root.Flags().AddFlagSet(configFlags())
-	root.AddCommand(checkCommand(getenv, stdout))
+	root.AddCommand(checkCommand(getenv, stdout), exportCommand(getenv, stdout, stderr), benchCommand(stdout, stderr))
 	root.SetArgs(args)
 	root.SetOut(stdout)
 	root.SetErr(stderr)
@@ -117,8 +117,13 @@ func serve(ctx context.Context, config Config, getenv func(string) string, stdou
 	if err != nil {
 		return err
 	}
+	rules, err := loadRules(config.Rules)
+	if err != nil {
+		return err
+	}
 	parts, err := domain.Open(engine, places, &domain.Options{
-		StoreDir: config.DataDir, Models: models, Retention: config.retention(), Blobs: config.blobs(), RegistrationIdle: config.RegistrationIdle, Logger: logger,
+		StoreDir: config.DataDir, Models: models, Rules: rules, History: config.history(), Retention: config.retention(),
+		Blobs: config.blobs(), RegistrationIdle: config.RegistrationIdle, Logger: logger,
 	})
 	if err != nil {
 		return err

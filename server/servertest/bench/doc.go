@@ -8,7 +8,12 @@
 // the tool, read the same file). The batches are captured beforehand from the
 // real domain code, so that both servers write the same bytes. Floor and
 // server are separate processes and are measured in turns, round by round;
-// the table shows the median round of each.
+// the table shows the median round of each. Steps that are recorded are measured
+// call by call in turns instead, because a session does not stay early.
+//
+// Prompts have no floor: their table compares sessions of different lengths,
+// right after a new step, with nothing new, and after the server was opened
+// again.
 //
 // Nothing here gates a test: the figures are for people.
 package main

@@ -20,17 +20,20 @@ import (
 	loombridgev1 "github.com/loom-bridge/loom-bridge/proto/gen/loombridge/v1"
 )
 
-// floor answers MemorySave, Tool and a durable event with a captured batch and
-// nothing else.
+// floor answers MemorySave, Tool, RecordStep and a durable event with a captured
+// batch and nothing else.
 type floor struct {
 	loombridgev1.UnimplementedBridgeServiceServer
+	loombridgev1.UnimplementedContextServiceServer
 
 	db        *barerocks.DB
 	workspace string
 	saves     tape
 	tools     tape
 	emits     tape
-	hub       hub
+	// small and large are steps by the size of their results.
+	small, large tape
+	hub          hub
 }
 
 // tape holds the captured batches of each agent and where the agent is in its
@@ -72,6 +75,33 @@ func (f *floor) Tool(_ context.Context, req *loombridgev1.ToolRequest) (*loombri
 	}, nil
 }
 
+// RecordStep writes the next captured batch of a step of about that size.
+func (f *floor) RecordStep(_ context.Context, req *loombridgev1.RecordStepRequest) (*loombridgev1.RecordStepResponse, error) {
+	steps := &f.small
+	if len(req.GetOutputJson()) > largeOutput/2 {
+		steps = &f.large
+	}
+	if err := f.db.Write(steps.take(recordTool), true); err != nil {
+		return nil, err
+	}
+	return &loombridgev1.RecordStepResponse{Step: &loombridgev1.Step{Id: "floor"}}, nil
+}
+
+// captureSteps records the batches of RecordStep.
+func (f *floor) captureSteps(ctx context.Context, workspace string) error {
+	for _, c := range []struct {
+		tape     *tape
+		n, bytes int
+	}{{&f.small, tapeLength, smallOutput}, {&f.large, tapeLength / 8, largeOutput}} {
+		steps, err := captureRecords(ctx, workspace, c.n, c.bytes)
+		if err != nil {
+			return err
+		}
+		c.tape.batches = map[string][][]kv.Op{recordTool: steps}
+	}
+	return nil
+}
+
 // serveFloor serves until ctx ends and prints its address, as the server does.
 func serveFloor(ctx context.Context, dir, workspace string, clients int) error {
 	db, err := barerocks.Open(dir)
@@ -89,12 +119,16 @@ func serveFloor(ctx context.Context, dir, workspace string, clients int) error {
 	if f.emits.batches, err = captureEmits(ctx, clients); err != nil {
 		return err
 	}
+	if err := f.captureSteps(ctx, workspace); err != nil {
+		return err
+	}
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		return fmt.Errorf("bench: listen: %w", err)
 	}
 	s := grpc.NewServer()
 	loombridgev1.RegisterBridgeServiceServer(s, f)
+	loombridgev1.RegisterContextServiceServer(s, f)
 	grpc_health_v1.RegisterHealthServer(s, health.NewServer())
 	fmt.Printf("listening on %s\n", listener.Addr())
 	go func() { <-ctx.Done(); s.Stop() }()

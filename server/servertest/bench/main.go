@@ -43,7 +43,7 @@ func parse() settings {
 	flag.DurationVar(&s.length, "length", 2*time.Second, "how long a round loads each server")
 	flag.IntVar(&s.clients, "clients", 64, "how many clients the crowd has")
 	flag.IntVar(&s.records, "records", 10_000, "records in the scope that is queried")
-	flag.StringVar(&s.only, "only", "", "measure only the calls whose name holds this `text`")
+	flag.StringVar(&s.only, "only", "", "measure only the calls whose name holds this `text`; record and assemble are RecordStep and Assemble")
 	flag.BoolVar(&s.floor, "floor", false, "serve the floor in -dir and nothing else; the benchmark starts itself so")
 	flag.StringVar(&s.workspace, "workspace", "", "the folder the floor reads from")
 	flag.Parse()
@@ -85,7 +85,7 @@ func benchmark(ctx context.Context, s settings) error {
 	}
 	defer ours.stop()
 	return report(ctx, &bench{
-		settings: s, ours: ours.addr, floor: floor.addr, data: data, stopOurs: ours.stop,
+		settings: s, ours: ours.addr, floor: floor.addr, folder: dir, data: data, stopOurs: ours.stop,
 		table: tabwriter.NewWriter(os.Stdout, 0, 0, 2, ' ', tabwriter.AlignRight), pool: texts(3, 4096),
 	})
 }

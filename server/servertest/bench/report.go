@@ -22,15 +22,16 @@ import (
 type bench struct {
 	settings
 	ours, floor string // addresses
+	folder      string // for stores and the workspace
 	data        string // the store of ours
 	stopOurs    func()
 	table       *tabwriter.Writer
+	headed      bool // the first table has its header
 	pool        []string
 }
 
 // report measures everything and prints the table.
 func report(ctx context.Context, b *bench) error {
-	fmt.Fprintf(b.table, "call\tclients\tfloor p50 µs\tours p50 µs\tratio\tfloor p99 µs\tours p99 µs\tfloor /s\tours /s\tratio\taim\t\n")
 	steps := []func(context.Context) error{
 		func(ctx context.Context) error { return b.contest(ctx, "MemorySave 1 KiB", 1, "p50 ≤ 1.5", b.save) },
 		func(ctx context.Context) error {
@@ -57,8 +58,17 @@ func report(ctx context.Context, b *bench) error {
 	if err := b.eventTable(ctx); err != nil {
 		return err
 	}
+	if err := b.recordTable(ctx); err != nil {
+		return err
+	}
+	if err := b.assembleTable(ctx); err != nil {
+		return err
+	}
 	if err := b.queries(ctx); err != nil {
 		return err
+	}
+	if !strings.Contains("MemorySave", b.only) {
+		return nil
 	}
 	return keysPerKiB(ctx)
 }
@@ -82,6 +92,10 @@ func (b *bench) contest(ctx context.Context, name string, clients int, aim strin
 	c, err := rounds(ctx, b.rounds, b.length, on(b.ours), on(b.floor))
 	if err != nil {
 		return fmt.Errorf("%s: %w", name, err)
+	}
+	if !b.headed {
+		b.headed = true
+		fmt.Fprintf(b.table, "call\tclients\tfloor p50 µs\tours p50 µs\tratio\tfloor p99 µs\tours p99 µs\tfloor /s\tours /s\tratio\taim\t\n")
 	}
 	floor50, ours50 := median(c.floor, p50us), median(c.ours, p50us)
 	floorRate, oursRate := median(c.floor, sample.throughput), median(c.ours, sample.throughput)

@@ -196,6 +196,240 @@ func (PromptFormat) EnumDescriptor() ([]byte, []int) {
 	return file_loombridge_v1_context_proto_rawDescGZIP(), []int{2}
 }
 
+// HistoryPolicy is how the history of a session is compacted.
+type HistoryPolicy int32
+
+const (
+	// HISTORY_POLICY_UNSPECIFIED leaves it as it was; at first that is the ledger.
+	HistoryPolicy_HISTORY_POLICY_UNSPECIFIED HistoryPolicy = 0
+	// HISTORY_POLICY_LEDGER folds old steps in batches, when that pays at the
+	// provider's prices or the budget forces it. A fold keeps a line for each call
+	// with what the result named.
+	HistoryPolicy_HISTORY_POLICY_LEDGER HistoryPolicy = 1
+	// HISTORY_POLICY_APPEND_ONLY never folds, and shows every result whole.
+	HistoryPolicy_HISTORY_POLICY_APPEND_ONLY HistoryPolicy = 2
+	// HISTORY_POLICY_PRESET goes by the fixed rules of `preset`.
+	HistoryPolicy_HISTORY_POLICY_PRESET HistoryPolicy = 3
+)
+
+// Enum value maps for HistoryPolicy.
+var (
+	HistoryPolicy_name = map[int32]string{
+		0: "HISTORY_POLICY_UNSPECIFIED",
+		1: "HISTORY_POLICY_LEDGER",
+		2: "HISTORY_POLICY_APPEND_ONLY",
+		3: "HISTORY_POLICY_PRESET",
+	}
+	HistoryPolicy_value = map[string]int32{
+		"HISTORY_POLICY_UNSPECIFIED": 0,
+		"HISTORY_POLICY_LEDGER":      1,
+		"HISTORY_POLICY_APPEND_ONLY": 2,
+		"HISTORY_POLICY_PRESET":      3,
+	}
+)
+
+func (x HistoryPolicy) Enum() *HistoryPolicy {
+	p := new(HistoryPolicy)
+	*p = x
+	return p
+}
+
+func (x HistoryPolicy) String() string {
+	return protoimpl.X.EnumStringOf(x.Descriptor(), protoreflect.EnumNumber(x))
+}
+
+func (HistoryPolicy) Descriptor() protoreflect.EnumDescriptor {
+	return file_loombridge_v1_context_proto_enumTypes[3].Descriptor()
+}
+
+func (HistoryPolicy) Type() protoreflect.EnumType {
+	return &file_loombridge_v1_context_proto_enumTypes[3]
+}
+
+func (x HistoryPolicy) Number() protoreflect.EnumNumber {
+	return protoreflect.EnumNumber(x)
+}
+
+// Deprecated: Use HistoryPolicy.Descriptor instead.
+func (HistoryPolicy) EnumDescriptor() ([]byte, []int) {
+	return file_loombridge_v1_context_proto_rawDescGZIP(), []int{3}
+}
+
+// FoldReason is why a batch was folded.
+type FoldReason int32
+
+const (
+	// FOLD_REASON_UNSPECIFIED is never sent.
+	FoldReason_FOLD_REASON_UNSPECIFIED FoldReason = 0
+	// FOLD_REASON_PRICE: leaving it had cost as much as folding it.
+	FoldReason_FOLD_REASON_PRICE FoldReason = 1
+	// FOLD_REASON_BUDGET: the prompt would not have fit.
+	FoldReason_FOLD_REASON_BUDGET FoldReason = 2
+	// FOLD_REASON_CALLER: CompactHistory asked for it.
+	FoldReason_FOLD_REASON_CALLER FoldReason = 3
+)
+
+// Enum value maps for FoldReason.
+var (
+	FoldReason_name = map[int32]string{
+		0: "FOLD_REASON_UNSPECIFIED",
+		1: "FOLD_REASON_PRICE",
+		2: "FOLD_REASON_BUDGET",
+		3: "FOLD_REASON_CALLER",
+	}
+	FoldReason_value = map[string]int32{
+		"FOLD_REASON_UNSPECIFIED": 0,
+		"FOLD_REASON_PRICE":       1,
+		"FOLD_REASON_BUDGET":      2,
+		"FOLD_REASON_CALLER":      3,
+	}
+)
+
+func (x FoldReason) Enum() *FoldReason {
+	p := new(FoldReason)
+	*p = x
+	return p
+}
+
+func (x FoldReason) String() string {
+	return protoimpl.X.EnumStringOf(x.Descriptor(), protoreflect.EnumNumber(x))
+}
+
+func (FoldReason) Descriptor() protoreflect.EnumDescriptor {
+	return file_loombridge_v1_context_proto_enumTypes[4].Descriptor()
+}
+
+func (FoldReason) Type() protoreflect.EnumType {
+	return &file_loombridge_v1_context_proto_enumTypes[4]
+}
+
+func (x FoldReason) Number() protoreflect.EnumNumber {
+	return protoreflect.EnumNumber(x)
+}
+
+// Deprecated: Use FoldReason.Descriptor instead.
+func (FoldReason) EnumDescriptor() ([]byte, []int) {
+	return file_loombridge_v1_context_proto_rawDescGZIP(), []int{4}
+}
+
+// HistoryStyle is how CompactHistory lays out a history as text.
+type HistoryStyle int32
+
+const (
+	// HISTORY_STYLE_UNSPECIFIED folds, and renders no text.
+	HistoryStyle_HISTORY_STYLE_UNSPECIFIED HistoryStyle = 0
+	// HISTORY_STYLE_DESIGN: `Previous steps:` and `Recent steps:`.
+	HistoryStyle_HISTORY_STYLE_DESIGN HistoryStyle = 1
+	// HISTORY_STYLE_REDUCTION: `Earlier steps:` and the steps in full.
+	HistoryStyle_HISTORY_STYLE_REDUCTION HistoryStyle = 2
+	// HISTORY_STYLE_GROUPED: steps of one sort in a line, failures each in its own.
+	HistoryStyle_HISTORY_STYLE_GROUPED HistoryStyle = 3
+)
+
+// Enum value maps for HistoryStyle.
+var (
+	HistoryStyle_name = map[int32]string{
+		0: "HISTORY_STYLE_UNSPECIFIED",
+		1: "HISTORY_STYLE_DESIGN",
+		2: "HISTORY_STYLE_REDUCTION",
+		3: "HISTORY_STYLE_GROUPED",
+	}
+	HistoryStyle_value = map[string]int32{
+		"HISTORY_STYLE_UNSPECIFIED": 0,
+		"HISTORY_STYLE_DESIGN":      1,
+		"HISTORY_STYLE_REDUCTION":   2,
+		"HISTORY_STYLE_GROUPED":     3,
+	}
+)
+
+func (x HistoryStyle) Enum() *HistoryStyle {
+	p := new(HistoryStyle)
+	*p = x
+	return p
+}
+
+func (x HistoryStyle) String() string {
+	return protoimpl.X.EnumStringOf(x.Descriptor(), protoreflect.EnumNumber(x))
+}
+
+func (HistoryStyle) Descriptor() protoreflect.EnumDescriptor {
+	return file_loombridge_v1_context_proto_enumTypes[5].Descriptor()
+}
+
+func (HistoryStyle) Type() protoreflect.EnumType {
+	return &file_loombridge_v1_context_proto_enumTypes[5]
+}
+
+func (x HistoryStyle) Number() protoreflect.EnumNumber {
+	return protoreflect.EnumNumber(x)
+}
+
+// Deprecated: Use HistoryStyle.Descriptor instead.
+func (HistoryStyle) EnumDescriptor() ([]byte, []int) {
+	return file_loombridge_v1_context_proto_rawDescGZIP(), []int{5}
+}
+
+// CompressHint is what to do with a result.
+type CompressHint int32
+
+const (
+	// COMPRESS_HINT_UNSPECIFIED is normal.
+	CompressHint_COMPRESS_HINT_UNSPECIFIED CompressHint = 0
+	// COMPRESS_HINT_SKIP leaves it, up to 3000 tokens.
+	CompressHint_COMPRESS_HINT_SKIP CompressHint = 1
+	// COMPRESS_HINT_NORMAL compresses what is over 1500 characters.
+	CompressHint_COMPRESS_HINT_NORMAL CompressHint = 2
+	// COMPRESS_HINT_FORCE compresses what is over 500 characters.
+	CompressHint_COMPRESS_HINT_FORCE CompressHint = 3
+	// COMPRESS_HINT_SEARCH takes it for the result of a search.
+	CompressHint_COMPRESS_HINT_SEARCH CompressHint = 4
+)
+
+// Enum value maps for CompressHint.
+var (
+	CompressHint_name = map[int32]string{
+		0: "COMPRESS_HINT_UNSPECIFIED",
+		1: "COMPRESS_HINT_SKIP",
+		2: "COMPRESS_HINT_NORMAL",
+		3: "COMPRESS_HINT_FORCE",
+		4: "COMPRESS_HINT_SEARCH",
+	}
+	CompressHint_value = map[string]int32{
+		"COMPRESS_HINT_UNSPECIFIED": 0,
+		"COMPRESS_HINT_SKIP":        1,
+		"COMPRESS_HINT_NORMAL":      2,
+		"COMPRESS_HINT_FORCE":       3,
+		"COMPRESS_HINT_SEARCH":      4,
+	}
+)
+
+func (x CompressHint) Enum() *CompressHint {
+	p := new(CompressHint)
+	*p = x
+	return p
+}
+
+func (x CompressHint) String() string {
+	return protoimpl.X.EnumStringOf(x.Descriptor(), protoreflect.EnumNumber(x))
+}
+
+func (CompressHint) Descriptor() protoreflect.EnumDescriptor {
+	return file_loombridge_v1_context_proto_enumTypes[6].Descriptor()
+}
+
+func (CompressHint) Type() protoreflect.EnumType {
+	return &file_loombridge_v1_context_proto_enumTypes[6]
+}
+
+func (x CompressHint) Number() protoreflect.EnumNumber {
+	return protoreflect.EnumNumber(x)
+}
+
+// Deprecated: Use CompressHint.Descriptor instead.
+func (CompressHint) EnumDescriptor() ([]byte, []int) {
+	return file_loombridge_v1_context_proto_rawDescGZIP(), []int{6}
+}
+
 // TokenCertainty is how sure a count is.
 type TokenCertainty int32
 
@@ -239,11 +473,11 @@ func (x TokenCertainty) String() string {
 }
 
 func (TokenCertainty) Descriptor() protoreflect.EnumDescriptor {
-	return file_loombridge_v1_context_proto_enumTypes[3].Descriptor()
+	return file_loombridge_v1_context_proto_enumTypes[7].Descriptor()
 }
 
 func (TokenCertainty) Type() protoreflect.EnumType {
-	return &file_loombridge_v1_context_proto_enumTypes[3]
+	return &file_loombridge_v1_context_proto_enumTypes[7]
 }
 
 func (x TokenCertainty) Number() protoreflect.EnumNumber {
@@ -252,7 +486,7 @@ func (x TokenCertainty) Number() protoreflect.EnumNumber {
 
 // Deprecated: Use TokenCertainty.Descriptor instead.
 func (TokenCertainty) EnumDescriptor() ([]byte, []int) {
-	return file_loombridge_v1_context_proto_rawDescGZIP(), []int{3}
+	return file_loombridge_v1_context_proto_rawDescGZIP(), []int{7}
 }
 
 // BlobTier is how much a blob is worth keeping.
@@ -296,11 +530,11 @@ func (x BlobTier) String() string {
 }
 
 func (BlobTier) Descriptor() protoreflect.EnumDescriptor {
-	return file_loombridge_v1_context_proto_enumTypes[4].Descriptor()
+	return file_loombridge_v1_context_proto_enumTypes[8].Descriptor()
 }
 
 func (BlobTier) Type() protoreflect.EnumType {
-	return &file_loombridge_v1_context_proto_enumTypes[4]
+	return &file_loombridge_v1_context_proto_enumTypes[8]
 }
 
 func (x BlobTier) Number() protoreflect.EnumNumber {
@@ -309,7 +543,7 @@ func (x BlobTier) Number() protoreflect.EnumNumber {
 
 // Deprecated: Use BlobTier.Descriptor instead.
 func (BlobTier) EnumDescriptor() ([]byte, []int) {
-	return file_loombridge_v1_context_proto_rawDescGZIP(), []int{4}
+	return file_loombridge_v1_context_proto_rawDescGZIP(), []int{8}
 }
 
 // ModelToolCall is a model's wish to call a tool.
@@ -391,7 +625,14 @@ type Message struct {
 	// tool_calls are the calls an assistant message asks for: at most 128.
 	ToolCalls []*ModelToolCall `protobuf:"bytes,5,rep,name=tool_calls,json=toolCalls,proto3" json:"tool_calls,omitempty"`
 	// tool_call_id says which call a tool message answers; required there.
-	ToolCallId    string `protobuf:"bytes,6,opt,name=tool_call_id,json=toolCallId,proto3" json:"tool_call_id,omitempty"`
+	ToolCallId string `protobuf:"bytes,6,opt,name=tool_call_id,json=toolCallId,proto3" json:"tool_call_id,omitempty"`
+	// pinned keeps the message in every prompt as it is. System and user messages
+	// always stay.
+	Pinned bool `protobuf:"varint,7,opt,name=pinned,proto3" json:"pinned,omitempty"`
+	// observation says that a user message holds what an action of the message
+	// before gave, as agents without tool calls write it. It is folded like the
+	// result of a tool.
+	Observation   bool `protobuf:"varint,8,opt,name=observation,proto3" json:"observation,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -466,6 +707,20 @@ func (x *Message) GetToolCallId() string {
 		return x.ToolCallId
 	}
 	return ""
+}
+
+func (x *Message) GetPinned() bool {
+	if x != nil {
+		return x.Pinned
+	}
+	return false
+}
+
+func (x *Message) GetObservation() bool {
+	if x != nil {
+		return x.Observation
+	}
+	return false
 }
 
 // AppendMessagesRequest adds to the conversation.
@@ -633,7 +888,9 @@ type Step struct {
 	// position is its place in the session's log.
 	Position int64 `protobuf:"varint,18,opt,name=position,proto3" json:"position,omitempty"`
 	// needs_offload says that the full result lies in a blob.
-	NeedsOffload  bool `protobuf:"varint,19,opt,name=needs_offload,json=needsOffload,proto3" json:"needs_offload,omitempty"`
+	NeedsOffload bool `protobuf:"varint,19,opt,name=needs_offload,json=needsOffload,proto3" json:"needs_offload,omitempty"`
+	// pinned says that prompts show the step as it is, whatever its age.
+	Pinned        bool `protobuf:"varint,20,opt,name=pinned,proto3" json:"pinned,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -808,6 +1065,13 @@ func (x *Step) GetPosition() int64 {
 func (x *Step) GetNeedsOffload() bool {
 	if x != nil {
 		return x.NeedsOffload
+	}
+	return false
+}
+
+func (x *Step) GetPinned() bool {
+	if x != nil {
+		return x.Pinned
 	}
 	return false
 }
@@ -1096,7 +1360,12 @@ type AssembleRequest struct {
 	// without_tools leaves the tools out. Default false: all tools of level 1.
 	WithoutTools bool `protobuf:"varint,7,opt,name=without_tools,json=withoutTools,proto3" json:"without_tools,omitempty"`
 	// format is the shape of the answer. Default neutral.
-	Format        PromptFormat `protobuf:"varint,8,opt,name=format,proto3,enum=loombridge.v1.PromptFormat" json:"format,omitempty"`
+	Format PromptFormat `protobuf:"varint,8,opt,name=format,proto3,enum=loombridge.v1.PromptFormat" json:"format,omitempty"`
+	// dry_run stores nothing: a fold that is due is shown and not kept.
+	DryRun bool `protobuf:"varint,9,opt,name=dry_run,json=dryRun,proto3" json:"dry_run,omitempty"`
+	// history says how the history is made for this call, over what the session
+	// is configured with. Unset fields are the session's.
+	History       *HistorySettings `protobuf:"bytes,10,opt,name=history,proto3" json:"history,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -1187,6 +1456,20 @@ func (x *AssembleRequest) GetFormat() PromptFormat {
 	return PromptFormat_PROMPT_FORMAT_UNSPECIFIED
 }
 
+func (x *AssembleRequest) GetDryRun() bool {
+	if x != nil {
+		return x.DryRun
+	}
+	return false
+}
+
+func (x *AssembleRequest) GetHistory() *HistorySettings {
+	if x != nil {
+		return x.History
+	}
+	return nil
+}
+
 // AssembleResponse is the prompt.
 type AssembleResponse struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
@@ -1205,7 +1488,9 @@ type AssembleResponse struct {
 	Parts []*PromptPart `protobuf:"bytes,5,rep,name=parts,proto3" json:"parts,omitempty"`
 	// prefix_sha256 is the hash of everything before the goal, in hex: equal for
 	// equal prefixes.
-	PrefixSha256  string `protobuf:"bytes,6,opt,name=prefix_sha256,json=prefixSha256,proto3" json:"prefix_sha256,omitempty"`
+	PrefixSha256 string `protobuf:"bytes,6,opt,name=prefix_sha256,json=prefixSha256,proto3" json:"prefix_sha256,omitempty"`
+	// receipt says what was done to make it fit, and what it should cost.
+	Receipt       *Receipt `protobuf:"bytes,7,opt,name=receipt,proto3" json:"receipt,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -1282,6 +1567,1506 @@ func (x *AssembleResponse) GetPrefixSha256() string {
 	return ""
 }
 
+func (x *AssembleResponse) GetReceipt() *Receipt {
+	if x != nil {
+		return x.Receipt
+	}
+	return nil
+}
+
+// HistorySettings are how the history of a prompt is made.
+type HistorySettings struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// policy is how it is compacted. Default ledger, or preset when one is named.
+	Policy HistoryPolicy `protobuf:"varint,1,opt,name=policy,proto3,enum=loombridge.v1.HistoryPolicy" json:"policy,omitempty"`
+	// preset is a set of fixed rules: `design`, `reduction`, or `chat`, `research`,
+	// `code`, `debug` for grouped lines. Any other name is refused. It needs the
+	// policy preset, or none.
+	Preset string `protobuf:"bytes,2,opt,name=preset,proto3" json:"preset,omitempty"`
+	// literal lets a preset's boundary move with every step, as its rules are
+	// written. Default false: it moves in batches, so that the provider's cache
+	// holds.
+	Literal *bool `protobuf:"varint,3,opt,name=literal,proto3,oneof" json:"literal,omitempty"`
+	// prices are those of the model, if its own are not known or not yours.
+	Prices *TokenPrices `protobuf:"bytes,4,opt,name=prices,proto3" json:"prices,omitempty"`
+	// expected_steps is how many more steps the session will have, at most
+	// 1,000,000. Default: as many as there were.
+	ExpectedSteps int32 `protobuf:"varint,5,opt,name=expected_steps,json=expectedSteps,proto3" json:"expected_steps,omitempty"`
+	// max_result_tokens bounds what a prompt shows of one unfolded result. Default
+	// 3000, at most 1,000,000.
+	MaxResultTokens int32 `protobuf:"varint,6,opt,name=max_result_tokens,json=maxResultTokens,proto3" json:"max_result_tokens,omitempty"`
+	unknownFields   protoimpl.UnknownFields
+	sizeCache       protoimpl.SizeCache
+}
+
+func (x *HistorySettings) Reset() {
+	*x = HistorySettings{}
+	mi := &file_loombridge_v1_context_proto_msgTypes[11]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *HistorySettings) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*HistorySettings) ProtoMessage() {}
+
+func (x *HistorySettings) ProtoReflect() protoreflect.Message {
+	mi := &file_loombridge_v1_context_proto_msgTypes[11]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use HistorySettings.ProtoReflect.Descriptor instead.
+func (*HistorySettings) Descriptor() ([]byte, []int) {
+	return file_loombridge_v1_context_proto_rawDescGZIP(), []int{11}
+}
+
+func (x *HistorySettings) GetPolicy() HistoryPolicy {
+	if x != nil {
+		return x.Policy
+	}
+	return HistoryPolicy_HISTORY_POLICY_UNSPECIFIED
+}
+
+func (x *HistorySettings) GetPreset() string {
+	if x != nil {
+		return x.Preset
+	}
+	return ""
+}
+
+func (x *HistorySettings) GetLiteral() bool {
+	if x != nil && x.Literal != nil {
+		return *x.Literal
+	}
+	return false
+}
+
+func (x *HistorySettings) GetPrices() *TokenPrices {
+	if x != nil {
+		return x.Prices
+	}
+	return nil
+}
+
+func (x *HistorySettings) GetExpectedSteps() int32 {
+	if x != nil {
+		return x.ExpectedSteps
+	}
+	return 0
+}
+
+func (x *HistorySettings) GetMaxResultTokens() int32 {
+	if x != nil {
+		return x.MaxResultTokens
+	}
+	return 0
+}
+
+// TokenPrices are what a token costs, in any unit: only their ratios count. Each
+// is at most 1,000,000.
+type TokenPrices struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// input is a token that is sent. Required, positive.
+	Input float64 `protobuf:"fixed64,1,opt,name=input,proto3" json:"input,omitempty"`
+	// cached_input is one that the provider reads from its cache, at most input.
+	// Default 0: free.
+	CachedInput float64 `protobuf:"fixed64,2,opt,name=cached_input,json=cachedInput,proto3" json:"cached_input,omitempty"`
+	// cache_write is one that the provider writes to its cache. Default 0: writing
+	// costs nothing beside input.
+	CacheWrite    float64 `protobuf:"fixed64,3,opt,name=cache_write,json=cacheWrite,proto3" json:"cache_write,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *TokenPrices) Reset() {
+	*x = TokenPrices{}
+	mi := &file_loombridge_v1_context_proto_msgTypes[12]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *TokenPrices) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*TokenPrices) ProtoMessage() {}
+
+func (x *TokenPrices) ProtoReflect() protoreflect.Message {
+	mi := &file_loombridge_v1_context_proto_msgTypes[12]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use TokenPrices.ProtoReflect.Descriptor instead.
+func (*TokenPrices) Descriptor() ([]byte, []int) {
+	return file_loombridge_v1_context_proto_rawDescGZIP(), []int{12}
+}
+
+func (x *TokenPrices) GetInput() float64 {
+	if x != nil {
+		return x.Input
+	}
+	return 0
+}
+
+func (x *TokenPrices) GetCachedInput() float64 {
+	if x != nil {
+		return x.CachedInput
+	}
+	return 0
+}
+
+func (x *TokenPrices) GetCacheWrite() float64 {
+	if x != nil {
+		return x.CacheWrite
+	}
+	return 0
+}
+
+// Receipt is the account of a prompt.
+type Receipt struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// prompt_id names the prompt for ReportUsage.
+	PromptId string `protobuf:"bytes,1,opt,name=prompt_id,json=promptId,proto3" json:"prompt_id,omitempty"`
+	// policy is what made the history, such as `ledger`, `append_only`, `design`.
+	Policy string `protobuf:"bytes,2,opt,name=policy,proto3" json:"policy,omitempty"`
+	// folds stand in the history in place of steps, in order.
+	Folds []*FoldInfo `protobuf:"bytes,3,rep,name=folds,proto3" json:"folds,omitempty"`
+	// batch says why steps were folded by this call; unset when none were.
+	Batch *FoldBatch `protobuf:"bytes,4,opt,name=batch,proto3" json:"batch,omitempty"`
+	// stable_tokens is how much of the prompt, from its beginning, is what the
+	// session's prompt before had too. Zero with the first prompt since the server
+	// started.
+	StableTokens int32 `protobuf:"varint,5,opt,name=stable_tokens,json=stableTokens,proto3" json:"stable_tokens,omitempty"`
+	// stable_bytes is the same in bytes of the layout that prefix_sha256 is of.
+	StableBytes int64 `protobuf:"varint,6,opt,name=stable_bytes,json=stableBytes,proto3" json:"stable_bytes,omitempty"`
+	// settled_tokens is how much stands before the goal: what the next prompt
+	// begins with, unless something is folded.
+	SettledTokens int32 `protobuf:"varint,7,opt,name=settled_tokens,json=settledTokens,proto3" json:"settled_tokens,omitempty"`
+	// append_only_tokens is what the prompt would take with nothing folded.
+	AppendOnlyTokens int32 `protobuf:"varint,8,opt,name=append_only_tokens,json=appendOnlyTokens,proto3" json:"append_only_tokens,omitempty"`
+	// cost is what the prompt should be billed, in units of one input token: the
+	// stable part as read from the cache, the rest as written to it.
+	Cost float64 `protobuf:"fixed64,9,opt,name=cost,proto3" json:"cost,omitempty"`
+	// append_only_cost is the same for a prompt with nothing folded, whose stable
+	// part is everything that the prompt before had.
+	AppendOnlyCost float64 `protobuf:"fixed64,10,opt,name=append_only_cost,json=appendOnlyCost,proto3" json:"append_only_cost,omitempty"`
+	// pressure is the share of the budget that is taken, 0 to 1.
+	Pressure float64 `protobuf:"fixed64,11,opt,name=pressure,proto3" json:"pressure,omitempty"`
+	// reserve_tokens is how many more tokens the provider may well count.
+	ReserveTokens int32 `protobuf:"varint,12,opt,name=reserve_tokens,json=reserveTokens,proto3" json:"reserve_tokens,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *Receipt) Reset() {
+	*x = Receipt{}
+	mi := &file_loombridge_v1_context_proto_msgTypes[13]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *Receipt) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*Receipt) ProtoMessage() {}
+
+func (x *Receipt) ProtoReflect() protoreflect.Message {
+	mi := &file_loombridge_v1_context_proto_msgTypes[13]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use Receipt.ProtoReflect.Descriptor instead.
+func (*Receipt) Descriptor() ([]byte, []int) {
+	return file_loombridge_v1_context_proto_rawDescGZIP(), []int{13}
+}
+
+func (x *Receipt) GetPromptId() string {
+	if x != nil {
+		return x.PromptId
+	}
+	return ""
+}
+
+func (x *Receipt) GetPolicy() string {
+	if x != nil {
+		return x.Policy
+	}
+	return ""
+}
+
+func (x *Receipt) GetFolds() []*FoldInfo {
+	if x != nil {
+		return x.Folds
+	}
+	return nil
+}
+
+func (x *Receipt) GetBatch() *FoldBatch {
+	if x != nil {
+		return x.Batch
+	}
+	return nil
+}
+
+func (x *Receipt) GetStableTokens() int32 {
+	if x != nil {
+		return x.StableTokens
+	}
+	return 0
+}
+
+func (x *Receipt) GetStableBytes() int64 {
+	if x != nil {
+		return x.StableBytes
+	}
+	return 0
+}
+
+func (x *Receipt) GetSettledTokens() int32 {
+	if x != nil {
+		return x.SettledTokens
+	}
+	return 0
+}
+
+func (x *Receipt) GetAppendOnlyTokens() int32 {
+	if x != nil {
+		return x.AppendOnlyTokens
+	}
+	return 0
+}
+
+func (x *Receipt) GetCost() float64 {
+	if x != nil {
+		return x.Cost
+	}
+	return 0
+}
+
+func (x *Receipt) GetAppendOnlyCost() float64 {
+	if x != nil {
+		return x.AppendOnlyCost
+	}
+	return 0
+}
+
+func (x *Receipt) GetPressure() float64 {
+	if x != nil {
+		return x.Pressure
+	}
+	return 0
+}
+
+func (x *Receipt) GetReserveTokens() int32 {
+	if x != nil {
+		return x.ReserveTokens
+	}
+	return 0
+}
+
+// FoldInfo is a fold: text that stands in place of steps.
+type FoldInfo struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// refs name the steps and messages it stands for, readable by fs:read_file and
+	// ReadBlob.
+	Refs []string `protobuf:"bytes,1,rep,name=refs,proto3" json:"refs,omitempty"`
+	// batch counts the batches of the session, from 1.
+	Batch int64 `protobuf:"varint,2,opt,name=batch,proto3" json:"batch,omitempty"`
+	// first_position and last_position bound what it stands for in the log.
+	FirstPosition int64 `protobuf:"varint,3,opt,name=first_position,json=firstPosition,proto3" json:"first_position,omitempty"`
+	// last_position is the end of it.
+	LastPosition int64 `protobuf:"varint,4,opt,name=last_position,json=lastPosition,proto3" json:"last_position,omitempty"`
+	// tokens is its size.
+	Tokens int32 `protobuf:"varint,5,opt,name=tokens,proto3" json:"tokens,omitempty"`
+	// before_tokens is what it stands for took.
+	BeforeTokens int32 `protobuf:"varint,6,opt,name=before_tokens,json=beforeTokens,proto3" json:"before_tokens,omitempty"`
+	// turns is how many turns of the model it stands for.
+	Turns int32 `protobuf:"varint,7,opt,name=turns,proto3" json:"turns,omitempty"`
+	// calls is how many tool calls those made.
+	Calls int32 `protobuf:"varint,8,opt,name=calls,proto3" json:"calls,omitempty"`
+	// dense says that older folds were folded again.
+	Dense         bool `protobuf:"varint,9,opt,name=dense,proto3" json:"dense,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *FoldInfo) Reset() {
+	*x = FoldInfo{}
+	mi := &file_loombridge_v1_context_proto_msgTypes[14]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *FoldInfo) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*FoldInfo) ProtoMessage() {}
+
+func (x *FoldInfo) ProtoReflect() protoreflect.Message {
+	mi := &file_loombridge_v1_context_proto_msgTypes[14]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use FoldInfo.ProtoReflect.Descriptor instead.
+func (*FoldInfo) Descriptor() ([]byte, []int) {
+	return file_loombridge_v1_context_proto_rawDescGZIP(), []int{14}
+}
+
+func (x *FoldInfo) GetRefs() []string {
+	if x != nil {
+		return x.Refs
+	}
+	return nil
+}
+
+func (x *FoldInfo) GetBatch() int64 {
+	if x != nil {
+		return x.Batch
+	}
+	return 0
+}
+
+func (x *FoldInfo) GetFirstPosition() int64 {
+	if x != nil {
+		return x.FirstPosition
+	}
+	return 0
+}
+
+func (x *FoldInfo) GetLastPosition() int64 {
+	if x != nil {
+		return x.LastPosition
+	}
+	return 0
+}
+
+func (x *FoldInfo) GetTokens() int32 {
+	if x != nil {
+		return x.Tokens
+	}
+	return 0
+}
+
+func (x *FoldInfo) GetBeforeTokens() int32 {
+	if x != nil {
+		return x.BeforeTokens
+	}
+	return 0
+}
+
+func (x *FoldInfo) GetTurns() int32 {
+	if x != nil {
+		return x.Turns
+	}
+	return 0
+}
+
+func (x *FoldInfo) GetCalls() int32 {
+	if x != nil {
+		return x.Calls
+	}
+	return 0
+}
+
+func (x *FoldInfo) GetDense() bool {
+	if x != nil {
+		return x.Dense
+	}
+	return false
+}
+
+// FoldBatch is what one call folded, and why.
+type FoldBatch struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// number counts the batches of the session, from 1; 0 when a preset shows more
+	// steps as lines.
+	Number int64 `protobuf:"varint,1,opt,name=number,proto3" json:"number,omitempty"`
+	// reason is why.
+	Reason FoldReason `protobuf:"varint,2,opt,name=reason,proto3,enum=loombridge.v1.FoldReason" json:"reason,omitempty"`
+	// refs name the steps and messages that were folded.
+	Refs []string `protobuf:"bytes,3,rep,name=refs,proto3" json:"refs,omitempty"`
+	// before_tokens is what they took.
+	BeforeTokens int32 `protobuf:"varint,4,opt,name=before_tokens,json=beforeTokens,proto3" json:"before_tokens,omitempty"`
+	// after_tokens is what stands for them.
+	AfterTokens int32 `protobuf:"varint,5,opt,name=after_tokens,json=afterTokens,proto3" json:"after_tokens,omitempty"`
+	// break_even_steps is after how many steps it is paid back; 0 when that was
+	// not asked.
+	BreakEvenSteps float64 `protobuf:"fixed64,6,opt,name=break_even_steps,json=breakEvenSteps,proto3" json:"break_even_steps,omitempty"`
+	unknownFields  protoimpl.UnknownFields
+	sizeCache      protoimpl.SizeCache
+}
+
+func (x *FoldBatch) Reset() {
+	*x = FoldBatch{}
+	mi := &file_loombridge_v1_context_proto_msgTypes[15]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *FoldBatch) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*FoldBatch) ProtoMessage() {}
+
+func (x *FoldBatch) ProtoReflect() protoreflect.Message {
+	mi := &file_loombridge_v1_context_proto_msgTypes[15]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use FoldBatch.ProtoReflect.Descriptor instead.
+func (*FoldBatch) Descriptor() ([]byte, []int) {
+	return file_loombridge_v1_context_proto_rawDescGZIP(), []int{15}
+}
+
+func (x *FoldBatch) GetNumber() int64 {
+	if x != nil {
+		return x.Number
+	}
+	return 0
+}
+
+func (x *FoldBatch) GetReason() FoldReason {
+	if x != nil {
+		return x.Reason
+	}
+	return FoldReason_FOLD_REASON_UNSPECIFIED
+}
+
+func (x *FoldBatch) GetRefs() []string {
+	if x != nil {
+		return x.Refs
+	}
+	return nil
+}
+
+func (x *FoldBatch) GetBeforeTokens() int32 {
+	if x != nil {
+		return x.BeforeTokens
+	}
+	return 0
+}
+
+func (x *FoldBatch) GetAfterTokens() int32 {
+	if x != nil {
+		return x.AfterTokens
+	}
+	return 0
+}
+
+func (x *FoldBatch) GetBreakEvenSteps() float64 {
+	if x != nil {
+		return x.BreakEvenSteps
+	}
+	return 0
+}
+
+// ConfigureSessionRequest says what to change.
+type ConfigureSessionRequest struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// agent_id is whose session it is. Required.
+	AgentId string `protobuf:"bytes,1,opt,name=agent_id,json=agentId,proto3" json:"agent_id,omitempty"`
+	// session_id is the session. Default `default`.
+	SessionId string `protobuf:"bytes,2,opt,name=session_id,json=sessionId,proto3" json:"session_id,omitempty"`
+	// history is how its history is made; unset fields stay as they were.
+	History *HistorySettings `protobuf:"bytes,3,opt,name=history,proto3" json:"history,omitempty"`
+	// model is the model for calls that name none. At most 128 bytes.
+	Model string `protobuf:"bytes,4,opt,name=model,proto3" json:"model,omitempty"`
+	// max_tokens is the budget for calls that name none.
+	MaxTokens int32 `protobuf:"varint,5,opt,name=max_tokens,json=maxTokens,proto3" json:"max_tokens,omitempty"`
+	// reset goes back to the defaults of the server before the rest is set.
+	Reset_ bool `protobuf:"varint,6,opt,name=reset,proto3" json:"reset,omitempty"`
+	// request_id makes the call safe to repeat. At most 128 bytes.
+	RequestId     string `protobuf:"bytes,7,opt,name=request_id,json=requestId,proto3" json:"request_id,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *ConfigureSessionRequest) Reset() {
+	*x = ConfigureSessionRequest{}
+	mi := &file_loombridge_v1_context_proto_msgTypes[16]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *ConfigureSessionRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*ConfigureSessionRequest) ProtoMessage() {}
+
+func (x *ConfigureSessionRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_loombridge_v1_context_proto_msgTypes[16]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use ConfigureSessionRequest.ProtoReflect.Descriptor instead.
+func (*ConfigureSessionRequest) Descriptor() ([]byte, []int) {
+	return file_loombridge_v1_context_proto_rawDescGZIP(), []int{16}
+}
+
+func (x *ConfigureSessionRequest) GetAgentId() string {
+	if x != nil {
+		return x.AgentId
+	}
+	return ""
+}
+
+func (x *ConfigureSessionRequest) GetSessionId() string {
+	if x != nil {
+		return x.SessionId
+	}
+	return ""
+}
+
+func (x *ConfigureSessionRequest) GetHistory() *HistorySettings {
+	if x != nil {
+		return x.History
+	}
+	return nil
+}
+
+func (x *ConfigureSessionRequest) GetModel() string {
+	if x != nil {
+		return x.Model
+	}
+	return ""
+}
+
+func (x *ConfigureSessionRequest) GetMaxTokens() int32 {
+	if x != nil {
+		return x.MaxTokens
+	}
+	return 0
+}
+
+func (x *ConfigureSessionRequest) GetReset_() bool {
+	if x != nil {
+		return x.Reset_
+	}
+	return false
+}
+
+func (x *ConfigureSessionRequest) GetRequestId() string {
+	if x != nil {
+		return x.RequestId
+	}
+	return ""
+}
+
+// ConfigureSessionResponse is what holds now.
+type ConfigureSessionResponse struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// history is how the history is made.
+	History *HistorySettings `protobuf:"bytes,1,opt,name=history,proto3" json:"history,omitempty"`
+	// model is the model for calls that name none; empty is the server's default.
+	Model string `protobuf:"bytes,2,opt,name=model,proto3" json:"model,omitempty"`
+	// max_tokens is the budget for calls that name none; 0 is the server's default.
+	MaxTokens int32 `protobuf:"varint,3,opt,name=max_tokens,json=maxTokens,proto3" json:"max_tokens,omitempty"`
+	// ended says that the session is over.
+	Ended         bool `protobuf:"varint,4,opt,name=ended,proto3" json:"ended,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *ConfigureSessionResponse) Reset() {
+	*x = ConfigureSessionResponse{}
+	mi := &file_loombridge_v1_context_proto_msgTypes[17]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *ConfigureSessionResponse) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*ConfigureSessionResponse) ProtoMessage() {}
+
+func (x *ConfigureSessionResponse) ProtoReflect() protoreflect.Message {
+	mi := &file_loombridge_v1_context_proto_msgTypes[17]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use ConfigureSessionResponse.ProtoReflect.Descriptor instead.
+func (*ConfigureSessionResponse) Descriptor() ([]byte, []int) {
+	return file_loombridge_v1_context_proto_rawDescGZIP(), []int{17}
+}
+
+func (x *ConfigureSessionResponse) GetHistory() *HistorySettings {
+	if x != nil {
+		return x.History
+	}
+	return nil
+}
+
+func (x *ConfigureSessionResponse) GetModel() string {
+	if x != nil {
+		return x.Model
+	}
+	return ""
+}
+
+func (x *ConfigureSessionResponse) GetMaxTokens() int32 {
+	if x != nil {
+		return x.MaxTokens
+	}
+	return 0
+}
+
+func (x *ConfigureSessionResponse) GetEnded() bool {
+	if x != nil {
+		return x.Ended
+	}
+	return false
+}
+
+// EndSessionRequest names a session that is over.
+type EndSessionRequest struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// agent_id is whose session it is. Required.
+	AgentId string `protobuf:"bytes,1,opt,name=agent_id,json=agentId,proto3" json:"agent_id,omitempty"`
+	// session_id is the session. Default `default`.
+	SessionId     string `protobuf:"bytes,2,opt,name=session_id,json=sessionId,proto3" json:"session_id,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *EndSessionRequest) Reset() {
+	*x = EndSessionRequest{}
+	mi := &file_loombridge_v1_context_proto_msgTypes[18]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *EndSessionRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*EndSessionRequest) ProtoMessage() {}
+
+func (x *EndSessionRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_loombridge_v1_context_proto_msgTypes[18]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use EndSessionRequest.ProtoReflect.Descriptor instead.
+func (*EndSessionRequest) Descriptor() ([]byte, []int) {
+	return file_loombridge_v1_context_proto_rawDescGZIP(), []int{18}
+}
+
+func (x *EndSessionRequest) GetAgentId() string {
+	if x != nil {
+		return x.AgentId
+	}
+	return ""
+}
+
+func (x *EndSessionRequest) GetSessionId() string {
+	if x != nil {
+		return x.SessionId
+	}
+	return ""
+}
+
+// EndSessionResponse says what the session held.
+type EndSessionResponse struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// last_position is the position of its last entry; 0 when it had none.
+	LastPosition  int64 `protobuf:"varint,1,opt,name=last_position,json=lastPosition,proto3" json:"last_position,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *EndSessionResponse) Reset() {
+	*x = EndSessionResponse{}
+	mi := &file_loombridge_v1_context_proto_msgTypes[19]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *EndSessionResponse) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*EndSessionResponse) ProtoMessage() {}
+
+func (x *EndSessionResponse) ProtoReflect() protoreflect.Message {
+	mi := &file_loombridge_v1_context_proto_msgTypes[19]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use EndSessionResponse.ProtoReflect.Descriptor instead.
+func (*EndSessionResponse) Descriptor() ([]byte, []int) {
+	return file_loombridge_v1_context_proto_rawDescGZIP(), []int{19}
+}
+
+func (x *EndSessionResponse) GetLastPosition() int64 {
+	if x != nil {
+		return x.LastPosition
+	}
+	return 0
+}
+
+// CompactHistoryRequest says which history.
+type CompactHistoryRequest struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// agent_id is whose session it is. Required.
+	AgentId string `protobuf:"bytes,1,opt,name=agent_id,json=agentId,proto3" json:"agent_id,omitempty"`
+	// session_id is the session. Default `default`.
+	SessionId string `protobuf:"bytes,2,opt,name=session_id,json=sessionId,proto3" json:"session_id,omitempty"`
+	// style asks for the steps as text, and then nothing is folded.
+	Style HistoryStyle `protobuf:"varint,3,opt,name=style,proto3,enum=loombridge.v1.HistoryStyle" json:"style,omitempty"`
+	// keep_recent is how many steps the text shows in full, up to 1,000. Default 3.
+	// It needs style.
+	KeepRecent int32 `protobuf:"varint,4,opt,name=keep_recent,json=keepRecent,proto3" json:"keep_recent,omitempty"`
+	// model is the model whose tokens count. Default: the session's. At most 128
+	// bytes.
+	Model string `protobuf:"bytes,5,opt,name=model,proto3" json:"model,omitempty"`
+	// max_tokens is the budget of the history: over it, older folds are folded
+	// again, denser. Default: none.
+	MaxTokens int32 `protobuf:"varint,6,opt,name=max_tokens,json=maxTokens,proto3" json:"max_tokens,omitempty"`
+	// dry_run shows the batch and does not store it.
+	DryRun        bool `protobuf:"varint,7,opt,name=dry_run,json=dryRun,proto3" json:"dry_run,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *CompactHistoryRequest) Reset() {
+	*x = CompactHistoryRequest{}
+	mi := &file_loombridge_v1_context_proto_msgTypes[20]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *CompactHistoryRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*CompactHistoryRequest) ProtoMessage() {}
+
+func (x *CompactHistoryRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_loombridge_v1_context_proto_msgTypes[20]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use CompactHistoryRequest.ProtoReflect.Descriptor instead.
+func (*CompactHistoryRequest) Descriptor() ([]byte, []int) {
+	return file_loombridge_v1_context_proto_rawDescGZIP(), []int{20}
+}
+
+func (x *CompactHistoryRequest) GetAgentId() string {
+	if x != nil {
+		return x.AgentId
+	}
+	return ""
+}
+
+func (x *CompactHistoryRequest) GetSessionId() string {
+	if x != nil {
+		return x.SessionId
+	}
+	return ""
+}
+
+func (x *CompactHistoryRequest) GetStyle() HistoryStyle {
+	if x != nil {
+		return x.Style
+	}
+	return HistoryStyle_HISTORY_STYLE_UNSPECIFIED
+}
+
+func (x *CompactHistoryRequest) GetKeepRecent() int32 {
+	if x != nil {
+		return x.KeepRecent
+	}
+	return 0
+}
+
+func (x *CompactHistoryRequest) GetModel() string {
+	if x != nil {
+		return x.Model
+	}
+	return ""
+}
+
+func (x *CompactHistoryRequest) GetMaxTokens() int32 {
+	if x != nil {
+		return x.MaxTokens
+	}
+	return 0
+}
+
+func (x *CompactHistoryRequest) GetDryRun() bool {
+	if x != nil {
+		return x.DryRun
+	}
+	return false
+}
+
+// CompactHistoryResponse is what was folded, or the text.
+type CompactHistoryResponse struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// batch is what was folded; unset when there was nothing to fold.
+	Batch *FoldBatch `protobuf:"bytes,1,opt,name=batch,proto3" json:"batch,omitempty"`
+	// folds stand in the history now, in order.
+	Folds []*FoldInfo `protobuf:"bytes,2,rep,name=folds,proto3" json:"folds,omitempty"`
+	// text is the history in the style that was asked for.
+	Text string `protobuf:"bytes,3,opt,name=text,proto3" json:"text,omitempty"`
+	// tokens is the size of the history, or of the text.
+	Tokens        *TokenCount `protobuf:"bytes,4,opt,name=tokens,proto3" json:"tokens,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *CompactHistoryResponse) Reset() {
+	*x = CompactHistoryResponse{}
+	mi := &file_loombridge_v1_context_proto_msgTypes[21]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *CompactHistoryResponse) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*CompactHistoryResponse) ProtoMessage() {}
+
+func (x *CompactHistoryResponse) ProtoReflect() protoreflect.Message {
+	mi := &file_loombridge_v1_context_proto_msgTypes[21]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use CompactHistoryResponse.ProtoReflect.Descriptor instead.
+func (*CompactHistoryResponse) Descriptor() ([]byte, []int) {
+	return file_loombridge_v1_context_proto_rawDescGZIP(), []int{21}
+}
+
+func (x *CompactHistoryResponse) GetBatch() *FoldBatch {
+	if x != nil {
+		return x.Batch
+	}
+	return nil
+}
+
+func (x *CompactHistoryResponse) GetFolds() []*FoldInfo {
+	if x != nil {
+		return x.Folds
+	}
+	return nil
+}
+
+func (x *CompactHistoryResponse) GetText() string {
+	if x != nil {
+		return x.Text
+	}
+	return ""
+}
+
+func (x *CompactHistoryResponse) GetTokens() *TokenCount {
+	if x != nil {
+		return x.Tokens
+	}
+	return nil
+}
+
+// UndoRequest names a session.
+type UndoRequest struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// agent_id is whose session it is. Required.
+	AgentId string `protobuf:"bytes,1,opt,name=agent_id,json=agentId,proto3" json:"agent_id,omitempty"`
+	// session_id is the session. Default `default`.
+	SessionId string `protobuf:"bytes,2,opt,name=session_id,json=sessionId,proto3" json:"session_id,omitempty"`
+	// batch is the batch that is to be the last one, from FoldBatch: another one is
+	// NOTHING_TO_UNDO. Default: whichever is the last.
+	Batch int64 `protobuf:"varint,3,opt,name=batch,proto3" json:"batch,omitempty"`
+	// request_id makes the call safe to repeat. At most 128 bytes.
+	RequestId     string `protobuf:"bytes,4,opt,name=request_id,json=requestId,proto3" json:"request_id,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *UndoRequest) Reset() {
+	*x = UndoRequest{}
+	mi := &file_loombridge_v1_context_proto_msgTypes[22]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *UndoRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*UndoRequest) ProtoMessage() {}
+
+func (x *UndoRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_loombridge_v1_context_proto_msgTypes[22]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use UndoRequest.ProtoReflect.Descriptor instead.
+func (*UndoRequest) Descriptor() ([]byte, []int) {
+	return file_loombridge_v1_context_proto_rawDescGZIP(), []int{22}
+}
+
+func (x *UndoRequest) GetAgentId() string {
+	if x != nil {
+		return x.AgentId
+	}
+	return ""
+}
+
+func (x *UndoRequest) GetSessionId() string {
+	if x != nil {
+		return x.SessionId
+	}
+	return ""
+}
+
+func (x *UndoRequest) GetBatch() int64 {
+	if x != nil {
+		return x.Batch
+	}
+	return 0
+}
+
+func (x *UndoRequest) GetRequestId() string {
+	if x != nil {
+		return x.RequestId
+	}
+	return ""
+}
+
+// UndoResponse says what was taken back.
+type UndoResponse struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// batch is the number of the batch; 0 when it was the boundary of a preset that
+	// moved.
+	Batch int64 `protobuf:"varint,1,opt,name=batch,proto3" json:"batch,omitempty"`
+	// refs name the steps and messages that stand in full again, or in older folds.
+	Refs          []string `protobuf:"bytes,2,rep,name=refs,proto3" json:"refs,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *UndoResponse) Reset() {
+	*x = UndoResponse{}
+	mi := &file_loombridge_v1_context_proto_msgTypes[23]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *UndoResponse) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*UndoResponse) ProtoMessage() {}
+
+func (x *UndoResponse) ProtoReflect() protoreflect.Message {
+	mi := &file_loombridge_v1_context_proto_msgTypes[23]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use UndoResponse.ProtoReflect.Descriptor instead.
+func (*UndoResponse) Descriptor() ([]byte, []int) {
+	return file_loombridge_v1_context_proto_rawDescGZIP(), []int{23}
+}
+
+func (x *UndoResponse) GetBatch() int64 {
+	if x != nil {
+		return x.Batch
+	}
+	return 0
+}
+
+func (x *UndoResponse) GetRefs() []string {
+	if x != nil {
+		return x.Refs
+	}
+	return nil
+}
+
+// ReportUsageRequest is what a provider counted.
+type ReportUsageRequest struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// agent_id is whose session it is. Required.
+	AgentId string `protobuf:"bytes,1,opt,name=agent_id,json=agentId,proto3" json:"agent_id,omitempty"`
+	// session_id is the session. Default `default`.
+	SessionId string `protobuf:"bytes,2,opt,name=session_id,json=sessionId,proto3" json:"session_id,omitempty"`
+	// prompt_id is that of the receipt. Required, at most 128 bytes.
+	PromptId string `protobuf:"bytes,3,opt,name=prompt_id,json=promptId,proto3" json:"prompt_id,omitempty"`
+	// prompt_tokens is all that was sent, tools and cached tokens included.
+	// Required, positive.
+	PromptTokens int32 `protobuf:"varint,4,opt,name=prompt_tokens,json=promptTokens,proto3" json:"prompt_tokens,omitempty"`
+	// completion_tokens is the answer.
+	CompletionTokens int32 `protobuf:"varint,5,opt,name=completion_tokens,json=completionTokens,proto3" json:"completion_tokens,omitempty"`
+	// reasoning_tokens is the part of the answer that is not sent again, at most
+	// completion_tokens.
+	ReasoningTokens int32 `protobuf:"varint,6,opt,name=reasoning_tokens,json=reasoningTokens,proto3" json:"reasoning_tokens,omitempty"`
+	// cached_tokens is the part of the prompt that was read from the provider's
+	// cache, at most prompt_tokens.
+	CachedTokens  int32 `protobuf:"varint,7,opt,name=cached_tokens,json=cachedTokens,proto3" json:"cached_tokens,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *ReportUsageRequest) Reset() {
+	*x = ReportUsageRequest{}
+	mi := &file_loombridge_v1_context_proto_msgTypes[24]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *ReportUsageRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*ReportUsageRequest) ProtoMessage() {}
+
+func (x *ReportUsageRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_loombridge_v1_context_proto_msgTypes[24]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use ReportUsageRequest.ProtoReflect.Descriptor instead.
+func (*ReportUsageRequest) Descriptor() ([]byte, []int) {
+	return file_loombridge_v1_context_proto_rawDescGZIP(), []int{24}
+}
+
+func (x *ReportUsageRequest) GetAgentId() string {
+	if x != nil {
+		return x.AgentId
+	}
+	return ""
+}
+
+func (x *ReportUsageRequest) GetSessionId() string {
+	if x != nil {
+		return x.SessionId
+	}
+	return ""
+}
+
+func (x *ReportUsageRequest) GetPromptId() string {
+	if x != nil {
+		return x.PromptId
+	}
+	return ""
+}
+
+func (x *ReportUsageRequest) GetPromptTokens() int32 {
+	if x != nil {
+		return x.PromptTokens
+	}
+	return 0
+}
+
+func (x *ReportUsageRequest) GetCompletionTokens() int32 {
+	if x != nil {
+		return x.CompletionTokens
+	}
+	return 0
+}
+
+func (x *ReportUsageRequest) GetReasoningTokens() int32 {
+	if x != nil {
+		return x.ReasoningTokens
+	}
+	return 0
+}
+
+func (x *ReportUsageRequest) GetCachedTokens() int32 {
+	if x != nil {
+		return x.CachedTokens
+	}
+	return 0
+}
+
+// ReportUsageResponse is what was learned.
+type ReportUsageResponse struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// counted_tokens is what the server had said the prompt would take.
+	CountedTokens int32 `protobuf:"varint,1,opt,name=counted_tokens,json=countedTokens,proto3" json:"counted_tokens,omitempty"`
+	// ratio is how many tokens the provider counts for one that is counted here.
+	Ratio float64 `protobuf:"fixed64,2,opt,name=ratio,proto3" json:"ratio,omitempty"`
+	// missed_tokens is how many tokens should have come from the provider's cache
+	// and did not.
+	MissedTokens  int32 `protobuf:"varint,3,opt,name=missed_tokens,json=missedTokens,proto3" json:"missed_tokens,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *ReportUsageResponse) Reset() {
+	*x = ReportUsageResponse{}
+	mi := &file_loombridge_v1_context_proto_msgTypes[25]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *ReportUsageResponse) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*ReportUsageResponse) ProtoMessage() {}
+
+func (x *ReportUsageResponse) ProtoReflect() protoreflect.Message {
+	mi := &file_loombridge_v1_context_proto_msgTypes[25]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use ReportUsageResponse.ProtoReflect.Descriptor instead.
+func (*ReportUsageResponse) Descriptor() ([]byte, []int) {
+	return file_loombridge_v1_context_proto_rawDescGZIP(), []int{25}
+}
+
+func (x *ReportUsageResponse) GetCountedTokens() int32 {
+	if x != nil {
+		return x.CountedTokens
+	}
+	return 0
+}
+
+func (x *ReportUsageResponse) GetRatio() float64 {
+	if x != nil {
+		return x.Ratio
+	}
+	return 0
+}
+
+func (x *ReportUsageResponse) GetMissedTokens() int32 {
+	if x != nil {
+		return x.MissedTokens
+	}
+	return 0
+}
+
+// CompressResultRequest is a result of a tool.
+type CompressResultRequest struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// agent_id is whose result it is. Required.
+	AgentId string `protobuf:"bytes,1,opt,name=agent_id,json=agentId,proto3" json:"agent_id,omitempty"`
+	// session_id is the session the stored whole belongs to. Default `default`.
+	SessionId string `protobuf:"bytes,2,opt,name=session_id,json=sessionId,proto3" json:"session_id,omitempty"`
+	// tool_name is the tool, at most 128 bytes. Required.
+	ToolName string `protobuf:"bytes,3,opt,name=tool_name,json=toolName,proto3" json:"tool_name,omitempty"`
+	// tool_call_id is the model's id of the call. At most 128 bytes.
+	ToolCallId string `protobuf:"bytes,4,opt,name=tool_call_id,json=toolCallId,proto3" json:"tool_call_id,omitempty"`
+	// content is the result: text, or JSON as text. At most 1 MiB.
+	Content string `protobuf:"bytes,5,opt,name=content,proto3" json:"content,omitempty"`
+	// result_kind chooses the strategy: `search`, `file`, `exec`, `api`, `text`.
+	// Default: by the tool's name, else by what it looks like.
+	ResultKind string `protobuf:"bytes,6,opt,name=result_kind,json=resultKind,proto3" json:"result_kind,omitempty"`
+	// hint says whether to compress. Default normal.
+	Hint CompressHint `protobuf:"varint,7,opt,name=hint,proto3,enum=loombridge.v1.CompressHint" json:"hint,omitempty"`
+	// failed says that the tool failed: its text stays, up to 3000 tokens.
+	Failed bool `protobuf:"varint,8,opt,name=failed,proto3" json:"failed,omitempty"`
+	// threshold_chars is the length that stays as it is. Default 1500.
+	ThresholdChars int32 `protobuf:"varint,9,opt,name=threshold_chars,json=thresholdChars,proto3" json:"threshold_chars,omitempty"`
+	// path is the file that a result of kind `file` shows. At most 4 KiB.
+	Path string `protobuf:"bytes,10,opt,name=path,proto3" json:"path,omitempty"`
+	// exit_code is that of a result of kind `exec`.
+	ExitCode      int32 `protobuf:"varint,11,opt,name=exit_code,json=exitCode,proto3" json:"exit_code,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *CompressResultRequest) Reset() {
+	*x = CompressResultRequest{}
+	mi := &file_loombridge_v1_context_proto_msgTypes[26]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *CompressResultRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*CompressResultRequest) ProtoMessage() {}
+
+func (x *CompressResultRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_loombridge_v1_context_proto_msgTypes[26]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use CompressResultRequest.ProtoReflect.Descriptor instead.
+func (*CompressResultRequest) Descriptor() ([]byte, []int) {
+	return file_loombridge_v1_context_proto_rawDescGZIP(), []int{26}
+}
+
+func (x *CompressResultRequest) GetAgentId() string {
+	if x != nil {
+		return x.AgentId
+	}
+	return ""
+}
+
+func (x *CompressResultRequest) GetSessionId() string {
+	if x != nil {
+		return x.SessionId
+	}
+	return ""
+}
+
+func (x *CompressResultRequest) GetToolName() string {
+	if x != nil {
+		return x.ToolName
+	}
+	return ""
+}
+
+func (x *CompressResultRequest) GetToolCallId() string {
+	if x != nil {
+		return x.ToolCallId
+	}
+	return ""
+}
+
+func (x *CompressResultRequest) GetContent() string {
+	if x != nil {
+		return x.Content
+	}
+	return ""
+}
+
+func (x *CompressResultRequest) GetResultKind() string {
+	if x != nil {
+		return x.ResultKind
+	}
+	return ""
+}
+
+func (x *CompressResultRequest) GetHint() CompressHint {
+	if x != nil {
+		return x.Hint
+	}
+	return CompressHint_COMPRESS_HINT_UNSPECIFIED
+}
+
+func (x *CompressResultRequest) GetFailed() bool {
+	if x != nil {
+		return x.Failed
+	}
+	return false
+}
+
+func (x *CompressResultRequest) GetThresholdChars() int32 {
+	if x != nil {
+		return x.ThresholdChars
+	}
+	return 0
+}
+
+func (x *CompressResultRequest) GetPath() string {
+	if x != nil {
+		return x.Path
+	}
+	return ""
+}
+
+func (x *CompressResultRequest) GetExitCode() int32 {
+	if x != nil {
+		return x.ExitCode
+	}
+	return 0
+}
+
+// CompressResultResponse is the result as a prompt should show it.
+type CompressResultResponse struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// content is the text.
+	Content string `protobuf:"bytes,1,opt,name=content,proto3" json:"content,omitempty"`
+	// compressed says that it is not the whole.
+	Compressed bool `protobuf:"varint,2,opt,name=compressed,proto3" json:"compressed,omitempty"`
+	// blob is where the whole lies, when it is not all of content.
+	Blob *BlobInfo `protobuf:"bytes,3,opt,name=blob,proto3" json:"blob,omitempty"`
+	// strategy is what was applied, such as `search`; empty when nothing was.
+	Strategy string `protobuf:"bytes,4,opt,name=strategy,proto3" json:"strategy,omitempty"`
+	// original_chars is the length of the whole, in code points.
+	OriginalChars int64 `protobuf:"varint,5,opt,name=original_chars,json=originalChars,proto3" json:"original_chars,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *CompressResultResponse) Reset() {
+	*x = CompressResultResponse{}
+	mi := &file_loombridge_v1_context_proto_msgTypes[27]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *CompressResultResponse) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*CompressResultResponse) ProtoMessage() {}
+
+func (x *CompressResultResponse) ProtoReflect() protoreflect.Message {
+	mi := &file_loombridge_v1_context_proto_msgTypes[27]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use CompressResultResponse.ProtoReflect.Descriptor instead.
+func (*CompressResultResponse) Descriptor() ([]byte, []int) {
+	return file_loombridge_v1_context_proto_rawDescGZIP(), []int{27}
+}
+
+func (x *CompressResultResponse) GetContent() string {
+	if x != nil {
+		return x.Content
+	}
+	return ""
+}
+
+func (x *CompressResultResponse) GetCompressed() bool {
+	if x != nil {
+		return x.Compressed
+	}
+	return false
+}
+
+func (x *CompressResultResponse) GetBlob() *BlobInfo {
+	if x != nil {
+		return x.Blob
+	}
+	return nil
+}
+
+func (x *CompressResultResponse) GetStrategy() string {
+	if x != nil {
+		return x.Strategy
+	}
+	return ""
+}
+
+func (x *CompressResultResponse) GetOriginalChars() int64 {
+	if x != nil {
+		return x.OriginalChars
+	}
+	return 0
+}
+
 // PromptPart is one part of a prompt.
 type PromptPart struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
@@ -1295,7 +3080,7 @@ type PromptPart struct {
 
 func (x *PromptPart) Reset() {
 	*x = PromptPart{}
-	mi := &file_loombridge_v1_context_proto_msgTypes[11]
+	mi := &file_loombridge_v1_context_proto_msgTypes[28]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1307,7 +3092,7 @@ func (x *PromptPart) String() string {
 func (*PromptPart) ProtoMessage() {}
 
 func (x *PromptPart) ProtoReflect() protoreflect.Message {
-	mi := &file_loombridge_v1_context_proto_msgTypes[11]
+	mi := &file_loombridge_v1_context_proto_msgTypes[28]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1320,7 +3105,7 @@ func (x *PromptPart) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use PromptPart.ProtoReflect.Descriptor instead.
 func (*PromptPart) Descriptor() ([]byte, []int) {
-	return file_loombridge_v1_context_proto_rawDescGZIP(), []int{11}
+	return file_loombridge_v1_context_proto_rawDescGZIP(), []int{28}
 }
 
 func (x *PromptPart) GetName() string {
@@ -1353,7 +3138,7 @@ type TokenCount struct {
 
 func (x *TokenCount) Reset() {
 	*x = TokenCount{}
-	mi := &file_loombridge_v1_context_proto_msgTypes[12]
+	mi := &file_loombridge_v1_context_proto_msgTypes[29]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1365,7 +3150,7 @@ func (x *TokenCount) String() string {
 func (*TokenCount) ProtoMessage() {}
 
 func (x *TokenCount) ProtoReflect() protoreflect.Message {
-	mi := &file_loombridge_v1_context_proto_msgTypes[12]
+	mi := &file_loombridge_v1_context_proto_msgTypes[29]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1378,7 +3163,7 @@ func (x *TokenCount) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use TokenCount.ProtoReflect.Descriptor instead.
 func (*TokenCount) Descriptor() ([]byte, []int) {
-	return file_loombridge_v1_context_proto_rawDescGZIP(), []int{12}
+	return file_loombridge_v1_context_proto_rawDescGZIP(), []int{29}
 }
 
 func (x *TokenCount) GetTokens() int32 {
@@ -1418,7 +3203,7 @@ type CountTokensRequest struct {
 
 func (x *CountTokensRequest) Reset() {
 	*x = CountTokensRequest{}
-	mi := &file_loombridge_v1_context_proto_msgTypes[13]
+	mi := &file_loombridge_v1_context_proto_msgTypes[30]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1430,7 +3215,7 @@ func (x *CountTokensRequest) String() string {
 func (*CountTokensRequest) ProtoMessage() {}
 
 func (x *CountTokensRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_loombridge_v1_context_proto_msgTypes[13]
+	mi := &file_loombridge_v1_context_proto_msgTypes[30]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1443,7 +3228,7 @@ func (x *CountTokensRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CountTokensRequest.ProtoReflect.Descriptor instead.
 func (*CountTokensRequest) Descriptor() ([]byte, []int) {
-	return file_loombridge_v1_context_proto_rawDescGZIP(), []int{13}
+	return file_loombridge_v1_context_proto_rawDescGZIP(), []int{30}
 }
 
 func (x *CountTokensRequest) GetAgentId() string {
@@ -1478,7 +3263,7 @@ type CountTokensResponse struct {
 
 func (x *CountTokensResponse) Reset() {
 	*x = CountTokensResponse{}
-	mi := &file_loombridge_v1_context_proto_msgTypes[14]
+	mi := &file_loombridge_v1_context_proto_msgTypes[31]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1490,7 +3275,7 @@ func (x *CountTokensResponse) String() string {
 func (*CountTokensResponse) ProtoMessage() {}
 
 func (x *CountTokensResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_loombridge_v1_context_proto_msgTypes[14]
+	mi := &file_loombridge_v1_context_proto_msgTypes[31]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1503,7 +3288,7 @@ func (x *CountTokensResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CountTokensResponse.ProtoReflect.Descriptor instead.
 func (*CountTokensResponse) Descriptor() ([]byte, []int) {
-	return file_loombridge_v1_context_proto_rawDescGZIP(), []int{14}
+	return file_loombridge_v1_context_proto_rawDescGZIP(), []int{31}
 }
 
 func (x *CountTokensResponse) GetCount() *TokenCount {
@@ -1517,7 +3302,7 @@ func (x *CountTokensResponse) GetCount() *TokenCount {
 type BlobInfo struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// ref is the SHA-256 of the bytes, in hex. Its first 12 or more digits name
-	// it too.
+	// it too. Empty for what is read from the log: steps and messages.
 	Ref string `protobuf:"bytes,1,opt,name=ref,proto3" json:"ref,omitempty"`
 	// path is its path, such as `workspace/outputs/read_001.txt`.
 	Path string `protobuf:"bytes,2,opt,name=path,proto3" json:"path,omitempty"`
@@ -1565,7 +3350,7 @@ type BlobInfo struct {
 
 func (x *BlobInfo) Reset() {
 	*x = BlobInfo{}
-	mi := &file_loombridge_v1_context_proto_msgTypes[15]
+	mi := &file_loombridge_v1_context_proto_msgTypes[32]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1577,7 +3362,7 @@ func (x *BlobInfo) String() string {
 func (*BlobInfo) ProtoMessage() {}
 
 func (x *BlobInfo) ProtoReflect() protoreflect.Message {
-	mi := &file_loombridge_v1_context_proto_msgTypes[15]
+	mi := &file_loombridge_v1_context_proto_msgTypes[32]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1590,7 +3375,7 @@ func (x *BlobInfo) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use BlobInfo.ProtoReflect.Descriptor instead.
 func (*BlobInfo) Descriptor() ([]byte, []int) {
-	return file_loombridge_v1_context_proto_rawDescGZIP(), []int{15}
+	return file_loombridge_v1_context_proto_rawDescGZIP(), []int{32}
 }
 
 func (x *BlobInfo) GetRef() string {
@@ -1741,7 +3526,7 @@ type BlobArchive struct {
 
 func (x *BlobArchive) Reset() {
 	*x = BlobArchive{}
-	mi := &file_loombridge_v1_context_proto_msgTypes[16]
+	mi := &file_loombridge_v1_context_proto_msgTypes[33]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1753,7 +3538,7 @@ func (x *BlobArchive) String() string {
 func (*BlobArchive) ProtoMessage() {}
 
 func (x *BlobArchive) ProtoReflect() protoreflect.Message {
-	mi := &file_loombridge_v1_context_proto_msgTypes[16]
+	mi := &file_loombridge_v1_context_proto_msgTypes[33]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1766,7 +3551,7 @@ func (x *BlobArchive) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use BlobArchive.ProtoReflect.Descriptor instead.
 func (*BlobArchive) Descriptor() ([]byte, []int) {
-	return file_loombridge_v1_context_proto_rawDescGZIP(), []int{16}
+	return file_loombridge_v1_context_proto_rawDescGZIP(), []int{33}
 }
 
 func (x *BlobArchive) GetCategory() string {
@@ -1795,20 +3580,26 @@ type ReadBlobRequest struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// agent_id is whose blob. Required.
 	AgentId string `protobuf:"bytes,1,opt,name=agent_id,json=agentId,proto3" json:"agent_id,omitempty"`
-	// name is a path, a step id or a ref of at least 12 digits. Required, at most
-	// 512 bytes.
+	// name is a path, a step id, a message id or a ref of at least 12 digits: what
+	// a prompt shows. `step_012` is the result of a step, `message_017` a message
+	// of the session; `workspace/history/step_012.json` and `….compact` are the
+	// step itself, `workspace/history/message_017.json` the message. Required, at
+	// most 512 bytes.
 	Name string `protobuf:"bytes,2,opt,name=name,proto3" json:"name,omitempty"`
 	// offset is the first byte. Default 0.
 	Offset int64 `protobuf:"varint,3,opt,name=offset,proto3" json:"offset,omitempty"`
 	// limit is how many bytes at most. Default: to the end.
-	Limit         int64 `protobuf:"varint,4,opt,name=limit,proto3" json:"limit,omitempty"`
+	Limit int64 `protobuf:"varint,4,opt,name=limit,proto3" json:"limit,omitempty"`
+	// session_id is the session whose messages `message_017` means. Default
+	// `default`. At most 256 bytes.
+	SessionId     string `protobuf:"bytes,5,opt,name=session_id,json=sessionId,proto3" json:"session_id,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
 
 func (x *ReadBlobRequest) Reset() {
 	*x = ReadBlobRequest{}
-	mi := &file_loombridge_v1_context_proto_msgTypes[17]
+	mi := &file_loombridge_v1_context_proto_msgTypes[34]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1820,7 +3611,7 @@ func (x *ReadBlobRequest) String() string {
 func (*ReadBlobRequest) ProtoMessage() {}
 
 func (x *ReadBlobRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_loombridge_v1_context_proto_msgTypes[17]
+	mi := &file_loombridge_v1_context_proto_msgTypes[34]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1833,7 +3624,7 @@ func (x *ReadBlobRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ReadBlobRequest.ProtoReflect.Descriptor instead.
 func (*ReadBlobRequest) Descriptor() ([]byte, []int) {
-	return file_loombridge_v1_context_proto_rawDescGZIP(), []int{17}
+	return file_loombridge_v1_context_proto_rawDescGZIP(), []int{34}
 }
 
 func (x *ReadBlobRequest) GetAgentId() string {
@@ -1864,6 +3655,13 @@ func (x *ReadBlobRequest) GetLimit() int64 {
 	return 0
 }
 
+func (x *ReadBlobRequest) GetSessionId() string {
+	if x != nil {
+		return x.SessionId
+	}
+	return ""
+}
+
 // ReadBlobResponse is a piece of it.
 type ReadBlobResponse struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
@@ -1877,7 +3675,7 @@ type ReadBlobResponse struct {
 
 func (x *ReadBlobResponse) Reset() {
 	*x = ReadBlobResponse{}
-	mi := &file_loombridge_v1_context_proto_msgTypes[18]
+	mi := &file_loombridge_v1_context_proto_msgTypes[35]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1889,7 +3687,7 @@ func (x *ReadBlobResponse) String() string {
 func (*ReadBlobResponse) ProtoMessage() {}
 
 func (x *ReadBlobResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_loombridge_v1_context_proto_msgTypes[18]
+	mi := &file_loombridge_v1_context_proto_msgTypes[35]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1902,7 +3700,7 @@ func (x *ReadBlobResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ReadBlobResponse.ProtoReflect.Descriptor instead.
 func (*ReadBlobResponse) Descriptor() ([]byte, []int) {
-	return file_loombridge_v1_context_proto_rawDescGZIP(), []int{18}
+	return file_loombridge_v1_context_proto_rawDescGZIP(), []int{35}
 }
 
 func (x *ReadBlobResponse) GetInfo() *BlobInfo {
@@ -1955,14 +3753,16 @@ type RecordStepRequest struct {
 	// call_id is the model's own id of the call. At most 128 bytes.
 	CallId string `protobuf:"bytes,12,opt,name=call_id,json=callId,proto3" json:"call_id,omitempty"`
 	// request_id makes the call safe to repeat. At most 128 bytes.
-	RequestId     string `protobuf:"bytes,13,opt,name=request_id,json=requestId,proto3" json:"request_id,omitempty"`
+	RequestId string `protobuf:"bytes,13,opt,name=request_id,json=requestId,proto3" json:"request_id,omitempty"`
+	// pinned keeps the step in every prompt as it is.
+	Pinned        bool `protobuf:"varint,14,opt,name=pinned,proto3" json:"pinned,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
 
 func (x *RecordStepRequest) Reset() {
 	*x = RecordStepRequest{}
-	mi := &file_loombridge_v1_context_proto_msgTypes[19]
+	mi := &file_loombridge_v1_context_proto_msgTypes[36]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1974,7 +3774,7 @@ func (x *RecordStepRequest) String() string {
 func (*RecordStepRequest) ProtoMessage() {}
 
 func (x *RecordStepRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_loombridge_v1_context_proto_msgTypes[19]
+	mi := &file_loombridge_v1_context_proto_msgTypes[36]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1987,7 +3787,7 @@ func (x *RecordStepRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RecordStepRequest.ProtoReflect.Descriptor instead.
 func (*RecordStepRequest) Descriptor() ([]byte, []int) {
-	return file_loombridge_v1_context_proto_rawDescGZIP(), []int{19}
+	return file_loombridge_v1_context_proto_rawDescGZIP(), []int{36}
 }
 
 func (x *RecordStepRequest) GetAgentId() string {
@@ -2103,6 +3903,13 @@ func (x *RecordStepRequest) GetRequestId() string {
 	return ""
 }
 
+func (x *RecordStepRequest) GetPinned() bool {
+	if x != nil {
+		return x.Pinned
+	}
+	return false
+}
+
 type isRecordStepRequest_ArgumentsForm interface {
 	isRecordStepRequest_ArgumentsForm()
 }
@@ -2155,7 +3962,7 @@ type RecordStepResponse struct {
 
 func (x *RecordStepResponse) Reset() {
 	*x = RecordStepResponse{}
-	mi := &file_loombridge_v1_context_proto_msgTypes[20]
+	mi := &file_loombridge_v1_context_proto_msgTypes[37]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2167,7 +3974,7 @@ func (x *RecordStepResponse) String() string {
 func (*RecordStepResponse) ProtoMessage() {}
 
 func (x *RecordStepResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_loombridge_v1_context_proto_msgTypes[20]
+	mi := &file_loombridge_v1_context_proto_msgTypes[37]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2180,7 +3987,7 @@ func (x *RecordStepResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RecordStepResponse.ProtoReflect.Descriptor instead.
 func (*RecordStepResponse) Descriptor() ([]byte, []int) {
-	return file_loombridge_v1_context_proto_rawDescGZIP(), []int{20}
+	return file_loombridge_v1_context_proto_rawDescGZIP(), []int{37}
 }
 
 func (x *RecordStepResponse) GetStep() *Step {
@@ -2232,7 +4039,7 @@ type ListBlobsRequest struct {
 
 func (x *ListBlobsRequest) Reset() {
 	*x = ListBlobsRequest{}
-	mi := &file_loombridge_v1_context_proto_msgTypes[21]
+	mi := &file_loombridge_v1_context_proto_msgTypes[38]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2244,7 +4051,7 @@ func (x *ListBlobsRequest) String() string {
 func (*ListBlobsRequest) ProtoMessage() {}
 
 func (x *ListBlobsRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_loombridge_v1_context_proto_msgTypes[21]
+	mi := &file_loombridge_v1_context_proto_msgTypes[38]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2257,7 +4064,7 @@ func (x *ListBlobsRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListBlobsRequest.ProtoReflect.Descriptor instead.
 func (*ListBlobsRequest) Descriptor() ([]byte, []int) {
-	return file_loombridge_v1_context_proto_rawDescGZIP(), []int{21}
+	return file_loombridge_v1_context_proto_rawDescGZIP(), []int{38}
 }
 
 func (x *ListBlobsRequest) GetAgentId() string {
@@ -2338,7 +4145,7 @@ type ListBlobsResponse struct {
 
 func (x *ListBlobsResponse) Reset() {
 	*x = ListBlobsResponse{}
-	mi := &file_loombridge_v1_context_proto_msgTypes[22]
+	mi := &file_loombridge_v1_context_proto_msgTypes[39]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2350,7 +4157,7 @@ func (x *ListBlobsResponse) String() string {
 func (*ListBlobsResponse) ProtoMessage() {}
 
 func (x *ListBlobsResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_loombridge_v1_context_proto_msgTypes[22]
+	mi := &file_loombridge_v1_context_proto_msgTypes[39]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2363,7 +4170,7 @@ func (x *ListBlobsResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListBlobsResponse.ProtoReflect.Descriptor instead.
 func (*ListBlobsResponse) Descriptor() ([]byte, []int) {
-	return file_loombridge_v1_context_proto_rawDescGZIP(), []int{22}
+	return file_loombridge_v1_context_proto_rawDescGZIP(), []int{39}
 }
 
 func (x *ListBlobsResponse) GetBlobs() []*BlobInfo {
@@ -2403,7 +4210,7 @@ type BlobUsage struct {
 
 func (x *BlobUsage) Reset() {
 	*x = BlobUsage{}
-	mi := &file_loombridge_v1_context_proto_msgTypes[23]
+	mi := &file_loombridge_v1_context_proto_msgTypes[40]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2415,7 +4222,7 @@ func (x *BlobUsage) String() string {
 func (*BlobUsage) ProtoMessage() {}
 
 func (x *BlobUsage) ProtoReflect() protoreflect.Message {
-	mi := &file_loombridge_v1_context_proto_msgTypes[23]
+	mi := &file_loombridge_v1_context_proto_msgTypes[40]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2428,7 +4235,7 @@ func (x *BlobUsage) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use BlobUsage.ProtoReflect.Descriptor instead.
 func (*BlobUsage) Descriptor() ([]byte, []int) {
-	return file_loombridge_v1_context_proto_rawDescGZIP(), []int{23}
+	return file_loombridge_v1_context_proto_rawDescGZIP(), []int{40}
 }
 
 func (x *BlobUsage) GetCount() int64 {
@@ -2479,7 +4286,7 @@ type PromoteBlobRequest struct {
 
 func (x *PromoteBlobRequest) Reset() {
 	*x = PromoteBlobRequest{}
-	mi := &file_loombridge_v1_context_proto_msgTypes[24]
+	mi := &file_loombridge_v1_context_proto_msgTypes[41]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2491,7 +4298,7 @@ func (x *PromoteBlobRequest) String() string {
 func (*PromoteBlobRequest) ProtoMessage() {}
 
 func (x *PromoteBlobRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_loombridge_v1_context_proto_msgTypes[24]
+	mi := &file_loombridge_v1_context_proto_msgTypes[41]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2504,7 +4311,7 @@ func (x *PromoteBlobRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use PromoteBlobRequest.ProtoReflect.Descriptor instead.
 func (*PromoteBlobRequest) Descriptor() ([]byte, []int) {
-	return file_loombridge_v1_context_proto_rawDescGZIP(), []int{24}
+	return file_loombridge_v1_context_proto_rawDescGZIP(), []int{41}
 }
 
 func (x *PromoteBlobRequest) GetAgentId() string {
@@ -2567,7 +4374,7 @@ type PromoteBlobResponse struct {
 
 func (x *PromoteBlobResponse) Reset() {
 	*x = PromoteBlobResponse{}
-	mi := &file_loombridge_v1_context_proto_msgTypes[25]
+	mi := &file_loombridge_v1_context_proto_msgTypes[42]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2579,7 +4386,7 @@ func (x *PromoteBlobResponse) String() string {
 func (*PromoteBlobResponse) ProtoMessage() {}
 
 func (x *PromoteBlobResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_loombridge_v1_context_proto_msgTypes[25]
+	mi := &file_loombridge_v1_context_proto_msgTypes[42]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2592,7 +4399,7 @@ func (x *PromoteBlobResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use PromoteBlobResponse.ProtoReflect.Descriptor instead.
 func (*PromoteBlobResponse) Descriptor() ([]byte, []int) {
-	return file_loombridge_v1_context_proto_rawDescGZIP(), []int{25}
+	return file_loombridge_v1_context_proto_rawDescGZIP(), []int{42}
 }
 
 func (x *PromoteBlobResponse) GetBlob() *BlobInfo {
@@ -2626,7 +4433,7 @@ type ArchiveBlobRequest struct {
 
 func (x *ArchiveBlobRequest) Reset() {
 	*x = ArchiveBlobRequest{}
-	mi := &file_loombridge_v1_context_proto_msgTypes[26]
+	mi := &file_loombridge_v1_context_proto_msgTypes[43]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2638,7 +4445,7 @@ func (x *ArchiveBlobRequest) String() string {
 func (*ArchiveBlobRequest) ProtoMessage() {}
 
 func (x *ArchiveBlobRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_loombridge_v1_context_proto_msgTypes[26]
+	mi := &file_loombridge_v1_context_proto_msgTypes[43]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2651,7 +4458,7 @@ func (x *ArchiveBlobRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ArchiveBlobRequest.ProtoReflect.Descriptor instead.
 func (*ArchiveBlobRequest) Descriptor() ([]byte, []int) {
-	return file_loombridge_v1_context_proto_rawDescGZIP(), []int{26}
+	return file_loombridge_v1_context_proto_rawDescGZIP(), []int{43}
 }
 
 func (x *ArchiveBlobRequest) GetAgentId() string {
@@ -2707,7 +4514,7 @@ type ArchiveBlobResponse struct {
 
 func (x *ArchiveBlobResponse) Reset() {
 	*x = ArchiveBlobResponse{}
-	mi := &file_loombridge_v1_context_proto_msgTypes[27]
+	mi := &file_loombridge_v1_context_proto_msgTypes[44]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2719,7 +4526,7 @@ func (x *ArchiveBlobResponse) String() string {
 func (*ArchiveBlobResponse) ProtoMessage() {}
 
 func (x *ArchiveBlobResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_loombridge_v1_context_proto_msgTypes[27]
+	mi := &file_loombridge_v1_context_proto_msgTypes[44]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2732,7 +4539,7 @@ func (x *ArchiveBlobResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ArchiveBlobResponse.ProtoReflect.Descriptor instead.
 func (*ArchiveBlobResponse) Descriptor() ([]byte, []int) {
-	return file_loombridge_v1_context_proto_rawDescGZIP(), []int{27}
+	return file_loombridge_v1_context_proto_rawDescGZIP(), []int{44}
 }
 
 func (x *ArchiveBlobResponse) GetBlob() *BlobInfo {
@@ -2780,7 +4587,7 @@ type SearchBlobsRequest struct {
 
 func (x *SearchBlobsRequest) Reset() {
 	*x = SearchBlobsRequest{}
-	mi := &file_loombridge_v1_context_proto_msgTypes[28]
+	mi := &file_loombridge_v1_context_proto_msgTypes[45]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2792,7 +4599,7 @@ func (x *SearchBlobsRequest) String() string {
 func (*SearchBlobsRequest) ProtoMessage() {}
 
 func (x *SearchBlobsRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_loombridge_v1_context_proto_msgTypes[28]
+	mi := &file_loombridge_v1_context_proto_msgTypes[45]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2805,7 +4612,7 @@ func (x *SearchBlobsRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SearchBlobsRequest.ProtoReflect.Descriptor instead.
 func (*SearchBlobsRequest) Descriptor() ([]byte, []int) {
-	return file_loombridge_v1_context_proto_rawDescGZIP(), []int{28}
+	return file_loombridge_v1_context_proto_rawDescGZIP(), []int{45}
 }
 
 func (x *SearchBlobsRequest) GetAgentId() string {
@@ -2951,7 +4758,7 @@ type SearchBlobsResponse struct {
 
 func (x *SearchBlobsResponse) Reset() {
 	*x = SearchBlobsResponse{}
-	mi := &file_loombridge_v1_context_proto_msgTypes[29]
+	mi := &file_loombridge_v1_context_proto_msgTypes[46]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2963,7 +4770,7 @@ func (x *SearchBlobsResponse) String() string {
 func (*SearchBlobsResponse) ProtoMessage() {}
 
 func (x *SearchBlobsResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_loombridge_v1_context_proto_msgTypes[29]
+	mi := &file_loombridge_v1_context_proto_msgTypes[46]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2976,7 +4783,7 @@ func (x *SearchBlobsResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SearchBlobsResponse.ProtoReflect.Descriptor instead.
 func (*SearchBlobsResponse) Descriptor() ([]byte, []int) {
-	return file_loombridge_v1_context_proto_rawDescGZIP(), []int{29}
+	return file_loombridge_v1_context_proto_rawDescGZIP(), []int{46}
 }
 
 func (x *SearchBlobsResponse) GetBlob() *BlobInfo {
@@ -3041,7 +4848,7 @@ type BlobMatch struct {
 
 func (x *BlobMatch) Reset() {
 	*x = BlobMatch{}
-	mi := &file_loombridge_v1_context_proto_msgTypes[30]
+	mi := &file_loombridge_v1_context_proto_msgTypes[47]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3053,7 +4860,7 @@ func (x *BlobMatch) String() string {
 func (*BlobMatch) ProtoMessage() {}
 
 func (x *BlobMatch) ProtoReflect() protoreflect.Message {
-	mi := &file_loombridge_v1_context_proto_msgTypes[30]
+	mi := &file_loombridge_v1_context_proto_msgTypes[47]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3066,7 +4873,7 @@ func (x *BlobMatch) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use BlobMatch.ProtoReflect.Descriptor instead.
 func (*BlobMatch) Descriptor() ([]byte, []int) {
-	return file_loombridge_v1_context_proto_rawDescGZIP(), []int{30}
+	return file_loombridge_v1_context_proto_rawDescGZIP(), []int{47}
 }
 
 func (x *BlobMatch) GetLine() int64 {
@@ -3120,7 +4927,7 @@ type CollectGarbageRequest struct {
 
 func (x *CollectGarbageRequest) Reset() {
 	*x = CollectGarbageRequest{}
-	mi := &file_loombridge_v1_context_proto_msgTypes[31]
+	mi := &file_loombridge_v1_context_proto_msgTypes[48]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3132,7 +4939,7 @@ func (x *CollectGarbageRequest) String() string {
 func (*CollectGarbageRequest) ProtoMessage() {}
 
 func (x *CollectGarbageRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_loombridge_v1_context_proto_msgTypes[31]
+	mi := &file_loombridge_v1_context_proto_msgTypes[48]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3145,7 +4952,7 @@ func (x *CollectGarbageRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CollectGarbageRequest.ProtoReflect.Descriptor instead.
 func (*CollectGarbageRequest) Descriptor() ([]byte, []int) {
-	return file_loombridge_v1_context_proto_rawDescGZIP(), []int{31}
+	return file_loombridge_v1_context_proto_rawDescGZIP(), []int{48}
 }
 
 func (x *CollectGarbageRequest) GetAgentId() string {
@@ -3196,7 +5003,7 @@ type CollectGarbageResponse struct {
 
 func (x *CollectGarbageResponse) Reset() {
 	*x = CollectGarbageResponse{}
-	mi := &file_loombridge_v1_context_proto_msgTypes[32]
+	mi := &file_loombridge_v1_context_proto_msgTypes[49]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3208,7 +5015,7 @@ func (x *CollectGarbageResponse) String() string {
 func (*CollectGarbageResponse) ProtoMessage() {}
 
 func (x *CollectGarbageResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_loombridge_v1_context_proto_msgTypes[32]
+	mi := &file_loombridge_v1_context_proto_msgTypes[49]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3221,7 +5028,7 @@ func (x *CollectGarbageResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CollectGarbageResponse.ProtoReflect.Descriptor instead.
 func (*CollectGarbageResponse) Descriptor() ([]byte, []int) {
-	return file_loombridge_v1_context_proto_rawDescGZIP(), []int{32}
+	return file_loombridge_v1_context_proto_rawDescGZIP(), []int{49}
 }
 
 func (x *CollectGarbageResponse) GetDeletedCount() int64 {
@@ -3294,7 +5101,7 @@ type KeptBlobs struct {
 
 func (x *KeptBlobs) Reset() {
 	*x = KeptBlobs{}
-	mi := &file_loombridge_v1_context_proto_msgTypes[33]
+	mi := &file_loombridge_v1_context_proto_msgTypes[50]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3306,7 +5113,7 @@ func (x *KeptBlobs) String() string {
 func (*KeptBlobs) ProtoMessage() {}
 
 func (x *KeptBlobs) ProtoReflect() protoreflect.Message {
-	mi := &file_loombridge_v1_context_proto_msgTypes[33]
+	mi := &file_loombridge_v1_context_proto_msgTypes[50]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3319,7 +5126,7 @@ func (x *KeptBlobs) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use KeptBlobs.ProtoReflect.Descriptor instead.
 func (*KeptBlobs) Descriptor() ([]byte, []int) {
-	return file_loombridge_v1_context_proto_rawDescGZIP(), []int{33}
+	return file_loombridge_v1_context_proto_rawDescGZIP(), []int{50}
 }
 
 func (x *KeptBlobs) GetArchived() int64 {
@@ -3372,7 +5179,7 @@ const file_loombridge_v1_context_proto_rawDesc = "" +
 	"\rModelToolCall\x12\x0e\n" +
 	"\x02id\x18\x01 \x01(\tR\x02id\x12\x12\n" +
 	"\x04name\x18\x02 \x01(\tR\x04name\x12%\n" +
-	"\x0earguments_json\x18\x03 \x01(\tR\rargumentsJson\"\xe0\x01\n" +
+	"\x0earguments_json\x18\x03 \x01(\tR\rargumentsJson\"\x9a\x02\n" +
 	"\aMessage\x12'\n" +
 	"\x04role\x18\x01 \x01(\x0e2\x13.loombridge.v1.RoleR\x04role\x12\x18\n" +
 	"\acontent\x18\x02 \x01(\tR\acontent\x12\x1f\n" +
@@ -3382,7 +5189,9 @@ const file_loombridge_v1_context_proto_rawDesc = "" +
 	"\n" +
 	"tool_calls\x18\x05 \x03(\v2\x1c.loombridge.v1.ModelToolCallR\ttoolCalls\x12 \n" +
 	"\ftool_call_id\x18\x06 \x01(\tR\n" +
-	"toolCallId\"\xa4\x01\n" +
+	"toolCallId\x12\x16\n" +
+	"\x06pinned\x18\a \x01(\bR\x06pinned\x12 \n" +
+	"\vobservation\x18\b \x01(\bR\vobservation\"\xa4\x01\n" +
 	"\x15AppendMessagesRequest\x12\x19\n" +
 	"\bagent_id\x18\x01 \x01(\tR\aagentId\x12\x1d\n" +
 	"\n" +
@@ -3391,7 +5200,7 @@ const file_loombridge_v1_context_proto_rawDesc = "" +
 	"\n" +
 	"request_id\x18\x04 \x01(\tR\trequestId\"6\n" +
 	"\x16AppendMessagesResponse\x12\x1c\n" +
-	"\tpositions\x18\x01 \x03(\x03R\tpositions\"\xb6\x05\n" +
+	"\tpositions\x18\x01 \x03(\x03R\tpositions\"\xce\x05\n" +
 	"\x04Step\x12\x0e\n" +
 	"\x02id\x18\x01 \x01(\tR\x02id\x12\x1b\n" +
 	"\ttool_name\x18\x02 \x01(\tR\btoolName\x12<\n" +
@@ -3415,7 +5224,8 @@ const file_loombridge_v1_context_proto_rawDesc = "" +
 	"\aturn_id\x18\x10 \x01(\tR\x06turnId\x12\x17\n" +
 	"\acall_id\x18\x11 \x01(\tR\x06callId\x12\x1a\n" +
 	"\bposition\x18\x12 \x01(\x03R\bposition\x12#\n" +
-	"\rneeds_offload\x18\x13 \x01(\bR\fneedsOffloadB\x13\n" +
+	"\rneeds_offload\x18\x13 \x01(\bR\fneedsOffload\x12\x16\n" +
+	"\x06pinned\x18\x14 \x01(\bR\x06pinnedB\x13\n" +
 	"\x11minimal_args_form\"\xbe\x01\n" +
 	"\x10ListStepsRequest\x12\x19\n" +
 	"\bagent_id\x18\x01 \x01(\tR\aagentId\x12\x1d\n" +
@@ -3433,7 +5243,7 @@ const file_loombridge_v1_context_proto_rawDesc = "" +
 	"\astep_id\x18\x02 \x01(\tR\x06stepId\x124\n" +
 	"\tjson_form\x18\x03 \x01(\x0e2\x17.loombridge.v1.JsonFormR\bjsonForm\":\n" +
 	"\x0fGetStepResponse\x12'\n" +
-	"\x04step\x18\x01 \x01(\v2\x13.loombridge.v1.StepR\x04step\"\x86\x02\n" +
+	"\x04step\x18\x01 \x01(\v2\x13.loombridge.v1.StepR\x04step\"\xd9\x02\n" +
 	"\x0fAssembleRequest\x12\x19\n" +
 	"\bagent_id\x18\x01 \x01(\tR\aagentId\x12\x1d\n" +
 	"\n" +
@@ -3444,7 +5254,10 @@ const file_loombridge_v1_context_proto_rawDesc = "" +
 	"max_tokens\x18\x05 \x01(\x05R\tmaxTokens\x12\x16\n" +
 	"\x06system\x18\x06 \x01(\tR\x06system\x12#\n" +
 	"\rwithout_tools\x18\a \x01(\bR\fwithoutTools\x123\n" +
-	"\x06format\x18\b \x01(\x0e2\x1b.loombridge.v1.PromptFormatR\x06format\"\x98\x02\n" +
+	"\x06format\x18\b \x01(\x0e2\x1b.loombridge.v1.PromptFormatR\x06format\x12\x17\n" +
+	"\adry_run\x18\t \x01(\bR\x06dryRun\x128\n" +
+	"\ahistory\x18\n" +
+	" \x01(\v2\x1e.loombridge.v1.HistorySettingsR\ahistory\"\xca\x02\n" +
 	"\x10AssembleResponse\x122\n" +
 	"\bmessages\x18\x01 \x03(\v2\x16.loombridge.v1.MessageR\bmessages\x12\x1d\n" +
 	"\n" +
@@ -3452,7 +5265,139 @@ const file_loombridge_v1_context_proto_rawDesc = "" +
 	"\x10openai_chat_json\x18\x03 \x01(\tR\x0eopenaiChatJson\x121\n" +
 	"\x06tokens\x18\x04 \x01(\v2\x19.loombridge.v1.TokenCountR\x06tokens\x12/\n" +
 	"\x05parts\x18\x05 \x03(\v2\x19.loombridge.v1.PromptPartR\x05parts\x12#\n" +
-	"\rprefix_sha256\x18\x06 \x01(\tR\fprefixSha256\"8\n" +
+	"\rprefix_sha256\x18\x06 \x01(\tR\fprefixSha256\x120\n" +
+	"\areceipt\x18\a \x01(\v2\x16.loombridge.v1.ReceiptR\areceipt\"\x91\x02\n" +
+	"\x0fHistorySettings\x124\n" +
+	"\x06policy\x18\x01 \x01(\x0e2\x1c.loombridge.v1.HistoryPolicyR\x06policy\x12\x16\n" +
+	"\x06preset\x18\x02 \x01(\tR\x06preset\x12\x1d\n" +
+	"\aliteral\x18\x03 \x01(\bH\x00R\aliteral\x88\x01\x01\x122\n" +
+	"\x06prices\x18\x04 \x01(\v2\x1a.loombridge.v1.TokenPricesR\x06prices\x12%\n" +
+	"\x0eexpected_steps\x18\x05 \x01(\x05R\rexpectedSteps\x12*\n" +
+	"\x11max_result_tokens\x18\x06 \x01(\x05R\x0fmaxResultTokensB\n" +
+	"\n" +
+	"\b_literal\"g\n" +
+	"\vTokenPrices\x12\x14\n" +
+	"\x05input\x18\x01 \x01(\x01R\x05input\x12!\n" +
+	"\fcached_input\x18\x02 \x01(\x01R\vcachedInput\x12\x1f\n" +
+	"\vcache_write\x18\x03 \x01(\x01R\n" +
+	"cacheWrite\"\xbb\x03\n" +
+	"\aReceipt\x12\x1b\n" +
+	"\tprompt_id\x18\x01 \x01(\tR\bpromptId\x12\x16\n" +
+	"\x06policy\x18\x02 \x01(\tR\x06policy\x12-\n" +
+	"\x05folds\x18\x03 \x03(\v2\x17.loombridge.v1.FoldInfoR\x05folds\x12.\n" +
+	"\x05batch\x18\x04 \x01(\v2\x18.loombridge.v1.FoldBatchR\x05batch\x12#\n" +
+	"\rstable_tokens\x18\x05 \x01(\x05R\fstableTokens\x12!\n" +
+	"\fstable_bytes\x18\x06 \x01(\x03R\vstableBytes\x12%\n" +
+	"\x0esettled_tokens\x18\a \x01(\x05R\rsettledTokens\x12,\n" +
+	"\x12append_only_tokens\x18\b \x01(\x05R\x10appendOnlyTokens\x12\x12\n" +
+	"\x04cost\x18\t \x01(\x01R\x04cost\x12(\n" +
+	"\x10append_only_cost\x18\n" +
+	" \x01(\x01R\x0eappendOnlyCost\x12\x1a\n" +
+	"\bpressure\x18\v \x01(\x01R\bpressure\x12%\n" +
+	"\x0ereserve_tokens\x18\f \x01(\x05R\rreserveTokens\"\xff\x01\n" +
+	"\bFoldInfo\x12\x12\n" +
+	"\x04refs\x18\x01 \x03(\tR\x04refs\x12\x14\n" +
+	"\x05batch\x18\x02 \x01(\x03R\x05batch\x12%\n" +
+	"\x0efirst_position\x18\x03 \x01(\x03R\rfirstPosition\x12#\n" +
+	"\rlast_position\x18\x04 \x01(\x03R\flastPosition\x12\x16\n" +
+	"\x06tokens\x18\x05 \x01(\x05R\x06tokens\x12#\n" +
+	"\rbefore_tokens\x18\x06 \x01(\x05R\fbeforeTokens\x12\x14\n" +
+	"\x05turns\x18\a \x01(\x05R\x05turns\x12\x14\n" +
+	"\x05calls\x18\b \x01(\x05R\x05calls\x12\x14\n" +
+	"\x05dense\x18\t \x01(\bR\x05dense\"\xdc\x01\n" +
+	"\tFoldBatch\x12\x16\n" +
+	"\x06number\x18\x01 \x01(\x03R\x06number\x121\n" +
+	"\x06reason\x18\x02 \x01(\x0e2\x19.loombridge.v1.FoldReasonR\x06reason\x12\x12\n" +
+	"\x04refs\x18\x03 \x03(\tR\x04refs\x12#\n" +
+	"\rbefore_tokens\x18\x04 \x01(\x05R\fbeforeTokens\x12!\n" +
+	"\fafter_tokens\x18\x05 \x01(\x05R\vafterTokens\x12(\n" +
+	"\x10break_even_steps\x18\x06 \x01(\x01R\x0ebreakEvenSteps\"\xf7\x01\n" +
+	"\x17ConfigureSessionRequest\x12\x19\n" +
+	"\bagent_id\x18\x01 \x01(\tR\aagentId\x12\x1d\n" +
+	"\n" +
+	"session_id\x18\x02 \x01(\tR\tsessionId\x128\n" +
+	"\ahistory\x18\x03 \x01(\v2\x1e.loombridge.v1.HistorySettingsR\ahistory\x12\x14\n" +
+	"\x05model\x18\x04 \x01(\tR\x05model\x12\x1d\n" +
+	"\n" +
+	"max_tokens\x18\x05 \x01(\x05R\tmaxTokens\x12\x14\n" +
+	"\x05reset\x18\x06 \x01(\bR\x05reset\x12\x1d\n" +
+	"\n" +
+	"request_id\x18\a \x01(\tR\trequestId\"\x9f\x01\n" +
+	"\x18ConfigureSessionResponse\x128\n" +
+	"\ahistory\x18\x01 \x01(\v2\x1e.loombridge.v1.HistorySettingsR\ahistory\x12\x14\n" +
+	"\x05model\x18\x02 \x01(\tR\x05model\x12\x1d\n" +
+	"\n" +
+	"max_tokens\x18\x03 \x01(\x05R\tmaxTokens\x12\x14\n" +
+	"\x05ended\x18\x04 \x01(\bR\x05ended\"M\n" +
+	"\x11EndSessionRequest\x12\x19\n" +
+	"\bagent_id\x18\x01 \x01(\tR\aagentId\x12\x1d\n" +
+	"\n" +
+	"session_id\x18\x02 \x01(\tR\tsessionId\"9\n" +
+	"\x12EndSessionResponse\x12#\n" +
+	"\rlast_position\x18\x01 \x01(\x03R\flastPosition\"\xf3\x01\n" +
+	"\x15CompactHistoryRequest\x12\x19\n" +
+	"\bagent_id\x18\x01 \x01(\tR\aagentId\x12\x1d\n" +
+	"\n" +
+	"session_id\x18\x02 \x01(\tR\tsessionId\x121\n" +
+	"\x05style\x18\x03 \x01(\x0e2\x1b.loombridge.v1.HistoryStyleR\x05style\x12\x1f\n" +
+	"\vkeep_recent\x18\x04 \x01(\x05R\n" +
+	"keepRecent\x12\x14\n" +
+	"\x05model\x18\x05 \x01(\tR\x05model\x12\x1d\n" +
+	"\n" +
+	"max_tokens\x18\x06 \x01(\x05R\tmaxTokens\x12\x17\n" +
+	"\adry_run\x18\a \x01(\bR\x06dryRun\"\xbe\x01\n" +
+	"\x16CompactHistoryResponse\x12.\n" +
+	"\x05batch\x18\x01 \x01(\v2\x18.loombridge.v1.FoldBatchR\x05batch\x12-\n" +
+	"\x05folds\x18\x02 \x03(\v2\x17.loombridge.v1.FoldInfoR\x05folds\x12\x12\n" +
+	"\x04text\x18\x03 \x01(\tR\x04text\x121\n" +
+	"\x06tokens\x18\x04 \x01(\v2\x19.loombridge.v1.TokenCountR\x06tokens\"|\n" +
+	"\vUndoRequest\x12\x19\n" +
+	"\bagent_id\x18\x01 \x01(\tR\aagentId\x12\x1d\n" +
+	"\n" +
+	"session_id\x18\x02 \x01(\tR\tsessionId\x12\x14\n" +
+	"\x05batch\x18\x03 \x01(\x03R\x05batch\x12\x1d\n" +
+	"\n" +
+	"request_id\x18\x04 \x01(\tR\trequestId\"8\n" +
+	"\fUndoResponse\x12\x14\n" +
+	"\x05batch\x18\x01 \x01(\x03R\x05batch\x12\x12\n" +
+	"\x04refs\x18\x02 \x03(\tR\x04refs\"\x8d\x02\n" +
+	"\x12ReportUsageRequest\x12\x19\n" +
+	"\bagent_id\x18\x01 \x01(\tR\aagentId\x12\x1d\n" +
+	"\n" +
+	"session_id\x18\x02 \x01(\tR\tsessionId\x12\x1b\n" +
+	"\tprompt_id\x18\x03 \x01(\tR\bpromptId\x12#\n" +
+	"\rprompt_tokens\x18\x04 \x01(\x05R\fpromptTokens\x12+\n" +
+	"\x11completion_tokens\x18\x05 \x01(\x05R\x10completionTokens\x12)\n" +
+	"\x10reasoning_tokens\x18\x06 \x01(\x05R\x0freasoningTokens\x12#\n" +
+	"\rcached_tokens\x18\a \x01(\x05R\fcachedTokens\"w\n" +
+	"\x13ReportUsageResponse\x12%\n" +
+	"\x0ecounted_tokens\x18\x01 \x01(\x05R\rcountedTokens\x12\x14\n" +
+	"\x05ratio\x18\x02 \x01(\x01R\x05ratio\x12#\n" +
+	"\rmissed_tokens\x18\x03 \x01(\x05R\fmissedTokens\"\xee\x02\n" +
+	"\x15CompressResultRequest\x12\x19\n" +
+	"\bagent_id\x18\x01 \x01(\tR\aagentId\x12\x1d\n" +
+	"\n" +
+	"session_id\x18\x02 \x01(\tR\tsessionId\x12\x1b\n" +
+	"\ttool_name\x18\x03 \x01(\tR\btoolName\x12 \n" +
+	"\ftool_call_id\x18\x04 \x01(\tR\n" +
+	"toolCallId\x12\x18\n" +
+	"\acontent\x18\x05 \x01(\tR\acontent\x12\x1f\n" +
+	"\vresult_kind\x18\x06 \x01(\tR\n" +
+	"resultKind\x12/\n" +
+	"\x04hint\x18\a \x01(\x0e2\x1b.loombridge.v1.CompressHintR\x04hint\x12\x16\n" +
+	"\x06failed\x18\b \x01(\bR\x06failed\x12'\n" +
+	"\x0fthreshold_chars\x18\t \x01(\x05R\x0ethresholdChars\x12\x12\n" +
+	"\x04path\x18\n" +
+	" \x01(\tR\x04path\x12\x1b\n" +
+	"\texit_code\x18\v \x01(\x05R\bexitCode\"\xc2\x01\n" +
+	"\x16CompressResultResponse\x12\x18\n" +
+	"\acontent\x18\x01 \x01(\tR\acontent\x12\x1e\n" +
+	"\n" +
+	"compressed\x18\x02 \x01(\bR\n" +
+	"compressed\x12+\n" +
+	"\x04blob\x18\x03 \x01(\v2\x17.loombridge.v1.BlobInfoR\x04blob\x12\x1a\n" +
+	"\bstrategy\x18\x04 \x01(\tR\bstrategy\x12%\n" +
+	"\x0eoriginal_chars\x18\x05 \x01(\x03R\roriginalChars\"8\n" +
 	"\n" +
 	"PromptPart\x12\x12\n" +
 	"\x04name\x18\x01 \x01(\tR\x04name\x12\x16\n" +
@@ -3496,15 +5441,17 @@ const file_loombridge_v1_context_proto_rawDesc = "" +
 	"\vBlobArchive\x12\x1a\n" +
 	"\bcategory\x18\x01 \x01(\tR\bcategory\x12\x12\n" +
 	"\x04tags\x18\x02 \x03(\tR\x04tags\x12=\n" +
-	"\farchive_time\x18\x03 \x01(\v2\x1a.google.protobuf.TimestampR\varchiveTime\"n\n" +
+	"\farchive_time\x18\x03 \x01(\v2\x1a.google.protobuf.TimestampR\varchiveTime\"\x8d\x01\n" +
 	"\x0fReadBlobRequest\x12\x19\n" +
 	"\bagent_id\x18\x01 \x01(\tR\aagentId\x12\x12\n" +
 	"\x04name\x18\x02 \x01(\tR\x04name\x12\x16\n" +
 	"\x06offset\x18\x03 \x01(\x03R\x06offset\x12\x14\n" +
-	"\x05limit\x18\x04 \x01(\x03R\x05limit\"S\n" +
+	"\x05limit\x18\x04 \x01(\x03R\x05limit\x12\x1d\n" +
+	"\n" +
+	"session_id\x18\x05 \x01(\tR\tsessionId\"S\n" +
 	"\x10ReadBlobResponse\x12+\n" +
 	"\x04info\x18\x01 \x01(\v2\x17.loombridge.v1.BlobInfoR\x04info\x12\x12\n" +
-	"\x04data\x18\x02 \x01(\fR\x04data\"\xec\x03\n" +
+	"\x04data\x18\x02 \x01(\fR\x04data\"\x84\x04\n" +
 	"\x11RecordStepRequest\x12\x19\n" +
 	"\bagent_id\x18\x01 \x01(\tR\aagentId\x12\x1b\n" +
 	"\ttool_name\x18\x02 \x01(\tR\btoolName\x127\n" +
@@ -3522,7 +5469,8 @@ const file_loombridge_v1_context_proto_rawDesc = "" +
 	"\aturn_id\x18\v \x01(\tR\x06turnId\x12\x17\n" +
 	"\acall_id\x18\f \x01(\tR\x06callId\x12\x1d\n" +
 	"\n" +
-	"request_id\x18\r \x01(\tR\trequestIdB\x10\n" +
+	"request_id\x18\r \x01(\tR\trequestId\x12\x16\n" +
+	"\x06pinned\x18\x0e \x01(\bR\x06pinnedB\x10\n" +
 	"\x0earguments_formB\r\n" +
 	"\voutput_form\"\x99\x01\n" +
 	"\x12RecordStepResponse\x12'\n" +
@@ -3642,7 +5590,29 @@ const file_loombridge_v1_context_proto_rawDesc = "" +
 	"\fPromptFormat\x12\x1d\n" +
 	"\x19PROMPT_FORMAT_UNSPECIFIED\x10\x00\x12\x19\n" +
 	"\x15PROMPT_FORMAT_NEUTRAL\x10\x01\x12\x1d\n" +
-	"\x19PROMPT_FORMAT_OPENAI_CHAT\x10\x02*\x89\x01\n" +
+	"\x19PROMPT_FORMAT_OPENAI_CHAT\x10\x02*\x85\x01\n" +
+	"\rHistoryPolicy\x12\x1e\n" +
+	"\x1aHISTORY_POLICY_UNSPECIFIED\x10\x00\x12\x19\n" +
+	"\x15HISTORY_POLICY_LEDGER\x10\x01\x12\x1e\n" +
+	"\x1aHISTORY_POLICY_APPEND_ONLY\x10\x02\x12\x19\n" +
+	"\x15HISTORY_POLICY_PRESET\x10\x03*p\n" +
+	"\n" +
+	"FoldReason\x12\x1b\n" +
+	"\x17FOLD_REASON_UNSPECIFIED\x10\x00\x12\x15\n" +
+	"\x11FOLD_REASON_PRICE\x10\x01\x12\x16\n" +
+	"\x12FOLD_REASON_BUDGET\x10\x02\x12\x16\n" +
+	"\x12FOLD_REASON_CALLER\x10\x03*\x7f\n" +
+	"\fHistoryStyle\x12\x1d\n" +
+	"\x19HISTORY_STYLE_UNSPECIFIED\x10\x00\x12\x18\n" +
+	"\x14HISTORY_STYLE_DESIGN\x10\x01\x12\x1b\n" +
+	"\x17HISTORY_STYLE_REDUCTION\x10\x02\x12\x19\n" +
+	"\x15HISTORY_STYLE_GROUPED\x10\x03*\x92\x01\n" +
+	"\fCompressHint\x12\x1d\n" +
+	"\x19COMPRESS_HINT_UNSPECIFIED\x10\x00\x12\x16\n" +
+	"\x12COMPRESS_HINT_SKIP\x10\x01\x12\x18\n" +
+	"\x14COMPRESS_HINT_NORMAL\x10\x02\x12\x17\n" +
+	"\x13COMPRESS_HINT_FORCE\x10\x03\x12\x18\n" +
+	"\x14COMPRESS_HINT_SEARCH\x10\x04*\x89\x01\n" +
 	"\x0eTokenCertainty\x12\x1f\n" +
 	"\x1bTOKEN_CERTAINTY_UNSPECIFIED\x10\x00\x12\x19\n" +
 	"\x15TOKEN_CERTAINTY_EXACT\x10\x01\x12\x1d\n" +
@@ -3652,14 +5622,21 @@ const file_loombridge_v1_context_proto_rawDesc = "" +
 	"\x15BLOB_TIER_UNSPECIFIED\x10\x00\x12\x15\n" +
 	"\x11BLOB_TIER_WORKING\x10\x01\x12\x18\n" +
 	"\x14BLOB_TIER_SHORT_TERM\x10\x02\x12\x17\n" +
-	"\x13BLOB_TIER_LONG_TERM\x10\x032\xa4\b\n" +
+	"\x13BLOB_TIER_LONG_TERM\x10\x032\xac\f\n" +
 	"\x0eContextService\x12]\n" +
 	"\x0eAppendMessages\x12$.loombridge.v1.AppendMessagesRequest\x1a%.loombridge.v1.AppendMessagesResponse\x12Q\n" +
 	"\n" +
 	"RecordStep\x12 .loombridge.v1.RecordStepRequest\x1a!.loombridge.v1.RecordStepResponse\x12S\n" +
 	"\tListSteps\x12\x1f.loombridge.v1.ListStepsRequest\x1a .loombridge.v1.ListStepsResponse\"\x03\x90\x02\x01\x12M\n" +
-	"\aGetStep\x12\x1d.loombridge.v1.GetStepRequest\x1a\x1e.loombridge.v1.GetStepResponse\"\x03\x90\x02\x01\x12P\n" +
-	"\bAssemble\x12\x1e.loombridge.v1.AssembleRequest\x1a\x1f.loombridge.v1.AssembleResponse\"\x03\x90\x02\x01\x12Y\n" +
+	"\aGetStep\x12\x1d.loombridge.v1.GetStepRequest\x1a\x1e.loombridge.v1.GetStepResponse\"\x03\x90\x02\x01\x12K\n" +
+	"\bAssemble\x12\x1e.loombridge.v1.AssembleRequest\x1a\x1f.loombridge.v1.AssembleResponse\x12c\n" +
+	"\x10ConfigureSession\x12&.loombridge.v1.ConfigureSessionRequest\x1a'.loombridge.v1.ConfigureSessionResponse\x12Q\n" +
+	"\n" +
+	"EndSession\x12 .loombridge.v1.EndSessionRequest\x1a!.loombridge.v1.EndSessionResponse\x12]\n" +
+	"\x0eCompactHistory\x12$.loombridge.v1.CompactHistoryRequest\x1a%.loombridge.v1.CompactHistoryResponse\x12?\n" +
+	"\x04Undo\x12\x1a.loombridge.v1.UndoRequest\x1a\x1b.loombridge.v1.UndoResponse\x12T\n" +
+	"\vReportUsage\x12!.loombridge.v1.ReportUsageRequest\x1a\".loombridge.v1.ReportUsageResponse\x12]\n" +
+	"\x0eCompressResult\x12$.loombridge.v1.CompressResultRequest\x1a%.loombridge.v1.CompressResultResponse\x12Y\n" +
 	"\vCountTokens\x12!.loombridge.v1.CountTokensRequest\x1a\".loombridge.v1.CountTokensResponse\"\x03\x90\x02\x01\x12R\n" +
 	"\bReadBlob\x12\x1e.loombridge.v1.ReadBlobRequest\x1a\x1f.loombridge.v1.ReadBlobResponse\"\x03\x90\x02\x010\x01\x12S\n" +
 	"\tListBlobs\x12\x1f.loombridge.v1.ListBlobsRequest\x1a .loombridge.v1.ListBlobsResponse\"\x03\x90\x02\x01\x12T\n" +
@@ -3680,122 +5657,170 @@ func file_loombridge_v1_context_proto_rawDescGZIP() []byte {
 	return file_loombridge_v1_context_proto_rawDescData
 }
 
-var file_loombridge_v1_context_proto_enumTypes = make([]protoimpl.EnumInfo, 5)
-var file_loombridge_v1_context_proto_msgTypes = make([]protoimpl.MessageInfo, 34)
+var file_loombridge_v1_context_proto_enumTypes = make([]protoimpl.EnumInfo, 9)
+var file_loombridge_v1_context_proto_msgTypes = make([]protoimpl.MessageInfo, 51)
 var file_loombridge_v1_context_proto_goTypes = []any{
-	(Role)(0),                      // 0: loombridge.v1.Role
-	(StepOutcome)(0),               // 1: loombridge.v1.StepOutcome
-	(PromptFormat)(0),              // 2: loombridge.v1.PromptFormat
-	(TokenCertainty)(0),            // 3: loombridge.v1.TokenCertainty
-	(BlobTier)(0),                  // 4: loombridge.v1.BlobTier
-	(*ModelToolCall)(nil),          // 5: loombridge.v1.ModelToolCall
-	(*Message)(nil),                // 6: loombridge.v1.Message
-	(*AppendMessagesRequest)(nil),  // 7: loombridge.v1.AppendMessagesRequest
-	(*AppendMessagesResponse)(nil), // 8: loombridge.v1.AppendMessagesResponse
-	(*Step)(nil),                   // 9: loombridge.v1.Step
-	(*ListStepsRequest)(nil),       // 10: loombridge.v1.ListStepsRequest
-	(*ListStepsResponse)(nil),      // 11: loombridge.v1.ListStepsResponse
-	(*GetStepRequest)(nil),         // 12: loombridge.v1.GetStepRequest
-	(*GetStepResponse)(nil),        // 13: loombridge.v1.GetStepResponse
-	(*AssembleRequest)(nil),        // 14: loombridge.v1.AssembleRequest
-	(*AssembleResponse)(nil),       // 15: loombridge.v1.AssembleResponse
-	(*PromptPart)(nil),             // 16: loombridge.v1.PromptPart
-	(*TokenCount)(nil),             // 17: loombridge.v1.TokenCount
-	(*CountTokensRequest)(nil),     // 18: loombridge.v1.CountTokensRequest
-	(*CountTokensResponse)(nil),    // 19: loombridge.v1.CountTokensResponse
-	(*BlobInfo)(nil),               // 20: loombridge.v1.BlobInfo
-	(*BlobArchive)(nil),            // 21: loombridge.v1.BlobArchive
-	(*ReadBlobRequest)(nil),        // 22: loombridge.v1.ReadBlobRequest
-	(*ReadBlobResponse)(nil),       // 23: loombridge.v1.ReadBlobResponse
-	(*RecordStepRequest)(nil),      // 24: loombridge.v1.RecordStepRequest
-	(*RecordStepResponse)(nil),     // 25: loombridge.v1.RecordStepResponse
-	(*ListBlobsRequest)(nil),       // 26: loombridge.v1.ListBlobsRequest
-	(*ListBlobsResponse)(nil),      // 27: loombridge.v1.ListBlobsResponse
-	(*BlobUsage)(nil),              // 28: loombridge.v1.BlobUsage
-	(*PromoteBlobRequest)(nil),     // 29: loombridge.v1.PromoteBlobRequest
-	(*PromoteBlobResponse)(nil),    // 30: loombridge.v1.PromoteBlobResponse
-	(*ArchiveBlobRequest)(nil),     // 31: loombridge.v1.ArchiveBlobRequest
-	(*ArchiveBlobResponse)(nil),    // 32: loombridge.v1.ArchiveBlobResponse
-	(*SearchBlobsRequest)(nil),     // 33: loombridge.v1.SearchBlobsRequest
-	(*SearchBlobsResponse)(nil),    // 34: loombridge.v1.SearchBlobsResponse
-	(*BlobMatch)(nil),              // 35: loombridge.v1.BlobMatch
-	(*CollectGarbageRequest)(nil),  // 36: loombridge.v1.CollectGarbageRequest
-	(*CollectGarbageResponse)(nil), // 37: loombridge.v1.CollectGarbageResponse
-	(*KeptBlobs)(nil),              // 38: loombridge.v1.KeptBlobs
-	(*structpb.Struct)(nil),        // 39: google.protobuf.Struct
-	(*timestamppb.Timestamp)(nil),  // 40: google.protobuf.Timestamp
-	(JsonForm)(0),                  // 41: loombridge.v1.JsonForm
-	(*durationpb.Duration)(nil),    // 42: google.protobuf.Duration
-	(*structpb.Value)(nil),         // 43: google.protobuf.Value
+	(Role)(0),                        // 0: loombridge.v1.Role
+	(StepOutcome)(0),                 // 1: loombridge.v1.StepOutcome
+	(PromptFormat)(0),                // 2: loombridge.v1.PromptFormat
+	(HistoryPolicy)(0),               // 3: loombridge.v1.HistoryPolicy
+	(FoldReason)(0),                  // 4: loombridge.v1.FoldReason
+	(HistoryStyle)(0),                // 5: loombridge.v1.HistoryStyle
+	(CompressHint)(0),                // 6: loombridge.v1.CompressHint
+	(TokenCertainty)(0),              // 7: loombridge.v1.TokenCertainty
+	(BlobTier)(0),                    // 8: loombridge.v1.BlobTier
+	(*ModelToolCall)(nil),            // 9: loombridge.v1.ModelToolCall
+	(*Message)(nil),                  // 10: loombridge.v1.Message
+	(*AppendMessagesRequest)(nil),    // 11: loombridge.v1.AppendMessagesRequest
+	(*AppendMessagesResponse)(nil),   // 12: loombridge.v1.AppendMessagesResponse
+	(*Step)(nil),                     // 13: loombridge.v1.Step
+	(*ListStepsRequest)(nil),         // 14: loombridge.v1.ListStepsRequest
+	(*ListStepsResponse)(nil),        // 15: loombridge.v1.ListStepsResponse
+	(*GetStepRequest)(nil),           // 16: loombridge.v1.GetStepRequest
+	(*GetStepResponse)(nil),          // 17: loombridge.v1.GetStepResponse
+	(*AssembleRequest)(nil),          // 18: loombridge.v1.AssembleRequest
+	(*AssembleResponse)(nil),         // 19: loombridge.v1.AssembleResponse
+	(*HistorySettings)(nil),          // 20: loombridge.v1.HistorySettings
+	(*TokenPrices)(nil),              // 21: loombridge.v1.TokenPrices
+	(*Receipt)(nil),                  // 22: loombridge.v1.Receipt
+	(*FoldInfo)(nil),                 // 23: loombridge.v1.FoldInfo
+	(*FoldBatch)(nil),                // 24: loombridge.v1.FoldBatch
+	(*ConfigureSessionRequest)(nil),  // 25: loombridge.v1.ConfigureSessionRequest
+	(*ConfigureSessionResponse)(nil), // 26: loombridge.v1.ConfigureSessionResponse
+	(*EndSessionRequest)(nil),        // 27: loombridge.v1.EndSessionRequest
+	(*EndSessionResponse)(nil),       // 28: loombridge.v1.EndSessionResponse
+	(*CompactHistoryRequest)(nil),    // 29: loombridge.v1.CompactHistoryRequest
+	(*CompactHistoryResponse)(nil),   // 30: loombridge.v1.CompactHistoryResponse
+	(*UndoRequest)(nil),              // 31: loombridge.v1.UndoRequest
+	(*UndoResponse)(nil),             // 32: loombridge.v1.UndoResponse
+	(*ReportUsageRequest)(nil),       // 33: loombridge.v1.ReportUsageRequest
+	(*ReportUsageResponse)(nil),      // 34: loombridge.v1.ReportUsageResponse
+	(*CompressResultRequest)(nil),    // 35: loombridge.v1.CompressResultRequest
+	(*CompressResultResponse)(nil),   // 36: loombridge.v1.CompressResultResponse
+	(*PromptPart)(nil),               // 37: loombridge.v1.PromptPart
+	(*TokenCount)(nil),               // 38: loombridge.v1.TokenCount
+	(*CountTokensRequest)(nil),       // 39: loombridge.v1.CountTokensRequest
+	(*CountTokensResponse)(nil),      // 40: loombridge.v1.CountTokensResponse
+	(*BlobInfo)(nil),                 // 41: loombridge.v1.BlobInfo
+	(*BlobArchive)(nil),              // 42: loombridge.v1.BlobArchive
+	(*ReadBlobRequest)(nil),          // 43: loombridge.v1.ReadBlobRequest
+	(*ReadBlobResponse)(nil),         // 44: loombridge.v1.ReadBlobResponse
+	(*RecordStepRequest)(nil),        // 45: loombridge.v1.RecordStepRequest
+	(*RecordStepResponse)(nil),       // 46: loombridge.v1.RecordStepResponse
+	(*ListBlobsRequest)(nil),         // 47: loombridge.v1.ListBlobsRequest
+	(*ListBlobsResponse)(nil),        // 48: loombridge.v1.ListBlobsResponse
+	(*BlobUsage)(nil),                // 49: loombridge.v1.BlobUsage
+	(*PromoteBlobRequest)(nil),       // 50: loombridge.v1.PromoteBlobRequest
+	(*PromoteBlobResponse)(nil),      // 51: loombridge.v1.PromoteBlobResponse
+	(*ArchiveBlobRequest)(nil),       // 52: loombridge.v1.ArchiveBlobRequest
+	(*ArchiveBlobResponse)(nil),      // 53: loombridge.v1.ArchiveBlobResponse
+	(*SearchBlobsRequest)(nil),       // 54: loombridge.v1.SearchBlobsRequest
+	(*SearchBlobsResponse)(nil),      // 55: loombridge.v1.SearchBlobsResponse
+	(*BlobMatch)(nil),                // 56: loombridge.v1.BlobMatch
+	(*CollectGarbageRequest)(nil),    // 57: loombridge.v1.CollectGarbageRequest
+	(*CollectGarbageResponse)(nil),   // 58: loombridge.v1.CollectGarbageResponse
+	(*KeptBlobs)(nil),                // 59: loombridge.v1.KeptBlobs
+	(*structpb.Struct)(nil),          // 60: google.protobuf.Struct
+	(*timestamppb.Timestamp)(nil),    // 61: google.protobuf.Timestamp
+	(JsonForm)(0),                    // 62: loombridge.v1.JsonForm
+	(*durationpb.Duration)(nil),      // 63: google.protobuf.Duration
+	(*structpb.Value)(nil),           // 64: google.protobuf.Value
 }
 var file_loombridge_v1_context_proto_depIdxs = []int32{
 	0,  // 0: loombridge.v1.Message.role:type_name -> loombridge.v1.Role
-	5,  // 1: loombridge.v1.Message.tool_calls:type_name -> loombridge.v1.ModelToolCall
-	6,  // 2: loombridge.v1.AppendMessagesRequest.messages:type_name -> loombridge.v1.Message
-	39, // 3: loombridge.v1.Step.minimal_args:type_name -> google.protobuf.Struct
-	40, // 4: loombridge.v1.Step.create_time:type_name -> google.protobuf.Timestamp
+	9,  // 1: loombridge.v1.Message.tool_calls:type_name -> loombridge.v1.ModelToolCall
+	10, // 2: loombridge.v1.AppendMessagesRequest.messages:type_name -> loombridge.v1.Message
+	60, // 3: loombridge.v1.Step.minimal_args:type_name -> google.protobuf.Struct
+	61, // 4: loombridge.v1.Step.create_time:type_name -> google.protobuf.Timestamp
 	1,  // 5: loombridge.v1.Step.outcome:type_name -> loombridge.v1.StepOutcome
-	39, // 6: loombridge.v1.Step.metadata:type_name -> google.protobuf.Struct
-	41, // 7: loombridge.v1.ListStepsRequest.json_form:type_name -> loombridge.v1.JsonForm
-	9,  // 8: loombridge.v1.ListStepsResponse.steps:type_name -> loombridge.v1.Step
-	41, // 9: loombridge.v1.GetStepRequest.json_form:type_name -> loombridge.v1.JsonForm
-	9,  // 10: loombridge.v1.GetStepResponse.step:type_name -> loombridge.v1.Step
+	60, // 6: loombridge.v1.Step.metadata:type_name -> google.protobuf.Struct
+	62, // 7: loombridge.v1.ListStepsRequest.json_form:type_name -> loombridge.v1.JsonForm
+	13, // 8: loombridge.v1.ListStepsResponse.steps:type_name -> loombridge.v1.Step
+	62, // 9: loombridge.v1.GetStepRequest.json_form:type_name -> loombridge.v1.JsonForm
+	13, // 10: loombridge.v1.GetStepResponse.step:type_name -> loombridge.v1.Step
 	2,  // 11: loombridge.v1.AssembleRequest.format:type_name -> loombridge.v1.PromptFormat
-	6,  // 12: loombridge.v1.AssembleResponse.messages:type_name -> loombridge.v1.Message
-	17, // 13: loombridge.v1.AssembleResponse.tokens:type_name -> loombridge.v1.TokenCount
-	16, // 14: loombridge.v1.AssembleResponse.parts:type_name -> loombridge.v1.PromptPart
-	3,  // 15: loombridge.v1.TokenCount.certainty:type_name -> loombridge.v1.TokenCertainty
-	17, // 16: loombridge.v1.CountTokensResponse.count:type_name -> loombridge.v1.TokenCount
-	40, // 17: loombridge.v1.BlobInfo.create_time:type_name -> google.protobuf.Timestamp
-	42, // 18: loombridge.v1.BlobInfo.ttl:type_name -> google.protobuf.Duration
-	40, // 19: loombridge.v1.BlobInfo.expire_time:type_name -> google.protobuf.Timestamp
-	4,  // 20: loombridge.v1.BlobInfo.tier:type_name -> loombridge.v1.BlobTier
-	40, // 21: loombridge.v1.BlobInfo.promote_time:type_name -> google.protobuf.Timestamp
-	21, // 22: loombridge.v1.BlobInfo.archive:type_name -> loombridge.v1.BlobArchive
-	40, // 23: loombridge.v1.BlobArchive.archive_time:type_name -> google.protobuf.Timestamp
-	20, // 24: loombridge.v1.ReadBlobResponse.info:type_name -> loombridge.v1.BlobInfo
-	39, // 25: loombridge.v1.RecordStepRequest.arguments:type_name -> google.protobuf.Struct
-	43, // 26: loombridge.v1.RecordStepRequest.output:type_name -> google.protobuf.Value
-	9,  // 27: loombridge.v1.RecordStepResponse.step:type_name -> loombridge.v1.Step
-	20, // 28: loombridge.v1.RecordStepResponse.output_blob:type_name -> loombridge.v1.BlobInfo
-	4,  // 29: loombridge.v1.ListBlobsRequest.tier:type_name -> loombridge.v1.BlobTier
-	20, // 30: loombridge.v1.ListBlobsResponse.blobs:type_name -> loombridge.v1.BlobInfo
-	28, // 31: loombridge.v1.ListBlobsResponse.usage:type_name -> loombridge.v1.BlobUsage
-	4,  // 32: loombridge.v1.PromoteBlobRequest.tier:type_name -> loombridge.v1.BlobTier
-	20, // 33: loombridge.v1.PromoteBlobResponse.blob:type_name -> loombridge.v1.BlobInfo
-	20, // 34: loombridge.v1.ArchiveBlobResponse.blob:type_name -> loombridge.v1.BlobInfo
-	20, // 35: loombridge.v1.SearchBlobsResponse.blob:type_name -> loombridge.v1.BlobInfo
-	35, // 36: loombridge.v1.SearchBlobsResponse.matches:type_name -> loombridge.v1.BlobMatch
-	38, // 37: loombridge.v1.CollectGarbageResponse.kept:type_name -> loombridge.v1.KeptBlobs
-	7,  // 38: loombridge.v1.ContextService.AppendMessages:input_type -> loombridge.v1.AppendMessagesRequest
-	24, // 39: loombridge.v1.ContextService.RecordStep:input_type -> loombridge.v1.RecordStepRequest
-	10, // 40: loombridge.v1.ContextService.ListSteps:input_type -> loombridge.v1.ListStepsRequest
-	12, // 41: loombridge.v1.ContextService.GetStep:input_type -> loombridge.v1.GetStepRequest
-	14, // 42: loombridge.v1.ContextService.Assemble:input_type -> loombridge.v1.AssembleRequest
-	18, // 43: loombridge.v1.ContextService.CountTokens:input_type -> loombridge.v1.CountTokensRequest
-	22, // 44: loombridge.v1.ContextService.ReadBlob:input_type -> loombridge.v1.ReadBlobRequest
-	26, // 45: loombridge.v1.ContextService.ListBlobs:input_type -> loombridge.v1.ListBlobsRequest
-	29, // 46: loombridge.v1.ContextService.PromoteBlob:input_type -> loombridge.v1.PromoteBlobRequest
-	31, // 47: loombridge.v1.ContextService.ArchiveBlob:input_type -> loombridge.v1.ArchiveBlobRequest
-	33, // 48: loombridge.v1.ContextService.SearchBlobs:input_type -> loombridge.v1.SearchBlobsRequest
-	36, // 49: loombridge.v1.ContextService.CollectGarbage:input_type -> loombridge.v1.CollectGarbageRequest
-	8,  // 50: loombridge.v1.ContextService.AppendMessages:output_type -> loombridge.v1.AppendMessagesResponse
-	25, // 51: loombridge.v1.ContextService.RecordStep:output_type -> loombridge.v1.RecordStepResponse
-	11, // 52: loombridge.v1.ContextService.ListSteps:output_type -> loombridge.v1.ListStepsResponse
-	13, // 53: loombridge.v1.ContextService.GetStep:output_type -> loombridge.v1.GetStepResponse
-	15, // 54: loombridge.v1.ContextService.Assemble:output_type -> loombridge.v1.AssembleResponse
-	19, // 55: loombridge.v1.ContextService.CountTokens:output_type -> loombridge.v1.CountTokensResponse
-	23, // 56: loombridge.v1.ContextService.ReadBlob:output_type -> loombridge.v1.ReadBlobResponse
-	27, // 57: loombridge.v1.ContextService.ListBlobs:output_type -> loombridge.v1.ListBlobsResponse
-	30, // 58: loombridge.v1.ContextService.PromoteBlob:output_type -> loombridge.v1.PromoteBlobResponse
-	32, // 59: loombridge.v1.ContextService.ArchiveBlob:output_type -> loombridge.v1.ArchiveBlobResponse
-	34, // 60: loombridge.v1.ContextService.SearchBlobs:output_type -> loombridge.v1.SearchBlobsResponse
-	37, // 61: loombridge.v1.ContextService.CollectGarbage:output_type -> loombridge.v1.CollectGarbageResponse
-	50, // [50:62] is the sub-list for method output_type
-	38, // [38:50] is the sub-list for method input_type
-	38, // [38:38] is the sub-list for extension type_name
-	38, // [38:38] is the sub-list for extension extendee
-	0,  // [0:38] is the sub-list for field type_name
+	20, // 12: loombridge.v1.AssembleRequest.history:type_name -> loombridge.v1.HistorySettings
+	10, // 13: loombridge.v1.AssembleResponse.messages:type_name -> loombridge.v1.Message
+	38, // 14: loombridge.v1.AssembleResponse.tokens:type_name -> loombridge.v1.TokenCount
+	37, // 15: loombridge.v1.AssembleResponse.parts:type_name -> loombridge.v1.PromptPart
+	22, // 16: loombridge.v1.AssembleResponse.receipt:type_name -> loombridge.v1.Receipt
+	3,  // 17: loombridge.v1.HistorySettings.policy:type_name -> loombridge.v1.HistoryPolicy
+	21, // 18: loombridge.v1.HistorySettings.prices:type_name -> loombridge.v1.TokenPrices
+	23, // 19: loombridge.v1.Receipt.folds:type_name -> loombridge.v1.FoldInfo
+	24, // 20: loombridge.v1.Receipt.batch:type_name -> loombridge.v1.FoldBatch
+	4,  // 21: loombridge.v1.FoldBatch.reason:type_name -> loombridge.v1.FoldReason
+	20, // 22: loombridge.v1.ConfigureSessionRequest.history:type_name -> loombridge.v1.HistorySettings
+	20, // 23: loombridge.v1.ConfigureSessionResponse.history:type_name -> loombridge.v1.HistorySettings
+	5,  // 24: loombridge.v1.CompactHistoryRequest.style:type_name -> loombridge.v1.HistoryStyle
+	24, // 25: loombridge.v1.CompactHistoryResponse.batch:type_name -> loombridge.v1.FoldBatch
+	23, // 26: loombridge.v1.CompactHistoryResponse.folds:type_name -> loombridge.v1.FoldInfo
+	38, // 27: loombridge.v1.CompactHistoryResponse.tokens:type_name -> loombridge.v1.TokenCount
+	6,  // 28: loombridge.v1.CompressResultRequest.hint:type_name -> loombridge.v1.CompressHint
+	41, // 29: loombridge.v1.CompressResultResponse.blob:type_name -> loombridge.v1.BlobInfo
+	7,  // 30: loombridge.v1.TokenCount.certainty:type_name -> loombridge.v1.TokenCertainty
+	38, // 31: loombridge.v1.CountTokensResponse.count:type_name -> loombridge.v1.TokenCount
+	61, // 32: loombridge.v1.BlobInfo.create_time:type_name -> google.protobuf.Timestamp
+	63, // 33: loombridge.v1.BlobInfo.ttl:type_name -> google.protobuf.Duration
+	61, // 34: loombridge.v1.BlobInfo.expire_time:type_name -> google.protobuf.Timestamp
+	8,  // 35: loombridge.v1.BlobInfo.tier:type_name -> loombridge.v1.BlobTier
+	61, // 36: loombridge.v1.BlobInfo.promote_time:type_name -> google.protobuf.Timestamp
+	42, // 37: loombridge.v1.BlobInfo.archive:type_name -> loombridge.v1.BlobArchive
+	61, // 38: loombridge.v1.BlobArchive.archive_time:type_name -> google.protobuf.Timestamp
+	41, // 39: loombridge.v1.ReadBlobResponse.info:type_name -> loombridge.v1.BlobInfo
+	60, // 40: loombridge.v1.RecordStepRequest.arguments:type_name -> google.protobuf.Struct
+	64, // 41: loombridge.v1.RecordStepRequest.output:type_name -> google.protobuf.Value
+	13, // 42: loombridge.v1.RecordStepResponse.step:type_name -> loombridge.v1.Step
+	41, // 43: loombridge.v1.RecordStepResponse.output_blob:type_name -> loombridge.v1.BlobInfo
+	8,  // 44: loombridge.v1.ListBlobsRequest.tier:type_name -> loombridge.v1.BlobTier
+	41, // 45: loombridge.v1.ListBlobsResponse.blobs:type_name -> loombridge.v1.BlobInfo
+	49, // 46: loombridge.v1.ListBlobsResponse.usage:type_name -> loombridge.v1.BlobUsage
+	8,  // 47: loombridge.v1.PromoteBlobRequest.tier:type_name -> loombridge.v1.BlobTier
+	41, // 48: loombridge.v1.PromoteBlobResponse.blob:type_name -> loombridge.v1.BlobInfo
+	41, // 49: loombridge.v1.ArchiveBlobResponse.blob:type_name -> loombridge.v1.BlobInfo
+	41, // 50: loombridge.v1.SearchBlobsResponse.blob:type_name -> loombridge.v1.BlobInfo
+	56, // 51: loombridge.v1.SearchBlobsResponse.matches:type_name -> loombridge.v1.BlobMatch
+	59, // 52: loombridge.v1.CollectGarbageResponse.kept:type_name -> loombridge.v1.KeptBlobs
+	11, // 53: loombridge.v1.ContextService.AppendMessages:input_type -> loombridge.v1.AppendMessagesRequest
+	45, // 54: loombridge.v1.ContextService.RecordStep:input_type -> loombridge.v1.RecordStepRequest
+	14, // 55: loombridge.v1.ContextService.ListSteps:input_type -> loombridge.v1.ListStepsRequest
+	16, // 56: loombridge.v1.ContextService.GetStep:input_type -> loombridge.v1.GetStepRequest
+	18, // 57: loombridge.v1.ContextService.Assemble:input_type -> loombridge.v1.AssembleRequest
+	25, // 58: loombridge.v1.ContextService.ConfigureSession:input_type -> loombridge.v1.ConfigureSessionRequest
+	27, // 59: loombridge.v1.ContextService.EndSession:input_type -> loombridge.v1.EndSessionRequest
+	29, // 60: loombridge.v1.ContextService.CompactHistory:input_type -> loombridge.v1.CompactHistoryRequest
+	31, // 61: loombridge.v1.ContextService.Undo:input_type -> loombridge.v1.UndoRequest
+	33, // 62: loombridge.v1.ContextService.ReportUsage:input_type -> loombridge.v1.ReportUsageRequest
+	35, // 63: loombridge.v1.ContextService.CompressResult:input_type -> loombridge.v1.CompressResultRequest
+	39, // 64: loombridge.v1.ContextService.CountTokens:input_type -> loombridge.v1.CountTokensRequest
+	43, // 65: loombridge.v1.ContextService.ReadBlob:input_type -> loombridge.v1.ReadBlobRequest
+	47, // 66: loombridge.v1.ContextService.ListBlobs:input_type -> loombridge.v1.ListBlobsRequest
+	50, // 67: loombridge.v1.ContextService.PromoteBlob:input_type -> loombridge.v1.PromoteBlobRequest
+	52, // 68: loombridge.v1.ContextService.ArchiveBlob:input_type -> loombridge.v1.ArchiveBlobRequest
+	54, // 69: loombridge.v1.ContextService.SearchBlobs:input_type -> loombridge.v1.SearchBlobsRequest
+	57, // 70: loombridge.v1.ContextService.CollectGarbage:input_type -> loombridge.v1.CollectGarbageRequest
+	12, // 71: loombridge.v1.ContextService.AppendMessages:output_type -> loombridge.v1.AppendMessagesResponse
+	46, // 72: loombridge.v1.ContextService.RecordStep:output_type -> loombridge.v1.RecordStepResponse
+	15, // 73: loombridge.v1.ContextService.ListSteps:output_type -> loombridge.v1.ListStepsResponse
+	17, // 74: loombridge.v1.ContextService.GetStep:output_type -> loombridge.v1.GetStepResponse
+	19, // 75: loombridge.v1.ContextService.Assemble:output_type -> loombridge.v1.AssembleResponse
+	26, // 76: loombridge.v1.ContextService.ConfigureSession:output_type -> loombridge.v1.ConfigureSessionResponse
+	28, // 77: loombridge.v1.ContextService.EndSession:output_type -> loombridge.v1.EndSessionResponse
+	30, // 78: loombridge.v1.ContextService.CompactHistory:output_type -> loombridge.v1.CompactHistoryResponse
+	32, // 79: loombridge.v1.ContextService.Undo:output_type -> loombridge.v1.UndoResponse
+	34, // 80: loombridge.v1.ContextService.ReportUsage:output_type -> loombridge.v1.ReportUsageResponse
+	36, // 81: loombridge.v1.ContextService.CompressResult:output_type -> loombridge.v1.CompressResultResponse
+	40, // 82: loombridge.v1.ContextService.CountTokens:output_type -> loombridge.v1.CountTokensResponse
+	44, // 83: loombridge.v1.ContextService.ReadBlob:output_type -> loombridge.v1.ReadBlobResponse
+	48, // 84: loombridge.v1.ContextService.ListBlobs:output_type -> loombridge.v1.ListBlobsResponse
+	51, // 85: loombridge.v1.ContextService.PromoteBlob:output_type -> loombridge.v1.PromoteBlobResponse
+	53, // 86: loombridge.v1.ContextService.ArchiveBlob:output_type -> loombridge.v1.ArchiveBlobResponse
+	55, // 87: loombridge.v1.ContextService.SearchBlobs:output_type -> loombridge.v1.SearchBlobsResponse
+	58, // 88: loombridge.v1.ContextService.CollectGarbage:output_type -> loombridge.v1.CollectGarbageResponse
+	71, // [71:89] is the sub-list for method output_type
+	53, // [53:71] is the sub-list for method input_type
+	53, // [53:53] is the sub-list for extension type_name
+	53, // [53:53] is the sub-list for extension extendee
+	0,  // [0:53] is the sub-list for field type_name
 }
 
 func init() { file_loombridge_v1_context_proto_init() }
@@ -3808,13 +5833,14 @@ func file_loombridge_v1_context_proto_init() {
 		(*Step_MinimalArgs)(nil),
 		(*Step_MinimalArgsJson)(nil),
 	}
-	file_loombridge_v1_context_proto_msgTypes[19].OneofWrappers = []any{
+	file_loombridge_v1_context_proto_msgTypes[11].OneofWrappers = []any{}
+	file_loombridge_v1_context_proto_msgTypes[36].OneofWrappers = []any{
 		(*RecordStepRequest_Arguments)(nil),
 		(*RecordStepRequest_ArgumentsJson)(nil),
 		(*RecordStepRequest_Output)(nil),
 		(*RecordStepRequest_OutputJson)(nil),
 	}
-	file_loombridge_v1_context_proto_msgTypes[28].OneofWrappers = []any{
+	file_loombridge_v1_context_proto_msgTypes[45].OneofWrappers = []any{
 		(*SearchBlobsRequest_Words)(nil),
 		(*SearchBlobsRequest_Literal)(nil),
 		(*SearchBlobsRequest_Regexp)(nil),
@@ -3824,8 +5850,8 @@ func file_loombridge_v1_context_proto_init() {
 		File: protoimpl.DescBuilder{
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_loombridge_v1_context_proto_rawDesc), len(file_loombridge_v1_context_proto_rawDesc)),
-			NumEnums:      5,
-			NumMessages:   34,
+			NumEnums:      9,
+			NumMessages:   51,
 			NumExtensions: 0,
 			NumServices:   1,
 		},

@@ -19,18 +19,24 @@ import (
 const _ = grpc.SupportPackageIsVersion9
 
 const (
-	ContextService_AppendMessages_FullMethodName = "/loombridge.v1.ContextService/AppendMessages"
-	ContextService_RecordStep_FullMethodName     = "/loombridge.v1.ContextService/RecordStep"
-	ContextService_ListSteps_FullMethodName      = "/loombridge.v1.ContextService/ListSteps"
-	ContextService_GetStep_FullMethodName        = "/loombridge.v1.ContextService/GetStep"
-	ContextService_Assemble_FullMethodName       = "/loombridge.v1.ContextService/Assemble"
-	ContextService_CountTokens_FullMethodName    = "/loombridge.v1.ContextService/CountTokens"
-	ContextService_ReadBlob_FullMethodName       = "/loombridge.v1.ContextService/ReadBlob"
-	ContextService_ListBlobs_FullMethodName      = "/loombridge.v1.ContextService/ListBlobs"
-	ContextService_PromoteBlob_FullMethodName    = "/loombridge.v1.ContextService/PromoteBlob"
-	ContextService_ArchiveBlob_FullMethodName    = "/loombridge.v1.ContextService/ArchiveBlob"
-	ContextService_SearchBlobs_FullMethodName    = "/loombridge.v1.ContextService/SearchBlobs"
-	ContextService_CollectGarbage_FullMethodName = "/loombridge.v1.ContextService/CollectGarbage"
+	ContextService_AppendMessages_FullMethodName   = "/loombridge.v1.ContextService/AppendMessages"
+	ContextService_RecordStep_FullMethodName       = "/loombridge.v1.ContextService/RecordStep"
+	ContextService_ListSteps_FullMethodName        = "/loombridge.v1.ContextService/ListSteps"
+	ContextService_GetStep_FullMethodName          = "/loombridge.v1.ContextService/GetStep"
+	ContextService_Assemble_FullMethodName         = "/loombridge.v1.ContextService/Assemble"
+	ContextService_ConfigureSession_FullMethodName = "/loombridge.v1.ContextService/ConfigureSession"
+	ContextService_EndSession_FullMethodName       = "/loombridge.v1.ContextService/EndSession"
+	ContextService_CompactHistory_FullMethodName   = "/loombridge.v1.ContextService/CompactHistory"
+	ContextService_Undo_FullMethodName             = "/loombridge.v1.ContextService/Undo"
+	ContextService_ReportUsage_FullMethodName      = "/loombridge.v1.ContextService/ReportUsage"
+	ContextService_CompressResult_FullMethodName   = "/loombridge.v1.ContextService/CompressResult"
+	ContextService_CountTokens_FullMethodName      = "/loombridge.v1.ContextService/CountTokens"
+	ContextService_ReadBlob_FullMethodName         = "/loombridge.v1.ContextService/ReadBlob"
+	ContextService_ListBlobs_FullMethodName        = "/loombridge.v1.ContextService/ListBlobs"
+	ContextService_PromoteBlob_FullMethodName      = "/loombridge.v1.ContextService/PromoteBlob"
+	ContextService_ArchiveBlob_FullMethodName      = "/loombridge.v1.ContextService/ArchiveBlob"
+	ContextService_SearchBlobs_FullMethodName      = "/loombridge.v1.ContextService/SearchBlobs"
+	ContextService_CollectGarbage_FullMethodName   = "/loombridge.v1.ContextService/CollectGarbage"
 )
 
 // ContextServiceClient is the client API for ContextService service.
@@ -49,9 +55,30 @@ type ContextServiceClient interface {
 	ListSteps(ctx context.Context, in *ListStepsRequest, opts ...grpc.CallOption) (*ListStepsResponse, error)
 	// GetStep returns one step. STEP_NOT_FOUND when there is none.
 	GetStep(ctx context.Context, in *GetStepRequest, opts ...grpc.CallOption) (*GetStepResponse, error)
-	// Assemble builds the prompt of a session: system, tools, history, goal. What
-	// does not fit is CONTEXT_OVERFLOW naming the largest part.
+	// Assemble builds the prompt of a session: system, tools, history, goal. The
+	// history is compacted by the session's policy; folds that are due are stored
+	// before the answer, unless the call is a dry run. What does not fit is
+	// CONTEXT_OVERFLOW naming the largest part.
 	Assemble(ctx context.Context, in *AssembleRequest, opts ...grpc.CallOption) (*AssembleResponse, error)
+	// ConfigureSession changes how a session's prompts are made, and answers what
+	// holds now. A call that sets nothing only answers.
+	ConfigureSession(ctx context.Context, in *ConfigureSessionRequest, opts ...grpc.CallOption) (*ConfigureSessionResponse, error)
+	// EndSession says that a session is over, so that what only it needs may be
+	// collected. Whatever is recorded later opens it again.
+	EndSession(ctx context.Context, in *EndSessionRequest, opts ...grpc.CallOption) (*EndSessionResponse, error)
+	// CompactHistory folds what may be folded now, whatever it costs, or answers
+	// the history's text in another style and changes nothing.
+	CompactHistory(ctx context.Context, in *CompactHistoryRequest, opts ...grpc.CallOption) (*CompactHistoryResponse, error)
+	// Undo takes back the last batch of folds: the next prompt is, byte for byte,
+	// what it was before, and what was added since. NOTHING_TO_UNDO when there is
+	// none.
+	Undo(ctx context.Context, in *UndoRequest, opts ...grpc.CallOption) (*UndoResponse, error)
+	// ReportUsage tells what a provider counted for a prompt of Assemble, from
+	// which the next counts learn.
+	ReportUsage(ctx context.Context, in *ReportUsageRequest, opts ...grpc.CallOption) (*ReportUsageResponse, error)
+	// CompressResult shortens one tool result by a strategy for its kind and keeps
+	// the whole under a path. What would not get shorter stays as it is.
+	CompressResult(ctx context.Context, in *CompressResultRequest, opts ...grpc.CallOption) (*CompressResultResponse, error)
 	// CountTokens counts a text as a model would.
 	CountTokens(ctx context.Context, in *CountTokensRequest, opts ...grpc.CallOption) (*CountTokensResponse, error)
 	// ReadBlob streams offloaded bytes, checked against their hashes.
@@ -129,6 +156,66 @@ func (c *contextServiceClient) Assemble(ctx context.Context, in *AssembleRequest
 	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
 	out := new(AssembleResponse)
 	err := c.cc.Invoke(ctx, ContextService_Assemble_FullMethodName, in, out, cOpts...)
+	if err != nil {
+		return nil, err
+	}
+	return out, nil
+}
+
+func (c *contextServiceClient) ConfigureSession(ctx context.Context, in *ConfigureSessionRequest, opts ...grpc.CallOption) (*ConfigureSessionResponse, error) {
+	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
+	out := new(ConfigureSessionResponse)
+	err := c.cc.Invoke(ctx, ContextService_ConfigureSession_FullMethodName, in, out, cOpts...)
+	if err != nil {
+		return nil, err
+	}
+	return out, nil
+}
+
+func (c *contextServiceClient) EndSession(ctx context.Context, in *EndSessionRequest, opts ...grpc.CallOption) (*EndSessionResponse, error) {
+	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
+	out := new(EndSessionResponse)
+	err := c.cc.Invoke(ctx, ContextService_EndSession_FullMethodName, in, out, cOpts...)
+	if err != nil {
+		return nil, err
+	}
+	return out, nil
+}
+
+func (c *contextServiceClient) CompactHistory(ctx context.Context, in *CompactHistoryRequest, opts ...grpc.CallOption) (*CompactHistoryResponse, error) {
+	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
+	out := new(CompactHistoryResponse)
+	err := c.cc.Invoke(ctx, ContextService_CompactHistory_FullMethodName, in, out, cOpts...)
+	if err != nil {
+		return nil, err
+	}
+	return out, nil
+}
+
+func (c *contextServiceClient) Undo(ctx context.Context, in *UndoRequest, opts ...grpc.CallOption) (*UndoResponse, error) {
+	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
+	out := new(UndoResponse)
+	err := c.cc.Invoke(ctx, ContextService_Undo_FullMethodName, in, out, cOpts...)
+	if err != nil {
+		return nil, err
+	}
+	return out, nil
+}
+
+func (c *contextServiceClient) ReportUsage(ctx context.Context, in *ReportUsageRequest, opts ...grpc.CallOption) (*ReportUsageResponse, error) {
+	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
+	out := new(ReportUsageResponse)
+	err := c.cc.Invoke(ctx, ContextService_ReportUsage_FullMethodName, in, out, cOpts...)
+	if err != nil {
+		return nil, err
+	}
+	return out, nil
+}
+
+func (c *contextServiceClient) CompressResult(ctx context.Context, in *CompressResultRequest, opts ...grpc.CallOption) (*CompressResultResponse, error) {
+	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
+	out := new(CompressResultResponse)
+	err := c.cc.Invoke(ctx, ContextService_CompressResult_FullMethodName, in, out, cOpts...)
 	if err != nil {
 		return nil, err
 	}
@@ -239,9 +326,30 @@ type ContextServiceServer interface {
 	ListSteps(context.Context, *ListStepsRequest) (*ListStepsResponse, error)
 	// GetStep returns one step. STEP_NOT_FOUND when there is none.
 	GetStep(context.Context, *GetStepRequest) (*GetStepResponse, error)
-	// Assemble builds the prompt of a session: system, tools, history, goal. What
-	// does not fit is CONTEXT_OVERFLOW naming the largest part.
+	// Assemble builds the prompt of a session: system, tools, history, goal. The
+	// history is compacted by the session's policy; folds that are due are stored
+	// before the answer, unless the call is a dry run. What does not fit is
+	// CONTEXT_OVERFLOW naming the largest part.
 	Assemble(context.Context, *AssembleRequest) (*AssembleResponse, error)
+	// ConfigureSession changes how a session's prompts are made, and answers what
+	// holds now. A call that sets nothing only answers.
+	ConfigureSession(context.Context, *ConfigureSessionRequest) (*ConfigureSessionResponse, error)
+	// EndSession says that a session is over, so that what only it needs may be
+	// collected. Whatever is recorded later opens it again.
+	EndSession(context.Context, *EndSessionRequest) (*EndSessionResponse, error)
+	// CompactHistory folds what may be folded now, whatever it costs, or answers
+	// the history's text in another style and changes nothing.
+	CompactHistory(context.Context, *CompactHistoryRequest) (*CompactHistoryResponse, error)
+	// Undo takes back the last batch of folds: the next prompt is, byte for byte,
+	// what it was before, and what was added since. NOTHING_TO_UNDO when there is
+	// none.
+	Undo(context.Context, *UndoRequest) (*UndoResponse, error)
+	// ReportUsage tells what a provider counted for a prompt of Assemble, from
+	// which the next counts learn.
+	ReportUsage(context.Context, *ReportUsageRequest) (*ReportUsageResponse, error)
+	// CompressResult shortens one tool result by a strategy for its kind and keeps
+	// the whole under a path. What would not get shorter stays as it is.
+	CompressResult(context.Context, *CompressResultRequest) (*CompressResultResponse, error)
 	// CountTokens counts a text as a model would.
 	CountTokens(context.Context, *CountTokensRequest) (*CountTokensResponse, error)
 	// ReadBlob streams offloaded bytes, checked against their hashes.
@@ -289,6 +397,24 @@ func (UnimplementedContextServiceServer) GetStep(context.Context, *GetStepReques
 }
 func (UnimplementedContextServiceServer) Assemble(context.Context, *AssembleRequest) (*AssembleResponse, error) {
 	return nil, status.Error(codes.Unimplemented, "method Assemble not implemented")
+}
+func (UnimplementedContextServiceServer) ConfigureSession(context.Context, *ConfigureSessionRequest) (*ConfigureSessionResponse, error) {
+	return nil, status.Error(codes.Unimplemented, "method ConfigureSession not implemented")
+}
+func (UnimplementedContextServiceServer) EndSession(context.Context, *EndSessionRequest) (*EndSessionResponse, error) {
+	return nil, status.Error(codes.Unimplemented, "method EndSession not implemented")
+}
+func (UnimplementedContextServiceServer) CompactHistory(context.Context, *CompactHistoryRequest) (*CompactHistoryResponse, error) {
+	return nil, status.Error(codes.Unimplemented, "method CompactHistory not implemented")
+}
+func (UnimplementedContextServiceServer) Undo(context.Context, *UndoRequest) (*UndoResponse, error) {
+	return nil, status.Error(codes.Unimplemented, "method Undo not implemented")
+}
+func (UnimplementedContextServiceServer) ReportUsage(context.Context, *ReportUsageRequest) (*ReportUsageResponse, error) {
+	return nil, status.Error(codes.Unimplemented, "method ReportUsage not implemented")
+}
+func (UnimplementedContextServiceServer) CompressResult(context.Context, *CompressResultRequest) (*CompressResultResponse, error) {
+	return nil, status.Error(codes.Unimplemented, "method CompressResult not implemented")
 }
 func (UnimplementedContextServiceServer) CountTokens(context.Context, *CountTokensRequest) (*CountTokensResponse, error) {
 	return nil, status.Error(codes.Unimplemented, "method CountTokens not implemented")
@@ -418,6 +544,114 @@ func _ContextService_Assemble_Handler(srv interface{}, ctx context.Context, dec 
 	}
 	handler := func(ctx context.Context, req interface{}) (interface{}, error) {
 		return srv.(ContextServiceServer).Assemble(ctx, req.(*AssembleRequest))
+	}
+	return interceptor(ctx, in, info, handler)
+}
+
+func _ContextService_ConfigureSession_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
+	in := new(ConfigureSessionRequest)
+	if err := dec(in); err != nil {
+		return nil, err
+	}
+	if interceptor == nil {
+		return srv.(ContextServiceServer).ConfigureSession(ctx, in)
+	}
+	info := &grpc.UnaryServerInfo{
+		Server:     srv,
+		FullMethod: ContextService_ConfigureSession_FullMethodName,
+	}
+	handler := func(ctx context.Context, req interface{}) (interface{}, error) {
+		return srv.(ContextServiceServer).ConfigureSession(ctx, req.(*ConfigureSessionRequest))
+	}
+	return interceptor(ctx, in, info, handler)
+}
+
+func _ContextService_EndSession_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
+	in := new(EndSessionRequest)
+	if err := dec(in); err != nil {
+		return nil, err
+	}
+	if interceptor == nil {
+		return srv.(ContextServiceServer).EndSession(ctx, in)
+	}
+	info := &grpc.UnaryServerInfo{
+		Server:     srv,
+		FullMethod: ContextService_EndSession_FullMethodName,
+	}
+	handler := func(ctx context.Context, req interface{}) (interface{}, error) {
+		return srv.(ContextServiceServer).EndSession(ctx, req.(*EndSessionRequest))
+	}
+	return interceptor(ctx, in, info, handler)
+}
+
+func _ContextService_CompactHistory_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
+	in := new(CompactHistoryRequest)
+	if err := dec(in); err != nil {
+		return nil, err
+	}
+	if interceptor == nil {
+		return srv.(ContextServiceServer).CompactHistory(ctx, in)
+	}
+	info := &grpc.UnaryServerInfo{
+		Server:     srv,
+		FullMethod: ContextService_CompactHistory_FullMethodName,
+	}
+	handler := func(ctx context.Context, req interface{}) (interface{}, error) {
+		return srv.(ContextServiceServer).CompactHistory(ctx, req.(*CompactHistoryRequest))
+	}
+	return interceptor(ctx, in, info, handler)
+}
+
+func _ContextService_Undo_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
+	in := new(UndoRequest)
+	if err := dec(in); err != nil {
+		return nil, err
+	}
+	if interceptor == nil {
+		return srv.(ContextServiceServer).Undo(ctx, in)
+	}
+	info := &grpc.UnaryServerInfo{
+		Server:     srv,
+		FullMethod: ContextService_Undo_FullMethodName,
+	}
+	handler := func(ctx context.Context, req interface{}) (interface{}, error) {
+		return srv.(ContextServiceServer).Undo(ctx, req.(*UndoRequest))
+	}
+	return interceptor(ctx, in, info, handler)
+}
+
+func _ContextService_ReportUsage_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
+	in := new(ReportUsageRequest)
+	if err := dec(in); err != nil {
+		return nil, err
+	}
+	if interceptor == nil {
+		return srv.(ContextServiceServer).ReportUsage(ctx, in)
+	}
+	info := &grpc.UnaryServerInfo{
+		Server:     srv,
+		FullMethod: ContextService_ReportUsage_FullMethodName,
+	}
+	handler := func(ctx context.Context, req interface{}) (interface{}, error) {
+		return srv.(ContextServiceServer).ReportUsage(ctx, req.(*ReportUsageRequest))
+	}
+	return interceptor(ctx, in, info, handler)
+}
+
+func _ContextService_CompressResult_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
+	in := new(CompressResultRequest)
+	if err := dec(in); err != nil {
+		return nil, err
+	}
+	if interceptor == nil {
+		return srv.(ContextServiceServer).CompressResult(ctx, in)
+	}
+	info := &grpc.UnaryServerInfo{
+		Server:     srv,
+		FullMethod: ContextService_CompressResult_FullMethodName,
+	}
+	handler := func(ctx context.Context, req interface{}) (interface{}, error) {
+		return srv.(ContextServiceServer).CompressResult(ctx, req.(*CompressResultRequest))
 	}
 	return interceptor(ctx, in, info, handler)
 }
@@ -560,6 +794,30 @@ var ContextService_ServiceDesc = grpc.ServiceDesc{
 		{
 			MethodName: "Assemble",
 			Handler:    _ContextService_Assemble_Handler,
+		},
+		{
+			MethodName: "ConfigureSession",
+			Handler:    _ContextService_ConfigureSession_Handler,
+		},
+		{
+			MethodName: "EndSession",
+			Handler:    _ContextService_EndSession_Handler,
+		},
+		{
+			MethodName: "CompactHistory",
+			Handler:    _ContextService_CompactHistory_Handler,
+		},
+		{
+			MethodName: "Undo",
+			Handler:    _ContextService_Undo_Handler,
+		},
+		{
+			MethodName: "ReportUsage",
+			Handler:    _ContextService_ReportUsage_Handler,
+		},
+		{
+			MethodName: "CompressResult",
+			Handler:    _ContextService_CompressResult_Handler,
 		},
 		{
 			MethodName: "CountTokens",

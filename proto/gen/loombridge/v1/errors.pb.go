@@ -119,6 +119,12 @@ const (
 	// all the same answers with `recorded` false. Example: a result of 2 GB for an
 	// agent that has 9 of 10.
 	ErrorReason_ERROR_REASON_BLOB_QUOTA_EXCEEDED ErrorReason = 28
+	// ERROR_REASON_NOTHING_TO_UNDO: the session has no fold, or its last batch is
+	// another one. Example: Undo of a session whose history was never folded.
+	ErrorReason_ERROR_REASON_NOTHING_TO_UNDO ErrorReason = 29
+	// ERROR_REASON_PROMPT_UNKNOWN: the prompt is not one of the session's last.
+	// Example: ReportUsage with a prompt_id from before a restart.
+	ErrorReason_ERROR_REASON_PROMPT_UNKNOWN ErrorReason = 30
 )
 
 // Enum value maps for ErrorReason.
@@ -153,6 +159,8 @@ var (
 		26: "ERROR_REASON_OUTCOME_UNKNOWN",
 		27: "ERROR_REASON_BLOB_COLLECTED",
 		28: "ERROR_REASON_BLOB_QUOTA_EXCEEDED",
+		29: "ERROR_REASON_NOTHING_TO_UNDO",
+		30: "ERROR_REASON_PROMPT_UNKNOWN",
 	}
 	ErrorReason_value = map[string]int32{
 		"ERROR_REASON_UNSPECIFIED":         0,
@@ -184,6 +192,8 @@ var (
 		"ERROR_REASON_OUTCOME_UNKNOWN":     26,
 		"ERROR_REASON_BLOB_COLLECTED":      27,
 		"ERROR_REASON_BLOB_QUOTA_EXCEEDED": 28,
+		"ERROR_REASON_NOTHING_TO_UNDO":     29,
+		"ERROR_REASON_PROMPT_UNKNOWN":      30,
 	}
 )
 
@@ -218,7 +228,7 @@ var File_loombridge_v1_errors_proto protoreflect.FileDescriptor
 
 const file_loombridge_v1_errors_proto_rawDesc = "" +
 	"\n" +
-	"\x1aloombridge/v1/errors.proto\x12\rloombridge.v1*\xbf\a\n" +
+	"\x1aloombridge/v1/errors.proto\x12\rloombridge.v1*\x82\b\n" +
 	"\vErrorReason\x12\x1c\n" +
 	"\x18ERROR_REASON_UNSPECIFIED\x10\x00\x12 \n" +
 	"\x1cERROR_REASON_INVALID_REQUEST\x10\x01\x12\x19\n" +
@@ -249,7 +259,9 @@ const file_loombridge_v1_errors_proto_rawDesc = "" +
 	"\x16ERROR_REASON_CANCELLED\x10\x19\x12 \n" +
 	"\x1cERROR_REASON_OUTCOME_UNKNOWN\x10\x1a\x12\x1f\n" +
 	"\x1bERROR_REASON_BLOB_COLLECTED\x10\x1b\x12$\n" +
-	" ERROR_REASON_BLOB_QUOTA_EXCEEDED\x10\x1cBIZGgithub.com/loom-bridge/loom-bridge/proto/gen/loombridge/v1;loombridgev1b\x06proto3"
+	" ERROR_REASON_BLOB_QUOTA_EXCEEDED\x10\x1c\x12 \n" +
+	"\x1cERROR_REASON_NOTHING_TO_UNDO\x10\x1d\x12\x1f\n" +
+	"\x1bERROR_REASON_PROMPT_UNKNOWN\x10\x1eBIZGgithub.com/loom-bridge/loom-bridge/proto/gen/loombridge/v1;loombridgev1b\x06proto3"
 
 var (
 	file_loombridge_v1_errors_proto_rawDescOnce sync.Once

@@ -34,6 +34,35 @@ class PromptFormat(int, metaclass=_enum_type_wrapper.EnumTypeWrapper):
     PROMPT_FORMAT_NEUTRAL: _ClassVar[PromptFormat]
     PROMPT_FORMAT_OPENAI_CHAT: _ClassVar[PromptFormat]
 
+class HistoryPolicy(int, metaclass=_enum_type_wrapper.EnumTypeWrapper):
+    __slots__ = ()
+    HISTORY_POLICY_UNSPECIFIED: _ClassVar[HistoryPolicy]
+    HISTORY_POLICY_LEDGER: _ClassVar[HistoryPolicy]
+    HISTORY_POLICY_APPEND_ONLY: _ClassVar[HistoryPolicy]
+    HISTORY_POLICY_PRESET: _ClassVar[HistoryPolicy]
+
+class FoldReason(int, metaclass=_enum_type_wrapper.EnumTypeWrapper):
+    __slots__ = ()
+    FOLD_REASON_UNSPECIFIED: _ClassVar[FoldReason]
+    FOLD_REASON_PRICE: _ClassVar[FoldReason]
+    FOLD_REASON_BUDGET: _ClassVar[FoldReason]
+    FOLD_REASON_CALLER: _ClassVar[FoldReason]
+
+class HistoryStyle(int, metaclass=_enum_type_wrapper.EnumTypeWrapper):
+    __slots__ = ()
+    HISTORY_STYLE_UNSPECIFIED: _ClassVar[HistoryStyle]
+    HISTORY_STYLE_DESIGN: _ClassVar[HistoryStyle]
+    HISTORY_STYLE_REDUCTION: _ClassVar[HistoryStyle]
+    HISTORY_STYLE_GROUPED: _ClassVar[HistoryStyle]
+
+class CompressHint(int, metaclass=_enum_type_wrapper.EnumTypeWrapper):
+    __slots__ = ()
+    COMPRESS_HINT_UNSPECIFIED: _ClassVar[CompressHint]
+    COMPRESS_HINT_SKIP: _ClassVar[CompressHint]
+    COMPRESS_HINT_NORMAL: _ClassVar[CompressHint]
+    COMPRESS_HINT_FORCE: _ClassVar[CompressHint]
+    COMPRESS_HINT_SEARCH: _ClassVar[CompressHint]
+
 class TokenCertainty(int, metaclass=_enum_type_wrapper.EnumTypeWrapper):
     __slots__ = ()
     TOKEN_CERTAINTY_UNSPECIFIED: _ClassVar[TokenCertainty]
@@ -59,6 +88,23 @@ STEP_OUTCOME_UNKNOWN: StepOutcome
 PROMPT_FORMAT_UNSPECIFIED: PromptFormat
 PROMPT_FORMAT_NEUTRAL: PromptFormat
 PROMPT_FORMAT_OPENAI_CHAT: PromptFormat
+HISTORY_POLICY_UNSPECIFIED: HistoryPolicy
+HISTORY_POLICY_LEDGER: HistoryPolicy
+HISTORY_POLICY_APPEND_ONLY: HistoryPolicy
+HISTORY_POLICY_PRESET: HistoryPolicy
+FOLD_REASON_UNSPECIFIED: FoldReason
+FOLD_REASON_PRICE: FoldReason
+FOLD_REASON_BUDGET: FoldReason
+FOLD_REASON_CALLER: FoldReason
+HISTORY_STYLE_UNSPECIFIED: HistoryStyle
+HISTORY_STYLE_DESIGN: HistoryStyle
+HISTORY_STYLE_REDUCTION: HistoryStyle
+HISTORY_STYLE_GROUPED: HistoryStyle
+COMPRESS_HINT_UNSPECIFIED: CompressHint
+COMPRESS_HINT_SKIP: CompressHint
+COMPRESS_HINT_NORMAL: CompressHint
+COMPRESS_HINT_FORCE: CompressHint
+COMPRESS_HINT_SEARCH: CompressHint
 TOKEN_CERTAINTY_UNSPECIFIED: TokenCertainty
 TOKEN_CERTAINTY_EXACT: TokenCertainty
 TOKEN_CERTAINTY_ESTIMATED: TokenCertainty
@@ -79,20 +125,24 @@ class ModelToolCall(_message.Message):
     def __init__(self, id: _Optional[str] = ..., name: _Optional[str] = ..., arguments_json: _Optional[str] = ...) -> None: ...
 
 class Message(_message.Message):
-    __slots__ = ("role", "content", "blocks_json", "name", "tool_calls", "tool_call_id")
+    __slots__ = ("role", "content", "blocks_json", "name", "tool_calls", "tool_call_id", "pinned", "observation")
     ROLE_FIELD_NUMBER: _ClassVar[int]
     CONTENT_FIELD_NUMBER: _ClassVar[int]
     BLOCKS_JSON_FIELD_NUMBER: _ClassVar[int]
     NAME_FIELD_NUMBER: _ClassVar[int]
     TOOL_CALLS_FIELD_NUMBER: _ClassVar[int]
     TOOL_CALL_ID_FIELD_NUMBER: _ClassVar[int]
+    PINNED_FIELD_NUMBER: _ClassVar[int]
+    OBSERVATION_FIELD_NUMBER: _ClassVar[int]
     role: Role
     content: str
     blocks_json: str
     name: str
     tool_calls: _containers.RepeatedCompositeFieldContainer[ModelToolCall]
     tool_call_id: str
-    def __init__(self, role: _Optional[_Union[Role, str]] = ..., content: _Optional[str] = ..., blocks_json: _Optional[str] = ..., name: _Optional[str] = ..., tool_calls: _Optional[_Iterable[_Union[ModelToolCall, _Mapping]]] = ..., tool_call_id: _Optional[str] = ...) -> None: ...
+    pinned: bool
+    observation: bool
+    def __init__(self, role: _Optional[_Union[Role, str]] = ..., content: _Optional[str] = ..., blocks_json: _Optional[str] = ..., name: _Optional[str] = ..., tool_calls: _Optional[_Iterable[_Union[ModelToolCall, _Mapping]]] = ..., tool_call_id: _Optional[str] = ..., pinned: bool = ..., observation: bool = ...) -> None: ...
 
 class AppendMessagesRequest(_message.Message):
     __slots__ = ("agent_id", "session_id", "messages", "request_id")
@@ -113,7 +163,7 @@ class AppendMessagesResponse(_message.Message):
     def __init__(self, positions: _Optional[_Iterable[int]] = ...) -> None: ...
 
 class Step(_message.Message):
-    __slots__ = ("id", "tool_name", "minimal_args", "minimal_args_json", "observation", "outcome_ref", "outcome_path", "create_time", "success", "outcome", "thought", "error", "inline", "metadata", "session_id", "turn_id", "call_id", "position", "needs_offload")
+    __slots__ = ("id", "tool_name", "minimal_args", "minimal_args_json", "observation", "outcome_ref", "outcome_path", "create_time", "success", "outcome", "thought", "error", "inline", "metadata", "session_id", "turn_id", "call_id", "position", "needs_offload", "pinned")
     ID_FIELD_NUMBER: _ClassVar[int]
     TOOL_NAME_FIELD_NUMBER: _ClassVar[int]
     MINIMAL_ARGS_FIELD_NUMBER: _ClassVar[int]
@@ -133,6 +183,7 @@ class Step(_message.Message):
     CALL_ID_FIELD_NUMBER: _ClassVar[int]
     POSITION_FIELD_NUMBER: _ClassVar[int]
     NEEDS_OFFLOAD_FIELD_NUMBER: _ClassVar[int]
+    PINNED_FIELD_NUMBER: _ClassVar[int]
     id: str
     tool_name: str
     minimal_args: _struct_pb2.Struct
@@ -152,7 +203,8 @@ class Step(_message.Message):
     call_id: str
     position: int
     needs_offload: bool
-    def __init__(self, id: _Optional[str] = ..., tool_name: _Optional[str] = ..., minimal_args: _Optional[_Union[_struct_pb2.Struct, _Mapping]] = ..., minimal_args_json: _Optional[str] = ..., observation: _Optional[str] = ..., outcome_ref: _Optional[str] = ..., outcome_path: _Optional[str] = ..., create_time: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ..., success: bool = ..., outcome: _Optional[_Union[StepOutcome, str]] = ..., thought: _Optional[str] = ..., error: _Optional[str] = ..., inline: _Optional[str] = ..., metadata: _Optional[_Union[_struct_pb2.Struct, _Mapping]] = ..., session_id: _Optional[str] = ..., turn_id: _Optional[str] = ..., call_id: _Optional[str] = ..., position: _Optional[int] = ..., needs_offload: bool = ...) -> None: ...
+    pinned: bool
+    def __init__(self, id: _Optional[str] = ..., tool_name: _Optional[str] = ..., minimal_args: _Optional[_Union[_struct_pb2.Struct, _Mapping]] = ..., minimal_args_json: _Optional[str] = ..., observation: _Optional[str] = ..., outcome_ref: _Optional[str] = ..., outcome_path: _Optional[str] = ..., create_time: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ..., success: bool = ..., outcome: _Optional[_Union[StepOutcome, str]] = ..., thought: _Optional[str] = ..., error: _Optional[str] = ..., inline: _Optional[str] = ..., metadata: _Optional[_Union[_struct_pb2.Struct, _Mapping]] = ..., session_id: _Optional[str] = ..., turn_id: _Optional[str] = ..., call_id: _Optional[str] = ..., position: _Optional[int] = ..., needs_offload: bool = ..., pinned: bool = ...) -> None: ...
 
 class ListStepsRequest(_message.Message):
     __slots__ = ("agent_id", "session_id", "page_size", "page_token", "json_form")
@@ -193,7 +245,7 @@ class GetStepResponse(_message.Message):
     def __init__(self, step: _Optional[_Union[Step, _Mapping]] = ...) -> None: ...
 
 class AssembleRequest(_message.Message):
-    __slots__ = ("agent_id", "session_id", "goal", "model", "max_tokens", "system", "without_tools", "format")
+    __slots__ = ("agent_id", "session_id", "goal", "model", "max_tokens", "system", "without_tools", "format", "dry_run", "history")
     AGENT_ID_FIELD_NUMBER: _ClassVar[int]
     SESSION_ID_FIELD_NUMBER: _ClassVar[int]
     GOAL_FIELD_NUMBER: _ClassVar[int]
@@ -202,6 +254,8 @@ class AssembleRequest(_message.Message):
     SYSTEM_FIELD_NUMBER: _ClassVar[int]
     WITHOUT_TOOLS_FIELD_NUMBER: _ClassVar[int]
     FORMAT_FIELD_NUMBER: _ClassVar[int]
+    DRY_RUN_FIELD_NUMBER: _ClassVar[int]
+    HISTORY_FIELD_NUMBER: _ClassVar[int]
     agent_id: str
     session_id: str
     goal: str
@@ -210,23 +264,281 @@ class AssembleRequest(_message.Message):
     system: str
     without_tools: bool
     format: PromptFormat
-    def __init__(self, agent_id: _Optional[str] = ..., session_id: _Optional[str] = ..., goal: _Optional[str] = ..., model: _Optional[str] = ..., max_tokens: _Optional[int] = ..., system: _Optional[str] = ..., without_tools: bool = ..., format: _Optional[_Union[PromptFormat, str]] = ...) -> None: ...
+    dry_run: bool
+    history: HistorySettings
+    def __init__(self, agent_id: _Optional[str] = ..., session_id: _Optional[str] = ..., goal: _Optional[str] = ..., model: _Optional[str] = ..., max_tokens: _Optional[int] = ..., system: _Optional[str] = ..., without_tools: bool = ..., format: _Optional[_Union[PromptFormat, str]] = ..., dry_run: bool = ..., history: _Optional[_Union[HistorySettings, _Mapping]] = ...) -> None: ...
 
 class AssembleResponse(_message.Message):
-    __slots__ = ("messages", "tools_json", "openai_chat_json", "tokens", "parts", "prefix_sha256")
+    __slots__ = ("messages", "tools_json", "openai_chat_json", "tokens", "parts", "prefix_sha256", "receipt")
     MESSAGES_FIELD_NUMBER: _ClassVar[int]
     TOOLS_JSON_FIELD_NUMBER: _ClassVar[int]
     OPENAI_CHAT_JSON_FIELD_NUMBER: _ClassVar[int]
     TOKENS_FIELD_NUMBER: _ClassVar[int]
     PARTS_FIELD_NUMBER: _ClassVar[int]
     PREFIX_SHA256_FIELD_NUMBER: _ClassVar[int]
+    RECEIPT_FIELD_NUMBER: _ClassVar[int]
     messages: _containers.RepeatedCompositeFieldContainer[Message]
     tools_json: str
     openai_chat_json: str
     tokens: TokenCount
     parts: _containers.RepeatedCompositeFieldContainer[PromptPart]
     prefix_sha256: str
-    def __init__(self, messages: _Optional[_Iterable[_Union[Message, _Mapping]]] = ..., tools_json: _Optional[str] = ..., openai_chat_json: _Optional[str] = ..., tokens: _Optional[_Union[TokenCount, _Mapping]] = ..., parts: _Optional[_Iterable[_Union[PromptPart, _Mapping]]] = ..., prefix_sha256: _Optional[str] = ...) -> None: ...
+    receipt: Receipt
+    def __init__(self, messages: _Optional[_Iterable[_Union[Message, _Mapping]]] = ..., tools_json: _Optional[str] = ..., openai_chat_json: _Optional[str] = ..., tokens: _Optional[_Union[TokenCount, _Mapping]] = ..., parts: _Optional[_Iterable[_Union[PromptPart, _Mapping]]] = ..., prefix_sha256: _Optional[str] = ..., receipt: _Optional[_Union[Receipt, _Mapping]] = ...) -> None: ...
+
+class HistorySettings(_message.Message):
+    __slots__ = ("policy", "preset", "literal", "prices", "expected_steps", "max_result_tokens")
+    POLICY_FIELD_NUMBER: _ClassVar[int]
+    PRESET_FIELD_NUMBER: _ClassVar[int]
+    LITERAL_FIELD_NUMBER: _ClassVar[int]
+    PRICES_FIELD_NUMBER: _ClassVar[int]
+    EXPECTED_STEPS_FIELD_NUMBER: _ClassVar[int]
+    MAX_RESULT_TOKENS_FIELD_NUMBER: _ClassVar[int]
+    policy: HistoryPolicy
+    preset: str
+    literal: bool
+    prices: TokenPrices
+    expected_steps: int
+    max_result_tokens: int
+    def __init__(self, policy: _Optional[_Union[HistoryPolicy, str]] = ..., preset: _Optional[str] = ..., literal: bool = ..., prices: _Optional[_Union[TokenPrices, _Mapping]] = ..., expected_steps: _Optional[int] = ..., max_result_tokens: _Optional[int] = ...) -> None: ...
+
+class TokenPrices(_message.Message):
+    __slots__ = ("input", "cached_input", "cache_write")
+    INPUT_FIELD_NUMBER: _ClassVar[int]
+    CACHED_INPUT_FIELD_NUMBER: _ClassVar[int]
+    CACHE_WRITE_FIELD_NUMBER: _ClassVar[int]
+    input: float
+    cached_input: float
+    cache_write: float
+    def __init__(self, input: _Optional[float] = ..., cached_input: _Optional[float] = ..., cache_write: _Optional[float] = ...) -> None: ...
+
+class Receipt(_message.Message):
+    __slots__ = ("prompt_id", "policy", "folds", "batch", "stable_tokens", "stable_bytes", "settled_tokens", "append_only_tokens", "cost", "append_only_cost", "pressure", "reserve_tokens")
+    PROMPT_ID_FIELD_NUMBER: _ClassVar[int]
+    POLICY_FIELD_NUMBER: _ClassVar[int]
+    FOLDS_FIELD_NUMBER: _ClassVar[int]
+    BATCH_FIELD_NUMBER: _ClassVar[int]
+    STABLE_TOKENS_FIELD_NUMBER: _ClassVar[int]
+    STABLE_BYTES_FIELD_NUMBER: _ClassVar[int]
+    SETTLED_TOKENS_FIELD_NUMBER: _ClassVar[int]
+    APPEND_ONLY_TOKENS_FIELD_NUMBER: _ClassVar[int]
+    COST_FIELD_NUMBER: _ClassVar[int]
+    APPEND_ONLY_COST_FIELD_NUMBER: _ClassVar[int]
+    PRESSURE_FIELD_NUMBER: _ClassVar[int]
+    RESERVE_TOKENS_FIELD_NUMBER: _ClassVar[int]
+    prompt_id: str
+    policy: str
+    folds: _containers.RepeatedCompositeFieldContainer[FoldInfo]
+    batch: FoldBatch
+    stable_tokens: int
+    stable_bytes: int
+    settled_tokens: int
+    append_only_tokens: int
+    cost: float
+    append_only_cost: float
+    pressure: float
+    reserve_tokens: int
+    def __init__(self, prompt_id: _Optional[str] = ..., policy: _Optional[str] = ..., folds: _Optional[_Iterable[_Union[FoldInfo, _Mapping]]] = ..., batch: _Optional[_Union[FoldBatch, _Mapping]] = ..., stable_tokens: _Optional[int] = ..., stable_bytes: _Optional[int] = ..., settled_tokens: _Optional[int] = ..., append_only_tokens: _Optional[int] = ..., cost: _Optional[float] = ..., append_only_cost: _Optional[float] = ..., pressure: _Optional[float] = ..., reserve_tokens: _Optional[int] = ...) -> None: ...
+
+class FoldInfo(_message.Message):
+    __slots__ = ("refs", "batch", "first_position", "last_position", "tokens", "before_tokens", "turns", "calls", "dense")
+    REFS_FIELD_NUMBER: _ClassVar[int]
+    BATCH_FIELD_NUMBER: _ClassVar[int]
+    FIRST_POSITION_FIELD_NUMBER: _ClassVar[int]
+    LAST_POSITION_FIELD_NUMBER: _ClassVar[int]
+    TOKENS_FIELD_NUMBER: _ClassVar[int]
+    BEFORE_TOKENS_FIELD_NUMBER: _ClassVar[int]
+    TURNS_FIELD_NUMBER: _ClassVar[int]
+    CALLS_FIELD_NUMBER: _ClassVar[int]
+    DENSE_FIELD_NUMBER: _ClassVar[int]
+    refs: _containers.RepeatedScalarFieldContainer[str]
+    batch: int
+    first_position: int
+    last_position: int
+    tokens: int
+    before_tokens: int
+    turns: int
+    calls: int
+    dense: bool
+    def __init__(self, refs: _Optional[_Iterable[str]] = ..., batch: _Optional[int] = ..., first_position: _Optional[int] = ..., last_position: _Optional[int] = ..., tokens: _Optional[int] = ..., before_tokens: _Optional[int] = ..., turns: _Optional[int] = ..., calls: _Optional[int] = ..., dense: bool = ...) -> None: ...
+
+class FoldBatch(_message.Message):
+    __slots__ = ("number", "reason", "refs", "before_tokens", "after_tokens", "break_even_steps")
+    NUMBER_FIELD_NUMBER: _ClassVar[int]
+    REASON_FIELD_NUMBER: _ClassVar[int]
+    REFS_FIELD_NUMBER: _ClassVar[int]
+    BEFORE_TOKENS_FIELD_NUMBER: _ClassVar[int]
+    AFTER_TOKENS_FIELD_NUMBER: _ClassVar[int]
+    BREAK_EVEN_STEPS_FIELD_NUMBER: _ClassVar[int]
+    number: int
+    reason: FoldReason
+    refs: _containers.RepeatedScalarFieldContainer[str]
+    before_tokens: int
+    after_tokens: int
+    break_even_steps: float
+    def __init__(self, number: _Optional[int] = ..., reason: _Optional[_Union[FoldReason, str]] = ..., refs: _Optional[_Iterable[str]] = ..., before_tokens: _Optional[int] = ..., after_tokens: _Optional[int] = ..., break_even_steps: _Optional[float] = ...) -> None: ...
+
+class ConfigureSessionRequest(_message.Message):
+    __slots__ = ("agent_id", "session_id", "history", "model", "max_tokens", "reset", "request_id")
+    AGENT_ID_FIELD_NUMBER: _ClassVar[int]
+    SESSION_ID_FIELD_NUMBER: _ClassVar[int]
+    HISTORY_FIELD_NUMBER: _ClassVar[int]
+    MODEL_FIELD_NUMBER: _ClassVar[int]
+    MAX_TOKENS_FIELD_NUMBER: _ClassVar[int]
+    RESET_FIELD_NUMBER: _ClassVar[int]
+    REQUEST_ID_FIELD_NUMBER: _ClassVar[int]
+    agent_id: str
+    session_id: str
+    history: HistorySettings
+    model: str
+    max_tokens: int
+    reset: bool
+    request_id: str
+    def __init__(self, agent_id: _Optional[str] = ..., session_id: _Optional[str] = ..., history: _Optional[_Union[HistorySettings, _Mapping]] = ..., model: _Optional[str] = ..., max_tokens: _Optional[int] = ..., reset: bool = ..., request_id: _Optional[str] = ...) -> None: ...
+
+class ConfigureSessionResponse(_message.Message):
+    __slots__ = ("history", "model", "max_tokens", "ended")
+    HISTORY_FIELD_NUMBER: _ClassVar[int]
+    MODEL_FIELD_NUMBER: _ClassVar[int]
+    MAX_TOKENS_FIELD_NUMBER: _ClassVar[int]
+    ENDED_FIELD_NUMBER: _ClassVar[int]
+    history: HistorySettings
+    model: str
+    max_tokens: int
+    ended: bool
+    def __init__(self, history: _Optional[_Union[HistorySettings, _Mapping]] = ..., model: _Optional[str] = ..., max_tokens: _Optional[int] = ..., ended: bool = ...) -> None: ...
+
+class EndSessionRequest(_message.Message):
+    __slots__ = ("agent_id", "session_id")
+    AGENT_ID_FIELD_NUMBER: _ClassVar[int]
+    SESSION_ID_FIELD_NUMBER: _ClassVar[int]
+    agent_id: str
+    session_id: str
+    def __init__(self, agent_id: _Optional[str] = ..., session_id: _Optional[str] = ...) -> None: ...
+
+class EndSessionResponse(_message.Message):
+    __slots__ = ("last_position",)
+    LAST_POSITION_FIELD_NUMBER: _ClassVar[int]
+    last_position: int
+    def __init__(self, last_position: _Optional[int] = ...) -> None: ...
+
+class CompactHistoryRequest(_message.Message):
+    __slots__ = ("agent_id", "session_id", "style", "keep_recent", "model", "max_tokens", "dry_run")
+    AGENT_ID_FIELD_NUMBER: _ClassVar[int]
+    SESSION_ID_FIELD_NUMBER: _ClassVar[int]
+    STYLE_FIELD_NUMBER: _ClassVar[int]
+    KEEP_RECENT_FIELD_NUMBER: _ClassVar[int]
+    MODEL_FIELD_NUMBER: _ClassVar[int]
+    MAX_TOKENS_FIELD_NUMBER: _ClassVar[int]
+    DRY_RUN_FIELD_NUMBER: _ClassVar[int]
+    agent_id: str
+    session_id: str
+    style: HistoryStyle
+    keep_recent: int
+    model: str
+    max_tokens: int
+    dry_run: bool
+    def __init__(self, agent_id: _Optional[str] = ..., session_id: _Optional[str] = ..., style: _Optional[_Union[HistoryStyle, str]] = ..., keep_recent: _Optional[int] = ..., model: _Optional[str] = ..., max_tokens: _Optional[int] = ..., dry_run: bool = ...) -> None: ...
+
+class CompactHistoryResponse(_message.Message):
+    __slots__ = ("batch", "folds", "text", "tokens")
+    BATCH_FIELD_NUMBER: _ClassVar[int]
+    FOLDS_FIELD_NUMBER: _ClassVar[int]
+    TEXT_FIELD_NUMBER: _ClassVar[int]
+    TOKENS_FIELD_NUMBER: _ClassVar[int]
+    batch: FoldBatch
+    folds: _containers.RepeatedCompositeFieldContainer[FoldInfo]
+    text: str
+    tokens: TokenCount
+    def __init__(self, batch: _Optional[_Union[FoldBatch, _Mapping]] = ..., folds: _Optional[_Iterable[_Union[FoldInfo, _Mapping]]] = ..., text: _Optional[str] = ..., tokens: _Optional[_Union[TokenCount, _Mapping]] = ...) -> None: ...
+
+class UndoRequest(_message.Message):
+    __slots__ = ("agent_id", "session_id", "batch", "request_id")
+    AGENT_ID_FIELD_NUMBER: _ClassVar[int]
+    SESSION_ID_FIELD_NUMBER: _ClassVar[int]
+    BATCH_FIELD_NUMBER: _ClassVar[int]
+    REQUEST_ID_FIELD_NUMBER: _ClassVar[int]
+    agent_id: str
+    session_id: str
+    batch: int
+    request_id: str
+    def __init__(self, agent_id: _Optional[str] = ..., session_id: _Optional[str] = ..., batch: _Optional[int] = ..., request_id: _Optional[str] = ...) -> None: ...
+
+class UndoResponse(_message.Message):
+    __slots__ = ("batch", "refs")
+    BATCH_FIELD_NUMBER: _ClassVar[int]
+    REFS_FIELD_NUMBER: _ClassVar[int]
+    batch: int
+    refs: _containers.RepeatedScalarFieldContainer[str]
+    def __init__(self, batch: _Optional[int] = ..., refs: _Optional[_Iterable[str]] = ...) -> None: ...
+
+class ReportUsageRequest(_message.Message):
+    __slots__ = ("agent_id", "session_id", "prompt_id", "prompt_tokens", "completion_tokens", "reasoning_tokens", "cached_tokens")
+    AGENT_ID_FIELD_NUMBER: _ClassVar[int]
+    SESSION_ID_FIELD_NUMBER: _ClassVar[int]
+    PROMPT_ID_FIELD_NUMBER: _ClassVar[int]
+    PROMPT_TOKENS_FIELD_NUMBER: _ClassVar[int]
+    COMPLETION_TOKENS_FIELD_NUMBER: _ClassVar[int]
+    REASONING_TOKENS_FIELD_NUMBER: _ClassVar[int]
+    CACHED_TOKENS_FIELD_NUMBER: _ClassVar[int]
+    agent_id: str
+    session_id: str
+    prompt_id: str
+    prompt_tokens: int
+    completion_tokens: int
+    reasoning_tokens: int
+    cached_tokens: int
+    def __init__(self, agent_id: _Optional[str] = ..., session_id: _Optional[str] = ..., prompt_id: _Optional[str] = ..., prompt_tokens: _Optional[int] = ..., completion_tokens: _Optional[int] = ..., reasoning_tokens: _Optional[int] = ..., cached_tokens: _Optional[int] = ...) -> None: ...
+
+class ReportUsageResponse(_message.Message):
+    __slots__ = ("counted_tokens", "ratio", "missed_tokens")
+    COUNTED_TOKENS_FIELD_NUMBER: _ClassVar[int]
+    RATIO_FIELD_NUMBER: _ClassVar[int]
+    MISSED_TOKENS_FIELD_NUMBER: _ClassVar[int]
+    counted_tokens: int
+    ratio: float
+    missed_tokens: int
+    def __init__(self, counted_tokens: _Optional[int] = ..., ratio: _Optional[float] = ..., missed_tokens: _Optional[int] = ...) -> None: ...
+
+class CompressResultRequest(_message.Message):
+    __slots__ = ("agent_id", "session_id", "tool_name", "tool_call_id", "content", "result_kind", "hint", "failed", "threshold_chars", "path", "exit_code")
+    AGENT_ID_FIELD_NUMBER: _ClassVar[int]
+    SESSION_ID_FIELD_NUMBER: _ClassVar[int]
+    TOOL_NAME_FIELD_NUMBER: _ClassVar[int]
+    TOOL_CALL_ID_FIELD_NUMBER: _ClassVar[int]
+    CONTENT_FIELD_NUMBER: _ClassVar[int]
+    RESULT_KIND_FIELD_NUMBER: _ClassVar[int]
+    HINT_FIELD_NUMBER: _ClassVar[int]
+    FAILED_FIELD_NUMBER: _ClassVar[int]
+    THRESHOLD_CHARS_FIELD_NUMBER: _ClassVar[int]
+    PATH_FIELD_NUMBER: _ClassVar[int]
+    EXIT_CODE_FIELD_NUMBER: _ClassVar[int]
+    agent_id: str
+    session_id: str
+    tool_name: str
+    tool_call_id: str
+    content: str
+    result_kind: str
+    hint: CompressHint
+    failed: bool
+    threshold_chars: int
+    path: str
+    exit_code: int
+    def __init__(self, agent_id: _Optional[str] = ..., session_id: _Optional[str] = ..., tool_name: _Optional[str] = ..., tool_call_id: _Optional[str] = ..., content: _Optional[str] = ..., result_kind: _Optional[str] = ..., hint: _Optional[_Union[CompressHint, str]] = ..., failed: bool = ..., threshold_chars: _Optional[int] = ..., path: _Optional[str] = ..., exit_code: _Optional[int] = ...) -> None: ...
+
+class CompressResultResponse(_message.Message):
+    __slots__ = ("content", "compressed", "blob", "strategy", "original_chars")
+    CONTENT_FIELD_NUMBER: _ClassVar[int]
+    COMPRESSED_FIELD_NUMBER: _ClassVar[int]
+    BLOB_FIELD_NUMBER: _ClassVar[int]
+    STRATEGY_FIELD_NUMBER: _ClassVar[int]
+    ORIGINAL_CHARS_FIELD_NUMBER: _ClassVar[int]
+    content: str
+    compressed: bool
+    blob: BlobInfo
+    strategy: str
+    original_chars: int
+    def __init__(self, content: _Optional[str] = ..., compressed: bool = ..., blob: _Optional[_Union[BlobInfo, _Mapping]] = ..., strategy: _Optional[str] = ..., original_chars: _Optional[int] = ...) -> None: ...
 
 class PromptPart(_message.Message):
     __slots__ = ("name", "tokens")
@@ -315,16 +627,18 @@ class BlobArchive(_message.Message):
     def __init__(self, category: _Optional[str] = ..., tags: _Optional[_Iterable[str]] = ..., archive_time: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ...) -> None: ...
 
 class ReadBlobRequest(_message.Message):
-    __slots__ = ("agent_id", "name", "offset", "limit")
+    __slots__ = ("agent_id", "name", "offset", "limit", "session_id")
     AGENT_ID_FIELD_NUMBER: _ClassVar[int]
     NAME_FIELD_NUMBER: _ClassVar[int]
     OFFSET_FIELD_NUMBER: _ClassVar[int]
     LIMIT_FIELD_NUMBER: _ClassVar[int]
+    SESSION_ID_FIELD_NUMBER: _ClassVar[int]
     agent_id: str
     name: str
     offset: int
     limit: int
-    def __init__(self, agent_id: _Optional[str] = ..., name: _Optional[str] = ..., offset: _Optional[int] = ..., limit: _Optional[int] = ...) -> None: ...
+    session_id: str
+    def __init__(self, agent_id: _Optional[str] = ..., name: _Optional[str] = ..., offset: _Optional[int] = ..., limit: _Optional[int] = ..., session_id: _Optional[str] = ...) -> None: ...
 
 class ReadBlobResponse(_message.Message):
     __slots__ = ("info", "data")
@@ -335,7 +649,7 @@ class ReadBlobResponse(_message.Message):
     def __init__(self, info: _Optional[_Union[BlobInfo, _Mapping]] = ..., data: _Optional[bytes] = ...) -> None: ...
 
 class RecordStepRequest(_message.Message):
-    __slots__ = ("agent_id", "tool_name", "arguments", "arguments_json", "success", "output", "output_json", "error_message", "session_id", "thought", "turn_id", "call_id", "request_id")
+    __slots__ = ("agent_id", "tool_name", "arguments", "arguments_json", "success", "output", "output_json", "error_message", "session_id", "thought", "turn_id", "call_id", "request_id", "pinned")
     AGENT_ID_FIELD_NUMBER: _ClassVar[int]
     TOOL_NAME_FIELD_NUMBER: _ClassVar[int]
     ARGUMENTS_FIELD_NUMBER: _ClassVar[int]
@@ -349,6 +663,7 @@ class RecordStepRequest(_message.Message):
     TURN_ID_FIELD_NUMBER: _ClassVar[int]
     CALL_ID_FIELD_NUMBER: _ClassVar[int]
     REQUEST_ID_FIELD_NUMBER: _ClassVar[int]
+    PINNED_FIELD_NUMBER: _ClassVar[int]
     agent_id: str
     tool_name: str
     arguments: _struct_pb2.Struct
@@ -362,7 +677,8 @@ class RecordStepRequest(_message.Message):
     turn_id: str
     call_id: str
     request_id: str
-    def __init__(self, agent_id: _Optional[str] = ..., tool_name: _Optional[str] = ..., arguments: _Optional[_Union[_struct_pb2.Struct, _Mapping]] = ..., arguments_json: _Optional[str] = ..., success: bool = ..., output: _Optional[_Union[_struct_pb2.Value, _Mapping]] = ..., output_json: _Optional[str] = ..., error_message: _Optional[str] = ..., session_id: _Optional[str] = ..., thought: _Optional[str] = ..., turn_id: _Optional[str] = ..., call_id: _Optional[str] = ..., request_id: _Optional[str] = ...) -> None: ...
+    pinned: bool
+    def __init__(self, agent_id: _Optional[str] = ..., tool_name: _Optional[str] = ..., arguments: _Optional[_Union[_struct_pb2.Struct, _Mapping]] = ..., arguments_json: _Optional[str] = ..., success: bool = ..., output: _Optional[_Union[_struct_pb2.Value, _Mapping]] = ..., output_json: _Optional[str] = ..., error_message: _Optional[str] = ..., session_id: _Optional[str] = ..., thought: _Optional[str] = ..., turn_id: _Optional[str] = ..., call_id: _Optional[str] = ..., request_id: _Optional[str] = ..., pinned: bool = ...) -> None: ...
 
 class RecordStepResponse(_message.Message):
     __slots__ = ("step", "observation", "output_blob")

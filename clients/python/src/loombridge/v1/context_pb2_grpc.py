@@ -60,6 +60,36 @@ class ContextServiceStub(object):
                 request_serializer=loombridge_dot_v1_dot_context__pb2.AssembleRequest.SerializeToString,
                 response_deserializer=loombridge_dot_v1_dot_context__pb2.AssembleResponse.FromString,
                 _registered_method=True)
+        self.ConfigureSession = channel.unary_unary(
+                '/loombridge.v1.ContextService/ConfigureSession',
+                request_serializer=loombridge_dot_v1_dot_context__pb2.ConfigureSessionRequest.SerializeToString,
+                response_deserializer=loombridge_dot_v1_dot_context__pb2.ConfigureSessionResponse.FromString,
+                _registered_method=True)
+        self.EndSession = channel.unary_unary(
+                '/loombridge.v1.ContextService/EndSession',
+                request_serializer=loombridge_dot_v1_dot_context__pb2.EndSessionRequest.SerializeToString,
+                response_deserializer=loombridge_dot_v1_dot_context__pb2.EndSessionResponse.FromString,
+                _registered_method=True)
+        self.CompactHistory = channel.unary_unary(
+                '/loombridge.v1.ContextService/CompactHistory',
+                request_serializer=loombridge_dot_v1_dot_context__pb2.CompactHistoryRequest.SerializeToString,
+                response_deserializer=loombridge_dot_v1_dot_context__pb2.CompactHistoryResponse.FromString,
+                _registered_method=True)
+        self.Undo = channel.unary_unary(
+                '/loombridge.v1.ContextService/Undo',
+                request_serializer=loombridge_dot_v1_dot_context__pb2.UndoRequest.SerializeToString,
+                response_deserializer=loombridge_dot_v1_dot_context__pb2.UndoResponse.FromString,
+                _registered_method=True)
+        self.ReportUsage = channel.unary_unary(
+                '/loombridge.v1.ContextService/ReportUsage',
+                request_serializer=loombridge_dot_v1_dot_context__pb2.ReportUsageRequest.SerializeToString,
+                response_deserializer=loombridge_dot_v1_dot_context__pb2.ReportUsageResponse.FromString,
+                _registered_method=True)
+        self.CompressResult = channel.unary_unary(
+                '/loombridge.v1.ContextService/CompressResult',
+                request_serializer=loombridge_dot_v1_dot_context__pb2.CompressResultRequest.SerializeToString,
+                response_deserializer=loombridge_dot_v1_dot_context__pb2.CompressResultResponse.FromString,
+                _registered_method=True)
         self.CountTokens = channel.unary_unary(
                 '/loombridge.v1.ContextService/CountTokens',
                 request_serializer=loombridge_dot_v1_dot_context__pb2.CountTokensRequest.SerializeToString,
@@ -132,8 +162,59 @@ class ContextServiceServicer(object):
         raise NotImplementedError('Method not implemented!')
 
     def Assemble(self, request, context):
-        """Assemble builds the prompt of a session: system, tools, history, goal. What
-        does not fit is CONTEXT_OVERFLOW naming the largest part.
+        """Assemble builds the prompt of a session: system, tools, history, goal. The
+        history is compacted by the session's policy; folds that are due are stored
+        before the answer, unless the call is a dry run. What does not fit is
+        CONTEXT_OVERFLOW naming the largest part.
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
+    def ConfigureSession(self, request, context):
+        """ConfigureSession changes how a session's prompts are made, and answers what
+        holds now. A call that sets nothing only answers.
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
+    def EndSession(self, request, context):
+        """EndSession says that a session is over, so that what only it needs may be
+        collected. Whatever is recorded later opens it again.
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
+    def CompactHistory(self, request, context):
+        """CompactHistory folds what may be folded now, whatever it costs, or answers
+        the history's text in another style and changes nothing.
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
+    def Undo(self, request, context):
+        """Undo takes back the last batch of folds: the next prompt is, byte for byte,
+        what it was before, and what was added since. NOTHING_TO_UNDO when there is
+        none.
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
+    def ReportUsage(self, request, context):
+        """ReportUsage tells what a provider counted for a prompt of Assemble, from
+        which the next counts learn.
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
+    def CompressResult(self, request, context):
+        """CompressResult shortens one tool result by a strategy for its kind and keeps
+        the whole under a path. What would not get shorter stays as it is.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
@@ -224,6 +305,36 @@ def add_ContextServiceServicer_to_server(servicer, server):
                     servicer.Assemble,
                     request_deserializer=loombridge_dot_v1_dot_context__pb2.AssembleRequest.FromString,
                     response_serializer=loombridge_dot_v1_dot_context__pb2.AssembleResponse.SerializeToString,
+            ),
+            'ConfigureSession': grpc.unary_unary_rpc_method_handler(
+                    servicer.ConfigureSession,
+                    request_deserializer=loombridge_dot_v1_dot_context__pb2.ConfigureSessionRequest.FromString,
+                    response_serializer=loombridge_dot_v1_dot_context__pb2.ConfigureSessionResponse.SerializeToString,
+            ),
+            'EndSession': grpc.unary_unary_rpc_method_handler(
+                    servicer.EndSession,
+                    request_deserializer=loombridge_dot_v1_dot_context__pb2.EndSessionRequest.FromString,
+                    response_serializer=loombridge_dot_v1_dot_context__pb2.EndSessionResponse.SerializeToString,
+            ),
+            'CompactHistory': grpc.unary_unary_rpc_method_handler(
+                    servicer.CompactHistory,
+                    request_deserializer=loombridge_dot_v1_dot_context__pb2.CompactHistoryRequest.FromString,
+                    response_serializer=loombridge_dot_v1_dot_context__pb2.CompactHistoryResponse.SerializeToString,
+            ),
+            'Undo': grpc.unary_unary_rpc_method_handler(
+                    servicer.Undo,
+                    request_deserializer=loombridge_dot_v1_dot_context__pb2.UndoRequest.FromString,
+                    response_serializer=loombridge_dot_v1_dot_context__pb2.UndoResponse.SerializeToString,
+            ),
+            'ReportUsage': grpc.unary_unary_rpc_method_handler(
+                    servicer.ReportUsage,
+                    request_deserializer=loombridge_dot_v1_dot_context__pb2.ReportUsageRequest.FromString,
+                    response_serializer=loombridge_dot_v1_dot_context__pb2.ReportUsageResponse.SerializeToString,
+            ),
+            'CompressResult': grpc.unary_unary_rpc_method_handler(
+                    servicer.CompressResult,
+                    request_deserializer=loombridge_dot_v1_dot_context__pb2.CompressResultRequest.FromString,
+                    response_serializer=loombridge_dot_v1_dot_context__pb2.CompressResultResponse.SerializeToString,
             ),
             'CountTokens': grpc.unary_unary_rpc_method_handler(
                     servicer.CountTokens,
@@ -397,6 +508,168 @@ class ContextService(object):
             '/loombridge.v1.ContextService/Assemble',
             loombridge_dot_v1_dot_context__pb2.AssembleRequest.SerializeToString,
             loombridge_dot_v1_dot_context__pb2.AssembleResponse.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def ConfigureSession(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/loombridge.v1.ContextService/ConfigureSession',
+            loombridge_dot_v1_dot_context__pb2.ConfigureSessionRequest.SerializeToString,
+            loombridge_dot_v1_dot_context__pb2.ConfigureSessionResponse.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def EndSession(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/loombridge.v1.ContextService/EndSession',
+            loombridge_dot_v1_dot_context__pb2.EndSessionRequest.SerializeToString,
+            loombridge_dot_v1_dot_context__pb2.EndSessionResponse.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def CompactHistory(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/loombridge.v1.ContextService/CompactHistory',
+            loombridge_dot_v1_dot_context__pb2.CompactHistoryRequest.SerializeToString,
+            loombridge_dot_v1_dot_context__pb2.CompactHistoryResponse.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def Undo(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/loombridge.v1.ContextService/Undo',
+            loombridge_dot_v1_dot_context__pb2.UndoRequest.SerializeToString,
+            loombridge_dot_v1_dot_context__pb2.UndoResponse.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def ReportUsage(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/loombridge.v1.ContextService/ReportUsage',
+            loombridge_dot_v1_dot_context__pb2.ReportUsageRequest.SerializeToString,
+            loombridge_dot_v1_dot_context__pb2.ReportUsageResponse.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def CompressResult(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/loombridge.v1.ContextService/CompressResult',
+            loombridge_dot_v1_dot_context__pb2.CompressResultRequest.SerializeToString,
+            loombridge_dot_v1_dot_context__pb2.CompressResultResponse.FromString,
             options,
             channel_credentials,
             insecure,

@@ -1,0 +1,155 @@
+package assemble
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/loom-bridge/loom-bridge/context/history"
+	"github.com/loom-bridge/loom-bridge/context/session"
+	"github.com/loom-bridge/loom-bridge/context/step"
+	"github.com/loom-bridge/loom-bridge/context/tokens"
+	"github.com/loom-bridge/loom-bridge/memory/kv"
+)
+
+// CompactRequest asks to compact a session's history now.
+type CompactRequest struct {
+	// Scope is whose session it is.
+	Scope kv.Scope
+	// SessionID is the session; empty is the default session.
+	SessionID string
+	// Text asks for the steps as text in Style; nothing is folded then.
+	Text bool
+	// Style is the layout of the text.
+	Style history.Style
+	// KeepRecent is how many steps the text shows in full. Zero is
+	// history.DefaultKeepRecent.
+	KeepRecent int
+	// Model is the model whose tokens count. Empty is the session's.
+	Model string
+	// MaxTokens is the most that the history may take; zero is no bound.
+	MaxTokens int
+	// DryRun shows what would be folded, and stores nothing.
+	DryRun bool
+}
+
+// Compaction is what was folded, or the text. It belongs to the caller.
+type Compaction struct {
+	// Batch is what was folded; nil when that was nothing.
+	Batch *Batch
+	// Folds stand in the history now, in order.
+	Folds []history.Fold
+	// Text is the history in the style that was asked for.
+	Text string
+	// Tokens is the size of the history, or of the text.
+	Tokens tokens.Count
+}
+
+// Compact folds everything but the newest turns of a session, whether that pays
+// or not, and stores the folds; or, with Text, renders the steps and stores
+// nothing. A session whose policy is not the ledger folds nothing. A history
+// over MaxTokens whatever is folded is an *OverflowError, a malformed request an
+// *InvalidError; neither stores anything.
+func (a *Assembler) Compact(ctx context.Context, r CompactRequest) (Compaction, error) {
+	if err := r.check(); err != nil {
+		return Compaction{}, err
+	}
+	t, err := a.newTask(ctx, Request{Scope: r.Scope, SessionID: r.SessionID, Model: r.Model, DryRun: r.DryRun})
+	if err != nil {
+		return Compaction{}, err
+	}
+	t.r.MaxTokens = r.MaxTokens
+	if r.Text {
+		return t.compactText(ctx, r)
+	}
+	for range maxRaces {
+		var c Compaction
+		if c, err = t.compact(ctx); !errors.Is(err, session.ErrFoldsChanged) {
+			return c, err
+		}
+	}
+	return Compaction{}, err
+}
+
+func (r CompactRequest) check() error {
+	switch {
+	case r.MaxTokens < 0:
+		return &InvalidError{"max_tokens", "must not be negative"}
+	case r.KeepRecent < 0:
+		return &InvalidError{"keep_recent", "must not be negative"}
+	case r.Style > history.StyleGrouped:
+		return &InvalidError{"style", "is unknown"}
+	}
+	return nil
+}
+
+// compact makes a batch now.
+func (t *task) compact(ctx context.Context) (Compaction, error) {
+	s, err := t.read(ctx)
+	if err != nil {
+		return Compaction{}, err
+	}
+	h := t.given(ctx, s, t.r.MaxTokens)
+	h.Now = true
+	v, err := t.ledger.Compact(h)
+	if overflow, ok := errors.AsType[*history.OverflowError](err); ok {
+		return Compaction{}, t.overflow(fixed{hard: t.r.MaxTokens}, overflow)
+	}
+	if err == nil {
+		err = t.err
+	}
+	if err != nil {
+		return Compaction{}, fmt.Errorf("assemble: %w", err)
+	}
+	d := &draft{}
+	d.take(v)
+	if err := t.store(ctx, s, d); err != nil {
+		return Compaction{}, err
+	}
+	return Compaction{Batch: d.batch, Folds: d.folds, Tokens: t.counted(v.Tokens)}, nil
+}
+
+// counted is a number of tokens with what counted them.
+func (t *task) counted(n int) tokens.Count {
+	// Counting nothing fails only where the text is too large.
+	c, _ := t.a.counter.Count(t.r.Model, "")
+	c.Tokens = n
+	return c
+}
+
+// compactText renders all steps.
+func (t *task) compactText(ctx context.Context, r CompactRequest) (Compaction, error) {
+	var steps []step.Step
+	for e, err := range t.a.log.Unfolded(ctx, r.Scope, r.SessionID, nil) {
+		if err == nil {
+			err = ctx.Err()
+		}
+		if err != nil {
+			return Compaction{}, fmt.Errorf("assemble: read steps: %w", err)
+		}
+		if e.Step != nil {
+			steps = append(steps, *e.Step)
+		}
+	}
+	preset := styled(r.Style)
+	if r.KeepRecent > 0 {
+		preset.KeepRecent = r.KeepRecent
+	}
+	keep := preset.KeepRecent
+	if keep == 0 {
+		keep = history.DefaultKeepRecent
+	}
+	text := history.NewCompactor(t.count, preset).Render(steps, len(steps)-keep)
+	return Compaction{Text: text, Tokens: t.counted(t.count(text))}, t.err
+}
+
+// styled returns the preset of a style.
+func styled(style history.Style) history.Preset {
+	switch style {
+	case history.StyleDesign:
+		return history.Design()
+	case history.StyleGrouped:
+		return history.Preset{Style: history.StyleGrouped}
+	}
+	return history.Reduction()
+}

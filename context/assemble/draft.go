@@ -1,0 +1,186 @@
+package assemble
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/loom-bridge/loom-bridge/context/history"
+	"github.com/loom-bridge/loom-bridge/context/session"
+	"github.com/loom-bridge/loom-bridge/context/tokens"
+)
+
+// draft is a prompt that may yet be refused.
+type draft struct {
+	b      *builder
+	prefix string
+	// folds stand in it; made are those of them that are not stored yet, and
+	// batch says why.
+	folds, made []history.Fold
+	batch       *Batch
+	// mark is where the preset's boundary stands, moved that it has to be
+	// stored.
+	mark  history.Mark
+	moved bool
+	// saved is what it has less than with nothing folded.
+	saved int
+	// asked is the prompt as it is predicted, from last; predicted is what it
+	// will be counted as.
+	asked     tokens.Prompt
+	last      tokens.Anchor
+	predicted tokens.Prediction
+}
+
+// maxDrafts bounds the drafts of one prompt: a second one leaves the reserve
+// free, a third makes up for sizes that did not add up.
+const maxDrafts = 3
+
+// fit makes a draft within the budget. The reserve is kept free where that is
+// possible.
+func (t *task) fit(ctx context.Context, s *source, fixed fixed) (*draft, error) {
+	var fits *draft
+	limit := fixed.hard
+	for range maxDrafts {
+		d, err := t.draft(ctx, s, fixed, limit)
+		if fits != nil && errors.Is(err, ErrOverflow) {
+			return fits, nil
+		}
+		if err != nil {
+			return nil, err
+		}
+		over := d.predicted.Tokens + d.predicted.Reserve - t.r.MaxTokens
+		if over <= 0 {
+			return d, nil
+		}
+		if fits == nil && d.predicted.Tokens <= t.r.MaxTokens {
+			fits = d
+		}
+		limit = min(fixed.soft, limit-1, d.b.total.Tokens-max(over, 1))
+	}
+	if fits == nil {
+		return nil, t.overflow(fixed, &history.OverflowError{})
+	}
+	return fits, nil
+}
+
+// draft makes a prompt whose history takes what is left of limit tokens, as
+// they are counted here.
+func (t *task) draft(ctx context.Context, s *source, fixed fixed, limit int) (*draft, error) {
+	d := &draft{last: fixed.anchor}
+	items, err := t.history(ctx, s, d, max(limit-fixed.tokens(), 1))
+	if overflow, ok := errors.AsType[*history.OverflowError](err); ok {
+		return nil, t.overflow(fixed, overflow)
+	}
+	if err == nil {
+		err = t.err
+	}
+	if err != nil {
+		return nil, err
+	}
+	d.b = newBuilder(t.a.counter, t.r, t.tools)
+	if err := d.write(items); err != nil {
+		return nil, err
+	}
+	t.predict(d)
+	return d, nil
+}
+
+func (d *draft) write(items []item) (err error) {
+	d.b.grow(items)
+	if err := d.b.begin(); err != nil {
+		return err
+	}
+	for _, it := range items {
+		if err := d.b.add(partHistory, it); err != nil {
+			return err
+		}
+	}
+	d.prefix, err = d.b.end()
+	return err
+}
+
+// history returns the messages of the history in at most budget tokens.
+func (t *task) history(ctx context.Context, s *source, d *draft, budget int) ([]item, error) {
+	if t.policy == session.PolicyPreset {
+		return t.presetHistory(s, d, budget)
+	}
+	v, err := t.ledger.Compact(t.given(ctx, s, budget))
+	if err != nil {
+		return nil, fmt.Errorf("assemble: %w", err)
+	}
+	d.take(v)
+	return s.items(v), nil
+}
+
+// given is what a ledger is asked to make fit a budget.
+func (t *task) given(ctx context.Context, s *source, budget int) history.History {
+	h := history.History{
+		Entries: s.entries, Folds: s.folds, Budget: budget,
+		Since: s.state.Since, ExpectedTurns: t.turns, Originals: t.originals(ctx),
+	}
+	if t.policy == session.PolicyLedger {
+		h.Batch, h.Through = s.state.Batch, s.state.Through
+	}
+	return h
+}
+
+// take notes what a ledger did.
+func (d *draft) take(v history.View) {
+	d.saved = v.Original - v.Tokens
+	for i := range v.Items {
+		if f := v.Items[i].Fold; f != nil {
+			d.folds = append(d.folds, *f)
+		}
+	}
+	d.made, d.batch = v.Made, batchOf(v)
+}
+
+// items returns the messages of a view.
+func (s *source) items(v history.View) []item {
+	outputs := make(map[uint64]string, len(v.Items))
+	for i := range v.Items {
+		if e := v.Items[i].Entry; e != nil {
+			outputs[e.Position] = v.Items[i].Output
+		}
+	}
+	shown := func(position uint64) string { return outputs[position] }
+	groups := s.groups
+	var out []item
+	given := uint64(0)
+	for i := range v.Items {
+		it := &v.Items[i]
+		if it.Fold != nil {
+			out = append(out, item{"folds", session.Message{Role: session.User, Content: it.Fold.Text}, it.Fold.Tokens})
+			continue
+		}
+		if it.Entry.Group == given {
+			continue
+		}
+		given = it.Entry.Group
+		for groups[0].first() != given {
+			groups = groups[1:]
+		}
+		out = append(out, groups[0].items(shown)...)
+	}
+	return out
+}
+
+// batchOf is what was folded, or nil.
+func batchOf(v history.View) *Batch {
+	if len(v.Made) == 0 {
+		return nil
+	}
+	b := &Batch{Number: v.Made[0].Batch, Reason: v.Decision.Reason, BreakEven: v.Decision.BreakEven}
+	known := make(map[string]bool)
+	for i := range v.Made {
+		b.After += v.Made[i].Tokens
+		for _, ref := range v.Made[i].Refs {
+			if !known[ref] {
+				known[ref] = true
+				b.Refs = append(b.Refs, ref)
+			}
+		}
+	}
+	b.Before = v.Decision.Tokens - v.Tokens + b.After
+	return b
+}

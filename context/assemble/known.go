@@ -1,0 +1,171 @@
+package assemble
+
+import (
+	"container/list"
+	"crypto/sha256"
+	"slices"
+	"sync"
+
+	"github.com/loom-bridge/loom-bridge/context/tokens"
+	"github.com/loom-bridge/loom-bridge/memory/kv"
+)
+
+// What is remembered of prompts, in memory only.
+const (
+	// maxSessions bounds the sessions whose last prompt is known; the one that
+	// was asked for longest ago goes. A prompt of 300 messages takes 12 KB.
+	maxSessions = 1 << 11
+	// maxPrompts of a session may still get a usage report.
+	maxPrompts = 4
+	// maxAgents bounds the agents whose ratios are known.
+	maxAgents = 1 << 10
+)
+
+// known is what an assembler remembers of the prompts it made. All methods are
+// safe for concurrent use.
+type known struct {
+	models *tokens.Models
+
+	mu       sync.Mutex // guards the fields below
+	sessions recent[sessionKey, lastPrompt]
+	// meters has one for each agent, so that none spoils another's ratio.
+	meters recent[kv.Scope, *tokens.Meter]
+	sets   recent[[sha256.Size]byte, toolset]
+}
+
+type sessionKey struct {
+	scope   kv.Scope
+	session string
+}
+
+// lastPrompt is the last prompt of a session, and what was asked of those
+// before it.
+type lastPrompt struct {
+	// places are the ends of its tools and messages, head how many of them stand
+	// before the history.
+	places []place
+	head   int
+	// settled is what it had before its goal with nothing folded.
+	settled int
+	sent    []sentPrompt
+}
+
+// sentPrompt is a prompt that usage may be reported for.
+type sentPrompt struct {
+	asked     tokens.Prompt
+	last      tokens.Anchor
+	predicted int
+	stable    int
+	reported  bool
+}
+
+func newKnown(models *tokens.Models) *known {
+	return &known{
+		models:   models,
+		sessions: newRecent[sessionKey, lastPrompt](maxSessions),
+		meters:   newRecent[kv.Scope, *tokens.Meter](maxAgents),
+		sets:     newRecent[[sha256.Size]byte, toolset](maxToolsets),
+	}
+}
+
+// tools returns a toolset that was kept.
+func (k *known) tools(key [sha256.Size]byte) (toolset, bool) {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	return k.sets.get(key)
+}
+
+func (k *known) keepTools(key [sha256.Size]byte, set toolset) {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	k.sets.put(key, set)
+}
+
+// last returns the session's last prompt; the zero one when it is not known.
+// What it holds is never changed.
+func (k *known) last(scope kv.Scope, session string) lastPrompt {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	p, _ := k.sessions.get(sessionKey{scope, session})
+	return p
+}
+
+// remember makes p the session's last prompt.
+func (k *known) remember(scope kv.Scope, session string, p lastPrompt, sent sentPrompt) {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	key := sessionKey{scope, session}
+	before, _ := k.sessions.get(key)
+	same := func(s sentPrompt) bool { return s.asked.ID == sent.asked.ID }
+	p.sent = append(slices.DeleteFunc(slices.Clone(before.sent), same), sent)
+	p.sent = p.sent[max(len(p.sent)-maxPrompts, 0):]
+	k.sessions.put(key, p)
+}
+
+// report returns the prompt with an id, and notes that usage was reported for
+// it; first says that none was before.
+func (k *known) report(scope kv.Scope, session, id string) (sent sentPrompt, first, ok bool) {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	p, _ := k.sessions.get(sessionKey{scope, session})
+	at := slices.IndexFunc(p.sent, func(s sentPrompt) bool { return s.asked.ID == id })
+	if at < 0 {
+		return sentPrompt{}, false, false
+	}
+	sent = p.sent[at]
+	first = !sent.reported
+	p.sent[at].reported = true
+	return sent, first, true
+}
+
+// meter returns the agent's meter.
+func (k *known) meter(scope kv.Scope) *tokens.Meter {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	m, ok := k.meters.get(scope)
+	if !ok {
+		// The models were given, so that there is nothing to fail.
+		m, _ = tokens.NewMeter(k.models)
+		k.meters.put(scope, m)
+	}
+	return m
+}
+
+// recent is a map that forgets what was not asked for longest. It is not safe
+// for concurrent use.
+type recent[K comparable, V any] struct {
+	limit int
+	items map[K]*list.Element
+	order *list.List // of pair[K, V], the newest first
+}
+
+type pair[K comparable, V any] struct {
+	key   K
+	value V
+}
+
+func newRecent[K comparable, V any](limit int) recent[K, V] {
+	return recent[K, V]{limit: limit, items: make(map[K]*list.Element), order: list.New()}
+}
+
+func (r *recent[K, V]) get(key K) (value V, ok bool) {
+	e := r.items[key]
+	if e == nil {
+		return value, false
+	}
+	r.order.MoveToFront(e)
+	return e.Value.(*pair[K, V]).value, true
+}
+
+func (r *recent[K, V]) put(key K, value V) {
+	if e := r.items[key]; e != nil {
+		e.Value.(*pair[K, V]).value = value
+		r.order.MoveToFront(e)
+		return
+	}
+	r.items[key] = r.order.PushFront(&pair[K, V]{key, value})
+	if r.order.Len() > r.limit {
+		oldest := r.order.Back()
+		delete(r.items, r.order.Remove(oldest).(*pair[K, V]).key)
+	}
+}

@@ -1,0 +1,124 @@
+package assemble
+
+import (
+	"github.com/loom-bridge/loom-bridge/context/history"
+)
+
+// Receipt is the account of a prompt: what was done to make it fit, and what it
+// should cost. It belongs to the caller.
+type Receipt struct {
+	// PromptID names the prompt for ReportUsage: equal prompts have equal ids.
+	PromptID string
+	// Policy is what made the history: "ledger", "append_only", or the name of a
+	// preset.
+	Policy string
+	// Folds stand in the history in place of entries, in order; none under
+	// other policies than the ledger.
+	Folds []history.Fold
+	// Batch is what this call folded; nil when that was nothing. With DryRun it
+	// is what would be.
+	Batch *Batch
+	// StableTokens is how much of the prompt, from its beginning, is what the
+	// session's prompt before had too, counted, and StableBytes the same in bytes
+	// of the layout that PrefixSHA256 is of. Both are 0 with the first prompt
+	// since the process started, and while dry runs are all there were.
+	StableTokens int
+	StableBytes  int64
+	// SettledTokens is how much stands before the goal, counted: what the next
+	// prompt begins with, unless something is folded.
+	SettledTokens int
+	// AppendOnlyTokens is what the prompt would take with nothing folded and
+	// every result shown again that is only referred to, counted.
+	AppendOnlyTokens int
+	// Cost is what the prompt should be billed, in units of one input token: its
+	// stable part as read from the provider's cache, the rest as written to it.
+	// AppendOnlyCost is the same for a prompt with nothing folded, whose stable
+	// part is all that the prompt before had.
+	Cost, AppendOnlyCost float64
+	// Pressure is the share of the budget that is taken, 0 to 1.
+	Pressure float64
+	// ReserveTokens is how many more tokens the provider may well count than
+	// Prompt.Tokens says.
+	ReserveTokens int
+}
+
+// Batch is what one call folded, or which steps a preset shows as lines from
+// now on, and why.
+type Batch struct {
+	// Number counts the batches of the session, from 1; 0 for a preset's.
+	Number uint64
+	// Reason is why.
+	Reason history.Reason
+	// Refs name the steps and messages, such as "step_012" and "message_017", in
+	// order.
+	Refs []string
+	// Before is what they took, in tokens, After what stands for them.
+	Before, After int
+	// BreakEven is after how many turns it is paid back; 0 when that was not
+	// asked.
+	BreakEven float64
+}
+
+// finish returns the prompt with its receipt, and remembers it.
+func (t *task) finish(d *draft) Prompt {
+	p := d.b.prompt(d.prefix)
+	last := t.a.known.last(t.r.Scope, sessionOf(t.r.SessionID))
+	settled := d.b.settled()
+	p.Tokens = d.predicted.Count
+	r := Receipt{
+		PromptID: d.asked.ID, Policy: t.name, Folds: d.folds, Batch: d.batch,
+		SettledTokens:    settled.tokens,
+		AppendOnlyTokens: d.b.total.Tokens + d.saved,
+		Pressure:         float64(p.Tokens.Tokens) / float64(t.r.MaxTokens),
+		ReserveTokens:    d.predicted.Reserve,
+	}
+	now := lastPrompt{places: d.b.places, head: d.b.head(), settled: settled.tokens + d.saved}
+	stable := now.shared(last)
+	r.StableTokens, r.StableBytes = stable.tokens, stable.bytes
+	r.Cost = t.cost(d.b.total.Tokens, stable.tokens)
+	r.AppendOnlyCost = t.cost(r.AppendOnlyTokens, now.appended(last))
+	p.Receipt = r
+	if !t.r.DryRun {
+		t.a.known.remember(t.r.Scope, sessionOf(t.r.SessionID), now, sentPrompt{
+			asked: d.asked, last: d.last, predicted: p.Tokens.Tokens, stable: stable.tokens,
+		})
+	}
+	return p
+}
+
+// cost is what a prompt is billed, in units of one input token.
+func (t *task) cost(all, stable int) float64 {
+	stable = min(stable, all)
+	write := max(t.prices.CacheWrite, t.prices.Input)
+	return (t.prices.CachedInput*float64(stable) + write*float64(all-stable)) / t.prices.Input
+}
+
+// head is how many places stand before the history.
+func (b *builder) head() int {
+	if b.request.System != "" {
+		return 2
+	}
+	return 1
+}
+
+// shared is the end of what both prompts begin with.
+func (p lastPrompt) shared(last lastPrompt) place {
+	end := place{}
+	for i := range min(len(p.places), len(last.places)) {
+		if p.places[i].sum != last.places[i].sum {
+			break
+		}
+		end = p.places[i]
+	}
+	return end
+}
+
+// appended is how much of the prompt the one before had, in tokens, if nothing
+// was ever folded: all that stood before its goal, unless tools or system
+// differ.
+func (p lastPrompt) appended(last lastPrompt) int {
+	if p.head != last.head || len(last.places) < last.head || p.places[p.head-1].sum != last.places[p.head-1].sum {
+		return 0
+	}
+	return min(p.settled, last.settled)
+}

@@ -1,0 +1,125 @@
+package assemble
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/loom-bridge/loom-bridge/context/history"
+	"github.com/loom-bridge/loom-bridge/context/session"
+	"github.com/loom-bridge/loom-bridge/context/tokens"
+)
+
+// task is one call with its settings, defaults filled in.
+type task struct {
+	a *Assembler
+	// r has its Model and MaxTokens filled in.
+	r Request
+	// policy is one of session's, preset its rules under PolicyPreset.
+	policy string
+	preset history.Preset
+	// name is what the receipt calls it.
+	name    string
+	literal bool
+	prices  history.Prices
+	ledger  *history.Ledger
+	tools   toolset
+	options history.Options
+	// turns are those to come, 0 if nobody knows.
+	turns int
+	// err is the first error of counting.
+	err error
+}
+
+// newTask checks a request and fills in what it leaves to the session and the
+// defaults.
+func (a *Assembler) newTask(ctx context.Context, r Request) (*task, error) {
+	if err := r.check(); err != nil {
+		return nil, err
+	}
+	own, err := a.log.Config(ctx, r.Scope, r.SessionID)
+	if err != nil {
+		return nil, fmt.Errorf("assemble: read settings: %w", err)
+	}
+	c := r.History.Over(own)
+	if c.Policy == "" && c.Preset != "" {
+		c.Policy = session.PolicyPreset
+	}
+	if err := c.Check(); err != nil {
+		return nil, invalid(err)
+	}
+	r.Model = cmp.Or(r.Model, c.Model)
+	r.MaxTokens = cmp.Or(r.MaxTokens, c.MaxTokens, DefaultMaxTokens)
+	t := &task{
+		a: a, r: r, policy: cmp.Or(c.Policy, session.PolicyLedger), turns: c.ExpectedTurns,
+		literal: c.Literal != nil && *c.Literal, prices: a.prices(r.Model, c.Prices),
+	}
+	t.name = t.policy
+	if t.policy == session.PolicyPreset {
+		t.name, t.preset = c.Preset, presetOf(c.Preset)
+	}
+	if t.tools, err = a.toolset(t.r); err != nil {
+		return nil, err
+	}
+	return t, t.open(c)
+}
+
+// open makes the ledger.
+func (t *task) open(c session.Config) error {
+	frame, err := t.a.counter.Message(t.r.Model, tokens.Message{Role: session.User.String()})
+	if err != nil {
+		return fmt.Errorf("assemble: count: %w", err)
+	}
+	t.options = history.Options{
+		Prices:        t.prices,
+		MessageTokens: frame.Tokens,
+		ResultTokens:  cmp.Or(c.ResultTokens, t.a.limit),
+		Header:        foldHeader,
+		NoFold:        t.policy != session.PolicyLedger,
+		NoDedupe:      t.policy != session.PolicyLedger,
+	}
+	t.ledger = history.New(t.count, &t.options)
+	return nil
+}
+
+// count counts a text. The first error is kept.
+func (t *task) count(text string) int {
+	n, err := t.a.counter.Count(t.r.Model, text)
+	if err != nil && t.err == nil {
+		t.err = fmt.Errorf("assemble: count history: %w", err)
+	}
+	return n.Tokens
+}
+
+// invalid is an error of the session's settings as one of this package.
+func invalid(err error) error {
+	if e, ok := errors.AsType[*session.InvalidError](err); ok {
+		return &InvalidError{e.Field, e.Problem}
+	}
+	return err
+}
+
+// presetOf returns the rules of a preset whose name was checked.
+func presetOf(name string) history.Preset {
+	switch name {
+	case "design":
+		return history.Design()
+	case "reduction":
+		return history.Reduction()
+	}
+	p, _ := history.Profile(name)
+	return p
+}
+
+// prices are those of the settings, or of the model, or the defaults.
+func (a *Assembler) prices(model string, own history.Prices) history.Prices {
+	if own != (history.Prices{}) {
+		return own
+	}
+	price := a.counter.Model(model).Price
+	if price.CacheRead <= 0 {
+		return history.DefaultPrices()
+	}
+	return history.Prices{Input: 1, CachedInput: price.CacheRead, CacheWrite: price.CacheWrite}
+}

@@ -1,0 +1,81 @@
+package assemble
+
+import (
+	"context"
+	"fmt"
+	"math"
+
+	"github.com/loom-bridge/loom-bridge/context/tokens"
+	"github.com/loom-bridge/loom-bridge/memory/kv"
+)
+
+// UsageReport is what a provider counted for a prompt.
+type UsageReport struct {
+	// Scope is whose session it is.
+	Scope kv.Scope
+	// SessionID is the session; empty is the default session.
+	SessionID string
+	// PromptID is that of the prompt's receipt.
+	PromptID string
+	// Usage is what was counted; its Prompt is positive.
+	Usage tokens.Usage
+	// Cached is the part of the prompt that the provider read from its cache.
+	Cached int
+}
+
+// UsageLearned is what a report taught.
+type UsageLearned struct {
+	// Counted is what the prompt had been said to take.
+	Counted int
+	// Ratio is how many tokens the provider counted for each one that is counted
+	// here.
+	Ratio float64
+	// Missed is how many tokens should have come from the provider's cache and
+	// did not.
+	Missed int
+}
+
+// ReportUsage learns from what a provider counted: the session's next prompts
+// are predicted from it, also after a restart. A second report for a prompt
+// teaches nothing more. ErrPromptUnknown is for a prompt that is not one of the
+// last of its session, or that a restart has forgotten; a malformed report is an
+// *InvalidError.
+func (a *Assembler) ReportUsage(ctx context.Context, r UsageReport) (UsageLearned, error) {
+	if err := r.check(); err != nil {
+		return UsageLearned{}, err
+	}
+	session := sessionOf(r.SessionID)
+	sent, first, ok := a.known.report(r.Scope, session, r.PromptID)
+	if !ok {
+		return UsageLearned{}, fmt.Errorf("%w: %q", ErrPromptUnknown, r.PromptID)
+	}
+	if first {
+		anchor := a.known.meter(r.Scope).Report(sent.asked, sent.last, r.Usage)
+		if err := a.log.SaveAnchor(ctx, r.Scope, session, anchor); err != nil {
+			return UsageLearned{}, fmt.Errorf("assemble: save anchor: %w", err)
+		}
+	}
+	ratio := float64(r.Usage.Prompt) / float64(max(sent.asked.Local.Tokens, 1))
+	return UsageLearned{
+		Counted: sent.predicted,
+		Ratio:   ratio,
+		Missed:  max(int(math.Round(float64(sent.stable)*ratio))-r.Cached, 0),
+	}, nil
+}
+
+// check returns an *InvalidError for a malformed report.
+func (r UsageReport) check() error {
+	switch {
+	case r.PromptID == "":
+		return &InvalidError{"prompt_id", "is required"}
+	case r.Usage.Prompt <= 0:
+		return &InvalidError{"prompt_tokens", "must be positive"}
+	case r.Usage.Completion < 0:
+		return &InvalidError{"completion_tokens", "must not be negative"}
+	case r.Usage.Reasoning < 0:
+		return &InvalidError{"reasoning_tokens", "must not be negative"}
+	case r.Cached < 0:
+		return &InvalidError{"cached_tokens", "must not be negative"}
+	}
+	return nil
+}

@@ -1,0 +1,111 @@
+package compress
+
+import (
+	"strings"
+	"unicode/utf8"
+)
+
+// capped cuts the middle out of what is over the limit of tokens. Two thirds of
+// what stays are the beginning; of a failure they are the end, where failures
+// say what happened. What is no text is named.
+func (c *Compressor) capped(whole Compressed, j *job) Compressed {
+	if !c.over(whole.Text) {
+		return whole
+	}
+	if !j.isText() {
+		return c.shorter(whole, j.stub(), Stub)
+	}
+	// Parts counted by themselves may have some tokens more or less than within
+	// the whole, so the room is corrected by what comes out.
+	limit := c.opts.ResultTokens
+	room := limit - c.count(capFrame(j))
+	for room > 0 {
+		text := c.ends(whole.Text, room, j)
+		over := c.count(text) - limit
+		if over <= 0 {
+			return c.shorter(whole, text, Cap)
+		}
+		room -= over
+	}
+	return c.shorter(whole, strings.TrimPrefix(capFrame(j), "\n"), Cap)
+}
+
+// over tells whether a text is over the limit of tokens.
+func (c *Compressor) over(text string) bool {
+	limit := c.opts.ResultTokens
+	// A token has at least one byte.
+	return limit >= 0 && len(text) > limit && c.count(text) > limit
+}
+
+// capFrame is what stands beside the two ends.
+func capFrame(j *job) string { return omitted(j.chars) + "\n" + dataLine(&j.Result) }
+
+// ends keeps about room tokens of both ends together.
+func (c *Compressor) ends(text string, room int, j *job) string {
+	head := room * 2 / 3
+	if j.failed {
+		head = room / 3
+	}
+	first := text[:c.fit(len(text), head, func(n int) (string, int) {
+		n = boundary(text, n)
+		return text[:n], n
+	})]
+	rest := text[len(first):]
+	last := rest[len(rest)-c.fit(len(rest), room-head, func(n int) (string, int) {
+		n = len(rest) - boundary(rest, len(rest)-n)
+		return rest[len(rest)-n:], n
+	}):]
+	missing := utf8.RuneCountInString(rest[:len(rest)-len(last)])
+	return first + omitted(missing) + last + "\n" + dataLine(&j.Result)
+}
+
+// The search for a part with so many tokens.
+const (
+	// tokenBytes is how many bytes of usual text a token has.
+	tokenBytes = 4
+	// fitShare is how near it comes: within a part in so many.
+	fitShare = 32
+)
+
+// fit returns the length in bytes, up to size, of the longest part that it finds
+// with at most limit tokens. part returns about n bytes of the text, and how
+// many those are. Parts are counted a dozen times, and none is much longer than
+// twice what fits, so that the work does not grow with the text.
+func (c *Compressor) fit(size, limit int, part func(n int) (string, int)) int {
+	low, high := 0, min(size, limit*tokenBytes)
+	for {
+		text, n := part(high)
+		if c.count(text) > limit {
+			break
+		}
+		low = n
+		if high == size {
+			return low
+		}
+		high = min(size, 2*high+1)
+	}
+	for high-low > low/fitShare+1 {
+		middle := low + (high-low)/2
+		text, n := part(middle)
+		if n <= low || c.count(text) > limit {
+			high = middle
+			continue
+		}
+		low = n
+	}
+	return low
+}
+
+// boundary is the nearest border of a character at or before byte n.
+func boundary(text string, n int) int {
+	for n > 0 && n < len(text) && !utf8.RuneStart(text[n]) {
+		n--
+	}
+	return n
+}
+
+// before is the border of a character in front of byte n, which is one, too.
+func before(text string, n int) int {
+	_, size := utf8.DecodeLastRuneInString(text[:n])
+	return n - size
+}

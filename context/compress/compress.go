@@ -1,0 +1,254 @@
+package compress
+
+import (
+	"math"
+	"unicode/utf8"
+)
+
+// Defaults of Options, in characters (code points), tokens and lines.
+const (
+	// DefaultThreshold is the length that stays as it is.
+	DefaultThreshold = 1500
+	// ForcedThreshold is that of HintForce, and the least that an adaptive
+	// threshold becomes.
+	ForcedThreshold = 500
+	// MaxAdaptive is the most that an adaptive threshold becomes.
+	MaxAdaptive = 3000
+	// DefaultResultTokens bounds what is not compressed.
+	DefaultResultTokens = 3000
+	// DefaultSearchItems is how many hits of a search are shown.
+	DefaultSearchItems = 5
+	// DefaultSearchChars is the size of what is shown of a search.
+	DefaultSearchChars = 2000
+	// DefaultFileLines is how many lines of a file are shown, DefaultFileChars
+	// the size of all that is.
+	DefaultFileLines = 10
+	DefaultFileChars = 1000
+	// DefaultExecLines and DefaultExecChars are those of a command's output.
+	DefaultExecLines = 50
+	DefaultExecChars = 1500
+	// DefaultAPIChars is the size of what is shown of a JSON object.
+	DefaultAPIChars = 1000
+)
+
+// Hint says what to do with a result.
+type Hint uint8
+
+// The hints.
+const (
+	// HintNormal compresses what is over the threshold. The zero value.
+	HintNormal Hint = iota
+	// HintSkip only cuts what is over the limit of tokens.
+	HintSkip
+	// HintForce compresses what is over ForcedThreshold, or over the threshold
+	// where that is lower.
+	HintForce
+	// HintSearch takes the result for that of a search.
+	HintSearch
+)
+
+// Strategy is how a result was shortened.
+type Strategy string
+
+// The strategies. The first five are also the kinds of Result.Kind.
+const (
+	// Search shows the titles and snippets of the first hits.
+	Search Strategy = "search"
+	// File shows the first lines of a file.
+	File Strategy = "file"
+	// Exec shows the first lines that a command printed.
+	Exec Strategy = "exec"
+	// API shows the keys of a JSON object, and the values that are short.
+	API Strategy = "api"
+	// Text shows the beginning and the end.
+	Text Strategy = "text"
+	// Stub names what is no text.
+	Stub Strategy = "stub"
+	// Cap cuts the middle out of what is over the limit of tokens.
+	Cap Strategy = "cap"
+	// None: the result stays as it is.
+	None Strategy = ""
+)
+
+// Kinds returns the strategies that a caller may choose.
+func Kinds() []Strategy { return []Strategy{Search, File, Exec, API, Text} }
+
+// Options adjusts a Compressor. Nil and zero fields mean the defaults.
+type Options struct {
+	// Threshold is the length in characters that stays as it is. Default
+	// DefaultThreshold.
+	Threshold int
+	// Adaptive takes AdaptiveThreshold of the result's pressure in place of
+	// Threshold. Default false.
+	Adaptive bool
+	// ResultTokens bounds what is not compressed. Default DefaultResultTokens;
+	// negative is no bound.
+	ResultTokens int
+	// SearchItems, SearchChars, FileLines, FileChars, ExecLines, ExecChars and
+	// APIChars are the sizes of the strategies. Defaults as named.
+	SearchItems, SearchChars int
+	FileLines, FileChars     int
+	ExecLines, ExecChars     int
+	APIChars                 int
+}
+
+// Compressor shortens results. It has no state; all methods are safe for
+// concurrent use if the counter is.
+type Compressor struct {
+	count func(text string) int
+	opts  Options
+}
+
+// New returns a compressor that counts tokens with count.
+func New(count func(text string) int, opts *Options) *Compressor {
+	c := &Compressor{count: count}
+	if opts != nil {
+		c.opts = *opts
+	}
+	o := &c.opts
+	for _, field := range []struct {
+		value  *int
+		preset int
+	}{
+		{&o.Threshold, DefaultThreshold},
+		{&o.ResultTokens, DefaultResultTokens},
+		{&o.SearchItems, DefaultSearchItems},
+		{&o.SearchChars, DefaultSearchChars},
+		{&o.FileLines, DefaultFileLines},
+		{&o.FileChars, DefaultFileChars},
+		{&o.ExecLines, DefaultExecLines},
+		{&o.ExecChars, DefaultExecChars},
+		{&o.APIChars, DefaultAPIChars},
+	} {
+		if *field.value == 0 {
+			*field.value = field.preset
+		}
+	}
+	return c
+}
+
+// Result is the result of one tool call.
+type Result struct {
+	// Content is the result: text, or JSON as text.
+	Content string
+	// Tool is the tool's name, such as "web:search".
+	Tool string
+	// Kind chooses the strategy: one of Kinds. Default, and for anything else:
+	// by the tool's name, else by what the content looks like.
+	Kind Strategy
+	// Hint says what to do. Default HintNormal.
+	Hint Hint
+	// Failed says that the tool failed: its text is not compressed.
+	Failed bool
+	// Threshold is the length that stays as it is, in characters. Default that
+	// of the compressor.
+	Threshold int
+	// Pressure is how full the window is, from 0 to 1, for an adaptive threshold.
+	Pressure float64
+	// Path is the file that a result of kind File shows. Default unknown.
+	Path string
+	// ExitCode is that of a result of kind Exec. Anything but 0 is a failure.
+	ExitCode int
+	// Ref names the whole, and RefPath is the path where it can be read. Both are
+	// required: the short form shows them.
+	Ref, RefPath string
+	// Shortened says that the content is the text of a Compressed that was
+	// shortened. It is returned as it is.
+	Shortened bool
+}
+
+// Compressed is what a prompt shows of a result.
+type Compressed struct {
+	// Text is the short form, or the content as it came.
+	Text string
+	// Shortened says that the text is not the whole. It marks the text: give it
+	// back in Result.Shortened when the text may come here again.
+	Shortened bool
+	// Strategy is how it was shortened, None when it was not.
+	Strategy Strategy
+	// ContentKind is what the content is, in the words of package blob: text,
+	// json, log, image, audio or binary. Empty for what was shortened before.
+	ContentKind string
+	// Chars is the length of the content in characters.
+	Chars int
+}
+
+// AdaptiveThreshold is the threshold, in characters, for a window that is so
+// full: the fuller, the shorter. What is no number counts as empty.
+func AdaptiveThreshold(pressure float64) int {
+	if math.IsNaN(pressure) {
+		pressure = 0
+	}
+	free := math.Round(MaxAdaptive * (1 - min(max(pressure, 0), 1)))
+	return min(max(int(free), ForcedThreshold), MaxAdaptive)
+}
+
+// Compress shortens a result where its rules say so and it gets shorter.
+func (c *Compressor) Compress(r Result) Compressed {
+	whole := Compressed{Text: r.Content, Chars: utf8.RuneCountInString(r.Content)}
+	if r.Shortened {
+		whole.Shortened = true
+		return whole
+	}
+	j := newJob(r, whole.Chars)
+	whole.ContentKind = j.kind
+	if j.Hint == HintSkip || j.failed || j.chars <= c.threshold(&r) {
+		return c.capped(whole, j)
+	}
+	if !j.isText() {
+		return c.shorter(whole, j.stub(), Stub)
+	}
+	text, strategy := c.apply(j)
+	short := c.shorter(whole, text, strategy)
+	if !short.Shortened || c.over(short.Text) {
+		return c.capped(whole, j)
+	}
+	return short
+}
+
+// threshold is the length that stays as it is.
+func (c *Compressor) threshold(r *Result) int {
+	threshold := c.opts.Threshold
+	if c.opts.Adaptive {
+		threshold = AdaptiveThreshold(r.Pressure)
+	}
+	if r.Threshold > 0 {
+		threshold = r.Threshold
+	}
+	if r.Hint == HintForce {
+		threshold = min(threshold, ForcedThreshold)
+	}
+	return threshold
+}
+
+// shorter takes a short form if it is one.
+func (c *Compressor) shorter(whole Compressed, text string, strategy Strategy) Compressed {
+	if text == "" || utf8.RuneCountInString(text) > whole.Chars || c.count(text) >= c.count(whole.Text) {
+		return whole
+	}
+	whole.Text, whole.Strategy, whole.Shortened = text, strategy, true
+	return whole
+}
+
+// apply makes the short form by the strategy that fits, or, where the content
+// is not what it was taken for, as text.
+func (c *Compressor) apply(j *job) (string, Strategy) {
+	f := frameOf(&j.Result)
+	var body []string
+	switch j.strategy {
+	case Search:
+		body = c.search(j, f)
+	case File:
+		body = c.file(j, f)
+	case Exec:
+		body = c.exec(j, f)
+	}
+	strategy := j.strategy
+	if body == nil && strategy != Text {
+		body, strategy = c.api(j, f), API
+	}
+	if body == nil {
+		return f.around(plain(j.Content, j.chars, c.threshold(&j.Result))), Text
+	}
+	return f.around(body), strategy
+}

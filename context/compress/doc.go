@@ -1,0 +1,22 @@
+// Package compress shortens the result of one tool call for a prompt.
+//
+// The nouns:
+//
+//   - A Result is what a tool gave, and what is known about the call.
+//   - A Strategy knows one sort of result: the hits of a search, a file, the
+//     output of a command, the answer of an API, and any other text. Each has a
+//     size in characters that it stays within.
+//   - Compressed is what a prompt shows. When it is not the whole, its last line
+//     says where the whole can be read.
+//   - A Compressor applies the strategies. It is pure: it stores nothing, and
+//     equal input gives equal bytes.
+//
+// What it promises: a text is only replaced by one that has fewer tokens and no
+// more characters; no character is cut in two; the work is in proportion to the
+// length of the result, whatever it holds.
+//
+// Caveats: the caller stores the whole before anybody sees the short form. A
+// text that looks like a short form is one like any other: what was shortened
+// is known by Compressed.Shortened and told by Result.Shortened, never by the
+// text.
+package compress

@@ -1,0 +1,273 @@
+package step
+
+import (
+	"encoding/json"
+	"maps"
+	"strings"
+)
+
+// Where results have what a program printed and its exit code.
+const (
+	keyStdout = "stdout"
+	keyStderr = "stderr"
+	keyOutput = "output"
+)
+
+// exitKeys are the names an exit code goes by.
+func exitKeys() []string {
+	return []string{"exit_code", "returncode", "return_code", "exit_status", "exitCode", "code"}
+}
+
+const (
+	// unknownExit is the exit code of a command that failed and has none: it did
+	// not run to its end.
+	unknownExit = -1
+	// maxRestBytes of other values stand beside what a program printed. A result
+	// with more is no program's output.
+	maxRestBytes = 512
+	// stderrMark parts what a program said to its user from its output.
+	stderrMark = "[stderr]"
+)
+
+// printed is what a program printed.
+type printed struct {
+	stdout body
+	stderr string
+	// isBody says that stdout is the result's body.
+	isBody bool
+	exit   *int64
+	// rest is everything else in the result.
+	rest map[string]any
+}
+
+// outputOf reads a result that is what a program printed: texts under the usual
+// names, an exit code or both sorts of output, and little else.
+func outputOf(result Result) (printed, bool) {
+	p := readPrinted(result)
+	_, out := result.Output[keyStdout].(string)
+	_, err := result.Output[keyStderr].(string)
+	_, either := result.Output[keyOutput].(string)
+	isText := p.isBody || out || err || either
+	both := (out || result.BodyKey == keyStdout) && err
+	if !isText || p.exit == nil && !both || p.stdout.binary {
+		return printed{}, false
+	}
+	return p, p.short()
+}
+
+// short tells whether there is little in the result besides what was printed.
+func (p *printed) short() bool {
+	return len(p.rest) == 0 || len(SpacedJSON(p.rest)) <= maxRestBytes
+}
+
+// readPrinted takes what there is.
+func readPrinted(result Result) printed {
+	p := printed{rest: maps.Clone(result.Output)}
+	if result.BodyKey == keyStdout || result.BodyKey == keyOutput {
+		p.stdout, p.isBody = fileBody(result), true
+		delete(p.rest, result.BodyKey)
+	} else {
+		text := p.take(keyStdout)
+		if text == "" {
+			text = p.take(keyOutput)
+		}
+		p.stdout = unhashed(text)
+	}
+	p.stderr = p.take(keyStderr)
+	for _, key := range exitKeys() {
+		if code, ok := integer(p.rest[key]); ok {
+			p.exit = &code
+			delete(p.rest, key)
+			break
+		}
+	}
+	return p
+}
+
+// take takes a text out of what is left.
+func (p *printed) take(key string) string {
+	text, ok := p.rest[key].(string)
+	if ok {
+		delete(p.rest, key)
+	}
+	return text
+}
+
+// read fills in everything but what an observation says.
+func (p *printed) read(rd *reading) {
+	whole := int64(len(p.stdout.text)) == p.stdout.size
+	log := p.stdout.text
+	if whole {
+		log += p.stderr
+	}
+	rd.printed, rd.exit = true, p.exit
+	rd.size = size{bytes: p.stdout.size + int64(len(p.stderr)), text: log}
+	rd.text = &heldText{ext: "log"}
+	if !p.isBody || whole && p.stderr != "" {
+		rd.text.bytes = []byte(log)
+	}
+	rd.shown = p.shown(whole)
+	lineCount := lines(p.stderr)
+	if p.stdout.lines != nil {
+		lineCount += *p.stdout.lines
+	}
+	for name, figure := range map[string]int64{
+		"lines": lineCount, "size": rd.size.bytes,
+		"stdout_bytes": p.stdout.size, "stderr_bytes": int64(len(p.stderr)),
+	} {
+		rd.figure(name, figure)
+	}
+	if p.exit != nil {
+		rd.figure("exit_code", *p.exit)
+	}
+	if len(p.rest) > 0 && p.short() {
+		rd.figure(figureOther, p.rest)
+	}
+}
+
+// figureOther has what else there was in a result whose text went into a blob.
+const figureOther = "other"
+
+// shown is the exit code, the output, and below it what came on stderr.
+func (p *printed) shown(whole bool) shown {
+	s := shown{head: p.headline(), text: p.stdout.text, tail: p.stdout.tail, size: p.stdout.size}
+	s.isError = p.exit != nil && *p.exit != 0
+	if strings.TrimSpace(p.stderr) == "" {
+		return s
+	}
+	below := p.stderr
+	if p.stdout.size > 0 {
+		below = stderrMark + "\n" + below
+		if end := p.stdout.text + p.stdout.tail; !strings.HasSuffix(end, "\n") {
+			below = "\n" + below
+		}
+	}
+	if whole {
+		s.text += below
+	} else {
+		s.tail += below
+	}
+	s.size += int64(len(below))
+	return s
+}
+
+// exitLine begins the unfolded form of what a program printed.
+const exitLine = "exit "
+
+// headline is the exit code and all other values of the result.
+func (p *printed) headline() string {
+	line := ""
+	if p.exit != nil {
+		line = exitLine + plainText(*p.exit)
+	}
+	if len(p.rest) > 0 {
+		line = strings.TrimSpace(line + " " + string(SpacedJSON(p.rest)))
+	}
+	return line
+}
+
+// command reads the result of a command, whatever it has.
+func (r *Reducer) command(c Call) reading {
+	p := readPrinted(c.Result)
+	if strings.TrimSpace(p.stderr) == "" || len(c.Result.ErrorText) > MaxErrorBytes {
+		// A caller may know what was said to the user as the error alone.
+		p.stderr += c.Result.ErrorText
+	}
+	if p.exit == nil {
+		p.exit = new(int64)
+		if c.Result.Failed {
+			*p.exit = unknownExit
+		}
+	}
+	rd := reading{words: map[string]string{"short": shortCommand(c)}}
+	p.read(&rd)
+	if !p.short() {
+		rd.text, rd.shown = nil, shownText(string(SpacedJSON(resultValue(c.Result))))
+	}
+	if c.Result.Failed || *p.exit != 0 {
+		rd.complaint = new(p.complaint())
+	}
+	return rd
+}
+
+// complaint is what a failed command said: to its user, or else at all.
+func (p *printed) complaint() string {
+	switch {
+	case strings.TrimSpace(p.stderr) != "":
+		return p.stderr
+	case p.stdout.tail != "":
+		return p.stdout.tail
+	case strings.TrimSpace(p.stdout.text) != "":
+		return p.stdout.text
+	}
+	return ""
+}
+
+// shortCommand is the first word of a command, and the second unless it is an
+// option.
+func shortCommand(c Call) string {
+	fields := strings.Fields(headBytes(commandOf(c), MaxPathBytes))
+	switch {
+	case len(fields) == 0:
+		return c.Tool
+	case len(fields) == 1 || strings.HasPrefix(fields[1], "-"):
+		return fields[0]
+	}
+	return fields[0] + " " + fields[1]
+}
+
+// complain is the rule for commands that failed: what they said stays below the
+// observation.
+func (r *Reducer) complain(c Call, rule *rule, rd reading, out *Reduced) {
+	said, cut := lastChars(*rd.complaint, r.opts.ComplaintChars)
+	out.Outcome = Failed
+	out.Observation = r.observe(c, rule, rd)
+	out.Error = headBytes(c.Result.ErrorText, MaxErrorBytes)
+	if strings.TrimSpace(out.Error) == "" {
+		out.Error = headBytes(strings.TrimSpace(said), MaxErrorBytes)
+	}
+	switch {
+	case said == "":
+	case cut:
+		out.Observation += "\n…" + said
+	default:
+		out.Observation += "\n" + said
+	}
+}
+
+// Exit returns the exit code of a step that has one.
+func (s Step) Exit() (int, bool) {
+	decoded, err := DecodeJSON(s.Metadata)
+	if err != nil {
+		return 0, false
+	}
+	figures, _ := decoded.(map[string]any)
+	code, ok := integer(figures["exit_code"])
+	return int(code), ok
+}
+
+// Output returns Inline without the line that says the exit code, which Exit
+// has.
+func (s Step) Output() string {
+	first, rest, more := strings.Cut(s.Inline, "\n")
+	code, ok := strings.CutPrefix(first, exitLine)
+	if exit, known := s.Exit(); !ok || !known || code != plainText(int64(exit)) {
+		return s.Inline
+	}
+	if !more {
+		return ""
+	}
+	return rest
+}
+
+// integer reads a whole number in any form it may come in.
+func integer(v any) (int64, bool) {
+	switch v.(type) {
+	case json.Number, float64, int, int64, uint64:
+	default:
+		return 0, false
+	}
+	var n int64
+	err := json.Unmarshal(CanonicalJSON(v), &n)
+	return n, err == nil
+}

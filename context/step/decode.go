@@ -1,0 +1,258 @@
+package step
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"strings"
+	"unicode/utf8"
+)
+
+// DecodeJSON decodes one JSON value into what CanonicalJSON takes, with numbers
+// kept exact.
+func DecodeJSON(text []byte) (any, error) {
+	d := decoder{text: string(text)}
+	if v, ok := d.value(0); ok && d.end() {
+		return v, nil
+	}
+	return decodeSlowly(text)
+}
+
+// decodeSlowly takes every value there is, and says what is wrong with what is
+// none.
+func decodeSlowly(text []byte) (any, error) {
+	decoder := json.NewDecoder(bytes.NewReader(text))
+	decoder.UseNumber()
+	var v any
+	if err := decoder.Decode(&v); err != nil {
+		return nil, fmt.Errorf("step: decode JSON: %w", err)
+	}
+	if _, err := decoder.Token(); err != io.EOF {
+		return nil, errors.New("step: decode JSON: something follows the value")
+	}
+	return v, nil
+}
+
+// decoder reads what tools give: long texts, mostly. What is unusual, or wrong,
+// it leaves to encoding/json: no method that returns true has changed anything.
+type decoder struct {
+	text string
+	at   int
+}
+
+// maxFastDepth bounds the nesting; deeper values are unusual.
+const maxFastDepth = 64
+
+func (d *decoder) space() {
+	for d.at < len(d.text) && strings.IndexByte(" \t\r\n", d.text[d.at]) >= 0 {
+		d.at++
+	}
+}
+
+func (d *decoder) end() bool {
+	d.space()
+	return d.at == len(d.text)
+}
+
+// next takes a byte behind white space.
+func (d *decoder) next(c byte) bool {
+	d.space()
+	if d.at == len(d.text) || d.text[d.at] != c {
+		return false
+	}
+	d.at++
+	return true
+}
+
+func (d *decoder) value(depth int) (any, bool) {
+	d.space()
+	if d.at == len(d.text) || depth > maxFastDepth {
+		return nil, false
+	}
+	switch c := d.text[d.at]; {
+	case c == '{':
+		return d.object(depth)
+	case c == '[':
+		return d.array(depth)
+	case c == '"':
+		return d.string()
+	case c == '-' || '0' <= c && c <= '9':
+		return d.number()
+	}
+	for word, v := range map[string]any{"null": nil, "true": true, "false": false} {
+		if strings.HasPrefix(d.text[d.at:], word) {
+			d.at += len(word)
+			return v, true
+		}
+	}
+	return nil, false
+}
+
+func (d *decoder) object(depth int) (any, bool) {
+	d.at++
+	object := make(map[string]any)
+	if d.next('}') {
+		return object, true
+	}
+	for {
+		d.space()
+		key, ok := d.string()
+		if !ok || !d.next(':') {
+			return nil, false
+		}
+		v, ok := d.value(depth + 1)
+		if !ok {
+			return nil, false
+		}
+		object[key.(string)] = v
+		if d.next('}') {
+			return object, true
+		}
+		if !d.next(',') {
+			return nil, false
+		}
+	}
+}
+
+func (d *decoder) array(depth int) (any, bool) {
+	d.at++
+	array := []any{}
+	if d.next(']') {
+		return array, true
+	}
+	for {
+		v, ok := d.value(depth + 1)
+		if !ok {
+			return nil, false
+		}
+		array = append(array, v)
+		if d.next(']') {
+			return array, true
+		}
+		if !d.next(',') {
+			return nil, false
+		}
+	}
+}
+
+// number takes a number as it is written.
+func (d *decoder) number() (any, bool) {
+	from := d.at
+	for d.at < len(d.text) && strings.IndexByte("0123456789+-.eE", d.text[d.at]) >= 0 {
+		d.at++
+	}
+	text := d.text[from:d.at]
+	return json.Number(text), json.Valid([]byte(text))
+}
+
+// string takes a text.
+func (d *decoder) string() (any, bool) {
+	if d.at == len(d.text) || d.text[d.at] != '"' {
+		return nil, false
+	}
+	rest := d.text[d.at+1:]
+	size, ok := plainPart(rest)
+	if !ok {
+		return nil, false
+	}
+	if rest[size] == '"' {
+		d.at += size + 2
+		return strings.Clone(rest[:size]), true
+	}
+	return d.escaped(rest)
+}
+
+// plainPart is the length of what stands before the next quote or escape, and
+// whether there is one and all before it may stand in JSON as it is.
+func plainPart(text string) (int, bool) {
+	ascii := true
+	for i := range len(text) {
+		switch c := text[i]; {
+		case c == '"' || c == '\\':
+			return i, ascii || utf8.ValidString(text[:i])
+		case c < ' ':
+			return 0, false
+		case c >= utf8.RuneSelf:
+			ascii = false
+		}
+	}
+	return 0, false
+}
+
+// escaped takes a text with escapes; rest begins behind its quote.
+func (d *decoder) escaped(rest string) (any, bool) {
+	var b strings.Builder
+	for i := 0; ; {
+		size, ok := plainPart(rest[i:])
+		if !ok {
+			return nil, false
+		}
+		if b.Len()+size > b.Cap() {
+			// Growing copies, so a long text grows in few, long steps.
+			b.Grow(min(len(rest)-i, max(2*size, 4*b.Cap(), minText)))
+		}
+		b.WriteString(rest[i : i+size])
+		i += size
+		if rest[i] == '"' {
+			d.at += i + 2
+			return b.String(), true
+		}
+		if size = escape(&b, rest[i:]); size == 0 {
+			return nil, false
+		}
+		i += size
+	}
+}
+
+// minText is the room that a text with escapes gets first.
+const minText = 256
+
+// escape writes what an escape stands for, and returns its length; zero is none
+// that is known here.
+func escape(b *strings.Builder, text string) int {
+	if len(text) < 2 {
+		return 0
+	}
+	switch c := text[1]; c {
+	case '"', '\\', '/':
+		b.WriteByte(c)
+	case 'n':
+		b.WriteByte('\n')
+	case 't':
+		b.WriteByte('\t')
+	case 'r':
+		b.WriteByte('\r')
+	case 'b':
+		b.WriteByte('\b')
+	case 'f':
+		b.WriteByte('\f')
+	case 'u':
+		return unicodeEscape(b, text)
+	default:
+		return 0
+	}
+	return 2
+}
+
+// unicodeEscape writes the character of four hex digits, halves of a pair aside.
+func unicodeEscape(b *strings.Builder, text string) int {
+	const size = len(`\u0000`)
+	if len(text) < size {
+		return 0
+	}
+	r := rune(0)
+	for _, c := range []byte(text[2:size]) {
+		digit := strings.IndexByte(hexDigits, c|0x20)
+		if digit < 0 || c < '0' {
+			return 0
+		}
+		r = r<<4 | rune(digit)
+	}
+	if !utf8.ValidRune(r) {
+		return 0
+	}
+	b.WriteRune(r)
+	return size
+}

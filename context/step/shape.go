@@ -1,0 +1,95 @@
+package step
+
+import "encoding/json"
+
+// shape is how a result is read.
+type shape struct {
+	// figures are the names of what a reading has for the observation.
+	figures []string
+	read    func(r *Reducer, c Call) reading
+	// failures says that it reads what a call gave that failed, too.
+	failures bool
+}
+
+// shapes returns all shapes by name.
+func shapes() map[string]shape {
+	return map[string]shape{
+		"file":    {figures: []string{"size", "lines", "type", "sha256"}, read: (*Reducer).file},
+		"written": {figures: []string{"size", "sha256"}, read: (*Reducer).written},
+		"listing": {figures: []string{"count", "files", "dirs"}, read: (*Reducer).listing},
+		"results": {figures: []string{"count"}, read: (*Reducer).results},
+		"page":    {figures: []string{"site", "status", "size"}, read: (*Reducer).page},
+		"command": {figures: []string{"short", "exit_code", "lines", "size"}, read: (*Reducer).command, failures: true},
+		"any":     {figures: []string{"text", "size"}, read: (*Reducer).anything},
+	}
+}
+
+// reading is what a shape finds in a result.
+type reading struct {
+	// figures become the step's metadata, and values of its observation.
+	figures map[string]any
+	// words are values of the observation alone.
+	words map[string]string
+	// size is the result's own.
+	size size
+	// text is the text of the result alone; nil where it has none.
+	text *heldText
+	// json is the whole result as canonical JSON, where it was needed.
+	json []byte
+	// shown is what a prompt shows while the step is unfolded.
+	shown shown
+	// printed says that shown is what a program printed, so that it may have a
+	// form that is recognized.
+	printed bool
+	// empty says that there is no result.
+	empty bool
+	// exit is the exit code of what ran; nil without one.
+	exit *int64
+	// complaint is what a failed command said; the step has failed if it is not
+	// nil.
+	complaint *string
+}
+
+// heldText is a text that may go into a blob.
+type heldText struct {
+	// bytes are all of it; nil when it is the body of the result.
+	bytes []byte
+	ext   string
+}
+
+// value is what stands in an observation for a name.
+func (rd *reading) value(name string, c Call) string {
+	switch name {
+	case "tool":
+		return c.Tool
+	case "human_size":
+		return HumanSize(rd.size.bytes)
+	}
+	if word, ok := rd.words[name]; ok {
+		return word
+	}
+	if figure, ok := rd.figures[name]; ok {
+		return plainText(figure)
+	}
+	return plainText(c.Args[name])
+}
+
+// plainText is a value for reading: text as it is, bounded like a path, nothing
+// for null, all else as JSON.
+func plainText(v any) string {
+	switch v := v.(type) {
+	case nil:
+		return ""
+	case string:
+		return headBytes(v, MaxPathBytes)
+	}
+	return headBytes(string(SpacedJSON(v)), MaxPathBytes)
+}
+
+// metadata is the step's.
+func (rd *reading) metadata() json.RawMessage {
+	if len(rd.figures) == 0 {
+		return json.RawMessage("{}")
+	}
+	return CanonicalJSON(rd.figures)
+}

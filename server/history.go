@@ -1,0 +1,133 @@
+package server
+
+import (
+	"context"
+
+	"google.golang.org/protobuf/proto"
+
+	"github.com/loom-bridge/loom-bridge/context/assemble"
+	"github.com/loom-bridge/loom-bridge/context/session"
+	"github.com/loom-bridge/loom-bridge/context/tokens"
+	loombridgev1 "github.com/loom-bridge/loom-bridge/proto/gen/loombridge/v1"
+)
+
+// ConfigureSession changes how a session's prompts are made.
+func (s *contextService) ConfigureSession(ctx context.Context, r *loombridgev1.ConfigureSessionRequest) (*loombridgev1.ConfigureSessionResponse, error) {
+	if err := checkConfigureSessionRequest(r); err != nil {
+		return nil, err
+	}
+	scope, err := agentScope(ctx, r.GetAgentId())
+	if err != nil {
+		return nil, err
+	}
+	var config session.Config
+	if change, content := changeOf(r); change == nil {
+		config, err = s.log.Config(ctx, scope, r.GetSessionId())
+	} else {
+		config, err = s.log.Configure(ctx, scope, r.GetSessionId(), change, r.GetRequestId(), content)
+	}
+	if err != nil {
+		return nil, err
+	}
+	ended, err := s.log.Ended(ctx, scope, r.GetSessionId())
+	if err != nil {
+		return nil, err
+	}
+	return configuredOf(config.Over(s.history), ended), nil
+}
+
+// changeOf is what a request does to a session's settings, and what tells it
+// apart from another one with its id. There is none when it sets nothing.
+func changeOf(r *loombridgev1.ConfigureSessionRequest) (change func(session.Config) (session.Config, error), content []byte) {
+	set := configOf(r.GetHistory())
+	set.Model, set.MaxTokens = r.GetModel(), int(r.GetMaxTokens())
+	if set == (session.Config{}) && !r.GetReset_() {
+		return nil, nil
+	}
+	change = func(c session.Config) (session.Config, error) {
+		if r.GetReset_() {
+			c = session.Config{}
+		}
+		return set.Over(c), nil
+	}
+	plain := proto.CloneOf(r)
+	plain.RequestId = ""
+	// The request was decoded from these fields, so they can be encoded.
+	content, _ = proto.MarshalOptions{Deterministic: true}.Marshal(plain)
+	return change, content
+}
+
+// EndSession says that a session is over.
+func (s *contextService) EndSession(ctx context.Context, r *loombridgev1.EndSessionRequest) (*loombridgev1.EndSessionResponse, error) {
+	if err := checkEndSessionRequest(r); err != nil {
+		return nil, err
+	}
+	scope, err := agentScope(ctx, r.GetAgentId())
+	if err != nil {
+		return nil, err
+	}
+	last, err := s.log.End(ctx, scope, r.GetSessionId())
+	if err != nil {
+		return nil, err
+	}
+	return &loombridgev1.EndSessionResponse{LastPosition: int64(last)}, nil
+}
+
+// CompactHistory folds what may be folded, or renders the history as text.
+func (s *contextService) CompactHistory(ctx context.Context, r *loombridgev1.CompactHistoryRequest) (*loombridgev1.CompactHistoryResponse, error) {
+	if err := checkCompactHistoryRequest(r); err != nil {
+		return nil, err
+	}
+	scope, err := agentScope(ctx, r.GetAgentId())
+	if err != nil {
+		return nil, err
+	}
+	compaction, err := s.assembler.Compact(ctx, historyToCompact(scope, r))
+	if err != nil {
+		return nil, err
+	}
+	if !r.GetDryRun() {
+		s.folds.count(compaction.Batch)
+	}
+	return compactionOf(compaction), nil
+}
+
+// Undo takes back the last batch of folds.
+func (s *contextService) Undo(ctx context.Context, r *loombridgev1.UndoRequest) (*loombridgev1.UndoResponse, error) {
+	if err := checkUndoRequest(r); err != nil {
+		return nil, err
+	}
+	scope, err := agentScope(ctx, r.GetAgentId())
+	if err != nil {
+		return nil, err
+	}
+	undone, err := s.log.Undo(ctx, scope, r.GetSessionId(), uint64(r.GetBatch()), r.GetRequestId())
+	if err != nil {
+		return nil, err
+	}
+	return &loombridgev1.UndoResponse{Batch: int64(undone.Batch), Refs: undone.Refs}, nil
+}
+
+// ReportUsage tells what a provider counted for a prompt.
+func (s *contextService) ReportUsage(ctx context.Context, r *loombridgev1.ReportUsageRequest) (*loombridgev1.ReportUsageResponse, error) {
+	if err := checkReportUsageRequest(r); err != nil {
+		return nil, err
+	}
+	scope, err := agentScope(ctx, r.GetAgentId())
+	if err != nil {
+		return nil, err
+	}
+	learned, err := s.assembler.ReportUsage(ctx, assemble.UsageReport{
+		Scope: scope, SessionID: r.GetSessionId(), PromptID: r.GetPromptId(),
+		Usage: tokens.Usage{
+			Prompt: int(r.GetPromptTokens()), Completion: int(r.GetCompletionTokens()), Reasoning: int(r.GetReasoningTokens()),
+		},
+		Cached: int(r.GetCachedTokens()),
+	})
+	if err != nil {
+		return nil, err
+	}
+	return &loombridgev1.ReportUsageResponse{
+		CountedTokens: clampInt32(learned.Counted), Ratio: learned.Ratio, MissedTokens: clampInt32(learned.Missed),
+	}, nil
+}
