@@ -3,6 +3,7 @@
 import asyncio
 import uuid
 from collections.abc import Callable, Mapping
+from contextlib import suppress
 from typing import Any
 
 import loombridge
@@ -40,9 +41,8 @@ class Agent:
         self.steps = steps
         self.model = "gpt-4o"
         """The model whose tokens are counted."""
-        # A step shows at most 3,000 tokens of its result: room for all of them.
-        self.room = max(128_000, 4_000 * steps)
-        """Tokens that a prompt may have."""
+        self.room = 64_000
+        """Tokens that a prompt may have: old steps are folded long before."""
         self.ledger = Ledger()
         self.halfway = asyncio.Event()
         """Set when half of the steps are done, just before the next one begins."""
@@ -122,7 +122,19 @@ class Agent:
             )
         )
         self.ledger.prompts.append(prompt.tokens)
+        self.ledger.billed += prompt.receipt.cost
+        self.ledger.append_only += prompt.receipt.append_only_cost
+        if batch := prompt.receipt.batch:
+            self._say(
+                f"  fold      {len(batch.refs)} steps, {batch.before_tokens:,} tokens into "
+                f"{batch.after_tokens:,}, by {batch.reason}"
+            )
         return prompt
+
+    async def learn(self, prompt: Prompt, usage: Mapping[str, Any]) -> None:
+        """Tell the server what the provider counted; it need not know the prompt any more."""
+        with suppress(loombridge.PromptUnknownError):
+            await insist(lambda: self.ctx.context.report_usage(prompt, usage))
 
     async def record(self, message: Mapping[str, Any]) -> None:
         """Keep a message of the conversation, in OpenAI's form."""

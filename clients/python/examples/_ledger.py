@@ -35,6 +35,10 @@ class Ledger:
     memories: list[Memory] = field(default_factory=list[Memory])
     events: list[int] = field(default_factory=list[int])
     prompts: list[int] = field(default_factory=list[int])
+    billed: float = 0.0
+    """What the prompts should cost, in units of one input token."""
+    append_only: float = 0.0
+    """The same with nothing folded."""
 
 
 @dataclass

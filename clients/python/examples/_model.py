@@ -46,11 +46,11 @@ class Model:
             raise ModelError(f"OPENAI_BASE_URL is no web address: {url}")
         return cls(url.rstrip("/"), os.environ.get("OPENAI_MODEL") or DEFAULT_MODEL, key)
 
-    async def ask(self, prompt: Mapping[str, Any]) -> dict[str, Any]:
-        """Send a prompt, its messages and tools; return the model's message."""
+    async def ask(self, prompt: Mapping[str, Any]) -> tuple[dict[str, Any], dict[str, Any]]:
+        """Send a prompt, its messages and tools; return the model's message and the usage."""
         return await asyncio.to_thread(self._post, {"model": self.name, **prompt})
 
-    def _post(self, body: Mapping[str, Any]) -> dict[str, Any]:
+    def _post(self, body: Mapping[str, Any]) -> tuple[dict[str, Any], dict[str, Any]]:
         request = urllib.request.Request(  # noqa: S310  checked to be http(s) above
             f"{self.url}/chat/completions",
             data=json.dumps(body).encode(),
@@ -58,7 +58,8 @@ class Model:
         )
         try:
             with urllib.request.urlopen(request, timeout=TIMEOUT) as answer:  # noqa: S310
-                return cast("dict[str, Any]", json.load(answer)["choices"][0]["message"])
+                told = cast("dict[str, Any]", json.load(answer))
+                return told["choices"][0]["message"], told.get("usage") or {}
         except urllib.error.HTTPError as err:
             text = err.read(500).decode(errors="replace")
             raise ModelError(f"{self.url} answers {err.code}: {text}") from err
@@ -72,7 +73,9 @@ async def explore(agent: Agent, model: Model, say: Callable[[str], None]) -> Non
     while not agent.done:
         turn += 1
         prompt = await agent.prompt("openai")
-        message = await model.ask(prompt.openai())
+        message, usage = await model.ask(prompt.openai())
+        if usage:
+            await agent.learn(prompt, usage)
         kept = {key: message[key] for key in ("content", "tool_calls") if message.get(key)}
         if kept:
             await agent.record({"role": "assistant", **kept})
@@ -84,10 +87,12 @@ async def explore(agent: Agent, model: Model, say: Callable[[str], None]) -> Non
         if not calls:
             return
         for call in calls:
-            await _run(agent, call, f"turn-{turn}")
+            await _run(agent, call, f"turn-{turn}", prompt)
 
 
-async def _run(agent: Agent, call: Mapping[str, Any], turn_id: str) -> None:
+async def _run(
+    agent: Agent, call: Mapping[str, Any], turn_id: str, prompt: loombridge.Prompt
+) -> None:
     """Run one call; what is refused becomes a result too, so that the model learns."""
     function: Mapping[str, Any] = call["function"]
     try:
@@ -98,4 +103,4 @@ async def _run(agent: Agent, call: Mapping[str, Any], turn_id: str) -> None:
         refusal = {"role": "tool", "tool_call_id": call["id"], "content": f"Refused: {err}"}
         await agent.record(refusal)
     else:
-        agent.report(action, result, await agent.prompt())
+        agent.report(action, result, prompt)

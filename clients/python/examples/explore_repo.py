@@ -2,8 +2,9 @@
 
 It needs no language model: a small planner decides what to look at. The agent acts
 through tools, saves what it learns, tells a second agent by events, and assembles its
-prompt after every step. Halfway the server is killed with `kill -9` and started again;
-at the end once more. Then everything that was acknowledged is asked for again.
+prompt after every step; the receipts say what the prompts cost, and what they would cost
+with nothing folded. Halfway the server is killed with `kill -9` and started again; at the
+end once more. Then everything that was acknowledged is asked for again.
 
     python explore_repo.py --server-binary ../../../bin/loom-bridge-server
 
@@ -154,6 +155,8 @@ def table(outcome: Outcome) -> str:
         ("steps", f"{len(ledger.steps):,}"),
         ("prompt tokens, sum", f"{sum(ledger.prompts):,}"),
         ("largest prompt, tokens", f"{max(ledger.prompts, default=0):,}"),
+        ("prompts billed, units of a token", f"{ledger.billed:,.0f}"),
+        ("append-only would be billed", f"{ledger.append_only:,.0f}"),
         ("blobs", f"{len(ledger.blobs):,}"),
         ("blobs byte-identical after kill -9", f"{proof.blobs:,}"),
         ("memories saved", f"{len(ledger.memories):,}"),

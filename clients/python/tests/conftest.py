@@ -14,6 +14,7 @@ from fake import Fake, fake_server
 from fake_attach import Attach
 from loombridge import _rpc, testing
 from loombridge.v1 import events_pb2
+from loomlog import Log
 
 ROOT = Path(__file__).resolve().parents[3]
 EXAMPLES = Path(__file__).resolve().parents[1] / "examples"
@@ -31,6 +32,14 @@ async def ctx(fake: Fake) -> AsyncGenerator[loombridge.Client, None]:
     """A client of the fake, agent `a1` in session `s1`."""
     async with loombridge.connect(fake.address, agent_id="a1", session_id="s1") as client:
         yield client
+
+
+@pytest.fixture
+def log(fake: Fake) -> Log:
+    """What the fake server records."""
+    log = Log()
+    fake.on(_rpc.RECORD_STEP, log.answer)
+    return log
 
 
 @pytest.fixture

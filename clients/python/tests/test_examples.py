@@ -3,20 +3,24 @@
 import asyncio
 import json
 import os
+import re
 import signal
 import sys
 import threading
+import urllib.request
 from collections.abc import Generator
 from contextlib import contextmanager, suppress
 from dataclasses import replace
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any, ClassVar
 
 import pytest
 
 import loombridge
 from _ledger import Blob, Ledger, Memory, Proof, sha256, verify
+from _pretend_model import pretend_model
 from conftest import EXAMPLES
 from loombridge import testing
 
@@ -55,7 +59,7 @@ def tree(root: Path) -> dict[str, bytes]:
 
 
 def test_every_example_is_tested_here() -> None:
-    assert MAIN == ["explore_repo.py", "quickstart.py", "two_agents.py"]
+    assert MAIN == ["explore_repo.py", "long_run.py", "quickstart.py", "two_agents.py"]
 
 
 def test_the_quickstart_is_short() -> None:
@@ -75,6 +79,18 @@ async def test_two_agents(srv: testing.Server) -> None:
     assert output.splitlines() == ["words: 6", "sum:   5 from helper"]
 
 
+async def test_long_run_is_cheaper_than_append_only(srv: testing.Server) -> None:
+    code, output = await run(EXAMPLES / "long_run.py", LOOM_BRIDGE_ADDR=srv.address)
+    assert code == 0, output
+    told = re.search(r"billed ([\d,]+) units, append-only ([\d,]+): (\d+)%", output)
+    assert told, output
+    billed, append_only, share = (int(each.replace(",", "")) for each in told.groups())
+    assert 0 < billed < append_only
+    assert share == round(100 * billed / append_only)
+    assert "answer: Module 7 leaks its connections." in output
+    assert re.search(r"folded \d+ entries, [\d,]+ tokens into [\d,]+ \(price\)", output)
+
+
 async def test_the_first_lines_of_the_readme(srv: testing.Server, tmp_path: Path) -> None:
     readme = (EXAMPLES.parent / "README.md").read_text()
     code = readme.partition("```python\n")[2].partition("```")[0]
@@ -84,6 +100,41 @@ async def test_the_first_lines_of_the_readme(srv: testing.Server, tmp_path: Path
     status, output = await run(script)
     assert status == 0, output
     assert "Bitcoin closed at 45,000" in output
+
+
+async def test_the_long_run_of_the_readme(live: loombridge.Client) -> None:
+    chapter = (EXAMPLES.parent / "README.md").read_text().partition("## Long runs")[2]
+    code = chapter.partition("```python\n")[2].partition("```")[0]
+    body = "".join(f"    {line}\n" for line in code.splitlines())
+    scope: dict[str, Any] = {"json": json}
+    exec(f"async def turn(ctx, goal, openai, run):\n{body}", scope)  # noqa: S102  our own text
+    with pretend_model(2) as url:
+        chat = SimpleNamespace(completions=Completions(url))
+        for _ in range(3):
+            await scope["turn"](live, "Find the fault", SimpleNamespace(chat=chat), str.format)
+    assert [step.tool_name for step in await live.context.steps()] == ["read_module", "run_tests"]
+    prompt = await live.context.assemble()
+    assert prompt.messages[-1].content == "Module 7 leaks its connections."
+
+
+class Completions:
+    """What the library of a provider has, as far as the README uses it."""
+
+    def __init__(self, url: str) -> None:
+        self._url = url
+
+    async def create(self, **request: Any) -> Any:
+        body = json.dumps(request).encode()
+        post = urllib.request.Request(f"{self._url}/chat/completions", body)  # noqa: S310
+        with await asyncio.to_thread(urllib.request.urlopen, post) as answer:
+            told = json.load(answer)
+
+        def model_dump(*, exclude_none: bool) -> dict[str, Any]:
+            assert exclude_none
+            return told["choices"][0]["message"]
+
+        message = SimpleNamespace(model_dump=model_dump)
+        return SimpleNamespace(usage=told["usage"], choices=[SimpleNamespace(message=message)])
 
 
 def agent_of_the_readme(srv: testing.Server) -> str:
@@ -145,6 +196,8 @@ async def test_explore_repo_loses_nothing(binary: Path, tmp_path: Path) -> None:
     assert rows["memories saved"] == rows["memories found again"] > 5
     assert rows["events emitted"] == rows["events delivered across the kill"] > 5
     assert "events lost / duplicated" in output
+    assert rows["prompts billed, units of a token"] > 0
+    assert rows["append-only would be billed"] > 0
     assert tree(repo) == before
     assert not list(repo.glob(".explore-repo-*"))
 
@@ -293,4 +346,6 @@ def check_conversation(messages: list[dict[str, Any]]) -> None:
     assert "A small repository" in answers["call-0-1"]
     assert "fs:read_file" in answers["call-1-0"]
     assert "Refused" in answers["call-1-1"]
-    assert "Package part0" in answers["call-2-5"]
+    assert "Package part0" in answers["call-2-0"]
+    # What stands in the prompt already is not shown again.
+    assert "unchanged: step_003" in answers["call-2-5"]

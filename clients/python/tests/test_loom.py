@@ -3,12 +3,8 @@
 import asyncio
 import inspect
 import json
-import logging
 import subprocess
 import sys
-import time
-from collections.abc import AsyncGenerator
-from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
 
@@ -17,61 +13,13 @@ import grpc.aio
 import pytest
 
 import loombridge
-from fake import Call, Fake, fake_server, refuse
+from fake import Fake
 from loombridge import _rpc, testing
-from loombridge.loom import Bridge, attach, with_bridge
-from loombridge.v1 import context_pb2 as pb
+from loombridge.loom import attach, with_bridge
 from loombridge.v1 import memory_pb2
-from loomv1.agent import Agent, Envelope, EventContext, ToolCall, ToolError, ToolResult, tool
+from loomlog import Log, add, asked, failing, odd, running, shout
+from loomv1.agent import Agent, Envelope, EventContext, ToolCall
 from loomv1.cognitive import executor
-
-SOON = 5.0
-"""Seconds in which a step has to be recorded; far more than it takes."""
-
-
-class Log:
-    """The steps that a fake server was given."""
-
-    def __init__(self) -> None:
-        self.requests: list[pb.RecordStepRequest] = []
-
-    async def answer(self, request: pb.RecordStepRequest, _call: Call) -> pb.RecordStepResponse:
-        self.requests.append(request)
-        return pb.RecordStepResponse(step=pb.Step(id=f"step_{len(self.requests):03}"))
-
-    def steps(self) -> list[tuple[str, Any, Any]]:
-        """Return the tool, the arguments and the output or error of each step."""
-        return [
-            (
-                each.tool_name,
-                json.loads(each.arguments_json),
-                json.loads(each.output_json) if each.success else f"error: {each.error_message}",
-            )
-            for each in self.requests
-        ]
-
-
-@pytest.fixture
-def log(fake: Fake) -> Log:
-    """What the fake server records."""
-    log = Log()
-    fake.on(_rpc.RECORD_STEP, log.answer)
-    return log
-
-
-@asynccontextmanager
-async def running(agent: Agent) -> AsyncGenerator[Bridge, None]:
-    """Attach an agent and run it while the block runs."""
-    bridge = attach(agent)
-    await agent.start()
-    try:
-        yield bridge
-    finally:
-        await agent.stop()
-
-
-def failing(code: str, message: str) -> Any:
-    return lambda call: ToolResult(call.id, 1, "", ToolError(code, message))  # pyright: ignore
 
 
 async def test_handlers_get_memory(fake: Fake) -> None:
@@ -202,95 +150,7 @@ async def test_what_cannot_be_printed_does_no_harm(fake: Fake, log: Log) -> None
     ]
 
 
-# The cognitive loop
-
-
-async def test_what_the_loop_runs_in_python_is_recorded(
-    fake: Fake, log: Log, tmp_path: Path
-) -> None:
-    agent = Agent("a", [], address=fake.address)
-    async with running(agent) as bridge:
-        loop = executor.ToolExecutor(agent.ctx, permission_callback=lambda *_: True)
-        path = tmp_path / "note.txt"
-        arguments = {"path": str(path), "content": "hello"}
-        seen = await loop.execute_tool(executor.ToolCall("fs:write_file", arguments))
-        assert seen.success
-        assert await bridge.flush()
-    assert path.read_text() == "hello"
-    output = {"path": str(path), "bytes_written": 5}
-    assert log.steps() == [("fs:write_file", arguments, output)]
-
-
-async def test_what_a_person_refuses_is_recorded(fake: Fake, log: Log) -> None:
-    agent = Agent("a", [], address=fake.address)
-    async with running(agent) as bridge:
-        loop = executor.ToolExecutor(agent.ctx, permission_callback=lambda *_: False)
-        seen = await loop.execute_tool(executor.ToolCall("fs:delete", {"path": "x"}))
-        assert seen.error == "Action denied by user"
-        assert await bridge.flush()
-    assert log.steps() == [("fs:delete", {"path": "x"}, "error: Action denied by user")]
-
-
-async def test_what_the_loop_sends_to_the_core_is_recorded_once(fake: Fake, log: Log) -> None:
-    agent = Agent("a", [], address=fake.address)
-    agent.client.answers["web:search"] = lambda _call: '{"count": 0}'
-    agent.client.answers["web:fetch"] = failing("EXECUTION_ERROR", "Execution failed: 500")
-    async with running(agent) as bridge:
-        loop = executor.ToolExecutor(agent.ctx)
-        await loop.execute_tool(executor.ToolCall("web:search", {"query": "x"}))
-        await loop.execute_tool(executor.ToolCall("web:fetch", {"url": "y"}))
-        assert await bridge.flush()
-    assert log.steps() == [
-        ("web:search", {"query": "x"}, {"count": 0}),
-        ("web:fetch", {"url": "y"}, "error: Execution failed: 500"),
-    ]
-
-
-async def test_a_refusal_overruled_is_both_steps(fake: Fake, log: Log) -> None:
-    agent = Agent("a", [], address=fake.address)
-    refusal = "Permission denied: Command 'tar' is not allowed"
-    agent.client.answers["system:shell"] = failing("EXECUTION_ERROR", refusal)
-    async with running(agent) as bridge:
-        loop = executor.ToolExecutor(agent.ctx, permission_callback=lambda *_: True)
-        await loop.execute_tool(executor.ToolCall("system:shell", {"command": "tar"}))
-        assert await bridge.flush()
-    assert log.steps() == [
-        ("system:shell", {"command": "tar"}, f"error: {refusal}"),
-        ("system:shell", {"command": "tar"}, {"stdout": "ran", "exit_code": 0}),
-    ]
-
-
-async def test_the_loop_of_another_agent_is_left_alone(fake: Fake, log: Log) -> None:
-    attached, other = Agent("a", [], address=fake.address), Agent("b", [])
-    async with running(attached) as bridge:
-        loop = executor.ToolExecutor(other.ctx)
-        await loop.execute_tool(executor.ToolCall("fs:delete", {"path": "x"}))
-        assert await bridge.flush()
-    assert log.requests == []
-
-
 # Tools of the agent's own
-
-
-@tool("math.add")
-def add(a: int, b: int) -> int:
-    return a + b
-
-
-@tool("text.shout")
-async def shout(text: str) -> dict[str, str]:
-    if not text:
-        raise ValueError("nothing to shout")
-    return {"text": text.upper()}
-
-
-@tool("odd.thing")
-def odd() -> object:
-    return object()
-
-
-def asked(name: str, arguments: str, caller: str = "other") -> ToolCall:
-    return ToolCall(f"call-{name}-{arguments}", name, arguments, {"x-agent-id": caller})
 
 
 async def test_what_others_ask_of_the_agent_is_recorded(fake: Fake, log: Log) -> None:
@@ -333,156 +193,6 @@ async def test_agents_that_share_a_tool_keep_their_steps_apart(fake: Fake, log: 
         assert await second.flush()
     assert [each.agent_id for each in log.requests] == ["b"]
     assert add(1, 1) == 2
-
-
-# When things go wrong
-
-
-async def test_a_server_that_is_away_delays_nothing(
-    fake: Fake, caplog: pytest.LogCaptureFixture
-) -> None:
-    async with fake_server() as away:
-        address = away.address
-    agent = Agent("a", [], address=address)
-    agent.client.answers["n"] = lambda call: call.arguments
-    async with running(agent) as bridge:
-        began = time.monotonic()
-        for i in range(20):
-            await agent.ctx.tool("n", payload={"i": i})
-        assert time.monotonic() - began < 1.0
-        assert not await bridge.flush(0.3)
-        log = Log()
-        async with fake_server(int(address.rpartition(":")[2])) as back:
-            back.on(_rpc.RECORD_STEP, log.answer)
-            assert await bridge.flush(20)
-        assert [step[1]["i"] for step in log.steps()] == list(range(20))
-        assert bridge.lost == 0
-    warnings = [r for r in caplog.records if r.levelno >= logging.WARNING]
-    assert len(warnings) == 1
-    assert "steps wait to be recorded" in warnings[0].getMessage()
-
-
-async def test_a_step_sent_again_keeps_its_request_id(fake: Fake) -> None:
-    requests: list[pb.RecordStepRequest] = []
-
-    async def answer(request: pb.RecordStepRequest, call: Call) -> pb.RecordStepResponse:
-        requests.append(request)
-        if len(requests) == 1:
-            await refuse(call, grpc.StatusCode.UNAVAILABLE, "later", reason="OVERLOADED")
-        return pb.RecordStepResponse()
-
-    fake.on(_rpc.RECORD_STEP, answer)
-    agent = Agent("a", [], address=fake.address)
-    agent.client.answers["n"] = lambda _call: "1"
-    async with running(agent) as bridge:
-        await agent.ctx.tool("n")
-        assert await bridge.flush()
-    first, second = requests
-    assert first == second
-    assert first.request_id
-
-
-@pytest.mark.parametrize(
-    ("code", "reason"),
-    [
-        (grpc.StatusCode.INVALID_ARGUMENT, "INVALID_REQUEST"),
-        # A core that has no native API.
-        (grpc.StatusCode.UNIMPLEMENTED, ""),
-    ],
-)
-async def test_a_step_that_is_refused_stops_nothing(
-    fake: Fake, caplog: pytest.LogCaptureFixture, code: grpc.StatusCode, reason: str
-) -> None:
-    log = Log()
-
-    async def answer(request: pb.RecordStepRequest, call: Call) -> pb.RecordStepResponse:
-        if request.tool_name == "bad":
-            await refuse(call, code, "not so", reason=reason)
-        return await log.answer(request, call)
-
-    fake.on(_rpc.RECORD_STEP, answer)
-    agent = Agent("a", [], address=fake.address)
-    agent.client.answers = {"bad": lambda _call: "1", "good": lambda _call: "2"}
-    async with running(agent) as bridge:
-        for name in ("bad", "bad", "good"):
-            await agent.ctx.tool(name)
-        assert await bridge.flush()
-        assert bridge.lost == 2
-    assert log.steps() == [("good", {}, 2)]
-    warnings = [r.getMessage() for r in caplog.records if r.levelno >= logging.WARNING]
-    assert warnings == ["a step of bad is not recorded: not so"]
-
-
-async def test_the_queue_has_a_bound(fake: Fake, log: Log, monkeypatch: Any) -> None:
-    from loombridge.loom import _recorder
-
-    monkeypatch.setattr(_recorder, "QUEUE_CALLS", 5)
-    gate = asyncio.Event()
-
-    async def answer(request: pb.RecordStepRequest, call: Call) -> pb.RecordStepResponse:
-        await gate.wait()
-        return await log.answer(request, call)
-
-    fake.on(_rpc.RECORD_STEP, answer)
-    agent = Agent("a", [], address=fake.address)
-    agent.client.answers["n"] = lambda call: call.arguments
-    async with running(agent) as bridge:
-        for i in range(8):
-            await agent.ctx.tool("n", payload={"i": i})
-        assert bridge.lost == 3
-        gate.set()
-        assert await bridge.flush()
-        monkeypatch.setattr(_recorder, "QUEUE_SIZE", 10)
-        await agent.ctx.tool("n", payload={"text": "x" * 20})
-        assert bridge.lost == 4
-    assert [step[1]["i"] for step in log.steps()] == list(range(5))
-
-
-async def test_stop_records_what_waits_and_closes(fake: Fake, log: Log) -> None:
-    agent = Agent("a", [], address=fake.address)
-    agent.client.answers["n"] = lambda call: call.arguments
-    bridge = attach(agent)
-    await agent.start()
-    for i in range(30):
-        await agent.ctx.tool("n", payload={"i": i})
-    client = await bridge.client()
-    await agent.stop()
-    assert [step[1]["i"] for step in log.steps()] == list(range(30))
-    with pytest.raises(loombridge.ClientClosedError):
-        await client.status()
-    with pytest.raises(loombridge.ClientClosedError, match="the agent was stopped"):
-        await bridge.client()
-    await agent.stop()
-
-    await agent.start()
-    await agent.ctx.tool("n", payload={"i": 30})
-    await agent.stop()
-    assert [step[1]["i"] for step in log.steps()] == list(range(31))
-
-
-async def test_stop_does_not_wait_for_a_server_that_is_gone(fake: Fake) -> None:
-    async with fake_server() as away:
-        address = away.address
-    agent = Agent("a", [], address=address)
-    agent.client.answers["n"] = lambda _call: "1"
-    bridge = attach(agent)
-    await agent.start()
-    await agent.ctx.tool("n")
-    began = time.monotonic()
-    await agent.stop()
-    assert time.monotonic() - began < SOON
-    assert bridge.lost == 1
-    assert not agent.client.connected
-
-
-async def test_memory_without_a_server_raises_what_a_client_raises(fake: Fake) -> None:
-    async with fake_server() as away:
-        address = away.address
-    agent = Agent("a", [], address=address)
-    async with running(agent):
-        memory: Any = agent.ctx
-        with pytest.raises(loombridge.ServerUnreachableError):
-            await memory.memory_save("x")
 
 
 # Attaching
@@ -551,61 +261,6 @@ def test_loom_py_is_not_needed_to_import() -> None:
     source = Path(loombridge.__file__).parents[1]
     run = subprocess.run([sys.executable, "-W", "error", "-c", code], cwd=source, check=False)
     assert run.returncode == 0
-
-
-# The form of a step
-
-
-async def test_what_the_server_would_refuse_is_brought_into_form(fake: Fake, log: Log) -> None:
-    agent = Agent("a", [], address=fake.address)
-    agent.client.answers = {
-        "plain text": lambda _call: "no JSON",
-        "nan": lambda _call: '{"x": NaN}',
-        "half": lambda _call: "\ud800 and more",
-        "none": lambda _call: "",
-        "x" * 200: lambda _call: "1",
-        "": lambda _call: "1",
-    }
-    async with running(agent) as bridge:
-        await agent.ctx.tool("plain text", payload="also none")
-        await agent.ctx.tool("nan", payload=[1, 2])
-        await agent.ctx.tool("half", payload='{"a": 1}')
-        await agent.ctx.tool("none")
-        await agent.ctx.tool("x" * 200, payload={"n": 2**70})
-        await agent.ctx.tool("", payload={"s": "\ud800"})
-        assert await bridge.flush()
-    assert log.steps() == [
-        ("plain_text", {"payload": "also none"}, "no JSON"),
-        ("nan", {"payload": [1, 2]}, '{"x": NaN}'),
-        ("half", {"a": 1}, "? and more"),
-        ("none", {}, None),
-        ("x" * 128, {"n": 2**70}, 1),
-        ("unnamed", {"payload": '{"s": "\\ud800"}'}, 1),
-    ]
-
-
-async def test_what_is_too_large_is_cut(fake: Fake, log: Log) -> None:
-    large = "\x01" * (2 << 20)
-    agent = Agent("a", [], address=fake.address)
-    agent.client.answers = {
-        "fs:write_file": lambda _call: json.dumps({"content": large}),
-        "many": failing("EXECUTION_ERROR", "€" * 100_000),
-    }
-    async with running(agent) as bridge:
-        await agent.ctx.tool("fs:write_file", payload={"path": "x", "content": large})
-        with pytest.raises(RuntimeError):
-            await agent.ctx.tool("many", payload={str(i): "y" * 500 for i in range(3000)})
-        assert await bridge.flush()
-    first, second = log.requests
-    arguments = json.loads(first.arguments_json)
-    assert arguments["path"] == "x"
-    assert arguments["content"].endswith(f"... [cut: {2 << 20} characters in all]")
-    assert json.loads(first.output_json).startswith('{"content": "\\u0001')
-    assert list(json.loads(second.arguments_json)) == ["payload"]
-    for request in log.requests:
-        assert len(request.arguments_json.encode()) <= 1 << 20
-        assert len(request.output_json.encode()) <= 1 << 20
-        assert len(request.error_message.encode()) <= 64 << 10
 
 
 # On the real server

@@ -100,6 +100,19 @@ async def test_tools_are_relayed_both_ways(srv: testing.Server, stubs: Stubs) ->
         assert answers == [f"T{i}" for i in range(40)]
 
 
+async def test_what_a_prompt_folded_can_be_read_back(srv: testing.Server, stubs: Stubs) -> None:
+    whole = "\n".join(f"line {n}" for n in range(200))
+    async with (
+        Peer(stubs, srv.address, "a", []) as a,
+        loombridge.connect(srv.address, agent_id="a", session_id="run-1") as ctx,
+    ):
+        recorded = await ctx.context.record_step("my:report", output=whole)
+        for name in (recorded.step.id, recorded.step.outcome_path):
+            read = await a.call("fs:read_file", json.dumps({"path": name}))
+            assert read.status == stubs.action.TOOL_OK, read.error.message
+            assert json.loads(read.output)["content"] == whole
+
+
 async def test_a_provider_that_left_is_told_at_once(srv: testing.Server, stubs: Stubs) -> None:
     async with Peer(stubs, srv.address, "a", []) as a:
         async with Peer(stubs, srv.address, "b", [], {"b.tool": lambda _args: 1}):

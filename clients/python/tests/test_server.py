@@ -251,7 +251,7 @@ async def test_prompt_holds_the_conversation_and_the_steps(
 
 async def test_tokens(live: loombridge.Client) -> None:
     assert await live.context.count_tokens("hello world") == (
-        loombridge.TokenCount(2, "o200k_base", exact=True)
+        loombridge.TokenCount(2, "o200k_base", "exact")
     )
 
 

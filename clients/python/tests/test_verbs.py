@@ -260,7 +260,6 @@ async def test_assemble_neutral(fake: Fake, ctx: loombridge.Client) -> None:
         agent_id="a1",
         session_id="s1",
         goal="go",
-        model="gpt-4o",
         max_tokens=100,
         system="be brief",
         without_tools=True,
@@ -372,7 +371,7 @@ async def test_count_tokens(fake: Fake, ctx: loombridge.Client) -> None:
     )
     fake.on(_rpc.COUNT_TOKENS, context_pb2.CountTokensResponse(count=count))
     assert await ctx.context.count_tokens("abc", model="gpt-4") == (
-        loombridge.TokenCount(3, "cl100k_base", exact=False)
+        loombridge.TokenCount(3, "cl100k_base", "estimated")
     )
 
 

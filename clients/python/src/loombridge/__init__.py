@@ -21,6 +21,7 @@ from loombridge._blobs import (
     KeptBlobs,
 )
 from loombridge._client import Client, Status
+from loombridge._compress import CompressedResult, CompressHint, ResultKind
 from loombridge._connect import Connecting, Tls, connect
 from loombridge._context import Context
 from loombridge._errors import (
@@ -40,9 +41,11 @@ from loombridge._errors import (
     InvalidRequestError,
     LoomBridgeError,
     NoEmbedderError,
+    NothingToUndoError,
     OutcomeUnknownError,
     OverloadedError,
     PositionUnknownError,
+    PromptUnknownError,
     RecordExistsError,
     RecordNotFoundError,
     RequestFailedError,
@@ -61,6 +64,7 @@ from loombridge._errors import (
     WrongAddressError,
 )
 from loombridge._events import Emitted, Event, Events, Subscription
+from loombridge._history import HistoryStyle
 from loombridge._memory import Hit, Hits, Memory, Origin, QueryMode, QueryReceipt, Record, Saved
 from loombridge._places import QualityOfService
 from loombridge._prompt import (
@@ -68,9 +72,24 @@ from loombridge._prompt import (
     Prompt,
     PromptFormat,
     Role,
-    TokenCount,
     ToolCall,
     ToolDefinition,
+)
+from loombridge._receipts import (
+    Compaction,
+    Fold,
+    FoldBatch,
+    FoldReason,
+    HistoryPolicy,
+    HistorySettings,
+    Preset,
+    Receipt,
+    SessionSettings,
+    TokenCertainty,
+    TokenCount,
+    TokenPrices,
+    Undone,
+    UsageLearned,
 )
 from loombridge._steps import BlobArchive, BlobInfo, BlobStream, RecordedStep, Step
 from loombridge._tools import ToolFailure, ToolInfo, ToolResult, Tools, ToolVerb
@@ -96,6 +115,9 @@ __all__ = [
     "Client",
     "ClientClosedError",
     "CollectedGarbage",
+    "Compaction",
+    "CompressHint",
+    "CompressedResult",
     "Connecting",
     "Context",
     "ContextOverflowError",
@@ -104,6 +126,12 @@ __all__ = [
     "Event",
     "Events",
     "FieldViolation",
+    "Fold",
+    "FoldBatch",
+    "FoldReason",
+    "HistoryPolicy",
+    "HistorySettings",
+    "HistoryStyle",
     "Hit",
     "Hits",
     "InternalError",
@@ -117,15 +145,19 @@ __all__ = [
     "Memory",
     "Message",
     "NoEmbedderError",
+    "NothingToUndoError",
     "Origin",
     "OutcomeUnknownError",
     "OverloadedError",
     "PositionUnknownError",
+    "Preset",
     "Prompt",
     "PromptFormat",
+    "PromptUnknownError",
     "QualityOfService",
     "QueryMode",
     "QueryReceipt",
+    "Receipt",
     "Record",
     "RecordExistsError",
     "RecordNotFoundError",
@@ -133,10 +165,12 @@ __all__ = [
     "RequestFailedError",
     "RequestIdReusedError",
     "ReservedTopicError",
+    "ResultKind",
     "Role",
     "Saved",
     "Seconds",
     "ServerUnreachableError",
+    "SessionSettings",
     "ShuttingDownError",
     "SlowConsumerError",
     "Status",
@@ -146,7 +180,9 @@ __all__ = [
     "StoreFailedError",
     "Subscription",
     "Tls",
+    "TokenCertainty",
     "TokenCount",
+    "TokenPrices",
     "TooLargeError",
     "ToolCall",
     "ToolDefinition",
@@ -158,6 +194,8 @@ __all__ = [
     "ToolVerb",
     "Tools",
     "UnauthenticatedError",
+    "Undone",
+    "UsageLearned",
     "WrongAddressError",
     "connect",
 ]

@@ -3,7 +3,7 @@
 from collections.abc import AsyncIterator, Mapping
 from typing import Any
 
-from loombridge import _blobs, _prompt, _rpc, _steps, _values
+from loombridge import _blobs, _history, _prompt, _receipts, _rpc, _steps, _values
 from loombridge.v1 import context_pb2 as pb
 from loombridge.v1 import memory_pb2
 
@@ -16,7 +16,7 @@ _FORMATS: Mapping[str, pb.PromptFormat] = {
 }
 
 
-class Context(_blobs.Blobs):
+class Context(_history.History, _blobs.Blobs):
     """What an agent did and said, and its prompts; reached as `ctx.context`.
 
     Every call takes the client's session, unless it is given another by
@@ -26,35 +26,46 @@ class Context(_blobs.Blobs):
 
     def __init__(self, transport: _rpc.Transport, agent_id: str, session_id: str) -> None:
         """Made by the client."""
-        super().__init__(transport, agent_id)
-        self._session_id = session_id
+        _history.History.__init__(self, transport, agent_id, session_id)
+        _blobs.Blobs.__init__(self, transport, agent_id)
 
     async def assemble(
         self,
         *,
         goal: str = "",
-        model: str = "gpt-4o",
-        max_tokens: int = 8192,
+        model: str | None = None,
+        max_tokens: int | None = None,
         system: str = "",
         format: _prompt.PromptFormat = "neutral",  # noqa: A002  the API's own word
         tools: bool = True,
+        history: _receipts.HistorySettings | None = None,
+        dry_run: bool = False,
         session_id: str | None = None,
         timeout: _values.Seconds | None = None,
     ) -> _prompt.Prompt:
         """Build the session's prompt: system, tools, history, goal.
 
+        Old steps are folded when that pays, or when the prompt would not fit otherwise;
+        `receipt` of the prompt tells. What was folded can be read and unfolded again.
+
         Args:
             goal: what the agent works towards; it stands last.
-            model: the model the prompt is for; it chooses the token counter.
-            max_tokens: the budget of the whole prompt, tools included.
+            model: the model the prompt is for; it chooses the token counter and the
+                prices. Default: as configured, else `gpt-4o`.
+            max_tokens: the budget of the whole prompt, tools included. Default: as
+                configured, else 8192.
             system: the system prompt; it stands first.
             format: `neutral` fills `messages` and `tools`, `openai` fills `openai()`.
             tools: offer the tools of level 1.
+            history: how the history is made, for this call; what is None in it is as
+                configured.
+            dry_run: store nothing: a fold that is due is shown and not kept.
             session_id: default: the client's.
             timeout: seconds; default: the client's.
 
         Raises:
             ContextOverflowError: it does not fit; names the largest part.
+            InvalidRequestError: a field breaks a rule, such as a preset that is none.
         """
         if format not in _FORMATS:
             raise ValueError(f"format must be one of {', '.join(_FORMATS)}, not {format!r}")
@@ -62,13 +73,20 @@ class Context(_blobs.Blobs):
             agent_id=self._agent_id,
             session_id=self._session(session_id),
             goal=_values.text("goal", goal),
-            model=_values.text("model", model),
-            max_tokens=_values.integer("max_tokens", max_tokens),
+            model=_values.optional_text("model", model),
             system=_values.text("system", system),
             without_tools=not tools,
             format=_FORMATS[format],
+            dry_run=dry_run,
         )
-        answer = await self._transport.call(_rpc.ASSEMBLE, request, timeout=timeout)
+        if max_tokens is not None:
+            request.max_tokens = _values.integer("max_tokens", max_tokens)
+        if history is not None:
+            request.history.CopyFrom(_receipts.settings_to_wire("history", history))
+        # A fold that a call stored before it was cut off stands in the repeated one, too.
+        answer = await self._transport.call(
+            _rpc.ASSEMBLE, request, timeout=timeout, repeatable=True
+        )
         return _prompt.prompt(answer)
 
     async def append(
@@ -114,6 +132,7 @@ class Context(_blobs.Blobs):
         thought: str | None = None,
         turn_id: str | None = None,
         call_id: str | None = None,
+        pinned: bool = False,
         request_id: str | None = None,
         session_id: str | None = None,
         timeout: _values.Seconds | None = None,
@@ -130,6 +149,7 @@ class Context(_blobs.Blobs):
             thought: what the model said before the call, kept with the step.
             turn_id: holds parallel calls of one model turn together.
             call_id: the model's own id of the call.
+            pinned: prompts show the step as it is, whatever its age.
             request_id: makes the call safe to repeat, and repeats it when no server
                 answers.
             session_id: default: the client's.
@@ -150,6 +170,7 @@ class Context(_blobs.Blobs):
             thought=_values.optional_text("thought", thought),
             turn_id=_values.optional_text("turn_id", turn_id),
             call_id=_values.optional_text("call_id", call_id),
+            pinned=pinned,
             request_id=_values.optional_text("request_id", request_id),
         )
         answer = await self._transport.call(
@@ -203,7 +224,7 @@ class Context(_blobs.Blobs):
 
     async def count_tokens(
         self, text: str, *, model: str = "gpt-4o", timeout: _values.Seconds | None = None
-    ) -> _prompt.TokenCount:
+    ) -> _receipts.TokenCount:
         """Count a text of at most 1 MiB as a model would."""
         request = pb.CountTokensRequest(
             agent_id=self._agent_id,
@@ -211,7 +232,7 @@ class Context(_blobs.Blobs):
             model=_values.text("model", model),
         )
         answer = await self._transport.call(_rpc.COUNT_TOKENS, request, timeout=timeout)
-        return _prompt.token_count(answer.count)
+        return _receipts.token_count(answer.count)
 
     async def read_blob(
         self,
@@ -258,6 +279,3 @@ class Context(_blobs.Blobs):
         if timeout is not None:
             seconds = _values.seconds("timeout", timeout)
         return _steps.BlobStream(self._transport, request, seconds)
-
-    def _session(self, session_id: str | None) -> str:
-        return self._session_id if session_id is None else _values.text("session_id", session_id)

@@ -218,6 +218,14 @@ class ContextOverflowError(LoomBridgeError):
         return self._number("max_tokens")
 
 
+class NothingToUndoError(LoomBridgeError):
+    """The session has no fold, or its last batch is another one."""
+
+
+class PromptUnknownError(LoomBridgeError):
+    """The prompt is not one of the session's last, or is from before a restart."""
+
+
 class ReservedTopicError(LoomBridgeError):
     """The topic has a meaning of its own that this server does not serve."""
 
@@ -291,6 +299,8 @@ BY_REASON: Mapping[str, type[LoomBridgeError]] = {
     "DEADLINE_EXCEEDED": DeadlineExceededError,
     "CANCELLED": CallCancelledError,
     "OUTCOME_UNKNOWN": OutcomeUnknownError,
+    "NOTHING_TO_UNDO": NothingToUndoError,
+    "PROMPT_UNKNOWN": PromptUnknownError,
 }
 
 # Statuses that gRPC itself makes, without a reason from the server.

@@ -5,7 +5,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal, TypeAlias, cast
 
-from loombridge import _values
+from loombridge import _receipts, _values
 from loombridge.v1 import context_pb2 as pb
 
 Role: TypeAlias = Literal["system", "user", "assistant", "tool"]
@@ -46,12 +46,18 @@ class Message:
     """The calls an assistant asks for; at most 128."""
     tool_call_id: str = ""
     """Which call a tool message answers; required there."""
+    pinned: bool = False
+    """It stays in every prompt as it is. System and user messages always do."""
+    observation: bool = False
+    """A user message that holds what an action of the message before gave, as agents
+    without tool calls write it: it is folded like the result of a tool."""
 
     @classmethod
     def from_openai(cls, message: Mapping[str, Any]) -> "Message":
         """Return a message that came in OpenAI's chat form.
 
-        Content that is a list of blocks is kept as it came.
+        Content that is a list of blocks is kept as it came. The keys `pinned` and
+        `observation` are taken as well.
 
         Raises:
             TypeError: message is no mapping.
@@ -69,6 +75,8 @@ class Message:
             name=m.get("name") or "",
             tool_calls=tuple(_openai_call(call) for call in calls),
             tool_call_id=m.get("tool_call_id") or "",
+            pinned=bool(m.get("pinned")),
+            observation=bool(m.get("observation")),
         )
 
 
@@ -85,37 +93,33 @@ class ToolDefinition:
 
 
 @dataclass(frozen=True, slots=True)
-class TokenCount:
-    """A number of tokens and where it comes from."""
-
-    tokens: int
-    """The number."""
-    counter: str
-    """The vocabulary: `o200k_base` or `cl100k_base`."""
-    exact: bool
-    """Counted with the model's own vocabulary; False: a good estimate."""
-
-
-@dataclass(frozen=True, slots=True)
 class Prompt:
     """An assembled prompt: system, tools, history, goal."""
 
     tokens: int
     """Tokens of the whole prompt, tools included."""
     counter: str
-    """The vocabulary they were counted with."""
-    exact: bool
-    """The vocabulary is the model's own; False: a good estimate."""
+    """What counted them: a vocabulary such as `o200k_base`, or the rule `anthropic` or
+    `estimate`."""
+    certainty: _receipts.TokenCertainty
+    """How sure the count is."""
     parts: Mapping[str, int]
     """Tokens by part: `system`, `tools`, `history`, `goal`."""
     prefix_sha256: str
     """Hash of everything before the goal, in hex: equal for equal prefixes."""
+    receipt: _receipts.Receipt
+    """What was folded to make it fit, and what it should cost."""
     messages: tuple[Message, ...] = ()
     """The messages, in format `neutral`."""
     tools: tuple[ToolDefinition, ...] = ()
     """The tools, in format `neutral`."""
     openai_json: str = ""
     """The exact text behind `openai()`, in format `openai`."""
+
+    @property
+    def exact(self) -> bool:
+        """The tokens were counted with the model's own vocabulary."""
+        return self.certainty == "exact"
 
     def openai(self) -> dict[str, Any]:
         """Return `messages` and `tools`, ready for a chat completions request.
@@ -144,6 +148,8 @@ def message_to_wire(name: str, value: object) -> pb.Message:
             pb.ModelToolCall(id=call.id, name=call.name, arguments_json=call.arguments)
             for call in value.tool_calls
         ],
+        pinned=value.pinned,
+        observation=value.observation,
     )
     # pyright knows enums of the wire by their names only; the number is the same.
     result.role = cast("pb.Role", _role_number(value.role))
@@ -164,25 +170,21 @@ def message(m: pb.Message) -> Message:
             for call in m.tool_calls
         ),
         tool_call_id=m.tool_call_id,
-    )
-
-
-def token_count(m: pb.TokenCount) -> TokenCount:
-    """Return a count as users see it."""
-    return TokenCount(
-        tokens=m.tokens, counter=m.counter, exact=m.certainty == pb.TOKEN_CERTAINTY_EXACT
+        pinned=m.pinned,
+        observation=m.observation,
     )
 
 
 def prompt(m: pb.AssembleResponse) -> Prompt:
     """Return an assembled prompt as users see it."""
-    count = token_count(m.tokens)
+    count = _receipts.token_count(m.tokens)
     return Prompt(
         tokens=count.tokens,
         counter=count.counter,
-        exact=count.exact,
+        certainty=count.certainty,
         parts={part.name: part.tokens for part in m.parts},
         prefix_sha256=m.prefix_sha256,
+        receipt=_receipts.receipt(m.receipt),
         messages=tuple(message(each) for each in m.messages),
         tools=tuple(_tool_definition(tool) for tool in _values.from_json(m.tools_json) or ()),
         openai_json=m.openai_chat_json,

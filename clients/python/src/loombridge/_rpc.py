@@ -101,7 +101,42 @@ ASSEMBLE = Method(
     "Assemble",
     context_pb2.AssembleRequest,
     context_pb2.AssembleResponse,
-    reads=True,
+)
+CONFIGURE_SESSION = Method(
+    "ContextService",
+    "ConfigureSession",
+    context_pb2.ConfigureSessionRequest,
+    context_pb2.ConfigureSessionResponse,
+)
+END_SESSION = Method(
+    "ContextService",
+    "EndSession",
+    context_pb2.EndSessionRequest,
+    context_pb2.EndSessionResponse,
+)
+COMPACT_HISTORY = Method(
+    "ContextService",
+    "CompactHistory",
+    context_pb2.CompactHistoryRequest,
+    context_pb2.CompactHistoryResponse,
+)
+UNDO = Method(
+    "ContextService",
+    "Undo",
+    context_pb2.UndoRequest,
+    context_pb2.UndoResponse,
+)
+REPORT_USAGE = Method(
+    "ContextService",
+    "ReportUsage",
+    context_pb2.ReportUsageRequest,
+    context_pb2.ReportUsageResponse,
+)
+COMPRESS_RESULT = Method(
+    "ContextService",
+    "CompressResult",
+    context_pb2.CompressResultRequest,
+    context_pb2.CompressResultResponse,
 )
 COUNT_TOKENS = Method(
     "ContextService",

@@ -53,6 +53,8 @@ class Step:
     """Its place in the session's log."""
     needs_offload: bool
     """The full result lies in a blob."""
+    pinned: bool
+    """Prompts show it as it is, whatever its age."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -229,6 +231,7 @@ def step(m: pb.Step) -> Step:
         call_id=m.call_id,
         position=m.position,
         needs_offload=m.needs_offload,
+        pinned=m.pinned,
     )
 
 

@@ -13,8 +13,15 @@ becomes a step in its log on the server:
   that a person refuses;
 - a call by others of the tools that the agent provides.
 
-Nothing else about the agent changes. Recording happens behind its back: it delays no
-call and raises nothing. Steps that cannot be recorded are told to the logger
+The prompts of the cognitive loop (`CognitiveAgent.run` and `run_stream`, strategy ReAct)
+are assembled by the server from that log, in the place of what loom-py's own reducer,
+offloader and compactor leave: nothing is offloaded into files, old steps are folded
+when that pays, and whatever was folded can be read back. The model is asked through the
+agent's own provider, in the same form as before. When the server can't assemble a
+prompt, the loop goes on with loom-py's own.
+
+Nothing else about the agent changes. Recording happens behind its back: it raises
+nothing, and only a prompt waits for it. What cannot be recorded is told to the logger
 `loombridge.loom`. `agent.stop()` sends what is still waiting and closes the connection.
 
 loom-py is not needed to import this module.
@@ -22,5 +29,6 @@ loom-py is not needed to import this module.
 
 from loombridge.loom._attach import attach, with_bridge
 from loombridge.loom._bridge import Bridge
+from loombridge.loom._run import Run
 
-__all__ = ["Bridge", "attach", "with_bridge"]
+__all__ = ["Bridge", "Run", "attach", "with_bridge"]

@@ -3,37 +3,18 @@
 import asyncio
 import copy
 import functools
-import importlib
 import inspect
 import json
-import logging
 from collections.abc import Awaitable, Callable
 from contextvars import ContextVar
-from dataclasses import dataclass
 from typing import Any, Concatenate, ParamSpec, TypeVar, cast
 
-from loombridge import _client, _connect, _values
-from loombridge.loom import _bridge, _calls
+from loombridge import _client, _connect, _receipts, _values
+from loombridge.loom import _bridge, _calls, _loop, _run
 
 AgentT = TypeVar("AgentT")
 P = ParamSpec("P")
 R = TypeVar("R")
-
-_MARK = "_loombridge"
-# The attribute that leads from a loom-py object to the bridge it is attached to.
-
-_log = logging.getLogger("loombridge.loom")
-
-
-@dataclass(slots=True)
-class _Seen:
-    """What `ctx.tool` did during one call of the cognitive loop."""
-
-    called: bool = False
-    error: str | None = None
-
-
-_seen: ContextVar[_Seen | None] = ContextVar("loombridge_seen", default=None)
 
 _caller: ContextVar[str] = ContextVar("loombridge_caller", default="")
 # Who called the agent's own tool that runs now.
@@ -44,11 +25,14 @@ def attach(
     *,
     address: str | None = None,
     session_id: str = "",
+    prompts: bool = True,
+    max_tokens: int = _run.MAX_TOKENS,
+    history: _receipts.HistorySettings | None = None,
     token: str | None = None,
     tls: _connect.Tls | bool | None = None,
     timeout: _values.Seconds = 30.0,
 ) -> _bridge.Bridge:
-    """Give a loom-py agent its memory, and record its steps.
+    """Give a loom-py agent its memory, record its steps, and assemble its prompts.
 
     Call it before `agent.start()` or `agent.run()`, or at any later time: what the
     agent does from then on counts. Attaching twice gives the first bridge again.
@@ -57,8 +41,13 @@ def attach(
         agent: an `Agent` of loom-py, or of a class derived from it.
         address: the server's `host:port`; default: the agent's own, which is
             LOOM_BRIDGE_ADDR unless it was given another.
-        session_id: the session that gets the steps; default: the server's default
-            session.
+        session_id: the session that gets all steps, and one run of the cognitive loop
+            goes on where the one before ended. Default: each run has a session of its
+            own, as loom-py's runs know nothing of each other; other steps get the
+            server's default session.
+        prompts: False leaves the prompts of the cognitive loop to loom-py.
+        max_tokens: the budget of a prompt.
+        history: how the history in a prompt is made; default: as the server does.
         token: a bearer token, where the server asks for one. Such a server has its
             native API, which this is, on another address than loom-py's, so `address`
             must be given as well; otherwise calls raise WrongAddressError.
@@ -70,9 +59,12 @@ def attach(
         ValueError: as `loombridge.connect`.
     """
     ctx, agent_id = _check(agent)
-    found = getattr(ctx, _MARK, None)
-    if isinstance(found, _bridge.Bridge):
+    found = _loop.bridge_of(ctx)
+    if found is not None:
         return found
+    settings = _run.Settings(session_id, _values.integer("max_tokens", max_tokens), history)
+    if history is not None:
+        _receipts.settings_to_wire("history", history)
     if address is None:
         own: object = getattr(getattr(agent, "client", None), "address", None)
         address = own if isinstance(own, str) and own else None
@@ -90,10 +82,10 @@ def attach(
         )
 
     connecting()  # Finds wrong arguments now, where the user sees them.
-    bridge = _bridge.Bridge(agent_id, connecting)
+    bridge = _bridge.Bridge(agent_id, connecting, settings if prompts else None)
     _extend_context(ctx, bridge)
     _follow_agent(agent, bridge)
-    _watch_loop(ctx)
+    _loop.watch(ctx)
     return bridge
 
 
@@ -102,6 +94,9 @@ def with_bridge(
     *,
     address: str | None = None,
     session_id: str = "",
+    prompts: bool = True,
+    max_tokens: int = _run.MAX_TOKENS,
+    history: _receipts.HistorySettings | None = None,
     token: str | None = None,
     tls: _connect.Tls | bool | None = None,
     timeout: _values.Seconds = 30.0,
@@ -111,7 +106,17 @@ def with_bridge(
     So that one line does both: `agent = with_bridge(Agent(...))`. Arguments and errors
     are those of `attach`.
     """
-    attach(agent, address=address, session_id=session_id, token=token, tls=tls, timeout=timeout)
+    attach(
+        agent,
+        address=address,
+        session_id=session_id,
+        prompts=prompts,
+        max_tokens=max_tokens,
+        history=history,
+        token=token,
+        tls=tls,
+        timeout=timeout,
+    )
     return agent
 
 
@@ -137,7 +142,7 @@ def _check(agent: object) -> tuple[Any, str]:
 
 
 def _extend_context(ctx: Any, bridge: _bridge.Bridge) -> None:
-    setattr(ctx, _MARK, bridge)
+    setattr(ctx, _loop.MARK, bridge)
     ctx.memory_save = _lent(bridge, _client.Client.memory_save)
     ctx.memory_query = _lent(bridge, _client.Client.memory_query)
     ctx.tool = _recording(bridge, ctx.tool)
@@ -189,16 +194,19 @@ def _recording(bridge: _bridge.Bridge, tool: Callable[..., Awaitable[Any]]) -> A
         name: object = args[0] if args else kwargs.get("name")
         if not isinstance(name, str):
             return await tool(*args, **kwargs)
-        arguments = _calls.snapshot(kwargs.get("payload"))
-        seen = _seen.get() or _Seen()
+        payload: Any = kwargs.get("payload")
+        arguments = _calls.snapshot(payload)
+        seen = _loop.seen.get() or _loop.Seen()
         seen.called, seen.error = True, None
+        if seen.reads_message(name, payload):
+            return await seen.read_message(bridge, payload)
         try:
             output = await tool(*args, **kwargs)
         except BaseException as err:
             seen.error = _calls.said(err)
-            bridge.record(_calls.Call(name, arguments, "", _calls.why(err)))
+            seen.record(bridge, _calls.Call(name, arguments, "", _calls.why(err)))
             raise
-        bridge.record(_calls.Call(name, arguments, _calls.snapshot(output)))
+        seen.record(bridge, _calls.Call(name, arguments, _calls.snapshot(output)))
         return output
 
     return recorded
@@ -215,7 +223,7 @@ def _record_own_tools(agent: Any, bridge: _bridge.Bridge) -> None:
     tools = cast("list[Any]", declared)
     for i, tool in enumerate(tools):
         func = getattr(tool, "func", None)
-        if func is not None and not hasattr(func, _MARK):
+        if func is not None and not hasattr(func, _loop.MARK):
             own = copy.copy(tool)
             own.func = _recording_own(bridge, str(getattr(tool, "name", "")), func)
             tools[i] = own
@@ -260,7 +268,7 @@ def _recording_own(bridge: _bridge.Bridge, name: str, func: Callable[..., Any]) 
         record(arguments, result)
         return result
 
-    setattr(recorded, _MARK, bridge)
+    setattr(recorded, _loop.MARK, bridge)
     return recorded
 
 
@@ -277,63 +285,3 @@ def _knowing_caller(serve: Callable[..., Awaitable[Any]]) -> Any:
             _caller.reset(token)
 
     return served
-
-
-def _watch_loop(ctx: object) -> None:
-    """Record what loom-py's cognitive loop runs without `ctx.tool`.
-
-    The loop is made from the ctx, after attaching, and holds nothing of ours: so its
-    class is extended, once, and asks each time whether its ctx is attached.
-    """
-    for package in {kind.__module__.partition(".")[0] for kind in type(ctx).__mro__}:
-        try:
-            executor: Any = importlib.import_module(f"{package}.cognitive.executor").ToolExecutor
-            execute = executor.execute_tool
-        except Exception as err:
-            _log.debug("%s has no cognitive loop to watch: %s", package, err)
-            continue
-        if not hasattr(execute, _MARK):
-            executor.execute_tool = _watching(execute)
-
-
-def _watching(execute: Callable[..., Awaitable[Any]]) -> Any:
-    @functools.wraps(execute)
-    async def executed(executor: Any, tool_call: Any, *args: Any, **kwargs: Any) -> Any:
-        bridge = getattr(getattr(executor, "ctx", None), _MARK, None)
-        if not isinstance(bridge, _bridge.Bridge):
-            return await execute(executor, tool_call, *args, **kwargs)
-        arguments = _calls.snapshot(getattr(tool_call, "arguments", None))
-        seen = _Seen()
-        token = _seen.set(seen)
-        try:
-            observation = await execute(executor, tool_call, *args, **kwargs)
-        finally:
-            _seen.reset(token)
-        if _was_local(seen, observation):
-            bridge.record(_local(tool_call, arguments, observation))
-        return observation
-
-    setattr(executed, _MARK, True)
-    return executed
-
-
-def _was_local(seen: _Seen, observation: Any) -> bool:
-    """Say whether the loop's observation is of something that `ctx.tool` did not do.
-
-    A call that the server refused may be run again in Python, when a person agrees.
-    """
-    if not seen.called:
-        return True
-    succeeded = bool(getattr(observation, "success", False))
-    return seen.error is not None and (
-        succeeded or getattr(observation, "error", None) != seen.error
-    )
-
-
-def _local(tool_call: Any, arguments: str, observation: Any) -> _calls.Call:
-    name = str(getattr(tool_call, "name", ""))
-    if getattr(observation, "success", False):
-        output = _calls.snapshot(getattr(observation, "output", None))
-        return _calls.Call(name, arguments, output)
-    error = str(getattr(observation, "error", None) or "failed")
-    return _calls.Call(name, arguments, "", error)

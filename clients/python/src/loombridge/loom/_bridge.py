@@ -2,10 +2,11 @@
 
 import asyncio
 import logging
+from collections import deque
 from collections.abc import Callable
 
 from loombridge import _client, _connect, _errors, _values
-from loombridge.loom import _calls, _recorder
+from loombridge.loom import _calls, _entries, _recorder, _run
 
 FLUSH_SECONDS = 10.0
 """Seconds that `flush` waits unless told otherwise."""
@@ -13,6 +14,9 @@ FLUSH_SECONDS = 10.0
 CLOSE_SECONDS = 2.0
 """Seconds that `agent.stop()` may wait for steps to be recorded: enough for hundreds, and
 no long wait for a server that is gone."""
+
+RUNS = 100
+"""Runs that a bridge remembers."""
 
 _log = logging.getLogger("loombridge.loom")
 
@@ -28,9 +32,16 @@ class Bridge:
     agent_id: str
     """The agent it acts for."""
 
-    def __init__(self, agent_id: str, connecting: Callable[[], _connect.Connecting]) -> None:
-        """Made by `attach`."""
+    def __init__(
+        self,
+        agent_id: str,
+        connecting: Callable[[], _connect.Connecting],
+        prompts: _run.Settings | None,
+    ) -> None:
+        """Made by `attach`; without `prompts`, loom-py makes its own."""
         self.agent_id = agent_id
+        self._prompts = prompts
+        self._runs: deque[_run.Run] = deque(maxlen=RUNS)
         self._connecting = connecting
         self._lock = asyncio.Lock()
         # Guarded by the lock, so that calls made at once open one connection.
@@ -42,6 +53,11 @@ class Bridge:
     def lost(self) -> int:
         """How many calls were not recorded; the log says why."""
         return self._recorder.lost
+
+    @property
+    def runs(self) -> tuple[_run.Run, ...]:
+        """The last runs of the cognitive loop: their sessions, and what they cost."""
+        return tuple(self._runs)
 
     async def client(self) -> _client.Client:
         """Return the connected client: prompts, steps, blobs, events of this agent.
@@ -76,12 +92,27 @@ class Bridge:
         """Take it up again after `close`; `agent.start()` does it."""
         self._closed = False
 
+    def begin(self, goal: str) -> _run.Keeper | None:
+        """Begin a run of the cognitive loop; None when loom-py makes its prompts."""
+        if self._prompts is None or self._closed:
+            return None
+        keeper = _run.Keeper(goal, self._prompts, self.client, self.add)
+        self._runs.append(keeper.run)
+        return keeper
+
     def record(self, call: _calls.Call) -> None:
         """Take a call to be recorded; never raises and never waits."""
+        self.add(_entries.Step(call=call))
+
+    def add(self, entry: _entries.Entry) -> None:
+        """Take something to be recorded; never raises and never waits."""
         try:
-            if self._closed:
-                _log.warning("a step of %s is not recorded: the agent was stopped", call.name)
-            else:
-                self._recorder.add(call)
+            if not self._closed:
+                self._recorder.add(entry)
+                return
+            why = "the agent was stopped"
         except Exception as err:
-            _log.warning("a step of %s is not recorded: %s", call.name, err)
+            why = _calls.said(err)
+        if entry.matters:
+            _log.warning("%s is not recorded: %s", entry.what, why)
+        entry.over(False)

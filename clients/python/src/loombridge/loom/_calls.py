@@ -32,8 +32,8 @@ LONGEST_NAME = 128
 
 _NO_NAME = re.compile(r"[^A-Za-z0-9_:./-]")
 
-_PREFIX = "Tool call failed: "
-# What loom-py puts before the server's own text.
+PREFIX = "Tool call failed: "
+"""What loom-py puts before the server's own text."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -107,7 +107,7 @@ def recordable(call: Call) -> Recordable:
     """Return the call in a form that the server does not refuse."""
     error = call.error
     if error is not None:
-        error = _clean(error.removeprefix(_PREFIX))[:KEPT_ERROR]
+        error = clean(error.removeprefix(PREFIX))[:KEPT_ERROR]
     return Recordable(
         tool_name=_NO_NAME.sub("_", call.name)[:LONGEST_NAME] or "unnamed",
         arguments=_arguments(call.arguments),
@@ -148,14 +148,14 @@ def _parse(text: str) -> tuple[Any, int]:
         return value, len(_values.json_text("value", value).encode())
     except (ValueError, RecursionError):
         # No JSON, or something that Python's JSON has and others do not, such as NaN.
-        value = _clean(text)
+        value = clean(text)
         return value, len(_values.json_text("value", value).encode())
 
 
-def _clean(text: str) -> str:
-    # A lone surrogate can be in a Python string and not on the wire.
+def clean(text: str) -> str:
+    """Return text without lone surrogates, which a Python string has and the wire not."""
     return text.encode(errors="replace").decode()
 
 
 def _cut(text: str, kept: int) -> str:
-    return f"{_clean(text[:kept])}... [cut: {len(text)} characters in all]"
+    return f"{clean(text[:kept])}... [cut: {len(text)} characters in all]"

@@ -1,4 +1,4 @@
-"""The queue between a loom-py agent and the log of its steps."""
+"""The queue between a loom-py agent and its log."""
 
 import asyncio
 import logging
@@ -7,17 +7,14 @@ from collections.abc import Awaitable, Callable
 from contextlib import suppress
 
 from loombridge import _client, _errors, _rpc
-from loombridge.loom import _calls
+from loombridge.loom import _entries
 
-QUEUE_CALLS = 1000
-"""Calls that may wait to be recorded: minutes of a busy agent, so that a restart of the
+QUEUE_ENTRIES = 1000
+"""Entries that may wait to be recorded: minutes of a busy agent, so that a restart of the
 server loses nothing. What comes on top is not recorded."""
 
 QUEUE_SIZE = 64 << 20
-"""Characters that the waiting calls may hold together."""
-
-SEND_SECONDS = 10.0
-"""Seconds that the server may take to record one step."""
+"""Characters that the waiting entries may hold together."""
 
 _LATER = (
     _errors.ServerUnreachableError,
@@ -26,40 +23,40 @@ _LATER = (
     _errors.DeadlineExceededError,
     _errors.OutcomeUnknownError,
 )
-# Errors that pass: the same step is sent again, under the same request_id.
+# Errors that pass: the same entry is sent again, under the same request_id.
 
 _log = logging.getLogger("loombridge.loom")
 
 
 class Recorder:
-    """Records calls one after the other, in the order they ended.
+    """Records entries one after the other, in the order they are added.
 
-    Belongs to the event loop that adds the first call. Nothing it does raises into the
+    Belongs to the event loop that adds the first one. Nothing it does raises into the
     agent; what goes wrong is logged, once until a step is recorded again.
     """
 
     def __init__(self, connect: Callable[[], Awaitable[_client.Client]]) -> None:
         """Record through the client that `connect` returns, asked for with each call."""
         self.lost = 0
-        """How many calls were not recorded."""
+        """How many entries of the log were not recorded."""
         self._connect = connect
-        self._waiting: deque[_calls.Call] = deque()
+        self._waiting: deque[_entries.Entry] = deque()
         self._size = 0
         self._idle = asyncio.Event()
         self._idle.set()
         self._worker: asyncio.Task[None] | None = None
         self._complaints: set[str] = set()
 
-    def add(self, call: _calls.Call) -> None:
-        """Take a call to be recorded soon; returns at once."""
-        full = self._size + call.size > QUEUE_SIZE
-        if len(self._waiting) >= QUEUE_CALLS or full:
-            self.lost += 1
+    def add(self, entry: _entries.Entry) -> None:
+        """Take an entry to be recorded soon; returns at once."""
+        full = self._size + entry.size > QUEUE_SIZE
+        if len(self._waiting) >= QUEUE_ENTRIES or full:
+            self._lose(entry)
             self._complain("full", "steps are not recorded: too many are waiting")
             return
         loop = asyncio.get_running_loop()
-        self._waiting.append(call)
-        self._size += call.size
+        self._waiting.append(entry)
+        self._size += entry.size
         self._idle.clear()
         if self._worker is None or self._worker.done():
             self._worker = loop.create_task(self._work())
@@ -83,9 +80,10 @@ class Recorder:
             self._forget()
 
     def _forget(self) -> None:
-        if self._waiting:
-            self.lost += len(self._waiting)
-            _log.warning("%d steps are not recorded: the agent stopped", len(self._waiting))
+        if steps := sum(entry.matters for entry in self._waiting):
+            _log.warning("%d steps are not recorded: the agent stopped", steps)
+        for entry in self._waiting:
+            self._lose(entry)
         self._waiting.clear()
         self._size = 0
         self._idle.set()
@@ -96,36 +94,29 @@ class Recorder:
             self._size -= self._waiting.popleft().size
         self._idle.set()
 
-    async def _record(self, call: _calls.Call) -> None:
+    async def _record(self, entry: _entries.Entry) -> None:
         for pause in _rpc.pauses():
             try:
-                await self._send(call)
+                await entry.send(await self._connect())
             except _LATER as err:
                 self._complain(err.code or "unreachable", "steps wait to be recorded: %s", err)
                 await asyncio.sleep(pause)
             except Exception as err:
                 # Whatever it is, it is no business of the agent's.
-                self.lost += 1
+                self._lose(entry)
                 # A wrong address is wrong for every tool: it is told once.
                 wrong = isinstance(err, _errors.WrongAddressError)
-                kind = type(err).__name__ + ("" if wrong else f" {call.name}")
-                self._complain(kind, "a step of %s is not recorded: %s", call.name, err)
+                kind = type(err).__name__ + ("" if wrong else f" {entry.what}")
+                self._complain(kind, "%s is not recorded: %s", entry.what, err)
                 return
             else:
                 self._complaints.clear()
+                entry.over(True)
                 return
 
-    async def _send(self, call: _calls.Call) -> None:
-        client = await self._connect()
-        step = _calls.recordable(call)
-        await client.context.record_step(
-            step.tool_name,
-            step.arguments,
-            output=step.output,
-            error=step.error,
-            request_id=call.id,
-            timeout=SEND_SECONDS,
-        )
+    def _lose(self, entry: _entries.Entry) -> None:
+        self.lost += entry.matters
+        entry.over(False)
 
     def _complain(self, kind: str, text: str, *args: object) -> None:
         level = logging.DEBUG if kind in self._complaints else logging.WARNING

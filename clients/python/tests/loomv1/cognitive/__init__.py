@@ -1,1 +1,1 @@
-"""The part of the cognitive loop that runs tools."""
+"""The cognitive loop: it asks a model what to do, and does it by tools."""

@@ -2,28 +2,13 @@
 
 import json
 from collections.abc import Callable
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from loomv1.agent.event import EventContext
+from loomv1.cognitive.types import Observation, ToolCall
 
 TOOLS_REQUIRING_APPROVAL = {"fs:write_file", "fs:delete"}
-
-
-@dataclass
-class ToolCall:
-    name: str
-    arguments: dict[str, Any]
-
-
-@dataclass
-class Observation:
-    tool_name: str
-    success: bool
-    output: str
-    error: str | None = None
-    latency_ms: int = 0
 
 
 class ToolExecutor:
@@ -59,12 +44,30 @@ class ToolExecutor:
             output = await self.ctx.tool(
                 tool_call.name, payload=tool_call.arguments, timeout_ms=30000
             )
-            return Observation(tool_call.name, True, output[:2000])
+            shown, step = self._process_tool_result(tool_call, output, True)
+            return Observation(tool_call.name, True, shown[:2000], reduced_step=step)
         except Exception as err:
             refused = "Permission denied" in str(err) and self.permission_callback
             if refused and await self._request_permission(tool_call, str(err)):
                 return await self._execute_with_approval(tool_call)
-            return Observation(tool_call.name, False, "", str(err))
+            _, step = self._process_tool_result(tool_call, "", False, str(err))
+            return Observation(tool_call.name, False, "", str(err), reduced_step=step)
+
+    def _process_tool_result(
+        self, tool_call: ToolCall, raw_output: str, success: bool, error: str | None = None
+    ) -> tuple[str, Any]:
+        name, args = tool_call.name, tool_call.arguments
+        if self.step_reducer is None:
+            return raw_output, None
+        if not success:
+            return "", self.step_reducer.reduce(name, args, None, success=False, error=error)
+        offloaded = self.data_offloader.offload(
+            content=raw_output, category="tool_output", identifier=name.replace(":", "_")
+        )
+        step = self.step_reducer.reduce(name, args, offloaded.content, success=True)
+        if offloaded.offloaded:
+            step.outcome_ref = offloaded.file_path
+        return offloaded.content, step
 
     async def _execute_with_approval(self, tool_call: ToolCall) -> Observation:
         self._approved_tools.add(tool_call.name)

@@ -1,0 +1,322 @@
+"""How the history of a session is made, and the account of each prompt."""
+
+from dataclasses import dataclass
+from typing import Literal, TypeAlias, cast
+
+from loombridge import _values
+from loombridge.v1 import context_pb2 as pb
+
+HistoryPolicy: TypeAlias = Literal["ledger", "append_only", "preset"]
+"""How a history is compacted: folded when that pays, never, or by a preset's rules."""
+
+Preset: TypeAlias = Literal["design", "reduction", "chat", "research", "code", "debug"]
+"""A set of fixed rules; the last four give grouped lines."""
+
+FoldReason: TypeAlias = Literal["price", "budget", "caller"]
+"""Why a batch was folded: it pays, it would not have fit, or `compact` asked for it."""
+
+TokenCertainty: TypeAlias = Literal["exact", "anchored", "estimated"]
+"""How sure a count is: by the model's own vocabulary, mostly as the provider reported
+it, or a good estimate."""
+
+POLICY_ENUM = pb.HistoryPolicy.DESCRIPTOR
+
+
+@dataclass(frozen=True, slots=True)
+class TokenCount:
+    """A number of tokens and where it comes from."""
+
+    tokens: int
+    """The number."""
+    counter: str
+    """What counted: a vocabulary such as `o200k_base`, or the rule `anthropic` or
+    `estimate`."""
+    certainty: TokenCertainty
+    """How sure it is."""
+
+    @property
+    def exact(self) -> bool:
+        """Counted with the model's own vocabulary."""
+        return self.certainty == "exact"
+
+
+@dataclass(frozen=True, slots=True)
+class TokenPrices:
+    """What a token costs, in any unit: only the ratios count."""
+
+    input: float
+    """One that is sent."""
+    cached_input: float | None = None
+    """One that the provider reads from its cache; None: as `input`."""
+    cache_write: float | None = None
+    """One that the provider writes to its cache; None: as `input`."""
+
+
+@dataclass(frozen=True, slots=True)
+class HistorySettings:
+    """How the history of a prompt is made. What is None stays as it is."""
+
+    policy: HistoryPolicy | None = None
+    """How it is compacted; at first `ledger`, or `preset` when one is named."""
+    preset: Preset | None = None
+    """The rules to go by; needs the policy `preset`, or none."""
+    literal: bool | None = None
+    """Let a preset's boundary move with every step, as its rules are written. At first
+    False: it moves in batches, so that the provider's cache holds."""
+    prices: TokenPrices | None = None
+    """The model's prices, if its own are not known or not yours."""
+    expected_steps: int | None = None
+    """How many more steps the session will have; at first as many as there were."""
+    max_result_tokens: int | None = None
+    """What a prompt shows of one unfolded result, at most; at first 3000."""
+
+
+@dataclass(frozen=True, slots=True)
+class SessionSettings:
+    """What holds for a session's prompts."""
+
+    history: HistorySettings
+    """How the history is made; None is the server's default."""
+    model: str
+    """The model for calls that name none; empty: the server's default."""
+    max_tokens: int
+    """The budget for calls that name none; 0: the server's default."""
+    ended: bool
+    """The session is over."""
+
+
+@dataclass(frozen=True, slots=True)
+class Fold:
+    """Text that stands in a prompt in place of steps."""
+
+    refs: tuple[str, ...]
+    """The steps and messages it stands for, such as `step_012` or `message_017`: what
+    `read_blob` and the tool `fs:read_file` return in full."""
+    batch: int
+    """The batch that made it, from 1."""
+    first_position: int
+    """Where in the session's log begins what it stands for."""
+    last_position: int
+    """Where that ends."""
+    tokens: int
+    """What it takes."""
+    before_tokens: int
+    """What the steps took."""
+    turns: int
+    """How many turns of the model it stands for."""
+    calls: int
+    """How many tool calls those made."""
+    dense: bool
+    """It stands for older folds, folded again."""
+
+
+@dataclass(frozen=True, slots=True)
+class FoldBatch:
+    """What one call folded, and why."""
+
+    number: int
+    """Counts the batches of the session, from 1; `undo` takes it."""
+    reason: FoldReason
+    """Why."""
+    refs: tuple[str, ...]
+    """The steps and messages that were folded."""
+    before_tokens: int
+    """What they took."""
+    after_tokens: int
+    """What stands for them."""
+    break_even_steps: float
+    """After how many steps it is paid back; 0 when nobody asked."""
+
+
+@dataclass(frozen=True, slots=True)
+class Receipt:
+    """The account of a prompt: what was done to it, and what it should cost.
+
+    Costs are in units of one input token, before the provider has answered; what it
+    really counted is told by `ctx.context.report_usage`.
+    """
+
+    prompt_id: str
+    """Names the prompt for `report_usage`."""
+    policy: str
+    """What made the history, such as `ledger`, `append_only` or `design`."""
+    folds: tuple[Fold, ...]
+    """What stands in the history in place of steps, in order."""
+    batch: FoldBatch | None
+    """What this call folded; None: nothing."""
+    stable_tokens: int
+    """How much of the prompt, from its beginning, the session's prompt before had too.
+    0 with the first one since the server started."""
+    stable_bytes: int
+    """The same in bytes of the layout that `prefix_sha256` is of."""
+    settled_tokens: int
+    """How much stands before the goal: what the next prompt begins with, unless
+    something is folded."""
+    append_only_tokens: int
+    """What the prompt would take with nothing folded."""
+    cost: float
+    """What it should be billed: the stable part as read from the provider's cache, the
+    rest as written to it."""
+    append_only_cost: float
+    """The same with nothing folded, and all of the prompt before in the cache."""
+    pressure: float
+    """The share of the budget that is taken, 0 to 1."""
+    reserve_tokens: int
+    """How many more tokens the provider may well count."""
+
+
+@dataclass(frozen=True, slots=True)
+class Compaction:
+    """What `compact` folded, or the history as text."""
+
+    batch: FoldBatch | None
+    """What was folded; None: there was nothing to fold."""
+    folds: tuple[Fold, ...]
+    """What stands in the history now in place of steps, in order."""
+    text: str
+    """The history in the style that was asked for; else empty."""
+    tokens: TokenCount
+    """The size of the history, or of the text."""
+
+
+@dataclass(frozen=True, slots=True)
+class Undone:
+    """What `undo` took back."""
+
+    batch: int
+    """The number of the batch."""
+    refs: tuple[str, ...]
+    """The steps and messages that stand in full again, or in older folds."""
+
+
+@dataclass(frozen=True, slots=True)
+class UsageLearned:
+    """What the server learned from a provider's count."""
+
+    counted_tokens: int
+    """What the server had said the prompt would take."""
+    ratio: float
+    """How many tokens the provider counts for one that is counted here."""
+    missed_tokens: int
+    """How many tokens should have come from the provider's cache and did not."""
+
+
+def settings_to_wire(name: str, value: object) -> pb.HistorySettings:
+    """Return settings as the wire has them; what is None is left out."""
+    if not isinstance(value, HistorySettings):
+        raise TypeError(f"{name} must be a HistorySettings, not {type(value).__name__}")
+    result = pb.HistorySettings(preset=_values.optional_text(f"{name}.preset", value.preset))
+    if value.policy is not None:
+        number = _values.enum_number(f"{name}.policy", POLICY_ENUM, "HISTORY_POLICY_", value.policy)
+        # pyright knows enums of the wire by their names only; the number is the same.
+        result.policy = cast("pb.HistoryPolicy", number)
+    if value.literal is not None:
+        result.literal = value.literal
+    if value.prices is not None:
+        result.prices.CopyFrom(_prices_to_wire(f"{name}.prices", value.prices))
+    if value.expected_steps is not None:
+        result.expected_steps = _values.integer(f"{name}.expected_steps", value.expected_steps)
+    if value.max_result_tokens is not None:
+        result.max_result_tokens = _values.integer(
+            f"{name}.max_result_tokens", value.max_result_tokens
+        )
+    return result
+
+
+def _prices_to_wire(name: str, value: object) -> pb.TokenPrices:
+    if not isinstance(value, TokenPrices):
+        raise TypeError(f"{name} must be a TokenPrices, not {type(value).__name__}")
+    cached = value.input if value.cached_input is None else value.cached_input
+    write = value.input if value.cache_write is None else value.cache_write
+    return pb.TokenPrices(
+        input=_values.number(f"{name}.input", value.input),
+        cached_input=_values.number(f"{name}.cached_input", cached),
+        cache_write=_values.number(f"{name}.cache_write", write),
+    )
+
+
+def session_settings(m: pb.ConfigureSessionResponse) -> SessionSettings:
+    """Return what holds for a session as users see it."""
+    return SessionSettings(
+        history=_settings(m.history), model=m.model, max_tokens=m.max_tokens, ended=m.ended
+    )
+
+
+def _settings(m: pb.HistorySettings) -> HistorySettings:
+    prices = m.prices
+    return HistorySettings(
+        policy=_policy(m.policy) if m.policy else None,
+        preset=cast("Preset", m.preset) if m.preset else None,
+        literal=m.literal if m.HasField("literal") else None,
+        prices=TokenPrices(prices.input, prices.cached_input, prices.cache_write)
+        if m.HasField("prices")
+        else None,
+        expected_steps=m.expected_steps or None,
+        max_result_tokens=m.max_result_tokens or None,
+    )
+
+
+def _policy(value: int) -> HistoryPolicy:
+    return cast("HistoryPolicy", _values.enum_name(POLICY_ENUM, "HISTORY_POLICY_", value))
+
+
+def token_count(m: pb.TokenCount) -> TokenCount:
+    """Return a count as users see it."""
+    certainty = _values.enum_name(pb.TokenCertainty.DESCRIPTOR, "TOKEN_CERTAINTY_", m.certainty)
+    return TokenCount(
+        tokens=m.tokens, counter=m.counter, certainty=cast("TokenCertainty", certainty)
+    )
+
+
+def receipt(m: pb.Receipt) -> Receipt:
+    """Return the account of a prompt as users see it."""
+    return Receipt(
+        prompt_id=m.prompt_id,
+        policy=m.policy,
+        folds=tuple(map(_fold, m.folds)),
+        batch=_batch(m.batch) if m.HasField("batch") else None,
+        stable_tokens=m.stable_tokens,
+        stable_bytes=m.stable_bytes,
+        settled_tokens=m.settled_tokens,
+        append_only_tokens=m.append_only_tokens,
+        cost=m.cost,
+        append_only_cost=m.append_only_cost,
+        pressure=m.pressure,
+        reserve_tokens=m.reserve_tokens,
+    )
+
+
+def _fold(m: pb.FoldInfo) -> Fold:
+    return Fold(
+        refs=tuple(m.refs),
+        batch=m.batch,
+        first_position=m.first_position,
+        last_position=m.last_position,
+        tokens=m.tokens,
+        before_tokens=m.before_tokens,
+        turns=m.turns,
+        calls=m.calls,
+        dense=m.dense,
+    )
+
+
+def _batch(m: pb.FoldBatch) -> FoldBatch:
+    reason = _values.enum_name(pb.FoldReason.DESCRIPTOR, "FOLD_REASON_", m.reason)
+    return FoldBatch(
+        number=m.number,
+        reason=cast("FoldReason", reason),
+        refs=tuple(m.refs),
+        before_tokens=m.before_tokens,
+        after_tokens=m.after_tokens,
+        break_even_steps=m.break_even_steps,
+    )
+
+
+def compaction(m: pb.CompactHistoryResponse) -> Compaction:
+    """Return what was folded, or the text, as users see it."""
+    return Compaction(
+        batch=_batch(m.batch) if m.HasField("batch") else None,
+        folds=tuple(map(_fold, m.folds)),
+        text=m.text,
+        tokens=token_count(m.tokens),
+    )

@@ -1,0 +1,70 @@
+"""Agents of loom-py for tests, and the steps that a fake server was given."""
+
+import json
+from collections.abc import AsyncGenerator
+from contextlib import asynccontextmanager
+from typing import Any
+
+from fake import Call
+from loombridge.loom import Bridge, attach
+from loombridge.v1 import context_pb2 as pb
+from loomv1.agent import Agent, ToolCall, ToolError, ToolResult, tool
+
+
+class Log:
+    """The steps that a fake server was given."""
+
+    def __init__(self) -> None:
+        self.requests: list[pb.RecordStepRequest] = []
+
+    async def answer(self, request: pb.RecordStepRequest, _call: Call) -> pb.RecordStepResponse:
+        self.requests.append(request)
+        return pb.RecordStepResponse(step=pb.Step(id=f"step_{len(self.requests):03}"))
+
+    def steps(self) -> list[tuple[str, Any, Any]]:
+        """Return the tool, the arguments and the output or error of each step."""
+        return [
+            (
+                each.tool_name,
+                json.loads(each.arguments_json),
+                json.loads(each.output_json) if each.success else f"error: {each.error_message}",
+            )
+            for each in self.requests
+        ]
+
+
+@asynccontextmanager
+async def running(agent: Agent) -> AsyncGenerator[Bridge, None]:
+    """Attach an agent and run it while the block runs."""
+    bridge = attach(agent)
+    await agent.start()
+    try:
+        yield bridge
+    finally:
+        await agent.stop()
+
+
+def failing(code: str, message: str) -> Any:
+    """Return an answer that says that a tool failed."""
+    return lambda call: ToolResult(call.id, 1, "", ToolError(code, message))  # pyright: ignore
+
+
+@tool("math.add")
+def add(a: int, b: int) -> int:
+    return a + b
+
+
+@tool("text.shout")
+async def shout(text: str) -> dict[str, str]:
+    if not text:
+        raise ValueError("nothing to shout")
+    return {"text": text.upper()}
+
+
+@tool("odd.thing")
+def odd() -> object:
+    return object()
+
+
+def asked(name: str, arguments: str, caller: str = "other") -> ToolCall:
+    return ToolCall(f"call-{name}-{arguments}", name, arguments, {"x-agent-id": caller})
