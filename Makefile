@@ -132,7 +132,7 @@ readme-test: build py-sync $(GRPCURL_STAMP) ## Run what README.md tells to type,
 
 .PHONY: test-race
 test-race: install-deps ## Run Go tests under the race detector; choose with RACE_PACKAGES
-	$(GO) test -race -timeout $(TEST_TIMEOUT) $(RACE_PACKAGES)
+	$(GO) test -race -short -timeout $(TEST_TIMEOUT) $(RACE_PACKAGES)
 
 .PHONY: test-norocksdb
 test-norocksdb: ## Build everything without cgo and RocksDB, and test the storage so

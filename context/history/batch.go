@@ -71,7 +71,7 @@ func (p *pass) batch(reason Reason, keep int) error {
 
 // denseTarget is to how much of their limit, in percent, folds are made denser:
 // low enough that it is long until the next time.
-const denseTarget = 60
+const denseTarget = 66
 
 // add takes folds into the history.
 func (p *pass) add(folds []Fold) {
@@ -95,7 +95,7 @@ func (p *pass) write(atoms []atom, reason Reason) []Fold {
 	foldable := slices.DeleteFunc(slices.Clone(atoms), func(a atom) bool { return a.fixed })
 	w.chooseCuts(p.entries, foldable, calls, cuts)
 	var made []Fold
-	run := run{}
+	run := newRun()
 	for _, a := range atoms {
 		line := ""
 		w.calls, w.cuts = 0, 0
@@ -108,6 +108,7 @@ func (p *pass) write(atoms []atom, reason Reason) []Fold {
 		}
 		run.lines = append(run.lines, line)
 		run.atoms = append(run.atoms, a)
+		run.digest.add(p.entries, a, w.identifiers)
 		run.calls += w.calls
 		run.cuts += w.cuts
 	}
@@ -124,13 +125,16 @@ type run struct {
 	lines       []string
 	atoms       []atom
 	calls, cuts int
+	digest      *digest
 }
+
+func newRun() run { return run{digest: newDigest()} }
 
 // finish makes a fold of a run and begins a new one. A fold that would not be
 // shorter is not made.
 func (p *pass) finish(made []Fold, current *run) []Fold {
 	r := *current
-	*current = run{}
+	*current = newRun()
 	if len(r.atoms) == 0 {
 		return made
 	}
@@ -154,6 +158,8 @@ func (p *pass) finish(made []Fold, current *run) []Fold {
 	if f.Tokens >= f.Before {
 		return made
 	}
+	r.digest.bound()
+	f.Digest = string(r.digest.encode())
 	f.Refs = distinctRefs(refs)
 	slices.Sort(positions)
 	for _, position := range positions {
@@ -208,19 +214,28 @@ func (p *pass) end() uint64 {
 // writer returns a writer that knows what the prompt shows: everything that
 // stays as it is, and the folds that stay.
 func (p *pass) writer(stay []Fold) *writer {
-	w := &writer{count: p.l.count, seen: newVisible()}
+	w := &writer{count: p.l.count, seen: newVisible(), ranked: make(map[string][]Identifier)}
 	for _, a := range p.atoms {
 		if !a.fixed {
 			continue
 		}
 		for _, i := range a.members {
 			e := &p.entries[i]
-			w.seen.add(e.Text)
-			w.seen.add(e.asked())
+			w.shows(e.Text, p.l.opts.Memo)
+			w.shows(e.asked(), p.l.opts.Memo)
 		}
 	}
 	for i := range stay {
-		w.seen.add(stay[i].Text)
+		w.shows(stay[i].Text, p.l.opts.Memo)
 	}
 	return w
+}
+
+// shows tells the writer of a text that the prompt shows.
+func (w *writer) shows(text string, memo *Memo) {
+	if len(text) < memoTextBytes {
+		w.seen.add(text)
+		return
+	}
+	w.seen.texts = append(w.seen.texts, memo.of(text))
 }

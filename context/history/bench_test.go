@@ -3,6 +3,7 @@ package history_test
 import (
 	"fmt"
 	"testing"
+	"time"
 
 	"github.com/loom-bridge/loom-bridge/context/history"
 )
@@ -52,5 +53,37 @@ func BenchmarkIdentifiers(b *testing.B) {
 	b.SetBytes(int64(len(text)))
 	for b.Loop() {
 		history.Identifiers(text)
+	}
+}
+
+// A session goes on for thousands of steps, its batches and dense folds
+// included, as a caller asks for it that leaves folded entries out: time for
+// each step, and the longest call of all.
+func BenchmarkSession(b *testing.B) {
+	for _, steps := range []int{1000, 10_000} {
+		b.Run(fmt.Sprint(steps), func(b *testing.B) {
+			worst := time.Duration(0)
+			for b.Loop() {
+				s := session{tb: b, ledger: history.New(count, nil), budget: 32_000}
+				var last history.Fold
+				for i := range steps {
+					s.step(fmt.Sprintf("cat file_%d", i), listing(fmt.Sprintf("part_%d", i), 10))
+					h := s.history()
+					h.Batch, h.Through = last.Batch, last.Through
+					began := time.Now()
+					v := MustCompact(b, s.ledger, h)
+					worst = max(worst, time.Since(began))
+					s.folds = history.Live(append(s.folds, v.Made...))
+					for _, f := range v.Made {
+						last = f
+					}
+					for len(v.Made) > 0 && s.entries[0].Position <= s.folds[len(s.folds)-1].Spans[0].Last {
+						s.entries = s.entries[1:]
+					}
+				}
+			}
+			b.ReportMetric(float64(b.Elapsed().Microseconds())/float64(b.N*steps), "µs/step")
+			b.ReportMetric(float64(worst.Microseconds())/1000, "worst-ms")
+		})
 	}
 }

@@ -26,6 +26,7 @@ const (
 	fieldCalls
 	fieldCuts
 	fieldOriginal
+	fieldDigest
 )
 
 // Field numbers of a span.
@@ -54,7 +55,7 @@ func AppendFold(dst []byte, f Fold) []byte {
 	for _, n := range f.numbers() {
 		dst = wire.AppendUint(dst, n.field, uint64(*n.value))
 	}
-	return dst
+	return wire.AppendText(dst, fieldDigest, f.Digest)
 }
 
 type foldNumber struct {
@@ -111,10 +112,12 @@ func (f *Fold) set(field wire.Field) error {
 		f.Text = string(field.Bytes)
 	case fieldRef:
 		f.Refs = append(f.Refs, string(field.Bytes))
+	case fieldDigest:
+		f.Digest = string(field.Bytes)
 	}
 	for _, n := range f.numbers() {
 		if n.field == field.Number {
-			*n.value = int(min(field.Value, 1<<31-1))
+			*n.value = count(field)
 		}
 	}
 	return nil

@@ -1,25 +1,31 @@
 package history
 
 import (
+	"cmp"
 	"fmt"
-	"maps"
 	"slices"
 	"strings"
 )
 
 // How dense folds are made.
 const (
-	// denseHeader begins a dense fold, behind the header of all folds.
-	denseCallBytes  = 80
-	denseErrorBytes = 160
-	denseNames      = 8
+	// wholeCallBytes: a shorter call stands in its line as it was made, of a
+	// longer one denseCallBytes do. denseNames of a step stand with it.
+	wholeCallBytes = 160
+	denseCallBytes = 60
+	denseNames     = 4
 	// digestTools are named with their calls.
 	digestTools = 12
+	// Shares of a dense fold, in percent: lines of the newest steps; of the rest
+	// lines of failures, and of what is left after them numbers.
+	denseStepShare   = 45
+	denseSaidShare   = 45
+	denseNumberShare = 30
 )
 
 // densify makes older folds denser until all folds take about limit tokens:
 // the newest stay as they are within half of it, the others are made again
-// from their entries.
+// of what was recorded of their entries.
 func (p *pass) densify(limit int) error {
 	stay, older := p.split(max(limit, 0) / 2)
 	if len(older) == 0 {
@@ -98,19 +104,20 @@ func (p *pass) between(from, to uint64) bool {
 // dense makes one fold of a group, in about limit tokens; nil when that would
 // not be shorter.
 func (p *pass) dense(group, stay []Fold, limit int) (*Fold, error) {
-	entries, err := p.originals(group)
-	if err != nil || len(entries) == 0 {
-		return nil, err
+	d := newDigest()
+	for i := range group {
+		one, err := p.digestOf(&group[i])
+		if err != nil {
+			return nil, err
+		}
+		d.join(one)
 	}
-	w := p.writer(stay)
-	groups := atoms(entries)
-	lines := w.digest(entries, groups, limit)
-	if older := groupTurns(group) - len(groups); older > 0 && entries[0].Position > group[0].first() {
-		lines = append([]string{fmt.Sprintf("%d turns before these", older)}, lines...)
+	if d.empty() {
+		return nil, nil
 	}
-	f := p.newFold(LevelDense, p.l.opts.Header, lines)
+	d.bound()
+	f := p.digested(d, stay, limit)
 	tokens := 0
-	var refs []string
 	for i := range group {
 		old := &group[i]
 		tokens += old.Tokens
@@ -119,39 +126,71 @@ func (p *pass) dense(group, stay []Fold, limit int) (*Fold, error) {
 		f.Turns += old.Turns
 		f.Calls += old.Calls
 		f.Through = max(f.Through, old.Through)
-		refs = append(refs, old.Refs...)
-	}
-	f.Refs = distinctRefs(refs)
-	f.Refs = f.Refs[max(len(f.Refs)-maxDenseRefs, 0):]
-	f.Cuts = f.Calls
-	f.Reason = ByBudget
-	if p.decision.Reason != 0 {
-		f.Reason = p.decision.Reason
+		f.Refs = append(f.Refs, old.Refs...)
 	}
 	if f.Tokens >= tokens {
 		return nil, nil
 	}
+	f.Refs = distinctRefs(f.Refs)
+	f.Refs = f.Refs[max(len(f.Refs)-maxDenseRefs, 0):]
+	f.Cuts = f.Calls
+	f.Reason = cmp.Or(p.decision.Reason, ByBudget)
+	f.Digest = string(d.encode())
 	for i := range group {
 		f.cover(group[i].Spans)
 	}
 	return &f, nil
 }
 
+// digested is a fold of a digest, without its entries, of at most limit tokens
+// if that can be.
+func (p *pass) digested(d *digest, stay []Fold, limit int) Fold {
+	room := limit - p.l.count(p.l.opts.Header) - p.l.opts.MessageTokens
+	var f Fold
+	for range denseAttempts {
+		f = p.newFold(LevelDense, p.l.opts.Header, p.writer(stay).digest(d, max(room, 0)))
+		if f.Tokens <= limit {
+			break
+		}
+		// Tokens may straddle the parts that were counted apart.
+		room -= f.Tokens - limit
+	}
+	return f
+}
+
+// denseAttempts are made at a dense fold that is over its limit.
+const denseAttempts = 3
+
 // maxDenseRefs bounds the references of a dense fold, the newest: it names all
 // others as a range, and would be read with every prompt.
 const maxDenseRefs = 100
 
-// maxDigested bounds the entries that a dense fold is made of, the newest, so
-// that it takes as long in a session of ten thousand steps as in one of a
-// thousand. A digest has room for the names of fewer than these.
+// digestOf returns a fold's digest, made of its entries where it has none.
+func (p *pass) digestOf(f *Fold) (*digest, error) {
+	if f.Digest != "" {
+		if d, err := decodeDigest([]byte(f.Digest)); err == nil {
+			return d, nil
+		}
+	}
+	entries, err := p.originals(f)
+	if err != nil {
+		return nil, err
+	}
+	d := newDigest()
+	for _, a := range atoms(entries) {
+		d.add(entries, a, Identifiers)
+	}
+	d.bound()
+	return d, nil
+}
+
+// maxDigested bounds the entries of one fold that are read again, the newest,
+// so that it takes no longer in a session of ten thousand steps.
 const maxDigested = 1500
 
-// originals returns the newest entries of folds.
-func (p *pass) originals(group []Fold) ([]Entry, error) {
-	from, to := group[0].first(), uint64(0)
-	for i := range group {
-		to = max(to, group[i].last())
-	}
+// originals returns the newest entries of a fold.
+func (p *pass) originals(f *Fold) ([]Entry, error) {
+	from, to := f.first(), f.last()
 	if to-from >= maxDigested {
 		from = to - maxDigested + 1
 	}
@@ -164,21 +203,21 @@ func (p *pass) originals(group []Fold) ([]Entry, error) {
 	}
 	var entries []Entry
 	for i := range all {
-		if all[i].Position >= from && held(group, all[i].Position) {
+		if all[i].Position >= from && f.holds(all[i].Position) {
 			entries = append(entries, all[i])
 		}
 	}
 	return entries, nil
 }
 
-// digest returns the lines of a dense fold: short lines for the newest atoms
-// in about half of the limit, and before them one digest of all others.
-func (w *writer) digest(entries []Entry, atoms []atom, limit int) []string {
+// digest returns the lines of a dense fold: short lines for the newest steps,
+// and before them one summary of all.
+func (w *writer) digest(d *digest, limit int) []string {
+	left := limit * denseStepShare / 100
+	at := len(d.steps)
 	var lines []string
-	left := limit / 2
-	at := len(atoms)
 	for at > 0 {
-		line := w.short(entries, atoms[at-1])
+		line := w.short(&d.steps[at-1])
 		if left -= w.count(line) + 1; left < 0 {
 			break
 		}
@@ -187,84 +226,86 @@ func (w *writer) digest(entries []Entry, atoms []atom, limit int) []string {
 		at--
 	}
 	slices.Reverse(lines)
-	if at == 0 {
-		return lines
-	}
-	return append([]string{w.summary(entries, atoms[:at], limit/2+left)}, lines...)
+	rest := limit - limit*denseStepShare/100 + max(left, 0)
+	return append([]string{w.summary(d, d.steps[:at], rest)}, lines...)
 }
 
-// short is an atom in one line: the beginning of the call, how it ended, and
-// the best of what it named.
-func (w *writer) short(entries []Entry, a atom) string {
-	line := entries[a.first()].Ref
-	var errs []string
-	for _, i := range a.members {
-		e := &entries[i]
-		for _, c := range e.Calls {
-			text := c.text()
-			if len(text) > denseCallBytes {
-				text = cutBytes(text, denseCallBytes) + "…"
-			}
-			line = joined(line, text)
+// short is a step in one line: the calls, how they ended, and the best of what
+// they named.
+func (w *writer) short(s *digestStep) string {
+	line := s.ref
+	for _, text := range s.calls {
+		if len(text) > wholeCallBytes {
+			text = cutBytes(text, denseCallBytes) + "…"
 		}
-		if e.Kind == Turn && len(e.Calls) == 0 {
-			line = joined(line, "said: "+firstSentence(e.Text))
-		}
-		if e.Kind == Turn {
-			continue
-		}
-		if e.failed() {
-			line += " → failed"
-			errs = append(errs, slices.DeleteFunc(e.errorLines(), w.seen.hasLine)...)
-		}
-		if names := pick(Identifiers(joined(e.Output, e.Evidence)), denseNames, w.seen); names != "" {
-			line += " → " + names
+		line = joined(line, text)
+	}
+	if s.words != "" {
+		line = joined(line, "said: "+s.words)
+	}
+	if s.failed {
+		line += " → failed"
+	}
+	var names []string
+	for _, name := range s.names {
+		if len(names) < denseNames && !w.seen.has(name) {
+			names = append(names, name)
 		}
 	}
-	line = strings.ReplaceAll(line, "\n", " ")
-	for _, said := range errs {
-		line += "\n" + said
+	if len(names) > 0 {
+		line += " → " + strings.Join(names, " ")
+	}
+	for _, said := range s.said {
+		if !w.seen.hasLine(said) {
+			line += "\n" + said
+		}
 	}
 	return line
 }
 
-// summary is one digest of many atoms in about limit tokens: how many calls of
-// which tools, how many failed, the newest lines that say why, and the best of
-// what all of them named.
-func (w *writer) summary(entries []Entry, atoms []atom, limit int) string {
-	tools := make(map[string]int)
-	names := newRanking()
-	failed := 0
-	var said []string
-	for _, a := range atoms {
-		for _, i := range a.members {
-			e := &entries[i]
-			for _, c := range e.Calls {
-				tools[c.Name]++
-				names.add(c.Args)
-			}
-			if e.failed() {
-				failed++
-				said = append(said, e.errorLines()...)
-			}
-			names.add(e.Output)
-			names.add(e.Evidence)
-		}
+// summary tells of all steps in about limit tokens: how many calls of which
+// tools, how many failed, the newest lines that say why, and the best of what
+// they named. older are the steps that have no line of their own.
+func (w *writer) summary(d *digest, older []digestStep, limit int) string {
+	text := d.first + "–" + d.last + ": " + toolCounts(d.tools)
+	if d.failed > 0 {
+		text += fmt.Sprintf(", %d failed", d.failed)
 	}
-	text := entries[atoms[0].first()].Ref + "–" + entries[atoms[len(atoms)-1].first()].Ref + ": " + toolCounts(tools)
-	if failed > 0 {
-		text += fmt.Sprintf(", %d failed", failed)
+	said := slices.Clone(d.said)
+	for i := range older {
+		said = append(said, older[i].said...)
 	}
-	reasons := w.newest(said, limit/3)
-	ranked := names.best()
+	reasons := w.newest(said, limit*denseSaidShare/100)
+	names := w.best(d.names.best(), limit-w.count(text)-w.count(reasons))
+	return joined(text+".", names) + reasons
+}
+
+// best returns the best names that are not shown yet in at most limit tokens.
+func (w *writer) best(ranked []Identifier, limit int) string {
+	unseen := slices.DeleteFunc(slices.Clone(ranked), func(id Identifier) bool { return w.seen.has(id.Text) })
+	numbers := slices.DeleteFunc(slices.Clone(unseen), func(id Identifier) bool { return id.Class != Number })
+	none := newVisible()
+	first := w.within(numbers, none, limit*denseNumberShare/100)
+	unseen = slices.DeleteFunc(unseen, func(id Identifier) bool { return id.Class == Number })
+	rest := w.within(unseen, none, limit-w.count(first))
+	if first == "" || rest == "" {
+		return first + rest
+	}
+	return first + classSeparator + rest
+}
+
+// within returns as many of the best names as take at most limit tokens.
+func (w *writer) within(ranked []Identifier, seen *visible, limit int) string {
 	// Names take about this many tokens each; the limit decides.
-	for n := max(limit/denseNameTokens, 0); n > 0; n = n * 4 / 5 {
-		full := joined(text+".", pick(ranked, n, w.seen)) + reasons
-		if w.count(full) <= limit {
-			return full
+	for n := min(limit/denseNameTokens, len(ranked)); n > 0; {
+		names := pick(ranked, n, seen)
+		got := w.count(names)
+		if got <= limit {
+			return names
 		}
+		n = min(n*limit/got, n-1)
 	}
-	return text
+	return ""
 }
 
 // newest returns the last of some lines that are not shown yet, each once and
@@ -290,12 +331,7 @@ func (w *writer) newest(lines []string, limit int) string {
 const denseNameTokens = 3
 
 func toolCounts(tools map[string]int) string {
-	names := slices.SortedFunc(maps.Keys(tools), func(a, b string) int {
-		if tools[a] != tools[b] {
-			return tools[b] - tools[a]
-		}
-		return strings.Compare(a, b)
-	})
+	names := toolsByCount(tools)
 	var parts []string
 	for _, name := range names[:min(len(names), digestTools)] {
 		parts = append(parts, fmt.Sprintf("%d× %s", tools[name], name))

@@ -83,7 +83,9 @@ type Entry struct {
 	// Open says of an entry with a Group that the group's calls still wait for a
 	// result, so that it can't be folded yet.
 	Open bool
-	// Pinned keeps the entry, and with it its call and results, as it is.
+	// Pinned keeps the entry as it is: nothing of it is left out, however long it
+	// is, and it never folds. Its call and results, or its turn, don't fold
+	// either.
 	Pinned bool
 	// ExtraTokens is what the entry takes in a prompt beside its texts and the
 	// frames of messages: images, ids, names. It may be negative, where texts

@@ -212,20 +212,50 @@ func newRanking() *ranking { return &ranking{index: make(map[string]int)} }
 
 // add counts the identifiers of a text.
 func (r *ranking) add(text string) {
-	gather(text, func(class Class, id string, score int) {
-		at, known := r.index[id]
-		if !known {
-			at = len(r.found)
-			r.index[id] = at
-			r.found = append(r.found, Identifier{Class: class, Text: id})
+	gather(text, func(class Class, id string, score int) { r.addOne(Identifier{class, id, score}) })
+}
+
+// addOne counts an identifier once more.
+func (r *ranking) addOne(id Identifier) {
+	at, known := r.index[id.Text]
+	if !known {
+		r.index[id.Text] = len(r.found)
+		r.found = append(r.found, id)
+		return
+	}
+	r.found[at].Score += id.Score
+	r.found[at].Class = min(r.found[at].Class, id.Class)
+}
+
+// addBest counts the best of one text's identifiers, up to a limit, and up to
+// pathFactor times as many paths. ranked has the best first. It returns those
+// that it counted.
+func (r *ranking) addBest(ranked []Identifier, limit int) []Identifier {
+	paths := limit * pathFactor
+	var best []Identifier
+	for _, id := range ranked {
+		left := &limit
+		if id.Class == Path {
+			left = &paths
 		}
-		r.found[at].Score += score
-		r.found[at].Class = min(r.found[at].Class, class)
-	})
+		if *left--; *left >= 0 {
+			r.addOne(id)
+			best = append(best, id)
+		}
+	}
+	return best
 }
 
 // best returns them, the best first; between equals the one that came first.
 func (r *ranking) best() []Identifier {
 	slices.SortStableFunc(r.found, func(a, b Identifier) int { return b.Score - a.Score })
 	return r.found
+}
+
+// bound keeps the best of each class. Nothing may be added after that.
+func (r *ranking) bound(limits [classes]int) {
+	r.found = slices.DeleteFunc(r.best(), func(id Identifier) bool {
+		limits[id.Class]--
+		return limits[id.Class] < 0
+	})
 }

@@ -34,9 +34,9 @@ func (r Reason) String() string {
 const (
 	// LevelLines has a line for each call, with all evidence.
 	LevelLines = 1
-	// LevelDense has short lines for the newer steps and one digest of the
-	// older ones. It is made from the entries of older folds when these grew too
-	// many, never from their text.
+	// LevelDense has short lines for the newer steps and one summary of all. It is
+	// made, when older folds grew too many, of what was recorded of their entries,
+	// never of their text.
 	LevelDense = 2
 )
 
@@ -74,6 +74,9 @@ type Fold struct {
 	// Turns are the model's turns in it. Calls are their calls, Cuts those
 	// whose arguments are not whole.
 	Turns, Calls, Cuts int
+	// Digest is what a denser fold is made of later, recorded from the entries,
+	// in a form of this package's own. Without one the entries are read again.
+	Digest string
 }
 
 // first is where the fold stands.

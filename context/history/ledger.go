@@ -70,14 +70,17 @@ type Options struct {
 	// Header begins every fold and tells the model what it reads. Default
 	// DefaultHeader, which fits entries whose Ref is the number of a step.
 	Header string
+	// Memo remembers what folds name from one call to the next. Give all ledgers
+	// of a process the same one. Default one of the ledger's own.
+	Memo *Memo
 	// NoDedupe shows lines again that the prompt shows already. Default false.
 	NoDedupe bool
 	// NoFold never folds: the history is only appended to. Default false.
 	NoFold bool
 }
 
-// Ledger is the default policy. It has no state: all that it goes by are the
-// entries and folds that it is given. All methods are safe for concurrent use
+// Ledger is the default policy. It has no state but its Memo, which changes no
+// result: all that it goes by are the entries and folds that it is given. All methods are safe for concurrent use
 // if the counter is.
 type Ledger struct {
 	count func(text string) int
@@ -102,6 +105,9 @@ func New(count func(text string) int, opts *Options) *Ledger {
 	setDefault(&l.opts.FoldShare, DefaultFoldShare)
 	setDefault(&l.opts.FoldTokens, DefaultFoldTokens)
 	setDefault(&l.opts.Header, DefaultHeader)
+	if l.opts.Memo == nil {
+		l.opts.Memo = NewMemo(0)
+	}
 	return l
 }
 
@@ -136,8 +142,8 @@ type History struct {
 	// Now asks for a batch whatever it costs.
 	Now bool
 	// Originals returns the entries from one position to another, both
-	// included. It is asked when older folds have to be folded again and Entries
-	// leave theirs out. Nil means that Entries are all there are.
+	// included. It is asked when older folds without a Digest have to be folded
+	// again and Entries leave theirs out. Nil means that Entries are all there are.
 	Originals func(first, last uint64) ([]Entry, error)
 }
 

@@ -36,6 +36,18 @@ type writer struct {
 	cut map[string]bool
 	// calls and cuts are how many calls were written, and shortened.
 	calls, cuts int
+	// ranked has the identifiers of longer texts, which are asked for twice.
+	ranked map[string][]Identifier
+}
+
+// identifiers are Identifiers, read once.
+func (w *writer) identifiers(text string) []Identifier {
+	if ids, known := w.ranked[text]; known {
+		return ids
+	}
+	ids := Identifiers(text)
+	w.ranked[text] = ids
+	return ids
 }
 
 // atom returns the folded form of an atom: a line for each call, or for what
@@ -97,7 +109,7 @@ func (w *writer) line(ref string, calls []Call, said string, result *Entry) stri
 		text = joined(text, w.call(c))
 	}
 	w.seen.add(text)
-	if names := pick(Identifiers(said), turnIdentifiers, w.seen); names != "" {
+	if names := pick(w.identifiers(said), turnIdentifiers, w.seen); names != "" {
 		text = joined(text, "("+names+")")
 		w.seen.add(names)
 	}
@@ -245,7 +257,7 @@ func (w *writer) evidence(e *Entry, body string) string {
 		w.seen.add(text)
 	}
 	evidence := ""
-	if names := pick(Identifiers(body), resultIdentifiers, w.seen); names != "" {
+	if names := pick(w.identifiers(body), resultIdentifiers, w.seen); names != "" {
 		evidence += " " + names
 	}
 	for _, text := range lines {

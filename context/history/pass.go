@@ -101,7 +101,7 @@ func held(live []Fold, position uint64) bool {
 // against all of it, up to the limit of a result.
 func (p *pass) output(e *Entry, lines *shown) (text string, saved int) {
 	switch {
-	case e.Whole, e.Pinned && p.l.opts.NoDedupe:
+	case e.Whole, p.l.opts.NoDedupe && (e.Pinned || e.Kind == Fixed):
 		return e.shown(), 0
 	case p.l.opts.NoDedupe:
 		short, _, _ := p.l.limited(e, e.shown())
@@ -112,7 +112,7 @@ func (p *pass) output(e *Entry, lines *shown) (text string, saved int) {
 	if full == "" {
 		return "", 0
 	}
-	if e.Pinned {
+	if e.Pinned || e.Kind == Fixed {
 		lines.add(e.source(), full)
 		return full, 0
 	}

@@ -5,28 +5,60 @@ import "strings"
 // visible remembers what a prompt already shows, so that folds need not repeat
 // it.
 type visible struct {
-	ids   map[string]bool
-	lines map[string]bool
+	own names
+	// texts are those of longer texts, which are remembered from one batch to the
+	// next.
+	texts []*names
 }
 
-func newVisible() *visible {
-	return &visible{ids: make(map[string]bool), lines: make(map[string]bool)}
+// names are the identifiers and the lines of a text.
+type names struct {
+	ids, lines map[string]struct{}
 }
 
-// add remembers a text of the prompt.
-func (v *visible) add(text string) {
-	EachIdentifier(text, func(id string) { v.ids[id] = true })
-	gather(text, func(_ Class, id string, _ int) { v.ids[id] = true })
+func newNames() *names {
+	return &names{ids: make(map[string]struct{}), lines: make(map[string]struct{})}
+}
+
+func (n *names) add(text string) {
+	EachIdentifier(text, func(id string) { n.ids[id] = struct{}{} })
+	gather(text, func(_ Class, id string, _ int) { n.ids[id] = struct{}{} })
 	for line := range strings.Lines(text) {
-		v.lines[strings.TrimSpace(line)] = true
+		n.lines[strings.TrimSpace(line)] = struct{}{}
 	}
 }
 
+func newVisible() *visible { return &visible{own: *newNames()} }
+
+// add remembers a text of the prompt.
+func (v *visible) add(text string) { v.own.add(text) }
+
 // has tells whether an identifier is shown.
-func (v *visible) has(id string) bool { return v.ids[id] }
+func (v *visible) has(id string) bool {
+	if _, shown := v.own.ids[id]; shown {
+		return true
+	}
+	for _, n := range v.texts {
+		if _, shown := n.ids[id]; shown {
+			return true
+		}
+	}
+	return false
+}
 
 // hasLine tells whether a line is shown, wherever it is indented.
-func (v *visible) hasLine(text string) bool { return v.lines[strings.TrimSpace(text)] }
+func (v *visible) hasLine(text string) bool {
+	text = strings.TrimSpace(text)
+	if _, shown := v.own.lines[text]; shown {
+		return true
+	}
+	for _, n := range v.texts {
+		if _, shown := n.lines[text]; shown {
+			return true
+		}
+	}
+	return false
+}
 
 // pick returns the best identifiers that are not shown yet as one text, class
 // by class.

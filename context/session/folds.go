@@ -20,7 +20,8 @@ const (
 )
 
 // Folds is what stands in a session's prompts in place of entries. It belongs to
-// the receiver.
+// the receiver, but for the spans and references of its folds: these are shared,
+// and for reading only.
 type Folds struct {
 	// Live are the folds that stand there, in the order in which they were made:
 	// without those that were undone, and without those that a later, denser one
@@ -51,9 +52,7 @@ func (l *Log) Folds(ctx context.Context, scope kv.Scope, session string) (Folds,
 	if err != nil {
 		return Folds{}, fmt.Errorf("session: read folds: %w", err)
 	}
-	// What the state names is never changed or deleted, so that this needs no
-	// snapshot.
-	live, err := j.folds(ctx, l.engine, state.live)
+	live, err := l.live(ctx, j, state.live)
 	if err != nil {
 		return Folds{}, fmt.Errorf("session: read folds: %w", err)
 	}

@@ -415,3 +415,24 @@ func (f *fixture) mustPut(tb testing.TB, key, value []byte) {
 		tb.Fatal(err)
 	}
 }
+
+// What a caller does with the folds it got changes nothing that others get.
+func TestFoldsBelongToTheReceiver(t *testing.T) {
+	f := newMemory(t)
+	f.fill(t, alice, "s", 12)
+	f.mustFold(t, alice, "s", fold(1, span(1, 4)))
+	f.mustFold(t, alice, "s", fold(2, span(5, 8)))
+	want := f.mustFolds(t, alice, "s")
+	for range 3 {
+		got := f.mustFolds(t, alice, "s")
+		if diff := cmp.Diff(want, got); diff != "" {
+			t.Fatalf("the folds have changed (-want +got):\n%s", diff)
+		}
+		for i := range got.Live {
+			got.Live[i].Tokens = 1
+			_ = append(got.Live[i].Spans, span(99, 99))
+		}
+		got.Live = append(got.Live[:1], fold(9, span(9, 9)))
+		_ = got
+	}
+}

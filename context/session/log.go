@@ -32,12 +32,13 @@ type Log struct {
 	engine kv.Reader
 	writer *kv.Writer
 	now    func() time.Time
+	folds  *foldCache
 }
 
 // New returns a log on an engine and the writer that writes to it. Both stay
 // the caller's to close.
 func New(engine kv.Reader, writer *kv.Writer, opts *Options) *Log {
-	l := &Log{engine: engine, writer: writer, now: time.Now}
+	l := &Log{engine: engine, writer: writer, now: time.Now, folds: newFoldCache(maxCachedFoldBytes)}
 	if opts != nil && opts.Now != nil {
 		l.now = opts.Now
 	}

@@ -1,0 +1,130 @@
+package session
+
+import (
+	"container/list"
+	"context"
+	"slices"
+	"sync"
+
+	"github.com/loom-bridge/loom-bridge/context/history"
+)
+
+// maxCachedFoldBytes bounds the folds that a log remembers: those of about a
+// hundred long sessions.
+const maxCachedFoldBytes = 48 << 20
+
+// foldCache remembers the live folds of sessions, so that a prompt reads only
+// the state, and of a session only what is new. A journal's entry never changes
+// and its number is never given again, so that nothing here can be out of date.
+type foldCache struct {
+	limit int
+
+	mu    sync.Mutex
+	bytes int
+	known map[journal]*list.Element
+	// order has the session that was asked for last at its front.
+	order list.List
+}
+
+// cachedFolds is an element of a foldCache's order. It never changes.
+type cachedFolds struct {
+	of      journal
+	numbers []uint64 // ascending
+	folds   []history.Fold
+	bytes   int
+}
+
+func newFoldCache(bytes int) *foldCache {
+	return &foldCache{limit: bytes, known: make(map[journal]*list.Element)}
+}
+
+// of returns what is known of a session; nothing when nothing is.
+func (c *foldCache) of(j journal) cachedFolds {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	at := c.known[j]
+	if at == nil {
+		return cachedFolds{of: j}
+	}
+	c.order.MoveToFront(at)
+	return at.Value.(cachedFolds)
+}
+
+// keep remembers a session's live folds in place of what was known of it.
+func (c *foldCache) keep(j journal, numbers []uint64, folds []history.Fold) {
+	entry := cachedFolds{of: j, numbers: numbers, folds: folds}
+	for i := range folds {
+		entry.bytes += foldBytes(&folds[i])
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if at := c.known[j]; at != nil {
+		c.drop(at)
+	}
+	c.known[j] = c.order.PushFront(entry)
+	c.bytes += entry.bytes
+	for c.bytes > c.limit && c.order.Len() > 0 {
+		c.drop(c.order.Back())
+	}
+}
+
+func (c *foldCache) drop(at *list.Element) {
+	gone := c.order.Remove(at).(cachedFolds)
+	delete(c.known, gone.of)
+	c.bytes -= gone.bytes
+}
+
+// foldBytes is about what a fold takes in memory.
+func foldBytes(f *history.Fold) int {
+	const fixed, perRef, perSpan = 300, 32, 16
+	return fixed + len(f.Text) + len(f.Digest) + perRef*len(f.Refs) + perSpan*len(f.Spans)
+}
+
+// has returns the fold of a number.
+func (c cachedFolds) has(number uint64) (history.Fold, bool) {
+	at, found := slices.BinarySearch(c.numbers, number)
+	if !found {
+		return history.Fold{}, false
+	}
+	return c.folds[at], true
+}
+
+// missing returns the numbers that are not known.
+func (c cachedFolds) missing(numbers []uint64) []uint64 {
+	return slices.DeleteFunc(slices.Clone(numbers), func(n uint64) bool {
+		_, known := c.has(n)
+		return known
+	})
+}
+
+// with returns the folds of all numbers; read are those of the missing ones, in
+// order.
+func (c cachedFolds) with(numbers []uint64, read []history.Fold) []history.Fold {
+	all := make([]history.Fold, 0, len(numbers))
+	for _, n := range numbers {
+		f, known := c.has(n)
+		if !known {
+			f, read = read[0], read[1:]
+			f.Spans, f.Refs = slices.Clip(f.Spans), slices.Clip(f.Refs)
+		}
+		all = append(all, f)
+	}
+	return all
+}
+
+// live returns the folds of some numbers, in a slice that is the caller's.
+func (l *Log) live(ctx context.Context, j journal, numbers []uint64) ([]history.Fold, error) {
+	cached := l.folds.of(j)
+	if slices.Equal(numbers, cached.numbers) {
+		return slices.Clone(cached.folds), nil
+	}
+	// What a state names is never changed or deleted, so that this needs no
+	// snapshot.
+	read, err := j.folds(ctx, l.engine, cached.missing(numbers))
+	if err != nil {
+		return nil, err
+	}
+	folds := cached.with(numbers, read)
+	l.folds.keep(j, numbers, folds)
+	return slices.Clone(folds), nil
+}
