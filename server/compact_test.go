@@ -66,7 +66,7 @@ func TestCompactHistory(t *testing.T) {
 		t.Errorf("the dry run had %v, it is %v", shown, got)
 	}
 	batch := got.GetBatch()
-	if batch.GetNumber() != 1 || batch.GetReason() != loombridgev1.FoldReason_FOLD_REASON_CALLER || !slices.Contains(batch.GetRefs(), "step_001") {
+	if batch.GetNumber() != 1 || batch.GetReason() != loombridgev1.FoldReason_FOLD_REASON_CALLER || !slices.Contains(eachRef(batch.GetRefs()), "step_001") {
 		t.Errorf("batch = %v", batch)
 	}
 	if len(got.GetFolds()) == 0 || got.GetText() != "" || got.GetTokens().GetTokens() == 0 {
@@ -121,7 +121,7 @@ func checkFoldMetrics(tb testing.TB, registry *prometheus.Registry, batch *loomb
 	}
 	want := map[string]float64{
 		"loom_bridge_fold_batches_total":   1,
-		"loom_bridge_folded_entries_total": float64(len(batch.GetRefs())),
+		"loom_bridge_folded_entries_total": float64(len(eachRef(batch.GetRefs()))),
 		"loom_bridge_folded_tokens_total":  float64(batch.GetBeforeTokens() - batch.GetAfterTokens()),
 	}
 	if diff := cmp.Diff(want, got); diff != "" {
@@ -222,7 +222,7 @@ func TestPinnedStepsStay(t *testing.T) {
 	w.outputs = append(w.outputs, text)
 	MustSteps(t, w, 12)
 	batch := MustCompact(t, w, &loombridgev1.CompactHistoryRequest{}).GetBatch()
-	if id := recorded.GetStep().GetId(); batch == nil || slices.Contains(batch.GetRefs(), id) {
+	if id := recorded.GetStep().GetId(); batch == nil || slices.Contains(eachRef(batch.GetRefs()), id) {
 		t.Errorf("folded %v", batch.GetRefs())
 	}
 	shown := slices.ContainsFunc(w.assemble(true).GetMessages(), func(m *loombridgev1.Message) bool { return strings.Contains(m.GetContent(), text) })
@@ -270,4 +270,33 @@ func TestReportUsage(t *testing.T) {
 	report.PromptId = second.GetReceipt().GetPromptId()
 	_, err = servertest.Start(t, o).Context.ReportUsage(t.Context(), report)
 	MustFail(t, err, codes.FailedPrecondition, "PROMPT_UNKNOWN")
+}
+
+// A caller's summary stands at the head of the fold, and replaces no line.
+func TestCompactHistoryWithSummary(t *testing.T) {
+	s := servertest.Start(t, nil)
+	plain, told := MustWork(t, s, "plain", 32_000), MustWork(t, s, "told", 32_000)
+	folds := make(map[string]string)
+	for session, r := range map[*work]*loombridgev1.CompactHistoryRequest{
+		plain: {}, told: {Summary: "The fault is in the parser;\nthe fix is not tested yet."},
+	} {
+		session.freeCache()
+		MustSteps(t, session, 12)
+		if MustCompact(t, session, r).GetBatch() == nil {
+			t.Fatal("nothing was folded")
+		}
+		for _, m := range session.assemble(true).GetMessages() {
+			if strings.Contains(m.GetContent(), "folded") {
+				folds[session.session] = m.GetContent()
+			}
+		}
+	}
+	const line = "Summary: The fault is in the parser; the fix is not tested yet.\n"
+	if !strings.Contains(folds["told"], line) {
+		t.Errorf("no summary in\n%s", folds["told"])
+	}
+	stepLines := func(fold string) int { return strings.Count(fold, " → ") }
+	if stepLines(folds["told"]) != stepLines(folds["plain"]) {
+		t.Errorf("with a summary:\n%s\nwithout:\n%s", folds["told"], folds["plain"])
+	}
 }

@@ -31,6 +31,7 @@ func resultToCompress(scope kv.Scope, r *loombridgev1.CompressResultRequest) han
 		Result: compress.Result{
 			Content: r.GetContent(), Tool: r.GetToolName(), Kind: compress.Strategy(r.GetResultKind()), Hint: hintOf(r.GetHint()),
 			Failed: r.GetFailed(), Threshold: int(r.GetThresholdChars()), Path: r.GetPath(), ExitCode: int(r.GetExitCode()),
+			Shortened: r.GetCompressed(),
 		},
 	}
 }

@@ -85,6 +85,20 @@ func TestCompressResultThatStays(t *testing.T) {
 	}
 }
 
+// What was shortened before is not shortened again, and no whole of it is kept.
+func TestCompressResultTwice(t *testing.T) {
+	s := servertest.Start(t, nil)
+	request := &loombridgev1.CompressResultRequest{
+		AgentId: agent, ToolName: "my.tool", Content: strings.Repeat("one line of text\n", 2000),
+		Hint: loombridgev1.CompressHint_COMPRESS_HINT_FORCE, Compressed: true,
+	}
+	got, err := s.Context.CompressResult(t.Context(), request)
+	must(t, err)
+	if got.GetContent() != request.GetContent() || !got.GetCompressed() || got.GetBlob() != nil {
+		t.Errorf("answer = %.200v", got)
+	}
+}
+
 // A result whose whole can't be kept is not shortened.
 func TestCompressResultOverTheQuota(t *testing.T) {
 	s := servertest.Start(t, &servertest.Options{Blobs: blob.Options{MaxOwnerBytes: 1000}})

@@ -11,8 +11,7 @@ import (
 )
 
 // configOf reads settings; what is unset stays zero. A preset without a policy
-// brings its
-// policy along.
+// brings its policy along.
 func configOf(h *loombridgev1.HistorySettings) session.Config {
 	c := session.Config{
 		Policy: policyToSet(h.GetPolicy()), Preset: h.GetPreset(),
@@ -77,7 +76,7 @@ func foldsOf(folds []history.Fold) []*loombridgev1.FoldInfo {
 	for i := range folds {
 		f := &folds[i]
 		out[i] = &loombridgev1.FoldInfo{
-			Refs: f.Refs, Batch: int64(f.Batch), Tokens: clampInt32(f.Tokens), BeforeTokens: clampInt32(cmp.Or(f.Original, f.Before)),
+			Refs: RefRuns(f.Refs), Batch: int64(f.Batch), Tokens: clampInt32(f.Tokens), BeforeTokens: clampInt32(cmp.Or(f.Original, f.Before)),
 			Turns: clampInt32(f.Turns), Calls: clampInt32(f.Calls), Dense: f.Level > history.LevelLines,
 		}
 		if n := len(f.Spans); n > 0 {
@@ -92,7 +91,7 @@ func batchOf(b *assemble.Batch) *loombridgev1.FoldBatch {
 		return nil
 	}
 	return &loombridgev1.FoldBatch{
-		Number: int64(b.Number), Reason: foldReasonOf(b.Reason), Refs: b.Refs,
+		Number: int64(b.Number), Reason: foldReasonOf(b.Reason), Refs: RefRuns(b.Refs),
 		BeforeTokens: clampInt32(b.Before), AfterTokens: clampInt32(b.After), BreakEvenSteps: b.BreakEven,
 	}
 }
@@ -113,6 +112,7 @@ func historyToCompact(scope kv.Scope, r *loombridgev1.CompactHistoryRequest) ass
 	request := assemble.CompactRequest{
 		Scope: scope, SessionID: r.GetSessionId(), Text: true, KeepRecent: int(r.GetKeepRecent()),
 		Model: r.GetModel(), MaxTokens: int(r.GetMaxTokens()), DryRun: r.GetDryRun(),
+		Summary: r.GetSummary(),
 	}
 	switch r.GetStyle() {
 	case loombridgev1.HistoryStyle_HISTORY_STYLE_DESIGN:

@@ -105,7 +105,7 @@ func (s *contextService) Undo(ctx context.Context, r *loombridgev1.UndoRequest) 
 	if err != nil {
 		return nil, err
 	}
-	return &loombridgev1.UndoResponse{Batch: int64(undone.Batch), Refs: undone.Refs}, nil
+	return &loombridgev1.UndoResponse{Batch: int64(undone.Batch), Refs: RefRuns(undone.Refs)}, nil
 }
 
 // ReportUsage tells what a provider counted for a prompt.

@@ -192,7 +192,8 @@ func TestHistoryFiles(t *testing.T) {
 	b.put(t, "workspace/history/step_002.json", "a file of the agent")
 	b.put(t, "step_002", "a file of the agent")
 	for path, want := range map[string]string{
-		"history/step_002.json": "a file of the agent", "step_002": "a file of the agent", "workspace/history/step_002.json": text,
+		"history/step_002.json": "a file of the agent", "./step_002": "a file of the agent",
+		"step_002": textAbout("step 2"), "workspace/history/step_002.json": text,
 	} {
 		if got, _ := content(t, b.file(t, "said", map[string]any{"path": path})); got != want {
 			t.Errorf("%s beside a file: got %.100q", path, got)

@@ -266,7 +266,7 @@ func (r *recordedRun) check() {
 	r.tb.Helper()
 	read := 0
 	for _, f := range r.last.GetReceipt().GetFolds() {
-		for _, ref := range f.GetRefs() {
+		for _, ref := range eachRef(f.GetRefs()) {
 			want, known := r.texts[ref]
 			if !known {
 				continue

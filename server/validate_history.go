@@ -6,6 +6,7 @@ import (
 
 	"github.com/loom-bridge/loom-bridge/bridge/hand"
 	"github.com/loom-bridge/loom-bridge/bridge/tools"
+	"github.com/loom-bridge/loom-bridge/context/assemble"
 	"github.com/loom-bridge/loom-bridge/context/compress"
 	"github.com/loom-bridge/loom-bridge/context/session"
 	loombridgev1 "github.com/loom-bridge/loom-bridge/proto/gen/loombridge/v1"
@@ -17,9 +18,10 @@ const (
 	// maxShownTokens bounds what a prompt may show of one result: as much as the
 	// largest windows hold.
 	maxShownTokens = 1_000_000
-	// maxPrice bounds what a token may cost, in any unit, so that sums of them
-	// stay exact enough.
-	maxPrice = 1_000_000
+	// minPrice and maxPrice bound what a token may cost, in any unit, so that
+	// sums and quotients of prices stay numbers, and exact enough.
+	minPrice = 1e-9
+	maxPrice = 1e9
 	// maxCompressedBytes bounds a result that CompressResult takes.
 	maxCompressedBytes = hand.MaxResultBytes
 	// maxFilePathBytes bounds the path of a file that a result shows.
@@ -58,8 +60,8 @@ func (c *check) prices(field string, p *loombridgev1.TokenPrices) {
 	if p == nil {
 		return
 	}
-	if !(p.GetInput() > 0 && p.GetInput() <= maxPrice) {
-		c.add(field+".input", "is %v, it must be more than 0 and at most %d", p.GetInput(), maxPrice)
+	if !(p.GetInput() >= minPrice && p.GetInput() <= maxPrice) {
+		c.add(field+".input", "is %v, it must be from %v to %v", p.GetInput(), minPrice, maxPrice)
 	}
 	c.price(field+".cached_input", p.GetCachedInput())
 	if p.GetCachedInput() > p.GetInput() {
@@ -69,8 +71,8 @@ func (c *check) prices(field string, p *loombridgev1.TokenPrices) {
 }
 
 func (c *check) price(field string, x float64) {
-	if !(x >= 0 && x <= maxPrice) {
-		c.add(field, "is %v, it must be from 0 to %d", x, maxPrice)
+	if x != 0 && !(x >= minPrice && x <= maxPrice) {
+		c.add(field, "is %v, it must be 0, or from %v to %v", x, minPrice, maxPrice)
 	}
 }
 
@@ -100,6 +102,10 @@ func checkCompactHistoryRequest(r *loombridgev1.CompactHistoryRequest) error {
 	c.between("keep_recent", int64(r.GetKeepRecent()), 0, session.MaxListed)
 	if r.GetKeepRecent() > 0 && r.GetStyle() == loombridgev1.HistoryStyle_HISTORY_STYLE_UNSPECIFIED {
 		c.add("keep_recent", "needs style")
+	}
+	c.text("summary", r.GetSummary(), assemble.MaxSummaryBytes)
+	if r.GetSummary() != "" && r.GetStyle() != loombridgev1.HistoryStyle_HISTORY_STYLE_UNSPECIFIED {
+		c.add("summary", "must be empty with style: nothing is folded then")
 	}
 	c.text("model", r.GetModel(), maxModelBytes)
 	c.between("max_tokens", int64(r.GetMaxTokens()), 0, math.MaxInt32)

@@ -37,9 +37,11 @@ func TestCheckConfigureSessionRequest(t *testing.T) {
 		{"preset in capitals", func(m r) { settings(m, &loombridgev1.HistorySettings{Preset: "Design"}) }, []string{"history.preset"}},
 		{"prices", func(m r) { prices(m, 1, 0.1, 1.25) }, nil},
 		{"no input price", func(m r) { prices(m, 0, 0, 1.25) }, []string{"history.prices.input"}},
-		{"prices at their limit", func(m r) { prices(m, 1e6, 1e6, 1e6) }, nil},
-		{"prices over their limit", func(m r) { prices(m, 2e6, 2e6, 2e6) }, []string{"history.prices.input", "history.prices.cached_input", "history.prices.cache_write"}},
+		{"prices at their limit", func(m r) { prices(m, 1e9, 1e9, 1e9) }, nil},
+		{"prices at their other limit", func(m r) { prices(m, 1e-9, 1e-9, 1e-9) }, nil},
+		{"prices over their limit", func(m r) { prices(m, 2e9, 2e9, 2e9) }, []string{"history.prices.input", "history.prices.cached_input", "history.prices.cache_write"}},
 		{"prices that are no numbers", func(m r) { prices(m, math.NaN(), math.NaN(), math.Inf(1)) }, []string{"history.prices.input", "history.prices.cached_input", "history.prices.cache_write"}},
+		{"prices under their limit", func(m r) { prices(m, 5e-324, 5e-324, 5e-324) }, []string{"history.prices.input", "history.prices.cached_input", "history.prices.cache_write"}},
 		{"prices under 0", func(m r) { prices(m, 1, -0.1, -1) }, []string{"history.prices.cached_input", "history.prices.cache_write"}},
 		{"a cache dearer than sending", func(m r) { prices(m, 1, 1.5, 1) }, []string{"history.prices.cached_input"}},
 		{"steps", func(m r) {

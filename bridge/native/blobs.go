@@ -27,31 +27,43 @@ type Blobs interface {
 	Read(ctx context.Context, scope kv.Scope, e blob.Entry, offset, limit int64) iter.Seq2[[]byte, error]
 }
 
-// source opens what a path leads to. Under the long names of the folders of
-// outputs and history what is stored wins, under any other name a file of the
-// workspace: the id of a step or message, or a ref, leads to what is stored
-// when no file is called so.
+// source opens what a path leads to. What is stored wins under the long names of
+// the folders of outputs and history, and so does the log under the bare id of a
+// step or message, as prompts give it: a file that is called so must not pass
+// for what the agent did. Under any other name a file of the workspace wins, and
+// what is stored is found when there is none.
 func (f *files) source(ctx context.Context, c tools.Call, part byteRange) (source, error) {
 	name := c.String("path", "")
 	rel, _ := inside(c.Root, name) // what lies outside is refused as a file
-	long := hasFolder(rel, "workspace/outputs/", "workspace/history/", blob.ResultsFolder)
+	first := isID(name) || hasFolder(rel, "workspace/outputs/", "workspace/history/", blob.ResultsFolder)
 	missing := blob.ErrNotFound
-	if long {
+	if first {
 		var s source
 		if s, missing = f.stored(ctx, c, rel, part); !errors.Is(missing, blob.ErrNotFound) {
 			return s, missing
+		}
+		if isID(name) && errors.Is(missing, blob.ErrCollected) {
+			// The step is there, so a file of its name is not what it gave.
+			return source{}, notThere(name, missing, missing)
 		}
 	}
 	s, err := f.file(ctx, c, name, part)
 	if failed, ok := errors.AsType[*tools.Error](err); !ok || failed.Code != tools.NotFound {
 		return s, err
 	}
-	if !long && namesStored(rel) {
+	if !first && namesStored(rel) {
 		if s, missing = f.stored(ctx, c, rel, part); !errors.Is(missing, blob.ErrNotFound) {
 			return s, missing
 		}
 	}
 	return source{}, notThere(name, err, missing)
+}
+
+// isID tells whether a path is, letter by letter, the id of a step or message.
+func isID(name string) bool {
+	_, isStep := step.ParseID(name)
+	_, isMessage := session.ParseMessageID(name)
+	return isStep || isMessage
 }
 
 // namesStored tells whether a path has one of the forms that can name what is

@@ -19,9 +19,11 @@
 //
 // What prompts leave out is read back with the same fs:read_file: a path that no
 // file has may name a stored result, a step or a message. One rule says who
-// wins where both are there: below workspace/outputs and workspace/history it is
-// what is stored, under every other name (outputs/…, history/…, step_001,
-// message_001, a ref) it is the file.
+// wins where both are there: below workspace/outputs and workspace/history, and
+// under the bare id of a step or message (step_001, message_001), it is what is
+// stored; under every other name (outputs/…, history/…, ./step_001, a ref) it is
+// the file. So a workspace that someone else filled can't pass a file for what
+// the agent did, and every file can be read.
 //
 // Caveats: "a/.." is "." here, whatever a is, as in [path.Clean]. A process that
 // ends in the middle of a replacement leaves the new content beside the file

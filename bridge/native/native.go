@@ -57,7 +57,7 @@ func (f *files) tools() []tool {
 	list := []tool{
 		{tools.Descriptor{
 			Name:           "fs:read_file",
-			Description:    "Read a text file of the workspace, whole or some lines of it. Also reads back saved results, steps and messages by the path, id or ref they were given.",
+			Description:    "Read a text file of the workspace, whole or some lines of it. Also reads back saved results, steps and messages by the path, id or ref they were given: step_012 is that step; a file of that name is ./step_012.",
 			Schema:         json.RawMessage(readSchema),
 			ResultKind:     "text",
 			CLIEquivalents: []string{"cat", "head", "tail"},

@@ -23,7 +23,7 @@ func TestWhoWinsAName(t *testing.T) {
 	}
 	b := MustBench(t, map[string]string{
 		"workspace/history/step_001.json": "file\n", "workspace/history/other.json": "file\n", "history/step_001.json": "file\n",
-		"step_001": "file\n", "message_001": "file\n",
+		"step_001": "file\n", "message_001": "file\n", "step_002": "file\n", "message_009": "file\n", "step_001.txt": "file\n",
 	}, blobs)
 	for path, want := range map[string]string{
 		// Under the long name what is stored wins.
@@ -32,12 +32,19 @@ func TestWhoWinsAName(t *testing.T) {
 		filepath.Join(b.dir, "workspace/history/step_001.json"): "log step\n",
 		"workspace/history/step_001.compact":                    "log line\n",
 		"workspace/history/other.json":                          "file\n",
+		// Under the bare id of a step or message the log does, if it has one.
+		"step_001":    "log result\n",
+		"message_001": "log message\n",
+		"message_002": "log message\n",
+		"step_002":    "file\n",
+		"message_009": "file\n",
 		// Under every other name the file does.
-		"history/step_001.json":    "file\n",
-		"step_001":                 "file\n",
-		"message_001":              "file\n",
-		"message_002":              "log message\n",
-		"history/message_001.json": "log message\n",
+		"./step_001":                     "file\n",
+		"./message_001":                  "file\n",
+		filepath.Join(b.dir, "step_001"): "file\n",
+		"step_001.txt":                   "file\n",
+		"history/step_001.json":          "file\n",
+		"history/message_001.json":       "log message\n",
 	} {
 		if got, err := b.try("fs:read_file", args{"path": path}); err != nil || got["content"] != want {
 			t.Errorf("%s: got %v, %v; want %q", path, got, err, want)
@@ -79,7 +86,7 @@ func TestReadBackSaysWhereItCameFrom(t *testing.T) {
 }
 
 func TestReadBackOfWhatIsGone(t *testing.T) {
-	b := MustBench(t, nil, fakeBlobs{
+	b := MustBench(t, map[string]string{"step_001": "not what the step gave"}, fakeBlobs{
 		"step_001": "collected", "workspace/outputs/read_001.txt": "collected", "step_002": "missing", "message_003": "missing",
 	})
 	const gone = ": the stored result expired and was removed at 1970-01-01T00:00:00Z; to have it again, make the call again"

@@ -25,6 +25,9 @@ const (
 	DefaultToolResultTokens = 3000
 	// MaxGoalBytes bounds a goal.
 	MaxGoalBytes = 256 << 10
+	// MaxSummaryBytes bounds a caller's summary: what history.DefaultSummaryTokens
+	// tokens have at most.
+	MaxSummaryBytes = 8 << 10
 	// MaxSystemBytes bounds a system prompt.
 	MaxSystemBytes = 1 << 20
 )
@@ -145,6 +148,9 @@ type Options struct {
 	// Models is the table that the counter has, whose ratios usage reports
 	// correct. Default is the one that comes with package tokens.
 	Models *tokens.Models
+	// ReadBytes is how much text of entries a prompt reads at once if it can fold
+	// that before it reads on. Default DefaultReadBytes.
+	ReadBytes int
 }
 
 // Assembler builds prompts. The same log and the same request give the same
@@ -157,17 +163,27 @@ type Assembler struct {
 	limit     int
 	reference step.ReferenceStyle
 	known     *known
+	memo      *history.Memo
+	readBytes int
+	// large and huge have a token for each prompt that holds much text.
+	large, huge chan struct{}
 }
 
 // New returns an assembler that reads log and counts with counter. Give many
 // assemblers one counter: it remembers what it counted.
 func New(log Log, counter *tokens.Counter, opts *Options) *Assembler {
-	a := &Assembler{log: log, counter: counter, limit: DefaultToolResultTokens, known: newKnown(nil)}
+	a := &Assembler{
+		log: log, counter: counter, limit: DefaultToolResultTokens, known: newKnown(nil), memo: history.NewMemo(0),
+		readBytes: DefaultReadBytes, large: make(chan struct{}, maxLarge), huge: make(chan struct{}, maxHuge),
+	}
 	if opts != nil {
 		a.reference = opts.Reference
 		a.known.models = opts.Models
 		if opts.ToolResultTokens > 0 {
 			a.limit = opts.ToolResultTokens
+		}
+		if opts.ReadBytes > 0 {
+			a.readBytes = opts.ReadBytes
 		}
 	}
 	return a
@@ -187,6 +203,7 @@ func (a *Assembler) Assemble(ctx context.Context, r Request) (Prompt, error) {
 	if err != nil {
 		return Prompt{}, err
 	}
+	defer t.leave()
 	for range maxRaces {
 		var p Prompt
 		if p, err = t.assemble(ctx); !errors.Is(err, session.ErrFoldsChanged) {

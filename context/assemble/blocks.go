@@ -8,6 +8,10 @@ import (
 	"github.com/loom-bridge/loom-bridge/context/session"
 )
 
+// maxBlockDepth bounds how deep blocks within blocks are read, as deep as package
+// tokens does: each level reads what is left once more.
+const maxBlockDepth = 8
+
 // block is what is looked at of a provider's content block.
 type block struct {
 	Type      string          `json:"type"`
@@ -36,13 +40,17 @@ func blocksOf(content json.RawMessage) []block {
 }
 
 // callsWithin returns the calls that stand in the blocks of an assistant's
-// message.
+// message: the first session.MaxToolCalls of them, which is what a message may
+// ask for.
 func callsWithin(m *session.Message) []session.ToolCall {
 	if m.Role != session.Assistant {
 		return nil
 	}
 	var calls []session.ToolCall
 	for _, b := range blocksOf(m.BlocksJSON) {
+		if len(calls) == session.MaxToolCalls {
+			break
+		}
 		if b.Type == "tool_use" && b.ID != "" {
 			calls = append(calls, session.ToolCall{ID: b.ID, Name: b.Name, Arguments: string(b.Input)})
 		}
@@ -86,12 +94,19 @@ func onlyResults(m *session.Message) bool {
 
 // blockText is what the blocks say, results of calls included; thoughts are
 // not.
-func blockText(content json.RawMessage) string {
+func blockText(content json.RawMessage) string { return textWithin(content, 0) }
+
+// textWithin is blockText at a depth. Deeper than anybody nests blocks, their
+// JSON is the text.
+func textWithin(content json.RawMessage, depth int) string {
+	if depth > maxBlockDepth {
+		return string(content)
+	}
 	var parts []string
 	for _, b := range blocksOf(content) {
 		text := b.Text
 		if b.Type == "tool_result" && json.Unmarshal(b.Content, &text) != nil {
-			text = blockText(b.Content)
+			text = textWithin(b.Content, depth+1)
 		}
 		if text != "" {
 			parts = append(parts, text)

@@ -18,6 +18,8 @@ const (
 	partTools   = "tools"
 	partHistory = "history"
 	partGoal    = "goal"
+	// partUsage is what a provider counts and this process does not.
+	partUsage = "usage"
 )
 
 // goalPrefix stands before the goal, which follows as it came.
@@ -145,7 +147,7 @@ func (b *builder) add(part string, it item) error {
 
 func (b *builder) count(it item, m session.Message) (tokens.Count, error) {
 	if it.tokens == 0 {
-		return b.counter.Message(b.request.Model, counted(m))
+		return countMessage(b.counter, b.request.Model, counted(m))
 	}
 	// What counts an empty text says how texts are counted.
 	count, err := b.counter.Count(b.request.Model, "")

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strings"
 
 	"github.com/loom-bridge/loom-bridge/context/history"
 	"github.com/loom-bridge/loom-bridge/context/session"
@@ -29,6 +30,10 @@ type CompactRequest struct {
 	Model string
 	// MaxTokens is the most that the history may take; zero is no bound.
 	MaxTokens int
+	// Summary is what the caller says of what is folded. It stands at the head of
+	// the fold, beside its lines, and replaces none of them. Empty says nothing;
+	// one that is blank or takes more than history.DefaultSummaryTokens is refused.
+	Summary string
 	// DryRun shows what would be folded, and stores nothing.
 	DryRun bool
 }
@@ -58,13 +63,17 @@ func (a *Assembler) Compact(ctx context.Context, r CompactRequest) (Compaction, 
 	if err != nil {
 		return Compaction{}, err
 	}
+	defer t.leave()
 	t.r.MaxTokens = r.MaxTokens
+	if err := t.checkSummary(r.Summary); err != nil {
+		return Compaction{}, err
+	}
 	if r.Text {
 		return t.compactText(ctx, r)
 	}
 	for range maxRaces {
 		var c Compaction
-		if c, err = t.compact(ctx); !errors.Is(err, session.ErrFoldsChanged) {
+		if c, err = t.compact(ctx, r.Summary); !errors.Is(err, session.ErrFoldsChanged) {
 			return c, err
 		}
 	}
@@ -83,20 +92,40 @@ func (r CompactRequest) check() error {
 	return nil
 }
 
+// checkSummary refuses what a ledger would leave out without a word.
+func (t *task) checkSummary(text string) error {
+	switch {
+	case text == "":
+		return nil
+	case strings.TrimSpace(text) == "":
+		return &InvalidError{"summary", "is blank"}
+	case len(text) > MaxSummaryBytes:
+		return &InvalidError{"summary", fmt.Sprintf("is %d bytes, over the limit of %d", len(text), MaxSummaryBytes)}
+	}
+	n, err := t.a.counter.Count(t.r.Model, text)
+	if err != nil {
+		return fmt.Errorf("assemble: count summary: %w", err)
+	}
+	if n.Tokens > history.DefaultSummaryTokens {
+		return &InvalidError{"summary", fmt.Sprintf("is %d tokens, over the limit of %d", n.Tokens, history.DefaultSummaryTokens)}
+	}
+	return nil
+}
+
 // compact makes a batch now.
-func (t *task) compact(ctx context.Context) (Compaction, error) {
+func (t *task) compact(ctx context.Context, summary string) (Compaction, error) {
 	s, err := t.read(ctx)
 	if err != nil {
 		return Compaction{}, err
 	}
 	h := t.given(ctx, s, t.r.MaxTokens)
-	h.Now = true
-	v, err := t.ledger.Compact(h)
+	h.Now, h.Summary = true, summary
+	v, err := t.compacted(s, h)
+	if t.err != nil {
+		return Compaction{}, t.err
+	}
 	if overflow, ok := errors.AsType[*history.OverflowError](err); ok {
 		return Compaction{}, t.overflow(fixed{hard: t.r.MaxTokens}, overflow)
-	}
-	if err == nil {
-		err = t.err
 	}
 	if err != nil {
 		return Compaction{}, fmt.Errorf("assemble: %w", err)
@@ -106,7 +135,7 @@ func (t *task) compact(ctx context.Context) (Compaction, error) {
 	if err := t.store(ctx, s, d); err != nil {
 		return Compaction{}, err
 	}
-	return Compaction{Batch: d.batch, Folds: d.folds, Tokens: t.counted(v.Tokens)}, nil
+	return Compaction{Batch: t.folded.plus(d.batch), Folds: d.folds, Tokens: t.counted(v.Tokens)}, nil
 }
 
 // counted is a number of tokens with what counted them.
@@ -120,6 +149,7 @@ func (t *task) counted(n int) tokens.Count {
 // compactText renders all steps.
 func (t *task) compactText(ctx context.Context, r CompactRequest) (Compaction, error) {
 	var steps []step.Step
+	read := volume{}
 	for e, err := range t.a.log.Unfolded(ctx, r.Scope, r.SessionID, nil) {
 		if err == nil {
 			err = ctx.Err()
@@ -127,9 +157,16 @@ func (t *task) compactText(ctx context.Context, r CompactRequest) (Compaction, e
 		if err != nil {
 			return Compaction{}, fmt.Errorf("assemble: read steps: %w", err)
 		}
-		if e.Step != nil {
-			steps = append(steps, *e.Step)
+		if e.Step == nil {
+			continue
 		}
+		if err := read.add(e, 0); err != nil {
+			return Compaction{}, err
+		}
+		if err := t.holds(ctx, read.all); err != nil {
+			return Compaction{}, err
+		}
+		steps = append(steps, *e.Step)
 	}
 	preset := styled(r.Style)
 	if r.KeepRecent > 0 {

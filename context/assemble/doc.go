@@ -25,10 +25,14 @@
 //   - A call that has no result when its turn ends gets one that says so. A
 //     step that comes later stands for itself, as a call of its own; a tool
 //     message that no call waits for becomes a user message.
-//   - A second result of a call is left out while its turn lasts: callers record
-//     what the server recorded, too. The log keeps it.
+//   - A second result of a call is left out while its turn lasts, unless it is
+//     pinned: callers record what the server recorded, too. The log keeps it.
 //   - Steps that were recorded directly before the assistant message that asks
-//     for them are moved behind it.
+//     for them are moved behind it. The last few steps with ids of calls are not
+//     folded while that message may still come, unless they have to be; then it
+//     names them.
+//   - A turn of steps alone has at most as many calls as a message, and so do
+//     content blocks: what is more begins another turn.
 //   - Content blocks of a provider stay as they came; calls and results within
 //     them are paired like others.
 //
@@ -52,10 +56,13 @@
 // before the goal, up to a turn that is still open, is a byte prefix of the next
 // prompt with the same settings. Nothing depends on the clock, on chance or on
 // the order of a map. What is learned from usage decides only how much is said
-// to fit.
+// to fit. A report that can't be true is not believed, and none makes a prompt be
+// refused that fits without it.
 //
 // A prompt reads the folds and what is not folded, so it takes about as long in
-// a session of ten thousand steps as in one of a thousand.
+// a session of ten thousand steps as in one of a thousand. More than is held at
+// once is folded as it is read. Only few prompts hold much text at a time; others
+// that need to wait.
 //
 // Caveats: the last prompts of each session are remembered in memory, for
 // StableTokens and for usage reports; a restart forgets them. A preset reads the

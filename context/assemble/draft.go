@@ -35,10 +35,21 @@ type draft struct {
 // free, a third makes up for sizes that did not add up.
 const maxDrafts = 3
 
-// fit makes a draft within the budget. The reserve is kept free where that is
-// possible.
+// fit makes a draft within the budget. Before a prompt is refused it is counted
+// again with less faith in what usage reports said: a session whose prompts are
+// all refused could never hear better.
 func (t *task) fit(ctx context.Context, s *source, fixed fixed) (*draft, error) {
-	var fits *draft
+	d, err := t.fitAs(ctx, s, fixed)
+	for errors.Is(err, ErrOverflow) && t.doubts(&fixed) {
+		d, err = t.fitAs(ctx, s, fixed)
+	}
+	return d, err
+}
+
+// fitAs makes a draft within the budget. The reserve is kept free where that is
+// possible.
+func (t *task) fitAs(ctx context.Context, s *source, fixed fixed) (*draft, error) {
+	var fits, last *draft
 	limit := fixed.hard
 	for range maxDrafts {
 		d, err := t.draft(ctx, s, fixed, limit)
@@ -54,11 +65,13 @@ func (t *task) fit(ctx context.Context, s *source, fixed fixed) (*draft, error) 
 		}
 		if fits == nil && d.predicted.Tokens <= t.r.MaxTokens {
 			fits = d
+			s.firm = true
 		}
+		last = d
 		limit = min(fixed.soft, limit-1, d.b.total.Tokens-max(over, 1))
 	}
 	if fits == nil {
-		return nil, t.overflow(fixed, &history.OverflowError{})
+		return nil, t.overflow(fixed, &history.OverflowError{Tokens: last.b.parts[partHistory]})
 	}
 	return fits, nil
 }
@@ -68,29 +81,32 @@ func (t *task) fit(ctx context.Context, s *source, fixed fixed) (*draft, error) 
 func (t *task) draft(ctx context.Context, s *source, fixed fixed, limit int) (*draft, error) {
 	d := &draft{last: fixed.anchor}
 	items, err := t.history(ctx, s, d, max(limit-fixed.tokens(), 1))
+	if t.err != nil {
+		return nil, t.err
+	}
 	if overflow, ok := errors.AsType[*history.OverflowError](err); ok {
 		return nil, t.overflow(fixed, overflow)
-	}
-	if err == nil {
-		err = t.err
 	}
 	if err != nil {
 		return nil, err
 	}
 	d.b = newBuilder(t.a.counter, t.r, t.tools)
-	if err := d.write(items); err != nil {
+	if err := d.write(ctx, items); err != nil {
 		return nil, err
 	}
 	t.predict(d)
 	return d, nil
 }
 
-func (d *draft) write(items []item) (err error) {
+func (d *draft) write(ctx context.Context, items []item) (err error) {
 	d.b.grow(items)
 	if err := d.b.begin(); err != nil {
 		return err
 	}
 	for _, it := range items {
+		if err := ctx.Err(); err != nil {
+			return fmt.Errorf("assemble: write history: %w", err)
+		}
 		if err := d.b.add(partHistory, it); err != nil {
 			return err
 		}
@@ -104,7 +120,7 @@ func (t *task) history(ctx context.Context, s *source, d *draft, budget int) ([]
 	if t.policy == session.PolicyPreset {
 		return t.presetHistory(s, d, budget)
 	}
-	v, err := t.ledger.Compact(t.given(ctx, s, budget))
+	v, err := t.compacted(s, t.given(ctx, s, budget))
 	if err != nil {
 		return nil, fmt.Errorf("assemble: %w", err)
 	}
@@ -170,7 +186,7 @@ func batchOf(v history.View) *Batch {
 	if len(v.Made) == 0 {
 		return nil
 	}
-	b := &Batch{Number: v.Made[0].Batch, Reason: v.Decision.Reason, BreakEven: v.Decision.BreakEven}
+	b := &Batch{Number: v.Made[0].Batch, Reason: v.Decision.Reason, BreakEven: finite(v.Decision.BreakEven)}
 	known := make(map[string]bool)
 	for i := range v.Made {
 		b.After += v.Made[i].Tokens

@@ -25,7 +25,7 @@ func entriesOf(g *group) []history.Entry {
 		} else {
 			*e = messageEntry(m)
 		}
-		e.Position, e.Group, e.Open = m.entry.Position, g.first(), g.open
+		e.Position, e.Group, e.Open = m.entry.Position, g.first(), g.open || g.awaited
 	}
 	return entries
 }

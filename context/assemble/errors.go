@@ -30,7 +30,8 @@ type OverflowError struct {
 	// Part is what takes most: "system", "tools", "goal", "pinned", "steps" for
 	// the text of a preset, a single piece of the history such as
 	// "step_014 (fs:read_file)" or "message 7 (user)", or "messages" where it is
-	// many that are never folded.
+	// many that are never folded. It is "usage" where the prompt would fit as it
+	// is counted here, but not as the provider counts by its usage reports.
 	Part string
 	// PartTokens is its size.
 	PartTokens int
@@ -65,7 +66,12 @@ func (t *task) overflow(f fixed, h *history.OverflowError) error {
 		e.Part, e.PartTokens = "messages", h.Fixed
 	}
 	// The budget is in the model's own tokens.
-	e.TotalTokens = max((f.tokens()+h.Tokens)*t.r.MaxTokens/max(f.hard, 1), t.r.MaxTokens+1)
+	local := f.tokens() + h.Tokens
+	e.TotalTokens = max(int(float64(local)*float64(t.r.MaxTokens)/float64(max(f.hard, 1))), t.r.MaxTokens+1)
+	if local <= t.r.MaxTokens {
+		e.Part, e.PartTokens = partUsage, e.TotalTokens-local
+		e.Detail += fmt.Sprintf(", together %d as they are counted here", local)
+	}
 	return e
 }
 

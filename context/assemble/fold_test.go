@@ -231,7 +231,7 @@ func TestDryRunsAreOneHash(t *testing.T) {
 		w.work(n)
 	}
 	hashes := make(map[[32]byte]bool)
-	for range 1000 {
+	for range rounds(1000, 60) {
 		p := w.with(func(*assemble.Request) {})
 		if p.Receipt.Batch == nil {
 			t.Fatal("nothing would be folded")
@@ -341,7 +341,8 @@ func marks(m chatMessage) []string {
 // not: no entry is lost, and no call or result is without the other.
 func TestRandomCuts(t *testing.T) {
 	batches := 0
-	for seed := range uint64(12) {
+	few := rounds(12, 2)
+	for seed := range uint64(few) {
 		w := newWorld(t)
 		g := &writer{Rand: rand.New(rand.NewPCG(seed, 2))}
 		for n := 0; n < 120; {
@@ -364,7 +365,7 @@ func TestRandomCuts(t *testing.T) {
 			}
 		}
 	}
-	if batches < 50 {
+	if batches < 4*few {
 		t.Errorf("only %d batches: the test tests little", batches)
 	}
 }
@@ -425,7 +426,7 @@ func (w *world) checkFolded(p assemble.Prompt) error {
 
 // Any entries in any order are a prompt that a provider takes, folded or not.
 func TestChaos(t *testing.T) {
-	for seed := range uint64(20) {
+	for seed := range uint64(rounds(20, 5)) {
 		w, r := newWorld(t), rand.New(rand.NewPCG(seed, 3))
 		id := func() string { return fmt.Sprint("call_", r.IntN(6)) }
 		for range 80 {

@@ -13,6 +13,21 @@ import (
 // noResult stands in for a result that was not recorded.
 const noResult = "No result of this call was recorded."
 
+// foldedResult stands in for one that was recorded before its call, and is
+// folded.
+func foldedResult(ref string) string {
+	return "The result of this call was recorded before it, and is folded. Full text: fs:read_file " + ref
+}
+
+// What a group takes. More begins another one.
+const (
+	// maxThoughtBytes bounds the thoughts of a turn that is made of steps alone:
+	// they become one message.
+	maxThoughtBytes = 256 << 10
+	// maxObserved bounds what is observed after one message.
+	maxObserved = session.MaxToolCalls
+)
+
 // item is one message of the history and what it stems from, for people.
 type item struct {
 	label   string
@@ -32,6 +47,9 @@ type group struct {
 	turns []*turn
 	// open: a call still waits for its result.
 	open bool
+	// awaited: steps at the end of the log with ids of calls that a message may
+	// still ask for.
+	awaited bool
 }
 
 // member is an entry of a group.
@@ -66,6 +84,8 @@ type turn struct {
 	said   *session.Message
 	turnID string
 	calls  []call
+	// thoughts are those of the calls of a turn of steps alone.
+	thoughts thoughts
 	// output is the position of the entry whose output is the content of said,
 	// behind its Content; 0 where it says everything itself.
 	output uint64
@@ -84,9 +104,31 @@ type call struct {
 	// within: the call stands in the blocks of its message, and answered: so
 	// does its result.
 	within, answered bool
+	// folded names the step with the result where that was recorded before its
+	// call, and is folded.
+	folded string
 }
 
-func (c *call) waits() bool { return c.result == 0 && !c.answered }
+func (c *call) waits() bool { return c.result == 0 && !c.answered && c.folded == "" }
+
+// thoughts tells distinct thoughts apart.
+type thoughts struct {
+	known map[string]bool
+	bytes int
+}
+
+// add adds a thought, and tells whether it is new.
+func (t *thoughts) add(thought string) bool {
+	if thought == "" || t.known[thought] {
+		return false
+	}
+	if t.known == nil {
+		t.known = make(map[string]bool)
+	}
+	t.known[thought] = true
+	t.bytes += len(thought)
+	return true
+}
 
 // first is the position of the group's first entry.
 func (g *group) first() uint64 { return g.members[0].entry.Position }
@@ -95,6 +137,12 @@ func (g *group) add(e session.Entry, u use) { g.members = append(g.members, memb
 
 // steps tells whether the group is one turn of steps alone.
 func (g *group) steps() bool { return g != nil && len(g.turns) == 1 && g.turns[0].said == nil }
+
+// takes tells whether a turn of steps alone has room for one more.
+func (t *turn) takes(thought string) bool {
+	return len(t.calls) < session.MaxToolCalls &&
+		(t.thoughts.known[thought] || t.thoughts.bytes+len(thought) <= maxThoughtBytes)
+}
 
 // asks returns the turn that asks for calls, the last of the group's, or nil.
 func (g *group) asks() *turn {
@@ -154,8 +202,11 @@ func (t *turn) appendTo(out []item, shown output) []item {
 			continue
 		}
 		text := noResult
-		if c.result != 0 {
+		switch {
+		case c.result != 0:
 			text = shown(c.result)
+		case c.folded != "":
+			text = foldedResult(c.folded)
 		}
 		if len(c.blocks) > 0 {
 			text = ""
@@ -170,12 +221,13 @@ func (t *turn) appendTo(out []item, shown output) []item {
 // distinct returns the calls, with ids of their own for those that share one:
 // a provider could not tell their results apart.
 func (t *turn) distinct() []session.ToolCall {
-	seen := make(map[string]bool, len(t.calls))
+	seen, next := make(map[string]bool, len(t.calls)), make(map[string]int)
 	wishes := make([]session.ToolCall, len(t.calls))
 	for i, c := range t.calls {
 		wishes[i] = c.wish
-		for n := 2; seen[wishes[i].ID]; n++ {
+		for n := max(next[c.wish.ID], 2); seen[wishes[i].ID]; n++ {
 			wishes[i].ID = fmt.Sprintf("%s_%d", c.wish.ID, n)
+			next[c.wish.ID] = n + 1
 		}
 		seen[wishes[i].ID] = true
 	}
@@ -192,13 +244,14 @@ func (t *turn) message(wishes []session.ToolCall) session.Message {
 		return m
 	}
 	m := session.Message{Role: session.Assistant, ToolCalls: wishes}
-	var thoughts []string
+	var words []string
+	var known thoughts
 	for _, c := range t.calls {
-		if c.thought != "" && !slices.Contains(thoughts, c.thought) {
-			thoughts = append(thoughts, c.thought)
+		if known.add(c.thought) {
+			words = append(words, c.thought)
 		}
 	}
-	m.Content = strings.Join(thoughts, "\n")
+	m.Content = strings.Join(words, "\n")
 	return m
 }
 

@@ -8,6 +8,8 @@ import (
 	"fmt"
 	"iter"
 	"regexp"
+	"runtime/debug"
+	"slices"
 	"testing"
 
 	"github.com/loom-bridge/loom-bridge/context/assemble"
@@ -203,6 +205,16 @@ func beforeGoal(tb testing.TB, p assemble.Prompt) []byte {
 		tb.Fatalf("unexpected end of %s", p.OpenAIChatJSON)
 	}
 	return prefix
+}
+
+// rounds is how often a test does the same: less where the race detector makes
+// everything take ten times as long.
+func rounds(all, few int) int {
+	info, ok := debug.ReadBuildInfo()
+	if testing.Short() || ok && slices.Contains(info.Settings, debug.BuildSetting{Key: "-race", Value: "true"}) {
+		return few
+	}
+	return all
 }
 
 var errLog = errors.New("log is broken")

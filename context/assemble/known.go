@@ -56,7 +56,11 @@ type sentPrompt struct {
 	last      tokens.Anchor
 	predicted int
 	stable    int
-	reported  bool
+	// usage is what was reported of it and taught something; the zero Usage is
+	// none.
+	usage tokens.Usage
+	// outdated says in a report's answer that a newer prompt was reported.
+	outdated bool
 }
 
 func newKnown(models *tokens.Models) *known {
@@ -97,25 +101,38 @@ func (k *known) remember(scope kv.Scope, session string, p lastPrompt, sent sent
 	key := sessionKey{scope, session}
 	before, _ := k.sessions.get(key)
 	same := func(s sentPrompt) bool { return s.asked.ID == sent.asked.ID }
+	if at := slices.IndexFunc(before.sent, same); at >= 0 {
+		sent.usage = before.sent[at].usage
+	}
 	p.sent = append(slices.DeleteFunc(slices.Clone(before.sent), same), sent)
 	p.sent = p.sent[max(len(p.sent)-maxPrompts, 0):]
 	k.sessions.put(key, p)
 }
 
-// report returns the prompt with an id, and notes that usage was reported for
-// it; first says that none was before.
-func (k *known) report(scope kv.Scope, session, id string) (sent sentPrompt, first, ok bool) {
+// report returns the prompt with an id, and notes usage that was reported for it
+// and is believed. What was noted before is in its usage.
+func (k *known) report(scope kv.Scope, session, id string, u tokens.Usage) (sent sentPrompt, ok bool) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	p, _ := k.sessions.get(sessionKey{scope, session})
 	at := slices.IndexFunc(p.sent, func(s sentPrompt) bool { return s.asked.ID == id })
 	if at < 0 {
-		return sentPrompt{}, false, false
+		return sentPrompt{}, false
 	}
 	sent = p.sent[at]
-	first = !sent.reported
-	p.sent[at].reported = true
-	return sent, first, true
+	sent.outdated = slices.ContainsFunc(p.sent[at+1:], func(s sentPrompt) bool { return s.usage != (tokens.Usage{}) })
+	if believed(sent.anchor(u)) {
+		p.sent[at].usage = u
+	}
+	return sent, true
+}
+
+// anchor is what usage makes of the prompt.
+func (s *sentPrompt) anchor(u tokens.Usage) tokens.Anchor {
+	return tokens.Anchor{
+		Model: s.asked.Model, ID: s.asked.ID, Local: s.asked.Local.Tokens, Real: u.Prompt,
+		Answer: max(u.Completion-u.Reasoning, 0),
+	}
 }
 
 // meter returns the agent's meter.
@@ -124,10 +141,16 @@ func (k *known) meter(scope kv.Scope) *tokens.Meter {
 	defer k.mu.Unlock()
 	m, ok := k.meters.get(scope)
 	if !ok {
-		// The models were given, so that there is nothing to fail.
-		m, _ = tokens.NewMeter(k.models)
+		m = newMeter(k.models)
 		k.meters.put(scope, m)
 	}
+	return m
+}
+
+// newMeter returns a meter that has learned nothing.
+func newMeter(models *tokens.Models) *tokens.Meter {
+	// The models were given, or are built in, so that there is nothing to fail.
+	m, _ := tokens.NewMeter(models)
 	return m
 }
 

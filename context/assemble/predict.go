@@ -24,10 +24,63 @@ type fixed struct {
 
 func (f fixed) tokens() int { return f.system + f.tools + f.goal + tokens.ReplyTokens }
 
+// What is believed of a usage report.
+const (
+	// A ratio of what the provider counted to what is counted here beyond these is
+	// no tokenizer's: the report is of another prompt.
+	minRatio, maxRatio = 0.2, 5
+	// hiddenTokens may be more than that: what a provider adds to every prompt.
+	hiddenTokens = 1 << 10
+	// An answer that adds answerSpread times as much to the next prompt as its
+	// record does, or answerSpread less, is not what was recorded: thoughts are
+	// counted with it that are not sent again. answerSlack of it are for frames of
+	// calls.
+	answerSpread = 1.5
+	answerSlack  = 64
+	// doubtfulSpread is the share of a prediction from which on its reserve says
+	// that nobody knows.
+	doubtfulSpread = 1.0 / 3
+)
+
+// believed tells whether a provider may have counted the anchored prompt so.
+func believed(a tokens.Anchor) bool {
+	local, counted := float64(max(a.Local, 1)), float64(a.Real)
+	return a.Real > 0 && counted >= minRatio*local && counted <= maxRatio*local+hiddenTokens
+}
+
+// answers tells whether an anchor's answer can be the message of so many tokens
+// that was recorded.
+func answers(a tokens.Anchor, recorded int) bool {
+	ratio := min(max(float64(a.Real)/float64(max(a.Local, 1)), minRatio), maxRatio)
+	expected, answer := ratio*float64(recorded), float64(a.Answer)
+	return answer >= expected/answerSpread-answerSlack && answer <= expected*answerSpread+answerSlack
+}
+
+// doubts makes the prompt be predicted with less of what usage reports said:
+// without the session's last, and then without all the agent's if they
+// contradict each other. It returns false when nothing is left to doubt.
+func (t *task) doubts(f *fixed) bool {
+	if f.anchor != (tokens.Anchor{}) {
+		f.anchor = tokens.Anchor{}
+		f.hard, f.soft = t.limits(f.anchor)
+		return true
+	}
+	probe := t.probe(f.anchor)
+	if t.plain || float64(probe.Reserve) < doubtfulSpread*float64(probe.Tokens) {
+		return false
+	}
+	t.plain = true
+	f.hard, f.soft = t.limits(f.anchor)
+	return true
+}
+
 // fixed counts what stands around the history.
 func (t *task) fixed(ctx context.Context) (f fixed, err error) {
 	if f.anchor, err = t.a.log.Anchor(ctx, t.r.Scope, t.r.SessionID); err != nil {
 		return f, fmt.Errorf("assemble: read anchor: %w", err)
+	}
+	if !believed(f.anchor) {
+		f.anchor = tokens.Anchor{}
 	}
 	b := newBuilder(t.a.counter, t.r, t.tools)
 	if err := b.begin(); err != nil {
@@ -47,15 +100,26 @@ const probeTokens = 1_000_000
 // limits returns how many tokens, as they are counted here, fit the budget:
 // just so, and with the reserve.
 func (t *task) limits(last tokens.Anchor) (hard, soft int) {
-	model := t.a.counter.Model(t.r.Model)
-	probe := t.meter().Predict(tokens.Prompt{
-		Model: t.r.Model, Local: tokens.Count{Tokens: probeTokens, Exact: model.Exact},
-	}, last)
+	probe := t.probe(last)
 	share := float64(t.r.MaxTokens) * probeTokens
 	return int(share / float64(probe.Tokens)), int(share / float64(probe.Tokens+probe.Reserve))
 }
 
-func (t *task) meter() *tokens.Meter { return t.a.known.meter(t.r.Scope) }
+// probe is what a long prompt would be counted as.
+func (t *task) probe(last tokens.Anchor) tokens.Prediction {
+	model := t.a.counter.Model(t.r.Model)
+	return t.meter().Predict(tokens.Prompt{
+		Model: t.r.Model, Local: tokens.Count{Tokens: probeTokens, Exact: model.Exact},
+	}, last)
+}
+
+// meter is the agent's, or one that has learned nothing.
+func (t *task) meter() *tokens.Meter {
+	if t.plain {
+		return newMeter(t.a.known.models)
+	}
+	return t.a.known.meter(t.r.Scope)
+}
 
 // predict says what a draft will be counted as: from the prompt that the
 // provider counted last, if it begins with that one.
@@ -65,9 +129,13 @@ func (t *task) predict(d *draft) {
 	if at := b.endOf(d.last); at >= 0 {
 		d.asked.Base = d.last.ID
 		d.asked.Added -= d.last.Local
+		recorded := 0
 		if at+1 < len(b.places) && b.roles[at+1] == session.Assistant {
+			recorded = b.places[at+1].tokens - b.places[at].tokens
+		}
+		if recorded > 0 && answers(d.last, recorded) {
 			// It is the answer, which the anchor counts.
-			d.asked.Added -= b.places[at+1].tokens - b.places[at].tokens
+			d.asked.Added -= recorded
 		} else {
 			d.last.Answer = 0
 		}

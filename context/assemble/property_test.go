@@ -118,7 +118,7 @@ func (w *writer) turn() {
 // Whatever the log, a provider takes the prompt, and once a turn is over its
 // bytes stay: each prompt up to the goal is a prefix of all later ones.
 func TestPromptsOnlyGrow(t *testing.T) {
-	for range 10 {
+	for range rounds(10, 3) {
 		w, counter := newWriter(t), MustCounter(t)
 		r := assemble.Request{Format: assemble.OpenAIChat, System: "system", Tools: someTools()}
 		before, neutralBefore := []byte(nil), []session.Message(nil)
@@ -260,7 +260,7 @@ func TestSameRequestSameBytes(t *testing.T) {
 	}
 	for _, format := range []assemble.Format{assemble.OpenAIChat, assemble.Neutral} {
 		hashes := make(map[string]bool)
-		for range 1000 {
+		for range rounds(1000, 60) {
 			tools := someTools()
 			w.Shuffle(len(tools), func(i, j int) { tools[i], tools[j] = tools[j], tools[i] })
 			for i := range tools {

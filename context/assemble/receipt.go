@@ -1,6 +1,8 @@
 package assemble
 
 import (
+	"math"
+
 	"github.com/loom-bridge/loom-bridge/context/history"
 )
 
@@ -43,7 +45,8 @@ type Receipt struct {
 }
 
 // Batch is what one call folded, or which steps a preset shows as lines from
-// now on, and why.
+// now on, and why. A call that read more than it holds at once folded several
+// times: Number and Reason are those of the last.
 type Batch struct {
 	// Number counts the batches of the session, from 1; 0 for a preset's.
 	Number uint64
@@ -66,7 +69,7 @@ func (t *task) finish(d *draft) Prompt {
 	settled := d.b.settled()
 	p.Tokens = d.predicted.Count
 	r := Receipt{
-		PromptID: d.asked.ID, Policy: t.name, Folds: d.folds, Batch: d.batch,
+		PromptID: d.asked.ID, Policy: t.name, Folds: d.folds, Batch: t.folded.plus(d.batch),
 		SettledTokens:    settled.tokens,
 		AppendOnlyTokens: d.b.total.Tokens + d.saved,
 		Pressure:         float64(p.Tokens.Tokens) / float64(t.r.MaxTokens),
@@ -90,7 +93,16 @@ func (t *task) finish(d *draft) Prompt {
 func (t *task) cost(all, stable int) float64 {
 	stable = min(stable, all)
 	write := max(t.prices.CacheWrite, t.prices.Input)
-	return (t.prices.CachedInput*float64(stable) + write*float64(all-stable)) / t.prices.Input
+	return finite((t.prices.CachedInput*float64(stable) + write*float64(all-stable)) / t.prices.Input)
+}
+
+// finite is a number that every format can write: what prices are may differ by
+// more than fits one.
+func finite(f float64) float64 {
+	if math.IsNaN(f) {
+		return 0
+	}
+	return max(min(f, math.MaxFloat64), -math.MaxFloat64)
 }
 
 // head is how many places stand before the history.

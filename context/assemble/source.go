@@ -9,13 +9,22 @@ import (
 	"github.com/loom-bridge/loom-bridge/context/step"
 )
 
-// maxReadBytes bounds the text of the entries that one prompt is made of: more
-// does not fit any model, and is held in memory.
-const maxReadBytes = 256 << 20
+// Limits of the text of entries that is held in memory.
+const (
+	// maxReadBytes bounds what one prompt is made of: more does not fit any model.
+	maxReadBytes = 256 << 20
+	// DefaultReadBytes is what a prompt reads at once if it can fold that before
+	// it reads on: more than the window of any model.
+	DefaultReadBytes = 16 << 20
+)
 
 // source is what a prompt is made of.
 type source struct {
 	state session.Folds
+	// more: the log goes on behind what was read.
+	more bool
+	// firm: nothing is folded any more that waits for a message.
+	firm bool
 	// folds stand in the history, groups are the rest and entries what the
 	// policy sees of it.
 	folds   []history.Fold
@@ -25,17 +34,36 @@ type source struct {
 	steps []step.Step
 }
 
-// read reads what is not folded, and the folds.
+// read reads what is not folded, and the folds. What is too much at once is
+// folded first, as far as it was read.
 func (t *task) read(ctx context.Context) (*source, error) {
-	s := &source{}
-	var err error
-	if s.state, err = t.a.log.Folds(ctx, t.r.Scope, t.r.SessionID); err != nil {
+	state, err := t.a.log.Folds(ctx, t.r.Scope, t.r.SessionID)
+	if err != nil {
 		return nil, fmt.Errorf("assemble: read folds: %w", err)
 	}
-	if t.policy == session.PolicyLedger {
-		s.folds = t.recounted(s.state.Live)
+	for limit := t.a.readBytes; ; {
+		s, err := t.readUpTo(ctx, state, limit)
+		if err != nil || !s.more {
+			return s, err
+		}
+		var folded bool
+		if state, folded, err = t.foldRead(ctx, s); err != nil {
+			return nil, err
+		}
+		if !folded {
+			limit *= 2
+		}
 	}
-	if s.groups, err = t.readGroups(ctx, s.folds); err != nil {
+}
+
+// readUpTo reads about limit bytes of what is not folded, and the folds.
+func (t *task) readUpTo(ctx context.Context, state session.Folds, limit int) (*source, error) {
+	s := &source{state: state}
+	if t.policy == session.PolicyLedger {
+		s.folds = t.recounted(state.Live)
+	}
+	var err error
+	if s.groups, s.more, err = t.readGroups(ctx, s.folds, limit); err != nil {
 		return nil, err
 	}
 	if t.policy == session.PolicyPreset {
@@ -51,6 +79,9 @@ func (t *task) read(ctx context.Context) (*source, error) {
 		if err := t.weigh(g, entries); err != nil {
 			return nil, err
 		}
+		if err := ctx.Err(); err != nil {
+			return nil, fmt.Errorf("assemble: read history: %w", err)
+		}
 		s.entries = append(s.entries, entries...)
 	}
 	return s, t.err
@@ -64,10 +95,13 @@ func (t *task) recounted(folds []history.Fold) []history.Fold {
 	return folds
 }
 
-func (t *task) readGroups(ctx context.Context, folds []history.Fold) ([]*group, error) {
+// readGroups reads groups. more says that limit ended the reading: only what can
+// be folded is read in parts.
+func (t *task) readGroups(ctx context.Context, folds []history.Fold, limit int) (groups []*group, more bool, err error) {
 	places := history.Live(folds)
 	next := 0
 	p, read := &pairer{}, volume{}
+	p.earlier = func(position uint64) ([]*group, error) { return t.asked(ctx, position) }
 	for e, err := range t.a.log.Unfolded(ctx, t.r.Scope, t.r.SessionID, folds) {
 		if err == nil {
 			err = ctx.Err()
@@ -79,16 +113,55 @@ func (t *task) readGroups(ctx context.Context, folds []history.Fold) ([]*group, 
 			err = p.entry(e)
 		}
 		if err != nil {
-			return nil, fmt.Errorf("assemble: read history: %w", err)
+			return nil, false, fmt.Errorf("assemble: read history: %w", err)
 		}
 		if err := read.add(e, t.r.MaxBytes); err != nil {
-			return nil, err
+			return nil, false, err
+		}
+		if err := t.holds(ctx, read.all); err != nil {
+			return nil, false, err
+		}
+		if read.all > limit && t.policy == session.PolicyLedger {
+			return p.done(), true, nil
 		}
 	}
 	if next < len(places) {
 		p.cut()
 	}
-	return p.done(), nil
+	return p.done(), false, nil
+}
+
+// asked returns the groups of steps right before a position that a message there
+// may ask for, with nothing but their names and ids.
+func (t *task) asked(ctx context.Context, position uint64) ([]*group, error) {
+	if position <= 1 {
+		return nil, nil
+	}
+	p := &pairer{}
+	// The steps, and the message that asked for them if one did.
+	first := position - min(position-1, 2*maxHeld)
+	for e, err := range t.a.log.Range(ctx, t.r.Scope, t.r.SessionID, first, position-1) {
+		if err == nil {
+			err = p.entry(named(e))
+		}
+		if err != nil {
+			return nil, err
+		}
+	}
+	return p.asked(), nil
+}
+
+// named is an entry without its texts.
+func named(e session.Entry) session.Entry {
+	switch {
+	case e.Step != nil:
+		e.Step = &step.Step{Number: e.Step.Number, ToolName: e.Step.ToolName, TurnID: e.Step.TurnID, CallID: e.Step.CallID}
+	case e.Message != nil:
+		m := *e.Message
+		m.Content = ""
+		e.Message = &m
+	}
+	return e
 }
 
 // volume is how much text was read.
@@ -98,7 +171,7 @@ type volume struct{ all, fixed int }
 // fold, or everything together.
 func (v *volume) add(e session.Entry, maxBytes int) error {
 	if e.Step != nil {
-		v.all += len(e.Step.Inline) + len(e.Step.Args) + len(e.Step.Thought)
+		v.all += stepBytes(e.Step)
 	} else {
 		n := textBytes(*e.Message)
 		v.all += n
@@ -115,12 +188,17 @@ func (v *volume) add(e session.Entry, maxBytes int) error {
 	return nil
 }
 
+// stepBytes is the text of a step that is held in memory.
+func stepBytes(s *step.Step) int {
+	return len(s.Inline) + len(s.Args) + len(s.Thought) + len(s.Observation) + len(s.Evidence) + len(s.Error)
+}
+
 // weigh sets what the entries of a group take beside their texts, so that the
 // sizes add up to those of the messages.
 func (t *task) weigh(g *group, entries []history.Entry) error {
 	left := 0
 	for _, it := range g.items(func(uint64) string { return "" }) {
-		n, err := t.a.counter.Message(t.r.Model, counted(renamed(it.message, t.r.Format)))
+		n, err := countMessage(t.a.counter, t.r.Model, counted(renamed(it.message, t.r.Format)))
 		if err != nil {
 			return fmt.Errorf("assemble: count %s: %w", it.label, err)
 		}

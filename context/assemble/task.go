@@ -28,8 +28,16 @@ type task struct {
 	options history.Options
 	// turns are those to come, 0 if nobody knows.
 	turns int
+	// count counts a text, until the call is over.
+	count func(text string) int
 	// err is the first error of counting.
 	err error
+	// folded is what was folded so that the log could be read on.
+	folded *Batch
+	// large and huge: it has one of the places of prompts with much text.
+	large, huge bool
+	// plain counts prompts without what usage reports taught.
+	plain bool
 }
 
 // newTask checks a request and fills in what it leaves to the session and the
@@ -55,6 +63,7 @@ func (a *Assembler) newTask(ctx context.Context, r Request) (*task, error) {
 		a: a, r: r, policy: cmp.Or(c.Policy, session.PolicyLedger), turns: c.ExpectedTurns,
 		literal: c.Literal != nil && *c.Literal, prices: a.prices(r.Model, c.Prices),
 	}
+	t.count = t.countUntil(ctx)
 	t.name = t.policy
 	if t.policy == session.PolicyPreset {
 		t.name, t.preset = c.Preset, presetOf(c.Preset)
@@ -78,18 +87,29 @@ func (t *task) open(c session.Config) error {
 		Header:        foldHeader,
 		NoFold:        t.policy != session.PolicyLedger,
 		NoDedupe:      t.policy != session.PolicyLedger,
+		Memo:          t.a.memo,
 	}
 	t.ledger = history.New(t.count, &t.options)
 	return nil
 }
 
-// count counts a text. The first error is kept.
-func (t *task) count(text string) int {
-	n, err := t.a.counter.Count(t.r.Model, text)
-	if err != nil && t.err == nil {
-		t.err = fmt.Errorf("assemble: count history: %w", err)
+// countUntil returns what counts a text until the context is done; from then on
+// nothing takes time. The first error is kept.
+func (t *task) countUntil(ctx context.Context) func(text string) int {
+	return func(text string) int {
+		if t.err != nil {
+			return 0
+		}
+		err := ctx.Err()
+		var n tokens.Count
+		if err == nil {
+			n, err = countText(t.a.counter, t.r.Model, text)
+		}
+		if err != nil {
+			t.err = fmt.Errorf("assemble: count history: %w", err)
+		}
+		return n.Tokens
 	}
-	return n.Tokens
 }
 
 // invalid is an error of the session's settings as one of this package.

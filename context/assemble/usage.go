@@ -37,7 +37,8 @@ type UsageLearned struct {
 
 // ReportUsage learns from what a provider counted: the session's next prompts
 // are predicted from it, also after a restart. A second report for a prompt
-// teaches nothing more. ErrPromptUnknown is for a prompt that is not one of the
+// corrects the first. One that can't be of the prompt, because it is many times
+// as large or small, teaches nothing. ErrPromptUnknown is for a prompt that is not one of the
 // last of its session, or that a restart has forgotten; a malformed report is an
 // *InvalidError.
 func (a *Assembler) ReportUsage(ctx context.Context, r UsageReport) (UsageLearned, error) {
@@ -45,15 +46,12 @@ func (a *Assembler) ReportUsage(ctx context.Context, r UsageReport) (UsageLearne
 		return UsageLearned{}, err
 	}
 	session := sessionOf(r.SessionID)
-	sent, first, ok := a.known.report(r.Scope, session, r.PromptID)
+	sent, ok := a.known.report(r.Scope, session, r.PromptID, r.Usage)
 	if !ok {
 		return UsageLearned{}, fmt.Errorf("%w: %q", ErrPromptUnknown, r.PromptID)
 	}
-	if first {
-		anchor := a.known.meter(r.Scope).Report(sent.asked, sent.last, r.Usage)
-		if err := a.log.SaveAnchor(ctx, r.Scope, session, anchor); err != nil {
-			return UsageLearned{}, fmt.Errorf("assemble: save anchor: %w", err)
-		}
+	if err := a.learn(ctx, r.Scope, session, sent, r.Usage); err != nil {
+		return UsageLearned{}, err
 	}
 	ratio := float64(r.Usage.Prompt) / float64(max(sent.asked.Local.Tokens, 1))
 	return UsageLearned{
@@ -61,6 +59,25 @@ func (a *Assembler) ReportUsage(ctx context.Context, r UsageReport) (UsageLearne
 		Ratio:   ratio,
 		Missed:  max(int(math.Round(float64(sent.stable)*ratio))-r.Cached, 0),
 	}, nil
+}
+
+// learn makes reported usage the session's anchor, unless that is of a newer
+// prompt. Only the first report of a prompt changes the agent's ratio.
+func (a *Assembler) learn(ctx context.Context, scope kv.Scope, session string, sent sentPrompt, u tokens.Usage) error {
+	anchor := sent.anchor(u)
+	if !believed(anchor) {
+		return nil
+	}
+	if sent.usage == (tokens.Usage{}) {
+		anchor = a.known.meter(scope).Report(sent.asked, sent.last, u)
+	}
+	if sent.outdated {
+		return nil
+	}
+	if err := a.log.SaveAnchor(ctx, scope, session, anchor); err != nil {
+		return fmt.Errorf("assemble: save anchor: %w", err)
+	}
+	return nil
 }
 
 // check returns an *InvalidError for a malformed report.

@@ -29,6 +29,15 @@ var (
 	noon  = time.Date(2026, 1, 2, 12, 0, 0, 0, time.UTC)
 )
 
+// rounds is how often a test repeats what it does: less often with -short, under
+// which the race detector runs.
+func rounds(usual, short int) int {
+	if testing.Short() {
+		return short
+	}
+	return usual
+}
+
 // fixture is a store on an engine that can be looked into.
 type fixture struct {
 	*blob.Store

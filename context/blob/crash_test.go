@@ -84,9 +84,9 @@ func crashChild(dir string) error {
 // Whenever the process dies: what was acknowledged is there byte for byte, or
 // is known to have been collected, and what had to stay has stayed.
 func TestKilledAtAnyMoment(t *testing.T) {
-	for round := range 4 {
+	for round := range rounds(4, 2) {
 		dir := t.TempDir()
-		last := killChild(t, dir, 25+11*round)
+		last := killChild(t, dir, rounds(25, 8)+11*round)
 		db, err := rockskv.Open(filepath.Join(dir, "store"), nil)
 		if err != nil {
 			t.Fatal(err)

@@ -169,7 +169,7 @@ func TestRandomLives(t *testing.T) {
 	f := newFixtureWith(t, blob.Options{Referrers: w, CollectEvery: -1})
 	bodies := make(map[string][]byte) // by home path
 	named := make(map[string]bool)
-	for i := range 600 {
+	for i := range rounds(600, 150) {
 		f.now = f.now.Add(time.Duration(random.IntN(180)) * time.Minute)
 		session := fmt.Sprint("s", random.IntN(5))
 		switch random.IntN(8) {

@@ -1,6 +1,7 @@
 package history
 
 import (
+	"maps"
 	"slices"
 	"strings"
 )
@@ -58,6 +59,7 @@ func (p *pass) batch(reason Reason, keep int) error {
 	if p.h.Budget > 0 {
 		limit = min(limit, int(p.l.opts.FoldShare*float64(p.h.Budget)))
 	}
+	limit = min(limit, maxBatchBytes/2/weightBytes)
 	target := limit * denseTarget / 100
 	if reason == ByBudget {
 		// There is no room for the turns to come.
@@ -86,7 +88,7 @@ func (p *pass) add(folds []Fold) {
 // write makes the folds of one batch: one for each run of atoms that stand
 // together, where it takes less than they do.
 func (p *pass) write(atoms []atom, reason Reason) []Fold {
-	w := p.writer(p.live)
+	w := p.writer(p.namesOf(p.live))
 	calls, cuts := 0, 0
 	for i := range p.live {
 		calls += p.live[i].Calls
@@ -100,12 +102,17 @@ func (p *pass) write(atoms []atom, reason Reason) []Fold {
 		line := ""
 		w.calls, w.cuts = 0, 0
 		if !a.fixed {
-			line = w.atom(p.entries, a)
+			line = w.bounded(p.entries, a)
 		}
 		if line == "" || p.l.count(line) >= p.atomSize(a) {
 			made = p.finish(made, &run)
 			continue
 		}
+		size := p.stored(a, line)
+		if len(run.lines) > 0 && run.bytes+size > maxFoldBytes {
+			made = p.finish(made, &run)
+		}
+		run.bytes += size
 		run.lines = append(run.lines, line)
 		run.atoms = append(run.atoms, a)
 		run.digest.add(p.entries, a, w.identifiers)
@@ -125,7 +132,31 @@ type run struct {
 	lines       []string
 	atoms       []atom
 	calls, cuts int
+	bytes       int
 	digest      *digest
+}
+
+// bounded is the folded form of an atom, without its end if it is too long for
+// any fold: what a turn of a thousand calls named can be read by its reference.
+func (w *writer) bounded(entries []Entry, a atom) string {
+	line := strings.ToValidUTF8(w.atom(entries, a), "\uFFFD")
+	if len(line) <= maxLineBytes {
+		return line
+	}
+	line = cutBytes(line, maxLineBytes)
+	if at := strings.LastIndexByte(line, '\n'); at > 0 {
+		line = line[:at]
+	}
+	return line + "…"
+}
+
+// stored is about what an atom and its line add to a stored fold.
+func (p *pass) stored(a atom, line string) int {
+	n := len(line) + 1
+	for _, i := range a.members {
+		n += len(p.entries[i].fullRef()) + refBytes + spanBytes
+	}
+	return n
 }
 
 func newRun() run { return run{digest: newDigest()} }
@@ -138,16 +169,44 @@ func (p *pass) finish(made []Fold, current *run) []Fold {
 	if len(r.atoms) == 0 {
 		return made
 	}
+	f := p.lined(&r, len(made))
+	if f.Tokens >= f.Before {
+		return made
+	}
+	r.digest.bound()
+	f.Digest = string(r.digest.encode())
+	p.fill(&f, r.atoms)
+	return append(made, f)
+}
+
+// lined is the fold of a run's lines, without its entries, behind so many others
+// of its batch. The first of a batch has the caller's summary beside the lines,
+// if it is shorter with it.
+func (p *pass) lined(r *run, behind int) Fold {
 	header := p.l.opts.Header
-	if len(made)+len(p.live) > 0 {
+	if behind+len(p.live) > 0 {
 		header = laterHeader
 	}
+	before := 0
+	for _, a := range r.atoms {
+		before += p.atomSize(a)
+	}
 	f := p.newFold(LevelLines, header, r.lines)
+	if text := p.summary(); text != "" && behind+len(p.made) == 0 {
+		if with := p.newFold(LevelLines, header, slices.Insert(slices.Clone(r.lines), 0, text)); with.Tokens < before {
+			f = with
+		}
+	}
+	f.Before = before
 	f.Calls, f.Cuts = r.calls, r.cuts
+	return f
+}
+
+// fill notes the entries of a fold's atoms.
+func (p *pass) fill(f *Fold, atoms []atom) {
 	var positions []uint64
 	var refs []string
-	for _, a := range r.atoms {
-		f.Before += p.atomSize(a)
+	for _, a := range atoms {
 		f.Original += p.atomOriginal(a)
 		f.Turns++
 		for _, i := range a.members {
@@ -155,17 +214,11 @@ func (p *pass) finish(made []Fold, current *run) []Fold {
 			refs = append(refs, p.entries[i].fullRef())
 		}
 	}
-	if f.Tokens >= f.Before {
-		return made
-	}
-	r.digest.bound()
-	f.Digest = string(r.digest.encode())
 	f.Refs = distinctRefs(refs)
 	slices.Sort(positions)
 	for _, position := range positions {
 		f.include(position)
 	}
-	return append(made, f)
 }
 
 // distinctRefs returns references in order, each once: the parts of one step
@@ -184,6 +237,9 @@ func distinctRefs(refs []string) []string {
 
 // newFold is a fold of lines, without its entries.
 func (p *pass) newFold(level int, header string, lines []string) Fold {
+	if header != laterHeader && hasQuotes(lines) {
+		header += "\n" + quoteNote
+	}
 	text := strings.ToValidUTF8(header+"\n"+strings.Join(lines, "\n"), "\uFFFD")
 	f := Fold{
 		Policy: PolicyLedger,
@@ -212,30 +268,42 @@ func (p *pass) end() uint64 {
 }
 
 // writer returns a writer that knows what the prompt shows: everything that
-// stays as it is, and the folds that stay.
-func (p *pass) writer(stay []Fold) *writer {
-	w := &writer{count: p.l.count, seen: newVisible(), ranked: make(map[string][]Identifier)}
-	for _, a := range p.atoms {
-		if !a.fixed {
-			continue
-		}
-		for _, i := range a.members {
-			e := &p.entries[i]
-			w.shows(e.Text, p.l.opts.Memo)
-			w.shows(e.asked(), p.l.opts.Memo)
+// stays as it is, and what the folds that stay show.
+func (p *pass) writer(stay *names) *writer {
+	if p.fixed == nil {
+		p.fixed = newNames()
+		for _, a := range p.atoms {
+			if !a.fixed {
+				continue
+			}
+			for _, i := range a.members {
+				p.fixed.shows(p.entries[i].Text, p.l.opts.Memo)
+				p.fixed.shows(p.entries[i].asked(), p.l.opts.Memo)
+			}
 		}
 	}
-	for i := range stay {
-		w.shows(stay[i].Text, p.l.opts.Memo)
-	}
-	return w
+	seen := newVisible()
+	seen.others = []*names{p.fixed, stay}
+	return &writer{count: p.l.count, seen: seen, ranked: make(map[string][]Identifier)}
 }
 
-// shows tells the writer of a text that the prompt shows.
-func (w *writer) shows(text string, memo *Memo) {
+// namesOf is what folds show, put together once for all that is written beside
+// them.
+func (p *pass) namesOf(folds []Fold) *names {
+	n := newNames()
+	for i := range folds {
+		n.shows(folds[i].Text, p.l.opts.Memo)
+	}
+	return n
+}
+
+// shows takes in a text of the prompt.
+func (n *names) shows(text string, memo *Memo) {
 	if len(text) < memoTextBytes {
-		w.seen.add(text)
+		n.add(text)
 		return
 	}
-	w.seen.texts = append(w.seen.texts, memo.of(text))
+	known := memo.of(text)
+	maps.Copy(n.ids, known.ids)
+	maps.Copy(n.lines, known.lines)
 }

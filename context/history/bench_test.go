@@ -87,3 +87,31 @@ func BenchmarkSession(b *testing.B) {
 		})
 	}
 }
+
+// A batch of one step in a session with a message of the user between any two
+// steps.
+func BenchmarkAlternating(b *testing.B) {
+	for _, turns := range []int{200, 800} {
+		b.Run(fmt.Sprint(turns), func(b *testing.B) {
+			s := alternating(b, turns)
+			s.batch()
+			s.step("ls", listing("new", 60))
+			s.step("ls", "x")
+			s.step("ls", "x")
+			h := s.history()
+			h.Now = true
+			for b.Loop() {
+				MustCompact(b, s.ledger, h)
+			}
+		})
+	}
+}
+
+// The view of a session with a result of a megabyte, which is cut.
+func BenchmarkLongResult(b *testing.B) {
+	s := session{tb: b, ledger: history.New(count, nil)}
+	s.step("find", listing("x", 11_000))
+	for b.Loop() {
+		s.view()
+	}
+}

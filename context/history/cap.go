@@ -12,6 +12,11 @@ const (
 	// capStep is how many bytes a cap gives up at least at a time until the text
 	// fits.
 	capStep = 8
+	// capFewer: when there is no room for them, so many times fewer are tried.
+	capFewer = 4
+	// namedBytes next to what stays are looked at for identifiers: who wants more
+	// reads on there.
+	namedBytes = 64 << 10
 )
 
 // capped returns an output that is over the limit without its middle. Of a
@@ -30,25 +35,80 @@ func (l *Ledger) capped(e *Entry, text string) (short string, cut, resumed int) 
 		return text, 0, 0
 	}
 	keep := len(text) * limit / n
-	for keep > 0 {
-		head := keep * 2 / 3
-		if e.failed() {
-			head = keep / 3
+	chars := utf8.RuneCountInString(text)
+	// Later attempts leave out more, but what they name is found once.
+	head, tail := e.halves(keep)
+	found := l.omitted(text, head/2, tail/2)
+	// Long names can take more than there is room for.
+	for names := capIdentifiers; names > 0; names /= capFewer {
+		for keep := keep; keep > 0; {
+			head, tail = e.halves(keep)
+			short, cut, resumed = e.withoutMiddle(text, chars, head, tail, pickOf{found, names})
+			got := l.count(short)
+			if got <= limit {
+				return short, cut, resumed
+			}
+			keep -= keep*(got-limit)/got + capStep
 		}
-		short, cut, resumed = e.withoutMiddle(text, head, keep-head, capIdentifiers)
-		got := l.count(short)
-		if got <= limit {
-			return short, cut, resumed
-		}
-		keep -= keep*(got-limit)/got + capStep
 	}
-	return e.withoutMiddle(text, 0, 0, 0)
+	return e.withoutMiddle(text, chars, 0, 0, pickOf{})
+}
+
+// pickOf are identifiers of which so many are named at most.
+type pickOf struct {
+	found []Identifier
+	most  int
+}
+
+// halves are how many of the bytes that stay are the beginning and the end.
+func (e *Entry) halves(keep int) (head, tail int) {
+	head = keep * 2 / 3
+	if e.failed() {
+		head = keep / 3
+	}
+	return head, keep - head
+}
+
+// omitted are the identifiers of a text but for some bytes at its ends, from
+// at most namedBytes next to each of them.
+func (l *Ledger) omitted(text string, head, tail int) []Identifier {
+	parts := []string{text[head : len(text)-tail]}
+	if middle := parts[0]; len(middle) > 2*namedBytes {
+		parts = []string{middle[:namedBytes], middle[len(middle)-namedBytes:]}
+	}
+	return l.opts.Memo.ranked(parts, func() []Identifier {
+		r := newRanking()
+		for _, part := range parts {
+			r.add(wholeNames(part))
+		}
+		best := r.best()
+		return best[:min(len(best), maxOmitted)]
+	})
+}
+
+// maxOmitted of a text's identifiers are looked at, the best.
+const maxOmitted = 2000
+
+// wholeNames is a text without the identifiers at its ends, which may be cut.
+func wholeNames(text string) string {
+	for i := range min(len(text), maxIdentBytes) {
+		if !is(text[i], isWord|isJoin) {
+			text = text[i:]
+			break
+		}
+	}
+	for i := range min(len(text), maxIdentBytes) {
+		if end := len(text) - i; !is(text[end-1], isWord|isJoin) {
+			return text[:end]
+		}
+	}
+	return text
 }
 
 // withoutMiddle keeps about head bytes of the beginning and tail bytes of the
-// end, on borders of lines where there are any, and says what the rest names: up
-// to so many names.
-func (e *Entry) withoutMiddle(text string, head, tail, names int) (short string, cut, resumed int) {
+// end, on borders of lines where there are any, and says what the rest names:
+// the best names that do not stand in them. The text has so many chars.
+func (e *Entry) withoutMiddle(text string, chars, head, tail int, names pickOf) (short string, cut, resumed int) {
 	first := cutBytes(text, head)
 	// A line that is most of it stays, as far as it goes.
 	if at := strings.LastIndexByte(first, '\n'); at >= len(first)/2 {
@@ -61,17 +121,17 @@ func (e *Entry) withoutMiddle(text string, head, tail, names int) (short string,
 	if at := strings.IndexByte(last, '\n'); at >= 0 {
 		last = last[at+1:]
 	}
-	middle := text[len(first) : len(text)-len(last)]
+	chars -= utf8.RuneCountInString(first) + utf8.RuneCountInString(last)
 	seen := newVisible()
 	seen.add(first)
 	seen.add(last)
-	mark := fmt.Sprintf("[...%d chars omitted", utf8.RuneCountInString(middle))
+	mark := fmt.Sprintf("[...%d chars omitted", chars)
 	if ref := e.full(); ref != "" {
 		mark += ". Full data: " + ref
 	}
 	mark += e.readOn(first)
-	if found := pick(Identifiers(middle), names, seen); found != "" {
-		mark += "; they name: " + found
+	if named := pick(names.found, names.most, seen); named != "" {
+		mark += "; they name: " + named
 	}
 	cut = strings.Count(first, "\n") + 1
 	if first == "" {

@@ -22,6 +22,9 @@ const (
 	maxPieces = 4
 	// maxPlaces bounds the places of one line that are tried.
 	maxPlaces = 32
+	// maxReducedBytes: of a longer text that is cut no lines are looked up. What
+	// a prompt shows of it are its ends, and so little is shown of others.
+	maxReducedBytes = 128 << 10
 	// maxNumberDigits bounds a line number.
 	maxNumberDigits = 7
 )
@@ -80,6 +83,8 @@ type shown struct {
 type source struct {
 	ref   string
 	lines []line
+	// before are the lines of the text before these.
+	before int
 }
 
 type place struct{ source, line int }
@@ -91,9 +96,30 @@ func (s *shown) add(ref, text string) {
 	if ref == "" || strings.Count(text, "\n") < minSameLines-1 {
 		return
 	}
-	s.sources = append(s.sources, source{ref, splitLines(text)})
+	s.addFrom(ref, text, 0)
+}
+
+// addFrom remembers lines before which others stand in their text.
+func (s *shown) addFrom(ref, text string, before int) {
+	s.sources = append(s.sources, source{ref, splitLines(text), before})
 	for i := range s.sources[len(s.sources)-1].lines {
 		s.display(i)
+	}
+}
+
+// addEnds remembers the lines of a text but for those from one to another.
+func (s *shown) addEnds(ref, text string, from, to int) {
+	end := 0
+	for range from {
+		end += strings.IndexByte(text[end:], '\n') + 1
+	}
+	s.add(ref, strings.TrimSuffix(text[:end], "\n"))
+	begin := len(text) + 1
+	for range strings.Count(text, "\n") - to + 1 {
+		begin = strings.LastIndexByte(text[:begin-1], '\n') + 1
+	}
+	if begin <= len(text) && ref != "" {
+		s.addFrom(ref, text[begin:], to)
 	}
 }
 
@@ -146,7 +172,7 @@ func anchors(key string) bool { return len(strings.TrimSpace(key)) >= minAnchorB
 // by a line that says where, and remembers the rest. at has, for each line of
 // the answer, where it began in text.
 func (s *shown) reduce(ref, text string) (reduced string, at []int) {
-	s.sources = append(s.sources, source{ref, splitLines(text)})
+	s.sources = append(s.sources, source{ref, splitLines(text), 0})
 	lines := s.sources[len(s.sources)-1].lines
 	var out []string
 	for i := 0; i < len(lines); {
@@ -280,10 +306,12 @@ func (s *shown) mark(run []piece, n int, lines []line) string {
 		if i > 0 {
 			b.WriteByte(',')
 		}
-		if of := s.sources[p.from.source].ref; of != ref {
-			ref = of
+		of := s.sources[p.from.source]
+		if of.ref != ref {
+			ref = of.ref
 			b.WriteString(" " + ref + " line")
 		}
+		p.from.line += of.before
 		b.WriteString(" " + p.where(lines[0]))
 		lines = lines[p.lines*p.times:]
 	}

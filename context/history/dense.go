@@ -33,15 +33,21 @@ func (p *pass) densify(limit int) error {
 	}
 	room := max(limit, 0)
 	for i := range stay {
-		room -= stay[i].Tokens
+		room -= stay[i].weight()
 	}
 	turns := 0
 	for i := range older {
 		turns += older[i].Turns
 	}
 	var made []Fold
+	visible := p.namesOf(stay)
 	for _, group := range p.groups(older) {
-		f, err := p.dense(group, stay, room*groupTurns(group)/max(turns, 1))
+		share := room * groupTurns(group) / max(turns, 1)
+		if groupWeight(group) <= max(share, p.denseFrame()+denseLineTokens) {
+			// It is small enough, or can't be smaller.
+			continue
+		}
+		f, err := p.dense(group, visible, share)
 		if err != nil {
 			return err
 		}
@@ -66,13 +72,28 @@ func groupTurns(group []Fold) int {
 	return n
 }
 
+// groupWeight is what folds count as against a limit.
+func groupWeight(group []Fold) int {
+	n := 0
+	for i := range group {
+		n += group[i].weight()
+	}
+	return n
+}
+
+// denseLineTokens: a dense fold has at least a line of about so many.
+const denseLineTokens = 16
+
+// denseFrame is what a dense fold takes beside its lines.
+func (p *pass) denseFrame() int { return p.l.count(p.l.opts.Header) + p.l.opts.MessageTokens }
+
 // split divides the live folds into the newest that take up to limit tokens,
 // and the older ones.
 func (p *pass) split(limit int) (stay, older []Fold) {
 	at := len(p.live)
-	for at > 0 && p.live[at-1].Tokens <= limit && p.live[at-1].Level == LevelLines {
+	for at > 0 && p.live[at-1].weight() <= limit && p.live[at-1].Level == LevelLines {
 		at--
-		limit -= p.live[at].Tokens
+		limit -= p.live[at].weight()
 	}
 	return p.live[at:], p.live[:at]
 }
@@ -103,7 +124,7 @@ func (p *pass) between(from, to uint64) bool {
 
 // dense makes one fold of a group, in about limit tokens; nil when that would
 // not be shorter.
-func (p *pass) dense(group, stay []Fold, limit int) (*Fold, error) {
+func (p *pass) dense(group []Fold, stay *names, limit int) (*Fold, error) {
 	d := newDigest()
 	for i := range group {
 		one, err := p.digestOf(&group[i])
@@ -116,11 +137,11 @@ func (p *pass) dense(group, stay []Fold, limit int) (*Fold, error) {
 		return nil, nil
 	}
 	d.bound()
-	f := p.digested(d, stay, limit)
+	f := p.digested(d, stay, limit, p.summaryOf(group))
 	tokens := 0
 	for i := range group {
 		old := &group[i]
-		tokens += old.Tokens
+		tokens += old.weight()
 		f.Before += old.Before
 		f.Original += max(old.Original, old.Before)
 		f.Turns += old.Turns
@@ -128,7 +149,7 @@ func (p *pass) dense(group, stay []Fold, limit int) (*Fold, error) {
 		f.Through = max(f.Through, old.Through)
 		f.Refs = append(f.Refs, old.Refs...)
 	}
-	if f.Tokens >= tokens {
+	if f.weight() >= tokens {
 		return nil, nil
 	}
 	f.Refs = distinctRefs(f.Refs)
@@ -144,12 +165,16 @@ func (p *pass) dense(group, stay []Fold, limit int) (*Fold, error) {
 
 // digested is a fold of a digest, without its entries, of at most limit tokens
 // if that can be.
-func (p *pass) digested(d *digest, stay []Fold, limit int) Fold {
-	room := limit - p.l.count(p.l.opts.Header) - p.l.opts.MessageTokens
+func (p *pass) digested(d *digest, stay *names, limit int, summary []string) Fold {
+	room := limit - p.denseFrame()
+	for _, text := range summary {
+		room -= p.l.count(text)
+	}
 	var f Fold
 	for range denseAttempts {
-		f = p.newFold(LevelDense, p.l.opts.Header, p.writer(stay).digest(d, max(room, 0)))
-		if f.Tokens <= limit {
+		lines := slices.Concat(summary, p.writer(stay).digest(d, max(room, 0)))
+		f = p.newFold(LevelDense, p.l.opts.Header, lines)
+		if f.Tokens <= limit || room <= 0 {
 			break
 		}
 		// Tokens may straddle the parts that were counted apart.
@@ -238,10 +263,10 @@ func (w *writer) short(s *digestStep) string {
 		if len(text) > wholeCallBytes {
 			text = cutBytes(text, denseCallBytes) + "…"
 		}
-		line = joined(line, text)
+		line = joined(line, inline(text))
 	}
 	if s.words != "" {
-		line = joined(line, "said: "+s.words)
+		line = joined(line, "said: "+inline(s.words))
 	}
 	if s.failed {
 		line += " → failed"
@@ -257,7 +282,7 @@ func (w *writer) short(s *digestStep) string {
 	}
 	for _, said := range s.said {
 		if !w.seen.hasLine(said) {
-			line += "\n" + said
+			line += quoted(said)
 		}
 	}
 	return line
@@ -320,7 +345,7 @@ func (w *writer) newest(lines []string, limit int) string {
 			break
 		}
 		w.seen.add(text)
-		kept = append(kept, "\n"+text)
+		kept = append(kept, quoted(text))
 	}
 	slices.Reverse(kept)
 	return strings.Join(kept, "")
@@ -334,7 +359,7 @@ func toolCounts(tools map[string]int) string {
 	names := toolsByCount(tools)
 	var parts []string
 	for _, name := range names[:min(len(names), digestTools)] {
-		parts = append(parts, fmt.Sprintf("%d× %s", tools[name], name))
+		parts = append(parts, inline(fmt.Sprintf("%d× %s", tools[name], name)))
 	}
 	if left := len(names) - digestTools; left > 0 {
 		parts = append(parts, fmt.Sprintf("%d other tools", left))

@@ -21,6 +21,10 @@ const (
 	resultNames = 40
 	// stepNames are kept with their step.
 	stepNames = 10
+	// digestNameBytes bounds all names of a digest, digestToolBytes one name of a
+	// tool.
+	digestNameBytes = 128 << 10
+	digestToolBytes = 64
 )
 
 // digestNames bounds the names of a digest by class.
@@ -62,15 +66,19 @@ func (d *digest) empty() bool { return len(d.steps) == 0 }
 // add takes an atom in.
 func (d *digest) add(entries []Entry, a atom, identifiers func(text string) []Identifier) {
 	s := digestStep{ref: entries[a.first()].Ref}
+	called := 0
 	for _, i := range a.members {
 		e := &entries[i]
 		if e.Kind == Unseen {
 			continue
 		}
 		for _, c := range e.Calls {
-			d.tools[c.Name]++
+			d.tools[cutBytes(c.Name, digestToolBytes)]++
 			d.names.addBest(identifiers(c.Args), resultNames)
-			s.calls = append(s.calls, shortCall(c))
+			if text := shortCall(c); called < digestStepBytes/2 {
+				s.calls = append(s.calls, text)
+				called += len(text)
+			}
 		}
 		if e.Kind == Turn {
 			if len(e.Calls) == 0 {
@@ -89,6 +97,7 @@ func (d *digest) add(entries []Entry, a atom, identifiers func(text string) []Id
 			}
 		}
 	}
+	s.said = newestLines(s.said, digestSaidBytes)
 	d.steps = append(d.steps, s)
 	d.reach(s.ref, s.ref)
 }

@@ -29,9 +29,12 @@
 //     was recorded of their entries when they were folded, never from the text of
 //     folds. That takes as long after ten thousand steps as after a thousand.
 //   - Undoing a batch gives the bytes there were before.
+//   - What tools and models wrote begins no line of a fold: such lines begin with
+//     "| ", and the fold says so. A fold, and a batch, stay small enough to be
+//     stored, whatever was written.
 //
 // Caveats: what folds are made of are texts of tools and models. A text may look
-// like a mark or like a line of a fold; what was folded is told by the folds,
-// never by the text. Reasoning is not kept: of what the model said beside its
-// calls only names stay.
+// like a mark; what was folded is told by the folds, never by the text.
+// Reasoning is not kept: of what the model said beside its calls only names
+// stay.
 package history

@@ -165,7 +165,7 @@ func errorLines(output string) []string {
 			reason = len(said)
 		}
 		if names || errorLine.MatchString(text) {
-			said = append(said, text)
+			said = append(said, squeezed(text))
 		}
 	}
 	return distinct(said, func(i int) bool { return i == reason })
@@ -254,8 +254,11 @@ func (r *ranking) best() []Identifier {
 
 // bound keeps the best of each class. Nothing may be added after that.
 func (r *ranking) bound(limits [classes]int) {
+	bytes := digestNameBytes
 	r.found = slices.DeleteFunc(r.best(), func(id Identifier) bool {
-		limits[id.Class]--
-		return limits[id.Class] < 0
+		if limits[id.Class]--; limits[id.Class] >= 0 {
+			bytes -= len(id.Text)
+		}
+		return limits[id.Class] < 0 || bytes < 0
 	})
 }

@@ -79,6 +79,56 @@ type Fold struct {
 	Digest string
 }
 
+// What folds take in bytes.
+const (
+	// weightBytes of text count as a token at least: rules and blanks have a
+	// hundred bytes a token, but a store and a network count bytes.
+	weightBytes = 16
+	// maxFoldBytes of lines, references and positions end a run, so that its
+	// fold can be stored with its digest: a store may refuse more than a
+	// mebibyte.
+	maxFoldBytes = 384 << 10
+	// maxLineBytes bounds what one turn has in a fold.
+	maxLineBytes = 128 << 10
+	// maxStoredBytes and maxBatchBytes: a fold, or a batch, that takes more leaves
+	// digests out.
+	maxStoredBytes = 960 << 10
+	maxBatchBytes  = 6 << 20
+	// Beside texts, a reference and a run of positions take so many bytes.
+	refBytes, spanBytes, fixedBytes = 4, 24, 512
+)
+
+// weight is what a fold counts as against a limit of tokens.
+func (f *Fold) weight() int { return max(f.Tokens, len(f.Text)/weightBytes) }
+
+// stored is at least what the stored form takes.
+func (f *Fold) stored() int {
+	n := fixedBytes + len(f.Policy) + len(f.Text) + len(f.Digest) + spanBytes*len(f.Spans)
+	for _, ref := range f.Refs {
+		n += len(ref) + refBytes
+	}
+	return n
+}
+
+// lighten leaves out the digests that would make folds too large to store;
+// whoever needs them reads the entries again.
+func lighten(made []Fold) {
+	total := 0
+	for i := range made {
+		if made[i].stored() > maxStoredBytes {
+			made[i].Digest = ""
+		}
+		total += made[i].stored()
+	}
+	for i := range made {
+		if total <= maxBatchBytes {
+			return
+		}
+		total -= len(made[i].Digest)
+		made[i].Digest = ""
+	}
+}
+
 // first is where the fold stands.
 func (f *Fold) first() uint64 { return f.Spans[0].First }
 
@@ -123,7 +173,10 @@ func Live(folds []Fold) []Fold {
 	live := make([]Fold, 0, len(folds))
 	for _, f := range folds {
 		if f.Level > LevelLines {
-			live = slices.DeleteFunc(live, func(old Fold) bool { return f.holds(old.first()) })
+			first, last := f.first(), f.last()
+			live = slices.DeleteFunc(live, func(old Fold) bool {
+				return first <= old.first() && old.first() <= last && f.holds(old.first())
+			})
 		}
 		live = append(live, f)
 	}

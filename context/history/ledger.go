@@ -4,7 +4,7 @@ import "fmt"
 
 // PolicyLedger names the rules of this package's ledger in the folds it makes.
 // Its number rises when the text that it makes of the same entries changes.
-const PolicyLedger = "ledger/1"
+const PolicyLedger = "ledger/2"
 
 // Defaults of Options.
 const (
@@ -126,9 +126,9 @@ type History struct {
 	// Folds are all folds of the session that were not undone, in the order in
 	// which they were made; those that a later one stands for may be left out.
 	Folds []Fold
-	// Batch is the number of the last batch that was not undone, and Through the
-	// last position that batches decided about. Folds tell both where none is
-	// left out.
+	// Batch is the number of the last batch: of those that were not undone, or, where
+	// no number is to be given twice, of all. Through is the last position that
+	// batches decided about. Folds tell both where none is left out.
 	Batch, Through uint64
 	// Budget is the most tokens that the history may take; 0 is no bound.
 	Budget int
@@ -141,6 +141,12 @@ type History struct {
 	ExpectedTurns int
 	// Now asks for a batch whatever it costs.
 	Now bool
+	// Summary, of a batch with Now, is what the caller says of what is folded. It
+	// stands behind the header of the first fold of the batch, as one paragraph,
+	// and replaces nothing; a denser fold that is made later leaves it out. One
+	// that is blank, of more than DefaultSummaryTokens, or so long that the fold
+	// would not be shorter than what it stands for is left out, too.
+	Summary string
 	// Originals returns the entries from one position to another, both
 	// included. It is asked when older folds without a Digest have to be folded
 	// again and Entries leave theirs out. Nil means that Entries are all there are.
@@ -206,5 +212,6 @@ func (l *Ledger) Compact(h History) (View, error) {
 	if p.over() {
 		return View{}, p.overflow()
 	}
+	lighten(p.made)
 	return View{Items: p.items, Tokens: p.total, Original: p.original, Made: p.made, Decision: p.decision}, nil
 }

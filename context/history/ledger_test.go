@@ -143,12 +143,12 @@ func TestFailuresKeepTheirLines(t *testing.T) {
 	s.step("ls", "x")
 	text := s.batch().Made[0].Text
 	for i, want := range map[int]bool{0: true, 4: true, 8: true, 12: false, 24: false, 28: true, 32: true, 36: true} {
-		line := fmt.Sprintf("\n  unit_%d.c:%d: error: expected ';'\n", i, i)
+		line := fmt.Sprintf("\n|   unit_%d.c:%d: error: expected ';'\n", i, i)
 		if got := strings.Contains(text, line); got != want {
 			t.Errorf("line of unit %d: %v, want %v", i, got, want)
 		}
 	}
-	if !strings.Contains(text, "\nbuilder.BuildError: ten units\n") {
+	if !strings.Contains(text, "\n| builder.BuildError: ten units\n") {
 		t.Error("the line that names what was raised is gone")
 	}
 	if strings.Count(text, "fatal: the same again") != 1 {

@@ -128,7 +128,7 @@ func (w *writer) said(turn *Entry, observed []*Entry) string {
 	if action := fenced(turn.Text); action != "" && len(observed) > 0 {
 		text = joined(text, w.call(Call{Name: action}))
 	} else {
-		text = joined(text, "said: "+w.words(turn.Text))
+		text = joined(text, "said: "+inline(w.words(turn.Text)))
 	}
 	w.seen.add(text)
 	if names := pick(Identifiers(turn.Text), turnIdentifiers, w.seen); names != "" {
@@ -195,10 +195,10 @@ func (w *writer) call(c Call) string {
 	w.calls++
 	text := strings.TrimSpace(c.text())
 	if !w.cut[text] {
-		return text
+		return inline(text)
 	}
 	w.cuts++
-	short := cutBytes(text, keptCallBytes) + "…"
+	short := inline(cutBytes(text, keptCallBytes)) + "…"
 	w.seen.add(short)
 	return joined(short, pick(Identifiers(text), turnIdentifiers, w.seen))
 }
@@ -233,9 +233,9 @@ func (w *writer) output(e *Entry) string {
 		return head + evidence
 	}
 	if strings.Contains(body, "\n") {
-		return head + "\n" + body
+		return head + quoted(body)
 	}
-	return head + " " + body
+	return head + " " + inline(body)
 }
 
 // lines says how many lines an output has, if it has many.
@@ -261,7 +261,7 @@ func (w *writer) evidence(e *Entry, body string) string {
 		evidence += " " + names
 	}
 	for _, text := range lines {
-		evidence += "\n" + text
+		evidence += quoted(text)
 	}
 	return evidence
 }

@@ -20,6 +20,8 @@ type pass struct {
 	total, original int
 	made            []Fold
 	decision        Decision
+	// fixed is what the entries that never fold show, once it was asked for.
+	fixed *names
 }
 
 func newPass(l *Ledger, h History) *pass {
@@ -115,6 +117,12 @@ func (p *pass) output(e *Entry, lines *shown) (text string, saved int) {
 	if e.Pinned || e.Kind == Fixed {
 		lines.add(e.source(), full)
 		return full, 0
+	}
+	if len(full) > maxReducedBytes {
+		if short, cut, resumed := p.l.limited(e, full); short != full {
+			lines.addEnds(e.source(), full, cut, resumed)
+			return short, 0
+		}
 	}
 	reduced, at := lines.reduce(e.source(), full)
 	if reduced != full && p.l.count(reduced) >= p.l.count(full) {
@@ -222,7 +230,7 @@ func (p *pass) react() error {
 		if !p.over() {
 			return nil
 		}
-		if err := p.densify(p.h.Budget - (p.total - p.foldTokens())); err != nil {
+		if err := p.densify(p.foldRoom()); err != nil {
 			return err
 		}
 		if !p.over() {
@@ -235,20 +243,30 @@ func (p *pass) react() error {
 	if !p.over() {
 		return nil
 	}
-	return p.densify(p.h.Budget - (p.total - p.foldTokens()))
+	return p.densify(p.foldRoom())
 }
 
+// foldRoom is what folds may count as for the history to fit.
+func (p *pass) foldRoom() int {
+	others := p.total
+	for i := range p.live {
+		others -= p.live[i].Tokens
+	}
+	return p.h.Budget - others
+}
+
+// foldTokens is what the folds count as against a limit.
 func (p *pass) foldTokens() int {
 	n := 0
 	for i := range p.live {
-		n += p.live[i].Tokens
+		n += p.live[i].weight()
 	}
 	return n
 }
 
 // overflow says what is too big.
 func (p *pass) overflow() error {
-	e := &OverflowError{Tokens: p.total, Budget: p.h.Budget, Folds: p.foldTokens()}
+	e := &OverflowError{Tokens: p.total, Budget: p.h.Budget, Folds: p.foldRoom() - p.h.Budget + p.total}
 	largest := 0
 	label := ""
 	for _, a := range p.atoms {

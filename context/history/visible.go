@@ -6,9 +6,8 @@ import "strings"
 // it.
 type visible struct {
 	own names
-	// texts are those of longer texts, which are remembered from one batch to the
-	// next.
-	texts []*names
+	// others are what others share; they are never added to.
+	others []*names
 }
 
 // names are the identifiers and the lines of a text.
@@ -24,7 +23,7 @@ func (n *names) add(text string) {
 	EachIdentifier(text, func(id string) { n.ids[id] = struct{}{} })
 	gather(text, func(_ Class, id string, _ int) { n.ids[id] = struct{}{} })
 	for line := range strings.Lines(text) {
-		n.lines[strings.TrimSpace(line)] = struct{}{}
+		n.lines[strings.TrimSpace(strings.TrimPrefix(line, quoteMark))] = struct{}{}
 	}
 }
 
@@ -38,7 +37,7 @@ func (v *visible) has(id string) bool {
 	if _, shown := v.own.ids[id]; shown {
 		return true
 	}
-	for _, n := range v.texts {
+	for _, n := range v.others {
 		if _, shown := n.ids[id]; shown {
 			return true
 		}
@@ -52,7 +51,7 @@ func (v *visible) hasLine(text string) bool {
 	if _, shown := v.own.lines[text]; shown {
 		return true
 	}
-	for _, n := range v.texts {
+	for _, n := range v.others {
 		if _, shown := n.lines[text]; shown {
 			return true
 		}

@@ -15,7 +15,8 @@ const maxCachedFoldBytes = 48 << 20
 
 // foldCache remembers the live folds of sessions, so that a prompt reads only
 // the state, and of a session only what is new. A journal's entry never changes
-// and its number is never given again, so that nothing here can be out of date.
+// and its number is never given again, so that nothing here can be out of
+// date; to erase a scope is to forget its sessions here, too.
 type foldCache struct {
 	limit int
 
@@ -52,7 +53,7 @@ func (c *foldCache) of(j journal) cachedFolds {
 
 // keep remembers a session's live folds in place of what was known of it.
 func (c *foldCache) keep(j journal, numbers []uint64, folds []history.Fold) {
-	entry := cachedFolds{of: j, numbers: numbers, folds: folds}
+	entry := cachedFolds{of: j, numbers: numbers, folds: folds, bytes: sessionBytes + len(j.session)}
 	for i := range folds {
 		entry.bytes += foldBytes(&folds[i])
 	}
@@ -67,6 +68,9 @@ func (c *foldCache) keep(j journal, numbers []uint64, folds []history.Fold) {
 		c.drop(c.order.Back())
 	}
 }
+
+// sessionBytes is about what a session takes whose folds were all undone.
+const sessionBytes = 512
 
 func (c *foldCache) drop(at *list.Element) {
 	gone := c.order.Remove(at).(cachedFolds)

@@ -1,6 +1,7 @@
 package session
 
 import (
+	"strconv"
 	"strings"
 	"testing"
 
@@ -32,6 +33,17 @@ func TestFoldCacheIsBounded(t *testing.T) {
 	c.keep(at("huge"), []uint64{1}, []history.Fold{cached(1, 20_000)})
 	if c.bytes != 0 || len(c.known) != 0 {
 		t.Errorf("%d bytes of %d sessions are kept, over the limit", c.bytes, len(c.known))
+	}
+}
+
+// Sessions whose folds were all undone take something, too.
+func TestFoldCacheForgetsEmptySessions(t *testing.T) {
+	c := newFoldCache(9000)
+	for i := range 1000 {
+		c.keep(journal{kv.AgentScope("t", "a"), strconv.Itoa(i)}, nil, nil)
+	}
+	if len(c.known) == 0 || len(c.known) > 9000/sessionBytes {
+		t.Errorf("%d sessions are known", len(c.known))
 	}
 }
 

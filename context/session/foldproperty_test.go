@@ -27,6 +27,7 @@ type model struct {
 	done           []done // changes that were not undone
 	marks          map[string]history.Mark
 	since, version uint64
+	given          uint64 // highest number of a batch
 }
 
 // done is a change and the stored state before it.
@@ -49,9 +50,9 @@ func (m *model) folds() []history.Fold {
 func (m *model) want() session.Folds {
 	all := m.folds()
 	live := history.Live(all)
-	w := session.Folds{Since: m.since, Version: m.version}
+	w := session.Folds{Since: m.since, Version: m.version, Batch: m.given}
 	for _, f := range all {
-		w.Batch, w.Through = max(w.Batch, f.Batch), max(w.Through, f.Through)
+		w.Through = max(w.Through, f.Through)
 		if slices.ContainsFunc(live, func(l history.Fold) bool { return l.Batch == f.Batch && l.Text == f.Text }) {
 			w.Live = append(w.Live, f)
 		}
@@ -176,6 +177,7 @@ func (m *model) append(t *testing.T, made []history.Fold) {
 		t.Fatal(err)
 	}
 	m.version += uint64(len(made))
+	m.given = made[0].Batch
 	m.done = append(m.done, d)
 }
 
@@ -207,7 +209,7 @@ func (m *model) undo(t *testing.T) {
 		batch := uint64(0)
 		last := m.done[len(m.done)-1]
 		if len(last.made) > 0 && m.IntN(2) == 0 {
-			batch = m.want().Batch
+			batch = last.made[0].Batch
 		}
 		if _, err := m.f.Undo(t.Context(), alice, m.id, batch, ""); err != nil {
 			t.Fatal(err)

@@ -29,7 +29,8 @@ type Folds struct {
 	Live []history.Fold
 	// Marks are the boundaries of presets, by name; nil when there are none.
 	Marks map[string]history.Mark
-	// Batch is the number of the last batch that was not undone, 0 for none.
+	// Batch is the number of the last batch, whether or not it was undone, 0 for
+	// none. The next one is given the number behind it: none is given twice.
 	Batch uint64
 	// Through is the last position that batches decided about.
 	Through uint64
@@ -57,13 +58,13 @@ func (l *Log) Folds(ctx context.Context, scope kv.Scope, session string) (Folds,
 		return Folds{}, fmt.Errorf("session: read folds: %w", err)
 	}
 	return Folds{
-		Live: live, Marks: state.marks, Batch: state.batch, Through: state.through,
+		Live: live, Marks: state.marks, Batch: state.given, Through: state.through,
 		Since: state.since, Version: state.version,
 	}, nil
 }
 
 // AppendFolds stores a batch: all of it, on disk, or nothing. The folds carry
-// the number behind that of the last batch. version is that of the Folds they
+// the number behind that of the last batch, undone ones included. version is that of the Folds they
 // were made from; ErrFoldsChanged says that it is no longer the session's. A
 // fold over MaxFoldBytes or a batch over MaxFoldsBytes is a *kv.LimitError, and
 // what could not stand in the session's history is an *InvalidError.
@@ -76,7 +77,7 @@ func (l *Log) AppendFolds(ctx context.Context, scope kv.Scope, session string, v
 		if err != nil {
 			return err
 		}
-		if err := checkBatch(made, state.batch+1, end); err != nil {
+		if err := checkBatch(made, state.given+1, end); err != nil {
 			return err
 		}
 		c := state.begin(len(made))

@@ -81,13 +81,13 @@ func (f *fixture) rawState(tb testing.TB, scope kv.Scope, id string) []byte {
 	if err != nil {
 		tb.Fatal(err)
 	}
-	const format, version, since = 1, 2, 7
+	const format, version, since, given = 1, 2, 7, 9
 	var left []byte
 	for field, err := range wire.Fields(values[0]) {
 		switch {
 		case err != nil:
 			tb.Fatal(err)
-		case field.Number == format || field.Number == version || field.Number == since:
+		case field.Number == format || field.Number == version || field.Number == since || field.Number == given:
 		case field.Bytes != nil:
 			left = wire.AppendItem(left, field.Number, field.Bytes)
 		default:
@@ -144,21 +144,21 @@ func TestUndoBringsSupersededFoldsBack(t *testing.T) {
 		t.Error(diff)
 	}
 	after := f.mustFolds(t, alice, "s")
-	before.Version, before.Since = 6, 35
+	before.Version, before.Since, before.Batch = 6, 35, 4
 	if diff := cmp.Diff(before, after); diff != "" {
 		t.Error(diff)
 	}
 	if diff := cmp.Diff(raw, f.rawState(t, alice, "s")); diff != "" {
 		t.Error(diff)
 	}
-	// Undo again goes one further back, and the number is given again.
+	// Undo again goes one further back, and no number is given again.
 	for _, want := range []uint64{3, 2} {
 		if u := f.mustUndo(t, alice, "s"); u.Batch != want {
 			t.Errorf("undid batch %d, want %d", u.Batch, want)
 		}
 	}
-	f.mustFold(t, alice, "s", fold(2, span(5, 6)))
-	for _, want := range []uint64{2, 1} {
+	f.mustFold(t, alice, "s", fold(5, span(5, 6)))
+	for _, want := range []uint64{5, 1} {
 		if u := f.mustUndo(t, alice, "s"); u.Batch != want {
 			t.Errorf("undid batch %d, want %d", u.Batch, want)
 		}
@@ -166,7 +166,7 @@ func TestUndoBringsSupersededFoldsBack(t *testing.T) {
 	if _, err := f.Undo(t.Context(), alice, "s", 0, ""); !errors.Is(err, session.ErrNothingToUndo) {
 		t.Errorf("got %v, want ErrNothingToUndo", err)
 	}
-	if got := f.mustFolds(t, alice, "s"); len(got.Live) != 0 || got.Batch != 0 || got.Through != 0 {
+	if got := f.mustFolds(t, alice, "s"); len(got.Live) != 0 || got.Batch != 5 || got.Through != 0 {
 		t.Errorf("after all was undone: %+v", got)
 	}
 }
@@ -229,7 +229,7 @@ func TestUndoIsSafeToRepeat(t *testing.T) {
 			t.Error(diff)
 		}
 	}
-	if got := f.mustFolds(t, alice, "s"); got.Batch != 1 || got.Version != 3 {
+	if got := f.mustFolds(t, alice, "s"); got.Batch != 2 || len(got.Live) != 1 || got.Version != 3 {
 		t.Errorf("got %+v", got)
 	}
 	for name, undo := range map[string]func() error{
@@ -413,6 +413,27 @@ func (f *fixture) mustPut(tb testing.TB, key, value []byte) {
 	guard := kv.Guard{Ref: f.Ref(alice), Any: true}
 	if err := f.engine.Commit(tb.Context(), kv.Commit{Guards: []kv.Guard{guard}, Batch: batch}); err != nil {
 		tb.Fatal(err)
+	}
+}
+
+// An undo that is sent again without a request id can't take back a newer batch.
+func TestNumbersOfBatchesAreNotGivenTwice(t *testing.T) {
+	f := newMemory(t)
+	f.fill(t, alice, "s", 12)
+	f.mustFold(t, alice, "s", fold(1, span(1, 4)))
+	if _, err := f.Undo(t.Context(), alice, "s", 1, ""); err != nil {
+		t.Fatal(err)
+	}
+	err := f.AppendFolds(t.Context(), alice, "s", f.mustFolds(t, alice, "s").Version, []history.Fold{fold(1, span(1, 5))})
+	if !errors.Is(err, session.ErrInvalid) {
+		t.Errorf("number 1 again: %v, want ErrInvalid", err)
+	}
+	f.mustFold(t, alice, "s", fold(f.mustFolds(t, alice, "s").Batch+1, span(1, 5)))
+	if u, err := f.Undo(t.Context(), alice, "s", 1, ""); !errors.Is(err, session.ErrNothingToUndo) {
+		t.Errorf("undid %+v: %v, want ErrNothingToUndo", u, err)
+	}
+	if u := f.mustUndo(t, alice, "s"); u.Batch != 2 {
+		t.Errorf("undid batch %d, want 2", u.Batch)
 	}
 }
 

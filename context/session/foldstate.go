@@ -14,6 +14,7 @@ type foldState struct {
 	live           []uint64 // numbers of the folds that stand in prompts, ascending
 	marks          map[string]history.Mark
 	batch, through uint64
+	given          uint64 // highest number that a batch was given
 	since          uint64
 	change         uint64 // first entry of the last change that was not undone, 0 for none
 }
@@ -31,6 +32,7 @@ func (s *foldState) fold(c *change, made []history.Fold) {
 		s.live = append(s.live, s.change+uint64(i))
 	}
 	s.batch = made[0].Batch
+	s.given = s.batch
 }
 
 // mark takes a moved mark in, whose entry was written.

@@ -24,6 +24,7 @@ const (
 	fieldStateThrough
 	fieldStateSince
 	fieldStateChange
+	fieldStateGiven
 )
 
 // Fields of a stored mark.
@@ -61,7 +62,8 @@ func encodeState(s foldState) []byte {
 	dst = wire.AppendUint(dst, fieldStateBatch, s.batch)
 	dst = wire.AppendUint(dst, fieldStateThrough, s.through)
 	dst = wire.AppendUint(dst, fieldStateSince, s.since)
-	return wire.AppendUint(dst, fieldStateChange, s.change)
+	dst = wire.AppendUint(dst, fieldStateChange, s.change)
+	return wire.AppendUint(dst, fieldStateGiven, s.given)
 }
 
 func decodeState(value []byte) (foldState, error) {
@@ -77,6 +79,7 @@ func decodeState(value []byte) (foldState, error) {
 			return foldState{}, err
 		}
 	}
+	s.given = max(s.given, s.batch)
 	return s, nil
 }
 
@@ -100,6 +103,8 @@ func (s *foldState) set(f wire.Field) (err error) {
 		s.since = f.Value
 	case fieldStateChange:
 		s.change = f.Value
+	case fieldStateGiven:
+		s.given = f.Value
 	}
 	return err
 }

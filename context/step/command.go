@@ -36,6 +36,8 @@ type printed struct {
 	// isBody says that stdout is the result's body.
 	isBody bool
 	exit   *int64
+	// untold says that exit is no figure of the result: its text leaves it out.
+	untold bool
 	// rest is everything else in the result.
 	rest map[string]any
 }
@@ -157,7 +159,7 @@ const exitLine = "exit "
 // headline is the exit code and all other values of the result.
 func (p *printed) headline() string {
 	line := ""
-	if p.exit != nil {
+	if p.exit != nil && !p.untold {
 		line = exitLine + plainText(*p.exit)
 	}
 	if len(p.rest) > 0 {
@@ -176,7 +178,7 @@ func (r *Reducer) command(c Call) reading {
 	if p.exit == nil {
 		p.exit = new(int64)
 		if c.Result.Failed {
-			*p.exit = unknownExit
+			*p.exit, p.untold = unknownExit, true
 		}
 	}
 	rd := reading{words: map[string]string{"short": shortCommand(c)}}

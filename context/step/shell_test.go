@@ -129,6 +129,10 @@ func TestShellThatDidNotRun(t *testing.T) {
 	if want := "nosuch: exit -1, 1 lines output\nnosuch: not found"; got.Observation != want || got.Error != "nosuch: not found" {
 		t.Errorf("got %q, error %q", got.Observation, got.Error)
 	}
+	// Nobody told an exit code, so what reads back has none.
+	if got.Inline != "nosuch: not found" {
+		t.Errorf("it reads back as %q", got.Inline)
+	}
 	call.Result.ErrorText = strings.Repeat("long reason ", 100)
 	if got := reduce(nil, call); !got.Offload || string(got.OffloadBytes) != call.Result.ErrorText {
 		t.Errorf("offload %t, %q", got.Offload, got.OffloadBytes)

@@ -11,6 +11,7 @@ import (
 	"github.com/loom-bridge/loom-bridge/context/assemble"
 	"github.com/loom-bridge/loom-bridge/context/session"
 	"github.com/loom-bridge/loom-bridge/memory/kv"
+	"github.com/loom-bridge/loom-bridge/server"
 )
 
 // StatusTopic gets one volatile event for each change of an agent's status.
@@ -58,7 +59,7 @@ func (h herald) folded(ctx context.Context, scope kv.Scope, sessionID string, ma
 		"session_id":    sessionID,
 		"batch":         made.Number,
 		"reason":        made.Reason.String(),
-		"refs":          made.Refs,
+		"refs":          server.RefRuns(made.Refs),
 		"before_tokens": made.Before,
 		"after_tokens":  made.After,
 	})

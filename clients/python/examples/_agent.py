@@ -126,8 +126,8 @@ class Agent:
         self.ledger.append_only += prompt.receipt.append_only_cost
         if batch := prompt.receipt.batch:
             self._say(
-                f"  fold      {len(batch.refs)} steps, {batch.before_tokens:,} tokens into "
-                f"{batch.after_tokens:,}, by {batch.reason}"
+                f"  fold      {len(list(batch.each_ref()))} steps, "
+                f"{batch.before_tokens:,} tokens into {batch.after_tokens:,}, by {batch.reason}"
             )
         return prompt
 

@@ -68,8 +68,9 @@ async def main() -> None:
                 append_only += prompt.receipt.append_only_cost
                 if batch := prompt.receipt.batch:
                     print(
-                        f"folded {len(batch.refs)} entries, {batch.before_tokens:,} tokens into "
-                        f"{batch.after_tokens:,} ({batch.reason})"
+                        f"folded {len(list(batch.each_ref()))} entries, "
+                        f"{batch.before_tokens:,} tokens into {batch.after_tokens:,} "
+                        f"({batch.reason})"
                     )
                 if not message.get("tool_calls"):
                     break

@@ -313,6 +313,15 @@ async def test_usage_that_says_nothing_is_refused(fake: Fake, ctx: loombridge.Cl
     assert fake.requests == []
 
 
+def test_refs_one_by_one() -> None:
+    refs = ("step_001", "message_002..message_004", "step_998..step_1001", "ab..cd")
+    undone = loombridge.Undone(batch=1, refs=refs)
+    assert list(undone.each_ref()) == [
+        *("step_001", "message_002", "message_003", "message_004"),
+        *("step_998", "step_999", "step_1000", "step_1001", "ab..cd"),
+    ]
+
+
 async def test_compress(fake: Fake, ctx: loombridge.Client) -> None:
     fake.on(
         _rpc.COMPRESS_RESULT,
@@ -333,6 +342,7 @@ async def test_compress(fake: Fake, ctx: loombridge.Client) -> None:
         threshold_chars=10,
         path="a.txt",
         exit_code=2,
+        compressed=True,
         tool_call_id="c1",
     )
     assert (short.content, short.compressed, short.strategy) == ("short", True, "search")
@@ -350,6 +360,7 @@ async def test_compress(fake: Fake, ctx: loombridge.Client) -> None:
         threshold_chars=10,
         path="a.txt",
         exit_code=2,
+        compressed=True,
     )
     await ctx.context.compress("t", "as it is")
     assert fake.requests[1].content == "as it is"

@@ -182,6 +182,34 @@ async def test_usage_is_reported_for_each_prompt(fake: Fake, log: Log) -> None:
     assert log.usages[0].completion_tokens == 3
 
 
+class Slow(Provider):
+    """A model that keeps what its provider counted before it is done with a call."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.both = asyncio.Barrier(2)
+        self.asking = 2
+
+    async def generate(self, prompt: str, **_kwargs: Any) -> str:
+        if self.asking:
+            self.asking -= 1
+            await self.both.wait()
+        self._last_usage = {"prompt_tokens": len(prompt), "completion_tokens": 3}
+        await asyncio.sleep(0)
+        return DONE
+
+
+async def test_usage_of_another_run_is_not_reported(fake: Fake, log: Log) -> None:
+    agent = reader(fake.address)
+    model = Slow()
+    async with running(agent):
+        runs = [CognitiveAgent(agent.ctx, model).run(goal) for goal in ("g", "g" * 1000)]
+        await asyncio.gather(*runs)
+        assert log.usages == []
+        await CognitiveAgent(agent.ctx, model).run("alone")
+    assert len(log.usages) == 1
+
+
 async def test_a_stream_is_assembled_too(fake: Fake, log: Log) -> None:
     agent = reader(fake.address)
     model = Provider(ACT, DONE)
@@ -429,7 +457,7 @@ async def test_a_long_run_on_a_real_server_stays_cheap(srv: testing.Server) -> N
         client = await bridge.client()
         steps = [step async for step in client.context.all_steps(session_id=run.session_id)]
         assert run.receipt
-        folded = {ref for fold in run.receipt.folds for ref in fold.refs}
+        folded = {ref for fold in run.receipt.folds for ref in fold.each_ref()}
         first = await client.context.read_blob("step_001")
     assert result.answer == "It is 21."
     assert (run.prompts, run.own_prompts, len(steps)) == (26, 0, 25)

@@ -234,3 +234,19 @@ func TestNamed(t *testing.T) {
 	}
 	MustNamed(t, replay.Settings{}, append(replay.Names(), "sliding_mask:7", "clear_tool_uses:100", "research_sticky")...)
 }
+
+// Blocks that lie too deep in one another are the text that they are: each level
+// is read again with those below, so a small file could take minutes.
+func TestNestedBlocks(t *testing.T) {
+	nested := func(depth int) string {
+		const open, end = `[{"type":"tool_result","content":`, `}]`
+		return strings.Repeat(open, depth) + `"inside"` + strings.Repeat(end, depth)
+	}
+	for depth, want := range map[int]string{1: "inside", 2: "inside", 8: "inside", 9: nested(1), 4900: nested(4892)} {
+		runs := MustRead(t, `{"messages":[{"role":"user","content":"go"},{"role":"user","content":`+nested(depth)+`}]}`)
+		last := runs[0].Entries[len(runs[0].Entries)-1]
+		if got := last.Output; got != want {
+			t.Errorf("depth %d: %.100q, want %.100q", depth, got, want)
+		}
+	}
+}

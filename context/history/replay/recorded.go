@@ -281,14 +281,24 @@ type block struct {
 type content struct {
 	Message
 	results []Message
+	// texts are those of blocks that Text is made of.
+	texts []string
 }
+
+// maxBlockDepth is how deep blocks may lie in one another. Providers have two
+// levels; what lies deeper is the text that it is, since each level is read
+// again with those below.
+const maxBlockDepth = 8
 
 // contentOf reads the content of a message: a string, a list of blocks, or
 // nothing.
-func contentOf(text json.RawMessage) content {
+func contentOf(text json.RawMessage) content { return contentAt(text, maxBlockDepth) }
+
+// contentAt is contentOf for what may have so many more levels of blocks.
+func contentAt(text json.RawMessage, levels int) content {
 	var out content
 	var blocks []json.RawMessage
-	if !decode(text, &blocks) {
+	if levels == 0 || !decode(text, &blocks) {
 		var plain loose
 		if decode(text, &plain) {
 			out.Text = string(plain)
@@ -296,24 +306,36 @@ func contentOf(text json.RawMessage) content {
 		return out
 	}
 	for _, text := range blocks {
-		out.add(text)
+		out.add(text, levels)
 	}
+	out.Text = strings.Join(out.texts, "\n")
 	return out
 }
 
-func (c *content) add(text json.RawMessage) {
+// say adds the text of a block.
+func (c *content) say(text string) {
+	if text != "" {
+		c.texts = append(c.texts, text)
+	}
+}
+
+func (c *content) add(text json.RawMessage, levels int) {
 	var b block
 	if !decode(text, &b) {
 		var plain loose
 		decode(text, &plain)
-		c.Text = joinText(c.Text, string(plain))
+		c.say(string(plain))
 		return
 	}
 	switch {
 	case b.Type == "tool_use":
 		c.Calls = append(c.Calls, history.Call{ID: string(b.ID), Name: string(b.Name), Args: string(b.Input)})
 	case b.Type == "tool_result":
-		inner := contentOf(b.Content)
+		inner := contentAt(b.Content, levels-1)
+		for _, r := range inner.results {
+			inner.Text = joinText(inner.Text, r.Text) // a result within a result is a part of it
+			inner.ExtraTokens += r.ExtraTokens
+		}
 		c.results = append(c.results, Message{
 			Role: roleTool, CallID: string(b.ToolUseID), Text: inner.Text,
 			ExtraTokens: inner.ExtraTokens, Failed: b.IsError == "true",
@@ -321,11 +343,11 @@ func (c *content) add(text json.RawMessage) {
 	case media(string(b.Type)):
 		c.ExtraTokens += tokens.ImageTokens
 	case b.Text != "" || b.Type == "text":
-		c.Text = joinText(c.Text, string(b.Text))
+		c.say(string(b.Text))
 	case strings.Contains(string(b.Type), "thinking") || b.Type == "reasoning":
 		// Providers leave the reasoning of earlier turns out of the prompt.
 	default:
-		c.Text = joinText(c.Text, string(text))
+		c.say(string(text))
 	}
 }
 

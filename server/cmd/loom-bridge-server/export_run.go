@@ -332,7 +332,7 @@ func (e *exporter) exportBlob(ctx context.Context, found blob.Entry) error {
 	err = errors.Join(e.copyBlob(ctx, file, found), file.Close())
 	if errors.Is(err, blob.ErrDamaged) {
 		e.damaged++
-		fmt.Fprintf(e.stderr, "%s: %v\n", home, err)
+		fmt.Fprintf(e.stderr, "%q: %v\n", home, err) // a path may have any bytes
 		return e.files.discard(name)
 	}
 	if err != nil {

@@ -361,7 +361,7 @@ func TestExportOfDamage(t *testing.T) {
 	scope := kv.AgentScope("default", "a")
 	MustFill(t, store, func(_ *session.Log, blobs *blob.Store, writer *kv.Writer) {
 		MustStage(t, blobs, writer, "good", strings.Repeat("good ", 1000))
-		bad := MustStage(t, blobs, writer, "bad", strings.Repeat("bad ", 1000))
+		bad := MustStage(t, blobs, writer, "bad\x1b[2J", strings.Repeat("bad ", 1000))
 		must(t, writer.Do(t.Context(), kv.Request{Refs: []kv.Ref{blobs.Ref(scope)}, Stage: func(ctx context.Context, tx *kv.Tx) error {
 			for pair, err := range tx.Scan(ctx, kv.Blobs, kv.Prefix(scope.Key('m'))) {
 				if err != nil {
@@ -376,7 +376,7 @@ func TestExportOfDamage(t *testing.T) {
 		}}))
 	})
 	stdout, stderr, err := exportTo(t, store, out)
-	if !errors.Is(err, errExportDamaged) || !strings.Contains(stderr, "bad: blob: ") || !strings.Contains(stdout, "1 offloaded results") {
+	if !errors.Is(err, errExportDamaged) || !strings.Contains(stderr, `"bad\x1b[2J": blob: `) || !strings.Contains(stdout, "1 offloaded results") {
 		t.Errorf("%v, %q, %q", err, stdout, stderr)
 	}
 	if got := slices.Sorted(maps.Keys(filesIn(t, out))); !slices.Equal(got, []string{"blobs.jsonl", "good"}) {

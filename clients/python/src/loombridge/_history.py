@@ -92,6 +92,7 @@ class History:
         keep_recent: int | None = None,
         model: str | None = None,
         max_tokens: int | None = None,
+        summary: str | None = None,
         dry_run: bool = False,
         session_id: str | None = None,
         timeout: _values.Seconds | None = None,
@@ -106,6 +107,8 @@ class History:
             keep_recent: how many steps the text shows in full; default 3.
             model: the model whose tokens count; default: the session's.
             max_tokens: the budget of the history; default: none.
+            summary: what you, or your model, say of what is folded, at most 500 tokens.
+                It stands at the head of the fold and replaces none of its lines.
             dry_run: tell what would be folded and store nothing.
             session_id: default: the client's.
             timeout: seconds; default: the client's.
@@ -117,6 +120,7 @@ class History:
             agent_id=self._agent_id,
             session_id=self._session(session_id),
             model=_values.optional_text("model", model),
+            summary=_values.optional_text("summary", summary),
             dry_run=dry_run,
         )
         if style is not None:
@@ -235,6 +239,7 @@ class History:
         threshold_chars: int | None = None,
         path: str | None = None,
         exit_code: int | None = None,
+        compressed: bool = False,
         tool_call_id: str | None = None,
         session_id: str | None = None,
         timeout: _values.Seconds | None = None,
@@ -253,6 +258,7 @@ class History:
             threshold_chars: the length that stays as it is; default 1500.
             path: the file that a result of kind `file` shows.
             exit_code: that of a result of kind `exec`.
+            compressed: content is already the short form of a result; it stays as it is.
             tool_call_id: the model's id of the call.
             session_id: the session the stored whole belongs to; default: the client's.
             timeout: seconds; default: the client's.
@@ -271,6 +277,7 @@ class History:
             hint=_compress.hint_number(hint),
             failed=failed,
             path=_values.optional_text("path", path),
+            compressed=compressed,
         )
         if threshold_chars is not None:
             request.threshold_chars = _values.integer("threshold_chars", threshold_chars)

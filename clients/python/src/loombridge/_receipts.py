@@ -1,5 +1,7 @@
 """How the history of a session is made, and the account of each prompt."""
 
+import re
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Literal, TypeAlias, cast
 
@@ -20,6 +22,17 @@ TokenCertainty: TypeAlias = Literal["exact", "anchored", "estimated"]
 it, or a good estimate."""
 
 POLICY_ENUM = pb.HistoryPolicy.DESCRIPTOR
+
+_RUN = re.compile(r"([a-z]+_)(\d+)\.\.\1(\d+)", re.ASCII)
+
+
+def _each_ref(refs: tuple[str, ...]) -> Iterator[str]:
+    for ref in refs:
+        if run := _RUN.fullmatch(ref):
+            for number in range(int(run[2]), int(run[3]) + 1):
+                yield f"{run[1]}{number:03}"
+        else:
+            yield ref
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,7 +104,8 @@ class Fold:
 
     refs: tuple[str, ...]
     """The steps and messages it stands for, such as `step_012` or `message_017`: what
-    `read_blob` and the tool `fs:read_file` return in full."""
+    `read_blob` and the tool `fs:read_file` return in full. Three or more in a row are one:
+    `step_001..step_040`, with both ends; `each_ref` has them one by one."""
     batch: int
     """The batch that made it, from 1."""
     first_position: int
@@ -109,6 +123,10 @@ class Fold:
     dense: bool
     """It stands for older folds, folded again."""
 
+    def each_ref(self) -> Iterator[str]:
+        """Yield each step and message of `refs` by itself."""
+        return _each_ref(self.refs)
+
 
 @dataclass(frozen=True, slots=True)
 class FoldBatch:
@@ -119,13 +137,17 @@ class FoldBatch:
     reason: FoldReason
     """Why."""
     refs: tuple[str, ...]
-    """The steps and messages that were folded."""
+    """The steps and messages that were folded, as in `Fold.refs`."""
     before_tokens: int
     """What they took."""
     after_tokens: int
     """What stands for them."""
     break_even_steps: float
     """After how many steps it is paid back; 0 when nobody asked."""
+
+    def each_ref(self) -> Iterator[str]:
+        """Yield each step and message of `refs` by itself."""
+        return _each_ref(self.refs)
 
 
 @dataclass(frozen=True, slots=True)
@@ -186,7 +208,12 @@ class Undone:
     batch: int
     """The number of the batch."""
     refs: tuple[str, ...]
-    """The steps and messages that stand in full again, or in older folds."""
+    """The steps and messages that stand in full again, or in older folds, as in
+    `Fold.refs`."""
+
+    def each_ref(self) -> Iterator[str]:
+        """Yield each step and message of `refs` by itself."""
+        return _each_ref(self.refs)
 
 
 @dataclass(frozen=True, slots=True)

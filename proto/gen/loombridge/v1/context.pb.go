@@ -1672,10 +1672,10 @@ func (x *HistorySettings) GetMaxResultTokens() int32 {
 }
 
 // TokenPrices are what a token costs, in any unit: only their ratios count. Each
-// is at most 1,000,000.
+// is 0, or from 1e-9 to 1e9.
 type TokenPrices struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// input is a token that is sent. Required, positive.
+	// input is a token that is sent. Required, not 0.
 	Input float64 `protobuf:"fixed64,1,opt,name=input,proto3" json:"input,omitempty"`
 	// cached_input is one that the provider reads from its cache, at most input.
 	// Default 0: free.
@@ -1891,8 +1891,9 @@ func (x *Receipt) GetReserveTokens() int32 {
 // FoldInfo is a fold: text that stands in place of steps.
 type FoldInfo struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// refs name the steps and messages it stands for, readable by fs:read_file and
-	// ReadBlob.
+	// refs name the steps and messages it stands for, each readable by
+	// fs:read_file and ReadBlob. Three or more in a row whose numbers follow one
+	// another are one: `step_001..step_040`, with both ends.
 	Refs []string `protobuf:"bytes,1,rep,name=refs,proto3" json:"refs,omitempty"`
 	// batch counts the batches of the session, from 1.
 	Batch int64 `protobuf:"varint,2,opt,name=batch,proto3" json:"batch,omitempty"`
@@ -2015,7 +2016,8 @@ type FoldBatch struct {
 	Number int64 `protobuf:"varint,1,opt,name=number,proto3" json:"number,omitempty"`
 	// reason is why.
 	Reason FoldReason `protobuf:"varint,2,opt,name=reason,proto3,enum=loombridge.v1.FoldReason" json:"reason,omitempty"`
-	// refs name the steps and messages that were folded.
+	// refs name the steps and messages that were folded, in the form of
+	// FoldInfo.refs.
 	Refs []string `protobuf:"bytes,3,rep,name=refs,proto3" json:"refs,omitempty"`
 	// before_tokens is what they took.
 	BeforeTokens int32 `protobuf:"varint,4,opt,name=before_tokens,json=beforeTokens,proto3" json:"before_tokens,omitempty"`
@@ -2393,7 +2395,11 @@ type CompactHistoryRequest struct {
 	// again, denser. Default: none.
 	MaxTokens int32 `protobuf:"varint,6,opt,name=max_tokens,json=maxTokens,proto3" json:"max_tokens,omitempty"`
 	// dry_run shows the batch and does not store it.
-	DryRun        bool `protobuf:"varint,7,opt,name=dry_run,json=dryRun,proto3" json:"dry_run,omitempty"`
+	DryRun bool `protobuf:"varint,7,opt,name=dry_run,json=dryRun,proto3" json:"dry_run,omitempty"`
+	// summary is what the caller, or its model, says of what is folded: at most 500
+	// tokens and 8 KiB. It stands at the head of the fold and replaces none of its
+	// lines. Not with style. Default: none.
+	Summary       string `protobuf:"bytes,8,opt,name=summary,proto3" json:"summary,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -2475,6 +2481,13 @@ func (x *CompactHistoryRequest) GetDryRun() bool {
 		return x.DryRun
 	}
 	return false
+}
+
+func (x *CompactHistoryRequest) GetSummary() string {
+	if x != nil {
+		return x.Summary
+	}
+	return ""
 }
 
 // CompactHistoryResponse is what was folded, or the text.
@@ -2630,7 +2643,8 @@ type UndoResponse struct {
 	// batch is the number of the batch; 0 when it was the boundary of a preset that
 	// moved.
 	Batch int64 `protobuf:"varint,1,opt,name=batch,proto3" json:"batch,omitempty"`
-	// refs name the steps and messages that stand in full again, or in older folds.
+	// refs name the steps and messages that stand in full again, or in older
+	// folds, in the form of FoldInfo.refs.
 	Refs          []string `protobuf:"bytes,2,rep,name=refs,proto3" json:"refs,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -2873,7 +2887,10 @@ type CompressResultRequest struct {
 	// path is the file that a result of kind `file` shows. At most 4 KiB.
 	Path string `protobuf:"bytes,10,opt,name=path,proto3" json:"path,omitempty"`
 	// exit_code is that of a result of kind `exec`.
-	ExitCode      int32 `protobuf:"varint,11,opt,name=exit_code,json=exitCode,proto3" json:"exit_code,omitempty"`
+	ExitCode int32 `protobuf:"varint,11,opt,name=exit_code,json=exitCode,proto3" json:"exit_code,omitempty"`
+	// compressed says that content is already the short form of a result: it stays
+	// as it is, and the answer is without a blob.
+	Compressed    bool `protobuf:"varint,12,opt,name=compressed,proto3" json:"compressed,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -2983,6 +3000,13 @@ func (x *CompressResultRequest) GetExitCode() int32 {
 		return x.ExitCode
 	}
 	return 0
+}
+
+func (x *CompressResultRequest) GetCompressed() bool {
+	if x != nil {
+		return x.Compressed
+	}
+	return false
 }
 
 // CompressResultResponse is the result as a prompt should show it.
@@ -5334,7 +5358,7 @@ const file_loombridge_v1_context_proto_rawDesc = "" +
 	"\n" +
 	"session_id\x18\x02 \x01(\tR\tsessionId\"9\n" +
 	"\x12EndSessionResponse\x12#\n" +
-	"\rlast_position\x18\x01 \x01(\x03R\flastPosition\"\xf3\x01\n" +
+	"\rlast_position\x18\x01 \x01(\x03R\flastPosition\"\x8d\x02\n" +
 	"\x15CompactHistoryRequest\x12\x19\n" +
 	"\bagent_id\x18\x01 \x01(\tR\aagentId\x12\x1d\n" +
 	"\n" +
@@ -5345,7 +5369,8 @@ const file_loombridge_v1_context_proto_rawDesc = "" +
 	"\x05model\x18\x05 \x01(\tR\x05model\x12\x1d\n" +
 	"\n" +
 	"max_tokens\x18\x06 \x01(\x05R\tmaxTokens\x12\x17\n" +
-	"\adry_run\x18\a \x01(\bR\x06dryRun\"\xbe\x01\n" +
+	"\adry_run\x18\a \x01(\bR\x06dryRun\x12\x18\n" +
+	"\asummary\x18\b \x01(\tR\asummary\"\xbe\x01\n" +
 	"\x16CompactHistoryResponse\x12.\n" +
 	"\x05batch\x18\x01 \x01(\v2\x18.loombridge.v1.FoldBatchR\x05batch\x12-\n" +
 	"\x05folds\x18\x02 \x03(\v2\x17.loombridge.v1.FoldInfoR\x05folds\x12\x12\n" +
@@ -5373,7 +5398,7 @@ const file_loombridge_v1_context_proto_rawDesc = "" +
 	"\x13ReportUsageResponse\x12%\n" +
 	"\x0ecounted_tokens\x18\x01 \x01(\x05R\rcountedTokens\x12\x14\n" +
 	"\x05ratio\x18\x02 \x01(\x01R\x05ratio\x12#\n" +
-	"\rmissed_tokens\x18\x03 \x01(\x05R\fmissedTokens\"\xee\x02\n" +
+	"\rmissed_tokens\x18\x03 \x01(\x05R\fmissedTokens\"\x8e\x03\n" +
 	"\x15CompressResultRequest\x12\x19\n" +
 	"\bagent_id\x18\x01 \x01(\tR\aagentId\x12\x1d\n" +
 	"\n" +
@@ -5389,7 +5414,10 @@ const file_loombridge_v1_context_proto_rawDesc = "" +
 	"\x0fthreshold_chars\x18\t \x01(\x05R\x0ethresholdChars\x12\x12\n" +
 	"\x04path\x18\n" +
 	" \x01(\tR\x04path\x12\x1b\n" +
-	"\texit_code\x18\v \x01(\x05R\bexitCode\"\xc2\x01\n" +
+	"\texit_code\x18\v \x01(\x05R\bexitCode\x12\x1e\n" +
+	"\n" +
+	"compressed\x18\f \x01(\bR\n" +
+	"compressed\"\xc2\x01\n" +
 	"\x16CompressResultResponse\x12\x18\n" +
 	"\acontent\x18\x01 \x01(\tR\acontent\x12\x1e\n" +
 	"\n" +

@@ -423,7 +423,7 @@ class EndSessionResponse(_message.Message):
     def __init__(self, last_position: _Optional[int] = ...) -> None: ...
 
 class CompactHistoryRequest(_message.Message):
-    __slots__ = ("agent_id", "session_id", "style", "keep_recent", "model", "max_tokens", "dry_run")
+    __slots__ = ("agent_id", "session_id", "style", "keep_recent", "model", "max_tokens", "dry_run", "summary")
     AGENT_ID_FIELD_NUMBER: _ClassVar[int]
     SESSION_ID_FIELD_NUMBER: _ClassVar[int]
     STYLE_FIELD_NUMBER: _ClassVar[int]
@@ -431,6 +431,7 @@ class CompactHistoryRequest(_message.Message):
     MODEL_FIELD_NUMBER: _ClassVar[int]
     MAX_TOKENS_FIELD_NUMBER: _ClassVar[int]
     DRY_RUN_FIELD_NUMBER: _ClassVar[int]
+    SUMMARY_FIELD_NUMBER: _ClassVar[int]
     agent_id: str
     session_id: str
     style: HistoryStyle
@@ -438,7 +439,8 @@ class CompactHistoryRequest(_message.Message):
     model: str
     max_tokens: int
     dry_run: bool
-    def __init__(self, agent_id: _Optional[str] = ..., session_id: _Optional[str] = ..., style: _Optional[_Union[HistoryStyle, str]] = ..., keep_recent: _Optional[int] = ..., model: _Optional[str] = ..., max_tokens: _Optional[int] = ..., dry_run: bool = ...) -> None: ...
+    summary: str
+    def __init__(self, agent_id: _Optional[str] = ..., session_id: _Optional[str] = ..., style: _Optional[_Union[HistoryStyle, str]] = ..., keep_recent: _Optional[int] = ..., model: _Optional[str] = ..., max_tokens: _Optional[int] = ..., dry_run: bool = ..., summary: _Optional[str] = ...) -> None: ...
 
 class CompactHistoryResponse(_message.Message):
     __slots__ = ("batch", "folds", "text", "tokens")
@@ -501,7 +503,7 @@ class ReportUsageResponse(_message.Message):
     def __init__(self, counted_tokens: _Optional[int] = ..., ratio: _Optional[float] = ..., missed_tokens: _Optional[int] = ...) -> None: ...
 
 class CompressResultRequest(_message.Message):
-    __slots__ = ("agent_id", "session_id", "tool_name", "tool_call_id", "content", "result_kind", "hint", "failed", "threshold_chars", "path", "exit_code")
+    __slots__ = ("agent_id", "session_id", "tool_name", "tool_call_id", "content", "result_kind", "hint", "failed", "threshold_chars", "path", "exit_code", "compressed")
     AGENT_ID_FIELD_NUMBER: _ClassVar[int]
     SESSION_ID_FIELD_NUMBER: _ClassVar[int]
     TOOL_NAME_FIELD_NUMBER: _ClassVar[int]
@@ -513,6 +515,7 @@ class CompressResultRequest(_message.Message):
     THRESHOLD_CHARS_FIELD_NUMBER: _ClassVar[int]
     PATH_FIELD_NUMBER: _ClassVar[int]
     EXIT_CODE_FIELD_NUMBER: _ClassVar[int]
+    COMPRESSED_FIELD_NUMBER: _ClassVar[int]
     agent_id: str
     session_id: str
     tool_name: str
@@ -524,7 +527,8 @@ class CompressResultRequest(_message.Message):
     threshold_chars: int
     path: str
     exit_code: int
-    def __init__(self, agent_id: _Optional[str] = ..., session_id: _Optional[str] = ..., tool_name: _Optional[str] = ..., tool_call_id: _Optional[str] = ..., content: _Optional[str] = ..., result_kind: _Optional[str] = ..., hint: _Optional[_Union[CompressHint, str]] = ..., failed: bool = ..., threshold_chars: _Optional[int] = ..., path: _Optional[str] = ..., exit_code: _Optional[int] = ...) -> None: ...
+    compressed: bool
+    def __init__(self, agent_id: _Optional[str] = ..., session_id: _Optional[str] = ..., tool_name: _Optional[str] = ..., tool_call_id: _Optional[str] = ..., content: _Optional[str] = ..., result_kind: _Optional[str] = ..., hint: _Optional[_Union[CompressHint, str]] = ..., failed: bool = ..., threshold_chars: _Optional[int] = ..., path: _Optional[str] = ..., exit_code: _Optional[int] = ..., compressed: bool = ...) -> None: ...
 
 class CompressResultResponse(_message.Message):
     __slots__ = ("content", "compressed", "blob", "strategy", "original_chars")

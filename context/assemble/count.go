@@ -1,0 +1,56 @@
+package assemble
+
+import (
+	"strings"
+	"unicode/utf8"
+
+	"github.com/loom-bridge/loom-bridge/context/tokens"
+)
+
+// countText counts a text of any length: one that is too large to count at once
+// in pieces, which makes an estimate of it.
+func countText(counter *tokens.Counter, model, text string) (tokens.Count, error) {
+	if len(text) <= tokens.MaxTextBytes {
+		return counter.Count(model, text)
+	}
+	total, err := counter.Count(model, "")
+	for err == nil && text != "" {
+		at := pieceEnd(text)
+		var n tokens.Count
+		n, err = counter.Count(model, text[:at])
+		total, text = total.Plus(n), text[at:]
+	}
+	total.Exact = false
+	return total, err
+}
+
+// pieceEnd is where the first piece of a text ends: behind a line, or at least a
+// character.
+func pieceEnd(text string) int {
+	if len(text) <= tokens.MaxTextBytes {
+		return len(text)
+	}
+	if at := strings.LastIndexByte(text[:tokens.MaxTextBytes], '\n'); at >= 0 {
+		return at + 1
+	}
+	for at := tokens.MaxTextBytes; at > tokens.MaxTextBytes-utf8.UTFMax; at-- {
+		if utf8.RuneStart(text[at]) {
+			return at
+		}
+	}
+	return tokens.MaxTextBytes
+}
+
+// countMessage counts a message whose content may have any length.
+func countMessage(counter *tokens.Counter, model string, m tokens.Message) (tokens.Count, error) {
+	if len(m.Content) <= tokens.MaxTextBytes {
+		return counter.Message(model, m)
+	}
+	content, err := countText(counter, model, m.Content)
+	if err != nil {
+		return tokens.Count{}, err
+	}
+	m.Content = ""
+	frame, err := counter.Message(model, m)
+	return frame.Plus(content), err
+}

@@ -1,0 +1,158 @@
+package assemble
+
+import (
+	"context"
+	"fmt"
+	"slices"
+
+	"github.com/loom-bridge/loom-bridge/context/history"
+	"github.com/loom-bridge/loom-bridge/context/session"
+)
+
+// How many prompts may hold much text at once. A prompt of a usual size, which
+// takes less than smallReadBytes, never waits.
+const (
+	smallReadBytes = 1 << 20
+	// maxLarge of them may hold DefaultReadBytes, and maxHuge of these more: half
+	// a gigabyte of text in all.
+	maxLarge = 8
+	maxHuge  = 1
+)
+
+// holds waits until the task may hold so many bytes of text.
+func (t *task) holds(ctx context.Context, bytes int) error {
+	if !t.large && bytes > min(smallReadBytes, t.a.readBytes) {
+		if err := enter(ctx, t.a.large); err != nil {
+			return err
+		}
+		t.large = true
+	}
+	// Who waits here has a large place, but who has the huge one waits for no
+	// other.
+	if !t.huge && bytes > 2*t.a.readBytes {
+		if err := enter(ctx, t.a.huge); err != nil {
+			return err
+		}
+		t.huge = true
+	}
+	return nil
+}
+
+func enter(ctx context.Context, places chan struct{}) error {
+	select {
+	case places <- struct{}{}:
+		return nil
+	case <-ctx.Done():
+		return fmt.Errorf("assemble: read history: %w", ctx.Err())
+	}
+}
+
+// leave gives back what holds took.
+func (t *task) leave() {
+	if t.large {
+		<-t.a.large
+	}
+	if t.huge {
+		<-t.a.huge
+	}
+	t.large, t.huge = false, false
+}
+
+// foldRead folds what was read so far, but for the newest turns, and returns the
+// folds there are now. A dry run stores none of them.
+func (t *task) foldRead(ctx context.Context, s *source) (state session.Folds, folded bool, err error) {
+	h := t.given(ctx, s, 0)
+	h.Now = true
+	v, err := t.ledger.Compact(h)
+	if t.err != nil {
+		err = t.err
+	}
+	if err != nil {
+		return state, false, fmt.Errorf("assemble: %w", err)
+	}
+	if len(v.Made) == 0 {
+		return s.state, false, nil
+	}
+	v.Decision.Reason = history.ByBudget
+	for i := range v.Made {
+		v.Made[i].Reason = history.ByBudget
+	}
+	if t.r.DryRun {
+		state = withFolds(s.state, v.Made)
+	} else if state, err = t.storeRead(ctx, s, v.Made); err != nil {
+		return state, false, err
+	}
+	t.folded = t.folded.plus(batchOf(v))
+	return state, true, nil
+}
+
+func (t *task) storeRead(ctx context.Context, s *source, made []history.Fold) (session.Folds, error) {
+	if err := t.a.log.AppendFolds(ctx, t.r.Scope, t.r.SessionID, s.state.Version, made); err != nil {
+		return session.Folds{}, fmt.Errorf("assemble: store folds: %w", err)
+	}
+	state, err := t.a.log.Folds(ctx, t.r.Scope, t.r.SessionID)
+	if err != nil {
+		return state, fmt.Errorf("assemble: read folds: %w", err)
+	}
+	return state, nil
+}
+
+// withFolds is the state of a session as it would be with one batch more.
+func withFolds(state session.Folds, made []history.Fold) session.Folds {
+	state.Live = slices.DeleteFunc(slices.Clone(state.Live), func(old history.Fold) bool {
+		return slices.ContainsFunc(made, func(f history.Fold) bool { return f.Level > history.LevelLines && standsFor(f, old) })
+	})
+	state.Live = append(state.Live, made...)
+	for i := range made {
+		state.Batch = made[i].Batch
+		state.Through = max(state.Through, made[i].Through)
+	}
+	return state
+}
+
+// standsFor tells whether a fold has the entries of an older one.
+func standsFor(f, old history.Fold) bool {
+	first := old.Spans[0].First
+	return slices.ContainsFunc(f.Spans, func(s history.Span) bool { return s.First <= first && first <= s.Last })
+}
+
+// plus is what two batches of one call folded, the later one as other. Either
+// may be nil.
+func (b *Batch) plus(other *Batch) *Batch {
+	switch {
+	case b == nil:
+		return other
+	case other == nil:
+		return b
+	}
+	sum := *other
+	sum.Refs = slices.Concat(b.Refs, other.Refs)
+	sum.Before, sum.After = b.Before+other.Before, b.After+other.After
+	return &sum
+}
+
+// compacted is what a ledger makes of a history. Where that does not fit, steps
+// are folded whose message may still come.
+func (t *task) compacted(s *source, h history.History) (history.View, error) {
+	v, err := t.ledger.Compact(h)
+	if err == nil || s.firm || t.err != nil || !s.release() {
+		return v, err
+	}
+	return t.ledger.Compact(h)
+}
+
+// release lets go of steps that a message may still ask for.
+func (s *source) release() bool {
+	awaited := make(map[uint64]bool)
+	for _, g := range s.groups {
+		if g.awaited {
+			awaited[g.first()], g.awaited = true, false
+		}
+	}
+	for i := range s.entries {
+		if e := &s.entries[i]; awaited[e.Group] {
+			e.Open = false
+		}
+	}
+	return len(awaited) > 0
+}
