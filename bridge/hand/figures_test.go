@@ -101,7 +101,9 @@ func counter(tb testing.TB) func(text string) int {
 	}
 }
 
-// Q01: a reduced record has at most 100 tokens on average.
+// A reduced record has at most 100 tokens on average.
+//
+// B17, Q01
 func TestTokensPerStep(t *testing.T) {
 	w, count := MustWorld(t, nil, nil), counter(t)
 	before, after := 0, 0
@@ -140,7 +142,9 @@ func lineTokens(t *testing.T, reports []hand.Recorded) (before, after int) {
 	return before, after
 }
 
-// Q04: five reads of 2 KB are at most 200 tokens, 92 % less.
+// Five reads of 2 KB are at most 200 tokens, 92 % less.
+//
+// A20, Q04
 func TestTokensOfReads(t *testing.T) {
 	random := rand.New(rand.NewPCG(1, 1))
 	var reads []hand.Recorded
@@ -154,7 +158,9 @@ func TestTokensOfReads(t *testing.T) {
 	}
 }
 
-// Q05: ten searches are at most 300 tokens, 94 % less.
+// Ten searches are at most 300 tokens, 94 % less.
+//
+// A20, Q05
 func TestTokensOfSearches(t *testing.T) {
 	random := rand.New(rand.NewPCG(2, 2))
 	var searches []hand.Recorded

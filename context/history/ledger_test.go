@@ -187,8 +187,6 @@ func TestCallsStay(t *testing.T) {
 }
 
 // The reactive pass folds what it can, and what cannot be is named.
-//
-// Rows: H26
 func TestOverflow(t *testing.T) {
 	for _, tt := range []struct {
 		name string

@@ -88,7 +88,7 @@ func TestSectionBound(t *testing.T) {
 	}
 }
 
-// Rows: B02
+// A line keeps the id of its step.
 func TestCompactKeepsIDAndOneLine(t *testing.T) {
 	s := step.Step{Number: 12, ToolName: "db:query", Outcome: step.Failed, Error: "line one\nline two " + strings.Repeat("ä", 200)}
 	got := history.DesignTemplates().Compact(s)
@@ -127,7 +127,7 @@ func TestOwnTemplates(t *testing.T) {
 	}
 }
 
-// Q02, Q06, Q11, B18
+// A20, B18, Q02, Q06, Q11
 func TestTargets(t *testing.T) {
 	count := MustTokens(t)
 	hidden := history.Reduction()
@@ -152,7 +152,7 @@ func TestTargets(t *testing.T) {
 	}
 }
 
-// Rows: B01
+// A summary takes the place of lines only when it is a good one.
 func TestSummarized(t *testing.T) {
 	steps := shellSteps(9)
 	c := history.NewCompactor(count, history.Reduction())
