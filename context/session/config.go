@@ -89,9 +89,9 @@ func (c Config) Check() error {
 func (c Config) check() (field, problem string) {
 	switch {
 	case c.Policy != "" && c.Policy != PolicyLedger && c.Policy != PolicyAppendOnly && c.Policy != PolicyPreset:
-		return "history.policy", "is not a policy"
+		return "history.policy", "is not a policy; give ledger, append_only or preset"
 	case c.Preset != "" && !isPreset(c.Preset):
-		return "history.preset", "is not a preset"
+		return "history.preset", "is not a preset; give design, reduction, chat, research, code or debug"
 	case c.Preset != "" && c.Policy != "" && c.Policy != PolicyPreset:
 		return "history.preset", "needs the policy preset, or none"
 	case c.Policy == PolicyPreset && c.Preset == "":

@@ -18,7 +18,7 @@ func (c Config) checkHistory() error {
 	case strings.HasSuffix(bad.Field, "preset"):
 		return &ConfigError{"history-preset", c.HistoryPreset, bad.Problem}
 	}
-	return &ConfigError{"history-policy", c.HistoryPolicy, bad.Problem + "; give ledger, append_only or preset"}
+	return &ConfigError{"history-policy", c.HistoryPolicy, bad.Problem}
 }
 
 // history is what holds for sessions that say nothing, as configured.

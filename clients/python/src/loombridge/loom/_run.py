@@ -188,7 +188,7 @@ class Keeper:
     def _tell(self, err: Exception) -> None:
         level = logging.DEBUG if self._told else logging.WARNING
         self._told = True
-        _log.log(level, "the agent goes on with loom-py's own prompts for now: %s", err)
+        _log.log(level, "the agent goes on with loom-py's own prompts: %s", err)
 
 
 @dataclass(frozen=True, slots=True)
