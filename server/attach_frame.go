@@ -27,7 +27,7 @@ func (c codec) Marshal(v any) (mem.BufferSlice, error) {
 	f, ok := v.(*frame)
 	switch {
 	case !ok:
-		return c.CodecV2.Marshal(v)
+		return c.marshalMessage(v)
 	case len(f.tail) == 0:
 		return mem.BufferSlice{mem.SliceBuffer(f.head)}, nil
 	}

@@ -205,6 +205,8 @@ func MustSearch(tb testing.TB, s *servertest.Server, r *loombridgev1.SearchBlobs
 }
 
 // Archived blobs stay, and are found by words, category and all tags.
+//
+// P17
 func TestArchiveAndSearch(t *testing.T) {
 	s := servertest.Start(t, nil)
 	for i, subject := range []string{"migrating databases", "the weather", "database backups", "birds"} {

@@ -19,13 +19,48 @@ import (
 // does not end the call inside gRPC, as Internal and past every interceptor.
 // The message arrives empty with a mark instead, and the chain refuses it with
 // a typed error (see refuseMarked).
+//
+// It writes large messages into buffers of about their size. gRPC's own pool has
+// none between 32 KiB and 1 MiB, and clears the whole of one before it is written:
+// for a prompt that takes as long as to write it.
 type codec struct {
 	encoding.CodecV2
 	maxReceiveBytes int
+	large           mem.BufferPool
 }
 
+// Messages of more than pooledBytes are written into buffers of the codec's own;
+// maxPooledBytes is the size of the largest that is kept.
+const (
+	pooledBytes    = 32 << 10
+	maxPooledBytes = 4 * mib
+)
+
 func newCodec(limits Limits) codec {
-	return codec{encoding.GetCodecV2(protocodec.Name), limits.MaxReceiveBytes}
+	var sizes []int
+	for size := 2 * pooledBytes; size <= maxPooledBytes; size *= 2 {
+		sizes = append(sizes, size)
+	}
+	return codec{encoding.GetCodecV2(protocodec.Name), limits.MaxReceiveBytes, mem.NewTieredBufferPool(sizes...)}
+}
+
+// marshalMessage is Marshal for what is no frame.
+func (c codec) marshalMessage(v any) (mem.BufferSlice, error) {
+	message, ok := v.(proto.Message)
+	if !ok {
+		return c.CodecV2.Marshal(v)
+	}
+	size := proto.Size(message)
+	if size <= pooledBytes {
+		return c.CodecV2.Marshal(v)
+	}
+	buffer := c.large.Get(size)
+	// Size has kept the sizes within the message, which nobody changes here.
+	if _, err := (proto.MarshalOptions{UseCachedSize: true}).MarshalAppend((*buffer)[:0], message); err != nil {
+		c.large.Put(buffer)
+		return nil, fmt.Errorf("server: marshal: %w", err)
+	}
+	return mem.BufferSlice{mem.NewBuffer(buffer, c.large)}, nil
 }
 
 // receiveSlack is how much more than MaxReceiveBytes the transport itself lets

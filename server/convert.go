@@ -8,6 +8,7 @@ import (
 	"strconv"
 	"strings"
 	"time"
+	"unicode/utf8"
 
 	"google.golang.org/protobuf/types/known/durationpb"
 	"google.golang.org/protobuf/types/known/structpb"
@@ -159,7 +160,12 @@ func spanOf(d *durationpb.Duration) time.Duration {
 }
 
 // utf8Text makes text from outside, such as a file name, fit for protobuf.
-func utf8Text(s string) string { return strings.ToValidUTF8(s, "\uFFFD") }
+func utf8Text(s string) string {
+	if utf8.ValidString(s) { // nearly always, and several times faster
+		return s
+	}
+	return strings.ToValidUTF8(s, "\uFFFD")
+}
 
 // clampInt32 keeps counts within their field.
 func clampInt32(n int) int32 { return int32(max(math.MinInt32, min(math.MaxInt32, n))) }

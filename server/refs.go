@@ -1,6 +1,8 @@
 package server
 
 import (
+	"slices"
+
 	"github.com/loom-bridge/loom-bridge/context/session"
 	"github.com/loom-bridge/loom-bridge/context/step"
 )
@@ -28,18 +30,30 @@ func RefRuns(refs []string) []string {
 // runLength is how many refs at the beginning are of one sort, each one more
 // than that before it.
 func runLength(refs []string) int {
-	number, isStep := step.ParseID(refs[0])
-	next := step.ID
-	if !isStep {
-		var isMessage bool
-		if number, isMessage = session.ParseMessageID(refs[0]); !isMessage {
-			return 1
-		}
-		next = session.MessageID
+	_, isStep := step.ParseID(refs[0])
+	if _, isMessage := session.ParseMessageID(refs[0]); !isStep && !isMessage {
+		return 1
 	}
+	next := []byte(refs[0])
 	n := 1
-	for n < len(refs) && refs[n] == next(number+uint64(n)) {
-		n++
+	for ; n < len(refs); n++ {
+		if next = increment(next); refs[n] != string(next) {
+			break
+		}
 	}
 	return n
+}
+
+// increment makes a ref that of the next number, where it stands: an answer may
+// name thousands.
+func increment(ref []byte) []byte {
+	at := len(ref) - 1
+	for ; ref[at] == '9'; at-- {
+		ref[at] = '0'
+	}
+	if ref[at] < '0' || ref[at] > '9' { // they were all nines
+		return slices.Insert(ref, at+1, '1')
+	}
+	ref[at]++
+	return ref
 }

@@ -22,6 +22,8 @@ func TestRefRuns(t *testing.T) {
 			[]string{"step_001", "step_002", "message_003", "message_004", "message_005", "step_006"},
 			[]string{"step_001", "step_002", "message_003..message_005", "step_006"},
 		},
+		"tens":    {[]string{"step_009", "step_010", "step_011"}, []string{"step_009..step_011"}},
+		"bare":    {[]string{"step_009", "step_10", "step_11", "step_0012"}, []string{"step_009", "step_10", "step_11", "step_0012"}},
 		"neither": {[]string{"ab", "ac", "step_01"}, []string{"ab", "ac", "step_01"}},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -241,7 +241,7 @@ const argsName = "args"
 func (r *recording) stageBlobs(ctx context.Context, tx *kv.Tx, s *step.Step, answer *Answer) error {
 	kind, id := r.reduced.OffloadKind, s.ID()
 	if r.offload != nil {
-		e, err := r.stageBlob(ctx, tx, *r.offload, id, blob.Path(kind, s.Number, r.reduced.OffloadExt))
+		e, err := r.stageBlob(ctx, tx, *r.offload, id, blob.Name{Kind: kind, Step: s.Number, Ext: r.reduced.OffloadExt})
 		if err != nil {
 			return err
 		}
@@ -253,13 +253,13 @@ func (r *recording) stageBlobs(ctx context.Context, tx *kv.Tx, s *step.Step, ans
 		s.OutcomePath = r.outcome.result.Origin // it is no blob, so it has no ref
 	}
 	if r.kept != nil {
-		if _, err := r.stageBlob(ctx, tx, *r.kept, id, blob.Path(kind, s.Number, "txt")); err != nil {
+		if _, err := r.stageBlob(ctx, tx, *r.kept, id, blob.Name{Kind: kind, Step: s.Number, Ext: "txt"}); err != nil {
 			return err
 		}
 	}
 	if r.args != nil {
 		// The step's id leads to its result, so it must not lead here.
-		e, err := r.stageBlob(ctx, tx, *r.args, "", blob.Path(argsName, s.Number, "json"))
+		e, err := r.stageBlob(ctx, tx, *r.args, "", blob.Name{Kind: argsName, Step: s.Number, Ext: "json"})
 		if err != nil {
 			return err
 		}
@@ -268,11 +268,10 @@ func (r *recording) stageBlobs(ctx context.Context, tx *kv.Tx, s *step.Step, ans
 	return nil
 }
 
-func (r *recording) stageBlob(ctx context.Context, tx *kv.Tx, stored blob.Stored, stepID, path string) (blob.Entry, error) {
-	return r.hand.Blobs.Stage(ctx, tx, r.call.Scope, stored, blob.Entry{
-		Path:      path,
+func (r *recording) stageBlob(ctx context.Context, tx *kv.Tx, stored blob.Stored, stepID string, name blob.Name) (blob.Entry, error) {
+	return r.hand.Blobs.StageNamed(ctx, tx, r.call.Scope, stored, blob.Entry{
 		StepID:    stepID,
 		SessionID: r.call.SessionID,
 		Category:  r.reduced.OffloadCategory,
-	})
+	}, name)
 }

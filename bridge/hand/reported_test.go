@@ -80,8 +80,8 @@ func TestTheHintStandsWhereverSomethingWasOffloaded(t *testing.T) {
 			if strings.HasSuffix(a.Observation, hint) != hinted || strings.HasSuffix(a.Step.ToObservation(style), hint) != hinted {
 				t.Errorf("style %d: %q", style, a.Observation)
 			}
-			if strings.Contains(step.Compact(*a.Step).Summary, "fs:read_file to retrieve") {
-				t.Errorf("the hint stands in a compact line: %q", step.Compact(*a.Step).Summary)
+			if strings.Contains(step.DesignTemplates().Compact(*a.Step).Summary, "fs:read_file to retrieve") {
+				t.Errorf("the hint stands in a compact line: %q", step.DesignTemplates().Compact(*a.Step).Summary)
 			}
 		}
 	}

@@ -89,8 +89,8 @@ type Request struct {
 	Model string
 	// System is the system prompt; empty adds nothing.
 	System string
-	// MaxTokens is the budget of the whole prompt; zero is the session's, and
-	// without that DefaultMaxTokens.
+	// MaxTokens is the budget of the whole prompt; zero is the session's, without
+	// that what the preset leaves to a prompt, and without that DefaultMaxTokens.
 	MaxTokens int
 	// MaxBytes bounds the text of all messages, however few tokens it has and
 	// whatever the format adds; zero is no bound.
@@ -148,6 +148,10 @@ type Options struct {
 	// Models is the table that the counter has, whose ratios usage reports
 	// correct. Default is the one that comes with package tokens.
 	Models *tokens.Models
+	// Presets returns a preset by its name; false for a name that is none. It must
+	// know those of history.Named, and answer the same each time. Default
+	// history.Named.
+	Presets func(name string) (history.Preset, bool)
 	// ReadBytes is how much text of entries a prompt reads at once if it can fold
 	// that before it reads on. Default DefaultReadBytes.
 	ReadBytes int
@@ -162,6 +166,7 @@ type Assembler struct {
 	counter   *tokens.Counter
 	limit     int
 	reference step.ReferenceStyle
+	presets   func(name string) (history.Preset, bool)
 	known     *known
 	memo      *history.Memo
 	readBytes int
@@ -174,13 +179,16 @@ type Assembler struct {
 func New(log Log, counter *tokens.Counter, opts *Options) *Assembler {
 	a := &Assembler{
 		log: log, counter: counter, limit: DefaultToolResultTokens, known: newKnown(nil), memo: history.NewMemo(0),
-		readBytes: DefaultReadBytes, large: make(chan struct{}, maxLarge), huge: make(chan struct{}, maxHuge),
+		presets: history.Named, readBytes: DefaultReadBytes, large: make(chan struct{}, maxLarge), huge: make(chan struct{}, maxHuge),
 	}
 	if opts != nil {
 		a.reference = opts.Reference
 		a.known.models = opts.Models
 		if opts.ToolResultTokens > 0 {
 			a.limit = opts.ToolResultTokens
+		}
+		if opts.Presets != nil {
+			a.presets = opts.Presets
 		}
 		if opts.ReadBytes > 0 {
 			a.readBytes = opts.ReadBytes

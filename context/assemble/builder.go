@@ -34,7 +34,7 @@ type builder struct {
 	toolsJSON []byte
 	wire      bytes.Buffer
 	line      bytes.Buffer // the message that is written
-	prefix    hash.Hash
+	prefix    hash.Cloner
 	text      int // bytes of the messages' text
 	size      int64
 
@@ -44,6 +44,8 @@ type builder struct {
 	// it.
 	places []place
 	roles  []session.Role
+	// trail is what the next prompt may begin with; nil for nothing.
+	trail *trail
 }
 
 // place is where a message ends.
@@ -65,7 +67,7 @@ func newBuilder(counter *tokens.Counter, r Request, set toolset) *builder {
 	b := &builder{
 		counter:   counter,
 		request:   r,
-		prefix:    sha256.New(),
+		prefix:    sha256.New().(hash.Cloner),
 		total:     set.count,
 		parts:     map[string]int{partTools: set.count.Tokens},
 		toolsJSON: set.json,
@@ -113,22 +115,23 @@ func (b *builder) begin() error {
 
 // mark notes that a message ends here.
 func (b *builder) mark(role session.Role) {
-	p := place{tokens: b.total.Tokens - tokens.ReplyTokens, bytes: b.size}
-	copy(p.sum[:], b.prefix.Sum(nil))
+	var room [sha256.Size]byte
+	var sum prefixSum
+	copy(sum[:], b.prefix.Sum(room[:0]))
+	b.markAs(role, sum)
+}
+
+// markAs is mark where the hash is known.
+func (b *builder) markAs(role session.Role, sum prefixSum) {
+	p := place{sum: sum, tokens: b.total.Tokens - tokens.ReplyTokens, bytes: b.size}
 	b.places, b.roles = append(b.places, p), append(b.roles, role)
 }
 
 // add appends one message that belongs to a part.
 func (b *builder) add(part string, it item) error {
 	m := renamed(it.message, b.request.Format)
-	count, err := b.count(it, m)
-	if err != nil {
-		return fmt.Errorf("assemble: count %s: %w", it.label, err)
-	}
-	b.total = b.total.Plus(count)
-	b.parts[part] += count.Tokens
-	if b.text += textBytes(m); b.request.MaxBytes > 0 && b.text > b.request.MaxBytes {
-		return tooLarge(fmt.Sprintf("it fits %d tokens, but has", b.request.MaxTokens), b.request.MaxBytes)
+	if err := b.admit(part, &it, m); err != nil {
+		return err
 	}
 	b.line.Reset()
 	if len(b.places) > 1 {
@@ -145,7 +148,21 @@ func (b *builder) add(part string, it item) error {
 	return nil
 }
 
-func (b *builder) count(it item, m session.Message) (tokens.Count, error) {
+// admit counts a message, as the format has it, and refuses what is too large.
+func (b *builder) admit(part string, it *item, m session.Message) error {
+	count, err := b.count(it, m)
+	if err != nil {
+		return fmt.Errorf("assemble: count %s: %w", it.label, err)
+	}
+	b.total = b.total.Plus(count)
+	b.parts[part] += count.Tokens
+	if b.text += textBytes(m); b.request.MaxBytes > 0 && b.text > b.request.MaxBytes {
+		return tooLarge(fmt.Sprintf("it fits %d tokens, but has", b.request.MaxTokens), b.request.MaxBytes)
+	}
+	return nil
+}
+
+func (b *builder) count(it *item, m session.Message) (tokens.Count, error) {
 	if it.tokens == 0 {
 		return countMessage(b.counter, b.request.Model, counted(m))
 	}

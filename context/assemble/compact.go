@@ -168,7 +168,7 @@ func (t *task) compactText(ctx context.Context, r CompactRequest) (Compaction, e
 		}
 		steps = append(steps, *e.Step)
 	}
-	preset := styled(r.Style)
+	preset := t.a.styled(r.Style)
 	if r.KeepRecent > 0 {
 		preset.KeepRecent = r.KeepRecent
 	}
@@ -181,12 +181,17 @@ func (t *task) compactText(ctx context.Context, r CompactRequest) (Compaction, e
 }
 
 // styled returns the preset of a style.
-func styled(style history.Style) history.Preset {
+func (a *Assembler) styled(style history.Style) history.Preset {
+	var p history.Preset
 	switch style {
 	case history.StyleDesign:
-		return history.Design()
+		p, _ = a.presets("design")
+	case history.StyleReduction:
+		p, _ = a.presets("reduction")
 	case history.StyleGrouped:
-		return history.Preset{Style: history.StyleGrouped}
+		// Of the profile, the lines alone: the call says how much stays.
+		p, _ = a.presets("research")
+		p.KeepRecent, p.GroupLines = 0, 0
 	}
-	return history.Reduction()
+	return p
 }

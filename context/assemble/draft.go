@@ -91,24 +91,33 @@ func (t *task) draft(ctx context.Context, s *source, fixed fixed, limit int) (*d
 		return nil, err
 	}
 	d.b = newBuilder(t.a.counter, t.r, t.tools)
-	if err := d.write(ctx, items); err != nil {
+	if err := d.write(ctx, items, t.a.known.trail(t.r.Scope, sessionOf(t.r.SessionID))); err != nil {
 		return nil, err
 	}
 	t.predict(d)
 	return d, nil
 }
 
-func (d *draft) write(ctx context.Context, items []item) (err error) {
+// write writes the prompt. last is the trail of the one before.
+func (d *draft) write(ctx context.Context, items []item, last *trail) error {
 	d.b.grow(items)
 	if err := d.b.begin(); err != nil {
 		return err
 	}
-	for _, it := range items {
+	done, err := d.b.resume(last, items)
+	if err != nil {
+		return err
+	}
+	leave := trailOf(items)
+	for i := done; i < len(items); i++ {
 		if err := ctx.Err(); err != nil {
 			return fmt.Errorf("assemble: write history: %w", err)
 		}
-		if err := d.b.add(partHistory, it); err != nil {
+		if err := d.b.add(partHistory, items[i]); err != nil {
 			return err
+		}
+		if i+1 == leave {
+			d.b.leave(items[:leave])
 		}
 	}
 	d.prefix, err = d.b.end()
@@ -166,7 +175,7 @@ func (s *source) items(v history.View) []item {
 	for i := range v.Items {
 		it := &v.Items[i]
 		if it.Fold != nil {
-			out = append(out, item{"folds", session.Message{Role: session.User, Content: it.Fold.Text}, it.Fold.Tokens})
+			out = append(out, item{labelFold, session.Message{Role: session.User, Content: it.Fold.Text}, it.Fold.Tokens})
 			continue
 		}
 		if it.Entry.Group == given {

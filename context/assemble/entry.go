@@ -35,7 +35,7 @@ func entriesOf(g *group) []history.Entry {
 func show(g *group, entries []history.Entry, style step.ReferenceStyle) {
 	for i := range g.members {
 		if s := g.members[i].entry.Step; s != nil {
-			entries[i].Shown = strings.ToValidUTF8(fullText(s, style), "\uFFFD")
+			entries[i].Shown = validText(fullText(s, style))
 			entries[i].Read = readingOf(s, entries[i].Shown)
 		}
 	}

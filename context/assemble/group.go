@@ -36,6 +36,9 @@ type item struct {
 	tokens int
 }
 
+// labelFold is the label of folds.
+const labelFold = "folds"
+
 // group is what stays, moves and goes together: entries that stand next to each
 // other in the log, and the messages a provider takes for them. Which group an
 // entry belongs to depends on its neighbours only, so that what is folded

@@ -221,18 +221,20 @@ func (w *world) allocates() uint64 {
 	return (after.TotalAlloc - before.TotalAlloc) >> 20
 }
 
-// Calls within blocks are as many as a message may ask for.
+// Calls within blocks, as many as messages may ask for.
 func TestManyCallsWithinBlocks(t *testing.T) {
-	const calls = 20_000
+	const messages, calls = 80, session.MaxToolCalls
 	w := newWorld(t)
 	w.request.MaxTokens = 2_000_000
-	w.say(
-		session.Message{Role: session.Assistant, BlocksJSON: blocksOf(`{"type":"tool_use","id":"a","name":"x","input":{}}`, calls/2)},
-		session.Message{Role: session.User, BlocksJSON: blocksOf(`{"type":"tool_result","tool_use_id":"a","content":""}`, calls/2)},
-		text(session.User, "go on"),
-	)
+	for range messages {
+		w.say(
+			session.Message{Role: session.Assistant, BlocksJSON: blocksOf(`{"type":"tool_use","id":"a","name":"x","input":{}}`, calls)},
+			session.Message{Role: session.User, BlocksJSON: blocksOf(`{"type":"tool_result","tool_use_id":"a","content":""}`, calls)},
+		)
+	}
+	w.say(text(session.User, "go on"))
 	if took := w.allocates(); took > 150 {
-		t.Errorf("%d calls take %d MiB", calls/2, took)
+		t.Errorf("%d calls take %d MiB", messages*calls, took)
 	}
 }
 

@@ -31,6 +31,7 @@ type known struct {
 	// meters has one for each agent, so that none spoils another's ratio.
 	meters recent[kv.Scope, *tokens.Meter]
 	sets   recent[[sha256.Size]byte, toolset]
+	trails recent[sessionKey, *trail]
 }
 
 type sessionKey struct {
@@ -69,6 +70,7 @@ func newKnown(models *tokens.Models) *known {
 		sessions: newRecent[sessionKey, lastPrompt](maxSessions),
 		meters:   newRecent[kv.Scope, *tokens.Meter](maxAgents),
 		sets:     newRecent[[sha256.Size]byte, toolset](maxToolsets),
+		trails:   newRecent[sessionKey, *trail](maxTrails),
 	}
 }
 
@@ -83,6 +85,21 @@ func (k *known) keepTools(key [sha256.Size]byte, set toolset) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	k.sets.put(key, set)
+}
+
+// trail returns what the session's last prompt began with, nil where it is not
+// known.
+func (k *known) trail(scope kv.Scope, session string) *trail {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	t, _ := k.trails.get(sessionKey{scope, session})
+	return t
+}
+
+func (k *known) leave(scope kv.Scope, session string, t *trail) {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	k.trails.put(sessionKey{scope, session}, t)
 }
 
 // last returns the session's last prompt; the zero one when it is not known.

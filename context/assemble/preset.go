@@ -78,19 +78,19 @@ func fits(talk history.View, steps, budget int) error {
 // presetText lays out the steps in about budget tokens.
 func (t *task) presetText(steps []step.Step, at history.Mark, d *draft, budget int) string {
 	c := history.NewCompactor(t.count, t.preset)
-	if t.literal {
-		return c.Literal(steps)
-	}
 	budget = max(budget, 1)
+	if t.literal {
+		return c.Fit(steps, c.Boundary(steps), budget)
+	}
 	d.mark = c.Sticky(steps, at, budget, &t.options)
-	text := c.Render(steps, d.mark.Older)
-	if d.mark == at {
+	text := c.Fit(steps, d.mark.Older, budget)
+	before := c.Render(steps, at.Older)
+	if text == before {
 		return text
 	}
-	d.moved = true
-	before := t.count(c.Render(steps, at.Older))
-	d.batch = &Batch{Reason: history.ByPrice, Before: before, After: t.count(text)}
-	if before > budget {
+	d.moved = d.mark != at
+	d.batch = &Batch{Reason: history.ByPrice, Before: t.count(before), After: t.count(text)}
+	if d.batch.Before > budget {
 		d.batch.Reason = history.ByBudget
 	}
 	for _, s := range steps[min(at.Older, len(steps)):min(d.mark.Older, len(steps))] {

@@ -82,6 +82,7 @@ func (t *task) finish(d *draft) Prompt {
 	r.AppendOnlyCost = t.cost(r.AppendOnlyTokens, now.appended(last))
 	p.Receipt = r
 	if !t.r.DryRun {
+		t.a.known.leave(t.r.Scope, sessionOf(t.r.SessionID), d.b.trail.with(t.r.Model, d.folds))
 		t.a.known.remember(t.r.Scope, sessionOf(t.r.SessionID), now, sentPrompt{
 			asked: d.asked, last: d.last, predicted: p.Tokens.Tokens, stable: stable.tokens,
 		})

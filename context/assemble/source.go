@@ -89,8 +89,13 @@ func (t *task) readUpTo(ctx context.Context, state session.Folds, limit int) (*s
 
 // recounted returns folds with their sizes for the model of this prompt.
 func (t *task) recounted(folds []history.Fold) []history.Fold {
+	last := t.a.known.trail(t.r.Scope, sessionOf(t.r.SessionID))
 	for i := range folds {
-		folds[i].Tokens = t.count(folds[i].Text) + t.options.MessageTokens
+		size, known := last.size(t.r.Model, i, folds[i].Text)
+		if !known {
+			size = t.count(folds[i].Text) + t.options.MessageTokens
+		}
+		folds[i].Tokens = size
 	}
 	return folds
 }

@@ -58,7 +58,6 @@ func (a *Assembler) newTask(ctx context.Context, r Request) (*task, error) {
 		return nil, invalid(err)
 	}
 	r.Model = cmp.Or(r.Model, c.Model)
-	r.MaxTokens = cmp.Or(r.MaxTokens, c.MaxTokens, DefaultMaxTokens)
 	t := &task{
 		a: a, r: r, policy: cmp.Or(c.Policy, session.PolicyLedger), turns: c.ExpectedTurns,
 		literal: c.Literal != nil && *c.Literal, prices: a.prices(r.Model, c.Prices),
@@ -66,8 +65,10 @@ func (a *Assembler) newTask(ctx context.Context, r Request) (*task, error) {
 	t.count = t.countUntil(ctx)
 	t.name = t.policy
 	if t.policy == session.PolicyPreset {
-		t.name, t.preset = c.Preset, presetOf(c.Preset)
+		t.name = c.Preset
+		t.preset, _ = a.presets(c.Preset) // the name was checked
 	}
+	t.r.MaxTokens = cmp.Or(r.MaxTokens, c.MaxTokens, t.preset.Budget.Prompt(), DefaultMaxTokens)
 	if t.tools, err = a.toolset(t.r); err != nil {
 		return nil, err
 	}
@@ -118,18 +119,6 @@ func invalid(err error) error {
 		return &InvalidError{e.Field, e.Problem}
 	}
 	return err
-}
-
-// presetOf returns the rules of a preset whose name was checked.
-func presetOf(name string) history.Preset {
-	switch name {
-	case "design":
-		return history.Design()
-	case "reduction":
-		return history.Reduction()
-	}
-	p, _ := history.Profile(name)
-	return p
 }
 
 // prices are those of the settings, or of the model, or the defaults.

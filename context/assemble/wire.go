@@ -9,27 +9,6 @@ import (
 	"github.com/loom-bridge/loom-bridge/context/tokens"
 )
 
-// wireMessage is a message in the shape of OpenAI Chat.
-type wireMessage struct {
-	Role string `json:"role"`
-	// Content is text, an array of blocks, or null.
-	Content    any        `json:"content"`
-	Name       string     `json:"name,omitempty"`
-	ToolCalls  []wireCall `json:"tool_calls,omitempty"`
-	ToolCallID string     `json:"tool_call_id,omitempty"`
-}
-
-type wireCall struct {
-	ID       string       `json:"id"`
-	Type     string       `json:"type"`
-	Function wireFunction `json:"function"`
-}
-
-type wireFunction struct {
-	Name      string `json:"name"`
-	Arguments string `json:"arguments"`
-}
-
 // renamed returns the message with the names of the format.
 func renamed(m session.Message, format Format) session.Message {
 	if format != OpenAIChat {
@@ -45,26 +24,50 @@ func renamed(m session.Message, format Format) session.Message {
 	return m
 }
 
-// encode writes a message. Blocks are written as they came but for white
-// space.
+// encode writes a message in the shape of OpenAI Chat. Blocks are written as they
+// came but for white space.
 func encode(out *bytes.Buffer, m session.Message) error {
-	wire := wireMessage{Role: m.Role.String(), Content: m.Content, Name: m.Name, ToolCallID: m.ToolCallID}
-	for _, c := range m.ToolCalls {
-		wire.ToolCalls = append(wire.ToolCalls, wireCall{c.ID, "function", wireFunction{c.Name, c.Arguments}})
-	}
+	out.WriteString(`{"role":`)
+	quote(out, m.Role.String())
+	out.WriteString(`,"content":`)
 	switch {
 	case len(m.BlocksJSON) > 0:
-		wire.Content = m.BlocksJSON
+		if err := json.Compact(out, m.BlocksJSON); err != nil {
+			return fmt.Errorf("assemble: encode message: %w", err)
+		}
 	case m.Content == "" && len(m.ToolCalls) > 0:
-		wire.Content = nil
+		out.WriteString("null")
+	default:
+		quote(out, m.Content)
 	}
-	encoder := json.NewEncoder(out)
-	encoder.SetEscapeHTML(false)
-	if err := encoder.Encode(wire); err != nil {
-		return fmt.Errorf("assemble: encode message: %w", err)
+	if m.Name != "" {
+		out.WriteString(`,"name":`)
+		quote(out, m.Name)
 	}
-	out.Truncate(out.Len() - len("\n"))
+	encodeCalls(out, m.ToolCalls)
+	if m.ToolCallID != "" {
+		out.WriteString(`,"tool_call_id":`)
+		quote(out, m.ToolCallID)
+	}
+	out.WriteByte('}')
 	return nil
+}
+
+func encodeCalls(out *bytes.Buffer, calls []session.ToolCall) {
+	before := `,"tool_calls":[{"id":`
+	for _, c := range calls {
+		out.WriteString(before)
+		quote(out, c.ID)
+		out.WriteString(`,"type":"function","function":{"name":`)
+		quote(out, c.Name)
+		out.WriteString(`,"arguments":`)
+		quote(out, c.Arguments)
+		out.WriteString("}}")
+		before = `,{"id":`
+	}
+	if len(calls) > 0 {
+		out.WriteByte(']')
+	}
 }
 
 // counted is what a token counter sees of a message.

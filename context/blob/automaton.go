@@ -33,6 +33,8 @@ const (
 // were any. It makes its states as it meets them, and belongs to one goroutine.
 type automaton struct {
 	program *syntax.Prog
+	// words says that the program asks for the ends of words.
+	words bool
 	// table has the transitions of all states. A state is known by where its row
 	// begins, which makes the loop over a text fast.
 	table    []int
@@ -52,7 +54,8 @@ type state struct {
 }
 
 // before stands for the bytes that a state may come behind: it matters only
-// whether that is none, a letter of a word, or another one.
+// whether that is none, a letter of a word, or another one, and the last two only
+// to programs that ask for the ends of words.
 type before rune
 
 const (
@@ -63,6 +66,11 @@ const (
 
 func newAutomaton(program *syntax.Prog) *automaton {
 	a := &automaton{program: program, visited: make([]bool, len(program.Inst))}
+	for i := range program.Inst {
+		inst := &program.Inst[i]
+		ends := syntax.EmptyOp(inst.Arg)&(syntax.EmptyWordBoundary|syntax.EmptyNoWordBoundary) != 0
+		a.words = a.words || inst.Op == syntax.InstEmptyWidth && ends
+	}
 	a.reset()
 	return a
 }
@@ -96,6 +104,12 @@ func (a *automaton) lineAfter(text []byte, from int) int {
 	line, at, table := from, a.start, a.table
 	for i := from; i < len(text); i++ {
 		next := table[at+int(text[i])]
+		if next == at {
+			// Most of a text leads nowhere. While it does, no byte has to wait for
+			// what the one before it leads to.
+			i += stays(table[at:at+rowLen], at, text[i+1:])
+			continue
+		}
 		if next < firstMade {
 			if next == notMade {
 				next = a.step(at, text[i])
@@ -114,6 +128,18 @@ func (a *automaton) lineAfter(text []byte, from int) int {
 		return line
 	}
 	return -1
+}
+
+// stays is how many bytes of text, from its beginning on, lead from a state to
+// itself.
+func stays(row []int, at int, text []byte) int {
+	row = row[:rowLen] // so that no index has to be checked
+	for i, b := range text {
+		if row[b] != at {
+			return i
+		}
+	}
+	return len(text)
 }
 
 // step makes a transition and returns where it leads. The automaton may have
@@ -151,7 +177,7 @@ func (a *automaton) lead(from state, b byte) int {
 		slices.Sort(next)
 		next = slices.Compact(next)
 	}
-	if syntax.IsWordChar(r) {
+	if a.words && syntax.IsWordChar(r) {
 		return a.state(next, wordByte)
 	}
 	return a.state(next, spaces)

@@ -299,7 +299,10 @@ func TestPathsOfBlobs(t *testing.T) {
 		got := f.mustStage(t, alice, []byte(tt.body), tt.e)
 		want := tt.e
 		want.Path, want.Kind, want.Size, want.Time = tt.want, tt.kind, int64(len(tt.body)), noon
-		want.Ref, want.Owner, want.TTL = got.Ref, "alice", blob.DefaultTTL(tt.e.Category)
+		want.Ref, want.Owner, want.TTL = got.Ref, "alice", 24*time.Hour
+		if ttl, known := map[string]time.Duration{"search": 6 * time.Hour, "shell": 30 * time.Minute}[tt.e.Category]; known {
+			want.TTL = ttl
+		}
 		if diff := cmp.Diff(want, got); diff != "" {
 			t.Error(diff)
 		}

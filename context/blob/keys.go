@@ -11,6 +11,7 @@ const (
 	tagAlias     = 'a' // path: the path of an entry
 	tagChunk     = 'c' // hash: a frame
 	tagCollected = 'd' // path, or hash of the blob: when it was collected
+	tagKind      = 'k' // kind: how many blobs of it were named by their number
 	tagManifest  = 'm' // hash of the blob: its manifest
 	tagPath      = 'p' // path: an entry
 	tagStep      = 's' // step number, path: nothing
@@ -36,6 +37,8 @@ func stepPrefix(scope kv.Scope, number uint64) []byte {
 func stepKey(scope kv.Scope, number uint64, path string) []byte {
 	return append(stepPrefix(scope, number), path...)
 }
+
+func kindKey(scope kv.Scope, kind string) []byte { return scope.Key(tagKind, []byte(kind)) }
 
 func aliasKey(scope kv.Scope, path string) []byte { return scope.Key(tagAlias, []byte(path)) }
 

@@ -36,15 +36,6 @@ func defaultTTLs() map[string]time.Duration {
 	}
 }
 
-// DefaultTTL is how long blobs of a category stay before they expire; negative:
-// for ever.
-func DefaultTTL(category string) time.Duration {
-	if ttl, known := defaultTTLs()[category]; known {
-		return ttl
-	}
-	return defaultTTLs()[CategoryTool]
-}
-
 // Categories returns the categories that have a TTL of their own, in the order
 // of their names.
 func Categories() []string {

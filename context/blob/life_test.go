@@ -313,6 +313,8 @@ func TestPromotingTwiceWithOneRequest(t *testing.T) {
 }
 
 // An archived blob lies in its category, has its tags, and stays.
+//
+// P17
 func TestArchiving(t *testing.T) {
 	f := newMemory(t)
 	made := f.mustStage(t, alice, []byte("data"), blob.Entry{StepID: "step_001", Category: "shell", Kind: "log"})

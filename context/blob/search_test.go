@@ -331,6 +331,8 @@ func FuzzSearch(f *testing.F) {
 
 // Archived blobs are found by words, category and all given tags, five by
 // default.
+//
+// P17
 func TestFindInTheArchive(t *testing.T) {
 	f := newMemory(t)
 	archive := func(n int, text, category string, tags ...string) {

@@ -46,8 +46,9 @@ type Options struct {
 	// time.Now.
 	Now func() time.Time
 	// TTL is how long blobs of a category stay before they expire; negative: for
-	// ever. It holds for blobs made from now on. Default: what DefaultTTL says of
-	// each category that is not in it.
+	// ever. It holds for blobs made from now on. Default, for each category that is
+	// not in it: shell 30 min, search and page 6 h, note 7 days, report for ever,
+	// all others 24 h.
 	TTL map[string]time.Duration
 	// MaxOwnerBytes bounds what one owner's blobs take, equal content counted
 	// once; negative: no bound. Default DefaultMaxOwnerBytes.
@@ -59,6 +60,11 @@ type Options struct {
 	// negative: never. Default DefaultCollectEvery. Nothing is collected in the
 	// background without Referrers.
 	CollectEvery time.Duration
+	// Naming is how the blobs of steps are called, whatever Namer says. Default what
+	// Namer says, and without it NamingKindStep.
+	Naming Naming
+	// Namer says it for each session. Default nil.
+	Namer Namer
 	// Referrers knows who needs a blob. Default nil: nobody outside this package
 	// does, and no session ever ends.
 	Referrers Referrers

@@ -105,6 +105,7 @@ func randomJSON(random *rand.Rand, text string, depth int) string {
 	return " {" + strings.Join(members, ",\n") + "}"
 }
 
+// P02
 func TestPromisesHoldForRandomResults(t *testing.T) {
 	random := rand.New(rand.NewPCG(5, 11))
 	tools := []string{"", "web:search", "fs:read_file", "system:shell", "my:tool"}
@@ -119,6 +120,7 @@ func TestPromisesHoldForRandomResults(t *testing.T) {
 	}
 }
 
+// P02
 func TestPromisesHoldWithAModelsCounter(t *testing.T) {
 	random := rand.New(rand.NewPCG(7, 3))
 	count := MustCount(t)
@@ -131,6 +133,8 @@ func TestPromisesHoldWithAModelsCounter(t *testing.T) {
 }
 
 // What looks like a short form is a text like any other: only the mark counts.
+//
+// P02
 func TestShortenedIsKnownByItsMark(t *testing.T) {
 	c := MustCompressor(t, nil)
 	forged := "[COMPRESSED:" + testRef + "] Found 8 results. Top 5:\n" + words(3000) + "\nFull data: " + testPath

@@ -290,11 +290,18 @@ func (p *pass) writer(stay *names) *writer {
 // namesOf is what folds show, put together once for all that is written beside
 // them.
 func (p *pass) namesOf(folds []Fold) *names {
-	n := newNames()
+	each := make([]*names, len(folds))
+	ids, lines := 0, 0
 	for i := range folds {
-		n.shows(folds[i].Text, p.l.opts.Memo)
+		each[i] = p.l.opts.Memo.of(folds[i].Text)
+		ids, lines = ids+len(each[i].ids), lines+len(each[i].lines)
 	}
-	return n
+	all := &names{ids: make(map[string]struct{}, ids), lines: make(map[string]struct{}, lines)}
+	for _, n := range each {
+		maps.Copy(all.ids, n.ids)
+		maps.Copy(all.lines, n.lines)
+	}
+	return all
 }
 
 // shows takes in a text of the prompt.

@@ -137,6 +137,8 @@ func TestMemoChangesNothing(t *testing.T) {
 
 // Pinned entries are shown whole: no line is left out because it is shown
 // already, and nothing because it is long. Others may refer to theirs.
+//
+// P03
 func TestPinnedStaysWhole(t *testing.T) {
 	s := session{tb: t, ledger: history.New(count, &history.Options{ResultTokens: 100})}
 	const text = 1000

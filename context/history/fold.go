@@ -1,6 +1,9 @@
 package history
 
-import "slices"
+import (
+	"cmp"
+	"slices"
+)
 
 // Reason says why a batch was folded. The numbers are part of the stored
 // format.
@@ -170,38 +173,23 @@ func (f *Fold) cover(spans []Span) {
 // those that no later, denser fold stands for, too. The argument is in the
 // order in which they were made and stays as it is.
 func Live(folds []Fold) []Fold {
-	live := make([]Fold, 0, len(folds))
-	for _, f := range folds {
+	order := make([]*Fold, 0, len(folds))
+	for i := range folds {
+		f := &folds[i]
 		if f.Level > LevelLines {
 			first, last := f.first(), f.last()
-			live = slices.DeleteFunc(live, func(old Fold) bool {
+			order = slices.DeleteFunc(order, func(old *Fold) bool {
 				return first <= old.first() && old.first() <= last && f.holds(old.first())
 			})
 		}
-		live = append(live, f)
+		order = append(order, f)
 	}
-	slices.SortStableFunc(live, func(a, b Fold) int {
-		if a.first() < b.first() {
-			return -1
-		}
-		return 1
-	})
+	slices.SortStableFunc(order, func(a, b *Fold) int { return cmp.Compare(a.first(), b.first()) })
+	live := make([]Fold, len(order))
+	for i, f := range order {
+		live[i] = *f
+	}
 	return live
-}
-
-// Undo returns the folds without those of the last batch: the prompt is then
-// what it was before. It returns the number of that batch, or 0 when there was
-// none. The argument stays as it is.
-func Undo(folds []Fold) (kept []Fold, batch uint64) {
-	for _, f := range folds {
-		batch = max(batch, f.Batch)
-	}
-	for _, f := range folds {
-		if f.Batch != batch {
-			kept = append(kept, f)
-		}
-	}
-	return kept, batch
 }
 
 // last is the last position that it stands for.

@@ -1,7 +1,6 @@
 package history
 
 import (
-	"encoding/json"
 	"fmt"
 	"strings"
 
@@ -36,20 +35,24 @@ func category(tool string) string {
 }
 
 // grouped lays out the older steps in lines of groups, with a line for each
-// failure, and the recent ones with their observations.
-func (c *Compactor) grouped(steps []step.Step, older int) string {
+// failure, and the recent ones with their observations. A pinned one shows its
+// result, too.
+func (c *Compactor) grouped(older, recent []step.Step) string {
 	var parts []string
-	if older > 0 {
-		parts = append(parts, c.groupedSection(steps[:older], len(steps)))
+	if len(older) > 0 {
+		parts = append(parts, c.groupedSection(older, len(older)+len(recent)))
 	}
-	if older < len(steps) {
+	if len(recent) > 0 {
 		lines := []string{recentHeading}
-		for _, s := range steps[older:] {
+		for _, s := range recent {
 			sign := "✓"
 			if !s.Success() {
 				sign = "✗"
 			}
 			lines = append(lines, "  ["+s.ID()+"] "+sign+" "+s.ToObservation(c.preset.Reference))
+			if s.Pinned && s.Inline != "" {
+				lines = append(lines, s.Inline)
+			}
 		}
 		parts = append(parts, strings.Join(lines, "\n"))
 	}
@@ -139,7 +142,7 @@ func (c *Compactor) groupLine(g group) string {
 		if first.Outcome == step.Failed {
 			return ""
 		}
-		return "[" + first.ID() + "] " + c.preset.Templates.Compact(first).Summary
+		return "[" + first.ID() + "] " + c.line(first)
 	}
 	failed := 0
 	for _, s := range g.steps {
@@ -173,10 +176,8 @@ func (g group) what() string {
 func (g group) sum(names ...string) int64 {
 	var total int64
 	for _, s := range g.steps {
-		v := valuesOf(s)
 		for _, name := range names {
-			if text, ok := v.number(name); ok {
-				n, _ := json.Number(text).Int64()
+			if n, ok := s.Figure(name); ok {
 				total += n
 				break
 			}

@@ -206,3 +206,15 @@ func (g *random) observed() {
 		history.Entry{Kind: history.Result, Ref: ref, Output: g.text(30)},
 	)
 }
+
+// withoutBatch are the folds but for those of one batch: what stands there once
+// it was undone.
+func withoutBatch(folds []history.Fold, batch uint64) []history.Fold {
+	var kept []history.Fold
+	for _, f := range folds {
+		if f.Batch != batch {
+			kept = append(kept, f)
+		}
+	}
+	return kept
+}

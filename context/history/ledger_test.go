@@ -69,6 +69,8 @@ func TestPricesDecide(t *testing.T) {
 }
 
 // What takes no less when it is folded stays as it is.
+//
+// P02
 func TestNeverLonger(t *testing.T) {
 	s := session{tb: t, ledger: history.New(count, &history.Options{Header: strings.Repeat("a long header ", 40)})}
 	for range 6 {
@@ -82,6 +84,8 @@ func TestNeverLonger(t *testing.T) {
 }
 
 // The newest turns stay, and so does whatever waits for a result.
+//
+// P03
 func TestOpenTurnStays(t *testing.T) {
 	s := session{tb: t, ledger: history.New(count, nil)}
 	for i := range 4 {
@@ -107,6 +111,8 @@ func TestOpenTurnStays(t *testing.T) {
 
 // Steps recorded before the message that asks for them are one turn with it;
 // a result that comes behind a user message still belongs to its turn.
+//
+// P02
 func TestAtoms(t *testing.T) {
 	s := session{tb: t, ledger: history.New(count, &history.Options{KeepTurns: 1})}
 	call := history.Call{ID: "a", Name: "read", Args: `{"path":"x"}`}

@@ -2,6 +2,9 @@ package history
 
 import "strings"
 
+// DefaultSummaryTokens bounds a caller's summary.
+const DefaultSummaryTokens = 500
+
 // summaryMark begins the line of a caller's summary in a fold.
 const summaryMark = "Summary: "
 

@@ -24,6 +24,8 @@ func summarized(t *testing.T, opts *history.Options, summary string) history.Vie
 }
 
 // A caller's summary stands beside all lines, once.
+//
+// B01
 func TestSummaryStandsAtTheHead(t *testing.T) {
 	plain := summarized(t, nil, "")
 	v := summarized(t, nil, "\n The parser is\r\n\n001 fixed. ")
@@ -61,6 +63,8 @@ func TestSummaryOfADenseBatch(t *testing.T) {
 
 // What can't stand there is left out: blank, too long, or longer than what is
 // folded.
+//
+// B01
 func TestSummaryIsLeftOut(t *testing.T) {
 	for name, text := range map[string]string{
 		"blank": " \n\t", "tokens": strings.Repeat("word ", 500), "bytes": strings.Repeat("=", 9000),

@@ -1,6 +1,7 @@
 package history
 
 import (
+	"slices"
 	"strconv"
 	"strings"
 
@@ -56,8 +57,8 @@ const (
 type Preset struct {
 	// Style is the layout. Default StyleReduction.
 	Style Style
-	// Templates make the lines. Default DesignTemplates.
-	Templates Templates
+	// Templates make the lines. Default step.DesignTemplates.
+	Templates step.Templates
 	// Reference is how a full step says where its result lies. Default
 	// step.ReferenceHint.
 	Reference step.ReferenceStyle
@@ -81,16 +82,36 @@ type Preset struct {
 	// HideOffloaded leaves out the result itself from full steps where it can be
 	// read by its reference. Default false.
 	HideOffloaded bool
+	// ProtectLast of the failures that are shown as lines are never left out.
+	// Default DefaultProtectLast.
+	ProtectLast int
+	// Budget shares out the window of prompts for which nobody says how long they
+	// may be. Default none.
+	Budget Budget
 }
 
 // Design is the preset of the short observations with long references.
 func Design() Preset {
-	return Preset{Style: StyleDesign, Templates: DesignTemplates(), Reference: step.ReferenceLong, HideOffloaded: true}
+	return Preset{
+		Style: StyleDesign, Templates: step.DesignTemplates(), Reference: step.ReferenceLong, HideOffloaded: true, Budget: React8k(),
+	}
 }
 
 // Reduction is the preset of the long observations with short references.
 func Reduction() Preset {
-	return Preset{Style: StyleReduction, Templates: ReductionTemplates(), Reference: step.ReferenceShort}
+	return Preset{Style: StyleReduction, Templates: step.ReductionTemplates(), Reference: step.ReferenceShort, Budget: React8k()}
+}
+
+// Named returns a preset by its name: "design", "reduction", or one that Profile
+// knows; false for any other name.
+func Named(name string) (Preset, bool) {
+	switch name {
+	case "design":
+		return Design(), true
+	case "reduction":
+		return Reduction(), true
+	}
+	return Profile(name)
 }
 
 // Profile returns the preset of grouped histories for a sort of work: "chat",
@@ -121,13 +142,14 @@ type Compactor struct {
 
 // NewCompactor returns a compactor that counts with count.
 func NewCompactor(count func(text string) int, p Preset) *Compactor {
-	if p.Templates.byTool == nil {
-		p.Templates = DesignTemplates()
+	if p.Templates.Empty() {
+		p.Templates = step.DesignTemplates()
 	}
 	setDefault(&p.KeepRecent, DefaultKeepRecent)
 	setDefault(&p.TriggerSteps, DefaultTriggerSteps)
 	setDefault(&p.TriggerTokens, DefaultTriggerTokens)
 	setDefault(&p.SectionTokens, DefaultSectionTokens)
+	setDefault(&p.ProtectLast, DefaultProtectLast)
 	return &Compactor{count: count, preset: p}
 }
 
@@ -163,10 +185,25 @@ func (c *Compactor) Full(s step.Step) string {
 	}
 	b.WriteString(`Action: {"tool": ` + string(step.SpacedJSON(s.ToolName)) + `, "args": ` + string(step.SpacedJSON(args)) + "}\n")
 	b.WriteString("Observation: " + s.ToObservation(c.preset.Reference))
-	if s.Inline != "" && !(c.preset.HideOffloaded && s.NeedsOffload()) {
+	if s.Inline != "" && !c.hides(s) {
 		b.WriteString("\n" + s.Inline)
 	}
 	return b.String()
+}
+
+// hides tells whether a step in full leaves its result to its reference.
+func (c *Compactor) hides(s step.Step) bool {
+	return c.preset.HideOffloaded && s.NeedsOffload() && !s.Pinned
+}
+
+// line is a step in one line. One of somebody's own template that is no shorter
+// than the whole gives way to the call as it was made.
+func (c *Compactor) line(s step.Step) string {
+	line := c.preset.Templates.Compact(s).Summary
+	if c.preset.Templates.Owns(s.ToolName) && c.count(line) >= c.count(c.Full(s)) {
+		return step.Called(s).Summary
+	}
+	return line
 }
 
 // Literal renders the steps as the preset is written: the boundary moves with
@@ -175,25 +212,26 @@ func (c *Compactor) Literal(steps []step.Step) string {
 	return c.Render(steps, c.Boundary(steps))
 }
 
-// Render renders the steps with the first older ones as lines. Without older
-// steps only their full forms stand there.
+// Render renders the steps with the first older ones as lines, but for pinned
+// ones, which stay in full. Without older steps only their full forms stand
+// there.
 func (c *Compactor) Render(steps []step.Step, older int) string {
-	older = min(max(older, 0), len(steps))
+	lines, full := split(steps, older)
 	if c.preset.Style == StyleGrouped {
-		return c.grouped(steps, older)
+		return c.grouped(lines, full)
 	}
-	recent := make([]string, 0, len(steps)-older)
-	for _, s := range steps[older:] {
-		recent = append(recent, c.Full(s))
+	recent := make([]string, len(full))
+	for i, s := range full {
+		recent[i] = c.Full(s)
 	}
 	text := strings.Join(recent, "\n\n")
 	switch {
-	case older == 0:
+	case len(lines) == 0:
 		return text
 	case c.preset.Style == StyleDesign:
-		return c.Older(steps[:older]) + "\n\nRecent steps:\n" + text
+		return c.Older(lines) + "\n\nRecent steps:\n" + text
 	}
-	return c.Older(steps[:older]) + "\n\nRecent steps:\n\n" + text
+	return c.Older(lines) + "\n\nRecent steps:\n\n" + text
 }
 
 // Older is the section of older steps: a heading and a line for each, or what
@@ -215,7 +253,7 @@ func (c *Compactor) section(heading, bullet string, steps []step.Step) string {
 	var b strings.Builder
 	b.WriteString(heading)
 	for _, s := range steps {
-		b.WriteString("\n" + bullet + c.preset.Templates.Compact(s).Summary)
+		b.WriteString("\n" + bullet + c.line(s))
 	}
 	return b.String()
 }
@@ -228,14 +266,30 @@ func (c *Compactor) earlier(steps []step.Step) string {
 	if c.count(full) <= c.preset.SectionTokens {
 		return full
 	}
+	kept := c.protected(steps)
 	if c.preset.Fallback == FallbackCount {
-		return "Earlier: " + strconv.Itoa(len(steps)) + " steps completed"
+		return c.section("Earlier: "+strconv.Itoa(len(steps)-len(kept))+" steps completed", bullet, kept)
 	}
-	for left := 1; left < len(steps); left++ {
-		text := c.section(heading+"\n"+bullet+"("+strconv.Itoa(left)+" earlier steps omitted)", bullet, steps[left:])
-		if c.count(text) <= c.preset.SectionTokens {
+	for left := 1; ; left++ {
+		rest, dropped := dropOldest(steps, kept, left)
+		if dropped == 0 {
+			return full
+		}
+		text := c.section(heading+"\n"+bullet+"("+strconv.Itoa(dropped)+" earlier steps omitted)", bullet, rest)
+		if dropped < left || c.count(text) <= c.preset.SectionTokens {
 			return text
 		}
 	}
-	return heading + "\n" + bullet + "(" + strconv.Itoa(len(steps)) + " earlier steps omitted)"
+}
+
+// dropOldest leaves out the n oldest steps, or as many as are not kept.
+func dropOldest(steps, kept []step.Step, n int) (rest []step.Step, dropped int) {
+	for _, s := range steps {
+		if dropped < n && !slices.ContainsFunc(kept, func(k step.Step) bool { return k.Number == s.Number }) {
+			dropped++
+			continue
+		}
+		rest = append(rest, s)
+	}
+	return rest, dropped
 }

@@ -1,16 +1,12 @@
 package history_test
 
 import (
-	"context"
 	"encoding/json"
-	"errors"
 	"fmt"
+	"math/rand/v2"
+	"slices"
 	"strings"
 	"testing"
-	"testing/synctest"
-	"time"
-
-	"github.com/google/go-cmp/cmp"
 
 	"github.com/loom-bridge/loom-bridge/context/history"
 	"github.com/loom-bridge/loom-bridge/context/step"
@@ -82,48 +78,10 @@ func TestSectionBound(t *testing.T) {
 		want   string
 	}{{499, "Earlier steps:\n"}, {500, "Earlier steps:\n"}, {501, "Earlier: 9 steps completed"}} {
 		c := history.NewCompactor(func(string) int { return tt.tokens }, history.Reduction())
-		if got := c.Older(steps); !strings.HasPrefix(got, tt.want) {
-			t.Errorf("a section of %d tokens begins %q, want %q", tt.tokens, got[:min(len(got), 30)], tt.want)
+		got := c.Older(steps)
+		if counted := got == tt.want; !strings.HasPrefix(got, tt.want) || counted != (tt.tokens == 501) {
+			t.Errorf("a section of %d tokens is %.60q, want %q", tt.tokens, got, tt.want)
 		}
-	}
-}
-
-// A line keeps the id of its step.
-func TestCompactKeepsIDAndOneLine(t *testing.T) {
-	s := step.Step{Number: 12, ToolName: "db:query", Outcome: step.Failed, Error: "line one\nline two " + strings.Repeat("ä", 200)}
-	got := history.DesignTemplates().Compact(s)
-	if got.ID != "step_012" {
-		t.Errorf("id %q", got.ID)
-	}
-	if !strings.HasPrefix(got.Summary, "✗ db:query failed: line one line two ä") || len([]rune(got.Summary)) != 100 {
-		t.Errorf("summary of %d characters: %q", len([]rune(got.Summary)), got.Summary)
-	}
-	again := history.DesignTemplates().Compact(s)
-	if got != again {
-		t.Error("the same step gives another line")
-	}
-}
-
-// B05
-func TestOwnTemplates(t *testing.T) {
-	own, err := history.DesignTemplates().With(map[string]string{"db:query": "Asked {tool_name} for {count} rows"})
-	if err != nil {
-		t.Fatal(err)
-	}
-	s := step.Step{Number: 1, ToolName: "db:query", MinimalArgs: json.RawMessage(`{"b":1,"a":"x"}`), Metadata: json.RawMessage(`{"count":3}`)}
-	if got, want := own.Compact(s).Summary, "Asked db:query for 3 rows"; got != want {
-		t.Errorf("got %q, want %q", got, want)
-	}
-	s.Metadata = nil
-	if got, want := own.Compact(s).Summary, `db:query({"a":"x","b":1})`; got != want {
-		t.Errorf("without the figure: got %q, want %q", got, want)
-	}
-	s.MinimalArgs = json.RawMessage(`{"a":"` + strings.Repeat("x", 300) + `"}`)
-	if got := own.Compact(s).Summary; len(got) != len("db:query()")+200 {
-		t.Errorf("long arguments give %d characters", len(got))
-	}
-	if _, err := own.With(map[string]string{"x": "{nothing}"}); !errors.Is(err, history.ErrTemplate) {
-		t.Errorf("unknown placeholder: %v", err)
 	}
 }
 
@@ -149,40 +107,6 @@ func TestTargets(t *testing.T) {
 		if got > tt.limit {
 			t.Errorf("%s: %d tokens, limit %d", tt.name, got, tt.limit)
 		}
-	}
-}
-
-// A summary takes the place of lines only when it is a good one.
-func TestSummarized(t *testing.T) {
-	steps := shellSteps(9)
-	c := history.NewCompactor(count, history.Reduction())
-	for _, tt := range []struct {
-		name      string
-		summarize history.Summarizer
-		taken     bool
-	}{
-		{"good", func(context.Context, []step.Step) (string, error) { return "The tests pass.\n", nil }, true},
-		{"empty", func(context.Context, []step.Step) (string, error) { return " \n", nil }, false},
-		{"failed", func(context.Context, []step.Step) (string, error) { return "rate limit", errors.New("429") }, false},
-		{"too long", func(context.Context, []step.Step) (string, error) { return strings.Repeat("long ", 600), nil }, false},
-		{"late", func(context.Context, []step.Step) (string, error) {
-			time.Sleep(history.DefaultSummaryTimeout + time.Second)
-			return "too late", nil
-		}, false},
-	} {
-		t.Run(tt.name, func(t *testing.T) {
-			synctest.Test(t, func(t *testing.T) {
-				got, ok := c.Summarized(t.Context(), steps, tt.summarize)
-				want := c.Older(steps)
-				if tt.taken {
-					want = "Earlier steps:\nThe tests pass."
-				}
-				if ok != tt.taken || got != want {
-					t.Errorf("taken %v, want %v:\n%s", ok, tt.taken, cmp.Diff(want, got))
-				}
-				time.Sleep(time.Minute)
-			})
-		})
 	}
 }
 
@@ -219,13 +143,179 @@ func TestSticky(t *testing.T) {
 	}
 }
 
-func TestProfiles(t *testing.T) {
+func TestNamedPresets(t *testing.T) {
 	for _, name := range []string{"chat", "research", "code", "debug"} {
-		if p, ok := history.Profile(name); !ok || p.Style != history.StyleGrouped || p.KeepRecent == 0 {
+		if p, ok := history.Named(name); !ok || p.Style != history.StyleGrouped || p.KeepRecent == 0 {
 			t.Errorf("profile %s: %+v, %v", name, p, ok)
 		}
 	}
-	if _, ok := history.Profile("none"); ok {
-		t.Error("a profile of an unknown name")
+	for name, style := range map[string]history.Style{"design": history.StyleDesign, "reduction": history.StyleReduction} {
+		if p, ok := history.Named(name); !ok || p.Style != style {
+			t.Errorf("preset %s: %+v, %v", name, p, ok)
+		}
+	}
+	if _, ok := history.Named("none"); ok {
+		t.Error("a preset of an unknown name")
+	}
+}
+
+// A pinned step stays in full among the recent ones, whatever the style and
+// however little the prompt may take.
+//
+// P03
+func TestPresetsKeepPinned(t *testing.T) {
+	steps := shellSteps(12)
+	steps[1].Pinned, steps[1].Inline = true, "keep every byte of this"
+	for _, p := range []history.Preset{history.Design(), history.Reduction(), {Style: history.StyleGrouped}} {
+		c := history.NewCompactor(count, p)
+		for name, text := range map[string]string{
+			"literal": c.Literal(steps), "fitted": c.Fit(steps, 9, 1), "all older": c.Render(steps, len(steps)),
+		} {
+			_, recent, _ := strings.Cut(text, "\n\nRecent ")
+			if !strings.Contains(recent, steps[1].Inline) {
+				t.Errorf("style %d, %s: the pinned step is not whole in\n%s", p.Style, name, text)
+			}
+			if strings.Count(text, "ep 2:")+strings.Count(text, "[step_002]") != 1 {
+				t.Errorf("style %d, %s: the pinned step stands elsewhere, too, in\n%s", p.Style, name, text)
+			}
+		}
+	}
+}
+
+// Of the last failures none is left out, whatever the section may take.
+//
+// P03
+func TestPresetsKeepFailures(t *testing.T) {
+	steps := shellSteps(40)
+	for i := range 12 {
+		s := &steps[3*i]
+		s.ToolName, s.Outcome, s.Error = "db:query", step.Failed, fmt.Sprintf("table %d is locked", i)
+	}
+	for _, fallback := range []history.Fallback{history.FallbackCount, history.FallbackTrim} {
+		p := history.Reduction()
+		p.SectionTokens, p.Fallback = 1, fallback
+		older := history.NewCompactor(count, p).Older(steps[:37])
+		for i := range 12 {
+			line := fmt.Sprintf("\n• ✗ db:query failed: table %d is locked", i)
+			if got := strings.Contains(older, line); got != (i >= 2) {
+				t.Errorf("fallback %d: failure %d of 12 is shown: %v, in\n%s", fallback, i+1, got, older)
+			}
+		}
+		want := map[history.Fallback]string{
+			history.FallbackCount: "Earlier: 27 steps completed\n", history.FallbackTrim: "Earlier steps:\n• (27 earlier steps omitted)\n",
+		}[fallback]
+		if !strings.HasPrefix(older, want) {
+			t.Errorf("fallback %d begins %.60q, want %q", fallback, older, want)
+		}
+	}
+}
+
+// The shares of a window of 8192 tokens add up, and what is over them loses
+// results, the oldest first.
+//
+// B14
+func TestBudget(t *testing.T) {
+	b := history.React8k()
+	if got := []int{b.Fixed, b.FewShot, b.Older, b.Recent, b.Response, b.Goal}; !slices.Equal(got, []int{1500, 500, 500, 2000, 3492, 200}) {
+		t.Errorf("shares %v", got)
+	}
+	if b.Window() != 8192 || b.Prompt() != 4700 || history.Design().Budget != b || history.Reduction().Budget != b {
+		t.Errorf("a window of %d tokens, a prompt of %d", b.Window(), b.Prompt())
+	}
+	count := MustTokens(t)
+	c := history.NewCompactor(count, history.Reduction())
+	steps := shellSteps(8)
+	whole := c.Render(steps, 5)
+	last := count(whole)
+	for _, shown := range []int{3, 2, 1, 0} {
+		text := c.Fit(steps, 5, last)
+		if n := count(text); n > last {
+			t.Errorf("%d tokens, over the %d there may be", n, last)
+		}
+		for i, s := range steps[5:] {
+			full := c.Full(s)
+			if got := strings.Contains(text, full); got != (i >= 3-shown) {
+				t.Errorf("in %d tokens step %d is whole: %v", last, s.Number, got)
+			}
+		}
+		last = count(text) - 1
+	}
+	if c.Fit(steps, 5, count(whole)) != whole {
+		t.Error("a text at its budget is changed")
+	}
+}
+
+// A line of one's own that is no shorter than the step gives way.
+//
+// P02
+func TestOwnLineNeverGrows(t *testing.T) {
+	rules, err := step.BuiltinRules().With([]byte("[tools.\"db:query\"]\ncompact = \"" + strings.Repeat("asked the database, ", 20) + "\"\n"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	p := history.Design()
+	p.Templates = rules.Templates().Over(p.Templates)
+	s := step.Step{Number: 1, ToolName: "db:query", MinimalArgs: json.RawMessage(`{"of":"x"}`), Observation: "3 rows"}
+	if got, want := history.NewCompactor(count, p).Older([]step.Step{s}), "Previous steps:\n  • db:query({\"of\":\"x\"})"; got != want {
+		t.Errorf("got %q, want %q", got, want)
+	}
+}
+
+// randomCall is a call of one of the tools with rules, or of another one.
+func randomCall(r *rand.Rand) step.Call {
+	text := strings.Repeat([]string{"word ", "x", " ", "a line\n", "é\n"}[r.IntN(5)], r.IntN(30)<<r.IntN(6))
+	name := fmt.Sprintf("f%d", r.IntN(10))
+	c := []step.Call{
+		{Tool: step.ToolReadFile, Args: map[string]any{"path": name}, Result: step.Result{Output: map[string]any{"content": text}}},
+		{Tool: step.ToolWriteFile, Args: map[string]any{"path": name, "content": text}},
+		{Tool: step.ToolListDir, Args: map[string]any{}, Result: step.Result{Output: map[string]any{"entries": strings.Fields(text)}}},
+		{Tool: step.ToolSearchWeb, Args: map[string]any{"query": name}, Result: step.Result{Output: map[string]any{"results": strings.Fields(text)}}},
+		{Tool: step.ToolNavigate, Args: map[string]any{"url": "https://a.b/" + name}, Result: step.Result{Output: map[string]any{"text": text}}},
+		{Tool: step.ToolShell, Args: map[string]any{"command": "ls " + name}, Result: step.Result{Output: map[string]any{"stdout": text, "exit_code": r.IntN(2)}}},
+		{Tool: "db:query", Args: map[string]any{"of": name}, Result: step.Result{Output: map[string]any{"rows": text}}},
+		{Tool: "t"},
+	}[r.IntN(8)]
+	if r.IntN(5) == 0 {
+		c.Result.Failed, c.Result.ErrorText = true, text
+	}
+	return c
+}
+
+// A line takes less than its step, and each way to shorten a history less than
+// the whole; none is shortened twice, and no step is lost on the way.
+//
+// P02
+func TestPresetsNeverGrow(t *testing.T) {
+	count := MustTokens(t)
+	r := rand.New(rand.NewPCG(7, 2))
+	for _, p := range []history.Preset{history.Design(), history.Reduction(), {Style: history.StyleGrouped}} {
+		for range 25 {
+			reducer := step.NewReducer(&step.Options{Style: step.ObservationStyle(r.IntN(2)), Count: count})
+			steps := make([]step.Step, 4+r.IntN(20))
+			for i := range steps {
+				call := randomCall(r)
+				got := reducer.Reduce(call)
+				steps[i] = step.Step{
+					Number: uint64(i + 1), ToolName: call.Tool, MinimalArgs: got.MinimalArgs, Args: got.Args, Observation: got.Observation,
+					Metadata: got.Metadata, Outcome: got.Outcome, Error: got.Error, Inline: got.Inline,
+				}
+			}
+			c := history.NewCompactor(count, p)
+			for _, s := range steps {
+				if line, full := count(step.DesignTemplates().Compact(s).Summary), count(c.Full(s)); line >= full {
+					t.Fatalf("step %+v: a line of %d tokens for %d", s, line, full)
+				}
+			}
+			whole := history.NewCompactor(count, history.Reduction()).Render(steps, 0)
+			text := c.Literal(steps)
+			if len(steps) > 5 && count(text) >= count(whole) {
+				t.Fatalf("style %d: %d tokens for %d:\n%s\n\n%s", p.Style, count(text), count(whole), text, whole)
+			}
+			budget := count(text) * 2 / 3
+			fitted := c.Fit(steps, c.Boundary(steps), budget)
+			if count(fitted) > count(text) || c.Fit(steps, c.Boundary(steps), budget) != fitted || c.Fit(steps, c.Boundary(steps), count(fitted)) != fitted {
+				t.Fatalf("style %d: fitted to %d tokens of %d, the budget is %d", p.Style, count(fitted), count(text), budget)
+			}
+		}
 	}
 }

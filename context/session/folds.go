@@ -2,6 +2,7 @@ package session
 
 import (
 	"context"
+	"errors"
 	"fmt"
 
 	"github.com/loom-bridge/loom-bridge/context/history"
@@ -180,6 +181,9 @@ func (l *Log) Undo(ctx context.Context, scope kv.Scope, session string, batch ui
 		undone, err = decodeUndone(answer)
 		return err
 	})
+	if errors.Is(err, ErrNothingToUndo) {
+		return Undone{}, err // it says itself what was asked for
+	}
 	if err != nil {
 		return Undone{}, fmt.Errorf("session: undo: %w", err)
 	}

@@ -163,8 +163,8 @@ func TestUndoBringsSupersededFoldsBack(t *testing.T) {
 			t.Errorf("undid batch %d, want %d", u.Batch, want)
 		}
 	}
-	if _, err := f.Undo(t.Context(), alice, "s", 0, ""); !errors.Is(err, session.ErrNothingToUndo) {
-		t.Errorf("got %v, want ErrNothingToUndo", err)
+	if _, err := f.Undo(t.Context(), alice, "s", 0, ""); !errors.Is(err, session.ErrNothingToUndo) || strings.Count(err.Error(), "session:") != 1 {
+		t.Errorf("got %v, want ErrNothingToUndo, said once", err)
 	}
 	if got := f.mustFolds(t, alice, "s"); len(got.Live) != 0 || got.Batch != 5 || got.Through != 0 {
 		t.Errorf("after all was undone: %+v", got)

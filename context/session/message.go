@@ -70,7 +70,8 @@ type Message struct {
 	// Content is plain text.
 	Content string
 	// BlocksJSON is a JSON array of the provider's own content blocks, in place
-	// of Content.
+	// of Content. An Assistant asks for at most MaxToolCalls tools in it, in blocks
+	// of the type tool_use.
 	BlocksJSON json.RawMessage
 	// Name is the speaker's name, or empty.
 	Name string
@@ -218,6 +219,8 @@ func (m Message) check() (field, problem string) {
 		return "observation", "belongs into user messages only"
 	case len(m.ToolCalls) > MaxToolCalls:
 		return "tool_calls", fmt.Sprintf("are more than %d", MaxToolCalls)
+	case m.Role == Assistant && asked(m.BlocksJSON) > MaxToolCalls:
+		return "blocks_json", fmt.Sprintf("asks for more than %d tools", MaxToolCalls)
 	}
 	for i, c := range m.ToolCalls {
 		if field, problem := c.check(); problem != "" {
@@ -237,6 +240,28 @@ func (c ToolCall) check() (field, problem string) {
 		return "arguments_json", "or another text of the call is not UTF-8"
 	}
 	return "", ""
+}
+
+// asked is how many tools content blocks ask for.
+func asked(blocks json.RawMessage) int {
+	// No array is shorter that asks for too many.
+	if len(blocks) <= MaxToolCalls*len(`{"type":"tool_use"}`) {
+		return 0
+	}
+	var all []json.RawMessage
+	if json.Unmarshal(blocks, &all) != nil {
+		return 0 // it was checked to be an array
+	}
+	n := 0
+	for _, text := range all {
+		var block struct {
+			Type string `json:"type"`
+		}
+		if json.Unmarshal(text, &block) == nil && block.Type == "tool_use" {
+			n++
+		}
+	}
+	return n
 }
 
 func validText(texts ...string) bool {

@@ -266,3 +266,20 @@ func TestAStepThatIsNotWhereItsIndexSays(t *testing.T) {
 		t.Errorf("got %v", err)
 	}
 }
+
+// A message asks for at most so many tools, in whatever form.
+func TestToolsInBlocksAreBounded(t *testing.T) {
+	f := newMemory(t)
+	blocks := func(n int) []byte {
+		return []byte("[7,null,{\"type\":8}" + strings.Repeat(`,{"type":"tool_use","id":"c","name":"t","input":{}}`, n) + "]")
+	}
+	for n, ok := range map[int]bool{session.MaxToolCalls: true, session.MaxToolCalls + 1: false} {
+		_, err := f.AppendMessages(t.Context(), alice, "s", []session.Message{{Role: session.Assistant, BlocksJSON: blocks(n)}}, "")
+		bad, refused := errors.AsType[*session.InvalidError](err)
+		if refused == ok || refused && bad.Field != "messages[0].blocks_json" {
+			t.Errorf("%d tools: %v", n, err)
+		}
+	}
+	// What is no request of a tool may hold as many.
+	f.mustAppend(t, alice, "s", session.Message{Role: session.User, BlocksJSON: blocks(session.MaxToolCalls + 1)})
+}

@@ -23,7 +23,7 @@ func ExampleReducer_Reduce() {
 		OutcomeRef: "9c41d07be2aa", OutcomePath: "workspace/outputs/read_001.txt",
 	}
 	fmt.Println(s.ToObservation(step.ReferenceHint))
-	fmt.Println(step.Compact(s).Summary)
+	fmt.Println(step.DesignTemplates().Compact(s).Summary)
 	// Output:
 	// Read notes.txt (1900 bytes, text). Saved to workspace/outputs/read_001.txt
 	// Use fs:read_file to retrieve if needed.
@@ -31,8 +31,8 @@ func ExampleReducer_Reduce() {
 }
 
 // A tool of one's own gets a line of its own, without code.
-func ExampleLoadRules() {
-	rules, err := step.LoadRules([]byte(`
+func ExampleRules_With() {
+	rules, err := step.BuiltinRules().With([]byte(`
 [tools."ci:build"]
 shape = "command"
 args = ["target"]

@@ -51,6 +51,14 @@ func (s shown) above(text string) shown {
 // whole tells whether text is all of it.
 func (s shown) whole() bool { return int64(len(s.text)) >= s.size }
 
+// bytes is the length of it all.
+func (s shown) bytes() int64 {
+	if s.head == "" {
+		return s.size
+	}
+	return int64(len(s.head)) + s.size + 1
+}
+
 // preview is its beginning on one line, at most n characters of it.
 func (s shown) preview(n int) string {
 	line, cut := oneLineCut(s.head+"\n"+s.text, n)
@@ -80,14 +88,15 @@ type clipped struct {
 
 // clip returns a text within the inline limit: its head and its tail on borders
 // of lines, and between them a line that says how many bytes are missing. Of a
-// result two thirds are head; of an error two thirds are tail.
-func (r *Reducer) clip(s shown) clipped {
+// result two thirds are head; of an error two thirds are tail. Where lines is not
+// 0, each has at most so many of them.
+func (r *Reducer) clip(s shown, lines int) clipped {
 	lead := s.head
 	if lead != "" && s.size > 0 {
 		lead += "\n"
 	}
 	limit := max(r.opts.InlineBytes-len(lead), 0)
-	if s.whole() && len(s.text) <= limit {
+	if s.whole() && len(s.text) <= limit && (lines == 0 || !moreLines(s.text, 2*lines)) {
 		return clipped{inline: lead + s.text, all: true}
 	}
 	tail := s.tail
@@ -104,11 +113,29 @@ func (r *Reducer) clip(s shown) clipped {
 		headRoom = room / 3
 	}
 	head := headLines(s.text, headRoom)
-	end := tailLines(tail, min(room-headRoom, max(int(s.size)-len(head), 0)))
-	return clipped{
-		inline: lead + head + clipMark(s.size-int64(len(head))-int64(len(end)), s.readOn(head)) + end,
-		head:   len(head), tail: len(end),
+	if lines > 0 {
+		head = firstLines(head, lines)
 	}
+	end := tailLines(tail, min(room-headRoom, max(int(s.size)-len(head), 0)))
+	if lines > 0 {
+		end = lastLines(end, lines)
+	}
+	mark := clipMark(s.size-int64(len(head))-int64(len(end)), s.readOn(head))
+	if s.whole() && !r.pays(s.text[len(head):len(s.text)-len(end)], mark) {
+		return clipped{inline: lead + s.text, all: true}
+	}
+	return clipped{inline: lead + head + mark + end, head: len(head), tail: len(end)}
+}
+
+// maxTokenBytes is the longest token of the vocabularies that are public.
+const maxTokenBytes = 128
+
+// pays tells whether a mark is shorter than what it stands for.
+func (r *Reducer) pays(missing, mark string) bool {
+	if len(missing) > maxTokenBytes*len(mark) {
+		return true // it can't have fewer tokens
+	}
+	return r.opts.Count(mark) < r.opts.Count(missing)
 }
 
 // clipSign begins a mark, and the line that it stands in.
@@ -162,4 +189,33 @@ func tailLines(s string, n int) string {
 		return s[start+1:]
 	}
 	return s
+}
+
+// moreLines tells whether a text has more than n lines.
+func moreLines(text string, n int) bool {
+	return len(firstLines(text, n)) < len(strings.TrimSuffix(text, "\n"))
+}
+
+// firstLines returns the first n lines of a text, without the last line feed.
+func firstLines(text string, n int) string {
+	end := 0
+	for range n {
+		at := strings.IndexByte(text[end:], '\n')
+		if at < 0 {
+			return text
+		}
+		end += at + 1
+	}
+	return text[:max(end-1, 0)]
+}
+
+// lastLines returns the last n lines of a text.
+func lastLines(text string, n int) string {
+	start := len(strings.TrimSuffix(text, "\n"))
+	for range n {
+		if start = strings.LastIndexByte(text[:max(start, 0)], '\n'); start < 0 {
+			return text
+		}
+	}
+	return text[start+1:]
 }

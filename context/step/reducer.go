@@ -56,11 +56,17 @@ type Options struct {
 	Style ObservationStyle
 	// Rules say how the calls of each tool are kept. Default BuiltinRules.
 	Rules Rules
-	// InlineBytes bounds Inline. Default DefaultInlineBytes.
+	// InlineBytes bounds Inline, but for what saying that it is missing would take
+	// more tokens. Default DefaultInlineBytes.
 	InlineBytes int
+	// Count counts the tokens of a text. Default: a token is four bytes.
+	Count func(text string) int
 	// ComplaintChars of what a failed command said stand in its observation.
 	// Default DefaultComplaintChars.
 	ComplaintChars int
+	// PreviewLines of the beginning, and as many of the end, are all that a prompt
+	// shows of a result that was offloaded. Default 0: as much as InlineBytes.
+	PreviewLines int
 	// HideOffloaded leaves Inline empty when the result was offloaded, so that
 	// a prompt shows the observation alone from the start. Default false.
 	HideOffloaded bool
@@ -146,10 +152,16 @@ func NewReducer(opts *Options) *Reducer {
 	if r.opts.Rules.byTool == nil {
 		r.opts.Rules = BuiltinRules()
 	}
+	if r.opts.Count == nil {
+		r.opts.Count = func(text string) int { return (len(text) + bytesPerToken - 1) / bytesPerToken }
+	}
 	setDefault(&r.opts.InlineBytes, DefaultInlineBytes)
 	setDefault(&r.opts.ComplaintChars, DefaultComplaintChars)
 	return r
 }
+
+// bytesPerToken is what a token of English has on average.
+const bytesPerToken = 4
 
 func setDefault[N int | int64](field *N, value N) {
 	if *field <= 0 {
@@ -182,8 +194,8 @@ func (r *Reducer) Reduce(c Call) Reduced {
 	default:
 		out.Observation = r.observe(c, rule, rd)
 	}
-	rule.offloadResult(c, rd, &out)
-	r.show(c, &rd, &out)
+	r.offloadResult(c, rule, rd, &out)
+	r.show(c, rule, &rd, &out)
 	out.Metadata = rd.metadata()
 	return out
 }
@@ -197,16 +209,20 @@ func (r *Reducer) read(rule *rule, c Call) reading {
 }
 
 // show fills in what a prompt shows, and what stands for the rest.
-func (r *Reducer) show(c Call, rd *reading, out *Reduced) {
+func (r *Reducer) show(c Call, rule *rule, rd *reading, out *Reduced) {
 	var found survey
 	if rd.printed {
 		found = recognize(commandOf(c), rd.shown)
 		found.figures(rd)
 	}
-	if out.Offload && r.opts.HideOffloaded {
+	if out.Offload && (rule.hide || r.opts.HideOffloaded) {
 		return
 	}
-	cut := r.clip(rd.shown)
+	lines := 0
+	if out.Offload {
+		lines = r.opts.PreviewLines
+	}
+	cut := r.clip(rd.shown, lines)
 	out.Inline = cut.inline
 	if !cut.all {
 		out.Evidence = evidence(rd.shown, cut, found)
@@ -230,14 +246,16 @@ func (r *Reducer) line(rule *rule, empty bool) template {
 	return rule.observation
 }
 
-// offloadResult decides what goes into a blob.
-func (r *rule) offloadResult(c Call, rd reading, out *Reduced) {
-	if r.offload == offloadNever || out.Offload || emptyResult(c.Result) && rd.size.bytes == 0 {
+// offloadResult decides what goes into a blob: what the rule says, and whatever
+// is too long to be shown.
+func (r *Reducer) offloadResult(c Call, rule *rule, rd reading, out *Reduced) {
+	long := rd.shown.bytes() > int64(r.opts.InlineBytes)
+	if rule.offload == offloadNever && !long || out.Offload || emptyResult(c.Result) && rd.size.bytes == 0 {
 		return
 	}
 	shortest := int64(len(out.Observation) + stubBytes)
-	if rd.text != nil && (r.offload == offloadText || !rd.shown.whole()) {
-		if r.from.reached(rd.size, shortest) {
+	if rd.text != nil && (rule.offload != offloadResult || !rd.shown.whole()) {
+		if long || rule.from.reached(rd.size, shortest) {
 			out.Offload, out.OffloadExt, out.OffloadBytes = true, rd.text.ext, rd.text.bytes
 		}
 	} else {
@@ -245,12 +263,12 @@ func (r *rule) offloadResult(c Call, rd reading, out *Reduced) {
 			rd.json = CanonicalJSON(resultValue(c.Result))
 		}
 		full := size{bytes: int64(len(rd.json)), items: rd.size.items, text: string(rd.json)}
-		if r.from.reached(full, shortest) {
+		if long || rule.from.reached(full, shortest) {
 			out.Offload, out.OffloadExt, out.OffloadBytes = true, "json", rd.json
 		}
 	}
-	if r.ext != "" && out.Offload {
-		out.OffloadExt = r.ext
+	if rule.ext != "" && out.Offload {
+		out.OffloadExt = rule.ext
 	}
 }
 

@@ -21,7 +21,7 @@ func reduce(opts *step.Options, c step.Call) step.Reduced { return step.NewReduc
 // withRules are options with a table laid over the built-in rules.
 func withRules(tb testing.TB, table string) *step.Options {
 	tb.Helper()
-	rules, err := step.LoadRules([]byte(table))
+	rules, err := step.BuiltinRules().With([]byte(table))
 	if err != nil {
 		tb.Fatal(err)
 	}
@@ -430,7 +430,7 @@ func checkReduced(t *testing.T, call step.Call, got step.Reduced) {
 	if len(got.Inline) > step.DefaultInlineBytes || len(got.Evidence) > step.MaxEvidenceBytes {
 		t.Fatalf("%+v: inline of %d bytes, evidence of %d", call, len(got.Inline), len(got.Evidence))
 	}
-	step.Compact(step.Step{Number: 1, ToolName: call.Tool, MinimalArgs: got.MinimalArgs, Metadata: got.Metadata})
+	step.DesignTemplates().Compact(step.Step{Number: 1, ToolName: call.Tool, MinimalArgs: got.MinimalArgs, Metadata: got.Metadata})
 }
 
 func canonical(t *testing.T, text json.RawMessage) {

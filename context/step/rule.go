@@ -20,7 +20,7 @@ const allArgs = "*"
 func (t table) rule(name string) (*rule, error) {
 	made := &rule{
 		offload: deref(t.Offload), kind: deref(t.Kind), ext: deref(t.Ext),
-		category: deref(t.Category), keep: deref(t.Keep),
+		category: deref(t.Category), keep: deref(t.Keep), hide: t.Hide != nil && *t.Hide,
 	}
 	if name == "" || len(name) > maxRuleText {
 		return nil, fmt.Errorf("the name is empty or longer than %d bytes", maxRuleText)
@@ -39,6 +39,9 @@ func (t table) rule(name string) (*rule, error) {
 		return nil, err
 	}
 	if err := t.lines(made); err != nil {
+		return nil, err
+	}
+	if err := t.compactLine(name, made); err != nil {
 		return nil, err
 	}
 	return made, t.thresholds(&made.from)

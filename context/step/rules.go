@@ -2,6 +2,7 @@ package step
 
 import (
 	"bytes"
+	"cmp"
 	_ "embed"
 	"errors"
 	"fmt"
@@ -27,6 +28,10 @@ const (
 	// OffloadSizeOrLines offloads from 2048 bytes or 50 lines.
 	OffloadSizeOrLines = "size_or_lines"
 )
+
+// OffloadPreviewLines is the Options.PreviewLines that goes with
+// OffloadSizeOrLines.
+const OffloadPreviewLines = 10
 
 // otherTools is the table of all tools that have none.
 const otherTools = "*"
@@ -62,6 +67,8 @@ type table struct {
 	Ext         *string   `toml:"ext"`
 	Category    *string   `toml:"category"`
 	Keep        *string   `toml:"keep"`
+	Compact     *string   `toml:"compact"`
+	Hide        *bool     `toml:"hide"`
 }
 
 // rule is how one tool's calls are reduced.
@@ -73,6 +80,10 @@ type rule struct {
 	offload                    string
 	from                       thresholds
 	kind, ext, category, keep  string
+	// compact is the line of an older step, nil where the templates have it.
+	compact template
+	// hide keeps a result that was offloaded out of prompts.
+	hide bool
 }
 
 // What of a result goes into a blob.
@@ -92,10 +103,6 @@ func BuiltinRules() Rules {
 	}
 	return rules
 }
-
-// LoadRules returns the built-in rules with a table of one's own laid over them;
-// see Rules.With.
-func LoadRules(file []byte) (Rules, error) { return BuiltinRules().With(file) }
 
 // With returns the rules with those of a file laid over them. A key that is not
 // known, a placeholder that the tool's results do not have, or a value out of
@@ -178,14 +185,14 @@ func (t table) over(under table) table {
 		{&t.Ext, &under.Ext},
 		{&t.Category, &under.Category},
 		{&t.Keep, &under.Keep},
+		{&t.Compact, &under.Compact},
 	} {
 		if *f.to == nil {
 			*f.to = *f.from
 		}
 	}
-	if t.Args == nil {
-		t.Args = under.Args
-	}
+	t.Args = cmp.Or(t.Args, under.Args)
+	t.Hide = cmp.Or(t.Hide, under.Hide)
 	return t
 }
 

@@ -2,6 +2,8 @@ package step_test
 
 import (
 	"errors"
+	"fmt"
+	"math/rand/v2"
 	"strings"
 	"testing"
 
@@ -72,7 +74,7 @@ func TestBadRules(t *testing.T) {
 		"all and others": {"tools.x.args = ['*', 'path']", `args has "*" beside others`},
 		"no argument":    {"tools.x.args = ['']", "args has an empty name"},
 	} {
-		_, err := step.LoadRules([]byte(tt.table))
+		_, err := step.BuiltinRules().With([]byte(tt.table))
 		if !errors.Is(err, step.ErrRules) || !strings.Contains(err.Error(), tt.want) {
 			t.Errorf("%s: %v, want %q", name, err, tt.want)
 		}
@@ -151,7 +153,7 @@ func FuzzLoadRules(f *testing.F) {
 	f.Add([]byte("[tools.x]\nkind = 'y'\nobservation = '{tool}'"), "x", "text")
 	f.Add([]byte("tools.'*'.from_chars = 3"), "y", "é")
 	f.Fuzz(func(t *testing.T, table []byte, tool, text string) {
-		rules, err := step.LoadRules(table)
+		rules, err := step.BuiltinRules().With(table)
 		if err != nil {
 			if !errors.Is(err, step.ErrRules) {
 				t.Fatal(err)
@@ -164,4 +166,74 @@ func FuzzLoadRules(f *testing.F) {
 			t.Fatalf("offloaded without a name: %+v", got)
 		}
 	})
+}
+
+// A preview is the first and the last ten lines of what was offloaded, and names
+// what lies between.
+//
+// K01
+func TestPreview(t *testing.T) {
+	rules, err := step.BuiltinRules().WithOffload(step.OffloadSizeOrLines)
+	if err != nil {
+		t.Fatal(err)
+	}
+	opts := &step.Options{Rules: rules, PreviewLines: step.OffloadPreviewLines}
+	text := func(n int, line string) string {
+		var b strings.Builder
+		for i := range n {
+			fmt.Fprintf(&b, line+"\n", i+1)
+		}
+		return b.String()
+	}
+	if got := reduce(opts, readCall("a", text(49, "%d"))); got.Offload || got.Inline != text(49, "%d") {
+		t.Errorf("49 lines show\n%s", got.Inline)
+	}
+	for name, all := range map[string]string{"short lines": text(50, "%d"), "long lines": text(60, "%d "+strings.Repeat("word ", 100))} {
+		got := reduce(opts, readCall("a", all))
+		lines := strings.Split(strings.TrimSuffix(got.Inline, "\n"), "\n")
+		whole := strings.Split(strings.TrimSuffix(all, "\n"), "\n")
+		if !got.Offload || len(lines) != 21 || !strings.HasPrefix(lines[10], "[… ") || lines[9] != whole[9] || lines[11] != whole[len(whole)-10] {
+			t.Errorf("%s: %d lines are shown:\n%.2000s", name, len(lines), got.Inline)
+		}
+	}
+	few := strings.Repeat(strings.Repeat("x", 200)+"\n", 20)
+	if got := reduce(opts, readCall("a", few)); !got.Offload || got.Inline != few {
+		t.Errorf("twenty lines show\n%s", got.Inline)
+	}
+}
+
+// What is left out has more tokens than the line that says so.
+//
+// P02
+func TestClippingPays(t *testing.T) {
+	// Blanks cost nothing, so that texts with many are the ones to get wrong.
+	count := func(text string) int { return len(strings.Join(strings.Fields(text), "")) }
+	rules, err := step.BuiltinRules().WithOffload(step.OffloadSizeOrLines)
+	if err != nil {
+		t.Fatal(err)
+	}
+	random := rand.New(rand.NewPCG(2, 5))
+	pieces := []string{" ", "\n", "word", "a", "\n\n", "    "}
+	whole := 0
+	for range 3000 {
+		var b strings.Builder
+		for range random.IntN(12) {
+			b.WriteString(strings.Repeat(pieces[random.IntN(len(pieces))], random.IntN(400)))
+		}
+		text := b.String()
+		opts := &step.Options{Count: count, InlineBytes: 300 + random.IntN(1000), Rules: rules, PreviewLines: random.IntN(3) * 5}
+		switch got := reduce(opts, readCall("a", text)); {
+		case got.Inline == text:
+			if len(text) > opts.InlineBytes {
+				whole++
+			}
+		case count(got.Inline) >= count(text):
+			t.Fatalf("%d of %d bytes take %d, the whole %d:\n%q", len(got.Inline), len(text), count(got.Inline), count(text), got.Inline)
+		case !got.Offload:
+			t.Fatalf("%d of %d bytes are shown, and the whole is not kept", len(got.Inline), len(text))
+		}
+	}
+	if whole == 0 {
+		t.Error("no text is whole because leaving something out would not pay")
+	}
 }

@@ -89,7 +89,13 @@ type Step struct {
 const idPrefix = "step_"
 
 // ID returns the id of the step with number n: "step_001", "step_1000".
-func ID(n uint64) string { return fmt.Sprintf(idPrefix+"%03d", n) }
+func ID(n uint64) string {
+	id := append(make([]byte, 0, len(idPrefix)+20), idPrefix...)
+	for least := uint64(100); least > 1 && n < least; least /= 10 {
+		id = append(id, '0') // three digits at least
+	}
+	return string(strconv.AppendUint(id, n, 10))
+}
 
 // ParseID returns the number of a step id, and false for anything that ID
 // would not write. There is no step 0.
@@ -107,6 +113,10 @@ func (s Step) ID() string { return ID(s.Number) }
 
 // Success tells whether the tool did its work.
 func (s Step) Success() bool { return s.Outcome == Succeeded }
+
+// Figure returns a figure of the result by its name in Metadata, such as "size";
+// false when the step has none, or it is no whole number from 0 up.
+func (s Step) Figure(name string) (int64, bool) { return wholeNumber(valuesOf(s).figures[name]) }
 
 // NeedsOffload tells whether the full result lies in a blob.
 func (s Step) NeedsOffload() bool { return s.OutcomeRef != "" }
@@ -160,9 +170,10 @@ func withPath(observation, path string) string {
 // shortObservation leaves out what a prompt shows right beside it: the query
 // of a web search stands in the line of the call.
 func (s Step) shortObservation() string {
-	figures := decodeFigures(s.Metadata)
-	if s.ToolName == ToolSearchWeb && s.Success() && figures.Count != nil {
-		return fmt.Sprintf("Found %d results", *figures.Count)
+	if s.ToolName == ToolSearchWeb && s.Success() {
+		if count, known := s.Figure("count"); known {
+			return fmt.Sprintf("Found %d results", count)
+		}
 	}
 	return s.Observation
 }

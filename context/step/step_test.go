@@ -155,7 +155,7 @@ func TestCompact(t *testing.T) {
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
 			tt.step.Number = 7
-			got := step.Compact(tt.step)
+			got := step.DesignTemplates().Compact(tt.step)
 			if want := (step.CompactStep{ID: "step_007", Summary: tt.want}); got != want {
 				t.Errorf("got %+v, want %+v", got, want)
 			}
@@ -168,12 +168,12 @@ func TestCompactLinesAreBounded(t *testing.T) {
 	for i := range long {
 		long[i] = 'é'
 	}
-	failed := step.Compact(step.Step{ToolName: "t", Outcome: step.Failed, Error: string(long)})
+	failed := step.DesignTemplates().Compact(step.Step{ToolName: "t", Outcome: step.Failed, Error: string(long)})
 	if n := len([]rune(failed.Summary)); n != 100 {
 		t.Errorf("a failure's line has %d characters, want 100", n)
 	}
 	args := step.CanonicalJSON(map[string]any{"a": string(long)})
-	called := step.Compact(step.Step{ToolName: "t", MinimalArgs: args})
+	called := step.DesignTemplates().Compact(step.Step{ToolName: "t", MinimalArgs: args})
 	if n := len([]rune(called.Summary)); n != len("t()")+200 {
 		t.Errorf("a call's line has %d characters, want 203", n)
 	}

@@ -145,7 +145,7 @@ func TestSizesInText(t *testing.T) {
 	}
 	read := reduce(nil, readCall("a", strings.Repeat("x", 51200)))
 	s := step.Step{Number: 1, ToolName: "fs:read_file", MinimalArgs: read.MinimalArgs, Metadata: read.Metadata}
-	if got := step.Compact(s).Summary; got != "Read a (50KB)" {
+	if got := step.DesignTemplates().Compact(s).Summary; got != "Read a (50KB)" {
 		t.Errorf("compact: %q", got)
 	}
 }
@@ -160,7 +160,7 @@ func TestReduceWeather(t *testing.T) {
 		t.Errorf("%s, %q", got.MinimalArgs, got.Observation)
 	}
 	s := step.Step{Number: 1, ToolName: "weather:get", MinimalArgs: got.MinimalArgs, Metadata: got.Metadata}
-	if line := step.Compact(s).Summary; line != "Checked weather for Oslo" {
+	if line := step.DesignTemplates().Compact(s).Summary; line != "Checked weather for Oslo" {
 		t.Errorf("compact: %q", line)
 	}
 }
@@ -168,15 +168,15 @@ func TestReduceWeather(t *testing.T) {
 // Other tools have compact lines of their own, too.
 func TestCompactLines(t *testing.T) {
 	for want, call := range map[string]step.Call{
-		"Searched 'go generics' → 2 results":   searched(map[string]any{"results": hits(2)}),
-		"Visited example.org/x":                {Tool: "browser:navigate", Args: map[string]any{"url": "https://example.org/x"}},
-		"Ran `git log --oneline` → exit 0":     shell("git log --oneline", "", "", 0),
-		`web:search({})`:                       {Tool: "web:search"},
-		"✗ system:shell failed: no such thing": shell("git x", "", "no such thing", 1),
+		"Searched 'go generics' → 2 results": searched(map[string]any{"results": hits(2)}),
+		"Visited example.org/x":              {Tool: "browser:navigate", Args: map[string]any{"url": "https://example.org/x"}},
+		"Ran `git log --oneline` → exit 0":   shell("git log --oneline", "", "", 0),
+		`web:search({})`:                     {Tool: "web:search"},
+		"Ran `git x` → exit 1":               shell("git x", "", "no such thing", 1),
 	} {
 		r := reduce(nil, call)
 		s := step.Step{Number: 1, ToolName: call.Tool, MinimalArgs: r.MinimalArgs, Metadata: r.Metadata, Outcome: r.Outcome, Error: r.Error}
-		if got := step.Compact(s).Summary; got != want {
+		if got := step.DesignTemplates().Compact(s).Summary; got != want {
 			t.Errorf("got %q, want %q", got, want)
 		}
 	}

@@ -44,9 +44,12 @@ type Call struct {
 // ReplyTokens are not included. A message with an image or a block of unknown
 // type is estimated.
 func (c *Counter) Message(model string, m Message) (Count, error) {
-	s := c.sum(model)
-	s.message(m)
-	return s.result()
+	found := c.models.find(model)
+	return c.recent.message(found, &m, func() (Count, error) {
+		s := sum{counter: c, model: found}
+		s.message(m)
+		return s.result()
+	})
 }
 
 // Messages counts a conversation, ReplyTokens included.

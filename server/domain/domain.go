@@ -16,6 +16,7 @@ import (
 	"github.com/loom-bridge/loom-bridge/context/assemble"
 	"github.com/loom-bridge/loom-bridge/context/blob"
 	"github.com/loom-bridge/loom-bridge/context/compress"
+	"github.com/loom-bridge/loom-bridge/context/history"
 	"github.com/loom-bridge/loom-bridge/context/session"
 	"github.com/loom-bridge/loom-bridge/context/step"
 	"github.com/loom-bridge/loom-bridge/context/tokens"
@@ -39,8 +40,21 @@ type Options struct {
 	// Models is the table of models. Default: the one that comes with package
 	// tokens.
 	Models *tokens.Models
-	// Rules say how the calls of tools are kept. Default those of package step.
-	Rules step.Rules
+	// Reduction says how the calls of tools are kept. Default that of package step.
+	Reduction step.Options
+	// Reference is how results say where the whole lies. Default
+	// step.ReferenceHint.
+	Reference step.ReferenceStyle
+	// ResultTokens bounds what a prompt shows of one result. Default that of
+	// package assemble.
+	ResultTokens int
+	// Compress says how CompressResult shortens. Default that of package compress.
+	Compress compress.Options
+	// DropWritten does not keep what fs:write_file wrote. Default: it is kept.
+	DropWritten bool
+	// Presets are the presets of history by their names; their lines are laid under
+	// those of the rules of Reduction. Default history.Named.
+	Presets func(name string) (history.Preset, bool)
 	// History is how the prompts of sessions are made that say nothing. Default
 	// that of package assemble.
 	History session.Config
@@ -76,6 +90,7 @@ type Domain struct {
 	Agents    *agents.Directory
 
 	history session.Config
+	lines   step.Templates // of steps in the files of the history
 	closers []func() error
 }
 
@@ -83,7 +98,7 @@ type Domain struct {
 // stay the caller's.
 func Open(engine kv.Engine, workspaces hand.Workspaces, opts *Options) (*Domain, error) {
 	o := withDefaults(opts)
-	d := &Domain{history: o.History}
+	d := &Domain{history: o.History, lines: o.Reduction.Rules.Templates().Over(step.DesignTemplates())}
 	if err := d.open(engine, workspaces, o); err != nil {
 		return nil, errors.Join(err, d.Close())
 	}
@@ -94,6 +109,9 @@ func withDefaults(opts *Options) Options {
 	var o Options
 	if opts != nil {
 		o = *opts
+	}
+	if o.Presets == nil {
+		o.Presets = history.Named
 	}
 	if o.CloseTimeout <= 0 {
 		o.CloseTimeout = DefaultCloseTimeout
@@ -115,13 +133,16 @@ func (d *Domain) open(engine kv.Engine, workspaces hand.Workspaces, o Options) (
 	d.onClose(d.Memory.Close)
 	d.Journal = journal.New(engine, writer, &journal.Options{Now: o.Now})
 
-	d.Blobs = blob.New(engine, writer, blobOptions(o))
-	d.onClose(d.Blobs.Close)
 	d.Log = session.New(engine, writer, &session.Options{Now: o.Now})
+	log := settledLog{d.Log, o.History}
+	d.Blobs = blob.New(engine, writer, blobOptions(o, log))
+	d.onClose(d.Blobs.Close)
 	if d.Tokens, err = tokens.New(&tokens.Options{Models: o.Models}); err != nil {
 		return err
 	}
-	d.Assembler = assemble.New(settledLog{d.Log, o.History}, d.Tokens, &assemble.Options{Models: o.Models})
+	d.Assembler = assemble.New(log, d.Tokens, &assemble.Options{
+		Models: o.Models, Reference: o.Reference, ToolResultTokens: o.ResultTokens, Presets: o.presets(),
+	})
 
 	d.Events = events.New(engine, writer, &events.Options{Now: o.Now, Retention: o.Retention, Logger: o.Logger})
 	d.onClose(d.Events.Close)
@@ -131,15 +152,21 @@ func (d *Domain) open(engine kv.Engine, workspaces hand.Workspaces, o Options) (
 	d.onClose(d.Agents.Close)
 
 	d.Registry = tools.NewRegistry(nil)
-	if err := native.Register(d.Registry, &native.Options{Store: o.StoreDir, Blobs: reads{blobs: d.Blobs, log: d.Log, use: true}}); err != nil {
+	if err := native.Register(d.Registry, &native.Options{Store: o.StoreDir, Blobs: d.reads(true)}); err != nil {
 		return err
 	}
 	d.Hand = hand.New(hand.Deps{
-		Registry: d.Registry, Relay: relay{d.Agents}, Log: d.Log, Blobs: d.Blobs, Reducer: step.NewReducer(&step.Options{Rules: o.Rules}),
-		Engine: engine, Writer: writer, Workspaces: workspaces, Compressor: compress.New(d.count, nil),
-	}, &hand.Options{Now: o.Now, Logger: o.Logger})
+		Registry: d.Registry, Relay: relay{d.Agents}, Log: d.Log, Blobs: d.Blobs, Reducer: d.reducer(o.Reduction),
+		Engine: engine, Writer: writer, Workspaces: workspaces, Compressor: compress.New(d.count, &o.Compress),
+	}, &hand.Options{Now: o.Now, Logger: o.Logger, Style: o.Reference, DropWritten: o.DropWritten})
 	d.onClose(func() error { return d.closeHand(o.CloseTimeout) })
 	return nil
+}
+
+// reducer is one that counts.
+func (d *Domain) reducer(o step.Options) *step.Reducer {
+	o.Count = d.count
+	return step.NewReducer(&o)
 }
 
 // count counts a text for the model of callers that name none.
@@ -154,8 +181,14 @@ func (d *Domain) count(text string) int {
 // bytesPerToken stands for what is too large to be counted.
 const bytesPerToken = 4
 
-func blobOptions(o Options) *blob.Options {
+// reads are what tools and callers read back; see reads.use.
+func (d *Domain) reads(use bool) reads {
+	return reads{blobs: d.Blobs, log: d.Log, lines: d.lines, use: use}
+}
+
+func blobOptions(o Options, log settledLog) *blob.Options {
 	b := o.Blobs
+	b.Namer = log.naming
 	b.Now, b.Referrers, b.Logger = o.Now, referrers{now: o.Now}, o.Logger
 	b.Words = analysis.New().Terms
 	return &b
@@ -186,7 +219,7 @@ func (d *Domain) Close() error {
 func (d *Domain) Services() server.Services {
 	return server.Services{
 		Memory: d.Memory, Hand: startingHand{d.Hand, d.Blobs}, Tools: d.Registry,
-		Log: startingLog{d.Log, d.Blobs}, Blobs: d.Blobs, Reads: reads{blobs: d.Blobs, log: d.Log},
+		Log: startingLog{d.Log, d.Blobs}, Blobs: d.Blobs, Reads: d.reads(false),
 		Tokens: d.Tokens, Assembler: tellingAssembler{d.Assembler, herald{d.Events}}, Events: d.Events, Agents: d.Agents, History: d.history,
 	}
 }

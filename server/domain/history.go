@@ -4,7 +4,10 @@ import (
 	"context"
 
 	"github.com/loom-bridge/loom-bridge/context/assemble"
+	"github.com/loom-bridge/loom-bridge/context/blob"
+	"github.com/loom-bridge/loom-bridge/context/history"
 	"github.com/loom-bridge/loom-bridge/context/session"
+	"github.com/loom-bridge/loom-bridge/context/step"
 	"github.com/loom-bridge/loom-bridge/memory/kv"
 )
 
@@ -18,6 +21,32 @@ type settledLog struct {
 func (l settledLog) Config(ctx context.Context, scope kv.Scope, sessionID string) (session.Config, error) {
 	c, err := l.Log.Config(ctx, scope, sessionID)
 	return c.Over(l.own), err
+}
+
+// naming counts the results of each kind apart in sessions with a preset that
+// names them so.
+func (l settledLog) naming(ctx context.Context, scope kv.Scope, sessionID string) (blob.Naming, error) {
+	c, err := l.Config(ctx, scope, sessionID)
+	if err != nil || c.Policy != "" && c.Policy != session.PolicyPreset {
+		return 0, err
+	}
+	if c.Preset == "design" || c.Preset == "reduction" {
+		return blob.NamingKindSeq, nil
+	}
+	return 0, nil
+}
+
+// presets are those of the options, with the lines that the rules give.
+func (o Options) presets() func(name string) (history.Preset, bool) {
+	own := o.Reduction.Rules.Templates()
+	return func(name string) (history.Preset, bool) {
+		p, ok := o.Presets(name)
+		if p.Templates.Empty() {
+			p.Templates = step.DesignTemplates()
+		}
+		p.Templates = own.Over(p.Templates)
+		return p, ok
+	}
 }
 
 // tellingAssembler tells of the batches of folds that it stores.

@@ -78,13 +78,13 @@ func (o original) path() string {
 	return historyFolder + step.ID(o.number) + ".txt"
 }
 
-// text is what is read.
-func (o original) text(e session.Entry) []byte {
+// text is what is read, where lines make a step one line.
+func (o original) text(e session.Entry, lines step.Templates) []byte {
 	switch o.form {
 	case formStepJSON:
 		return step.Document(*e.Step)
 	case formStepCompact:
-		return []byte(step.Compact(*e.Step).Summary)
+		return []byte(lines.Compact(*e.Step).Summary)
 	case formMessage:
 		return []byte(e.Message.Text())
 	case formMessageJSON:
@@ -95,12 +95,12 @@ func (o original) text(e session.Entry) []byte {
 
 // entry describes it as a blob is described, without a ref. It is zero when
 // nothing was found.
-func (o original) entry(scope kv.Scope, sessionID string, found session.Entry) blob.Entry {
+func (o original) entry(scope kv.Scope, sessionID string, found session.Entry, lines step.Templates) blob.Entry {
 	if found.Step == nil && found.Message == nil {
 		return blob.Entry{}
 	}
 	e := blob.Entry{
-		Path: o.path(), Size: int64(len(o.text(found))), Kind: blob.KindText, Owner: scope.Owner,
+		Path: o.path(), Size: int64(len(o.text(found, lines))), Kind: blob.KindText, Owner: scope.Owner,
 		Time: found.Time, SessionID: cmp.Or(sessionID, session.DefaultSession),
 	}
 	if o.form == formStepJSON || o.form == formMessageJSON {

@@ -21,6 +21,8 @@ import (
 type reads struct {
 	blobs *blob.Store
 	log   *session.Log
+	// lines make the one-line files of steps.
+	lines step.Templates
 	// use keeps a blob that was looked up from being collected before the tool
 	// call which reads it is recorded.
 	use bool
@@ -55,7 +57,7 @@ func (r reads) original(ctx context.Context, scope kv.Scope, sessionID string, o
 		return r.result(ctx, scope, o)
 	}
 	e, err := r.logged(ctx, scope, sessionID, o)
-	return o.entry(scope, sessionID, e), err
+	return o.entry(scope, sessionID, e, r.lines), err
 }
 
 // result finds what a step gave. Its step says where that is: in a blob, in what
@@ -70,7 +72,7 @@ func (r reads) result(ctx context.Context, scope kv.Scope, o original) (blob.Ent
 		// What the call wrote, if that was kept.
 		kept, err := r.stored(ctx, scope, s.ID())
 		if errors.Is(err, blob.ErrNotFound) {
-			return o.entry(scope, "", e), nil
+			return o.entry(scope, "", e, r.lines), nil
 		}
 		return kept, err
 	}
@@ -129,7 +131,7 @@ func (r reads) Read(ctx context.Context, scope kv.Scope, e blob.Entry, offset, l
 			yield(nil, err)
 			return
 		}
-		text := o.text(found)
+		text := o.text(found, r.lines)
 		text = text[min(offset, int64(len(text))):]
 		if limit >= 0 {
 			text = text[:min(limit, int64(len(text)))]

@@ -51,6 +51,9 @@ type Options struct {
 	// History is how the prompts of sessions are made that say nothing. Default
 	// that of package domain.
 	History session.Config
+	// Domain are further settings of what the server serves; those above, the clock
+	// and the logger are laid over it. Default none.
+	Domain domain.Options
 	// Dial are further options of the client.
 	Dial []grpc.DialOption
 }
@@ -123,9 +126,9 @@ func (s *Server) open(tb testing.TB, o Options) *domain.Domain {
 	root, err := os.OpenRoot(s.Workspace)
 	must(tb, err)
 	tb.Cleanup(func() { must(tb, root.Close()) })
-	parts, err := domain.Open(o.Engine, workspace{root}, &domain.Options{
-		Now: s.Clock.Now, Logger: o.Logger, CloseTimeout: stopTimeout, Retention: o.Retention, Blobs: o.Blobs, History: o.History,
-	})
+	d := o.Domain
+	d.Now, d.Logger, d.CloseTimeout, d.Retention, d.Blobs, d.History = s.Clock.Now, o.Logger, stopTimeout, o.Retention, o.Blobs, o.History
+	parts, err := domain.Open(o.Engine, workspace{root}, &d)
 	if err != nil {
 		tb.Fatalf("servertest: %v", err)
 	}

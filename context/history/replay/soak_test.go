@@ -153,7 +153,7 @@ func (c *cutter) undo(ledger *history.Ledger, h history.History, v history.View)
 	if err != nil {
 		c.t.Fatal(err)
 	}
-	kept, _ := history.Undo(slices.Concat(c.folds, v.Made))
+	kept := slices.DeleteFunc(slices.Concat(c.folds, v.Made), func(f history.Fold) bool { return f.Batch == v.Made[0].Batch })
 	is, err := ledger.Compact(history.History{Entries: h.Entries, Folds: kept, Since: end})
 	if err != nil {
 		c.t.Fatal(err)

@@ -50,8 +50,9 @@ func (c Config) blobTTLs() (map[string]time.Duration, error) {
 // blobs is how long blobs are kept and how many, as configured.
 func (c Config) blobs() blob.Options {
 	ttls, _ := c.blobTTLs()
+	naming, _ := blob.ParseNaming(c.OutputsNaming)
 	o := blob.Options{
-		TTL: ttls, CollectEvery: c.BlobGCInterval, CollectBytes: int64(c.BlobGCBytes), MaxOwnerBytes: int64(c.BlobMaxBytes),
+		Naming: naming, TTL: ttls, CollectEvery: c.BlobGCInterval, CollectBytes: int64(c.BlobGCBytes), MaxOwnerBytes: int64(c.BlobMaxBytes),
 	}
 	// There, zero is the default and less than zero is none.
 	if o.CollectEvery == 0 {

@@ -10,8 +10,12 @@ import (
 	"github.com/loom-bridge/loom-bridge/context/blob"
 )
 
+// K51
 func TestBlobSettings(t *testing.T) {
 	c := DefaultConfig()
+	if !c.WriteStoreContent {
+		t.Error("what was written is not kept")
+	}
 	c.BlobTTL, c.BlobGCBytes = " shell=1h, note=forever,", 7
 	must(t, c.Validate())
 	want := blob.Options{

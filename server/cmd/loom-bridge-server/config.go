@@ -58,6 +58,10 @@ type Config struct {
 	HistoryPolicy string `koanf:"history-policy"`
 	// HistoryPreset is the preset of fixed rules for that. Default none.
 	HistoryPreset string `koanf:"history-preset"`
+	// Reduction is how the results of calls are kept and shortened.
+	Reduction `koanf:",squash"`
+	// Compaction is what presets do with older steps.
+	Compaction `koanf:",squash"`
 	// LoomAddr serves the loom.v1 API, whose clients know no credentials, apart
 	// from the rest while authentication is on: a loopback host:port, or
 	// unix:/path. Default none: with authentication on, loom.v1 is not served;
@@ -136,6 +140,7 @@ func DefaultConfig() Config {
 		StallTimeout: l.StallTimeout, DrainTimeout: l.DrainTimeout,
 		LoomReplay: time.Minute, RegistrationIdle: agents.DefaultIdleRegistration, EventsMaxAge: 7 * 24 * time.Hour,
 		EventsMaxTopicBytes: 64 << 20, EventsMaxBytes: 1 << 30,
+		Reduction:      defaultReduction(),
 		BlobGCInterval: blob.DefaultCollectEvery, BlobGCBytes: blob.DefaultCollectBytes, BlobMaxBytes: blob.DefaultMaxOwnerBytes,
 	}
 }
@@ -153,7 +158,10 @@ func (e *ConfigError) Error() string {
 
 // Validate returns a *ConfigError for the first setting that can't be used.
 func (c Config) Validate() error {
-	for _, check := range []func() error{c.checkAddresses, c.checkFiles, c.checkLog, c.checkLimits, c.checkBlobs, c.checkHistory} {
+	for _, check := range []func() error{
+		c.checkAddresses, c.checkFiles, c.checkLog, c.checkLimits,
+		c.checkBlobs, c.checkHistory, c.checkReduction, c.checkCompaction,
+	} {
 		if err := check(); err != nil {
 			return err
 		}

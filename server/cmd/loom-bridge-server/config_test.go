@@ -2,9 +2,11 @@ package main
 
 import (
 	"errors"
+	"maps"
 	"os"
 	"path/filepath"
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -137,19 +139,26 @@ func TestBadSettings(t *testing.T) {
 
 // Every setting has a flag, and the flag's name is the field's.
 func TestFlagsCoverTheConfig(t *testing.T) {
-	c := DefaultConfig()
+	// Without an embedder its other settings are refused.
+	env := map[string]string{"LOOM_BRIDGE_EMBEDDER_URL": "http://127.0.0.1:1", "LOOM_BRIDGE_EMBEDDER_MODEL": "m"}
+	c, err := load(t, env)
+	if err != nil {
+		t.Fatal(err)
+	}
 	configFlags().VisitAll(func(f *pflag.Flag) {
 		if f.Name == keyConfig {
 			return
 		}
-		value := map[string]string{"int": "3", "duration": "3s", "bool": "true"}[f.Value.Type()]
+		value := map[string]string{"int": "3", "duration": "3s", "bool": strconv.FormatBool(f.DefValue == "false")}[f.Value.Type()]
 		if value == "" {
 			value = f.DefValue
 		}
 		if value == "" || f.Value.Type() == "string" {
 			return
 		}
-		changed, err := load(t, map[string]string{envName(f.Name): value})
+		with := maps.Clone(env)
+		with[envName(f.Name)] = value
+		changed, err := load(t, with)
 		if err != nil || changed == c {
 			t.Errorf("%s changes nothing (%v)", envName(f.Name), err)
 		}

@@ -14,6 +14,7 @@ import (
 
 	"github.com/loom-bridge/loom-bridge/context/blob"
 	"github.com/loom-bridge/loom-bridge/context/session"
+	"github.com/loom-bridge/loom-bridge/context/step"
 	"github.com/loom-bridge/loom-bridge/memory/kv"
 )
 
@@ -66,6 +67,7 @@ func exportCommand(getenv func(string) string, stdout, stderr io.Writer) *cobra.
 	own.SortFlags = false
 	own.AddFlag(all.Lookup(keyConfig))
 	own.AddFlag(all.Lookup("data-dir"))
+	own.AddFlag(all.Lookup("rules"))
 	own.StringVar(&r.scope.Owner, "agent", "", "`id` of the agent (required)")
 	own.StringVar(&r.session, "session", "", "`id` of one session; default all of the agent's")
 	own.StringVar(&r.scope.Tenant, "tenant", "default", "`name` of the agent's tenant")
@@ -149,8 +151,12 @@ func export(ctx context.Context, config Config, r exportRequest, stdout, stderr 
 	opened.add(engine.Close)
 	writer := kv.NewWriter(engine, nil)
 	opened.add(writer.Close)
+	reduction, err := config.reduction()
+	if err != nil {
+		return err
+	}
 	e := &exporter{
-		exportRequest: r, engine: engine, stderr: stderr,
+		exportRequest: r, engine: engine, stderr: stderr, lines: reduction.Rules.Templates().Over(step.DesignTemplates()),
 		log: session.New(engine, writer, nil), blobs: blob.New(engine, writer, nil),
 	}
 	if err := e.checkExists(ctx); err != nil {

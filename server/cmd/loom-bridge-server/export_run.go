@@ -43,6 +43,8 @@ type exporter struct {
 	blobs  *blob.Store
 	files  *fileTree
 	stderr io.Writer
+	// lines make the one-line files of steps.
+	lines step.Templates
 
 	steps, messages, folds, results int
 	bytes                           int64
@@ -196,7 +198,7 @@ func (e *exporter) exportSession(ctx context.Context, id string) error {
 
 func (e *exporter) exportStep(ctx context.Context, sessionID string, entry session.Entry) error {
 	s := *entry.Step
-	line := step.Compact(s).Summary
+	line := e.lines.Compact(s).Summary
 	args, err := e.longArgs(ctx, s.ArgsPath)
 	if err != nil {
 		return err

@@ -2,11 +2,9 @@ package main
 
 import (
 	"errors"
-	"os"
 	"strings"
 
 	"github.com/loom-bridge/loom-bridge/context/session"
-	"github.com/loom-bridge/loom-bridge/context/step"
 )
 
 // checkHistory checks the settings of histories.
@@ -24,21 +22,4 @@ func (c Config) checkHistory() error {
 // history is what holds for sessions that say nothing, as configured.
 func (c Config) history() session.Config {
 	return session.Config{Policy: c.HistoryPolicy, Preset: c.HistoryPreset}.Over(session.Config{Policy: session.PolicyLedger})
-}
-
-// loadRules reads the user's rules over the built-in ones; without a file they
-// stand alone.
-func loadRules(path string) (step.Rules, error) {
-	if path == "" {
-		return step.Rules{}, nil
-	}
-	text, err := os.ReadFile(path)
-	if err != nil {
-		return step.Rules{}, &ConfigError{"rules", path, err.Error()}
-	}
-	rules, err := step.LoadRules(text)
-	if err != nil {
-		return step.Rules{}, &ConfigError{"rules", path, err.Error()}
-	}
-	return rules, nil
 }

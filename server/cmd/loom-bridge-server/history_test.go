@@ -42,7 +42,7 @@ func TestBadHistorySettings(t *testing.T) {
 
 func TestLoadRules(t *testing.T) {
 	path := MustFile(t, "[tools.\"my:counter\"]\nargs = [\"of\"]\nobservation = \"Counted {of}\"\n")
-	rules, err := loadRules(path)
+	rules, err := loadRules(path, step.BuiltinRules())
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -57,15 +57,16 @@ func TestLoadRules(t *testing.T) {
 
 func TestBadRules(t *testing.T) {
 	for name, path := range map[string]string{
-		"no file":     "/no/such/rules.toml",
-		"no TOML":     MustFile(t, "tools = "),
-		"unknown key": MustFile(t, "[tools.\"x\"]\nobserve = \"y\"\n"),
+		"no file":             "/no/such/rules.toml",
+		"no TOML":             MustFile(t, "tools = "),
+		"unknown key":         MustFile(t, "[tools.\"x\"]\nobserve = \"y\"\n"),
+		"unknown placeholder": MustFile(t, "[tools.\"x\"]\ncompact = \"Did {something}\"\n"),
 	} {
-		if _, err := loadRules(path); err == nil || !strings.Contains(err.Error(), "--rules (LOOM_BRIDGE_RULES)") {
+		if _, err := loadRules(path, step.BuiltinRules()); err == nil || !strings.Contains(err.Error(), "--rules (LOOM_BRIDGE_RULES)") {
 			t.Errorf("%s: %v", name, err)
 		}
 	}
-	if rules, err := loadRules(""); err != nil || step.NewReducer(&step.Options{Rules: rules}) == nil {
+	if rules, err := loadRules("", step.BuiltinRules()); err != nil || step.NewReducer(&step.Options{Rules: rules}) == nil {
 		t.Errorf("without a file: %v", err)
 	}
 }

@@ -117,13 +117,15 @@ func serve(ctx context.Context, config Config, getenv func(string) string, stdou
 	if err != nil {
 		return err
 	}
-	rules, err := loadRules(config.Rules)
+	reduction, err := config.reduction()
 	if err != nil {
 		return err
 	}
 	parts, err := domain.Open(engine, places, &domain.Options{
-		StoreDir: config.DataDir, Models: models, Rules: rules, History: config.history(), Retention: config.retention(),
-		Blobs: config.blobs(), RegistrationIdle: config.RegistrationIdle, Logger: logger,
+		StoreDir: config.DataDir, Models: models, History: config.history(), Retention: config.retention(),
+		Presets: config.preset, Reduction: reduction, Reference: referenceStyles()[config.byPreset().ReferenceStyle], Compress: config.compress(),
+		ResultTokens: config.ToolResultMaxTokens, DropWritten: !config.WriteStoreContent, Blobs: config.blobs(), RegistrationIdle: config.RegistrationIdle,
+		Logger: logger,
 	})
 	if err != nil {
 		return err

@@ -1,0 +1,143 @@
+package tokens
+
+import (
+	"encoding/binary"
+	"strings"
+	"sync"
+)
+
+const (
+	// DefaultRecentBytes is how much text is remembered at least with its count,
+	// and twice as much at most: that of a few hundred prompts.
+	DefaultRecentBytes = 16 << 20
+	// maxRecentBytes bounds one such text. A lock is held while it is looked up.
+	maxRecentBytes = 32 << 10
+	// recentBytes is about what one takes beside its text.
+	recentBytes = 100
+)
+
+// recentKey is what was counted: a text by its encoding, or all that counts of a
+// message for its model.
+type recentKey struct {
+	encoding Encoding
+	model    *Model
+	text     string
+}
+
+// recent remembers counts by the texts themselves, in two generations as memo
+// does. To find a text takes a tenth of what its SHA-256 does, and a message is
+// found at once instead of string by string.
+type recent struct {
+	limit int
+
+	mu         sync.Mutex // guards the fields below
+	bytes      int        // of the young ones
+	young, old map[recentKey]Count
+}
+
+func newRecent(limit int) *recent {
+	return &recent{limit: limit, young: make(map[recentKey]Count), old: make(map[recentKey]Count)}
+}
+
+// text returns the count of a text that keepText was given.
+func (r *recent) text(encoding Encoding, text string) (tokens int, ok bool) {
+	if len(text) > maxRecentBytes {
+		return 0, false
+	}
+	found, ok := r.get(recentKey{encoding: encoding, text: text})
+	return found.Tokens, ok
+}
+
+// keepText remembers the count of a text. Give it those that were counted
+// before: most texts never are again.
+func (r *recent) keepText(encoding Encoding, text string, tokens int) {
+	if len(text) > maxRecentBytes {
+		return
+	}
+	r.put(recentKey{encoding: encoding, text: text}, Count{Tokens: tokens})
+}
+
+// message returns the count of a message, which count finds if it is not known.
+func (r *recent) message(model *Model, m *Message, count func() (Count, error)) (Count, error) {
+	if m.bytes() > maxRecentBytes {
+		return count()
+	}
+	var room [2 << 10]byte
+	text := m.appendKey(room[:0])
+	r.mu.Lock()
+	found, ok := r.young[recentKey{model: model, text: string(text)}] // without a copy
+	r.mu.Unlock()
+	if ok {
+		return found, nil
+	}
+	key := recentKey{model: model, text: string(text)}
+	if found, ok = r.get(key); ok {
+		return found, nil
+	}
+	found, err := count()
+	if err == nil {
+		r.put(key, found)
+	}
+	return found, err
+}
+
+func (r *recent) get(key recentKey) (Count, bool) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if found, ok := r.young[key]; ok {
+		return found, true
+	}
+	found, ok := r.old[key]
+	if ok {
+		r.add(key, found)
+	}
+	return found, ok
+}
+
+func (r *recent) put(key recentKey, found Count) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.add(key, found)
+}
+
+// add needs the lock held.
+func (r *recent) add(key recentKey, found Count) {
+	if r.bytes >= r.limit {
+		clear(r.old)
+		r.young, r.old = r.old, r.young
+		r.bytes = 0
+	}
+	key.text = strings.Clone(key.text) // it may be part of a longer one
+	r.young[key] = found
+	r.bytes += len(key.text) + recentBytes
+}
+
+// bytes are those of all strings of the message.
+func (m *Message) bytes() int {
+	n := len(m.Role) + len(m.Content) + len(m.Blocks) + len(m.Name) + len(m.CallID)
+	for i := range m.Calls {
+		n += len(m.Calls[i].ID) + len(m.Calls[i].Name) + len(m.Calls[i].Arguments)
+	}
+	return n
+}
+
+// appendKey appends all strings of the message, so that no two messages give
+// the same.
+func (m *Message) appendKey(dst []byte) []byte {
+	text := func(s string) {
+		dst = binary.AppendUvarint(dst, uint64(len(s)))
+		dst = append(dst, s...)
+	}
+	text(m.Role)
+	text(m.Content)
+	dst = binary.AppendUvarint(dst, uint64(len(m.Blocks)))
+	dst = append(dst, m.Blocks...)
+	text(m.Name)
+	text(m.CallID)
+	for i := range m.Calls {
+		text(m.Calls[i].ID)
+		text(m.Calls[i].Name)
+		text(m.Calls[i].Arguments)
+	}
+	return dst
+}
