@@ -156,3 +156,87 @@ func BenchmarkSave(b *testing.B) {
 		})
 	}
 }
+
+// turn makes a record of the size of a turn in a conversation: 130 bytes of
+// text, two speakers, twenty turns a session.
+func (p *prose) turn(n int) memory.Record {
+	return memory.Record{
+		Text:      p.text(130),
+		SessionID: fmt.Sprintf("session-%d", n/20),
+		Author:    []string{"Caroline", "Melanie"}[n%2],
+		EventTime: time.Date(2024, 1, 1, 0, 0, 0, 0, time.UTC).Add(time.Duration(n/20) * time.Hour),
+		Metadata:  []byte(fmt.Sprintf(`{"dia_id": "D%d:%d"}`, n/20, n%20)),
+	}
+}
+
+// BenchmarkImport measures how fast turns come in by batches of the largest
+// size, synced, until the last of them is packed.
+func BenchmarkImport(b *testing.B) {
+	const batches = 20
+	p := newProse(10)
+	all := make([][]memory.Record, batches)
+	for i := range all {
+		for n := range memory.MaxBatchRecords {
+			all[i] = append(all[i], p.turn(i*memory.MaxBatchRecords+n))
+		}
+	}
+	for b.Loop() {
+		b.StopTimer()
+		engine := MustRocks(b, rockskv.Sync)
+		writer := kv.NewWriter(engine, nil)
+		store := memory.New(engine, writer, nil)
+		b.StartTimer()
+		for _, batch := range all {
+			if _, err := store.SaveBatch(b.Context(), agent, batch, ""); err != nil {
+				b.Fatal(err)
+			}
+		}
+		for stats := (memory.Stats{Tail: memory.DefaultPackAfter}); stats.Tail >= memory.DefaultPackAfter; {
+			var err error
+			if stats, err = store.Stats(b.Context(), agent); err != nil {
+				b.Fatal(err)
+			}
+		}
+		b.StopTimer()
+		_ = store.Close()
+		_ = writer.Close()
+		b.StartTimer()
+	}
+	b.ReportMetric(float64(b.N)*batches*memory.MaxBatchRecords/b.Elapsed().Seconds(), "records/s")
+}
+
+// BenchmarkGrowth measures single synced saves of turns into scopes that hold
+// so many already.
+func BenchmarkGrowth(b *testing.B) {
+	for _, before := range []int{100, 10_000, 100_000} {
+		b.Run(fmt.Sprint(before), func(b *testing.B) {
+			engine := MustRocks(b, rockskv.Sync)
+			writer := kv.NewWriter(engine, nil)
+			store := memory.New(engine, writer, nil)
+			p := newProse(11)
+			for n := 0; n < before; n += memory.MaxBatchRecords {
+				batch := make([]memory.Record, min(memory.MaxBatchRecords, before-n))
+				for i := range batch {
+					batch[i] = p.turn(n + i)
+				}
+				if _, err := store.SaveBatch(b.Context(), agent, batch, ""); err != nil {
+					b.Fatal(err)
+				}
+			}
+			var times []time.Duration
+			for b.Loop() {
+				r := p.turn(before + len(times))
+				began := time.Now()
+				if _, err := store.Save(b.Context(), agent, r, ""); err != nil {
+					b.Fatal(err)
+				}
+				times = append(times, time.Since(began))
+			}
+			_ = store.Close()
+			_ = writer.Close()
+			slices.Sort(times)
+			b.ReportMetric(float64(times[len(times)/2].Microseconds()), "p50-µs")
+			b.ReportMetric(float64(times[len(times)*95/100].Microseconds()), "p95-µs")
+		})
+	}
+}

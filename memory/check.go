@@ -2,7 +2,6 @@ package memory
 
 import (
 	"context"
-	"fmt"
 	"iter"
 
 	"github.com/loom-bridge/loom-bridge/memory/kv"
@@ -10,8 +9,8 @@ import (
 )
 
 // Check recounts the index of a scope from its records: every word with its
-// frequencies, lengths, filter values, expiry, supersession, statistics and
-// ordinals, and the keys. It returns a *MismatchError when they do not agree. It
+// frequencies, lengths, filter values, all columns, statistics and ordinals;
+// and the keys, earlier versions, moments of expiry and vectors. It returns a *MismatchError when they do not agree. It
 // reads the whole scope from one snapshot and needs memory in proportion to
 // its records and different words.
 func (s *Store) Check(ctx context.Context, scope kv.Scope) error {
@@ -19,15 +18,11 @@ func (s *Store) Check(ctx context.Context, scope kv.Scope) error {
 		return err
 	}
 	var found lexical.Differences
-	err := s.view(ctx, func(view kv.Snapshot) error {
-		ordinals, err := readOrdinals(ctx, view, scope)
-		if err != nil {
+	err := s.current(ctx, scope, func() error {
+		return s.view(ctx, func(view kv.Snapshot) (err error) {
+			found, err = s.checkView(ctx, view, scope)
 			return err
-		}
-		if found, err = s.index.Check(ctx, view, scope, s.documents(ctx, view, scope, ordinals)); err != nil {
-			return err
-		}
-		return checkKeys(ctx, view, scope, &found)
+		})
 	})
 	if err != nil {
 		return wrap("memory: check "+scope.String(), err)
@@ -36,6 +31,24 @@ func (s *Store) Check(ctx context.Context, scope kv.Scope) error {
 		return &MismatchError{Differences: found.First, Total: found.Total}
 	}
 	return nil
+}
+
+func (s *Store) checkView(ctx context.Context, view kv.Snapshot, scope kv.Scope) (lexical.Differences, error) {
+	found, err := s.index.Check(ctx, view, scope, s.documents(ctx, view, scope))
+	if err != nil {
+		return found, err
+	}
+	if err := checkKeys(ctx, view, scope, &found); err != nil {
+		return found, err
+	}
+	if err := checkLife(ctx, view, scope, &found); err != nil {
+		return found, err
+	}
+	ordinals, err := readOrdinals(ctx, view, scope)
+	if err != nil {
+		return found, err
+	}
+	return found, s.checkVectors(ctx, view, scope, ordinals, found.Add)
 }
 
 // records yields all records of a scope, those expired included.
@@ -67,22 +80,15 @@ func readOrdinals(ctx context.Context, view kv.Reader, scope kv.Scope) (map[stri
 }
 
 // documents yields what the index should know of each record.
-func (s *Store) documents(ctx context.Context, view kv.Reader, scope kv.Scope, ordinals map[string]uint32) iter.Seq2[lexical.Numbered, error] {
+func (s *Store) documents(ctx context.Context, view kv.Reader, scope kv.Scope) iter.Seq2[lexical.Numbered, error] {
 	return func(yield func(lexical.Numbered, error) bool) {
 		for r, err := range records(ctx, view, scope) {
 			if err != nil {
 				yield(lexical.Numbered{}, err)
 				return
 			}
-			values, err := metadataValues(r.Metadata)
-			if err != nil {
-				yield(lexical.Numbered{}, fmt.Errorf("%w: record %q: %w", ErrDamaged, r.ID, err))
-				return
-			}
-			d := lexical.NewDocument(r.ID)
-			s.describe(d, r, values)
-			d.Supersede(ordinals[r.Supersedes])
-			if !yield(lexical.Numbered{Ordinal: r.ordinal, Document: d}, nil) {
+			d, err := s.document(ctx, view, scope, r)
+			if !yield(d, err) || err != nil {
 				return
 			}
 		}

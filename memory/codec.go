@@ -32,13 +32,28 @@ const (
 	fieldTier           = 19
 	fieldEmbedding      = 20
 	fieldEmbeddingSpace = 21
+	fieldVersion        = 22
+	fieldUpdateTime     = 23
+	fieldPinned         = 24
+	fieldArchived       = 25
+	fieldSlidingTTL     = 26
+	fieldSupersededTime = 27
+	fieldMarked         = 28
+	fieldPlace          = 29
 )
 
 // recordFormat is the format of the records that this version writes.
 const recordFormat = 1
 
-// encodeRecord returns the stored form of a record.
+// encodeRecord returns the stored form of a record. Its vector stands
+// elsewhere.
 func encodeRecord(r Record) []byte {
+	r.Embedding = nil
+	return encodeWhole(r)
+}
+
+// encodeWhole returns the form that a record had when its vector stood in it.
+func encodeWhole(r Record) []byte {
 	const overhead = 256
 	b := make([]byte, 0, len(r.Text)+len(r.Metadata)+4*len(r.Embedding)+overhead)
 	b = wire.AppendUint(b, fieldFormat, recordFormat)
@@ -65,18 +80,40 @@ func encodeRecord(r Record) []byte {
 	b = wire.AppendUint(b, fieldOrigin, uint64(r.Origin))
 	b = wire.AppendUint(b, fieldTier, uint64(r.Tier))
 	b = wire.AppendText(b, fieldEmbedding, encodeVector(r.Embedding))
-	return wire.AppendText(b, fieldEmbeddingSpace, r.EmbeddingSpace)
+	b = wire.AppendText(b, fieldEmbeddingSpace, r.EmbeddingSpace)
+	return appendLife(b, r)
 }
 
-// appendSuperseded adds to a stored record by whom it was replaced. A field
-// that comes later counts, and what this version does not know stays.
-func appendSuperseded(stored []byte, by string) []byte {
-	return wire.AppendText(stored, fieldSupersededBy, by)
+// appendLife appends what only some records have: a life behind them.
+func appendLife(b []byte, r Record) []byte {
+	if r.Version > 1 {
+		b = wire.AppendUint(b, fieldVersion, uint64(r.Version))
+	}
+	b = appendTime(b, fieldUpdateTime, r.UpdateTime)
+	b = wire.AppendUint(b, fieldPinned, bit(r.Pinned))
+	b = wire.AppendUint(b, fieldArchived, bit(r.Archived))
+	b = wire.AppendUint(b, fieldSlidingTTL, uint64(r.SlidingTTL.Microseconds()))
+	b = appendTime(b, fieldSupersededTime, r.SupersededTime)
+	b = wire.AppendUint(b, fieldMarked, bit(r.marked))
+	return wire.AppendUint(b, fieldPlace, uint64(r.place))
+}
+
+func bit(b bool) uint64 {
+	if b {
+		return 1
+	}
+	return 0
+}
+
+// appendSuperseded adds to a stored record by whom and when it was replaced. A
+// field that comes later counts, and what this version does not know stays.
+func appendSuperseded(stored []byte, by string, at time.Time) []byte {
+	return appendTime(wire.AppendText(stored, fieldSupersededBy, by), fieldSupersededTime, at)
 }
 
 // decodeRecord reads a stored record. The result shares no memory with b.
 func decodeRecord(b []byte) (Record, error) {
-	var r Record
+	r := Record{Version: 1}
 	format := uint64(0)
 	for f, err := range wire.Fields(b) {
 		if err != nil {
@@ -126,9 +163,32 @@ func (r *Record) setField(f wire.Field) error {
 	default:
 		if text := r.textField(f.Number); text != nil {
 			*text = string(f.Bytes)
+			return nil
 		}
+		r.setLife(f)
 	}
 	return nil
+}
+
+func (r *Record) setLife(f wire.Field) {
+	switch f.Number {
+	case fieldVersion:
+		r.Version = int64(f.Value)
+	case fieldUpdateTime:
+		r.UpdateTime = decodeTime(f)
+	case fieldPinned:
+		r.Pinned = f.Value != 0
+	case fieldArchived:
+		r.Archived = f.Value != 0
+	case fieldSlidingTTL:
+		r.SlidingTTL = decodeSpan(f.Value)
+	case fieldSupersededTime:
+		r.SupersededTime = decodeTime(f)
+	case fieldMarked:
+		r.marked = f.Value != 0
+	case fieldPlace:
+		r.place = uint32(f.Value)
+	}
 }
 
 // textField returns where the text field of that number goes, or nil.
@@ -166,6 +226,11 @@ func appendTime(b []byte, number int, t time.Time) []byte {
 
 func decodeTime(f wire.Field) time.Time { return time.UnixMicro(int64(f.Value)).UTC() }
 
+// decodeSpan reads microseconds; a span beyond what may be saved is cut.
+func decodeSpan(us uint64) time.Duration {
+	return time.Duration(min(us, uint64(MaxTTL.Microseconds()))) * time.Microsecond
+}
+
 func encodeVector(v []float32) []byte {
 	b := make([]byte, 0, 4*len(v))
 	for _, x := range v {
@@ -190,6 +255,13 @@ const (
 	answerID         = 1
 	answerCreateTime = 2
 	answerExpireTime = 3
+	// Of a changed record.
+	answerVersion        = 4
+	answerSupersededBy   = 5
+	answerSupersededTime = 6
+	// answerItem is the answer for one record of a batch, and the only field of
+	// a batch's answer.
+	answerItem = 7
 )
 
 // encodeAnswer keeps what the store added to a record.
@@ -197,6 +269,16 @@ func encodeAnswer(r Record) []byte {
 	b := wire.AppendText(nil, answerID, r.ID)
 	b = appendTime(b, answerCreateTime, r.CreateTime)
 	return appendTime(b, answerExpireTime, r.ExpireTime)
+}
+
+// encodeChangeAnswer keeps what an update or a deletion answered beside the
+// record's content, which stands in its version.
+func encodeChangeAnswer(r Record) []byte {
+	b := wire.AppendText(nil, answerID, r.ID)
+	b = appendTime(b, answerExpireTime, r.ExpireTime)
+	b = wire.AppendUint(b, answerVersion, uint64(r.Version))
+	b = wire.AppendText(b, answerSupersededBy, r.SupersededBy)
+	return appendTime(b, answerSupersededTime, r.SupersededTime)
 }
 
 // withAnswer returns the record as it was answered the first time.
@@ -212,6 +294,12 @@ func (r Record) withAnswer(answer []byte) (Record, error) {
 			r.CreateTime = decodeTime(f)
 		case answerExpireTime:
 			r.ExpireTime = decodeTime(f)
+		case answerVersion:
+			r.Version = int64(f.Value)
+		case answerSupersededBy:
+			r.SupersededBy = string(f.Bytes)
+		case answerSupersededTime:
+			r.SupersededTime = decodeTime(f)
 		}
 	}
 	return r, nil

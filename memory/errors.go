@@ -20,6 +20,9 @@ var (
 	ErrNotFound = errors.New("memory: record not found")
 	// ErrExists: an id or key is taken; *ExistsError says which.
 	ErrExists = errors.New("memory: record exists")
+	// ErrVersionConflict: the record does not have the version that the caller
+	// expected; *VersionError says which it has. Nothing was changed.
+	ErrVersionConflict = errors.New("memory: record has another version")
 	// ErrNoEmbedder: the query needs vectors and there is no embedder.
 	ErrNoEmbedder = errors.New("memory: no embedder is set up")
 	// ErrClosed: the store is closed.
@@ -40,7 +43,10 @@ var (
 // wrap adds the operation to errors of other packages; ours about what was
 // asked say enough. What is wrong with the index is wrong with what is stored.
 func wrap(operation string, err error) error {
-	for _, own := range []error{ErrInvalid, ErrInvalidFilter, ErrExists, ErrNotFound, ErrNoEmbedder} {
+	if err == nil {
+		return nil
+	}
+	for _, own := range []error{ErrInvalid, ErrInvalidFilter, ErrExists, ErrNotFound, ErrVersionConflict, ErrNoEmbedder, ErrEmbedder} {
 		if errors.Is(err, own) {
 			return err
 		}
@@ -115,6 +121,40 @@ func (e *ExistsError) Error() string {
 
 // Is makes errors.Is(err, ErrExists) true.
 func (e *ExistsError) Is(target error) bool { return target == ErrExists }
+
+// VersionError says that a record changed since its caller read it. It is an
+// ErrVersionConflict.
+type VersionError struct {
+	// ID is the record.
+	ID string
+	// Expected is the version that the caller expected.
+	Expected int64
+	// Version is the one that the record has.
+	Version int64
+}
+
+func (e *VersionError) Error() string {
+	return fmt.Sprintf("memory: record %q has version %d, not %d", e.ID, e.Version, e.Expected)
+}
+
+// Is makes errors.Is(err, ErrVersionConflict) true.
+func (e *VersionError) Is(target error) bool { return target == ErrVersionConflict }
+
+// BatchError says which record of a batch is at fault. It is whatever its cause
+// is.
+type BatchError struct {
+	// Index is the record's place in the batch, from 0.
+	Index int
+	// Err is what is wrong with it.
+	Err error
+}
+
+func (e *BatchError) Error() string {
+	return fmt.Sprintf("memory: record %d of the batch: %v", e.Index, e.Err)
+}
+
+// Unwrap returns the cause.
+func (e *BatchError) Unwrap() error { return e.Err }
 
 // MismatchError lists where index and records disagree. It is an ErrMismatch.
 type MismatchError struct {

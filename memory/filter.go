@@ -1,64 +1,112 @@
 package memory
 
 import (
+	"context"
 	"errors"
 	"fmt"
-	"strconv"
 	"strings"
 
 	"go.einride.tech/aip/filtering"
 	expr "google.golang.org/genproto/googleapis/api/expr/v1alpha1"
 
+	"github.com/loom-bridge/loom-bridge/memory/kv"
 	"github.com/loom-bridge/loom-bridge/memory/lexical"
 )
 
-// MaxConditions bounds the conditions of one filter.
-const MaxConditions = 64
+// Limits of a filter, beside MaxFilterBytes.
+const (
+	// MaxConditions bounds the conditions of one filter: each reads postings of
+	// its own.
+	MaxConditions = 64
+	// MaxFilterDepth bounds how deep parentheses and NOT nest, far above what a
+	// person writes.
+	MaxFilterDepth = 32
+)
 
-// The fields of a filter beside metadata, and the index field of each; id and
-// key are names of records and have none.
-var filterFields = map[string]lexical.Field{
-	"id": 0, "key": 0,
-	"kind":       lexical.Kind,
-	"session_id": lexical.Session,
-	"author":     lexical.Author,
-	"origin":     lexical.Origin,
-	"tags":       lexical.Tag,
+// FilterLanguage describes filters in short, after AIP-160. Conditions are
+// joined by AND, OR, NOT (or -) and parentheses; OR binds tighter than AND.
+//
+//   - key, kind, session_id and author are compared with = != < <= > >= in the
+//     order of code points, id and origin (user, agent, tool, web) with = and
+//     !=. Texts other than plain words stand in quotes.
+//   - tags:"red" asks for a tag.
+//   - importance and tier are compared with numbers, pinned with true or false.
+//   - event_time, create_time and expire_time are compared with a moment after
+//     RFC 3339 or with a day, month or year in UTC as a whole ("2026-03-01",
+//     "2026-03", "2026"): = means within it, > after its end.
+//   - metadata.a.b is compared with a text, a number without exponent, or true
+//     or false; the literal decides the type, and numbers compare exactly.
+//     With : it also looks into arrays (metadata.labels:"urgent").
+//   - field:* asks whether a field is set at all.
+//   - = and : take several values: kind = ("note" OR "plan").
+//
+// What is not set meets no condition, != included; NOT (x = 1) lets it through.
+// The != of metadata holds for values of other types.
+const FilterLanguage = "AIP-160"
+
+const served = "served are id, key, kind, session_id, author, origin, tags, importance, tier, pinned, event_time, create_time, expire_time and metadata"
+
+// filter is a filter that was read: a tree of conditions that are not tied to
+// a scope yet. The zero filter lets everything through.
+type filter struct {
+	join func(...lexical.Filter) lexical.Filter // of args; nil in a condition
+	args []filter
+	leaf binder // of a condition
 }
 
-const served = "served are id, key, kind, session_id, author, origin, tags and metadata"
+// binder makes the index's form of a condition for one scope and view.
+type binder func(context.Context, binding) (lexical.Filter, error)
 
-// condition is one part of a filter: the field must have the value.
-type condition struct {
-	field string        // as in the filter
-	index lexical.Field // zero for id and key
-	value string
+// bind returns the index's form of the filter for one scope. It reads the
+// records that the filter names by id. What it returns may read records later,
+// so it is valid as long as the view.
+func (f filter) bind(ctx context.Context, view getter, scope kv.Scope) (lexical.Filter, error) {
+	left := maxVerifiedBytes
+	return f.bindTo(ctx, binding{view, scope, &left})
 }
 
-// parseFilter reads a filter after AIP-160: conditions joined by AND. A
-// condition is field = value for id, key, kind, session_id, author, origin and
-// metadata with a path, or tags:value. An empty filter has no conditions.
-// Anything else is a *FilterError.
-func parseFilter(filter string) ([]condition, error) {
-	if strings.TrimSpace(filter) == "" {
-		return nil, nil
+func (f filter) bindTo(ctx context.Context, b binding) (lexical.Filter, error) {
+	if f.leaf != nil {
+		return f.leaf(ctx, b)
+	}
+	if f.join == nil {
+		return lexical.Filter{}, nil
+	}
+	args := make([]lexical.Filter, len(f.args))
+	for i, arg := range f.args {
+		var err error
+		if args[i], err = arg.bindTo(ctx, b); err != nil {
+			return lexical.Filter{}, err
+		}
+	}
+	return f.join(args...), nil
+}
+
+func not(f ...lexical.Filter) lexical.Filter { return lexical.Not(f[0]) }
+
+// compileFilter reads a filter; see FilterLanguage. Anything else is a
+// *FilterError.
+func compileFilter(text string) (filter, error) {
+	if strings.TrimSpace(text) == "" {
+		return filter{}, nil
+	}
+	if len(text) > MaxFilterBytes {
+		return filter{}, &FilterError{Filter: text, Problem: fmt.Sprintf("has %d bytes, more than %d", len(text), MaxFilterBytes)}
 	}
 	var parser filtering.Parser
-	parser.Init(filter)
+	parser.Init(text)
 	parsed, err := parser.Parse()
 	if err != nil {
-		return nil, syntaxError(filter, err)
+		return filter{}, syntaxError(text, err)
 	}
-	c := compiler{filter: filter, positions: parsed.GetSourceInfo().GetPositions()}
-	if err := c.compile(parsed.GetExpr()); err != nil {
-		return nil, err
-	}
-	return c.conditions, nil
+	c := compiler{filter: text, positions: parsed.GetSourceInfo().GetPositions()}
+	return c.compile(parsed.GetExpr(), c.restriction, 0)
 }
 
 // syntaxError keeps the innermost of the parser's errors, which says most.
 func syntaxError(filter string, err error) error {
-	out := &FilterError{Filter: filter, Problem: "does not parse"}
+	out := &FilterError{Filter: filter}
+	problem := ""
 	for ; err != nil; err = errors.Unwrap(err) {
 		at, ok := err.(interface {
 			Position() filtering.Position
@@ -68,8 +116,10 @@ func syntaxError(filter string, err error) error {
 			break
 		}
 		out.Offset = leadingSpace(filter) + int(at.Position().Offset)
-		out.Problem = "does not parse: " + at.Message()
+		problem = ": " + at.Message()
 	}
+	out.Problem = "does not parse" + problem +
+		`; a filter is made of conditions such as kind = "note" or metadata.n > 5, joined by AND, OR, NOT and parentheses`
 	return out
 }
 
@@ -85,160 +135,113 @@ func isSpace(r rune) bool { return strings.TrimSpace(string(r)) == "" }
 type compiler struct {
 	filter     string
 	positions  map[int64]int32
-	conditions []condition
+	conditions int
 }
 
 func (c *compiler) offset(e *expr.Expr) int {
-	return leadingSpace(c.filter) + int(c.positions[e.GetId()])
+	return min(leadingSpace(c.filter)+int(c.positions[e.GetId()]), len(c.filter))
 }
 
 func (c *compiler) refuse(e *expr.Expr, format string, args ...any) error {
 	return &FilterError{Filter: c.filter, Offset: c.offset(e), Problem: fmt.Sprintf(format, args...)}
 }
 
-func (c *compiler) compile(e *expr.Expr) error {
+// compile reads a tree of AND, OR and NOT whose leaves leaf reads.
+func (c *compiler) compile(e *expr.Expr, leaf func(*expr.Expr) (filter, error), depth int) (filter, error) {
+	var f filter
+	operator := e.GetCallExpr().GetFunction()
+	switch operator {
+	case filtering.FunctionAnd:
+		f.join = lexical.And
+	case filtering.FunctionOr:
+		f.join = lexical.Or
+	case filtering.FunctionNot:
+		f.join = not
+	case filtering.FunctionFuzzyAnd:
+		return filter{}, c.refuse(e, "conditions must be joined by AND or OR")
+	default:
+		return leaf(e)
+	}
+	if depth == MaxFilterDepth {
+		return filter{}, c.refuse(e, "nests deeper than %d levels", MaxFilterDepth)
+	}
+	for _, operand := range operands(nil, e, operator) {
+		arg, err := c.compile(operand, leaf, depth+1)
+		if err != nil {
+			return filter{}, err
+		}
+		f.args = append(f.args, arg)
+	}
+	return f, nil
+}
+
+// operands returns what AND or OR joins: a AND b AND c has three operands on
+// one level, not two levels. A NOT has one.
+func operands(dst []*expr.Expr, e *expr.Expr, operator string) []*expr.Expr {
+	for _, arg := range e.GetCallExpr().GetArgs() {
+		if operator != filtering.FunctionNot && arg.GetCallExpr().GetFunction() == operator {
+			dst = operands(dst, arg, operator)
+			continue
+		}
+		dst = append(dst, arg)
+	}
+	return dst
+}
+
+// restriction reads a field, an operator and a value, or several values joined
+// in parentheses.
+func (c *compiler) restriction(e *expr.Expr) (filter, error) {
 	call := e.GetCallExpr()
 	if call == nil {
-		return c.refuse(e, "a condition needs a field, = or :, and a value")
+		return filter{}, c.refuse(e, "a condition needs a field, an operator such as = or :, and a value")
 	}
-	switch call.GetFunction() {
-	case filtering.FunctionAnd:
-		for _, arg := range call.GetArgs() {
-			if err := c.compile(arg); err != nil {
-				return err
-			}
-		}
-		return nil
-	case filtering.FunctionEquals, filtering.FunctionHas:
-		return c.compare(e, call)
-	case filtering.FunctionFuzzyAnd:
-		return c.refuse(e, "conditions must be joined by AND")
-	}
-	return c.refuse(e, "%s is not served; join conditions with = or : by AND", call.GetFunction())
-}
-
-func (c *compiler) compare(e *expr.Expr, call *expr.Expr_Call) error {
-	if len(call.GetArgs()) != 2 {
-		return c.refuse(e, "a condition needs one field and one value")
-	}
-	if len(c.conditions) == MaxConditions {
-		return c.refuse(e, "has more than %d conditions", MaxConditions)
+	if !isOperator(call.GetFunction()) || len(call.GetArgs()) != 2 {
+		return filter{}, c.refuse(e, "function %s is not served", call.GetFunction())
 	}
 	left, right := call.GetArgs()[0], call.GetArgs()[1]
-	path := memberPath(left)
-	if len(path) == 0 {
-		return c.refuse(left, "a condition begins with a field; %s", served)
+	field, err := c.field(left)
+	if err != nil {
+		return filter{}, err
 	}
-	index, known := filterFields[path[0]]
-	switch {
-	case path[0] == "metadata":
-		return c.compareMetadata(e, call.GetFunction(), path[1:], right)
-	case !known:
-		return c.refuse(left, "field %q is unknown; %s", path[0], served)
-	case len(path) > 1:
-		return c.refuse(left, "field %s has no parts", path[0])
-	}
-	return c.compareField(e, call.GetFunction(), path[0], index, right)
-}
-
-func (c *compiler) compareField(e *expr.Expr, operator, field string, index lexical.Field, right *expr.Expr) error {
-	if want := operatorOf(field); operator != want {
-		return c.refuse(e, "%s is compared with %s", field, want)
-	}
-	value, ok := text(right)
-	if !ok {
-		return c.refuse(right, "%s takes a text in quotes", field)
-	}
-	if field == "origin" && !isOrigin(value) {
-		return c.refuse(right, "origin is one of user, agent, tool, web")
-	}
-	if value == "" && index == 0 {
-		return c.refuse(right, "%s can't be empty", field)
-	}
-	c.conditions = append(c.conditions, condition{field, index, value})
-	return nil
-}
-
-func operatorOf(field string) string {
-	if field == "tags" {
-		return filtering.FunctionHas
-	}
-	return filtering.FunctionEquals
-}
-
-func isOrigin(name string) bool {
-	for _, known := range originNames {
-		if name == known {
-			return true
+	field.operator = call.GetFunction()
+	each := func(value *expr.Expr) (filter, error) { return c.condition(e, field, value) }
+	switch right.GetCallExpr().GetFunction() {
+	case filtering.FunctionAnd, filtering.FunctionOr, filtering.FunctionNot, filtering.FunctionFuzzyAnd:
+		if field.operator != filtering.FunctionEquals && field.operator != filtering.FunctionHas {
+			return filter{}, c.refuse(right, "several values in parentheses are served with = and : only")
 		}
+		return c.compile(right, each, 0)
+	}
+	return each(right)
+}
+
+func isOperator(function string) bool {
+	switch function {
+	case filtering.FunctionEquals, filtering.FunctionNotEquals, filtering.FunctionHas,
+		filtering.FunctionLessThan, filtering.FunctionLessEquals,
+		filtering.FunctionGreaterThan, filtering.FunctionGreaterEquals:
+		return true
 	}
 	return false
 }
 
-func (c *compiler) compareMetadata(e *expr.Expr, operator string, names []string, right *expr.Expr) error {
-	if operator != filtering.FunctionEquals {
-		return c.refuse(e, "metadata is compared with =")
+// condition reads one value and makes a condition of it.
+func (c *compiler) condition(e *expr.Expr, field filterField, value *expr.Expr) (filter, error) {
+	if c.conditions++; c.conditions > MaxConditions {
+		return filter{}, c.refuse(e, "has more than %d conditions", MaxConditions)
 	}
-	if len(names) == 0 {
-		return c.refuse(e, "metadata needs a path, such as metadata.source")
+	if !field.serves(field.operator) {
+		return filter{}, c.refuse(e, "%s is compared with %s", field.name, field.kind.operators())
 	}
-	path := ""
-	for _, name := range names {
-		path = metadataPath(path, name)
-	}
-	value, ok := c.literal(path, right)
+	literal, ok := c.literal(value)
 	if !ok {
-		return c.refuse(right, "metadata takes a text in quotes, a number, true or false")
+		return filter{}, c.refuse(value, "%s takes %s", field.name, field.kind.literals())
 	}
-	c.conditions = append(c.conditions, condition{"metadata", lexical.Metadata, value})
-	return nil
-}
-
-// literal returns the term of a metadata path with the literal's type and
-// value. True and false without quotes are bools.
-func (c *compiler) literal(path string, e *expr.Expr) (string, bool) {
-	if name := e.GetIdentExpr().GetName(); name == "true" || name == "false" {
-		return metadataTerm(path, name == "true")
+	leaf, problem := field.binder(literal)
+	if problem != "" {
+		return filter{}, c.refuse(value, "%s %s", field.name, problem)
 	}
-	if value, ok := text(e); ok {
-		return metadataTerm(path, value)
-	}
-	switch e.GetConstExpr().GetConstantKind().(type) {
-	case *expr.Constant_Int64Value, *expr.Constant_DoubleValue:
-		return path + "n" + canonicalNumber(c.number(e)), true
-	}
-	return "", false
-}
-
-// number returns a number as it stands in the filter, as the parsed value may
-// have lost digits or taken a leading zero for octal.
-func (c *compiler) number(e *expr.Expr) string {
-	from := c.filter[c.offset(e):]
-	negative := strings.HasPrefix(from, "-")
-	digits := strings.TrimLeft(from, "-")
-	if strings.HasPrefix(digits, "0x") {
-		return strconv.FormatInt(e.GetConstExpr().GetInt64Value(), 10)
-	}
-	end := strings.IndexFunc(digits, func(r rune) bool { return (r < '0' || r > '9') && r != '.' })
-	if end >= 0 {
-		digits = digits[:end]
-	}
-	if negative {
-		return "-" + digits
-	}
-	return digits
-}
-
-// text returns the value of a text with or without quotes.
-func text(e *expr.Expr) (string, bool) {
-	if ident := e.GetIdentExpr(); ident != nil {
-		return ident.GetName(), true
-	}
-	value, ok := e.GetConstExpr().GetConstantKind().(*expr.Constant_StringValue)
-	if !ok {
-		return "", false
-	}
-	return value.StringValue, true
+	return filter{leaf: leaf}, nil
 }
 
 // memberPath returns the names of a.b.c, or nil.

@@ -2,6 +2,7 @@ package memory
 
 import (
 	"context"
+	"errors"
 	"log/slog"
 	"sync"
 
@@ -23,6 +24,9 @@ const (
 	// waiting records may reach before its saves pack them themselves, which
 	// slows those who save faster than the background packs.
 	packInline = 8
+	// purgeShare: a scope whose segments hold that many times fewer dead records
+	// than there are living ones, or more, is looked at by the merging.
+	purgeShare = 8
 	// maxScopesWaiting bounds the scopes that wait for the background. One more
 	// waits for its next save.
 	maxScopesWaiting = 4096
@@ -42,7 +46,8 @@ type packer struct {
 	running       sync.WaitGroup
 
 	mu sync.Mutex // guards packing
-	// packing holds the scopes that somebody packs; closed when done.
+	// packing holds the scopes that somebody packs or makes anew; closed when
+	// done.
 	packing map[kv.Scope]chan struct{}
 }
 
@@ -73,6 +78,10 @@ func (p *packer) saved(ctx context.Context, scope kv.Scope, s lexical.Statistics
 	case p.reached(s, 1):
 		p.packs.add(scope)
 	}
+	// Those that died in the tail are gone when it is packed.
+	if inTail := min(s.Unpurged(), uint64(s.Tail())); (s.Unpurged()-inTail)*purgeShare > s.Documents {
+		p.merges.add(scope)
+	}
 }
 
 // read is told of every query.
@@ -100,6 +109,9 @@ func (p *packer) pack(ctx context.Context, scope kv.Scope) {
 	defer p.release(scope, done)
 	for ctx.Err() == nil {
 		s, merge, err := p.index.Pack(ctx, p.engine, p.writer, scope)
+		if errors.Is(err, lexical.ErrOutdated) {
+			return // who saves or asks next has it made anew
+		}
 		if err != nil {
 			p.report(ctx, "pack", scope, err)
 			return
@@ -116,6 +128,9 @@ func (p *packer) pack(ctx context.Context, scope kv.Scope) {
 func (p *packer) merge(ctx context.Context, scope kv.Scope) {
 	for ctx.Err() == nil {
 		more, err := p.index.Merge(ctx, p.engine, p.writer, scope)
+		if errors.Is(err, lexical.ErrOutdated) {
+			return
+		}
 		if err != nil {
 			p.report(ctx, "merge", scope, err)
 		}
@@ -156,8 +171,9 @@ func (p *packer) release(scope kv.Scope, done chan struct{}) {
 type worklist struct {
 	scopes chan kv.Scope
 
-	mu      sync.Mutex // guards waiting
+	mu      sync.Mutex // guards the fields below
 	waiting map[kv.Scope]struct{}
+	dropped bool // a scope could not be added
 }
 
 func newWorklist() *worklist {
@@ -175,7 +191,20 @@ func (w *worklist) add(scope kv.Scope) {
 	case w.scopes <- scope:
 		w.waiting[scope] = struct{}{}
 	default:
+		w.dropped = true
 	}
+}
+
+// missed tells whether the list is empty and has had no room for some scope
+// since it was asked last.
+func (w *worklist) missed() bool {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if !w.dropped || len(w.waiting) > 0 {
+		return false
+	}
+	w.dropped = false
+	return true
 }
 
 // run does the work until ctx ends.

@@ -44,7 +44,7 @@ func testQueryRanks(t *testing.T, r *rig) {
 	// A record with exactly the words of the query scores high, one with a
 	// common part of them low.
 	all := r.MustQuery(t, memory.Query{Text: "The cat sat on the mat"}).Hits[0].Score
-	if all < 0.7 || all > 0.95 {
+	if all < 0.99 {
 		t.Errorf("score of a full match: %v", all)
 	}
 	if part := r.MustQuery(t, memory.Query{Text: "gardens on Jupiter xylophone"}).Hits[0].Score; part > 0.3 {
@@ -109,7 +109,7 @@ func testQueryWordsOnly(t *testing.T, r *rig) {
 
 func testQueryReceipt(t *testing.T, r *rig) {
 	empty := r.MustQuery(t, memory.Query{Text: "apple"})
-	mustEqual(t, "empty scope", memory.Receipt{Degraded: []string{"no embedder, words only"}}, empty.Receipt)
+	mustEqual(t, "empty scope", memory.Receipt{Degraded: []string{"no embedder, words only"}, Empty: memory.NothingStored}, empty.Receipt)
 	old := r.MustSave(t, memory.Record{Text: "apple tree", Tags: []string{"in"}})
 	r.MustSave(t, memory.Record{Text: "apple pie", Tags: []string{"in"}, Supersedes: old.ID})
 	r.MustSave(t, memory.Record{Text: "apple juice", Tags: []string{"in"}, TTL: time.Second})
@@ -150,132 +150,6 @@ func testLanguages(t *testing.T, r *rig) {
 	} {
 		mustEqual(t, query, []string{want}, ids(r.MustQuery(t, memory.Query{Text: query})))
 	}
-}
-
-func testFilters(t *testing.T, r *rig) {
-	long := strings.Repeat("long ", 60)
-	r.MustSave(t, memory.Record{
-		ID: "a", Text: "apple", Key: "fruit.a", Kind: "note", SessionID: "s 1", Author: "Ann", Origin: memory.OriginWeb, Tags: []string{"red", "sweet"},
-		Metadata: json.RawMessage(`{"n": 5, "f": 2.50, "big": 9007199254740993, "s": "5", "yes": true, "no": null, "deep": {"er": {"x": -1e2}}, "list": ["in"], "odd key": "v", "long": "` + long + `", "AND": "x"}`),
-	})
-	r.MustSave(t, memory.Record{ID: "b", Text: "apple", Key: "fruit.b", Tags: []string{"red", strings.Repeat("t", 128)}, Metadata: json.RawMessage(`{"n": 6, "yes": false, "deep": {"er": 1}, "s": ""}`)})
-	tests := []struct {
-		filter string
-		want   []string
-	}{
-		{``, []string{"b", "a"}},
-		{`  `, []string{"b", "a"}},
-		{`id = "a"`, []string{"a"}},
-		{`id = "nobody"`, nil},
-		{`key = "fruit.b"`, []string{"b"}},
-		{`key = "fruit.c"`, nil},
-		{`kind = "note"`, []string{"a"}},
-		{`kind = note`, []string{"a"}},
-		{`kind = "fact"`, []string{"b"}},
-		{`session_id = "s 1"`, []string{"a"}},
-		{`author = 'Ann'`, []string{"a"}},
-		{`author = "ann"`, nil},
-		{`origin = "web"`, []string{"a"}},
-		{`origin = agent`, []string{"b"}},
-		{`tags:"red"`, []string{"b", "a"}},
-		{`tags:red AND tags:sweet`, []string{"a"}},
-		{`tags:"re"`, nil},
-		{`tags:"` + strings.Repeat("t", 128) + `"`, []string{"b"}},
-		{`tags:"` + strings.Repeat("t", 127) + `"`, nil},
-		{`(kind = "note" AND (tags:"red"))`, []string{"a"}},
-		{`metadata.n = 5`, []string{"a"}},
-		{`metadata.n = 5.0`, []string{"a"}},
-		{`metadata.n = "5"`, nil},
-		{`metadata.s = "5"`, []string{"a"}},
-		{`metadata.s = ""`, []string{"b"}},
-		{`metadata.s = 5`, nil},
-		{`metadata.f = 2.5`, []string{"a"}},
-		{`metadata.big = 9007199254740993`, []string{"a"}},
-		{`metadata.big = 9007199254740992`, nil},
-		{`metadata.yes = true`, []string{"a"}},
-		{`metadata.yes = "true"`, nil},
-		{`metadata.yes = false`, []string{"b"}},
-		{`metadata.deep.er.x = -100`, []string{"a"}},
-		{`metadata.deep.er = 1`, []string{"b"}},
-		{`metadata.missing = 1`, nil},
-		{`metadata.no = "null"`, nil},
-		{`metadata.list = "in"`, nil},
-		{`metadata."odd key" = "v"`, []string{"a"}},
-		{`metadata.AND = "x"`, []string{"a"}},
-		{`metadata.long = "` + long + `"`, []string{"a"}},
-		{`metadata.n = 005`, []string{"a"}},
-		{`metadata.n = 0x5`, []string{"a"}},
-		{`id = "a" AND key = "fruit.b"`, nil},
-		{`id = "b" AND key = "fruit.b" AND metadata.n = 6`, []string{"b"}},
-	}
-	for range 2 { // from the tail, then packed
-		for _, tt := range tests {
-			got := ids(r.MustQuery(t, memory.Query{Text: "apple", Filter: tt.filter}))
-			if !slices.Equal(got, tt.want) {
-				t.Errorf("filter %s: got %v, want %v", tt.filter, got, tt.want)
-			}
-		}
-		r.MustPack(t)
-	}
-}
-
-func testFilterErrors(t *testing.T, r *rig) {
-	for filter, problem := range map[string]string{
-		`colour = "red"`:                    `field "colour" is unknown; served are id,`,
-		`kind = "a" OR kind = "b"`:          "OR is not served",
-		`NOT kind = "a"`:                    "NOT is not served",
-		`-kind = "a"`:                       "NOT is not served",
-		`kind != "a"`:                       "!= is not served",
-		`metadata.n > 5`:                    "> is not served",
-		`kind:"a"`:                          "kind is compared with =",
-		`tags = "a"`:                        "tags is compared with :",
-		`metadata.n:5`:                      "metadata is compared with =",
-		`kind = 5`:                          "kind takes a text in quotes",
-		`kind = true AND tags:5`:            "tags takes a text in quotes",
-		`kind.x = "a"`:                      "kind has no parts",
-		`metadata = "a"`:                    "metadata needs a path",
-		`metadata.x = a.b`:                  "metadata takes a text in quotes",
-		`metadata.x = timestamp("x")`:       "metadata takes a text in quotes",
-		`origin = "robot"`:                  "origin is one of",
-		`id = ""`:                           "id can't be empty",
-		`kind`:                              "a condition needs a field",
-		`"kind" = "a"`:                      "a condition begins with a field",
-		`kind = "a" tags:"b"`:               "joined by AND",
-		`kind = "a`:                         "does not parse: unterminated string",
-		`kind = `:                           "does not parse",
-		`kind = "a" AND`:                    "does not parse",
-		`((kind = "a")`:                     "does not parse",
-		`metadata.n = 1e5`:                  "does not parse",
-		`metadata.n = 99999999999999999999`: "does not parse",
-		"kind = \"\xff\"":                   "does not parse",
-		strings.Repeat(`kind = "a" AND `, memory.MaxConditions) + `kind = "a"`: "more than 64 conditions",
-		strings.Repeat("(", 4000):  "does not parse",
-		strings.Repeat("a(", 2000): "does not parse",
-	} {
-		_, err := r.Query(t.Context(), agent, memory.Query{Text: "apple", Filter: filter})
-		var wrong *memory.FilterError
-		if !errors.As(err, &wrong) || !errors.Is(err, memory.ErrInvalidFilter) || !strings.Contains(wrong.Problem, problem) {
-			t.Errorf("filter %.60s: got %v", filter, err)
-			continue
-		}
-		if len(err.Error()) > 300 || wrong.Offset < 0 || wrong.Offset > len(filter) {
-			t.Errorf("filter %.60s: offset %d, message of %d bytes", filter, wrong.Offset, len(err.Error()))
-		}
-	}
-}
-
-func testFilterMatchesFew(t *testing.T, r *rig) {
-	want := []string{}
-	for i := range 400 {
-		record := memory.Record{Text: fmt.Sprintf("apple number %d of a long list of apples", i)}
-		if i%100 == 42 {
-			record.Tags = []string{"rare"}
-		}
-		if saved := r.MustSave(t, record); i%100 == 42 {
-			want = append([]string{saved.ID}, want...)
-		}
-	}
-	mustEqual(t, "rare", want, ids(r.MustQuery(t, memory.Query{Text: "apples", Filter: "tags:rare"})))
 }
 
 func testReadYourWrites(t *testing.T, r *rig) {

@@ -35,6 +35,20 @@ const (
 	MaxEmbeddingSpaceBytes = 128
 	// MaxRequestIDBytes bounds a request id.
 	MaxRequestIDBytes = 128
+	// MaxTTL bounds a span of life: what a protobuf Duration may say is more,
+	// what anybody means is less.
+	MaxTTL = 100 * 366 * 24 * time.Hour
+	// MaxBatchRecords bounds the records of one batch.
+	MaxBatchRecords = 1000
+	// MaxBatchTextBytes bounds the texts and metadata of one batch together, so
+	// that it fits one commit with its part of the index.
+	MaxBatchTextBytes = 4 << 20
+	// MaxBatchVectorBytes bounds the vectors of one batch together, four bytes a
+	// number, for the same reason.
+	MaxBatchVectorBytes = 6 << 20
+	// MaxVersions bounds the earlier versions that are kept of one record; the
+	// oldest goes first.
+	MaxVersions = 1000
 )
 
 // Defaults of a record.
@@ -43,7 +57,7 @@ const (
 	DefaultKind = "fact"
 	// DefaultImportance is what to pass for a record whose weight is not known.
 	DefaultImportance = 0.5
-	// LongTerm is the tier of everything that Save stores.
+	// LongTerm is the tier of a record whose caller named none.
 	LongTerm = 4
 )
 
@@ -98,10 +112,15 @@ type Record struct {
 	// ExpireTime is when it stops being shown; zero means never. When saving
 	// it must lie ahead.
 	ExpireTime time.Time
-	// TTL, when saving, sets ExpireTime that long after CreateTime. Give one of
-	// the two. It is not stored, but it is what a repeated request is compared
-	// by, so a caller who was given a span should pass the span.
+	// TTL, when saving, sets ExpireTime that long after now, up to MaxTTL. Give
+	// one of ExpireTime, TTL and SlidingTTL. It is not stored, but it is what a
+	// repeated request is compared by, so a caller who was given a span should
+	// pass the span.
 	TTL time.Duration
+	// SlidingTTL sets ExpireTime that long after now, up to MaxTTL, and again
+	// whenever the record is read or found: in the background, and in steps of a
+	// tenth of the span. Zero: ExpireTime stays where it is.
+	SlidingTTL time.Duration
 	// Metadata is a JSON object or empty. The text is kept as it came.
 	Metadata json.RawMessage
 	// Tags are labels. The store sorts them and drops repeats.
@@ -112,20 +131,38 @@ type Record struct {
 	// Supersedes is the record this one replaces, or empty.
 	Supersedes string
 	// SupersededBy is the record that replaced this one, or empty; set by the
-	// store.
+	// store. It may be gone by now.
 	SupersededBy string
+	// SupersededTime is when that was. Set by the store; unset for records that
+	// an older version of it superseded.
+	SupersededTime time.Time
 	// DerivedFrom are the records it was made from.
 	DerivedFrom []string
 	// Origin is where the text came from. Zero when saving: OriginAgent.
 	Origin Origin
-	// Tier is the memory tier; set by the store to LongTerm.
+	// Tier is the memory tier, 1 to 4. Zero when saving: LongTerm.
 	Tier int
+	// Pinned tells whatever makes room or forgets to pass over the record.
+	Pinned bool
+	// Archived takes the record out of what queries find unless they ask for it.
+	Archived bool
+	// Version counts the changes of the record, from 1; set by the store.
+	Version int64
+	// UpdateTime is when it was changed last, unset in version 1; set by the
+	// store.
+	UpdateTime time.Time
 	// Embedding is a vector of the caller's, or empty.
 	Embedding []float32
 	// EmbeddingSpace names the model of the vector; required with one.
 	EmbeddingSpace string
 
-	// ordinal is the record's number within its scope, in order of arrival,
-	// from 1.
+	// ordinal is the number of the record's document in the index, from 1. Every
+	// change of the record that the index knows of gives it a new one.
 	ordinal uint32
+	// place is its first ordinal, where that is not the one it has; zero
+	// otherwise. It keeps the record where it was in the order of arrival.
+	place uint32
+	// marked tells that the document says itself that it is superseded, because
+	// no other one does it any more.
+	marked bool
 }

@@ -44,6 +44,7 @@ func testSaveAndGet(t *testing.T, r *rig) {
 	want.CreateTime = start
 	want.Tags = []string{"btc", "market"}
 	want.Tier = memory.LongTerm
+	want.Version = 1
 	mustEqual(t, "saved", want, r.MustSave(t, given))
 	got, err := r.Get(t.Context(), agent, "fact-1")
 	if err != nil {
@@ -58,13 +59,13 @@ func testSaveAndGet(t *testing.T, r *rig) {
 
 func testDefaults(t *testing.T, r *rig) {
 	first := r.MustSave(t, memory.Record{Text: "one"})
-	second := r.MustSave(t, memory.Record{Text: "two", TTL: time.Minute, CreateTime: start.Add(-time.Hour), Tier: 1, SupersededBy: "me"})
+	second := r.MustSave(t, memory.Record{Text: "two", TTL: time.Minute, CreateTime: start.Add(-time.Hour), SupersededBy: "me", Version: 7})
 	if first.ID == "" || first.ID >= second.ID {
 		t.Errorf("ids %q and %q are not in the order of time", first.ID, second.ID)
 	}
 	want := memory.Record{
 		ID: second.ID, Text: "two", Kind: "fact", Origin: memory.OriginAgent, Tier: 4,
-		CreateTime: start, ExpireTime: start.Add(time.Minute),
+		CreateTime: start, ExpireTime: start.Add(time.Minute), Version: 1,
 	}
 	mustEqual(t, "saved", want, second)
 }
@@ -98,6 +99,12 @@ func testInvalidRecords(t *testing.T, r *rig) {
 		{"expire_time", memory.Record{Text: "t", ExpireTime: start}},
 		{"expire_time", memory.Record{Text: "t", ExpireTime: time.Date(10000, 1, 1, 0, 0, 0, 0, time.UTC)}},
 		{"event_time", memory.Record{Text: "t", EventTime: time.Date(-5, 1, 1, 0, 0, 0, 0, time.UTC)}},
+		{"ttl", memory.Record{Text: "t", TTL: memory.MaxTTL + 1}},
+		{"sliding_ttl", memory.Record{Text: "t", SlidingTTL: -1}},
+		{"sliding_ttl", memory.Record{Text: "t", SlidingTTL: 1, TTL: 1}},
+		{"sliding_ttl", memory.Record{Text: "t", SlidingTTL: 1, ExpireTime: start.Add(time.Hour)}},
+		{"tier", memory.Record{Text: "t", Tier: -1}},
+		{"tier", memory.Record{Text: "t", Tier: 5}},
 		{"importance", memory.Record{Text: "t", Importance: 1.01}},
 		{"importance", memory.Record{Text: "t", Importance: math.NaN()}},
 		{"origin", memory.Record{Text: "t", Origin: 5}},
@@ -129,9 +136,11 @@ func testInvalidRecords(t *testing.T, r *rig) {
 	if _, err := r.Save(t.Context(), kv.Scope{}, memory.Record{Text: "t"}, ""); !errors.Is(err, kv.ErrBadScope) {
 		t.Errorf("no scope: got %v", err)
 	}
-	if stats, err := r.Stats(t.Context(), agent); err != nil || stats != (memory.Stats{}) {
-		t.Errorf("bad input changed the scope: %+v, %v", stats, err)
+	stats, err := r.Stats(t.Context(), agent)
+	if err != nil {
+		t.Fatal(err)
 	}
+	mustEqual(t, "scope after bad input", memory.Stats{}, stats)
 }
 
 func testTakenNames(t *testing.T, r *rig) {
@@ -147,13 +156,14 @@ func testTakenNames(t *testing.T, r *rig) {
 	wantTaken("id", memory.Record{ID: "a", Text: "second"})
 	wantTaken("key", memory.Record{Key: "k", Text: "second"})
 
-	// The key of an expired record is free; its id is not.
+	// The names of an expired record are free.
 	r.clock.Set(start.Add(time.Hour))
-	wantTaken("id", memory.Record{ID: "a", Text: "second"})
 	b := r.MustSave(t, memory.Record{Key: "k", Text: "second"})
 	if got, err := r.GetByKey(t.Context(), agent, "k"); err != nil || got.ID != b.ID {
 		t.Errorf("key after it was taken over: %q, %v", got.ID, err)
 	}
+	r.MustSave(t, memory.Record{ID: "a", Text: "third"})
+	mustEqual(t, "record with the id", "third", r.MustGet(t, "a").Text)
 }
 
 func testSupersede(t *testing.T, r *rig) {

@@ -1,8 +1,13 @@
 package memory
 
 import (
+	"cmp"
 	"context"
+	"errors"
 	"fmt"
+	"slices"
+	"time"
+	"unicode/utf8"
 
 	"github.com/loom-bridge/loom-bridge/memory/kv"
 	"github.com/loom-bridge/loom-bridge/memory/lexical"
@@ -19,133 +24,301 @@ const (
 	degradedCut        = "only the first 256 words of the query were searched"
 )
 
-// Query finds the records that fit best, none of them expired or superseded.
-// All that it reads stands in one snapshot, which holds every save that was
-// acknowledged before the call.
+// vectorCandidates is how many records of a scope the vectors propose: many
+// times a usual limit, as words re-order them.
+const vectorCandidates = 100
+
+// Query finds the records of one scope that fit best, none of them expired or
+// superseded. All that it reads stands in one snapshot, which holds every save
+// that was acknowledged before the call.
 //
-// Errors: *InvalidError, *FilterError, ErrNoEmbedder.
+// Errors: *InvalidError, *FilterError; in mode Vector ErrNoEmbedder and
+// ErrEmbedder.
 func (s *Store) Query(ctx context.Context, scope kv.Scope, q Query) (Result, error) {
-	if err := s.begin(scope); err != nil {
+	return s.QueryScopes(ctx, []kv.Scope{scope}, q)
+}
+
+// QueryScopes does what Query does in several scopes as if they were one: the
+// best hit is the best of all. Scopes are 1 to MaxScopes, each once.
+func (s *Store) QueryScopes(ctx context.Context, scopes []kv.Scope, q Query) (Result, error) {
+	if err := s.checkScopes(scopes); err != nil {
 		return Result{}, err
 	}
 	if err := checkQuery(q); err != nil {
 		return Result{}, err
 	}
-	conditions, err := parseFilter(q.Filter)
+	asked, err := s.prepareQuery(ctx, scopes, q)
 	if err != nil {
 		return Result{}, err
 	}
-	if q.Limit == 0 {
-		q.Limit = DefaultLimit
-	}
-	var result Result
-	err = s.view(ctx, func(view kv.Snapshot) error {
-		result, err = s.search(ctx, view, scope, q, conditions)
-		return err
-	})
+	result, err := asked.answer(ctx)
 	if err != nil {
 		return Result{}, wrap("memory: query", err)
+	}
+	for _, hit := range result.Hits {
+		s.touched(hit.Scope, hit.Record)
 	}
 	return result, nil
 }
 
-func (s *Store) search(ctx context.Context, view kv.Snapshot, scope kv.Scope, q Query, conditions []condition) (Result, error) {
-	words, degraded := s.queryWords(q)
-	sequences, err := view.Sequence(ctx, lexical.Ref(scope))
-	if err != nil {
-		return Result{}, err
+func (s *Store) checkScopes(scopes []kv.Scope) error {
+	if len(scopes) == 0 || len(scopes) > MaxScopes {
+		return &InvalidError{"scopes", fmt.Sprintf("are %d, not 1 to %d", len(scopes), MaxScopes)}
 	}
-	filter, err := resolve(ctx, view, scope, conditions)
-	if err != nil {
-		return Result{}, err
+	for i, scope := range scopes {
+		if err := s.begin(scope); err != nil {
+			return err
+		}
+		for _, other := range scopes[:i] {
+			if scope == other {
+				return &InvalidError{"scopes", fmt.Sprintf("name %s twice", scope)}
+			}
+		}
 	}
-	answer, err := s.index.Search(ctx, view, scope, lexical.Query{
-		Words: words, Filter: filter, Now: s.now().UnixMicro(), Limit: q.Limit, MinScore: q.MinScore,
-	})
-	if err != nil {
-		return Result{}, err
-	}
-	s.packer.read(scope, answer.Statistics)
-	hits, err := readHits(ctx, view, scope, answer.Hits)
-	if err != nil {
-		return Result{}, err
-	}
-	return Result{Hits: hits, Receipt: Receipt{
-		LexicalCandidates: answer.Candidates,
-		Filtered:          answer.Filtered,
-		Expired:           answer.Expired,
-		Superseded:        answer.Superseded,
-		UnderMinScore:     answer.UnderMinScore,
-		Records:           int64(answer.Statistics.Documents),
-		IndexSequence:     sequences[0],
-		Degraded:          degraded,
-	}}, nil
+	return nil
 }
 
-// queryWords returns the different words of a query in their order.
-func (s *Store) queryWords(q Query) (words []lexical.QueryWord, degraded []string) {
-	if q.Mode == Hybrid {
-		degraded = append(degraded, degradedNoEmbedder)
+// checkQuery refuses what may not be asked.
+func checkQuery(q Query) error {
+	switch {
+	case q.Text == "" && (q.Mode != Vector || len(q.Embedding) == 0):
+		return &InvalidError{"query", "is empty"}
+	case len(q.Text) > MaxQueryBytes:
+		return tooLong("query", len(q.Text), MaxQueryBytes)
+	case !utf8.ValidString(q.Text):
+		return &InvalidError{"query", "is not UTF-8"}
+	case q.Limit < 0 || q.Limit > MaxLimit:
+		return &InvalidError{"limit", fmt.Sprintf("is not from 1 to %d", MaxLimit)}
+	case len(q.Filter) > MaxFilterBytes:
+		return tooLong("filter", len(q.Filter), MaxFilterBytes)
+	case q.Mode > Vector:
+		return &InvalidError{"mode", "is unknown"}
+	case q.MaxTokens < 0:
+		return &InvalidError{"max_tokens", "is less than zero"}
+	case q.RecencyHalfLife < 0:
+		return &InvalidError{"recency_half_life", "is less than zero"}
+	case slices.ContainsFunc(q.Tiers, func(tier int) bool { return tier < 1 || tier > LongTerm }):
+		return &InvalidError{"tiers", fmt.Sprintf("are not all from 1 to %d", LongTerm)}
 	}
+	return checkWeights(q)
+}
+
+func checkWeights(q Query) error {
+	for _, w := range []struct {
+		field string
+		value float64
+	}{{"min_score", q.MinScore}, {"recency_weight", q.RecencyWeight}, {"importance_weight", q.ImportanceWeight}} {
+		if !(w.value >= 0 && w.value <= 1) {
+			return &InvalidError{w.field, "is not from 0 to 1"}
+		}
+	}
+	return nil
+}
+
+func (q Query) limit() int {
+	if q.Limit == 0 {
+		return DefaultLimit
+	}
+	return q.Limit
+}
+
+func (q Query) halfLife() time.Duration {
+	return max(cmp.Or(q.RecencyHalfLife, DefaultRecencyHalfLife), time.Microsecond)
+}
+
+// tierSet returns the tiers as the index takes them; none stands for its
+// default.
+func tierSet(tiers []int) (set uint8) {
+	for _, tier := range tiers {
+		set |= lexical.TierBit(tier)
+	}
+	return set
+}
+
+// asking is a query with what it needs before it reads anything.
+type asking struct {
+	*Store
+	scopes   []kv.Scope
+	query    Query
+	filter   filter
+	vectors  queryVectors
+	question lexical.Query
+	options  lexical.SelectOptions
+	degraded []string
+}
+
+func (s *Store) prepareQuery(ctx context.Context, scopes []kv.Scope, q Query) (*asking, error) {
+	a := &asking{Store: s, scopes: scopes, query: q}
+	var err error
+	if a.filter, err = compileFilter(q.Filter); err != nil {
+		return nil, err
+	}
+	if a.vectors, err = s.queryVectors(ctx, q); err != nil {
+		return nil, err
+	}
+	a.degraded = a.vectors.degraded
+	now := s.now()
+	a.options = lexical.SelectOptions{Now: now.UnixMicro(), Tiers: tierSet(q.Tiers)}
+	a.question = lexical.Query{
+		Text: q.Text, Terms: s.analyzer.Terms, Spans: datesIn(q.Text, now), Answers: askedFor(q.Text), List: asksForSeveral(q.Text), Current: asksForCurrent(q.Text), Limit: q.limit(), MinScore: q.MinScore, Explain: q.Explain, Near: s.vectorWeight,
+		Recency: q.RecencyWeight, HalfLife: q.halfLife().Microseconds(), Importance: q.ImportanceWeight, Now: now.UnixMicro(),
+	}
+	if q.Mode != Vector {
+		a.findWords()
+	} else {
+		a.question.Text, a.question.Spans = "", nil
+	}
+	return a, nil
+}
+
+// findWords takes the different words of the query in their order.
+func (a *asking) findWords() {
 	places := make(map[string]int)
-	for word := range s.analyzer.Terms(q.Text) {
+	words := &a.question.Words
+	for word := range a.analyzer.Terms(a.query.Text) {
 		i, ok := places[word]
-		if !ok && len(words) == maxQueryWords {
-			return words, append(degraded, degradedCut)
+		if !ok && len(*words) == maxQueryWords {
+			a.degraded = append(a.degraded, degradedCut)
+			return
 		}
 		if !ok {
-			i = len(words)
+			i = len(*words)
 			places[word] = i
-			words = append(words, lexical.QueryWord{Text: word})
+			*words = append(*words, lexical.QueryWord{Text: word})
 		}
-		words[i].Count++
+		(*words)[i].Count++
 	}
-	if len(words) == 0 {
-		degraded = append(degraded, degradedNoWords)
+	if len(*words) == 0 {
+		a.degraded = append(a.degraded, degradedNoWords)
 	}
-	return words, degraded
 }
 
-// resolve turns conditions into those of the index. Id and key become the
-// number of the record that has them; a name that nobody has matches nothing.
-func resolve(ctx context.Context, view getter, scope kv.Scope, conditions []condition) ([]lexical.Condition, error) {
-	filter := make([]lexical.Condition, len(conditions))
-	for i, c := range conditions {
-		if c.index != 0 {
-			filter[i] = lexical.Condition{Field: c.index, Value: c.value}
-			continue
+// answer searches, and first makes anew what an older version wrote.
+func (a *asking) answer(ctx context.Context) (result Result, err error) {
+	for {
+		err = a.view(ctx, func(view kv.Snapshot) error {
+			result, err = a.search(ctx, view)
+			return err
+		})
+		var old *outdatedError
+		if !errors.As(err, &old) {
+			return result, err
 		}
-		r, err := readNamed(ctx, view, scope, c)
+		if err := a.rebuild(ctx, old.scope); err != nil {
+			return Result{}, err
+		}
+	}
+}
+
+// outdatedError names a scope whose index has to be made anew.
+type outdatedError struct{ scope kv.Scope }
+
+func (e *outdatedError) Error() string {
+	return "memory: the index of " + e.scope.String() + " is outdated"
+}
+
+// search answers the query from one view.
+func (a *asking) search(ctx context.Context, view kv.Snapshot) (Result, error) {
+	result := Result{Receipt: Receipt{Degraded: a.degraded}}
+	refs := make([]kv.Ref, len(a.scopes))
+	for i, scope := range a.scopes {
+		refs[i] = lexical.Ref(scope)
+	}
+	sequences, err := view.Sequence(ctx, refs...)
+	if err != nil {
+		return Result{}, err
+	}
+	result.Receipt.IndexSequence = sequences[0]
+	parts, err := a.open(ctx, view, &result.Receipt)
+	if err != nil {
+		return Result{}, err
+	}
+	found, err := a.rank(ctx, view, parts, &result.Receipt)
+	if err != nil {
+		return Result{}, err
+	}
+	if result.Hits, err = a.read(ctx, view, found.Hits); err != nil {
+		return Result{}, err
+	}
+	result.Receipt.count(found)
+	a.cutToTokens(&result)
+	result.Receipt.explainEmpty(len(result.Hits), found.Irrelevant)
+	return result, nil
+}
+
+// open opens the index of every scope, with what may be a hit there and what
+// the vectors propose.
+func (a *asking) open(ctx context.Context, view kv.Snapshot, receipt *Receipt) ([]lexical.Part, error) {
+	parts := make([]lexical.Part, len(a.scopes))
+	for i, scope := range a.scopes {
+		reader, err := a.index.Open(ctx, view, scope)
+		if errors.Is(err, lexical.ErrOutdated) {
+			return nil, &outdatedError{scope}
+		}
 		if err != nil {
 			return nil, err
 		}
-		filter[i] = lexical.Condition{Ordinal: r.ordinal}
+		a.packer.read(scope, reader.Statistics())
+		receipt.Records += int64(reader.Statistics().Documents)
+		bound, err := a.filter.bind(ctx, view, scope)
+		if err != nil {
+			return nil, err
+		}
+		selection, err := reader.Select(ctx, bound, a.options)
+		if err != nil {
+			return nil, err
+		}
+		parts[i] = lexical.Part{Reader: reader, Selection: selection}
+		if parts[i].Vectors, err = a.findVectors(ctx, view, scope, selection, receipt); err != nil {
+			return nil, err
+		}
 	}
-	return filter, nil
+	return parts, nil
 }
 
-// readNamed returns the record with the id or key that a condition names, or
-// an empty one. A name longer than any can be is nobody's.
-func readNamed(ctx context.Context, view getter, scope kv.Scope, c condition) (Record, error) {
-	if len(c.value) > max(MaxIDBytes, MaxKeyBytes) {
-		return Record{}, nil
+// findVectors returns what the vectors of a scope propose.
+func (a *asking) findVectors(ctx context.Context, view kv.Reader, scope kv.Scope, selection *lexical.Selection, receipt *Receipt) ([]lexical.VectorHit, error) {
+	found, counts, err := a.vectorHits(ctx, view, scope, a.vectors, selection, vectorCandidates)
+	if counts.Mismatch && !slices.Contains(receipt.Degraded, degradedDimension) {
+		receipt.Degraded = append(slices.Clip(receipt.Degraded), degradedDimension)
 	}
-	read := readRecord
-	if c.field == "key" {
-		read = readByKey
+	if err != nil || len(found) == 0 {
+		return nil, err
 	}
-	r, _, err := read(ctx, view, scope, c.value)
-	return r, err
+	receipt.VectorsScanned += counts.Scanned
+	receipt.VectorsRescored += counts.Rescored
+	receipt.addSpaces(counts.Spaces)
+	hits := make([]lexical.VectorHit, len(found))
+	for i, hit := range found {
+		hits[i] = lexical.VectorHit{Ordinal: hit.Ordinal, Cosine: hit.Cosine}
+	}
+	return hits, nil
 }
 
-// readHits reads the records of hits.
-func readHits(ctx context.Context, view getter, scope kv.Scope, found []lexical.Hit) ([]Hit, error) {
+// rank ranks the records of all parts, twice where the query is to be expanded.
+func (a *asking) rank(ctx context.Context, view kv.Reader, parts []lexical.Part, receipt *Receipt) (lexical.Answer, error) {
+	question := a.question
+	if a.query.Expand {
+		words, err := a.expand(ctx, view, parts)
+		if err != nil {
+			return lexical.Answer{}, err
+		}
+		for _, word := range words {
+			receipt.ExpandedWords = append(receipt.ExpandedWords, word.Text)
+		}
+		question.Words = append(slices.Clip(question.Words), words...)
+	}
+	return a.index.Rank(ctx, parts, question)
+}
+
+// read reads the records of hits.
+func (a *asking) read(ctx context.Context, view getter, found []lexical.Hit) ([]Hit, error) {
 	if len(found) == 0 {
 		return nil, nil
 	}
 	keys := make([][]byte, len(found))
 	for i, hit := range found {
-		keys[i] = recordKey(scope, hit.ID)
+		keys[i] = recordKey(a.scopes[hit.Part], hit.ID)
 	}
 	values, err := view.Get(ctx, kv.Records, keys...)
 	if err != nil {
@@ -160,7 +333,29 @@ func readHits(ctx context.Context, view getter, scope kv.Scope, found []lexical.
 		if err != nil {
 			return nil, err
 		}
-		hits[i] = Hit{Record: r, Score: found[i].Score}
+		hits[i] = Hit{Scope: a.scopes[found[i].Part], Record: r, Score: found[i].Score}
+		if a.query.Explain {
+			hits[i].Explanation = explanationOf(found[i])
+		}
+	}
+	if a.query.WithVectors {
+		return hits, a.completeVectors(ctx, view, hits)
 	}
 	return hits, nil
+}
+
+// completeVectors reads the vectors of hits, scope by scope.
+func (a *asking) completeVectors(ctx context.Context, view getter, hits []Hit) error {
+	for _, scope := range a.scopes {
+		var records []*Record
+		for i := range hits {
+			if hits[i].Scope == scope {
+				records = append(records, &hits[i].Record)
+			}
+		}
+		if err := a.readVectors(ctx, view, scope, records...); err != nil {
+			return err
+		}
+	}
+	return nil
 }

@@ -12,6 +12,7 @@ import (
 	"github.com/oklog/ulid/v2"
 
 	"github.com/loom-bridge/loom-bridge/memory/analysis"
+	"github.com/loom-bridge/loom-bridge/memory/embed"
 	"github.com/loom-bridge/loom-bridge/memory/kv"
 	"github.com/loom-bridge/loom-bridge/memory/lexical"
 )
@@ -29,28 +30,48 @@ type Options struct {
 	// CacheBytes bounds the memory for what is remembered of the index.
 	// Default lexical.DefaultCacheBytes.
 	CacheBytes int
+	// SweepEvery is how often expired records are taken off the disk; negative
+	// means only when Sweep is called. Default DefaultSweepEvery.
+	SweepEvery time.Duration
+	// Language is the language whose stop words and endings the analysis of texts
+	// and queries drops. An index that was made in another one is made anew from
+	// the records when its scope is used first, which takes seconds for a large
+	// scope; so stores of different languages on one engine are slow, each making
+	// anew what the other made. Default English.
+	Language analysis.Language
+	// CountTokens counts what Query.MaxTokens bounds. It is called by many at
+	// once. Default: a quarter of the bytes, rounded up.
+	CountTokens func(text string) int
+	// VectorWeight is how much the record with the nearest vector gains in a hybrid
+	// query, from 0 to 1; the best record by words counts 1. It orders records that
+	// words find too. The default suits a model that knows less than the words do:
+	// with it such a model neither gains nor loses much. For one that is about as
+	// good as the words or better, take 0.3 to 0.5. Whatever it is, a record whose
+	// vector stands out from all others is among the first hits, and where words
+	// find nothing, vectors decide alone. Zero or less means the default,
+	// DefaultVectorWeight.
+	VectorWeight float64
+	// Embedder makes vectors of texts and queries. Nil: words only, and the
+	// vectors that callers give.
+	Embedder embed.Embedder
+	// PreviousEmbedder makes vectors of queries in the space that Reembed is
+	// leaving. Nil: there is none.
+	PreviousEmbedder embed.Embedder
+	// EmbedTimeout bounds how long a query waits for its vector. Default
+	// DefaultEmbedTimeout.
+	EmbedTimeout time.Duration
+	// VectorCacheBytes bounds the memory for the codes of vectors. Default
+	// vector.DefaultCacheBytes.
+	VectorCacheBytes int
 }
 
-// Store saves, finds and reads records. It holds no truth of its own: all of
-// it is in the engine. All methods are safe for concurrent use.
-type Store struct {
-	engine   kv.Engine
-	writer   *kv.Writer
-	now      func() time.Time
-	analyzer *analysis.Analyzer
-	index    *lexical.Index
-	ids      *ulid.LockedMonotonicReader
-	packer   *packer
-	closed   atomic.Bool
-	// spare holds *lexical.Document to use again: a document's maps are most
-	// of the memory that a save needs.
-	spare sync.Pool
-}
+// bytesPerToken is what a token has on average in English text.
+const bytesPerToken = 4
 
-// New returns a store on engine that writes through writer. Both stay the
-// caller's to close, after the store. Close the store: it works in the
-// background.
-func New(engine kv.Engine, writer *kv.Writer, opts *Options) *Store {
+func countBytes(text string) int { return (len(text) + bytesPerToken - 1) / bytesPerToken }
+
+// withDefaults fills in what was left out.
+func withDefaults(opts *Options) Options {
 	var o Options
 	if opts != nil {
 		o = *opts
@@ -61,27 +82,90 @@ func New(engine kv.Engine, writer *kv.Writer, opts *Options) *Store {
 	if o.Logger == nil {
 		o.Logger = slog.New(slog.DiscardHandler)
 	}
+	if o.VectorWeight <= 0 {
+		o.VectorWeight = DefaultVectorWeight
+	}
 	if o.PackAfter <= 0 {
 		o.PackAfter = DefaultPackAfter
 	}
-	index := lexical.New(&lexical.Options{CacheBytes: o.CacheBytes})
-	return &Store{
-		engine:   engine,
-		writer:   writer,
-		now:      o.Now,
-		analyzer: analysis.New(),
-		index:    index,
-		ids:      &ulid.LockedMonotonicReader{MonotonicReader: ulid.Monotonic(rand.Reader, 0)},
-		packer:   newPacker(index, engine, writer, o.Logger, o.PackAfter),
+	if o.SweepEvery == 0 {
+		o.SweepEvery = DefaultSweepEvery
+	}
+	if o.CountTokens == nil {
+		o.CountTokens = countBytes
+	}
+	return o
+}
+
+// Store saves, finds and reads records. It holds no truth of its own: all of
+// it is in the engine. All methods are safe for concurrent use.
+type Store struct {
+	engine      kv.Engine
+	writer      *kv.Writer
+	now         func() time.Time
+	logger      *slog.Logger
+	analyzer    *analysis.Analyzer
+	index       *lexical.Index
+	ids         *ulid.LockedMonotonicReader
+	packer      *packer
+	embeddings  *embeddings
+	slider      *slider
+	countTokens func(text string) int
+	// vectorWeight is Options.VectorWeight.
+	vectorWeight float64
+	closed       atomic.Bool
+	stop         context.CancelFunc
+	running      sync.WaitGroup
+	// spare holds *lexical.Document to use again: a document's maps are most
+	// of the memory that a save needs.
+	spare sync.Pool
+}
+
+// New returns a store on engine that writes through writer. Both stay the
+// caller's to close, after the store. Close the store: it works in the
+// background.
+func New(engine kv.Engine, writer *kv.Writer, opts *Options) *Store {
+	o := withDefaults(opts)
+	analyzer := analysis.New(&analysis.Options{Language: o.Language})
+	index := lexical.New(&lexical.Options{CacheBytes: o.CacheBytes, Analysis: analyzer.Name()})
+	s := &Store{
+		engine:       engine,
+		writer:       writer,
+		now:          o.Now,
+		logger:       o.Logger,
+		analyzer:     analyzer,
+		index:        index,
+		ids:          &ulid.LockedMonotonicReader{MonotonicReader: ulid.Monotonic(rand.Reader, 0)},
+		packer:       newPacker(index, engine, writer, o.Logger, o.PackAfter),
+		embeddings:   newEmbeddings(engine, writer, &o),
+		slider:       newSlider(),
+		countTokens:  o.CountTokens,
+		vectorWeight: o.VectorWeight,
+	}
+	s.start(o.SweepEvery)
+	return s
+}
+
+// start begins the work on what expires.
+func (s *Store) start(sweepEvery time.Duration) {
+	ctx, stop := context.WithCancel(context.Background())
+	s.stop = stop
+	s.running.Go(func() { s.slideRead(ctx) })
+	if sweepEvery > 0 {
+		s.running.Go(func() { s.sweepEvery(ctx, sweepEvery) })
 	}
 }
 
 // Close ends the background work and waits for it. Later calls are ErrClosed,
 // closing again is harmless.
 func (s *Store) Close() error {
-	if !s.closed.Swap(true) {
-		s.packer.close()
+	if s.closed.Swap(true) {
+		return nil
 	}
+	s.stop()
+	s.running.Wait()
+	s.embeddings.close()
+	s.packer.close()
 	return nil
 }
 
@@ -111,14 +195,8 @@ func (s *Store) Get(ctx context.Context, scope kv.Scope, id string) (Record, err
 	if err := checkID("id", id); err != nil {
 		return Record{}, err
 	}
-	r, ok, err := readRecord(ctx, s.engine, scope, id)
-	if err != nil {
-		return Record{}, wrap("memory: get record", err)
-	}
-	if !ok || r.expiredAt(s.now()) {
-		return Record{}, &NotFoundError{"id", id}
-	}
-	return r, nil
+	r, err := s.getOne(ctx, scope, "id", id, readRecord)
+	return r, wrap("memory: get record", err)
 }
 
 // GetByKey returns the record that has the key, as Get does.
@@ -132,44 +210,27 @@ func (s *Store) GetByKey(ctx context.Context, scope kv.Scope, key string) (Recor
 	if err := checkName("key", key, MaxKeyBytes); err != nil {
 		return Record{}, err
 	}
-	r, ok, err := readByKey(ctx, s.engine, scope, key)
-	if err != nil {
-		return Record{}, wrap("memory: get record by key", err)
-	}
-	if !ok || r.expiredAt(s.now()) {
-		return Record{}, &NotFoundError{"key", key}
-	}
-	return r, nil
+	r, err := s.getOne(ctx, scope, "key", key, readByKey)
+	return r, wrap("memory: get record by key", err)
 }
 
-// Stats returns counts of a scope.
-func (s *Store) Stats(ctx context.Context, scope kv.Scope) (Stats, error) {
-	if err := s.begin(scope); err != nil {
-		return Stats{}, err
-	}
-	var stats Stats
-	err := s.view(ctx, func(view kv.Snapshot) error {
-		counts, segments, err := s.index.Statistics(ctx, view, scope)
-		if err != nil {
+// getOne reads the record of that name, with its vector.
+func (s *Store) getOne(ctx context.Context, scope kv.Scope, field, name string, read func(context.Context, getter, kv.Scope, string) (Record, bool, error)) (r Record, err error) {
+	err = s.view(ctx, func(view kv.Snapshot) error {
+		var ok bool
+		if r, ok, err = read(ctx, view, scope, name); err != nil {
 			return err
 		}
-		sequences, err := view.Sequence(ctx, lexical.Ref(scope))
-		if err != nil {
-			return err
+		if !ok || r.expiredAt(s.now()) {
+			return &NotFoundError{field, name}
 		}
-		stats = Stats{
-			Records:       int64(counts.Documents),
-			Words:         int64(counts.BodyWords + counts.HeaderWords),
-			Tail:          counts.Tail(),
-			Segments:      segments,
-			IndexSequence: sequences[0],
-		}
-		return nil
+		return s.readVectors(ctx, view, scope, &r)
 	})
 	if err != nil {
-		return Stats{}, wrap("memory: stats", err)
+		return Record{}, err
 	}
-	return stats, nil
+	s.touched(scope, r)
+	return r, nil
 }
 
 // view runs do on a snapshot.

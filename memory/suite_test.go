@@ -55,7 +55,7 @@ type rig struct {
 func MustRig(tb testing.TB, engine kv.Engine) *rig {
 	tb.Helper()
 	r := &rig{engine: engine, clock: &clock{now: start}}
-	r.opts = memory.Options{Now: r.clock.Now, PackAfter: 3}
+	r.opts = memory.Options{Now: r.clock.Now, PackAfter: 3, SweepEvery: -1}
 	r.open()
 	tb.Cleanup(func() {
 		r.MustCheck(tb, agent)
@@ -164,6 +164,27 @@ func runSuite(t *testing.T, open func(testing.TB) kv.Engine) {
 		"RequestID":             testRequestID,
 		"OneWinner":             testOneWinner,
 		"FailedCommit":          testFailedCommit,
+		"Update":                testUpdate,
+		"UpdateErrors":          testUpdateErrors,
+		"UpdateRequestID":       testUpdateRequestID,
+		"UpdateSuperseded":      testUpdateSuperseded,
+		"CompareAndSet":         testCompareAndSet,
+		"Delete":                testDelete,
+		"DeleteErrors":          testDeleteErrors,
+		"KeyMovedOn":            testKeyMovedOn,
+		"Batch":                 testBatch,
+		"BatchErrors":           testBatchErrors,
+		"LargestBatch":          testLargestBatch,
+		"StageTogether":         testStageTogether,
+		"Sweep":                 testSweep,
+		"SweepFollowsChanges":   testSweepFollowsChanges,
+		"SweepAllScopes":        testSweepAllScopes,
+		"SweepChains":           testSweepChains,
+		"SweepLongRecords":      testSweepLongRecords,
+		"List":                  testList,
+		"ListWhileChanging":     testListWhileChanging,
+		"ListPages":             testListPages,
+		"LifeAgreesWithModel":   testLifeAgreesWithModel,
 		"Expiry":                testExpiry,
 		"QueryRanks":            testQueryRanks,
 		"QueryLimits":           testQueryLimits,

@@ -107,11 +107,21 @@ func checkTags(r Record) error {
 }
 
 func checkTimes(r Record) error {
-	if r.TTL < 0 {
-		return &InvalidError{"ttl", "is not more than zero"}
+	for _, span := range []struct {
+		field string
+		value time.Duration
+	}{{"ttl", r.TTL}, {"sliding_ttl", r.SlidingTTL}} {
+		switch {
+		case span.value < 0:
+			return &InvalidError{span.field, "is not more than zero"}
+		case span.value > MaxTTL:
+			return &InvalidError{span.field, "is more than a hundred years"}
+		case span.value > 0 && !r.ExpireTime.IsZero():
+			return &InvalidError{span.field, "and expire_time are both set"}
+		}
 	}
-	if r.TTL > 0 && !r.ExpireTime.IsZero() {
-		return &InvalidError{"ttl", "and expire_time are both set"}
+	if r.TTL > 0 && r.SlidingTTL > 0 {
+		return &InvalidError{"sliding_ttl", "and ttl are both set"}
 	}
 	if err := checkYear("event_time", r.EventTime); err != nil {
 		return err
@@ -130,6 +140,8 @@ func checkNumbers(r Record) error {
 	switch {
 	case !(r.Importance >= 0 && r.Importance <= 1):
 		return &InvalidError{"importance", "is not from 0 to 1"}
+	case r.Tier < 0 || r.Tier > LongTerm:
+		return &InvalidError{"tier", "is not from 1 to 4"}
 	case r.Origin > OriginWeb:
 		return &InvalidError{"origin", "is unknown"}
 	case len(r.Embedding) > MaxEmbedding:
@@ -163,25 +175,50 @@ func checkSources(r Record) error {
 
 func checkRequestID(id string) error { return checkName("request_id", id, MaxRequestIDBytes) }
 
-// checkQuery refuses what may not be asked.
-func checkQuery(q Query) error {
-	switch {
-	case q.Text == "":
-		return &InvalidError{"query", "is empty"}
-	case len(q.Text) > MaxQueryBytes:
-		return tooLong("query", len(q.Text), MaxQueryBytes)
-	case !utf8.ValidString(q.Text):
-		return &InvalidError{"query", "is not UTF-8"}
-	case q.Limit < 0 || q.Limit > MaxLimit:
-		return &InvalidError{"limit", fmt.Sprintf("is not from 1 to %d", MaxLimit)}
-	case !(q.MinScore >= 0 && q.MinScore <= 1):
-		return &InvalidError{"min_score", "is not from 0 to 1"}
-	case len(q.Filter) > MaxFilterBytes:
-		return tooLong("filter", len(q.Filter), MaxFilterBytes)
-	case q.Mode > Vector:
-		return &InvalidError{"mode", "is unknown"}
-	case q.Mode == Vector:
-		return ErrNoEmbedder
+// checkUpdate refuses what a caller may not change, and what does not hang on
+// what is stored or on the time.
+func checkUpdate(u Update) error {
+	if err := checkNamed(u.ID, u.Key, u.ExpectedVersion); err != nil {
+		return err
 	}
-	return nil
+	if u.Fields == 0 || u.Fields&^allFields != 0 {
+		return &InvalidError{"update_mask", "names no field, or one that can't change"}
+	}
+	v := u.Values
+	if u.Fields&TextField == 0 {
+		v.Text = "as it was"
+	}
+	v.ID, v.Key, v.Supersedes = "", "", ""
+	v = onlyChanged(v, u.Fields)
+	if err := checkRecord(v); err != nil {
+		return err
+	}
+	_, err := metadataValues(v.Metadata)
+	return err
+}
+
+// onlyChanged empties the fields that an update is not about, which may hold
+// anything.
+func onlyChanged(v Record, fields Fields) Record {
+	kept := Record{Text: v.Text}
+	mask := updating{update: Update{Fields: fields &^ ExpiryField, Values: v}}
+	_ = mask.apply(&kept) // without the expiry there is nothing to fail
+	if fields&ExpiryField != 0 {
+		kept.ExpireTime, kept.TTL, kept.SlidingTTL = v.ExpireTime, v.TTL, v.SlidingTTL
+	}
+	return kept
+}
+
+// checkNamed refuses to look for a record that is not named by one of id and
+// key.
+func checkNamed(id, key string, expected int64) error {
+	switch {
+	case id != "" && key != "":
+		return &InvalidError{"key", "and id are both set"}
+	case expected < 0:
+		return &InvalidError{"expected_version", "is less than one"}
+	case key != "":
+		return checkName("key", key, MaxKeyBytes)
+	}
+	return checkID("id", id)
 }

@@ -3,10 +3,12 @@ package server
 import (
 	"context"
 	"log/slog"
+	"slices"
 	"time"
 
 	"github.com/loom-bridge/loom-bridge/bridge/events"
 	"github.com/loom-bridge/loom-bridge/bridge/hand"
+	"github.com/loom-bridge/loom-bridge/memory/kv"
 	loombridgev1 "github.com/loom-bridge/loom-bridge/proto/gen/loombridge/v1"
 )
 
@@ -50,7 +52,7 @@ func (s *bridgeService) MemorySave(ctx context.Context, r *loombridgev1.MemorySa
 	if err != nil {
 		return nil, err
 	}
-	record, err := recordToSave(r)
+	record, err := recordToSave(r, r.GetMetadata(), r.Importance, r.GetPinned())
 	if err != nil {
 		return nil, err
 	}
@@ -58,26 +60,48 @@ func (s *bridgeService) MemorySave(ctx context.Context, r *loombridgev1.MemorySa
 	if err != nil {
 		return nil, err
 	}
-	return &loombridgev1.MemorySaveResponse{
-		Id: saved.ID, CreateTime: timestampOf(saved.CreateTime), ExpireTime: timestampOf(saved.ExpireTime),
-	}, nil
+	return savedOf(saved), nil
 }
 
-// MemoryQuery finds records by their words.
+// MemoryQuery finds the records that fit best.
 func (s *bridgeService) MemoryQuery(ctx context.Context, r *loombridgev1.MemoryQueryRequest) (*loombridgev1.MemoryQueryResponse, error) {
 	if err := checkMemoryQueryRequest(r); err != nil {
 		return nil, err
 	}
-	scope, err := memoryScope(ctx, r.GetAgentId(), r.GetUserId())
+	scopes, err := queryScopes(ctx, r)
 	if err != nil {
 		return nil, err
 	}
-	found, err := s.memory.Query(ctx, scope, queryOf(r))
+	found, err := s.memory.QueryScopes(ctx, scopes, queryOf(r))
 	if err != nil {
 		return nil, err
 	}
 	view := recordView{r.GetJsonForm(), r.GetIncludeEmbeddings()}
-	return view.result(found), nil
+	return view.result(found, len(r.GetOwners()) > 0), nil
+}
+
+// queryScopes are the memories that a query searches. The caller must own each
+// agent among them.
+func queryScopes(ctx context.Context, r *loombridgev1.MemoryQueryRequest) ([]kv.Scope, error) {
+	own, err := memoryScope(ctx, r.GetAgentId(), r.GetUserId())
+	if err != nil || len(r.GetOwners()) == 0 {
+		return []kv.Scope{own}, err
+	}
+	scopes := make([]kv.Scope, 0, len(r.GetOwners()))
+	for _, owner := range r.GetOwners() {
+		agent := r.GetAgentId()
+		if owner.GetAgentId() != "" {
+			agent = owner.GetAgentId()
+		}
+		scope, err := memoryScope(ctx, agent, owner.GetUserId())
+		if err != nil {
+			return nil, err
+		}
+		if !slices.Contains(scopes, scope) {
+			scopes = append(scopes, scope)
+		}
+	}
+	return scopes, nil
 }
 
 // Tool runs one tool and records the call.

@@ -109,7 +109,7 @@ func TestMemorySaveKeepsEveryField(t *testing.T) {
 		EventTime: timestamppb.New(now.Add(-time.Hour)), CreateTime: saved.GetCreateTime(), ExpireTime: timestamppb.New(now.Add(time.Hour)),
 		MetadataForm: &loombridgev1.Record_MetadataJson{MetadataJson: `{"source":"desk","id":9007199254740993}`},
 		Tags:         []string{"crypto", "market"}, Supersedes: first.GetId(), DerivedFrom: []string{first.GetId()},
-		Origin: loombridgev1.Origin_ORIGIN_TOOL, Tier: 4, Embedding: []float32{0.5, -0.25}, EmbeddingSpace: "test-2d",
+		Origin: loombridgev1.Origin_ORIGIN_TOOL, Tier: 4, Embedding: []float32{0.5, -0.25}, EmbeddingSpace: "test-2d", Version: 1,
 	}
 	if diff := cmp.Diff(want, got.GetRecord(), protocmp.Transform()); diff != "" {
 		t.Errorf("record (-want +got):\n%s", diff)

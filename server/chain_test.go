@@ -91,7 +91,7 @@ func TestEveryMethodChecksItsRequest(t *testing.T) {
 			t.Errorf("%s: fields %v", method, fields)
 		}
 	})
-	if methods != 27 {
+	if methods != 33 {
 		t.Errorf("%d methods", methods)
 	}
 }
@@ -180,7 +180,7 @@ type fakeMemory struct {
 	query func(ctx context.Context) (memory.Result, error)
 }
 
-func (f fakeMemory) Query(ctx context.Context, _ kv.Scope, _ memory.Query) (memory.Result, error) {
+func (f fakeMemory) QueryScopes(ctx context.Context, _ []kv.Scope, _ memory.Query) (memory.Result, error) {
 	return f.query(ctx)
 }
 

@@ -2,6 +2,7 @@ package server
 
 import (
 	"errors"
+	"fmt"
 	"strconv"
 
 	"google.golang.org/genproto/googleapis/rpc/errdetails"
@@ -15,6 +16,7 @@ import (
 	"github.com/loom-bridge/loom-bridge/context/session"
 	"github.com/loom-bridge/loom-bridge/memory"
 	"github.com/loom-bridge/loom-bridge/memory/kv"
+	"github.com/loom-bridge/loom-bridge/memory/vector"
 )
 
 // badRequestOf lists what is wrong with the fields of the request, or is nil.
@@ -34,6 +36,13 @@ func badRequestOf(err error) *errdetails.BadRequest {
 func violationsOf(err error) []Violation {
 	if request, ok := errors.AsType[*RequestError](err); ok {
 		return request.Violations
+	}
+	if e, ok := errors.AsType[*memory.BatchError](err); ok {
+		violations := violationsOf(e.Err)
+		for i := range violations {
+			violations[i].Field = fmt.Sprintf("records[%d].%s", e.Index, violations[i].Field)
+		}
+		return violations
 	}
 	if e, ok := errors.AsType[*memory.InvalidError](err); ok {
 		return []Violation{{e.Field, e.Problem}}
@@ -111,6 +120,16 @@ func detailsOf(err error) map[string]string {
 		number("used_bytes", int(e.Used))
 		number("needed_bytes", int(e.Size))
 		number("max_bytes", int(e.Max))
+	}
+	if e, ok := errors.AsType[*memory.VersionError](err); ok {
+		put("id", e.ID)
+		number("expected_version", int(e.Expected))
+		number("version", int(e.Version))
+	}
+	if e, ok := errors.AsType[*vector.DimensionError](err); ok {
+		put("embedding_space", e.Space)
+		number("dimension", e.Got)
+		number("want_dimension", e.Want)
 	}
 	if e, ok := errors.AsType[*memory.ExistsError](err); ok {
 		put("field", e.Field)

@@ -16,6 +16,7 @@ import (
 	"github.com/loom-bridge/loom-bridge/context/tokens"
 	"github.com/loom-bridge/loom-bridge/memory"
 	"github.com/loom-bridge/loom-bridge/memory/kv"
+	"github.com/loom-bridge/loom-bridge/memory/vector"
 	loombridgev1 "github.com/loom-bridge/loom-bridge/proto/gen/loombridge/v1"
 )
 
@@ -98,7 +99,13 @@ func errorTable() []errorRow {
 		{memory.ErrInvalidFilter, codes.InvalidArgument, loombridgev1.ErrorReason_ERROR_REASON_INVALID_FILTER, ""},
 		{memory.ErrNotFound, codes.NotFound, loombridgev1.ErrorReason_ERROR_REASON_RECORD_NOT_FOUND, ""},
 		{memory.ErrExists, codes.AlreadyExists, loombridgev1.ErrorReason_ERROR_REASON_RECORD_EXISTS, ""},
+		{memory.ErrVersionConflict, codes.Aborted, loombridgev1.ErrorReason_ERROR_REASON_VERSION_CONFLICT, ""},
 		{memory.ErrNoEmbedder, codes.FailedPrecondition, loombridgev1.ErrorReason_ERROR_REASON_NO_EMBEDDER, ""},
+		{memory.ErrEmbedder, codes.Unavailable, loombridgev1.ErrorReason_ERROR_REASON_EMBEDDER_UNAVAILABLE, ""},
+		{vector.ErrDimension, codes.InvalidArgument, loombridgev1.ErrorReason_ERROR_REASON_EMBEDDING_MISMATCH, ""},
+		{vector.ErrInvalid, codes.InvalidArgument, reasonInvalid, ""},
+		{vector.ErrTooManySpaces, codes.ResourceExhausted, reasonTooLarge, ""},
+		{vector.ErrFull, codes.ResourceExhausted, reasonTooLarge, ""},
 		{memory.ErrClosed, codes.Unavailable, reasonShuttingDown, publicStopping},
 
 		{session.ErrInvalid, codes.InvalidArgument, reasonInvalid, ""},

@@ -25,7 +25,7 @@ import (
 // domainPackages are those whose errors handlers can meet. Engines wrap the
 // errors of kv.
 var domainPackages = []string{
-	"../memory", "../memory/kv", "../context/session", "../context/blob", "../context/step", "../context/tokens",
+	"../memory", "../memory/kv", "../memory/vector", "../context/session", "../context/blob", "../context/step", "../context/tokens",
 	"../context/history", "../context/compress", "../context/assemble", "../bridge/tools", "../bridge/native", "../bridge/hand", "../bridge/events", "../bridge/agents", ".",
 }
 
@@ -41,6 +41,8 @@ var faults = map[string]string{
 	"kv.ErrForeign":          "met at start only",
 	"kv.ErrNewer":            "met at start only",
 	"kv.ErrDamaged":          "stored data can't be read",
+	"vector.ErrDamaged":      "stored data can't be read",
+	"vector.ErrNewer":        "stored data can't be read",
 	"session.ErrDamaged":     "stored data can't be read",
 	"session.ErrNewer":       "stored data can't be read",
 	"history.ErrOverflow":    "what assembling wraps in an error of its own",

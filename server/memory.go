@@ -2,6 +2,11 @@ package server
 
 import (
 	"context"
+	"maps"
+	"slices"
+
+	"google.golang.org/grpc"
+	"google.golang.org/protobuf/proto"
 
 	"github.com/loom-bridge/loom-bridge/memory"
 	"github.com/loom-bridge/loom-bridge/memory/kv"
@@ -11,9 +16,15 @@ import (
 // Memory is what the handlers need of long-term memory.
 type Memory interface {
 	Save(ctx context.Context, scope kv.Scope, r memory.Record, requestID string) (memory.Record, error)
-	Query(ctx context.Context, scope kv.Scope, q memory.Query) (memory.Result, error)
+	SaveBatch(ctx context.Context, scope kv.Scope, rs []memory.Record, requestID string) ([]memory.Record, error)
+	Update(ctx context.Context, scope kv.Scope, u memory.Update, requestID string) (memory.Record, error)
+	Delete(ctx context.Context, scope kv.Scope, d memory.Deletion, requestID string) (memory.Deleted, error)
+	QueryScopes(ctx context.Context, scopes []kv.Scope, q memory.Query) (memory.Result, error)
 	Get(ctx context.Context, scope kv.Scope, id string) (memory.Record, error)
 	GetByKey(ctx context.Context, scope kv.Scope, key string) (memory.Record, error)
+	List(ctx context.Context, scope kv.Scope, l memory.Listing) (memory.Page, error)
+	Reembed(ctx context.Context, scope kv.Scope, progress func(space string, done, total int64) error) error
+	Stats(ctx context.Context, scope kv.Scope) (memory.Stats, error)
 }
 
 var _ Memory = (*memory.Store)(nil)
@@ -21,6 +32,7 @@ var _ Memory = (*memory.Store)(nil)
 type memoryService struct {
 	loombridgev1.UnimplementedMemoryServiceServer
 	memory Memory
+	limits Limits
 }
 
 // GetRecord returns one record by id or key.
@@ -42,4 +54,164 @@ func (s *memoryService) GetRecord(ctx context.Context, r *loombridgev1.GetRecord
 	}
 	view := recordView{r.GetJsonForm(), r.GetIncludeEmbeddings()}
 	return &loombridgev1.GetRecordResponse{Record: view.record(found)}, nil
+}
+
+// UpdateRecord changes some fields of a record.
+func (s *memoryService) UpdateRecord(ctx context.Context, r *loombridgev1.UpdateRecordRequest) (*loombridgev1.UpdateRecordResponse, error) {
+	if err := checkUpdateRecordRequest(r); err != nil {
+		return nil, err
+	}
+	scope, err := memoryScope(ctx, r.GetAgentId(), r.GetUserId())
+	if err != nil {
+		return nil, err
+	}
+	values, err := draftRecord(r.GetRecord())
+	if err != nil {
+		return nil, err
+	}
+	updated, err := s.memory.Update(ctx, scope, memory.Update{
+		ID: r.GetId(), Key: r.GetKey(), ExpectedVersion: r.GetExpectedVersion(), Fields: fieldsOf(maskOf(r)), Values: values,
+	}, r.GetRequestId())
+	if err != nil {
+		return nil, err
+	}
+	return &loombridgev1.UpdateRecordResponse{Record: recordView{form: r.GetJsonForm()}.record(updated)}, nil
+}
+
+// updates are the fields that an update can name.
+var updates = map[string]memory.Fields{
+	"text": memory.TextField, "kind": memory.KindField, "author": memory.AuthorField, "event_time": memory.EventTimeField,
+	"metadata": memory.MetadataField, "tags": memory.TagsField, "importance": memory.ImportanceField,
+	"expiry": memory.ExpiryField, "embedding": memory.EmbeddingField, "pinned": memory.PinnedField,
+}
+
+func updatable() []string { return slices.Sorted(maps.Keys(updates)) }
+
+func fieldsOf(paths []string) (fields memory.Fields) {
+	for _, path := range paths {
+		fields |= updates[path]
+	}
+	return fields
+}
+
+// maskOf returns the fields that an update changes: those it names, or those
+// that the record sets.
+func maskOf(r *loombridgev1.UpdateRecordRequest) []string {
+	if paths := r.GetUpdateMask().GetPaths(); len(paths) > 0 {
+		return paths
+	}
+	d := r.GetRecord()
+	set := map[string]bool{
+		"text": d.GetText() != "", "kind": d.GetKind() != "", "author": d.GetAuthor() != "", "event_time": d.GetEventTime() != nil,
+		"metadata": d.GetMetadataForm() != nil, "tags": len(d.GetTags()) > 0, "importance": d != nil && d.Importance != nil,
+		"expiry": d.GetExpiry() != nil, "embedding": len(d.GetEmbedding()) > 0, "pinned": d.GetPinned(),
+	}
+	maps.DeleteFunc(set, func(_ string, given bool) bool { return !given })
+	return slices.Sorted(maps.Keys(set))
+}
+
+// DeleteRecord takes a record out of memory.
+func (s *memoryService) DeleteRecord(ctx context.Context, r *loombridgev1.DeleteRecordRequest) (*loombridgev1.DeleteRecordResponse, error) {
+	if err := checkDeleteRecordRequest(r); err != nil {
+		return nil, err
+	}
+	scope, err := memoryScope(ctx, r.GetAgentId(), r.GetUserId())
+	if err != nil {
+		return nil, err
+	}
+	deleted, err := s.memory.Delete(ctx, scope, memory.Deletion{
+		ID: r.GetId(), Key: r.GetKey(), ExpectedVersion: r.GetExpectedVersion(),
+	}, r.GetRequestId())
+	if err != nil {
+		return nil, err
+	}
+	return &loombridgev1.DeleteRecordResponse{Id: deleted.ID}, nil
+}
+
+// ListRecords returns a page of records in order of arrival.
+func (s *memoryService) ListRecords(ctx context.Context, r *loombridgev1.ListRecordsRequest) (*loombridgev1.ListRecordsResponse, error) {
+	if err := checkListRecordsRequest(r); err != nil {
+		return nil, err
+	}
+	scope, err := memoryScope(ctx, r.GetAgentId(), r.GetUserId())
+	if err != nil {
+		return nil, err
+	}
+	listing := memory.Listing{
+		Filter: r.GetFilter(), PageSize: int(r.GetPageSize()), PageToken: r.GetPageToken(),
+		NewestFirst: r.GetNewestFirst(), Tiers: tiersOf(r.GetTiers()), WithVectors: r.GetIncludeEmbeddings(),
+	}
+	view := recordView{r.GetJsonForm(), r.GetIncludeEmbeddings()}
+	for {
+		page, err := s.memory.List(ctx, scope, listing)
+		if err != nil {
+			return nil, err
+		}
+		out := &loombridgev1.ListRecordsResponse{NextPageToken: page.NextPageToken}
+		for _, record := range page.Records {
+			out.Records = append(out.Records, view.record(record))
+		}
+		// Vectors and metadata as a Struct take several times what the store
+		// counted, and a page that can't be sent would end the listing there.
+		if len(page.Records) <= 1 || proto.Size(out) <= s.limits.MaxSendBytes {
+			return out, nil
+		}
+		listing.PageSize = len(page.Records) / 2
+	}
+}
+
+// BatchSave saves many records at once.
+func (s *memoryService) BatchSave(ctx context.Context, r *loombridgev1.BatchSaveRequest) (*loombridgev1.BatchSaveResponse, error) {
+	if err := checkBatchSaveRequest(r); err != nil {
+		return nil, err
+	}
+	scope, err := memoryScope(ctx, r.GetAgentId(), r.GetUserId())
+	if err != nil {
+		return nil, err
+	}
+	records := make([]memory.Record, len(r.GetRecords()))
+	for i, draft := range r.GetRecords() {
+		if records[i], err = draftRecord(draft); err != nil {
+			return nil, &memory.BatchError{Index: i, Err: err}
+		}
+	}
+	saved, err := s.memory.SaveBatch(ctx, scope, records, r.GetRequestId())
+	if err != nil {
+		return nil, err
+	}
+	out := &loombridgev1.BatchSaveResponse{Saved: make([]*loombridgev1.MemorySaveResponse, len(saved))}
+	for i, record := range saved {
+		out.Saved[i] = savedOf(record)
+	}
+	return out, nil
+}
+
+// Reembed makes vectors in the embedder's space and reports how far it is.
+func (s *memoryService) Reembed(r *loombridgev1.ReembedRequest, stream grpc.ServerStreamingServer[loombridgev1.ReembedResponse]) error {
+	if err := checkReembedRequest(r); err != nil {
+		return err
+	}
+	scope, err := memoryScope(stream.Context(), r.GetAgentId(), r.GetUserId())
+	if err != nil {
+		return err
+	}
+	return s.memory.Reembed(stream.Context(), scope, func(space string, done, total int64) error {
+		return stream.Send(&loombridgev1.ReembedResponse{EmbeddingSpace: space, Done: done, Total: total})
+	})
+}
+
+// GetMemoryStats returns counts of one owner's memory.
+func (s *memoryService) GetMemoryStats(ctx context.Context, r *loombridgev1.GetMemoryStatsRequest) (*loombridgev1.GetMemoryStatsResponse, error) {
+	if err := checkGetMemoryStatsRequest(r); err != nil {
+		return nil, err
+	}
+	scope, err := memoryScope(ctx, r.GetAgentId(), r.GetUserId())
+	if err != nil {
+		return nil, err
+	}
+	stats, err := s.memory.Stats(ctx, scope)
+	if err != nil {
+		return nil, err
+	}
+	return statsOf(stats), nil
 }

@@ -2,14 +2,11 @@ package server
 
 import (
 	"fmt"
-	"math"
-	"slices"
 	"time"
 
 	"github.com/loom-bridge/loom-bridge/bridge/events"
 	"github.com/loom-bridge/loom-bridge/bridge/tools"
 	"github.com/loom-bridge/loom-bridge/context/session"
-	"github.com/loom-bridge/loom-bridge/memory"
 	"github.com/loom-bridge/loom-bridge/memory/kv"
 	loombridgev1 "github.com/loom-bridge/loom-bridge/proto/gen/loombridge/v1"
 )
@@ -52,82 +49,6 @@ func (c *check) session(sessionID string) {
 }
 
 func (c *check) request(requestID string) { c.text("request_id", requestID, maxIDBytes) }
-
-func checkMemorySaveRequest(r *loombridgev1.MemorySaveRequest) error {
-	var c check
-	c.agent(r.GetAgentId())
-	c.user(r.GetUserId())
-	c.required("text", r.GetText(), memory.MaxTextBytes)
-	c.name("id", r.GetId(), memory.MaxIDBytes)
-	c.name("key", r.GetKey(), memory.MaxKeyBytes)
-	c.text("kind", r.GetKind(), memory.MaxKindBytes)
-	c.session(r.GetSessionId())
-	c.text("author", r.GetAuthor(), memory.MaxAuthorBytes)
-	c.time("event_time", r.GetEventTime())
-	c.text("metadata_json", r.GetMetadataJson(), memory.MaxMetadataBytes)
-	c.tags(r.GetTags())
-	c.share("importance", r.GetImportance())
-	c.span("ttl", r.GetTtl(), 1, maxTTL)
-	c.time("expire_time", r.GetExpireTime())
-	c.embedding(r)
-	c.name("supersedes", r.GetSupersedes(), memory.MaxIDBytes)
-	c.count("derived_from", len(r.GetDerivedFrom()), memory.MaxDerivedFrom)
-	for i, id := range r.GetDerivedFrom() {
-		c.requiredName(fmt.Sprintf("derived_from[%d]", i), id, memory.MaxIDBytes)
-	}
-	c.enum("origin", r.GetOrigin())
-	c.request(r.GetRequestId())
-	return c.err()
-}
-
-func (c *check) tags(tags []string) {
-	c.count("tags", len(tags), memory.MaxTags)
-	for i, tag := range tags {
-		c.required(fmt.Sprintf("tags[%d]", i), tag, memory.MaxTagBytes)
-	}
-}
-
-func (c *check) embedding(r *loombridgev1.MemorySaveRequest) {
-	c.count("embedding", len(r.GetEmbedding()), memory.MaxEmbedding)
-	if len(r.GetEmbedding()) > 0 && r.GetEmbeddingSpace() == "" {
-		c.add("embedding_space", "is required with embedding")
-	}
-	c.text("embedding_space", r.GetEmbeddingSpace(), memory.MaxEmbeddingSpaceBytes)
-	if slices.ContainsFunc(r.GetEmbedding(), notFinite) {
-		c.add("embedding", "holds a number that is not finite")
-	}
-}
-
-func notFinite(x float32) bool { return math.IsNaN(float64(x)) || math.IsInf(float64(x), 0) }
-
-func checkMemoryQueryRequest(r *loombridgev1.MemoryQueryRequest) error {
-	var c check
-	c.agent(r.GetAgentId())
-	c.user(r.GetUserId())
-	c.required("query", r.GetQuery(), memory.MaxQueryBytes)
-	c.between("limit", int64(r.GetLimit()), 0, memory.MaxLimit)
-	c.text("filter", r.GetFilter(), memory.MaxFilterBytes)
-	c.enum("mode", r.GetMode())
-	c.share("min_score", r.GetMinScore())
-	c.enum("json_form", r.GetJsonForm())
-	return c.err()
-}
-
-func checkGetRecordRequest(r *loombridgev1.GetRecordRequest) error {
-	var c check
-	c.agent(r.GetAgentId())
-	c.user(r.GetUserId())
-	switch name := r.GetName().(type) {
-	case *loombridgev1.GetRecordRequest_Id:
-		c.requiredName("id", name.Id, memory.MaxIDBytes)
-	case *loombridgev1.GetRecordRequest_Key:
-		c.requiredName("key", name.Key, memory.MaxKeyBytes)
-	default:
-		c.add("name", "is required: give id or key")
-	}
-	c.enum("json_form", r.GetJsonForm())
-	return c.err()
-}
 
 func checkToolRequest(r *loombridgev1.ToolRequest) error {
 	var c check

@@ -3,9 +3,9 @@ package analysis
 import (
 	"hash/maphash"
 	"iter"
+	"strconv"
 	"sync/atomic"
-
-	"github.com/kljensen/snowball/english"
+	"unicode/utf8"
 )
 
 // Limits of the analysis.
@@ -13,20 +13,34 @@ const (
 	// MaxTermBytes bounds a term. A longer word is cut, alike in text and
 	// query; an identifier that would be longer is not kept whole.
 	MaxTermBytes = 64
-	// maxStemBytes bounds the words that are stemmed and remembered: no English
-	// word is longer, but base64 is.
-	maxStemBytes = 32
+	// maxStemBytes bounds the words that are stemmed and remembered: hardly a
+	// word is longer, but base64 is. Letters outside ASCII take two bytes.
+	maxStemBytes   = 32
+	maxForeignStem = 2 * maxStemBytes
 	// memoSets and memoWays say how many words a memo remembers: 32 Ki, at
 	// some 100 bytes each. A language's everyday words fit.
 	memoSets = 8 << 10 // a power of two
 	memoWays = 4
 )
 
+// version goes up whenever a text gets other terms than before, in any language
+// and be it by a newer stemmer, so that indexes are made anew.
+const version = 1
+
 // Analyzer turns text into terms. It is safe for concurrent use; share one, as
 // it remembers the stems of words it has seen, in bounded memory.
 type Analyzer struct {
-	seed maphash.Seed
-	memo []memoSet
+	language grammar
+	months   [13]string // the terms of the months, from 1
+	seed     maphash.Seed
+	memo     []memoSet
+}
+
+// Options adjusts an Analyzer. Nil and zero fields mean the defaults.
+type Options struct {
+	// Language is the language whose stop words and endings fall away. Default
+	// English. Index and queries must have the same.
+	Language Language
 }
 
 // memoSet remembers the words whose hashes fall together. A tag tells cheaply
@@ -38,15 +52,30 @@ type memoSet struct {
 
 // known is what became of a word.
 type known struct {
-	word string // as it stands in the text, in lower case
-	term string
-	stop bool
+	word  string // as it stands in the text; if it is ASCII, in lower case
+	term  string
+	stop  bool
+	month uint8 // 1 to 12 for the name of a month
+	// plain: the term is the word in ASCII and must be read as such.
+	plain bool
 }
 
-// New returns an analyzer.
-func New() *Analyzer {
-	return &Analyzer{seed: maphash.MakeSeed(), memo: make([]memoSet, memoSets)}
+// New returns an analyzer. The options may be nil.
+func New(opts *Options) *Analyzer {
+	if opts == nil {
+		opts = &Options{}
+	}
+	a := &Analyzer{language: opts.Language.grammar(), seed: maphash.MakeSeed(), memo: make([]memoSet, memoSets)}
+	for i, name := range monthNames {
+		a.months[i+1] = a.stem(name)
+	}
+	return a
 }
+
+// Name names the analysis: the language and the version, such as "english/1".
+// Analyzers of one name make the same terms of the same text, those of different
+// names need not.
+func (a *Analyzer) Name() string { return a.language.name + "/" + strconv.Itoa(version) }
 
 // Terms yields the terms of text in order, repeats included. An identifier's
 // parts come before its whole. A text of stop words alone yields these; one
@@ -55,17 +84,38 @@ func New() *Analyzer {
 func (a *Analyzer) Terms(text string) iter.Seq[string] {
 	return func(yield func(string) bool) {
 		w := walker{analyzer: a, yield: yield}
-		if w.text(text) && !w.found {
-			w.keepStops = true
-			w.text(text)
-		}
+		w.read(text)
 	}
 }
 
-// lookup returns what is known of a word of ASCII letters and digits in lower
-// case, and learns it if need be. It keeps no reference to word.
+// Span is a stretch of a text, in bytes; To is not included.
+type Span struct{ From, To int }
+
+// Spans yields the terms that Terms yields, each with the stretch of text that
+// it was made from, for highlighting. Spans may overlap: an identifier covers
+// its parts. A stretch whose characters were normalized together is taken
+// whole.
+func (a *Analyzer) Spans(text string) iter.Seq2[string, Span] {
+	return func(yield func(string, Span) bool) {
+		w := walker{analyzer: a, located: true}
+		w.yield = func(term string) bool { return yield(term, w.span()) }
+		w.read(text)
+	}
+}
+
+// lookup returns what is known of a word, of ASCII letters and digits in lower
+// case or of letters outside ASCII as they stand, and learns it if need be. It
+// keeps no reference to word.
 func (a *Analyzer) lookup(word []byte) *known {
-	hash := maphash.Bytes(a.seed, word)
+	return recall(a, maphash.Bytes(a.seed, word), word)
+}
+
+// lookupText is lookup for a word that is a text already.
+func (a *Analyzer) lookupText(word string) *known {
+	return recall(a, maphash.String(a.seed, word), word)
+}
+
+func recall[T string | []byte](a *Analyzer, hash uint64, word T) *known {
 	set, tag := &a.memo[hash%memoSets], uint32(hash>>32)
 	for i := range set.tags {
 		if set.tags[i].Load() != tag {
@@ -75,8 +125,8 @@ func (a *Analyzer) lookup(word []byte) *known {
 			return k
 		}
 	}
-	k := learn(string(word))
-	if len(word) <= maxStemBytes {
+	k := a.learn(string(word))
+	if len(word) <= maxForeignStem {
 		set.store(k, tag)
 	}
 	return k
@@ -96,23 +146,51 @@ func (s *memoSet) store(k *known, tag uint32) {
 }
 
 // learn finds out about a word.
-func learn(word string) *known {
-	if _, stop := stopWords[word]; stop {
-		return &known{word: word, term: word, stop: true}
+func (a *Analyzer) learn(word string) *known {
+	if !isASCII(word) {
+		return a.learnForeign(word)
 	}
-	return &known{word: word, term: stem(word)}
+	k := &known{word: word, term: word, month: monthOf(word), stop: a.language.stop(word)}
+	if !k.stop {
+		k.term = a.stem(word)
+	}
+	return k
 }
 
-// stem cuts an English word to its stem. Words with digits and words that no
-// English text has stay as they are, up to MaxTermBytes.
-func stem(word string) string {
-	if len(word) > maxStemBytes {
-		return word[:min(len(word), MaxTermBytes)]
+func (a *Analyzer) learnForeign(word string) *known {
+	k := &known{word: word, term: Fold(word)}
+	if k.plain = isASCII(k.term); k.plain {
+		return k
 	}
-	for i := range len(word) {
-		if !isLower(word[i]) {
-			return word
+	if k.stop = a.language.stop(k.term); !k.stop {
+		k.term = a.stem(k.term)
+	}
+	return k
+}
+
+// stem cuts a word to its stem. Words with digits and words that no text of
+// the language has stay as they are, up to MaxTermBytes.
+func (a *Analyzer) stem(word string) string {
+	longest := maxForeignStem
+	if isASCII(word) {
+		longest = maxStemBytes
+	}
+	if len(word) > longest || !isStemmable(word) {
+		return cut(word)
+	}
+	if stem := cut(a.language.stem(word, true)); stem != "" {
+		return stem
+	}
+	return word
+}
+
+// isStemmable tells whether a folded word consists of letters that stemmers
+// know.
+func isStemmable(word string) bool {
+	for _, r := range word {
+		if r < utf8.RuneSelf && !isLower(byte(r)) || r >= utf8.RuneSelf && !isSimpleLetter(r) {
+			return false
 		}
 	}
-	return english.Stem(word, true)
+	return true
 }

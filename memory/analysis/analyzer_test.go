@@ -1,6 +1,7 @@
 package analysis_test
 
 import (
+	"errors"
 	"slices"
 	"strings"
 	"sync"
@@ -13,7 +14,7 @@ import (
 )
 
 func terms(text string) []string {
-	return slices.Collect(analysis.New().Terms(text))
+	return slices.Collect(analysis.New(nil).Terms(text))
 }
 
 func TestTerms(t *testing.T) {
@@ -37,11 +38,20 @@ func TestTerms(t *testing.T) {
 		{"mail", "mail ann@example.com", "mail ann exampl com ann@example.com"},
 		{"prose hyphens", "state-of-the-art", "state art"},
 		{"hyphen with a number", "gpt-4o and utf-8", "gpt 4o gpt-4o utf 8 utf-8"},
-		{"date", "2024-05-08 at 14:30", "2024 05 08 2024-05-08 14 30 14:30"},
+		{"numeric date", "2024-05-08 at 14:30", "2024 may 8 2024-05-08 14 30 14:30"},
+		{"numeric date and time", "2024-05-08T14:30:00Z", "2024 may 8 2024-05-08 14 30 00 00z 14:30:00z"},
+		{"other numeric dates", "2024/7/9, 2024.12.31.", "2024 juli 9 2024-07-09 2024 decemb 31 2024-12-31"},
+		{"no dates", "2024-13-08 2024-5/8 2024-05-08-1 12024-05-08", "2024 13 08 2024-13-08 2024 5 8 2024-5/8 2024 05 08 1 2024-05-08-1 12024 05 08 12024-05-08"},
+		{"written dates", "8 May 2024; 8th of May, 2024; May 8, 2024; may 8th 2024", "8 may 2024 8th may 2024 may 8 2024 may 8th 2024"},
+		{"short month", "Sept. 3, 2024 and 3 jul 2024", "septemb 3 2024 3 juli 2024"},
+		{"dates in part", "in May 2024, on May 8 and 8 May", "may 2024 may 8 8 may"},
+		{"may and mar are words, too", "It may rain; may 50 people; del Mar; 32 May", "rain 50 person del mar 32"},
+		{"times are no days", "meet 14:30 May or May 8:30", "meet 14 30 14:30 8 30 8:30"},
+		{"irregular forms", "He went and bought the children's books; she has gone to buy a book for a child", "go buy child book go buy book child"},
 		{"thousands", "at 45,000 or 1,234,567.50", "45000 1234567 50 1234567.50"},
 		{"no thousands", "1,2,3 and 1234,567", "1 2 3 1234 567"},
 		{"ellipsis joins nothing", "wait...what", "wait"},
-		{"json", `{"user_id":42,"ok":true}`, "user id user_id 42 ok true"},
+		{"json", `{"user_id":42,"ok":true}`, "user id user_id 42 true"},
 		{"url", "https://example.com/docs?page=2", "https exampl com doc example.com/docs page 2"},
 		{"full width", "ＡＢＣ １２３", "abc 123"},
 		{"ligature", "ﬁnding", "find"},
@@ -95,7 +105,7 @@ func TestLongIdentifierIsOnlySplit(t *testing.T) {
 func TestTermsStopsWhenAsked(t *testing.T) {
 	for _, text := range []string{"one two three", "über zwei drei", "比特币比特币", "🎉🎉🎉", "fooBar barFoo", "a/b.c d"} {
 		n := 0
-		for range analysis.New().Terms(text) {
+		for range analysis.New(nil).Terms(text) {
 			if n++; n == 1 {
 				break
 			}
@@ -107,7 +117,7 @@ func TestTermsStopsWhenAsked(t *testing.T) {
 }
 
 func TestAnalyzerIsShared(t *testing.T) {
-	a := analysis.New()
+	a := analysis.New(nil)
 	want := slices.Collect(a.Terms(sample))
 	var wg sync.WaitGroup
 	for range 8 {
@@ -123,11 +133,72 @@ func TestAnalyzerIsShared(t *testing.T) {
 	wg.Wait()
 }
 
+func TestLanguages(t *testing.T) {
+	tests := []struct {
+		language analysis.Language
+		text     string
+		want     string
+	}{
+		{analysis.French, "Les chevaux étaient dans l'écurie, getUserName", "cheval écur get user nam getusernam"},
+		{analysis.Spanish, "Los niños corrían por las calles", "niñ corr call"},
+		{analysis.Russian, "Мы говорили о красивых домах", "говор красив дом"},
+		{analysis.Swedish, "flickorna och pojkarna", "flick pojk"},
+		{analysis.Norwegian, "guttene og jentene", "gutt jent"},
+		{analysis.Hungarian, "a házakban voltak", "ház"},
+		{analysis.Language(200), "The cats", "cat"},
+	}
+	for _, tt := range tests {
+		a := analysis.New(&analysis.Options{Language: tt.language})
+		if diff := cmp.Diff(strings.Fields(tt.want), slices.Collect(a.Terms(tt.text))); diff != "" {
+			t.Errorf("%s: terms of %q (-want +got):\n%s", tt.language, tt.text, diff)
+		}
+	}
+	for _, l := range analysis.Languages() {
+		if parsed, err := analysis.ParseLanguage(l.String()); err != nil || parsed != l {
+			t.Errorf("parse %s: %v, %v", l, parsed, err)
+		}
+		a := analysis.New(&analysis.Options{Language: l})
+		for _, text := range []string{"2024-05-08", "日本語", "src/app.py", strings.Repeat("ж", 200)} {
+			for term := range a.Terms(text) {
+				if term == "" || len(term) > analysis.MaxTermBytes || !utf8.ValidString(term) {
+					t.Errorf("%s: term %q of %q", l, term, text)
+				}
+			}
+		}
+	}
+	if _, err := analysis.ParseLanguage("klingon"); !errors.Is(err, analysis.ErrUnknownLanguage) {
+		t.Errorf("parse klingon: %v", err)
+	}
+	if l, err := analysis.ParseLanguage(""); l != analysis.English || err != nil {
+		t.Errorf("parse nothing: %v, %v", l, err)
+	}
+}
+
+func TestSpans(t *testing.T) {
+	for text, want := range map[string]string{
+		"The cats’ toys, Ann's dog":      "cat=cats toy=toys ann=Ann dog=dog",
+		"call getUserName in src/app.py": "call=call get=get user=User name=Name getusernam=getUserName src=src app=app py=py app.py=app.py src/app.py=src/app.py",
+		"on 8th of May, 2024 at 45,000":  "8th=8th may=May 2024=2024 45000=45,000",
+		"by 2024-05-08T10:30":            "2024=2024-05-08T may=2024-05-08T 8=2024-05-08T 2024-05-08=2024-05-08T 10=10 30=30 10:30=10:30",
+		"(Straße) „ÜBER“":                "strass=Straße über=ÜBER",
+		"我喜欢 ﬁnding ｶﾌｪ🎉":                "我喜=我喜 喜欢=喜欢 find=ﬁnding カフ=ｶﾌ フェ=ﾌｪ 🎉=🎉",
+		"l’été d'Éric über.md":           "l=l été=été éric=Éric über=über md=md über.md=über.md",
+	} {
+		var got []string
+		for term, span := range analysis.New(nil).Spans(text) {
+			got = append(got, term+"="+text[span.From:span.To])
+		}
+		if joined := strings.Join(got, " "); joined != want {
+			t.Errorf("spans of %q:\ngot  %s\nwant %s", text, joined, want)
+		}
+	}
+}
+
 func FuzzTerms(f *testing.F) {
 	for _, seed := range []string{"", "The cats", "getUserName a/b/c.py v1.2.3", "コーヒー 比特币", "l’été 45,000's", "\xff\xfe", "ﷺ ǅ ẞ İ"} {
 		f.Add(seed)
 	}
-	a := analysis.New()
+	a := analysis.New(nil)
 	f.Fuzz(func(t *testing.T, text string) {
 		first := slices.Collect(a.Terms(text))
 		for _, term := range first {
@@ -135,7 +206,14 @@ func FuzzTerms(f *testing.F) {
 				t.Fatalf("bad term %q of %q", term, text)
 			}
 		}
-		if again := slices.Collect(analysis.New().Terms(text)); !slices.Equal(first, again) {
+		at := 0
+		for term, span := range a.Spans(text) {
+			if span.From < 0 || span.To > len(text) || span.From >= span.To || at >= len(first) || first[at] != term {
+				t.Fatalf("span %v of %q in %q", span, term, text)
+			}
+			at++
+		}
+		if again := slices.Collect(analysis.New(nil).Terms(text)); !slices.Equal(first, again) {
 			t.Fatalf("terms of %q differ: %q, %q", text, first, again)
 		}
 	})
@@ -159,11 +237,13 @@ func BenchmarkTerms(b *testing.B) {
 	for _, bb := range []struct{ name, text string }{
 		{"prose", sample},
 		{"code", strings.Repeat("func getUserName(ctx context.Context, id string) (string, error) { return s.users[id].name, nil }\n", 11)[:1024]},
+		{"dates", strings.Repeat("On 8 May 2023 and 2023-07-09 we met, and May 3 too. ", 20)[:1024]},
+		{"russian", strings.Repeat("Мы долго говорили о красивых домах на берегу реки. ", 12)[:1024]},
 		{"german", strings.Repeat("Die Größe der Häuser überraschte uns, während wir durch die Straßen gingen. ", 14)[:1024]},
 		{"chinese", strings.Repeat("我喜欢比特币和区块链技术。", 27)[:1023]},
 	} {
 		b.Run(bb.name, func(b *testing.B) {
-			a := analysis.New()
+			a := analysis.New(nil)
 			b.SetBytes(int64(len(bb.text)))
 			for b.Loop() {
 				for range a.Terms(bb.text) {
@@ -178,7 +258,7 @@ func BenchmarkTermsOfNewWords(b *testing.B) {
 	for i := range 1 << 16 {
 		words = append(words, string(rune('a'+i%26))+"or"+string(rune('a'+i/26%26))+"at"+string(rune('a'+i/676%26))+"ional"+string(rune('a'+i/17576%26)))
 	}
-	a := analysis.New()
+	a := analysis.New(nil)
 	text, n := strings.Join(words, " "), 0
 	for b.Loop() {
 		n = n % (len(text) - 1024)

@@ -20,16 +20,19 @@ func (w *walker) ascii(text string) bool {
 // or several with a single joining character between each two. Then it yields
 // the identifier as a whole. It returns where the identifier ends.
 func (w *walker) compound(text string, start int) (int, bool) {
-	w.whole.reset()
+	if d, end := numericDate(text, start); end > 0 {
+		return end, w.emitNumericDate(d, text, start, end)
+	}
+	w.whole.reset(start)
 	for i := start; ; {
 		end, ok := w.word(text, i)
 		if !ok {
 			return end, false
 		}
 		if end+1 >= len(text) || !isJoiner(text[end]) || !isAlnum(text[end+1]) {
-			return afterPossessive(text, end), w.emitWhole()
+			return afterPossessive(text, end), w.emitWhole(end)
 		}
-		w.whole.join(text[end])
+		w.whole.join(text[end], end)
 		i = end + 1
 	}
 }
@@ -58,10 +61,15 @@ func (w *walker) word(text string, start int) (int, bool) {
 		word, i = thousands(word, text, start, i)
 	}
 	w.whole.add(word, (first|later)&digit != 0)
-	if later&upper != 0 && hasHump(text, start, i) && !w.humps(text[start:i]) {
+	if later&upper != 0 && hasHump(text, start, i) && !w.humps(text[start:i], start) {
 		return i, false
 	}
-	return i, w.emit(word)
+	w.mark(start, i)
+	k := w.analyzer.lookup(word)
+	if k.month > 0 && !w.fixed {
+		return i, w.emitMonth(k, text, start, i)
+	}
+	return i, w.emit(k)
 }
 
 func hasHump(text string, start, end int) bool {
@@ -88,13 +96,14 @@ func isHump(text string, start, i int) bool {
 }
 
 // humps yields the parts of a camel-case word; single letters are no parts.
-func (w *walker) humps(word string) bool {
+func (w *walker) humps(word string, start int) bool {
 	from := 0
 	for i := 1; i <= len(word); i++ {
 		if i < len(word) && !(isUpper(word[i]) && isHump(word, 0, i)) {
 			continue
 		}
-		if i-from > 1 && !w.emit(lower(w.part[:0], word[from:i])) {
+		w.mark(start+from, start+i)
+		if i-from > 1 && !w.emit(w.analyzer.lookup(lower(w.part[:0], word[from:i]))) {
 			return false
 		}
 		from = i
@@ -137,9 +146,13 @@ type whole struct {
 	parts    int
 	firm     bool // has a joiner that plain prose rarely has, or a digit
 	lastPath int  // where the last path element begins
+	start    int  // where the identifier begins in the text
+	lastFrom int  // where the last path element begins in the text
 }
 
-func (h *whole) reset() { h.size, h.parts, h.firm, h.lastPath = 0, 0, false, 0 }
+func (h *whole) reset(start int) {
+	h.size, h.parts, h.firm, h.lastPath, h.start, h.lastFrom = 0, 0, false, 0, start, start
+}
 
 func (h *whole) add(word []byte, hasDigit bool) {
 	if h.size+len(word) <= MaxTermBytes {
@@ -150,28 +163,31 @@ func (h *whole) add(word []byte, hasDigit bool) {
 	h.firm = h.firm || hasDigit
 }
 
-func (h *whole) join(c byte) {
+// join adds the joiner that stands at a place of the text.
+func (h *whole) join(c byte, at int) {
 	if h.size < MaxTermBytes {
 		h.buf[h.size] = c
 	}
 	h.size++
 	h.firm = h.firm || c != '-'
 	if c == '/' || c == '\\' {
-		h.lastPath = h.size
+		h.lastPath, h.lastFrom = h.size, at+1
 	}
 }
 
 // emitWhole yields the identifier, and the file name of one that is a path.
 // Words that hyphens alone join are no identifier, unless one is a number.
-func (w *walker) emitWhole() bool {
+func (w *walker) emitWhole(end int) bool {
 	h := &w.whole
 	if h.parts < 2 || !h.firm || h.size > MaxTermBytes {
 		return true
 	}
 	id := h.buf[:h.size]
+	w.mark(h.lastFrom, end)
 	if name := id[h.lastPath:]; h.lastPath > 0 && hasJoiner(name) && !w.emitTerm(string(name)) {
 		return false
 	}
+	w.mark(h.start, end)
 	return w.emitTerm(string(id))
 }
 

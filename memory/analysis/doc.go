@@ -5,15 +5,20 @@
 //
 //   - Text is normalized (NFKC) and case-folded, then cut into words after
 //     Unicode's rules. Text in ASCII takes a shorter way to the same terms.
-//   - A possessive 's falls away. English stop words fall away, unless a text
-//     has no other word. English words are cut to their stem.
+//   - A possessive 's falls away. The stop words of the [Language] fall away,
+//     unless a text has no other word. Words are cut to their stem; in English,
+//     irregular forms (went, children) become their base first.
 //   - Runs of Han, Kana and Hangul become overlapping pairs of characters; a
 //     lone character stands for itself.
 //   - Identifiers are kept whole and split: getUserName is also get, user,
 //     name; src/app.py is also src, app.py, app, py; v1.2.3 is also v1, 2, 3.
 //   - Numbers lose their thousands separators: 45,000 is 45000.
+//   - Dates meet by year, month and day: 2023-05-08 is 2023, may, 8 and itself;
+//     in 8 May 2023 the month is no stop word, and Sept. 8 is september 8.
 //
-// Caveats: the stemmer and the stop words are English; other languages are
-// matched word for word. What the terms of a text are is part of the index
-// format: a change needs a new index generation.
+// Caveats: one language at a time, and month names are English in all. Words
+// of other languages in the same script are cut with the wrong rules, alike in
+// text and query. An index has the terms of one analysis, which [Analyzer.Name]
+// names: whoever changes what the terms of a text are gives it a new version, and
+// indexes are made anew, as they are for another language.
 package analysis

@@ -6,7 +6,6 @@ import (
 	"unicode/utf8"
 
 	"github.com/rivo/uniseg"
-	"golang.org/x/text/cases"
 	"golang.org/x/text/unicode/norm"
 )
 
@@ -18,13 +17,44 @@ type walker struct {
 	keepStops bool
 	found     bool // whether a term was yielded
 
+	located bool // whether anybody asks for spans
+	base    int  // where what is being read begins in the whole text
+	// from and to are where the current term stands in the whole text. They are
+	// fixed while a word is read in another form than the text has.
+	from, to int
+	fixed    bool
+	origins  *origins // of a chunk that was normalized; nil for other text
+
 	buf, part [MaxTermBytes]byte // a word and a part of it
 	whole     whole
 }
 
-// emit yields the term of a word of ASCII letters and digits in lower case.
-func (w *walker) emit(word []byte) bool {
-	k := w.analyzer.lookup(word)
+// read walks through a whole text, a second time with the stop words if it has
+// nothing else.
+func (w *walker) read(text string) {
+	if w.text(text) && !w.found {
+		w.keepStops = true
+		w.text(text)
+	}
+}
+
+// mark notes where the next term stands in what is being read.
+func (w *walker) mark(from, to int) {
+	if !w.fixed {
+		w.from, w.to = w.base+from, w.base+to
+	}
+}
+
+// span is where the current term stands in the text.
+func (w *walker) span() Span {
+	if w.origins != nil {
+		return w.origins.span(w.from, w.to)
+	}
+	return Span{w.from, w.to}
+}
+
+// emit yields the term of a word.
+func (w *walker) emit(k *known) bool {
 	if k.stop && !w.keepStops {
 		return true
 	}
@@ -39,17 +69,19 @@ func (w *walker) emitTerm(term string) bool {
 // text walks through stretches of ASCII and chunks, up to a space, of anything
 // else.
 func (w *walker) text(text string) bool {
-	for len(text) > 0 {
-		plain := plainPrefix(text)
-		if !w.ascii(text[:plain]) {
+	for at := 0; at < len(text); {
+		plain := plainPrefix(text[at:])
+		w.base = at
+		if !w.ascii(text[at : at+plain]) {
 			return false
 		}
-		text = text[plain:]
-		chunk := chunkPrefix(text)
-		if chunk > 0 && !w.chunk(text[:chunk]) {
+		at += plain
+		chunk := chunkPrefix(text[at:])
+		w.base = at
+		if chunk > 0 && !w.chunk(text[at:at+chunk]) {
 			return false
 		}
-		text = text[chunk:]
+		at += chunk
 	}
 	return true
 }
@@ -79,27 +111,49 @@ func chunkPrefix(text string) int {
 	return len(text)
 }
 
-// chunk walks through a text that is not all ASCII: runs of CJK become pairs,
-// symbols terms, and the stretches between other characters words.
+// chunk walks through a text without spaces that is not all ASCII: runs of CJK
+// become pairs, symbols terms, and the stretches between other characters
+// words.
 func (w *walker) chunk(text string) bool {
-	text = strings.ReplaceAll(norm.NFKC.String(text), "’", "'")
-	for len(text) > 0 {
-		first, size := utf8.DecodeRuneInString(text)
-		kind := classify(first, size)
-		end := size
-		for end < len(text) && kind != symbol {
-			r, size := utf8.DecodeRuneInString(text[end:])
-			if classify(r, size) != kind && !(kind == cjk && unicode.IsMark(r)) {
-				break
-			}
-			end += size
-		}
-		if !w.stretch(kind, text[:end]) {
+	if from, to := trimMarks(text); isSimpleWord(text[from:to]) {
+		w.mark(from, to)
+		return w.foreignWord(text[from:to])
+	}
+	start, normal := w.base, normalize(text)
+	if w.located && normal != text {
+		w.origins = newOrigins(text, start)
+		defer func() { w.origins = nil }()
+	}
+	for at := 0; at < len(normal); {
+		kind, size := cutStretch(normal[at:])
+		w.base = start + at
+		if !w.stretch(kind, normal[at:at+size]) {
 			return false
 		}
-		text = text[end:]
+		at += size
 	}
 	return true
+}
+
+// normalize returns the form in which a chunk is cut into words.
+func normalize(text string) string {
+	return strings.ReplaceAll(norm.NFKC.String(text), "’", "'")
+}
+
+// cutStretch returns the kind of a text's first character and how far the text
+// is of that kind.
+func cutStretch(text string) (runeKind, int) {
+	first, size := utf8.DecodeRuneInString(text)
+	kind := classify(first, size)
+	end := size
+	for end < len(text) && kind != symbol {
+		r, size := utf8.DecodeRuneInString(text[end:])
+		if classify(r, size) != kind && !(kind == cjk && unicode.IsMark(r)) {
+			break
+		}
+		end += size
+	}
+	return kind, end
 }
 
 // runeKind is what a character means for cutting a text into words.
@@ -130,8 +184,11 @@ func classify(r rune, size int) runeKind {
 
 func isCJK(r rune) bool {
 	const firstJamo, prolonged, halfProlonged = 0x1100, 'ー', 'ｰ'
-	if r < firstJamo {
+	switch {
+	case r < firstJamo:
 		return false
+	case '一' <= r && r <= '鿿', '가' <= r && r <= '힣': // nearly all there are
+		return true
 	}
 	return r == prolonged || r == halfProlonged ||
 		unicode.In(r, unicode.Han, unicode.Hiragana, unicode.Katakana, unicode.Hangul)
@@ -142,6 +199,7 @@ func (w *walker) stretch(kind runeKind, text string) bool {
 	case cjk:
 		return w.pairs(text)
 	case symbol:
+		w.mark(0, len(text))
 		return w.emitTerm(text)
 	case wordly:
 		return w.words(text)
@@ -153,14 +211,16 @@ func (w *walker) stretch(kind runeKind, text string) bool {
 func (w *walker) pairs(run string) bool {
 	_, first := utf8.DecodeRuneInString(run)
 	if first == len(run) {
+		w.mark(0, first)
 		return w.emitTerm(run)
 	}
-	for len(run) > first {
-		_, second := utf8.DecodeRuneInString(run[first:])
-		if !w.emitTerm(run[:first+second]) {
+	for at := 0; at+first < len(run); {
+		_, second := utf8.DecodeRuneInString(run[at+first:])
+		w.mark(at, at+first+second)
+		if !w.emitTerm(run[at : at+first+second]) {
 			return false
 		}
-		run, first = run[first:], second
+		at, first = at+first, second
 	}
 	return true
 }
@@ -170,10 +230,11 @@ func (w *walker) words(text string) bool {
 	if isASCII(text) {
 		return w.ascii(text)
 	}
-	state := -1
-	for len(text) > 0 {
+	start, state, rest := w.base, -1, text
+	for len(rest) > 0 {
+		w.base = start + len(text) - len(rest)
 		var word string
-		word, text, state = uniseg.FirstWordInString(text, state)
+		word, rest, state = uniseg.FirstWordInString(rest, state)
 		read := w.foreign
 		if isASCII(word) {
 			read = w.ascii
@@ -189,14 +250,26 @@ func (w *walker) words(text string) bool {
 // has several.
 func (w *walker) foreign(word string) bool {
 	word = strings.TrimSuffix(strings.TrimSuffix(word, "'s"), "'S")
-	parts := 0
-	for part := range strings.FieldsFuncSeq(word, isGap) {
-		if parts++; !w.foreignPart(part) {
+	start, parts := w.base, 0
+	for at := 0; at < len(word); {
+		size := strings.IndexFunc(word[at:], isGap)
+		if size < 0 {
+			size = len(word) - at
+		}
+		if size == 0 {
+			_, gap := utf8.DecodeRuneInString(word[at:])
+			at += gap
+			continue
+		}
+		w.base = start + at
+		if parts++; !w.foreignPart(word[at : at+size]) {
 			return false
 		}
+		at += size
 	}
-	if parts > 1 && strings.ContainsAny(word, "._:") {
-		return w.emitFolded(word)
+	w.base = start
+	if w.mark(0, len(word)); parts > 1 && strings.ContainsAny(word, "._:") {
+		return w.foreignWord(word)
 	}
 	return true
 }
@@ -205,18 +278,25 @@ func (w *walker) foreignPart(part string) bool {
 	if isASCII(part) {
 		return w.ascii(part)
 	}
-	return w.emitFolded(part)
+	w.mark(0, len(part))
+	return w.foreignWord(part)
 }
 
-func (w *walker) emitFolded(word string) bool {
-	term := Fold(word)
-	if isASCII(term) {
-		return w.ascii(term)
+// foreignWord yields the term of a word that is not ASCII. If folding makes it
+// ASCII, it is read like any such word, in the place that is marked.
+func (w *walker) foreignWord(word string) bool {
+	k := w.analyzer.lookupText(word)
+	if k.plain {
+		outer := w.fixed
+		w.fixed = true
+		more := w.ascii(k.term)
+		w.fixed = outer
+		return more
 	}
-	if strings.IndexFunc(term, isWordRune) < 0 {
+	if strings.IndexFunc(k.term, isWordRune) < 0 {
 		return true
 	}
-	return w.emitTerm(cut(term))
+	return w.emit(k)
 }
 
 func isGap(r rune) bool {
@@ -235,29 +315,4 @@ func cut(term string) string {
 		end--
 	}
 	return term[:end]
-}
-
-// Fold returns text in the form in which terms are compared: normalized (NFKC)
-// and without differences of case. Folding twice changes nothing more.
-func Fold(text string) string {
-	// Folding can undo the normal form and the normal form can bring back
-	// capitals; in practice two rounds settle it.
-	const maxRounds = 4
-	for range maxRounds {
-		folded := norm.NFKC.String(cases.Fold().String(norm.NFKC.String(text)))
-		if folded == text {
-			break
-		}
-		text = folded
-	}
-	return text
-}
-
-func isASCII(text string) bool {
-	for i := range len(text) {
-		if text[i] >= utf8.RuneSelf {
-			return false
-		}
-	}
-	return true
 }

@@ -12,42 +12,50 @@ import (
 // segment is what a query needs of every segment, whatever its terms.
 type segment struct {
 	segmentInfo
-	firsts  []string
-	lengths []docLength
+	firsts []string // the first term of each chunk
 }
 
 // size is about how much memory it takes.
 func (s *segment) size() int {
-	const each, perChunk, perDocument = 200, 40, 8
-	return each + perChunk*len(s.firsts) + perDocument*len(s.lengths)
+	const each, perChunk = 200, 40
+	return each + perChunk*len(s.firsts)
 }
 
 // segmentKey names a segment for good: no two segments share a stamp, and a
-// segment never changes, so what is remembered under it stays true.
+// segment never changes, so what is remembered under it stays true. The id is
+// part of it because a commit that is staged again may give it another one.
 type segmentKey struct {
 	space
 	stamp uint64
+	id    uint32
 }
 
-// cache remembers the segments used last, up to a number of bytes.
+// scopeKey names what is remembered of a scope.
+type scopeKey struct {
+	space
+	incarnation uint64
+}
+
+// cache remembers what was used last, up to a number of bytes.
 type cache struct {
 	mu    sync.Mutex // guards the fields below
 	limit int
 	used  int
 	order *list.List // of *cached, the one used last in front
-	known map[segmentKey]*list.Element
+	known map[any]*list.Element
 }
 
 type cached struct {
-	key     segmentKey
-	segment *segment
+	key, value any
+	size       int
 }
 
 func newCache(limit int) *cache {
-	return &cache{limit: limit, order: list.New(), known: make(map[segmentKey]*list.Element)}
+	return &cache{limit: limit, order: list.New(), known: make(map[any]*list.Element)}
 }
 
-func (c *cache) get(key segmentKey) *segment {
+// get returns what is remembered under a key, or nil.
+func (c *cache) get(key any) any {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	e := c.known[key]
@@ -55,17 +63,25 @@ func (c *cache) get(key segmentKey) *segment {
 		return nil
 	}
 	c.order.MoveToFront(e)
-	return e.Value.(*cached).segment
+	return e.Value.(*cached).value
 }
 
-func (c *cache) put(key segmentKey, s *segment) {
+// put remembers a value, or that one grew, unless it is larger than all may
+// be together. What was there under the key stays the same value.
+func (c *cache) put(key, value any, size int) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if c.known[key] != nil || s.size() > c.limit {
-		return
+	e := c.known[key]
+	if e == nil {
+		e = c.order.PushFront(&cached{key: key, value: value})
+		c.known[key] = e
 	}
-	c.known[key] = c.order.PushFront(&cached{key, s})
-	c.used += s.size()
+	entry := e.Value.(*cached)
+	c.used += size - entry.size
+	entry.size = size
+	if size > c.limit {
+		c.drop(e)
+	}
 	for c.used > c.limit {
 		c.drop(c.order.Back())
 	}
@@ -75,7 +91,22 @@ func (c *cache) drop(e *list.Element) {
 	old := e.Value.(*cached)
 	c.order.Remove(e)
 	delete(c.known, old.key)
-	c.used -= old.segment.size()
+	c.used -= old.size
+}
+
+// scope returns what is remembered of a scope, and remembers it from now on.
+func (c *cache) scope(key scopeKey) *scopeMemory {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if e := c.known[key]; e != nil {
+		c.order.MoveToFront(e)
+		return e.Value.(*cached).value.(*scopeMemory)
+	}
+	const empty = 1 << 10
+	m := newScopeMemory()
+	c.known[key] = c.order.PushFront(&cached{key: key, value: m, size: empty})
+	c.used += empty
+	return m
 }
 
 // load returns the segments of a head, reading in one round what is not
@@ -85,10 +116,12 @@ func (c *cache) load(ctx context.Context, from getter, h head) ([]*segment, erro
 	var keys [][]byte
 	var missing []int
 	for i, info := range h.segments.segments {
-		if segments[i] = c.get(segmentKey{h.space, info.stamp}); segments[i] == nil {
-			keys = append(keys, h.directory(info.id), h.lengths(info.id))
-			missing = append(missing, i)
+		if known, ok := c.get(segmentKey{h.space, info.stamp, info.id}).(*segment); ok {
+			segments[i] = known
+			continue
 		}
+		keys = append(keys, h.directory(info.id))
+		missing = append(missing, i)
 	}
 	if len(missing) == 0 {
 		return segments, nil
@@ -98,24 +131,13 @@ func (c *cache) load(ctx context.Context, from getter, h head) ([]*segment, erro
 		return nil, err
 	}
 	for n, i := range missing {
-		s, err := openSegment(h.segments.segments[i], values[2*n], values[2*n+1])
+		info := h.segments.segments[i]
+		firsts, err := decodeDirectory(values[n])
 		if err != nil {
-			return nil, err
+			return nil, fmt.Errorf("segment %d: %w", info.id, err)
 		}
-		segments[i] = s
-		c.put(segmentKey{h.space, s.stamp}, s)
+		segments[i] = &segment{segmentInfo: info, firsts: firsts}
+		c.put(segmentKey{h.space, info.stamp, info.id}, segments[i], segments[i].size())
 	}
 	return segments, nil
-}
-
-func openSegment(info segmentInfo, directory, lengths []byte) (*segment, error) {
-	firsts, err := decodeDirectory(directory)
-	if err != nil {
-		return nil, fmt.Errorf("segment %d: %w", info.id, err)
-	}
-	docs, err := decodeLengths(lengths, info.documents())
-	if err != nil {
-		return nil, fmt.Errorf("segment %d: %w", info.id, err)
-	}
-	return &segment{segmentInfo: info, firsts: firsts, lengths: docs}, nil
 }

@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"hash/maphash"
 	"iter"
-	"slices"
 
 	"github.com/loom-bridge/loom-bridge/memory/kv"
 )
@@ -34,16 +33,21 @@ func (d *Differences) Add(format string, args ...any) {
 	}
 }
 
-// Check recounts the index of a scope: every term with every frequency, the
-// columns, ids, lengths and statistics must be those of the documents, which
-// must be all of them, in any order. The view must not change during the call.
-// Memory grows with the documents and the different terms.
+// Check recounts the index of a scope: every term with every frequency, ids,
+// columns, the counts of sessions, the dead and the statistics must be those of
+// the documents, which must be all that live, in any order. What is left of
+// dead ones is not looked at. What the index remembers of the scope is compared
+// too. The view must not change during the call. Memory grows with the
+// documents and the different terms.
 func (x *Index) Check(ctx context.Context, view kv.Reader, scope kv.Scope, documents iter.Seq2[Numbered, error]) (Differences, error) {
-	h, err := readHead(ctx, view, scope, true)
+	h, err := x.readReady(ctx, view, scope)
 	if err != nil {
 		return Differences{}, err
 	}
 	c := checker{head: h, seed: maphash.MakeSeed()}
+	if c.dead, err = h.readDead(ctx, view); err != nil {
+		return Differences{}, err
+	}
 	want, err := c.count(documents)
 	if err != nil {
 		return Differences{}, err
@@ -53,28 +57,36 @@ func (x *Index) Check(ctx context.Context, view kv.Reader, scope kv.Scope, docum
 		return Differences{}, err
 	}
 	c.compareStatistics(want)
-	c.compareFacts(want, got)
+	c.compareDocuments(want, got)
 	c.compareTerms(want, got)
-	return c.differences, nil
+	if err := c.compareSessions(ctx, view, want); err != nil {
+		return Differences{}, err
+	}
+	return c.differences, c.compareMemory(ctx, x, view)
 }
 
 // checker is one check under way.
 type checker struct {
 	head
 	seed        maphash.Seed
+	dead        bitset
 	differences Differences
 }
 
 // contents is what an index holds, in a form that can be compared.
 type contents struct {
-	facts map[uint32]facts
-	terms map[string]tally
+	documents map[uint32]identified
+	terms     map[string]tally
 }
 
-// facts are what is known of a document besides its terms.
-type facts struct {
-	id     string
-	length docLength
+// identified is a row with the id of its document.
+type identified struct {
+	id string
+	row
+}
+
+func newContents() contents {
+	return contents{make(map[uint32]identified), make(map[string]tally)}
 }
 
 // tally stands for the postings of a term: their number and the sum of their
@@ -88,28 +100,31 @@ func (c *checker) note(into map[string]tally, term string, p posting) {
 
 // noteEntry notes all that an entry says.
 func (c *checker) noteEntry(into contents, ordinal uint32, e entry) error {
-	if _, ok := into.facts[ordinal]; ok {
+	if _, ok := into.documents[ordinal]; ok {
 		c.differences.Add("two documents have the ordinal %d", ordinal)
 	}
-	into.facts[ordinal] = facts{string(e.id), docLength{e.body, e.header}}
+	into.documents[ordinal] = c.identify(string(e.id), e.row)
 	for t, err := range e.each() {
 		if err != nil {
 			return err
 		}
 		c.note(into.terms, string(t.term), posting{ordinal, pack(t.body, t.header)})
 	}
-	if e.expires != 0 {
-		c.note(into.terms, columnTerm(expires), posting{ordinal, uint64(e.expires)})
-	}
-	if e.supersedes != 0 {
-		c.note(into.terms, columnTerm(supersedes), posting{ordinal, uint64(ordinal - e.supersedes)})
-	}
 	return nil
+}
+
+// identify leaves out of a row what means nothing: that it replaces a document
+// which is dead.
+func (c *checker) identify(id string, r row) identified {
+	if c.dead.contains(r.supersedes) {
+		r.supersedes = 0
+	}
+	return identified{id, r}
 }
 
 // count notes what the documents say.
 func (c *checker) count(documents iter.Seq2[Numbered, error]) (contents, error) {
-	all := contents{make(map[uint32]facts), make(map[string]tally)}
+	all := newContents()
 	for n, err := range documents {
 		if err != nil {
 			return contents{}, err
@@ -121,31 +136,33 @@ func (c *checker) count(documents iter.Seq2[Numbered, error]) (contents, error) 
 	return all, nil
 }
 
-// recount notes what the index says.
+// recount notes what the index says of living documents.
 func (c *checker) recount(ctx context.Context, view kv.Reader) (contents, error) {
-	all := contents{make(map[uint32]facts), make(map[string]tally)}
+	all := newContents()
 	ordinal := c.stats.Packed
-	for e, err := range c.tail(ctx, view) {
+	for e, err := range c.entries(ctx, view, c.stats.Packed) {
 		if err != nil {
 			return contents{}, err
 		}
-		ordinal++
+		if ordinal++; c.dead.has(ordinal) {
+			continue
+		}
 		if err := c.noteEntry(all, ordinal, e); err != nil {
 			return contents{}, err
 		}
 	}
-	next := uint32(1)
+	if err := c.recountDocuments(ctx, view, all); err != nil {
+		return contents{}, err
+	}
+	purged := uint64(0)
 	for _, info := range c.segments.segments {
-		if info.first != next {
-			c.differences.Add("segment %d begins with document %d instead of %d", info.id, info.first, next)
-		}
-		next = info.last + 1
+		purged += info.purged
 		if err := c.recountSegment(ctx, view, all, info); err != nil {
 			return contents{}, fmt.Errorf("segment %d: %w", info.id, err)
 		}
 	}
-	if next != c.stats.Packed+1 {
-		c.differences.Add("segments end with document %d instead of %d", next-1, c.stats.Packed)
+	if purged != c.stats.Purged {
+		c.differences.Add("%d dead documents are said to be purged, segments have %d", c.stats.Purged, purged)
 	}
 	return all, nil
 }
@@ -156,36 +173,55 @@ func (c *checker) recountSegment(ctx context.Context, view kv.Reader, all conten
 	if err != nil {
 		return err
 	}
-	if err := c.recountFacts(ctx, view, all, segments[0]); err != nil {
-		return err
-	}
-	walk := &cursor{view: view, space: c.space, segment: segments[0]}
+	bytes := uint64(0)
+	walk := &cursor{view: view, space: c.space, segment: segments[0], seen: func(chunk []byte) { bytes += uint64(len(chunk)) }}
 	for err := walk.step(ctx); walk.scanner != nil || err != nil; err = walk.step(ctx) {
 		if err != nil {
 			return err
 		}
-		postings, err := walk.scanner.block.decode(nil)
-		if err != nil {
+		if err := c.recountBlock(all, info, walk.scanner); err != nil {
 			return err
 		}
-		largest := uint64(0)
-		for _, p := range postings {
-			c.note(all.terms, string(walk.scanner.term), p)
-			largest = max(largest, weightOf(walk.scanner.block.payload, p.value))
-		}
-		if largest != walk.scanner.block.largest {
-			c.differences.Add("segment %d says %d instead of %d of term %q", info.id, walk.scanner.block.largest, largest, walk.scanner.term)
-		}
+	}
+	if bytes != info.bytes {
+		c.differences.Add("segment %d has %d bytes instead of %d", info.id, bytes, info.bytes)
 	}
 	return nil
 }
 
-// recountFacts notes ids and lengths of a segment's documents.
-func (c *checker) recountFacts(ctx context.Context, view getter, all contents, s *segment) error {
+func (c *checker) recountBlock(all contents, info segmentInfo, s *blockScanner) error {
+	postings, err := s.block.decode(nil)
+	if err != nil {
+		return err
+	}
+	largest := uint64(0)
+	for _, p := range postings {
+		if p.ordinal > info.last {
+			return fmt.Errorf("%w: document %d", ErrDamaged, p.ordinal)
+		}
+		if !c.dead.has(p.ordinal) {
+			c.note(all.terms, string(s.term), p)
+		}
+		largest = max(largest, weightOf(s.block.payload, p.value))
+	}
+	if largest != s.block.largest {
+		c.differences.Add("segment %d says %d instead of %d of term %q", info.id, s.block.largest, largest, s.term)
+	}
+	return nil
+}
+
+// recountDocuments notes ids and columns of packed documents.
+func (c *checker) recountDocuments(ctx context.Context, view getter, all contents) error {
+	if c.stats.Packed == 0 {
+		return nil
+	}
+	rows, err := c.readRows(ctx, view, 1, c.stats.Packed)
+	if err != nil {
+		return err
+	}
 	var ids [][]byte
-	for i, length := range s.lengths {
-		ordinal := s.first + uint32(i)
-		if at := ordinal % idsPerBlock; i == 0 || at == 0 {
+	for ordinal := uint32(1); ordinal <= c.stats.Packed && ordinal != 0; ordinal++ {
+		if ordinal == 1 || ordinal%idsPerBlock == 0 {
 			values, err := view.Get(ctx, kv.Index, c.ids(ordinal/idsPerBlock))
 			if err != nil {
 				return err
@@ -194,59 +230,14 @@ func (c *checker) recountFacts(ctx context.Context, view getter, all contents, s
 				return err
 			}
 		}
-		fact := facts{length: length}
-		if at := int(ordinal % idsPerBlock); at < len(ids) {
-			fact.id = string(ids[at])
+		if c.dead.has(ordinal) {
+			continue
 		}
-		all.facts[ordinal] = fact
+		id := ""
+		if at := int(ordinal % idsPerBlock); at < len(ids) {
+			id = string(ids[at])
+		}
+		all.documents[ordinal] = c.identify(id, rows[ordinal-1])
 	}
 	return nil
-}
-
-func (c *checker) compareStatistics(want contents) {
-	var body, header uint64
-	last := uint32(0)
-	for ordinal, f := range want.facts {
-		body, header = body+uint64(f.length.body), header+uint64(f.length.header)
-		last = max(last, ordinal)
-	}
-	s := c.stats
-	if s.Documents != uint64(len(want.facts)) {
-		c.differences.Add("%d documents instead of %d", s.Documents, len(want.facts))
-	}
-	if s.BodyWords != body || s.HeaderWords != header {
-		c.differences.Add("lengths of %d and %d words instead of %d and %d", s.BodyWords, s.HeaderWords, body, header)
-	}
-	if s.Last != last {
-		c.differences.Add("last ordinal is %d instead of %d", s.Last, last)
-	}
-}
-
-func (c *checker) compareFacts(want, got contents) {
-	for ordinal := uint32(1); ordinal <= c.stats.Last && ordinal != 0; ordinal++ {
-		w, wanted := want.facts[ordinal]
-		g, found := got.facts[ordinal]
-		if wanted != found || w != g {
-			c.differences.Add("document %d is %q of %d words instead of %q of %d", ordinal, g.id, g.length.total(), w.id, w.length.total())
-		}
-	}
-}
-
-func (c *checker) compareTerms(want, got contents) {
-	for _, term := range sortedTerms(want, got) {
-		if w, g := want.terms[term], got.terms[term]; w != g {
-			c.differences.Add("term %q stands in %d documents instead of %d, or in others", term, g.documents, w.documents)
-		}
-	}
-}
-
-func sortedTerms(all ...contents) []string {
-	var terms []string
-	for _, c := range all {
-		for term := range c.terms {
-			terms = append(terms, term)
-		}
-	}
-	slices.Sort(terms)
-	return slices.Compact(terms)
 }

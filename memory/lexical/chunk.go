@@ -21,7 +21,7 @@ const (
 // posting says that a term stands in a document.
 type posting struct {
 	ordinal uint32
-	// value is the number of a column, or the frequencies of a word.
+	// value holds the frequencies of a word.
 	value uint64
 }
 
@@ -130,21 +130,18 @@ func appendPostings(dst []byte, p payload, base uint32, postings []posting) []by
 
 // weightOf is what the header of a block has the largest of.
 func weightOf(p payload, value uint64) uint64 {
-	if p == frequency {
-		return total(value)
+	if p != frequency {
+		return 0
 	}
-	return value
+	return total(value)
 }
 
 func appendPayload(dst []byte, p payload, value uint64) []byte {
-	switch p {
-	case frequency:
-		body, header := unpack(value)
-		return appendFrequency(dst, body, header)
-	case columnItem:
-		return binary.AppendUvarint(dst, value)
+	if p != frequency {
+		return dst
 	}
-	return dst
+	body, header := unpack(value)
+	return appendFrequency(dst, body, header)
 }
 
 // block is a run of postings of one term, still packed.
@@ -152,12 +149,12 @@ type block struct {
 	payload     payload
 	count       uint32
 	first, last uint32 // ordinals
-	largest     uint64 // the largest frequency or number in it
+	largest     uint64 // the largest frequency in it
 	packed      []byte // postings but for the first ordinal
 }
 
 // readBlock reads what appendPostings wrote.
-func readBlock(r *reader, p payload, base uint32) block {
+func readBlock(r *parser, p payload, base uint32) block {
 	b := block{payload: p, count: r.uint32()}
 	b.first = base + r.uint32()
 	b.last = b.first
@@ -176,19 +173,16 @@ func readBlock(r *reader, p payload, base uint32) block {
 	return b
 }
 
-func readPayload(r *reader, p payload) uint64 {
-	switch p {
-	case frequency:
-		return pack(r.frequency())
-	case columnItem:
-		return r.uint()
+func readPayload(r *parser, p payload) uint64 {
+	if p != frequency {
+		return 0
 	}
-	return 0
+	return pack(r.frequency())
 }
 
 // decode appends the postings of the block to dst.
 func (b block) decode(dst []posting) ([]posting, error) {
-	r := reader{bytes: b.packed}
+	r := parser{bytes: b.packed}
 	ordinal := b.first
 	for i := range b.count {
 		if i > 0 {
@@ -209,7 +203,7 @@ func (b block) decode(dst []posting) ([]posting, error) {
 
 // blockScanner walks through the blocks of a chunk.
 type blockScanner struct {
-	rest  reader
+	rest  parser
 	base  uint32
 	term  []byte // of the block; the next step changes it
 	block block
@@ -217,7 +211,7 @@ type blockScanner struct {
 
 // scanChunk returns a scanner before the first block.
 func scanChunk(chunk []byte, base uint32) (*blockScanner, error) {
-	s := &blockScanner{rest: reader{bytes: chunk}, base: base}
+	s := &blockScanner{rest: parser{bytes: chunk}, base: base}
 	return s, s.rest.format()
 }
 
@@ -242,7 +236,7 @@ func (s *blockScanner) next() (bool, error) {
 // an entry that shares more with the one before than that shares with the term
 // stands on the same side of the term.
 func find(dst []block, chunk []byte, base uint32, term string) ([]block, error) {
-	r := reader{bytes: chunk}
+	r := parser{bytes: chunk}
 	if err := r.format(); err != nil {
 		return nil, err
 	}

@@ -5,12 +5,14 @@ import (
 	"encoding/hex"
 	"errors"
 	"fmt"
+	"math"
 	"math/rand/v2"
 	"slices"
 	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+	"github.com/google/go-cmp/cmp/cmpopts"
 )
 
 func collect(tb testing.TB, e entry) (terms []Term) {
@@ -34,11 +36,20 @@ func TestEntryRoundTrip(t *testing.T) {
 	d.AddValue(Metadata, strings.Repeat("x", 1000))
 	d.Expire(12345)
 	d.Supersede(7)
+	facts := Facts{
+		Session: "s", Author: "Ann  B.", Event: -5, Create: 6, Superseded: 8, Importance: 0.25, Tier: 3,
+		Flags: FlagPinned | FlagAsks, Place: 3,
+	}
+	d.SetFacts(facts)
 	e, err := decodeEntry(d.Encode())
 	if err != nil {
 		t.Fatal(err)
 	}
-	if string(e.id) != "id-1" || e.body != 3 || e.header != 2 || e.expires != 12345 || e.supersedes != 7 {
+	columns := row{
+		body: 3, header: 2, session: sessionDigest("s"), author: "ann b", event: -5, create: 6, expires: 12345,
+		superseded: 8, supersedes: 7, importance: 0.25, tier: 3, flags: FlagPinned | FlagAsks, place: 3,
+	}
+	if string(e.id) != "id-1" || e.row != columns {
 		t.Errorf("got %+v", e)
 	}
 	want := []Term{
@@ -55,14 +66,21 @@ func TestEntryRoundTrip(t *testing.T) {
 
 // The stored bytes of a generation never change: they are what FORMAT.md says.
 func TestStoredBytes(t *testing.T) {
-	e := entry{id: []byte("id"), body: 3, header: 2, terms: []byte("terms"), expires: -7, supersedes: 300}
-	h := head{
-		space: space{generation: 2},
-		stats: Statistics{Documents: 3, BodyWords: 300, HeaderWords: 1, Last: 3, Packed: 2, TailBytes: 9},
-	}
+	e := entry{id: []byte("id"), terms: []byte("terms"), row: row{
+		body: 3, header: 2, expires: -7, supersedes: 300, session: 5, author: "ann", event: 1, create: 2,
+		importance: 0.5, tier: 4, flags: FlagAsks, place: 6, superseded: 3,
+	}}
+	h := head{space: space{generation: 2}, headContents: headContents{
+		stats: Statistics{
+			Documents: 3, BodyWords: 300, HeaderWords: 1, Last: 4, Packed: 2, TailBytes: 9,
+			Sessions: 1, InSessions: 2, Dead: 1, Purged: 1,
+		},
+		incarnation: 7, rebuilding: true, sweep: 1, analysis: "english/1", reach: 9,
+	}}
+	rows := []row{{body: 3, session: 9, author: "ann", create: 100}, {header: 300, event: 7, create: 90, place: 1023, tier: 4}}
 	l := segmentList{
 		next:     9,
-		segments: []segmentInfo{{id: 3, stamp: 1 << 63, first: 1, last: 1024, level: 1, bytes: 99, columns: hasExpires}},
+		segments: []segmentInfo{{id: 3, stamp: 1 << 63, first: 1, last: 1024, level: 1, bytes: 99, purged: 1}},
 		building: &segmentInfo{id: 9, first: 1, last: 2},
 		dropped:  []uint32{1, 2},
 	}
@@ -71,10 +89,17 @@ func TestStoredBytes(t *testing.T) {
 		got  []byte
 		want string
 	}{
-		{"entry", e.encode(), "080112026964180320022a057465726d73300d38ac02"},
-		{"bare entry", entry{}.encode(), "0801"},
-		{"head", h.encode(), "08011002180320ac022801300338024009"},
-		{"list of segments", l.encode(), "0801" + "1009" + "1a1608031100000000000000801801208008280130633801" + "220f080911000000000000000018012002" + "2801" + "2802"},
+		{"entry", e.encode(), "080212026964180320022a057465726d73300d38ac02" + "490500000000000000" + "5203616e6e" + "5802" + "6004" + "68808080f803" + "7004" + "7808" + "800106" + "880106"},
+		{"bare entry", entry{}.encode(), "0802"},
+		{"head", h.encode(), "08021002180320ac022801300438024009" + "490700000000000000" + "5001" + "5802" + "6001" + "6801" + "7001" + "7801" + "820109656e676c6973682f31" + "880109"},
+		{
+			"columns", encodeRows(rows, 1024), "0802" + "1002" + "1a020300" + "220300ac02" + "32020100" + "42020100" + "4a02000f" + "5203c90114" +
+				"7a020004" + "8a01020002" + "2a080000000000000009" + "3a03616e6e",
+		},
+		{"rows of nothing", encodeRows(make([]row, 2), 1024), "08021002"},
+		{"dead documents", encodeDead(bitset{6, 0, 1 << 63}), "0201" + "02" + "01" + "bd01"},
+		{"count of a session", encodeSession(300), "02ac02"},
+		{"list of segments", l.encode(), "0802" + "1009" + "1a1608031100000000000000801801208008280130633801" + "220f080911000000000000000018012002" + "2801" + "2802"},
 	} {
 		if got := hex.EncodeToString(tt.got); got != tt.want {
 			t.Errorf("%s: got %s, want %s", tt.name, got, tt.want)
@@ -110,7 +135,7 @@ func TestLaterFormatsAreRefused(t *testing.T) {
 	if _, err := decodeEntry(later); !errors.Is(err, ErrNewer) {
 		t.Errorf("entry: %v", err)
 	}
-	if _, _, err := decodeHead(later); !errors.Is(err, ErrNewer) {
+	if _, err := decodeHead(later); !errors.Is(err, ErrNewer) {
 		t.Errorf("head: %v", err)
 	}
 	if _, err := decodeSegmentList(later); !errors.Is(err, ErrNewer) {
@@ -123,8 +148,14 @@ func TestLaterFormatsAreRefused(t *testing.T) {
 	if _, err := decodeIDs(packed); !errors.Is(err, ErrNewer) {
 		t.Errorf("ids: %v", err)
 	}
-	if _, err := decodeLengths(packed, 0); !errors.Is(err, ErrNewer) {
-		t.Errorf("lengths: %v", err)
+	if _, err := decodeRows(later, 0); !errors.Is(err, ErrNewer) {
+		t.Errorf("columns: %v", err)
+	}
+	if err := decodeDead(packed, nil); !errors.Is(err, ErrNewer) {
+		t.Errorf("dead documents: %v", err)
+	}
+	if _, err := decodeSession(packed); !errors.Is(err, ErrNewer) {
+		t.Errorf("count of a session: %v", err)
 	}
 	if _, err := find(nil, packed, 1, "wx"); !errors.Is(err, ErrNewer) {
 		t.Errorf("chunk: %v", err)
@@ -135,8 +166,8 @@ func TestSegmentListRoundTrip(t *testing.T) {
 	want := segmentList{
 		next: 9,
 		segments: []segmentInfo{
-			{id: 3, stamp: 1 << 63, first: 1, last: 1024, level: 1, bytes: 123456, columns: hasExpires},
-			{id: 8, stamp: 5, first: 1025, last: 1152, bytes: 999, columns: hasExpires | hasSupersedes},
+			{id: 3, stamp: 1 << 63, first: 1, last: 1024, level: 1, bytes: 123456, purged: 7},
+			{id: 8, stamp: 5, first: 1025, last: 1152, bytes: 999},
 		},
 		building: &segmentInfo{id: 9, stamp: 7, first: 1, last: 1152, level: 2},
 		dropped:  []uint32{1, 2},
@@ -153,7 +184,7 @@ func TestSegmentListRoundTrip(t *testing.T) {
 // randomSegment returns terms in order with random postings.
 func randomSegment(rng *rand.Rand, terms int) (names []string, postings map[string][]posting) {
 	postings = make(map[string][]posting)
-	fields := []Field{Word, Word, Word, Tag, expires}
+	fields := []Field{Word, Word, Word, Tag, Metadata}
 	for range terms {
 		field := fields[rng.IntN(len(fields))]
 		name := string(byte(field)) + strings.Repeat("ab", rng.IntN(3)) + fmt.Sprint(rng.IntN(5*terms))
@@ -167,11 +198,8 @@ func randomSegment(rng *rand.Rand, terms int) (names []string, postings map[stri
 		}
 		for range n {
 			p := posting{ordinal: ordinal}
-			switch payloadOf(field) {
-			case frequency:
+			if payloadOf(field) == frequency {
 				p.value = pack(rng.Uint32N(300), rng.Uint32N(3))
-			case columnItem:
-				p.value = rng.Uint64N(1 << 60)
 			}
 			postings[name] = append(postings[name], p)
 			ordinal += 1 + rng.Uint32N(200)
@@ -235,7 +263,7 @@ func FuzzEntry(f *testing.F) {
 	d.AddHeader(slices.Values([]string{"ann"}))
 	d.AddValue(Tag, "red")
 	f.Add(d.Encode())
-	f.Add([]byte{8, 1, 0x2a, 2, 1, 'w'})
+	f.Add([]byte{8, 2, 0x2a, 2, 1, 'w'})
 	f.Fuzz(func(t *testing.T, b []byte) {
 		e, err := decodeEntry(b)
 		if err != nil {
@@ -251,7 +279,7 @@ func FuzzEntry(f *testing.F) {
 		}
 		again, err := decodeEntry(e.encode())
 		again.size = e.size
-		if diff := cmp.Diff(e, again, cmp.AllowUnexported(entry{}), cmp.Comparer(bytes.Equal)); err != nil || diff != "" {
+		if diff := cmp.Diff(e, again, cmp.AllowUnexported(entry{}, row{}), cmp.Comparer(bytes.Equal)); err != nil || diff != "" {
 			t.Fatalf("again: %v (-want +got):\n%s", err, diff)
 		}
 	})
@@ -301,7 +329,7 @@ func FuzzPostings(f *testing.F) {
 		if len(want) == 0 {
 			return
 		}
-		r := reader{bytes: appendPostings(nil, frequency, base, want)}
+		r := parser{bytes: appendPostings(nil, frequency, base, want)}
 		b := readBlock(&r, frequency, base)
 		got, err := b.decode(nil)
 		if err != nil || r.bad || !r.done() {
@@ -316,8 +344,12 @@ func FuzzPostings(f *testing.F) {
 func FuzzPieces(f *testing.F) {
 	f.Add(encodeDirectory([]string{"wapple", "wtree"}))
 	f.Add(encodeIDs([][]byte{{}, []byte("a"), []byte("b")}))
-	f.Add(encodeLengths([]docLength{{1, 2}, {300, 0}}))
-	f.Add(head{space: space{generation: 2}, stats: Statistics{Documents: 3, BodyWords: 9, Last: 3, Packed: 1}}.encode())
+	f.Add(encodeRows([]row{{body: 1, header: 2, session: 7, author: "ann"}, {event: 9, create: -3, expires: 4, importance: 0.5, place: 3}}, 1024))
+	f.Add(encodeDead(bitset{6, 0, 1 << 63}))
+	f.Add(encodeSession(7))
+	f.Add(head{space: space{generation: 2}, headContents: headContents{
+		stats: Statistics{Documents: 3, BodyWords: 9, Last: 3, Packed: 1, Dead: 2, Purged: 1}, incarnation: 5, sweep: 1, analysis: "english/1", reach: 3,
+	}}.encode())
 	f.Add(segmentList{next: 1, segments: []segmentInfo{{id: 1, first: 1, last: 2}}}.encode())
 	f.Fuzz(func(t *testing.T, b []byte) {
 		if firsts, err := decodeDirectory(b); err == nil {
@@ -330,15 +362,28 @@ func FuzzPieces(f *testing.F) {
 				t.Fatalf("%d ids, again %d, %v", len(ids), len(again), err)
 			}
 		}
-		if lengths, err := decodeLengths(b, 2); err == nil {
-			if again, err := decodeLengths(encodeLengths(lengths), 2); err != nil || !slices.Equal(lengths, again) {
-				t.Fatalf("lengths %v, again %v, %v", lengths, again, err)
+		if rows, err := decodeRows(b, 1024); err == nil {
+			bits := cmp.Comparer(func(a, b float32) bool { return math.Float32bits(a) == math.Float32bits(b) })
+			again, err := decodeRows(encodeRows(rows, 1024), 1024)
+			if diff := cmp.Diff(rows, again, cmp.AllowUnexported(row{}), cmpopts.EquateEmpty(), bits); err != nil || diff != "" {
+				t.Fatalf("rows again: %v\n%s", err, diff)
 			}
 		}
-		if g, s, err := decodeHead(b); err == nil && b != nil && g > 0 {
-			g2, s2, err := decodeHead(head{space: space{generation: g}, stats: s}.encode())
-			if err != nil || g2 != g || s2 != s {
-				t.Fatalf("head %d %+v, again %d %+v, %v", g, s, g2, s2, err)
+		if _, err := decodeSession(b); err != nil && !errors.Is(err, ErrDamaged) && !errors.Is(err, ErrNewer) {
+			t.Fatal(err)
+		}
+		var dead, again bitset
+		dead.reset(deadPerChunk)
+		again.reset(deadPerChunk)
+		if err := decodeDead(b, dead); err == nil {
+			if err := decodeDead(encodeDead(dead), again); err != nil || !slices.Equal(dead, again) {
+				t.Fatalf("dead %v, again %v, %v", dead, again, err)
+			}
+		}
+		if c, err := decodeHead(b); err == nil && b != nil && !c.outdated {
+			again, err := decodeHead(head{space: space{generation: c.active}, headContents: c}.encode())
+			if err != nil || again != c && c.active != 0 {
+				t.Fatalf("head %+v, again %+v, %v", c, again, err)
 			}
 		}
 		if l, err := decodeSegmentList(b); err == nil && b != nil {

@@ -22,7 +22,7 @@ func encodeDirectory(firsts []string) []byte {
 }
 
 func decodeDirectory(b []byte) ([]string, error) {
-	r := reader{bytes: b}
+	r := parser{bytes: b}
 	if err := r.format(); err != nil {
 		return nil, err
 	}
@@ -58,38 +58,6 @@ func locate(firsts []string, term string) (from, to int) {
 	return max(0, from-1), to
 }
 
-// docLength is the length of a document in words.
-type docLength struct{ body, header uint32 }
-
-func (l docLength) total() uint32 { return l.body + l.header }
-
-func encodeLengths(lengths []docLength) []byte {
-	b := binary.AppendUvarint(nil, layout)
-	for _, l := range lengths {
-		b = binary.AppendUvarint(b, uint64(l.body))
-		b = binary.AppendUvarint(b, uint64(l.header))
-	}
-	return b
-}
-
-func decodeLengths(b []byte, documents int) ([]docLength, error) {
-	r := reader{bytes: b}
-	if err := r.format(); err != nil {
-		return nil, err
-	}
-	if documents > len(b) {
-		return nil, fmt.Errorf("%w: %d lengths in %d bytes", ErrDamaged, documents, len(b))
-	}
-	lengths := make([]docLength, documents)
-	for i := range lengths {
-		lengths[i] = docLength{r.uint32(), r.uint32()}
-	}
-	if r.bad || !r.done() {
-		return nil, fmt.Errorf("%w: lengths", ErrDamaged)
-	}
-	return lengths, nil
-}
-
 // idsPerBlock is how many ids share a key. A hit reads one such block.
 const idsPerBlock = 64
 
@@ -105,7 +73,7 @@ func encodeIDs(ids [][]byte) []byte {
 }
 
 func decodeIDs(b []byte) ([][]byte, error) {
-	r := reader{bytes: b}
+	r := parser{bytes: b}
 	if err := r.format(); err != nil {
 		return nil, err
 	}

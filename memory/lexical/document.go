@@ -25,6 +25,7 @@ type Document struct {
 	body, header uint32
 	expires      int64
 	supersedes   uint32
+	facts        Facts
 }
 
 // NewDocument returns an empty document for the record of that id.
@@ -93,6 +94,10 @@ func (d *Document) Expire(at int64) { d.expires = at }
 // means none.
 func (d *Document) Supersede(ordinal uint32) { d.supersedes = ordinal }
 
+// SetFacts sets what the index knows besides terms, lengths, expiry and
+// replacement.
+func (d *Document) SetFacts(f Facts) { d.facts = f }
+
 // The fields of an entry, the stored form of a document.
 const (
 	entryFormat     = 1
@@ -103,10 +108,19 @@ const (
 	entryExpires    = 6
 	entrySupersedes = 7
 	entryDeflated   = 8
+	entrySession    = 9
+	entryAuthor     = 10
+	entryEvent      = 11
+	entryCreate     = 12
+	entryImportance = 13
+	entryTier       = 14
+	entryFlags      = 15
+	entryPlace      = 16
+	entrySuperseded = 17
 )
 
 // layout is the format number of every stored piece of the index.
-const layout = 1
+const layout = 2
 
 // Encode returns the stored form of the document.
 func (d *Document) Encode() []byte { return d.entry().encode() }
@@ -117,7 +131,18 @@ func (d *Document) entry() entry {
 	for _, t := range d.terms {
 		packed = appendEntryTerm(packed, t)
 	}
-	return entry{id: []byte(d.id), body: d.body, header: d.header, terms: packed, expires: d.expires, supersedes: d.supersedes}
+	return entry{id: []byte(d.id), terms: packed, row: d.row()}
+}
+
+// row returns the columns of the document.
+func (d *Document) row() row {
+	f := d.facts
+	return row{
+		body: d.body, header: d.header,
+		session: sessionDigest(f.Session), author: FoldName(f.Author),
+		event: f.Event, create: f.Create, expires: d.expires, superseded: f.Superseded, supersedes: d.supersedes,
+		importance: float32(f.Importance), tier: f.Tier, flags: f.Flags, place: f.Place,
+	}
 }
 
 // appendEntryTerm appends size, field, text and, for a word, its frequency.

@@ -6,21 +6,18 @@ import (
 	"fmt"
 	"io"
 	"iter"
+	"math"
 
 	"github.com/loom-bridge/loom-bridge/memory/kv/wire"
 )
 
 // entry is a stored document. Its terms stay packed until they are asked for.
 type entry struct {
-	id           []byte
-	body, header uint32
-	terms        []byte
-	expires      int64
-	supersedes   uint32
-	size         int // of the stored form, when it was read from one
+	id    []byte
+	terms []byte
+	row
+	size int // of the stored form, when it was read from one
 }
-
-func (e entry) length() uint32 { return e.body + e.header }
 
 func (e entry) encode() []byte {
 	const overhead = 32
@@ -35,7 +32,47 @@ func (e entry) encode() []byte {
 		b = wire.AppendText(b, entryDeflated, deflate(e.terms))
 	}
 	b = wire.AppendInt(b, entryExpires, e.expires)
-	return wire.AppendUint(b, entrySupersedes, uint64(e.supersedes))
+	b = wire.AppendUint(b, entrySupersedes, uint64(e.supersedes))
+	return e.row.appendFacts(b)
+}
+
+// appendFacts appends the columns that come from Facts.
+func (r row) appendFacts(b []byte) []byte {
+	if r.session != 0 {
+		b = wire.AppendFixed64(b, entrySession, r.session)
+	}
+	b = wire.AppendText(b, entryAuthor, r.author)
+	b = wire.AppendInt(b, entryEvent, r.event)
+	b = wire.AppendInt(b, entryCreate, r.create)
+	b = wire.AppendUint(b, entryImportance, uint64(math.Float32bits(r.importance)))
+	b = wire.AppendUint(b, entryTier, uint64(r.tier))
+	b = wire.AppendUint(b, entryFlags, uint64(r.flags))
+	b = wire.AppendUint(b, entryPlace, uint64(r.place))
+	return wire.AppendInt(b, entrySuperseded, r.superseded)
+}
+
+// setFact takes one of the fields that appendFacts writes.
+func (r *row) setFact(f wire.Field) {
+	switch f.Number {
+	case entrySession:
+		r.session = f.Value
+	case entryAuthor:
+		r.author = string(f.Bytes)
+	case entryEvent:
+		r.event = f.Int()
+	case entryCreate:
+		r.create = f.Int()
+	case entryImportance:
+		r.importance = math.Float32frombits(uint32(f.Value))
+	case entryTier:
+		r.tier = uint8(f.Value)
+	case entryFlags:
+		r.flags = Flags(f.Value)
+	case entryPlace:
+		r.place = uint32(f.Value)
+	case entrySuperseded:
+		r.superseded = f.Int()
+	}
 }
 
 // decodeEntry reads an entry, which aliases b.
@@ -65,6 +102,8 @@ func decodeEntry(b []byte) (entry, error) {
 			if e.terms, err = inflate(f.Bytes); err != nil {
 				return entry{}, err
 			}
+		default:
+			e.setFact(f)
 		}
 	}
 	return e, checkFormat("entry", format)
@@ -99,8 +138,8 @@ func inflate(b []byte) ([]byte, error) {
 
 func checkFormat(what string, format uint64) error {
 	switch {
-	case format == 0:
-		return fmt.Errorf("%w: %s without a format", ErrDamaged, what)
+	case format < layout:
+		return fmt.Errorf("%w: %s of format %d", ErrDamaged, what, format)
 	case format > layout:
 		return fmt.Errorf("%w: %s of format %d", ErrNewer, what, format)
 	}
@@ -117,7 +156,7 @@ type entryTerm struct {
 // alias the entry.
 func (e entry) each() iter.Seq2[entryTerm, error] {
 	return func(yield func(entryTerm, error) bool) {
-		r := reader{bytes: e.terms}
+		r := parser{bytes: e.terms}
 		for !r.done() {
 			var t entryTerm
 			t.term = r.take(r.uint())

@@ -1,6 +1,7 @@
 package lexical_test
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -59,6 +60,7 @@ func (l *library) MustAdd(tb testing.TB, documents, words int) {
 		d.AddBody(randomWords(rng, words))
 		d.AddHeader(slices.Values([]string{"ann"}))
 		d.AddValue(lexical.Tag, fmt.Sprint(rng.IntN(3)))
+		d.SetFacts(lexical.Facts{Session: fmt.Sprint(rng.IntN(4)), Author: "Ann", Create: int64(len(l.documents)), Tier: 4})
 		if rng.IntN(5) == 0 {
 			d.Expire(1 + rng.Int64N(100))
 		}
@@ -133,16 +135,26 @@ func (l *library) MustCheck(tb testing.TB) {
 // MustAnswer asks something that all documents have a part in.
 func (l *library) MustAnswer(tb testing.TB) lexical.Answer {
 	tb.Helper()
-	a, err := l.Search(tb.Context(), l.engine, scope, lexical.Query{
-		Words:  []lexical.QueryWord{{Text: "common1", Count: 1}, {Text: "common7", Count: 2}, {Text: "ann", Count: 1}, {Text: "nowhere", Count: 1}},
-		Filter: []lexical.Condition{{Field: lexical.Tag, Value: "1"}},
-		Now:    50, Limit: 50, MinScore: 0.01,
-	})
+	a, err := l.answer(tb.Context())
 	if err != nil {
 		tb.Fatal(err)
 	}
-	a.Statistics.Packed, a.Statistics.TailBytes = 0, 0
 	return a
+}
+
+func (l *library) answer(ctx context.Context) (lexical.Answer, error) {
+	r, err := l.Open(ctx, l.engine, scope)
+	if err != nil {
+		return lexical.Answer{}, err
+	}
+	s, err := r.Select(ctx, lexical.Has(lexical.Tag, "1"), lexical.SelectOptions{Now: 50})
+	if err != nil {
+		return lexical.Answer{}, err
+	}
+	return l.Rank(ctx, []lexical.Part{{Reader: r, Selection: s}}, lexical.Query{
+		Words: []lexical.QueryWord{{Text: "common1", Count: 1}, {Text: "common7", Count: 2}, {Text: "ann", Count: 1}, {Text: "nowhere", Count: 1}},
+		Limit: 50, MinScore: 0.01,
+	})
 }
 
 func (l *library) wantAnswer(tb testing.TB, when string, want lexical.Answer) {
@@ -240,7 +252,7 @@ func TestAMergeThatAlwaysFailsLeavesNoHeap(t *testing.T) {
 	l.SetMergeCommitBytes(1 << 10)
 	// The last chunk of the first merge's last input is gone.
 	var last []byte
-	segment := append(scope.Key('g'), 0, 1, 0, 0, 0, 4, 'c')
+	segment := append(scope.Key('g'), 0, 2, 0, 0, 0, 4, 'c')
 	for pair, err := range l.engine.Scan(t.Context(), kv.Index, kv.Prefix(segment)) {
 		if err != nil {
 			t.Fatal(err)
@@ -343,7 +355,7 @@ func TestDamageIsAnError(t *testing.T) {
 			l.put(t, pair.Key, value)
 			l.Index = lexical.New(nil)
 			// What matters is that nothing panics and no wrong key is read.
-			_, err := l.Search(t.Context(), l.engine, scope, lexical.Query{Words: []lexical.QueryWord{{Text: "common1", Count: 1}}, Now: 50, Limit: 5})
+			_, err := l.answer(t.Context())
 			if err != nil && !errors.Is(err, lexical.ErrDamaged) && !errors.Is(err, lexical.ErrNewer) {
 				t.Errorf("key %q with %q: %v", pair.Key, value, err)
 			}
@@ -369,30 +381,9 @@ func (l *library) put(tb testing.TB, key, value []byte) {
 	}
 }
 
-func TestScore(t *testing.T) {
-	const mass = 7.5
-	last := -1.0
-	for sum := 0.0; sum <= 1.9*mass; sum += mass / 10 {
-		score := lexical.Score(sum, mass)
-		if score <= last || score < 0 || score > 1 {
-			t.Errorf("score of %v is %v, after %v", sum, score, last)
-		}
-		last = score
-	}
-	if all := lexical.Score(mass, mass); all < 0.77 || all > 0.78 {
-		t.Errorf("all words once: %v", all)
-	}
-	if part := lexical.Score(mass/4, mass); part < 0.2 || part > 0.3 {
-		t.Errorf("a quarter: %v", part)
-	}
-	if none := lexical.Score(0, 0); none != 0 {
-		t.Errorf("nothing: %v", none)
-	}
-}
-
 func TestAnotherGenerationIsUsed(t *testing.T) {
 	l := MustLibrary(t)
-	l.put(t, scope.Key('m'), []byte{8, 1, 16, 2}) // format 1, generation 2
+	l.put(t, scope.Key('m'), []byte{8, 2, 16, 3}) // format 2, generation 3
 	l.MustAdd(t, 10, 5)
 	l.MustPack(t)
 	l.MustAdd(t, 2, 5)
@@ -408,8 +399,137 @@ func TestAnotherGenerationIsUsed(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if rest[0] != 'm' && (rest[1] != 0 || rest[2] != 2) {
-			t.Errorf("key %q is not of generation 2", rest)
+		if rest[0] != 'm' && (rest[1] != 0 || rest[2] != 3) {
+			t.Errorf("key %q is not of generation 3", rest)
 		}
 	}
+}
+
+// What died is gone from the stored index once it is packed and merged: its
+// words, values, id and author.
+func TestNothingIsLeftOfTheDead(t *testing.T) {
+	const marker = "plutonium"
+	l := MustLibrary(t)
+	for round := range 3 {
+		l.MustAdd(t, 40, 8)
+		if round > 0 {
+			l.MustPack(t)
+		}
+	}
+	change := func(c lexical.Change) (first uint32) {
+		err := l.writer.Do(t.Context(), kv.Request{Refs: []kv.Ref{lexical.Ref(scope)}, Stage: func(ctx context.Context, tx *kv.Tx) (err error) {
+			first, _, err = l.Apply(ctx, tx, scope, c)
+			return err
+		}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		return first
+	}
+	secret := func(i int) []byte {
+		d := lexical.NewDocument(fmt.Sprint(marker, i))
+		d.AddBody(slices.Values([]string{marker, "common1"}))
+		d.AddValue(lexical.Tag, marker)
+		d.SetFacts(lexical.Facts{Author: marker, Session: marker})
+		return d.Encode()
+	}
+	var killed []uint32
+	for i := range 30 {
+		killed = append(killed, change(lexical.Change{Add: []lexical.Added{{Encoded: secret(i)}}}))
+		if i == 20 {
+			l.MustPack(t)
+		}
+	}
+	change(lexical.Change{Kill: killed[:25]})
+	l.MustPack(t)
+	change(lexical.Change{Kill: killed[20:]}) // some of them once more
+	l.MustMerge(t)
+	for pair, err := range l.engine.Scan(t.Context(), kv.Index, kv.Range{}) {
+		if err != nil {
+			t.Fatal(err)
+		}
+		if bytes.Contains(pair.Value, []byte(marker)) {
+			t.Errorf("key %q still has it", pair.Key)
+		}
+	}
+	s, _, err := l.Statistics(t.Context(), l.engine, scope)
+	if err != nil || s.Dead != 30 || s.Unpurged() != 0 || s.Documents != 120 {
+		t.Errorf("%+v, %v", s, err)
+	}
+	l.MustCheck(t)
+}
+
+func TestBadChangesAreRefused(t *testing.T) {
+	l := MustLibrary(t)
+	l.MustAdd(t, 3, 5)
+	before := l.keys(t)
+	placed := lexical.NewDocument("x")
+	placed.SetFacts(lexical.Facts{Place: 4})
+	for name, c := range map[string]lexical.Change{
+		"kill of none":          {Kill: []uint32{0}},
+		"kill of the future":    {Kill: []uint32{4}},
+		"no document":           {Add: []lexical.Added{{Encoded: []byte{0xff}}}},
+		"supersedes the future": {Add: []lexical.Added{{Encoded: lexical.NewDocument("x").Encode(), Supersedes: 4}}},
+		"place of the future":   {Add: []lexical.Added{{Encoded: placed.Encode()}}},
+	} {
+		err := l.writer.Do(t.Context(), kv.Request{Refs: []kv.Ref{lexical.Ref(scope)}, Stage: func(ctx context.Context, tx *kv.Tx) error {
+			_, _, err := l.Apply(ctx, tx, scope, c)
+			return err
+		}})
+		if !errors.Is(err, lexical.ErrDamaged) {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+	if n := l.keys(t); n != before {
+		t.Errorf("%d keys instead of %d", n, before)
+	}
+	l.MustCheck(t)
+}
+
+// An older layout is refused by all, until it is rebuilt.
+func TestOutdatedIndexIsRefused(t *testing.T) {
+	l := MustLibrary(t)
+	l.put(t, scope.Key('m'), []byte{8, 1, 24, 3}) // format 1, three documents
+	ctx := t.Context()
+	calls := map[string]func() error{
+		"open":       func() error { _, err := l.Open(ctx, l.engine, scope); return err },
+		"statistics": func() error { _, _, err := l.Statistics(ctx, l.engine, scope); return err },
+		"pack":       func() error { _, _, err := l.Pack(ctx, l.engine, l.writer, scope); return err },
+		"merge":      func() error { _, err := l.Merge(ctx, l.engine, l.writer, scope); return err },
+		"check": func() error {
+			_, err := l.Check(ctx, l.engine, scope, func(func(lexical.Numbered, error) bool) {})
+			return err
+		},
+		"apply": func() error {
+			return l.writer.Do(ctx, kv.Request{Refs: []kv.Ref{lexical.Ref(scope)}, Stage: func(ctx context.Context, tx *kv.Tx) error {
+				_, _, err := l.Apply(ctx, tx, scope, lexical.Change{})
+				return err
+			}})
+		},
+	}
+	for name, call := range calls {
+		if err := call(); !errors.Is(err, lexical.ErrOutdated) {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+	// Documents 2 and 5; those between died before.
+	source := lexical.Source{Documents: func(_ context.Context, _ kv.Reader, after uint32) iter.Seq2[lexical.Numbered, error] {
+		return func(yield func(lexical.Numbered, error) bool) {
+			for _, o := range []uint32{2, 5} {
+				if o > after && !yield(lexical.Numbered{Ordinal: o, Document: lexical.NewDocument(fmt.Sprint("id", o))}, nil) {
+					return
+				}
+			}
+		}
+	}}
+	for range 2 { // the second finds nothing to do
+		if err := l.Rebuild(ctx, l.engine, l.writer, scope, source); err != nil {
+			t.Fatal(err)
+		}
+	}
+	s, _, err := l.Statistics(ctx, l.engine, scope)
+	if err != nil || s.Documents != 2 || s.Dead != 3 || s.Last != 5 {
+		t.Errorf("%+v, %v", s, err)
+	}
+	l.MustMerge(t)
 }

@@ -1,11 +1,11 @@
 package lexical
 
 import (
-	"bytes"
 	"context"
 	"errors"
 	"fmt"
 	"math/rand/v2"
+	"slices"
 
 	"github.com/loom-bridge/loom-bridge/memory/kv"
 )
@@ -20,18 +20,35 @@ const (
 	// maxMergeBytes bounds the segments of one merge together. Larger ones
 	// stay as they are: they are few, and rewriting them saves little.
 	maxMergeBytes = 48 << 20
-	// maxMergeDocuments bounds their documents, so that the lengths of the
-	// merged segment fit one value. A length takes two or three bytes; five is
-	// what a text of the greatest size and its header can take.
-	maxMergeDocuments = 200_000
+	// deadShare: a segment is written anew when its dead documents are so many
+	// times fewer than its living ones, or more.
+	deadShare = 4
 	// mergeCommitBytes is how much of a merge one commit writes, so that the
 	// scope is never held for long.
 	mergeCommitBytes = 2 << 20
 	// sweepKeys bounds the keys that one commit of a sweep deletes.
 	sweepKeys = 512
-	// readAhead is how many chunks of a segment a merge reads at once.
-	readAhead = 32
+	// purgeOrdinals is over how many ordinals one commit deletes what is left
+	// of dead documents: the rows and ids of that many take some 200 KiB.
+	purgeOrdinals = 4 * rowsPerBlock
 )
+
+// workLeft tells whether Merge has something to do, as far as the head knows.
+func (h head) workLeft() bool {
+	return h.segments.mergeable() != nil || h.sweep != 0 || h.stats.Unpurged() > 0
+}
+
+// decayed returns a segment with many dead documents, or nil.
+func (l segmentList) decayed(dead bitset) []segmentInfo {
+	for i, s := range l.segments {
+		all := dead.count(s.first, s.last)
+		living := uint64(s.documents()) - all
+		if rotten := all - min(all, s.purged); rotten > 0 && rotten*deadShare >= living {
+			return l.segments[i : i+1]
+		}
+	}
+	return nil
+}
 
 // mergeable returns the oldest segments that are due to become one, or nil.
 func (l segmentList) mergeable() []segmentInfo {
@@ -44,8 +61,7 @@ func (l segmentList) mergeable() []segmentInfo {
 			continue
 		}
 		inputs := l.segments[from : i+1]
-		documents := inputs[len(inputs)-1].last - inputs[0].first + 1
-		if documents <= maxMergeDocuments && (segmentList{segments: inputs}).bytes() <= maxMergeBytes {
+		if (segmentList{segments: inputs}).bytes() <= maxMergeBytes {
 			return inputs
 		}
 		from++
@@ -54,9 +70,10 @@ func (l segmentList) mergeable() []segmentInfo {
 }
 
 // Merge does one piece of work on the segments of a scope: it turns several
-// into one, or deletes a part of what an earlier merge left. It tells whether
-// there is more to do. Only one call at a time should be made for a scope;
-// another one does no harm but works in vain.
+// into one, rewrites one with many dead documents, or deletes a part of what is
+// no longer needed. Merging takes the dead out: their terms, ids and columns.
+// It tells whether there is more to do. Only one call at a time should be made
+// for a scope; another one does no harm but works in vain.
 func (x *Index) Merge(ctx context.Context, engine kv.Engine, writer *kv.Writer, scope kv.Scope) (bool, error) {
 	view, err := engine.Snapshot(ctx)
 	if err != nil {
@@ -64,16 +81,26 @@ func (x *Index) Merge(ctx context.Context, engine kv.Engine, writer *kv.Writer, 
 	}
 	defer view.Close()
 	h, err := readHead(ctx, view, scope, true)
+	if err == nil && h.outdated {
+		err = ErrOutdated
+	}
+	if err != nil {
+		return false, err
+	}
+	dead, err := h.readDead(ctx, view)
 	if err != nil {
 		return false, err
 	}
 	inputs := h.segments.mergeable()
+	if inputs == nil {
+		inputs = h.segments.decayed(dead)
+	}
 	// What earlier merges left goes first: one that always fails would leave
 	// more each time.
 	if inputs == nil || len(h.segments.dropped) > 0 {
-		return sweep(ctx, writer, scope)
+		return sweep(ctx, writer, h)
 	}
-	m := &merging{head: h, view: view, writer: writer, inputs: inputs, perCommit: x.mergeCommitBytes}
+	m := &merging{head: h, view: view, writer: writer, inputs: inputs, dead: dead, perCommit: x.mergeCommitBytes}
 	if err := m.run(ctx, x); err != nil && !errors.Is(err, errStale) {
 		return false, fmt.Errorf("lexical: merge %s: %w", scope, err)
 	}
@@ -86,6 +113,7 @@ type merging struct {
 	view   kv.Reader
 	writer *kv.Writer
 	inputs []segmentInfo
+	dead   bitset
 	info   segmentInfo // of the merged segment; the id comes with begin
 	begun  bool
 	// perCommit is how many bytes of chunks one commit writes.
@@ -101,7 +129,14 @@ func (m *merging) run(ctx context.Context, x *Index) error {
 		stamp: rand.Uint64(),
 		first: m.inputs[0].first,
 		last:  m.inputs[len(m.inputs)-1].last,
-		level: m.inputs[0].level + 1,
+		level: m.inputs[0].level,
+	}
+	if len(m.inputs) > 1 {
+		m.info.level++
+	}
+	m.info.purged = m.dead.count(m.info.first, m.info.last)
+	if err := m.purge(ctx); err != nil {
+		return err
 	}
 	segments, err := x.cache.load(ctx, m.view, head{space: m.space, segments: segmentList{segments: m.inputs}})
 	if err != nil {
@@ -112,11 +147,6 @@ func (m *merging) run(ctx context.Context, x *Index) error {
 	if err := m.mergeTerms(ctx, segments, w); err != nil {
 		return err
 	}
-	var lengths []docLength
-	for _, s := range segments {
-		lengths = append(lengths, s.lengths...)
-		m.info.columns |= s.columns
-	}
 	m.info.bytes = w.bytes
 	return m.commit(ctx, func(h *head, tx *kv.Tx) error {
 		info := m.info
@@ -124,12 +154,20 @@ func (m *merging) run(ctx context.Context, x *Index) error {
 			h.segments.abandon()
 			info.id = h.segments.take()
 		}
+		before := uint64(0)
+		for _, in := range m.inputs {
+			before += in.purged
+		}
 		if !h.segments.replace(m.inputs, info) {
 			return errStale
 		}
 		h.segments.building = nil
 		m.putChunks(tx, info.id)
-		putParts(tx, h.space, info.id, w.firsts, lengths)
+		tx.Put(kv.Index, h.directory(info.id), encodeDirectory(w.firsts))
+		if info.purged != before {
+			h.stats.Purged += info.purged - before
+			tx.Put(kv.Index, headKey(h.scope), h.encode())
+		}
 		return nil
 	})
 }
@@ -156,20 +194,11 @@ func (m *merging) mergeTerms(ctx context.Context, segments []*segment, w *segmen
 				return err
 			}
 		}
+		postings = slices.DeleteFunc(postings, func(p posting) bool { return m.dead.has(p.ordinal) })
 		if err := w.add(term, postings); err != nil {
 			return err
 		}
 	}
-}
-
-func lowest(cursors []*cursor) (string, bool) {
-	var least []byte
-	for _, c := range cursors {
-		if c.scanner != nil && (least == nil || bytes.Compare(c.scanner.term, least) < 0) {
-			least = c.scanner.term
-		}
-	}
-	return string(least), least != nil
 }
 
 // emit takes a finished chunk and commits those that wait when they are many.
@@ -214,107 +243,25 @@ func (m *merging) putChunks(tx *kv.Tx, id uint32) {
 }
 
 // commit runs change on the head as it is then and writes the list of segments
-// that change leaves.
+// if that changed.
 func (m *merging) commit(ctx context.Context, change func(h *head, tx *kv.Tx) error) error {
 	return m.writer.Do(ctx, kv.Request{Refs: []kv.Ref{Ref(m.scope)}, Lazy: true, Stage: func(ctx context.Context, tx *kv.Tx) error {
 		h, err := readHead(ctx, tx, m.scope, true)
 		if err != nil {
 			return err
 		}
-		if h.generation != m.generation || m.begun && (h.segments.building == nil || h.segments.building.stamp != m.info.stamp) {
+		if h.generation != m.generation || h.incarnation != m.incarnation || m.begun && (h.segments.building == nil || h.segments.building.stamp != m.info.stamp) {
 			return errStale
 		}
+		before := h.segments.encode()
 		if err := change(&h, tx); err != nil {
 			return err
 		}
-		tx.Put(kv.Index, h.list(), h.segments.encode())
+		if after := h.segments.encode(); !slices.Equal(before, after) {
+			tx.Put(kv.Index, h.list(), after)
+		}
 		return nil
 	}})
-}
-
-// sweep deletes keys of segments that nobody reads any more.
-func sweep(ctx context.Context, writer *kv.Writer, scope kv.Scope) (more bool, err error) {
-	err = writer.Do(ctx, kv.Request{Refs: []kv.Ref{Ref(scope)}, Lazy: true, Stage: func(ctx context.Context, tx *kv.Tx) error {
-		h, err := readHead(ctx, tx, scope, true)
-		h.segments.abandon()
-		if more = len(h.segments.dropped) > 0; err != nil || !more {
-			return err
-		}
-		keys := kv.Prefix(h.segment(h.segments.dropped[0]))
-		keys.Limit = sweepKeys
-		n := 0
-		for pair, err := range tx.Scan(ctx, kv.Index, keys) {
-			if err != nil {
-				return err
-			}
-			tx.Delete(kv.Index, pair.Key)
-			n++
-		}
-		if n < sweepKeys {
-			h.segments.dropped = h.segments.dropped[1:]
-		}
-		tx.Put(kv.Index, h.list(), h.segments.encode())
-		return nil
-	}})
-	if err != nil {
-		return false, fmt.Errorf("lexical: sweep %s: %w", scope, err)
-	}
-	return more, nil
-}
-
-// cursor walks through all blocks of a segment.
-type cursor struct {
-	view    getter
-	space   space
-	segment *segment
-	next    int      // the number of the next chunk to read
-	ready   [][]byte // chunks read ahead
-	scanner *blockScanner
-}
-
-// step moves to the next block. At the end the scanner is nil.
-func (c *cursor) step(ctx context.Context) error {
-	for {
-		if c.scanner != nil {
-			if ok, err := c.scanner.next(); ok || err != nil {
-				return err
-			}
-		}
-		chunk, err := c.chunk(ctx)
-		if err != nil {
-			return err
-		}
-		if chunk == nil {
-			c.scanner = nil
-			return nil
-		}
-		if c.scanner, err = scanChunk(chunk, c.segment.first); err != nil {
-			return err
-		}
-	}
-}
-
-// chunk returns the next chunk, or nil behind the last.
-func (c *cursor) chunk(ctx context.Context) ([]byte, error) {
-	if len(c.ready) == 0 && c.next < len(c.segment.firsts) {
-		var keys [][]byte
-		for ; c.next < len(c.segment.firsts) && len(keys) < readAhead; c.next++ {
-			keys = append(keys, c.space.chunk(c.segment.id, uint32(c.next)))
-		}
-		var err error
-		if c.ready, err = c.view.Get(ctx, kv.Index, keys...); err != nil {
-			return nil, err
-		}
-	}
-	if len(c.ready) == 0 {
-		return nil, nil
-	}
-	chunk := c.ready[0]
-	c.ready = c.ready[1:]
-	if chunk == nil {
-		return nil, fmt.Errorf("%w: segment %d lacks a chunk", ErrDamaged, c.segment.id)
-	}
-	return chunk, nil
 }
 
 // collect appends the postings of term, if the cursor stands on it, and moves

@@ -1,43 +1,37 @@
 package lexical
 
 import (
-	"slices"
+	"strings"
 	"testing"
 
 	"github.com/loom-bridge/loom-bridge/memory/kv"
 )
 
-// However short the documents are, the lengths of a merged segment fit one
-// value.
-func TestMergedLengthsFitOneValue(t *testing.T) {
-	var list segmentList
-	add := func(documents, level uint32) {
-		first := uint32(1)
-		if n := len(list.segments); n > 0 {
-			first = list.segments[n-1].last + 1
+// However long its terms are, the directory of a merged segment fits one value.
+func TestDirectoryFitsOneValue(t *testing.T) {
+	for _, bytes := range []uint64{largeSegment - 1, maxMergeBytes} {
+		chunks := int(bytes) / chunkLimit(bytes)
+		firsts := make([]string, chunks)
+		for i := range firsts {
+			// Nothing shared, as it is with digests.
+			firsts[i] = string([]byte{byte(i >> 8), byte(i)}) + strings.Repeat("x", MaxTermBytes-2)
 		}
-		list.segments = append(list.segments, segmentInfo{
-			stamp: uint64(first), first: first, last: first + documents - 1, level: level, bytes: uint64(documents),
-		})
-	}
-	merged := 0
-	for range 500 {
-		add(maxPackDocuments, 0)
-		for inputs := list.mergeable(); inputs != nil; inputs = list.mergeable() {
-			first, last := inputs[0], inputs[len(inputs)-1]
-			// As long as a text of lexical terms can be: 350,000 words and 344 of
-			// the header.
-			lengths := slices.Repeat([]docLength{{350_000, 344}}, int(last.last-first.first)+1)
-			if size := len(encodeLengths(lengths)); size > kv.MaxValueBytes {
-				t.Fatalf("the lengths of %d documents take %d bytes", len(lengths), size)
-			}
-			list.replace(slices.Clone(inputs), segmentInfo{
-				stamp: 1<<32 + uint64(first.first), first: first.first, last: last.last, level: first.level + 1, bytes: uint64(len(lengths)),
-			})
-			merged++
+		if size := len(encodeDirectory(firsts)); size > kv.MaxValueBytes {
+			t.Errorf("the directory of a segment of %d bytes takes %d", bytes, size)
 		}
 	}
-	if merged < 100 || len(list.segments) > 50 {
-		t.Errorf("%d merges leave %d segments", merged, len(list.segments))
+}
+
+// Blocks of columns fit one value, whatever the names in them.
+func TestColumnsFitOneValue(t *testing.T) {
+	rows := make([]row, rowsPerBlock)
+	for i := range rows {
+		rows[i] = row{
+			body: 1 << 20, header: 1 << 20, session: uint64(i+1) << 32, author: strings.Repeat("n", maxNameBytes-4) + string([]byte{byte(i >> 8), byte(i), 1, 1}),
+			event: int64(i%2) << 60, create: int64(i%2) << 60, expires: int64(i%2) << 60, superseded: int64(i%2) << 60, importance: 0.3, tier: 4, flags: 0xff,
+		}
+	}
+	if size := len(encodeRows(rows, 0)); size > kv.MaxValueBytes {
+		t.Errorf("%d bytes", size)
 	}
 }

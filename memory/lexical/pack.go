@@ -29,7 +29,7 @@ var errStale = errors.New("lexical: index changed meanwhile")
 func (x *Index) Pack(ctx context.Context, engine kv.Engine, writer *kv.Writer, scope kv.Scope) (Statistics, bool, error) {
 	p, err := x.preparePack(ctx, engine, scope)
 	if err != nil || p.documents() == 0 {
-		return p.stats, p.segments.mergeable() != nil, err
+		return p.stats, p.workLeft(), err
 	}
 	var after head
 	err = writer.Do(ctx, kv.Request{Refs: []kv.Ref{Ref(scope)}, Lazy: true, Stage: func(ctx context.Context, tx *kv.Tx) error {
@@ -44,21 +44,22 @@ func (x *Index) Pack(ctx context.Context, engine kv.Engine, writer *kv.Writer, s
 	if err != nil {
 		return p.stats, false, fmt.Errorf("lexical: pack %s: %w", scope, err)
 	}
-	return after.stats, after.segments.mergeable() != nil, nil
+	return after.stats, after.workLeft(), nil
 }
 
 // packing is a segment made of the tail's older part, ready to be written.
 type packing struct {
 	head
 	info      segmentInfo
+	dead      bitset
 	tailBytes uint64 // of the packed entries
 	chunks    [][]byte
 	firsts    []string
-	lengths   []docLength
-	ids       [][]byte // from the first ordinal of the block it begins in
+	rows      []row
+	ids       [][]byte
 }
 
-func (p *packing) documents() int { return len(p.lengths) }
+func (p *packing) documents() int { return len(p.rows) }
 
 func (x *Index) preparePack(ctx context.Context, engine kv.Engine, scope kv.Scope) (*packing, error) {
 	view, err := engine.Snapshot(ctx)
@@ -67,7 +68,13 @@ func (x *Index) preparePack(ctx context.Context, engine kv.Engine, scope kv.Scop
 	}
 	defer view.Close()
 	p := &packing{}
-	if p.head, err = readHead(ctx, view, scope, true); err != nil || p.stats.Tail() == 0 {
+	if p.head, err = readHead(ctx, view, scope, true); err == nil && p.outdated {
+		err = ErrOutdated
+	}
+	if err != nil || p.stats.Tail() == 0 {
+		return p, err
+	}
+	if p.dead, err = p.readDead(ctx, view); err != nil {
 		return p, err
 	}
 	p.info = segmentInfo{stamp: rand.Uint64(), first: p.stats.Packed + 1}
@@ -135,12 +142,8 @@ func (p *packing) collect(ctx context.Context, view kv.Reader) (*inversion, erro
 		numbers: make(map[string]int32, room/termBytes),
 		all:     make([]numberedPosting, 0, room/postingBytes),
 	}
-	var err error
-	if p.ids, err = p.idsBefore(ctx, view); err != nil {
-		return nil, err
-	}
 	ordinal := p.stats.Packed
-	for e, err := range p.tail(ctx, view) {
+	for e, err := range p.entries(ctx, view, p.stats.Packed) {
 		if err != nil {
 			return nil, err
 		}
@@ -156,44 +159,20 @@ func (p *packing) collect(ctx context.Context, view kv.Reader) (*inversion, erro
 	return inverted, nil
 }
 
-// idsBefore returns the ids of the block in which the segment begins, up to
-// its first document.
-func (p *packing) idsBefore(ctx context.Context, view getter) ([][]byte, error) {
-	before := p.info.first % idsPerBlock
-	if before == 0 {
-		return nil, nil
-	}
-	if p.info.first == 1 {
-		return [][]byte{{}}, nil // there is no ordinal zero
-	}
-	values, err := view.Get(ctx, kv.Index, p.head.ids(p.info.first/idsPerBlock))
-	if err != nil {
-		return nil, err
-	}
-	ids, err := decodeIDs(values[0])
-	if err == nil && len(ids) != int(before) {
-		err = fmt.Errorf("%w: %d ids before document %d", ErrDamaged, len(ids), p.info.first)
-	}
-	return ids, err
-}
-
+// invert takes an entry over. Of a dead one hardly anything is kept.
 func (p *packing) invert(into *inversion, ordinal uint32, e entry) error {
-	p.ids = append(p.ids, e.id)
-	p.lengths = append(p.lengths, docLength{e.body, e.header})
 	p.tailBytes += uint64(e.size)
+	if p.dead.has(ordinal) {
+		p.ids, p.rows = append(p.ids, nil), append(p.rows, e.remains())
+		p.info.purged++
+		return nil
+	}
+	p.ids, p.rows = append(p.ids, e.id), append(p.rows, e.row)
 	for t, err := range e.each() {
 		if err != nil {
 			return err
 		}
 		into.add(t.term, posting{ordinal, pack(t.body, t.header)})
-	}
-	if e.expires != 0 {
-		p.info.columns |= hasExpires
-		into.add([]byte{byte(expires)}, posting{ordinal, uint64(e.expires)})
-	}
-	if e.supersedes != 0 {
-		p.info.columns |= hasSupersedes
-		into.add([]byte{byte(supersedes)}, posting{ordinal, uint64(ordinal - e.supersedes)})
 	}
 	return nil
 }
@@ -221,21 +200,21 @@ func (p *packing) stage(ctx context.Context, tx *kv.Tx) (head, error) {
 	if err != nil {
 		return head{}, err
 	}
-	if h.generation != p.generation || h.stats.Packed != p.stats.Packed {
+	if h.generation != p.generation || h.incarnation != p.incarnation || h.stats.Packed != p.stats.Packed {
 		return head{}, errStale
 	}
 	info := p.info
 	info.id = h.segments.take()
 	h.segments.segments = append(h.segments.segments, info)
 	h.stats.Packed = info.last
+	h.stats.Purged += info.purged
 	h.stats.TailBytes -= min(h.stats.TailBytes, p.tailBytes)
 	for i, chunk := range p.chunks {
 		tx.Put(kv.Index, h.chunk(info.id, uint32(i)), chunk)
 	}
-	putParts(tx, h.space, info.id, p.firsts, p.lengths)
-	firstBlock := info.first / idsPerBlock
-	for i := 0; i < len(p.ids); i += idsPerBlock {
-		tx.Put(kv.Index, h.ids(firstBlock+uint32(i/idsPerBlock)), encodeIDs(p.ids[i:min(i+idsPerBlock, len(p.ids))]))
+	tx.Put(kv.Index, h.directory(info.id), encodeDirectory(p.firsts))
+	if err := p.stageDocuments(ctx, tx); err != nil {
+		return head{}, err
 	}
 	for ordinal := info.first; ordinal <= info.last && ordinal != 0; ordinal++ {
 		tx.Delete(kv.Index, h.entry(ordinal))
@@ -245,7 +224,40 @@ func (p *packing) stage(ctx context.Context, tx *kv.Tx) (head, error) {
 	return h, nil
 }
 
-func putParts(tx *kv.Tx, s space, id uint32, firsts []string, lengths []docLength) {
-	tx.Put(kv.Index, s.directory(id), encodeDirectory(firsts))
-	tx.Put(kv.Index, s.lengths(id), encodeLengths(lengths))
+// stageDocuments writes ids and columns behind those of the documents before,
+// the last blocks of which may not be full.
+func (p *packing) stageDocuments(ctx context.Context, tx *kv.Tx) error {
+	first := p.info.first
+	values, err := tx.Get(ctx, kv.Index, p.head.ids(first/idsPerBlock), p.head.columns(first/rowsPerBlock))
+	if err != nil {
+		return err
+	}
+	ids, rows := [][]byte{}, []row{}
+	if first%idsPerBlock > 0 && first > 1 {
+		if ids, err = decodeIDs(values[0]); err != nil {
+			return err
+		}
+	}
+	if first%rowsPerBlock > 0 && first > 1 {
+		if rows, err = decodeRows(values[1], first/rowsPerBlock*rowsPerBlock); err != nil {
+			return err
+		}
+	}
+	if first == 1 { // there is no ordinal zero
+		ids, rows = [][]byte{nil}, []row{{}}
+	}
+	if len(ids) != int(first%idsPerBlock) || len(rows) != int(first%rowsPerBlock) {
+		return fmt.Errorf("%w: %d ids and %d rows before document %d", ErrDamaged, len(ids), len(rows), first)
+	}
+	for block := range slices.Chunk(append(ids, p.ids...), idsPerBlock) {
+		tx.Put(kv.Index, p.head.ids(first/idsPerBlock), encodeIDs(block))
+		first += idsPerBlock
+	}
+	first = p.info.first
+	for block := range slices.Chunk(append(rows, p.rows...), rowsPerBlock) {
+		start := first / rowsPerBlock
+		tx.Put(kv.Index, p.head.columns(start), encodeRows(block, start*rowsPerBlock))
+		first += rowsPerBlock
+	}
+	return nil
 }

@@ -1,122 +1,124 @@
 package lexical
 
-import (
-	"context"
-	"math"
+import "iter"
 
-	"github.com/loom-bridge/loom-bridge/memory/kv"
-)
+// Part is one scope of a query.
+type Part struct {
+	Reader *Reader
+	// Selection says which documents may be hits.
+	Selection *Selection
+	// Vectors are the documents whose vectors are near that of the query, each
+	// once, in any order. Ordinals that the Reader does not know are passed
+	// over.
+	Vectors []VectorHit
+}
 
-// The constants of BM25: how soon more of the same word stops counting, and
-// how much a long document is marked down.
-const (
-	bm25K1 = 0.9
-	bm25B  = 0.4
-)
+// VectorHit is a document found by its vector.
+type VectorHit struct {
+	Ordinal uint32
+	Cosine  float64
+}
 
-// Query asks for the documents that hold its words.
+// Query is what Rank is asked.
 type Query struct {
 	// Words are what to look for, each once.
 	Words []QueryWord
-	// Filter are conditions that all must hold.
-	Filter []Condition
-	// Now is the moment at which a document must not have expired, in
-	// microseconds since 1970.
-	Now int64
+	// Text is the query itself: authors that it names are recognised in it.
+	Text string
+	// Terms is how Words were made from Text; the words of an author's name are
+	// recognised by it. Nil: they are words like others.
+	Terms func(text string) iter.Seq[string]
+	// Spans are the moments that the query names.
+	Spans []Span
+	// Answers are the kinds of answer that the query asks for: any of
+	// FlagTellsTime, FlagTellsNumber and FlagTellsName.
+	Answers Flags
+	// List: the query asks for several things.
+	List bool
+	// Current: the query asks how things are now, so that of two documents which
+	// say the same the newer comes first.
+	Current bool
 	// Limit is how many hits at most; zero means none.
 	Limit int
 	// MinScore drops hits under this score.
 	MinScore float64
+	// Near is how much the nearest vector counts, the best document by words
+	// counting 1.
+	Near float64
+	// Recency and Importance are the parts of a score, from 0 to 1, that an old
+	// document and one of no importance lose.
+	Recency, Importance float64
+	// HalfLife is the age in microseconds at which half of Recency is lost. It
+	// must be more than zero where Recency is.
+	HalfLife int64
+	// Now is the time that ages are counted from, in microseconds since 1970.
+	Now int64
+	// Explain asks for the signals of every hit.
+	Explain bool
+}
+
+// Span is a stretch of time, in microseconds since 1970; To is not in it.
+type Span struct {
+	From, To int64
+	// Yearly: the query names no year. The span is moved back by whole years
+	// until it begins before the last event of all parts.
+	Yearly bool
 }
 
 // QueryWord is a word of a query and how often it stands there.
 type QueryWord struct {
 	Text  string
 	Count int
+	// Weight is how much the word counts each time; zero means 1.
+	Weight float64
 }
 
-// Condition asks for documents with a value, or for one document.
-type Condition struct {
-	// Field and Value are what the document must hold. Field zero asks for the
-	// document with the Ordinal instead; zero is no document.
-	Field   Field
-	Value   string
-	Ordinal uint32
+func (w QueryWord) weight() float64 {
+	if w.Weight == 0 {
+		return float64(w.Count)
+	}
+	return float64(w.Count) * w.Weight
 }
 
 // Hit is a document found.
 type Hit struct {
+	// Part is the number of the part that it was found in.
+	Part    int
 	ID      string
 	Ordinal uint32
 	Score   float64
+	// Signals are what its rank is made of, the strongest first, and Words those
+	// of the query that it or a document around it holds; only where they were
+	// asked for.
+	Signals []Signal
+	Words   []string
 }
 
-// Answer is what a query found. Candidates are the documents that hold a word
-// of the query. Each candidate that is no hit is counted once, in the order of
-// the fields; the rest fell to the limit.
+// Signal is one signal's part of a hit's rank.
+type Signal struct {
+	// Name is turn, window, session, author, date, answer, question, vector, newer,
+	// recency or importance.
+	Name string
+	// Raw is what was measured: a sum of BM25 weights, a cosine, an age in days,
+	// an importance; 1 where there is nothing to measure.
+	Raw float64
+	// Share is what it added to the rank.
+	Share float64
+}
+
+// Answer are what Rank found. Every candidate that is no hit is counted once,
+// in the order of the fields.
 type Answer struct {
-	// Hits are best first, equal scores newest first.
+	// Hits are best first, equal ranks newest first.
 	Hits []Hit
-	// Candidates, and those that no condition let through, had expired, were
-	// replaced, or scored too low.
-	Candidates, Filtered, Expired, Superseded, UnderMinScore int
-	// Statistics are those of the scope.
-	Statistics Statistics
-}
-
-// Score turns the sum of BM25 weights of a document into a number from 0 to 1.
-// Mass is the sum of the inverse document frequencies of the query's words,
-// each as often as it stands there and found or not. A document that holds
-// every word once and has the average length has a sum equal to the mass; no
-// sum reaches k+1 times the mass, k being BM25's k1. With share = sum/((k+1)·mass), the score is
-// 1-(1-share)²: while little of the query is covered it is close to the part
-// covered, all words once give 0.78, and it approaches 1 as they repeat.
-// Documents keep the order that their sums give them.
-func Score(sum, mass float64) float64 {
-	if mass <= 0 {
-		return 0
-	}
-	rest := 1 - min(1, sum/((bm25K1+1)*mass))
-	return 1 - rest*rest
-}
-
-// inverseFrequency is the weight of a word that stands in df of n documents.
-func inverseFrequency(n, df uint64) float64 {
-	return math.Log1p((float64(n) - float64(df) + 0.5) / (float64(df) + 0.5))
-}
-
-// Search answers a query from a view that must not change during the call, such
-// as a snapshot.
-func (x *Index) Search(ctx context.Context, view kv.Reader, scope kv.Scope, q Query) (Answer, error) {
-	h, err := readHead(ctx, view, scope, true)
-	if err != nil {
-		return Answer{}, err
-	}
-	segments, err := x.cache.load(ctx, view, h)
-	if err != nil {
-		return Answer{}, err
-	}
-	s := newSearch(h, segments, q)
-	if err := s.readChunks(ctx, view); err != nil {
-		return Answer{}, err
-	}
-	if err := s.readTail(ctx, view); err != nil {
-		return Answer{}, err
-	}
-	work := x.borrow(h.stats.Last)
-	defer x.scores.Put(work)
-	if err := s.rank(work); err != nil {
-		return Answer{}, err
-	}
-	return s.answer(ctx, view, work)
-}
-
-// borrow returns cleared working memory for ordinals up to last.
-func (x *Index) borrow(last uint32) *scores {
-	work, ok := x.scores.Get().(*scores)
-	if !ok {
-		work = &scores{}
-	}
-	work.reset(last)
-	return work
+	// Irrelevant: there are no hits because the candidates hold nothing of the
+	// query but names of authors. They count as under the least score.
+	Irrelevant bool
+	// LexicalCandidates are the documents that hold a word of the query, or
+	// stand in a session that does; VectorCandidates those that came from their
+	// vectors.
+	LexicalCandidates, VectorCandidates int
+	// The candidates that the selection keeps out, that scored too low, and
+	// that fell to the limit.
+	Filtered, Expired, Superseded, UnderMinScore, OverLimit int
 }

@@ -1,80 +1,107 @@
 package lexical
 
-import "encoding/binary"
+import (
+	"context"
+	"fmt"
 
-// reader reads packed bytes. After bad input it returns zeros, is at the end
-// and bad is set.
-type reader struct {
-	bytes []byte
-	at    int // an index instead of a shrinking slice: no pointer moves
-	bad   bool
+	"github.com/loom-bridge/loom-bridge/memory/kv"
+)
+
+// Reader reads the index of one scope in one state. It is valid as long as the
+// view that it was opened on, and safe for concurrent use if that is.
+type Reader struct {
+	head
+	index    *Index
+	view     kv.Reader
+	segments []*segment
+	state
 }
 
-// done tells whether all is read.
-func (r *reader) done() bool { return r.at >= len(r.bytes) }
-
-func (r *reader) fail() { r.at, r.bad = len(r.bytes), true }
-
-// uint reads a uvarint.
-func (r *reader) uint() uint64 {
-	if r.at < len(r.bytes) && r.bytes[r.at] < 0x80 {
-		r.at++
-		return uint64(r.bytes[r.at-1])
+// Open returns a reader of a scope. The view must not change, such as a
+// snapshot. What the index remembers of an earlier state is used; only what is
+// new is read. Errors: ErrOutdated for an index that has to be rebuilt first
+// (see Rebuild), ErrDamaged, ErrNewer.
+func (x *Index) Open(ctx context.Context, view kv.Reader, scope kv.Scope) (*Reader, error) {
+	h, err := x.readReady(ctx, view, scope)
+	if err != nil {
+		return nil, err
 	}
-	return r.longUint()
+	r := &Reader{head: h, index: x, view: view}
+	if r.segments, err = x.cache.load(ctx, view, h); err != nil {
+		return nil, err
+	}
+	if r.state, err = x.state(ctx, view, h); err != nil {
+		return nil, err
+	}
+	return r, nil
 }
 
-func (r *reader) longUint() uint64 {
-	n, size := binary.Uvarint(r.bytes[r.at:])
-	if size <= 0 {
-		r.fail()
-		return 0
+// Statistics returns the counts of the scope.
+func (r *Reader) Statistics() Statistics { return r.stats }
+
+// Segments returns how many packed pieces the index has.
+func (r *Reader) Segments() int { return len(r.segments) }
+
+// Incarnation returns the random number that this index got when it began.
+// Within it an ordinal names one document for good. Zero for a scope that
+// never had a document.
+func (r *Reader) Incarnation() uint64 { return r.incarnation }
+
+// Place returns a document's place in the order of arrival: its ordinal, or
+// that of the document whose place it took. It panics for an ordinal that the
+// scope never gave out.
+func (r *Reader) Place(ordinal uint32) uint32 { return r.frame.place[ordinal] }
+
+// IDs returns the ids of documents, in the order asked. A dead one may have an
+// empty id.
+func (r *Reader) IDs(ctx context.Context, ordinals []uint32) ([]string, error) {
+	blocks, err := r.idBlocks(ctx, ordinals)
+	if err != nil {
+		return nil, err
 	}
-	r.at += size
-	return n
+	ids := make([]string, len(ordinals))
+	for i, o := range ordinals {
+		if o > r.stats.Packed {
+			ids[i] = r.tail.id(o)
+			continue
+		}
+		block := blocks[o/idsPerBlock]
+		if int(o%idsPerBlock) >= len(block) {
+			return nil, fmt.Errorf("%w: no id for document %d", ErrDamaged, o)
+		}
+		ids[i] = string(block[o%idsPerBlock])
+	}
+	return ids, nil
 }
 
-// uint32 reads a uvarint of at most 32 bits.
-func (r *reader) uint32() uint32 {
-	n := r.uint()
-	if n > 1<<32-1 {
-		r.fail()
-		return 0
+// idBlocks reads the blocks of ids that the packed ones among ordinals stand
+// in.
+func (r *Reader) idBlocks(ctx context.Context, ordinals []uint32) (map[uint32][][]byte, error) {
+	blocks := make(map[uint32][][]byte)
+	var keys [][]byte
+	var numbers []uint32
+	for _, o := range ordinals {
+		if o == 0 || o > r.stats.Last {
+			return nil, fmt.Errorf("%w: no document %d of %d", ErrDamaged, o, r.stats.Last)
+		}
+		n := o / idsPerBlock
+		if _, ok := blocks[n]; ok || o > r.stats.Packed {
+			continue
+		}
+		blocks[n] = nil
+		keys, numbers = append(keys, r.ids(n)), append(numbers, n)
 	}
-	return uint32(n)
-}
-
-// take reads that many bytes; they alias the input.
-func (r *reader) take(size uint64) []byte {
-	if size > uint64(len(r.bytes)-r.at) {
-		r.fail()
-		return nil
+	if len(keys) == 0 {
+		return blocks, nil
 	}
-	from := r.at
-	r.at += int(size)
-	return r.bytes[from:r.at:r.at]
-}
-
-// frequency reads what appendFrequency wrote.
-func (r *reader) frequency() (body, header uint32) {
-	n := r.uint()
-	if n>>1 > 1<<32-1 {
-		r.fail()
-		return 0, 0
+	values, err := r.view.Get(ctx, kv.Index, keys...)
+	if err != nil {
+		return nil, err
 	}
-	if n&1 != 0 {
-		header = r.uint32()
+	for i, n := range numbers {
+		if blocks[n], err = decodeIDs(values[i]); err != nil {
+			return nil, err
+		}
 	}
-	return uint32(n >> 1), header
-}
-
-// format reads the format number that begins a packed piece.
-func (r *reader) format() error {
-	switch n := r.uint(); {
-	case r.bad || n == 0:
-		return ErrDamaged
-	case n > layout:
-		return ErrNewer
-	}
-	return nil
+	return blocks, nil
 }

@@ -16,14 +16,10 @@ type segmentInfo struct {
 	first, last uint32 // ordinals
 	level       uint32 // how often its documents were merged
 	bytes       uint64 // of its chunks
-	columns     uint64 // which columns it has
+	// purged is how many of its documents were dead when it was written, and
+	// so have nothing in it.
+	purged uint64
 }
-
-// The columns of a segment.
-const (
-	hasExpires    = 1 << 0
-	hasSupersedes = 1 << 1
-)
 
 func (s segmentInfo) documents() int { return int(s.last-s.first) + 1 }
 
@@ -98,13 +94,13 @@ const (
 	listBuilding = 4
 	listDropped  = 5
 
-	segmentID      = 1
-	segmentStamp   = 2
-	segmentFirst   = 3
-	segmentLast    = 4
-	segmentLevel   = 5
-	segmentBytes   = 6
-	segmentColumns = 7
+	segmentID     = 1
+	segmentStamp  = 2
+	segmentFirst  = 3
+	segmentLast   = 4
+	segmentLevel  = 5
+	segmentBytes  = 6
+	segmentPurged = 7
 )
 
 func (l segmentList) encode() []byte {
@@ -129,7 +125,7 @@ func (s segmentInfo) encode() []byte {
 	b = wire.AppendUint(b, segmentLast, uint64(s.last))
 	b = wire.AppendUint(b, segmentLevel, uint64(s.level))
 	b = wire.AppendUint(b, segmentBytes, s.bytes)
-	return wire.AppendUint(b, segmentColumns, s.columns)
+	return wire.AppendUint(b, segmentPurged, s.purged)
 }
 
 func decodeSegmentList(b []byte) (segmentList, error) {
@@ -183,8 +179,8 @@ func decodeSegmentInfo(b []byte) (segmentInfo, error) {
 			s.level = uint32(f.Value)
 		case segmentBytes:
 			s.bytes = f.Value
-		case segmentColumns:
-			s.columns = f.Value
+		case segmentPurged:
+			s.purged = f.Value
 		}
 	}
 	if s.first == 0 || s.last < s.first {

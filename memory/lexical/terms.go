@@ -11,6 +11,9 @@ var (
 	ErrDamaged = errors.New("lexical: index is damaged")
 	// ErrNewer: a piece was written in a layout that this version can't read.
 	ErrNewer = errors.New("lexical: index has a newer format")
+	// ErrOutdated: the scope's index has an older layout, its terms come from
+	// another analysis, or its rebuilding is not finished; Rebuild does the rest.
+	ErrOutdated = errors.New("lexical: index must be rebuilt")
 	// ErrFull: the scope has used up its ordinals.
 	ErrFull = errors.New("lexical: scope can't take more documents")
 )
@@ -31,10 +34,6 @@ const (
 	Origin  Field = 'o'
 	// Metadata terms are a path and a typed value.
 	Metadata Field = 'm'
-
-	// expires and supersedes are columns: their postings carry a number.
-	expires    Field = 'x'
-	supersedes Field = 'y'
 )
 
 const (
@@ -55,24 +54,17 @@ func Value(value string) string {
 	return digestMark + string(sum[:16])
 }
 
-// columnTerm is the term of a column, which has no text.
-func columnTerm(f Field) string { return string(byte(f)) }
-
 // payload is what a posting carries besides its ordinal.
 type payload uint8
 
 const (
-	bare       payload = iota // nothing: a value
-	frequency                 // how often, in body and header: a word
-	columnItem                // a number: a column
+	bare      payload = iota // nothing: a value
+	frequency                // how often, in body and header: a word
 )
 
 func payloadOf(field Field) payload {
-	switch field {
-	case Word:
+	if field == Word {
 		return frequency
-	case expires, supersedes:
-		return columnItem
 	}
 	return bare
 }

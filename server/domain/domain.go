@@ -37,6 +37,9 @@ type Options struct {
 	// StoreDir is the directory of the store, which no tool may touch. Default:
 	// there is none.
 	StoreDir string
+	// Memory is how long-term memory works. Its Now, Logger and CountTokens are set
+	// by the domain. Default that of package memory.
+	Memory memory.Options
 	// Models is the table of models. Default: the one that comes with package
 	// tokens.
 	Models *tokens.Models
@@ -129,7 +132,8 @@ func (d *Domain) open(engine kv.Engine, workspaces hand.Workspaces, o Options) (
 	writer := kv.NewWriter(engine, nil)
 	d.onClose(writer.Close)
 
-	d.Memory = memory.New(engine, writer, &memory.Options{Now: o.Now, Logger: o.Logger})
+	o.Memory.Now, o.Memory.Logger, o.Memory.CountTokens = o.Now, o.Logger, d.count
+	d.Memory = memory.New(engine, writer, &o.Memory)
 	d.onClose(d.Memory.Close)
 	d.Journal = journal.New(engine, writer, &journal.Options{Now: o.Now})
 
@@ -190,7 +194,7 @@ func blobOptions(o Options, log settledLog) *blob.Options {
 	b := o.Blobs
 	b.Namer = log.naming
 	b.Now, b.Referrers, b.Logger = o.Now, referrers{now: o.Now}, o.Logger
-	b.Words = analysis.New().Terms
+	b.Words = analysis.New(&analysis.Options{Language: o.Memory.Language}).Terms
 	return &b
 }
 

@@ -84,7 +84,7 @@ class Fake:
             return grpc.stream_stream_rpc_method_handler(
                 cast("Any", duplex), method.request.FromString, method.response.SerializeToString
             )
-        if method in (_rpc.READ_BLOB, _rpc.SEARCH_BLOBS, _rpc.SUBSCRIBE):
+        if method in (_rpc.READ_BLOB, _rpc.SEARCH_BLOBS, _rpc.SUBSCRIBE, _rpc.REEMBED):
             return grpc.unary_stream_rpc_method_handler(
                 cast("Any", stream), method.request.FromString, method.response.SerializeToString
             )

@@ -59,7 +59,14 @@ def tree(root: Path) -> dict[str, bytes]:
 
 
 def test_every_example_is_tested_here() -> None:
-    assert MAIN == ["explore_repo.py", "long_run.py", "quickstart.py", "two_agents.py"]
+    assert MAIN == [
+        "explore_repo.py",
+        "graph_store.py",
+        "long_run.py",
+        "quickstart.py",
+        "remember.py",
+        "two_agents.py",
+    ]
 
 
 def test_the_quickstart_is_short() -> None:
@@ -77,6 +84,45 @@ async def test_two_agents(srv: testing.Server) -> None:
     code, output = await run(EXAMPLES / "two_agents.py", LOOM_BRIDGE_ADDR=srv.address)
     assert code == 0, output
     assert output.splitlines() == ["words: 6", "sum:   5 from helper"]
+
+
+async def test_remember(srv: testing.Server) -> None:
+    for again in (False, True):
+        code, output = await run(EXAMPLES / "remember.py", LOOM_BRIDGE_ADDR=srv.address)
+        if again:
+            # Its turns are saved once; the key is taken.
+            assert "RecordExistsError" in output
+            break
+        assert code == 0, output
+        lines = output.splitlines()
+        assert lines[0] == "saved:   3 turns"
+        assert lines[1].startswith("found:   I moved to Lisbon in March")
+        assert "changed: Ann's chess rating: 1900 (version 2)" in lines
+        assert "refused: version 1, it has 2" in lines
+        assert "asked:   user:ann: Ann's chess rating: 1900" in lines
+        assert "nothing: nothing_relevant of 3 records" in lines
+        assert lines[-2:] == [f"Ann:     {text}" for text in ANN_SAID]
+
+
+ANN_SAID = [
+    "Every week. My rating is 1850 now.",
+    "I moved to Lisbon in March, for the new job at the harbour office.",
+]
+
+
+async def test_graph_store(srv: testing.Server) -> None:
+    pytest.importorskip(
+        "langgraph.store.base", reason="LangGraph is not part of the lowest environment"
+    )
+    code, output = await run(EXAMPLES / "graph_store.py", LOOM_BRIDGE_ADDR=srv.address)
+    assert code == 0, output
+    assert output.splitlines() == [
+        "found:  users/ann food: Ann likes ripe pears",
+        "since:  2019 Ann likes ripe pears",
+        "since:  2026 Ann lives in Lisbon",
+        "now:    Ann prefers figs now",
+        "spaces: [('users', 'ann'), ('users', 'bob')]",
+    ]
 
 
 async def test_long_run_is_cheaper_than_append_only(srv: testing.Server) -> None:
@@ -115,6 +161,41 @@ async def test_the_long_run_of_the_readme(live: loombridge.Client) -> None:
     assert [step.tool_name for step in await live.context.steps()] == ["read_module", "run_tests"]
     prompt = await live.context.assemble()
     assert prompt.messages[-1].content == "Module 7 leaks its connections."
+
+
+def chapter_code(title: str) -> str:
+    """Return the first program of a chapter of the README."""
+    chapter = (EXAMPLES.parent / "README.md").read_text().partition(f"## {title}\n")[2]
+    return chapter.partition("```python\n")[2].partition("```")[0]
+
+
+async def test_the_memory_of_the_readme(
+    live: loombridge.Client, capsys: pytest.CaptureFixture[str]
+) -> None:
+    await live.memory_save("Ann eats pears", tags=["food"], metadata={"year": 2025}, user_id="ann")
+    body = "".join(f"    {line}\n" for line in chapter_code("Memory").splitlines())
+    scope: dict[str, Any] = {}
+    exec(f"async def ask(ctx):\n{body}", scope)  # noqa: S102  our own text
+    await scope["ask"](live)
+    assert "user:ann Ann eats pears" in capsys.readouterr().out
+    found = await live.memory_query("pears", user_id="ann")
+    await live.memory.delete(id=found[0].record.id, user_id="ann")
+    await scope["ask"](live)
+    assert capsys.readouterr().out == "nothing_stored\n"
+
+
+def test_the_graph_of_the_readme(srv: testing.Server) -> None:
+    pytest.importorskip(
+        "langgraph.store.base", reason="LangGraph is not part of the lowest environment"
+    )
+    code = chapter_code("LangGraph").replace("127.0.0.1:50051", srv.address)
+
+    def compiled(*, store: Any) -> Any:
+        return store.search((), query="pears")[0]
+
+    scope: dict[str, Any] = {"builder": SimpleNamespace(compile=compiled)}
+    exec(code, scope)  # noqa: S102  our own text
+    assert scope["graph"].value == {"text": "Ann likes pears"}
 
 
 class Completions:

@@ -26,6 +26,7 @@ func Open(dir string, opts *Options) (*DB, error) {
 	if err != nil {
 		return nil, err
 	}
+	limitArenas()
 	db, err := open(dir, filled)
 	if err != nil {
 		return nil, fmt.Errorf("open store %s: %w%s", dir, err, advice(err))

@@ -23,7 +23,8 @@ func checkCommand(getenv func(string) string, stdout io.Writer) *cobra.Command {
 		Use:   "check",
 		Short: "Compare the memory index of every owner with its records",
 		Long: "Compare the memory index of every owner with its records. No server may be\n" +
-			"running on the data directory. The exit status is 1 when something differs.",
+			"running on the data directory. The exit status is 1 when something differs.\n" +
+			"An index that was made in another language is made anew first.",
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			config, err := loadConfig(cmd.Flags(), getenv)
@@ -36,6 +37,7 @@ func checkCommand(getenv func(string) string, stdout io.Writer) *cobra.Command {
 	all := configFlags()
 	command.Flags().AddFlag(all.Lookup(keyConfig))
 	command.Flags().AddFlag(all.Lookup("data-dir"))
+	command.Flags().AddFlag(all.Lookup(keyMemoryLanguage))
 	return command
 }
 
@@ -45,6 +47,10 @@ func check(ctx context.Context, config Config, stdout io.Writer) (err error) {
 	}
 	var opened closers
 	defer func() { err = errors.Join(err, opened.close()) }()
+	language, err := config.language()
+	if err != nil {
+		return err
+	}
 	engine, err := openStore(config)
 	if err != nil {
 		return err
@@ -52,7 +58,7 @@ func check(ctx context.Context, config Config, stdout io.Writer) (err error) {
 	opened.add(engine.Close)
 	writer := kv.NewWriter(engine, nil)
 	opened.add(writer.Close)
-	memories := memory.New(engine, writer, nil)
+	memories := memory.New(engine, writer, &memory.Options{Language: language})
 	opened.add(memories.Close)
 	return checkScopes(ctx, engine, memories, stdout)
 }

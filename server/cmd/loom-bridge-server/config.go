@@ -62,6 +62,10 @@ type Config struct {
 	Reduction `koanf:",squash"`
 	// Compaction is what presets do with older steps.
 	Compaction `koanf:",squash"`
+	// Memory is how long-term memory searches.
+	Memory `koanf:",squash"`
+	// Embedder makes vectors for long-term memory.
+	Embedder `koanf:",squash"`
 	// LoomAddr serves the loom.v1 API, whose clients know no credentials, apart
 	// from the rest while authentication is on: a loopback host:port, or
 	// unix:/path. Default none: with authentication on, loom.v1 is not served;
@@ -141,6 +145,8 @@ func DefaultConfig() Config {
 		LoomReplay: time.Minute, RegistrationIdle: agents.DefaultIdleRegistration, EventsMaxAge: 7 * 24 * time.Hour,
 		EventsMaxTopicBytes: 64 << 20, EventsMaxBytes: 1 << 30,
 		Reduction:      defaultReduction(),
+		Memory:         defaultMemory(),
+		Embedder:       defaultEmbedder(),
 		BlobGCInterval: blob.DefaultCollectEvery, BlobGCBytes: blob.DefaultCollectBytes, BlobMaxBytes: blob.DefaultMaxOwnerBytes,
 	}
 }
@@ -160,7 +166,7 @@ func (e *ConfigError) Error() string {
 func (c Config) Validate() error {
 	for _, check := range []func() error{
 		c.checkAddresses, c.checkFiles, c.checkLog, c.checkLimits,
-		c.checkBlobs, c.checkHistory, c.checkReduction, c.checkCompaction,
+		c.checkBlobs, c.checkHistory, c.checkReduction, c.checkCompaction, c.checkMemory, c.checkEmbedder,
 	} {
 		if err := check(); err != nil {
 			return err

@@ -149,7 +149,7 @@ func TestFlagsCoverTheConfig(t *testing.T) {
 		if f.Name == keyConfig {
 			return
 		}
-		value := map[string]string{"int": "3", "duration": "3s", "bool": strconv.FormatBool(f.DefValue == "false")}[f.Value.Type()]
+		value := map[string]string{"int": "3", "duration": "3s", "float64": "0.3", "bool": strconv.FormatBool(f.DefValue == "false")}[f.Value.Type()]
 		if value == "" {
 			value = f.DefValue
 		}

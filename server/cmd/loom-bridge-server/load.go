@@ -49,6 +49,8 @@ func configFlags() *pflag.FlagSet {
 	f.String("history-preset", d.HistoryPreset, "`name` of the preset for that: design, reduction, chat, research, code, debug")
 	reductionFlags(f, d.Reduction)
 	compactionFlags(f, d.Compaction)
+	memoryFlags(f, d.Memory)
+	embedderFlags(f, d.Embedder)
 	f.String("loom-addr", d.LoomAddr, "with credentials, serve loom.v1, whose clients have none, on this loopback `host:port` or unix:/path")
 	f.String("loom-tenant", d.LoomTenant, "`tenant` whose data --loom-addr serves")
 	f.Duration("loom-replay", d.LoomReplay, "oldest event replayed to a loom.v1 agent after its stream broke; 0 replays none")

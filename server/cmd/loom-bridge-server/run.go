@@ -15,6 +15,7 @@ import (
 
 	"github.com/loom-bridge/loom-bridge/bridge/hand"
 	"github.com/loom-bridge/loom-bridge/context/tokens"
+	"github.com/loom-bridge/loom-bridge/memory"
 	"github.com/loom-bridge/loom-bridge/memory/kv/rockskv"
 	"github.com/loom-bridge/loom-bridge/server"
 	"github.com/loom-bridge/loom-bridge/server/domain"
@@ -121,11 +122,19 @@ func serve(ctx context.Context, config Config, getenv func(string) string, stdou
 	if err != nil {
 		return err
 	}
+	language, err := config.language()
+	if err != nil {
+		return err
+	}
+	embedder, err := config.Embedder.open()
+	if err != nil {
+		return err
+	}
 	parts, err := domain.Open(engine, places, &domain.Options{
 		StoreDir: config.DataDir, Models: models, History: config.history(), Retention: config.retention(),
 		Presets: config.preset, Reduction: reduction, Reference: referenceStyles()[config.byPreset().ReferenceStyle], Compress: config.compress(),
 		ResultTokens: config.ToolResultMaxTokens, DropWritten: !config.WriteStoreContent, Blobs: config.blobs(), RegistrationIdle: config.RegistrationIdle,
-		Logger: logger,
+		Memory: memory.Options{Language: language, Embedder: embedder, VectorWeight: config.VectorWeight}, Logger: logger,
 	})
 	if err != nil {
 		return err

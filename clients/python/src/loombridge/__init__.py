@@ -20,6 +20,7 @@ from loombridge._blobs import (
     CollectedGarbage,
     KeptBlobs,
 )
+from loombridge._bulk import BatchSaving, RecordListing, Reembedding, ReembedProgress
 from loombridge._client import Client, Status
 from loombridge._compress import CompressedResult, CompressHint, ResultKind
 from loombridge._connect import Connecting, Tls, connect
@@ -34,6 +35,8 @@ from loombridge._errors import (
     ClientClosedError,
     ContextOverflowError,
     DeadlineExceededError,
+    EmbedderUnavailableError,
+    EmbeddingMismatchError,
     FieldViolation,
     InternalError,
     InvalidArgumentsError,
@@ -61,11 +64,12 @@ from loombridge._errors import (
     ToolFailedError,
     ToolNotFoundError,
     UnauthenticatedError,
+    VersionConflictError,
     WrongAddressError,
 )
 from loombridge._events import Emitted, Event, Events, Subscription
 from loombridge._history import HistoryStyle
-from loombridge._memory import Hit, Hits, Memory, Origin, QueryMode, QueryReceipt, Record, Saved
+from loombridge._memory import EmbeddingSpace, Memory, MemoryStats, RecordField
 from loombridge._places import QualityOfService
 from loombridge._prompt import (
     Message,
@@ -74,6 +78,15 @@ from loombridge._prompt import (
     Role,
     ToolCall,
     ToolDefinition,
+)
+from loombridge._query import (
+    EmptyReason,
+    Hit,
+    HitExplanation,
+    Hits,
+    QueryMode,
+    QueryReceipt,
+    SignalScore,
 )
 from loombridge._receipts import (
     Compaction,
@@ -91,6 +104,7 @@ from loombridge._receipts import (
     Undone,
     UsageLearned,
 )
+from loombridge._records import Origin, Owner, Record, RecordDraft, Saved
 from loombridge._steps import BlobArchive, BlobInfo, BlobStream, RecordedStep, Step
 from loombridge._tools import ToolFailure, ToolInfo, ToolResult, Tools, ToolVerb
 from loombridge._values import JsonValue, Seconds
@@ -98,6 +112,7 @@ from loombridge._values import JsonValue, Seconds
 __all__ = [
     "Agent",
     "AgentNotOwnedError",
+    "BatchSaving",
     "BlobArchive",
     "BlobCollectedError",
     "BlobDamagedError",
@@ -122,7 +137,11 @@ __all__ = [
     "Context",
     "ContextOverflowError",
     "DeadlineExceededError",
+    "EmbedderUnavailableError",
+    "EmbeddingMismatchError",
+    "EmbeddingSpace",
     "Emitted",
+    "EmptyReason",
     "Event",
     "Events",
     "FieldViolation",
@@ -133,6 +152,7 @@ __all__ = [
     "HistorySettings",
     "HistoryStyle",
     "Hit",
+    "HitExplanation",
     "Hits",
     "InternalError",
     "InvalidArgumentsError",
@@ -143,12 +163,14 @@ __all__ = [
     "Listener",
     "LoomBridgeError",
     "Memory",
+    "MemoryStats",
     "Message",
     "NoEmbedderError",
     "NothingToUndoError",
     "Origin",
     "OutcomeUnknownError",
     "OverloadedError",
+    "Owner",
     "PositionUnknownError",
     "Preset",
     "Prompt",
@@ -159,9 +181,14 @@ __all__ = [
     "QueryReceipt",
     "Receipt",
     "Record",
+    "RecordDraft",
     "RecordExistsError",
+    "RecordField",
+    "RecordListing",
     "RecordNotFoundError",
     "RecordedStep",
+    "ReembedProgress",
+    "Reembedding",
     "RequestFailedError",
     "RequestIdReusedError",
     "ReservedTopicError",
@@ -172,6 +199,7 @@ __all__ = [
     "ServerUnreachableError",
     "SessionSettings",
     "ShuttingDownError",
+    "SignalScore",
     "SlowConsumerError",
     "Status",
     "Step",
@@ -196,6 +224,7 @@ __all__ = [
     "UnauthenticatedError",
     "Undone",
     "UsageLearned",
+    "VersionConflictError",
     "WrongAddressError",
     "connect",
 ]

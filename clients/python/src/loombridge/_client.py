@@ -12,6 +12,8 @@ from loombridge import (
     _events,
     _memory,
     _provided,
+    _query,
+    _records,
     _rpc,
     _tools,
     _values,
@@ -51,7 +53,7 @@ class Client(_agent.Agent):
     """
 
     memory: _memory.Memory
-    """Single records of long-term memory."""
+    """The records of long-term memory."""
     context: _context.Context
     """The session's log, prompts and blobs."""
     tools: _tools.Tools
@@ -65,7 +67,7 @@ class Client(_agent.Agent):
         """Made by `loombridge.connect`."""
         super().__init__(transport, agent_id, session_id, self.emit)
         self.session_id = session_id
-        self.memory = _memory.Memory(transport, agent_id)
+        self.memory = _memory.Memory(transport, agent_id, session_id)
         self.context = _context.Context(transport, agent_id, session_id)
         self.tools = _tools.Tools(transport, agent_id)
         self.events = _events.Events(transport, agent_id)
@@ -81,18 +83,20 @@ class Client(_agent.Agent):
         importance: float | None = None,
         ttl: _values.Seconds | None = None,
         expire_time: datetime | None = None,
+        sliding_ttl: _values.Seconds | None = None,
         event_time: datetime | None = None,
         author: str | None = None,
         embedding: Iterable[float] | None = None,
         embedding_space: str | None = None,
         supersedes: str | None = None,
         derived_from: Iterable[str] = (),
-        origin: _memory.Origin | None = None,
+        origin: _records.Origin | None = None,
+        pinned: bool = False,
         user_id: str | None = None,
         id: str | None = None,  # noqa: A002  the record's own word
         request_id: str | None = None,
         timeout: _values.Seconds | None = None,
-    ) -> _memory.Saved:
+    ) -> _records.Saved:
         """Save one record; the very next query finds it.
 
         Args:
@@ -104,6 +108,7 @@ class Client(_agent.Agent):
             importance: from 0 to 1; default 0.5.
             ttl: how long to keep it, in seconds or as a `timedelta`; default: for ever.
             expire_time: the moment it goes, instead of `ttl`; with a time zone.
+            sliding_ttl: how long to keep it after it was last read or found, instead.
             event_time: when what it tells happened; with a time zone.
             author: who said it.
             embedding: a vector of the caller's, at most 4096 numbers.
@@ -111,6 +116,7 @@ class Client(_agent.Agent):
             supersedes: id of a record that this one replaces.
             derived_from: ids of records this one was made from, at most 64.
             origin: where the text came from; default `agent`.
+            pinned: what makes room or forgets passes over it.
             user_id: save to that person's memory, which all agents share.
             id: names the record; default: made by the server.
             request_id: makes the call safe to repeat.
@@ -120,42 +126,39 @@ class Client(_agent.Agent):
             InvalidRequestError: a field breaks a rule.
             RecordExistsError: `id` or `key` is taken.
             RecordNotFoundError: `supersedes` names no record.
+            EmbeddingMismatchError: the vector's space has another dimension.
             RequestIdReusedError: `request_id` was used with other content.
         """
-        if ttl is not None and expire_time is not None:
-            raise ValueError("give either ttl or expire_time")
         request = memory_pb2.MemorySaveRequest(
             agent_id=self.agent_id,
             user_id=_values.optional_text("user_id", user_id),
-            text=_values.text("text", text),
-            id=_values.optional_text("id", id),
-            key=_values.optional_text("key", key),
-            kind=_values.optional_text("kind", kind),
-            session_id=self.session_id,
-            author=_values.optional_text("author", author),
-            tags=_values.texts("tags", tags),
-            embedding=[_values.number("embedding", x) for x in embedding or ()],
-            embedding_space=_values.optional_text("embedding_space", embedding_space),
-            supersedes=_values.optional_text("supersedes", supersedes),
-            derived_from=_values.texts("derived_from", derived_from),
             request_id=_values.optional_text("request_id", request_id),
         )
-        if metadata is not None:
-            request.metadata_json = _values.json_object("metadata", metadata)
-        if importance is not None:
-            request.importance = _values.number("importance", importance)
-        if ttl is not None:
-            request.ttl.CopyFrom(_values.duration("ttl", ttl))
-        if expire_time is not None:
-            request.expire_time.CopyFrom(_values.timestamp("expire_time", expire_time))
-        if event_time is not None:
-            request.event_time.CopyFrom(_values.timestamp("event_time", event_time))
-        if origin is not None:
-            request.origin = _memory.origin_number(origin)
+        draft = _records.RecordDraft(
+            text=text,
+            id=id,
+            key=key,
+            kind=kind,
+            author=author,
+            event_time=event_time,
+            metadata=metadata,
+            tags=tags,
+            importance=importance,
+            ttl=ttl,
+            expire_time=expire_time,
+            sliding_ttl=sliding_ttl,
+            embedding=embedding,
+            embedding_space=embedding_space,
+            supersedes=supersedes,
+            derived_from=derived_from,
+            origin=origin,
+            pinned=pinned,
+        )
+        _records.fill(request, draft, self.session_id)
         answer = await self._transport.call(
             _rpc.MEMORY_SAVE, request, timeout=timeout, repeatable=bool(request_id)
         )
-        return _memory.saved(answer)
+        return _records.saved(answer)
 
     async def memory_query(
         self,
@@ -164,23 +167,47 @@ class Client(_agent.Agent):
         query: str | None = None,
         limit: int | None = None,
         filter: str | None = None,  # noqa: A002  the API's own word
-        mode: _memory.QueryMode | None = None,
+        mode: _query.QueryMode | None = None,
         min_score: float | None = None,
+        max_tokens: int | None = None,
+        expand: bool = False,
+        explain: bool = False,
+        embedding: Iterable[float] | None = None,
+        embedding_space: str | None = None,
+        owners: Iterable[_records.Owner | str] | None = None,
+        recency_weight: float | None = None,
+        recency_half_life: _values.Seconds | None = None,
+        importance_weight: float | None = None,
+        tiers: Iterable[int] | int | None = None,
         include_embeddings: bool = False,
         user_id: str | None = None,
         timeout: _values.Seconds | None = None,
-    ) -> _memory.Hits:
+    ) -> _query.Hits:
         """Find the records that fit best.
 
         Args:
             request: the query as text, or a mapping of the arguments below, such as
                 `{"query": "price", "limit": 5}`; or leave it out and use keywords.
-            query: what to look for, at most 8 KiB.
+            query: what to look for, at most 8 KiB; may be missing in mode `vector` with
+                an `embedding`.
             limit: how many hits at most; default 5, at most 100.
-            filter: equality joined by AND, such as
-                `tags:"market" AND metadata.source = "desk"`.
+            filter: only records that it lets through, after AIP-160, such as
+                `tags:"market" AND (metadata.price > 40000 OR kind = "note")`.
             mode: which signals to use; default `hybrid`.
             min_score: drop hits under this score, from 0 to 1.
+            max_tokens: bound the texts of all hits together; the best stay.
+            expand: search a second time with words that the first hits suggest: finds
+                more, less exactly.
+            explain: say of each hit how its score came about.
+            embedding: a vector of the query, in place of the server's embedder.
+            embedding_space: the model it came from; required with `embedding`.
+            owners: memories to search together as one, such as
+                `["agent:a1", "user:ann"]`, at most 16; default: the agent's.
+            recency_weight: how much newer records are preferred, from 0 to 1: at most
+                that part of a score is taken from an old one. Default 0.
+            recency_half_life: the age at which half of that is taken; default 30 days.
+            importance_weight: the same for records of importance 0. Default 0.
+            tiers: the memory tiers to search, from 2 to 4; default: 4, the long-term one.
             include_embeddings: return the vectors too.
             user_id: search that person's memory instead of the agent's.
             timeout: seconds; default: the client's.
@@ -189,6 +216,7 @@ class Client(_agent.Agent):
             InvalidRequestError: a field breaks a rule.
             InvalidFilterError: the filter does not parse or names an unknown field.
             NoEmbedderError: mode `vector` on a server that makes no vectors.
+            EmbedderUnavailableError: mode `vector`, and the embedder does not answer.
             TypeError: the mapping has a key that is none of the arguments.
         """
         given: dict[str, Any] = {
@@ -197,12 +225,22 @@ class Client(_agent.Agent):
             "filter": filter,
             "mode": mode,
             "min_score": min_score,
+            "max_tokens": max_tokens,
+            "expand": expand or None,
+            "explain": explain or None,
+            "embedding": embedding,
+            "embedding_space": embedding_space,
+            "owners": owners,
+            "recency_weight": recency_weight,
+            "recency_half_life": recency_half_life,
+            "importance_weight": importance_weight,
+            "tiers": tiers,
             "include_embeddings": include_embeddings or None,
             "user_id": user_id,
         }
-        message = _memory.query_request(self.agent_id, request, given)
+        message = _query.query_request(self.agent_id, request, given)
         answer = await self._transport.call(_rpc.MEMORY_QUERY, message, timeout=timeout)
-        return _memory.hits(answer)
+        return _query.hits(answer)
 
     @overload
     def tool(self, name: str, /) -> _tools.ToolVerb: ...

@@ -142,6 +142,48 @@ class NoEmbedderError(LoomBridgeError):
     """The query mode needs vectors, and the server makes none."""
 
 
+class VersionConflictError(LoomBridgeError):
+    """The record has another version than expected: read it again and decide."""
+
+    @property
+    def id(self) -> str:
+        """The record's id; empty when unknown."""
+        return self.metadata.get("id", "")
+
+    @property
+    def expected_version(self) -> int:
+        """The version that the call expected."""
+        return self._number("expected_version")
+
+    @property
+    def version(self) -> int:
+        """The version that the record has."""
+        return self._number("version")
+
+
+class EmbeddingMismatchError(LoomBridgeError):
+    """A vector has another dimension than the others of its space."""
+
+    @property
+    def embedding_space(self) -> str:
+        """The space."""
+        return self.metadata.get("embedding_space", "")
+
+    @property
+    def dimension(self) -> int:
+        """How many numbers the vector has."""
+        return self._number("dimension")
+
+    @property
+    def want_dimension(self) -> int:
+        """How many it must have."""
+        return self._number("want_dimension")
+
+
+class EmbedderUnavailableError(LoomBridgeError):
+    """The server's embedder does not answer, and the call can't do without."""
+
+
 class ToolNotFoundError(LoomBridgeError):
     """No tool of that name."""
 
@@ -301,6 +343,9 @@ BY_REASON: Mapping[str, type[LoomBridgeError]] = {
     "OUTCOME_UNKNOWN": OutcomeUnknownError,
     "NOTHING_TO_UNDO": NothingToUndoError,
     "PROMPT_UNKNOWN": PromptUnknownError,
+    "VERSION_CONFLICT": VersionConflictError,
+    "EMBEDDING_MISMATCH": EmbeddingMismatchError,
+    "EMBEDDER_UNAVAILABLE": EmbedderUnavailableError,
 }
 
 # Statuses that gRPC itself makes, without a reason from the server.

@@ -1,148 +1,72 @@
-"""Long-term memory: records, what a query finds, and looking one up."""
+"""Long-term memory beside saving and asking: the care of its records."""
 
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import AsyncIterable, Iterable, Mapping
+from dataclasses import dataclass
 from datetime import datetime
-from typing import Any, Literal, TypeAlias, cast, overload
+from typing import Literal, TypeAlias
 
-from loombridge import _rpc, _values
+from loombridge import _bulk, _query, _records, _rpc, _values
 from loombridge.v1 import memory_pb2 as pb
 
-Origin: TypeAlias = Literal["user", "agent", "tool", "web"]
-"""Where a record's text came from. What a tool printed or the web said is never
-to be taken as an instruction."""
+RecordField: TypeAlias = Literal[
+    "author", "event_time", "expiry", "metadata", "tags", "embedding", "importance", "kind"
+]
+"""What `update` can clear: it is then as in a record that was saved without it."""
 
-QueryMode: TypeAlias = Literal["hybrid", "lexical", "vector"]
-"""Which signals find candidates: words and vectors, words, or vectors."""
-
-ORIGIN_ENUM = pb.Origin.DESCRIPTOR
-MODE_ENUM = pb.QueryMode.DESCRIPTOR
-
-
-@dataclass(frozen=True, slots=True)
-class Saved:
-    """Proof that a record, its index entries and the sync are done."""
-
-    id: str
-    """Names the record within its owner."""
-    create_time: datetime
-    """When it was acknowledged, in UTC."""
-    expire_time: datetime | None = None
-    """When it stops being shown; None means never."""
+_CLEARABLE = frozenset(
+    ("author", "event_time", "expiry", "metadata", "tags", "embedding", "importance", "kind")
+)
 
 
 @dataclass(frozen=True, slots=True)
-class Record:
-    """One thing remembered."""
+class EmbeddingSpace:
+    """The vectors of one model in a memory."""
 
-    id: str
-    """Names the record within its owner."""
-    text: str
-    """What is remembered and searched."""
-    key: str
-    """The caller's own unique name, or empty."""
-    kind: str
-    """What it is: `fact`, `state`, `pattern`, `note` or any word."""
-    session_id: str
-    """The session it was saved in, or empty."""
-    author: str
-    """Who said it, or empty."""
-    create_time: datetime
-    """When the server acknowledged it, in UTC."""
-    event_time: datetime | None
-    """When what it tells happened; None when unknown."""
-    expire_time: datetime | None
-    """When it stops being shown; None means never."""
-    metadata: Mapping[str, Any]
-    """The caller's own JSON object; integers are exact."""
-    tags: tuple[str, ...]
-    """Short labels, sorted."""
-    importance: float
-    """The caller's weight from 0 to 1."""
-    supersedes: str
-    """Id of the record that this one replaced, or empty."""
-    superseded_by: str
-    """Id of the record that replaced this one, or empty."""
-    derived_from: tuple[str, ...]
-    """Ids of the records it was made from."""
-    origin: str
-    """Where the text came from: `user`, `agent`, `tool` or `web`."""
-    tier: int
-    """The memory tier; 4 is long-term."""
-    embedding: tuple[float, ...] = field(default=(), repr=False)
-    """The caller's vector, only where it was asked for."""
-    embedding_space: str = ""
-    """The model the vector came from, or empty."""
+    name: str
+    """The space."""
+    dimension: int
+    """How many numbers a vector has."""
+    vectors: int
+    """How many records have one."""
 
 
 @dataclass(frozen=True, slots=True)
-class Hit:
-    """One record found."""
+class MemoryStats:
+    """Counts of one memory."""
 
-    record: Record
-    """What was found."""
-    score: float
-    """From 0 to 1: the share of what the query asks that the record covers."""
-
-
-@dataclass(frozen=True, slots=True)
-class QueryReceipt:
-    """How a query was answered."""
-
-    lexical_candidates: int = 0
-    """Records that share a word with the query."""
-    filtered: int = 0
-    """Candidates that the filter removed."""
-    expired: int = 0
-    """Candidates that had expired."""
-    superseded: int = 0
-    """Candidates that had been replaced."""
-    under_min_score: int = 0
-    """Candidates that scored too low."""
-    records: int = 0
-    """Records that the memory holds."""
-    index_sequence: int = 0
-    """The commit that the answer reflects."""
-    degraded: tuple[str, ...] = ()
-    """What the search had to do without."""
-
-
-@dataclass(frozen=True, slots=True)
-class Hits(Sequence[Hit]):
-    """What a query found: a sequence of hits, best first, and its receipt."""
-
-    hits: tuple[Hit, ...] = ()
-    """The hits, best first; equal scores newest first."""
-    receipt: QueryReceipt = QueryReceipt()
-    """How they were found."""
-
-    @overload
-    def __getitem__(self, index: int) -> Hit: ...
-    @overload
-    def __getitem__(self, index: slice) -> tuple[Hit, ...]: ...
-    def __getitem__(self, index: int | slice) -> Hit | tuple[Hit, ...]:
-        """Return one hit, or a tuple of some."""
-        return self.hits[index]
-
-    def __iter__(self) -> Iterator[Hit]:
-        """Iterate over the hits, best first."""
-        return iter(self.hits)
-
-    def __len__(self) -> int:
-        """Return how many records were found."""
-        return len(self.hits)
+    records: int
+    """How many there are, those expired or replaced included."""
+    words: int
+    """The length of all of them, as the index counts."""
+    sessions: int
+    """How many sessions they belong to."""
+    unpacked: int
+    """How many are not packed into a segment of the index yet."""
+    segments: int
+    """How many packed pieces the index has."""
+    index_sequence: int
+    """The commit that the counts reflect."""
+    spaces: tuple[EmbeddingSpace, ...]
+    """The embedding spaces of the records' vectors."""
+    embedder_space: str
+    """The space of the server's embedder; empty without one."""
+    pending: int
+    """How many records wait for a vector of the embedder."""
 
 
 class Memory:
-    """Single records of an agent's memory; reached as `ctx.memory`.
+    """The records of an agent's memory; reached as `ctx.memory`.
 
-    Saving and querying are `ctx.memory_save` and `ctx.memory_query`.
+    Saving one and querying are `ctx.memory_save` and `ctx.memory_query`. Every call
+    takes `user_id`, for that person's memory instead of the agent's, and `timeout` in
+    seconds, unless the client's default will do.
     """
 
-    def __init__(self, transport: _rpc.Transport, agent_id: str) -> None:
+    def __init__(self, transport: _rpc.Transport, agent_id: str, session_id: str) -> None:
         """Made by the client."""
         self._transport = transport
         self._agent_id = agent_id
+        self._session_id = session_id
 
     async def get(
         self,
@@ -152,7 +76,7 @@ class Memory:
         user_id: str | None = None,
         include_embedding: bool = False,
         timeout: _values.Seconds | None = None,
-    ) -> Record:
+    ) -> _records.Record:
         """Return one record, named by `id` or by `key`.
 
         Args:
@@ -165,107 +89,299 @@ class Memory:
         Raises:
             RecordNotFoundError: there is none, or it has expired.
         """
-        if (id is None) == (key is None):
-            raise ValueError("give either id or key")
         request = pb.GetRecordRequest(
             agent_id=self._agent_id,
             user_id=_values.optional_text("user_id", user_id),
             json_form=pb.JSON_FORM_TEXT,
             include_embeddings=include_embedding,
         )
-        if id is not None:
-            request.id = _values.text("id", id)
-        if key is not None:
-            request.key = _values.text("key", key)
+        _name(request, id, key)
         answer = await self._transport.call(_rpc.GET_RECORD, request, timeout=timeout)
-        return record(answer.record)
+        return _records.record(answer.record)
+
+    async def update(
+        self,
+        *,
+        id: str | None = None,  # noqa: A002  the record's own word
+        key: str | None = None,
+        text: str | None = None,
+        kind: str | None = None,
+        author: str | None = None,
+        event_time: datetime | None = None,
+        metadata: Mapping[str, _values.JsonValue] | None = None,
+        tags: Iterable[str] | None = None,
+        importance: float | None = None,
+        ttl: _values.Seconds | None = None,
+        expire_time: datetime | None = None,
+        sliding_ttl: _values.Seconds | None = None,
+        embedding: Iterable[float] | None = None,
+        embedding_space: str | None = None,
+        pinned: bool | None = None,
+        clear: Iterable[RecordField] = (),
+        expected_version: int | None = None,
+        user_id: str | None = None,
+        request_id: str | None = None,
+        timeout: _values.Seconds | None = None,
+    ) -> _records.Record:
+        """Change some fields of a record, named by `id` or by `key`; return it as it is now.
+
+        What is None stays as it is; what is given takes the place of what was there,
+        `metadata` and `tags` as a whole. The record as it was is kept as an earlier
+        version. With `expected_version` it is a compare-and-set: read, change, and on
+        `VersionConflictError` begin again.
+
+        Args:
+            id: the record's id.
+            key: the caller's own name for it; give exactly one of the two.
+            text: what is remembered.
+            kind: what it is.
+            author: who said it.
+            event_time: when what it tells happened; with a time zone.
+            metadata: a JSON object of at most 64 KiB.
+            tags: at most 64 labels.
+            importance: from 0 to 1.
+            ttl: how long to keep it from now on.
+            expire_time: the moment it goes, instead; with a time zone.
+            sliding_ttl: how long to keep it after it was last read or found, instead.
+            embedding: a vector of the caller's.
+            embedding_space: the model it came from; required with `embedding`.
+            pinned: what makes room or forgets passes over it.
+            clear: fields to empty, such as `("tags", "expiry")`.
+            expected_version: the version that the record must have; default: any.
+            user_id: change that person's memory instead of the agent's.
+            request_id: makes the call safe to repeat, and repeats it when no server
+                answers.
+            timeout: seconds; default: the client's.
+
+        Raises:
+            RecordNotFoundError: there is none, or it has expired.
+            VersionConflictError: it has another version than expected.
+            InvalidRequestError: a field breaks a rule.
+            EmbeddingMismatchError: the vector's space has another dimension.
+            RequestIdReusedError: `request_id` was used with other content.
+        """
+        given = {
+            "text": text,
+            "kind": kind,
+            "author": author,
+            "event_time": event_time,
+            "metadata": metadata,
+            "tags": tags,
+            "importance": importance,
+            "embedding": embedding,
+            "pinned": pinned,
+        }
+        paths = {name for name, value in given.items() if value is not None}
+        if not (ttl is None and expire_time is None and sliding_ttl is None):
+            paths.add("expiry")
+        request = pb.UpdateRecordRequest(
+            agent_id=self._agent_id,
+            user_id=_values.optional_text("user_id", user_id),
+            request_id=_values.optional_text("request_id", request_id),
+            json_form=pb.JSON_FORM_TEXT,
+        )
+        _name(request, id, key)
+        request.update_mask.paths.extend(sorted(paths | _cleared(clear, paths)))
+        if not request.update_mask.paths:
+            raise ValueError("nothing to change: give a field, or clear one")
+        draft = _records.RecordDraft(
+            text=text or "",
+            kind=kind,
+            author=author,
+            event_time=event_time,
+            metadata=metadata,
+            tags=tags or (),
+            importance=importance,
+            ttl=ttl,
+            expire_time=expire_time,
+            sliding_ttl=sliding_ttl,
+            embedding=embedding,
+            embedding_space=embedding_space,
+            pinned=bool(pinned),
+        )
+        _records.fill(request.record, draft, "")
+        if expected_version is not None:
+            request.expected_version = _values.long_integer("expected_version", expected_version)
+        answer = await self._transport.call(
+            _rpc.UPDATE_RECORD, request, timeout=timeout, repeatable=bool(request_id)
+        )
+        return _records.record(answer.record)
+
+    async def delete(
+        self,
+        *,
+        id: str | None = None,  # noqa: A002  the record's own word
+        key: str | None = None,
+        expected_version: int | None = None,
+        user_id: str | None = None,
+        request_id: str | None = None,
+        timeout: _values.Seconds | None = None,
+    ) -> str:
+        """Take a record out of memory, with its vector and earlier versions; return its id.
+
+        Args:
+            id: the record's id.
+            key: the caller's own name for it; give exactly one of the two.
+            expected_version: the version that the record must have; default: any.
+            user_id: delete from that person's memory instead of the agent's.
+            request_id: makes the call safe to repeat, and repeats it when no server
+                answers.
+            timeout: seconds; default: the client's.
+
+        Raises:
+            RecordNotFoundError: there is none, or it has expired.
+            VersionConflictError: it has another version than expected.
+        """
+        request = pb.DeleteRecordRequest(
+            agent_id=self._agent_id,
+            user_id=_values.optional_text("user_id", user_id),
+            request_id=_values.optional_text("request_id", request_id),
+        )
+        _name(request, id, key)
+        if expected_version is not None:
+            request.expected_version = _values.long_integer("expected_version", expected_version)
+        answer = await self._transport.call(
+            _rpc.DELETE_RECORD, request, timeout=timeout, repeatable=bool(request_id)
+        )
+        return answer.id
+
+    def list(
+        self,
+        *,
+        filter: str | None = None,  # noqa: A002  the API's own word
+        newest_first: bool = False,
+        tiers: Iterable[int] | int | None = None,
+        include_embeddings: bool = False,
+        user_id: str | None = None,
+        timeout: _values.Seconds | None = None,
+    ) -> _bulk.RecordListing:
+        """Return the records, for `async for`, in the order in which they came.
+
+        Those replaced by others are there, those expired are not. A record that is
+        changed keeps its place; one that is saved meanwhile comes at the end.
+
+        Args:
+            filter: only those that it lets through, as in `memory_query`; default: all.
+            newest_first: turn the order round.
+            tiers: the memory tiers, from 2 to 4; default: 4, the long-term one.
+            include_embeddings: return the vectors too.
+            user_id: list that person's memory instead of the agent's.
+            timeout: seconds for each page; default: the client's.
+
+        Raises:
+            InvalidFilterError: the filter does not parse or names an unknown field; once
+                the loop begins.
+        """
+        request = pb.ListRecordsRequest(
+            agent_id=self._agent_id,
+            user_id=_values.optional_text("user_id", user_id),
+            filter=_values.optional_text("filter", filter),
+            newest_first=newest_first,
+            tiers=_query.tiers(tiers),
+            include_embeddings=include_embeddings,
+            json_form=pb.JSON_FORM_TEXT,
+            page_size=_bulk.RECORDS_PER_PAGE,
+        )
+        return _bulk.RecordListing(self._transport, request, timeout)
+
+    def save_many(
+        self,
+        records: Iterable[_bulk.Savable] | AsyncIterable[_bulk.Savable],
+        *,
+        user_id: str | None = None,
+        request_id: str | None = None,
+        timeout: _values.Seconds | None = None,
+    ) -> _bulk.BatchSaving:
+        """Save any number of records: `await` all answers, or `async for` one by one.
+
+        They go in batches of at most 1,000 records and 4 MiB; each batch is stored as a
+        whole or not at all. When one fails, those before it are stored.
+
+        Args:
+            records: what to save: `RecordDraft`s, mappings of their fields, or texts;
+                one may supersede or derive from one before it.
+            user_id: save to that person's memory, which all agents share.
+            request_id: makes it safe to repeat with the same records, after whatever
+                happened, and repeats a batch when no server answers. At most 100 bytes.
+            timeout: seconds for each batch; default: the client's.
+
+        Raises:
+            InvalidRequestError: a field breaks a rule; it is named with the record's
+                place in its batch.
+            RecordExistsError: an `id` or `key` is taken.
+            RecordNotFoundError: a `supersedes` names no record.
+            RequestIdReusedError: `request_id` was used with other content.
+        """
+        envelope = pb.BatchSaveRequest(
+            agent_id=self._agent_id,
+            user_id=_values.optional_text("user_id", user_id),
+            request_id=_values.optional_text("request_id", request_id),
+        )
+        return _bulk.BatchSaving(self._transport, envelope, records, self._session_id, timeout)
+
+    def reembed(
+        self,
+        *,
+        user_id: str | None = None,
+        timeout: _values.Seconds = _bulk.REEMBED_TIMEOUT,
+    ) -> _bulk.Reembedding:
+        """Give all records vectors of the server's embedder, for `async for`.
+
+        Memory goes on serving meanwhile. At the end, vectors of other spaces on the
+        same records are gone.
+
+        Args:
+            user_id: in that person's memory instead of the agent's.
+            timeout: seconds without a new vector.
+        """
+        request = pb.ReembedRequest(
+            agent_id=self._agent_id, user_id=_values.optional_text("user_id", user_id)
+        )
+        return _bulk.Reembedding(self._transport, request, _values.seconds("timeout", timeout))
+
+    async def stats(
+        self, *, user_id: str | None = None, timeout: _values.Seconds | None = None
+    ) -> MemoryStats:
+        """Return counts of the memory."""
+        request = pb.GetMemoryStatsRequest(
+            agent_id=self._agent_id, user_id=_values.optional_text("user_id", user_id)
+        )
+        m = await self._transport.call(_rpc.GET_MEMORY_STATS, request, timeout=timeout)
+        return MemoryStats(
+            records=m.records,
+            words=m.words,
+            sessions=m.sessions,
+            unpacked=m.unpacked,
+            segments=m.segments,
+            index_sequence=m.index_sequence,
+            spaces=tuple(
+                EmbeddingSpace(name=s.name, dimension=s.dimension, vectors=s.vectors)
+                for s in m.spaces
+            ),
+            embedder_space=m.embedder_space,
+            pending=m.pending,
+        )
 
 
-def origin_number(origin: str) -> pb.Origin:
-    """Return an origin as the wire has it."""
-    # pyright knows enums of the wire by their names only; the number is the same.
-    return cast("pb.Origin", _values.enum_number("origin", ORIGIN_ENUM, "ORIGIN_", origin))
+def _name(
+    request: "pb.GetRecordRequest | pb.UpdateRecordRequest | pb.DeleteRecordRequest",
+    id: str | None,  # noqa: A002  the record's own word
+    key: str | None,
+) -> None:
+    if (id is None) == (key is None):
+        raise ValueError("give either id or key")
+    if id is not None:
+        request.id = _values.text("id", id)
+    if key is not None:
+        request.key = _values.text("key", key)
 
 
-def query_request(
-    agent_id: str, request: Mapping[str, Any] | str | None, given: Mapping[str, Any]
-) -> pb.MemoryQueryRequest:
-    """Return a query as the wire has it: the positional request and the keywords."""
-    if isinstance(request, str):
-        request = {"query": request}
-    fields = dict(_values.mapping("request", request or {}))
-    if unknown := sorted(set(fields) - set(given)):
-        raise TypeError(f"unknown {', '.join(unknown)}; known are {', '.join(given)}")
-    for name, value in given.items():
-        if value is not None and fields.setdefault(name, value) is not value:
-            raise TypeError(f"{name} is given twice")
-    if fields.get("query") is None:
-        raise TypeError("query is missing")
-    result = pb.MemoryQueryRequest(
-        agent_id=agent_id,
-        query=_values.text("query", fields["query"]),
-        user_id=_values.optional_text("user_id", fields.get("user_id")),
-        filter=_values.optional_text("filter", fields.get("filter")),
-        json_form=pb.JSON_FORM_TEXT,
-        include_embeddings=bool(fields.get("include_embeddings")),
-    )
-    if (limit := fields.get("limit")) is not None:
-        result.limit = _values.integer("limit", limit)
-    if (least := fields.get("min_score")) is not None:
-        result.min_score = _values.number("min_score", least)
-    if (mode := fields.get("mode")) is not None:
-        number = _values.enum_number("mode", MODE_ENUM, "QUERY_MODE_", mode)
-        result.mode = cast("pb.QueryMode", number)
-    return result
-
-
-def record(m: pb.Record) -> Record:
-    """Return a record as users see it."""
-    return Record(
-        id=m.id,
-        text=m.text,
-        key=m.key,
-        kind=m.kind,
-        session_id=m.session_id,
-        author=m.author,
-        create_time=_values.moment(m.create_time),
-        event_time=_values.moment(m.event_time) if m.HasField("event_time") else None,
-        expire_time=_values.moment(m.expire_time) if m.HasField("expire_time") else None,
-        metadata=_values.from_json(m.metadata_json) or {},
-        tags=tuple(m.tags),
-        importance=m.importance,
-        supersedes=m.supersedes,
-        superseded_by=m.superseded_by,
-        derived_from=tuple(m.derived_from),
-        origin=_values.enum_name(ORIGIN_ENUM, "ORIGIN_", m.origin),
-        tier=m.tier,
-        embedding=tuple(m.embedding),
-        embedding_space=m.embedding_space,
-    )
-
-
-def saved(m: pb.MemorySaveResponse) -> Saved:
-    """Return the answer to a save as users see it."""
-    return Saved(
-        id=m.id,
-        create_time=_values.moment(m.create_time),
-        expire_time=_values.moment(m.expire_time) if m.HasField("expire_time") else None,
-    )
-
-
-def hits(m: pb.MemoryQueryResponse) -> Hits:
-    """Return the answer to a query as users see it."""
-    r = m.receipt
-    return Hits(
-        hits=tuple(Hit(record=record(hit.record), score=hit.score) for hit in m.hits),
-        receipt=QueryReceipt(
-            lexical_candidates=r.lexical_candidates,
-            filtered=r.filtered,
-            expired=r.expired,
-            superseded=r.superseded,
-            under_min_score=r.under_min_score,
-            records=r.records,
-            index_sequence=r.index_sequence,
-            degraded=tuple(r.degraded),
-        ),
-    )
+def _cleared(clear: Iterable[str], given: set[str]) -> set[str]:
+    names = set(_values.texts("clear", clear))
+    if unknown := sorted(names - _CLEARABLE):
+        raise ValueError(
+            f"clear can't name {', '.join(unknown)}; it takes {', '.join(sorted(_CLEARABLE))}"
+        )
+    if both := sorted(names & given):
+        raise ValueError(f"{', '.join(both)} can't be given and cleared")
+    return names

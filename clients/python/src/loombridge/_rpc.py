@@ -70,6 +70,36 @@ GET_RECORD = Method(
     memory_pb2.GetRecordResponse,
     reads=True,
 )
+UPDATE_RECORD = Method(
+    "MemoryService",
+    "UpdateRecord",
+    memory_pb2.UpdateRecordRequest,
+    memory_pb2.UpdateRecordResponse,
+)
+DELETE_RECORD = Method(
+    "MemoryService",
+    "DeleteRecord",
+    memory_pb2.DeleteRecordRequest,
+    memory_pb2.DeleteRecordResponse,
+)
+LIST_RECORDS = Method(
+    "MemoryService",
+    "ListRecords",
+    memory_pb2.ListRecordsRequest,
+    memory_pb2.ListRecordsResponse,
+    reads=True,
+)
+BATCH_SAVE = Method(
+    "MemoryService", "BatchSave", memory_pb2.BatchSaveRequest, memory_pb2.BatchSaveResponse
+)
+REEMBED = Method("MemoryService", "Reembed", memory_pb2.ReembedRequest, memory_pb2.ReembedResponse)
+GET_MEMORY_STATS = Method(
+    "MemoryService",
+    "GetMemoryStats",
+    memory_pb2.GetMemoryStatsRequest,
+    memory_pb2.GetMemoryStatsResponse,
+    reads=True,
+)
 APPEND_MESSAGES = Method(
     "ContextService",
     "AppendMessages",

@@ -125,6 +125,18 @@ const (
 	// ERROR_REASON_PROMPT_UNKNOWN: the prompt is not one of the session's last.
 	// Example: ReportUsage with a prompt_id from before a restart.
 	ErrorReason_ERROR_REASON_PROMPT_UNKNOWN ErrorReason = 30
+	// ERROR_REASON_VERSION_CONFLICT: the record has another version than
+	// expected; metadata has `id`, `expected_version` and `version`. Read it again
+	// and decide. Example: two agents that update the same record.
+	ErrorReason_ERROR_REASON_VERSION_CONFLICT ErrorReason = 31
+	// ERROR_REASON_EMBEDDING_MISMATCH: a vector has another dimension than its
+	// space; metadata has `embedding_space`, `dimension` and `want_dimension`.
+	// Example: 384 numbers for a space of 768.
+	ErrorReason_ERROR_REASON_EMBEDDING_MISMATCH ErrorReason = 32
+	// ERROR_REASON_EMBEDDER_UNAVAILABLE: a query by vectors alone could not be
+	// embedded, as the embedder does not answer. Example: mode vector while Ollama
+	// is down.
+	ErrorReason_ERROR_REASON_EMBEDDER_UNAVAILABLE ErrorReason = 33
 )
 
 // Enum value maps for ErrorReason.
@@ -161,39 +173,45 @@ var (
 		28: "ERROR_REASON_BLOB_QUOTA_EXCEEDED",
 		29: "ERROR_REASON_NOTHING_TO_UNDO",
 		30: "ERROR_REASON_PROMPT_UNKNOWN",
+		31: "ERROR_REASON_VERSION_CONFLICT",
+		32: "ERROR_REASON_EMBEDDING_MISMATCH",
+		33: "ERROR_REASON_EMBEDDER_UNAVAILABLE",
 	}
 	ErrorReason_value = map[string]int32{
-		"ERROR_REASON_UNSPECIFIED":         0,
-		"ERROR_REASON_INVALID_REQUEST":     1,
-		"ERROR_REASON_INTERNAL":            2,
-		"ERROR_REASON_UNAUTHENTICATED":     3,
-		"ERROR_REASON_AGENT_NOT_OWNED":     4,
-		"ERROR_REASON_REQUEST_ID_REUSED":   5,
-		"ERROR_REASON_RECORD_NOT_FOUND":    6,
-		"ERROR_REASON_RECORD_EXISTS":       7,
-		"ERROR_REASON_INVALID_FILTER":      8,
-		"ERROR_REASON_NO_EMBEDDER":         9,
-		"ERROR_REASON_TOOL_NOT_FOUND":      10,
-		"ERROR_REASON_INVALID_ARGUMENTS":   11,
-		"ERROR_REASON_STORE_FAILED":        12,
-		"ERROR_REASON_STEP_NOT_FOUND":      13,
-		"ERROR_REASON_BLOB_NOT_FOUND":      14,
-		"ERROR_REASON_BLOB_DAMAGED":        15,
-		"ERROR_REASON_CONTEXT_OVERFLOW":    16,
-		"ERROR_REASON_RESERVED_TOPIC":      17,
-		"ERROR_REASON_POSITION_UNKNOWN":    18,
-		"ERROR_REASON_SLOW_CONSUMER":       19,
-		"ERROR_REASON_TOO_LARGE":           20,
-		"ERROR_REASON_OVERLOADED":          21,
-		"ERROR_REASON_STORAGE_FULL":        22,
-		"ERROR_REASON_SHUTTING_DOWN":       23,
-		"ERROR_REASON_DEADLINE_EXCEEDED":   24,
-		"ERROR_REASON_CANCELLED":           25,
-		"ERROR_REASON_OUTCOME_UNKNOWN":     26,
-		"ERROR_REASON_BLOB_COLLECTED":      27,
-		"ERROR_REASON_BLOB_QUOTA_EXCEEDED": 28,
-		"ERROR_REASON_NOTHING_TO_UNDO":     29,
-		"ERROR_REASON_PROMPT_UNKNOWN":      30,
+		"ERROR_REASON_UNSPECIFIED":          0,
+		"ERROR_REASON_INVALID_REQUEST":      1,
+		"ERROR_REASON_INTERNAL":             2,
+		"ERROR_REASON_UNAUTHENTICATED":      3,
+		"ERROR_REASON_AGENT_NOT_OWNED":      4,
+		"ERROR_REASON_REQUEST_ID_REUSED":    5,
+		"ERROR_REASON_RECORD_NOT_FOUND":     6,
+		"ERROR_REASON_RECORD_EXISTS":        7,
+		"ERROR_REASON_INVALID_FILTER":       8,
+		"ERROR_REASON_NO_EMBEDDER":          9,
+		"ERROR_REASON_TOOL_NOT_FOUND":       10,
+		"ERROR_REASON_INVALID_ARGUMENTS":    11,
+		"ERROR_REASON_STORE_FAILED":         12,
+		"ERROR_REASON_STEP_NOT_FOUND":       13,
+		"ERROR_REASON_BLOB_NOT_FOUND":       14,
+		"ERROR_REASON_BLOB_DAMAGED":         15,
+		"ERROR_REASON_CONTEXT_OVERFLOW":     16,
+		"ERROR_REASON_RESERVED_TOPIC":       17,
+		"ERROR_REASON_POSITION_UNKNOWN":     18,
+		"ERROR_REASON_SLOW_CONSUMER":        19,
+		"ERROR_REASON_TOO_LARGE":            20,
+		"ERROR_REASON_OVERLOADED":           21,
+		"ERROR_REASON_STORAGE_FULL":         22,
+		"ERROR_REASON_SHUTTING_DOWN":        23,
+		"ERROR_REASON_DEADLINE_EXCEEDED":    24,
+		"ERROR_REASON_CANCELLED":            25,
+		"ERROR_REASON_OUTCOME_UNKNOWN":      26,
+		"ERROR_REASON_BLOB_COLLECTED":       27,
+		"ERROR_REASON_BLOB_QUOTA_EXCEEDED":  28,
+		"ERROR_REASON_NOTHING_TO_UNDO":      29,
+		"ERROR_REASON_PROMPT_UNKNOWN":       30,
+		"ERROR_REASON_VERSION_CONFLICT":     31,
+		"ERROR_REASON_EMBEDDING_MISMATCH":   32,
+		"ERROR_REASON_EMBEDDER_UNAVAILABLE": 33,
 	}
 )
 
@@ -228,7 +246,7 @@ var File_loombridge_v1_errors_proto protoreflect.FileDescriptor
 
 const file_loombridge_v1_errors_proto_rawDesc = "" +
 	"\n" +
-	"\x1aloombridge/v1/errors.proto\x12\rloombridge.v1*\x82\b\n" +
+	"\x1aloombridge/v1/errors.proto\x12\rloombridge.v1*\xf1\b\n" +
 	"\vErrorReason\x12\x1c\n" +
 	"\x18ERROR_REASON_UNSPECIFIED\x10\x00\x12 \n" +
 	"\x1cERROR_REASON_INVALID_REQUEST\x10\x01\x12\x19\n" +
@@ -261,7 +279,10 @@ const file_loombridge_v1_errors_proto_rawDesc = "" +
 	"\x1bERROR_REASON_BLOB_COLLECTED\x10\x1b\x12$\n" +
 	" ERROR_REASON_BLOB_QUOTA_EXCEEDED\x10\x1c\x12 \n" +
 	"\x1cERROR_REASON_NOTHING_TO_UNDO\x10\x1d\x12\x1f\n" +
-	"\x1bERROR_REASON_PROMPT_UNKNOWN\x10\x1eBIZGgithub.com/loom-bridge/loom-bridge/proto/gen/loombridge/v1;loombridgev1b\x06proto3"
+	"\x1bERROR_REASON_PROMPT_UNKNOWN\x10\x1e\x12!\n" +
+	"\x1dERROR_REASON_VERSION_CONFLICT\x10\x1f\x12#\n" +
+	"\x1fERROR_REASON_EMBEDDING_MISMATCH\x10 \x12%\n" +
+	"!ERROR_REASON_EMBEDDER_UNAVAILABLE\x10!BIZGgithub.com/loom-bridge/loom-bridge/proto/gen/loombridge/v1;loombridgev1b\x06proto3"
 
 var (
 	file_loombridge_v1_errors_proto_rawDescOnce sync.Once

@@ -10,6 +10,7 @@ import (
 	protoreflect "google.golang.org/protobuf/reflect/protoreflect"
 	protoimpl "google.golang.org/protobuf/runtime/protoimpl"
 	durationpb "google.golang.org/protobuf/types/known/durationpb"
+	fieldmaskpb "google.golang.org/protobuf/types/known/fieldmaskpb"
 	structpb "google.golang.org/protobuf/types/known/structpb"
 	timestamppb "google.golang.org/protobuf/types/known/timestamppb"
 	reflect "reflect"
@@ -197,6 +198,71 @@ func (QueryMode) EnumDescriptor() ([]byte, []int) {
 	return file_loombridge_v1_memory_proto_rawDescGZIP(), []int{2}
 }
 
+// EmptyReason says why a query found nothing.
+type EmptyReason int32
+
+const (
+	// EMPTY_REASON_UNSPECIFIED: there are hits.
+	EmptyReason_EMPTY_REASON_UNSPECIFIED EmptyReason = 0
+	// EMPTY_REASON_NOTHING_STORED: the memory is empty.
+	EmptyReason_EMPTY_REASON_NOTHING_STORED EmptyReason = 1
+	// EMPTY_REASON_NOTHING_RELEVANT: no record has anything of the query.
+	EmptyReason_EMPTY_REASON_NOTHING_RELEVANT EmptyReason = 2
+	// EMPTY_REASON_ALL_UNDER_MIN_SCORE: all that was found scored too low.
+	EmptyReason_EMPTY_REASON_ALL_UNDER_MIN_SCORE EmptyReason = 3
+	// EMPTY_REASON_ALL_EXCLUDED: the filter, expiry or replacement took all.
+	EmptyReason_EMPTY_REASON_ALL_EXCLUDED EmptyReason = 4
+	// EMPTY_REASON_ALL_OVER_MAX_TOKENS: the best hit alone is over max_tokens.
+	EmptyReason_EMPTY_REASON_ALL_OVER_MAX_TOKENS EmptyReason = 5
+)
+
+// Enum value maps for EmptyReason.
+var (
+	EmptyReason_name = map[int32]string{
+		0: "EMPTY_REASON_UNSPECIFIED",
+		1: "EMPTY_REASON_NOTHING_STORED",
+		2: "EMPTY_REASON_NOTHING_RELEVANT",
+		3: "EMPTY_REASON_ALL_UNDER_MIN_SCORE",
+		4: "EMPTY_REASON_ALL_EXCLUDED",
+		5: "EMPTY_REASON_ALL_OVER_MAX_TOKENS",
+	}
+	EmptyReason_value = map[string]int32{
+		"EMPTY_REASON_UNSPECIFIED":         0,
+		"EMPTY_REASON_NOTHING_STORED":      1,
+		"EMPTY_REASON_NOTHING_RELEVANT":    2,
+		"EMPTY_REASON_ALL_UNDER_MIN_SCORE": 3,
+		"EMPTY_REASON_ALL_EXCLUDED":        4,
+		"EMPTY_REASON_ALL_OVER_MAX_TOKENS": 5,
+	}
+)
+
+func (x EmptyReason) Enum() *EmptyReason {
+	p := new(EmptyReason)
+	*p = x
+	return p
+}
+
+func (x EmptyReason) String() string {
+	return protoimpl.X.EnumStringOf(x.Descriptor(), protoreflect.EnumNumber(x))
+}
+
+func (EmptyReason) Descriptor() protoreflect.EnumDescriptor {
+	return file_loombridge_v1_memory_proto_enumTypes[3].Descriptor()
+}
+
+func (EmptyReason) Type() protoreflect.EnumType {
+	return &file_loombridge_v1_memory_proto_enumTypes[3]
+}
+
+func (x EmptyReason) Number() protoreflect.EnumNumber {
+	return protoreflect.EnumNumber(x)
+}
+
+// Deprecated: Use EmptyReason.Descriptor instead.
+func (EmptyReason) EnumDescriptor() ([]byte, []int) {
+	return file_loombridge_v1_memory_proto_rawDescGZIP(), []int{3}
+}
+
 // Record is one thing remembered.
 type Record struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
@@ -240,12 +306,21 @@ type Record struct {
 	Origin Origin `protobuf:"varint,17,opt,name=origin,proto3,enum=loombridge.v1.Origin" json:"origin,omitempty"`
 	// tier is the memory tier; 4 (long-term) for everything saved by MemorySave.
 	Tier int32 `protobuf:"varint,18,opt,name=tier,proto3" json:"tier,omitempty"`
-	// embedding is the caller's vector, only where it was asked for.
+	// embedding is the record's vector, only where it was asked for.
 	Embedding []float32 `protobuf:"fixed32,19,rep,packed,name=embedding,proto3" json:"embedding,omitempty"`
 	// embedding_space names the model the vector came from, or is empty.
 	EmbeddingSpace string `protobuf:"bytes,20,opt,name=embedding_space,json=embeddingSpace,proto3" json:"embedding_space,omitempty"`
-	unknownFields  protoimpl.UnknownFields
-	sizeCache      protoimpl.SizeCache
+	// version counts the changes of the record, from 1.
+	Version int64 `protobuf:"varint,21,opt,name=version,proto3" json:"version,omitempty"`
+	// update_time is when it was changed last; unset when it never was.
+	UpdateTime *timestamppb.Timestamp `protobuf:"bytes,22,opt,name=update_time,json=updateTime,proto3" json:"update_time,omitempty"`
+	// pinned: what makes room in a tier or forgets passes over it.
+	Pinned bool `protobuf:"varint,23,opt,name=pinned,proto3" json:"pinned,omitempty"`
+	// sliding_ttl, when set, moves expire_time that far ahead whenever the record
+	// is read or found.
+	SlidingTtl    *durationpb.Duration `protobuf:"bytes,24,opt,name=sliding_ttl,json=slidingTtl,proto3" json:"sliding_ttl,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
 }
 
 func (x *Record) Reset() {
@@ -429,6 +504,34 @@ func (x *Record) GetEmbeddingSpace() string {
 	return ""
 }
 
+func (x *Record) GetVersion() int64 {
+	if x != nil {
+		return x.Version
+	}
+	return 0
+}
+
+func (x *Record) GetUpdateTime() *timestamppb.Timestamp {
+	if x != nil {
+		return x.UpdateTime
+	}
+	return nil
+}
+
+func (x *Record) GetPinned() bool {
+	if x != nil {
+		return x.Pinned
+	}
+	return false
+}
+
+func (x *Record) GetSlidingTtl() *durationpb.Duration {
+	if x != nil {
+		return x.SlidingTtl
+	}
+	return nil
+}
+
 type isRecord_MetadataForm interface {
 	isRecord_MetadataForm()
 }
@@ -487,6 +590,7 @@ type MemorySaveRequest struct {
 	//
 	//	*MemorySaveRequest_Ttl
 	//	*MemorySaveRequest_ExpireTime
+	//	*MemorySaveRequest_SlidingTtl
 	Expiry isMemorySaveRequest_Expiry `protobuf_oneof:"expiry"`
 	// embedding is a vector of the caller's: at most 4096 finite numbers.
 	Embedding []float32 `protobuf:"fixed32,16,rep,packed,name=embedding,proto3" json:"embedding,omitempty"`
@@ -503,7 +607,9 @@ type MemorySaveRequest struct {
 	Origin Origin `protobuf:"varint,20,opt,name=origin,proto3,enum=loombridge.v1.Origin" json:"origin,omitempty"`
 	// request_id makes the call safe to repeat: the same id and content again
 	// gives the first answer. At most 128 bytes.
-	RequestId     string `protobuf:"bytes,21,opt,name=request_id,json=requestId,proto3" json:"request_id,omitempty"`
+	RequestId string `protobuf:"bytes,21,opt,name=request_id,json=requestId,proto3" json:"request_id,omitempty"`
+	// pinned: what makes room in a tier or forgets passes over it. Default false.
+	Pinned        bool `protobuf:"varint,23,opt,name=pinned,proto3" json:"pinned,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -665,6 +771,15 @@ func (x *MemorySaveRequest) GetExpireTime() *timestamppb.Timestamp {
 	return nil
 }
 
+func (x *MemorySaveRequest) GetSlidingTtl() *durationpb.Duration {
+	if x != nil {
+		if x, ok := x.Expiry.(*MemorySaveRequest_SlidingTtl); ok {
+			return x.SlidingTtl
+		}
+	}
+	return nil
+}
+
 func (x *MemorySaveRequest) GetEmbedding() []float32 {
 	if x != nil {
 		return x.Embedding
@@ -707,6 +822,13 @@ func (x *MemorySaveRequest) GetRequestId() string {
 	return ""
 }
 
+func (x *MemorySaveRequest) GetPinned() bool {
+	if x != nil {
+		return x.Pinned
+	}
+	return false
+}
+
 type isMemorySaveRequest_MetadataForm interface {
 	isMemorySaveRequest_MetadataForm()
 }
@@ -739,9 +861,17 @@ type MemorySaveRequest_ExpireTime struct {
 	ExpireTime *timestamppb.Timestamp `protobuf:"bytes,15,opt,name=expire_time,json=expireTime,proto3,oneof"`
 }
 
+type MemorySaveRequest_SlidingTtl struct {
+	// sliding_ttl is how long after it was last read or found; more than zero,
+	// at most 100 years. The moment is moved in steps of a tenth of the span.
+	SlidingTtl *durationpb.Duration `protobuf:"bytes,22,opt,name=sliding_ttl,json=slidingTtl,proto3,oneof"`
+}
+
 func (*MemorySaveRequest_Ttl) isMemorySaveRequest_Expiry() {}
 
 func (*MemorySaveRequest_ExpireTime) isMemorySaveRequest_Expiry() {}
+
+func (*MemorySaveRequest_SlidingTtl) isMemorySaveRequest_Expiry() {}
 
 // MemorySaveResponse says what was saved. It is sent when the record, its index
 // entries and the sync are done.
@@ -808,6 +938,93 @@ func (x *MemorySaveResponse) GetExpireTime() *timestamppb.Timestamp {
 	return nil
 }
 
+// MemoryOwner is whose memory.
+type MemoryOwner struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// owner is the one. Required.
+	//
+	// Types that are valid to be assigned to Owner:
+	//
+	//	*MemoryOwner_AgentId
+	//	*MemoryOwner_UserId
+	Owner         isMemoryOwner_Owner `protobuf_oneof:"owner"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *MemoryOwner) Reset() {
+	*x = MemoryOwner{}
+	mi := &file_loombridge_v1_memory_proto_msgTypes[3]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *MemoryOwner) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*MemoryOwner) ProtoMessage() {}
+
+func (x *MemoryOwner) ProtoReflect() protoreflect.Message {
+	mi := &file_loombridge_v1_memory_proto_msgTypes[3]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use MemoryOwner.ProtoReflect.Descriptor instead.
+func (*MemoryOwner) Descriptor() ([]byte, []int) {
+	return file_loombridge_v1_memory_proto_rawDescGZIP(), []int{3}
+}
+
+func (x *MemoryOwner) GetOwner() isMemoryOwner_Owner {
+	if x != nil {
+		return x.Owner
+	}
+	return nil
+}
+
+func (x *MemoryOwner) GetAgentId() string {
+	if x != nil {
+		if x, ok := x.Owner.(*MemoryOwner_AgentId); ok {
+			return x.AgentId
+		}
+	}
+	return ""
+}
+
+func (x *MemoryOwner) GetUserId() string {
+	if x != nil {
+		if x, ok := x.Owner.(*MemoryOwner_UserId); ok {
+			return x.UserId
+		}
+	}
+	return ""
+}
+
+type isMemoryOwner_Owner interface {
+	isMemoryOwner_Owner()
+}
+
+type MemoryOwner_AgentId struct {
+	// agent_id is an agent of the caller's.
+	AgentId string `protobuf:"bytes,1,opt,name=agent_id,json=agentId,proto3,oneof"`
+}
+
+type MemoryOwner_UserId struct {
+	// user_id is a person of the tenant.
+	UserId string `protobuf:"bytes,2,opt,name=user_id,json=userId,proto3,oneof"`
+}
+
+func (*MemoryOwner_AgentId) isMemoryOwner_Owner() {}
+
+func (*MemoryOwner_UserId) isMemoryOwner_Owner() {}
+
 // MemoryQueryRequest asks for the records that fit best.
 type MemoryQueryRequest struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
@@ -815,15 +1032,20 @@ type MemoryQueryRequest struct {
 	AgentId string `protobuf:"bytes,1,opt,name=agent_id,json=agentId,proto3" json:"agent_id,omitempty"`
 	// user_id, when set, searches that person's memory instead.
 	UserId string `protobuf:"bytes,2,opt,name=user_id,json=userId,proto3" json:"user_id,omitempty"`
-	// query is what to look for. Required, at most 8 KiB of UTF-8.
+	// query is what to look for. At most 8 KiB of UTF-8. Required, except in mode
+	// vector with an embedding.
 	Query string `protobuf:"bytes,3,opt,name=query,proto3" json:"query,omitempty"`
 	// limit is how many hits at most. Default 5, at most 100.
 	Limit int32 `protobuf:"varint,4,opt,name=limit,proto3" json:"limit,omitempty"`
-	// filter narrows the search: equality joined by AND, after AIP-160, over
-	// `id`, `key`, `kind`, `session_id`, `author`, `origin`, `tags` (with `:`)
-	// and `metadata.` paths. Example: `tags:"market" AND metadata.source =
-	// "desk"`. An unknown field is INVALID_FILTER; a record that lacks a metadata
-	// key does not match. At most 4 KiB.
+	// filter narrows the search, after AIP-160: `AND`, `OR`, `NOT`, parentheses,
+	// `=`, `!=`, `<`, `<=`, `>`, `>=` and `:` over `id`, `key`, `kind`,
+	// `session_id`, `author`, `origin`, `importance`, `tier`, `pinned`,
+	// `event_time`, `create_time`, `expire_time`, `tags` (with `:`) and `metadata.`
+	// paths. `metadata.source:*` asks whether it is there. Example: `tags:"market"
+	// AND (metadata.price > 40000 OR event_time >= "2025-01-01T00:00:00Z")`. An
+	// unknown field is INVALID_FILTER; a record that lacks a metadata key meets no
+	// comparison with it. At most 4 KiB. It applies before anything is ranked, so
+	// a narrow filter finds all that it lets through.
 	Filter string `protobuf:"bytes,5,opt,name=filter,proto3" json:"filter,omitempty"`
 	// mode is which signals to use. Default hybrid.
 	Mode QueryMode `protobuf:"varint,6,opt,name=mode,proto3,enum=loombridge.v1.QueryMode" json:"mode,omitempty"`
@@ -833,13 +1055,42 @@ type MemoryQueryRequest struct {
 	JsonForm JsonForm `protobuf:"varint,8,opt,name=json_form,json=jsonForm,proto3,enum=loombridge.v1.JsonForm" json:"json_form,omitempty"`
 	// include_embeddings returns the vectors too. Default false.
 	IncludeEmbeddings bool `protobuf:"varint,9,opt,name=include_embeddings,json=includeEmbeddings,proto3" json:"include_embeddings,omitempty"`
-	unknownFields     protoimpl.UnknownFields
-	sizeCache         protoimpl.SizeCache
+	// max_tokens bounds the texts of all hits together, as the server's default
+	// counter counts; the hits are cut, best first, never a text. Default: no
+	// bound.
+	MaxTokens int32 `protobuf:"varint,10,opt,name=max_tokens,json=maxTokens,proto3" json:"max_tokens,omitempty"`
+	// expand searches a second time with words that the first hits suggest. Finds
+	// more and is less exact. Default false.
+	Expand bool `protobuf:"varint,11,opt,name=expand,proto3" json:"expand,omitempty"`
+	// explain says of each hit how its score came about. Default false.
+	Explain bool `protobuf:"varint,12,opt,name=explain,proto3" json:"explain,omitempty"`
+	// embedding is a vector of the query, in place of the embedder's: at most
+	// 4096 finite numbers.
+	Embedding []float32 `protobuf:"fixed32,13,rep,packed,name=embedding,proto3" json:"embedding,omitempty"`
+	// embedding_space names the model it came from; required with embedding.
+	EmbeddingSpace string `protobuf:"bytes,14,opt,name=embedding_space,json=embeddingSpace,proto3" json:"embedding_space,omitempty"`
+	// owners are searched together, as one memory: the first place goes to the
+	// best record of all. Default: the one that agent_id and user_id name. At most
+	// 16.
+	Owners []*MemoryOwner `protobuf:"bytes,15,rep,name=owners,proto3" json:"owners,omitempty"`
+	// recency_weight from 0 to 1 says how much newer records are preferred: at
+	// most that part of a score is taken from an old one. Default 0.
+	RecencyWeight float64 `protobuf:"fixed64,16,opt,name=recency_weight,json=recencyWeight,proto3" json:"recency_weight,omitempty"`
+	// recency_half_life is the age at which half of that is taken. Default 30
+	// days.
+	RecencyHalfLife *durationpb.Duration `protobuf:"bytes,17,opt,name=recency_half_life,json=recencyHalfLife,proto3" json:"recency_half_life,omitempty"`
+	// importance_weight from 0 to 1 says the same for records of importance 0.
+	// Default 0.
+	ImportanceWeight float64 `protobuf:"fixed64,18,opt,name=importance_weight,json=importanceWeight,proto3" json:"importance_weight,omitempty"`
+	// tiers are the memory tiers to search, from 2 to 4. Default 4 alone.
+	Tiers         []int32 `protobuf:"varint,19,rep,packed,name=tiers,proto3" json:"tiers,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
 }
 
 func (x *MemoryQueryRequest) Reset() {
 	*x = MemoryQueryRequest{}
-	mi := &file_loombridge_v1_memory_proto_msgTypes[3]
+	mi := &file_loombridge_v1_memory_proto_msgTypes[4]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -851,7 +1102,7 @@ func (x *MemoryQueryRequest) String() string {
 func (*MemoryQueryRequest) ProtoMessage() {}
 
 func (x *MemoryQueryRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_loombridge_v1_memory_proto_msgTypes[3]
+	mi := &file_loombridge_v1_memory_proto_msgTypes[4]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -864,7 +1115,7 @@ func (x *MemoryQueryRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use MemoryQueryRequest.ProtoReflect.Descriptor instead.
 func (*MemoryQueryRequest) Descriptor() ([]byte, []int) {
-	return file_loombridge_v1_memory_proto_rawDescGZIP(), []int{3}
+	return file_loombridge_v1_memory_proto_rawDescGZIP(), []int{4}
 }
 
 func (x *MemoryQueryRequest) GetAgentId() string {
@@ -930,6 +1181,76 @@ func (x *MemoryQueryRequest) GetIncludeEmbeddings() bool {
 	return false
 }
 
+func (x *MemoryQueryRequest) GetMaxTokens() int32 {
+	if x != nil {
+		return x.MaxTokens
+	}
+	return 0
+}
+
+func (x *MemoryQueryRequest) GetExpand() bool {
+	if x != nil {
+		return x.Expand
+	}
+	return false
+}
+
+func (x *MemoryQueryRequest) GetExplain() bool {
+	if x != nil {
+		return x.Explain
+	}
+	return false
+}
+
+func (x *MemoryQueryRequest) GetEmbedding() []float32 {
+	if x != nil {
+		return x.Embedding
+	}
+	return nil
+}
+
+func (x *MemoryQueryRequest) GetEmbeddingSpace() string {
+	if x != nil {
+		return x.EmbeddingSpace
+	}
+	return ""
+}
+
+func (x *MemoryQueryRequest) GetOwners() []*MemoryOwner {
+	if x != nil {
+		return x.Owners
+	}
+	return nil
+}
+
+func (x *MemoryQueryRequest) GetRecencyWeight() float64 {
+	if x != nil {
+		return x.RecencyWeight
+	}
+	return 0
+}
+
+func (x *MemoryQueryRequest) GetRecencyHalfLife() *durationpb.Duration {
+	if x != nil {
+		return x.RecencyHalfLife
+	}
+	return nil
+}
+
+func (x *MemoryQueryRequest) GetImportanceWeight() float64 {
+	if x != nil {
+		return x.ImportanceWeight
+	}
+	return 0
+}
+
+func (x *MemoryQueryRequest) GetTiers() []int32 {
+	if x != nil {
+		return x.Tiers
+	}
+	return nil
+}
+
 // MemoryQueryResponse holds the hits, best first, and how they were found.
 type MemoryQueryResponse struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
@@ -943,7 +1264,7 @@ type MemoryQueryResponse struct {
 
 func (x *MemoryQueryResponse) Reset() {
 	*x = MemoryQueryResponse{}
-	mi := &file_loombridge_v1_memory_proto_msgTypes[4]
+	mi := &file_loombridge_v1_memory_proto_msgTypes[5]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -955,7 +1276,7 @@ func (x *MemoryQueryResponse) String() string {
 func (*MemoryQueryResponse) ProtoMessage() {}
 
 func (x *MemoryQueryResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_loombridge_v1_memory_proto_msgTypes[4]
+	mi := &file_loombridge_v1_memory_proto_msgTypes[5]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -968,7 +1289,7 @@ func (x *MemoryQueryResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use MemoryQueryResponse.ProtoReflect.Descriptor instead.
 func (*MemoryQueryResponse) Descriptor() ([]byte, []int) {
-	return file_loombridge_v1_memory_proto_rawDescGZIP(), []int{4}
+	return file_loombridge_v1_memory_proto_rawDescGZIP(), []int{5}
 }
 
 func (x *MemoryQueryResponse) GetHits() []*MemoryHit {
@@ -990,16 +1311,20 @@ type MemoryHit struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// record is what was found.
 	Record *Record `protobuf:"bytes,1,opt,name=record,proto3" json:"record,omitempty"`
-	// score is from 0 to 1 within its scope: the share of what the query asks
-	// that the record covers, weighed by rarity.
-	Score         float64 `protobuf:"fixed64,2,opt,name=score,proto3" json:"score,omitempty"`
+	// score is from 0 to 1: how sure the search is that the record says something
+	// of what was asked. It can be compared between queries and owners.
+	Score float64 `protobuf:"fixed64,2,opt,name=score,proto3" json:"score,omitempty"`
+	// owner is whose record it is, only where the query named owners.
+	Owner *MemoryOwner `protobuf:"bytes,3,opt,name=owner,proto3" json:"owner,omitempty"`
+	// explanation is how the score came about, only where it was asked for.
+	Explanation   *HitExplanation `protobuf:"bytes,4,opt,name=explanation,proto3" json:"explanation,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
 
 func (x *MemoryHit) Reset() {
 	*x = MemoryHit{}
-	mi := &file_loombridge_v1_memory_proto_msgTypes[5]
+	mi := &file_loombridge_v1_memory_proto_msgTypes[6]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1011,7 +1336,7 @@ func (x *MemoryHit) String() string {
 func (*MemoryHit) ProtoMessage() {}
 
 func (x *MemoryHit) ProtoReflect() protoreflect.Message {
-	mi := &file_loombridge_v1_memory_proto_msgTypes[5]
+	mi := &file_loombridge_v1_memory_proto_msgTypes[6]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1024,7 +1349,7 @@ func (x *MemoryHit) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use MemoryHit.ProtoReflect.Descriptor instead.
 func (*MemoryHit) Descriptor() ([]byte, []int) {
-	return file_loombridge_v1_memory_proto_rawDescGZIP(), []int{5}
+	return file_loombridge_v1_memory_proto_rawDescGZIP(), []int{6}
 }
 
 func (x *MemoryHit) GetRecord() *Record {
@@ -1041,7 +1366,143 @@ func (x *MemoryHit) GetScore() float64 {
 	return 0
 }
 
-// QueryReceipt says how a query was answered.
+func (x *MemoryHit) GetOwner() *MemoryOwner {
+	if x != nil {
+		return x.Owner
+	}
+	return nil
+}
+
+func (x *MemoryHit) GetExplanation() *HitExplanation {
+	if x != nil {
+		return x.Explanation
+	}
+	return nil
+}
+
+// HitExplanation says how a score came about.
+type HitExplanation struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// signals are what was added up, the strongest first.
+	Signals []*SignalScore `protobuf:"bytes,1,rep,name=signals,proto3" json:"signals,omitempty"`
+	// matched_words are the words of the query that the record, or what stands
+	// next to it, holds; as the index has them.
+	MatchedWords  []string `protobuf:"bytes,2,rep,name=matched_words,json=matchedWords,proto3" json:"matched_words,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *HitExplanation) Reset() {
+	*x = HitExplanation{}
+	mi := &file_loombridge_v1_memory_proto_msgTypes[7]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *HitExplanation) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*HitExplanation) ProtoMessage() {}
+
+func (x *HitExplanation) ProtoReflect() protoreflect.Message {
+	mi := &file_loombridge_v1_memory_proto_msgTypes[7]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use HitExplanation.ProtoReflect.Descriptor instead.
+func (*HitExplanation) Descriptor() ([]byte, []int) {
+	return file_loombridge_v1_memory_proto_rawDescGZIP(), []int{7}
+}
+
+func (x *HitExplanation) GetSignals() []*SignalScore {
+	if x != nil {
+		return x.Signals
+	}
+	return nil
+}
+
+func (x *HitExplanation) GetMatchedWords() []string {
+	if x != nil {
+		return x.MatchedWords
+	}
+	return nil
+}
+
+// SignalScore is one signal's part of a rank.
+type SignalScore struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// name is the signal: `turn`, `window`, `session`, `author`, `date`, `vector`,
+	// `recency`, `importance` and such.
+	Name string `protobuf:"bytes,1,opt,name=name,proto3" json:"name,omitempty"`
+	// raw is what was measured, in the signal's own unit.
+	Raw float64 `protobuf:"fixed64,2,opt,name=raw,proto3" json:"raw,omitempty"`
+	// share is what it added to the rank.
+	Share         float64 `protobuf:"fixed64,3,opt,name=share,proto3" json:"share,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *SignalScore) Reset() {
+	*x = SignalScore{}
+	mi := &file_loombridge_v1_memory_proto_msgTypes[8]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *SignalScore) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*SignalScore) ProtoMessage() {}
+
+func (x *SignalScore) ProtoReflect() protoreflect.Message {
+	mi := &file_loombridge_v1_memory_proto_msgTypes[8]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use SignalScore.ProtoReflect.Descriptor instead.
+func (*SignalScore) Descriptor() ([]byte, []int) {
+	return file_loombridge_v1_memory_proto_rawDescGZIP(), []int{8}
+}
+
+func (x *SignalScore) GetName() string {
+	if x != nil {
+		return x.Name
+	}
+	return ""
+}
+
+func (x *SignalScore) GetRaw() float64 {
+	if x != nil {
+		return x.Raw
+	}
+	return 0
+}
+
+func (x *SignalScore) GetShare() float64 {
+	if x != nil {
+		return x.Share
+	}
+	return 0
+}
+
+// QueryReceipt says how a query was answered. Each candidate that is no hit is
+// counted once, in the order of the counts.
 type QueryReceipt struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// lexical_candidates is how many records share a word with the query.
@@ -1054,20 +1515,39 @@ type QueryReceipt struct {
 	Superseded int32 `protobuf:"varint,4,opt,name=superseded,proto3" json:"superseded,omitempty"`
 	// under_min_score is how many candidates scored below min_score.
 	UnderMinScore int32 `protobuf:"varint,5,opt,name=under_min_score,json=underMinScore,proto3" json:"under_min_score,omitempty"`
-	// records is how many records the scope holds.
+	// records is how many records the searched memories hold.
 	Records int64 `protobuf:"varint,6,opt,name=records,proto3" json:"records,omitempty"`
-	// index_sequence is the commit the answer reflects.
+	// index_sequence is the commit the answer reflects; of the first owner's
+	// memory.
 	IndexSequence int64 `protobuf:"varint,7,opt,name=index_sequence,json=indexSequence,proto3" json:"index_sequence,omitempty"`
 	// degraded names what the search had to do without, such as `no embedder,
 	// words only`.
-	Degraded      []string `protobuf:"bytes,8,rep,name=degraded,proto3" json:"degraded,omitempty"`
-	unknownFields protoimpl.UnknownFields
-	sizeCache     protoimpl.SizeCache
+	Degraded []string `protobuf:"bytes,8,rep,name=degraded,proto3" json:"degraded,omitempty"`
+	// vector_candidates is how many records came from their vectors.
+	VectorCandidates int32 `protobuf:"varint,9,opt,name=vector_candidates,json=vectorCandidates,proto3" json:"vector_candidates,omitempty"`
+	// vectors_scanned is how many codes of vectors were compared.
+	VectorsScanned int32 `protobuf:"varint,10,opt,name=vectors_scanned,json=vectorsScanned,proto3" json:"vectors_scanned,omitempty"`
+	// vectors_rescored is how many of them were compared exactly.
+	VectorsRescored int32 `protobuf:"varint,11,opt,name=vectors_rescored,json=vectorsRescored,proto3" json:"vectors_rescored,omitempty"`
+	// over_limit is how many candidates fell to limit.
+	OverLimit int32 `protobuf:"varint,12,opt,name=over_limit,json=overLimit,proto3" json:"over_limit,omitempty"`
+	// over_max_tokens is how many hits fell to max_tokens.
+	OverMaxTokens int32 `protobuf:"varint,13,opt,name=over_max_tokens,json=overMaxTokens,proto3" json:"over_max_tokens,omitempty"`
+	// tokens is how many the texts of the hits have; only with max_tokens.
+	Tokens int32 `protobuf:"varint,14,opt,name=tokens,proto3" json:"tokens,omitempty"`
+	// empty_reason says why there are no hits.
+	EmptyReason EmptyReason `protobuf:"varint,15,opt,name=empty_reason,json=emptyReason,proto3,enum=loombridge.v1.EmptyReason" json:"empty_reason,omitempty"`
+	// expanded_words are what expand searched for beside the query.
+	ExpandedWords []string `protobuf:"bytes,16,rep,name=expanded_words,json=expandedWords,proto3" json:"expanded_words,omitempty"`
+	// embedding_spaces are the spaces whose vectors were searched.
+	EmbeddingSpaces []string `protobuf:"bytes,17,rep,name=embedding_spaces,json=embeddingSpaces,proto3" json:"embedding_spaces,omitempty"`
+	unknownFields   protoimpl.UnknownFields
+	sizeCache       protoimpl.SizeCache
 }
 
 func (x *QueryReceipt) Reset() {
 	*x = QueryReceipt{}
-	mi := &file_loombridge_v1_memory_proto_msgTypes[6]
+	mi := &file_loombridge_v1_memory_proto_msgTypes[9]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1079,7 +1559,7 @@ func (x *QueryReceipt) String() string {
 func (*QueryReceipt) ProtoMessage() {}
 
 func (x *QueryReceipt) ProtoReflect() protoreflect.Message {
-	mi := &file_loombridge_v1_memory_proto_msgTypes[6]
+	mi := &file_loombridge_v1_memory_proto_msgTypes[9]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1092,7 +1572,7 @@ func (x *QueryReceipt) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use QueryReceipt.ProtoReflect.Descriptor instead.
 func (*QueryReceipt) Descriptor() ([]byte, []int) {
-	return file_loombridge_v1_memory_proto_rawDescGZIP(), []int{6}
+	return file_loombridge_v1_memory_proto_rawDescGZIP(), []int{9}
 }
 
 func (x *QueryReceipt) GetLexicalCandidates() int32 {
@@ -1151,6 +1631,69 @@ func (x *QueryReceipt) GetDegraded() []string {
 	return nil
 }
 
+func (x *QueryReceipt) GetVectorCandidates() int32 {
+	if x != nil {
+		return x.VectorCandidates
+	}
+	return 0
+}
+
+func (x *QueryReceipt) GetVectorsScanned() int32 {
+	if x != nil {
+		return x.VectorsScanned
+	}
+	return 0
+}
+
+func (x *QueryReceipt) GetVectorsRescored() int32 {
+	if x != nil {
+		return x.VectorsRescored
+	}
+	return 0
+}
+
+func (x *QueryReceipt) GetOverLimit() int32 {
+	if x != nil {
+		return x.OverLimit
+	}
+	return 0
+}
+
+func (x *QueryReceipt) GetOverMaxTokens() int32 {
+	if x != nil {
+		return x.OverMaxTokens
+	}
+	return 0
+}
+
+func (x *QueryReceipt) GetTokens() int32 {
+	if x != nil {
+		return x.Tokens
+	}
+	return 0
+}
+
+func (x *QueryReceipt) GetEmptyReason() EmptyReason {
+	if x != nil {
+		return x.EmptyReason
+	}
+	return EmptyReason_EMPTY_REASON_UNSPECIFIED
+}
+
+func (x *QueryReceipt) GetExpandedWords() []string {
+	if x != nil {
+		return x.ExpandedWords
+	}
+	return nil
+}
+
+func (x *QueryReceipt) GetEmbeddingSpaces() []string {
+	if x != nil {
+		return x.EmbeddingSpaces
+	}
+	return nil
+}
+
 // GetRecordRequest names one record.
 type GetRecordRequest struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
@@ -1175,7 +1718,7 @@ type GetRecordRequest struct {
 
 func (x *GetRecordRequest) Reset() {
 	*x = GetRecordRequest{}
-	mi := &file_loombridge_v1_memory_proto_msgTypes[7]
+	mi := &file_loombridge_v1_memory_proto_msgTypes[10]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1187,7 +1730,7 @@ func (x *GetRecordRequest) String() string {
 func (*GetRecordRequest) ProtoMessage() {}
 
 func (x *GetRecordRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_loombridge_v1_memory_proto_msgTypes[7]
+	mi := &file_loombridge_v1_memory_proto_msgTypes[10]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1200,7 +1743,7 @@ func (x *GetRecordRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GetRecordRequest.ProtoReflect.Descriptor instead.
 func (*GetRecordRequest) Descriptor() ([]byte, []int) {
-	return file_loombridge_v1_memory_proto_rawDescGZIP(), []int{7}
+	return file_loombridge_v1_memory_proto_rawDescGZIP(), []int{10}
 }
 
 func (x *GetRecordRequest) GetAgentId() string {
@@ -1285,7 +1828,7 @@ type GetRecordResponse struct {
 
 func (x *GetRecordResponse) Reset() {
 	*x = GetRecordResponse{}
-	mi := &file_loombridge_v1_memory_proto_msgTypes[8]
+	mi := &file_loombridge_v1_memory_proto_msgTypes[11]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1297,7 +1840,7 @@ func (x *GetRecordResponse) String() string {
 func (*GetRecordResponse) ProtoMessage() {}
 
 func (x *GetRecordResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_loombridge_v1_memory_proto_msgTypes[8]
+	mi := &file_loombridge_v1_memory_proto_msgTypes[11]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1310,7 +1853,7 @@ func (x *GetRecordResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GetRecordResponse.ProtoReflect.Descriptor instead.
 func (*GetRecordResponse) Descriptor() ([]byte, []int) {
-	return file_loombridge_v1_memory_proto_rawDescGZIP(), []int{8}
+	return file_loombridge_v1_memory_proto_rawDescGZIP(), []int{11}
 }
 
 func (x *GetRecordResponse) GetRecord() *Record {
@@ -1320,11 +1863,1323 @@ func (x *GetRecordResponse) GetRecord() *Record {
 	return nil
 }
 
+// RecordDraft is a record to be saved, or the new values of one. Its fields are
+// those of MemorySaveRequest, with the same limits and defaults.
+type RecordDraft struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// text is what to remember.
+	Text string `protobuf:"bytes,1,opt,name=text,proto3" json:"text,omitempty"`
+	// id names the record. Default: made by the server.
+	Id string `protobuf:"bytes,2,opt,name=id,proto3" json:"id,omitempty"`
+	// key is a unique name of the caller's own.
+	Key string `protobuf:"bytes,3,opt,name=key,proto3" json:"key,omitempty"`
+	// kind says what it is. Default `fact`.
+	Kind string `protobuf:"bytes,4,opt,name=kind,proto3" json:"kind,omitempty"`
+	// session_id is the session it belongs to.
+	SessionId string `protobuf:"bytes,5,opt,name=session_id,json=sessionId,proto3" json:"session_id,omitempty"`
+	// author is who said it.
+	Author string `protobuf:"bytes,6,opt,name=author,proto3" json:"author,omitempty"`
+	// event_time is when it happened.
+	EventTime *timestamppb.Timestamp `protobuf:"bytes,7,opt,name=event_time,json=eventTime,proto3" json:"event_time,omitempty"`
+	// metadata_form is how metadata travels.
+	//
+	// Types that are valid to be assigned to MetadataForm:
+	//
+	//	*RecordDraft_Metadata
+	//	*RecordDraft_MetadataJson
+	MetadataForm isRecordDraft_MetadataForm `protobuf_oneof:"metadata_form"`
+	// tags are labels.
+	Tags []string `protobuf:"bytes,10,rep,name=tags,proto3" json:"tags,omitempty"`
+	// importance from 0 to 1. Default 0.5.
+	Importance *float64 `protobuf:"fixed64,11,opt,name=importance,proto3,oneof" json:"importance,omitempty"`
+	// expiry is when the record goes. Default: never.
+	//
+	// Types that are valid to be assigned to Expiry:
+	//
+	//	*RecordDraft_Ttl
+	//	*RecordDraft_ExpireTime
+	//	*RecordDraft_SlidingTtl
+	Expiry isRecordDraft_Expiry `protobuf_oneof:"expiry"`
+	// embedding is a vector of the caller's.
+	Embedding []float32 `protobuf:"fixed32,15,rep,packed,name=embedding,proto3" json:"embedding,omitempty"`
+	// embedding_space names the model it came from.
+	EmbeddingSpace string `protobuf:"bytes,16,opt,name=embedding_space,json=embeddingSpace,proto3" json:"embedding_space,omitempty"`
+	// supersedes is the id of a record this one replaces.
+	Supersedes string `protobuf:"bytes,17,opt,name=supersedes,proto3" json:"supersedes,omitempty"`
+	// derived_from are ids of records this one was made from.
+	DerivedFrom []string `protobuf:"bytes,18,rep,name=derived_from,json=derivedFrom,proto3" json:"derived_from,omitempty"`
+	// origin is where the text came from. Default ORIGIN_AGENT.
+	Origin Origin `protobuf:"varint,19,opt,name=origin,proto3,enum=loombridge.v1.Origin" json:"origin,omitempty"`
+	// pinned: what makes room in a tier or forgets passes over it.
+	Pinned        bool `protobuf:"varint,20,opt,name=pinned,proto3" json:"pinned,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *RecordDraft) Reset() {
+	*x = RecordDraft{}
+	mi := &file_loombridge_v1_memory_proto_msgTypes[12]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *RecordDraft) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*RecordDraft) ProtoMessage() {}
+
+func (x *RecordDraft) ProtoReflect() protoreflect.Message {
+	mi := &file_loombridge_v1_memory_proto_msgTypes[12]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use RecordDraft.ProtoReflect.Descriptor instead.
+func (*RecordDraft) Descriptor() ([]byte, []int) {
+	return file_loombridge_v1_memory_proto_rawDescGZIP(), []int{12}
+}
+
+func (x *RecordDraft) GetText() string {
+	if x != nil {
+		return x.Text
+	}
+	return ""
+}
+
+func (x *RecordDraft) GetId() string {
+	if x != nil {
+		return x.Id
+	}
+	return ""
+}
+
+func (x *RecordDraft) GetKey() string {
+	if x != nil {
+		return x.Key
+	}
+	return ""
+}
+
+func (x *RecordDraft) GetKind() string {
+	if x != nil {
+		return x.Kind
+	}
+	return ""
+}
+
+func (x *RecordDraft) GetSessionId() string {
+	if x != nil {
+		return x.SessionId
+	}
+	return ""
+}
+
+func (x *RecordDraft) GetAuthor() string {
+	if x != nil {
+		return x.Author
+	}
+	return ""
+}
+
+func (x *RecordDraft) GetEventTime() *timestamppb.Timestamp {
+	if x != nil {
+		return x.EventTime
+	}
+	return nil
+}
+
+func (x *RecordDraft) GetMetadataForm() isRecordDraft_MetadataForm {
+	if x != nil {
+		return x.MetadataForm
+	}
+	return nil
+}
+
+func (x *RecordDraft) GetMetadata() *structpb.Struct {
+	if x != nil {
+		if x, ok := x.MetadataForm.(*RecordDraft_Metadata); ok {
+			return x.Metadata
+		}
+	}
+	return nil
+}
+
+func (x *RecordDraft) GetMetadataJson() string {
+	if x != nil {
+		if x, ok := x.MetadataForm.(*RecordDraft_MetadataJson); ok {
+			return x.MetadataJson
+		}
+	}
+	return ""
+}
+
+func (x *RecordDraft) GetTags() []string {
+	if x != nil {
+		return x.Tags
+	}
+	return nil
+}
+
+func (x *RecordDraft) GetImportance() float64 {
+	if x != nil && x.Importance != nil {
+		return *x.Importance
+	}
+	return 0
+}
+
+func (x *RecordDraft) GetExpiry() isRecordDraft_Expiry {
+	if x != nil {
+		return x.Expiry
+	}
+	return nil
+}
+
+func (x *RecordDraft) GetTtl() *durationpb.Duration {
+	if x != nil {
+		if x, ok := x.Expiry.(*RecordDraft_Ttl); ok {
+			return x.Ttl
+		}
+	}
+	return nil
+}
+
+func (x *RecordDraft) GetExpireTime() *timestamppb.Timestamp {
+	if x != nil {
+		if x, ok := x.Expiry.(*RecordDraft_ExpireTime); ok {
+			return x.ExpireTime
+		}
+	}
+	return nil
+}
+
+func (x *RecordDraft) GetSlidingTtl() *durationpb.Duration {
+	if x != nil {
+		if x, ok := x.Expiry.(*RecordDraft_SlidingTtl); ok {
+			return x.SlidingTtl
+		}
+	}
+	return nil
+}
+
+func (x *RecordDraft) GetEmbedding() []float32 {
+	if x != nil {
+		return x.Embedding
+	}
+	return nil
+}
+
+func (x *RecordDraft) GetEmbeddingSpace() string {
+	if x != nil {
+		return x.EmbeddingSpace
+	}
+	return ""
+}
+
+func (x *RecordDraft) GetSupersedes() string {
+	if x != nil {
+		return x.Supersedes
+	}
+	return ""
+}
+
+func (x *RecordDraft) GetDerivedFrom() []string {
+	if x != nil {
+		return x.DerivedFrom
+	}
+	return nil
+}
+
+func (x *RecordDraft) GetOrigin() Origin {
+	if x != nil {
+		return x.Origin
+	}
+	return Origin_ORIGIN_UNSPECIFIED
+}
+
+func (x *RecordDraft) GetPinned() bool {
+	if x != nil {
+		return x.Pinned
+	}
+	return false
+}
+
+type isRecordDraft_MetadataForm interface {
+	isRecordDraft_MetadataForm()
+}
+
+type RecordDraft_Metadata struct {
+	// metadata as protobuf JSON.
+	Metadata *structpb.Struct `protobuf:"bytes,8,opt,name=metadata,proto3,oneof"`
+}
+
+type RecordDraft_MetadataJson struct {
+	// metadata_json as exact JSON text.
+	MetadataJson string `protobuf:"bytes,9,opt,name=metadata_json,json=metadataJson,proto3,oneof"`
+}
+
+func (*RecordDraft_Metadata) isRecordDraft_MetadataForm() {}
+
+func (*RecordDraft_MetadataJson) isRecordDraft_MetadataForm() {}
+
+type isRecordDraft_Expiry interface {
+	isRecordDraft_Expiry()
+}
+
+type RecordDraft_Ttl struct {
+	// ttl is how long from now.
+	Ttl *durationpb.Duration `protobuf:"bytes,12,opt,name=ttl,proto3,oneof"`
+}
+
+type RecordDraft_ExpireTime struct {
+	// expire_time is the moment.
+	ExpireTime *timestamppb.Timestamp `protobuf:"bytes,13,opt,name=expire_time,json=expireTime,proto3,oneof"`
+}
+
+type RecordDraft_SlidingTtl struct {
+	// sliding_ttl is how long after it was last read or found.
+	SlidingTtl *durationpb.Duration `protobuf:"bytes,14,opt,name=sliding_ttl,json=slidingTtl,proto3,oneof"`
+}
+
+func (*RecordDraft_Ttl) isRecordDraft_Expiry() {}
+
+func (*RecordDraft_ExpireTime) isRecordDraft_Expiry() {}
+
+func (*RecordDraft_SlidingTtl) isRecordDraft_Expiry() {}
+
+// UpdateRecordRequest changes some fields of one record.
+type UpdateRecordRequest struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// agent_id is whose memory it is in. Required.
+	AgentId string `protobuf:"bytes,1,opt,name=agent_id,json=agentId,proto3" json:"agent_id,omitempty"`
+	// user_id, when set, means that person's memory instead.
+	UserId string `protobuf:"bytes,2,opt,name=user_id,json=userId,proto3" json:"user_id,omitempty"`
+	// name is how the record is named. Required.
+	//
+	// Types that are valid to be assigned to Name:
+	//
+	//	*UpdateRecordRequest_Id
+	//	*UpdateRecordRequest_Key
+	Name isUpdateRecordRequest_Name `protobuf_oneof:"name"`
+	// record holds the new values. Required.
+	Record *RecordDraft `protobuf:"bytes,5,opt,name=record,proto3" json:"record,omitempty"`
+	// update_mask names the fields to change: `text`, `kind`, `author`,
+	// `event_time`, `metadata`, `tags`, `importance`, `expiry`, `embedding`,
+	// `pinned`. A named field that record leaves empty is emptied. Default: the
+	// fields that record sets.
+	UpdateMask *fieldmaskpb.FieldMask `protobuf:"bytes,6,opt,name=update_mask,json=updateMask,proto3" json:"update_mask,omitempty"`
+	// expected_version is the version that the record must have. Default: any.
+	ExpectedVersion *int64 `protobuf:"varint,7,opt,name=expected_version,json=expectedVersion,proto3,oneof" json:"expected_version,omitempty"`
+	// request_id makes the call safe to repeat.
+	RequestId string `protobuf:"bytes,8,opt,name=request_id,json=requestId,proto3" json:"request_id,omitempty"`
+	// json_form is how metadata comes back. Default struct.
+	JsonForm      JsonForm `protobuf:"varint,9,opt,name=json_form,json=jsonForm,proto3,enum=loombridge.v1.JsonForm" json:"json_form,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *UpdateRecordRequest) Reset() {
+	*x = UpdateRecordRequest{}
+	mi := &file_loombridge_v1_memory_proto_msgTypes[13]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *UpdateRecordRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*UpdateRecordRequest) ProtoMessage() {}
+
+func (x *UpdateRecordRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_loombridge_v1_memory_proto_msgTypes[13]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use UpdateRecordRequest.ProtoReflect.Descriptor instead.
+func (*UpdateRecordRequest) Descriptor() ([]byte, []int) {
+	return file_loombridge_v1_memory_proto_rawDescGZIP(), []int{13}
+}
+
+func (x *UpdateRecordRequest) GetAgentId() string {
+	if x != nil {
+		return x.AgentId
+	}
+	return ""
+}
+
+func (x *UpdateRecordRequest) GetUserId() string {
+	if x != nil {
+		return x.UserId
+	}
+	return ""
+}
+
+func (x *UpdateRecordRequest) GetName() isUpdateRecordRequest_Name {
+	if x != nil {
+		return x.Name
+	}
+	return nil
+}
+
+func (x *UpdateRecordRequest) GetId() string {
+	if x != nil {
+		if x, ok := x.Name.(*UpdateRecordRequest_Id); ok {
+			return x.Id
+		}
+	}
+	return ""
+}
+
+func (x *UpdateRecordRequest) GetKey() string {
+	if x != nil {
+		if x, ok := x.Name.(*UpdateRecordRequest_Key); ok {
+			return x.Key
+		}
+	}
+	return ""
+}
+
+func (x *UpdateRecordRequest) GetRecord() *RecordDraft {
+	if x != nil {
+		return x.Record
+	}
+	return nil
+}
+
+func (x *UpdateRecordRequest) GetUpdateMask() *fieldmaskpb.FieldMask {
+	if x != nil {
+		return x.UpdateMask
+	}
+	return nil
+}
+
+func (x *UpdateRecordRequest) GetExpectedVersion() int64 {
+	if x != nil && x.ExpectedVersion != nil {
+		return *x.ExpectedVersion
+	}
+	return 0
+}
+
+func (x *UpdateRecordRequest) GetRequestId() string {
+	if x != nil {
+		return x.RequestId
+	}
+	return ""
+}
+
+func (x *UpdateRecordRequest) GetJsonForm() JsonForm {
+	if x != nil {
+		return x.JsonForm
+	}
+	return JsonForm_JSON_FORM_UNSPECIFIED
+}
+
+type isUpdateRecordRequest_Name interface {
+	isUpdateRecordRequest_Name()
+}
+
+type UpdateRecordRequest_Id struct {
+	// id is the record's id.
+	Id string `protobuf:"bytes,3,opt,name=id,proto3,oneof"`
+}
+
+type UpdateRecordRequest_Key struct {
+	// key is the caller's own name for it.
+	Key string `protobuf:"bytes,4,opt,name=key,proto3,oneof"`
+}
+
+func (*UpdateRecordRequest_Id) isUpdateRecordRequest_Name() {}
+
+func (*UpdateRecordRequest_Key) isUpdateRecordRequest_Name() {}
+
+// UpdateRecordResponse holds the record as it is now.
+type UpdateRecordResponse struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// record is what is stored now.
+	Record        *Record `protobuf:"bytes,1,opt,name=record,proto3" json:"record,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *UpdateRecordResponse) Reset() {
+	*x = UpdateRecordResponse{}
+	mi := &file_loombridge_v1_memory_proto_msgTypes[14]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *UpdateRecordResponse) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*UpdateRecordResponse) ProtoMessage() {}
+
+func (x *UpdateRecordResponse) ProtoReflect() protoreflect.Message {
+	mi := &file_loombridge_v1_memory_proto_msgTypes[14]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use UpdateRecordResponse.ProtoReflect.Descriptor instead.
+func (*UpdateRecordResponse) Descriptor() ([]byte, []int) {
+	return file_loombridge_v1_memory_proto_rawDescGZIP(), []int{14}
+}
+
+func (x *UpdateRecordResponse) GetRecord() *Record {
+	if x != nil {
+		return x.Record
+	}
+	return nil
+}
+
+// DeleteRecordRequest names one record.
+type DeleteRecordRequest struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// agent_id is whose memory it is in. Required.
+	AgentId string `protobuf:"bytes,1,opt,name=agent_id,json=agentId,proto3" json:"agent_id,omitempty"`
+	// user_id, when set, means that person's memory instead.
+	UserId string `protobuf:"bytes,2,opt,name=user_id,json=userId,proto3" json:"user_id,omitempty"`
+	// name is how the record is named. Required.
+	//
+	// Types that are valid to be assigned to Name:
+	//
+	//	*DeleteRecordRequest_Id
+	//	*DeleteRecordRequest_Key
+	Name isDeleteRecordRequest_Name `protobuf_oneof:"name"`
+	// expected_version is the version that the record must have. Default: any.
+	ExpectedVersion *int64 `protobuf:"varint,5,opt,name=expected_version,json=expectedVersion,proto3,oneof" json:"expected_version,omitempty"`
+	// request_id makes the call safe to repeat.
+	RequestId     string `protobuf:"bytes,6,opt,name=request_id,json=requestId,proto3" json:"request_id,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *DeleteRecordRequest) Reset() {
+	*x = DeleteRecordRequest{}
+	mi := &file_loombridge_v1_memory_proto_msgTypes[15]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *DeleteRecordRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*DeleteRecordRequest) ProtoMessage() {}
+
+func (x *DeleteRecordRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_loombridge_v1_memory_proto_msgTypes[15]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use DeleteRecordRequest.ProtoReflect.Descriptor instead.
+func (*DeleteRecordRequest) Descriptor() ([]byte, []int) {
+	return file_loombridge_v1_memory_proto_rawDescGZIP(), []int{15}
+}
+
+func (x *DeleteRecordRequest) GetAgentId() string {
+	if x != nil {
+		return x.AgentId
+	}
+	return ""
+}
+
+func (x *DeleteRecordRequest) GetUserId() string {
+	if x != nil {
+		return x.UserId
+	}
+	return ""
+}
+
+func (x *DeleteRecordRequest) GetName() isDeleteRecordRequest_Name {
+	if x != nil {
+		return x.Name
+	}
+	return nil
+}
+
+func (x *DeleteRecordRequest) GetId() string {
+	if x != nil {
+		if x, ok := x.Name.(*DeleteRecordRequest_Id); ok {
+			return x.Id
+		}
+	}
+	return ""
+}
+
+func (x *DeleteRecordRequest) GetKey() string {
+	if x != nil {
+		if x, ok := x.Name.(*DeleteRecordRequest_Key); ok {
+			return x.Key
+		}
+	}
+	return ""
+}
+
+func (x *DeleteRecordRequest) GetExpectedVersion() int64 {
+	if x != nil && x.ExpectedVersion != nil {
+		return *x.ExpectedVersion
+	}
+	return 0
+}
+
+func (x *DeleteRecordRequest) GetRequestId() string {
+	if x != nil {
+		return x.RequestId
+	}
+	return ""
+}
+
+type isDeleteRecordRequest_Name interface {
+	isDeleteRecordRequest_Name()
+}
+
+type DeleteRecordRequest_Id struct {
+	// id is the record's id.
+	Id string `protobuf:"bytes,3,opt,name=id,proto3,oneof"`
+}
+
+type DeleteRecordRequest_Key struct {
+	// key is the caller's own name for it.
+	Key string `protobuf:"bytes,4,opt,name=key,proto3,oneof"`
+}
+
+func (*DeleteRecordRequest_Id) isDeleteRecordRequest_Name() {}
+
+func (*DeleteRecordRequest_Key) isDeleteRecordRequest_Name() {}
+
+// DeleteRecordResponse says what was deleted.
+type DeleteRecordResponse struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// id is the deleted record's.
+	Id            string `protobuf:"bytes,1,opt,name=id,proto3" json:"id,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *DeleteRecordResponse) Reset() {
+	*x = DeleteRecordResponse{}
+	mi := &file_loombridge_v1_memory_proto_msgTypes[16]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *DeleteRecordResponse) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*DeleteRecordResponse) ProtoMessage() {}
+
+func (x *DeleteRecordResponse) ProtoReflect() protoreflect.Message {
+	mi := &file_loombridge_v1_memory_proto_msgTypes[16]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use DeleteRecordResponse.ProtoReflect.Descriptor instead.
+func (*DeleteRecordResponse) Descriptor() ([]byte, []int) {
+	return file_loombridge_v1_memory_proto_rawDescGZIP(), []int{16}
+}
+
+func (x *DeleteRecordResponse) GetId() string {
+	if x != nil {
+		return x.Id
+	}
+	return ""
+}
+
+// ListRecordsRequest asks for a page of records.
+type ListRecordsRequest struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// agent_id is whose memory to list. Required.
+	AgentId string `protobuf:"bytes,1,opt,name=agent_id,json=agentId,proto3" json:"agent_id,omitempty"`
+	// user_id, when set, lists that person's memory instead.
+	UserId string `protobuf:"bytes,2,opt,name=user_id,json=userId,proto3" json:"user_id,omitempty"`
+	// filter narrows the list, as in MemoryQueryRequest.
+	Filter string `protobuf:"bytes,3,opt,name=filter,proto3" json:"filter,omitempty"`
+	// page_size is how many records at most. Default 50, at most 500. A page ends
+	// earlier where its records are long.
+	PageSize int32 `protobuf:"varint,4,opt,name=page_size,json=pageSize,proto3" json:"page_size,omitempty"`
+	// page_token is the next_page_token of the page before. Default: the first
+	// page.
+	PageToken string `protobuf:"bytes,5,opt,name=page_token,json=pageToken,proto3" json:"page_token,omitempty"`
+	// newest_first turns the order round. Default false.
+	NewestFirst bool `protobuf:"varint,6,opt,name=newest_first,json=newestFirst,proto3" json:"newest_first,omitempty"`
+	// json_form is how metadata comes back. Default struct.
+	JsonForm JsonForm `protobuf:"varint,7,opt,name=json_form,json=jsonForm,proto3,enum=loombridge.v1.JsonForm" json:"json_form,omitempty"`
+	// include_embeddings returns the vectors too. Default false.
+	IncludeEmbeddings bool `protobuf:"varint,8,opt,name=include_embeddings,json=includeEmbeddings,proto3" json:"include_embeddings,omitempty"`
+	// tiers are the memory tiers to list, from 2 to 4. Default 4 alone.
+	Tiers         []int32 `protobuf:"varint,9,rep,packed,name=tiers,proto3" json:"tiers,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *ListRecordsRequest) Reset() {
+	*x = ListRecordsRequest{}
+	mi := &file_loombridge_v1_memory_proto_msgTypes[17]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *ListRecordsRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*ListRecordsRequest) ProtoMessage() {}
+
+func (x *ListRecordsRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_loombridge_v1_memory_proto_msgTypes[17]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use ListRecordsRequest.ProtoReflect.Descriptor instead.
+func (*ListRecordsRequest) Descriptor() ([]byte, []int) {
+	return file_loombridge_v1_memory_proto_rawDescGZIP(), []int{17}
+}
+
+func (x *ListRecordsRequest) GetAgentId() string {
+	if x != nil {
+		return x.AgentId
+	}
+	return ""
+}
+
+func (x *ListRecordsRequest) GetUserId() string {
+	if x != nil {
+		return x.UserId
+	}
+	return ""
+}
+
+func (x *ListRecordsRequest) GetFilter() string {
+	if x != nil {
+		return x.Filter
+	}
+	return ""
+}
+
+func (x *ListRecordsRequest) GetPageSize() int32 {
+	if x != nil {
+		return x.PageSize
+	}
+	return 0
+}
+
+func (x *ListRecordsRequest) GetPageToken() string {
+	if x != nil {
+		return x.PageToken
+	}
+	return ""
+}
+
+func (x *ListRecordsRequest) GetNewestFirst() bool {
+	if x != nil {
+		return x.NewestFirst
+	}
+	return false
+}
+
+func (x *ListRecordsRequest) GetJsonForm() JsonForm {
+	if x != nil {
+		return x.JsonForm
+	}
+	return JsonForm_JSON_FORM_UNSPECIFIED
+}
+
+func (x *ListRecordsRequest) GetIncludeEmbeddings() bool {
+	if x != nil {
+		return x.IncludeEmbeddings
+	}
+	return false
+}
+
+func (x *ListRecordsRequest) GetTiers() []int32 {
+	if x != nil {
+		return x.Tiers
+	}
+	return nil
+}
+
+// ListRecordsResponse is a page of records.
+type ListRecordsResponse struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// records are in the order asked for.
+	Records []*Record `protobuf:"bytes,1,rep,name=records,proto3" json:"records,omitempty"`
+	// next_page_token gets the next page; empty on the last.
+	NextPageToken string `protobuf:"bytes,2,opt,name=next_page_token,json=nextPageToken,proto3" json:"next_page_token,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *ListRecordsResponse) Reset() {
+	*x = ListRecordsResponse{}
+	mi := &file_loombridge_v1_memory_proto_msgTypes[18]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *ListRecordsResponse) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*ListRecordsResponse) ProtoMessage() {}
+
+func (x *ListRecordsResponse) ProtoReflect() protoreflect.Message {
+	mi := &file_loombridge_v1_memory_proto_msgTypes[18]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use ListRecordsResponse.ProtoReflect.Descriptor instead.
+func (*ListRecordsResponse) Descriptor() ([]byte, []int) {
+	return file_loombridge_v1_memory_proto_rawDescGZIP(), []int{18}
+}
+
+func (x *ListRecordsResponse) GetRecords() []*Record {
+	if x != nil {
+		return x.Records
+	}
+	return nil
+}
+
+func (x *ListRecordsResponse) GetNextPageToken() string {
+	if x != nil {
+		return x.NextPageToken
+	}
+	return ""
+}
+
+// BatchSaveRequest saves many records.
+type BatchSaveRequest struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// agent_id is whose memory they go to. Required.
+	AgentId string `protobuf:"bytes,1,opt,name=agent_id,json=agentId,proto3" json:"agent_id,omitempty"`
+	// user_id, when set, saves to that person's memory instead.
+	UserId string `protobuf:"bytes,2,opt,name=user_id,json=userId,proto3" json:"user_id,omitempty"`
+	// records are what to save, in order: 1 to 1000. The request fits one message
+	// of at most 4 MiB, unless the server takes larger ones.
+	// One may supersede or derive from one before it.
+	Records []*RecordDraft `protobuf:"bytes,3,rep,name=records,proto3" json:"records,omitempty"`
+	// request_id makes the call safe to repeat.
+	RequestId     string `protobuf:"bytes,4,opt,name=request_id,json=requestId,proto3" json:"request_id,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *BatchSaveRequest) Reset() {
+	*x = BatchSaveRequest{}
+	mi := &file_loombridge_v1_memory_proto_msgTypes[19]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *BatchSaveRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*BatchSaveRequest) ProtoMessage() {}
+
+func (x *BatchSaveRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_loombridge_v1_memory_proto_msgTypes[19]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use BatchSaveRequest.ProtoReflect.Descriptor instead.
+func (*BatchSaveRequest) Descriptor() ([]byte, []int) {
+	return file_loombridge_v1_memory_proto_rawDescGZIP(), []int{19}
+}
+
+func (x *BatchSaveRequest) GetAgentId() string {
+	if x != nil {
+		return x.AgentId
+	}
+	return ""
+}
+
+func (x *BatchSaveRequest) GetUserId() string {
+	if x != nil {
+		return x.UserId
+	}
+	return ""
+}
+
+func (x *BatchSaveRequest) GetRecords() []*RecordDraft {
+	if x != nil {
+		return x.Records
+	}
+	return nil
+}
+
+func (x *BatchSaveRequest) GetRequestId() string {
+	if x != nil {
+		return x.RequestId
+	}
+	return ""
+}
+
+// BatchSaveResponse says what was saved. It is sent when all records are on
+// disk.
+type BatchSaveResponse struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// saved are the answers for each record, in order.
+	Saved         []*MemorySaveResponse `protobuf:"bytes,1,rep,name=saved,proto3" json:"saved,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *BatchSaveResponse) Reset() {
+	*x = BatchSaveResponse{}
+	mi := &file_loombridge_v1_memory_proto_msgTypes[20]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *BatchSaveResponse) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*BatchSaveResponse) ProtoMessage() {}
+
+func (x *BatchSaveResponse) ProtoReflect() protoreflect.Message {
+	mi := &file_loombridge_v1_memory_proto_msgTypes[20]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use BatchSaveResponse.ProtoReflect.Descriptor instead.
+func (*BatchSaveResponse) Descriptor() ([]byte, []int) {
+	return file_loombridge_v1_memory_proto_rawDescGZIP(), []int{20}
+}
+
+func (x *BatchSaveResponse) GetSaved() []*MemorySaveResponse {
+	if x != nil {
+		return x.Saved
+	}
+	return nil
+}
+
+// ReembedRequest says whose records get new vectors.
+type ReembedRequest struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// agent_id is whose memory. Required.
+	AgentId string `protobuf:"bytes,1,opt,name=agent_id,json=agentId,proto3" json:"agent_id,omitempty"`
+	// user_id, when set, means that person's memory instead.
+	UserId        string `protobuf:"bytes,2,opt,name=user_id,json=userId,proto3" json:"user_id,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *ReembedRequest) Reset() {
+	*x = ReembedRequest{}
+	mi := &file_loombridge_v1_memory_proto_msgTypes[21]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *ReembedRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*ReembedRequest) ProtoMessage() {}
+
+func (x *ReembedRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_loombridge_v1_memory_proto_msgTypes[21]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use ReembedRequest.ProtoReflect.Descriptor instead.
+func (*ReembedRequest) Descriptor() ([]byte, []int) {
+	return file_loombridge_v1_memory_proto_rawDescGZIP(), []int{21}
+}
+
+func (x *ReembedRequest) GetAgentId() string {
+	if x != nil {
+		return x.AgentId
+	}
+	return ""
+}
+
+func (x *ReembedRequest) GetUserId() string {
+	if x != nil {
+		return x.UserId
+	}
+	return ""
+}
+
+// ReembedResponse says how far the work is. The last message has done equal to
+// total.
+type ReembedResponse struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// embedding_space is the space that the new vectors are in.
+	EmbeddingSpace string `protobuf:"bytes,1,opt,name=embedding_space,json=embeddingSpace,proto3" json:"embedding_space,omitempty"`
+	// done is how many records have a vector in it.
+	Done int64 `protobuf:"varint,2,opt,name=done,proto3" json:"done,omitempty"`
+	// total is how many records there are.
+	Total         int64 `protobuf:"varint,3,opt,name=total,proto3" json:"total,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *ReembedResponse) Reset() {
+	*x = ReembedResponse{}
+	mi := &file_loombridge_v1_memory_proto_msgTypes[22]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *ReembedResponse) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*ReembedResponse) ProtoMessage() {}
+
+func (x *ReembedResponse) ProtoReflect() protoreflect.Message {
+	mi := &file_loombridge_v1_memory_proto_msgTypes[22]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use ReembedResponse.ProtoReflect.Descriptor instead.
+func (*ReembedResponse) Descriptor() ([]byte, []int) {
+	return file_loombridge_v1_memory_proto_rawDescGZIP(), []int{22}
+}
+
+func (x *ReembedResponse) GetEmbeddingSpace() string {
+	if x != nil {
+		return x.EmbeddingSpace
+	}
+	return ""
+}
+
+func (x *ReembedResponse) GetDone() int64 {
+	if x != nil {
+		return x.Done
+	}
+	return 0
+}
+
+func (x *ReembedResponse) GetTotal() int64 {
+	if x != nil {
+		return x.Total
+	}
+	return 0
+}
+
+// GetMemoryStatsRequest names one owner.
+type GetMemoryStatsRequest struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// agent_id is whose memory. Required.
+	AgentId string `protobuf:"bytes,1,opt,name=agent_id,json=agentId,proto3" json:"agent_id,omitempty"`
+	// user_id, when set, means that person's memory instead.
+	UserId        string `protobuf:"bytes,2,opt,name=user_id,json=userId,proto3" json:"user_id,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *GetMemoryStatsRequest) Reset() {
+	*x = GetMemoryStatsRequest{}
+	mi := &file_loombridge_v1_memory_proto_msgTypes[23]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *GetMemoryStatsRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*GetMemoryStatsRequest) ProtoMessage() {}
+
+func (x *GetMemoryStatsRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_loombridge_v1_memory_proto_msgTypes[23]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use GetMemoryStatsRequest.ProtoReflect.Descriptor instead.
+func (*GetMemoryStatsRequest) Descriptor() ([]byte, []int) {
+	return file_loombridge_v1_memory_proto_rawDescGZIP(), []int{23}
+}
+
+func (x *GetMemoryStatsRequest) GetAgentId() string {
+	if x != nil {
+		return x.AgentId
+	}
+	return ""
+}
+
+func (x *GetMemoryStatsRequest) GetUserId() string {
+	if x != nil {
+		return x.UserId
+	}
+	return ""
+}
+
+// GetMemoryStatsResponse holds counts of one owner's memory.
+type GetMemoryStatsResponse struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// records is how many there are, those expired or replaced included.
+	Records int64 `protobuf:"varint,1,opt,name=records,proto3" json:"records,omitempty"`
+	// words is the length of all of them, as the index counts.
+	Words int64 `protobuf:"varint,2,opt,name=words,proto3" json:"words,omitempty"`
+	// sessions is how many sessions they belong to.
+	Sessions int64 `protobuf:"varint,3,opt,name=sessions,proto3" json:"sessions,omitempty"`
+	// unpacked is how many are not packed into a segment of the index yet.
+	Unpacked int64 `protobuf:"varint,4,opt,name=unpacked,proto3" json:"unpacked,omitempty"`
+	// segments is how many packed pieces the index has.
+	Segments int32 `protobuf:"varint,5,opt,name=segments,proto3" json:"segments,omitempty"`
+	// index_sequence is the commit that the counts reflect.
+	IndexSequence int64 `protobuf:"varint,6,opt,name=index_sequence,json=indexSequence,proto3" json:"index_sequence,omitempty"`
+	// spaces are the embedding spaces of the records' vectors.
+	Spaces []*EmbeddingSpaceStats `protobuf:"bytes,7,rep,name=spaces,proto3" json:"spaces,omitempty"`
+	// embedder_space is the space of the server's embedder; empty without one.
+	EmbedderSpace string `protobuf:"bytes,8,opt,name=embedder_space,json=embedderSpace,proto3" json:"embedder_space,omitempty"`
+	// pending is how many records wait for a vector of the embedder.
+	Pending       int64 `protobuf:"varint,9,opt,name=pending,proto3" json:"pending,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *GetMemoryStatsResponse) Reset() {
+	*x = GetMemoryStatsResponse{}
+	mi := &file_loombridge_v1_memory_proto_msgTypes[24]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *GetMemoryStatsResponse) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*GetMemoryStatsResponse) ProtoMessage() {}
+
+func (x *GetMemoryStatsResponse) ProtoReflect() protoreflect.Message {
+	mi := &file_loombridge_v1_memory_proto_msgTypes[24]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use GetMemoryStatsResponse.ProtoReflect.Descriptor instead.
+func (*GetMemoryStatsResponse) Descriptor() ([]byte, []int) {
+	return file_loombridge_v1_memory_proto_rawDescGZIP(), []int{24}
+}
+
+func (x *GetMemoryStatsResponse) GetRecords() int64 {
+	if x != nil {
+		return x.Records
+	}
+	return 0
+}
+
+func (x *GetMemoryStatsResponse) GetWords() int64 {
+	if x != nil {
+		return x.Words
+	}
+	return 0
+}
+
+func (x *GetMemoryStatsResponse) GetSessions() int64 {
+	if x != nil {
+		return x.Sessions
+	}
+	return 0
+}
+
+func (x *GetMemoryStatsResponse) GetUnpacked() int64 {
+	if x != nil {
+		return x.Unpacked
+	}
+	return 0
+}
+
+func (x *GetMemoryStatsResponse) GetSegments() int32 {
+	if x != nil {
+		return x.Segments
+	}
+	return 0
+}
+
+func (x *GetMemoryStatsResponse) GetIndexSequence() int64 {
+	if x != nil {
+		return x.IndexSequence
+	}
+	return 0
+}
+
+func (x *GetMemoryStatsResponse) GetSpaces() []*EmbeddingSpaceStats {
+	if x != nil {
+		return x.Spaces
+	}
+	return nil
+}
+
+func (x *GetMemoryStatsResponse) GetEmbedderSpace() string {
+	if x != nil {
+		return x.EmbedderSpace
+	}
+	return ""
+}
+
+func (x *GetMemoryStatsResponse) GetPending() int64 {
+	if x != nil {
+		return x.Pending
+	}
+	return 0
+}
+
+// EmbeddingSpaceStats counts the vectors of one space.
+type EmbeddingSpaceStats struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// name is the space.
+	Name string `protobuf:"bytes,1,opt,name=name,proto3" json:"name,omitempty"`
+	// dimension is how many numbers a vector has.
+	Dimension int32 `protobuf:"varint,2,opt,name=dimension,proto3" json:"dimension,omitempty"`
+	// vectors is how many records have one.
+	Vectors       int64 `protobuf:"varint,3,opt,name=vectors,proto3" json:"vectors,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *EmbeddingSpaceStats) Reset() {
+	*x = EmbeddingSpaceStats{}
+	mi := &file_loombridge_v1_memory_proto_msgTypes[25]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *EmbeddingSpaceStats) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*EmbeddingSpaceStats) ProtoMessage() {}
+
+func (x *EmbeddingSpaceStats) ProtoReflect() protoreflect.Message {
+	mi := &file_loombridge_v1_memory_proto_msgTypes[25]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use EmbeddingSpaceStats.ProtoReflect.Descriptor instead.
+func (*EmbeddingSpaceStats) Descriptor() ([]byte, []int) {
+	return file_loombridge_v1_memory_proto_rawDescGZIP(), []int{25}
+}
+
+func (x *EmbeddingSpaceStats) GetName() string {
+	if x != nil {
+		return x.Name
+	}
+	return ""
+}
+
+func (x *EmbeddingSpaceStats) GetDimension() int32 {
+	if x != nil {
+		return x.Dimension
+	}
+	return 0
+}
+
+func (x *EmbeddingSpaceStats) GetVectors() int64 {
+	if x != nil {
+		return x.Vectors
+	}
+	return 0
+}
+
 var File_loombridge_v1_memory_proto protoreflect.FileDescriptor
 
 const file_loombridge_v1_memory_proto_rawDesc = "" +
 	"\n" +
-	"\x1aloombridge/v1/memory.proto\x12\rloombridge.v1\x1a\x1egoogle/protobuf/duration.proto\x1a\x1cgoogle/protobuf/struct.proto\x1a\x1fgoogle/protobuf/timestamp.proto\"\xd3\x05\n" +
+	"\x1aloombridge/v1/memory.proto\x12\rloombridge.v1\x1a\x1egoogle/protobuf/duration.proto\x1a google/protobuf/field_mask.proto\x1a\x1cgoogle/protobuf/struct.proto\x1a\x1fgoogle/protobuf/timestamp.proto\"\xfe\x06\n" +
 	"\x06Record\x12\x0e\n" +
 	"\x02id\x18\x01 \x01(\tR\x02id\x12\x12\n" +
 	"\x04text\x18\x02 \x01(\tR\x04text\x12\x10\n" +
@@ -1354,8 +3209,14 @@ const file_loombridge_v1_memory_proto_rawDesc = "" +
 	"\x06origin\x18\x11 \x01(\x0e2\x15.loombridge.v1.OriginR\x06origin\x12\x12\n" +
 	"\x04tier\x18\x12 \x01(\x05R\x04tier\x12\x1c\n" +
 	"\tembedding\x18\x13 \x03(\x02R\tembedding\x12'\n" +
-	"\x0fembedding_space\x18\x14 \x01(\tR\x0eembeddingSpaceB\x0f\n" +
-	"\rmetadata_form\"\x8a\x06\n" +
+	"\x0fembedding_space\x18\x14 \x01(\tR\x0eembeddingSpace\x12\x18\n" +
+	"\aversion\x18\x15 \x01(\x03R\aversion\x12;\n" +
+	"\vupdate_time\x18\x16 \x01(\v2\x1a.google.protobuf.TimestampR\n" +
+	"updateTime\x12\x16\n" +
+	"\x06pinned\x18\x17 \x01(\bR\x06pinned\x12:\n" +
+	"\vsliding_ttl\x18\x18 \x01(\v2\x19.google.protobuf.DurationR\n" +
+	"slidingTtlB\x0f\n" +
+	"\rmetadata_form\"\xe0\x06\n" +
 	"\x11MemorySaveRequest\x12\x19\n" +
 	"\bagent_id\x18\x01 \x01(\tR\aagentId\x12\x17\n" +
 	"\auser_id\x18\x02 \x01(\tR\x06userId\x12\x12\n" +
@@ -1377,7 +3238,9 @@ const file_loombridge_v1_memory_proto_rawDesc = "" +
 	"importance\x88\x01\x01\x12-\n" +
 	"\x03ttl\x18\x0e \x01(\v2\x19.google.protobuf.DurationH\x01R\x03ttl\x12=\n" +
 	"\vexpire_time\x18\x0f \x01(\v2\x1a.google.protobuf.TimestampH\x01R\n" +
-	"expireTime\x12\x1c\n" +
+	"expireTime\x12<\n" +
+	"\vsliding_ttl\x18\x16 \x01(\v2\x19.google.protobuf.DurationH\x01R\n" +
+	"slidingTtl\x12\x1c\n" +
 	"\tembedding\x18\x10 \x03(\x02R\tembedding\x12'\n" +
 	"\x0fembedding_space\x18\x11 \x01(\tR\x0eembeddingSpace\x12\x1e\n" +
 	"\n" +
@@ -1386,7 +3249,8 @@ const file_loombridge_v1_memory_proto_rawDesc = "" +
 	"\fderived_from\x18\x13 \x03(\tR\vderivedFrom\x12-\n" +
 	"\x06origin\x18\x14 \x01(\x0e2\x15.loombridge.v1.OriginR\x06origin\x12\x1d\n" +
 	"\n" +
-	"request_id\x18\x15 \x01(\tR\trequestIdB\x0f\n" +
+	"request_id\x18\x15 \x01(\tR\trequestId\x12\x16\n" +
+	"\x06pinned\x18\x17 \x01(\bR\x06pinnedB\x0f\n" +
 	"\rmetadata_formB\b\n" +
 	"\x06expiryB\r\n" +
 	"\v_importance\"\x9e\x01\n" +
@@ -1395,7 +3259,11 @@ const file_loombridge_v1_memory_proto_rawDesc = "" +
 	"\vcreate_time\x18\x02 \x01(\v2\x1a.google.protobuf.TimestampR\n" +
 	"createTime\x12;\n" +
 	"\vexpire_time\x18\x03 \x01(\v2\x1a.google.protobuf.TimestampR\n" +
-	"expireTime\"\xbc\x02\n" +
+	"expireTime\"N\n" +
+	"\vMemoryOwner\x12\x1b\n" +
+	"\bagent_id\x18\x01 \x01(\tH\x00R\aagentId\x12\x19\n" +
+	"\auser_id\x18\x02 \x01(\tH\x00R\x06userIdB\a\n" +
+	"\x05owner\"\xb9\x05\n" +
 	"\x12MemoryQueryRequest\x12\x19\n" +
 	"\bagent_id\x18\x01 \x01(\tR\aagentId\x12\x17\n" +
 	"\auser_id\x18\x02 \x01(\tR\x06userId\x12\x14\n" +
@@ -1405,13 +3273,34 @@ const file_loombridge_v1_memory_proto_rawDesc = "" +
 	"\x04mode\x18\x06 \x01(\x0e2\x18.loombridge.v1.QueryModeR\x04mode\x12\x1b\n" +
 	"\tmin_score\x18\a \x01(\x01R\bminScore\x124\n" +
 	"\tjson_form\x18\b \x01(\x0e2\x17.loombridge.v1.JsonFormR\bjsonForm\x12-\n" +
-	"\x12include_embeddings\x18\t \x01(\bR\x11includeEmbeddings\"z\n" +
+	"\x12include_embeddings\x18\t \x01(\bR\x11includeEmbeddings\x12\x1d\n" +
+	"\n" +
+	"max_tokens\x18\n" +
+	" \x01(\x05R\tmaxTokens\x12\x16\n" +
+	"\x06expand\x18\v \x01(\bR\x06expand\x12\x18\n" +
+	"\aexplain\x18\f \x01(\bR\aexplain\x12\x1c\n" +
+	"\tembedding\x18\r \x03(\x02R\tembedding\x12'\n" +
+	"\x0fembedding_space\x18\x0e \x01(\tR\x0eembeddingSpace\x122\n" +
+	"\x06owners\x18\x0f \x03(\v2\x1a.loombridge.v1.MemoryOwnerR\x06owners\x12%\n" +
+	"\x0erecency_weight\x18\x10 \x01(\x01R\rrecencyWeight\x12E\n" +
+	"\x11recency_half_life\x18\x11 \x01(\v2\x19.google.protobuf.DurationR\x0frecencyHalfLife\x12+\n" +
+	"\x11importance_weight\x18\x12 \x01(\x01R\x10importanceWeight\x12\x14\n" +
+	"\x05tiers\x18\x13 \x03(\x05R\x05tiers\"z\n" +
 	"\x13MemoryQueryResponse\x12,\n" +
 	"\x04hits\x18\x01 \x03(\v2\x18.loombridge.v1.MemoryHitR\x04hits\x125\n" +
-	"\areceipt\x18\x02 \x01(\v2\x1b.loombridge.v1.QueryReceiptR\areceipt\"P\n" +
+	"\areceipt\x18\x02 \x01(\v2\x1b.loombridge.v1.QueryReceiptR\areceipt\"\xc3\x01\n" +
 	"\tMemoryHit\x12-\n" +
 	"\x06record\x18\x01 \x01(\v2\x15.loombridge.v1.RecordR\x06record\x12\x14\n" +
-	"\x05score\x18\x02 \x01(\x01R\x05score\"\x98\x02\n" +
+	"\x05score\x18\x02 \x01(\x01R\x05score\x120\n" +
+	"\x05owner\x18\x03 \x01(\v2\x1a.loombridge.v1.MemoryOwnerR\x05owner\x12?\n" +
+	"\vexplanation\x18\x04 \x01(\v2\x1d.loombridge.v1.HitExplanationR\vexplanation\"k\n" +
+	"\x0eHitExplanation\x124\n" +
+	"\asignals\x18\x01 \x03(\v2\x1a.loombridge.v1.SignalScoreR\asignals\x12#\n" +
+	"\rmatched_words\x18\x02 \x03(\tR\fmatchedWords\"I\n" +
+	"\vSignalScore\x12\x12\n" +
+	"\x04name\x18\x01 \x01(\tR\x04name\x12\x10\n" +
+	"\x03raw\x18\x02 \x01(\x01R\x03raw\x12\x14\n" +
+	"\x05share\x18\x03 \x01(\x01R\x05share\"\x89\x05\n" +
 	"\fQueryReceipt\x12-\n" +
 	"\x12lexical_candidates\x18\x01 \x01(\x05R\x11lexicalCandidates\x12\x1a\n" +
 	"\bfiltered\x18\x02 \x01(\x05R\bfiltered\x12\x18\n" +
@@ -1422,7 +3311,18 @@ const file_loombridge_v1_memory_proto_rawDesc = "" +
 	"\x0funder_min_score\x18\x05 \x01(\x05R\runderMinScore\x12\x18\n" +
 	"\arecords\x18\x06 \x01(\x03R\arecords\x12%\n" +
 	"\x0eindex_sequence\x18\a \x01(\x03R\rindexSequence\x12\x1a\n" +
-	"\bdegraded\x18\b \x03(\tR\bdegraded\"\xd9\x01\n" +
+	"\bdegraded\x18\b \x03(\tR\bdegraded\x12+\n" +
+	"\x11vector_candidates\x18\t \x01(\x05R\x10vectorCandidates\x12'\n" +
+	"\x0fvectors_scanned\x18\n" +
+	" \x01(\x05R\x0evectorsScanned\x12)\n" +
+	"\x10vectors_rescored\x18\v \x01(\x05R\x0fvectorsRescored\x12\x1d\n" +
+	"\n" +
+	"over_limit\x18\f \x01(\x05R\toverLimit\x12&\n" +
+	"\x0fover_max_tokens\x18\r \x01(\x05R\roverMaxTokens\x12\x16\n" +
+	"\x06tokens\x18\x0e \x01(\x05R\x06tokens\x12=\n" +
+	"\fempty_reason\x18\x0f \x01(\x0e2\x1a.loombridge.v1.EmptyReasonR\vemptyReason\x12%\n" +
+	"\x0eexpanded_words\x18\x10 \x03(\tR\rexpandedWords\x12)\n" +
+	"\x10embedding_spaces\x18\x11 \x03(\tR\x0fembeddingSpaces\"\xd9\x01\n" +
 	"\x10GetRecordRequest\x12\x19\n" +
 	"\bagent_id\x18\x01 \x01(\tR\aagentId\x12\x17\n" +
 	"\auser_id\x18\x02 \x01(\tR\x06userId\x12\x10\n" +
@@ -1432,7 +3332,114 @@ const file_loombridge_v1_memory_proto_rawDesc = "" +
 	"\x12include_embeddings\x18\x06 \x01(\bR\x11includeEmbeddingsB\x06\n" +
 	"\x04name\"B\n" +
 	"\x11GetRecordResponse\x12-\n" +
-	"\x06record\x18\x01 \x01(\v2\x15.loombridge.v1.RecordR\x06record*O\n" +
+	"\x06record\x18\x01 \x01(\v2\x15.loombridge.v1.RecordR\x06record\"\x87\x06\n" +
+	"\vRecordDraft\x12\x12\n" +
+	"\x04text\x18\x01 \x01(\tR\x04text\x12\x0e\n" +
+	"\x02id\x18\x02 \x01(\tR\x02id\x12\x10\n" +
+	"\x03key\x18\x03 \x01(\tR\x03key\x12\x12\n" +
+	"\x04kind\x18\x04 \x01(\tR\x04kind\x12\x1d\n" +
+	"\n" +
+	"session_id\x18\x05 \x01(\tR\tsessionId\x12\x16\n" +
+	"\x06author\x18\x06 \x01(\tR\x06author\x129\n" +
+	"\n" +
+	"event_time\x18\a \x01(\v2\x1a.google.protobuf.TimestampR\teventTime\x125\n" +
+	"\bmetadata\x18\b \x01(\v2\x17.google.protobuf.StructH\x00R\bmetadata\x12%\n" +
+	"\rmetadata_json\x18\t \x01(\tH\x00R\fmetadataJson\x12\x12\n" +
+	"\x04tags\x18\n" +
+	" \x03(\tR\x04tags\x12#\n" +
+	"\n" +
+	"importance\x18\v \x01(\x01H\x02R\n" +
+	"importance\x88\x01\x01\x12-\n" +
+	"\x03ttl\x18\f \x01(\v2\x19.google.protobuf.DurationH\x01R\x03ttl\x12=\n" +
+	"\vexpire_time\x18\r \x01(\v2\x1a.google.protobuf.TimestampH\x01R\n" +
+	"expireTime\x12<\n" +
+	"\vsliding_ttl\x18\x0e \x01(\v2\x19.google.protobuf.DurationH\x01R\n" +
+	"slidingTtl\x12\x1c\n" +
+	"\tembedding\x18\x0f \x03(\x02R\tembedding\x12'\n" +
+	"\x0fembedding_space\x18\x10 \x01(\tR\x0eembeddingSpace\x12\x1e\n" +
+	"\n" +
+	"supersedes\x18\x11 \x01(\tR\n" +
+	"supersedes\x12!\n" +
+	"\fderived_from\x18\x12 \x03(\tR\vderivedFrom\x12-\n" +
+	"\x06origin\x18\x13 \x01(\x0e2\x15.loombridge.v1.OriginR\x06origin\x12\x16\n" +
+	"\x06pinned\x18\x14 \x01(\bR\x06pinnedB\x0f\n" +
+	"\rmetadata_formB\b\n" +
+	"\x06expiryB\r\n" +
+	"\v_importance\"\x82\x03\n" +
+	"\x13UpdateRecordRequest\x12\x19\n" +
+	"\bagent_id\x18\x01 \x01(\tR\aagentId\x12\x17\n" +
+	"\auser_id\x18\x02 \x01(\tR\x06userId\x12\x10\n" +
+	"\x02id\x18\x03 \x01(\tH\x00R\x02id\x12\x12\n" +
+	"\x03key\x18\x04 \x01(\tH\x00R\x03key\x122\n" +
+	"\x06record\x18\x05 \x01(\v2\x1a.loombridge.v1.RecordDraftR\x06record\x12;\n" +
+	"\vupdate_mask\x18\x06 \x01(\v2\x1a.google.protobuf.FieldMaskR\n" +
+	"updateMask\x12.\n" +
+	"\x10expected_version\x18\a \x01(\x03H\x01R\x0fexpectedVersion\x88\x01\x01\x12\x1d\n" +
+	"\n" +
+	"request_id\x18\b \x01(\tR\trequestId\x124\n" +
+	"\tjson_form\x18\t \x01(\x0e2\x17.loombridge.v1.JsonFormR\bjsonFormB\x06\n" +
+	"\x04nameB\x13\n" +
+	"\x11_expected_version\"E\n" +
+	"\x14UpdateRecordResponse\x12-\n" +
+	"\x06record\x18\x01 \x01(\v2\x15.loombridge.v1.RecordR\x06record\"\xdb\x01\n" +
+	"\x13DeleteRecordRequest\x12\x19\n" +
+	"\bagent_id\x18\x01 \x01(\tR\aagentId\x12\x17\n" +
+	"\auser_id\x18\x02 \x01(\tR\x06userId\x12\x10\n" +
+	"\x02id\x18\x03 \x01(\tH\x00R\x02id\x12\x12\n" +
+	"\x03key\x18\x04 \x01(\tH\x00R\x03key\x12.\n" +
+	"\x10expected_version\x18\x05 \x01(\x03H\x01R\x0fexpectedVersion\x88\x01\x01\x12\x1d\n" +
+	"\n" +
+	"request_id\x18\x06 \x01(\tR\trequestIdB\x06\n" +
+	"\x04nameB\x13\n" +
+	"\x11_expected_version\"&\n" +
+	"\x14DeleteRecordResponse\x12\x0e\n" +
+	"\x02id\x18\x01 \x01(\tR\x02id\"\xba\x02\n" +
+	"\x12ListRecordsRequest\x12\x19\n" +
+	"\bagent_id\x18\x01 \x01(\tR\aagentId\x12\x17\n" +
+	"\auser_id\x18\x02 \x01(\tR\x06userId\x12\x16\n" +
+	"\x06filter\x18\x03 \x01(\tR\x06filter\x12\x1b\n" +
+	"\tpage_size\x18\x04 \x01(\x05R\bpageSize\x12\x1d\n" +
+	"\n" +
+	"page_token\x18\x05 \x01(\tR\tpageToken\x12!\n" +
+	"\fnewest_first\x18\x06 \x01(\bR\vnewestFirst\x124\n" +
+	"\tjson_form\x18\a \x01(\x0e2\x17.loombridge.v1.JsonFormR\bjsonForm\x12-\n" +
+	"\x12include_embeddings\x18\b \x01(\bR\x11includeEmbeddings\x12\x14\n" +
+	"\x05tiers\x18\t \x03(\x05R\x05tiers\"n\n" +
+	"\x13ListRecordsResponse\x12/\n" +
+	"\arecords\x18\x01 \x03(\v2\x15.loombridge.v1.RecordR\arecords\x12&\n" +
+	"\x0fnext_page_token\x18\x02 \x01(\tR\rnextPageToken\"\x9b\x01\n" +
+	"\x10BatchSaveRequest\x12\x19\n" +
+	"\bagent_id\x18\x01 \x01(\tR\aagentId\x12\x17\n" +
+	"\auser_id\x18\x02 \x01(\tR\x06userId\x124\n" +
+	"\arecords\x18\x03 \x03(\v2\x1a.loombridge.v1.RecordDraftR\arecords\x12\x1d\n" +
+	"\n" +
+	"request_id\x18\x04 \x01(\tR\trequestId\"L\n" +
+	"\x11BatchSaveResponse\x127\n" +
+	"\x05saved\x18\x01 \x03(\v2!.loombridge.v1.MemorySaveResponseR\x05saved\"D\n" +
+	"\x0eReembedRequest\x12\x19\n" +
+	"\bagent_id\x18\x01 \x01(\tR\aagentId\x12\x17\n" +
+	"\auser_id\x18\x02 \x01(\tR\x06userId\"d\n" +
+	"\x0fReembedResponse\x12'\n" +
+	"\x0fembedding_space\x18\x01 \x01(\tR\x0eembeddingSpace\x12\x12\n" +
+	"\x04done\x18\x02 \x01(\x03R\x04done\x12\x14\n" +
+	"\x05total\x18\x03 \x01(\x03R\x05total\"K\n" +
+	"\x15GetMemoryStatsRequest\x12\x19\n" +
+	"\bagent_id\x18\x01 \x01(\tR\aagentId\x12\x17\n" +
+	"\auser_id\x18\x02 \x01(\tR\x06userId\"\xc0\x02\n" +
+	"\x16GetMemoryStatsResponse\x12\x18\n" +
+	"\arecords\x18\x01 \x01(\x03R\arecords\x12\x14\n" +
+	"\x05words\x18\x02 \x01(\x03R\x05words\x12\x1a\n" +
+	"\bsessions\x18\x03 \x01(\x03R\bsessions\x12\x1a\n" +
+	"\bunpacked\x18\x04 \x01(\x03R\bunpacked\x12\x1a\n" +
+	"\bsegments\x18\x05 \x01(\x05R\bsegments\x12%\n" +
+	"\x0eindex_sequence\x18\x06 \x01(\x03R\rindexSequence\x12:\n" +
+	"\x06spaces\x18\a \x03(\v2\".loombridge.v1.EmbeddingSpaceStatsR\x06spaces\x12%\n" +
+	"\x0eembedder_space\x18\b \x01(\tR\rembedderSpace\x12\x18\n" +
+	"\apending\x18\t \x01(\x03R\apending\"a\n" +
+	"\x13EmbeddingSpaceStats\x12\x12\n" +
+	"\x04name\x18\x01 \x01(\tR\x04name\x12\x1c\n" +
+	"\tdimension\x18\x02 \x01(\x05R\tdimension\x12\x18\n" +
+	"\avectors\x18\x03 \x01(\x03R\avectors*O\n" +
 	"\bJsonForm\x12\x19\n" +
 	"\x15JSON_FORM_UNSPECIFIED\x10\x00\x12\x14\n" +
 	"\x10JSON_FORM_STRUCT\x10\x01\x12\x12\n" +
@@ -1448,9 +3455,22 @@ const file_loombridge_v1_memory_proto_rawDesc = "" +
 	"\x16QUERY_MODE_UNSPECIFIED\x10\x00\x12\x15\n" +
 	"\x11QUERY_MODE_HYBRID\x10\x01\x12\x16\n" +
 	"\x12QUERY_MODE_LEXICAL\x10\x02\x12\x15\n" +
-	"\x11QUERY_MODE_VECTOR\x10\x032d\n" +
+	"\x11QUERY_MODE_VECTOR\x10\x03*\xda\x01\n" +
+	"\vEmptyReason\x12\x1c\n" +
+	"\x18EMPTY_REASON_UNSPECIFIED\x10\x00\x12\x1f\n" +
+	"\x1bEMPTY_REASON_NOTHING_STORED\x10\x01\x12!\n" +
+	"\x1dEMPTY_REASON_NOTHING_RELEVANT\x10\x02\x12$\n" +
+	" EMPTY_REASON_ALL_UNDER_MIN_SCORE\x10\x03\x12\x1d\n" +
+	"\x19EMPTY_REASON_ALL_EXCLUDED\x10\x04\x12$\n" +
+	" EMPTY_REASON_ALL_OVER_MAX_TOKENS\x10\x052\xf1\x04\n" +
 	"\rMemoryService\x12S\n" +
-	"\tGetRecord\x12\x1f.loombridge.v1.GetRecordRequest\x1a .loombridge.v1.GetRecordResponse\"\x03\x90\x02\x01BIZGgithub.com/loom-bridge/loom-bridge/proto/gen/loombridge/v1;loombridgev1b\x06proto3"
+	"\tGetRecord\x12\x1f.loombridge.v1.GetRecordRequest\x1a .loombridge.v1.GetRecordResponse\"\x03\x90\x02\x01\x12W\n" +
+	"\fUpdateRecord\x12\".loombridge.v1.UpdateRecordRequest\x1a#.loombridge.v1.UpdateRecordResponse\x12W\n" +
+	"\fDeleteRecord\x12\".loombridge.v1.DeleteRecordRequest\x1a#.loombridge.v1.DeleteRecordResponse\x12Y\n" +
+	"\vListRecords\x12!.loombridge.v1.ListRecordsRequest\x1a\".loombridge.v1.ListRecordsResponse\"\x03\x90\x02\x01\x12N\n" +
+	"\tBatchSave\x12\x1f.loombridge.v1.BatchSaveRequest\x1a .loombridge.v1.BatchSaveResponse\x12J\n" +
+	"\aReembed\x12\x1d.loombridge.v1.ReembedRequest\x1a\x1e.loombridge.v1.ReembedResponse0\x01\x12b\n" +
+	"\x0eGetMemoryStats\x12$.loombridge.v1.GetMemoryStatsRequest\x1a%.loombridge.v1.GetMemoryStatsResponse\"\x03\x90\x02\x01BIZGgithub.com/loom-bridge/loom-bridge/proto/gen/loombridge/v1;loombridgev1b\x06proto3"
 
 var (
 	file_loombridge_v1_memory_proto_rawDescOnce sync.Once
@@ -1464,52 +3484,107 @@ func file_loombridge_v1_memory_proto_rawDescGZIP() []byte {
 	return file_loombridge_v1_memory_proto_rawDescData
 }
 
-var file_loombridge_v1_memory_proto_enumTypes = make([]protoimpl.EnumInfo, 3)
-var file_loombridge_v1_memory_proto_msgTypes = make([]protoimpl.MessageInfo, 9)
+var file_loombridge_v1_memory_proto_enumTypes = make([]protoimpl.EnumInfo, 4)
+var file_loombridge_v1_memory_proto_msgTypes = make([]protoimpl.MessageInfo, 26)
 var file_loombridge_v1_memory_proto_goTypes = []any{
-	(JsonForm)(0),                 // 0: loombridge.v1.JsonForm
-	(Origin)(0),                   // 1: loombridge.v1.Origin
-	(QueryMode)(0),                // 2: loombridge.v1.QueryMode
-	(*Record)(nil),                // 3: loombridge.v1.Record
-	(*MemorySaveRequest)(nil),     // 4: loombridge.v1.MemorySaveRequest
-	(*MemorySaveResponse)(nil),    // 5: loombridge.v1.MemorySaveResponse
-	(*MemoryQueryRequest)(nil),    // 6: loombridge.v1.MemoryQueryRequest
-	(*MemoryQueryResponse)(nil),   // 7: loombridge.v1.MemoryQueryResponse
-	(*MemoryHit)(nil),             // 8: loombridge.v1.MemoryHit
-	(*QueryReceipt)(nil),          // 9: loombridge.v1.QueryReceipt
-	(*GetRecordRequest)(nil),      // 10: loombridge.v1.GetRecordRequest
-	(*GetRecordResponse)(nil),     // 11: loombridge.v1.GetRecordResponse
-	(*timestamppb.Timestamp)(nil), // 12: google.protobuf.Timestamp
-	(*structpb.Struct)(nil),       // 13: google.protobuf.Struct
-	(*durationpb.Duration)(nil),   // 14: google.protobuf.Duration
+	(JsonForm)(0),                  // 0: loombridge.v1.JsonForm
+	(Origin)(0),                    // 1: loombridge.v1.Origin
+	(QueryMode)(0),                 // 2: loombridge.v1.QueryMode
+	(EmptyReason)(0),               // 3: loombridge.v1.EmptyReason
+	(*Record)(nil),                 // 4: loombridge.v1.Record
+	(*MemorySaveRequest)(nil),      // 5: loombridge.v1.MemorySaveRequest
+	(*MemorySaveResponse)(nil),     // 6: loombridge.v1.MemorySaveResponse
+	(*MemoryOwner)(nil),            // 7: loombridge.v1.MemoryOwner
+	(*MemoryQueryRequest)(nil),     // 8: loombridge.v1.MemoryQueryRequest
+	(*MemoryQueryResponse)(nil),    // 9: loombridge.v1.MemoryQueryResponse
+	(*MemoryHit)(nil),              // 10: loombridge.v1.MemoryHit
+	(*HitExplanation)(nil),         // 11: loombridge.v1.HitExplanation
+	(*SignalScore)(nil),            // 12: loombridge.v1.SignalScore
+	(*QueryReceipt)(nil),           // 13: loombridge.v1.QueryReceipt
+	(*GetRecordRequest)(nil),       // 14: loombridge.v1.GetRecordRequest
+	(*GetRecordResponse)(nil),      // 15: loombridge.v1.GetRecordResponse
+	(*RecordDraft)(nil),            // 16: loombridge.v1.RecordDraft
+	(*UpdateRecordRequest)(nil),    // 17: loombridge.v1.UpdateRecordRequest
+	(*UpdateRecordResponse)(nil),   // 18: loombridge.v1.UpdateRecordResponse
+	(*DeleteRecordRequest)(nil),    // 19: loombridge.v1.DeleteRecordRequest
+	(*DeleteRecordResponse)(nil),   // 20: loombridge.v1.DeleteRecordResponse
+	(*ListRecordsRequest)(nil),     // 21: loombridge.v1.ListRecordsRequest
+	(*ListRecordsResponse)(nil),    // 22: loombridge.v1.ListRecordsResponse
+	(*BatchSaveRequest)(nil),       // 23: loombridge.v1.BatchSaveRequest
+	(*BatchSaveResponse)(nil),      // 24: loombridge.v1.BatchSaveResponse
+	(*ReembedRequest)(nil),         // 25: loombridge.v1.ReembedRequest
+	(*ReembedResponse)(nil),        // 26: loombridge.v1.ReembedResponse
+	(*GetMemoryStatsRequest)(nil),  // 27: loombridge.v1.GetMemoryStatsRequest
+	(*GetMemoryStatsResponse)(nil), // 28: loombridge.v1.GetMemoryStatsResponse
+	(*EmbeddingSpaceStats)(nil),    // 29: loombridge.v1.EmbeddingSpaceStats
+	(*timestamppb.Timestamp)(nil),  // 30: google.protobuf.Timestamp
+	(*structpb.Struct)(nil),        // 31: google.protobuf.Struct
+	(*durationpb.Duration)(nil),    // 32: google.protobuf.Duration
+	(*fieldmaskpb.FieldMask)(nil),  // 33: google.protobuf.FieldMask
 }
 var file_loombridge_v1_memory_proto_depIdxs = []int32{
-	12, // 0: loombridge.v1.Record.event_time:type_name -> google.protobuf.Timestamp
-	12, // 1: loombridge.v1.Record.create_time:type_name -> google.protobuf.Timestamp
-	12, // 2: loombridge.v1.Record.expire_time:type_name -> google.protobuf.Timestamp
-	13, // 3: loombridge.v1.Record.metadata:type_name -> google.protobuf.Struct
+	30, // 0: loombridge.v1.Record.event_time:type_name -> google.protobuf.Timestamp
+	30, // 1: loombridge.v1.Record.create_time:type_name -> google.protobuf.Timestamp
+	30, // 2: loombridge.v1.Record.expire_time:type_name -> google.protobuf.Timestamp
+	31, // 3: loombridge.v1.Record.metadata:type_name -> google.protobuf.Struct
 	1,  // 4: loombridge.v1.Record.origin:type_name -> loombridge.v1.Origin
-	12, // 5: loombridge.v1.MemorySaveRequest.event_time:type_name -> google.protobuf.Timestamp
-	13, // 6: loombridge.v1.MemorySaveRequest.metadata:type_name -> google.protobuf.Struct
-	14, // 7: loombridge.v1.MemorySaveRequest.ttl:type_name -> google.protobuf.Duration
-	12, // 8: loombridge.v1.MemorySaveRequest.expire_time:type_name -> google.protobuf.Timestamp
-	1,  // 9: loombridge.v1.MemorySaveRequest.origin:type_name -> loombridge.v1.Origin
-	12, // 10: loombridge.v1.MemorySaveResponse.create_time:type_name -> google.protobuf.Timestamp
-	12, // 11: loombridge.v1.MemorySaveResponse.expire_time:type_name -> google.protobuf.Timestamp
-	2,  // 12: loombridge.v1.MemoryQueryRequest.mode:type_name -> loombridge.v1.QueryMode
-	0,  // 13: loombridge.v1.MemoryQueryRequest.json_form:type_name -> loombridge.v1.JsonForm
-	8,  // 14: loombridge.v1.MemoryQueryResponse.hits:type_name -> loombridge.v1.MemoryHit
-	9,  // 15: loombridge.v1.MemoryQueryResponse.receipt:type_name -> loombridge.v1.QueryReceipt
-	3,  // 16: loombridge.v1.MemoryHit.record:type_name -> loombridge.v1.Record
-	0,  // 17: loombridge.v1.GetRecordRequest.json_form:type_name -> loombridge.v1.JsonForm
-	3,  // 18: loombridge.v1.GetRecordResponse.record:type_name -> loombridge.v1.Record
-	10, // 19: loombridge.v1.MemoryService.GetRecord:input_type -> loombridge.v1.GetRecordRequest
-	11, // 20: loombridge.v1.MemoryService.GetRecord:output_type -> loombridge.v1.GetRecordResponse
-	20, // [20:21] is the sub-list for method output_type
-	19, // [19:20] is the sub-list for method input_type
-	19, // [19:19] is the sub-list for extension type_name
-	19, // [19:19] is the sub-list for extension extendee
-	0,  // [0:19] is the sub-list for field type_name
+	30, // 5: loombridge.v1.Record.update_time:type_name -> google.protobuf.Timestamp
+	32, // 6: loombridge.v1.Record.sliding_ttl:type_name -> google.protobuf.Duration
+	30, // 7: loombridge.v1.MemorySaveRequest.event_time:type_name -> google.protobuf.Timestamp
+	31, // 8: loombridge.v1.MemorySaveRequest.metadata:type_name -> google.protobuf.Struct
+	32, // 9: loombridge.v1.MemorySaveRequest.ttl:type_name -> google.protobuf.Duration
+	30, // 10: loombridge.v1.MemorySaveRequest.expire_time:type_name -> google.protobuf.Timestamp
+	32, // 11: loombridge.v1.MemorySaveRequest.sliding_ttl:type_name -> google.protobuf.Duration
+	1,  // 12: loombridge.v1.MemorySaveRequest.origin:type_name -> loombridge.v1.Origin
+	30, // 13: loombridge.v1.MemorySaveResponse.create_time:type_name -> google.protobuf.Timestamp
+	30, // 14: loombridge.v1.MemorySaveResponse.expire_time:type_name -> google.protobuf.Timestamp
+	2,  // 15: loombridge.v1.MemoryQueryRequest.mode:type_name -> loombridge.v1.QueryMode
+	0,  // 16: loombridge.v1.MemoryQueryRequest.json_form:type_name -> loombridge.v1.JsonForm
+	7,  // 17: loombridge.v1.MemoryQueryRequest.owners:type_name -> loombridge.v1.MemoryOwner
+	32, // 18: loombridge.v1.MemoryQueryRequest.recency_half_life:type_name -> google.protobuf.Duration
+	10, // 19: loombridge.v1.MemoryQueryResponse.hits:type_name -> loombridge.v1.MemoryHit
+	13, // 20: loombridge.v1.MemoryQueryResponse.receipt:type_name -> loombridge.v1.QueryReceipt
+	4,  // 21: loombridge.v1.MemoryHit.record:type_name -> loombridge.v1.Record
+	7,  // 22: loombridge.v1.MemoryHit.owner:type_name -> loombridge.v1.MemoryOwner
+	11, // 23: loombridge.v1.MemoryHit.explanation:type_name -> loombridge.v1.HitExplanation
+	12, // 24: loombridge.v1.HitExplanation.signals:type_name -> loombridge.v1.SignalScore
+	3,  // 25: loombridge.v1.QueryReceipt.empty_reason:type_name -> loombridge.v1.EmptyReason
+	0,  // 26: loombridge.v1.GetRecordRequest.json_form:type_name -> loombridge.v1.JsonForm
+	4,  // 27: loombridge.v1.GetRecordResponse.record:type_name -> loombridge.v1.Record
+	30, // 28: loombridge.v1.RecordDraft.event_time:type_name -> google.protobuf.Timestamp
+	31, // 29: loombridge.v1.RecordDraft.metadata:type_name -> google.protobuf.Struct
+	32, // 30: loombridge.v1.RecordDraft.ttl:type_name -> google.protobuf.Duration
+	30, // 31: loombridge.v1.RecordDraft.expire_time:type_name -> google.protobuf.Timestamp
+	32, // 32: loombridge.v1.RecordDraft.sliding_ttl:type_name -> google.protobuf.Duration
+	1,  // 33: loombridge.v1.RecordDraft.origin:type_name -> loombridge.v1.Origin
+	16, // 34: loombridge.v1.UpdateRecordRequest.record:type_name -> loombridge.v1.RecordDraft
+	33, // 35: loombridge.v1.UpdateRecordRequest.update_mask:type_name -> google.protobuf.FieldMask
+	0,  // 36: loombridge.v1.UpdateRecordRequest.json_form:type_name -> loombridge.v1.JsonForm
+	4,  // 37: loombridge.v1.UpdateRecordResponse.record:type_name -> loombridge.v1.Record
+	0,  // 38: loombridge.v1.ListRecordsRequest.json_form:type_name -> loombridge.v1.JsonForm
+	4,  // 39: loombridge.v1.ListRecordsResponse.records:type_name -> loombridge.v1.Record
+	16, // 40: loombridge.v1.BatchSaveRequest.records:type_name -> loombridge.v1.RecordDraft
+	6,  // 41: loombridge.v1.BatchSaveResponse.saved:type_name -> loombridge.v1.MemorySaveResponse
+	29, // 42: loombridge.v1.GetMemoryStatsResponse.spaces:type_name -> loombridge.v1.EmbeddingSpaceStats
+	14, // 43: loombridge.v1.MemoryService.GetRecord:input_type -> loombridge.v1.GetRecordRequest
+	17, // 44: loombridge.v1.MemoryService.UpdateRecord:input_type -> loombridge.v1.UpdateRecordRequest
+	19, // 45: loombridge.v1.MemoryService.DeleteRecord:input_type -> loombridge.v1.DeleteRecordRequest
+	21, // 46: loombridge.v1.MemoryService.ListRecords:input_type -> loombridge.v1.ListRecordsRequest
+	23, // 47: loombridge.v1.MemoryService.BatchSave:input_type -> loombridge.v1.BatchSaveRequest
+	25, // 48: loombridge.v1.MemoryService.Reembed:input_type -> loombridge.v1.ReembedRequest
+	27, // 49: loombridge.v1.MemoryService.GetMemoryStats:input_type -> loombridge.v1.GetMemoryStatsRequest
+	15, // 50: loombridge.v1.MemoryService.GetRecord:output_type -> loombridge.v1.GetRecordResponse
+	18, // 51: loombridge.v1.MemoryService.UpdateRecord:output_type -> loombridge.v1.UpdateRecordResponse
+	20, // 52: loombridge.v1.MemoryService.DeleteRecord:output_type -> loombridge.v1.DeleteRecordResponse
+	22, // 53: loombridge.v1.MemoryService.ListRecords:output_type -> loombridge.v1.ListRecordsResponse
+	24, // 54: loombridge.v1.MemoryService.BatchSave:output_type -> loombridge.v1.BatchSaveResponse
+	26, // 55: loombridge.v1.MemoryService.Reembed:output_type -> loombridge.v1.ReembedResponse
+	28, // 56: loombridge.v1.MemoryService.GetMemoryStats:output_type -> loombridge.v1.GetMemoryStatsResponse
+	50, // [50:57] is the sub-list for method output_type
+	43, // [43:50] is the sub-list for method input_type
+	43, // [43:43] is the sub-list for extension type_name
+	43, // [43:43] is the sub-list for extension extendee
+	0,  // [0:43] is the sub-list for field type_name
 }
 
 func init() { file_loombridge_v1_memory_proto_init() }
@@ -1526,18 +3601,38 @@ func file_loombridge_v1_memory_proto_init() {
 		(*MemorySaveRequest_MetadataJson)(nil),
 		(*MemorySaveRequest_Ttl)(nil),
 		(*MemorySaveRequest_ExpireTime)(nil),
+		(*MemorySaveRequest_SlidingTtl)(nil),
 	}
-	file_loombridge_v1_memory_proto_msgTypes[7].OneofWrappers = []any{
+	file_loombridge_v1_memory_proto_msgTypes[3].OneofWrappers = []any{
+		(*MemoryOwner_AgentId)(nil),
+		(*MemoryOwner_UserId)(nil),
+	}
+	file_loombridge_v1_memory_proto_msgTypes[10].OneofWrappers = []any{
 		(*GetRecordRequest_Id)(nil),
 		(*GetRecordRequest_Key)(nil),
+	}
+	file_loombridge_v1_memory_proto_msgTypes[12].OneofWrappers = []any{
+		(*RecordDraft_Metadata)(nil),
+		(*RecordDraft_MetadataJson)(nil),
+		(*RecordDraft_Ttl)(nil),
+		(*RecordDraft_ExpireTime)(nil),
+		(*RecordDraft_SlidingTtl)(nil),
+	}
+	file_loombridge_v1_memory_proto_msgTypes[13].OneofWrappers = []any{
+		(*UpdateRecordRequest_Id)(nil),
+		(*UpdateRecordRequest_Key)(nil),
+	}
+	file_loombridge_v1_memory_proto_msgTypes[15].OneofWrappers = []any{
+		(*DeleteRecordRequest_Id)(nil),
+		(*DeleteRecordRequest_Key)(nil),
 	}
 	type x struct{}
 	out := protoimpl.TypeBuilder{
 		File: protoimpl.DescBuilder{
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_loombridge_v1_memory_proto_rawDesc), len(file_loombridge_v1_memory_proto_rawDesc)),
-			NumEnums:      3,
-			NumMessages:   9,
+			NumEnums:      4,
+			NumMessages:   26,
 			NumExtensions: 0,
 			NumServices:   1,
 		},

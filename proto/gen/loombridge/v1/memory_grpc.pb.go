@@ -19,19 +19,45 @@ import (
 const _ = grpc.SupportPackageIsVersion9
 
 const (
-	MemoryService_GetRecord_FullMethodName = "/loombridge.v1.MemoryService/GetRecord"
+	MemoryService_GetRecord_FullMethodName      = "/loombridge.v1.MemoryService/GetRecord"
+	MemoryService_UpdateRecord_FullMethodName   = "/loombridge.v1.MemoryService/UpdateRecord"
+	MemoryService_DeleteRecord_FullMethodName   = "/loombridge.v1.MemoryService/DeleteRecord"
+	MemoryService_ListRecords_FullMethodName    = "/loombridge.v1.MemoryService/ListRecords"
+	MemoryService_BatchSave_FullMethodName      = "/loombridge.v1.MemoryService/BatchSave"
+	MemoryService_Reembed_FullMethodName        = "/loombridge.v1.MemoryService/Reembed"
+	MemoryService_GetMemoryStats_FullMethodName = "/loombridge.v1.MemoryService/GetMemoryStats"
 )
 
 // MemoryServiceClient is the client API for MemoryService service.
 //
 // For semantics around ctx use and closing/ending streaming RPCs, please refer to https://pkg.go.dev/google.golang.org/grpc/?tab=doc#ClientConn.NewStream.
 //
-// MemoryService looks after single records of long-term memory. Saving and
+// MemoryService looks after the records of long-term memory. Saving one and
 // querying are BridgeService's.
 type MemoryServiceClient interface {
 	// GetRecord returns one record by id or key. RECORD_NOT_FOUND when there is
 	// none or it has expired.
 	GetRecord(ctx context.Context, in *GetRecordRequest, opts ...grpc.CallOption) (*GetRecordResponse, error)
+	// UpdateRecord changes some fields of a record. The record as it was is kept
+	// as an earlier version. VERSION_CONFLICT when expected_version is given and
+	// is not the record's.
+	UpdateRecord(ctx context.Context, in *UpdateRecordRequest, opts ...grpc.CallOption) (*UpdateRecordResponse, error)
+	// DeleteRecord takes a record out of memory, its text, words, vector and
+	// earlier versions with it. RECORD_NOT_FOUND when there is none.
+	DeleteRecord(ctx context.Context, in *DeleteRecordRequest, opts ...grpc.CallOption) (*DeleteRecordResponse, error)
+	// ListRecords returns records in the order in which they came, page by page,
+	// those replaced by others included. A record that is saved meanwhile comes
+	// on a later page.
+	ListRecords(ctx context.Context, in *ListRecordsRequest, opts ...grpc.CallOption) (*ListRecordsResponse, error)
+	// BatchSave saves many records at once, all or none: the fast way to import.
+	BatchSave(ctx context.Context, in *BatchSaveRequest, opts ...grpc.CallOption) (*BatchSaveResponse, error)
+	// Reembed makes vectors in the server's embedding space for all records that
+	// have none there, while memory goes on serving; it says how far it is, and may
+	// be called again after a stop. Vectors of other spaces that stand on the same
+	// records are dropped at the end. NO_EMBEDDER without an embedder.
+	Reembed(ctx context.Context, in *ReembedRequest, opts ...grpc.CallOption) (grpc.ServerStreamingClient[ReembedResponse], error)
+	// GetMemoryStats returns counts of one owner's memory.
+	GetMemoryStats(ctx context.Context, in *GetMemoryStatsRequest, opts ...grpc.CallOption) (*GetMemoryStatsResponse, error)
 }
 
 type memoryServiceClient struct {
@@ -52,16 +78,105 @@ func (c *memoryServiceClient) GetRecord(ctx context.Context, in *GetRecordReques
 	return out, nil
 }
 
+func (c *memoryServiceClient) UpdateRecord(ctx context.Context, in *UpdateRecordRequest, opts ...grpc.CallOption) (*UpdateRecordResponse, error) {
+	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
+	out := new(UpdateRecordResponse)
+	err := c.cc.Invoke(ctx, MemoryService_UpdateRecord_FullMethodName, in, out, cOpts...)
+	if err != nil {
+		return nil, err
+	}
+	return out, nil
+}
+
+func (c *memoryServiceClient) DeleteRecord(ctx context.Context, in *DeleteRecordRequest, opts ...grpc.CallOption) (*DeleteRecordResponse, error) {
+	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
+	out := new(DeleteRecordResponse)
+	err := c.cc.Invoke(ctx, MemoryService_DeleteRecord_FullMethodName, in, out, cOpts...)
+	if err != nil {
+		return nil, err
+	}
+	return out, nil
+}
+
+func (c *memoryServiceClient) ListRecords(ctx context.Context, in *ListRecordsRequest, opts ...grpc.CallOption) (*ListRecordsResponse, error) {
+	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
+	out := new(ListRecordsResponse)
+	err := c.cc.Invoke(ctx, MemoryService_ListRecords_FullMethodName, in, out, cOpts...)
+	if err != nil {
+		return nil, err
+	}
+	return out, nil
+}
+
+func (c *memoryServiceClient) BatchSave(ctx context.Context, in *BatchSaveRequest, opts ...grpc.CallOption) (*BatchSaveResponse, error) {
+	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
+	out := new(BatchSaveResponse)
+	err := c.cc.Invoke(ctx, MemoryService_BatchSave_FullMethodName, in, out, cOpts...)
+	if err != nil {
+		return nil, err
+	}
+	return out, nil
+}
+
+func (c *memoryServiceClient) Reembed(ctx context.Context, in *ReembedRequest, opts ...grpc.CallOption) (grpc.ServerStreamingClient[ReembedResponse], error) {
+	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
+	stream, err := c.cc.NewStream(ctx, &MemoryService_ServiceDesc.Streams[0], MemoryService_Reembed_FullMethodName, cOpts...)
+	if err != nil {
+		return nil, err
+	}
+	x := &grpc.GenericClientStream[ReembedRequest, ReembedResponse]{ClientStream: stream}
+	if err := x.ClientStream.SendMsg(in); err != nil {
+		return nil, err
+	}
+	if err := x.ClientStream.CloseSend(); err != nil {
+		return nil, err
+	}
+	return x, nil
+}
+
+// This type alias is provided for backwards compatibility with existing code that references the prior non-generic stream type by name.
+type MemoryService_ReembedClient = grpc.ServerStreamingClient[ReembedResponse]
+
+func (c *memoryServiceClient) GetMemoryStats(ctx context.Context, in *GetMemoryStatsRequest, opts ...grpc.CallOption) (*GetMemoryStatsResponse, error) {
+	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
+	out := new(GetMemoryStatsResponse)
+	err := c.cc.Invoke(ctx, MemoryService_GetMemoryStats_FullMethodName, in, out, cOpts...)
+	if err != nil {
+		return nil, err
+	}
+	return out, nil
+}
+
 // MemoryServiceServer is the server API for MemoryService service.
 // All implementations must embed UnimplementedMemoryServiceServer
 // for forward compatibility.
 //
-// MemoryService looks after single records of long-term memory. Saving and
+// MemoryService looks after the records of long-term memory. Saving one and
 // querying are BridgeService's.
 type MemoryServiceServer interface {
 	// GetRecord returns one record by id or key. RECORD_NOT_FOUND when there is
 	// none or it has expired.
 	GetRecord(context.Context, *GetRecordRequest) (*GetRecordResponse, error)
+	// UpdateRecord changes some fields of a record. The record as it was is kept
+	// as an earlier version. VERSION_CONFLICT when expected_version is given and
+	// is not the record's.
+	UpdateRecord(context.Context, *UpdateRecordRequest) (*UpdateRecordResponse, error)
+	// DeleteRecord takes a record out of memory, its text, words, vector and
+	// earlier versions with it. RECORD_NOT_FOUND when there is none.
+	DeleteRecord(context.Context, *DeleteRecordRequest) (*DeleteRecordResponse, error)
+	// ListRecords returns records in the order in which they came, page by page,
+	// those replaced by others included. A record that is saved meanwhile comes
+	// on a later page.
+	ListRecords(context.Context, *ListRecordsRequest) (*ListRecordsResponse, error)
+	// BatchSave saves many records at once, all or none: the fast way to import.
+	BatchSave(context.Context, *BatchSaveRequest) (*BatchSaveResponse, error)
+	// Reembed makes vectors in the server's embedding space for all records that
+	// have none there, while memory goes on serving; it says how far it is, and may
+	// be called again after a stop. Vectors of other spaces that stand on the same
+	// records are dropped at the end. NO_EMBEDDER without an embedder.
+	Reembed(*ReembedRequest, grpc.ServerStreamingServer[ReembedResponse]) error
+	// GetMemoryStats returns counts of one owner's memory.
+	GetMemoryStats(context.Context, *GetMemoryStatsRequest) (*GetMemoryStatsResponse, error)
 	mustEmbedUnimplementedMemoryServiceServer()
 }
 
@@ -74,6 +189,24 @@ type UnimplementedMemoryServiceServer struct{}
 
 func (UnimplementedMemoryServiceServer) GetRecord(context.Context, *GetRecordRequest) (*GetRecordResponse, error) {
 	return nil, status.Error(codes.Unimplemented, "method GetRecord not implemented")
+}
+func (UnimplementedMemoryServiceServer) UpdateRecord(context.Context, *UpdateRecordRequest) (*UpdateRecordResponse, error) {
+	return nil, status.Error(codes.Unimplemented, "method UpdateRecord not implemented")
+}
+func (UnimplementedMemoryServiceServer) DeleteRecord(context.Context, *DeleteRecordRequest) (*DeleteRecordResponse, error) {
+	return nil, status.Error(codes.Unimplemented, "method DeleteRecord not implemented")
+}
+func (UnimplementedMemoryServiceServer) ListRecords(context.Context, *ListRecordsRequest) (*ListRecordsResponse, error) {
+	return nil, status.Error(codes.Unimplemented, "method ListRecords not implemented")
+}
+func (UnimplementedMemoryServiceServer) BatchSave(context.Context, *BatchSaveRequest) (*BatchSaveResponse, error) {
+	return nil, status.Error(codes.Unimplemented, "method BatchSave not implemented")
+}
+func (UnimplementedMemoryServiceServer) Reembed(*ReembedRequest, grpc.ServerStreamingServer[ReembedResponse]) error {
+	return status.Error(codes.Unimplemented, "method Reembed not implemented")
+}
+func (UnimplementedMemoryServiceServer) GetMemoryStats(context.Context, *GetMemoryStatsRequest) (*GetMemoryStatsResponse, error) {
+	return nil, status.Error(codes.Unimplemented, "method GetMemoryStats not implemented")
 }
 func (UnimplementedMemoryServiceServer) mustEmbedUnimplementedMemoryServiceServer() {}
 func (UnimplementedMemoryServiceServer) testEmbeddedByValue()                       {}
@@ -114,6 +247,107 @@ func _MemoryService_GetRecord_Handler(srv interface{}, ctx context.Context, dec 
 	return interceptor(ctx, in, info, handler)
 }
 
+func _MemoryService_UpdateRecord_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
+	in := new(UpdateRecordRequest)
+	if err := dec(in); err != nil {
+		return nil, err
+	}
+	if interceptor == nil {
+		return srv.(MemoryServiceServer).UpdateRecord(ctx, in)
+	}
+	info := &grpc.UnaryServerInfo{
+		Server:     srv,
+		FullMethod: MemoryService_UpdateRecord_FullMethodName,
+	}
+	handler := func(ctx context.Context, req interface{}) (interface{}, error) {
+		return srv.(MemoryServiceServer).UpdateRecord(ctx, req.(*UpdateRecordRequest))
+	}
+	return interceptor(ctx, in, info, handler)
+}
+
+func _MemoryService_DeleteRecord_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
+	in := new(DeleteRecordRequest)
+	if err := dec(in); err != nil {
+		return nil, err
+	}
+	if interceptor == nil {
+		return srv.(MemoryServiceServer).DeleteRecord(ctx, in)
+	}
+	info := &grpc.UnaryServerInfo{
+		Server:     srv,
+		FullMethod: MemoryService_DeleteRecord_FullMethodName,
+	}
+	handler := func(ctx context.Context, req interface{}) (interface{}, error) {
+		return srv.(MemoryServiceServer).DeleteRecord(ctx, req.(*DeleteRecordRequest))
+	}
+	return interceptor(ctx, in, info, handler)
+}
+
+func _MemoryService_ListRecords_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
+	in := new(ListRecordsRequest)
+	if err := dec(in); err != nil {
+		return nil, err
+	}
+	if interceptor == nil {
+		return srv.(MemoryServiceServer).ListRecords(ctx, in)
+	}
+	info := &grpc.UnaryServerInfo{
+		Server:     srv,
+		FullMethod: MemoryService_ListRecords_FullMethodName,
+	}
+	handler := func(ctx context.Context, req interface{}) (interface{}, error) {
+		return srv.(MemoryServiceServer).ListRecords(ctx, req.(*ListRecordsRequest))
+	}
+	return interceptor(ctx, in, info, handler)
+}
+
+func _MemoryService_BatchSave_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
+	in := new(BatchSaveRequest)
+	if err := dec(in); err != nil {
+		return nil, err
+	}
+	if interceptor == nil {
+		return srv.(MemoryServiceServer).BatchSave(ctx, in)
+	}
+	info := &grpc.UnaryServerInfo{
+		Server:     srv,
+		FullMethod: MemoryService_BatchSave_FullMethodName,
+	}
+	handler := func(ctx context.Context, req interface{}) (interface{}, error) {
+		return srv.(MemoryServiceServer).BatchSave(ctx, req.(*BatchSaveRequest))
+	}
+	return interceptor(ctx, in, info, handler)
+}
+
+func _MemoryService_Reembed_Handler(srv interface{}, stream grpc.ServerStream) error {
+	m := new(ReembedRequest)
+	if err := stream.RecvMsg(m); err != nil {
+		return err
+	}
+	return srv.(MemoryServiceServer).Reembed(m, &grpc.GenericServerStream[ReembedRequest, ReembedResponse]{ServerStream: stream})
+}
+
+// This type alias is provided for backwards compatibility with existing code that references the prior non-generic stream type by name.
+type MemoryService_ReembedServer = grpc.ServerStreamingServer[ReembedResponse]
+
+func _MemoryService_GetMemoryStats_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
+	in := new(GetMemoryStatsRequest)
+	if err := dec(in); err != nil {
+		return nil, err
+	}
+	if interceptor == nil {
+		return srv.(MemoryServiceServer).GetMemoryStats(ctx, in)
+	}
+	info := &grpc.UnaryServerInfo{
+		Server:     srv,
+		FullMethod: MemoryService_GetMemoryStats_FullMethodName,
+	}
+	handler := func(ctx context.Context, req interface{}) (interface{}, error) {
+		return srv.(MemoryServiceServer).GetMemoryStats(ctx, req.(*GetMemoryStatsRequest))
+	}
+	return interceptor(ctx, in, info, handler)
+}
+
 // MemoryService_ServiceDesc is the grpc.ServiceDesc for MemoryService service.
 // It's only intended for direct use with grpc.RegisterService,
 // and not to be introspected or modified (even as a copy)
@@ -125,7 +359,33 @@ var MemoryService_ServiceDesc = grpc.ServiceDesc{
 			MethodName: "GetRecord",
 			Handler:    _MemoryService_GetRecord_Handler,
 		},
+		{
+			MethodName: "UpdateRecord",
+			Handler:    _MemoryService_UpdateRecord_Handler,
+		},
+		{
+			MethodName: "DeleteRecord",
+			Handler:    _MemoryService_DeleteRecord_Handler,
+		},
+		{
+			MethodName: "ListRecords",
+			Handler:    _MemoryService_ListRecords_Handler,
+		},
+		{
+			MethodName: "BatchSave",
+			Handler:    _MemoryService_BatchSave_Handler,
+		},
+		{
+			MethodName: "GetMemoryStats",
+			Handler:    _MemoryService_GetMemoryStats_Handler,
+		},
 	},
-	Streams:  []grpc.StreamDesc{},
+	Streams: []grpc.StreamDesc{
+		{
+			StreamName:    "Reembed",
+			Handler:       _MemoryService_Reembed_Handler,
+			ServerStreams: true,
+		},
+	},
 	Metadata: "loombridge/v1/memory.proto",
 }

@@ -1,6 +1,7 @@
 import datetime
 
 from google.protobuf import duration_pb2 as _duration_pb2
+from google.protobuf import field_mask_pb2 as _field_mask_pb2
 from google.protobuf import struct_pb2 as _struct_pb2
 from google.protobuf import timestamp_pb2 as _timestamp_pb2
 from google.protobuf.internal import containers as _containers
@@ -32,6 +33,15 @@ class QueryMode(int, metaclass=_enum_type_wrapper.EnumTypeWrapper):
     QUERY_MODE_HYBRID: _ClassVar[QueryMode]
     QUERY_MODE_LEXICAL: _ClassVar[QueryMode]
     QUERY_MODE_VECTOR: _ClassVar[QueryMode]
+
+class EmptyReason(int, metaclass=_enum_type_wrapper.EnumTypeWrapper):
+    __slots__ = ()
+    EMPTY_REASON_UNSPECIFIED: _ClassVar[EmptyReason]
+    EMPTY_REASON_NOTHING_STORED: _ClassVar[EmptyReason]
+    EMPTY_REASON_NOTHING_RELEVANT: _ClassVar[EmptyReason]
+    EMPTY_REASON_ALL_UNDER_MIN_SCORE: _ClassVar[EmptyReason]
+    EMPTY_REASON_ALL_EXCLUDED: _ClassVar[EmptyReason]
+    EMPTY_REASON_ALL_OVER_MAX_TOKENS: _ClassVar[EmptyReason]
 JSON_FORM_UNSPECIFIED: JsonForm
 JSON_FORM_STRUCT: JsonForm
 JSON_FORM_TEXT: JsonForm
@@ -44,9 +54,15 @@ QUERY_MODE_UNSPECIFIED: QueryMode
 QUERY_MODE_HYBRID: QueryMode
 QUERY_MODE_LEXICAL: QueryMode
 QUERY_MODE_VECTOR: QueryMode
+EMPTY_REASON_UNSPECIFIED: EmptyReason
+EMPTY_REASON_NOTHING_STORED: EmptyReason
+EMPTY_REASON_NOTHING_RELEVANT: EmptyReason
+EMPTY_REASON_ALL_UNDER_MIN_SCORE: EmptyReason
+EMPTY_REASON_ALL_EXCLUDED: EmptyReason
+EMPTY_REASON_ALL_OVER_MAX_TOKENS: EmptyReason
 
 class Record(_message.Message):
-    __slots__ = ("id", "text", "key", "kind", "session_id", "author", "event_time", "create_time", "expire_time", "metadata", "metadata_json", "tags", "importance", "supersedes", "superseded_by", "derived_from", "origin", "tier", "embedding", "embedding_space")
+    __slots__ = ("id", "text", "key", "kind", "session_id", "author", "event_time", "create_time", "expire_time", "metadata", "metadata_json", "tags", "importance", "supersedes", "superseded_by", "derived_from", "origin", "tier", "embedding", "embedding_space", "version", "update_time", "pinned", "sliding_ttl")
     ID_FIELD_NUMBER: _ClassVar[int]
     TEXT_FIELD_NUMBER: _ClassVar[int]
     KEY_FIELD_NUMBER: _ClassVar[int]
@@ -67,6 +83,10 @@ class Record(_message.Message):
     TIER_FIELD_NUMBER: _ClassVar[int]
     EMBEDDING_FIELD_NUMBER: _ClassVar[int]
     EMBEDDING_SPACE_FIELD_NUMBER: _ClassVar[int]
+    VERSION_FIELD_NUMBER: _ClassVar[int]
+    UPDATE_TIME_FIELD_NUMBER: _ClassVar[int]
+    PINNED_FIELD_NUMBER: _ClassVar[int]
+    SLIDING_TTL_FIELD_NUMBER: _ClassVar[int]
     id: str
     text: str
     key: str
@@ -87,10 +107,14 @@ class Record(_message.Message):
     tier: int
     embedding: _containers.RepeatedScalarFieldContainer[float]
     embedding_space: str
-    def __init__(self, id: _Optional[str] = ..., text: _Optional[str] = ..., key: _Optional[str] = ..., kind: _Optional[str] = ..., session_id: _Optional[str] = ..., author: _Optional[str] = ..., event_time: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ..., create_time: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ..., expire_time: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ..., metadata: _Optional[_Union[_struct_pb2.Struct, _Mapping]] = ..., metadata_json: _Optional[str] = ..., tags: _Optional[_Iterable[str]] = ..., importance: _Optional[float] = ..., supersedes: _Optional[str] = ..., superseded_by: _Optional[str] = ..., derived_from: _Optional[_Iterable[str]] = ..., origin: _Optional[_Union[Origin, str]] = ..., tier: _Optional[int] = ..., embedding: _Optional[_Iterable[float]] = ..., embedding_space: _Optional[str] = ...) -> None: ...
+    version: int
+    update_time: _timestamp_pb2.Timestamp
+    pinned: bool
+    sliding_ttl: _duration_pb2.Duration
+    def __init__(self, id: _Optional[str] = ..., text: _Optional[str] = ..., key: _Optional[str] = ..., kind: _Optional[str] = ..., session_id: _Optional[str] = ..., author: _Optional[str] = ..., event_time: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ..., create_time: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ..., expire_time: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ..., metadata: _Optional[_Union[_struct_pb2.Struct, _Mapping]] = ..., metadata_json: _Optional[str] = ..., tags: _Optional[_Iterable[str]] = ..., importance: _Optional[float] = ..., supersedes: _Optional[str] = ..., superseded_by: _Optional[str] = ..., derived_from: _Optional[_Iterable[str]] = ..., origin: _Optional[_Union[Origin, str]] = ..., tier: _Optional[int] = ..., embedding: _Optional[_Iterable[float]] = ..., embedding_space: _Optional[str] = ..., version: _Optional[int] = ..., update_time: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ..., pinned: bool = ..., sliding_ttl: _Optional[_Union[datetime.timedelta, _duration_pb2.Duration, _Mapping]] = ...) -> None: ...
 
 class MemorySaveRequest(_message.Message):
-    __slots__ = ("agent_id", "user_id", "text", "id", "key", "kind", "session_id", "author", "event_time", "metadata", "metadata_json", "tags", "importance", "ttl", "expire_time", "embedding", "embedding_space", "supersedes", "derived_from", "origin", "request_id")
+    __slots__ = ("agent_id", "user_id", "text", "id", "key", "kind", "session_id", "author", "event_time", "metadata", "metadata_json", "tags", "importance", "ttl", "expire_time", "sliding_ttl", "embedding", "embedding_space", "supersedes", "derived_from", "origin", "request_id", "pinned")
     AGENT_ID_FIELD_NUMBER: _ClassVar[int]
     USER_ID_FIELD_NUMBER: _ClassVar[int]
     TEXT_FIELD_NUMBER: _ClassVar[int]
@@ -106,12 +130,14 @@ class MemorySaveRequest(_message.Message):
     IMPORTANCE_FIELD_NUMBER: _ClassVar[int]
     TTL_FIELD_NUMBER: _ClassVar[int]
     EXPIRE_TIME_FIELD_NUMBER: _ClassVar[int]
+    SLIDING_TTL_FIELD_NUMBER: _ClassVar[int]
     EMBEDDING_FIELD_NUMBER: _ClassVar[int]
     EMBEDDING_SPACE_FIELD_NUMBER: _ClassVar[int]
     SUPERSEDES_FIELD_NUMBER: _ClassVar[int]
     DERIVED_FROM_FIELD_NUMBER: _ClassVar[int]
     ORIGIN_FIELD_NUMBER: _ClassVar[int]
     REQUEST_ID_FIELD_NUMBER: _ClassVar[int]
+    PINNED_FIELD_NUMBER: _ClassVar[int]
     agent_id: str
     user_id: str
     text: str
@@ -127,13 +153,15 @@ class MemorySaveRequest(_message.Message):
     importance: float
     ttl: _duration_pb2.Duration
     expire_time: _timestamp_pb2.Timestamp
+    sliding_ttl: _duration_pb2.Duration
     embedding: _containers.RepeatedScalarFieldContainer[float]
     embedding_space: str
     supersedes: str
     derived_from: _containers.RepeatedScalarFieldContainer[str]
     origin: Origin
     request_id: str
-    def __init__(self, agent_id: _Optional[str] = ..., user_id: _Optional[str] = ..., text: _Optional[str] = ..., id: _Optional[str] = ..., key: _Optional[str] = ..., kind: _Optional[str] = ..., session_id: _Optional[str] = ..., author: _Optional[str] = ..., event_time: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ..., metadata: _Optional[_Union[_struct_pb2.Struct, _Mapping]] = ..., metadata_json: _Optional[str] = ..., tags: _Optional[_Iterable[str]] = ..., importance: _Optional[float] = ..., ttl: _Optional[_Union[datetime.timedelta, _duration_pb2.Duration, _Mapping]] = ..., expire_time: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ..., embedding: _Optional[_Iterable[float]] = ..., embedding_space: _Optional[str] = ..., supersedes: _Optional[str] = ..., derived_from: _Optional[_Iterable[str]] = ..., origin: _Optional[_Union[Origin, str]] = ..., request_id: _Optional[str] = ...) -> None: ...
+    pinned: bool
+    def __init__(self, agent_id: _Optional[str] = ..., user_id: _Optional[str] = ..., text: _Optional[str] = ..., id: _Optional[str] = ..., key: _Optional[str] = ..., kind: _Optional[str] = ..., session_id: _Optional[str] = ..., author: _Optional[str] = ..., event_time: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ..., metadata: _Optional[_Union[_struct_pb2.Struct, _Mapping]] = ..., metadata_json: _Optional[str] = ..., tags: _Optional[_Iterable[str]] = ..., importance: _Optional[float] = ..., ttl: _Optional[_Union[datetime.timedelta, _duration_pb2.Duration, _Mapping]] = ..., expire_time: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ..., sliding_ttl: _Optional[_Union[datetime.timedelta, _duration_pb2.Duration, _Mapping]] = ..., embedding: _Optional[_Iterable[float]] = ..., embedding_space: _Optional[str] = ..., supersedes: _Optional[str] = ..., derived_from: _Optional[_Iterable[str]] = ..., origin: _Optional[_Union[Origin, str]] = ..., request_id: _Optional[str] = ..., pinned: bool = ...) -> None: ...
 
 class MemorySaveResponse(_message.Message):
     __slots__ = ("id", "create_time", "expire_time")
@@ -145,8 +173,16 @@ class MemorySaveResponse(_message.Message):
     expire_time: _timestamp_pb2.Timestamp
     def __init__(self, id: _Optional[str] = ..., create_time: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ..., expire_time: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ...) -> None: ...
 
+class MemoryOwner(_message.Message):
+    __slots__ = ("agent_id", "user_id")
+    AGENT_ID_FIELD_NUMBER: _ClassVar[int]
+    USER_ID_FIELD_NUMBER: _ClassVar[int]
+    agent_id: str
+    user_id: str
+    def __init__(self, agent_id: _Optional[str] = ..., user_id: _Optional[str] = ...) -> None: ...
+
 class MemoryQueryRequest(_message.Message):
-    __slots__ = ("agent_id", "user_id", "query", "limit", "filter", "mode", "min_score", "json_form", "include_embeddings")
+    __slots__ = ("agent_id", "user_id", "query", "limit", "filter", "mode", "min_score", "json_form", "include_embeddings", "max_tokens", "expand", "explain", "embedding", "embedding_space", "owners", "recency_weight", "recency_half_life", "importance_weight", "tiers")
     AGENT_ID_FIELD_NUMBER: _ClassVar[int]
     USER_ID_FIELD_NUMBER: _ClassVar[int]
     QUERY_FIELD_NUMBER: _ClassVar[int]
@@ -156,6 +192,16 @@ class MemoryQueryRequest(_message.Message):
     MIN_SCORE_FIELD_NUMBER: _ClassVar[int]
     JSON_FORM_FIELD_NUMBER: _ClassVar[int]
     INCLUDE_EMBEDDINGS_FIELD_NUMBER: _ClassVar[int]
+    MAX_TOKENS_FIELD_NUMBER: _ClassVar[int]
+    EXPAND_FIELD_NUMBER: _ClassVar[int]
+    EXPLAIN_FIELD_NUMBER: _ClassVar[int]
+    EMBEDDING_FIELD_NUMBER: _ClassVar[int]
+    EMBEDDING_SPACE_FIELD_NUMBER: _ClassVar[int]
+    OWNERS_FIELD_NUMBER: _ClassVar[int]
+    RECENCY_WEIGHT_FIELD_NUMBER: _ClassVar[int]
+    RECENCY_HALF_LIFE_FIELD_NUMBER: _ClassVar[int]
+    IMPORTANCE_WEIGHT_FIELD_NUMBER: _ClassVar[int]
+    TIERS_FIELD_NUMBER: _ClassVar[int]
     agent_id: str
     user_id: str
     query: str
@@ -165,7 +211,17 @@ class MemoryQueryRequest(_message.Message):
     min_score: float
     json_form: JsonForm
     include_embeddings: bool
-    def __init__(self, agent_id: _Optional[str] = ..., user_id: _Optional[str] = ..., query: _Optional[str] = ..., limit: _Optional[int] = ..., filter: _Optional[str] = ..., mode: _Optional[_Union[QueryMode, str]] = ..., min_score: _Optional[float] = ..., json_form: _Optional[_Union[JsonForm, str]] = ..., include_embeddings: bool = ...) -> None: ...
+    max_tokens: int
+    expand: bool
+    explain: bool
+    embedding: _containers.RepeatedScalarFieldContainer[float]
+    embedding_space: str
+    owners: _containers.RepeatedCompositeFieldContainer[MemoryOwner]
+    recency_weight: float
+    recency_half_life: _duration_pb2.Duration
+    importance_weight: float
+    tiers: _containers.RepeatedScalarFieldContainer[int]
+    def __init__(self, agent_id: _Optional[str] = ..., user_id: _Optional[str] = ..., query: _Optional[str] = ..., limit: _Optional[int] = ..., filter: _Optional[str] = ..., mode: _Optional[_Union[QueryMode, str]] = ..., min_score: _Optional[float] = ..., json_form: _Optional[_Union[JsonForm, str]] = ..., include_embeddings: bool = ..., max_tokens: _Optional[int] = ..., expand: bool = ..., explain: bool = ..., embedding: _Optional[_Iterable[float]] = ..., embedding_space: _Optional[str] = ..., owners: _Optional[_Iterable[_Union[MemoryOwner, _Mapping]]] = ..., recency_weight: _Optional[float] = ..., recency_half_life: _Optional[_Union[datetime.timedelta, _duration_pb2.Duration, _Mapping]] = ..., importance_weight: _Optional[float] = ..., tiers: _Optional[_Iterable[int]] = ...) -> None: ...
 
 class MemoryQueryResponse(_message.Message):
     __slots__ = ("hits", "receipt")
@@ -176,15 +232,37 @@ class MemoryQueryResponse(_message.Message):
     def __init__(self, hits: _Optional[_Iterable[_Union[MemoryHit, _Mapping]]] = ..., receipt: _Optional[_Union[QueryReceipt, _Mapping]] = ...) -> None: ...
 
 class MemoryHit(_message.Message):
-    __slots__ = ("record", "score")
+    __slots__ = ("record", "score", "owner", "explanation")
     RECORD_FIELD_NUMBER: _ClassVar[int]
     SCORE_FIELD_NUMBER: _ClassVar[int]
+    OWNER_FIELD_NUMBER: _ClassVar[int]
+    EXPLANATION_FIELD_NUMBER: _ClassVar[int]
     record: Record
     score: float
-    def __init__(self, record: _Optional[_Union[Record, _Mapping]] = ..., score: _Optional[float] = ...) -> None: ...
+    owner: MemoryOwner
+    explanation: HitExplanation
+    def __init__(self, record: _Optional[_Union[Record, _Mapping]] = ..., score: _Optional[float] = ..., owner: _Optional[_Union[MemoryOwner, _Mapping]] = ..., explanation: _Optional[_Union[HitExplanation, _Mapping]] = ...) -> None: ...
+
+class HitExplanation(_message.Message):
+    __slots__ = ("signals", "matched_words")
+    SIGNALS_FIELD_NUMBER: _ClassVar[int]
+    MATCHED_WORDS_FIELD_NUMBER: _ClassVar[int]
+    signals: _containers.RepeatedCompositeFieldContainer[SignalScore]
+    matched_words: _containers.RepeatedScalarFieldContainer[str]
+    def __init__(self, signals: _Optional[_Iterable[_Union[SignalScore, _Mapping]]] = ..., matched_words: _Optional[_Iterable[str]] = ...) -> None: ...
+
+class SignalScore(_message.Message):
+    __slots__ = ("name", "raw", "share")
+    NAME_FIELD_NUMBER: _ClassVar[int]
+    RAW_FIELD_NUMBER: _ClassVar[int]
+    SHARE_FIELD_NUMBER: _ClassVar[int]
+    name: str
+    raw: float
+    share: float
+    def __init__(self, name: _Optional[str] = ..., raw: _Optional[float] = ..., share: _Optional[float] = ...) -> None: ...
 
 class QueryReceipt(_message.Message):
-    __slots__ = ("lexical_candidates", "filtered", "expired", "superseded", "under_min_score", "records", "index_sequence", "degraded")
+    __slots__ = ("lexical_candidates", "filtered", "expired", "superseded", "under_min_score", "records", "index_sequence", "degraded", "vector_candidates", "vectors_scanned", "vectors_rescored", "over_limit", "over_max_tokens", "tokens", "empty_reason", "expanded_words", "embedding_spaces")
     LEXICAL_CANDIDATES_FIELD_NUMBER: _ClassVar[int]
     FILTERED_FIELD_NUMBER: _ClassVar[int]
     EXPIRED_FIELD_NUMBER: _ClassVar[int]
@@ -193,6 +271,15 @@ class QueryReceipt(_message.Message):
     RECORDS_FIELD_NUMBER: _ClassVar[int]
     INDEX_SEQUENCE_FIELD_NUMBER: _ClassVar[int]
     DEGRADED_FIELD_NUMBER: _ClassVar[int]
+    VECTOR_CANDIDATES_FIELD_NUMBER: _ClassVar[int]
+    VECTORS_SCANNED_FIELD_NUMBER: _ClassVar[int]
+    VECTORS_RESCORED_FIELD_NUMBER: _ClassVar[int]
+    OVER_LIMIT_FIELD_NUMBER: _ClassVar[int]
+    OVER_MAX_TOKENS_FIELD_NUMBER: _ClassVar[int]
+    TOKENS_FIELD_NUMBER: _ClassVar[int]
+    EMPTY_REASON_FIELD_NUMBER: _ClassVar[int]
+    EXPANDED_WORDS_FIELD_NUMBER: _ClassVar[int]
+    EMBEDDING_SPACES_FIELD_NUMBER: _ClassVar[int]
     lexical_candidates: int
     filtered: int
     expired: int
@@ -201,7 +288,16 @@ class QueryReceipt(_message.Message):
     records: int
     index_sequence: int
     degraded: _containers.RepeatedScalarFieldContainer[str]
-    def __init__(self, lexical_candidates: _Optional[int] = ..., filtered: _Optional[int] = ..., expired: _Optional[int] = ..., superseded: _Optional[int] = ..., under_min_score: _Optional[int] = ..., records: _Optional[int] = ..., index_sequence: _Optional[int] = ..., degraded: _Optional[_Iterable[str]] = ...) -> None: ...
+    vector_candidates: int
+    vectors_scanned: int
+    vectors_rescored: int
+    over_limit: int
+    over_max_tokens: int
+    tokens: int
+    empty_reason: EmptyReason
+    expanded_words: _containers.RepeatedScalarFieldContainer[str]
+    embedding_spaces: _containers.RepeatedScalarFieldContainer[str]
+    def __init__(self, lexical_candidates: _Optional[int] = ..., filtered: _Optional[int] = ..., expired: _Optional[int] = ..., superseded: _Optional[int] = ..., under_min_score: _Optional[int] = ..., records: _Optional[int] = ..., index_sequence: _Optional[int] = ..., degraded: _Optional[_Iterable[str]] = ..., vector_candidates: _Optional[int] = ..., vectors_scanned: _Optional[int] = ..., vectors_rescored: _Optional[int] = ..., over_limit: _Optional[int] = ..., over_max_tokens: _Optional[int] = ..., tokens: _Optional[int] = ..., empty_reason: _Optional[_Union[EmptyReason, str]] = ..., expanded_words: _Optional[_Iterable[str]] = ..., embedding_spaces: _Optional[_Iterable[str]] = ...) -> None: ...
 
 class GetRecordRequest(_message.Message):
     __slots__ = ("agent_id", "user_id", "id", "key", "json_form", "include_embeddings")
@@ -224,3 +320,203 @@ class GetRecordResponse(_message.Message):
     RECORD_FIELD_NUMBER: _ClassVar[int]
     record: Record
     def __init__(self, record: _Optional[_Union[Record, _Mapping]] = ...) -> None: ...
+
+class RecordDraft(_message.Message):
+    __slots__ = ("text", "id", "key", "kind", "session_id", "author", "event_time", "metadata", "metadata_json", "tags", "importance", "ttl", "expire_time", "sliding_ttl", "embedding", "embedding_space", "supersedes", "derived_from", "origin", "pinned")
+    TEXT_FIELD_NUMBER: _ClassVar[int]
+    ID_FIELD_NUMBER: _ClassVar[int]
+    KEY_FIELD_NUMBER: _ClassVar[int]
+    KIND_FIELD_NUMBER: _ClassVar[int]
+    SESSION_ID_FIELD_NUMBER: _ClassVar[int]
+    AUTHOR_FIELD_NUMBER: _ClassVar[int]
+    EVENT_TIME_FIELD_NUMBER: _ClassVar[int]
+    METADATA_FIELD_NUMBER: _ClassVar[int]
+    METADATA_JSON_FIELD_NUMBER: _ClassVar[int]
+    TAGS_FIELD_NUMBER: _ClassVar[int]
+    IMPORTANCE_FIELD_NUMBER: _ClassVar[int]
+    TTL_FIELD_NUMBER: _ClassVar[int]
+    EXPIRE_TIME_FIELD_NUMBER: _ClassVar[int]
+    SLIDING_TTL_FIELD_NUMBER: _ClassVar[int]
+    EMBEDDING_FIELD_NUMBER: _ClassVar[int]
+    EMBEDDING_SPACE_FIELD_NUMBER: _ClassVar[int]
+    SUPERSEDES_FIELD_NUMBER: _ClassVar[int]
+    DERIVED_FROM_FIELD_NUMBER: _ClassVar[int]
+    ORIGIN_FIELD_NUMBER: _ClassVar[int]
+    PINNED_FIELD_NUMBER: _ClassVar[int]
+    text: str
+    id: str
+    key: str
+    kind: str
+    session_id: str
+    author: str
+    event_time: _timestamp_pb2.Timestamp
+    metadata: _struct_pb2.Struct
+    metadata_json: str
+    tags: _containers.RepeatedScalarFieldContainer[str]
+    importance: float
+    ttl: _duration_pb2.Duration
+    expire_time: _timestamp_pb2.Timestamp
+    sliding_ttl: _duration_pb2.Duration
+    embedding: _containers.RepeatedScalarFieldContainer[float]
+    embedding_space: str
+    supersedes: str
+    derived_from: _containers.RepeatedScalarFieldContainer[str]
+    origin: Origin
+    pinned: bool
+    def __init__(self, text: _Optional[str] = ..., id: _Optional[str] = ..., key: _Optional[str] = ..., kind: _Optional[str] = ..., session_id: _Optional[str] = ..., author: _Optional[str] = ..., event_time: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ..., metadata: _Optional[_Union[_struct_pb2.Struct, _Mapping]] = ..., metadata_json: _Optional[str] = ..., tags: _Optional[_Iterable[str]] = ..., importance: _Optional[float] = ..., ttl: _Optional[_Union[datetime.timedelta, _duration_pb2.Duration, _Mapping]] = ..., expire_time: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ..., sliding_ttl: _Optional[_Union[datetime.timedelta, _duration_pb2.Duration, _Mapping]] = ..., embedding: _Optional[_Iterable[float]] = ..., embedding_space: _Optional[str] = ..., supersedes: _Optional[str] = ..., derived_from: _Optional[_Iterable[str]] = ..., origin: _Optional[_Union[Origin, str]] = ..., pinned: bool = ...) -> None: ...
+
+class UpdateRecordRequest(_message.Message):
+    __slots__ = ("agent_id", "user_id", "id", "key", "record", "update_mask", "expected_version", "request_id", "json_form")
+    AGENT_ID_FIELD_NUMBER: _ClassVar[int]
+    USER_ID_FIELD_NUMBER: _ClassVar[int]
+    ID_FIELD_NUMBER: _ClassVar[int]
+    KEY_FIELD_NUMBER: _ClassVar[int]
+    RECORD_FIELD_NUMBER: _ClassVar[int]
+    UPDATE_MASK_FIELD_NUMBER: _ClassVar[int]
+    EXPECTED_VERSION_FIELD_NUMBER: _ClassVar[int]
+    REQUEST_ID_FIELD_NUMBER: _ClassVar[int]
+    JSON_FORM_FIELD_NUMBER: _ClassVar[int]
+    agent_id: str
+    user_id: str
+    id: str
+    key: str
+    record: RecordDraft
+    update_mask: _field_mask_pb2.FieldMask
+    expected_version: int
+    request_id: str
+    json_form: JsonForm
+    def __init__(self, agent_id: _Optional[str] = ..., user_id: _Optional[str] = ..., id: _Optional[str] = ..., key: _Optional[str] = ..., record: _Optional[_Union[RecordDraft, _Mapping]] = ..., update_mask: _Optional[_Union[_field_mask_pb2.FieldMask, _Mapping]] = ..., expected_version: _Optional[int] = ..., request_id: _Optional[str] = ..., json_form: _Optional[_Union[JsonForm, str]] = ...) -> None: ...
+
+class UpdateRecordResponse(_message.Message):
+    __slots__ = ("record",)
+    RECORD_FIELD_NUMBER: _ClassVar[int]
+    record: Record
+    def __init__(self, record: _Optional[_Union[Record, _Mapping]] = ...) -> None: ...
+
+class DeleteRecordRequest(_message.Message):
+    __slots__ = ("agent_id", "user_id", "id", "key", "expected_version", "request_id")
+    AGENT_ID_FIELD_NUMBER: _ClassVar[int]
+    USER_ID_FIELD_NUMBER: _ClassVar[int]
+    ID_FIELD_NUMBER: _ClassVar[int]
+    KEY_FIELD_NUMBER: _ClassVar[int]
+    EXPECTED_VERSION_FIELD_NUMBER: _ClassVar[int]
+    REQUEST_ID_FIELD_NUMBER: _ClassVar[int]
+    agent_id: str
+    user_id: str
+    id: str
+    key: str
+    expected_version: int
+    request_id: str
+    def __init__(self, agent_id: _Optional[str] = ..., user_id: _Optional[str] = ..., id: _Optional[str] = ..., key: _Optional[str] = ..., expected_version: _Optional[int] = ..., request_id: _Optional[str] = ...) -> None: ...
+
+class DeleteRecordResponse(_message.Message):
+    __slots__ = ("id",)
+    ID_FIELD_NUMBER: _ClassVar[int]
+    id: str
+    def __init__(self, id: _Optional[str] = ...) -> None: ...
+
+class ListRecordsRequest(_message.Message):
+    __slots__ = ("agent_id", "user_id", "filter", "page_size", "page_token", "newest_first", "json_form", "include_embeddings", "tiers")
+    AGENT_ID_FIELD_NUMBER: _ClassVar[int]
+    USER_ID_FIELD_NUMBER: _ClassVar[int]
+    FILTER_FIELD_NUMBER: _ClassVar[int]
+    PAGE_SIZE_FIELD_NUMBER: _ClassVar[int]
+    PAGE_TOKEN_FIELD_NUMBER: _ClassVar[int]
+    NEWEST_FIRST_FIELD_NUMBER: _ClassVar[int]
+    JSON_FORM_FIELD_NUMBER: _ClassVar[int]
+    INCLUDE_EMBEDDINGS_FIELD_NUMBER: _ClassVar[int]
+    TIERS_FIELD_NUMBER: _ClassVar[int]
+    agent_id: str
+    user_id: str
+    filter: str
+    page_size: int
+    page_token: str
+    newest_first: bool
+    json_form: JsonForm
+    include_embeddings: bool
+    tiers: _containers.RepeatedScalarFieldContainer[int]
+    def __init__(self, agent_id: _Optional[str] = ..., user_id: _Optional[str] = ..., filter: _Optional[str] = ..., page_size: _Optional[int] = ..., page_token: _Optional[str] = ..., newest_first: bool = ..., json_form: _Optional[_Union[JsonForm, str]] = ..., include_embeddings: bool = ..., tiers: _Optional[_Iterable[int]] = ...) -> None: ...
+
+class ListRecordsResponse(_message.Message):
+    __slots__ = ("records", "next_page_token")
+    RECORDS_FIELD_NUMBER: _ClassVar[int]
+    NEXT_PAGE_TOKEN_FIELD_NUMBER: _ClassVar[int]
+    records: _containers.RepeatedCompositeFieldContainer[Record]
+    next_page_token: str
+    def __init__(self, records: _Optional[_Iterable[_Union[Record, _Mapping]]] = ..., next_page_token: _Optional[str] = ...) -> None: ...
+
+class BatchSaveRequest(_message.Message):
+    __slots__ = ("agent_id", "user_id", "records", "request_id")
+    AGENT_ID_FIELD_NUMBER: _ClassVar[int]
+    USER_ID_FIELD_NUMBER: _ClassVar[int]
+    RECORDS_FIELD_NUMBER: _ClassVar[int]
+    REQUEST_ID_FIELD_NUMBER: _ClassVar[int]
+    agent_id: str
+    user_id: str
+    records: _containers.RepeatedCompositeFieldContainer[RecordDraft]
+    request_id: str
+    def __init__(self, agent_id: _Optional[str] = ..., user_id: _Optional[str] = ..., records: _Optional[_Iterable[_Union[RecordDraft, _Mapping]]] = ..., request_id: _Optional[str] = ...) -> None: ...
+
+class BatchSaveResponse(_message.Message):
+    __slots__ = ("saved",)
+    SAVED_FIELD_NUMBER: _ClassVar[int]
+    saved: _containers.RepeatedCompositeFieldContainer[MemorySaveResponse]
+    def __init__(self, saved: _Optional[_Iterable[_Union[MemorySaveResponse, _Mapping]]] = ...) -> None: ...
+
+class ReembedRequest(_message.Message):
+    __slots__ = ("agent_id", "user_id")
+    AGENT_ID_FIELD_NUMBER: _ClassVar[int]
+    USER_ID_FIELD_NUMBER: _ClassVar[int]
+    agent_id: str
+    user_id: str
+    def __init__(self, agent_id: _Optional[str] = ..., user_id: _Optional[str] = ...) -> None: ...
+
+class ReembedResponse(_message.Message):
+    __slots__ = ("embedding_space", "done", "total")
+    EMBEDDING_SPACE_FIELD_NUMBER: _ClassVar[int]
+    DONE_FIELD_NUMBER: _ClassVar[int]
+    TOTAL_FIELD_NUMBER: _ClassVar[int]
+    embedding_space: str
+    done: int
+    total: int
+    def __init__(self, embedding_space: _Optional[str] = ..., done: _Optional[int] = ..., total: _Optional[int] = ...) -> None: ...
+
+class GetMemoryStatsRequest(_message.Message):
+    __slots__ = ("agent_id", "user_id")
+    AGENT_ID_FIELD_NUMBER: _ClassVar[int]
+    USER_ID_FIELD_NUMBER: _ClassVar[int]
+    agent_id: str
+    user_id: str
+    def __init__(self, agent_id: _Optional[str] = ..., user_id: _Optional[str] = ...) -> None: ...
+
+class GetMemoryStatsResponse(_message.Message):
+    __slots__ = ("records", "words", "sessions", "unpacked", "segments", "index_sequence", "spaces", "embedder_space", "pending")
+    RECORDS_FIELD_NUMBER: _ClassVar[int]
+    WORDS_FIELD_NUMBER: _ClassVar[int]
+    SESSIONS_FIELD_NUMBER: _ClassVar[int]
+    UNPACKED_FIELD_NUMBER: _ClassVar[int]
+    SEGMENTS_FIELD_NUMBER: _ClassVar[int]
+    INDEX_SEQUENCE_FIELD_NUMBER: _ClassVar[int]
+    SPACES_FIELD_NUMBER: _ClassVar[int]
+    EMBEDDER_SPACE_FIELD_NUMBER: _ClassVar[int]
+    PENDING_FIELD_NUMBER: _ClassVar[int]
+    records: int
+    words: int
+    sessions: int
+    unpacked: int
+    segments: int
+    index_sequence: int
+    spaces: _containers.RepeatedCompositeFieldContainer[EmbeddingSpaceStats]
+    embedder_space: str
+    pending: int
+    def __init__(self, records: _Optional[int] = ..., words: _Optional[int] = ..., sessions: _Optional[int] = ..., unpacked: _Optional[int] = ..., segments: _Optional[int] = ..., index_sequence: _Optional[int] = ..., spaces: _Optional[_Iterable[_Union[EmbeddingSpaceStats, _Mapping]]] = ..., embedder_space: _Optional[str] = ..., pending: _Optional[int] = ...) -> None: ...
+
+class EmbeddingSpaceStats(_message.Message):
+    __slots__ = ("name", "dimension", "vectors")
+    NAME_FIELD_NUMBER: _ClassVar[int]
+    DIMENSION_FIELD_NUMBER: _ClassVar[int]
+    VECTORS_FIELD_NUMBER: _ClassVar[int]
+    name: str
+    dimension: int
+    vectors: int
+    def __init__(self, name: _Optional[str] = ..., dimension: _Optional[int] = ..., vectors: _Optional[int] = ...) -> None: ...

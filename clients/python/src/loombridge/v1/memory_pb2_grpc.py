@@ -26,7 +26,7 @@ if _version_not_supported:
 
 
 class MemoryServiceStub(object):
-    """MemoryService looks after single records of long-term memory. Saving and
+    """MemoryService looks after the records of long-term memory. Saving one and
     querying are BridgeService's.
     """
 
@@ -41,16 +41,96 @@ class MemoryServiceStub(object):
                 request_serializer=loombridge_dot_v1_dot_memory__pb2.GetRecordRequest.SerializeToString,
                 response_deserializer=loombridge_dot_v1_dot_memory__pb2.GetRecordResponse.FromString,
                 _registered_method=True)
+        self.UpdateRecord = channel.unary_unary(
+                '/loombridge.v1.MemoryService/UpdateRecord',
+                request_serializer=loombridge_dot_v1_dot_memory__pb2.UpdateRecordRequest.SerializeToString,
+                response_deserializer=loombridge_dot_v1_dot_memory__pb2.UpdateRecordResponse.FromString,
+                _registered_method=True)
+        self.DeleteRecord = channel.unary_unary(
+                '/loombridge.v1.MemoryService/DeleteRecord',
+                request_serializer=loombridge_dot_v1_dot_memory__pb2.DeleteRecordRequest.SerializeToString,
+                response_deserializer=loombridge_dot_v1_dot_memory__pb2.DeleteRecordResponse.FromString,
+                _registered_method=True)
+        self.ListRecords = channel.unary_unary(
+                '/loombridge.v1.MemoryService/ListRecords',
+                request_serializer=loombridge_dot_v1_dot_memory__pb2.ListRecordsRequest.SerializeToString,
+                response_deserializer=loombridge_dot_v1_dot_memory__pb2.ListRecordsResponse.FromString,
+                _registered_method=True)
+        self.BatchSave = channel.unary_unary(
+                '/loombridge.v1.MemoryService/BatchSave',
+                request_serializer=loombridge_dot_v1_dot_memory__pb2.BatchSaveRequest.SerializeToString,
+                response_deserializer=loombridge_dot_v1_dot_memory__pb2.BatchSaveResponse.FromString,
+                _registered_method=True)
+        self.Reembed = channel.unary_stream(
+                '/loombridge.v1.MemoryService/Reembed',
+                request_serializer=loombridge_dot_v1_dot_memory__pb2.ReembedRequest.SerializeToString,
+                response_deserializer=loombridge_dot_v1_dot_memory__pb2.ReembedResponse.FromString,
+                _registered_method=True)
+        self.GetMemoryStats = channel.unary_unary(
+                '/loombridge.v1.MemoryService/GetMemoryStats',
+                request_serializer=loombridge_dot_v1_dot_memory__pb2.GetMemoryStatsRequest.SerializeToString,
+                response_deserializer=loombridge_dot_v1_dot_memory__pb2.GetMemoryStatsResponse.FromString,
+                _registered_method=True)
 
 
 class MemoryServiceServicer(object):
-    """MemoryService looks after single records of long-term memory. Saving and
+    """MemoryService looks after the records of long-term memory. Saving one and
     querying are BridgeService's.
     """
 
     def GetRecord(self, request, context):
         """GetRecord returns one record by id or key. RECORD_NOT_FOUND when there is
         none or it has expired.
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
+    def UpdateRecord(self, request, context):
+        """UpdateRecord changes some fields of a record. The record as it was is kept
+        as an earlier version. VERSION_CONFLICT when expected_version is given and
+        is not the record's.
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
+    def DeleteRecord(self, request, context):
+        """DeleteRecord takes a record out of memory, its text, words, vector and
+        earlier versions with it. RECORD_NOT_FOUND when there is none.
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
+    def ListRecords(self, request, context):
+        """ListRecords returns records in the order in which they came, page by page,
+        those replaced by others included. A record that is saved meanwhile comes
+        on a later page.
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
+    def BatchSave(self, request, context):
+        """BatchSave saves many records at once, all or none: the fast way to import.
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
+    def Reembed(self, request, context):
+        """Reembed makes vectors in the server's embedding space for all records that
+        have none there, while memory goes on serving; it says how far it is, and may
+        be called again after a stop. Vectors of other spaces that stand on the same
+        records are dropped at the end. NO_EMBEDDER without an embedder.
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
+    def GetMemoryStats(self, request, context):
+        """GetMemoryStats returns counts of one owner's memory.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
@@ -64,6 +144,36 @@ def add_MemoryServiceServicer_to_server(servicer, server):
                     request_deserializer=loombridge_dot_v1_dot_memory__pb2.GetRecordRequest.FromString,
                     response_serializer=loombridge_dot_v1_dot_memory__pb2.GetRecordResponse.SerializeToString,
             ),
+            'UpdateRecord': grpc.unary_unary_rpc_method_handler(
+                    servicer.UpdateRecord,
+                    request_deserializer=loombridge_dot_v1_dot_memory__pb2.UpdateRecordRequest.FromString,
+                    response_serializer=loombridge_dot_v1_dot_memory__pb2.UpdateRecordResponse.SerializeToString,
+            ),
+            'DeleteRecord': grpc.unary_unary_rpc_method_handler(
+                    servicer.DeleteRecord,
+                    request_deserializer=loombridge_dot_v1_dot_memory__pb2.DeleteRecordRequest.FromString,
+                    response_serializer=loombridge_dot_v1_dot_memory__pb2.DeleteRecordResponse.SerializeToString,
+            ),
+            'ListRecords': grpc.unary_unary_rpc_method_handler(
+                    servicer.ListRecords,
+                    request_deserializer=loombridge_dot_v1_dot_memory__pb2.ListRecordsRequest.FromString,
+                    response_serializer=loombridge_dot_v1_dot_memory__pb2.ListRecordsResponse.SerializeToString,
+            ),
+            'BatchSave': grpc.unary_unary_rpc_method_handler(
+                    servicer.BatchSave,
+                    request_deserializer=loombridge_dot_v1_dot_memory__pb2.BatchSaveRequest.FromString,
+                    response_serializer=loombridge_dot_v1_dot_memory__pb2.BatchSaveResponse.SerializeToString,
+            ),
+            'Reembed': grpc.unary_stream_rpc_method_handler(
+                    servicer.Reembed,
+                    request_deserializer=loombridge_dot_v1_dot_memory__pb2.ReembedRequest.FromString,
+                    response_serializer=loombridge_dot_v1_dot_memory__pb2.ReembedResponse.SerializeToString,
+            ),
+            'GetMemoryStats': grpc.unary_unary_rpc_method_handler(
+                    servicer.GetMemoryStats,
+                    request_deserializer=loombridge_dot_v1_dot_memory__pb2.GetMemoryStatsRequest.FromString,
+                    response_serializer=loombridge_dot_v1_dot_memory__pb2.GetMemoryStatsResponse.SerializeToString,
+            ),
     }
     generic_handler = grpc.method_handlers_generic_handler(
             'loombridge.v1.MemoryService', rpc_method_handlers)
@@ -73,7 +183,7 @@ def add_MemoryServiceServicer_to_server(servicer, server):
 
  # This class is part of an EXPERIMENTAL API.
 class MemoryService(object):
-    """MemoryService looks after single records of long-term memory. Saving and
+    """MemoryService looks after the records of long-term memory. Saving one and
     querying are BridgeService's.
     """
 
@@ -94,6 +204,168 @@ class MemoryService(object):
             '/loombridge.v1.MemoryService/GetRecord',
             loombridge_dot_v1_dot_memory__pb2.GetRecordRequest.SerializeToString,
             loombridge_dot_v1_dot_memory__pb2.GetRecordResponse.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def UpdateRecord(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/loombridge.v1.MemoryService/UpdateRecord',
+            loombridge_dot_v1_dot_memory__pb2.UpdateRecordRequest.SerializeToString,
+            loombridge_dot_v1_dot_memory__pb2.UpdateRecordResponse.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def DeleteRecord(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/loombridge.v1.MemoryService/DeleteRecord',
+            loombridge_dot_v1_dot_memory__pb2.DeleteRecordRequest.SerializeToString,
+            loombridge_dot_v1_dot_memory__pb2.DeleteRecordResponse.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def ListRecords(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/loombridge.v1.MemoryService/ListRecords',
+            loombridge_dot_v1_dot_memory__pb2.ListRecordsRequest.SerializeToString,
+            loombridge_dot_v1_dot_memory__pb2.ListRecordsResponse.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def BatchSave(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/loombridge.v1.MemoryService/BatchSave',
+            loombridge_dot_v1_dot_memory__pb2.BatchSaveRequest.SerializeToString,
+            loombridge_dot_v1_dot_memory__pb2.BatchSaveResponse.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def Reembed(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_stream(
+            request,
+            target,
+            '/loombridge.v1.MemoryService/Reembed',
+            loombridge_dot_v1_dot_memory__pb2.ReembedRequest.SerializeToString,
+            loombridge_dot_v1_dot_memory__pb2.ReembedResponse.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def GetMemoryStats(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/loombridge.v1.MemoryService/GetMemoryStats',
+            loombridge_dot_v1_dot_memory__pb2.GetMemoryStatsRequest.SerializeToString,
+            loombridge_dot_v1_dot_memory__pb2.GetMemoryStatsResponse.FromString,
             options,
             channel_credentials,
             insecure,

@@ -1,0 +1,248 @@
+"""Asking memory: the request, the hits, and how they were found."""
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Literal, TypeAlias, cast, overload
+
+from loombridge import _records, _values
+from loombridge.v1 import memory_pb2 as pb
+
+QueryMode: TypeAlias = Literal["hybrid", "lexical", "vector"]
+"""Which signals find candidates: words and vectors, words, or vectors."""
+
+EmptyReason: TypeAlias = Literal[
+    "",
+    "nothing_stored",
+    "nothing_relevant",
+    "all_under_min_score",
+    "all_excluded",
+    "all_over_max_tokens",
+]
+"""Why a query found nothing; empty when it found something. `all_excluded`: the filter,
+expiry or replacement took all."""
+
+MODE_ENUM = pb.QueryMode.DESCRIPTOR
+EMPTY_ENUM = pb.EmptyReason.DESCRIPTOR
+
+
+@dataclass(frozen=True, slots=True)
+class SignalScore:
+    """One signal's part of a rank."""
+
+    name: str
+    """The signal: `turn`, `window`, `session`, `author`, `date`, `vector`, `recency`,
+    `importance` and such."""
+    raw: float
+    """What was measured, in the signal's own unit."""
+    share: float
+    """What it added to the rank."""
+
+
+@dataclass(frozen=True, slots=True)
+class HitExplanation:
+    """How a score came about."""
+
+    signals: tuple[SignalScore, ...]
+    """What was added up, the strongest first."""
+    matched_words: tuple[str, ...]
+    """Words of the query that the record, or what stands next to it, holds; as the
+    index has them."""
+
+
+@dataclass(frozen=True, slots=True)
+class Hit:
+    """One record found."""
+
+    record: _records.Record
+    """What was found."""
+    score: float
+    """From 0 to 1: how sure the search is that the record says something of what was
+    asked. It can be compared between queries and owners."""
+    owner: _records.Owner | None = None
+    """Whose record it is, only where the query named owners."""
+    explanation: HitExplanation | None = None
+    """How the score came about, only where it was asked for."""
+
+
+@dataclass(frozen=True, slots=True)
+class QueryReceipt:
+    """How a query was answered. Each candidate that is no hit is counted once."""
+
+    lexical_candidates: int = 0
+    """Records that share a word with the query."""
+    filtered: int = 0
+    """Candidates that the filter removed."""
+    expired: int = 0
+    """Candidates that had expired."""
+    superseded: int = 0
+    """Candidates that had been replaced."""
+    under_min_score: int = 0
+    """Candidates that scored too low."""
+    records: int = 0
+    """Records that the searched memories hold."""
+    index_sequence: int = 0
+    """The commit that the answer reflects; of the first owner's memory."""
+    degraded: tuple[str, ...] = ()
+    """What the search had to do without."""
+    vector_candidates: int = 0
+    """Records that came from their vectors."""
+    vectors_scanned: int = 0
+    """Codes of vectors that were compared."""
+    vectors_rescored: int = 0
+    """How many of them were compared exactly."""
+    over_limit: int = 0
+    """Candidates that fell to `limit`."""
+    over_max_tokens: int = 0
+    """Hits that fell to `max_tokens`."""
+    tokens: int = 0
+    """Tokens of the hits' texts; only with `max_tokens`."""
+    empty_reason: EmptyReason = ""
+    """Why there are no hits."""
+    expanded_words: tuple[str, ...] = ()
+    """What `expand` searched for beside the query."""
+    embedding_spaces: tuple[str, ...] = ()
+    """The spaces whose vectors were searched."""
+
+
+@dataclass(frozen=True, slots=True)
+class Hits(Sequence[Hit]):
+    """What a query found: a sequence of hits, best first, and its receipt."""
+
+    hits: tuple[Hit, ...] = ()
+    """The hits, best first; equal scores newest first."""
+    receipt: QueryReceipt = QueryReceipt()
+    """How they were found."""
+
+    @overload
+    def __getitem__(self, index: int) -> Hit: ...
+    @overload
+    def __getitem__(self, index: slice) -> tuple[Hit, ...]: ...
+    def __getitem__(self, index: int | slice) -> Hit | tuple[Hit, ...]:
+        """Return one hit, or a tuple of some."""
+        return self.hits[index]
+
+    def __iter__(self) -> Iterator[Hit]:
+        """Iterate over the hits, best first."""
+        return iter(self.hits)
+
+    def __len__(self) -> int:
+        """Return how many records were found."""
+        return len(self.hits)
+
+
+def query_request(
+    agent_id: str, request: Mapping[str, Any] | str | None, given: Mapping[str, Any]
+) -> pb.MemoryQueryRequest:
+    """Return a query as the wire has it: the positional request and the keywords."""
+    asked = _merge(request, given)
+    if asked.get("query") is None and asked.get("embedding") is None:
+        raise TypeError("query is missing")
+    result = pb.MemoryQueryRequest(
+        agent_id=agent_id,
+        query=_values.optional_text("query", asked.get("query")),
+        user_id=_values.optional_text("user_id", asked.get("user_id")),
+        filter=_values.optional_text("filter", asked.get("filter")),
+        json_form=pb.JSON_FORM_TEXT,
+        include_embeddings=bool(asked.get("include_embeddings")),
+        expand=bool(asked.get("expand")),
+        explain=bool(asked.get("explain")),
+        embedding=_records.vector("embedding", asked.get("embedding")),
+        embedding_space=_values.optional_text("embedding_space", asked.get("embedding_space")),
+        owners=_owners(asked.get("owners")),
+        tiers=tiers(asked.get("tiers")),
+    )
+    _fill_numbers(result, asked)
+    if (mode := asked.get("mode")) is not None:
+        number = _values.enum_number("mode", MODE_ENUM, "QUERY_MODE_", mode)
+        result.mode = cast("pb.QueryMode", number)
+    return result
+
+
+def _merge(request: Mapping[str, Any] | str | None, given: Mapping[str, Any]) -> Mapping[str, Any]:
+    if isinstance(request, str):
+        request = {"query": request}
+    asked = dict(_values.mapping("request", request or {}))
+    if unknown := sorted(set(asked) - set(given)):
+        raise TypeError(f"unknown {', '.join(unknown)}; known are {', '.join(given)}")
+    for name, value in given.items():
+        if value is not None and asked.setdefault(name, value) is not value:
+            raise TypeError(f"{name} is given twice")
+    return asked
+
+
+def _fill_numbers(result: pb.MemoryQueryRequest, asked: Mapping[str, Any]) -> None:
+    if (limit := asked.get("limit")) is not None:
+        result.limit = _values.integer("limit", limit)
+    if (tokens := asked.get("max_tokens")) is not None:
+        result.max_tokens = _values.integer("max_tokens", tokens)
+    if (least := asked.get("min_score")) is not None:
+        result.min_score = _values.number("min_score", least)
+    if (weight := asked.get("recency_weight")) is not None:
+        result.recency_weight = _values.number("recency_weight", weight)
+    if (weight := asked.get("importance_weight")) is not None:
+        result.importance_weight = _values.number("importance_weight", weight)
+    if (age := asked.get("recency_half_life")) is not None:
+        result.recency_half_life.CopyFrom(_values.duration("recency_half_life", age))
+
+
+def _owners(values: object) -> list[pb.MemoryOwner]:
+    if values is None:
+        return []
+    if isinstance(values, str | _records.Owner) or not isinstance(values, Iterable):
+        raise TypeError("owners must be a list, such as ['agent:a1', 'user:ann']")
+    items = cast("Iterable[object]", values)
+    return [_records.owner_to_wire(f"owners[{i}]", each) for i, each in enumerate(items)]
+
+
+def tiers(values: object) -> list[int]:
+    """Return memory tiers, given as one number or several."""
+    if values is None:
+        return []
+    items = cast("Iterable[object]", values) if isinstance(values, Iterable) else (values,)
+    return [_values.integer("tiers", each) for each in items]
+
+
+def hits(m: pb.MemoryQueryResponse) -> Hits:
+    """Return the answer to a query as users see it."""
+    return Hits(hits=tuple(map(_hit, m.hits)), receipt=_receipt(m.receipt))
+
+
+def _hit(m: pb.MemoryHit) -> Hit:
+    return Hit(
+        record=_records.record(m.record),
+        score=m.score,
+        owner=_records.owner(m.owner) if m.HasField("owner") else None,
+        explanation=_explanation(m.explanation) if m.HasField("explanation") else None,
+    )
+
+
+def _explanation(m: pb.HitExplanation) -> HitExplanation:
+    return HitExplanation(
+        signals=tuple(SignalScore(name=s.name, raw=s.raw, share=s.share) for s in m.signals),
+        matched_words=tuple(m.matched_words),
+    )
+
+
+def _receipt(m: pb.QueryReceipt) -> QueryReceipt:
+    reason = ""
+    if m.empty_reason != pb.EMPTY_REASON_UNSPECIFIED:
+        reason = _values.enum_name(EMPTY_ENUM, "EMPTY_REASON_", m.empty_reason)
+    return QueryReceipt(
+        lexical_candidates=m.lexical_candidates,
+        filtered=m.filtered,
+        expired=m.expired,
+        superseded=m.superseded,
+        under_min_score=m.under_min_score,
+        records=m.records,
+        index_sequence=m.index_sequence,
+        degraded=tuple(m.degraded),
+        vector_candidates=m.vector_candidates,
+        vectors_scanned=m.vectors_scanned,
+        vectors_rescored=m.vectors_rescored,
+        over_limit=m.over_limit,
+        over_max_tokens=m.over_max_tokens,
+        tokens=m.tokens,
+        empty_reason=cast("EmptyReason", reason),
+        expanded_words=tuple(m.expanded_words),
+        embedding_spaces=tuple(m.embedding_spaces),
+    )

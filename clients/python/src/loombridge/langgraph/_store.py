@@ -1,0 +1,263 @@
+"""The store itself: LangGraph's operations, embedded here and carried out on the server."""
+
+import asyncio
+import functools
+import weakref
+from collections.abc import Iterable, Mapping, Sequence
+from datetime import timedelta
+from types import TracebackType
+from typing import Self, cast
+
+from langgraph.store.base import (
+    BaseStore,
+    Embeddings,
+    GetOp,
+    IndexConfig,
+    ListNamespacesOp,
+    Op,
+    PutOp,
+    Result,
+    SearchOp,
+    TTLConfig,
+    ensure_embeddings,
+    get_text_at_path,
+    tokenize_path,
+)
+
+import loombridge
+from loombridge.langgraph import _home, _items, _shelf
+
+AGENT = "langgraph"
+"""Whose memory it is when nobody says."""
+
+_WHOLE = "$"
+"""The path of a whole value."""
+
+
+class LoomBridgeStore(BaseStore):
+    """A LangGraph store whose items are records of long-term memory.
+
+    Any thread and any event loop may use it; `close` it, or use it in a `with` or `async
+    with` block. What it keeps of `BaseStore`, and where it goes beyond:
+
+    - Without an `index`, `query` ranks by the words of the whole value, by the server. Items
+      that have none of them follow without a score.
+    - With `index={"embed": …, "dims": …}`, scores are cosines, the best of an item's
+      vectors, as in `InMemoryStore`; `fields`, and `index` of a single put, say what is
+      embedded.
+    - `filter` takes `$eq`, `$ne`, `$gt`, `$gte`, `$lt`, `$lte` and nested values. What is
+      missing or no number is neither less nor more than a number.
+    - `ttl`, in minutes, counts from the last time the item was read or found, or from
+      when it was put with `ttl={"refresh_on_read": False}`. Expired items are gone at
+      once. `refresh_ttl` of a single call changes nothing.
+    - A value is what JSON can say, up to 256 KiB, and comes back equal (a tuple as a list).
+      `created_at` stays when an item is put again.
+    - Without a query, items come in the order in which they were first put.
+    """
+
+    supports_ttl = True
+
+    def __init__(
+        self,
+        server: loombridge.Client | str | None = None,
+        *,
+        agent_id: str | None = None,
+        user_id: str | None = None,
+        index: IndexConfig | None = None,
+        ttl: TTLConfig | None = None,
+        embedding_space: str | None = None,
+        token: str | None = None,
+        tls: loombridge.Tls | bool | None = None,
+        timeout: loombridge.Seconds = 30.0,
+    ) -> None:
+        """Keep the settings; the first call connects.
+
+        Args:
+            server: `host:port` or `unix:/path`; default: the environment variable
+                LOOM_BRIDGE_ADDR, or else 127.0.0.1:50051. Or a client, whose agent and
+                connection are used; then synchronous calls work from other threads than
+                that of its event loop only.
+            agent_id: whose memory the items are in; default `langgraph`, or the
+                client's.
+            user_id: keep them in that person's memory instead, which all agents share.
+            index: what is embedded, by which function; default: search by words.
+            ttl: the default time to live, and whether reading prolongs it.
+            embedding_space: names the model of the vectors; a model must not be changed
+                under the same name. Default: from the embeddings' own `model` and `dims`.
+            token: a bearer token, where the server asks for one.
+            tls: True or a `Tls` for an encrypted connection.
+            timeout: seconds that a call to the server may take.
+        """
+        self.index_config = index.copy() if index else None
+        """What is embedded, as it was given."""
+        embed = self.index_config.get("embed") if self.index_config else None
+        self.embeddings: Embeddings | None = ensure_embeddings(embed) if embed else None
+        """What makes vectors; None: the server searches by words."""
+        self.ttl_config = ttl
+        self._fields = (index.get("fields") if index else None) or [_WHOLE]
+        self._space = embedding_space or self._default_space()
+        self._user_id = user_id
+        self._home: _home.Home | _home.Visit
+        if isinstance(server, loombridge.Client):
+            if agent_id not in (None, server.agent_id):
+                raise ValueError("a client brings its own agent_id")
+            self._home = _home.Visit(server)
+        else:
+            connect = functools.partial(
+                loombridge.connect,
+                server,
+                agent_id=agent_id or AGENT,
+                token=token,
+                tls=tls,
+                timeout=timeout,
+            )
+            connect()  # Wrong arguments are told now; it connects when awaited.
+            self._home = _home.Home(connect)
+        self._end = weakref.finalize(self, self._home.close)
+
+    def _default_space(self) -> str:
+        if self.index_config is None or self.embeddings is None:
+            return ""
+        model = getattr(self.embeddings, "model", None)
+        name = model if isinstance(model, str) and model else AGENT
+        return f"{name}/{self.index_config.get('dims', '')}"[:128]
+
+    def batch(self, ops: Iterable[Op]) -> list[Result]:
+        """Execute operations: all that read, then all that write, of each item the last."""
+        work = _Work(ops, self._fields)
+        vectors: Sequence[Sequence[float]] = []
+        queries: Sequence[Sequence[float]] = []
+        if self.embeddings is not None:
+            vectors = self.embeddings.embed_documents(work.texts) if work.texts else []
+            queries = [self.embeddings.embed_query(query) for query in work.queries]
+        return self._home.call(self._carried_out(work, vectors, queries))
+
+    async def abatch(self, ops: Iterable[Op]) -> list[Result]:
+        """Execute operations: all that read, then all that write, of each item the last."""
+        work = _Work(ops, self._fields)
+        vectors: Sequence[Sequence[float]] = []
+        queries: Sequence[Sequence[float]] = []
+        if self.embeddings is not None:
+            vectors = await self.embeddings.aembed_documents(work.texts) if work.texts else []
+            queries = await asyncio.gather(*map(self.embeddings.aembed_query, work.queries))
+        return await self._home.acall(self._carried_out(work, vectors, queries))
+
+    def _carried_out(
+        self,
+        work: "_Work",
+        vectors: Sequence[Sequence[float]],
+        queries: Sequence[Sequence[float]],
+    ) -> "_home.Work[list[Result]]":
+        """Return what carries out work, with the vectors of its texts and queries."""
+        embedded = dict(zip(work.texts, vectors, strict=True)) if self.embeddings else {}
+        asked = dict(zip(work.queries, queries, strict=True)) if self.embeddings else {}
+        entries = [self._entry(op, work.texts_of[place], embedded) for place, op in work.puts()]
+
+        # The work outlives a caller that waits no longer; it must not hold the store.
+        user_id, space = self._user_id, self._space
+
+        async def carry_out(client: loombridge.Client) -> list[Result]:
+            shelf = _shelf.Shelf(client, user_id)
+
+            async def read(op: Op) -> Result:
+                if isinstance(op, GetOp):
+                    return await shelf.get((tuple(op.namespace), op.key))
+                if isinstance(op, SearchOp):
+                    vector = asked.get(op.query or "")
+                    return cast("Result", await shelf.search(op, vector, space))
+                if isinstance(op, ListNamespacesOp):
+                    return await shelf.namespaces(op)
+                return None
+
+            results = await _shelf.together(map(read, work.ops))
+            await shelf.delete(work.deletes())
+            if entries:
+                await shelf.put(entries)
+            return results
+
+        return carry_out
+
+    def _entry(
+        self, op: PutOp, texts: Sequence[str], embedded: Mapping[str, Sequence[float]]
+    ) -> _items.Entry:
+        return _items.Entry(
+            place=(tuple(op.namespace), op.key),
+            value=op.value or {},
+            texts=texts,
+            vectors=[embedded[text] for text in texts] if embedded else (),
+            space=self._space,
+            ttl=None if op.ttl is None else timedelta(minutes=op.ttl),
+            sliding=(self.ttl_config or {}).get("refresh_on_read", True),
+        )
+
+    def close(self) -> None:
+        """End the connection, unless it is that of a client; twice is fine."""
+        self._end()
+
+    async def aclose(self) -> None:
+        """End the connection, unless it is that of a client; twice is fine."""
+        await asyncio.to_thread(self._end)
+
+    def __enter__(self) -> Self:
+        """Return the store itself."""
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        err: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        """Close the store."""
+        self.close()
+
+    async def __aenter__(self) -> Self:
+        """Return the store itself."""
+        return self
+
+    async def __aexit__(
+        self,
+        kind: type[BaseException] | None,
+        err: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        """Close the store."""
+        await self.aclose()
+
+
+class _Work:
+    """The operations of a batch, and the texts in them that need vectors."""
+
+    def __init__(self, ops: Iterable[Op], fields: Sequence[str]) -> None:
+        self.ops = list(ops)
+        self._writes: dict[_items.Place, PutOp] = {}
+        """By item the last write: those before it are never seen."""
+        for op in self.ops:
+            if isinstance(op, PutOp):
+                self._writes[(tuple(op.namespace), op.key)] = op
+            elif not isinstance(cast("object", op), GetOp | SearchOp | ListNamespacesOp):
+                raise ValueError(f"Unknown operation type: {type(op)}")
+        self.texts_of = {place: _texts(op, fields) for place, op in self.puts()}
+        """By item what it is searched by."""
+        self.texts = list(dict.fromkeys(text for each in self.texts_of.values() for text in each))
+        """All of them, each once."""
+        asked = (op.query for op in self.ops if isinstance(op, SearchOp) and op.query)
+        self.queries = list(dict.fromkeys(asked))
+        """What is looked for, each once."""
+
+    def puts(self) -> list[tuple[_items.Place, PutOp]]:
+        return [(place, op) for place, op in self._writes.items() if op.value is not None]
+
+    def deletes(self) -> list[_items.Place]:
+        return [place for place, op in self._writes.items() if op.value is None]
+
+
+def _texts(op: PutOp, fields: Sequence[str]) -> list[str]:
+    """Return the texts that an item is searched by: those of its paths."""
+    if op.index is False:
+        return []
+    value = _items.plain(op.value)
+    found: list[str] = []
+    for path in fields if op.index is None else op.index:
+        found += get_text_at_path(value, path if path == _WHOLE else tokenize_path(path))
+    return found

@@ -1,0 +1,103 @@
+package analysis
+
+import (
+	"strings"
+	"unicode/utf8"
+
+	"golang.org/x/text/cases"
+	"golang.org/x/text/unicode/norm"
+)
+
+// Fold returns text in the form in which terms are compared: normalized (NFKC)
+// and without differences of case. Folding twice changes nothing more.
+func Fold(text string) string {
+	// Folding can undo the normal form and the normal form can bring back
+	// capitals; in practice two rounds settle it.
+	const maxRounds = 4
+	for range maxRounds {
+		folded := norm.NFKC.String(cases.Fold().String(norm.NFKC.String(text)))
+		if folded == text {
+			break
+		}
+		text = folded
+	}
+	return text
+}
+
+func isASCII(text string) bool {
+	for i := range len(text) {
+		if text[i] >= utf8.RuneSelf {
+			return false
+		}
+	}
+	return true
+}
+
+// trimMarks returns the part of a chunk between ASCII characters at its ends
+// that are no letters or digits.
+func trimMarks(text string) (from, to int) {
+	to = len(text)
+	for from < to && isMark(text[from]) {
+		from++
+	}
+	for from < to && isMark(text[to-1]) {
+		to--
+	}
+	return from, to
+}
+
+func isMark(c byte) bool { return c < utf8.RuneSelf && !isAlnum(c) }
+
+// isSimpleWord tells whether a text is one word that needs no normalizing and
+// no rules to see where it ends: ASCII letters and simple letters.
+func isSimpleWord(text string) bool {
+	for _, r := range text {
+		if r < utf8.RuneSelf && (!isAlnum(byte(r)) || isDigit(byte(r))) || r >= utf8.RuneSelf && !isSimpleLetter(r) {
+			return false
+		}
+	}
+	return text != ""
+}
+
+// isSimpleLetter tells whether r is a Latin, Greek or Cyrillic letter of
+// everyday languages that is its own normal form.
+func isSimpleLetter(r rune) bool {
+	switch {
+	case 'À' <= r && r <= 'ž':
+		return !strings.ContainsRune("×÷ĲĳĿŀŉ", r)
+	case 'Έ' <= r && r <= 'ώ':
+		return !strings.ContainsRune("\u038b\u038d\u03a2", r)
+	}
+	return 'Ѐ' <= r && r <= 'ҁ' || 'Ҋ' <= r && r <= 'ԯ'
+}
+
+// origins tells where the bytes of a normalized chunk come from.
+type origins struct {
+	start    int     // of the chunk in the text
+	from, to []int32 // for each byte, the stretch of the chunk it was made of
+}
+
+// newOrigins normalizes a chunk piece by piece, as far as characters act on
+// each other.
+func newOrigins(chunk string, start int) *origins {
+	o := &origins{start: start}
+	for at := 0; at < len(chunk); {
+		size := max(1, norm.NFKC.NextBoundaryInString(chunk[at:], true))
+		for range len(normalize(chunk[at : at+size])) {
+			o.from = append(o.from, int32(at))
+			o.to = append(o.to, int32(at+size))
+		}
+		at += size
+	}
+	return o
+}
+
+// span turns a stretch of the normalized chunk, counted from where the chunk
+// begins in the text, into one of the text.
+func (o *origins) span(from, to int) Span {
+	from, to = from-o.start, to-o.start
+	if from < 0 || to > len(o.to) || from >= to {
+		return Span{o.start, o.start}
+	}
+	return Span{o.start + int(o.from[from]), o.start + int(o.to[to-1])}
+}

@@ -1,0 +1,328 @@
+package memory
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"net/http"
+	"time"
+
+	"github.com/loom-bridge/loom-bridge/memory/embed"
+	"github.com/loom-bridge/loom-bridge/memory/kv"
+	"github.com/loom-bridge/loom-bridge/memory/vector"
+)
+
+const (
+	// backfillBatch is how many records get their vectors in one commit.
+	backfillBatch = 128
+	// firstBackoff and maxBackoff bound how long the background waits for an
+	// embedder that fails; the time doubles from one to the other.
+	firstBackoff = time.Second
+	maxBackoff   = time.Minute
+	// maxEmbeddedBytes is how much of a text an embedder is given: some 6,000
+	// tokens of English, as many as the larger models take.
+	maxEmbeddedBytes = 24 << 10
+	// minEmbeddedBytes is the shortest beginning of a text that is tried before a
+	// record is left without a vector.
+	minEmbeddedBytes = 512
+	// probeText is a text that no embedder fails at.
+	probeText = "word"
+	// probes is how often it is asked for, probeAfter apart, while the embedder is
+	// left alone because it kept failing: its client asks again within a minute.
+	probes     = 8
+	probeAfter = 10 * time.Second
+)
+
+// errTextRefused is what a log says of a text that has no vector.
+var errTextRefused = errors.New("memory: the embedder fails at the text, and at no other")
+
+// backfill makes the vectors of records that were saved without one. What is
+// missing stands in the store, so that a restart goes on where it stopped.
+type backfill struct {
+	*embeddings
+	scopes *worklist
+
+	// Only the goroutine that works touches the fields below.
+
+	pause time.Duration // the next one, when the embedder fails
+	// mismatched are scopes whose vectors in the embedder's space have another
+	// dimension than the embedder makes: asking it again would cost and not help.
+	mismatched map[kv.Scope]struct{}
+}
+
+func newBackfill(e *embeddings) *backfill {
+	return &backfill{embeddings: e, scopes: newWorklist(), pause: firstBackoff, mismatched: make(map[kv.Scope]struct{})}
+}
+
+// run works until ctx ends: on the scopes that an earlier run left, and on those
+// that saves name.
+func (b *backfill) run(ctx context.Context) {
+	b.addListed(ctx)
+	b.scopes.run(ctx, func(ctx context.Context, scope kv.Scope) {
+		b.work(ctx, scope)
+		if b.scopes.missed() {
+			b.addListed(ctx)
+		}
+	})
+}
+
+// addListed adds the scopes that stand on the list in the store.
+func (b *backfill) addListed(ctx context.Context) {
+	scopes, err := waitingScopes(ctx, b.engine)
+	if err != nil {
+		b.report(ctx, "find records without vectors", err)
+	}
+	for _, scope := range scopes {
+		if _, skip := b.mismatched[scope]; !skip {
+			b.scopes.add(scope)
+		}
+	}
+}
+
+// work gives vectors to some of a scope's records that wait, and lets the scope
+// wait for its next turn, behind the others. While the embedder fails it waits,
+// longer each time.
+func (b *backfill) work(ctx context.Context, scope kv.Scope) {
+	if _, skip := b.mismatched[scope]; skip {
+		return
+	}
+	left, err := b.step(ctx, scope)
+	switch {
+	case err == nil:
+		b.pause = firstBackoff
+		if left {
+			b.scopes.add(scope)
+		}
+	case errors.Is(err, vector.ErrDimension):
+		b.mismatched[scope] = struct{}{}
+		b.report(ctx, "make vectors of "+scope.String()+", given up until the next start", err)
+	case !passing(err):
+		b.report(ctx, "make vectors of "+scope.String(), err)
+	default:
+		b.report(ctx, "make vectors of "+scope.String()+", trying again", err)
+		sleep(ctx, b.pause)
+		b.pause = min(2*b.pause, maxBackoff)
+		b.scopes.add(scope)
+	}
+}
+
+// passing tells whether the same work may succeed later.
+func passing(err error) bool {
+	return errors.Is(err, embed.ErrStatus) || errors.Is(err, embed.ErrUnreachable) || errors.Is(err, embed.ErrOpen) ||
+		errors.Is(err, embed.ErrAnswer) || errors.Is(err, context.DeadlineExceeded)
+}
+
+func sleep(ctx context.Context, d time.Duration) {
+	timer := time.NewTimer(d)
+	defer timer.Stop()
+	select {
+	case <-ctx.Done():
+	case <-timer.C:
+	}
+}
+
+func (e *embeddings) report(ctx context.Context, work string, err error) {
+	if ctx.Err() == nil {
+		e.logger.WarnContext(ctx, "memory vectors: background work failed", "work", work, "error", err)
+	}
+}
+
+// step gives vectors to some records that wait, and tells whether there may be
+// more.
+func (b *backfill) step(ctx context.Context, scope kv.Scope) (more bool, err error) {
+	marks, err := readWaiting(ctx, b.engine, scope, backfillBatch)
+	if err != nil {
+		return false, err
+	}
+	if len(marks) == 0 {
+		return false, b.finish(ctx, scope)
+	}
+	texts, err := readTexts(ctx, b.engine, scope, marks)
+	if err != nil {
+		return false, err
+	}
+	vectors, err := b.embedAll(ctx, texts)
+	if err != nil {
+		return false, err
+	}
+	if err := b.store(ctx, scope, marks, vectors); err != nil {
+		return false, err
+	}
+	b.saved(scope)
+	return true, nil
+}
+
+// finish takes a scope off the list, if it stands there, unless a record waits.
+func (b *backfill) finish(ctx context.Context, scope kv.Scope) error {
+	listed, err := b.engine.Get(ctx, kv.System, waitingScopeKey(scope))
+	if err != nil || listed[0] == nil {
+		return err
+	}
+	return b.writer.Do(ctx, kv.Request{
+		Refs:  vector.Refs(scope)[:1],
+		Blind: []kv.Ref{waitingRef(scope.Tenant)},
+		Lazy:  true,
+		Stage: func(ctx context.Context, tx *kv.Tx) error {
+			marks, err := readWaiting(ctx, tx, scope, 1)
+			if err == nil && len(marks) == 0 {
+				tx.Delete(kv.System, waitingScopeKey(scope))
+			}
+			return err
+		},
+	})
+}
+
+// readTexts returns what of each record an embedder is given; nothing for one
+// that is gone or has moved on.
+func readTexts(ctx context.Context, from getter, scope kv.Scope, marks []waiting) ([]string, error) {
+	keys := make([][]byte, len(marks))
+	for i, mark := range marks {
+		keys[i] = recordKey(scope, mark.id)
+	}
+	values, err := from.Get(ctx, kv.Records, keys...)
+	if err != nil {
+		return nil, err
+	}
+	texts := make([]string, len(marks))
+	for i, value := range values {
+		if value == nil {
+			continue
+		}
+		r, err := decodeRecord(value)
+		if err != nil {
+			return nil, err
+		}
+		if r.ordinal == marks[i].ordinal {
+			texts[i] = r.embeddedText()
+		}
+	}
+	return texts, nil
+}
+
+// embeddedText is what an embedder is given of a record: who said it, and the
+// text.
+func (r Record) embeddedText() string {
+	text := r.Text
+	if r.Author != "" {
+		text = r.Author + ": " + text
+	}
+	return beginning(text, maxEmbeddedBytes)
+}
+
+// beginning returns at most so many bytes of a text, whole characters.
+func beginning(text string, limit int) string {
+	if len(text) <= limit {
+		return text
+	}
+	return string(bytes.ToValidUTF8([]byte(text[:limit]), nil))
+}
+
+// embedAll returns a vector for each text that is not empty; nil for one that
+// the embedder refuses.
+func (e *embeddings) embedAll(ctx context.Context, texts []string) ([][]float32, error) {
+	var asked []string
+	var places []int
+	for i, text := range texts {
+		if text != "" {
+			asked, places = append(asked, text), append(places, i)
+		}
+	}
+	vectors := make([][]float32, len(texts))
+	if len(asked) == 0 {
+		return vectors, nil
+	}
+	made, err := e.embedder.Embed(ctx, asked)
+	if blamesTexts(err) {
+		if err = e.probe(ctx, err); err == nil {
+			made, err = e.embedEach(ctx, asked)
+		}
+	}
+	if err != nil {
+		return nil, err
+	}
+	for i, place := range places {
+		vectors[place] = made[i]
+	}
+	return vectors, nil
+}
+
+// blamesTexts tells whether it may be the texts that an embedder fails at. Some
+// refuse a text that is too long, and some break down at it or answer nonsense.
+func blamesTexts(err error) bool {
+	var status *embed.StatusError
+	return embed.Rejected(err) || errors.Is(err, embed.ErrAnswer) ||
+		errors.As(err, &status) && status.Code >= http.StatusInternalServerError
+}
+
+// probe asks for the vector of a text that no embedder fails at, and returns the
+// error that it was called for if that can't be had either: then the embedder or
+// how it is set up is at fault, and no text.
+func (e *embeddings) probe(ctx context.Context, failure error) error {
+	for range probes {
+		_, err := e.embedder.Embed(ctx, []string{probeText})
+		if err == nil {
+			return nil
+		}
+		if !errors.Is(err, embed.ErrOpen) {
+			return failure
+		}
+		sleep(ctx, probeAfter)
+	}
+	return failure
+}
+
+// embedEach asks for one text at a time, and for ever shorter beginnings of one
+// that is refused. A text that fails while others don't gets no vector.
+func (e *embeddings) embedEach(ctx context.Context, texts []string) ([][]float32, error) {
+	vectors := make([][]float32, len(texts))
+	for i, text := range texts {
+		v, err := e.embedOne(ctx, text)
+		if blamesTexts(err) {
+			if err = e.probe(ctx, err); err == nil {
+				e.report(ctx, "make the vector of a record, which stays without", errTextRefused)
+			}
+		}
+		if err != nil {
+			return nil, err
+		}
+		vectors[i] = v
+	}
+	return vectors, nil
+}
+
+// embedOne asks for the vector of a text or of its beginning.
+func (e *embeddings) embedOne(ctx context.Context, text string) ([]float32, error) {
+	for {
+		made, err := e.embedder.Embed(ctx, []string{text})
+		if err == nil {
+			return made[0], nil
+		}
+		if !embed.Rejected(err) || len(text) <= minEmbeddedBytes {
+			return nil, err
+		}
+		text = beginning(text, len(text)/2)
+	}
+}
+
+// store commits vectors of records that still wait, and that they wait no more.
+func (e *embeddings) store(ctx context.Context, scope kv.Scope, marks []waiting, vectors [][]float32) error {
+	return e.writer.Do(ctx, kv.Request{Refs: vector.Refs(scope), Lazy: true, Stage: func(ctx context.Context, tx *kv.Tx) error {
+		for i, mark := range marks {
+			// Whoever gives the record a new number or deletes it takes the mark away.
+			waits, err := isWaiting(ctx, tx, scope, mark.ordinal)
+			if err != nil {
+				return err
+			}
+			if !waits {
+				continue
+			}
+			if vectors[i] != nil {
+				if err := e.index.Add(ctx, tx, scope, e.embedder.Space(), mark.ordinal, vectors[i]); err != nil {
+					return err
+				}
+			}
+			tx.Delete(kv.Records, waitingKey(scope, mark.ordinal))
+		}
+		return nil
+	}})
+}

@@ -1,0 +1,139 @@
+package memory
+
+import (
+	"context"
+	"encoding/binary"
+	"fmt"
+	"iter"
+
+	"github.com/loom-bridge/loom-bridge/memory/kv"
+)
+
+// tagWaiting marks records that wait for a vector; tagWaitingScope, in the
+// system keyspace, the scopes that have such records.
+const (
+	tagWaiting      = 'w'
+	tagWaitingScope = 'e'
+)
+
+func waitingPrefix(scope kv.Scope) []byte { return scope.Key(tagWaiting) }
+
+func waitingKey(scope kv.Scope, ordinal uint32) []byte {
+	return scope.Key(tagWaiting, binary.BigEndian.AppendUint32(nil, ordinal))
+}
+
+// waitingRef is the list of a tenant's scopes that have records waiting.
+func waitingRef(tenant string) kv.Ref {
+	return kv.Ref{Keyspace: kv.System, Scope: kv.Scope{Tenant: tenant, Kind: kv.OwnerSystem, Owner: "embeddings"}}
+}
+
+func waitingScopeKey(scope kv.Scope) []byte {
+	return waitingRef(scope.Tenant).Scope.Key(tagWaitingScope, []byte{byte(scope.Kind)}, []byte(scope.Owner))
+}
+
+// stageWaiting stages that a record waits for a vector.
+func stageWaiting(tx *kv.Tx, scope kv.Scope, r Record) {
+	tx.Put(kv.Records, waitingKey(scope, r.ordinal), []byte(r.ID))
+	tx.Put(kv.System, waitingScopeKey(scope), nil)
+}
+
+func isWaiting(ctx context.Context, from getter, scope kv.Scope, ordinal uint32) (bool, error) {
+	values, err := from.Get(ctx, kv.Records, waitingKey(scope, ordinal))
+	return err == nil && values[0] != nil, err
+}
+
+func dropWaiting(ctx context.Context, tx *kv.Tx, scope kv.Scope, ordinal uint32) error {
+	waits, err := isWaiting(ctx, tx, scope, ordinal)
+	if waits {
+		tx.Delete(kv.Records, waitingKey(scope, ordinal))
+	}
+	return err
+}
+
+// waiting is a record that waits for a vector.
+type waiting struct {
+	ordinal uint32
+	id      string
+}
+
+func decodeWaiting(prefix []byte, pair kv.Pair) (waiting, error) {
+	rest := pair.Key[len(prefix):]
+	if len(rest) != 4 {
+		return waiting{}, fmt.Errorf("%w: mark of a record that waits for a vector", ErrDamaged)
+	}
+	return waiting{binary.BigEndian.Uint32(rest), string(pair.Value)}, nil
+}
+
+// waitingReader is what finding marks needs of a kv.Reader or a kv.Tx.
+type waitingReader interface {
+	Scan(ctx context.Context, ks kv.Keyspace, r kv.Range) iter.Seq2[kv.Pair, error]
+}
+
+// readWaiting returns the first of a scope's records that wait.
+func readWaiting(ctx context.Context, from waitingReader, scope kv.Scope, limit int) ([]waiting, error) {
+	prefix := waitingPrefix(scope)
+	all := kv.Prefix(prefix)
+	all.Limit = limit
+	var marks []waiting
+	for pair, err := range from.Scan(ctx, kv.Records, all) {
+		if err != nil {
+			return nil, err
+		}
+		mark, err := decodeWaiting(prefix, pair)
+		if err != nil {
+			return nil, err
+		}
+		marks = append(marks, mark)
+	}
+	return marks, nil
+}
+
+// checkWaiting compares the marks with the records that they name.
+func checkWaiting(ctx context.Context, view kv.Reader, scope kv.Scope, ordinals map[string]uint32, report func(string, ...any)) error {
+	marks, err := readWaiting(ctx, view, scope, 0)
+	if err != nil {
+		return err
+	}
+	for _, mark := range marks {
+		if ordinals[mark.id] != mark.ordinal {
+			report("record %q waits for a vector as document %d and is document %d", mark.id, mark.ordinal, ordinals[mark.id])
+		}
+	}
+	return nil
+}
+
+// waitingScopes returns the scopes that may have records waiting.
+func waitingScopes(ctx context.Context, from kv.Reader) ([]kv.Scope, error) {
+	var scopes []kv.Scope
+	var start []byte
+	for {
+		tenant, ok, err := nextTenant(ctx, from, start)
+		if err != nil || !ok {
+			return scopes, err
+		}
+		prefix := waitingRef(tenant).Scope.Key(tagWaitingScope)
+		for pair, err := range from.Scan(ctx, kv.System, kv.Prefix(prefix)) {
+			if err != nil {
+				return scopes, err
+			}
+			rest := pair.Key[len(prefix):]
+			if len(rest) < 2 {
+				return scopes, fmt.Errorf("%w: scope of records that wait for a vector", ErrDamaged)
+			}
+			scopes = append(scopes, kv.Scope{Tenant: tenant, Kind: kv.OwnerKind(rest[0]), Owner: string(rest[1:])})
+		}
+		start = kv.After(append([]byte(tenant), 0))
+	}
+}
+
+// nextTenant returns the tenant of the first system key from a place on.
+func nextTenant(ctx context.Context, from kv.Reader, start []byte) (string, bool, error) {
+	for pair, err := range from.Scan(ctx, kv.System, kv.Range{Start: start, Limit: 1}) {
+		if err != nil {
+			return "", false, err
+		}
+		scope, _, err := kv.SplitKey(pair.Key)
+		return scope.Tenant, err == nil, err
+	}
+	return "", false, nil
+}

@@ -1,0 +1,185 @@
+package memory_test
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/loom-bridge/loom-bridge/memory"
+	"github.com/loom-bridge/loom-bridge/memory/embed"
+	"github.com/loom-bridge/loom-bridge/memory/embed/embedtest"
+	"github.com/loom-bridge/loom-bridge/memory/kv"
+)
+
+// tripping is an embedder that breaks down at some texts.
+type tripping struct {
+	meanings
+	word  string // that it trips over
+	error error
+	asked atomic.Int64
+}
+
+func (p *tripping) Embed(ctx context.Context, texts []string) ([][]float32, error) {
+	p.asked.Add(1)
+	for _, text := range texts {
+		if strings.Contains(text, p.word) {
+			return nil, p.error
+		}
+	}
+	return p.meanings.Embed(ctx, texts)
+}
+
+// MustSaveFor saves to the memory of another agent.
+func (r *rig) MustSaveFor(tb testing.TB, owner string, record memory.Record) {
+	tb.Helper()
+	if _, err := r.Save(tb.Context(), kv.AgentScope("default", owner), record, ""); err != nil {
+		tb.Fatal(err)
+	}
+}
+
+// A text at which the embedder breaks down, or answers nonsense, costs that one
+// record its vector and holds up no other, of its own scope or of another.
+func TestPoisonedTexts(t *testing.T) {
+	for name, failure := range map[string]error{
+		"breaks down":      &embed.StatusError{Code: http.StatusInternalServerError},
+		"answers nonsense": fmt.Errorf("%w: no vector", embed.ErrAnswer),
+		"refuses":          &embed.StatusError{Code: http.StatusBadRequest},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				r := MustVectorRig(t, &tripping{meanings: meanings{space: "meanings/1"}, word: "poison", error: failure})
+				r.MustSave(t, memory.Record{ID: "bad", Text: "A stew with poison"})
+				r.MustSave(t, memory.Record{ID: "car", Text: "The automobile and its engine"})
+				r.MustSaveFor(t, "another", memory.Record{ID: "dog", Text: "The puppy barks"})
+				time.Sleep(time.Minute)
+				r.MustWaiting(t, 0)
+				mustEqual(t, "by meaning", []string{"car"}, ids(r.MustQuery(t, memory.Query{Text: "vehicle", Mode: memory.Vector})))
+				found, err := r.Query(t.Context(), kv.AgentScope("default", "another"), memory.Query{Text: "hound", Mode: memory.Vector})
+				mustEqual(t, "in the other scope", []string{"dog"}, ids(found))
+				if err != nil {
+					t.Error(err)
+				}
+			})
+		})
+	}
+}
+
+// carried carries requests to a server without a network, which breaks down at
+// a word.
+type carried struct {
+	server http.Handler
+	word   string
+}
+
+func (c carried) RoundTrip(r *http.Request) (*http.Response, error) {
+	body, err := io.ReadAll(r.Body)
+	if err != nil {
+		return nil, err
+	}
+	answer := httptest.NewRecorder()
+	if strings.Contains(string(body), c.word) {
+		answer.WriteHeader(http.StatusInternalServerError)
+		return answer.Result(), nil
+	}
+	r = r.Clone(r.Context())
+	r.Body = io.NopCloser(bytes.NewReader(body))
+	c.server.ServeHTTP(answer, r)
+	return answer.Result(), nil
+}
+
+// The same through a client, whose breaker must not stay open for a text.
+func TestPoisonedTextsOfAServer(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		server := &embedtest.Server{Embedder: &meanings{space: "m"}}
+		client, err := embed.NewClient(embed.Options{BaseURL: "http://embedder/v1", Model: "m", Batch: 2, Transport: carried{server, "poison"}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		r := MustVectorRig(t, client)
+		for i := range 12 {
+			text := fmt.Sprintf("Note %d of a poison", i)
+			if i%3 == 0 {
+				text = fmt.Sprintf("Note %d of a puppy", i)
+			}
+			r.MustSave(t, memory.Record{Text: text})
+		}
+		time.Sleep(time.Hour)
+		r.MustWaiting(t, 0)
+		if found := r.MustQuery(t, memory.Query{Text: "hound", Mode: memory.Vector, Filter: `kind = "fact"`, Limit: 20}); len(found.Hits) != 4 {
+			t.Errorf("%d hits, want 4", len(found.Hits))
+		}
+	})
+}
+
+// An embedder that refuses everything is set up wrongly: its records go on
+// waiting, so that they get their vectors once that is mended.
+func TestEmbedderSetUpWrongly(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		e := &tripping{meanings: meanings{space: "meanings/1"}, word: "", error: &embed.StatusError{Code: http.StatusBadRequest}}
+		r := MustVectorRig(t, e)
+		r.MustSave(t, memory.Record{ID: "dog", Text: "The puppy barks"})
+		time.Sleep(time.Hour)
+		r.MustWaiting(t, 1)
+		if asked := e.asked.Load(); asked > 500 {
+			t.Errorf("asked %d times in an hour", asked)
+		}
+		e.word = "no such word"
+		time.Sleep(2 * time.Minute)
+		r.MustWaiting(t, 0)
+	})
+}
+
+// Vectors of another dimension in the embedder's own space, whoever put them
+// there, leave the scope with its words, and cost no request each save.
+func TestEmbedderOfAnotherDimension(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		e := &tripping{meanings: meanings{space: "meanings/1"}, word: "no such word"}
+		r := MustVectorRig(t, e)
+		r.MustSave(t, memory.Record{ID: "foreign", Text: "A note", Embedding: []float32{1, 2}, EmbeddingSpace: "meanings/1"})
+		r.MustSave(t, memory.Record{ID: "dog", Text: "The puppy barks"})
+		synctest.Wait()
+		asked := e.asked.Load()
+		for range 5 {
+			r.MustSave(t, memory.Record{Text: "Another note"})
+			synctest.Wait()
+		}
+		if more := e.asked.Load() - asked; more > 0 {
+			t.Errorf("asked %d times in vain", more)
+		}
+		result := r.MustQuery(t, memory.Query{Text: "puppy"})
+		mustEqual(t, "by words", []string{"dog"}, ids(result))
+		if len(result.Receipt.Degraded) != 1 {
+			t.Errorf("degraded: %q", result.Receipt.Degraded)
+		}
+		if _, err := r.Query(t.Context(), agent, memory.Query{Text: "puppy", Mode: memory.Vector}); err == nil {
+			t.Error("vectors alone were asked for and found by other means")
+		}
+	})
+}
+
+// More scopes than the list of work has room for all get their vectors.
+func TestBackfillOfManyScopes(t *testing.T) {
+	const scopes = 4096 + 200
+	synctest.Test(t, func(t *testing.T) {
+		e := &meanings{space: "meanings/1", wait: make(chan struct{})}
+		r := MustVectorRig(t, e)
+		for i := range scopes {
+			r.MustSaveFor(t, fmt.Sprint("owner ", i), memory.Record{Text: "The puppy barks"})
+		}
+		close(e.wait)
+		synctest.Wait()
+		for i := range scopes {
+			if n, err := r.WaitingForVectors(t.Context(), kv.AgentScope("default", fmt.Sprint("owner ", i))); n != 0 || err != nil {
+				t.Fatalf("scope %d: %d records wait, %v", i, n, err)
+			}
+		}
+	})
+}

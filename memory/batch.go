@@ -1,0 +1,124 @@
+package memory
+
+import (
+	"context"
+	"crypto/sha256"
+	"fmt"
+	"runtime"
+	"sync"
+	"sync/atomic"
+
+	"github.com/loom-bridge/loom-bridge/memory/kv"
+)
+
+// SaveBatch stores many records in one commit, all of them or none, and returns
+// them as stored, in order. It is the fast way in. A record may supersede or
+// derive from one before it in the batch.
+//
+// A request id stands for the whole batch, as with Save.
+//
+// Errors are those of Save; one that is a single record's is wrapped in a
+// *BatchError. A batch has 1 to MaxBatchRecords records, at most
+// MaxBatchTextBytes of text and metadata, and at most MaxBatchVectorBytes of
+// vectors; texts with uncommonly many different words may make it too large for
+// a commit all the same, which is a *kv.LimitError.
+func (s *Store) SaveBatch(ctx context.Context, scope kv.Scope, rs []Record, requestID string) ([]Record, error) {
+	save, err := s.StageSaveBatch(scope, rs, requestID)
+	if err != nil {
+		return nil, err
+	}
+	if err := save.commit(ctx, "memory: save batch"); err != nil {
+		return nil, err
+	}
+	return save.records, nil
+}
+
+// StageSaveBatch prepares a commit of the caller's to do what SaveBatch does.
+func (s *Store) StageSaveBatch(scope kv.Scope, rs []Record, requestID string) (*Staging, error) {
+	if err := s.begin(scope); err != nil {
+		return nil, err
+	}
+	if err := checkRequestID(requestID); err != nil {
+		return nil, err
+	}
+	if err := checkBatch(rs); err != nil {
+		return nil, err
+	}
+	save := &saving{scope: scope, requestID: requestID, now: cutTime(s.now()), drafts: make([]draft, len(rs)), batch: true}
+	if err := save.checkAll(rs); err != nil {
+		return nil, err
+	}
+	return s.stageSaving(save)
+}
+
+// checkBatch refuses a batch that is too large.
+func checkBatch(rs []Record) error {
+	texts, vectors := 0, 0
+	for _, r := range rs {
+		texts += len(r.Text) + len(r.Metadata)
+		vectors += 4 * len(r.Embedding)
+	}
+	switch {
+	case len(rs) == 0:
+		return &InvalidError{"records", "is empty"}
+	case len(rs) > MaxBatchRecords:
+		return &InvalidError{"records", fmt.Sprintf("has %d items, more than %d", len(rs), MaxBatchRecords)}
+	case texts > MaxBatchTextBytes:
+		return &InvalidError{"records", fmt.Sprintf("has %d bytes of text and metadata, more than %d", texts, MaxBatchTextBytes)}
+	case vectors > MaxBatchVectorBytes:
+		return &InvalidError{"records", fmt.Sprintf("has %d bytes of vectors, more than %d", vectors, MaxBatchVectorBytes)}
+	}
+	return nil
+}
+
+// checkAll checks the records of a batch; the first at fault is named.
+func (s *saving) checkAll(rs []Record) error {
+	errs := make([]error, len(rs))
+	inParallel(len(rs), func(i int) { errs[i] = s.drafts[i].check(rs[i], s.now) })
+	for i, err := range errs {
+		if err != nil {
+			return s.blame(i, err)
+		}
+	}
+	if s.requestID != "" {
+		s.digest = s.digestAll()
+	}
+	return nil
+}
+
+// digestAll stands for the content of a batch.
+func (s *saving) digestAll() (sum [sha256.Size]byte) {
+	all := sha256.New()
+	var buffer []byte
+	for i := range s.drafts {
+		buffer = s.drafts[i].content(buffer[:0])
+		one := sha256.Sum256(buffer)
+		all.Write(one[:])
+	}
+	all.Sum(sum[:0])
+	return sum
+}
+
+// inParallelFrom is how many items are worth more than one goroutine.
+const inParallelFrom = 8
+
+// inParallel calls do for 0 to n-1, on all processors where that is worth it.
+func inParallel(n int, do func(i int)) {
+	workers := min(runtime.GOMAXPROCS(0), n/inParallelFrom)
+	if workers < 2 {
+		for i := range n {
+			do(i)
+		}
+		return
+	}
+	var next atomic.Int64
+	var running sync.WaitGroup
+	for range workers {
+		running.Go(func() {
+			for i := int(next.Add(1)) - 1; i < n; i = int(next.Add(1)) - 1 {
+				do(i)
+			}
+		})
+	}
+	running.Wait()
+}

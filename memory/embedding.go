@@ -1,0 +1,274 @@
+package memory
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"sync"
+	"time"
+
+	"github.com/loom-bridge/loom-bridge/memory/embed"
+	"github.com/loom-bridge/loom-bridge/memory/kv"
+	"github.com/loom-bridge/loom-bridge/memory/vector"
+)
+
+// DefaultEmbedTimeout is how long a query waits for its vector before it goes on
+// with words only: an embedder on the same machine takes a tenth of it.
+const DefaultEmbedTimeout = time.Second
+
+// vectorsDue is after how many commits of a scope the background looks whether
+// its vectors should be packed.
+const vectorsDue = 64
+
+// ErrEmbedder: the embedder failed, and the query asked for vectors only.
+var ErrEmbedder = errors.New("memory: embedder failed")
+
+// embeddings is what a store knows about vectors: where they are kept, who makes
+// them, and who makes those that are missing.
+type embeddings struct {
+	index    *vector.Index
+	engine   kv.Engine
+	writer   *kv.Writer
+	embedder embed.Embedder // nil: none is set up
+	previous embed.Embedder // nil: none
+	timeout  time.Duration
+	logger   *slog.Logger
+	packs    *worklist
+	backfill *backfill // nil without an embedder
+	queries  *queryCache
+	stop     context.CancelFunc
+	running  sync.WaitGroup
+
+	mu sync.Mutex // guards added
+	// added counts the commits of each scope since its vectors were packed last.
+	added map[kv.Scope]int
+}
+
+// newEmbeddings begins the background work.
+func newEmbeddings(engine kv.Engine, writer *kv.Writer, o *Options) *embeddings {
+	e := &embeddings{
+		index:    vector.New(&vector.Options{CacheBytes: o.VectorCacheBytes}),
+		engine:   engine,
+		writer:   writer,
+		embedder: o.Embedder,
+		previous: o.PreviousEmbedder,
+		timeout:  o.EmbedTimeout,
+		logger:   o.Logger,
+		packs:    newWorklist(),
+		queries:  newQueryCache(),
+		added:    make(map[kv.Scope]int),
+	}
+	if e.timeout <= 0 {
+		e.timeout = DefaultEmbedTimeout
+	}
+	if e.logger == nil {
+		e.logger = slog.New(slog.DiscardHandler)
+	}
+	ctx, stop := context.WithCancel(context.Background())
+	e.stop = stop
+	e.running.Go(func() { e.packs.run(ctx, e.pack) })
+	if e.embedder != nil {
+		e.backfill = newBackfill(e)
+		e.running.Go(func() { e.backfill.run(ctx) })
+	}
+	return e
+}
+
+// close ends the background work and waits for it.
+func (e *embeddings) close() {
+	e.stop()
+	e.running.Wait()
+}
+
+// pack packs the vectors of a scope.
+func (e *embeddings) pack(ctx context.Context, scope kv.Scope) {
+	if err := e.index.Pack(ctx, e.engine, e.writer, scope); err != nil && ctx.Err() == nil {
+		e.logger.ErrorContext(ctx, "memory vectors: background work failed", "work", "pack", "scope", scope.String(), "error", err)
+	}
+}
+
+// stageVector stages the vector of a new record, or where it has none and there
+// is an embedder, that it waits for one. The request must name the scope in
+// records and index, and vectorBlind as blind.
+func (s *Store) stageVector(ctx context.Context, tx *kv.Tx, scope kv.Scope, r Record) error {
+	e := s.embeddings
+	if len(r.Embedding) > 0 {
+		return e.index.Add(ctx, tx, scope, r.EmbeddingSpace, r.ordinal, r.Embedding)
+	}
+	if e.embedder != nil {
+		stageWaiting(tx, scope, r)
+	}
+	return nil
+}
+
+// dropVector stages that a record has no vector and waits for none.
+func (s *Store) dropVector(ctx context.Context, tx *kv.Tx, scope kv.Scope, r Record) error {
+	if err := dropWaiting(ctx, tx, scope, r.ordinal); err != nil {
+		return err
+	}
+	return s.embeddings.index.RemoveAll(ctx, tx, scope, r.ordinal)
+}
+
+// moveVector stages that what a record has of vectors, or waits for, belongs to
+// the ordinal that it has now.
+func (s *Store) moveVector(ctx context.Context, tx *kv.Tx, scope kv.Scope, from, to Record) error {
+	waits, err := isWaiting(ctx, tx, scope, from.ordinal)
+	if err != nil {
+		return err
+	}
+	if waits {
+		tx.Delete(kv.Records, waitingKey(scope, from.ordinal))
+		stageWaiting(tx, scope, to)
+	}
+	return s.embeddings.index.Move(ctx, tx, scope, from.ordinal, to.ordinal)
+}
+
+// vectorBlind returns the refs that a request must name as blind to stage
+// vectors of the scope.
+func (s *Store) vectorBlind(scope kv.Scope) []kv.Ref {
+	if s.embeddings.embedder == nil {
+		return nil
+	}
+	return []kv.Ref{waitingRef(scope.Tenant)}
+}
+
+// vectorsSaved is told of every commit that staged vectors. It never waits.
+func (s *Store) vectorsSaved(scope kv.Scope) {
+	s.embeddings.saved(scope)
+}
+
+func (e *embeddings) saved(scope kv.Scope) {
+	if e.due(scope) {
+		e.packs.add(scope)
+	}
+	if e.backfill != nil {
+		e.backfill.scopes.add(scope)
+	}
+}
+
+// due tells whether enough has been saved in a scope to see whether its vectors
+// should be packed.
+func (e *embeddings) due(scope kv.Scope) bool {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	if len(e.added) > maxScopesWaiting {
+		clear(e.added)
+	}
+	if e.added[scope]++; e.added[scope] < vectorsDue {
+		return false
+	}
+	delete(e.added, scope)
+	return true
+}
+
+// readVectors completes records with their vectors: each gets that of the space
+// it was saved with, else that of the embedder, else any. One without a vector
+// has none and no space.
+func (s *Store) readVectors(ctx context.Context, view getter, scope kv.Scope, records ...*Record) error {
+	if len(records) == 0 {
+		return nil
+	}
+	spaces, err := s.embeddings.index.Spaces(ctx, view, scope)
+	if err != nil {
+		return err
+	}
+	ordinals := make([]uint32, len(records))
+	chosen := make([]int, len(records)) // how well the vector's space fits
+	for i, r := range records {
+		ordinals[i] = r.ordinal
+	}
+	given := make([]string, len(records))
+	for i, r := range records {
+		given[i] = r.EmbeddingSpace
+	}
+	for _, space := range spaces {
+		vectors, err := s.embeddings.index.Vectors(ctx, view, scope, space.Name, ordinals)
+		if err != nil {
+			return err
+		}
+		for i, v := range vectors {
+			if fit := s.embeddings.fit(space.Name, given[i]); v != nil && fit > chosen[i] {
+				records[i].Embedding, records[i].EmbeddingSpace, chosen[i] = v, space.Name, fit
+			}
+		}
+	}
+	for _, r := range records {
+		if len(r.Embedding) == 0 {
+			r.EmbeddingSpace = ""
+		}
+	}
+	return nil
+}
+
+// fit tells how well a space answers for the vector of a record.
+func (e *embeddings) fit(space, given string) int {
+	switch {
+	case space == given:
+		return 3
+	case e.embedder != nil && space == e.embedder.Space():
+		return 2
+	}
+	return 1
+}
+
+// VectorSpaces returns the embedding spaces of a scope.
+func (s *Store) VectorSpaces(ctx context.Context, scope kv.Scope) ([]vector.Space, error) {
+	if err := s.begin(scope); err != nil {
+		return nil, err
+	}
+	spaces, err := s.embeddings.index.Spaces(ctx, s.engine, scope)
+	if err != nil {
+		return nil, wrap("memory: embedding spaces", err)
+	}
+	return spaces, nil
+}
+
+// EmbedderSpace is the space of the vectors that the store has made; empty
+// without an embedder.
+func (s *Store) EmbedderSpace() string {
+	if s.embeddings.embedder == nil {
+		return ""
+	}
+	return s.embeddings.embedder.Space()
+}
+
+// WaitingForVectors returns how many records of a scope wait for the embedder.
+func (s *Store) WaitingForVectors(ctx context.Context, scope kv.Scope) (int, error) {
+	if err := s.begin(scope); err != nil {
+		return 0, err
+	}
+	_, n, err := s.vectorStats(ctx, s.engine, scope)
+	if err != nil {
+		return 0, wrap("memory: records that wait for a vector", err)
+	}
+	return n, nil
+}
+
+// vectorStats returns the embedding spaces of a scope and how many of its records
+// wait for a vector.
+func (s *Store) vectorStats(ctx context.Context, view kv.Reader, scope kv.Scope) (spaces []vector.Space, pending int, err error) {
+	if spaces, err = s.embeddings.index.Spaces(ctx, view, scope); err != nil {
+		return nil, 0, err
+	}
+	for _, err := range view.Scan(ctx, kv.Records, kv.Prefix(waitingPrefix(scope))) {
+		if err != nil {
+			return nil, 0, err
+		}
+		pending++
+	}
+	return spaces, pending, nil
+}
+
+// checkVectors compares the vectors of a scope with its records.
+func (s *Store) checkVectors(ctx context.Context, view kv.Reader, scope kv.Scope, ordinals map[string]uint32, report func(format string, args ...any)) error {
+	known := make(map[uint32]struct{}, len(ordinals))
+	for _, ordinal := range ordinals {
+		known[ordinal] = struct{}{}
+	}
+	has := func(ordinal uint32) bool { _, ok := known[ordinal]; return ok }
+	if err := s.embeddings.index.Check(ctx, view, scope, has, report); err != nil {
+		return fmt.Errorf("check vectors: %w", err)
+	}
+	return checkWaiting(ctx, view, scope, ordinals, report)
+}

@@ -1,0 +1,234 @@
+package memory
+
+import (
+	"cmp"
+	"container/list"
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"sync"
+
+	"github.com/loom-bridge/loom-bridge/memory/embed"
+	"github.com/loom-bridge/loom-bridge/memory/kv"
+	"github.com/loom-bridge/loom-bridge/memory/vector"
+)
+
+const (
+	// maxQueryVectors bounds the queries whose vectors are remembered.
+	maxQueryVectors = 512
+	// packTail: a search that finds a longer tail has it packed.
+	packTail = vector.PackAfter
+)
+
+// degradedEmbedder is what a receipt says when the embedder failed.
+const degradedEmbedder = "embedder failed, words only"
+
+// degradedDimension is what it says when the stored vectors of the embedder's
+// space have another dimension than the query's.
+const degradedDimension = "stored vectors have another dimension than the embedder's, words only"
+
+// queryVectors is what a query brings for the vectors.
+type queryVectors struct {
+	// spaces are the spaces to search, the one that counts first.
+	spaces []spaceVector
+	// degraded says what is missing, for the receipt.
+	degraded []string
+	// optional: nobody asked for vectors, so where they don't fit the words do.
+	optional bool
+}
+
+type spaceVector struct {
+	space  string
+	vector []float32
+}
+
+// vectorCounts is what a receipt says about the vectors of a scope.
+type vectorCounts struct {
+	// Scanned is how many vectors were looked at, if only as codes.
+	Scanned int
+	// Rescored is how many of them were compared exactly.
+	Rescored int
+	// Spaces are the spaces that were searched.
+	Spaces []string
+	// Mismatch: the vectors of a space have another dimension than the query's.
+	Mismatch bool
+}
+
+// queryVectors returns the vectors of a query, once for all scopes: the caller's
+// own, else that of the embedder, and during a change of embedders that of the
+// one before. In mode Vector it is ErrNoEmbedder or ErrEmbedder when there is
+// none; in mode Hybrid the words have to do. A vector of the caller's that can be
+// none is an *InvalidError.
+func (s *Store) queryVectors(ctx context.Context, q Query) (queryVectors, error) {
+	e := s.embeddings
+	switch {
+	case q.Mode == Lexical:
+		return queryVectors{}, nil
+	case len(q.Embedding) > 0 || q.EmbeddingSpace != "":
+		if err := checkQueryVector(q); err != nil {
+			return queryVectors{}, err
+		}
+		return queryVectors{spaces: []spaceVector{{q.EmbeddingSpace, q.Embedding}}}, nil
+	case e.embedder == nil && q.Mode == Vector:
+		return queryVectors{}, ErrNoEmbedder
+	case e.embedder == nil:
+		return queryVectors{degraded: []string{degradedNoEmbedder}}, nil
+	}
+	ctx, stop := context.WithTimeout(ctx, e.timeout)
+	defer stop()
+	v, err := e.embedQuery(ctx, e.embedder, q.Text)
+	if err != nil {
+		return e.withoutVector(ctx, q, err)
+	}
+	found := queryVectors{spaces: []spaceVector{{e.embedder.Space(), v}}, optional: q.Mode != Vector}
+	if e.previous == nil || e.previous.Space() == e.embedder.Space() {
+		return found, nil
+	}
+	if v, err = e.embedQuery(ctx, e.previous, q.Text); err == nil {
+		found.spaces = append(found.spaces, spaceVector{e.previous.Space(), v})
+	}
+	return found, nil
+}
+
+// checkQueryVector refuses what can be no vector of a query.
+func checkQueryVector(q Query) error {
+	switch {
+	case len(q.Embedding) == 0:
+		return &InvalidError{"embedding", "is missing beside an embedding_space"}
+	case q.EmbeddingSpace == "":
+		return &InvalidError{"embedding_space", "is missing beside an embedding"}
+	case len(q.Embedding) > MaxEmbedding:
+		return &InvalidError{"embedding", fmt.Sprintf("has %d numbers, more than %d", len(q.Embedding), MaxEmbedding)}
+	}
+	if vector.Check(q.Embedding) != nil {
+		return &InvalidError{"embedding", "holds a number that is not finite"}
+	}
+	return checkName("embedding_space", q.EmbeddingSpace, MaxEmbeddingSpaceBytes)
+}
+
+// withoutVector answers for a query whose vector could not be made.
+func (e *embeddings) withoutVector(ctx context.Context, q Query, err error) (queryVectors, error) {
+	if q.Mode == Vector {
+		return queryVectors{}, fmt.Errorf("%w: %w", ErrEmbedder, err)
+	}
+	e.logger.DebugContext(ctx, "memory vectors: query goes on with words", "error", err)
+	return queryVectors{degraded: []string{degradedEmbedder}}, nil
+}
+
+// embedQuery returns the vector of a query, from memory where it can.
+func (e *embeddings) embedQuery(ctx context.Context, by embed.Embedder, text string) ([]float32, error) {
+	key := queryKey{by.Space(), text}
+	if v := e.queries.get(key); v != nil {
+		return v, nil
+	}
+	v, err := embed.Query(ctx, by, text)
+	if err == nil {
+		err = vector.Check(v)
+	}
+	if err != nil {
+		return nil, err
+	}
+	e.queries.put(key, v)
+	return v, nil
+}
+
+// vectorHits finds the k documents of a scope whose vectors are nearest.
+func (s *Store) vectorHits(ctx context.Context, view kv.Reader, scope kv.Scope, v queryVectors, allowed vector.Allowed, k int) ([]vector.Hit, vectorCounts, error) {
+	var counts vectorCounts
+	var hits []vector.Hit
+	for _, from := range v.spaces {
+		found, err := s.embeddings.index.Search(ctx, view, scope, vector.Query{
+			Space: from.space, Vector: from.vector, K: k, Allowed: allowed,
+		})
+		if v.optional && errors.Is(err, vector.ErrDimension) {
+			counts.Mismatch = true
+			continue
+		}
+		if err != nil {
+			return nil, vectorCounts{}, err
+		}
+		if found.Tail > packTail {
+			s.embeddings.packs.add(scope)
+		}
+		if found.Scanned > 0 {
+			counts.Spaces = append(counts.Spaces, from.space)
+		}
+		counts.Scanned += found.Scanned
+		counts.Rescored += found.Rescored
+		hits = joinSpaces(hits, found.Hits, k)
+	}
+	return hits, counts, nil
+}
+
+// joinSpaces joins the hits of another space to those of the first. Cosines of
+// two spaces can't be compared: what one model takes for close the other may take
+// for far. So each counts as how much of the way it stands from the last of its
+// hits to sameness. A document that both have keeps its place in the first.
+func joinSpaces(first, other []vector.Hit, k int) []vector.Hit {
+	if len(first) == 0 || len(other) == 0 {
+		return append(first, other...)
+	}
+	have := make(map[uint32]struct{}, len(first))
+	for _, hit := range first {
+		have[hit.Ordinal] = struct{}{}
+	}
+	level, otherLevel := first[len(first)-1].Cosine, other[len(other)-1].Cosine
+	for _, hit := range other {
+		if _, ok := have[hit.Ordinal]; ok {
+			continue
+		}
+		way := 0.0
+		if otherLevel < 1 {
+			way = (hit.Cosine - otherLevel) / (1 - otherLevel)
+		}
+		first = append(first, vector.Hit{Ordinal: hit.Ordinal, Cosine: level + way*(1-level)})
+	}
+	slices.SortStableFunc(first, func(a, b vector.Hit) int { return cmp.Compare(b.Cosine, a.Cosine) })
+	return first[:min(len(first), k)]
+}
+
+// queryKey names the vector of a query.
+type queryKey struct{ space, text string }
+
+// queryCache remembers the vectors of the queries made last, because an embedder
+// takes longer than all else in a query.
+type queryCache struct {
+	mu      sync.Mutex // guards the fields below
+	entries map[queryKey]*list.Element
+	used    list.List // of queryVector; the last used first
+}
+
+type queryVector struct {
+	key    queryKey
+	vector []float32
+}
+
+func newQueryCache() *queryCache {
+	return &queryCache{entries: make(map[queryKey]*list.Element)}
+}
+
+func (c *queryCache) get(key queryKey) []float32 {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	e := c.entries[key]
+	if e == nil {
+		return nil
+	}
+	c.used.MoveToFront(e)
+	return e.Value.(queryVector).vector
+}
+
+func (c *queryCache) put(key queryKey, v []float32) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.entries[key] != nil {
+		return
+	}
+	c.entries[key] = c.used.PushFront(queryVector{key, v})
+	if c.used.Len() > maxQueryVectors {
+		oldest := c.used.Back()
+		c.used.Remove(oldest)
+		delete(c.entries, oldest.Value.(queryVector).key)
+	}
+}

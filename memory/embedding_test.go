@@ -1,0 +1,405 @@
+package memory_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math"
+	"math/rand/v2"
+	"net/http"
+	"net/http/httptest"
+	"slices"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/loom-bridge/loom-bridge/memory"
+	"github.com/loom-bridge/loom-bridge/memory/embed"
+	"github.com/loom-bridge/loom-bridge/memory/embed/embedtest"
+	"github.com/loom-bridge/loom-bridge/memory/kv/memkv"
+	"github.com/loom-bridge/loom-bridge/memory/vector"
+)
+
+// meanings is an embedder that knows a few words, each by what it is about.
+type meanings struct {
+	space   string
+	longest int // texts beyond are refused; 0 for none
+	fails   atomic.Bool
+	texts   atomic.Int64
+	wait    chan struct{} // if set, requests wait until it is closed
+}
+
+var about = map[string]int{
+	"dog": 0, "puppy": 0, "hound": 0, "barks": 0,
+	"car": 1, "automobile": 1, "vehicle": 1, "engine": 1,
+	"soup": 2, "stew": 2, "broth": 2, "kitchen": 2,
+}
+
+func (m *meanings) Space() string { return m.space }
+
+func (m *meanings) Embed(ctx context.Context, texts []string) ([][]float32, error) {
+	if m.wait != nil {
+		select {
+		case <-m.wait:
+		case <-ctx.Done():
+			return nil, ctx.Err()
+		}
+	}
+	if m.fails.Load() {
+		return nil, &embed.StatusError{Code: http.StatusServiceUnavailable}
+	}
+	vectors := make([][]float32, len(texts))
+	for i, text := range texts {
+		if m.longest > 0 && len(text) > m.longest {
+			return nil, &embed.StatusError{Code: http.StatusBadRequest}
+		}
+		v := []float32{0, 0, 0, 0.1}
+		for _, word := range strings.Fields(strings.ToLower(text)) {
+			if n, ok := about[word]; ok {
+				v[n]++
+			}
+		}
+		vectors[i] = v
+	}
+	m.texts.Add(int64(len(texts)))
+	return vectors, nil
+}
+
+// MustVectorRig returns a store with an embedder.
+func MustVectorRig(tb testing.TB, e embed.Embedder) *rig {
+	tb.Helper()
+	r := MustRig(tb, memkv.New(nil))
+	r.opts.Embedder = e
+	r.Reopen()
+	return r
+}
+
+func (r *rig) MustWaiting(tb testing.TB, want int) {
+	tb.Helper()
+	got, err := r.WaitingForVectors(tb.Context(), agent)
+	if err != nil || got != want {
+		tb.Errorf("%d records wait for a vector (%v), want %d", got, err, want)
+	}
+}
+
+// Records that share no word with the query are found by the vectors that their
+// caller gave them.
+//
+// F08
+func TestPlantedVectors(t *testing.T) {
+	const planted, fillers, dimension = 100, 900, 64
+	rng := rand.New(rand.NewPCG(1, 1))
+	random := func() []float32 {
+		v := make([]float32, dimension)
+		for i := range v {
+			v[i] = float32(rng.NormFloat64())
+		}
+		return v
+	}
+	r := MustRig(t, memkv.New(nil))
+	var drafts []memory.Record
+	for i := range fillers {
+		drafts = append(drafts, memory.Record{
+			Text: fmt.Sprintf("Which note says something about topic %d, and when", i), Embedding: random(), EmbeddingSpace: "test/64",
+		})
+	}
+	var secrets [][]float32
+	for i := range planted {
+		secrets = append(secrets, random())
+		drafts = append(drafts, memory.Record{
+			ID: fmt.Sprintf("planted-%d", i), Text: fmt.Sprintf("Xyzzy%d", i), Embedding: secrets[i], EmbeddingSpace: "test/64",
+		})
+	}
+	rng.Shuffle(len(drafts), func(i, j int) { drafts[i], drafts[j] = drafts[j], drafts[i] })
+	for chunk := range slices.Chunk(drafts, 250) {
+		if _, err := r.SaveBatch(t.Context(), agent, chunk, ""); err != nil {
+			t.Fatal(err)
+		}
+	}
+	found := 0
+	for i, secret := range secrets {
+		q := memory.Query{Text: "which note says what about topic", EmbeddingSpace: "test/64"}
+		for _, x := range secret {
+			q.Embedding = append(q.Embedding, x+float32(0.5*rng.NormFloat64()))
+		}
+		result := r.MustQuery(t, q)
+		if slices.Contains(ids(result), fmt.Sprintf("planted-%d", i)) {
+			found++
+		}
+		if result.Receipt.VectorCandidates == 0 || result.Receipt.VectorsScanned == 0 || result.Receipt.VectorsRescored == 0 {
+			t.Fatalf("receipt says nothing of vectors: %+v", result.Receipt)
+		}
+		mustEqual(t, "spaces searched", []string{"test/64"}, result.Receipt.EmbeddingSpaces)
+	}
+	if found < planted*99/100 {
+		t.Errorf("%d of %d records known by their vector alone are found", found, planted)
+	}
+}
+
+// A record without a vector gets one in the background, and is then found by
+// what it means.
+//
+// F08
+func TestBackfill(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r := MustVectorRig(t, &meanings{space: "meanings/1"})
+		for i := range 300 {
+			r.MustSave(t, memory.Record{Text: fmt.Sprintf("Nothing of interest in note %d", i)})
+		}
+		r.MustSave(t, memory.Record{ID: "dog", Text: "The puppy barks"})
+		synctest.Wait()
+		r.MustWaiting(t, 0)
+		result := r.MustQuery(t, memory.Query{Text: "hound", Limit: 1})
+		mustEqual(t, "hits", []string{"dog"}, ids(result))
+		if len(result.Receipt.Degraded) > 0 {
+			t.Errorf("degraded: %q", result.Receipt.Degraded)
+		}
+		got, err := r.Get(t.Context(), agent, "dog")
+		if err != nil || got.EmbeddingSpace != "meanings/1" || !cmp.Equal(got.Embedding, []float32{2, 0, 0, 0.1}) {
+			t.Errorf("record has the vector %v in %q, %v", got.Embedding, got.EmbeddingSpace, err)
+		}
+	})
+}
+
+// An embedder that hangs delays no save, and a query only for as long as it may.
+//
+// F08
+func TestHangingEmbedder(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		e := &meanings{space: "meanings/1", wait: make(chan struct{})}
+		r := MustVectorRig(t, e)
+		began := time.Now()
+		r.MustSave(t, memory.Record{ID: "dog", Text: "The puppy barks"})
+		if took := time.Since(began); took > 0 {
+			t.Errorf("save took %v", took)
+		}
+		result := r.MustQuery(t, memory.Query{Text: "puppy"})
+		mustEqual(t, "hits", []string{"dog"}, ids(result))
+		if took := time.Since(began); took != memory.DefaultEmbedTimeout {
+			t.Errorf("query took %v, want %v", took, memory.DefaultEmbedTimeout)
+		}
+		if len(result.Receipt.Degraded) == 0 {
+			t.Error("the receipt does not say that the embedder failed")
+		}
+		close(e.wait)
+		synctest.Wait()
+		mustEqual(t, "hits by meaning", []string{"dog"}, ids(r.MustQuery(t, memory.Query{Text: "hound"})))
+	})
+}
+
+// What an embedder could not do stands in the store: it is done when the
+// embedder is back, and after a restart.
+func TestEmbedderComesBack(t *testing.T) {
+	for _, restart := range []bool{false, true} {
+		t.Run(fmt.Sprintf("restart=%t", restart), func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				e := &meanings{space: "meanings/1"}
+				e.fails.Store(true)
+				r := MustVectorRig(t, e)
+				for _, id := range []string{"gone", "changed", "dog"} {
+					r.MustSave(t, memory.Record{ID: id, Text: "The puppy barks"})
+				}
+				synctest.Wait()
+				r.MustWaiting(t, 3)
+				if _, err := r.Query(t.Context(), agent, memory.Query{Text: "hound", Mode: memory.Vector}); !errors.Is(err, memory.ErrEmbedder) {
+					t.Errorf("query by vectors alone gives %v, want ErrEmbedder", err)
+				}
+				if result := r.MustQuery(t, memory.Query{Text: "puppy"}); len(result.Hits) != 3 || len(result.Receipt.Degraded) == 0 {
+					t.Errorf("query by words has %d hits, degraded %q", len(result.Hits), result.Receipt.Degraded)
+				}
+				if _, err := r.Delete(t.Context(), agent, memory.Deletion{ID: "gone"}, ""); err != nil {
+					t.Fatal(err)
+				}
+				update := memory.Update{ID: "changed", Fields: memory.TextField, Values: memory.Record{Text: "The soup and the stew"}}
+				if _, err := r.Update(t.Context(), agent, update, ""); err != nil {
+					t.Fatal(err)
+				}
+				r.MustWaiting(t, 2)
+				if restart {
+					r.close()
+					e.fails.Store(false)
+					r.open()
+				} else {
+					e.fails.Store(false)
+					time.Sleep(2 * time.Minute)
+				}
+				synctest.Wait()
+				r.MustWaiting(t, 0)
+				mustEqual(t, "dogs", []string{"dog"}, ids(r.MustQuery(t, memory.Query{Text: "hound", Mode: memory.Vector, Limit: 1})))
+				mustEqual(t, "soups", []string{"changed"}, ids(r.MustQuery(t, memory.Query{Text: "broth", Mode: memory.Vector, Limit: 1})))
+			})
+		})
+	}
+}
+
+// A text that is too long for the model gets the vector of its beginning; one
+// that is refused all the same stays without, and holds up nothing.
+func TestRefusedTexts(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		e := &meanings{space: "meanings/1", longest: 600}
+		r := MustVectorRig(t, e)
+		r.MustSave(t, memory.Record{ID: "long", Text: "The puppy barks " + strings.Repeat("and so on ", 2000)})
+		r.MustSave(t, memory.Record{ID: "car", Text: "The automobile and its engine"})
+		synctest.Wait()
+		r.MustWaiting(t, 0)
+		mustEqual(t, "long", []string{"long"}, ids(r.MustQuery(t, memory.Query{Text: "hound", Mode: memory.Vector, Limit: 1})))
+		mustEqual(t, "short", []string{"car"}, ids(r.MustQuery(t, memory.Query{Text: "vehicle", Mode: memory.Vector, Limit: 1})))
+		e.longest = 10
+		r.MustSave(t, memory.Record{ID: "refused", Text: "A kitchen with a broth in it"})
+		synctest.Wait()
+		r.MustWaiting(t, 0)
+		mustEqual(t, "by words", []string{"refused"}, ids(r.MustQuery(t, memory.Query{Text: "kitchen", Mode: memory.Lexical})))
+	})
+}
+
+// Vectors of two models are never compared: a vector that does not fit its space
+// changes nothing.
+func TestMixedVectors(t *testing.T) {
+	r := MustRig(t, memkv.New(nil))
+	r.MustSave(t, memory.Record{ID: "a", Text: "one", Embedding: []float32{1, 0}, EmbeddingSpace: "m"})
+	_, err := r.Save(t.Context(), agent, memory.Record{Text: "two", Embedding: []float32{1}, EmbeddingSpace: "m"}, "")
+	if !errors.Is(err, vector.ErrDimension) {
+		t.Errorf("saving gives %v, want ErrDimension", err)
+	}
+	_, err = r.Query(t.Context(), agent, memory.Query{Text: "one", Embedding: []float32{1, 2, 3}, EmbeddingSpace: "m"})
+	if !errors.Is(err, vector.ErrDimension) {
+		t.Errorf("query gives %v, want ErrDimension", err)
+	}
+	r.MustSave(t, memory.Record{ID: "b", Text: "two", Embedding: []float32{1}, EmbeddingSpace: "n"})
+	result := r.MustQuery(t, memory.Query{Mode: memory.Vector, Embedding: []float32{1}, EmbeddingSpace: "n"})
+	mustEqual(t, "hits", []string{"b"}, ids(result))
+	spaces, err := r.VectorSpaces(t.Context(), agent)
+	if err != nil {
+		t.Fatal(err)
+	}
+	mustEqual(t, "spaces", []vector.Space{{Name: "m", Dimension: 2, Count: 1}, {Name: "n", Dimension: 1, Count: 1}}, spaces)
+}
+
+// A change of models goes on beside the daily work, may stop and go on, and
+// leaves nothing of the old space.
+//
+// F08
+func TestReembed(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		old, renewed := &meanings{space: "meanings/1"}, &meanings{space: "meanings/2"}
+		r := MustVectorRig(t, old)
+		for i := range 400 {
+			r.MustSave(t, memory.Record{Text: fmt.Sprintf("Soup number %d", i)})
+		}
+		r.MustSave(t, memory.Record{ID: "zzz-dog", Text: "The puppy barks"})
+		synctest.Wait()
+		r.opts.Embedder, r.opts.PreviousEmbedder = renewed, old
+		r.Reopen()
+		byMeaning := func(when string) {
+			t.Helper()
+			mustEqual(t, when, []string{"zzz-dog"}, ids(r.MustQuery(t, memory.Query{Text: "hound", Limit: 1})))
+		}
+		byMeaning("before")
+		enough := errors.New("enough")
+		err := r.Reembed(t.Context(), agent, func(_ string, done, _ int64) error {
+			byMeaning("meanwhile")
+			if done >= 256 {
+				return enough
+			}
+			return nil
+		})
+		if !errors.Is(err, enough) {
+			t.Fatalf("stopped run gives %v", err)
+		}
+		before := renewed.texts.Load()
+		var last, total int64
+		err = r.Reembed(t.Context(), agent, func(space string, done, of int64) error {
+			if space != "meanings/2" || done < last || done > of {
+				t.Errorf("progress in %q from %d to %d of %d", space, last, done, of)
+			}
+			last, total = done, of
+			return nil
+		})
+		if err != nil || last != total || total != 401 {
+			t.Errorf("%v, %d of %d are done", err, last, total)
+		}
+		if again := renewed.texts.Load() - before; again > 401-256+20 {
+			t.Errorf("the second run embedded %d texts", again)
+		}
+		spaces, err := r.VectorSpaces(t.Context(), agent)
+		if err != nil {
+			t.Fatal(err)
+		}
+		mustEqual(t, "spaces", []vector.Space{{Name: "meanings/2", Dimension: 4, Count: 401}}, spaces)
+		byMeaning("after")
+	})
+}
+
+func TestInvalidQueryVectors(t *testing.T) {
+	r := MustRig(t, memkv.New(nil))
+	nan := float32(math.NaN())
+	queries := map[string]memory.Query{
+		"embedding_space": {Embedding: []float32{1}},
+		"embedding":       {EmbeddingSpace: "m"},
+		"too long":        {EmbeddingSpace: "m", Embedding: make([]float32, memory.MaxEmbedding+1)},
+		"not finite":      {EmbeddingSpace: "m", Embedding: []float32{1, nan}},
+		"name":            {EmbeddingSpace: strings.Repeat("m", 200), Embedding: []float32{1}},
+	}
+	for name, q := range queries {
+		q.Text = "anything"
+		if _, err := r.Query(t.Context(), agent, q); !errors.Is(err, memory.ErrInvalid) {
+			t.Errorf("%s: error is %v, want ErrInvalid", name, err)
+		}
+	}
+}
+
+func TestReembedWithoutEmbedder(t *testing.T) {
+	r := MustRig(t, memkv.New(nil))
+	if err := r.Reembed(t.Context(), agent, nil); !errors.Is(err, memory.ErrNoEmbedder) {
+		t.Errorf("error is %v, want ErrNoEmbedder", err)
+	}
+	if _, err := r.Query(t.Context(), agent, memory.Query{Text: "x", Mode: memory.Vector}); !errors.Is(err, memory.ErrNoEmbedder) {
+		t.Errorf("query by vectors gives %v, want ErrNoEmbedder", err)
+	}
+}
+
+// Over a real connection, with a server that is slow and fails now and then.
+//
+// F08
+func TestEmbeddingServer(t *testing.T) {
+	server := &embedtest.Server{
+		Embedder: &meanings{space: "m"}, Delay: 2 * time.Millisecond,
+		Fail: func(n int64) int {
+			if n%4 == 1 {
+				return http.StatusTooManyRequests
+			}
+			return 0
+		},
+	}
+	web := httptest.NewServer(server)
+	defer web.Close()
+	client, err := embed.NewClient(embed.Options{BaseURL: web.URL + "/v1", Model: "meanings", Batch: 16})
+	if err != nil {
+		t.Fatal(err)
+	}
+	r := MustVectorRig(t, client)
+	for i := range 60 {
+		r.MustSave(t, memory.Record{Text: fmt.Sprintf("The stew of day %d", i)})
+	}
+	r.MustSave(t, memory.Record{ID: "dog", Text: "The puppy barks"})
+	deadline := time.After(30 * time.Second)
+	for tick := time.NewTicker(10 * time.Millisecond); ; {
+		waiting, err := r.WaitingForVectors(t.Context(), agent)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if waiting == 0 {
+			break
+		}
+		select {
+		case <-tick.C:
+		case <-deadline:
+			t.Fatalf("%d records still wait after %d requests", waiting, server.Requests())
+		}
+	}
+	mustEqual(t, "hits", []string{"dog"}, ids(r.MustQuery(t, memory.Query{Text: "hound", Limit: 1})))
+}

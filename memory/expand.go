@@ -1,0 +1,106 @@
+package memory
+
+import (
+	"cmp"
+	"context"
+	"maps"
+	"slices"
+
+	"github.com/loom-bridge/loom-bridge/memory/kv"
+	"github.com/loom-bridge/loom-bridge/memory/lexical"
+)
+
+// Expansion takes words from the first hits and searches again with both.
+const (
+	// feedbackHits is how many of the first hits words are taken from.
+	feedbackHits = 6
+	// feedbackWords is how many words are taken at most.
+	feedbackWords = 15
+	// feedbackShare is how much all the words taken count together, those of
+	// the query counting 1.
+	feedbackShare = 0.25
+	// minFeedbackScore is the score of the first hit under which nothing is
+	// taken: it would lead further away.
+	minFeedbackScore = 0.3
+	// minFeedbackWord is the length in bytes of the shortest word taken.
+	minFeedbackWord = 2
+	// feedbackLength is added to the length of a text in words, so that the
+	// words of a very short one do not outweigh all others.
+	feedbackLength = 5
+	// maxFeedbackBytes is how much of a hit's text is read.
+	maxFeedbackBytes = 4 << 10
+)
+
+// expand returns words that the first hits suggest, with weights of their own,
+// the best first; none when the first hits are weak.
+func (a *asking) expand(ctx context.Context, view kv.Reader, parts []lexical.Part) ([]lexical.QueryWord, error) {
+	first := a.question
+	first.Limit, first.MinScore, first.Explain = feedbackHits, 0, false
+	found, err := a.index.Rank(ctx, parts, first)
+	if err != nil || len(found.Hits) == 0 || found.Hits[0].Score < minFeedbackScore {
+		return nil, err
+	}
+	hits, err := a.read(ctx, view, found.Hits)
+	if err != nil {
+		return nil, err
+	}
+	weights := a.feedback(hits)
+	words := slices.Sorted(maps.Keys(weights))
+	rarity, err := lexical.Rarity(ctx, parts, words)
+	if err != nil {
+		return nil, err
+	}
+	suggested := make([]lexical.QueryWord, 0, len(words))
+	for i, word := range words {
+		if rarity[i] > 0 {
+			suggested = append(suggested, lexical.QueryWord{Text: word, Count: 1, Weight: weights[word] * rarity[i]})
+		}
+	}
+	slices.SortStableFunc(suggested, func(a, b lexical.QueryWord) int { return cmp.Compare(b.Weight, a.Weight) })
+	return a.scale(suggested[:min(len(suggested), feedbackWords)]), nil
+}
+
+// feedback returns how much each new word of the hits counts: as often as it
+// stands in hits, as much as these score, and less in a long text.
+func (a *asking) feedback(hits []Hit) map[string]float64 {
+	asked := make(map[string]bool)
+	for _, word := range a.question.Words {
+		asked[word.Text] = true
+	}
+	for _, hit := range hits {
+		for word := range a.analyzer.Terms(hit.Record.Author) {
+			asked[word] = true
+		}
+	}
+	weights := make(map[string]float64)
+	for _, hit := range hits {
+		text := hit.Record.Text
+		own, length := make(map[string]int), 0
+		for word := range a.analyzer.Terms(text[:min(len(text), maxFeedbackBytes)]) {
+			length++
+			if !asked[word] && len(word) >= minFeedbackWord {
+				own[word]++
+			}
+		}
+		for word, times := range own {
+			weights[word] += float64(times) * hit.Score / float64(length+feedbackLength)
+		}
+	}
+	return weights
+}
+
+// scale gives the suggested words together feedbackShare of what those of the
+// query count.
+func (a *asking) scale(suggested []lexical.QueryWord) []lexical.QueryWord {
+	sum, asked := 0.0, 0
+	for _, word := range suggested {
+		sum += word.Weight
+	}
+	for _, word := range a.question.Words {
+		asked += word.Count
+	}
+	for i := range suggested {
+		suggested[i].Weight *= feedbackShare * float64(asked) / sum
+	}
+	return suggested
+}

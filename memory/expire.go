@@ -1,0 +1,321 @@
+package memory
+
+import (
+	"context"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"iter"
+	"slices"
+	"time"
+
+	"github.com/loom-bridge/loom-bridge/memory/kv"
+)
+
+const (
+	// DefaultSweepEvery is how often expired records are taken off the disk.
+	// Readers do not see them from the very moment on.
+	DefaultSweepEvery = 15 * time.Second
+	// sweepRecords bounds the records that one commit takes off the disk, so
+	// that those who save to the scope do not wait long.
+	sweepRecords = 64
+	// sweepBytes bounds about what such a commit writes: records with many
+	// versions, and those that superseded long ones, cost more than others, and
+	// a commit that is too large would fail each time.
+	sweepBytes = 2 << 20
+	// sweepEntries bounds the entries of the list of what expires that are read
+	// at once.
+	sweepEntries = 1024
+	// expiryOwner is the scope of each tenant's list of what expires.
+	expiryOwner = "expiry"
+	// tagDue marks the entries of the list.
+	tagDue = 'e'
+	// dueSpan is the time that one entry of the list stands for: long enough
+	// that a scope has few, short enough that few are looked at in vain.
+	dueSpan = time.Minute
+)
+
+func expiryScope(tenant string) kv.Scope {
+	return kv.Scope{Tenant: tenant, Kind: kv.OwnerSystem, Owner: expiryOwner}
+}
+
+func expiryRef(tenant string) kv.Ref {
+	return kv.Ref{Keyspace: kv.System, Scope: expiryScope(tenant)}
+}
+
+// due is an entry of the list of what expires: some record of the scope does so
+// within the span of that number.
+type due struct {
+	scope kv.Scope
+	span  uint32
+}
+
+// spanOf is the number of the span that a moment lies in.
+func spanOf(at time.Time) uint32 { return uint32(max(0, at.Unix()) / int64(dueSpan/time.Second)) }
+
+// over tells whether the span lies in the past.
+func (d due) over(now time.Time) bool { return d.span < spanOf(now) }
+
+func (d due) key() []byte {
+	at := binary.BigEndian.AppendUint32(nil, d.span)
+	return expiryScope(d.scope.Tenant).Key(tagDue, at, []byte{byte(d.scope.Kind)}, []byte(d.scope.Owner))
+}
+
+// decodeDue reads the key of an entry.
+func decodeDue(key []byte) (due, error) {
+	list, rest, err := kv.SplitKey(key)
+	if err != nil {
+		return due{}, err
+	}
+	const head = 1 + 4 + 1 // tag, span, kind
+	if len(rest) <= head || rest[0] != tagDue {
+		return due{}, fmt.Errorf("%w: list of what expires", ErrDamaged)
+	}
+	scope := kv.Scope{Tenant: list.Tenant, Kind: kv.OwnerKind(rest[head-1]), Owner: string(rest[head:])}
+	return due{scope, binary.BigEndian.Uint32(rest[1:])}, scope.Validate()
+}
+
+// moveExpiry keeps the keys by which expired records are found in step with a
+// record.
+func (e *edit) moveExpiry(w write) {
+	was := time.Time{}
+	if w.before != nil {
+		was = w.before.ExpireTime
+	}
+	if w.record.ExpireTime.Equal(was) {
+		return
+	}
+	if !was.IsZero() {
+		e.tx.Delete(kv.Records, expiryKey(e.scope, was, w.record.ID))
+	}
+	stageExpiry(e.tx, e.scope, *w.record)
+}
+
+// stageExpiry stages the keys by which the record is found when it has expired,
+// if it ever does. The request must name expiryRef of the tenant as blind.
+func stageExpiry(tx *kv.Tx, scope kv.Scope, r Record) {
+	if r.ExpireTime.IsZero() {
+		return
+	}
+	tx.Put(kv.Records, expiryKey(scope, r.ExpireTime, r.ID), nil)
+	tx.Put(kv.System, due{scope, spanOf(r.ExpireTime)}.key(), nil)
+}
+
+// Sweep takes the records of all scopes off the disk that have expired, and
+// returns how many those were. The store does so by itself every
+// Options.SweepEvery. A scope where it fails does not keep it from the others;
+// their errors are joined.
+func (s *Store) Sweep(ctx context.Context) (int, error) {
+	if s.closed.Load() {
+		return 0, ErrClosed
+	}
+	now := cutTime(s.now())
+	swept, failed := 0, []error(nil)
+	for first, err := range owners(ctx, s.engine, kv.System, behindTenant) {
+		if err != nil {
+			return swept, wrap("memory: sweep", err)
+		}
+		n, err := s.sweepTenant(ctx, first.Tenant, now)
+		swept += n
+		failed = append(failed, err)
+		if ctx.Err() != nil {
+			break
+		}
+	}
+	return swept, errors.Join(failed...)
+}
+
+// sweepTenant works through a tenant's list of what expires.
+func (s *Store) sweepTenant(ctx context.Context, tenant string, now time.Time) (swept int, err error) {
+	prefix := expiryScope(tenant).Key(tagDue)
+	todo := kv.Range{Start: prefix, End: kv.After(binary.BigEndian.AppendUint32(slices.Clone(prefix), spanOf(now))), Limit: sweepEntries}
+	var failed []error
+	for {
+		entries, last, err := s.readDue(ctx, todo)
+		if err != nil {
+			return swept, wrap("memory: sweep", err)
+		}
+		for scope, spans := range byScope(entries) {
+			n, err := s.sweepScope(ctx, scope, spans, now)
+			swept += n
+			if err != nil {
+				failed = append(failed, wrap("memory: sweep "+scope.String(), err))
+			}
+		}
+		if len(entries) < sweepEntries || ctx.Err() != nil {
+			return swept, errors.Join(failed...)
+		}
+		todo.Start = append(last, 0)
+	}
+}
+
+func (s *Store) readDue(ctx context.Context, todo kv.Range) (entries []due, last []byte, err error) {
+	for pair, err := range s.engine.Scan(ctx, kv.System, todo) {
+		if err != nil {
+			return nil, nil, err
+		}
+		entry, err := decodeDue(pair.Key)
+		if err != nil {
+			return nil, nil, err
+		}
+		entries, last = append(entries, entry), pair.Key
+	}
+	return entries, last, nil
+}
+
+func byScope(entries []due) map[kv.Scope][]due {
+	scopes := make(map[kv.Scope][]due)
+	for _, entry := range entries {
+		scopes[entry.scope] = append(scopes[entry.scope], entry)
+	}
+	return scopes
+}
+
+// sweepScope takes what has expired in a scope off the disk and then the
+// entries off the list whose span is over.
+func (s *Store) sweepScope(ctx context.Context, scope kv.Scope, entries []due, now time.Time) (swept int, err error) {
+	entries = slices.DeleteFunc(entries, func(d due) bool { return !d.over(now) })
+	for ctx.Err() == nil {
+		ids, err := readExpired(ctx, s.engine, scope, now)
+		if err != nil || len(ids) == 0 && len(entries) == 0 {
+			return swept, err
+		}
+		sweep := &sweeping{scope: scope, entries: entries, now: now}
+		staging := &Staging{store: s, scope: scope, expires: true, run: sweep.stage}
+		if err := staging.alone(ctx, true); err != nil {
+			return swept, err
+		}
+		if swept += sweep.swept; !sweep.more {
+			return swept, nil
+		}
+	}
+	return swept, ctx.Err()
+}
+
+// sweeping is one commit of a sweep.
+type sweeping struct {
+	scope   kv.Scope
+	entries []due
+	now     time.Time
+
+	swept int
+	more  bool
+}
+
+// stage removes some of what has expired. Whoever saves a record that expires
+// needs the scope to himself as this does, so that an entry which is taken off
+// the list is not one that somebody counts on.
+func (s *sweeping) stage(ctx context.Context, e *edit) error {
+	ids, err := readExpired(ctx, e.tx, s.scope, s.now)
+	if err != nil {
+		return err
+	}
+	s.swept, s.more = 0, len(ids) == sweepRecords
+	records, err := readNamed(ctx, e, ids)
+	if err != nil {
+		return err
+	}
+	for i, expired := range ids {
+		if e.removed > sweepBytes {
+			s.more = true
+			break
+		}
+		r := records[i]
+		if e.removed > 0 { // what was written meanwhile may be this one
+			if r, _, err = e.read(ctx, expired.id); err != nil {
+				return err
+			}
+		}
+		if r == nil || !r.expiredAt(s.now) {
+			e.tx.Delete(kv.Records, expired.key)
+			continue
+		}
+		if err := e.remove(ctx, r); err != nil {
+			return err
+		}
+		s.swept++
+	}
+	if !s.more {
+		for _, entry := range s.entries {
+			e.tx.Delete(kv.System, entry.key())
+		}
+	}
+	return nil
+}
+
+// readNamed reads the records at once, nil for each that is gone.
+func readNamed(ctx context.Context, e *edit, ids []expired) ([]*Record, error) {
+	if len(ids) == 0 {
+		return nil, nil
+	}
+	keys := make([][]byte, len(ids))
+	for i, expired := range ids {
+		keys[i] = recordKey(e.scope, expired.id)
+	}
+	values, err := e.tx.Get(ctx, kv.Records, keys...)
+	if err != nil {
+		return nil, err
+	}
+	records := make([]*Record, len(ids))
+	for i, value := range values {
+		if value == nil {
+			continue
+		}
+		r, err := decodeRecord(value)
+		if err != nil {
+			return nil, err
+		}
+		records[i] = &r
+	}
+	return records, nil
+}
+
+// expired names a record that has expired, and the key that says so.
+type expired struct {
+	id  string
+	key []byte
+}
+
+// scanner is what scanning needs of a kv.Reader or a kv.Tx.
+type scanner interface {
+	Scan(ctx context.Context, ks kv.Keyspace, r kv.Range) iter.Seq2[kv.Pair, error]
+}
+
+// readExpired returns the first records of a scope that have expired, at most
+// sweepRecords.
+func readExpired(ctx context.Context, from scanner, scope kv.Scope, now time.Time) ([]expired, error) {
+	prefix := scope.Key(tagExpiry)
+	until := kv.Range{Start: prefix, End: kv.After(expiryBound(scope, now)), Limit: sweepRecords}
+	const moment = 8
+	var found []expired
+	for pair, err := range from.Scan(ctx, kv.Records, until) {
+		if err != nil {
+			return nil, err
+		}
+		if len(pair.Key) <= len(prefix)+moment {
+			return nil, fmt.Errorf("%w: moment of expiry without a record", ErrDamaged)
+		}
+		found = append(found, expired{string(pair.Key[len(prefix)+moment:]), pair.Key})
+	}
+	return found, nil
+}
+
+// sweepEvery sweeps from time to time, until ctx ends.
+func (s *Store) sweepEvery(ctx context.Context, pause time.Duration) {
+	ticker := time.NewTicker(pause)
+	defer ticker.Stop()
+	for renewed := false; ; {
+		select {
+		case <-ctx.Done():
+			return
+		case <-ticker.C:
+		}
+		if !renewed {
+			s.renew(ctx)
+			renewed = true
+		}
+		if _, err := s.Sweep(ctx); err != nil && ctx.Err() == nil {
+			s.logger.ErrorContext(ctx, "memory: expired records not swept", "error", err)
+		}
+	}
+}

@@ -1,0 +1,12 @@
+package memory
+
+import "github.com/loom-bridge/loom-bridge/memory/lexical"
+
+// explanationOf says how the score of a hit came about.
+func explanationOf(hit lexical.Hit) *Explanation {
+	e := &Explanation{MatchedWords: hit.Words, Signals: make([]SignalScore, len(hit.Signals))}
+	for i, s := range hit.Signals {
+		e.Signals[i] = SignalScore{Name: s.Name, Raw: s.Raw, Share: s.Share}
+	}
+	return e
+}

@@ -1,0 +1,161 @@
+package memory
+
+import (
+	"context"
+	"strings"
+
+	"go.einride.tech/aip/filtering"
+
+	"github.com/loom-bridge/loom-bridge/memory/lexical"
+)
+
+// metadata makes a condition on a metadata path. The literal decides the type.
+func (f filterField) metadata(value literal) (binder, string) {
+	has := f.operator == filtering.FunctionHas
+	if len(f.path) == 0 {
+		return f.member(value)
+	}
+	path := pathOf(f.path)
+	if value.kind == anyLiteral {
+		if !has {
+			return nil, "is asked for with metadata." + strings.Join(f.path, ".") + ":*"
+		}
+		return fixed(lexical.Matching(lexical.Metadata, path, nil, nil)), ""
+	}
+	want := metadataValue{path: path, kind: value.metadataKind(), text: value.text}
+	switch equals := lexical.Has(lexical.Metadata, want.term()); f.operator {
+	case filtering.FunctionEquals:
+		return fixed(equals), ""
+	case filtering.FunctionNotEquals:
+		return fixed(lexical.And(scalarAt(path), lexical.Not(equals))), ""
+	case filtering.FunctionHas:
+		return contains(want, equals), ""
+	}
+	if value.kind == boolLiteral {
+		return nil, "has no order of true and false; they are compared with = != and :"
+	}
+	return f.ranged(want), ""
+}
+
+// member asks whether the metadata have a name, or any.
+func (f filterField) member(value literal) (binder, string) {
+	switch {
+	case f.operator == filtering.FunctionHas && value.kind == anyLiteral:
+		return fixed(lexical.Matching(lexical.Metadata, "", nil, nil)), ""
+	case f.operator == filtering.FunctionHas && value.kind == textLiteral:
+		return fixed(lexical.Matching(lexical.Metadata, metadataPath("", value.text), nil, nil)), ""
+	}
+	return nil, "needs a path, such as metadata.source"
+}
+
+func (l literal) metadataKind() metadataKind {
+	switch l.kind {
+	case numberLiteral:
+		return metadataNumber
+	case boolLiteral:
+		return metadataBool
+	}
+	return metadataText
+}
+
+// scalarAt asks for a text, number or bool at the path, of any value.
+func scalarAt(path string) lexical.Filter {
+	var kinds []lexical.Filter
+	for _, kind := range []metadataKind{metadataText, metadataNumber, metadataBool} {
+		kinds = append(kinds, lexical.Matching(lexical.Metadata, path+string([]byte{byte(kind)}), nil, nil))
+	}
+	return lexical.Or(kinds...)
+}
+
+// contains asks for a value at the path, or in an array there.
+func contains(want metadataValue, equals lexical.Filter) binder {
+	element := want
+	element.inArray = true
+	many := metadataValue{path: want.path, kind: metadataGroup, text: manyElements}
+	return func(_ context.Context, b binding) (lexical.Filter, error) {
+		return lexical.Or(equals,
+			lexical.Has(lexical.Metadata, element.term()),
+			lexical.Verified(lexical.Has(lexical.Metadata, many.term()), b.verifier(func(r Record) bool {
+				return r.hasMetadata(func(v metadataValue) bool {
+					return v.path == want.path && v.kind == want.kind && v.text == want.text
+				})
+			}))), nil
+	}
+}
+
+// ranged compares a text or number at the path.
+func (f filterField) ranged(want metadataValue) binder {
+	accept := accepts(f.operator)
+	test := textTest(want.text, accept)
+	compare := func(own string) int { return strings.Compare(own, want.text) }
+	if want.kind == metadataNumber {
+		test = numberTest(want.text, accept)
+		number := parseDecimal(want.text)
+		compare = func(own string) int { return parseDecimal(own).compare(number) }
+	}
+	prefix := want.path + string([]byte{byte(want.kind)})
+	return func(_ context.Context, b binding) (lexical.Filter, error) {
+		return lexical.Matching(lexical.Metadata, prefix, test, b.verifier(func(r Record) bool {
+			return r.hasMetadata(func(v metadataValue) bool {
+				return v.path == want.path && v.kind == want.kind && !v.inArray && accept(compare(v.text))
+			})
+		})), nil
+	}
+}
+
+// hasMetadata tells whether one of the metadata's values is such.
+func (r Record) hasMetadata(such func(metadataValue) bool) bool {
+	found := false
+	// What is stored was checked when it was saved.
+	_ = walkMetadata(r.Metadata, func(v metadataValue) { found = found || such(v) })
+	return found
+}
+
+// accepts returns what a comparison must give for the operator.
+func accepts(operator string) func(int) bool {
+	switch operator {
+	case filtering.FunctionLessThan:
+		return func(c int) bool { return c < 0 }
+	case filtering.FunctionLessEquals:
+		return func(c int) bool { return c <= 0 }
+	case filtering.FunctionGreaterThan:
+		return func(c int) bool { return c > 0 }
+	}
+	return func(c int) bool { return c >= 0 }
+}
+
+func matches(ok bool) lexical.Match {
+	if ok {
+		return lexical.Yes
+	}
+	return lexical.No
+}
+
+// textTest compares what a term keeps of a text with the operand, by code
+// point. A cut text is longer than what is kept.
+func textTest(operand string, accept func(int) bool) func(string) lexical.Match {
+	return func(rest string) lexical.Match {
+		kept, whole := cutValue(rest)
+		switch {
+		case whole:
+			return matches(accept(strings.Compare(kept, operand)))
+		case len(operand) > len(kept) && strings.HasPrefix(operand, kept):
+			return lexical.Unsure
+		case strings.HasPrefix(kept, operand):
+			return matches(accept(1))
+		}
+		return matches(accept(strings.Compare(kept, operand)))
+	}
+}
+
+// numberTest compares a canonical number with the operand. One that was cut
+// has lost its exponent.
+func numberTest(operand string, accept func(int) bool) func(string) lexical.Match {
+	number := parseDecimal(operand)
+	return func(rest string) lexical.Match {
+		if _, whole := cutValue(rest); !whole {
+			return lexical.Unsure
+		}
+		return matches(accept(parseDecimal(rest).compare(number)))
+	}
+}

@@ -1,0 +1,418 @@
+package memory
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"fmt"
+	"math/big"
+	"math/rand/v2"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/loom-bridge/loom-bridge/memory/kv"
+	"github.com/loom-bridge/loom-bridge/memory/kv/memkv"
+	"github.com/loom-bridge/loom-bridge/memory/lexical"
+)
+
+var filterScope = kv.AgentScope("default", "filters")
+
+// plain is a condition with its plain meaning.
+type plain struct {
+	text  string
+	holds func(Record) bool
+}
+
+func (p plain) not() plain {
+	return plain{"NOT (" + p.text + ")", func(r Record) bool { return !p.holds(r) }}
+}
+
+func (p plain) minus() plain { return plain{"-(" + p.text + ")", p.not().holds} }
+
+func (p plain) and(q plain) plain {
+	return plain{"(" + p.text + ") AND (" + q.text + ")", func(r Record) bool { return p.holds(r) && q.holds(r) }}
+}
+
+func (p plain) or(q plain) plain {
+	return plain{"(" + p.text + ") OR (" + q.text + ")", func(r Record) bool { return p.holds(r) || q.holds(r) }}
+}
+
+// chooser makes random records and conditions.
+type chooser struct{ *rand.Rand }
+
+func pick[T any](c chooser, from ...T) T { return from[c.IntN(len(from))] }
+
+var (
+	longName    = strings.Repeat("long name ", 15)
+	filterTexts = []string{"", "a", "b", "ab", "10", "Ann", "éa", "日本", longName + "1", longName + "2", longName[:70]}
+	filterNames = []string{"a", "b", "ab", "Ann", "éa", "日本", longName + "1", longName + "2", longName[:70]}
+	filterDays  = []string{"2023-05-07", "2023-05-08", "2023-05-09", "2023-06", "2022"}
+	numbers     = []string{"0", "-1", "5", "5.0", "50e-1", "2.5", "9007199254740993", "9007199254740992", "123456789012345678901234567890.5", "-0.001", "1e2"}
+	operators   = []string{"=", "!=", "<", "<=", ">", ">="}
+)
+
+func (c chooser) record(i int) Record {
+	r := Record{
+		Text: "common", Kind: pick(c, "note", "fact", "plan"), SessionID: pick(c, "", "s1", "s2", longName+"1"),
+		Author: pick(c, append([]string{""}, filterNames...)...), Origin: pick(c, OriginUser, OriginAgent, OriginTool, OriginWeb),
+		Importance: pick(c, 0, 0.25, 0.5, 0.7, 1),
+	}
+	if c.IntN(2) == 0 {
+		r.Key = fmt.Sprintf("%s%03d", pick(c, "k", longName), i)
+	}
+	for range c.IntN(3) {
+		r.Tags = append(r.Tags, pick(c, "red", "sweet", "*", "true"))
+	}
+	if c.IntN(3) > 0 {
+		r.EventTime = time.Date(2023, 5, 7+c.IntN(3), pick(c, 0, 12), 0, 0, pick(c, 0, 1000), time.UTC)
+	}
+	if c.IntN(3) == 0 {
+		r.TTL = pick(c, time.Hour, 48*time.Hour)
+	}
+	r.Metadata = json.RawMessage(c.metadata())
+	return r
+}
+
+func (c chooser) metadata() string {
+	var members []string
+	add := func(name, value string) { members = append(members, fmt.Sprintf("%q: %s", name, value)) }
+	for _, name := range []string{"x", "y"} {
+		switch text, _ := json.Marshal(pick(c, filterTexts...)); c.IntN(6) {
+		case 0:
+			add(name, string(text))
+		case 1, 2:
+			add(name, pick(c, numbers...))
+		case 3:
+			add(name, pick(c, "true", "false", "null"))
+		case 4:
+			add(name, fmt.Sprintf(`[%s, %s, {"z": %s}]`, text, pick(c, numbers...), pick(c, numbers...)))
+		}
+	}
+	if c.IntN(3) == 0 {
+		add("deep", fmt.Sprintf(`{"z": %s, "n": null}`, pick(c, numbers...)))
+	}
+	if c.IntN(8) == 0 {
+		add("wide", "["+strings.Repeat("0,", 100)+pick(c, numbers...)+"]")
+	}
+	return "{" + strings.Join(members, ",") + "}"
+}
+
+// texts are the fields that hold a text.
+var texts = map[string]func(Record) string{
+	"key": func(r Record) string { return r.Key }, "kind": func(r Record) string { return r.Kind },
+	"session_id": func(r Record) string { return r.SessionID }, "author": func(r Record) string { return r.Author },
+}
+
+func ordered(c int, operator string) bool {
+	switch operator {
+	case "=":
+		return c == 0
+	case "!=":
+		return c != 0
+	}
+	return accepts(operator)(c)
+}
+
+func (c chooser) condition() plain {
+	operator := pick(c, operators...)
+	switch c.IntN(9) {
+	case 0, 1:
+		return c.textCondition(operator)
+	case 2:
+		value := pick(c, "red", "sweet", "blue", "*", "true")
+		return plain{fmt.Sprintf("tags:%q", value), func(r Record) bool { return slices.Contains(r.Tags, value) }}
+	case 3:
+		return c.timeCondition(operator)
+	case 4:
+		value := pick(c, "0", "0.25", "0.5", "0.6", "0.7", "1", "2", "-1")
+		want, _ := new(big.Rat).SetString(value)
+		return plain{"importance " + operator + " " + value, func(r Record) bool {
+			own, _ := new(big.Rat).SetString(fmt.Sprint(r.Importance))
+			return ordered(own.Cmp(want), operator)
+		}}
+	case 5:
+		return pick(c,
+			plain{"tags:*", func(r Record) bool { return len(r.Tags) > 0 }},
+			plain{"tier >= 4", func(Record) bool { return true }},
+			plain{"tier < 3.5", func(Record) bool { return false }},
+			plain{"origin != web", func(r Record) bool { return r.Origin != OriginWeb }},
+			plain{"pinned != true", func(Record) bool { return true }},
+			plain{`id != "id007"`, func(r Record) bool { return r.ID != "id007" }},
+			plain{`id = ("id007" OR "id008")`, func(r Record) bool { return r.ID == "id007" || r.ID == "id008" }},
+			plain{"metadata:*", func(r Record) bool { return len(r.decoded()) > 0 && !r.onlyNulls() }},
+			plain{"metadata:deep", func(r Record) bool { return r.decoded()["deep"] != nil }},
+		)
+	}
+	return c.metadataCondition(operator)
+}
+
+func (c chooser) textCondition(operator string) plain {
+	field := pick(c, "key", "kind", "session_id", "author")
+	of := texts[field]
+	if c.IntN(5) == 0 {
+		return plain{field + ":*", func(r Record) bool { return of(r) != "" }}
+	}
+	value := pick(c, append([]string{"note", "s1", "k010", longName + "011"}, filterTexts...)...)
+	return plain{fmt.Sprintf("%s %s %q", field, operator, value), func(r Record) bool {
+		return of(r) != "" && ordered(strings.Compare(of(r), value), operator)
+	}}
+}
+
+func (c chooser) timeCondition(operator string) plain {
+	field := pick(c, "event_time", "create_time", "expire_time")
+	of := func(r Record) time.Time {
+		return map[string]time.Time{"event_time": r.EventTime, "create_time": r.CreateTime, "expire_time": r.ExpireTime}[field]
+	}
+	if c.IntN(5) == 0 {
+		return plain{field + ":*", func(r Record) bool { return !of(r).IsZero() }}
+	}
+	value := pick(c, append([]string{"2026-03-01T12:00:00Z", "2023-05-08T14:00:00+02:00", "2023-05-08T12:00:00.000001Z", "2023-05-08T12:00:00.0000005Z", "2026-03-02"}, filterDays...)...)
+	from, to := moments(value)
+	return plain{fmt.Sprintf("%s %s %q", field, operator, value), func(r Record) bool {
+		switch at := of(r); {
+		case at.IsZero():
+			return false
+		case at.Before(from):
+			return ordered(-1, operator)
+		case at.Before(to) || at.Equal(from):
+			return ordered(0, operator)
+		}
+		return ordered(1, operator)
+	}}
+}
+
+// moments is the stretch that a text names, its end not included.
+func moments(text string) (from, to time.Time) {
+	if at, err := time.Parse(time.RFC3339Nano, text); err == nil {
+		return at, at
+	}
+	parse := func(layout string) time.Time { t, _ := time.Parse(layout, text); return t }
+	switch len(text) {
+	case 4:
+		return parse("2006"), parse("2006").AddDate(1, 0, 0)
+	case 7:
+		return parse("2006-01"), parse("2006-01").AddDate(0, 1, 0)
+	}
+	return parse("2006-01-02"), parse("2006-01-02").AddDate(0, 0, 1)
+}
+
+func (r Record) decoded() (object map[string]any) {
+	decoder := json.NewDecoder(bytes.NewReader(r.Metadata))
+	decoder.UseNumber()
+	_ = decoder.Decode(&object)
+	return object
+}
+
+func (r Record) onlyNulls() bool {
+	for _, value := range r.decoded() {
+		if value != nil {
+			return false
+		}
+	}
+	return true
+}
+
+// at returns the values at a path: the one there, or with elements also those
+// in arrays on the way.
+func at(value any, path []string, elements, inArray bool) []any {
+	if list, ok := value.([]any); ok {
+		var all []any
+		for _, item := range list {
+			if elements {
+				all = append(all, at(item, path, true, true)...)
+			}
+		}
+		return all
+	}
+	object, isObject := value.(map[string]any)
+	switch {
+	case len(path) == 0 && isObject, value == nil:
+		return nil
+	case len(path) == 0:
+		return []any{value}
+	case !isObject:
+		return nil
+	}
+	return at(object[path[0]], path[1:], elements, inArray)
+}
+
+// present tells whether there is anything at a path that is not null.
+func present(value any, path []string) bool {
+	if list, ok := value.([]any); ok {
+		return len(path) == 0 || slices.ContainsFunc(list, func(item any) bool { return present(item, path) })
+	}
+	if len(path) == 0 {
+		return value != nil
+	}
+	object, _ := value.(map[string]any)
+	return present(object[path[0]], path[1:])
+}
+
+func (c chooser) metadataCondition(operator string) plain {
+	path := pick(c, []string{"x"}, []string{"y"}, []string{"deep", "z"}, []string{"deep"}, []string{"x", "z"}, []string{"wide"}, []string{"deep", "n"})
+	name := "metadata." + strings.Join(path, ".")
+	if c.IntN(6) == 0 {
+		return plain{name + ":*", func(r Record) bool { return present(r.decoded(), path) }}
+	}
+	literal, compare := c.metadataLiteral()
+	if c.IntN(4) == 0 {
+		return plain{name + ":" + literal, func(r Record) bool {
+			return slices.ContainsFunc(at(r.decoded(), path, true, false), func(own any) bool { c, ok := compare(own); return ok && c == 0 })
+		}}
+	}
+	if literal == "true" {
+		operator = pick(c, "=", "!=")
+	}
+	return plain{name + " " + operator + " " + literal, func(r Record) bool {
+		own := at(r.decoded(), path, false, false)
+		if len(own) == 0 {
+			return false
+		}
+		c, same := compare(own[0])
+		if operator == "!=" {
+			return !same || c != 0
+		}
+		return same && ordered(c, operator)
+	}}
+}
+
+// metadataLiteral returns a literal and how values of its type compare with it.
+func (c chooser) metadataLiteral() (string, func(any) (int, bool)) {
+	switch c.IntN(5) {
+	case 0:
+		return "true", func(own any) (int, bool) {
+			b, ok := own.(bool)
+			return map[bool]int{true: 0, false: -1}[b], ok
+		}
+	case 1, 2:
+		value := pick(c, filterTexts...)
+		return fmt.Sprintf("%q", value), func(own any) (int, bool) {
+			s, ok := own.(string)
+			return strings.Compare(s, value), ok
+		}
+	}
+	value := pick(c, "0", "-1", "5", "5.000", "0x5", "2.5", "9007199254740993", "123456789012345678901234567890.5", "-.001", "100")
+	want, _ := new(big.Rat).SetString(value)
+	return value, func(own any) (int, bool) {
+		n, ok := own.(json.Number)
+		if !ok {
+			return 0, false
+		}
+		number, _ := new(big.Rat).SetString(n.String())
+		return number.Cmp(want), true
+	}
+}
+
+func (c chooser) tree(depth int) plain {
+	if depth == 0 || c.IntN(4) == 0 {
+		return c.condition()
+	}
+	switch c.IntN(5) {
+	case 0:
+		return c.tree(depth - 1).not()
+	case 1:
+		return c.tree(depth - 1).minus()
+	case 2, 3:
+		return c.tree(depth - 1).and(c.tree(depth - 1))
+	}
+	return c.tree(depth - 1).or(c.tree(depth - 1))
+}
+
+// filterStore is a store with what its index is read by.
+type filterStore struct {
+	*Store
+	engine kv.Engine
+}
+
+func MustFilterStore(tb testing.TB, now func() time.Time) filterStore {
+	tb.Helper()
+	engine := memkv.New(nil)
+	writer := kv.NewWriter(engine, nil)
+	store := New(engine, writer, &Options{Now: now, PackAfter: 40})
+	tb.Cleanup(func() {
+		_ = store.Close()
+		_ = writer.Close()
+	})
+	return filterStore{store, engine}
+}
+
+// MustSelect returns the ids that a filter lets through, sorted.
+func (s filterStore) MustSelect(tb testing.TB, text string, o lexical.SelectOptions) []string {
+	tb.Helper()
+	f, err := compileFilter(text)
+	if err != nil {
+		tb.Fatal(err)
+	}
+	var ids []string
+	err = s.view(tb.Context(), func(view kv.Snapshot) error {
+		ids, err = s.selected(tb.Context(), view, f, o)
+		return err
+	})
+	if err != nil {
+		tb.Fatalf("%s: %v", text, err)
+	}
+	slices.Sort(ids)
+	return ids
+}
+
+func (s filterStore) selected(ctx context.Context, view kv.Snapshot, f filter, o lexical.SelectOptions) ([]string, error) {
+	bound, err := f.bind(ctx, view, filterScope)
+	if err != nil {
+		return nil, err
+	}
+	reader, err := s.index.Open(ctx, view, filterScope)
+	if err != nil {
+		return nil, err
+	}
+	selection, err := reader.Select(ctx, bound, o)
+	if err != nil {
+		return nil, err
+	}
+	ordinals := slices.Collect(selection.All())
+	if len(ordinals) != selection.Count() {
+		return nil, fmt.Errorf("%d ordinals of %d", len(ordinals), selection.Count())
+	}
+	return reader.IDs(ctx, ordinals)
+}
+
+func TestFiltersAgreeWithPlainReading(t *testing.T) {
+	now := time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
+	seed := rand.Uint64()
+	c := chooser{rand.New(rand.NewPCG(seed, 1))}
+	s := MustFilterStore(t, func() time.Time { return now })
+	var records []Record
+	for i := range 150 {
+		draft := c.record(i)
+		draft.ID = fmt.Sprintf("id%03d", i)
+		r, err := s.Save(t.Context(), filterScope, draft, "")
+		if err != nil {
+			t.Fatal(err)
+		}
+		records = append(records, r)
+	}
+	matched := 0
+	for range 700 {
+		p := c.tree(c.IntN(4))
+		if len(p.text) > MaxFilterBytes {
+			continue
+		}
+		var want []string
+		for _, r := range records {
+			if p.holds(r) {
+				want = append(want, r.ID)
+			}
+		}
+		got := s.MustSelect(t, p.text, lexical.SelectOptions{Now: now.UnixMicro()})
+		if !slices.Equal(got, want) {
+			t.Fatalf("seed %d: filter %s:\ngot  %v\nwant %v", seed, p.text, got, want)
+		}
+		if len(want) > 0 && len(want) < len(records) {
+			matched++
+		}
+	}
+	if matched < 200 {
+		t.Errorf("only %d filters told records apart", matched)
+	}
+}

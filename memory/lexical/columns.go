@@ -1,0 +1,275 @@
+package lexical
+
+import (
+	"encoding/binary"
+	"fmt"
+	"math"
+
+	"github.com/loom-bridge/loom-bridge/memory/kv/wire"
+)
+
+// row is what the index knows of a document besides its id and terms.
+type row struct {
+	body, header uint32 // lengths in words
+	session      uint64 // digest; 0 for none
+	author       string // folded
+	event        int64
+	create       int64
+	expires      int64
+	superseded   int64
+	supersedes   uint32
+	importance   float32
+	tier         uint8
+	flags        Flags
+	place        uint32 // 0: its own
+}
+
+// remains is what is kept of the row of a dead document: later ones may have
+// its place.
+func (r row) remains() row { return row{place: r.place} }
+
+// rowsPerBlock is how many rows share a key. Packing writes the last block
+// again, so small ones write less; starting cold reads all of them, so large
+// ones read fewer.
+const rowsPerBlock = 1024
+
+// The fields of a block of columns.
+const (
+	columnsFormat     = 1
+	columnsCount      = 2
+	columnsBody       = 3
+	columnsHeader     = 4
+	columnsSessions   = 5 // the table
+	columnsSession    = 6
+	columnsName       = 7 // the table
+	columnsAuthor     = 8
+	columnsEvent      = 9
+	columnsCreate     = 10
+	columnsExpires    = 11
+	columnsSuperseded = 12
+	columnsSupersedes = 13
+	columnsImportance = 14
+	columnsTier       = 15
+	columnsFlags      = 16
+	columnsPlace      = 17
+)
+
+// encodeRows packs the rows of neighbouring ordinals from first. Columns of
+// nothing but zeros are left out.
+func encodeRows(rows []row, first uint32) []byte {
+	const usualRowBytes = 16
+	b := wire.AppendUint(make([]byte, 0, usualRowBytes*len(rows)), columnsFormat, layout)
+	b = wire.AppendUint(b, columnsCount, uint64(len(rows)))
+	sessions, names := newTable[uint64](), newTable[string]()
+	columns := []struct {
+		number int
+		value  func(i int, r row) uint64
+	}{
+		{columnsBody, func(_ int, r row) uint64 { return uint64(r.body) }},
+		{columnsHeader, func(_ int, r row) uint64 { return uint64(r.header) }},
+		{columnsSession, func(_ int, r row) uint64 { return sessions.number(r.session) }},
+		{columnsAuthor, func(_ int, r row) uint64 { return names.number(r.author) }},
+		{columnsEvent, steps(func(r row) int64 { return r.event })},
+		{columnsCreate, steps(func(r row) int64 { return r.create })},
+		{columnsExpires, steps(func(r row) int64 { return r.expires })},
+		{columnsSuperseded, steps(func(r row) int64 { return r.superseded })},
+		{columnsSupersedes, func(i int, r row) uint64 { return before(r.supersedes, first, i) }},
+		{columnsImportance, func(_ int, r row) uint64 { return uint64(math.Float32bits(r.importance)) }},
+		{columnsTier, func(_ int, r row) uint64 { return uint64(r.tier) }},
+		{columnsFlags, func(_ int, r row) uint64 { return uint64(r.flags) }},
+		{columnsPlace, func(i int, r row) uint64 { return before(r.place, first, i) }},
+	}
+	var scratch []byte
+	for _, c := range columns {
+		scratch = scratch[:0]
+		used := false
+		for i, r := range rows {
+			v := c.value(i, r)
+			used = used || v != 0
+			scratch = binary.AppendUvarint(scratch, v)
+		}
+		if used {
+			b = wire.AppendItem(b, c.number, scratch)
+		}
+	}
+	scratch = scratch[:0]
+	for _, digest := range sessions.values {
+		scratch = binary.BigEndian.AppendUint64(scratch, digest)
+	}
+	b = wire.AppendText(b, columnsSessions, scratch)
+	for _, name := range names.values {
+		b = wire.AppendItem(b, columnsName, name)
+	}
+	return b
+}
+
+// table numbers different values from 1; the zero value is number 0.
+type table[T comparable] struct {
+	numbers map[T]uint64
+	values  []T
+}
+
+func newTable[T comparable]() *table[T] {
+	var zero T
+	return &table[T]{numbers: map[T]uint64{zero: 0}}
+}
+
+func (t *table[T]) number(v T) uint64 {
+	n, ok := t.numbers[v]
+	if !ok {
+		t.values = append(t.values, v)
+		n = uint64(len(t.values))
+		t.numbers[v] = n
+	}
+	return n
+}
+
+// steps returns the differences between a column's numbers, in zigzag. Zero
+// stays zero, and is no step.
+func steps(of func(row) int64) func(int, row) uint64 {
+	last := int64(0)
+	return func(_ int, r row) uint64 {
+		v := of(r)
+		if v == 0 {
+			return 0
+		}
+		step := v - last
+		last = v
+		return 1 + (uint64(step)<<1 ^ uint64(step>>63))
+	}
+}
+
+// before returns how far ordinal o lies before row i; zero is no ordinal.
+func before(o, first uint32, i int) uint64 {
+	if o == 0 {
+		return 0
+	}
+	return uint64(first) + uint64(i) - uint64(o)
+}
+
+// decodeRows reads what encodeRows wrote; at most rowsPerBlock rows.
+func decodeRows(b []byte, first uint32) ([]row, error) {
+	d := rowDecoder{first: first}
+	format := uint64(0)
+	for f, err := range wire.Fields(b) {
+		if err != nil {
+			return nil, fmt.Errorf("%w: columns: %w", ErrDamaged, err)
+		}
+		switch f.Number {
+		case columnsFormat:
+			format = f.Value
+		case columnsCount:
+			if d.rows != nil || f.Value > rowsPerBlock {
+				return nil, fmt.Errorf("%w: columns of %d rows", ErrDamaged, f.Value)
+			}
+			d.rows = make([]row, f.Value)
+		case columnsName:
+			d.names = append(d.names, string(f.Bytes))
+		case columnsSessions:
+			d.sessions = f.Bytes
+		default:
+			d.column(f)
+		}
+	}
+	if err := checkFormat("columns", format); err != nil {
+		return nil, err
+	}
+	d.resolve()
+	if d.bad {
+		return nil, fmt.Errorf("%w: columns", ErrDamaged)
+	}
+	return d.rows, nil
+}
+
+// rowDecoder is one block under way.
+type rowDecoder struct {
+	first    uint32
+	rows     []row
+	sessions []byte
+	names    []string
+	authors  []uint32 // index in names, from 1
+	bad      bool
+}
+
+// column reads one column; one with an unknown number is passed over.
+func (d *rowDecoder) column(f wire.Field) {
+	p := parser{bytes: f.Bytes}
+	last := int64(0)
+	step := func() int64 {
+		n := p.uint()
+		if n == 0 {
+			return 0
+		}
+		n--
+		last += int64(n>>1) ^ -int64(n&1)
+		return last
+	}
+	ordinal := func(i int) uint32 {
+		n := p.uint32()
+		if n == 0 {
+			return 0
+		}
+		if n >= d.first+uint32(i) {
+			p.fail()
+			return 0
+		}
+		return d.first + uint32(i) - n
+	}
+	var set func(i int, r *row)
+	switch f.Number {
+	case columnsBody:
+		set = func(_ int, r *row) { r.body = p.uint32() }
+	case columnsHeader:
+		set = func(_ int, r *row) { r.header = p.uint32() }
+	case columnsSession:
+		set = func(_ int, r *row) { r.session = uint64(p.uint32()) }
+	case columnsAuthor:
+		d.authors = make([]uint32, len(d.rows))
+		set = func(i int, _ *row) { d.authors[i] = p.uint32() }
+	case columnsEvent:
+		set = func(_ int, r *row) { r.event = step() }
+	case columnsCreate:
+		set = func(_ int, r *row) { r.create = step() }
+	case columnsExpires:
+		set = func(_ int, r *row) { r.expires = step() }
+	case columnsSuperseded:
+		set = func(_ int, r *row) { r.superseded = step() }
+	case columnsSupersedes:
+		set = func(i int, r *row) { r.supersedes = ordinal(i) }
+	case columnsImportance:
+		set = func(_ int, r *row) { r.importance = math.Float32frombits(p.uint32()) }
+	case columnsTier:
+		set = func(_ int, r *row) { r.tier = uint8(p.uint32()) }
+	case columnsFlags:
+		set = func(_ int, r *row) { r.flags = Flags(p.uint32()) }
+	case columnsPlace:
+		set = func(i int, r *row) { r.place = ordinal(i) }
+	default:
+		return
+	}
+	for i := range d.rows {
+		set(i, &d.rows[i])
+	}
+	d.bad = d.bad || p.bad || !p.done()
+}
+
+// resolve turns the numbers of sessions and authors into what they stand for.
+func (d *rowDecoder) resolve() {
+	for i := range d.rows {
+		r := &d.rows[i]
+		if n := r.session; n > 0 {
+			if n*8 > uint64(len(d.sessions)) {
+				d.bad = true
+				return
+			}
+			r.session = binary.BigEndian.Uint64(d.sessions[(n-1)*8:])
+		}
+		if i < len(d.authors) && d.authors[i] > 0 {
+			if int(d.authors[i]) > len(d.names) {
+				d.bad = true
+				return
+			}
+			r.author = d.names[d.authors[i]-1]
+		}
+	}
+}

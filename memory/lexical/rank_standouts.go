@@ -1,0 +1,83 @@
+package lexical
+
+import (
+	"cmp"
+	"slices"
+)
+
+// A document whose vector stands out is lifted to one of the first places,
+// whatever its words say, so that it is found even where words seem to tell
+// enough. Where words say little it comes first; where they say much it comes
+// third, as a weak model often takes like for same, and does little harm there.
+const (
+	// standOuts is how many are lifted at most.
+	standOuts = 2
+	// wordsWeak and wordsStrong are the parts of the query that words cover where
+	// a stand-out comes first and where it comes last; in between its place falls
+	// evenly.
+	wordsWeak, wordsStrong = 0.3, 0.7
+	// lastPlace of a stand-out, counted from zero.
+	lastPlace = 2
+	// leastOut is how much a vector must stand out to be lifted.
+	leastOut = 0.2
+	// Where all cosines are high, as those of many models are, nothing stands out
+	// so far. It then counts how many spreads a vector is ahead of the middle: in a
+	// crowd of chance hardly one is ahead by more than six. Weak models have such
+	// too, but of documents that share much with the query: words must leave it
+	// under mostWords of the best.
+	leastSpreads, mostWords = 7, 0.6
+	// leastCrowd is how many vectors make a crowd.
+	leastCrowd = 20
+	// ahead is how much a rank is lifted above another.
+	ahead = 1e-4
+)
+
+// addStandOuts lets vectors that stand out count for what words don't say.
+func (f *fusion) addStandOuts() {
+	for _, i := range f.found {
+		c := &f.best[i]
+		left := 1 - min(1, max(0, c.byWords))
+		f.give(c, standOutShare*float32(f.vectors.out(c.cosine))*left)
+	}
+}
+
+// lift lifts what stands out most. The best candidates are sorted.
+func (f *fusion) lift(sure float64) {
+	level := f.rankAt(lastPlace * min(1, max(0, (sure-wordsWeak)/(wordsStrong-wordsWeak))))
+	var out []*candidate
+	for i := range f.best {
+		if c := &f.best[i]; f.standsOut(c) {
+			out = append(out, c)
+		}
+	}
+	slices.SortStableFunc(out, func(c, d *candidate) int { return cmp.Compare(d.cosine, c.cosine) })
+	out = out[:min(len(out), standOuts)]
+	for _, c := range slices.Backward(out) {
+		level += ahead
+		kept := f.kept(f.parts[c.part].frame, c.ordinal)
+		if lifted := level * kept; lifted > c.rank {
+			f.give(c, (lifted-c.rank)/kept)
+		}
+	}
+}
+
+// standsOut tells whether a candidate is to be lifted.
+func (f *fusion) standsOut(c *candidate) bool {
+	n := f.vectors
+	if c.cosine <= n.tenth {
+		return false
+	}
+	return n.out(c.cosine) >= leastOut ||
+		n.spread > 0 && c.byWords < mostWords && c.cosine-n.middle >= leastSpreads*n.spread
+}
+
+// rankAt is the rank at a place, counted from zero, of the sorted candidates; at
+// a place between two it is between theirs.
+func (f *fusion) rankAt(place float64) float32 {
+	at := min(int(place), len(f.best)-1)
+	rank := f.best[at].rank
+	if next := at + 1; next < len(f.best) {
+		rank += float32(place-float64(at)) * (f.best[next].rank - rank)
+	}
+	return rank
+}

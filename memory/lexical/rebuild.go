@@ -1,0 +1,238 @@
+package lexical
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"iter"
+	"math/rand/v2"
+
+	"github.com/loom-bridge/loom-bridge/memory/kv"
+)
+
+// Bounds of one commit of a rebuilding, so that it stays small.
+const (
+	rebuildDocuments = 500
+	rebuildBytes     = 2 << 20
+	// rebuildGaps bounds the dead ones, of which hardly anything is written.
+	rebuildGaps = 16 << 10
+	// maxRestarts bounds how often a rebuilding begins anew because another
+	// process is at it as well.
+	maxRestarts = 64
+)
+
+// Source gives a rebuilding its documents.
+type Source struct {
+	// Documents yields those whose ordinal is greater than after, in the order
+	// of their ordinals. An ordinal that is left out is that of a dead one.
+	Documents func(ctx context.Context, view kv.Reader, after uint32) iter.Seq2[Numbered, error]
+	// Refs and Stage add to the commit that takes documents into the index; nil
+	// adds nothing. Stage follows the rules of kv.Stage. Refs are blind.
+	Refs  []kv.Ref
+	Stage func(ctx context.Context, tx *kv.Tx, ordinals []uint32) error
+}
+
+// Rebuild makes the index of a scope anew if it has an older layout or terms of
+// another analysis, and goes on with what an earlier call began; with what one
+// for another analysis began it does not. Until it is done, the scope answers
+// ErrOutdated to whoever reads or adds documents; so none may be lost. Commits
+// are small, and the old index is deleted by Merge. For an index that needs no
+// rebuilding it does nothing.
+func (x *Index) Rebuild(ctx context.Context, engine kv.Engine, writer *kv.Writer, scope kv.Scope, from Source) error {
+	r := &rebuilding{index: x, engine: engine, writer: writer, scope: scope, source: from}
+	for range maxRestarts {
+		err := r.run(ctx)
+		if errors.Is(err, errStale) {
+			continue
+		}
+		if err != nil {
+			return fmt.Errorf("lexical: rebuild %s: %w", scope, err)
+		}
+		return nil
+	}
+	return fmt.Errorf("lexical: rebuild %s: %w", scope, errStale)
+}
+
+// rebuilding is one call of Rebuild.
+type rebuilding struct {
+	index  *Index
+	engine kv.Engine
+	writer *kv.Writer
+	scope  kv.Scope
+	source Source
+
+	last    uint32 // the last ordinal that the new index has
+	waiting []numbered
+	load    int // what those that wait amount to in one commit, in bytes or like it
+}
+
+// numbered is a document in its stored form, or a dead one without any.
+type numbered struct {
+	ordinal uint32
+	encoded []byte
+}
+
+// reached is the last ordinal of those that are stored or wait.
+func (r *rebuilding) reached() uint32 { return r.last + uint32(len(r.waiting)) }
+
+func (r *rebuilding) run(ctx context.Context) error {
+	h, err := r.begin(ctx)
+	if err != nil || !h.rebuilding {
+		return err
+	}
+	r.last, r.waiting, r.load = h.stats.Last, nil, 0
+	view, err := r.engine.Snapshot(ctx)
+	if err != nil {
+		return err
+	}
+	defer view.Close()
+	for n, err := range r.source.Documents(ctx, view, r.last) {
+		if err != nil {
+			return err
+		}
+		if n.Ordinal <= r.reached() || h.reach > 0 && n.Ordinal > h.reach {
+			return fmt.Errorf("%w: document %d comes after %d of %d", ErrDamaged, n.Ordinal, r.reached(), h.reach)
+		}
+		if err := r.skip(ctx, n.Ordinal-1); err != nil {
+			return err
+		}
+		encoded := n.Document.Encode()
+		if err := r.take(ctx, encoded, max(len(encoded), rebuildBytes/rebuildDocuments)); err != nil {
+			return err
+		}
+	}
+	if err := r.skip(ctx, h.reach); err != nil {
+		return err
+	}
+	return r.flush(ctx, true)
+}
+
+// begin puts the head of a new index in the place of one that is to be
+// replaced. The one before that must be gone by then, as a head names only one
+// whose keys are left.
+func (r *rebuilding) begin(ctx context.Context) (h head, err error) {
+	if err := r.sweepBefore(ctx); err != nil {
+		return head{}, err
+	}
+	err = r.do(ctx, nil, func(ctx context.Context, tx *kv.Tx) error {
+		if h, err = readHead(ctx, tx, r.scope, false); err != nil || !h.replaced(r.index.analysis) {
+			return err
+		}
+		if h.sweep != 0 {
+			return errStale
+		}
+		h = h.successor(r.index.analysis)
+		tx.Put(kv.Index, headKey(r.scope), h.encode())
+		return nil
+	})
+	return h, err
+}
+
+// sweepBefore deletes what an index that is to be replaced has itself replaced.
+func (r *rebuilding) sweepBefore(ctx context.Context) error {
+	for {
+		h, err := r.head(ctx)
+		if err != nil || h.sweep == 0 || !h.replaced(r.index.analysis) {
+			return err
+		}
+		if _, err := sweep(ctx, r.writer, h); err != nil {
+			return err
+		}
+	}
+}
+
+func (r *rebuilding) head(ctx context.Context) (head, error) {
+	view, err := r.engine.Snapshot(ctx)
+	if err != nil {
+		return head{}, err
+	}
+	defer view.Close()
+	return readHead(ctx, view, r.scope, true)
+}
+
+// successor is the head of an empty index that takes the place of h.
+func (h head) successor(analysis string) head {
+	next := h.generation + 1
+	if next == 0 { // all numbers were used; by now the keys of the first are gone
+		next = firstGeneration
+	}
+	return head{space: space{h.scope, next}, headContents: headContents{
+		active: next, incarnation: max(1, rand.Uint64()), rebuilding: true, sweep: h.generation,
+		analysis: analysis, reach: max(h.reach, h.stats.Last),
+	}}
+}
+
+// skip lets the next ordinals, up to the last one, be those of dead documents.
+func (r *rebuilding) skip(ctx context.Context, last uint32) error {
+	for r.reached() < last {
+		if err := r.take(ctx, nil, rebuildBytes/rebuildGaps); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// take lets the next document wait, and commits when enough do.
+func (r *rebuilding) take(ctx context.Context, encoded []byte, load int) error {
+	r.waiting = append(r.waiting, numbered{r.reached() + 1, encoded})
+	if r.load += load; r.load < rebuildBytes {
+		return nil
+	}
+	return r.flush(ctx, false)
+}
+
+func (r *rebuilding) do(ctx context.Context, blind []kv.Ref, stage kv.Stage) error {
+	return r.writer.Do(ctx, kv.Request{Refs: []kv.Ref{Ref(r.scope)}, Blind: blind, Lazy: true, Stage: stage})
+}
+
+// flush commits the documents that wait, and packs them; with done it ends the
+// rebuilding.
+func (r *rebuilding) flush(ctx context.Context, done bool) error {
+	if err := r.do(ctx, r.source.Refs, func(ctx context.Context, tx *kv.Tx) error { return r.stage(ctx, tx, done) }); err != nil {
+		return err
+	}
+	if n := len(r.waiting); n > 0 {
+		r.last = r.waiting[n-1].ordinal
+	}
+	r.waiting, r.load = nil, 0
+	for {
+		s, _, err := r.index.Pack(ctx, r.engine, r.writer, r.scope)
+		if err != nil || s.Tail() < rebuildDocuments/2 {
+			return err
+		}
+	}
+}
+
+func (r *rebuilding) stage(ctx context.Context, tx *kv.Tx, done bool) error {
+	a := application{tx: tx, sessions: make(map[uint64]int64)}
+	var err error
+	if a.head, err = readHead(ctx, tx, r.scope, false); err != nil {
+		return err
+	}
+	if !a.rebuilding || a.stats.Last != r.last {
+		return errStale
+	}
+	var gaps, ordinals []uint32
+	for _, n := range r.waiting {
+		added := Added{Encoded: n.encoded}
+		if n.encoded == nil {
+			added.Encoded = entry{}.encode()
+			gaps = append(gaps, n.ordinal)
+		} else {
+			ordinals = append(ordinals, n.ordinal)
+		}
+		if err := a.add(added, a.stats.Last); err != nil {
+			return err
+		}
+	}
+	if err := a.kill(ctx, gaps); err != nil {
+		return err
+	}
+	if a.rebuilding = !done; done {
+		a.reach = 0
+	}
+	if err := a.finish(ctx); err != nil || r.source.Stage == nil || len(ordinals) == 0 {
+		return err
+	}
+	return r.source.Stage(ctx, tx, ordinals)
+}

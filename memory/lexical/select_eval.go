@@ -1,0 +1,218 @@
+package lexical
+
+import (
+	"context"
+	"slices"
+)
+
+// verifyBatch is how many documents a Verifier is asked about at a time.
+const verifyBatch = 512
+
+// evaluation finds what a filter lets through. Dead documents may be among it.
+type evaluation struct {
+	reader *Reader
+	has    map[string]wanted // the postings of every value that the filter names
+}
+
+func (e *evaluation) run(ctx context.Context, f Filter) (bitset, error) {
+	terms := slices.Sorted(slices.Values(namedTerms(nil, f)))
+	terms = slices.Compact(terms)
+	found, err := e.reader.postings(ctx, terms)
+	if err != nil {
+		return nil, err
+	}
+	e.has = make(map[string]wanted, len(terms))
+	for i, term := range terms {
+		e.has[term] = found[i]
+	}
+	return e.eval(ctx, f)
+}
+
+// namedTerms appends the terms that the filter names, which are read at once.
+func namedTerms(dst []string, f Filter) []string {
+	if f.op == opHas {
+		dst = append(dst, f.term())
+	}
+	for _, arg := range f.args {
+		dst = namedTerms(dst, arg)
+	}
+	return dst
+}
+
+// term is the term that opHas asks for.
+func (f Filter) term() string { return string([]byte{byte(f.field)}) + Value(f.value) }
+
+// eval returns a set that belongs to the caller.
+func (e *evaluation) eval(ctx context.Context, f Filter) (bitset, error) {
+	set := newBitset(e.reader.frame.last)
+	switch f.op {
+	case opEverything:
+		set.complement(e.reader.frame.last)
+		return set, nil
+	case opAnd:
+		return e.every(ctx, f.args)
+	case opOr:
+		return e.either(ctx, f.args)
+	case opNot:
+		return e.none(ctx, f.args[0])
+	case opHas:
+		return set, e.mark(set, e.has[f.term()])
+	case opMatching:
+		return e.matching(ctx, f)
+	case opVerified:
+		return e.verified(ctx, f)
+	case opBetween:
+		e.between(set, f)
+	case opOnly:
+		for _, ordinal := range f.ordinals {
+			if ordinal != 0 && ordinal <= e.reader.frame.last {
+				set.set(ordinal)
+			}
+		}
+	}
+	return set, nil
+}
+
+// every stops where nothing is left.
+func (e *evaluation) every(ctx context.Context, filters []Filter) (bitset, error) {
+	set := newBitset(e.reader.frame.last)
+	set.complement(e.reader.frame.last)
+	for _, f := range filters {
+		other, err := e.eval(ctx, f)
+		if err != nil {
+			return nil, err
+		}
+		if set.and(other); set.empty() {
+			break
+		}
+	}
+	return set, nil
+}
+
+func (e *evaluation) none(ctx context.Context, f Filter) (bitset, error) {
+	set, err := e.eval(ctx, f)
+	if err != nil {
+		return nil, err
+	}
+	set.complement(e.reader.frame.last)
+	return set, nil
+}
+
+func (e *evaluation) either(ctx context.Context, filters []Filter) (bitset, error) {
+	set := newBitset(e.reader.frame.last)
+	for _, f := range filters {
+		other, err := e.eval(ctx, f)
+		if err != nil {
+			return nil, err
+		}
+		set.or(other)
+	}
+	return set, nil
+}
+
+// mark puts the documents of a term into the set.
+func (e *evaluation) mark(set bitset, w wanted) error {
+	return e.reader.each(w, func(p posting) { set.set(p.ordinal) })
+}
+
+// matching walks the values that begin with the prefix.
+func (e *evaluation) matching(ctx context.Context, f Filter) (bitset, error) {
+	set, unsure := newBitset(e.reader.frame.last), newBitset(e.reader.frame.last)
+	prefix := string([]byte{byte(f.field)}) + f.value
+	for w, err := range e.reader.terms(ctx, prefix) {
+		if err == nil {
+			err = ctx.Err() // what is remembered is walked without asking anybody
+		}
+		if err != nil {
+			return nil, err
+		}
+		match := Yes
+		if f.test != nil {
+			match = f.test(w.term[len(prefix):])
+		}
+		switch match {
+		case Yes:
+			err = e.mark(set, w)
+		case Unsure:
+			err = e.mark(unsure, w)
+		}
+		if err != nil {
+			return nil, err
+		}
+	}
+	unsure.andNot(set)
+	return set, e.verify(ctx, set, unsure, f.verify)
+}
+
+func (e *evaluation) verified(ctx context.Context, f Filter) (bitset, error) {
+	unsure, err := e.eval(ctx, f.args[0])
+	if err != nil {
+		return nil, err
+	}
+	set := newBitset(e.reader.frame.last)
+	return set, e.verify(ctx, set, unsure, f.verify)
+}
+
+// verify puts those living documents into the set that the verifier confirms.
+func (e *evaluation) verify(ctx context.Context, set, unsure bitset, verify Verifier) error {
+	unsure.andNot(e.reader.frame.dead)
+	for batch := range slices.Chunk(unsure.ordinals(), verifyBatch) {
+		ids, err := e.reader.IDs(ctx, batch)
+		if err != nil {
+			return err
+		}
+		confirmed, err := verify(ctx, ids)
+		if err != nil {
+			return err
+		}
+		for i, ordinal := range batch {
+			if confirmed[i] {
+				set.set(ordinal)
+			}
+		}
+	}
+	return nil
+}
+
+func (e *evaluation) between(set bitset, f Filter) {
+	frame := e.reader.frame
+	if times := frame.times(f.column); times != nil {
+		for i, at := range times[:frame.last+1] { // index 0 is unset
+			if f.from <= at && at <= f.to && at != 0 {
+				set.set(uint32(i))
+			}
+		}
+		return
+	}
+	number := frame.number(f.column)
+	for i := range frame.last {
+		if n := number(i + 1); f.from <= n && n <= f.to {
+			set.set(i + 1)
+		}
+	}
+}
+
+// times returns a column of times, zero being unset; nil for other columns.
+func (f *frame) times(c Column) []int64 {
+	switch c {
+	case EventTime:
+		return f.event
+	case CreateTime:
+		return f.create
+	case ExpireTime:
+		return f.expires
+	}
+	return nil
+}
+
+// number returns the function that tells a document's number in a column that
+// every document has.
+func (f *frame) number(c Column) func(ordinal uint32) int64 {
+	switch c {
+	case Importance:
+		return func(o uint32) int64 { return ImportanceRank(float64(f.importance[o])) }
+	case Tier:
+		return func(o uint32) int64 { return int64(f.tierOf(o)) }
+	}
+	return func(o uint32) int64 { return int64(f.flags[o] & FlagPinned) }
+}

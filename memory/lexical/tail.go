@@ -1,0 +1,252 @@
+package lexical
+
+import (
+	"context"
+	"fmt"
+	"iter"
+	"maps"
+	"slices"
+	"sort"
+	"strings"
+	"sync"
+
+	"github.com/loom-bridge/loom-bridge/memory/kv"
+)
+
+// What a tail takes in memory, about.
+const (
+	tailDocumentBytes = 60
+	tailPostingBytes  = 16
+	tailTermBytes     = 100
+)
+
+// shortTail is how many documents a tail may have and still be searched one by
+// one. Turning so few over costs more than a query or two, and several times
+// their memory; of ten thousand small scopes each is asked now and then.
+const shortTail = 32
+
+// tail is the remembered part of a scope that is not packed: its terms turned
+// over, as soon as it is not short any more. It only grows, so readers of several states share it, each looking at
+// the ordinals that its own state has. Methods are safe for concurrent use.
+type tail struct {
+	after uint32 // it holds the documents behind this ordinal
+
+	mu     sync.RWMutex         // guards the fields below
+	last   uint32               // up to this one
+	ids    []string             // from ordinal after+1
+	short  [][]byte             // the terms of every document; nil once they are turned over
+	words  map[string][]posting // by term; what is in a slice never changes
+	values map[string][]posting
+	bytes  int
+}
+
+func newTail(after uint32) *tail {
+	return &tail{after: after, last: after, short: [][]byte{}, words: make(map[string][]posting), values: make(map[string][]posting)}
+}
+
+// terms returns the map that has terms of a field.
+func (t *tail) terms(term string) map[string][]posting {
+	if Field(term[0]) == Word {
+		return t.words
+	}
+	return t.values
+}
+
+// add appends the next document.
+func (t *tail) add(e entry) error {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if t.short != nil && len(t.short) < shortTail {
+		for _, err := range e.each() {
+			if err != nil {
+				return err
+			}
+		}
+		t.short = append(t.short, e.terms)
+		t.bytes += max(e.size, len(e.terms))
+	} else {
+		if err := t.turnOver(); err != nil {
+			return err
+		}
+		if err := t.turn(t.last+1, e); err != nil {
+			return err
+		}
+	}
+	t.ids = append(t.ids, string(e.id))
+	t.bytes += tailDocumentBytes
+	t.last++
+	return nil
+}
+
+// turnOver turns the documents of a short tail over.
+func (t *tail) turnOver() error {
+	for i, terms := range t.short {
+		if err := t.turn(t.after+1+uint32(i), entry{terms: terms}); err != nil {
+			return err
+		}
+		t.bytes -= len(terms)
+	}
+	t.short = nil
+	return nil
+}
+
+// turn adds a document to its terms.
+func (t *tail) turn(ordinal uint32, e entry) error {
+	for term, err := range e.each() {
+		if err != nil {
+			return err
+		}
+		into := t.values
+		if Field(term.term[0]) == Word {
+			into = t.words
+		}
+		list, known := into[string(term.term)]
+		if n := len(list); n > 0 && list[n-1].ordinal >= ordinal {
+			return fmt.Errorf("%w: a term comes twice in an entry", ErrDamaged)
+		}
+		into[string(term.term)] = append(list, posting{ordinal, pack(term.body, term.header)})
+		t.bytes += tailPostingBytes
+		if !known {
+			t.bytes += tailTermBytes
+		}
+	}
+	return nil
+}
+
+// find returns the postings of a term from first to last.
+func (t *tail) find(term string, first, last uint32) []posting {
+	t.mu.RLock()
+	list := t.terms(term)[term]
+	if len(t.short) > 0 {
+		list = t.findShort(term)
+	}
+	t.mu.RUnlock()
+	return between(list, first, last)
+}
+
+// findShort is find in all of a short tail.
+func (t *tail) findShort(term string) (list []posting) {
+	for i, terms := range t.short {
+		r := parser{bytes: terms}
+		for !r.done() {
+			var body, header uint32
+			found := r.take(r.uint())
+			if len(found) > 0 && Field(found[0]) == Word {
+				body, header = r.frequency()
+			}
+			if string(found) == term {
+				list = append(list, posting{t.after + 1 + uint32(i), pack(body, header)})
+				break
+			}
+		}
+	}
+	return list
+}
+
+// between returns the postings from first to last.
+func between(list []posting, first, last uint32) []posting {
+	from := sort.Search(len(list), func(i int) bool { return list[i].ordinal >= first })
+	to := from + sort.Search(len(list)-from, func(i int) bool { return list[from+i].ordinal > last })
+	return list[from:to:to]
+}
+
+// matching returns the terms that begin with prefix, in order.
+func (t *tail) matching(prefix string) []string {
+	t.mu.RLock()
+	defer t.mu.RUnlock()
+	var found []string
+	for _, terms := range t.short {
+		for term, err := range (entry{terms: terms}).each() {
+			if err == nil && strings.HasPrefix(string(term.term), prefix) {
+				found = append(found, string(term.term))
+			}
+		}
+	}
+	for term := range t.terms(prefix) {
+		if strings.HasPrefix(term, prefix) {
+			found = append(found, term)
+		}
+	}
+	slices.Sort(found)
+	return slices.Compact(found)
+}
+
+// id returns the id of a document.
+func (t *tail) id(ordinal uint32) string {
+	t.mu.RLock()
+	defer t.mu.RUnlock()
+	return t.ids[ordinal-t.after-1]
+}
+
+// holds tells whether the tail has the documents from after+1 to last.
+func (t *tail) holds(after, last uint32) bool {
+	t.mu.RLock()
+	defer t.mu.RUnlock()
+	return t.after <= after && t.last >= last
+}
+
+// behind returns a tail without the documents up to that ordinal.
+func (t *tail) behind(after uint32) *tail {
+	t.mu.RLock()
+	defer t.mu.RUnlock()
+	if after >= t.last {
+		return newTail(after)
+	}
+	rest := newTail(after)
+	rest.last, rest.ids = t.last, slices.Clone(t.ids[after-t.after:])
+	rest.short = nil
+	if t.short != nil {
+		rest.short = slices.Clone(t.short[after-t.after:])
+		for _, terms := range rest.short {
+			rest.bytes += len(terms)
+		}
+	}
+	for from, into := range map[*map[string][]posting]map[string][]posting{&t.words: rest.words, &t.values: rest.values} {
+		for term, list := range maps.All(*from) {
+			if list = between(list, after+1, t.last); len(list) > 0 {
+				into[term] = slices.Clone(list)
+				rest.bytes += tailTermBytes + tailPostingBytes*len(list)
+			}
+		}
+	}
+	rest.bytes += tailDocumentBytes * len(rest.ids)
+	return rest
+}
+
+// size is about how much memory it takes.
+func (t *tail) size() int {
+	t.mu.RLock()
+	defer t.mu.RUnlock()
+	return t.bytes
+}
+
+// entries yields the entries behind an ordinal, in order. The view must not
+// change under it.
+func (h head) entries(ctx context.Context, from scanner, after uint32) iter.Seq2[entry, error] {
+	return func(yield func(entry, error) bool) {
+		if after >= h.stats.Last {
+			return
+		}
+		all := kv.Range{Start: h.entry(after + 1), End: kv.After(h.entry(h.stats.Last))}
+		n := 0
+		for pair, err := range from.Scan(ctx, kv.Index, all) {
+			if err != nil {
+				yield(entry{}, err)
+				return
+			}
+			e, err := decodeEntry(pair.Value)
+			n++
+			if !yield(e, err) || err != nil {
+				return
+			}
+		}
+		if n != int(h.stats.Last-after) {
+			yield(entry{}, fmt.Errorf("%w: %d of %d entries of the tail", ErrDamaged, n, h.stats.Last-after))
+		}
+	}
+}
+
+// scanner is what scanning needs of a kv.Reader.
+type scanner interface {
+	Scan(ctx context.Context, ks kv.Keyspace, r kv.Range) iter.Seq2[kv.Pair, error]
+}

@@ -1,0 +1,290 @@
+package memory
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/base64"
+	"fmt"
+	"slices"
+
+	"github.com/loom-bridge/loom-bridge/memory/kv"
+	"github.com/loom-bridge/loom-bridge/memory/kv/wire"
+	"github.com/loom-bridge/loom-bridge/memory/lexical"
+)
+
+// Limits and defaults of a listing.
+const (
+	// DefaultPageSize is the records of a page whose caller named no number.
+	DefaultPageSize = 50
+	// MaxPageSize bounds the records of one page.
+	MaxPageSize = 500
+	// maxPageBytes ends a page early: what is read and sent at once.
+	maxPageBytes = 1 << 20
+	// pageRead is how many records of a page are read at once.
+	pageRead = 64
+)
+
+// Listing asks for the records of a scope in the order in which they came. A
+// record that was changed keeps its place.
+type Listing struct {
+	// Filter narrows the listing, as in Query.
+	Filter string
+	// PageSize is how many records at most, up to MaxPageSize. Default
+	// DefaultPageSize. A page ends earlier where its records are long.
+	PageSize int
+	// PageToken is the NextPageToken of the page before, with the same filter,
+	// order and tiers. Empty: the first page.
+	PageToken string
+	// NewestFirst turns the order round.
+	NewestFirst bool
+	// Tiers are the memory tiers to list, 1 to 4. Default LongTerm alone.
+	Tiers []int
+	// WithVectors completes the records with their vectors.
+	WithVectors bool
+}
+
+// Page is a part of a listing.
+type Page struct {
+	// Records are in the order asked for.
+	Records []Record
+	// NextPageToken gets the next page; empty when there is none.
+	NextPageToken string
+}
+
+// List returns a page of a scope's records, those superseded and archived
+// included, those expired not. A page is of one moment; what is saved while
+// somebody turns the pages comes on a later one.
+//
+// Errors: *InvalidError, also for a page token that belongs to another listing;
+// *FilterError.
+func (s *Store) List(ctx context.Context, scope kv.Scope, l Listing) (Page, error) {
+	if err := s.begin(scope); err != nil {
+		return Page{}, err
+	}
+	tiers, err := tierBits(l.Tiers)
+	if err != nil {
+		return Page{}, err
+	}
+	if l.PageSize < 0 || l.PageSize > MaxPageSize {
+		return Page{}, &InvalidError{"page_size", fmt.Sprintf("is not from 1 to %d", MaxPageSize)}
+	}
+	if l.PageSize == 0 {
+		l.PageSize = DefaultPageSize
+	}
+	if len(l.Filter) > MaxFilterBytes {
+		return Page{}, tooLong("filter", len(l.Filter), MaxFilterBytes)
+	}
+	filter, err := compileFilter(l.Filter)
+	if err != nil {
+		return Page{}, err
+	}
+	after, err := l.position(scope)
+	if err != nil {
+		return Page{}, err
+	}
+	listing := listing{Listing: l, scope: scope, filter: filter, tiers: tiers, after: after}
+	var page Page
+	err = s.current(ctx, scope, func() error {
+		return s.view(ctx, func(view kv.Snapshot) (err error) {
+			page, err = s.list(ctx, view, listing)
+			return err
+		})
+	})
+	if err != nil {
+		return Page{}, wrap("memory: list", err)
+	}
+	s.touched(scope, page.Records...)
+	return page, nil
+}
+
+// listing is a Listing that was checked.
+type listing struct {
+	Listing
+	scope  kv.Scope
+	filter filter
+	tiers  uint8
+	after  uint32 // place of the last record of the page before; 0: none
+}
+
+// tierBits checks tiers and returns the index's form of them.
+func tierBits(tiers []int) (bits uint8, err error) {
+	for _, tier := range tiers {
+		if tier < 1 || tier > LongTerm {
+			return 0, &InvalidError{"tiers", fmt.Sprintf("holds %d, which is not from 1 to %d", tier, LongTerm)}
+		}
+		bits |= lexical.TierBit(tier)
+	}
+	return bits, nil
+}
+
+func (s *Store) list(ctx context.Context, view kv.Snapshot, l listing) (Page, error) {
+	reader, err := s.index.Open(ctx, view, l.scope)
+	if err != nil {
+		return Page{}, err
+	}
+	conditions, err := l.filter.bind(ctx, view, l.scope)
+	if err != nil {
+		return Page{}, err
+	}
+	selection, err := reader.Select(ctx, conditions, lexical.SelectOptions{
+		Now: s.now().UnixMicro(), Tiers: l.tiers, Archived: true, Superseded: true, Quarantined: true,
+	})
+	if err != nil {
+		return Page{}, err
+	}
+	places, more := l.choose(reader, selection)
+	page, read, err := s.readPage(ctx, view, l, reader, places)
+	if err != nil {
+		return Page{}, err
+	}
+	if more || read < len(places) {
+		page.NextPageToken = l.token(places[read-1].place)
+	}
+	if l.WithVectors {
+		err = s.readVectors(ctx, view, l.scope, pointers(page.Records)...)
+	}
+	return page, err
+}
+
+func pointers(records []Record) []*Record {
+	all := make([]*Record, len(records))
+	for i := range records {
+		all[i] = &records[i]
+	}
+	return all
+}
+
+// placed is a document of a listing.
+type placed struct{ place, ordinal uint32 }
+
+// choose returns the documents of the page, in order, and whether others
+// follow.
+func (l listing) choose(reader *lexical.Reader, selection *lexical.Selection) (page []placed, more bool) {
+	for ordinal := range selection.All() {
+		if p := (placed{reader.Place(ordinal), ordinal}); l.follows(p.place) {
+			page = append(page, p)
+		}
+	}
+	slices.SortFunc(page, func(a, b placed) int {
+		if l.NewestFirst {
+			a, b = b, a
+		}
+		return int(int64(a.place) - int64(b.place))
+	})
+	if len(page) > l.PageSize {
+		return page[:l.PageSize], true
+	}
+	return page, false
+}
+
+// follows tells whether a place lies behind the page before.
+func (l listing) follows(place uint32) bool {
+	switch {
+	case l.after == 0:
+		return true
+	case l.NewestFirst:
+		return place < l.after
+	}
+	return place > l.after
+}
+
+// readPage reads the records of a page until it is large enough, and returns
+// how many those are.
+func (s *Store) readPage(ctx context.Context, view kv.Snapshot, l listing, reader *lexical.Reader, places []placed) (page Page, read int, err error) {
+	size := 0
+	for chunk := range slices.Chunk(places, pageRead) {
+		records, err := readPlaced(ctx, view, l.scope, reader, chunk)
+		if err != nil {
+			return Page{}, 0, err
+		}
+		for _, r := range records {
+			if size += len(r.Text) + len(r.Metadata); size > maxPageBytes && read > 0 {
+				return page, read, nil
+			}
+			page.Records = append(page.Records, r)
+			read++
+		}
+	}
+	return page, read, nil
+}
+
+// readPlaced reads the records of documents.
+func readPlaced(ctx context.Context, view kv.Snapshot, scope kv.Scope, reader *lexical.Reader, chunk []placed) ([]Record, error) {
+	ordinals := make([]uint32, len(chunk))
+	for i, p := range chunk {
+		ordinals[i] = p.ordinal
+	}
+	ids, err := reader.IDs(ctx, ordinals)
+	if err != nil {
+		return nil, err
+	}
+	keys := make([][]byte, len(ids))
+	for i, id := range ids {
+		keys[i] = recordKey(scope, id)
+	}
+	values, err := view.Get(ctx, kv.Records, keys...)
+	if err != nil {
+		return nil, err
+	}
+	records := make([]Record, len(values))
+	for i, value := range values {
+		if value == nil {
+			return nil, fmt.Errorf("%w: the index names record %q, which is not there", ErrDamaged, ids[i])
+		}
+		if records[i], err = decodeRecord(value); err != nil {
+			return nil, err
+		}
+	}
+	return records, nil
+}
+
+// The fields of a page token.
+const (
+	tokenListing = 1 // what it belongs to
+	tokenPlace   = 2
+)
+
+// token returns the page token behind a place.
+func (l listing) token(place uint32) string {
+	b := wire.AppendText(nil, tokenListing, l.digest(l.scope))
+	return base64.RawURLEncoding.EncodeToString(wire.AppendUint(b, tokenPlace, uint64(place)))
+}
+
+// position returns the place that a page token names.
+func (l Listing) position(scope kv.Scope) (place uint32, err error) {
+	if l.PageToken == "" {
+		return 0, nil
+	}
+	foreign := &InvalidError{"page_token", "is not of this listing"}
+	b, err := base64.RawURLEncoding.DecodeString(l.PageToken)
+	if err != nil {
+		return 0, foreign
+	}
+	var of string
+	for f, err := range wire.Fields(b) {
+		if err != nil {
+			return 0, foreign
+		}
+		switch f.Number {
+		case tokenListing:
+			of = string(f.Bytes)
+		case tokenPlace:
+			place = uint32(f.Value)
+		}
+	}
+	if of != string(l.digest(scope)) || place == 0 {
+		return 0, foreign
+	}
+	return place, nil
+}
+
+// digest stands for what has to stay the same from page to page.
+func (l Listing) digest(scope kv.Scope) []byte {
+	bits, _ := tierBits(l.Tiers) // checked before
+	b := wire.AppendText(nil, 1, scope.AppendPrefix(nil))
+	b = wire.AppendText(b, 2, l.Filter)
+	b = wire.AppendUint(b, 3, bit(l.NewestFirst))
+	sum := sha256.Sum256(wire.AppendUint(b, 4, uint64(bits)))
+	const enough = 12 // bytes: it guards against mistakes, not against malice
+	return sum[:enough]
+}

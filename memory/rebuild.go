@@ -1,0 +1,171 @@
+package memory
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"iter"
+	"slices"
+
+	"github.com/loom-bridge/loom-bridge/memory/kv"
+	"github.com/loom-bridge/loom-bridge/memory/lexical"
+)
+
+// rebuildReads is how many records a rebuilding reads at once.
+const rebuildReads = 256
+
+// current runs do. If the index of the scope was written by an older version, or
+// has the terms of another analysis, it is made anew from the records first, which takes seconds for a large
+// scope; do is run again then, so it must be repeatable. Those who come
+// meanwhile wait.
+func (s *Store) current(ctx context.Context, scope kv.Scope, do func() error) error {
+	for {
+		err := do()
+		if !errors.Is(err, lexical.ErrOutdated) {
+			return err
+		}
+		if err := s.rebuild(ctx, scope); err != nil {
+			return err
+		}
+	}
+}
+
+// rebuild makes the index of a scope anew, or waits for who is at it.
+func (s *Store) rebuild(ctx context.Context, scope kv.Scope) error {
+	done, mine := s.packer.claim(scope)
+	if !mine {
+		select {
+		case <-done:
+			return nil
+		case <-ctx.Done():
+			return ctx.Err()
+		}
+	}
+	defer s.packer.release(scope, done)
+	b := &rebuilding{store: s, scope: scope}
+	source := lexical.Source{
+		Documents: b.documents,
+		Refs:      append(s.vectorBlind(scope), recordsRef(scope), expiryRef(scope.Tenant)),
+		Stage:     b.stage,
+	}
+	if err := s.index.Rebuild(ctx, s.engine, s.writer, scope, source); err != nil {
+		return fmt.Errorf("rebuild the index of %s: %w", scope, err)
+	}
+	s.packer.merges.add(scope)
+	return nil
+}
+
+// rebuilding gives the records of a scope to the index.
+type rebuilding struct {
+	store *Store
+	scope kv.Scope
+	ids   map[uint32]string // of every record, by ordinal
+}
+
+// documents yields what the index is to know of the records behind an
+// ordinal, in order.
+func (b *rebuilding) documents(ctx context.Context, view kv.Reader, after uint32) iter.Seq2[lexical.Numbered, error] {
+	return func(yield func(lexical.Numbered, error) bool) {
+		order, err := b.order(ctx, view)
+		if err != nil {
+			yield(lexical.Numbered{}, err)
+			return
+		}
+		from, _ := slices.BinarySearch(order, after+1)
+		for batch := range slices.Chunk(order[from:], rebuildReads) {
+			all, err := b.read(ctx, view, batch)
+			if err != nil {
+				yield(lexical.Numbered{}, err)
+				return
+			}
+			for _, r := range all {
+				d, err := b.store.document(ctx, view, b.scope, r)
+				if !yield(d, err) || err != nil {
+					return
+				}
+			}
+		}
+	}
+}
+
+// order returns the ordinals of all records and learns their ids.
+func (b *rebuilding) order(ctx context.Context, view kv.Reader) ([]uint32, error) {
+	b.ids = make(map[uint32]string)
+	var order []uint32
+	for r, err := range records(ctx, view, b.scope) {
+		if err != nil {
+			return nil, err
+		}
+		if id, ok := b.ids[r.ordinal]; ok {
+			return nil, fmt.Errorf("%w: records %q and %q have the same ordinal", ErrDamaged, id, r.ID)
+		}
+		b.ids[r.ordinal] = r.ID
+		order = append(order, r.ordinal)
+	}
+	slices.Sort(order)
+	return order, nil
+}
+
+// read returns records by their ordinals, in that order.
+func (b *rebuilding) read(ctx context.Context, from getter, ordinals []uint32) ([]Record, error) {
+	keys := make([][]byte, len(ordinals))
+	for i, o := range ordinals {
+		keys[i] = recordKey(b.scope, b.ids[o])
+	}
+	values, err := from.Get(ctx, kv.Records, keys...)
+	if err != nil {
+		return nil, err
+	}
+	all := make([]Record, len(values))
+	for i, value := range values {
+		if value == nil {
+			return nil, fmt.Errorf("%w: record %q is gone", ErrDamaged, b.ids[ordinals[i]])
+		}
+		if all[i], err = decodeRecord(value); err != nil {
+			return nil, err
+		}
+	}
+	slices.SortFunc(all, func(x, y Record) int { return cmp.Compare(x.ordinal, y.ordinal) })
+	return all, nil
+}
+
+// stage writes what older versions did not, with the documents of the records.
+func (b *rebuilding) stage(ctx context.Context, tx *kv.Tx, ordinals []uint32) error {
+	for batch := range slices.Chunk(ordinals, rebuildReads) {
+		all, err := b.read(ctx, tx, batch)
+		if err != nil {
+			return err
+		}
+		for _, r := range all {
+			stageExpiry(tx, b.scope, r)
+			if len(r.Embedding) == 0 {
+				continue
+			}
+			if err := b.store.stageVector(ctx, tx, b.scope, r); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// document returns what the index should know of a stored record.
+func (s *Store) document(ctx context.Context, view getter, scope kv.Scope, r Record) (lexical.Numbered, error) {
+	values, err := metadataValues(r.Metadata)
+	if err != nil {
+		return lexical.Numbered{}, fmt.Errorf("%w: record %q: %w", ErrDamaged, r.ID, err)
+	}
+	d := lexical.NewDocument(r.ID)
+	s.describe(d, r, values)
+	if r.Supersedes != "" {
+		old, ok, err := readRecord(ctx, view, scope, r.Supersedes)
+		if err != nil {
+			return lexical.Numbered{}, err
+		}
+		if ok {
+			d.Supersede(r.names(old))
+		}
+	}
+	return lexical.Numbered{Ordinal: r.ordinal, Document: d}, nil
+}

@@ -1,0 +1,87 @@
+package memory
+
+import (
+	"context"
+
+	"github.com/loom-bridge/loom-bridge/memory/kv"
+	"github.com/loom-bridge/loom-bridge/memory/lexical"
+	"github.com/loom-bridge/loom-bridge/memory/vector"
+)
+
+// Stats are counts of one scope.
+type Stats struct {
+	// Records is how many records the scope holds, those superseded and those
+	// expired but not yet swept included.
+	Records int64
+	// Words is the length of all of them, in words as the index counts them.
+	Words int64
+	// Sessions is how many sessions the records name.
+	Sessions int64
+	// Versions is how many earlier versions of the records are kept.
+	Versions int64
+	// Dead is how many documents the index still has of what records were before
+	// they changed, or were deleted. Merging takes them out.
+	Dead int64
+	// Tail is how many documents are not packed yet.
+	Tail int
+	// Segments is how many packed pieces the index has.
+	Segments int
+	// Spaces are the embedding spaces of the records' vectors.
+	Spaces []vector.Space
+	// EmbedderSpace is the space of the store's own embedder; empty without one.
+	EmbedderSpace string
+	// Pending is how many records wait for a vector of the embedder.
+	Pending int64
+	// IndexSequence is the commit that the counts reflect.
+	IndexSequence uint64
+}
+
+// Stats returns counts of a scope.
+func (s *Store) Stats(ctx context.Context, scope kv.Scope) (Stats, error) {
+	if err := s.begin(scope); err != nil {
+		return Stats{}, err
+	}
+	var stats Stats
+	err := s.current(ctx, scope, func() error {
+		return s.view(ctx, func(view kv.Snapshot) (err error) {
+			stats, err = s.readStats(ctx, view, scope)
+			return err
+		})
+	})
+	if err != nil {
+		return Stats{}, wrap("memory: stats", err)
+	}
+	return stats, nil
+}
+
+func (s *Store) readStats(ctx context.Context, view kv.Snapshot, scope kv.Scope) (Stats, error) {
+	counts, segments, err := s.index.Statistics(ctx, view, scope)
+	if err != nil {
+		return Stats{}, err
+	}
+	sequences, err := view.Sequence(ctx, lexical.Ref(scope))
+	if err != nil {
+		return Stats{}, err
+	}
+	versions, err := readVersionCount(ctx, view, scope)
+	if err != nil {
+		return Stats{}, err
+	}
+	spaces, pending, err := s.vectorStats(ctx, view, scope)
+	if err != nil {
+		return Stats{}, err
+	}
+	return Stats{
+		Records:       int64(counts.Documents),
+		Words:         int64(counts.BodyWords + counts.HeaderWords),
+		Sessions:      int64(counts.Sessions),
+		Versions:      versions,
+		Dead:          int64(counts.Unpurged()),
+		Tail:          counts.Tail(),
+		Segments:      segments,
+		Spaces:        spaces,
+		EmbedderSpace: s.EmbedderSpace(),
+		Pending:       int64(pending),
+		IndexSequence: sequences[0],
+	}, nil
+}

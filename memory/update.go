@@ -1,0 +1,340 @@
+package memory
+
+import (
+	"bytes"
+	"context"
+	"crypto/sha256"
+	"time"
+
+	"github.com/loom-bridge/loom-bridge/memory/kv"
+	"github.com/loom-bridge/loom-bridge/memory/kv/wire"
+)
+
+// Fields is a set of fields of a record.
+type Fields uint32
+
+// The fields that can change. A record keeps its id, key, create time, and what
+// it superseded.
+const (
+	// TextField is Text. A vector that comes from the old text goes with it.
+	TextField Fields = 1 << iota
+	// KindField is Kind; empty is DefaultKind.
+	KindField
+	// SessionField is SessionID.
+	SessionField
+	// AuthorField is Author.
+	AuthorField
+	// EventTimeField is EventTime.
+	EventTimeField
+	// MetadataField is Metadata, as a whole.
+	MetadataField
+	// TagsField is Tags, as a whole.
+	TagsField
+	// ImportanceField is Importance.
+	ImportanceField
+	// OriginField is Origin; zero is OriginAgent.
+	OriginField
+	// DerivedFromField is DerivedFrom, as a whole.
+	DerivedFromField
+	// ExpiryField is one of ExpireTime, TTL and SlidingTTL; none of them means
+	// that the record never expires.
+	ExpiryField
+	// EmbeddingField is Embedding and EmbeddingSpace; none means no vector.
+	EmbeddingField
+	// PinnedField is Pinned.
+	PinnedField
+	// ArchivedField is Archived.
+	ArchivedField
+	// TierField is Tier; zero is LongTerm.
+	TierField
+
+	allFields = TierField<<1 - 1
+)
+
+// Update says what is to change of one record.
+type Update struct {
+	// ID names the record, or Key does. Give one of the two.
+	ID, Key string
+	// ExpectedVersion is the version that the record must have. Zero: any.
+	ExpectedVersion int64
+	// Fields are those that change, at least one.
+	Fields Fields
+	// Values holds their new values; its other fields do not matter. An empty
+	// value empties the field.
+	Values Record
+}
+
+// Update changes a record and returns it as stored, with the next version. The
+// record as it was is kept as an earlier version, see Versions. Of many who
+// expect the same version one succeeds.
+//
+// A request id makes the call safe to repeat, as with Save; a repeated call is
+// a *NotFoundError when the record has been deleted since.
+//
+// Errors: *InvalidError; *NotFoundError for the record, or one that it is to
+// derive from; *VersionError. After any of them nothing has changed.
+func (s *Store) Update(ctx context.Context, scope kv.Scope, u Update, requestID string) (Record, error) {
+	update, err := s.StageUpdate(ctx, scope, u, requestID)
+	if err != nil {
+		return Record{}, err
+	}
+	if err := update.commit(ctx, "memory: update"); err != nil {
+		return Record{}, err
+	}
+	return update.records[0], nil
+}
+
+// StageUpdate prepares a commit of the caller's to do what Update does.
+func (s *Store) StageUpdate(ctx context.Context, scope kv.Scope, u Update, requestID string) (*Staging, error) {
+	if err := s.begin(scope); err != nil {
+		return nil, err
+	}
+	if err := checkRequestID(requestID); err != nil {
+		return nil, err
+	}
+	if err := checkUpdate(u); err != nil {
+		return nil, err
+	}
+	u.Values = normalize(u.Values)
+	up := &updating{scope: scope, update: u, requestID: requestID, now: cutTime(s.now())}
+	if requestID != "" {
+		up.digest = up.content()
+	}
+	up.guess = s.guess(ctx, up)
+	return &Staging{store: s, scope: scope, expires: u.Fields&ExpiryField != 0, run: up.stage}, nil
+}
+
+// updating is an update under way. All of it is ready before the update gets
+// its turn, and does not change.
+type updating struct {
+	scope     kv.Scope
+	update    Update
+	requestID string
+	digest    [sha256.Size]byte
+	now       time.Time
+	// guess is what will be stored if the record is still what it was then, so
+	// that its text was analyzed without making anybody wait; nil: no guess.
+	guess *redrafted
+}
+
+// redrafted is a record about to be written anew, and its document.
+type redrafted struct {
+	stored  []byte // what it was made from
+	record  Record
+	encoded []byte
+}
+
+// redraft returns the record that change makes of old, which is stored as it
+// says. Without a change it is described anew.
+func (s *Store) redraft(stored []byte, old Record, change func(*Record) error) (*redrafted, error) {
+	next := old
+	if change != nil {
+		if err := change(&next); err != nil {
+			return nil, err
+		}
+	}
+	if next.place == 0 {
+		next.place = old.ordinal
+	}
+	next.marked = next.SupersededBy != ""
+	values, err := metadataValues(next.Metadata)
+	if err != nil {
+		return nil, err
+	}
+	return &redrafted{stored: stored, record: next, encoded: s.encodeDocument(next, values)}, nil
+}
+
+// guess redrafts the record as it stands before the update has its turn. What
+// goes wrong here goes wrong again in the turn, if it still does.
+func (s *Store) guess(ctx context.Context, up *updating) *redrafted {
+	id := up.update.ID
+	if id == "" {
+		values, err := s.engine.Get(ctx, kv.Records, keyKey(up.scope, up.update.Key))
+		if err != nil || values[0] == nil {
+			return nil
+		}
+		id = string(values[0])
+	}
+	values, err := s.engine.Get(ctx, kv.Records, recordKey(up.scope, id))
+	if err != nil || values[0] == nil {
+		return nil
+	}
+	old, err := decodeRecord(values[0])
+	if err != nil {
+		return nil
+	}
+	guess, err := s.redraft(values[0], old, up.apply)
+	if err != nil {
+		return nil
+	}
+	return guess
+}
+
+// stage is the update's part of a commit.
+func (up *updating) stage(ctx context.Context, e *edit) error {
+	ref := recordsRef(up.scope)
+	answer, replayed, err := kv.LookupOnce(ctx, e.tx, ref, up.requestID, up.digest)
+	if err != nil {
+		return err
+	}
+	if replayed {
+		return up.replay(ctx, e, answer)
+	}
+	old, stored, err := e.named(ctx, up.update.ID, up.update.Key, up.update.ExpectedVersion, up.now)
+	if err != nil {
+		return err
+	}
+	if up.update.Fields&DerivedFromField != 0 {
+		if err := up.checkSources(ctx, e); err != nil {
+			return err
+		}
+	}
+	next := up.guess
+	if next == nil || !bytes.Equal(next.stored, stored) {
+		if next, err = e.store.redraft(stored, *old, up.apply); err != nil {
+			return err
+		}
+	}
+	draft := *next // the guess may be needed again
+	e.result = []Record{draft.record}
+	if err := e.replace(ctx, old, &draft, !up.changesVector()); err != nil {
+		return err
+	}
+	e.keepVersion(old, stored)
+	kv.StageOnce(e.tx, ref, up.requestID, up.digest, encodeChangeAnswer(next.record), up.now)
+	return nil
+}
+
+// named returns the record that the caller names, decoded and as stored.
+func (e *edit) named(ctx context.Context, id, key string, expected int64, now time.Time) (*Record, []byte, error) {
+	field, name := "id", id
+	if id == "" {
+		field, name = "key", key
+		holder, err := e.get(ctx, keyKey(e.scope, key))
+		if err != nil {
+			return nil, nil, err
+		}
+		id = string(holder)
+	}
+	if id == "" {
+		return nil, nil, &NotFoundError{field, name}
+	}
+	r, stored, err := e.read(ctx, id)
+	switch {
+	case err != nil:
+		return nil, nil, err
+	case r == nil || r.expiredAt(now):
+		return nil, nil, &NotFoundError{field, name}
+	case expected != 0 && r.Version != expected:
+		return nil, nil, &VersionError{ID: r.ID, Expected: expected, Version: r.Version}
+	}
+	return r, stored, nil
+}
+
+func (up *updating) checkSources(ctx context.Context, e *edit) error {
+	for _, id := range up.update.Values.DerivedFrom {
+		switch source, _, err := e.read(ctx, id); {
+		case err != nil:
+			return err
+		case source == nil || source.expiredAt(up.now):
+			return &NotFoundError{"derived_from", id}
+		}
+	}
+	return nil
+}
+
+// changesVector tells whether what was embedded is something else now.
+func (up *updating) changesVector() bool { return up.update.Fields&(TextField|EmbeddingField) != 0 }
+
+// apply makes the change.
+func (up *updating) apply(r *Record) error {
+	fields, from := up.update.Fields, up.update.Values
+	for _, f := range []struct {
+		field Fields
+		set   func()
+	}{
+		{TextField, func() { r.Text, r.Embedding, r.EmbeddingSpace = from.Text, nil, "" }},
+		{KindField, func() { r.Kind = from.Kind }},
+		{SessionField, func() { r.SessionID = from.SessionID }},
+		{AuthorField, func() { r.Author = from.Author }},
+		{EventTimeField, func() { r.EventTime = from.EventTime }},
+		{MetadataField, func() { r.Metadata = from.Metadata }},
+		{TagsField, func() { r.Tags = from.Tags }},
+		{ImportanceField, func() { r.Importance = from.Importance }},
+		{OriginField, func() { r.Origin = from.Origin }},
+		{DerivedFromField, func() { r.DerivedFrom = from.DerivedFrom }},
+		{EmbeddingField, func() { r.Embedding, r.EmbeddingSpace = from.Embedding, from.EmbeddingSpace }},
+		{PinnedField, func() { r.Pinned = from.Pinned }},
+		{ArchivedField, func() { r.Archived = from.Archived }},
+		{TierField, func() { r.Tier = from.Tier }},
+	} {
+		if fields&f.field != 0 {
+			f.set()
+		}
+	}
+	r.Version++
+	r.UpdateTime = up.now
+	if fields&ExpiryField == 0 {
+		return nil
+	}
+	return up.applyExpiry(r)
+}
+
+func (up *updating) applyExpiry(r *Record) error {
+	from := up.update.Values
+	r.ExpireTime, r.SlidingTTL = from.ExpireTime, from.SlidingTTL
+	if span := max(from.TTL, from.SlidingTTL); span > 0 {
+		r.ExpireTime = cutTime(up.now.Add(span))
+	}
+	if !r.ExpireTime.IsZero() && !r.ExpireTime.After(up.now) {
+		return &InvalidError{"expire_time", "does not lie ahead"}
+	}
+	return nil
+}
+
+// content stands for what a repeated request is compared by: the new values of
+// the fields that change.
+func (up *updating) content() [sha256.Size]byte {
+	const (
+		fieldTTL = 1000 + iota // of no stored record
+		fieldFields
+		fieldName
+		fieldByKey
+		fieldExpected
+	)
+	u := up.update
+	changed := updating{update: u}
+	var r Record
+	_ = changed.apply(&r) // whether the time lies ahead is not asked here
+	r.Version, r.UpdateTime, r.ExpireTime = 0, time.Time{}, u.Values.ExpireTime
+	if u.Fields&ExpiryField == 0 {
+		r.ExpireTime, u.Values.TTL = time.Time{}, 0
+	}
+	b := wire.AppendInt(encodeWhole(r), fieldTTL, int64(u.Values.TTL))
+	b = wire.AppendUint(b, fieldFields, uint64(u.Fields))
+	b = wire.AppendText(b, fieldName, u.ID)
+	b = wire.AppendText(b, fieldByKey, u.Key)
+	return sha256.Sum256(wire.AppendInt(b, fieldExpected, u.ExpectedVersion))
+}
+
+// replay answers a repeated update: with the version that the first one made.
+func (up *updating) replay(ctx context.Context, e *edit, answer []byte) error {
+	given, err := Record{}.withAnswer(answer)
+	if err != nil {
+		return err
+	}
+	stored, err := e.get(ctx, recordKey(e.scope, given.ID))
+	if err != nil {
+		return err
+	}
+	if stored == nil {
+		return &NotFoundError{"id", given.ID}
+	}
+	r, err := decodeRecord(stored)
+	if err == nil && r.Version != given.Version {
+		r, err = e.version(ctx, given.ID, given.Version)
+	}
+	r.ExpireTime, r.SupersededBy, r.SupersededTime = given.ExpireTime, given.SupersededBy, given.SupersededTime
+	e.result = []Record{r}
+	return err
+}

@@ -1,0 +1,284 @@
+package memory_test
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/loom-bridge/loom-bridge/memory"
+	"github.com/loom-bridge/loom-bridge/memory/kv"
+)
+
+func (r *rig) MustUpdate(tb testing.TB, u memory.Update) memory.Record {
+	tb.Helper()
+	updated, err := r.Update(tb.Context(), agent, u, "")
+	if err != nil {
+		tb.Fatalf("update %s%s: %v", u.ID, u.Key, err)
+	}
+	return updated
+}
+
+func (r *rig) MustGet(tb testing.TB, id string) memory.Record {
+	tb.Helper()
+	got, err := r.Get(tb.Context(), agent, id)
+	if err != nil {
+		tb.Fatalf("get %q: %v", id, err)
+	}
+	return got
+}
+
+func (r *rig) MustVersions(tb testing.TB, id string) []memory.Record {
+	tb.Helper()
+	versions, err := r.Versions(tb.Context(), agent, id)
+	if err != nil {
+		tb.Fatalf("versions of %q: %v", id, err)
+	}
+	return versions
+}
+
+func text(id, text string) memory.Update {
+	return memory.Update{ID: id, Fields: memory.TextField, Values: memory.Record{Text: text}}
+}
+
+func testUpdate(t *testing.T, r *rig) {
+	r.MustSave(t, memory.Record{ID: "source", Text: "Where it came from"})
+	first := r.MustSave(t, memory.Record{
+		ID: "a", Key: "city", Text: "Ann lives in Paris", Tags: []string{"home"}, Author: "Bob",
+		Metadata: json.RawMessage(`{"n":1}`), Importance: 0.5,
+	})
+	for range 2 { // from the tail, then packed
+		before := r.MustGet(t, "a")
+		later := r.clock.Now().Add(time.Minute)
+		r.clock.Set(later)
+		want := before
+		want.Text, want.Kind, want.SessionID, want.Author = "Ann lives in Oslo", "state", "s2", "Cy"
+		want.EventTime, want.Metadata, want.Tags = start.Add(-time.Hour), json.RawMessage(`{"n":2}`), []string{"new", "town"}
+		want.Importance, want.Origin, want.DerivedFrom = 0.9, memory.OriginUser, []string{"source"}
+		want.Pinned, want.Version, want.UpdateTime = true, before.Version+1, later
+		values := want
+		values.ID, values.Key, values.Tags, values.CreateTime = "", "", []string{"town", "new", "town"}, time.Time{}
+		got := r.MustUpdate(t, memory.Update{Key: "city", ExpectedVersion: before.Version, Values: values, Fields: memory.TextField |
+			memory.KindField | memory.SessionField | memory.AuthorField | memory.EventTimeField | memory.MetadataField | memory.TagsField |
+			memory.ImportanceField | memory.OriginField | memory.DerivedFromField | memory.PinnedField})
+		mustEqual(t, "updated", want, got)
+		mustEqual(t, "by id", want, r.MustGet(t, "a"))
+		mustEqual(t, "found by its new words", []string{"a"}, ids(r.MustQuery(t, memory.Query{Text: "Oslo", Filter: `tags:"new" AND metadata.n = 2`})))
+		mustEqual(t, "found by its old words", []string{}, ids(r.MustQuery(t, memory.Query{Text: "Paris"})))
+		mustEqual(t, "earlier versions", before, r.MustVersions(t, "a")[0])
+		r.MustPack(t)
+		r.MustUpdate(t, memory.Update{ID: "a", Values: first, Fields: memory.TextField | memory.KindField | memory.SessionField |
+			memory.AuthorField | memory.EventTimeField | memory.MetadataField | memory.TagsField | memory.ImportanceField |
+			memory.OriginField | memory.DerivedFromField | memory.PinnedField})
+		r.MustPack(t)
+		r.MustCheck(t, agent)
+	}
+	versions := r.MustVersions(t, "a")
+	if len(versions) != 4 || versions[0].Version != 4 || versions[3].Version != 1 {
+		t.Fatalf("%d versions: %+v", len(versions), versions)
+	}
+	mustEqual(t, "the first version", first, versions[3])
+	stats, err := r.Stats(t.Context(), agent)
+	if err != nil || stats.Records != 2 || stats.Versions != 4 {
+		t.Errorf("stats %+v, %v", stats, err)
+	}
+}
+
+func testUpdateErrors(t *testing.T, r *rig) {
+	r.MustSave(t, memory.Record{ID: "a", Text: "apple", Key: "k"})
+	gone := r.MustSave(t, memory.Record{Text: "gone soon", TTL: time.Second})
+	r.clock.Set(start.Add(time.Second))
+	invalid := map[string]memory.Update{
+		"id":               {Fields: memory.TextField, Values: memory.Record{Text: "x"}},
+		"key":              {ID: "a", Key: "k", Fields: memory.PinnedField},
+		"update_mask":      {ID: "a"},
+		"expected_version": {ID: "a", ExpectedVersion: -1, Fields: memory.PinnedField},
+		"text":             {ID: "a", Fields: memory.TextField},
+		"metadata":         {ID: "a", Fields: memory.MetadataField, Values: memory.Record{Metadata: json.RawMessage(`[]`)}},
+		"importance":       {ID: "a", Fields: memory.ImportanceField, Values: memory.Record{Importance: 2}},
+		"expire_time":      {ID: "a", Fields: memory.ExpiryField, Values: memory.Record{ExpireTime: start}},
+		"ttl":              {ID: "a", Fields: memory.ExpiryField, Values: memory.Record{TTL: -1}},
+		"sliding_ttl":      {ID: "a", Fields: memory.ExpiryField, Values: memory.Record{TTL: 1, SlidingTTL: 1}},
+		"embedding_space":  {ID: "a", Fields: memory.EmbeddingField, Values: memory.Record{Embedding: []float32{1}}},
+		"tier":             {ID: "a", Fields: memory.TierField, Values: memory.Record{Tier: 5}},
+	}
+	for field, u := range invalid {
+		var wrong *memory.InvalidError
+		if _, err := r.Update(t.Context(), agent, u, ""); !errors.As(err, &wrong) || wrong.Field != field {
+			t.Errorf("want an invalid %s, got %v", field, err)
+		}
+	}
+	for name, u := range map[string]memory.Update{
+		"id":           text("nobody", "x"),
+		"key":          {Key: "nobody", Fields: memory.PinnedField},
+		"derived_from": {ID: "a", Fields: memory.DerivedFromField, Values: memory.Record{DerivedFrom: []string{"nobody"}}},
+		"expired":      text(gone.ID, "x"),
+	} {
+		if _, err := r.Update(t.Context(), agent, u, ""); !errors.Is(err, memory.ErrNotFound) {
+			t.Errorf("%s: got %v", name, err)
+		}
+	}
+	u := text("a", "pear")
+	u.ExpectedVersion = 2
+	var conflict *memory.VersionError
+	if _, err := r.Update(t.Context(), agent, u, ""); !errors.As(err, &conflict) || *conflict != (memory.VersionError{ID: "a", Expected: 2, Version: 1}) {
+		t.Errorf("conflict: %v", err)
+	}
+	// A field that does not change may hold anything.
+	kept := r.MustUpdate(t, memory.Update{ID: "a", Fields: memory.PinnedField, Values: memory.Record{Importance: 7, Metadata: json.RawMessage(`[`), TTL: -1}})
+	if kept.Version != 2 || kept.Text != "apple" || kept.Pinned {
+		t.Errorf("after all: %+v", kept)
+	}
+}
+
+func testUpdateRequestID(t *testing.T, r *rig) {
+	r.MustSave(t, memory.Record{ID: "a", Text: "one", TTL: time.Hour})
+	u := memory.Update{ID: "a", Fields: memory.TextField | memory.ExpiryField, Values: memory.Record{Text: "two", TTL: time.Hour}}
+	first, err := r.Update(t.Context(), agent, u, "req")
+	if err != nil {
+		t.Fatal(err)
+	}
+	r.clock.Set(start.Add(time.Minute))
+	r.MustUpdate(t, text("a", "three"))
+	r.MustSave(t, memory.Record{Text: "four", Supersedes: "a"})
+	again, err := r.Update(t.Context(), agent, u, "req")
+	if err != nil {
+		t.Fatal(err)
+	}
+	mustEqual(t, "repeated answer", first, again)
+	if got := r.MustGet(t, "a"); got.Text != "three" || got.Version != 3 {
+		t.Errorf("the repeat changed it: %+v", got)
+	}
+	u.Values.TTL = 2 * time.Hour
+	if _, err := r.Update(t.Context(), agent, u, "req"); !errors.Is(err, kv.ErrRequestReused) {
+		t.Errorf("other content: %v", err)
+	}
+}
+
+// testCompareAndSet has 64 writers change the version that all of them read.
+func testCompareAndSet(t *testing.T, r *rig) {
+	r.MustSave(t, memory.Record{ID: "a", Text: "round 0"})
+	for round := range 8 {
+		read := r.MustGet(t, "a").Version
+		var wg sync.WaitGroup
+		var wins, conflicts atomic.Int32
+		for i := range 64 {
+			wg.Go(func() {
+				u := text("a", fmt.Sprintf("round %d by %d", round, i))
+				u.ExpectedVersion = read
+				switch _, err := r.Update(t.Context(), agent, u, ""); {
+				case err == nil:
+					wins.Add(1)
+				case errors.Is(err, memory.ErrVersionConflict):
+					conflicts.Add(1)
+				default:
+					t.Error(err)
+				}
+			})
+		}
+		wg.Wait()
+		if wins.Load() != 1 || conflicts.Load() != 63 {
+			t.Fatalf("round %d: %d winners, %d conflicts", round, wins.Load(), conflicts.Load())
+		}
+		if got := r.MustGet(t, "a"); got.Version != read+1 {
+			t.Fatalf("round %d: version %d after %d", round, got.Version, read)
+		}
+	}
+	if n := len(r.MustVersions(t, "a")); n != 8 {
+		t.Errorf("%d versions", n)
+	}
+}
+
+// testUpdateSuperseded: a record that was replaced stays so, whatever becomes of
+// it and of the one that replaced it.
+func testUpdateSuperseded(t *testing.T, r *rig) {
+	old := r.MustSave(t, memory.Record{Text: "Ann lives in Paris"})
+	by := r.MustSave(t, memory.Record{Text: "Ann lives in Oslo", Supersedes: old.ID})
+	other := r.MustSave(t, memory.Record{Text: "Bob lives in Rome"})
+	found := func(want ...string) {
+		t.Helper()
+		result := r.MustQuery(t, memory.Query{Text: "lives"})
+		if len(result.Hits) != len(want) {
+			t.Errorf("found %q, want %q", ids(result), want)
+		}
+		for i, id := range ids(result) {
+			if id == old.ID || len(want) == 1 && id != want[i] {
+				t.Errorf("found %q, want %q", ids(result), want)
+			}
+		}
+		r.MustCheck(t, agent)
+	}
+	found(other.ID, by.ID)
+	r.MustUpdate(t, text(by.ID, "Ann lives in Oslo now"))
+	found(other.ID, by.ID)
+	r.MustUpdate(t, text(old.ID, "Ann lives in Paris, France"))
+	found(other.ID, by.ID)
+	r.MustPack(t)
+	found(other.ID, by.ID)
+	if _, err := r.Delete(t.Context(), agent, memory.Deletion{ID: by.ID}, ""); err != nil {
+		t.Fatal(err)
+	}
+	found(other.ID)
+	r.MustPack(t)
+	found(other.ID)
+	if got := r.MustGet(t, old.ID); got.SupersededBy != by.ID || !got.SupersededTime.Equal(start) {
+		t.Errorf("the old record: %+v", got)
+	}
+}
+
+// testStageTogether commits changes of memory together with something else.
+func testStageTogether(t *testing.T, r *rig) {
+	r.MustSave(t, memory.Record{ID: "old", Text: "old news"})
+	r.MustSave(t, memory.Record{ID: "bad", Text: "bad news"})
+	save, err := r.StageSave(agent, memory.Record{ID: "new", Text: "new news", TTL: time.Hour}, "")
+	if err != nil {
+		t.Fatal(err)
+	}
+	update, err := r.StageUpdate(t.Context(), agent, text("old", "old news, retold"), "")
+	if err != nil {
+		t.Fatal(err)
+	}
+	deletion, err := r.StageDelete(agent, memory.Deletion{ID: "bad"}, "")
+	if err != nil {
+		t.Fatal(err)
+	}
+	all := []*memory.Staging{save, update, deletion}
+	mine := kv.Ref{Keyspace: kv.Log, Scope: agent}
+	request := kv.Request{Refs: []kv.Ref{mine}, Stage: staged(all, func(tx *kv.Tx) { tx.Put(kv.Log, agent.Key('z'), []byte("mine")) })}
+	for _, s := range all {
+		request.Refs = append(request.Refs, s.Refs()...)
+		request.Blind = append(request.Blind, s.Blind()...)
+	}
+	writer := kv.NewWriter(r.engine, nil)
+	defer writer.Close()
+	if err := save.Do(t.Context(), func() error { return writer.Do(t.Context(), request) }); err != nil {
+		t.Fatal(err)
+	}
+	for _, s := range all {
+		s.Done(t.Context())
+	}
+	mustEqual(t, "saved", "new news", save.Records()[0].Text)
+	mustEqual(t, "updated", "old news, retold", r.MustGet(t, "old").Text)
+	if _, err := r.Get(t.Context(), agent, "bad"); !errors.Is(err, memory.ErrNotFound) {
+		t.Errorf("deleted: %v", err)
+	}
+	if values, err := r.engine.Get(t.Context(), kv.Log, agent.Key('z')); err != nil || string(values[0]) != "mine" {
+		t.Errorf("the other's part: %q, %v", values, err)
+	}
+}
+
+func staged(all []*memory.Staging, own func(*kv.Tx)) kv.Stage {
+	return func(ctx context.Context, tx *kv.Tx) error {
+		for _, s := range all {
+			if err := s.Stage(ctx, tx); err != nil {
+				return err
+			}
+		}
+		own(tx)
+		return nil
+	}
+}

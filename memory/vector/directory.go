@@ -1,0 +1,192 @@
+package vector
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/loom-bridge/loom-bridge/memory/kv"
+	"github.com/loom-bridge/loom-bridge/memory/kv/wire"
+)
+
+// Limits of spaces and vectors.
+const (
+	// MaxSpaces bounds the spaces of a scope: a search reads each that it has a
+	// query vector for, and a caller that makes up names is stopped.
+	MaxSpaces = 64
+	// MaxSpaceBytes bounds the name of a space.
+	MaxSpaceBytes = 128
+	// MaxDimension bounds the numbers of a vector.
+	MaxDimension = 4096
+)
+
+// format is the version of everything stored here.
+const format = 1
+
+// Space describes the vectors of one model in a scope.
+type Space struct {
+	// Name is the space's.
+	Name string
+	// Dimension is how many numbers each of its vectors has.
+	Dimension int
+	// Count is how many vectors there are.
+	Count int
+}
+
+// entry is a space in the directory.
+type entry struct {
+	number    uint16
+	name      string
+	dimension int
+	dropped   bool // hidden, and being deleted
+}
+
+// directory lists the spaces of a scope. Numbers are never used again.
+type directory struct {
+	last   uint16
+	spaces []entry
+}
+
+// The fields of a directory and of a space in it.
+const (
+	dirFormat = 1
+	dirLast   = 2
+	dirSpace  = 3
+
+	spaceNumber    = 1
+	spaceName      = 2
+	spaceDimension = 3
+	spaceDropped   = 4
+)
+
+func (d directory) encode() []byte {
+	b := wire.AppendUint(nil, dirFormat, format)
+	b = wire.AppendUint(b, dirLast, uint64(d.last))
+	for _, s := range d.spaces {
+		m := wire.AppendUint(nil, spaceNumber, uint64(s.number))
+		m = wire.AppendText(m, spaceName, s.name)
+		m = wire.AppendUint(m, spaceDimension, uint64(s.dimension))
+		if s.dropped {
+			m = wire.AppendUint(m, spaceDropped, 1)
+		}
+		b = wire.AppendItem(b, dirSpace, m)
+	}
+	return b
+}
+
+func decodeDirectory(b []byte) (directory, error) {
+	var d directory
+	if b == nil {
+		return d, nil
+	}
+	version := uint64(0)
+	for f, err := range wire.Fields(b) {
+		if err != nil {
+			return directory{}, fmt.Errorf("%w: spaces: %w", ErrDamaged, err)
+		}
+		switch f.Number {
+		case dirFormat:
+			version = f.Value
+		case dirLast:
+			d.last = uint16(f.Value)
+		case dirSpace:
+			s, err := decodeSpace(f.Bytes)
+			if err != nil {
+				return directory{}, err
+			}
+			d.spaces = append(d.spaces, s)
+		}
+	}
+	return d, checkFormat("spaces", version)
+}
+
+func decodeSpace(b []byte) (entry, error) {
+	var s entry
+	for f, err := range wire.Fields(b) {
+		if err != nil {
+			return entry{}, fmt.Errorf("%w: space: %w", ErrDamaged, err)
+		}
+		switch f.Number {
+		case spaceNumber:
+			s.number = uint16(f.Value)
+		case spaceName:
+			s.name = string(f.Bytes)
+		case spaceDimension:
+			s.dimension = int(min(f.Value, MaxDimension+1))
+		case spaceDropped:
+			s.dropped = f.Value != 0
+		}
+	}
+	if s.dimension < 1 || s.dimension > MaxDimension {
+		return entry{}, fmt.Errorf("%w: space of dimension %d", ErrDamaged, s.dimension)
+	}
+	return s, nil
+}
+
+func checkFormat(what string, version uint64) error {
+	switch {
+	case version == 0:
+		return fmt.Errorf("%w: %s without format", ErrDamaged, what)
+	case version > format:
+		return fmt.Errorf("%w: %s of format %d", ErrNewer, what, version)
+	}
+	return nil
+}
+
+// find returns the space with that name, unless it is dropped.
+func (d directory) find(name string) (entry, bool) {
+	for _, s := range d.spaces {
+		if s.name == name && !s.dropped {
+			return s, true
+		}
+	}
+	return entry{}, false
+}
+
+// getter is what reading needs of a kv.Reader or a kv.Tx.
+type getter interface {
+	Get(ctx context.Context, ks kv.Keyspace, keys ...[]byte) ([][]byte, error)
+}
+
+func readDirectory(ctx context.Context, from getter, scope kv.Scope) (directory, error) {
+	values, err := from.Get(ctx, kv.Records, spacesKey(scope))
+	if err != nil {
+		return directory{}, err
+	}
+	return decodeDirectory(values[0])
+}
+
+// findSpace returns a space of the scope; false when there is none.
+func findSpace(ctx context.Context, from getter, scope kv.Scope, name string) (entry, bool, error) {
+	d, err := readDirectory(ctx, from, scope)
+	if err != nil {
+		return entry{}, false, err
+	}
+	s, ok := d.find(name)
+	return s, ok, nil
+}
+
+// needSpace returns the space for a vector of that dimension, and stages a new
+// one where there is none.
+func needSpace(ctx context.Context, tx *kv.Tx, scope kv.Scope, name string, dimension int) (entry, error) {
+	d, err := readDirectory(ctx, tx, scope)
+	if err != nil {
+		return entry{}, err
+	}
+	if s, ok := d.find(name); ok {
+		if s.dimension != dimension {
+			return entry{}, &DimensionError{Space: name, Want: s.dimension, Got: dimension}
+		}
+		return s, nil
+	}
+	if name == "" || len(name) > MaxSpaceBytes {
+		return entry{}, fmt.Errorf("%w: name of a space has %d bytes", ErrInvalid, len(name))
+	}
+	if len(d.spaces) >= MaxSpaces || d.last == 1<<16-1 {
+		return entry{}, ErrTooManySpaces
+	}
+	d.last++
+	s := entry{number: d.last, name: name, dimension: dimension}
+	d.spaces = append(d.spaces, s)
+	tx.Put(kv.Records, spacesKey(scope), d.encode())
+	return s, nil
+}

@@ -1,0 +1,223 @@
+package vector
+
+import (
+	"cmp"
+	"context"
+	"encoding/binary"
+	"fmt"
+	"iter"
+	"slices"
+
+	"github.com/loom-bridge/loom-bridge/memory/kv"
+)
+
+// blocksPerRead bounds the blocks that are read in one round, some megabytes.
+const blocksPerRead = 32
+
+// scanner is what scanning needs of a kv.Reader or a kv.Tx.
+type scanner interface {
+	getter
+	Scan(ctx context.Context, ks kv.Keyspace, r kv.Range) iter.Seq2[kv.Pair, error]
+}
+
+func (h head) cacheKey(part byte, id uint32) cacheKey {
+	return cacheKey{h.scope, h.number, h.stamp, part, id}
+}
+
+// readBlocks returns blocks with their codes.
+func (x *Index) readBlocks(ctx context.Context, view getter, h head, infos []blockInfo, dimension int) ([]*block, error) {
+	centres, err := x.readCentres(ctx, view, h, infos, dimension)
+	if err != nil {
+		return nil, err
+	}
+	blocks := make([]*block, len(infos))
+	var keys [][]byte
+	var places []int
+	for i, info := range infos {
+		if b, ok := x.cache.get(h.cacheKey(partBlock, info.id)).(*block); ok {
+			blocks[i] = b
+			continue
+		}
+		keys, places = append(keys, h.block(info.id)), append(places, i)
+	}
+	if len(keys) == 0 {
+		return blocks, nil
+	}
+	values, err := view.Get(ctx, kv.Index, keys...)
+	if err != nil {
+		return nil, err
+	}
+	for i, place := range places {
+		b := *centres[place]
+		if err := b.decodeCodes(values[i]); err != nil {
+			return nil, err
+		}
+		blocks[place] = &b
+		x.cache.put(h.cacheKey(partBlock, infos[place].id), &b, b.bytes())
+	}
+	return blocks, nil
+}
+
+// readCentres returns blocks with their centres, without codes.
+func (x *Index) readCentres(ctx context.Context, view getter, h head, infos []blockInfo, dimension int) ([]*block, error) {
+	blocks := make([]*block, len(infos))
+	var keys [][]byte
+	var places []int
+	for i, info := range infos {
+		if b, ok := x.cache.get(h.cacheKey(partCentre, info.id)).(*block); ok {
+			blocks[i] = b
+			continue
+		}
+		keys, places = append(keys, h.centre(info.id)), append(places, i)
+	}
+	if len(keys) == 0 {
+		return blocks, nil
+	}
+	values, err := view.Get(ctx, kv.Index, keys...)
+	if err != nil {
+		return nil, err
+	}
+	for i, place := range places {
+		if blocks[place], err = decodeCentre(values[i], dimension); err != nil {
+			return nil, err
+		}
+		x.cache.put(h.cacheKey(partCentre, infos[place].id), blocks[place], blocks[place].bytes())
+	}
+	return blocks, nil
+}
+
+// choose returns the blocks to scan: all, or where the space is larger than the
+// scan may be, those in order of arrival and the nearest of the others.
+func (s *search) choose(ctx context.Context, h head) ([]blockInfo, error) {
+	if s.few || h.entries() <= s.index.scanLimit {
+		return h.blocks, nil
+	}
+	var chosen, others []blockInfo
+	room := s.index.scanLimit
+	for _, info := range h.blocks {
+		if info.clustered {
+			others = append(others, info)
+			continue
+		}
+		chosen = append(chosen, info)
+		room -= info.count
+	}
+	near, err := s.nearest(ctx, h, others)
+	if err != nil {
+		return nil, err
+	}
+	for _, info := range near {
+		if room <= 0 {
+			break
+		}
+		chosen = append(chosen, info)
+		room -= info.count
+	}
+	return chosen, nil
+}
+
+// nearest sorts blocks by the distance from their centres to the query.
+func (s *search) nearest(ctx context.Context, h head, infos []blockInfo) ([]blockInfo, error) {
+	centres, err := s.index.readCentres(ctx, s.view, h, infos, s.dimension)
+	if err != nil {
+		return nil, err
+	}
+	type measured struct {
+		blockInfo
+		distance float32
+	}
+	turned := turn(s.unit)
+	all := make([]measured, len(infos))
+	for i, b := range centres {
+		all[i] = measured{infos[i], b.square - 2*product(turned, b.centre)}
+	}
+	slices.SortFunc(all, func(a, b measured) int { return cmp.Compare(a.distance, b.distance) })
+	for i, m := range all {
+		infos[i] = m.blockInfo
+	}
+	return infos, nil
+}
+
+// tail is what of a space stands in no block. Where a document comes twice, only
+// the later entry has a value.
+type tail struct {
+	first, last uint32 // slots
+	changes     uint32 // of the head that it was read under
+	ordinals    []uint32
+	values      [][]byte // nil where the vector is gone
+}
+
+// entryMemory is about what an entry of the tail takes in memory beside its
+// vector.
+const entryMemory = 64
+
+func (t *tail) bytes() int {
+	size := entryMemory
+	for _, value := range t.values {
+		size += entryMemory + len(value)
+	}
+	return size
+}
+
+// readTail returns the tail of a space, reading what is not remembered of it.
+func (x *Index) readTail(ctx context.Context, view scanner, h head) (*tail, error) {
+	if h.tailLength() == 0 {
+		return &tail{}, nil
+	}
+	key := h.cacheKey(partTail, 0)
+	t := &tail{first: h.packed + 1, last: h.packed, changes: h.changes}
+	if old, ok := x.cache.get(key).(*tail); ok && old.changes == h.changes && old.first <= t.first && old.last >= h.packed {
+		from, to := h.packed+1-old.first, min(old.last, h.last)-old.first+1
+		t.last = min(old.last, h.last)
+		t.ordinals, t.values = slices.Clone(old.ordinals[from:to]), slices.Clone(old.values[from:to])
+		if t.last == h.last {
+			return t, nil
+		}
+	}
+	if err := t.read(ctx, view, h); err != nil {
+		return nil, err
+	}
+	x.cache.put(key, t, t.bytes())
+	return t, nil
+}
+
+// read adds the slots behind the last one.
+func (t *tail) read(ctx context.Context, view scanner, h head) error {
+	ordinals, err := readSlots(ctx, view, h, t.last+1, h.last)
+	if err != nil {
+		return err
+	}
+	values, err := readValues(ctx, view, h.place, ordinals)
+	if err != nil {
+		return err
+	}
+	t.last = h.last
+	t.ordinals, t.values = append(t.ordinals, ordinals...), append(t.values, values...)
+	later := make(map[uint32]struct{}, len(t.ordinals))
+	for i := len(t.ordinals) - 1; i >= 0; i-- {
+		if _, ok := later[t.ordinals[i]]; ok {
+			t.values[i] = nil
+		}
+		later[t.ordinals[i]] = struct{}{}
+	}
+	return nil
+}
+
+// readSlots returns the ordinals of slots of the tail.
+func readSlots(ctx context.Context, view scanner, h head, first, last uint32) ([]uint32, error) {
+	ordinals := make([]uint32, 0, last-first+1)
+	all := kv.Range{Start: h.tail(first), End: kv.After(h.tail(last))}
+	for pair, err := range view.Scan(ctx, kv.Index, all) {
+		if err != nil {
+			return nil, err
+		}
+		if len(pair.Value) != 4 {
+			return nil, fmt.Errorf("%w: entry of the tail has %d bytes", ErrDamaged, len(pair.Value))
+		}
+		ordinals = append(ordinals, binary.BigEndian.Uint32(pair.Value))
+	}
+	if len(ordinals) != int(last-first)+1 {
+		return nil, fmt.Errorf("%w: %d of %d entries of the tail", ErrDamaged, len(ordinals), last-first+1)
+	}
+	return ordinals, nil
+}

@@ -1,0 +1,281 @@
+package server_test
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"slices"
+	"strings"
+	"testing"
+
+	"google.golang.org/grpc/codes"
+	"google.golang.org/protobuf/types/known/durationpb"
+	"google.golang.org/protobuf/types/known/fieldmaskpb"
+
+	loombridgev1 "github.com/loom-bridge/loom-bridge/proto/gen/loombridge/v1"
+	"github.com/loom-bridge/loom-bridge/server/servertest"
+)
+
+// MustUpdate changes a record by its key.
+func MustUpdate(tb testing.TB, s *servertest.Server, key string, draft *loombridgev1.RecordDraft, paths ...string) *loombridgev1.Record {
+	tb.Helper()
+	r := &loombridgev1.UpdateRecordRequest{
+		AgentId: agent, Name: &loombridgev1.UpdateRecordRequest_Key{Key: key}, Record: draft, JsonForm: loombridgev1.JsonForm_JSON_FORM_TEXT,
+	}
+	if len(paths) > 0 {
+		r.UpdateMask = &fieldmaskpb.FieldMask{Paths: paths}
+	}
+	updated, err := s.Memory.UpdateRecord(tb.Context(), r)
+	must(tb, err)
+	return updated.GetRecord()
+}
+
+// A change without a mask touches what the draft sets, one with a mask empties
+// what it leaves out.
+func TestUpdateRecord(t *testing.T) {
+	s := servertest.Start(t, nil)
+	MustSave(t, s, &loombridgev1.MemorySaveRequest{
+		AgentId: agent, Text: "The office is in Oslo", Key: "office", Kind: "state", Tags: []string{"place"}, Author: "ada",
+	})
+	got := MustUpdate(t, s, "office", &loombridgev1.RecordDraft{Text: "The office is in Bergen"})
+	if got.GetText() != "The office is in Bergen" || got.GetVersion() != 2 || got.GetKind() != "state" || len(got.GetTags()) != 1 || got.GetUpdateTime() == nil {
+		t.Errorf("record is %v", got)
+	}
+	got = MustUpdate(t, s, "office", &loombridgev1.RecordDraft{Author: "bob", Pinned: true}, "author", "tags", "pinned")
+	if got.GetAuthor() != "bob" || len(got.GetTags()) != 0 || !got.GetPinned() || got.GetVersion() != 3 {
+		t.Errorf("record is %v", got)
+	}
+	for query, hits := range map[string]int{"Bergen": 1, "Oslo": 0} {
+		found, err := s.Bridge.MemoryQuery(t.Context(), &loombridgev1.MemoryQueryRequest{AgentId: agent, Query: query})
+		must(t, err)
+		if len(found.GetHits()) != hits {
+			t.Errorf("%s: %d hits, want %d", query, len(found.GetHits()), hits)
+		}
+	}
+}
+
+func TestUpdateRecordRefuses(t *testing.T) {
+	s := servertest.Start(t, nil)
+	saved := MustSave(t, s, &loombridgev1.MemorySaveRequest{AgentId: agent, Text: "one", Key: "k"})
+	request := func() *loombridgev1.UpdateRecordRequest {
+		return &loombridgev1.UpdateRecordRequest{
+			AgentId: agent, Name: &loombridgev1.UpdateRecordRequest_Id{Id: saved.GetId()}, Record: &loombridgev1.RecordDraft{Text: "two"},
+		}
+	}
+	version := int64(7)
+	stale := request()
+	stale.ExpectedVersion = &version
+	_, err := s.Memory.UpdateRecord(t.Context(), stale)
+	info := MustFail(t, err, codes.Aborted, "VERSION_CONFLICT")
+	if info.GetMetadata()["version"] != "1" || info.GetMetadata()["expected_version"] != "7" {
+		t.Errorf("details %v", info.GetMetadata())
+	}
+	unknown := request()
+	unknown.UpdateMask = &fieldmaskpb.FieldMask{Paths: []string{"text", "create_time"}}
+	_, err = s.Memory.UpdateRecord(t.Context(), unknown)
+	MustFail(t, err, codes.InvalidArgument, "INVALID_REQUEST")
+	nothing := request()
+	nothing.Record = &loombridgev1.RecordDraft{}
+	_, err = s.Memory.UpdateRecord(t.Context(), nothing)
+	MustFail(t, err, codes.InvalidArgument, "INVALID_REQUEST")
+	missing := request()
+	missing.Name = &loombridgev1.UpdateRecordRequest_Key{Key: "nobody's"}
+	_, err = s.Memory.UpdateRecord(t.Context(), missing)
+	MustFail(t, err, codes.NotFound, "RECORD_NOT_FOUND")
+	got, err := s.Memory.GetRecord(t.Context(), &loombridgev1.GetRecordRequest{AgentId: agent, Name: &loombridgev1.GetRecordRequest_Key{Key: "k"}})
+	must(t, err)
+	if got.GetRecord().GetText() != "one" || got.GetRecord().GetVersion() != 1 {
+		t.Errorf("record changed to %v", got)
+	}
+}
+
+func TestDeleteRecord(t *testing.T) {
+	s := servertest.Start(t, nil)
+	saved := MustSave(t, s, &loombridgev1.MemorySaveRequest{AgentId: agent, Text: "gone soon", Key: "k"})
+	for range 2 { // the request id makes the second the first again
+		deleted, err := s.Memory.DeleteRecord(t.Context(), &loombridgev1.DeleteRecordRequest{
+			AgentId: agent, Name: &loombridgev1.DeleteRecordRequest_Key{Key: "k"}, RequestId: "once",
+		})
+		must(t, err)
+		if deleted.GetId() != saved.GetId() {
+			t.Errorf("deleted %q, want %q", deleted.GetId(), saved.GetId())
+		}
+	}
+	_, err := s.Memory.GetRecord(t.Context(), &loombridgev1.GetRecordRequest{AgentId: agent, Name: &loombridgev1.GetRecordRequest_Id{Id: saved.GetId()}})
+	MustFail(t, err, codes.NotFound, "RECORD_NOT_FOUND")
+	found, err := s.Bridge.MemoryQuery(t.Context(), &loombridgev1.MemoryQueryRequest{AgentId: agent, Query: "gone"})
+	must(t, err)
+	if len(found.GetHits()) != 0 || found.GetReceipt().GetEmptyReason() != loombridgev1.EmptyReason_EMPTY_REASON_NOTHING_STORED {
+		t.Errorf("found %v", found)
+	}
+}
+
+func TestBatchSaveAndListRecords(t *testing.T) {
+	s := servertest.Start(t, nil)
+	batch := &loombridgev1.BatchSaveRequest{AgentId: agent, RequestId: "import"}
+	for i := range 7 {
+		batch.Records = append(batch.Records, &loombridgev1.RecordDraft{Text: fmt.Sprintf("line %d", i), Id: fmt.Sprintf("r%d", i), Tags: []string{[]string{"even", "odd"}[i%2]}})
+	}
+	first, err := s.Memory.BatchSave(t.Context(), batch)
+	must(t, err)
+	again, err := s.Memory.BatchSave(t.Context(), batch)
+	must(t, err)
+	if len(first.GetSaved()) != 7 || !first.GetSaved()[6].GetCreateTime().AsTime().Equal(again.GetSaved()[6].GetCreateTime().AsTime()) {
+		t.Errorf("saved %v, then %v", first, again)
+	}
+	for _, test := range []struct {
+		request *loombridgev1.ListRecordsRequest
+		want    []string
+	}{
+		{&loombridgev1.ListRecordsRequest{PageSize: 3}, []string{"r0", "r1", "r2", "r3", "r4", "r5", "r6"}},
+		{&loombridgev1.ListRecordsRequest{PageSize: 2, NewestFirst: true, Filter: `tags:"odd"`}, []string{"r5", "r3", "r1"}},
+	} {
+		if got := MustListRecords(t, s, test.request); !slices.Equal(got, test.want) {
+			t.Errorf("listed %v, want %v", got, test.want)
+		}
+	}
+}
+
+// MustListRecords returns the ids of all pages.
+func MustListRecords(tb testing.TB, s *servertest.Server, r *loombridgev1.ListRecordsRequest) (ids []string) {
+	tb.Helper()
+	for r.AgentId = agent; ; {
+		page, err := s.Memory.ListRecords(tb.Context(), r)
+		must(tb, err)
+		for _, record := range page.GetRecords() {
+			ids = append(ids, record.GetId())
+		}
+		if r.PageToken = page.GetNextPageToken(); r.PageToken == "" {
+			return ids
+		}
+	}
+}
+
+// One bad record refuses all, and the answer says which.
+func TestBatchSaveIsAllOrNothing(t *testing.T) {
+	s := servertest.Start(t, nil)
+	for _, test := range []struct {
+		bad    *loombridgev1.RecordDraft
+		code   codes.Code
+		reason string
+		field  string
+	}{
+		{&loombridgev1.RecordDraft{}, codes.InvalidArgument, "INVALID_REQUEST", "records[1].text"},
+		{&loombridgev1.RecordDraft{Text: "x", MetadataForm: &loombridgev1.RecordDraft_MetadataJson{MetadataJson: "[]"}}, codes.InvalidArgument, "INVALID_REQUEST", "records[1].metadata"},
+		{&loombridgev1.RecordDraft{Text: "x", Id: "first"}, codes.AlreadyExists, "RECORD_EXISTS", ""},
+		{&loombridgev1.RecordDraft{Text: "x", Supersedes: "nobody"}, codes.NotFound, "RECORD_NOT_FOUND", ""},
+	} {
+		_, err := s.Memory.BatchSave(t.Context(), &loombridgev1.BatchSaveRequest{
+			AgentId: agent, Records: []*loombridgev1.RecordDraft{{Text: "good", Id: "first"}, test.bad},
+		})
+		MustFail(t, err, test.code, test.reason)
+		if fields := fieldsOf(err); test.field != "" && !slices.Contains(fields, test.field) {
+			t.Errorf("fields %v, want %s", fields, test.field)
+		}
+	}
+	if ids := MustListRecords(t, s, &loombridgev1.ListRecordsRequest{}); len(ids) != 0 {
+		t.Errorf("stored %v", ids)
+	}
+}
+
+// A query over an agent and a user ranks both as one memory and says whose each
+// hit is.
+func TestMemoryQueryOverSeveralOwners(t *testing.T) {
+	s := servertest.Start(t, nil)
+	MustSave(t, s, &loombridgev1.MemorySaveRequest{AgentId: agent, Text: "The deployment runs on Tuesdays"})
+	MustSave(t, s, &loombridgev1.MemorySaveRequest{AgentId: agent, UserId: "ada", Text: "Ada wants the deployment report by email on Tuesdays"})
+	found, err := s.Bridge.MemoryQuery(t.Context(), &loombridgev1.MemoryQueryRequest{
+		AgentId: agent, Query: "deployment report Ada", Explain: true,
+		Owners: []*loombridgev1.MemoryOwner{
+			{Owner: &loombridgev1.MemoryOwner_AgentId{AgentId: agent}}, {Owner: &loombridgev1.MemoryOwner_UserId{UserId: "ada"}},
+		},
+	})
+	must(t, err)
+	if len(found.GetHits()) != 2 || found.GetReceipt().GetRecords() != 2 {
+		t.Fatalf("found %v", found)
+	}
+	best := found.GetHits()[0]
+	if best.GetOwner().GetUserId() != "ada" || len(best.GetExplanation().GetSignals()) == 0 || len(best.GetExplanation().GetMatchedWords()) == 0 {
+		t.Errorf("best is %v", best)
+	}
+}
+
+// max_tokens drops whole hits, the worst first.
+func TestMemoryQueryWithinTokens(t *testing.T) {
+	s := servertest.Start(t, nil)
+	for range 4 {
+		MustSave(t, s, &loombridgev1.MemorySaveRequest{AgentId: agent, Text: "Bitcoin closed at forty five thousand dollars today"})
+	}
+	found, err := s.Bridge.MemoryQuery(t.Context(), &loombridgev1.MemoryQueryRequest{AgentId: agent, Query: "bitcoin", MaxTokens: 20})
+	must(t, err)
+	receipt := found.GetReceipt()
+	if n := len(found.GetHits()); n == 0 || n == 4 || int(receipt.GetOverMaxTokens()) != 4-n || receipt.GetTokens() > 20 {
+		t.Errorf("%d hits, receipt %v", n, receipt)
+	}
+}
+
+// An answer that needs an embedder says so where there is none.
+func TestWithoutEmbedder(t *testing.T) {
+	s := servertest.Start(t, nil)
+	MustSave(t, s, &loombridgev1.MemorySaveRequest{AgentId: agent, Text: "words", Embedding: []float32{1, 0}, EmbeddingSpace: "mine"})
+	_, err := s.Bridge.MemoryQuery(t.Context(), &loombridgev1.MemoryQueryRequest{AgentId: agent, Query: "words", Mode: loombridgev1.QueryMode_QUERY_MODE_VECTOR})
+	MustFail(t, err, codes.FailedPrecondition, "NO_EMBEDDER")
+	stream, err := s.Memory.Reembed(t.Context(), &loombridgev1.ReembedRequest{AgentId: agent})
+	must(t, err)
+	_, err = stream.Recv()
+	MustFail(t, err, codes.FailedPrecondition, "NO_EMBEDDER")
+	if errors.Is(err, io.EOF) {
+		t.Error("stream ended well")
+	}
+	_, err = s.Bridge.MemorySave(t.Context(), &loombridgev1.MemorySaveRequest{AgentId: agent, Text: "other", Embedding: []float32{1, 0, 0}, EmbeddingSpace: "mine"})
+	info := MustFail(t, err, codes.InvalidArgument, "EMBEDDING_MISMATCH")
+	if info.GetMetadata()["want_dimension"] != "2" {
+		t.Errorf("details %v", info.GetMetadata())
+	}
+	stats, err := s.Memory.GetMemoryStats(t.Context(), &loombridgev1.GetMemoryStatsRequest{AgentId: agent})
+	must(t, err)
+	if spaces := stats.GetSpaces(); stats.GetRecords() != 1 || len(spaces) != 1 || spaces[0].GetName() != "mine" || spaces[0].GetDimension() != 2 || spaces[0].GetVectors() != 1 {
+		t.Errorf("stats %v", stats)
+	}
+}
+
+// A record with a sliding span lives on while it is read.
+func TestSlidingTTLOverTheWire(t *testing.T) {
+	s := servertest.Start(t, nil)
+	saved := MustSave(t, s, &loombridgev1.MemorySaveRequest{
+		AgentId: agent, Text: "kept while used", Expiry: &loombridgev1.MemorySaveRequest_SlidingTtl{SlidingTtl: durationpb.New(3600e9)},
+	})
+	if !saved.GetExpireTime().AsTime().Equal(s.Clock.Now().Add(3600e9)) {
+		t.Errorf("expires at %v", saved.GetExpireTime().AsTime())
+	}
+}
+
+// A page that the store takes for short may be long on the wire, where numbers
+// in metadata and vectors take several times as much.
+func TestListedPagesCanBeSent(t *testing.T) {
+	s := servertest.Start(t, nil)
+	const records = 16
+	metadata := `{"n":[` + strings.Repeat("1,", 30_000) + `1]}`
+	for range records {
+		MustSave(t, s, &loombridgev1.MemorySaveRequest{
+			AgentId: agent, Text: "numbers", MetadataForm: &loombridgev1.MemorySaveRequest_MetadataJson{MetadataJson: metadata},
+			Embedding: make([]float32, 4096), EmbeddingSpace: "zeros",
+		})
+	}
+	for _, form := range []loombridgev1.JsonForm{loombridgev1.JsonForm_JSON_FORM_UNSPECIFIED, loombridgev1.JsonForm_JSON_FORM_TEXT} {
+		listed, token := 0, ""
+		for pages := 0; pages == 0 || token != ""; pages++ {
+			page, err := s.Memory.ListRecords(t.Context(), &loombridgev1.ListRecordsRequest{
+				AgentId: agent, PageSize: 100, PageToken: token, JsonForm: form, IncludeEmbeddings: true,
+			})
+			must(t, err)
+			if listed += len(page.GetRecords()); len(page.GetRecords()) == 0 {
+				t.Fatalf("%v: empty page after %d records", form, listed)
+			}
+			token = page.GetNextPageToken()
+		}
+		if listed != records {
+			t.Errorf("%v: %d records listed, want %d", form, listed, records)
+		}
+	}
+}

@@ -1,0 +1,259 @@
+package server
+
+import (
+	"fmt"
+	"math"
+	"slices"
+	"strings"
+
+	"google.golang.org/protobuf/types/known/durationpb"
+	"google.golang.org/protobuf/types/known/timestamppb"
+
+	"github.com/loom-bridge/loom-bridge/memory"
+	"github.com/loom-bridge/loom-bridge/memory/kv"
+	loombridgev1 "github.com/loom-bridge/loom-bridge/proto/gen/loombridge/v1"
+)
+
+const (
+	// maxOwners bounds the memories that one query searches.
+	maxOwners = memory.MaxScopes
+	// maxMaskPaths bounds the paths of an update mask; there are ten fields.
+	maxMaskPaths = 32
+	// maxQueryTokens bounds max_tokens, which is a size of prompts.
+	maxQueryTokens = 1 << 24
+)
+
+// draft is what MemorySaveRequest and RecordDraft have in common.
+type draft interface {
+	GetText() string
+	GetId() string
+	GetKey() string
+	GetKind() string
+	GetSessionId() string
+	GetAuthor() string
+	GetEventTime() *timestamppb.Timestamp
+	GetMetadataJson() string
+	GetTags() []string
+	GetImportance() float64
+	GetTtl() *durationpb.Duration
+	GetExpireTime() *timestamppb.Timestamp
+	GetSlidingTtl() *durationpb.Duration
+	GetEmbedding() []float32
+	GetEmbeddingSpace() string
+	GetSupersedes() string
+	GetDerivedFrom() []string
+	GetOrigin() loombridgev1.Origin
+}
+
+var (
+	_ draft = (*loombridgev1.MemorySaveRequest)(nil)
+	_ draft = (*loombridgev1.RecordDraft)(nil)
+)
+
+// draft checks all of a record but that it has a text. The field names get
+// the prefix.
+func (c *check) draft(prefix string, r draft) {
+	c.text(prefix+"text", r.GetText(), memory.MaxTextBytes)
+	c.name(prefix+"id", r.GetId(), memory.MaxIDBytes)
+	c.name(prefix+"key", r.GetKey(), memory.MaxKeyBytes)
+	c.text(prefix+"kind", r.GetKind(), memory.MaxKindBytes)
+	c.name(prefix+"session_id", r.GetSessionId(), memory.MaxSessionBytes)
+	c.text(prefix+"author", r.GetAuthor(), memory.MaxAuthorBytes)
+	c.time(prefix+"event_time", r.GetEventTime())
+	c.text(prefix+"metadata_json", r.GetMetadataJson(), memory.MaxMetadataBytes)
+	c.count(prefix+"tags", len(r.GetTags()), memory.MaxTags)
+	for i, tag := range r.GetTags() {
+		c.required(fmt.Sprintf("%stags[%d]", prefix, i), tag, memory.MaxTagBytes)
+	}
+	c.share(prefix+"importance", r.GetImportance())
+	c.span(prefix+"ttl", r.GetTtl(), 1, maxTTL)
+	c.time(prefix+"expire_time", r.GetExpireTime())
+	c.span(prefix+"sliding_ttl", r.GetSlidingTtl(), 1, maxTTL)
+	c.embedding(prefix, r.GetEmbedding(), r.GetEmbeddingSpace())
+	c.name(prefix+"supersedes", r.GetSupersedes(), memory.MaxIDBytes)
+	c.count(prefix+"derived_from", len(r.GetDerivedFrom()), memory.MaxDerivedFrom)
+	for i, id := range r.GetDerivedFrom() {
+		c.requiredName(fmt.Sprintf("%sderived_from[%d]", prefix, i), id, memory.MaxIDBytes)
+	}
+	c.enum(prefix+"origin", r.GetOrigin())
+}
+
+func (c *check) embedding(prefix string, vector []float32, space string) {
+	c.count(prefix+"embedding", len(vector), memory.MaxEmbedding)
+	if len(vector) > 0 && space == "" {
+		c.add(prefix+"embedding_space", "is required with embedding")
+	}
+	c.text(prefix+"embedding_space", space, memory.MaxEmbeddingSpaceBytes)
+	if slices.ContainsFunc(vector, notFinite) {
+		c.add(prefix+"embedding", "holds a number that is not finite")
+	}
+}
+
+func notFinite(x float32) bool { return math.IsNaN(float64(x)) || math.IsInf(float64(x), 0) }
+
+// owner is who every request to memory names.
+func (c *check) owner(agentID, userID string) {
+	c.agent(agentID)
+	c.user(userID)
+}
+
+// tiers checks those that can be searched.
+func (c *check) tiers(tiers []int32) {
+	const first, last = 2, memory.LongTerm
+	c.count("tiers", len(tiers), last)
+	for i, tier := range tiers {
+		c.between(fmt.Sprintf("tiers[%d]", i), int64(tier), first, last)
+	}
+}
+
+func checkMemorySaveRequest(r *loombridgev1.MemorySaveRequest) error {
+	var c check
+	c.owner(r.GetAgentId(), r.GetUserId())
+	c.required("text", r.GetText(), math.MaxInt)
+	c.draft("", r)
+	c.request(r.GetRequestId())
+	return c.err()
+}
+
+func checkMemoryQueryRequest(r *loombridgev1.MemoryQueryRequest) error {
+	var c check
+	c.owner(r.GetAgentId(), r.GetUserId())
+	if r.GetMode() != loombridgev1.QueryMode_QUERY_MODE_VECTOR || len(r.GetEmbedding()) == 0 {
+		c.required("query", r.GetQuery(), math.MaxInt)
+	}
+	c.text("query", r.GetQuery(), memory.MaxQueryBytes)
+	c.between("limit", int64(r.GetLimit()), 0, memory.MaxLimit)
+	c.text("filter", r.GetFilter(), memory.MaxFilterBytes)
+	c.enum("mode", r.GetMode())
+	c.share("min_score", r.GetMinScore())
+	c.enum("json_form", r.GetJsonForm())
+	c.between("max_tokens", int64(r.GetMaxTokens()), 0, maxQueryTokens)
+	c.embedding("", r.GetEmbedding(), r.GetEmbeddingSpace())
+	c.share("recency_weight", r.GetRecencyWeight())
+	c.span("recency_half_life", r.GetRecencyHalfLife(), 1, maxTTL)
+	c.share("importance_weight", r.GetImportanceWeight())
+	c.tiers(r.GetTiers())
+	c.count("owners", len(r.GetOwners()), maxOwners)
+	for i, owner := range r.GetOwners() {
+		c.memoryOwner(fmt.Sprintf("owners[%d]", i), owner)
+	}
+	return c.err()
+}
+
+func (c *check) memoryOwner(field string, o *loombridgev1.MemoryOwner) {
+	switch owner := o.GetOwner().(type) {
+	case *loombridgev1.MemoryOwner_AgentId:
+		c.requiredName(field+".agent_id", owner.AgentId, kv.MaxOwnerBytes)
+	case *loombridgev1.MemoryOwner_UserId:
+		c.requiredName(field+".user_id", owner.UserId, kv.MaxOwnerBytes)
+	default:
+		c.add(field, "needs agent_id or user_id")
+	}
+}
+
+// named is a request that names one record.
+type named interface {
+	GetAgentId() string
+	GetUserId() string
+	GetId() string
+	GetKey() string
+}
+
+// record checks whose memory it is and that the record is named; name is the
+// oneof of the two.
+func (c *check) record(r named, name any) {
+	c.owner(r.GetAgentId(), r.GetUserId())
+	switch name.(type) {
+	case *loombridgev1.GetRecordRequest_Id, *loombridgev1.UpdateRecordRequest_Id, *loombridgev1.DeleteRecordRequest_Id:
+		c.requiredName("id", r.GetId(), memory.MaxIDBytes)
+	case *loombridgev1.GetRecordRequest_Key, *loombridgev1.UpdateRecordRequest_Key, *loombridgev1.DeleteRecordRequest_Key:
+		c.requiredName("key", r.GetKey(), memory.MaxKeyBytes)
+	default:
+		c.add("name", "is required: give id or key")
+	}
+}
+
+func checkGetRecordRequest(r *loombridgev1.GetRecordRequest) error {
+	var c check
+	c.record(r, r.GetName())
+	c.enum("json_form", r.GetJsonForm())
+	return c.err()
+}
+
+func checkUpdateRecordRequest(r *loombridgev1.UpdateRecordRequest) error {
+	var c check
+	c.record(r, r.GetName())
+	if r.GetRecord() == nil {
+		c.add("record", "is required")
+	}
+	c.draft("record.", r.GetRecord())
+	c.mask(r)
+	c.between("expected_version", r.GetExpectedVersion(), 0, math.MaxInt64)
+	c.request(r.GetRequestId())
+	c.enum("json_form", r.GetJsonForm())
+	return c.err()
+}
+
+// mask checks which fields an update names.
+func (c *check) mask(r *loombridgev1.UpdateRecordRequest) {
+	paths := maskOf(r)
+	c.count("update_mask", len(paths), maxMaskPaths)
+	if len(paths) == 0 && r.GetRecord() != nil {
+		c.add("record", "holds nothing to change")
+	}
+	for _, path := range paths[:min(len(paths), maxMaskPaths)] {
+		if _, ok := updates[path]; !ok {
+			c.add("update_mask", "names %q, which can't be changed; known are %s", cut(path, maxDescriptionBytes), strings.Join(updatable(), ", "))
+		}
+	}
+	if slices.Contains(paths, "text") {
+		c.required("record.text", r.GetRecord().GetText(), math.MaxInt)
+	}
+}
+
+func checkDeleteRecordRequest(r *loombridgev1.DeleteRecordRequest) error {
+	var c check
+	c.record(r, r.GetName())
+	c.between("expected_version", r.GetExpectedVersion(), 0, math.MaxInt64)
+	c.request(r.GetRequestId())
+	return c.err()
+}
+
+func checkListRecordsRequest(r *loombridgev1.ListRecordsRequest) error {
+	var c check
+	c.owner(r.GetAgentId(), r.GetUserId())
+	c.text("filter", r.GetFilter(), memory.MaxFilterBytes)
+	c.between("page_size", int64(r.GetPageSize()), 0, memory.MaxPageSize)
+	c.text("page_token", r.GetPageToken(), maxPageTokenBytes)
+	c.enum("json_form", r.GetJsonForm())
+	c.tiers(r.GetTiers())
+	return c.err()
+}
+
+func checkBatchSaveRequest(r *loombridgev1.BatchSaveRequest) error {
+	var c check
+	c.owner(r.GetAgentId(), r.GetUserId())
+	if len(r.GetRecords()) == 0 {
+		c.add("records", "is required")
+	}
+	c.count("records", len(r.GetRecords()), memory.MaxBatchRecords)
+	for i, record := range r.GetRecords()[:min(len(r.GetRecords()), memory.MaxBatchRecords)] {
+		prefix := fmt.Sprintf("records[%d].", i)
+		c.required(prefix+"text", record.GetText(), math.MaxInt)
+		c.draft(prefix, record)
+	}
+	c.request(r.GetRequestId())
+	return c.err()
+}
+
+func checkReembedRequest(r *loombridgev1.ReembedRequest) error {
+	var c check
+	c.owner(r.GetAgentId(), r.GetUserId())
+	return c.err()
+}
+
+func checkGetMemoryStatsRequest(r *loombridgev1.GetMemoryStatsRequest) error {
+	var c check
+	c.owner(r.GetAgentId(), r.GetUserId())
+	return c.err()
+}
