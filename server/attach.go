@@ -34,6 +34,7 @@ type attachStream = grpc.BidiStreamingServer[loombridgev1.AttachRequest, loombri
 type attachment struct {
 	stream   attachStream
 	events   Events
+	tasks    Tasks
 	log      *slog.Logger
 	now      func() time.Time
 	tenant   string
@@ -97,7 +98,7 @@ func (s *bridgeService) attach(stream attachStream, hello *loombridgev1.AttachHe
 		return nil, within("hello", err)
 	}
 	a := &attachment{
-		stream: stream, events: s.events, log: s.log, now: s.now,
+		stream: stream, events: s.events, tasks: s.tasks, log: s.log, now: s.now,
 		tenant: scope.Tenant, agentID: hello.GetAgentId(), session: hello.GetSessionId(),
 		interval: intervalOf(hello), before: s.now(), pending: newPending(), topics: topicSet{},
 		framer: framer{form: hello.GetJsonForm(), limit: s.limits.MaxSendBytes, log: s.log},

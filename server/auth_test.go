@@ -266,7 +266,7 @@ func TestTLSWithoutClientCertificates(t *testing.T) {
 	s := servertest.Start(t, &servertest.Options{Server: server.Options{TLS: config}, Dial: []grpc.DialOption{p.client("")}})
 	status, err := s.Admin.GetStatus(t.Context(), &loombridgev1.GetStatusRequest{})
 	must(t, err)
-	if status.GetAuthentication() || status.GetTools() != 6 {
+	if status.GetAuthentication() || status.GetTools() != 11 {
 		t.Errorf("status = %v", status)
 	}
 }

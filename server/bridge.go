@@ -37,6 +37,7 @@ type bridgeService struct {
 	memory Memory
 	hand   Hand
 	events Events
+	tasks  Tasks
 	agents Agents
 	limits Limits
 	now    func() time.Time
@@ -137,7 +138,11 @@ func (s *bridgeService) Emit(ctx context.Context, r *loombridgev1.EmitRequest) (
 	if err != nil {
 		return nil, err
 	}
-	taken, err := s.events.Emit(ctx, scope.Tenant, event, emitOptionsOf(r))
+	opts := emitOptionsOf(r)
+	if err := addTask(ctx, s.tasks, scope, event, &opts); err != nil {
+		return nil, err
+	}
+	taken, err := s.events.Emit(ctx, scope.Tenant, event, opts)
 	if err != nil {
 		return nil, err
 	}

@@ -103,6 +103,7 @@ func (s *contextService) RecordStep(ctx context.Context, r *loombridgev1.RecordS
 	out := &loombridgev1.RecordStepResponse{
 		Step:        stepOf(*answer.Step, answer.Position, loombridgev1.JsonForm_JSON_FORM_UNSPECIFIED),
 		Observation: utf8Text(answer.Observation),
+		TaskId:      answer.TaskID,
 	}
 	if answer.Blob != nil {
 		out.OutputBlob = blobInfoOf(*answer.Blob)

@@ -58,7 +58,12 @@ func reportOf(scope kv.Scope, r *loombridgev1.RecordStepRequest) (hand.Recorded,
 	if err != nil {
 		return hand.Recorded{}, err
 	}
+	task, err := taskOf(r.GetTask())
+	if err != nil {
+		return hand.Recorded{}, err
+	}
 	return hand.Recorded{
+		Task: task,
 		Request: hand.Request{
 			Scope: scope, SessionID: r.GetSessionId(), Name: r.GetToolName(), Args: args,
 			Thought: r.GetThought(), TurnID: r.GetTurnId(), CallID: r.GetCallId(), RequestID: r.GetRequestId(),

@@ -50,6 +50,9 @@ func violationsOf(err error) []Violation {
 	if e, ok := errors.AsType[*memory.FilterError](err); ok {
 		return []Violation{{"filter", e.Problem}}
 	}
+	if e, ok := errors.AsType[*vector.DimensionError](err); ok {
+		return []Violation{{"embedding", fmt.Sprintf("has %d numbers, the vectors of its space have %d", e.Got, e.Want)}}
+	}
 	if e, ok := errors.AsType[*session.InvalidError](err); ok {
 		return []Violation{{e.Field, e.Problem}}
 	}
@@ -133,6 +136,10 @@ func detailsOf(err error) map[string]string {
 	}
 	if e, ok := errors.AsType[*memory.ExistsError](err); ok {
 		put("field", e.Field)
+		put("id", e.ID)
+	}
+	if e, ok := errors.AsType[*session.TaskExistsError](err); ok {
+		put("field", "task_id")
 		put("id", e.ID)
 	}
 	if e, ok := errors.AsType[*events.PositionError](err); ok {

@@ -110,6 +110,8 @@ func errorTable() []errorRow {
 
 		{session.ErrInvalid, codes.InvalidArgument, reasonInvalid, ""},
 		{session.ErrStepNotFound, codes.NotFound, loombridgev1.ErrorReason_ERROR_REASON_STEP_NOT_FOUND, ""},
+		{session.ErrTaskNotFound, codes.NotFound, loombridgev1.ErrorReason_ERROR_REASON_RECORD_NOT_FOUND, ""},
+		{session.ErrTaskExists, codes.AlreadyExists, loombridgev1.ErrorReason_ERROR_REASON_RECORD_EXISTS, ""},
 		{session.ErrNothingToUndo, codes.FailedPrecondition, loombridgev1.ErrorReason_ERROR_REASON_NOTHING_TO_UNDO, ""},
 		{session.ErrFoldsChanged, codes.Aborted, reasonOverloaded, ""},
 		{blob.ErrInvalid, codes.InvalidArgument, reasonInvalid, ""},

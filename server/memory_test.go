@@ -8,7 +8,9 @@ import (
 	"strings"
 	"testing"
 
+	"google.golang.org/genproto/googleapis/rpc/errdetails"
 	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
 	"google.golang.org/protobuf/types/known/durationpb"
 	"google.golang.org/protobuf/types/known/fieldmaskpb"
 
@@ -278,4 +280,21 @@ func TestListedPagesCanBeSent(t *testing.T) {
 			t.Errorf("%v: %d records listed, want %d", form, listed, records)
 		}
 	}
+}
+
+// A vector that does not fit its space is the field at fault, and the record.
+func TestVectorOfAnotherDimension(t *testing.T) {
+	s := servertest.Start(t, nil)
+	MustSave(t, s, &loombridgev1.MemorySaveRequest{AgentId: agent, Text: "one", Embedding: []float32{1, 2}, EmbeddingSpace: "two"})
+	_, err := s.Memory.BatchSave(t.Context(), &loombridgev1.BatchSaveRequest{AgentId: agent, Records: []*loombridgev1.RecordDraft{
+		{Text: "fits", Embedding: []float32{1, 2}, EmbeddingSpace: "two"},
+		{Text: "does not", Embedding: []float32{1, 2, 3}, EmbeddingSpace: "two"},
+	}})
+	MustFail(t, err, codes.InvalidArgument, "EMBEDDING_MISMATCH")
+	for _, detail := range status.Convert(err).Details() {
+		if bad, ok := detail.(*errdetails.BadRequest); ok && bad.GetFieldViolations()[0].GetField() == "records[1].embedding" {
+			return
+		}
+	}
+	t.Errorf("no field is named: %v", err)
 }

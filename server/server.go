@@ -199,10 +199,10 @@ func (s *Server) grpcOptions(o Options) []grpc.ServerOption {
 func (s *Server) registerNative() {
 	d := s.services
 	loombridgev1.RegisterBridgeServiceServer(s.grpc, &bridgeService{
-		memory: d.Memory, hand: d.Hand, events: d.Events, agents: d.Agents, limits: s.limits,
+		memory: d.Memory, hand: d.Hand, events: d.Events, tasks: d.Tasks, agents: d.Agents, limits: s.limits,
 		now: s.now, log: s.observer.log,
 	})
-	loombridgev1.RegisterMemoryServiceServer(s.grpc, &memoryService{memory: d.Memory})
+	loombridgev1.RegisterMemoryServiceServer(s.grpc, &memoryService{memory: d.Memory, limits: s.limits})
 	loombridgev1.RegisterContextServiceServer(s.grpc, &contextService{
 		log: d.Log, blobs: d.Blobs, reads: d.Reads, tokens: d.Tokens, assembler: d.Assembler, tools: d.Tools,
 		agents: d.Agents, hand: d.Hand, limits: s.limits, history: d.History,

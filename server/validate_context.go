@@ -23,6 +23,7 @@ func checkRecordStepRequest(r *loombridgev1.RecordStepRequest) error {
 	c.text("turn_id", r.GetTurnId(), maxIDBytes)
 	c.text("call_id", r.GetCallId(), maxIDBytes)
 	c.request(r.GetRequestId())
+	c.task("task.", r.GetTask())
 	return c.err()
 }
 

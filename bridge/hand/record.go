@@ -9,6 +9,7 @@ import (
 
 	"github.com/loom-bridge/loom-bridge/bridge/tools"
 	"github.com/loom-bridge/loom-bridge/context/blob"
+	"github.com/loom-bridge/loom-bridge/context/session"
 	"github.com/loom-bridge/loom-bridge/context/step"
 	"github.com/loom-bridge/loom-bridge/memory/kv"
 )
@@ -35,7 +36,7 @@ func (h *Hand) record(ctx context.Context, c *call, out outcome) Answer {
 	if err == nil {
 		return r.answer
 	}
-	if reused := errors.Is(err, kv.ErrRequestReused); !reused { // that is the caller's mistake
+	if !errors.Is(err, kv.ErrRequestReused) && !errors.Is(err, session.ErrTaskExists) { // those are the caller's mistakes
 		h.logger.ErrorContext(ctx, "step not recorded", "tool", c.name(), "scope", c.Scope.String(), "error", err)
 	}
 	answer.RecordError = err
@@ -192,6 +193,13 @@ func (r *recording) stage(ctx context.Context, tx *kv.Tx) error {
 	})
 	if err != nil {
 		return err
+	}
+	if c.task != nil {
+		task, err := h.Log.StageTask(ctx, tx, c.Scope, *c.task)
+		if err != nil {
+			return err
+		}
+		answer.TaskID = task.ID
 	}
 	kv.StageOnce(tx, ref, c.RequestID, c.digest, encodeKept(s.Number, answer), now)
 	if written := r.outcome.result.Written; written != nil {

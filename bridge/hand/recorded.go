@@ -6,6 +6,7 @@ import (
 	"fmt"
 
 	"github.com/loom-bridge/loom-bridge/bridge/tools"
+	"github.com/loom-bridge/loom-bridge/context/session"
 	"github.com/loom-bridge/loom-bridge/context/step"
 )
 
@@ -19,6 +20,10 @@ type Recorded struct {
 	// Failed says that the tool failed, ErrorMessage why.
 	Failed       bool
 	ErrorMessage string
+	// Task is what the step did, added to the log in the same commit, under the
+	// rules of session.Log.StageTask. Its SessionID is that of the call. Default:
+	// none.
+	Task *session.Task
 }
 
 // outputKey holds a result that is no JSON object.
@@ -26,7 +31,7 @@ const outputKey = "output"
 
 // Record adds a step for a tool that the caller ran itself, under the rules of
 // Call. Unlike Call it gives an error when the step could not be recorded: those
-// of Call, *InvalidError, or one of the store. The answer has no Output, for the
+// of Call, *InvalidError, session.ErrTaskExists, or one of the store. The answer has no Output, for the
 // caller has it.
 func (h *Hand) Record(ctx context.Context, r Recorded) (Answer, error) {
 	if err := h.begin(); err != nil {
@@ -71,8 +76,17 @@ func checkRecorded(r Recorded) (*call, outcome, error) {
 		return nil, outcome{}, err
 	}
 	c := &call{Request: r.Request, tool: tool, args: args, reported: true}
+	more := [][]byte{r.Output, []byte(r.ErrorMessage), fmt.Append(nil, r.Failed)}
+	if r.Task != nil {
+		task := *r.Task
+		task.SessionID = r.SessionID
+		if err := task.Check(); err != nil {
+			return nil, outcome{}, fmt.Errorf("hand: task: %w", err)
+		}
+		c.task, more = &task, append(more, task.Content())
+	}
 	if c.RequestID != "" {
-		c.digest = digest(c, "record", r.Output, []byte(r.ErrorMessage), fmt.Append(nil, r.Failed))
+		c.digest = digest(c, "record", more...)
 	}
 	return c, out, nil
 }

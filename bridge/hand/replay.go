@@ -18,6 +18,7 @@ const (
 	keptOutput    = 2 // bytes: the output's JSON text
 	keptTruncated = 3 // varint: 1 when it was cut
 	keptBlob      = 4 // text: path of the answer's blob
+	keptTask      = 5 // text: id of the task that was added with the step
 )
 
 // errKept: a kept answer can't be read.
@@ -34,7 +35,7 @@ func encodeKept(number uint64, a Answer) []byte {
 	if a.Blob != nil {
 		dst = wire.AppendItem(dst, keptBlob, a.Blob.Path)
 	}
-	return dst
+	return wire.AppendText(dst, keptTask, a.TaskID)
 }
 
 // decodeKept reads what encodeKept wrote; of the blob it knows the path alone.
@@ -53,6 +54,8 @@ func decodeKept(value []byte) (number uint64, a Answer, err error) {
 			a.Truncated = f.Value != 0
 		case keptBlob:
 			a.Blob = &blob.Entry{Path: string(f.Bytes)}
+		case keptTask:
+			a.TaskID = string(f.Bytes)
 		}
 	}
 	return number, a, nil

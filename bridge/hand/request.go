@@ -61,6 +61,8 @@ type Answer struct {
 	// zero when Recorded is false.
 	Step     *step.Step
 	Position uint64
+	// TaskID names the task that was added with the step; empty without one.
+	TaskID string
 	// Observation is the text for the model.
 	Observation string
 	// Recorded is false when the tool ran but the log could not be written;
@@ -82,6 +84,8 @@ type call struct {
 	intent string
 	// reported says that the caller ran the tool.
 	reported bool
+	// task is added with the step; nil without one.
+	task *session.Task
 	// whole asks for all of the body, and for nothing to be stored.
 	whole bool
 	// late is closed when a tool that was left alone has ended; nil otherwise.

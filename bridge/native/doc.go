@@ -1,7 +1,10 @@
 // Package native holds the tools that ship with the bridge: reading, writing,
-// listing, searching, deleting and looking at files.
+// listing, searching, deleting and looking at files, and asking and filling
+// memory.
 //
-// [Register] adds them to a registry. They work in the workspace of the agent
+// [Register] adds them to a registry. The memory tools read the tiers of the agent
+// that calls, for its session unless another one is named, and answer with layer,
+// description, count and items. The file tools work in the workspace of the agent
 // that calls, an [os.Root], and nowhere else:
 //
 //   - A path is walked folder by folder, each one opened and compared with what

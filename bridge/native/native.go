@@ -18,6 +18,8 @@ type Options struct {
 	// Blobs is where fs:read_file finds what prompts leave out. Default: nothing
 	// is found there.
 	Blobs Blobs
+	// Memory is what the memory tools work on. Default: there are none.
+	Memory Memory
 }
 
 // files holds what the file tools share. It is safe for concurrent use.
@@ -40,7 +42,26 @@ func Register(r *tools.Registry, opts *Options) error {
 		}
 		f.store = info
 	}
-	for _, t := range f.tools() {
+	if err := add(r, f.tools()); err != nil {
+		return err
+	}
+	if opts == nil || opts.Memory == nil {
+		return nil
+	}
+	m := memories{opts.Memory}
+	if err := add(r, m.tools()); err != nil {
+		return err
+	}
+	for alias, name := range m.aliases() {
+		if err := r.Alias(alias, name); err != nil {
+			return fmt.Errorf("native: register: %w", err)
+		}
+	}
+	return nil
+}
+
+func add(r *tools.Registry, list []tool) error {
+	for _, t := range list {
 		if err := r.Add(t.Descriptor, t.run); err != nil {
 			return fmt.Errorf("native: register: %w", err)
 		}

@@ -114,6 +114,21 @@ func (r *Registry) put(t *Tool) error {
 	return nil
 }
 
+// Alias gives a tool that is there a further name, which lists do not show. A tool
+// that is added under that name wins over it. The first alias of a name stays: one
+// that means another tool is ErrToolExists, a missing tool a *NotFoundError.
+func (r *Registry) Alias(alias, name string) error {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if _, ok := r.tools[name]; !ok {
+		return &NotFoundError{Name: clipName(name), Nearest: nearest(name, maps.Keys(r.tools))}
+	}
+	if r.addAlias(alias, name); r.aliases[alias] != name {
+		return fmt.Errorf("%w: %s", ErrToolExists, alias)
+	}
+	return nil
+}
+
 // addAlias keeps the first tool of an alias, so that adding another one never
 // changes what an alias means.
 func (r *Registry) addAlias(alias, name string) {

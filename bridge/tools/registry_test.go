@@ -208,3 +208,31 @@ func ExampleRegistry_Lookup() {
 	fmt.Println(err)
 	// Output: tools: tool not found: fs:read (did you mean fs:read_file?)
 }
+
+// An alias finds its tool and is not listed; a tool of that name wins over it.
+func TestAlias(t *testing.T) {
+	r := tools.NewRegistry(nil)
+	for _, name := range []string{"a:one", "a:two"} {
+		if err := r.Add(tools.Descriptor{Name: name, Level: tools.LevelFunction}, nil); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := errors.Join(r.Alias("short", "a:one"), r.Alias("short", "a:one")); err != nil {
+		t.Fatal(err)
+	}
+	if err := r.Alias("short", "a:two"); !errors.Is(err, tools.ErrToolExists) {
+		t.Errorf("taken: %v", err)
+	}
+	if err := r.Alias("x", "a:three"); !errors.Is(err, tools.ErrToolNotFound) {
+		t.Errorf("no tool: %v", err)
+	}
+	if found, err := r.Lookup("short"); err != nil || found.Descriptor().Name != "a:one" || len(r.List()) != 2 {
+		t.Errorf("found %v, %v", found, err)
+	}
+	if err := r.Add(tools.Descriptor{Name: "short", Level: tools.LevelFunction}, nil); err != nil {
+		t.Fatal(err)
+	}
+	if found, err := r.Lookup("short"); err != nil || found.Descriptor().Name != "short" {
+		t.Errorf("found %v, %v", found, err)
+	}
+}

@@ -22,6 +22,11 @@ var (
 	// ErrNothingToUndo: the session has no batch, or another one is the last.
 	// Nothing was written.
 	ErrNothingToUndo = errors.New("session: nothing to undo")
+	// ErrTaskNotFound: the agent has no task of that id.
+	ErrTaskNotFound = errors.New("session: no such task")
+	// ErrTaskExists: the agent has a task of that id, and it says something else.
+	// Nothing was written. The error is a *TaskExistsError.
+	ErrTaskExists = errors.New("session: task exists with other content")
 )
 
 // errUnknownKind: an entry of a later version.
@@ -42,3 +47,16 @@ func (e *InvalidError) Error() string { return fmt.Sprintf("session: %s %s", e.F
 
 // Is makes errors.Is(err, ErrInvalid) true.
 func (e *InvalidError) Is(target error) bool { return target == ErrInvalid }
+
+// TaskExistsError names the task that is there already. It is an ErrTaskExists.
+type TaskExistsError struct {
+	// ID is the task's id.
+	ID string
+}
+
+func (e *TaskExistsError) Error() string {
+	return fmt.Sprintf("session: task %q exists with other content", e.ID)
+}
+
+// Is makes errors.Is(err, ErrTaskExists) true.
+func (e *TaskExistsError) Is(target error) bool { return target == ErrTaskExists }

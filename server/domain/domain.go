@@ -12,6 +12,7 @@ import (
 	"github.com/loom-bridge/loom-bridge/bridge/events"
 	"github.com/loom-bridge/loom-bridge/bridge/hand"
 	"github.com/loom-bridge/loom-bridge/bridge/native"
+	"github.com/loom-bridge/loom-bridge/bridge/tiers"
 	"github.com/loom-bridge/loom-bridge/bridge/tools"
 	"github.com/loom-bridge/loom-bridge/context/assemble"
 	"github.com/loom-bridge/loom-bridge/context/blob"
@@ -70,6 +71,9 @@ type Options struct {
 	// Referrers, Words and Logger are set by the domain. Default that of package
 	// blob.
 	Blobs blob.Options
+	// Tiers says how much the tiers of tasks hold. Its Logger is set by the domain.
+	// Default that of package tiers.
+	Tiers tiers.Options
 	// CloseTimeout bounds Close. Default DefaultCloseTimeout.
 	CloseTimeout time.Duration
 	// Now is the clock. Default time.Now.
@@ -84,6 +88,7 @@ type Domain struct {
 	Memory    *memory.Store
 	Journal   *journal.Journal
 	Log       *session.Log
+	Tiers     *tiers.Tiers
 	Blobs     *blob.Store
 	Tokens    *tokens.Counter
 	Assembler *assemble.Assembler
@@ -138,6 +143,8 @@ func (d *Domain) open(engine kv.Engine, workspaces hand.Workspaces, o Options) (
 	d.Journal = journal.New(engine, writer, &journal.Options{Now: o.Now})
 
 	d.Log = session.New(engine, writer, &session.Options{Now: o.Now})
+	o.Tiers.Logger = o.Logger
+	d.Tiers = tiers.New(d.Log, d.Memory, writer, &o.Tiers)
 	log := settledLog{d.Log, o.History}
 	d.Blobs = blob.New(engine, writer, blobOptions(o, log))
 	d.onClose(d.Blobs.Close)
@@ -156,7 +163,7 @@ func (d *Domain) open(engine kv.Engine, workspaces hand.Workspaces, o Options) (
 	d.onClose(d.Agents.Close)
 
 	d.Registry = tools.NewRegistry(nil)
-	if err := native.Register(d.Registry, &native.Options{Store: o.StoreDir, Blobs: d.reads(true)}); err != nil {
+	if err := native.Register(d.Registry, &native.Options{Store: o.StoreDir, Blobs: d.reads(true), Memory: d.Tiers}); err != nil {
 		return err
 	}
 	d.Hand = hand.New(hand.Deps{
@@ -222,7 +229,7 @@ func (d *Domain) Close() error {
 // Services are the parts as the face takes them.
 func (d *Domain) Services() server.Services {
 	return server.Services{
-		Memory: d.Memory, Hand: startingHand{d.Hand, d.Blobs}, Tools: d.Registry,
+		Memory: d.Memory, Hand: startingHand{d.Hand, d.Blobs, d.Tiers}, Tasks: d.Tiers, Tools: d.Registry,
 		Log: startingLog{d.Log, d.Blobs}, Blobs: d.Blobs, Reads: d.reads(false),
 		Tokens: d.Tokens, Assembler: tellingAssembler{d.Assembler, herald{d.Events}}, Events: d.Events, Agents: d.Agents, History: d.history,
 	}

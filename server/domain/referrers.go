@@ -22,6 +22,7 @@ const (
 	tagLogEntry    = 'e'
 	tagLogJournal  = 'f'
 	tagLogHead     = 's'
+	tagLogTask     = 't'
 	tagRecord      = 'r'
 	fieldLogTime   = 2
 	fieldHeadEnded = 2
@@ -85,6 +86,10 @@ func journalPrefix(scope kv.Scope, id string) []byte {
 	return kv.AppendEscaped(scope.Key(tagLogJournal), id)
 }
 
+func taskPrefix(scope kv.Scope, id string) []byte {
+	return kv.AppendEscaped(scope.Key(tagLogTask), id)
+}
+
 func entryTime(value []byte) (time.Time, error) {
 	for f, err := range wire.Fields(value) {
 		if err != nil {
@@ -97,8 +102,8 @@ func entryTime(value []byte) (time.Time, error) {
 	return time.Time{}, nil
 }
 
-// Texts yields the entries of the agent's open sessions with their folds, those
-// that were undone included, and its records.
+// Texts yields the entries of the agent's open sessions with their tasks and
+// folds, those that were undone included, and its records.
 func (r referrers) Texts(ctx context.Context, from blob.View, scope kv.Scope) iter.Seq2[[]byte, error] {
 	return func(yield func([]byte, error) bool) {
 		for id, err := range sessionIDs(ctx, from, scope) {
@@ -114,8 +119,10 @@ func (r referrers) Texts(ctx context.Context, from blob.View, scope kv.Scope) it
 			if !open {
 				continue
 			}
-			if !values(ctx, from, kv.Log, sessionPrefix(scope, id), yield) || !values(ctx, from, kv.Log, journalPrefix(scope, id), yield) {
-				return
+			for _, prefix := range [][]byte{sessionPrefix(scope, id), journalPrefix(scope, id), taskPrefix(scope, id)} {
+				if !values(ctx, from, kv.Log, prefix, yield) {
+					return
+				}
 			}
 		}
 		values(ctx, from, kv.Records, scope.Key(tagRecord), yield)

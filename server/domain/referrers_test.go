@@ -142,3 +142,18 @@ func TestFoldsReferToBlobs(t *testing.T) {
 		}
 	}
 }
+
+// What a task names stays while its session is open.
+func TestTasksReferToBlobs(t *testing.T) {
+	c := mustOpenClocked(t)
+	c.mustSay(t, "s", "hello")
+	named, unnamed := c.mustRecord(t, "ended", "a"), c.mustRecord(t, "ended", "b")
+	_, err := c.Log.End(t.Context(), researcher, "ended")
+	must(t, err)
+	_, err = c.Log.AddTask(t.Context(), researcher, session.Task{Action: "x", SessionID: "s", Result: "see " + named.Path})
+	must(t, err)
+	c.now = c.now.Add(2 * day)
+	if !c.mustKeep(t, named) || c.mustKeep(t, unnamed) {
+		t.Error("not what the task names stays")
+	}
+}

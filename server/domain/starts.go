@@ -4,6 +4,7 @@ import (
 	"context"
 
 	"github.com/loom-bridge/loom-bridge/bridge/hand"
+	"github.com/loom-bridge/loom-bridge/bridge/tiers"
 	"github.com/loom-bridge/loom-bridge/context/blob"
 	"github.com/loom-bridge/loom-bridge/context/session"
 	"github.com/loom-bridge/loom-bridge/memory/kv"
@@ -13,10 +14,11 @@ import (
 const firstPosition = 1
 
 // startingHand has an agent's garbage collected when one of its sessions begins
-// with a tool call.
+// with a tool call, and moves up the tasks that steps bring.
 type startingHand struct {
 	*hand.Hand
 	blobs *blob.Store
+	tiers *tiers.Tiers
 }
 
 // Call is the hand's.
@@ -31,6 +33,9 @@ func (h startingHand) Call(ctx context.Context, r hand.Request) (hand.Answer, er
 // Record is the hand's.
 func (h startingHand) Record(ctx context.Context, r hand.Recorded) (hand.Answer, error) {
 	answer, err := h.Hand.Record(ctx, r)
+	if err == nil && r.Task != nil {
+		h.tiers.Added(ctx, r.Scope, answer.Step.SessionID)
+	}
 	if answer.Position == firstPosition {
 		h.blobs.Nudge(r.Scope)
 	}

@@ -217,6 +217,29 @@ async def test_all_of_it_outlives_the_server(srv: testing.Server) -> None:
     assert texts == [("kept", 1), ("as it is now", 2)]
 
 
+# G25
+async def test_task_moves_up(live: loombridge.Client) -> None:
+    task = loombridge.Task(
+        "node.planning",
+        task_id="plan-1",
+        parameters={"goal": "report"},
+        result="three chapters",
+        tags=("plan",),
+        create_time=datetime(2026, 3, 1, tzinfo=UTC),
+    )
+    recorded = await live.context.record_step("planner:plan", output="ok", task=task)
+    assert recorded.task_id == "plan-1"
+    # Importance .8 by its action: it is in the second tier at once.
+    second = await live.tool("query_l2_memory", {})
+    assert second.output["count"] == 1
+    assert "three chapters" in str(second.output["items"])
+    whole = await live.tool("query_l1_memory", {})
+    assert whole.output["items"][0]["parameters"] == {"goal": "report"}
+    other = loombridge.Task("node.planning", task_id="plan-1", result="four chapters")
+    with pytest.raises(loombridge.RecordExistsError):
+        await live.context.record_step("planner:plan", output="ok", task=other)
+
+
 # F04
 async def test_long_term_memory_is_found_by_meaning_after_a_crash(srv: testing.Server) -> None:
     async with loombridge.connect(srv.address, agent_id="a1", session_id="monday") as ctx:

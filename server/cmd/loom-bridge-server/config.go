@@ -64,6 +64,8 @@ type Config struct {
 	Compaction `koanf:",squash"`
 	// Memory is how long-term memory searches.
 	Memory `koanf:",squash"`
+	// Tiers is how much the tiers of tasks hold.
+	Tiers `koanf:",squash"`
 	// Embedder makes vectors for long-term memory.
 	Embedder `koanf:",squash"`
 	// LoomAddr serves the loom.v1 API, whose clients know no credentials, apart
@@ -146,6 +148,7 @@ func DefaultConfig() Config {
 		EventsMaxTopicBytes: 64 << 20, EventsMaxBytes: 1 << 30,
 		Reduction:      defaultReduction(),
 		Memory:         defaultMemory(),
+		Tiers:          defaultTiers(),
 		Embedder:       defaultEmbedder(),
 		BlobGCInterval: blob.DefaultCollectEvery, BlobGCBytes: blob.DefaultCollectBytes, BlobMaxBytes: blob.DefaultMaxOwnerBytes,
 	}
@@ -166,7 +169,7 @@ func (e *ConfigError) Error() string {
 func (c Config) Validate() error {
 	for _, check := range []func() error{
 		c.checkAddresses, c.checkFiles, c.checkLog, c.checkLimits,
-		c.checkBlobs, c.checkHistory, c.checkReduction, c.checkCompaction, c.checkMemory, c.checkEmbedder,
+		c.checkBlobs, c.checkHistory, c.checkReduction, c.checkCompaction, c.checkMemory, c.checkTiers, c.checkEmbedder,
 	} {
 		if err := check(); err != nil {
 			return err

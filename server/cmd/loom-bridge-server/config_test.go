@@ -122,6 +122,7 @@ func TestBadSettings(t *testing.T) {
 		{"format", "", nil, []string{"--log-format=xml"}, "--log-format"},
 		{"limit of nothing", "", nil, []string{"--max-calls=0"}, `--max-calls (LOOM_BRIDGE_MAX_CALLS) "0": must be from 1`},
 		{"limit too large", "", nil, []string{"--max-header-bytes=9999999999"}, "--max-header-bytes"},
+		{"tier of nothing", "", nil, []string{"--memory-l2-tasks=0"}, `--memory-l2-tasks (LOOM_BRIDGE_MEMORY_L2_TASKS) "0": must be from 1 to 1000`},
 		{"no time", "", nil, []string{"--stall-timeout=0"}, "--stall-timeout"},
 	} {
 		t.Run(test.name, func(t *testing.T) {

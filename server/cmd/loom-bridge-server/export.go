@@ -30,6 +30,7 @@ no server may be running on it. In the directory of --out there are then
   messages.jsonl                      the messages, in the order of the session
   folds.jsonl                         what stands in prompts in place of old steps,
                                       if anything does
+  tasks.jsonl                         the tasks of each session, if there are any
   blobs.jsonl                         what is known of each offloaded result, and
                                       the files that it was written to
 

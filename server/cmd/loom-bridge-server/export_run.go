@@ -33,6 +33,8 @@ const (
 	shownAgents = 5
 	// tagLogEntry marks the entries of sessions (memory/FORMAT.md, final).
 	tagLogEntry = 'e'
+	// tagLogTask marks their tasks.
+	tagLogTask = 't'
 )
 
 // exporter writes one agent's files.
@@ -52,7 +54,7 @@ type exporter struct {
 	reported                        int   // items when progress was last told
 	reportedBytes                   int64 // and bytes
 
-	stepLines, messageLines, foldLines, blobLines lineFile
+	stepLines, messageLines, foldLines, taskLines, blobLines lineFile
 	// written are the homes of the blobs that one session's export has.
 	written map[string]bool
 }
@@ -89,6 +91,9 @@ func (e *exporter) checkSession(ctx context.Context) error {
 	if err != nil || last > 0 {
 		return err
 	}
+	if tasks, err := e.log.LastTasks(ctx, e.scope, e.session, 1); err != nil || len(tasks) > 0 {
+		return err
+	}
 	for _, err := range e.entries(ctx) {
 		return err
 	}
@@ -119,16 +124,25 @@ func (e *exporter) run(ctx context.Context) (err error) {
 	e.stepLines = lineFile{tree: e.files, name: "steps.jsonl"}
 	e.messageLines = lineFile{tree: e.files, name: "messages.jsonl"}
 	e.foldLines = lineFile{tree: e.files, name: "folds.jsonl"}
+	e.taskLines = lineFile{tree: e.files, name: "tasks.jsonl"}
 	e.blobLines = lineFile{tree: e.files, name: "blobs.jsonl"}
 	e.written = make(map[string]bool)
 	defer func() {
-		for _, file := range []*lineFile{&e.stepLines, &e.messageLines, &e.foldLines, &e.blobLines} {
+		for _, file := range []*lineFile{&e.stepLines, &e.messageLines, &e.foldLines, &e.taskLines, &e.blobLines} {
 			err = errors.Join(err, file.Close())
 		}
 	}()
-	for id, err := range e.sessions(ctx) {
+	for id, err := range e.sessions(ctx, tagLogEntry) {
 		if err == nil {
 			err = e.exportSession(ctx, id)
+		}
+		if err != nil {
+			return err
+		}
+	}
+	for id, err := range e.sessions(ctx, tagLogTask) {
+		if err == nil {
+			err = e.exportTasks(ctx, id)
 		}
 		if err != nil {
 			return err
@@ -145,14 +159,14 @@ func (e *exporter) run(ctx context.Context) (err error) {
 	return e.exportReferred(ctx)
 }
 
-// sessions yields the ids of the sessions to export.
-func (e *exporter) sessions(ctx context.Context) iter.Seq2[string, error] {
+// sessions yields the ids of the sessions to export that have anything under a tag.
+func (e *exporter) sessions(ctx context.Context, tag byte) iter.Seq2[string, error] {
 	return func(yield func(string, error) bool) {
 		if e.session != "" {
 			yield(e.session, nil)
 			return
 		}
-		all := kv.Prefix(e.scope.Key(tagLogEntry))
+		all := kv.Prefix(e.scope.Key(tag))
 		prefix := len(all.Start)
 		for found := true; found; {
 			found = false
@@ -165,7 +179,7 @@ func (e *exporter) sessions(ctx context.Context) iter.Seq2[string, error] {
 				if !yield(id, err) || err != nil {
 					return
 				}
-				all.Start, found = kv.After(kv.AppendEscaped(e.scope.Key(tagLogEntry), id)), true
+				all.Start, found = kv.After(kv.AppendEscaped(e.scope.Key(tag), id)), true
 			}
 		}
 	}
@@ -194,6 +208,21 @@ func (e *exporter) exportSession(ctx context.Context, id string) error {
 		}
 	}
 	return nil
+}
+
+func (e *exporter) exportTasks(ctx context.Context, sessionID string) error {
+	for after := uint64(0); ; {
+		tasks, err := e.log.TasksAfter(ctx, e.scope, sessionID, after, 0)
+		if err != nil || len(tasks) == 0 {
+			return err
+		}
+		for _, t := range tasks {
+			if err := e.taskLines.add(session.TaskDocument(t)); err != nil {
+				return err
+			}
+			after = t.Number
+		}
+	}
 }
 
 func (e *exporter) exportStep(ctx context.Context, sessionID string, entry session.Entry) error {

@@ -313,6 +313,8 @@ func TestExportOfHostilePaths(t *testing.T) {
 		must(t, log.AppendFolds(t.Context(), scope, "s1", 0, []history.Fold{{
 			Policy: "ledger/1", Batch: 1, Level: 1, Spans: []history.Span{{First: 1, Last: 1}}, Through: 1, Seen: 1, Text: "folded", Refs: []string{"message_001"},
 		}}))
+		_, err = log.AddTask(t.Context(), scope, session.Task{ID: "t-1", SessionID: "s2", Action: "execute", Parameters: []byte(`{"n":1}`), Tags: []string{"x"}})
+		must(t, err)
 		for _, path := range paths {
 			MustStage(t, blobs, writer, path, "bytes of "+path)
 		}
@@ -351,6 +353,10 @@ func TestExportOfHostilePaths(t *testing.T) {
 	}
 	if folds := lines(t, got["folds.jsonl"]); len(folds) != 1 || folds[0]["text"] != "folded" {
 		t.Errorf("folds: %v", folds)
+	}
+	tasks := lines(t, got["tasks.jsonl"])
+	if len(tasks) != 1 || tasks[0]["task_id"] != "t-1" || tasks[0]["session_id"] != "s2" || fmt.Sprint(tasks[0]["parameters"], tasks[0]["tags"]) != "map[n:1] [x]" {
+		t.Errorf("tasks: %v", tasks)
 	}
 }
 

@@ -50,6 +50,7 @@ func configFlags() *pflag.FlagSet {
 	reductionFlags(f, d.Reduction)
 	compactionFlags(f, d.Compaction)
 	memoryFlags(f, d.Memory)
+	tierFlags(f, d.Tiers)
 	embedderFlags(f, d.Embedder)
 	f.String("loom-addr", d.LoomAddr, "with credentials, serve loom.v1, whose clients have none, on this loopback `host:port` or unix:/path")
 	f.String("loom-tenant", d.LoomTenant, "`tenant` whose data --loom-addr serves")

@@ -134,7 +134,7 @@ func serve(ctx context.Context, config Config, getenv func(string) string, stdou
 		StoreDir: config.DataDir, Models: models, History: config.history(), Retention: config.retention(),
 		Presets: config.preset, Reduction: reduction, Reference: referenceStyles()[config.byPreset().ReferenceStyle], Compress: config.compress(),
 		ResultTokens: config.ToolResultMaxTokens, DropWritten: !config.WriteStoreContent, Blobs: config.blobs(), RegistrationIdle: config.RegistrationIdle,
-		Memory: memory.Options{Language: language, Embedder: embedder, VectorWeight: config.VectorWeight}, Logger: logger,
+		Memory: memory.Options{Language: language, Embedder: embedder, VectorWeight: config.VectorWeight}, Tiers: config.tiers(), Logger: logger,
 	})
 	if err != nil {
 		return err

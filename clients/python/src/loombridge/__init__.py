@@ -106,6 +106,7 @@ from loombridge._receipts import (
 )
 from loombridge._records import Origin, Owner, Record, RecordDraft, Saved
 from loombridge._steps import BlobArchive, BlobInfo, BlobStream, RecordedStep, Step
+from loombridge._tasks import Task
 from loombridge._tools import ToolFailure, ToolInfo, ToolResult, Tools, ToolVerb
 from loombridge._values import JsonValue, Seconds
 
@@ -207,6 +208,7 @@ __all__ = [
     "StorageFullError",
     "StoreFailedError",
     "Subscription",
+    "Task",
     "Tls",
     "TokenCertainty",
     "TokenCount",

@@ -3,7 +3,7 @@
 from collections.abc import AsyncIterator, Mapping
 from typing import Any
 
-from loombridge import _blobs, _history, _prompt, _receipts, _rpc, _steps, _values
+from loombridge import _blobs, _history, _prompt, _receipts, _rpc, _steps, _tasks, _values
 from loombridge.v1 import context_pb2 as pb
 from loombridge.v1 import memory_pb2
 
@@ -133,6 +133,7 @@ class Context(_history.History, _blobs.Blobs):
         turn_id: str | None = None,
         call_id: str | None = None,
         pinned: bool = False,
+        task: _tasks.Task | None = None,
         request_id: str | None = None,
         session_id: str | None = None,
         timeout: _values.Seconds | None = None,
@@ -150,6 +151,8 @@ class Context(_history.History, _blobs.Blobs):
             turn_id: holds parallel calls of one model turn together.
             call_id: the model's own id of the call.
             pinned: prompts show the step as it is, whatever its age.
+            task: what the step did in the words of whoever plans, for the first tier
+                of memory; kept in the same commit.
             request_id: makes the call safe to repeat, and repeats it when no server
                 answers.
             session_id: default: the client's.
@@ -157,6 +160,7 @@ class Context(_history.History, _blobs.Blobs):
 
         Raises:
             InvalidRequestError: a field breaks a rule.
+            RecordExistsError: the agent has another task of that id.
             RequestIdReusedError: `request_id` was used with other content.
         """
         request = pb.RecordStepRequest(
@@ -171,6 +175,7 @@ class Context(_history.History, _blobs.Blobs):
             turn_id=_values.optional_text("turn_id", turn_id),
             call_id=_values.optional_text("call_id", call_id),
             pinned=pinned,
+            task=None if task is None else _tasks.task_message(task),
             request_id=_values.optional_text("request_id", request_id),
         )
         answer = await self._transport.call(

@@ -124,6 +124,8 @@ class RecordedStep:
     """The text for a model: one line, and where the rest can be read."""
     blob: BlobInfo | None
     """Where the full result lies, when it was offloaded."""
+    task_id: str = ""
+    """Names the task, where one was given."""
 
 
 class BlobStream(_stream.Stream[pb.ReadBlobRequest, pb.ReadBlobResponse]):
@@ -241,6 +243,7 @@ def recorded_step(m: pb.RecordStepResponse) -> RecordedStep:
         step=step(m.step),
         observation=m.observation,
         blob=blob_info(m.output_blob) if m.HasField("output_blob") else None,
+        task_id=m.task_id,
     )
 
 

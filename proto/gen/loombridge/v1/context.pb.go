@@ -618,7 +618,8 @@ type Message struct {
 	// content is plain text. At most 1 MiB together with blocks_json.
 	Content string `protobuf:"bytes,2,opt,name=content,proto3" json:"content,omitempty"`
 	// blocks_json is a JSON array of the provider's own content blocks, kept as
-	// they came; instead of content.
+	// they came; instead of content. An assistant's blocks ask for at most 128
+	// tools.
 	BlocksJson string `protobuf:"bytes,3,opt,name=blocks_json,json=blocksJson,proto3" json:"blocks_json,omitempty"`
 	// name is the speaker's name. At most 256 bytes.
 	Name string `protobuf:"bytes,4,opt,name=name,proto3" json:"name,omitempty"`
@@ -1353,7 +1354,9 @@ type AssembleRequest struct {
 	// model is the model the prompt is for; it chooses the token counter. An
 	// unknown one gets an estimate. Default `gpt-4o`. At most 128 bytes.
 	Model string `protobuf:"bytes,4,opt,name=model,proto3" json:"model,omitempty"`
-	// max_tokens is the budget of the whole prompt, tools included. Default 8192.
+	// max_tokens is the budget of the whole prompt, tools included. Default: what
+	// the session's preset leaves to a prompt (4700 of `design` and `reduction`),
+	// else 8192.
 	MaxTokens int32 `protobuf:"varint,5,opt,name=max_tokens,json=maxTokens,proto3" json:"max_tokens,omitempty"`
 	// system is the system prompt; it stands first. At most 1 MiB.
 	System string `protobuf:"bytes,6,opt,name=system,proto3" json:"system,omitempty"`
@@ -3779,7 +3782,10 @@ type RecordStepRequest struct {
 	// request_id makes the call safe to repeat. At most 128 bytes.
 	RequestId string `protobuf:"bytes,13,opt,name=request_id,json=requestId,proto3" json:"request_id,omitempty"`
 	// pinned keeps the step in every prompt as it is.
-	Pinned        bool `protobuf:"varint,14,opt,name=pinned,proto3" json:"pinned,omitempty"`
+	Pinned bool `protobuf:"varint,14,opt,name=pinned,proto3" json:"pinned,omitempty"`
+	// task is what the step did, in the words of whoever plans: it enters the
+	// first tier of memory in the same commit. Default: none.
+	Task          *Task `protobuf:"bytes,15,opt,name=task,proto3" json:"task,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -3934,6 +3940,13 @@ func (x *RecordStepRequest) GetPinned() bool {
 	return false
 }
 
+func (x *RecordStepRequest) GetTask() *Task {
+	if x != nil {
+		return x.Task
+	}
+	return nil
+}
+
 type isRecordStepRequest_ArgumentsForm interface {
 	isRecordStepRequest_ArgumentsForm()
 }
@@ -3970,6 +3983,181 @@ func (*RecordStepRequest_Output) isRecordStepRequest_OutputForm() {}
 
 func (*RecordStepRequest_OutputJson) isRecordStepRequest_OutputForm() {}
 
+// Task is a unit of work that an agent took up: a step of a plan, a tool call, a
+// thought. The last ones of a session are its first memory tier; the important
+// ones move up (query_l2_memory and on).
+type Task struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// task_id names it within its agent, at most 128 bytes. Default: made by the
+	// server, `task-` and a unique part. Adding the same task again changes
+	// nothing, and may fill in a result that was empty.
+	TaskId string `protobuf:"bytes,1,opt,name=task_id,json=taskId,proto3" json:"task_id,omitempty"`
+	// action is what sort of work it is: `execute`, `node.thinking`,
+	// `node.planning`, `node.tool_call`, `node.tool_result`, `node.complete`,
+	// `node.error` or a word of the caller's, at most 64 bytes. Required.
+	Action string `protobuf:"bytes,2,opt,name=action,proto3" json:"action,omitempty"`
+	// parameters_form is a JSON object, at most 64 KiB. Default: empty.
+	//
+	// Types that are valid to be assigned to ParametersForm:
+	//
+	//	*Task_Parameters
+	//	*Task_ParametersJson
+	ParametersForm isTask_ParametersForm `protobuf_oneof:"parameters_form"`
+	// source_agent is who asked for it. Default: the agent. At most 256 bytes.
+	SourceAgent string `protobuf:"bytes,5,opt,name=source_agent,json=sourceAgent,proto3" json:"source_agent,omitempty"`
+	// target_agent is who shall do it. At most 256 bytes.
+	TargetAgent string `protobuf:"bytes,6,opt,name=target_agent,json=targetAgent,proto3" json:"target_agent,omitempty"`
+	// parent_task_id is the task that it is a part of. At most 128 bytes.
+	ParentTaskId string `protobuf:"bytes,7,opt,name=parent_task_id,json=parentTaskId,proto3" json:"parent_task_id,omitempty"`
+	// result is what came of it, at most 64 KiB. Default: empty, which means that
+	// it is pending.
+	Result string `protobuf:"bytes,8,opt,name=result,proto3" json:"result,omitempty"`
+	// tags are labels: at most 64, each 1 to 128 bytes.
+	Tags []string `protobuf:"bytes,9,rep,name=tags,proto3" json:"tags,omitempty"`
+	// importance from 0 to 1. Default by action, from 0.9 of `node.error` to 0.5.
+	Importance *float64 `protobuf:"fixed64,10,opt,name=importance,proto3,oneof" json:"importance,omitempty"`
+	// create_time is when it was taken up. Default: when the server got it.
+	CreateTime    *timestamppb.Timestamp `protobuf:"bytes,11,opt,name=create_time,json=createTime,proto3" json:"create_time,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *Task) Reset() {
+	*x = Task{}
+	mi := &file_loombridge_v1_context_proto_msgTypes[37]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *Task) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*Task) ProtoMessage() {}
+
+func (x *Task) ProtoReflect() protoreflect.Message {
+	mi := &file_loombridge_v1_context_proto_msgTypes[37]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use Task.ProtoReflect.Descriptor instead.
+func (*Task) Descriptor() ([]byte, []int) {
+	return file_loombridge_v1_context_proto_rawDescGZIP(), []int{37}
+}
+
+func (x *Task) GetTaskId() string {
+	if x != nil {
+		return x.TaskId
+	}
+	return ""
+}
+
+func (x *Task) GetAction() string {
+	if x != nil {
+		return x.Action
+	}
+	return ""
+}
+
+func (x *Task) GetParametersForm() isTask_ParametersForm {
+	if x != nil {
+		return x.ParametersForm
+	}
+	return nil
+}
+
+func (x *Task) GetParameters() *structpb.Struct {
+	if x != nil {
+		if x, ok := x.ParametersForm.(*Task_Parameters); ok {
+			return x.Parameters
+		}
+	}
+	return nil
+}
+
+func (x *Task) GetParametersJson() string {
+	if x != nil {
+		if x, ok := x.ParametersForm.(*Task_ParametersJson); ok {
+			return x.ParametersJson
+		}
+	}
+	return ""
+}
+
+func (x *Task) GetSourceAgent() string {
+	if x != nil {
+		return x.SourceAgent
+	}
+	return ""
+}
+
+func (x *Task) GetTargetAgent() string {
+	if x != nil {
+		return x.TargetAgent
+	}
+	return ""
+}
+
+func (x *Task) GetParentTaskId() string {
+	if x != nil {
+		return x.ParentTaskId
+	}
+	return ""
+}
+
+func (x *Task) GetResult() string {
+	if x != nil {
+		return x.Result
+	}
+	return ""
+}
+
+func (x *Task) GetTags() []string {
+	if x != nil {
+		return x.Tags
+	}
+	return nil
+}
+
+func (x *Task) GetImportance() float64 {
+	if x != nil && x.Importance != nil {
+		return *x.Importance
+	}
+	return 0
+}
+
+func (x *Task) GetCreateTime() *timestamppb.Timestamp {
+	if x != nil {
+		return x.CreateTime
+	}
+	return nil
+}
+
+type isTask_ParametersForm interface {
+	isTask_ParametersForm()
+}
+
+type Task_Parameters struct {
+	// parameters as protobuf JSON.
+	Parameters *structpb.Struct `protobuf:"bytes,3,opt,name=parameters,proto3,oneof"`
+}
+
+type Task_ParametersJson struct {
+	// parameters_json as exact JSON text.
+	ParametersJson string `protobuf:"bytes,4,opt,name=parameters_json,json=parametersJson,proto3,oneof"`
+}
+
+func (*Task_Parameters) isTask_ParametersForm() {}
+
+func (*Task_ParametersJson) isTask_ParametersForm() {}
+
 // RecordStepResponse is what the log keeps.
 type RecordStepResponse struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
@@ -3979,14 +4167,16 @@ type RecordStepResponse struct {
 	// something was offloaded, where to read it.
 	Observation string `protobuf:"bytes,2,opt,name=observation,proto3" json:"observation,omitempty"`
 	// output_blob is where the full result lies, when it was offloaded.
-	OutputBlob    *BlobInfo `protobuf:"bytes,3,opt,name=output_blob,json=outputBlob,proto3" json:"output_blob,omitempty"`
+	OutputBlob *BlobInfo `protobuf:"bytes,3,opt,name=output_blob,json=outputBlob,proto3" json:"output_blob,omitempty"`
+	// task_id names the task, where one was given.
+	TaskId        string `protobuf:"bytes,4,opt,name=task_id,json=taskId,proto3" json:"task_id,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
 
 func (x *RecordStepResponse) Reset() {
 	*x = RecordStepResponse{}
-	mi := &file_loombridge_v1_context_proto_msgTypes[37]
+	mi := &file_loombridge_v1_context_proto_msgTypes[38]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3998,7 +4188,7 @@ func (x *RecordStepResponse) String() string {
 func (*RecordStepResponse) ProtoMessage() {}
 
 func (x *RecordStepResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_loombridge_v1_context_proto_msgTypes[37]
+	mi := &file_loombridge_v1_context_proto_msgTypes[38]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4011,7 +4201,7 @@ func (x *RecordStepResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RecordStepResponse.ProtoReflect.Descriptor instead.
 func (*RecordStepResponse) Descriptor() ([]byte, []int) {
-	return file_loombridge_v1_context_proto_rawDescGZIP(), []int{37}
+	return file_loombridge_v1_context_proto_rawDescGZIP(), []int{38}
 }
 
 func (x *RecordStepResponse) GetStep() *Step {
@@ -4033,6 +4223,13 @@ func (x *RecordStepResponse) GetOutputBlob() *BlobInfo {
 		return x.OutputBlob
 	}
 	return nil
+}
+
+func (x *RecordStepResponse) GetTaskId() string {
+	if x != nil {
+		return x.TaskId
+	}
+	return ""
 }
 
 // ListBlobsRequest asks for blobs. What is unset selects all.
@@ -4063,7 +4260,7 @@ type ListBlobsRequest struct {
 
 func (x *ListBlobsRequest) Reset() {
 	*x = ListBlobsRequest{}
-	mi := &file_loombridge_v1_context_proto_msgTypes[38]
+	mi := &file_loombridge_v1_context_proto_msgTypes[39]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4075,7 +4272,7 @@ func (x *ListBlobsRequest) String() string {
 func (*ListBlobsRequest) ProtoMessage() {}
 
 func (x *ListBlobsRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_loombridge_v1_context_proto_msgTypes[38]
+	mi := &file_loombridge_v1_context_proto_msgTypes[39]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4088,7 +4285,7 @@ func (x *ListBlobsRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListBlobsRequest.ProtoReflect.Descriptor instead.
 func (*ListBlobsRequest) Descriptor() ([]byte, []int) {
-	return file_loombridge_v1_context_proto_rawDescGZIP(), []int{38}
+	return file_loombridge_v1_context_proto_rawDescGZIP(), []int{39}
 }
 
 func (x *ListBlobsRequest) GetAgentId() string {
@@ -4169,7 +4366,7 @@ type ListBlobsResponse struct {
 
 func (x *ListBlobsResponse) Reset() {
 	*x = ListBlobsResponse{}
-	mi := &file_loombridge_v1_context_proto_msgTypes[39]
+	mi := &file_loombridge_v1_context_proto_msgTypes[40]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4181,7 +4378,7 @@ func (x *ListBlobsResponse) String() string {
 func (*ListBlobsResponse) ProtoMessage() {}
 
 func (x *ListBlobsResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_loombridge_v1_context_proto_msgTypes[39]
+	mi := &file_loombridge_v1_context_proto_msgTypes[40]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4194,7 +4391,7 @@ func (x *ListBlobsResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListBlobsResponse.ProtoReflect.Descriptor instead.
 func (*ListBlobsResponse) Descriptor() ([]byte, []int) {
-	return file_loombridge_v1_context_proto_rawDescGZIP(), []int{39}
+	return file_loombridge_v1_context_proto_rawDescGZIP(), []int{40}
 }
 
 func (x *ListBlobsResponse) GetBlobs() []*BlobInfo {
@@ -4234,7 +4431,7 @@ type BlobUsage struct {
 
 func (x *BlobUsage) Reset() {
 	*x = BlobUsage{}
-	mi := &file_loombridge_v1_context_proto_msgTypes[40]
+	mi := &file_loombridge_v1_context_proto_msgTypes[41]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4246,7 +4443,7 @@ func (x *BlobUsage) String() string {
 func (*BlobUsage) ProtoMessage() {}
 
 func (x *BlobUsage) ProtoReflect() protoreflect.Message {
-	mi := &file_loombridge_v1_context_proto_msgTypes[40]
+	mi := &file_loombridge_v1_context_proto_msgTypes[41]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4259,7 +4456,7 @@ func (x *BlobUsage) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use BlobUsage.ProtoReflect.Descriptor instead.
 func (*BlobUsage) Descriptor() ([]byte, []int) {
-	return file_loombridge_v1_context_proto_rawDescGZIP(), []int{40}
+	return file_loombridge_v1_context_proto_rawDescGZIP(), []int{41}
 }
 
 func (x *BlobUsage) GetCount() int64 {
@@ -4310,7 +4507,7 @@ type PromoteBlobRequest struct {
 
 func (x *PromoteBlobRequest) Reset() {
 	*x = PromoteBlobRequest{}
-	mi := &file_loombridge_v1_context_proto_msgTypes[41]
+	mi := &file_loombridge_v1_context_proto_msgTypes[42]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4322,7 +4519,7 @@ func (x *PromoteBlobRequest) String() string {
 func (*PromoteBlobRequest) ProtoMessage() {}
 
 func (x *PromoteBlobRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_loombridge_v1_context_proto_msgTypes[41]
+	mi := &file_loombridge_v1_context_proto_msgTypes[42]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4335,7 +4532,7 @@ func (x *PromoteBlobRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use PromoteBlobRequest.ProtoReflect.Descriptor instead.
 func (*PromoteBlobRequest) Descriptor() ([]byte, []int) {
-	return file_loombridge_v1_context_proto_rawDescGZIP(), []int{41}
+	return file_loombridge_v1_context_proto_rawDescGZIP(), []int{42}
 }
 
 func (x *PromoteBlobRequest) GetAgentId() string {
@@ -4398,7 +4595,7 @@ type PromoteBlobResponse struct {
 
 func (x *PromoteBlobResponse) Reset() {
 	*x = PromoteBlobResponse{}
-	mi := &file_loombridge_v1_context_proto_msgTypes[42]
+	mi := &file_loombridge_v1_context_proto_msgTypes[43]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4410,7 +4607,7 @@ func (x *PromoteBlobResponse) String() string {
 func (*PromoteBlobResponse) ProtoMessage() {}
 
 func (x *PromoteBlobResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_loombridge_v1_context_proto_msgTypes[42]
+	mi := &file_loombridge_v1_context_proto_msgTypes[43]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4423,7 +4620,7 @@ func (x *PromoteBlobResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use PromoteBlobResponse.ProtoReflect.Descriptor instead.
 func (*PromoteBlobResponse) Descriptor() ([]byte, []int) {
-	return file_loombridge_v1_context_proto_rawDescGZIP(), []int{42}
+	return file_loombridge_v1_context_proto_rawDescGZIP(), []int{43}
 }
 
 func (x *PromoteBlobResponse) GetBlob() *BlobInfo {
@@ -4457,7 +4654,7 @@ type ArchiveBlobRequest struct {
 
 func (x *ArchiveBlobRequest) Reset() {
 	*x = ArchiveBlobRequest{}
-	mi := &file_loombridge_v1_context_proto_msgTypes[43]
+	mi := &file_loombridge_v1_context_proto_msgTypes[44]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4469,7 +4666,7 @@ func (x *ArchiveBlobRequest) String() string {
 func (*ArchiveBlobRequest) ProtoMessage() {}
 
 func (x *ArchiveBlobRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_loombridge_v1_context_proto_msgTypes[43]
+	mi := &file_loombridge_v1_context_proto_msgTypes[44]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4482,7 +4679,7 @@ func (x *ArchiveBlobRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ArchiveBlobRequest.ProtoReflect.Descriptor instead.
 func (*ArchiveBlobRequest) Descriptor() ([]byte, []int) {
-	return file_loombridge_v1_context_proto_rawDescGZIP(), []int{43}
+	return file_loombridge_v1_context_proto_rawDescGZIP(), []int{44}
 }
 
 func (x *ArchiveBlobRequest) GetAgentId() string {
@@ -4538,7 +4735,7 @@ type ArchiveBlobResponse struct {
 
 func (x *ArchiveBlobResponse) Reset() {
 	*x = ArchiveBlobResponse{}
-	mi := &file_loombridge_v1_context_proto_msgTypes[44]
+	mi := &file_loombridge_v1_context_proto_msgTypes[45]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4550,7 +4747,7 @@ func (x *ArchiveBlobResponse) String() string {
 func (*ArchiveBlobResponse) ProtoMessage() {}
 
 func (x *ArchiveBlobResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_loombridge_v1_context_proto_msgTypes[44]
+	mi := &file_loombridge_v1_context_proto_msgTypes[45]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4563,7 +4760,7 @@ func (x *ArchiveBlobResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ArchiveBlobResponse.ProtoReflect.Descriptor instead.
 func (*ArchiveBlobResponse) Descriptor() ([]byte, []int) {
-	return file_loombridge_v1_context_proto_rawDescGZIP(), []int{44}
+	return file_loombridge_v1_context_proto_rawDescGZIP(), []int{45}
 }
 
 func (x *ArchiveBlobResponse) GetBlob() *BlobInfo {
@@ -4611,7 +4808,7 @@ type SearchBlobsRequest struct {
 
 func (x *SearchBlobsRequest) Reset() {
 	*x = SearchBlobsRequest{}
-	mi := &file_loombridge_v1_context_proto_msgTypes[45]
+	mi := &file_loombridge_v1_context_proto_msgTypes[46]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4623,7 +4820,7 @@ func (x *SearchBlobsRequest) String() string {
 func (*SearchBlobsRequest) ProtoMessage() {}
 
 func (x *SearchBlobsRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_loombridge_v1_context_proto_msgTypes[45]
+	mi := &file_loombridge_v1_context_proto_msgTypes[46]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4636,7 +4833,7 @@ func (x *SearchBlobsRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SearchBlobsRequest.ProtoReflect.Descriptor instead.
 func (*SearchBlobsRequest) Descriptor() ([]byte, []int) {
-	return file_loombridge_v1_context_proto_rawDescGZIP(), []int{45}
+	return file_loombridge_v1_context_proto_rawDescGZIP(), []int{46}
 }
 
 func (x *SearchBlobsRequest) GetAgentId() string {
@@ -4782,7 +4979,7 @@ type SearchBlobsResponse struct {
 
 func (x *SearchBlobsResponse) Reset() {
 	*x = SearchBlobsResponse{}
-	mi := &file_loombridge_v1_context_proto_msgTypes[46]
+	mi := &file_loombridge_v1_context_proto_msgTypes[47]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4794,7 +4991,7 @@ func (x *SearchBlobsResponse) String() string {
 func (*SearchBlobsResponse) ProtoMessage() {}
 
 func (x *SearchBlobsResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_loombridge_v1_context_proto_msgTypes[46]
+	mi := &file_loombridge_v1_context_proto_msgTypes[47]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4807,7 +5004,7 @@ func (x *SearchBlobsResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SearchBlobsResponse.ProtoReflect.Descriptor instead.
 func (*SearchBlobsResponse) Descriptor() ([]byte, []int) {
-	return file_loombridge_v1_context_proto_rawDescGZIP(), []int{46}
+	return file_loombridge_v1_context_proto_rawDescGZIP(), []int{47}
 }
 
 func (x *SearchBlobsResponse) GetBlob() *BlobInfo {
@@ -4872,7 +5069,7 @@ type BlobMatch struct {
 
 func (x *BlobMatch) Reset() {
 	*x = BlobMatch{}
-	mi := &file_loombridge_v1_context_proto_msgTypes[47]
+	mi := &file_loombridge_v1_context_proto_msgTypes[48]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4884,7 +5081,7 @@ func (x *BlobMatch) String() string {
 func (*BlobMatch) ProtoMessage() {}
 
 func (x *BlobMatch) ProtoReflect() protoreflect.Message {
-	mi := &file_loombridge_v1_context_proto_msgTypes[47]
+	mi := &file_loombridge_v1_context_proto_msgTypes[48]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4897,7 +5094,7 @@ func (x *BlobMatch) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use BlobMatch.ProtoReflect.Descriptor instead.
 func (*BlobMatch) Descriptor() ([]byte, []int) {
-	return file_loombridge_v1_context_proto_rawDescGZIP(), []int{47}
+	return file_loombridge_v1_context_proto_rawDescGZIP(), []int{48}
 }
 
 func (x *BlobMatch) GetLine() int64 {
@@ -4951,7 +5148,7 @@ type CollectGarbageRequest struct {
 
 func (x *CollectGarbageRequest) Reset() {
 	*x = CollectGarbageRequest{}
-	mi := &file_loombridge_v1_context_proto_msgTypes[48]
+	mi := &file_loombridge_v1_context_proto_msgTypes[49]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4963,7 +5160,7 @@ func (x *CollectGarbageRequest) String() string {
 func (*CollectGarbageRequest) ProtoMessage() {}
 
 func (x *CollectGarbageRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_loombridge_v1_context_proto_msgTypes[48]
+	mi := &file_loombridge_v1_context_proto_msgTypes[49]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4976,7 +5173,7 @@ func (x *CollectGarbageRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CollectGarbageRequest.ProtoReflect.Descriptor instead.
 func (*CollectGarbageRequest) Descriptor() ([]byte, []int) {
-	return file_loombridge_v1_context_proto_rawDescGZIP(), []int{48}
+	return file_loombridge_v1_context_proto_rawDescGZIP(), []int{49}
 }
 
 func (x *CollectGarbageRequest) GetAgentId() string {
@@ -5027,7 +5224,7 @@ type CollectGarbageResponse struct {
 
 func (x *CollectGarbageResponse) Reset() {
 	*x = CollectGarbageResponse{}
-	mi := &file_loombridge_v1_context_proto_msgTypes[49]
+	mi := &file_loombridge_v1_context_proto_msgTypes[50]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5039,7 +5236,7 @@ func (x *CollectGarbageResponse) String() string {
 func (*CollectGarbageResponse) ProtoMessage() {}
 
 func (x *CollectGarbageResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_loombridge_v1_context_proto_msgTypes[49]
+	mi := &file_loombridge_v1_context_proto_msgTypes[50]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5052,7 +5249,7 @@ func (x *CollectGarbageResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CollectGarbageResponse.ProtoReflect.Descriptor instead.
 func (*CollectGarbageResponse) Descriptor() ([]byte, []int) {
-	return file_loombridge_v1_context_proto_rawDescGZIP(), []int{49}
+	return file_loombridge_v1_context_proto_rawDescGZIP(), []int{50}
 }
 
 func (x *CollectGarbageResponse) GetDeletedCount() int64 {
@@ -5125,7 +5322,7 @@ type KeptBlobs struct {
 
 func (x *KeptBlobs) Reset() {
 	*x = KeptBlobs{}
-	mi := &file_loombridge_v1_context_proto_msgTypes[50]
+	mi := &file_loombridge_v1_context_proto_msgTypes[51]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5137,7 +5334,7 @@ func (x *KeptBlobs) String() string {
 func (*KeptBlobs) ProtoMessage() {}
 
 func (x *KeptBlobs) ProtoReflect() protoreflect.Message {
-	mi := &file_loombridge_v1_context_proto_msgTypes[50]
+	mi := &file_loombridge_v1_context_proto_msgTypes[51]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5150,7 +5347,7 @@ func (x *KeptBlobs) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use KeptBlobs.ProtoReflect.Descriptor instead.
 func (*KeptBlobs) Descriptor() ([]byte, []int) {
-	return file_loombridge_v1_context_proto_rawDescGZIP(), []int{50}
+	return file_loombridge_v1_context_proto_rawDescGZIP(), []int{51}
 }
 
 func (x *KeptBlobs) GetArchived() int64 {
@@ -5479,7 +5676,7 @@ const file_loombridge_v1_context_proto_rawDesc = "" +
 	"session_id\x18\x05 \x01(\tR\tsessionId\"S\n" +
 	"\x10ReadBlobResponse\x12+\n" +
 	"\x04info\x18\x01 \x01(\v2\x17.loombridge.v1.BlobInfoR\x04info\x12\x12\n" +
-	"\x04data\x18\x02 \x01(\fR\x04data\"\x84\x04\n" +
+	"\x04data\x18\x02 \x01(\fR\x04data\"\xad\x04\n" +
 	"\x11RecordStepRequest\x12\x19\n" +
 	"\bagent_id\x18\x01 \x01(\tR\aagentId\x12\x1b\n" +
 	"\ttool_name\x18\x02 \x01(\tR\btoolName\x127\n" +
@@ -5498,14 +5695,36 @@ const file_loombridge_v1_context_proto_rawDesc = "" +
 	"\acall_id\x18\f \x01(\tR\x06callId\x12\x1d\n" +
 	"\n" +
 	"request_id\x18\r \x01(\tR\trequestId\x12\x16\n" +
-	"\x06pinned\x18\x0e \x01(\bR\x06pinnedB\x10\n" +
+	"\x06pinned\x18\x0e \x01(\bR\x06pinned\x12'\n" +
+	"\x04task\x18\x0f \x01(\v2\x13.loombridge.v1.TaskR\x04taskB\x10\n" +
 	"\x0earguments_formB\r\n" +
-	"\voutput_form\"\x99\x01\n" +
+	"\voutput_form\"\xb9\x03\n" +
+	"\x04Task\x12\x17\n" +
+	"\atask_id\x18\x01 \x01(\tR\x06taskId\x12\x16\n" +
+	"\x06action\x18\x02 \x01(\tR\x06action\x129\n" +
+	"\n" +
+	"parameters\x18\x03 \x01(\v2\x17.google.protobuf.StructH\x00R\n" +
+	"parameters\x12)\n" +
+	"\x0fparameters_json\x18\x04 \x01(\tH\x00R\x0eparametersJson\x12!\n" +
+	"\fsource_agent\x18\x05 \x01(\tR\vsourceAgent\x12!\n" +
+	"\ftarget_agent\x18\x06 \x01(\tR\vtargetAgent\x12$\n" +
+	"\x0eparent_task_id\x18\a \x01(\tR\fparentTaskId\x12\x16\n" +
+	"\x06result\x18\b \x01(\tR\x06result\x12\x12\n" +
+	"\x04tags\x18\t \x03(\tR\x04tags\x12#\n" +
+	"\n" +
+	"importance\x18\n" +
+	" \x01(\x01H\x01R\n" +
+	"importance\x88\x01\x01\x12;\n" +
+	"\vcreate_time\x18\v \x01(\v2\x1a.google.protobuf.TimestampR\n" +
+	"createTimeB\x11\n" +
+	"\x0fparameters_formB\r\n" +
+	"\v_importance\"\xb2\x01\n" +
 	"\x12RecordStepResponse\x12'\n" +
 	"\x04step\x18\x01 \x01(\v2\x13.loombridge.v1.StepR\x04step\x12 \n" +
 	"\vobservation\x18\x02 \x01(\tR\vobservation\x128\n" +
 	"\voutput_blob\x18\x03 \x01(\v2\x17.loombridge.v1.BlobInfoR\n" +
-	"outputBlob\"\x9a\x02\n" +
+	"outputBlob\x12\x17\n" +
+	"\atask_id\x18\x04 \x01(\tR\x06taskId\"\x9a\x02\n" +
 	"\x10ListBlobsRequest\x12\x19\n" +
 	"\bagent_id\x18\x01 \x01(\tR\aagentId\x12\x1d\n" +
 	"\n" +
@@ -5686,7 +5905,7 @@ func file_loombridge_v1_context_proto_rawDescGZIP() []byte {
 }
 
 var file_loombridge_v1_context_proto_enumTypes = make([]protoimpl.EnumInfo, 9)
-var file_loombridge_v1_context_proto_msgTypes = make([]protoimpl.MessageInfo, 51)
+var file_loombridge_v1_context_proto_msgTypes = make([]protoimpl.MessageInfo, 52)
 var file_loombridge_v1_context_proto_goTypes = []any{
 	(Role)(0),                        // 0: loombridge.v1.Role
 	(StepOutcome)(0),                 // 1: loombridge.v1.StepOutcome
@@ -5734,37 +5953,38 @@ var file_loombridge_v1_context_proto_goTypes = []any{
 	(*ReadBlobRequest)(nil),          // 43: loombridge.v1.ReadBlobRequest
 	(*ReadBlobResponse)(nil),         // 44: loombridge.v1.ReadBlobResponse
 	(*RecordStepRequest)(nil),        // 45: loombridge.v1.RecordStepRequest
-	(*RecordStepResponse)(nil),       // 46: loombridge.v1.RecordStepResponse
-	(*ListBlobsRequest)(nil),         // 47: loombridge.v1.ListBlobsRequest
-	(*ListBlobsResponse)(nil),        // 48: loombridge.v1.ListBlobsResponse
-	(*BlobUsage)(nil),                // 49: loombridge.v1.BlobUsage
-	(*PromoteBlobRequest)(nil),       // 50: loombridge.v1.PromoteBlobRequest
-	(*PromoteBlobResponse)(nil),      // 51: loombridge.v1.PromoteBlobResponse
-	(*ArchiveBlobRequest)(nil),       // 52: loombridge.v1.ArchiveBlobRequest
-	(*ArchiveBlobResponse)(nil),      // 53: loombridge.v1.ArchiveBlobResponse
-	(*SearchBlobsRequest)(nil),       // 54: loombridge.v1.SearchBlobsRequest
-	(*SearchBlobsResponse)(nil),      // 55: loombridge.v1.SearchBlobsResponse
-	(*BlobMatch)(nil),                // 56: loombridge.v1.BlobMatch
-	(*CollectGarbageRequest)(nil),    // 57: loombridge.v1.CollectGarbageRequest
-	(*CollectGarbageResponse)(nil),   // 58: loombridge.v1.CollectGarbageResponse
-	(*KeptBlobs)(nil),                // 59: loombridge.v1.KeptBlobs
-	(*structpb.Struct)(nil),          // 60: google.protobuf.Struct
-	(*timestamppb.Timestamp)(nil),    // 61: google.protobuf.Timestamp
-	(JsonForm)(0),                    // 62: loombridge.v1.JsonForm
-	(*durationpb.Duration)(nil),      // 63: google.protobuf.Duration
-	(*structpb.Value)(nil),           // 64: google.protobuf.Value
+	(*Task)(nil),                     // 46: loombridge.v1.Task
+	(*RecordStepResponse)(nil),       // 47: loombridge.v1.RecordStepResponse
+	(*ListBlobsRequest)(nil),         // 48: loombridge.v1.ListBlobsRequest
+	(*ListBlobsResponse)(nil),        // 49: loombridge.v1.ListBlobsResponse
+	(*BlobUsage)(nil),                // 50: loombridge.v1.BlobUsage
+	(*PromoteBlobRequest)(nil),       // 51: loombridge.v1.PromoteBlobRequest
+	(*PromoteBlobResponse)(nil),      // 52: loombridge.v1.PromoteBlobResponse
+	(*ArchiveBlobRequest)(nil),       // 53: loombridge.v1.ArchiveBlobRequest
+	(*ArchiveBlobResponse)(nil),      // 54: loombridge.v1.ArchiveBlobResponse
+	(*SearchBlobsRequest)(nil),       // 55: loombridge.v1.SearchBlobsRequest
+	(*SearchBlobsResponse)(nil),      // 56: loombridge.v1.SearchBlobsResponse
+	(*BlobMatch)(nil),                // 57: loombridge.v1.BlobMatch
+	(*CollectGarbageRequest)(nil),    // 58: loombridge.v1.CollectGarbageRequest
+	(*CollectGarbageResponse)(nil),   // 59: loombridge.v1.CollectGarbageResponse
+	(*KeptBlobs)(nil),                // 60: loombridge.v1.KeptBlobs
+	(*structpb.Struct)(nil),          // 61: google.protobuf.Struct
+	(*timestamppb.Timestamp)(nil),    // 62: google.protobuf.Timestamp
+	(JsonForm)(0),                    // 63: loombridge.v1.JsonForm
+	(*durationpb.Duration)(nil),      // 64: google.protobuf.Duration
+	(*structpb.Value)(nil),           // 65: google.protobuf.Value
 }
 var file_loombridge_v1_context_proto_depIdxs = []int32{
 	0,  // 0: loombridge.v1.Message.role:type_name -> loombridge.v1.Role
 	9,  // 1: loombridge.v1.Message.tool_calls:type_name -> loombridge.v1.ModelToolCall
 	10, // 2: loombridge.v1.AppendMessagesRequest.messages:type_name -> loombridge.v1.Message
-	60, // 3: loombridge.v1.Step.minimal_args:type_name -> google.protobuf.Struct
-	61, // 4: loombridge.v1.Step.create_time:type_name -> google.protobuf.Timestamp
+	61, // 3: loombridge.v1.Step.minimal_args:type_name -> google.protobuf.Struct
+	62, // 4: loombridge.v1.Step.create_time:type_name -> google.protobuf.Timestamp
 	1,  // 5: loombridge.v1.Step.outcome:type_name -> loombridge.v1.StepOutcome
-	60, // 6: loombridge.v1.Step.metadata:type_name -> google.protobuf.Struct
-	62, // 7: loombridge.v1.ListStepsRequest.json_form:type_name -> loombridge.v1.JsonForm
+	61, // 6: loombridge.v1.Step.metadata:type_name -> google.protobuf.Struct
+	63, // 7: loombridge.v1.ListStepsRequest.json_form:type_name -> loombridge.v1.JsonForm
 	13, // 8: loombridge.v1.ListStepsResponse.steps:type_name -> loombridge.v1.Step
-	62, // 9: loombridge.v1.GetStepRequest.json_form:type_name -> loombridge.v1.JsonForm
+	63, // 9: loombridge.v1.GetStepRequest.json_form:type_name -> loombridge.v1.JsonForm
 	13, // 10: loombridge.v1.GetStepResponse.step:type_name -> loombridge.v1.Step
 	2,  // 11: loombridge.v1.AssembleRequest.format:type_name -> loombridge.v1.PromptFormat
 	20, // 12: loombridge.v1.AssembleRequest.history:type_name -> loombridge.v1.HistorySettings
@@ -5787,68 +6007,71 @@ var file_loombridge_v1_context_proto_depIdxs = []int32{
 	41, // 29: loombridge.v1.CompressResultResponse.blob:type_name -> loombridge.v1.BlobInfo
 	7,  // 30: loombridge.v1.TokenCount.certainty:type_name -> loombridge.v1.TokenCertainty
 	38, // 31: loombridge.v1.CountTokensResponse.count:type_name -> loombridge.v1.TokenCount
-	61, // 32: loombridge.v1.BlobInfo.create_time:type_name -> google.protobuf.Timestamp
-	63, // 33: loombridge.v1.BlobInfo.ttl:type_name -> google.protobuf.Duration
-	61, // 34: loombridge.v1.BlobInfo.expire_time:type_name -> google.protobuf.Timestamp
+	62, // 32: loombridge.v1.BlobInfo.create_time:type_name -> google.protobuf.Timestamp
+	64, // 33: loombridge.v1.BlobInfo.ttl:type_name -> google.protobuf.Duration
+	62, // 34: loombridge.v1.BlobInfo.expire_time:type_name -> google.protobuf.Timestamp
 	8,  // 35: loombridge.v1.BlobInfo.tier:type_name -> loombridge.v1.BlobTier
-	61, // 36: loombridge.v1.BlobInfo.promote_time:type_name -> google.protobuf.Timestamp
+	62, // 36: loombridge.v1.BlobInfo.promote_time:type_name -> google.protobuf.Timestamp
 	42, // 37: loombridge.v1.BlobInfo.archive:type_name -> loombridge.v1.BlobArchive
-	61, // 38: loombridge.v1.BlobArchive.archive_time:type_name -> google.protobuf.Timestamp
+	62, // 38: loombridge.v1.BlobArchive.archive_time:type_name -> google.protobuf.Timestamp
 	41, // 39: loombridge.v1.ReadBlobResponse.info:type_name -> loombridge.v1.BlobInfo
-	60, // 40: loombridge.v1.RecordStepRequest.arguments:type_name -> google.protobuf.Struct
-	64, // 41: loombridge.v1.RecordStepRequest.output:type_name -> google.protobuf.Value
-	13, // 42: loombridge.v1.RecordStepResponse.step:type_name -> loombridge.v1.Step
-	41, // 43: loombridge.v1.RecordStepResponse.output_blob:type_name -> loombridge.v1.BlobInfo
-	8,  // 44: loombridge.v1.ListBlobsRequest.tier:type_name -> loombridge.v1.BlobTier
-	41, // 45: loombridge.v1.ListBlobsResponse.blobs:type_name -> loombridge.v1.BlobInfo
-	49, // 46: loombridge.v1.ListBlobsResponse.usage:type_name -> loombridge.v1.BlobUsage
-	8,  // 47: loombridge.v1.PromoteBlobRequest.tier:type_name -> loombridge.v1.BlobTier
-	41, // 48: loombridge.v1.PromoteBlobResponse.blob:type_name -> loombridge.v1.BlobInfo
-	41, // 49: loombridge.v1.ArchiveBlobResponse.blob:type_name -> loombridge.v1.BlobInfo
-	41, // 50: loombridge.v1.SearchBlobsResponse.blob:type_name -> loombridge.v1.BlobInfo
-	56, // 51: loombridge.v1.SearchBlobsResponse.matches:type_name -> loombridge.v1.BlobMatch
-	59, // 52: loombridge.v1.CollectGarbageResponse.kept:type_name -> loombridge.v1.KeptBlobs
-	11, // 53: loombridge.v1.ContextService.AppendMessages:input_type -> loombridge.v1.AppendMessagesRequest
-	45, // 54: loombridge.v1.ContextService.RecordStep:input_type -> loombridge.v1.RecordStepRequest
-	14, // 55: loombridge.v1.ContextService.ListSteps:input_type -> loombridge.v1.ListStepsRequest
-	16, // 56: loombridge.v1.ContextService.GetStep:input_type -> loombridge.v1.GetStepRequest
-	18, // 57: loombridge.v1.ContextService.Assemble:input_type -> loombridge.v1.AssembleRequest
-	25, // 58: loombridge.v1.ContextService.ConfigureSession:input_type -> loombridge.v1.ConfigureSessionRequest
-	27, // 59: loombridge.v1.ContextService.EndSession:input_type -> loombridge.v1.EndSessionRequest
-	29, // 60: loombridge.v1.ContextService.CompactHistory:input_type -> loombridge.v1.CompactHistoryRequest
-	31, // 61: loombridge.v1.ContextService.Undo:input_type -> loombridge.v1.UndoRequest
-	33, // 62: loombridge.v1.ContextService.ReportUsage:input_type -> loombridge.v1.ReportUsageRequest
-	35, // 63: loombridge.v1.ContextService.CompressResult:input_type -> loombridge.v1.CompressResultRequest
-	39, // 64: loombridge.v1.ContextService.CountTokens:input_type -> loombridge.v1.CountTokensRequest
-	43, // 65: loombridge.v1.ContextService.ReadBlob:input_type -> loombridge.v1.ReadBlobRequest
-	47, // 66: loombridge.v1.ContextService.ListBlobs:input_type -> loombridge.v1.ListBlobsRequest
-	50, // 67: loombridge.v1.ContextService.PromoteBlob:input_type -> loombridge.v1.PromoteBlobRequest
-	52, // 68: loombridge.v1.ContextService.ArchiveBlob:input_type -> loombridge.v1.ArchiveBlobRequest
-	54, // 69: loombridge.v1.ContextService.SearchBlobs:input_type -> loombridge.v1.SearchBlobsRequest
-	57, // 70: loombridge.v1.ContextService.CollectGarbage:input_type -> loombridge.v1.CollectGarbageRequest
-	12, // 71: loombridge.v1.ContextService.AppendMessages:output_type -> loombridge.v1.AppendMessagesResponse
-	46, // 72: loombridge.v1.ContextService.RecordStep:output_type -> loombridge.v1.RecordStepResponse
-	15, // 73: loombridge.v1.ContextService.ListSteps:output_type -> loombridge.v1.ListStepsResponse
-	17, // 74: loombridge.v1.ContextService.GetStep:output_type -> loombridge.v1.GetStepResponse
-	19, // 75: loombridge.v1.ContextService.Assemble:output_type -> loombridge.v1.AssembleResponse
-	26, // 76: loombridge.v1.ContextService.ConfigureSession:output_type -> loombridge.v1.ConfigureSessionResponse
-	28, // 77: loombridge.v1.ContextService.EndSession:output_type -> loombridge.v1.EndSessionResponse
-	30, // 78: loombridge.v1.ContextService.CompactHistory:output_type -> loombridge.v1.CompactHistoryResponse
-	32, // 79: loombridge.v1.ContextService.Undo:output_type -> loombridge.v1.UndoResponse
-	34, // 80: loombridge.v1.ContextService.ReportUsage:output_type -> loombridge.v1.ReportUsageResponse
-	36, // 81: loombridge.v1.ContextService.CompressResult:output_type -> loombridge.v1.CompressResultResponse
-	40, // 82: loombridge.v1.ContextService.CountTokens:output_type -> loombridge.v1.CountTokensResponse
-	44, // 83: loombridge.v1.ContextService.ReadBlob:output_type -> loombridge.v1.ReadBlobResponse
-	48, // 84: loombridge.v1.ContextService.ListBlobs:output_type -> loombridge.v1.ListBlobsResponse
-	51, // 85: loombridge.v1.ContextService.PromoteBlob:output_type -> loombridge.v1.PromoteBlobResponse
-	53, // 86: loombridge.v1.ContextService.ArchiveBlob:output_type -> loombridge.v1.ArchiveBlobResponse
-	55, // 87: loombridge.v1.ContextService.SearchBlobs:output_type -> loombridge.v1.SearchBlobsResponse
-	58, // 88: loombridge.v1.ContextService.CollectGarbage:output_type -> loombridge.v1.CollectGarbageResponse
-	71, // [71:89] is the sub-list for method output_type
-	53, // [53:71] is the sub-list for method input_type
-	53, // [53:53] is the sub-list for extension type_name
-	53, // [53:53] is the sub-list for extension extendee
-	0,  // [0:53] is the sub-list for field type_name
+	61, // 40: loombridge.v1.RecordStepRequest.arguments:type_name -> google.protobuf.Struct
+	65, // 41: loombridge.v1.RecordStepRequest.output:type_name -> google.protobuf.Value
+	46, // 42: loombridge.v1.RecordStepRequest.task:type_name -> loombridge.v1.Task
+	61, // 43: loombridge.v1.Task.parameters:type_name -> google.protobuf.Struct
+	62, // 44: loombridge.v1.Task.create_time:type_name -> google.protobuf.Timestamp
+	13, // 45: loombridge.v1.RecordStepResponse.step:type_name -> loombridge.v1.Step
+	41, // 46: loombridge.v1.RecordStepResponse.output_blob:type_name -> loombridge.v1.BlobInfo
+	8,  // 47: loombridge.v1.ListBlobsRequest.tier:type_name -> loombridge.v1.BlobTier
+	41, // 48: loombridge.v1.ListBlobsResponse.blobs:type_name -> loombridge.v1.BlobInfo
+	50, // 49: loombridge.v1.ListBlobsResponse.usage:type_name -> loombridge.v1.BlobUsage
+	8,  // 50: loombridge.v1.PromoteBlobRequest.tier:type_name -> loombridge.v1.BlobTier
+	41, // 51: loombridge.v1.PromoteBlobResponse.blob:type_name -> loombridge.v1.BlobInfo
+	41, // 52: loombridge.v1.ArchiveBlobResponse.blob:type_name -> loombridge.v1.BlobInfo
+	41, // 53: loombridge.v1.SearchBlobsResponse.blob:type_name -> loombridge.v1.BlobInfo
+	57, // 54: loombridge.v1.SearchBlobsResponse.matches:type_name -> loombridge.v1.BlobMatch
+	60, // 55: loombridge.v1.CollectGarbageResponse.kept:type_name -> loombridge.v1.KeptBlobs
+	11, // 56: loombridge.v1.ContextService.AppendMessages:input_type -> loombridge.v1.AppendMessagesRequest
+	45, // 57: loombridge.v1.ContextService.RecordStep:input_type -> loombridge.v1.RecordStepRequest
+	14, // 58: loombridge.v1.ContextService.ListSteps:input_type -> loombridge.v1.ListStepsRequest
+	16, // 59: loombridge.v1.ContextService.GetStep:input_type -> loombridge.v1.GetStepRequest
+	18, // 60: loombridge.v1.ContextService.Assemble:input_type -> loombridge.v1.AssembleRequest
+	25, // 61: loombridge.v1.ContextService.ConfigureSession:input_type -> loombridge.v1.ConfigureSessionRequest
+	27, // 62: loombridge.v1.ContextService.EndSession:input_type -> loombridge.v1.EndSessionRequest
+	29, // 63: loombridge.v1.ContextService.CompactHistory:input_type -> loombridge.v1.CompactHistoryRequest
+	31, // 64: loombridge.v1.ContextService.Undo:input_type -> loombridge.v1.UndoRequest
+	33, // 65: loombridge.v1.ContextService.ReportUsage:input_type -> loombridge.v1.ReportUsageRequest
+	35, // 66: loombridge.v1.ContextService.CompressResult:input_type -> loombridge.v1.CompressResultRequest
+	39, // 67: loombridge.v1.ContextService.CountTokens:input_type -> loombridge.v1.CountTokensRequest
+	43, // 68: loombridge.v1.ContextService.ReadBlob:input_type -> loombridge.v1.ReadBlobRequest
+	48, // 69: loombridge.v1.ContextService.ListBlobs:input_type -> loombridge.v1.ListBlobsRequest
+	51, // 70: loombridge.v1.ContextService.PromoteBlob:input_type -> loombridge.v1.PromoteBlobRequest
+	53, // 71: loombridge.v1.ContextService.ArchiveBlob:input_type -> loombridge.v1.ArchiveBlobRequest
+	55, // 72: loombridge.v1.ContextService.SearchBlobs:input_type -> loombridge.v1.SearchBlobsRequest
+	58, // 73: loombridge.v1.ContextService.CollectGarbage:input_type -> loombridge.v1.CollectGarbageRequest
+	12, // 74: loombridge.v1.ContextService.AppendMessages:output_type -> loombridge.v1.AppendMessagesResponse
+	47, // 75: loombridge.v1.ContextService.RecordStep:output_type -> loombridge.v1.RecordStepResponse
+	15, // 76: loombridge.v1.ContextService.ListSteps:output_type -> loombridge.v1.ListStepsResponse
+	17, // 77: loombridge.v1.ContextService.GetStep:output_type -> loombridge.v1.GetStepResponse
+	19, // 78: loombridge.v1.ContextService.Assemble:output_type -> loombridge.v1.AssembleResponse
+	26, // 79: loombridge.v1.ContextService.ConfigureSession:output_type -> loombridge.v1.ConfigureSessionResponse
+	28, // 80: loombridge.v1.ContextService.EndSession:output_type -> loombridge.v1.EndSessionResponse
+	30, // 81: loombridge.v1.ContextService.CompactHistory:output_type -> loombridge.v1.CompactHistoryResponse
+	32, // 82: loombridge.v1.ContextService.Undo:output_type -> loombridge.v1.UndoResponse
+	34, // 83: loombridge.v1.ContextService.ReportUsage:output_type -> loombridge.v1.ReportUsageResponse
+	36, // 84: loombridge.v1.ContextService.CompressResult:output_type -> loombridge.v1.CompressResultResponse
+	40, // 85: loombridge.v1.ContextService.CountTokens:output_type -> loombridge.v1.CountTokensResponse
+	44, // 86: loombridge.v1.ContextService.ReadBlob:output_type -> loombridge.v1.ReadBlobResponse
+	49, // 87: loombridge.v1.ContextService.ListBlobs:output_type -> loombridge.v1.ListBlobsResponse
+	52, // 88: loombridge.v1.ContextService.PromoteBlob:output_type -> loombridge.v1.PromoteBlobResponse
+	54, // 89: loombridge.v1.ContextService.ArchiveBlob:output_type -> loombridge.v1.ArchiveBlobResponse
+	56, // 90: loombridge.v1.ContextService.SearchBlobs:output_type -> loombridge.v1.SearchBlobsResponse
+	59, // 91: loombridge.v1.ContextService.CollectGarbage:output_type -> loombridge.v1.CollectGarbageResponse
+	74, // [74:92] is the sub-list for method output_type
+	56, // [56:74] is the sub-list for method input_type
+	56, // [56:56] is the sub-list for extension type_name
+	56, // [56:56] is the sub-list for extension extendee
+	0,  // [0:56] is the sub-list for field type_name
 }
 
 func init() { file_loombridge_v1_context_proto_init() }
@@ -5868,7 +6091,11 @@ func file_loombridge_v1_context_proto_init() {
 		(*RecordStepRequest_Output)(nil),
 		(*RecordStepRequest_OutputJson)(nil),
 	}
-	file_loombridge_v1_context_proto_msgTypes[45].OneofWrappers = []any{
+	file_loombridge_v1_context_proto_msgTypes[37].OneofWrappers = []any{
+		(*Task_Parameters)(nil),
+		(*Task_ParametersJson)(nil),
+	}
+	file_loombridge_v1_context_proto_msgTypes[46].OneofWrappers = []any{
 		(*SearchBlobsRequest_Words)(nil),
 		(*SearchBlobsRequest_Literal)(nil),
 		(*SearchBlobsRequest_Regexp)(nil),
@@ -5879,7 +6106,7 @@ func file_loombridge_v1_context_proto_init() {
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_loombridge_v1_context_proto_rawDesc), len(file_loombridge_v1_context_proto_rawDesc)),
 			NumEnums:      9,
-			NumMessages:   51,
+			NumMessages:   52,
 			NumExtensions: 0,
 			NumServices:   1,
 		},

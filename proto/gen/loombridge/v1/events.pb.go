@@ -330,8 +330,11 @@ type EmitRequest struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// agent_id is who emits. Required.
 	AgentId string `protobuf:"bytes,1,opt,name=agent_id,json=agentId,proto3" json:"agent_id,omitempty"`
-	// topic is where to: 1 to 256 bytes of dot-separated words. `execute`,
-	// `agent.spawn`, `agent.result` and `node.*` are RESERVED_TOPIC. Required.
+	// topic is where to: 1 to 256 bytes of dot-separated words. `agent.spawn`,
+	// `agent.result` and `node.message` are RESERVED_TOPIC. A durable event on
+	// `execute` or another `node.*` topic is a task of the agent's as well: the
+	// topic is its action, the payload an object with the other fields of Task and
+	// session_id. Required.
 	Topic string `protobuf:"bytes,2,opt,name=topic,proto3" json:"topic,omitempty"`
 	// payload_form is the content, at most 1 MiB. Default: JSON null.
 	//

@@ -653,7 +653,7 @@ class ReadBlobResponse(_message.Message):
     def __init__(self, info: _Optional[_Union[BlobInfo, _Mapping]] = ..., data: _Optional[bytes] = ...) -> None: ...
 
 class RecordStepRequest(_message.Message):
-    __slots__ = ("agent_id", "tool_name", "arguments", "arguments_json", "success", "output", "output_json", "error_message", "session_id", "thought", "turn_id", "call_id", "request_id", "pinned")
+    __slots__ = ("agent_id", "tool_name", "arguments", "arguments_json", "success", "output", "output_json", "error_message", "session_id", "thought", "turn_id", "call_id", "request_id", "pinned", "task")
     AGENT_ID_FIELD_NUMBER: _ClassVar[int]
     TOOL_NAME_FIELD_NUMBER: _ClassVar[int]
     ARGUMENTS_FIELD_NUMBER: _ClassVar[int]
@@ -668,6 +668,7 @@ class RecordStepRequest(_message.Message):
     CALL_ID_FIELD_NUMBER: _ClassVar[int]
     REQUEST_ID_FIELD_NUMBER: _ClassVar[int]
     PINNED_FIELD_NUMBER: _ClassVar[int]
+    TASK_FIELD_NUMBER: _ClassVar[int]
     agent_id: str
     tool_name: str
     arguments: _struct_pb2.Struct
@@ -682,17 +683,46 @@ class RecordStepRequest(_message.Message):
     call_id: str
     request_id: str
     pinned: bool
-    def __init__(self, agent_id: _Optional[str] = ..., tool_name: _Optional[str] = ..., arguments: _Optional[_Union[_struct_pb2.Struct, _Mapping]] = ..., arguments_json: _Optional[str] = ..., success: bool = ..., output: _Optional[_Union[_struct_pb2.Value, _Mapping]] = ..., output_json: _Optional[str] = ..., error_message: _Optional[str] = ..., session_id: _Optional[str] = ..., thought: _Optional[str] = ..., turn_id: _Optional[str] = ..., call_id: _Optional[str] = ..., request_id: _Optional[str] = ..., pinned: bool = ...) -> None: ...
+    task: Task
+    def __init__(self, agent_id: _Optional[str] = ..., tool_name: _Optional[str] = ..., arguments: _Optional[_Union[_struct_pb2.Struct, _Mapping]] = ..., arguments_json: _Optional[str] = ..., success: bool = ..., output: _Optional[_Union[_struct_pb2.Value, _Mapping]] = ..., output_json: _Optional[str] = ..., error_message: _Optional[str] = ..., session_id: _Optional[str] = ..., thought: _Optional[str] = ..., turn_id: _Optional[str] = ..., call_id: _Optional[str] = ..., request_id: _Optional[str] = ..., pinned: bool = ..., task: _Optional[_Union[Task, _Mapping]] = ...) -> None: ...
+
+class Task(_message.Message):
+    __slots__ = ("task_id", "action", "parameters", "parameters_json", "source_agent", "target_agent", "parent_task_id", "result", "tags", "importance", "create_time")
+    TASK_ID_FIELD_NUMBER: _ClassVar[int]
+    ACTION_FIELD_NUMBER: _ClassVar[int]
+    PARAMETERS_FIELD_NUMBER: _ClassVar[int]
+    PARAMETERS_JSON_FIELD_NUMBER: _ClassVar[int]
+    SOURCE_AGENT_FIELD_NUMBER: _ClassVar[int]
+    TARGET_AGENT_FIELD_NUMBER: _ClassVar[int]
+    PARENT_TASK_ID_FIELD_NUMBER: _ClassVar[int]
+    RESULT_FIELD_NUMBER: _ClassVar[int]
+    TAGS_FIELD_NUMBER: _ClassVar[int]
+    IMPORTANCE_FIELD_NUMBER: _ClassVar[int]
+    CREATE_TIME_FIELD_NUMBER: _ClassVar[int]
+    task_id: str
+    action: str
+    parameters: _struct_pb2.Struct
+    parameters_json: str
+    source_agent: str
+    target_agent: str
+    parent_task_id: str
+    result: str
+    tags: _containers.RepeatedScalarFieldContainer[str]
+    importance: float
+    create_time: _timestamp_pb2.Timestamp
+    def __init__(self, task_id: _Optional[str] = ..., action: _Optional[str] = ..., parameters: _Optional[_Union[_struct_pb2.Struct, _Mapping]] = ..., parameters_json: _Optional[str] = ..., source_agent: _Optional[str] = ..., target_agent: _Optional[str] = ..., parent_task_id: _Optional[str] = ..., result: _Optional[str] = ..., tags: _Optional[_Iterable[str]] = ..., importance: _Optional[float] = ..., create_time: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ...) -> None: ...
 
 class RecordStepResponse(_message.Message):
-    __slots__ = ("step", "observation", "output_blob")
+    __slots__ = ("step", "observation", "output_blob", "task_id")
     STEP_FIELD_NUMBER: _ClassVar[int]
     OBSERVATION_FIELD_NUMBER: _ClassVar[int]
     OUTPUT_BLOB_FIELD_NUMBER: _ClassVar[int]
+    TASK_ID_FIELD_NUMBER: _ClassVar[int]
     step: Step
     observation: str
     output_blob: BlobInfo
-    def __init__(self, step: _Optional[_Union[Step, _Mapping]] = ..., observation: _Optional[str] = ..., output_blob: _Optional[_Union[BlobInfo, _Mapping]] = ...) -> None: ...
+    task_id: str
+    def __init__(self, step: _Optional[_Union[Step, _Mapping]] = ..., observation: _Optional[str] = ..., output_blob: _Optional[_Union[BlobInfo, _Mapping]] = ..., task_id: _Optional[str] = ...) -> None: ...
 
 class ListBlobsRequest(_message.Message):
     __slots__ = ("agent_id", "session_id", "step_id", "kind", "category", "tier", "archived", "page_size", "page_token")

@@ -1,0 +1,80 @@
+package native
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"strconv"
+	"time"
+
+	"github.com/loom-bridge/loom-bridge/bridge/tools"
+	"github.com/loom-bridge/loom-bridge/context/session"
+	"github.com/loom-bridge/loom-bridge/context/step"
+	"github.com/loom-bridge/loom-bridge/memory"
+	"github.com/loom-bridge/loom-bridge/memory/kv"
+)
+
+func (m memories) save(ctx context.Context, c tools.Call) (tools.Result, error) {
+	r := memory.Record{
+		Text: c.String("text", ""), Kind: c.String("kind", ""), Key: c.String("key", ""), SessionID: c.SessionID,
+		Supersedes: c.String("supersedes", ""), Importance: memory.DefaultImportance,
+	}
+	if weight, ok := c.Args["importance"].(json.Number); ok {
+		r.Importance, _ = weight.Float64() // the schema says that it is one
+	}
+	if metadata, ok := c.Args["metadata"].(map[string]any); ok {
+		r.Metadata = step.CanonicalJSON(metadata)
+	}
+	if tags, ok := c.Args["tags"].([]any); ok {
+		for _, tag := range tags {
+			text, _ := tag.(string)
+			r.Tags = append(r.Tags, text)
+		}
+	}
+	saved, err := m.memory.Save(ctx, c.Scope, r)
+	if err != nil {
+		return tools.Result{}, memoryFailure(err)
+	}
+	out := map[string]any{"id": saved.ID, "created_at": timeText(saved.CreateTime)}
+	if saved.Key != "" {
+		out["key"] = saved.Key
+	}
+	return tools.Result{Output: out}, nil
+}
+
+// memoryFailure says for the model what went wrong with memory.
+func memoryFailure(err error) error {
+	if bad, ok := errors.AsType[*memory.InvalidError](err); ok {
+		return refuse(bad.Field, bad.Problem)
+	}
+	if bad, ok := errors.AsType[*session.InvalidError](err); ok {
+		return refuse(bad.Field, bad.Problem)
+	}
+	if taken, ok := errors.AsType[*memory.ExistsError](err); ok {
+		return wrapped(tools.Failed, "The "+taken.Field+" is taken by record "+taken.ID+"; supersede that one, or choose another "+taken.Field, err)
+	}
+	if missing, ok := errors.AsType[*memory.NotFoundError](err); ok {
+		return wrapped(tools.NotFound, "Record not found: "+missing.Name, err)
+	}
+	switch {
+	case errors.Is(err, session.ErrTaskNotFound):
+		return wrapped(tools.NotFound, "Task not found in the session", err)
+	case errors.Is(err, kv.ErrLimit):
+		return wrapped(tools.TooLarge, "Too large for one record: "+err.Error(), err)
+	}
+	return err
+}
+
+// anys are texts as JSON values.
+func anys(texts []string) []any {
+	out := make([]any, len(texts))
+	for i, text := range texts {
+		out[i] = text
+	}
+	return out
+}
+
+// number is a number as a JSON value.
+func number(x float64) json.Number { return json.Number(strconv.FormatFloat(x, 'f', -1, 64)) }
+
+func timeText(t time.Time) string { return t.UTC().Format(time.RFC3339Nano) }

@@ -1,0 +1,88 @@
+package tiers
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"slices"
+
+	"github.com/loom-bridge/loom-bridge/context/session"
+	"github.com/loom-bridge/loom-bridge/memory"
+	"github.com/loom-bridge/loom-bridge/memory/kv"
+)
+
+// L1 returns the last n tasks of a session, oldest first; at most as many as L1
+// holds, which n below one means.
+func (t *Tiers) L1(ctx context.Context, scope kv.Scope, sessionID string, n int) ([]session.Task, error) {
+	if n < 1 || n > t.opts.L1 {
+		n = t.opts.L1
+	}
+	return t.log.LastTasks(ctx, scope, sessionID, n)
+}
+
+// Task returns a task of a session by its id or by the ref of its summary, whichever
+// tier it is in; session.ErrTaskNotFound when the session has none.
+func (t *Tiers) Task(ctx context.Context, scope kv.Scope, sessionID, id string) (session.Task, error) {
+	task, err := t.log.Task(ctx, scope, id)
+	if ref, ok := cutRef(id); ok && errors.Is(err, session.ErrTaskNotFound) {
+		task, err = t.log.Task(ctx, scope, ref)
+	}
+	if err != nil {
+		return session.Task{}, err
+	}
+	if task.SessionID != cmp.Or(sessionID, session.DefaultSession) {
+		return session.Task{}, session.ErrTaskNotFound
+	}
+	return task, nil
+}
+
+func cutRef(id string) (string, bool) {
+	if len(id) <= len(keyPrefix) || id[:len(keyPrefix)] != keyPrefix {
+		return "", false
+	}
+	return id[len(keyPrefix):], true
+}
+
+// L2 returns up to n important tasks of a session, the most important first and the
+// newest among equals. An n below one means all.
+func (t *Tiers) L2(ctx context.Context, scope kv.Scope, sessionID string, n int) ([]memory.Record, error) {
+	members, err := t.members(ctx, placeOf(scope, sessionID), tierWorking)
+	slices.Reverse(members)
+	slices.SortStableFunc(members, func(a, b memory.Record) int { return cmp.Compare(b.Importance, a.Importance) })
+	return first(members, n), err
+}
+
+// L3 returns up to n summaries of a session, those that entered last first. An n
+// below one means all.
+func (t *Tiers) L3(ctx context.Context, scope kv.Scope, sessionID string, n int) ([]memory.Record, error) {
+	members, err := t.members(ctx, placeOf(scope, sessionID), tierSummary)
+	sortByMoved(members)
+	slices.Reverse(members)
+	return first(members, n), err
+}
+
+// L4 finds what an agent has in long-term memory: tasks and all else, of all
+// sessions or, when one is named, of that one.
+func (t *Tiers) L4(ctx context.Context, scope kv.Scope, sessionID, query string, n int) (memory.Result, error) {
+	q := memory.Query{Text: query, Limit: n}
+	if sessionID != "" {
+		q.Filter = "session_id = " + quoted(sessionID)
+	}
+	return t.store.Query(ctx, scope, q)
+}
+
+// Save puts a record into long-term memory.
+func (t *Tiers) Save(ctx context.Context, scope kv.Scope, r memory.Record) (memory.Record, error) {
+	return t.store.Save(ctx, scope, r, "")
+}
+
+func placeOf(scope kv.Scope, sessionID string) place {
+	return place{scope, cmp.Or(sessionID, session.DefaultSession)}
+}
+
+func first(records []memory.Record, n int) []memory.Record {
+	if n < 1 {
+		return records
+	}
+	return records[:min(n, len(records))]
+}

@@ -1,0 +1,137 @@
+package tiers
+
+import (
+	"encoding/json"
+	"strings"
+	"time"
+	"unicode/utf8"
+
+	"github.com/loom-bridge/loom-bridge/context/session"
+	"github.com/loom-bridge/loom-bridge/context/step"
+	"github.com/loom-bridge/loom-bridge/memory"
+)
+
+// Kind is the kind of the records that are tasks.
+const Kind = "task"
+
+// keyPrefix begins the keys of such records.
+const keyPrefix = "task/"
+
+// summaryRunes is how many characters a summary has of parameters and of results.
+const summaryRunes = 200
+
+// Key is the key of the record of a task.
+func Key(taskID string) string { return keyPrefix + taskID }
+
+// Summary is what a record says about its task, as metadata.
+type Summary struct {
+	TaskID     string `json:"task_id"`
+	Action     string `json:"action"`
+	Parameters string `json:"parameters"`
+	Result     string `json:"result"`
+	Status     string `json:"status"`
+	// Tags are those of the task, or action and status where it has none.
+	Tags         []string  `json:"tags"`
+	Importance   float64   `json:"importance"`
+	CreateTime   time.Time `json:"created_at"`
+	SessionID    string    `json:"session_id"`
+	SourceAgent  string    `json:"source_agent"`
+	TargetAgent  string    `json:"target_agent,omitempty"`
+	ParentTaskID string    `json:"parent_task_id,omitempty"`
+	// Ref leads to the whole task: query_l1_memory takes it.
+	Ref string `json:"ref"`
+	// Moved is the place in the order in which tasks entered L3; zero before.
+	Moved uint64 `json:"moved,omitempty"`
+}
+
+// Summarize makes the summary of a task.
+func Summarize(t session.Task) Summary {
+	s := Summary{
+		TaskID: t.ID, Action: t.Action, Parameters: Cut(parameters(t), summaryRunes), Result: Cut(t.Result, summaryRunes),
+		Status: t.Status(), Tags: t.Tags, Importance: t.Importance, CreateTime: t.CreateTime.UTC(), SessionID: t.SessionID,
+		SourceAgent: t.SourceAgent, TargetAgent: t.TargetAgent, ParentTaskID: t.ParentTaskID, Ref: Key(t.ID),
+	}
+	if len(s.Tags) == 0 {
+		s.Tags = []string{t.Action, s.Status}
+	}
+	return s
+}
+
+// SummaryOf reads the summary out of a record; false when there is none any more.
+func SummaryOf(r memory.Record) (Summary, bool) {
+	var s Summary
+	err := json.Unmarshal(r.Metadata, &s)
+	return s, err == nil && s.TaskID != ""
+}
+
+// text is the summary in one line.
+func (s Summary) text() string { return line(s.Action, s.Parameters, s.Result) }
+
+// Cut shortens a text to so many characters and says so with three dots.
+func Cut(text string, runes int) string {
+	if len(text) <= runes || utf8.RuneCountInString(text) <= runes {
+		return text
+	}
+	at := 0
+	for range runes {
+		_, size := utf8.DecodeRuneInString(text[at:])
+		at += size
+	}
+	return text[:at] + "..."
+}
+
+// parameters are a task's as one line of JSON.
+func parameters(t session.Task) string {
+	if len(t.Parameters) == 0 {
+		return "{}"
+	}
+	value, err := step.DecodeJSON(t.Parameters)
+	if err != nil {
+		return string(t.Parameters)
+	}
+	return string(step.CanonicalJSON(value))
+}
+
+func line(action, parameters, result string) string {
+	return strings.TrimRight(action+": "+parameters+" -> "+result, " ")
+}
+
+// text is what the record of a task says in a tier: a summary in L3, all of it
+// elsewhere.
+func text(t session.Task, tier int) string {
+	if tier == tierSummary {
+		return Summarize(t).text()
+	}
+	return line(t.Action, parameters(t), t.Result)
+}
+
+// record is a task as it enters L2.
+func record(t session.Task) (memory.Record, error) {
+	metadata, err := json.Marshal(Summarize(t))
+	if err != nil {
+		return memory.Record{}, err
+	}
+	return memory.Record{
+		Text: text(t, tierWorking), Key: Key(t.ID), Kind: Kind, SessionID: t.SessionID, EventTime: t.CreateTime,
+		Metadata: metadata, Tags: t.Tags, Importance: t.Importance, Tier: tierWorking,
+	}, nil
+}
+
+// withFields lays fields of a summary over the metadata of a record, which may have
+// others by now.
+func withFields(metadata json.RawMessage, fields map[string]any) (json.RawMessage, error) {
+	object := map[string]json.RawMessage{}
+	if len(metadata) > 0 {
+		if err := json.Unmarshal(metadata, &object); err != nil {
+			return nil, err
+		}
+	}
+	for name, value := range fields {
+		text, err := json.Marshal(value)
+		if err != nil {
+			return nil, err
+		}
+		object[name] = text
+	}
+	return json.Marshal(object)
+}

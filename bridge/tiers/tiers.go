@@ -1,0 +1,135 @@
+package tiers
+
+import (
+	"context"
+	"log/slog"
+	"sync"
+	"time"
+
+	"github.com/loom-bridge/loom-bridge/context/session"
+	"github.com/loom-bridge/loom-bridge/memory"
+	"github.com/loom-bridge/loom-bridge/memory/kv"
+)
+
+// Default capacities, in tasks of one session.
+const (
+	// DefaultL1 is how many tasks are recent.
+	DefaultL1 = 50
+	// DefaultL2 is how many important ones are at hand.
+	DefaultL2 = 100
+	// DefaultL3 is how many summaries there are.
+	DefaultL3 = 500
+)
+
+// promoteTime bounds the promotion after a task, which its adder waits for.
+const promoteTime = 10 * time.Second
+
+// The tiers of records.
+const (
+	tierWorking = 2
+	tierSummary = 3
+)
+
+// Options adjusts Tiers. Nil and zero fields mean the defaults.
+type Options struct {
+	// L1, L2 and L3 are the capacities of the tiers, for each session. Defaults
+	// DefaultL1, DefaultL2 and DefaultL3. L2 and L3 begin to move tasks on when they
+	// are nine tenths full. A tier holds more for as long as the next one can't take
+	// any.
+	L1, L2, L3 int
+	// Logger hears of promotions that failed. Default silent.
+	Logger *slog.Logger
+}
+
+// Tiers are the tiers of all agents. They hold no truth of their own: all of it is
+// in the log and in the records. All methods are safe for concurrent use.
+type Tiers struct {
+	log    *session.Log
+	store  *memory.Store
+	writer *kv.Writer
+	opts   Options
+
+	mu    sync.Mutex
+	turns map[place]*turn // guarded by mu; of those that promote or wait to
+}
+
+// place is a session of an agent.
+type place struct {
+	scope   kv.Scope
+	session string
+}
+
+// turn is the right to promote in a session.
+type turn struct {
+	busy  chan struct{} // holds one token
+	users int           // guarded by Tiers.mu
+}
+
+// New returns the tiers over a log, a store and the writer of both. All stay the
+// caller's.
+func New(log *session.Log, store *memory.Store, writer *kv.Writer, opts *Options) *Tiers {
+	t := &Tiers{log: log, store: store, writer: writer, turns: make(map[place]*turn)}
+	if opts != nil {
+		t.opts = *opts
+	}
+	for _, c := range []struct {
+		capacity *int
+		standard int
+	}{{&t.opts.L1, DefaultL1}, {&t.opts.L2, DefaultL2}, {&t.opts.L3, DefaultL3}} {
+		if *c.capacity <= 0 {
+			*c.capacity = c.standard
+		}
+	}
+	if t.opts.Logger == nil {
+		t.opts.Logger = slog.New(slog.DiscardHandler)
+	}
+	return t
+}
+
+// Add adds a task to the log, as session.Log.AddTask does, and moves up what is due
+// then. An error says that the task was not added.
+func (t *Tiers) Add(ctx context.Context, scope kv.Scope, task session.Task) (session.Task, error) {
+	added, err := t.log.AddTask(ctx, scope, task)
+	if err != nil {
+		return session.Task{}, err
+	}
+	t.Added(ctx, scope, added.SessionID)
+	return added, nil
+}
+
+// Added does what is to be done after a task was added otherwise: it promotes, also
+// when ctx has ended, for at most ten seconds. What fails is logged, for the task is
+// there all the same, and the next one makes up for it.
+func (t *Tiers) Added(ctx context.Context, scope kv.Scope, sessionID string) {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), promoteTime)
+	defer cancel()
+	if err := t.Promote(ctx, scope, sessionID); err != nil {
+		t.opts.Logger.WarnContext(ctx, "task not promoted", "scope", scope.String(), "session", sessionID, "error", err)
+	}
+}
+
+// enter waits for the turn at a session, and returns what ends it.
+func (t *Tiers) enter(ctx context.Context, p place) (leave func(), err error) {
+	t.mu.Lock()
+	own := t.turns[p]
+	if own == nil {
+		own = &turn{busy: make(chan struct{}, 1)}
+		t.turns[p] = own
+	}
+	own.users++
+	t.mu.Unlock()
+	forget := func() {
+		t.mu.Lock()
+		defer t.mu.Unlock()
+		if own.users--; own.users == 0 {
+			delete(t.turns, p)
+		}
+	}
+	select {
+	case own.busy <- struct{}{}:
+		return func() { <-own.busy; forget() }, nil
+	case <-ctx.Done():
+		forget()
+		return nil, ctx.Err()
+	}
+}

@@ -1,0 +1,60 @@
+"""Tasks: what an agent took up, the first tier of its memory."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import datetime
+from typing import Any
+
+from loombridge import _values
+from loombridge.v1 import context_pb2 as pb
+
+
+@dataclass(frozen=True, slots=True)
+class Task:
+    """A unit of work: a step of a plan, a tool call, a thought.
+
+    The last fifty of a session are the first tier of memory; the important ones
+    move up, and a model finds them with the tools `query_l1_memory` to
+    `query_l4_memory`. Besides `record_step(task=…)`, an event on the topic
+    `execute` or `node.…` adds one.
+    """
+
+    action: str
+    """`execute`, `node.thinking`, `node.tool_call` or a word of your own."""
+    task_id: str = ""
+    """Names it within its agent; default: made by the server."""
+    parameters: Mapping[str, Any] = field(default_factory=dict[str, Any])
+    """What it was given, a JSON object of at most 64 KiB."""
+    result: str = ""
+    """What came of it, at most 64 KiB; empty while it is pending."""
+    source_agent: str = ""
+    """Who asked for it; default: the agent."""
+    target_agent: str = ""
+    """Who shall do it."""
+    parent_task_id: str = ""
+    """The task that it is a part of."""
+    tags: Sequence[str] = ()
+    """Labels: at most 64, each 1 to 128 bytes."""
+    importance: float | None = None
+    """From 0 to 1; over 0.6 it is kept beyond the last fifty. Default: by action."""
+    create_time: datetime | None = None
+    """When it was taken up; default: when the server got it."""
+
+
+def task_message(task: Task) -> pb.Task:
+    """Return a task as the wire has it."""
+    message = pb.Task(
+        action=_values.text("action", task.action),
+        task_id=_values.text("task_id", task.task_id),
+        parameters_json=_values.json_object("parameters", task.parameters),
+        result=_values.text("result", task.result),
+        source_agent=_values.text("source_agent", task.source_agent),
+        target_agent=_values.text("target_agent", task.target_agent),
+        parent_task_id=_values.text("parent_task_id", task.parent_task_id),
+        tags=_values.texts("tags", task.tags),
+    )
+    if task.importance is not None:
+        message.importance = _values.number("importance", task.importance)
+    if task.create_time is not None:
+        message.create_time.CopyFrom(_values.timestamp("create_time", task.create_time))
+    return message

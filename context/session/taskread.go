@@ -1,0 +1,147 @@
+package session
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/loom-bridge/loom-bridge/context/step"
+	"github.com/loom-bridge/loom-bridge/memory/kv"
+)
+
+// MaxTasks bounds the tasks of one answer.
+const MaxTasks = 1000
+
+// AddTask is StageTask in a commit of its own.
+func (l *Log) AddTask(ctx context.Context, scope kv.Scope, t Task) (Task, error) {
+	var added Task
+	err := l.writer.Do(ctx, kv.Request{Refs: []kv.Ref{l.Ref(scope)}, Stage: func(ctx context.Context, tx *kv.Tx) (err error) {
+		added, err = l.StageTask(ctx, tx, scope, t)
+		return err
+	}})
+	if err != nil {
+		return Task{}, fmt.Errorf("session: add task: %w", err)
+	}
+	return added, nil
+}
+
+// Task returns the task of an id, of any session, or ErrTaskNotFound.
+func (l *Log) Task(ctx context.Context, scope kv.Scope, id string) (Task, error) {
+	t := Task{ID: id, Action: "any"}
+	if err := t.Check(); err != nil {
+		return Task{}, err
+	}
+	if err := scope.Validate(); err != nil {
+		return Task{}, err
+	}
+	place, err := l.get(ctx, taskIDKey(scope, id))
+	if err != nil {
+		return Task{}, fmt.Errorf("session: read task: %w", err)
+	}
+	if place == nil {
+		return Task{}, fmt.Errorf("%w: %q", ErrTaskNotFound, id)
+	}
+	session, number, err := decodePlace(place)
+	if err != nil {
+		return Task{}, err
+	}
+	value, err := l.get(ctx, taskKey(scope, session, number))
+	if err != nil {
+		return Task{}, fmt.Errorf("session: read task: %w", err)
+	}
+	t, _, err = decodeTask(value)
+	if err == nil && t.ID != id {
+		err = fmt.Errorf("%w: task %q is not where its index says", ErrDamaged, id)
+	}
+	t.SessionID, t.Number = session, number
+	return t, err
+}
+
+// LastTasks returns the last n tasks of a session, oldest first. An n outside 1 to
+// MaxTasks means MaxTasks.
+func (l *Log) LastTasks(ctx context.Context, scope kv.Scope, sessionID string, n int) ([]Task, error) {
+	tasks, err := l.tasks(ctx, scope, sessionID, 0, n, true)
+	slices.Reverse(tasks)
+	return tasks, err
+}
+
+// TasksAfter returns up to n tasks of a session whose number is higher than one,
+// oldest first. An n outside 1 to MaxTasks means MaxTasks.
+func (l *Log) TasksAfter(ctx context.Context, scope kv.Scope, sessionID string, number uint64, n int) ([]Task, error) {
+	return l.tasks(ctx, scope, sessionID, number, n, false)
+}
+
+func (l *Log) tasks(ctx context.Context, scope kv.Scope, id string, after uint64, n int, reverse bool) ([]Task, error) {
+	id, err := scoped(scope, id)
+	if err != nil {
+		return nil, err
+	}
+	r := kv.Prefix(taskPrefix(scope, id))
+	r.Reverse, r.Limit = reverse, n
+	if n < 1 || n > MaxTasks {
+		r.Limit = MaxTasks
+	}
+	if after > 0 {
+		r.Start = append(taskKey(scope, id, after), 0)
+	}
+	var tasks []Task
+	for pair, err := range l.engine.Scan(ctx, kv.Log, r) {
+		if err != nil {
+			return nil, fmt.Errorf("session: read tasks: %w", err)
+		}
+		t, _, err := decodeTask(pair.Value)
+		if err != nil {
+			return nil, err
+		}
+		t.SessionID, t.Number = id, keyPosition(pair.Key)
+		tasks = append(tasks, t)
+	}
+	return tasks, nil
+}
+
+// StagedTask returns a task of a session as a transaction sees it, or
+// ErrTaskNotFound.
+func (l *Log) StagedTask(ctx context.Context, tx *kv.Tx, scope kv.Scope, sessionID string, number uint64) (Task, error) {
+	id, err := scoped(scope, sessionID)
+	if err != nil {
+		return Task{}, err
+	}
+	values, err := tx.Get(ctx, kv.Log, taskKey(scope, id, number))
+	if err != nil {
+		return Task{}, fmt.Errorf("session: read task: %w", err)
+	}
+	if values[0] == nil {
+		return Task{}, fmt.Errorf("%w: number %d", ErrTaskNotFound, number)
+	}
+	t, _, err := decodeTask(values[0])
+	t.SessionID, t.Number = id, number
+	return t, err
+}
+
+// TaskDocument is a task as one canonical JSON object. Fields without a value are
+// left out. The same task gives the same bytes.
+func TaskDocument(t Task) []byte {
+	object := map[string]any{
+		"task_id": t.ID, "session_id": t.SessionID, "number": t.Number, "action": t.Action, "status": t.Status(),
+		"importance": t.Importance, "created_at": t.CreateTime.UTC().Format(time.RFC3339Nano),
+	}
+	for key, text := range map[string]string{
+		"source_agent": t.SourceAgent, "target_agent": t.TargetAgent, "parent_task_id": t.ParentTaskID, "result": t.Result,
+	} {
+		if text != "" {
+			object[key] = text
+		}
+	}
+	if len(t.Parameters) > 0 {
+		object["parameters"] = t.Parameters
+	}
+	if len(t.Tags) > 0 {
+		tags := make([]any, len(t.Tags))
+		for i, tag := range t.Tags {
+			tags[i] = tag
+		}
+		object["tags"] = tags
+	}
+	return step.CanonicalJSON(object)
+}

@@ -1,0 +1,141 @@
+package session
+
+import (
+	"bytes"
+	"context"
+	"encoding/binary"
+	"fmt"
+	"slices"
+
+	"github.com/loom-bridge/loom-bridge/memory/kv"
+	"github.com/loom-bridge/loom-bridge/memory/kv/wire"
+)
+
+// Tags of tasks in the log keyspace (memory/FORMAT.md).
+const (
+	tagTask   = 't' // session, number: a task
+	tagTaskID = 'k' // task id: where the task stands
+	tagTally  = 'm' // session: what became of its tasks
+)
+
+func taskPrefix(scope kv.Scope, session string) []byte {
+	return kv.AppendEscaped(scope.Key(tagTask), session)
+}
+
+func taskKey(scope kv.Scope, session string, number uint64) []byte {
+	return binary.BigEndian.AppendUint64(taskPrefix(scope, session), number)
+}
+
+func taskIDKey(scope kv.Scope, id string) []byte { return scope.Key(tagTaskID, []byte(id)) }
+
+func tallyKey(scope kv.Scope, session string) []byte {
+	return kv.AppendEscaped(scope.Key(tagTally), session)
+}
+
+// Tally says how far the tasks of a session have moved up. Whoever moves them
+// keeps it; the log counts the tasks and notes what was filled in.
+type Tally struct {
+	// Last is the number of the session's last task.
+	Last uint64
+	// Through is the last task that was decided about: those important among the
+	// tasks up to it are in the second tier or beyond.
+	Through uint64
+	// Filled are the numbers, ascending, of tasks up to Through that got their
+	// result later, which the tiers above don't have yet.
+	Filled []uint64
+	// Second and Third are how many tasks are in those tiers, or more: what was
+	// deleted there is not told.
+	Second, Third int
+	// Moved counts the tasks that ever entered the third tier.
+	Moved uint64
+}
+
+// Tally returns the tally of a session; all zero when it has no tasks.
+func (l *Log) Tally(ctx context.Context, scope kv.Scope, sessionID string) (Tally, error) {
+	id, err := scoped(scope, sessionID)
+	if err != nil {
+		return Tally{}, err
+	}
+	value, err := l.get(ctx, tallyKey(scope, id))
+	if err != nil {
+		return Tally{}, fmt.Errorf("session: read tally: %w", err)
+	}
+	return decodeTally(value)
+}
+
+// StageTally changes the tally of a session. An error of change is returned as it
+// is, and nothing is changed.
+func (l *Log) StageTally(ctx context.Context, tx *kv.Tx, scope kv.Scope, sessionID string, change func(*Tally) error) error {
+	id, err := scoped(scope, sessionID)
+	if err != nil {
+		return err
+	}
+	key := tallyKey(scope, id)
+	values, err := tx.Get(ctx, kv.Log, key)
+	if err != nil {
+		return fmt.Errorf("session: read tally: %w", err)
+	}
+	tally, err := decodeTally(values[0])
+	if err != nil {
+		return err
+	}
+	if err := change(&tally); err != nil {
+		return err
+	}
+	if next := encodeTally(tally); !bytes.Equal(next, values[0]) {
+		tx.Put(kv.Log, key, next)
+	}
+	return nil
+}
+
+// Fields of a stored tally. The first is that of a counter.
+const (
+	fieldTallyThrough = iota + 2
+	fieldTallyFilled
+	fieldTallySecond
+	fieldTallyThird
+	fieldTallyMoved
+)
+
+func encodeTally(t Tally) []byte {
+	dst := encodeCounter(t.Last)
+	dst = wire.AppendUint(dst, fieldTallyThrough, t.Through)
+	dst = wire.AppendText(dst, fieldTallyFilled, appendNumbers(nil, t.Filled))
+	dst = wire.AppendUint(dst, fieldTallySecond, uint64(max(0, t.Second)))
+	dst = wire.AppendUint(dst, fieldTallyThird, uint64(max(0, t.Third)))
+	return wire.AppendUint(dst, fieldTallyMoved, t.Moved)
+}
+
+func decodeTally(value []byte) (t Tally, err error) {
+	for f, err := range wire.Fields(value) {
+		if err != nil {
+			return Tally{}, damaged(err)
+		}
+		switch f.Number {
+		case fieldLast:
+			t.Last = f.Value
+		case fieldTallyThrough:
+			t.Through = f.Value
+		case fieldTallyFilled:
+			if t.Filled, err = decodeNumbers(f.Bytes); err != nil {
+				return Tally{}, err
+			}
+		case fieldTallySecond:
+			t.Second = count(f)
+		case fieldTallyThird:
+			t.Third = count(f)
+		case fieldTallyMoved:
+			t.Moved = f.Value
+		}
+	}
+	return t, nil
+}
+
+// insertNumber puts a number into ascending ones, once.
+func insertNumber(numbers []uint64, n uint64) []uint64 {
+	at, found := slices.BinarySearch(numbers, n)
+	if found {
+		return numbers
+	}
+	return slices.Insert(numbers, at, n)
+}
