@@ -15,5 +15,11 @@
 // right after a new step, with nothing new, and after the server was opened
 // again.
 //
+// Memory is measured on stores of its own: how much of what questions ask for is
+// found, beside SQLite's full-text search on the same texts, and how fast it is
+// saved, imported and found in scopes of several sizes. The conversations come
+// from the evaluation data that LOOM_EVAL_DATA names; without it the speed is
+// measured on made-up words, and what is found is not measured.
+//
 // Nothing here gates a test: the figures are for people.
 package main

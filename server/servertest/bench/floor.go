@@ -113,6 +113,9 @@ func serveFloor(ctx context.Context, dir, workspace string, clients int) error {
 	if f.saves.batches, err = captureSaves(ctx, clients, nil); err != nil {
 		return err
 	}
+	if f.saves.batches[turnAgent], err = captureTurns(ctx); err != nil {
+		return err
+	}
 	if f.tools.batches, err = captureTools(ctx, workspace, clients); err != nil {
 		return err
 	}

@@ -9,6 +9,8 @@ import (
 	"os"
 	"os/signal"
 	"path/filepath"
+	"strconv"
+	"strings"
 	"text/tabwriter"
 	"time"
 )
@@ -24,6 +26,11 @@ type settings struct {
 	records   int
 	only      string
 	floor     bool
+	sizes     []int
+	imported  int
+	many      int
+	python    string
+	self      string // this program
 }
 
 func main() {
@@ -43,11 +50,34 @@ func parse() settings {
 	flag.DurationVar(&s.length, "length", 2*time.Second, "how long a round loads each server")
 	flag.IntVar(&s.clients, "clients", 64, "how many clients the crowd has")
 	flag.IntVar(&s.records, "records", 10_000, "records in the scope that is queried")
-	flag.StringVar(&s.only, "only", "", "measure only the calls whose name holds this `text`; record and assemble are RecordStep and Assemble")
+	flag.StringVar(&s.only, "only", "", "measure only the calls whose name holds this `text`; record and assemble are RecordStep and Assemble; memory is all of locomo, vaswani, vectors, query, save and scopes")
+	flag.Func("sizes", "`records` of the scopes of -only query, with commas between (default 5000,10000,100000)", func(text string) error {
+		var err error
+		s.sizes, err = numbers(text)
+		return err
+	})
+	flag.IntVar(&s.imported, "import", 100_000, "records that -only save imports")
+	flag.IntVar(&s.many, "scopes", 10_000, "scopes that -only scopes fills")
+	flag.StringVar(&s.python, "python", "python3", "`program` whose SQLite is measured beside")
 	flag.BoolVar(&s.floor, "floor", false, "serve the floor in -dir and nothing else; the benchmark starts itself so")
 	flag.StringVar(&s.workspace, "workspace", "", "the folder the floor reads from")
 	flag.Parse()
+	if s.sizes == nil {
+		s.sizes = []int{5_000, 10_000, 100_000}
+	}
 	return s
+}
+
+// numbers reads numbers with commas between.
+func numbers(text string) (all []int, err error) {
+	for part := range strings.SplitSeq(text, ",") {
+		n, err := strconv.Atoi(strings.TrimSpace(part))
+		if err != nil {
+			return nil, err
+		}
+		all = append(all, n)
+	}
+	return all, nil
 }
 
 func benchmark(ctx context.Context, s settings) error {
@@ -65,15 +95,25 @@ func benchmark(ctx context.Context, s settings) error {
 		}
 		defer os.RemoveAll(dir)
 	}
+	var err error
+	if s.self, err = os.Executable(); err != nil {
+		return err
+	}
+	if !measuresMemory(s.only) {
+		if err := callTables(ctx, s, dir); err != nil {
+			return err
+		}
+	}
+	return memoryTables(ctx, s, dir)
+}
+
+// callTables measures single calls, events, steps and prompts, beside the floor.
+func callTables(ctx context.Context, s settings, dir string) error {
 	workspace, err := makeWorkspace(dir)
 	if err != nil {
 		return err
 	}
-	self, err := os.Executable()
-	if err != nil {
-		return err
-	}
-	floor, err := start(ctx, self, "-floor", "-dir", filepath.Join(dir, "floor"), "-workspace", workspace, "-clients", fmt.Sprint(s.clients))
+	floor, err := start(ctx, s.self, "-floor", "-dir", filepath.Join(dir, "floor"), "-workspace", workspace, "-clients", fmt.Sprint(s.clients))
 	if err != nil {
 		return err
 	}

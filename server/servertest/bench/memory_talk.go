@@ -1,0 +1,162 @@
+//go:build cgo && !norocksdb
+
+package main
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"strings"
+	"time"
+
+	"google.golang.org/protobuf/types/known/timestamppb"
+
+	"github.com/loom-bridge/loom-bridge/memory/embed/embedtest"
+	loombridgev1 "github.com/loom-bridge/loom-bridge/proto/gen/loombridge/v1"
+)
+
+const (
+	// turnsPerSession is the length of a made-up session; real ones are about as
+	// long.
+	turnsPerSession = 20
+	// changedWords is the share of the words of a copied turn that become others,
+	// and newWords that of words nobody has said before.
+	changedWords, newWords = 0.35, 0.02
+	// shortWord is the length up to which words are left as they are: the glue of
+	// the language.
+	shortWord = 3
+	// talkDimensions is the length of the vectors.
+	talkDimensions = embedtest.DefaultDimensions
+	// talkCorpus is how many turns the model of the vectors learns from.
+	talkCorpus = 5000
+	// talkSpace names the space of the vectors.
+	talkSpace = "bench/lsa"
+)
+
+// talk is what people say to each other: the conversations of the evaluation
+// data, again and again with other people and other words, or without them
+// made-up words that are as unevenly common. The same numbers give the same
+// turns.
+type talk struct {
+	real      []locomoTurn
+	words     []string // as often as they stand there
+	questions []string
+}
+
+func (b *memoryBench) newTalk() (*talk, error) {
+	if b.data() == "" {
+		return madeUpTalk(), nil
+	}
+	samples, err := readLocomo(b.data())
+	if err != nil {
+		return nil, err
+	}
+	t := &talk{}
+	for _, sample := range samples {
+		t.real = append(t.real, sample.turns...)
+		for _, q := range sample.Questions {
+			t.questions = append(t.questions, q.Text)
+		}
+	}
+	for _, turn := range t.real {
+		for _, word := range strings.Fields(turn.text()) {
+			if len(word) > shortWord {
+				t.words = append(t.words, word)
+			}
+		}
+	}
+	return t, nil
+}
+
+// madeUpTalk has turns of some twenty words by five pairs of people, and
+// questions of a name and a few words.
+func madeUpTalk() *talk {
+	t := &talk{}
+	for i, text := range texts(11, 2500) {
+		t.words = append(t.words, strings.Fields(text)...)
+		speaker := word(uint64(i/500*2 + i%2))
+		t.real = append(t.real, locomoTurn{
+			Speaker: strings.ToUpper(speaker[:1]) + speaker[1:], Text: text[:80+i%100],
+			session: fmt.Sprintf("session_%d", i/turnsPerSession), at: time.Date(2023, 1, 1+i/turnsPerSession, 12, 0, 0, 0, time.UTC),
+		})
+		if i%3 == 0 {
+			t.questions = append(t.questions, "When did "+t.real[i].Speaker+" "+query(text)+"?")
+		}
+	}
+	return t
+}
+
+// turns returns the first n turns. After the real ones, copies of them come.
+func (t *talk) turns(n int) []*loombridgev1.RecordDraft {
+	drafts := make([]*loombridgev1.RecordDraft, n)
+	for i := range drafts {
+		drafts[i] = t.turn(i)
+	}
+	return drafts
+}
+
+func (t *talk) turn(i int) *loombridgev1.RecordDraft {
+	turn, copied := t.real[i%len(t.real)], i/len(t.real)
+	draft := &loombridgev1.RecordDraft{
+		Text: turn.text(), Author: turn.Speaker, SessionId: fmt.Sprintf("%d %s %s", copied, turn.sample, turn.session),
+		EventTime: timestamppb.New(turn.at.AddDate(0, 0, -copied)),
+	}
+	if copied > 0 {
+		draft.Text = t.vary(draft.Text, rand.New(rand.NewPCG(uint64(i), 5))) //nolint:gosec // repeatable on purpose
+		draft.Author = fmt.Sprintf("%s %s", turn.Speaker, word(uint64(copied)))
+	}
+	return draft
+}
+
+// vary replaces some words of a text.
+func (t *talk) vary(text string, rng *rand.Rand) string {
+	words := strings.Fields(text)
+	for i, w := range words {
+		switch p := rng.Float64(); {
+		case len(w) <= shortWord || p > changedWords:
+		case p < newWords:
+			words[i] = word(uint64(rng.IntN(vocabulary * 10)))
+		default:
+			words[i] = t.words[rng.IntN(len(t.words))]
+		}
+	}
+	return strings.Join(words, " ")
+}
+
+// model returns vectors for what is said, made of the words alone: the bench
+// downloads no model.
+func (t *talk) model() *embedtest.LSA {
+	drafts := t.turns(max(talkCorpus, len(t.real)))
+	corpus := make([]string, len(drafts))
+	for i, d := range drafts {
+		corpus[i] = embedded(d)
+	}
+	return embedtest.TrainLSA(corpus, nil)
+}
+
+// embedded is the text that the vector of a turn is made of.
+func embedded(d *loombridgev1.RecordDraft) string { return d.GetAuthor() + ": " + d.GetText() }
+
+// embed gives every record its vector, if the model knows a word of it.
+func embed(model *embedtest.LSA, drafts []*loombridgev1.RecordDraft) {
+	for _, d := range drafts {
+		if v := model.Vector(embedded(d)); dot(v, v) > 0 {
+			d.Embedding, d.EmbeddingSpace = v, talkSpace
+		}
+	}
+}
+
+// ask returns all questions with their vectors.
+func (t *talk) ask(model *embedtest.LSA) (all []question) {
+	for _, text := range t.questions {
+		if v := model.Vector(text); dot(v, v) > 0 {
+			all = append(all, question{text, v})
+		}
+	}
+	return all
+}
+
+// question is a query with its vector.
+type question struct {
+	text   string
+	vector []float32
+}

@@ -1,0 +1,149 @@
+//go:build cgo && !norocksdb
+
+package main
+
+import (
+	"context"
+	"fmt"
+	"sync/atomic"
+	"time"
+
+	loombridgev1 "github.com/loom-bridge/loom-bridge/proto/gen/loombridge/v1"
+)
+
+const (
+	// queryLimit is how many hits are asked for.
+	queryLimit = 10
+	// crowdedClients ask at the same time, beside one alone.
+	crowdedClients = 16
+)
+
+// queryAims are those of the issue, in ms of p95 with one client.
+var queryAims = map[int]string{5_000: "5 ms; 500/s (1000)", 10_000: "10 ms", 100_000: "25 ms"}
+
+// query measures queries in scopes of several sizes, by words alone and with a
+// vector of the caller's, and the same queries in SQLite, which has no server
+// between.
+func (b *memoryBench) query(ctx context.Context) error {
+	talk, err := b.newTalk()
+	if err != nil {
+		return err
+	}
+	model := talk.model()
+	questions := talk.ask(model)
+	fmt.Fprintf(b.table, "\nqueries, limit %d\trecords\tclients\tp50 ms\tp95 ms\t/s\trescored\tresident MB\tFTS5 p50 / ours\tFTS5 p95 / ours\taim\t\n", queryLimit)
+	for _, size := range b.sizes {
+		drafts := talk.turns(size)
+		embed(model, drafts)
+		words, err := b.querySize(ctx, drafts, questions)
+		if err != nil {
+			return err
+		}
+		if err := b.querySQLite(ctx, drafts, questions, words); err != nil {
+			return err
+		}
+	}
+	if b.data() == "" {
+		return b.table.Flush()
+	}
+	samples, err := readLocomo(b.data())
+	if err != nil {
+		return err
+	}
+	b.recallHeader("LoCoMo dev")
+	if err := b.sqliteRecalls(ctx, samples); err != nil {
+		return err
+	}
+	return b.table.Flush()
+}
+
+// querySize measures one size and returns what one client saw of words alone.
+func (b *memoryBench) querySize(ctx context.Context, drafts []*loombridgev1.RecordDraft, questions []question) (words sample, err error) {
+	const owner = "bench-talk"
+	server, err := b.serve(ctx, fmt.Sprintf("query-%d", len(drafts)))
+	if err != nil {
+		return words, err
+	}
+	defer server.remove()
+	b.say("importing %d records with vectors", len(drafts))
+	took, err := server.load(ctx, owner, drafts)
+	if err != nil {
+		return words, err
+	}
+	b.say("that took %s, with packing %s", took.acknowledged.Round(time.Millisecond), took.packed.Round(time.Millisecond))
+	for _, clients := range []int{1, crowdedClients} {
+		for _, mode := range []struct {
+			name   string
+			vector bool
+		}{{"words", false}, {"hybrid", true}} {
+			s, err := b.queryLoad(ctx, server, clients, func(c *client) *loombridgev1.MemoryQueryRequest {
+				q := questions[(c.calls+101*c.number)%len(questions)]
+				r := &loombridgev1.MemoryQueryRequest{AgentId: owner, Query: q.text, Limit: queryLimit, Mode: loombridgev1.QueryMode_QUERY_MODE_LEXICAL}
+				if mode.vector {
+					r.Mode, r.Embedding, r.EmbeddingSpace = loombridgev1.QueryMode_QUERY_MODE_HYBRID, q.vector, talkSpace
+				}
+				return r
+			})
+			if err != nil {
+				return words, err
+			}
+			if clients == 1 && !mode.vector {
+				words = s.sample
+			}
+			resident, err := server.resident()
+			if err != nil {
+				return words, err
+			}
+			fmt.Fprintf(b.table, "%s\t%d\t%d\t%.2f\t%.2f\t%.0f\t%d\t%.0f\t\t\t%s\t\n",
+				mode.name, len(drafts), clients, ms(p50us(s.sample)), ms(p95us(s.sample)), s.throughput(), s.rescored, resident, queryAims[len(drafts)])
+		}
+	}
+	return words, nil
+}
+
+// queryLoad lets clients ask for all rounds together.
+func (b *memoryBench) queryLoad(ctx context.Context, server *memoryServer, clients int, request func(*client) *loombridgev1.MemoryQueryRequest) (asked, error) {
+	all, err := dial(server.addr, clients)
+	if err != nil {
+		return asked{}, err
+	}
+	defer hangUp(all)
+	b.say("%d clients ask for %s", clients, b.queryTime())
+	var rescored, calls atomic.Int64
+	s, err := run(ctx, all, func(ctx context.Context, c *client) error {
+		answer, err := loombridgev1.NewBridgeServiceClient(c.conn).MemoryQuery(ctx, request(c))
+		rescored.Add(int64(answer.GetReceipt().GetVectorsRescored()))
+		calls.Add(1)
+		return err
+	}, b.queryTime())
+	return asked{s, rescored.Load() / max(1, calls.Load())}, err
+}
+
+// asked is what queries took, and how many vectors each compared exactly.
+type asked struct {
+	sample
+	rescored int64
+}
+
+// queryTime is how long one figure is measured.
+func (b *memoryBench) queryTime() time.Duration { return time.Duration(b.rounds) * b.length }
+
+// querySQLite measures the same queries in SQLite and adds its lines.
+func (b *memoryBench) querySQLite(ctx context.Context, drafts []*loombridgev1.RecordDraft, questions []question, words sample) error {
+	records := sqliteRecords(drafts)
+	for _, common := range []bool{true, false} {
+		scope := sqliteScope{Records: records}
+		for _, q := range questions {
+			scope.Queries = append(scope.Queries, anyOf(q.text, common))
+		}
+		b.say("SQLite asks %d records for %s", len(drafts), b.queryTime())
+		answer, err := b.sqlite(ctx, sqliteJob{Scopes: []sqliteScope{scope}, Limit: queryLimit, Seconds: b.queryTime().Seconds()})
+		if err != nil {
+			return err
+		}
+		s := sample{latencies: answer.Answers[0].Times, elapsed: b.queryTime() * 9 / 10}
+		fmt.Fprintf(b.table, "SQLite %s FTS5, in process, %s\t%d\t1\t%.2f\t%.2f\t%.0f\t\t\t%.1f\t%.1f\t≥ 1\t\n", answer.Version, sqliteWords(common), len(drafts),
+			ms(p50us(s)), ms(p95us(s)), s.throughput(), p50us(s)/p50us(words), p95us(s)/p95us(words))
+	}
+	return nil
+}
