@@ -9,6 +9,7 @@ import (
 
 	"github.com/loom-bridge/loom-bridge/memory"
 	"github.com/loom-bridge/loom-bridge/memory/kv"
+	"github.com/loom-bridge/loom-bridge/memory/vector"
 )
 
 func testBatch(t *testing.T, r *rig) {
@@ -54,7 +55,7 @@ func testBatch(t *testing.T, r *rig) {
 }
 
 func testBatchErrors(t *testing.T, r *rig) {
-	r.MustSave(t, memory.Record{ID: "taken", Text: "first", Key: "k"})
+	r.MustSave(t, memory.Record{ID: "taken", Text: "first", Key: "k", Embedding: []float32{1, 2}, EmbeddingSpace: "two"})
 	good := memory.Record{Text: "good"}
 	for name, tt := range map[string]struct {
 		bad   memory.Record
@@ -69,6 +70,7 @@ func testBatchErrors(t *testing.T, r *rig) {
 		"missing source":      {memory.Record{Text: "x", DerivedFrom: []string{"nobody"}}, memory.ErrNotFound},
 		"one that comes late": {memory.Record{Text: "x", Supersedes: "later"}, memory.ErrNotFound},
 		"expired":             {memory.Record{Text: "x", ExpireTime: start}, memory.ErrInvalid},
+		"another dimension":   {memory.Record{Text: "x", Embedding: []float32{1}, EmbeddingSpace: "two"}, vector.ErrDimension},
 	} {
 		batch := []memory.Record{{ID: "mine", Key: "my key", Text: "good"}, good, tt.bad, {ID: "later", Text: "good"}}
 		var at *memory.BatchError
@@ -77,12 +79,12 @@ func testBatchErrors(t *testing.T, r *rig) {
 		}
 	}
 	long := memory.Record{Text: strings.Repeat("x ", memory.MaxTextBytes/2)}
-	vector := memory.Record{Text: "x", Embedding: make([]float32, memory.MaxEmbedding), EmbeddingSpace: "s"}
+	wide := memory.Record{Text: "x", Embedding: make([]float32, memory.MaxEmbedding), EmbeddingSpace: "s"}
 	for name, batch := range map[string][]memory.Record{
 		"empty":   nil,
 		"many":    make([]memory.Record, memory.MaxBatchRecords+1),
 		"texts":   times(long, memory.MaxBatchTextBytes/memory.MaxTextBytes+1),
-		"vectors": times(vector, memory.MaxBatchVectorBytes/(4*memory.MaxEmbedding)+1),
+		"vectors": times(wide, memory.MaxBatchVectorBytes/(4*memory.MaxEmbedding)+1),
 	} {
 		var invalid *memory.InvalidError
 		if _, err := r.SaveBatch(t.Context(), agent, batch, ""); !errors.As(err, &invalid) || invalid.Field != "records" {

@@ -3,7 +3,6 @@ package memory
 import (
 	"context"
 	"encoding/binary"
-	"maps"
 
 	"github.com/loom-bridge/loom-bridge/memory/kv"
 	"github.com/loom-bridge/loom-bridge/memory/lexical"
@@ -57,8 +56,14 @@ func (l lives) checkVersions(ctx context.Context, view kv.Reader, found *lexical
 		kept[id]++
 		total++
 	}
-	if !maps.Equal(kept, l.versions) {
-		found.Add("%v earlier versions are kept, %v there should be", kept, l.versions)
+	for id, want := range l.versions {
+		if kept[id] != want {
+			found.Add("%d earlier versions of record %q are kept, %d there should be", kept[id], id, want)
+		}
+		delete(kept, id)
+	}
+	for id, n := range kept {
+		found.Add("%d earlier versions are kept of record %q, which has none", n, id)
 	}
 	counted, err := readVersionCount(ctx, view, l.scope)
 	if err == nil && counted != total {

@@ -30,6 +30,8 @@ type write struct {
 	before *Record
 	// keepVector: what was embedded is the same as before.
 	keepVector bool
+	// blame, if set, says of an error whose it is.
+	blame func(error) error
 }
 
 // get reads what the commit has staged so far, and what is stored.
@@ -78,7 +80,11 @@ func (e *edit) flush(ctx context.Context) error {
 		e.statistics = statistics
 		for i, w := range writes {
 			w.record.ordinal = first + uint32(i)
-			if err := e.write(ctx, w); err != nil {
+			err := e.write(ctx, w)
+			if err != nil && w.blame != nil {
+				err = w.blame(err)
+			}
+			if err != nil {
 				return err
 			}
 		}

@@ -5,6 +5,7 @@ import (
 	"fmt"
 
 	"github.com/loom-bridge/loom-bridge/memory/lexical"
+	"github.com/loom-bridge/loom-bridge/memory/vector"
 )
 
 // Errors of saving, reading and querying.
@@ -41,7 +42,7 @@ var (
 )
 
 // wrap adds the operation to errors of other packages; ours about what was
-// asked say enough. What is wrong with the index is wrong with what is stored.
+// asked say enough. What is wrong with an index is wrong with what is stored.
 func wrap(operation string, err error) error {
 	if err == nil {
 		return nil
@@ -52,9 +53,9 @@ func wrap(operation string, err error) error {
 		}
 	}
 	switch {
-	case errors.Is(err, lexical.ErrDamaged):
+	case errors.Is(err, lexical.ErrDamaged) || errors.Is(err, vector.ErrDamaged):
 		return fmt.Errorf("%s: %w: %w", operation, ErrDamaged, err)
-	case errors.Is(err, lexical.ErrNewer):
+	case errors.Is(err, lexical.ErrNewer) || errors.Is(err, vector.ErrNewer):
 		return fmt.Errorf("%s: %w: %w", operation, ErrNewer, err)
 	}
 	return fmt.Errorf("%s: %w", operation, err)

@@ -3,6 +3,7 @@ package memory
 import (
 	"context"
 	"crypto/sha256"
+	"errors"
 	"fmt"
 	"slices"
 	"time"
@@ -206,7 +207,8 @@ func (s *saving) stage(ctx context.Context, e *edit) error {
 
 // blame says which record of a batch is at fault.
 func (s *saving) blame(i int, err error) error {
-	if !s.batch {
+	var known *BatchError
+	if !s.batch || errors.As(err, &known) {
 		return err
 	}
 	return &BatchError{Index: i, Err: err}
@@ -237,7 +239,7 @@ func (s *saving) add(ctx context.Context, e *edit, free map[string]bool, i int) 
 	if err != nil {
 		return err
 	}
-	e.add(write{record: r}, d.encoded, replaced)
+	e.add(write{record: r, blame: func(err error) error { return s.blame(i, err) }}, d.encoded, replaced)
 	return nil
 }
 
