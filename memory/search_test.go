@@ -93,6 +93,21 @@ func TestNamedAuthor(t *testing.T) {
 	}
 }
 
+// A question of which nothing is known but whom it names finds what they said, with
+// a low score.
+func TestNameAlone(t *testing.T) {
+	r := MustRig(t, memkv.New(nil))
+	r.MustSave(t, memory.Record{ID: "ann", Author: "Ann Lee", Text: "I moved to Berlin"})
+	r.MustSave(t, memory.Record{ID: "bob", Author: "Bob", Text: "I moved to Oslo"})
+	hits := r.MustQuery(t, memory.Query{Text: "Where does Ann Lee live?"}).Hits
+	if len(hits) != 1 || hits[0].Record.ID != "ann" || hits[0].Score <= 0 || hits[0].Score > 0.15 {
+		t.Errorf("hits %+v", hits)
+	}
+	if hits := r.MustQuery(t, memory.Query{Text: "Where does Ann Lee live?", MinScore: 0.3}).Hits; len(hits) != 0 {
+		t.Errorf("hits over .3: %+v", hits)
+	}
+}
+
 func hasSignal(hit memory.Hit, name string) bool {
 	return slices.ContainsFunc(hit.Explanation.Signals, func(s memory.SignalScore) bool { return s.Name == name })
 }
@@ -220,7 +235,8 @@ func TestEmptyReasons(t *testing.T) {
 	r.MustSave(t, memory.Record{Author: "Ann", Text: "Breakfast was late"})
 	check("found", memory.Query{Text: "harbour"}, 0)
 	check("other words", memory.Query{Text: "xylophone concerts"}, memory.NothingRelevant)
-	check("a name and other words", memory.Query{Text: "Which xylophone does Ann play?"}, memory.NothingRelevant)
+	check("a name and other words", memory.Query{Text: "Which xylophone does Ann play?"}, 0)
+	check("a name and other words, to be sure", memory.Query{Text: "Which xylophone does Ann play?", MinScore: 0.3}, memory.AllUnderMinScore)
 	check("only a name", memory.Query{Text: "Ann"}, 0)
 	check("part of the words", memory.Query{Text: "xylophone concerts piano trumpet harbour", MinScore: 0.5}, memory.AllUnderMinScore)
 	check("filter", memory.Query{Text: "harbour", Filter: "tags:mountain"}, memory.AllExcluded)

@@ -9,6 +9,10 @@ import (
 // a look when no word of the query stands anywhere.
 const datedCoverage = 0.3
 
+// namedCoverage is the same for a document by the author that the query names:
+// little, as nothing says that it is about what was asked.
+const namedCoverage = 0.1
+
 // calibrate turns the best candidates into hits with scores from 0 to 1, drops
 // those under the least score and counts what was dropped.
 //
@@ -138,6 +142,9 @@ func (r *ranking) coverage(best []candidate) (float64, error) {
 	}
 	if covered == 0 && r.closeness(p.frame.event[top.ordinal]) == 1 {
 		return datedCoverage, nil
+	}
+	if covered == 0 && p.named != 0 && p.frame.author[top.ordinal] == p.named {
+		return namedCoverage, nil
 	}
 	return covered, nil
 }
