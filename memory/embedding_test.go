@@ -5,10 +5,8 @@ import (
 	"errors"
 	"fmt"
 	"math"
-	"math/rand/v2"
 	"net/http"
 	"net/http/httptest"
-	"slices"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -83,60 +81,6 @@ func (r *rig) MustWaiting(tb testing.TB, want int) {
 	got, err := r.WaitingForVectors(tb.Context(), agent)
 	if err != nil || got != want {
 		tb.Errorf("%d records wait for a vector (%v), want %d", got, err, want)
-	}
-}
-
-// Records that share no word with the query are found by the vectors that their
-// caller gave them.
-//
-// F08
-func TestPlantedVectors(t *testing.T) {
-	const planted, fillers, dimension = 100, 900, 64
-	rng := rand.New(rand.NewPCG(1, 1))
-	random := func() []float32 {
-		v := make([]float32, dimension)
-		for i := range v {
-			v[i] = float32(rng.NormFloat64())
-		}
-		return v
-	}
-	r := MustRig(t, memkv.New(nil))
-	var drafts []memory.Record
-	for i := range fillers {
-		drafts = append(drafts, memory.Record{
-			Text: fmt.Sprintf("Which note says something about topic %d, and when", i), Embedding: random(), EmbeddingSpace: "test/64",
-		})
-	}
-	var secrets [][]float32
-	for i := range planted {
-		secrets = append(secrets, random())
-		drafts = append(drafts, memory.Record{
-			ID: fmt.Sprintf("planted-%d", i), Text: fmt.Sprintf("Xyzzy%d", i), Embedding: secrets[i], EmbeddingSpace: "test/64",
-		})
-	}
-	rng.Shuffle(len(drafts), func(i, j int) { drafts[i], drafts[j] = drafts[j], drafts[i] })
-	for chunk := range slices.Chunk(drafts, 250) {
-		if _, err := r.SaveBatch(t.Context(), agent, chunk, ""); err != nil {
-			t.Fatal(err)
-		}
-	}
-	found := 0
-	for i, secret := range secrets {
-		q := memory.Query{Text: "which note says what about topic", EmbeddingSpace: "test/64"}
-		for _, x := range secret {
-			q.Embedding = append(q.Embedding, x+float32(0.5*rng.NormFloat64()))
-		}
-		result := r.MustQuery(t, q)
-		if slices.Contains(ids(result), fmt.Sprintf("planted-%d", i)) {
-			found++
-		}
-		if result.Receipt.VectorCandidates == 0 || result.Receipt.VectorsScanned == 0 || result.Receipt.VectorsRescored == 0 {
-			t.Fatalf("receipt says nothing of vectors: %+v", result.Receipt)
-		}
-		mustEqual(t, "spaces searched", []string{"test/64"}, result.Receipt.EmbeddingSpaces)
-	}
-	if found < planted*99/100 {
-		t.Errorf("%d of %d records known by their vector alone are found", found, planted)
 	}
 }
 

@@ -80,8 +80,9 @@ func (r *ranking) countRest(best []candidate, score func(candidate) float64) {
 				a.UnderMinScore++
 			}
 		}
-		// Those that were not picked are no better than the worst that was.
-		if len(best) > 0 && score(best[len(best)-1]) < least {
+		// Those that were not picked are no better than the worst that was, unless
+		// that was found by its vector.
+		if len(best) > 0 && a.VectorCandidates == 0 && score(best[len(best)-1]) < least {
 			a.UnderMinScore += r.allowed - len(best)
 		} else {
 			a.UnderMinScore += r.countUnder(best, score)

@@ -93,13 +93,10 @@ func (b *best) sink(i int) {
 }
 
 // pick returns the best of the candidates that may be hits, best first, and
-// counts all candidates. There are some more than the limit, as vectors and what
-// is newer can still change the order.
+// counts all candidates. There may be some more than the limit, as what is newer
+// can still change the order. What vectors find is joined later.
 func (r *ranking) pick() []candidate {
 	b := best{limit: max(newerAmong, r.query.Limit)}
-	for _, p := range r.parts {
-		b.limit += len(p.Vectors)
-	}
 	for i := range r.parts {
 		r.pickFrom(i, &b)
 	}

@@ -9,6 +9,7 @@ import (
 // whatever its words say, so that it is found even where words seem to tell
 // enough. Where words say little it comes first; where they say much it comes
 // third, as a weak model often takes like for same, and does little harm there.
+// Where words can't tell the first ones apart, it comes before them.
 const (
 	// standOuts is how many are lifted at most.
 	standOuts = 2

@@ -18,7 +18,7 @@ type Memory struct {
 	// When it changes, the indexes of a store are made anew. Default english.
 	MemoryLanguage string `koanf:"memory-language"`
 	// VectorWeight is how much the nearness of vectors counts beside the words,
-	// up to 1; see memory.Options. Default 0.1.
+	// up to 1; see memory.Options. Default 0.15.
 	VectorWeight float64 `koanf:"vector-weight"`
 }
 
