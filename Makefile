@@ -41,7 +41,7 @@ RELEASED := proto/loombridge-v1.binpb
 
 # Knobs of the targets that take them.
 TEST_TIMEOUT ?= 10m
-RACE_PACKAGES ?= ./memory/... ./bridge/... ./server/...
+RACE_PACKAGES ?= ./memory ./memory/embed ./memory/journal ./memory/kv/... ./bridge/... ./server ./server/domain ./server/loomv1
 FUZZTIME ?= 10s
 SOAK_ROUNDS ?= 50
 BENCH_ARGS ?=
