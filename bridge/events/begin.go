@@ -75,7 +75,7 @@ func (s *Subscription) join(sel *selection, t *topic, from uint64) {
 	switch _, touched := sel.touched[t.scope.Owner]; {
 	case s.over != nil || sel.gone || touched:
 	case sel.opening:
-		sel.touched[t.scope.Owner] = from
+		sel.touch(t, from)
 	default:
 		if c := s.cursorFor(sel, t); !c.hasClaim(sel) {
 			s.enter(c, claim{sel: sel, from: from}, false)

@@ -1,8 +1,10 @@
 package events_test
 
 import (
+	"context"
 	"errors"
 	"fmt"
+	"iter"
 	"slices"
 	"sync"
 	"testing"
@@ -11,6 +13,8 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/loom-bridge/loom-bridge/bridge/events"
+	"github.com/loom-bridge/loom-bridge/memory/kv"
+	"github.com/loom-bridge/loom-bridge/memory/kv/memkv"
 )
 
 // emitInTurn emits events of one emitter, numbered, on topics in turn.
@@ -223,6 +227,54 @@ func TestPastOfBatches(t *testing.T) {
 	for n := range emitters {
 		if !slices.Equal(got[fmt.Sprint(n)], numbers(0, batches*perBatch)) {
 			t.Errorf("emitter %d: %v", n, got[fmt.Sprint(n)])
+		}
+	}
+}
+
+// lookedThrough calls then once, when topics have been looked through.
+type lookedThrough struct {
+	kv.Engine
+	then func()
+}
+
+func (e *lookedThrough) Scan(ctx context.Context, keyspace kv.Keyspace, r kv.Range) iter.Seq2[kv.Pair, error] {
+	return func(yield func(kv.Pair, error) bool) {
+		e.Engine.Scan(ctx, keyspace, r)(yield)
+		if then := e.then; then != nil {
+			e.then = nil
+			then()
+		}
+	}
+}
+
+// What is emitted after the past was looked up and before the subscription goes on
+// is not lost, nor what comes next when the emitter was through in between.
+func TestSinceWithOneEventInBetween(t *testing.T) {
+	for name, opts := range map[string]*events.SubscribeOptions{"native": nil, "per selection": perSelection} {
+		for _, past := range []int{0, 2} {
+			t.Run(fmt.Sprint(name, " ", past), func(t *testing.T) {
+				engine := &lookedThrough{Engine: memkv.New(nil)}
+				bus := MustBus(t, engine, nil)
+				for range past {
+					MustEmit(t, bus, "a.b", "past")
+				}
+				selection := legacy("a.*")
+				if opts == nil {
+					selection = native(t, "a.**")
+				}
+				selection.Since = time.Now().Add(-time.Minute)
+				engine.then = func() { MustEmit(t, bus, "a.b", "between") }
+				sub := MustSelect(t, bus, opts, selection)
+				for i := range past + 1 {
+					if got := MustNext(t, sub).Event.Sequence; got != uint64(i+1) {
+						t.Fatalf("got event %d, want %d", got, i+1)
+					}
+				}
+				MustEmit(t, bus, "a.b", "new")
+				if got := MustNext(t, sub).Event.Sequence; got != uint64(past+2) {
+					t.Errorf("got event %d, want %d", got, past+2)
+				}
+			})
 		}
 	}
 }

@@ -164,9 +164,8 @@ func (s *Subscription) open(all []opening, found []recalled, left int) {
 			if cl.sel.gone {
 				continue
 			}
-			if from, ok := cl.sel.touched[r.topic.scope.Owner]; ok {
-				cl.from, cl.past.until = min(cl.from, from), min(cl.past.until, from-1)
-				delete(cl.sel.touched, r.topic.scope.Owner)
+			if touch, ok := cl.sel.touched[r.topic.scope.Owner]; ok {
+				cl.from, cl.past.until = min(cl.from, touch.from), min(cl.past.until, touch.from-1)
 			}
 			s.enter(s.cursorFor(cl.sel, r.topic), cl, true)
 		}
@@ -175,12 +174,12 @@ func (s *Subscription) open(all []opening, found []recalled, left int) {
 		if o.sel.gone {
 			continue
 		}
-		for topic, from := range o.sel.touched {
-			t := s.bus.hold(topicRef(s.tenant, topic).Scope, true)
-			s.enter(s.cursorFor(o.sel, t), claim{sel: o.sel, from: from}, true)
-			s.bus.release(t)
+		for _, touch := range o.sel.touched {
+			if c := s.cursorFor(o.sel, touch.topic); !c.hasClaim(o.sel) {
+				s.enter(c, claim{sel: o.sel, from: touch.from}, true)
+			}
 		}
-		o.sel.opening, o.sel.touched = false, nil
+		o.sel.opened()
 	}
 }
 

@@ -111,10 +111,29 @@ type selection struct {
 
 	gone bool
 	// opening says that its past is still being looked up. Until that is done
-	// it joins no topic; touched holds what it would have joined, with the
-	// sequence to begin at.
+	// it joins no topic; touched has what it would have joined.
 	opening bool
-	touched map[string]uint64
+	touched map[string]touch
+}
+
+// touch is a topic that somebody emits on while a selection is opening. It is
+// held, so that it knows of what was stored when the selection joins.
+type touch struct {
+	topic *topic
+	from  uint64 // the sequence to begin at
+}
+
+// touch holds a topic until the selection opens.
+func (sel *selection) touch(t *topic, from uint64) {
+	sel.touched[t.scope.Owner] = touch{sel.sub.bus.hold(t.scope, true), from}
+}
+
+// opened ends the opening.
+func (sel *selection) opened() {
+	for _, touch := range sel.touched {
+		sel.sub.bus.release(touch.topic)
+	}
+	sel.opening, sel.touched = false, nil
 }
 
 func (sel *selection) seat() *int { return &sel.at }

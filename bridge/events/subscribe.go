@@ -124,7 +124,7 @@ func (s *Subscription) newSelection(given Selection) *selection {
 		sel.lane = &own
 	}
 	if _, exact := given.Pattern.Exact(); !exact && !given.Since.IsZero() {
-		sel.opening, sel.touched = true, make(map[string]uint64)
+		sel.opening, sel.touched = true, make(map[string]touch)
 	}
 	return sel
 }
@@ -165,6 +165,7 @@ func (s *Subscription) remove(gone []*selection) {
 		return
 	}
 	for _, sel := range gone {
+		sel.opened()
 		s.index.remove(sel)
 		delete(s.selections, sel.pattern.text)
 	}
@@ -212,6 +213,7 @@ func (s *Subscription) clear(reason error) bool {
 	s.over = reason
 	for _, sel := range s.selections {
 		sel.gone = true
+		sel.opened()
 		s.index.remove(sel)
 	}
 	clear(s.selections)
