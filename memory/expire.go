@@ -128,10 +128,10 @@ func (s *Store) Sweep(ctx context.Context) (int, error) {
 // sweepTenant works through a tenant's list of what expires.
 func (s *Store) sweepTenant(ctx context.Context, tenant string, now time.Time) (swept int, err error) {
 	prefix := expiryScope(tenant).Key(tagDue)
-	todo := kv.Range{Start: prefix, End: kv.After(binary.BigEndian.AppendUint32(slices.Clone(prefix), spanOf(now))), Limit: sweepEntries}
+	list := kv.Range{Start: prefix, End: kv.After(binary.BigEndian.AppendUint32(slices.Clone(prefix), spanOf(now))), Limit: sweepEntries}
 	var failed []error
 	for {
-		entries, last, err := s.readDue(ctx, todo)
+		entries, last, err := s.readDue(ctx, list)
 		if err != nil {
 			return swept, wrap("memory: sweep", err)
 		}
@@ -145,12 +145,12 @@ func (s *Store) sweepTenant(ctx context.Context, tenant string, now time.Time) (
 		if len(entries) < sweepEntries || ctx.Err() != nil {
 			return swept, errors.Join(failed...)
 		}
-		todo.Start = append(last, 0)
+		list.Start = append(last, 0)
 	}
 }
 
-func (s *Store) readDue(ctx context.Context, todo kv.Range) (entries []due, last []byte, err error) {
-	for pair, err := range s.engine.Scan(ctx, kv.System, todo) {
+func (s *Store) readDue(ctx context.Context, list kv.Range) (entries []due, last []byte, err error) {
+	for pair, err := range s.engine.Scan(ctx, kv.System, list) {
 		if err != nil {
 			return nil, nil, err
 		}

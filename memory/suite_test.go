@@ -202,6 +202,13 @@ func runSuite(t *testing.T, open func(testing.TB) kv.Engine) {
 		"Closed":                testClosed,
 		"AgreesWithPlainSearch": testAgreesWithModel,
 	}
+	if testing.Short() {
+		// They fill a limit, one call after another: minutes under the race detector,
+		// which has nothing to find there.
+		for _, name := range []string{"LargestBatch", "SweepLongRecords", "LongTexts", "ListPages"} {
+			delete(tests, name)
+		}
+	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) { test(t, MustRig(t, open(t))) })
 	}

@@ -68,7 +68,7 @@ type Options struct {
 type Counter struct {
 	models  *Models
 	memo    *memo
-	recent  *recent
+	recent  recent
 	benches map[Encoding]*bench
 	// working has a token for each text that is being counted. A text takes
 	// up to five times its size while it is, and more at once than there are

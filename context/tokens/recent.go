@@ -3,7 +3,6 @@ package tokens
 import (
 	"encoding/binary"
 	"strings"
-	"sync"
 )
 
 const (
@@ -24,23 +23,19 @@ type recentKey struct {
 	text     string
 }
 
-// recent remembers counts by the texts themselves, in two generations as memo
-// does. To find a text takes a tenth of what its SHA-256 does, and a message is
-// found at once instead of string by string.
+// recent remembers counts by the texts themselves. To find a text takes a tenth
+// of what its SHA-256 does, and a message is found at once instead of string by
+// string.
 type recent struct {
-	limit int
-
-	mu         sync.Mutex // guards the fields below
-	bytes      int        // of the young ones
-	young, old map[recentKey]Count
+	*generations[recentKey, Count]
 }
 
-func newRecent(limit int) *recent {
-	return &recent{limit: limit, young: make(map[recentKey]Count), old: make(map[recentKey]Count)}
+func newRecent(limit int) recent {
+	return recent{newGenerations[recentKey, Count](limit, func(key recentKey) int { return len(key.text) + recentBytes })}
 }
 
 // text returns the count of a text that keepText was given.
-func (r *recent) text(encoding Encoding, text string) (tokens int, ok bool) {
+func (r recent) text(encoding Encoding, text string) (tokens int, ok bool) {
 	if len(text) > maxRecentBytes {
 		return 0, false
 	}
@@ -50,15 +45,16 @@ func (r *recent) text(encoding Encoding, text string) (tokens int, ok bool) {
 
 // keepText remembers the count of a text. Give it those that were counted
 // before: most texts never are again.
-func (r *recent) keepText(encoding Encoding, text string, tokens int) {
+func (r recent) keepText(encoding Encoding, text string, tokens int) {
 	if len(text) > maxRecentBytes {
 		return
 	}
-	r.put(recentKey{encoding: encoding, text: text}, Count{Tokens: tokens})
+	key := recentKey{encoding: encoding, text: strings.Clone(text)} // it may be part of a longer one
+	r.put(key, Count{Tokens: tokens})
 }
 
 // message returns the count of a message, which count finds if it is not known.
-func (r *recent) message(model *Model, m *Message, count func() (Count, error)) (Count, error) {
+func (r recent) message(model *Model, m *Message, count func() (Count, error)) (Count, error) {
 	if m.bytes() > maxRecentBytes {
 		return count()
 	}
@@ -79,37 +75,6 @@ func (r *recent) message(model *Model, m *Message, count func() (Count, error)) 
 		r.put(key, found)
 	}
 	return found, err
-}
-
-func (r *recent) get(key recentKey) (Count, bool) {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	if found, ok := r.young[key]; ok {
-		return found, true
-	}
-	found, ok := r.old[key]
-	if ok {
-		r.add(key, found)
-	}
-	return found, ok
-}
-
-func (r *recent) put(key recentKey, found Count) {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	r.add(key, found)
-}
-
-// add needs the lock held.
-func (r *recent) add(key recentKey, found Count) {
-	if r.bytes >= r.limit {
-		clear(r.old)
-		r.young, r.old = r.old, r.young
-		r.bytes = 0
-	}
-	key.text = strings.Clone(key.text) // it may be part of a longer one
-	r.young[key] = found
-	r.bytes += len(key.text) + recentBytes
 }
 
 // bytes are those of all strings of the message.

@@ -25,6 +25,9 @@ func brokenWorld(t *testing.T, settle time.Duration) (*loomWorld, *testClock) {
 	return w, clock
 }
 
+// untilSettled is time enough to connect twice on the busiest machine.
+const untilSettled = 3 * time.Second
+
 var wholeGap = []string{"gap0", "gap1", "gap2"}
 
 // After an outage loom-py may connect twice in a row. The second stream gets the
@@ -38,7 +41,8 @@ func TestConformance74ReconnectTwice(t *testing.T) {
 	for name, end := range ends {
 		for _, after := range []time.Duration{0, 2 * time.Millisecond, 50 * time.Millisecond} {
 			t.Run(fmt.Sprint(name, after), func(t *testing.T) {
-				w, _ := brokenWorld(t, 0)
+				t.Parallel()
+				w, _ := brokenWorld(t, untilSettled)
 				first := w.open("a")
 				time.Sleep(after)
 				end(first)
@@ -57,7 +61,8 @@ func TestConformance74ReconnectTwice(t *testing.T) {
 // The second stream opens, and then the first one ends, or the second one does and
 // a third one opens.
 func TestConformance74ReconnectOverlapping(t *testing.T) {
-	w, clock := brokenWorld(t, 0)
+	t.Parallel()
+	w, clock := brokenWorld(t, untilSettled)
 	first, second := w.open("a"), w.open("a")
 	first.cancel()
 	w.streams("a", 1)
@@ -76,7 +81,8 @@ func TestConformance74ReconnectOverlapping(t *testing.T) {
 // The second stream breaks while the first is still open: the gap is not for that
 // one, which gave it away, but for the next.
 func TestConformance74ReconnectBesideDeadStream(t *testing.T) {
-	w, clock := brokenWorld(t, 0)
+	t.Parallel()
+	w, clock := brokenWorld(t, untilSettled)
 	oldest, second := w.open("a"), w.open("a")
 	clock.add(time.Second)
 	w.publish("work.new", "live")

@@ -4,10 +4,10 @@ Run it with the folder to write to; without one it writes beside itself:
 
     python3 generate.py [folder]
 
-Names, statements and questions are those of tables.py; chance puts them together,
-always in the same way, so the files come out the same byte for byte. A change of a
-table, or of the order in which numbers are drawn, changes all that comes after it.
-README.md tells what the fields and the classes of questions mean.
+Names, statements and questions are those of tables.py, lives.py and scripts.py; chance
+puts them together, always in the same way, so the files come out the same byte for byte.
+A change of a table, or of the order in which numbers are drawn, changes all that comes
+after it. README.md tells what the fields and the classes of questions mean.
 """
 
 import collections
@@ -18,6 +18,8 @@ import random
 import sys
 from typing import NamedTuple
 
+import lives
+import scripts
 import tables
 
 SEED = 20260301
@@ -185,7 +187,7 @@ def add_traits(talk, traits):
 def add_changes(talk):
     """Tells of four changes, two of which name the turn that they replace."""
     rng = talk.rng
-    for n, change in enumerate(rng.sample(tables.CHANGES, 4)):
+    for n, change in enumerate(rng.sample(lives.CHANGES, 4)):
         person = rng.choice(talk.people)
         before, after = rng.sample(change.values, 2)
         old, new = f"up-{change.topic}/old", f"up-{change.topic}/new"
@@ -207,7 +209,7 @@ def add_replies(talk):
 
 def add_disputes(talk):
     """Tells both sides of two things."""
-    for dispute in talk.rng.sample(tables.DISPUTES, 2):
+    for dispute in talk.rng.sample(lives.DISPUTES, 2):
         keys = ["con1" + dispute.question, "con2" + dispute.question]
         talk.tell(keys[0], talk.people[0], dispute.first)
         talk.tell(keys[1], talk.people[1], dispute.second)
@@ -248,7 +250,7 @@ def talk_in_english(rng, number, people):
     """Returns the sessions and the questions of a conversation."""
     start = datetime.datetime(2024, rng.randrange(1, 6), 3, 18)
     talk = Conversation(rng, f"e{number}", people, start, tables.SMALL_TALK)
-    traits = rng.sample(tables.TRAITS, 9)
+    traits = rng.sample(lives.TRAITS, 9)
     add_traits(talk, traits)
     add_changes(talk)
     add_replies(talk)
@@ -258,7 +260,7 @@ def talk_in_english(rng, number, people):
     sessions = talk.sessions(SESSIONS)
     for question in rng.sample(tables.UNANSWERABLE, 5):
         talk.ask("unanswerable", question.format(p=rng.choice(people)), [])
-    for trait in tables.TRAITS:  # others are asked these, but nobody here ever spoke of it
+    for trait in lives.TRAITS:  # others are asked these, but nobody here ever spoke of it
         if trait not in traits:
             question = rng.choice(trait.questions)
             talk.ask("unanswerable", question.format(p=rng.choice(people)), [])
@@ -294,7 +296,7 @@ def talk_about_code(rng, number, people):
 def generate():
     """Returns all sessions and all questions."""
     rng = random.Random(SEED)  # noqa: S311  nothing secret is made of it
-    names = tables.NAMES[:]
+    names = lives.NAMES[:]
     rng.shuffle(names)
     sessions, questions = [], []
 
@@ -304,7 +306,7 @@ def generate():
 
     for n in range(CONVERSATIONS):
         add(talk_in_english(rng, n + 1, names[2 * n : 2 * n + 2]))
-    for foreign in (tables.ZH, tables.JA, tables.KO):
+    for foreign in (scripts.ZH, scripts.JA, scripts.KO):
         add(talk_in(rng, foreign))
     for n in range(CODE_CONVERSATIONS):
         add(talk_about_code(rng, n + 1, tables.CODE_PEOPLE[n]))
