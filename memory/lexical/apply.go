@@ -12,6 +12,10 @@ import (
 	"github.com/loom-bridge/loom-bridge/memory/kv/wire"
 )
 
+// maxOrdinal is the last ordinal that is given, so that the one behind it is a
+// number, too.
+const maxOrdinal = 1<<32 - 2
+
 // Added is a document to add.
 type Added struct {
 	// Encoded is the document's stored form, from Document.Encode.
@@ -88,7 +92,7 @@ func (a *application) add(added Added, known uint32) error {
 	if err != nil {
 		return err
 	}
-	if a.stats.Last == 1<<32-1 {
+	if a.stats.Last == maxOrdinal {
 		return ErrFull
 	}
 	encoded := added.Encoded
@@ -132,7 +136,7 @@ func (a *application) kill(ctx context.Context, ordinals []uint32) error {
 		a.count(e.row, -1)
 		if o := dying[i]; o > a.stats.Packed {
 			// What it said need not wait for packing to be gone.
-			bare := entry{row: e.remains()}.encode()
+			bare := entry{}.encode()
 			a.stats.TailBytes -= min(a.stats.TailBytes, uint64(e.size-min(e.size, len(bare))))
 			a.tx.Put(kv.Index, a.entry(o), bare)
 		}

@@ -1,9 +1,17 @@
 package lexical
 
-import (
-	"math/bits"
-	"slices"
-)
+import "slices"
+
+// looseSlots is how many more slots of the dead than of the living a frame may
+// have before the next one is laid out anew, without them. So that costs as
+// much as the deaths that led to it.
+const looseSlots = 1024
+
+// numberedRow is the row of the document with that ordinal.
+type numberedRow struct {
+	ordinal uint32
+	row
+}
 
 // frameBuilder makes the frame of a newer state from the one before. What only
 // grows is shared between the frames: they see different lengths of the same
@@ -13,34 +21,64 @@ type frameBuilder struct {
 	sessions map[uint64]uint32 // numbers by digest
 	authors  map[string]uint32 // numbers by folded name
 	ends     []uint32          // of each session, the last living document by place; 0 for none
+	loose    uint32            // see looseSlots
 }
 
 func newFrameBuilder() *frameBuilder {
 	// Index 0 of every column is no document, session or author.
 	f := &frame{
-		body: []uint32{0}, header: []uint32{0}, session: []uint32{0}, author: []uint32{0},
+		sieve: newSieve(nil, 0),
+		body:  []uint32{0}, header: []uint32{0}, session: []uint32{0}, author: []uint32{0},
 		event: []int64{0}, create: []int64{0}, expires: []int64{0}, superseded: []int64{0}, supersedes: []uint32{0},
 		importance: []float32{0}, tier: []uint8{0}, flags: []Flags{0}, place: []uint32{0},
 		dead: bitset{0}, prev: []uint32{0}, next: []uint32{0}, superseder: []uint32{0},
 		sessionDigest: []uint64{0}, sessionWords: []uint32{0}, sessionSize: []uint32{0}, authors: []string{""},
 		around: &surroundings{}, gates: &gates{},
 	}
-	return &frameBuilder{newest: f, sessions: make(map[uint64]uint32), authors: map[string]uint32{"": 0}, ends: []uint32{0}}
+	return &frameBuilder{newest: f, sessions: make(map[uint64]uint32), authors: map[string]uint32{"": 0}, ends: []uint32{0}, loose: looseSlots}
 }
 
-// extend makes the next frame: more documents, then the deaths. Dead holds all
-// dead documents, killed is their number.
-func (b *frameBuilder) extend(rows []row, dead bitset, killed uint64) *frame {
-	f := b.begin(rows, killed != b.newest.killed)
+// extend makes the next frame, with documents up to last: it takes the rows of
+// those that are new and live, and the ordinals of those that were known and
+// have died, both ascending. Killed is how many ever died.
+func (b *frameBuilder) extend(last uint32, rows []numberedRow, died []uint32, killed uint64) *frame {
+	known := b.newest
+	added := last - known.last
+	living := uint32(known.documents) - uint32(len(died)) + uint32(len(rows))
+	if known.last == 0 || known.slots()+added-living > living+b.loose {
+		if rest := b.rest(died); len(rest) > 0 {
+			rows = append(rest, rows...)
+		}
+		b.layOut(last, rows, killed)
+		return b.newest
+	}
+	all := make([]row, added)
+	for _, r := range rows {
+		all[r.ordinal-known.last-1] = r.row
+	}
+	for o, next := known.last+1, 0; len(rows) < int(added) && o <= last && o != 0; o++ {
+		if next < len(rows) && rows[next].ordinal == o {
+			next++
+			continue
+		}
+		died = append(died, o)
+	}
+	b.append(all, died, killed)
+	return b.newest
+}
+
+// append makes the next frame with the rows of the next ordinals, all of them,
+// and then without those that died.
+func (b *frameBuilder) append(rows []row, died []uint32, killed uint64) {
+	f := b.begin(rows, len(died) > 0)
 	for _, r := range rows {
 		b.add(f, r)
 	}
-	if killed != b.newest.killed {
-		b.kill(f, dead)
+	if len(died) > 0 {
+		b.kill(f, died)
 	}
 	f.killed = killed
 	b.newest = f
-	return f
 }
 
 // begin copies the newest frame, and of its columns those of which the next
@@ -64,7 +102,7 @@ func (b *frameBuilder) begin(rows []row, killing bool) *frame {
 		copied(&f.superseder)
 	}
 	if killing {
-		f.dead = append(make(bitset, 0, (int(f.last)+len(rows))/64+1), f.dead...)
+		f.dead = append(make(bitset, 0, (int(f.slots())+len(rows))/64+1), f.dead...)
 	}
 	return &f
 }
@@ -83,7 +121,16 @@ func (f *frame) grow(n int) {
 // add appends the document with the next ordinal, as if it lived.
 func (b *frameBuilder) add(f *frame, r row) {
 	f.last++
-	o := f.last
+	o := f.slots()
+	b.put(f, o, r)
+	if !f.lone(o) {
+		b.link(f, o, f.slot(f.place[o]))
+	}
+}
+
+// put appends the document with the next slot, without its neighbours.
+func (b *frameBuilder) put(f *frame, o uint32, r row) {
+	ordinal := f.ordinal(o)
 	f.body, f.header = append(f.body, r.body), append(f.header, r.header)
 	f.event, f.create = append(f.event, r.event), append(f.create, r.create)
 	f.expires, f.superseded = append(f.expires, r.expires), append(f.superseded, r.superseded)
@@ -92,22 +139,19 @@ func (b *frameBuilder) add(f *frame, r row) {
 	f.author = append(f.author, b.authorNumber(f, r.author))
 	number := b.sessionNumber(f, r.session)
 	f.session = append(f.session, number)
-	place := o
-	if r.place > 0 && r.place < o {
-		place = f.place[r.place]
+	place := ordinal
+	if r.place > 0 && r.place < ordinal {
+		place = r.place
 	}
 	f.place = append(f.place, place)
 	for int(o/64) >= len(f.dead) {
 		f.dead = append(f.dead, 0)
 	}
 	f.prev, f.next, f.superseder = append(f.prev, 0), append(f.next, 0), append(f.superseder, 0)
-	if r.supersedes > 0 && r.supersedes < o {
-		f.superseder[r.supersedes] = o
+	if s := f.replaced(o); s != 0 {
+		f.superseder[s] = o
 	}
 	b.count(f, o, 1)
-	if f.sessionDigest[number] != 0 {
-		b.link(f, o, r.place)
-	}
 }
 
 func (b *frameBuilder) authorNumber(f *frame, name string) uint32 {
@@ -176,33 +220,37 @@ func (b *frameBuilder) first(f *frame, number uint32) uint32 {
 	return o
 }
 
-// kill takes out the documents that are dead now and were not before.
-func (b *frameBuilder) kill(f *frame, dead bitset) {
-	lost := make(map[uint32]struct{}) // ordinals whose superseder died
-	for i := range f.dead {
-		if i >= len(dead) {
-			break
-		}
-		for word := dead[i] &^ f.dead[i]; word != 0; word &= word - 1 {
-			o := uint32(i*64) + uint32(bits.TrailingZeros64(word))
-			if o == 0 || o > f.last {
-				continue
-			}
-			f.dead.set(o)
-			b.unlink(f, o)
-			b.count(f, o, -1)
-			if s := f.supersedes[o]; s != 0 && s < o && f.superseder[s] == o {
-				f.superseder[s] = 0
-				lost[s] = struct{}{}
-			}
+// replaced returns the document that this one replaces; 0 for none.
+func (f *frame) replaced(o uint32) uint32 {
+	if s := f.slot(f.supersedes[o]); s < o {
+		return s
+	}
+	return 0
+}
+
+// kill takes out documents that live until now.
+func (b *frameBuilder) kill(f *frame, died []uint32) {
+	lost := make(map[uint32]struct{}) // those whose superseder died
+	for _, ordinal := range died {
+		o := f.slot(ordinal)
+		f.dead.set(o)
+		b.unlink(f, o)
+		b.count(f, o, -1)
+		if s := f.replaced(o); s != 0 && f.superseder[s] == o {
+			f.superseder[s] = 0
+			lost[s] = struct{}{}
 		}
 	}
 	if len(lost) == 0 {
 		return
 	}
-	for o := uint32(1); o <= f.last; o++ {
-		if _, ok := lost[f.supersedes[o]]; ok && !f.dead.has(o) && f.supersedes[o] < o {
-			f.superseder[f.supersedes[o]] = o
+	for o := uint32(1); o <= f.slots(); o++ {
+		if f.supersedes[o] == 0 || f.dead.has(o) {
+			continue
+		}
+		s := f.replaced(o)
+		if _, ok := lost[s]; ok && s != 0 {
+			f.superseder[s] = o
 		}
 	}
 }
@@ -246,7 +294,7 @@ func (b *frameBuilder) size() int {
 	// Of a document the columns take 63 bytes; the rest is what the states kept
 	// do not share, and what is derived from them.
 	const empty, perDocument, perSession, perAuthor = 4000, 130, 60, 100
-	return empty + perDocument*cap(b.newest.body) + perSession*len(b.sessions) + perAuthor*len(b.authors)
+	return empty + b.newest.sieve.size() + perDocument*cap(b.newest.body) + perSession*len(b.sessions) + perAuthor*len(b.authors)
 }
 
 // row returns the row of a document that the frame has.
@@ -256,7 +304,7 @@ func (f *frame) row(o uint32) row {
 		event: f.event[o], create: f.create[o], expires: f.expires[o], superseded: f.superseded[o], supersedes: f.supersedes[o],
 		importance: f.importance[o], tier: f.tier[o], flags: f.flags[o],
 	}
-	if f.place[o] != o {
+	if f.place[o] != f.ordinal(o) {
 		r.place = f.place[o]
 	}
 	return r

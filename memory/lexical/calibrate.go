@@ -64,7 +64,7 @@ func (r *ranking) toHits(best []candidate, sure float64) {
 	}
 	for _, c := range best[:min(len(best), r.query.Limit)] {
 		if s := score(c); s >= r.query.MinScore {
-			r.answer.Hits = append(r.answer.Hits, Hit{Part: c.part, Ordinal: c.ordinal, Score: s})
+			r.answer.Hits = append(r.answer.Hits, Hit{Part: c.part, Ordinal: r.parts[c.part].frame.ordinal(c.slot), Score: s})
 			r.ranked = append(r.ranked, c)
 		}
 	}
@@ -98,10 +98,10 @@ func (r *ranking) countUnder(best []candidate, score func(candidate) float64) (n
 	}
 	picked := make(map[document]bool, len(best))
 	for _, c := range best {
-		picked[document{c.part, c.ordinal}] = true
+		picked[document{c.part, c.slot}] = true
 	}
 	for part, p := range r.parts {
-		for o := range p.Selection.All() {
+		for o := range p.Selection.allowed.all() {
 			words := r.byWords(p, o)
 			if words <= 0 && !r.onDate(p, o) || picked[document{part, o}] {
 				continue
@@ -126,7 +126,7 @@ func (r *ranking) coverage(best []candidate) (float64, error) {
 		if asked == 0 {
 			continue
 		}
-		for n, o := range p.frame.neighbours(top.ordinal) {
+		for n, o := range p.frame.neighbours(top.slot) {
 			body, all, err := p.frequencyIn(p.words[i], o)
 			if err != nil {
 				return 0, err
@@ -141,10 +141,10 @@ func (r *ranking) coverage(best []candidate) (float64, error) {
 	if r.mass > 0 {
 		covered = min(1, (around+float64(r.covered))/2/r.mass)
 	}
-	if covered == 0 && r.closeness(p.frame.event[top.ordinal]) == 1 {
+	if covered == 0 && r.closeness(p.frame.event[top.slot]) == 1 {
 		return datedCoverage, nil
 	}
-	if covered == 0 && p.named != 0 && p.frame.author[top.ordinal] == p.named {
+	if covered == 0 && p.named != 0 && p.frame.author[top.slot] == p.named {
 		return namedCoverage, nil
 	}
 	return covered, nil
@@ -152,7 +152,8 @@ func (r *ranking) coverage(best []candidate) (float64, error) {
 
 // frequencyIn is how often a word stands in a document: in its body, and in
 // all of it.
-func (p *rankedPart) frequencyIn(word wanted, o uint32) (body, all uint32, err error) {
+func (p *rankedPart) frequencyIn(word wanted, slot uint32) (body, all uint32, err error) {
+	o := p.frame.ordinal(slot)
 	for _, at := range word.blocks {
 		if o < at.first || o > at.last {
 			continue

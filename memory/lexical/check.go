@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"hash/maphash"
 	"iter"
+	"math"
 
 	"github.com/loom-bridge/loom-bridge/memory/kv"
 )
@@ -45,7 +46,7 @@ func (x *Index) Check(ctx context.Context, view kv.Reader, scope kv.Scope, docum
 		return Differences{}, err
 	}
 	c := checker{head: h, seed: maphash.MakeSeed()}
-	if c.dead, err = h.readDead(ctx, view); err != nil {
+	if c.dead, err = h.readAllDead(ctx, view); err != nil {
 		return Differences{}, err
 	}
 	want, err := c.count(documents)
@@ -69,7 +70,7 @@ func (x *Index) Check(ctx context.Context, view kv.Reader, scope kv.Scope, docum
 type checker struct {
 	head
 	seed        maphash.Seed
-	dead        bitset
+	dead        deadSet
 	differences Differences
 }
 
@@ -116,7 +117,7 @@ func (c *checker) noteEntry(into contents, ordinal uint32, e entry) error {
 // identify leaves out of a row what means nothing: that it replaces a document
 // which is dead.
 func (c *checker) identify(id string, r row) identified {
-	if c.dead.contains(r.supersedes) {
+	if c.dead.has(r.supersedes) {
 		r.supersedes = 0
 	}
 	return identified{id, r}
@@ -211,33 +212,31 @@ func (c *checker) recountBlock(all contents, info segmentInfo, s *blockScanner) 
 }
 
 // recountDocuments notes ids and columns of packed documents.
-func (c *checker) recountDocuments(ctx context.Context, view getter, all contents) error {
+func (c *checker) recountDocuments(ctx context.Context, view kv.Reader, all contents) error {
 	if c.stats.Packed == 0 {
 		return nil
 	}
-	rows, err := c.readRows(ctx, view, 1, c.stats.Packed)
+	rows, err := c.readRows(ctx, view, 1, c.stats.Packed, c.dead)
 	if err != nil {
 		return err
 	}
-	var ids [][]byte
-	for ordinal := uint32(1); ordinal <= c.stats.Packed && ordinal != 0; ordinal++ {
-		if ordinal == 1 || ordinal%idsPerBlock == 0 {
-			values, err := view.Get(ctx, kv.Index, c.ids(ordinal/idsPerBlock))
+	known, ids := uint32(math.MaxUint32), [][]byte(nil)
+	for _, r := range rows {
+		if block := r.ordinal / idsPerBlock; block != known {
+			values, err := view.Get(ctx, kv.Index, c.ids(block))
 			if err != nil {
 				return err
 			}
 			if ids, err = decodeIDs(values[0]); err != nil {
 				return err
 			}
-		}
-		if c.dead.has(ordinal) {
-			continue
+			known = block
 		}
 		id := ""
-		if at := int(ordinal % idsPerBlock); at < len(ids) {
+		if at := int(r.ordinal % idsPerBlock); at < len(ids) {
 			id = string(ids[at])
 		}
-		all.documents[ordinal] = c.identify(id, rows[ordinal-1])
+		all.documents[r.ordinal] = c.identify(id, r.row)
 	}
 	return nil
 }

@@ -96,6 +96,7 @@ func TestStoredBytes(t *testing.T) {
 			"columns", encodeRows(rows, 1024), "0802" + "1002" + "1a020300" + "220300ac02" + "32020100" + "42020100" + "4a02000f" + "5203c90114" +
 				"7a020004" + "8a01020002" + "2a080000000000000009" + "3a03616e6e",
 		},
+		{"few rows", encodeRows([]row{5: {body: 3}, 9: {header: 2, place: 1026}, 11: {}}, 1024), "0802" + "100c" + "9201020604" + "1a020300" + "22020002" + "8a01020007"},
 		{"rows of nothing", encodeRows(make([]row, 2), 1024), "08021002"},
 		{"dead documents", encodeDead(bitset{6, 0, 1 << 63}), "0201" + "02" + "01" + "bd01"},
 		{"count of a session", encodeSession(300), "02ac02"},
@@ -345,6 +346,7 @@ func FuzzPieces(f *testing.F) {
 	f.Add(encodeDirectory([]string{"wapple", "wtree"}))
 	f.Add(encodeIDs([][]byte{{}, []byte("a"), []byte("b")}))
 	f.Add(encodeRows([]row{{body: 1, header: 2, session: 7, author: "ann"}, {event: 9, create: -3, expires: 4, importance: 0.5, place: 3}}, 1024))
+	f.Add(encodeRows([]row{7: {body: 1, supersedes: 3}, 40: {author: "ann"}, 60: {}}, 1024))
 	f.Add(encodeDead(bitset{6, 0, 1 << 63}))
 	f.Add(encodeSession(7))
 	f.Add(head{space: space{generation: 2}, headContents: headContents{

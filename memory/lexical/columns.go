@@ -24,10 +24,6 @@ type row struct {
 	place        uint32 // 0: its own
 }
 
-// remains is what is kept of the row of a dead document: later ones may have
-// its place.
-func (r row) remains() row { return row{place: r.place} }
-
 // rowsPerBlock is how many rows share a key. Packing writes the last block
 // again, so small ones write less; starting cold reads all of them, so large
 // ones read fewer.
@@ -52,14 +48,24 @@ const (
 	columnsTier       = 15
 	columnsFlags      = 16
 	columnsPlace      = 17
+	columnsKept       = 18
 )
 
+// keptShare: of a block with that many times more rows of nothing than others,
+// only the others are stored.
+const keptShare = 3
+
 // encodeRows packs the rows of neighbouring ordinals from first. Columns of
-// nothing but zeros are left out.
+// nothing but zeros are left out, and so are rows of nothing where there are
+// many, as those of the dead are.
 func encodeRows(rows []row, first uint32) []byte {
 	const usualRowBytes = 16
 	b := wire.AppendUint(make([]byte, 0, usualRowBytes*len(rows)), columnsFormat, layout)
 	b = wire.AppendUint(b, columnsCount, uint64(len(rows)))
+	kept := keptRows(rows)
+	if len(kept) < len(rows) {
+		b = wire.AppendItem(b, columnsKept, encodeKept(kept))
+	}
 	sessions, names := newTable[uint64](), newTable[string]()
 	columns := []struct {
 		number int
@@ -83,8 +89,8 @@ func encodeRows(rows []row, first uint32) []byte {
 	for _, c := range columns {
 		scratch = scratch[:0]
 		used := false
-		for i, r := range rows {
-			v := c.value(i, r)
+		for _, i := range kept {
+			v := c.value(i, rows[i])
 			used = used || v != 0
 			scratch = binary.AppendUvarint(scratch, v)
 		}
@@ -99,6 +105,34 @@ func encodeRows(rows []row, first uint32) []byte {
 	b = wire.AppendText(b, columnsSessions, scratch)
 	for _, name := range names.values {
 		b = wire.AppendItem(b, columnsName, name)
+	}
+	return b
+}
+
+// keptRows are the places of the rows that are stored.
+func keptRows(rows []row) []int {
+	kept := make([]int, 0, len(rows))
+	for i, r := range rows {
+		if (r != row{}) {
+			kept = append(kept, i)
+		}
+	}
+	if len(kept)*(keptShare+1) <= len(rows) && len(kept) > 0 {
+		return kept
+	}
+	kept = kept[:0]
+	for i := range rows {
+		kept = append(kept, i)
+	}
+	return kept
+}
+
+// encodeKept packs the places of rows as steps from -1.
+func encodeKept(kept []int) (b []byte) {
+	last := -1
+	for _, i := range kept {
+		b = binary.AppendUvarint(b, uint64(i-last))
+		last = i
 	}
 	return b
 }
@@ -163,6 +197,12 @@ func decodeRows(b []byte, first uint32) ([]row, error) {
 				return nil, fmt.Errorf("%w: columns of %d rows", ErrDamaged, f.Value)
 			}
 			d.rows = make([]row, f.Value)
+			d.kept = make([]int, f.Value)
+			for i := range d.kept {
+				d.kept[i] = i
+			}
+		case columnsKept:
+			d.keep(f.Bytes)
 		case columnsName:
 			d.names = append(d.names, string(f.Bytes))
 		case columnsSessions:
@@ -185,10 +225,27 @@ func decodeRows(b []byte, first uint32) ([]row, error) {
 type rowDecoder struct {
 	first    uint32
 	rows     []row
+	kept     []int // the places of the rows that are stored
 	sessions []byte
 	names    []string
 	authors  []uint32 // index in names, from 1
 	bad      bool
+}
+
+// keep reads what encodeKept wrote. It stands before the columns.
+func (d *rowDecoder) keep(steps []byte) {
+	d.kept = d.kept[:0]
+	p := parser{bytes: steps}
+	for at := -1; !p.done(); {
+		step := p.uint()
+		if step == 0 || step >= uint64(len(d.rows)-at) {
+			p.fail()
+			break
+		}
+		at += int(step)
+		d.kept = append(d.kept, at)
+	}
+	d.bad = d.bad || p.bad
 }
 
 // column reads one column; one with an unknown number is passed over.
@@ -247,7 +304,7 @@ func (d *rowDecoder) column(f wire.Field) {
 	default:
 		return
 	}
-	for i := range d.rows {
+	for _, i := range d.kept {
 		set(i, &d.rows[i])
 	}
 	d.bad = d.bad || p.bad || !p.done()

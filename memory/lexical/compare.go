@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/binary"
 	"fmt"
+	"maps"
 	"slices"
 
 	"github.com/loom-bridge/loom-bridge/memory/kv"
@@ -31,19 +32,18 @@ func (c *checker) compareStatistics(want contents) {
 }
 
 func (c *checker) compareDocuments(want, got contents) {
-	for ordinal := uint32(1); ordinal <= c.stats.Last && ordinal != 0; ordinal++ {
+	ordinals := slices.AppendSeq(slices.Collect(maps.Keys(want.documents)), maps.Keys(got.documents))
+	slices.Sort(ordinals)
+	for _, ordinal := range slices.Compact(ordinals) {
 		w, wanted := want.documents[ordinal]
 		g, found := got.documents[ordinal]
-		if wanted != found || w != g {
-			c.differences.Add("document %d is %+v instead of %+v", ordinal, g, w)
-		}
-		if wanted && c.dead.has(ordinal) {
-			c.differences.Add("document %d is dead", ordinal)
-		}
-	}
-	for ordinal, w := range want.documents {
-		if ordinal == 0 || ordinal > c.stats.Last {
+		switch {
+		case ordinal == 0 || ordinal > c.stats.Last:
 			c.differences.Add("document %d %q is behind the last one, %d", ordinal, w.id, c.stats.Last)
+		case wanted && c.dead.has(ordinal):
+			c.differences.Add("document %d is dead", ordinal)
+		case wanted != found || w != g:
+			c.differences.Add("document %d is %+v instead of %+v", ordinal, g, w)
 		}
 	}
 }
@@ -110,13 +110,28 @@ func (c *checker) compareMemory(ctx context.Context, x *Index, view kv.Reader) e
 		return err
 	}
 	got, want := remembered.frame, stored.frame
-	for o := uint32(1); o <= c.stats.Last && o != 0; o++ {
-		if !c.dead.has(o) && (got.row(o) != want.row(o) || got.relations(o) != want.relations(o)) || got.dead.has(o) != want.dead.has(o) {
-			c.differences.Add("remembered of document %d: %+v and %+v instead of %+v and %+v", o, got.row(o), got.relations(o), want.row(o), want.relations(o))
+	for slot := uint32(1); slot <= want.slots(); slot++ {
+		if o := want.ordinal(slot); !want.dead.has(slot) && got.known(o) != want.known(o) {
+			c.differences.Add("remembered of document %d: %+v instead of %+v", o, got.known(o), want.known(o))
 		}
 	}
 	if g, w := got.sums(), want.sums(); g != w {
 		c.differences.Add("remembered sums %v instead of %v", g, w)
 	}
 	return nil
+}
+
+// knowledge is all that a frame says of a document.
+type knowledge struct {
+	lives bool
+	row
+	relations
+}
+
+func (f *frame) known(ordinal uint32) knowledge {
+	if !f.has(ordinal) {
+		return knowledge{}
+	}
+	slot := f.slot(ordinal)
+	return knowledge{true, f.row(slot), f.relations(slot)}
 }

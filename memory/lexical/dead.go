@@ -4,7 +4,9 @@ import (
 	"context"
 	"encoding/binary"
 	"fmt"
+	"maps"
 	"math/bits"
+	"slices"
 
 	"github.com/loom-bridge/loom-bridge/memory/kv"
 )
@@ -13,7 +15,7 @@ import (
 // writes one chunk, which takes at most 2 KiB; a reader reads all of them.
 const deadPerChunk = 16 << 10
 
-// bitset is a set of ordinals.
+// bitset is a set of ordinals or slots.
 type bitset []uint64
 
 func (s *bitset) reset(n int) {
@@ -29,10 +31,10 @@ func (s *bitset) reset(n int) {
 func (s bitset) set(i uint32)      { s[i/64] |= 1 << (i % 64) }
 func (s bitset) has(i uint32) bool { return s[i/64]&(1<<(i%64)) != 0 }
 
-// contains is has for any ordinal, whatever the size of the set.
+// contains is has for any number, whatever the size of the set.
 func (s bitset) contains(i uint32) bool { return int(i/64) < len(s) && s.has(i) }
 
-// count is how many ordinals from first to last are in the set.
+// count is how many numbers from first to last are in the set.
 func (s bitset) count(first, last uint32) (n uint64) {
 	for i := first; i <= last && int(i/64) < len(s); {
 		if i%64 == 0 && last-i >= 63 {
@@ -120,30 +122,76 @@ func decodeDead(b []byte, set bitset) error {
 	return nil
 }
 
-// readDead returns the dead documents of a scope.
-func (h head) readDead(ctx context.Context, from getter) (bitset, error) {
-	var set bitset
-	last := h.stats.Last
-	set.reset(int(last) + 1)
-	if h.stats.Dead == 0 {
-		return set, nil
+// deadSet is the dead among the ordinals of some chunks, by chunk.
+type deadSet map[uint32]bitset
+
+func (d deadSet) has(ordinal uint32) bool {
+	return d[ordinal/deadPerChunk].contains(ordinal % deadPerChunk)
+}
+
+// chunks are those that have a dead document, ascending.
+func (d deadSet) chunks() []uint32 { return slices.Sorted(maps.Keys(d)) }
+
+// count is how many ordinals from first to last are dead.
+func (d deadSet) count(first, last uint32) (n uint64) {
+	for chunk := first / deadPerChunk; first <= last && chunk <= last/deadPerChunk; chunk++ {
+		start := chunk * deadPerChunk
+		n += d[chunk].count(max(first, start)-start, min(last-start, deadPerChunk-1))
 	}
-	keys := make([][]byte, 0, last/deadPerChunk+1)
-	for chunk := range last/deadPerChunk + 1 {
-		keys = append(keys, h.deadSet(chunk))
+	return n
+}
+
+// all is how many ordinals are dead.
+func (d deadSet) all() (n uint64) {
+	for _, set := range d {
+		n += set.count(0, deadPerChunk-1)
+	}
+	return n
+}
+
+// chunksOf are the chunks of the dead set with the ordinals from first to last.
+func chunksOf(first, last uint32) (chunks []uint32) {
+	for chunk := first / deadPerChunk; first <= last && chunk <= last/deadPerChunk; chunk++ {
+		chunks = append(chunks, chunk)
+	}
+	return chunks
+}
+
+// readDead returns the dead among the ordinals of those chunks.
+func (h head) readDead(ctx context.Context, from getter, chunks []uint32) (deadSet, error) {
+	if len(chunks) == 0 {
+		return deadSet{}, nil
+	}
+	keys := make([][]byte, len(chunks))
+	for i, chunk := range chunks {
+		keys[i] = h.deadSet(chunk)
 	}
 	values, err := from.Get(ctx, kv.Index, keys...)
 	if err != nil {
 		return nil, err
 	}
+	dead := make(deadSet)
 	for i, value := range values {
-		const words = deadPerChunk / 64
-		if err := decodeDead(value, set[i*words:min((i+1)*words, len(set))]); err != nil {
+		if value == nil {
+			continue
+		}
+		set := newBitset(deadPerChunk - 1)
+		if err := decodeDead(value, set); err != nil {
 			return nil, err
 		}
+		dead[chunks[i]] = set
 	}
-	if n := set.count(0, last); n != h.stats.Dead || set.has(0) {
+	return dead, nil
+}
+
+// readAllDead returns all dead ordinals.
+func (h head) readAllDead(ctx context.Context, from getter) (deadSet, error) {
+	dead, err := h.readDead(ctx, from, chunksOf(0, h.stats.Last))
+	if err != nil {
+		return nil, err
+	}
+	if n := dead.count(1, h.stats.Last); n != h.stats.Dead || n != dead.all() {
 		return nil, fmt.Errorf("%w: %d dead documents instead of %d", ErrDamaged, n, h.stats.Dead)
 	}
-	return set, nil
+	return dead, nil
 }

@@ -20,7 +20,8 @@
 //     often as its scope has levels. Both leave out the dead.
 //   - A row is what is known of a document besides its terms, a frame the rows
 //     of all documents of one state, with neighbours and sums. Frames are kept
-//     in memory; the next state's frame costs what is new in it.
+//     in memory; the next state's frame costs what is new in it. A document has
+//     its row in a slot, a number within the frame, so that the dead need none.
 //   - A [Reader] is one state of a scope, opened on a view. A [Selection] says
 //     which of its documents may be hits, and [Index.Rank] finds the best among
 //     those of several readers for a [Query]. A document is found the moment
@@ -31,9 +32,10 @@
 // the living. So nothing of an answer depends on what is packed, merged or
 // remembered.
 //
-// Caveats: an ordinal is never given twice within one incarnation of an index.
-// What died stays in segments until they are merged or written anew, which
-// happens when a fifth of a segment is dead. An index with an older layout, or
+// Caveats: an ordinal is never given twice within one incarnation of an index;
+// those of the dead cost a bit each on disk and next to nothing in memory. What
+// died stays in segments until they are merged or written anew, which happens
+// when a fifth of a segment is dead. An index with an older layout, or
 // with terms that came from another analysis than Options.Analysis, answers
 // [ErrOutdated] until [Index.Rebuild] has made it anew.
 package lexical

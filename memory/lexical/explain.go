@@ -13,7 +13,7 @@ func (r *ranking) explain() error {
 		hit := &r.answer.Hits[i]
 		p := r.parts[hit.Part]
 		hit.Signals = r.signalsNamed(p, r.ranked[i])
-		for _, o := range p.frame.neighbours(hit.Ordinal) {
+		for _, o := range p.frame.neighbours(r.ranked[i].slot) {
 			around[document{hit.Part, o}] = append(around[document{hit.Part, o}], hit)
 		}
 	}
@@ -40,7 +40,7 @@ func (r *ranking) explainWord(i int, word string, around map[document][]*Hit) er
 		for _, posting := range p.postings {
 			body, _ := unpack(posting.value)
 			for _, hit := range around[document{n, posting.ordinal}] {
-				own := hit.Ordinal == posting.ordinal
+				own := hit.Ordinal == p.frame.ordinal(posting.ordinal)
 				if (own || body > 0) && !slices.Contains(hit.Words, word) {
 					hit.Words = append(hit.Words, word)
 				}
@@ -53,7 +53,7 @@ func (r *ranking) explainWord(i int, word string, around map[document][]*Hit) er
 // signalsNamed lists what the rank of a document is made of, the strongest
 // first.
 func (r *ranking) signalsNamed(p *rankedPart, c candidate) []Signal {
-	f, o := p.frame, c.ordinal
+	f, o := p.frame, c.slot
 	s := r.signalsOf(p, o, r.byWords(p, o))
 	scaled := func(raw, scale float32) (float64, float64) {
 		return float64(raw), float64(raw * scale * s.brevity * r.factor)

@@ -48,9 +48,9 @@ type Facts struct {
 	// Tier is 1 to 4; 4 is long-term memory.
 	Tier  uint8
 	Flags Flags
-	// Place is the ordinal of the document whose place in the order of arrival
-	// this one takes, usually because it is a newer version of the same record;
-	// zero: its own. That document must have an ordinal already.
+	// Place is the ordinal whose place in the order of arrival the document has,
+	// usually that of the first version of the same record; zero: its own. It must
+	// have been given already, to a document with a place of its own.
 	Place uint32
 }
 

@@ -34,6 +34,8 @@ type Index struct {
 	scores   sync.Pool // of *scores
 	// mergeCommitBytes is how much of a merge one commit writes.
 	mergeCommitBytes int
+	// looseSlots is how soon a frame is laid out anew.
+	looseSlots int
 }
 
 // New returns an index.
@@ -45,7 +47,7 @@ func New(opts *Options) *Index {
 			limit = opts.CacheBytes
 		}
 	}
-	return &Index{cache: newCache(limit), analysis: analysis, mergeCommitBytes: mergeCommitBytes}
+	return &Index{cache: newCache(limit), analysis: analysis, mergeCommitBytes: mergeCommitBytes, looseSlots: looseSlots}
 }
 
 // Statistics returns the counts of a scope and the number of its segments.

@@ -29,7 +29,7 @@ const (
 	// sweepKeys bounds the keys that one commit of a sweep deletes.
 	sweepKeys = 512
 	// purgeOrdinals is over how many ordinals one commit deletes what is left
-	// of dead documents: the rows and ids of that many take some 200 KiB.
+	// of dead documents: the rows or ids of that many take some 100 KiB.
 	purgeOrdinals = 4 * rowsPerBlock
 )
 
@@ -38,8 +38,26 @@ func (h head) workLeft() bool {
 	return h.segments.mergeable() != nil || h.sweep != 0 || h.stats.Unpurged() > 0
 }
 
+// impure are the segments that the dead may have something in.
+func (l segmentList) impure() (segments []segmentInfo) {
+	for _, s := range l.segments {
+		if s.purged < uint64(s.documents()) {
+			segments = append(segments, s)
+		}
+	}
+	return segments
+}
+
+// chunks are the chunks of the dead set with the ordinals of the segments.
+func chunks(segments []segmentInfo) (all []uint32) {
+	for _, s := range segments {
+		all = append(all, chunksOf(s.first, s.last)...)
+	}
+	return slices.Compact(all)
+}
+
 // decayed returns a segment with many dead documents, or nil.
-func (l segmentList) decayed(dead bitset) []segmentInfo {
+func (l segmentList) decayed(dead deadSet) []segmentInfo {
 	for i, s := range l.segments {
 		all := dead.count(s.first, s.last)
 		living := uint64(s.documents()) - all
@@ -87,11 +105,15 @@ func (x *Index) Merge(ctx context.Context, engine kv.Engine, writer *kv.Writer, 
 	if err != nil {
 		return false, err
 	}
-	dead, err := h.readDead(ctx, view)
+	inputs := h.segments.mergeable()
+	looked := inputs
+	if inputs == nil {
+		looked = h.segments.impure()
+	}
+	dead, err := h.readDead(ctx, view, chunks(looked))
 	if err != nil {
 		return false, err
 	}
-	inputs := h.segments.mergeable()
 	if inputs == nil {
 		inputs = h.segments.decayed(dead)
 	}
@@ -113,7 +135,7 @@ type merging struct {
 	view   kv.Reader
 	writer *kv.Writer
 	inputs []segmentInfo
-	dead   bitset
+	dead   deadSet
 	info   segmentInfo // of the merged segment; the id comes with begin
 	begun  bool
 	// perCommit is how many bytes of chunks one commit writes.

@@ -44,8 +44,8 @@ func (n *naive) living() (all []*known) {
 }
 
 func (n *naive) place(d *known) uint32 {
-	for d.facts.Place != 0 {
-		d = n.documents[d.facts.Place-1]
+	if d.facts.Place != 0 {
+		return d.facts.Place
 	}
 	return d.ordinal
 }
@@ -133,6 +133,9 @@ func (g *gambler) words(n int) func(func(string) bool) {
 // change makes a random change: new documents, new versions of old ones and
 // deaths. Sometimes the commit fails.
 func (g *gambler) change() {
+	if g.rng.IntN(150) == 0 {
+		g.churn()
+	}
 	var c Change
 	var added []*known
 	var killed []uint32
@@ -149,7 +152,7 @@ func (g *gambler) change() {
 		old := living[g.rng.IntN(len(living))]
 		d := g.document()
 		f := d.facts
-		f.Place = old.ordinal
+		f.Place = g.naive.place(old)
 		if g.rng.IntN(4) > 0 {
 			f.Session = old.facts.Session
 		}
@@ -188,6 +191,30 @@ func (g *gambler) change() {
 	g.naive.documents = append(g.naive.documents, added...)
 	for _, o := range killed {
 		g.naive.documents[o-1].dead = true
+	}
+}
+
+// churn adds documents that die at once, enough to empty blocks.
+func (g *gambler) churn() {
+	c := Change{}
+	first := uint32(len(g.naive.documents)) + 1
+	for range 1 + g.rng.IntN(ordinalsPerPage+500) {
+		o := uint32(len(g.naive.documents)) + 1
+		d := &known{Document: NewDocument("churn"), ordinal: o, id: "churn", dead: true}
+		d.AddValue(Tag, "churn")
+		c.Add = append(c.Add, Added{Encoded: d.Encode()})
+		g.naive.documents = append(g.naive.documents, d)
+	}
+	for _, c := range []Change{c, {Kill: slices.Collect(func(yield func(uint32) bool) {
+		for o := first; int(o) <= len(g.naive.documents) && yield(o); o++ {
+		}
+	})}} {
+		if err := g.writer.Do(g.tb.Context(), kv.Request{Refs: []kv.Ref{Ref(modelScope)}, Stage: func(ctx context.Context, tx *kv.Tx) error {
+			_, _, err := g.index.Apply(ctx, tx, modelScope, c)
+			return err
+		}}); err != nil {
+			g.tb.Fatal(err)
+		}
 	}
 }
 
@@ -233,21 +260,24 @@ func (g *gambler) wantColumns(r *Reader, n *naive) {
 	f := r.frame
 	for _, d := range n.documents {
 		o := d.ordinal
-		if f.dead.has(o) != d.dead {
-			g.tb.Fatalf("document %d: dead is %v", o, f.dead.has(o))
-		}
-		if r.Place(o) != n.place(d) {
-			g.tb.Fatalf("document %d: place %d, want %d", o, r.Place(o), n.place(d))
+		if f.has(o) == d.dead {
+			g.tb.Fatalf("document %d: dead is %v", o, !f.has(o))
 		}
 		if d.dead {
 			continue
+		}
+		if r.Place(o) != n.place(d) {
+			g.tb.Fatalf("document %d: place %d, want %d", o, r.Place(o), n.place(d))
 		}
 		want := d.row()
 		want.supersedes = d.supersedes
 		if want.place != 0 {
 			want.place = n.place(d)
 		}
-		if got := f.row(o); got != want {
+		if f.ordinal(f.slot(o)) != o {
+			g.tb.Fatalf("document %d has the slot of %d", o, f.ordinal(f.slot(o)))
+		}
+		if got := f.row(f.slot(o)); got != want {
 			g.tb.Fatalf("document %d: %+v, want %+v", o, got, want)
 		}
 		ids, err := r.IDs(g.tb.Context(), []uint32{o})
@@ -277,20 +307,21 @@ func (g *gambler) wantRelations(f *frame, n *naive) {
 			want[d.ordinal] = rel
 		}
 	}
-	for _, d := range n.living() {
+	living := n.living()
+	for _, d := range living {
 		rel := want[d.ordinal]
 		if d.facts.Session == "" {
 			rel = relations{sessionWords: d.body + d.header, sessionSize: 1}
 		}
-		for _, other := range n.living() {
+		for _, other := range living {
 			if other.supersedes == d.ordinal {
 				rel.superseder = other.ordinal
 			}
 		}
-		if got := f.relations(d.ordinal); got != rel {
+		if got := f.relations(f.slot(d.ordinal)); got != rel {
 			g.tb.Fatalf("document %d: %+v, want %+v", d.ordinal, got, rel)
 		}
-		if (f.sessionOf(d.facts.Session) == f.session[d.ordinal]) != (d.facts.Session != "") {
+		if (f.sessionOf(d.facts.Session) == f.session[f.slot(d.ordinal)]) != (d.facts.Session != "") {
 			g.tb.Fatalf("document %d: session %q is %d", d.ordinal, d.facts.Session, f.sessionOf(d.facts.Session))
 		}
 	}
@@ -361,7 +392,7 @@ func (g *gambler) wantPostings(r *Reader, n *naive) {
 
 func (g *gambler) collect(r *Reader, w wanted) (all []posting) {
 	g.tb.Helper()
-	if err := r.each(w, func(p posting) { all = append(all, p) }); err != nil {
+	if err := r.each(w, func(slot uint32, value uint64) { all = append(all, posting{r.frame.ordinal(slot), value}) }); err != nil {
 		g.tb.Fatal(err)
 	}
 	return all
@@ -402,6 +433,7 @@ func TestAgreesWithAList(t *testing.T) {
 			t.Logf("seed %d", seed)
 			g := mustGambler(t, rand.New(rand.NewPCG(seed, 0)))
 			g.index = New(&Options{CacheBytes: cacheBytes})
+			g.index.looseSlots = g.rng.IntN(3) * 20
 			type past struct {
 				view  kv.Snapshot
 				naive *naive
@@ -492,12 +524,12 @@ func (g *gambler) readConsistently() error {
 		if err != nil {
 			return err
 		}
-		if err := r.each(w, func(p posting) { tagged[p.ordinal] = true }); err != nil {
+		if err := r.each(w, func(slot uint32, _ uint64) { tagged[slot] = true }); err != nil {
 			return err
 		}
 	}
 	s, chained := r.Statistics(), uint64(0)
-	for o := uint32(1); o <= r.frame.last; o++ {
+	for o := uint32(1); o <= r.frame.slots(); o++ {
 		if r.frame.prev[o] != 0 && r.frame.next[r.frame.prev[o]] != o {
 			return fmt.Errorf("%d follows %d, which %d follows", o, r.frame.prev[o], r.frame.next[r.frame.prev[o]])
 		}

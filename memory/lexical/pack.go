@@ -51,7 +51,7 @@ func (x *Index) Pack(ctx context.Context, engine kv.Engine, writer *kv.Writer, s
 type packing struct {
 	head
 	info      segmentInfo
-	dead      bitset
+	dead      deadSet
 	tailBytes uint64 // of the packed entries
 	chunks    [][]byte
 	firsts    []string
@@ -74,7 +74,7 @@ func (x *Index) preparePack(ctx context.Context, engine kv.Engine, scope kv.Scop
 	if err != nil || p.stats.Tail() == 0 {
 		return p, err
 	}
-	if p.dead, err = p.readDead(ctx, view); err != nil {
+	if p.dead, err = p.readDead(ctx, view, chunksOf(p.stats.Packed+1, p.stats.Last)); err != nil {
 		return p, err
 	}
 	p.info = segmentInfo{stamp: rand.Uint64(), first: p.stats.Packed + 1}
@@ -159,11 +159,11 @@ func (p *packing) collect(ctx context.Context, view kv.Reader) (*inversion, erro
 	return inverted, nil
 }
 
-// invert takes an entry over. Of a dead one hardly anything is kept.
+// invert takes an entry over. Of a dead one nothing is kept.
 func (p *packing) invert(into *inversion, ordinal uint32, e entry) error {
 	p.tailBytes += uint64(e.size)
 	if p.dead.has(ordinal) {
-		p.ids, p.rows = append(p.ids, nil), append(p.rows, e.remains())
+		p.ids, p.rows = append(p.ids, nil), append(p.rows, row{})
 		p.info.purged++
 		return nil
 	}
@@ -225,39 +225,73 @@ func (p *packing) stage(ctx context.Context, tx *kv.Tx) (head, error) {
 }
 
 // stageDocuments writes ids and columns behind those of the documents before,
-// the last blocks of which may not be full.
+// the last blocks of which may not be full. Blocks without a living document are
+// left out.
 func (p *packing) stageDocuments(ctx context.Context, tx *kv.Tx) error {
 	first := p.info.first
 	values, err := tx.Get(ctx, kv.Index, p.head.ids(first/idsPerBlock), p.head.columns(first/rowsPerBlock))
 	if err != nil {
 		return err
 	}
-	ids, rows := [][]byte{}, []row{}
-	if first%idsPerBlock > 0 && first > 1 {
-		if ids, err = decodeIDs(values[0]); err != nil {
-			return err
-		}
+	ids, rows, err := p.before(ctx, tx, values[0], values[1])
+	if err != nil {
+		return err
 	}
-	if first%rowsPerBlock > 0 && first > 1 {
-		if rows, err = decodeRows(values[1], first/rowsPerBlock*rowsPerBlock); err != nil {
-			return err
-		}
-	}
-	if first == 1 { // there is no ordinal zero
-		ids, rows = [][]byte{nil}, []row{{}}
-	}
-	if len(ids) != int(first%idsPerBlock) || len(rows) != int(first%rowsPerBlock) {
-		return fmt.Errorf("%w: %d ids and %d rows before document %d", ErrDamaged, len(ids), len(rows), first)
-	}
+	next, before := first-uint32(len(ids)), values[0]
 	for block := range slices.Chunk(append(ids, p.ids...), idsPerBlock) {
-		tx.Put(kv.Index, p.head.ids(first/idsPerBlock), encodeIDs(block))
-		first += idsPerBlock
+		var packed []byte
+		if p.dead.lives(next+uint32(len(block)), len(block)) {
+			packed = encodeIDs(block)
+		}
+		if packed != nil || before != nil {
+			putBlock(tx, p.head.ids(next/idsPerBlock), packed)
+		}
+		next, before = next+uint32(len(block)), nil
 	}
-	first = p.info.first
+	next, before = first-uint32(len(rows)), values[1]
 	for block := range slices.Chunk(append(rows, p.rows...), rowsPerBlock) {
-		start := first / rowsPerBlock
-		tx.Put(kv.Index, p.head.columns(start), encodeRows(block, start*rowsPerBlock))
-		first += rowsPerBlock
+		var packed []byte
+		if p.dead.lives(next+uint32(len(block)), len(block)) {
+			packed = encodeRows(block, next)
+		}
+		if packed != nil || before != nil {
+			putBlock(tx, p.head.columns(next/rowsPerBlock), packed)
+		}
+		next, before = next+uint32(len(block)), nil
 	}
 	return nil
+}
+
+// before returns the ids and rows that stand in the same blocks before the first
+// document. A block is not there where all of them are dead.
+func (p *packing) before(ctx context.Context, tx *kv.Tx, packedIDs, packedRows []byte) (ids [][]byte, rows []row, err error) {
+	first := p.info.first
+	// There is no ordinal zero.
+	ids, rows = make([][]byte, first%idsPerBlock), make([]row, first%rowsPerBlock)
+	if packedIDs != nil {
+		if ids, err = decodeIDs(packedIDs); err != nil {
+			return nil, nil, err
+		}
+	}
+	if packedRows != nil {
+		if rows, err = decodeRows(packedRows, first-uint32(len(rows))); err != nil {
+			return nil, nil, err
+		}
+	}
+	// Some may have died since the packing was prepared.
+	dead, err := p.readDead(ctx, tx, chunksOf(first, first))
+	if err != nil {
+		return nil, nil, err
+	}
+	if len(ids) != int(first%idsPerBlock) || len(rows) != int(first%rowsPerBlock) ||
+		packedIDs == nil && dead.lives(first, len(ids)) || packedRows == nil && dead.lives(first, len(rows)) {
+		return nil, nil, fmt.Errorf("%w: %d ids and %d rows before document %d", ErrDamaged, len(ids), len(rows), first)
+	}
+	return ids, rows, nil
+}
+
+// lives tells whether one of so many documents before an ordinal lives.
+func (d deadSet) lives(before uint32, documents int) bool {
+	first := max(1, before-uint32(documents))
+	return d.count(first, before-1) < uint64(before-first)
 }

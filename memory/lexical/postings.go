@@ -160,8 +160,8 @@ func (r *Reader) fetch(ctx context.Context, terms []string, missing pairs) (map[
 }
 
 // each calls visit for the postings of living documents, in the order of their
-// ordinals.
-func (r *Reader) each(w wanted, visit func(posting)) error {
+// slots.
+func (r *Reader) each(w wanted, visit func(slot uint32, value uint64)) error {
 	for _, at := range w.blocks {
 		// Most values stand in one document, and there are many values.
 		if at.count == 1 && at.payload == bare {
@@ -178,7 +178,7 @@ func (r *Reader) each(w wanted, visit func(posting)) error {
 	return nil
 }
 
-func (r *Reader) unpack(at place, visit func(posting)) error {
+func (r *Reader) unpack(at place, visit func(slot uint32, value uint64)) error {
 	var buffer [blockPostings]posting
 	postings, err := at.decode(buffer[:0])
 	for _, p := range postings {
@@ -187,9 +187,9 @@ func (r *Reader) unpack(at place, visit func(posting)) error {
 	return err
 }
 
-func (r *Reader) living(p posting, visit func(posting)) {
-	if !r.frame.dead.has(p.ordinal) {
-		visit(p)
+func (r *Reader) living(p posting, visit func(slot uint32, value uint64)) {
+	if slot := r.frame.slot(p.ordinal); slot != 0 && !r.frame.dead.has(slot) {
+		visit(slot, p.value)
 	}
 }
 

@@ -2,82 +2,148 @@ package lexical
 
 import (
 	"context"
+	"encoding/binary"
+	"fmt"
 
 	"github.com/loom-bridge/loom-bridge/memory/kv"
 )
 
-// purge deletes what is left of the ids and columns of dead documents.
+// purge deletes what is left of the ids and columns of dead documents. It looks
+// at the blocks that there are, not at the ordinals: of most dead ones nothing
+// is left.
 func (m *merging) purge(ctx context.Context) error {
-	for first := m.info.first; first <= m.info.last && first != 0; {
-		last := min(m.info.last, first|(purgeOrdinals-1))
-		if m.dead.count(first, last) > 0 {
-			if err := m.commit(ctx, func(_ *head, tx *kv.Tx) error { return m.purgeRange(ctx, tx, first, last) }); err != nil {
-				return err
-			}
-		}
-		first = last + 1
+	if m.info.purged == 0 {
+		return nil
 	}
-	return nil
-}
-
-func (m *merging) purgeRange(ctx context.Context, tx *kv.Tx, first, last uint32) error {
-	for n := first / idsPerBlock; n <= last/idsPerBlock; n++ {
-		if from, to := max(first, n*idsPerBlock), min(last, n*idsPerBlock+idsPerBlock-1); m.dead.count(from, to) > 0 {
-			if err := m.purgeIDs(ctx, tx, n); err != nil {
-				return err
-			}
-		}
+	kinds := []purging{
+		{tagIDs, idsPerBlock, purgeOrdinals / idsPerBlock, m.withoutIDs},
+		{tagColumns, rowsPerBlock, purgeOrdinals / rowsPerBlock, m.withoutRows},
 	}
-	for n := first / rowsPerBlock; n <= last/rowsPerBlock; n++ {
-		if from, to := max(first, n*rowsPerBlock), min(last, n*rowsPerBlock+rowsPerBlock-1); m.dead.count(from, to) > 0 {
-			if err := m.purgeRows(ctx, tx, n); err != nil {
-				return err
-			}
+	for _, kind := range kinds {
+		if err := m.purgeBlocks(ctx, kind); err != nil {
+			return err
 		}
 	}
 	return nil
 }
 
-func (m *merging) purgeIDs(ctx context.Context, tx *kv.Tx, block uint32) error {
-	key := m.head.ids(block)
-	values, err := tx.Get(ctx, kv.Index, key)
+// purging says how to purge one kind of blocks.
+type purging struct {
+	tag                 byte
+	ordinals, perCommit uint32 // ordinals of a block, blocks of a commit
+	// without returns a block without what the dead have in it: nil where nobody
+	// lives. It tells whether that is another one.
+	without func(block uint32, stored []byte) (purged []byte, changed bool, err error)
+}
+
+// purgeBlocks purges the blocks of the merge, some in each commit.
+func (m *merging) purgeBlocks(ctx context.Context, kind purging) error {
+	blocks, err := m.impure(ctx, kind)
 	if err != nil {
 		return err
 	}
-	ids, err := decodeIDs(values[0])
+	for len(blocks) > 0 {
+		some := blocks[:min(len(blocks), int(kind.perCommit))]
+		if err := m.commit(ctx, func(_ *head, tx *kv.Tx) error { return m.purgeSome(ctx, tx, kind, some) }); err != nil {
+			return err
+		}
+		blocks = blocks[len(some):]
+	}
+	return nil
+}
+
+// impure returns the numbers of the blocks that hold something of the dead.
+func (m *merging) impure(ctx context.Context, kind purging) (blocks []uint32, err error) {
+	first, last := m.info.first/kind.ordinals, m.info.last/kind.ordinals
+	prefix := m.key(kind.tag)
+	all := kv.Range{Start: m.key(kind.tag, be32(first)...), End: kv.After(m.key(kind.tag, be32(last)...))}
+	for pair, err := range m.view.Scan(ctx, kv.Index, all) {
+		if err != nil {
+			return nil, err
+		}
+		if len(pair.Key) != len(prefix)+4 {
+			return nil, fmt.Errorf("%w: key of a block", ErrDamaged)
+		}
+		n := binary.BigEndian.Uint32(pair.Key[len(prefix):])
+		if _, changed, err := kind.without(n, pair.Value); err != nil {
+			return nil, err
+		} else if changed {
+			blocks = append(blocks, n)
+		}
+	}
+	return blocks, nil
+}
+
+// purgeSome purges blocks as they are now.
+func (m *merging) purgeSome(ctx context.Context, tx *kv.Tx, kind purging, blocks []uint32) error {
+	keys := make([][]byte, len(blocks))
+	for i, n := range blocks {
+		keys[i] = m.key(kind.tag, be32(n)...)
+	}
+	values, err := tx.Get(ctx, kv.Index, keys...)
 	if err != nil {
 		return err
 	}
-	changed := false
+	for i, n := range blocks {
+		if values[i] == nil {
+			continue
+		}
+		purged, changed, err := kind.without(n, values[i])
+		switch {
+		case err != nil:
+			return err
+		case changed:
+			putBlock(tx, keys[i], purged)
+		}
+	}
+	return nil
+}
+
+// putBlock stages a block; none where it is nil.
+func putBlock(tx *kv.Tx, key, block []byte) {
+	if block == nil {
+		tx.Delete(kv.Index, key)
+		return
+	}
+	tx.Put(kv.Index, key, block)
+}
+
+func (m *merging) withoutIDs(block uint32, stored []byte) (purged []byte, changed bool, err error) {
+	ids, err := decodeIDs(stored)
+	if err != nil {
+		return nil, false, err
+	}
+	alive := false
 	for i := range ids {
-		if len(ids[i]) > 0 && m.dead.contains(block*idsPerBlock+uint32(i)) {
-			ids[i], changed = nil, true
+		if m.dead.has(block*idsPerBlock + uint32(i)) {
+			changed = changed || len(ids[i]) > 0
+			ids[i] = nil
+		} else if i > 0 || block > 0 {
+			alive = true
 		}
 	}
-	if changed {
-		tx.Put(kv.Index, key, encodeIDs(ids))
+	if !alive {
+		return nil, true, nil
 	}
-	return nil
+	return encodeIDs(ids), changed, nil
 }
 
-func (m *merging) purgeRows(ctx context.Context, tx *kv.Tx, block uint32) error {
-	key := m.head.columns(block)
-	values, err := tx.Get(ctx, kv.Index, key)
+func (m *merging) withoutRows(block uint32, stored []byte) (purged []byte, changed bool, err error) {
+	rows, err := decodeRows(stored, block*rowsPerBlock)
 	if err != nil {
-		return err
+		return nil, false, err
 	}
-	rows, err := decodeRows(values[0], block*rowsPerBlock)
-	if err != nil {
-		return err
-	}
-	changed := false
-	for i, r := range rows {
-		if m.dead.contains(block*rowsPerBlock+uint32(i)) && r != r.remains() {
-			rows[i], changed = r.remains(), true
+	alive := false
+	for i := range rows {
+		if m.dead.has(block*rowsPerBlock + uint32(i)) {
+			changed = changed || rows[i] != row{}
+			rows[i] = row{}
+		} else if i > 0 || block > 0 {
+			alive = true
 		}
 	}
-	if changed {
-		tx.Put(kv.Index, key, encodeRows(rows, block*rowsPerBlock))
+	if !alive {
+		return nil, true, nil
 	}
-	return nil
+	return encodeRows(rows, block*rowsPerBlock), changed, nil
 }

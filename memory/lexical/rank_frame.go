@@ -13,7 +13,7 @@ const (
 // surroundings is what ranking derives from a frame, once.
 type surroundings struct {
 	once sync.Once
-	// windows are the lengths of the windows, by ordinal; nil if no document
+	// windows are the lengths of the windows, by slot; nil if no document
 	// has a session.
 	windows     []float32
 	windowWords float64 // of all living documents together
@@ -43,8 +43,8 @@ func (s *surroundings) derive(f *frame) {
 			s.sessionWords += float64(words)
 		}
 	}
-	windows := make([]float32, f.last+1)
-	for o := uint32(1); o <= f.last; o++ {
+	windows := make([]float32, f.slots()+1)
+	for o := uint32(1); o <= f.slots(); o++ {
 		if !f.dead.contains(o) {
 			windows[o] = f.windowLength(o)
 			s.windowWords += float64(windows[o])
@@ -60,7 +60,7 @@ func (s *surroundings) derive(f *frame) {
 }
 
 // followed is a document and the question that it follows.
-type followed struct{ ordinal, question uint32 }
+type followed struct{ slot, question uint32 }
 
 // lone tells whether the document has no session.
 func (f *frame) lone(o uint32) bool { return f.sessionDigest[f.session[o]] == 0 }
@@ -72,7 +72,7 @@ func (f *frame) windowLength(o uint32) float32 {
 	return length + float32(f.length(o))
 }
 
-// afterQuestion returns the ordinal of the question that the document follows,
+// afterQuestion returns the question that the document follows,
 // if somebody else asked it; zero if none.
 func (f *frame) afterQuestion(o uint32) uint32 {
 	p := f.prev[o]

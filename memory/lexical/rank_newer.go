@@ -46,22 +46,22 @@ func (r *ranking) preferNewer(best []candidate) {
 // order of arrival.
 func (r *ranking) compareTime(c, d *candidate) int {
 	f, g := r.parts[c.part].frame, r.parts[d.part].frame
-	return cmp.Or(cmp.Compare(f.since(c.ordinal, math.MaxInt64), g.since(d.ordinal, math.MaxInt64)), cmp.Compare(c.created, d.created),
-		cmp.Compare(c.part, d.part), cmp.Compare(f.place[c.ordinal], g.place[d.ordinal]))
+	return cmp.Or(cmp.Compare(f.since(c.slot, math.MaxInt64), g.since(d.slot, math.MaxInt64)), cmp.Compare(c.created, d.created),
+		cmp.Compare(c.part, d.part), cmp.Compare(f.place[c.slot], g.place[d.slot]))
 }
 
 // outdates tells whether the newer document takes the place of the older one.
 func (r *ranking) outdates(newer, older *candidate) bool {
 	p, q := r.parts[newer.part], r.parts[older.part]
-	if p.frame.authors[p.frame.author[newer.ordinal]] != q.frame.authors[q.frame.author[older.ordinal]] {
+	if p.frame.authors[p.frame.author[newer.slot]] != q.frame.authors[q.frame.author[older.slot]] {
 		return false
 	}
-	now, before := p.covered[newer.ordinal], q.covered[older.ordinal]
-	flags := p.frame.flags[newer.ordinal]
+	now, before := p.covered[newer.slot], q.covered[older.slot]
+	flags := p.frame.flags[newer.slot]
 	switch {
 	case float64(before) < coversMuch*r.mass || flags&FlagAsks != 0:
 		return false
-	case flags&FlagTellsChange != 0 && (p.named != 0 || p.frame.author[newer.ordinal] == 0):
+	case flags&FlagTellsChange != 0 && (p.named != 0 || p.frame.author[newer.slot] == 0):
 		return now >= coversChanged*before && newer.rank >= ranksChanged*older.rank
 	}
 	return now >= coversAlike*before && newer.rank >= ranksAlike*older.rank

@@ -241,7 +241,7 @@ func Rarity(ctx context.Context, parts []Part, words []string) ([]float64, error
 			return nil, err
 		}
 		for i, word := range found {
-			if err := part.Reader.each(word, func(posting) { with[i]++ }); err != nil {
+			if err := part.Reader.each(word, func(uint32, uint64) { with[i]++ }); err != nil {
 				return nil, err
 			}
 		}

@@ -36,7 +36,7 @@ func (x *Index) Rank(ctx context.Context, parts []Part, q Query) (Answer, error)
 type candidate struct {
 	rank    float32 // by all but its vector, later by all
 	part    int
-	ordinal uint32
+	slot    uint32
 	created int64
 	// cosine is that of its vector, zero if that was not found. Of what vectors
 	// found, byWords is the rank by all else. byVector is what vectors add to the
@@ -48,7 +48,7 @@ type candidate struct {
 // compare orders the worse before the better: by rank, then older before newer.
 func (c candidate) compare(d candidate) int {
 	return cmp.Or(cmp.Compare(c.rank, d.rank), cmp.Compare(c.created, d.created),
-		cmp.Compare(d.part, c.part), cmp.Compare(c.ordinal, d.ordinal))
+		cmp.Compare(d.part, c.part), cmp.Compare(c.slot, d.slot))
 }
 
 // best keeps the best candidates, as a heap with the worst of them first.
@@ -108,13 +108,13 @@ func (r *ranking) pick() []candidate {
 // their words alone tell.
 func (r *ranking) pickFrom(part int, b *best) {
 	p, most := r.parts[part], r.most()
-	for o := uint32(1); o <= p.frame.last; o++ {
+	for o := uint32(1); o <= p.frame.slots(); o++ {
 		words := r.byWords(p, o)
 		if words <= 0 && !r.onDate(p, o) {
 			continue
 		}
-		if !p.Selection.Has(o) {
-			r.answer.exclude(p.Selection.Why(o))
+		if !p.Selection.allowed.has(o) {
+			r.answer.exclude(p.Selection.why(o))
 			continue
 		}
 		r.allowed++
@@ -123,7 +123,7 @@ func (r *ranking) pickFrom(part int, b *best) {
 			continue
 		}
 		if rank := r.signalsOf(p, o, words).rank(); !b.full() || rank >= b.all[0].rank {
-			b.offer(candidate{rank: rank, part: part, ordinal: o, created: p.frame.create[o]})
+			b.offer(candidate{rank: rank, part: part, slot: o, created: p.frame.create[o]})
 		}
 	}
 }

@@ -40,7 +40,7 @@ func (r *ranking) finish() {
 	for _, p := range r.parts {
 		copy(p.near, p.turn)
 		for _, f := range p.derived.asked {
-			p.near[f.ordinal] += handedOver * p.turn[f.question]
+			p.near[f.slot] += handedOver * p.turn[f.question]
 		}
 		turn = max(turn, largest(p.near))
 		window = max(window, largest(p.window))

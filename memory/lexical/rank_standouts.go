@@ -55,7 +55,7 @@ func (f *fusion) lift(sure float64) {
 	out = out[:min(len(out), standOuts)]
 	for _, c := range slices.Backward(out) {
 		level += ahead
-		kept := f.kept(f.parts[c.part].frame, c.ordinal)
+		kept := f.kept(f.parts[c.part].frame, c.slot)
 		if lifted := level * kept; lifted > c.rank {
 			f.give(c, (lifted-c.rank)/kept)
 		}

@@ -37,7 +37,7 @@ func TestBest(t *testing.T) {
 	for range 200 {
 		all := make([]candidate, rng.IntN(60))
 		for i := range all {
-			all[i] = candidate{rank: float32(rng.IntN(10)), part: rng.IntN(2), ordinal: uint32(i), created: rng.Int64N(3)}
+			all[i] = candidate{rank: float32(rng.IntN(10)), part: rng.IntN(2), slot: uint32(i), created: rng.Int64N(3)}
 		}
 		b := best{limit: 1 + rng.IntN(20)}
 		for _, c := range all {

@@ -94,7 +94,7 @@ func (r *ranking) fuse(best []candidate, sure float64) []candidate {
 	f := fusion{ranking: r, best: best, places: make(map[document]int, len(best)), wordless: len(best) == 0 || r.vectors.alone}
 	for i := range best {
 		best[i].rank *= r.factor
-		f.places[document{best[i].part, best[i].ordinal}] = i
+		f.places[document{best[i].part, best[i].slot}] = i
 	}
 	f.join()
 	if f.wordless {
@@ -126,10 +126,11 @@ func (f *fusion) join() {
 			if !p.Selection.Has(hit.Ordinal) {
 				continue
 			}
+			slot := p.frame.slot(hit.Ordinal)
 			f.answer.VectorCandidates++
-			i, ok := f.places[document{part, hit.Ordinal}]
+			i, ok := f.places[document{part, slot}]
 			if !ok {
-				i = f.add(f.byRest(part, hit.Ordinal))
+				i = f.add(f.byRest(part, slot))
 			}
 			f.best[i].cosine, f.best[i].byWords = hit.Cosine, f.best[i].rank
 			f.found = append(f.found, i)
@@ -138,7 +139,7 @@ func (f *fusion) join() {
 }
 
 func (f *fusion) add(c candidate) (place int) {
-	f.places[document{c.part, c.ordinal}] = len(f.best)
+	f.places[document{c.part, c.slot}] = len(f.best)
 	f.best = append(f.best, c)
 	return len(f.best) - 1
 }
@@ -146,7 +147,7 @@ func (f *fusion) add(c candidate) (place int) {
 // byRest returns a candidate that is not among the best by words.
 func (r *ranking) byRest(part int, o uint32) candidate {
 	p := r.parts[part]
-	c := candidate{part: part, ordinal: o, created: p.frame.create[o]}
+	c := candidate{part: part, slot: o, created: p.frame.create[o]}
 	if words := r.byWords(p, o); words > 0 || r.onDate(p, o) {
 		c.rank = r.factor * r.signalsOf(p, o, words).rank()
 	} else {
@@ -165,7 +166,7 @@ func (f *fusion) byCosine() {
 // give adds a share to a rank, as far as age and importance leave it.
 func (f *fusion) give(c *candidate, share float32) {
 	c.byVector += share
-	c.rank += share * f.kept(f.parts[c.part].frame, c.ordinal)
+	c.rank += share * f.kept(f.parts[c.part].frame, c.slot)
 }
 
 // addNear adds what cosines say for themselves. A question hands it over to its
@@ -177,7 +178,7 @@ func (f *fusion) addNear() {
 		if near == 0 {
 			continue
 		}
-		if answer := f.parts[c.part].frame.answerTo(c.ordinal); answer != 0 {
+		if answer := f.parts[c.part].frame.answerTo(c.slot); answer != 0 {
 			if place, ok := f.placeOf(c.part, answer); ok {
 				f.give(&f.best[place], handedOver*near)
 			}
@@ -193,13 +194,13 @@ func (f *fusion) placeOf(part int, o uint32) (int, bool) {
 		return i, true
 	}
 	p := f.parts[part]
-	if !p.Selection.Has(o) || f.byWords(p, o) <= 0 {
+	if !p.Selection.allowed.has(o) || f.byWords(p, o) <= 0 {
 		return 0, false
 	}
 	return f.add(f.byRest(part, o)), true
 }
 
-// answerTo returns the ordinal of what somebody else says next after a
+// answerTo returns what somebody else says next after a
 // question; zero if there is none or it is no question.
 func (f *frame) answerTo(o uint32) uint32 {
 	if next := f.next[o]; next != 0 && f.afterQuestion(next) == o {
@@ -214,6 +215,6 @@ func (f *fusion) sort() {
 
 // document is one of a part.
 type document struct {
-	part    int
-	ordinal uint32
+	part int
+	slot uint32
 }

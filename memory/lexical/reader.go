@@ -47,13 +47,12 @@ func (r *Reader) Segments() int { return len(r.segments) }
 // never had a document.
 func (r *Reader) Incarnation() uint64 { return r.incarnation }
 
-// Place returns a document's place in the order of arrival: its ordinal, or
-// that of the document whose place it took. It panics for an ordinal that the
-// scope never gave out.
-func (r *Reader) Place(ordinal uint32) uint32 { return r.frame.place[ordinal] }
+// Place returns the place of a living document in the order of arrival: its
+// ordinal, or the one that its Facts named. Of others nothing is known.
+func (r *Reader) Place(ordinal uint32) uint32 { return r.frame.place[r.frame.slot(ordinal)] }
 
-// IDs returns the ids of documents, in the order asked. A dead one may have an
-// empty id.
+// IDs returns the ids of living documents, in the order asked. Of a dead one
+// there may be an empty id, or none, which is ErrDamaged.
 func (r *Reader) IDs(ctx context.Context, ordinals []uint32) ([]string, error) {
 	blocks, err := r.idBlocks(ctx, ordinals)
 	if err != nil {
@@ -99,6 +98,9 @@ func (r *Reader) idBlocks(ctx context.Context, ordinals []uint32) (map[uint32][]
 		return nil, err
 	}
 	for i, n := range numbers {
+		if values[i] == nil {
+			continue // all are dead
+		}
 		if blocks[n], err = decodeIDs(values[i]); err != nil {
 			return nil, err
 		}

@@ -16,6 +16,11 @@ const (
 	rebuildBytes     = 2 << 20
 	// rebuildGaps bounds the dead ones, of which hardly anything is written.
 	rebuildGaps = 16 << 10
+	// leapFrom is how many dead ones in a row are a segment of their own, instead
+	// of an entry each.
+	leapFrom = rebuildGaps
+	// leapOrdinals bounds those of one commit, which writes a bit for each.
+	leapOrdinals = 64 * deadPerChunk
 	// maxRestarts bounds how often a rebuilding begins anew because another
 	// process is at it as well.
 	maxRestarts = 64
@@ -164,6 +169,9 @@ func (h head) successor(analysis string) head {
 
 // skip lets the next ordinals, up to the last one, be those of dead documents.
 func (r *rebuilding) skip(ctx context.Context, last uint32) error {
+	if last >= r.reached()+leapFrom {
+		return r.leap(ctx, last)
+	}
 	for r.reached() < last {
 		if err := r.take(ctx, nil, rebuildBytes/rebuildGaps); err != nil {
 			return err

@@ -29,10 +29,31 @@ func (l *library) speak(analysis string) {
 	l.Index = lexical.New(&lexical.Options{Analysis: analysis})
 }
 
+// mustAgree checks that the index has those documents.
+func (l *library) mustAgree(tb testing.TB, want lexical.Source) {
+	tb.Helper()
+	found, err := l.Check(tb.Context(), l.engine, scope, want.Documents(tb.Context(), l.engine, 0))
+	if err != nil || found.Total > 0 {
+		tb.Errorf("check: %v, %q", err, found.First)
+	}
+}
+
+// countKeys counts the keys of all indexes.
+func (l *library) countKeys(tb testing.TB) (n int) {
+	tb.Helper()
+	for _, err := range l.engine.Scan(tb.Context(), kv.Index, kv.Range{}) {
+		if err != nil {
+			tb.Fatal(err)
+		}
+		n++
+	}
+	return n
+}
+
 // Long gaps between living documents take many commits, each of which may be
 // the last one; ordinals that were given out once are not given out again.
 func TestRebuildLongGaps(t *testing.T) {
-	const last = 20_000 // more than fit one commit
+	const last = 1_200_000 // more than one commit passes over
 	l := MustLibrary(t)
 	l.put(t, scope.Key('m'), []byte{8, 1}) // format 1
 	for fail := int64(1); ; fail++ {
@@ -46,15 +67,21 @@ func TestRebuildLongGaps(t *testing.T) {
 			break
 		}
 	}
+	l.mustAgree(t, sourceOf(2, last))
 	l.speak("klingon/1")
 	if err := l.Rebuild(t.Context(), l.engine, l.writer, scope, sourceOf(3)); err != nil {
 		t.Fatal(err)
 	}
+	l.mustAgree(t, sourceOf(3))
 	s, _, err := l.Statistics(t.Context(), l.engine, scope)
 	if err != nil || s.Documents != 1 || s.Dead != last-1 || s.Last != last {
 		t.Errorf("%+v, %v", s, err)
 	}
+	if keys := l.countKeys(t); keys > 200 {
+		t.Errorf("%d keys", keys)
+	}
 	l.MustMerge(t)
+	l.mustAgree(t, sourceOf(3))
 	if err := l.Rebuild(t.Context(), l.engine, l.writer, scope, sourceOf()); err != nil {
 		t.Errorf("a finished index is rebuilt: %v", err)
 	}

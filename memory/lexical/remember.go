@@ -3,6 +3,7 @@ package lexical
 import (
 	"context"
 	"fmt"
+	"slices"
 	"sync"
 
 	"github.com/loom-bridge/loom-bridge/memory/kv"
@@ -46,6 +47,7 @@ func (x *Index) state(ctx context.Context, view kv.Reader, h head) (state, error
 	m := x.cache.scope(key)
 	m.mu.Lock()
 	defer m.mu.Unlock()
+	m.builder.loose = uint32(x.looseSlots)
 	s, changed, err := m.state(ctx, view, h)
 	if err == nil && changed {
 		x.cache.put(key, m, m.builder.size()+m.tail.size())
@@ -70,7 +72,7 @@ func (m *scopeMemory) state(ctx context.Context, view kv.Reader, h head) (state,
 		return state{}, false, err
 	}
 	if !known {
-		m.states = append(m.states, state{frame: m.builder.extend(read.rows, read.dead, h.stats.Dead)})
+		m.states = append(m.states, state{frame: m.builder.extend(h.stats.Last, read.rows, read.died, h.stats.Dead)})
 		m.states = m.states[max(0, len(m.states)-statesKept):]
 	}
 	now := &m.states[len(m.states)-1]
@@ -89,8 +91,8 @@ func (f *frame) describes(h head) bool { return f.last == h.stats.Last && f.kill
 
 // news is what a newer state has.
 type news struct {
-	rows []row
-	dead bitset
+	rows []numberedRow // of new documents that live
+	died []uint32      // the ordinals of those that lived before
 	tail *tail
 }
 
@@ -98,16 +100,29 @@ type news struct {
 // nothing of them but the end of the tail.
 func (m *scopeMemory) readNew(ctx context.Context, view kv.Reader, h head) (n news, err error) {
 	newest := m.builder.newest
-	if newest.last < h.stats.Packed {
-		if n.rows, err = h.readRows(ctx, view, newest.last+1, h.stats.Packed); err != nil {
-			return n, err
-		}
-	}
+	dead := deadSet{}
 	if h.stats.Dead != newest.killed {
-		if n.dead, err = h.readDead(ctx, view); err != nil {
+		// Where nobody lives nobody can have died.
+		chunks := append(newest.aliveIn(), chunksOf(newest.last+1, h.stats.Last)...)
+		if dead, err = h.readDead(ctx, view, slices.Compact(chunks)); err != nil {
+			return n, err
+		}
+		n.died = newest.died(dead)
+		if now := uint64(len(n.died)) + dead.count(newest.last+1, h.stats.Last); now != h.stats.Dead-newest.killed {
+			return n, fmt.Errorf("%w: %d dead documents instead of %d", ErrDamaged, newest.killed+now, h.stats.Dead)
+		}
+	}
+	if newest.last < h.stats.Packed {
+		if n.rows, err = h.readRows(ctx, view, newest.last+1, h.stats.Packed, dead); err != nil {
 			return n, err
 		}
 	}
+	return n, m.readTail(ctx, view, h, dead, &n)
+}
+
+// readTail is readNew for the tail.
+func (m *scopeMemory) readTail(ctx context.Context, view kv.Reader, h head, dead deadSet, n *news) error {
+	newest := m.builder.newest
 	n.tail = m.tail
 	switch {
 	case !n.tail.holds(h.stats.Packed, h.stats.Packed):
@@ -121,19 +136,19 @@ func (m *scopeMemory) readNew(ctx context.Context, view kv.Reader, h head) (n ne
 	ordinal := from
 	for e, err := range h.entries(ctx, view, from) {
 		if err != nil {
-			return n, err
+			return err
 		}
 		ordinal++
-		if ordinal > newest.last {
-			n.rows = append(n.rows, e.row)
+		if ordinal > newest.last && !dead.has(ordinal) {
+			n.rows = append(n.rows, numberedRow{ordinal, e.row})
 		}
 		if ordinal > n.tail.last {
 			if err := n.tail.add(e); err != nil {
-				return n, err
+				return err
 			}
 		}
 	}
-	return n, nil
+	return nil
 }
 
 // earlier returns a state that is older than the newest known one.
@@ -152,28 +167,42 @@ func (m *scopeMemory) earlier(ctx context.Context, view kv.Reader, h head) (stat
 	return s, err
 }
 
-// readRows reads the rows of packed documents.
-func (h head) readRows(ctx context.Context, from getter, first, last uint32) ([]row, error) {
+// readRows reads the rows of packed documents that live. Of blocks without any
+// it needs nothing.
+func (h head) readRows(ctx context.Context, from getter, first, last uint32, dead deadSet) ([]numberedRow, error) {
 	var keys [][]byte
+	var blocks []uint32
+	living := 0
 	for block := first / rowsPerBlock; block <= last/rowsPerBlock; block++ {
-		keys = append(keys, h.columns(block))
+		start, end := max(first, block*rowsPerBlock), min(last, block*rowsPerBlock+(rowsPerBlock-1))
+		if n := int(end-start) + 1 - int(dead.count(start, end)); n > 0 {
+			keys, blocks = append(keys, h.columns(block)), append(blocks, block)
+			living += n
+		}
+	}
+	if len(keys) == 0 {
+		return nil, nil
 	}
 	values, err := from.Get(ctx, kv.Index, keys...)
 	if err != nil {
 		return nil, err
 	}
-	rows := make([]row, 0, last-first+1)
+	rows := make([]numberedRow, 0, living+h.stats.Tail())
 	for i, value := range values {
-		block := first/rowsPerBlock + uint32(i)
-		all, err := decodeRows(value, block*rowsPerBlock)
+		start := blocks[i] * rowsPerBlock
+		all, err := decodeRows(value, start)
 		if err != nil {
 			return nil, err
 		}
-		from, to := max(first, block*rowsPerBlock), min(last, block*rowsPerBlock+rowsPerBlock-1)
-		if int(to-block*rowsPerBlock) >= len(all) {
-			return nil, fmt.Errorf("%w: no columns for document %d", ErrDamaged, to)
+		for o := max(first, start); o <= min(last, start+(rowsPerBlock-1)); o++ {
+			if dead.has(o) {
+				continue
+			}
+			if int(o-start) >= len(all) {
+				return nil, fmt.Errorf("%w: no columns for document %d", ErrDamaged, o)
+			}
+			rows = append(rows, numberedRow{o, all[o-start]})
 		}
-		rows = append(rows, all[from-block*rowsPerBlock:to-block*rowsPerBlock+1]...)
 	}
 	return rows, nil
 }

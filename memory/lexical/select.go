@@ -3,7 +3,6 @@ package lexical
 import (
 	"context"
 	"iter"
-	"math/bits"
 	"slices"
 )
 
@@ -102,9 +101,9 @@ func (s *Selection) allow() {
 		s.allowed.and(s.passed)
 	}
 	if expired {
-		for _, ordinal := range g.expiring {
-			if s.frame.expires[ordinal] <= s.options.Now {
-				s.allowed.clear(ordinal)
+		for _, o := range g.expiring {
+			if s.frame.expires[o] <= s.options.Now {
+				s.allowed.clear(o)
 			}
 		}
 	}
@@ -112,9 +111,9 @@ func (s *Selection) allow() {
 }
 
 func (s *Selection) allowOneByOne() {
-	s.allowed = newBitset(s.frame.last)
-	for i := range s.frame.last {
-		if s.Why(i+1) == Allowed {
+	s.allowed = newBitset(s.frame.slots())
+	for i := range s.frame.slots() {
+		if s.why(i+1) == Allowed {
 			s.allowed.set(i + 1)
 			s.count++
 		}
@@ -129,9 +128,7 @@ func (o SelectOptions) usual() bool {
 }
 
 // Has tells whether the document may be a hit.
-func (s *Selection) Has(ordinal uint32) bool {
-	return ordinal <= s.frame.last && s.allowed.has(ordinal)
-}
+func (s *Selection) Has(ordinal uint32) bool { return s.allowed.has(s.frame.slot(ordinal)) }
 
 // Count is how many documents may be hits.
 func (s *Selection) Count() int { return s.count }
@@ -139,31 +136,32 @@ func (s *Selection) Count() int { return s.count }
 // All yields the documents that may be hits, ascending.
 func (s *Selection) All() iter.Seq[uint32] {
 	return func(yield func(uint32) bool) {
-		for i, word := range s.allowed {
-			for ; word != 0; word &= word - 1 {
-				if !yield(uint32(i*64 + bits.TrailingZeros64(word))) {
-					return
-				}
+		for o := range s.allowed.all() {
+			if !yield(s.frame.ordinal(o)) {
+				return
 			}
 		}
 	}
 }
 
 // Why says why the document may be no hit.
-func (s *Selection) Why(ordinal uint32) Reason {
+func (s *Selection) Why(ordinal uint32) Reason { return s.why(s.frame.slot(ordinal)) }
+
+// why is Why by slot.
+func (s *Selection) why(o uint32) Reason {
 	f := s.frame
 	switch {
-	case ordinal == 0 || ordinal > f.last || f.dead.contains(ordinal):
+	case o == 0 || f.dead.has(o):
 		return Dead
-	case s.passed != nil && !s.passed.has(ordinal) || !s.known(ordinal):
+	case s.passed != nil && !s.passed.has(o) || !s.known(o):
 		return Filtered
-	case f.expires[ordinal] != 0 && f.expires[ordinal] <= s.options.Now:
+	case f.expires[o] != 0 && f.expires[o] <= s.options.Now:
 		return Expired
-	case !s.options.Superseded && s.superseded(ordinal):
+	case !s.options.Superseded && s.superseded(o):
 		return Superseded
-	case !s.options.Archived && f.flags[ordinal]&FlagArchived != 0:
+	case !s.options.Archived && f.flags[o]&FlagArchived != 0:
 		return Archived
-	case !s.options.Quarantined && f.flags[ordinal]&FlagQuarantined != 0:
+	case !s.options.Quarantined && f.flags[o]&FlagQuarantined != 0:
 		return Quarantined
 	}
 	return Allowed
@@ -171,24 +169,24 @@ func (s *Selection) Why(ordinal uint32) Reason {
 
 // known tells whether the document is of a tier that is searched and was there
 // at the moment asked for.
-func (s *Selection) known(ordinal uint32) bool {
-	return s.options.Tiers&TierBit(s.frame.tierOf(ordinal)) != 0 &&
-		(s.options.AsOf == 0 || s.frame.create[ordinal] <= s.options.AsOf)
+func (s *Selection) known(o uint32) bool {
+	return s.options.Tiers&TierBit(s.frame.tierOf(o)) != 0 &&
+		(s.options.AsOf == 0 || s.frame.create[o] <= s.options.AsOf)
 }
 
 // tierOf is the tier of a document.
-func (f *frame) tierOf(ordinal uint32) int {
-	if tier := int(f.tier[ordinal]); tier >= 1 && tier <= longTerm {
+func (f *frame) tierOf(o uint32) int {
+	if tier := int(f.tier[o]); tier >= 1 && tier <= longTerm {
 		return tier
 	}
 	return longTerm
 }
 
-func (s *Selection) superseded(ordinal uint32) bool {
+func (s *Selection) superseded(o uint32) bool {
 	f := s.frame
 	if s.options.AsOf == 0 {
-		return f.isSuperseded(ordinal)
+		return f.isSuperseded(o)
 	}
-	by, own := f.superseder[ordinal], f.superseded[ordinal]
+	by, own := f.superseder[o], f.superseded[o]
 	return by != 0 && f.create[by] <= s.options.AsOf || own != 0 && own <= s.options.AsOf
 }

@@ -8,7 +8,8 @@ import (
 // verifyBatch is how many documents a Verifier is asked about at a time.
 const verifyBatch = 512
 
-// evaluation finds what a filter lets through. Dead documents may be among it.
+// evaluation finds what a filter lets through, by slot. Dead documents may be
+// among it.
 type evaluation struct {
 	reader *Reader
 	has    map[string]wanted // the postings of every value that the filter names
@@ -44,10 +45,10 @@ func (f Filter) term() string { return string([]byte{byte(f.field)}) + Value(f.v
 
 // eval returns a set that belongs to the caller.
 func (e *evaluation) eval(ctx context.Context, f Filter) (bitset, error) {
-	set := newBitset(e.reader.frame.last)
+	set := newBitset(e.reader.frame.slots())
 	switch f.op {
 	case opEverything:
-		set.complement(e.reader.frame.last)
+		set.complement(e.reader.frame.slots())
 		return set, nil
 	case opAnd:
 		return e.every(ctx, f.args)
@@ -65,8 +66,8 @@ func (e *evaluation) eval(ctx context.Context, f Filter) (bitset, error) {
 		e.between(set, f)
 	case opOnly:
 		for _, ordinal := range f.ordinals {
-			if ordinal != 0 && ordinal <= e.reader.frame.last {
-				set.set(ordinal)
+			if slot := e.reader.frame.slot(ordinal); slot != 0 {
+				set.set(slot)
 			}
 		}
 	}
@@ -75,8 +76,8 @@ func (e *evaluation) eval(ctx context.Context, f Filter) (bitset, error) {
 
 // every stops where nothing is left.
 func (e *evaluation) every(ctx context.Context, filters []Filter) (bitset, error) {
-	set := newBitset(e.reader.frame.last)
-	set.complement(e.reader.frame.last)
+	set := newBitset(e.reader.frame.slots())
+	set.complement(e.reader.frame.slots())
 	for _, f := range filters {
 		other, err := e.eval(ctx, f)
 		if err != nil {
@@ -94,12 +95,12 @@ func (e *evaluation) none(ctx context.Context, f Filter) (bitset, error) {
 	if err != nil {
 		return nil, err
 	}
-	set.complement(e.reader.frame.last)
+	set.complement(e.reader.frame.slots())
 	return set, nil
 }
 
 func (e *evaluation) either(ctx context.Context, filters []Filter) (bitset, error) {
-	set := newBitset(e.reader.frame.last)
+	set := newBitset(e.reader.frame.slots())
 	for _, f := range filters {
 		other, err := e.eval(ctx, f)
 		if err != nil {
@@ -112,12 +113,12 @@ func (e *evaluation) either(ctx context.Context, filters []Filter) (bitset, erro
 
 // mark puts the documents of a term into the set.
 func (e *evaluation) mark(set bitset, w wanted) error {
-	return e.reader.each(w, func(p posting) { set.set(p.ordinal) })
+	return e.reader.each(w, func(slot uint32, _ uint64) { set.set(slot) })
 }
 
 // matching walks the values that begin with the prefix.
 func (e *evaluation) matching(ctx context.Context, f Filter) (bitset, error) {
-	set, unsure := newBitset(e.reader.frame.last), newBitset(e.reader.frame.last)
+	set, unsure := newBitset(e.reader.frame.slots()), newBitset(e.reader.frame.slots())
 	prefix := string([]byte{byte(f.field)}) + f.value
 	for w, err := range e.reader.terms(ctx, prefix) {
 		if err == nil {
@@ -149,15 +150,15 @@ func (e *evaluation) verified(ctx context.Context, f Filter) (bitset, error) {
 	if err != nil {
 		return nil, err
 	}
-	set := newBitset(e.reader.frame.last)
+	set := newBitset(e.reader.frame.slots())
 	return set, e.verify(ctx, set, unsure, f.verify)
 }
 
 // verify puts those living documents into the set that the verifier confirms.
 func (e *evaluation) verify(ctx context.Context, set, unsure bitset, verify Verifier) error {
 	unsure.andNot(e.reader.frame.dead)
-	for batch := range slices.Chunk(unsure.ordinals(), verifyBatch) {
-		ids, err := e.reader.IDs(ctx, batch)
+	for batch := range slices.Chunk(slices.Collect(unsure.all()), verifyBatch) {
+		ids, err := e.reader.IDs(ctx, e.reader.frame.ordinals(batch))
 		if err != nil {
 			return err
 		}
@@ -165,9 +166,9 @@ func (e *evaluation) verify(ctx context.Context, set, unsure bitset, verify Veri
 		if err != nil {
 			return err
 		}
-		for i, ordinal := range batch {
+		for i, slot := range batch {
 			if confirmed[i] {
-				set.set(ordinal)
+				set.set(slot)
 			}
 		}
 	}
@@ -177,7 +178,7 @@ func (e *evaluation) verify(ctx context.Context, set, unsure bitset, verify Veri
 func (e *evaluation) between(set bitset, f Filter) {
 	frame := e.reader.frame
 	if times := frame.times(f.column); times != nil {
-		for i, at := range times[:frame.last+1] { // index 0 is unset
+		for i, at := range times[:frame.slots()+1] { // index 0 is unset
 			if f.from <= at && at <= f.to && at != 0 {
 				set.set(uint32(i))
 			}
@@ -185,7 +186,7 @@ func (e *evaluation) between(set bitset, f Filter) {
 		return
 	}
 	number := frame.number(f.column)
-	for i := range frame.last {
+	for i := range frame.slots() {
 		if n := number(i + 1); f.from <= n && n <= f.to {
 			set.set(i + 1)
 		}
@@ -207,7 +208,7 @@ func (f *frame) times(c Column) []int64 {
 
 // number returns the function that tells a document's number in a column that
 // every document has.
-func (f *frame) number(c Column) func(ordinal uint32) int64 {
+func (f *frame) number(c Column) func(slot uint32) int64 {
 	switch c {
 	case Importance:
 		return func(o uint32) int64 { return ImportanceRank(float64(f.importance[o])) }

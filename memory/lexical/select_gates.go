@@ -32,16 +32,16 @@ func (f *frame) selecting() *gates {
 
 func (g *gates) derive(f *frame) {
 	for tier := range g.living {
-		g.living[tier] = newBitset(f.last)
+		g.living[tier] = newBitset(f.slots())
 	}
 	g.earliest = math.MaxInt64
 	put := func(set *bitset, o uint32) {
 		if *set == nil {
-			*set = newBitset(f.last)
+			*set = newBitset(f.slots())
 		}
 		set.set(o)
 	}
-	for i := range f.last {
+	for i := range f.slots() {
 		o := i + 1
 		if f.dead.contains(o) {
 			continue

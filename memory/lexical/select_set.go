@@ -1,13 +1,16 @@
 package lexical
 
-import "math/bits"
+import (
+	"iter"
+	"math/bits"
+)
 
-// newBitset returns an empty set for ordinals up to last.
+// newBitset returns an empty set for numbers up to last.
 func newBitset(last uint32) bitset { return make(bitset, int(last)/64+1) }
 
 func (s bitset) clear(i uint32) { s[i/64] &^= 1 << (i % 64) }
 
-// complement turns the set into the ordinals from 1 to last that are not in it.
+// complement turns the set into the numbers from 1 to last that are not in it.
 func (s bitset) complement(last uint32) {
 	for i := range s {
 		s[i] = ^s[i]
@@ -46,13 +49,15 @@ func (s bitset) empty() bool {
 	return true
 }
 
-// ordinals lists the set, ascending.
-func (s bitset) ordinals() []uint32 {
-	var all []uint32
-	for i, word := range s {
-		for ; word != 0; word &= word - 1 {
-			all = append(all, uint32(i*64+bits.TrailingZeros64(word)))
+// all yields the set, ascending.
+func (s bitset) all() iter.Seq[uint32] {
+	return func(yield func(uint32) bool) {
+		for i, word := range s {
+			for ; word != 0; word &= word - 1 {
+				if !yield(uint32(i*64 + bits.TrailingZeros64(word))) {
+					return
+				}
+			}
 		}
 	}
-	return all
 }

@@ -35,13 +35,13 @@ func rarity(documents float64, with int) float64 {
 }
 
 // workspace is the working memory of a query in one scope. Slices are indexed
-// by ordinal, those of sessions by their numbers.
+// by slot, those of sessions by their numbers.
 type workspace struct {
 	turn, window, session []float32 // the signals
 	// covered is the weight of the asked words that stand in a document.
 	covered []float32
-	// The word at hand: where it stands, and how often in windows and sessions,
-	// of which the touched are not zero. When all words are done, near becomes
+	// The word at hand: where it stands, with slots for ordinals, and how often in
+	// windows and sessions, of which the touched are not zero. When all words are done, near becomes
 	// answered: the turn signal with what questions hand over.
 	postings    []posting
 	near        []float32
@@ -52,7 +52,7 @@ type workspace struct {
 
 // reset clears the memory for a frame.
 func (w *workspace) reset(f *frame) {
-	n, sessions := int(f.last)+1, len(f.sessionWords)
+	n, sessions := int(f.slots())+1, len(f.sessionWords)
 	for _, s := range []*[]float32{&w.turn, &w.window, &w.covered, &w.near} {
 		*s = cleared(*s, n)
 	}
@@ -82,16 +82,7 @@ func (w *workspace) read(f *frame, word wanted) (err error) {
 	if n := len(w.postings); n > 0 && w.postings[n-1].ordinal > f.last {
 		return fmt.Errorf("%w: document %d of %d", ErrDamaged, w.postings[n-1].ordinal, f.last)
 	}
-	if f.dead.empty() {
-		return nil
-	}
-	living := w.postings[:0]
-	for _, p := range w.postings {
-		if !f.dead.contains(p.ordinal) {
-			living = append(living, p)
-		}
-	}
-	w.postings = living
+	w.postings = f.toSlots(w.postings)
 	return nil
 }
 
