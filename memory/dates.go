@@ -18,7 +18,8 @@ const (
 )
 
 // months and days of the week by their names. The months of ambiguous are also
-// everyday words: they need a number or a word like "in" beside them.
+// everyday words: they need a number or a word like "in" beside them, and so does
+// a day of the week.
 var (
 	months = map[string]time.Month{
 		"january": 1, "february": 2, "march": 3, "april": 4, "may": 5, "june": 6, "july": 7, "august": 8, "september": 9, "october": 10, "november": 11, "december": 12,
@@ -26,6 +27,8 @@ var (
 	}
 	ambiguous   = []string{"may", "march", "mar", "jan", "jun", "sep", "dec"}
 	pointing    = []string{"in", "since", "during", "of", "last", "this", "early", "late", "until", "by", "before", "after", "from"}
+	weekdays    = []string{"sunday", "monday", "tuesday", "wednesday", "thursday", "friday", "saturday"}
+	onDay       = []string{"on", "last", "this", "past", "since", "until", "by", "before", "after", "from"}
 	smallNumber = map[string]int{"a": 1, "an": 1, "one": 1, "two": 2, "three": 3, "four": 4, "five": 5, "six": 6, "seven": 7, "eight": 8, "nine": 9, "ten": 10}
 )
 
@@ -33,9 +36,8 @@ var (
 // text names, also such as "yesterday" and "two weeks ago", counted from now. A
 // date without a year is one of any year.
 func datesIn(text string, now time.Time) []lexical.Span {
-	s := dateScanner{now: now.UTC(), words: strings.FieldsFunc(strings.ToLower(text), func(r rune) bool {
-		return !unicode.IsLetter(r) && !unicode.IsNumber(r)
-	})}
+	s := dateScanner{now: now.UTC()}
+	s.cut(strings.ToLower(text))
 	for s.at < len(s.words) && len(s.spans) < maxSpans {
 		if n := s.date(); n > 0 {
 			s.at += n
@@ -50,8 +52,43 @@ func datesIn(text string, now time.Time) []lexical.Span {
 type dateScanner struct {
 	now   time.Time
 	words []string
-	at    int
-	spans []lexical.Span
+	// joined holds the character that alone stands behind a word and before the
+	// next one; zero where there are more or none.
+	joined []byte
+	at     int
+	spans  []lexical.Span
+}
+
+// cut cuts a text into words.
+func (s *dateScanner) cut(text string) {
+	notInWord := func(r rune) bool { return !unicode.IsLetter(r) && !unicode.IsNumber(r) }
+	for {
+		text = strings.TrimLeftFunc(text, notInWord)
+		if text == "" {
+			return
+		}
+		end := strings.IndexFunc(text, notInWord)
+		if end < 0 {
+			end = len(text)
+		}
+		s.words = append(s.words, text[:end])
+		text = text[end:]
+		gap := len(text) - len(strings.TrimLeftFunc(text, notInWord))
+		joint := byte(0)
+		if gap == 1 {
+			joint = text[0]
+		}
+		s.joined = append(s.joined, joint)
+	}
+}
+
+// joint returns the character behind the word so far ahead, if it joins numbers
+// to a date.
+func (s *dateScanner) joint(ahead int) byte {
+	if i := s.at + ahead; i < len(s.joined) && strings.IndexByte("-/.", s.joined[i]) >= 0 {
+		return s.joined[i]
+	}
+	return 0
 }
 
 // word returns the word so far ahead, or an empty one.
@@ -64,7 +101,7 @@ func (s *dateScanner) word(ahead int) string {
 
 // date reads a date and returns how many words it took; zero if there is none.
 func (s *dateScanner) date() int {
-	for _, read := range []func() int{s.numeric, s.dayFirst, s.monthFirst, s.year, s.relative} {
+	for _, read := range []func() int{s.numeric, s.yearLast, s.dayFirst, s.monthFirst, s.year, s.relative} {
 		if n := read(); n > 0 {
 			return n
 		}
@@ -72,20 +109,43 @@ func (s *dateScanner) date() int {
 	return 0
 }
 
-// numeric reads 2023-05-08 and 2023-05, which are separate words here.
+// numeric reads 2023-05-08, 2023/5/8 and 2023-05.
 func (s *dateScanner) numeric() int {
 	year, month := yearOf(s.word(0)), numberOf(s.word(1), 12)
-	if year == 0 || month == 0 || len(s.word(1)) != 2 {
+	if year == 0 || month == 0 || s.joint(0) == 0 {
 		return 0
 	}
 	// A time may follow at once: 08T10.
 	third, _, _ := strings.Cut(s.word(2), "t")
-	if day := numberOf(third, 31); day > 0 && len(third) == 2 {
+	if day := numberOf(third, 31); day > 0 && s.joint(1) == s.joint(0) {
 		s.add(day, time.Month(month), year)
 		return 3
 	}
+	if len(s.word(1)) != 2 {
+		return 0
+	}
 	s.add(0, time.Month(month), year)
 	return 2
+}
+
+// yearLast reads 8.5.2023 and 5/8/2023. Where the day and the month can't be told
+// apart, both readings are meant, but for points, which stand behind the day.
+func (s *dateScanner) yearLast() int {
+	first, second, year := numberOf(s.word(0), 31), numberOf(s.word(1), 31), yearOf(s.word(2))
+	if first == 0 || second == 0 || year == 0 || s.joint(0) == 0 || s.joint(0) != s.joint(1) {
+		return 0
+	}
+	const months = 12
+	if second <= months {
+		s.add(first, time.Month(second), year)
+	}
+	if first <= months && first != second && s.joint(0) != '.' {
+		s.add(second, time.Month(first), year)
+	}
+	if first > months && second > months {
+		return 0
+	}
+	return 3
 }
 
 // dayFirst reads 8 May, 8th of May 2023.
@@ -159,7 +219,7 @@ func (s *dateScanner) span(from, to time.Time) {
 	s.spans = append(s.spans, lexical.Span{From: from.UnixMicro(), To: to.UnixMicro()})
 }
 
-// relative reads today, yesterday, last week and three days ago.
+// relative reads today, yesterday, on Friday, last week and three days ago.
 func (s *dateScanner) relative() int {
 	today := time.Date(s.now.Year(), s.now.Month(), s.now.Day(), 0, 0, 0, 0, time.UTC)
 	switch s.word(0) {
@@ -171,6 +231,12 @@ func (s *dateScanner) relative() int {
 		return 1
 	case "last", "this":
 		return s.current(today, s.word(0) == "last")
+	}
+	if day := slices.Index(weekdays, s.word(0)); day >= 0 && slices.Contains(onDay, s.word(-1)) {
+		const week = 7
+		ago := (int(today.Weekday())-day+week-1)%week + 1 // today's name stands for a week ago
+		s.span(today.AddDate(0, 0, -ago), today.AddDate(0, 0, 1-ago))
+		return 1
 	}
 	n := smallNumber[s.word(0)]
 	if n == 0 {

@@ -25,7 +25,7 @@ var (
 	// expected; *VersionError says which it has. Nothing was changed.
 	ErrVersionConflict = errors.New("memory: record has another version")
 	// ErrNoEmbedder: the query needs vectors and there is no embedder.
-	ErrNoEmbedder = errors.New("memory: no embedder is set up")
+	ErrNoEmbedder = errors.New("memory: no embedder is set up: start the server with --embedder-url, or bring the vectors yourself")
 	// ErrClosed: the store is closed.
 	ErrClosed = errors.New("memory: store is closed")
 )

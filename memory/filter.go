@@ -37,6 +37,8 @@ const (
 //   - metadata.a.b is compared with a text, a number without exponent, or true
 //     or false; the literal decides the type, and numbers compare exactly.
 //     With : it also looks into arrays (metadata.labels:"urgent").
+//     Texts such as True and null stand in quotes, and a whole number beyond 64
+//     bits has .0 behind it.
 //   - field:* asks whether a field is set at all.
 //   - = and : take several values: kind = ("note" OR "plan").
 //
@@ -118,9 +120,20 @@ func syntaxError(filter string, err error) error {
 		out.Offset = leadingSpace(filter) + int(at.Position().Offset)
 		problem = ": " + at.Message()
 	}
+	if isLongInteger(filter[min(out.Offset, len(filter)):]) {
+		problem = ": a whole number beyond 64 bits is written with .0 behind it"
+	}
 	out.Problem = "does not parse" + problem +
 		`; a filter is made of conditions such as kind = "note" or metadata.n > 5, joined by AND, OR, NOT and parentheses`
 	return out
+}
+
+// isLongInteger tells whether a text begins with more digits than the parser
+// takes for a number.
+func isLongInteger(text string) bool {
+	const longest = 18 // digits that 64 bits always hold
+	text = strings.TrimPrefix(text, "-")
+	return len(text)-len(strings.TrimLeft(text, "0123456789")) > longest
 }
 
 // leadingSpace is how much the parser cuts off, and so how far its positions

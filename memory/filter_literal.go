@@ -23,6 +23,17 @@ const (
 type literal struct {
 	kind literalKind
 	text string // of a number its canonical form
+	bare bool   // a text without quotes
+}
+
+// misleads tells whether a text without quotes looks like something else, so that
+// who wrote it hardly meant the text.
+func (l literal) misleads() bool {
+	switch strings.ToLower(l.text) {
+	case "true", "false", "null", "none", "nil":
+		return l.bare
+	}
+	return l.bare && strings.HasPrefix(l.text, "+")
 }
 
 // literal reads a value. True, false and * without quotes are no texts.
@@ -37,7 +48,7 @@ func (c *compiler) literal(e *expr.Expr) (literal, bool) {
 	case *expr.Constant_StringValue:
 		return c.bare(e, value.StringValue), true
 	case *expr.Constant_Int64Value, *expr.Constant_DoubleValue:
-		return literal{numberLiteral, canonicalNumber(c.number(e))}, true
+		return literal{kind: numberLiteral, text: canonicalNumber(c.number(e))}, true
 	}
 	return literal{}, false
 }
@@ -51,9 +62,9 @@ func (c *compiler) bare(e *expr.Expr, text string) literal {
 	case text == "*":
 		return literal{kind: anyLiteral}
 	case text == "true" || text == "false":
-		return literal{boolLiteral, text}
+		return literal{kind: boolLiteral, text: text}
 	}
-	return literal{textLiteral, text}
+	return literal{kind: textLiteral, text: text, bare: !quoted}
 }
 
 // timestamp reads timestamp("..."), another spelling of the text in it.
@@ -65,7 +76,7 @@ func (c *compiler) timestamp(call *expr.Expr_Call) (literal, bool) {
 	if !ok {
 		return literal{}, false
 	}
-	return literal{textLiteral, value.StringValue}, true
+	return literal{kind: textLiteral, text: value.StringValue}, true
 }
 
 // number returns a number as it stands in the filter, as the parsed value may

@@ -2,6 +2,7 @@ package memory
 
 import (
 	"context"
+	"fmt"
 	"strings"
 
 	"go.einride.tech/aip/filtering"
@@ -21,6 +22,9 @@ func (f filterField) metadata(value literal) (binder, string) {
 			return nil, "is asked for with metadata." + strings.Join(f.path, ".") + ":*"
 		}
 		return fixed(lexical.Matching(lexical.Metadata, path, nil, nil)), ""
+	}
+	if value.misleads() {
+		return nil, fmt.Sprintf("takes true, false, a number without sign +, or a text in quotes, and %.16s is none of these; what is null is not set", value.text)
 	}
 	want := metadataValue{path: path, kind: value.metadataKind(), text: value.text}
 	switch equals := lexical.Has(lexical.Metadata, want.term()); f.operator {

@@ -56,6 +56,10 @@ type Query struct {
 	// MaxTokens bounds the texts of all hits together. Hits are dropped from
 	// the worst up, never cut. Default 0: no bound.
 	MaxTokens int
+	// MaxBytes bounds what the records of all hits hold together, as Record.Bytes
+	// counts. Hits are dropped from the worst up, but never the best one. Default
+	// 0: no bound.
+	MaxBytes int
 	// Expand searches a second time with words that the first hits suggest.
 	Expand bool
 	// Explain says of each hit how its score came about.
@@ -152,7 +156,9 @@ type Receipt struct {
 	UnderMinScore int
 	// OverLimit is how many candidates fell to Limit.
 	OverLimit int
-	// OverMaxTokens is how many hits fell to MaxTokens.
+	// OverMaxBytes is how many hits fell to MaxBytes.
+	OverMaxBytes int
+	// OverMaxTokens is how many of the others fell to MaxTokens.
 	OverMaxTokens int
 	// Tokens is how many the texts of the hits have; only with MaxTokens.
 	Tokens int

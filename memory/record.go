@@ -166,3 +166,9 @@ type Record struct {
 	// no other one does it any more.
 	marked bool
 }
+
+// Bytes is about what the record takes in memory: its text, metadata and vector.
+func (r Record) Bytes() int {
+	const perNumber = 4 // of a vector
+	return len(r.Text) + len(r.Metadata) + perNumber*len(r.Embedding)
+}

@@ -93,7 +93,7 @@ func (d *draft) check(r Record, now time.Time) error {
 	d.ttl, r.TTL = r.TTL, 0
 	d.record, d.givenID, d.metadata = r, r.ID != "", values
 	d.record.CreateTime = now
-	if span := max(d.ttl, r.SlidingTTL); span > 0 {
+	if span := cutSpan(max(d.ttl, r.SlidingTTL)); span > 0 {
 		d.record.ExpireTime = cutTime(now.Add(span))
 	}
 	return nil

@@ -95,6 +95,8 @@ func checkQuery(q Query) error {
 		return &InvalidError{"mode", "is unknown"}
 	case q.MaxTokens < 0:
 		return &InvalidError{"max_tokens", "is less than zero"}
+	case q.MaxBytes < 0:
+		return &InvalidError{"max_bytes", "is less than zero"}
 	case q.RecencyHalfLife < 0:
 		return &InvalidError{"recency_half_life", "is less than zero"}
 	case slices.ContainsFunc(q.Tiers, func(tier int) bool { return tier < 1 || tier > LongTerm }):
@@ -237,10 +239,11 @@ func (a *asking) search(ctx context.Context, view kv.Snapshot) (Result, error) {
 	if err != nil {
 		return Result{}, err
 	}
-	if result.Hits, err = a.read(ctx, view, found.Hits); err != nil {
+	if result.Hits, err = a.readWithin(ctx, view, found.Hits); err != nil {
 		return Result{}, err
 	}
 	result.Receipt.count(found)
+	result.Receipt.OverMaxBytes = len(found.Hits) - len(result.Hits)
 	a.cutToTokens(&result)
 	result.Receipt.explainEmpty(len(result.Hits), found.Irrelevant)
 	return result, nil
@@ -309,6 +312,33 @@ func (a *asking) rank(ctx context.Context, view kv.Reader, parts []lexical.Part,
 		question.Words = append(slices.Clip(question.Words), words...)
 	}
 	return a.index.Rank(ctx, parts, question)
+}
+
+// readAtOnce is how many hits are read at a time where their size is bounded: so
+// much more than the bound lies in memory at most.
+const readAtOnce = 16
+
+// readWithin reads the records of hits as far as MaxBytes lets them.
+func (a *asking) readWithin(ctx context.Context, view getter, found []lexical.Hit) ([]Hit, error) {
+	if a.query.MaxBytes == 0 {
+		return a.read(ctx, view, found)
+	}
+	var hits []Hit
+	size := 0
+	for chunk := range slices.Chunk(found, readAtOnce) {
+		read, err := a.read(ctx, view, chunk)
+		if err != nil {
+			return nil, err
+		}
+		for i, hit := range read {
+			size += hit.Record.Bytes()
+			if size > a.query.MaxBytes && len(hits)+i > 0 {
+				return append(hits, read[:i]...), nil
+			}
+		}
+		hits = append(hits, read...)
+	}
+	return hits, nil
 }
 
 // read reads the records of hits.

@@ -218,6 +218,31 @@ func TestMaxTokens(t *testing.T) {
 	}
 }
 
+// Of long records those come that fit, best first; the best one always does.
+func TestMaxBytes(t *testing.T) {
+	r := MustRig(t, memkv.New(nil))
+	const records, size = 40, 1000
+	for range records {
+		r.MustSave(t, memory.Record{Text: "harbour" + strings.Repeat(" ", size-9), Metadata: []byte("{}")})
+	}
+	best := r.MustQuery(t, memory.Query{Text: "harbour", Limit: records}).Hits
+	for bound, want := range map[int]int{1: 1, size - 1: 1, size: 1, 2*size - 1: 1, 2 * size: 2, 16 * size: 16, 17*size + 1: 17, records * size: records, records*size - 1: records - 1, 0: records} {
+		result := r.MustQuery(t, memory.Query{Text: "harbour", Limit: records, MaxBytes: bound})
+		if len(result.Hits) != want || result.Receipt.OverMaxBytes != records-want {
+			t.Fatalf("bound %d: %d hits, receipt %+v", bound, len(result.Hits), result.Receipt)
+		}
+		for i, hit := range result.Hits {
+			if hit.Record.ID != best[i].Record.ID {
+				t.Errorf("bound %d: hit %d is %s, want %s", bound, i, hit.Record.ID, best[i].Record.ID)
+			}
+		}
+	}
+	vectors := r.MustSave(t, memory.Record{Text: "vectors", Embedding: make([]float32, 100), EmbeddingSpace: "zeros"})
+	if got := vectors.Bytes(); got != len("vectors")+400 {
+		t.Errorf("record has %d bytes", got)
+	}
+}
+
 func TestEmptyReasons(t *testing.T) {
 	r := MustRig(t, memkv.New(nil))
 	check := func(what string, q memory.Query, want memory.EmptyReason) {

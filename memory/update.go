@@ -283,7 +283,7 @@ func (up *updating) apply(r *Record) error {
 func (up *updating) applyExpiry(r *Record) error {
 	from := up.update.Values
 	r.ExpireTime, r.SlidingTTL = from.ExpireTime, from.SlidingTTL
-	if span := max(from.TTL, from.SlidingTTL); span > 0 {
+	if span := cutSpan(max(from.TTL, from.SlidingTTL)); span > 0 {
 		r.ExpireTime = cutTime(up.now.Add(span))
 	}
 	if !r.ExpireTime.IsZero() && !r.ExpireTime.After(up.now) {

@@ -6,8 +6,11 @@ import (
 	"slices"
 	"time"
 
+	"google.golang.org/protobuf/proto"
+
 	"github.com/loom-bridge/loom-bridge/bridge/events"
 	"github.com/loom-bridge/loom-bridge/bridge/hand"
+	"github.com/loom-bridge/loom-bridge/memory"
 	"github.com/loom-bridge/loom-bridge/memory/kv"
 	loombridgev1 "github.com/loom-bridge/loom-bridge/proto/gen/loombridge/v1"
 )
@@ -73,13 +76,46 @@ func (s *bridgeService) MemoryQuery(ctx context.Context, r *loombridgev1.MemoryQ
 	if err != nil {
 		return nil, err
 	}
-	found, err := s.memory.QueryScopes(ctx, scopes, queryOf(r))
-	if err != nil {
-		return nil, err
-	}
 	view := recordView{r.GetJsonForm(), r.GetIncludeEmbeddings()}
-	return view.result(found, len(r.GetOwners()) > 0), nil
+	query := queryOf(r)
+	query.MaxBytes = s.limits.MaxSendBytes
+	for before := memory.MaxLimit + 1; ; {
+		found, err := s.memory.QueryScopes(ctx, scopes, query)
+		if err != nil {
+			return nil, err
+		}
+		out := view.result(found, len(r.GetOwners()) > 0)
+		// Metadata as a Struct, explanations and vectors take more on the wire than
+		// the store counted.
+		fit := sendable(out, s.limits.MaxSendBytes)
+		if fit == len(out.GetHits()) || before <= len(out.GetHits()) {
+			return out, nil
+		}
+		before, query.MaxBytes = len(out.GetHits()), 0
+		for _, hit := range found.Hits[:fit] {
+			query.MaxBytes += hit.Record.Bytes()
+		}
+	}
 }
+
+// sendable is how many hits of an answer fit in one message. It is at least one,
+// as there is no use in a message without.
+func sendable(out *loombridgev1.MemoryQueryResponse, limit int) int {
+	if proto.Size(out) <= limit {
+		return len(out.GetHits())
+	}
+	size := proto.Size(&loombridgev1.MemoryQueryResponse{Receipt: out.GetReceipt()}) + receiptSlack
+	for i, hit := range out.GetHits() {
+		size += proto.Size(&loombridgev1.MemoryQueryResponse{Hits: []*loombridgev1.MemoryHit{hit}})
+		if size > limit {
+			return max(1, i)
+		}
+	}
+	return len(out.GetHits())
+}
+
+// receiptSlack is more than a receipt grows by when it has more to count.
+const receiptSlack = 64
 
 // queryScopes are the memories that a query searches. The caller must own each
 // agent among them.

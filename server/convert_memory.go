@@ -141,7 +141,8 @@ func receiptOf(r memory.Receipt) *loombridgev1.QueryReceipt {
 		LexicalCandidates: clampInt32(r.LexicalCandidates), VectorCandidates: clampInt32(r.VectorCandidates),
 		Filtered: clampInt32(r.Filtered), Expired: clampInt32(r.Expired), Superseded: clampInt32(r.Superseded),
 		UnderMinScore: clampInt32(r.UnderMinScore), OverLimit: clampInt32(r.OverLimit), OverMaxTokens: clampInt32(r.OverMaxTokens),
-		Tokens: clampInt32(r.Tokens), VectorsScanned: clampInt32(r.VectorsScanned), VectorsRescored: clampInt32(r.VectorsRescored),
+		OverMaxBytes: clampInt32(r.OverMaxBytes),
+		Tokens:       clampInt32(r.Tokens), VectorsScanned: clampInt32(r.VectorsScanned), VectorsRescored: clampInt32(r.VectorsRescored),
 		EmbeddingSpaces: r.EmbeddingSpaces, ExpandedWords: r.ExpandedWords,
 		Records: r.Records, IndexSequence: int64(r.IndexSequence), Degraded: r.Degraded, EmptyReason: loombridgev1.EmptyReason(r.Empty),
 	}

@@ -3,6 +3,7 @@ package server
 import (
 	"errors"
 	"fmt"
+	"slices"
 	"strconv"
 
 	"google.golang.org/genproto/googleapis/rpc/errdetails"
@@ -34,15 +35,18 @@ func badRequestOf(err error) *errdetails.BadRequest {
 }
 
 func violationsOf(err error) []Violation {
-	if request, ok := errors.AsType[*RequestError](err); ok {
-		return request.Violations
+	if e, ok := errors.AsType[*valuesError](err); ok {
+		return e.violations()
 	}
 	if e, ok := errors.AsType[*memory.BatchError](err); ok {
-		violations := violationsOf(e.Err)
+		violations := slices.Clone(violationsOf(e.Err))
 		for i := range violations {
 			violations[i].Field = fmt.Sprintf("records[%d].%s", e.Index, violations[i].Field)
 		}
 		return violations
+	}
+	if request, ok := errors.AsType[*RequestError](err); ok {
+		return request.Violations
 	}
 	if e, ok := errors.AsType[*memory.InvalidError](err); ok {
 		return []Violation{{e.Field, e.Problem}}
@@ -78,6 +82,27 @@ func violationsOf(err error) []Violation {
 		return []Violation{{"name", "is the beginning of several refs; give more digits"}}
 	}
 	return nil
+}
+
+// valuesError is an error of an UpdateRecordRequest, whose new values stand one
+// level deeper than the fields that the domain knows them by.
+type valuesError struct{ err error }
+
+func (e *valuesError) Error() string { return e.err.Error() }
+
+// Unwrap returns the error itself.
+func (e *valuesError) Unwrap() error { return e.err }
+
+func (e *valuesError) violations() []Violation {
+	violations := slices.Clone(violationsOf(e.err))
+	for i, v := range violations {
+		switch v.Field {
+		case "id", "key", "expected_version", "update_mask", "request_id":
+		default:
+			violations[i].Field = "record." + v.Field
+		}
+	}
+	return violations
 }
 
 func argumentViolations(e *tools.ArgumentsError) []Violation {
@@ -133,6 +158,12 @@ func detailsOf(err error) map[string]string {
 		put("embedding_space", e.Space)
 		number("dimension", e.Got)
 		number("want_dimension", e.Want)
+	}
+	if e, ok := errors.AsType[*memory.BatchError](err); ok {
+		number("index", e.Index)
+	}
+	if e, ok := errors.AsType[*memory.NotFoundError](err); ok {
+		put("field", e.Field)
 	}
 	if e, ok := errors.AsType[*memory.ExistsError](err); ok {
 		put("field", e.Field)

@@ -67,13 +67,13 @@ func (s *memoryService) UpdateRecord(ctx context.Context, r *loombridgev1.Update
 	}
 	values, err := draftRecord(r.GetRecord())
 	if err != nil {
-		return nil, err
+		return nil, &valuesError{err}
 	}
 	updated, err := s.memory.Update(ctx, scope, memory.Update{
 		ID: r.GetId(), Key: r.GetKey(), ExpectedVersion: r.GetExpectedVersion(), Fields: fieldsOf(maskOf(r)), Values: values,
 	}, r.GetRequestId())
 	if err != nil {
-		return nil, err
+		return nil, &valuesError{err}
 	}
 	return &loombridgev1.UpdateRecordResponse{Record: recordView{form: r.GetJsonForm()}.record(updated)}, nil
 }

@@ -188,18 +188,29 @@ func checkUpdateRecordRequest(r *loombridgev1.UpdateRecordRequest) error {
 	}
 	c.draft("record.", r.GetRecord())
 	c.mask(r)
-	c.between("expected_version", r.GetExpectedVersion(), 0, math.MaxInt64)
+	c.version(r.ExpectedVersion)
 	c.request(r.GetRequestId())
 	c.enum("json_form", r.GetJsonForm())
 	return c.err()
+}
+
+// version checks the version that a record must have, if one is given: none has
+// zero, and taking it for any would turn the comparison off.
+func (c *check) version(expected *int64) {
+	if expected != nil {
+		c.between("expected_version", *expected, 1, math.MaxInt64)
+	}
 }
 
 // mask checks which fields an update names.
 func (c *check) mask(r *loombridgev1.UpdateRecordRequest) {
 	paths := maskOf(r)
 	c.count("update_mask", len(paths), maxMaskPaths)
-	if len(paths) == 0 && r.GetRecord() != nil {
-		c.add("record", "holds nothing to change")
+	if len(r.GetUpdateMask().GetPaths()) == 0 {
+		c.unchanging(r.GetRecord())
+		if len(paths) == 0 && r.GetRecord() != nil {
+			c.add("record", "holds nothing to change")
+		}
 	}
 	for _, path := range paths[:min(len(paths), maxMaskPaths)] {
 		if _, ok := updates[path]; !ok {
@@ -211,10 +222,33 @@ func (c *check) mask(r *loombridgev1.UpdateRecordRequest) {
 	}
 }
 
+// unchanging refuses fields of a new value that no update changes, where it is
+// the value that tells what is to change: they would get lost without a word.
+func (c *check) unchanging(d *loombridgev1.RecordDraft) {
+	for _, field := range []struct {
+		name string
+		set  bool
+	}{
+		{"id", d.GetId() != ""},
+		{"key", d.GetKey() != ""},
+		{"session_id", d.GetSessionId() != ""},
+		{"supersedes", d.GetSupersedes() != ""},
+		{"derived_from", len(d.GetDerivedFrom()) > 0},
+		{"origin", d.GetOrigin() != 0},
+	} {
+		if field.set {
+			c.add("record."+field.name, "can't be changed")
+		}
+	}
+	if d.GetEmbeddingSpace() != "" && len(d.GetEmbedding()) == 0 {
+		c.add("record.embedding", "is missing beside embedding_space")
+	}
+}
+
 func checkDeleteRecordRequest(r *loombridgev1.DeleteRecordRequest) error {
 	var c check
 	c.record(r, r.GetName())
-	c.between("expected_version", r.GetExpectedVersion(), 0, math.MaxInt64)
+	c.version(r.ExpectedVersion)
 	c.request(r.GetRequestId())
 	return c.err()
 }

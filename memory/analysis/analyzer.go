@@ -25,7 +25,7 @@ const (
 
 // version goes up whenever a text gets other terms than before, in any language
 // and be it by a newer stemmer, so that indexes are made anew.
-const version = 1
+const version = 2
 
 // Analyzer turns text into terms. It is safe for concurrent use; share one, as
 // it remembers the stems of words it has seen, in bounded memory.
@@ -159,6 +159,9 @@ func (a *Analyzer) learn(word string) *known {
 
 func (a *Analyzer) learnForeign(word string) *known {
 	k := &known{word: word, term: Fold(word)}
+	if a.language.plainLetters {
+		k.term = withoutAccents(k.term)
+	}
 	if k.plain = isASCII(k.term); k.plain {
 		return k
 	}

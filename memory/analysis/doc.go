@@ -8,8 +8,9 @@
 //   - A possessive 's falls away. The stop words of the [Language] fall away,
 //     unless a text has no other word. Words are cut to their stem; in English,
 //     irregular forms (went, children) become their base first.
-//   - Runs of Han, Kana and Hangul become overlapping pairs of characters; a
-//     lone character stands for itself.
+//   - In English, Latin and Greek letters lose their accents: café is cafe.
+//   - Runs of Han, Kana, Hangul, Thai, Lao, Khmer and Burmese become overlapping
+//     pairs of characters; a lone character stands for itself.
 //   - Identifiers are kept whole and split: getUserName is also get, user,
 //     name; src/app.py is also src, app.py, app, py; v1.2.3 is also v1, 2, 3.
 //   - Numbers lose their thousands separators: 45,000 is 45000.

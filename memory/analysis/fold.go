@@ -2,6 +2,7 @@ package analysis
 
 import (
 	"strings"
+	"unicode"
 	"unicode/utf8"
 
 	"golang.org/x/text/cases"
@@ -22,6 +23,26 @@ func Fold(text string) string {
 		text = folded
 	}
 	return text
+}
+
+// plainForms are letters that Unicode takes for ones of their own, and that are
+// written without their stroke or dot where a keyboard has none.
+var plainForms = strings.NewReplacer("ø", "o", "ł", "l", "đ", "d", "ı", "i")
+
+// withoutAccents takes the marks from the Latin and Greek letters of a folded text:
+// café is cafe. Those of other scripts are part of the word.
+func withoutAccents(text string) string {
+	var plain strings.Builder
+	taken := false // whether the letter before loses its marks
+	for _, r := range norm.NFD.String(text) {
+		if mark := unicode.Is(unicode.Mn, r); !mark {
+			taken = unicode.In(r, unicode.Latin, unicode.Greek)
+		} else if taken {
+			continue
+		}
+		plain.WriteRune(r)
+	}
+	return plainForms.Replace(norm.NFKC.String(plain.String()))
 }
 
 func isASCII(text string) bool {

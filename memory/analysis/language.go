@@ -38,17 +38,19 @@ type grammar struct {
 	name string
 	stop func(word string) bool
 	stem func(word string, stopWordsToo bool) string
+	// plainLetters: accents tell no words apart, and people leave them out.
+	plainLetters bool
 }
 
 // grammars holds the languages by number. It is never changed.
 var grammars = []grammar{
-	English:   {"english", isStopWord, stemEnglish},
-	French:    {"french", isFrenchStopWord, french.Stem},
-	Hungarian: {"hungarian", hungarian.IsStopWord, hungarian.Stem},
-	Norwegian: {"norwegian", norwegian.IsStopWord, norwegian.Stem},
-	Russian:   {"russian", russian.IsStopWord, russian.Stem},
-	Spanish:   {"spanish", spanish.IsStopWord, spanish.Stem},
-	Swedish:   {"swedish", swedish.IsStopWord, swedish.Stem},
+	English:   {"english", isStopWord, stemEnglish, true},
+	French:    {"french", isFrenchStopWord, french.Stem, false},
+	Hungarian: {"hungarian", hungarian.IsStopWord, hungarian.Stem, false},
+	Norwegian: {"norwegian", norwegian.IsStopWord, norwegian.Stem, false},
+	Russian:   {"russian", russian.IsStopWord, russian.Stem, false},
+	Spanish:   {"spanish", spanish.IsStopWord, spanish.Stem, false},
+	Swedish:   {"swedish", swedish.IsStopWord, swedish.Stem, false},
 }
 
 // Languages returns all languages.

@@ -111,8 +111,8 @@ func chunkPrefix(text string) int {
 	return len(text)
 }
 
-// chunk walks through a text without spaces that is not all ASCII: runs of CJK
-// become pairs, symbols terms, and the stretches between other characters
+// chunk walks through a text without spaces that is not all ASCII: runs of scripts
+// without spaces become pairs, symbols terms, and the stretches between other characters
 // words.
 func (w *walker) chunk(text string) bool {
 	if from, to := trimMarks(text); isSimpleWord(text[from:to]) {
@@ -148,7 +148,7 @@ func cutStretch(text string) (runeKind, int) {
 	end := size
 	for end < len(text) && kind != symbol {
 		r, size := utf8.DecodeRuneInString(text[end:])
-		if classify(r, size) != kind && !(kind == cjk && unicode.IsMark(r)) {
+		if classify(r, size) != kind && !(kind == unspaced && unicode.IsMark(r)) {
 			break
 		}
 		end += size
@@ -162,7 +162,7 @@ type runeKind uint8
 const (
 	separator runeKind = iota
 	wordly             // may stand in a word, or is ASCII
-	cjk                // Han, Kana, Hangul: no spaces between words
+	unspaced           // of a script without spaces between words
 	symbol             // a term of its own, such as an emoji
 )
 
@@ -172,8 +172,8 @@ func classify(r rune, size int) runeKind {
 		return wordly
 	case r == utf8.RuneError && size <= 1:
 		return separator
-	case isCJK(r):
-		return cjk
+	case isCJK(r) || isSoutheastAsian(r):
+		return unspaced
 	case unicode.IsLetter(r) || unicode.IsNumber(r) || unicode.IsMark(r) || unicode.Is(unicode.Cf, r):
 		return wordly
 	case unicode.Is(unicode.So, r) && r != utf8.RuneError:
@@ -194,9 +194,17 @@ func isCJK(r rune) bool {
 		unicode.In(r, unicode.Han, unicode.Hiragana, unicode.Katakana, unicode.Hangul)
 }
 
+// isSoutheastAsian tells whether r is a letter or a mark on one of a script that
+// puts no spaces between words either. Where these end takes a dictionary to tell.
+func isSoutheastAsian(r rune) bool {
+	const first, last = 0x0e00, 0xaadf // Thai, Tai Viet
+	return first <= r && r <= last && !unicode.IsDigit(r) && (unicode.IsLetter(r) || unicode.IsMark(r)) &&
+		unicode.In(r, unicode.Thai, unicode.Lao, unicode.Khmer, unicode.Myanmar, unicode.Tai_Tham, unicode.Tai_Viet)
+}
+
 func (w *walker) stretch(kind runeKind, text string) bool {
 	switch kind {
-	case cjk:
+	case unspaced:
 		return w.pairs(text)
 	case symbol:
 		w.mark(0, len(text))
@@ -269,9 +277,18 @@ func (w *walker) foreign(word string) bool {
 	}
 	w.base = start
 	if w.mark(0, len(word)); parts > 1 && strings.ContainsAny(word, "._:") {
-		return w.foreignWord(word)
+		return w.foreignWhole(word)
 	}
 	return true
+}
+
+// foreignWhole yields a word of several parts, which were yielded before.
+func (w *walker) foreignWhole(word string) bool {
+	k := w.analyzer.lookupText(word)
+	if !k.plain {
+		return w.foreignWord(word)
+	}
+	return len(k.term) > MaxTermBytes || w.emitTerm(k.term)
 }
 
 func (w *walker) foreignPart(part string) bool {

@@ -561,7 +561,8 @@ type MemorySaveRequest struct {
 	UserId string `protobuf:"bytes,2,opt,name=user_id,json=userId,proto3" json:"user_id,omitempty"`
 	// text is what to remember. Required, 1 byte to 256 KiB of UTF-8.
 	Text string `protobuf:"bytes,3,opt,name=text,proto3" json:"text,omitempty"`
-	// id names the record. Default: made by the server. At most 128 bytes.
+	// id names the record. Default: made by the server. At most 128 bytes, of
+	// characters that print.
 	Id string `protobuf:"bytes,4,opt,name=id,proto3" json:"id,omitempty"`
 	// key is a unique name of the caller's own. At most 256 bytes.
 	Key string `protobuf:"bytes,5,opt,name=key,proto3" json:"key,omitempty"`
@@ -1035,7 +1036,8 @@ type MemoryQueryRequest struct {
 	// query is what to look for. At most 8 KiB of UTF-8. Required, except in mode
 	// vector with an embedding.
 	Query string `protobuf:"bytes,3,opt,name=query,proto3" json:"query,omitempty"`
-	// limit is how many hits at most. Default 5, at most 100.
+	// limit is how many hits at most. Default 5, at most 100. There are fewer where
+	// they are longer than one message may be; see over_max_bytes of the receipt.
 	Limit int32 `protobuf:"varint,4,opt,name=limit,proto3" json:"limit,omitempty"`
 	// filter narrows the search, after AIP-160: `AND`, `OR`, `NOT`, parentheses,
 	// `=`, `!=`, `<`, `<=`, `>`, `>=` and `:` over `id`, `key`, `kind`,
@@ -1541,8 +1543,12 @@ type QueryReceipt struct {
 	ExpandedWords []string `protobuf:"bytes,16,rep,name=expanded_words,json=expandedWords,proto3" json:"expanded_words,omitempty"`
 	// embedding_spaces are the spaces whose vectors were searched.
 	EmbeddingSpaces []string `protobuf:"bytes,17,rep,name=embedding_spaces,json=embeddingSpaces,proto3" json:"embedding_spaces,omitempty"`
-	unknownFields   protoimpl.UnknownFields
-	sizeCache       protoimpl.SizeCache
+	// over_max_bytes is how many hits were left out because the answer would have
+	// been longer than one message of the server may be, the worst first. A higher
+	// limit does not bring them; a narrower query does.
+	OverMaxBytes  int32 `protobuf:"varint,18,opt,name=over_max_bytes,json=overMaxBytes,proto3" json:"over_max_bytes,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
 }
 
 func (x *QueryReceipt) Reset() {
@@ -1692,6 +1698,13 @@ func (x *QueryReceipt) GetEmbeddingSpaces() []string {
 		return x.EmbeddingSpaces
 	}
 	return nil
+}
+
+func (x *QueryReceipt) GetOverMaxBytes() int32 {
+	if x != nil {
+		return x.OverMaxBytes
+	}
+	return 0
 }
 
 // GetRecordRequest names one record.
@@ -2172,9 +2185,10 @@ type UpdateRecordRequest struct {
 	// update_mask names the fields to change: `text`, `kind`, `author`,
 	// `event_time`, `metadata`, `tags`, `importance`, `expiry`, `embedding`,
 	// `pinned`. A named field that record leaves empty is emptied. Default: the
-	// fields that record sets.
+	// fields that record sets; one that can't be changed is refused then.
 	UpdateMask *fieldmaskpb.FieldMask `protobuf:"bytes,6,opt,name=update_mask,json=updateMask,proto3" json:"update_mask,omitempty"`
-	// expected_version is the version that the record must have. Default: any.
+	// expected_version is the version that the record must have, from 1. Default:
+	// any.
 	ExpectedVersion *int64 `protobuf:"varint,7,opt,name=expected_version,json=expectedVersion,proto3,oneof" json:"expected_version,omitempty"`
 	// request_id makes the call safe to repeat.
 	RequestId string `protobuf:"bytes,8,opt,name=request_id,json=requestId,proto3" json:"request_id,omitempty"`
@@ -2366,7 +2380,8 @@ type DeleteRecordRequest struct {
 	//	*DeleteRecordRequest_Id
 	//	*DeleteRecordRequest_Key
 	Name isDeleteRecordRequest_Name `protobuf_oneof:"name"`
-	// expected_version is the version that the record must have. Default: any.
+	// expected_version is the version that the record must have, from 1. Default:
+	// any.
 	ExpectedVersion *int64 `protobuf:"varint,5,opt,name=expected_version,json=expectedVersion,proto3,oneof" json:"expected_version,omitempty"`
 	// request_id makes the call safe to repeat.
 	RequestId     string `protobuf:"bytes,6,opt,name=request_id,json=requestId,proto3" json:"request_id,omitempty"`
@@ -3300,7 +3315,7 @@ const file_loombridge_v1_memory_proto_rawDesc = "" +
 	"\vSignalScore\x12\x12\n" +
 	"\x04name\x18\x01 \x01(\tR\x04name\x12\x10\n" +
 	"\x03raw\x18\x02 \x01(\x01R\x03raw\x12\x14\n" +
-	"\x05share\x18\x03 \x01(\x01R\x05share\"\x89\x05\n" +
+	"\x05share\x18\x03 \x01(\x01R\x05share\"\xaf\x05\n" +
 	"\fQueryReceipt\x12-\n" +
 	"\x12lexical_candidates\x18\x01 \x01(\x05R\x11lexicalCandidates\x12\x1a\n" +
 	"\bfiltered\x18\x02 \x01(\x05R\bfiltered\x12\x18\n" +
@@ -3322,7 +3337,8 @@ const file_loombridge_v1_memory_proto_rawDesc = "" +
 	"\x06tokens\x18\x0e \x01(\x05R\x06tokens\x12=\n" +
 	"\fempty_reason\x18\x0f \x01(\x0e2\x1a.loombridge.v1.EmptyReasonR\vemptyReason\x12%\n" +
 	"\x0eexpanded_words\x18\x10 \x03(\tR\rexpandedWords\x12)\n" +
-	"\x10embedding_spaces\x18\x11 \x03(\tR\x0fembeddingSpaces\"\xd9\x01\n" +
+	"\x10embedding_spaces\x18\x11 \x03(\tR\x0fembeddingSpaces\x12$\n" +
+	"\x0eover_max_bytes\x18\x12 \x01(\x05R\foverMaxBytes\"\xd9\x01\n" +
 	"\x10GetRecordRequest\x12\x19\n" +
 	"\bagent_id\x18\x01 \x01(\tR\aagentId\x12\x17\n" +
 	"\auser_id\x18\x02 \x01(\tR\x06userId\x12\x10\n" +
