@@ -25,7 +25,8 @@ async def main() -> None:
             print(f"because: {', '.join(signal.name for signal in reasons[:3])}")
 
         # Compare and set: who changed it first wins, the other reads again.
-        await ctx.memory_save("Ann's chess rating: 1850", key="ann.rating", user_id="ann")
+        rating = "Ann's chess rating: 1850"
+        await ctx.memory_save(rating, key="ann.rating", user_id="ann", request_id="ann.rating")
         old = await ctx.memory.get(key="ann.rating", user_id="ann")
         new = await ctx.memory.update(
             key="ann.rating",

@@ -26,7 +26,7 @@ from langgraph.store.memory import InMemoryStore
 
 from letters import DIMS, Letters, near
 from loombridge import testing
-from loombridge.langgraph import LoomBridgeStore
+from loombridge.langgraph import LoomBridgeStore, _shelf
 
 Act = Callable[[Any], Any]
 
@@ -232,6 +232,21 @@ def test_search_goes_by_prefix_in_the_order_of_the_first_put(both: Both) -> None
     both.same(lambda store: keys(store.search(("a",))))
 
 
+NEAR = "foo foo/child foo/child/deep foobar foo2 Foo x/foo user_1 userX1 a%b axxb star* starX"
+NEAR_EACH_OTHER = [tuple(name.split("/")) for name in f"{NEAR} q?m br[a]et plus+".split()]
+
+
+def test_a_prefix_means_whole_labels_as_they_are(both: Both) -> None:
+    spaces = [*NEAR_EACH_OTHER, ("line",), ("line\n",), (" line",)]
+    both.do(lambda store: store.batch([PutOp(n, "k", {}) for n in spaces]))
+    for namespace in [*spaces, ("fo",), ("child",), ("star",)]:
+        assert both.same(
+            lambda store, n=namespace: [i.namespace for i in store.search(n, limit=99)]
+        ) == [each for each in spaces if each[: len(namespace)] == namespace]
+        both.same(lambda store, n=namespace: store.list_namespaces(prefix=n))
+        both.same(lambda store, n=namespace: store.list_namespaces(suffix=n))
+
+
 def test_search_by_pages(both: Both) -> None:
     both.do(lambda store: store.batch([PutOp(("p",), f"k{i:02}", {"n": i}) for i in range(25)]))
     assert both.same(lambda store: len(store.search(("p",)))) == 10
@@ -375,6 +390,19 @@ def test_namespaces(both: Both, asked: dict[str, Any]) -> None:
     ops = [PutOp(namespace, f"k{i}", {}) for i, namespace in enumerate(NAMESPACES)]
     both.do(lambda store: store.batch(ops))
     both.same(lambda store: store.list_namespaces(**asked))
+
+
+def test_namespaces_that_repeat_are_found_once(both: Both, monkeypatch: pytest.MonkeyPatch) -> None:
+    # As with hundreds of items in each.
+    monkeypatch.setattr(_shelf, "LOOK", 3)
+    odd = [("a",), ("A",), ("a", "*"), ("a", 'say "b"'), ("\u00e9",), ("e\u0301",), ("a", "b")]
+    for i in range(4):
+        ops = [PutOp(namespace, f"k{i}", {}) for namespace in [*NAMESPACES, *odd]]
+        both.do(lambda store, o=ops: store.batch(o))
+    for asked in LISTINGS:
+        both.same(lambda store, a=asked: store.list_namespaces(**a))
+    for depth in (0, 1, 2, -1):
+        both.same(lambda store, d=depth: store.list_namespaces(max_depth=d))
 
 
 def test_namespaces_of_several_conditions(both: Both) -> None:

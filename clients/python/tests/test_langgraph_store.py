@@ -4,8 +4,7 @@ import asyncio
 import subprocess
 import sys
 import threading
-import time
-from collections.abc import Generator
+from collections.abc import Callable, Generator
 from typing import Any
 
 import pytest
@@ -78,46 +77,6 @@ def test_the_whole_value_may_be_one_of_the_fields(srv: testing.Server) -> None:
         assert store.search(("t",), query="xyz")[0].score
 
 
-def test_time_to_live(srv: testing.Server) -> None:
-    # Spans are long beside what a busy machine may take for a call.
-    with LoomBridgeStore(srv.address, ttl={"default_ttl": 3 / 60}) as store:
-        store.put(("t",), "read", {"n": 1})
-        store.put(("t",), "unread", {"n": 2})
-        store.put(("t",), "for ever", {"n": 3}, ttl=None)
-        store.put(("t",), "changed", {"n": 4})
-        store.put(("t",), "changed", {"n": 5}, ttl=None)
-        for _ in range(4):
-            time.sleep(0.9)
-            assert store.get(("t",), "read")
-        assert store.get(("t",), "unread") is None
-        assert {item.key for item in store.search(("t",))} == {"read", "for ever", "changed"}
-        time.sleep(3.3)
-        assert [item.key for item in store.search(("t",))] == ["for ever", "changed"]
-        assert store.list_namespaces() == [("t",)]
-        store.put(("t",), "read", {"n": 6})
-        assert store.get(("t",), "read")
-
-
-def test_time_to_live_without_refresh(srv: testing.Server) -> None:
-    with LoomBridgeStore(srv.address, ttl={"refresh_on_read": False}) as store:
-        store.put(("t",), "k", {"n": 1}, ttl=3 / 60)
-        assert store.get(("t",), "k")
-        time.sleep(0.4)
-        assert store.search(("t",))
-        time.sleep(2.9)
-        assert store.get(("t",), "k") is None
-
-
-def test_vectors_live_as_long_as_their_item_is_read(srv: testing.Server) -> None:
-    with LoomBridgeStore(srv.address, index=letters("a", "b")) as store:
-        store.put(("t",), "k", {"a": "xxx", "b": "yyy"}, ttl=3 / 60)
-        for _ in range(4):
-            time.sleep(0.9)
-            assert store.get(("t",), "k")
-        score = store.search(("t",), query="yyy")[0].score
-        assert score == near(1)
-
-
 async def test_nothing_is_left_of_a_deleted_item(
     srv: testing.Server, live: loombridge.Client
 ) -> None:
@@ -188,6 +147,90 @@ async def test_functions_may_embed(srv: testing.Server) -> None:
         async with LoomBridgeStore(srv.address, agent_id=f"f{i}", index=index) as store:
             await store.aput(("t",), "k", {"text": "xxx"})
             assert (await store.asearch(("t",), query="xxx"))[0].score
+
+
+class Fixed(Letters):
+    """Gives three texts the vectors that tell the measures apart, in a type that is no list."""
+
+    def embed_query(self, text: str) -> Any:
+        letter = text[-3] if text.startswith("{") else text
+        return Untold({"a": [1.0, 0.0, 0.0], "b": [2.0, 0.1, 0.0], "c": [0.0, 0.0, 1.0]}[letter])
+
+
+class Untold(list[float]):
+    """Is neither true nor false, as an array of numpy."""
+
+    def __bool__(self) -> bool:
+        """Refuse to say."""
+        raise ValueError("neither")
+
+
+MEASURED = {
+    "cosine": [("a", 1.0), ("b", 2 / 4.01**0.5), ("c", 0.0)],
+    "l2": [("a", 0.0), ("b", -(1.01**0.5)), ("c", -(2**0.5))],
+    "inner_product": [("b", 2.0), ("a", 1.0), ("c", 0.0)],
+}
+
+
+@pytest.mark.parametrize("distance_type", MEASURED)
+async def test_vectors_are_compared_as_the_index_says(
+    srv: testing.Server, distance_type: str
+) -> None:
+    index: Any = {"dims": 3, "embed": Fixed(), "distance_type": distance_type}
+    async with LoomBridgeStore(srv.address, index=index) as store:
+        for letter in "cba":
+            await store.aput(("t",), letter, {"text": letter})
+        await store.aput(("t",), "none", {"text": "d"}, index=False)
+        found = await store.asearch(("t",), query="a")
+        scores = [(item.key, near(item.score)) for item in found if item.score is not None]
+        assert scores == MEASURED[distance_type]
+        assert [item.key for item in await store.asearch(("t",), query="a", limit=1, offset=1)] == [
+            MEASURED[distance_type][1][0]
+        ]
+        assert found[-1].key == "none"
+
+
+def test_an_index_that_nobody_knows_is_refused() -> None:
+    index: Any = {"dims": 3, "embed": Letters(), "distance_type": "hamming"}
+    with pytest.raises(ValueError, match="cosine, inner_product, l2"):
+        LoomBridgeStore(index=index)
+
+
+async def test_fields_have_an_older_name(srv: testing.Server) -> None:
+    index: Any = {"dims": DIMS, "embed": Letters(), "text_fields": ["title"]}
+    async with LoomBridgeStore(srv.address, index=index) as store:
+        await store.aput(("t",), "k", {"title": "xxx", "text": "yyy"})
+        assert (await store.asearch(("t",), query="xxx"))[0].score == near(1)
+
+
+FILTERED: list[tuple[dict[str, Any], list[str]]] = [
+    ({"day": {"$gt": "2026-01-31"}}, ["3"]),
+    ({"day": {"$gte": "2026-01-31"}}, ["2", "3"]),
+    ({"day": {"$lt": "2026-01-31"}}, ["1"]),
+    ({"day": {"$gt": 2025}}, []),
+    ({"n": {"$gt": "a"}}, []),
+    ({"n": {"$gt": 10**400}}, ["3"]),
+    ({"n": {"$lte": 10**400}}, ["1", "2"]),
+    ({"day": {"$lt": 10**400}}, []),
+    ({"n": {"$lt": float("inf")}}, ["1", "2", "3"]),
+    ({"missing": {"$gt": "a"}}, []),
+    ({"user.name": "Ann"}, ["1"]),
+    ({"user.first-name.short": "A"}, ["2"]),
+    ({"user.name": {"$ne": "Ann"}}, ["2", "3"]),
+    ({"user.name.first": "Ann"}, []),
+    ({"a.b": 1}, ["3"]),
+    ({"user": {"first-name.short": "A"}}, ["2"]),
+]
+
+
+@pytest.mark.parametrize(("wanted", "keys"), FILTERED, ids=str)
+def test_filters_beyond_those_of_in_memory_store(
+    store: LoomBridgeStore, wanted: dict[str, Any], keys: list[str]
+) -> None:
+    store.put(("f",), "1", {"day": "2026-01-30", "n": 1, "user": {"name": "Ann"}})
+    store.put(("f",), "2", {"day": "2026-01-31", "n": 2, "user": {"first-name": {"short": "A"}}})
+    store.put(("f",), "3", {"day": "2026-02-01", "n": 10**401, "a.b": 1, "a": {"b": 2}})
+    assert [item.key for item in store.search(("f",), filter=wanted)] == keys
 
 
 async def test_another_dimension_is_refused(srv: testing.Server) -> None:
@@ -277,13 +320,29 @@ def test_values_that_are_not_json_are_refused(
 
 
 def test_a_value_that_is_too_large_is_refused(store: LoomBridgeStore) -> None:
-    with pytest.raises(loombridge.InvalidRequestError):
+    with pytest.raises(ValueError, match="262155 bytes of JSON; 262144 are allowed"):
         store.put(("t",), "k", {"text": "x" * (256 << 10)})
+    store.put(("t",), "k", {"text": "x" * ((256 << 10) - 11)})
     tuples: Any = {"pair": (1, 2)}
     store.put(("t",), "k", tuples)
     item = store.get(("t",), "k")
     assert item is not None
     assert item.value == {"pair": [1, 2]}
+
+
+WRONG: dict[str, tuple[Callable[[Any], Any], str]] = {
+    "value": (lambda store: store.put(("t",), "k", ["no mapping"]), "value must be a mapping"),
+    "index": (lambda store: store.put(("t",), "k", {}, index="text"), "index must be a list"),
+    "filter": (lambda store: store.search(("t",), filter="n = 1"), "filter must be a mapping"),
+    "query": (lambda store: store.search(("t",), query=7), "query must be a str"),
+}
+
+
+@pytest.mark.parametrize("name", WRONG)
+def test_arguments_of_other_types_are_told(name: str) -> None:
+    act, message = WRONG[name]
+    with pytest.raises(TypeError, match=message):
+        act(LoomBridgeStore("127.0.0.1:1"))
 
 
 def test_a_closed_store_says_so(srv: testing.Server) -> None:

@@ -110,6 +110,7 @@ async def test_hits_tell_their_owner_and_reasons(fake: Fake, ctx: loombridge.Cli
         vectors_rescored=4,
         over_limit=5,
         over_max_tokens=6,
+        over_max_bytes=8,
         tokens=7,
         empty_reason=pb.EMPTY_REASON_ALL_UNDER_MIN_SCORE,
         expanded_words=["cost"],
@@ -143,6 +144,7 @@ async def test_hits_tell_their_owner_and_reasons(fake: Fake, ctx: loombridge.Cli
         vectors_rescored=4,
         over_limit=5,
         over_max_tokens=6,
+        over_max_bytes=8,
         tokens=7,
         empty_reason="all_under_min_score",
         expanded_words=("cost",),
@@ -225,6 +227,16 @@ async def test_list_turns_the_pages(fake: Fake, ctx: loombridge.Client) -> None:
     assert len(fake.requests) == 7
 
 
+async def test_list_asks_for_pages_as_large_as_told(fake: Fake, ctx: loombridge.Client) -> None:
+    fake.on(_rpc.LIST_RECORDS, pb.ListRecordsResponse())
+    assert [record async for record in ctx.memory.list()] == []
+    assert [record async for record in ctx.memory.list(page_size=7)] == []
+    assert [request.page_size for request in fake.requests] == [500, 7]
+    for wrong in (0, 501):
+        with pytest.raises(ValueError, match="from 1 to 500"):
+            ctx.memory.list(page_size=wrong)
+
+
 async def test_save_many_takes_whatever_there_is(fake: Fake, ctx: loombridge.Client) -> None:
     fake.on(_rpc.BATCH_SAVE, answer_batch)
     saved = await ctx.memory.save_many(
@@ -256,6 +268,12 @@ async def test_save_many_takes_whatever_there_is(fake: Fake, ctx: loombridge.Cli
     ]
     assert await ctx.memory.save_many([]) == ()
     assert len(fake.requests) == 1
+
+
+@pytest.mark.parametrize("one", ["text", {"text": "text"}, loombridge.RecordDraft(text="text")])
+async def test_save_many_does_not_take_one(ctx: loombridge.Client, one: Any) -> None:
+    with pytest.raises(TypeError, match="memory_save saves one"):
+        await ctx.memory.save_many(one)
 
 
 async def test_save_many_cuts_batches(fake: Fake, ctx: loombridge.Client) -> None:

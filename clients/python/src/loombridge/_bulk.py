@@ -3,7 +3,7 @@
 import asyncio
 from collections.abc import AsyncIterable, AsyncIterator, Generator, Iterable, Mapping
 from dataclasses import dataclass
-from typing import Any, Self, TypeAlias
+from typing import Any, Self, TypeAlias, cast
 
 import grpc
 
@@ -26,6 +26,16 @@ after some hundred records, which a model on a small machine takes minutes for."
 
 Savable: TypeAlias = _records.RecordDraft | Mapping[str, Any] | str
 """What `save_many` takes: a draft, a mapping of its fields, or its text alone."""
+
+
+def page_size(value: object) -> int:
+    """Return how many records a listing asks for at a time."""
+    if value is None:
+        return RECORDS_PER_PAGE
+    size = _values.integer("page_size", value)
+    if not 1 <= size <= RECORDS_PER_PAGE:
+        raise ValueError(f"page_size must be from 1 to {RECORDS_PER_PAGE}, not {size}")
+    return size
 
 
 class RecordListing:
@@ -77,6 +87,9 @@ class BatchSaving:
         timeout: _values.Seconds | None,
     ) -> None:
         """Made by `ctx.memory.save_many`."""
+        # A text would be saved letter by letter, and a mapping by its keys.
+        if isinstance(cast("object", records), str | Mapping | _records.RecordDraft):
+            raise TypeError("records must be a list of them; ctx.memory_save saves one")
         self._transport = transport
         self._envelope = envelope
         self._records = records

@@ -252,6 +252,7 @@ class Memory:
         newest_first: bool = False,
         tiers: Iterable[int] | int | None = None,
         include_embeddings: bool = False,
+        page_size: int | None = None,
         user_id: str | None = None,
         timeout: _values.Seconds | None = None,
     ) -> _bulk.RecordListing:
@@ -265,6 +266,8 @@ class Memory:
             newest_first: turn the order round.
             tiers: the memory tiers, from 2 to 4; default: 4, the long-term one.
             include_embeddings: return the vectors too.
+            page_size: how many to ask for at a time, for a loop that will end early;
+                default and at most: 500.
             user_id: list that person's memory instead of the agent's.
             timeout: seconds for each page; default: the client's.
 
@@ -280,7 +283,7 @@ class Memory:
             tiers=_query.tiers(tiers),
             include_embeddings=include_embeddings,
             json_form=pb.JSON_FORM_TEXT,
-            page_size=_bulk.RECORDS_PER_PAGE,
+            page_size=_bulk.page_size(page_size),
         )
         return _bulk.RecordListing(self._transport, request, timeout)
 
@@ -306,6 +309,7 @@ class Memory:
             timeout: seconds for each batch; default: the client's.
 
         Raises:
+            TypeError: this is a single record, which `ctx.memory_save` saves.
             InvalidRequestError: a field breaks a rule; it is named with the record's
                 place in its batch.
             RecordExistsError: an `id` or `key` is taken.

@@ -94,6 +94,8 @@ class QueryReceipt:
     """Candidates that fell to `limit`."""
     over_max_tokens: int = 0
     """Hits that fell to `max_tokens`."""
+    over_max_bytes: int = 0
+    """Hits that did not fit one message, the worst first: ask more narrowly."""
     tokens: int = 0
     """Tokens of the hits' texts; only with `max_tokens`."""
     empty_reason: EmptyReason = ""
@@ -241,6 +243,7 @@ def _receipt(m: pb.QueryReceipt) -> QueryReceipt:
         vectors_rescored=m.vectors_rescored,
         over_limit=m.over_limit,
         over_max_tokens=m.over_max_tokens,
+        over_max_bytes=m.over_max_bytes,
         tokens=m.tokens,
         empty_reason=cast("EmptyReason", reason),
         expanded_words=tuple(m.expanded_words),

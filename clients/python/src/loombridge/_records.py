@@ -216,7 +216,8 @@ def fill_expiry(
 
 def vector(name: str, values: Iterable[float] | None) -> list[float]:
     """Return the numbers of a vector; None has none."""
-    return [_values.number(name, x) for x in values or ()]
+    # Not "values or ()": an array of numpy is neither true nor false.
+    return [] if values is None else [_values.number(name, x) for x in values]
 
 
 def owner_to_wire(name: str, value: object) -> pb.MemoryOwner:

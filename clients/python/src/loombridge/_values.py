@@ -4,6 +4,7 @@ import json
 import math
 from collections.abc import Iterable, Mapping, Sequence
 from datetime import UTC, datetime, timedelta
+from numbers import Real
 from typing import Any, TypeAlias, Union, cast
 
 from google.protobuf.descriptor import EnumDescriptor
@@ -81,7 +82,8 @@ def _integer(name: str, value: object, bound: int) -> int:
 
 def number(name: str, value: object) -> float:
     """Return value as a finite float."""
-    if isinstance(value, bool) or not isinstance(value, int | float):
+    # Real: the numbers of numpy, too.
+    if isinstance(value, bool) or not isinstance(value, Real):
         raise TypeError(f"{name} must be a number, not {_kind(value)}")
     if not math.isfinite(value):
         raise ValueError(f"{name} must be finite, not {value}")

@@ -23,7 +23,7 @@ LARGEST_EXACT = 1 << 53
 """Numbers below it are the same to LangGraph, which compares floats, and to the server,
 which compares digits."""
 
-_ORDER: Mapping[str, Callable[[float, float], bool]] = {
+_ORDER: Mapping[str, Callable[[Any, Any], bool]] = {
     "$gt": gt,
     "$gte": ge,
     "$lt": lt,
@@ -56,7 +56,19 @@ def meets(condition: MatchCondition, namespace: tuple[str, ...]) -> bool:
 
 def matches(value: Mapping[str, Any], wanted: Mapping[str, Any] | None) -> bool:
     """Tell whether an item's value meets a search's filter."""
-    return all(_agrees(value.get(name), want) for name, want in (wanted or {}).items())
+    return all(_agrees(_at(value, name), want) for name, want in (wanted or {}).items())
+
+
+def _at(value: Mapping[str, Any], name: str) -> Any:
+    """Return what a value has under a name; `a.b` is also the name of what is in `a` as `b`."""
+    if name in value or "." not in name:
+        return value.get(name)
+    found: Any = value
+    for part in name.split("."):
+        if not isinstance(found, Mapping):
+            return None
+        found = cast("Mapping[str, Any]", found).get(part)
+    return found
 
 
 def _agrees(value: Any, want: Any) -> bool:
@@ -79,13 +91,23 @@ def _compares(value: Any, sign: str, operand: Any) -> bool:
     if sign == "$ne":
         return value != operand
     if sign not in _ORDER:
-        raise ValueError(f"Unsupported operator: {sign}")
+        raise ValueError(f"Unsupported operator: {sign}; there are $eq, $ne, {', '.join(_ORDER)}")
+    pair = _comparable(value, operand)
+    return pair is not None and _ORDER[sign](*pair)
+
+
+def _comparable(value: Any, operand: Any) -> tuple[Any, Any] | None:
+    """Return what to compare: two numbers, or two texts such as dates.
+
+    What is missing or of another type is neither less nor more. LangGraph's own stores
+    differ here: that on Postgres passes over such an item, InMemoryStore raises.
+    """
     try:
-        return _ORDER[sign](float(value), float(operand))
+        return float(value), float(operand)
     except (TypeError, ValueError):
-        # What is missing or no number is neither less nor more. LangGraph's own stores
-        # differ here: that on Postgres passes over such an item, InMemoryStore raises.
-        return False
+        return (value, operand) if isinstance(value, str) and isinstance(operand, str) else None
+    except OverflowError:  # Beyond all floats; so exact, unless one is a text.
+        return (value, operand) if not isinstance(value, str) | isinstance(operand, str) else None
 
 
 def for_namespace(prefix: Iterable[str]) -> list[str]:
@@ -98,12 +120,34 @@ def for_namespace(prefix: Iterable[str]) -> list[str]:
     ]
 
 
+def but_for(namespace: Iterable[str], *, all_below: bool) -> str | None:
+    """Return a condition for all items but those in a namespace; None: there is none.
+
+    Args:
+        namespace: the labels, none of which stands for others here.
+        all_below: pass over what is below it, too.
+    """
+    literals = [_text(label) for label in namespace]
+    if not literals or None in literals:
+        return None
+    path = "metadata.langgraph.namespace.n"
+    same = [f"{path}{i} = {literal}" for i, literal in enumerate(literals)]
+    end = [] if all_below else [f"NOT {path}{len(literals)}:*"]
+    return f"NOT ({' AND '.join([*same, *end])})"
+
+
 def for_value(wanted: Mapping[str, Any] | None) -> str:
     """Return a condition that holds for all items that meet a filter; empty: for all."""
     pushed = (_condition(name, want) for name, want in (wanted or {}).items())
     conditions = " AND ".join(filter(None, pushed))
     # A large value is not in the metadata, so it can only be looked at here.
     return f"(metadata.langgraph.large = true OR ({conditions}))" if conditions else ""
+
+
+def fits(conditions: Iterable[str]) -> bool:
+    """Tell whether a server takes all of the conditions."""
+    conditions = list(conditions)
+    return joined(conditions) == " AND ".join(filter(None, conditions))
 
 
 def joined(conditions: Iterable[str]) -> str:

@@ -4,11 +4,11 @@ import hashlib
 import json
 import uuid
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
-from datetime import timedelta
+from dataclasses import dataclass, field, replace
+from datetime import datetime, timedelta
 from typing import Any, cast
 
-from langgraph.store.base import Item, SearchItem
+from langgraph.store.base import InvalidNamespaceError, Item, SearchItem
 
 from loombridge import _records, _values
 
@@ -51,7 +51,21 @@ class Entry:
     space: str = ""
     """Where the store's vectors are; empty: it makes none."""
     ttl: timedelta | None = None
-    sliding: bool = True
+    mark: str = field(default_factory=lambda: uuid.uuid4().hex)
+    """Names this writing."""
+
+
+def check_labels(namespace: Iterable[object]) -> None:
+    """Refuse what LangGraph's own methods refuse in a namespace, but for a reserved root.
+
+    Raises:
+        InvalidNamespaceError: a label is no text, is empty, or has a `.` or NUL in it.
+    """
+    for label in namespace:
+        if not isinstance(label, str) or not label or "." in label or "\x00" in label:
+            raise InvalidNamespaceError(
+                f"{label!r} is no label of a namespace: a text without '.' and NUL, not empty"
+            )
 
 
 def name_of(place: Place) -> str:
@@ -76,15 +90,22 @@ def drafts(entry: Entry) -> list[_records.RecordDraft]:
     """
     value = plain(entry.value)
     text = _values.json_text("value", value)
+    if (size := len(text.encode())) > TEXT_BYTES:
+        raise ValueError(
+            f"the value of {entry.place} is {size} bytes of JSON; {TEXT_BYTES} are allowed: "
+            "keep what is larger elsewhere, or in several items"
+        )
     several = len(entry.vectors) > 1
     about: dict[str, Any] = {
         "namespace": {f"n{i}": label for i, label in enumerate(entry.place[0])},
         "key": entry.place[1],
-        "mark": uuid.uuid4().hex,
+        "mark": entry.mark,
         "searched": bool(entry.texts),
         "vectors": len(entry.vectors) if several else 0,
-        "large": len(text.encode()) > METADATA_BYTES or _depth(value) > METADATA_DEPTH,
+        "large": size > METADATA_BYTES or _depth(value) > METADATA_DEPTH,
     }
+    if entry.ttl is not None:
+        about["ttl"] = entry.ttl.total_seconds()
     metadata = {KIND: about} if about["large"] else {KIND: about, "value": value}
     own = _records.RecordDraft(
         text=text if about["large"] else _words(entry.texts),
@@ -92,8 +113,7 @@ def drafts(entry: Entry) -> list[_records.RecordDraft]:
         kind=KIND,
         session_id="",
         metadata=metadata,
-        ttl=None if entry.sliding else entry.ttl,
-        sliding_ttl=entry.ttl if entry.sliding else None,
+        ttl=entry.ttl,
     )
     if not several:
         space = entry.space if entry.vectors else None
@@ -168,6 +188,29 @@ def vectors_of(record: _records.Record) -> int:
     return record.metadata[KIND]["vectors"]
 
 
+def ttl_of(record: _records.Record) -> float | None:
+    """Return the seconds that an item stays after it was put or prolonged; None: for ever."""
+    return record.metadata[KIND].get("ttl")
+
+
+def put_time(record: _records.Record) -> datetime:
+    """Return when an item was put the last time."""
+    noted = record.metadata[KIND].get("put")
+    return datetime.fromisoformat(noted) if noted else record.update_time or record.create_time
+
+
+def prolonged(record: _records.Record) -> dict[str, Any] | None:
+    """Return the metadata with which an item's record is prolonged; None: as they are.
+
+    To prolong it changes the record, which is no change of the item: when that was put is
+    noted, because the record's own time tells it no longer.
+    """
+    about = record.metadata[KIND]
+    if "put" in about:
+        return None
+    return {**record.metadata, KIND: {**about, "put": put_time(record).isoformat()}}
+
+
 def is_large(record: _records.Record) -> bool:
     """Tell whether the item's value is in the text of its own record alone."""
     return record.metadata[KIND]["large"]
@@ -186,7 +229,7 @@ def item_of(record: _records.Record) -> Item:
         key=key,
         namespace=namespace,
         created_at=record.create_time,
-        updated_at=record.update_time or record.create_time,
+        updated_at=put_time(record),
     )
 
 

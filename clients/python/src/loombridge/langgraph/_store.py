@@ -6,7 +6,7 @@ import weakref
 from collections.abc import Iterable, Mapping, Sequence
 from datetime import timedelta
 from types import TracebackType
-from typing import Self, cast
+from typing import Any, Self, cast
 
 from langgraph.store.base import (
     BaseStore,
@@ -25,7 +25,8 @@ from langgraph.store.base import (
 )
 
 import loombridge
-from loombridge.langgraph import _home, _items, _shelf
+from loombridge import _values
+from loombridge.langgraph import _desk, _home, _items, _leases, _measures, _search, _shelf, _turns
 
 AGENT = "langgraph"
 """Whose memory it is when nobody says."""
@@ -44,12 +45,16 @@ class LoomBridgeStore(BaseStore):
       that have none of them follow without a score.
     - With `index={"embed": …, "dims": …}`, scores are cosines, the best of an item's
       vectors, as in `InMemoryStore`; `fields`, and `index` of a single put, say what is
-      embedded.
-    - `filter` takes `$eq`, `$ne`, `$gt`, `$gte`, `$lt`, `$lte` and nested values. What is
-      missing or no number is neither less nor more than a number.
-    - `ttl`, in minutes, counts from the last time the item was read or found, or from
-      when it was put with `ttl={"refresh_on_read": False}`. Expired items are gone at
-      once. `refresh_ttl` of a single call changes nothing.
+      embedded. `"distance_type": "l2"` or `"inner_product"` scores as that store on
+      Postgres does, and looks at every item below the prefix.
+    - `filter` takes `$eq`, `$ne`, `$gt`, `$gte`, `$lt`, `$lte`, nested values, and `a.b`
+      for what is in `a` as `b`. Numbers are compared as numbers, texts as texts; what is
+      missing or of another type is neither less nor more.
+    - `ttl`, in minutes, counts from the last time the item was got or found, unless
+      `refresh_ttl` of the call, or `ttl={"refresh_on_read": False}` of the store, says
+      not to; it is prolonged in steps of a tenth. Expired items are gone at once.
+    - Calls that are under way at the same time see and leave an item as if those that
+      write it had come one after the other.
     - A value is what JSON can say, up to 256 KiB, and comes back equal (a tuple as a list).
       `created_at` stays when an item is put again.
     - Without a query, items come in the order in which they were first put.
@@ -94,7 +99,12 @@ class LoomBridgeStore(BaseStore):
         self.embeddings: Embeddings | None = ensure_embeddings(embed) if embed else None
         """What makes vectors; None: the server searches by words."""
         self.ttl_config = ttl
-        self._fields = (index.get("fields") if index else None) or [_WHOLE]
+        config = cast("Mapping[str, Any]", index or {})
+        self._fields = config.get("fields") or config.get("text_fields") or [_WHOLE]
+        self._measure = _measure(config.get("distance_type", "cosine"))
+        self._turns = _turns.Turns()
+        self._leases = _leases.Leases()
+        self._desk = _desk.Desk()
         self._space = embedding_space or self._default_space()
         self._user_id = user_id
         self._home: _home.Home | _home.Visit
@@ -125,28 +135,31 @@ class LoomBridgeStore(BaseStore):
     def batch(self, ops: Iterable[Op]) -> list[Result]:
         """Execute operations: all that read, then all that write, of each item the last."""
         work = _Work(ops, self._fields)
-        vectors: Sequence[Sequence[float]] = []
-        queries: Sequence[Sequence[float]] = []
-        if self.embeddings is not None:
-            vectors = self.embeddings.embed_documents(work.texts) if work.texts else []
-            queries = [self.embeddings.embed_query(query) for query in work.queries]
-        return self._home.call(self._carried_out(work, vectors, queries))
+        with self._turns.take(work.read(), work.written()) as turn:
+            vectors: Sequence[Sequence[float]] = []
+            queries: Sequence[Sequence[float]] = []
+            if self.embeddings is not None:
+                vectors = self.embeddings.embed_documents(work.texts) if work.texts else []
+                queries = [self.embeddings.embed_query(query) for query in work.queries]
+            return self._home.call(self._carried_out(work, vectors, queries, turn))
 
     async def abatch(self, ops: Iterable[Op]) -> list[Result]:
         """Execute operations: all that read, then all that write, of each item the last."""
         work = _Work(ops, self._fields)
-        vectors: Sequence[Sequence[float]] = []
-        queries: Sequence[Sequence[float]] = []
-        if self.embeddings is not None:
-            vectors = await self.embeddings.aembed_documents(work.texts) if work.texts else []
-            queries = await asyncio.gather(*map(self.embeddings.aembed_query, work.queries))
-        return await self._home.acall(self._carried_out(work, vectors, queries))
+        with self._turns.take(work.read(), work.written()) as turn:
+            vectors: Sequence[Sequence[float]] = []
+            queries: Sequence[Sequence[float]] = []
+            if self.embeddings is not None:
+                vectors = await self.embeddings.aembed_documents(work.texts) if work.texts else []
+                queries = await asyncio.gather(*map(self.embeddings.aembed_query, work.queries))
+            return await self._home.acall(self._carried_out(work, vectors, queries, turn))
 
     def _carried_out(
         self,
         work: "_Work",
         vectors: Sequence[Sequence[float]],
         queries: Sequence[Sequence[float]],
+        turn: _turns.Turn,
     ) -> "_home.Work[list[Result]]":
         """Return what carries out work, with the vectors of its texts and queries."""
         embedded = dict(zip(work.texts, vectors, strict=True)) if self.embeddings else {}
@@ -154,25 +167,30 @@ class LoomBridgeStore(BaseStore):
         entries = [self._entry(op, work.texts_of[place], embedded) for place, op in work.puts()]
 
         # The work outlives a caller that waits no longer; it must not hold the store.
-        user_id, space = self._user_id, self._space
+        user_id, leases, desk = self._user_id, self._leases, self._desk
+        space, measure = self._space, self._measure
 
         async def carry_out(client: loombridge.Client) -> list[Result]:
-            shelf = _shelf.Shelf(client, user_id)
+            shelf = _shelf.Shelf(client, user_id, leases)
 
             async def read(op: Op) -> Result:
                 if isinstance(op, GetOp):
-                    return await shelf.get((tuple(op.namespace), op.key))
+                    return await desk.read(repr(op), lambda: shelf.get(op))
                 if isinstance(op, SearchOp):
                     vector = asked.get(op.query or "")
-                    return cast("Result", await shelf.search(op, vector, space))
+                    sought = None if vector is None else _search.Sought(vector, space, measure)
+                    found = await desk.read(repr(op), lambda: _search.search(shelf, op, sought))
+                    return cast("Result", found)
                 if isinstance(op, ListNamespacesOp):
-                    return await shelf.namespaces(op)
+                    return await desk.read(repr(op), lambda: shelf.namespaces(op))
                 return None
 
+            await turn.come()
             results = await _shelf.together(map(read, work.ops))
-            await shelf.delete(work.deletes())
-            if entries:
-                await shelf.put(entries)
+            if work.written():
+                async with desk.places:
+                    await shelf.delete(work.deletes())
+                    await shelf.put(entries)
             return results
 
         return carry_out
@@ -187,7 +205,6 @@ class LoomBridgeStore(BaseStore):
             vectors=[embedded[text] for text in texts] if embedded else (),
             space=self._space,
             ttl=None if op.ttl is None else timedelta(minutes=op.ttl),
-            sliding=(self.ttl_config or {}).get("refresh_on_read", True),
         )
 
     def close(self) -> None:
@@ -233,10 +250,9 @@ class _Work:
         self._writes: dict[_items.Place, PutOp] = {}
         """By item the last write: those before it are never seen."""
         for op in self.ops:
+            _check(op)
             if isinstance(op, PutOp):
                 self._writes[(tuple(op.namespace), op.key)] = op
-            elif not isinstance(cast("object", op), GetOp | SearchOp | ListNamespacesOp):
-                raise ValueError(f"Unknown operation type: {type(op)}")
         self.texts_of = {place: _texts(op, fields) for place, op in self.puts()}
         """By item what it is searched by."""
         self.texts = list(dict.fromkeys(text for each in self.texts_of.values() for text in each))
@@ -245,11 +261,48 @@ class _Work:
         self.queries = list(dict.fromkeys(asked))
         """What is looked for, each once."""
 
+    def read(self) -> list[_items.Place]:
+        return [(tuple(op.namespace), op.key) for op in self.ops if isinstance(op, GetOp)]
+
+    def written(self) -> list[_items.Place]:
+        return list(self._writes)
+
     def puts(self) -> list[tuple[_items.Place, PutOp]]:
         return [(place, op) for place, op in self._writes.items() if op.value is not None]
 
     def deletes(self) -> list[_items.Place]:
         return [place for place, op in self._writes.items() if op.value is None]
+
+
+def _check(op: Op) -> None:
+    if isinstance(op, GetOp | PutOp):
+        _items.check_labels(op.namespace)
+        if isinstance(op, PutOp):
+            _check_put(op)
+    elif isinstance(op, SearchOp):
+        _items.check_labels(op.namespace_prefix)
+        if op.filter is not None:
+            _values.mapping("filter", op.filter)
+        _values.optional_text("query", op.query)
+    elif isinstance(cast("object", op), ListNamespacesOp):
+        for condition in op.match_conditions or ():
+            _items.check_labels(condition.path)
+    else:
+        raise ValueError(f"Unknown operation type: {type(op)}")
+
+
+def _check_put(op: PutOp) -> None:
+    if op.value is not None:
+        _values.mapping("value", op.value)
+    if op.index is not None and op.index is not False:
+        _values.texts("index", op.index)
+
+
+def _measure(distance_type: str) -> _measures.Measure:
+    if (measure := _measures.BY_NAME.get(distance_type)) is None:
+        known = ", ".join(_measures.BY_NAME)
+        raise ValueError(f"distance_type {distance_type!r} is none of {known}")
+    return measure
 
 
 def _texts(op: PutOp, fields: Sequence[str]) -> list[str]:

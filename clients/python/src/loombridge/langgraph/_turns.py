@@ -1,0 +1,92 @@
+"""Whose turn it is at an item: who came first."""
+
+import asyncio
+import threading
+from collections.abc import Iterable, Mapping
+from concurrent.futures import Future
+from types import TracebackType
+from typing import Self
+
+from loombridge.langgraph import _items
+
+
+class Turns:
+    """The writers of each item, in the order in which they came, from any thread.
+
+    So `asyncio.gather` of two puts and a get of one item leaves the second and gets it, as
+    it does with a store that is at hand.
+    """
+
+    def __init__(self) -> None:
+        """Nobody writes yet."""
+        self._lock = threading.Lock()
+        """Guards the writers: a turn is taken for all of its items at once, which is why no
+        two wait for each other."""
+        self._last: dict[_items.Place, Turn] = {}
+        """By item the writer that came last, unless it is over."""
+
+    def take(self, read: Iterable[_items.Place], written: Iterable[_items.Place]) -> "Turn":
+        """Return the turn of one who came now, and who reads some items and writes some."""
+        turn = Turn(self, frozenset(written))
+        with self._lock:
+            places = (place for place in {*read, *turn.written} if place in self._last)
+            turn.before = {place: self._last[place] for place in places}
+            self._last.update(dict.fromkeys(turn.written, turn))
+        return turn
+
+    def over(self, turn: "Turn") -> None:
+        """Let those who came later write; once those before have, where the turn never came."""
+        with self._lock:
+            turn.end.set_result(None)
+            for place in turn.written:
+                if self._last.get(place) is not turn:
+                    continue
+                if (before := turn.writer_before(place)) is None:
+                    del self._last[place]
+                else:
+                    self._last[place] = before
+
+
+class Turn:
+    """The turn of one caller: over at the end of its `with` block, whatever happens in it."""
+
+    def __init__(self, turns: Turns, written: frozenset[_items.Place]) -> None:
+        """Made by `Turns.take`."""
+        self._turns = turns
+        self.written = written
+        """The items that are written."""
+        self.before: Mapping[_items.Place, Turn] = {}
+        """By item the writer that came last before; none once this turn has come."""
+        self.end: Future[None] = Future()
+        """Done when the turn is over."""
+        # A future that runs can't be cancelled, and so not by one who no longer waits for it.
+        self.end.set_running_or_notify_cancel()
+
+    async def come(self) -> None:
+        """Wait until all who came before have written, on any event loop."""
+        waiting = list(self.before.values())
+        while waiting:
+            turn = waiting.pop()
+            await asyncio.wrap_future(turn.end)
+            waiting.extend(turn.before.values())  # It gave up before its turn came.
+        self.before = {}
+
+    def writer_before(self, place: _items.Place) -> "Turn | None":
+        """Return who is to write an item still, of those that came before."""
+        turn = self.before.get(place)
+        while turn is not None and turn.end.done():
+            turn = turn.before.get(place)
+        return turn
+
+    def __enter__(self) -> Self:
+        """Return the turn itself."""
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        err: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        """End the turn."""
+        self._turns.over(self)

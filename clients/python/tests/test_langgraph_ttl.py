@@ -1,0 +1,145 @@
+"""How long items of LangGraph's store stay, on the real server."""
+
+import time
+from collections.abc import Awaitable, Callable
+from datetime import datetime
+from typing import Any
+
+import pytest
+
+pytest.importorskip(
+    "langgraph.store.base", reason="LangGraph is not part of the lowest environment"
+)
+
+from langgraph.store.base import IndexConfig, PutOp
+
+import loombridge
+from letters import DIMS, Letters, near
+from loombridge import testing
+from loombridge.langgraph import LoomBridgeStore, _leases
+
+
+def letters(*fields: str) -> IndexConfig:
+    return {"dims": DIMS, "embed": Letters(), "fields": list(fields) or None}
+
+
+@pytest.fixture
+def always(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Let every reading prolong, however short ago the last one was."""
+    monkeypatch.setattr(_leases, "STEPS", 1e12)
+
+
+async def expiry(live: loombridge.Client, key: str) -> datetime:
+    record = await live.memory.get(key=f'langgraph:["t","{key}"]')
+    assert record.expire_time is not None
+    return record.expire_time
+
+
+def test_time_to_live(srv: testing.Server) -> None:
+    # Spans are long beside what a busy machine may take for a call.
+    with LoomBridgeStore(srv.address, ttl={"default_ttl": 3 / 60}) as store:
+        store.put(("t",), "read", {"n": 1})
+        store.put(("t",), "unread", {"n": 2})
+        store.put(("t",), "peeked", {"n": 2})
+        store.put(("t",), "for ever", {"n": 3}, ttl=None)
+        store.put(("t",), "changed", {"n": 4})
+        store.put(("t",), "changed", {"n": 5}, ttl=None)
+        for _ in range(4):
+            time.sleep(0.9)
+            assert store.get(("t",), "read")
+            store.get(("t",), "peeked", refresh_ttl=False)
+            assert store.list_namespaces() == [("t",)]
+        assert store.get(("t",), "unread") is None
+        assert store.get(("t",), "peeked") is None
+        assert {item.key for item in store.search(("t",))} == {"read", "for ever", "changed"}
+        time.sleep(3.3)
+        assert [item.key for item in store.search(("t",))] == ["for ever", "changed"]
+        assert store.list_namespaces() == [("t",)]
+        store.put(("t",), "read", {"n": 6})
+        assert store.get(("t",), "read")
+
+
+def test_time_to_live_without_refresh(srv: testing.Server) -> None:
+    with LoomBridgeStore(srv.address, ttl={"refresh_on_read": False}) as store:
+        store.put(("t",), "k", {"n": 1}, ttl=3 / 60)
+        store.put(("t",), "asked", {"n": 2}, ttl=3 / 60)
+        assert store.get(("t",), "k")
+        time.sleep(0.9)
+        assert store.search(("t",))
+        assert store.search(("t",), filter={"n": 2}, refresh_ttl=True)
+        time.sleep(2.4)
+        assert store.get(("t",), "k") is None
+        assert store.get(("t",), "asked")
+
+
+def test_vectors_live_as_long_as_their_item_is_read(srv: testing.Server) -> None:
+    with LoomBridgeStore(srv.address, index=letters("a", "b")) as store:
+        store.put(("t",), "k", {"a": "xxx", "b": "yyy"}, ttl=3 / 60)
+        for _ in range(4):
+            time.sleep(0.9)
+            assert store.get(("t",), "k")
+        score = store.search(("t",), query="yyy")[0].score
+        assert score == near(1)
+
+
+Read = Callable[[LoomBridgeStore, bool | None], Awaitable[Any]]
+
+READS: dict[str, Read] = {
+    "get": lambda store, refresh: store.aget(("t",), "k", refresh_ttl=refresh),
+    "search": lambda store, refresh: store.asearch(("t",), filter={"n": 1}, refresh_ttl=refresh),
+    "query": lambda store, refresh: store.asearch(
+        ("t",), query="one", limit=1, refresh_ttl=refresh
+    ),
+}
+
+
+@pytest.mark.parametrize("kind", READS)
+@pytest.mark.parametrize("by_default", [True, False])
+@pytest.mark.usefixtures("always")
+async def test_a_call_says_whether_it_prolongs(
+    live: loombridge.Client, kind: str, by_default: bool
+) -> None:
+    store = LoomBridgeStore(live, ttl={"refresh_on_read": by_default})
+    puts = [PutOp(("t",), "k", {"n": 1, "w": "one"}, ttl=5), PutOp(("t",), "l", {"n": 2}, ttl=5)]
+    await store.abatch(puts)
+    for refresh in (None, False, True):
+        before = await expiry(live, "k"), await expiry(live, "l")
+        assert await READS[kind](store, refresh)
+        after = await expiry(live, "k"), await expiry(live, "l")
+        assert (after[0] > before[0]) == (by_default if refresh is None else refresh)
+        assert after[1] == before[1]  # It is not what was read.
+
+
+@pytest.mark.usefixtures("always")
+async def test_to_prolong_an_item_is_not_to_change_it(live: loombridge.Client) -> None:
+    store = LoomBridgeStore(live, index=letters("a", "b"))
+    await store.aput(("t",), "k", {"a": "xxx", "b": "yyy"}, ttl=5)
+    first = await store.aget(("t",), "k")
+    before = await expiry(live, "k")
+    for _ in range(3):
+        assert await store.aget(("t",), "k") == first
+        assert (await store.asearch(("t",), query="xxx"))[0].updated_at == first.updated_at  # pyright: ignore[reportOptionalMemberAccess]
+    assert await expiry(live, "k") > before
+    await store.aput(("t",), "k", {"a": "zzz"}, ttl=5)
+    second = await store.aget(("t",), "k")
+    assert first is not None
+    assert second is not None
+    assert second.updated_at > first.updated_at
+    assert second.created_at == first.created_at
+
+
+def test_not_every_reading_writes(monkeypatch: pytest.MonkeyPatch) -> None:
+    now = 1000.0
+    monkeypatch.setattr(_leases, "time", type("Clock", (), {"monotonic": lambda: now}))
+    leases = _leases.Leases()
+    assert leases.renew("a", 60)
+    assert not leases.renew("a", 60)
+    assert leases.renew("b", 60)
+    now += 59 / _leases.STEPS
+    assert not leases.renew("a", 60)
+    now += 2 / _leases.STEPS
+    assert leases.renew("a", 60)
+    for i in range(2 * _leases.MOST):
+        assert leases.renew(f"many {i}", 60)
+    now += 60
+    assert leases.renew("a", 60)
