@@ -17,9 +17,15 @@ import (
 // with words only: an embedder on the same machine takes a tenth of it.
 const DefaultEmbedTimeout = time.Second
 
-// vectorsDue is after how many commits of a scope the background looks whether
-// its vectors should be packed.
-const vectorsDue = 64
+const (
+	// vectorsDue is after how many vectors of a scope the background looks whether
+	// they should be packed: those of a full block, so that an import makes few
+	// that are not.
+	vectorsDue = 2048
+	// commitWorth is how many vectors a commit counts for, so that the background
+	// looks after 64 small ones, too.
+	commitWorth = vectorsDue / 64
+)
 
 // ErrEmbedder: the embedder failed, and the query asked for vectors only.
 var ErrEmbedder = errors.New("memory: embedder failed")
@@ -41,7 +47,8 @@ type embeddings struct {
 	running  sync.WaitGroup
 
 	mu sync.Mutex // guards added
-	// added counts the commits of each scope since its vectors were packed last.
+	// added counts the vectors that were staged in each scope since the
+	// background was last told of it. A commit counts as commitWorth.
 	added map[kv.Scope]int
 }
 
@@ -94,6 +101,7 @@ func (e *embeddings) pack(ctx context.Context, scope kv.Scope) {
 func (s *Store) stageVector(ctx context.Context, tx *kv.Tx, scope kv.Scope, r Record) error {
 	e := s.embeddings
 	if len(r.Embedding) > 0 {
+		e.count(scope, 1)
 		return e.index.Add(ctx, tx, scope, r.EmbeddingSpace, r.ordinal, r.Embedding)
 	}
 	if e.embedder != nil {
@@ -147,17 +155,25 @@ func (e *embeddings) saved(scope kv.Scope) {
 	}
 }
 
-// due tells whether enough has been saved in a scope to see whether its vectors
-// should be packed.
-func (e *embeddings) due(scope kv.Scope) bool {
+// count counts vectors of a scope, and returns how many there are.
+func (e *embeddings) count(scope kv.Scope, vectors int) int {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	if len(e.added) > maxScopesWaiting {
 		clear(e.added)
 	}
-	if e.added[scope]++; e.added[scope] < vectorsDue {
+	e.added[scope] += vectors
+	return e.added[scope]
+}
+
+// due tells whether enough has been saved in a scope to see whether its vectors
+// should be packed.
+func (e *embeddings) due(scope kv.Scope) bool {
+	if e.count(scope, commitWorth) < vectorsDue {
 		return false
 	}
+	e.mu.Lock()
+	defer e.mu.Unlock()
 	delete(e.added, scope)
 	return true
 }

@@ -138,8 +138,11 @@ func (s *Store) vectorHits(ctx context.Context, view kv.Reader, scope kv.Scope, 
 	var counts vectorCounts
 	var hits []vector.Hit
 	for _, from := range v.spaces {
+		// A document never gets another vector: a change of text makes another
+		// document. Only Reembed removes vectors of documents that stay, and those
+		// have one in the space that is searched first.
 		found, err := s.embeddings.index.Search(ctx, view, scope, vector.Query{
-			Space: from.space, Vector: from.vector, K: k, Allowed: allowed,
+			Space: from.space, Vector: from.vector, K: k, Allowed: allowed, Settled: true,
 		})
 		if v.optional && errors.Is(err, vector.ErrDimension) {
 			counts.Mismatch = true

@@ -12,16 +12,21 @@ const (
 	// maxBlockVectors bounds a block: its fixed cost in a search is that of some
 	// hundred vectors, and it is read and written as a whole.
 	maxBlockVectors = 2048
-	// maxBlockBytes bounds it where vectors are long, far below what one value
-	// may have.
-	maxBlockBytes = 512 << 10
+	// maxBlockBytes bounds its fine codes, the largest part, where vectors are
+	// long: a value may have little more.
+	maxBlockBytes = 1000 << 10
 	// entryBytes is what a vector takes in a block beside its bits.
 	entryBytes = 4 + 4 + 4
 )
 
 // blockCapacity is how many vectors of that dimension a block holds.
 func blockCapacity(dimension int) int {
-	return min(maxBlockVectors, maxBlockBytes/(paddedLength(dimension)/8+entryBytes))
+	return min(maxBlockVectors, maxBlockBytes/fineBytes(dimension))
+}
+
+// packedBytes is what a vector of that dimension takes in all parts of a block.
+func packedBytes(dimension int) int {
+	return paddedLength(dimension)/8 + entryBytes + fineBytes(dimension)
 }
 
 // block is vectors packed for scanning. With u a vector turned and of length
@@ -37,7 +42,8 @@ type block struct {
 	offsets  []float32 // r·c
 	factors  []float32
 	codes    []uint64
-	ones     []uint16 // bits set in each code; not stored
+	ones     []uint16   // bits set in each code; not stored
+	fine     *fineCodes // only of a new block
 }
 
 // bytes is about what a block takes in memory.
@@ -57,6 +63,7 @@ func newBlock(ordinals []uint32, turned [][]float32) *block {
 	b.centre = mean(turned)
 	b.square = product(b.centre, b.centre)
 	b.codes = make([]uint64, len(turned)*b.words)
+	b.fine = newFineCodes(len(turned), len(b.centre))
 	r := make([]float32, len(b.centre))
 	for i, u := range turned {
 		for j, x := range u {
@@ -64,6 +71,7 @@ func newBlock(ordinals []uint32, turned [][]float32) *block {
 		}
 		sigma := b.pack(i, r)
 		b.sigma = max(b.sigma, sigma)
+		b.fine.pack(i, r)
 	}
 	b.countOnes()
 	return b
@@ -131,8 +139,8 @@ func product(a, b []float32) float32 {
 	return s0 + s1 + s2 + s3
 }
 
-// encode returns the two stored parts of a block: the centre, which chooses the
-// block, and the codes.
+// encode returns the first two stored parts of a block: the centre, which chooses
+// the block, and the codes. The fine codes are the third.
 func (b *block) encode() (centre, codes []byte) {
 	centre = binary.AppendUvarint(nil, format)
 	centre = appendSingles(centre, []float32{b.sigma})

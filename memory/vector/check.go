@@ -8,9 +8,9 @@ import (
 )
 
 // Check recounts the vectors of a scope: each belongs to a document that known
-// has, each stands in a block or in the tail, the counts are right, and nothing
-// is left of spaces that are gone. It reports each difference. It reads
-// everything from one view.
+// has, each stands in a block or in the tail, the counts are right, blocks have
+// their fine codes, and nothing is left of blocks and spaces that are gone. It
+// reports each difference. It reads everything from one view.
 func (x *Index) Check(ctx context.Context, view kv.Reader, scope kv.Scope, known func(ordinal uint32) bool, report func(format string, args ...any)) error {
 	d, err := readDirectory(ctx, view, scope)
 	if err != nil {
@@ -47,6 +47,9 @@ func (x *Index) checkSpace(ctx context.Context, view kv.Reader, at place, s entr
 	for _, ordinal := range entries {
 		stands[ordinal] = struct{}{}
 	}
+	if err := checkFine(ctx, view, h, s.dimension, report); err != nil {
+		return err
+	}
 	count, prefix := 0, at.vectors()
 	for pair, err := range view.Scan(ctx, kv.Records, kv.Prefix(prefix)) {
 		if err != nil {
@@ -56,12 +59,11 @@ func (x *Index) checkSpace(ctx context.Context, view kv.Reader, at place, s entr
 		if err := checkValue(pair.Value, s.dimension); err != nil {
 			return err
 		}
-		rest := pair.Key[len(prefix):]
-		if len(rest) != 4 {
+		ordinal, ok := idOf(pair.Key, prefix)
+		if !ok {
 			report("space %q has a vector under the key %q", s.name, pair.Key)
 			continue
 		}
-		ordinal := binary.BigEndian.Uint32(rest)
 		if !known(ordinal) {
 			report("space %q has a vector of document %d, which is not there", s.name, ordinal)
 		}
@@ -93,6 +95,45 @@ func (x *Index) allEntries(ctx context.Context, view kv.Reader, h head, dimensio
 	}
 	slots, err := readSlots(ctx, view, h, h.packed+1, h.last)
 	return append(ordinals, slots...), err
+}
+
+// checkFine reports blocks without the fine codes that they should have, and fine
+// codes without a block.
+func checkFine(ctx context.Context, view kv.Reader, h head, dimension int, report func(string, ...any)) error {
+	vectors := make(map[uint32]int, len(h.blocks))
+	for _, info := range h.blocks {
+		if info.fine {
+			vectors[info.id] = info.count
+		}
+	}
+	for pair, err := range view.Scan(ctx, kv.Index, kv.Prefix(h.fines())) {
+		if err != nil {
+			return err
+		}
+		id, ok := idOf(pair.Key, h.fines())
+		count, known := vectors[id]
+		if !ok || !known {
+			report("there are fine codes under the key %q, but no block that has them", pair.Key)
+			continue
+		}
+		delete(vectors, id)
+		if _, err := decodeFineCodes(pair.Value, dimension, count); err != nil {
+			return err
+		}
+	}
+	for id := range vectors {
+		report("block %d has no fine codes, the list says it has", id)
+	}
+	return nil
+}
+
+// idOf returns the number at the end of a key behind a prefix.
+func idOf(key, prefix []byte) (id uint32, ok bool) {
+	rest := key[len(prefix):]
+	if len(rest) != 4 {
+		return 0, false
+	}
+	return binary.BigEndian.Uint32(rest), true
 }
 
 // checkStrays reports what belongs to no space.

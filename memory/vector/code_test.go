@@ -84,7 +84,7 @@ func TestPartition(t *testing.T) {
 	for range 200 {
 		c := make(candidates, 1+rng.IntN(60))
 		for i := range c {
-			c[i] = candidate{float32(rng.IntN(10)), uint32(i)}
+			c[i] = candidate{bound: float32(rng.IntN(10)), ordinal: uint32(i)}
 		}
 		n := rng.IntN(len(c)) + 1
 		partition(c, n)
@@ -178,7 +178,7 @@ func FuzzDirectory(f *testing.F) {
 }
 
 func FuzzList(f *testing.F) {
-	f.Add(encodeList([]blockInfo{{1, 2048, false}, {7, 12, true}}))
+	f.Add(encodeList([]blockInfo{{1, 2048, false, true}, {7, 12, true, false}}))
 	f.Fuzz(func(t *testing.T, b []byte) {
 		blocks, err := decodeList(b)
 		if err != nil {
@@ -236,10 +236,11 @@ func BenchmarkScanBlock(b *testing.B) {
 		}
 	})
 	b.Run("scan", func(b *testing.B) {
-		s := &search{}
+		s := &search{room: new(searching)}
 		for b.Loop() {
-			l := newShortlist(4096, 150)
-			s.scanBlock(block, &p, 0, l)
+			l := newShortlist(4096, 150, &leaders{size: 10}, s.room.kept)
+			s.scanBlock(block, &p, 4*p.sigma, l)
+			s.room.kept = l.kept[:0]
 		}
 	})
 	b.Run("turn", func(b *testing.B) {

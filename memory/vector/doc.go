@@ -12,13 +12,22 @@
 //     and for each one the signs of its turned difference from the centre and
 //     two numbers that turn those bits into an estimate of the cosine. A block
 //     never changes.
+//   - The fine codes of a block have a byte for each number of those
+//     differences, which makes much better estimates and takes eight times the
+//     room.
 //   - The tail is what is not packed yet. It is compared exactly.
 //
-// A search estimates the cosine of everything that is allowed from the blocks,
-// then reads whole vectors in the order of what their cosine can be at best,
-// until none of those left can still come among the first. So it reads few where
-// vectors form clusters, as those of language do, and many where they do not.
-// Where little is allowed it compares all of that exactly.
+// A search estimates the cosine of everything that is allowed from the signs in
+// the blocks, and once more from the fine codes where it can still come among the
+// first. Then it reads whole vectors in the order of what their cosine can be at
+// best, until none of those left can still come among the first ten: a dozen or
+// two. The hits behind have their cosine from the fine codes. Where little is
+// allowed it compares all of that exactly.
+//
+// What searches used last stays in memory, fine codes if there is room beside
+// the rest. Blocks without them, those of older versions too, are searched all
+// the same: more vectors are read then, fewer where they form clusters, as those
+// of language do.
 //
 // A space that outgrows the scan has its blocks made anew from neighbouring
 // vectors, and a search scans the nearest ones only.

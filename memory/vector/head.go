@@ -34,6 +34,7 @@ type blockInfo struct {
 	id        uint32
 	count     int
 	clustered bool // made of neighbours, not in order of arrival
+	fine      bool // has fine codes; blocks of older versions have none
 }
 
 func (h head) tailLength() int { return int(h.last - h.packed) }
@@ -64,6 +65,7 @@ const (
 	infoID        = 1
 	infoCount     = 2
 	infoClustered = 3
+	infoFine      = 4
 )
 
 func (h head) encode() []byte {
@@ -119,6 +121,9 @@ func encodeList(blocks []blockInfo) []byte {
 		if info.clustered {
 			m = wire.AppendUint(m, infoClustered, 1)
 		}
+		if info.fine {
+			m = wire.AppendUint(m, infoFine, 1)
+		}
 		b = wire.AppendItem(b, listBlock, m)
 	}
 	return b
@@ -161,6 +166,8 @@ func decodeInfo(b []byte) (blockInfo, error) {
 			info.count = int(min(f.Value, maxBlockVectors+1))
 		case infoClustered:
 			info.clustered = f.Value != 0
+		case infoFine:
+			info.fine = f.Value != 0
 		}
 	}
 	if info.count > maxBlockVectors {

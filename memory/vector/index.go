@@ -6,13 +6,15 @@ import (
 	"fmt"
 	"math"
 	"math/rand/v2"
+	"sync"
 
 	"github.com/loom-bridge/loom-bridge/memory/kv"
 )
 
 const (
 	// DefaultCacheBytes bounds what an Index remembers of blocks and tails:
-	// enough for a million vectors of 384 numbers.
+	// enough for all of 120,000 vectors of 384 numbers, or for what a scan needs
+	// of a million.
 	DefaultCacheBytes = 64 << 20
 	// DefaultScanLimit is how many vectors of a space a search scans. As many
 	// take about three milliseconds at 384 numbers; a larger space is sorted
@@ -37,6 +39,7 @@ type Options struct {
 type Index struct {
 	cache     *cache
 	scanLimit int
+	rooms     sync.Pool // of *searching
 }
 
 // New returns an index.
@@ -50,6 +53,7 @@ func New(opts *Options) *Index {
 		x.scanLimit = opts.ScanLimit
 	}
 	x.cache = newCache(limit)
+	x.rooms.New = func() any { return new(searching) }
 	return x
 }
 

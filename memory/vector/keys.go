@@ -23,6 +23,7 @@ const (
 	partTail   = 't'
 	partBlock  = 'b'
 	partCentre = 'c'
+	partFine   = 'f'
 )
 
 // place makes the keys of one space in a scope.
@@ -62,6 +63,11 @@ func (p place) block(id uint32) []byte {
 func (p place) centre(id uint32) []byte {
 	return append(append(p.codes(), partCentre), be32(id)...)
 }
+
+// fines is what the keys of all fine codes of the space begin with.
+func (p place) fines() []byte { return append(p.codes(), partFine) }
+
+func (p place) fine(id uint32) []byte { return append(p.fines(), be32(id)...) }
 
 // Refs are what a request that stages vectors of the scope must name.
 func Refs(scope kv.Scope) []kv.Ref {

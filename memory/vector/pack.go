@@ -15,6 +15,9 @@ const (
 	PackAfter = 256
 	// maxPackVectors bounds the part of the tail that one commit packs.
 	maxPackVectors = 4 * maxBlockVectors
+	// maxCommitBytes bounds the vectors of one commit in new blocks: less than a
+	// batch may have, which holds centres and keys beside them.
+	maxCommitBytes = 14 << 20
 	// smallBlocks is how many blocks that are not full are left before they
 	// become full ones.
 	smallBlocks = 8
@@ -88,11 +91,12 @@ func (x *Index) due(h head, dimension int) *packing {
 	arrived := slices.DeleteFunc(slices.Clone(h.blocks), func(b blockInfo) bool { return b.clustered })
 	switch {
 	case h.tailLength() >= PackAfter:
-		work.slots = min(h.tailLength(), maxPackVectors)
+		work.slots = work.whole(min(h.tailLength(), maxPackVectors, work.most()))
 	case work.takeSmall(arrived):
+	case work.takeOld(h.blocks):
 	case work.takeGarbage(h.blocks):
 	case int(h.vectors) > x.scanLimit && len(arrived) > clusterBlocks:
-		work.from, work.cluster = arrived[:clusterBlocks], true
+		work.from, work.cluster = work.atMost(arrived[:clusterBlocks]), true
 	default:
 		return nil
 	}
@@ -112,6 +116,29 @@ type packing struct {
 	entries int // that were taken in
 }
 
+// most is how many vectors one commit may pack.
+func (p *packing) most() int { return maxCommitBytes / packedBytes(p.dimension) }
+
+// whole leaves away what would become a block that is not full behind others
+// that are.
+func (p *packing) whole(slots int) int {
+	if slots <= p.capacity {
+		return slots
+	}
+	return slots - slots%p.capacity
+}
+
+// atMost returns as many of the first blocks as one commit may make anew.
+func (p *packing) atMost(blocks []blockInfo) []blockInfo {
+	sum := 0
+	for i, b := range blocks {
+		if sum += b.count; i > 0 && sum > p.most() {
+			return blocks[:i]
+		}
+	}
+	return blocks
+}
+
 // takeSmall takes the blocks at the end that are not full, once there are
 // enough.
 func (p *packing) takeSmall(arrived []blockInfo) bool {
@@ -120,7 +147,7 @@ func (p *packing) takeSmall(arrived []blockInfo) bool {
 		first--
 		sum += arrived[first].count
 	}
-	p.from = arrived[first:]
+	p.from = p.atMost(arrived[first:])
 	return len(p.from) > 1 && (len(p.from) >= smallBlocks || sum >= p.capacity)
 }
 
@@ -132,13 +159,29 @@ func (p *packing) takeGarbage(blocks []blockInfo) bool {
 	if int(p.garbage) < PackAfter || int(p.garbage)*garbageShare < p.head.entries() || len(blocks) == 0 {
 		return false
 	}
-	kind := blocks[0].clustered
-	for _, b := range blocks[:min(len(blocks), blocksPerCommit)] {
-		if b.clustered == kind {
+	p.takeAlike(blocks[:min(len(blocks), blocksPerCommit)])
+	return true
+}
+
+// takeAlike takes the first block, and those of the others that are of its kind.
+func (p *packing) takeAlike(blocks []blockInfo) {
+	p.cluster = blocks[0].clustered
+	for _, b := range blocks {
+		if b.clustered == p.cluster {
 			p.from = append(p.from, b)
 		}
 	}
-	p.cluster = kind
+	p.from = p.atMost(p.from)
+}
+
+// takeOld takes blocks without fine codes, which older versions wrote.
+func (p *packing) takeOld(blocks []blockInfo) bool {
+	old := slices.DeleteFunc(slices.Clone(blocks), func(b blockInfo) bool { return b.fine })
+	p.from = nil
+	if len(old) == 0 {
+		return false
+	}
+	p.takeAlike(old[:min(len(old), blocksPerCommit)])
 	return true
 }
 
@@ -211,6 +254,9 @@ func (p *packing) stage(ctx context.Context, tx *kv.Tx) error {
 	for _, old := range p.from {
 		tx.Delete(kv.Index, h.block(old.id))
 		tx.Delete(kv.Index, h.centre(old.id))
+		if old.fine {
+			tx.Delete(kv.Index, h.fine(old.id))
+		}
 	}
 	for slot := h.packed + 1; slot <= p.packed+uint32(p.slots); slot++ {
 		tx.Delete(kv.Index, h.tail(slot))
@@ -222,7 +268,8 @@ func (p *packing) stage(ctx context.Context, tx *kv.Tx) error {
 		centre, codes := b.encode()
 		tx.Put(kv.Index, h.centre(h.lastBlock), centre)
 		tx.Put(kv.Index, h.block(h.lastBlock), codes)
-		h.blocks = append(h.blocks, blockInfo{h.lastBlock, len(b.ordinals), p.cluster})
+		tx.Put(kv.Index, h.fine(h.lastBlock), b.fine.encode())
+		h.blocks = append(h.blocks, blockInfo{h.lastBlock, len(b.ordinals), p.cluster, true})
 		kept += len(b.ordinals)
 	}
 	h.garbage -= min(h.garbage, uint32(p.entries-kept))

@@ -11,8 +11,12 @@ import (
 	"github.com/loom-bridge/loom-bridge/memory/kv"
 )
 
-// blocksPerRead bounds the blocks that are read in one round, some megabytes.
-const blocksPerRead = 32
+const (
+	// blocksPerRead bounds the blocks that are read in one round, some megabytes.
+	blocksPerRead = 32
+	// fineBlocksPerRead is the same for their fine codes.
+	fineBlocksPerRead = 8
+)
 
 // scanner is what scanning needs of a kv.Reader or a kv.Tx.
 type scanner interface {
@@ -26,64 +30,103 @@ func (h head) cacheKey(part byte, id uint32) cacheKey {
 
 // readBlocks returns blocks with their codes.
 func (x *Index) readBlocks(ctx context.Context, view getter, h head, infos []blockInfo, dimension int) ([]*block, error) {
-	centres, err := x.readCentres(ctx, view, h, infos, dimension)
-	if err != nil {
-		return nil, err
-	}
-	blocks := make([]*block, len(infos))
-	var keys [][]byte
-	var places []int
-	for i, info := range infos {
-		if b, ok := x.cache.get(h.cacheKey(partBlock, info.id)).(*block); ok {
-			blocks[i] = b
-			continue
-		}
-		keys, places = append(keys, h.block(info.id)), append(places, i)
-	}
-	if len(keys) == 0 {
+	blocks, missing := recall[*block](x.cache, h, partBlock, infos)
+	if len(missing) == 0 {
 		return blocks, nil
 	}
-	values, err := view.Get(ctx, kv.Index, keys...)
+	centres, err := x.readCentres(ctx, view, h, pick(infos, missing), dimension)
 	if err != nil {
 		return nil, err
 	}
-	for i, place := range places {
-		b := *centres[place]
-		if err := b.decodeCodes(values[i]); err != nil {
+	values, err := readParts(ctx, view, h.block, pick(infos, missing))
+	if err != nil {
+		return nil, err
+	}
+	for n, i := range missing {
+		b := *centres[n]
+		if err := b.decodeCodes(values[n]); err != nil {
 			return nil, err
 		}
-		blocks[place] = &b
-		x.cache.put(h.cacheKey(partBlock, infos[place].id), &b, b.bytes())
+		blocks[i] = &b
+		x.cache.put(h.cacheKey(partBlock, infos[i].id), &b)
 	}
 	return blocks, nil
 }
 
 // readCentres returns blocks with their centres, without codes.
 func (x *Index) readCentres(ctx context.Context, view getter, h head, infos []blockInfo, dimension int) ([]*block, error) {
-	blocks := make([]*block, len(infos))
-	var keys [][]byte
-	var places []int
-	for i, info := range infos {
-		if b, ok := x.cache.get(h.cacheKey(partCentre, info.id)).(*block); ok {
-			blocks[i] = b
-			continue
-		}
-		keys, places = append(keys, h.centre(info.id)), append(places, i)
-	}
-	if len(keys) == 0 {
+	blocks, missing := recall[*block](x.cache, h, partCentre, infos)
+	if len(missing) == 0 {
 		return blocks, nil
 	}
-	values, err := view.Get(ctx, kv.Index, keys...)
+	values, err := readParts(ctx, view, h.centre, pick(infos, missing))
 	if err != nil {
 		return nil, err
 	}
-	for i, place := range places {
-		if blocks[place], err = decodeCentre(values[i], dimension); err != nil {
+	for n, i := range missing {
+		if blocks[i], err = decodeCentre(values[n], dimension); err != nil {
 			return nil, err
 		}
-		x.cache.put(h.cacheKey(partCentre, infos[place].id), blocks[place], blocks[place].bytes())
+		x.cache.put(h.cacheKey(partCentre, infos[i].id), blocks[i])
 	}
 	return blocks, nil
+}
+
+// readFine returns the fine codes of blocks, nil where there are none or where
+// reading them does not pay.
+func (x *Index) readFine(ctx context.Context, view getter, h head, infos []blockInfo, dimension int) ([]*fineCodes, error) {
+	keys, sizes := make([]cacheKey, len(infos)), make([]int, len(infos))
+	for i, info := range infos {
+		keys[i], sizes[i] = h.cacheKey(partFine, info.id), info.count*fineBytes(dimension)
+	}
+	found, missing := x.cache.getFine(keys, sizes)
+	for few := range slices.Chunk(missing, fineBlocksPerRead) {
+		values, err := readParts(ctx, view, h.fine, pick(infos, few))
+		if err != nil {
+			return nil, err
+		}
+		for n, i := range few {
+			if found[i], err = decodeFineCodes(values[n], dimension, infos[i].count); err != nil {
+				return nil, err
+			}
+			x.cache.put(keys[i], found[i])
+		}
+	}
+	return found, nil
+}
+
+// recall returns what is remembered of a part of blocks, and where it is missing.
+func recall[T part](c *cache, h head, of byte, infos []blockInfo) (found []T, missing []int) {
+	keys, values := make([]cacheKey, len(infos)), make([]part, len(infos))
+	for i, info := range infos {
+		keys[i] = h.cacheKey(of, info.id)
+	}
+	c.get(keys, values)
+	found = make([]T, len(infos))
+	for i, value := range values {
+		var ok bool
+		if found[i], ok = value.(T); !ok {
+			missing = append(missing, i)
+		}
+	}
+	return found, missing
+}
+
+// readParts reads a part of blocks from the store.
+func readParts(ctx context.Context, view getter, key func(id uint32) []byte, infos []blockInfo) ([][]byte, error) {
+	keys := make([][]byte, len(infos))
+	for i, info := range infos {
+		keys[i] = key(info.id)
+	}
+	return view.Get(ctx, kv.Index, keys...)
+}
+
+func pick(infos []blockInfo, places []int) []blockInfo {
+	picked := make([]blockInfo, len(places))
+	for i, place := range places {
+		picked[i] = infos[place]
+	}
+	return picked
 }
 
 // choose returns the blocks to scan: all, or where the space is larger than the
@@ -126,10 +169,9 @@ func (s *search) nearest(ctx context.Context, h head, infos []blockInfo) ([]bloc
 		blockInfo
 		distance float32
 	}
-	turned := turn(s.unit)
 	all := make([]measured, len(infos))
 	for i, b := range centres {
-		all[i] = measured{infos[i], b.square - 2*product(turned, b.centre)}
+		all[i] = measured{infos[i], b.square - 2*product(s.turned, b.centre)}
 	}
 	slices.SortFunc(all, func(a, b measured) int { return cmp.Compare(a.distance, b.distance) })
 	for i, m := range all {
@@ -165,11 +207,13 @@ func (x *Index) readTail(ctx context.Context, view scanner, h head) (*tail, erro
 		return &tail{}, nil
 	}
 	key := h.cacheKey(partTail, 0)
+	var known [1]part
+	x.cache.get([]cacheKey{key}, known[:])
 	t := &tail{first: h.packed + 1, last: h.packed, changes: h.changes}
-	if old, ok := x.cache.get(key).(*tail); ok && old.changes == h.changes && old.first <= t.first && old.last >= h.packed {
+	if old, ok := known[0].(*tail); ok && old.changes == h.changes && old.first <= t.first && old.last >= h.packed {
 		from, to := h.packed+1-old.first, min(old.last, h.last)-old.first+1
 		t.last = min(old.last, h.last)
-		t.ordinals, t.values = slices.Clone(old.ordinals[from:to]), slices.Clone(old.values[from:to])
+		t.ordinals, t.values = slices.Clip(old.ordinals[from:to]), slices.Clip(old.values[from:to])
 		if t.last == h.last {
 			return t, nil
 		}
@@ -177,7 +221,7 @@ func (x *Index) readTail(ctx context.Context, view scanner, h head) (*tail, erro
 	if err := t.read(ctx, view, h); err != nil {
 		return nil, err
 	}
-	x.cache.put(key, t, t.bytes())
+	x.cache.put(key, t)
 	return t, nil
 }
 

@@ -17,11 +17,12 @@ const (
 	// fewAllowed: up to that many are searched so that none of the first hits is
 	// missed, however much has to be read.
 	fewAllowed = 20_000
-	// maxDepth bounds the vectors read for one search where more are allowed. It
-	// is reached where nothing stands out, as with random numbers.
+	// maxDepth bounds the vectors that one search looks at more closely than at
+	// their signs, where more are allowed. It is reached where nothing stands
+	// out, as with random numbers.
 	maxDepth = 4096
-	// sureHits is how many of the first hits the depth is made for. Those behind
-	// them are found nearly as well.
+	// sureHits is how many of the first hits are compared exactly, and never
+	// missed as far as certainty goes. Those behind them are found nearly as well.
 	sureHits = 10
 	// certainty is how many standard deviations a cosine may lie above its
 	// estimate and still be found: with three, one of 700 among the first hits
@@ -30,9 +31,15 @@ const (
 	// certaintyFew is the same where few are allowed.
 	certaintyFew = 4.5
 	// firstRead and maxRead bound the vectors that are read in one round, which
-	// grows from one to the other.
-	firstRead = 64
+	// grows from one to the other. With fine codes the first round mostly does.
+	firstRead = 32
 	maxRead   = 512
+	// closerShare: that many times the hits are looked at more closely than at
+	// their signs.
+	closerShare = 2
+	// sparse: where fewer than one of so many entries are allowed, a scan asks
+	// that first.
+	sparse = 4
 )
 
 // Allowed is the set of documents that may be hits.
@@ -53,17 +60,21 @@ type Query struct {
 	Vector []float32
 	// K is how many hits at most.
 	K int
-	// Depth, if not zero, is how many vectors are compared exactly. By default
-	// it depends on how sure the estimates are.
-	Depth int
 	// Allowed are the documents that may be hits; nil means all.
 	Allowed Allowed
+	// Settled promises that of no document in Allowed the vector in the space was
+	// replaced or removed. Then the search need not see for itself. Where the
+	// promise is broken, such a document may be a hit still, and keep another
+	// from being one.
+	Settled bool
 }
 
 // Hit is a document with the cosine of its vector and the query's.
 type Hit struct {
 	Ordinal uint32
-	Cosine  float64
+	// Cosine is exact for the first ten hits. Behind them it may be an estimate,
+	// about a thousandth away.
+	Cosine float64
 }
 
 // Result holds the nearest vectors and what it took to find them.
@@ -93,7 +104,7 @@ func (x *Index) Search(ctx context.Context, view kv.Reader, scope kv.Scope, q Qu
 	}
 	run := &search{index: x, view: view, at: place{scope, s.number}, dimension: s.dimension, Query: q, unit: unit(q.Vector)}
 	if q.Allowed != nil && q.Allowed.Count() <= exactAllowed {
-		err = run.exact(ctx, slices.Collect(q.Allowed.All()))
+		err = run.compareAllowed(ctx)
 	} else {
 		err = run.approximate(ctx)
 	}
@@ -111,29 +122,53 @@ type search struct {
 	at        place
 	dimension int
 	unit      []float32 // the query's vector, of length one
+	turned    []float32 // the same, turned
+	few       bool      // are allowed
+	sparse    bool      // few are allowed of what there is
+	settled   bool      // every entry that is allowed stands for a vector as it is
 
-	hits              []Hit // all that was compared exactly
-	best              leaders
+	bases []float32  // of each block that was scanned, the query times the centre
+	room  *searching // used again
+
+	hits              []Hit
+	best              leaders // of the exact cosines
 	scanned, rescored int
 	tail              int
-	few               bool      // are allowed
-	estimates         []float32 // room for those of a block
+}
+
+// searching is memory that one search after another uses.
+type searching struct {
+	probe     probe
+	estimates [maxBlockVectors]float32
+	kept      candidates
 }
 
 func (s *search) allows(ordinal uint32) bool { return s.Allowed == nil || s.Allowed.Has(ordinal) }
 
-// wanted is how many vectors are compared at least: more than K, so that K hits
-// are good ones.
-func (s *search) wanted() int { return max(s.K+s.K/2, s.Depth) }
+// wanted is how many candidates are looked at by their fine codes at least: many
+// more than K, so that the hits behind the first ones are good ones, too.
+func (s *search) wanted() int { return closerShare * s.K }
+
+// least is how many are compared exactly at least, where hits can't be estimated:
+// more than K, too.
+func (s *search) least() int { return s.K + s.K/2 }
 
 // found takes in an exact cosine.
 func (s *search) found(ordinal uint32, cosine float64) {
+	s.rescored++
 	s.hits = append(s.hits, Hit{ordinal, cosine})
 	s.best.add(cosine)
 }
 
-// exact compares the vectors of all those documents.
-func (s *search) exact(ctx context.Context, ordinals []uint32) error {
+// compareAllowed compares all that is allowed exactly.
+func (s *search) compareAllowed(ctx context.Context) error {
+	err := s.compare(ctx, slices.Collect(s.Allowed.All()))
+	s.scanned = s.rescored
+	return err
+}
+
+// compare compares the vectors of those documents exactly, if they have any.
+func (s *search) compare(ctx context.Context, ordinals []uint32) error {
 	values, err := readValues(ctx, s.view, s.at, ordinals)
 	if err != nil {
 		return err
@@ -145,8 +180,6 @@ func (s *search) exact(ctx context.Context, ordinals []uint32) error {
 		if err := checkValue(value, s.dimension); err != nil {
 			return err
 		}
-		s.scanned++
-		s.rescored++
 		s.found(ordinals[i], cosine(value, s.unit))
 	}
 	return nil
@@ -159,31 +192,36 @@ func (s *search) approximate(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	s.best.size, s.tail = min(s.K, sureHits), h.tailLength()
+	s.look(h)
 	if err := s.compareTail(ctx, h); err != nil {
 		return err
 	}
+	blocks, err := s.choose(ctx, h)
+	if err != nil {
+		return err
+	}
+	s.room = s.index.rooms.Get().(*searching)
+	defer s.index.rooms.Put(s.room)
+	list, err := s.scan(ctx, h, blocks)
+	if err != nil {
+		return err
+	}
+	list.cut()
+	s.room.kept = list.kept[:0]
+	return s.refine(ctx, h, blocks, list.kept)
+}
+
+// look sees what kind of search it is.
+func (s *search) look(h head) {
 	allowed := int(h.vectors)
 	if s.Allowed != nil {
 		allowed = min(allowed, s.Allowed.Count())
 	}
 	s.few = allowed <= fewAllowed
-	depth, deviations := maxDepth, float32(certainty)
-	if s.few {
-		depth, deviations = fewAllowed, certaintyFew
-	}
-	if s.Depth > 0 {
-		depth = s.Depth
-	}
-	ranking := newShortlist(depth, s.wanted())
-	blocks, err := s.choose(ctx, h)
-	if err != nil {
-		return err
-	}
-	if err := s.scan(ctx, h, blocks, deviations, ranking); err != nil {
-		return err
-	}
-	return s.rescore(ctx, ranking.ordered())
+	s.sparse = s.Allowed != nil && allowed < h.entries()/sparse
+	s.settled = h.garbage == 0 || s.Settled && s.Allowed != nil
+	s.best.size, s.tail = min(s.K, sureHits), h.tailLength()
+	s.turned = turn(s.unit)
 }
 
 // compareTail compares the tail exactly.
@@ -200,85 +238,68 @@ func (s *search) compareTail(ctx context.Context, h head) error {
 			return err
 		}
 		s.scanned++
-		s.rescored++
 		s.found(ordinal, cosine(t.values[i], s.unit))
 	}
 	return nil
 }
 
 // scan estimates the cosines of all that is allowed in the blocks.
-func (s *search) scan(ctx context.Context, h head, blocks []blockInfo, deviations float32, into *shortlist) error {
-	turned := turn(s.unit)
-	var p probe
-	for len(blocks) > 0 {
-		group := blocks[:min(len(blocks), blocksPerRead)]
-		blocks = blocks[len(group):]
+func (s *search) scan(ctx context.Context, h head, blocks []blockInfo) (*shortlist, error) {
+	depth, deviations := maxDepth, float32(certainty)
+	if s.few {
+		depth, deviations = fewAllowed, certaintyFew
+	}
+	var sure *leaders
+	if s.settled {
+		sure = s.best.clone()
+	}
+	list := newShortlist(depth, s.wanted(), sure, s.room.kept)
+	p := &s.room.probe
+	for group := range slices.Chunk(blocks, blocksPerRead) {
 		loaded, err := s.index.readBlocks(ctx, s.view, h, group, s.dimension)
 		if err != nil {
-			return err
+			return nil, err
 		}
 		for _, b := range loaded {
-			p.aim(b, turned)
-			s.scanned += s.scanBlock(b, &p, deviations*p.sigma, into)
+			p.aim(b, s.turned)
+			s.scanned += s.scanBlock(b, p, deviations*p.sigma, list)
+			s.bases = append(s.bases, p.base)
 		}
 	}
-	return nil
+	return list, nil
 }
 
 // scanBlock offers each vector of a block with what its cosine can be at best.
 func (s *search) scanBlock(b *block, p *probe, margin float32, into *shortlist) (scanned int) {
-	if s.Allowed != nil && s.few {
-		return s.scanFew(b, p, margin, into)
+	if s.sparse {
+		return s.scanSparse(b, p, margin, into)
 	}
-	if len(s.estimates) < len(b.ordinals) {
-		s.estimates = make([]float32, maxBlockVectors)
-	}
-	estimates := s.estimates[:len(b.ordinals)]
+	estimates := s.room.estimates[:len(b.ordinals)]
 	p.estimates(b, estimates)
 	for i, estimate := range estimates {
 		if estimate+margin > into.floor && s.allows(b.ordinals[i]) {
-			into.add(b.ordinals[i], estimate, margin)
+			into.add(s.candidate(b, i, estimate), margin)
 		}
 	}
 	return len(estimates)
 }
 
-// scanFew is scanBlock where it pays to ask first what is allowed.
-func (s *search) scanFew(b *block, p *probe, margin float32, into *shortlist) (scanned int) {
+// scanSparse is scanBlock where it pays to ask first what is allowed.
+func (s *search) scanSparse(b *block, p *probe, margin float32, into *shortlist) (scanned int) {
 	for i, ordinal := range b.ordinals {
 		if !s.Allowed.Has(ordinal) {
 			continue
 		}
 		scanned++
 		if estimate := p.estimate(b, i); estimate+margin > into.floor {
-			into.add(ordinal, estimate, margin)
+			into.add(s.candidate(b, i, estimate), margin)
 		}
 	}
 	return scanned
 }
 
-// rescore compares the candidates exactly, in the order of what they can be at
-// best, until none of the others can come among the first hits.
-func (s *search) rescore(ctx context.Context, c candidates) error {
-	least := s.wanted() - len(s.hits)
-	ordinals := make([]uint32, 0, maxRead)
-	for size, done := firstRead, 0; len(c) > 0; size = min(2*size, maxRead) {
-		ordinals = ordinals[:0]
-		for len(c) > 0 && len(ordinals) < size {
-			if s.Depth == 0 && done+len(ordinals) >= least && float64(c[0].bound) < s.best.last() {
-				c = nil
-				break
-			}
-			ordinals = append(ordinals, c.pop().ordinal)
-		}
-		before := s.scanned
-		if err := s.exact(ctx, ordinals); err != nil {
-			return err
-		}
-		s.scanned = before
-		done += len(ordinals)
-	}
-	return nil
+func (s *search) candidate(b *block, i int, estimate float32) candidate {
+	return candidate{estimate: estimate, ordinal: b.ordinals[i], block: uint32(len(s.bases)), entry: uint32(i)}
 }
 
 // result sorts the hits. A document that stands in several entries counts once.

@@ -5,10 +5,11 @@ import (
 	"slices"
 )
 
-// candidate is a document with what its cosine can be at best.
+// candidate is a document with what its cosine is about and can be at best.
 type candidate struct {
-	bound   float32
-	ordinal uint32
+	estimate, bound float32
+	ordinal         uint32
+	block, entry    uint32 // where it stands: the number among those scanned, and in the block
 }
 
 // candidates are a heap once ordered: the one with the highest bound first.
@@ -41,53 +42,77 @@ func (c candidates) sink(i int) {
 	}
 }
 
+// firstCut is after how many candidates, beside those that are kept in any case,
+// the rest are looked through for the first time: what most scopes have come to
+// no more, and then it is done once.
+const firstCut = 8192
+
 // shortlist keeps the candidates that may come among the first.
 type shortlist struct {
-	limit int // how many at most; twice as many for a while
-	kept  candidates
+	limit  int // how many at most; twice as many for a while
+	wanted int // how many are kept of any that there are
+	kept   candidates
+	cutAt  int // so many are cut before there are more
 	// sure are the highest of the lowest that cosines can be: as many candidates
-	// as it has lie above the last of them.
-	sure leaders
-	// floor is a bound at or below which no candidate is wanted any more.
+	// as it has lie above the last of them. It is nil where candidates may be
+	// gone, since nothing is sure then.
+	sure *leaders
+	// floor is a bound below which no candidate is wanted any more.
 	floor float32
 }
 
-// newShortlist returns one for the first wanted of at most limit candidates.
-func newShortlist(limit, wanted int) *shortlist {
-	l := &shortlist{limit: limit, floor: float32(math.Inf(-1))}
-	l.sure.size = wanted
+// newShortlist returns one that puts candidates into kept. Of those that were
+// dropped, each had a lower bound than the first wanted of the others, and could
+// not come among the first that sure has place for, or than the first limit.
+func newShortlist(limit, wanted int, sure *leaders, kept candidates) *shortlist {
+	l := &shortlist{limit: max(limit, wanted), wanted: wanted, sure: sure, kept: kept, floor: float32(math.Inf(-1))}
+	l.cutAt = min(2*l.limit, firstCut+wanted)
 	return l
 }
 
-// add takes in a document whose cosine is about estimate, give or take margin.
-func (l *shortlist) add(ordinal uint32, estimate, margin float32) {
-	l.kept = append(l.kept, candidate{estimate + margin, ordinal})
-	l.sure.add(float64(estimate - margin))
-	l.floor = max(l.floor, float32(l.sure.last()))
-	if len(l.kept) == 2*l.limit {
+// add takes in a candidate whose cosine is about its estimate, give or take
+// margin.
+func (l *shortlist) add(c candidate, margin float32) {
+	c.bound = c.estimate + margin
+	l.kept = append(l.kept, c)
+	if l.sure != nil {
+		l.sure.add(float64(c.estimate - margin))
+	}
+	if len(l.kept) >= l.cutAt {
 		l.cut()
+		l.cutAt = min(2*l.limit, 2*len(l.kept)+firstCut+l.wanted)
 	}
 }
 
-// cut drops the candidates that are not wanted, and all but the best.
+// cut drops the candidates that are not wanted. The best wanted of the others
+// stand in front then.
 func (l *shortlist) cut() {
-	l.kept = slices.DeleteFunc(l.kept, func(c candidate) bool { return c.bound < l.floor })
-	if len(l.kept) <= l.limit {
+	if len(l.kept) > l.limit {
+		partition(l.kept, l.limit)
+		l.kept = l.kept[:l.limit]
+		l.floor = max(l.floor, lowest(l.kept))
+	}
+	if len(l.kept) <= l.wanted {
 		return
 	}
-	partition(l.kept, l.limit)
-	l.kept = l.kept[:l.limit]
-	for i, c := range l.kept {
-		if i == 0 || c.bound < l.floor {
-			l.floor = c.bound
-		}
+	partition(l.kept, l.wanted)
+	if l.sure != nil {
+		l.floor = max(l.floor, min(float32(l.sure.last()), lowest(l.kept[:l.wanted])))
 	}
+	l.kept = slices.DeleteFunc(l.kept, func(c candidate) bool { return c.bound < l.floor })
 }
 
-// ordered returns the candidates as a heap. The list is used up.
-func (l *shortlist) ordered() candidates {
-	l.cut()
-	c := l.kept
+// lowest returns the lowest bound.
+func lowest(c candidates) float32 {
+	low := float32(math.Inf(1))
+	for _, x := range c {
+		low = min(low, x.bound)
+	}
+	return low
+}
+
+// ordered makes a heap of candidates in any order.
+func ordered(c candidates) candidates {
 	for i := len(c)/2 - 1; i >= 0; i-- {
 		c.sink(i)
 	}
@@ -129,6 +154,9 @@ type leaders struct {
 	size int
 	top  []float64 // highest first
 }
+
+// clone returns leaders of their own.
+func (l *leaders) clone() *leaders { return &leaders{l.size, slices.Clone(l.top)} }
 
 func (l *leaders) add(cosine float64) {
 	if l.size == 0 || len(l.top) == l.size && cosine <= l.top[l.size-1] {
