@@ -3,6 +3,7 @@ package memory_test
 import (
 	"bytes"
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"net/http"
@@ -17,6 +18,7 @@ import (
 	"github.com/loom-bridge/loom-bridge/memory/embed"
 	"github.com/loom-bridge/loom-bridge/memory/embed/embedtest"
 	"github.com/loom-bridge/loom-bridge/memory/kv"
+	"github.com/loom-bridge/loom-bridge/memory/vector"
 )
 
 // tripping is an embedder that breaks down at some texts.
@@ -160,8 +162,12 @@ func TestEmbedderOfAnotherDimension(t *testing.T) {
 		if len(result.Receipt.Degraded) != 1 {
 			t.Errorf("degraded: %q", result.Receipt.Degraded)
 		}
-		if _, err := r.Query(t.Context(), agent, memory.Query{Text: "puppy", Mode: memory.Vector}); err == nil {
-			t.Error("vectors alone were asked for and found by other means")
+		// Whoever asks for vectors alone, or for new ones, gave none that could be wrong.
+		_, err := r.Query(t.Context(), agent, memory.Query{Text: "puppy", Mode: memory.Vector})
+		for what, err := range map[string]error{"query": err, "reembed": r.Reembed(t.Context(), agent, nil)} {
+			if !errors.Is(err, memory.ErrEmbedder) || errors.Is(err, vector.ErrDimension) {
+				t.Errorf("%s: got %v, want ErrEmbedder alone", what, err)
+			}
 		}
 	})
 }

@@ -24,6 +24,13 @@ const (
 // degradedEmbedder is what a receipt says when the embedder failed.
 const degradedEmbedder = "embedder failed, words only"
 
+// degradedNoVectors is what it says when nothing stored can be compared with the
+// caller's vector.
+const degradedNoVectors = "no record that may be found has a vector in the embedding space of the query"
+
+// degradedZero is what it says of a caller's vector without a direction.
+const degradedZero = "a vector of zeros is similar to nothing"
+
 // degradedDimension is what it says when the stored vectors of the embedder's
 // space have another dimension than the query's.
 const degradedDimension = "stored vectors have another dimension than the embedder's, words only"
@@ -36,6 +43,8 @@ type queryVectors struct {
 	degraded []string
 	// optional: nobody asked for vectors, so where they don't fit the words do.
 	optional bool
+	// given: they are the caller's, not the embedder's.
+	given bool
 }
 
 type spaceVector struct {
@@ -69,15 +78,19 @@ func (s *Store) queryVectors(ctx context.Context, q Query) (queryVectors, error)
 		if err := checkQueryVector(q); err != nil {
 			return queryVectors{}, err
 		}
-		return queryVectors{spaces: []spaceVector{{q.EmbeddingSpace, q.Embedding}}}, nil
+		given := queryVectors{spaces: []spaceVector{{q.EmbeddingSpace, q.Embedding}}, given: true}
+		if !slices.ContainsFunc(q.Embedding, func(x float32) bool { return x != 0 }) {
+			given.degraded = []string{degradedZero}
+		}
+		return given, nil
 	case e.embedder == nil && q.Mode == Vector:
 		return queryVectors{}, ErrNoEmbedder
 	case e.embedder == nil:
 		return queryVectors{degraded: []string{degradedNoEmbedder}}, nil
 	}
-	ctx, stop := context.WithTimeout(ctx, e.timeout)
+	limited, stop := context.WithTimeout(ctx, e.timeout)
 	defer stop()
-	v, err := e.embedQuery(ctx, e.embedder, q.Text)
+	v, err := e.embedQuery(limited, e.embedder, q.Text)
 	if err != nil {
 		return e.withoutVector(ctx, q, err)
 	}
@@ -85,7 +98,7 @@ func (s *Store) queryVectors(ctx context.Context, q Query) (queryVectors, error)
 	if e.previous == nil || e.previous.Space() == e.embedder.Space() {
 		return found, nil
 	}
-	if v, err = e.embedQuery(ctx, e.previous, q.Text); err == nil {
+	if v, err = e.embedQuery(limited, e.previous, q.Text); err == nil {
 		found.spaces = append(found.spaces, spaceVector{e.previous.Space(), v})
 	}
 	return found, nil
@@ -107,10 +120,14 @@ func checkQueryVector(q Query) error {
 	return checkName("embedding_space", q.EmbeddingSpace, MaxEmbeddingSpaceBytes)
 }
 
-// withoutVector answers for a query whose vector could not be made.
+// withoutVector answers for a query whose vector could not be made. That the
+// embedder took too long is not the end of the caller's own time.
 func (e *embeddings) withoutVector(ctx context.Context, q Query, err error) (queryVectors, error) {
-	if q.Mode == Vector {
+	switch {
+	case q.Mode == Vector && ctx.Err() != nil:
 		return queryVectors{}, fmt.Errorf("%w: %w", ErrEmbedder, err)
+	case q.Mode == Vector:
+		return queryVectors{}, fmt.Errorf("%w: %v", ErrEmbedder, err) //nolint:errorlint // see above
 	}
 	e.logger.DebugContext(ctx, "memory vectors: query goes on with words", "error", err)
 	return queryVectors{degraded: []string{degradedEmbedder}}, nil
@@ -148,6 +165,9 @@ func (s *Store) vectorHits(ctx context.Context, view kv.Reader, scope kv.Scope, 
 			counts.Mismatch = true
 			continue
 		}
+		if err != nil && !v.given {
+			err = ofEmbedder(err)
+		}
 		if err != nil {
 			return nil, vectorCounts{}, err
 		}
@@ -162,6 +182,15 @@ func (s *Store) vectorHits(ctx context.Context, view kv.Reader, scope kv.Scope, 
 		hits = joinSpaces(hits, found.Hits, k)
 	}
 	return hits, counts, nil
+}
+
+// ofEmbedder returns the error for a vector of the embedder's that does not fit its
+// space: the caller gave none, and can't mend it.
+func ofEmbedder(err error) error {
+	if !errors.Is(err, vector.ErrDimension) {
+		return err
+	}
+	return fmt.Errorf("%w: %v; give the embedder's space another name, then reembed", ErrEmbedder, err) //nolint:errorlint // see above
 }
 
 // joinSpaces joins the hits of another space to those of the first. Cosines of

@@ -129,6 +129,10 @@ func TestHangingEmbedder(t *testing.T) {
 		if len(result.Receipt.Degraded) == 0 {
 			t.Error("the receipt does not say that the embedder failed")
 		}
+		_, err := r.Query(t.Context(), agent, memory.Query{Text: "cat", Mode: memory.Vector})
+		if !errors.Is(err, memory.ErrEmbedder) || errors.Is(err, context.DeadlineExceeded) {
+			t.Errorf("by vectors alone: got %v, want ErrEmbedder, as the caller has time left", err)
+		}
 		close(e.wait)
 		synctest.Wait()
 		mustEqual(t, "hits by meaning", []string{"dog"}, ids(r.MustQuery(t, memory.Query{Text: "hound"})))
@@ -292,6 +296,27 @@ func TestInvalidQueryVectors(t *testing.T) {
 		q.Text = "anything"
 		if _, err := r.Query(t.Context(), agent, q); !errors.Is(err, memory.ErrInvalid) {
 			t.Errorf("%s: error is %v, want ErrInvalid", name, err)
+		}
+	}
+}
+
+// A space that nobody has vectors in, and a vector without a direction, find
+// nothing, and the receipt says why.
+func TestVectorsThatFindNothing(t *testing.T) {
+	r := MustRig(t, memkv.New(nil))
+	r.MustSave(t, memory.Record{Text: "The puppy barks", Embedding: []float32{1, 0}, EmbeddingSpace: "m"})
+	for name, tt := range map[string]struct {
+		space    string
+		vector   []float32
+		degraded int
+	}{
+		"fits":          {"m", []float32{1, 0}, 0},
+		"unknown space": {"n", []float32{1, 0}, 1},
+		"zeros":         {"m", []float32{0, 0}, 1},
+	} {
+		result := r.MustQuery(t, memory.Query{Text: "hound", Mode: memory.Vector, Embedding: tt.vector, EmbeddingSpace: tt.space})
+		if found, want := len(result.Hits) > 0, tt.degraded == 0; found != want || len(result.Receipt.Degraded) != tt.degraded {
+			t.Errorf("%s: %d hits, degraded %q", name, len(result.Hits), result.Receipt.Degraded)
 		}
 	}
 }

@@ -114,7 +114,7 @@ func (r *reembedding) embed(ctx context.Context, records []Record) error {
 
 // storeNew commits vectors of records that still have the same number.
 func (r *reembedding) storeNew(ctx context.Context, marks []waiting, vectors [][]float32) error {
-	return r.writer.Do(ctx, kv.Request{Refs: vector.Refs(r.scope), Stage: func(ctx context.Context, tx *kv.Tx) error {
+	err := r.writer.Do(ctx, kv.Request{Refs: vector.Refs(r.scope), Stage: func(ctx context.Context, tx *kv.Tx) error {
 		for i, mark := range marks {
 			if vectors[i] == nil {
 				continue
@@ -135,6 +135,7 @@ func (r *reembedding) storeNew(ctx context.Context, marks []waiting, vectors [][
 		}
 		return nil
 	}})
+	return ofEmbedder(err)
 }
 
 // dropOthers deletes the vectors of other spaces that stand beside a new one,

@@ -235,6 +235,9 @@ func (a *asking) search(ctx context.Context, view kv.Snapshot) (Result, error) {
 	if err != nil {
 		return Result{}, err
 	}
+	if a.vectors.given && result.Receipt.Records > 0 && len(result.Receipt.EmbeddingSpaces) == 0 {
+		result.Receipt.Degraded = append(slices.Clip(result.Receipt.Degraded), degradedNoVectors)
+	}
 	found, err := a.rank(ctx, view, parts, &result.Receipt)
 	if err != nil {
 		return Result{}, err
