@@ -25,7 +25,7 @@ const (
 
 // version goes up whenever a text gets other terms than before, in any language
 // and be it by a newer stemmer, so that indexes are made anew.
-const version = 2
+const version = 3
 
 // Analyzer turns text into terms. It is safe for concurrent use; share one, as
 // it remembers the stems of words it has seen, in bounded memory.
@@ -58,6 +58,8 @@ type known struct {
 	month uint8 // 1 to 12 for the name of a month
 	// plain: the term is the word in ASCII and must be read as such.
 	plain bool
+	// accented: the term lacks accents that the word has.
+	accented bool
 }
 
 // New returns an analyzer. The options may be nil.
@@ -158,9 +160,11 @@ func (a *Analyzer) learn(word string) *known {
 }
 
 func (a *Analyzer) learnForeign(word string) *known {
-	k := &known{word: word, term: Fold(word)}
+	folded := Fold(word)
+	k := &known{word: word, term: folded}
 	if a.language.plainLetters {
-		k.term = withoutAccents(k.term)
+		k.term = withoutAccents(folded)
+		k.accented = k.term != folded
 	}
 	if k.plain = isASCII(k.term); k.plain {
 		return k

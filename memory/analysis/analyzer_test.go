@@ -57,6 +57,7 @@ func TestTerms(t *testing.T) {
 		{"ligature", "ﬁnding", "find"},
 		{"accents", "Das Café über Straße", "das cafe uber strass"},
 		{"accents in capitals and apart", "CAFE\u0301 İstanbul, Łódź, Øre, Đà Nẵng, naïve", "cafe istanbul lodz ore da nang naiv"},
+		{"stop words only without their accents", "le thé, Mỹ ăn", "le the my an"},
 		{"marks that are part of the word", "й ё हिन्दी שָׁלוֹם", "й ё हिन्दी שָׁלוֹם"},
 		{"greek", "ΣΊΣΥΦΟΣ ΣΙΣΥΦΟΣ σίσυφος", "σισυφοσ σισυφοσ σισυφοσ"},
 		{"cyrillic", "Москва, Россия", "москва россия"},

@@ -8,7 +8,8 @@
 //   - A possessive 's falls away. The stop words of the [Language] fall away,
 //     unless a text has no other word. Words are cut to their stem; in English,
 //     irregular forms (went, children) become their base first.
-//   - In English, Latin and Greek letters lose their accents: café is cafe.
+//   - In English, Latin and Greek letters lose their accents: café is cafe. A
+//     word that has some is no stop word.
 //   - Runs of Han, Kana, Hangul, Thai, Lao, Khmer and Burmese become overlapping
 //     pairs of characters; a lone character stands for itself.
 //   - Identifiers are kept whole and split: getUserName is also get, user,

@@ -304,10 +304,11 @@ func (w *walker) foreignPart(part string) bool {
 func (w *walker) foreignWord(word string) bool {
 	k := w.analyzer.lookupText(word)
 	if k.plain {
-		outer := w.fixed
-		w.fixed = true
+		fixed, keepStops := w.fixed, w.keepStops
+		// Without its accents thé looks like a stop word, which it is not.
+		w.fixed, w.keepStops = true, keepStops || k.accented
 		more := w.ascii(k.term)
-		w.fixed = outer
+		w.fixed, w.keepStops = fixed, keepStops
 		return more
 	}
 	if strings.IndexFunc(k.term, isWordRune) < 0 {

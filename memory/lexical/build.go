@@ -291,10 +291,16 @@ func (b *frameBuilder) count(f *frame, o uint32, by int) {
 
 // size is about how much memory the builder and its newest frame take.
 func (b *frameBuilder) size() int {
+	const empty, perSession, perAuthor = 4000, 60, 100
+	return empty + b.newest.size() + perSession*len(b.sessions) + perAuthor*len(b.authors)
+}
+
+// size is about how much memory a frame takes, by its documents.
+func (f *frame) size() int {
 	// Of a document the columns take 63 bytes; the rest is what the states kept
 	// do not share, and what is derived from them.
-	const empty, perDocument, perSession, perAuthor = 4000, 130, 60, 100
-	return empty + b.newest.sieve.size() + perDocument*cap(b.newest.body) + perSession*len(b.sessions) + perAuthor*len(b.authors)
+	const perDocument = 130
+	return f.sieve.size() + perDocument*cap(f.body)
 }
 
 // row returns the row of a document that the frame has.

@@ -213,8 +213,8 @@ func (c *checker) recountBlock(all contents, info segmentInfo, s *blockScanner) 
 
 // recountDocuments notes ids and columns of packed documents.
 func (c *checker) recountDocuments(ctx context.Context, view kv.Reader, all contents) error {
-	if c.stats.Packed == 0 {
-		return nil
+	if err := c.lookBehind(ctx, view); err != nil || c.stats.Packed == 0 {
+		return err
 	}
 	rows, err := c.readRows(ctx, view, 1, c.stats.Packed, c.dead)
 	if err != nil {
@@ -223,11 +223,7 @@ func (c *checker) recountDocuments(ctx context.Context, view kv.Reader, all cont
 	known, ids := uint32(math.MaxUint32), [][]byte(nil)
 	for _, r := range rows {
 		if block := r.ordinal / idsPerBlock; block != known {
-			values, err := view.Get(ctx, kv.Index, c.ids(block))
-			if err != nil {
-				return err
-			}
-			if ids, err = decodeIDs(values[0]); err != nil {
+			if ids, err = c.readIDs(ctx, view, block); err != nil {
 				return err
 			}
 			known = block
@@ -237,6 +233,37 @@ func (c *checker) recountDocuments(ctx context.Context, view kv.Reader, all cont
 			id = string(ids[at])
 		}
 		all.documents[r.ordinal] = c.identify(id, r.row)
+	}
+	return nil
+}
+
+// readIDs reads a block of ids in which somebody lives.
+func (c *checker) readIDs(ctx context.Context, view kv.Reader, block uint32) ([][]byte, error) {
+	values, err := view.Get(ctx, kv.Index, c.ids(block))
+	if err != nil {
+		return nil, err
+	}
+	if values[0] == nil {
+		c.differences.Add("there are no ids for the documents from %d on", block*idsPerBlock)
+		return nil, nil
+	}
+	return decodeIDs(values[0])
+}
+
+// lookBehind notes blocks behind the last packed document, where packing would
+// come upon them.
+func (c *checker) lookBehind(ctx context.Context, view kv.Reader) error {
+	for tag, documents := range map[byte]uint32{tagIDs: idsPerBlock, tagColumns: rowsPerBlock} {
+		all := kv.Prefix(c.key(tag))
+		if c.stats.Packed > 0 {
+			all.Start = kv.After(c.key(tag, be32(c.stats.Packed/documents)...))
+		}
+		for pair, err := range view.Scan(ctx, kv.Index, all) {
+			if err != nil {
+				return err
+			}
+			c.differences.Add("%q is a block behind the last packed document, %d", pair.Key, c.stats.Packed)
+		}
 	}
 	return nil
 }

@@ -23,7 +23,7 @@ func (r *rebuilding) leap(ctx context.Context, last uint32) error {
 		}
 	}
 	for r.last < last {
-		to := min(last, r.last+leapOrdinals)
+		to := r.last + min(last-r.last, leapOrdinals)
 		if err := r.do(ctx, nil, func(ctx context.Context, tx *kv.Tx) error { return r.stageLeap(ctx, tx, to) }); err != nil {
 			return err
 		}

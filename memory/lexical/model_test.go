@@ -410,7 +410,14 @@ func (n *naive) copyOf() *naive {
 
 func (g *gambler) mustCheck() {
 	g.tb.Helper()
-	found, err := g.index.Check(g.tb.Context(), g.engine, modelScope, func(yield func(Numbered, error) bool) {
+	found, err := g.check(g.index)
+	if err != nil || found.Total > 0 {
+		g.tb.Fatalf("check: %v, %d differences: %q", err, found.Total, found.First)
+	}
+}
+
+func (g *gambler) check(x *Index) (Differences, error) {
+	return x.Check(g.tb.Context(), g.engine, modelScope, func(yield func(Numbered, error) bool) {
 		for _, d := range g.naive.living() {
 			d.Document.Supersede(d.supersedes)
 			if !yield(Numbered{d.ordinal, d.Document}, nil) {
@@ -418,9 +425,6 @@ func (g *gambler) mustCheck() {
 			}
 		}
 	})
-	if err != nil || found.Total > 0 {
-		g.tb.Fatalf("check: %v, %d differences: %q", err, found.Total, found.First)
-	}
 }
 
 // Whatever the order of changes, packing, merging, deaths and faults, readers

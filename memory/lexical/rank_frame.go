@@ -26,32 +26,33 @@ type surroundings struct {
 	// asked are the documents that follow a question that somebody else asked,
 	// with that question.
 	asked []followed
-	// names are the numbers of the authors by their names.
+	// names are the numbers of the authors of living documents by their names.
 	names map[string]uint32
 }
 
 func (s *surroundings) derive(f *frame) {
 	s.names = make(map[string]uint32, len(f.authors))
-	for number, name := range f.authors {
-		if name != "" {
-			s.names[name] = uint32(number)
-		}
-	}
 	for number, words := range f.sessionWords {
 		if f.sessionDigest[number] != 0 && f.sessionSize[number] > 0 {
 			s.sessions++
 			s.sessionWords += float64(words)
 		}
 	}
-	windows := make([]float32, f.slots()+1)
+	windows, authors := make([]float32, f.slots()+1), make([]bool, len(f.authors))
 	for o := uint32(1); o <= f.slots(); o++ {
 		if !f.dead.contains(o) {
 			windows[o] = f.windowLength(o)
+			authors[f.author[o]] = true
 			s.windowWords += float64(windows[o])
 			s.lastEvent = max(s.lastEvent, f.event[o])
 			if q := f.afterQuestion(o); q != 0 {
 				s.asked = append(s.asked, followed{o, q})
 			}
+		}
+	}
+	for number, name := range f.authors {
+		if authors[number] && name != "" {
+			s.names[name] = uint32(number)
 		}
 	}
 	if s.sessions > 0 {

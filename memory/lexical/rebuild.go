@@ -169,7 +169,7 @@ func (h head) successor(analysis string) head {
 
 // skip lets the next ordinals, up to the last one, be those of dead documents.
 func (r *rebuilding) skip(ctx context.Context, last uint32) error {
-	if last >= r.reached()+leapFrom {
+	if reached := r.reached(); last > reached && last-reached >= leapFrom {
 		return r.leap(ctx, last)
 	}
 	for r.reached() < last {

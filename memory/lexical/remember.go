@@ -50,7 +50,7 @@ func (x *Index) state(ctx context.Context, view kv.Reader, h head) (state, error
 	m.builder.loose = uint32(x.looseSlots)
 	s, changed, err := m.state(ctx, view, h)
 	if err == nil && changed {
-		x.cache.put(key, m, m.builder.size()+m.tail.size())
+		x.cache.put(key, m, m.size())
 	}
 	return s, err
 }
@@ -73,7 +73,7 @@ func (m *scopeMemory) state(ctx context.Context, view kv.Reader, h head) (state,
 	}
 	if !known {
 		m.states = append(m.states, state{frame: m.builder.extend(h.stats.Last, read.rows, read.died, h.stats.Dead)})
-		m.states = m.states[max(0, len(m.states)-statesKept):]
+		m.states = slices.Delete(m.states, 0, max(0, len(m.states)-statesKept))
 	}
 	now := &m.states[len(m.states)-1]
 	now.tail, m.tail = read.tail, read.tail
@@ -84,6 +84,18 @@ func (m *scopeMemory) state(ctx context.Context, view kv.Reader, h head) (state,
 		return s, true, nil
 	}
 	return *now, true, nil
+}
+
+// size is about how much memory it takes.
+func (m *scopeMemory) size() int {
+	n, counted := m.builder.size()+m.tail.size(), m.builder.newest.sieve
+	for _, s := range slices.Backward(m.states) {
+		// What was laid out before shares nothing with what came after it.
+		if s.frame.sieve != counted {
+			n, counted = n+s.frame.size(), s.frame.sieve
+		}
+	}
+	return n
 }
 
 // describes tells whether the frame is that of the state that h describes.

@@ -138,3 +138,120 @@ func TestManyDead(t *testing.T) {
 		})
 	}
 }
+
+// apply makes a change that must succeed.
+func (g *gambler) apply(c Change) {
+	g.tb.Helper()
+	err := g.writer.Do(g.tb.Context(), kv.Request{Refs: []kv.Ref{Ref(modelScope)}, Stage: func(ctx context.Context, tx *kv.Tx) error {
+		_, _, err := g.index.Apply(ctx, tx, modelScope, c)
+		return err
+	}})
+	if err != nil {
+		g.tb.Fatal(err)
+	}
+}
+
+// said returns documents of that author.
+func said(author string, n int) (c Change) {
+	for range n {
+		d := NewDocument("id")
+		d.SetFacts(Facts{Author: author, Create: 1})
+		c.Add = append(c.Add, Added{Encoded: d.Encode()})
+	}
+	return c
+}
+
+// A name is that of an author as long as he lives, whatever the index remembers.
+func TestNamesOfTheDead(t *testing.T) {
+	g := mustGambler(t, rand.New(rand.NewPCG(7, 8)))
+	g.apply(said("Ann", 1))
+	g.apply(said("Bob", 1))
+	if names := g.mustOpen().frame.surroundings().names; len(names) != 2 {
+		t.Errorf("names %v", names)
+	}
+	g.apply(Change{Kill: []uint32{1}})
+	for name, x := range map[string]*Index{"warm": g.index, "cold": New(nil)} {
+		g.index = x
+		if names := g.mustOpen().frame.surroundings().names; len(names) != 1 || names["bob"] == 0 {
+			t.Errorf("%s: names %v", name, names)
+		}
+	}
+}
+
+func (g *gambler) mustOpen() *Reader {
+	g.tb.Helper()
+	r, err := g.index.Open(g.tb.Context(), g.engine, modelScope)
+	if err != nil {
+		g.tb.Fatal(err)
+	}
+	return r
+}
+
+// What is kept for readers of earlier states counts as long as it is kept.
+func TestMemoryOfEarlierFrames(t *testing.T) {
+	const many, each = 5000, 60
+	g := mustGambler(t, rand.New(rand.NewPCG(7, 8)))
+	g.apply(said("", many))
+	g.settle()
+	g.mustOpen()
+	var all []uint32
+	for o := range uint32(many) {
+		all = append(all, o+1)
+	}
+	g.apply(Change{Kill: all})
+	if g.mustOpen(); g.index.cache.used < many*each {
+		t.Errorf("%d bytes with an earlier frame of %d documents", g.index.cache.used, many)
+	}
+	for range statesKept {
+		g.apply(said("", 1))
+		g.mustOpen()
+	}
+	if g.index.cache.used > many*each {
+		t.Errorf("%d bytes without it", g.index.cache.used)
+	}
+}
+
+// A check finds blocks that are missing, and such as stand where none belong.
+func TestCheckFindsBlocks(t *testing.T) {
+	g := mustGambler(t, rand.New(rand.NewPCG(7, 8)))
+	for range 40 {
+		g.change()
+	}
+	g.settle()
+	g.mustCheck()
+	h, err := readHead(t.Context(), g.engine, modelScope, true)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for tag, documents := range map[byte]uint32{tagIDs: idsPerBlock, tagColumns: rowsPerBlock} {
+		for name, block := range map[string]uint32{"living": g.naive.living()[0].ordinal / documents, "behind": h.stats.Packed/documents + 1} {
+			key := h.key(tag, be32(block)...)
+			values, err := g.engine.Get(t.Context(), kv.Index, key)
+			if err != nil {
+				t.Fatal(err)
+			}
+			was := values[0]
+			if was == nil {
+				g.put(key, []byte("block"))
+			} else {
+				g.put(key, nil)
+			}
+			if d, err := g.check(New(nil)); d.Total == 0 && err == nil {
+				t.Errorf("block %d of %c, %s: nothing is found", block, tag, name)
+			}
+			g.put(key, was)
+		}
+	}
+	g.mustCheck()
+}
+
+func (g *gambler) put(key, value []byte) {
+	g.tb.Helper()
+	err := g.writer.Do(g.tb.Context(), kv.Request{Refs: []kv.Ref{Ref(modelScope)}, Stage: func(_ context.Context, tx *kv.Tx) error {
+		putBlock(tx, key, value)
+		return nil
+	}})
+	if err != nil {
+		g.tb.Fatal(err)
+	}
+}
