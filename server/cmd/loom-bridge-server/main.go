@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"os"
 	"os/signal"
+	"runtime/debug"
 	"syscall"
 )
 
@@ -21,8 +22,16 @@ func main() {
 	}
 }
 
+// gcPercent is how much the heap grows until garbage is collected, unless GOGC says
+// otherwise. Most of it are caches, and calls leave little behind: half of Go's
+// default saves some fifty megabytes of memory, and costs no time that shows.
+const gcPercent = 50
+
 // start runs the program in the environment of the process.
 func start(ctx context.Context) error {
+	if os.Getenv("GOGC") == "" {
+		debug.SetGCPercent(gcPercent)
+	}
 	dir, err := os.Getwd()
 	if err != nil {
 		return fmt.Errorf("current directory: %w", err)
