@@ -41,7 +41,9 @@ RELEASED := proto/loombridge-v1.binpb
 
 # Knobs of the targets that take them.
 TEST_TIMEOUT ?= 10m
-RACE_PACKAGES ?= ./memory ./memory/embed ./memory/journal ./memory/kv ./memory/kv/memkv ./bridge/agents ./bridge/events ./bridge/native ./server/loomv1
+RACE_PACKAGES ?= ./memory ./memory/embed ./memory/journal ./memory/kv ./memory/kv/memkv ./bridge/agents ./bridge/events ./bridge/native
+# Tests side by side: most of them wait for a server.
+PYTEST_ARGS ?= --numprocesses auto --maxprocesses 4
 FUZZTIME ?= 10s
 SOAK_ROUNDS ?= 50
 BENCH_ARGS ?=
@@ -112,7 +114,7 @@ go-test: install-deps ## Run the Go tests
 
 .PHONY: py-test
 py-test: build py-sync ## Run the tests and examples of the Python client against the built server
-	cd $(CLIENT) && LOOM_BRIDGE_SERVER=$(CURDIR)/$(SERVER) .venv/bin/python -m pytest
+	cd $(CLIENT) && LOOM_BRIDGE_SERVER=$(CURDIR)/$(SERVER) .venv/bin/python -m pytest $(PYTEST_ARGS)
 
 # The examples run a server each, which is the same one whatever the client has.
 .PHONY: py-test-lowest
@@ -121,7 +123,7 @@ py-test-lowest: build py-sync $(VENV_LOWEST_STAMP) ## The tests for the built pa
 	$(VENV)/bin/python -m build --wheel --no-isolation $(CLIENT)
 	$(VENV_LOWEST)/bin/python -m pip install --quiet --disable-pip-version-check --force-reinstall --no-deps $(CLIENT)/dist/*.whl
 	$(VENV_LOWEST)/bin/python -m pip check
-	cd $(CLIENT) && LOOM_BRIDGE_SERVER=$(CURDIR)/$(SERVER) .venv-lowest/bin/python -m pytest -o pythonpath='tests examples' --ignore tests/test_examples.py
+	cd $(CLIENT) && LOOM_BRIDGE_SERVER=$(CURDIR)/$(SERVER) .venv-lowest/bin/python -m pytest $(PYTEST_ARGS) -o pythonpath='tests examples' --ignore tests/test_examples.py
 
 .PHONY: ts-test
 ts-test: build py-sync ## Generate a TypeScript client with npm's generator and call the built server
@@ -139,7 +141,7 @@ test-race: install-deps ## Run Go tests under the race detector; choose with RAC
 .PHONY: test-norocksdb
 test-norocksdb: ## Build everything without cgo and RocksDB, and test the storage so
 	CGO_ENABLED=0 $(GO) vet -tags norocksdb ./...
-	CGO_ENABLED=0 $(GO) test -tags norocksdb -timeout $(TEST_TIMEOUT) ./memory/...
+	LOOM_EVAL_DATA= CGO_ENABLED=0 $(GO) test -tags norocksdb -timeout $(TEST_TIMEOUT) ./memory/...
 
 .PHONY: fuzz
 fuzz: install-deps ## Run every fuzz target for FUZZTIME each

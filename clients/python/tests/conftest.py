@@ -3,7 +3,7 @@
 import os
 import shutil
 import subprocess
-from collections.abc import AsyncGenerator
+from collections.abc import AsyncGenerator, Generator
 from pathlib import Path
 from typing import Any
 
@@ -92,3 +92,13 @@ async def live(srv: testing.Server) -> AsyncGenerator[loombridge.Client, None]:
     """A client of the real server, agent `a1` in session `s1`."""
     async with loombridge.connect(srv.address, agent_id="a1", session_id="s1") as client:
         yield client
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_makereport() -> Generator[None, pytest.TestReport, pytest.TestReport]:
+    """Escape what is no UTF-8 in a test's output, which its process could not pass on."""
+    report = yield
+    report.sections = [
+        (name, text.encode(errors="backslashreplace").decode()) for name, text in report.sections
+    ]
+    return report
