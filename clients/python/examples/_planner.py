@@ -95,7 +95,7 @@ class Planner:
         if not files:
             return None
         return Finding(
-            title=f"Files in the folder {path}",
+            title=f"Files in the folder {path}, such as {files[0]}",  # its subfolders have others
             text=f"The folder {path} holds {len(files)} files: {', '.join(files[:30])}.",
             path=path,
             tags=("folder",),
@@ -136,7 +136,7 @@ class Planner:
 def _usage(name: str, matches: list[dict[str, Any]]) -> Finding:
     files = sorted({str(match["path"]) for match in matches})
     return Finding(
-        title=f"Who uses {name}",
+        title=f"Who uses {name}" + (f" beside {files[0]}" if files else ""),
         text=f"{name} stands in {len(matches)} lines of {len(files)} files: "
         f"{', '.join(files[:10]) or 'none'}.",
         path=files[0] if files else "",
