@@ -216,7 +216,9 @@ async def test_closing_ends_a_loop_that_waits(fake: Fake, ctx: loombridge.Client
     assert await asyncio.wait_for(task, 5) == [1]
 
 
-async def test_cancelling_a_loop_that_waits(fake: Fake, ctx: loombridge.Client) -> None:
+async def test_a_cancelled_loop_that_is_forgotten_ends_the_call(
+    fake: Fake, ctx: loombridge.Client
+) -> None:
     topic = Endless()
     fake.on_stream(_rpc.SUBSCRIBE, topic)
     subscription = ctx.events.subscribe({"t": 0})
@@ -225,6 +227,9 @@ async def test_cancelling_a_loop_that_waits(fake: Fake, ctx: loombridge.Client) 
     task.cancel()
     with pytest.raises(asyncio.CancelledError):
         await task
+    assert not topic.left.is_set()
+    # The task's error refers to the loop, and the loop to the subscription.
+    del task, subscription
     await asyncio.wait_for(topic.left.wait(), 5)
 
 

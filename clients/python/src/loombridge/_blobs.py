@@ -1,13 +1,10 @@
 """Looking after an agent's blobs: list, keep, archive, search, collect."""
 
-import asyncio
-from collections.abc import AsyncIterator, Iterable
+from collections.abc import AsyncGenerator, AsyncIterator, Iterable
 from dataclasses import dataclass
 from typing import Literal, Self, TypeAlias, cast
 
-import grpc
-
-from loombridge import _errors, _rpc, _steps, _stream, _values
+from loombridge import _rpc, _steps, _stream, _values
 from loombridge.v1 import context_pb2 as pb
 
 BlobTier: TypeAlias = Literal["working", "short_term", "long_term"]
@@ -119,15 +116,17 @@ class BlobListing:
         self.usage: BlobUsage | None = None
         """What all blobs of the agent take; None until the first page has come."""
 
-    async def __aiter__(self) -> AsyncIterator[_steps.BlobInfo]:
+    def __aiter__(self) -> AsyncIterator[_steps.BlobInfo]:
         """Yield the blobs in the order of the paths they were made with."""
+        return _stream.Pages(self._pages(), _steps.blob_info)
+
+    async def _pages(self) -> AsyncGenerator[Iterable[pb.BlobInfo], None]:
         request = pb.ListBlobsRequest()
         request.CopyFrom(self._request)
         while True:
             answer = await self._transport.call(_rpc.LIST_BLOBS, request, timeout=self._timeout)
             self.usage = _usage(answer.usage)
-            for each in answer.blobs:
-                yield _steps.blob_info(each)
+            yield answer.blobs
             if not answer.next_page_token:
                 return
             request.page_token = answer.next_page_token
@@ -145,11 +144,16 @@ class BlobSearch(_stream.Stream[pb.SearchBlobsRequest, pb.SearchBlobsResponse]):
         self, transport: _rpc.Transport, request: pb.SearchBlobsRequest, timeout: float
     ) -> None:
         """Made by `ctx.context.search_blobs`."""
-        super().__init__()
-        self._transport = transport
-        self._request = request
-        self._timeout = timeout
-        self._pauses = iter(_rpc.RETRY_PAUSES)
+        super().__init__(
+            _stream.Receiver(
+                transport,
+                _rpc.SEARCH_BLOBS,
+                request,
+                timeout,
+                _stream.Resume.AT_FIRST,
+                "nothing of the search came",
+            )
+        )
         self._blob: _steps.BlobInfo | None = None
         self.next_page_token = ""
         """Continues the search of a named blob, as `page_token`. It comes with the last
@@ -174,47 +178,14 @@ class BlobSearch(_stream.Stream[pb.SearchBlobsRequest, pb.SearchBlobsResponse]):
             InvalidRequestError: a field breaks a rule, such as a regexp that is none.
             DeadlineExceededError: nothing came within the timeout.
         """
-        while not self._closed:
-            message = await self._read()
-            if message is None:
-                self.close()
-                break
+        while True:
+            message = await self._receiver.next()
             self.next_page_token = message.next_page_token
             self.incomplete = message.incomplete
             if message.HasField("blob"):
                 self._blob = _steps.blob_info(message.blob)
             if self._blob is not None:
                 return _found(self._blob, message)
-        raise StopAsyncIteration
-
-    async def _read(self) -> pb.SearchBlobsResponse | None:
-        while not self._closed:
-            if self._call is None:
-                self._call = self._transport.stream(_rpc.SEARCH_BLOBS, self._request)
-            try:
-                async with asyncio.timeout(self._timeout):
-                    message = await self._transport.read(self._call)
-            except grpc.aio.AioRpcError as err:
-                self._call = None
-                pause = next(self._pauses, None)
-                if pause is None or err.code() is not grpc.StatusCode.UNAVAILABLE:
-                    self.close()
-                    raise _errors.from_rpc(err, self._transport.address) from err
-                await asyncio.sleep(pause)
-            except asyncio.CancelledError:
-                if not self._was_closed():
-                    raise
-            except TimeoutError as err:
-                self.close()
-                raise _errors.DeadlineExceededError(
-                    f"nothing of the search came within {self._timeout:g} s",
-                    reason="DEADLINE_EXCEEDED",
-                ) from err
-            else:
-                # From here on a search made again would give twice what came already.
-                self._pauses = iter(())
-                return message
-        return None
 
     async def __aenter__(self) -> Self:
         """Return the search itself; the call begins with the first answer."""

@@ -1,13 +1,17 @@
 """Many records at once: listing them, saving them, giving them new vectors."""
 
-import asyncio
-from collections.abc import AsyncIterable, AsyncIterator, Generator, Iterable, Mapping
+from collections.abc import (
+    AsyncGenerator,
+    AsyncIterable,
+    AsyncIterator,
+    Generator,
+    Iterable,
+    Mapping,
+)
 from dataclasses import dataclass
 from typing import Any, Self, TypeAlias, cast
 
-import grpc
-
-from loombridge import _errors, _records, _rpc, _stream, _values
+from loombridge import _records, _rpc, _stream, _values
 from loombridge.v1 import memory_pb2 as pb
 
 RECORDS_PER_PAGE = 500
@@ -55,14 +59,16 @@ class RecordListing:
         self._request = request
         self._timeout = timeout
 
-    async def __aiter__(self) -> AsyncIterator[_records.Record]:
+    def __aiter__(self) -> AsyncIterator[_records.Record]:
         """Yield the records in the order asked for."""
+        return _stream.Pages(self._pages(), _records.record)
+
+    async def _pages(self) -> AsyncGenerator[Iterable[pb.Record], None]:
         request = pb.ListRecordsRequest()
         request.CopyFrom(self._request)
         while True:
             answer = await self._transport.call(_rpc.LIST_RECORDS, request, timeout=self._timeout)
-            for each in answer.records:
-                yield _records.record(each)
+            yield answer.records
             if not answer.next_page_token:
                 return
             request.page_token = answer.next_page_token
@@ -104,11 +110,18 @@ class BatchSaving:
     async def _all(self) -> tuple[_records.Saved, ...]:
         return tuple([saved async for saved in self])
 
-    async def __aiter__(self) -> AsyncIterator[_records.Saved]:
-        """Save batch after batch; yield the answers in the order of the records."""
+    def __aiter__(self) -> AsyncIterator[_records.Saved]:
+        """Save batch after batch; yield the answers in the order of the records.
+
+        A wait for the next answer that is cancelled stops no batch: the next wait gets
+        its answers. Leaving the loop leaves the rest unsaved.
+        """
         if self._begun:
             raise RuntimeError("these records were saved; call save_many again")
         self._begun = True
+        return _stream.Pages(self._answers(), _records.saved)
+
+    async def _answers(self) -> AsyncGenerator[Iterable[pb.MemorySaveResponse], None]:
         number = 0
         async for batch in self._batches():
             if self._envelope.request_id:
@@ -117,8 +130,7 @@ class BatchSaving:
                 _rpc.BATCH_SAVE, batch, timeout=self._timeout, repeatable=bool(batch.request_id)
             )
             number += 1
-            for each in answer.saved:
-                yield _records.saved(each)
+            yield answer.saved
 
     async def _batches(self) -> AsyncIterator[pb.BatchSaveRequest]:
         """Yield requests that are as large as they may be.
@@ -185,10 +197,16 @@ class Reembedding(_stream.Stream[pb.ReembedRequest, pb.ReembedResponse]):
         self, transport: _rpc.Transport, request: pb.ReembedRequest, timeout: float
     ) -> None:
         """Made by `ctx.memory.reembed`."""
-        super().__init__()
-        self._transport = transport
-        self._request = request
-        self._timeout = timeout
+        super().__init__(
+            _stream.Receiver(
+                transport,
+                _rpc.REEMBED,
+                request,
+                timeout,
+                _stream.Resume.NEVER,
+                "no vectors were made",
+            )
+        )
 
     def __aiter__(self) -> Self:
         """Return it itself."""
@@ -203,33 +221,10 @@ class Reembedding(_stream.Stream[pb.ReembedRequest, pb.ReembedResponse]):
             ServerUnreachableError: the connection broke; call again to go on.
             DeadlineExceededError: nothing came within the timeout.
         """
-        message = None if self._closed else await self._read()
-        if message is None:
-            self.close()
-            raise StopAsyncIteration
+        message = await self._receiver.next()
         return ReembedProgress(
             embedding_space=message.embedding_space, done=message.done, total=message.total
         )
-
-    async def _read(self) -> pb.ReembedResponse | None:
-        if self._call is None:
-            self._call = self._transport.stream(_rpc.REEMBED, self._request)
-        try:
-            async with asyncio.timeout(self._timeout):
-                return await self._transport.read(self._call)
-        except grpc.aio.AioRpcError as err:
-            self.close()
-            error = _errors.from_rpc(err, self._transport.address)
-            raise error from _errors.cause(error, err)
-        except asyncio.CancelledError:
-            if not self._was_closed():
-                raise
-            return None
-        except TimeoutError as err:
-            self.close()
-            raise _errors.DeadlineExceededError(
-                f"no vectors were made within {self._timeout:g} s", reason="DEADLINE_EXCEEDED"
-            ) from err
 
     async def __aenter__(self) -> Self:
         """Return it itself; the work begins with the first answer."""

@@ -1,9 +1,19 @@
 """An agent's context: its log, its prompts, its blobs."""
 
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncGenerator, AsyncIterator, Iterable, Mapping
 from typing import Any
 
-from loombridge import _blobs, _history, _prompt, _receipts, _rpc, _steps, _tasks, _values
+from loombridge import (
+    _blobs,
+    _history,
+    _prompt,
+    _receipts,
+    _rpc,
+    _steps,
+    _stream,
+    _tasks,
+    _values,
+)
 from loombridge.v1 import context_pb2 as pb
 from loombridge.v1 import memory_pb2
 
@@ -192,16 +202,20 @@ class Context(_history.History, _blobs.Blobs):
         )
         return tuple(map(_steps.step, answer.steps))
 
-    async def all_steps(
+    def all_steps(
         self, *, session_id: str | None = None, timeout: _values.Seconds | None = None
     ) -> AsyncIterator[_steps.Step]:
         """Yield every step of the session, oldest first, page by page."""
         request = self._list_steps(session_id)
         request.page_size = STEPS_PER_PAGE
+        return _stream.Pages(self._pages_of_steps(request, timeout), _steps.step)
+
+    async def _pages_of_steps(
+        self, request: pb.ListStepsRequest, timeout: _values.Seconds | None
+    ) -> AsyncGenerator[Iterable[pb.Step], None]:
         while True:
             answer = await self._transport.call(_rpc.LIST_STEPS, request, timeout=timeout)
-            for each in answer.steps:
-                yield _steps.step(each)
+            yield answer.steps
             if not answer.next_page_token:
                 return
             request.page_token = answer.next_page_token

@@ -62,33 +62,20 @@ class Subscription(_stream.Stream[pb.SubscribeRequest, pb.SubscribeResponse]):
 
     Use it in a `for` loop directly, or hold it by `async with`, which returns when
     the subscription stands: everything emitted from then on arrives. Leaving the
-    loop or the block ends the call. One reader at a time.
+    loop or the block ends the call; a wait that is cancelled, as by a timeout, does
+    not: the next one goes on where it was. One reader at a time.
 
     When the connection breaks, it resumes behind the last event handed out, with
     growing pauses, for up to five minutes: durable events are neither lost nor
     repeated; volatile ones emitted meanwhile are lost.
     """
 
-    def __init__(
-        self,
-        transport: _rpc.Transport,
-        agent_id: str,
-        places: _places.Places,
-        chosen: _places.Choice,
-        *,
-        reconnect: bool,
-        timeout: float,
-    ) -> None:
+    _receiver: "_Standing"
+
+    def __init__(self, receiver: "_Standing") -> None:
         """Made by `ctx.events.subscribe`."""
-        super().__init__()
-        self._transport = transport
-        self._agent_id = agent_id
-        self._reconnect = reconnect
-        self._timeout = timeout
-        self._stood = False
-        self._places = places
-        self._chosen = chosen
-        self.positions = places.positions
+        super().__init__(receiver)
+        self.positions = receiver.places.positions
         """By topic, the sequence of the last event handed out. Pass it to
         `subscribe` to go on from there; None: not known yet, or a pattern."""
         self.dropped_volatile = 0
@@ -106,36 +93,64 @@ class Subscription(_stream.Stream[pb.SubscribeRequest, pb.SubscribeResponse]):
             SlowConsumerError: this reader took nothing for too long.
             ServerUnreachableError: the connection broke and could not be resumed.
         """
-        while not self._closed:
-            try:
-                message = await self._receive()
-            except (asyncio.CancelledError, _errors.ClientClosedError):
-                if self._closed and not _is_cancelled():
-                    break
-                raise
-            if message is not None:
-                self.dropped_volatile += message.dropped_volatile
-                if message.HasField("event") and self._places.take(message.event):
-                    return event(message.event)
-        raise StopAsyncIteration
+        while True:
+            message = await self._receiver.next()
+            self.dropped_volatile += message.dropped_volatile
+            if message.HasField("event") and self._receiver.places.take(message.event):
+                return event(message.event)
 
-    async def _receive(self) -> pb.SubscribeResponse | None:
-        """Return the next message; None when the stream ended or broke."""
-        call = self._call or await self._connect()
-        try:
-            message = await self._transport.read(call)
-        except grpc.aio.AioRpcError as err:
-            self._call = None
-            if not self._may_resume(err):
-                error = _errors.from_rpc(err, self._transport.address)
-                raise error from _errors.cause(error, err)
-            return None
-        if message is None:
-            self.close()
-        return message
+    async def __aenter__(self) -> Self:
+        """Return when the subscription stands."""
+        await self._receiver.stand()
+        return self
+
+
+class _Standing(_stream.Receiver[pb.SubscribeRequest, pb.SubscribeResponse]):
+    """Receives what a subscription says, and subscribes again when the stream breaks."""
+
+    def __init__(
+        self,
+        transport: _rpc.Transport,
+        agent_id: str,
+        places: _places.Places,
+        chosen: _places.Choice,
+        *,
+        reconnect: bool,
+        timeout: float,
+    ) -> None:
+        super().__init__(
+            transport,
+            _rpc.SUBSCRIBE,
+            pb.SubscribeRequest(agent_id=agent_id, json_form=memory_pb2.JSON_FORM_TEXT),
+            timeout,
+            _stream.Resume.ALWAYS if reconnect else _stream.Resume.NEVER,
+            "the subscription did not stand",
+        )
+        self.places = places
+        self._chosen = chosen
+        self._stood = False
+        self._standing = asyncio.Lock()
+
+    async def receive(self) -> pb.SubscribeResponse | None:
+        while not self.closed:
+            call = self._call or await self.stand()
+            try:
+                message = await self._transport.read(call)
+            except grpc.aio.AioRpcError as err:
+                self._call = None
+                self._check_may_resume(err)
+                continue
+            self.closed = self.closed or message is None
+            return message
+        return None
+
+    async def stand(self) -> _Call:
+        """Return the stream when it is open and the server says that it stands."""
+        # Entering the block and an abandoned wait for an event may both want it.
+        async with self._standing:
+            return self._call or await self._connect()
 
     async def _connect(self) -> _Call:
-        """Open the stream and wait until it stands."""
         pauses = _rpc.pauses()
         now = asyncio.get_running_loop().time
         give_up = now() + (RECONNECT_FOR if self._stood else sum(_rpc.RETRY_PAUSES))
@@ -147,13 +162,17 @@ class Subscription(_stream.Stream[pb.SubscribeRequest, pb.SubscribeResponse]):
                 return await self._open()
             except grpc.aio.AioRpcError as err:
                 pause = next(pauses)
-                if not self._may_resume(err) or now() + pause > give_up:
-                    error = _errors.from_rpc(err, self._transport.address)
-                    raise error from _errors.cause(error, err)
+                self._check_may_resume(err, in_time=now() + pause <= give_up)
             await asyncio.sleep(pause)
 
     async def _open(self) -> _Call:
-        call = self._call = self._transport.stream(_rpc.SUBSCRIBE, self._request())
+        await self.all_taken()
+        members = [(self.places, self._chosen)]
+        del self.request.topics[:]
+        self.request.topics.extend(
+            _places.wire(topic, members) for topic in self.places.positions
+        )
+        call = self._call = self._transport.stream(_rpc.SUBSCRIBE, self.request)
         try:
             async with asyncio.timeout(self._timeout):
                 message = await self._transport.read(call)
@@ -161,8 +180,7 @@ class Subscription(_stream.Stream[pb.SubscribeRequest, pb.SubscribeResponse]):
         except TimeoutError:
             self._drop(call)
             raise _errors.DeadlineExceededError(
-                f"the subscription did not stand within {self._timeout:g} s",
-                reason="DEADLINE_EXCEEDED",
+                f"{self._nothing} within {self._timeout:g} s", reason="DEADLINE_EXCEEDED"
             ) from None
         except BaseException:
             self._drop(call)
@@ -174,13 +192,6 @@ class Subscription(_stream.Stream[pb.SubscribeRequest, pb.SubscribeResponse]):
         call.cancel()
         self._call = None
 
-    def _request(self) -> pb.SubscribeRequest:
-        members = [(self._places, self._chosen)]
-        topics = [_places.wire(topic, members) for topic in self.positions]
-        return pb.SubscribeRequest(
-            agent_id=self._agent_id, topics=topics, json_form=memory_pb2.JSON_FORM_TEXT
-        )
-
     def _take_places(self, message: pb.SubscribeResponse | None) -> None:
         """Note where each topic begins, so that a break from here on loses nothing."""
         if message is None or not message.HasField("ready"):
@@ -188,16 +199,14 @@ class Subscription(_stream.Stream[pb.SubscribeRequest, pb.SubscribeResponse]):
         ready = message.ready
         known = ready.HasField("server_time")
         now = _values.moment(ready.server_time) if known else None
-        self._places.stand(ready.positions, now)
+        self.places.stand(ready.positions, now)
 
-    def _may_resume(self, err: grpc.aio.AioRpcError) -> bool:
-        return self._reconnect and err.code() is grpc.StatusCode.UNAVAILABLE
-
-    async def __aenter__(self) -> Self:
-        """Return when the subscription stands."""
-        if self._call is None:
-            await self._connect()
-        return self
+    def _check_may_resume(self, err: grpc.aio.AioRpcError, *, in_time: bool = True) -> None:
+        """Raise what broke the stream, unless the stream may be opened again."""
+        resumes = self._resume is _stream.Resume.ALWAYS
+        if not (resumes and in_time and err.code() is grpc.StatusCode.UNAVAILABLE):
+            error = _errors.from_rpc(err, self._transport.address)
+            raise error from _errors.cause(error, err)
 
 
 class Events:
@@ -239,14 +248,16 @@ class Events:
             TypeError: a topic is no string, or a place no integer.
         """
         return Subscription(
-            self._transport,
-            self._agent_id,
-            _places.Places(_places.positions(topics), _places.moment(since)),
-            _places.choice(qos, event_types, headers),
-            reconnect=reconnect,
-            timeout=self._transport.timeout
-            if timeout is None
-            else _values.seconds("timeout", timeout),
+            _Standing(
+                self._transport,
+                self._agent_id,
+                _places.Places(_places.positions(topics), _places.moment(since)),
+                _places.choice(qos, event_types, headers),
+                reconnect=reconnect,
+                timeout=self._transport.timeout
+                if timeout is None
+                else _values.seconds("timeout", timeout),
+            )
         )
 
 
@@ -270,8 +281,3 @@ def event(m: pb.Event) -> Event:
         type=m.type,
         tags=tuple(m.tags),
     )
-
-
-def _is_cancelled() -> bool:
-    task = asyncio.current_task()
-    return bool(task and task.cancelling())

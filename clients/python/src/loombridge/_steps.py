@@ -1,15 +1,13 @@
 """Steps of an agent and the blobs they offloaded."""
 
-import asyncio
 from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Any, Self
 
-import grpc
 from google.protobuf.json_format import MessageToDict
 
-from loombridge import _errors, _rpc, _stream, _values
+from loombridge import _rpc, _stream, _values
 from loombridge.v1 import context_pb2 as pb
 
 
@@ -140,10 +138,16 @@ class BlobStream(_stream.Stream[pb.ReadBlobRequest, pb.ReadBlobResponse]):
         self, transport: _rpc.Transport, request: pb.ReadBlobRequest, timeout: float
     ) -> None:
         """Made by `ctx.context.stream_blob`."""
-        super().__init__()
-        self._transport = transport
-        self._request = request
-        self._timeout = timeout
+        super().__init__(
+            _stream.Receiver(
+                transport,
+                _rpc.READ_BLOB,
+                request,
+                timeout,
+                _stream.Resume.ALWAYS,
+                f"no piece of {request.name} came",
+            )
+        )
         self.info: BlobInfo | None = None
         """What the blob is; None until the first piece was asked for."""
 
@@ -159,51 +163,22 @@ class BlobStream(_stream.Stream[pb.ReadBlobRequest, pb.ReadBlobResponse]):
             BlobDamagedError: stored bytes do not match their hash.
             DeadlineExceededError: no piece came within the timeout.
         """
-        while not self._closed:
-            message = await self._read()
-            if message is None:
-                self.close()
-            else:
-                if message.HasField("info"):
-                    self.info = blob_info(message.info)
-                if message.data:
-                    self._move_on(len(message.data))
-                    return message.data
-        raise StopAsyncIteration
-
-    async def _read(self) -> pb.ReadBlobResponse | None:
-        for pause in (*_rpc.RETRY_PAUSES, None):
-            if self._closed:
-                break
-            if self._call is None:
-                self._call = self._transport.stream(_rpc.READ_BLOB, self._request)
-            try:
-                async with asyncio.timeout(self._timeout):
-                    return await self._transport.read(self._call)
-            except grpc.aio.AioRpcError as err:
-                self._call = None
-                if pause is None or err.code() is not grpc.StatusCode.UNAVAILABLE:
-                    raise _errors.from_rpc(err, self._transport.address) from err
-                await asyncio.sleep(pause)
-            except asyncio.CancelledError:
-                if not self._was_closed():
-                    raise
-                break
-            except TimeoutError as err:
-                self.close()
-                raise _errors.DeadlineExceededError(
-                    f"no piece of {self._request.name} came within {self._timeout:g} s",
-                    reason="DEADLINE_EXCEEDED",
-                ) from err
-        return None
+        while True:
+            message = await self._receiver.next()
+            if message.HasField("info"):
+                self.info = blob_info(message.info)
+            if message.data:
+                self._move_on(len(message.data))
+                return message.data
 
     def _move_on(self, size: int) -> None:
         # Where to go on if the connection breaks now. A limit of 0 would mean "to
         # the end", so the call that has given all it should is left to end.
-        self._request.offset += size
-        if self._request.limit > size:
-            self._request.limit -= size
-        elif self._request.limit:
+        request = self._receiver.request
+        request.offset += size
+        if request.limit > size:
+            request.limit -= size
+        elif request.limit:
             self.close()
 
     async def __aenter__(self) -> Self:
