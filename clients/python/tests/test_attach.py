@@ -230,13 +230,13 @@ async def test_tools_run_at_the_same_time_up_to_a_limit(
 
     await agent.attach()
     side = await attach.side()
-    count = _provided.CALLS_AT_ONCE + 5
+    count = _provided.CALLS_PER_TOOL + 5
     for i in range(count):
         side.call(str(i), "waits")
-    await until(lambda: running == _provided.CALLS_AT_ONCE)
+    await until(lambda: running == _provided.CALLS_PER_TOOL)
     go.set()
     await until(lambda: len(side.results) == count)
-    assert most == _provided.CALLS_AT_ONCE
+    assert most == _provided.CALLS_PER_TOOL
 
 
 async def test_a_later_tool_attaches_anew_without_being_away(

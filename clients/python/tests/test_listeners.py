@@ -4,6 +4,7 @@ import asyncio
 from datetime import timedelta
 from typing import Any
 
+import grpc
 import pytest
 
 import loombridge
@@ -84,6 +85,44 @@ async def test_handlers_run_at_the_same_time_or_in_order(
     go.set()
     await until(lambda: len(ended) == 4)
     assert ended.index(1) < ended.index(3)
+
+
+@pytest.mark.parametrize("at_once", [1, 2])
+async def test_a_handler_has_one_feeder_whatever_happens(
+    agent: loombridge.Client, attach: Attach, at_once: int
+) -> None:
+    running, most = 0, 0
+    go = asyncio.Event()
+    begun: list[int] = []
+
+    @agent.subscribe({"t": 0}, at_once=at_once)
+    async def handler(event: loombridge.Event) -> None:
+        nonlocal running, most
+        running += 1
+        most = max(most, running)
+        begun.append(event.sequence)
+        await go.wait()
+        running -= 1
+
+    await agent.attach()
+    for failures in range(3):
+        side = await attach.side(failures + 1)
+        side.event("t", failures + 1)
+        await until(lambda: len(begun) == min(failures + 1, at_once))  # noqa: B023  awaited here
+        # The stream fails in a way that attaching again can't mend; serve says so.
+        serving = asyncio.create_task(agent.serve())
+        await asyncio.sleep(0)
+        side.end("AGENT_NOT_OWNED", grpc.StatusCode.PERMISSION_DENIED)
+        with pytest.raises(loombridge.AgentNotOwnedError):
+            await asyncio.wait_for(serving, PATIENCE)
+        await agent.attach()
+    side = await attach.side(4)
+    for sequence in (4, 5, 6):
+        side.event("t", sequence)
+    await asyncio.sleep(0.1)
+    go.set()
+    await until(lambda: len(begun) == 6)
+    assert (most, begun) == (at_once, [1, 2, 3, 4, 5, 6])
 
 
 async def test_a_slow_handler_loses_nothing_durable(

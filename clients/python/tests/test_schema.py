@@ -8,7 +8,7 @@ from typing import Annotated, Any, Literal, NotRequired, Optional, TypedDict, ca
 
 import pytest
 
-from loombridge import _provided, _schema
+from loombridge import _provided, _schema, _threads
 
 
 class Colour(enum.Enum):
@@ -237,16 +237,20 @@ def test_limits_of_a_tool() -> None:
         _provided.provided_tool(function, None, None, cast("Any", [1]))
 
 
+async def run(tool: _provided.ProvidedTool, arguments_json: str) -> str:
+    return await tool.run(_threads.Threads().callee(tool.function), arguments_json)
+
+
 async def test_a_schema_of_ones_own() -> None:
     def function(a: Any, b: Any = 2) -> Any:
         return [a, b]
 
     tool = _provided.provided_tool(function, None, None, {"type": "object"})
-    assert await tool.run('{"a":{"x":1}}') == '[{"x":1},2]'
+    assert await run(tool, '{"a":{"x":1}}') == '[{"x":1},2]'
     with pytest.raises(_schema.ArgumentsError, match="missing a required argument"):
-        await tool.run("{}")
+        await run(tool, "{}")
     with pytest.raises(_schema.ArgumentsError, match="must be an object"):
-        await tool.run("[]")
+        await run(tool, "[]")
 
 
 async def test_what_a_tool_may_return() -> None:
@@ -259,11 +263,11 @@ async def test_what_a_tool_may_return() -> None:
         def method(self, word: str) -> str:
             return word * 2
 
-    assert json.loads(await _provided.provided_tool(point, None, None, None).run("")) == {
+    assert json.loads(await run(_provided.provided_tool(point, None, None, None), "")) == {
         "x": 1.5,
         "y": 0.0,
         "tags": [],
     }
-    assert await _provided.provided_tool(nothing, None, None, None).run("{}") == "null"
+    assert await run(_provided.provided_tool(nothing, None, None, None), "{}") == "null"
     method = _provided.provided_tool(Thing().method, None, None, None)
-    assert (method.name, await method.run('{"word":"a"}')) == ("method", '"aa"')
+    assert (method.name, await run(method, '{"word":"a"}')) == ("method", '"aa"')

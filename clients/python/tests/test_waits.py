@@ -213,9 +213,7 @@ def _fetches(task: "asyncio.Task[Any]") -> bool:
     return getattr(task.get_coro(), "__qualname__", "").endswith(("_read_ahead", "work"))
 
 
-async def test_an_error_that_came_while_nobody_waited(
-    fake: Fake, ctx: loombridge.Client
-) -> None:
+async def test_an_error_that_came_while_nobody_waited(fake: Fake, ctx: loombridge.Client) -> None:
     lost: list[Any] = []
     asyncio.get_running_loop().set_exception_handler(lambda _loop, what: lost.append(what))
     steps = Steps()
@@ -303,9 +301,7 @@ async def test_closing_while_a_wait_was_given_up(fake: Fake, ctx: loombridge.Cli
         await anext(stream)
 
 
-async def test_a_listing_can_be_closed_while_it_fetches(
-    fake: Fake, ctx: loombridge.Client
-) -> None:
+async def test_a_listing_can_be_closed_while_it_fetches(fake: Fake, ctx: loombridge.Client) -> None:
     pages: Any = await record_listing(fake, ctx, Steps())
     await give_up(pages)
     await pages.aclose()
@@ -324,9 +320,7 @@ async def test_closing_the_client_ends_a_wait_that_was_given_up(
         await anext(stream)
 
 
-async def test_a_listener_of_an_attached_agent(
-    agent: loombridge.Client, attach: Attach
-) -> None:
+async def test_a_listener_of_an_attached_agent(agent: loombridge.Client, attach: Attach) -> None:
     async with agent.subscribe({"t": 0}) as listener:
         side = await attach.side()
         await give_up(listener)

@@ -42,11 +42,18 @@ class Listener:
     the block ends the subscription.
     """
 
-    def __init__(self, attachment: _attach.Attachment, inbox: _inbox.Inbox, at_once: int) -> None:
+    def __init__(
+        self,
+        attachment: _attach.Attachment,
+        inbox: _inbox.Inbox,
+        at_once: int,
+        timeout: float | None,
+    ) -> None:
         """Made by `ctx.subscribe`."""
         self._attachment = attachment
         self._inbox = inbox
         self._at_once = at_once
+        self._timeout = timeout
         self._joined = False
 
     @property
@@ -63,7 +70,7 @@ class Listener:
         return self._inbox.dropped
 
     def __call__(self, function: HandlerT) -> HandlerT:
-        """Give each event to a function; a plain one runs in a thread.
+        """Give each event to a function; a plain one runs in a thread of its own.
 
         What it raises is logged and ends nothing; who waits for a reply to the event is
         told at once.
@@ -75,7 +82,7 @@ class Listener:
         except TypeError as err:
             raise TypeError(f"a handler takes one argument, the event: {err}") from None
         self._join_once()
-        self._attachment.handle(_handlers.Handler(self._inbox, function, self._at_once))
+        self._attachment.handle(self._inbox, function, self._at_once, self._timeout)
         return function
 
     def _join_once(self) -> None:
@@ -167,6 +174,7 @@ class Agent:
         event_types: Iterable[str] = (),
         headers: Mapping[str, str] | None = None,
         at_once: int = _handlers.HANDLERS_AT_ONCE,
+        timeout: _values.Seconds | None = None,
     ) -> Listener:
         """Listen to topics, by a handler (`@ctx.subscribe("t")`) or in a loop.
 
@@ -184,8 +192,11 @@ class Agent:
             qos: what happens when this agent falls behind; default `batched`.
             event_types: only events with one of these types; default: all.
             headers: only events that have all of these headers.
-            at_once: events that a handler works on at the same time; 1 keeps them in
-                order.
+            at_once: events that a handler works on at the same time, a plain function
+                on 32 at most; 1 keeps them in order.
+            timeout: seconds that a handler may work on one event. Then it counts as
+                failed: an async one is cancelled, a plain one runs on in its thread
+                and nobody waits for it. Default: 600 for a plain one, else no end.
 
         Raises:
             TypeError: a topic is no string, or a place no integer.
@@ -207,6 +218,7 @@ class Agent:
                 _places.choice(qos, event_types, headers),
             ),
             at_once,
+            None if timeout is None else _values.seconds("timeout", timeout),
         )
 
     async def request(

@@ -2,12 +2,13 @@
 
 import asyncio
 import logging
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field
 from datetime import timedelta
+from typing import Any
 
-from loombridge import _board, _errors, _handlers, _inbox, _link, _provided, _rpc
+from loombridge import _board, _errors, _handlers, _inbox, _link, _provided, _rpc, _threads
 from loombridge.v1 import attach_pb2 as pb
 from loombridge.v1 import errors_pb2, events_pb2, memory_pb2
 
@@ -61,10 +62,11 @@ class Attachment:
         self._agent_id = agent_id
         self._session_id = session_id
         self._about = About()
-        self._toolbox = _provided.Toolbox()
+        self._threads = _threads.Threads()
+        self._toolbox = _provided.Toolbox(self._threads)
         self._renew = asyncio.Event()
         self._board = _board.Board(self._renew.set)
-        self._handlers = _handlers.Handlers(excuse)
+        self._handlers = _handlers.Handlers(self._threads, excuse)
         self._link: _link.Link | None = None
         self._links: set[_link.Link] = set()
         self._leaving: _link.Link | None = None
@@ -97,10 +99,16 @@ class Attachment:
         self._begin()
         self._board.join(inbox)
 
-    def handle(self, handler: _handlers.Handler) -> None:
+    def handle(
+        self,
+        inbox: _inbox.Inbox,
+        function: Callable[..., Any],
+        at_once: int,
+        timeout: float | None,
+    ) -> None:
         """Give each event of a listener to a function."""
-        self.join(handler.inbox)
-        self._handlers.add(handler)
+        self.join(inbox)
+        self._handlers.add(inbox, function, at_once, timeout)
 
     def leave(self, inbox: _inbox.Inbox) -> None:
         """Take a listener off the stream; one that is not on it is fine."""
@@ -372,6 +380,7 @@ class Attachment:
         self._link = None
         await asyncio.gather(*(link.close(closer) for link in self._links))
         self._links.clear()
+        await self._threads.close()
 
 
 def _may_resume(err: _errors.LoomBridgeError, *, stood: bool) -> bool:

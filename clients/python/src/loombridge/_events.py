@@ -169,9 +169,7 @@ class _Standing(_stream.Receiver[pb.SubscribeRequest, pb.SubscribeResponse]):
         await self.all_taken()
         members = [(self.places, self._chosen)]
         del self.request.topics[:]
-        self.request.topics.extend(
-            _places.wire(topic, members) for topic in self.places.positions
-        )
+        self.request.topics.extend(_places.wire(topic, members) for topic in self.places.positions)
         call = self._call = self._transport.stream(_rpc.SUBSCRIBE, self.request)
         try:
             async with asyncio.timeout(self._timeout):

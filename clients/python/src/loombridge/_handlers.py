@@ -6,10 +6,14 @@ from collections.abc import Awaitable, Callable, Coroutine
 from dataclasses import dataclass
 from typing import Any, TypeAlias
 
-from loombridge import _errors, _events, _inbox, _provided
+from loombridge import _errors, _events, _inbox, _threads
 
 HANDLERS_AT_ONCE = 64
 """Events that one handler works on at the same time, unless it is told otherwise."""
+
+PLAIN_TIMEOUT = 600.0
+"""Seconds that a plain function may work on one event, unless it is told otherwise: as
+long as a tool may run."""
 
 Excuse: TypeAlias = Callable[[_events.Event, Exception], Awaitable[None]]
 """Tells whoever waits for an answer to an event what its handler raised."""
@@ -17,29 +21,50 @@ Excuse: TypeAlias = Callable[[_events.Event, Exception], Awaitable[None]]
 _log = logging.getLogger("loombridge")
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(eq=False, slots=True)
 class Handler:
     """A function that takes the events of one listener."""
 
     inbox: _inbox.Inbox
-    function: Callable[..., Any]
-    at_once: int
+    callee: _threads.Callee
+    timeout: float | None
+    """Seconds for one event; None: as many as it takes."""
+    slots: asyncio.Semaphore
+    """One for each event that it works on at the same time."""
+    feeder: "asyncio.Task[None] | None" = None
+    """Gives it the events. It has one at most, whatever happens to the stream."""
+
+    @property
+    def name(self) -> str:
+        """What the function is called, for the log."""
+        return getattr(self.callee.function, "__qualname__", repr(self.callee.function))
 
 
 class Handlers:
     """The handlers of one agent, and the tasks that feed them."""
 
-    def __init__(self, excuse: Excuse) -> None:
-        """Begin without handlers."""
+    def __init__(self, threads: _threads.Threads, excuse: Excuse) -> None:
+        """Begin without handlers; `threads` run the plain ones."""
+        self._threads = threads
         self._excuse = excuse
         self._handlers: list[Handler] = []
         self._tasks: set[asyncio.Task[None]] = set()
 
-    def add(self, handler: Handler) -> None:
+    def add(
+        self,
+        inbox: _inbox.Inbox,
+        function: Callable[..., Any],
+        at_once: int,
+        timeout: float | None,
+    ) -> None:
         """Feed a handler from now on."""
-        handler.inbox.handled = True
+        callee = self._threads.callee(function)
+        if timeout is None and callee.plain:
+            timeout = PLAIN_TIMEOUT
+        handler = Handler(inbox, callee, timeout, asyncio.Semaphore(at_once))
+        inbox.handled = True
         self._handlers.append(handler)
-        self._spawn(self._feed(handler))
+        handler.feeder = self._spawn(self._feed(handler))
 
     def remove(self, inbox: _inbox.Inbox) -> None:
         """Forget the handler of a listener; one that has none is fine."""
@@ -49,7 +74,9 @@ class Handlers:
         """Begin again after the stream failed."""
         for handler in self._handlers:
             handler.inbox.renew()
-            self._spawn(self._feed(handler))
+            # One that waits for the handler has not heard of the failure, and goes on.
+            if handler.feeder is None or handler.feeder.done():
+                handler.feeder = self._spawn(self._feed(handler))
 
     async def close(self, closer: "asyncio.Task[Any] | None") -> None:
         """Cancel all that runs, but the task that closes."""
@@ -60,29 +87,35 @@ class Handlers:
 
     async def _feed(self, handler: Handler) -> None:
         """Give events to a handler, in the order they came."""
-        slots = asyncio.Semaphore(handler.at_once)
         while True:
-            await slots.acquire()
+            await handler.slots.acquire()
             try:
                 event = await handler.inbox.next()
             except (StopAsyncIteration, _errors.LoomBridgeError):
+                handler.slots.release()
                 return
             except Exception:
                 # JSON may say what Python refuses, such as a number of 5,000 digits.
                 _log.exception("an event that can't be read was left out")
-                slots.release()
+                handler.slots.release()
                 continue
-            task = self._spawn(self._handle(handler.function, event))
-            task.add_done_callback(lambda _task: slots.release())
+            task = self._spawn(self._handle(handler, event))
+            task.add_done_callback(lambda _task: handler.slots.release())
 
-    async def _handle(self, function: Callable[..., Any], event: _events.Event) -> None:
+    async def _handle(self, handler: Handler, event: _events.Event) -> None:
         """Give one event to a handler; what it raises ends nothing."""
+        limit = asyncio.timeout(handler.timeout)
         try:
-            await _provided.call(function, event)
+            async with limit:
+                await handler.callee(event)
         except Exception as err:
-            name = getattr(function, "__qualname__", repr(function))
-            _log.exception("%s failed on an event of %s", name, event.topic)
-            await self._excuse(event, err)
+            failure: Exception = err
+            if limit.expired():
+                failure = TimeoutError(f"{handler.name} did not end within {handler.timeout:g} s")
+                _log.error("%s on an event of %s", failure, event.topic)
+            else:
+                _log.exception("%s failed on an event of %s", handler.name, event.topic)
+            await self._excuse(event, failure)
 
     def _spawn(self, work: Coroutine[Any, Any, None]) -> "asyncio.Task[None]":
         # The event loop holds tasks weakly; a set holds them for real.

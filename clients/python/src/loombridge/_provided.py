@@ -2,15 +2,14 @@
 
 import asyncio
 import dataclasses
-import functools
 import inspect
 import logging
 import re
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, cast
 
-from loombridge import _errors, _schema, _values
+from loombridge import _errors, _schema, _threads, _values
 from loombridge.v1 import attach_pb2, tools_pb2
 
 LONGEST_NAME = 128
@@ -28,9 +27,12 @@ LARGEST_OUTPUT = 3 << 20
 TOOLS_PER_AGENT = 256
 """Tools that an agent may provide."""
 
-CALLS_AT_ONCE = 64
+CALLS_AT_ONCE = 256
 """Calls of this agent's tools that run at the same time; more wait, within their
 timeout."""
+
+CALLS_PER_TOOL = 64
+"""Calls of one tool of them, so that one that hangs does not keep the others waiting."""
 
 _log = logging.getLogger("loombridge")
 
@@ -61,8 +63,8 @@ class ProvidedTool:
             parameters_schema_json=_values.json_text("parameters", self.shape.schema),
         )
 
-    async def run(self, arguments_json: str) -> str:
-        """Run the function; return its result as JSON text.
+    async def run(self, callee: _threads.Callee, arguments_json: str) -> str:
+        """Run the function as `callee` does; return its result as JSON text.
 
         Raises:
             ArgumentsError: the arguments do not fit the function.
@@ -73,7 +75,7 @@ class ProvidedTool:
         except ValueError as err:
             raise _schema.ArgumentsError([f"arguments are not JSON: {err}"]) from err
         taken = self.shape.take("", {} if arguments is None else arguments)
-        return _values.json_text("the result", _plain(await call(self.function, **taken)))
+        return _values.json_text("the result", _plain(await callee(**taken)))
 
 
 def provided_tool(
@@ -132,12 +134,22 @@ def _check(tool: ProvidedTool) -> None:
         raise ValueError(f"the parameters of {tool.name} are over {LARGEST_SCHEMA} bytes")
 
 
+@dataclass(frozen=True, slots=True)
+class _Offer:
+    """A tool, and what its calls share."""
+
+    tool: ProvidedTool
+    callee: _threads.Callee
+    slots: asyncio.Semaphore = field(default_factory=lambda: asyncio.Semaphore(CALLS_PER_TOOL))
+
+
 class Toolbox:
     """The tools that one agent provides."""
 
-    def __init__(self) -> None:
-        """Begin empty."""
-        self._tools: dict[str, ProvidedTool] = {}
+    def __init__(self, threads: _threads.Threads) -> None:
+        """Begin empty; `threads` run the plain functions."""
+        self._threads = threads
+        self._tools: dict[str, _Offer] = {}
         self._slots = asyncio.Semaphore(CALLS_AT_ONCE)
 
     def add(self, tool: ProvidedTool) -> None:
@@ -148,22 +160,24 @@ class Toolbox:
         """
         if tool.name not in self._tools and len(self._tools) >= TOOLS_PER_AGENT:
             raise ValueError(f"an agent can provide {TOOLS_PER_AGENT} tools at most")
-        self._tools[tool.name] = tool
+        self._tools[tool.name] = _Offer(tool, self._threads.callee(tool.function))
 
     def wire(self) -> list[attach_pb2.ProvidedTool]:
         """Return what others are told about the tools."""
-        return [tool.wire() for tool in self._tools.values()]
+        return [offer.tool.wire() for offer in self._tools.values()]
 
     async def answer(self, call: attach_pb2.AttachToolCall) -> attach_pb2.AttachToolResult:
         """Run a tool for somebody; what it raises is an answer too."""
-        tool = self._tools.get(call.name)
-        if tool is None:
+        offer = self._tools.get(call.name)
+        if offer is None:
             text = f"this agent provides no tool {call.name}"
             return _failure(call.call_id, tools_pb2.TOOL_ERROR_CODE_NOT_FOUND, text)
+        tool = offer.tool
         limit = asyncio.timeout(call.timeout.ToTimedelta().total_seconds() or None)
         try:
-            async with limit, self._slots:
-                return _succeeded(call.call_id, await tool.run(call.arguments_json))
+            async with limit, offer.slots, self._slots:
+                output = await tool.run(offer.callee, call.arguments_json)
+                return _succeeded(call.call_id, output)
         except _schema.ArgumentsError as err:
             return _failed(call.call_id, err)
         except Exception as err:
@@ -172,16 +186,6 @@ class Toolbox:
                 return _failed(call.call_id, TimeoutError(f"{tool.name} did not end in time"))
             _log.warning("tool %s failed for %s", tool.name, call.caller_id, exc_info=err)
             return _failed(call.call_id, err)
-
-
-async def call(function: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
-    """Call a function of the user's: a plain one in a thread, so that it may block."""
-    if inspect.iscoroutinefunction(function) or inspect.iscoroutinefunction(
-        getattr(function, "__call__", None)  # noqa: B004  it is looked at, not called
-    ):
-        return await function(*args, **kwargs)
-    result = await asyncio.to_thread(functools.partial(function, *args, **kwargs))
-    return await result if inspect.isawaitable(result) else result
 
 
 def _plain(value: Any) -> Any:

@@ -68,9 +68,9 @@ class Pending(Generic[ItemT]):
                 await asyncio.wait({task})
         finally:
             self._awaited = False
-        cancelled, self._task = self._task is None, None
-        if cancelled:
+        if self._task is not task:
             raise StopAsyncIteration
+        self._task = None
         return task.result()
 
     def cancel(self) -> "asyncio.Task[ItemT] | None":
