@@ -23,13 +23,10 @@ const (
 
 // Blobs is what the handlers need of the offload store.
 type Blobs interface {
-	Lookup(ctx context.Context, scope kv.Scope, name string) (blob.Entry, error)
-	Read(ctx context.Context, scope kv.Scope, e blob.Entry, offset, limit int64) iter.Seq2[[]byte, error]
 	List(ctx context.Context, scope kv.Scope, filter blob.Filter, after string, limit int) (blob.Page, error)
 	Usage(ctx context.Context, scope kv.Scope) (blob.Usage, error)
 	Promote(ctx context.Context, scope kv.Scope, name string, p blob.Promotion) (blob.Entry, error)
 	Archive(ctx context.Context, scope kv.Scope, name string, a blob.Archiving) (blob.Entry, error)
-	Search(ctx context.Context, scope kv.Scope, e blob.Entry, p *blob.Pattern, from blob.From) iter.Seq2[blob.Match, error]
 	Find(ctx context.Context, scope kv.Scope, q blob.Query) (blob.Results, error)
 	Collect(ctx context.Context, scope kv.Scope, opts *blob.CollectOptions) (blob.Collected, error)
 }
@@ -43,6 +40,8 @@ type Reads interface {
 	Lookup(ctx context.Context, scope kv.Scope, sessionID, name string) (blob.Entry, error)
 	// Read yields its bytes.
 	Read(ctx context.Context, scope kv.Scope, e blob.Entry, offset, limit int64) iter.Seq2[[]byte, error]
+	// Search yields its lines that match.
+	Search(ctx context.Context, scope kv.Scope, e blob.Entry, p *blob.Pattern, from blob.From) iter.Seq2[blob.Match, error]
 }
 
 // ReadBlob streams offloaded bytes in the pieces they are stored in, or a step or
@@ -175,7 +174,7 @@ func (s *contextService) SearchBlobs(r *loombridgev1.SearchBlobsRequest, stream 
 
 // searchOne streams the matches of one blob as they are found.
 func (s *contextService) searchOne(r *loombridgev1.SearchBlobsRequest, scope kv.Scope, pattern *blob.Pattern, stream grpc.ServerStreamingServer[loombridgev1.SearchBlobsResponse]) error {
-	entry, err := s.blobs.Lookup(stream.Context(), scope, r.GetName())
+	entry, err := s.reads.Lookup(stream.Context(), scope, r.GetSessionId(), r.GetName())
 	if err != nil {
 		return err
 	}
@@ -185,7 +184,7 @@ func (s *contextService) searchOne(r *loombridgev1.SearchBlobsRequest, scope kv.
 	}
 	from, _ := parseSearchToken(r.GetPageToken())
 	message := &loombridgev1.SearchBlobsResponse{Blob: blobInfoOf(entry)}
-	for m, err := range s.blobs.Search(stream.Context(), scope, entry, pattern, from) {
+	for m, err := range s.reads.Search(stream.Context(), scope, entry, pattern, from) {
 		if err != nil {
 			return err
 		}

@@ -204,6 +204,54 @@ func MustSearch(tb testing.TB, s *servertest.Server, r *loombridgev1.SearchBlobs
 	}
 }
 
+// What a prompt left out of the log is searched by the names that the prompt
+// shows, page by page, as blobs are: a message of the session given, and a step
+// that was not offloaded.
+func TestSearchOfTheLog(t *testing.T) {
+	s := servertest.Start(t, nil)
+	var text strings.Builder
+	for i := range 100 {
+		fmt.Fprintf(&text, "line %d\n", i)
+	}
+	_, err := s.Context.AppendMessages(t.Context(), &loombridgev1.AppendMessagesRequest{
+		AgentId: agent, SessionId: "s1", Messages: []*loombridgev1.Message{{Role: loombridgev1.Role_ROLE_USER, Content: text.String()}},
+	})
+	must(t, err)
+	_, err = s.Context.RecordStep(t.Context(), &loombridgev1.RecordStepRequest{
+		AgentId: agent, SessionId: "s1", ToolName: "my:tool", Success: true,
+		OutputForm: &loombridgev1.RecordStepRequest_OutputJson{OutputJson: `"a line 7 of few"`},
+	})
+	must(t, err)
+	request := &loombridgev1.SearchBlobsRequest{
+		Name: "message_001", SessionId: "s1", MaxMatches: 4,
+		Pattern: &loombridgev1.SearchBlobsRequest_Regexp{Regexp: `line \d?7$`},
+	}
+	var lines []int64
+	for request.PageToken = ""; ; {
+		all := MustSearch(t, s, request)
+		for _, message := range all {
+			for _, m := range message.GetMatches() {
+				lines = append(lines, m.GetLine())
+			}
+		}
+		if request.PageToken = all[len(all)-1].GetNextPageToken(); request.PageToken == "" {
+			break
+		}
+	}
+	if want := []int64{8, 18, 28, 38, 48, 58, 68, 78, 88, 98}; !slices.Equal(lines, want) {
+		t.Errorf("lines %v, want %v", lines, want)
+	}
+	request = &loombridgev1.SearchBlobsRequest{Name: "step_001", Pattern: &loombridgev1.SearchBlobsRequest_Literal{Literal: "line 7"}}
+	if all := MustSearch(t, s, request); len(all) != 1 || len(all[0].GetMatches()) != 1 {
+		t.Errorf("the step: %v", all)
+	}
+	request = &loombridgev1.SearchBlobsRequest{AgentId: agent, Name: "message_001", Pattern: request.Pattern}
+	stream, err := s.Context.SearchBlobs(t.Context(), request)
+	must(t, err)
+	_, err = stream.Recv()
+	MustFail(t, err, codes.NotFound, "BLOB_NOT_FOUND")
+}
+
 // Archived blobs stay, and are found by words, category and all tags.
 //
 // P17

@@ -74,6 +74,7 @@ func checkSearchBlobsRequest(r *loombridgev1.SearchBlobsRequest) error {
 	var c check
 	c.agent(r.GetAgentId())
 	c.text("name", r.GetName(), maxBlobNameBytes)
+	c.session(r.GetSessionId())
 	switch pattern := r.GetPattern().(type) {
 	case *loombridgev1.SearchBlobsRequest_Words:
 		c.required("words", pattern.Words, blob.MaxQueryBytes)

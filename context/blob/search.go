@@ -59,13 +59,20 @@ func (m Match) After() From {
 // own for `^` and `$`, and a match across two of them is found if it has no more
 // than 4 KiB. An error comes last, with a zero Match.
 func (s *Store) Search(ctx context.Context, scope kv.Scope, e Entry, p *Pattern, from From) iter.Seq2[Match, error] {
-	return func(yield func(Match, error) bool) {
-		if from.Offset < 0 || from.Lines < 0 || from.Offset > e.Size {
+	if from.Offset < 0 || from.Lines < 0 || from.Offset > e.Size {
+		return func(yield func(Match, error) bool) {
 			yield(Match{}, fmt.Errorf("%w: the blob has no byte %d", ErrInvalid, from.Offset))
-			return
 		}
+	}
+	return SearchPieces(s.ahead(ctx, scope, e, from.Offset), p, from)
+}
+
+// SearchPieces is Search in content that is stored elsewhere: pieces yields it
+// from from.Offset on.
+func SearchPieces(pieces iter.Seq2[[]byte, error], p *Pattern, from From) iter.Seq2[Match, error] {
+	return func(yield func(Match, error) bool) {
 		g := &grep{places: places{pattern: p}, offset: from.Offset, line: from.Lines + 1, midLine: from.MidLine, yield: yield}
-		for piece, err := range s.ahead(ctx, scope, e, from.Offset) {
+		for piece, err := range pieces {
 			if err != nil {
 				yield(Match{}, err)
 				return

@@ -146,6 +146,15 @@ func (r reads) Read(ctx context.Context, scope kv.Scope, e blob.Entry, offset, l
 	}
 }
 
+// Search yields the lines of what Lookup found that match, as blob.Store.Search
+// does.
+func (r reads) Search(ctx context.Context, scope kv.Scope, e blob.Entry, p *blob.Pattern, from blob.From) iter.Seq2[blob.Match, error] {
+	if _, ok := parseOriginal(e.Path); e.Ref != "" || !ok {
+		return r.blobs.Search(ctx, scope, e, p, from)
+	}
+	return blob.SearchPieces(r.Read(ctx, scope, e, from.Offset, -1), p, from)
+}
+
 // logged reads what stands in the log.
 func (r reads) logged(ctx context.Context, scope kv.Scope, sessionID string, o original) (session.Entry, error) {
 	if o.isMessage() {

@@ -1,6 +1,7 @@
 """Histories on the real server: folded, read back, unfolded, counted."""
 
 import json
+import re
 from typing import Any
 
 import pytest
@@ -52,6 +53,39 @@ async def test_a_long_history_is_folded_and_can_be_read_back(live: loombridge.Cl
     read = await live.tool("fs:read_file", {"path": folded[0]})
     assert "func Handle0_59()" in str(read.output)
     assert prompts[-1].messages[0] == loombridge.Message("user", "Find the handler")
+
+
+async def test_every_reference_of_a_long_run_is_read_back(
+    live: loombridge.Client, srv: testing.Server
+) -> None:
+    shown: set[str] = set()
+    for i in range(120):
+        call = {"id": f"c{i}", "function": {"name": "code_grep", "arguments": f'{{"n":{i}}}'}}
+        said = {"role": "assistant", "content": f"Look at {i}. " * 40, "tool_calls": [call]}
+        await live.context.append(said)
+        await live.context.record_step("code:grep", {"n": i}, output=report(i), call_id=f"c{i}")
+        if i % 10 == 9:
+            prompt = await live.context.assemble(goal="Find it", max_tokens=60_000)
+            shown |= {ref for fold in prompt.receipt.folds for ref in fold.each_ref()}
+            for message in prompt.messages:
+                shown |= set(re.findall(r"\b(?:step|message)_\d+\b", str(message)))
+    messages = [name for name in shown if name.startswith("message_")]
+    steps = [name for name in shown if name.startswith("step_")]
+    assert len(messages) > 90
+    assert len(steps) > 90
+    for name in shown:
+        number = int(name.partition("_")[2])
+        is_step = name.startswith("step_")
+        text = (await live.context.read_blob(name)).decode()
+        # A message of the assistant and its step stand one behind the other.
+        assert (report(number - 1) if is_step else f"Look at {number // 2}. ") in text
+        part = f"Handle{number - 1}_59" if is_step else "Look at"
+        async with live.context.search_blobs(name, literal=part) as search:
+            assert [match.line async for found in search for match in found.matches]
+    async with loombridge.connect(srv.address, agent_id="a1", session_id="s2") as ctx:
+        with pytest.raises(loombridge.BlobNotFoundError):
+            await ctx.context.read_blob(messages[0])
+        assert await ctx.context.read_blob(messages[0], session_id="s1")
 
 
 async def test_undo_gives_back_the_very_bytes(live: loombridge.Client) -> None:

@@ -4,7 +4,7 @@ from collections.abc import AsyncGenerator, AsyncIterator, Iterable
 from dataclasses import dataclass
 from typing import Literal, Self, TypeAlias, cast
 
-from loombridge import _rpc, _steps, _stream, _values
+from loombridge import _rpc, _session, _steps, _stream, _values
 from loombridge.v1 import context_pb2 as pb
 
 BlobTier: TypeAlias = Literal["working", "short_term", "long_term"]
@@ -192,13 +192,8 @@ class BlobSearch(_stream.Stream[pb.SearchBlobsRequest, pb.SearchBlobsResponse]):
         return self
 
 
-class Blobs:
+class Blobs(_session.InSession):
     """The blobs of an agent, of all its sessions; reached as `ctx.context`."""
-
-    def __init__(self, transport: _rpc.Transport, agent_id: str) -> None:
-        """Made by the client."""
-        self._transport = transport
-        self._agent_id = agent_id
 
     def list_blobs(
         self,
@@ -336,13 +331,14 @@ class Blobs:
         limit: int | None = None,
         max_matches: int | None = None,
         page_token: str | None = None,
+        session_id: str | None = None,
         timeout: _values.Seconds | None = None,
     ) -> BlobSearch:
         """Return the matching lines of one blob, or blobs of the archive, for `async for`.
 
         Args:
-            name: search this blob, by `literal` or `regexp`: a path, a step id or a ref
-                of at least 12 digits. Default: search the archive.
+            name: search this blob, by `literal` or `regexp`: any name that `read_blob`
+                takes. Default: search the archive.
             words: find blobs of the archive that hold these words, in their text, name
                 or tags, the best first.
             literal: find lines that hold this text.
@@ -355,6 +351,8 @@ class Blobs:
             max_matches: how many lines of a blob at most, up to 1,000; default: 100 of
                 one blob, 3 of each one of the archive.
             page_token: continues the search of one blob: its `next_page_token`.
+            session_id: whose messages a name such as `message_017` means; default: the
+                client's.
             timeout: seconds without a new answer; default: the client's.
         """
         if sum(pattern is not None for pattern in (words, literal, regexp)) > 1:
@@ -366,6 +364,7 @@ class Blobs:
             category=_values.optional_text("category", category),
             tags=_values.texts("tags", tags),
             page_token=_values.optional_text("page_token", page_token),
+            session_id=self._session(session_id),
         )
         if words is not None:
             request.words = _values.text("words", words)

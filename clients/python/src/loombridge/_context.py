@@ -34,11 +34,6 @@ class Context(_history.History, _blobs.Blobs):
     Steps by id, and blobs, are those of all the agent's sessions.
     """
 
-    def __init__(self, transport: _rpc.Transport, agent_id: str, session_id: str) -> None:
-        """Made by the client."""
-        _history.History.__init__(self, transport, agent_id, session_id)
-        _blobs.Blobs.__init__(self, transport, agent_id)
-
     async def assemble(
         self,
         *,
@@ -259,21 +254,27 @@ class Context(_history.History, _blobs.Blobs):
         *,
         offset: int = 0,
         limit: int | None = None,
+        session_id: str | None = None,
         timeout: _values.Seconds | None = None,
     ) -> bytes:
-        """Return offloaded bytes, all at once; see `stream_blob` for large ones.
+        """Return what a prompt left out, all at once; see `stream_blob` for much of it.
 
         Args:
-            name: a path, a step id or a ref of at least 12 digits.
+            name: what the prompt shows: a path, a step id, a message id such as
+                `message_017`, or a ref of at least 12 digits.
             offset: the first byte.
             limit: how many bytes at most; default: to the end.
+            session_id: whose message is meant, as each session counts its own;
+                default: the client's.
             timeout: seconds without a new piece; default: the client's.
 
         Raises:
             BlobNotFoundError: no blob under that name.
             BlobDamagedError: stored bytes do not match their hash.
         """
-        async with self.stream_blob(name, offset=offset, limit=limit, timeout=timeout) as stream:
+        async with self.stream_blob(
+            name, offset=offset, limit=limit, session_id=session_id, timeout=timeout
+        ) as stream:
             return b"".join([piece async for piece in stream])
 
     def stream_blob(
@@ -282,13 +283,15 @@ class Context(_history.History, _blobs.Blobs):
         *,
         offset: int = 0,
         limit: int | None = None,
+        session_id: str | None = None,
         timeout: _values.Seconds | None = None,
     ) -> _steps.BlobStream:
-        """Return offloaded bytes as a stream of pieces; arguments as in `read_blob`."""
+        """Return the same as a stream of pieces; arguments as in `read_blob`."""
         request = pb.ReadBlobRequest(
             agent_id=self._agent_id,
             name=_values.text("name", name),
             offset=_values.long_integer("offset", offset),
+            session_id=self._session(session_id),
         )
         if limit is not None:
             request.limit = _values.long_integer("limit", limit)

@@ -3,24 +3,15 @@
 from collections.abc import Mapping
 from typing import Any, Literal, TypeAlias, cast
 
-from loombridge import _compress, _prompt, _receipts, _rpc, _usage, _values
+from loombridge import _compress, _prompt, _receipts, _rpc, _session, _usage, _values
 from loombridge.v1 import context_pb2 as pb
 
 HistoryStyle: TypeAlias = Literal["design", "reduction", "grouped"]
 """How a history is laid out as text."""
 
 
-class History:
+class History(_session.InSession):
     """The history of a session, and what its prompts cost; reached as `ctx.context`."""
-
-    def __init__(self, transport: _rpc.Transport, agent_id: str, session_id: str) -> None:
-        """Made by the client."""
-        self._transport = transport
-        self._agent_id = agent_id
-        self._session_id = session_id
-
-    def _session(self, session_id: str | None) -> str:
-        return self._session_id if session_id is None else _values.text("session_id", session_id)
 
     async def configure(
         self,

@@ -4775,8 +4775,8 @@ type SearchBlobsRequest struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// agent_id is whose blobs. Required.
 	AgentId string `protobuf:"bytes,1,opt,name=agent_id,json=agentId,proto3" json:"agent_id,omitempty"`
-	// name searches one blob: a path, a step id or a ref of at least 12 digits, at
-	// most 512 bytes. It needs literal or regexp. Default: the archive.
+	// name searches one blob, by any name that ReadBlob takes, at most 512 bytes. It
+	// needs literal or regexp. Default: the archive.
 	Name string `protobuf:"bytes,2,opt,name=name,proto3" json:"name,omitempty"`
 	// pattern is what to look for. Default: in the archive, category and tags
 	// alone decide.
@@ -4801,7 +4801,10 @@ type SearchBlobsRequest struct {
 	// for one blob, 3 for each one of the archive.
 	MaxMatches int32 `protobuf:"varint,10,opt,name=max_matches,json=maxMatches,proto3" json:"max_matches,omitempty"`
 	// page_token continues a search of one blob.
-	PageToken     string `protobuf:"bytes,11,opt,name=page_token,json=pageToken,proto3" json:"page_token,omitempty"`
+	PageToken string `protobuf:"bytes,11,opt,name=page_token,json=pageToken,proto3" json:"page_token,omitempty"`
+	// session_id is the session whose messages a name such as `message_017` means.
+	// Default `default`. At most 256 bytes.
+	SessionId     string `protobuf:"bytes,12,opt,name=session_id,json=sessionId,proto3" json:"session_id,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -4922,6 +4925,13 @@ func (x *SearchBlobsRequest) GetMaxMatches() int32 {
 func (x *SearchBlobsRequest) GetPageToken() string {
 	if x != nil {
 		return x.PageToken
+	}
+	return ""
+}
+
+func (x *SearchBlobsRequest) GetSessionId() string {
+	if x != nil {
+		return x.SessionId
 	}
 	return ""
 }
@@ -5765,7 +5775,7 @@ const file_loombridge_v1_context_proto_rawDesc = "" +
 	"\n" +
 	"request_id\x18\x06 \x01(\tR\trequestId\"B\n" +
 	"\x13ArchiveBlobResponse\x12+\n" +
-	"\x04blob\x18\x01 \x01(\v2\x17.loombridge.v1.BlobInfoR\x04blob\"\xc3\x02\n" +
+	"\x04blob\x18\x01 \x01(\v2\x17.loombridge.v1.BlobInfoR\x04blob\"\xe2\x02\n" +
 	"\x12SearchBlobsRequest\x12\x19\n" +
 	"\bagent_id\x18\x01 \x01(\tR\aagentId\x12\x12\n" +
 	"\x04name\x18\x02 \x01(\tR\x04name\x12\x16\n" +
@@ -5781,7 +5791,9 @@ const file_loombridge_v1_context_proto_rawDesc = "" +
 	" \x01(\x05R\n" +
 	"maxMatches\x12\x1d\n" +
 	"\n" +
-	"page_token\x18\v \x01(\tR\tpageTokenB\t\n" +
+	"page_token\x18\v \x01(\tR\tpageToken\x12\x1d\n" +
+	"\n" +
+	"session_id\x18\f \x01(\tR\tsessionIdB\t\n" +
 	"\apattern\"\xe8\x01\n" +
 	"\x13SearchBlobsResponse\x12+\n" +
 	"\x04blob\x18\x01 \x01(\v2\x17.loombridge.v1.BlobInfoR\x04blob\x122\n" +

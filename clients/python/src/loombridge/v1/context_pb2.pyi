@@ -813,7 +813,7 @@ class ArchiveBlobResponse(_message.Message):
     def __init__(self, blob: _Optional[_Union[BlobInfo, _Mapping]] = ...) -> None: ...
 
 class SearchBlobsRequest(_message.Message):
-    __slots__ = ("agent_id", "name", "words", "literal", "regexp", "ignore_case", "category", "tags", "limit", "max_matches", "page_token")
+    __slots__ = ("agent_id", "name", "words", "literal", "regexp", "ignore_case", "category", "tags", "limit", "max_matches", "page_token", "session_id")
     AGENT_ID_FIELD_NUMBER: _ClassVar[int]
     NAME_FIELD_NUMBER: _ClassVar[int]
     WORDS_FIELD_NUMBER: _ClassVar[int]
@@ -825,6 +825,7 @@ class SearchBlobsRequest(_message.Message):
     LIMIT_FIELD_NUMBER: _ClassVar[int]
     MAX_MATCHES_FIELD_NUMBER: _ClassVar[int]
     PAGE_TOKEN_FIELD_NUMBER: _ClassVar[int]
+    SESSION_ID_FIELD_NUMBER: _ClassVar[int]
     agent_id: str
     name: str
     words: str
@@ -836,7 +837,8 @@ class SearchBlobsRequest(_message.Message):
     limit: int
     max_matches: int
     page_token: str
-    def __init__(self, agent_id: _Optional[str] = ..., name: _Optional[str] = ..., words: _Optional[str] = ..., literal: _Optional[str] = ..., regexp: _Optional[str] = ..., ignore_case: bool = ..., category: _Optional[str] = ..., tags: _Optional[_Iterable[str]] = ..., limit: _Optional[int] = ..., max_matches: _Optional[int] = ..., page_token: _Optional[str] = ...) -> None: ...
+    session_id: str
+    def __init__(self, agent_id: _Optional[str] = ..., name: _Optional[str] = ..., words: _Optional[str] = ..., literal: _Optional[str] = ..., regexp: _Optional[str] = ..., ignore_case: bool = ..., category: _Optional[str] = ..., tags: _Optional[_Iterable[str]] = ..., limit: _Optional[int] = ..., max_matches: _Optional[int] = ..., page_token: _Optional[str] = ..., session_id: _Optional[str] = ...) -> None: ...
 
 class SearchBlobsResponse(_message.Message):
     __slots__ = ("blob", "matches", "next_page_token", "more", "score", "incomplete")
