@@ -19,10 +19,11 @@ func messagesToAppend(in []*loombridgev1.Message) []session.Message {
 		out[i] = session.Message{
 			Role: session.Role(m.GetRole()), Content: m.GetContent(), BlocksJSON: json.RawMessage(m.GetBlocksJson()),
 			Name: m.GetName(), ToolCallID: m.GetToolCallId(), Pinned: m.GetPinned(), Observation: m.GetObservation(),
+			ExtraJSON: json.RawMessage(m.GetExtraJson()),
 		}
 		for _, call := range m.GetToolCalls() {
 			out[i].ToolCalls = append(out[i].ToolCalls, session.ToolCall{
-				ID: call.GetId(), Name: call.GetName(), Arguments: call.GetArgumentsJson(),
+				ID: call.GetId(), Name: call.GetName(), Arguments: call.GetArgumentsJson(), Extra: call.GetExtraJson(),
 			})
 		}
 	}
@@ -34,11 +35,11 @@ func messagesOf(in []session.Message) []*loombridgev1.Message {
 	for i, m := range in {
 		out[i] = &loombridgev1.Message{
 			Role: loombridgev1.Role(m.Role), Content: utf8Text(m.Content), BlocksJson: string(m.BlocksJSON),
-			Name: m.Name, ToolCallId: m.ToolCallID,
+			Name: m.Name, ToolCallId: m.ToolCallID, ExtraJson: string(m.ExtraJSON),
 		}
 		for _, call := range m.ToolCalls {
 			out[i].ToolCalls = append(out[i].ToolCalls, &loombridgev1.ModelToolCall{
-				Id: call.ID, Name: call.Name, ArgumentsJson: utf8Text(call.Arguments),
+				Id: call.ID, Name: call.Name, ArgumentsJson: utf8Text(call.Arguments), ExtraJson: call.Extra,
 			})
 		}
 	}

@@ -9,6 +9,8 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"maps"
+	"slices"
 	"strings"
 	"time"
 
@@ -122,8 +124,8 @@ func taskIDOf(topic, requestID string) string {
 	return "task-" + strings.ToLower(base32.StdEncoding.WithPadding(base32.NoPadding).EncodeToString(sum[:enough]))
 }
 
-// taskPayload is what the payload of an event may say of its task. It may say more,
-// which is not the task's.
+// taskPayload is what the payload of an event may say of its task. Whatever else it
+// says is a parameter of the task.
 type taskPayload struct {
 	TaskID         string          `json:"task_id"`
 	Action         string          `json:"action"`
@@ -193,7 +195,48 @@ func (p *taskPayload) read(e events.Event) error {
 	case !isNull(p.Parameters) && p.ParametersJSON != "":
 		return refuse("payload.parameters_json", "and parameters are both set")
 	}
-	return nil
+	return p.addParameters(e.Payload)
+}
+
+// addParameters makes parameters of the fields that are none of a task's.
+func (p *taskPayload) addParameters(payload json.RawMessage) error {
+	var rest map[string]json.RawMessage
+	if isNull(payload) || json.Unmarshal(payload, &rest) != nil {
+		return nil
+	}
+	maps.DeleteFunc(rest, func(name string, _ json.RawMessage) bool { return isTaskField(name) })
+	if len(rest) == 0 {
+		return nil
+	}
+	given, field := p.Parameters, "parameters"
+	if isNull(given) {
+		given, field = json.RawMessage(p.ParametersJSON), "parameters_json"
+	}
+	merged := map[string]json.RawMessage{}
+	if !isNull(given) && json.Unmarshal(given, &merged) != nil {
+		return nil // that they are no object is said by the task's own check
+	}
+	for name, value := range rest {
+		if _, twice := merged[name]; twice {
+			return &RequestError{Violations: []Violation{{Field: "payload." + name, Description: "is in " + field + " as well"}}}
+		}
+		merged[name] = value
+	}
+	p.ParametersJSON = ""
+	var err error
+	p.Parameters, err = json.Marshal(merged)
+	return err
+}
+
+// isTaskField tells the names that taskPayload reads, in any case, as
+// encoding/json reads them.
+func isTaskField(name string) bool {
+	return slices.ContainsFunc(taskFields, func(field string) bool { return strings.EqualFold(field, name) })
+}
+
+var taskFields = []string{
+	"task_id", "action", "parameters", "parameters_json", "source_agent", "target_agent", "session_id", "parent_task_id",
+	"result", "tags", "importance", "created_at", "create_time",
 }
 
 // resultText is a result as text; one that is no text is its JSON.

@@ -187,6 +187,9 @@ func TestEmitTask(t *testing.T) {
 		if diff := cmp.Diff([]string{"boss", agent, agent}, got.values("source_agent")); diff != "" {
 			t.Errorf("sources (-want +got):\n%s", diff)
 		}
+		if parameters, ok := got.Items[0]["parameters"].(map[string]any); !ok || len(parameters) != 2 || parameters["more"] != true {
+			t.Errorf("parameters %v", got.Items[0]["parameters"])
+		}
 		if item := got.Items[0]; item["created_at"] != "2026-01-02T03:04:05Z" || item["target_agent"] != "bob" || item["parent_task_id"] != "t-0" {
 			t.Errorf("item %v", item)
 		}
@@ -194,6 +197,40 @@ func TestEmitTask(t *testing.T) {
 		_, err := s.Bridge.Emit(t.Context(), once)
 		MustFail(t, err, codes.AlreadyExists, "REQUEST_ID_REUSED")
 	})
+}
+
+// G25: what a payload says beside a task's own fields is a parameter of the task.
+func TestEmitTaskKeepsEveryField(t *testing.T) {
+	s := servertest.Start(t, nil)
+	for _, c := range []struct{ payload, want string }{
+		{`{"content":"a thought"}`, `{"content":"a thought"}`},
+		{`{"content":"a","parameters":{"b":1.0}}`, `{"b":1.0,"content":"a"}`},
+		{`{"content":"a","parameters_json":"{\"b\":1e5}"}`, `{"b":1e5,"content":"a"}`},
+		{`{"parameters":{"z":1,"a":2}}`, `{"z":1,"a":2}`},
+	} {
+		task := taskEvent("s", "node.thinking", c.payload)
+		_, err := s.Bridge.Emit(t.Context(), task)
+		must(t, err)
+		items := MustAsk(t, s, "s", "query_l1_memory", `{}`).Items
+		var got, want any
+		must(t, json.Unmarshal([]byte(c.want), &want))
+		got = items[len(items)-1]["parameters"]
+		if diff := cmp.Diff(want, got); diff != "" {
+			t.Errorf("%s (-want +got):\n%s", c.payload, diff)
+		}
+	}
+	for payload, field := range map[string]string{
+		`{"content":"a","parameters":{"content":"b"}}`:                "payload.content",
+		`{"content":"` + strings.Repeat("x", 64<<10) + `"}`:           "payload.parameters",
+		`{"content":"a","parameters":{"b":1},"parameters_json":"{}"}`: "payload.parameters_json",
+		`{"content":"a","parameters":[1]}`:                            "payload.parameters",
+		`{"content":"a","parameters_json":"{"}`:                       "payload.parameters",
+	} {
+		_, err := s.Bridge.Emit(t.Context(), taskEvent("s", "execute", payload))
+		if got := fieldsOf(err); !slices.Equal(got, []string{field}) {
+			t.Errorf("%.80s: %v, %v", payload, got, err)
+		}
+	}
 }
 
 // G25: what is wrong with a task is told by its field, and neither task nor event is

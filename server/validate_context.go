@@ -53,11 +53,13 @@ func (c *check) message(field string, m *loombridgev1.Message) {
 	c.text(field+"blocks_json", m.GetBlocksJson(), session.MaxMessageBytes)
 	c.text(field+"name", m.GetName(), session.MaxNameBytes)
 	c.text(field+"tool_call_id", m.GetToolCallId(), session.MaxCallIDBytes)
+	c.text(field+"extra_json", m.GetExtraJson(), session.MaxMessageBytes)
 	c.count(field+"tool_calls", len(m.GetToolCalls()), session.MaxToolCalls)
 	for i, call := range m.GetToolCalls() {
 		inner := fmt.Sprintf("%stool_calls[%d].", field, i)
 		c.required(inner+"id", call.GetId(), session.MaxCallIDBytes)
 		c.required(inner+"name", call.GetName(), session.MaxToolNameBytes)
+		c.text(inner+"extra_json", call.GetExtraJson(), session.MaxMessageBytes)
 	}
 }
 

@@ -178,8 +178,9 @@ func textBytes(m session.Message) int {
 	if len(m.BlocksJSON) > 0 {
 		n = len(m.BlocksJSON)
 	}
+	n += len(m.ExtraJSON)
 	for _, call := range m.ToolCalls {
-		n += len(call.Arguments)
+		n += len(call.Arguments) + len(call.Extra)
 	}
 	return n
 }

@@ -100,10 +100,10 @@ type call struct {
 	wish    session.ToolCall
 	thought string
 	label   string
-	// result is the position of the entry with the result, 0 for none, and
-	// blocks its content where that is blocks.
-	result uint64
-	blocks json.RawMessage
+	// result is the position of the entry with the result, 0 for none, blocks its
+	// content where that is blocks, and extra its further fields.
+	result        uint64
+	blocks, extra json.RawMessage
 	// within: the call stands in the blocks of its message, and answered: so
 	// does its result.
 	within, answered bool
@@ -215,7 +215,7 @@ func (t *turn) appendTo(out []item, shown output) []item {
 			text = ""
 		}
 		out = append(out, item{label: c.label, message: session.Message{
-			Role: session.Tool, Content: text, BlocksJSON: c.blocks, ToolCallID: wishes[i].ID,
+			Role: session.Tool, Content: text, BlocksJSON: c.blocks, ToolCallID: wishes[i].ID, ExtraJSON: c.extra,
 		}})
 	}
 	return out

@@ -144,7 +144,7 @@ func (p *pairer) step(e session.Entry) {
 func (p *pairer) toolMessage(e session.Entry) {
 	m, asked := e.Message, p.last.asks()
 	if c := asked.waiting(m.ToolCallID); c != nil {
-		c.result, c.blocks, c.label = e.Position, m.BlocksJSON, messageLabel(e)
+		c.result, c.blocks, c.extra, c.label = e.Position, m.BlocksJSON, m.ExtraJSON, messageLabel(e)
 		p.last.add(e, answer)
 		return
 	}

@@ -180,7 +180,7 @@ func (v *volume) add(e session.Entry, maxBytes int) error {
 	} else {
 		n := textBytes(*e.Message)
 		v.all += n
-		if e.Message.Role <= session.User && !e.Message.Observation {
+		if e.Message.Role.Stays() && !e.Message.Observation {
 			v.fixed += n
 		}
 	}

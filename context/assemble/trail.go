@@ -63,7 +63,7 @@ func (t *trail) begins(head place, items []item) bool {
 // sameMessage tells whether two messages are written the same.
 func sameMessage(a, b *session.Message) bool {
 	return a.Role == b.Role && a.Content == b.Content && bytes.Equal(a.BlocksJSON, b.BlocksJSON) && a.Name == b.Name &&
-		slices.Equal(a.ToolCalls, b.ToolCalls) && a.ToolCallID == b.ToolCallID
+		slices.Equal(a.ToolCalls, b.ToolCalls) && a.ToolCallID == b.ToolCallID && bytes.Equal(a.ExtraJSON, b.ExtraJSON)
 }
 
 // trailOf returns how many of a history's messages a trail of it has: up to the

@@ -44,16 +44,41 @@ func encode(out *bytes.Buffer, m session.Message) error {
 		out.WriteString(`,"name":`)
 		quote(out, m.Name)
 	}
-	encodeCalls(out, m.ToolCalls)
+	if err := encodeCalls(out, m.ToolCalls); err != nil {
+		return err
+	}
 	if m.ToolCallID != "" {
 		out.WriteString(`,"tool_call_id":`)
 		quote(out, m.ToolCallID)
+	}
+	if err := encodeExtra(out, m.ExtraJSON); err != nil {
+		return err
 	}
 	out.WriteByte('}')
 	return nil
 }
 
-func encodeCalls(out *bytes.Buffer, calls []session.ToolCall) {
+// encodeExtra writes the provider's further fields behind those of an object.
+func encodeExtra(out *bytes.Buffer, extra json.RawMessage) error {
+	extra = bytes.TrimSpace(extra)
+	if len(extra) == 0 {
+		return nil
+	}
+	fields := bytes.TrimSpace(extra[1 : len(extra)-1])
+	if len(fields) == 0 {
+		return nil
+	}
+	// Compact takes whole values only.
+	begin := out.Len()
+	if err := json.Compact(out, extra); err != nil {
+		return fmt.Errorf("assemble: encode message: %w", err)
+	}
+	out.Bytes()[begin] = ','
+	out.Truncate(out.Len() - len("}"))
+	return nil
+}
+
+func encodeCalls(out *bytes.Buffer, calls []session.ToolCall) error {
 	before := `,"tool_calls":[{"id":`
 	for _, c := range calls {
 		out.WriteString(before)
@@ -62,12 +87,17 @@ func encodeCalls(out *bytes.Buffer, calls []session.ToolCall) {
 		quote(out, c.Name)
 		out.WriteString(`,"arguments":`)
 		quote(out, c.Arguments)
-		out.WriteString("}}")
+		out.WriteByte('}')
+		if err := encodeExtra(out, json.RawMessage(c.Extra)); err != nil {
+			return err
+		}
+		out.WriteByte('}')
 		before = `,{"id":`
 	}
 	if len(calls) > 0 {
 		out.WriteByte(']')
 	}
+	return nil
 }
 
 // counted is what a token counter sees of a message.
@@ -78,9 +108,10 @@ func counted(m session.Message) tokens.Message {
 		Blocks:  m.BlocksJSON,
 		Name:    m.Name,
 		CallID:  m.ToolCallID,
+		Extra:   m.ExtraJSON,
 	}
 	for _, call := range m.ToolCalls {
-		c.Calls = append(c.Calls, tokens.Call{ID: call.ID, Name: call.Name, Arguments: call.Arguments})
+		c.Calls = append(c.Calls, tokens.Call{ID: call.ID, Name: call.Name, Arguments: call.Arguments, Extra: call.Extra})
 	}
 	return c
 }

@@ -45,6 +45,7 @@ func TestStoredBytes(t *testing.T) {
 		{"counter at zero", encodeCounter(0), "0800"},
 		{"place", encodePlace("s", 300), "0a017310ac02"},
 		{"message that is pinned", appendEntry(nil, Entry{Message: &Message{Role: User, Pinned: true, Observation: true}}), "08011a060802" + "3801" + "4001"},
+		{"message of a developer", appendEntry(nil, Entry{Message: &Message{Role: Developer, ExtraJSON: []byte("{}")}}), "08011a080801" + "4a027b7d" + "5001"},
 		{"head", encodeHead(head{last: 300}), "08ac02"},
 		{"head of an ended session", encodeHead(head{last: 300, ended: true}), "08ac02" + "1001"},
 		{"settings", encodeConfig(config), "0a0670726573657412066465736967" + "6e" + "1800" + "21000000000000f83f" + "290000000000000040" + "31000000000000e83f" + "3807" + "40ac02" + "4a026f33" + "5080" + "40"},

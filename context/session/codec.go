@@ -31,6 +31,8 @@ const (
 	fieldToolCallID
 	fieldPinned
 	fieldObservation
+	fieldExtra
+	fieldDeveloper
 )
 
 // Fields of a stored tool call.
@@ -38,6 +40,7 @@ const (
 	fieldCallID = iota + 1
 	fieldCallName
 	fieldCallArguments
+	fieldCallExtra
 )
 
 // appendEntry appends the stored form of an entry, without its position, which
@@ -104,7 +107,11 @@ func decodeStep(body []byte) (*step.Step, error) {
 }
 
 func appendMessage(dst []byte, m *Message) []byte {
-	dst = wire.AppendUint(dst, fieldRole, uint64(m.Role))
+	role := m.Role
+	if role == Developer {
+		role = System
+	}
+	dst = wire.AppendUint(dst, fieldRole, uint64(role))
 	dst = wire.AppendText(dst, fieldContent, m.Content)
 	dst = wire.AppendText(dst, fieldBlocks, m.BlocksJSON)
 	dst = wire.AppendText(dst, fieldName, m.Name)
@@ -112,11 +119,14 @@ func appendMessage(dst []byte, m *Message) []byte {
 		call := wire.AppendText(nil, fieldCallID, c.ID)
 		call = wire.AppendText(call, fieldCallName, c.Name)
 		call = wire.AppendText(call, fieldCallArguments, c.Arguments)
+		call = wire.AppendText(call, fieldCallExtra, c.Extra)
 		dst = wire.AppendItem(dst, fieldToolCall, call)
 	}
 	dst = wire.AppendText(dst, fieldToolCallID, m.ToolCallID)
 	dst = wire.AppendUint(dst, fieldPinned, flag(m.Pinned))
-	return wire.AppendUint(dst, fieldObservation, flag(m.Observation))
+	dst = wire.AppendUint(dst, fieldObservation, flag(m.Observation))
+	dst = wire.AppendText(dst, fieldExtra, m.ExtraJSON)
+	return wire.AppendUint(dst, fieldDeveloper, flag(m.Role == Developer))
 }
 
 // flag is a truth as a number, which is left out when it is false.
@@ -137,7 +147,7 @@ func decodeMessage(body []byte) (*Message, error) {
 			return nil, err
 		}
 	}
-	if m.Role < System || m.Role > Tool {
+	if m.Role < System || m.Role > Developer {
 		return nil, fmt.Errorf("%w: message with role %d", ErrDamaged, m.Role)
 	}
 	return m, nil
@@ -146,7 +156,11 @@ func decodeMessage(body []byte) (*Message, error) {
 func (m *Message) set(f wire.Field) error {
 	switch f.Number {
 	case fieldRole:
-		m.Role = Role(min(f.Value, uint64(Tool)+1))
+		// A developer is stored as a system, which older readers know.
+		m.Role = 0
+		if f.Value <= uint64(Tool) {
+			m.Role = Role(f.Value)
+		}
 	case fieldContent:
 		m.Content = string(f.Bytes)
 	case fieldBlocks:
@@ -165,6 +179,12 @@ func (m *Message) set(f wire.Field) error {
 		m.Pinned = f.Value != 0
 	case fieldObservation:
 		m.Observation = f.Value != 0
+	case fieldExtra:
+		m.ExtraJSON = append([]byte(nil), f.Bytes...)
+	case fieldDeveloper:
+		if f.Value != 0 && m.Role == System {
+			m.Role = Developer
+		}
 	}
 	return nil
 }
@@ -182,6 +202,8 @@ func decodeToolCall(body []byte) (ToolCall, error) {
 			c.Name = string(f.Bytes)
 		case fieldCallArguments:
 			c.Arguments = string(f.Bytes)
+		case fieldCallExtra:
+			c.Extra = string(f.Bytes)
 		}
 	}
 	return c, nil

@@ -17,7 +17,22 @@ func seedEntries() []Entry {
 		{Time: at, Message: &Message{Role: Assistant, ToolCalls: []ToolCall{{ID: "c", Name: "n", Arguments: "{}"}}}},
 		{Time: at, Message: &Message{Role: Tool, BlocksJSON: []byte("[]"), ToolCallID: "c", Pinned: true}},
 		{Time: at, Message: &Message{Role: User, Content: "seen", Observation: true}},
+		{Time: at, Message: &Message{Role: Developer, Content: "rules", ExtraJSON: []byte(`{"a":1}`)}},
+		{Time: at, Message: &Message{Role: Assistant, ToolCalls: []ToolCall{{ID: "a", Name: "b", Extra: `{"index":0}`}}}},
 		{Time: at, Step: &step.Step{Number: 3, ToolName: "x", MinimalArgs: []byte("{}"), Time: at}},
+	}
+}
+
+func TestEntriesComeBack(t *testing.T) {
+	for _, e := range seedEntries() {
+		got, err := decodeEntry(appendEntry(nil, e))
+		if err != nil {
+			t.Errorf("%+v: %v", e, err)
+			continue
+		}
+		if diff := cmp.Diff(e.Message, got.Message, cmp.Transformer("string", func(b []byte) string { return string(b) })); diff != "" {
+			t.Errorf("(-want +got):\n%s", diff)
+		}
 	}
 }
 

@@ -2,6 +2,7 @@ package session
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"strings"
@@ -35,7 +36,8 @@ func (l *Log) Entry(ctx context.Context, scope kv.Scope, id string, position uin
 
 // Text is a message for reading: the content, or the provider's blocks as they
 // came, and behind it each call that it asks for, with its arguments as the
-// model wrote them. A message without calls is its content, byte for byte.
+// model wrote them, and the provider's further fields. A message without calls
+// and further fields is its content, byte for byte.
 func (m Message) Text() string {
 	parts := make([]string, 0, 1+len(m.ToolCalls))
 	if body := m.Content + string(m.BlocksJSON); body != "" {
@@ -43,6 +45,12 @@ func (m Message) Text() string {
 	}
 	for _, c := range m.ToolCalls {
 		parts = append(parts, fmt.Sprintf("[call %s] %s\n%s", c.ID, c.Name, c.Arguments))
+		if c.Extra != "" {
+			parts = append(parts, c.Extra)
+		}
+	}
+	if len(m.ExtraJSON) > 0 {
+		parts = append(parts, string(m.ExtraJSON))
 	}
 	return strings.Join(parts, "\n")
 }
@@ -71,6 +79,9 @@ func Document(e Entry) []byte {
 	if len(m.BlocksJSON) > 0 {
 		object["blocks"] = m.BlocksJSON
 	}
+	if len(m.ExtraJSON) > 0 {
+		object["extra"] = m.ExtraJSON
+	}
 	if len(m.ToolCalls) > 0 {
 		object["tool_calls"] = callsDocument(m.ToolCalls)
 	}
@@ -81,7 +92,11 @@ func callsDocument(calls []ToolCall) []any {
 	list := make([]any, len(calls))
 	for i, c := range calls {
 		// The arguments need not be JSON, so they stay the text they came as.
-		list[i] = map[string]any{"id": c.ID, "name": c.Name, "arguments": c.Arguments}
+		call := map[string]any{"id": c.ID, "name": c.Name, "arguments": c.Arguments}
+		if c.Extra != "" {
+			call["extra"] = json.RawMessage(c.Extra)
+		}
+		list[i] = call
 	}
 	return list
 }

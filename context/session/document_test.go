@@ -22,6 +22,9 @@ func TestMessageDocument(t *testing.T) {
 		`{"id":"message_017","position":17,"role":"assistant","time":"2026-01-02T03:04:05.000006Z","tool_calls":[{"arguments":"{ no JSON","id":"c","name":"t"}]}`: {
 			Role: session.Assistant, ToolCalls: []session.ToolCall{{ID: "c", Name: "t", Arguments: "{ no JSON"}},
 		},
+		`{"extra":{"reasoning_content":"hm"},"id":"message_017","position":17,"role":"developer","time":"2026-01-02T03:04:05.000006Z","tool_calls":[{"arguments":"","extra":{"index":0},"id":"c","name":"t"}]}`: {
+			Role: session.Developer, ExtraJSON: json.RawMessage(`{ "reasoning_content":"hm"}`), ToolCalls: []session.ToolCall{{ID: "c", Name: "t", Extra: `{"index":0}`}},
+		},
 	} {
 		if got := session.Document(session.Entry{Position: 17, Time: at, Message: m}); string(got) != want {
 			t.Errorf("got  %s\nwant %s", got, want)
@@ -37,6 +40,7 @@ func TestMessageText(t *testing.T) {
 		`[ 1 ]`:                          {BlocksJSON: json.RawMessage(`[ 1 ]`)},
 		"[call c1] a\n{}\n[call c2] b\n": {ToolCalls: calls},
 		"said\n[call c1] a\n{}":          {Content: "said", ToolCalls: calls[:1]},
+		"said\n{\"a\":1}":                {Content: "said", ExtraJSON: json.RawMessage(`{"a":1}`)},
 	} {
 		if got := m.Text(); got != want {
 			t.Errorf("got %q, want %q", got, want)

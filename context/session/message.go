@@ -33,7 +33,7 @@ const (
 	MaxToolNameBytes = 128
 )
 
-// Role is who speaks. The numbers are part of the stored format.
+// Role is who speaks.
 type Role uint8
 
 // The roles; the zero Role is none.
@@ -46,7 +46,14 @@ const (
 	Assistant
 	// Tool is the result of a tool that the caller ran itself.
 	Tool
+	// Developer gives instructions, as some models call them: a System in
+	// everything but its name.
+	Developer
 )
+
+// Stays tells whether what the role says stays in every prompt as it is: the
+// instructions and who asks, but for observations.
+func (r Role) Stays() bool { return r == System || r == Developer || r == User }
 
 // String returns the role's name as providers write it.
 func (r Role) String() string {
@@ -59,6 +66,8 @@ func (r Role) String() string {
 		return "assistant"
 	case Tool:
 		return "tool"
+	case Developer:
+		return "developer"
 	}
 	return "unknown"
 }
@@ -86,6 +95,9 @@ type Message struct {
 	// gave, and no wish of anybody, so that it may be folded. In a User message
 	// only.
 	Observation bool
+	// ExtraJSON is a JSON object of the provider's further fields of the message,
+	// such as reasoning_content, or empty. None is called as one that stands above.
+	ExtraJSON json.RawMessage
 }
 
 // ToolCall is a model's wish to call a tool.
@@ -95,7 +107,17 @@ type ToolCall struct {
 	ID, Name string
 	// Arguments are as the model wrote them; they need not be JSON.
 	Arguments string
+	// Extra is the text of a JSON object of the provider's further fields of the
+	// call, or empty.
+	Extra string
 }
+
+// messageFields and callFields are the names that providers give to the fields of
+// a message and of a call: what stands there is no extra.
+var (
+	messageFields = []string{"role", "content", "name", "tool_calls", "tool_call_id"}
+	callFields    = []string{"id", "type", "function"}
+)
 
 // AppendMessages adds 1 to MaxMessages messages to a session, all or none, and
 // returns their positions. A request id makes the call safe to repeat: the same
@@ -185,9 +207,9 @@ func checkMessages(msgs []Message) error {
 
 // size is the bytes of all text.
 func (m Message) size() int {
-	n := len(m.Content) + len(m.BlocksJSON) + len(m.Name) + len(m.ToolCallID)
+	n := len(m.Content) + len(m.BlocksJSON) + len(m.Name) + len(m.ToolCallID) + len(m.ExtraJSON)
 	for _, c := range m.ToolCalls {
-		n += len(c.ID) + len(c.Name) + len(c.Arguments)
+		n += len(c.ID) + len(c.Name) + len(c.Arguments) + len(c.Extra)
 	}
 	return n
 }
@@ -195,11 +217,11 @@ func (m Message) size() int {
 // check returns the first field that breaks a rule, and the rule.
 func (m Message) check() (field, problem string) {
 	switch {
-	case m.Role < System || m.Role > Tool:
+	case m.Role < System || m.Role > Developer:
 		return "role", "is required"
 	case m.size() > MaxMessageBytes:
 		return "content", fmt.Sprintf("and the other text of a message are longer than %d bytes", MaxMessageBytes)
-	case !validText(m.Content, m.Name, m.ToolCallID, string(m.BlocksJSON)):
+	case !validText(m.Content, m.Name, m.ToolCallID, string(m.BlocksJSON), string(m.ExtraJSON)):
 		return "content", "or another text of the message is not UTF-8"
 	case len(m.BlocksJSON) > 0 && !isArray(m.BlocksJSON):
 		return "blocks_json", "is not a JSON array"
@@ -222,6 +244,9 @@ func (m Message) check() (field, problem string) {
 	case m.Role == Assistant && asked(m.BlocksJSON) > MaxToolCalls:
 		return "blocks_json", fmt.Sprintf("asks for more than %d tools", MaxToolCalls)
 	}
+	if problem := checkExtra(m.ExtraJSON, messageFields); problem != "" {
+		return "extra_json", problem
+	}
 	for i, c := range m.ToolCalls {
 		if field, problem := c.check(); problem != "" {
 			return fmt.Sprintf("tool_calls[%d].%s", i, field), problem
@@ -236,10 +261,28 @@ func (c ToolCall) check() (field, problem string) {
 		return "id", fmt.Sprintf("must be 1 to %d bytes", MaxCallIDBytes)
 	case c.Name == "" || len(c.Name) > MaxToolNameBytes:
 		return "name", fmt.Sprintf("must be 1 to %d bytes", MaxToolNameBytes)
-	case !validText(c.ID, c.Name, c.Arguments):
+	case !validText(c.ID, c.Name, c.Arguments, c.Extra):
 		return "arguments_json", "or another text of the call is not UTF-8"
 	}
-	return "", ""
+	return "extra_json", checkExtra(json.RawMessage(c.Extra), callFields)
+}
+
+// checkExtra returns what is wrong with further fields: they are an object, and
+// none is called as one that has a place of its own.
+func checkExtra(text json.RawMessage, fields []string) string {
+	if len(text) == 0 {
+		return ""
+	}
+	var extra map[string]json.RawMessage
+	if json.Unmarshal(text, &extra) != nil || extra == nil {
+		return "is not a JSON object"
+	}
+	for _, name := range fields {
+		if _, ok := extra[name]; ok {
+			return fmt.Sprintf("holds %s, which has a field of its own", name)
+		}
+	}
+	return ""
 }
 
 // asked is how many tools content blocks ask for.

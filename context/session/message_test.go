@@ -125,7 +125,16 @@ func TestMessageRules(t *testing.T) {
 		field string // empty: accepted
 	}{
 		{"no role", session.Message{Content: "a"}, "role"},
-		{"unknown role", session.Message{Role: 5}, "role"},
+		{"unknown role", session.Message{Role: 6}, "role"},
+		{"developer", session.Message{Role: session.Developer, Content: "a"}, ""},
+		{"extras", session.Message{Role: session.User, ExtraJSON: []byte(` {"a": {"content": 1}} `)}, ""},
+		{"extras that are a list", session.Message{Role: session.User, ExtraJSON: []byte(`[]`)}, "extra_json"},
+		{"extras that are null", session.Message{Role: session.User, ExtraJSON: []byte(`null`)}, "extra_json"},
+		{"extras that are no JSON", session.Message{Role: session.User, ExtraJSON: []byte(`{`)}, "extra_json"},
+		{"extras in the place of a field", session.Message{Role: session.User, ExtraJSON: []byte(`{"a":1,"content":"b"}`)}, "extra_json"},
+		{"too long with extras", session.Message{Role: session.User, ExtraJSON: []byte(`{"a":"` + long(session.MaxMessageBytes) + `"}`)}, "content"},
+		{"extras of a call", call(session.ToolCall{ID: "a", Name: "b", Extra: `{"index":0}`}), ""},
+		{"extras in the place of a call's", call(session.ToolCall{ID: "a", Name: "b", Extra: `{"type":"x"}`}), "tool_calls[1].extra_json"},
 		{"nothing said", session.Message{Role: session.User}, ""},
 		{"longest content", said(long(session.MaxMessageBytes)), ""},
 		{"too long", said(long(session.MaxMessageBytes + 1)), "content"},

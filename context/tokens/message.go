@@ -33,11 +33,16 @@ type Message struct {
 	Calls []Call
 	// CallID is the call that a tool message answers.
 	CallID string
+	// Extra is a JSON object of the provider's further fields, or nil; counted by
+	// its JSON, which is an estimate.
+	Extra json.RawMessage
 }
 
 // Call is a model's wish to call a tool.
 type Call struct {
 	ID, Name, Arguments string
+	// Extra is as that of the message.
+	Extra string
 }
 
 // Message counts one message: its frame and every string in it. The prompt's
@@ -86,7 +91,9 @@ func (s *sum) message(m Message) {
 	}
 	for _, call := range m.Calls {
 		s.texts(call.ID, "function", call.Name, call.Arguments)
+		s.further(call.Extra)
 	}
+	s.further(string(m.Extra))
 	s.blocks(m.Blocks, 0)
 }
 
@@ -106,6 +113,13 @@ func (s *sum) texts(texts ...string) {
 func (s *sum) guess(text string) {
 	s.guessed = true
 	s.texts(text)
+}
+
+// further counts what only the provider knows the meaning of.
+func (s *sum) further(extra string) {
+	if extra != "" {
+		s.guess(extra)
+	}
 }
 
 func (s *sum) result() (Count, error) {

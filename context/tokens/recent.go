@@ -79,9 +79,9 @@ func (r recent) message(model *Model, m *Message, count func() (Count, error)) (
 
 // bytes are those of all strings of the message.
 func (m *Message) bytes() int {
-	n := len(m.Role) + len(m.Content) + len(m.Blocks) + len(m.Name) + len(m.CallID)
+	n := len(m.Role) + len(m.Content) + len(m.Blocks) + len(m.Name) + len(m.CallID) + len(m.Extra)
 	for i := range m.Calls {
-		n += len(m.Calls[i].ID) + len(m.Calls[i].Name) + len(m.Calls[i].Arguments)
+		n += len(m.Calls[i].ID) + len(m.Calls[i].Name) + len(m.Calls[i].Arguments) + len(m.Calls[i].Extra)
 	}
 	return n
 }
@@ -99,10 +99,12 @@ func (m *Message) appendKey(dst []byte) []byte {
 	dst = append(dst, m.Blocks...)
 	text(m.Name)
 	text(m.CallID)
+	text(string(m.Extra))
 	for i := range m.Calls {
 		text(m.Calls[i].ID)
 		text(m.Calls[i].Name)
 		text(m.Calls[i].Arguments)
+		text(m.Calls[i].Extra)
 	}
 	return dst
 }

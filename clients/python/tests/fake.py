@@ -13,6 +13,7 @@ from google.rpc.status_pb2 import Status
 from grpc_status import rpc_status
 
 from loombridge import _rpc
+from loombridge.v1 import admin_pb2
 
 Req = TypeVar("Req", bound=Message)
 Resp = TypeVar("Resp", bound=Message)
@@ -31,6 +32,9 @@ class Fake:
         """What health checks are refused with, code and reason; None: all is well."""
         self.requests: list[Any] = []
         self.metadata: list[dict[str, str | bytes]] = []
+        self.identity: tuple[grpc.StatusCode, str] | None = None
+        """What the first real call of a client is refused with; None: it is known."""
+        self._entering = 0
         self._unary: dict[str, Callable[[Any, Call], Awaitable[Any]]] = {}
         self._streams: dict[str, Callable[[Any, Call], AsyncGenerator[Any, None]]] = {}
         """Of a stream in both directions, the request is the stream of requests."""
@@ -67,6 +71,8 @@ class Fake:
         """Return what gRPC calls for a method."""
 
         async def unary(request: Any, call: Call) -> Any:
+            if method is _rpc.GET_STATUS and self._entering:
+                return await self._enter(call)
             self._note(request, call)
             return await self._unary[method.path](request, call)
 
@@ -91,6 +97,21 @@ class Fake:
         return grpc.unary_unary_rpc_method_handler(
             cast("Any", unary), method.request.FromString, method.response.SerializeToString
         )
+
+    async def healthy(self, _request: bytes, call: Call) -> bytes:
+        """Answer a health check, by which every client begins."""
+        self.metadata.append(dict(cast("Any", call.invocation_metadata())))
+        if self.health is not None:
+            await refuse(call, self.health[0], "no", reason=self.health[1])
+        self._entering += 1
+        return HEALTHY
+
+    async def _enter(self, call: Call) -> admin_pb2.GetStatusResponse:
+        """Answer what a client asks behind its health check; tests hear nothing of it."""
+        self._entering -= 1
+        if self.identity is not None:
+            await refuse(call, self.identity[0], "no", reason=self.identity[1])
+        return admin_pb2.GetStatusResponse()
 
     def _note(self, request: Any, call: Call) -> None:
         self.requests.append(request)
@@ -138,13 +159,9 @@ async def fake_server(port: int = 0) -> AsyncGenerator[Fake, None]:
     for method in methods():
         by_service.setdefault(method.service, {})[method.name] = fake.handler(method)
 
-    async def healthy(_request: bytes, call: Call) -> bytes:
-        fake.metadata.append(dict(cast("Any", call.invocation_metadata())))
-        if fake.health is not None:
-            await refuse(call, fake.health[0], "no", reason=fake.health[1])
-        return HEALTHY
-
-    check: dict[str, Any] = {"Check": grpc.unary_unary_rpc_method_handler(cast("Any", healthy))}
+    check: dict[str, Any] = {
+        "Check": grpc.unary_unary_rpc_method_handler(cast("Any", fake.healthy))
+    }
     handlers = [
         grpc.method_handlers_generic_handler(f"loombridge.v1.{service}", table)
         for service, table in by_service.items()

@@ -98,7 +98,7 @@ CASES: list[tuple[str, type[Exception], str, Use]] = [
     (
         "query with an unknown key",
         TypeError,
-        "unknown top_k; known are query, limit",
+        r"the query has no 'top_k' \(did you mean 'limit'\?\); there is query, limit",
         lambda c: c.memory_query({"query": "x", "top_k": 3}),
     ),
     (
@@ -196,7 +196,7 @@ CASES: list[tuple[str, type[Exception], str, Use]] = [
     (
         "draft unknown",
         TypeError,
-        r"records\[0\] has unknown txt; known are text, id,",
+        r"records\[0\] has no 'txt' \(did you mean 'text'\?\); there is text, id,",
         lambda c: c.memory.save_many([{"txt": "t"}]),
     ),
     (

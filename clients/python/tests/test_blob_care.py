@@ -273,6 +273,7 @@ async def test_search_of_one_blob(fake: Fake, ctx: loombridge.Client) -> None:
             ignore_case=True,
             max_matches=3,
             page_token="p1",
+            session_id="s1",
         )
     ]
 
@@ -304,8 +305,15 @@ async def test_search_of_the_archive(fake: Fake, ctx: loombridge.Client) -> None
     assert not [each async for each in nothing]
     assert nothing.incomplete
     assert fake.requests == [
-        pb.SearchBlobsRequest(agent_id="a1", words="l m", category="reports", tags=["x"], limit=7),
-        pb.SearchBlobsRequest(agent_id="a1", regexp="^x"),
+        pb.SearchBlobsRequest(
+            agent_id="a1",
+            words="l m",
+            category="reports",
+            tags=["x"],
+            limit=7,
+            session_id="s1",
+        ),
+        pb.SearchBlobsRequest(agent_id="a1", regexp="^x", session_id="s1"),
     ]
 
 

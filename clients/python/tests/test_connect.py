@@ -151,6 +151,16 @@ async def test_a_server_that_refuses_is_not_asked_again(fake: Fake) -> None:
     assert len(fake.metadata) == 1
 
 
+async def test_a_token_that_is_not_known_is_said_on_entering(fake: Fake) -> None:
+    fake.identity = (grpc.StatusCode.UNAUTHENTICATED, "UNAUTHENTICATED")
+    with pytest.raises(loombridge.UnauthenticatedError):
+        async with loombridge.connect(fake.address, agent_id="a", token="bad"):  # noqa: S106
+            pytest.fail("the block was entered")
+    fake.identity = (grpc.StatusCode.RESOURCE_EXHAUSTED, "OVERLOADED")
+    async with loombridge.connect(fake.address, agent_id="a"):
+        pass
+
+
 def test_connect_alone_is_no_client() -> None:
     ctx: Any = loombridge.connect("127.0.0.1:1", agent_id="a")
     with pytest.raises(AttributeError, match=r"no memory_save: write `async with .* or `ctx = aw"):

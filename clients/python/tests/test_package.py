@@ -1,6 +1,7 @@
 """The package as users meet it: names, documentation, what an import needs."""
 
 import dataclasses
+import importlib.metadata
 import inspect
 import re
 import subprocess
@@ -73,6 +74,11 @@ def test_all_is_sorted_and_complete() -> None:
         if not name.startswith("_") and not inspect.ismodule(value)
     }
     assert imported == set(loombridge.__all__)
+
+
+def test_the_version_is_that_of_the_package() -> None:
+    assert loombridge.__version__ == importlib.metadata.version("loombridge")
+    assert re.fullmatch(r"\d+\.\d+\.\d+", loombridge.__version__)
 
 
 def test_types_are_shipped() -> None:

@@ -77,8 +77,8 @@ async def test_agents_of_others_and_unknown_tokens(
         with pytest.raises(loombridge.UnauthenticatedError):
             async with loombridge.connect(
                 secured.address, agent_id="research-1", token=token, tls=tls
-            ) as ctx:
-                await ctx.memory_save("not allowed")
+            ):
+                pytest.fail("the block was entered")
 
 
 async def test_an_unknown_authority_is_not_trusted(secured: testing.Server) -> None:

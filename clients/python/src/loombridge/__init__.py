@@ -9,6 +9,8 @@ subclass per reason. The generated protobuf modules stand in `loombridge.v1`, an
 `loombridge.testing` starts a server for tests.
 """
 
+from importlib.metadata import version as _version
+
 from loombridge._agent import Agent, Listener
 from loombridge._blobs import (
     BlobFound,
@@ -109,6 +111,9 @@ from loombridge._steps import BlobArchive, BlobInfo, BlobStream, RecordedStep, S
 from loombridge._tasks import Task
 from loombridge._tools import ToolFailure, ToolInfo, ToolResult, Tools, ToolVerb
 from loombridge._values import JsonValue, Seconds
+
+__version__ = _version("loombridge")
+"""The version of this package."""
 
 __all__ = [
     "Agent",

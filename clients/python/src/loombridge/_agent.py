@@ -17,6 +17,7 @@ from loombridge import (
     _places,
     _requests,
     _rpc,
+    _spelling,
     _values,
 )
 
@@ -143,6 +144,7 @@ class Listener:
                 self.close()
 
 
+@_spelling.helpful
 class Agent:
     """An agent that others can reach: it listens, provides tools, asks and answers.
 

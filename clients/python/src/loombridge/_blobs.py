@@ -4,7 +4,7 @@ from collections.abc import AsyncGenerator, AsyncIterator, Iterable
 from dataclasses import dataclass
 from typing import Literal, Self, TypeAlias, cast
 
-from loombridge import _rpc, _session, _steps, _stream, _values
+from loombridge import _brief, _rpc, _session, _spelling, _steps, _stream, _values
 from loombridge.v1 import context_pb2 as pb
 
 BlobTier: TypeAlias = Literal["working", "short_term", "long_term"]
@@ -26,8 +26,8 @@ class BlobUsage:
     """The agent's quota; 0 means none."""
 
 
-@dataclass(frozen=True, slots=True)
-class BlobMatch:
+@dataclass(frozen=True, slots=True, repr=False)
+class BlobMatch(_brief.Brief):
     """A line that matches."""
 
     line: int
@@ -42,8 +42,8 @@ class BlobMatch:
     """Where in the blob `text` begins, in bytes."""
 
 
-@dataclass(frozen=True, slots=True)
-class BlobFound:
+@dataclass(frozen=True, slots=True, repr=False)
+class BlobFound(_brief.Brief):
     """A blob and lines of it that match, in order."""
 
     blob: _steps.BlobInfo
@@ -192,6 +192,7 @@ class BlobSearch(_stream.Stream[pb.SearchBlobsRequest, pb.SearchBlobsResponse]):
         return self
 
 
+@_spelling.helpful
 class Blobs(_session.InSession):
     """The blobs of an agent, of all its sessions; reached as `ctx.context`."""
 

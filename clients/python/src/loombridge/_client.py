@@ -15,6 +15,7 @@ from loombridge import (
     _query,
     _records,
     _rpc,
+    _spelling,
     _tools,
     _values,
 )
@@ -41,7 +42,8 @@ class Status:
     """How many tools are registered."""
 
 
-class Client(_agent.Agent):
+@_spelling.helpful
+class Client(_agent.Agent, _spelling.Helpful):
     """One agent, connected; made by `loombridge.connect`.
 
     Any number of tasks of one event loop may use it at once. Every call takes
@@ -273,7 +275,7 @@ class Client(_agent.Agent):
 
     def tool(
         self,
-        name: Any = None,
+        name: str | FunctionT | None = None,
         arguments: Mapping[str, _values.JsonValue] | None = None,
         *,
         timeout: _values.Seconds | None = None,
@@ -283,7 +285,12 @@ class Client(_agent.Agent):
         request_id: str | None = None,
         description: str | None = None,
         parameters: Mapping[str, Any] | None = None,
-    ) -> Any:
+    ) -> (
+        Coroutine[Any, Any, _tools.ToolResult]
+        | _tools.ToolVerb
+        | FunctionT
+        | Callable[[FunctionT], FunctionT]
+    ):
         """Run a tool: `await ctx.tool("fs:read_file", {"path": "a"})`; or provide one.
 
         A call is recorded as a step of the session. A tool that fails is a result with

@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 from typing import Literal, TypeAlias, cast
 
-from loombridge import _steps, _values
+from loombridge import _brief, _steps, _values
 from loombridge.v1 import context_pb2 as pb
 
 ResultKind: TypeAlias = Literal["search", "file", "exec", "api", "text"]
@@ -14,8 +14,8 @@ CompressHint: TypeAlias = Literal["skip", "normal", "force", "search"]
 very short, or take it for the result of a search."""
 
 
-@dataclass(frozen=True, slots=True)
-class CompressedResult:
+@dataclass(frozen=True, slots=True, repr=False)
+class CompressedResult(_brief.Brief):
     """A result as a prompt should show it."""
 
     content: str

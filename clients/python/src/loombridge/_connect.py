@@ -2,6 +2,7 @@
 
 import os
 from collections.abc import Generator
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from types import TracebackType
@@ -10,7 +11,8 @@ from typing import TYPE_CHECKING, NoReturn
 import grpc
 import grpc.aio
 
-from loombridge import _client, _rpc, _values
+from loombridge import _client, _errors, _rpc, _values
+from loombridge.v1 import admin_pb2
 
 DEFAULT_ADDRESS = "127.0.0.1:50051"
 """Where a server listens that was given no address."""
@@ -79,7 +81,7 @@ class Connecting:
         self._client: _client.Client | None = None
 
     def __await__(self) -> Generator[None, None, _client.Client]:
-        """Connect, and return the client when the server has answered."""
+        """Connect, and return the client when the server knows who it is."""
         return self._connect().__await__()
 
     async def _connect(self) -> _client.Client:
@@ -89,6 +91,10 @@ class Connecting:
         transport = _rpc.Transport(channel, self._address, credentials, self._timeout)
         try:
             await transport.find(self._wait)
+            # Health checks need no credential, so they tell nothing about this one. A
+            # server that is busy tells it later.
+            with suppress(_errors.OverloadedError):
+                await transport.call(_rpc.GET_STATUS, admin_pb2.GetStatusRequest())
         except BaseException:
             await transport.close()
             raise
@@ -106,7 +112,7 @@ class Connecting:
             )
 
     async def __aenter__(self) -> _client.Client:
-        """Connect, and return the client when the server has answered."""
+        """Connect, and return the client when the server knows who it is."""
         self._client = await self._connect()
         return self._client
 

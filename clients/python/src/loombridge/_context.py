@@ -9,6 +9,7 @@ from loombridge import (
     _prompt,
     _receipts,
     _rpc,
+    _spelling,
     _steps,
     _stream,
     _tasks,
@@ -26,6 +27,7 @@ _FORMATS: Mapping[str, pb.PromptFormat] = {
 }
 
 
+@_spelling.helpful
 class Context(_history.History, _blobs.Blobs):
     """What an agent did and said, and its prompts; reached as `ctx.context`.
 

@@ -8,7 +8,7 @@ from typing import Any, Self, TypeAlias
 
 import grpc
 
-from loombridge import _errors, _places, _rpc, _stream, _values
+from loombridge import _brief, _errors, _places, _rpc, _spelling, _stream, _values
 from loombridge.v1 import events_pb2 as pb
 from loombridge.v1 import memory_pb2
 
@@ -31,8 +31,8 @@ class Emitted:
     """When the server took it, in UTC."""
 
 
-@dataclass(frozen=True, slots=True)
-class Event:
+@dataclass(frozen=True, slots=True, repr=False)
+class Event(_brief.Brief):
     """One thing that happened."""
 
     id: str
@@ -207,6 +207,7 @@ class _Standing(_stream.Receiver[pb.SubscribeRequest, pb.SubscribeResponse]):
             raise error from _errors.cause(error, err)
 
 
+@_spelling.helpful
 class Events:
     """Listening to events; reached as `ctx.events`. Publishing is `ctx.emit`."""
 

@@ -3,13 +3,14 @@
 from collections.abc import Mapping
 from typing import Any, Literal, TypeAlias, cast
 
-from loombridge import _compress, _prompt, _receipts, _rpc, _session, _usage, _values
+from loombridge import _compress, _prompt, _receipts, _rpc, _session, _spelling, _usage, _values
 from loombridge.v1 import context_pb2 as pb
 
 HistoryStyle: TypeAlias = Literal["design", "reduction", "grouped"]
 """How a history is laid out as text."""
 
 
+@_spelling.helpful
 class History(_session.InSession):
     """The history of a session, and what its prompts cost; reached as `ctx.context`."""
 

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Literal, TypeAlias
 
-from loombridge import _bulk, _query, _records, _rpc, _values
+from loombridge import _bulk, _query, _records, _rpc, _spelling, _values
 from loombridge.v1 import memory_pb2 as pb
 
 RecordField: TypeAlias = Literal[
@@ -54,7 +54,8 @@ class MemoryStats:
     """How many records wait for a vector of the embedder."""
 
 
-class Memory:
+@_spelling.helpful
+class Memory(_spelling.Helpful):
     """The records of an agent's memory; reached as `ctx.memory`.
 
     Saving one and querying are `ctx.memory_save` and `ctx.memory_query`. Every call

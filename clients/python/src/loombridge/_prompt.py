@@ -5,20 +5,31 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal, TypeAlias, cast
 
-from loombridge import _receipts, _values
+from loombridge import _brief, _receipts, _spelling, _values
 from loombridge.v1 import context_pb2 as pb
 
-Role: TypeAlias = Literal["system", "user", "assistant", "tool"]
-"""Who speaks: instructions, the one who asks, the model, or a tool's result."""
+Role: TypeAlias = Literal["system", "developer", "user", "assistant", "tool"]
+"""Who speaks: instructions (by either of two names), the one who asks, the model, or a
+tool's result."""
 
 PromptFormat: TypeAlias = Literal["neutral", "openai"]
 """The shape of an assembled prompt."""
 
 ROLE_ENUM = pb.Role.DESCRIPTOR
 
+_MESSAGE_FIELDS = (
+    "role",
+    "content",
+    "name",
+    "tool_calls",
+    "tool_call_id",
+    "pinned",
+    "observation",
+)
 
-@dataclass(frozen=True, slots=True)
-class ToolCall:
+
+@dataclass(frozen=True, slots=True, repr=False)
+class ToolCall(_brief.Brief):
     """A model's wish to call a tool."""
 
     id: str
@@ -27,16 +38,18 @@ class ToolCall:
     """The tool's name as the model wrote it."""
     arguments: str = ""
     """The arguments as the model wrote them; need not be JSON."""
+    extra: Mapping[str, Any] | None = None
+    """The provider's further fields of the call, kept as they came."""
 
 
-@dataclass(frozen=True, slots=True)
-class Message:
+@dataclass(frozen=True, slots=True, repr=False)
+class Message(_brief.Brief):
     """One message of a conversation."""
 
     role: Role
     """Who speaks."""
     content: str = ""
-    """Plain text; at most 1 MiB together with `blocks`."""
+    """Plain text; at most 1 MiB together with all other text."""
     blocks: Any = None
     """A JSON array of the provider's own content blocks, kept as they came;
     instead of `content`."""
@@ -51,19 +64,25 @@ class Message:
     observation: bool = False
     """A user message that holds what an action of the message before gave, as agents
     without tool calls write it: it is folded like the result of a tool."""
+    extra: Mapping[str, Any] | None = None
+    """The provider's further fields, such as `reasoning_content`, kept as they came:
+    they stand in the message again in format `openai`."""
 
     @classmethod
     def from_openai(cls, message: Mapping[str, Any]) -> "Message":
         """Return a message that came in OpenAI's chat form.
 
-        Content that is a list of blocks is kept as it came. The keys `pinned` and
-        `observation` are taken as well.
+        Content that is a list of blocks is kept as it came, and so are fields that are
+        not known here, as `extra`; those that are None count as absent. The keys
+        `pinned` and `observation` are taken as well.
 
         Raises:
-            TypeError: message is no mapping.
-            ValueError: it has no role, or one that is not known here.
+            TypeError: message is no mapping, or a field has not the type it must have.
+            ValueError: it has no role, or one that is not known here, or a field whose
+                name is nearly that of another, such as `toolcalls`.
         """
         m = _values.mapping("message", message)
+        extra = _extra("message", m, _MESSAGE_FIELDS)
         role = cast("Role", m.get("role"))
         _role_number(role)
         content = m.get("content") or ""
@@ -77,6 +96,7 @@ class Message:
             tool_call_id=m.get("tool_call_id") or "",
             pinned=bool(m.get("pinned")),
             observation=bool(m.get("observation")),
+            extra=extra,
         )
 
 
@@ -92,8 +112,8 @@ class ToolDefinition:
     """JSON Schema of its arguments."""
 
 
-@dataclass(frozen=True, slots=True)
-class Prompt:
+@dataclass(frozen=True, slots=True, repr=False)
+class Prompt(_brief.Brief):
     """An assembled prompt: system, tools, history, goal."""
 
     tokens: int
@@ -145,11 +165,17 @@ def message_to_wire(name: str, value: object) -> pb.Message:
         name=_values.text(f"{name}.name", value.name),
         tool_call_id=_values.text(f"{name}.tool_call_id", value.tool_call_id),
         tool_calls=[
-            pb.ModelToolCall(id=call.id, name=call.name, arguments_json=call.arguments)
-            for call in value.tool_calls
+            pb.ModelToolCall(
+                id=call.id,
+                name=call.name,
+                arguments_json=call.arguments,
+                extra_json=_extra_json(f"{name}.tool_calls[{i}].extra", call.extra),
+            )
+            for i, call in enumerate(value.tool_calls)
         ],
         pinned=value.pinned,
         observation=value.observation,
+        extra_json=_extra_json(f"{name}.extra", value.extra),
     )
     # pyright knows enums of the wire by their names only; the number is the same.
     result.role = cast("pb.Role", _role_number(value.role))
@@ -166,12 +192,18 @@ def message(m: pb.Message) -> Message:
         blocks=_values.from_json(m.blocks_json),
         name=m.name,
         tool_calls=tuple(
-            ToolCall(id=call.id, name=call.name, arguments=call.arguments_json)
+            ToolCall(
+                id=call.id,
+                name=call.name,
+                arguments=call.arguments_json,
+                extra=_values.from_json(call.extra_json),
+            )
             for call in m.tool_calls
         ),
         tool_call_id=m.tool_call_id,
         pinned=m.pinned,
         observation=m.observation,
+        extra=_values.from_json(m.extra_json),
     )
 
 
@@ -200,12 +232,39 @@ def _tool_definition(tool: Mapping[str, Any]) -> ToolDefinition:
 
 
 def _openai_call(call: Mapping[str, Any]) -> ToolCall:
+    if call.get("type", "function") != "function":
+        raise ValueError(f"tool_calls hold a call of type {call['type']!r}, not 'function'")
     function: Mapping[str, Any] = call.get("function") or {}
+    if unknown := sorted(function.keys() - {"name", "arguments"}):
+        raise ValueError(f"the function of a tool call has no field {unknown[0]!r}")
     return ToolCall(
         id=call.get("id") or "",
         name=function.get("name") or "",
         arguments=function.get("arguments") or "",
+        extra=_extra("a tool call", call, ("id", "type", "function")),
     )
+
+
+def _extra(what: str, fields: Mapping[str, Any], known: Sequence[str]) -> Mapping[str, Any] | None:
+    """Return the fields that have no place of their own, as they came.
+
+    Raises:
+        ValueError: one is nearly called as one that has.
+    """
+    given = fields.get("extra")
+    extra = dict(_values.mapping("extra", given)) if given is not None else {}
+    for name, value in fields.items():
+        if name in known or name == "extra" or value is None:
+            continue
+        near = _spelling.nearest(name, known)
+        if near is not None:
+            raise ValueError(f"{what} has no field {name!r}: did you mean {near!r}?")
+        extra[name] = value
+    return extra or None
+
+
+def _extra_json(name: str, extra: Mapping[str, Any] | None) -> str:
+    return "" if extra is None else _values.json_object(name, extra)
 
 
 def _role_number(role: object) -> int:

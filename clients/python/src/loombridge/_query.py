@@ -4,7 +4,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal, TypeAlias, cast, overload
 
-from loombridge import _records, _values
+from loombridge import _brief, _records, _spelling, _values
 from loombridge.v1 import memory_pb2 as pb
 
 QueryMode: TypeAlias = Literal["hybrid", "lexical", "vector"]
@@ -49,8 +49,8 @@ class HitExplanation:
     index has them."""
 
 
-@dataclass(frozen=True, slots=True)
-class Hit:
+@dataclass(frozen=True, slots=True, repr=False)
+class Hit(_brief.Brief):
     """One record found."""
 
     record: _records.Record
@@ -106,8 +106,8 @@ class QueryReceipt:
     """The spaces whose vectors were searched."""
 
 
-@dataclass(frozen=True, slots=True)
-class Hits(Sequence[Hit]):
+@dataclass(frozen=True, slots=True, repr=False)
+class Hits(_brief.Brief, Sequence[Hit]):
     """What a query found: a sequence of hits, best first, and its receipt."""
 
     hits: tuple[Hit, ...] = ()
@@ -164,8 +164,8 @@ def _merge(request: Mapping[str, Any] | str | None, given: Mapping[str, Any]) ->
     if isinstance(request, str):
         request = {"query": request}
     asked = dict(_values.mapping("request", request or {}))
-    if unknown := sorted(set(asked) - set(given)):
-        raise TypeError(f"unknown {', '.join(unknown)}; known are {', '.join(given)}")
+    if unknown := asked.keys() - given.keys():
+        raise TypeError(_spelling.unknown("the query", unknown, given))
     for name, value in given.items():
         if value is not None and asked.setdefault(name, value) is not value:
             raise TypeError(f"{name} is given twice")

@@ -5,7 +5,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Literal, TypeAlias, cast
 
-from loombridge import _values
+from loombridge import _brief, _values
 from loombridge.v1 import context_pb2 as pb
 
 HistoryPolicy: TypeAlias = Literal["ledger", "append_only", "preset"]
@@ -98,8 +98,8 @@ class SessionSettings:
     """The session is over."""
 
 
-@dataclass(frozen=True, slots=True)
-class Fold:
+@dataclass(frozen=True, slots=True, repr=False)
+class Fold(_brief.Brief):
     """Text that stands in a prompt in place of steps."""
 
     refs: tuple[str, ...]
@@ -187,8 +187,8 @@ class Receipt:
     """How many more tokens the provider may well count."""
 
 
-@dataclass(frozen=True, slots=True)
-class Compaction:
+@dataclass(frozen=True, slots=True, repr=False)
+class Compaction(_brief.Brief):
     """What `compact` folded, or the history as text."""
 
     batch: FoldBatch | None

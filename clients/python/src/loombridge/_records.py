@@ -5,7 +5,7 @@ from dataclasses import dataclass, field, fields
 from datetime import datetime, timedelta
 from typing import Any, Literal, TypeAlias, cast
 
-from loombridge import _values
+from loombridge import _brief, _spelling, _values
 from loombridge.v1 import memory_pb2 as pb
 
 Origin: TypeAlias = Literal["user", "agent", "tool", "web"]
@@ -49,8 +49,8 @@ class Saved:
     """When it stops being shown; None means never."""
 
 
-@dataclass(frozen=True, slots=True)
-class Record:
+@dataclass(frozen=True, slots=True, repr=False)
+class Record(_brief.Brief):
     """One thing remembered."""
 
     id: str
@@ -101,8 +101,8 @@ class Record:
     """How far ahead reading it moves `expire_time`; None: reading moves nothing."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class RecordDraft:
+@dataclass(frozen=True, slots=True, kw_only=True, repr=False)
+class RecordDraft(_brief.Brief):
     """A record to be saved by `ctx.memory.save_many`.
 
     What is None or empty is the server's default; of `ttl`, `expire_time` and
@@ -159,15 +159,11 @@ def draft_of(name: str, value: object) -> RecordDraft:
     if isinstance(value, str):
         return RecordDraft(text=value)
     given = dict(_values.mapping(name, value))
-    if unknown := sorted(set(given) - set(_DRAFT_FIELDS)):
-        raise TypeError(f"{name} has unknown {', '.join(unknown)}; known are {_known()}")
+    if unknown := given.keys() - set(_DRAFT_FIELDS):
+        raise TypeError(_spelling.unknown(name, unknown, _DRAFT_FIELDS))
     if "text" not in given:
         raise TypeError(f"{name} has no text")
     return RecordDraft(**given)
-
-
-def _known() -> str:
-    return ", ".join(_DRAFT_FIELDS)
 
 
 def fill(message: "pb.MemorySaveRequest | pb.RecordDraft", d: RecordDraft, session_id: str) -> None:

@@ -7,12 +7,12 @@ from typing import Any, Self
 
 from google.protobuf.json_format import MessageToDict
 
-from loombridge import _rpc, _stream, _values
+from loombridge import _brief, _rpc, _stream, _values
 from loombridge.v1 import context_pb2 as pb
 
 
-@dataclass(frozen=True, slots=True)
-class Step:
+@dataclass(frozen=True, slots=True, repr=False)
+class Step(_brief.Brief):
     """What the log keeps of one tool call: little, and the way back to all of it."""
 
     id: str
@@ -112,8 +112,8 @@ class BlobInfo:
     """The paths it had before, which lead to it, too."""
 
 
-@dataclass(frozen=True, slots=True)
-class RecordedStep:
+@dataclass(frozen=True, slots=True, repr=False)
+class RecordedStep(_brief.Brief):
     """What the log keeps of a tool that the agent ran itself."""
 
     step: Step

@@ -5,12 +5,12 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any
 
-from loombridge import _values
+from loombridge import _brief, _values
 from loombridge.v1 import context_pb2 as pb
 
 
-@dataclass(frozen=True, slots=True)
-class Task:
+@dataclass(frozen=True, slots=True, repr=False)
+class Task(_brief.Brief):
     """A unit of work: a step of a plan, a tool call, a thought.
 
     The last fifty of a session are the first tier of memory; the important ones

@@ -4,7 +4,7 @@ from collections.abc import Callable, Coroutine, Generator, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any, TypeVar
 
-from loombridge import _errors, _rpc, _steps, _values
+from loombridge import _brief, _errors, _rpc, _spelling, _steps, _values
 from loombridge.v1 import memory_pb2
 from loombridge.v1 import tools_pb2 as pb
 
@@ -18,8 +18,8 @@ ANSWER_MARGIN = 5.0
 time comes back as a result with its step, and not as a broken call."""
 
 
-@dataclass(frozen=True, slots=True)
-class ToolInfo:
+@dataclass(frozen=True, slots=True, repr=False)
+class ToolInfo(_brief.Brief):
     """One tool an agent may call."""
 
     name: str
@@ -40,8 +40,8 @@ class ToolInfo:
     """The agent that provides it; empty for the server's own."""
 
 
-@dataclass(frozen=True, slots=True)
-class ToolFailure:
+@dataclass(frozen=True, slots=True, repr=False)
+class ToolFailure(_brief.Brief):
     """Why a tool failed."""
 
     code: str
@@ -51,8 +51,8 @@ class ToolFailure:
     """What went wrong, for people and models."""
 
 
-@dataclass(frozen=True, slots=True)
-class ToolResult:
+@dataclass(frozen=True, slots=True, repr=False)
+class ToolResult(_brief.Brief):
     """What a tool gave. A tool that fails is a result too, with `success` False."""
 
     success: bool
@@ -119,6 +119,7 @@ class ToolVerb(Coroutine[Any, Any, ToolResult]):
         self._running.close()
 
 
+@_spelling.helpful
 class Tools:
     """The tools of the server; reached as `ctx.tools`. Running one is `ctx.tool`."""
 

@@ -38,6 +38,9 @@ const (
 	Role_ROLE_ASSISTANT Role = 3
 	// ROLE_TOOL: the result of a tool the caller ran itself.
 	Role_ROLE_TOOL Role = 4
+	// ROLE_DEVELOPER: instructions, as some models call them. It is ROLE_SYSTEM in
+	// everything but its name.
+	Role_ROLE_DEVELOPER Role = 5
 )
 
 // Enum value maps for Role.
@@ -48,6 +51,7 @@ var (
 		2: "ROLE_USER",
 		3: "ROLE_ASSISTANT",
 		4: "ROLE_TOOL",
+		5: "ROLE_DEVELOPER",
 	}
 	Role_value = map[string]int32{
 		"ROLE_UNSPECIFIED": 0,
@@ -55,6 +59,7 @@ var (
 		"ROLE_USER":        2,
 		"ROLE_ASSISTANT":   3,
 		"ROLE_TOOL":        4,
+		"ROLE_DEVELOPER":   5,
 	}
 )
 
@@ -555,6 +560,9 @@ type ModelToolCall struct {
 	Name string `protobuf:"bytes,2,opt,name=name,proto3" json:"name,omitempty"`
 	// arguments_json is the arguments as the model wrote them; need not be JSON.
 	ArgumentsJson string `protobuf:"bytes,3,opt,name=arguments_json,json=argumentsJson,proto3" json:"arguments_json,omitempty"`
+	// extra_json is a JSON object of the provider's further fields of the call, as
+	// that of Message. It has no `id`, `type` or `function`.
+	ExtraJson     string `protobuf:"bytes,4,opt,name=extra_json,json=extraJson,proto3" json:"extra_json,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -610,12 +618,19 @@ func (x *ModelToolCall) GetArgumentsJson() string {
 	return ""
 }
 
+func (x *ModelToolCall) GetExtraJson() string {
+	if x != nil {
+		return x.ExtraJson
+	}
+	return ""
+}
+
 // Message is one message of a conversation.
 type Message struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// role is who speaks. Required.
 	Role Role `protobuf:"varint,1,opt,name=role,proto3,enum=loombridge.v1.Role" json:"role,omitempty"`
-	// content is plain text. At most 1 MiB together with blocks_json.
+	// content is plain text. At most 1 MiB together with all other text.
 	Content string `protobuf:"bytes,2,opt,name=content,proto3" json:"content,omitempty"`
 	// blocks_json is a JSON array of the provider's own content blocks, kept as
 	// they came; instead of content. An assistant's blocks ask for at most 128
@@ -633,7 +648,12 @@ type Message struct {
 	// observation says that a user message holds what an action of the message
 	// before gave, as agents without tool calls write it. It is folded like the
 	// result of a tool.
-	Observation   bool `protobuf:"varint,8,opt,name=observation,proto3" json:"observation,omitempty"`
+	Observation bool `protobuf:"varint,8,opt,name=observation,proto3" json:"observation,omitempty"`
+	// extra_json is a JSON object of the provider's further fields of the message,
+	// such as `reasoning_content` or `function_call`, kept as they came: they stand
+	// in the message again in format PROMPT_FORMAT_OPENAI_CHAT. It has none of
+	// `role`, `content`, `name`, `tool_calls` and `tool_call_id`. Default: none.
+	ExtraJson     string `protobuf:"bytes,9,opt,name=extra_json,json=extraJson,proto3" json:"extra_json,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -722,6 +742,13 @@ func (x *Message) GetObservation() bool {
 		return x.Observation
 	}
 	return false
+}
+
+func (x *Message) GetExtraJson() string {
+	if x != nil {
+		return x.ExtraJson
+	}
+	return ""
 }
 
 // AppendMessagesRequest adds to the conversation.
@@ -5406,11 +5433,13 @@ var File_loombridge_v1_context_proto protoreflect.FileDescriptor
 
 const file_loombridge_v1_context_proto_rawDesc = "" +
 	"\n" +
-	"\x1bloombridge/v1/context.proto\x12\rloombridge.v1\x1a\x1egoogle/protobuf/duration.proto\x1a\x1cgoogle/protobuf/struct.proto\x1a\x1fgoogle/protobuf/timestamp.proto\x1a\x1aloombridge/v1/memory.proto\"Z\n" +
+	"\x1bloombridge/v1/context.proto\x12\rloombridge.v1\x1a\x1egoogle/protobuf/duration.proto\x1a\x1cgoogle/protobuf/struct.proto\x1a\x1fgoogle/protobuf/timestamp.proto\x1a\x1aloombridge/v1/memory.proto\"y\n" +
 	"\rModelToolCall\x12\x0e\n" +
 	"\x02id\x18\x01 \x01(\tR\x02id\x12\x12\n" +
 	"\x04name\x18\x02 \x01(\tR\x04name\x12%\n" +
-	"\x0earguments_json\x18\x03 \x01(\tR\rargumentsJson\"\x9a\x02\n" +
+	"\x0earguments_json\x18\x03 \x01(\tR\rargumentsJson\x12\x1d\n" +
+	"\n" +
+	"extra_json\x18\x04 \x01(\tR\textraJson\"\xb9\x02\n" +
 	"\aMessage\x12'\n" +
 	"\x04role\x18\x01 \x01(\x0e2\x13.loombridge.v1.RoleR\x04role\x12\x18\n" +
 	"\acontent\x18\x02 \x01(\tR\acontent\x12\x1f\n" +
@@ -5422,7 +5451,9 @@ const file_loombridge_v1_context_proto_rawDesc = "" +
 	"\ftool_call_id\x18\x06 \x01(\tR\n" +
 	"toolCallId\x12\x16\n" +
 	"\x06pinned\x18\a \x01(\bR\x06pinned\x12 \n" +
-	"\vobservation\x18\b \x01(\bR\vobservation\"\xa4\x01\n" +
+	"\vobservation\x18\b \x01(\bR\vobservation\x12\x1d\n" +
+	"\n" +
+	"extra_json\x18\t \x01(\tR\textraJson\"\xa4\x01\n" +
 	"\x15AppendMessagesRequest\x12\x19\n" +
 	"\bagent_id\x18\x01 \x01(\tR\aagentId\x12\x1d\n" +
 	"\n" +
@@ -5834,13 +5865,14 @@ const file_loombridge_v1_context_proto_rawDesc = "" +
 	"\x06in_use\x18\x05 \x01(\x03R\x05inUse\x12\x1e\n" +
 	"\n" +
 	"referenced\x18\x06 \x01(\x03R\n" +
-	"referenced*_\n" +
+	"referenced*s\n" +
 	"\x04Role\x12\x14\n" +
 	"\x10ROLE_UNSPECIFIED\x10\x00\x12\x0f\n" +
 	"\vROLE_SYSTEM\x10\x01\x12\r\n" +
 	"\tROLE_USER\x10\x02\x12\x12\n" +
 	"\x0eROLE_ASSISTANT\x10\x03\x12\r\n" +
-	"\tROLE_TOOL\x10\x04*z\n" +
+	"\tROLE_TOOL\x10\x04\x12\x12\n" +
+	"\x0eROLE_DEVELOPER\x10\x05*z\n" +
 	"\vStepOutcome\x12\x1c\n" +
 	"\x18STEP_OUTCOME_UNSPECIFIED\x10\x00\x12\x1a\n" +
 	"\x16STEP_OUTCOME_SUCCEEDED\x10\x01\x12\x17\n" +

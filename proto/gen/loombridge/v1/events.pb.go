@@ -334,7 +334,8 @@ type EmitRequest struct {
 	// `agent.result` and `node.message` are RESERVED_TOPIC. A durable event on
 	// `execute` or another `node.*` topic is a task of the agent's as well: the
 	// topic is its action, the payload an object with the other fields of Task and
-	// session_id. Required.
+	// session_id; whatever else the object holds is a parameter of the task.
+	// Required.
 	Topic string `protobuf:"bytes,2,opt,name=topic,proto3" json:"topic,omitempty"`
 	// payload_form is the content, at most 1 MiB. Default: JSON null.
 	//

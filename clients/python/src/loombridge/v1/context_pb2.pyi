@@ -20,6 +20,7 @@ class Role(int, metaclass=_enum_type_wrapper.EnumTypeWrapper):
     ROLE_USER: _ClassVar[Role]
     ROLE_ASSISTANT: _ClassVar[Role]
     ROLE_TOOL: _ClassVar[Role]
+    ROLE_DEVELOPER: _ClassVar[Role]
 
 class StepOutcome(int, metaclass=_enum_type_wrapper.EnumTypeWrapper):
     __slots__ = ()
@@ -81,6 +82,7 @@ ROLE_SYSTEM: Role
 ROLE_USER: Role
 ROLE_ASSISTANT: Role
 ROLE_TOOL: Role
+ROLE_DEVELOPER: Role
 STEP_OUTCOME_UNSPECIFIED: StepOutcome
 STEP_OUTCOME_SUCCEEDED: StepOutcome
 STEP_OUTCOME_FAILED: StepOutcome
@@ -115,17 +117,19 @@ BLOB_TIER_SHORT_TERM: BlobTier
 BLOB_TIER_LONG_TERM: BlobTier
 
 class ModelToolCall(_message.Message):
-    __slots__ = ("id", "name", "arguments_json")
+    __slots__ = ("id", "name", "arguments_json", "extra_json")
     ID_FIELD_NUMBER: _ClassVar[int]
     NAME_FIELD_NUMBER: _ClassVar[int]
     ARGUMENTS_JSON_FIELD_NUMBER: _ClassVar[int]
+    EXTRA_JSON_FIELD_NUMBER: _ClassVar[int]
     id: str
     name: str
     arguments_json: str
-    def __init__(self, id: _Optional[str] = ..., name: _Optional[str] = ..., arguments_json: _Optional[str] = ...) -> None: ...
+    extra_json: str
+    def __init__(self, id: _Optional[str] = ..., name: _Optional[str] = ..., arguments_json: _Optional[str] = ..., extra_json: _Optional[str] = ...) -> None: ...
 
 class Message(_message.Message):
-    __slots__ = ("role", "content", "blocks_json", "name", "tool_calls", "tool_call_id", "pinned", "observation")
+    __slots__ = ("role", "content", "blocks_json", "name", "tool_calls", "tool_call_id", "pinned", "observation", "extra_json")
     ROLE_FIELD_NUMBER: _ClassVar[int]
     CONTENT_FIELD_NUMBER: _ClassVar[int]
     BLOCKS_JSON_FIELD_NUMBER: _ClassVar[int]
@@ -134,6 +138,7 @@ class Message(_message.Message):
     TOOL_CALL_ID_FIELD_NUMBER: _ClassVar[int]
     PINNED_FIELD_NUMBER: _ClassVar[int]
     OBSERVATION_FIELD_NUMBER: _ClassVar[int]
+    EXTRA_JSON_FIELD_NUMBER: _ClassVar[int]
     role: Role
     content: str
     blocks_json: str
@@ -142,7 +147,8 @@ class Message(_message.Message):
     tool_call_id: str
     pinned: bool
     observation: bool
-    def __init__(self, role: _Optional[_Union[Role, str]] = ..., content: _Optional[str] = ..., blocks_json: _Optional[str] = ..., name: _Optional[str] = ..., tool_calls: _Optional[_Iterable[_Union[ModelToolCall, _Mapping]]] = ..., tool_call_id: _Optional[str] = ..., pinned: bool = ..., observation: bool = ...) -> None: ...
+    extra_json: str
+    def __init__(self, role: _Optional[_Union[Role, str]] = ..., content: _Optional[str] = ..., blocks_json: _Optional[str] = ..., name: _Optional[str] = ..., tool_calls: _Optional[_Iterable[_Union[ModelToolCall, _Mapping]]] = ..., tool_call_id: _Optional[str] = ..., pinned: bool = ..., observation: bool = ..., extra_json: _Optional[str] = ...) -> None: ...
 
 class AppendMessagesRequest(_message.Message):
     __slots__ = ("agent_id", "session_id", "messages", "request_id")
