@@ -19,9 +19,11 @@ from loombridge.loom import _run, attach
 from loombridge.v1 import context_pb2 as pb
 from loombridge.v1 import tools_pb2
 from loomlog import failing, running
+from loomv1 import llm
 from loomv1.agent import Agent
 from loomv1.cognitive.agent import CognitiveAgent
 from loomv1.cognitive.types import CognitiveResult, ThoughtStep
+from loomv1.llm import LLMProvider
 
 ACT = 'Thought: I look.\nAction: {"tool": "fs:read_file", "args": {"path": "a.txt"}}'
 DONE = "FINAL ANSWER: It is 21."
@@ -89,7 +91,7 @@ class Log:
         return pb.EndSessionResponse()
 
 
-class Provider:
+class Provider(LLMProvider):
     """A model of loom-py that says what the test tells it."""
 
     def __init__(self, *answers: str) -> None:
@@ -97,14 +99,13 @@ class Provider:
         self.prompts: list[str] = []
         self.asked: list[dict[str, Any]] = []
         self.config = SimpleNamespace(model="deepseek-chat")
-        self._last_usage: dict[str, int] = {}
 
-    async def generate(self, prompt: str, **kwargs: Any) -> str:
+    async def post(self, prompt: str, **kwargs: Any) -> dict[str, Any]:
         await asyncio.sleep(0)
         self.prompts.append(prompt)
         self.asked.append(kwargs)
-        self._last_usage = {"prompt_tokens": len(prompt), "completion_tokens": 3}
-        return self.answers.pop(0)
+        usage = {"prompt_tokens": len(prompt), "completion_tokens": 3}
+        return {"text": self.answers.pop(0), "usage": usage}
 
     async def generate_stream(self, prompt: str, **kwargs: Any) -> AsyncIterator[str]:
         """Yield the answer in two pieces; of a stream this provider counts nothing."""
@@ -182,32 +183,48 @@ async def test_usage_is_reported_for_each_prompt(fake: Fake, log: Log) -> None:
     assert log.usages[0].completion_tokens == 3
 
 
-class Slow(Provider):
-    """A model that keeps what its provider counted before it is done with a call."""
+class AtOnce(Provider):
+    """A model that is asked twice before it answers once."""
 
     def __init__(self) -> None:
         super().__init__()
         self.both = asyncio.Barrier(2)
-        self.asking = 2
 
-    async def generate(self, prompt: str, **_kwargs: Any) -> str:
-        if self.asking:
-            self.asking -= 1
-            await self.both.wait()
-        self._last_usage = {"prompt_tokens": len(prompt), "completion_tokens": 3}
-        await asyncio.sleep(0)
-        return DONE
+    async def post(self, prompt: str, **_kwargs: Any) -> dict[str, Any]:
+        await self.both.wait()
+        return {"text": DONE, "usage": {"prompt_tokens": len(prompt), "completion_tokens": 3}}
 
 
-async def test_usage_of_another_run_is_not_reported(fake: Fake, log: Log) -> None:
+async def test_runs_at_once_each_report_their_own_usage(fake: Fake, log: Log) -> None:
     agent = reader(fake.address)
-    model = Slow()
+    model = AtOnce()
     async with running(agent):
         runs = [CognitiveAgent(agent.ctx, model).run(goal) for goal in ("g", "g" * 1000)]
         await asyncio.gather(*runs)
-        assert log.usages == []
-        await CognitiveAgent(agent.ctx, model).run("alone")
-    assert len(log.usages) == 1
+    short, long = sorted(each.prompt_tokens for each in log.usages)
+    assert long - short == 999
+    assert len({each.prompt_id for each in log.usages}) == 2
+
+
+async def test_usage_that_is_not_told_is_not_reported(fake: Fake, log: Log) -> None:
+    class Silent(Provider):
+        async def post(self, prompt: str, **_kwargs: Any) -> dict[str, Any]:
+            return {"text": DONE, "usage": {} if "first" in prompt else None}
+
+    agent = reader(fake.address)
+    async with running(agent):
+        await CognitiveAgent(agent.ctx, Silent()).run("first")
+        await CognitiveAgent(agent.ctx, Silent()).run("second")
+    assert log.usages == []
+
+
+async def test_spans_go_where_they_went(fake: Fake, log: Log) -> None:
+    agent = reader(fake.address)
+    llm.tracer.spans.clear()
+    async with running(agent):
+        await CognitiveAgent(agent.ctx, Provider(ACT, DONE)).run("g")
+    assert [each.name for each in llm.tracer.spans] == ["llm.generate"] * 2
+    assert llm.tracer.spans[0].attributes["llm.usage.completion_tokens"] == 3
 
 
 async def test_a_stream_is_assembled_too(fake: Fake, log: Log) -> None:

@@ -6,6 +6,7 @@ import inspect
 import re
 import subprocess
 import sys
+import tomllib
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -148,3 +149,21 @@ async def test_a_server_that_ends_at_once_shows_its_log(tmp_path: Path) -> None:
     with pytest.raises(testing.ServerError, match=r"(?s)code 3.*upside down"):
         async with testing.server(broken):
             pass
+
+
+def test_a_python_that_is_too_old_is_told_which_one_is_needed(tmp_path: Path) -> None:
+    code = (
+        "import sys; sys.version_info = (3, 9, 18); import build_backend;"
+        f"print(build_backend.prepare_metadata_for_build_wheel({str(tmp_path)!r}))"
+    )
+    run = subprocess.run(
+        [sys.executable, "-c", code],
+        capture_output=True,
+        text=True,
+        check=True,
+        cwd=SOURCE.parents[1],
+    )
+    metadata = (tmp_path / run.stdout.strip() / "METADATA").read_text()
+    declared = tomllib.loads((SOURCE.parents[1] / "pyproject.toml").read_text())["project"]
+    assert f"Requires-Python: {declared['requires-python']}\n" in metadata
+    assert f"Name: {declared['name']}\n" in metadata

@@ -4,14 +4,12 @@ Each has the public methods and fields of what it stands for.
 """
 
 import json
-import threading
-from collections.abc import AsyncIterator, Generator
-from contextlib import contextmanager
+from collections.abc import AsyncIterator
 from dataclasses import asdict, dataclass, field
 from typing import Any
 
 from loombridge import _steps
-from loombridge.loom import _run
+from loombridge.loom import _run, _spans
 
 
 class Model:
@@ -29,20 +27,20 @@ class Model:
     async def generate(self, prompt: str, **kwargs: Any) -> str:
         """Return the model's answer."""
         asked = await self._prompt(prompt, kwargs)
-        with _call(self._llm) as call:
+        with _spans.noting(self._llm) as usage:
             words = await self._llm.generate(prompt=asked.text, **kwargs)
-            self._keeper.heard(str(words), asked, call.usage())
+        self._keeper.heard(str(words), asked, usage)
         return words
 
     async def generate_stream(self, prompt: str, **kwargs: Any) -> AsyncIterator[str]:
         """Yield the model's answer as it comes."""
         asked = await self._prompt(prompt, kwargs)
         words: list[str] = []
-        with _call(self._llm) as call:
-            async for piece in self._llm.generate_stream(prompt=asked.text, **kwargs):
-                words.append(piece)
-                yield piece
-            self._keeper.heard("".join(words), asked, call.usage())
+        async for piece in self._llm.generate_stream(prompt=asked.text, **kwargs):
+            words.append(piece)
+            yield piece
+        # loom-py asks for no usage of a stream.
+        self._keeper.heard("".join(words), asked, None)
 
     async def _prompt(self, own: str, kwargs: dict[str, Any]) -> _run.Asked:
         model: object = getattr(getattr(self._llm, "config", None), "model", "")
@@ -50,50 +48,6 @@ class Model:
         return await self._keeper.prompt(
             own, str(system or ""), model if isinstance(model, str) else ""
         )
-
-
-class _Call:
-    """A call of a model that runs."""
-
-    def __init__(self, llm: Any) -> None:
-        self._llm = llm
-        self._before = self._last()
-        self.alone = True
-        """No other call of the model has run beside it."""
-
-    def usage(self) -> object:
-        """Return what the provider counted for this call; None: it can't be told."""
-        usage = self._last()
-        # What is still there from the call before says nothing of this one, and a
-        # model has one place for what the provider counted, for all its calls.
-        return usage if self.alone and usage is not self._before else None
-
-    def _last(self) -> object:
-        return getattr(self._llm, "_last_usage", None)
-
-
-_lock = threading.Lock()
-_running: dict[int, list[_Call]] = {}
-"""The calls that run now, by the identity of their model, which they keep alive."""
-
-
-@contextmanager
-def _call(llm: Any) -> Generator[_Call]:
-    """Begin a call; it and those that run beside it are not alone."""
-    call = _Call(llm)
-    with _lock:
-        calls = _running.setdefault(id(llm), [])
-        calls.append(call)
-        if len(calls) > 1:
-            for each in calls:
-                each.alone = False
-    try:
-        yield call
-    finally:
-        with _lock:
-            calls.remove(call)
-            if not calls:
-                del _running[id(llm)]
 
 
 @dataclass(frozen=True, slots=True)
