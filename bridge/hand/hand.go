@@ -61,7 +61,10 @@ type Relay interface {
 type Deps struct {
 	Registry *tools.Registry
 	// Relay is asked for names that the registry does not have. Default: nobody.
-	Relay      Relay
+	Relay Relay
+	// Absent gives a tool that answers in the place of one that is not here, or
+	// nil. It is asked last. Default: none does.
+	Absent     func(name string) *tools.Tool
 	Log        *session.Log
 	Blobs      *blob.Store
 	Reducer    *step.Reducer

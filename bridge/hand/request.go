@@ -121,14 +121,22 @@ func (h *Hand) check(req Request) (*call, error) {
 	return c, nil
 }
 
-// lookup asks the registry, whose tools win, then the relay.
+// lookup asks the registry, whose tools win, then the relay, then what answers for
+// tools that are not here.
 func (h *Hand) lookup(req Request) (*tools.Tool, error) {
 	tool, err := h.Registry.Lookup(req.Name)
-	if err == nil || h.Relay == nil {
-		return tool, err
+	if err == nil {
+		return tool, nil
 	}
-	if relayed, ok := h.Relay.Lookup(req.Scope.Tenant, req.Name); ok {
-		return relayed, nil
+	if h.Relay != nil {
+		if relayed, ok := h.Relay.Lookup(req.Scope.Tenant, req.Name); ok {
+			return relayed, nil
+		}
+	}
+	if h.Absent != nil {
+		if absent := h.Absent(req.Name); absent != nil {
+			return absent, nil
+		}
 	}
 	return nil, err
 }

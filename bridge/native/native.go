@@ -131,10 +131,10 @@ func (f *files) tools() []tool {
 const (
 	readSchema = `{"type":"object","properties":{
 "path":{"type":"string","minLength":1,"description":"File to read, relative to the workspace"},
-"offset":{"type":"integer","minimum":1,"description":"First line to read, counted from 1"},
-"limit":{"type":"integer","minimum":1,"description":"How many lines to read (default 2000 when only offset is given)"},
-"start_line":{"type":"integer","minimum":1,"description":"Same as offset"},
-"end_line":{"type":"integer","minimum":1,"description":"Last line to read"},
+"offset":{"type":"integer","minimum":0,"description":"First line to read, counted from 1"},
+"limit":{"type":"integer","minimum":0,"description":"How many lines to read (default 2000 when only offset is given)"},
+"start_line":{"type":"integer","minimum":0,"description":"Same as offset"},
+"end_line":{"type":"integer","minimum":-1,"description":"Last line to read (-1: to the end)"},
 "offset_bytes":{"type":"integer","minimum":0,"description":"First byte to read, in place of lines"},
 "limit_bytes":{"type":"integer","minimum":1,"description":"How many bytes to read"}},
 "required":["path"]}`

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"io"
+	"math"
 	"unicode/utf8"
 
 	"github.com/loom-bridge/loom-bridge/bridge/tools"
@@ -37,24 +38,32 @@ func (f *files) readFile(ctx context.Context, c tools.Call) (tools.Result, error
 }
 
 // lineRangeOf reads which lines are asked for: offset and limit, or start_line
-// and end_line, which mean the same.
+// and end_line, which mean the same. A first line of 0 is the first one, a limit
+// of 0 none, and an end_line of -1 or 0 the last line: so loom-py's own reading
+// tool has it, whose defaults ask for the whole file.
 func lineRangeOf(c tools.Call) (want lineRange, ranged bool, err error) {
 	first, hasFirst := c.Int("offset")
 	if !hasFirst {
 		first, hasFirst = c.Int("start_line")
 	}
-	count, hasCount := c.Int("limit")
 	first = max(first, 1)
-	if end, ok := c.Int("end_line"); ok && !hasCount {
-		if end < first {
-			return want, false, refuse("end_line", "must not be less than the first line")
-		}
+	count, _ := c.Int("limit")
+	hasCount := count > 0
+	end, hasEnd := c.Int("end_line")
+	switch toEnd := hasEnd && end <= 0; {
+	case hasCount:
+	case toEnd && first == 1:
+		return want, false, nil
+	case toEnd:
+		count, hasCount = math.MaxInt64, true
+	case hasEnd && end < first:
+		return want, false, refuse("end_line", "must not be less than the first line")
+	case hasEnd:
 		count, hasCount = end-first+1, true
-	}
-	if !hasCount {
+	default:
 		count = DefaultRangeLines
 	}
-	return lineRange{first: first, count: max(count, 1), maxBytes: MaxRangeBytes}, hasFirst || hasCount, nil
+	return lineRange{first: first, count: count, maxBytes: MaxRangeBytes}, hasFirst || hasCount, nil
 }
 
 // byteRange is a part of a text: count bytes from byte first on, all with a

@@ -36,7 +36,7 @@ func TestReadFile(t *testing.T) {
 	wantFailure(t, err, tools.NotFound, "File not found: a.txt/")
 	_, err = b.try("fs:read_file", args{"path": "dir"})
 	wantFailure(t, err, tools.Failed, "dir: is a directory")
-	for _, bad := range []args{{}, {"path": ""}, {"path": 3}, {"path": "a.txt", "offset": 0}, {"path": "a.txt", "limit": "2"}, {"path": "a.txt", "start_line": 3, "end_line": 2}} {
+	for _, bad := range []args{{}, {"path": ""}, {"path": 3}, {"path": "a.txt", "offset": -1}, {"path": "a.txt", "limit": "two"}, {"path": "a.txt", "end_line": -2}, {"path": "a.txt", "start_line": 3, "end_line": 2}} {
 		if _, err := b.try("fs:read_file", bad); !errors.Is(err, tools.ErrInvalidArguments) {
 			t.Errorf("%v: got %v, want ErrInvalidArguments", bad, err)
 		}
@@ -74,6 +74,13 @@ func TestReadFileLines(t *testing.T) {
 		{"middle", args{"path": "ten", "offset": 3, "limit": 2}, part(lines(3, 4), 3, 2, 10, "next_offset", int64(5))},
 		{"other names", args{"path": "ten", "start_line": 3, "end_line": 4}, part(lines(3, 4), 3, 2, 10, "next_offset", int64(5))},
 		{"end line alone", args{"path": "ten", "end_line": 1}, part(lines(1, 1), 1, 1, 10, "next_offset", int64(2))},
+		{"to the end, as loom-py writes it", args{"path": "ten", "start_line": 9, "end_line": -1}, part(lines(9, 10), 9, 2, 10)},
+		{"to the end of many", args{"path": "many", "start_line": 2, "end_line": 0}, part(lines(2, 5000), 2, 4999, 5000)},
+		{"all, by loom-py's defaults", args{"path": "ten", "start_line": 1, "end_line": -1}, args{"content": lines(1, 10)}},
+		{"all, from line zero", args{"path": "ten", "start_line": 0, "end_line": nil, "limit": 0}, part(lines(1, 10), 1, 10, 10)},
+		{"limit zero is none", args{"path": "ten", "limit": 0}, args{"content": lines(1, 10)}},
+		{"limit wins", args{"path": "ten", "start_line": 2, "end_line": -1, "limit": 1}, part(lines(2, 2), 2, 1, 10, "next_offset", int64(3))},
+		{"numbers as text", args{"path": "ten", "start_line": "3", "end_line": "4"}, part(lines(3, 4), 3, 2, 10, "next_offset", int64(5))},
 		{"limit alone", args{"path": "ten", "limit": 1}, part(lines(1, 1), 1, 1, 10, "next_offset", int64(2))},
 		{"to the end", args{"path": "ten", "offset": 9, "limit": 2}, part(lines(9, 10), 9, 2, 10)},
 		{"over the end", args{"path": "ten", "offset": 9, "limit": 9_000_000_000_000_000_000}, part(lines(9, 10), 9, 2, 10)},

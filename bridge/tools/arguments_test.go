@@ -85,6 +85,10 @@ const editSchema = `{"type":"object","properties":{
 "line":{"type":"integer","minimum":1},
 "mode":{"enum":["a","b"]},
 "note":{"type":["string","null"]},
+"deep":{"type":"boolean"},
+"share":{"type":"number"},
+"either":{"type":["string","integer"]},
+"counts":{"type":"array","items":{"type":"integer"}},
 "edits":{"type":"array","items":{"type":"object","properties":{"text":{"type":"string"}},"required":["text"]}}},
 "required":["path","line"]}`
 
@@ -104,8 +108,13 @@ func TestCheckTellsAllViolations(t *testing.T) {
 		{"null where null is a type", `{"path":"a","line":3,"note":null}`, nil},
 		{"all missing", `{}`, []string{"line: is required", "path: is required"}},
 		{"null counts as missing", `{"path":null,"line":1}`, []string{"path: is required"}},
-		{"wrong types", `{"path":3,"line":"3"}`, []string{"line: must be integer, not string", "path: must be string, not number"}},
-		{"a number as text stays text", `{"path":"a","line":true}`, []string{"line: must be integer, not boolean"}},
+		{"wrong types", `{"path":3,"line":"x"}`, []string{"line: must be integer, not string", "path: must be string, not number"}},
+		{"a boolean is no number", `{"path":"a","line":true}`, []string{"line: must be integer, not boolean"}},
+		{"a number as text", `{"path":"a","line":" 3 "}`, nil},
+		{"a number as text, out of range", `{"path":"a","line":"0"}`, []string{"line: minimum: got 0, want 1"}},
+		{"a fraction as text", `{"path":"a","line":"3.5"}`, []string{"line: must be integer, not number"}},
+		{"a huge number as text", `{"path":"a","line":"1e99999"}`, []string{"line: must be integer, not string"}},
+		{"no text at all", `{"path":"a","line":""}`, []string{"line: must be integer, not string"}},
 		{"below", `{"path":"a","line":1,"edits":[{"text":"x"},{"text":1},{}]}`, []string{"edits[1].text: must be string, not number", "edits[2].text: is required"}},
 	}
 	for _, tt := range tests {
@@ -127,6 +136,29 @@ func TestCheckTellsAllViolations(t *testing.T) {
 				t.Errorf("violations (-want +got):\n%s", diff)
 			}
 		})
+	}
+}
+
+// Text that is a number or a boolean is taken as one where one is wanted, and only
+// there.
+func TestCheckTakesTextAsWhatItIs(t *testing.T) {
+	r := tools.NewRegistry(nil)
+	if err := r.Add(tools.Descriptor{Name: "edit", Level: 1, Schema: json.RawMessage(editSchema)}, nothing); err != nil {
+		t.Fatal(err)
+	}
+	args, err := tools.ParseArguments([]byte(`{"path":"5","line":"3","deep":"True","share":"-1e-2","either":"7","note":"true","counts":["1",2]," other":"4"}`))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := r.Check("edit", args); err != nil {
+		t.Fatal(err)
+	}
+	want := map[string]any{
+		"path": "5", "line": json.Number("3"), "deep": true, "share": json.Number("-1e-2"), "either": "7", "note": "true",
+		"counts": []any{json.Number("1"), json.Number("2")}, " other": "4",
+	}
+	if diff := cmp.Diff(want, args); diff != "" {
+		t.Errorf("arguments (-want +got):\n%s", diff)
 	}
 }
 

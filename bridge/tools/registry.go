@@ -186,14 +186,16 @@ func (r *Registry) Check(name string, args map[string]any) error {
 func (t *Tool) Descriptor() Descriptor { return t.descriptor }
 
 // Check compares args with the tool's schema and returns an *ArgumentsError
-// that lists all violations. Members that are null are removed from args first:
-// they count as missing. Members the schema does not name are let through
-// unless it forbids them.
+// that lists all violations. It changes args first: members that are null are
+// removed, since they count as missing, and a text becomes the number or the
+// boolean that it is where the schema wants one. Members the schema does not name
+// are let through unless it forbids them.
 func (t *Tool) Check(args map[string]any) error {
 	if t.schema == nil {
 		return nil
 	}
 	dropNulls(t.schema, args)
+	coerce(t.schema, args)
 	if list := violations(t.schema, args); len(list) > 0 {
 		return t.Refuse(list...)
 	}

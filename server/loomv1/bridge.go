@@ -30,9 +30,12 @@ var (
 type bridgeService struct {
 	loomv1pb.UnimplementedBridgeServer
 	toolCaller
+	unserved *unserved
 }
 
-func newBridgeService(d Deps) *bridgeService { return &bridgeService{toolCaller: toolCaller{d}} }
+func newBridgeService(d Deps) *bridgeService {
+	return &bridgeService{toolCaller: toolCaller{d}, unserved: newUnserved(d.Options.Unserved)}
+}
 
 // RegisterAgent replaces what is known of an agent. A stream of it that is open
 // keeps what it was opened with.
@@ -160,6 +163,9 @@ func (s *bridgeService) open(ctx context.Context, stream grpc.BidiStreamingServe
 	if err := a.subscribe(ctx); err != nil {
 		a.close(ctx)
 		return nil, err
+	}
+	if text := s.unserved.tell(tenant, id); text != "" {
+		a.answers <- errorOf(codeUnserved, text)
 	}
 	return a, nil
 }

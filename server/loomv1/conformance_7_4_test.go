@@ -404,7 +404,7 @@ func TestConformance74BadTTLDoesNotReachSubscribers(t *testing.T) {
 	m := maps.Clone(a.delivery().GetEvent().GetMetadata())
 	delete(m, "ts")
 	want := map[string]string{
-		"ttl": "16", "hop": "0", "own": "kept", "thread_id": "e1", "correlation_id": "e1", "reply_to": "thread.e1.reply", "loom.topic": "work.new",
+		"ttl": "16", "hop": "0", "own": "kept", "thread_id": "e1", "correlation_id": "e1", "reply_to": "thread.e1.reply", "sender": "", "loom.topic": "work.new",
 	}
 	if diff := cmp.Diff(want, m); diff != "" {
 		t.Error(diff)

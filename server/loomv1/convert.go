@@ -42,9 +42,9 @@ func eventOf(topic string, e *loomv1pb.Event, now time.Time) events.Event {
 	}
 }
 
-// messageOf is an event of the bus for an agent. It shares the event's payload,
-// tags and headers.
-func messageOf(e events.Event) *loomv1pb.Event {
+// messageOf is an event of the bus for an agent; recipient is empty where it is not
+// known who listens. It shares the event's payload, tags and headers.
+func messageOf(e events.Event, recipient string) *loomv1pb.Event {
 	if isNative(e) {
 		e = adapted(e)
 	}
@@ -53,7 +53,7 @@ func messageOf(e events.Event) *loomv1pb.Event {
 		Type:        e.Type,
 		TimestampMs: e.SentMillis,
 		Source:      e.Source,
-		Metadata:    deliverable(e.Headers, e.Topic, e.Time),
+		Metadata:    echo(deliverable(e.Headers, e.Topic, e.Time), e.ID, recipient),
 		Payload:     e.Payload,
 		Confidence:  e.Confidence,
 		Tags:        e.Tags,
@@ -105,9 +105,9 @@ func deliverable(headers map[string]string, topic string, now time.Time) map[str
 
 // deliveryOf is an event on its way to an agent, under the topic or pattern that
 // the agent subscribed.
-func deliveryOf(pattern string, e events.Event) *loomv1pb.ServerEvent {
+func deliveryOf(pattern string, e events.Event, recipient string) *loomv1pb.ServerEvent {
 	return &loomv1pb.ServerEvent{Msg: &loomv1pb.ServerEvent_Delivery{
-		Delivery: &loomv1pb.Delivery{Topic: pattern, Event: messageOf(e)},
+		Delivery: &loomv1pb.Delivery{Topic: pattern, Event: messageOf(e, recipient)},
 	}}
 }
 

@@ -23,7 +23,7 @@ func TestEventRoundTrip(t *testing.T) {
 		"odd numbers":      {Id: "e3", TimestampMs: -1, Confidence: -7, Priority: -1},
 	} {
 		t.Run(name, func(t *testing.T) {
-			got := messageOf(eventOf("work.new", sent, stampTime))
+			got := messageOf(eventOf("work.new", sent, stampTime), "")
 			for key, value := range sent.GetMetadata() {
 				if got.GetMetadata()[key] != value {
 					t.Errorf("metadata %q is %q, want %q", key, got.GetMetadata()[key], value)
@@ -51,12 +51,12 @@ func TestNativeEvent(t *testing.T) {
 	got := messageOf(events.Event{
 		ID: "n1", Topic: "work.new", Source: "researcher", Time: at, Sequence: 4,
 		Payload: []byte(`{"a":1}`), Headers: map[string]string{"own": "x"},
-	})
+	}, "")
 	want := &loomv1pb.Event{
 		Id: "n1", Type: "event", TimestampMs: at.UnixMilli(), Source: "researcher", Payload: []byte(`{"a":1}`),
 		Confidence: 1, Priority: 50, Metadata: map[string]string{
 			"own": "x", "loom.sender": "researcher", "sender": "researcher", "reply_to": "agent.researcher.replies",
-			"thread_id": "n1", "loom.topic": "work.new", "ttl": "16", "hop": "0", "ts": "1772366400123",
+			"thread_id": "n1", "correlation_id": "n1", "loom.topic": "work.new", "ttl": "16", "hop": "0", "ts": "1772366400123",
 		},
 	}
 	if diff := cmp.Diff(want, got, protocmp.Transform()); diff != "" {
@@ -70,7 +70,7 @@ func TestNativeEventKeepsItsOwn(t *testing.T) {
 		ID: "n1", Topic: "work.new", Source: "researcher", Type: "price", SentMillis: 5, Confidence: 0.25, Priority: 7,
 		Tags: []string{"a"}, Headers: map[string]string{"loom.sender": "other", "correlation_id": "q1"},
 	}
-	got := messageOf(e)
+	got := messageOf(e, "")
 	if got.GetType() != "price" || got.GetTimestampMs() != 5 || got.GetConfidence() != 0.25 || got.GetPriority() != 7 || len(got.GetTags()) != 1 {
 		t.Errorf("got %v", got)
 	}
@@ -97,7 +97,7 @@ func TestCraftedStamp(t *testing.T) {
 		for _, headers := range []map[string]string{alone, full} {
 			before := maps.Clone(headers)
 			e := events.Event{ID: "n1", Topic: "work.new", Source: "s", Headers: headers}
-			got := messageOf(e).GetMetadata()
+			got := messageOf(e, "").GetMetadata()
 			if value, ok := got[key]; ok && !isNumber(value) {
 				t.Errorf("%v: %s is %q", before, key, value)
 			}
@@ -114,7 +114,7 @@ func TestCraftedStamp(t *testing.T) {
 // A topic alone makes no native event one of this API.
 func TestClaimedStamp(t *testing.T) {
 	e := events.Event{ID: "n1", Topic: "work.new", Source: "s", Headers: map[string]string{"loom.topic": "work.new"}}
-	if got := messageOf(e); got.GetType() != "event" || got.GetMetadata()["reply_to"] != "agent.s.replies" {
+	if got := messageOf(e, ""); got.GetType() != "event" || got.GetMetadata()["reply_to"] != "agent.s.replies" {
 		t.Errorf("got %v", got)
 	}
 }
@@ -122,7 +122,7 @@ func TestClaimedStamp(t *testing.T) {
 // A topic in the headers that is not that of the event is not believed.
 func TestClaimedTopic(t *testing.T) {
 	headers := map[string]string{"loom.topic": "other"}
-	if got := messageOf(events.Event{Topic: "work.new", Headers: headers}).GetMetadata()["loom.topic"]; got != "work.new" {
+	if got := messageOf(events.Event{Topic: "work.new", Headers: headers}, "").GetMetadata()["loom.topic"]; got != "work.new" {
 		t.Errorf("topic %q", got)
 	}
 	if headers["loom.topic"] != "other" {

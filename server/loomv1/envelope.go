@@ -1,6 +1,8 @@
 package loomv1
 
 import (
+	"cmp"
+	"maps"
 	"strconv"
 	"strings"
 	"time"
@@ -55,44 +57,50 @@ func isMailbox(topic string) bool { return strings.HasSuffix(topic, repliesSuffi
 // the rest. The metadata passed in stays as it is.
 //
 // With loom.sender, the event can be answered at the sender's mailbox, and only
-// there does loom-py wait for answers. Nor does such an event get a correlation
-// id that its sender did not give: a sender that hears its own request would
-// take it for the answer.
+// there does loom-py wait for answers. Its correlation id is then that of the
+// event, which is what the sender waits for; the sender itself must not see it,
+// see echo.
 func stamp(metadata map[string]string, topic, id string, now time.Time) map[string]string {
 	m := make(map[string]string, len(metadata)+8)
 	for key, value := range metadata {
 		m[key] = value
 	}
+	sender, correlation := m[ownPrefix+keySender], cmp.Or(m[keyThreadID], id)
 	fill(m, keyThreadID, id)
-	sender, thread := m[ownPrefix+keySender], m[keyThreadID]
-	if sender == "" {
+	if thread := m[keyThreadID]; sender == "" {
 		fill(m, keyCorrelationID, thread)
 		fill(m, keyReplyTo, "thread."+thread+".reply")
 	} else {
-		fill(m, keyCorrelationID, "")
+		fill(m, keyCorrelationID, correlation)
 		fill(m, keyReplyTo, mailbox(sender))
 	}
-	fill(m, keySender, "")
+	if m[keySender] == "" {
+		m[keySender] = sender // loom-py tells no sender from one that is missing
+	}
 	stampNumbers(m, now)
 	m[keyTopic] = topic
 	return m
 }
 
-// fill gives a bare key without a value that of its loom. key, else fallback; if
-// that is empty, too, the key is left out.
+// fill gives a bare key without a value that of its loom. key, else fallback.
 func fill(m map[string]string, key, fallback string) {
-	if m[key] != "" {
-		return
+	if m[key] == "" {
+		m[key] = cmp.Or(m[ownPrefix+key], fallback)
 	}
-	value := m[ownPrefix+key]
-	if value == "" {
-		value = fallback
+}
+
+// echo returns the metadata of an event for its own sender, without a correlation
+// id that the sender did not give: one that hears its own request would take it
+// for the answer. For anybody else it returns the metadata as it is.
+func echo(m map[string]string, id, recipient string) map[string]string {
+	correlation := m[keyCorrelationID]
+	given := m[ownPrefix+keyCorrelationID] != "" || correlation != id && correlation != m[keyThreadID]
+	if recipient == "" || m[ownPrefix+keySender] != recipient || given {
+		return m
 	}
-	if value == "" {
-		delete(m, key)
-		return
-	}
-	m[key] = value
+	m = maps.Clone(m)
+	delete(m, keyCorrelationID)
+	return m
 }
 
 // stampNumbers makes every number of the envelope one: loom-py's receiver breaks

@@ -13,7 +13,7 @@ var stampTime = time.UnixMilli(1_772_366_400_000)
 
 // with is the metadata in which nothing but what a test is about is written out.
 func with(pairs map[string]string) map[string]string {
-	m := map[string]string{"ttl": "16", "hop": "0", "ts": "1772366400000", "loom.topic": "work.new"}
+	m := map[string]string{"ttl": "16", "hop": "0", "ts": "1772366400000", "loom.topic": "work.new", "sender": ""}
 	maps.Copy(m, pairs)
 	return m
 }
@@ -43,9 +43,20 @@ func TestStamp(t *testing.T) {
 			map[string]string{"thread_id": "t"},
 			with(map[string]string{"thread_id": "t", "correlation_id": "t", "reply_to": "thread.t.reply"}),
 		},
-		"request of loom-py: answered at the mailbox, no correlation": {
+		"request of loom-py: answered at the mailbox, under its own id": {
 			map[string]string{"loom.sender": "asker"},
-			with(map[string]string{"loom.sender": "asker", "sender": "asker", "thread_id": "e1", "reply_to": "agent.asker.replies"}),
+			with(map[string]string{"loom.sender": "asker", "sender": "asker", "thread_id": "e1", "correlation_id": "e1", "reply_to": "agent.asker.replies"}),
+		},
+		"request of loom-py in a thread: answered under its own id": {
+			map[string]string{"loom.sender": "asker", "loom.thread_id": "T"},
+			with(map[string]string{
+				"loom.sender": "asker", "sender": "asker", "loom.thread_id": "T", "thread_id": "T", "correlation_id": "e1",
+				"reply_to": "agent.asker.replies",
+			}),
+		},
+		"request with a bare thread": {
+			map[string]string{"loom.sender": "asker", "thread_id": "t"},
+			with(map[string]string{"loom.sender": "asker", "sender": "asker", "thread_id": "t", "correlation_id": "t", "reply_to": "agent.asker.replies"}),
 		},
 		"answer of loom-py": {
 			map[string]string{"loom.sender": "teller", "loom.correlation_id": "q1", "loom.thread_id": "T"},
@@ -56,11 +67,13 @@ func TestStamp(t *testing.T) {
 		},
 		"reply_to of loom-py wins": {
 			map[string]string{"loom.sender": "asker", "loom.reply_to": "elsewhere"},
-			with(map[string]string{"loom.sender": "asker", "sender": "asker", "thread_id": "e1", "loom.reply_to": "elsewhere", "reply_to": "elsewhere"}),
+			with(map[string]string{
+				"loom.sender": "asker", "sender": "asker", "thread_id": "e1", "correlation_id": "e1", "loom.reply_to": "elsewhere", "reply_to": "elsewhere",
+			}),
 		},
 		"empty counts as missing": {
 			map[string]string{"thread_id": "", "correlation_id": "", "sender": "", "reply_to": "", "ttl": "", "hop": "", "ts": "", "loom.sender": "asker"},
-			with(map[string]string{"loom.sender": "asker", "sender": "asker", "thread_id": "e1", "reply_to": "agent.asker.replies"}),
+			with(map[string]string{"loom.sender": "asker", "sender": "asker", "thread_id": "e1", "correlation_id": "e1", "reply_to": "agent.asker.replies"}),
 		},
 		"empty of loom-py counts as missing": {
 			map[string]string{"loom.sender": "", "loom.thread_id": "", "loom.correlation_id": "", "loom.reply_to": ""},
@@ -110,6 +123,33 @@ func TestStamp(t *testing.T) {
 				t.Errorf("stamped twice: %s", diff)
 			}
 		})
+	}
+}
+
+// Only the sender of an event sees no correlation id, unless it gave one.
+func TestEcho(t *testing.T) {
+	for _, tt := range []struct {
+		name, recipient string
+		sent            map[string]string
+		want            string
+	}{
+		{"another agent", "b", map[string]string{"loom.sender": "a"}, "e1"},
+		{"nobody in particular", "", map[string]string{"loom.sender": "a"}, "e1"},
+		{"the sender", "a", map[string]string{"loom.sender": "a"}, ""},
+		{"the sender, of a thread", "a", map[string]string{"loom.sender": "a", "loom.thread_id": "t"}, ""},
+		{"the sender, of a bare thread", "a", map[string]string{"loom.sender": "a", "thread_id": "t"}, ""},
+		{"the sender, who gave one", "a", map[string]string{"loom.sender": "a", "loom.correlation_id": "c"}, "c"},
+		{"the sender, who gave a bare one", "a", map[string]string{"loom.sender": "a", "correlation_id": "c"}, "c"},
+		{"no sender", "a", nil, "e1"},
+	} {
+		stored := stamp(tt.sent, "topic", "e1", stampTime)
+		before := maps.Clone(stored)
+		if got := echo(stored, "e1", tt.recipient)["correlation_id"]; got != tt.want {
+			t.Errorf("%s: %q, want %q", tt.name, got, tt.want)
+		}
+		if diff := cmp.Diff(before, stored); diff != "" {
+			t.Errorf("%s: the stored metadata changed: %s", tt.name, diff)
+		}
 	}
 }
 

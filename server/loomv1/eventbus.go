@@ -121,7 +121,7 @@ func (s *eventBusService) send(ctx context.Context, from *tap, rest filter, stal
 		case err != nil:
 			return s.subscriptionEnded(ctx, err)
 		case ok:
-			err = s.sendEvent(ctx, messageOf(delivery.Event), rest, stall, stream)
+			err = s.sendEvent(ctx, messageOf(delivery.Event, ""), rest, stall, stream)
 		default:
 			err = from.wait(ctx)
 		}

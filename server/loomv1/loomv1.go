@@ -46,7 +46,7 @@ type Tools interface {
 	Lookup(name string) (*tools.Tool, error)
 }
 
-// Deps are what the services work with. All but Options are required; they stay
+// Deps are what the services work with. All but Absent and Options are required; they stay
 // the caller's to close, after the gRPC server has stopped.
 type Deps struct {
 	Events  *events.Bus
@@ -54,6 +54,9 @@ type Deps struct {
 	Hand    Hand
 	Tools   Tools
 	Journal *journal.Journal
+	// Absent gives what the hand runs for a tool that is not here, or nil. Default:
+	// nothing.
+	Absent func(name string) *tools.Tool
 	// Tenant returns whose data a call works on. Its error ends the call as it
 	// is.
 	Tenant func(ctx context.Context) (string, error)
@@ -80,6 +83,10 @@ type Options struct {
 	// Draining is closed when the server begins to stop: streams then end with
 	// UNAVAILABLE. Default: never.
 	Draining <-chan struct{}
+	// Unserved says what somebody asked for and does not get, a sentence each. An
+	// agent is told on its first stream, as an error, which loom-py logs. Default:
+	// nothing.
+	Unserved []string
 	// StallTimeout is how long a stream may take nothing before it is ended.
 	// Default DefaultStallTimeout.
 	StallTimeout time.Duration

@@ -46,7 +46,7 @@ func (d Deps) prepared(topic string, e *loomv1pb.Event) (events.Event, *refusal)
 	}
 	ready := eventOf(topic, e, d.Options.Now())
 	// No pattern that matches the topic is longer by more than its star.
-	if size, limit := proto.Size(deliveryOf(topic+"*", ready)), d.Options.MaxSendBytes; size > limit {
+	if size, limit := proto.Size(deliveryOf(topic+"*", ready, "")), d.Options.MaxSendBytes; size > limit {
 		return events.Event{}, tooLarge(size, limit)
 	}
 	return ready, nil

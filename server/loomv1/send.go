@@ -164,7 +164,7 @@ func (a *agentStream) sendDelivery(ctx context.Context, d events.Delivery) error
 	if !a.log.wants(d) {
 		return nil
 	}
-	if err := a.sendMessage(ctx, deliveryOf(pattern, d.Event)); err != nil {
+	if err := a.sendMessage(ctx, deliveryOf(pattern, d.Event, a.id)); err != nil {
 		return err
 	}
 	a.log.note(pattern, d.Event)
@@ -175,7 +175,7 @@ func (a *agentStream) sendDelivery(ctx context.Context, d events.Delivery) error
 // mailbox.
 func (a *agentStream) sendDirect(ctx context.Context, e events.Event) error {
 	e.Topic = mailbox(a.id)
-	return a.sendMessage(ctx, deliveryOf(e.Topic, e))
+	return a.sendMessage(ctx, deliveryOf(e.Topic, e, a.id))
 }
 
 // sendCall asks the agent to run a tool.

@@ -159,10 +159,10 @@ func (c toolCaller) run(ctx context.Context, tenant string, call *loomv1pb.ToolC
 		return relayed(answer)
 	case !errors.Is(relayErr, agents.ErrNotFound):
 		return c.relayFailed(ctx, call, relayErr)
-	case err == nil:
+	case err == nil, c.Absent != nil && c.Absent(call.GetName()) != nil:
 		return c.runOwn(ctx, tenant, call)
 	}
-	return notFound(call.GetName())
+	return notFound(explained(call.GetName()))
 }
 
 // checkJSON returns what is wrong with text that is no JSON. No text is fine.

@@ -6,6 +6,7 @@ import json
 import sys
 import time
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 import grpc
@@ -42,6 +43,29 @@ async def test_register_stream_and_echo(srv: testing.Server, stubs: Stubs) -> No
         assert meta(event, "sender") == "a"
         beat = await a.stub.Heartbeat(stubs.bridge.HeartbeatRequest(timestamp_ms=12345))
         assert (beat.timestamp_ms, beat.status) == (12345, "ok")
+
+
+async def test_an_event_has_a_correlation_id_for_all_but_its_sender(
+    srv: testing.Server, stubs: Stubs
+) -> None:
+    async with (
+        Peer(stubs, srv.address, "a", [TOPIC]) as a,
+        Peer(stubs, srv.address, "b", [TOPIC]) as b,
+        loombridge.connect(srv.address, agent_id="c") as native,
+    ):
+        sent = await a.emit(TOPIC, "note", b"x")
+        _, heard = await b.next()
+        _, echo = await a.next()
+        assert (heard.id, meta(heard, "correlation_id")) == (sent, sent)
+        assert (echo.id, "correlation_id" in echo.metadata) == (sent, False)
+        emitted = await native.emit(TOPIC, {"n": 1})
+        _, heard = await b.next()
+        assert meta(heard, "correlation_id") == emitted.event_id
+        assert meta(heard, "sender") == "c"
+        # An event that names no sender has an empty one, not none.
+        await a.publish(TOPIC, stubs.event.Event(id="e9", type="note"))
+        _, heard = await b.next()
+        assert (heard.metadata["sender"], heard.metadata["correlation_id"]) == ("", "e9")
 
 
 async def test_registration_without_an_id_is_told(srv: testing.Server, stubs: Stubs) -> None:
@@ -98,6 +122,86 @@ async def test_tools_are_relayed_both_ways(srv: testing.Server, stubs: Stubs) ->
         calls = [a.call("text.shout", json.dumps({"text": f"t{i}"})) for i in range(40)]
         answers = [json.loads(each.output) for each in await asyncio.gather(*calls)]
         assert answers == [f"T{i}" for i in range(40)]
+
+
+async def test_the_shell_that_is_not_there_is_forbidden(srv: testing.Server, stubs: Stubs) -> None:
+    # loom-py looks for "Permission denied", asks its user, and runs the command itself.
+    async with (
+        Peer(stubs, srv.address, "a", []) as a,
+        loombridge.connect(srv.address, agent_id="a") as ctx,
+    ):
+        denied = await a.call("system:shell", '{"command": "rm", "args": ["-r", "x"]}')
+        assert (denied.status, denied.error.code) == (stubs.action.TOOL_ERROR, "EXECUTION_ERROR")
+        assert denied.error.message == "Permission denied: Command 'rm' is not allowed"
+        invalid = await a.call("system:shell", "{}")
+        assert invalid.status == stubs.action.TOOL_INVALID_ARGUMENTS
+        for name in ("system:shell", "system_shell"):
+            result = await ctx.tool(name, {"command": "é" * 500})
+            assert result.error is not None
+            assert result.error.code == "permission_denied"
+            assert result.error.message.startswith("Permission denied: Command 'éé")
+            assert len(result.error.message) < 200
+        assert "system:shell" not in {tool.name for tool in await ctx.tools.list()}
+        async with Peer(stubs, srv.address, "b", [], {"system:shell": _shout}):
+            own = await a.call("system:shell", '{"text": "mine"}')
+            assert (own.status, json.loads(own.output)) == (stubs.action.TOOL_OK, "MINE")
+
+
+async def test_arguments_as_loom_py_writes_them(srv: testing.Server, stubs: Stubs) -> None:
+    lines = [f"line {n}\n" for n in range(1, 11)]
+    async with (
+        Peer(stubs, srv.address, "a", []) as a,
+        loombridge.connect(srv.address, agent_id="a") as ctx,
+    ):
+        await ctx.tool("fs:write_file", {"path": "ten", "content": "".join(lines)})
+        for arguments, want in (
+            ({"start_line": 1, "end_line": -1}, lines),
+            ({"start_line": 0, "end_line": 0}, lines),
+            ({"start_line": "9", "end_line": "-1"}, lines[8:]),
+            ({"start_line": 9, "end_line": None}, lines[8:]),
+            ({"limit": 0}, lines),
+            ({"offset": "2", "limit": "3"}, lines[1:4]),
+        ):
+            payload: dict[str, Any] = {"path": "ten", **arguments}
+            answer = await a.call("fs:read_file", json.dumps(payload))
+            assert answer.status == stubs.action.TOOL_OK, (arguments, answer.error.message)
+            assert json.loads(answer.output)["content"] == "".join(want)
+            native = (await ctx.tool("fs:read_file", payload)).raise_for_error()
+            assert native.output["content"] == "".join(want)
+        flags = {"query": "LINE 1", "ignore_case": "True", "limit": "1"}
+        found = await a.call("fs:search", json.dumps(flags))
+        assert len(json.loads(found.output)["matches"]) == 1
+        refused = await a.call("fs:read_file", '{"path": "ten", "end_line": "last"}')
+        assert refused.status == stubs.action.TOOL_INVALID_ARGUMENTS
+        assert "end_line: must be integer, not string" in refused.error.message
+
+
+async def test_what_is_asked_for_and_not_served_is_told(binary: Path, stubs: Stubs) -> None:
+    asked = {"LOOM_MCP_SERVERS": '{"x": {"command": "secret"}}', "LOOM_DASHBOARD": "true"}
+    async with (
+        testing.server(binary, env=asked) as srv,
+        Peer(stubs, srv.address, "a", [TOPIC]) as a,
+    ):
+        await a.until(await a.emit(TOPIC, "note"))
+        ((code, text),) = a.errors
+        assert code == "UNIMPLEMENTED"
+        assert "LOOM_MCP_SERVERS is set, but MCP servers are not started" in text
+        assert "LOOM_DASHBOARD is set, but there is no dashboard" in text
+        assert "secret" not in text
+        async with Peer(stubs, srv.address, "a", [TOPIC]) as again:
+            await again.until(await again.emit(TOPIC, "note"))
+            assert again.errors == []
+        missing = await a.call("web:search", '{"query": "x"}')
+        assert missing.status == stubs.action.TOOL_NOT_FOUND
+        assert missing.error.message == (
+            "Tool not found: web:search (loom-bridge-server does not serve web tools yet)"
+        )
+
+
+async def test_nothing_is_told_where_nothing_is_missing(srv: testing.Server, stubs: Stubs) -> None:
+    async with Peer(stubs, srv.address, "a", [TOPIC]) as a:
+        await a.until(await a.emit(TOPIC, "note"))
+        assert a.errors == []
 
 
 async def test_what_a_prompt_folded_can_be_read_back(srv: testing.Server, stubs: Stubs) -> None:

@@ -22,9 +22,11 @@ type face struct {
 // authentication is off; with it, loom.v1 has an address of its own, or none.
 type faces []face
 
-// openFaces makes the faces. The first one is the address of the native API.
-func openFaces(config Config, parts *domain.Domain, o server.Options, listener net.Listener, opened *closers) (faces, error) {
+// openFaces makes the faces. The first one is the address of the native API. What
+// is missing of what the environment asks for is told to agents of loom.v1.
+func openFaces(config Config, parts *domain.Domain, o server.Options, listener net.Listener, missing []string, opened *closers) (faces, error) {
 	loom := parts.Loom()
+	loom.Options.Unserved = missing
 	loom.Options.Replay = config.LoomReplay
 	if config.LoomReplay == 0 {
 		loom.Options.Replay = -1

@@ -153,7 +153,8 @@ func serve(ctx context.Context, config Config, getenv func(string) string, stdou
 		Logger: logger, SlowCall: config.LogSlow, Metrics: metrics,
 		About: server.About{Version: buildVersion(), Durability: config.Durability, StoreFormat: storeFormat},
 	}
-	faces, err := openFaces(config, parts, options, listener, &opened)
+	missing := unservedBy(getenv)
+	faces, err := openFaces(config, parts, options, listener, missing, &opened)
 	if err != nil {
 		return err
 	}
@@ -170,7 +171,9 @@ func serve(ctx context.Context, config Config, getenv func(string) string, stdou
 		logger.Warn("bearer tokens travel in plain text; give --tls-cert and --tls-key")
 	}
 
-	warnUnserved(logger, getenv)
+	for _, what := range missing {
+		logger.Info("this version does not serve what a variable asks for: " + what)
+	}
 	select {
 	case err = <-faces.serve():
 		err = fmt.Errorf("serve %s: %w", config.Addr, err)
@@ -185,17 +188,20 @@ func serve(ctx context.Context, config Config, getenv func(string) string, stdou
 var unserved = []struct{ name, what string }{
 	{"LOOM_MCP_SERVERS", "MCP servers are not started"},
 	{"LOOM_DASHBOARD", "there is no dashboard"},
+	{"BRAVE_API_KEY", "there is no web:search"},
 	{"OTEL_EXPORTER_OTLP_ENDPOINT", "no telemetry is exported"},
 }
 
-// warnUnserved says once what somebody asked for and does not get. It shows no
-// values: they may hold keys.
-func warnUnserved(logger *slog.Logger, getenv func(string) string) {
+// unservedBy says what somebody asked for by the environment and does not get. It
+// shows no values: they may hold keys.
+func unservedBy(getenv func(string) string) []string {
+	var missing []string
 	for _, u := range unserved {
 		if value := getenv(u.name); value != "" && value != "false" {
-			logger.Info("this version does not serve what a variable asks for", "variable", u.name, "so", u.what)
+			missing = append(missing, u.name+" is set, but "+u.what)
 		}
 	}
+	return missing
 }
 
 func security(config Config) (*server.Credentials, *tls.Config, error) {

@@ -78,6 +78,8 @@ class Peer:
         self.may_come_back = asyncio.Event()
         self.may_come_back.set()
         self.ended: list[grpc.StatusCode] = []
+        self.errors: list[tuple[str, str]] = []
+        """What loom-py would log, at level ERROR."""
         self._stubs = stubs
         self._address = address
         self._topics = [*topics, f"agent.{agent_id}.replies"]
@@ -170,6 +172,8 @@ class Peer:
         elif kind == "tool_call":
             result = self._run(message.tool_call)
             self._outbound.put_nowait(self._stubs.bridge.ClientEvent(tool_result=result))
+        elif kind == "err":
+            self.errors.append((message.err.code, message.err.message))
 
     def _run(self, call: Any) -> Any:
         action = self._stubs.action
