@@ -24,16 +24,22 @@ const (
 )
 
 // FilterLanguage describes filters in short, after AIP-160. Conditions are
-// joined by AND, OR, NOT (or -) and parentheses; OR binds tighter than AND.
+// joined by AND, OR, NOT (or -) and parentheses. A blank joins as AND does. OR
+// binds tighter than a blank, and a blank tighter than AND.
 //
-//   - key, kind, session_id and author are compared with = != < <= > >= in the
-//     order of code points, id and origin (user, agent, tool, web) with = and
-//     !=. Texts other than plain words stand in quotes.
+//   - key, kind, session_id, author and superseded_by are compared with = != < <=
+//     > >= in the order of code points, id and origin (user, agent, tool, web) with
+//     = and !=. Texts other than plain words stand in quotes.
+//   - text is compared with = and !=, and text:"disk full" asks whether it holds
+//     that, letter by letter.
 //   - tags:"red" asks for a tag.
-//   - importance and tier are compared with numbers, pinned with true or false.
-//   - event_time, create_time and expire_time are compared with a moment after
-//     RFC 3339 or with a day, month or year in UTC as a whole ("2026-03-01",
-//     "2026-03", "2026"): = means within it, > after its end.
+//   - With =, != and : an asterisk in a text stands for any characters, or none
+//     (key = "ci*"); "\\*" is an asterisk.
+//   - importance, tier and version are compared with numbers, pinned with true or
+//     false.
+//   - event_time, create_time, update_time and expire_time are compared with a
+//     moment after RFC 3339 or with a day, month or year in UTC as a whole
+//     ("2026-03-01", "2026-03", "2026"): = means within it, > after its end.
 //   - metadata.a.b is compared with a text, a number without exponent, or true
 //     or false; the literal decides the type, and numbers compare exactly.
 //     With : it also looks into arrays (metadata.labels:"urgent").
@@ -43,10 +49,12 @@ const (
 //   - = and : take several values: kind = ("note" OR "plan").
 //
 // What is not set meets no condition, != included; NOT (x = 1) lets it through.
-// The != of metadata holds for values of other types.
+// The != of metadata holds for values of other types. text, superseded_by, version
+// and update_time are not in the index: the records that the other conditions
+// leave are read for them, at most 64 MiB.
 const FilterLanguage = "AIP-160"
 
-const served = "served are id, key, kind, session_id, author, origin, tags, importance, tier, pinned, event_time, create_time, expire_time and metadata"
+const served = "served are id, key, kind, session_id, author, origin, text, tags, importance, tier, pinned, version, event_time, create_time, update_time, expire_time, superseded_by and metadata"
 
 // filter is a filter that was read: a tree of conditions that are not tied to
 // a scope yet. The zero filter lets everything through.
@@ -164,14 +172,12 @@ func (c *compiler) compile(e *expr.Expr, leaf func(*expr.Expr) (filter, error), 
 	var f filter
 	operator := e.GetCallExpr().GetFunction()
 	switch operator {
-	case filtering.FunctionAnd:
+	case filtering.FunctionAnd, filtering.FunctionFuzzyAnd: // the second is a blank
 		f.join = lexical.And
 	case filtering.FunctionOr:
 		f.join = lexical.Or
 	case filtering.FunctionNot:
 		f.join = not
-	case filtering.FunctionFuzzyAnd:
-		return filter{}, c.refuse(e, "conditions must be joined by AND or OR")
 	default:
 		return leaf(e)
 	}
@@ -206,7 +212,7 @@ func operands(dst []*expr.Expr, e *expr.Expr, operator string) []*expr.Expr {
 func (c *compiler) restriction(e *expr.Expr) (filter, error) {
 	call := e.GetCallExpr()
 	if call == nil {
-		return filter{}, c.refuse(e, "a condition needs a field, an operator such as = or :, and a value")
+		return filter{}, c.refuse(e, "a condition needs a field, an operator such as = or :, and a value; a text of several words stands in quotes, and words to look for belong into the query")
 	}
 	if !isOperator(call.GetFunction()) || len(call.GetArgs()) != 2 {
 		return filter{}, c.refuse(e, "function %s is not served", call.GetFunction())
@@ -226,6 +232,16 @@ func (c *compiler) restriction(e *expr.Expr) (filter, error) {
 		return c.compile(right, each, 0)
 	}
 	return each(right)
+}
+
+// isOrder tells the operators that compare by order.
+func isOrder(operator string) bool {
+	switch operator {
+	case filtering.FunctionLessThan, filtering.FunctionLessEquals,
+		filtering.FunctionGreaterThan, filtering.FunctionGreaterEquals:
+		return true
+	}
+	return false
 }
 
 func isOperator(function string) bool {

@@ -3,6 +3,7 @@ package memory
 import (
 	"context"
 	"math"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -24,6 +25,8 @@ const (
 	boolField
 	timeField
 	metadataField
+	// contentField is a text that the index has the words of alone.
+	contentField
 )
 
 const (
@@ -39,6 +42,8 @@ func (k filterKind) operators() string {
 		return equality + "and " + presence[:2]
 	case tagsField:
 		return ":"
+	case contentField:
+		return equality + "and :"
 	case metadataField:
 		return equality + order + "and :"
 	}
@@ -70,6 +75,10 @@ type filterField struct {
 	span     func(float64) span  // of a number
 	path     []string            // of metadata
 	operator string
+	// Of what the index does not have: where is what to look through, everything
+	// unless it is set, and stored reads a number or a time, false where there is none.
+	where  lexical.Filter
+	stored func(Record) (int64, bool)
 }
 
 // filterFields are the fields beside metadata. It is never changed.
@@ -87,6 +96,15 @@ var filterFields = map[string]filterField{
 	"event_time":  {kind: timeField, column: lexical.EventTime},
 	"create_time": {kind: timeField, column: lexical.CreateTime},
 	"expire_time": {kind: timeField, column: lexical.ExpireTime},
+	"text":        {kind: contentField, of: func(r Record) string { return r.Text }},
+	"superseded_by": {
+		kind: textField, of: func(r Record) string { return r.SupersededBy },
+		where: lexical.Between(lexical.IsSuperseded, 1, 1),
+	},
+	"version": {kind: numberField, span: integerSpan, stored: func(r Record) (int64, bool) { return r.Version, true }},
+	"update_time": {kind: timeField, stored: func(r Record) (int64, bool) {
+		return r.UpdateTime.UnixMicro(), !r.UpdateTime.IsZero()
+	}},
 }
 
 // field reads the left side of a condition.
@@ -116,7 +134,11 @@ func (f filterField) serves(operator string) bool {
 	case filtering.FunctionHas:
 		return true
 	}
-	return f.kind != idField && f.kind != originField && f.kind != boolField && f.kind != tagsField
+	switch f.kind {
+	case idField, originField, boolField, tagsField, contentField:
+		return false
+	}
+	return true
 }
 
 // binder makes a condition of the field and a value, or says what is wrong.
@@ -127,7 +149,7 @@ func (f filterField) binder(value literal) (leaf binder, problem string) {
 	if f.operator == filtering.FunctionHas && value.kind == anyLiteral {
 		return f.present(), ""
 	}
-	if f.operator == filtering.FunctionHas && f.kind != tagsField {
+	if f.operator == filtering.FunctionHas && f.kind != tagsField && f.kind != contentField {
 		return nil, "is compared with " + f.kind.operators()
 	}
 	switch f.kind {
@@ -152,12 +174,23 @@ func fixed(f lexical.Filter) binder {
 // present asks whether the field is set.
 func (f filterField) present() binder {
 	switch {
-	case f.kind == idField:
+	case f.kind == idField, f.kind == contentField:
 		return fixed(lexical.Filter{})
+	case f.stored != nil:
+		return f.asked(func(r Record) bool { _, ok := f.stored(r); return ok })
+	case f.index == 0 && f.column == 0:
+		return f.asked(func(r Record) bool { return f.of(r) != "" })
 	case f.column != 0:
 		return fixed(lexical.Between(f.column, math.MinInt64, math.MaxInt64))
 	}
 	return fixed(lexical.Matching(f.index, "", nil, nil))
+}
+
+// asked is a condition that only the records themselves can tell.
+func (f filterField) asked(accept func(Record) bool) binder {
+	return func(_ context.Context, b binding) (lexical.Filter, error) {
+		return lexical.Verified(f.where, b.verifier(accept)), nil
+	}
 }
 
 // text compares a text, an id, an origin or a tag.
@@ -167,32 +200,84 @@ func (f filterField) text(value string) (binder, string) {
 		return nil, "is one of user, agent, tool, web"
 	case f.kind == idField && value == "":
 		return nil, "can't be empty"
-	case f.kind == idField:
-		return f.id(value), ""
 	}
-	switch has := lexical.Has(f.index, value); f.operator {
-	case filtering.FunctionEquals, filtering.FunctionHas:
-		return fixed(has), ""
-	case filtering.FunctionNotEquals:
-		return fixed(lexical.And(lexical.Matching(f.index, "", nil, nil), lexical.Not(has))), ""
+	switch f.operator {
+	case filtering.FunctionEquals, filtering.FunctionHas, filtering.FunctionNotEquals:
+		return f.like(patternOf(value)), ""
 	}
 	accept := accepts(f.operator)
+	such := func(r Record) bool {
+		own := f.of(r)
+		return own != "" && accept(strings.Compare(own, value))
+	}
+	if f.index == 0 {
+		return f.asked(such), ""
+	}
 	return func(_ context.Context, b binding) (lexical.Filter, error) {
-		return lexical.Matching(f.index, "", textTest(value, accept), b.verifier(func(r Record) bool {
-			own := f.of(r)
-			return own != "" && accept(strings.Compare(own, value))
-		})), nil
+		return lexical.Matching(f.index, "", textTest(value, accept), b.verifier(such)), nil
 	}, ""
 }
 
-// id compares the id: the record that has it is looked up.
-func (f filterField) id(value string) binder {
-	return func(ctx context.Context, b binding) (lexical.Filter, error) {
-		ordinal, err := b.ordinal(ctx, value)
-		if err != nil {
-			return lexical.Filter{}, err
+// like compares a text with one in which asterisks may stand for any characters.
+func (f filterField) like(p pattern) binder {
+	differs := f.operator == filtering.FunctionNotEquals
+	switch {
+	case f.kind == idField:
+		return f.id(p)
+	case f.kind == contentField && f.operator == filtering.FunctionHas:
+		return f.asked(func(r Record) bool { return slices.Concat(pattern{""}, p, pattern{""}).matches(f.of(r)) })
+	case f.index == 0:
+		return f.asked(func(r Record) bool { return f.of(r) != "" && p.matches(f.of(r)) != differs })
+	}
+	if whole, ok := p.exact(); ok {
+		return fixed(f.unless(differs, lexical.Has(f.index, whole)))
+	}
+	return func(_ context.Context, b binding) (lexical.Filter, error) {
+		verify := b.verifier(func(r Record) bool { return f.holds(r, p) })
+		begin := p.begins(lexical.MaxTermBytes)
+		found := lexical.Matching(f.index, begin, p.test(begin), verify)
+		if begin != "" {
+			// Long values are kept as digests, which begin as nothing does.
+			found = lexical.Or(found, lexical.Matching(f.index, lexical.DigestMark, unsure, verify))
 		}
-		only := lexical.Only(ordinal)
+		return f.unless(differs, found), nil
+	}
+}
+
+// unless turns a condition on a text round, for those records that have one.
+func (f filterField) unless(differs bool, found lexical.Filter) lexical.Filter {
+	if !differs {
+		return found
+	}
+	return lexical.And(lexical.Matching(f.index, "", nil, nil), lexical.Not(found))
+}
+
+// holds tells whether one of the field's texts is such.
+func (f filterField) holds(r Record, p pattern) bool {
+	if f.kind == tagsField {
+		return slices.ContainsFunc(r.Tags, p.matches)
+	}
+	return f.of(r) != "" && p.matches(f.of(r))
+}
+
+// id compares the id: the record that has it is looked up, and of a pattern every
+// id.
+func (f filterField) id(p pattern) binder {
+	return func(ctx context.Context, b binding) (lexical.Filter, error) {
+		only := lexical.Verified(lexical.Filter{}, func(_ context.Context, ids []string) ([]bool, error) {
+			such := make([]bool, len(ids))
+			for i, id := range ids {
+				such[i] = p.matches(id)
+			}
+			return such, nil
+		})
+		if value, ok := p.exact(); ok {
+			ordinal, err := b.ordinal(ctx, value)
+			if err != nil {
+				return lexical.Filter{}, err
+			}
+			only = lexical.Only(ordinal)
+		}
 		if f.operator == filtering.FunctionNotEquals {
 			only = lexical.Not(only)
 		}
@@ -216,7 +301,7 @@ func (f filterField) number(value literal) (binder, string) {
 	// A number so long that it isn't one for a machine lies beyond all that
 	// these columns hold; ParseFloat then gives an infinity of the right sign.
 	number, _ := strconv.ParseFloat(value.text, 64)
-	return f.within(f.span(number)), ""
+	return f.between(f.span(number)), ""
 }
 
 func (f filterField) time(value literal) (binder, string) {
@@ -224,7 +309,7 @@ func (f filterField) time(value literal) (binder, string) {
 	if value.kind != textLiteral || !ok {
 		return nil, "takes " + f.kind.literals()
 	}
-	return f.within(s), ""
+	return f.between(s), ""
 }
 
 func (f filterField) bool(value literal) (binder, string) {
@@ -235,7 +320,7 @@ func (f filterField) bool(value literal) (binder, string) {
 	if value.text == "true" {
 		want = 1
 	}
-	return f.within(span{want, want + 1}), ""
+	return f.between(span{want, want + 1}), ""
 }
 
 // importanceSpan is where an importance stands among the others.
@@ -257,8 +342,21 @@ func wholeSpan(number float64) span {
 	return span{int64(math.Ceil(number)), int64(math.Floor(number)) + 1}
 }
 
-// within compares a column with a span.
-func (f filterField) within(s span) binder {
+// integerSpan is where a number stands among whole numbers.
+func integerSpan(number float64) span {
+	const beyond = 1 << 53 // every count
+	number = max(-beyond, min(beyond, number))
+	return span{int64(math.Ceil(number)), int64(math.Floor(number)) + 1}
+}
+
+// between compares a column, or what the records have, with a span.
+func (f filterField) between(s span) binder {
+	if f.stored != nil {
+		return f.asked(func(r Record) bool {
+			own, ok := f.stored(r)
+			return ok && s.accepts(own, f.operator)
+		})
+	}
 	between := func(from, to int64) lexical.Filter { return lexical.Between(f.column, from, to) }
 	below, least, above, most := s.from-1, int64(math.MinInt64), s.to, int64(math.MaxInt64)
 	switch f.operator {

@@ -100,6 +100,23 @@ func (c *compiler) number(e *expr.Expr) string {
 // span is a stretch of a column's numbers, from included and to not.
 type span struct{ from, to int64 }
 
+// accepts tells whether a number stands to the span as the operator says.
+func (s span) accepts(n int64, operator string) bool {
+	switch operator {
+	case filtering.FunctionNotEquals:
+		return n < s.from || n >= s.to
+	case filtering.FunctionLessThan:
+		return n < s.from
+	case filtering.FunctionLessEquals:
+		return n < s.to
+	case filtering.FunctionGreaterThan:
+		return n >= s.to
+	case filtering.FunctionGreaterEquals:
+		return n >= s.from
+	}
+	return n >= s.from && n < s.to
+}
+
 // timeSpan reads a moment after RFC 3339, or a day, a month or a year in UTC,
 // in microseconds. A moment between two microseconds is an empty span.
 func timeSpan(text string) (span, bool) {

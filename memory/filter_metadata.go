@@ -27,6 +27,13 @@ func (f filterField) metadata(value literal) (binder, string) {
 		return nil, fmt.Sprintf("takes true, false, a number without sign +, or a text in quotes, and %.16s is none of these; what is null is not set", value.text)
 	}
 	want := metadataValue{path: path, kind: value.metadataKind(), text: value.text}
+	if p := patternOf(value.text); value.kind == textLiteral && !isOrder(f.operator) {
+		whole, ok := p.exact()
+		if !ok {
+			return f.metadataLike(path, p), ""
+		}
+		want.text = whole
+	}
 	switch equals := lexical.Has(lexical.Metadata, want.term()); f.operator {
 	case filtering.FunctionEquals:
 		return fixed(equals), ""
@@ -71,15 +78,47 @@ func scalarAt(path string) lexical.Filter {
 	return lexical.Or(kinds...)
 }
 
+// metadataLike compares the text at the path with one in which asterisks may stand
+// for any characters.
+func (f filterField) metadataLike(path string, p pattern) binder {
+	return func(_ context.Context, b binding) (lexical.Filter, error) {
+		verify := b.verifier(func(r Record) bool {
+			return r.hasMetadata(func(v metadataValue) bool {
+				alone := f.operator == filtering.FunctionHas || !v.inArray
+				return v.path == path && v.kind == metadataText && alone && p.matches(v.text)
+			})
+		})
+		like := func(kind metadataKind) lexical.Filter {
+			begin := p.begins(leastKeptBytes)
+			return lexical.Matching(lexical.Metadata, path+string([]byte{byte(kind)})+begin, p.test(begin), verify)
+		}
+		switch f.operator {
+		case filtering.FunctionNotEquals:
+			return lexical.And(scalarAt(path), lexical.Not(like(metadataText))), nil
+		case filtering.FunctionHas:
+			return lexical.Or(like(metadataText), like(elementText), lexical.Verified(lexical.Has(lexical.Metadata, manyAt(path)), verify)), nil
+		}
+		return like(metadataText), nil
+	}
+}
+
+// leastKeptBytes is what the term of a text has of it at least, however long its
+// path is.
+const leastKeptBytes = 8
+
+// manyAt is the term of an array that has more elements than are terms.
+func manyAt(path string) string {
+	return metadataValue{path: path, kind: metadataGroup, text: manyElements}.term()
+}
+
 // contains asks for a value at the path, or in an array there.
 func contains(want metadataValue, equals lexical.Filter) binder {
 	element := want
 	element.inArray = true
-	many := metadataValue{path: want.path, kind: metadataGroup, text: manyElements}
 	return func(_ context.Context, b binding) (lexical.Filter, error) {
 		return lexical.Or(equals,
 			lexical.Has(lexical.Metadata, element.term()),
-			lexical.Verified(lexical.Has(lexical.Metadata, many.term()), b.verifier(func(r Record) bool {
+			lexical.Verified(lexical.Has(lexical.Metadata, manyAt(want.path)), b.verifier(func(r Record) bool {
 				return r.hasMetadata(func(v metadataValue) bool {
 					return v.path == want.path && v.kind == want.kind && v.text == want.text
 				})

@@ -2,11 +2,13 @@ package memory
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"encoding/json"
 	"fmt"
 	"math/big"
 	"math/rand/v2"
+	"regexp"
 	"slices"
 	"strings"
 	"testing"
@@ -35,6 +37,12 @@ func (p plain) and(q plain) plain {
 	return plain{"(" + p.text + ") AND (" + q.text + ")", func(r Record) bool { return p.holds(r) && q.holds(r) }}
 }
 
+// blank joins as AND does; where there are no parentheses, OR is read first.
+func (p plain) blank(q plain) plain {
+	joined := p.and(q)
+	return plain{"(" + p.text + ") (" + q.text + ")", joined.holds}
+}
+
 func (p plain) or(q plain) plain {
 	return plain{"(" + p.text + ") OR (" + q.text + ")", func(r Record) bool { return p.holds(r) || q.holds(r) }}
 }
@@ -55,7 +63,7 @@ var (
 
 func (c chooser) record(i int) Record {
 	r := Record{
-		Text: "common", Kind: pick(c, "note", "fact", "plan"), SessionID: pick(c, "", "s1", "s2", longName+"1"),
+		Text: pick(c, "common", "a common disk", "disk*full", "line\nof common "+longName), Kind: pick(c, "note", "fact", "plan"), SessionID: pick(c, "", "s1", "s2", longName+"1"),
 		Author: pick(c, append([]string{""}, filterNames...)...), Origin: pick(c, OriginUser, OriginAgent, OriginTool, OriginWeb),
 		Importance: pick(c, 0, 0.25, 0.5, 0.7, 1),
 	}
@@ -117,12 +125,12 @@ func ordered(c int, operator string) bool {
 
 func (c chooser) condition() plain {
 	operator := pick(c, operators...)
-	switch c.IntN(9) {
+	switch c.IntN(11) {
 	case 0, 1:
 		return c.textCondition(operator)
 	case 2:
-		value := pick(c, "red", "sweet", "blue", "*", "true")
-		return plain{fmt.Sprintf("tags:%q", value), func(r Record) bool { return slices.Contains(r.Tags, value) }}
+		value := pick(c, "red", "sweet", "blue", `\*`, "true", "*", "s*t", "*e*", `*\*`)
+		return plain{fmt.Sprintf("tags:%q", value), func(r Record) bool { return slices.ContainsFunc(r.Tags, like(value)) }}
 	case 3:
 		return c.timeCondition(operator)
 	case 4:
@@ -144,8 +152,62 @@ func (c chooser) condition() plain {
 			plain{"metadata:*", func(r Record) bool { return len(r.decoded()) > 0 && !r.onlyNulls() }},
 			plain{"metadata:deep", func(r Record) bool { return r.decoded()["deep"] != nil }},
 		)
+	case 6:
+		return c.storedCondition(operator)
+	case 7:
+		value := pick(c, "common", "*common*", "a *", "*full", "disk*full", `disk\*full`, "", "*\nof*", "id00*")
+		switch c.IntN(4) {
+		case 0:
+			return plain{fmt.Sprintf("text != %q", value), func(r Record) bool { return !like(value)(r.Text) }}
+		case 1:
+			return plain{fmt.Sprintf("text:%q", value), func(r Record) bool { return like("*" + value + "*")(r.Text) }}
+		case 2:
+			return plain{fmt.Sprintf("id = %q", value), func(r Record) bool { return value != "" && like(value)(r.ID) }}.unlessEmpty(value)
+		}
+		return plain{fmt.Sprintf("text = %q", value), func(r Record) bool { return like(value)(r.Text) }}
 	}
 	return c.metadataCondition(operator)
+}
+
+// unlessEmpty keeps a condition that an empty value makes none.
+func (p plain) unlessEmpty(value string) plain {
+	if value == "" {
+		return plain{"tier >= 4", func(Record) bool { return true }}
+	}
+	return p
+}
+
+// like is what a text of a filter means beside = and :, said by a regular
+// expression.
+func like(text string) func(string) bool {
+	quoted := strings.ReplaceAll(regexp.QuoteMeta(text), `\\\*`, "\x00")
+	pattern := regexp.MustCompile(`(?s)^` + strings.ReplaceAll(strings.ReplaceAll(quoted, `\*`, `.*`), "\x00", `\*`) + `$`)
+	return pattern.MatchString
+}
+
+// storedCondition is on a field that the index does not have.
+func (c chooser) storedCondition(operator string) plain {
+	switch c.IntN(3) {
+	case 0:
+		value := pick(c, 0, 1, 2, 3)
+		return plain{fmt.Sprintf("version %s %d", operator, value), func(r Record) bool {
+			return ordered(cmp.Compare(r.Version, int64(value)), operator)
+		}}
+	case 1:
+		if c.IntN(3) == 0 {
+			return plain{"superseded_by:*", func(r Record) bool { return r.SupersededBy != "" }}
+		}
+		value := pick(c, "new1", "new*", "*", "*5")
+		if operator == "=" || operator == "!=" {
+			return plain{fmt.Sprintf("superseded_by %s %q", operator, value), func(r Record) bool {
+				return r.SupersededBy != "" && like(value)(r.SupersededBy) == (operator == "=")
+			}}
+		}
+		return plain{fmt.Sprintf("superseded_by %s %q", operator, value), func(r Record) bool {
+			return r.SupersededBy != "" && ordered(strings.Compare(r.SupersededBy, value), operator)
+		}}
+	}
+	return c.timeConditionOn("update_time", operator)
 }
 
 func (c chooser) textCondition(operator string) plain {
@@ -155,15 +217,26 @@ func (c chooser) textCondition(operator string) plain {
 		return plain{field + ":*", func(r Record) bool { return of(r) != "" }}
 	}
 	value := pick(c, append([]string{"note", "s1", "k010", longName + "011"}, filterTexts...)...)
+	if operator == "=" || operator == "!=" {
+		value = pick(c, value, "k0*", "*1", longName+"*", longName[:30]+"*1", "*", "n*e", "é*", "**a**", "long*name*0*")
+		return plain{fmt.Sprintf("%s %s %q", field, operator, value), func(r Record) bool {
+			return of(r) != "" && like(value)(of(r)) == (operator == "=")
+		}}
+	}
 	return plain{fmt.Sprintf("%s %s %q", field, operator, value), func(r Record) bool {
 		return of(r) != "" && ordered(strings.Compare(of(r), value), operator)
 	}}
 }
 
 func (c chooser) timeCondition(operator string) plain {
-	field := pick(c, "event_time", "create_time", "expire_time")
+	return c.timeConditionOn(pick(c, "event_time", "create_time", "expire_time"), operator)
+}
+
+func (c chooser) timeConditionOn(field, operator string) plain {
 	of := func(r Record) time.Time {
-		return map[string]time.Time{"event_time": r.EventTime, "create_time": r.CreateTime, "expire_time": r.ExpireTime}[field]
+		return map[string]time.Time{
+			"event_time": r.EventTime, "create_time": r.CreateTime, "expire_time": r.ExpireTime, "update_time": r.UpdateTime,
+		}[field]
 	}
 	if c.IntN(5) == 0 {
 		return plain{field + ":*", func(r Record) bool { return !of(r).IsZero() }}
@@ -257,6 +330,9 @@ func (c chooser) metadataCondition(operator string) plain {
 		return plain{name + ":*", func(r Record) bool { return present(r.decoded(), path) }}
 	}
 	literal, compare := c.metadataLiteral()
+	if c.IntN(6) == 0 && operator != "<" {
+		return c.metadataPattern(path, name)
+	}
 	if c.IntN(4) == 0 {
 		return plain{name + ":" + literal, func(r Record) bool {
 			return slices.ContainsFunc(at(r.decoded(), path, true, false), func(own any) bool { c, ok := compare(own); return ok && c == 0 })
@@ -275,6 +351,30 @@ func (c chooser) metadataCondition(operator string) plain {
 			return !same || c != 0
 		}
 		return same && ordered(c, operator)
+	}}
+}
+
+// metadataPattern compares a text at a path with a pattern.
+func (c chooser) metadataPattern(path []string, name string) plain {
+	value := pick(c, "a*", "*b", "*", longName+"*", longName[:80]+"*2", "*name*1", "日*", `*\**`, "1*")
+	such := func(own any) bool {
+		s, ok := own.(string)
+		return ok && like(value)(s)
+	}
+	switch c.IntN(3) {
+	case 0:
+		return plain{fmt.Sprintf("%s:%q", name, value), func(r Record) bool {
+			return slices.ContainsFunc(at(r.decoded(), path, true, false), such)
+		}}
+	case 1:
+		return plain{fmt.Sprintf("%s != %q", name, value), func(r Record) bool {
+			own := at(r.decoded(), path, false, false)
+			return len(own) > 0 && !such(own[0])
+		}}
+	}
+	return plain{fmt.Sprintf("%s = %q", name, value), func(r Record) bool {
+		own := at(r.decoded(), path, false, false)
+		return len(own) > 0 && such(own[0])
 	}}
 }
 
@@ -309,12 +409,14 @@ func (c chooser) tree(depth int) plain {
 	if depth == 0 || c.IntN(4) == 0 {
 		return c.condition()
 	}
-	switch c.IntN(5) {
+	switch c.IntN(6) {
 	case 0:
 		return c.tree(depth - 1).not()
 	case 1:
 		return c.tree(depth - 1).minus()
-	case 2, 3:
+	case 2:
+		return c.tree(depth - 1).blank(c.tree(depth - 1))
+	case 3, 4:
 		return c.tree(depth - 1).and(c.tree(depth - 1))
 	}
 	return c.tree(depth - 1).or(c.tree(depth - 1))
@@ -377,6 +479,71 @@ func (s filterStore) selected(ctx context.Context, view kv.Snapshot, f filter, o
 	return reader.IDs(ctx, ordinals)
 }
 
+// changed updates and supersedes some of the records, and returns all as they are
+// then, but for those that replaced others.
+func (s filterStore) changed(tb testing.TB, c chooser, records []Record) []Record {
+	tb.Helper()
+	for range 40 {
+		r := records[c.IntN(len(records))]
+		if _, err := s.Update(tb.Context(), filterScope, Update{ID: r.ID, Fields: ImportanceField, Values: Record{Importance: pick(c, 0.25, 0.5)}}, ""); err != nil {
+			tb.Fatal(err)
+		}
+	}
+	for i := range 10 {
+		newer := Record{ID: fmt.Sprintf("new%d", i), Text: "newer", Supersedes: records[i*7].ID}
+		if _, err := s.Save(tb.Context(), filterScope, newer, ""); err != nil {
+			tb.Fatal(err)
+		}
+	}
+	var err error
+	for i, r := range records {
+		if records[i], err = s.Get(tb.Context(), filterScope, r.ID); err != nil {
+			tb.Fatal(err)
+		}
+	}
+	for i := range 10 {
+		newer, err := s.Get(tb.Context(), filterScope, fmt.Sprintf("new%d", i))
+		if err != nil {
+			tb.Fatal(err)
+		}
+		records = append(records, newer)
+	}
+	return records
+}
+
+// What binds tighter than what: OR than a blank, and a blank than AND.
+func TestFilterPrecedence(t *testing.T) {
+	now := time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
+	s := MustFilterStore(t, func() time.Time { return now })
+	for i := range 16 {
+		r := Record{ID: fmt.Sprintf("id%02d", i), Text: "common"}
+		for bit, tag := range []string{"a", "b", "c", "d"} {
+			if i&(1<<bit) != 0 {
+				r.Tags = append(r.Tags, tag)
+			}
+		}
+		if _, err := s.Save(t.Context(), filterScope, r, ""); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for short, long := range map[string]string{
+		"tags:a tags:b":                        "tags:a AND tags:b",
+		"tags:a tags:b tags:c":                 "tags:a AND tags:b AND tags:c",
+		"tags:a OR tags:b tags:c":              "(tags:a OR tags:b) AND tags:c",
+		"tags:a tags:b OR tags:c":              "tags:a AND (tags:b OR tags:c)",
+		"tags:a tags:b AND tags:c OR tags:d":   "(tags:a AND tags:b) AND (tags:c OR tags:d)",
+		"NOT tags:a -tags:b":                   "(NOT tags:a) AND (NOT tags:b)",
+		"tags:(a b)":                           "tags:a AND tags:b",
+		"tags:(a OR b) tags:c":                 "(tags:a OR tags:b) AND tags:c",
+		"(tags:a tags:b) OR (tags:c   tags:d)": "(tags:a AND tags:b) OR (tags:c AND tags:d)",
+	} {
+		o := lexical.SelectOptions{Now: now.UnixMicro()}
+		if got, want := s.MustSelect(t, short, o), s.MustSelect(t, long, o); !slices.Equal(got, want) || len(want) == 0 {
+			t.Errorf("%s: %v, and %s: %v", short, got, long, want)
+		}
+	}
+}
+
 func TestFiltersAgreeWithPlainReading(t *testing.T) {
 	now := time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
 	seed := rand.Uint64()
@@ -392,8 +559,10 @@ func TestFiltersAgreeWithPlainReading(t *testing.T) {
 		}
 		records = append(records, r)
 	}
+	records = s.changed(t, c, records)
+	now = now.Add(time.Hour / 2)
 	matched := 0
-	for range 700 {
+	for range 900 {
 		p := c.tree(c.IntN(4))
 		if len(p.text) > MaxFilterBytes {
 			continue
@@ -404,7 +573,7 @@ func TestFiltersAgreeWithPlainReading(t *testing.T) {
 				want = append(want, r.ID)
 			}
 		}
-		got := s.MustSelect(t, p.text, lexical.SelectOptions{Now: now.UnixMicro()})
+		got := s.MustSelect(t, p.text, lexical.SelectOptions{Now: now.UnixMicro(), Superseded: true})
 		if !slices.Equal(got, want) {
 			t.Fatalf("seed %d: filter %s:\ngot  %v\nwant %v", seed, p.text, got, want)
 		}

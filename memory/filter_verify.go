@@ -52,7 +52,7 @@ func (b binding) verifier(accept func(Record) bool) lexical.Verifier {
 				return nil, err
 			}
 			if *b.left -= len(value); *b.left < 0 {
-				return nil, &FilterError{Problem: fmt.Sprintf("compares values that are too long for the index in more than %d MiB of records", maxVerifiedBytes>>20)}
+				return nil, &FilterError{Problem: fmt.Sprintf("reads more than %d MiB of records, for values that the index does not have; narrow it by other conditions", maxVerifiedBytes>>20)}
 			}
 			accepted[i] = accept(r)
 		}

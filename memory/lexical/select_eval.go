@@ -26,7 +26,7 @@ func (e *evaluation) run(ctx context.Context, f Filter) (bitset, error) {
 	for i, term := range terms {
 		e.has[term] = found[i]
 	}
-	return e.eval(ctx, f)
+	return e.eval(ctx, f, nil)
 }
 
 // namedTerms appends the terms that the filter names, which are read at once.
@@ -43,25 +43,27 @@ func namedTerms(dst []string, f Filter) []string {
 // term is the term that opHas asks for.
 func (f Filter) term() string { return string([]byte{byte(f.field)}) + Value(f.value) }
 
-// eval returns a set that belongs to the caller.
-func (e *evaluation) eval(ctx context.Context, f Filter) (bitset, error) {
+// eval returns a set that belongs to the caller. It is exact within a set of
+// documents and anything outside; nil is all documents. So nobody is asked about a
+// document that other conditions have settled.
+func (e *evaluation) eval(ctx context.Context, f Filter, within bitset) (bitset, error) {
 	set := newBitset(e.reader.frame.slots())
 	switch f.op {
 	case opEverything:
 		set.complement(e.reader.frame.slots())
 		return set, nil
 	case opAnd:
-		return e.every(ctx, f.args)
+		return e.every(ctx, f.args, within)
 	case opOr:
-		return e.either(ctx, f.args)
+		return e.either(ctx, f.args, within)
 	case opNot:
-		return e.none(ctx, f.args[0])
+		return e.none(ctx, f.args[0], within)
 	case opHas:
 		return set, e.mark(set, e.has[f.term()])
 	case opMatching:
-		return e.matching(ctx, f)
+		return e.matching(ctx, f, within)
 	case opVerified:
-		return e.verified(ctx, f)
+		return e.verified(ctx, f, within)
 	case opBetween:
 		e.between(set, f)
 	case opOnly:
@@ -74,24 +76,38 @@ func (e *evaluation) eval(ctx context.Context, f Filter) (bitset, error) {
 	return set, nil
 }
 
-// every stops where nothing is left.
-func (e *evaluation) every(ctx context.Context, filters []Filter) (bitset, error) {
-	set := newBitset(e.reader.frame.slots())
-	set.complement(e.reader.frame.slots())
-	for _, f := range filters {
-		other, err := e.eval(ctx, f)
-		if err != nil {
-			return nil, err
-		}
-		if set.and(other); set.empty() {
-			break
+// every stops where nothing is left. Conditions that documents have to be asked
+// about come last, when few are left.
+func (e *evaluation) every(ctx context.Context, filters []Filter, within bitset) (bitset, error) {
+	set := slices.Clone(within)
+	if set == nil {
+		set = newBitset(e.reader.frame.slots())
+		set.complement(e.reader.frame.slots())
+	}
+	for _, asks := range []bool{false, true} {
+		for _, f := range filters {
+			if f.asks() != asks {
+				continue
+			}
+			other, err := e.eval(ctx, f, set)
+			if err != nil {
+				return nil, err
+			}
+			if set.and(other); set.empty() {
+				return set, nil
+			}
 		}
 	}
 	return set, nil
 }
 
-func (e *evaluation) none(ctx context.Context, f Filter) (bitset, error) {
-	set, err := e.eval(ctx, f)
+// asks tells whether the documents themselves have to be asked.
+func (f Filter) asks() bool {
+	return f.op == opVerified || slices.ContainsFunc(f.args, Filter.asks)
+}
+
+func (e *evaluation) none(ctx context.Context, f Filter, within bitset) (bitset, error) {
+	set, err := e.eval(ctx, f, within)
 	if err != nil {
 		return nil, err
 	}
@@ -99,10 +115,10 @@ func (e *evaluation) none(ctx context.Context, f Filter) (bitset, error) {
 	return set, nil
 }
 
-func (e *evaluation) either(ctx context.Context, filters []Filter) (bitset, error) {
+func (e *evaluation) either(ctx context.Context, filters []Filter, within bitset) (bitset, error) {
 	set := newBitset(e.reader.frame.slots())
 	for _, f := range filters {
-		other, err := e.eval(ctx, f)
+		other, err := e.eval(ctx, f, within)
 		if err != nil {
 			return nil, err
 		}
@@ -117,7 +133,7 @@ func (e *evaluation) mark(set bitset, w wanted) error {
 }
 
 // matching walks the values that begin with the prefix.
-func (e *evaluation) matching(ctx context.Context, f Filter) (bitset, error) {
+func (e *evaluation) matching(ctx context.Context, f Filter, within bitset) (bitset, error) {
 	set, unsure := newBitset(e.reader.frame.slots()), newBitset(e.reader.frame.slots())
 	prefix := string([]byte{byte(f.field)}) + f.value
 	for w, err := range e.reader.terms(ctx, prefix) {
@@ -142,21 +158,24 @@ func (e *evaluation) matching(ctx context.Context, f Filter) (bitset, error) {
 		}
 	}
 	unsure.andNot(set)
-	return set, e.verify(ctx, set, unsure, f.verify)
+	return set, e.verify(ctx, set, unsure, within, f.verify)
 }
 
-func (e *evaluation) verified(ctx context.Context, f Filter) (bitset, error) {
-	unsure, err := e.eval(ctx, f.args[0])
+func (e *evaluation) verified(ctx context.Context, f Filter, within bitset) (bitset, error) {
+	unsure, err := e.eval(ctx, f.args[0], within)
 	if err != nil {
 		return nil, err
 	}
 	set := newBitset(e.reader.frame.slots())
-	return set, e.verify(ctx, set, unsure, f.verify)
+	return set, e.verify(ctx, set, unsure, within, f.verify)
 }
 
 // verify puts those living documents into the set that the verifier confirms.
-func (e *evaluation) verify(ctx context.Context, set, unsure bitset, verify Verifier) error {
+func (e *evaluation) verify(ctx context.Context, set, unsure, within bitset, verify Verifier) error {
 	unsure.andNot(e.reader.frame.dead)
+	if within != nil {
+		unsure.and(within)
+	}
 	for batch := range slices.Chunk(slices.Collect(unsure.all()), verifyBatch) {
 		ids, err := e.reader.IDs(ctx, e.reader.frame.ordinals(batch))
 		if err != nil {
@@ -214,6 +233,13 @@ func (f *frame) number(c Column) func(slot uint32) int64 {
 		return func(o uint32) int64 { return ImportanceRank(float64(f.importance[o])) }
 	case Tier:
 		return func(o uint32) int64 { return int64(f.tierOf(o)) }
+	case IsSuperseded:
+		return func(o uint32) int64 {
+			if f.isSuperseded(o) {
+				return 1
+			}
+			return 0
+		}
 	}
 	return func(o uint32) int64 { return int64(f.flags[o] & FlagPinned) }
 }

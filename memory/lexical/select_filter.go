@@ -68,6 +68,8 @@ const (
 	Tier
 	// Pinned is 1 for a pinned document, else 0.
 	Pinned
+	// IsSuperseded is 1 for a document that another one has replaced, else 0.
+	IsSuperseded
 )
 
 // And lets through what all filters let through; without any, everything.
@@ -84,8 +86,9 @@ func Has(f Field, value string) Filter { return Filter{op: opHas, field: f, valu
 
 // Matching lets through the documents that hold a value of the field which
 // begins with prefix and whose rest passes the test. A nil test passes all.
-// Values that are stored as a digest are never found by a prefix other than
-// the empty one; the test then gets the digest, which begins with byte ff.
+// Values that are stored as a digest are found by the empty prefix and by
+// DigestMark only; the test then gets the digest, which begins with that mark, or
+// what is behind it.
 // Where the test is unsure, verify decides; it may be nil if that can't be.
 func Matching(f Field, prefix string, test func(rest string) Match, verify Verifier) Filter {
 	return Filter{op: opMatching, field: f, value: prefix, test: test, verify: verify}

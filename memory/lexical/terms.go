@@ -39,9 +39,9 @@ const (
 const (
 	// MaxTermBytes bounds a stored term, its field included.
 	MaxTermBytes = 100
-	// digestMark begins a value that is stored as its digest. It can't begin
+	// DigestMark begins a value that is stored as its digest. It can't begin
 	// UTF-8.
-	digestMark = "\xff"
+	DigestMark = "\xff"
 )
 
 // Value returns the form in which a value is stored: itself, or a digest of
@@ -51,7 +51,7 @@ func Value(value string) string {
 		return value
 	}
 	sum := sha256.Sum256([]byte(value))
-	return digestMark + string(sum[:16])
+	return DigestMark + string(sum[:16])
 }
 
 // payload is what a posting carries besides its ordinal.

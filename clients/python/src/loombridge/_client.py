@@ -194,7 +194,7 @@ class Client(_agent.Agent, _spelling.Helpful):
                 an `embedding`.
             limit: how many hits at most; default 5, at most 100.
             filter: only records that it lets through, after AIP-160, such as
-                `tags:"market" AND (metadata.price > 40000 OR kind = "note")`.
+                `tags:"market" AND (metadata.price > 40000 OR key = "ci*")`.
             mode: which signals to use; default `hybrid`.
             min_score: drop hits under this score, from 0 to 1.
             max_tokens: bound the texts of all hits together; the best stay.

@@ -1039,15 +1039,19 @@ type MemoryQueryRequest struct {
 	// limit is how many hits at most. Default 5, at most 100. There are fewer where
 	// they are longer than one message may be; see over_max_bytes of the receipt.
 	Limit int32 `protobuf:"varint,4,opt,name=limit,proto3" json:"limit,omitempty"`
-	// filter narrows the search, after AIP-160: `AND`, `OR`, `NOT`, parentheses,
-	// `=`, `!=`, `<`, `<=`, `>`, `>=` and `:` over `id`, `key`, `kind`,
-	// `session_id`, `author`, `origin`, `importance`, `tier`, `pinned`,
-	// `event_time`, `create_time`, `expire_time`, `tags` (with `:`) and `metadata.`
-	// paths. `metadata.source:*` asks whether it is there. Example: `tags:"market"
-	// AND (metadata.price > 40000 OR event_time >= "2025-01-01T00:00:00Z")`. An
-	// unknown field is INVALID_FILTER; a record that lacks a metadata key meets no
-	// comparison with it. At most 4 KiB. It applies before anything is ranked, so
-	// a narrow filter finds all that it lets through.
+	// filter narrows the search, after AIP-160: `AND` (or a blank), `OR`, `NOT`,
+	// parentheses, `=`, `!=`, `<`, `<=`, `>`, `>=` and `:` over `id`, `key`, `kind`,
+	// `session_id`, `author`, `origin`, `text`, `importance`, `tier`, `pinned`,
+	// `version`, `event_time`, `create_time`, `update_time`, `expire_time`,
+	// `superseded_by`, `tags` (with `:`) and `metadata.` paths. With `=`, `!=` and
+	// `:` an asterisk in a text stands for any characters: `key = "ci*"`; `"\\*"`
+	// is an asterisk. `metadata.source:*` asks whether it is there. Example:
+	// `tags:"market" AND (metadata.price > 40000 OR event_time >=
+	// "2025-01-01T00:00:00Z")`. An unknown field is INVALID_FILTER; a record that
+	// lacks a metadata key meets no comparison with it. At most 4 KiB. It applies
+	// before anything is ranked, so a narrow filter finds all that it lets through.
+	// `text`, `superseded_by`, `version` and `update_time` are read from the records
+	// that the other conditions leave; more than 64 MiB of them is INVALID_FILTER.
 	Filter string `protobuf:"bytes,5,opt,name=filter,proto3" json:"filter,omitempty"`
 	// mode is which signals to use. Default hybrid.
 	Mode QueryMode `protobuf:"varint,6,opt,name=mode,proto3,enum=loombridge.v1.QueryMode" json:"mode,omitempty"`
