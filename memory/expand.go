@@ -31,16 +31,60 @@ const (
 	maxFeedbackBytes = 4 << 10
 )
 
-// expand returns words that the first hits suggest, with weights of their own,
-// the best first; none when the first hits are weak.
-func (a *asking) expand(ctx context.Context, view kv.Reader, parts []lexical.Part) ([]lexical.QueryWord, error) {
-	first := a.question
-	first.Limit, first.MinScore, first.Explain = feedbackHits, 0, false
-	found, err := a.index.Rank(ctx, parts, first)
-	if err != nil || len(found.Hits) == 0 || found.Hits[0].Score < minFeedbackScore {
-		return nil, err
+// rankExpanded ranks with the words that the first hits suggest, and returns those
+// words. What the query finds without them stays among the hits: a new word makes
+// other records more sure, and these less, in proportion.
+func (a *asking) rankExpanded(ctx context.Context, view kv.Reader, parts []lexical.Part) (lexical.Answer, []lexical.QueryWord, error) {
+	plain := a.question
+	plain.Limit, plain.MinScore = max(feedbackHits, plain.Limit), 0
+	first, err := a.index.Rank(ctx, parts, plain)
+	if err != nil {
+		return lexical.Answer{}, nil, err
 	}
-	hits, err := a.read(ctx, view, found.Hits)
+	words, err := a.suggested(ctx, view, parts, first.Hits[:min(len(first.Hits), feedbackHits)])
+	if err != nil {
+		return lexical.Answer{}, nil, err
+	}
+	question := a.question
+	question.Words = append(slices.Clip(question.Words), words...)
+	found, err := a.index.Rank(ctx, parts, question)
+	if err != nil {
+		return lexical.Answer{}, nil, err
+	}
+	a.keepPlain(&found, first.Hits)
+	return found, words, nil
+}
+
+// keepPlain adds the hits of the query without further words that are not among
+// those with them.
+func (a *asking) keepPlain(found *lexical.Answer, plain []lexical.Hit) {
+	type place struct {
+		part    int
+		ordinal uint32
+	}
+	there := make(map[place]bool, len(found.Hits))
+	for _, hit := range found.Hits {
+		there[place{hit.Part, hit.Ordinal}] = true
+	}
+	for _, hit := range plain {
+		if len(found.Hits) >= a.question.Limit || hit.Score < a.question.MinScore {
+			break
+		}
+		if !there[place{hit.Part, hit.Ordinal}] {
+			found.Hits = append(found.Hits, hit)
+			found.UnderMinScore--
+		}
+	}
+	slices.SortStableFunc(found.Hits, func(a, b lexical.Hit) int { return cmp.Compare(b.Score, a.Score) })
+}
+
+// suggested returns words that the first hits suggest, with weights of their own,
+// the best first; none when the first hits are weak.
+func (a *asking) suggested(ctx context.Context, view kv.Reader, parts []lexical.Part, first []lexical.Hit) ([]lexical.QueryWord, error) {
+	if len(first) == 0 || first[0].Score < minFeedbackScore {
+		return nil, nil
+	}
+	hits, err := a.read(ctx, view, first)
 	if err != nil {
 		return nil, err
 	}
@@ -52,7 +96,8 @@ func (a *asking) expand(ctx context.Context, view kv.Reader, parts []lexical.Par
 	}
 	suggested := make([]lexical.QueryWord, 0, len(words))
 	for i, word := range words {
-		if rarity[i] > 0 {
+		// Hits that score nothing make nothing of their words.
+		if weights[word]*rarity[i] > 0 {
 			suggested = append(suggested, lexical.QueryWord{Text: word, Count: 1, Weight: weights[word] * rarity[i]})
 		}
 	}

@@ -303,18 +303,14 @@ func (a *asking) findVectors(ctx context.Context, view kv.Reader, scope kv.Scope
 
 // rank ranks the records of all parts, twice where the query is to be expanded.
 func (a *asking) rank(ctx context.Context, view kv.Reader, parts []lexical.Part, receipt *Receipt) (lexical.Answer, error) {
-	question := a.question
-	if a.query.Expand {
-		words, err := a.expand(ctx, view, parts)
-		if err != nil {
-			return lexical.Answer{}, err
-		}
-		for _, word := range words {
-			receipt.ExpandedWords = append(receipt.ExpandedWords, word.Text)
-		}
-		question.Words = append(slices.Clip(question.Words), words...)
+	if !a.query.Expand {
+		return a.index.Rank(ctx, parts, a.question)
 	}
-	return a.index.Rank(ctx, parts, question)
+	found, words, err := a.rankExpanded(ctx, view, parts)
+	for _, word := range words {
+		receipt.ExpandedWords = append(receipt.ExpandedWords, word.Text)
+	}
+	return found, err
 }
 
 // readAtOnce is how many hits are read at a time where their size is bounded: so

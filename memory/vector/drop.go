@@ -16,6 +16,12 @@ const sweepKeys = 4096
 // holds, in commits of bounded size. One that was interrupted is finished by the
 // next Pack of the scope. A space that does not exist is fine.
 func (x *Index) Drop(ctx context.Context, engine kv.Engine, writer *kv.Writer, scope kv.Scope, name string) error {
+	return x.drop(ctx, engine, writer, scope, name, false)
+}
+
+// drop is Drop. One that only drops what is empty looks in the commit that drops,
+// as a vector may come at any moment before.
+func (x *Index) drop(ctx context.Context, engine kv.Engine, writer *kv.Writer, scope kv.Scope, name string, onlyEmpty bool) error {
 	var dropped entry
 	err := writer.Do(ctx, kv.Request{Refs: Refs(scope), Stage: func(ctx context.Context, tx *kv.Tx) error {
 		d, err := readDirectory(ctx, tx, scope)
@@ -25,6 +31,10 @@ func (x *Index) Drop(ctx context.Context, engine kv.Engine, writer *kv.Writer, s
 		dropped = entry{}
 		for i, s := range d.spaces {
 			if s.name == name && !s.dropped {
+				h, err := readHead(ctx, tx, place{scope, s.number}, false)
+				if err != nil || onlyEmpty && h.vectors > 0 {
+					return err
+				}
 				d.spaces[i].dropped = true
 				dropped = d.spaces[i]
 				tx.Put(kv.Records, spacesKey(scope), d.encode())
@@ -109,9 +119,9 @@ func (x *Index) RemoveReplaced(ctx context.Context, engine kv.Engine, writer *kv
 	}
 	h, err := readHead(ctx, engine, at, false)
 	if err != nil || h.vectors > 0 {
-		return err
+		return err // most spaces need no commit
 	}
-	return x.Drop(ctx, engine, writer, scope, old)
+	return x.drop(ctx, engine, writer, scope, old, true)
 }
 
 // documentsFrom returns some documents that have vectors, and where to go on;

@@ -257,3 +257,17 @@ async def test_long_term_memory_is_found_by_meaning_after_a_crash(srv: testing.S
         assert [hit.record.kind for hit in near] == ["pattern"]
         state = await ctx.memory_query("hedged portfolio", filter='kind = "state"')
         assert [hit.record.session_id for hit in state] == ["sunday"]
+
+
+async def test_expansion_finds_no_less(live: loombridge.Client) -> None:
+    await live.memory_save("deploy failed: disk full on the build machine", importance=0)
+    await live.memory_save("deploy failed: disk full again", importance=0)
+    await live.memory_save("deploy failed", importance=1)
+    for min_score in (None, 0.2):
+        plain, expanded = [
+            await live.memory_query(
+                "deploy failed", expand=expand, importance_weight=1, min_score=min_score
+            )
+            for expand in (False, True)
+        ]
+        assert len(expanded) >= len(plain) > 0

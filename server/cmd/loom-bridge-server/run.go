@@ -172,7 +172,7 @@ func serve(ctx context.Context, config Config, getenv func(string) string, stdou
 	}
 
 	for _, what := range missing {
-		logger.Info("this version does not serve what a variable asks for: " + what)
+		logger.Info("this version does not serve what a variable asks for", "missing", what)
 	}
 	select {
 	case err = <-faces.serve():

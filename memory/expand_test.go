@@ -1,0 +1,75 @@
+package memory_test
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"strings"
+	"testing"
+
+	"github.com/loom-bridge/loom-bridge/memory"
+	"github.com/loom-bridge/loom-bridge/memory/kv"
+	"github.com/loom-bridge/loom-bridge/memory/kv/memkv"
+)
+
+// mustCount is how many hits a query has, with expansion or without.
+func mustCount(t *testing.T, s *memory.Store, scope kv.Scope, q memory.Query, expand bool) int {
+	t.Helper()
+	q.Expand = expand
+	found, err := s.Query(t.Context(), scope, q)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return len(found.Hits)
+}
+
+// Where all hits that have new words score nothing, their words weigh nothing.
+func TestExpandWithHitsThatScoreNothing(t *testing.T) {
+	r := MustRig(t, memkv.New(nil))
+	r.MustSave(t, memory.Record{Text: "deploy failed: disk full on the build machine"})
+	r.MustSave(t, memory.Record{Text: "deploy failed: disk full again"})
+	r.MustSave(t, memory.Record{Text: "deploy failed", Importance: 1})
+	q := memory.Query{Text: "deploy failed", Limit: 5, ImportanceWeight: 1}
+	if plain, more := mustCount(t, r.Store, agent, q, false), mustCount(t, r.Store, agent, q, true); plain != 3 || more != 3 {
+		t.Errorf("%d hits without expansion, %d with it", plain, more)
+	}
+}
+
+// Expansion finds more, never less, whatever the scores of further hits do to those
+// of the first.
+func TestExpandFindsNoLess(t *testing.T) {
+	seed := rand.Uint64()
+	c := rand.New(rand.NewPCG(seed, 1))
+	words := strings.Fields("deploy failed disk full build machine again network slow user login page error cache memory index test alpha beta gamma")
+	engine := memkv.New(nil)
+	writer := kv.NewWriter(engine, nil)
+	s := memory.New(engine, writer, &memory.Options{SweepEvery: -1})
+	defer writer.Close()
+	defer s.Close()
+	more := 0
+	for round := range 40 {
+		scope := kv.AgentScope("default", fmt.Sprint("a", round))
+		for range 2 + c.IntN(40) {
+			var text []string
+			for range 1 + c.IntN(12) {
+				text = append(text, words[c.IntN(len(words))])
+			}
+			if _, err := s.Save(t.Context(), scope, memory.Record{Text: strings.Join(text, " "), Importance: float64(c.IntN(3)) / 2}, ""); err != nil {
+				t.Fatal(err)
+			}
+		}
+		for range 20 {
+			q := memory.Query{
+				Text: words[c.IntN(len(words))] + " " + words[c.IntN(len(words))], Limit: 1 + c.IntN(30), MinScore: max(0, 1.5*c.Float64()-0.5),
+				ImportanceWeight: float64(c.IntN(3)) / 2, RecencyWeight: float64(c.IntN(2)) / 2,
+			}
+			plain, expanded := mustCount(t, s, scope, q, false), mustCount(t, s, scope, q, true)
+			if expanded < plain || expanded > q.Limit {
+				t.Fatalf("seed %d: %d hits without expansion, %d with it: %+v", seed, plain, expanded, q)
+			}
+			more += expanded - plain
+		}
+	}
+	if more == 0 {
+		t.Errorf("seed %d: expansion never found more", seed)
+	}
+}
