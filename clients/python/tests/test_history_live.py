@@ -55,6 +55,7 @@ async def test_a_long_history_is_folded_and_can_be_read_back(live: loombridge.Cl
     assert prompts[-1].messages[0] == loombridge.Message("user", "Find the handler")
 
 
+# B15
 async def test_every_reference_of_a_long_run_is_read_back(
     live: loombridge.Client, srv: testing.Server
 ) -> None:

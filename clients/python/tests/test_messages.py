@@ -113,6 +113,7 @@ async def test_the_server_refuses_extras_in_the_place_of_fields(live: loombridge
         await live.context.append(loombridge.Message("user", "x", extra={"content": "y"}))
 
 
+# G25
 async def test_the_payload_of_a_task_loses_no_field(live: loombridge.Client) -> None:
     await live.emit("node.thinking", {"content": "so it is the cache", "importance": 0.9})
     (task,) = (await live.tool("query_l1_memory", {})).raise_for_error().output["items"]
