@@ -402,7 +402,8 @@ type isProvidedTool_ParametersSchemaForm interface {
 }
 
 type ProvidedTool_ParametersSchema struct {
-	// parameters_schema as protobuf JSON.
+	// parameters_schema as protobuf JSON: at most 32,768 values, nested at most
+	// 100 deep.
 	ParametersSchema *structpb.Struct `protobuf:"bytes,3,opt,name=parameters_schema,json=parametersSchema,proto3,oneof"`
 }
 
@@ -536,7 +537,8 @@ type AttachUnsubscribe struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// ref comes back in the answer.
 	Ref int64 `protobuf:"varint,1,opt,name=ref,proto3" json:"ref,omitempty"`
-	// topics are topics or patterns as they were subscribed. Required.
+	// topics are topics or patterns as they were subscribed: at most 1,024.
+	// Required.
 	Topics        []string `protobuf:"bytes,2,rep,name=topics,proto3" json:"topics,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -698,7 +700,7 @@ type isAttachToolResult_OutputForm interface {
 }
 
 type AttachToolResult_Output struct {
-	// output as protobuf JSON.
+	// output as protobuf JSON: at most 100,000 values, nested at most 100 deep.
 	Output *structpb.Value `protobuf:"bytes,3,opt,name=output,proto3,oneof"`
 }
 

@@ -256,7 +256,7 @@ type ListToolsRequest struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// agent_id is who asks. Required.
 	AgentId string `protobuf:"bytes,1,opt,name=agent_id,json=agentId,proto3" json:"agent_id,omitempty"`
-	// levels narrows the answer. Default: all levels.
+	// levels narrows the answer: at most 3, from 1 to 3. Default: all levels.
 	Levels []int32 `protobuf:"varint,2,rep,packed,name=levels,proto3" json:"levels,omitempty"`
 	// json_form is how schemas come back. Default struct.
 	JsonForm      JsonForm `protobuf:"varint,3,opt,name=json_form,json=jsonForm,proto3,enum=loombridge.v1.JsonForm" json:"json_form,omitempty"`
@@ -520,7 +520,7 @@ type isToolRequest_ArgumentsForm interface {
 }
 
 type ToolRequest_Arguments struct {
-	// arguments as protobuf JSON.
+	// arguments as protobuf JSON: at most 100,000 values.
 	Arguments *structpb.Struct `protobuf:"bytes,3,opt,name=arguments,proto3,oneof"`
 }
 
