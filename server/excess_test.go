@@ -3,6 +3,7 @@ package server_test
 import (
 	"context"
 	"errors"
+	"fmt"
 	"io"
 	"regexp"
 	"slices"
@@ -203,5 +204,19 @@ func TestLoomStreamOutlivesExcess(t *testing.T) {
 	a.send(publishOf("t", 1))
 	if got := a.next().GetDelivery().GetEvent().GetId(); got != "e" {
 		t.Errorf("the stream does not go on: %q", got)
+	}
+}
+
+// An error lists what is enough to correct a request, and how much more there is.
+func TestViolationsAreBounded(t *testing.T) {
+	s := servertest.Start(t, nil)
+	many := &loombridgev1.BatchSaveRequest{AgentId: "a"}
+	for range 100 {
+		many.Records = append(many.Records, &loombridgev1.RecordDraft{})
+	}
+	_, err := s.Memory.BatchSave(t.Context(), many)
+	fields := violated(err)
+	if len(fields) != 33 || fields[31] != "records.text" || fields[32] != "" || !strings.Contains(fmt.Sprint(status.Convert(err).Details()), "and 68 more") {
+		t.Errorf("%d fields: %q of %v", len(fields), fields, status.Convert(err).Details())
 	}
 }
