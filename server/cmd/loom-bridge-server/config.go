@@ -98,6 +98,9 @@ type Config struct {
 	// BlobMaxBytes is what one agent's results may take; 0 for no bound. Default
 	// 10 GiB.
 	BlobMaxBytes int `koanf:"blob-max-bytes"`
+	// BlobSearchTime is how long one search of blobs may scan before it gives what
+	// it has; 0 for no bound. Default 10 s.
+	BlobSearchTime time.Duration `koanf:"blob-search-time"`
 	// MetricsAddr is where Prometheus finds /metrics. Default none: off.
 	MetricsAddr string `koanf:"metrics-addr"`
 	// LogLevel is debug, info, warn, error or off. Default info.
@@ -151,6 +154,7 @@ func DefaultConfig() Config {
 		Tiers:          defaultTiers(),
 		Embedder:       defaultEmbedder(),
 		BlobGCInterval: blob.DefaultCollectEvery, BlobGCBytes: blob.DefaultCollectBytes, BlobMaxBytes: blob.DefaultMaxOwnerBytes,
+		BlobSearchTime: blob.DefaultSearchTime,
 	}
 }
 
