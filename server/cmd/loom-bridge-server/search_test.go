@@ -6,7 +6,6 @@ import (
 	"io"
 	"slices"
 	"strings"
-	"sync"
 	"testing"
 	"time"
 
@@ -14,6 +13,7 @@ import (
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
 
+	"github.com/loom-bridge/loom-bridge/context/turn"
 	loombridgev1 "github.com/loom-bridge/loom-bridge/proto/gen/loombridge/v1"
 )
 
@@ -126,7 +126,7 @@ func TestSearchesLeaveRoom(t *testing.T) {
 			ended <- err
 		}()
 	}
-	for range crowdedSearches - 16 {
+	for range crowdedSearches - turn.DefaultMaxOwner {
 		if err := <-ended; status.Code(err) != codes.Unavailable {
 			t.Fatalf("a search too many of one agent: %v", err)
 		}
@@ -135,11 +135,11 @@ func TestSearchesLeaveRoom(t *testing.T) {
 		t.Errorf("a save beside searches took %v", worst)
 	}
 	cancel()
-	var left sync.WaitGroup
-	for range 16 {
-		left.Go(func() { _ = <-ended })
+	for range turn.DefaultMaxOwner {
+		if err := <-ended; status.Code(err) != codes.Canceled {
+			t.Errorf("a cancelled search ended with %v", err)
+		}
 	}
-	left.Wait()
 	server := proc{t, process.Process.Pid}
 	before := server.cpu()
 	time.Sleep(300 * time.Millisecond)
