@@ -118,6 +118,7 @@ type Config struct {
 	MaxStreams              int           `koanf:"max-streams"`
 	MaxStreamsPerConnection int           `koanf:"max-streams-per-connection"`
 	MaxConnections          int           `koanf:"max-connections"`
+	SilentTimeout           time.Duration `koanf:"silent-timeout"`
 	ConnectionTimeout       time.Duration `koanf:"connection-timeout"`
 	IdleTimeout             time.Duration `koanf:"idle-timeout"`
 	KeepaliveTime           time.Duration `koanf:"keepalive-time"`
@@ -144,7 +145,7 @@ func DefaultConfig() Config {
 		MaxReceiveBytes: l.MaxReceiveBytes, MaxSendBytes: l.MaxSendBytes, MaxHeaderBytes: l.MaxHeaderBytes,
 		MaxCalls: l.MaxCalls, MaxStreams: l.MaxStreams,
 		MaxStreamsPerConnection: l.MaxStreamsPerConnection, MaxConnections: l.MaxConnections,
-		ConnectionTimeout: l.ConnectionTimeout, IdleTimeout: l.IdleTimeout, KeepaliveTime: l.KeepaliveTime,
+		SilentTimeout: l.SilentTimeout, ConnectionTimeout: l.ConnectionTimeout, IdleTimeout: l.IdleTimeout, KeepaliveTime: l.KeepaliveTime,
 		KeepaliveTimeout: l.KeepaliveTimeout, KeepaliveMinTime: l.KeepaliveMinTime,
 		StallTimeout: l.StallTimeout, DrainTimeout: l.DrainTimeout,
 		LoomReplay: time.Minute, RegistrationIdle: agents.DefaultIdleRegistration, EventsMaxAge: 7 * 24 * time.Hour,
@@ -305,6 +306,7 @@ func (c Config) checkTimes() error {
 		value time.Duration
 	}{
 		{"log-slow", c.LogSlow},
+		{"silent-timeout", c.SilentTimeout},
 		{"connection-timeout", c.ConnectionTimeout},
 		{"idle-timeout", c.IdleTimeout},
 		{"keepalive-time", c.KeepaliveTime},
@@ -333,7 +335,7 @@ func (c Config) limits() server.Limits {
 		MaxReceiveBytes: c.MaxReceiveBytes, MaxSendBytes: c.MaxSendBytes, MaxHeaderBytes: c.MaxHeaderBytes,
 		MaxCalls: c.MaxCalls, MaxStreams: c.MaxStreams,
 		MaxStreamsPerConnection: c.MaxStreamsPerConnection, MaxConnections: c.MaxConnections,
-		ConnectionTimeout: c.ConnectionTimeout, IdleTimeout: c.IdleTimeout, KeepaliveTime: c.KeepaliveTime,
+		SilentTimeout: c.SilentTimeout, ConnectionTimeout: c.ConnectionTimeout, IdleTimeout: c.IdleTimeout, KeepaliveTime: c.KeepaliveTime,
 		KeepaliveTimeout: c.KeepaliveTimeout, KeepaliveMinTime: c.KeepaliveMinTime,
 		StallTimeout: c.StallTimeout, DrainTimeout: c.DrainTimeout,
 	}
