@@ -20,7 +20,7 @@ const (
 	// maxToolDescriptionBytes bounds what a tool says of itself.
 	maxToolDescriptionBytes = 16 * kib
 	// maxSchemaBytes bounds the schema of one tool.
-	maxSchemaBytes = 64 * kib
+	maxSchemaBytes = tools.MaxSchemaBytes
 	// maxAgentMetadata and maxAgentMetadataBytes bound what describes an agent.
 	maxAgentMetadata      = 32
 	maxAgentMetadataBytes = 8 * kib
