@@ -12,6 +12,7 @@ import (
 	"github.com/loom-bridge/loom-bridge/bridge/agents"
 	"github.com/loom-bridge/loom-bridge/bridge/events"
 	"github.com/loom-bridge/loom-bridge/context/blob"
+	"github.com/loom-bridge/loom-bridge/memory/kv"
 	"github.com/loom-bridge/loom-bridge/memory/kv/rockskv"
 	"github.com/loom-bridge/loom-bridge/server"
 )
@@ -101,6 +102,10 @@ type Config struct {
 	// BlobSearchTime is how long one search of blobs may scan before it gives what
 	// it has; 0 for no bound. Default 10 s.
 	BlobSearchTime time.Duration `koanf:"blob-search-time"`
+	// RequestRetention is how long the answer of a request with a request_id is kept
+	// at least, for when it comes again; 0 for ever. Those of events go with their
+	// event. Default 24 h.
+	RequestRetention time.Duration `koanf:"request-retention"`
 	// MetricsAddr is where Prometheus finds /metrics. Default none: off.
 	MetricsAddr string `koanf:"metrics-addr"`
 	// LogLevel is debug, info, warn, error or off. Default info.
@@ -155,7 +160,7 @@ func DefaultConfig() Config {
 		Tiers:          defaultTiers(),
 		Embedder:       defaultEmbedder(),
 		BlobGCInterval: blob.DefaultCollectEvery, BlobGCBytes: blob.DefaultCollectBytes, BlobMaxBytes: blob.DefaultMaxOwnerBytes,
-		BlobSearchTime: blob.DefaultSearchTime,
+		BlobSearchTime: blob.DefaultSearchTime, RequestRetention: kv.DefaultAnsweredFor,
 	}
 }
 
@@ -321,6 +326,8 @@ func (c Config) checkTimes() error {
 		}
 	}
 	switch {
+	case c.RequestRetention < 0:
+		return &ConfigError{"request-retention", c.RequestRetention, "must not be negative; 0 means for ever"}
 	case c.LoomReplay < 0 || c.LoomReplay > maxReplay:
 		return &ConfigError{"loom-replay", c.LoomReplay, fmt.Sprintf("must be from 0 to %v", maxReplay)}
 	case c.EventsMaxAge < 0:
@@ -349,6 +356,10 @@ func (c Config) retention() events.Retention {
 	}
 	return r
 }
+
+// answeredFor is how long answers of requests are kept; there, zero is the default
+// and less than zero for ever.
+func (c Config) answeredFor() time.Duration { return cmp.Or(c.RequestRetention, -1) }
 
 // splitAddr returns the network and address of a listening address. An empty
 // host is the loopback: serving other machines is asked for by name.

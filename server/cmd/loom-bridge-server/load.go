@@ -64,6 +64,7 @@ func configFlags() *pflag.FlagSet {
 	f.Int("blob-gc-bytes", d.BlobGCBytes, "collect an agent's expired results as soon as its results take more; 0 never")
 	f.Int("blob-max-bytes", d.BlobMaxBytes, "most that one agent's results may take; 0 for no bound")
 	f.Duration("blob-search-time", d.BlobSearchTime, "longest scan of one search of results; 0 for no bound")
+	f.Duration("request-retention", d.RequestRetention, "keep the answer of a request with a request_id so long; 0 for ever")
 	f.String("metrics-addr", d.MetricsAddr, "serve Prometheus /metrics on `host:port`; no host means 127.0.0.1")
 	f.String(keyLogLevel, d.LogLevel, "debug, info, warn, error or off")
 	f.String("log-format", d.LogFormat, "text or json")

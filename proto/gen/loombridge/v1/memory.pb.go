@@ -607,7 +607,8 @@ type MemorySaveRequest struct {
 	// origin is where the text came from. Default ORIGIN_AGENT.
 	Origin Origin `protobuf:"varint,20,opt,name=origin,proto3,enum=loombridge.v1.Origin" json:"origin,omitempty"`
 	// request_id makes the call safe to repeat: the same id and content again
-	// gives the first answer. At most 128 bytes.
+	// gives the first answer, for 24 hours unless the server is told otherwise. At
+	// most 128 bytes.
 	RequestId string `protobuf:"bytes,21,opt,name=request_id,json=requestId,proto3" json:"request_id,omitempty"`
 	// pinned: what makes room in a tier or forgets passes over it. Default false.
 	Pinned        bool `protobuf:"varint,23,opt,name=pinned,proto3" json:"pinned,omitempty"`

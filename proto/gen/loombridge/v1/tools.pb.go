@@ -389,7 +389,8 @@ type ToolRequest struct {
 	// call_id is the model's own id of the call. At most 128 bytes.
 	CallId string `protobuf:"bytes,9,opt,name=call_id,json=callId,proto3" json:"call_id,omitempty"`
 	// request_id makes the call safe to repeat: the same id and content again
-	// gives the first answer and runs nothing. At most 128 bytes.
+	// gives the first answer and runs nothing, for 24 hours unless the server is
+	// told otherwise. At most 128 bytes.
 	RequestId string `protobuf:"bytes,10,opt,name=request_id,json=requestId,proto3" json:"request_id,omitempty"`
 	// json_form is how the output comes back. Default struct.
 	JsonForm      JsonForm `protobuf:"varint,11,opt,name=json_form,json=jsonForm,proto3,enum=loombridge.v1.JsonForm" json:"json_form,omitempty"`
