@@ -16,7 +16,7 @@ import (
 const (
 	// maxJSONValues bounds the values of JSON in protobuf's own types, where its
 	// text may have 1 MiB. Text has no such bound: it takes less memory.
-	maxJSONValues = 100_000
+	maxJSONValues = 50_000
 	// textPerValue is the least text that a value of JSON takes: what may have so
 	// many bytes of text needs no more values than this allows.
 	textPerValue = 2

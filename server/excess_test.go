@@ -127,11 +127,11 @@ func TestCountsAtTheirLimit(t *testing.T) {
 		_, err := s.Bridge.Emit(t.Context(), &loombridgev1.EmitRequest{AgentId: "a", Topic: "t", PayloadForm: &loombridgev1.EmitRequest_Payload{Payload: list(n)}})
 		return err
 	}
-	if err := emit(100_000); err != nil {
-		t.Errorf("a payload of 100,000 values: %v", err)
+	if err := emit(50_000); err != nil {
+		t.Errorf("a payload of 50,000 values: %v", err)
 	}
-	if err := emit(100_001); status.Code(err) != codes.InvalidArgument || violated(err)[0] != "payload" {
-		t.Errorf("a payload of 100,001 values: %v", err)
+	if err := emit(50_001); status.Code(err) != codes.InvalidArgument || violated(err)[0] != "payload" {
+		t.Errorf("a payload of 50,001 values: %v", err)
 	}
 	save := func(n int) error {
 		_, err := s.Bridge.MemorySave(t.Context(), &loombridgev1.MemorySaveRequest{AgentId: "a", Text: "t", Tags: strings.Split(strings.Repeat("x", n), "")})
@@ -178,11 +178,11 @@ func TestAttachOutlivesExcess(t *testing.T) {
 		}
 	}
 	done := relay(t.Context(), directory, agents.Call{Name: "echo", Arguments: "{}"})
-	nulls := structpb.NewListValue(&structpb.ListValue{Values: make([]*structpb.Value, 100_001)})
+	nulls := structpb.NewListValue(&structpb.ListValue{Values: make([]*structpb.Value, 50_001)})
 	a.send(resultMessage(&loombridgev1.AttachToolResult{
 		CallId: a.call().GetCallId(), Success: true, OutputForm: &loombridgev1.AttachToolResult_Output{Output: nulls},
 	}))
-	if result, err := (<-done)(); err != nil || !strings.Contains(result.ErrorMessage, "100000 JSON values") {
+	if result, err := (<-done)(); err != nil || !strings.Contains(result.ErrorMessage, "50000 JSON values") {
 		t.Errorf("the call ended with %+v, %v", result, err)
 	}
 	a.publish(4, countPublish(2, "news", false))

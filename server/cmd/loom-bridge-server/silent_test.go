@@ -44,7 +44,7 @@ func ended(tb testing.TB, conn net.Conn, within time.Duration) bool {
 // Connections on which nothing is called are closed, those that called something
 // or watch the server's health are not.
 func TestSilentConnectionsAreClosed(t *testing.T) {
-	p := MustRun(t, t.TempDir(), "--silent-timeout", "200ms")
+	p := MustRun(t, t.TempDir(), "--silent-timeout", "500ms")
 	save(t, p, "a call")
 	watcher := MustDial(t, p.Address)
 	watch, err := grpc_health_v1.NewHealthClient(watcher).Watch(t.Context(), &grpc_health_v1.HealthCheckRequest{})
@@ -62,7 +62,7 @@ func TestSilentConnectionsAreClosed(t *testing.T) {
 	select {
 	case err := <-gone:
 		t.Errorf("a watch ended: %v", err)
-	case <-time.After(500 * time.Millisecond):
+	case <-time.After(time.Second):
 	}
 	if state := p.conn.GetState().String(); state != "READY" {
 		t.Errorf("a connection that made a call is %s", state)

@@ -17,6 +17,10 @@ var perParent = []int{1, 4, 64}
 
 const manyParents = 1000
 
+// fewValues are numbers of values at which JSON is tried besides as many as fit:
+// just within the limits that fields have.
+var fewValues = []int{4_000, 32_000, 49_000}
+
 // textSizes are the sizes at which texts of JSON are tried besides the whole:
 // limits that fields have.
 var textSizes = []int{64 << 10, 256 << 10, 1 << 20}
@@ -111,15 +115,19 @@ func constant(name string, value []byte) item {
 }
 
 // repeat is as many items as fit the size.
-func repeat(one item, size int) []byte {
-	out := make([]byte, 0, size)
-	for i := 0; ; i++ {
+func repeat(one item, size int) []byte { return atMost(math.MaxInt, one, size) }
+
+// atMost is so many items, or as many as fit the size.
+func atMost(n int, one item, size int) []byte {
+	out := make([]byte, 0, min(size, 1<<20))
+	for i := range n {
 		next := one.add(out, i)
 		if len(next) > size {
-			return out
+			break
 		}
 		out = next
 	}
+	return out
 }
 
 // items are what a repeated field or map can be filled with.
@@ -189,14 +197,16 @@ func jsonValues(kind protoreflect.Name, size int) []shape {
 	null := protowire.AppendVarint(protowire.AppendTag(nil, valueNull, protowire.VarintType), 0)
 	number := protowire.AppendFixed64(protowire.AppendTag(nil, valueNumber, protowire.Fixed64Type), math.Float64bits(0.1))
 	object, array := nested(valueStruct, nil), nested(valueList, nil)
-	list := func(name string, value []byte) shape {
+	some := func(n int, name string, value []byte) shape {
 		one := constant(name, nested(listValues, value))
-		return shape{name, func() []byte { return nested(valueList, repeat(one, size)) }}
+		return shape{name, func() []byte { return nested(valueList, atMost(n, one, size)) }}
 	}
-	members := func(name string, value []byte) shape {
+	list := func(name string, value []byte) shape { return some(math.MaxInt, name, value) }
+	someMembers := func(n int, name string, value []byte) shape {
 		one := item{name, func(dst []byte, i int) []byte { return append(dst, entry(text(i), value)...) }}
-		return shape{name, func() []byte { return nested(valueStruct, repeat(one, size)) }}
+		return shape{name, func() []byte { return nested(valueStruct, atMost(n, one, size)) }}
 	}
+	members := func(name string, value []byte) shape { return someMembers(math.MaxInt, name, value) }
 	nest := func(name string, around func([]byte) []byte) shape {
 		return shape{name, func() []byte { return deep(size, around) }}
 	}
@@ -208,6 +218,11 @@ func jsonValues(kind protoreflect.Name, size int) []shape {
 		nest("nested objects", func(value []byte) []byte { return nested(valueStruct, entry("k", value)) }),
 		{"repeated", func() []byte { return repeat(constant("", object), size) }},
 		{"switched", func() []byte { return repeat(constant("", append(slices.Clone(object), array...)), size) }},
+	}
+	for _, n := range fewValues {
+		of := " of " + strconv.Itoa(n)
+		values = append(values, some(n, "numbers"+of, number), some(n/2, "small objects"+of, nested(valueStruct, entry("k", null))),
+			someMembers(n, "members"+of, null), someMembers(n, "object members"+of, object))
 	}
 	switch kind {
 	case "Struct":

@@ -700,7 +700,7 @@ type isAttachToolResult_OutputForm interface {
 }
 
 type AttachToolResult_Output struct {
-	// output as protobuf JSON: at most 100,000 values, nested at most 100 deep.
+	// output as protobuf JSON: at most 50,000 values, nested at most 100 deep.
 	Output *structpb.Value `protobuf:"bytes,3,opt,name=output,proto3,oneof"`
 }
 

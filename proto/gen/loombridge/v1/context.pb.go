@@ -3952,7 +3952,7 @@ type isRecordStepRequest_ArgumentsForm interface {
 }
 
 type RecordStepRequest_Arguments struct {
-	// arguments as protobuf JSON: at most 100,000 values.
+	// arguments as protobuf JSON: at most 50,000 values.
 	Arguments *structpb.Struct `protobuf:"bytes,3,opt,name=arguments,proto3,oneof"`
 }
 
@@ -3970,7 +3970,7 @@ type isRecordStepRequest_OutputForm interface {
 }
 
 type RecordStepRequest_Output struct {
-	// output as protobuf JSON: at most 100,000 values, nested at most 100 deep.
+	// output as protobuf JSON: at most 50,000 values, nested at most 100 deep.
 	Output *structpb.Value `protobuf:"bytes,6,opt,name=output,proto3,oneof"`
 }
 

@@ -495,7 +495,7 @@ type isEmitRequest_PayloadForm interface {
 }
 
 type EmitRequest_Payload struct {
-	// payload as protobuf JSON: at most 100,000 values, nested at most 100 deep.
+	// payload as protobuf JSON: at most 50,000 values, nested at most 100 deep.
 	Payload *structpb.Value `protobuf:"bytes,3,opt,name=payload,proto3,oneof"`
 }
 

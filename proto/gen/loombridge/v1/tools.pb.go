@@ -521,7 +521,7 @@ type isToolRequest_ArgumentsForm interface {
 }
 
 type ToolRequest_Arguments struct {
-	// arguments as protobuf JSON: at most 100,000 values.
+	// arguments as protobuf JSON: at most 50,000 values.
 	Arguments *structpb.Struct `protobuf:"bytes,3,opt,name=arguments,proto3,oneof"`
 }
 
