@@ -19,8 +19,9 @@ const (
 	fieldToolResultID = 1
 )
 
-// fieldOversize of a Publish says that there was one, and why it was not decoded. No proto will ever have the number; an agent that writes it itself is
-// told what it wrote.
+// fieldOversize of a Publish says that there was one, and why it was not decoded.
+// No proto will ever have the number; an agent that writes it itself is told what
+// it wrote.
 const fieldOversize = protowire.MaxValidNumber - 1
 
 // maxCallIDBytes bounds the id of a call that is answered: ours are shorter.
