@@ -20,7 +20,8 @@ import (
 // codec is gRPC's protobuf codec, except that a message that can't be accepted
 // does not end the call inside gRPC, as Internal and past every interceptor.
 // The message arrives empty with a mark instead, and the chain refuses it with
-// a typed error (see refuseMarked).
+// a typed error (see refuseMarked). What a message holds is counted before it is
+// decoded.
 //
 // It writes large messages into buffers of about their size. gRPC's own pool has
 // none between 32 KiB and 1 MiB, and clears the whole of one before it is written:
