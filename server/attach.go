@@ -184,6 +184,9 @@ func (a *attachment) read(ctx context.Context) error {
 
 // handle returns an error only if it ends the stream.
 func (a *attachment) handle(ctx context.Context, m *loombridgev1.AttachRequest) error {
+	if refused, err := a.refuse(ctx, m); refused {
+		return err
+	}
 	switch item := m.GetItem().(type) {
 	case *loombridgev1.AttachRequest_Publish:
 		return a.publish(ctx, item.Publish)

@@ -28,8 +28,9 @@ func registrationOf(hello *loombridgev1.AttachHello) (agents.Registration, error
 	for i, topic := range hello.GetTopics() {
 		r.Topics[i] = topic.GetTopic()
 	}
+	var schemas tools.Schemas
 	for i, tool := range hello.GetTools() {
-		schema, err := schemaOf(fmt.Sprintf("tools[%d].", i), tool)
+		schema, err := schemaOf(item("tools", i)+".", tool, &schemas)
 		if err != nil {
 			return agents.Registration{}, err
 		}
@@ -38,10 +39,15 @@ func registrationOf(hello *loombridgev1.AttachHello) (agents.Registration, error
 	return r, nil
 }
 
-// schemaOf is the text of a tool's schema, which must be a JSON object.
-func schemaOf(field string, tool *loombridgev1.ProvidedTool) (string, error) {
+// schemaOf is the text of a tool's schema. One that is broken would break the
+// prompts of all agents that see the tool.
+func schemaOf(field string, tool *loombridgev1.ProvidedTool, schemas *tools.Schemas) (string, error) {
 	given := tool.GetParametersSchema()
-	text, err := eitherJSON(field+"parameters_schema", tool.GetParametersSchemaJson(), given != nil, structpb.NewStructValue(given))
+	name := "parameters_schema_json"
+	if given != nil {
+		name = "parameters_schema"
+	}
+	text, err := eitherJSON(field+name, tool.GetParametersSchemaJson(), given != nil, structpb.NewStructValue(given))
 	if err != nil {
 		return "", err
 	}
@@ -49,10 +55,8 @@ func schemaOf(field string, tool *loombridgev1.ProvidedTool) (string, error) {
 		return anyObject, nil
 	}
 	var c check
-	c.text(field+"parameters_schema", string(text), maxSchemaBytes)
-	var object map[string]json.RawMessage
-	if len(c.violations) == 0 && (json.Unmarshal(text, &object) != nil || object == nil) {
-		c.add(field+"parameters_schema_json", "is not a JSON object")
+	if err := schemas.Check(text); err != nil {
+		c.add(field+name, "%v", err)
 	}
 	return string(text), c.err()
 }

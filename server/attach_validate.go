@@ -1,7 +1,6 @@
 package server
 
 import (
-	"fmt"
 	"math"
 	"strings"
 	"time"
@@ -21,13 +20,16 @@ const (
 	// maxToolDescriptionBytes bounds what a tool says of itself.
 	maxToolDescriptionBytes = 16 * kib
 	// maxSchemaBytes bounds the schema of one tool.
-	maxSchemaBytes = 64 * kib
+	maxSchemaBytes = tools.MaxSchemaBytes
 	// maxAgentMetadata and maxAgentMetadataBytes bound what describes an agent.
 	maxAgentMetadata      = 32
 	maxAgentMetadataBytes = 8 * kib
 	// maxCapabilities and maxCapabilityBytes bound what others may look for.
 	maxCapabilities    = 64
 	maxCapabilityBytes = 256
+	// maxUnsubscribed bounds the topics that are taken away at once: a stream has
+	// fewer.
+	maxUnsubscribed = 1024
 	// maxEventTypes and maxFilterHeaders bound what one topic lets through.
 	maxEventTypes    = 64
 	maxFilterHeaders = events.MaxHeaders
@@ -47,8 +49,9 @@ func checkAttachHello(r *loombridgev1.AttachHello) error {
 	c.topics(r.GetTopics(), nil)
 	c.providedTools(r.GetTools())
 	c.pairs("metadata", r.GetMetadata(), maxAgentMetadata, maxAgentMetadataBytes)
-	c.count("capabilities", len(r.GetCapabilities()), maxCapabilities)
-	c.texts("capabilities", r.GetCapabilities(), maxCapabilityBytes)
+	if c.count("capabilities", len(r.GetCapabilities()), maxCapabilities) {
+		c.texts("capabilities", r.GetCapabilities(), maxCapabilityBytes)
+	}
 	c.name("parent_id", r.GetParentId(), kv.MaxOwnerBytes)
 	c.span("heartbeat_interval", r.GetHeartbeatInterval(), minHeartbeat, maxHeartbeat)
 	c.enum("json_form", r.GetJsonForm())
@@ -56,10 +59,12 @@ func checkAttachHello(r *loombridgev1.AttachHello) error {
 }
 
 func (c *check) providedTools(list []*loombridgev1.ProvidedTool) {
-	c.count("tools", len(list), maxProvidedTools)
+	if !c.count("tools", len(list), maxProvidedTools) {
+		return
+	}
 	seen := map[string]bool{}
 	for i, tool := range list {
-		field := fmt.Sprintf("tools[%d].", i)
+		field := item("tools", i) + "."
 		c.required(field+"name", tool.GetName(), tools.MaxNameBytes)
 		if strings.ContainsFunc(tool.GetName(), notInToolName) {
 			c.add(field+"name", "may hold letters, digits and `_ : . - /` only")
@@ -83,10 +88,12 @@ func notInToolName(r rune) bool {
 
 // topics checks what is added to topics that are subscribed already.
 func (c *check) topics(list []*loombridgev1.TopicPosition, already topicSet) {
-	c.count("topics", len(already)+len(list), maxTopics)
+	if !c.count("topics", len(already)+len(list), maxTopics) {
+		return
+	}
 	seen := topicSet{}
 	for i, topic := range list {
-		field := fmt.Sprintf("topics[%d].", i)
+		field := item("topics", i) + "."
 		_, twice := seen[topic.GetTopic()]
 		if _, known := already[topic.GetTopic()]; known || twice {
 			c.add(field+"topic", "is named twice")
@@ -104,8 +111,9 @@ func (c *check) topic(field string, p *loombridgev1.TopicPosition) {
 		c.add(field+"since", "can't stand beside after_sequence")
 	}
 	c.enum(field+"quality_of_service", p.GetQualityOfService())
-	c.count(field+"event_types", len(p.GetEventTypes()), maxEventTypes)
-	c.texts(field+"event_types", p.GetEventTypes(), events.MaxTypeBytes)
+	if c.count(field+"event_types", len(p.GetEventTypes()), maxEventTypes) {
+		c.texts(field+"event_types", p.GetEventTypes(), events.MaxTypeBytes)
+	}
 	c.pairs(field+"headers", p.GetHeaders(), maxFilterHeaders, events.MaxHeadersBytes)
 	c.pattern(field+"topic", p)
 }
@@ -128,16 +136,27 @@ func (c *check) pattern(field string, p *loombridgev1.TopicPosition) {
 
 // texts refuses items of more than limit bytes.
 func (c *check) texts(field string, items []string, limit int) {
-	for i, item := range items {
-		if len(item) > limit {
-			c.text(fmt.Sprintf("%s[%d]", field, i), item, limit)
+	for i, text := range items {
+		if len(text) > limit {
+			c.text(item(field, i), text, limit)
+		}
+	}
+}
+
+// requiredTexts refuses empty items too.
+func (c *check) requiredTexts(field string, items []string, limit int) {
+	for i, text := range items {
+		if text == "" || len(text) > limit {
+			c.required(item(field, i), text, limit)
 		}
 	}
 }
 
 // pairs refuses too many, and more than limit bytes in all.
 func (c *check) pairs(field string, pairs map[string]string, count, limit int) {
-	c.count(field, len(pairs), count)
+	if !c.count(field, len(pairs), count) {
+		return
+	}
 	size := 0
 	for key, value := range pairs {
 		size += len(key) + len(value)
@@ -161,6 +180,7 @@ func checkAttachUnsubscribe(r *loombridgev1.AttachUnsubscribe) error {
 	if len(r.GetTopics()) == 0 {
 		c.add("topics", "is required")
 	}
+	c.count("topics", len(r.GetTopics()), maxUnsubscribed)
 	return c.err()
 }
 

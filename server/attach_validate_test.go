@@ -11,6 +11,7 @@ import (
 	"google.golang.org/protobuf/types/known/structpb"
 	"google.golang.org/protobuf/types/known/timestamppb"
 
+	"github.com/loom-bridge/loom-bridge/bridge/tools"
 	loombridgev1 "github.com/loom-bridge/loom-bridge/proto/gen/loombridge/v1"
 )
 
@@ -139,9 +140,11 @@ func TestSchemas(t *testing.T) {
 		{"an array", text(`[]`), "", []string{"t.parameters_schema_json"}},
 		{"two objects", text(`{}{}`), "", []string{"t.parameters_schema_json"}},
 		{"struct over its limit", form(wide), "", []string{"t.parameters_schema"}},
+		{"of a text", text(`{"type": "string"}`), "", []string{"t.parameters_schema_json"}},
+		{"broken", text(`{"type": "objekt"}`), "", []string{"t.parameters_schema_json"}},
 		{"no JSON number", form(endless), "", []string{"t.parameters_schema"}},
 	} {
-		got, err := schemaOf("t.", test.tool)
+		got, err := schemaOf("t.", test.tool, &tools.Schemas{})
 		if diff := cmp.Diff(test.fields, fields(t, err)); diff != "" || err == nil && got != test.want {
 			t.Errorf("%s: %q, fields (-want +got):\n%s", test.name, got, diff)
 		}

@@ -2,6 +2,7 @@ package server
 
 import (
 	"context"
+	"errors"
 	"iter"
 
 	"google.golang.org/grpc"
@@ -185,6 +186,10 @@ func (s *contextService) searchOne(r *loombridgev1.SearchBlobsRequest, scope kv.
 	from, _ := parseSearchToken(r.GetPageToken())
 	message := &loombridgev1.SearchBlobsResponse{Blob: blobInfoOf(entry)}
 	for m, err := range s.reads.Search(stream.Context(), scope, entry, pattern, from) {
+		if unfinished, ok := errors.AsType[*blob.UnfinishedError](err); ok {
+			message.NextPageToken = searchToken(unfinished.From)
+			break
+		}
 		if err != nil {
 			return err
 		}

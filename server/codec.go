@@ -2,6 +2,7 @@ package server
 
 import (
 	"fmt"
+	"strings"
 	"unicode/utf8"
 
 	"google.golang.org/grpc/encoding"
@@ -12,13 +13,15 @@ import (
 	"google.golang.org/protobuf/reflect/protoreflect"
 
 	loomv1pb "github.com/loom-bridge/loom-bridge/proto/gen/loom/v1"
+	"github.com/loom-bridge/loom-bridge/server/admission"
 	"github.com/loom-bridge/loom-bridge/server/loomv1"
 )
 
 // codec is gRPC's protobuf codec, except that a message that can't be accepted
 // does not end the call inside gRPC, as Internal and past every interceptor.
 // The message arrives empty with a mark instead, and the chain refuses it with
-// a typed error (see refuseMarked).
+// a typed error (see refuseMarked). What a message holds is counted before it is
+// decoded.
 //
 // It writes large messages into buffers of about their size. gRPC's own pool has
 // none between 32 KiB and 1 MiB, and clears the whole of one before it is written:
@@ -27,6 +30,7 @@ type codec struct {
 	encoding.CodecV2
 	maxReceiveBytes int
 	large           mem.BufferPool
+	counter         *admission.Counter
 }
 
 // Messages of more than pooledBytes are written into buffers of the codec's own;
@@ -41,7 +45,7 @@ func newCodec(limits Limits) codec {
 	for size := 2 * pooledBytes; size <= maxPooledBytes; size *= 2 {
 		sizes = append(sizes, size)
 	}
-	return codec{encoding.GetCodecV2(protocodec.Name), limits.MaxReceiveBytes, mem.NewTieredBufferPool(sizes...)}
+	return codec{encoding.GetCodecV2(protocodec.Name), limits.MaxReceiveBytes, mem.NewTieredBufferPool(sizes...), newCounter()}
 }
 
 // marshalMessage is Marshal for what is no frame.
@@ -70,8 +74,9 @@ const receiveSlack = 4 * mib
 // Marks of a refused message, as fields of the highest numbers there are. A
 // client that sends one itself is refused, which harms nobody else.
 const (
-	undecodableMark = protowire.MaxValidNumber
-	oversizeMark    = protowire.MaxValidNumber - 1
+	undecodableMark = protowire.MaxValidNumber - iota
+	oversizeMark
+	excessMark
 )
 
 func (c codec) Unmarshal(data mem.BufferSlice, v any) error {
@@ -80,27 +85,34 @@ func (c codec) Unmarshal(data mem.BufferSlice, v any) error {
 		return fmt.Errorf("server: %T is not a protobuf message", v)
 	}
 	if size := data.Len(); size > c.maxReceiveBytes {
-		if keepsStream(message, data, c.maxReceiveBytes) {
-			return nil
+		if !keepsStream(message, data.Materialize(), loomv1.TooLarge(size, c.maxReceiveBytes)) {
+			mark(message, oversizeMark, fmt.Sprintf("message of %d bytes exceeds %d", size, c.maxReceiveBytes))
 		}
-		mark(message, oversizeMark, fmt.Sprintf("message of %d bytes exceeds %d", size, c.maxReceiveBytes))
 		return nil
 	}
-	if err := c.CodecV2.Unmarshal(data, v); err != nil {
-		field, _ := badText(message.ProtoReflect().Descriptor(), data.Materialize(), maxTextDepth)
+	buffer := data.MaterializeToBuffer(mem.DefaultBufferPool())
+	defer buffer.Free()
+	raw, d := buffer.ReadOnlyData(), message.ProtoReflect().Descriptor()
+	if excess, found := c.counter.Check(d, raw); found {
+		refuseExcess(message, raw, excess)
+		return nil
+	}
+	if err := proto.Unmarshal(raw, message); err != nil {
+		field, _ := badText(d, raw, maxTextDepth)
 		mark(message, undecodableMark, field)
 	}
 	return nil
 }
 
-// keepsStream puts something small in the place of a message that is too large,
-// where that need not end its stream: an agent of loom.v1 is told so, and goes on.
-func keepsStream(message proto.Message, data mem.BufferSlice, limit int) bool {
+// keepsStream puts something small in the place of a message that is not to be
+// decoded, where that need not end its stream: an agent of loom.v1 is told so, and
+// goes on.
+func keepsStream(message proto.Message, raw []byte, problem string) bool {
 	event, ok := message.(*loomv1pb.ClientEvent)
 	if !ok {
 		return false
 	}
-	small := loomv1.Oversized(data.Materialize(), limit)
+	small := loomv1.Oversized(raw, problem)
 	if small == nil {
 		return false
 	}
@@ -148,10 +160,15 @@ func badTextIn(field protoreflect.FieldDescriptor, value []byte, depth int) (pat
 	return "", false
 }
 
+// mark empties a message but for the mark.
 func mark(message proto.Message, number protowire.Number, text string) {
 	proto.Reset(message)
+	setMark(message.ProtoReflect(), number, text)
+}
+
+func setMark(message protoreflect.Message, number protowire.Number, text string) {
 	raw := protowire.AppendTag(nil, number, protowire.BytesType)
-	message.ProtoReflect().SetUnknown(protowire.AppendString(raw, text))
+	message.SetUnknown(protowire.AppendString(raw, text))
 }
 
 // refuseMarked returns the error of a message that the codec marked.
@@ -167,7 +184,7 @@ func refuseMarked(v any) error {
 		if n < 0 || size < 0 {
 			return nil
 		}
-		if kind == protowire.BytesType && number >= oversizeMark {
+		if kind == protowire.BytesType && number >= excessMark {
 			text, _ := protowire.ConsumeString(unknown[n:])
 			return markedError(number, text)
 		}
@@ -177,8 +194,12 @@ func refuseMarked(v any) error {
 }
 
 func markedError(number protowire.Number, text string) error {
-	if number == oversizeMark {
+	switch number {
+	case oversizeMark:
 		return fmt.Errorf("%w: %s", ErrTooLarge, text)
+	case excessMark:
+		field, problem, _ := strings.Cut(text, excessSeparator)
+		return &RequestError{Violations: []Violation{{Field: field, Description: problem}}}
 	}
 	if text == "" {
 		return &RequestError{Violations: []Violation{{Description: "is not a protobuf message of the type that this call takes"}}}

@@ -81,10 +81,12 @@ func blobPage(page blob.Page, usage blob.Usage, limit int) *loombridgev1.ListBlo
 	return out
 }
 
-// blobTokenPrefix and searchTokenPrefix mark the page tokens of this version.
+// Prefixes mark the page tokens of this version: of a listing, of a search that
+// goes on behind the line of a match, and of one that goes on where it was stopped.
 const (
-	blobTokenPrefix   = "b1."
-	searchTokenPrefix = "s1."
+	blobTokenPrefix    = "b1."
+	searchTokenPrefix  = "s1."
+	stoppedTokenPrefix = "s2."
 )
 
 // blobToken continues a listing behind a path.
@@ -104,7 +106,11 @@ func parseBlobToken(token string) (string, bool) {
 
 // searchToken continues a search.
 func searchToken(from blob.From) string {
-	return searchTokenPrefix + strconv.FormatInt(from.Offset, 36) + "." + strconv.FormatInt(from.Lines, 36)
+	prefix := stoppedTokenPrefix
+	if from.MidLine {
+		prefix = searchTokenPrefix
+	}
+	return prefix + strconv.FormatInt(from.Offset, 36) + "." + strconv.FormatInt(from.Lines, 36)
 }
 
 // parseSearchToken is the inverse; no token is the beginning.
@@ -112,9 +118,11 @@ func parseSearchToken(token string) (blob.From, bool) {
 	if token == "" {
 		return blob.From{}, true
 	}
-	text, ok := strings.CutPrefix(token, searchTokenPrefix)
+	text, midLine := strings.CutPrefix(token, searchTokenPrefix)
+	text, stopped := strings.CutPrefix(text, stoppedTokenPrefix)
+	ok := midLine != stopped
 	offset, lines, cut := strings.Cut(text, ".")
-	from := blob.From{MidLine: true}
+	from := blob.From{MidLine: midLine}
 	var errOffset, errLines error
 	from.Offset, errOffset = strconv.ParseInt(offset, 36, 64)
 	from.Lines, errLines = strconv.ParseInt(lines, 36, 64)

@@ -30,7 +30,7 @@ func descriptorOf(d tools.Descriptor, form loombridgev1.JsonForm) *loombridgev1.
 func descriptorOfAgent(t agents.AgentTool) tools.Descriptor {
 	schema := json.RawMessage(t.Schema)
 	if !json.Valid(schema) {
-		schema = json.RawMessage(`{}`)
+		schema = json.RawMessage(anyObject)
 	}
 	return tools.Descriptor{
 		Name: utf8Text(t.Name), Description: utf8Text(t.Description), Schema: schema,

@@ -46,7 +46,7 @@ func violationsOf(err error) []Violation {
 		return violations
 	}
 	if request, ok := errors.AsType[*RequestError](err); ok {
-		return request.Violations
+		return request.all()
 	}
 	if e, ok := errors.AsType[*memory.InvalidError](err); ok {
 		return []Violation{{e.Field, e.Problem}}

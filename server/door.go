@@ -2,20 +2,19 @@ package server
 
 import (
 	"context"
-	"fmt"
 	"strings"
 	"sync"
 	"time"
 
 	"github.com/grpc-ecosystem/go-grpc-middleware/v2/interceptors"
 	"google.golang.org/grpc/health/grpc_health_v1"
+	"google.golang.org/grpc/peer"
 	"google.golang.org/grpc/tap"
+
+	"github.com/loom-bridge/loom-bridge/server/conns"
 )
 
 const (
-	// maxHealthCalls bounds the health checks and watches under way. They need
-	// no credential, and each can make gRPC hold one message.
-	maxHealthCalls = 128
 	// maxServiceBytes bounds the name in a health check: a watch keeps it for as
 	// long as it lasts. Ours are much shorter.
 	maxServiceBytes = 256
@@ -50,10 +49,11 @@ func (d *door) tell(now time.Time) (untold int, ok bool) {
 // on the goroutine of the connection and must not block.
 func (s *Server) admit(ctx context.Context, call *tap.Info) (context.Context, error) {
 	var err error
+	conn := connOf(ctx)
 	if strings.HasPrefix(call.FullMethodName, "/"+grpc_health_v1.Health_ServiceDesc.ServiceName+"/") {
-		err = s.admitHealth(ctx)
-	} else {
-		_, err = s.authenticate(ctx)
+		ctx, err = s.healthDoor.enter(ctx, conn)
+	} else if _, err = s.authenticate(ctx); err == nil {
+		conn.Known()
 	}
 	if err != nil {
 		return nil, s.turnAway(ctx, call.FullMethodName, err)
@@ -61,14 +61,13 @@ func (s *Server) admit(ctx context.Context, call *tap.Info) (context.Context, er
 	return ctx, nil
 }
 
-func (s *Server) admitHealth(ctx context.Context) error {
-	select {
-	case s.healthCalls <- struct{}{}:
-		context.AfterFunc(ctx, func() { <-s.healthCalls })
+// connOf is the connection of a call; nil where nobody counts connections.
+func connOf(ctx context.Context) *conns.Conn {
+	from, ok := peer.FromContext(ctx)
+	if !ok {
 		return nil
-	default:
-		return fmt.Errorf("%w: %d health checks are under way", ErrOverloaded, cap(s.healthCalls))
 	}
+	return conns.Of(from.Addr)
 }
 
 // turnAway ends a call that never reaches the interceptors: it is told what

@@ -61,18 +61,39 @@ func watchHealth(ctx context.Context, conn *grpc.ClientConn, service string) err
 	return err
 }
 
-// Health needs no credential, so what it can make the server hold is bounded.
-func TestHealthWatchesAreBounded(t *testing.T) {
-	const bound = 128
-	s := servertest.Start(t, nil)
+// checkHealth makes one check.
+func checkHealth(ctx context.Context, conn *grpc.ClientConn) error {
+	_, err := grpc_health_v1.NewHealthClient(conn).Check(ctx, &grpc_health_v1.HealthCheckRequest{})
+	return err
+}
+
+// Health needs no credential, so what it can make the server hold is bounded: a
+// connection has few calls of it, watches are bounded in all, and neither these nor
+// calls whose message never comes keep anybody from a check.
+func TestHealthIsBounded(t *testing.T) {
+	const ofConnection, watches, unheard = 8, 512, 32
+	s := servertest.Start(t, &servertest.Options{Server: server.Options{Credentials: MustCredentials(t, callers())}})
 	ctx, cancel := context.WithCancel(t.Context())
 	defer cancel()
-	for range bound {
-		must(t, watchHealth(ctx, s.Conn(), ""))
+	for n := 0; n < watches; n += ofConnection {
+		conn := s.Dial(t)
+		for range ofConnection {
+			must(t, watchHealth(ctx, conn, ""))
+		}
+		if n == 0 {
+			MustFail(t, watchHealth(ctx, conn, ""), codes.Unavailable, "OVERLOADED")
+			MustFail(t, checkHealth(ctx, conn), codes.Unavailable, "OVERLOADED")
+		}
 	}
-	MustFail(t, watchHealth(ctx, s.Conn(), ""), codes.Unavailable, "OVERLOADED")
-	_, err := s.Tools.ListTools(ctx, &loombridgev1.ListToolsRequest{AgentId: "a"})
-	must(t, err)
+	MustFail(t, watchHealth(ctx, s.Dial(t), ""), codes.Unavailable, "OVERLOADED")
+	for n := 0; n < 2*unheard; n += ofConnection {
+		conn := s.Dial(t)
+		for range ofConnection {
+			_, err := conn.NewStream(ctx, &grpc.StreamDesc{ClientStreams: true}, grpc_health_v1.Health_Check_FullMethodName)
+			must(t, err)
+		}
+	}
+	must(t, checkHealth(ctx, s.Conn()))
 	cancel()
 	deadline, stop := context.WithTimeout(t.Context(), 10*time.Second)
 	defer stop()

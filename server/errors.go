@@ -14,6 +14,7 @@ import (
 	"github.com/loom-bridge/loom-bridge/context/blob"
 	"github.com/loom-bridge/loom-bridge/context/session"
 	"github.com/loom-bridge/loom-bridge/context/tokens"
+	"github.com/loom-bridge/loom-bridge/context/turn"
 	"github.com/loom-bridge/loom-bridge/memory"
 	"github.com/loom-bridge/loom-bridge/memory/kv"
 	"github.com/loom-bridge/loom-bridge/memory/vector"
@@ -120,6 +121,7 @@ func errorTable() []errorRow {
 		{blob.ErrAmbiguous, codes.InvalidArgument, reasonInvalid, ""},
 		{blob.ErrDamaged, codes.DataLoss, loombridgev1.ErrorReason_ERROR_REASON_BLOB_DAMAGED, ""},
 		{blob.ErrTooLarge, codes.ResourceExhausted, reasonTooLarge, ""},
+		{turn.ErrBusy, codes.Unavailable, reasonOverloaded, ""},
 		{blob.ErrQuota, codes.ResourceExhausted, loombridgev1.ErrorReason_ERROR_REASON_BLOB_QUOTA_EXCEEDED, ""},
 		{tokens.ErrTooLarge, codes.ResourceExhausted, reasonTooLarge, ""},
 		{assemble.ErrInvalid, codes.InvalidArgument, reasonInvalid, ""},

@@ -24,9 +24,14 @@ type Limits struct {
 	// MaxStreamsPerConnection bounds calls and streams on one connection; a
 	// client waits with more. Default 256.
 	MaxStreamsPerConnection int
-	// MaxConnections bounds open connections; more wait in the backlog.
-	// Default 4,096: each agent has its own.
+	// MaxConnections bounds open connections: beyond it the oldest on which no call
+	// was authenticated makes room for the next, and without one more wait in the
+	// backlog. One other machine gets seven eighths of them. Default 4,096: each
+	// agent has its own.
 	MaxConnections int
+	// SilentTimeout closes a connection on which no call was authenticated and no
+	// health check is under way. Default 30 s.
+	SilentTimeout time.Duration
 	// ConnectionTimeout bounds the handshake of a new connection, and the wait for
 	// the first message of an Attach. Default 10 s.
 	ConnectionTimeout time.Duration
@@ -66,6 +71,7 @@ func DefaultLimits() Limits {
 		MaxStreams:              8192,
 		MaxStreamsPerConnection: 256,
 		MaxConnections:          4096,
+		SilentTimeout:           30 * time.Second,
 		ConnectionTimeout:       10 * time.Second,
 		IdleTimeout:             30 * time.Minute,
 		KeepaliveTime:           60 * time.Second,
@@ -86,6 +92,7 @@ func (l Limits) withDefaults() Limits {
 	l.MaxStreams = cmp.Or(l.MaxStreams, d.MaxStreams)
 	l.MaxStreamsPerConnection = cmp.Or(l.MaxStreamsPerConnection, d.MaxStreamsPerConnection)
 	l.MaxConnections = cmp.Or(l.MaxConnections, d.MaxConnections)
+	l.SilentTimeout = cmp.Or(l.SilentTimeout, d.SilentTimeout)
 	l.ConnectionTimeout = cmp.Or(l.ConnectionTimeout, d.ConnectionTimeout)
 	l.IdleTimeout = cmp.Or(l.IdleTimeout, d.IdleTimeout)
 	l.KeepaliveTime = cmp.Or(l.KeepaliveTime, d.KeepaliveTime)

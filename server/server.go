@@ -13,7 +13,6 @@ import (
 
 	grpcprom "github.com/grpc-ecosystem/go-grpc-middleware/providers/prometheus"
 	"github.com/prometheus/client_golang/prometheus"
-	"golang.org/x/net/netutil"
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/credentials"
 	"google.golang.org/grpc/health"
@@ -22,6 +21,7 @@ import (
 	"google.golang.org/grpc/reflection"
 
 	loombridgev1 "github.com/loom-bridge/loom-bridge/proto/gen/loombridge/v1"
+	"github.com/loom-bridge/loom-bridge/server/conns"
 	"github.com/loom-bridge/loom-bridge/server/loomv1"
 )
 
@@ -106,13 +106,14 @@ type Server struct {
 	metrics  *grpcprom.ServerMetrics
 	folds    *foldMetrics
 
-	calls   chan struct{} // a token for each unary call
-	streams chan struct{} // a token for each stream
-	// healthCalls has a token for each health check or watch.
-	healthCalls chan struct{}
-	door        door
-	draining    chan struct{}  // closed when stopping begins
-	handlers    sync.WaitGroup // of streams; Add only under mu and before stopping
+	calls      chan struct{} // a token for each unary call
+	streams    chan struct{} // a token for each stream
+	healthDoor healthDoor
+	door       door
+	// conns are the connections of all listeners.
+	conns    *conns.Pool
+	draining chan struct{}  // closed when stopping begins
+	handlers sync.WaitGroup // of streams; Add only under mu and before stopping
 
 	mu       sync.Mutex
 	stopping bool // guarded by mu
@@ -134,7 +135,7 @@ func New(services Services, opts *Options) *Server {
 		observer:     observer{log: o.Logger, slow: o.SlowCall},
 		calls:        make(chan struct{}, o.Limits.MaxCalls),
 		streams:      make(chan struct{}, o.Limits.MaxStreams),
-		healthCalls:  make(chan struct{}, maxHealthCalls),
+		conns:        conns.NewPool(o.Limits.MaxConnections, o.Limits.SilentTimeout),
 		draining:     make(chan struct{}),
 	}
 	if o.Metrics != nil {
@@ -227,7 +228,7 @@ func (s *Server) registerStandard() {
 	for name := range s.grpc.GetServiceInfo() {
 		s.health.SetServingStatus(name, grpc_health_v1.HealthCheckResponse_SERVING)
 	}
-	grpc_health_v1.RegisterHealthServer(s.grpc, s.health)
+	grpc_health_v1.RegisterHealthServer(s.grpc, healthService{s.health, &s.healthDoor})
 	reflection.Register(s.grpc)
 	if s.metrics != nil {
 		s.metrics.InitializeMetrics(s.grpc)
@@ -241,7 +242,7 @@ func (s *Server) Serve(listener net.Listener) error {
 	if s.credentials == nil && !s.trustNetwork && reachableByOthers(listener.Addr()) {
 		return errors.Join(fmt.Errorf("%w: %s", ErrOpenToAll, listener.Addr()), listener.Close())
 	}
-	err := s.grpc.Serve(netutil.LimitListener(listener, s.limits.MaxConnections))
+	err := s.grpc.Serve(s.conns.Listener(listener))
 	if errors.Is(err, grpc.ErrServerStopped) {
 		return nil
 	}

@@ -1,7 +1,6 @@
 package server
 
 import (
-	"fmt"
 	"time"
 
 	"github.com/loom-bridge/loom-bridge/bridge/events"
@@ -68,9 +67,10 @@ func checkToolRequest(r *loombridgev1.ToolRequest) error {
 func checkListToolsRequest(r *loombridgev1.ListToolsRequest) error {
 	var c check
 	c.agent(r.GetAgentId())
-	c.count("levels", len(r.GetLevels()), tools.LevelScript)
-	for i, level := range r.GetLevels() {
-		c.between(fmt.Sprintf("levels[%d]", i), int64(level), tools.LevelFunction, tools.LevelScript)
+	if c.count("levels", len(r.GetLevels()), tools.LevelScript) {
+		for i, level := range r.GetLevels() {
+			c.between(item("levels", i), int64(level), tools.LevelFunction, tools.LevelScript)
+		}
 	}
 	c.enum("json_form", r.GetJsonForm())
 	return c.err()
@@ -93,8 +93,9 @@ func (c *check) emit(r *loombridgev1.EmitRequest) {
 	c.text("event_id", r.GetEventId(), events.MaxIDBytes)
 	c.request(r.GetRequestId())
 	c.text("type", r.GetType(), events.MaxTypeBytes)
-	c.count("tags", len(r.GetTags()), events.MaxTags)
-	c.texts("tags", r.GetTags(), events.MaxTagBytes)
+	if c.count("tags", len(r.GetTags()), events.MaxTags) {
+		c.texts("tags", r.GetTags(), events.MaxTagBytes)
+	}
 }
 
 func checkSubscribeRequest(r *loombridgev1.SubscribeRequest) error {

@@ -1,7 +1,6 @@
 package server
 
 import (
-	"fmt"
 	"math"
 
 	"github.com/loom-bridge/loom-bridge/context/blob"
@@ -64,9 +63,8 @@ func checkArchiveBlobRequest(r *loombridgev1.ArchiveBlobRequest) error {
 }
 
 func (c *check) blobTags(tags []string) {
-	c.count("tags", len(tags), blob.MaxTags)
-	for i, tag := range tags {
-		c.required(fmt.Sprintf("tags[%d]", i), tag, blob.MaxTagBytes)
+	if c.count("tags", len(tags), blob.MaxTags) {
+		c.requiredTexts("tags", tags, blob.MaxTagBytes)
 	}
 }
 

@@ -1,7 +1,6 @@
 package server
 
 import (
-	"fmt"
 	"math"
 
 	"github.com/loom-bridge/loom-bridge/bridge/hand"
@@ -34,9 +33,10 @@ func checkAppendMessagesRequest(r *loombridgev1.AppendMessagesRequest) error {
 	if len(r.GetMessages()) == 0 {
 		c.add("messages", "is required")
 	}
-	c.count("messages", len(r.GetMessages()), session.MaxMessages)
-	for i, m := range r.GetMessages() {
-		c.message(fmt.Sprintf("messages[%d].", i), m)
+	if c.count("messages", len(r.GetMessages()), session.MaxMessages) {
+		for i, m := range r.GetMessages() {
+			c.message(item("messages", i)+".", m)
+		}
 	}
 	c.request(r.GetRequestId())
 	return c.err()
@@ -54,9 +54,11 @@ func (c *check) message(field string, m *loombridgev1.Message) {
 	c.text(field+"name", m.GetName(), session.MaxNameBytes)
 	c.text(field+"tool_call_id", m.GetToolCallId(), session.MaxCallIDBytes)
 	c.text(field+"extra_json", m.GetExtraJson(), session.MaxMessageBytes)
-	c.count(field+"tool_calls", len(m.GetToolCalls()), session.MaxToolCalls)
+	if !c.count(field+"tool_calls", len(m.GetToolCalls()), session.MaxToolCalls) {
+		return
+	}
 	for i, call := range m.GetToolCalls() {
-		inner := fmt.Sprintf("%stool_calls[%d].", field, i)
+		inner := item(field+"tool_calls", i) + "."
 		c.required(inner+"id", call.GetId(), session.MaxCallIDBytes)
 		c.required(inner+"name", call.GetName(), session.MaxToolNameBytes)
 		c.text(inner+"extra_json", call.GetExtraJson(), session.MaxMessageBytes)

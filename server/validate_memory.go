@@ -1,7 +1,6 @@
 package server
 
 import (
-	"fmt"
 	"math"
 	"slices"
 	"strings"
@@ -61,9 +60,8 @@ func (c *check) draft(prefix string, r draft) {
 	c.text(prefix+"author", r.GetAuthor(), memory.MaxAuthorBytes)
 	c.time(prefix+"event_time", r.GetEventTime())
 	c.text(prefix+"metadata_json", r.GetMetadataJson(), memory.MaxMetadataBytes)
-	c.count(prefix+"tags", len(r.GetTags()), memory.MaxTags)
-	for i, tag := range r.GetTags() {
-		c.required(fmt.Sprintf("%stags[%d]", prefix, i), tag, memory.MaxTagBytes)
+	if c.count(prefix+"tags", len(r.GetTags()), memory.MaxTags) {
+		c.requiredTexts(prefix+"tags", r.GetTags(), memory.MaxTagBytes)
 	}
 	c.share(prefix+"importance", r.GetImportance())
 	c.span(prefix+"ttl", r.GetTtl(), 1, maxTTL)
@@ -71,20 +69,21 @@ func (c *check) draft(prefix string, r draft) {
 	c.span(prefix+"sliding_ttl", r.GetSlidingTtl(), 1, maxTTL)
 	c.embedding(prefix, r.GetEmbedding(), r.GetEmbeddingSpace())
 	c.name(prefix+"supersedes", r.GetSupersedes(), memory.MaxIDBytes)
-	c.count(prefix+"derived_from", len(r.GetDerivedFrom()), memory.MaxDerivedFrom)
-	for i, id := range r.GetDerivedFrom() {
-		c.requiredName(fmt.Sprintf("%sderived_from[%d]", prefix, i), id, memory.MaxIDBytes)
+	if c.count(prefix+"derived_from", len(r.GetDerivedFrom()), memory.MaxDerivedFrom) {
+		for i, id := range r.GetDerivedFrom() {
+			c.requiredName(item(prefix+"derived_from", i), id, memory.MaxIDBytes)
+		}
 	}
 	c.enum(prefix+"origin", r.GetOrigin())
 }
 
 func (c *check) embedding(prefix string, vector []float32, space string) {
-	c.count(prefix+"embedding", len(vector), memory.MaxEmbedding)
+	within := c.count(prefix+"embedding", len(vector), memory.MaxEmbedding)
 	if len(vector) > 0 && space == "" {
 		c.add(prefix+"embedding_space", "is required with embedding")
 	}
 	c.text(prefix+"embedding_space", space, memory.MaxEmbeddingSpaceBytes)
-	if slices.ContainsFunc(vector, notFinite) {
+	if within && slices.ContainsFunc(vector, notFinite) {
 		c.add(prefix+"embedding", "holds a number that is not finite")
 	}
 }
@@ -100,9 +99,10 @@ func (c *check) owner(agentID, userID string) {
 // tiers checks those that can be searched.
 func (c *check) tiers(tiers []int32) {
 	const first, last = 2, memory.LongTerm
-	c.count("tiers", len(tiers), last)
-	for i, tier := range tiers {
-		c.between(fmt.Sprintf("tiers[%d]", i), int64(tier), first, last)
+	if c.count("tiers", len(tiers), last) {
+		for i, tier := range tiers {
+			c.between(item("tiers", i), int64(tier), first, last)
+		}
 	}
 }
 
@@ -133,9 +133,10 @@ func checkMemoryQueryRequest(r *loombridgev1.MemoryQueryRequest) error {
 	c.span("recency_half_life", r.GetRecencyHalfLife(), 1, maxTTL)
 	c.share("importance_weight", r.GetImportanceWeight())
 	c.tiers(r.GetTiers())
-	c.count("owners", len(r.GetOwners()), maxOwners)
-	for i, owner := range r.GetOwners() {
-		c.memoryOwner(fmt.Sprintf("owners[%d]", i), owner)
+	if c.count("owners", len(r.GetOwners()), maxOwners) {
+		for i, owner := range r.GetOwners() {
+			c.memoryOwner(item("owners", i), owner)
+		}
 	}
 	return c.err()
 }
@@ -205,14 +206,16 @@ func (c *check) version(expected *int64) {
 // mask checks which fields an update names.
 func (c *check) mask(r *loombridgev1.UpdateRecordRequest) {
 	paths := maskOf(r)
-	c.count("update_mask", len(paths), maxMaskPaths)
+	if !c.count("update_mask", len(paths), maxMaskPaths) {
+		return
+	}
 	if len(r.GetUpdateMask().GetPaths()) == 0 {
 		c.unchanging(r.GetRecord())
 		if len(paths) == 0 && r.GetRecord() != nil {
 			c.add("record", "holds nothing to change")
 		}
 	}
-	for _, path := range paths[:min(len(paths), maxMaskPaths)] {
+	for _, path := range paths {
 		if _, ok := updates[path]; !ok {
 			c.add("update_mask", "names %q, which can't be changed; known are %s", cut(path, maxDescriptionBytes), strings.Join(updatable(), ", "))
 		}
@@ -270,11 +273,12 @@ func checkBatchSaveRequest(r *loombridgev1.BatchSaveRequest) error {
 	if len(r.GetRecords()) == 0 {
 		c.add("records", "is required")
 	}
-	c.count("records", len(r.GetRecords()), memory.MaxBatchRecords)
-	for i, record := range r.GetRecords()[:min(len(r.GetRecords()), memory.MaxBatchRecords)] {
-		prefix := fmt.Sprintf("records[%d].", i)
-		c.required(prefix+"text", record.GetText(), math.MaxInt)
-		c.draft(prefix, record)
+	if c.count("records", len(r.GetRecords()), memory.MaxBatchRecords) {
+		for i, record := range r.GetRecords() {
+			prefix := item("records", i) + "."
+			c.required(prefix+"text", record.GetText(), math.MaxInt)
+			c.draft(prefix, record)
+		}
 	}
 	c.request(r.GetRequestId())
 	return c.err()

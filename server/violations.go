@@ -2,6 +2,8 @@ package server
 
 import (
 	"fmt"
+	"slices"
+	"strconv"
 	"strings"
 	"time"
 	"unicode/utf8"
@@ -19,10 +21,24 @@ type Violation struct {
 	Description string
 }
 
-// RequestError lists every rule that a request breaks. It is an
-// ErrInvalidRequest.
+// maxViolations bounds the rules that one answer lists: enough to correct a
+// request, and not as many as the items of a hostile one.
+const maxViolations = 32
+
+// RequestError lists the rules that a request breaks. It is an ErrInvalidRequest.
 type RequestError struct {
+	// Violations are the first ones, at most maxViolations.
 	Violations []Violation
+	// More is how many there are besides.
+	More int
+}
+
+// all are the violations, and one that tells of those that are not listed.
+func (e *RequestError) all() []Violation {
+	if e.More == 0 {
+		return e.Violations
+	}
+	return append(slices.Clip(e.Violations), Violation{Description: fmt.Sprintf("and %d more", e.More)})
 }
 
 func (e *RequestError) Error() string {
@@ -33,6 +49,9 @@ func (e *RequestError) Error() string {
 			parts[i] = "it " + v.Description
 		}
 	}
+	if e.More > 0 {
+		parts = append(parts, fmt.Sprintf("and %d more", e.More))
+	}
 	return ErrInvalidRequest.Error() + ": " + strings.Join(parts, "; ")
 }
 
@@ -42,9 +61,14 @@ func (e *RequestError) Is(target error) bool { return target == ErrInvalidReques
 // check collects the violations of one request; its zero value is empty.
 type check struct {
 	violations []Violation
+	more       int // violations beyond maxViolations
 }
 
 func (c *check) add(field, format string, args ...any) {
+	if len(c.violations) == maxViolations {
+		c.more++
+		return
+	}
 	c.violations = append(c.violations, Violation{Field: field, Description: fmt.Sprintf(format, args...)})
 }
 
@@ -53,7 +77,7 @@ func (c *check) err() error {
 	if len(c.violations) == 0 {
 		return nil
 	}
-	return &RequestError{Violations: c.violations}
+	return &RequestError{Violations: c.violations, More: c.more}
 }
 
 // text refuses more than limit bytes. That it is UTF-8 is the codec's care.
@@ -89,12 +113,17 @@ func (c *check) requiredName(field, s string, limit int) {
 	c.name(field, s, limit)
 }
 
-// count refuses more than limit items.
-func (c *check) count(field string, n, limit int) {
+// count refuses more than limit items, and tells whether the items themselves are
+// worth a look.
+func (c *check) count(field string, n, limit int) bool {
 	if n > limit {
-		c.add(field, "has %d items, at most %d are allowed", n, limit)
+		c.add(field, "has more than %d items", limit)
 	}
+	return n <= limit
 }
+
+// item is the path of one item of a field.
+func item(field string, i int) string { return field + "[" + strconv.Itoa(i) + "]" }
 
 // between refuses numbers outside low and high; both are allowed.
 func (c *check) between(field string, n, low, high int64) {

@@ -32,6 +32,10 @@ func (noLoader) Load(url string) (any, error) {
 // compile returns the compiled schema. The meta-schemas of the JSON Schema
 // drafts are built in; everything else outside the text is refused.
 func compile(text json.RawMessage) (*jsonschema.Schema, error) {
+	return compileWith(jsonschema.NewCompiler(), text)
+}
+
+func compileWith(compiler *jsonschema.Compiler, text json.RawMessage) (*jsonschema.Schema, error) {
 	document, err := jsonschema.UnmarshalJSON(bytes.NewReader(text))
 	if err != nil {
 		return nil, err
@@ -39,7 +43,6 @@ func compile(text json.RawMessage) (*jsonschema.Schema, error) {
 	if _, ok := document.(map[string]any); !ok {
 		return nil, errors.New("is no JSON object")
 	}
-	compiler := jsonschema.NewCompiler()
 	compiler.UseLoader(noLoader{})
 	if err := compiler.AddResource(schemaURL, document); err != nil {
 		return nil, err

@@ -22,10 +22,10 @@ const (
 	// ResultsFolder is where the whole of compressed tool results lies, each under
 	// a ref of its own: the first digits of the hash of what the tool gave.
 	ResultsFolder = "storage/tool_results/"
-	// MaxPathBytes bounds the path of an entry, which stands in two keys.
+	// MaxPathBytes bounds the path of an entry, which stands in two keys. A path that
+	// is asked for has room for a number besides.
 	MaxPathBytes = 512
-	// maxTaken bounds how many paths of one name are tried.
-	maxTaken = 1000
+	numberBytes  = len("_1000")
 )
 
 // Path returns the path of a step's blob: the category, the step's number and
@@ -104,8 +104,8 @@ func (s *Store) complete(e *Entry, scope kv.Scope, stored Stored) (uint64, error
 // checkPath refuses what could not be found again by Lookup.
 func checkPath(p string) error {
 	switch {
-	case len(p) > MaxPathBytes-len("_1000"):
-		return fmt.Errorf("%w: path is longer than %d bytes", ErrInvalid, MaxPathBytes-len("_1000"))
+	case len(p) > MaxPathBytes-numberBytes:
+		return fmt.Errorf("%w: path is longer than %d bytes", ErrInvalid, MaxPathBytes-numberBytes)
 	case !utf8.ValidString(p) || strings.IndexByte(p, 0) >= 0:
 		return fmt.Errorf("%w: path holds NUL or is not UTF-8", ErrInvalid)
 	case path.Clean(p) != p || path.IsAbs(p) || p == "." || p == ".." || strings.HasPrefix(p, "../"):
@@ -114,22 +114,58 @@ func checkPath(p string) error {
 	return nil
 }
 
-// freePath returns the first of a path and its numbered forms that nothing
-// has.
+// freePath returns a path or, when it is taken, the numbered form behind one that is
+// taken: the first free one while nothing was collected between them. It asks for
+// twice as many paths as the number has bits, not for each one.
 func freePath(ctx context.Context, tx *kv.Tx, scope kv.Scope, wanted string) (string, error) {
-	ext := path.Ext(wanted)
-	p := wanted
-	for n := 2; ; n++ {
+	taken := func(n uint64) (bool, error) {
+		p := numbered(wanted, n)
 		values, err := tx.Get(ctx, kv.Blobs, pathKey(scope, p), aliasKey(scope, p))
 		if err != nil {
-			return "", fmt.Errorf("blob: look for %s: %w", p, err)
+			return false, fmt.Errorf("blob: look for %s: %w", p, err)
 		}
-		if values[0] == nil && values[1] == nil {
-			return p, nil
-		}
-		if n > maxTaken {
-			return "", fmt.Errorf("%w: %s is taken %d times", ErrInvalid, wanted, maxTaken)
-		}
-		p = strings.TrimSuffix(wanted, ext) + "_" + strconv.Itoa(n) + ext
+		return values[0] != nil || values[1] != nil, nil
 	}
+	used, free := uint64(0), uint64(1)
+	for {
+		isTaken, err := taken(free)
+		if err != nil {
+			return "", err
+		}
+		if !isTaken {
+			break
+		}
+		used, free = free, 2*free
+	}
+	for free-used > 1 {
+		middle := used + (free-used)/2
+		isTaken, err := taken(middle)
+		if err != nil {
+			return "", err
+		}
+		if isTaken {
+			used = middle
+		} else {
+			free = middle
+		}
+	}
+	return numbered(wanted, free), nil
+}
+
+// numbered is a path with a number before its ending, from 2 on. What makes it too
+// long is taken off the name.
+func numbered(wanted string, n uint64) string {
+	if n < 2 {
+		return wanted
+	}
+	ext, number := path.Ext(wanted), "_"+strconv.FormatUint(n, 10)
+	over := len(wanted) + len(number) - MaxPathBytes
+	if over >= len(wanted)-len(ext) {
+		ext = "" // there is no name before it to be shortened
+	}
+	stem := strings.TrimSuffix(wanted, ext)
+	if over > 0 {
+		stem = strings.ToValidUTF8(stem[:len(stem)-over], "")
+	}
+	return stem + number + ext
 }

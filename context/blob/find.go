@@ -66,12 +66,14 @@ type Found struct {
 // where no words are asked for.
 type Results struct {
 	Found []Found
-	// Incomplete says that the archive was too large to be read to its end.
+	// Incomplete says that the archive was not read to its end: it is too large, or
+	// the search's time was over.
 	Incomplete bool
 }
 
 // Find searches the owner's archive. It reads every archived blob that the
-// filters let through; those that are no text are found by name and tags.
+// filters let through; those that are no text are found by name and tags. It takes
+// turns with other searches as Search does; too many are a *turn.BusyError.
 func (s *Store) Find(ctx context.Context, scope kv.Scope, q Query) (Results, error) {
 	if err := q.check(); err != nil {
 		return Results{}, err
@@ -79,11 +81,16 @@ func (s *Store) Find(ctx context.Context, scope kv.Scope, q Query) (Results, err
 	if err := scope.Validate(); err != nil {
 		return Results{}, err
 	}
+	work, err := s.searches.Enter(scope.Tenant, scope.Owner)
+	if err != nil {
+		return Results{}, err
+	}
+	defer work.Leave()
 	archived, err := s.archived(ctx, scope, q)
 	if err != nil {
 		return Results{}, err
 	}
-	f := finder{store: s, scope: scope, query: q, left: maxFoundBytes}
+	f := finder{store: s, scope: scope, query: q, left: maxFoundBytes, scan: &scan{work: work, limit: s.opts.SearchTime}}
 	if q.Words != "" {
 		return f.byWords(ctx, archived)
 	}
@@ -134,6 +141,7 @@ type finder struct {
 	scope kv.Scope
 	query Query
 	left  int64 // bytes that may still be read
+	scan  *scan
 }
 
 // affords counts a blob's bytes and tells whether it may be read.
@@ -153,7 +161,10 @@ func (f *finder) byPattern(ctx context.Context, archived []Entry) (Results, erro
 			if r.Incomplete = !f.affords(e); r.Incomplete {
 				break
 			}
-			for m, err := range f.store.Search(ctx, f.scope, e, f.query.Pattern, From{}) {
+			for m, err := range search(ctx, f.scan, f.store.ahead(ctx, f.scope, e, 0), f.query.Pattern, From{}) {
+				if r.Incomplete = isUnfinished(err); r.Incomplete {
+					break
+				}
 				if err != nil {
 					return Results{}, err
 				}
@@ -162,13 +173,22 @@ func (f *finder) byPattern(ctx context.Context, archived []Entry) (Results, erro
 				}
 				found.Matches = append(found.Matches, m)
 			}
-			if len(found.Matches) == 0 {
-				continue
+			if len(found.Matches) > 0 {
+				r.Found = append(r.Found, found)
 			}
+			if r.Incomplete = r.Incomplete || f.scan.over(); r.Incomplete {
+				break
+			}
+			continue
 		}
 		r.Found = append(r.Found, found)
 	}
 	return r, nil
+}
+
+func isUnfinished(err error) bool {
+	_, unfinished := errors.AsType[*UnfinishedError](err)
+	return unfinished
 }
 
 // Weights of BM25, and how often a word counts that stands in a blob's name or
@@ -192,8 +212,12 @@ func (f *finder) byWords(ctx context.Context, archived []Entry) (Results, error)
 	docs := make([]document, 0, len(archived))
 	length := 0.0
 	in := make([]float64, len(terms))
+	if err := f.scan.work.Begin(ctx); err != nil {
+		return Results{}, err
+	}
+	defer f.scan.work.End()
 	for _, e := range archived {
-		if r.Incomplete = !f.affords(e); r.Incomplete {
+		if r.Incomplete = !f.affords(e) || f.scan.over(); r.Incomplete {
 			break
 		}
 		doc, err := f.document(ctx, e, terms)
@@ -238,7 +262,7 @@ func (f *finder) terms() map[string]int {
 	return terms
 }
 
-// document counts the words of a blob.
+// document counts the words of a blob, or of its beginning when the time is over.
 func (f *finder) document(ctx context.Context, e Entry, terms map[string]int) (document, error) {
 	doc := document{Found: Found{Entry: e}, counts: make([]float64, len(terms))}
 	for word := range f.store.opts.Words(strings.Join(append([]string{e.Path}, e.Archive.Tags...), " ")) {
@@ -265,6 +289,12 @@ func (f *finder) document(ctx context.Context, e Entry, terms map[string]int) (d
 		}
 		if hit {
 			doc.add(l, f.query.Matches)
+		}
+		if err := f.scan.work.Pause(ctx); err != nil {
+			return document{}, err
+		}
+		if f.scan.over() {
+			break
 		}
 	}
 	return doc, nil

@@ -3,6 +3,7 @@ package blob
 import (
 	"bytes"
 	"fmt"
+	"io"
 	"regexp"
 	"regexp/syntax"
 	"strings"
@@ -217,17 +218,51 @@ func (p *places) after(from int) int {
 	return first
 }
 
-// in returns where the first match of a line begins and ends.
-func (p *Pattern) in(line []byte) (start, end int, ok bool) {
+// in returns where the first match of a line begins and ends. Where that takes
+// long it calls pause again and again, whose error ends it.
+func (p *Pattern) in(line []byte, pause func() error) (start, end int, ok bool, err error) {
 	if p.expression == nil {
 		at := bytes.Index(line, p.needed[0])
-		return at, at + len(p.needed[0]), at >= 0
+		return at, at + len(p.needed[0]), at >= 0, nil
 	}
-	found := p.expression.FindIndex(line)
-	if found == nil {
-		return 0, 0, false
+	var found []int
+	if steps := len(p.program.Inst); steps*len(line) <= quickSteps {
+		found = p.expression.FindIndex(line)
+	} else {
+		reader := &pausingReader{text: line, every: max(quickSteps/steps, 1), pause: pause}
+		found = p.expression.FindReaderIndex(reader)
+		err = reader.err
 	}
-	return found[0], found[1], true
+	if found == nil || err != nil {
+		return 0, 0, false, err
+	}
+	return found[0], found[1], true, nil
+}
+
+// quickSteps is how many bytes times steps are looked at without a pause: some
+// milliseconds.
+const quickSteps = 1 << 18
+
+// pausingReader gives a text to an expression, with pauses.
+type pausingReader struct {
+	text     []byte
+	at, next int // next is where to pause
+	every    int
+	pause    func() error
+	err      error
+}
+
+// ReadRune says that the text is at its end when the pause fails.
+func (r *pausingReader) ReadRune() (rune, int, error) {
+	if r.at >= r.next && r.err == nil {
+		r.err, r.next = r.pause(), r.at+r.every
+	}
+	if r.err != nil || r.at == len(r.text) {
+		return 0, 0, io.EOF
+	}
+	char, n := utf8.DecodeRune(r.text[r.at:])
+	r.at += n
+	return char, n, nil
 }
 
 // appendLower appends text with its ASCII letters in lower case.

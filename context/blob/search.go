@@ -3,9 +3,12 @@ package blob
 import (
 	"bytes"
 	"context"
+	"errors"
 	"fmt"
 	"iter"
+	"time"
 
+	"github.com/loom-bridge/loom-bridge/context/turn"
 	"github.com/loom-bridge/loom-bridge/memory/kv"
 )
 
@@ -53,62 +56,146 @@ func (m Match) After() From {
 	return From{Offset: m.Offset + m.Length, Lines: m.Line - 1, MidLine: true}
 }
 
+// UnfinishedError ends a search whose time is over. From is where to go on; what
+// comes before it was searched.
+type UnfinishedError struct{ From From }
+
+func (e *UnfinishedError) Error() string {
+	return fmt.Sprintf("blob: the search's time was over at byte %d", e.From.Offset)
+}
+
 // Search yields the lines of a blob that match, in order, one chunk held at a
 // time however long a line is. It is for one use. Lines end with a line feed;
 // one of more than 256 KiB is looked at in parts, which count as lines of their
 // own for `^` and `$`, and a match across two of them is found if it has no more
-// than 4 KiB. An error comes last, with a zero Match.
+// than 4 KiB. An error comes last, with a zero Match: after Options.SearchTime an
+// *UnfinishedError, and before anything when too many searches are under way a
+// *turn.BusyError.
+//
+// A search scans in turns with others. What it found in a turn it yields between
+// two turns, so that a slow caller delays nobody.
 func (s *Store) Search(ctx context.Context, scope kv.Scope, e Entry, p *Pattern, from From) iter.Seq2[Match, error] {
 	if from.Offset < 0 || from.Lines < 0 || from.Offset > e.Size {
 		return func(yield func(Match, error) bool) {
 			yield(Match{}, fmt.Errorf("%w: the blob has no byte %d", ErrInvalid, from.Offset))
 		}
 	}
-	return SearchPieces(s.ahead(ctx, scope, e, from.Offset), p, from)
+	return s.SearchPieces(ctx, scope, s.ahead(ctx, scope, e, from.Offset), p, from)
 }
 
 // SearchPieces is Search in content that is stored elsewhere: pieces yields it
-// from from.Offset on.
-func SearchPieces(pieces iter.Seq2[[]byte, error], p *Pattern, from From) iter.Seq2[Match, error] {
+// from from.Offset on. Its time and its turns count for the scope.
+func (s *Store) SearchPieces(ctx context.Context, scope kv.Scope, pieces iter.Seq2[[]byte, error], p *Pattern, from From) iter.Seq2[Match, error] {
 	return func(yield func(Match, error) bool) {
-		g := &grep{places: places{pattern: p}, offset: from.Offset, line: from.Lines + 1, midLine: from.MidLine, yield: yield}
-		for piece, err := range pieces {
-			if err != nil {
-				yield(Match{}, err)
-				return
-			}
-			if !g.add(piece) {
-				return
-			}
+		work, err := s.searches.Enter(scope.Tenant, scope.Owner)
+		if err != nil {
+			yield(Match{}, err)
+			return
 		}
-		g.end()
+		defer work.Leave()
+		search(ctx, &scan{work: work, limit: s.opts.SearchTime}, pieces, p, from)(yield)
 	}
 }
+
+// search looks through pieces as a part of a scan.
+func search(ctx context.Context, work *scan, pieces iter.Seq2[[]byte, error], p *Pattern, from From) iter.Seq2[Match, error] {
+	return func(yield func(Match, error) bool) {
+		g := &grep{
+			places: places{pattern: p}, offset: from.Offset, line: from.Lines + 1, midLine: from.MidLine,
+			start: from.Offset, yield: yield, scan: work, ctx: ctx,
+		}
+		err := g.run(pieces)
+		if err != nil && !errors.Is(err, errStopped) {
+			yield(Match{}, err)
+		}
+	}
+}
+
+// scan is the time that one search has, and its turns.
+type scan struct {
+	work  *turn.Work
+	limit time.Duration // 0 for none
+}
+
+func (s *scan) over() bool { return s.limit > 0 && s.work.Spent() >= s.limit }
+
+// errStopped: the caller wants no more matches.
+var errStopped = errors.New("blob: search stopped by its caller")
+
+// maxFoundAhead bounds the matches that are found before they are yielded.
+const maxFoundAhead = 64
 
 // grep looks through content that comes in pieces.
 type grep struct {
 	places places
 	yield  func(Match, error) bool
+	scan   *scan
+	ctx    context.Context // of the search, which lasts as long as the grep
 
 	// text is the content from offset on: what is left of earlier pieces, and the
 	// latest one.
 	text, folded []byte
 	offset       int64
+	start        int64 // where the search began
 	line         int64 // the number of the line that offset lies in
 	// midLine says that the rest of the first line is passed over.
 	midLine bool
 	// matched says that the line at the beginning of text has matched already.
 	matched bool
-	stopped bool
+	// found are matches that are not yielded yet.
+	found []Match
 }
 
-// add looks through the whole lines of a piece and tells whether to go on.
-func (g *grep) add(piece []byte) bool {
+// run looks through all pieces, each in a turn or several.
+func (g *grep) run(pieces iter.Seq2[[]byte, error]) error {
+	for piece, err := range pieces {
+		if err != nil {
+			return err
+		}
+		if err := g.inTurn(func() error { return g.add(piece) }); err != nil {
+			return err
+		}
+		if g.scan.over() && g.offset > g.start {
+			return &UnfinishedError{From{Offset: g.offset, Lines: g.line - 1, MidLine: g.midLine || g.matched}}
+		}
+	}
+	return g.inTurn(g.end)
+}
+
+// inTurn does a part of the work in a turn, and yields what it found.
+func (g *grep) inTurn(part func() error) error {
+	if err := g.scan.work.Begin(g.ctx); err != nil {
+		return err
+	}
+	err := part()
+	g.scan.work.End()
+	if errors.Is(err, errStopped) {
+		return err
+	}
+	if stopped := g.tell(); stopped != nil {
+		return stopped
+	}
+	return err
+}
+
+// tell yields what was found. It must not be called in a turn.
+func (g *grep) tell() error {
+	for _, m := range g.found {
+		if !g.yield(m, nil) {
+			return errStopped
+		}
+	}
+	g.found = g.found[:0]
+	return nil
+}
+
+// add looks through the whole lines of a piece.
+func (g *grep) add(piece []byte) error {
 	if g.midLine {
 		end := bytes.IndexByte(piece, '\n') + 1
 		if end == 0 {
 			g.offset += int64(len(piece))
-			return true
+			return nil
 		}
 		piece, g.midLine = piece[end:], false
 		g.offset, g.line = g.offset+int64(end), g.line+1
@@ -119,27 +206,33 @@ func (g *grep) add(piece []byte) bool {
 		g.text = append(g.text, piece...)
 	}
 	if whole := bytes.LastIndexByte(g.text, '\n') + 1; whole > 0 {
-		g.lines(g.text[:whole])
+		if err := g.lines(g.text[:whole]); err != nil {
+			return err
+		}
 		g.drop(whole)
 		g.matched = false
 	}
 	if len(g.text) > maxLineBytes {
-		g.part()
+		return g.part()
 	}
-	return !g.stopped
+	return nil
 }
 
 // end looks through what comes behind the last line feed.
-func (g *grep) end() {
-	if len(g.text) > 0 && !g.stopped {
-		g.lines(g.text)
+func (g *grep) end() error {
+	if len(g.text) > 0 {
+		return g.lines(g.text)
 	}
+	return nil
 }
 
 // part looks at the beginning of a long line and keeps its end.
-func (g *grep) part() {
-	g.lines(g.text)
+func (g *grep) part() error {
+	if err := g.lines(g.text); err != nil {
+		return err
+	}
 	g.drop(len(g.text) - lineOverlap)
+	return nil
 }
 
 // drop forgets what was looked through. The line numbers are counted already.
@@ -150,7 +243,7 @@ func (g *grep) drop(n int) {
 
 // lines looks through some lines. It leaves line at the number of the line
 // that comes after the last line feed.
-func (g *grep) lines(text []byte) {
+func (g *grep) lines(text []byte) error {
 	looked := text
 	if g.places.pattern.fold {
 		g.folded = appendLower(g.folded[:0], text)
@@ -158,7 +251,7 @@ func (g *grep) lines(text []byte) {
 	}
 	g.places.begin(looked)
 	counted := 0 // line feeds before it are in g.line
-	for at := 0; at <= len(text) && !g.stopped; {
+	for at := 0; at <= len(text); {
 		if at = g.places.after(at); at < 0 {
 			break
 		}
@@ -169,21 +262,47 @@ func (g *grep) lines(text []byte) {
 		}
 		g.line += int64(bytes.Count(text[counted:start], []byte{'\n'}))
 		counted = start
-		g.one(text, start, end)
+		if err := g.one(text, start, end); err != nil {
+			return err
+		}
 		at = end + 1
+		if at < len(text) && g.scan.over() {
+			return &UnfinishedError{From{Offset: g.offset + int64(at), Lines: g.line}}
+		}
 	}
 	g.line += int64(bytes.Count(text[counted:], []byte{'\n'}))
+	return nil
 }
 
-// one looks at one line.
-func (g *grep) one(text []byte, start, end int) {
+// one looks at one line, and lets others have their turns.
+func (g *grep) one(text []byte, start, end int) error {
 	if start == 0 && g.matched {
-		return
+		return nil
 	}
-	first, last, ok := g.places.pattern.in(text[start:end])
-	if !ok {
-		return
+	first, last, ok, err := g.places.pattern.in(text[start:end], g.pause)
+	if err != nil {
+		return err
 	}
+	if ok {
+		g.match(text, start, end, first, last)
+	}
+	return g.pause()
+}
+
+// pause ends the turn when it is long enough, or many matches wait.
+func (g *grep) pause() error {
+	if len(g.found) < maxFoundAhead {
+		return g.scan.work.Pause(g.ctx)
+	}
+	g.scan.work.End()
+	if err := g.tell(); err != nil {
+		return err
+	}
+	return g.scan.work.Begin(g.ctx)
+}
+
+// match notes a match that begins and ends so far behind the start of its line.
+func (g *grep) match(text []byte, start, end, first, last int) {
 	if start == 0 {
 		g.matched = true
 	}
@@ -194,7 +313,7 @@ func (g *grep) one(text []byte, start, end int) {
 		shown, start = shown[from:from+MaxShownBytes], start+from
 	}
 	m.Text, m.TextOffset = bytes.Clone(shown), g.offset+int64(start)
-	g.stopped = !g.yield(m, nil)
+	g.found = append(g.found, m)
 }
 
 // ahead yields the pieces of a blob from an offset on, and reads the next ones

@@ -11,6 +11,7 @@ import (
 
 	"github.com/klauspost/compress/zstd"
 
+	"github.com/loom-bridge/loom-bridge/context/turn"
 	"github.com/loom-bridge/loom-bridge/memory/kv"
 )
 
@@ -38,6 +39,8 @@ const (
 	// DefaultCollectEvery is the time between two collections of everybody's
 	// garbage.
 	DefaultCollectEvery = 10 * time.Minute
+	// DefaultSearchTime is enough for some gigabytes and a simple pattern.
+	DefaultSearchTime = 10 * time.Second
 )
 
 // Options adjusts a Store. Nil and zero fields mean the defaults.
@@ -68,6 +71,12 @@ type Options struct {
 	// Referrers knows who needs a blob. Default nil: nobody outside this package
 	// does, and no session ever ends.
 	Referrers Referrers
+	// SearchTime bounds how long one search scans, the time not counted in which it
+	// waits for its turn or its caller; negative: no bound. Default
+	// DefaultSearchTime.
+	SearchTime time.Duration
+	// Searches bounds the searches under way. Default that of package turn.
+	Searches turn.Options
 	// Words cuts a text into the words by which the archive is searched. It may
 	// be called from several goroutines. Default: runs of letters and digits in
 	// lower case.
@@ -90,6 +99,7 @@ func withDefaults(opts *Options) Options {
 	setDefault(&o.MaxOwnerBytes, DefaultMaxOwnerBytes)
 	setDefault(&o.CollectBytes, DefaultCollectBytes)
 	setDefault(&o.CollectEvery, DefaultCollectEvery)
+	setDefault(&o.SearchTime, DefaultSearchTime)
 	if o.Words == nil {
 		o.Words = plainWords
 	}
@@ -113,6 +123,8 @@ type Store struct {
 	encoder *zstd.Encoder
 	decoder *zstd.Decoder
 	uses    uses
+	// searches are those under way.
+	searches *turn.Pool
 
 	due     chan kv.Scope // owners whose garbage is to be collected out of turn
 	stop    context.CancelFunc
@@ -126,15 +138,17 @@ type Store struct {
 // New returns a store on an engine and the writer that writes to it. Both stay
 // the caller's to close, after the store.
 func New(engine kv.Reader, writer *kv.Writer, opts *Options) *Store {
+	o := withDefaults(opts)
 	s := &Store{
-		engine:  engine,
-		writer:  writer,
-		opts:    withDefaults(opts),
-		encoder: newEncoder(),
-		decoder: newDecoder(),
-		due:     make(chan kv.Scope, maxDue),
-		stop:    func() {},
-		latest:  make(map[kv.Scope]time.Time),
+		engine:   engine,
+		writer:   writer,
+		opts:     o,
+		encoder:  newEncoder(),
+		decoder:  newDecoder(),
+		due:      make(chan kv.Scope, maxDue),
+		stop:     func() {},
+		searches: turn.NewPool(&o.Searches),
+		latest:   make(map[kv.Scope]time.Time),
 	}
 	if s.opts.Referrers != nil && s.opts.CollectEvery > 0 {
 		s.startCollecting()

@@ -39,7 +39,9 @@ type Client struct {
 	options Options
 	url     string
 	http    *http.Client
-	breaker *breaker
+	// Queries have a breaker of their own: records in the background, of which some
+	// may be what the server fails at, must not take the vectors of those who wait.
+	queries, texts *breaker
 }
 
 var _ QueryEmbedder = (*Client)(nil)
@@ -58,7 +60,8 @@ func NewClient(o Options) (*Client, error) {
 			// A key must not follow to wherever a server points.
 			CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
 		},
-		breaker: newBreaker(),
+		queries: newBreaker(),
+		texts:   newBreaker(),
 	}, nil
 }
 
@@ -68,7 +71,7 @@ func (c *Client) Space() string { return c.options.Space }
 // EmbedQuery returns the vector of a text that is searched for. Errors are those
 // of Embed.
 func (c *Client) EmbedQuery(ctx context.Context, text string) ([]float32, error) {
-	vectors, err := c.ask(ctx, []string{c.options.QueryPrefix + text})
+	vectors, err := c.ask(ctx, c.queries, []string{c.options.QueryPrefix + text})
 	if err != nil {
 		return nil, err
 	}
@@ -91,7 +94,7 @@ func (c *Client) Embed(ctx context.Context, texts []string) ([][]float32, error)
 		turns <- struct{}{}
 		group.Go(func() {
 			defer func() { <-turns }()
-			results[i], errs[i] = c.ask(ctx, batch)
+			results[i], errs[i] = c.ask(ctx, c.texts, batch)
 			// What the breaker holds back must not stop the request that it let
 			// through to see.
 			if errs[i] != nil && !errors.Is(errs[i], ErrOpen) {
@@ -150,14 +153,14 @@ func (c *Client) split(texts []string) [][]string {
 }
 
 // ask sends one batch, again where that may help.
-func (c *Client) ask(ctx context.Context, texts []string) ([][]float32, error) {
+func (c *Client) ask(ctx context.Context, b *breaker, texts []string) ([][]float32, error) {
 	body, err := json.Marshal(request{Model: c.options.Model, Input: texts, Dimensions: c.options.Dimensions, Encoding: "float"})
 	if err != nil {
 		return nil, fmt.Errorf("embed: write request: %w", err)
 	}
 	var before error
 	for attempt := 1; ; attempt++ {
-		vectors, err := c.askOnce(ctx, body, len(texts))
+		vectors, err := c.askOnce(ctx, b, body, len(texts))
 		if before != nil && errors.Is(err, ErrOpen) {
 			return nil, fmt.Errorf("%w, after: %w", err, before)
 		}
@@ -205,19 +208,19 @@ func wait(ctx context.Context, d time.Duration) error {
 
 // askOnce sends a request, unless the breaker is open, and tells the breaker how
 // it went.
-func (c *Client) askOnce(ctx context.Context, body []byte, texts int) ([][]float32, error) {
-	if err := c.breaker.enter(time.Now()); err != nil {
+func (c *Client) askOnce(ctx context.Context, b *breaker, body []byte, texts int) ([][]float32, error) {
+	if err := b.enter(time.Now()); err != nil {
 		return nil, err
 	}
 	began := time.Now()
 	vectors, err := c.send(ctx, body, texts)
 	switch {
 	case err == nil || errors.Is(err, ErrStatus) && !serverFailed(err):
-		c.breaker.succeeded()
+		b.succeeded()
 	case errors.Is(err, context.Canceled) || ctx.Err() != nil && time.Since(began) < fairWait:
-		c.breaker.left()
+		b.left()
 	default:
-		c.breaker.failed(time.Now())
+		b.failed(time.Now())
 	}
 	return vectors, err
 }

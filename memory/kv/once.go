@@ -19,7 +19,10 @@ const onceTag = 'q'
 
 // A kept request is: digest (32 bytes), acknowledgement time (8 bytes, big
 // endian, nanoseconds since the epoch), answer.
-const onceHeader = 32 + 8
+const (
+	onceDigest = 32
+	onceHeader = onceDigest + 8
+)
 
 // getter is what LookupOnce needs of a Tx or a Reader.
 type getter interface {
@@ -44,14 +47,14 @@ func LookupOnce(ctx context.Context, from getter, ref Ref, requestID string, dig
 	if len(kept) < onceHeader {
 		return nil, false, ErrDamaged
 	}
-	if !bytes.Equal(kept[:32], digest[:]) {
+	if !bytes.Equal(kept[:onceDigest], digest[:]) {
 		return nil, false, ErrRequestReused
 	}
 	return kept[onceHeader:], true, nil
 }
 
-// StageOnce keeps the answer of a request, so that LookupOnce finds it. An
-// empty id keeps nothing. Stage it in the commit that does the request's work.
+// StageOnce keeps the answer of a request, so that LookupOnce finds it, until an
+// Answered forgets it. An empty id keeps nothing. Stage it in the commit that does the request's work.
 func StageOnce(tx *Tx, ref Ref, requestID string, digest [32]byte, answer []byte, at time.Time) {
 	if requestID == "" {
 		return

@@ -71,6 +71,9 @@ type Options struct {
 	// Referrers, Words and Logger are set by the domain. Default that of package
 	// blob.
 	Blobs blob.Options
+	// AnsweredFor is how long the answer of a request with an id is kept; negative:
+	// for ever. Default kv.DefaultAnsweredFor.
+	AnsweredFor time.Duration
 	// Tiers says how much the tiers of tasks hold. Its Logger is set by the domain.
 	// Default that of package tiers.
 	Tiers tiers.Options
@@ -136,6 +139,8 @@ func withDefaults(opts *Options) Options {
 func (d *Domain) open(engine kv.Engine, workspaces hand.Workspaces, o Options) (err error) {
 	writer := kv.NewWriter(engine, nil)
 	d.onClose(writer.Close)
+	answered := kv.NewAnswered(engine, writer, &kv.AnsweredOptions{For: o.AnsweredFor, Now: o.Now, Logger: o.Logger})
+	d.onClose(answered.Close)
 
 	o.Memory.Now, o.Memory.Logger, o.Memory.CountTokens = o.Now, o.Logger, d.count
 	d.Memory = memory.New(engine, writer, &o.Memory)

@@ -152,7 +152,7 @@ func (r reads) Search(ctx context.Context, scope kv.Scope, e blob.Entry, p *blob
 	if _, ok := parseOriginal(e.Path); e.Ref != "" || !ok {
 		return r.blobs.Search(ctx, scope, e, p, from)
 	}
-	return blob.SearchPieces(r.Read(ctx, scope, e, from.Offset, -1), p, from)
+	return r.blobs.SearchPieces(ctx, scope, r.Read(ctx, scope, e, from.Offset, -1), p, from)
 }
 
 // logged reads what stands in the log.

@@ -44,8 +44,13 @@ func (s *bridgeService) RegisterAgent(ctx context.Context, r *loomv1pb.AgentRegi
 	if err != nil {
 		return nil, err
 	}
-	if refused := s.register(ctx, tenant, r.GetAgentId(), registrationOf(r)); refused != "" {
+	registration, broken, first := registrationOf(r)
+	if refused := s.register(ctx, tenant, r.GetAgentId(), registration); refused != "" {
 		return &loomv1pb.AgentRegisterResponse{ErrorMessage: refused}, nil
+	}
+	if broken > 0 {
+		s.Options.Logger.WarnContext(ctx, "an agent's tools have broken schemas and take any object instead",
+			"agent", clip(r.GetAgentId()), "tools", broken, "first", first)
 	}
 	return &loomv1pb.AgentRegisterResponse{Success: true}, nil
 }

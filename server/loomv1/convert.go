@@ -2,6 +2,7 @@ package loomv1
 
 import (
 	"crypto/rand"
+	"encoding/json"
 	"maps"
 	"time"
 
@@ -9,6 +10,7 @@ import (
 
 	"github.com/loom-bridge/loom-bridge/bridge/agents"
 	"github.com/loom-bridge/loom-bridge/bridge/events"
+	"github.com/loom-bridge/loom-bridge/bridge/tools"
 	loomv1pb "github.com/loom-bridge/loom-bridge/proto/gen/loom/v1"
 )
 
@@ -145,21 +147,36 @@ func resultOf(r *loomv1pb.ToolResult) agents.Result {
 	}
 }
 
+// anyObject is the schema of a tool whose own is broken.
+const anyObject = `{"type":"object"}`
+
 // registrationOf is what an agent says of itself. Its capabilities are its
-// tools.
-func registrationOf(r *loomv1pb.AgentRegisterRequest) agents.Registration {
-	registration := agents.Registration{Topics: r.GetSubscribedTopics(), Metadata: r.GetMetadata(), Present: true}
+// tools. A broken schema, which would break the prompts of all agents that see the
+// tool, becomes that of any object: agents of this API have always been taken with
+// whatever they gave. broken is how many there are, first tells of one.
+func registrationOf(r *loomv1pb.AgentRegisterRequest) (registration agents.Registration, broken int, first string) {
+	registration = agents.Registration{Topics: r.GetSubscribedTopics(), Metadata: r.GetMetadata(), Present: true}
+	var schemas tools.Schemas
 	for _, t := range r.GetTools() {
+		schema := t.GetParametersSchema()
+		if schema != "" {
+			if err := schemas.Check(json.RawMessage(schema)); err != nil {
+				if broken++; broken == 1 {
+					first = clip(t.GetName()) + " " + err.Error()
+				}
+				schema = anyObject
+			}
+		}
 		registration.Capabilities = append(registration.Capabilities, t.GetName())
 		registration.Tools = append(registration.Tools, agents.Tool{
 			Name:        t.GetName(),
 			Description: t.GetDescription(),
-			Schema:      t.GetParametersSchema(),
+			Schema:      schema,
 			Metadata:    t.GetMetadata(),
 			Provider:    int32(t.GetProvider()),
 		})
 	}
-	return registration
+	return registration, broken, first
 }
 
 // selectionOf subscribes a topic or pattern as loom.v1 matches it.

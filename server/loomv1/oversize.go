@@ -8,6 +8,10 @@ import (
 	loomv1pb "github.com/loom-bridge/loom-bridge/proto/gen/loom/v1"
 )
 
+// MaxItems bounds the items of each repeated field and map of the requests of this
+// API: far above what agents send, and what the core took without a bound.
+const MaxItems = 1 << 14
+
 // Fields of a ClientEvent that may be large, and of what they hold.
 const (
 	fieldPublish      = 1
@@ -15,20 +19,20 @@ const (
 	fieldToolResultID = 1
 )
 
-// fieldOversize of a Publish says that there was one, and that it was too large to
-// be decoded. No proto will ever have the number; an agent that writes it itself is
-// told what it wrote.
+// fieldOversize of a Publish says that there was one, and why it was not decoded.
+// No proto will ever have the number; an agent that writes it itself is told what
+// it wrote.
 const fieldOversize = protowire.MaxValidNumber - 1
 
 // maxCallIDBytes bounds the id of a call that is answered: ours are shorter.
 const maxCallIDBytes = 1 << 10
 
 // Oversized returns what an agent's stream takes in the place of a message that is
-// too large to be decoded, so that it need not end: a publish that is refused, or a
-// tool result that is an error. Nil: the message is neither.
-func Oversized(raw []byte, limit int) *loomv1pb.ClientEvent {
+// not to be decoded, so that it need not end: a publish that is refused, or a tool
+// result that is an error. Nil: the message is neither. The problem completes the
+// sentence "event …".
+func Oversized(raw []byte, problem string) *loomv1pb.ClientEvent {
 	var message *loomv1pb.ClientEvent
-	size := len(raw)
 	for len(raw) > 0 {
 		number, value, rest := nextField(raw)
 		switch {
@@ -36,9 +40,9 @@ func Oversized(raw []byte, limit int) *loomv1pb.ClientEvent {
 			return nil
 		case value == nil:
 		case number == fieldPublish:
-			message = oversizedPublish(size, limit)
+			message = oversizedPublish(problem)
 		case number == fieldToolResult:
-			message = oversizedResult(value, size, limit)
+			message = oversizedResult(value, problem)
 		}
 		raw = rest
 	}
@@ -62,14 +66,14 @@ func nextField(raw []byte) (number protowire.Number, value, rest []byte) {
 	return number, value, raw[n+size:]
 }
 
-func oversizedPublish(size, limit int) *loomv1pb.ClientEvent {
+func oversizedPublish(problem string) *loomv1pb.ClientEvent {
 	publish := &loomv1pb.Publish{}
 	mark := protowire.AppendTag(nil, fieldOversize, protowire.BytesType)
-	publish.ProtoReflect().SetUnknown(protowire.AppendString(mark, tooLarge(size, limit).message))
+	publish.ProtoReflect().SetUnknown(protowire.AppendString(mark, "event "+problem))
 	return &loomv1pb.ClientEvent{Msg: &loomv1pb.ClientEvent_Publish{Publish: publish}}
 }
 
-// oversizeOf is why a publish was too large to be decoded; empty if it was not.
+// oversizeOf is why a publish was not decoded; empty if it was.
 func oversizeOf(p *loomv1pb.Publish) string {
 	number, text, _ := nextField(p.ProtoReflect().GetUnknown())
 	if number != fieldOversize {
@@ -78,8 +82,8 @@ func oversizeOf(p *loomv1pb.Publish) string {
 	return clip(string(text))
 }
 
-func oversizedResult(raw []byte, size, limit int) *loomv1pb.ClientEvent {
-	result := resultTooLarge(size, limit)
+func oversizedResult(raw []byte, problem string) *loomv1pb.ClientEvent {
+	result := resultRefused(problem)
 	for len(raw) > 0 {
 		number, value, rest := nextField(raw)
 		if number == fieldToolResultID && value != nil && len(value) <= maxCallIDBytes {
@@ -92,5 +96,14 @@ func oversizedResult(raw []byte, size, limit int) *loomv1pb.ClientEvent {
 
 // resultTooLarge stands for a result that can't be passed on.
 func resultTooLarge(size, limit int) *loomv1pb.ToolResult {
-	return executionError(prefixExecution + fmt.Sprintf("result of %d bytes exceeds the limit of %d", size, limit))
+	return resultRefused(TooLarge(size, limit))
+}
+
+func resultRefused(problem string) *loomv1pb.ToolResult {
+	return executionError(prefixExecution + "result " + problem)
+}
+
+// TooLarge is the problem of a message over the limit of bytes.
+func TooLarge(size, limit int) string {
+	return fmt.Sprintf("of %d bytes exceeds the limit of %d", size, limit)
 }

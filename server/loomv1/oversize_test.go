@@ -40,7 +40,7 @@ func TestOversized(t *testing.T) {
 		"nothing":            {nil, "", "", ""},
 		"garbage":            {append(encoded(t, publish), 0xff), "", "", ""},
 	} {
-		got := Oversized(tt.raw, 3)
+		got := Oversized(tt.raw, TooLarge(len(tt.raw), 3))
 		if (got == nil) != (tt.event == "" && tt.text == "") {
 			t.Errorf("%s: got %v", name, got)
 		}
@@ -58,7 +58,7 @@ func FuzzOversized(f *testing.F) {
 	f.Add([]byte{0x22, 0x03, 0x0a, 0x01, 'x'})
 	f.Fuzz(func(t *testing.T, raw []byte) {
 		event := &loomv1pb.ClientEvent{}
-		got := Oversized(raw, 3)
+		got := Oversized(raw, TooLarge(len(raw), 3))
 		if proto.Unmarshal(raw, event) != nil || got == nil {
 			return
 		}

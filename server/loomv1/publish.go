@@ -3,7 +3,6 @@ package loomv1
 import (
 	"context"
 	"errors"
-	"fmt"
 	"strings"
 	"sync"
 
@@ -70,7 +69,7 @@ func (d Deps) notTaken(ctx context.Context, topic string, err error) *refusal {
 }
 
 func tooLarge(size, limit int) *refusal {
-	return &refusal{codeResourceExhausted, fmt.Sprintf("event of %d bytes exceeds the limit of %d", size, limit)}
+	return &refusal{codeResourceExhausted, "event " + TooLarge(size, limit)}
 }
 
 // clip makes text of any length fit for a message.

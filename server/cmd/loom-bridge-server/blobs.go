@@ -18,6 +18,8 @@ func (c Config) checkBlobs() error {
 		return &ConfigError{"blob-gc-bytes", c.BlobGCBytes, "must not be negative; 0 collects at the interval only"}
 	case c.BlobMaxBytes < 0:
 		return &ConfigError{"blob-max-bytes", c.BlobMaxBytes, "must not be negative; 0 means no quota"}
+	case c.BlobSearchTime < 0:
+		return &ConfigError{"blob-search-time", c.BlobSearchTime, "must not be negative; 0 means no bound"}
 	}
 	_, err := c.blobTTLs()
 	return err
@@ -53,6 +55,7 @@ func (c Config) blobs() blob.Options {
 	naming, _ := blob.ParseNaming(c.OutputsNaming)
 	o := blob.Options{
 		Naming: naming, TTL: ttls, CollectEvery: c.BlobGCInterval, CollectBytes: int64(c.BlobGCBytes), MaxOwnerBytes: int64(c.BlobMaxBytes),
+		SearchTime: c.BlobSearchTime,
 	}
 	// There, zero is the default and less than zero is none.
 	if o.CollectEvery == 0 {
@@ -63,6 +66,9 @@ func (c Config) blobs() blob.Options {
 	}
 	if o.MaxOwnerBytes == 0 {
 		o.MaxOwnerBytes = -1
+	}
+	if o.SearchTime == 0 {
+		o.SearchTime = -1
 	}
 	return o
 }

@@ -29,8 +29,8 @@ func TestBlobSettings(t *testing.T) {
 	if diff := cmp.Diff(want.TTL, got.TTL); diff != "" {
 		t.Error(diff)
 	}
-	c.BlobGCInterval, c.BlobGCBytes, c.BlobMaxBytes = 0, 0, 0
-	if off := c.blobs(); off.CollectEvery >= 0 || off.CollectBytes >= 0 || off.MaxOwnerBytes >= 0 {
+	c.BlobGCInterval, c.BlobGCBytes, c.BlobMaxBytes, c.BlobSearchTime = 0, 0, 0, 0
+	if off := c.blobs(); off.CollectEvery >= 0 || off.CollectBytes >= 0 || off.MaxOwnerBytes >= 0 || off.SearchTime >= 0 {
 		t.Errorf("zero does not turn off: %+v", off)
 	}
 	for field, spoil := range map[string]func(*Config){
@@ -38,6 +38,7 @@ func TestBlobSettings(t *testing.T) {
 		"blob-gc-interval": func(c *Config) { c.BlobGCInterval = -1 },
 		"blob-gc-bytes":    func(c *Config) { c.BlobGCBytes = -1 },
 		"blob-max-bytes":   func(c *Config) { c.BlobMaxBytes = -1 },
+		"blob-search-time": func(c *Config) { c.BlobSearchTime = -1 },
 	} {
 		c := DefaultConfig()
 		spoil(&c)

@@ -12,6 +12,7 @@ import (
 	"github.com/loom-bridge/loom-bridge/bridge/agents"
 	"github.com/loom-bridge/loom-bridge/bridge/events"
 	"github.com/loom-bridge/loom-bridge/context/blob"
+	"github.com/loom-bridge/loom-bridge/memory/kv"
 	"github.com/loom-bridge/loom-bridge/memory/kv/rockskv"
 	"github.com/loom-bridge/loom-bridge/server"
 )
@@ -98,6 +99,13 @@ type Config struct {
 	// BlobMaxBytes is what one agent's results may take; 0 for no bound. Default
 	// 10 GiB.
 	BlobMaxBytes int `koanf:"blob-max-bytes"`
+	// BlobSearchTime is how long one search of blobs may scan before it gives what
+	// it has; 0 for no bound. Default 10 s.
+	BlobSearchTime time.Duration `koanf:"blob-search-time"`
+	// RequestRetention is how long the answer of a request with a request_id is kept
+	// at least, for when it comes again; 0 for ever. Those of events go with their
+	// event. Default 24 h.
+	RequestRetention time.Duration `koanf:"request-retention"`
 	// MetricsAddr is where Prometheus finds /metrics. Default none: off.
 	MetricsAddr string `koanf:"metrics-addr"`
 	// LogLevel is debug, info, warn, error or off. Default info.
@@ -115,6 +123,7 @@ type Config struct {
 	MaxStreams              int           `koanf:"max-streams"`
 	MaxStreamsPerConnection int           `koanf:"max-streams-per-connection"`
 	MaxConnections          int           `koanf:"max-connections"`
+	SilentTimeout           time.Duration `koanf:"silent-timeout"`
 	ConnectionTimeout       time.Duration `koanf:"connection-timeout"`
 	IdleTimeout             time.Duration `koanf:"idle-timeout"`
 	KeepaliveTime           time.Duration `koanf:"keepalive-time"`
@@ -141,7 +150,7 @@ func DefaultConfig() Config {
 		MaxReceiveBytes: l.MaxReceiveBytes, MaxSendBytes: l.MaxSendBytes, MaxHeaderBytes: l.MaxHeaderBytes,
 		MaxCalls: l.MaxCalls, MaxStreams: l.MaxStreams,
 		MaxStreamsPerConnection: l.MaxStreamsPerConnection, MaxConnections: l.MaxConnections,
-		ConnectionTimeout: l.ConnectionTimeout, IdleTimeout: l.IdleTimeout, KeepaliveTime: l.KeepaliveTime,
+		SilentTimeout: l.SilentTimeout, ConnectionTimeout: l.ConnectionTimeout, IdleTimeout: l.IdleTimeout, KeepaliveTime: l.KeepaliveTime,
 		KeepaliveTimeout: l.KeepaliveTimeout, KeepaliveMinTime: l.KeepaliveMinTime,
 		StallTimeout: l.StallTimeout, DrainTimeout: l.DrainTimeout,
 		LoomReplay: time.Minute, RegistrationIdle: agents.DefaultIdleRegistration, EventsMaxAge: 7 * 24 * time.Hour,
@@ -151,6 +160,7 @@ func DefaultConfig() Config {
 		Tiers:          defaultTiers(),
 		Embedder:       defaultEmbedder(),
 		BlobGCInterval: blob.DefaultCollectEvery, BlobGCBytes: blob.DefaultCollectBytes, BlobMaxBytes: blob.DefaultMaxOwnerBytes,
+		BlobSearchTime: blob.DefaultSearchTime, RequestRetention: kv.DefaultAnsweredFor,
 	}
 }
 
@@ -301,6 +311,7 @@ func (c Config) checkTimes() error {
 		value time.Duration
 	}{
 		{"log-slow", c.LogSlow},
+		{"silent-timeout", c.SilentTimeout},
 		{"connection-timeout", c.ConnectionTimeout},
 		{"idle-timeout", c.IdleTimeout},
 		{"keepalive-time", c.KeepaliveTime},
@@ -315,6 +326,8 @@ func (c Config) checkTimes() error {
 		}
 	}
 	switch {
+	case c.RequestRetention < 0:
+		return &ConfigError{"request-retention", c.RequestRetention, "must not be negative; 0 means for ever"}
 	case c.LoomReplay < 0 || c.LoomReplay > maxReplay:
 		return &ConfigError{"loom-replay", c.LoomReplay, fmt.Sprintf("must be from 0 to %v", maxReplay)}
 	case c.EventsMaxAge < 0:
@@ -329,7 +342,7 @@ func (c Config) limits() server.Limits {
 		MaxReceiveBytes: c.MaxReceiveBytes, MaxSendBytes: c.MaxSendBytes, MaxHeaderBytes: c.MaxHeaderBytes,
 		MaxCalls: c.MaxCalls, MaxStreams: c.MaxStreams,
 		MaxStreamsPerConnection: c.MaxStreamsPerConnection, MaxConnections: c.MaxConnections,
-		ConnectionTimeout: c.ConnectionTimeout, IdleTimeout: c.IdleTimeout, KeepaliveTime: c.KeepaliveTime,
+		SilentTimeout: c.SilentTimeout, ConnectionTimeout: c.ConnectionTimeout, IdleTimeout: c.IdleTimeout, KeepaliveTime: c.KeepaliveTime,
 		KeepaliveTimeout: c.KeepaliveTimeout, KeepaliveMinTime: c.KeepaliveMinTime,
 		StallTimeout: c.StallTimeout, DrainTimeout: c.DrainTimeout,
 	}
@@ -343,6 +356,10 @@ func (c Config) retention() events.Retention {
 	}
 	return r
 }
+
+// answeredFor is how long answers of requests are kept; there, zero is the default
+// and less than zero for ever.
+func (c Config) answeredFor() time.Duration { return cmp.Or(c.RequestRetention, -1) }
 
 // splitAddr returns the network and address of a listening address. An empty
 // host is the loopback: serving other machines is asked for by name.

@@ -135,6 +135,7 @@ func serve(ctx context.Context, config Config, getenv func(string) string, stdou
 		Presets: config.preset, Reduction: reduction, Reference: referenceStyles()[config.byPreset().ReferenceStyle], Compress: config.compress(),
 		ResultTokens: config.ToolResultMaxTokens, DropWritten: !config.WriteStoreContent, Blobs: config.blobs(), RegistrationIdle: config.RegistrationIdle,
 		Memory: memory.Options{Language: language, Embedder: embedder, VectorWeight: config.VectorWeight}, Tiers: config.tiers(), Logger: logger,
+		AnsweredFor: config.answeredFor(),
 	})
 	if err != nil {
 		return err

@@ -157,10 +157,12 @@ class BlobSearch(_stream.Stream[pb.SearchBlobsRequest, pb.SearchBlobsResponse]):
         self._blob: _steps.BlobInfo | None = None
         self.next_page_token = ""
         """Continues the search of a named blob, as `page_token`. It comes with the last
-        lines, and is empty when the blob was searched to its end."""
+        lines, and is empty when the blob was searched to its end. A search that took as
+        long as the server allows stops there, perhaps with no line at all."""
         self.incomplete = False
-        """The archive was too large to be read to its end; known at the end of the loop.
-        Narrow the search by category and tags."""
+        """The archive was too large to be read to its end, or the search took as long as
+        the server allows; known at the end of the loop. Narrow the search by category
+        and tags."""
 
     def __aiter__(self) -> Self:
         """Return the search itself."""

@@ -315,9 +315,10 @@ type ProvidedTool struct {
 	Name string `protobuf:"bytes,1,opt,name=name,proto3" json:"name,omitempty"`
 	// description says what it does, for a model. At most 16 KiB.
 	Description string `protobuf:"bytes,2,opt,name=description,proto3" json:"description,omitempty"`
-	// parameters_schema_form is the JSON Schema of its arguments, at most 64 KiB.
-	// The server does not check arguments against it: the agent does. Default:
-	// any object.
+	// parameters_schema_form is the JSON Schema of its arguments: of an object,
+	// valid by itself, at most 64 KiB, 4,096 values and 64 levels. Those of all
+	// tools of an agent have at most 16,384 values together. The server does not
+	// check arguments against it: the agent does. Default: any object.
 	//
 	// Types that are valid to be assigned to ParametersSchemaForm:
 	//
@@ -402,7 +403,7 @@ type isProvidedTool_ParametersSchemaForm interface {
 }
 
 type ProvidedTool_ParametersSchema struct {
-	// parameters_schema as protobuf JSON.
+	// parameters_schema as protobuf JSON: at most 4,096 values.
 	ParametersSchema *structpb.Struct `protobuf:"bytes,3,opt,name=parameters_schema,json=parametersSchema,proto3,oneof"`
 }
 
@@ -536,7 +537,8 @@ type AttachUnsubscribe struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// ref comes back in the answer.
 	Ref int64 `protobuf:"varint,1,opt,name=ref,proto3" json:"ref,omitempty"`
-	// topics are topics or patterns as they were subscribed. Required.
+	// topics are topics or patterns as they were subscribed: at most 1,024.
+	// Required.
 	Topics        []string `protobuf:"bytes,2,rep,name=topics,proto3" json:"topics,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -698,7 +700,7 @@ type isAttachToolResult_OutputForm interface {
 }
 
 type AttachToolResult_Output struct {
-	// output as protobuf JSON.
+	// output as protobuf JSON: at most 50,000 values, nested at most 100 deep.
 	Output *structpb.Value `protobuf:"bytes,3,opt,name=output,proto3,oneof"`
 }
 

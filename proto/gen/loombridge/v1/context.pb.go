@@ -3979,7 +3979,7 @@ type isRecordStepRequest_ArgumentsForm interface {
 }
 
 type RecordStepRequest_Arguments struct {
-	// arguments as protobuf JSON.
+	// arguments as protobuf JSON: at most 50,000 values.
 	Arguments *structpb.Struct `protobuf:"bytes,3,opt,name=arguments,proto3,oneof"`
 }
 
@@ -3997,7 +3997,7 @@ type isRecordStepRequest_OutputForm interface {
 }
 
 type RecordStepRequest_Output struct {
-	// output as protobuf JSON.
+	// output as protobuf JSON: at most 50,000 values, nested at most 100 deep.
 	Output *structpb.Value `protobuf:"bytes,6,opt,name=output,proto3,oneof"`
 }
 
@@ -4172,7 +4172,8 @@ type isTask_ParametersForm interface {
 }
 
 type Task_Parameters struct {
-	// parameters as protobuf JSON.
+	// parameters as protobuf JSON: at most 32,768 values, nested at most 100
+	// deep.
 	Parameters *structpb.Struct `protobuf:"bytes,3,opt,name=parameters,proto3,oneof"`
 }
 
@@ -5000,15 +5001,18 @@ type SearchBlobsResponse struct {
 	// matches are lines, in order.
 	Matches []*BlobMatch `protobuf:"bytes,2,rep,name=matches,proto3" json:"matches,omitempty"`
 	// next_page_token continues the search of a named blob; with the last message,
-	// and empty when the blob was searched to its end.
+	// and empty when the blob was searched to its end. A search that has scanned for
+	// as long as the server allows, 10 seconds by default, stops there, perhaps with
+	// no line at all.
 	NextPageToken string `protobuf:"bytes,3,opt,name=next_page_token,json=nextPageToken,proto3" json:"next_page_token,omitempty"`
 	// more says that a blob of the archive has further lines.
 	More bool `protobuf:"varint,4,opt,name=more,proto3" json:"more,omitempty"`
 	// score says how well a blob of the archive fits the words: the higher the
 	// better, and nothing else.
 	Score float64 `protobuf:"fixed64,5,opt,name=score,proto3" json:"score,omitempty"`
-	// incomplete says that the archive was too large to be read to its end, 1 GiB;
-	// with the last message. Narrow the search by category and tags.
+	// incomplete says that the archive was not read to its end: it has more than
+	// 1 GiB, or the search has scanned for as long as the server allows, 10 seconds
+	// by default; with the last message. Narrow the search by category and tags.
 	Incomplete    bool `protobuf:"varint,6,opt,name=incomplete,proto3" json:"incomplete,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache

@@ -353,7 +353,8 @@ type EmitRequest struct {
 	SessionId string `protobuf:"bytes,8,opt,name=session_id,json=sessionId,proto3" json:"session_id,omitempty"`
 	// event_id names the event. Default: made by the server. At most 128 bytes.
 	EventId string `protobuf:"bytes,9,opt,name=event_id,json=eventId,proto3" json:"event_id,omitempty"`
-	// request_id makes a durable emit safe to repeat. At most 128 bytes.
+	// request_id makes a durable emit safe to repeat, as long as the event is kept.
+	// At most 128 bytes.
 	RequestId string `protobuf:"bytes,10,opt,name=request_id,json=requestId,proto3" json:"request_id,omitempty"`
 	// type says what sort of event it is. At most 256 bytes.
 	Type string `protobuf:"bytes,11,opt,name=type,proto3" json:"type,omitempty"`
@@ -495,7 +496,7 @@ type isEmitRequest_PayloadForm interface {
 }
 
 type EmitRequest_Payload struct {
-	// payload as protobuf JSON.
+	// payload as protobuf JSON: at most 50,000 values, nested at most 100 deep.
 	Payload *structpb.Value `protobuf:"bytes,3,opt,name=payload,proto3,oneof"`
 }
 

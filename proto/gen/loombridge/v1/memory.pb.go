@@ -607,7 +607,8 @@ type MemorySaveRequest struct {
 	// origin is where the text came from. Default ORIGIN_AGENT.
 	Origin Origin `protobuf:"varint,20,opt,name=origin,proto3,enum=loombridge.v1.Origin" json:"origin,omitempty"`
 	// request_id makes the call safe to repeat: the same id and content again
-	// gives the first answer. At most 128 bytes.
+	// gives the first answer, for 24 hours unless the server is told otherwise. At
+	// most 128 bytes.
 	RequestId string `protobuf:"bytes,21,opt,name=request_id,json=requestId,proto3" json:"request_id,omitempty"`
 	// pinned: what makes room in a tier or forgets passes over it. Default false.
 	Pinned        bool `protobuf:"varint,23,opt,name=pinned,proto3" json:"pinned,omitempty"`
@@ -835,7 +836,7 @@ type isMemorySaveRequest_MetadataForm interface {
 }
 
 type MemorySaveRequest_Metadata struct {
-	// metadata as protobuf JSON.
+	// metadata as protobuf JSON: at most 32,768 values.
 	Metadata *structpb.Struct `protobuf:"bytes,10,opt,name=metadata,proto3,oneof"`
 }
 
@@ -1905,7 +1906,7 @@ type RecordDraft struct {
 	//	*RecordDraft_Metadata
 	//	*RecordDraft_MetadataJson
 	MetadataForm isRecordDraft_MetadataForm `protobuf_oneof:"metadata_form"`
-	// tags are labels.
+	// tags are labels: at most 64.
 	Tags []string `protobuf:"bytes,10,rep,name=tags,proto3" json:"tags,omitempty"`
 	// importance from 0 to 1. Default 0.5.
 	Importance *float64 `protobuf:"fixed64,11,opt,name=importance,proto3,oneof" json:"importance,omitempty"`
@@ -1917,13 +1918,13 @@ type RecordDraft struct {
 	//	*RecordDraft_ExpireTime
 	//	*RecordDraft_SlidingTtl
 	Expiry isRecordDraft_Expiry `protobuf_oneof:"expiry"`
-	// embedding is a vector of the caller's.
+	// embedding is a vector of the caller's: at most 4,096 numbers.
 	Embedding []float32 `protobuf:"fixed32,15,rep,packed,name=embedding,proto3" json:"embedding,omitempty"`
 	// embedding_space names the model it came from.
 	EmbeddingSpace string `protobuf:"bytes,16,opt,name=embedding_space,json=embeddingSpace,proto3" json:"embedding_space,omitempty"`
 	// supersedes is the id of a record this one replaces.
 	Supersedes string `protobuf:"bytes,17,opt,name=supersedes,proto3" json:"supersedes,omitempty"`
-	// derived_from are ids of records this one was made from.
+	// derived_from are ids of records this one was made from: at most 64.
 	DerivedFrom []string `protobuf:"bytes,18,rep,name=derived_from,json=derivedFrom,proto3" json:"derived_from,omitempty"`
 	// origin is where the text came from. Default ORIGIN_AGENT.
 	Origin Origin `protobuf:"varint,19,opt,name=origin,proto3,enum=loombridge.v1.Origin" json:"origin,omitempty"`
@@ -2132,7 +2133,7 @@ type isRecordDraft_MetadataForm interface {
 }
 
 type RecordDraft_Metadata struct {
-	// metadata as protobuf JSON.
+	// metadata as protobuf JSON: at most 32,768 values.
 	Metadata *structpb.Struct `protobuf:"bytes,8,opt,name=metadata,proto3,oneof"`
 }
 

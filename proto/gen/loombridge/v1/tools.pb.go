@@ -256,7 +256,7 @@ type ListToolsRequest struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// agent_id is who asks. Required.
 	AgentId string `protobuf:"bytes,1,opt,name=agent_id,json=agentId,proto3" json:"agent_id,omitempty"`
-	// levels narrows the answer. Default: all levels.
+	// levels narrows the answer: at most 3, from 1 to 3. Default: all levels.
 	Levels []int32 `protobuf:"varint,2,rep,packed,name=levels,proto3" json:"levels,omitempty"`
 	// json_form is how schemas come back. Default struct.
 	JsonForm      JsonForm `protobuf:"varint,3,opt,name=json_form,json=jsonForm,proto3,enum=loombridge.v1.JsonForm" json:"json_form,omitempty"`
@@ -389,7 +389,8 @@ type ToolRequest struct {
 	// call_id is the model's own id of the call. At most 128 bytes.
 	CallId string `protobuf:"bytes,9,opt,name=call_id,json=callId,proto3" json:"call_id,omitempty"`
 	// request_id makes the call safe to repeat: the same id and content again
-	// gives the first answer and runs nothing. At most 128 bytes.
+	// gives the first answer and runs nothing, for 24 hours unless the server is
+	// told otherwise. At most 128 bytes.
 	RequestId string `protobuf:"bytes,10,opt,name=request_id,json=requestId,proto3" json:"request_id,omitempty"`
 	// json_form is how the output comes back. Default struct.
 	JsonForm      JsonForm `protobuf:"varint,11,opt,name=json_form,json=jsonForm,proto3,enum=loombridge.v1.JsonForm" json:"json_form,omitempty"`
@@ -520,7 +521,7 @@ type isToolRequest_ArgumentsForm interface {
 }
 
 type ToolRequest_Arguments struct {
-	// arguments as protobuf JSON.
+	// arguments as protobuf JSON: at most 50,000 values.
 	Arguments *structpb.Struct `protobuf:"bytes,3,opt,name=arguments,proto3,oneof"`
 }
 

@@ -1,0 +1,117 @@
+package server_test
+
+import (
+	"fmt"
+	"log/slog"
+	"strings"
+	"testing"
+	"time"
+
+	"google.golang.org/grpc/codes"
+
+	loomv1pb "github.com/loom-bridge/loom-bridge/proto/gen/loom/v1"
+	loombridgev1 "github.com/loom-bridge/loom-bridge/proto/gen/loombridge/v1"
+	"github.com/loom-bridge/loom-bridge/server/servertest"
+)
+
+// brokenSchemas are texts that break the prompts of all who see the tool, or that
+// take long to find out.
+func brokenSchemas() map[string]string {
+	return map[string]string{
+		"no JSON":          `{"type": `,
+		"no object":        `["object"]`,
+		"of no object":     `{"type": "string"}`,
+		"no such type":     `{"type": "objekt"}`,
+		"old required":     `{"type": "object", "properties": {"a": {"type": "string", "required": true}}}`,
+		"of elsewhere":     `{"$ref": "https://example.org/schema.json"}`,
+		"refers to itself": `{"properties": {"a": {"$ref": "#/$defs/none"}}}`,
+		"endlessly nested": strings.Repeat(`{"not":`, 9000) + `{}` + strings.Repeat(`}`, 9000),
+		"very many values": `{"allOf": [` + strings.Repeat(`{},`, 20_000) + `{}]}`,
+	}
+}
+
+func providing(schema string) *loombridgev1.AttachHello {
+	hello := helloOf("provider")
+	hello.Tools = []*loombridgev1.ProvidedTool{{Name: "good"}, {
+		Name: "bad", ParametersSchemaForm: &loombridgev1.ProvidedTool_ParametersSchemaJson{ParametersSchemaJson: schema},
+	}}
+	return hello
+}
+
+// An agent whose tool has a broken schema is not taken, and told why at once.
+func TestBrokenSchemasAreRefused(t *testing.T) {
+	s := servertest.Start(t, nil)
+	for name, schema := range brokenSchemas() {
+		began := time.Now()
+		stream, err := s.Bridge.Attach(t.Context())
+		must(t, err)
+		must(t, stream.Send(&loombridgev1.AttachRequest{Item: &loombridgev1.AttachRequest_Hello{Hello: providing(schema)}}))
+		_, err = stream.Recv()
+		MustFail(t, err, codes.InvalidArgument, "INVALID_REQUEST")
+		if fields := violated(err); len(fields) != 1 || fields[0] != "hello.tools.parameters_schema_json" {
+			t.Errorf("%s: fields %q of %v", name, fields, err)
+		}
+		if took := time.Since(began); took > 5*time.Second {
+			t.Errorf("%s took %v", name, took)
+		}
+	}
+	for name, schema := range map[string]string{
+		"usual":       `{"type": "object", "properties": {"a": {"type": "string"}}, "required": ["a"]}`,
+		"lookahead":   `{"type": "object", "properties": {"a": {"type": "string", "pattern": "^(?!x).*$"}}}`,
+		"definitions": `{"type": "object", "properties": {"a": {"$ref": "#/$defs/a"}}, "$defs": {"a": {"type": "integer"}}}`,
+		"of any":      `{}`,
+	} {
+		stream, err := s.Bridge.Attach(t.Context())
+		must(t, err)
+		must(t, stream.Send(&loombridgev1.AttachRequest{Item: &loombridgev1.AttachRequest_Hello{Hello: providing(schema)}}))
+		if first, err := stream.Recv(); err != nil || first.GetReady() == nil {
+			t.Errorf("%s: %v, %v", name, first, err)
+		}
+	}
+}
+
+// An agent of loom.v1 is taken with whatever it gives, as ever; its tool takes any
+// object then, in the prompts of all, and the log says so.
+func TestBrokenSchemasOfLoom(t *testing.T) {
+	var log lockedBuffer
+	s := servertest.Start(t, &servertest.Options{Logger: slog.New(slog.NewTextHandler(&log, nil))})
+	register := &loomv1pb.AgentRegisterRequest{AgentId: "old"}
+	wanted := map[string]bool{"good": true}
+	register.Tools = append(register.Tools, &loomv1pb.ToolDescriptor{Name: "good", ParametersSchema: `{"type":"object","properties":{}}`})
+	for _, schema := range brokenSchemas() {
+		name := fmt.Sprintf("bad%d", len(register.GetTools()))
+		register.Tools = append(register.Tools, &loomv1pb.ToolDescriptor{Name: name, ParametersSchema: schema})
+		wanted[name] = true
+	}
+	answer, err := s.LoomBridge.RegisterAgent(t.Context(), register)
+	must(t, err)
+	if !answer.GetSuccess() || answer.GetErrorMessage() != "" {
+		t.Fatalf("the agent is refused: %v", answer)
+	}
+	stream, err := s.LoomBridge.EventStream(t.Context())
+	must(t, err)
+	must(t, stream.Send(&loomv1pb.ClientEvent{Msg: &loomv1pb.ClientEvent_Ack{Ack: &loomv1pb.Ack{MessageId: "old"}}}))
+	_, err = stream.Header()
+	must(t, err)
+	list, err := s.Tools.ListTools(t.Context(), &loombridgev1.ListToolsRequest{AgentId: "a", JsonForm: loombridgev1.JsonForm_JSON_FORM_TEXT})
+	must(t, err)
+	for _, tool := range list.GetTools() {
+		if !wanted[tool.GetName()] {
+			continue
+		}
+		delete(wanted, tool.GetName())
+		want := `{"type":"object"}`
+		if tool.GetName() == "good" {
+			want = `{"type":"object","properties":{}}`
+		}
+		if tool.GetParametersSchemaJson() != want {
+			t.Errorf("%s takes %.200s", tool.GetName(), tool.GetParametersSchemaJson())
+		}
+	}
+	if len(wanted) > 0 {
+		t.Errorf("not listed: %v", wanted)
+	}
+	if !strings.Contains(log.String(), "broken schemas") || !strings.Contains(log.String(), "tools=9") {
+		t.Errorf("log: %.500s", log.String())
+	}
+}
