@@ -26,9 +26,6 @@ type faces []face
 func openFaces(config Config, parts *domain.Domain, o server.Options, listener net.Listener, opened *closers) (faces, error) {
 	loom := parts.Loom()
 	loom.Options.Replay = config.LoomReplay
-	if config.LoomReplay == 0 {
-		loom.Options.Replay = -1
-	}
 	if o.Credentials == nil {
 		o.Loom = loom
 		return faces{{server.New(parts.Services(), &o), listener}}, nil

@@ -30,47 +30,34 @@ const stopReserve = 600 * time.Millisecond
 
 // run is the whole program: it returns when ctx ends and everything is stored
 // and closed, or when something can't be started.
-func run(ctx context.Context, args []string, getenv func(string) string, stdout, stderr io.Writer) error {
+func run(ctx context.Context, args []string, env environment, stdout, stderr io.Writer) error {
 	root := &cobra.Command{
-		Use:   "loom-bridge-server",
-		Short: "Serve memory, context, tools and events to agents over gRPC",
-		Long: "Serve memory, context, tools and events to agents over gRPC.\n\n" +
-			"Every flag can be given in the environment as LOOM_BRIDGE_ and its name in\n" +
-			"capitals (LOOM_BRIDGE_DATA_DIR), or in the file of --config without the dashes\n" +
-			"in front (data-dir = \"/var/lib/loom\"). A flag is stronger than the environment,\n" +
-			"the environment is stronger than the file. RUST_LOG sets the log level, too.\n\n" +
-			"The file of --credentials has one table for each caller, with exactly one of\n" +
-			"token_sha256 (the SHA-256 of its bearer token, in hex), token (the token itself)\n" +
-			"and subject (a name in its client certificate):\n\n" +
-			"  [[credential]]\n" +
-			"  token_sha256 = \"2bb8...\"\n" +
-			"  tenant = \"acme\"               # whose data it sees\n" +
-			"  agents = [\"researcher-*\"]     # whom it may act for: ids, or a beginning and *",
-		Example: "  loom-bridge-server\n" +
-			"  loom-bridge-server --addr 127.0.0.1:0 --addr-file /run/loom.addr --workspace ~/project\n" +
-			"  loom-bridge-server --addr 0.0.0.0:50051 --credentials callers.toml --tls-cert cert.pem --tls-key key.pem\n" +
-			"  loom-bridge-server --addr unix:/run/loom.sock --metrics-addr :9090\n" +
-			"  loom-bridge-server check --data-dir ./.loom/store",
+		Use:               "loom-bridge-server",
+		Short:             "Serve memory, context, tools and events to agents over gRPC",
 		Version:           buildVersion(),
 		Args:              cobra.NoArgs,
 		SilenceErrors:     true,
 		SilenceUsage:      true,
 		CompletionOptions: cobra.CompletionOptions{DisableDefaultCmd: true},
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			config, err := loadConfig(cmd.Flags(), getenv)
+			config, err := loadConfig(cmd.Flags(), env.get)
 			if err != nil {
 				return err
 			}
-			return serve(cmd.Context(), config, getenv, stdout, stderr)
+			env := env.withDotenv(config.Workspace)
+			if config, err = loadConfig(cmd.Flags(), env.get); err != nil {
+				return err
+			}
+			return serve(cmd.Context(), config, env, stdout, stderr)
 		},
 	}
 	root.SetVersionTemplate("{{.Name}} {{.Version}}\n")
 	root.SetFlagErrorFunc(func(cmd *cobra.Command, err error) error {
-		return fmt.Errorf("%w; see %s --help", err, cmd.CommandPath())
+		return fmt.Errorf("%w; see %s --help", suggestFlag(cmd.Flags(), err), cmd.CommandPath())
 	})
-	root.Flags().SortFlags = false
 	root.Flags().AddFlagSet(configFlags())
-	root.AddCommand(checkCommand(getenv, stdout), exportCommand(getenv, stdout, stderr), benchCommand(stdout, stderr))
+	root.AddCommand(checkCommand(env.get, stdout), exportCommand(env.get, stdout, stderr), benchCommand(stdout, stderr))
+	addHelp(root)
 	root.SetArgs(args)
 	root.SetOut(stdout)
 	root.SetErr(stderr)
@@ -79,7 +66,7 @@ func run(ctx context.Context, args []string, getenv func(string) string, stdout,
 
 // serve opens everything, in order, serves until ctx ends, and closes
 // everything in reverse. It holds the address before it touches the store.
-func serve(ctx context.Context, config Config, getenv func(string) string, stdout, stderr io.Writer) (err error) {
+func serve(ctx context.Context, config Config, env environment, stdout, stderr io.Writer) (err error) {
 	var opened closers
 	defer func() { err = errors.Join(err, opened.close()) }()
 
@@ -126,15 +113,15 @@ func serve(ctx context.Context, config Config, getenv func(string) string, stdou
 	if err != nil {
 		return err
 	}
-	embedder, err := config.Embedder.open()
+	embedder, err := config.embedder()
 	if err != nil {
 		return err
 	}
 	parts, err := domain.Open(engine, places, &domain.Options{
-		StoreDir: config.DataDir, Models: models, History: config.history(), Retention: config.retention(),
+		StoreDir: config.DataDir, Models: models, History: config.history(), Retention: config.Retention,
 		Presets: config.preset, Reduction: reduction, Reference: referenceStyles()[config.byPreset().ReferenceStyle], Compress: config.compress(),
 		ResultTokens: config.ToolResultMaxTokens, DropWritten: !config.WriteStoreContent, Blobs: config.blobs(), RegistrationIdle: config.RegistrationIdle,
-		Memory: memory.Options{Language: language, Embedder: embedder, VectorWeight: config.VectorWeight}, Tiers: config.tiers(), Logger: logger,
+		Memory: memory.Options{Language: language, Embedder: embedder, VectorWeight: config.VectorWeight}, Tiers: config.Tiers, Logger: logger,
 	})
 	if err != nil {
 		return err
@@ -149,7 +136,7 @@ func serve(ctx context.Context, config Config, getenv func(string) string, stdou
 		return err
 	}
 	options := server.Options{
-		Limits: config.limits(), Credentials: credentials, TrustNetwork: config.TrustNetwork, TLS: transport,
+		Limits: config.Limits, Credentials: credentials, TrustNetwork: config.TrustNetwork, TLS: transport,
 		Logger: logger, SlowCall: config.LogSlow, Metrics: metrics,
 		About: server.About{Version: buildVersion(), Durability: config.Durability, StoreFormat: storeFormat},
 	}
@@ -170,32 +157,14 @@ func serve(ctx context.Context, config Config, getenv func(string) string, stdou
 		logger.Warn("bearer tokens travel in plain text; give --tls-cert and --tls-key")
 	}
 
-	warnUnserved(logger, getenv)
+	env.warn(logger)
 	select {
 	case err = <-faces.serve():
 		err = fmt.Errorf("serve %s: %w", config.Addr, err)
 	case <-ctx.Done():
 		logger.Info("stopping")
 	}
-	return errors.Join(err, faces.stop(config.DrainTimeout+stopReserve))
-}
-
-// unserved are settings of loom.v1's core that mean nothing here, and what they
-// would have done.
-var unserved = []struct{ name, what string }{
-	{"LOOM_MCP_SERVERS", "MCP servers are not started"},
-	{"LOOM_DASHBOARD", "there is no dashboard"},
-	{"OTEL_EXPORTER_OTLP_ENDPOINT", "no telemetry is exported"},
-}
-
-// warnUnserved says once what somebody asked for and does not get. It shows no
-// values: they may hold keys.
-func warnUnserved(logger *slog.Logger, getenv func(string) string) {
-	for _, u := range unserved {
-		if value := getenv(u.name); value != "" && value != "false" {
-			logger.Info("this version does not serve what a variable asks for", "variable", u.name, "so", u.what)
-		}
-	}
+	return errors.Join(err, faces.stop(config.Limits.DrainTimeout+stopReserve))
 }
 
 func security(config Config) (*server.Credentials, *tls.Config, error) {
