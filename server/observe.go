@@ -26,8 +26,8 @@ const (
 	keyAgent    = "agent"
 	keyPeer     = "peer"
 	keyCause    = "cause"
-	// keyUntold counts the calls like this one that were not logged.
-	keyUntold = "untold"
+	// keyUnlogged counts the calls like this one that were not logged.
+	keyUnlogged = "calls_not_logged"
 )
 
 // observer logs calls: faults of the server as errors with their cause, slow

@@ -3,7 +3,6 @@ package server
 import (
 	"cmp"
 	"context"
-	"crypto/tls"
 	"errors"
 	"fmt"
 	"log/slog"
@@ -56,7 +55,7 @@ type Options struct {
 	// reaches the address can do everything. Default false.
 	TrustNetwork bool
 	// TLS secures connections. Default nil: plain text.
-	TLS *tls.Config
+	TLS *TLS
 	// Loom serves the loom.v1 API as well, over these parts; the server sets
 	// Tenant and all of Options but Replay. Its clients know no credentials, so it
 	// must be nil when Credentials are given. Default nil: not served.
@@ -110,6 +109,8 @@ type Server struct {
 	streams chan struct{} // a token for each stream
 	// healthCalls has a token for each health check or watch.
 	healthCalls chan struct{}
+	// reflections has a token for each stream of reflection.
+	reflections chan struct{}
 	door        door
 	draining    chan struct{}  // closed when stopping begins
 	handlers    sync.WaitGroup // of streams; Add only under mu and before stopping
@@ -135,6 +136,7 @@ func New(services Services, opts *Options) *Server {
 		calls:        make(chan struct{}, o.Limits.MaxCalls),
 		streams:      make(chan struct{}, o.Limits.MaxStreams),
 		healthCalls:  make(chan struct{}, maxHealthCalls),
+		reflections:  make(chan struct{}, maxReflections),
 		draining:     make(chan struct{}),
 	}
 	if o.Metrics != nil {
@@ -191,7 +193,7 @@ func (s *Server) grpcOptions(o Options) []grpc.ServerOption {
 		grpc.NumStreamWorkers(streamWorkers),
 	}
 	if o.TLS != nil {
-		options = append(options, grpc.Creds(credentials.NewTLS(o.TLS)))
+		options = append(options, grpc.Creds(credentials.NewTLS(o.TLS.config())))
 	}
 	return options
 }

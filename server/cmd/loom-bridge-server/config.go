@@ -23,6 +23,7 @@ import (
 // it does, its default and its bounds.
 type Config struct {
 	File, Addr, AddrFile, DataDir, Workspace, Durability string
+	Ephemeral                                            bool
 
 	Credentials, TLSCert, TLSKey, TLSClientCA string
 	TrustNetwork                              bool

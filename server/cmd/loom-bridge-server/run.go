@@ -2,7 +2,6 @@ package main
 
 import (
 	"context"
-	"crypto/tls"
 	"errors"
 	"fmt"
 	"io"
@@ -80,6 +79,7 @@ func serve(ctx context.Context, config Config, env environment, stdout, stderr i
 	if err != nil {
 		return err
 	}
+	opened.add(reloadOnHangup(credentials, transport, logger))
 	listener, err := listen("addr", config.Addr)
 	if err != nil {
 		return err
@@ -91,9 +91,14 @@ func serve(ctx context.Context, config Config, env environment, stdout, stderr i
 			envName("addr"), config.Addr, server.ErrOpenToAll)
 	}
 
+	if config.Ephemeral {
+		if config.DataDir, err = makeEphemeral(&opened); err != nil {
+			return err
+		}
+	}
 	engine, err := openStore(config)
 	if err != nil {
-		return err
+		return nameHolder(config.DataDir, err)
 	}
 	opened.add(engine.Close)
 	places, err := hand.OpenFolders(config.Workspace, &hand.FolderOptions{PerTenant: credentials != nil, Store: config.DataDir})
@@ -131,7 +136,7 @@ func serve(ctx context.Context, config Config, env environment, stdout, stderr i
 		return err
 	}
 
-	metrics, err := startMetrics(config, &opened)
+	metrics, metricsAddress, err := startMetrics(config, &opened)
 	if err != nil {
 		return err
 	}
@@ -147,16 +152,9 @@ func serve(ctx context.Context, config Config, env environment, stdout, stderr i
 	if err := announce(config, addressOf(listener), output, &opened); err != nil {
 		return err
 	}
-	logger.Info("serving", "address", addressOf(listener), "data_dir", config.DataDir,
-		"durability", config.Durability, "authentication", credentials != nil, "tls", transport != nil)
-
-	if credentials == nil && !local(listener.Addr()) {
-		logger.Warn("authentication is off: whoever reaches the address can do everything", "address", addressOf(listener))
-	}
-	if credentials != nil && transport == nil && !local(listener.Addr()) {
-		logger.Warn("bearer tokens travel in plain text; give --tls-cert and --tls-key")
-	}
-
+	started{
+		config: config, faces: faces, metrics: metricsAddress, embedder: embedder, credentials: credentials, encrypted: transport != nil,
+	}.log(console, logger)
 	env.warn(logger)
 	select {
 	case err = <-faces.serve():
@@ -165,23 +163,6 @@ func serve(ctx context.Context, config Config, env environment, stdout, stderr i
 		logger.Info("stopping")
 	}
 	return errors.Join(err, faces.stop(config.Limits.DrainTimeout+stopReserve))
-}
-
-func security(config Config) (*server.Credentials, *tls.Config, error) {
-	var credentials *server.Credentials
-	var transport *tls.Config
-	var err error
-	if config.Credentials != "" {
-		if credentials, err = server.LoadCredentials(config.Credentials); err != nil {
-			return nil, nil, fmt.Errorf("--credentials (%s): %w", envName("credentials"), err)
-		}
-	}
-	if config.TLSCert != "" {
-		if transport, err = server.LoadTLS(config.TLSCert, config.TLSKey, config.TLSClientCA); err != nil {
-			return nil, nil, fmt.Errorf("--tls-cert, --tls-key, --tls-client-ca: %w", err)
-		}
-	}
-	return credentials, transport, nil
 }
 
 // loadModels reads the user's table of models over the built-in one; nil means
@@ -231,17 +212,18 @@ func recoverCalls(ctx context.Context, hands *hand.Hand, logger *slog.Logger) er
 	return nil
 }
 
-func startMetrics(config Config, opened *closers) (prometheus.Registerer, error) {
+// startMetrics serves the metrics, if it is asked for, and says where.
+func startMetrics(config Config, opened *closers) (registry prometheus.Registerer, address string, err error) {
 	if config.MetricsAddr == "" {
-		return nil, nil
+		return nil, "", nil
 	}
 	listener, err := listen("metrics-addr", config.MetricsAddr)
 	if err != nil {
-		return nil, err
+		return nil, "", err
 	}
-	registry := newRegistry()
-	opened.add(serveMetrics(listener, registry).Close)
-	return registry, nil
+	served := newRegistry()
+	opened.add(serveMetrics(listener, served).Close)
+	return served, addressOf(listener), nil
 }
 
 // announce tells whoever started the server where it serves: the kernel queues

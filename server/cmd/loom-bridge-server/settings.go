@@ -81,6 +81,7 @@ func (c *Config) servingSettings() []setting {
 		{"addr", checked(&c.Addr, "host:port", checkAddr), "127.0.0.1:50051", "serve gRPC here, or on unix:/path; no host: 127.0.0.1, port 0: a free one"},
 		{"addr-file", text(&c.AddrFile, "file"), nil, "write the served address to this file"},
 		{"data-dir", required(&c.DataDir, "directory"), "./.loom/store", "where the store lies; no tool may touch it"},
+		{"ephemeral", yes(&c.Ephemeral), nil, "keep the store in a temporary directory that is removed at the end, not in --data-dir"},
 		{"workspace", required(&c.Workspace, "directory"), ".", "the tools work in here; with credentials each tenant has a folder in it"},
 		{"durability", choice(&c.Durability, "sync", "wal", "none"), rockskv.Sync, "what an acknowledged write survives: power loss, the end of the process, nothing"},
 	}
