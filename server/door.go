@@ -78,8 +78,10 @@ func (s *Server) admitHealth(ctx context.Context) error {
 // they would tell it, and logged when it is time.
 func (s *Server) turnAway(ctx context.Context, method string, err error) error {
 	failure := failureOf(ctx, err)
+	s.metrics.refuse(failure)
 	if unlogged, ok := s.door.tell(s.now()); ok {
 		watch := s.observer
+		watch.metrics = nil // the call is counted
 		if unlogged > 0 {
 			watch.log = watch.log.With(keyUnlogged, unlogged)
 		}

@@ -10,8 +10,6 @@ import (
 	"sync"
 	"time"
 
-	grpcprom "github.com/grpc-ecosystem/go-grpc-middleware/providers/prometheus"
-	"github.com/prometheus/client_golang/prometheus"
 	"golang.org/x/net/netutil"
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/credentials"
@@ -69,8 +67,8 @@ type Options struct {
 	// SlowCall is the duration from which a call is worth a line. Default
 	// DefaultSlowCall.
 	SlowCall time.Duration
-	// Metrics takes the call metrics. Default nil: none are kept.
-	Metrics prometheus.Registerer
+	// Metrics counts the calls. Default nil: nobody does.
+	Metrics *Metrics
 	// Now is the clock. Default time.Now.
 	Now func() time.Time
 	// About is what GetStatus tells.
@@ -102,8 +100,7 @@ type Server struct {
 	grpc     *grpc.Server
 	health   *health.Server
 	observer observer
-	metrics  *grpcprom.ServerMetrics
-	folds    *foldMetrics
+	metrics  *Metrics
 
 	calls   chan struct{} // a token for each unary call
 	streams chan struct{} // a token for each stream
@@ -132,17 +129,13 @@ func New(services Services, opts *Options) *Server {
 		about:        o.About,
 		now:          o.Now,
 		health:       health.NewServer(),
-		observer:     observer{log: o.Logger, slow: o.SlowCall},
+		observer:     observer{log: o.Logger, slow: o.SlowCall, metrics: o.Metrics, own: ownTools(services, o.Loom)},
+		metrics:      o.Metrics,
 		calls:        make(chan struct{}, o.Limits.MaxCalls),
 		streams:      make(chan struct{}, o.Limits.MaxStreams),
 		healthCalls:  make(chan struct{}, maxHealthCalls),
 		reflections:  make(chan struct{}, maxReflections),
 		draining:     make(chan struct{}),
-	}
-	if o.Metrics != nil {
-		s.metrics = grpcprom.NewServerMetrics(grpcprom.WithServerHandlingTimeHistogram())
-		o.Metrics.MustRegister(s.metrics)
-		s.folds = newFoldMetrics(o.Metrics)
 	}
 	s.grpc = grpc.NewServer(s.grpcOptions(o)...)
 	if o.LoomTenant == "" {
@@ -153,6 +146,25 @@ func New(services Services, opts *Options) *Server {
 	}
 	s.registerStandard()
 	return s
+}
+
+// ownTools names the tools of the server itself.
+func ownTools(services Services, loom *loomv1.Deps) toolNamer {
+	var known any = services.Tools
+	if loom != nil {
+		known = loom.Tools
+	}
+	registry, ok := known.(loomv1.Tools)
+	return func(name string) (string, bool) {
+		if !ok {
+			return "", false
+		}
+		tool, err := registry.Lookup(name)
+		if err != nil {
+			return "", false
+		}
+		return tool.Descriptor().Name, true
+	}
 }
 
 func withDefaults(opts *Options) Options {
@@ -208,7 +220,7 @@ func (s *Server) registerNative() {
 	loombridgev1.RegisterContextServiceServer(s.grpc, &contextService{
 		log: d.Log, blobs: d.Blobs, reads: d.Reads, tokens: d.Tokens, assembler: d.Assembler, tools: d.Tools,
 		agents: d.Agents, hand: d.Hand, limits: s.limits, history: d.History,
-		folds: s.folds,
+		metrics: s.metrics,
 	})
 	loombridgev1.RegisterToolServiceServer(s.grpc, &toolService{tools: d.Tools, agents: d.Agents})
 	loombridgev1.RegisterEventServiceServer(s.grpc, &eventService{events: d.Events, limits: s.limits, now: s.now, log: s.observer.log})
@@ -232,7 +244,7 @@ func (s *Server) registerStandard() {
 	grpc_health_v1.RegisterHealthServer(s.grpc, s.health)
 	reflection.Register(s.grpc)
 	if s.metrics != nil {
-		s.metrics.InitializeMetrics(s.grpc)
+		s.metrics.grpc.InitializeMetrics(s.grpc)
 	}
 }
 

@@ -9,7 +9,6 @@ import (
 	"os"
 	"time"
 
-	"github.com/prometheus/client_golang/prometheus"
 	"github.com/spf13/cobra"
 
 	"github.com/loom-bridge/loom-bridge/bridge/hand"
@@ -122,11 +121,15 @@ func serve(ctx context.Context, config Config, env environment, stdout, stderr i
 	if err != nil {
 		return err
 	}
+	metrics, err := startMetrics(config, &opened)
+	if err != nil {
+		return err
+	}
 	parts, err := domain.Open(engine, places, &domain.Options{
 		StoreDir: config.DataDir, Models: models, History: config.history(), Retention: config.Retention,
 		Presets: config.preset, Reduction: reduction, Reference: referenceStyles()[config.byPreset().ReferenceStyle], Compress: config.compress(),
 		ResultTokens: config.ToolResultMaxTokens, DropWritten: !config.WriteStoreContent, Blobs: config.blobs(), RegistrationIdle: config.RegistrationIdle,
-		Memory: memory.Options{Language: language, Embedder: embedder, VectorWeight: config.VectorWeight}, Tiers: config.Tiers, Logger: logger,
+		Memory: memory.Options{Language: language, Embedder: countEmbedder(embedder, metrics.registry), VectorWeight: config.VectorWeight}, Tiers: config.Tiers, Logger: logger,
 	})
 	if err != nil {
 		return err
@@ -136,13 +139,10 @@ func serve(ctx context.Context, config Config, env environment, stdout, stderr i
 		return err
 	}
 
-	metrics, metricsAddress, err := startMetrics(config, &opened)
-	if err != nil {
-		return err
-	}
+	metrics.watch(parts, engine, logger, &opened)
 	options := server.Options{
 		Limits: config.Limits, Credentials: credentials, TrustNetwork: config.TrustNetwork, TLS: transport,
-		Logger: logger, SlowCall: config.LogSlow, Metrics: metrics,
+		Logger: logger, SlowCall: config.LogSlow, Metrics: metrics.calls(),
 		About: server.About{Version: buildVersion(), Durability: config.Durability, StoreFormat: storeFormat},
 	}
 	faces, err := openFaces(config, parts, options, listener, &opened)
@@ -153,7 +153,7 @@ func serve(ctx context.Context, config Config, env environment, stdout, stderr i
 		return err
 	}
 	started{
-		config: config, faces: faces, metrics: metricsAddress, embedder: embedder, credentials: credentials, encrypted: transport != nil,
+		config: config, faces: faces, metrics: metrics.address, embedder: embedder, credentials: credentials, encrypted: transport != nil,
 	}.log(console, logger)
 	env.warn(logger)
 	select {
@@ -210,20 +210,6 @@ func recoverCalls(ctx context.Context, hands *hand.Hand, logger *slog.Logger) er
 		logger.Warn("tool calls were interrupted; their outcome is unknown", "steps", recovered)
 	}
 	return nil
-}
-
-// startMetrics serves the metrics, if it is asked for, and says where.
-func startMetrics(config Config, opened *closers) (registry prometheus.Registerer, address string, err error) {
-	if config.MetricsAddr == "" {
-		return nil, "", nil
-	}
-	listener, err := listen("metrics-addr", config.MetricsAddr)
-	if err != nil {
-		return nil, "", err
-	}
-	served := newRegistry()
-	opened.add(serveMetrics(listener, served).Close)
-	return served, addressOf(listener), nil
 }
 
 // announce tells whoever started the server where it serves: the kernel queues
