@@ -94,6 +94,16 @@ func MustRun(tb testing.TB, dir string, args ...string) *process {
 // MustRunIn starts run in an environment, and waits until it serves.
 func MustRunIn(tb testing.TB, env environment, args ...string) *process {
 	tb.Helper()
+	p, err := tryRun(tb, env, args...)
+	if err != nil {
+		tb.Fatalf("run %v: %v", args, err)
+	}
+	return p
+}
+
+// tryRun is MustRunIn for a server that may not start.
+func tryRun(tb testing.TB, env environment, args ...string) (*process, error) {
+	tb.Helper()
 	p := &process{Log: &output{}, ended: make(chan error, 1)}
 	stdout := &output{line: make(chan string, 1)}
 	ctx, cancel := context.WithCancel(context.Background())
@@ -104,10 +114,10 @@ func MustRunIn(tb testing.TB, env environment, args ...string) *process {
 	case p.Address = <-stdout.line:
 	case err := <-p.ended:
 		p.ended <- err // for Stop
-		tb.Fatalf("run %v: %v", args, err)
+		return nil, err
 	}
 	p.conn = MustDial(tb, p.Address)
-	return p
+	return p, nil
 }
 
 // noEnvironment has no variable and no .env file.

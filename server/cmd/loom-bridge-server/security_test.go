@@ -138,24 +138,34 @@ func TestCredentialsExpire(t *testing.T) {
 	must(t, err)
 }
 
-// MustCertificate writes a certificate for localhost, signed by itself, and returns
-// how a client trusts it.
-func MustCertificate(tb testing.TB, dir, name string) *x509.CertPool {
-	tb.Helper()
-	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
-	must(tb, err)
+// newCertificate makes a certificate for localhost, signed by itself, and its key.
+func newCertificate(name string) (cert, key []byte) {
+	secret, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
+	if err != nil {
+		panic(err)
+	}
 	template := &x509.Certificate{
 		SerialNumber: big.NewInt(time.Now().UnixNano()), Subject: pkix.Name{CommonName: name}, DNSNames: []string{"localhost"},
 		NotBefore: time.Now().Add(-time.Hour), NotAfter: time.Now().Add(time.Hour), IsCA: true, BasicConstraintsValid: true,
 		ExtKeyUsage: []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth, x509.ExtKeyUsageClientAuth},
 	}
-	der, err := x509.CreateCertificate(rand.Reader, template, template, key.Public(), key)
-	must(tb, err)
-	secret, err := x509.MarshalPKCS8PrivateKey(key)
-	must(tb, err)
-	cert := pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: der})
+	der, err := x509.CreateCertificate(rand.Reader, template, template, secret.Public(), secret)
+	if err != nil {
+		panic(err)
+	}
+	private, err := x509.MarshalPKCS8PrivateKey(secret)
+	if err != nil {
+		panic(err)
+	}
+	return pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: der}), pem.EncodeToMemory(&pem.Block{Type: "PRIVATE KEY", Bytes: private})
+}
+
+// MustCertificate writes a certificate and returns how a client trusts it.
+func MustCertificate(tb testing.TB, dir, name string) *x509.CertPool {
+	tb.Helper()
+	cert, key := newCertificate(name)
 	must(tb, os.WriteFile(filepath.Join(dir, name+".pem"), cert, 0o600))
-	must(tb, os.WriteFile(filepath.Join(dir, name+".key"), pem.EncodeToMemory(&pem.Block{Type: "PRIVATE KEY", Bytes: secret}), 0o600))
+	must(tb, os.WriteFile(filepath.Join(dir, name+".key"), key, 0o600))
 	pool := x509.NewCertPool()
 	pool.AppendCertsFromPEM(cert)
 	return pool
