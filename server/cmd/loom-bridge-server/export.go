@@ -12,6 +12,7 @@ import (
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
+	"github.com/loom-bridge/loom-bridge/bridge/events"
 	"github.com/loom-bridge/loom-bridge/context/blob"
 	"github.com/loom-bridge/loom-bridge/context/session"
 	"github.com/loom-bridge/loom-bridge/context/step"
@@ -30,11 +31,18 @@ no server may be running on it. In the directory of --out there are then
   messages.jsonl                      the messages, in the order of the session
   folds.jsonl                         what stands in prompts in place of old steps,
                                       if anything does
-  tasks.jsonl                         the tasks of each session, if there are any
+  tasks.jsonl                         the tasks of each session, which are tier L1 of
+                                      its memory; L2 to L4 are records of these tiers
   blobs.jsonl                         what is known of each offloaded result, and
                                       the files that it was written to
+  records.jsonl                       what the agent remembers, all but the vectors
+  memory/ID.txt                       the text of each record
+  versions.jsonl                      what records were before they changed
+  events.jsonl                        the durable events that the agent emitted, and
+                                      those of the topics agent.ID and below
 
-Each result is compared with its hash; one that is damaged is left out and told,
+A file of which there is nothing is not made. What was saved for a person
+(user_id) belongs to no agent and is left out. Each result is compared with its hash; one that is damaged is left out and told,
 and the exit status is then 1. A path that the file system does not take is
 written as renamed/{hash}, as blobs.jsonl says.`
 
@@ -51,7 +59,7 @@ func exportCommand(getenv func(string) string, stdout, stderr io.Writer) *cobra.
 	var r exportRequest
 	command := &cobra.Command{
 		Use:   "export --agent ID --out DIR",
-		Short: "Write an agent's steps, messages and offloaded results as files",
+		Short: "Write what an agent did, said, remembers and emitted as files",
 		Long:  exportHelp,
 		Example: "  loom-bridge-server export --agent researcher-1 --out ./researcher-1\n" +
 			"  loom-bridge-server export --data /var/lib/loom --agent researcher-1 --session s1 --out ./s1",
@@ -159,7 +167,9 @@ func export(ctx context.Context, config Config, r exportRequest, stdout, stderr 
 	e := &exporter{
 		exportRequest: r, engine: engine, stderr: stderr, lines: reduction.Rules.Templates().Over(step.DesignTemplates()),
 		log: session.New(engine, writer, nil), blobs: blob.New(engine, writer, nil),
+		events: events.New(engine, writer, &events.Options{Retention: events.Retention{Every: -1}}), // deletes nothing
 	}
+	opened.add(e.events.Close)
 	if err := e.checkExists(ctx); err != nil {
 		return err
 	}
