@@ -15,6 +15,7 @@ import (
 	"github.com/loom-bridge/loom-bridge/context/blob"
 	"github.com/loom-bridge/loom-bridge/context/compress"
 	"github.com/loom-bridge/loom-bridge/context/session"
+	"github.com/loom-bridge/loom-bridge/memory/analysis"
 	"github.com/loom-bridge/loom-bridge/memory/embed"
 	"github.com/loom-bridge/loom-bridge/server"
 )
@@ -252,4 +253,18 @@ func splitAddr(addr string) (network, address string, err error) {
 		return "", "", fmt.Errorf("%q is not a port", port)
 	}
 	return "tcp", net.JoinHostPort(cmp.Or(host, "127.0.0.1"), port), nil
+}
+
+// languages are the names of those that memory can be searched in.
+func languages() []string {
+	var names []string
+	for _, l := range analysis.Languages() {
+		names = append(names, l.String())
+	}
+	return names
+}
+
+// language returns the language of memory.
+func (c Config) language() (analysis.Language, error) {
+	return analysis.ParseLanguage(c.MemoryLanguage)
 }
