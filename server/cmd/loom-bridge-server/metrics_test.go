@@ -176,6 +176,18 @@ func TestMetricsCountStrangers(t *testing.T) {
 	}
 }
 
+// loom.v1 at an address of its own is counted with the rest.
+func TestMetricsCountBothFaces(t *testing.T) {
+	dir := t.TempDir()
+	socket := filepath.Join(dir, "l")
+	_, address := MustMeasure(t, dir, "--credentials", MustCallers(t, dir, "acme"), "--loom-addr", "unix:"+socket, "--loom-tenant", "acme")
+	_, err := loomv1pb.NewBridgeClient(MustDial(t, "unix:"+socket)).ForwardToolCall(t.Context(), &loomv1pb.ToolCall{Id: "c", Name: "no:tool"})
+	must(t, err)
+	if got := scrape(t, address)[`loom_bridge_tool_calls_total{outcome="not_found",tool="unknown"}`]; got != 1 {
+		t.Errorf("%v calls", got)
+	}
+}
+
 // Who is connected, and how far behind its reader is.
 func TestMetricsTellWhoIsConnected(t *testing.T) {
 	dir := t.TempDir()
