@@ -2,7 +2,9 @@
 
 Each grpcurl line and the first Python program run against a fresh server in
 the root of the tree. Only the address is another one, because 50051 may be
-taken.
+taken. The example of a file of credentials is used for a second server, which
+must answer the health check that README.md says needs none. The flags, files
+and targets of make that it names must be there.
 
 Usage: readme.py SERVER GRPCURL
 """
@@ -27,13 +29,18 @@ EXPECTED = [
     "# Loom Bridge",
     "sequence",
     "Goal: Summarise the README",
+    "SERVING",
 ]
+
+HEALTH = "grpc.health.v1.Health/Check"
+
+# Flags of README.md that are those of other programs.
+FOREIGN_FLAGS = {"--model-id"}
 
 
 def blocks(language: str) -> list[str]:
     """Return the code blocks of README.md in a language."""
-    text = (ROOT / "README.md").read_text(encoding="utf-8")
-    return re.findall(rf"```{language}\n(.*?)```", text, re.DOTALL)
+    return re.findall(rf"```{language}\n(.*?)```", readme(), re.DOTALL)
 
 
 def run(what: str, argv: list[str], expected: str) -> bool:
@@ -44,6 +51,50 @@ def run(what: str, argv: list[str], expected: str) -> bool:
     if not good:
         print(f"exit {done.returncode}, wanted {expected!r} in:\n{done.stdout}{done.stderr}")
     return good
+
+
+def readme() -> str:
+    """Return README.md."""
+    return (ROOT / "README.md").read_text(encoding="utf-8")
+
+
+def missing(server: str) -> list[str]:
+    """Return what README.md names and is not there: flags, files, targets."""
+    text = readme()
+    helped = "".join(
+        subprocess.run(
+            [server, *args], capture_output=True, text=True, timeout=60, check=True
+        ).stdout
+        for args in (
+            ["help", "all"],
+            ["export", "--help"],
+            ["bench", "context", "--help"],
+            ["--help"],
+        )
+    )
+    flags = set(re.findall(r"(?<![\w-])--[a-z][a-z0-9-]+(?![\w…-])", text)) - FOREIGN_FLAGS
+    known = set(re.findall(r"--[a-z][a-z0-9-]+", helped)) | {"--data"}
+    found = [f"flag {flag}" for flag in sorted(flags - known)]
+    links = re.findall(r"\]\((?!https?:)([^)#]+)\)", text)
+    found += [f"file {link}" for link in links if not (ROOT / link).exists()]
+    makefile = (ROOT / "Makefile").read_text(encoding="utf-8")
+    targets = set(re.findall(r"^([a-z-]+):", makefile, re.MULTILINE))
+    named = set(re.findall(r"(?:`|^)make ([a-z-]+)", text, re.MULTILINE))
+    return found + [f"target {name}" for name in sorted(named - targets)]
+
+
+async def health_with_credentials(server: str, grpcurl: str, line: str, folder: Path) -> bool:
+    """Ask a server with the credentials of README.md for its health, without any."""
+    callers = folder / "callers.toml"
+    callers.write_text(blocks("toml")[0], encoding="utf-8")
+    callers.chmod(0o600)
+    args = ["--credentials", str(callers)]
+    async with loombridge.testing.server(
+        server, workspace=folder, data_dir=folder / "second", args=args
+    ) as running:
+        argv = shlex.split(line.replace(PRINTED_ADDRESS, running.address))
+        argv[0] = grpcurl
+        return await asyncio.to_thread(run, f"{line} (with credentials)", argv, "SERVING")
 
 
 async def main(server: str, grpcurl: str) -> int:
@@ -65,6 +116,11 @@ async def main(server: str, grpcurl: str) -> int:
             argv = [sys.executable, "-W", "error", "-c", program]
             expected = "Bitcoin closed at 45,000"
             results.append(await asyncio.to_thread(run, "the first Python program", argv, expected))
+        health = next(line for line in lines if HEALTH in line)
+        results.append(await health_with_credentials(server, grpcurl, health, Path(data)))
+    for name in missing(server):
+        print(f"FAIL README.md names what is not there: {name}")
+        results.append(False)
     print(f"{sum(results)} passed, {len(results) - sum(results)} failed")
     return 0 if all(results) else 1
 

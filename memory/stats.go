@@ -2,6 +2,7 @@ package memory
 
 import (
 	"context"
+	"errors"
 
 	"github.com/loom-bridge/loom-bridge/memory/kv"
 	"github.com/loom-bridge/loom-bridge/memory/lexical"
@@ -84,4 +85,49 @@ func (s *Store) readStats(ctx context.Context, view kv.Snapshot, scope kv.Scope)
 		Pending:       int64(pending),
 		IndexSequence: sequences[0],
 	}, nil
+}
+
+// Totals are counts of all scopes.
+type Totals struct {
+	// Records is how many records there are, as Stats counts them.
+	Records int64
+	// Pending is how many of them wait for a vector of the embedder, counted up to
+	// MaxPendingCounted.
+	Pending int64
+}
+
+// MaxPendingCounted is where Totals stops to count records that wait for a vector.
+const MaxPendingCounted = 100_000
+
+// Totals counts the records of all scopes. It reads a few keys of each scope, and
+// leaves out those whose index an older version wrote and nobody has used since.
+func (s *Store) Totals(ctx context.Context) (Totals, error) {
+	var totals Totals
+	for scope, err := range owners(ctx, s.engine, kv.Records, behindScope) {
+		if err != nil {
+			return Totals{}, wrap("memory: totals", err)
+		}
+		counts, _, err := s.index.Statistics(ctx, s.engine, scope)
+		if errors.Is(err, lexical.ErrOutdated) {
+			continue
+		}
+		if err != nil {
+			return Totals{}, wrap("memory: totals", err)
+		}
+		totals.Records += int64(counts.Documents)
+	}
+	waiting, err := waitingScopes(ctx, s.engine)
+	if err != nil {
+		return Totals{}, wrap("memory: totals", err)
+	}
+	for _, scope := range waiting {
+		marks, err := readWaiting(ctx, s.engine, scope, int(MaxPendingCounted-totals.Pending))
+		if err != nil {
+			return Totals{}, wrap("memory: totals", err)
+		}
+		if totals.Pending += int64(len(marks)); totals.Pending >= MaxPendingCounted {
+			break
+		}
+	}
+	return totals, nil
 }

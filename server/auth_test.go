@@ -129,7 +129,18 @@ func TestTenantsAreApart(t *testing.T) {
 	}
 }
 
-func TestHealthIsOpenAndReflectionIsNot(t *testing.T) {
+// describe asks on a stream of reflection.
+func describe(stream grpc_reflection_v1.ServerReflection_ServerReflectionInfoClient, symbol string) (string, error) {
+	_ = stream.Send(&grpc_reflection_v1.ServerReflectionRequest{
+		MessageRequest: &grpc_reflection_v1.ServerReflectionRequest_FileContainingSymbol{FileContainingSymbol: symbol},
+	})
+	got, err := stream.Recv()
+	return got.String(), err
+}
+
+// What load balancers and grpcurl ask first needs no credential: whether the server
+// is well, and what it can be asked.
+func TestHealthAndReflectionAreOpen(t *testing.T) {
 	s := servertest.Start(t, &servertest.Options{Server: server.Options{Credentials: MustCredentials(t, callers())}})
 	for _, service := range []string{"", "loombridge.v1.BridgeService"} {
 		got, err := grpc_health_v1.NewHealthClient(s.Conn()).Check(t.Context(), &grpc_health_v1.HealthCheckRequest{Service: service})
@@ -138,24 +149,50 @@ func TestHealthIsOpenAndReflectionIsNot(t *testing.T) {
 			t.Errorf("%q is %v", service, got.GetStatus())
 		}
 	}
-	for header, want := range map[string]codes.Code{"": codes.Unauthenticated, "Bearer acme-token": codes.OK} {
-		ctx := t.Context()
-		if header != "" {
-			ctx = withToken(ctx, header)
-		}
-		stream, err := grpc_reflection_v1.NewServerReflectionClient(s.Conn()).ServerReflectionInfo(ctx)
+	for _, header := range []string{"", "Bearer acme-token", "Bearer nonsense"} {
+		stream, err := grpc_reflection_v1.NewServerReflectionClient(s.Conn()).ServerReflectionInfo(withToken(t.Context(), header))
 		must(t, err)
-		_ = stream.Send(&grpc_reflection_v1.ServerReflectionRequest{
-			MessageRequest: &grpc_reflection_v1.ServerReflectionRequest_ListServices{},
-		})
-		got, err := stream.Recv()
-		if code := codeOf(err); code != want {
-			t.Errorf("reflection with %q: %v", header, err)
-		}
-		if want == codes.OK && !strings.Contains(got.String(), "loombridge.v1.BridgeService") {
-			t.Errorf("reflection = %v", got)
+		if got, err := describe(stream, "grpc.health.v1.Health"); err != nil || !strings.Contains(got, "HealthCheckRequest") {
+			t.Errorf("reflection with %q: %v, %v", header, got, err)
 		}
 	}
+}
+
+// Reflection needs no credential, so what it can make the server do is bounded: the
+// length of a question, questions of a stream, streams.
+func TestReflectionIsBounded(t *testing.T) {
+	const questions, streams = 256, 64
+	s := servertest.Start(t, &servertest.Options{Server: server.Options{Credentials: MustCredentials(t, callers())}})
+	reflection := grpc_reflection_v1.NewServerReflectionClient(s.Conn())
+	stream, err := reflection.ServerReflectionInfo(t.Context())
+	must(t, err)
+	_, err = describe(stream, strings.Repeat("x", 4<<10))
+	MustFail(t, err, codes.ResourceExhausted, "TOO_LARGE")
+
+	stream, err = reflection.ServerReflectionInfo(t.Context())
+	must(t, err)
+	for range questions {
+		_, err := describe(stream, "x")
+		must(t, err)
+	}
+	_, err = describe(stream, "x")
+	MustFail(t, err, codes.Unavailable, "OVERLOADED")
+
+	ctx, cancel := context.WithCancel(t.Context())
+	defer cancel()
+	for range streams {
+		stream, err := reflection.ServerReflectionInfo(ctx)
+		must(t, err)
+		_, err = describe(stream, "x")
+		must(t, err)
+	}
+	stream, err = reflection.ServerReflectionInfo(t.Context())
+	must(t, err)
+	_, err = describe(stream, "x")
+	MustFail(t, err, codes.Unavailable, "OVERLOADED")
+	// Those who have a credential are served.
+	_, err = s.Tools.ListTools(withToken(t.Context(), "Bearer acme-token"), &loombridgev1.ListToolsRequest{AgentId: "lead"})
+	must(t, err)
 }
 
 // pki is a certificate authority made for one test.
@@ -303,6 +340,8 @@ func TestLoadCredentialsErrors(t *testing.T) {
 		{"two ways in", one(token + `subject = "s"` + "\n" + `tenant = "a"` + "\n" + `agents = ["a"]`), "exactly one"},
 		{"short hash", one(`token_sha256 = "abcd"` + "\n" + `tenant = "a"` + "\n" + `agents = ["a"]`), "64 hex digits"},
 		{"token twice", callers() + callers(), "twice"},
+		{"expiry without a zone", one(token + `tenant = "a"` + "\n" + `agents = ["a"]` + "\nexpires = 2027-01-01T00:00:00"), "is not a time with a zone, such as 2027-01-01T00:00:00Z"},
+		{"expiry as text", one(token + `tenant = "a"` + "\n" + `agents = ["a"]` + "\nexpires = \"tomorrow\""), "credential 1: expires: tomorrow is not a time"},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			path := filepath.Join(t.TempDir(), "callers.toml")

@@ -29,8 +29,8 @@ func (c *Credentials) authenticate(ctx context.Context) (context.Context, error)
 	if values := metadata.ValueFromIncomingContext(ctx, authorizationKey); len(values) > 0 {
 		return c.authenticateToken(ctx, values)
 	}
-	if id, ok := c.bySubject(certificateNames(ctx)); ok {
-		return withIdentity(ctx, id), nil
+	if g, ok := c.bySubject(certificateNames(ctx)); ok {
+		return g.admit(ctx)
 	}
 	return nil, fmt.Errorf("%w: give a bearer token in the %q metadata", ErrUnauthenticated, authorizationKey)
 }
@@ -43,11 +43,11 @@ func (c *Credentials) authenticateToken(ctx context.Context, values []string) (c
 	if !ok || !strings.EqualFold(scheme, "bearer") {
 		return nil, fmt.Errorf("%w: the %q metadata is not `Bearer <token>`", ErrUnauthenticated, authorizationKey)
 	}
-	id, ok := c.byToken(token)
+	g, ok := c.byToken(token)
 	if !ok {
 		return nil, fmt.Errorf("%w: the token is not known", ErrUnauthenticated)
 	}
-	return withIdentity(ctx, id), nil
+	return g.admit(ctx)
 }
 
 // certificateNames are the names of the client certificate that the TLS layer

@@ -22,17 +22,16 @@ import (
 // so that they see what the client is told; recovery next to the handler, so
 // that a panic is one more error on its way out.
 func (s *Server) unaryChain() []grpc.UnaryServerInterceptor {
-	notHealth := selector.MatchFunc(notHealth)
 	chain := []grpc.UnaryServerInterceptor{
 		interceptors.UnaryServerInterceptor(s.observer),
 		s.mapUnary,
-		selector.UnaryServerInterceptor(auth.UnaryServerInterceptor(s.authenticate), notHealth),
+		selector.UnaryServerInterceptor(auth.UnaryServerInterceptor(s.authenticate), selector.MatchFunc(notPublic)),
 		selector.UnaryServerInterceptor(s.limitCalls, selector.MatchFunc(limited)),
 		recovery.UnaryServerInterceptor(recovery.WithRecoveryHandlerContext(recovered)),
 		acceptUnary,
 	}
 	if s.metrics != nil {
-		chain = append([]grpc.UnaryServerInterceptor{s.metrics.UnaryServerInterceptor()}, chain...)
+		chain = append([]grpc.UnaryServerInterceptor{s.metrics.grpc.UnaryServerInterceptor()}, chain...)
 	}
 	return chain
 }
@@ -40,18 +39,18 @@ func (s *Server) unaryChain() []grpc.UnaryServerInterceptor {
 // streamChain is the same order for streams, with the guard inside the error
 // mapping.
 func (s *Server) streamChain() []grpc.StreamServerInterceptor {
-	notHealth := selector.MatchFunc(notHealth)
 	chain := []grpc.StreamServerInterceptor{
 		interceptors.StreamServerInterceptor(s.observer),
 		mapStream,
 		s.guardStream,
-		selector.StreamServerInterceptor(auth.StreamServerInterceptor(s.authenticate), notHealth),
-		selector.StreamServerInterceptor(s.limitStreams, notHealth),
+		selector.StreamServerInterceptor(auth.StreamServerInterceptor(s.authenticate), selector.MatchFunc(notPublic)),
+		selector.StreamServerInterceptor(s.limitStreams, selector.MatchFunc(notHealth)),
+		boundDescriptions,
 		recovery.StreamServerInterceptor(recovery.WithRecoveryHandlerContext(recovered)),
 		acceptStream,
 	}
 	if s.metrics != nil {
-		chain = append([]grpc.StreamServerInterceptor{s.metrics.StreamServerInterceptor()}, chain...)
+		chain = append([]grpc.StreamServerInterceptor{s.metrics.grpc.StreamServerInterceptor()}, chain...)
 	}
 	return chain
 }
@@ -134,6 +133,12 @@ func recovered(_ context.Context, value any) error {
 // credential, and which have to be answered under load.
 func notHealth(_ context.Context, call interceptors.CallMeta) bool {
 	return call.Service != grpc_health_v1.Health_ServiceDesc.ServiceName
+}
+
+// notPublic leaves out what needs no credential: health checks, and reflection,
+// which tells what everybody finds in the .proto files.
+func notPublic(ctx context.Context, call interceptors.CallMeta) bool {
+	return notHealth(ctx, call) && !isReflection(call.FullMethod())
 }
 
 // limited leaves out what must be answered under load: health checks, and the

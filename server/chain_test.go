@@ -432,7 +432,7 @@ func TestShutdownGivesUp(t *testing.T) {
 
 func TestMetricsCountCalls(t *testing.T) {
 	registry := prometheus.NewRegistry()
-	s := servertest.Start(t, &servertest.Options{Server: server.Options{Metrics: registry}})
+	s := servertest.Start(t, &servertest.Options{Server: server.Options{Metrics: server.NewMetrics(registry)}})
 	must(t, reachable(t, s))
 	MustFail(t, query(t.Context(), &servertest.Server{Bridge: loombridgev1.NewBridgeServiceClient(s.Dial(t, grpc.WithUnaryInterceptor(emptied)))}), codes.InvalidArgument, "INVALID_REQUEST")
 	families, err := registry.Gather()

@@ -45,7 +45,7 @@ func MustSteps(tb testing.TB, w *work, n int) {
 
 func TestCompactHistory(t *testing.T) {
 	registry := prometheus.NewRegistry()
-	s := servertest.Start(t, &servertest.Options{Server: server.Options{Metrics: registry}})
+	s := servertest.Start(t, &servertest.Options{Server: server.Options{Metrics: server.NewMetrics(registry)}})
 	patience, cancel := context.WithTimeout(t.Context(), attachPatience)
 	defer cancel()
 	folded, _ := MustSubscribe(t, patience, s.Events, &loombridgev1.SubscribeRequest{

@@ -60,7 +60,7 @@ type contextService struct {
 	limits    Limits
 	// history is how the prompts of sessions are made that say nothing.
 	history session.Config
-	folds   *foldMetrics
+	metrics *Metrics
 }
 
 // AppendMessages adds messages to a session's log.
@@ -171,7 +171,7 @@ func (s *contextService) Assemble(ctx context.Context, r *loombridgev1.AssembleR
 		return nil, err
 	}
 	if !r.GetDryRun() {
-		s.folds.count(prompt.Receipt.Batch)
+		s.metrics.folded(prompt.Receipt.Batch)
 	}
 	return promptOf(prompt), nil
 }

@@ -6,28 +6,38 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
-	"iter"
-	"maps"
 	"os"
 	"slices"
 	"strings"
+	"sync"
+	"sync/atomic"
+	"time"
 
 	"github.com/pelletier/go-toml/v2"
 
 	"github.com/loom-bridge/loom-bridge/memory/kv"
 )
 
-// ErrCredentials: the credentials file can't be used. Found at start only.
+// ErrCredentials: the credentials file can't be used. Found at start, and when it
+// is read again.
 var ErrCredentials = errors.New("server: bad credentials file")
 
 // maxCredentialsBytes bounds the file: ten thousand credentials fit.
 const maxCredentialsBytes = 8 * mib
 
-// Credentials are the callers a server knows. They do not change; a changed
-// file is read at the next start.
+// Credentials are the callers a server knows: those that the file named when it
+// was read last. All methods are safe for concurrent use.
 type Credentials struct {
-	tokens   map[[sha256.Size]byte]Identity
-	subjects map[string]Identity
+	path string
+
+	reloading sync.Mutex // one Reload at a time
+	known     atomic.Pointer[callers]
+}
+
+// callers are what one reading of the file found. They do not change.
+type callers struct {
+	tokens   map[[sha256.Size]byte]*grant
+	subjects map[string]*grant
 }
 
 // credential is one [[credential]] table of the file.
@@ -44,12 +54,52 @@ type credential struct {
 	Tenant string `toml:"tenant"`
 	// Agents are whom the caller may act for: exact ids, or a beginning and `*`.
 	Agents []string `toml:"agents"`
+	// Expires is when the credential stops to count, with a time zone. Default
+	// never.
+	Expires any `toml:"expires"`
 }
 
 // LoadCredentials reads a TOML file of [[credential]] tables, each with
 // exactly one of token_sha256, token and subject, a tenant and the agents. All
 // errors are ErrCredentials and name the credential by its number, from 1.
 func LoadCredentials(path string) (*Credentials, error) {
+	found, err := readCallers(path)
+	if err != nil {
+		return nil, err
+	}
+	c := &Credentials{path: path}
+	found.begin()
+	c.known.Store(found)
+	return c, nil
+}
+
+// Reload reads the file again. Streams of a credential that is gone, that has
+// another tenant or fewer agents end with ErrUnauthenticated; all others go on, and
+// calls under way finish. If the file can't be used, the error says why and
+// everything stays as it was.
+func (c *Credentials) Reload() error {
+	c.reloading.Lock()
+	defer c.reloading.Unlock()
+	next, err := readCallers(c.path)
+	if err != nil {
+		return err
+	}
+	before := c.known.Load()
+	next.takeOver(before)
+	next.begin()
+	c.known.Store(next)
+	before.end(next)
+	return nil
+}
+
+// Len is how many credentials there are, those that have expired included.
+func (c *Credentials) Len() int {
+	known := c.known.Load()
+	return len(known.tokens) + len(known.subjects)
+}
+
+// readCallers reads the file.
+func readCallers(path string) (*callers, error) {
 	text, mode, err := readCredentials(path)
 	if err != nil {
 		return nil, fmt.Errorf("%w: %w", ErrCredentials, err)
@@ -70,11 +120,9 @@ func LoadCredentials(path string) (*Credentials, error) {
 
 // HasTenant tells whether a credential names the tenant.
 func (c *Credentials) HasTenant(tenant string) bool {
-	for _, known := range []iter.Seq[Identity]{maps.Values(c.tokens), maps.Values(c.subjects)} {
-		for id := range known {
-			if id.tenant == tenant {
-				return true
-			}
+	for g := range c.known.Load().all() {
+		if g.tenant == tenant {
+			return true
 		}
 	}
 	return false
@@ -92,7 +140,7 @@ func readCredentials(path string) ([]byte, fs.FileMode, error) {
 	return text, info.Mode(), err
 }
 
-func parseCredentials(text []byte) (c *Credentials, plain bool, err error) {
+func parseCredentials(text []byte) (c *callers, plain bool, err error) {
 	var file struct {
 		Credential []credential `toml:"credential"`
 	}
@@ -103,7 +151,7 @@ func parseCredentials(text []byte) (c *Credentials, plain bool, err error) {
 	if len(file.Credential) == 0 {
 		return nil, false, errors.New("it holds no [[credential]], nobody could call")
 	}
-	c = &Credentials{tokens: map[[sha256.Size]byte]Identity{}, subjects: map[string]Identity{}}
+	c = &callers{tokens: map[[sha256.Size]byte]*grant{}, subjects: map[string]*grant{}}
 	for i, one := range file.Credential {
 		if err := c.add(one); err != nil {
 			return nil, false, fmt.Errorf("credential %d: %w", i+1, err)
@@ -124,7 +172,7 @@ func describeTOML(err error) error {
 	return fmt.Errorf("line %d: unknown key %q", row, strings.Join(unknown.Errors[0].Key(), "."))
 }
 
-func (c *Credentials) add(one credential) error {
+func (c *callers) add(one credential) error {
 	id, err := one.identity()
 	if err != nil {
 		return err
@@ -138,10 +186,25 @@ func (c *Credentials) add(one credential) error {
 	if given != 1 {
 		return errors.New("give exactly one of token_sha256, token and subject")
 	}
-	if one.Subject != "" {
-		return c.addSubject(one.Subject, id)
+	g := &grant{Identity: id}
+	if g.expires, err = one.expiry(); err != nil {
+		return err
 	}
-	return c.addToken(one, id)
+	if one.Subject != "" {
+		return c.addSubject(one.Subject, g)
+	}
+	return c.addToken(one, g)
+}
+
+// expiry is when the credential ends; zero for never.
+func (one credential) expiry() (time.Time, error) {
+	switch at := one.Expires.(type) {
+	case nil:
+		return time.Time{}, nil
+	case time.Time:
+		return at, nil
+	}
+	return time.Time{}, fmt.Errorf("expires: %v is not a time with a zone, such as 2027-01-01T00:00:00Z", one.Expires)
 }
 
 func (one credential) identity() (Identity, error) {
@@ -175,15 +238,15 @@ func ValidTenant(tenant string) bool {
 	})
 }
 
-func (c *Credentials) addSubject(subject string, id Identity) error {
+func (c *callers) addSubject(subject string, g *grant) error {
 	if _, taken := c.subjects[subject]; taken {
 		return fmt.Errorf("subject %q is given twice", subject)
 	}
-	c.subjects[subject] = id
+	c.subjects[subject] = g
 	return nil
 }
 
-func (c *Credentials) addToken(one credential, id Identity) error {
+func (c *callers) addToken(one credential, g *grant) error {
 	hash := sha256.Sum256([]byte(one.Token))
 	if one.Token == "" {
 		raw, err := hex.DecodeString(one.TokenSHA256)
@@ -195,23 +258,24 @@ func (c *Credentials) addToken(one credential, id Identity) error {
 	if _, taken := c.tokens[hash]; taken {
 		return errors.New("the token is given twice")
 	}
-	c.tokens[hash] = id
+	c.tokens[hash] = g
 	return nil
 }
 
-// byToken finds the identity of a bearer token. The lookup goes by hash, so
-// its time tells nothing about the tokens that are known.
-func (c *Credentials) byToken(token string) (Identity, bool) {
-	id, ok := c.tokens[sha256.Sum256([]byte(token))]
-	return id, ok
+// byToken finds what a bearer token grants. The lookup goes by hash, so its time
+// tells nothing about the tokens that are known.
+func (c *Credentials) byToken(token string) (*grant, bool) {
+	g, ok := c.known.Load().tokens[sha256.Sum256([]byte(token))]
+	return g, ok
 }
 
-// bySubject finds the identity of the first name that is known.
-func (c *Credentials) bySubject(names []string) (Identity, bool) {
+// bySubject finds what the first name that is known grants.
+func (c *Credentials) bySubject(names []string) (*grant, bool) {
+	known := c.known.Load().subjects
 	for _, name := range names {
-		if id, ok := c.subjects[name]; ok && name != "" {
-			return id, true
+		if g, ok := known[name]; ok && name != "" {
+			return g, true
 		}
 	}
-	return Identity{}, false
+	return nil, false
 }

@@ -26,22 +26,22 @@ const (
 // door remembers when it told last of those it turned away. Its zero value is
 // ready.
 type door struct {
-	mu     sync.Mutex
-	next   time.Time // guarded by mu
-	untold int       // guarded by mu
+	mu       sync.Mutex
+	next     time.Time // guarded by mu
+	unlogged int       // guarded by mu
 }
 
 // tell returns whether to log now, and how many were not logged before.
-func (d *door) tell(now time.Time) (untold int, ok bool) {
+func (d *door) tell(now time.Time) (unlogged int, ok bool) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	if now.Before(d.next) {
-		d.untold++
+		d.unlogged++
 		return 0, false
 	}
-	untold, d.untold = d.untold, 0
+	unlogged, d.unlogged = d.unlogged, 0
 	d.next = now.Add(tellEvery)
-	return untold, true
+	return unlogged, true
 }
 
 // admit decides by the headers of a call whether its message is taken in at
@@ -50,10 +50,15 @@ func (d *door) tell(now time.Time) (untold int, ok bool) {
 func (s *Server) admit(ctx context.Context, call *tap.Info) (context.Context, error) {
 	var err error
 	conn := connOf(ctx)
-	if strings.HasPrefix(call.FullMethodName, "/"+grpc_health_v1.Health_ServiceDesc.ServiceName+"/") {
+	switch {
+	case strings.HasPrefix(call.FullMethodName, "/"+grpc_health_v1.Health_ServiceDesc.ServiceName+"/"):
 		ctx, err = s.healthDoor.enter(ctx, conn)
-	} else if _, err = s.authenticate(ctx); err == nil {
-		conn.Known()
+	case isReflection(call.FullMethodName):
+		err = s.admitReflection(ctx)
+	default:
+		if _, err = s.authenticate(ctx); err == nil {
+			conn.Known()
+		}
 	}
 	if err != nil {
 		return nil, s.turnAway(ctx, call.FullMethodName, err)
@@ -74,10 +79,12 @@ func connOf(ctx context.Context) *conns.Conn {
 // they would tell it, and logged when it is time.
 func (s *Server) turnAway(ctx context.Context, method string, err error) error {
 	failure := failureOf(ctx, err)
-	if untold, ok := s.door.tell(s.now()); ok {
+	s.metrics.refuse(failure)
+	if unlogged, ok := s.door.tell(s.now()); ok {
 		watch := s.observer
-		if untold > 0 {
-			watch.log = watch.log.With(keyUntold, untold)
+		watch.metrics = nil // the call is counted
+		if unlogged > 0 {
+			watch.log = watch.log.With(keyUnlogged, unlogged)
 		}
 		reporter, _ := watch.ServerReporter(ctx, interceptors.NewServerCallMeta(method, nil, nil))
 		reporter.PostCall(failure, 0)

@@ -48,7 +48,7 @@ func TestStrangersDoNotFillTheLog(t *testing.T) {
 	}
 	s.Clock.Advance(time.Second)
 	knock()
-	if got := log.String(); strings.Count(got, "code=Unauthenticated") != 2 || !strings.Contains(got, "untold=9") {
+	if got := log.String(); strings.Count(got, "code=Unauthenticated") != 2 || !strings.Contains(got, "calls_not_logged=9") {
 		t.Errorf("log:\n%s", got)
 	}
 }

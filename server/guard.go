@@ -113,6 +113,12 @@ func endStream(ctx context.Context, err error) {
 	}
 }
 
+// guarded tells whether ctx is that of a guarded stream.
+func guarded(ctx context.Context) bool {
+	_, ok := ctx.Value(guardKey{}).(*guardedStream)
+	return ok
+}
+
 // Context ends with the stream, and when the guard ends it.
 func (g *guardedStream) Context() context.Context { return g.ctx }
 

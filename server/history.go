@@ -87,7 +87,7 @@ func (s *contextService) CompactHistory(ctx context.Context, r *loombridgev1.Com
 		return nil, err
 	}
 	if !r.GetDryRun() {
-		s.folds.count(compaction.Batch)
+		s.metrics.folded(compaction.Batch)
 	}
 	return compactionOf(compaction), nil
 }

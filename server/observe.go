@@ -26,16 +26,19 @@ const (
 	keyAgent    = "agent"
 	keyPeer     = "peer"
 	keyCause    = "cause"
-	// keyUntold counts the calls like this one that were not logged.
-	keyUntold = "untold"
+	// keyUnlogged counts the calls like this one that were not logged.
+	keyUnlogged = "calls_not_logged"
 )
 
 // observer logs calls: faults of the server as errors with their cause, slow
 // calls as warnings, refused ones as information, all others for debugging
 // only, since a busy server must not spend its time on lines nobody reads.
+// It counts them all.
 type observer struct {
-	log  *slog.Logger
-	slow time.Duration
+	log     *slog.Logger
+	slow    time.Duration
+	metrics *Metrics
+	own     toolNamer
 }
 
 var _ interceptors.ServerReportable = observer{}
@@ -77,8 +80,24 @@ func agentOf(message any) string {
 	return ""
 }
 
-// PostCall logs the end of the call.
+// PostMsgSend counts what the answer of a unary call tells.
+func (r *callReport) PostMsgSend(message any, err error, _ time.Duration) {
+	if err == nil && r.call.Typ == interceptors.Unary {
+		r.metrics.answered(r.call.ReqOrNil, message, r.own)
+	}
+}
+
+// PostCall counts the end of the call, and logs it.
 func (r *callReport) PostCall(err error, took time.Duration) {
+	if err != nil {
+		r.metrics.refuse(err)
+		r.metrics.toolRefused(r.call.ReqOrNil, err, r.own)
+	}
+	r.tell(err, took)
+}
+
+// tell logs the end of the call.
+func (r *callReport) tell(err error, took time.Duration) {
 	level := r.level(err, took)
 	if !r.log.Enabled(r.ctx, level) {
 		return

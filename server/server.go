@@ -3,7 +3,6 @@ package server
 import (
 	"cmp"
 	"context"
-	"crypto/tls"
 	"errors"
 	"fmt"
 	"log/slog"
@@ -11,8 +10,6 @@ import (
 	"sync"
 	"time"
 
-	grpcprom "github.com/grpc-ecosystem/go-grpc-middleware/providers/prometheus"
-	"github.com/prometheus/client_golang/prometheus"
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/credentials"
 	"google.golang.org/grpc/health"
@@ -56,7 +53,7 @@ type Options struct {
 	// reaches the address can do everything. Default false.
 	TrustNetwork bool
 	// TLS secures connections. Default nil: plain text.
-	TLS *tls.Config
+	TLS *TLS
 	// Loom serves the loom.v1 API as well, over these parts; the server sets
 	// Tenant and all of Options but Replay. Its clients know no credentials, so it
 	// must be nil when Credentials are given. Default nil: not served.
@@ -70,8 +67,8 @@ type Options struct {
 	// SlowCall is the duration from which a call is worth a line. Default
 	// DefaultSlowCall.
 	SlowCall time.Duration
-	// Metrics takes the call metrics. Default nil: none are kept.
-	Metrics prometheus.Registerer
+	// Metrics counts the calls. Default nil: nobody does.
+	Metrics *Metrics
 	// Now is the clock. Default time.Now.
 	Now func() time.Time
 	// About is what GetStatus tells.
@@ -103,13 +100,14 @@ type Server struct {
 	grpc     *grpc.Server
 	health   *health.Server
 	observer observer
-	metrics  *grpcprom.ServerMetrics
-	folds    *foldMetrics
+	metrics  *Metrics
 
 	calls      chan struct{} // a token for each unary call
 	streams    chan struct{} // a token for each stream
 	healthDoor healthDoor
-	door       door
+	// reflections has a token for each stream of reflection.
+	reflections chan struct{}
+	door        door
 	// conns are the connections of all listeners.
 	conns    *conns.Pool
 	draining chan struct{}  // closed when stopping begins
@@ -132,16 +130,13 @@ func New(services Services, opts *Options) *Server {
 		about:        o.About,
 		now:          o.Now,
 		health:       health.NewServer(),
-		observer:     observer{log: o.Logger, slow: o.SlowCall},
+		observer:     observer{log: o.Logger, slow: o.SlowCall, metrics: o.Metrics, own: ownTools(services, o.Loom)},
+		metrics:      o.Metrics,
 		calls:        make(chan struct{}, o.Limits.MaxCalls),
 		streams:      make(chan struct{}, o.Limits.MaxStreams),
 		conns:        conns.NewPool(o.Limits.MaxConnections, o.Limits.SilentTimeout),
+		reflections:  make(chan struct{}, maxReflections),
 		draining:     make(chan struct{}),
-	}
-	if o.Metrics != nil {
-		s.metrics = grpcprom.NewServerMetrics(grpcprom.WithServerHandlingTimeHistogram())
-		o.Metrics.MustRegister(s.metrics)
-		s.folds = newFoldMetrics(o.Metrics)
 	}
 	s.grpc = grpc.NewServer(s.grpcOptions(o)...)
 	if o.LoomTenant == "" {
@@ -152,6 +147,25 @@ func New(services Services, opts *Options) *Server {
 	}
 	s.registerStandard()
 	return s
+}
+
+// ownTools names the tools of the server itself.
+func ownTools(services Services, loom *loomv1.Deps) toolNamer {
+	var known any = services.Tools
+	if loom != nil {
+		known = loom.Tools
+	}
+	registry, ok := known.(loomv1.Tools)
+	return func(name string) (string, bool) {
+		if !ok {
+			return "", false
+		}
+		tool, err := registry.Lookup(name)
+		if err != nil {
+			return "", false
+		}
+		return tool.Descriptor().Name, true
+	}
 }
 
 func withDefaults(opts *Options) Options {
@@ -192,7 +206,7 @@ func (s *Server) grpcOptions(o Options) []grpc.ServerOption {
 		grpc.NumStreamWorkers(streamWorkers),
 	}
 	if o.TLS != nil {
-		options = append(options, grpc.Creds(credentials.NewTLS(o.TLS)))
+		options = append(options, grpc.Creds(credentials.NewTLS(o.TLS.config())))
 	}
 	return options
 }
@@ -207,7 +221,7 @@ func (s *Server) registerNative() {
 	loombridgev1.RegisterContextServiceServer(s.grpc, &contextService{
 		log: d.Log, blobs: d.Blobs, reads: d.Reads, tokens: d.Tokens, assembler: d.Assembler, tools: d.Tools,
 		agents: d.Agents, hand: d.Hand, limits: s.limits, history: d.History,
-		folds: s.folds,
+		metrics: s.metrics,
 	})
 	loombridgev1.RegisterToolServiceServer(s.grpc, &toolService{tools: d.Tools, agents: d.Agents})
 	loombridgev1.RegisterEventServiceServer(s.grpc, &eventService{events: d.Events, limits: s.limits, now: s.now, log: s.observer.log})
@@ -231,7 +245,7 @@ func (s *Server) registerStandard() {
 	grpc_health_v1.RegisterHealthServer(s.grpc, healthService{s.health, &s.healthDoor})
 	reflection.Register(s.grpc)
 	if s.metrics != nil {
-		s.metrics.InitializeMetrics(s.grpc)
+		s.metrics.grpc.InitializeMetrics(s.grpc)
 	}
 }
 

@@ -249,3 +249,19 @@ func (e *entry) statusAt(now time.Time, missed int) Status {
 	}
 	return Idle
 }
+
+// Count is how many agents of all tenants the directory has, and how many of them
+// have a stream open.
+func (d *Directory) Count() (known, attached int) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	for _, h := range d.houses {
+		known += len(h.agents)
+		for _, e := range h.agents {
+			if len(e.links) > 0 {
+				attached++
+			}
+		}
+	}
+	return known, attached
+}

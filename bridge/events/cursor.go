@@ -196,13 +196,18 @@ func (c *cursor) passed(sequence uint64) {
 func (c *cursor) backlog() int {
 	c.sub.mu.Lock()
 	defer c.sub.mu.Unlock()
+	return int(c.waiting())
+}
+
+// waiting is backlog for whoever holds the subscription's lock.
+func (c *cursor) waiting() int64 {
 	switch {
 	case !c.pending():
 		return 0
 	case c.fresh != nil:
-		return c.fresh.count()
+		return int64(c.fresh.count())
 	}
-	return int(c.between(c.next, c.known))
+	return c.between(c.next, c.known)
 }
 
 // freshEvents are the sequences that a Realtime cursor let through and has not

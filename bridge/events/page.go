@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"iter"
 	"sort"
 	"time"
 
@@ -117,6 +118,35 @@ func (b *Bus) readPage(ctx context.Context, scope kv.Scope, from uint64, limit p
 		page = append(page, e)
 	}
 	return page, nil
+}
+
+// All yields the durable events of a tenant that are kept, by topic, in the order
+// of their sequences.
+func (b *Bus) All(ctx context.Context, tenant string) iter.Seq2[Event, error] {
+	return func(yield func(Event, error) bool) {
+		for stored, err := range b.storedTopics(ctx, topicsOf(tenant, "")) {
+			if err != nil {
+				yield(Event{}, err)
+				return
+			}
+			for from := stored.first; from <= stored.last; {
+				page, err := b.readPage(ctx, stored.scope, from, pageLimit{}.orDefault())
+				if err != nil {
+					yield(Event{}, fmt.Errorf("events: read %q from %d on: %w", stored.scope.Owner, from, err))
+					return
+				}
+				for _, e := range page {
+					if !yield(e, nil) {
+						return
+					}
+				}
+				if len(page) == 0 {
+					break
+				}
+				from = page[len(page)-1].Sequence + 1
+			}
+		}
+	}
 }
 
 // readEvent decodes one event and fetches what of it lies elsewhere.

@@ -65,9 +65,11 @@ func (r Retention) withDefaults() Retention {
 	return r
 }
 
-// sweepEvery sweeps until ctx ends.
+// sweepEvery sweeps until ctx ends, for the first time soon: what expired while no
+// process ran, or what new settings no longer keep, must not wait for one that runs
+// long enough.
 func (b *Bus) sweepEvery(ctx context.Context, pause time.Duration) {
-	timer := time.NewTimer(pause)
+	timer := time.NewTimer(min(pause, sweepAgain))
 	defer timer.Stop()
 	for {
 		select {

@@ -1,10 +1,15 @@
 package events
 
 import (
+	"context"
 	"hash/maphash"
+	"maps"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
+
+	"github.com/loom-bridge/loom-bridge/memory/kv"
 )
 
 // TopicStats is what happened on one topic since the process started.
@@ -179,4 +184,63 @@ func (c *count) read(now time.Time) TopicStats {
 	}
 	out.PerSecond = float64(events) / rateSeconds
 	return out
+}
+
+// Totals are what is kept of all topics.
+type Totals struct {
+	// Topics is how many topics have had a durable event, Events how many events are
+	// kept, Bytes what they take as Retention counts it.
+	Topics, Events, Bytes int64
+}
+
+// Totals counts the durable events of all topics. It reads two keys of each topic.
+func (b *Bus) Totals(ctx context.Context) (Totals, error) {
+	var totals Totals
+	for stored, err := range b.storedTopics(ctx, kv.Range{}) {
+		if err != nil {
+			return Totals{}, err
+		}
+		totals.Topics++
+		if !stored.empty() {
+			totals.Events += int64(stored.last - stored.first + 1)
+		}
+		totals.Bytes += stored.bytes
+	}
+	return totals, nil
+}
+
+// Readers are the subscriptions of this moment.
+type Readers struct {
+	// Subscriptions is how many are open.
+	Subscriptions int
+	// Backlog is how many events wait for all of them, MaxBacklog for the one that
+	// is furthest behind.
+	Backlog, MaxBacklog int64
+}
+
+// Readers counts the open subscriptions and what waits for them. It reads nothing
+// from the store.
+func (b *Bus) Readers() Readers {
+	b.mu.RLock()
+	open := slices.Collect(maps.Keys(b.subscriptions))
+	b.mu.RUnlock()
+	readers := Readers{Subscriptions: len(open)}
+	for _, s := range open {
+		waiting := s.backlog()
+		readers.Backlog += waiting
+		readers.MaxBacklog = max(readers.MaxBacklog, waiting)
+	}
+	return readers
+}
+
+// backlog is how many events wait for the subscription: durable ones in the store,
+// volatile ones in its queue.
+func (s *Subscription) backlog() int64 {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	waiting := int64(s.queue.len() - s.listed)
+	for _, c := range s.cursors {
+		waiting += c.waiting()
+	}
+	return waiting
 }

@@ -82,6 +82,25 @@ func (s *Store) Usage(ctx context.Context, scope kv.Scope) (Usage, error) {
 	return u, err
 }
 
+// Total returns what the blobs of all owners take together. It reads two keys of
+// each owner.
+func (s *Store) Total(ctx context.Context) (Usage, error) {
+	var total Usage
+	for from := []byte(nil); ; {
+		scope, found, err := s.nextScope(ctx, from)
+		if err != nil || !found {
+			return total, err
+		}
+		used, err := readUsage(ctx, s.engine, scope)
+		if err != nil {
+			return Usage{}, err
+		}
+		total.Blobs += used.Blobs
+		total.Bytes += used.Bytes
+		from = kv.After(scope.AppendPrefix(nil))
+	}
+}
+
 // readUsage reads the stored usage, or counts in a scope that was written
 // before usages were stored.
 func readUsage(ctx context.Context, from View, scope kv.Scope) (Usage, error) {

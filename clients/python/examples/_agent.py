@@ -20,6 +20,10 @@ SYSTEM = (
 )
 
 
+ALWAYS_TOLD = 4
+"""Steps at the beginning that are told in any case."""
+
+
 class Agent:
     """One agent at work.
 
@@ -33,9 +37,10 @@ class Agent:
         *,
         goal: str,
         steps: int,
+        every: int = 1,
         say: Callable[[str], None] = print,
     ) -> None:
-        """Work towards goal with at most that many steps."""
+        """Work towards goal with at most that many steps; tell of the first, and of every n-th."""
         self.ctx = ctx
         self.goal = goal
         self.steps = steps
@@ -46,6 +51,7 @@ class Agent:
         self.ledger = Ledger()
         self.halfway = asyncio.Event()
         """Set when half of the steps are done, just before the next one begins."""
+        self._every = every
         self._say = say
         self._run = uuid.uuid4().hex[:12]
         self._calls = 0
@@ -101,7 +107,7 @@ class Agent:
                 request_id=request_id,
             )
         )
-        self.ledger.memories.append(Memory(saved.id, finding.text, finding.title))
+        self.ledger.memories.append(Memory(saved.id, finding.text, finding.title, finding.path))
         await self._tell(saved.id, finding)
 
     async def _tell(self, record_id: str, finding: Finding) -> None:
@@ -142,7 +148,10 @@ class Agent:
         await insist(lambda: self.ctx.context.append(message, request_id=request_id))
 
     def report(self, action: Action, result: ToolResult, prompt: Prompt) -> None:
-        """Say one line about a step."""
+        """Say one line about a step, if it is one of those that are told."""
+        taken = len(self.ledger.steps)
+        if taken > ALWAYS_TOLD and taken % self._every:
+            return
         text = result.observation.splitlines()[0]
         step = result.step.id if result.step else "?"
         self._say(f"  {step}  {prompt.tokens:>7,} tokens  {action.tool:<13} {_short(text)}")

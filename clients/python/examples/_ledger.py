@@ -24,6 +24,7 @@ class Memory:
     record_id: str
     text: str
     question: str
+    path: str = "."
 
 
 @dataclass

@@ -4,7 +4,8 @@ It needs no language model: a small planner decides what to look at. The agent a
 through tools, saves what it learns, tells a second agent by events, and assembles its
 prompt after every step; the receipts say what the prompts cost, and what they would cost
 with nothing folded. Halfway the server is killed with `kill -9` and started again; at the
-end once more. Then everything that was acknowledged is asked for again.
+end once more. Then everything that was acknowledged is asked for again. The store stays,
+and the last line is the command that looks into it.
 
     python explore_repo.py --server-binary ../../../bin/loom-bridge-server
 
@@ -16,8 +17,10 @@ import argparse
 import asyncio
 import random
 import secrets
+import shlex
 import shutil
 import sys
+import tempfile
 import time
 from contextlib import AsyncExitStack
 from dataclasses import dataclass, field
@@ -40,6 +43,18 @@ HOUSEKEEPING = 2
 LEAST_STEPS = 10
 """Fewer would leave nothing on one side of the kill."""
 
+TOLD = 6
+"""Every how many steps one is told, so that a run fits two screens."""
+
+PACE = 0.1
+"""Seconds that a step takes at least, so that one can read along."""
+
+QUESTIONS = (
+    "Where does a tool call become a recorded step?",
+    "Which package do agents talk through?",
+)
+"""What memory is asked at the end, of this repository; of another one it is what a file holds."""
+
 
 @dataclass
 class Outcome:
@@ -49,9 +64,10 @@ class Outcome:
     listener: Listener
     seconds: float = 0.0
     proof: Proof = field(default_factory=Proof)
+    kills: int = 0
 
 
-async def explore(agent: Agent, notes: str) -> None:
+async def explore(agent: Agent, notes: str, pace: float) -> None:
     """Look at the repository, keeping notes in a scratch file of the workspace."""
     planner = Planner()
     while len(agent.ledger.steps) < agent.steps - HOUSEKEEPING:
@@ -59,6 +75,7 @@ async def explore(agent: Agent, notes: str) -> None:
         if action is None:
             break
         await step(agent, planner, action)
+        await asyncio.sleep(pace)
         if len(agent.ledger.steps) in (agent.steps // 4, 3 * agent.steps // 4):
             text = "".join(f"- {memory.text}\n" for memory in agent.ledger.memories)
             write = {"path": notes, "content": text}
@@ -97,6 +114,22 @@ async def kill_halfway(srv: testing.Server, agent: Agent) -> None:
     )
 
 
+async def ask(ctx: loombridge.Client, question: str, path: str) -> None:
+    """Ask memory a question, or if it knows nothing about a file, and show the best answer."""
+    hits = await ctx.memory_query({"query": question, "limit": 1})
+    if not hits:
+        question = f"What does the file {path} hold?"
+        hits = await ctx.memory_query({"query": question, "limit": 1})
+    print(f"  question  {question}")
+    for hit in hits:
+        text = " ".join(hit.record.text.split())
+        print(f"  memory    {text if len(text) <= WIDE else text[: WIDE - 1] + '…'}")
+
+
+WIDE = 120
+"""Characters of an answer that are shown."""
+
+
 async def run(options: argparse.Namespace) -> Outcome:
     """Explore, be cut off, go on, and check that nothing is lost."""
     begin = time.monotonic()
@@ -108,9 +141,9 @@ async def run(options: argparse.Namespace) -> Outcome:
         connect = loombridge.connect
         ctx = await stack.enter_async_context(connect(srv.address, agent_id="explorer"))
         other = await stack.enter_async_context(connect(srv.address, agent_id="librarian"))
-        print(f"  server {srv.address}, data in {srv.data_dir}, workspace {options.repo}")
+        print(introduction(options, model, srv))
 
-        agent = Agent(ctx, goal=GOAL, steps=options.steps)
+        agent = Agent(ctx, goal=GOAL, steps=options.steps, every=1 if options.verbose else TOLD)
         if model:
             agent.model, agent.room = model.name, _model.ROOM
         outcome = Outcome(agent, Listener(other))
@@ -118,14 +151,18 @@ async def run(options: argparse.Namespace) -> Outcome:
         killing = asyncio.create_task(kill_halfway(srv, agent))
         try:
             if model is None:
-                await explore(agent, f"{options.scratch.name}/notes.md")
+                await explore(agent, f"{options.scratch.name}/notes.md", options.pace)
             else:
                 await _model.explore(agent, model, print)
             # A model may be content before the middle.
             agent.halfway.set()
             await killing
             await kill_and_restart(srv, "before everything is asked for again")
+            outcome.kills = 2
             outcome.proof = await verify(ctx, agent.ledger)
+            for question, place in zip(QUESTIONS, (1, -1), strict=True):
+                memories = agent.ledger.memories
+                await ask(ctx, question, memories[place % len(memories)].path if memories else ".")
             if agent.ledger.events:
                 await outcome.listener.has_heard(agent.ledger.events[-1], within=30)
         finally:
@@ -134,6 +171,41 @@ async def run(options: argparse.Namespace) -> Outcome:
             await asyncio.gather(killing, listening, return_exceptions=True)
         outcome.seconds = time.monotonic() - begin
     return outcome
+
+
+def introduction(options: argparse.Namespace, model: Model | None, srv: testing.Server) -> str:
+    """Say what is to be seen."""
+    driver = f"the model {model.name}" if model else "a small planner, no language model,"
+    return (
+        f"An agent explores {options.repo}: {driver} chooses what to look at.\n"
+        "All else is real: tools, memory, events, prompts, and two kill -9 of the server.\n"
+        f"  server    {srv.address}, store in {srv.data_dir}"
+    )
+
+
+def conclusion(outcome: Outcome, options: argparse.Namespace) -> str:
+    """Say in a sentence or two what was proved."""
+    ledger = outcome.agent.ledger
+    driver = "A language model drove it." if options.llm else "No language model took part."
+    share = ledger.billed / max(ledger.append_only, 1)
+    return (
+        f"Proved: killed {outcome.kills} times with kill -9, the server lost nothing that it had "
+        f"acknowledged:\n{len(ledger.steps)} steps, {len(ledger.blobs)} results byte for byte, "
+        f"{len(ledger.memories)} memories found by question, {len(ledger.events)} events, each "
+        f"delivered once.\nThe prompts cost {share:.0%} of what they would with nothing folded. "
+        f"{driver}"
+    )
+
+
+def next_step(options: argparse.Namespace) -> str:
+    """Return the command that looks into the store that was left."""
+    store = shlex.quote(str(options.data_dir))
+    files = shlex.quote(f"{options.data_dir}-files")
+    binary = shlex.quote(str(testing.find_binary(options.server_binary).resolve()))
+    return (
+        "The store stays. To see what the agent did, remembers and emitted as files:\n"
+        f"  {binary} export --data-dir {store} --agent explorer --out {files}"
+    )
 
 
 def faults(outcome: Outcome) -> list[str]:
@@ -177,7 +249,9 @@ def parse(args: list[str] | None) -> argparse.Namespace:
     parser.add_argument(
         "--repo", type=Path, default=Path(__file__).resolve().parents[3], help="what to explore"
     )
-    parser.add_argument("--data-dir", type=Path, help="an empty folder; default: a temporary one")
+    parser.add_argument("--data-dir", type=Path, help="an empty folder; default: a new one")
+    parser.add_argument("--verbose", action="store_true", help="tell of every step")
+    parser.add_argument("--pace", type=float, default=PACE, help=f"seconds a step takes ({PACE})")
     parser.add_argument("--llm", action="store_true", help="let a model drive; OPENAI_API_KEY")
     parser.add_argument("--steps", type=int, default=44, help="tool calls at most (44)")
     options = parser.parse_args(args)
@@ -195,10 +269,16 @@ def parse(args: list[str] | None) -> argparse.Namespace:
 def main(args: list[str] | None = None) -> int:
     """Run the demonstration; return 0 when nothing was lost."""
     options = parse(args)
+    made = None
+    if options.data_dir is None:
+        made = Path(tempfile.mkdtemp(prefix="loom-bridge-demo-"))
+        options.data_dir = made / "store"
     try:
         outcome = asyncio.run(run(options))
     except (testing.ServerError, ModelError, loombridge.LoomBridgeError) as err:
         print(f"explore_repo: {err}", file=sys.stderr)
+        if made:
+            shutil.rmtree(made)
         return 2
     finally:
         # The agent deletes its notes by itself; this is for a run that was cut off.
@@ -208,6 +288,9 @@ def main(args: list[str] | None = None) -> int:
     print(table(outcome))
     for fault in faults(outcome):
         print(f"LOST: {fault}")
+    if not faults(outcome):
+        print(conclusion(outcome, options))
+    print(next_step(options))
     return 1 if faults(outcome) else 0
 
 

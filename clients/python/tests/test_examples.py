@@ -260,10 +260,21 @@ async def test_quickstart_without_a_server_says_what_to_do() -> None:
 
 
 async def test_explore_repo_loses_nothing(binary: Path, tmp_path: Path) -> None:
-    repo = small_repo(tmp_path)
+    repo = small_repo(tmp_path / "repo")
     before = tree(repo)
+    store = tmp_path / "store"
     code, output = await run(
-        EXAMPLES / "explore_repo.py", "--server-binary", binary, "--repo", repo, "--steps", "34"
+        EXAMPLES / "explore_repo.py",
+        "--server-binary",
+        binary,
+        "--repo",
+        repo,
+        "--data-dir",
+        store,
+        "--steps",
+        "34",
+        "--pace",
+        "0",
     )
     assert code == 0, output
     assert output.count("restart   the server is back") == 2, output
@@ -277,6 +288,25 @@ async def test_explore_repo_loses_nothing(binary: Path, tmp_path: Path) -> None:
     assert rows["append-only would be billed"] > 0
     assert tree(repo) == before
     assert not list(repo.glob(".explore-repo-*"))
+    assert len(output.splitlines()) <= 60
+    assert len(re.findall(r"^  question  \S.*\n  memory    The f", output, re.MULTILINE)) == 2, (
+        output
+    )
+    assert "lost nothing that it had acknowledged" in output
+    assert "No language model took part." in output
+    await look_into_the_store(output.splitlines()[-1], store)
+
+
+async def look_into_the_store(command: str, store: Path) -> None:
+    """Run the command that the demonstration ends with."""
+    process = await asyncio.create_subprocess_shell(command, stdout=asyncio.subprocess.PIPE)
+    told, _ = await process.communicate()
+    assert process.returncode == 0
+    assert b" records, " in told
+    files = Path(f"{store}-files")
+    assert (files / "steps.jsonl").exists()
+    assert (files / "records.jsonl").exists()
+    assert (files / "events.jsonl").exists()
 
 
 async def test_the_proof_sees_what_is_missing(live: loombridge.Client) -> None:
@@ -392,6 +422,8 @@ async def test_explore_repo_with_a_model(binary: Path, tmp_path: Path) -> None:
             binary,
             "--repo",
             repo,
+            "--data-dir",
+            tmp_path.parent / f"{tmp_path.name}-store",
             "--steps",
             "12",
             OPENAI_API_KEY="secret",

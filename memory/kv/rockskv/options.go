@@ -3,6 +3,7 @@ package rockskv
 import (
 	"errors"
 	"fmt"
+	"time"
 )
 
 // Default memory budgets, in bytes.
@@ -103,4 +104,6 @@ type Stats struct {
 	Conflicts uint64
 	// Joins counts RocksDB batches; Commits/Joins is how well joining works.
 	Joins uint64
+	// SyncTime is how long the syncs of the log took together.
+	SyncTime time.Duration
 }

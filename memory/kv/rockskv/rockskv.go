@@ -9,6 +9,7 @@ import (
 	"strconv"
 	"strings"
 	"sync"
+	"time"
 
 	"github.com/linxGnu/grocksdb"
 
@@ -144,6 +145,7 @@ func (db *DB) Stats() Stats {
 	defer db.gate.leave()
 	native := db.tuning.Options.GetStatisticsString()
 	return Stats{
+		SyncTime:    time.Duration(histogramSum(native, "rocksdb.wal.file.sync.micros")) * time.Microsecond,
 		WALSyncs:    ticker(native, "rocksdb.wal.synced"),
 		WALBytes:    ticker(native, "rocksdb.wal.bytes"),
 		KeysWritten: ticker(native, "rocksdb.number.keys.written"),
@@ -153,12 +155,44 @@ func (db *DB) Stats() Stats {
 	}
 }
 
+// Sizes returns what each keyspace takes on disk, the log and what waits in memory
+// left out; nothing after Close.
+func (db *DB) Sizes() map[kv.Keyspace]uint64 {
+	if !db.gate.enter() {
+		return nil
+	}
+	defer db.gate.leave()
+	sizes := make(map[kv.Keyspace]uint64, len(db.families))
+	for i, family := range db.families {
+		for _, property := range []string{"rocksdb.total-sst-files-size", "rocksdb.total-blob-file-size"} {
+			size, err := strconv.ParseUint(db.rocks.GetPropertyCF(property, family), 10, 64)
+			if err == nil {
+				sizes[kv.Keyspace(i)] += size
+			}
+		}
+	}
+	return sizes
+}
+
 // ticker finds one counter in RocksDB's report, which has lines like
 // "rocksdb.wal.synced COUNT : 12".
 func ticker(report, name string) uint64 {
 	_, rest, _ := strings.Cut(report, name+" COUNT : ")
 	number, _, _ := strings.Cut(rest, "\n")
 	value, err := strconv.ParseUint(strings.TrimSpace(number), 10, 64)
+	if err != nil {
+		return 0
+	}
+	return value
+}
+
+// histogramSum finds the sum of one histogram in RocksDB's report, which has lines
+// like "rocksdb.wal.file.sync.micros P50 : 1.0 ... COUNT : 12 SUM : 345".
+func histogramSum(report, name string) uint64 {
+	_, rest, _ := strings.Cut(report, name+" P50 : ")
+	line, _, _ := strings.Cut(rest, "\n")
+	_, sum, _ := strings.Cut(line, " SUM : ")
+	value, err := strconv.ParseUint(strings.TrimSpace(sum), 10, 64)
 	if err != nil {
 		return 0
 	}

@@ -24,3 +24,6 @@ func Open(string, *Options) (*DB, error) { return nil, ErrNoRocksDB }
 
 // Stats returns nothing.
 func (*DB) Stats() Stats { return Stats{} }
+
+// Sizes returns nothing.
+func (*DB) Sizes() map[kv.Keyspace]uint64 { return nil }

@@ -2,6 +2,7 @@ package main
 
 import (
 	"errors"
+	"strings"
 	"testing"
 	"time"
 
@@ -12,12 +13,8 @@ import (
 
 // K51
 func TestBlobSettings(t *testing.T) {
-	c := DefaultConfig()
-	if !c.WriteStoreContent {
-		t.Error("what was written is not kept")
-	}
-	c.BlobTTL, c.BlobGCBytes = " shell=1h, note=forever,", 7
-	must(t, c.Validate())
+	c, err := load(t, nil, "--blob-ttl= shell=1h, note=forever,", "--blob-gc-bytes=7")
+	must(t, err)
 	want := blob.Options{
 		TTL: map[string]time.Duration{"shell": time.Hour, "note": -1}, CollectEvery: 10 * time.Minute,
 		CollectBytes: 7, MaxOwnerBytes: 10 << 30,
@@ -29,27 +26,19 @@ func TestBlobSettings(t *testing.T) {
 	if diff := cmp.Diff(want.TTL, got.TTL); diff != "" {
 		t.Error(diff)
 	}
-	c.BlobGCInterval, c.BlobGCBytes, c.BlobMaxBytes, c.BlobSearchTime = 0, 0, 0, 0
+	c, err = load(t, nil, "--blob-gc-interval=0", "--blob-gc-bytes=0", "--blob-max-bytes=0", "--blob-search-time=0")
+	must(t, err)
 	if off := c.blobs(); off.CollectEvery >= 0 || off.CollectBytes >= 0 || off.MaxOwnerBytes >= 0 || off.SearchTime >= 0 {
 		t.Errorf("zero does not turn off: %+v", off)
 	}
-	for field, spoil := range map[string]func(*Config){
-		"blob-ttl":         func(c *Config) { c.BlobTTL = "shell=soon" },
-		"blob-gc-interval": func(c *Config) { c.BlobGCInterval = -1 },
-		"blob-gc-bytes":    func(c *Config) { c.BlobGCBytes = -1 },
-		"blob-max-bytes":   func(c *Config) { c.BlobMaxBytes = -1 },
-		"blob-search-time": func(c *Config) { c.BlobSearchTime = -1 },
+	for _, arg := range []string{
+		"--blob-gc-interval=-1s", "--blob-gc-bytes=-1", "--blob-max-bytes=-1", "--blob-search-time=-1s",
+		"--blob-ttl=shell=soon", "--blob-ttl=shell", "--blob-ttl=shell=0s", "--blob-ttl=shell=-1h", "--blob-ttl=report:1h", "--blob-ttl=x=1h", "--blob-ttl==1h",
 	} {
-		c := DefaultConfig()
-		spoil(&c)
-		if bad, ok := errors.AsType[*ConfigError](c.Validate()); !ok || bad.Field != field {
-			t.Errorf("%s: %v", field, c.Validate())
-		}
-	}
-	for _, text := range []string{"shell", "shell=0s", "shell=-1h", "report:1h", "x=1h", "=1h"} {
-		c.BlobTTL = text
-		if c.Validate() == nil {
-			t.Errorf("%q passes", text)
+		field, _, _ := strings.Cut(strings.TrimPrefix(arg, "--"), "=")
+		_, err := load(t, nil, arg)
+		if bad, ok := errors.AsType[*ConfigError](err); !ok || bad.Field != field {
+			t.Errorf("%s: %v", arg, err)
 		}
 	}
 }

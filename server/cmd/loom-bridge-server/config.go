@@ -6,131 +6,51 @@ import (
 	"fmt"
 	"log/slog"
 	"net"
+	"slices"
 	"strings"
 	"time"
 
-	"github.com/loom-bridge/loom-bridge/bridge/agents"
 	"github.com/loom-bridge/loom-bridge/bridge/events"
+	"github.com/loom-bridge/loom-bridge/bridge/tiers"
 	"github.com/loom-bridge/loom-bridge/context/blob"
-	"github.com/loom-bridge/loom-bridge/memory/kv"
-	"github.com/loom-bridge/loom-bridge/memory/kv/rockskv"
+	"github.com/loom-bridge/loom-bridge/context/compress"
+	"github.com/loom-bridge/loom-bridge/context/session"
+	"github.com/loom-bridge/loom-bridge/memory/analysis"
+	"github.com/loom-bridge/loom-bridge/memory/embed"
 	"github.com/loom-bridge/loom-bridge/server"
 )
 
-// Config is every setting of the process. A flag is stronger than the
-// environment (LOOM_BRIDGE_ and the flag's name in capitals), which is stronger
-// than the TOML file, which is stronger than the default. The tags are the
-// names of the flags and of the keys in the file.
+// Config is the value of every setting. The table in settings.go says of each what
+// it does, its default and its bounds.
 type Config struct {
-	// Addr is where gRPC is served: host:port, or unix:/path. An empty host is
-	// 127.0.0.1. Default 127.0.0.1:50051.
-	Addr string `koanf:"addr"`
-	// AddrFile gets the address served, once it is; for port 0. Default none.
-	AddrFile string `koanf:"addr-file"`
-	// DataDir holds the store. Default ./.loom/store.
-	DataDir string `koanf:"data-dir"`
-	// Workspace is the directory the tools work in. Default the current one.
-	Workspace string `koanf:"workspace"`
-	// Durability is what an acknowledged write survives: sync (power loss), wal
-	// (the death of the process), none. Default sync.
-	Durability string `koanf:"durability"`
-	// Credentials is the file of callers. Default none: authentication is off.
-	Credentials string `koanf:"credentials"`
-	// TLSCert and TLSKey are PEM files. Default none: plain text.
-	TLSCert string `koanf:"tls-cert"`
-	TLSKey  string `koanf:"tls-key"`
-	// TLSClientCA is a PEM file of authorities; with it every client must show
-	// a certificate. Default none.
-	TLSClientCA string `koanf:"tls-client-ca"`
-	// TrustNetwork serves other machines although authentication is off. Default
-	// false.
-	TrustNetwork bool `koanf:"trust-network"`
-	// RegistrationIdle is how long an agent's registration outlives its last
-	// stream. Default 10 min.
-	RegistrationIdle time.Duration `koanf:"registration-idle"`
-	// Models is a TOML file laid over the built-in table of models. Default none.
-	Models string `koanf:"models"`
-	// Rules is a TOML file laid over the built-in rules by which the calls of tools
-	// are kept. Default none.
-	Rules string `koanf:"rules"`
-	// HistoryPolicy is how histories are compacted where neither the session nor
-	// the call says: ledger, append_only or preset. Default ledger, or preset when
-	// HistoryPreset is given.
-	HistoryPolicy string `koanf:"history-policy"`
-	// HistoryPreset is the preset of fixed rules for that. Default none.
-	HistoryPreset string `koanf:"history-preset"`
-	// Reduction is how the results of calls are kept and shortened.
-	Reduction `koanf:",squash"`
-	// Compaction is what presets do with older steps.
-	Compaction `koanf:",squash"`
-	// Memory is how long-term memory searches.
-	Memory `koanf:",squash"`
-	// Tiers is how much the tiers of tasks hold.
-	Tiers `koanf:",squash"`
-	// Embedder makes vectors for long-term memory.
-	Embedder `koanf:",squash"`
-	// LoomAddr serves the loom.v1 API, whose clients know no credentials, apart
-	// from the rest while authentication is on: a loopback host:port, or
-	// unix:/path. Default none: with authentication on, loom.v1 is not served;
-	// with it off, it is served on Addr.
-	LoomAddr string `koanf:"loom-addr"`
-	// LoomTenant is whose data LoomAddr serves. Required with it.
-	LoomTenant string `koanf:"loom-tenant"`
-	// LoomReplay is the oldest event that a loom.v1 agent gets replayed after its
-	// stream broke; 0 replays none. Default 60 s.
-	LoomReplay time.Duration `koanf:"loom-replay"`
-	// EventsMaxAge is how long durable events are kept; 0 for ever. Default 7
-	// days.
-	EventsMaxAge time.Duration `koanf:"events-max-age"`
-	// EventsMaxTopicBytes and EventsMaxBytes bound what is kept of a topic and
-	// of all; the oldest events go first. Default 64 MiB and 1 GiB.
-	EventsMaxTopicBytes int `koanf:"events-max-topic-bytes"`
-	EventsMaxBytes      int `koanf:"events-max-bytes"`
-	// BlobTTL changes how long offloaded results stay before they expire, such as
-	// "shell=1h,note=forever". Default: shell 30 min, search and page 6 h, note 7
-	// days, report for ever, all others 24 h.
-	BlobTTL string `koanf:"blob-ttl"`
-	// BlobGCInterval is the time between two collections of expired results; 0
-	// collects only when asked to. Default 10 min.
-	BlobGCInterval time.Duration `koanf:"blob-gc-interval"`
-	// BlobGCBytes collects an agent's expired results as soon as its results take
-	// more; 0 never. Default 100 MiB.
-	BlobGCBytes int `koanf:"blob-gc-bytes"`
-	// BlobMaxBytes is what one agent's results may take; 0 for no bound. Default
-	// 10 GiB.
-	BlobMaxBytes int `koanf:"blob-max-bytes"`
-	// BlobSearchTime is how long one search of blobs may scan before it gives what
-	// it has; 0 for no bound. Default 10 s.
-	BlobSearchTime time.Duration `koanf:"blob-search-time"`
-	// RequestRetention is how long the answer of a request with a request_id is kept
-	// at least, for when it comes again; 0 for ever. Those of events go with their
-	// event. Default 24 h.
-	RequestRetention time.Duration `koanf:"request-retention"`
-	// MetricsAddr is where Prometheus finds /metrics. Default none: off.
-	MetricsAddr string `koanf:"metrics-addr"`
-	// LogLevel is debug, info, warn, error or off. Default info.
-	LogLevel string `koanf:"log-level"`
-	// LogFormat is text or json. Default text.
-	LogFormat string `koanf:"log-format"`
-	// LogSlow is the duration from which a call is logged. Default 1 s.
-	LogSlow time.Duration `koanf:"log-slow"`
+	File, Addr, AddrFile, DataDir, Workspace, Durability string
+	Ephemeral                                            bool
 
-	// The limits; see server.Limits.
-	MaxReceiveBytes         int           `koanf:"max-receive-bytes"`
-	MaxSendBytes            int           `koanf:"max-send-bytes"`
-	MaxHeaderBytes          int           `koanf:"max-header-bytes"`
-	MaxCalls                int           `koanf:"max-calls"`
-	MaxStreams              int           `koanf:"max-streams"`
-	MaxStreamsPerConnection int           `koanf:"max-streams-per-connection"`
-	MaxConnections          int           `koanf:"max-connections"`
-	SilentTimeout           time.Duration `koanf:"silent-timeout"`
-	ConnectionTimeout       time.Duration `koanf:"connection-timeout"`
-	IdleTimeout             time.Duration `koanf:"idle-timeout"`
-	KeepaliveTime           time.Duration `koanf:"keepalive-time"`
-	KeepaliveTimeout        time.Duration `koanf:"keepalive-timeout"`
-	KeepaliveMinTime        time.Duration `koanf:"keepalive-min-time"`
-	StallTimeout            time.Duration `koanf:"stall-timeout"`
-	DrainTimeout            time.Duration `koanf:"drain-timeout"`
+	Credentials, TLSCert, TLSKey, TLSClientCA string
+	TrustNetwork                              bool
+	LoomAddr, LoomTenant                      string
+
+	MetricsAddr, LogLevel, LogFormat string
+	LogSlow                          time.Duration
+
+	MemoryLanguage string
+	VectorWeight   float64
+	Tiers          tiers.Options
+	Embedder       embed.Options
+
+	Models, HistoryPolicy, HistoryPreset string
+	Compaction
+	Rules string
+	Reduction
+	Compress compress.Options
+	Blobs    blob.Options
+
+	Retention        events.Retention
+	LoomReplay       time.Duration
+	RegistrationIdle time.Duration
+	RequestRetention time.Duration
+
+	Limits server.Limits
 }
 
 const (
@@ -140,29 +60,6 @@ const (
 	// levelOff is above every level that is logged.
 	levelOff = slog.Level(100)
 )
-
-// DefaultConfig returns the default of every setting.
-func DefaultConfig() Config {
-	l := server.DefaultLimits()
-	return Config{
-		Addr: "127.0.0.1:50051", DataDir: "./.loom/store", Workspace: ".",
-		Durability: rockskv.Sync.String(), LogLevel: "info", LogFormat: formatText, LogSlow: server.DefaultSlowCall,
-		MaxReceiveBytes: l.MaxReceiveBytes, MaxSendBytes: l.MaxSendBytes, MaxHeaderBytes: l.MaxHeaderBytes,
-		MaxCalls: l.MaxCalls, MaxStreams: l.MaxStreams,
-		MaxStreamsPerConnection: l.MaxStreamsPerConnection, MaxConnections: l.MaxConnections,
-		SilentTimeout: l.SilentTimeout, ConnectionTimeout: l.ConnectionTimeout, IdleTimeout: l.IdleTimeout, KeepaliveTime: l.KeepaliveTime,
-		KeepaliveTimeout: l.KeepaliveTimeout, KeepaliveMinTime: l.KeepaliveMinTime,
-		StallTimeout: l.StallTimeout, DrainTimeout: l.DrainTimeout,
-		LoomReplay: time.Minute, RegistrationIdle: agents.DefaultIdleRegistration, EventsMaxAge: 7 * 24 * time.Hour,
-		EventsMaxTopicBytes: 64 << 20, EventsMaxBytes: 1 << 30,
-		Reduction:      defaultReduction(),
-		Memory:         defaultMemory(),
-		Tiers:          defaultTiers(),
-		Embedder:       defaultEmbedder(),
-		BlobGCInterval: blob.DefaultCollectEvery, BlobGCBytes: blob.DefaultCollectBytes, BlobMaxBytes: blob.DefaultMaxOwnerBytes,
-		BlobSearchTime: blob.DefaultSearchTime, RequestRetention: kv.DefaultAnsweredFor,
-	}
-}
 
 // ConfigError says which setting can't be used.
 type ConfigError struct {
@@ -175,12 +72,11 @@ func (e *ConfigError) Error() string {
 	return fmt.Sprintf("--%s (%s) %q: %s", e.Field, envName(e.Field), fmt.Sprint(e.Value), e.Cause)
 }
 
-// Validate returns a *ConfigError for the first setting that can't be used.
+// Validate returns a *ConfigError for the first settings that do not go together,
+// or with what they name. What one setting may be by itself was checked when it
+// was read.
 func (c Config) Validate() error {
-	for _, check := range []func() error{
-		c.checkAddresses, c.checkFiles, c.checkLog, c.checkLimits,
-		c.checkBlobs, c.checkHistory, c.checkReduction, c.checkCompaction, c.checkMemory, c.checkTiers, c.checkEmbedder,
-	} {
+	for _, check := range []func() error{c.checkLoom, c.checkTLS, c.checkHistory, c.checkEmbedder} {
 		if err := check(); err != nil {
 			return err
 		}
@@ -188,52 +84,23 @@ func (c Config) Validate() error {
 	return nil
 }
 
-func (c Config) checkAddresses() error {
-	if _, _, err := splitAddr(c.Addr); err != nil {
-		return &ConfigError{"addr", c.Addr, err.Error()}
-	}
-	if err := c.checkLoom(); err != nil {
-		return err
-	}
-	if c.MetricsAddr == "" {
-		return nil
-	}
-	network, _, err := splitAddr(c.MetricsAddr)
-	switch {
-	case err != nil:
-		return &ConfigError{"metrics-addr", c.MetricsAddr, err.Error()}
-	case network == "unix":
-		return &ConfigError{"metrics-addr", c.MetricsAddr, "give host:port"}
-	}
-	return nil
-}
-
 // checkLoom checks the address of loom.v1 alone.
 func (c Config) checkLoom() error {
-	if c.LoomAddr == "" && c.LoomTenant != "" {
+	switch {
+	case c.LoomAddr == "" && c.LoomTenant != "":
 		return &ConfigError{"loom-tenant", c.LoomTenant, "means nothing without --loom-addr"}
-	}
-	if c.LoomAddr == "" {
+	case c.LoomAddr == "":
 		return nil
-	}
-	if _, _, err := splitAddr(c.LoomAddr); err != nil {
-		return &ConfigError{"loom-addr", c.LoomAddr, err.Error()}
-	}
-	if c.Credentials == "" {
+	case c.Credentials == "":
 		return &ConfigError{"loom-addr", c.LoomAddr, "needs --credentials; without them loom.v1 is served on --addr"}
-	}
-	if !server.ValidTenant(c.LoomTenant) {
+	case !server.ValidTenant(c.LoomTenant):
 		return &ConfigError{"loom-tenant", c.LoomTenant, "is needed with --loom-addr: the tenant whose data is served there"}
 	}
 	return nil
 }
 
-func (c Config) checkFiles() error {
+func (c Config) checkTLS() error {
 	switch {
-	case c.DataDir == "":
-		return &ConfigError{"data-dir", c.DataDir, "a directory is needed"}
-	case c.Workspace == "":
-		return &ConfigError{"workspace", c.Workspace, "a directory is needed"}
 	case c.TLSKey == "" && c.TLSCert != "":
 		return &ConfigError{"tls-key", c.TLSKey, "is needed with --tls-cert"}
 	case c.TLSCert == "" && c.TLSKey != "":
@@ -241,8 +108,54 @@ func (c Config) checkFiles() error {
 	case c.TLSClientCA != "" && c.TLSCert == "":
 		return &ConfigError{"tls-client-ca", c.TLSClientCA, "needs --tls-cert and --tls-key"}
 	}
-	if _, err := rockskv.ParseDurability(c.Durability); err != nil {
-		return &ConfigError{"durability", c.Durability, "is not sync, wal or none"}
+	return nil
+}
+
+// checkHistory checks that policy and preset go together.
+func (c Config) checkHistory() error {
+	bad, ok := errors.AsType[*session.InvalidError](c.history().Check())
+	switch {
+	case !ok:
+		return nil
+	case strings.HasSuffix(bad.Field, "preset"):
+		return &ConfigError{"history-preset", c.HistoryPreset, bad.Problem}
+	}
+	return &ConfigError{"history-policy", c.HistoryPolicy, bad.Problem}
+}
+
+// history is what holds for sessions that say nothing, as configured.
+func (c Config) history() session.Config {
+	return session.Config{Policy: c.HistoryPolicy, Preset: c.HistoryPreset}.Over(session.Config{Policy: session.PolicyLedger})
+}
+
+// checkEmbedder checks that its settings make one.
+func (c Config) checkEmbedder() error {
+	_, err := c.embedder()
+	return err
+}
+
+// embedder returns the embedder, or nil when there is none.
+func (c Config) embedder() (embed.Embedder, error) {
+	e, none := c.Embedder, NewConfig().Embedder
+	switch {
+	case e.BaseURL == "" && e == none:
+		return nil, nil
+	case e.BaseURL == "":
+		return nil, &ConfigError{"embedder-url", e.BaseURL, "is needed by the other settings of the embedder"}
+	case e.Model == "":
+		return nil, &ConfigError{"embedder-model", e.Model, "is required with --embedder-url"}
+	}
+	client, err := embed.NewClient(e)
+	if errors.Is(err, embed.ErrOptions) {
+		return nil, &ConfigError{"embedder-url", e.BaseURL, err.Error()}
+	}
+	return client, err
+}
+
+// checkLevel takes the names of log levels.
+func checkLevel(name string) error {
+	if _, ok := parseLevel(name); !ok {
+		return errors.New("is not debug, info, warn, error or off")
 	}
 	return nil
 }
@@ -264,102 +177,65 @@ func parseLevel(name string) (slog.Level, bool) {
 	return slog.LevelInfo, false
 }
 
-func (c Config) checkLog() error {
-	if _, ok := parseLevel(c.LogLevel); !ok {
-		return &ConfigError{keyLogLevel, c.LogLevel, "is not debug, info, warn, error or off"}
-	}
-	if c.LogFormat != formatText && c.LogFormat != formatJSON {
-		return &ConfigError{"log-format", c.LogFormat, "is not text or json"}
-	}
-	return nil
+// blobTTLs is how long blobs of some kinds stay, written as
+// "shell=30m,note=forever".
+func blobTTLs(to *map[string]time.Duration) field {
+	return scalar[map[string]time.Duration]{to: to, name: "kind=duration", parse: parseTTLs, print: printTTLs}
 }
 
-func (c Config) checkLimits() error {
-	for _, number := range []struct {
-		field string
-		value int
-	}{
-		{"max-receive-bytes", c.MaxReceiveBytes},
-		{"max-send-bytes", c.MaxSendBytes},
-		{"max-header-bytes", c.MaxHeaderBytes},
-		{"max-calls", c.MaxCalls},
-		{"max-streams", c.MaxStreams},
-		{"max-streams-per-connection", c.MaxStreamsPerConnection},
-		{"max-connections", c.MaxConnections},
-		{"events-max-topic-bytes", c.EventsMaxTopicBytes},
-	} {
-		if number.value <= 0 || number.value > maxLimit {
-			return &ConfigError{number.field, number.value, fmt.Sprintf("must be from 1 to %d", maxLimit)}
+// forever is how a time that never ends is written.
+const forever = "forever"
+
+func parseTTLs(text string) (map[string]time.Duration, error) {
+	ttls := make(map[string]time.Duration)
+	for part := range strings.SplitSeq(text, ",") {
+		if part = strings.TrimSpace(part); part == "" {
+			continue
 		}
-	}
-	if c.EventsMaxBytes <= 0 {
-		return &ConfigError{"events-max-bytes", c.EventsMaxBytes, "must be more than zero"}
-	}
-	return c.checkTimes()
-}
-
-// maxLimit keeps every limit within the 32 bits of the wire.
-const maxLimit = 1 << 30
-
-// maxReplay bounds LoomReplay: an agent must not run again what was asked long
-// ago.
-const maxReplay = time.Hour
-
-func (c Config) checkTimes() error {
-	for _, span := range []struct {
-		field string
-		value time.Duration
-	}{
-		{"log-slow", c.LogSlow},
-		{"silent-timeout", c.SilentTimeout},
-		{"connection-timeout", c.ConnectionTimeout},
-		{"idle-timeout", c.IdleTimeout},
-		{"keepalive-time", c.KeepaliveTime},
-		{"keepalive-timeout", c.KeepaliveTimeout},
-		{"keepalive-min-time", c.KeepaliveMinTime},
-		{"stall-timeout", c.StallTimeout},
-		{"drain-timeout", c.DrainTimeout},
-		{"registration-idle", c.RegistrationIdle},
-	} {
-		if span.value <= 0 {
-			return &ConfigError{span.field, span.value, "must be more than zero, such as 10s"}
+		kind, value, _ := strings.Cut(part, "=")
+		if kind = strings.TrimSpace(kind); !slices.Contains(blob.Categories(), kind) {
+			return nil, fmt.Errorf("%q is none of %s", kind, strings.Join(blob.Categories(), ", "))
 		}
+		if value = strings.TrimSpace(value); value == forever {
+			ttls[kind] = -1
+			continue
+		}
+		ttl, err := time.ParseDuration(value)
+		if err != nil || ttl <= 0 {
+			return nil, fmt.Errorf("%q is neither `%s` nor a time with a unit, such as 30m", value, forever)
+		}
+		ttls[kind] = ttl
 	}
-	switch {
-	case c.RequestRetention < 0:
-		return &ConfigError{"request-retention", c.RequestRetention, "must not be negative; 0 means for ever"}
-	case c.LoomReplay < 0 || c.LoomReplay > maxReplay:
-		return &ConfigError{"loom-replay", c.LoomReplay, fmt.Sprintf("must be from 0 to %v", maxReplay)}
-	case c.EventsMaxAge < 0:
-		return &ConfigError{"events-max-age", c.EventsMaxAge, "must not be negative; 0 keeps events for ever"}
-	}
-	return nil
+	return ttls, nil
 }
 
-// limits are the server's limits as configured.
-func (c Config) limits() server.Limits {
-	return server.Limits{
-		MaxReceiveBytes: c.MaxReceiveBytes, MaxSendBytes: c.MaxSendBytes, MaxHeaderBytes: c.MaxHeaderBytes,
-		MaxCalls: c.MaxCalls, MaxStreams: c.MaxStreams,
-		MaxStreamsPerConnection: c.MaxStreamsPerConnection, MaxConnections: c.MaxConnections,
-		SilentTimeout: c.SilentTimeout, ConnectionTimeout: c.ConnectionTimeout, IdleTimeout: c.IdleTimeout, KeepaliveTime: c.KeepaliveTime,
-		KeepaliveTimeout: c.KeepaliveTimeout, KeepaliveMinTime: c.KeepaliveMinTime,
-		StallTimeout: c.StallTimeout, DrainTimeout: c.DrainTimeout,
+func printTTLs(ttls map[string]time.Duration) string {
+	var parts []string
+	for kind, ttl := range ttls {
+		value := shortSpan(ttl)
+		if ttl < 0 {
+			value = forever
+		}
+		parts = append(parts, kind+"="+value)
 	}
+	slices.Sort(parts)
+	return strings.Join(parts, ",")
 }
 
-// retention is how long events are kept, as configured.
-func (c Config) retention() events.Retention {
-	r := events.Retention{MaxAge: c.EventsMaxAge, MaxTopicBytes: int64(c.EventsMaxTopicBytes), MaxBytes: int64(c.EventsMaxBytes)}
-	if c.EventsMaxAge == 0 {
-		r.MaxAge = -1 // for ever; there, zero is the default
-	}
-	return r
+// checkAddr takes what splitAddr takes.
+func checkAddr(addr string) error {
+	_, _, err := splitAddr(addr)
+	return err
 }
 
-// answeredFor is how long answers of requests are kept; there, zero is the default
-// and less than zero for ever.
-func (c Config) answeredFor() time.Duration { return cmp.Or(c.RequestRetention, -1) }
+// checkTCPAddr takes a host and a port.
+func checkTCPAddr(addr string) error {
+	network, _, err := splitAddr(addr)
+	if err == nil && network == "unix" {
+		return errors.New("give host:port")
+	}
+	return err
+}
 
 // splitAddr returns the network and address of a listening address. An empty
 // host is the loopback: serving other machines is asked for by name.
@@ -378,4 +254,18 @@ func splitAddr(addr string) (network, address string, err error) {
 		return "", "", fmt.Errorf("%q is not a port", port)
 	}
 	return "tcp", net.JoinHostPort(cmp.Or(host, "127.0.0.1"), port), nil
+}
+
+// languages are the names of those that memory can be searched in.
+func languages() []string {
+	var names []string
+	for _, l := range analysis.Languages() {
+		names = append(names, l.String())
+	}
+	return names
+}
+
+// language returns the language of memory.
+func (c Config) language() (analysis.Language, error) {
+	return analysis.ParseLanguage(c.MemoryLanguage)
 }

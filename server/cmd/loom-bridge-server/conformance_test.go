@@ -109,7 +109,7 @@ func TestConformance74MemorySurvivesSigtermAndKill(t *testing.T) {
 
 // 7.4: the default bind is loopback.
 func TestConformance74DefaultBindIsLoopback(t *testing.T) {
-	host, _, err := net.SplitHostPort(DefaultConfig().Addr)
+	host, _, err := net.SplitHostPort(NewConfig().Addr)
 	must(t, err)
 	listener, err := listen("addr", net.JoinHostPort(host, "0"))
 	must(t, err)

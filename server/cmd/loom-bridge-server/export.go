@@ -7,14 +7,17 @@ import (
 	"io"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
+	"github.com/loom-bridge/loom-bridge/bridge/events"
 	"github.com/loom-bridge/loom-bridge/context/blob"
 	"github.com/loom-bridge/loom-bridge/context/session"
 	"github.com/loom-bridge/loom-bridge/context/step"
+	"github.com/loom-bridge/loom-bridge/memory"
 	"github.com/loom-bridge/loom-bridge/memory/kv"
 )
 
@@ -30,11 +33,18 @@ no server may be running on it. In the directory of --out there are then
   messages.jsonl                      the messages, in the order of the session
   folds.jsonl                         what stands in prompts in place of old steps,
                                       if anything does
-  tasks.jsonl                         the tasks of each session, if there are any
+  tasks.jsonl                         the tasks of each session, which are tier L1 of
+                                      its memory; L2 to L4 are records of these tiers
   blobs.jsonl                         what is known of each offloaded result, and
                                       the files that it was written to
+  records.jsonl                       what the agent remembers, all but the vectors
+  memory/ID.txt                       the text of each record
+  versions.jsonl                      what records were before they changed
+  events.jsonl                        the durable events that the agent emitted, and
+                                      those of the topics agent.ID and below
 
-Each result is compared with its hash; one that is damaged is left out and told,
+A file of which there is nothing is not made. What was saved for a person
+(user_id) belongs to no agent and is left out. Each result is compared with its hash; one that is damaged is left out and told,
 and the exit status is then 1. A path that the file system does not take is
 written as renamed/{hash}, as blobs.jsonl says.`
 
@@ -51,7 +61,7 @@ func exportCommand(getenv func(string) string, stdout, stderr io.Writer) *cobra.
 	var r exportRequest
 	command := &cobra.Command{
 		Use:   "export --agent ID --out DIR",
-		Short: "Write an agent's steps, messages and offloaded results as files",
+		Short: "Write what an agent did, said, remembers and emitted as files",
 		Long:  exportHelp,
 		Example: "  loom-bridge-server export --agent researcher-1 --out ./researcher-1\n" +
 			"  loom-bridge-server export --data /var/lib/loom --agent researcher-1 --session s1 --out ./s1",
@@ -159,7 +169,9 @@ func export(ctx context.Context, config Config, r exportRequest, stdout, stderr 
 	e := &exporter{
 		exportRequest: r, engine: engine, stderr: stderr, lines: reduction.Rules.Templates().Over(step.DesignTemplates()),
 		log: session.New(engine, writer, nil), blobs: blob.New(engine, writer, nil),
+		events: events.New(engine, writer, &events.Options{Retention: events.Retention{Every: -1}}), // deletes nothing
 	}
+	opened.add(e.events.Close)
 	if err := e.checkExists(ctx); err != nil {
 		return err
 	}
@@ -179,3 +191,94 @@ func export(ctx context.Context, config Config, r exportRequest, stdout, stderr 
 
 // errExportDamaged: not everything could be exported.
 var errExportDamaged = errors.New("export is not complete")
+
+// shownNames is how many agents or tenants are named when there is none of that
+// name.
+const shownNames = 5
+
+// checkExists says so when there is nothing to export, and what there is.
+func (e *exporter) checkExists(ctx context.Context) error {
+	for _, ks := range []kv.Keyspace{kv.Log, kv.Blobs, kv.Records} {
+		r := kv.Prefix(e.scope.AppendPrefix(nil))
+		r.Limit = 1
+		for _, err := range e.engine.Scan(ctx, ks, r) {
+			if err != nil {
+				return err
+			}
+			return e.checkSession(ctx)
+		}
+	}
+	for _, err := range e.ownEvents(ctx) {
+		return err
+	}
+	agents, tenants, err := e.known(ctx)
+	if err != nil {
+		return err
+	}
+	problem := "has nothing stored in the tenant " + e.scope.Tenant
+	switch {
+	case len(agents) > 0:
+		problem += "; known agents: " + strings.Join(agents, ", ")
+	case len(tenants) > 0:
+		problem += "; known tenants: " + strings.Join(tenants, ", ")
+	}
+	return &ConfigError{"agent", e.scope.Owner, problem}
+}
+
+// checkSession says so when the session has nothing.
+func (e *exporter) checkSession(ctx context.Context) error {
+	if e.session == "" {
+		return nil
+	}
+	last, err := e.log.Last(ctx, e.scope, e.session)
+	if err != nil || last > 0 {
+		return err
+	}
+	if tasks, err := e.log.LastTasks(ctx, e.scope, e.session, 1); err != nil || len(tasks) > 0 {
+		return err
+	}
+	for _, err := range e.entries(ctx) {
+		return err
+	}
+	for r, err := range memory.Records(ctx, e.engine, e.scope) {
+		if err != nil || r.SessionID == e.session {
+			return err
+		}
+	}
+	for _, err := range e.ownEvents(ctx) {
+		return err
+	}
+	return &ConfigError{"session", e.session, "has no entries, offloaded results, records and events of that agent"}
+}
+
+// known are the first agents of the tenant that have anything stored, and the first
+// tenants that have any.
+func (e *exporter) known(ctx context.Context) (agents, tenants []string, err error) {
+	for _, ks := range []kv.Keyspace{kv.Log, kv.Records, kv.Blobs} {
+		for scope, err := range scopes(ctx, e.engine, ks) {
+			if err != nil {
+				return nil, nil, err
+			}
+			if scope.Kind != kv.OwnerAgent {
+				continue
+			}
+			tenants = addName(tenants, scope.Tenant)
+			if scope.Tenant == e.scope.Tenant {
+				agents = addName(agents, scope.Owner)
+			}
+		}
+	}
+	return agents, tenants, nil
+}
+
+// addName adds a name once, and dots in place of those that are too many.
+func addName(names []string, name string) []string {
+	name = fmt.Sprintf("%q", name)
+	switch {
+	case slices.Contains(names, name) || len(names) > shownNames:
+		return names
+	case len(names) == shownNames:
+		return append(names, "…")
+	}
+	return append(names, name)
+}

@@ -10,9 +10,9 @@ import (
 	"io"
 	"iter"
 	"slices"
-	"strings"
 	"time"
 
+	"github.com/loom-bridge/loom-bridge/bridge/events"
 	"github.com/loom-bridge/loom-bridge/context/blob"
 	"github.com/loom-bridge/loom-bridge/context/history"
 	"github.com/loom-bridge/loom-bridge/context/session"
@@ -29,8 +29,6 @@ const (
 	progressItems = 1000
 	// progressBytes is how many bytes are.
 	progressBytes = 256 << 20
-	// shownAgents is how many agents are named when there is none of that name.
-	shownAgents = 5
 	// tagLogEntry marks the entries of sessions (memory/FORMAT.md, final).
 	tagLogEntry = 'e'
 	// tagLogTask marks their tasks.
@@ -43,79 +41,23 @@ type exporter struct {
 	engine kv.Reader
 	log    *session.Log
 	blobs  *blob.Store
+	events *events.Bus
 	files  *fileTree
 	stderr io.Writer
 	// lines make the one-line files of steps.
 	lines step.Templates
 
-	steps, messages, folds, results int
-	bytes                           int64
-	damaged                         int
-	reported                        int   // items when progress was last told
-	reportedBytes                   int64 // and bytes
+	steps, messages, folds, results, tasks int
+	records, versions, heard               int
+	bytes                                  int64
+	damaged                                int
+	reported                               int   // items when progress was last told
+	reportedBytes                          int64 // and bytes
 
 	stepLines, messageLines, foldLines, taskLines, blobLines lineFile
+	recordLines, versionLines, eventLines                    lineFile
 	// written are the homes of the blobs that one session's export has.
 	written map[string]bool
-}
-
-// checkExists says so when there is nothing to export.
-func (e *exporter) checkExists(ctx context.Context) error {
-	for _, ks := range []kv.Keyspace{kv.Log, kv.Blobs} {
-		r := kv.Prefix(e.scope.AppendPrefix(nil))
-		r.Limit = 1
-		for _, err := range e.engine.Scan(ctx, ks, r) {
-			if err != nil {
-				return err
-			}
-			return e.checkSession(ctx)
-		}
-	}
-	problem := "has nothing stored"
-	known, err := e.knownAgents(ctx)
-	if err != nil {
-		return err
-	}
-	if len(known) > 0 {
-		problem += "; there are " + strings.Join(known, ", ")
-	}
-	return &ConfigError{"agent", e.scope.Owner, problem + " (tenant " + e.scope.Tenant + ")"}
-}
-
-// checkSession says so when the session has nothing.
-func (e *exporter) checkSession(ctx context.Context) error {
-	if e.session == "" {
-		return nil
-	}
-	last, err := e.log.Last(ctx, e.scope, e.session)
-	if err != nil || last > 0 {
-		return err
-	}
-	if tasks, err := e.log.LastTasks(ctx, e.scope, e.session, 1); err != nil || len(tasks) > 0 {
-		return err
-	}
-	for _, err := range e.entries(ctx) {
-		return err
-	}
-	return &ConfigError{"session", e.session, "has no entries and no offloaded results of that agent"}
-}
-
-// knownAgents are the first agents of the tenant.
-func (e *exporter) knownAgents(ctx context.Context) ([]string, error) {
-	var known []string
-	for scope, err := range scopes(ctx, e.engine, kv.Log) {
-		if err != nil {
-			return nil, err
-		}
-		if scope.Tenant != e.scope.Tenant || scope.Kind != kv.OwnerAgent {
-			continue
-		}
-		if len(known) == shownAgents {
-			return append(known, "…"), nil
-		}
-		known = append(known, fmt.Sprintf("%q", scope.Owner))
-	}
-	return known, nil
 }
 
 // run writes everything. Files of its own come first, so that no blob takes
@@ -126,9 +68,12 @@ func (e *exporter) run(ctx context.Context) (err error) {
 	e.foldLines = lineFile{tree: e.files, name: "folds.jsonl"}
 	e.taskLines = lineFile{tree: e.files, name: "tasks.jsonl"}
 	e.blobLines = lineFile{tree: e.files, name: "blobs.jsonl"}
+	e.recordLines = lineFile{tree: e.files, name: "records.jsonl"}
+	e.versionLines = lineFile{tree: e.files, name: "versions.jsonl"}
+	e.eventLines = lineFile{tree: e.files, name: "events.jsonl"}
 	e.written = make(map[string]bool)
 	defer func() {
-		for _, file := range []*lineFile{&e.stepLines, &e.messageLines, &e.foldLines, &e.taskLines, &e.blobLines} {
+		for _, file := range []*lineFile{&e.stepLines, &e.messageLines, &e.foldLines, &e.taskLines, &e.blobLines, &e.recordLines, &e.versionLines, &e.eventLines} {
 			err = errors.Join(err, file.Close())
 		}
 	}()
@@ -156,7 +101,13 @@ func (e *exporter) run(ctx context.Context) (err error) {
 			return err
 		}
 	}
-	return e.exportReferred(ctx)
+	if err := e.exportReferred(ctx); err != nil {
+		return err
+	}
+	if err := e.exportRecords(ctx); err != nil {
+		return err
+	}
+	return e.exportEvents(ctx)
 }
 
 // sessions yields the ids of the sessions to export that have anything under a tag.
@@ -220,6 +171,7 @@ func (e *exporter) exportTasks(ctx context.Context, sessionID string) error {
 			if err := e.taskLines.add(session.TaskDocument(t)); err != nil {
 				return err
 			}
+			e.tasks++
 			after = t.Number
 		}
 	}
@@ -447,7 +399,7 @@ func list(texts []string) []any {
 
 // progress tells now and then how far it is.
 func (e *exporter) progress() {
-	items := e.steps + e.messages + e.results
+	items := e.steps + e.messages + e.results + e.records + e.versions + e.heard
 	if items-e.reported < progressItems && e.bytes-e.reportedBytes < progressBytes {
 		return
 	}
@@ -456,6 +408,6 @@ func (e *exporter) progress() {
 }
 
 func (e *exporter) summary() string {
-	return fmt.Sprintf("%d steps, %d messages, %d folds, %d offloaded results (%s)",
-		e.steps, e.messages, e.folds, e.results, step.HumanSize(e.bytes))
+	return fmt.Sprintf("%d steps, %d messages, %d folds, %d offloaded results (%s), %d tasks, %d records, %d earlier versions, %d events",
+		e.steps, e.messages, e.folds, e.results, step.HumanSize(e.bytes), e.tasks, e.records, e.versions, e.heard)
 }

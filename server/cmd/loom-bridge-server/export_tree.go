@@ -2,6 +2,8 @@ package main
 
 import (
 	"bufio"
+	"bytes"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -144,6 +146,18 @@ func (l *lineFile) add(line []byte) (err error) {
 	}
 	_, err = l.out.Write(append(line, '\n'))
 	return err
+}
+
+// addObject adds an object with its keys in order. Raw JSON in it keeps its numbers
+// as they are written.
+func (l *lineFile) addObject(object map[string]any) error {
+	var line bytes.Buffer
+	encoder := json.NewEncoder(&line)
+	encoder.SetEscapeHTML(false)
+	if err := encoder.Encode(object); err != nil {
+		return err
+	}
+	return l.add(bytes.TrimSuffix(line.Bytes(), []byte("\n")))
 }
 
 // Close finishes the file, if there is one.

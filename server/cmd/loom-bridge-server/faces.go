@@ -28,9 +28,6 @@ func openFaces(config Config, parts *domain.Domain, o server.Options, listener n
 	loom := parts.Loom()
 	loom.Options.Unserved = missing
 	loom.Options.Replay = config.LoomReplay
-	if config.LoomReplay == 0 {
-		loom.Options.Replay = -1
-	}
 	if o.Credentials == nil {
 		o.Loom = loom
 		return faces{{server.New(parts.Services(), &o), listener}}, nil
@@ -50,7 +47,7 @@ func openFaces(config Config, parts *domain.Domain, o server.Options, listener n
 	if !o.Credentials.HasTenant(config.LoomTenant) {
 		o.Logger.Warn("no credential names the tenant of --loom-tenant: only loom.v1 agents see its data", "tenant", config.LoomTenant)
 	}
-	o.Credentials, o.TLS, o.Metrics = nil, nil, nil
+	o.Credentials, o.TLS = nil, nil
 	o.Loom, o.LoomTenant = loom, config.LoomTenant
 	o.Logger.Info("serving loom.v1", "address", addressOf(other), "tenant", config.LoomTenant)
 	return append(all, face{server.New(server.Services{}, &o), other}), nil

@@ -2,15 +2,14 @@ package main
 
 import (
 	"cmp"
+	"errors"
 	"fmt"
+	"maps"
+	"os"
 	"slices"
 	"strings"
 
-	"github.com/knadh/koanf/parsers/toml/v2"
-	"github.com/knadh/koanf/providers/confmap"
-	"github.com/knadh/koanf/providers/file"
-	"github.com/knadh/koanf/providers/posflag"
-	"github.com/knadh/koanf/v2"
+	"github.com/pelletier/go-toml/v2"
 	"github.com/spf13/pflag"
 
 	"github.com/loom-bridge/loom-bridge/bridge/tools"
@@ -22,163 +21,122 @@ const (
 	// rustLog is the log level of loom.v1 cores; LOOM_BRIDGE_LOG_LEVEL is
 	// stronger.
 	rustLog = "RUST_LOG"
-
-	keyConfig   = "config"
-	keyLogLevel = "log-level"
 )
+
+// rawValue is the text of a flag. It is read and checked with the values of the
+// file and the environment.
+type rawValue struct{ text, unit string }
+
+func (v *rawValue) Set(text string) error { v.text = text; return nil }
+func (v *rawValue) String() string        { return v.text }
+func (v *rawValue) Type() string          { return v.unit }
 
 // configFlags returns a flag for every setting, with its default.
 func configFlags() *pflag.FlagSet {
-	d := DefaultConfig()
+	c := NewConfig()
 	f := pflag.NewFlagSet("settings", pflag.ContinueOnError)
 	f.SortFlags = false
-	f.String(keyConfig, "", "TOML `file` of settings, named like these flags")
-	f.String("addr", d.Addr, "serve gRPC on `host:port` or unix:/path; no host means 127.0.0.1, port 0 a free one")
-	f.String("addr-file", d.AddrFile, "write the served address to this `file`")
-	f.String("data-dir", d.DataDir, "`directory` of the store; no tool may touch it")
-	f.String("workspace", d.Workspace, "`directory` the tools work in; with credentials each tenant has a folder in it")
-	f.String("durability", d.Durability, "what an acknowledged write survives: sync (power loss), wal (the end of the process), none")
-	f.String("credentials", d.Credentials, "TOML `file` of callers, see above; without it authentication is off")
-	f.Bool("trust-network", d.TrustNetwork, "serve other machines without credentials: who reaches the address can do everything")
-	f.String("tls-cert", d.TLSCert, "PEM `file` of the server's certificate")
-	f.String("tls-key", d.TLSKey, "PEM `file` of its key")
-	f.String("tls-client-ca", d.TLSClientCA, "PEM `file` of authorities; every client must then show a certificate")
-	f.String("models", d.Models, "TOML `file` of models (window, counter, prices), laid over the built-in ones")
-	f.String("rules", d.Rules, "TOML `file` of rules by which the calls of tools are kept, laid over the built-in ones")
-	f.String("history-policy", d.HistoryPolicy, "how histories are compacted unless a session or a call says: ledger (default), append_only, preset")
-	f.String("history-preset", d.HistoryPreset, "`name` of the preset for that: design, reduction, chat, research, code, debug")
-	reductionFlags(f, d.Reduction)
-	compactionFlags(f, d.Compaction)
-	memoryFlags(f, d.Memory)
-	tierFlags(f, d.Tiers)
-	embedderFlags(f, d.Embedder)
-	f.String("loom-addr", d.LoomAddr, "with credentials, serve loom.v1, whose clients have none, on this loopback `host:port` or unix:/path")
-	f.String("loom-tenant", d.LoomTenant, "`tenant` whose data --loom-addr serves")
-	f.Duration("loom-replay", d.LoomReplay, "oldest event replayed to a loom.v1 agent after its stream broke; 0 replays none")
-	f.Duration("registration-idle", d.RegistrationIdle, "free an agent's registration this long after its last stream")
-	f.Duration("events-max-age", d.EventsMaxAge, "keep durable events this long; 0 keeps them for ever")
-	f.Int("events-max-topic-bytes", d.EventsMaxTopicBytes, "keep at most this much of one topic's events")
-	f.Int("events-max-bytes", d.EventsMaxBytes, "keep at most this much of all topics' events")
-	f.String("blob-ttl", d.BlobTTL, "how long offloaded results stay, as `kind=time` or kind=forever, with commas between")
-	f.Duration("blob-gc-interval", d.BlobGCInterval, "time between two collections of expired results; 0 collects only when asked to")
-	f.Int("blob-gc-bytes", d.BlobGCBytes, "collect an agent's expired results as soon as its results take more; 0 never")
-	f.Int("blob-max-bytes", d.BlobMaxBytes, "most that one agent's results may take; 0 for no bound")
-	f.Duration("blob-search-time", d.BlobSearchTime, "longest scan of one search of results; 0 for no bound")
-	f.Duration("request-retention", d.RequestRetention, "keep the answer of a request with a request_id so long; 0 for ever")
-	f.String("metrics-addr", d.MetricsAddr, "serve Prometheus /metrics on `host:port`; no host means 127.0.0.1")
-	f.String(keyLogLevel, d.LogLevel, "debug, info, warn, error or off")
-	f.String("log-format", d.LogFormat, "text or json")
-	f.Duration("log-slow", d.LogSlow, "log calls that take longer")
-	f.Int("max-receive-bytes", d.MaxReceiveBytes, "largest request message")
-	f.Int("max-send-bytes", d.MaxSendBytes, "largest response message")
-	f.Int("max-header-bytes", d.MaxHeaderBytes, "largest metadata of a call")
-	f.Int("max-calls", d.MaxCalls, "calls in flight; more are refused")
-	f.Int("max-streams", d.MaxStreams, "open streams; more are refused")
-	f.Int("max-streams-per-connection", d.MaxStreamsPerConnection, "calls and streams on one connection; more wait")
-	f.Int("max-connections", d.MaxConnections, "open connections; beyond it silent ones are closed, and more wait")
-	f.Duration("silent-timeout", d.SilentTimeout, "close a connection on which no call was authenticated")
-	f.Duration("connection-timeout", d.ConnectionTimeout, "longest handshake, and longest wait for the hello of an agent")
-	f.Duration("idle-timeout", d.IdleTimeout, "close a connection that makes no call")
-	f.Duration("keepalive-time", d.KeepaliveTime, "silence after which a connection is pinged")
-	f.Duration("keepalive-timeout", d.KeepaliveTimeout, "longest wait for the answer to a ping")
-	f.Duration("keepalive-min-time", d.KeepaliveMinTime, "shortest interval at which clients may ping")
-	f.Duration("stall-timeout", d.StallTimeout, "longest wait for the reader of a stream")
-	f.Duration("drain-timeout", d.DrainTimeout, "longest wait for calls in flight at shutdown")
+	for _, s := range c.settings() {
+		flag := f.VarPF(&rawValue{s.to.String(), s.to.unit()}, s.name, "", s.help)
+		if _, ok := s.to.(scalar[bool]); ok {
+			flag.NoOptDefVal = "true"
+		}
+	}
 	return f
 }
 
-// loadConfig merges the layers and checks the result.
+// loadConfig reads the settings of the command whose flags are given: a flag is
+// stronger than the environment, which is stronger than the file, which is
+// stronger than the default.
 func loadConfig(flags *pflag.FlagSet, getenv func(string) string) (Config, error) {
-	k := koanf.New(".")
-	known := DefaultConfig().keys()
-	path, _ := flags.GetString(keyConfig)
-	if path = cmp.Or(path, getenv(envName(keyConfig))); path != "" {
-		if err := loadFile(k, path, known); err != nil {
-			return Config{}, err
-		}
+	c := NewConfig()
+	path := getenv(envName(keyConfig))
+	if flag := flags.Lookup(keyConfig); flag != nil && flag.Changed {
+		path = flag.Value.String()
 	}
-	if err := k.Load(confmap.Provider(environment(known, getenv), "."), nil); err != nil {
-		return Config{}, fmt.Errorf("environment: %w", err)
-	}
-	if err := k.Load(posflag.Provider(flags, ".", k), nil); err != nil {
-		return Config{}, fmt.Errorf("flags: %w", err)
-	}
-	if err := malformed(k, known); err != nil {
+	fromFile, err := readSettings(path)
+	if err != nil {
 		return Config{}, err
 	}
-	c := DefaultConfig()
-	if err := k.Unmarshal("", &c); err != nil {
-		return Config{}, fmt.Errorf("settings: %w", err)
+	for _, s := range c.settings() {
+		value, given := fromFile[s.name]
+		if level := strings.ToLower(getenv(rustLog)); s.name == keyLogLevel && checkLevel(level) == nil {
+			value, given = level, true
+		}
+		if text := getenv(envName(s.name)); text != "" {
+			value, given = text, true
+		}
+		if flag := flags.Lookup(s.name); flag != nil && flag.Changed {
+			value, given = flag.Value.String(), true
+		}
+		if !given {
+			continue
+		}
+		if err := s.to.Set(value); err != nil {
+			return Config{}, &ConfigError{s.name, value, err.Error()}
+		}
 	}
 	return c, c.Validate()
 }
 
-// malformed says which setting of the file or the environment is no number or
-// no time; nil when all are.
-func malformed(k *koanf.Koanf, known []string) error {
-	flags := configFlags()
-	for _, key := range known {
-		value := k.Get(key)
-		flag := flags.Lookup(key)
-		if value == nil || flag.Value.Set(fmt.Sprint(value)) == nil {
+// readSettings returns the settings of a TOML file as text; none for no path.
+func readSettings(path string) (map[string]string, error) {
+	if path == "" {
+		return nil, nil
+	}
+	text, err := os.ReadFile(path)
+	if err != nil {
+		return nil, fmt.Errorf("settings file: %w", err)
+	}
+	var tree map[string]any
+	if err := toml.Unmarshal(text, &tree); err != nil {
+		return nil, fmt.Errorf("settings file %s: %w", path, err)
+	}
+	values := map[string]string{}
+	flatten(tree, "", values)
+	known := settingNames()
+	known = slices.DeleteFunc(known, func(name string) bool { return name == keyConfig })
+	for _, name := range slices.Sorted(maps.Keys(values)) {
+		if !slices.Contains(known, name) {
+			return nil, fmt.Errorf("settings file %s: unknown key %q, nearest is %q", path, name, nearest(name, known))
+		}
+	}
+	return values, nil
+}
+
+// flatten writes the values of tables as text, named with dots.
+func flatten(tree map[string]any, prefix string, values map[string]string) {
+	for key, value := range tree {
+		if below, ok := value.(map[string]any); ok {
+			flatten(below, prefix+key+".", values)
 			continue
 		}
-		cause := "is not a whole number"
-		switch flag.Value.Type() {
-		case "duration":
-			cause = "is not a time with a unit, such as 10s"
-		case "bool":
-			cause = "is not true or false"
-		}
-		return &ConfigError{key, value, cause}
+		values[prefix+key] = fmt.Sprint(value)
 	}
-	return nil
 }
 
-func loadFile(k *koanf.Koanf, path string, known []string) error {
-	parsed := koanf.New(".")
-	if err := parsed.Load(file.Provider(path), toml.Parser()); err != nil {
-		return fmt.Errorf("settings file %s: %w", path, err)
+// settingNames are the names of all settings.
+func settingNames() []string {
+	var names []string
+	c := Config{}
+	for _, s := range c.settings() {
+		names = append(names, s.name)
 	}
-	for _, key := range parsed.Keys() {
-		if !slices.Contains(known, key) {
-			return fmt.Errorf("settings file %s: unknown key %q, nearest is %q", path, key, nearest(key, known))
-		}
-	}
-	return k.Merge(parsed)
+	return names
 }
 
-func environment(known []string, getenv func(string) string) map[string]any {
-	values := map[string]any{}
-	if level := strings.ToLower(getenv(rustLog)); level != "" {
-		if _, plain := parseLevel(level); plain {
-			values[keyLogLevel] = level
-		}
+// nearest returns the known name that takes the fewest edits to reach.
+func nearest(name string, known []string) string {
+	return slices.MinFunc(known, func(a, b string) int { return cmp.Compare(tools.Distance(name, a), tools.Distance(name, b)) })
+}
+
+// suggestFlag adds the nearest flag to the error about an unknown one.
+func suggestFlag(flags *pflag.FlagSet, err error) error {
+	unknown, ok := errors.AsType[*pflag.NotExistError](err)
+	if !ok || unknown.GetSpecifiedShortnames() != "" {
+		return err
 	}
-	for _, key := range known {
-		if value := getenv(envName(key)); value != "" {
-			values[key] = value
-		}
-	}
-	return values
-}
-
-func envName(key string) string {
-	return envPrefix + strings.ToUpper(strings.ReplaceAll(key, "-", "_"))
-}
-
-// keys are the names of all settings but the file's own.
-func (Config) keys() []string {
-	var keys []string
-	configFlags().VisitAll(func(f *pflag.Flag) {
-		if f.Name != keyConfig {
-			keys = append(keys, f.Name)
-		}
-	})
-	return keys
-}
-
-// nearest returns the known key that takes the fewest edits to reach.
-func nearest(key string, known []string) string {
-	return slices.MinFunc(known, func(a, b string) int { return cmp.Compare(tools.Distance(key, a), tools.Distance(key, b)) })
+	known := []string{"help"}
+	flags.VisitAll(func(f *pflag.Flag) { known = append(known, f.Name) })
+	return fmt.Errorf("%w, nearest is --%s", err, nearest(unknown.GetSpecifiedName(), known))
 }

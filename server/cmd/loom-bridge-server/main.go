@@ -36,9 +36,5 @@ func start(ctx context.Context) error {
 	if err != nil {
 		return fmt.Errorf("current directory: %w", err)
 	}
-	getenv, err := withDotenv(os.LookupEnv, dir)
-	if err != nil {
-		fmt.Fprintln(os.Stderr, "loom-bridge-server:", err)
-	}
-	return run(ctx, os.Args[1:], getenv, os.Stdout, os.Stderr)
+	return run(ctx, os.Args[1:], processEnvironment(os.Environ(), dir), os.Stdout, os.Stderr)
 }

@@ -14,11 +14,13 @@ import (
 	"os/exec"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strings"
 	"sync"
 	"syscall"
 	"testing"
 	"time"
+	"unicode/utf8"
 
 	"google.golang.org/genproto/googleapis/rpc/errdetails"
 	"google.golang.org/grpc"
@@ -86,24 +88,40 @@ type process struct {
 // waits until it serves.
 func MustRun(tb testing.TB, dir string, args ...string) *process {
 	tb.Helper()
+	return MustRunIn(tb, noEnvironment, append([]string{"--addr", "127.0.0.1:0", "--data-dir", filepath.Join(dir, "store"), "--workspace", dir}, args...)...)
+}
+
+// MustRunIn starts run in an environment, and waits until it serves.
+func MustRunIn(tb testing.TB, env environment, args ...string) *process {
+	tb.Helper()
+	p, err := tryRun(tb, env, args...)
+	if err != nil {
+		tb.Fatalf("run %v: %v", args, err)
+	}
+	return p
+}
+
+// tryRun is MustRunIn for a server that may not start.
+func tryRun(tb testing.TB, env environment, args ...string) (*process, error) {
+	tb.Helper()
 	p := &process{Log: &output{}, ended: make(chan error, 1)}
 	stdout := &output{line: make(chan string, 1)}
 	ctx, cancel := context.WithCancel(context.Background())
 	p.cancel = cancel
-	args = append([]string{"--addr", "127.0.0.1:0", "--data-dir", filepath.Join(dir, "store"), "--workspace", dir}, args...)
-	go func() { p.ended <- run(ctx, args, noEnvironment, stdout, p.Log) }()
+	go func() { p.ended <- run(ctx, args, env, stdout, p.Log) }()
 	tb.Cleanup(func() { _ = p.Stop() })
 	select {
 	case p.Address = <-stdout.line:
 	case err := <-p.ended:
 		p.ended <- err // for Stop
-		tb.Fatalf("run %v: %v", args, err)
+		return nil, err
 	}
 	p.conn = MustDial(tb, p.Address)
-	return p
+	return p, nil
 }
 
-func noEnvironment(string) string { return "" }
+// noEnvironment has no variable and no .env file.
+var noEnvironment environment
 
 func MustDial(tb testing.TB, address string) *grpc.ClientConn {
 	tb.Helper()
@@ -332,13 +350,33 @@ func TestVersionAndHelp(t *testing.T) {
 		want string
 	}{
 		{[]string{"--version"}, `^loom-bridge-server \d+\.\d+\.\d+\S*\n$`},
-		{[]string{"--help"}, `(?s)loom-bridge-server --addr 127\.0\.0\.1:0.*--data-dir directory`},
+		{[]string{"--help"}, `(?s)loom-bridge-server --addr 127\.0\.0\.1:0.*Where it serves.*--data-dir directory  .*\(\./\.loom/store\)\n.*memory +5  Long-term memory`},
 		{[]string{"help"}, `(?s)Examples:.*check`},
+		{[]string{"help", "limits"}, `^\nLimits on calls and connections:\n  --max-receive-bytes bytes +largest request message \(4MiB\)\n`},
+		{[]string{"help", "all"}, `(?s)--addr host.*--embedder-batch texts +texts of one request \(32\)\n.*--blob-ttl`},
 		{[]string{"check", "--help"}, `No server may be`},
 	} {
 		var out bytes.Buffer
 		if err := run(t.Context(), test.args, noEnvironment, &out, &out); err != nil || !regexp.MustCompile(test.want).MatchString(out.String()) {
 			t.Errorf("%v: %v\n%s", test.args, err, out.String())
+		}
+	}
+}
+
+// The help shows every setting, each on a line that fits a wide terminal.
+func TestHelpShowsEverySetting(t *testing.T) {
+	var out bytes.Buffer
+	must(t, run(t.Context(), []string{"help", "all"}, noEnvironment, &out, &out))
+	lines := strings.Split(out.String(), "\n")
+	for _, name := range settingNames() {
+		if !slices.ContainsFunc(lines, func(line string) bool { return strings.HasPrefix(line, "  --"+name+" ") }) {
+			t.Errorf("no line for --%s", name)
+		}
+	}
+	must(t, run(t.Context(), []string{"--help"}, noEnvironment, &out, &out))
+	for line := range strings.Lines(out.String()) {
+		if n := utf8.RuneCountInString(line); n > 128 {
+			t.Errorf("%d columns: %s", n, line)
 		}
 	}
 }

@@ -1,23 +1,64 @@
 package main
 
 import (
+	"context"
+	"log/slog"
 	"net"
 	"net/http"
+	"sync"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/client_golang/prometheus/collectors"
 	"github.com/prometheus/client_golang/prometheus/promhttp"
+
+	"github.com/loom-bridge/loom-bridge/memory/embed"
+	"github.com/loom-bridge/loom-bridge/memory/kv"
+	"github.com/loom-bridge/loom-bridge/memory/kv/rockskv"
+	"github.com/loom-bridge/loom-bridge/server"
+	"github.com/loom-bridge/loom-bridge/server/domain"
 )
 
 // metricsTimeout bounds one scrape.
 const metricsTimeout = 10 * time.Second
 
-// newRegistry returns a registry with the metrics of the process itself.
-func newRegistry() *prometheus.Registry {
-	registry := prometheus.NewRegistry()
-	registry.MustRegister(collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
-	return registry
+// metrics are the figures that are served, and where. The zero value serves none.
+type metrics struct {
+	registry *prometheus.Registry
+	address  string
+}
+
+// startMetrics serves the metrics, if it is asked for.
+func startMetrics(config Config, opened *closers) (metrics, error) {
+	if config.MetricsAddr == "" {
+		return metrics{}, nil
+	}
+	listener, err := listen("metrics-addr", config.MetricsAddr)
+	if err != nil {
+		return metrics{}, err
+	}
+	m := metrics{registry: prometheus.NewRegistry(), address: addressOf(listener)}
+	m.registry.MustRegister(collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
+	opened.add(serveMetrics(listener, m.registry).Close)
+	return m, nil
+}
+
+// calls are the figures about calls; nil when none are served.
+func (m metrics) calls() *server.Metrics {
+	if m.registry == nil {
+		return nil
+	}
+	return server.NewMetrics(m.registry)
+}
+
+// watch adds the figures about what is stored and who is connected.
+func (m metrics) watch(parts *domain.Domain, engine *rockskv.DB, logger *slog.Logger, opened *closers) {
+	if m.registry == nil {
+		return
+	}
+	f := &figures{parts: parts, engine: engine, logger: logger}
+	m.registry.MustRegister(f)
+	opened.add(f.start())
 }
 
 // serveMetrics answers /metrics until the returned server is closed.
@@ -27,4 +68,182 @@ func serveMetrics(listener net.Listener, registry *prometheus.Registry) *http.Se
 	s := &http.Server{Handler: mux, ReadTimeout: metricsTimeout, WriteTimeout: metricsTimeout, IdleTimeout: time.Minute}
 	go func() { _ = s.Serve(listener) }()
 	return s
+}
+
+// censusEvery is how often what is stored is counted. A scrape shows the last
+// count, and reads nothing.
+const censusEvery = 30 * time.Second
+
+// figures are what /metrics tells about the store and about those who are
+// connected.
+type figures struct {
+	parts  *domain.Domain
+	engine *rockskv.DB
+	logger *slog.Logger
+
+	mu      sync.Mutex
+	counted bool          // guarded by mu; there has been a census
+	census  domain.Census // guarded by mu; the last
+}
+
+// figure is one number of a scrape.
+type figure struct {
+	desc *prometheus.Desc
+	kind prometheus.ValueType
+}
+
+func gaugeOf(name, help string, labels ...string) figure {
+	return figure{prometheus.NewDesc("loom_bridge_"+name, help, labels, nil), prometheus.GaugeValue}
+}
+
+func counterOf(name, help string) figure {
+	return figure{prometheus.NewDesc("loom_bridge_"+name, help, nil, nil), prometheus.CounterValue}
+}
+
+var (
+	figureRecords    = gaugeOf("records", "Records of memory, as of the last count.")
+	figurePending    = gaugeOf("embedder_pending_records", "Records that wait for a vector of the embedder, as of the last count, up to 100,000.")
+	figureBlobs      = gaugeOf("blobs", "Offloaded results, equal ones of an owner counted once, as of the last count.")
+	figureBlobBytes  = gaugeOf("blob_bytes", "What they hold, before compression, as of the last count.")
+	figureTopics     = gaugeOf("topics", "Topics that have had a durable event, as of the last count.")
+	figureEvents     = gaugeOf("events", "Durable events that are kept, as of the last count.")
+	figureEventBytes = gaugeOf("event_bytes", "What they take, as the retention counts it, as of the last count.")
+
+	figureStore     = gaugeOf("store_bytes", "What the store takes on disk, by keyspace, without its log.", "keyspace")
+	figureCommits   = counterOf("store_commits_total", "Commits that were acknowledged.")
+	figureConflicts = counterOf("store_conflicts_total", "Commits that were tried again because another came first.")
+	figureSyncs     = counterOf("store_syncs_total", "Syncs of the store's log.")
+	figureSyncTime  = counterOf("store_sync_seconds_total", "Time that these syncs took.")
+	figureLogBytes  = counterOf("store_log_bytes_total", "Bytes written to the store's log.")
+
+	figureAgents     = gaugeOf("agents", "Agents that are registered.")
+	figureAttached   = gaugeOf("agents_attached", "Agents with an open stream.")
+	figureReaders    = gaugeOf("subscriptions", "Open subscriptions to events.")
+	figureBacklog    = gaugeOf("subscription_backlog_events", "Events that wait for their readers, each counted for each.")
+	figureMaxBacklog = gaugeOf("subscription_backlog_max_events", "Events that wait for the reader that is furthest behind.")
+)
+
+// Describe sends nothing: the figures of a census come with the first one.
+func (*figures) Describe(chan<- *prometheus.Desc) {}
+
+// Collect sends all figures.
+func (f *figures) Collect(to chan<- prometheus.Metric) {
+	send := func(one figure, value float64, labels ...string) {
+		to <- prometheus.MustNewConstMetric(one.desc, one.kind, value, labels...)
+	}
+	f.mu.Lock()
+	census, counted := f.census, f.counted
+	f.mu.Unlock()
+	if counted {
+		send(figureRecords, float64(census.Memory.Records))
+		send(figurePending, float64(census.Memory.Pending))
+		send(figureBlobs, float64(census.Blobs.Blobs))
+		send(figureBlobBytes, float64(census.Blobs.Bytes))
+		send(figureTopics, float64(census.Events.Topics))
+		send(figureEvents, float64(census.Events.Events))
+		send(figureEventBytes, float64(census.Events.Bytes))
+	}
+	sizes := f.engine.Sizes()
+	for _, ks := range kv.Keyspaces() {
+		send(figureStore, float64(sizes[ks]), ks.String())
+	}
+	store := f.engine.Stats()
+	send(figureCommits, float64(store.Commits))
+	send(figureConflicts, float64(store.Conflicts))
+	send(figureSyncs, float64(store.WALSyncs))
+	send(figureSyncTime, store.SyncTime.Seconds())
+	send(figureLogBytes, float64(store.WALBytes))
+
+	known, attached := f.parts.Agents.Count()
+	send(figureAgents, float64(known))
+	send(figureAttached, float64(attached))
+	readers := f.parts.Events.Readers()
+	send(figureReaders, float64(readers.Subscriptions))
+	send(figureBacklog, float64(readers.Backlog))
+	send(figureMaxBacklog, float64(readers.MaxBacklog))
+}
+
+// start counts what is stored, at once and from time to time, until the returned
+// function is called.
+func (f *figures) start() (stop func() error) {
+	ctx, cancel := context.WithCancel(context.Background())
+	ended := make(chan struct{})
+	go func() {
+		defer close(ended)
+		ticker := time.NewTicker(censusEvery)
+		defer ticker.Stop()
+		for {
+			f.count(ctx)
+			select {
+			case <-ctx.Done():
+				return
+			case <-ticker.C:
+			}
+		}
+	}()
+	return func() error {
+		cancel()
+		<-ended
+		return nil
+	}
+}
+
+func (f *figures) count(ctx context.Context) {
+	census, err := f.parts.Census(ctx)
+	if err != nil {
+		if ctx.Err() == nil {
+			f.logger.Warn("metrics: what is stored could not be counted", "error", err)
+		}
+		return
+	}
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.census, f.counted = census, true
+}
+
+// countedEmbedder counts what an embedder is asked.
+type countedEmbedder struct {
+	embed.Embedder
+	asked   *prometheus.CounterVec
+	seconds prometheus.Counter
+}
+
+// countEmbedder returns an embedder that counts; without metrics or without an
+// embedder, what it is given.
+func countEmbedder(e embed.Embedder, registry *prometheus.Registry) embed.Embedder {
+	if e == nil || registry == nil {
+		return e
+	}
+	c := countedEmbedder{
+		Embedder: e,
+		asked: prometheus.NewCounterVec(prometheus.CounterOpts{
+			Name: "loom_bridge_embedder_requests_total", Help: "What the embedder was asked, by outcome: ok or failed.",
+		}, []string{"outcome"}),
+		seconds: prometheus.NewCounter(prometheus.CounterOpts{
+			Name: "loom_bridge_embedder_seconds_total", Help: "Time that the embedder took.",
+		}),
+	}
+	registry.MustRegister(c.asked, c.seconds)
+	return c
+}
+
+// Embed is the embedder's.
+func (c countedEmbedder) Embed(ctx context.Context, texts []string) (vectors [][]float32, err error) {
+	defer c.count(time.Now(), &err)
+	return c.Embedder.Embed(ctx, texts)
+}
+
+// EmbedQuery is the embedder's.
+func (c countedEmbedder) EmbedQuery(ctx context.Context, text string) (vector []float32, err error) {
+	defer c.count(time.Now(), &err)
+	return embed.Query(ctx, c.Embedder, text)
+}
+
+func (c countedEmbedder) count(since time.Time, err *error) {
+	c.seconds.Add(time.Since(since).Seconds())
+	outcome := "ok"
+	if *err != nil {
+		outcome = "failed"
+	}
+	c.asked.WithLabelValues(outcome).Inc()
 }

@@ -2,15 +2,15 @@ package main
 
 import (
 	"context"
-	"crypto/tls"
 	"errors"
 	"fmt"
 	"io"
 	"log/slog"
+	"net"
 	"os"
+	"slices"
 	"time"
 
-	"github.com/prometheus/client_golang/prometheus"
 	"github.com/spf13/cobra"
 
 	"github.com/loom-bridge/loom-bridge/bridge/hand"
@@ -30,47 +30,34 @@ const stopReserve = 600 * time.Millisecond
 
 // run is the whole program: it returns when ctx ends and everything is stored
 // and closed, or when something can't be started.
-func run(ctx context.Context, args []string, getenv func(string) string, stdout, stderr io.Writer) error {
+func run(ctx context.Context, args []string, env environment, stdout, stderr io.Writer) error {
 	root := &cobra.Command{
-		Use:   "loom-bridge-server",
-		Short: "Serve memory, context, tools and events to agents over gRPC",
-		Long: "Serve memory, context, tools and events to agents over gRPC.\n\n" +
-			"Every flag can be given in the environment as LOOM_BRIDGE_ and its name in\n" +
-			"capitals (LOOM_BRIDGE_DATA_DIR), or in the file of --config without the dashes\n" +
-			"in front (data-dir = \"/var/lib/loom\"). A flag is stronger than the environment,\n" +
-			"the environment is stronger than the file. RUST_LOG sets the log level, too.\n\n" +
-			"The file of --credentials has one table for each caller, with exactly one of\n" +
-			"token_sha256 (the SHA-256 of its bearer token, in hex), token (the token itself)\n" +
-			"and subject (a name in its client certificate):\n\n" +
-			"  [[credential]]\n" +
-			"  token_sha256 = \"2bb8...\"\n" +
-			"  tenant = \"acme\"               # whose data it sees\n" +
-			"  agents = [\"researcher-*\"]     # whom it may act for: ids, or a beginning and *",
-		Example: "  loom-bridge-server\n" +
-			"  loom-bridge-server --addr 127.0.0.1:0 --addr-file /run/loom.addr --workspace ~/project\n" +
-			"  loom-bridge-server --addr 0.0.0.0:50051 --credentials callers.toml --tls-cert cert.pem --tls-key key.pem\n" +
-			"  loom-bridge-server --addr unix:/run/loom.sock --metrics-addr :9090\n" +
-			"  loom-bridge-server check --data-dir ./.loom/store",
+		Use:               "loom-bridge-server",
+		Short:             "Serve memory, context, tools and events to agents over gRPC",
 		Version:           buildVersion(),
 		Args:              cobra.NoArgs,
 		SilenceErrors:     true,
 		SilenceUsage:      true,
 		CompletionOptions: cobra.CompletionOptions{DisableDefaultCmd: true},
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			config, err := loadConfig(cmd.Flags(), getenv)
+			config, err := loadConfig(cmd.Flags(), env.get)
 			if err != nil {
 				return err
 			}
-			return serve(cmd.Context(), config, getenv, stdout, stderr)
+			env := env.withDotenv(config.Workspace)
+			if config, err = loadConfig(cmd.Flags(), env.get); err != nil {
+				return err
+			}
+			return serve(cmd.Context(), config, env, stdout, stderr)
 		},
 	}
 	root.SetVersionTemplate("{{.Name}} {{.Version}}\n")
 	root.SetFlagErrorFunc(func(cmd *cobra.Command, err error) error {
-		return fmt.Errorf("%w; see %s --help", err, cmd.CommandPath())
+		return fmt.Errorf("%w; see %s --help", suggestFlag(cmd.Flags(), err), cmd.CommandPath())
 	})
-	root.Flags().SortFlags = false
 	root.Flags().AddFlagSet(configFlags())
-	root.AddCommand(checkCommand(getenv, stdout), exportCommand(getenv, stdout, stderr), benchCommand(stdout, stderr))
+	root.AddCommand(checkCommand(env.get, stdout), exportCommand(env.get, stdout, stderr), benchCommand(stdout, stderr))
+	addHelp(root)
 	root.SetArgs(args)
 	root.SetOut(stdout)
 	root.SetErr(stderr)
@@ -79,7 +66,7 @@ func run(ctx context.Context, args []string, getenv func(string) string, stdout,
 
 // serve opens everything, in order, serves until ctx ends, and closes
 // everything in reverse. It holds the address before it touches the store.
-func serve(ctx context.Context, config Config, getenv func(string) string, stdout, stderr io.Writer) (err error) {
+func serve(ctx context.Context, config Config, env environment, stdout, stderr io.Writer) (err error) {
 	var opened closers
 	defer func() { err = errors.Join(err, opened.close()) }()
 
@@ -93,6 +80,7 @@ func serve(ctx context.Context, config Config, getenv func(string) string, stdou
 	if err != nil {
 		return err
 	}
+	opened.add(reloadOnHangup(credentials, transport, logger))
 	listener, err := listen("addr", config.Addr)
 	if err != nil {
 		return err
@@ -104,9 +92,14 @@ func serve(ctx context.Context, config Config, getenv func(string) string, stdou
 			envName("addr"), config.Addr, server.ErrOpenToAll)
 	}
 
+	if config.Ephemeral {
+		if config.DataDir, err = makeEphemeral(&opened); err != nil {
+			return err
+		}
+	}
 	engine, err := openStore(config)
 	if err != nil {
-		return err
+		return nameHolder(config.DataDir, err)
 	}
 	opened.add(engine.Close)
 	places, err := hand.OpenFolders(config.Workspace, &hand.FolderOptions{PerTenant: credentials != nil, Store: config.DataDir})
@@ -126,16 +119,20 @@ func serve(ctx context.Context, config Config, getenv func(string) string, stdou
 	if err != nil {
 		return err
 	}
-	embedder, err := config.Embedder.open()
+	embedder, err := config.embedder()
+	if err != nil {
+		return err
+	}
+	metrics, err := startMetrics(config, &opened)
 	if err != nil {
 		return err
 	}
 	parts, err := domain.Open(engine, places, &domain.Options{
-		StoreDir: config.DataDir, Models: models, History: config.history(), Retention: config.retention(),
+		StoreDir: config.DataDir, Models: models, History: config.history(), Retention: config.Retention,
 		Presets: config.preset, Reduction: reduction, Reference: referenceStyles()[config.byPreset().ReferenceStyle], Compress: config.compress(),
 		ResultTokens: config.ToolResultMaxTokens, DropWritten: !config.WriteStoreContent, Blobs: config.blobs(), RegistrationIdle: config.RegistrationIdle,
-		Memory: memory.Options{Language: language, Embedder: embedder, VectorWeight: config.VectorWeight}, Tiers: config.tiers(), Logger: logger,
-		AnsweredFor: config.answeredFor(),
+		Memory: memory.Options{Language: language, Embedder: countEmbedder(embedder, metrics.registry), VectorWeight: config.VectorWeight}, Tiers: config.Tiers, Logger: logger,
+		AnsweredFor: config.RequestRetention,
 	})
 	if err != nil {
 		return err
@@ -145,81 +142,30 @@ func serve(ctx context.Context, config Config, getenv func(string) string, stdou
 		return err
 	}
 
-	metrics, err := startMetrics(config, &opened)
-	if err != nil {
-		return err
-	}
+	metrics.watch(parts, engine, logger, &opened)
 	options := server.Options{
-		Limits: config.limits(), Credentials: credentials, TrustNetwork: config.TrustNetwork, TLS: transport,
-		Logger: logger, SlowCall: config.LogSlow, Metrics: metrics,
+		Limits: config.Limits, Credentials: credentials, TrustNetwork: config.TrustNetwork, TLS: transport,
+		Logger: logger, SlowCall: config.LogSlow, Metrics: metrics.calls(),
 		About: server.About{Version: buildVersion(), Durability: config.Durability, StoreFormat: storeFormat},
 	}
-	missing := unservedBy(getenv)
-	faces, err := openFaces(config, parts, options, listener, missing, &opened)
+	faces, err := openFaces(config, parts, options, listener, env.missing(), &opened)
 	if err != nil {
 		return err
 	}
 	if err := announce(config, addressOf(listener), output, &opened); err != nil {
 		return err
 	}
-	logger.Info("serving", "address", addressOf(listener), "data_dir", config.DataDir,
-		"durability", config.Durability, "authentication", credentials != nil, "tls", transport != nil)
-
-	if credentials == nil && !local(listener.Addr()) {
-		logger.Warn("authentication is off: whoever reaches the address can do everything", "address", addressOf(listener))
-	}
-	if credentials != nil && transport == nil && !local(listener.Addr()) {
-		logger.Warn("bearer tokens travel in plain text; give --tls-cert and --tls-key")
-	}
-
-	for _, what := range missing {
-		logger.Info("this version does not serve what a variable asks for", "missing", what)
-	}
+	started{
+		config: config, faces: faces, metrics: metrics.address, embedder: embedder, credentials: credentials, encrypted: transport != nil,
+	}.log(console, logger)
+	env.warn(logger)
 	select {
 	case err = <-faces.serve():
 		err = fmt.Errorf("serve %s: %w", config.Addr, err)
 	case <-ctx.Done():
 		logger.Info("stopping")
 	}
-	return errors.Join(err, faces.stop(config.DrainTimeout+stopReserve))
-}
-
-// unserved are settings of loom.v1's core that mean nothing here, and what they
-// would have done.
-var unserved = []struct{ name, what string }{
-	{"LOOM_MCP_SERVERS", "MCP servers are not started"},
-	{"LOOM_DASHBOARD", "there is no dashboard"},
-	{"BRAVE_API_KEY", "there is no web:search"},
-	{"OTEL_EXPORTER_OTLP_ENDPOINT", "no telemetry is exported"},
-}
-
-// unservedBy says what somebody asked for by the environment and does not get. It
-// shows no values: they may hold keys.
-func unservedBy(getenv func(string) string) []string {
-	var missing []string
-	for _, u := range unserved {
-		if value := getenv(u.name); value != "" && value != "false" {
-			missing = append(missing, u.name+" is set, but "+u.what)
-		}
-	}
-	return missing
-}
-
-func security(config Config) (*server.Credentials, *tls.Config, error) {
-	var credentials *server.Credentials
-	var transport *tls.Config
-	var err error
-	if config.Credentials != "" {
-		if credentials, err = server.LoadCredentials(config.Credentials); err != nil {
-			return nil, nil, fmt.Errorf("--credentials (%s): %w", envName("credentials"), err)
-		}
-	}
-	if config.TLSCert != "" {
-		if transport, err = server.LoadTLS(config.TLSCert, config.TLSKey, config.TLSClientCA); err != nil {
-			return nil, nil, fmt.Errorf("--tls-cert, --tls-key, --tls-client-ca: %w", err)
-		}
-	}
-	return credentials, transport, nil
+	return errors.Join(err, faces.stop(config.Limits.DrainTimeout+stopReserve))
 }
 
 // loadModels reads the user's table of models over the built-in one; nil means
@@ -269,19 +215,6 @@ func recoverCalls(ctx context.Context, hands *hand.Hand, logger *slog.Logger) er
 	return nil
 }
 
-func startMetrics(config Config, opened *closers) (prometheus.Registerer, error) {
-	if config.MetricsAddr == "" {
-		return nil, nil
-	}
-	listener, err := listen("metrics-addr", config.MetricsAddr)
-	if err != nil {
-		return nil, err
-	}
-	registry := newRegistry()
-	opened.add(serveMetrics(listener, registry).Close)
-	return registry, nil
-}
-
 // announce tells whoever started the server where it serves: the kernel queues
 // connections from now on.
 func announce(config Config, address string, output io.Writer, opened *closers) error {
@@ -293,4 +226,29 @@ func announce(config Config, address string, output io.Writer, opened *closers) 
 	}
 	_, err := fmt.Fprintln(output, "listening on", address)
 	return err
+}
+
+// closers are what was opened, in order. They are closed in reverse, all of
+// them, whatever fails.
+type closers []func() error
+
+func (c *closers) add(closer func() error) { *c = append(*c, closer) }
+
+func (c *closers) close() error {
+	var errs []error
+	for _, closer := range slices.Backward(*c) {
+		errs = append(errs, closer())
+	}
+	*c = nil
+	return errors.Join(errs...)
+}
+
+// ignoreClosed closes what somebody else may have closed already.
+func ignoreClosed(closer func() error) func() error {
+	return func() error {
+		if err := closer(); !errors.Is(err, net.ErrClosed) {
+			return err
+		}
+		return nil
+	}
 }

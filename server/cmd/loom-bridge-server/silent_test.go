@@ -33,8 +33,8 @@ func openSilent(tb testing.TB, address string) net.Conn {
 	return conn
 }
 
-// ended tells whether the server closes a connection within a time.
-func ended(tb testing.TB, conn net.Conn, within time.Duration) bool {
+// closedWithin tells whether the server closes a connection within a time.
+func closedWithin(tb testing.TB, conn net.Conn, within time.Duration) bool {
 	tb.Helper()
 	must(tb, conn.SetReadDeadline(time.Now().Add(within)))
 	_, err := io.Copy(io.Discard, conn)
@@ -51,7 +51,7 @@ func TestSilentConnectionsAreClosed(t *testing.T) {
 	must(t, err)
 	_, err = watch.Recv()
 	must(t, err)
-	if silent := openSilent(t, p.Address); !ended(t, silent, 10*time.Second) {
+	if silent := openSilent(t, p.Address); !closedWithin(t, silent, 10*time.Second) {
 		t.Error("a silent connection stays open")
 	}
 	gone := make(chan error, 1)
@@ -86,7 +86,7 @@ func TestSilentConnectionsMakeRoom(t *testing.T) {
 			_, err := loombridgev1.NewBridgeServiceClient(MustDial(t, p.Address)).MemorySave(ctx, &loombridgev1.MemorySaveRequest{AgentId: "a", Text: "another"})
 			must(t, err)
 		}
-		if !ended(t, first, time.Second) {
+		if !closedWithin(t, first, time.Second) {
 			t.Errorf("%s: the oldest silent connection is still open", where)
 		}
 		if state := p.conn.GetState().String(); state != "READY" {

@@ -1,0 +1,259 @@
+package main
+
+import (
+	"cmp"
+	"errors"
+	"fmt"
+	"math"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+)
+
+// field is where a setting keeps its value, how it is written and what it may be.
+type field interface {
+	// Set reads a value. Its error says what is wrong with the text.
+	Set(text string) error
+	// String writes the value so that Set reads it.
+	String() string
+	// unit names what a value is, for the help.
+	unit() string
+}
+
+// scalar is a field of one word.
+type scalar[T any] struct {
+	to    *T
+	name  string // of what it is
+	parse func(text string) (T, error)
+	print func(value T) string
+}
+
+func (s scalar[T]) Set(text string) error {
+	value, err := s.parse(text)
+	if err == nil {
+		*s.to = value
+	}
+	return err
+}
+
+func (s scalar[T]) String() string { return s.print(*s.to) }
+
+func (s scalar[T]) unit() string { return s.name }
+
+// as is the same field with another name for what it is.
+func (s scalar[T]) as(unit string) scalar[T] {
+	s.name = unit
+	return s
+}
+
+// text is any text; file, directory and the like are names for it.
+func text(to *string, unit string) scalar[string] {
+	return checked(to, unit, func(string) error { return nil })
+}
+
+// checked is a text that check takes.
+func checked(to *string, unit string, check func(text string) error) scalar[string] {
+	return scalar[string]{
+		to: to, name: unit,
+		parse: func(text string) (string, error) { return text, check(text) },
+		print: func(value string) string { return value },
+	}
+}
+
+// required is a text that is not empty.
+func required(to *string, unit string) scalar[string] {
+	return checked(to, unit, func(text string) error {
+		if text == "" {
+			return errors.New("a " + unit + " is needed")
+		}
+		return nil
+	})
+}
+
+// choice is one of a few names.
+func choice(to *string, names ...string) scalar[string] {
+	return checked(to, strings.Join(names, "|"), func(text string) error {
+		if slices.Contains(names, text) {
+			return nil
+		}
+		return errors.New("is not " + alternatives(names))
+	})
+}
+
+// optional is a text that may also be empty: then the setting says nothing.
+func optional(s scalar[string]) scalar[string] {
+	parse := s.parse
+	s.parse = func(text string) (string, error) {
+		if text == "" {
+			return "", nil
+		}
+		return parse(text)
+	}
+	return s
+}
+
+// alternatives are names as an error offers them: "a, b or c".
+func alternatives(names []string) string {
+	last := len(names) - 1
+	if last < 1 {
+		return strings.Join(names, "")
+	}
+	return strings.Join(names[:last], ", ") + " or " + names[last]
+}
+
+// yes is true or false.
+func yes(to *bool) scalar[bool] {
+	return scalar[bool]{
+		to: to, name: "true|false",
+		parse: func(text string) (bool, error) {
+			value, err := strconv.ParseBool(text)
+			if err != nil {
+				return false, errors.New("is not true or false")
+			}
+			return value, nil
+		},
+		print: strconv.FormatBool,
+	}
+}
+
+// number is a whole number from low to high.
+func number[T int | int64](to *T, unit string, low, high T) scalar[T] {
+	return scalar[T]{
+		to: to, name: unit,
+		parse: func(text string) (T, error) {
+			value, err := strconv.ParseInt(text, 10, 64)
+			if err != nil {
+				return 0, errors.New("is not a whole number")
+			}
+			return T(value), between(T(value), low, high)
+		},
+		print: func(value T) string { return strconv.FormatInt(int64(value), 10) },
+	}
+}
+
+// unlimited is no upper bound of a number.
+const unlimited = math.MaxInt64
+
+func between[T int | int64](value, low, high T) error {
+	switch {
+	case value >= low && value <= high:
+		return nil
+	case high == T(unlimited):
+		return fmt.Errorf("must be at least %d", low)
+	}
+	return fmt.Errorf("must be from %d to %d", low, high)
+}
+
+// size is a number of bytes, also written with KiB, MiB or GiB.
+func size[T int | int64](to *T, low, high T) scalar[T] {
+	s := number(to, "bytes", low, high)
+	plain := s.parse
+	s.parse = func(text string) (T, error) {
+		for _, unit := range byteUnits() {
+			count, ok := strings.CutSuffix(text, unit.name)
+			if !ok {
+				continue
+			}
+			value, err := strconv.ParseInt(strings.TrimSpace(count), 10, 64)
+			if err != nil || value > math.MaxInt64/unit.bytes || value < math.MinInt64/unit.bytes {
+				return 0, errors.New("is not a number of bytes, such as 1048576 or 1MiB")
+			}
+			return T(value * unit.bytes), between(T(value*unit.bytes), low, high)
+		}
+		return plain(text)
+	}
+	return s
+}
+
+type byteUnit struct {
+	name  string
+	bytes int64
+}
+
+// byteUnits are the units of sizes, the largest first.
+func byteUnits() []byteUnit {
+	return []byteUnit{{"GiB", 1 << 30}, {"MiB", 1 << 20}, {"KiB", 1 << 10}}
+}
+
+// span is a time from low to high, both included.
+func span(to *time.Duration, low, high time.Duration) scalar[time.Duration] {
+	return scalar[time.Duration]{
+		to: to, name: "duration",
+		parse: func(text string) (time.Duration, error) {
+			value, err := time.ParseDuration(text)
+			switch {
+			case err != nil:
+				return 0, errors.New("is not a time with a unit, such as 10s")
+			case value >= low && value <= high:
+				return value, nil
+			case high == unlimited && low == 0:
+				return 0, errors.New("must not be negative")
+			case high == unlimited:
+				return 0, errors.New("must be more than zero, such as 10s")
+			}
+			return 0, fmt.Errorf("must be from %v to %v", low, high)
+		},
+		print: shortSpan,
+	}
+}
+
+// positive is a time that is not zero.
+func positive(to *time.Duration) scalar[time.Duration] { return span(to, 1, unlimited) }
+
+// shortSpan writes 10m for 10m0s.
+func shortSpan(value time.Duration) string {
+	text := value.String()
+	if strings.HasSuffix(text, "m0s") {
+		text = strings.TrimSuffix(text, "0s")
+	}
+	if strings.HasSuffix(text, "h0m") {
+		text = strings.TrimSuffix(text, "0m")
+	}
+	return text
+}
+
+// fraction is more than 0 and at most 1.
+func fraction(to *float64) scalar[float64] {
+	return scalar[float64]{
+		to: to, name: "fraction",
+		parse: func(text string) (float64, error) {
+			value, err := strconv.ParseFloat(text, 64)
+			if err != nil || !(value > 0 && value <= 1) {
+				return 0, errors.New("is not a number above 0 and at most 1")
+			}
+			return value, nil
+		},
+		print: func(value float64) string { return strconv.FormatFloat(value, 'g', -1, 64) },
+	}
+}
+
+// zeroIsNone is a number whose 0 means none, where the packages below take 0 for
+// their default and less for none.
+func zeroIsNone[T int | int64 | time.Duration](s scalar[T]) scalar[T] {
+	parse, written := s.parse, s.print
+	s.parse = func(text string) (T, error) {
+		value, err := parse(text)
+		if value == 0 && err == nil {
+			value = -1
+		}
+		return value, err
+	}
+	s.print = func(value T) string { return written(max(value, 0)) }
+	return s
+}
+
+// shown is a value as the help shows it: 64MiB for a round number of bytes.
+func shown(f field) string {
+	text := f.String()
+	if f.unit() != "bytes" {
+		return text
+	}
+	value, err := strconv.ParseInt(text, 10, 64)
+	for _, unit := range byteUnits() {
+		if err == nil && value > 0 && value%unit.bytes == 0 {
+			return strconv.FormatInt(value/unit.bytes, 10) + unit.name
+		}
+	}
+	return cmp.Or(text, "0")
+}

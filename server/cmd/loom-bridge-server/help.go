@@ -1,0 +1,117 @@
+package main
+
+import (
+	"fmt"
+	"io"
+
+	"github.com/spf13/cobra"
+)
+
+const (
+	helpLong = `Serve memory, context, tools and events to agents over gRPC.
+
+Every setting can be given as a flag, in the environment as LOOM_BRIDGE_ and its
+name in capitals (LOOM_BRIDGE_DATA_DIR), or in the file of --config without the
+dashes in front (data-dir = "/var/lib/loom"). A flag is stronger than the
+environment, the environment is stronger than the file. RUST_LOG sets the log
+level, too.`
+
+	helpExamples = `  loom-bridge-server
+  loom-bridge-server --addr 127.0.0.1:0 --addr-file /run/loom.addr --workspace ~/project
+  loom-bridge-server --addr 0.0.0.0:50051 --credentials callers.toml --tls-cert cert.pem --tls-key key.pem
+  loom-bridge-server --addr unix:/run/loom.sock --metrics-addr :9090
+  loom-bridge-server check --data-dir ./.loom/store`
+
+	helpCredentials = `The file of --credentials has one table for each caller, with exactly one of
+token_sha256 (the SHA-256 of its bearer token, in hex), token (the token itself)
+and subject (a name in its client certificate):
+
+  [[credential]]
+  token_sha256 = "2bb8..."
+  tenant = "acme"               # whose data it sees
+  agents = ["researcher-*"]     # whom it may act for: ids, or a beginning and *`
+
+	// everything is the topic of the help that shows all groups.
+	everything = "all"
+)
+
+// printHelp writes the help of the server itself: the everyday settings, and
+// which others there are.
+func printHelp(to io.Writer, root *cobra.Command) {
+	c := NewConfig()
+	fmt.Fprintf(to, "%s\n\nUsage:\n  %s [flags]\n  %[2]s COMMAND [flags]\n\nCommands:\n", helpLong, root.Name())
+	for _, command := range root.Commands() {
+		if command.Runnable() && !command.Hidden {
+			fmt.Fprintf(to, "  %-8s %s\n", command.Name(), command.Short)
+		}
+	}
+	fmt.Fprintf(to, "\nExamples:\n%s\n", helpExamples)
+	for _, g := range c.groups() {
+		if g.everyday {
+			printGroup(to, g)
+		}
+	}
+	fmt.Fprintf(to, "\nMore settings, shown by `%s help GROUP` or `help %s`:\n", root.Name(), everything)
+	for _, g := range c.groups() {
+		if !g.everyday {
+			fmt.Fprintf(to, "  %-10s %2d  %s\n", g.name, len(g.settings), g.title)
+		}
+	}
+	fmt.Fprintf(to, "\n%s\n\n  --help     this text\n  --version  the version\n", helpCredentials)
+}
+
+// printGroup writes the settings of a group, a line for each: the flag, what its
+// value is, what it does and its default.
+func printGroup(to io.Writer, g group) {
+	fmt.Fprintf(to, "\n%s:\n", g.title)
+	width := 0
+	for _, s := range g.settings {
+		width = max(width, len(s.usage()))
+	}
+	for _, s := range g.settings {
+		line := fmt.Sprintf("  %-*s  %s", width, s.usage(), s.help)
+		if value := shown(s.to); value != "" && value != "0" && s.by != nil {
+			line += " (" + value + ")"
+		}
+		fmt.Fprintln(to, line)
+	}
+}
+
+// usage is the flag and what its value is.
+func (s setting) usage() string {
+	if s.by == nil && s.to.unit() == "true|false" {
+		return "--" + s.name
+	}
+	return "--" + s.name + " " + s.to.unit()
+}
+
+// addHelp gives the server the help of its own, and its sub-commands cobra's.
+func addHelp(root *cobra.Command) {
+	usual := root.HelpFunc()
+	root.SetHelpFunc(func(cmd *cobra.Command, args []string) {
+		if cmd == root {
+			printHelp(cmd.OutOrStdout(), root)
+			return
+		}
+		usual(cmd, args)
+	})
+	root.AddCommand(helpTopics()...)
+}
+
+// helpTopics are `help GROUP` for every group of settings, and `help all`.
+func helpTopics() []*cobra.Command {
+	c := NewConfig()
+	all := &cobra.Command{Use: everything, Short: "Every setting"}
+	all.SetHelpFunc(func(cmd *cobra.Command, _ []string) {
+		for _, g := range c.groups() {
+			printGroup(cmd.OutOrStdout(), g)
+		}
+	})
+	topics := []*cobra.Command{all}
+	for _, g := range c.groups() {
+		topic := &cobra.Command{Use: g.name, Short: g.title}
+		topic.SetHelpFunc(func(cmd *cobra.Command, _ []string) { printGroup(cmd.OutOrStdout(), g) })
+		topics = append(topics, topic)
+	}
+	return topics
+}

@@ -1,0 +1,72 @@
+package main
+
+import (
+	"fmt"
+	"log/slog"
+	"os"
+	"os/signal"
+	"syscall"
+
+	"github.com/loom-bridge/loom-bridge/server"
+)
+
+// security reads who may call and what connections are secured with; nil is
+// nobody in particular, and plain text.
+func security(config Config) (*server.Credentials, *server.TLS, error) {
+	var credentials *server.Credentials
+	var transport *server.TLS
+	var err error
+	if config.Credentials != "" {
+		if credentials, err = server.LoadCredentials(config.Credentials); err != nil {
+			return nil, nil, fmt.Errorf("--credentials (%s): %w", envName("credentials"), err)
+		}
+	}
+	if config.TLSCert != "" {
+		if transport, err = server.LoadTLS(config.TLSCert, config.TLSKey, config.TLSClientCA); err != nil {
+			return nil, nil, fmt.Errorf("--tls-cert, --tls-key, --tls-client-ca: %w", err)
+		}
+	}
+	return credentials, transport, nil
+}
+
+// reloadOnHangup reads credentials and certificates again whenever the process gets
+// SIGHUP. A file that can't be used changes nothing but the log. Without either
+// SIGHUP stays what it is by default: the end of the process. The returned function
+// ends it.
+func reloadOnHangup(credentials *server.Credentials, transport *server.TLS, logger *slog.Logger) (stop func() error) {
+	if credentials == nil && transport == nil {
+		return func() error { return nil }
+	}
+	hangups := make(chan os.Signal, 1)
+	signal.Notify(hangups, syscall.SIGHUP)
+	ended := make(chan struct{})
+	go func() {
+		defer close(ended)
+		for range hangups {
+			reload(credentials, transport, logger)
+		}
+	}()
+	return func() error {
+		signal.Stop(hangups)
+		close(hangups)
+		<-ended
+		return nil
+	}
+}
+
+func reload(credentials *server.Credentials, transport *server.TLS, logger *slog.Logger) {
+	if credentials != nil {
+		if err := credentials.Reload(); err != nil {
+			logger.Error("the credentials stay as they were: the file can't be used", "error", err)
+		} else {
+			logger.Info("credentials were read again", "callers", credentials.Len())
+		}
+	}
+	if transport != nil {
+		if err := transport.Reload(); err != nil {
+			logger.Error("the certificates stay as they were: a file can't be used", "error", err)
+		} else {
+			logger.Info("certificates were read again")
+		}
+	}
+}

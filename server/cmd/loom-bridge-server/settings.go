@@ -1,0 +1,259 @@
+package main
+
+import (
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/loom-bridge/loom-bridge/bridge/agents"
+	"github.com/loom-bridge/loom-bridge/bridge/events"
+	"github.com/loom-bridge/loom-bridge/bridge/tiers"
+	"github.com/loom-bridge/loom-bridge/context/blob"
+	"github.com/loom-bridge/loom-bridge/context/compress"
+	"github.com/loom-bridge/loom-bridge/context/step"
+	"github.com/loom-bridge/loom-bridge/memory"
+	"github.com/loom-bridge/loom-bridge/memory/analysis"
+	"github.com/loom-bridge/loom-bridge/memory/embed"
+	"github.com/loom-bridge/loom-bridge/memory/kv"
+	"github.com/loom-bridge/loom-bridge/memory/kv/rockskv"
+	"github.com/loom-bridge/loom-bridge/server"
+)
+
+// setting is one row of the table of settings: all there is to say about it. Its
+// flag, its name in the environment and in the file, its check and its line in the
+// help are made from it.
+type setting struct {
+	// name is that of the flag and of the key in the file. In the environment it is
+	// LOOM_BRIDGE_ and the name in capitals, with _ for -.
+	name string
+	// to is the field of the Config that the value goes to, with its check.
+	to field
+	// by is the default. Nil is the zero value of the field.
+	by any
+	// help says in less than a line what the setting does.
+	help string
+}
+
+// group is settings that belong together.
+type group struct {
+	name, title string
+	// everyday groups are those that --help shows in full.
+	everyday bool
+	settings []setting
+}
+
+const (
+	// maxLimit keeps every limit within the 32 bits of the wire.
+	maxLimit = 1 << 30
+	// maxReplay bounds LoomReplay: an agent must not run again what was asked long
+	// ago.
+	maxReplay = time.Hour
+	// maxTierTasks bounds the capacity of a tier: more than that, and a move up
+	// reads and writes for too long.
+	maxTierTasks = 1000
+	// maxReduction is as much as the largest windows hold.
+	maxReduction = 1_000_000
+
+	keyConfig   = "config"
+	keyLogLevel = "log-level"
+	// keyMemoryLanguage is a setting of whatever opens the memory of a store.
+	keyMemoryLanguage = "memory-language"
+)
+
+// groups is the table of all settings, with their values in c.
+func (c *Config) groups() []group {
+	return []group{
+		{"serving", "Where it serves, and what it works on", true, c.servingSettings()},
+		{"access", "Who may call", true, c.accessSettings()},
+		{"watching", "Logs and metrics", true, c.watchingSettings()},
+		{"memory", "Long-term memory", false, c.memorySettings()},
+		{"embedder", "Vectors for memory, from an OpenAI-compatible server", false, c.embedderSettings()},
+		{"history", "How prompts are made of long histories", false, c.historySettings()},
+		{"results", "What of a tool's result is kept and shown", false, c.resultSettings()},
+		{"blobs", "How long offloaded results stay", false, c.blobSettings()},
+		{"events", "Events and agents", false, c.eventSettings()},
+		{"limits", "Limits on calls and connections", false, c.limitSettings()},
+	}
+}
+
+func (c *Config) servingSettings() []setting {
+	return []setting{
+		{keyConfig, text(&c.File, "file"), nil, "TOML file of settings, named like these flags"},
+		{"addr", checked(&c.Addr, "host:port", checkAddr), "127.0.0.1:50051", "serve gRPC here, or on unix:/path; no host: 127.0.0.1, port 0: a free one"},
+		{"addr-file", text(&c.AddrFile, "file"), nil, "write the served address to this file"},
+		{"data-dir", required(&c.DataDir, "directory"), "./.loom/store", "where the store lies; no tool may touch it"},
+		{"ephemeral", yes(&c.Ephemeral), nil, "keep the store in a temporary directory that is removed at the end, not in --data-dir"},
+		{"workspace", required(&c.Workspace, "directory"), ".", "the tools work in here; with credentials each tenant has a folder in it"},
+		{"durability", choice(&c.Durability, "sync", "wal", "none"), rockskv.Sync, "what an acknowledged write survives: power loss, the end of the process, nothing"},
+	}
+}
+
+func (c *Config) accessSettings() []setting {
+	return []setting{
+		{"credentials", text(&c.Credentials, "file"), nil, "TOML file of callers, see below; without it authentication is off"},
+		{"trust-network", yes(&c.TrustNetwork), nil, "serve other machines without credentials: who reaches the address can do everything"},
+		{"tls-cert", text(&c.TLSCert, "file"), nil, "PEM file of the server's certificate"},
+		{"tls-key", text(&c.TLSKey, "file"), nil, "PEM file of its key"},
+		{"tls-client-ca", text(&c.TLSClientCA, "file"), nil, "PEM file of authorities; every client must then show a certificate"},
+		{"loom-addr", optional(checked(&c.LoomAddr, "host:port", checkAddr)), nil, "with credentials, serve loom.v1, whose clients have none, on this loopback address"},
+		{"loom-tenant", text(&c.LoomTenant, "tenant"), nil, "whose data --loom-addr serves"},
+	}
+}
+
+func (c *Config) watchingSettings() []setting {
+	return []setting{
+		{"metrics-addr", optional(checked(&c.MetricsAddr, "host:port", checkTCPAddr)), nil, "serve Prometheus /metrics here; no host: 127.0.0.1"},
+		{keyLogLevel, checked(&c.LogLevel, "debug|info|warn|error|off", checkLevel), "info", "least level that is logged"},
+		{"log-format", choice(&c.LogFormat, formatText, formatJSON), formatText, "how log lines are written"},
+		{"log-slow", positive(&c.LogSlow), server.DefaultSlowCall, "log calls that take longer"},
+	}
+}
+
+func (c *Config) memorySettings() []setting {
+	return []setting{
+		{
+			keyMemoryLanguage, choice(&c.MemoryLanguage, languages()...).as("language"), analysis.English,
+			"of the texts: " + strings.Join(languages(), ", "),
+		},
+		{"vector-weight", fraction(&c.VectorWeight), memory.DefaultVectorWeight, "how much vectors count beside words; 0.3 to 0.5 for a good model"},
+		{"memory-l1-tasks", number(&c.Tiers.L1, "tasks", 1, maxTierTasks), tiers.DefaultL1, "recent tasks of a session"},
+		{"memory-l2-tasks", number(&c.Tiers.L2, "tasks", 1, maxTierTasks), tiers.DefaultL2, "important tasks of a session at hand"},
+		{"memory-l3-tasks", number(&c.Tiers.L3, "tasks", 1, maxTierTasks), tiers.DefaultL3, "summaries of tasks before the oldest become long-term memory"},
+	}
+}
+
+func (c *Config) embedderSettings() []setting {
+	e := &c.Embedder
+	return []setting{
+		{"embedder-url", text(&e.BaseURL, "url"), nil, "the server, such as http://127.0.0.1:11434/v1; none: memory is searched by words"},
+		{"embedder-model", text(&e.Model, "name"), nil, "model to use there, such as nomic-embed-text; required with a URL"},
+		{"embedder-key", text(&e.APIKey, "key"), nil, "its API key; better given in the environment"},
+		{"embedder-dimensions", number(&e.Dimensions, "numbers", 0, embed.MaxDimension), 0, "length of a vector, where the model lets one choose; 0: as it makes them"},
+		{"embedder-space", text(&e.Space, "name"), nil, "name of the space of the vectors; none: host/model/dimensions"},
+		{"embedder-text-prefix", text(&e.TextPrefix, "text"), nil, `what stands before each text, such as "passage: "`},
+		{"embedder-query-prefix", text(&e.QueryPrefix, "text"), nil, `what stands before each query, such as "query: "`},
+		{"embedder-batch", number(&e.Batch, "texts", 1, maxLimit), embed.DefaultBatch, "texts of one request"},
+		{"embedder-timeout", positive(&e.Timeout), embed.DefaultTimeout, "longest time of one request"},
+	}
+}
+
+func (c *Config) historySettings() []setting {
+	steps := func(to *int) field { return number(to, "steps", 0, maxReduction) }
+	return []setting{
+		{"models", text(&c.Models, "file"), nil, "TOML file of models (window, counter, prices), laid over the built-in ones"},
+		{"history-policy", text(&c.HistoryPolicy, "ledger|append_only|preset"), nil, "how histories are compacted unless a session or a call says; none: ledger"},
+		{"history-preset", text(&c.HistoryPreset, "name"), nil, "preset for that: design, reduction, chat, research, code, debug"},
+		{"compaction-trigger-steps", steps(&c.CompactionTriggerSteps), 0, "presets compact when there are more steps; 0: the preset's own (5)"},
+		{
+			"compaction-trigger-tokens", number(&c.CompactionTriggerTokens, "tokens", 0, maxReduction), 0,
+			"presets compact when steps have more tokens; 0: the preset's own (2000)",
+		},
+		{"compaction-keep-recent", steps(&c.CompactionKeepRecent), 0, "steps that presets leave in full; 0: the preset's own (3)"},
+		{"compaction-max-compact", number(&c.CompactionMaxCompact, "lines", 0, maxReduction), 0, "lines of grouped presets; 0: the preset's own (10)"},
+		{"compaction-budget-fallback", optional(choice(&c.CompactionBudgetFallback, "count", "trim")), nil, "what presets do with lines over 500 tokens; none: count"},
+		{"templates-set", optional(choice(&c.TemplatesSet, "design", "reduction")), nil, "lines of older steps in presets; none: the preset's own"},
+		{"errors-protect-last", steps(&c.ErrorsProtectLast), 0, "newest failures that presets never leave out; 0: the preset's own (10)"},
+	}
+}
+
+func (c *Config) resultSettings() []setting {
+	chars := func(to *int) field { return number(to, "characters", 1, maxReduction) }
+	lines := func(to *int) field { return number(to, "lines", 1, maxReduction) }
+	p := &c.Compress
+	return []setting{
+		{"rules", text(&c.Rules, "file"), nil, "TOML file of rules by which calls of tools are kept, over the built-in ones"},
+		{
+			"offload-preset", optional(choice(&c.OffloadPreset, "reduction", "design", "compressor", "size_or_lines")).as("name"), nil,
+			"which results leave the prompt: reduction (default), design, compressor, size_or_lines",
+		},
+		{"observation-style", optional(choice(&c.ObservationStyle, "reduction", "design")), nil, "how much the line of a call says: reduction (default), design (less)"},
+		{"reference-style", optional(choice(&c.ReferenceStyle, "hint", "short", "long")), nil, "how a result says where the whole lies; none: hint"},
+		{"outputs-naming", optional(choice(&c.OutputsNaming, "kind_step", "kind_seq", "step_id", "ref")).as("name"), nil, "how offloaded results are called: kind_step (default), kind_seq, step_id, ref"},
+		{"read-inline-recent", yes(&c.ReadInlineRecent), true, "show what was read while its step is in full"},
+		{"search-inline-small", yes(&c.SearchInlineSmall), nil, "keep up to five hits of a search, under 1 KB, in the prompt alone"},
+		{"write-store-content", yes(&c.WriteStoreContent), true, "keep what fs:write_file wrote"},
+		{"errors-observation-chars", chars(&c.ErrorsObservationChars), step.DefaultComplaintChars, "of what a failed command said, in its observation"},
+		{"tool-result-max-tokens", number(&c.ToolResultMaxTokens, "tokens", 1, maxReduction), compress.DefaultResultTokens, "most that a prompt shows of one result"},
+		{"compress-threshold-chars", chars(&p.Threshold), compress.DefaultThreshold, "longest result that CompressResult leaves as it is"},
+		{"compress-adaptive", yes(&p.Adaptive), nil, "let that follow how full the window is"},
+		{"search-preview-top-n", number(&p.SearchItems, "hits", 1, maxReduction), compress.DefaultSearchItems, "of a search that CompressResult shows"},
+		{"search-preview-chars", chars(&p.SearchChars), compress.DefaultSearchChars, "most that CompressResult shows of a search"},
+		{"compress-file-lines", lines(&p.FileLines), compress.DefaultFileLines, "of a file that CompressResult shows"},
+		{"compress-file-chars", chars(&p.FileChars), compress.DefaultFileChars, "most that CompressResult shows of a file"},
+		{"compress-exec-lines", lines(&p.ExecLines), compress.DefaultExecLines, "of a command's output that CompressResult shows"},
+		{"compress-exec-chars", chars(&p.ExecChars), compress.DefaultExecChars, "most that CompressResult shows of a command's output"},
+	}
+}
+
+func (c *Config) blobSettings() []setting {
+	b := &c.Blobs
+	return []setting{
+		{"blob-ttl", blobTTLs(&b.TTL), nil, "how long results of a kind stay, such as shell=1h,note=forever"},
+		{"blob-gc-interval", zeroIsNone(span(&b.CollectEvery, 0, unlimited)), blob.DefaultCollectEvery, "time between two collections of expired results; 0: only when asked to"},
+		{"blob-gc-bytes", zeroIsNone(size(&b.CollectBytes, 0, unlimited)), blob.DefaultCollectBytes, "collect an agent's expired results as soon as its results take more; 0: never"},
+		{"blob-max-bytes", zeroIsNone(size(&b.MaxOwnerBytes, 0, unlimited)), int64(blob.DefaultMaxOwnerBytes), "most that one agent's results may take; 0: no bound"},
+		{"blob-search-time", zeroIsNone(span(&b.SearchTime, 0, unlimited)), blob.DefaultSearchTime, "longest scan of one search of results; 0: no bound"},
+	}
+}
+
+func (c *Config) eventSettings() []setting {
+	r := &c.Retention
+	return []setting{
+		{"events-max-age", zeroIsNone(span(&r.MaxAge, 0, unlimited)), events.DefaultMaxAge, "keep durable events this long; 0: for ever"},
+		{"events-max-topic-bytes", size(&r.MaxTopicBytes, 1, maxLimit), events.DefaultMaxTopicBytes, "keep at most this much of one topic's events; the oldest go first"},
+		{"events-max-bytes", size(&r.MaxBytes, 1, unlimited), events.DefaultMaxBytes, "keep at most this much of all topics' events"},
+		{"loom-replay", zeroIsNone(span(&c.LoomReplay, 0, maxReplay)), time.Minute, "oldest event replayed to a loom.v1 agent after its stream broke; 0: none"},
+		{"registration-idle", positive(&c.RegistrationIdle), agents.DefaultIdleRegistration, "free an agent's registration this long after its last stream"},
+		{"request-retention", zeroIsNone(span(&c.RequestRetention, 0, unlimited)), kv.DefaultAnsweredFor, "keep the answer of a request with a request_id so long; 0: for ever"},
+	}
+}
+
+func (c *Config) limitSettings() []setting {
+	l, d := &c.Limits, server.DefaultLimits()
+	bytes := func(to *int) field { return size(to, 1, maxLimit) }
+	return []setting{
+		{"max-receive-bytes", bytes(&l.MaxReceiveBytes), d.MaxReceiveBytes, "largest request message"},
+		{"max-send-bytes", bytes(&l.MaxSendBytes), d.MaxSendBytes, "largest response message"},
+		{"max-header-bytes", bytes(&l.MaxHeaderBytes), d.MaxHeaderBytes, "largest metadata of a call"},
+		{"max-calls", number(&l.MaxCalls, "calls", 1, maxLimit), d.MaxCalls, "unary calls in flight; more are refused"},
+		{"max-streams", number(&l.MaxStreams, "streams", 1, maxLimit), d.MaxStreams, "open streams; more are refused"},
+		{"max-streams-per-connection", number(&l.MaxStreamsPerConnection, "streams", 1, maxLimit), d.MaxStreamsPerConnection, "calls and streams on one connection; more wait"},
+		{"max-connections", number(&l.MaxConnections, "connections", 1, maxLimit), d.MaxConnections, "open connections; beyond it silent ones are closed, and more wait"},
+		{"silent-timeout", positive(&l.SilentTimeout), d.SilentTimeout, "close a connection on which no call was authenticated"},
+		{"connection-timeout", positive(&l.ConnectionTimeout), d.ConnectionTimeout, "longest handshake, and longest wait for the hello of an agent"},
+		{"idle-timeout", positive(&l.IdleTimeout), d.IdleTimeout, "close a connection that makes no call"},
+		{"keepalive-time", positive(&l.KeepaliveTime), d.KeepaliveTime, "silence after which a connection is pinged"},
+		{"keepalive-timeout", positive(&l.KeepaliveTimeout), d.KeepaliveTimeout, "longest wait for the answer to a ping"},
+		{"keepalive-min-time", positive(&l.KeepaliveMinTime), d.KeepaliveMinTime, "shortest interval at which clients may ping"},
+		{"stall-timeout", positive(&l.StallTimeout), d.StallTimeout, "longest wait for the reader of a stream"},
+		{"drain-timeout", positive(&l.DrainTimeout), d.DrainTimeout, "longest wait for calls in flight at shutdown"},
+	}
+}
+
+// settings are all rows of the table.
+func (c *Config) settings() []setting {
+	var all []setting
+	for _, g := range c.groups() {
+		all = append(all, g.settings...)
+	}
+	return all
+}
+
+// NewConfig returns the default of every setting.
+func NewConfig() Config {
+	var c Config
+	for _, s := range c.settings() {
+		if s.by == nil {
+			continue
+		}
+		if err := s.to.Set(fmt.Sprint(s.by)); err != nil {
+			panic(fmt.Sprintf("the default of --%s %v", s.name, err)) // a fault in the table, which every start would show
+		}
+	}
+	return c
+}
+
+// envName is the name of a setting in the environment.
+func envName(name string) string {
+	return envPrefix + strings.ToUpper(strings.ReplaceAll(name, "-", "_"))
+}

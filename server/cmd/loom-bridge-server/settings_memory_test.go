@@ -1,0 +1,358 @@
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"net/http/httptest"
+	"sync"
+	"testing"
+	"time"
+
+	loomv1pb "github.com/loom-bridge/loom-bridge/proto/gen/loom/v1"
+	loombridgev1 "github.com/loom-bridge/loom-bridge/proto/gen/loombridge/v1"
+)
+
+// fakeModel is an OpenAI-compatible server of vectors that tells what it was asked.
+type fakeModel struct {
+	*httptest.Server
+	tb testing.TB
+
+	mu      sync.Mutex
+	asked   []question
+	gone    int           // callers that gave up
+	holding chan struct{} // closed when answers may go out; nil always
+}
+
+// question is what one request asked.
+type question struct {
+	Model      string
+	Input      []string
+	Dimensions int
+	key        string
+}
+
+// MustModel starts a model.
+func MustModel(tb testing.TB) *fakeModel {
+	tb.Helper()
+	m := &fakeModel{tb: tb}
+	m.Server = httptest.NewServer(m)
+	tb.Cleanup(func() {
+		m.release()
+		m.Close()
+	})
+	return m
+}
+
+// ServeHTTP answers every text with the same vector.
+func (m *fakeModel) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	q := question{key: r.Header.Get("Authorization")}
+	if err := json.NewDecoder(r.Body).Decode(&q); err != nil {
+		http.Error(w, err.Error(), http.StatusBadRequest)
+		return
+	}
+	m.mu.Lock()
+	m.asked = append(m.asked, q)
+	holding := m.holding
+	m.mu.Unlock()
+	if holding != nil {
+		select {
+		case <-holding:
+		case <-r.Context().Done():
+			m.mu.Lock()
+			m.gone++
+			m.mu.Unlock()
+		}
+	}
+	type vector struct {
+		Index     int       `json:"index"`
+		Embedding []float32 `json:"embedding"`
+	}
+	answer := struct {
+		Data []vector `json:"data"`
+	}{}
+	for i := range q.Input {
+		answer.Data = append(answer.Data, vector{i, []float32{1, 0}})
+	}
+	_ = json.NewEncoder(w).Encode(answer)
+}
+
+// hold keeps answers back until release.
+func (m *fakeModel) hold() {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.holding = make(chan struct{})
+}
+
+func (m *fakeModel) release() {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if m.holding != nil {
+		close(m.holding)
+		m.holding = nil
+	}
+}
+
+// questions are those so far.
+func (m *fakeModel) questions() []question {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return append([]question(nil), m.asked...)
+}
+
+// wait returns when there were so many questions.
+func (m *fakeModel) wait(n int) []question {
+	m.tb.Helper()
+	eventually(m.tb, waitTime, func() error {
+		if got := len(m.questions()); got < n {
+			return fmt.Errorf("the model was asked %d times, not %d", got, n)
+		}
+		return nil
+	})
+	return m.questions()
+}
+
+// embedded are the flags of a server whose memory asks the model.
+func embedded() []string { return []string{"--embedder-url", "$API", "--embedder-model", "m"} }
+
+func memoryEffects() []effect {
+	return []effect{
+		{
+			setting: "memory-language", args: []string{"--memory-language", "french"},
+			see: func(s *stand) func() string {
+				save(s.tb, s.process, "Les chevaux sont dans l'écurie")
+				return once(fmt.Sprint(hits(s.tb, s.process, "cheval")))
+			},
+			with: "1", without: "0",
+		},
+		{
+			setting: "vector-weight", args: []string{"--vector-weight", "1"},
+			see: (*stand).shareOfVectors, with: "more than a half", without: "less",
+		},
+		{setting: "memory-l1-tasks", args: []string{"--memory-l1-tasks", "2"}, see: tasksIn("query_l1_memory", "{}"), with: "2", without: "8"},
+		{setting: "memory-l2-tasks", args: []string{"--memory-l2-tasks", "2"}, see: tasksIn("query_l3_memory", "{}"), with: "7", without: "0"},
+		{setting: "memory-l3-tasks", args: []string{"--memory-l3-tasks", "2"}, both: []string{"--memory-l2-tasks", "2"}, see: tasksIn("query_l4_memory", `{"query":"find number"}`), with: "5", without: "0"},
+	}
+}
+
+// shareOfVectors tells how much the vector of a record counts in its score, beside
+// words that it has too.
+func (s *stand) shareOfVectors() func() string {
+	_, err := s.bridge().MemorySave(s.ctx, &loombridgev1.MemorySaveRequest{AgentId: "a", Text: "an apple", Embedding: []float32{0, 1}, EmbeddingSpace: "x"})
+	must(s.tb, err)
+	found, err := s.bridge().MemoryQuery(s.ctx, &loombridgev1.MemoryQueryRequest{
+		AgentId: "a", Query: "apple", Embedding: []float32{0, 1}, EmbeddingSpace: "x", Explain: true,
+	})
+	must(s.tb, err)
+	for _, signal := range found.GetHits()[0].GetExplanation().GetSignals() {
+		if signal.GetName() == "vector" && signal.GetShare() > 0.5 {
+			return once("more than a half")
+		}
+	}
+	return once("less")
+}
+
+// tasksIn adds eight important tasks and counts those that a tier shows.
+func tasksIn(tool, args string) func(s *stand) func() string {
+	return func(s *stand) func() string {
+		for i := range 8 {
+			request := recordOf("a", "s", "my:tool", "{}", `{"n":1}`)
+			importance := 0.9
+			request.Task = &loombridgev1.Task{Action: fmt.Sprintf("find number %d", i), Result: fmt.Sprint(i), Importance: &importance}
+			_, err := s.contexts().RecordStep(s.ctx, request)
+			must(s.tb, err)
+		}
+		return func() string {
+			var found struct{ Count int }
+			answer := s.toolIn("s", tool, args)
+			if err := json.Unmarshal([]byte(answer), &found); err != nil {
+				return answer
+			}
+			return fmt.Sprint(found.Count)
+		}
+	}
+}
+
+func embedderEffects() []effect {
+	saved := func(of func(q question) string) func(s *stand) func() string {
+		return func(s *stand) func() string {
+			save(s.tb, s.process, "text")
+			return once(of(s.model.wait(1)[0]))
+		}
+	}
+	return []effect{
+		{
+			setting: "embedder-url", args: embedded(), after: 50 * time.Millisecond,
+			see: func(s *stand) func() string {
+				save(s.tb, s.process, "text")
+				return func() string { return fmt.Sprint(len(s.model.questions()) > 0) }
+			},
+			with: "true", without: "false",
+		},
+		{
+			setting: "embedder-model", args: []string{"--embedder-model", "other"}, both: embedded(),
+			see: saved(func(q question) string { return q.Model }), with: "other", without: "m",
+		},
+		{
+			setting: "embedder-key", args: []string{"--embedder-key", "sk-1"}, both: embedded(),
+			see: saved(func(q question) string { return q.key }), with: "Bearer sk-1", without: "",
+		},
+		{
+			setting: "embedder-dimensions", args: []string{"--embedder-dimensions", "2"}, both: embedded(),
+			see: saved(func(q question) string { return fmt.Sprint(q.Dimensions) }), with: "2", without: "0",
+		},
+		{
+			setting: "embedder-text-prefix", args: []string{"--embedder-text-prefix", "passage: "}, both: embedded(),
+			see: saved(func(q question) string { return q.Input[0] }), with: "passage: text", without: "text",
+		},
+		{
+			setting: "embedder-query-prefix", args: []string{"--embedder-query-prefix", "query: "}, both: embedded(),
+			see: func(s *stand) func() string {
+				hits(s.tb, s.process, "what")
+				return once(s.model.wait(1)[0].Input[0])
+			},
+			with: "query: what", without: "what",
+		},
+		{
+			setting: "embedder-space", args: []string{"--embedder-space", "ours"}, both: embedded(),
+			see: func(s *stand) func() string {
+				got, err := loombridgev1.NewMemoryServiceClient(s.conn).GetMemoryStats(s.ctx, &loombridgev1.GetMemoryStatsRequest{AgentId: "a"})
+				must(s.tb, err)
+				return once(got.GetEmbedderSpace())
+			},
+			with: "ours", without: "127.0.0.1/m",
+		},
+		{
+			setting: "embedder-batch", args: []string{"--embedder-batch", "1"}, both: embedded(),
+			see: func(s *stand) func() string {
+				request := &loombridgev1.BatchSaveRequest{AgentId: "a"}
+				for i := range 3 {
+					request.Records = append(request.Records, &loombridgev1.RecordDraft{Text: fmt.Sprint("text ", i)})
+				}
+				_, err := loombridgev1.NewMemoryServiceClient(s.conn).BatchSave(s.ctx, request)
+				must(s.tb, err)
+				return once(fmt.Sprint(len(s.model.wait(1)[0].Input)))
+			},
+			with: "1", without: "3",
+		},
+		{
+			setting: "embedder-timeout", args: []string{"--embedder-timeout", "20ms"}, both: embedded(), after: 200 * time.Millisecond,
+			see: func(s *stand) func() string {
+				s.model.hold()
+				save(s.tb, s.process, "text")
+				s.model.wait(1)
+				return func() string {
+					s.model.mu.Lock()
+					defer s.model.mu.Unlock()
+					return fmt.Sprint(s.model.gone > 0)
+				}
+			},
+			with: "true", without: "false",
+		},
+	}
+}
+
+// eventsKept emits some events before the server starts that shows a setting.
+func eventsKept(s *stand) {
+	for range 3 {
+		_, err := s.bridge().Emit(s.ctx, &loombridgev1.EmitRequest{
+			AgentId: "a", Topic: "news", PayloadForm: &loombridgev1.EmitRequest_PayloadBytes{PayloadBytes: make([]byte, 1000)},
+		})
+		must(s.tb, err)
+	}
+}
+
+// firstEvent is the sequence of the first event that is kept.
+func (s *stand) firstEvent() func() string {
+	return func() string {
+		ctx, cancel := context.WithCancel(s.ctx)
+		defer cancel()
+		stream, err := loombridgev1.NewEventServiceClient(s.conn).Subscribe(ctx, &loombridgev1.SubscribeRequest{
+			AgentId: "a", Topics: []*loombridgev1.TopicPosition{{Topic: "news", AfterSequence: new(int64)}},
+		})
+		must(s.tb, err)
+		ready, err := stream.Recv()
+		must(s.tb, err)
+		return fmt.Sprint(ready.GetReady().GetPositions()[0].GetAfterSequence() + 1)
+	}
+}
+
+func eventEffects() []effect {
+	return []effect{
+		{
+			setting: "events-max-age", args: []string{"--events-max-age", "1ms"}, before: eventsKept,
+			see: (*stand).firstEvent, with: "4", without: "1", after: 1500 * time.Millisecond,
+		},
+		{
+			setting: "events-max-topic-bytes", args: []string{"--events-max-topic-bytes", "2000"}, before: eventsKept,
+			see: (*stand).firstEvent, with: "3", without: "1", after: 1500 * time.Millisecond,
+		},
+		{
+			setting: "events-max-bytes", args: []string{"--events-max-bytes", "2000"}, before: eventsKept,
+			see: (*stand).firstEvent, with: "3", without: "1", after: 1500 * time.Millisecond,
+		},
+		{
+			setting: "loom-replay", args: []string{"--loom-replay", "0"}, both: []string{"--metrics-addr", "127.0.0.1:0"},
+			see: (*stand).afterGap, with: "new", without: "missed",
+		},
+		{
+			setting: "request-retention", args: []string{"--request-retention", "20ms"}, after: 200 * time.Millisecond,
+			see: func(s *stand) func() string {
+				save := func(text string) error {
+					_, err := s.bridge().MemorySave(s.ctx, &loombridgev1.MemorySaveRequest{AgentId: s.agent, Text: text, RequestId: "r"})
+					return err
+				}
+				must(s.tb, save("first"))
+				return func() string { return ended(save("another")) }
+			},
+			with: "OK", without: "REQUEST_ID_REUSED",
+		},
+		{
+			setting: "registration-idle", args: []string{"--registration-idle", "20ms"}, both: []string{"--metrics-addr", "127.0.0.1:0"}, after: 200 * time.Millisecond,
+			see: func(s *stand) func() string {
+				helper := &peer{id: "helper", tool: "my:tool"}
+				stream, err := helper.open(s.ctx, s.conn)
+				must(s.tb, err)
+				stream.cancel()
+				_ = helper.run(stream)
+				address := s.metrics(s.tb)
+				return func() string { return fmt.Sprint(scrape(s.tb, address)["loom_bridge_agents"]) }
+			},
+			with: "0", without: "1",
+		},
+	}
+}
+
+// afterGap breaks the stream of a loom.v1 agent, publishes, and returns what the
+// agent hears first when it is back.
+func (s *stand) afterGap() func() string {
+	publish := func(id string) {
+		_, err := loomv1pb.NewEventBusClient(s.conn).Publish(s.ctx, &loomv1pb.PublishRequest{
+			Topic: "work", Event: &loomv1pb.Event{Id: id, Type: "t", TimestampMs: time.Now().UnixMilli()},
+		})
+		must(s.tb, err)
+	}
+	first := MustDial(s.tb, s.Address)
+	worker := &peer{id: "worker", loom: true, topics: []string{"work"}}
+	stream, err := worker.open(s.ctx, first)
+	must(s.tb, err)
+	publish("seen")
+	_, err = stream.receive()
+	must(s.tb, err)
+	stream.cancel()
+	must(s.tb, first.Close())
+	eventually(s.tb, waitTime, func() error {
+		if n := scrape(s.tb, s.metrics(s.tb))["loom_bridge_agents_attached"]; n > 0 {
+			return fmt.Errorf("%v agents are attached", n)
+		}
+		return nil
+	})
+	publish("missed")
+	stream, err = worker.open(s.ctx, s.conn)
+	must(s.tb, err)
+	publish("new")
+	got, err := stream.wire.(loomWire).Recv()
+	must(s.tb, err)
+	return once(got.GetDelivery().GetEvent().GetId())
+}

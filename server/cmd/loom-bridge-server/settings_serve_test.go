@@ -1,0 +1,411 @@
+package main
+
+import (
+	"context"
+	"crypto/tls"
+	"crypto/x509"
+	"errors"
+	"fmt"
+	"net"
+	"os"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"time"
+
+	"golang.org/x/net/http2"
+	"google.golang.org/grpc/connectivity"
+	"google.golang.org/grpc/metadata"
+	"google.golang.org/grpc/status"
+
+	loomv1pb "github.com/loom-bridge/loom-bridge/proto/gen/loom/v1"
+	loombridgev1 "github.com/loom-bridge/loom-bridge/proto/gen/loombridge/v1"
+)
+
+func servingEffects() []effect {
+	return []effect{
+		{
+			setting: "config", args: []string{"--config", "$DIR/loom.toml"}, files: map[string]string{"loom.toml": "durability = \"wal\"\n"},
+			see: (*stand).statedDurability, with: "wal", without: "sync",
+		},
+		{
+			setting: "addr", args: []string{"--addr", "unix:$DIR/s"},
+			see:  func(s *stand) func() string { return once(s.status() + " at " + addressKind(s.Address)) },
+			with: "OK at a socket", without: "OK at a port",
+		},
+		{
+			setting: "addr-file", args: []string{"--addr-file", "$DIR/address"},
+			see: func(s *stand) func() string {
+				text, _ := os.ReadFile(filepath.Join(s.dir, "address"))
+				return once(fmt.Sprint(strings.TrimSpace(string(text)) == s.Address))
+			},
+			with: "true", without: "false",
+		},
+		{
+			setting: "data-dir", args: []string{"--data-dir", "$DIR/elsewhere"},
+			see:  func(s *stand) func() string { return once(s.exists("elsewhere/LOOM-FORMAT")) },
+			with: "there", without: "not there",
+		},
+		{
+			setting: "ephemeral", args: []string{"--ephemeral"},
+			see:  func(s *stand) func() string { return once(s.exists("store/LOOM-FORMAT")) },
+			with: "not there", without: "there",
+		},
+		{
+			setting: "workspace", args: []string{"--workspace", "$DIR/first"}, both: []string{"--workspace", "$DIR/second"},
+			files: map[string]string{"first/only.txt": "here", "second/other.txt": "there"},
+			see: func(s *stand) func() string {
+				return once(fmt.Sprint(strings.Contains(s.tool("fs:read_file", `{"path":"only.txt"}`), "here")))
+			},
+			with: "true", without: "false",
+		},
+		{
+			setting: "durability", args: []string{"--durability", "wal"}, both: []string{"--metrics-addr", "127.0.0.1:0"},
+			see:  (*stand).syncsOfASave,
+			with: "none", without: "some",
+		},
+		{
+			setting: "durability", args: []string{"--durability", "none"},
+			see: (*stand).statedDurability, with: "none", without: "sync",
+		},
+	}
+}
+
+// status is how a call of a client in the open ends.
+func (s *stand) status() string {
+	_, err := loombridgev1.NewAdminServiceClient(s.conn).GetStatus(s.ctx, &loombridgev1.GetStatusRequest{})
+	return ended(err)
+}
+
+func (s *stand) statedDurability() func() string {
+	got, err := loombridgev1.NewAdminServiceClient(s.conn).GetStatus(s.ctx, &loombridgev1.GetStatusRequest{})
+	must(s.tb, err)
+	return once(got.GetDurability())
+}
+
+// syncsOfASave tells whether a save makes the store sync its log.
+func (s *stand) syncsOfASave() func() string {
+	address := s.metrics(s.tb)
+	before := scrape(s.tb, address)["loom_bridge_store_syncs_total"]
+	save(s.tb, s.process, "x")
+	if scrape(s.tb, address)["loom_bridge_store_syncs_total"] > before {
+		return once("some")
+	}
+	return once("none")
+}
+
+func addressKind(address string) string {
+	if strings.HasPrefix(address, "unix:") {
+		return "a socket"
+	}
+	return "a port"
+}
+
+func accessEffects() []effect {
+	certificate := []string{"--tls-cert", "$DIR/server.pem", "--tls-key", "$DIR/server.key"}
+	callers := map[string]string{"callers.toml": credentialOf("acme", `["*"]`, "")}
+	loom := []string{"--credentials", "$DIR/callers.toml", "--loom-addr", "unix:$DIR/l"}
+	return []effect{
+		{
+			setting: "credentials", args: []string{"--credentials", "$DIR/callers.toml"}, files: callers,
+			see: func(s *stand) func() string { return once(s.status()) }, with: "UNAUTHENTICATED", without: "OK",
+		},
+		{
+			setting: "trust-network", args: []string{"--trust-network"}, both: []string{"--addr", "0.0.0.0:0"},
+			see: func(s *stand) func() string { return once(s.status()) }, with: "OK", without: notStarted,
+		},
+		{
+			setting: "tls-cert", args: certificate, files: certificates("server"),
+			see: (*stand).overTLS, with: "OK", without: "Unavailable",
+		},
+		{
+			setting: "tls-key", args: certificate, files: certificates("server"),
+			see: (*stand).overTLS, with: "OK", without: "Unavailable",
+		},
+		{
+			setting: "tls-client-ca", args: []string{"--tls-client-ca", "$DIR/server.pem"}, both: certificate, files: certificates("server"),
+			see: (*stand).overTLS, with: "Unavailable, with a certificate OK", without: "OK",
+		},
+		{
+			setting: "loom-addr", args: []string{"--loom-addr", "unix:$DIR/l", "--loom-tenant", "acme"}, both: loom[:2], files: callers,
+			see: (*stand).loomOf, with: "acme hears it", without: "Unavailable",
+		},
+		{
+			setting: "loom-tenant", args: []string{"--loom-tenant", "acme"}, both: loom, files: callers,
+			see: (*stand).loomOf, with: "acme hears it", without: notStarted,
+		},
+	}
+}
+
+// overTLS greets the server over TLS, without a certificate and if that is refused
+// with one.
+func (s *stand) overTLS() func() string {
+	pem, err := os.ReadFile(filepath.Join(s.dir, "server.pem"))
+	must(s.tb, err)
+	roots := x509.NewCertPool()
+	roots.AppendCertsFromPEM(pem)
+	seen := ended(s.greet(s.tb, &tls.Config{RootCAs: roots}))
+	own, err := tls.LoadX509KeyPair(filepath.Join(s.dir, "server.pem"), filepath.Join(s.dir, "server.key"))
+	must(s.tb, err)
+	if seen != "OK" && s.greet(s.tb, &tls.Config{RootCAs: roots, Certificates: []tls.Certificate{own}}) == nil {
+		seen += ", with a certificate OK"
+	}
+	return once(seen)
+}
+
+// loomOf publishes over loom.v1 and tells whether the tenant acme hears it.
+func (s *stand) loomOf() func() string {
+	ctx, cancel := context.WithTimeout(s.ctx, waitTime)
+	defer cancel()
+	stream, err := loombridgev1.NewEventServiceClient(s.conn).Subscribe(as(ctx, "acme"), &loombridgev1.SubscribeRequest{
+		AgentId: "a", Topics: []*loombridgev1.TopicPosition{{Topic: "news"}},
+	})
+	must(s.tb, err)
+	_, err = stream.Recv()
+	must(s.tb, err)
+	_, err = loomv1pb.NewEventBusClient(MustDial(s.tb, "unix:"+filepath.Join(s.dir, "l"))).Publish(s.ctx, &loomv1pb.PublishRequest{
+		Topic: "news", Event: &loomv1pb.Event{Id: "e", Type: "t"},
+	})
+	if err != nil {
+		return once(ended(err))
+	}
+	if _, err := stream.Recv(); err != nil {
+		return once(ended(err))
+	}
+	return once("acme hears it")
+}
+
+func watchingEffects() []effect {
+	logged := func(pattern string) func(s *stand) func() string {
+		return func(s *stand) func() string {
+			s.status()
+			return func() string { return fmt.Sprint(regexp.MustCompile(pattern).MatchString(s.Log.String())) }
+		}
+	}
+	return []effect{
+		{
+			setting: "metrics-addr", args: []string{"--metrics-addr", "127.0.0.1:0"}, after: 50 * time.Millisecond,
+			see: func(s *stand) func() string {
+				return func() string {
+					found := regexp.MustCompile(`metrics +http://(\S+)/metrics`).FindStringSubmatch(s.Log.String())
+					if found == nil {
+						return "no metrics"
+					}
+					return fmt.Sprint(scrape(s.tb, found[1])["go_goroutines"] > 0)
+				}
+			},
+			with: "true", without: "no metrics",
+		},
+		{setting: "log-level", args: []string{"--log-level", "debug"}, see: logged(`level=DEBUG msg=call method=\S+GetStatus`), with: "true", without: "false"},
+		{setting: "log-format", args: []string{"--log-format", "json"}, see: logged(`^\{"time":`), with: "true", without: "false"},
+		{setting: "log-slow", args: []string{"--log-slow", "1ns"}, see: logged(`level=WARN msg=call method=\S+GetStatus`), with: "true", without: "false"},
+	}
+}
+
+// certificates are the files of a certificate for localhost.
+func certificates(name string) map[string]string {
+	cert, key := newCertificate(name)
+	return map[string]string{name + ".pem": string(cert), name + ".key": string(key)}
+}
+
+func limitEffects() []effect {
+	measured := []string{"--metrics-addr", "127.0.0.1:0"}
+	return []effect{
+		{
+			setting: "max-receive-bytes", args: []string{"--max-receive-bytes", "1KiB"},
+			see: func(s *stand) func() string {
+				_, err := s.bridge().MemorySave(s.ctx, &loombridgev1.MemorySaveRequest{AgentId: "a", Text: strings.Repeat("word ", 1000)})
+				return once(ended(err))
+			},
+			with: "TOO_LARGE", without: "OK",
+		},
+		{
+			setting: "max-send-bytes", args: []string{"--max-send-bytes", "1KiB"},
+			see:  func(s *stand) func() string { return once(ended(s.list(s.ctx, "", "a"))) },
+			with: "TOO_LARGE", without: "OK",
+		},
+		{
+			setting: "max-header-bytes", args: []string{"--max-header-bytes", "1KiB"},
+			see: func(s *stand) func() string {
+				ctx := metadata.AppendToOutgoingContext(s.ctx, "x-long", strings.Repeat("x", 8<<10))
+				_, err := loombridgev1.NewAdminServiceClient(s.conn).GetStatus(ctx, &loombridgev1.GetStatusRequest{})
+				return once(fmt.Sprint(err == nil))
+			},
+			with: "false", without: "true",
+		},
+		{
+			setting: "max-calls", args: []string{"--max-calls", "1"}, both: embedded(),
+			see: func(s *stand) func() string {
+				release := s.hang()
+				defer release()
+				return once(s.status())
+			},
+			with: "OVERLOADED", without: "OK",
+		},
+		{
+			setting: "max-streams", args: []string{"--max-streams", "1"},
+			see: func(s *stand) func() string {
+				s.open(s.tb, "")
+				return once(ended(s.listen()))
+			},
+			with: "OVERLOADED", without: "OK",
+		},
+		{
+			setting: "max-streams-per-connection", args: []string{"--max-streams-per-connection", "1"},
+			see: func(s *stand) func() string {
+				s.open(s.tb, "")
+				return once(s.soon(s.process))
+			},
+			with: "DeadlineExceeded", without: "OK",
+		},
+		{
+			setting: "max-connections", args: []string{"--max-connections", "1"},
+			see: func(s *stand) func() string {
+				must(s.tb, s.listen()) // the first connection is made
+				return once(s.soon(&process{conn: MustDial(s.tb, s.Address)}))
+			},
+			with: "DeadlineExceeded", without: "OK",
+		},
+		{
+			setting: "connection-timeout", args: []string{"--connection-timeout", "50ms"}, after: 300 * time.Millisecond,
+			see: func(s *stand) func() string {
+				conn, err := net.Dial("tcp", s.Address)
+				must(s.tb, err)
+				s.tb.Cleanup(func() { _ = conn.Close() })
+				return func() string { return openOrClosed(conn) }
+			},
+			with: "closed", without: "open",
+		},
+		{
+			setting: "silent-timeout", args: []string{"--silent-timeout", "50ms"}, after: 300 * time.Millisecond,
+			see: func(s *stand) func() string {
+				conn := openSilent(s.tb, s.Address)
+				return func() string { return openOrClosed(conn) }
+			},
+			with: "closed", without: "open",
+		},
+		{
+			setting: "idle-timeout", args: []string{"--idle-timeout", "50ms"}, after: 300 * time.Millisecond,
+			see: func(s *stand) func() string {
+				s.status()
+				return func() string { return fmt.Sprint(s.conn.GetState() == connectivity.Ready) }
+			},
+			with: "false", without: "true",
+		},
+		{
+			// gRPC takes no less than a second.
+			setting: "keepalive-time", args: []string{"--keepalive-time", "1s"}, after: 1500 * time.Millisecond,
+			see: func(s *stand) func() string {
+				w := s.wire()
+				go w.read()
+				return func() string { return fmt.Sprint(w.pings.Load() > 0) }
+			},
+			with: "true", without: "false",
+		},
+		{
+			setting: "keepalive-timeout", args: []string{"--keepalive-timeout", "50ms"}, both: []string{"--keepalive-time", "1s"}, after: 1500 * time.Millisecond,
+			see: func(s *stand) func() string {
+				w := s.wire()
+				go w.read()
+				return func() string { return fmt.Sprint(w.over.Load()) }
+			},
+			with: "true", without: "false",
+		},
+		{
+			setting: "keepalive-min-time", args: []string{"--keepalive-min-time", "1ms"},
+			see: func(s *stand) func() string {
+				w := s.wire()
+				return once(w.pingOften())
+			},
+			with: "answered", without: http2.ErrCodeEnhanceYourCalm.String(),
+		},
+		{
+			setting: "stall-timeout", args: []string{"--stall-timeout", "100ms"}, both: measured, after: 300 * time.Millisecond,
+			see: func(s *stand) func() string {
+				s.open(s.tb, "")
+				s.flood("news")
+				address := s.metrics(s.tb)
+				return func() string {
+					return fmt.Sprint(scrape(s.tb, address)[`loom_bridge_refused_total{reason="SLOW_CONSUMER"}`] > 0)
+				}
+			},
+			with: "true", without: "false",
+		},
+		{
+			setting: "drain-timeout", args: []string{"--drain-timeout", "1ms"}, both: embedded(),
+			see: func(s *stand) func() string {
+				answer := s.query()
+				time.AfterFunc(300*time.Millisecond, s.model.release)
+				must(s.tb, s.Stop())
+				return once(fmt.Sprint(<-answer == "OK"))
+			},
+			with: "false", without: "true",
+		},
+	}
+}
+
+// soon makes a call that must not wait long.
+func (s *stand) soon(p *process) string {
+	ctx, cancel := context.WithTimeout(s.ctx, time.Second)
+	defer cancel()
+	_, err := loombridgev1.NewAdminServiceClient(p.conn).GetStatus(ctx, &loombridgev1.GetStatusRequest{})
+	return status.Code(err).String()
+}
+
+// listen opens a subscription and waits for its first message.
+func (s *stand) listen() error {
+	stream, err := loombridgev1.NewEventServiceClient(s.conn).Subscribe(s.ctx, &loombridgev1.SubscribeRequest{
+		AgentId: "a", Topics: []*loombridgev1.TopicPosition{{Topic: "other"}},
+	})
+	if err == nil {
+		_, err = stream.Recv()
+	}
+	return err
+}
+
+// flood emits more on a topic than a stream takes that nobody reads.
+func (s *stand) flood(topic string) {
+	for range 24 {
+		_, err := s.bridge().Emit(s.ctx, &loombridgev1.EmitRequest{
+			AgentId: "a", Topic: topic, PayloadForm: &loombridgev1.EmitRequest_PayloadBytes{PayloadBytes: make([]byte, 256<<10)},
+		})
+		must(s.tb, err)
+	}
+}
+
+// query searches memory beside the test, and waits until the embedder is asked,
+// which answers when it is released.
+func (s *stand) query() (answer <-chan string) {
+	s.model.hold()
+	done := make(chan string, 1)
+	go func() {
+		_, err := s.bridge().MemoryQuery(s.ctx, &loombridgev1.MemoryQueryRequest{AgentId: "a", Query: "anything"})
+		done <- ended(err)
+	}()
+	s.model.wait(1)
+	return done
+}
+
+// hang keeps one call in flight until it is released.
+func (s *stand) hang() (release func()) {
+	answer := s.query()
+	return func() {
+		s.model.release()
+		<-answer
+	}
+}
+
+// openOrClosed tells what the server did to a connection.
+func openOrClosed(conn net.Conn) string {
+	_ = conn.SetReadDeadline(time.Now().Add(time.Millisecond))
+	var buffer [1 << 10]byte
+	for {
+		_, err := conn.Read(buffer[:])
+		if errors.Is(err, os.ErrDeadlineExceeded) {
+			return "open"
+		}
+		if err != nil {
+			return "closed"
+		}
+	}
+}

@@ -1,0 +1,145 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"log/slog"
+	"net/url"
+	"path/filepath"
+	"strings"
+
+	"github.com/loom-bridge/loom-bridge/memory/embed"
+	"github.com/loom-bridge/loom-bridge/server"
+)
+
+// started is a server that begins to serve, for its log.
+type started struct {
+	config      Config
+	faces       faces
+	metrics     string // address; empty for none
+	embedder    embed.Embedder
+	credentials *server.Credentials
+	encrypted   bool
+}
+
+// fact is one line about the server.
+type fact struct{ key, value string }
+
+// facts are what somebody wants to know who has just started the server.
+func (s started) facts() []fact {
+	return []fact{
+		{"version", buildVersion()},
+		{"workspace", absolute(s.config.Workspace)},
+		{"store", s.store()},
+		{"durability", s.durability()},
+		{"grpc", addressOf(s.faces[0].listener)},
+		{"loom_v1", s.loom()},
+		{"metrics", s.metricsPlace()},
+		{"embedder", s.embedderName()},
+		{"credentials", s.callers()},
+		{"encryption", s.encryption()},
+	}
+}
+
+// log writes the facts: as one record where logs are JSON, otherwise as a block
+// for people.
+func (s started) log(console io.Writer, logger *slog.Logger) {
+	s.warn(logger)
+	if !logger.Enabled(context.Background(), slog.LevelInfo) {
+		return
+	}
+	if s.config.LogFormat == formatJSON {
+		var attrs []slog.Attr
+		for _, f := range s.facts() {
+			attrs = append(attrs, slog.String(f.key, f.value))
+		}
+		logger.LogAttrs(context.Background(), slog.LevelInfo, "serving", attrs...)
+		return
+	}
+	var block strings.Builder
+	block.WriteString("loom-bridge-server is serving\n")
+	for _, f := range s.facts() {
+		fmt.Fprintf(&block, "  %-11s  %s\n", f.key, f.value)
+	}
+	_, _ = io.WriteString(console, block.String()) // a log that can't be written is no reason to stop
+}
+
+func (s started) warn(logger *slog.Logger) {
+	address := s.faces[0].listener.Addr()
+	switch {
+	case local(address):
+	case s.credentials == nil:
+		logger.Warn("authentication is off: whoever reaches the address can do everything", "address", address.String())
+	case !s.encrypted:
+		logger.Warn("bearer tokens travel in plain text; give --tls-cert and --tls-key")
+	}
+}
+
+func absolute(path string) string {
+	if whole, err := filepath.Abs(path); err == nil {
+		return whole
+	}
+	return path
+}
+
+func (s started) store() string {
+	if s.config.Ephemeral {
+		return absolute(s.config.DataDir) + " (ephemeral: removed when the server ends)"
+	}
+	return absolute(s.config.DataDir)
+}
+
+func (s started) durability() string {
+	return s.config.Durability + map[string]string{
+		"sync": ": what is acknowledged survives a power loss",
+		"wal":  ": what is acknowledged survives the end of the process, not of the machine",
+		"none": ": what is acknowledged may be lost with the process",
+	}[s.config.Durability]
+}
+
+func (s started) loom() string {
+	switch {
+	case len(s.faces) > 1:
+		return addressOf(s.faces[1].listener) + ", for the tenant " + s.config.LoomTenant
+	case s.credentials != nil:
+		return "not served: its clients know no credentials (--loom-addr serves them apart)"
+	}
+	return "at the same address"
+}
+
+func (s started) metricsPlace() string {
+	if s.metrics == "" {
+		return "none (--metrics-addr serves them)"
+	}
+	return "http://" + s.metrics + "/metrics"
+}
+
+func (s started) embedderName() string {
+	if s.embedder == nil {
+		return "none: memory is searched by words (--embedder-url adds vectors)"
+	}
+	place, err := url.Parse(s.config.Embedder.BaseURL)
+	if err != nil {
+		return s.embedder.Space()
+	}
+	// Only the host: the rest may hold a key.
+	return fmt.Sprintf("%s at %s://%s", s.config.Embedder.Model, place.Scheme, place.Host)
+}
+
+func (s started) callers() string {
+	if s.credentials == nil {
+		return "none: authentication is off, everybody who reaches the address is the tenant " + server.DefaultTenant
+	}
+	return fmt.Sprintf("%d callers in %s", s.credentials.Len(), absolute(s.config.Credentials))
+}
+
+func (s started) encryption() string {
+	switch {
+	case !s.encrypted:
+		return "none (--tls-cert and --tls-key)"
+	case s.config.TLSClientCA != "":
+		return "TLS, clients show certificates"
+	}
+	return "TLS"
+}
