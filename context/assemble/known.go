@@ -6,6 +6,7 @@ import (
 	"slices"
 	"sync"
 
+	"github.com/loom-bridge/loom-bridge/context/step"
 	"github.com/loom-bridge/loom-bridge/context/tokens"
 	"github.com/loom-bridge/loom-bridge/memory/kv"
 )
@@ -32,6 +33,8 @@ type known struct {
 	meters recent[kv.Scope, *tokens.Meter]
 	sets   recent[[sha256.Size]byte, toolset]
 	trails recent[sessionKey, *trail]
+	// briefs are calls in messages by the rules for steps.
+	briefs recent[[sha256.Size]byte, step.Step]
 }
 
 type sessionKey struct {
@@ -71,6 +74,7 @@ func newKnown(models *tokens.Models) *known {
 		meters:   newRecent[kv.Scope, *tokens.Meter](maxAgents),
 		sets:     newRecent[[sha256.Size]byte, toolset](maxToolsets),
 		trails:   newRecent[sessionKey, *trail](maxTrails),
+		briefs:   newRecent[[sha256.Size]byte, step.Step](maxReduced),
 	}
 }
 
@@ -85,6 +89,19 @@ func (k *known) keepTools(key [sha256.Size]byte, set toolset) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	k.sets.put(key, set)
+}
+
+// reduced returns a call in a message that was reduced before.
+func (k *known) reduced(key [sha256.Size]byte) (step.Step, bool) {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	return k.briefs.get(key)
+}
+
+func (k *known) keepReduced(key [sha256.Size]byte, s step.Step) {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	k.briefs.put(key, s)
 }
 
 // trail returns what the session's last prompt began with, nil where it is not

@@ -19,6 +19,17 @@ type Run struct {
 	// results has, for each message, the messages that answer its calls, in the
 	// order of the calls; 0 for none.
 	results [][]int
+	// actions has, for each message, the action that its text holds in a run whose
+	// actions are text.
+	actions map[int]history.Call
+}
+
+// asked are the calls of a message, or the action that it holds.
+func (r *Run) asked(i int) []history.Call {
+	if a, ok := r.actions[i]; ok {
+		return []history.Call{a}
+	}
+	return r.Entries[i].Calls
 }
 
 // Message is one recorded message, of any provider, in one form.

@@ -1,6 +1,8 @@
 package main
 
 import (
+	"strconv"
+
 	"github.com/spf13/pflag"
 
 	"github.com/loom-bridge/loom-bridge/context/history"
@@ -81,6 +83,9 @@ func (c Config) preset(name string) (history.Preset, bool) {
 	override(&p.Fallback, fallbacks()[c.CompactionBudgetFallback])
 	if style, given := referenceStyles()[c.ReferenceStyle]; given {
 		p.Reference = style
+	}
+	if shown, err := strconv.ParseBool(c.ReadInlineRecent); err == nil {
+		p.ShowReads = shown
 	}
 	if set := templateSets()[c.TemplatesSet]; !set.Empty() {
 		p.Templates = set

@@ -58,6 +58,9 @@ type Config struct {
 	HistoryPolicy string `koanf:"history-policy"`
 	// HistoryPreset is the preset of fixed rules for that. Default none.
 	HistoryPreset string `koanf:"history-preset"`
+	// HistoryLiteral lets the boundaries of presets move with every step, as they are
+	// written, where neither the session nor the call says. Default false: in batches.
+	HistoryLiteral bool `koanf:"history-literal"`
 	// Reduction is how the results of calls are kept and shortened.
 	Reduction `koanf:",squash"`
 	// Compaction is what presets do with older steps.

@@ -47,6 +47,7 @@ func configFlags() *pflag.FlagSet {
 	f.String("rules", d.Rules, "TOML `file` of rules by which the calls of tools are kept, laid over the built-in ones")
 	f.String("history-policy", d.HistoryPolicy, "how histories are compacted unless a session or a call says: ledger (default), append_only, preset")
 	f.String("history-preset", d.HistoryPreset, "`name` of the preset for that: design, reduction, chat, research, code, debug")
+	f.Bool("history-literal", d.HistoryLiteral, "let boundaries of presets move with every step, not in batches")
 	reductionFlags(f, d.Reduction)
 	compactionFlags(f, d.Compaction)
 	memoryFlags(f, d.Memory)

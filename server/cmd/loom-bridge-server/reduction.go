@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"fmt"
 	"os"
+	"strconv"
 
 	"github.com/spf13/pflag"
 
@@ -29,8 +30,9 @@ type Reduction struct {
 	// step_id or ref. Default kind_step; kind_seq in sessions with the presets
 	// design and reduction.
 	OutputsNaming string `koanf:"outputs-naming"`
-	// ReadInlineRecent shows what was read while its step is in full. Default true.
-	ReadInlineRecent bool `koanf:"read-inline-recent"`
+	// ReadInlineRecent, true or false, says whether presets show what was read while
+	// its step is in full. Default: each preset's own, which is false of design alone.
+	ReadInlineRecent string `koanf:"read-inline-recent"`
 	// SearchInlineSmall keeps up to five hits of a search, under 1 KB, in the prompt
 	// alone. Default false.
 	SearchInlineSmall bool `koanf:"search-inline-small"`
@@ -59,7 +61,7 @@ type Reduction struct {
 
 func defaultReduction() Reduction {
 	return Reduction{
-		ReadInlineRecent: true, WriteStoreContent: true, ErrorsObservationChars: step.DefaultComplaintChars,
+		WriteStoreContent: true, ErrorsObservationChars: step.DefaultComplaintChars,
 		ToolResultMaxTokens: compress.DefaultResultTokens, CompressThresholdChars: compress.DefaultThreshold,
 		SearchPreviewTopN: compress.DefaultSearchItems, SearchPreviewChars: compress.DefaultSearchChars,
 		CompressFileLines: compress.DefaultFileLines, CompressFileChars: compress.DefaultFileChars,
@@ -72,7 +74,8 @@ func reductionFlags(f *pflag.FlagSet, d Reduction) {
 	f.String("observation-style", d.ObservationStyle, "how much the line of a call says: reduction (default), design (less)")
 	f.String("reference-style", d.ReferenceStyle, "how a result says where the whole lies: hint (default), short, long")
 	f.String("outputs-naming", d.OutputsNaming, "how offloaded results are called: kind_step (default), kind_seq, step_id, ref")
-	f.Bool("read-inline-recent", d.ReadInlineRecent, "show what was read while its step is in full")
+	f.String("read-inline-recent", d.ReadInlineRecent, "whether presets show what was read while its step is in full: true, false (default the preset's own, false of design)")
+	f.Lookup("read-inline-recent").NoOptDefVal = "true"
 	f.Bool("search-inline-small", d.SearchInlineSmall, "keep up to five hits of a search, under 1 KB, in the prompt alone")
 	f.Bool("write-store-content", d.WriteStoreContent, "keep what fs:write_file wrote")
 	f.Int("errors-observation-chars", d.ErrorsObservationChars, "characters of what a failed command said in its observation")
@@ -122,6 +125,9 @@ func (c Config) checkReduction() error {
 	if _, ok := blob.ParseNaming(r.OutputsNaming); !ok && r.OutputsNaming != "" {
 		return &ConfigError{"outputs-naming", r.OutputsNaming, "is not kind_step, kind_seq, step_id or ref"}
 	}
+	if _, err := strconv.ParseBool(r.ReadInlineRecent); err != nil && r.ReadInlineRecent != "" {
+		return &ConfigError{"read-inline-recent", r.ReadInlineRecent, "is not true or false"}
+	}
 	for _, number := range []struct {
 		field string
 		value int
@@ -159,9 +165,6 @@ func referenceStyles() map[string]step.ReferenceStyle {
 func (c Config) reduction() (step.Options, error) {
 	r := c.byPreset()
 	rules, err := step.BuiltinRules().WithOffload(r.OffloadPreset)
-	if err == nil && !r.ReadInlineRecent {
-		rules, err = rules.With([]byte("[tools.\"" + step.ToolReadFile + "\"]\nhide = true\n"))
-	}
 	if err == nil && r.SearchInlineSmall {
 		rules, err = rules.With([]byte("[tools.\"" + step.ToolSearchWeb + "\"]\nfrom_items = 6\nfrom_bytes = 1024\n"))
 	}

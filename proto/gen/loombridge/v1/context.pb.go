@@ -1354,9 +1354,9 @@ type AssembleRequest struct {
 	// model is the model the prompt is for; it chooses the token counter. An
 	// unknown one gets an estimate. Default `gpt-4o`. At most 128 bytes.
 	Model string `protobuf:"bytes,4,opt,name=model,proto3" json:"model,omitempty"`
-	// max_tokens is the budget of the whole prompt, tools included. Default: what
-	// the session's preset leaves to a prompt (4700 of `design` and `reduction`),
-	// else 8192.
+	// max_tokens is the budget of the whole prompt, tools included. Default: 8192,
+	// of which the presets `design` and `reduction` leave 3492 to the response unless
+	// the prompt takes more whatever they fold.
 	MaxTokens int32 `protobuf:"varint,5,opt,name=max_tokens,json=maxTokens,proto3" json:"max_tokens,omitempty"`
 	// system is the system prompt; it stands first. At most 1 MiB.
 	System string `protobuf:"bytes,6,opt,name=system,proto3" json:"system,omitempty"`
@@ -1583,8 +1583,11 @@ type HistorySettings struct {
 	// policy is how it is compacted. Default ledger, or preset when one is named.
 	Policy HistoryPolicy `protobuf:"varint,1,opt,name=policy,proto3,enum=loombridge.v1.HistoryPolicy" json:"policy,omitempty"`
 	// preset is a set of fixed rules: `design`, `reduction`, or `chat`, `research`,
-	// `code`, `debug` for grouped lines. Any other name is refused. It needs the
-	// policy preset, or none.
+	// `code`, `debug` for grouped lines. Messages and recent calls stand where they
+	// stood, with a line for each older call in its place; what calls wrote, and
+	// results that were offloaded, are left out (of all but `design`, recent files
+	// that were read are not). Any other name is refused. It needs the policy preset,
+	// or none.
 	Preset string `protobuf:"bytes,2,opt,name=preset,proto3" json:"preset,omitempty"`
 	// literal lets a preset's boundary move with every step, as its rules are
 	// written. Default false: it moves in batches, so that the provider's cache
@@ -2015,7 +2018,7 @@ func (x *FoldInfo) GetDense() bool {
 type FoldBatch struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// number counts the batches of the session, from 1; 0 when a preset shows more
-	// steps as lines.
+	// calls as lines, or less of them.
 	Number int64 `protobuf:"varint,1,opt,name=number,proto3" json:"number,omitempty"`
 	// reason is why.
 	Reason FoldReason `protobuf:"varint,2,opt,name=reason,proto3,enum=loombridge.v1.FoldReason" json:"reason,omitempty"`
