@@ -56,7 +56,7 @@ type Relay interface {
 	Lookup(tenant, name string) (*tools.Tool, bool)
 }
 
-// Deps are what a hand works with. All but Relay and Compressor are required;
+// Deps are what a hand works with. All but Relay, Compressor and Pressure are required;
 // they stay the caller's to close, after the hand.
 type Deps struct {
 	Registry *tools.Registry
@@ -70,6 +70,9 @@ type Deps struct {
 	Workspaces Workspaces
 	// Compressor shortens results. Default: one that takes four bytes for a token.
 	Compressor *compress.Compressor
+	// Pressure is how full the window of a session is, 0 to 1, for a Compressor whose
+	// threshold follows that. Default: always empty.
+	Pressure func(scope kv.Scope, sessionID string) float64
 }
 
 // Options adjusts a Hand. Nil and zero fields mean the defaults.
@@ -121,6 +124,9 @@ func New(d Deps, opts *Options) *Hand {
 	}
 	if h.Compressor == nil {
 		h.Compressor = compress.New(func(text string) int { return (len(text) + 3) / 4 }, nil)
+	}
+	if h.Pressure == nil {
+		h.Pressure = func(kv.Scope, string) float64 { return 0 }
 	}
 	if o.Now != nil {
 		h.now = o.Now

@@ -51,7 +51,9 @@ type lastPrompt struct {
 	head   int
 	// settled is what it had before its goal with nothing folded.
 	settled int
-	sent    []sentPrompt
+	// pressure is that of its receipt.
+	pressure float64
+	sent     []sentPrompt
 }
 
 // sentPrompt is a prompt that usage may be reported for.

@@ -3,6 +3,8 @@ package main
 import (
 	"encoding/json"
 	"fmt"
+	"math"
+	"sort"
 	"strings"
 	"testing"
 
@@ -254,5 +256,50 @@ func TestTokensOfTheWorkedExample(t *testing.T) {
 		t.Errorf("%d tokens:\n%s", got, text)
 	} else {
 		t.Logf("all in full: %d tokens", got)
+	}
+}
+
+// With the flag the longest result that CompressResult leaves as it is follows how
+// full the window was at the session's last prompt; without it, it does not.
+//
+// J08, K49
+func TestAdaptiveThreshold(t *testing.T) {
+	adaptive, fixed := MustFigures(t, "--compress-adaptive"), MustFigures(t)
+	stays := func(f *figures, session string, chars int) bool {
+		content := fmt.Sprintf("%-*s", chars, `{"list":[`+strings.Repeat("1,", chars/2-6)+"1]}")
+		got, err := f.context.CompressResult(t.Context(), &loombridgev1.CompressResultRequest{
+			AgentId: "a", SessionId: session, ToolName: "my.tool", Content: content,
+		})
+		must(t, err)
+		return !got.GetCompressed()
+	}
+	// longest is the longest that stays.
+	longest := func(f *figures, session string) int {
+		const least = 100
+		return least - 1 + sort.Search(4000, func(more int) bool { return !stays(f, session, least+more) })
+	}
+	fill := func(f *figures, budget int32, dry bool) float64 {
+		prompt, err := f.context.Assemble(t.Context(), &loombridgev1.AssembleRequest{
+			AgentId: "a", SessionId: "s", WithoutTools: true, System: strings.Repeat("word ", 1000), MaxTokens: budget, DryRun: dry,
+		})
+		must(t, err)
+		return prompt.GetReceipt().GetPressure()
+	}
+	if got := longest(adaptive, "s"); got != 3000 {
+		t.Errorf("before any prompt %d characters stay, want 3000", got)
+	}
+	for _, budget := range []int32{1010, 1100, 2000, 10_000, 100_000} {
+		pressure := fill(adaptive, budget, false)
+		fill(adaptive, 1<<20, true) // asks what would be, and says nothing of what is
+		want := min(max(int(math.Round(3000*(1-pressure))), 500), 3000)
+		if got := longest(adaptive, "s"); got != want {
+			t.Errorf("at a pressure of %.2f %d characters stay, want %d", pressure, got, want)
+		}
+		if got := longest(adaptive, "another"); got != 3000 {
+			t.Errorf("in a session without prompts %d characters stay", got)
+		}
+		if fill(fixed, budget, false); longest(fixed, "s") != 1500 {
+			t.Errorf("without the flag %d characters stay", longest(fixed, "s"))
+		}
 	}
 }

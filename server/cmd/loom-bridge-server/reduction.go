@@ -81,7 +81,7 @@ func reductionFlags(f *pflag.FlagSet, d Reduction) {
 	f.Int("errors-observation-chars", d.ErrorsObservationChars, "characters of what a failed command said in its observation")
 	f.Int("tool-result-max-tokens", d.ToolResultMaxTokens, "most that a prompt shows of one result")
 	f.Int("compress-threshold-chars", d.CompressThresholdChars, "longest result that CompressResult leaves as it is")
-	f.Bool("compress-adaptive", d.CompressAdaptive, "let that follow how full the window is")
+	f.Bool("compress-adaptive", d.CompressAdaptive, "let that follow how full the budget was with the session's last prompt")
 	f.Int("search-preview-top-n", d.SearchPreviewTopN, "hits of a search that CompressResult shows")
 	f.Int("search-preview-chars", d.SearchPreviewChars, "most that it shows of a search")
 	f.Int("compress-file-lines", d.CompressFileLines, "lines of a file that it shows")
