@@ -850,7 +850,8 @@ type Step struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// id is `step_` and the agent's counter from 1, at least three digits.
 	Id string `protobuf:"bytes,1,opt,name=id,proto3" json:"id,omitempty"`
-	// tool_name is the tool.
+	// tool_name is the tool's own name, such as `fs:read_file`, however the model
+	// wrote it.
 	ToolName string `protobuf:"bytes,2,opt,name=tool_name,json=toolName,proto3" json:"tool_name,omitempty"`
 	// minimal_args_form is what stays of the arguments.
 	//
@@ -3752,8 +3753,9 @@ type RecordStepRequest struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// agent_id is whose session it is. Required.
 	AgentId string `protobuf:"bytes,1,opt,name=agent_id,json=agentId,proto3" json:"agent_id,omitempty"`
-	// tool_name is the tool's name: at most 128 letters, digits and `_ : . - /`.
-	// Required.
+	// tool_name is the tool's name: at most 128 letters, digits and `_ : . - /`. As
+	// with BridgeService.Tool `_` may stand for `:`, and `read_file`, `write_file` and
+	// `list_dir` mean the `fs` tools, unless a tool is called exactly so. Required.
 	ToolName string `protobuf:"bytes,2,opt,name=tool_name,json=toolName,proto3" json:"tool_name,omitempty"`
 	// arguments_form is a JSON object, at most 1 MiB. Default: empty.
 	//
