@@ -242,8 +242,12 @@ func (r *recording) step(number uint64) step.Step {
 	return s
 }
 
-// argsName begins the path of a blob with a step's arguments.
-const argsName = "args"
+const (
+	// argsName begins the path of a blob with a step's arguments.
+	argsName = "args"
+	// extLog ends that of what a command printed.
+	extLog = "log"
+)
 
 // stageBlobs stages what was uploaded, under names made of the step's number.
 func (r *recording) stageBlobs(ctx context.Context, tx *kv.Tx, s *step.Step, answer *Answer) error {
@@ -277,9 +281,9 @@ func (r *recording) stageBlobs(ctx context.Context, tx *kv.Tx, s *step.Step, ans
 }
 
 func (r *recording) stageBlob(ctx context.Context, tx *kv.Tx, stored blob.Stored, stepID string, name blob.Name) (blob.Entry, error) {
-	return r.hand.Blobs.StageNamed(ctx, tx, r.call.Scope, stored, blob.Entry{
-		StepID:    stepID,
-		SessionID: r.call.SessionID,
-		Category:  r.reduced.OffloadCategory,
-	}, name)
+	e := blob.Entry{StepID: stepID, SessionID: r.call.SessionID, Category: r.reduced.OffloadCategory}
+	if name.Ext == extLog && !stored.Binary {
+		e.Kind = blob.KindLog
+	}
+	return r.hand.Blobs.StageNamed(ctx, tx, r.call.Scope, stored, e, name)
 }

@@ -20,6 +20,7 @@ func shapes() map[string]shape {
 		"written": {figures: []string{"size", "sha256"}, read: (*Reducer).written},
 		"listing": {figures: []string{"count", "files", "dirs"}, read: (*Reducer).listing, tells: hasEntries},
 		"results": {figures: []string{"count"}, read: (*Reducer).results, tells: hasHits},
+		"search":  {figures: []string{"text", "size", "count"}, read: (*Reducer).search},
 		"page":    {figures: []string{"site", "status", "size"}, read: (*Reducer).page, tells: hasStatus},
 		"command": {figures: []string{"short", "exit_code", "lines", "size"}, read: (*Reducer).command, failures: true, tells: hasExit},
 		"any":     {figures: []string{"text", "size"}, read: (*Reducer).anything},

@@ -15,6 +15,15 @@ func (r *Reducer) results(c Call) reading {
 	return rd
 }
 
+// search reads the result of a search as it comes, and counts its hits.
+func (r *Reducer) search(c Call) reading {
+	rd := r.anything(c)
+	if hits, ok := hitsOf(c.Result); ok {
+		rd.figure("count", hits)
+	}
+	return rd
+}
+
 // hitKeys are the names that the hits of a search go by.
 func hitKeys() []string { return []string{"results", "items", "hits", "matches", keyOutput} }
 
