@@ -1,6 +1,9 @@
 package server_test
 
 import (
+	"fmt"
+	"os"
+	"path/filepath"
 	"strings"
 	"testing"
 
@@ -63,5 +66,46 @@ func TestNamesOfRecordedSteps(t *testing.T) {
 	})
 	if got := record("web_search", `{"query":"q"}`, `{"results":[1,2,3]}`).GetStep(); got.GetToolName() != "web_search" {
 		t.Errorf("the tool that is called so exactly is %s", got.GetToolName())
+	}
+}
+
+// In a session with a preset, what a tool answers says where the result lies as the
+// preset does, whether the server ran the tool or the caller; a call that is
+// repeated gets the same answer.
+//
+// K54
+func TestReferencesOfSessions(t *testing.T) {
+	s := servertest.Start(t, nil)
+	long := strings.Repeat("line\\n", 400)
+	must(t, os.WriteFile(filepath.Join(s.Workspace, "a.txt"), []byte(strings.Repeat("line\n", 400)), 0o600))
+	for preset, forms := range map[string][2]string{
+		"":          {"Read a.txt (2000 bytes, text). Saved to %s\nUse fs:read_file to retrieve if needed.", "Found 1 results for 'q'. Saved to %s\nUse fs:read_file to retrieve if needed."},
+		"reduction": {"Read a.txt (2000 bytes, text). Saved to %s", "Found 1 results. Saved to %s"},
+		"design":    {"Read completed. Results saved to %s\nUse fs:read_file to retrieve if needed.", "Search completed. Results saved to %s\nUse fs:read_file to retrieve if needed."},
+		"chat":      {"Read a.txt (2000 bytes, text). Saved to %s\nUse fs:read_file to retrieve if needed.", "Found 1 results for 'q'. Saved to %s\nUse fs:read_file to retrieve if needed."},
+	} {
+		session := "session " + preset
+		if preset != "" {
+			MustConfigure(t, s, &loombridgev1.ConfigureSessionRequest{SessionId: session, History: &loombridgev1.HistorySettings{Preset: preset}})
+		}
+		for range 2 {
+			read, err := s.Bridge.Tool(t.Context(), &loombridgev1.ToolRequest{
+				AgentId: agent, SessionId: session, Name: "fs:read_file", RequestId: "read " + preset,
+				ArgumentsForm: &loombridgev1.ToolRequest_ArgumentsJson{ArgumentsJson: `{"path":"a.txt"}`},
+			})
+			must(t, err)
+			if want := fmt.Sprintf(forms[0], read.GetOutputBlob().GetPath()); read.GetObservation() != want {
+				t.Errorf("%q: Tool answers %q, want %q", preset, read.GetObservation(), want)
+			}
+			found, err := s.Context.RecordStep(t.Context(), &loombridgev1.RecordStepRequest{
+				AgentId: agent, SessionId: session, ToolName: "web:search", Success: true, RequestId: "found " + preset,
+				ArgumentsForm: &loombridgev1.RecordStepRequest_ArgumentsJson{ArgumentsJson: `{"query":"q"}`},
+				OutputForm:    &loombridgev1.RecordStepRequest_OutputJson{OutputJson: `{"results":["` + long + `"]}`},
+			})
+			must(t, err)
+			if want := fmt.Sprintf(forms[1], found.GetOutputBlob().GetPath()); found.GetObservation() != want {
+				t.Errorf("%q: RecordStep answers %q, want %q", preset, found.GetObservation(), want)
+			}
+		}
 	}
 }

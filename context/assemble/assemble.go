@@ -25,9 +25,6 @@ const (
 	DefaultToolResultTokens = 3000
 	// MaxGoalBytes bounds a goal.
 	MaxGoalBytes = 256 << 10
-	// MaxSummaryBytes bounds a caller's summary: what history.DefaultSummaryTokens
-	// tokens have at most.
-	MaxSummaryBytes = 8 << 10
 	// MaxSystemBytes bounds a system prompt.
 	MaxSystemBytes = 1 << 20
 )

@@ -409,7 +409,6 @@ func TestCompactText(t *testing.T) {
 		"max_tokens":  {MaxTokens: -1},
 		"keep_recent": {KeepRecent: -1},
 		"style":       {Style: 9},
-		"summary":     {Scope: scope, Summary: strings.Repeat("word ", 600)},
 	} {
 		_, err := w.assembler.Compact(t.Context(), r)
 		var invalid *assemble.InvalidError

@@ -169,8 +169,8 @@ func (d *Domain) open(engine kv.Engine, workspaces hand.Workspaces, o Options) (
 	}
 	d.Hand = hand.New(hand.Deps{
 		Registry: d.Registry, Relay: relay{d.Agents}, Log: d.Log, Blobs: d.Blobs, Reducer: reducer,
-		Engine: engine, Writer: writer, Workspaces: workspaces, Compressor: compress.New(d.count, &o.Compress), Pressure: d.Assembler.Pressure,
-	}, &hand.Options{Now: o.Now, Logger: o.Logger, Style: o.Reference, DropWritten: o.DropWritten})
+		Engine: engine, Writer: writer, Workspaces: workspaces, Compressor: compress.New(d.count, &o.Compress), Pressure: d.Assembler.Pressure, Style: log.reference(o),
+	}, &hand.Options{Now: o.Now, Logger: o.Logger, DropWritten: o.DropWritten})
 	d.onClose(func() error { return d.closeHand(o.CloseTimeout) })
 	return nil
 }

@@ -2403,9 +2403,10 @@ type CompactHistoryRequest struct {
 	MaxTokens int32 `protobuf:"varint,6,opt,name=max_tokens,json=maxTokens,proto3" json:"max_tokens,omitempty"`
 	// dry_run shows the batch and does not store it.
 	DryRun bool `protobuf:"varint,7,opt,name=dry_run,json=dryRun,proto3" json:"dry_run,omitempty"`
-	// summary is what the caller, or its model, says of what is folded: at most 500
-	// tokens and 8 KiB. It stands at the head of the fold and replaces none of its
-	// lines. Not with style. Default: none.
+	// summary is what the caller, or its model, says of what is folded. It stands at
+	// the head of the fold and replaces none of its lines. One that is blank or longer
+	// than 500 tokens is left out, and the answer says so. Not with style. Default:
+	// none.
 	Summary       string `protobuf:"bytes,8,opt,name=summary,proto3" json:"summary,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -2507,9 +2508,12 @@ type CompactHistoryResponse struct {
 	// text is the history in the style that was asked for.
 	Text string `protobuf:"bytes,3,opt,name=text,proto3" json:"text,omitempty"`
 	// tokens is the size of the history, or of the text.
-	Tokens        *TokenCount `protobuf:"bytes,4,opt,name=tokens,proto3" json:"tokens,omitempty"`
-	unknownFields protoimpl.UnknownFields
-	sizeCache     protoimpl.SizeCache
+	Tokens *TokenCount `protobuf:"bytes,4,opt,name=tokens,proto3" json:"tokens,omitempty"`
+	// summary_problem says why the summary was left out; empty when it was not, or
+	// when none was given.
+	SummaryProblem string `protobuf:"bytes,5,opt,name=summary_problem,json=summaryProblem,proto3" json:"summary_problem,omitempty"`
+	unknownFields  protoimpl.UnknownFields
+	sizeCache      protoimpl.SizeCache
 }
 
 func (x *CompactHistoryResponse) Reset() {
@@ -2568,6 +2572,13 @@ func (x *CompactHistoryResponse) GetTokens() *TokenCount {
 		return x.Tokens
 	}
 	return nil
+}
+
+func (x *CompactHistoryResponse) GetSummaryProblem() string {
+	if x != nil {
+		return x.SummaryProblem
+	}
+	return ""
 }
 
 // UndoRequest names a session.
@@ -5572,12 +5583,13 @@ const file_loombridge_v1_context_proto_rawDesc = "" +
 	"\n" +
 	"max_tokens\x18\x06 \x01(\x05R\tmaxTokens\x12\x17\n" +
 	"\adry_run\x18\a \x01(\bR\x06dryRun\x12\x18\n" +
-	"\asummary\x18\b \x01(\tR\asummary\"\xbe\x01\n" +
+	"\asummary\x18\b \x01(\tR\asummary\"\xe7\x01\n" +
 	"\x16CompactHistoryResponse\x12.\n" +
 	"\x05batch\x18\x01 \x01(\v2\x18.loombridge.v1.FoldBatchR\x05batch\x12-\n" +
 	"\x05folds\x18\x02 \x03(\v2\x17.loombridge.v1.FoldInfoR\x05folds\x12\x12\n" +
 	"\x04text\x18\x03 \x01(\tR\x04text\x121\n" +
-	"\x06tokens\x18\x04 \x01(\v2\x19.loombridge.v1.TokenCountR\x06tokens\"|\n" +
+	"\x06tokens\x18\x04 \x01(\v2\x19.loombridge.v1.TokenCountR\x06tokens\x12'\n" +
+	"\x0fsummary_problem\x18\x05 \x01(\tR\x0esummaryProblem\"|\n" +
 	"\vUndoRequest\x12\x19\n" +
 	"\bagent_id\x18\x01 \x01(\tR\aagentId\x12\x1d\n" +
 	"\n" +
