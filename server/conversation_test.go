@@ -343,3 +343,41 @@ func (c *talk) replay(run *replay.Run, prompts int) {
 		c.say(message)
 	}
 }
+
+// When a batch comes is decided by the prices of the model: the dearer it is to read
+// from the cache, the sooner. What the session or the call says of prices is
+// stronger.
+//
+// X03
+func TestPricesOfTheModelDecide(t *testing.T) {
+	s := servertest.Start(t, nil)
+	for _, preset := range allPresets() {
+		first := func(model string, prices *loombridgev1.TokenPrices) int {
+			c := &talk{tb: t, server: s, session: fmt.Sprint(preset, model, prices)}
+			for n := range 200 {
+				id := c.ask("I look at the next one.", "bash", fmt.Sprintf(`{"command":"cat part_%d"}`, n))
+				c.answer(id, strings.Repeat(fmt.Sprintf("line %d of many\n", n), 30))
+				prompt, err := s.Context.Assemble(t.Context(), &loombridgev1.AssembleRequest{
+					AgentId: agent, SessionId: c.session, Model: model, MaxTokens: 1_000_000, WithoutTools: true,
+					History: &loombridgev1.HistorySettings{Preset: preset, Prices: prices},
+				})
+				must(t, err)
+				if batch := prompt.GetReceipt().GetBatch(); batch != nil {
+					if batch.GetReason() != loombridgev1.FoldReason_FOLD_REASON_PRICE {
+						t.Fatalf("%q: the batch is made by %v", preset, batch.GetReason())
+					}
+					return n
+				}
+			}
+			return 200
+		}
+		half, tenth := first("gpt-4o", nil), first("gpt-5", nil)
+		if half >= tenth || tenth == 200 {
+			t.Errorf("%q: the first batch comes at step %d where cached tokens cost half, at %d where they cost a tenth", preset, half, tenth)
+		}
+		own := &loombridgev1.TokenPrices{Input: 1, CachedInput: 0.1, CacheWrite: 1}
+		if got := first("gpt-4o", own); got != tenth {
+			t.Errorf("%q: at prices of the caller's own the first batch comes at step %d, want %d", preset, got, tenth)
+		}
+	}
+}

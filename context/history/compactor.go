@@ -53,9 +53,9 @@ func NewCompactor(count func(text string) int, p Preset) *Compactor {
 
 // Full is a step in full: what was thought, done and seen.
 func (c *Compactor) Full(s step.Step) string {
-	text := c.bare(s)
-	if s.Inline != "" && !c.Hides(s) && !repeats(s) {
-		text += "\n" + s.Inline
+	text, result := c.bare(s), s.Output()
+	if result != "" && !c.Hides(s) && !repeats(s, result) {
+		text += "\n" + result
 	}
 	return text
 }
@@ -104,9 +104,9 @@ func (c *Compactor) Result(a *Act, whole string, bare bool) string {
 }
 
 // repeats tells whether what was observed is the whole result, on one line.
-func repeats(s step.Step) bool {
+func repeats(s step.Step, result string) bool {
 	_, said, found := strings.Cut(s.Observation, " → ")
-	return found && said == step.OneLine(s.Inline)
+	return found && said == step.OneLine(result)
 }
 
 // line is a step in one line. One of somebody's own template that is no shorter

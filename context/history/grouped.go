@@ -83,7 +83,7 @@ func (c *Compactor) groupedSection(run []Act, out []bool, limit int) (text strin
 		for k := range g.acts {
 			failed := g.acts[k].Outcome == step.Failed
 			if failed && !out[at+k] {
-				lines = append(lines, "  ["+g.acts[k].ID()+"] ✗ "+g.acts[k].ToolName+" failed: "+step.OneLine(g.acts[k].Error))
+				lines = append(lines, "  ["+g.acts[k].ID()+"] ✗ "+failure(&g.acts[k]))
 			} else if failed || i < dropped || gone {
 				omitted++
 			}
@@ -94,6 +94,15 @@ func (c *Compactor) groupedSection(run []Act, out []bool, limit int) (text strin
 		lines = append(lines, fmt.Sprintf("  ... (%d earlier steps omitted)", omitted))
 	}
 	return strings.Join(lines, "\n"), left
+}
+
+// failure says how an act failed: a command that said nothing, by its exit code.
+func failure(a *Act) string {
+	said := step.OneLine(a.Error)
+	if code, ok := a.Exit(); ok && said == "" {
+		said = fmt.Sprint("exit ", code)
+	}
+	return strings.TrimSuffix(a.ToolName+" failed: "+said, ": ")
 }
 
 // keptFrom returns the first of the newest groups that have limit lines in all,
