@@ -29,7 +29,8 @@ type done struct {
 
 // done are the calls of a group in order: each has a step, a message or a block of
 // one for its result, or none.
-func (r *reading) done(g *group) []done {
+// whole is what a prompt shows of its outputs with nothing folded.
+func (r *reading) done(g *group, whole output) []done {
 	var all []done
 	for _, t := range g.turns {
 		for i := range t.calls {
@@ -41,7 +42,7 @@ func (r *reading) done(g *group) []done {
 	}
 	for i := range g.members {
 		if m := &g.members[i]; m.use == stray {
-			all = append(all, done{r.told(m.entry, nameObserved, "{}", r.whole(m.entry.Position)), nil, m.entry.Position})
+			all = append(all, done{r.told(m.entry, nameObserved, "{}", whole(m.entry.Position)), nil, m.entry.Position})
 		}
 	}
 	return all

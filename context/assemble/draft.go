@@ -162,7 +162,12 @@ func (d *draft) take(v history.View) {
 
 // items returns the messages of a view.
 func (s *source) items(v history.View) []item {
-	outputs := outputsOf(v)
+	outputs := make(map[uint64]string, len(v.Items))
+	for i := range v.Items {
+		if e := v.Items[i].Entry; e != nil {
+			outputs[e.Position] = v.Items[i].Output
+		}
+	}
 	shown := func(position uint64) string { return outputs[position] }
 	groups := s.groups
 	var out []item

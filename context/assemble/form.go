@@ -7,38 +7,53 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/loom-bridge/loom-bridge/context/history"
 	"github.com/loom-bridge/loom-bridge/context/session"
 	"github.com/loom-bridge/loom-bridge/context/step"
 )
 
-// form are the messages of a group in full, in the words of the preset: what was
+// form are the messages of a group that is no line, with their sizes.
+func (r *reading) form(g *group, form history.Form) ([]item, error) {
+	if form == history.AsItIs {
+		return r.counted(g.items(r.outputs(g)))
+	}
+	full, bare, err := r.forms(g)
+	if form == history.Bare {
+		return bare, err
+	}
+	return full, err
+}
+
+// forms are the messages of a group in full, in the words of the preset: what was
 // written is gone from the arguments of calls, and results that the preset hides
 // are what was observed of them. bare are those without any results. What is pinned
 // stays as it is.
-func (r *reading) form(g *group, all []done) (full, bare []item, err error) {
+func (r *reading) forms(g *group) (full, bare []item, err error) {
+	whole := r.outputs(g)
+	all := r.done(g, whole)
 	w := wording{own: g.copied(), texts: make(map[uint64]string), within: make(map[string]string)}
 	r.leaveOutWritten(w.own, all)
-	r.replace(&w, all, false)
-	if full, err = r.counted(w.items(r.whole)); err != nil {
+	r.replace(&w, all, whole, false)
+	if full, err = r.counted(w.items(whole)); err != nil {
 		return nil, nil, err
 	}
-	r.replace(&w, all, true)
-	bare, err = r.counted(w.items(r.whole))
+	r.replace(&w, all, whole, true)
+	bare, err = r.counted(w.items(whole))
 	return full, bare, err
 }
 
 // replace puts the preset's words into the places of results.
-func (r *reading) replace(w *wording, all []done, bare bool) {
+func (r *reading) replace(w *wording, all []done, whole output, bare bool) {
 	for i := range all {
 		d := &all[i]
 		if d.result == 0 {
 			continue
 		}
-		whole := r.whole(d.result)
+		result := whole(d.result)
 		if d.inBlocks() {
-			whole = d.act.Inline
+			result = d.act.Inline
 		}
-		if text := r.compactor.Result(&d.act, whole, bare); text != whole {
+		if text := r.compactor.Result(&d.act, result, bare); text != result {
 			w.put(d, text)
 		}
 	}

@@ -6,6 +6,7 @@ import (
 	"slices"
 	"sync"
 
+	"github.com/loom-bridge/loom-bridge/context/history"
 	"github.com/loom-bridge/loom-bridge/context/step"
 	"github.com/loom-bridge/loom-bridge/context/tokens"
 	"github.com/loom-bridge/loom-bridge/memory/kv"
@@ -18,6 +19,9 @@ const (
 	maxSessions = 1 << 11
 	// maxPrompts of a session may still get a usage report.
 	maxPrompts = 4
+	// maxParts bounds the groups of entries of which it is known what a preset shows.
+	// One takes about a kilobyte.
+	maxParts = 1 << 14
 	// maxAgents bounds the agents whose ratios are known.
 	maxAgents = 1 << 10
 )
@@ -35,6 +39,8 @@ type known struct {
 	trails recent[sessionKey, *trail]
 	// briefs are calls in messages by the rules for steps.
 	briefs recent[[sha256.Size]byte, step.Step]
+	// parts are what presets see of groups.
+	parts recent[partKey, history.Part]
 }
 
 type sessionKey struct {
@@ -77,6 +83,7 @@ func newKnown(models *tokens.Models) *known {
 		sets:     newRecent[[sha256.Size]byte, toolset](maxToolsets),
 		trails:   newRecent[sessionKey, *trail](maxTrails),
 		briefs:   newRecent[[sha256.Size]byte, step.Step](maxReduced),
+		parts:    newRecent[partKey, history.Part](maxParts),
 	}
 }
 
@@ -104,6 +111,19 @@ func (k *known) keepReduced(key [sha256.Size]byte, s step.Step) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	k.briefs.put(key, s)
+}
+
+// part returns what a preset saw of a group before.
+func (k *known) part(key partKey) (history.Part, bool) {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	return k.parts.get(key)
+}
+
+func (k *known) keepPart(key partKey, p history.Part) {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	k.parts.put(key, p)
 }
 
 // trail returns what the session's last prompt began with, nil where it is not

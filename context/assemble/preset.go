@@ -10,18 +10,14 @@ import (
 // partSteps is what a preset makes of steps, for people.
 const partSteps = "steps"
 
-// presented is a conversation as a preset sees it: a part for each group, and the
-// messages that show it in full.
+// presented is a conversation as a preset sees it: a part for each group.
 type presented struct {
-	parts []history.Part
-	full  []fullForm
-	// whole is the conversation with nothing folded.
-	whole history.View
+	reading
+	groups []*group
+	parts  []history.Part
+	// whole is what the conversation takes with nothing folded.
+	whole int
 }
-
-// fullForm are the messages of a group in full, without its results, and as they
-// are without a preset.
-type fullForm struct{ items, bare, whole []item }
 
 // presetHistory is the conversation as the preset shows it.
 func (t *task) presetHistory(s *source, d *draft, budget int) ([]item, error) {
@@ -31,37 +27,36 @@ func (t *task) presetHistory(s *source, d *draft, budget int) ([]item, error) {
 		}
 	}
 	p := s.presented
-	l := history.NewCompactor(t.count, t.preset).Show(history.Conversation{
+	l := p.compactor.Show(history.Conversation{
 		Parts: slices.Clone(p.parts), Mark: s.state.Marks[t.name], Literal: t.literal, Budget: budget,
 		Since: s.state.Since, ExpectedTurns: t.turns,
 	}, &t.options)
 	if l.Tokens > budget {
 		return nil, p.overflow(l, budget)
 	}
-	d.saved = p.whole.Tokens - l.Tokens
+	d.saved = p.whole - l.Tokens
 	if l.Reason != 0 {
 		d.mark, d.moved = l.Mark, true
 		d.batch = &Batch{Reason: l.Reason, Refs: l.Refs, Before: l.Lines + l.Before - l.Tokens, After: l.Lines, BreakEven: finite(l.BreakEven)}
 	}
-	return p.items(l), nil
+	return p.items(l)
 }
 
 // items are the messages of a layout.
-func (p *presented) items(l history.Layout) []item {
+func (p *presented) items(l history.Layout) ([]item, error) {
 	var out []item
 	for _, shown := range l.Shown {
-		switch form := &p.full[shown.Part]; {
-		case shown.Text != "":
+		if shown.Text != "" {
 			out = append(out, item{partSteps, session.Message{Role: session.User, Content: shown.Text}, shown.Tokens})
-		case shown.Form == history.Bare:
-			out = append(out, form.bare...)
-		case shown.Form == history.AsItIs:
-			out = append(out, form.whole...)
-		default:
-			out = append(out, form.items...)
+			continue
 		}
+		items, err := p.form(p.groups[shown.Part], shown.Form)
+		if err != nil {
+			return nil, err
+		}
+		out = append(out, items...)
 	}
-	return out
+	return out, nil
 }
 
 // overflow says what takes most of a layout that does not fit.
@@ -73,17 +68,13 @@ func (p *presented) overflow(l history.Layout, budget int) error {
 			steps += shown.Tokens
 			continue
 		}
-		label := partSteps
-		if whole := p.full[shown.Part].whole; len(whole) > 0 {
-			label = whole[0].label
-		}
 		if part := &p.parts[shown.Part]; part.Stays && len(part.Acts) > 0 {
 			e.Pinned += shown.Tokens
 		} else {
 			e.Fixed += shown.Tokens
 		}
 		if shown.Tokens > e.LargestTokens {
-			e.Largest, e.LargestTokens = label, shown.Tokens
+			e.Largest, e.LargestTokens = p.groups[shown.Part].turns[0].label, shown.Tokens
 		}
 	}
 	if steps > e.LargestTokens {
@@ -92,66 +83,103 @@ func (p *presented) overflow(l history.Layout, budget int) error {
 	return e
 }
 
-// present makes parts of the groups.
+// present makes parts of the groups. What is known of them from an earlier prompt
+// is not made again.
 func (t *task) present(s *source) error {
-	whole, err := t.ledger.Compact(history.History{Entries: s.entries})
-	if err != nil {
-		return err
+	p := &presented{
+		reading: reading{t: t, compactor: history.NewCompactor(t.count, t.preset)},
+		groups:  s.groups, parts: make([]history.Part, len(s.groups)),
 	}
-	p := &presented{whole: whole, parts: make([]history.Part, len(s.groups)), full: make([]fullForm, len(s.groups))}
-	outputs := outputsOf(whole)
-	r := reading{t: t, compactor: history.NewCompactor(t.count, t.preset), whole: func(position uint64) string { return outputs[position] }}
 	for i, g := range s.groups {
-		if p.parts[i], p.full[i], err = r.group(g); err != nil {
-			return err
+		part, known := t.a.known.part(t.partKey(g))
+		if !known {
+			var err error
+			if part, err = p.part(g); err != nil {
+				return err
+			}
+			part = p.compactor.Brief(part, t.options.MessageTokens)
+			if t.err != nil {
+				return t.err
+			}
+			t.a.known.keepPart(t.partKey(g), part)
 		}
+		part.Load = func() []history.Act { return p.acts(g) }
+		p.parts[i] = part
+		p.whole += part.Whole
 	}
 	s.presented = p
 	return t.err
 }
 
-// outputsOf are the outputs that a view shows, by the positions of their entries.
-func outputsOf(v history.View) map[uint64]string {
-	outputs := make(map[uint64]string, len(v.Items))
-	for i := range v.Items {
-		if e := v.Items[i].Entry; e != nil {
-			outputs[e.Position] = v.Items[i].Output
-		}
+// partKey is what a part depends on: entries never change, but more of them may
+// join a group.
+type partKey struct {
+	session       sessionKey
+	model, preset string
+	format        Format
+	resultTokens  int
+	first, last   uint64
+	members       int
+	open, awaited bool
+}
+
+func (t *task) partKey(g *group) partKey {
+	last := g.members[len(g.members)-1].entry.Position
+	return partKey{
+		session: sessionKey{t.r.Scope, sessionOf(t.r.SessionID)}, model: t.r.Model, preset: t.name, format: t.r.Format,
+		resultTokens: t.options.ResultTokens, first: g.first(), last: last, members: len(g.members), open: g.open, awaited: g.awaited,
 	}
-	return outputs
 }
 
 // reading makes parts of groups.
 type reading struct {
 	t         *task
 	compactor *history.Compactor
-	// whole is what a prompt shows of an entry's output with nothing folded.
-	whole output
 }
 
-// group makes a part of a group.
-func (r *reading) group(g *group) (history.Part, fullForm, error) {
-	all := r.done(g)
-	part := history.Part{Acts: actsOf(all), Stays: g.open || g.stays(), Awaited: g.awaited, Position: g.first()}
-	whole, err := r.counted(g.items(r.whole))
+// part makes a part of a group.
+func (r *reading) part(g *group) (history.Part, error) {
+	part := history.Part{Acts: r.acts(g), Stays: g.open || g.stays(), Awaited: g.awaited, Position: g.first()}
+	whole, err := r.form(g, history.AsItIs)
 	if err != nil {
-		return part, fullForm{}, err
+		return part, err
 	}
-	form := fullForm{whole, whole, whole}
+	part.Whole = sizeOf(whole)
 	switch {
-	case len(all) == 0:
+	case len(part.Acts) == 0:
+		part.Tokens, part.Bare = part.Whole, part.Whole
 	case g.steps():
 		part.Text = true
-		for i := range part.Acts {
-			r.limit(&part.Acts[i])
-		}
 	default:
-		if form.items, form.bare, err = r.form(g, all); err != nil {
-			return part, form, err
+		full, bare, err := r.forms(g)
+		if err != nil {
+			return part, err
+		}
+		part.Tokens, part.Bare = sizeOf(full), sizeOf(bare)
+	}
+	return part, nil
+}
+
+// acts are the calls of a group with what they gave.
+func (r *reading) acts(g *group) []history.Act {
+	acts := actsOf(r.done(g, r.outputs(g)))
+	for i := range acts {
+		if g.steps() {
+			r.limit(&acts[i])
 		}
 	}
-	part.Tokens, part.Bare, part.Whole = sizeOf(form.items), sizeOf(form.bare), sizeOf(whole)
-	return part, form, nil
+	return acts
+}
+
+// outputs is what a prompt shows of a group's outputs with nothing folded.
+func (r *reading) outputs(g *group) output {
+	entries := entriesOf(g)
+	show(g, entries, r.t.a.reference)
+	shown := make(map[uint64]string, len(entries))
+	for i := range entries {
+		shown[entries[i].Position] = r.t.ledger.Shown(&entries[i])
+	}
+	return func(position uint64) string { return shown[position] }
 }
 
 // sizeOf is the size of messages that were counted.
@@ -177,13 +205,8 @@ func (g *group) stays() bool {
 
 // limit bounds what is shown of the result of a step that is text.
 func (r *reading) limit(a *history.Act) {
-	if a.Pinned || r.compactor.Hides(a.Step) || r.t.count(a.Inline) <= r.t.options.ResultTokens {
+	if a.Pinned || r.compactor.Hides(a.Step) || len(a.Inline) <= r.t.options.ResultTokens {
 		return
 	}
-	v, err := r.t.ledger.Compact(history.History{Entries: []history.Entry{{
-		Position: 1, Kind: history.Step, Output: a.Inline, Full: reference(&a.Step), Failed: !a.Success(),
-	}}})
-	if err == nil {
-		a.Inline = v.Items[0].Output
-	}
+	a.Inline = r.t.ledger.Shown(&history.Entry{Kind: history.Step, Output: a.Inline, Full: reference(&a.Step), Failed: !a.Success()})
 }

@@ -174,9 +174,10 @@ var presets = []string{"design", "reduction", "chat", "research", "code", "debug
 // Whatever is said and called: under every preset a prompt begins with the whole
 // prompt before, unless its receipt reports a batch; a provider takes it; what the
 // user said stands there word for word and in order; what tools wrote is gone; and
-// none is refused that fits with nothing folded.
+// none is refused that fits with nothing folded. What is remembered of earlier
+// prompts changes none.
 //
-// X03, A11
+// X03, X05, A11
 func TestPresetsOverRandomConversations(t *testing.T) {
 	for _, preset := range presets {
 		t.Run(preset, func(t *testing.T) {

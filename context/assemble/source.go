@@ -66,6 +66,9 @@ func (t *task) readUpTo(ctx context.Context, state session.Folds, limit int) (*s
 	if s.groups, s.more, err = t.readGroups(ctx, s.folds, limit); err != nil {
 		return nil, err
 	}
+	if t.policy == session.PolicyPreset {
+		return s, t.err
+	}
 	for _, g := range s.groups {
 		entries := entriesOf(g)
 		show(g, entries, t.a.reference)

@@ -4,6 +4,8 @@ import (
 	"cmp"
 	"slices"
 	"strings"
+
+	"github.com/loom-bridge/loom-bridge/context/step"
 )
 
 // Part is what a preset shows as lines all at once or not at all: the calls of one
@@ -23,10 +25,48 @@ type Part struct {
 	// Position is the place of its first entry in the log.
 	Position uint64
 	// Tokens is what its messages take in full, Bare what they take without the
-	// results themselves. Both are not looked at with Text.
+	// results themselves. With Text, Compactor.Brief says so.
 	Tokens, Bare int
 	// Whole is what it takes as it is, without a preset; 0 where it can't be shown so.
 	Whole int
+	// Load returns the acts in full where Acts are brief; nil where they are not.
+	Load func() []Act
+}
+
+// full are the acts in full.
+func (p *Part) full() []Act {
+	if p.Load != nil {
+		return p.Load()
+	}
+	return p.Acts
+}
+
+// Brief returns a part without the texts of its acts, with their lines and sizes
+// instead: what it takes to show the part as lines, and to weigh whether to. Give
+// it a Load to have it shown in full, too.
+func (c *Compactor) Brief(p Part, messageTokens int) Part {
+	p = c.weighed(p, messageTokens)
+	brief := make([]Act, len(p.Acts))
+	for i := range p.Acts {
+		a := &p.Acts[i]
+		brief[i] = Act{Ref: a.Ref, summary: c.lineOf(a), Step: step.Step{
+			Number: a.Number, ToolName: a.ToolName, Outcome: a.Outcome, Error: a.Error, Metadata: a.Metadata, Pinned: a.Pinned,
+		}}
+	}
+	p.Acts = brief
+	return p
+}
+
+// weighed is a part with the sizes of its texts.
+func (c *Compactor) weighed(p Part, messageTokens int) Part {
+	if !p.Text || p.Tokens > 0 {
+		return p
+	}
+	for i := range p.Acts {
+		p.Tokens += c.count(c.fullText(&p.Acts[i], false)) + messageTokens
+		p.Bare += c.count(c.fullText(&p.Acts[i], true)) + messageTokens
+	}
+	return p
 }
 
 // Conversation is what a preset lays out.
@@ -124,29 +164,15 @@ type view struct {
 	l    *Ledger
 	// before is how many acts stand before each part, and in all.
 	before []int
-	// sizes is what each part takes in full, bares without its results.
-	sizes, bares []int
 }
 
 func newView(c *Compactor, conv Conversation, opts *Options) *view {
 	v := &view{c: c, conv: conv, l: New(c.count, opts)}
-	n := len(conv.Parts)
-	v.before, v.sizes, v.bares = make([]int, n+1), make([]int, n), make([]int, n)
+	v.before = make([]int, len(conv.Parts)+1)
 	for i := range conv.Parts {
 		p := &conv.Parts[i]
+		*p = c.weighed(*p, v.l.opts.MessageTokens)
 		v.before[i+1] = v.before[i] + len(p.Acts)
-		v.sizes[i], v.bares[i] = p.Tokens, min(p.Bare, p.Tokens)
-		for k := range p.Acts {
-			c.lineOf(&p.Acts[k])
-		}
-		if !p.Text {
-			continue
-		}
-		v.sizes[i], v.bares[i] = 0, 0
-		for k := range p.Acts {
-			v.sizes[i] += v.message(c.fullText(&p.Acts[k], false))
-			v.bares[i] += v.message(c.fullText(&p.Acts[k], true))
-		}
 	}
 	return v
 }
@@ -169,7 +195,7 @@ func (v *view) form(i int, m Mark) Form {
 	case len(v.conv.Parts[i].Acts) == 0:
 	case v.before[i+1] <= m.Whole:
 		return AsItIs
-	case v.before[i+1] <= m.Bare && v.bares[i] < v.sizes[i]:
+	case v.before[i+1] <= m.Bare && v.conv.Parts[i].Bare < v.conv.Parts[i].Tokens:
 		return Bare
 	}
 	return InFull
@@ -177,13 +203,14 @@ func (v *view) form(i int, m Mark) Form {
 
 // size is what a part takes that is no line.
 func (v *view) size(i int, m Mark) int {
+	p := &v.conv.Parts[i]
 	switch v.form(i, m) {
 	case Bare:
-		return v.bares[i]
+		return p.Bare
 	case AsItIs:
-		return v.conv.Parts[i].Whole
+		return p.Whole
 	}
-	return v.sizes[i]
+	return p.Tokens
 }
 
 // stretch is consecutive parts that are shown as lines.
@@ -284,8 +311,9 @@ func (w *writing) part(i int) {
 		w.behind = behindMessage
 		return
 	}
-	for k := range p.Acts {
-		text := w.c.fullText(&p.Acts[k], form == Bare)
+	acts := p.full()
+	for k := range acts {
+		text := w.c.fullText(&acts[k], form == Bare)
 		between := w.c.between()
 		if w.behind != behindAct {
 			text = w.c.heading(w.behind == behindLines) + text

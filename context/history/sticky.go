@@ -48,8 +48,8 @@ func (v *view) boundary(forced bool) int {
 func (v *view) fullTokens() int {
 	n := 0
 	for i := range v.conv.Parts {
-		for k := range v.conv.Parts[i].Acts {
-			n += v.c.count(v.c.Full(v.conv.Parts[i].Acts[k].Step))
+		for _, a := range v.conv.Parts[i].full() {
+			n += v.c.count(v.c.Full(a.Step))
 		}
 	}
 	return n
