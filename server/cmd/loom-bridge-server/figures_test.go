@@ -15,13 +15,14 @@ import (
 type figures struct {
 	tb      testing.TB
 	context loombridgev1.ContextServiceClient
+	agent   string
 	tokens  func(text string) int
 }
 
 func MustFigures(tb testing.TB, args ...string) *figures {
 	tb.Helper()
 	p := MustRun(tb, tb.TempDir(), args...)
-	f := &figures{tb: tb, context: loombridgev1.NewContextServiceClient(p.conn)}
+	f := &figures{tb: tb, context: loombridgev1.NewContextServiceClient(p.conn), agent: "a"}
 	f.tokens = func(text string) int {
 		got, err := f.context.CountTokens(tb.Context(), &loombridgev1.CountTokensRequest{AgentId: "a", Text: text, Model: "gpt-4o"})
 		must(tb, err)
@@ -36,7 +37,7 @@ func (f *figures) record(tool, thought string, args, output map[string]any) stri
 	argsJSON, _ := json.Marshal(args)
 	outputJSON, _ := json.Marshal(output)
 	got, err := f.context.RecordStep(f.tb.Context(), &loombridgev1.RecordStepRequest{
-		AgentId: "a", SessionId: "s", ToolName: tool, Thought: thought, Success: true,
+		AgentId: f.agent, SessionId: "s", ToolName: tool, Thought: thought, Success: true,
 		ArgumentsForm: &loombridgev1.RecordStepRequest_ArgumentsJson{ArgumentsJson: string(argsJSON)},
 		OutputForm:    &loombridgev1.RecordStepRequest_OutputJson{OutputJson: string(outputJSON)},
 	})
@@ -44,11 +45,27 @@ func (f *figures) record(tool, thought string, args, output map[string]any) stri
 	return got.GetObservation()
 }
 
+// as is the same server for another agent.
+func (f *figures) as(tb testing.TB, agent string) *figures {
+	other := *f
+	other.tb, other.agent = tb, agent
+	return &other
+}
+
+// fail records a call that failed.
+func (f *figures) fail(tool, problem string) {
+	f.tb.Helper()
+	_, err := f.context.RecordStep(f.tb.Context(), &loombridgev1.RecordStepRequest{
+		AgentId: f.agent, SessionId: "s", ToolName: tool, ErrorMessage: problem,
+	})
+	must(f.tb, err)
+}
+
 // history is the history of the session's prompt, and its size. Settings lift the
 // budget.
 func (f *figures) history(settings *loombridgev1.HistorySettings) (text string, tokens int) {
 	f.tb.Helper()
-	request := &loombridgev1.AssembleRequest{AgentId: "a", SessionId: "s", WithoutTools: true, History: settings}
+	request := &loombridgev1.AssembleRequest{AgentId: f.agent, SessionId: "s", WithoutTools: true, History: settings}
 	if settings != nil {
 		request.MaxTokens = 100_000
 	}
