@@ -137,8 +137,7 @@ func TestStickyPresets(t *testing.T) {
 			for n := range 40 {
 				w.work(n)
 				p := w.prompt()
-				// The steps are one message, which is not closed yet.
-				now := strings.TrimSuffix(historyBytes(t, p), `"}`)
+				now := historyBytes(t, p)
 				if p.Receipt.Batch != nil {
 					batches++
 				} else if !strings.HasPrefix(now, before) {

@@ -291,3 +291,20 @@ func TestPresetsUnderABudget(t *testing.T) {
 		})
 	}
 }
+
+// What is shown of a file that was read is bounded like any result, and says how the
+// rest can be read.
+//
+// A10
+func TestPresetsBoundWhatWasRead(t *testing.T) {
+	k := newTalker(t)
+	k.request.History.Preset = "reduction"
+	k.do(step.Step{
+		ToolName: step.ToolReadFile, MinimalArgs: json.RawMessage(`{"path":"a"}`), Observation: "Read a (16000 bytes, text)",
+		Inline: strings.Repeat("1 2 3 4\n", 2000), OutcomeRef: "ref", OutcomePath: "workspace/outputs/read_001.txt",
+	})
+	p := k.prompt()
+	if got := p.Tokens.Tokens; got < 2000 || got > 3200 || !strings.Contains(string(p.OpenAIChatJSON), "chars omitted. Full data: workspace/outputs/read_001.txt") {
+		t.Errorf("%d tokens: %.300s", got, p.OpenAIChatJSON)
+	}
+}

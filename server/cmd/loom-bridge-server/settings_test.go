@@ -40,7 +40,7 @@ func tiny(f *figures, n int) {
 // Each setting of histories, of presets, of how results are kept and of
 // CompressResult makes a started server behave otherwise than one without it.
 //
-// K01, K03, K05, K06, K07, K08, K11, K12, K14, K15, K36, K38, K50, K51, K54
+// K01, K06, K07, K08, K11, K12, K15, K38, K50, K51, K54
 func TestSettingsOfPrompts(t *testing.T) {
 	read := func(f *figures, bytes int) string {
 		return f.record("fs:read_file", "", map[string]any{"path": "a.txt"}, map[string]any{"content": strings.Repeat("x", bytes)})
