@@ -272,6 +272,40 @@ func TestReportUsage(t *testing.T) {
 	MustFail(t, err, codes.FailedPrecondition, "PROMPT_UNKNOWN")
 }
 
+// A summary that can't stand in a fold is left out, never refused: the history is
+// folded all the same, and the answer says why.
+//
+// B01
+func TestSummaryThatIsLeftOut(t *testing.T) {
+	s := servertest.Start(t, nil)
+	for summary, problem := range map[string]string{
+		"":                           "",
+		"The fault is found.":        "",
+		" \n\t ":                     "it is blank",
+		strings.Repeat("word ", 600): "it is longer than 500 tokens",
+		strings.Repeat("x ", 1<<20):  "it is longer than 500 tokens",
+	} {
+		w := MustWork(t, s, fmt.Sprint("s", len(summary)), 32_000)
+		w.freeCache()
+		MustSteps(t, w, 12)
+		got := MustCompact(t, w, &loombridgev1.CompactHistoryRequest{Summary: summary})
+		if got.GetSummaryProblem() != problem || got.GetBatch() == nil {
+			t.Errorf("%.20q: problem %q, batch %v", summary, got.GetSummaryProblem(), got.GetBatch())
+		}
+		text := ""
+		for _, m := range w.assemble(true).GetMessages() {
+			text += m.GetContent()
+		}
+		if has := strings.Contains(text, "Summary: "); has != (summary != "" && problem == "") {
+			t.Errorf("%.20q: it stands in the fold: %v", summary, has)
+		}
+		again := MustCompact(t, w, &loombridgev1.CompactHistoryRequest{Summary: "There is nothing more."})
+		if again.GetSummaryProblem() != "nothing was folded" || again.GetBatch() != nil {
+			t.Errorf("again: %q, %v", again.GetSummaryProblem(), again.GetBatch())
+		}
+	}
+}
+
 // A caller's summary stands at the head of the fold, and replaces no line.
 func TestCompactHistoryWithSummary(t *testing.T) {
 	s := servertest.Start(t, nil)

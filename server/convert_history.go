@@ -130,5 +130,6 @@ func historyToCompact(scope kv.Scope, r *loombridgev1.CompactHistoryRequest) ass
 func compactionOf(c assemble.Compaction) *loombridgev1.CompactHistoryResponse {
 	return &loombridgev1.CompactHistoryResponse{
 		Batch: batchOf(c.Batch), Folds: foldsOf(c.Folds), Text: utf8Text(c.Text), Tokens: tokenCountOf(c.Tokens),
+		SummaryProblem: c.SummaryProblem,
 	}
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"math"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -367,6 +368,26 @@ func TestMemoryToolDefaults(t *testing.T) {
 }
 
 // P27: a model saves by a tool, and fails with words that help.
+// A task of importance 0.6 stays in the first tier; the next number above moves up
+// to the second as well.
+//
+// F10
+func TestImportantTasks(t *testing.T) {
+	s := servertest.Start(t, nil)
+	for i, importance := range []float64{0.5, 0.6, math.Nextafter(0.6, 1), 0.61, 1} {
+		_, err := s.Context.RecordStep(t.Context(), withTask("s1", &loombridgev1.Task{
+			TaskId: fmt.Sprint("t", i), Action: "execute", Importance: &importance,
+		}))
+		must(t, err)
+	}
+	if diff := cmp.Diff([]string{"t4", "t3", "t2"}, MustAsk(t, s, "s1", "query_l2_memory", `{}`).values("task_id")); diff != "" {
+		t.Errorf("in the second tier (-want +got):\n%s", diff)
+	}
+	if got := MustAsk(t, s, "s1", "query_l1_memory", `{}`); got.Count != 5 {
+		t.Errorf("%d tasks in the first tier", got.Count)
+	}
+}
+
 func TestMemorySaveTool(t *testing.T) {
 	s := servertest.Start(t, nil)
 	call := func(tool, args string) (*loombridgev1.ToolResponse, error) {

@@ -6,7 +6,6 @@ import (
 
 	"github.com/loom-bridge/loom-bridge/bridge/hand"
 	"github.com/loom-bridge/loom-bridge/bridge/tools"
-	"github.com/loom-bridge/loom-bridge/context/assemble"
 	"github.com/loom-bridge/loom-bridge/context/compress"
 	"github.com/loom-bridge/loom-bridge/context/session"
 	loombridgev1 "github.com/loom-bridge/loom-bridge/proto/gen/loombridge/v1"
@@ -103,7 +102,6 @@ func checkCompactHistoryRequest(r *loombridgev1.CompactHistoryRequest) error {
 	if r.GetKeepRecent() > 0 && r.GetStyle() == loombridgev1.HistoryStyle_HISTORY_STYLE_UNSPECIFIED {
 		c.add("keep_recent", "needs style")
 	}
-	c.text("summary", r.GetSummary(), assemble.MaxSummaryBytes)
 	if r.GetSummary() != "" && r.GetStyle() != loombridgev1.HistoryStyle_HISTORY_STYLE_UNSPECIFIED {
 		c.add("summary", "must be empty with style: nothing is folded then")
 	}

@@ -41,7 +41,7 @@ type CompressRequest struct {
 	// CallID is the model's id of the call, at most MaxIDBytes.
 	CallID string
 	// Result is what the tool gave: at most MaxResultBytes, Tool is required. Its
-	// Ref and RefPath are set here. Kind is, by default, what the registry says of
+	// Ref, RefPath and Pressure are set here. Kind is, by default, what the registry says of
 	// the tool.
 	Result compress.Result
 }
@@ -109,6 +109,7 @@ func (h *Hand) checkCompress(r *CompressRequest) error {
 	case len(in.Path) > maxResultPathBytes || !utf8.ValidString(in.Path):
 		return &InvalidError{"path", fmt.Sprintf("is longer than %d bytes, or no UTF-8", maxResultPathBytes)}
 	}
+	in.Pressure = h.Pressure(r.Scope, r.SessionID)
 	if in.Kind == "" {
 		in.Kind = h.resultKind(r.Scope.Tenant, in.Tool)
 	}

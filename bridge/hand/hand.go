@@ -56,7 +56,7 @@ type Relay interface {
 	Lookup(tenant, name string) (*tools.Tool, bool)
 }
 
-// Deps are what a hand works with. All but Relay and Compressor are required;
+// Deps are what a hand works with. All but Relay, Compressor, Pressure and Style are required;
 // they stay the caller's to close, after the hand.
 type Deps struct {
 	Registry *tools.Registry
@@ -73,6 +73,12 @@ type Deps struct {
 	Workspaces Workspaces
 	// Compressor shortens results. Default: one that takes four bytes for a token.
 	Compressor *compress.Compressor
+	// Pressure is how full the window of a session is, 0 to 1, for a Compressor whose
+	// threshold follows that. Default: always empty.
+	Pressure func(scope kv.Scope, sessionID string) float64
+	// Style is how the observations of a session refer to blobs. Default: as the
+	// Options say.
+	Style func(ctx context.Context, scope kv.Scope, sessionID string) step.ReferenceStyle
 }
 
 // Options adjusts a Hand. Nil and zero fields mean the defaults.
@@ -96,7 +102,6 @@ type Options struct {
 // concurrent use.
 type Hand struct {
 	Deps
-	style       step.ReferenceStyle
 	dropWritten bool
 	now         func() time.Time
 	logger      *slog.Logger
@@ -116,7 +121,6 @@ func New(d Deps, opts *Options) *Hand {
 	}
 	h := &Hand{
 		Deps:        d,
-		style:       o.Style,
 		dropWritten: o.DropWritten,
 		now:         time.Now,
 		logger:      slog.New(slog.DiscardHandler),
@@ -124,6 +128,12 @@ func New(d Deps, opts *Options) *Hand {
 	}
 	if h.Compressor == nil {
 		h.Compressor = compress.New(func(text string) int { return (len(text) + 3) / 4 }, nil)
+	}
+	if h.Style == nil {
+		h.Style = func(context.Context, kv.Scope, string) step.ReferenceStyle { return o.Style }
+	}
+	if h.Pressure == nil {
+		h.Pressure = func(kv.Scope, string) float64 { return 0 }
 	}
 	if o.Now != nil {
 		h.now = o.Now

@@ -101,6 +101,8 @@ type recording struct {
 	call    *call
 	outcome outcome
 	reduced step.Reduced
+	// style is how the observation refers to the blob.
+	style step.ReferenceStyle
 	// offload is the blob the step refers to, kept one that only its id leads
 	// to, args that of its arguments; nil without one.
 	offload, kept, args *blob.Stored
@@ -147,6 +149,9 @@ func (r *recording) add(ctx context.Context, data []byte) (*blob.Stored, error) 
 func (r *recording) commit(ctx context.Context) error {
 	h, c := r.hand, r.call
 	req := kv.Request{Refs: []kv.Ref{h.Log.Ref(c.Scope)}, Stage: r.stage}
+	if r.offload != nil {
+		r.style = h.Style(ctx, c.Scope, c.SessionID)
+	}
 	if r.offload != nil || r.kept != nil || r.args != nil {
 		req.Refs = append(req.Refs, h.Blobs.Ref(c.Scope))
 	}
@@ -209,7 +214,7 @@ func (r *recording) stage(ctx context.Context, tx *kv.Tx) error {
 		h.Log.StageIntentDone(tx, c.Scope, c.intent)
 	}
 	answer.Step, answer.Position = &s, position
-	answer.Observation, answer.Recorded = s.ToObservation(h.style), true
+	answer.Observation, answer.Recorded = s.ToObservation(r.style), true
 	r.answer = answer
 	return nil
 }
@@ -242,8 +247,12 @@ func (r *recording) step(number uint64) step.Step {
 	return s
 }
 
-// argsName begins the path of a blob with a step's arguments.
-const argsName = "args"
+const (
+	// argsName begins the path of a blob with a step's arguments.
+	argsName = "args"
+	// extLog ends that of what a command printed.
+	extLog = "log"
+)
 
 // stageBlobs stages what was uploaded, under names made of the step's number.
 func (r *recording) stageBlobs(ctx context.Context, tx *kv.Tx, s *step.Step, answer *Answer) error {
@@ -277,9 +286,9 @@ func (r *recording) stageBlobs(ctx context.Context, tx *kv.Tx, s *step.Step, ans
 }
 
 func (r *recording) stageBlob(ctx context.Context, tx *kv.Tx, stored blob.Stored, stepID string, name blob.Name) (blob.Entry, error) {
-	return r.hand.Blobs.StageNamed(ctx, tx, r.call.Scope, stored, blob.Entry{
-		StepID:    stepID,
-		SessionID: r.call.SessionID,
-		Category:  r.reduced.OffloadCategory,
-	}, name)
+	e := blob.Entry{StepID: stepID, SessionID: r.call.SessionID, Category: r.reduced.OffloadCategory}
+	if name.Ext == extLog && !stored.Binary {
+		e.Kind = blob.KindLog
+	}
+	return r.hand.Blobs.StageNamed(ctx, tx, r.call.Scope, stored, e, name)
 }

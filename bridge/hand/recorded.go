@@ -38,7 +38,7 @@ func (h *Hand) Record(ctx context.Context, r Recorded) (Answer, error) {
 		return Answer{}, err
 	}
 	defer h.running.Done()
-	c, out, err := checkRecorded(r)
+	c, out, err := h.checkRecorded(r)
 	if err != nil {
 		return Answer{}, err
 	}
@@ -59,11 +59,11 @@ func (h *Hand) Record(ctx context.Context, r Recorded) (Answer, error) {
 }
 
 // checkRecorded turns a report into a call and its outcome.
-func checkRecorded(r Recorded) (*call, outcome, error) {
+func (h *Hand) checkRecorded(r Recorded) (*call, outcome, error) {
 	if err := checkFields(&r.Request); err != nil {
 		return nil, outcome{}, err
 	}
-	tool, err := tools.NewUnchecked(tools.Descriptor{Name: r.Name, Level: tools.LevelFunction}, nil)
+	tool, err := tools.NewUnchecked(tools.Descriptor{Name: h.toolName(r.Request), Level: tools.LevelFunction}, nil)
 	if err != nil {
 		return nil, outcome{}, &InvalidError{"tool_name", "must be 1 to 128 letters, digits or _ : . - /"}
 	}
@@ -71,7 +71,7 @@ func checkRecorded(r Recorded) (*call, outcome, error) {
 	if err != nil {
 		return nil, outcome{}, withSchema(err, tool)
 	}
-	out, err := reported(r)
+	out, err := reported(r, tool.Descriptor().Name)
 	if err != nil {
 		return nil, outcome{}, err
 	}
@@ -91,7 +91,17 @@ func checkRecorded(r Recorded) (*call, outcome, error) {
 	return c, out, nil
 }
 
-func reported(r Recorded) (outcome, error) {
+// toolName is the tool that a name means: as in Call where there is one, and else
+// by the rules for steps.
+func (h *Hand) toolName(req Request) string {
+	if tool, err := h.lookup(req); err == nil {
+		return tool.Descriptor().Name
+	}
+	return h.Reducer.ToolName(req.Name)
+}
+
+// reported is what a caller's own tool did.
+func reported(r Recorded, tool string) (outcome, error) {
 	out := outcome{}
 	if r.Failed {
 		out.failure = &tools.Error{Code: tools.Failed, Message: r.ErrorMessage}
@@ -116,7 +126,7 @@ func reported(r Recorded) (outcome, error) {
 			values = nil
 		}
 	}
-	out.takeBody(r.Name, values)
+	out.takeBody(tool, values)
 	return out, nil
 }
 

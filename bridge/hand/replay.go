@@ -85,7 +85,7 @@ func (h *Hand) kept(ctx context.Context, scope kv.Scope, value []byte) (Answer, 
 	a.Success = s.Success()
 	a.ErrorMessage, a.ErrorCode = s.Error, tools.Code(s.ErrorCode)
 	a.Step, a.Position = &s, entry.Position
-	a.Observation = s.ToObservation(h.style)
+	a.Observation = s.ToObservation(h.Style(ctx, scope, s.SessionID))
 	a.Recorded, a.Replayed = true, true
 	if a.Blob != nil {
 		e, err := h.Blobs.Lookup(ctx, scope, a.Blob.Path)

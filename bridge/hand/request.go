@@ -182,9 +182,14 @@ func digest(c *call, kind string, more ...[]byte) [32]byte {
 	if c.Pinned {
 		more = append(more, []byte("pinned"))
 	}
+	name := c.name()
+	if c.reported {
+		// Which tool a name means may change between two attempts.
+		name = c.Name
+	}
 	h := sha256.New()
 	for _, part := range append([][]byte{
-		[]byte(kind), []byte(c.SessionID), []byte(c.name()), step.CanonicalJSON(c.args),
+		[]byte(kind), []byte(c.SessionID), []byte(name), step.CanonicalJSON(c.args),
 		[]byte(c.Thought), []byte(c.TurnID), []byte(c.CallID),
 	}, more...) {
 		_ = binary.Write(h, binary.BigEndian, uint64(len(part))) // a hash takes everything

@@ -39,7 +39,7 @@ func TestThresholds(t *testing.T) {
 		return [4]int{len(l1), len(l2), len(l3), len(l4.Records)}
 	}
 	// 0.6 stays in L1, what is over it moves.
-	w.add(task("s", 0, session.ImportantTask))
+	w.add(task("s", 0, 0.6))
 	if got := counts(); got != [4]int{1, 0, 0, 0} {
 		t.Errorf("0.6: %v", got)
 	}

@@ -25,9 +25,6 @@ const (
 	DefaultToolResultTokens = 3000
 	// MaxGoalBytes bounds a goal.
 	MaxGoalBytes = 256 << 10
-	// MaxSummaryBytes bounds a caller's summary: what history.DefaultSummaryTokens
-	// tokens have at most.
-	MaxSummaryBytes = 8 << 10
 	// MaxSystemBytes bounds a system prompt.
 	MaxSystemBytes = 1 << 20
 )
@@ -145,6 +142,9 @@ type Options struct {
 	// Reference is how a result says where its full text lies. Default
 	// step.ReferenceHint.
 	Reference step.ReferenceStyle
+	// Reducer makes of calls in messages what presets show of them. Default that of
+	// package step.
+	Reducer *step.Reducer
 	// Models is the table that the counter has, whose ratios usage reports
 	// correct. Default is the one that comes with package tokens.
 	Models *tokens.Models
@@ -166,6 +166,7 @@ type Assembler struct {
 	counter   *tokens.Counter
 	limit     int
 	reference step.ReferenceStyle
+	reducer   *step.Reducer
 	presets   func(name string) (history.Preset, bool)
 	known     *known
 	memo      *history.Memo
@@ -179,13 +180,16 @@ type Assembler struct {
 func New(log Log, counter *tokens.Counter, opts *Options) *Assembler {
 	a := &Assembler{
 		log: log, counter: counter, limit: DefaultToolResultTokens, known: newKnown(nil), memo: history.NewMemo(0),
-		presets: history.Named, readBytes: DefaultReadBytes, large: make(chan struct{}, maxLarge), huge: make(chan struct{}, maxHuge),
+		reducer: step.NewReducer(nil), presets: history.Named, readBytes: DefaultReadBytes, large: make(chan struct{}, maxLarge), huge: make(chan struct{}, maxHuge),
 	}
 	if opts != nil {
 		a.reference = opts.Reference
 		a.known.models = opts.Models
 		if opts.ToolResultTokens > 0 {
 			a.limit = opts.ToolResultTokens
+		}
+		if opts.Reducer != nil {
+			a.reducer = opts.Reducer
 		}
 		if opts.Presets != nil {
 			a.presets = opts.Presets
@@ -231,6 +235,12 @@ func (t *task) assemble(ctx context.Context) (Prompt, error) {
 		return Prompt{}, err
 	}
 	d, err := t.fit(ctx, s, fixed)
+	if errors.Is(err, ErrOverflow) && t.window > t.r.MaxTokens {
+		// Better a response with less room than none.
+		t.r.MaxTokens = t.window
+		fixed.hard, fixed.soft = t.limits(fixed.anchor)
+		d, err = t.fit(ctx, s, fixed)
+	}
 	if err != nil {
 		return Prompt{}, err
 	}

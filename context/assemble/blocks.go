@@ -86,6 +86,23 @@ func (p *pairer) answeredWithin(e session.Entry) bool {
 	return true
 }
 
+// answerWithin is the message of the group with a block that answers a call, and
+// what the block says.
+func (g *group) answerWithin(id string) (session.Entry, string) {
+	for i := range g.members {
+		said := g.members[i].entry.Message
+		if said == nil || said.Role != session.User {
+			continue
+		}
+		for _, b := range blocksOf(said.BlocksJSON) {
+			if b.Type == "tool_result" && b.ToolUseID == id {
+				return g.members[i].entry, resultText(b.Content, 0)
+			}
+		}
+	}
+	return session.Entry{}, ""
+}
+
 // onlyResults tells whether a message has nothing but results of calls.
 func onlyResults(m *session.Message) bool {
 	blocks := blocksOf(m.BlocksJSON)
@@ -105,12 +122,21 @@ func textWithin(content json.RawMessage, depth int) string {
 	var parts []string
 	for _, b := range blocksOf(content) {
 		text := b.Text
-		if b.Type == "tool_result" && json.Unmarshal(b.Content, &text) != nil {
-			text = textWithin(b.Content, depth+1)
+		if b.Type == "tool_result" {
+			text = resultText(b.Content, depth)
 		}
 		if text != "" {
 			parts = append(parts, text)
 		}
 	}
 	return strings.Join(parts, "\n")
+}
+
+// resultText is what the result of a call says.
+func resultText(content json.RawMessage, depth int) string {
+	var text string
+	if json.Unmarshal(content, &text) != nil {
+		text = textWithin(content, depth+1)
+	}
+	return text
 }

@@ -223,10 +223,10 @@ func (l *failing) MoveMark(ctx context.Context, s kv.Scope, id string, version u
 // read again.
 func TestStoringFolds(t *testing.T) {
 	w := newWorld(t)
-	for n := range 40 {
-		w.work(n)
-	}
 	for _, preset := range []string{"", "reduction"} {
+		for n := range 40 {
+			w.work(n) // after an undo, waiting begins anew
+		}
 		r := w.request
 		r.History.Preset = preset
 		for _, tt := range []struct {

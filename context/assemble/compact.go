@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"strings"
 
 	"github.com/loom-bridge/loom-bridge/context/history"
 	"github.com/loom-bridge/loom-bridge/context/session"
@@ -32,7 +31,7 @@ type CompactRequest struct {
 	MaxTokens int
 	// Summary is what the caller says of what is folded. It stands at the head of
 	// the fold, beside its lines, and replaces none of them. Empty says nothing;
-	// one that is blank or takes more than history.DefaultSummaryTokens is refused.
+	// one that is blank or takes more than history.DefaultSummaryTokens is left out.
 	Summary string
 	// DryRun shows what would be folded, and stores nothing.
 	DryRun bool
@@ -44,6 +43,9 @@ type Compaction struct {
 	Batch *Batch
 	// Folds stand in the history now, in order.
 	Folds []history.Fold
+	// SummaryProblem says why the summary was left out; empty where it was not, or
+	// where there was none.
+	SummaryProblem string
 	// Text is the history in the style that was asked for.
 	Text string
 	// Tokens is the size of the history, or of the text.
@@ -65,9 +67,6 @@ func (a *Assembler) Compact(ctx context.Context, r CompactRequest) (Compaction, 
 	}
 	defer t.leave()
 	t.r.MaxTokens = r.MaxTokens
-	if err := t.checkSummary(r.Summary); err != nil {
-		return Compaction{}, err
-	}
 	if r.Text {
 		return t.compactText(ctx, r)
 	}
@@ -88,26 +87,6 @@ func (r CompactRequest) check() error {
 		return &InvalidError{"keep_recent", "must not be negative"}
 	case r.Style > history.StyleGrouped:
 		return &InvalidError{"style", "is unknown"}
-	}
-	return nil
-}
-
-// checkSummary refuses what a ledger would leave out without a word.
-func (t *task) checkSummary(text string) error {
-	switch {
-	case text == "":
-		return nil
-	case strings.TrimSpace(text) == "":
-		return &InvalidError{"summary", "is blank"}
-	case len(text) > MaxSummaryBytes:
-		return &InvalidError{"summary", fmt.Sprintf("is %d bytes, over the limit of %d", len(text), MaxSummaryBytes)}
-	}
-	n, err := t.a.counter.Count(t.r.Model, text)
-	if err != nil {
-		return fmt.Errorf("assemble: count summary: %w", err)
-	}
-	if n.Tokens > history.DefaultSummaryTokens {
-		return &InvalidError{"summary", fmt.Sprintf("is %d tokens, over the limit of %d", n.Tokens, history.DefaultSummaryTokens)}
 	}
 	return nil
 }
@@ -135,7 +114,7 @@ func (t *task) compact(ctx context.Context, summary string) (Compaction, error) 
 	if err := t.store(ctx, s, d); err != nil {
 		return Compaction{}, err
 	}
-	return Compaction{Batch: t.folded.plus(d.batch), Folds: d.folds, Tokens: t.counted(v.Tokens)}, nil
+	return Compaction{Batch: t.folded.plus(d.batch), Folds: d.folds, SummaryProblem: v.SummaryProblem, Tokens: t.counted(v.Tokens)}, nil
 }
 
 // counted is a number of tokens with what counted them.

@@ -45,8 +45,11 @@
 //     fold stands as one user message where they stood. It is stored before
 //     anybody sees it, and can be undone.
 //   - Append_only shows everything, and repeats what is repeated.
-//   - A preset shows the messages, and behind them all steps as one text by its
-//     rules. Its boundary moves in batches, too, unless it is to be literal.
+//   - A preset has fixed rules. Messages and recent calls stand where they stood, and
+//     each run of older calls between them is one user message with a line for each.
+//     Calls of messages stay messages, without what they wrote; results are what was
+//     observed of them where the preset hides them; steps that no message asked for
+//     are text. Its boundary moves in batches, too, unless it is to be literal.
 //
 // All of them are made of the one log, so that a policy may change with any
 // call. User and system messages, and what is pinned, are never folded, cut or
@@ -65,6 +68,7 @@
 // that need to wait.
 //
 // Caveats: the last prompts of each session are remembered in memory, for
-// StableTokens and for usage reports; a restart forgets them. A preset reads the
+// StableTokens and for usage reports; a restart forgets them. A preset shows what
+// the model says without a call word for word, however old it is, and reads the
 // whole log with every call.
 package assemble

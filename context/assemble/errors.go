@@ -28,7 +28,7 @@ func tooLarge(what string, limit int) error {
 // most of it. It is an ErrOverflow.
 type OverflowError struct {
 	// Part is what takes most: "system", "tools", "goal", "pinned", "steps" for
-	// the text of a preset, a single piece of the history such as
+	// what a preset makes of them, a single piece of the history such as
 	// "step_014 (fs:read_file)" or "message 7 (user)", or "messages" where it is
 	// many that are never folded. It is "usage" where the prompt would fit as it
 	// is counted here, but not as the provider counts by its usage reports.

@@ -6,6 +6,8 @@ import (
 	"slices"
 	"sync"
 
+	"github.com/loom-bridge/loom-bridge/context/history"
+	"github.com/loom-bridge/loom-bridge/context/step"
 	"github.com/loom-bridge/loom-bridge/context/tokens"
 	"github.com/loom-bridge/loom-bridge/memory/kv"
 )
@@ -17,6 +19,9 @@ const (
 	maxSessions = 1 << 11
 	// maxPrompts of a session may still get a usage report.
 	maxPrompts = 4
+	// maxParts bounds the groups of entries of which it is known what a preset shows.
+	// One takes about a kilobyte.
+	maxParts = 1 << 14
 	// maxAgents bounds the agents whose ratios are known.
 	maxAgents = 1 << 10
 )
@@ -32,6 +37,10 @@ type known struct {
 	meters recent[kv.Scope, *tokens.Meter]
 	sets   recent[[sha256.Size]byte, toolset]
 	trails recent[sessionKey, *trail]
+	// briefs are calls in messages by the rules for steps.
+	briefs recent[[sha256.Size]byte, step.Step]
+	// parts are what presets see of groups.
+	parts recent[partKey, history.Part]
 }
 
 type sessionKey struct {
@@ -48,7 +57,9 @@ type lastPrompt struct {
 	head   int
 	// settled is what it had before its goal with nothing folded.
 	settled int
-	sent    []sentPrompt
+	// pressure is that of its receipt.
+	pressure float64
+	sent     []sentPrompt
 }
 
 // sentPrompt is a prompt that usage may be reported for.
@@ -71,6 +82,8 @@ func newKnown(models *tokens.Models) *known {
 		meters:   newRecent[kv.Scope, *tokens.Meter](maxAgents),
 		sets:     newRecent[[sha256.Size]byte, toolset](maxToolsets),
 		trails:   newRecent[sessionKey, *trail](maxTrails),
+		briefs:   newRecent[[sha256.Size]byte, step.Step](maxReduced),
+		parts:    newRecent[partKey, history.Part](maxParts),
 	}
 }
 
@@ -85,6 +98,32 @@ func (k *known) keepTools(key [sha256.Size]byte, set toolset) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	k.sets.put(key, set)
+}
+
+// reduced returns a call in a message that was reduced before.
+func (k *known) reduced(key [sha256.Size]byte) (step.Step, bool) {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	return k.briefs.get(key)
+}
+
+func (k *known) keepReduced(key [sha256.Size]byte, s step.Step) {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	k.briefs.put(key, s)
+}
+
+// part returns what a preset saw of a group before.
+func (k *known) part(key partKey) (history.Part, bool) {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	return k.parts.get(key)
+}
+
+func (k *known) keepPart(key partKey, p history.Part) {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	k.parts.put(key, p)
 }
 
 // trail returns what the session's last prompt began with, nil where it is not

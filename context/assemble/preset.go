@@ -5,96 +5,208 @@ import (
 
 	"github.com/loom-bridge/loom-bridge/context/history"
 	"github.com/loom-bridge/loom-bridge/context/session"
-	"github.com/loom-bridge/loom-bridge/context/step"
 )
 
-// partSteps is the text of a preset, for people.
+// partSteps is what a preset makes of steps, for people.
 const partSteps = "steps"
 
-// takeSteps takes the steps out of the conversation. Those that a message asked
-// for leave the place of their result.
-func (s *source) takeSteps() {
-	for _, g := range s.groups {
-		for _, m := range g.members {
-			if m.entry.Step != nil {
-				s.steps = append(s.steps, *m.entry.Step)
-			}
-		}
-		g.turns = slices.DeleteFunc(g.turns, func(t *turn) bool { return t.said == nil })
-		g.members = slices.DeleteFunc(g.members, func(m member) bool { return m.use == alone })
-	}
-	s.groups = slices.DeleteFunc(s.groups, func(g *group) bool { return len(g.members) == 0 })
+// presented is a conversation as a preset sees it: a part for each group.
+type presented struct {
+	reading
+	groups []*group
+	parts  []history.Part
+	// whole is what the conversation takes with nothing folded.
+	whole int
 }
 
-// pointToSteps puts a pointer into the place of results that stand in the text
-// of the preset.
-func pointToSteps(g *group, entries []history.Entry) {
-	for i, m := range g.members {
-		if m.entry.Step != nil {
-			entries[i].Output = "See " + m.entry.Step.ID() + " below."
-		}
-	}
-}
-
-// presetHistory is the conversation, and behind it the steps as one text.
+// presetHistory is the conversation as the preset shows it.
 func (t *task) presetHistory(s *source, d *draft, budget int) ([]item, error) {
-	talk, err := t.ledger.Compact(history.History{Entries: s.entries})
-	if err != nil {
-		return nil, err
+	if s.presented == nil {
+		if err := t.present(s); err != nil {
+			return nil, err
+		}
 	}
-	items := s.items(talk)
-	if len(s.steps) == 0 {
-		return items, fits(talk, 0, budget)
+	p := s.presented
+	l := p.compactor.Show(history.Conversation{
+		Parts: slices.Clone(p.parts), Mark: s.state.Marks[t.name], Literal: t.literal, Budget: budget,
+		Since: s.state.Since, ExpectedTurns: t.turns,
+	}, &t.options)
+	if l.Tokens > budget {
+		return nil, p.overflow(l, budget)
 	}
-	text := t.presetText(s.steps, s.state.Marks[t.name], d, budget-talk.Tokens-t.options.MessageTokens)
-	if err := fits(talk, t.count(text)+t.options.MessageTokens, budget); err != nil {
-		return nil, err
+	d.saved = p.whole - l.Tokens
+	if l.Reason != 0 {
+		d.mark, d.moved = l.Mark, true
+		d.batch = &Batch{Reason: l.Reason, Refs: l.Refs, Before: l.Lines + l.Before - l.Tokens, After: l.Lines, BreakEven: finite(l.BreakEven)}
 	}
-	return append(items, item{label: partSteps, message: session.Message{Role: session.User, Content: text}}), nil
+	return p.items(l)
 }
 
-// fits returns an overflow when a conversation and the text of the steps are
-// over the budget.
-func fits(talk history.View, steps, budget int) error {
-	if talk.Tokens+steps <= budget {
-		return nil
+// items are the messages of a layout.
+func (p *presented) items(l history.Layout) ([]item, error) {
+	var out []item
+	for _, shown := range l.Shown {
+		if shown.Text != "" {
+			out = append(out, item{partSteps, session.Message{Role: session.User, Content: shown.Text}, shown.Tokens})
+			continue
+		}
+		items, err := p.form(p.groups[shown.Part], shown.Form)
+		if err != nil {
+			return nil, err
+		}
+		out = append(out, items...)
 	}
-	e := &history.OverflowError{Tokens: talk.Tokens + steps, Budget: budget}
-	e.Largest, e.LargestTokens = partSteps, steps
-	for i := range talk.Items {
-		it := &talk.Items[i]
-		if it.Entry.Pinned {
-			e.Pinned += it.Tokens
+	return out, nil
+}
+
+// overflow says what takes most of a layout that does not fit.
+func (p *presented) overflow(l history.Layout, budget int) error {
+	e := &history.OverflowError{Tokens: l.Tokens, Budget: budget}
+	steps := 0
+	for _, shown := range l.Shown {
+		if shown.Text != "" {
+			steps += shown.Tokens
+			continue
+		}
+		if part := &p.parts[shown.Part]; part.Stays && len(part.Acts) > 0 {
+			e.Pinned += shown.Tokens
 		} else {
-			e.Fixed += it.Tokens
+			e.Fixed += shown.Tokens
 		}
-		if it.Tokens > e.LargestTokens {
-			e.Largest, e.LargestTokens = it.Entry.Label, it.Tokens
+		if shown.Tokens > e.LargestTokens {
+			e.Largest, e.LargestTokens = p.groups[shown.Part].turns[0].label, shown.Tokens
 		}
+	}
+	if steps > e.LargestTokens {
+		e.Largest, e.LargestTokens = partSteps, steps
 	}
 	return e
 }
 
-// presetText lays out the steps in about budget tokens.
-func (t *task) presetText(steps []step.Step, at history.Mark, d *draft, budget int) string {
-	c := history.NewCompactor(t.count, t.preset)
-	budget = max(budget, 1)
-	if t.literal {
-		return c.Fit(steps, c.Boundary(steps), budget)
+// present makes parts of the groups. What is known of them from an earlier prompt
+// is not made again.
+func (t *task) present(s *source) error {
+	p := &presented{
+		reading: reading{t: t, compactor: history.NewCompactor(t.count, t.preset)},
+		groups:  s.groups, parts: make([]history.Part, len(s.groups)),
 	}
-	d.mark = c.Sticky(steps, at, budget, &t.options)
-	text := c.Fit(steps, d.mark.Older, budget)
-	before := c.Render(steps, at.Older)
-	if text == before {
-		return text
+	for i, g := range s.groups {
+		part, known := t.a.known.part(t.partKey(g))
+		if !known {
+			var err error
+			if part, err = p.part(g); err != nil {
+				return err
+			}
+			part = p.compactor.Brief(part, t.options.MessageTokens)
+			if t.err != nil {
+				return t.err
+			}
+			t.a.known.keepPart(t.partKey(g), part)
+		}
+		part.Load = func() []history.Act { return p.acts(g) }
+		p.parts[i] = part
+		p.whole += part.Whole
 	}
-	d.moved = d.mark != at
-	d.batch = &Batch{Reason: history.ByPrice, Before: t.count(before), After: t.count(text)}
-	if d.batch.Before > budget {
-		d.batch.Reason = history.ByBudget
+	s.presented = p
+	return t.err
+}
+
+// partKey is what a part depends on: entries never change, but more of them may
+// join a group.
+type partKey struct {
+	session       sessionKey
+	model, preset string
+	format        Format
+	resultTokens  int
+	first, last   uint64
+	members       int
+	open, awaited bool
+}
+
+func (t *task) partKey(g *group) partKey {
+	last := g.members[len(g.members)-1].entry.Position
+	return partKey{
+		session: sessionKey{t.r.Scope, sessionOf(t.r.SessionID)}, model: t.r.Model, preset: t.name, format: t.r.Format,
+		resultTokens: t.options.ResultTokens, first: g.first(), last: last, members: len(g.members), open: g.open, awaited: g.awaited,
 	}
-	for _, s := range steps[min(at.Older, len(steps)):min(d.mark.Older, len(steps))] {
-		d.batch.Refs = append(d.batch.Refs, s.ID())
+}
+
+// reading makes parts of groups.
+type reading struct {
+	t         *task
+	compactor *history.Compactor
+}
+
+// part makes a part of a group.
+func (r *reading) part(g *group) (history.Part, error) {
+	part := history.Part{Acts: r.acts(g), Stays: g.open || g.stays(), Awaited: g.awaited, Position: g.first()}
+	whole, err := r.form(g, history.AsItIs)
+	if err != nil {
+		return part, err
 	}
-	return text
+	part.Whole = sizeOf(whole)
+	switch {
+	case len(part.Acts) == 0:
+		part.Tokens, part.Bare = part.Whole, part.Whole
+	case g.steps():
+		part.Text = true
+	default:
+		full, bare, err := r.forms(g)
+		if err != nil {
+			return part, err
+		}
+		part.Tokens, part.Bare = sizeOf(full), sizeOf(bare)
+	}
+	return part, nil
+}
+
+// acts are the calls of a group with what they gave.
+func (r *reading) acts(g *group) []history.Act {
+	acts := actsOf(r.done(g, r.outputs(g)))
+	for i := range acts {
+		if g.steps() {
+			r.limit(&acts[i])
+		}
+	}
+	return acts
+}
+
+// outputs is what a prompt shows of a group's outputs with nothing folded.
+func (r *reading) outputs(g *group) output {
+	entries := entriesOf(g)
+	show(g, entries, r.t.a.reference)
+	shown := make(map[uint64]string, len(entries))
+	for i := range entries {
+		shown[entries[i].Position] = r.t.ledger.Shown(&entries[i])
+	}
+	return func(position uint64) string { return shown[position] }
+}
+
+// sizeOf is the size of messages that were counted.
+func sizeOf(items []item) int {
+	n := 0
+	for i := range items {
+		n += items[i].tokens
+	}
+	return n
+}
+
+// stays tells whether a group is never shown as lines: it is pinned, or somebody
+// says something in it that no tool gave.
+func (g *group) stays() bool {
+	return slices.ContainsFunc(g.members, func(m member) bool {
+		if m.entry.Step != nil {
+			return m.entry.Step.Pinned
+		}
+		said := m.entry.Message
+		return said.Pinned || m.use == spoken && said.Role != session.Assistant
+	})
+}
+
+// limit bounds what is shown of the result of a step that is text.
+func (r *reading) limit(a *history.Act) {
+	if a.Pinned || r.compactor.Hides(a.Step) || len(a.Inline) <= r.t.options.ResultTokens {
+		return
+	}
+	a.Inline = r.t.ledger.Shown(&history.Entry{Kind: history.Step, Output: a.Inline, Full: reference(&a.Step), Failed: !a.Success()})
 }

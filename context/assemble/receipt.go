@@ -4,6 +4,7 @@ import (
 	"math"
 
 	"github.com/loom-bridge/loom-bridge/context/history"
+	"github.com/loom-bridge/loom-bridge/memory/kv"
 )
 
 // Receipt is the account of a prompt: what was done to make it fit, and what it
@@ -75,7 +76,7 @@ func (t *task) finish(d *draft) Prompt {
 		Pressure:         float64(p.Tokens.Tokens) / float64(t.r.MaxTokens),
 		ReserveTokens:    d.predicted.Reserve,
 	}
-	now := lastPrompt{places: d.b.places, head: d.b.head(), settled: settled.tokens + d.saved}
+	now := lastPrompt{places: d.b.places, head: d.b.head(), settled: settled.tokens + d.saved, pressure: r.Pressure}
 	stable := now.shared(last)
 	r.StableTokens, r.StableBytes = stable.tokens, stable.bytes
 	r.Cost = t.cost(d.b.total.Tokens, stable.tokens)
@@ -88,6 +89,13 @@ func (t *task) finish(d *draft) Prompt {
 		})
 	}
 	return p
+}
+
+// Pressure is that of the last prompt of a session, as its receipt told it: 0 while
+// there was none, and of a session whose last prompt was forgotten. A dry run is no
+// prompt.
+func (a *Assembler) Pressure(scope kv.Scope, sessionID string) float64 {
+	return a.known.last(scope, sessionOf(sessionID)).pressure
 }
 
 // cost is what a prompt is billed, in units of one input token.

@@ -30,8 +30,8 @@ type source struct {
 	folds   []history.Fold
 	groups  []*group
 	entries []history.Entry
-	// steps are those of the whole session, for a preset.
-	steps []step.Step
+	// presented is what a preset sees of them, once it was asked for.
+	presented *presented
 }
 
 // read reads what is not folded, and the folds. What is too much at once is
@@ -67,15 +67,11 @@ func (t *task) readUpTo(ctx context.Context, state session.Folds, limit int) (*s
 		return nil, err
 	}
 	if t.policy == session.PolicyPreset {
-		s.takeSteps()
+		return s, t.err
 	}
 	for _, g := range s.groups {
 		entries := entriesOf(g)
-		if t.policy == session.PolicyPreset {
-			pointToSteps(g, entries)
-		} else {
-			show(g, entries, t.a.reference)
-		}
+		show(g, entries, t.a.reference)
 		if err := t.weigh(g, entries); err != nil {
 			return nil, err
 		}

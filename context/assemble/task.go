@@ -26,6 +26,9 @@ type task struct {
 	ledger  *history.Ledger
 	tools   toolset
 	options history.Options
+	// window is what the prompt may take where it does not fit MaxTokens, because
+	// nobody gave a budget; 0 is no more.
+	window int
 	// turns are those to come, 0 if nobody knows.
 	turns int
 	// count counts a text, until the call is over.
@@ -69,6 +72,9 @@ func (a *Assembler) newTask(ctx context.Context, r Request) (*task, error) {
 		t.preset, _ = a.presets(c.Preset) // the name was checked
 	}
 	t.r.MaxTokens = cmp.Or(r.MaxTokens, c.MaxTokens, t.preset.Budget.Prompt(), DefaultMaxTokens)
+	if r.MaxTokens == 0 && c.MaxTokens == 0 {
+		t.window = t.preset.Budget.Window()
+	}
 	if t.tools, err = a.toolset(t.r); err != nil {
 		return nil, err
 	}

@@ -22,6 +22,9 @@ const (
 // neither written nor counted again. A trail never changes, and changes no
 // prompt.
 type trail struct {
+	// format is that of the prompt: in another one the same messages are other
+	// bytes, since names are written otherwise.
+	format Format
 	// head is the place where the history begins, messages what follows, and ends
 	// where they end.
 	head     prefixSum
@@ -47,9 +50,10 @@ func (t *trail) size(model string, i int, text string) (tokens int, ok bool) {
 	return t.sizes[i].tokens, true
 }
 
-// begins tells whether a history that begins at head begins with the trail.
-func (t *trail) begins(head place, items []item) bool {
-	if t == nil || len(t.messages) == 0 || head.sum != t.head || len(items) < len(t.messages) {
+// begins tells whether a history of a format that begins at head begins with the
+// trail.
+func (t *trail) begins(format Format, head place, items []item) bool {
+	if t == nil || t.format != format || len(t.messages) == 0 || head.sum != t.head || len(items) < len(t.messages) {
 		return false
 	}
 	for i := range t.messages {
@@ -86,7 +90,7 @@ func trailOf(items []item) int {
 // resume writes the messages of a history that the last prompt had, too, and
 // returns how many those are. The text of other formats has to be written anyway.
 func (b *builder) resume(t *trail, items []item) (int, error) {
-	if b.request.Format != Neutral || !t.begins(b.places[len(b.places)-1], items) {
+	if b.request.Format != Neutral || !t.begins(b.request.Format, b.places[len(b.places)-1], items) {
 		return 0, nil
 	}
 	for i := range t.messages {
@@ -105,7 +109,7 @@ func (b *builder) resume(t *trail, items []item) (int, error) {
 // leave makes what was written of a history the trail.
 func (b *builder) leave(items []item) {
 	head := len(b.places) - len(items)
-	b.trail = &trail{head: b.places[head-1].sum, ends: slices.Clone(b.places[head:]), hash: clone(b.prefix)}
+	b.trail = &trail{format: b.request.Format, head: b.places[head-1].sum, ends: slices.Clone(b.places[head:]), hash: clone(b.prefix)}
 	for i := range items {
 		b.trail.messages = append(b.trail.messages, items[i].message)
 	}

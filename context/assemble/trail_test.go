@@ -84,3 +84,30 @@ func (w *world) change(rng *rand.Rand, i int) {
 		w.do(step.Step{ToolName: "stat", Args: []byte(`{"path":"src/file.go"}`), Inline: out, Observation: "stat → " + out[:10]})
 	}
 }
+
+// A session is asked for in both formats, without tools: the prompt in Neutral
+// begins as the one in OpenAIChat did, but the names of its tools are others, so
+// its hash is another, whatever was asked for before.
+func TestTrailOfAnotherFormat(t *testing.T) {
+	w := newWorld(t)
+	for n := range 10 {
+		w.work(n)
+	}
+	w.compact()
+	pinned := workStep(1000)
+	pinned.Pinned = true
+	w.do(pinned)
+	for n := range 10 {
+		w.work(100 + n)
+	}
+	w.compact()
+	w.request.Tools = nil
+	w.request.Format = assemble.OpenAIChat
+	w.prompt()
+	w.request.Format = assemble.Neutral
+	got := w.prompt()
+	fresh := w.promptOf(assemble.New(w.log, w.counter, nil), w.request)
+	if got.PrefixSHA256 != fresh.PrefixSHA256 || got.Receipt.PromptID != fresh.Receipt.PromptID {
+		t.Error("the same request has another hash and another id, because of what was asked for before")
+	}
+}

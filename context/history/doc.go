@@ -13,8 +13,8 @@
 //     named: paths, failures, numbers with units, links, symbols. It is itself an
 //     entry of the log (see [AppendFold]) and never changes.
 //   - A [View] is the history as a prompt shows it.
-//   - A [Preset] is a compaction by fixed rules instead; a [Compactor] applies
-//     it.
+//   - A [Preset] is a compaction by fixed rules instead; a [Compactor] applies it to
+//     a [Conversation], whose calls are each an [Act], and gives a [Layout].
 //
 // What the ledger promises:
 //

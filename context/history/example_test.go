@@ -34,16 +34,31 @@ func ExampleLedger() {
 	// 2 items
 }
 
-// A preset has fixed rules.
-func ExampleCompactor_Literal() {
+// A preset has fixed rules. Older calls become lines where they stood; messages
+// stay.
+func ExampleCompactor_Show() {
 	words := func(text string) int { return len(strings.Fields(text)) }
-	compactor := history.NewCompactor(words, history.Design())
-	steps := shellSteps(6)
-	fmt.Println(strings.SplitAfter(compactor.Literal(steps), "Recent steps:")[0])
+	var parts []history.Part
+	for i, s := range shellSteps(6) {
+		if i == 2 {
+			parts = append(parts, history.Part{Tokens: 4})
+		}
+		parts = append(parts, history.Part{Acts: []history.Act{{Step: s}}, Text: true})
+	}
+	layout := history.NewCompactor(words, history.Design()).Show(history.Conversation{Parts: parts, Literal: true}, nil)
+	for _, shown := range layout.Shown {
+		if shown.Text == "" {
+			fmt.Println("(a message)")
+			continue
+		}
+		fmt.Println(strings.SplitAfter(shown.Text, "Recent steps:")[0])
+	}
 	// Output:
 	// Previous steps:
 	//   • Ran `go test ./...` → exit 0
 	//   • Ran `go test ./...` → exit 0
+	// (a message)
+	// Previous steps:
 	//   • Ran `go test ./...` → exit 0
 	//
 	// Recent steps:

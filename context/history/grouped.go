@@ -2,21 +2,19 @@ package history
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/loom-bridge/loom-bridge/context/step"
 )
 
-// Frame of a grouped history.
-const (
-	groupedHeading = "Previous actions (summarized):"
-	recentHeading  = "Recent actions:"
-)
+// groupedHeading begins the older part of a grouped history.
+const groupedHeading = "Previous actions (summarized):"
 
-// group is consecutive older steps of one category.
+// group is consecutive older acts of one category.
 type group struct {
 	category string
-	steps    []step.Step
+	acts     []Act
 }
 
 // category is what steps are grouped by.
@@ -34,33 +32,23 @@ func category(tool string) string {
 	return tool
 }
 
-// grouped lays out the older steps in lines of groups, with a line for each
-// failure, and the recent ones with their observations. A pinned one shows its
+// action is an act in full: its sign and what was observed. A pinned one shows its
 // result, too.
-func (c *Compactor) grouped(older, recent []step.Step) string {
-	var parts []string
-	if len(older) > 0 {
-		parts = append(parts, c.groupedSection(older, len(older)+len(recent)))
+func (c *Compactor) action(a *Act) string {
+	sign := "✓"
+	if !a.Success() {
+		sign = "✗"
 	}
-	if len(recent) > 0 {
-		lines := []string{recentHeading}
-		for _, s := range recent {
-			sign := "✓"
-			if !s.Success() {
-				sign = "✗"
-			}
-			lines = append(lines, "  ["+s.ID()+"] "+sign+" "+s.ToObservation(c.preset.Reference))
-			if s.Pinned && s.Inline != "" {
-				lines = append(lines, s.Inline)
-			}
-		}
-		parts = append(parts, strings.Join(lines, "\n"))
+	text := "  [" + a.ID() + "] " + sign + " " + c.Observed(a.Step)
+	if a.Pinned && a.Inline != "" {
+		text += "\n" + a.Inline
 	}
-	return strings.Join(parts, "\n\n")
+	return text
 }
 
-func (c *Compactor) groupedSection(older []step.Step, all int) string {
-	groups := c.groups(older)
+// groupedSections are the sections of StyleGrouped. The limit of lines is that of
+// all together; out are acts without any, failures among them, too.
+func (c *Compactor) groupedSections(runs [][]Act, all int, out []bool) []string {
 	limit := c.preset.GroupLines
 	if limit == 0 {
 		limit = DefaultGroupLines
@@ -68,89 +56,108 @@ func (c *Compactor) groupedSection(older []step.Step, all int) string {
 			limit = manyGroupLines
 		}
 	}
-	if allFailed(older) {
-		limit = len(groups)
+	if allFailed(slices.Concat(runs...)) {
+		limit = len(out)
 	}
-	dropped := c.keptFrom(groups, limit)
+	texts, end := make([]string, len(runs)), len(out)
+	for i, run := range slices.Backward(runs) {
+		end -= len(run)
+		texts[i], limit = c.groupedSection(run, out[end:end+len(run)], limit)
+	}
+	return texts
+}
+
+// groupedSection is the text of one run with at most limit lines of groups, and
+// how many of them are left for older ones.
+func (c *Compactor) groupedSection(run []Act, out []bool, limit int) (text string, left int) {
+	groups := c.groups(run)
+	dropped, left := c.keptFrom(groups, limit)
 	lines := []string{groupedHeading}
-	omitted := 0
+	omitted, at := 0, 0
 	for i, g := range groups {
-		if i < dropped {
-			omitted += len(g.steps)
-		} else if line := c.groupLine(g); line != "" {
+		gone := !slices.Contains(out[at:at+len(g.acts)], false)
+		line := c.groupLine(g)
+		if i >= dropped && !gone && line != "" {
 			lines = append(lines, "  "+line)
 		}
-		for _, s := range g.steps {
-			if s.Outcome == step.Failed {
-				lines = append(lines, "  ["+s.ID()+"] ✗ "+s.ToolName+" failed: "+step.OneLine(s.Error))
-				if i < dropped {
-					omitted--
-				}
+		for k := range g.acts {
+			failed := g.acts[k].Outcome == step.Failed
+			if failed && !out[at+k] {
+				lines = append(lines, "  ["+g.acts[k].ID()+"] ✗ "+failure(&g.acts[k]))
+			} else if failed || i < dropped || gone {
+				omitted++
 			}
 		}
+		at += len(g.acts)
 	}
 	if omitted > 0 {
 		lines = append(lines, fmt.Sprintf("  ... (%d earlier steps omitted)", omitted))
 	}
-	return strings.Join(lines, "\n")
+	return strings.Join(lines, "\n"), left
 }
 
-// keptFrom returns the first of the newest groups that have limit lines in all.
-func (c *Compactor) keptFrom(groups []group, limit int) int {
+// failure says how an act failed: a command that said nothing, by its exit code.
+func failure(a *Act) string {
+	said := step.OneLine(a.Error)
+	if code, ok := a.Exit(); ok && said == "" {
+		said = fmt.Sprint("exit ", code)
+	}
+	return strings.TrimSuffix(a.ToolName+" failed: "+said, ": ")
+}
+
+// keptFrom returns the first of the newest groups that have limit lines in all,
+// and how many lines are left.
+func (c *Compactor) keptFrom(groups []group, limit int) (from, left int) {
 	for i := len(groups) - 1; i >= 0; i-- {
 		if c.groupLine(groups[i]) == "" {
 			continue
 		}
-		if limit--; limit < 0 {
-			return i + 1
+		if limit == 0 {
+			return i + 1, 0
 		}
+		limit--
 	}
-	return 0
+	return 0, limit
 }
 
 // groups puts neighbours of one category together. If all failed, each stands
 // alone.
-func (c *Compactor) groups(steps []step.Step) []group {
+func (c *Compactor) groups(acts []Act) []group {
 	var groups []group
-	single := c.preset.NoGroups || allFailed(steps)
-	for _, s := range steps {
-		name := category(s.ToolName)
+	single := c.preset.NoGroups || allFailed(acts)
+	for _, a := range acts {
+		name := category(a.ToolName)
 		last := len(groups) - 1
 		if single || last < 0 || groups[last].category != name {
 			groups = append(groups, group{category: name})
 			last++
 		}
-		groups[last].steps = append(groups[last].steps, s)
+		groups[last].acts = append(groups[last].acts, a)
 	}
 	return groups
 }
 
-func allFailed(steps []step.Step) bool {
-	for _, s := range steps {
-		if s.Outcome != step.Failed {
-			return false
-		}
-	}
-	return true
+func allFailed(acts []Act) bool {
+	return !slices.ContainsFunc(acts, func(a Act) bool { return a.Outcome != step.Failed })
 }
 
 // groupLine is the line of a group; a single failed step has none, because its
 // failure has one.
 func (c *Compactor) groupLine(g group) string {
-	first, n := g.steps[0], len(g.steps)
+	first, n := &g.acts[0], len(g.acts)
 	if n == 1 {
 		if first.Outcome == step.Failed {
 			return ""
 		}
-		return "[" + first.ID() + "] " + c.line(first)
+		return "[" + first.ID() + "] " + c.lineOf(first)
 	}
 	failed := 0
-	for _, s := range g.steps {
-		if s.Outcome == step.Failed {
+	for _, a := range g.acts {
+		if a.Outcome == step.Failed {
 			failed++
 		}
 	}
-	last := strings.TrimPrefix(g.steps[n-1].ID(), "step_")
+	last := strings.TrimPrefix(g.acts[n-1].ID(), "step_")
 	line := "[" + first.ID() + ".." + last + "] " + g.what()
 	if failed > 0 {
 		line += fmt.Sprintf(" (%d failed)", failed)
@@ -158,9 +165,9 @@ func (c *Compactor) groupLine(g group) string {
 	return line
 }
 
-// what says what the steps of a group did.
+// what says what the acts of a group did.
 func (g group) what() string {
-	n := len(g.steps)
+	n := len(g.acts)
 	switch g.category {
 	case "file":
 		return fmt.Sprintf("%d file operations (%s total)", n, step.HumanSize(g.sum("size", "bytes")))
@@ -172,12 +179,12 @@ func (g group) what() string {
 	return fmt.Sprintf("%dx %s", n, g.category)
 }
 
-// sum adds up, over the steps, the first figure that each of them has.
+// sum adds up, over the acts, the first figure that each of them has.
 func (g group) sum(names ...string) int64 {
 	var total int64
-	for _, s := range g.steps {
+	for _, a := range g.acts {
 		for _, name := range names {
-			if n, ok := s.Figure(name); ok {
+			if n, ok := a.Figure(name); ok {
 				total += n
 				break
 			}

@@ -178,6 +178,9 @@ type View struct {
 	// Made are the folds of the batch that was just made, to be stored before
 	// the view is used; none if there was no batch.
 	Made []Fold
+	// SummaryProblem says why the caller's summary was left out; empty where it was
+	// not, or where there was none.
+	SummaryProblem string
 	// Decision says why there was a batch, or none.
 	Decision Decision
 }
@@ -213,5 +216,8 @@ func (l *Ledger) Compact(h History) (View, error) {
 		return View{}, p.overflow()
 	}
 	lighten(p.made)
-	return View{Items: p.items, Tokens: p.total, Original: p.original, Made: p.made, Decision: p.decision}, nil
+	return View{
+		Items: p.items, Tokens: p.total, Original: p.original, Made: p.made,
+		SummaryProblem: p.summaryProblem(), Decision: p.decision,
+	}, nil
 }

@@ -1,6 +1,10 @@
 package history
 
-import "strings"
+import (
+	"fmt"
+	"slices"
+	"strings"
+)
 
 // DefaultSummaryTokens bounds a caller's summary.
 const DefaultSummaryTokens = 500
@@ -10,14 +14,37 @@ const summaryMark = "Summary: "
 
 // summary is the line of the caller's summary, or nothing.
 func (p *pass) summary() string {
+	line, _ := p.checkedSummary()
+	return line
+}
+
+// checkedSummary is the line of the caller's summary, or why there is none.
+func (p *pass) checkedSummary() (line, problem string) {
 	if !p.h.Now || p.h.Summary == "" {
-		return ""
+		return "", ""
 	}
 	text := strings.Join(strings.Fields(p.h.Summary), " ")
-	if text == "" || len(text) > DefaultSummaryTokens*weightBytes || p.l.count(text) > DefaultSummaryTokens {
-		return ""
+	switch {
+	case text == "":
+		return "", "it is blank"
+	case len(text) > DefaultSummaryTokens*weightBytes || p.l.count(text) > DefaultSummaryTokens:
+		return "", fmt.Sprintf("it is longer than %d tokens", DefaultSummaryTokens)
 	}
-	return summaryMark + text
+	return summaryMark + text, ""
+}
+
+// summaryProblem is why the caller's summary stands in none of the folds that were
+// made; empty where it does, or where there is none.
+func (p *pass) summaryProblem() string {
+	line, problem := p.checkedSummary()
+	has := func(f Fold) bool { return strings.Contains(f.Text, "\n"+line+"\n") }
+	switch {
+	case line == "" || slices.ContainsFunc(p.made, has):
+		return problem
+	case len(p.made) == 0:
+		return "nothing was folded"
+	}
+	return "a fold with it would not be shorter than what it stands for"
 }
 
 // summaryOf is the line of the caller's summary where a fold of a group has it.

@@ -102,12 +102,8 @@ func held(live []Fold, position uint64) bool {
 // output is what stands for an entry's output, and how many tokens that saves
 // against all of it, up to the limit of a result.
 func (p *pass) output(e *Entry, lines *shown) (text string, saved int) {
-	switch {
-	case e.Whole, p.l.opts.NoDedupe && (e.Pinned || e.Kind == Fixed):
-		return e.shown(), 0
-	case p.l.opts.NoDedupe:
-		short, _, _ := p.l.limited(e, e.shown())
-		return short, 0
+	if e.Whole || p.l.opts.NoDedupe {
+		return p.l.Shown(e), 0
 	}
 	lines.addEntry(e)
 	full := e.shown()
@@ -138,6 +134,16 @@ func (p *pass) output(e *Entry, lines *shown) (text string, saved int) {
 		saved = p.l.within(p.l.count(full)) - p.l.count(short)
 	}
 	return short, max(saved, 0)
+}
+
+// Shown is what a prompt shows of an entry's output that is neither folded nor
+// deduplicated: all of it, up to the limit of a result.
+func (l *Ledger) Shown(e *Entry) string {
+	if e.Whole || e.Pinned || e.Kind == Fixed {
+		return e.shown()
+	}
+	short, _, _ := l.limited(e, e.shown())
+	return short
 }
 
 // within is a size of an output within the limit of a result.

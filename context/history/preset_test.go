@@ -43,6 +43,25 @@ func MustTokens(tb testing.TB) func(string) int {
 	}
 }
 
+// partsOf are steps that no message asked for.
+func partsOf(steps []step.Step) []history.Part {
+	parts := make([]history.Part, len(steps))
+	for i := range steps {
+		parts[i] = history.Part{Acts: []history.Act{{Step: steps[i]}}, Text: true, Position: uint64(i + 1), Stays: steps[i].Pinned}
+	}
+	return parts
+}
+
+// literal is the text of steps by a preset taken literally.
+func literal(c *history.Compactor, steps []step.Step, budget int) string {
+	l := c.Show(history.Conversation{Parts: partsOf(steps), Literal: true, Budget: budget}, nil)
+	texts := make([]string, len(l.Shown))
+	for i := range l.Shown {
+		texts[i] = l.Shown[i].Text
+	}
+	return strings.Join(texts, "\n\n")
+}
+
 // B09, B10
 func TestTriggers(t *testing.T) {
 	for _, tt := range []struct {
@@ -60,9 +79,9 @@ func TestTriggers(t *testing.T) {
 		{"over the tokens, but all are recent", 3, 1, 0},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
-			c := history.NewCompactor(func(string) int { return 20 }, history.Preset{TriggerTokens: tt.tokens})
-			if got := c.Boundary(shellSteps(tt.steps)); got != tt.want {
-				t.Errorf("boundary %d, want %d", got, tt.want)
+			c := history.NewCompactor(func(string) int { return 20 }, history.Preset{Style: history.StyleDesign, TriggerTokens: tt.tokens})
+			if got := strings.Count(literal(c, shellSteps(tt.steps), 0), "  • "); got != tt.want {
+				t.Errorf("%d lines, want %d", got, tt.want)
 			}
 		})
 	}
@@ -78,7 +97,7 @@ func TestSectionBound(t *testing.T) {
 		want   string
 	}{{499, "Earlier steps:\n"}, {500, "Earlier steps:\n"}, {501, "Earlier: 9 steps completed"}} {
 		c := history.NewCompactor(func(string) int { return tt.tokens }, history.Reduction())
-		got := c.Older(steps)
+		got := c.Render(steps, len(steps))
 		if counted := got == tt.want; !strings.HasPrefix(got, tt.want) || counted != (tt.tokens == 501) {
 			t.Errorf("a section of %d tokens is %.60q, want %q", tt.tokens, got, tt.want)
 		}
@@ -88,8 +107,6 @@ func TestSectionBound(t *testing.T) {
 // A20, B18, Q02, Q06, Q11
 func TestTargets(t *testing.T) {
 	count := MustTokens(t)
-	hidden := history.Reduction()
-	hidden.HideOffloaded = true
 	bitcoin := decodeLines[step.Step](t, MustArchive(t, "testdata/preset/bitcoin.txtar").part("steps"))
 	for _, tt := range []struct {
 		name   string
@@ -98,11 +115,11 @@ func TestTargets(t *testing.T) {
 		limit  int
 	}{
 		{"ten steps, design", history.Design(), shellSteps(10), 1500},
-		{"twenty steps, reduction", hidden, shellSteps(20), 800},
+		{"twenty steps, reduction", history.Reduction(), shellSteps(20), 800},
 		{"the worked example", history.Reduction(), bitcoin, 400},
 	} {
 		c := history.NewCompactor(count, tt.preset)
-		got := count(c.Literal(tt.steps))
+		got := count(literal(c, tt.steps, 0))
 		t.Logf("%s: %d tokens, limit %d", tt.name, got, tt.limit)
 		if got > tt.limit {
 			t.Errorf("%s: %d tokens, limit %d", tt.name, got, tt.limit)
@@ -117,29 +134,64 @@ func TestTargets(t *testing.T) {
 func TestSticky(t *testing.T) {
 	for _, p := range []history.Preset{history.Design(), history.Reduction(), {Style: history.StyleGrouped}} {
 		c := history.NewCompactor(count, p)
+		opts := &history.Options{BatchTokens: 200}
 		var mark history.Mark
-		before, moves := "", 0
+		var before history.Layout
+		moves := 0
 		all := shellSteps(200)
 		for n := range len(all) {
-			steps := all[:n]
-			next := c.Sticky(steps, mark, 0, &history.Options{BatchTokens: 200})
-			text := c.Render(steps, next.Older)
-			if next != mark {
+			conv := history.Conversation{Parts: partsOf(all[:n]), Mark: mark}
+			l := c.Show(conv, opts)
+			if l.Mark != mark {
 				moves++
-			} else if !strings.HasPrefix(text, before) {
+				if l.Reason != history.ByPrice || len(l.Refs) != l.Mark.Older-mark.Older || l.Before <= l.Tokens || l.BreakEven <= 0 {
+					t.Fatalf("style %d, %d steps: moved from %+v: %+v", p.Style, n, mark, l)
+				}
+			} else if l.Reason != 0 || len(l.Shown) < len(before.Shown) || !slices.Equal(l.Shown[:len(before.Shown)], before.Shown) {
 				t.Fatalf("style %d, %d steps: the prefix changed without a batch", p.Style, n)
 			}
-			if next.Older > c.Boundary(steps) || next.Older < mark.Older {
-				t.Fatalf("style %d, %d steps: boundary %d, was %d, literal %d", p.Style, n, next.Older, mark.Older, c.Boundary(steps))
+			if most := max(n-3, 0); l.Mark.Older > most || l.Mark.Older < mark.Older {
+				t.Fatalf("style %d, %d steps: boundary %d, was %d, literal %d", p.Style, n, l.Mark.Older, mark.Older, most)
 			}
-			mark, before = next, text
+			mark, before = l.Mark, l
 		}
 		if moves < 2 || moves > len(all)/5 {
 			t.Errorf("style %d: the boundary moved %d times in %d steps", p.Style, moves, len(all))
 		}
-		if got := c.Sticky(all, history.Mark{}, 100, nil); got.Older != c.Boundary(all) {
-			t.Errorf("style %d: over its budget the boundary is %d, want %d", p.Style, got.Older, c.Boundary(all))
+		if got := c.Show(history.Conversation{Parts: partsOf(all), Budget: 100}, nil); got.Mark.Older != len(all)-3 || got.Reason != history.ByBudget {
+			t.Errorf("style %d: over its budget the boundary is %+v, by %v", p.Style, got.Mark, got.Reason)
 		}
+	}
+}
+
+// What a batch costs and what it saves are prices: where the cache is cheap, it
+// comes late, and not at all where few turns are left.
+//
+// X03
+func TestStickyByPrice(t *testing.T) {
+	c := history.NewCompactor(count, history.Reduction())
+	first := func(opts *history.Options, turns int) int {
+		for n := range 400 {
+			conv := history.Conversation{Parts: partsOf(shellSteps(n)), ExpectedTurns: turns}
+			if c.Show(conv, opts).Reason == history.ByPrice {
+				return n
+			}
+		}
+		return 400
+	}
+	prices := func(cached, write float64) *history.Options {
+		return &history.Options{Prices: history.Prices{Input: 1, CachedInput: cached, CacheWrite: write}}
+	}
+	dear, usual, cheap := first(prices(0.5, 1), 0), first(nil, 0), first(prices(0.01, 2), 0)
+	if !(dear < usual && usual < cheap) {
+		t.Errorf("the first batch comes after %d, %d and %d steps", dear, usual, cheap)
+	}
+	if late := first(nil, 1); late <= usual {
+		t.Errorf("with one turn to come the first batch comes after %d steps, else after %d", late, usual)
+	}
+	undone := c.Show(history.Conversation{Parts: partsOf(shellSteps(usual)), Since: uint64(usual)}, nil)
+	if undone.Reason != 0 {
+		t.Errorf("a batch that was undone comes again at once: %+v", undone)
 	}
 }
 
@@ -169,10 +221,9 @@ func TestPresetsKeepPinned(t *testing.T) {
 	for _, p := range []history.Preset{history.Design(), history.Reduction(), {Style: history.StyleGrouped}} {
 		c := history.NewCompactor(count, p)
 		for name, text := range map[string]string{
-			"literal": c.Literal(steps), "fitted": c.Fit(steps, 9, 1), "all older": c.Render(steps, len(steps)),
+			"literal": literal(c, steps, 0), "fitted": literal(c, steps, 1), "all older": c.Render(steps, len(steps)),
 		} {
-			_, recent, _ := strings.Cut(text, "\n\nRecent ")
-			if !strings.Contains(recent, steps[1].Inline) {
+			if !strings.Contains(text, steps[1].Inline) {
 				t.Errorf("style %d, %s: the pinned step is not whole in\n%s", p.Style, name, text)
 			}
 			if strings.Count(text, "ep 2:")+strings.Count(text, "[step_002]") != 1 {
@@ -194,7 +245,7 @@ func TestPresetsKeepFailures(t *testing.T) {
 	for _, fallback := range []history.Fallback{history.FallbackCount, history.FallbackTrim} {
 		p := history.Reduction()
 		p.SectionTokens, p.Fallback = 1, fallback
-		older := history.NewCompactor(count, p).Older(steps[:37])
+		older := history.NewCompactor(count, p).Render(steps[:37], 37)
 		for i := range 12 {
 			line := fmt.Sprintf("\n• ✗ db:query failed: table %d is locked", i)
 			if got := strings.Contains(older, line); got != (i >= 2) {
@@ -223,13 +274,15 @@ func TestBudget(t *testing.T) {
 		t.Errorf("a window of %d tokens, a prompt of %d", b.Window(), b.Prompt())
 	}
 	count := MustTokens(t)
-	c := history.NewCompactor(count, history.Reduction())
+	p := history.Reduction()
+	p.HideOffloaded = false
+	c := history.NewCompactor(count, p)
 	steps := shellSteps(8)
-	whole := c.Render(steps, 5)
-	last := count(whole)
+	whole := literal(c, steps, 0)
+	last := count(whole) + history.DefaultMessageTokens
 	for _, shown := range []int{3, 2, 1, 0} {
-		text := c.Fit(steps, 5, last)
-		if n := count(text); n > last {
+		text := literal(c, steps, last)
+		if n := count(text) + history.DefaultMessageTokens; n > last {
 			t.Errorf("%d tokens, over the %d there may be", n, last)
 		}
 		for i, s := range steps[5:] {
@@ -238,9 +291,9 @@ func TestBudget(t *testing.T) {
 				t.Errorf("in %d tokens step %d is whole: %v", last, s.Number, got)
 			}
 		}
-		last = count(text) - 1
+		last = count(text) + history.DefaultMessageTokens - 1
 	}
-	if c.Fit(steps, 5, count(whole)) != whole {
+	if literal(c, steps, count(whole)+history.DefaultMessageTokens) != whole {
 		t.Error("a text at its budget is changed")
 	}
 }
@@ -256,7 +309,7 @@ func TestOwnLineNeverGrows(t *testing.T) {
 	p := history.Design()
 	p.Templates = rules.Templates().Over(p.Templates)
 	s := step.Step{Number: 1, ToolName: "db:query", MinimalArgs: json.RawMessage(`{"of":"x"}`), Observation: "3 rows"}
-	if got, want := history.NewCompactor(count, p).Older([]step.Step{s}), "Previous steps:\n  • db:query({\"of\":\"x\"})"; got != want {
+	if got, want := history.NewCompactor(count, p).Render([]step.Step{s}, 1), "Previous steps:\n  • db:query({\"of\":\"x\"})"; got != want {
 		t.Errorf("got %q, want %q", got, want)
 	}
 }
@@ -307,13 +360,13 @@ func TestPresetsNeverGrow(t *testing.T) {
 				}
 			}
 			whole := history.NewCompactor(count, history.Reduction()).Render(steps, 0)
-			text := c.Literal(steps)
+			text := literal(c, steps, 0)
 			if len(steps) > 5 && count(text) >= count(whole) {
 				t.Fatalf("style %d: %d tokens for %d:\n%s\n\n%s", p.Style, count(text), count(whole), text, whole)
 			}
 			budget := count(text) * 2 / 3
-			fitted := c.Fit(steps, c.Boundary(steps), budget)
-			if count(fitted) > count(text) || c.Fit(steps, c.Boundary(steps), budget) != fitted || c.Fit(steps, c.Boundary(steps), count(fitted)) != fitted {
+			fitted := literal(c, steps, budget)
+			if count(fitted) > count(text) || literal(c, steps, budget) != fitted || literal(c, steps, count(fitted)+history.DefaultMessageTokens) != fitted {
 				t.Fatalf("style %d: fitted to %d tokens of %d, the budget is %d", p.Style, count(fitted), count(text), budget)
 			}
 		}

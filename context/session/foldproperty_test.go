@@ -182,7 +182,7 @@ func (m *model) append(t *testing.T, made []history.Fold) {
 }
 
 func (m *model) move(t *testing.T) {
-	preset, to := fmt.Sprint("p", m.IntN(3)), history.Mark{Older: m.IntN(3), Seen: m.IntN(2)}
+	preset, to := fmt.Sprint("p", m.IntN(3)), history.Mark{Older: m.IntN(3), Seen: m.IntN(2), Bare: m.IntN(2)}
 	before, marked := m.marks[preset]
 	d := done{marks: maps.Clone(m.marks), raw: m.f.rawState(t, alice, m.id)}
 	if err := m.f.MoveMark(t.Context(), alice, m.id, m.version, preset, to); err != nil {

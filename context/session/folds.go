@@ -104,7 +104,7 @@ func (l *Log) MoveMark(ctx context.Context, scope kv.Scope, session string, vers
 	switch {
 	case preset == "" || len(preset) > MaxPresetBytes:
 		return &InvalidError{"preset", fmt.Sprintf("must be 1 to %d bytes", MaxPresetBytes)}
-	case !isCount(to.Older) || !isCount(to.Seen):
+	case !isCount(to.Older) || !isCount(to.Seen) || !isCount(to.Bare) || !isCount(to.Omitted) || !isCount(to.Whole):
 		return &InvalidError{"mark", "is negative or too large"}
 	}
 	err := l.changeFolds(ctx, scope, session, version, func(_ context.Context, j journal, tx *kv.Tx, state *foldState) error {

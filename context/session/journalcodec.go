@@ -9,10 +9,15 @@ import (
 	"github.com/loom-bridge/loom-bridge/memory/kv/wire"
 )
 
-// stateFormat is the format of the state and of what it names. A later version
-// that writes something which this one would misread, or lose when it writes the
-// state again, raises it.
-const stateFormat = 1
+// The formats of the state and of what it names. A later version that writes
+// something which this one would misread, or lose when it writes the state again,
+// raises them.
+const (
+	plainFormat = 1
+	// markedFormat is that of a state with marks: these count calls, in messages, too,
+	// and results that are left out. Those of the plain format count steps.
+	markedFormat = 2
+)
 
 // Fields of a stored state of folds.
 const (
@@ -32,6 +37,9 @@ const (
 	fieldMarkPreset = iota + 1
 	fieldMarkOlder
 	fieldMarkSeen
+	fieldMarkBare
+	fieldMarkOmitted
+	fieldMarkWhole
 )
 
 // Fields of an entry of a journal.
@@ -53,7 +61,11 @@ const (
 )
 
 func encodeState(s foldState) []byte {
-	dst := wire.AppendUint(nil, fieldStateFormat, stateFormat)
+	format := uint64(plainFormat)
+	if len(s.marks) > 0 {
+		format = markedFormat
+	}
+	dst := wire.AppendUint(nil, fieldStateFormat, format)
 	dst = wire.AppendUint(dst, fieldStateVersion, s.version)
 	dst = wire.AppendText(dst, fieldStateLive, appendNumbers(nil, s.live))
 	for _, preset := range s.presets() {
@@ -72,7 +84,7 @@ func decodeState(value []byte) (foldState, error) {
 		if err != nil {
 			return foldState{}, damaged(err)
 		}
-		if f.Number == fieldStateFormat && f.Value > stateFormat {
+		if f.Number == fieldStateFormat && f.Value > markedFormat {
 			return foldState{}, fmt.Errorf("%w: format %d", ErrNewer, f.Value)
 		}
 		if err := s.set(f); err != nil {
@@ -138,7 +150,10 @@ func decodeNumbers(stored []byte) ([]uint64, error) {
 func encodeMark(preset string, m history.Mark) []byte {
 	dst := wire.AppendText(nil, fieldMarkPreset, preset)
 	dst = wire.AppendUint(dst, fieldMarkOlder, uint64(m.Older))
-	return wire.AppendUint(dst, fieldMarkSeen, uint64(m.Seen))
+	dst = wire.AppendUint(dst, fieldMarkSeen, uint64(m.Seen))
+	dst = wire.AppendUint(dst, fieldMarkBare, uint64(m.Bare))
+	dst = wire.AppendUint(dst, fieldMarkOmitted, uint64(m.Omitted))
+	return wire.AppendUint(dst, fieldMarkWhole, uint64(m.Whole))
 }
 
 func decodeMark(stored []byte) (preset string, m history.Mark, err error) {
@@ -153,6 +168,12 @@ func decodeMark(stored []byte) (preset string, m history.Mark, err error) {
 			m.Older = count(f)
 		case fieldMarkSeen:
 			m.Seen = count(f)
+		case fieldMarkBare:
+			m.Bare = count(f)
+		case fieldMarkOmitted:
+			m.Omitted = count(f)
+		case fieldMarkWhole:
+			m.Whole = count(f)
 		}
 	}
 	return preset, m, nil

@@ -26,10 +26,10 @@ func knownError(t *testing.T, err error) {
 func FuzzDecodeState(f *testing.F) {
 	f.Add(encodeState(foldState{}))
 	f.Add(encodeState(foldState{
-		version: 300, live: []uint64{1, 3, 155}, marks: map[string]history.Mark{"a": {Older: 1, Seen: 2}},
+		version: 300, live: []uint64{1, 3, 155}, marks: map[string]history.Mark{"a": {Older: 1, Seen: 2, Bare: 3, Omitted: 1}},
 		batch: 5, through: 9, since: 11, change: 12,
 	}))
-	f.Add([]byte{0x08, 0x02})
+	f.Add([]byte{0x08, 0x03})
 	f.Add([]byte(" 0\x100")) // a mark before the version
 	f.Add([]byte{0x1a, 0x0b, 0x01, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0x01})
 	f.Fuzz(func(t *testing.T, value []byte) {
@@ -49,7 +49,7 @@ func FuzzDecodeState(f *testing.F) {
 }
 
 func FuzzDecodeJournalEntry(f *testing.F) {
-	mark := history.Mark{Older: 1, Seen: 2}
+	mark := history.Mark{Older: 1, Seen: 2, Bare: 3, Omitted: 1}
 	for _, e := range []journalEntry{
 		{kind: kindFold, time: time.UnixMicro(5).UTC(), body: []byte("b"), change: &change{before: 2, entries: 3, superseded: []uint64{1, 300}, batch: 5, through: 9}},
 		{kind: kindMark, body: encodeMark("chat", mark), change: &change{entries: 1, mark: &mark}},

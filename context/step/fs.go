@@ -141,7 +141,7 @@ func (r *Reducer) listing(c Call) reading {
 	if path, given := c.Args["path"].(string); !given || path == "" {
 		rd.words["path"] = "."
 	}
-	entries, _ := c.Result.Output["entries"].([]any)
+	entries := entriesOf(c.Result)
 	dirs := 0
 	for _, entry := range entries {
 		if isDir(entry) {
@@ -152,6 +152,14 @@ func (r *Reducer) listing(c Call) reading {
 	rd.size.items = int64(len(entries))
 	rd.figures = map[string]any{"count": len(entries), "files": len(entries) - dirs, "dirs": dirs}
 	return rd
+}
+
+// hasEntries tells whether a result is a listing.
+func hasEntries(result Result) bool { return entriesOf(result) != nil }
+
+func entriesOf(result Result) []any {
+	entries, _ := result.Output["entries"].([]any)
+	return entries
 }
 
 // isDir knows both forms of an entry: "name/" and {"is_dir": true}.

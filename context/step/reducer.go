@@ -109,6 +109,10 @@ type Result struct {
 	BodyText, BodyTail string
 	// BodyBinary says that the body is no text.
 	BodyBinary bool
+	// Unjudged says that the result may be anything: a message, of which nobody said
+	// whether the call failed. An exit code, a status or a count that it does not have
+	// is not 0 then.
+	Unjudged bool
 }
 
 // Reduced is what follows from a call alone. The caller makes a Step of it.
@@ -175,10 +179,19 @@ func (r *Reducer) MinimalArgs(tool string, args map[string]any) json.RawMessage 
 	return CanonicalJSON(r.opts.Rules.find(tool).minimalArgs(args))
 }
 
+// ToolName is Rules.ToolName.
+func (r *Reducer) ToolName(name string) string { return r.opts.Rules.ToolName(name) }
+
+// KeptArg is the argument of a tool whose text stays out of prompts, or empty.
+func (r *Reducer) KeptArg(tool string) string { return r.opts.Rules.find(tool).keep }
+
 // Reduce never fails: a result that is not as expected is reduced to what can
 // be said about it.
 func (r *Reducer) Reduce(c Call) Reduced {
 	rule := r.opts.Rules.find(c.Tool)
+	if c.Result.Unjudged && rule.shape.tells != nil && !rule.shape.tells(c.Result) {
+		rule = r.opts.Rules.find(otherTools)
+	}
 	out := Reduced{
 		MinimalArgs: CanonicalJSON(rule.minimalArgs(c.Args)),
 		OffloadKind: rule.kind, OffloadCategory: rule.category,

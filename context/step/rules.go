@@ -47,7 +47,8 @@ var builtinTOML []byte
 // change; the zero value has no rules and stands for the built-in ones.
 type Rules struct {
 	tables map[string]table
-	byTool map[string]*rule // by the name with _ for the colon
+	byTool map[string]*rule  // by the name with _ for the colon
+	names  map[string]string // tools by their names without a colon
 }
 
 // table is one table of the file. What it leaves out comes from the one it is
@@ -149,16 +150,29 @@ func (r Rules) WithOffload(preset string) (Rules, error) {
 }
 
 func compile(tables map[string]table) (Rules, error) {
-	rules := Rules{tables: tables, byTool: make(map[string]*rule, len(tables))}
+	rules := Rules{tables: tables, byTool: make(map[string]*rule, len(tables)), names: make(map[string]string, len(tables))}
 	for _, name := range slices.Sorted(maps.Keys(tables)) {
 		made, err := tables[name].over(tables[otherTools]).rule(name)
 		if err != nil {
 			return Rules{}, fmt.Errorf("%w: tools.%q: %w", ErrRules, name, err)
 		}
 		rules.byTool[ruleName(name)] = made
+		rules.names[ruleName(name)] = name
+	}
+	for _, name := range []string{ToolReadFile, ToolWriteFile, ToolListDir} {
+		_, short, _ := strings.Cut(name, ":")
+		rules.names[short] = name
+	}
+	for name := range tables {
+		delete(rules.names, name) // it is a name of its own
 	}
 	return rules, nil
 }
+
+// ToolName is the tool that a name without a colon means: that of a rule with _ for
+// the colon, and read_file, write_file and list_dir. Any other name, and one that
+// has a rule itself, means itself.
+func (r Rules) ToolName(name string) string { return cmp.Or(r.names[name], name) }
 
 func ruleName(tool string) string { return strings.ReplaceAll(tool, ":", "_") }
 

@@ -9,6 +9,8 @@ type shape struct {
 	read    func(r *Reducer, c Call) reading
 	// failures says that it reads what a call gave that failed, too.
 	failures bool
+	// tells says whether a result has what the line says of it; nil is always.
+	tells func(Result) bool
 }
 
 // shapes returns all shapes by name.
@@ -16,10 +18,11 @@ func shapes() map[string]shape {
 	return map[string]shape{
 		"file":    {figures: []string{"size", "lines", "type", "sha256"}, read: (*Reducer).file},
 		"written": {figures: []string{"size", "sha256"}, read: (*Reducer).written},
-		"listing": {figures: []string{"count", "files", "dirs"}, read: (*Reducer).listing},
-		"results": {figures: []string{"count"}, read: (*Reducer).results},
-		"page":    {figures: []string{"site", "status", "size"}, read: (*Reducer).page},
-		"command": {figures: []string{"short", "exit_code", "lines", "size"}, read: (*Reducer).command, failures: true},
+		"listing": {figures: []string{"count", "files", "dirs"}, read: (*Reducer).listing, tells: hasEntries},
+		"results": {figures: []string{"count"}, read: (*Reducer).results, tells: hasHits},
+		"search":  {figures: []string{"text", "size", "count"}, read: (*Reducer).search},
+		"page":    {figures: []string{"site", "status", "size"}, read: (*Reducer).page, tells: hasStatus},
+		"command": {figures: []string{"short", "exit_code", "lines", "size"}, read: (*Reducer).command, failures: true, tells: hasExit},
 		"any":     {figures: []string{"text", "size"}, read: (*Reducer).anything},
 	}
 }

@@ -8,18 +8,46 @@ import (
 // results reads the hits of a search.
 func (r *Reducer) results(c Call) reading {
 	rd := reading{}
-	hits, ok := c.Result.Output["results"].([]any)
-	if !ok {
-		// A result that is nothing but a list comes as the only value.
-		hits, ok = c.Result.Output[keyOutput].([]any)
-	}
-	rd.size.items = int64(len(hits))
-	if count, known := wholeNumber(c.Result.Output["count"]); !ok && known {
-		rd.size.items = count
-	}
-	rd.figure("count", rd.size.items)
+	hits, _ := hitsOf(c.Result)
+	rd.size.items = hits
+	rd.figure("count", hits)
 	rd.asJSON(c.Result)
 	return rd
+}
+
+// search reads the result of a search as it comes, and counts its hits.
+func (r *Reducer) search(c Call) reading {
+	rd := r.anything(c)
+	if hits, ok := hitsOf(c.Result); ok {
+		rd.figure("count", hits)
+	}
+	return rd
+}
+
+// hitKeys are the names that the hits of a search go by.
+func hitKeys() []string { return []string{"results", "items", "hits", "matches", keyOutput} }
+
+// hitsOf is how many hits a search has: those of a list, which may be the whole
+// result, else what it says itself. false is that it says nothing.
+func hitsOf(result Result) (int64, bool) {
+	for _, key := range hitKeys() {
+		if hits, ok := result.Output[key].([]any); ok {
+			return int64(len(hits)), true
+		}
+	}
+	return wholeNumber(result.Output["count"])
+}
+
+// hasHits tells whether a result says how many hits a search has.
+func hasHits(result Result) bool {
+	_, ok := hitsOf(result)
+	return ok
+}
+
+// hasStatus tells whether a result says how a page was answered.
+func hasStatus(result Result) bool {
+	_, ok := wholeNumber(result.Output["status"])
+	return ok
 }
 
 // asJSON shows a result as JSON, whose size is the result's.

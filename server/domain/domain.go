@@ -156,8 +156,9 @@ func (d *Domain) open(engine kv.Engine, workspaces hand.Workspaces, o Options) (
 	if d.Tokens, err = tokens.New(&tokens.Options{Models: o.Models}); err != nil {
 		return err
 	}
+	reducer := d.reducer(o.Reduction)
 	d.Assembler = assemble.New(log, d.Tokens, &assemble.Options{
-		Models: o.Models, Reference: o.Reference, ToolResultTokens: o.ResultTokens, Presets: o.presets(),
+		Reducer: reducer, Models: o.Models, Reference: o.Reference, ToolResultTokens: o.ResultTokens, Presets: o.presets(),
 	})
 
 	d.Events = events.New(engine, writer, &events.Options{Now: o.Now, Retention: o.Retention, Logger: o.Logger})
@@ -172,9 +173,9 @@ func (d *Domain) open(engine kv.Engine, workspaces hand.Workspaces, o Options) (
 		return err
 	}
 	d.Hand = hand.New(hand.Deps{
-		Registry: d.Registry, Relay: relay{d.Agents}, Absent: native.Absent(), Log: d.Log, Blobs: d.Blobs, Reducer: d.reducer(o.Reduction),
-		Engine: engine, Writer: writer, Workspaces: workspaces, Compressor: compress.New(d.count, &o.Compress),
-	}, &hand.Options{Now: o.Now, Logger: o.Logger, Style: o.Reference, DropWritten: o.DropWritten})
+		Registry: d.Registry, Relay: relay{d.Agents}, Absent: native.Absent(), Log: d.Log, Blobs: d.Blobs, Reducer: reducer,
+		Engine: engine, Writer: writer, Workspaces: workspaces, Compressor: compress.New(d.count, &o.Compress), Pressure: d.Assembler.Pressure, Style: log.reference(o),
+	}, &hand.Options{Now: o.Now, Logger: o.Logger, DropWritten: o.DropWritten})
 	d.onClose(func() error { return d.closeHand(o.CloseTimeout) })
 	return nil
 }

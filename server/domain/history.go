@@ -36,6 +36,21 @@ func (l settledLog) naming(ctx context.Context, scope kv.Scope, sessionID string
 	return 0, nil
 }
 
+// reference is how answers refer to blobs: as the session's preset does, or else as
+// the options say.
+func (l settledLog) reference(o Options) func(ctx context.Context, scope kv.Scope, sessionID string) step.ReferenceStyle {
+	return func(ctx context.Context, scope kv.Scope, sessionID string) step.ReferenceStyle {
+		c, err := l.Config(ctx, scope, sessionID)
+		if err != nil || c.Policy != "" && c.Policy != session.PolicyPreset {
+			return o.Reference
+		}
+		if p, ok := o.Presets(c.Preset); ok {
+			return p.Reference
+		}
+		return o.Reference
+	}
+}
+
 // presets are those of the options, with the lines that the rules give.
 func (o Options) presets() func(name string) (history.Preset, bool) {
 	own := o.Reduction.Rules.Templates()

@@ -187,7 +187,9 @@ async def test_compact_folds_or_returns_text(fake: Fake, ctx: loombridge.Client)
     count = pb.TokenCount(tokens=50, counter="o200k_base", certainty=pb.TOKEN_CERTAINTY_EXACT)
     fake.on(
         _rpc.COMPACT_HISTORY,
-        pb.CompactHistoryResponse(batch=BATCH, folds=[FOLD], text="t", tokens=count),
+        pb.CompactHistoryResponse(
+            batch=BATCH, folds=[FOLD], text="t", tokens=count, summary_problem="p"
+        ),
     )
     done = await ctx.context.compact()
     assert done == loombridge.Compaction(
@@ -195,6 +197,7 @@ async def test_compact_folds_or_returns_text(fake: Fake, ctx: loombridge.Client)
         folds=(SEEN_FOLD,),
         text="t",
         tokens=loombridge.TokenCount(50, "o200k_base", "exact"),
+        summary_problem="p",
     )
     assert done.tokens.exact
     await ctx.context.compact(

@@ -161,6 +161,21 @@ async def test_history_as_text(live: loombridge.Client) -> None:
         await live.context.undo()
 
 
+# B01
+async def test_a_summary_that_is_blank_or_too_long_is_left_out(live: loombridge.Client) -> None:
+    for summary, problem in {
+        " ": "it is blank",
+        "word " * 600: "it is longer than 500 tokens",
+    }.items():
+        await work(live, range(6))
+        done = await live.context.compact(summary=summary)
+        assert done.batch
+        assert done.summary_problem == problem
+    await work(live, range(6))
+    assert (await live.context.compact(summary="The fault is found.")).summary_problem == ""
+    assert "Summary: The fault is found." in await text(live)
+
+
 async def test_pins_are_never_folded(live: loombridge.Client) -> None:
     await live.context.record_step("note:rule", output="Never touch the ledger.", pinned=True)
     await work(live, range(6))

@@ -50,13 +50,16 @@ type bound struct {
 	most, best float64
 }
 
-func atMost(name string, got, most float64) bound   { return bound{name, got, most, math.Inf(-1)} }
-func atLeast(name string, got, least float64) bound { return bound{name, got, math.Inf(1), least} }
+func atMost(name string, got, most float64) bound { return bound{name, got, most, math.Inf(-1)} }
+
+func atLeast[N float64 | replay.Share](name string, got N, least float64) bound {
+	return bound{name, float64(got), math.Inf(1), least}
+}
 
 func checkBounds(t *testing.T, bounds []bound) {
 	t.Helper()
 	for _, b := range bounds {
-		if b.got > b.most || b.got < b.best {
+		if !(b.got <= b.most && b.got >= b.best) {
 			t.Errorf("%s is %.4f, may be %.4f to %.4f", b.name, b.got, b.best, b.most)
 		}
 	}
@@ -100,10 +103,10 @@ func TestRecordedCodingRuns(t *testing.T) {
 			{r.TokensRatio, anchor.tokens},
 			{r.CostRatio, anchor.cost},
 			{r.BustsPerStep, anchor.busts},
-			{r.IdentifiersVisible, anchor.visible},
-			{r.IdentifiersVisibleToolOnly, anchor.toolOnly},
+			{float64(r.IdentifiersVisible), anchor.visible},
+			{float64(r.IdentifiersVisibleToolOnly), anchor.toolOnly},
 		} {
-			if math.Abs(pair[0]-pair[1]) > .002 {
+			if !(math.Abs(pair[0]-pair[1]) <= .002) {
 				t.Errorf("%s: got %.4f, elsewhere %.4f was measured", anchor.policy, pair[0], pair[1])
 			}
 		}

@@ -193,7 +193,7 @@ func (r *replayed) replay(ctx context.Context) error {
 			}
 			r.step(v)
 			r.lastAt = i
-			r.need(asked(m.Calls))
+			r.need(asked(r.run.asked(i)))
 		}
 		r.remember(&r.run.Entries[i])
 	}

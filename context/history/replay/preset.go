@@ -1,12 +1,15 @@
 package replay
 
 import (
+	"slices"
+	"strings"
+
 	"github.com/loom-bridge/loom-bridge/context/history"
 	"github.com/loom-bridge/loom-bridge/context/step"
 )
 
-// Preset shows a run's steps by a preset: literally, so that the boundary moves
-// with every step, or sticky, so that it moves in batches.
+// Preset shows a run by a preset: literally, so that the boundary moves with every
+// step, or sticky, so that it moves in batches.
 func Preset(name string, p history.Preset, sticky bool, s Settings) Policy {
 	form := literalForm
 	if sticky {
@@ -14,10 +17,10 @@ func Preset(name string, p history.Preset, sticky bool, s Settings) Policy {
 	}
 	return policy{name + form, func(run *Run, count func(string) int) Session {
 		return &presetSession{
-			run: run, count: count, settings: s, sticky: sticky,
+			run: run, count: count, sticky: sticky,
+			options:   history.Options{Prices: s.Prices, MessageTokens: messageTokens},
 			compactor: history.NewCompactor(count, p),
 			reducer:   step.NewReducer(reducerOptions(p)),
-			placed:    make(map[int]bool),
 		}
 	}}
 }
@@ -31,96 +34,131 @@ const (
 // reducerOptions are how a preset records steps.
 func reducerOptions(p history.Preset) *step.Options {
 	if p.Style == history.StyleDesign {
-		return &step.Options{Style: step.ObservationDesign, HideOffloaded: true}
+		return &step.Options{Style: step.ObservationDesign}
 	}
 	return nil
 }
 
+// presetSession is a run under a preset. Its parts are the messages read so far,
+// a turn with its results as one.
 type presetSession struct {
 	run       *Run
 	count     func(string) int
-	settings  Settings
+	options   history.Options
 	sticky    bool
 	compactor *history.Compactor
 	reducer   *step.Reducer
 	mark      history.Mark
 
-	// steps are those of the messages read so far; places has, for each, the
-	// messages of its call and of its result, placed all of them.
-	steps  []step.Step
-	places [][2]int
-	placed map[int]bool
-	read   int
+	parts []history.Part
+	// shown are the messages of each part, and messages which those are.
+	shown    [][]Piece
+	messages [][]int
+	calls    int
+	read     int
 }
 
 func (s *presetSession) View(i int) (View, error) {
 	s.readUntil(i)
-	older := s.compactor.Boundary(s.steps)
-	if s.sticky {
-		s.mark = s.compactor.Sticky(s.steps, s.mark, 0, &history.Options{Prices: s.settings.Prices})
-		older = s.mark.Older
-	}
-	return s.view(i, older), nil
-}
-
-// view has the older steps together in the place of the first, everything else
-// where it was.
-func (s *presetSession) view(i, older int) View {
+	l := s.compactor.Show(history.Conversation{Parts: slices.Clone(s.parts), Mark: s.mark, Literal: !s.sticky}, &s.options)
+	s.mark = l.Mark
 	v := View{Folded: make([]bool, i)}
-	next := 0
-	for k := range i {
-		if !s.placed[k] {
-			v.Pieces = append(v.Pieces, whole(&s.run.Entries[k], s.count))
-		}
-		for ; next < len(s.places) && s.places[next][0] == k; next++ {
-			if next == 0 && older > 0 {
-				v.Pieces = append(v.Pieces, s.piece(s.compactor.Older(s.steps[:older])))
-			}
-			v.Folded[k], v.Folded[s.places[next][1]] = true, true
-			if next >= older {
-				v.Pieces = append(v.Pieces, s.piece(s.compactor.Full(s.steps[next])))
-			}
+	for _, shown := range l.Shown {
+		if shown.Text != "" {
+			v.Pieces = append(v.Pieces, Piece{Text: shown.Text, Tokens: shown.Tokens})
+		} else {
+			v.Pieces = append(v.Pieces, s.shown[shown.Part]...)
 		}
 	}
-	return v
+	for k := range s.parts {
+		for _, m := range s.messages[k] {
+			v.Folded[m] = len(s.parts[k].Acts) > 0
+		}
+	}
+	return v, nil
 }
 
-func (s *presetSession) piece(text string) Piece {
-	return Piece{Text: text, Tokens: messageTokens + s.count(text)}
-}
-
-// readUntil makes steps of calls and their results.
+// readUntil makes parts of messages. A turn comes with the results right behind
+// it.
 func (s *presetSession) readUntil(i int) {
-	for ; s.read < i; s.read++ {
-		turn := &s.run.Entries[s.read]
-		for n, c := range turn.Calls {
-			if at := s.run.results[s.read][n]; at > 0 {
-				s.add(s.read, at, turn, c)
+	for s.read < i {
+		turn := s.read
+		s.read++
+		part := history.Part{Position: uint64(turn + 1)}
+		asked, messages := s.run.asked(turn), []int{turn}
+		for ; s.read < i; s.read++ {
+			n := slices.Index(s.run.results[turn], s.read)
+			if n < 0 || n >= len(asked) {
+				break
 			}
+			part.Acts = append(part.Acts, s.act(asked[n], &s.run.Entries[s.read]))
+			messages = append(messages, s.read)
 		}
+		s.add(part, messages)
 	}
 }
 
-func (s *presetSession) add(from, to int, turn *history.Entry, c history.Call) {
-	result := &s.run.Entries[to]
-	args, _ := step.DecodeJSON([]byte(c.Args))
-	object, _ := args.(map[string]any)
+// add adds a part: a message, and the results of its calls.
+func (s *presetSession) add(part history.Part, messages []int) {
+	pieces := make([]Piece, len(messages))
+	for n, m := range messages {
+		e := s.run.Entries[m]
+		if n == 0 && len(part.Acts) > 0 {
+			e.Calls = s.withoutWritten(e.Calls)
+		}
+		pieces[n] = whole(&e, s.count)
+		if n > 0 {
+			pieces[n] = s.result(&part.Acts[n-1], &e)
+		}
+		part.Tokens += pieces[n].Tokens
+	}
+	part.Bare = part.Tokens
+	s.parts, s.shown, s.messages = append(s.parts, part), append(s.shown, pieces), append(s.messages, messages)
+}
+
+// result is a result as the preset shows it.
+func (s *presetSession) result(a *history.Act, e *history.Entry) Piece {
+	short := *e
+	short.Shown = s.compactor.Result(a, shown(e), false)
+	return whole(&short, s.count)
+}
+
+// withoutWritten are calls without the text that they wrote.
+func (s *presetSession) withoutWritten(calls []history.Call) []history.Call {
+	calls = slices.Clone(calls)
+	for i, c := range calls {
+		kept := s.reducer.KeptArg(s.reducer.ToolName(c.Name))
+		args := objectOf(c.Args)
+		if _, ok := args[kept].(string); kept != "" && ok {
+			delete(args, kept)
+			calls[i].Args = string(step.CanonicalJSON(args))
+		}
+	}
+	return calls
+}
+
+func objectOf(args string) map[string]any {
+	value, _ := step.DecodeJSON([]byte(args))
+	object, _ := value.(map[string]any)
+	return object
+}
+
+// act is a call with its result by the rules for steps.
+func (s *presetSession) act(c history.Call, result *history.Entry) history.Act {
+	s.calls++
 	failed := result.Failed || result.Exit != nil && *result.Exit != 0
-	call := step.Call{Tool: c.Name, Args: object, Result: step.Result{
+	name := s.reducer.ToolName(c.Name)
+	r := s.reducer.Reduce(step.Call{Tool: name, Args: objectOf(c.Args), Result: step.Result{
 		Failed: failed, ErrorText: result.Output,
 		BodyKey: "output", BodyText: result.Output, BodySize: int64(len(result.Output)),
-	}}
-	r := s.reducer.Reduce(call)
+	}})
 	made := step.Step{
-		Number: uint64(len(s.steps) + 1), ToolName: c.Name, MinimalArgs: r.MinimalArgs,
-		Observation: r.Observation, Metadata: r.Metadata, Error: r.Error, Inline: r.Inline,
-		Outcome: r.Outcome, Thought: turn.Text,
+		Number: uint64(s.calls), ToolName: name, CalledAs: c.Name, MinimalArgs: r.MinimalArgs,
+		Observation: r.Observation, Metadata: r.Metadata, Error: r.Error, Inline: r.Inline, Outcome: r.Outcome,
 	}
 	if r.Offload {
 		made.OutcomeRef = "ref"
-		made.OutcomePath = "workspace/outputs/" + made.ID() + "." + r.OffloadExt
+		made.OutcomePath = "workspace/outputs/" + strings.TrimPrefix(made.ID(), "step_") + "." + r.OffloadExt
 	}
-	s.steps = append(s.steps, made)
-	s.places = append(s.places, [2]int{from, to})
-	s.placed[from], s.placed[to] = true, true
+	return history.Act{Step: made}
 }

@@ -182,7 +182,7 @@ func TestMeasures(t *testing.T) {
 		IdentifiersVisible: 3.0 / 5, IdentifiersVisibleToolOnly: 1.0 / 3,
 		// Of the folded calls only the first stands there; of lib/util.go and
 		// lib/none.go the first; neither the figure nor the failure.
-		Survival: map[string]float64{"commands": .5, "paths": .5, "numbers": 0, "error_lines": 0},
+		Survival: map[string]replay.Share{"commands": .5, "paths": .5, "numbers": 0, "error_lines": 0},
 		Sent:     10 + 30 + 25, Cost: 1.25*(10+20+15) + .1*(10+10),
 	}
 	if diff := cmp.Diff(want, got, cmp.Comparer(func(a, b float64) bool { return math.Abs(a-b) < 1e-9 })); diff != "" {

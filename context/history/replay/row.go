@@ -1,15 +1,52 @@
 package replay
 
 import (
+	"encoding/json"
 	"fmt"
 	"io"
+	"math"
 	"slices"
+	"strconv"
 	"strings"
 	"text/tabwriter"
 )
 
-// Row is what was measured of one policy. Ratios are to AppendOnly; where there
-// was nothing to measure they are 1.
+// Share is a part of a whole, 0 to 1. It is NaN where there was nothing to measure,
+// and null in JSON.
+type Share float64
+
+// Measured tells whether there was anything to measure.
+func (s Share) Measured() bool { return !math.IsNaN(float64(s)) }
+
+// MarshalJSON writes a number or null.
+func (s Share) MarshalJSON() ([]byte, error) {
+	if !s.Measured() {
+		return []byte("null"), nil
+	}
+	return json.Marshal(float64(s))
+}
+
+// text is the share with so many decimals, or a dash.
+func (s Share) text(decimals int) string {
+	if !s.Measured() {
+		return nothing
+	}
+	return strconv.FormatFloat(float64(s), 'f', decimals, 64)
+}
+
+// nothing stands in a table where nothing was measured.
+const nothing = "-"
+
+// share is a part of a whole.
+func share(part, whole int) Share {
+	if whole == 0 {
+		return Share(math.NaN())
+	}
+	return Share(float64(part) / float64(whole))
+}
+
+// Row is what was measured of one policy. Ratios are to AppendOnly; those of runs
+// without tokens are 1.
 type Row struct {
 	Policy string `json:"policy"`
 	Runs   int    `json:"runs"`
@@ -28,10 +65,10 @@ type Row struct {
 	PeakMax int `json:"peak_max"`
 	// IdentifiersVisible is the share of needed identifiers that were shown, the
 	// other that of those that only results had shown.
-	IdentifiersVisible         float64 `json:"identifiers_visible"`
-	IdentifiersVisibleToolOnly float64 `json:"identifiers_visible_tool_only"`
+	IdentifiersVisible         Share `json:"identifiers_visible"`
+	IdentifiersVisibleToolOnly Share `json:"identifiers_visible_tool_only"`
 	// Survival is by class: paths, commands, numbers, error_lines.
-	Survival map[string]float64 `json:"survival"`
+	Survival map[string]Share `json:"survival"`
 	// Sent is how many tokens were sent, Cost what they cost in units of an input
 	// token at a price of 1, Over how many prompts were over the budget whatever
 	// was folded.
@@ -48,9 +85,9 @@ func (m *measurement) row(name string, base *measurement) Row {
 		CostRatio:                  ratio(sum(m.costs), sum(base.costs)),
 		BustsPerStep:               float64(m.busts) / float64(max(m.steps, 1)),
 		StableShare:                ratio(m.shared, m.sent),
-		IdentifiersVisible:         ratio(float64(m.visible), float64(m.needed)),
-		IdentifiersVisibleToolOnly: ratio(float64(m.visibleTool), float64(m.neededTool)),
-		Survival:                   make(map[string]float64),
+		IdentifiersVisible:         share(m.visible, m.needed),
+		IdentifiersVisibleToolOnly: share(m.visibleTool, m.neededTool),
+		Survival:                   make(map[string]Share),
 		Sent:                       m.sent, Cost: sum(m.costs), Over: m.over,
 	}
 	for i := range m.costs {
@@ -60,7 +97,7 @@ func (m *measurement) row(name string, base *measurement) Row {
 		r.PeakP50, r.PeakMax = peaks[len(peaks)/2], peaks[len(peaks)-1]
 	}
 	for _, class := range classes {
-		r.Survival[class] = ratio(float64(m.survived[class]), float64(m.held[class]))
+		r.Survival[class] = share(m.survived[class], m.held[class])
 	}
 	return r
 }
@@ -93,17 +130,31 @@ func WriteTable(w io.Writer, rows []Row) error {
 	t := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
 	fmt.Fprintln(t, strings.Join(columns, "\t"))
 	for _, r := range rows {
-		fmt.Fprintf(t, "%s\t%.0f\t%.0f\t%.3f\t%.3f\t%.3f\t%.4f\t%.4f\t%d\t%d\t%.4f\t%.4f\t%s\n",
+		fmt.Fprintf(t, "%s\t%.0f\t%.0f\t%.3f\t%.3f\t%.3f\t%.4f\t%.4f\t%d\t%d\t%s\t%s\t%s\n",
 			r.Policy, r.Sent/1000, r.Cost/1000, r.TokensRatio, r.CostRatio, r.WorstRunCostRatio, r.BustsPerStep, r.StableShare,
-			r.PeakP50, r.PeakMax, r.IdentifiersVisible, r.IdentifiersVisibleToolOnly, r.survivalText())
+			r.PeakP50, r.PeakMax, r.IdentifiersVisible.text(4), r.IdentifiersVisibleToolOnly.text(4), r.survivalText())
 	}
-	return t.Flush()
+	if err := t.Flush(); err != nil || !slices.ContainsFunc(rows, Row.lacks) {
+		return err
+	}
+	_, err := fmt.Fprintf(w, "\n%s: nothing to measure\n", nothing)
+	return err
+}
+
+// lacks tells whether there was nothing to measure for a figure of the row.
+func (r Row) lacks() bool {
+	for _, s := range r.Survival {
+		if !s.Measured() {
+			return true
+		}
+	}
+	return !r.IdentifiersVisible.Measured() || !r.IdentifiersVisibleToolOnly.Measured()
 }
 
 func (r Row) survivalText() string {
 	var parts []string
 	for _, class := range classes {
-		parts = append(parts, fmt.Sprintf("%s %.3f", class, r.Survival[class]))
+		parts = append(parts, class+" "+r.Survival[class].text(3))
 	}
 	return strings.Join(parts, ", ")
 }

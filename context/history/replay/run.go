@@ -2,11 +2,13 @@ package replay
 
 import (
 	"fmt"
+	"maps"
 	"regexp"
 	"slices"
 	"strconv"
 
 	"github.com/loom-bridge/loom-bridge/context/history"
+	"github.com/loom-bridge/loom-bridge/context/step"
 )
 
 // Run is one recorded run. Entry i stands for message i.
@@ -19,6 +21,43 @@ type Run struct {
 	// results has, for each message, the messages that answer its calls, in the
 	// order of the calls; 0 for none.
 	results [][]int
+	// actions are those that the texts of messages hold in a run without calls, by
+	// the index of the message.
+	actions map[int]step.Action
+}
+
+// asked are the calls of a message, or the action that it holds.
+func (r *Run) asked(i int) []history.Call {
+	if a, ok := r.actions[i]; ok {
+		return []history.Call{{Name: a.Name, Args: string(step.CanonicalJSON(a.Args))}}
+	}
+	return r.Entries[i].Calls
+}
+
+// commands are the arguments of a message's calls, or the inputs of the action that
+// it holds, as they were written.
+func (r *Run) commands(i int) []string {
+	var all []string
+	for _, c := range r.Entries[i].Calls {
+		all = append(all, c.Args)
+	}
+	if a, ok := r.actions[i]; ok {
+		for _, name := range slices.Sorted(maps.Keys(a.Args)) {
+			if text, isText := a.Args[name].(string); isText {
+				all = append(all, text)
+			}
+		}
+	}
+	return all
+}
+
+// Acts is how many calls and actions the run has.
+func (r *Run) Acts() int {
+	n := len(r.actions)
+	for i := range r.Entries {
+		n += len(r.Entries[i].Calls)
+	}
+	return n
 }
 
 // Message is one recorded message, of any provider, in one form.
@@ -54,7 +93,7 @@ const (
 // newRun makes a run of messages.
 func newRun(id string, messages []Message) Run {
 	messages = joinTurns(messages)
-	run := Run{ID: id, Messages: messages, Entries: make([]history.Entry, len(messages)), results: make([][]int, len(messages))}
+	run := Run{ID: id, Messages: messages, Entries: make([]history.Entry, len(messages)), results: make([][]int, len(messages)), actions: make(map[int]step.Action)}
 	p := pairer{run: &run, observed: observes(messages)}
 	for i := range messages {
 		p.add(i)
@@ -148,6 +187,9 @@ func (p *pairer) add(i int) {
 func (p *pairer) ask(turn int, calls []history.Call) {
 	if p.observed {
 		calls = make([]history.Call, 1)
+		if a, ok := step.ParseAction(p.run.Messages[turn].Text); ok {
+			p.run.actions[turn] = a
+		}
 	}
 	p.waiting = p.waiting[:0]
 	for i, c := range calls {

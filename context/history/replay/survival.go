@@ -45,8 +45,8 @@ func (r *replayed) survival() {
 			continue
 		}
 		e := &r.run.Entries[i]
-		for _, c := range e.Calls {
-			r.m.tally(classCommands, strings.Contains(text, c.Args))
+		for _, command := range r.run.commands(i) {
+			r.m.tally(classCommands, strings.Contains(text, command))
 		}
 		if e.Kind == history.Result {
 			collect(e, held)

@@ -49,7 +49,9 @@ input. It may hold
 
 Results are paired with calls by their ids and, where these repeat or are
 missing, by their place. In runs without tool calls whose assistant writes
-actions as text, the user message behind an action is its result.
+actions as text, the user message behind an action is its result. An action is
+the last fenced block of a message, what follows "Action:", or what stands in a
+tag such as <command>.
 
 Policies (default: all of the first nine, side by side):
 
@@ -76,6 +78,8 @@ Columns, and keys of --json:
   survival               of what was folded by the last step, the share of paths,
                          commands, numbers with units and error lines that the
                          prompt shows
+                         All three are "-", and null in JSON, where there was
+                         nothing to measure
 
 The recorded agent does not react to what it would have been shown: the figures
 say what was there to be seen, not how the run would have ended.`
@@ -137,9 +141,16 @@ func benchContext(ctx context.Context, s benchSettings, files []string, stdin io
 	if err != nil {
 		return err
 	}
-	steps := 0
+	steps, silent := 0, 0
 	for i := range runs {
 		steps += runs[i].Steps()
+		if runs[i].Acts() == 0 {
+			silent++
+		}
+	}
+	if silent > 0 {
+		fmt.Fprintf(stderr, "%d of %d runs have neither tool calls nor actions that are known: presets fold nothing there, and no identifiers are measured\n",
+			silent, len(runs))
 	}
 	watch := progress{to: stderr, total: len(runs), last: time.Now()}
 	bench := replay.Bench{Count: measure.count, Prices: measure.prices, Replayed: watch.replayed}

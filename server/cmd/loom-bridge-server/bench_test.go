@@ -192,3 +192,80 @@ func TestCountLong(t *testing.T) {
 		t.Errorf("%d tokens, in parts %d", got, want)
 	}
 }
+
+// MustTextLog writes a log of a run without tool calls, whose assistant says what
+// said makes of each step.
+func MustTextLog(tb testing.TB, steps int, said func(i int) string) string {
+	tb.Helper()
+	messages := []map[string]any{{"role": "user", "content": "Look at every module."}}
+	for i := range steps {
+		messages = append(messages,
+			map[string]any{"role": "assistant", "content": said(i)},
+			map[string]any{"role": "user", "content": module(0, i)},
+		)
+	}
+	messages = append(messages, map[string]any{"role": "assistant", "content": said(0)})
+	line, err := json.Marshal(map[string]any{"id": "text", "messages": messages})
+	must(tb, err)
+	name := filepath.Join(tb.TempDir(), "text.jsonl")
+	must(tb, os.WriteFile(name, line, 0o600))
+	return name
+}
+
+// A run whose actions are text is measured like one with calls: what its actions
+// name was shown or not, and presets fold its steps.
+func TestBenchContextOfTextActions(t *testing.T) {
+	for name, said := range map[string]func(i int) string{
+		"fence": func(i int) string { return fmt.Sprintf("I look.\n\n```bash\ngrep function_0_%d_7 mod.py\n```", i-1) },
+		"action": func(i int) string {
+			return fmt.Sprintf("Thought: I look.\nAction: {\"tool\": \"grep\", \"args\": {\"for\": \"function_0_%d_7\"}}", i-1)
+		},
+		"input": func(i int) string {
+			return fmt.Sprintf("Thought: I look.\nAction: grep\nAction Input: function_0_%d_7", i-1)
+		},
+		"tag": func(i int) string {
+			return fmt.Sprintf("I look.\n<command>\ngrep function_0_%d_7 mod.py\n</command>", i-1)
+		},
+	} {
+		out, log, err := bench(t, "--json", "--policy", "append_only,design_literal", MustTextLog(t, 30, said))
+		must(t, err)
+		if log != "" {
+			t.Errorf("%s: %s", name, log)
+		}
+		var rows []map[string]any
+		for line := range strings.Lines(out) {
+			var row map[string]any
+			must(t, json.Unmarshal([]byte(line), &row))
+			rows = append(rows, row)
+		}
+		base, preset := rows[0], rows[1]
+		if base["identifiers_visible"] != 1.0 || base["survival"].(map[string]any)["commands"] != nil {
+			t.Errorf("%s: baseline %v", name, base)
+		}
+		// The last three results stand in the prompt of a preset that hides nothing short.
+		if preset["tokens_ratio"].(float64) > .6 || preset["identifiers_visible"].(float64) > 1 || preset["survival"].(map[string]any)["commands"] == nil {
+			t.Errorf("%s: the preset folds nothing: %v", name, preset)
+		}
+	}
+}
+
+// Where nothing can be measured, nothing is claimed: neither a share of 1 nor that
+// a preset folds.
+func TestBenchContextOfNothing(t *testing.T) {
+	log := MustTextLog(t, 20, func(i int) string { return fmt.Sprint("I think about part ", i) })
+	out, told, err := bench(t, "--policy", "append_only,reduction_literal", log)
+	must(t, err)
+	if strings.Contains(out, "1.0000         paths") || !strings.Contains(out, "nothing to measure") {
+		t.Errorf("the table claims figures:\n%s", out)
+	}
+	if want := "1 of 1 runs have neither tool calls nor actions that are known: presets fold nothing there, and no identifiers are measured"; !strings.Contains(told, want) {
+		t.Errorf("told %q, want %q", told, want)
+	}
+	out, _, err = bench(t, "--json", "--policy", "ledger", log)
+	must(t, err)
+	var row map[string]any
+	must(t, json.Unmarshal([]byte(out), &row))
+	if diff := cmp.Diff(benchKeys, slices.Sorted(maps.Keys(row))); diff != "" || row["identifiers_visible"] != nil || row["identifiers_visible_tool_only"] != nil {
+		t.Errorf("%v\n%s", row, diff)
+	}
+}

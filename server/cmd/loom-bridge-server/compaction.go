@@ -34,6 +34,9 @@ func (c Config) preset(name string) (history.Preset, bool) {
 	if style, given := referenceStyles()[c.ReferenceStyle]; given {
 		p.Reference = style
 	}
+	if c.ReadInlineRecent != "" {
+		p.ShowReads = c.ReadInlineRecent == "true"
+	}
 	if set := templateSets()[c.TemplatesSet]; !set.Empty() {
 		p.Templates = set
 	}

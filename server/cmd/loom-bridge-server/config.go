@@ -39,6 +39,7 @@ type Config struct {
 	Embedder       embed.Options
 
 	Models, HistoryPolicy, HistoryPreset string
+	HistoryLiteral                       bool
 	Compaction
 	Rules string
 	Reduction
@@ -125,7 +126,11 @@ func (c Config) checkHistory() error {
 
 // history is what holds for sessions that say nothing, as configured.
 func (c Config) history() session.Config {
-	return session.Config{Policy: c.HistoryPolicy, Preset: c.HistoryPreset}.Over(session.Config{Policy: session.PolicyLedger})
+	own := session.Config{Policy: c.HistoryPolicy, Preset: c.HistoryPreset}
+	if c.HistoryLiteral {
+		own.Literal = &c.HistoryLiteral
+	}
+	return own.Over(session.Config{Policy: session.PolicyLedger})
 }
 
 // checkEmbedder checks that its settings make one.

@@ -13,9 +13,11 @@ import (
 // that of the server's history preset, and without one the default.
 type Reduction struct {
 	OffloadPreset, ObservationStyle, ReferenceStyle, OutputsNaming string
+	// ReadInlineRecent is true, false or, for each preset's own, empty.
+	ReadInlineRecent string
 
-	ReadInlineRecent, SearchInlineSmall, WriteStoreContent bool
-	ErrorsObservationChars, ToolResultMaxTokens            int
+	SearchInlineSmall, WriteStoreContent        bool
+	ErrorsObservationChars, ToolResultMaxTokens int
 }
 
 // byPreset fills in what the server's history preset says of settings that were
@@ -51,9 +53,6 @@ func referenceStyles() map[string]step.ReferenceStyle {
 func (c Config) reduction() (step.Options, error) {
 	r := c.byPreset()
 	rules, err := step.BuiltinRules().WithOffload(r.OffloadPreset)
-	if err == nil && !r.ReadInlineRecent {
-		rules, err = rules.With([]byte("[tools.\"" + step.ToolReadFile + "\"]\nhide = true\n"))
-	}
 	if err == nil && r.SearchInlineSmall {
 		rules, err = rules.With([]byte("[tools.\"" + step.ToolSearchWeb + "\"]\nfrom_items = 6\nfrom_bytes = 1024\n"))
 	}

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"fmt"
 	"slices"
 	"strings"
 	"testing"
@@ -34,7 +35,7 @@ func reduced(tb testing.TB, text string, args ...string) step.Reduced {
 
 // What of a result is kept where, and what its line says, are settings.
 //
-// K01, K06, K11
+// K01, K06
 func TestReductionSettings(t *testing.T) {
 	for _, tt := range []struct {
 		bytes       int
@@ -54,8 +55,7 @@ func TestReductionSettings(t *testing.T) {
 		{9, []string{"--history-preset=design"}, "Read file (9 bytes)", false, true},
 		{9, []string{"--history-preset=design", "--observation-style=reduction"}, "Read a (9 bytes, text)", false, true},
 		{1024, []string{"--history-preset=design"}, "Read file (1024 bytes)", true, true},
-		{1025, []string{"--read-inline-recent=false"}, "Read a (1025 bytes, text)", true, false},
-		{9, []string{"--read-inline-recent=false"}, "Read a (9 bytes, text)", false, true},
+		{1025, []string{"--read-inline-recent=false"}, "Read a (1025 bytes, text)", true, true}, // presets alone hide it
 	} {
 		got := reduced(t, strings.Repeat("x", tt.bytes), tt.args...)
 		if got.Observation != tt.observation || got.Offload != tt.offload || (got.Inline != "") != tt.shown {
@@ -144,6 +144,7 @@ func TestBadReduction(t *testing.T) {
 		"--compress-exec-lines=-1":            "must be from 1 to 1000000",
 		"--compaction-budget-fallback=all":    "is not count or trim",
 		"--templates-set=none":                "is not design or reduction",
+		"--read-inline-recent=some":           "is not true or false",
 		"--compaction-keep-recent=-1":         "must be from 0 to 1000000",
 		"--compaction-trigger-tokens=1000001": "must be from 0 to 1000000",
 	} {
@@ -155,7 +156,7 @@ func TestBadReduction(t *testing.T) {
 
 // Presets are what they are unless a setting says otherwise.
 //
-// K07, K54
+// K07, K11, K54
 func TestPresetSettings(t *testing.T) {
 	for _, name := range []string{"design", "reduction", "chat", "research", "code", "debug"} {
 		c, err := load(t, nil)
@@ -168,12 +169,14 @@ func TestPresetSettings(t *testing.T) {
 			t.Errorf("%s, %v (-want +got):\n%s", name, ok, diff)
 		}
 		c, err = load(t, nil, "--compaction-trigger-steps=1", "--compaction-trigger-tokens=2", "--compaction-keep-recent=4", "--compaction-max-compact=6",
-			"--compaction-budget-fallback=trim", "--templates-set=reduction", "--errors-protect-last=7", "--reference-style=hint")
+			"--compaction-budget-fallback=trim", "--templates-set=reduction", "--errors-protect-last=7", "--reference-style=hint",
+			"--read-inline-recent="+fmt.Sprint(name == "design"))
 		if err != nil {
 			t.Fatal(err)
 		}
 		want.TriggerSteps, want.TriggerTokens, want.KeepRecent, want.GroupLines, want.ProtectLast = 1, 2, 4, 6, 7
 		want.Fallback, want.Templates, want.Reference = history.FallbackTrim, step.ReductionTemplates(), step.ReferenceHint
+		want.ShowReads = name == "design"
 		got, _ = c.preset(name)
 		if diff := cmp.Diff(want, got, cmp.AllowUnexported(step.Templates{})); diff != "" {
 			t.Errorf("%s with settings (-want +got):\n%s", name, diff)

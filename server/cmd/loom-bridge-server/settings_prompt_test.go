@@ -70,6 +70,18 @@ func historyEffects() []effect {
 		{setting: "history-policy", args: []string{"--history-policy", "append_only"}, see: policy, with: "append_only", without: "ledger"},
 		{setting: "history-preset", args: []string{"--history-preset", "debug"}, see: policy, with: "debug", without: "ledger"},
 		{
+			setting: "history-literal", args: []string{"--history-literal"},
+			see: func(s *stand) func() string {
+				reads(6, 10, "", olderLines)(s)
+				got, err := s.contexts().Assemble(s.ctx, &loombridgev1.AssembleRequest{
+					AgentId: s.agent, SessionId: "s", WithoutTools: true, History: &loombridgev1.HistorySettings{Preset: "reduction"},
+				})
+				must(s.tb, err)
+				return once(has("Earlier steps:")(shownText(got)))
+			},
+			with: "true", without: "false",
+		},
+		{
 			setting: "compaction-trigger-steps", args: []string{"--compaction-trigger-steps", "4"},
 			see: reads(5, 10, "reduction", olderLines), with: "2", without: "0",
 		},
@@ -147,11 +159,6 @@ func resultEffects() []effect {
 			without: "Read a.txt (2000 bytes, text). Saved to workspace/outputs/read_001.txt\nUse fs:read_file to retrieve if needed.",
 		},
 		{
-			setting: "reference-style", args: []string{"--reference-style", "short"}, both: []string{"--read-inline-recent=false"},
-			see:  reads(1, 2000, "", has("Use fs:read_file to retrieve if needed.")),
-			with: "false", without: "true",
-		},
-		{
 			setting: "reference-style", args: []string{"--reference-style", "long"}, both: []string{"--read-inline-recent=false"},
 			see: reads(1, 2000, "reduction", has("Use fs:read_file to retrieve if needed.")), with: "true", without: "false",
 		},
@@ -162,7 +169,7 @@ func resultEffects() []effect {
 		},
 		{
 			setting: "read-inline-recent", args: []string{"--read-inline-recent=false"},
-			see: reads(1, 2000, "", has("xxxxx")), with: "false", without: "true",
+			see: reads(1, 2000, "reduction", has("xxxxx")), with: "false", without: "true",
 		},
 		{
 			setting: "search-inline-small", args: []string{"--search-inline-small"},
@@ -228,6 +235,19 @@ func compressEffects() []effect {
 			see:  compressed("fs:read_file", "", strings.Repeat("MARK a line\n", 100), func(r *loombridgev1.CompressResultResponse) string { return fmt.Sprint(r.GetCompressed()) }),
 			with: "true", without: "false",
 		},
+		{
+			setting: "compress-adaptive", args: []string{"--compress-adaptive"},
+			see: func(s *stand) func() string {
+				_, err := s.contexts().Assemble(s.ctx, &loombridgev1.AssembleRequest{
+					AgentId: s.agent, SessionId: "s", WithoutTools: true, System: strings.Repeat("word ", 1000), MaxTokens: 1010,
+				})
+				must(s.tb, err)
+				return compressed("fs:read_file", "", strings.Repeat("a line\n", 150), func(r *loombridgev1.CompressResultResponse) string {
+					return fmt.Sprint(r.GetCompressed())
+				})(s)
+			},
+			with: "true", without: "false",
+		},
 		{setting: "search-preview-top-n", args: []string{"--search-preview-top-n", "2"}, see: compressed("web:search", "", search, lines), with: "2", without: "5"},
 		{setting: "search-preview-chars", args: []string{"--search-preview-chars", "300"}, see: compressed("web:search", "", search, short), with: "true", without: "false"},
 		{setting: "compress-file-lines", args: []string{"--compress-file-lines", "3"}, see: compressed("fs:read_file", "", file, lines), with: "3", without: "10"},
@@ -262,8 +282,10 @@ func blobEffects() []effect {
 		},
 		{
 			setting: "blob-gc-interval", args: []string{"--blob-gc-interval", "20ms"}, both: expiring, after: 200 * time.Millisecond,
+			// The first step of a session has garbage collected, too: that is over, and
+			// kept the results of a session that goes on.
+			before: func(s *stand) { s.read("s", "a.txt", 2000) },
 			see: func(s *stand) func() string {
-				s.read("s", "a.txt", 2000)
 				s.endSession("s")
 				return s.blobs
 			},
@@ -271,13 +293,12 @@ func blobEffects() []effect {
 		},
 		{
 			setting: "blob-gc-bytes", args: []string{"--blob-gc-bytes", "1"}, both: expiring, after: 200 * time.Millisecond,
-			// The first step of a session has garbage collected, too: it is taken before.
 			before: func(s *stand) {
 				s.record("other", "my:tool", "{}", "1")
 				s.read("s", "a.txt", 2000)
-				s.endSession("s")
 			},
 			see: func(s *stand) func() string {
+				s.endSession("s")
 				s.read("other", "b.txt", 2100)
 				return s.blobs
 			},

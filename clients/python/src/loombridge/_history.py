@@ -99,8 +99,9 @@ class History(_session.InSession):
             keep_recent: how many steps the text shows in full; default 3.
             model: the model whose tokens count; default: the session's.
             max_tokens: the budget of the history; default: none.
-            summary: what you, or your model, say of what is folded, at most 500 tokens.
-                It stands at the head of the fold and replaces none of its lines.
+            summary: what you, or your model, say of what is folded. It stands at the
+                head of the fold and replaces none of its lines. One that is blank or
+                longer than 500 tokens is left out; `Compaction.summary_problem` says so.
             dry_run: tell what would be folded and store nothing.
             session_id: default: the client's.
             timeout: seconds; default: the client's.

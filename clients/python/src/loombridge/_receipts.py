@@ -199,6 +199,8 @@ class Compaction(_brief.Brief):
     """The history in the style that was asked for; else empty."""
     tokens: TokenCount
     """The size of the history, or of the text."""
+    summary_problem: str = ""
+    """Why the summary was left out; empty when it was not, or when there was none."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -346,4 +348,5 @@ def compaction(m: pb.CompactHistoryResponse) -> Compaction:
         folds=tuple(map(_fold, m.folds)),
         text=m.text,
         tokens=token_count(m.tokens),
+        summary_problem=m.summary_problem,
     )

@@ -877,7 +877,8 @@ type Step struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// id is `step_` and the agent's counter from 1, at least three digits.
 	Id string `protobuf:"bytes,1,opt,name=id,proto3" json:"id,omitempty"`
-	// tool_name is the tool.
+	// tool_name is the tool's own name, such as `fs:read_file`, however the model
+	// wrote it.
 	ToolName string `protobuf:"bytes,2,opt,name=tool_name,json=toolName,proto3" json:"tool_name,omitempty"`
 	// minimal_args_form is what stays of the arguments.
 	//
@@ -1381,9 +1382,9 @@ type AssembleRequest struct {
 	// model is the model the prompt is for; it chooses the token counter. An
 	// unknown one gets an estimate. Default `gpt-4o`. At most 128 bytes.
 	Model string `protobuf:"bytes,4,opt,name=model,proto3" json:"model,omitempty"`
-	// max_tokens is the budget of the whole prompt, tools included. Default: what
-	// the session's preset leaves to a prompt (4700 of `design` and `reduction`),
-	// else 8192.
+	// max_tokens is the budget of the whole prompt, tools included. Default: 8192,
+	// of which the presets `design` and `reduction` leave 3492 to the response unless
+	// the prompt takes more whatever they fold.
 	MaxTokens int32 `protobuf:"varint,5,opt,name=max_tokens,json=maxTokens,proto3" json:"max_tokens,omitempty"`
 	// system is the system prompt; it stands first. At most 1 MiB.
 	System string `protobuf:"bytes,6,opt,name=system,proto3" json:"system,omitempty"`
@@ -1610,8 +1611,11 @@ type HistorySettings struct {
 	// policy is how it is compacted. Default ledger, or preset when one is named.
 	Policy HistoryPolicy `protobuf:"varint,1,opt,name=policy,proto3,enum=loombridge.v1.HistoryPolicy" json:"policy,omitempty"`
 	// preset is a set of fixed rules: `design`, `reduction`, or `chat`, `research`,
-	// `code`, `debug` for grouped lines. Any other name is refused. It needs the
-	// policy preset, or none.
+	// `code`, `debug` for grouped lines. Messages and recent calls stand where they
+	// stood, with a line for each older call in its place; what calls wrote, and
+	// results that were offloaded, are left out (of all but `design`, recent files
+	// that were read are not). Any other name is refused. It needs the policy preset,
+	// or none.
 	Preset string `protobuf:"bytes,2,opt,name=preset,proto3" json:"preset,omitempty"`
 	// literal lets a preset's boundary move with every step, as its rules are
 	// written. Default false: it moves in batches, so that the provider's cache
@@ -2042,7 +2046,7 @@ func (x *FoldInfo) GetDense() bool {
 type FoldBatch struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// number counts the batches of the session, from 1; 0 when a preset shows more
-	// steps as lines.
+	// calls as lines, or less of them.
 	Number int64 `protobuf:"varint,1,opt,name=number,proto3" json:"number,omitempty"`
 	// reason is why.
 	Reason FoldReason `protobuf:"varint,2,opt,name=reason,proto3,enum=loombridge.v1.FoldReason" json:"reason,omitempty"`
@@ -2426,9 +2430,10 @@ type CompactHistoryRequest struct {
 	MaxTokens int32 `protobuf:"varint,6,opt,name=max_tokens,json=maxTokens,proto3" json:"max_tokens,omitempty"`
 	// dry_run shows the batch and does not store it.
 	DryRun bool `protobuf:"varint,7,opt,name=dry_run,json=dryRun,proto3" json:"dry_run,omitempty"`
-	// summary is what the caller, or its model, says of what is folded: at most 500
-	// tokens and 8 KiB. It stands at the head of the fold and replaces none of its
-	// lines. Not with style. Default: none.
+	// summary is what the caller, or its model, says of what is folded. It stands at
+	// the head of the fold and replaces none of its lines. One that is blank or longer
+	// than 500 tokens is left out, and the answer says so. Not with style. Default:
+	// none.
 	Summary       string `protobuf:"bytes,8,opt,name=summary,proto3" json:"summary,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -2530,9 +2535,12 @@ type CompactHistoryResponse struct {
 	// text is the history in the style that was asked for.
 	Text string `protobuf:"bytes,3,opt,name=text,proto3" json:"text,omitempty"`
 	// tokens is the size of the history, or of the text.
-	Tokens        *TokenCount `protobuf:"bytes,4,opt,name=tokens,proto3" json:"tokens,omitempty"`
-	unknownFields protoimpl.UnknownFields
-	sizeCache     protoimpl.SizeCache
+	Tokens *TokenCount `protobuf:"bytes,4,opt,name=tokens,proto3" json:"tokens,omitempty"`
+	// summary_problem says why the summary was left out; empty when it was not, or
+	// when none was given.
+	SummaryProblem string `protobuf:"bytes,5,opt,name=summary_problem,json=summaryProblem,proto3" json:"summary_problem,omitempty"`
+	unknownFields  protoimpl.UnknownFields
+	sizeCache      protoimpl.SizeCache
 }
 
 func (x *CompactHistoryResponse) Reset() {
@@ -2591,6 +2599,13 @@ func (x *CompactHistoryResponse) GetTokens() *TokenCount {
 		return x.Tokens
 	}
 	return nil
+}
+
+func (x *CompactHistoryResponse) GetSummaryProblem() string {
+	if x != nil {
+		return x.SummaryProblem
+	}
+	return ""
 }
 
 // UndoRequest names a session.
@@ -3776,8 +3791,9 @@ type RecordStepRequest struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// agent_id is whose session it is. Required.
 	AgentId string `protobuf:"bytes,1,opt,name=agent_id,json=agentId,proto3" json:"agent_id,omitempty"`
-	// tool_name is the tool's name: at most 128 letters, digits and `_ : . - /`.
-	// Required.
+	// tool_name is the tool's name: at most 128 letters, digits and `_ : . - /`. As
+	// with BridgeService.Tool `_` may stand for `:`, and `read_file`, `write_file` and
+	// `list_dir` mean the `fs` tools, unless a tool is called exactly so. Required.
 	ToolName string `protobuf:"bytes,2,opt,name=tool_name,json=toolName,proto3" json:"tool_name,omitempty"`
 	// arguments_form is a JSON object, at most 1 MiB. Default: empty.
 	//
@@ -5612,12 +5628,13 @@ const file_loombridge_v1_context_proto_rawDesc = "" +
 	"\n" +
 	"max_tokens\x18\x06 \x01(\x05R\tmaxTokens\x12\x17\n" +
 	"\adry_run\x18\a \x01(\bR\x06dryRun\x12\x18\n" +
-	"\asummary\x18\b \x01(\tR\asummary\"\xbe\x01\n" +
+	"\asummary\x18\b \x01(\tR\asummary\"\xe7\x01\n" +
 	"\x16CompactHistoryResponse\x12.\n" +
 	"\x05batch\x18\x01 \x01(\v2\x18.loombridge.v1.FoldBatchR\x05batch\x12-\n" +
 	"\x05folds\x18\x02 \x03(\v2\x17.loombridge.v1.FoldInfoR\x05folds\x12\x12\n" +
 	"\x04text\x18\x03 \x01(\tR\x04text\x121\n" +
-	"\x06tokens\x18\x04 \x01(\v2\x19.loombridge.v1.TokenCountR\x06tokens\"|\n" +
+	"\x06tokens\x18\x04 \x01(\v2\x19.loombridge.v1.TokenCountR\x06tokens\x12'\n" +
+	"\x0fsummary_problem\x18\x05 \x01(\tR\x0esummaryProblem\"|\n" +
 	"\vUndoRequest\x12\x19\n" +
 	"\bagent_id\x18\x01 \x01(\tR\aagentId\x12\x1d\n" +
 	"\n" +

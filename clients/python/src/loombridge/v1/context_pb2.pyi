@@ -449,16 +449,18 @@ class CompactHistoryRequest(_message.Message):
     def __init__(self, agent_id: _Optional[str] = ..., session_id: _Optional[str] = ..., style: _Optional[_Union[HistoryStyle, str]] = ..., keep_recent: _Optional[int] = ..., model: _Optional[str] = ..., max_tokens: _Optional[int] = ..., dry_run: bool = ..., summary: _Optional[str] = ...) -> None: ...
 
 class CompactHistoryResponse(_message.Message):
-    __slots__ = ("batch", "folds", "text", "tokens")
+    __slots__ = ("batch", "folds", "text", "tokens", "summary_problem")
     BATCH_FIELD_NUMBER: _ClassVar[int]
     FOLDS_FIELD_NUMBER: _ClassVar[int]
     TEXT_FIELD_NUMBER: _ClassVar[int]
     TOKENS_FIELD_NUMBER: _ClassVar[int]
+    SUMMARY_PROBLEM_FIELD_NUMBER: _ClassVar[int]
     batch: FoldBatch
     folds: _containers.RepeatedCompositeFieldContainer[FoldInfo]
     text: str
     tokens: TokenCount
-    def __init__(self, batch: _Optional[_Union[FoldBatch, _Mapping]] = ..., folds: _Optional[_Iterable[_Union[FoldInfo, _Mapping]]] = ..., text: _Optional[str] = ..., tokens: _Optional[_Union[TokenCount, _Mapping]] = ...) -> None: ...
+    summary_problem: str
+    def __init__(self, batch: _Optional[_Union[FoldBatch, _Mapping]] = ..., folds: _Optional[_Iterable[_Union[FoldInfo, _Mapping]]] = ..., text: _Optional[str] = ..., tokens: _Optional[_Union[TokenCount, _Mapping]] = ..., summary_problem: _Optional[str] = ...) -> None: ...
 
 class UndoRequest(_message.Message):
     __slots__ = ("agent_id", "session_id", "batch", "request_id")

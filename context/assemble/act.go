@@ -1,0 +1,209 @@
+package assemble
+
+import (
+	"crypto/sha256"
+	"encoding/binary"
+	"strings"
+
+	"github.com/loom-bridge/loom-bridge/context/history"
+	"github.com/loom-bridge/loom-bridge/context/session"
+	"github.com/loom-bridge/loom-bridge/context/step"
+)
+
+const (
+	// historyFolder is where a message can be read by its path.
+	historyFolder = "workspace/history/"
+	// nameObserved is what was done where nobody says what.
+	nameObserved = "action"
+)
+
+// done is a call of a group with what it gave.
+type done struct {
+	act history.Act
+	// call is the call of a message; nil of an action that was text, and of a result
+	// that no call waits for.
+	call *call
+	// result is the position of the entry with the result, 0 for none.
+	result uint64
+}
+
+// done are the calls of a group in order: each has a step, a message or a block of
+// one for its result, or none.
+// whole is what a prompt shows of its outputs with nothing folded.
+func (r *reading) done(g *group, whole output) []done {
+	var all []done
+	for _, t := range g.turns {
+		for i := range t.calls {
+			all = append(all, r.called(g, &t.calls[i]))
+		}
+	}
+	if g.asks() == nil {
+		all = append(all, r.observations(g)...)
+	}
+	for i := range g.members {
+		if m := &g.members[i]; m.use == stray {
+			all = append(all, done{r.told(m.entry, nameObserved, "{}", whole(m.entry.Position)), nil, m.entry.Position})
+		}
+	}
+	return all
+}
+
+// actsOf are the calls alone.
+func actsOf(all []done) []history.Act {
+	acts := make([]history.Act, len(all))
+	for i := range all {
+		acts[i] = all[i].act
+	}
+	return acts
+}
+
+// called is a call of a message, or a step that none asked for.
+func (r *reading) called(g *group, c *call) done {
+	var e session.Entry
+	text := ""
+	switch {
+	case c.result != 0:
+		if e = g.entryAt(c.result); e.Step != nil {
+			return done{history.Act{Step: *e.Step}, c, c.result}
+		}
+		text = spokenText(e.Message)
+	case c.answered:
+		e, text = g.answerWithin(c.id)
+	}
+	if e.Message == nil {
+		return done{act: r.unanswered(g, c), call: c}
+	}
+	return done{r.told(e, c.wish.Name, c.wish.Arguments, text), c, e.Position}
+}
+
+// unanswered is a call without a result.
+func (r *reading) unanswered(g *group, c *call) history.Act {
+	name := r.t.a.reducer.ToolName(c.wish.Name)
+	return history.Act{
+		Step: step.Step{
+			ToolName: name, CalledAs: c.wish.Name, MinimalArgs: r.t.a.reducer.MinimalArgs(name, objectOf(c.wish.Arguments)),
+			Outcome: step.Unknown, Observation: noResult,
+		},
+		Ref: session.MessageID(g.first()),
+	}
+}
+
+// entryAt is the entry of the group at a position.
+func (g *group) entryAt(position uint64) session.Entry {
+	for i := range g.members {
+		if g.members[i].entry.Position == position {
+			return g.members[i].entry
+		}
+	}
+	return session.Entry{}
+}
+
+// observations are what messages observed of an action that was text.
+func (r *reading) observations(g *group) []done {
+	var all []done
+	name, args := nameObserved, "{}"
+	for i := range g.members {
+		m := &g.members[i]
+		if m.speaks() {
+			if a, ok := step.ParseAction(spokenText(m.entry.Message)); ok {
+				name, args = a.Name, string(step.CanonicalJSON(a.Args))
+			}
+		}
+		if m.use != observed {
+			continue
+		}
+		all = append(all, done{r.told(m.entry, name, args, spokenText(m.entry.Message)), nil, m.entry.Position})
+		name, args = nameObserved, "{}"
+	}
+	return all
+}
+
+// spokenText is what a message says.
+func spokenText(m *session.Message) string {
+	if len(m.BlocksJSON) > 0 {
+		return blockText(m.BlocksJSON)
+	}
+	return m.Content
+}
+
+// told is a call whose result is a message. What the preset hides can be read by
+// the message's name.
+func (r *reading) told(e session.Entry, name, args, result string) history.Act {
+	s := r.t.a.reduced(name, args, result)
+	s.Inline, s.Pinned = result, e.Message.Pinned
+	id := session.MessageID(e.Position)
+	if s.OutcomeRef != "" {
+		s.OutcomeRef, s.OutcomePath = id, historyFolder+id+".txt"
+	}
+	return history.Act{Step: s, Ref: id}
+}
+
+// maxReduced bounds the calls in messages whose reduced forms are remembered. One
+// takes about a kilobyte.
+const maxReduced = 1 << 13
+
+// reduced is a call in a message by the rules for steps, but for its Inline. It has
+// an OutcomeRef if its result would be offloaded. Nobody says whether such a call
+// failed.
+func (a *Assembler) reduced(name, args, result string) step.Step {
+	key := reducedKey(name, args, result)
+	if s, ok := a.known.reduced(key); ok {
+		return s
+	}
+	c := step.Call{Tool: a.reducer.ToolName(name), Args: objectOf(args)}
+	c.Result = resultOf(c.Tool, result)
+	got := a.reducer.Reduce(c)
+	s := step.Step{
+		ToolName: c.Tool, CalledAs: name, MinimalArgs: got.MinimalArgs, Observation: validText(got.Observation),
+		Outcome: got.Outcome, Error: got.Error, Metadata: got.Metadata,
+	}
+	if got.Offload {
+		s.OutcomeRef = "kept"
+	}
+	a.known.keepReduced(key, s)
+	return s
+}
+
+func reducedKey(parts ...string) (key [sha256.Size]byte) {
+	h := sha256.New()
+	for _, part := range parts {
+		h.Write(binary.AppendUvarint(nil, uint64(len(part))))
+		h.Write([]byte(part))
+	}
+	h.Sum(key[:0])
+	return key
+}
+
+// objectOf are arguments as a model wrote them; nil where they are no JSON object.
+func objectOf(args string) map[string]any {
+	value, err := step.DecodeJSON([]byte(args))
+	if err != nil {
+		return nil
+	}
+	object, _ := value.(map[string]any)
+	return object
+}
+
+// resultOf is a result that stands in a message: JSON, or a text.
+func resultOf(tool, text string) step.Result {
+	if begin := strings.TrimLeft(text, " \t\r\n"); strings.HasPrefix(begin, "{") || strings.HasPrefix(begin, "[") {
+		switch value, err := step.DecodeJSON([]byte(text)); value := value.(type) {
+		case map[string]any:
+			if err == nil {
+				return step.Result{Output: value, Unjudged: true}
+			}
+		case []any:
+			if err == nil {
+				return step.Result{Output: map[string]any{"output": value}, Unjudged: true}
+			}
+		}
+	}
+	out := step.Result{BodyKey: "output", BodyText: text, BodySize: int64(len(text)), Unjudged: true}
+	if tool == step.ToolReadFile {
+		out.BodyKey = "content"
+	}
+	if len(text) > step.HeldBodyBytes {
+		out.BodyText, out.BodyTail = strings.ToValidUTF8(text[:step.HeldBodyBytes], ""), strings.ToValidUTF8(text[len(text)-step.HeldBodyBytes:], "")
+	}
+	return out
+}

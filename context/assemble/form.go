@@ -1,0 +1,234 @@
+package assemble
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/loom-bridge/loom-bridge/context/history"
+	"github.com/loom-bridge/loom-bridge/context/session"
+	"github.com/loom-bridge/loom-bridge/context/step"
+)
+
+// form are the messages of a group that is no line, with their sizes.
+func (r *reading) form(g *group, form history.Form) ([]item, error) {
+	if form == history.AsItIs {
+		return r.counted(g.items(r.outputs(g)))
+	}
+	full, bare, err := r.forms(g)
+	if form == history.Bare {
+		return bare, err
+	}
+	return full, err
+}
+
+// forms are the messages of a group in full, in the words of the preset: what was
+// written is gone from the arguments of calls, and results that the preset hides
+// are what was observed of them. bare are those without any results. What is pinned
+// stays as it is.
+func (r *reading) forms(g *group) (full, bare []item, err error) {
+	whole := r.outputs(g)
+	all := r.done(g, whole)
+	w := wording{own: g.copied(), texts: make(map[uint64]string), within: make(map[string]string)}
+	r.leaveOutWritten(w.own, all)
+	r.replace(&w, all, whole, false)
+	if full, err = r.counted(w.items(whole)); err != nil {
+		return nil, nil, err
+	}
+	r.replace(&w, all, whole, true)
+	bare, err = r.counted(w.items(whole))
+	return full, bare, err
+}
+
+// replace puts the preset's words into the places of results.
+func (r *reading) replace(w *wording, all []done, whole output, bare bool) {
+	for i := range all {
+		d := &all[i]
+		if d.result == 0 {
+			continue
+		}
+		result := whole(d.result)
+		if d.inBlocks() {
+			result = d.act.Inline
+		}
+		if text := r.compactor.Result(&d.act, result, bare); text != result {
+			w.put(d, text)
+		}
+	}
+}
+
+// inBlocks tells whether a result stands in blocks.
+func (d *done) inBlocks() bool { return d.call != nil && (d.call.answered || len(d.call.blocks) > 0) }
+
+// counted sets the sizes of messages.
+func (r *reading) counted(items []item) ([]item, error) {
+	for i := range items {
+		n, err := countMessage(r.t.a.counter, r.t.r.Model, counted(renamed(items[i].message, r.t.r.Format)))
+		if err != nil {
+			return nil, fmt.Errorf("assemble: count %s: %w", items[i].label, err)
+		}
+		items[i].tokens = n.Tokens
+	}
+	return items, nil
+}
+
+// wording shows a group with other texts in the place of results.
+type wording struct {
+	own *group
+	// texts are by the position of the result, within by the id of a call whose
+	// result is a block.
+	texts  map[uint64]string
+	within map[string]string
+}
+
+// put puts a text into the place of a result. Content that is no text stays.
+func (w *wording) put(d *done, text string) {
+	if d.call != nil && d.call.answered {
+		w.within[d.call.id] = text
+		return
+	}
+	if d.call != nil && len(d.call.blocks) > 0 && !onlyText(d.call.blocks) {
+		return
+	}
+	w.texts[d.result] = text
+	for _, t := range w.own.turns {
+		for i := range t.calls {
+			if t.calls[i].result == d.result {
+				t.calls[i].blocks = nil
+			}
+		}
+	}
+}
+
+// onlyText tells whether blocks are texts.
+func onlyText(content json.RawMessage) bool {
+	return !slices.ContainsFunc(blocksOf(content), func(b block) bool { return b.Type != "text" })
+}
+
+// items are the group's messages.
+func (w *wording) items(whole output) []item {
+	items := w.own.items(func(position uint64) string {
+		if text, ok := w.texts[position]; ok {
+			return text
+		}
+		return whole(position)
+	})
+	if len(w.within) == 0 {
+		return items
+	}
+	for i := range items {
+		m := &items[i].message
+		m.BlocksJSON = withBlocks(m.BlocksJSON, "content", func(b *block) (json.RawMessage, bool) {
+			text, ok := w.within[b.ToolUseID]
+			if b.Type != "tool_result" || !ok || !readable(b.Content) {
+				return nil, false
+			}
+			return step.CanonicalJSON(text), true
+		})
+	}
+	return items
+}
+
+// readable tells whether the content of a result is text: a string, or blocks of
+// text.
+func readable(content json.RawMessage) bool {
+	var text string
+	return json.Unmarshal(content, &text) == nil || onlyText(content)
+}
+
+// copied is the group with turns of its own.
+func (g *group) copied() *group {
+	own := *g
+	own.turns = make([]*turn, len(g.turns))
+	for i, t := range g.turns {
+		turn := *t
+		turn.calls = slices.Clone(t.calls)
+		own.turns[i] = &turn
+	}
+	return &own
+}
+
+// leaveOutWritten takes out of a group what its calls wrote: the tool has it, and
+// the log. all are the calls in the order of the turns.
+func (r *reading) leaveOutWritten(g *group, all []done) {
+	for _, t := range g.turns {
+		inputs := make(map[string]string)
+		for i := range t.calls {
+			c := &t.calls[i]
+			pinned := all[i].act.Pinned || t.said != nil && t.said.Pinned
+			if args, ok := r.withoutWritten(c.wish); ok && !pinned {
+				c.wish.Arguments, inputs[c.id] = args, args
+			}
+		}
+		all = all[len(t.calls):]
+		if len(inputs) == 0 || t.said == nil || len(t.said.BlocksJSON) == 0 {
+			continue
+		}
+		said := *t.said
+		said.BlocksJSON = withBlocks(said.BlocksJSON, "input", func(b *block) (json.RawMessage, bool) {
+			input, ok := inputs[b.ID]
+			return json.RawMessage(input), ok && b.Type == "tool_use"
+		})
+		t.said = &said
+	}
+}
+
+// withoutWritten are the arguments of a call without the text that it wrote; false
+// where there is none.
+func (r *reading) withoutWritten(wish session.ToolCall) (string, bool) {
+	kept := r.t.a.reducer.KeptArg(r.t.a.reducer.ToolName(wish.Name))
+	if kept == "" || !strings.Contains(wish.Arguments, kept) {
+		return "", false
+	}
+	args := objectOf(wish.Arguments)
+	if _, ok := args[kept].(string); !ok {
+		return "", false
+	}
+	delete(args, kept)
+	return string(step.CanonicalJSON(args)), true
+}
+
+// withBlocks is content with another value of a field in the blocks for which
+// there is one. All other blocks stay byte for byte.
+func withBlocks(content json.RawMessage, field string, value func(*block) (json.RawMessage, bool)) json.RawMessage {
+	var blocks []json.RawMessage
+	if len(content) == 0 || json.Unmarshal(content, &blocks) != nil {
+		return content
+	}
+	changed := false
+	for i, text := range blocks {
+		var b block
+		if json.Unmarshal(text, &b) != nil {
+			continue
+		}
+		if own, ok := value(&b); ok {
+			blocks[i], changed = withField(text, field, own), true
+		}
+	}
+	if !changed {
+		return content
+	}
+	return slices.Concat([]byte("["), bytes.Join(rawBytes(blocks), []byte(",")), []byte("]"))
+}
+
+func rawBytes(texts []json.RawMessage) [][]byte {
+	out := make([][]byte, len(texts))
+	for i := range texts {
+		out[i] = texts[i]
+	}
+	return out
+}
+
+// withField is a JSON object with another value of a field.
+func withField(text json.RawMessage, field string, value json.RawMessage) json.RawMessage {
+	object, err := step.DecodeJSON(text)
+	fields, ok := object.(map[string]any)
+	own, ownErr := step.DecodeJSON(value)
+	if err != nil || !ok || ownErr != nil {
+		return text
+	}
+	fields[field] = own
+	return step.CanonicalJSON(fields)
+}

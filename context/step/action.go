@@ -1,0 +1,152 @@
+package step
+
+import (
+	"regexp"
+	"strings"
+)
+
+// Action is a call that a model wrote as text, because nobody offered it tools.
+type Action struct {
+	// Name is the tool as the model wrote it; "bash" where it wrote a command alone.
+	Name string
+	// Args are the arguments. A command, or an input that is no JSON object, stands
+	// under "command" or "input".
+	Args map[string]any
+}
+
+// toolBash is what a command without a tool is called.
+const toolBash = "bash"
+
+// maxActionBytes bounds the text that is looked through for an action, from its
+// end.
+const maxActionBytes = 256 << 10
+
+var (
+	// fence is a fenced block with its language.
+	fence = regexp.MustCompile("(?ms)^[ \t]*```([\\w+-]*)[^\n]*\n(.*?)^[ \t]*```")
+	// actionLine and inputLine are those of thought/action formats.
+	actionLine = regexp.MustCompile(`(?m)^Action:[ \t]*(.*)$`)
+	inputLine  = regexp.MustCompile(`(?ms)^Action Input:[ \t]*(.*?)(?:^Observation:|\z)`)
+	// calledForm is "name[input]" or "name(input)".
+	calledForm = regexp.MustCompile(`(?s)^([\w:.-]+)\s*[\[(](.*)[\])]$`)
+	// closing ends an action in a tag; its name is the tag's.
+	closing = regexp.MustCompile(`</(command|action|bash|invoke|function|tool\w*|execute\w*)>`)
+	tagName = regexp.MustCompile(`(?:name="([^"]+)"|=([\w:.-]+))`)
+)
+
+// ParseAction finds the action in what a model said: the last one in a fenced
+// block, behind "Action:", or in a tag. false says that there is none.
+func ParseAction(text string) (Action, bool) {
+	text = tailBytes(text, maxActionBytes)
+	if a, ok := actionBehindLine(text); ok {
+		return a, true
+	}
+	if a, ok := actionInTag(text); ok {
+		return a, true
+	}
+	blocks := fence.FindAllStringSubmatch(text, -1)
+	if len(blocks) == 0 {
+		return Action{}, false
+	}
+	last := blocks[len(blocks)-1]
+	return actionOf(last[1], last[2])
+}
+
+// actionOf is what a block of a language asks for.
+func actionOf(language, body string) (Action, bool) {
+	body = strings.TrimSpace(body)
+	switch a, isCall := jsonAction(body); {
+	case body == "":
+		return Action{}, false
+	case isCall:
+		return a, true
+	}
+	switch language {
+	case "", "bash", "sh", "shell", "zsh", "console":
+		return Action{toolBash, map[string]any{argCommand: body}}, true
+	}
+	return Action{language, map[string]any{"input": body}}, true
+}
+
+// actionBehindLine reads "Action: …", with or without "Action Input: …".
+func actionBehindLine(text string) (Action, bool) {
+	lines := actionLine.FindAllStringSubmatchIndex(text, -1)
+	if len(lines) == 0 {
+		return Action{}, false
+	}
+	last := lines[len(lines)-1]
+	said := strings.TrimSpace(text[last[2]:last[3]])
+	if input := inputLine.FindStringSubmatch(text[last[1]:]); input != nil && said != "" {
+		return Action{said, inputOf(input[1])}, true
+	}
+	if a, ok := jsonAction(strings.TrimSpace(text[last[2]:])); ok {
+		return a, true
+	}
+	if form := calledForm.FindStringSubmatch(said); form != nil {
+		return Action{form[1], inputOf(form[2])}, true
+	}
+	return Action{said, map[string]any{}}, said != "" && !strings.HasPrefix(said, "```")
+}
+
+// actionInTag reads the last tag that holds an action.
+func actionInTag(text string) (Action, bool) {
+	ends := closing.FindAllStringSubmatchIndex(text, -1)
+	if len(ends) == 0 {
+		return Action{}, false
+	}
+	last := ends[len(ends)-1]
+	tag := text[last[2]:last[3]]
+	begin := strings.LastIndex(text[:last[0]], "<"+tag)
+	if begin < 0 {
+		return Action{}, false
+	}
+	head, body, ok := strings.Cut(text[begin:last[0]], ">")
+	if !ok {
+		return Action{}, false
+	}
+	if name := tagName.FindStringSubmatch(head); name != nil {
+		return Action{name[1] + name[2], inputOf(body)}, true
+	}
+	return actionOf("", body)
+}
+
+// jsonAction reads a call that is a JSON object with a name and arguments.
+func jsonAction(text string) (Action, bool) {
+	if !strings.HasPrefix(text, "{") {
+		return Action{}, false
+	}
+	value, err := DecodeJSON([]byte(text))
+	object, ok := value.(map[string]any)
+	if err != nil || !ok {
+		return Action{}, false
+	}
+	name := ""
+	for _, key := range []string{"tool", "name", "action", "tool_name", "function"} {
+		if said, isText := object[key].(string); isText && name == "" {
+			name = said
+		}
+	}
+	for _, key := range []string{"args", "arguments", "parameters", "action_input", "input"} {
+		switch input := object[key].(type) {
+		case map[string]any:
+			return Action{name, input}, name != ""
+		case string:
+			return Action{name, inputOf(input)}, name != ""
+		}
+	}
+	return Action{name, map[string]any{}}, name != ""
+}
+
+// inputOf is an input as arguments.
+func inputOf(text string) map[string]any {
+	text = strings.TrimSpace(text)
+	if value, err := DecodeJSON([]byte(text)); err == nil {
+		if object, ok := value.(map[string]any); ok {
+			return object
+		}
+	}
+	if text == "" {
+		return map[string]any{}
+	}
+	return map[string]any{"input": text}
+}

@@ -1,0 +1,72 @@
+package step_test
+
+import (
+	"testing"
+
+	"github.com/loom-bridge/loom-bridge/context/step"
+)
+
+func TestParseAction(t *testing.T) {
+	for text, want := range map[string]string{
+		"I look.\n```bash\nls -la\n```":                                           `bash {"command":"ls -la"}`,
+		"First\n```\none\n```\nthen\n```\nedit 4:4\n  x\nend\n```\n":              `bash {"command":"edit 4:4\n  x\nend"}`,
+		"```python\nprint(1)\n```":                                                `python {"input":"print(1)"}`,
+		"```json\n{\"tool\": \"fs:read_file\", \"args\": {\"path\": \"a\"}}\n```": `fs:read_file {"path":"a"}`,
+		"Thought: so\nAction: {\"tool\": \"t\", \"args\": {\"n\": 1}}":            `t {"n":1}`,
+		"Thought: so\nAction: search\nAction Input: date formats\nObservation: x": `search {"input":"date formats"}`,
+		"Action: search\nAction Input: {\"query\": \"q\"}":                        `search {"query":"q"}`,
+		"Action: Search[date formats]":                                            `Search {"input":"date formats"}`,
+		"Action: look(around)":                                                    `look {"input":"around"}`,
+		"Action: look":                                                            `look {}`,
+		"Action: one\nAction: two":                                                `two {}`,
+		"<command>\ncat a.py\n</command>":                                         `bash {"command":"cat a.py"}`,
+		"<tool_call>{\"name\": \"t\", \"arguments\": {\"a\": true}}</tool_call>":  `t {"a":true}`,
+		"<function=bash>ls</function>":                                            `bash {"input":"ls"}`,
+		"<invoke name=\"grep\">{\"for\": \"x\"}</invoke>":                         `grep {"for":"x"}`,
+		"What now?":                      "",
+		"":                               "",
+		"```bash\n```":                   "",
+		"```bash\nnever closed":          "",
+		"Action:":                        "",
+		"</command> comes before":        "",
+		"{\"tool\": \"t\"} is no action": "",
+	} {
+		got := ""
+		if a, ok := step.ParseAction(text); ok {
+			got = a.Name + " " + string(step.CanonicalJSON(a.Args))
+		}
+		if got != want {
+			t.Errorf("%q: %s, want %s", text, got, want)
+		}
+	}
+}
+
+// Whatever a model says, an action has a name, and reading it never panics.
+func FuzzParseAction(f *testing.F) {
+	for _, text := range []string{"```bash\nls\n```", "Action: a\nAction Input: b", "<tool>{}</tool>", "<command", "Action: {", "```\n```\n```"} {
+		f.Add(text)
+	}
+	f.Fuzz(func(t *testing.T, text string) {
+		if a, ok := step.ParseAction(text); ok && (a.Name == "" || a.Args == nil) {
+			t.Errorf("%q: %+v", text, a)
+		}
+	})
+}
+
+// Names without a colon mean the tools with rules, a rule's own name itself.
+//
+// A02
+func TestToolNames(t *testing.T) {
+	own, err := step.BuiltinRules().With([]byte("[tools.\"my:tool\"]\nargs = [\"a\"]\n[tools.\"list_dir\"]\nargs = [\"a\"]\n"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for name, want := range map[string]string{
+		"read_file": "fs:read_file", "write_file": "fs:write_file", "fs_list_dir": "fs:list_dir", "web_search": "web:search",
+		"system_shell": "system:shell", "my_tool": "my:tool", "list_dir": "list_dir", "fs:read_file": "fs:read_file", "search": "search", "*": "*", "": "",
+	} {
+		if got := own.ToolName(name); got != want {
+			t.Errorf("%q is %q, want %q", name, got, want)
+		}
+	}
+}
