@@ -45,22 +45,6 @@ func (f *promptFigures) record(tool, thought string, args, output map[string]any
 	return got.GetObservation()
 }
 
-// as is the same server for another agent.
-func (f *promptFigures) as(tb testing.TB, agent string) *promptFigures {
-	other := *f
-	other.tb, other.agent = tb, agent
-	return &other
-}
-
-// fail records a call that failed.
-func (f *promptFigures) fail(tool, problem string) {
-	f.tb.Helper()
-	_, err := f.context.RecordStep(f.tb.Context(), &loombridgev1.RecordStepRequest{
-		AgentId: f.agent, SessionId: "s", ToolName: tool, ErrorMessage: problem,
-	})
-	must(f.tb, err)
-}
-
 // history is the history of the session's prompt, and its size. Settings lift the
 // budget.
 func (f *promptFigures) history(settings *loombridgev1.HistorySettings) (text string, tokens int) {
