@@ -42,13 +42,21 @@ var (
 	ErrDamaged = errors.New("kv: store is damaged")
 )
 
-// ConflictError says which guard did not hold. It is an ErrConflict.
+// ConflictError says which guard did not hold, or which watched key has changed.
+// It is an ErrConflict.
 type ConflictError struct {
 	Guard Guard
 	Found uint64
+	// Key is the watched key that has changed, and Keyspace its keyspace; Guard
+	// and Found are zero then. Empty when a guard did not hold.
+	Key      string
+	Keyspace Keyspace
 }
 
 func (e *ConflictError) Error() string {
+	if e.Key != "" {
+		return fmt.Sprintf("kv: conflict: key %q of %s has changed", e.Key, e.Keyspace)
+	}
 	return fmt.Sprintf("kv: conflict: %s is at sequence %d, expected %d", e.Guard.Ref, e.Found, e.Guard.Sequence)
 }
 

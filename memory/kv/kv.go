@@ -101,10 +101,11 @@ type Engine interface {
 	// Snapshot returns a view of everything acknowledged before the call.
 	Snapshot(ctx context.Context) (Snapshot, error)
 
-	// Commit writes all of the batch, and raises each guard's sequence by one,
-	// if all guards hold; otherwise it writes nothing and returns a
-	// *ConflictError (errors.Is ErrConflict) naming the first guard that does
-	// not hold. When it returns nil, the commit is as durable as it asked for
+	// Commit writes all of the batch, and raises each exact guard's sequence by
+	// one, if all guards hold and all watched keys have their values; otherwise
+	// it writes nothing and returns a *ConflictError (errors.Is ErrConflict)
+	// naming the first guard, and failing that the first key, that does not
+	// hold. When it returns nil, the commit is as durable as it asked for
 	// and visible to every later read. On any other error the commit may be
 	// unknown only if the error says so (ErrUnknownOutcome).
 	Commit(ctx context.Context, c Commit) error
