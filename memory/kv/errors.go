@@ -30,6 +30,22 @@ var (
 	ErrFailed = errors.New("kv: store failed earlier and takes no more commits")
 )
 
+// DamageError says which file of a store is damaged, and how. It is an ErrDamaged.
+type DamageError struct {
+	// File is the file's name in the data directory.
+	File string
+	// Problem says what is wrong with it, with the place in bytes where known.
+	Problem string
+	// Repairable says that what was written before the damage can be had without
+	// a backup, at the price of everything behind it.
+	Repairable bool
+}
+
+func (e *DamageError) Error() string { return fmt.Sprintf("%v: %s %s", ErrDamaged, e.File, e.Problem) }
+
+// Is makes errors.Is(err, ErrDamaged) true.
+func (e *DamageError) Is(target error) bool { return target == ErrDamaged }
+
 // Errors of opening a data directory.
 var (
 	// ErrLocked: another process has the directory open.
@@ -38,8 +54,11 @@ var (
 	ErrForeign = errors.New("kv: directory holds something else than a Loom Bridge store")
 	// ErrNewer: the store was written by a later version.
 	ErrNewer = errors.New("kv: store has a newer format than this version can read")
-	// ErrDamaged: the store is there but can't be read.
+	// ErrDamaged: the store is there but not all of it can be read; a *DamageError
+	// where the file is known.
 	ErrDamaged = errors.New("kv: store is damaged")
+	// ErrReadOnly: the store was opened for reading alone. Nothing was written.
+	ErrReadOnly = errors.New("kv: store is open for reading alone")
 )
 
 // ConflictError says which guard did not hold, or which watched key has changed.

@@ -128,6 +128,25 @@ type Notifier interface {
 	Moved(ctx context.Context) iter.Seq[Ref]
 }
 
+// Verifier is an Engine that can read back what it has on disk.
+type Verifier interface {
+	// Verify reads everything that the store has on disk and compares it with its
+	// checksums, while the store serves. It is told by v how, and returns nil when
+	// it has come through, however much it found; otherwise the error of v or ctx,
+	// or that of a file that can't be read at all.
+	Verify(ctx context.Context, v Verification) error
+}
+
+// Verification is how a store is read back. Its functions run on the caller's
+// goroutine, and an error of theirs ends the reading.
+type Verification struct {
+	// Found is told of each damage.
+	Found func(*DamageError) error
+	// Read, unless nil, is told now and then how many bytes of how many have been
+	// read. It may wait, so that the reading leaves the disk to others.
+	Read func(done, total int64) error
+}
+
 // RangeDropper is an Engine that can delete a range physically and cheaply.
 type RangeDropper interface {
 	// DropRange deletes every key of the range. It is idempotent, not guarded

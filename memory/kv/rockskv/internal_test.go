@@ -275,7 +275,12 @@ func TestErrorKinds(t *testing.T) {
 	if err := openError(errors.New("IO error: x: Too many open files")); errors.Is(err, kv.ErrDamaged) {
 		t.Errorf("a lack of descriptors is no damage: %v", err)
 	}
-	if err := readError(errors.New("Corruption: block checksum mismatch")); !errors.Is(err, kv.ErrDamaged) {
-		t.Errorf("read: %v, want ErrDamaged", err)
+	for _, text := range []string{
+		"Corruption: block checksum mismatch",
+		"IO error: No such file or directory: While open a file for random read: /d/000020.blob: No such file or directory",
+	} {
+		if err := readError(errors.New(text)); !errors.Is(err, kv.ErrDamaged) {
+			t.Errorf("read: %v, want ErrDamaged", err)
+		}
 	}
 }

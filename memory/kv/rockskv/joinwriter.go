@@ -201,7 +201,7 @@ func (j *joinWriter) flush(sync bool) error {
 	}
 	native := grocksdb.WriteBatchFrom(j.batch.finished())
 	defer native.Destroy()
-	return j.db.rocks.Write(how, native)
+	return j.db.write(sync, func() error { return j.db.rocks.Write(how, native) })
 }
 
 // fail answers a join whose write went wrong.

@@ -3,6 +3,7 @@
 package rockskv
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -44,6 +45,9 @@ func advice(err error) string {
 	case errors.Is(err, kv.ErrNewer):
 		return ": use the version that wrote it, or a later one"
 	case errors.Is(err, kv.ErrDamaged):
+		if damage, ok := errors.AsType[*kv.DamageError](err); ok && damage.Repairable {
+			return ": no file was changed; restore the store from a backup, or repair it, which gives up what was written behind the damage"
+		}
 		return ": restore it from a backup"
 	case errors.Is(err, fs.ErrPermission):
 		return ": the data directory must be readable and writable by the user that runs the server"
@@ -67,7 +71,7 @@ func open(dir string, o Options) (*DB, error) {
 	if err != nil {
 		return nil, errors.Join(err, lock.Close())
 	}
-	db.lock = lock
+	db.dir, db.lock = dir, lock
 	return db, nil
 }
 
@@ -89,9 +93,14 @@ func ensureDir(dir string) error {
 // after the making, so that a crash at any point leaves a directory that this
 // function finishes, and a ready store is never completed silently.
 func openLocked(dir string, o Options) (*DB, error) {
-	found, err := inspect(dir)
+	found, format, err := inspect(dir)
 	if err != nil {
 		return nil, err
+	}
+	if found == ready {
+		if err := verify(context.Background(), dir, format >= markedFormat); err != nil {
+			return nil, err
+		}
 	}
 	if err := checkRoom(dir); err != nil {
 		return nil, err
@@ -105,10 +114,12 @@ func openLocked(dir string, o Options) (*DB, error) {
 	if err != nil {
 		return nil, openError(err)
 	}
-	if found != ready {
-		if err := writeMarker(dir, ready); err != nil {
-			return nil, errors.Join(err, db.Close())
-		}
+	db.keeper, err = startKeeper(dir, o.Durability != None, db.firstLog)
+	if err == nil && (found != ready || format < kv.Format) {
+		err = writeMarker(dir, ready)
+	}
+	if err != nil {
+		return nil, errors.Join(err, db.Close())
 	}
 	return db, nil
 }

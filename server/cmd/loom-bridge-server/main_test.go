@@ -14,6 +14,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"regexp"
+	"strconv"
 	"strings"
 	"sync"
 	"syscall"
@@ -191,7 +192,7 @@ func TestStatus(t *testing.T) {
 	}
 	marker, err := os.ReadFile(filepath.Join(dir, "store", "LOOM-FORMAT"))
 	must(t, err)
-	if number := regexp.MustCompile(`\d+`).FindString(string(marker)); number != "1" || got.GetStoreFormat() != storeFormat {
+	if number := regexp.MustCompile(`\d+`).FindString(string(marker)); number != strconv.Itoa(kv.Format) || got.GetStoreFormat() != kv.Format {
 		t.Errorf("the store says %q, the status %d", marker, got.GetStoreFormat())
 	}
 }

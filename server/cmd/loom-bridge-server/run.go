@@ -16,13 +16,11 @@ import (
 	"github.com/loom-bridge/loom-bridge/bridge/hand"
 	"github.com/loom-bridge/loom-bridge/context/tokens"
 	"github.com/loom-bridge/loom-bridge/memory"
+	"github.com/loom-bridge/loom-bridge/memory/kv"
 	"github.com/loom-bridge/loom-bridge/memory/kv/rockskv"
 	"github.com/loom-bridge/loom-bridge/server"
 	"github.com/loom-bridge/loom-bridge/server/domain"
 )
-
-// storeFormat is the version of the on-disk format (memory/FORMAT.md).
-const storeFormat = 1
 
 // stopReserve is the time that cancelled calls get at shutdown, on top of the
 // drain: a tool may finish a write that has begun.
@@ -151,7 +149,7 @@ func serve(ctx context.Context, config Config, getenv func(string) string, stdou
 	options := server.Options{
 		Limits: config.limits(), Credentials: credentials, TrustNetwork: config.TrustNetwork, TLS: transport,
 		Logger: logger, SlowCall: config.LogSlow, Metrics: metrics,
-		About: server.About{Version: buildVersion(), Durability: config.Durability, StoreFormat: storeFormat},
+		About: server.About{Version: buildVersion(), Durability: config.Durability, StoreFormat: kv.Format},
 	}
 	faces, err := openFaces(config, parts, options, listener, &opened)
 	if err != nil {

@@ -23,11 +23,14 @@ type DamageError struct {
 	Problem string
 }
 
-func (d *DamageError) Error() string {
+func (d *DamageError) Error() string { return d.File + " " + d.Text() }
+
+// Text is Problem with its place.
+func (d *DamageError) Text() string {
 	if d.Offset < 0 {
-		return d.File + " " + d.Problem
+		return d.Problem
 	}
-	return fmt.Sprintf("%s at byte %d: %s", d.File, d.Offset, d.Problem)
+	return fmt.Sprintf("at byte %d: %s", d.Offset, d.Problem)
 }
 
 func damaged(file string, offset int64, format string, args ...any) *DamageError {

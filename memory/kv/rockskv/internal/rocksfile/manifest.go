@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"encoding/binary"
 	"errors"
+	"fmt"
 	"io"
 	"os"
 	"path/filepath"
@@ -16,6 +17,9 @@ type Table struct {
 	Size   int64
 	// Family is the number of its column family.
 	Family uint32
+	// Level is 0 for a table that was flushed and not compacted since. RocksDB reads
+	// more of those when it opens.
+	Level uint64
 	// oldestBlob is the first blob file that it refers to; 0 for none.
 	oldestBlob uint64
 }
@@ -43,6 +47,26 @@ type Manifest struct {
 	Blobs  []Blob
 	// Families are the names of the column families by number.
 	Families map[uint32]string
+}
+
+// Needs tells whether a file belongs to the store: a table, a blob file, a log, or
+// the manifest itself.
+func (m *Manifest) Needs(file string) bool {
+	for _, t := range m.Tables {
+		if TableName(t.Number) == file {
+			return true
+		}
+	}
+	for _, b := range m.Blobs {
+		if BlobName(b.Number) == file {
+			return true
+		}
+	}
+	var number uint64
+	if n, err := fmt.Sscanf(file, "%d.log", &number); n == 1 && err == nil {
+		return number >= m.FirstLog
+	}
+	return file == ManifestName(m.Number)
 }
 
 // ReadManifest reads the manifest of a number in dir. A missing file, and a record
@@ -281,8 +305,7 @@ func decodeEdit(record []byte) (edit, bool) {
 }
 
 func (e *edit) table(f *fields) {
-	f.uint() // level
-	t := Table{Number: f.uint(), Size: int64(f.uint())}
+	t := Table{Level: f.uint(), Number: f.uint(), Size: int64(f.uint())}
 	f.bytes() // first and last key
 	f.bytes()
 	f.uint() // first and last sequence

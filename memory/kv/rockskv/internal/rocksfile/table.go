@@ -63,7 +63,11 @@ func CheckTableEnds(dir string, t Table) error {
 	if err != nil {
 		return err
 	}
-	return errors.Join(f.checkMeta(), f.file.Close())
+	err = f.checkMeta()
+	if err == nil && t.Level == 0 {
+		err = f.checkPinned()
+	}
+	return errors.Join(err, f.file.Close())
 }
 
 // CheckTable compares every block of a table with its checksum. report, unless nil,
@@ -147,6 +151,21 @@ func (f *tableFile) checkMeta() error {
 	return nil
 }
 
+// checkPinned compares the blocks with their checksums that RocksDB reads at once
+// from tables of level 0: all but those of data.
+func (f *tableFile) checkPinned() error {
+	blocks := []handle{f.index}
+	for _, h := range f.meta {
+		blocks = append(blocks, h)
+	}
+	for _, h := range blocks {
+		if _, err := f.stored(h); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
 func (f *tableFile) readMetaindex() error {
 	block, err := f.block(f.metaindex)
 	if err != nil {
@@ -165,11 +184,8 @@ func (f *tableFile) readMetaindex() error {
 
 // block reads a block, compares it with its checksum and unpacks it.
 func (f *tableFile) block(h handle) ([]byte, error) {
-	stored := make([]byte, h.length+tableTrailerBytes)
-	if _, err := f.file.ReadAt(stored, h.offset); err != nil {
-		return nil, err
-	}
-	if err := f.compare(h, stored); err != nil {
+	stored, err := f.stored(h)
+	if err != nil {
 		return nil, err
 	}
 	block, err := unpack(stored[h.length], stored[:h.length])
@@ -177,6 +193,15 @@ func (f *tableFile) block(h handle) ([]byte, error) {
 		return nil, damaged(f.name, h.offset, "a block can't be unpacked: %v", err)
 	}
 	return block, nil
+}
+
+// stored reads a block with its trailer and compares it with its checksum.
+func (f *tableFile) stored(h handle) ([]byte, error) {
+	stored := make([]byte, h.length+tableTrailerBytes)
+	if _, err := f.file.ReadAt(stored, h.offset); err != nil {
+		return nil, err
+	}
+	return stored, f.compare(h, stored)
 }
 
 // compare compares a block, its trailer included, with its checksum.
