@@ -36,6 +36,9 @@ type DamageError struct {
 	File string
 	// Problem says what is wrong with it, with the place in bytes where known.
 	Problem string
+	// Keyspace is the only one whose data the file holds; WholeStore if it holds
+	// that of all.
+	Keyspace Keyspace
 	// Repairable says that what was written before the damage can be had without
 	// a backup, at the price of everything behind it.
 	Repairable bool

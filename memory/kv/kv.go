@@ -40,8 +40,11 @@ func Keyspaces() []Keyspace {
 
 // String returns the keyspace's name, which is also its column family.
 func (k Keyspace) String() string {
-	if k.valid() {
+	switch {
+	case k.valid():
 		return keyspaceNames[k]
+	case k == WholeStore:
+		return "store"
 	}
 	return "unknown"
 }
@@ -126,6 +129,13 @@ type Notifier interface {
 	// Moved yields the refs whose sequence another process has raised, until
 	// ctx ends.
 	Moved(ctx context.Context) iter.Seq[Ref]
+}
+
+// Sweeper is an Engine that can be read from end to end beside those who use it.
+type Sweeper interface {
+	// Sweep is Snapshot for reading everything once: what it reads displaces
+	// nothing that the engine keeps in memory for others.
+	Sweep(ctx context.Context) (Snapshot, error)
 }
 
 // Verifier is an Engine that can read back what it has on disk.

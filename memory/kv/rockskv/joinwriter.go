@@ -209,6 +209,9 @@ func (j *joinWriter) fail(accepted []*waiter, cause error) {
 	err := fmt.Errorf("write: %w", writeError(cause))
 	if errors.Is(err, kv.ErrUnknownOutcome) {
 		j.failed = cause
+		j.db.health.Fail(fmt.Errorf("%w: %w", kv.ErrFailed, cause))
+	} else {
+		j.db.health.Fail(err)
 	}
 	clear(j.known)
 	refuse(accepted, err)

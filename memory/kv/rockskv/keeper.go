@@ -33,6 +33,8 @@ type keeper struct {
 	logged bool
 	// firstLog returns the number of the first log that is still needed.
 	firstLog func() uint64
+	// beat runs with every look at the clock, on the keeper's goroutine.
+	beat func()
 
 	mu       sync.Mutex // guards what follows; held during writes to the log
 	logs     []logFile  // ascending; the last one is written to
@@ -55,9 +57,9 @@ type logFile struct {
 
 // startKeeper makes the first mark of an open store, which is durable when it
 // returns, and begins to keep it.
-func startKeeper(dir string, logged bool, firstLog func() uint64) (*keeper, error) {
+func startKeeper(dir string, logged bool, firstLog func() uint64, beat func()) (*keeper, error) {
 	k := &keeper{
-		dir: dir, logged: logged, firstLog: firstLog,
+		dir: dir, logged: logged, firstLog: firstLog, beat: beat,
 		wake: make(chan struct{}, 1), stop: make(chan struct{}), stopped: make(chan struct{}),
 	}
 	err := k.findLog()
@@ -223,6 +225,7 @@ func (k *keeper) run() {
 			return
 		case <-k.wake:
 		case <-ticker.C:
+			k.beat()
 		}
 		// What fails now is tried again; until then the mark says too little.
 		_ = k.persist()

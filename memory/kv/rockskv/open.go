@@ -55,6 +55,10 @@ func advice(err error) string {
 	return ""
 }
 
+// minFreeBytes is the room an open needs for RocksDB's log, manifest and LOG. Without
+// it, RocksDB would find out while it writes its LOG, and end the process.
+const minFreeBytes = 4 << 20
+
 func open(dir string, o Options) (*DB, error) {
 	dir, err := filepath.Abs(dir)
 	if err != nil {
@@ -102,7 +106,7 @@ func openLocked(dir string, o Options) (*DB, error) {
 			return nil, err
 		}
 	}
-	if err := checkRoom(dir); err != nil {
+	if err := checkRoom(dir, "an open", minFreeBytes); err != nil {
 		return nil, err
 	}
 	if found == absent {
@@ -114,7 +118,7 @@ func openLocked(dir string, o Options) (*DB, error) {
 	if err != nil {
 		return nil, openError(err)
 	}
-	db.keeper, err = startKeeper(dir, o.Durability != None, db.firstLog)
+	db.keeper, err = startKeeper(dir, o.Durability != None, db.firstLog, db.beat)
 	if err == nil && (found != ready || format < kv.Format) {
 		err = writeMarker(dir, ready)
 	}

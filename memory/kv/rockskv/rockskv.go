@@ -22,6 +22,8 @@ var (
 	_ kv.Checkpointer = (*DB)(nil)
 	_ kv.RangeDropper = (*DB)(nil)
 	_ kv.Verifier     = (*DB)(nil)
+	_ kv.Sweeper      = (*DB)(nil)
+	_ kv.Monitored    = (*DB)(nil)
 	_ kv.Snapshot     = (*snapshot)(nil)
 )
 
@@ -36,6 +38,9 @@ type DB struct {
 	lazy     *grocksdb.WriteOptions
 	latest   view
 	joiner   *joiner
+	health   kv.Health
+	// faults is how often RocksDB had failed in the background; only beat's.
+	faults uint64
 	// synced says that commits which are not lazy are synced.
 	synced bool
 	keeper *keeper // nil until the store is open, and while it is read-only
@@ -61,7 +66,7 @@ func newDB(rocks *grocksdb.DB, families []*grocksdb.ColumnFamilyHandle, t *tunin
 	db.gate.release = func() { close(db.drained) }
 	db.synced = d == Sync
 	db.eager, db.lazy = writeOptions(d)
-	db.latest = view{rocks: rocks, families: families, reads: grocksdb.NewDefaultReadOptions()}
+	db.latest = view{rocks: rocks, families: families, reads: grocksdb.NewDefaultReadOptions(), health: &db.health}
 	db.joiner = newJoiner(db)
 	return db
 }

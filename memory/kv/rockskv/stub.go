@@ -20,6 +20,8 @@ type DB struct {
 	kv.Checkpointer
 	kv.RangeDropper
 	kv.Verifier
+	kv.Sweeper
+	kv.Monitored
 }
 
 // Open returns ErrNoRocksDB.

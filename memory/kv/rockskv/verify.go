@@ -9,6 +9,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"strings"
 
 	"github.com/loom-bridge/loom-bridge/memory/kv"
 	"github.com/loom-bridge/loom-bridge/memory/kv/rockskv/internal/mark"
@@ -114,8 +115,9 @@ func (i *inspection) run() error {
 	return nil
 }
 
-// damage reports err if it is a damage, and returns it otherwise.
-func (i *inspection) damage(err error, repairable bool) error {
+// damage reports err if it is a damage, and returns it otherwise. What is damaged holds
+// data of ks.
+func (i *inspection) damage(err error, ks kv.Keyspace) error {
 	damage, ok := errors.AsType[*rocksfile.DamageError](err)
 	if !ok {
 		return err
@@ -123,7 +125,18 @@ func (i *inspection) damage(err error, repairable bool) error {
 	if i.live && i.gone(damage.File) {
 		return nil
 	}
-	return i.Found(&kv.DamageError{File: damage.File, Problem: damage.Text(), Repairable: repairable})
+	repairable := strings.HasSuffix(damage.File, ".log")
+	return i.Found(&kv.DamageError{File: damage.File, Problem: damage.Text(), Keyspace: ks, Repairable: repairable})
+}
+
+// keyspace is that of a column family.
+func (i *inspection) keyspace(family uint32) kv.Keyspace {
+	for _, ks := range kv.Keyspaces() {
+		if ks.String() == i.manifest.Families[family] {
+			return ks
+		}
+	}
+	return kv.WholeStore
 }
 
 // gone tells whether the store has ceased to need a file.
@@ -166,25 +179,25 @@ func (i *inspection) readMark() error {
 	if missing {
 		problem = "is missing, so that nobody knows how long the logs were"
 	}
-	return i.Found(&kv.DamageError{File: mark.Name, Problem: problem, Repairable: true})
+	return i.Found(&kv.DamageError{File: mark.Name, Problem: problem, Keyspace: kv.WholeStore, Repairable: true})
 }
 
 // readManifest leaves manifest nil if there is no use in going on.
 func (i *inspection) readManifest() error {
 	number, err := rocksfile.Current(i.dir)
 	if err != nil {
-		return i.damage(err, false)
+		return i.damage(err, kv.WholeStore)
 	}
 	if number < i.mark.Manifest.Number {
-		return i.Found(&kv.DamageError{File: "CURRENT", Problem: fmt.Sprintf("names %s, and %s was in use",
+		return i.Found(&kv.DamageError{File: "CURRENT", Keyspace: kv.WholeStore, Problem: fmt.Sprintf("names %s, and %s was in use",
 			rocksfile.ManifestName(number), rocksfile.ManifestName(i.mark.Manifest.Number))})
 	}
 	m, err := rocksfile.ReadManifest(i.dir, number)
 	if err != nil {
-		return i.damage(err, false)
+		return i.damage(err, kv.WholeStore)
 	}
 	if number == i.mark.Manifest.Number && m.End < i.mark.Manifest.Length {
-		return i.damage(i.short(rocksfile.ManifestName(number), m.Tail, m.End, i.mark.Manifest.Length), false)
+		return i.damage(i.short(rocksfile.ManifestName(number), m.Tail, m.End, i.mark.Manifest.Length), kv.WholeStore)
 	}
 	i.manifest = m
 	if i.total, err = i.size(); err != nil {
@@ -237,7 +250,7 @@ func (i *inspection) tables() error {
 		if err == nil && i.deep {
 			err = rocksfile.CheckTable(i.dir, t, i.read)
 		}
-		if err := errors.Join(i.damage(err, false), i.ctx()); err != nil {
+		if err := errors.Join(i.damage(err, i.keyspace(t.Family)), i.ctx()); err != nil {
 			return err
 		}
 	}
@@ -250,7 +263,7 @@ func (i *inspection) blobs() error {
 		if err == nil && i.deep {
 			err = rocksfile.CheckBlobFile(i.dir, b, i.read)
 		}
-		if err := errors.Join(i.damage(err, false), i.ctx()); err != nil {
+		if err := errors.Join(i.damage(err, i.keyspace(b.Family)), i.ctx()); err != nil {
 			return err
 		}
 	}
@@ -272,7 +285,7 @@ func (i *inspection) logs() error {
 	next := uint64(0)
 	for _, number := range found {
 		log, err := i.log(number, lengths[number], next)
-		if err := i.damage(err, true); err != nil {
+		if err := i.damage(err, kv.WholeStore); err != nil {
 			return err
 		}
 		delete(lengths, number)
@@ -283,7 +296,7 @@ func (i *inspection) logs() error {
 			err := i.damage(&rocksfile.DamageError{
 				File: rocksfile.LogName(l.Number), Offset: -1,
 				Problem: fmt.Sprintf("is missing, and %d bytes of it were on disk", length),
-			}, true)
+			}, kv.WholeStore)
 			if err != nil {
 				return err
 			}
