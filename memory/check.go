@@ -160,9 +160,12 @@ func CheckRecords(ctx context.Context, from kv.Reader, scope kv.Scope, found fun
 }
 
 // CheckDue reads a tenant's list of what expires back, as CheckRecords does records.
-func CheckDue(ctx context.Context, from kv.Reader, tenant string, found func(error)) error {
-	prefix := expiryScope(tenant).Key(tagDue)
-	return kv.Walk(ctx, from, kv.System, kv.Prefix(prefix), found, func(p kv.Pair) error {
+// Scopes other than that of its list have none.
+func CheckDue(ctx context.Context, from kv.Reader, scope kv.Scope, found func(error)) error {
+	if scope != expiryScope(scope.Tenant) {
+		return nil
+	}
+	return kv.Walk(ctx, from, kv.System, kv.Prefix(scope.Key(tagDue)), found, func(p kv.Pair) error {
 		_, err := decodeDue(p.Key)
 		return err
 	})

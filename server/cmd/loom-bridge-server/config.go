@@ -68,6 +68,8 @@ type Config struct {
 	Tiers `koanf:",squash"`
 	// Embedder makes vectors for long-term memory.
 	Embedder `koanf:",squash"`
+	// Scrub is how the store is read back.
+	Scrub `koanf:",squash"`
 	// LoomAddr serves the loom.v1 API, whose clients know no credentials, apart
 	// from the rest while authentication is on: a loopback host:port, or
 	// unix:/path. Default none: with authentication on, loom.v1 is not served;
@@ -150,6 +152,7 @@ func DefaultConfig() Config {
 		Memory:         defaultMemory(),
 		Tiers:          defaultTiers(),
 		Embedder:       defaultEmbedder(),
+		Scrub:          defaultScrub(),
 		BlobGCInterval: blob.DefaultCollectEvery, BlobGCBytes: blob.DefaultCollectBytes, BlobMaxBytes: blob.DefaultMaxOwnerBytes,
 	}
 }
@@ -169,7 +172,7 @@ func (e *ConfigError) Error() string {
 func (c Config) Validate() error {
 	for _, check := range []func() error{
 		c.checkAddresses, c.checkFiles, c.checkLog, c.checkLimits,
-		c.checkBlobs, c.checkHistory, c.checkReduction, c.checkCompaction, c.checkMemory, c.checkTiers, c.checkEmbedder,
+		c.checkBlobs, c.checkHistory, c.checkReduction, c.checkCompaction, c.checkMemory, c.checkTiers, c.checkEmbedder, c.checkScrub,
 	} {
 		if err := check(); err != nil {
 			return err

@@ -103,7 +103,7 @@ func (e *exporter) checkSession(ctx context.Context) error {
 // knownAgents are the first agents of the tenant.
 func (e *exporter) knownAgents(ctx context.Context) ([]string, error) {
 	var known []string
-	for scope, err := range scopes(ctx, e.engine, kv.Log) {
+	for scope, err := range kv.Scopes(ctx, e.engine, kv.Log) {
 		if err != nil {
 			return nil, err
 		}

@@ -24,6 +24,7 @@ const (
 	rustLog = "RUST_LOG"
 
 	keyConfig   = "config"
+	keyDataDir  = "data-dir"
 	keyLogLevel = "log-level"
 )
 
@@ -35,7 +36,7 @@ func configFlags() *pflag.FlagSet {
 	f.String(keyConfig, "", "TOML `file` of settings, named like these flags")
 	f.String("addr", d.Addr, "serve gRPC on `host:port` or unix:/path; no host means 127.0.0.1, port 0 a free one")
 	f.String("addr-file", d.AddrFile, "write the served address to this `file`")
-	f.String("data-dir", d.DataDir, "`directory` of the store; no tool may touch it")
+	f.String(keyDataDir, d.DataDir, "`directory` of the store; no tool may touch it")
 	f.String("workspace", d.Workspace, "`directory` the tools work in; with credentials each tenant has a folder in it")
 	f.String("durability", d.Durability, "what an acknowledged write survives: sync (power loss), wal (the end of the process), none")
 	f.String("credentials", d.Credentials, "TOML `file` of callers, see above; without it authentication is off")
@@ -52,6 +53,7 @@ func configFlags() *pflag.FlagSet {
 	memoryFlags(f, d.Memory)
 	tierFlags(f, d.Tiers)
 	embedderFlags(f, d.Embedder)
+	scrubFlags(f, d.Scrub)
 	f.String("loom-addr", d.LoomAddr, "with credentials, serve loom.v1, whose clients have none, on this loopback `host:port` or unix:/path")
 	f.String("loom-tenant", d.LoomTenant, "`tenant` whose data --loom-addr serves")
 	f.Duration("loom-replay", d.LoomReplay, "oldest event replayed to a loom.v1 agent after its stream broke; 0 replays none")

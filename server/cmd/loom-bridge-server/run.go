@@ -68,7 +68,8 @@ func run(ctx context.Context, args []string, getenv func(string) string, stdout,
 	})
 	root.Flags().SortFlags = false
 	root.Flags().AddFlagSet(configFlags())
-	root.AddCommand(checkCommand(getenv, stdout), exportCommand(getenv, stdout, stderr), benchCommand(stdout, stderr))
+	root.AddCommand(checkCommand(getenv, stdout, stderr), repairCommand(getenv, stdout),
+		exportCommand(getenv, stdout, stderr), benchCommand(stdout, stderr))
 	root.SetArgs(args)
 	root.SetOut(stdout)
 	root.SetErr(stderr)
@@ -142,14 +143,20 @@ func serve(ctx context.Context, config Config, getenv func(string) string, stdou
 		return err
 	}
 
+	logHealth(engine.Health(), logger, &opened)
+	scrub := startScrub(config, engine, logger, &opened)
 	metrics, err := startMetrics(config, &opened)
 	if err != nil {
 		return err
+	}
+	if metrics != nil {
+		metrics.MustRegister(newStoreMetrics(engine.Health(), scrub))
 	}
 	options := server.Options{
 		Limits: config.limits(), Credentials: credentials, TrustNetwork: config.TrustNetwork, TLS: transport,
 		Logger: logger, SlowCall: config.LogSlow, Metrics: metrics,
 		About: server.About{Version: buildVersion(), Durability: config.Durability, StoreFormat: kv.Format},
+		Store: engine.Health(), Scrubbed: func() time.Time { return scrub().End },
 	}
 	faces, err := openFaces(config, parts, options, listener, &opened)
 	if err != nil {
@@ -239,11 +246,11 @@ func openStore(config Config) (*rockskv.DB, error) {
 		return nil, err
 	}
 	if err := os.MkdirAll(config.DataDir, 0o700); err != nil {
-		return nil, &ConfigError{"data-dir", config.DataDir, err.Error()}
+		return nil, &ConfigError{keyDataDir, config.DataDir, err.Error()}
 	}
 	engine, err := rockskv.Open(config.DataDir, &rockskv.Options{Durability: durability})
 	if err != nil {
-		return nil, fmt.Errorf("--data-dir (%s): %w", envName("data-dir"), err)
+		return nil, storeError(err, config)
 	}
 	return engine, nil
 }
