@@ -4,6 +4,7 @@ import (
 	"errors"
 	"net"
 	"slices"
+	"time"
 )
 
 // closers are what was opened, in order. They are closed in reverse, all of
@@ -19,6 +20,23 @@ func (c *closers) close() error {
 	}
 	*c = nil
 	return errors.Join(errs...)
+}
+
+// closeWithin closes them, but waits no longer than that. It tells whether all was
+// closed in time; what was not goes on by itself.
+func (c *closers) closeWithin(wait time.Duration) (closed bool, err error) {
+	all := *c
+	*c = nil
+	done := make(chan error, 1)
+	go func() { done <- all.close() }()
+	timer := time.NewTimer(wait)
+	defer timer.Stop()
+	select {
+	case err := <-done:
+		return true, err
+	case <-timer.C:
+		return false, nil
+	}
 }
 
 // ignoreClosed closes what somebody else may have closed already.

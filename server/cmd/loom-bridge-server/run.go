@@ -26,6 +26,10 @@ import (
 // drain: a tool may finish a write that has begun.
 const stopReserve = 600 * time.Millisecond
 
+// closeReserve is the time that closing gets when calls were cut off: with drain and
+// stopReserve it stays within what a stop may take.
+const closeReserve = 200 * time.Millisecond
+
 // run is the whole program: it returns when ctx ends and everything is stored
 // and closed, or when something can't be started.
 func run(ctx context.Context, args []string, getenv func(string) string, stdout, stderr io.Writer) error {
@@ -79,12 +83,12 @@ func run(ctx context.Context, args []string, getenv func(string) string, stdout,
 // serve opens everything, in order, serves until ctx ends, and closes
 // everything in reverse. It holds the address before it touches the store.
 func serve(ctx context.Context, config Config, getenv func(string) string, stdout, stderr io.Writer) (err error) {
-	var opened closers
-	defer func() { err = errors.Join(err, opened.close()) }()
+	var writers, opened closers
+	defer func() { err = errors.Join(err, opened.close(), writers.close()) }()
 
 	output, console := newPatientWriter(stdout), newPatientWriter(stderr)
-	opened.add(output.Close)
-	opened.add(console.Close)
+	writers.add(output.Close)
+	writers.add(console.Close)
 	level, _ := parseLevel(config.LogLevel)
 	logger := newLogger(console, level, config.LogFormat)
 
@@ -182,7 +186,18 @@ func serve(ctx context.Context, config Config, getenv func(string) string, stdou
 	case <-ctx.Done():
 		logger.Info("stopping")
 	}
-	return errors.Join(err, faces.stop(config.DrainTimeout+stopReserve))
+	stopped := faces.stop(config.DrainTimeout + stopReserve)
+	if !errors.Is(stopped, context.DeadlineExceeded) {
+		return errors.Join(err, stopped)
+	}
+	logger.Warn("calls were cut off that did not end when they were cancelled")
+	// The store waits for them, and the process ends with them: what was acknowledged
+	// is on disk, as far as the durability says.
+	closed, failed := opened.closeWithin(closeReserve)
+	if !closed {
+		logger.Warn("the store was not closed, because calls still use it; the next start reads its log")
+	}
+	return errors.Join(err, failed)
 }
 
 // unserved are settings of loom.v1's core that mean nothing here, and what they
