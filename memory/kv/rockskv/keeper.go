@@ -318,7 +318,11 @@ func syncManifest(dir string, known mark.File) (mark.File, error) {
 	if err != nil || (mark.File{Number: number, Length: info.Size()}) == known {
 		return known, err
 	}
-	r := rocksfile.NewLogReader(rocksfile.ManifestName(number), f)
+	read := int64(0) // of a manifest that has grown only what is new
+	if known.Number == number {
+		read = known.Length
+	}
+	r, err := rocksfile.ResumeLogReader(rocksfile.ManifestName(number), f, read)
 	for err == nil {
 		_, err = r.Next()
 	}

@@ -48,6 +48,23 @@ func NewLogReader(name string, from io.Reader) *LogReader {
 	return &LogReader{name: name, from: from, block: make([]byte, 0, logBlockBytes)}
 }
 
+// ResumeLogReader reads on behind a record that another reader of the same file has
+// returned: at is what its End said then.
+func ResumeLogReader(name string, from io.ReadSeeker, at int64) (*LogReader, error) {
+	if _, err := from.Seek(at, io.SeekStart); err != nil {
+		return nil, err
+	}
+	l := NewLogReader(name, from)
+	l.offset, l.at, l.end = at/logBlockBytes*logBlockBytes, int(at%logBlockBytes), at
+	l.block = l.block[:l.at]
+	n, err := io.ReadFull(from, l.block[l.at:logBlockBytes])
+	l.block = l.block[:l.at+n]
+	if l.last = errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF); l.last {
+		err = nil
+	}
+	return l, err
+}
+
 // End is the offset behind the last record that Next returned.
 func (l *LogReader) End() int64 { return l.end }
 

@@ -4,11 +4,14 @@ package rocksfile_test
 
 import (
 	"bytes"
+	"context"
 	"errors"
 	"fmt"
+	"io"
 	"math/rand/v2"
 	"os"
 	"path/filepath"
+	"sync"
 	"testing"
 
 	"github.com/loom-bridge/loom-bridge/memory/kv"
@@ -19,8 +22,7 @@ import (
 var scope = kv.AgentScope("acme", "alpha")
 
 // fill writes rows of some kilobytes to every keyspace.
-func fill(tb testing.TB, db *rockskv.DB, from, rows int) {
-	tb.Helper()
+func fill(db *rockskv.DB, from, rows int) error {
 	random := rand.New(rand.NewPCG(uint64(from), 0))
 	for row := from; row < from+rows; row++ {
 		c := kv.Commit{Batch: new(kv.Batch)}
@@ -33,28 +35,58 @@ func fill(tb testing.TB, db *rockskv.DB, from, rows int) {
 			c.Batch.Put(ks, scope.Key('k', fmt.Appendf(nil, "%06d", row)), value)
 		}
 		c.Lazy = row%8 != 0
-		if err := db.Commit(tb.Context(), c); err != nil {
-			tb.Fatal(err)
+		if err := db.Commit(context.Background(), c); err != nil {
+			return err
 		}
 	}
+	return nil
 }
 
-// store makes a store with tables, some of them compacted, blob files and a log.
+// made are the files of a store with tables, some of them compacted, blob files and a
+// log. It takes a second or two to make.
+var made = sync.OnceValues(func() (map[string][]byte, error) {
+	dir, err := os.MkdirTemp("", "rocksfile")
+	if err != nil {
+		return nil, err
+	}
+	defer os.RemoveAll(dir)
+	for opened := range 7 {
+		if err := open(dir, opened); err != nil {
+			return nil, err
+		}
+	}
+	entries, err := os.ReadDir(dir)
+	files := make(map[string][]byte)
+	for _, e := range entries {
+		data, readErr := os.ReadFile(filepath.Join(dir, e.Name()))
+		files[e.Name()], err = data, errors.Join(err, readErr)
+	}
+	return files, err
+})
+
+// open opens the store for another time, writes to it and closes it.
+func open(dir string, opened int) error {
+	db, err := rockskv.Open(dir, nil)
+	if err != nil {
+		return err
+	}
+	err = fill(db, opened*50, 200) // most of it over what is there
+	if err == nil && opened == 1 {
+		err = db.DropRange(context.Background(), kv.Index, kv.Range{Start: scope.Key('k'), End: scope.Key('k', []byte("000020"))})
+	}
+	return errors.Join(err, db.Close())
+}
+
+// store lays such a store out in a directory of the test's own.
 func store(tb testing.TB) string {
 	tb.Helper()
-	dir := filepath.Join(tb.TempDir(), "store")
-	for opened := range 7 {
-		db, err := rockskv.Open(dir, nil)
-		if err != nil {
-			tb.Fatal(err)
-		}
-		fill(tb, db, opened*50, 200) // most of it over what is there
-		if opened == 1 {
-			if err := db.DropRange(tb.Context(), kv.Index, kv.Range{Start: scope.Key('k'), End: scope.Key('k', []byte("000020"))}); err != nil {
-				tb.Fatal(err)
-			}
-		}
-		if err := db.Close(); err != nil {
+	files, err := made()
+	if err != nil {
+		tb.Fatal(err)
+	}
+	dir := tb.TempDir()
+	for name, data := range files {
+		if err := os.WriteFile(filepath.Join(dir, name), data, 0o600); err != nil {
 			tb.Fatal(err)
 		}
 	}
@@ -263,6 +295,45 @@ func TestLogOfALog(t *testing.T) {
 	}
 	_, _, err = rocksfile.ReadLog(name, bytes.NewReader(data), log.Next, nil)
 	wantDamage(t, name, err)
+}
+
+// TestResume reads a log in two pieces, cut behind each of its records.
+func TestResume(t *testing.T) {
+	dir := store(t)
+	logs, err := rocksfile.Logs(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	name := rocksfile.LogName(logs[0])
+	data, err := os.ReadFile(filepath.Join(dir, name))
+	if err != nil {
+		t.Fatal(err)
+	}
+	records, ends := [][]byte{}, []int64{0}
+	r := rocksfile.NewLogReader(name, bytes.NewReader(data))
+	for record, err := r.Next(); err == nil; record, err = r.Next() {
+		records, ends = append(records, bytes.Clone(record)), append(ends, r.End())
+	}
+	for n, end := range ends {
+		r, err := rocksfile.ResumeLogReader(name, bytes.NewReader(data), end)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for i := n; i < len(records); i++ {
+			record, err := r.Next()
+			if err != nil || !bytes.Equal(record, records[i]) || r.End() != ends[i+1] {
+				t.Fatalf("behind %d: record %d of %d bytes ends at %d, %v; want %d bytes up to %d", end, i, len(record), r.End(), err, len(records[i]), ends[i+1])
+			}
+			if i > n+2 {
+				break
+			}
+		}
+		if n == len(records) {
+			if _, err := r.Next(); !errors.Is(err, io.EOF) {
+				t.Errorf("behind the last record: %v", err)
+			}
+		}
+	}
 }
 
 // FuzzManifest, FuzzBlock and FuzzLog want no bytes to bring the readers down.
