@@ -4,19 +4,28 @@ import (
 	"google.golang.org/grpc/health/grpc_health_v1"
 
 	"github.com/loom-bridge/loom-bridge/memory/kv"
+	loomv1pb "github.com/loom-bridge/loom-bridge/proto/gen/loom/v1"
 	loombridgev1 "github.com/loom-bridge/loom-bridge/proto/gen/loombridge/v1"
 )
 
-// needs are the keyspaces without which a service can't answer all calls. Services
-// that are not named need none.
-var needs = map[string][]kv.Keyspace{
-	loombridgev1.BridgeService_ServiceDesc.ServiceName:  {kv.Records, kv.Index, kv.Log, kv.Blobs, kv.Events, kv.System},
-	loombridgev1.MemoryService_ServiceDesc.ServiceName:  {kv.Records, kv.Index, kv.System},
-	loombridgev1.ContextService_ServiceDesc.ServiceName: {kv.Log, kv.Blobs, kv.Records, kv.Index},
-	loombridgev1.EventService_ServiceDesc.ServiceName:   {kv.Events},
-	"loom.v1.MemoryService":                             {kv.Records, kv.Index},
-	"loom.v1.EventBus":                                  {kv.Events},
-	"loom.v1.Bridge":                                    {kv.Events, kv.System},
+// needs are the keyspaces without which a service can't answer all calls; none for
+// services that are not named here.
+func needs(service string) []kv.Keyspace {
+	switch service {
+	case loombridgev1.BridgeService_ServiceDesc.ServiceName:
+		return kv.Keyspaces()
+	case loombridgev1.MemoryService_ServiceDesc.ServiceName:
+		return []kv.Keyspace{kv.Records, kv.Index, kv.System}
+	case loombridgev1.ContextService_ServiceDesc.ServiceName:
+		return []kv.Keyspace{kv.Log, kv.Blobs, kv.Records, kv.Index}
+	case loombridgev1.EventService_ServiceDesc.ServiceName, loomv1pb.EventBus_ServiceDesc.ServiceName:
+		return []kv.Keyspace{kv.Events}
+	case loomv1pb.MemoryService_ServiceDesc.ServiceName:
+		return []kv.Keyspace{kv.Records, kv.Index}
+	case loomv1pb.Bridge_ServiceDesc.ServiceName:
+		return []kv.Keyspace{kv.Events, kv.System}
+	}
+	return nil
 }
 
 // serving tells whether a service can answer while the store is in a condition. The
@@ -25,7 +34,7 @@ func serving(service string, c kv.Condition) bool {
 	if c.Failed != nil || c.Damaged[kv.WholeStore] != nil {
 		return false
 	}
-	for _, ks := range needs[service] {
+	for _, ks := range needs(service) {
 		if c.Damaged[ks] != nil {
 			return false
 		}

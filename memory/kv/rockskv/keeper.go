@@ -55,9 +55,9 @@ type logFile struct {
 	size, synced int64
 }
 
-// startKeeper makes the first mark of an open store, which is durable when it
-// returns, and begins to keep it.
-func startKeeper(dir string, logged bool, firstLog func() uint64, beat func()) (*keeper, error) {
+// newKeeper makes the first mark of an open store, which is durable when it returns.
+// Start begins to keep it.
+func newKeeper(dir string, logged bool, firstLog func() uint64, beat func()) (*keeper, error) {
 	k := &keeper{
 		dir: dir, logged: logged, firstLog: firstLog, beat: beat,
 		wake: make(chan struct{}, 1), stop: make(chan struct{}), stopped: make(chan struct{}),
@@ -73,9 +73,10 @@ func startKeeper(dir string, logged bool, firstLog func() uint64, beat func()) (
 	if err != nil {
 		return nil, errors.Join(err, k.closeLog())
 	}
-	go k.run()
 	return k, nil
 }
+
+func (k *keeper) start() { go k.run() }
 
 // findLog begins with the newest log. What is in it may not be synced.
 func (k *keeper) findLog() error {

@@ -75,7 +75,7 @@ func open(dir string, o Options) (*DB, error) {
 	if err != nil {
 		return nil, errors.Join(err, lock.Close())
 	}
-	db.dir, db.lock = dir, lock
+	db.lock = lock
 	return db, nil
 }
 
@@ -118,12 +118,14 @@ func openLocked(dir string, o Options) (*DB, error) {
 	if err != nil {
 		return nil, openError(err)
 	}
-	db.keeper, err = startKeeper(dir, o.Durability != None, db.firstLog, db.beat)
-	if err == nil && (found != ready || format < kv.Format) {
-		err = writeMarker(dir, ready)
-	}
-	if err != nil {
+	if db.keeper, err = newKeeper(dir, o.Durability != None, db.firstLog, db.beat); err != nil {
 		return nil, errors.Join(err, db.Close())
+	}
+	db.keeper.start()
+	if found != ready || format < kv.Format {
+		if err := writeMarker(dir, ready); err != nil {
+			return nil, errors.Join(err, db.Close())
+		}
 	}
 	return db, nil
 }
@@ -140,7 +142,9 @@ func openRocks(dir string, o Options, create bool) (*DB, error) {
 		t.Destroy()
 		return nil, err
 	}
-	return newDB(rocks, families, t, o.Durability), nil
+	db := newDB(rocks, families, t, o.Durability)
+	db.dir = dir
+	return db, nil
 }
 
 // writeOptions returns the native options of a commit that is not lazy and of

@@ -24,7 +24,7 @@ func OpenReadOnly(dir string, opts *Options) (*DB, error) {
 	limitArenas()
 	db, err := openReadOnly(dir, filled)
 	if err != nil {
-		return nil, fmt.Errorf("open store %s: %w%s", dir, err, advice(err))
+		return nil, fmt.Errorf("open store %s: %w%s", dir, err, adviceToReader(err))
 	}
 	return db, nil
 }

@@ -31,7 +31,7 @@ const damagedPrefix = "damaged-"
 func Repair(dir string, now time.Time) (Repaired, error) {
 	s, err := lockStore(dir)
 	if err != nil {
-		return Repaired{}, fmt.Errorf("repair store %s: %w%s", dir, err, advice(err))
+		return Repaired{}, fmt.Errorf("repair store %s: %w%s", dir, err, adviceToReader(err))
 	}
 	done, err := s.repair(now)
 	if err = errors.Join(err, s.lock.Close()); err != nil {

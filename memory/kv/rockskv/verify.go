@@ -52,9 +52,17 @@ func Examine(ctx context.Context, dir string, v kv.Verification) error {
 		err = errors.Join(i.run(), s.lock.Close())
 	}
 	if err != nil {
-		return fmt.Errorf("examine store %s: %w%s", dir, err, advice(err))
+		return fmt.Errorf("examine store %s: %w%s", dir, err, adviceToReader(err))
 	}
 	return nil
+}
+
+// adviceToReader is advice to who has no use for an empty directory.
+func adviceToReader(err error) string {
+	if errors.Is(err, kv.ErrForeign) {
+		return ""
+	}
+	return advice(err)
 }
 
 // lockedStore is a ready store that nobody else has open.
