@@ -2,6 +2,8 @@ package memory
 
 import (
 	"context"
+	"errors"
+	"fmt"
 	"iter"
 
 	"github.com/loom-bridge/loom-bridge/memory/kv"
@@ -10,9 +12,10 @@ import (
 
 // Check recounts the index of a scope from its records: every word with its
 // frequencies, lengths, filter values, all columns, statistics and ordinals;
-// and the keys, earlier versions, moments of expiry and vectors. It returns a *MismatchError when they do not agree. It
-// reads the whole scope from one snapshot and needs memory in proportion to
-// its records and different words.
+// and the keys, earlier versions, moments of expiry and vectors. It returns a
+// *MismatchError when they do not agree. It reads the whole scope from one snapshot
+// and needs memory in proportion to its records and different words. An index that is
+// to be made anew first is ErrOutdated where the engine is read-only.
 func (s *Store) Check(ctx context.Context, scope kv.Scope) error {
 	if err := s.begin(scope); err != nil {
 		return err
@@ -24,6 +27,9 @@ func (s *Store) Check(ctx context.Context, scope kv.Scope) error {
 			return err
 		})
 	})
+	if errors.Is(err, kv.ErrReadOnly) {
+		return fmt.Errorf("%w: %s", ErrOutdated, scope)
+	}
 	if err != nil {
 		return wrap("memory: check "+scope.String(), err)
 	}
@@ -112,4 +118,55 @@ func checkKeys(ctx context.Context, view kv.Reader, scope kv.Scope, found *lexic
 		}
 	}
 	return nil
+}
+
+// CheckRecords reads an owner's records back without their index: records, earlier
+// versions, keys, moments of expiry. found is told what is wrong; the error is only
+// why the check could not go on. Memory grows with the records that have earlier
+// versions or expire.
+func CheckRecords(ctx context.Context, from kv.Reader, scope kv.Scope, found func(error)) error {
+	bad := false
+	report := func(err error) { bad = true; found(err) }
+	for _, tag := range []byte{tagRecord, tagVersion} {
+		prefix := scope.Key(tag)
+		err := kv.Walk(ctx, from, kv.Records, kv.Prefix(prefix), report, func(p kv.Pair) error {
+			if _, err := decodeRecord(p.Value); err != nil {
+				return fmt.Errorf("%c %q: %w", tag, p.Key[len(prefix):], err)
+			}
+			return nil
+		})
+		if err != nil {
+			return err
+		}
+	}
+	if bad { // what is compared below ends at the first one that can't be read
+		return nil
+	}
+	var differences lexical.Differences
+	err := checkKeys(ctx, from, scope, &differences)
+	if err == nil {
+		err = checkLife(ctx, from, scope, &differences)
+	}
+	for _, text := range differences.First {
+		found(errors.New(text))
+	}
+	switch {
+	case ctx.Err() != nil || errors.Is(err, kv.ErrClosed):
+		return err
+	case err != nil:
+		found(err)
+	}
+	return nil
+}
+
+// CheckDue reads a tenant's list of what expires back, as CheckRecords does records.
+// Scopes other than that of its list have none.
+func CheckDue(ctx context.Context, from kv.Reader, scope kv.Scope, found func(error)) error {
+	if scope != expiryScope(scope.Tenant) {
+		return nil
+	}
+	return kv.Walk(ctx, from, kv.System, kv.Prefix(scope.Key(tagDue)), found, func(p kv.Pair) error {
+		_, err := decodeDue(p.Key)
+		return err
+	})
 }

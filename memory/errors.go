@@ -36,6 +36,9 @@ var (
 	ErrDamaged = errors.New("memory: stored entry is damaged")
 	// ErrNewer: an entry was written in a format that this version can't read.
 	ErrNewer = errors.New("memory: stored entry has a newer format")
+	// ErrOutdated: the index was made by another version or in another language. It
+	// is made anew when its scope is used.
+	ErrOutdated = errors.New("memory: index is made anew when it is used first")
 	// ErrMismatch: the index does not say what the records say; *MismatchError tells
 	// where.
 	ErrMismatch = errors.New("memory: index does not agree with the records")

@@ -179,7 +179,7 @@ func (s *Store) begin(scope kv.Scope) error {
 
 // newID makes an id that sorts behind those made before.
 func (s *Store) newID(now time.Time) (string, error) {
-	id, err := ulid.New(ulid.Timestamp(now), s.ids)
+	id, err := ulid.New(uint64(max(0, now.UnixMilli())), s.ids) // ids begin with 1970
 	if err != nil {
 		return "", fmt.Errorf("memory: make an id: %w", err)
 	}

@@ -2,10 +2,13 @@ package server
 
 import (
 	"context"
+	"errors"
+	"fmt"
 	"time"
 
 	"google.golang.org/protobuf/types/known/timestamppb"
 
+	"github.com/loom-bridge/loom-bridge/memory/kv"
 	loombridgev1 "github.com/loom-bridge/loom-bridge/proto/gen/loombridge/v1"
 )
 
@@ -15,6 +18,8 @@ type adminService struct {
 	started        time.Time
 	authentication bool
 	tools          Tools
+	store          *kv.Health
+	scrubbed       func() time.Time
 }
 
 // GetStatus tells what the server is and how it stores.
@@ -26,5 +31,32 @@ func (s *adminService) GetStatus(context.Context, *loombridgev1.GetStatusRequest
 		StoreFormat:    clampInt32(s.about.StoreFormat),
 		Authentication: s.authentication,
 		Tools:          clampInt32(len(s.tools.List())),
+		Store:          s.storeStatus(),
 	}, nil
+}
+
+// storeStatus tells how the store is. Whose data is damaged is for the log alone.
+func (s *adminService) storeStatus() *loombridgev1.StoreStatus {
+	condition, _ := s.store.Condition()
+	status := &loombridgev1.StoreStatus{Writable: condition.Failed == nil}
+	if condition.Failed != nil {
+		status.Problem = publicText(condition.Failed)
+	}
+	for _, ks := range append(kv.Keyspaces(), kv.WholeStore) {
+		if err := condition.Damaged[ks]; err != nil {
+			status.Damage = append(status.Damage, publicDamage(ks, err))
+		}
+	}
+	if at := s.scrubbed(); !at.IsZero() {
+		status.ScrubTime = timestamppb.New(at)
+	}
+	return status
+}
+
+// publicDamage is what may be said outside the server of damage in a keyspace.
+func publicDamage(ks kv.Keyspace, err error) string {
+	if damage, ok := errors.AsType[*kv.DamageError](err); ok {
+		return fmt.Sprintf("%s: %s %s", ks, damage.File, damage.Problem)
+	}
+	return ks.String() + ": something that is stored can't be read; the server's log says what"
 }

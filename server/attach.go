@@ -100,7 +100,7 @@ func (s *bridgeService) attach(stream attachStream, hello *loombridgev1.AttachHe
 	a := &attachment{
 		stream: stream, events: s.events, tasks: s.tasks, log: s.log, now: s.now,
 		tenant: scope.Tenant, agentID: hello.GetAgentId(), session: hello.GetSessionId(),
-		interval: intervalOf(hello), before: s.now(), pending: newPending(), topics: topicSet{},
+		interval: intervalOf(hello), before: s.events.Now(), pending: newPending(), topics: topicSet{},
 		framer: framer{form: hello.GetJsonForm(), limit: s.limits.MaxSendBytes, log: s.log},
 	}
 	a.topics.add(hello.GetTopics())
@@ -210,7 +210,7 @@ func (a *attachment) handle(ctx context.Context, m *loombridgev1.AttachRequest) 
 func (a *attachment) subscribe(ctx context.Context, r *loombridgev1.AttachSubscribe) *loombridgev1.AttachAnswer {
 	answer := &loombridgev1.AttachAnswer{Ref: r.GetRef()}
 	// Taken first, so that resuming from it can't skip an event.
-	now := a.now()
+	now := a.events.Now()
 	positions, err := a.addTopics(ctx, r)
 	if err != nil {
 		answer.Error = a.errorOf(ctx, within("subscribe", err))

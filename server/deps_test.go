@@ -111,6 +111,8 @@ func TestOneDoors(t *testing.T) {
 		tests    bool // tests may, too
 	}{
 		{"github.com/linxGnu/grocksdb", []string{"memory/kv/rockskv"}, false},
+		{"github.com/zeebo/xxh3", []string{"memory/kv/rockskv"}, false},
+		{"github.com/pierrec/lz4", []string{"memory/kv/rockskv"}, false},
 		{"github.com/pkoukk/tiktoken-go", []string{"context/tokens"}, false},
 		{"github.com/pkoukk/tiktoken-go-loader", []string{"context/tokens"}, false},
 		{"os/exec", []string{"bridge/sandbox", "server/servertest/bench"}, true},

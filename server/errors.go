@@ -56,6 +56,7 @@ const (
 	publicInternal = "the server met a fault of its own; its log has the cause"
 	publicFull     = "the server's data directory has no room; nothing was written"
 	publicOutcome  = "the store failed while writing; make the call again with the same request_id to see whether it took effect"
+	publicDamaged  = "what the call needs can't be read from the server's disk"
 	publicFailed   = "the store failed earlier and takes no writes until the server is started again"
 	publicStopping = "the server is stopping; connect again"
 )
@@ -90,6 +91,7 @@ func errorTable() []errorRow {
 		{kv.ErrFull, codes.ResourceExhausted, loombridgev1.ErrorReason_ERROR_REASON_STORAGE_FULL, publicFull},
 		{kv.ErrUnknownOutcome, codes.Internal, loombridgev1.ErrorReason_ERROR_REASON_OUTCOME_UNKNOWN, publicOutcome},
 		{kv.ErrFailed, codes.Unavailable, loombridgev1.ErrorReason_ERROR_REASON_STORE_FAILED, publicFailed},
+		{kv.ErrDamaged, codes.DataLoss, loombridgev1.ErrorReason_ERROR_REASON_STORE_DAMAGED, publicDamaged},
 		{kv.ErrRequestReused, codes.AlreadyExists, loombridgev1.ErrorReason_ERROR_REASON_REQUEST_ID_REUSED, ""},
 		{kv.ErrLimit, codes.ResourceExhausted, reasonTooLarge, ""},
 		{kv.ErrConflict, codes.Aborted, reasonOverloaded, ""},

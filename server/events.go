@@ -34,7 +34,7 @@ func (s *eventService) Subscribe(r *loombridgev1.SubscribeRequest, stream grpc.S
 	if err != nil {
 		return err
 	}
-	before := s.now()
+	before := s.events.Now()
 	subscription, err := s.events.Subscribe(stream.Context(), scope.Tenant, selections, nil)
 	if err != nil {
 		return err

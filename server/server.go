@@ -17,6 +17,7 @@ import (
 	"google.golang.org/grpc/keepalive"
 	"google.golang.org/grpc/reflection"
 
+	"github.com/loom-bridge/loom-bridge/memory/kv"
 	loombridgev1 "github.com/loom-bridge/loom-bridge/proto/gen/loombridge/v1"
 	"github.com/loom-bridge/loom-bridge/server/conns"
 	"github.com/loom-bridge/loom-bridge/server/loomv1"
@@ -73,6 +74,12 @@ type Options struct {
 	Now func() time.Time
 	// About is what GetStatus tells.
 	About About
+	// Store is how the store is: the standard health service follows it, and GetStatus
+	// tells it. Default nil: all is well.
+	Store *kv.Health
+	// Scrubbed returns when the store had last been read back whole, zero for never.
+	// Default nil: never.
+	Scrubbed func() time.Time
 }
 
 // About is what the process tells about itself.
@@ -95,6 +102,9 @@ type Server struct {
 	// trustNetwork serves other machines without authentication.
 	trustNetwork bool
 	about        About
+	store        *kv.Health
+	scrubbed     func() time.Time
+	following    sync.Once // the start of followHealth
 	now          func() time.Time
 
 	grpc     *grpc.Server
@@ -128,6 +138,8 @@ func New(services Services, opts *Options) *Server {
 		anyone:       Identity{tenant: cmp.Or(o.LoomTenant, DefaultTenant), patterns: []string{"*"}},
 		trustNetwork: o.TrustNetwork,
 		about:        o.About,
+		store:        o.Store,
+		scrubbed:     o.Scrubbed,
 		now:          o.Now,
 		health:       health.NewServer(),
 		observer:     observer{log: o.Logger, slow: o.SlowCall, metrics: o.Metrics, own: ownTools(services, o.Loom)},
@@ -183,6 +195,12 @@ func withDefaults(opts *Options) Options {
 	if o.Now == nil {
 		o.Now = time.Now
 	}
+	if o.Store == nil {
+		o.Store = new(kv.Health)
+	}
+	if o.Scrubbed == nil {
+		o.Scrubbed = func() time.Time { return time.Time{} }
+	}
 	return o
 }
 
@@ -227,6 +245,7 @@ func (s *Server) registerNative() {
 	loombridgev1.RegisterEventServiceServer(s.grpc, &eventService{events: d.Events, limits: s.limits, now: s.now, log: s.observer.log})
 	loombridgev1.RegisterAdminServiceServer(s.grpc, &adminService{
 		about: s.about, started: s.now(), authentication: s.credentials != nil, tools: d.Tools,
+		store: s.store, scrubbed: s.scrubbed,
 	})
 }
 
@@ -239,9 +258,8 @@ func (s *Server) registerLoom(d loomv1.Deps, o Options) {
 }
 
 func (s *Server) registerStandard() {
-	for name := range s.grpc.GetServiceInfo() {
-		s.health.SetServingStatus(name, grpc_health_v1.HealthCheckResponse_SERVING)
-	}
+	condition, _ := s.store.Condition()
+	s.showHealth(condition)
 	grpc_health_v1.RegisterHealthServer(s.grpc, healthService{s.health, &s.healthDoor})
 	reflection.Register(s.grpc)
 	if s.metrics != nil {
@@ -256,6 +274,7 @@ func (s *Server) Serve(listener net.Listener) error {
 	if s.credentials == nil && !s.trustNetwork && reachableByOthers(listener.Addr()) {
 		return errors.Join(fmt.Errorf("%w: %s", ErrOpenToAll, listener.Addr()), listener.Close())
 	}
+	s.following.Do(s.startFollowing)
 	err := s.grpc.Serve(s.conns.Listener(listener))
 	if errors.Is(err, grpc.ErrServerStopped) {
 		return nil

@@ -47,6 +47,9 @@ const queueDirect = 64
 type Options struct {
 	// Now is the clock. Default time.Now.
 	Now func() time.Time
+	// EventTime is the clock of events, which never goes back: what a stream was
+	// given before another one took over from it is told by it. Default Now.
+	EventTime func() time.Time
 	// IdleRegistration is how long a registration outlives the last stream, or
 	// waits for the first. Default DefaultIdleRegistration.
 	IdleRegistration time.Duration
@@ -93,6 +96,9 @@ func (o *Options) withDefaults() Options {
 	}
 	if filled.Now == nil {
 		filled.Now = time.Now
+	}
+	if filled.EventTime == nil {
+		filled.EventTime = filled.Now
 	}
 	if filled.Logger == nil {
 		filled.Logger = slog.New(slog.DiscardHandler)

@@ -16,11 +16,13 @@ import (
 type gapKeeper struct {
 	writer *kv.Writer
 	now    func() time.Time
-	logger *slog.Logger
-	keep   time.Duration
-	dirty  chan struct{} // holds a token when something is to be stored
-	urgent chan struct{} // holds a token when somebody waits for it
-	done   chan struct{}
+	// eventTime is the clock of events.
+	eventTime func() time.Time
+	logger    *slog.Logger
+	keep      time.Duration
+	dirty     chan struct{} // holds a token when something is to be stored
+	urgent    chan struct{} // holds a token when somebody waits for it
+	done      chan struct{}
 
 	mu      sync.Mutex // guards the fields below, and the slots
 	closed  bool
@@ -32,16 +34,17 @@ type gapKeeper struct {
 
 func newGapKeeper(writer *kv.Writer, opts Options) *gapKeeper {
 	return &gapKeeper{
-		writer:  writer,
-		now:     opts.Now,
-		logger:  opts.Logger,
-		keep:    opts.KeepGaps,
-		dirty:   make(chan struct{}, 1),
-		urgent:  make(chan struct{}, 1),
-		done:    make(chan struct{}),
-		slots:   make(map[gapKey]*gapSlot),
-		changed: make(map[gapKey]*gapSlot),
-		sweeps:  make(map[string][]byte),
+		writer:    writer,
+		now:       opts.Now,
+		eventTime: opts.EventTime,
+		logger:    opts.Logger,
+		keep:      opts.KeepGaps,
+		dirty:     make(chan struct{}, 1),
+		urgent:    make(chan struct{}, 1),
+		done:      make(chan struct{}),
+		slots:     make(map[gapKey]*gapSlot),
+		changed:   make(map[gapKey]*gapSlot),
+		sweeps:    make(map[string][]byte),
 	}
 }
 
@@ -60,7 +63,7 @@ func (k *gapKeeper) mark(l *Link, change func(*marks) bool) {
 	st := s.of(l)
 	entered := st == nil
 	if entered {
-		st = s.enter(l, k.now())
+		st = s.enter(l, k.eventTime())
 	}
 	if changed := change(&st.marks); (changed || entered) && !st.taken {
 		k.touch(l.gap, s)
@@ -141,7 +144,7 @@ func (k *gapKeeper) take(ctx context.Context, key gapKey) (Gap, bool, error) {
 		k.mu.Unlock()
 		return k.takeStored(ctx, key)
 	}
-	g, found := s.take(k.now())
+	g, found := s.take(k.eventTime())
 	if !found {
 		k.mu.Unlock()
 		return Gap{}, false, nil

@@ -53,7 +53,8 @@ type Bus struct {
 	counts      *counts
 	grace       grace         // emitters from their look at the index until their commit
 	changes     atomic.Uint64 // numbers the additions to all indexes
-	lastTime    atomic.Int64  // given to an event, in µs since 1970
+	times       times
+	timesKnown  chan struct{} // closed when times has learnt those of stored events
 	handedBytes atomic.Int64  // what all topics hold at hand
 	seed        maphash.Seed
 	shards      [topicShards]topicShard
@@ -90,6 +91,7 @@ func New(engine kv.Engine, writer *kv.Writer, opts *Options) *Bus {
 	if b.logger == nil {
 		b.logger = slog.New(slog.DiscardHandler)
 	}
+	b.times = times{now: b.now, unstored: make(map[int64]struct{})}
 	b.begin()
 	return b
 }
@@ -106,6 +108,8 @@ func positive[T ~int | ~int64](given, otherwise T) T {
 func (b *Bus) begin() {
 	ctx, stop := context.WithCancel(context.Background())
 	b.stop = stop
+	b.timesKnown = make(chan struct{})
+	b.background.Go(func() { b.learnTimes(ctx) })
 	if n, ok := b.engine.(kv.Notifier); ok {
 		b.background.Go(func() { b.watch(ctx, n) })
 	}

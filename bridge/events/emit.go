@@ -4,9 +4,12 @@ import (
 	"context"
 	"crypto/rand"
 	"crypto/sha256"
+	"sync"
 	"time"
 
 	"github.com/oklog/ulid/v2"
+
+	"github.com/loom-bridge/loom-bridge/memory/kv"
 )
 
 // EmitOptions says how an event is emitted. The zero value emits a durable
@@ -51,7 +54,8 @@ func (b *Bus) Emit(ctx context.Context, tenant string, e Event, opts EmitOptions
 		return Event{}, m.err
 	}
 	if m.opts.Volatile {
-		b.name(&m)
+		b.awaitTimes()
+		b.name(&m, b.times.next())
 		var f fan
 		b.handOutVolatile(tenant, &m, &f)
 		b.await(ctx, &f)
@@ -61,8 +65,11 @@ func (b *Bus) Emit(ctx context.Context, tenant string, e Event, opts EmitOptions
 }
 
 func (b *Bus) emitDurable(ctx context.Context, tenant string, m emission) (Event, error) {
-	b.name(&m)
+	b.awaitTimes()
+	at, done := b.times.begin()
+	b.name(&m, at)
 	t := b.commit(ctx, topicRef(tenant, m.event.Topic), []*emission{&m})
+	done()
 	defer b.leave(t)
 	if m.err != nil {
 		return Event{}, m.err
@@ -94,13 +101,14 @@ func (b *Bus) EmitAll(ctx context.Context, tenant string, events []Event, opts [
 			all[i].err = ErrClosed
 		}
 	}
+	b.awaitTimes()
 	topics := b.commitAll(ctx, tenant, all)
 	var f fan
 	for _, m := range all {
 		switch {
 		case m.err != nil:
 		case m.opts.Volatile:
-			b.name(m)
+			b.name(m, b.times.next())
 			b.handOutVolatile(tenant, m, &f)
 		default:
 			b.handOut(tenant, topics[m.event.Topic], m)
@@ -173,31 +181,99 @@ func checkTenant(tenant string) error {
 }
 
 // name gives the event its time, and an id if it has none.
-func (b *Bus) name(m *emission) {
+func (b *Bus) name(m *emission, at time.Time) {
 	if m.opts.RequestID != "" {
 		m.digest = sha256.Sum256(encodeEvent(m.event, true))
 	}
-	now := b.now().UTC()
-	m.event.Time = b.timeAfterAll(now)
+	m.event.Time = at
 	if m.event.ID == "" {
-		m.event.ID = ulid.MustNew(ulid.Timestamp(now), rand.Reader).String()
+		m.event.ID = ulid.MustNew(uint64(max(0, at.UnixMilli())), rand.Reader).String()
 	}
 }
 
-// maxAhead bounds how far times run ahead of the clock: when it was set back they
-// follow.
-const maxAhead = time.Second
+// Now is a time of this bus: every event that is not stored yet gets a later one. It
+// never goes back, and is ahead of the clock while that was set back. Who wants all
+// events from a moment on keeps the bus's time of that moment.
+func (b *Bus) Now() time.Time {
+	b.awaitTimes()
+	return b.times.settled()
+}
 
-// timeAfterAll returns the time, later than that of every event before: what was
-// emitted on several topics can be put in order by it.
-func (b *Bus) timeAfterAll(now time.Time) time.Time {
-	for {
-		last, next := b.lastTime.Load(), now.UnixMicro()
-		if last >= next && last-next < maxAhead.Microseconds() {
-			next = last + 1
-		}
-		if b.lastTime.CompareAndSwap(last, next) {
-			return time.UnixMicro(next).UTC()
-		}
+// times gives events their times, each later than that of every event before, so that
+// what was emitted on several topics can be put in order by it. The times are those of
+// the clock as long as it rises.
+type times struct {
+	now func() time.Time
+
+	mu   sync.Mutex
+	last int64 // guarded by mu; the last one given, in µs since 1970
+	// unstored are those given to events that are being stored, the first one of
+	// each commit. Guarded by mu.
+	unstored map[int64]struct{}
+}
+
+// next returns the time of an event that is not stored.
+func (t *times) next() time.Time {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return t.give()
+}
+
+// begin returns the time of the first event of some that are stored together; done
+// says that they are.
+func (t *times) begin() (at time.Time, done func()) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	at = t.give()
+	key := at.UnixMicro()
+	t.unstored[key] = struct{}{}
+	return at, func() {
+		t.mu.Lock()
+		defer t.mu.Unlock()
+		delete(t.unstored, key)
 	}
 }
+
+// give is next for who holds mu.
+func (t *times) give() time.Time {
+	t.last = max(t.last+1, t.now().UnixMicro())
+	return time.UnixMicro(t.last).UTC()
+}
+
+// raise lets all later times be later than one that was met.
+func (t *times) raise(to time.Time) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.last = max(t.last, to.UnixMicro())
+}
+
+// settled returns a time up to which every event is stored, and behind which no event
+// is yet.
+func (t *times) settled() time.Time {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.last = max(t.last, t.now().UnixMicro())
+	at := t.last
+	for unstored := range t.unstored {
+		at = min(at, unstored-1)
+	}
+	return time.UnixMicro(at).UTC()
+}
+
+// learnTimes finds out how far the times of stored events have come.
+func (b *Bus) learnTimes(ctx context.Context) {
+	defer close(b.timesKnown)
+	for stored, err := range b.storedTopics(ctx, kv.Range{}) {
+		if err != nil {
+			if ctx.Err() == nil {
+				b.logger.ErrorContext(ctx, "the times of stored events are not known: after a restart with the clock set back, later ones may have earlier times", "error", err)
+			}
+			return
+		}
+		b.times.raise(stored.lastTime)
+	}
+}
+
+// awaitTimes waits for learnTimes, which reads two keys of each topic when the bus is
+// made.
+func (b *Bus) awaitTimes() { <-b.timesKnown }

@@ -56,7 +56,8 @@ type Event struct {
 	// SessionID is the emitter's session, or empty.
 	SessionID string
 	// Time is when the bus took it, in UTC, to the microsecond: later than that of
-	// any event that the bus took before. Emit sets it.
+	// any event that the bus took before, also when the clock was set back, and of
+	// any earlier one of the topic. Emit sets it.
 	Time time.Time
 	// Payload is the content. An empty JSON payload is the value null.
 	Payload []byte

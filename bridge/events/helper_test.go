@@ -2,6 +2,7 @@ package events_test
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"testing"
 	"time"
@@ -30,8 +31,25 @@ func MustBus(tb testing.TB, engine kv.Engine, opts *events.Options) *events.Bus 
 		if err := writer.Close(); err != nil {
 			tb.Error(err)
 		}
+		mustBeWhole(tb, engine)
 	})
 	return bus
+}
+
+// mustBeWhole reads back all that a test has stored.
+func mustBeWhole(tb testing.TB, engine kv.Engine) {
+	tb.Helper()
+	for topic, err := range kv.Scopes(context.Background(), engine, kv.Events) {
+		if errors.Is(err, kv.ErrClosed) {
+			return
+		}
+		if err == nil {
+			err = events.Check(context.Background(), engine, topic, func(err error) { tb.Errorf("%s: %v", topic, err) })
+		}
+		if err != nil {
+			tb.Errorf("read %s back: %v", topic, err)
+		}
+	}
 }
 
 // MustEmit emits a durable event whose payload is a JSON string.

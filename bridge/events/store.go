@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"slices"
 	"sync"
+	"time"
 
 	"github.com/loom-bridge/loom-bridge/memory/kv"
 )
@@ -28,7 +29,7 @@ func (b *Bus) commitAll(ctx context.Context, tenant string, all []*emission) map
 	if lazy && len(byTopic) > 1 {
 		return b.commitInTurn(ctx, tenant, durable)
 	}
-	b.nameAll(durable)
+	defer b.nameAll(durable)()
 	topics := make(map[string]*topic, len(byTopic))
 	if len(byTopic) == 1 {
 		for name, group := range byTopic {
@@ -50,10 +51,19 @@ func (b *Bus) commitAll(ctx context.Context, tenant string, all []*emission) map
 	return topics
 }
 
-func (b *Bus) nameAll(group []*emission) {
-	for _, m := range group {
-		b.name(m)
+// nameAll names events that are stored together; call stored when they are.
+func (b *Bus) nameAll(group []*emission) (stored func()) {
+	if len(group) == 0 {
+		return func() {}
 	}
+	at, stored := b.times.begin()
+	for i, m := range group {
+		if i > 0 {
+			at = b.times.next()
+		}
+		b.name(m, at)
+	}
+	return stored
 }
 
 // commitInTurn stores events one run on a topic after another: each is taken after
@@ -68,8 +78,9 @@ func (b *Bus) commitInTurn(ctx context.Context, tenant string, all []*emission) 
 		}
 		run := all[:n]
 		all = all[n:]
-		b.nameAll(run)
+		stored := b.nameAll(run)
 		t := b.commit(ctx, topicRef(tenant, name), run)
+		stored()
 		if topics[name] != nil {
 			b.leave(t)
 			continue
@@ -140,6 +151,7 @@ func (b *Bus) store(ctx context.Context, ref kv.Ref, group []*emission) {
 	}
 	for i, m := range group {
 		*m = stored[i]
+		b.times.raise(m.event.Time)
 	}
 }
 
@@ -177,6 +189,10 @@ func (m *emission) stage(ctx context.Context, tx *kv.Tx, ref kv.Ref, record *top
 	}
 	m.fresh = true
 	m.event.Sequence = record.last + 1
+	if !m.event.Time.After(record.lastTime) {
+		// Others on this topic were faster, or another process has a faster clock.
+		m.event.Time = record.lastTime.Add(time.Microsecond)
+	}
 	size := stageEvent(tx, ref.Scope, m.event, m.opts.RequestID)
 	record.add(m.event, size)
 	kv.StageOnce(tx, ref, m.opts.RequestID, m.digest, encodeAnswer(m.event), m.event.Time)

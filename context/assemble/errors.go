@@ -32,6 +32,7 @@ type OverflowError struct {
 	// "step_014 (fs:read_file)" or "message 7 (user)", or "messages" where it is
 	// many that are never folded. It is "usage" where the prompt would fit as it
 	// is counted here, but not as the provider counts by its usage reports.
+	// Empty where nothing is in the prompt but what every prompt takes.
 	Part string
 	// PartTokens is its size.
 	PartTokens int
@@ -43,8 +44,11 @@ type OverflowError struct {
 }
 
 func (e *OverflowError) Error() string {
-	return fmt.Sprintf("assemble: prompt of %d tokens exceeds %d: largest is %s with %d (%s)",
-		e.TotalTokens, e.MaxTokens, e.Part, e.PartTokens, e.Detail)
+	largest := ""
+	if e.Part != "" {
+		largest = fmt.Sprintf("largest is %s with %d ", e.Part, e.PartTokens)
+	}
+	return fmt.Sprintf("assemble: prompt of %d tokens exceeds %d: %s(%s)", e.TotalTokens, e.MaxTokens, largest, e.Detail)
 }
 
 // overflow says what is too big: of the history h does.

@@ -44,14 +44,37 @@ type fixture struct {
 	engine kv.Engine
 	writer *kv.Writer
 	now    time.Time
+	// harmed says that the test has written what the store would not.
+	harmed bool
 }
 
 func newFixture(tb testing.TB, engine kv.Engine) *fixture {
 	tb.Helper()
 	f := &fixture{engine: engine, writer: kv.NewWriter(engine, nil), now: noon}
 	f.Store = blob.New(engine, f.writer, &blob.Options{Now: func() time.Time { return f.now }})
-	tb.Cleanup(func() { f.writer.Close() })
+	tb.Cleanup(func() {
+		f.writer.Close()
+		if !f.harmed {
+			mustBeWhole(tb, engine)
+		}
+	})
 	return f
+}
+
+// mustBeWhole reads back all that a test has stored.
+func mustBeWhole(tb testing.TB, engine kv.Engine) {
+	tb.Helper()
+	for scope, err := range kv.Scopes(context.Background(), engine, kv.Blobs) {
+		if errors.Is(err, kv.ErrClosed) {
+			return
+		}
+		if err == nil {
+			err = blob.Check(context.Background(), engine, scope, func(err error) { tb.Errorf("%s: %v", scope, err) })
+		}
+		if err != nil {
+			tb.Errorf("read %s back: %v", scope, err)
+		}
+	}
 }
 
 func newMemory(tb testing.TB) *fixture {
@@ -112,6 +135,7 @@ func (f *fixture) keys(tb testing.TB, scope kv.Scope) map[byte][]kv.Pair {
 // overwrite changes a stored value behind the store's back.
 func (f *fixture) overwrite(tb testing.TB, scope kv.Scope, change func(tx *kv.Tx)) {
 	tb.Helper()
+	f.harmed = true
 	err := f.writer.Do(tb.Context(), kv.Request{
 		Blind: []kv.Ref{f.Ref(scope)},
 		Stage: func(_ context.Context, tx *kv.Tx) error { change(tx); return nil },

@@ -123,14 +123,14 @@ func (c *collection) deleteOrphans(ctx context.Context, batch []orphan) error {
 	stage := func(ctx context.Context, tx *kv.Tx) error {
 		deleted, size = 0, 0
 		for _, o := range batch {
-			values, err := tx.Get(ctx, kv.Blobs, o.key)
+			frame, err := tx.Watch(ctx, kv.Blobs, o.key)
 			if err != nil {
 				return err
 			}
-			if values[0] == nil || c.orphan(o.key, values[0]).age < orphanAge {
+			if frame == nil || c.orphan(o.key, frame).age < orphanAge {
 				continue
 			}
-			deleted, size = deleted+1, size+int64(len(values[0]))
+			deleted, size = deleted+1, size+int64(len(frame))
 			if !c.opts.DryRun {
 				tx.Delete(kv.Blobs, o.key)
 			}

@@ -6,11 +6,15 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"slices"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
 
 	"github.com/loom-bridge/loom-bridge/context/blob"
+	"github.com/loom-bridge/loom-bridge/memory/kv"
+	"github.com/loom-bridge/loom-bridge/memory/kv/kvtest"
+	"github.com/loom-bridge/loom-bridge/memory/kv/memkv"
 )
 
 // Pieces of uploads that never ended go after a day, those of blobs and of
@@ -246,4 +250,45 @@ func (f *fixture) checkLives(t *testing.T, bodies map[string][]byte, named map[s
 		size += n
 	}
 	f.checkUsage(t, alice, int64(len(refs)), size)
+}
+
+// A piece that an upload writes again while it is being swept stays: the upload
+// relies on it from then on.
+func TestOrphanWrittenAgainWhileSwept(t *testing.T) {
+	engine := kvtest.Faulty(memkv.New(nil), kvtest.Plan{})
+	t.Cleanup(func() { engine.Close() })
+	f := newFixture(t, engine)
+	data := noise(1, blob.ChunkBytes+1)
+	given := f.Create(t.Context(), alice)
+	if _, err := given.Write(data); err != nil {
+		t.Fatal(err)
+	}
+	given.Abort()
+	f.now = noon.Add(24 * time.Hour)
+	upload := f.Create(t.Context(), alice)
+	var swept atomic.Bool
+	engine.Replan(kvtest.Plan{Before: func(kv.Engine, kv.Commit) {
+		if swept.Swap(true) {
+			return
+		}
+		// The sweep has looked at the old piece and is about to delete it.
+		if _, err := upload.Write(data); err != nil {
+			t.Error(err)
+		}
+	}})
+	if done := f.mustCollect(t, alice, &blob.CollectOptions{Orphans: true}); done.Orphans != 0 {
+		t.Errorf("%d pieces were swept, want none", done.Orphans)
+	}
+	engine.Replan(kvtest.Plan{})
+	stored, err := upload.Finish(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	e, err := f.stage(t.Context(), alice, stored, blob.Entry{Path: "late"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got := mustCollect(t, f.Read(t.Context(), alice, e, 0, -1)); !bytes.Equal(got, data) {
+		t.Error("the upload came back different")
+	}
 }

@@ -404,6 +404,7 @@ func TestDamagedFolds(t *testing.T) {
 // mustPut writes a key of alice's log past the package; nil deletes it.
 func (f *fixture) mustPut(tb testing.TB, key, value []byte) {
 	tb.Helper()
+	f.harmed = true
 	batch := &kv.Batch{}
 	if value == nil {
 		batch.Delete(kv.Log, key)

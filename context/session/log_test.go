@@ -31,14 +31,43 @@ type fixture struct {
 	*session.Log
 	engine kv.Engine
 	writer *kv.Writer
+	// harmed says that the test has written what the log would not.
+	harmed bool
 }
 
 func newFixture(tb testing.TB, engine kv.Engine) *fixture {
 	tb.Helper()
 	writer := kv.NewWriter(engine, nil)
-	tb.Cleanup(func() { writer.Close() })
 	log := session.New(engine, writer, &session.Options{Now: func() time.Time { return noon }})
-	return &fixture{Log: log, engine: engine, writer: writer}
+	f := &fixture{Log: log, engine: engine, writer: writer}
+	tb.Cleanup(func() {
+		writer.Close()
+		if !f.harmed {
+			mustBeWhole(tb, engine)
+		}
+	})
+	return f
+}
+
+// mustBeWhole reads back all that a test has stored.
+func mustBeWhole(tb testing.TB, engine kv.Engine) {
+	tb.Helper()
+	for _, part := range []struct {
+		ks    kv.Keyspace
+		check func(context.Context, kv.Reader, kv.Scope, func(error)) error
+	}{{kv.Log, session.Check}, {kv.System, session.CheckIntents}} {
+		for scope, err := range kv.Scopes(context.Background(), engine, part.ks) {
+			if errors.Is(err, kv.ErrClosed) {
+				return
+			}
+			if err == nil {
+				err = part.check(context.Background(), engine, scope, func(err error) { tb.Errorf("%s: %v", scope, err) })
+			}
+			if err != nil {
+				tb.Errorf("read %s back: %v", scope, err)
+			}
+		}
+	}
 }
 
 func newMemory(tb testing.TB) *fixture {

@@ -256,6 +256,7 @@ func (f *fixture) entryPairs(tb testing.TB) []kv.Pair {
 
 func (f *fixture) put(tb testing.TB, key, value []byte) {
 	tb.Helper()
+	f.harmed = true
 	err := f.writer.Do(tb.Context(), kv.Request{
 		Blind: []kv.Ref{f.Ref(alice)},
 		Stage: func(_ context.Context, tx *kv.Tx) error { tx.Put(kv.Log, key, value); return nil },

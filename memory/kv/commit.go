@@ -13,16 +13,28 @@ const (
 	MaxValueBytes = 1<<20 + ValueHeaderBytes
 	// MaxBatchBytes bounds the keys and values of one commit together.
 	MaxBatchBytes = 16 << 20
+	// MaxWatchBytes bounds the keys and values that one commit watches.
+	MaxWatchBytes = 64 << 20
 )
 
-// Guard is a commit's expectation about one ref. The commit raises the ref's
-// sequence by one.
+// Guard names a ref that a commit writes to. An exact guard holds while the ref
+// has the expected sequence, and the commit raises that by one.
 type Guard struct {
 	Ref
 	// Sequence is what the ref must have; ignored with Any.
 	Sequence uint64
-	// Any accepts every sequence: for writes that read nothing.
+	// Any accepts every sequence and leaves it as it is: for blind writes, which
+	// read nothing. They never conflict, and no exact guard notices them. Who
+	// must notice one watches the key (Commit.Watched).
 	Any bool
+}
+
+// Watch is a key that must have a value.
+type Watch struct {
+	Keyspace Keyspace
+	Key      []byte
+	// Value is what the key must have; nil means that it must be missing.
+	Value []byte
 }
 
 // Op is one change: a put, or a delete when Delete is set. Deleting a missing
@@ -79,6 +91,9 @@ func (b *Batch) Reset() { clear(b.ops); b.ops, b.size = b.ops[:0], 0 }
 type Commit struct {
 	// Guards name every ref the batch touches, each once.
 	Guards []Guard
+	// Watched are keys of guarded refs whose values the commit relies on although
+	// blind writes may change them. They are compared when the commit is made.
+	Watched []Watch
 	// Batch is what to write; a commit may hold guards alone.
 	Batch *Batch
 	// Lazy acknowledges before the commit is on disk. It survives the death of
@@ -99,6 +114,9 @@ func (c Commit) Check() error {
 			return err
 		}
 		guarded[g.Keyspace] = append(guarded[g.Keyspace], g.Scope.AppendPrefix(nil))
+	}
+	if err := checkWatched(guarded, c.Watched); err != nil {
+		return err
 	}
 	if c.Batch == nil {
 		return nil
@@ -124,6 +142,19 @@ func checkGuard(before []Guard, g Guard) error {
 		}
 	}
 	return g.Scope.Validate()
+}
+
+func checkWatched(guarded map[Keyspace][][]byte, watched []Watch) error {
+	size := 0
+	for _, w := range watched {
+		if size += len(w.Key) + len(w.Value); size > MaxWatchBytes {
+			return &LimitError{What: "watched bytes", Size: size, Limit: MaxWatchBytes}
+		}
+		if err := checkOp(guarded[w.Keyspace], Op{Keyspace: w.Keyspace, Key: w.Key}); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 func checkOp(prefixes [][]byte, op Op) error {

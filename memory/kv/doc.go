@@ -9,8 +9,11 @@
 //   - A [Scope] is whose data it is: (tenant, owner kind, owner id). Every key
 //     of every keyspace begins with the bytes of exactly one scope.
 //   - A [Ref] is one scope in one keyspace. Each ref has a sequence, which
-//     starts at zero and goes up by one with every commit that guards it.
-//   - A [Guard] says which sequence a commit expects a ref to have.
+//     starts at zero and goes up by one with every commit that guards it
+//     exactly.
+//   - A [Guard] says which sequence a commit expects a ref to have, or that the
+//     commit is blind there: it puts keys without having read any, and the
+//     sequence stays. So blind writes, however many, make no other commit fail.
 //   - An [Engine] stores pairs: it reads, takes snapshots and commits a batch
 //     under guards, all or nothing.
 //   - A [Writer] runs staging functions for many callers, lets those that wait

@@ -30,6 +30,25 @@ var (
 	ErrFailed = errors.New("kv: store failed earlier and takes no more commits")
 )
 
+// DamageError says which file of a store is damaged, and how. It is an ErrDamaged.
+type DamageError struct {
+	// File is the file's name in the data directory.
+	File string
+	// Problem says what is wrong with it, with the place in bytes where known.
+	Problem string
+	// Keyspace is the only one whose data the file holds; WholeStore if it holds
+	// that of all.
+	Keyspace Keyspace
+	// Repairable says that what was written before the damage can be had without
+	// a backup, at the price of everything behind it.
+	Repairable bool
+}
+
+func (e *DamageError) Error() string { return fmt.Sprintf("%v: %s %s", ErrDamaged, e.File, e.Problem) }
+
+// Is makes errors.Is(err, ErrDamaged) true.
+func (e *DamageError) Is(target error) bool { return target == ErrDamaged }
+
 // Errors of opening a data directory.
 var (
 	// ErrLocked: another process has the directory open.
@@ -38,17 +57,28 @@ var (
 	ErrForeign = errors.New("kv: directory holds something else than a Loom Bridge store")
 	// ErrNewer: the store was written by a later version.
 	ErrNewer = errors.New("kv: store has a newer format than this version can read")
-	// ErrDamaged: the store is there but can't be read.
+	// ErrDamaged: the store is there but not all of it can be read; a *DamageError
+	// where the file is known.
 	ErrDamaged = errors.New("kv: store is damaged")
+	// ErrReadOnly: the store was opened for reading alone. Nothing was written.
+	ErrReadOnly = errors.New("kv: store is open for reading alone")
 )
 
-// ConflictError says which guard did not hold. It is an ErrConflict.
+// ConflictError says which guard did not hold, or which watched key has changed.
+// It is an ErrConflict.
 type ConflictError struct {
 	Guard Guard
 	Found uint64
+	// Key is the watched key that has changed, and Keyspace its keyspace; Guard
+	// and Found are zero then. Empty when a guard did not hold.
+	Key      string
+	Keyspace Keyspace
 }
 
 func (e *ConflictError) Error() string {
+	if e.Key != "" {
+		return fmt.Sprintf("kv: conflict: key %q of %s has changed", e.Key, e.Keyspace)
+	}
 	return fmt.Sprintf("kv: conflict: %s is at sequence %d, expected %d", e.Guard.Ref, e.Found, e.Guard.Sequence)
 }
 

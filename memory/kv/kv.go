@@ -40,8 +40,11 @@ func Keyspaces() []Keyspace {
 
 // String returns the keyspace's name, which is also its column family.
 func (k Keyspace) String() string {
-	if k.valid() {
+	switch {
+	case k.valid():
 		return keyspaceNames[k]
+	case k == WholeStore:
+		return "store"
 	}
 	return "unknown"
 }
@@ -101,10 +104,11 @@ type Engine interface {
 	// Snapshot returns a view of everything acknowledged before the call.
 	Snapshot(ctx context.Context) (Snapshot, error)
 
-	// Commit writes all of the batch, and raises each guard's sequence by one,
-	// if all guards hold; otherwise it writes nothing and returns a
-	// *ConflictError (errors.Is ErrConflict) naming the first guard that does
-	// not hold. When it returns nil, the commit is as durable as it asked for
+	// Commit writes all of the batch, and raises each exact guard's sequence by
+	// one, if all guards hold and all watched keys have their values; otherwise
+	// it writes nothing and returns a *ConflictError (errors.Is ErrConflict)
+	// naming the first guard, and failing that the first key, that does not
+	// hold. When it returns nil, the commit is as durable as it asked for
 	// and visible to every later read. On any other error the commit may be
 	// unknown only if the error says so (ErrUnknownOutcome).
 	Commit(ctx context.Context, c Commit) error
@@ -125,6 +129,32 @@ type Notifier interface {
 	// Moved yields the refs whose sequence another process has raised, until
 	// ctx ends.
 	Moved(ctx context.Context) iter.Seq[Ref]
+}
+
+// Sweeper is an Engine that can be read from end to end beside those who use it.
+type Sweeper interface {
+	// Sweep is Snapshot for reading everything once: what it reads displaces
+	// nothing that the engine keeps in memory for others.
+	Sweep(ctx context.Context) (Snapshot, error)
+}
+
+// Verifier is an Engine that can read back what it has on disk.
+type Verifier interface {
+	// Verify reads everything that the store has on disk and compares it with its
+	// checksums, while the store serves. It is told by v how, and returns nil when
+	// it has come through, however much it found; otherwise the error of v or ctx,
+	// or that of a file that can't be read at all.
+	Verify(ctx context.Context, v Verification) error
+}
+
+// Verification is how a store is read back. Its functions run on the caller's
+// goroutine, and an error of theirs ends the reading.
+type Verification struct {
+	// Found is told of each damage.
+	Found func(*DamageError) error
+	// Read, unless nil, is told now and then how many bytes of how many have been
+	// read. It may wait, so that the reading leaves the disk to others.
+	Read func(done, total int64) error
 }
 
 // RangeDropper is an Engine that can delete a range physically and cheaply.

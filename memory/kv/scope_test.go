@@ -209,7 +209,10 @@ func TestKeyspaces(t *testing.T) {
 	if want := []string{"records", "index", "log", "blobs", "events", "system"}; !slices.Equal(names, want) {
 		t.Errorf("keyspaces %v, want %v", names, want)
 	}
-	if got := kv.Keyspace(len(names)).String(); got != "unknown" {
+	if got := kv.WholeStore.String(); got != "store" {
+		t.Errorf("name of what belongs to no keyspace = %q", got)
+	}
+	if got := (kv.WholeStore + 1).String(); got != "unknown" {
 		t.Errorf("name of no keyspace = %q", got)
 	}
 }

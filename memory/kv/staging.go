@@ -132,11 +132,9 @@ func (w *Writer) remember(guards []Guard) {
 		clear(w.expected)
 	}
 	for _, g := range guards {
-		if g.Any {
-			delete(w.expected, g.Ref)
-			continue
+		if !g.Any {
+			w.expected[g.Ref] = g.Sequence + 1
 		}
-		w.expected[g.Ref] = g.Sequence + 1
 	}
 }
 
@@ -154,6 +152,7 @@ func (w *Writer) forget(refs []Ref) {
 func stageAll(base reads, guards []Guard, group []*call) (Commit, overlay, int) {
 	commit := Commit{Guards: slices.Clone(guards), Batch: &Batch{}, Lazy: true}
 	var staged overlay
+	watched := 0
 	for i, c := range group {
 		if i > 0 && commit.Batch.Size() > maxJoinedBytes {
 			return commit, staged, i
@@ -162,10 +161,12 @@ func stageAll(base reads, guards []Guard, group []*call) (Commit, overlay, int) 
 		if c.err = stageOne(c, tx); c.err != nil || tx.batch.Len() == 0 {
 			continue
 		}
-		if i > 0 && commit.Batch.Size()+tx.batch.Size() > MaxBatchBytes {
+		watched += tx.watchedBytes()
+		if i > 0 && (commit.Batch.Size()+tx.batch.Size() > MaxBatchBytes || watched > MaxWatchBytes) {
 			return commit, staged, i
 		}
 		commit.Batch.Append(&tx.batch)
+		commit.Watched = append(commit.Watched, tx.watched...)
 		commit.Lazy = commit.Lazy && c.req.Lazy
 		commit.Guards = addBlind(commit.Guards, c.req.Blind)
 		staged = joined(staged, tx.own)
@@ -185,13 +186,13 @@ func stageOne(c *call, tx *Tx) (err error) {
 	if err := c.req.Stage(c.ctx, tx); err != nil {
 		return err
 	}
-	return checkAlone(c.req, &tx.batch)
+	return checkAlone(c.req, tx)
 }
 
 // checkAlone refuses what would spoil the commit of the others.
-func checkAlone(req Request, b *Batch) error {
+func checkAlone(req Request, tx *Tx) error {
 	guards := addBlind(nil, req.Refs)
-	return Commit{Guards: addBlind(guards, req.Blind), Batch: b}.Check()
+	return Commit{Guards: addBlind(guards, req.Blind), Watched: tx.watched, Batch: &tx.batch}.Check()
 }
 
 func addBlind(guards []Guard, refs []Ref) []Guard {

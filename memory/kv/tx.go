@@ -16,6 +16,8 @@ type Tx struct {
 	staged overlay
 	own    overlay
 	batch  Batch
+	// watched are the keys that Watch has read from base.
+	watched []Watch
 }
 
 // reads is what a transaction stands on: a snapshot, or another transaction.
@@ -62,6 +64,29 @@ func (t *Tx) Get(ctx context.Context, ks Keyspace, keys ...[]byte) ([][]byte, er
 		values[place] = found[i]
 	}
 	return values, nil
+}
+
+// Watch is Get for a key that others write blindly (Request.Blind), which no
+// guard notices: the commit is refused, and staged again, if the key has another
+// value by then. The transaction keeps key.
+func (t *Tx) Watch(ctx context.Context, ks Keyspace, key []byte) ([]byte, error) {
+	if v, ok := t.lookup(ks, key); ok {
+		return bytes.Clone(v.value), nil // this commit decides what the key has
+	}
+	values, err := t.base.Get(ctx, ks, key)
+	if err != nil {
+		return nil, err
+	}
+	t.watched = append(t.watched, Watch{Keyspace: ks, Key: key, Value: values[0]})
+	return bytes.Clone(values[0]), nil
+}
+
+func (t *Tx) watchedBytes() int {
+	size := 0
+	for _, w := range t.watched {
+		size += len(w.Key) + len(w.Value)
+	}
+	return size
 }
 
 func (t *Tx) lookup(ks Keyspace, key []byte) (overlayValue, bool) {

@@ -14,8 +14,10 @@ const (
 	maxJoined = 256
 	// maxJoinedBytes ends a commit early: a larger one syncs no faster.
 	maxJoinedBytes = 4 << 20
-	// maxAttempts bounds how often a commit is repeated after a conflict. Only
-	// another process on the same store can cause one.
+	// maxAttempts bounds how often a commit is repeated after a conflict. Calls
+	// of one writer take turns and blind writes raise no sequence, so the cause is
+	// another writer on the same store, such as another process, or a blind write
+	// to a key that the stage watches.
 	maxAttempts = 64
 	// maxExpected bounds the remembered sequences.
 	maxExpected = 1 << 14
@@ -33,7 +35,10 @@ type Request struct {
 	// that share a ref run one after another, and the commit is refused and
 	// repeated when somebody else changed one.
 	Refs []Ref
-	// Blind are refs it writes without reading; they make nobody wait.
+	// Blind are refs it writes without reading: nobody waits for it, nobody's
+	// commit is refused because of it, and who has read one of its keys does not
+	// notice. Keys that somebody reads, and writes or deletes because of what they
+	// hold, must be read by Tx.Watch there.
 	Blind []Ref
 	// Stage does the work.
 	Stage Stage

@@ -5,6 +5,7 @@ import (
 	"encoding/binary"
 	"errors"
 	"fmt"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -353,9 +354,117 @@ func TestBlindWritesWaitForNobody(t *testing.T) {
 		t.Error(err)
 	}
 	sequences, err := engine.Sequence(t.Context(), counterRef)
-	if err != nil || sequences[0] != 21 {
-		t.Errorf("sequence = %v, %v; want 21: a blind write raises it too", sequences, err)
+	if err != nil || sequences[0] != 1 {
+		t.Errorf("sequence = %v, %v; want 1: a blind write does not raise it", sequences, err)
 	}
+}
+
+// beside is an engine on which a blind write to counterRef always comes just
+// before a commit, as it does beside uploads that never pause.
+type beside struct {
+	kv.Engine
+	commits int
+}
+
+func (b *beside) Commit(ctx context.Context, c kv.Commit) error {
+	b.commits++
+	blind := &kv.Batch{}
+	blind.Put(kv.Log, counterRef.Scope.Key('b'), []byte{byte(b.commits)})
+	if err := b.Engine.Commit(ctx, kv.Commit{Guards: []kv.Guard{{Ref: counterRef, Any: true}}, Batch: blind, Lazy: true}); err != nil {
+		return err
+	}
+	return b.Engine.Commit(ctx, c)
+}
+
+func TestBlindWritesStarveNobody(t *testing.T) {
+	engine := &beside{Engine: memkv.New(nil)}
+	w := newWriter(t, engine, nil)
+	for range 10 {
+		if err := w.Do(t.Context(), kv.Request{Refs: []kv.Ref{counterRef}, Stage: increment(counterRef)}); err != nil {
+			t.Fatalf("after %d commits: %v", engine.commits, err)
+		}
+	}
+	if engine.commits != 10 || mustCount(t, engine, counterRef) != 10 {
+		t.Errorf("%d commits for a count of %d, want 10 for 10", engine.commits, mustCount(t, engine, counterRef))
+	}
+}
+
+// TestWatchedKeyIsStagedAgain deletes a key because of what it holds, while a
+// blind write gives it another value.
+func TestWatchedKeyIsStagedAgain(t *testing.T) {
+	engine := memkv.New(nil)
+	w := newWriter(t, engine, nil)
+	key := counterRef.Scope.Key('w')
+	put := func(value string) {
+		t.Helper()
+		err := w.Do(t.Context(), kv.Request{Blind: []kv.Ref{counterRef}, Stage: func(_ context.Context, tx *kv.Tx) error {
+			tx.Put(kv.Log, key, []byte(value))
+			return nil
+		}})
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	put("old")
+	var seen []string
+	err := w.Do(t.Context(), kv.Request{Refs: []kv.Ref{counterRef}, Stage: func(ctx context.Context, tx *kv.Tx) error {
+		value, err := tx.Watch(ctx, kv.Log, key)
+		if err != nil {
+			return err
+		}
+		if seen = append(seen, string(value)); len(seen) == 1 {
+			put("new")
+		}
+		if string(value) == "old" {
+			tx.Delete(kv.Log, key)
+		}
+		tx.Put(kv.Log, counterRef.Scope.Key('n'), []byte("done"))
+		return nil
+	}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	values, err := engine.Get(t.Context(), kv.Log, key)
+	if err != nil || string(values[0]) != "new" || !slices.Equal(seen, []string{"old", "new"}) {
+		t.Errorf("key = %q, %v, seen as %q; want the new value kept", values, err, seen)
+	}
+}
+
+// TestWatchedKeyOfTheSameCommit reads by Watch what was staged before it, in a
+// commit under way and in its own.
+func TestWatchedKeyOfTheSameCommit(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		g := &gate{Engine: memkv.New(nil), hold: make(chan struct{}), entered: make(chan struct{}, 1000)}
+		w := newWriter(t, g, nil)
+		key := counterRef.Scope.Key('n')
+		add := func(ctx context.Context, tx *kv.Tx) error {
+			value, err := tx.Watch(ctx, kv.Log, key)
+			if err != nil {
+				return err
+			}
+			n := uint64(0)
+			if value != nil {
+				n = binary.BigEndian.Uint64(value)
+			}
+			tx.Put(kv.Log, key, binary.BigEndian.AppendUint64(nil, n+1))
+			return nil
+		}
+		var wg sync.WaitGroup
+		for range 30 {
+			wg.Go(func() {
+				if err := w.Do(context.Background(), kv.Request{Refs: []kv.Ref{counterRef}, Stage: add}); err != nil {
+					t.Error(err)
+				}
+			})
+		}
+		<-g.entered
+		synctest.Wait()
+		close(g.hold)
+		wg.Wait()
+		if got := mustCount(t, g, counterRef); got != 30 {
+			t.Errorf("counter = %d, want 30", got)
+		}
+	})
 }
 
 func TestClosedWriterRefuses(t *testing.T) {

@@ -27,7 +27,7 @@ const (
 func eventOf(topic string, e *loomv1pb.Event, now time.Time) events.Event {
 	id := e.GetId()
 	if id == "" {
-		id = ulid.MustNew(ulid.Timestamp(now), rand.Reader).String()
+		id = ulid.MustNew(uint64(max(0, now.UnixMilli())), rand.Reader).String() // ids begin with 1970
 	}
 	return events.Event{
 		ID:          id,

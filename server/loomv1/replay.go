@@ -79,8 +79,8 @@ func (a *agentStream) resume(ctx context.Context) *sentLog {
 	if a.Options.Replay < 0 {
 		return nil
 	}
-	now := a.Options.Now()
-	log := &sentLog{directory: a.Agents, link: a.link, clock: a.Options.Now, floor: now, topics: make(map[string]place)}
+	now := a.Events.Now()
+	log := &sentLog{directory: a.Agents, link: a.link, clock: a.Events.Now, floor: now, topics: make(map[string]place)}
 	gap, found, err := a.Agents.TakeGap(ctx, a.tenant, a.id)
 	if err != nil {
 		a.Options.Logger.WarnContext(ctx, "loom.v1 gap in danger", "agent", a.id, "lost", !found, "error", err)

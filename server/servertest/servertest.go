@@ -14,6 +14,7 @@ import (
 	"google.golang.org/grpc/test/bufconn"
 
 	"github.com/loom-bridge/loom-bridge/bridge/events"
+	"github.com/loom-bridge/loom-bridge/bridge/integrity"
 	"github.com/loom-bridge/loom-bridge/context/blob"
 	"github.com/loom-bridge/loom-bridge/context/session"
 	"github.com/loom-bridge/loom-bridge/memory"
@@ -133,7 +134,7 @@ func (s *Server) open(tb testing.TB, o Options) *domain.Domain {
 		tb.Fatalf("servertest: %v", err)
 	}
 	tb.Cleanup(func() {
-		checkIndex(tb, o.Engine, parts.Memory)
+		checkStore(tb, o.Engine, parts.Memory)
 		must(tb, parts.Close())
 	})
 	return parts
@@ -187,22 +188,16 @@ func (s *Server) connect() {
 	s.LoomRuntime = loomv1pb.NewAgentRuntimeClient(s.conn)
 }
 
-// checkIndex compares index and records of every owner.
-func checkIndex(tb testing.TB, engine kv.Engine, memories *memory.Store) {
+// checkStore reads back everything that a test has stored, and compares the index of
+// every owner with its records.
+func checkStore(tb testing.TB, engine kv.Engine, memories *memory.Store) {
 	tb.Helper()
-	ctx := context.Background()
-	checked := map[kv.Scope]bool{}
-	for pair, err := range engine.Scan(ctx, kv.Records, kv.Range{}) {
-		if errors.Is(err, kv.ErrClosed) {
-			return
-		}
+	_, err := integrity.Entries(context.Background(), engine, integrity.Options{
+		Memory: memories,
+		Found:  func(f integrity.Finding) { tb.Errorf("servertest: what is stored is damaged: %v", f) },
+	})
+	if !errors.Is(err, kv.ErrClosed) {
 		must(tb, err)
-		scope, _, err := kv.SplitKey(pair.Key)
-		must(tb, err)
-		if !checked[scope] {
-			checked[scope] = true
-			must(tb, memories.Check(ctx, scope))
-		}
 	}
 }
 

@@ -393,3 +393,8 @@ async def test_status(fake: Fake, ctx: loombridge.Client) -> None:
         ),
     )
     assert await ctx.status() == loombridge.Status("1.2.3", MOMENT, "sync", 1, False, 6)
+    store = admin_pb2.StoreStatus(problem="no room", damage=["log: gone"], scrub_time=wire(MOMENT))
+    fake.on(_rpc.GET_STATUS, admin_pb2.GetStatusResponse(start_time=wire(MOMENT), store=store))
+    status = await ctx.status()
+    assert (status.writable, status.problem, status.damage) == (False, "no room", ("log: gone",))
+    assert status.scrub_time == MOMENT

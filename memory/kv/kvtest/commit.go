@@ -2,6 +2,9 @@ package kvtest
 
 import (
 	"errors"
+	"fmt"
+	"sync"
+	"sync/atomic"
 	"testing"
 
 	"github.com/loom-bridge/loom-bridge/memory/kv"
@@ -12,6 +15,11 @@ func commitCases() []testCase {
 		{"sequences start at zero and go up by one", testSequences},
 		{"exact guard", testExactGuard},
 		{"any guard", testAnyGuard},
+		{"a blind write disturbs no guard", testBlindDisturbsNobody},
+		{"exact and blind together", testExactAndBlind},
+		{"watched keys", testWatched},
+		{"a watched key in the same commit", testWatchedAndWritten},
+		{"watched keys lie in guarded scopes", testWatchedRefused},
 		{"several guards, all or nothing", testSeveralGuards},
 		{"conflict names the first guard that fails", testConflictNames},
 		{"guards alone", testGuardsAlone},
@@ -56,7 +64,104 @@ func testAnyGuard(t *testing.T, e kv.Engine) {
 		g.Sequence = 77 // ignored
 		mustCommit(t, e, put(g, "a=1"))
 	}
-	wantSequence(t, e, ref(kv.Records, alpha()), 3)
+	wantScan(t, e, kv.Records, kv.Range{}, "a=1")
+	wantSequence(t, e, ref(kv.Records, alpha()), 0)
+}
+
+// testBlindDisturbsNobody puts blind writes between the reading of a sequence and
+// the commit that guards it.
+func testBlindDisturbsNobody(t *testing.T, e kv.Engine) {
+	for n := range uint64(20) {
+		mustCommit(t, e, put(anyOf(kv.Blobs, alpha()), "blind="+fmt.Sprint(n)))
+		mustCommit(t, e, put(at(kv.Blobs, alpha(), n), "exact="+fmt.Sprint(n)))
+	}
+	wantScan(t, e, kv.Blobs, kv.Range{}, "blind=19", "exact=19")
+	wantSequence(t, e, ref(kv.Blobs, alpha()), 20)
+}
+
+func testExactAndBlind(t *testing.T, e kv.Engine) {
+	c := kv.Commit{
+		Guards: []kv.Guard{at(kv.Log, alpha(), 0), anyOf(kv.Blobs, alpha())},
+		Batch: batchOf(
+			kv.Op{Keyspace: kv.Log, Key: key(alpha(), "a"), Value: []byte("1")},
+			kv.Op{Keyspace: kv.Blobs, Key: key(alpha(), "b"), Value: []byte("2")},
+		),
+	}
+	mustCommit(t, e, c)
+	wantSequence(t, e, ref(kv.Log, alpha()), 1)
+	wantSequence(t, e, ref(kv.Blobs, alpha()), 0)
+	c.Batch = batchOf(kv.Op{Keyspace: kv.Blobs, Key: key(alpha(), "b"), Value: []byte("3")})
+	wantError(t, "exact guard beside a blind one", e.Commit(t.Context(), c), kv.ErrConflict)
+	wantScan(t, e, kv.Blobs, kv.Range{}, "b=2")
+}
+
+// watching returns a commit of a pair that is refused unless a key has a value;
+// nil: unless it is missing.
+func watching(name string, value []byte, pair string) kv.Commit {
+	c := put(anyOf(kv.Records, alpha()), pair)
+	c.Watched = []kv.Watch{{Keyspace: kv.Records, Key: key(alpha(), name), Value: value}}
+	return c
+}
+
+func testWatched(t *testing.T, e kv.Engine) {
+	mustCommit(t, e, watching("a", nil, "b=1"))
+	err := e.Commit(t.Context(), watching("a", []byte{}, "b=2"))
+	wantError(t, "watched key is missing", err, kv.ErrConflict)
+	mustCommit(t, e, put(anyOf(kv.Records, alpha()), "a=x", "empty="))
+	for _, wrong := range [][]byte{nil, {}, []byte("y")} {
+		err := e.Commit(t.Context(), watching("a", wrong, "b=2"))
+		var conflict *kv.ConflictError
+		if !errors.As(err, &conflict) || conflict.Key != string(key(alpha(), "a")) || conflict.Keyspace != kv.Records {
+			t.Errorf("watched key has another value than %q: error %v, want a conflict that names it", wrong, err)
+		}
+	}
+	wantError(t, "watched key is empty, not missing", e.Commit(t.Context(), watching("empty", nil, "b=2")), kv.ErrConflict)
+	wantScan(t, e, kv.Records, kv.Range{}, "a=x", "b=1", "empty=")
+	mustCommit(t, e, watching("a", []byte("x"), "b=3"))
+	mustCommit(t, e, watching("empty", []byte{}, "c=4"))
+	wantScan(t, e, kv.Records, kv.Range{}, "a=x", "b=3", "c=4", "empty=")
+}
+
+// testWatchedAndWritten has commits at the same time that each rely on the value
+// which all of them change: one wins.
+func testWatchedAndWritten(t *testing.T, e kv.Engine) {
+	for round := range 10 {
+		var users sync.WaitGroup
+		var won atomic.Int64
+		before := []byte(nil)
+		if round > 0 {
+			before = []byte(fmt.Sprint(round - 1))
+		}
+		for range 16 {
+			users.Go(func() {
+				err := e.Commit(t.Context(), watching("a", before, fmt.Sprint("a=", round)))
+				if err == nil {
+					won.Add(1)
+				} else {
+					wantError(t, "commit", err, kv.ErrConflict)
+				}
+			})
+		}
+		users.Wait()
+		if won.Load() != 1 {
+			t.Fatalf("round %d: %d commits won, want one", round, won.Load())
+		}
+	}
+}
+
+func testWatchedRefused(t *testing.T, e kv.Engine) {
+	for what, c := range map[string]struct {
+		watch kv.Watch
+		want  error
+	}{
+		"other scope": {kv.Watch{Keyspace: kv.Records, Key: key(alph(), "x")}, kv.ErrUnguarded},
+		"reserved":    {kv.Watch{Keyspace: kv.Records, Key: kv.SequenceKey(alpha())}, kv.ErrBadKey},
+		"too large":   {kv.Watch{Keyspace: kv.Records, Key: key(alpha(), "x"), Value: sized(kv.MaxWatchBytes)}, kv.ErrLimit},
+	} {
+		commit := put(anyOf(kv.Records, alpha()), "a=1")
+		commit.Watched = []kv.Watch{c.watch}
+		wantRefused(t, e, what, commit, c.want)
+	}
 }
 
 func testSeveralGuards(t *testing.T, e kv.Engine) {

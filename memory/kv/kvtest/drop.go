@@ -48,7 +48,7 @@ func testDropRange(t *testing.T, e kv.Engine, d kv.RangeDropper) {
 
 func testDropAll(t *testing.T, e kv.Engine, d kv.RangeDropper) {
 	fill(t, e, "a=1", "b=2")
-	mustCommit(t, e, put(anyOf(kv.Records, alph()), "x=1"))
+	fillRef(t, e, ref(kv.Records, alph()), "x=1")
 	mustCommit(t, e, put(anyOf(kv.Log, alpha()), "stays=1"))
 	mustDrop(t, d, kv.Records, kv.Prefix(alpha().AppendPrefix(nil)))
 	wantScan(t, e, kv.Records, kv.Range{}, "x=1")

@@ -24,6 +24,10 @@ type Plan struct {
 	Err error
 	// Repeat lets all later calls of the kind fail as well.
 	Repeat bool
+	// Before runs before each commit is passed on, on its caller's goroutine. It
+	// gets the engine behind the wrapper, for what somebody else writes at the
+	// worst moment.
+	Before func(behind kv.Engine, c kv.Commit)
 	// Written passes a failing commit on first, so that it is there although
 	// it was not acknowledged. Use it with kv.ErrUnknownOutcome.
 	Written bool
@@ -91,7 +95,11 @@ func (f *FaultyEngine) Snapshot(ctx context.Context) (kv.Snapshot, error) {
 
 // Commit is kv.Engine's.
 func (f *FaultyEngine) Commit(ctx context.Context, c kv.Commit) error {
-	written, fault := f.commit()
+	plan, fault := f.commit()
+	if plan.Before != nil {
+		plan.Before(f.engine, c)
+	}
+	written := plan.Written
 	if fault != nil && !written {
 		return fault
 	}
@@ -101,11 +109,11 @@ func (f *FaultyEngine) Commit(ctx context.Context, c kv.Commit) error {
 // Close is kv.Engine's. It never fails by plan.
 func (f *FaultyEngine) Close() error { return f.engine.Close() }
 
-func (f *FaultyEngine) commit() (written bool, fault error) {
+func (f *FaultyEngine) commit() (plan Plan, fault error) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	f.commits++
-	return f.plan.Written, f.plan.fault(f.plan.Commit, f.commits)
+	return f.plan, f.plan.fault(f.plan.Commit, f.commits)
 }
 
 func (f *FaultyEngine) read() error {

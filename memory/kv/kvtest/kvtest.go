@@ -49,7 +49,7 @@ func alph() kv.Scope  { return kv.AgentScope("acme", "alph") }
 
 func ref(ks kv.Keyspace, s kv.Scope) kv.Ref { return kv.Ref{Keyspace: ks, Scope: s} }
 
-// anyOf accepts every sequence of a ref, at only one.
+// anyOf is the guard of a blind write, at that of one sequence only.
 func anyOf(ks kv.Keyspace, s kv.Scope) kv.Guard { return kv.Guard{Ref: ref(ks, s), Any: true} }
 
 func at(ks kv.Keyspace, s kv.Scope, sequence uint64) kv.Guard {
@@ -89,7 +89,17 @@ func mustCommit(tb testing.TB, e kv.Engine, c kv.Commit) {
 // fill commits pairs into the records of alpha.
 func fill(tb testing.TB, e kv.Engine, pairs ...string) {
 	tb.Helper()
-	mustCommit(tb, e, put(anyOf(kv.Records, alpha()), pairs...))
+	fillRef(tb, e, ref(kv.Records, alpha()), pairs...)
+}
+
+// fillRef commits pairs into a ref and raises its sequence.
+func fillRef(tb testing.TB, e kv.Engine, r kv.Ref, pairs ...string) {
+	tb.Helper()
+	sequences, err := e.Sequence(tb.Context(), r)
+	if err != nil {
+		tb.Fatalf("sequence of %s: %v", r, err)
+	}
+	mustCommit(tb, e, put(kv.Guard{Ref: r, Sequence: sequences[0]}, pairs...))
 }
 
 // wantScan compares a scan with "name=value" pairs. Keys are shown without

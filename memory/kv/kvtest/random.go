@@ -99,6 +99,9 @@ func (w *walk) commit() {
 		}
 		seen[r] = true
 		c.Guards = append(c.Guards, w.guard(r))
+		if w.random.IntN(5) == 0 {
+			c.Watched = append(c.Watched, w.watch(r))
+		}
 		for range w.random.IntN(6) {
 			w.change(c.Batch, r)
 		}
@@ -136,7 +139,21 @@ func (w *walk) change(b *kv.Batch, r kv.Ref) {
 	b.Put(r.Keyspace, w.key(r.Scope), value)
 }
 
-// same wants both errors to be nil, or conflicts that name the same guard.
+// watch mostly holds.
+func (w *walk) watch(r kv.Ref) kv.Watch {
+	key := w.key(r.Scope)
+	values, err := w.model.Get(w.t.Context(), r.Keyspace, key)
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	watched := kv.Watch{Keyspace: r.Keyspace, Key: key, Value: values[0]}
+	if w.random.IntN(5) == 0 {
+		watched.Value = sized(w.random.IntN(2))
+	}
+	return watched
+}
+
+// same wants both errors to be nil, or conflicts that name the same guard or key.
 func (w *walk) same(what string, model, tested error) {
 	w.t.Helper()
 	var a, b *kv.ConflictError

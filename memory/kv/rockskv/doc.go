@@ -8,6 +8,8 @@
 //     way to disk. It becomes one RocksDB batch and one sync.
 //   - The marker is the text file LOOM-FORMAT in the directory. It says that
 //     the directory is a store of ours and in which format.
+//   - The mark is the file LOOM-MARK: how much of the logs and the manifest is
+//     known to be on disk. A store that has less is damaged and not opened.
 //   - [Durability] says what is true when a commit returns.
 //
 // Caveats: a commit that waits holds its caller's goroutine and memory; there

@@ -21,6 +21,9 @@ func (db *DB) DropRange(ctx context.Context, ks kv.Keyspace, r kv.Range) error {
 		return err
 	}
 	defer db.gate.leave()
+	if db.readOnly {
+		return kv.ErrReadOnly
+	}
 	family, err := db.latest.family(ks)
 	if err != nil {
 		return err
@@ -65,7 +68,7 @@ func (db *DB) dropScope(family *grocksdb.ColumnFamilyHandle, scope kv.Scope, r k
 	if r.End != nil && bytes.Compare(r.End, end) < 0 {
 		end = r.End
 	}
-	return db.rocks.DeleteRangeCF(db.eager, family, start, end)
+	return db.write(true, func() error { return db.rocks.DeleteRangeCF(db.eager, family, start, end) })
 }
 
 // before tells whether key lies before a range's end.

@@ -44,9 +44,9 @@ func writeError(err error) error {
 	return fmt.Errorf("%w: %w", kv.ErrUnknownOutcome, err)
 }
 
-// readError marks what RocksDB found broken.
+// readError marks what RocksDB found broken, or not at all.
 func readError(err error) error {
-	if strings.Contains(err.Error(), "Corruption: ") {
+	if text := err.Error(); strings.Contains(text, "Corruption: ") || strings.Contains(text, "No such file or directory: ") {
 		return fmt.Errorf("%w: %w", kv.ErrDamaged, err)
 	}
 	return err

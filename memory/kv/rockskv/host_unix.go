@@ -11,19 +11,15 @@ import (
 	"github.com/loom-bridge/loom-bridge/memory/kv"
 )
 
-// minFreeBytes is the room an open needs for RocksDB's log, manifest and LOG.
-const minFreeBytes = 4 << 20
-
-// checkRoom returns kv.ErrFull for a directory with too little room to open a
-// store in. Without it, RocksDB would find out while it writes its LOG, and
-// end the process.
-func checkRoom(dir string) error {
+// checkRoom returns kv.ErrFull for a directory that has less than some bytes of room
+// for what needs them.
+func checkRoom(dir, what string, need uint64) error {
 	var fs syscall.Statfs_t
 	if err := syscall.Statfs(dir, &fs); err != nil {
 		return nil // no answer is no reason to refuse
 	}
-	if free := fs.Bavail * uint64(fs.Bsize); free < minFreeBytes {
-		return fmt.Errorf("%w: %d bytes free, an open needs %d", kv.ErrFull, free, minFreeBytes)
+	if free := fs.Bavail * uint64(fs.Bsize); free < need {
+		return fmt.Errorf("%w: %d bytes free, %s needs %d", kv.ErrFull, free, what, need)
 	}
 	return nil
 }

@@ -80,6 +80,9 @@ func (j *joiner) proceed(w *waiter, lead bool) error {
 // joinBytes is what a commit adds to a join.
 func joinBytes(c kv.Commit) int {
 	size := len(c.Guards) * guardBytes
+	for _, w := range c.Watched {
+		size += len(w.Key) + len(w.Value)
+	}
 	if c.Batch != nil {
 		size += c.Batch.Size() + c.Batch.Len()*recordBytes
 	}

@@ -3,6 +3,7 @@
 package rockskv
 
 import (
+	"bytes"
 	"encoding/binary"
 	"errors"
 	"fmt"
@@ -31,8 +32,17 @@ type joinWriter struct {
 	known map[kv.Ref]uint64
 	// now holds the sequences of the refs of this join, as raised so far.
 	now map[kv.Ref]raised
+	// touched are the keys that this join has staged so far; nil unless one of
+	// its commits watches a key.
+	touched map[touch]struct{}
 	// failed is set once a write has left the store's end unknown.
 	failed error
+}
+
+// touch is a key that a commit writes.
+type touch struct {
+	keyspace kv.Keyspace
+	key      string
 }
 
 // raised is a sequence and whether this join has changed it.
@@ -77,13 +87,17 @@ func refuse(waiters []*waiter, err error) {
 	}
 }
 
-// load fills now with the sequence of every ref the join guards.
+// load fills now with the sequence of every ref the join guards exactly.
 func (j *joinWriter) load(join []*waiter) error {
 	clear(j.now)
+	j.touched = nil
 	var missing []kv.Ref
 	for _, w := range join {
+		if len(w.commit.Watched) > 0 && j.touched == nil {
+			j.touched = make(map[touch]struct{})
+		}
 		for _, g := range w.commit.Guards {
-			if _, ok := j.now[g.Ref]; ok {
+			if _, ok := j.now[g.Ref]; ok || g.Any {
 				continue
 			}
 			sequence, ok := j.known[g.Ref]
@@ -108,7 +122,7 @@ func (j *joinWriter) load(join []*waiter) error {
 func (j *joinWriter) stage(join []*waiter) (accepted []*waiter, sync bool) {
 	j.batch.reset()
 	for _, w := range join {
-		if w.err = j.raise(w.commit.Guards); w.err != nil {
+		if w.err = j.admit(w.commit); w.err != nil {
 			continue
 		}
 		accepted = append(accepted, w)
@@ -121,21 +135,46 @@ func (j *joinWriter) stage(join []*waiter) (accepted []*waiter, sync bool) {
 	return accepted, sync
 }
 
-// raise raises the sequences of all guards, or of none.
-func (j *joinWriter) raise(guards []kv.Guard) error {
-	for _, g := range guards {
+// admit raises the sequences of all exact guards if the commit's guards hold and
+// its watched keys have their values, and none otherwise.
+func (j *joinWriter) admit(c kv.Commit) error {
+	for _, g := range c.Guards {
 		if found := j.now[g.Ref].sequence; !g.Any && found != g.Sequence {
 			return &kv.ConflictError{Guard: g, Found: found}
 		}
 	}
-	for _, g := range guards {
-		j.now[g.Ref] = raised{sequence: j.now[g.Ref].sequence + 1, changed: true}
+	for _, w := range c.Watched {
+		if err := j.compare(w); err != nil {
+			return err
+		}
+	}
+	for _, g := range c.Guards {
+		if !g.Any {
+			j.now[g.Ref] = raised{sequence: j.now[g.Ref].sequence + 1, changed: true}
+		}
 	}
 	return nil
 }
 
+// compare returns a *kv.ConflictError unless the key has the watched value.
+func (j *joinWriter) compare(w kv.Watch) error {
+	if _, ok := j.touched[touch{w.Keyspace, string(w.Key)}]; !ok {
+		values, err := j.db.latest.get(w.Keyspace, [][]byte{w.Key})
+		if err != nil {
+			return err
+		}
+		if (values[0] == nil) == (w.Value == nil) && bytes.Equal(values[0], w.Value) {
+			return nil
+		}
+	}
+	return &kv.ConflictError{Key: string(w.Key), Keyspace: w.Keyspace}
+}
+
 func (j *joinWriter) stageOps(ops []kv.Op) {
 	for _, op := range ops {
+		if j.touched != nil {
+			j.touched[touch{op.Keyspace, string(op.Key)}] = struct{}{}
+		}
 		if op.Delete {
 			j.batch.delete(j.ids[op.Keyspace], op.Key)
 		} else {
@@ -162,7 +201,7 @@ func (j *joinWriter) flush(sync bool) error {
 	}
 	native := grocksdb.WriteBatchFrom(j.batch.finished())
 	defer native.Destroy()
-	return j.db.rocks.Write(how, native)
+	return j.db.write(sync, func() error { return j.db.rocks.Write(how, native) })
 }
 
 // fail answers a join whose write went wrong.
@@ -170,6 +209,9 @@ func (j *joinWriter) fail(accepted []*waiter, cause error) {
 	err := fmt.Errorf("write: %w", writeError(cause))
 	if errors.Is(err, kv.ErrUnknownOutcome) {
 		j.failed = cause
+		j.db.health.Fail(fmt.Errorf("%w: %w", kv.ErrFailed, cause))
+	} else {
+		j.db.health.Fail(err)
 	}
 	clear(j.known)
 	refuse(accepted, err)

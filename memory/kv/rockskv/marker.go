@@ -15,13 +15,13 @@ import (
 	"github.com/loom-bridge/loom-bridge/memory/kv"
 )
 
-// The marker's parts. Format goes up when an older program could not read a
-// directory any more.
+// The marker's parts.
 const (
 	markerName  = "LOOM-FORMAT"
 	markerTemp  = markerName + ".tmp"
 	markerTitle = "loom-bridge store"
-	format      = 1
+	// markedFormat is the first one whose stores have a mark.
+	markedFormat = 2
 	// markerCreating is a third line while the database is being made. What is
 	// in the directory then was never handed to anybody.
 	markerCreating = "state creating"
@@ -38,26 +38,26 @@ const (
 	ready                 // in use
 )
 
-// inspect tells what dir holds and changes nothing in it. A directory that is
-// no store is an ErrForeign.
-func inspect(dir string) (state, error) {
+// inspect tells what dir holds, in which format, and changes nothing in it. A
+// directory that is no store is an ErrForeign.
+func inspect(dir string) (state, uint64, error) {
 	text, err := readMarker(dir)
 	if err == nil {
 		return parseMarker(text)
 	}
 	if !errors.Is(err, fs.ErrNotExist) {
-		return absent, fmt.Errorf("read %s: %w", markerName, err)
+		return absent, 0, fmt.Errorf("read %s: %w", markerName, err)
 	}
 	entries, err := os.ReadDir(dir)
 	if err != nil {
-		return absent, err
+		return absent, 0, err
 	}
 	for _, e := range entries {
 		if !harmless(e.Name()) {
-			return absent, fmt.Errorf("%w: no %s, but %s", kv.ErrForeign, markerName, e.Name())
+			return absent, 0, fmt.Errorf("%w: no %s, but %s", kv.ErrForeign, markerName, e.Name())
 		}
 	}
-	return absent, nil
+	return absent, 0, nil
 }
 
 // harmless names may lie in a directory that becomes a store: a marker that a
@@ -79,30 +79,30 @@ func readMarker(dir string) (string, error) {
 
 // parseMarker reads a marker. Lines after the format belong to the format, so
 // a newer one is recognized whatever follows.
-func parseMarker(text string) (state, error) {
+func parseMarker(text string) (state, uint64, error) {
 	lines := strings.Split(strings.TrimSuffix(text, "\n"), "\n")
 	if len(lines) < 2 || lines[0] != markerTitle {
-		return absent, fmt.Errorf("%w: %s does not begin with %q", kv.ErrDamaged, markerName, markerTitle)
+		return absent, 0, fmt.Errorf("%w: %s does not begin with %q", kv.ErrDamaged, markerName, markerTitle)
 	}
 	number, _ := strings.CutPrefix(lines[1], "format ")
 	found, err := strconv.ParseUint(number, 10, 32)
 	switch {
 	case err != nil || found == 0:
-		return absent, fmt.Errorf("%w: %s has no format number", kv.ErrDamaged, markerName)
-	case found > format:
-		return absent, fmt.Errorf("%w: format %d, this program reads %d", kv.ErrNewer, found, format)
+		return absent, 0, fmt.Errorf("%w: %s has no format number", kv.ErrDamaged, markerName)
+	case found > kv.Format:
+		return absent, 0, fmt.Errorf("%w: format %d, this program reads %d", kv.ErrNewer, found, kv.Format)
 	case slices.Equal(lines[2:], []string{markerCreating}):
-		return creating, nil
+		return creating, found, nil
 	case len(lines) > 2:
-		return absent, fmt.Errorf("%w: %s has more lines than format %d", kv.ErrDamaged, markerName, found)
+		return absent, 0, fmt.Errorf("%w: %s has more lines than format %d", kv.ErrDamaged, markerName, found)
 	}
-	return ready, nil
+	return ready, found, nil
 }
 
 // writeMarker puts a marker of state s in place, whole or not at all, and
 // returns when that is on disk.
 func writeMarker(dir string, s state) error {
-	text := fmt.Sprintf("%s\nformat %d\n", markerTitle, format)
+	text := fmt.Sprintf("%s\nformat %d\n", markerTitle, kv.Format)
 	if s == creating {
 		text += markerCreating + "\n"
 	}

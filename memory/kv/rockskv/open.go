@@ -3,6 +3,7 @@
 package rockskv
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -44,12 +45,19 @@ func advice(err error) string {
 	case errors.Is(err, kv.ErrNewer):
 		return ": use the version that wrote it, or a later one"
 	case errors.Is(err, kv.ErrDamaged):
+		if damage, ok := errors.AsType[*kv.DamageError](err); ok && damage.Repairable {
+			return ": no file was changed; restore the store from a backup, or repair it, which gives up what was written behind the damage"
+		}
 		return ": restore it from a backup"
 	case errors.Is(err, fs.ErrPermission):
 		return ": the data directory must be readable and writable by the user that runs the server"
 	}
 	return ""
 }
+
+// minFreeBytes is the room an open needs for RocksDB's log, manifest and LOG. Without
+// it, RocksDB would find out while it writes its LOG, and end the process.
+const minFreeBytes = 4 << 20
 
 func open(dir string, o Options) (*DB, error) {
 	dir, err := filepath.Abs(dir)
@@ -89,11 +97,16 @@ func ensureDir(dir string) error {
 // after the making, so that a crash at any point leaves a directory that this
 // function finishes, and a ready store is never completed silently.
 func openLocked(dir string, o Options) (*DB, error) {
-	found, err := inspect(dir)
+	found, format, err := inspect(dir)
 	if err != nil {
 		return nil, err
 	}
-	if err := checkRoom(dir); err != nil {
+	if found == ready {
+		if err := verify(context.Background(), dir, format >= markedFormat); err != nil {
+			return nil, err
+		}
+	}
+	if err := checkRoom(dir, "an open", minFreeBytes); err != nil {
 		return nil, err
 	}
 	if found == absent {
@@ -105,7 +118,11 @@ func openLocked(dir string, o Options) (*DB, error) {
 	if err != nil {
 		return nil, openError(err)
 	}
-	if found != ready {
+	if db.keeper, err = newKeeper(dir, o.Durability != None, db.firstLog, db.beat); err != nil {
+		return nil, errors.Join(err, db.Close())
+	}
+	db.keeper.start()
+	if found != ready || format < kv.Format {
 		if err := writeMarker(dir, ready); err != nil {
 			return nil, errors.Join(err, db.Close())
 		}
@@ -125,7 +142,9 @@ func openRocks(dir string, o Options, create bool) (*DB, error) {
 		t.Destroy()
 		return nil, err
 	}
-	return newDB(rocks, families, t, o.Durability), nil
+	db := newDB(rocks, families, t, o.Durability)
+	db.dir = dir
+	return db, nil
 }
 
 // writeOptions returns the native options of a commit that is not lazy and of

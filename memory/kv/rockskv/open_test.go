@@ -17,7 +17,7 @@ import (
 	"github.com/loom-bridge/loom-bridge/memory/kv/rockskv/barerocks"
 )
 
-const readyMarker = "loom-bridge store\nformat 1\n"
+const readyMarker = "loom-bridge store\nformat 2\n"
 
 func mustWrite(tb testing.TB, dir, name, text string) {
 	tb.Helper()
@@ -51,11 +51,18 @@ var (
 	refA   = kv.Ref{Keyspace: kv.Records, Scope: scopeA}
 )
 
-// putA returns a commit of a value to keyA.
+// putA returns a blind commit of a value to keyA.
 func putA(value string) kv.Commit {
 	batch := new(kv.Batch)
 	batch.Put(kv.Records, keyA, []byte(value))
 	return kv.Commit{Guards: []kv.Guard{{Ref: refA, Any: true}}, Batch: batch}
+}
+
+// putAt returns a commit of a value to keyA that expects a sequence.
+func putAt(sequence uint64, value string) kv.Commit {
+	c := putA(value)
+	c.Guards[0] = kv.Guard{Ref: refA, Sequence: sequence}
+	return c
 }
 
 func mustCommit(tb testing.TB, e kv.Engine, c kv.Commit) {
@@ -65,16 +72,12 @@ func mustCommit(tb testing.TB, e kv.Engine, c kv.Commit) {
 	}
 }
 
-// wantA checks the value of keyA and how often it was written.
-func wantA(tb testing.TB, e kv.Reader, value string, sequence uint64) {
+// wantA checks the value of keyA.
+func wantA(tb testing.TB, e kv.Reader, value string) {
 	tb.Helper()
 	values, err := e.Get(tb.Context(), kv.Records, keyA)
 	if err != nil || string(values[0]) != value {
 		tb.Errorf("get = %q, %v, want %q", values, err, value)
-	}
-	sequences, err := e.Sequence(tb.Context(), refA)
-	if err != nil || sequences[0] != sequence {
-		tb.Errorf("sequence = %v, %v, want %d", sequences, err, sequence)
 	}
 }
 
@@ -134,7 +137,7 @@ func TestOpenFreshDirectory(t *testing.T) {
 func TestOpenRelative(t *testing.T) {
 	t.Chdir(t.TempDir())
 	mustStore(t, "store")
-	wantA(t, mustOpen(t, "store", nil), "1", 1)
+	wantA(t, mustOpen(t, "store", nil), "1")
 }
 
 func TestOpenLocked(t *testing.T) {
@@ -149,7 +152,7 @@ func TestOpenLocked(t *testing.T) {
 	if err := first.Close(); err != nil {
 		t.Fatal(err)
 	}
-	wantA(t, mustOpen(t, dir, nil), "1", 1)
+	wantA(t, mustOpen(t, dir, nil), "1")
 }
 
 func TestOpenForeign(t *testing.T) {
@@ -195,7 +198,7 @@ func TestOpenMarker(t *testing.T) {
 		want       error
 		words      []string
 	}{
-		{"newer", "loom-bridge store\nformat 2\n", kv.ErrNewer, []string{"format 2", "reads 1"}},
+		{"newer", "loom-bridge store\nformat 3\n", kv.ErrNewer, []string{"format 3", "reads 2"}},
 		{"newer with unknown lines", "loom-bridge store\nformat 17\nshards 4\n", kv.ErrNewer, []string{"format 17"}},
 		{"empty", "", kv.ErrDamaged, []string{"LOOM-FORMAT"}},
 		{"other text", "hello\n", kv.ErrDamaged, nil},
@@ -218,7 +221,7 @@ func TestOpenMarker(t *testing.T) {
 		})
 	}
 	mustWrite(t, dir, "LOOM-FORMAT", readyMarker)
-	wantA(t, mustOpen(t, dir, nil), "1", 1)
+	wantA(t, mustOpen(t, dir, nil), "1")
 }
 
 // mustGlob returns the newest file that matches.

@@ -4,6 +4,8 @@ import (
 	"errors"
 	"fmt"
 	"time"
+
+	"github.com/loom-bridge/loom-bridge/memory/kv"
 )
 
 // Default memory budgets, in bytes.
@@ -106,4 +108,20 @@ type Stats struct {
 	Joins uint64
 	// SyncTime is how long the syncs of the log took together.
 	SyncTime time.Duration
+}
+
+// ErrNotDamaged: a repair found nothing to do.
+var ErrNotDamaged = errors.New("rockskv: nothing in the store is damaged that keeps it from opening")
+
+// Repaired is what a repair did.
+type Repaired struct {
+	// Damage is why it was needed.
+	Damage *kv.DamageError
+	// Kept is the directory, inside that of the store, that holds the damaged files
+	// as they were.
+	Kept string
+	// Cut are the logs that were cut or taken away, and LostBytes what they held
+	// from there on.
+	Cut       []string
+	LostBytes int64
 }

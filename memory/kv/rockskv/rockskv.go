@@ -4,6 +4,7 @@ package rockskv
 
 import (
 	"context"
+	"errors"
 	"iter"
 	"os"
 	"strconv"
@@ -21,11 +22,15 @@ var (
 	_ kv.Engine       = (*DB)(nil)
 	_ kv.Checkpointer = (*DB)(nil)
 	_ kv.RangeDropper = (*DB)(nil)
+	_ kv.Verifier     = (*DB)(nil)
+	_ kv.Sweeper      = (*DB)(nil)
+	_ kv.Monitored    = (*DB)(nil)
 	_ kv.Snapshot     = (*snapshot)(nil)
 )
 
 // DB is an open store. All methods are safe for concurrent use.
 type DB struct {
+	dir      string
 	lock     *os.File
 	rocks    *grocksdb.DB
 	families []*grocksdb.ColumnFamilyHandle // by keyspace
@@ -34,6 +39,15 @@ type DB struct {
 	lazy     *grocksdb.WriteOptions
 	latest   view
 	joiner   *joiner
+	health   kv.Health
+	// faults is how often RocksDB had failed in the background; only beat's.
+	faults uint64
+	// synced says that commits which are not lazy are synced.
+	synced bool
+	keeper *keeper // nil until the store is open, and while it is read-only
+	// readOnly refuses commits; logs is a directory that ends with the store then.
+	readOnly bool
+	logs     string
 
 	gate    gate
 	drained chan struct{} // closed when the gate is shut and all have left
@@ -51,8 +65,9 @@ func newDB(rocks *grocksdb.DB, families []*grocksdb.ColumnFamilyHandle, t *tunin
 		snapshots: make(map[*snapshot]struct{}),
 	}
 	db.gate.release = func() { close(db.drained) }
+	db.synced = d == Sync
 	db.eager, db.lazy = writeOptions(d)
-	db.latest = view{rocks: rocks, families: families, reads: grocksdb.NewDefaultReadOptions()}
+	db.latest = view{rocks: rocks, families: families, reads: grocksdb.NewDefaultReadOptions(), health: &db.health}
 	db.joiner = newJoiner(db)
 	return db
 }
@@ -111,6 +126,9 @@ func (db *DB) Commit(ctx context.Context, c kv.Commit) error {
 	if err := c.Check(); err != nil {
 		return err
 	}
+	if db.readOnly {
+		return kv.ErrReadOnly
+	}
 	return db.joiner.commit(ctx, c)
 }
 
@@ -120,6 +138,9 @@ func (db *DB) Close() error {
 		return kv.ErrClosed
 	}
 	<-db.drained
+	if db.keeper != nil {
+		db.keeper.end()
+	}
 	for s := range db.snapshots {
 		s.free()
 	}
@@ -131,10 +152,30 @@ func (db *DB) Close() error {
 	db.latest.reads.Destroy()
 	db.rocks.Close()
 	db.tuning.Destroy()
-	if db.lock == nil { // an open that failed closes what it had
-		return nil
+	err := removeAll(db.logs)
+	if db.keeper != nil {
+		err = errors.Join(err, db.keeper.finish())
 	}
-	return db.lock.Close()
+	if db.lock == nil { // an open that failed closes what it had
+		return err
+	}
+	return errors.Join(err, db.lock.Close())
+}
+
+// write runs a write to RocksDB, which syncs the log if eager and the store's
+// durability ask for it.
+func (db *DB) write(eager bool, write func() error) error {
+	return db.keeper.write(eager && db.synced, write)
+}
+
+// firstLog is the number of the first log that RocksDB still needs, as far as its
+// manifest says.
+func (db *DB) firstLog() uint64 {
+	number, err := strconv.ParseUint(db.rocks.GetProperty("rocksdb.min-log-number-to-keep"), 10, 64)
+	if err != nil {
+		return 0
+	}
+	return number
 }
 
 // Stats returns what the store did so far, and nothing after Close.

@@ -23,7 +23,12 @@ type snapshot struct {
 
 // Snapshot is kv.Engine's. While it is open, RocksDB keeps what it sees, so
 // close it soon.
-func (db *DB) Snapshot(ctx context.Context) (kv.Snapshot, error) {
+func (db *DB) Snapshot(ctx context.Context) (kv.Snapshot, error) { return db.snapshot(ctx, false) }
+
+// Sweep is kv.Sweeper's.
+func (db *DB) Sweep(ctx context.Context) (kv.Snapshot, error) { return db.snapshot(ctx, true) }
+
+func (db *DB) snapshot(ctx context.Context, sweeping bool) (kv.Snapshot, error) {
 	if err := db.enter(ctx); err != nil {
 		return nil, err
 	}
@@ -33,6 +38,8 @@ func (db *DB) Snapshot(ctx context.Context) (kv.Snapshot, error) {
 	s.view.at = db.rocks.NewSnapshot()
 	s.view.reads = grocksdb.NewDefaultReadOptions()
 	s.view.reads.SetSnapshot(s.view.at)
+	s.view.sweeping = sweeping
+	s.view.reads.SetFillCache(!sweeping)
 	db.mu.Lock()
 	defer db.mu.Unlock()
 	db.snapshots[s] = struct{}{}

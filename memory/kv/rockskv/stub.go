@@ -3,7 +3,9 @@
 package rockskv
 
 import (
+	"context"
 	"errors"
+	"time"
 
 	"github.com/loom-bridge/loom-bridge/memory/kv"
 )
@@ -17,10 +19,22 @@ type DB struct {
 	kv.Engine
 	kv.Checkpointer
 	kv.RangeDropper
+	kv.Verifier
+	kv.Sweeper
+	kv.Monitored
 }
 
 // Open returns ErrNoRocksDB.
 func Open(string, *Options) (*DB, error) { return nil, ErrNoRocksDB }
+
+// OpenReadOnly returns ErrNoRocksDB.
+func OpenReadOnly(string, *Options) (*DB, error) { return nil, ErrNoRocksDB }
+
+// Examine returns ErrNoRocksDB.
+func Examine(context.Context, string, kv.Verification) error { return ErrNoRocksDB }
+
+// Repair returns ErrNoRocksDB.
+func Repair(string, time.Time) (Repaired, error) { return Repaired{}, ErrNoRocksDB }
 
 // Stats returns nothing.
 func (*DB) Stats() Stats { return Stats{} }

@@ -6,6 +6,7 @@ import (
 	"bytes"
 	"context"
 	"encoding/binary"
+	"errors"
 	"fmt"
 	"runtime"
 
@@ -28,6 +29,17 @@ type view struct {
 	families []*grocksdb.ColumnFamilyHandle
 	reads    *grocksdb.ReadOptions
 	at       *grocksdb.Snapshot // nil: the latest
+	// sweeping reads past the block cache.
+	sweeping bool
+	health   *kv.Health
+}
+
+// damaged notes a read that met damage.
+func (v view) damaged(ks kv.Keyspace, err error) error {
+	if errors.Is(err, kv.ErrDamaged) {
+		v.health.Damage(ks, err)
+	}
+	return err
 }
 
 func (v view) family(ks kv.Keyspace) (*grocksdb.ColumnFamilyHandle, error) {
@@ -60,7 +72,7 @@ func (v view) get(ks kv.Keyspace, keys [][]byte) ([][]byte, error) {
 			values[i] = nil
 		}
 	}
-	return values, err
+	return values, v.damaged(ks, err)
 }
 
 func (v view) getOne(family *grocksdb.ColumnFamilyHandle, key []byte) ([][]byte, error) {
@@ -108,7 +120,7 @@ func (v view) sequences(refs []kv.Ref) ([]uint64, error) {
 	}
 	values, err := v.getMany(families, keys)
 	if err != nil {
-		return nil, err
+		return nil, v.damaged(refs[0].Keyspace, err)
 	}
 	for i, value := range values {
 		if sequences[i], err = parseSequence(value); err != nil {
@@ -150,7 +162,7 @@ func (v view) scan(ctx context.Context, ks kv.Keyspace, r kv.Range, yield func(k
 		}
 	}
 	if err := c.it.Err(); err != nil {
-		yield(kv.Pair{}, fmt.Errorf("scan: %w", readError(err)))
+		yield(kv.Pair{}, v.damaged(ks, fmt.Errorf("scan: %w", readError(err))))
 	}
 }
 
@@ -172,6 +184,7 @@ func (v view) cursor(family *grocksdb.ColumnFamilyHandle, r kv.Range) *cursor {
 	if v.at != nil {
 		c.reads.SetSnapshot(v.at)
 	}
+	c.reads.SetFillCache(!v.sweeping)
 	if len(r.Start) > 0 {
 		c.reads.SetIterateLowerBound(c.pinned(r.Start))
 	}

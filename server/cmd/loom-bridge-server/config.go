@@ -51,6 +51,7 @@ type Config struct {
 	RegistrationIdle time.Duration
 	RequestRetention time.Duration
 
+	Scrub  Scrub
 	Limits server.Limits
 }
 

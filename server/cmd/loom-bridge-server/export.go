@@ -19,10 +19,11 @@ import (
 	"github.com/loom-bridge/loom-bridge/context/step"
 	"github.com/loom-bridge/loom-bridge/memory"
 	"github.com/loom-bridge/loom-bridge/memory/kv"
+	"github.com/loom-bridge/loom-bridge/memory/kv/rockskv"
 )
 
-const exportHelp = `Write what an agent did, said and stored as files. The store is only read, and
-no server may be running on it. In the directory of --out there are then
+const exportHelp = `Write what an agent did, said and stored as files. Nothing is written to the
+store, so that the right to read it is enough; no server may be running on it. In the directory of --out there are then
 
   workspace/history/step_001.json     each step in full
   workspace/history/step_001.compact  its one line
@@ -77,7 +78,7 @@ func exportCommand(getenv func(string) string, stdout, stderr io.Writer) *cobra.
 	all, own := configFlags(), command.Flags()
 	own.SortFlags = false
 	own.AddFlag(all.Lookup(keyConfig))
-	own.AddFlag(all.Lookup("data-dir"))
+	own.AddFlag(all.Lookup(keyDataDir))
 	own.AddFlag(all.Lookup("rules"))
 	own.StringVar(&r.scope.Owner, "agent", "", "`id` of the agent (required)")
 	own.StringVar(&r.session, "session", "", "`id` of one session; default all of the agent's")
@@ -86,7 +87,7 @@ func exportCommand(getenv func(string) string, stdout, stderr io.Writer) *cobra.
 	own.BoolVar(&r.force, "force", false, "write into a directory that is not empty, over files of the same names")
 	own.SetNormalizeFunc(func(_ *pflag.FlagSet, name string) pflag.NormalizedName {
 		if name == "data" {
-			name = "data-dir"
+			name = keyDataDir
 		}
 		return pflag.NormalizedName(name)
 	})
@@ -106,7 +107,7 @@ func (r *exportRequest) check(dataDir string) error {
 		return err
 	}
 	if _, err := os.Stat(dataDir); err != nil {
-		return &ConfigError{"data-dir", dataDir, "there is no store: " + err.Error()}
+		return &ConfigError{keyDataDir, dataDir, "there is no store: " + err.Error()}
 	}
 	if inside, err := within(r.out, dataDir); err != nil || inside {
 		return &ConfigError{"out", r.out, "must not lie in the directory of the store"}
@@ -155,9 +156,9 @@ func export(ctx context.Context, config Config, r exportRequest, stdout, stderr 
 	}
 	var opened closers
 	defer func() { err = errors.Join(err, opened.close()) }()
-	engine, err := openStore(config)
+	engine, err := rockskv.OpenReadOnly(config.DataDir, nil)
 	if err != nil {
-		return err
+		return storeError(err, config)
 	}
 	opened.add(engine.Close)
 	writer := kv.NewWriter(engine, nil)
@@ -255,7 +256,7 @@ func (e *exporter) checkSession(ctx context.Context) error {
 // tenants that have any.
 func (e *exporter) known(ctx context.Context) (agents, tenants []string, err error) {
 	for _, ks := range []kv.Keyspace{kv.Log, kv.Records, kv.Blobs} {
-		for scope, err := range scopes(ctx, e.engine, ks) {
+		for scope, err := range kv.Scopes(ctx, e.engine, ks) {
 			if err != nil {
 				return nil, nil, err
 			}

@@ -66,8 +66,8 @@ func (f faces) serve() <-chan error {
 	return ended
 }
 
-// stop drains all faces side by side. Calls that outlive everything are cut off
-// by the closing store; what they had acknowledged is in it.
+// stop drains all faces side by side. It is a context.DeadlineExceeded when calls
+// outlive everything; what they had acknowledged is in the store.
 func (f faces) stop(timeout time.Duration) error {
 	ctx, cancel := context.WithTimeout(context.Background(), timeout)
 	defer cancel()

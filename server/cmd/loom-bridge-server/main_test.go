@@ -15,6 +15,7 @@ import (
 	"path/filepath"
 	"regexp"
 	"slices"
+	"strconv"
 	"strings"
 	"sync"
 	"syscall"
@@ -30,7 +31,6 @@ import (
 	"google.golang.org/grpc/status"
 
 	"github.com/loom-bridge/loom-bridge/memory/kv"
-	"github.com/loom-bridge/loom-bridge/memory/kv/rockskv"
 	loombridgev1 "github.com/loom-bridge/loom-bridge/proto/gen/loombridge/v1"
 	"github.com/loom-bridge/loom-bridge/server"
 )
@@ -75,13 +75,15 @@ func (o *output) String() string {
 
 // process is a server that runs inside the test.
 type process struct {
-	Address string
-	Log     *output
-	conn    *grpc.ClientConn
-	cancel  context.CancelFunc
-	ended   chan error
-	once    sync.Once
-	err     error
+	// Workspace is the directory its tools work in.
+	Workspace string
+	Address   string
+	Log       *output
+	conn      *grpc.ClientConn
+	cancel    context.CancelFunc
+	ended     chan error
+	once      sync.Once
+	err       error
 }
 
 // MustRun starts run with port 0, a data directory and further arguments, and
@@ -105,6 +107,9 @@ func MustRunIn(tb testing.TB, env environment, args ...string) *process {
 func tryRun(tb testing.TB, env environment, args ...string) (*process, error) {
 	tb.Helper()
 	p := &process{Log: &output{}, ended: make(chan error, 1)}
+	if i := slices.Index(args, "--workspace"); i >= 0 {
+		p.Workspace = args[i+1]
+	}
 	stdout := &output{line: make(chan string, 1)}
 	ctx, cancel := context.WithCancel(context.Background())
 	p.cancel = cancel
@@ -209,7 +214,7 @@ func TestStatus(t *testing.T) {
 	}
 	marker, err := os.ReadFile(filepath.Join(dir, "store", "LOOM-FORMAT"))
 	must(t, err)
-	if number := regexp.MustCompile(`\d+`).FindString(string(marker)); number != "1" || got.GetStoreFormat() != storeFormat {
+	if number := regexp.MustCompile(`\d+`).FindString(string(marker)); number != strconv.Itoa(kv.Format) || got.GetStoreFormat() != kv.Format {
 		t.Errorf("the store says %q, the status %d", marker, got.GetStoreFormat())
 	}
 }
@@ -512,49 +517,6 @@ func TestStoreIsOutOfReach(t *testing.T) {
 			t.Errorf("%s: %v", path, got)
 		}
 	}
-}
-
-func TestCheckCommand(t *testing.T) {
-	dir := t.TempDir()
-	store := "--data-dir=" + filepath.Join(dir, "store")
-	if err := runBriefly(t, "check", store); err == nil || !strings.Contains(err.Error(), "there is no store") {
-		t.Errorf("no store: %v", err)
-	}
-	p := MustRun(t, dir)
-	for _, agent := range []string{"a", "b", "c"} {
-		_, err := p.bridge().MemorySave(t.Context(), &loombridgev1.MemorySaveRequest{AgentId: agent, Text: "kept well"})
-		must(t, err)
-	}
-	if err := runBriefly(t, "check", store); !errors.Is(err, kv.ErrLocked) {
-		t.Errorf("beside a server: %v", err)
-	}
-	must(t, p.Stop())
-	var out bytes.Buffer
-	if err := run(t.Context(), []string{"check", store}, noEnvironment, &out, io.Discard); err != nil || out.String() != "checked 3 owners: 3 good, 0 bad\n" {
-		t.Errorf("%v: %s", err, out.String())
-	}
-	damage(t, filepath.Join(dir, "store"))
-	out.Reset()
-	err := run(t.Context(), []string{"check", store}, noEnvironment, &out, io.Discard)
-	if !errors.Is(err, errCheckFailed) || !strings.Contains(out.String(), "default/a/b: ") || !strings.Contains(out.String(), "2 good, 1 bad") {
-		t.Errorf("%v: %s", err, out.String())
-	}
-}
-
-// damage takes the index of one agent away.
-func damage(tb testing.TB, dir string) {
-	tb.Helper()
-	db, err := rockskv.Open(dir, nil)
-	must(tb, err)
-	scope := kv.AgentScope("default", "b")
-	var batch kv.Batch
-	for pair, err := range db.Scan(tb.Context(), kv.Index, kv.Prefix(scope.AppendPrefix(nil))) {
-		must(tb, err)
-		batch.Delete(kv.Index, pair.Key)
-	}
-	guard := kv.Guard{Ref: kv.Ref{Keyspace: kv.Index, Scope: scope}, Any: true}
-	must(tb, db.Commit(tb.Context(), kv.Commit{Guards: []kv.Guard{guard}, Batch: &batch}))
-	must(tb, db.Close())
 }
 
 // child is the server as a process of its own.

@@ -12,6 +12,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus/collectors"
 	"github.com/prometheus/client_golang/prometheus/promhttp"
 
+	"github.com/loom-bridge/loom-bridge/bridge/integrity"
 	"github.com/loom-bridge/loom-bridge/memory/embed"
 	"github.com/loom-bridge/loom-bridge/memory/kv"
 	"github.com/loom-bridge/loom-bridge/memory/kv/rockskv"
@@ -52,12 +53,12 @@ func (m metrics) calls() *server.Metrics {
 }
 
 // watch adds the figures about what is stored and who is connected.
-func (m metrics) watch(parts *domain.Domain, engine *rockskv.DB, logger *slog.Logger, opened *closers) {
+func (m metrics) watch(parts *domain.Domain, engine *rockskv.DB, scrub func() integrity.Report, logger *slog.Logger, opened *closers) {
 	if m.registry == nil {
 		return
 	}
 	f := &figures{parts: parts, engine: engine, logger: logger}
-	m.registry.MustRegister(f)
+	m.registry.MustRegister(f, newStoreMetrics(engine.Health(), scrub))
 	opened.add(f.start())
 }
 

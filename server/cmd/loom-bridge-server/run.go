@@ -6,9 +6,7 @@ import (
 	"fmt"
 	"io"
 	"log/slog"
-	"net"
 	"os"
-	"slices"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -16,17 +14,19 @@ import (
 	"github.com/loom-bridge/loom-bridge/bridge/hand"
 	"github.com/loom-bridge/loom-bridge/context/tokens"
 	"github.com/loom-bridge/loom-bridge/memory"
+	"github.com/loom-bridge/loom-bridge/memory/kv"
 	"github.com/loom-bridge/loom-bridge/memory/kv/rockskv"
 	"github.com/loom-bridge/loom-bridge/server"
 	"github.com/loom-bridge/loom-bridge/server/domain"
 )
 
-// storeFormat is the version of the on-disk format (memory/FORMAT.md).
-const storeFormat = 1
-
 // stopReserve is the time that cancelled calls get at shutdown, on top of the
 // drain: a tool may finish a write that has begun.
 const stopReserve = 600 * time.Millisecond
+
+// closeReserve is the time that closing gets when calls were cut off: with drain and
+// stopReserve it stays within what a stop may take.
+const closeReserve = 200 * time.Millisecond
 
 // run is the whole program: it returns when ctx ends and everything is stored
 // and closed, or when something can't be started.
@@ -56,7 +56,8 @@ func run(ctx context.Context, args []string, env environment, stdout, stderr io.
 		return fmt.Errorf("%w; see %s --help", suggestFlag(cmd.Flags(), err), cmd.CommandPath())
 	})
 	root.Flags().AddFlagSet(configFlags())
-	root.AddCommand(checkCommand(env.get, stdout), exportCommand(env.get, stdout, stderr), benchCommand(stdout, stderr))
+	root.AddCommand(checkCommand(env.get, stdout, stderr), repairCommand(env.get, stdout),
+		exportCommand(env.get, stdout, stderr), benchCommand(stdout, stderr))
 	addHelp(root)
 	root.SetArgs(args)
 	root.SetOut(stdout)
@@ -67,12 +68,12 @@ func run(ctx context.Context, args []string, env environment, stdout, stderr io.
 // serve opens everything, in order, serves until ctx ends, and closes
 // everything in reverse. It holds the address before it touches the store.
 func serve(ctx context.Context, config Config, env environment, stdout, stderr io.Writer) (err error) {
-	var opened closers
-	defer func() { err = errors.Join(err, opened.close()) }()
+	var writers, opened closers
+	defer func() { err = errors.Join(err, opened.close(), writers.close()) }()
 
 	output, console := newPatientWriter(stdout), newPatientWriter(stderr)
-	opened.add(output.Close)
-	opened.add(console.Close)
+	writers.add(output.Close)
+	writers.add(console.Close)
 	level, _ := parseLevel(config.LogLevel)
 	logger := newLogger(console, level, config.LogFormat)
 
@@ -142,11 +143,14 @@ func serve(ctx context.Context, config Config, env environment, stdout, stderr i
 		return err
 	}
 
-	metrics.watch(parts, engine, logger, &opened)
+	logHealth(engine.Health(), logger, &opened)
+	scrub := startScrub(config, engine, logger, &opened)
+	metrics.watch(parts, engine, scrub, logger, &opened)
 	options := server.Options{
 		Limits: config.Limits, Credentials: credentials, TrustNetwork: config.TrustNetwork, TLS: transport,
 		Logger: logger, SlowCall: config.LogSlow, Metrics: metrics.calls(),
-		About: server.About{Version: buildVersion(), Durability: config.Durability, StoreFormat: storeFormat},
+		About: server.About{Version: buildVersion(), Durability: config.Durability, StoreFormat: kv.Format},
+		Store: engine.Health(), Scrubbed: func() time.Time { return scrub().End },
 	}
 	faces, err := openFaces(config, parts, options, listener, env.missing(), &opened)
 	if err != nil {
@@ -165,7 +169,18 @@ func serve(ctx context.Context, config Config, env environment, stdout, stderr i
 	case <-ctx.Done():
 		logger.Info("stopping")
 	}
-	return errors.Join(err, faces.stop(config.Limits.DrainTimeout+stopReserve))
+	stopped := faces.stop(config.Limits.DrainTimeout + stopReserve)
+	if !errors.Is(stopped, context.DeadlineExceeded) {
+		return errors.Join(err, stopped)
+	}
+	logger.Warn("calls were cut off that did not end when they were cancelled")
+	// The store waits for them, and the process ends with them: what was acknowledged
+	// is on disk, as far as the durability says.
+	closed, failed := opened.closeWithin(closeReserve)
+	if !closed {
+		logger.Warn("the store was not closed, because calls still use it; the next start reads its log")
+	}
+	return errors.Join(err, failed)
 }
 
 // loadModels reads the user's table of models over the built-in one; nil means
@@ -194,11 +209,11 @@ func openStore(config Config) (*rockskv.DB, error) {
 		return nil, err
 	}
 	if err := os.MkdirAll(config.DataDir, 0o700); err != nil {
-		return nil, &ConfigError{"data-dir", config.DataDir, err.Error()}
+		return nil, &ConfigError{keyDataDir, config.DataDir, err.Error()}
 	}
 	engine, err := rockskv.Open(config.DataDir, &rockskv.Options{Durability: durability})
 	if err != nil {
-		return nil, fmt.Errorf("--data-dir (%s): %w", envName("data-dir"), err)
+		return nil, storeError(err, config)
 	}
 	return engine, nil
 }
@@ -226,29 +241,4 @@ func announce(config Config, address string, output io.Writer, opened *closers) 
 	}
 	_, err := fmt.Fprintln(output, "listening on", address)
 	return err
-}
-
-// closers are what was opened, in order. They are closed in reverse, all of
-// them, whatever fails.
-type closers []func() error
-
-func (c *closers) add(closer func() error) { *c = append(*c, closer) }
-
-func (c *closers) close() error {
-	var errs []error
-	for _, closer := range slices.Backward(*c) {
-		errs = append(errs, closer())
-	}
-	*c = nil
-	return errors.Join(errs...)
-}
-
-// ignoreClosed closes what somebody else may have closed already.
-func ignoreClosed(closer func() error) func() error {
-	return func() error {
-		if err := closer(); !errors.Is(err, net.ErrClosed) {
-			return err
-		}
-		return nil
-	}
 }

@@ -7,6 +7,7 @@ import (
 
 	"github.com/loom-bridge/loom-bridge/bridge/agents"
 	"github.com/loom-bridge/loom-bridge/bridge/events"
+	"github.com/loom-bridge/loom-bridge/bridge/integrity"
 	"github.com/loom-bridge/loom-bridge/bridge/tiers"
 	"github.com/loom-bridge/loom-bridge/context/blob"
 	"github.com/loom-bridge/loom-bridge/context/compress"
@@ -55,6 +56,7 @@ const (
 	maxReduction = 1_000_000
 
 	keyConfig   = "config"
+	keyDataDir  = "data-dir"
 	keyLogLevel = "log-level"
 	// keyMemoryLanguage is a setting of whatever opens the memory of a store.
 	keyMemoryLanguage = "memory-language"
@@ -72,6 +74,7 @@ func (c *Config) groups() []group {
 		{"results", "What of a tool's result is kept and shown", false, c.resultSettings()},
 		{"blobs", "How long offloaded results stay", false, c.blobSettings()},
 		{"events", "Events and agents", false, c.eventSettings()},
+		{"scrub", "How a running server looks for damage in its store", false, c.scrubSettings()},
 		{"limits", "Limits on calls and connections", false, c.limitSettings()},
 	}
 }
@@ -81,7 +84,7 @@ func (c *Config) servingSettings() []setting {
 		{keyConfig, text(&c.File, "file"), nil, "TOML file of settings, named like these flags"},
 		{"addr", checked(&c.Addr, "host:port", checkAddr), "127.0.0.1:50051", "serve gRPC here, or on unix:/path; no host: 127.0.0.1, port 0: a free one"},
 		{"addr-file", text(&c.AddrFile, "file"), nil, "write the served address to this file"},
-		{"data-dir", required(&c.DataDir, "directory"), "./.loom/store", "where the store lies; no tool may touch it"},
+		{keyDataDir, required(&c.DataDir, "directory"), "./.loom/store", "where the store lies; no tool may touch it"},
 		{"ephemeral", yes(&c.Ephemeral), nil, "keep the store in a temporary directory that is removed at the end, not in --data-dir"},
 		{"workspace", required(&c.Workspace, "directory"), ".", "the tools work in here; with credentials each tenant has a folder in it"},
 		{"durability", choice(&c.Durability, "sync", "wal", "none"), rockskv.Sync, "what an acknowledged write survives: power loss, the end of the process, nothing"},
@@ -206,6 +209,13 @@ func (c *Config) eventSettings() []setting {
 		{"loom-replay", zeroIsNone(span(&c.LoomReplay, 0, maxReplay)), time.Minute, "oldest event replayed to a loom.v1 agent after its stream broke; 0: none"},
 		{"registration-idle", positive(&c.RegistrationIdle), agents.DefaultIdleRegistration, "free an agent's registration this long after its last stream"},
 		{"request-retention", zeroIsNone(span(&c.RequestRetention, 0, unlimited)), kv.DefaultAnsweredFor, "keep the answer of a request with a request_id so long; 0: for ever"},
+	}
+}
+
+func (c *Config) scrubSettings() []setting {
+	return []setting{
+		{"scrub-interval", zeroIsNone(span(&c.Scrub.Interval, 0, unlimited)), integrity.DefaultScrubEvery, "time between two readings of everything in the store; 0: never"},
+		{"scrub-rate", size(&c.Scrub.Rate, 1, maxLimit), integrity.DefaultScrubRate, "most that such a reading takes in a second"},
 	}
 }
 

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"net/http"
 	"net/http/httptest"
+	"strings"
 	"sync"
 	"testing"
 	"time"
@@ -320,6 +321,33 @@ func eventEffects() []effect {
 				return func() string { return fmt.Sprint(scrape(s.tb, address)["loom_bridge_agents"]) }
 			},
 			with: "0", without: "1",
+		},
+	}
+}
+
+// scrubEffects are those of the reading that looks for damage.
+func scrubEffects() []effect {
+	scrubbed := func(s *stand) func() string {
+		start := time.Now()
+		return func() string {
+			switch {
+			case s.storeStatus(s.tb).GetScrubTime() != nil:
+				return "read"
+			case time.Since(start) < 500*time.Millisecond: // many times as long as reading it all takes
+				return "too early to say"
+			}
+			return "not read"
+		}
+	}
+	remember := func(s *stand) { save(s.tb, s.process, strings.Repeat("remembered ", 1000)) }
+	return []effect{
+		{
+			setting: "scrub-interval", args: []string{"--scrub-interval", "20ms"}, before: remember, after: 600 * time.Millisecond,
+			see: scrubbed, with: "read", without: "not read",
+		},
+		{
+			setting: "scrub-rate", args: []string{"--scrub-rate", "1"}, both: []string{"--scrub-interval", "20ms"}, before: remember, after: 600 * time.Millisecond,
+			see: scrubbed, with: "not read", without: "read",
 		},
 	}
 }

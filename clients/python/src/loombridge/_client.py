@@ -40,6 +40,14 @@ class Status:
     """Callers need a credential."""
     tools: int
     """How many tools are registered."""
+    writable: bool = True
+    """Whether writes can succeed."""
+    problem: str = ""
+    """Why they can't; empty while they can."""
+    damage: tuple[str, ...] = ()
+    """What of its store was found damaged, a part each."""
+    scrub_time: datetime | None = None
+    """When all of its store had last been read back; None since it was started."""
 
 
 @_spelling.helpful
@@ -416,6 +424,12 @@ class Client(_agent.Agent, _spelling.Helpful):
             store_format=m.store_format,
             authentication=m.authentication,
             tools=m.tools,
+            writable=m.store.writable or not m.HasField("store"),
+            problem=m.store.problem,
+            damage=tuple(m.store.damage),
+            scrub_time=_values.moment(m.store.scrub_time)
+            if m.store.HasField("scrub_time")
+            else None,
         )
 
     async def close(self) -> None:

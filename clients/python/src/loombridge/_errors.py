@@ -212,6 +212,10 @@ class StoreFailedError(LoomBridgeError):
     """
 
 
+class StoreDamagedError(LoomBridgeError):
+    """What the call needs can't be read from the server's disk."""
+
+
 class StepNotFoundError(LoomBridgeError):
     """No step of that id."""
 
@@ -325,6 +329,7 @@ BY_REASON: Mapping[str, type[LoomBridgeError]] = {
     "TOOL_NOT_FOUND": ToolNotFoundError,
     "INVALID_ARGUMENTS": InvalidArgumentsError,
     "STORE_FAILED": StoreFailedError,
+    "STORE_DAMAGED": StoreDamagedError,
     "STEP_NOT_FOUND": StepNotFoundError,
     "BLOB_NOT_FOUND": BlobNotFoundError,
     "BLOB_DAMAGED": BlobDamagedError,

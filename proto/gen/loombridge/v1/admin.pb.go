@@ -73,7 +73,9 @@ type GetStatusResponse struct {
 	// authentication says whether callers need a credential.
 	Authentication bool `protobuf:"varint,5,opt,name=authentication,proto3" json:"authentication,omitempty"`
 	// tools is how many tools are registered.
-	Tools         int32 `protobuf:"varint,6,opt,name=tools,proto3" json:"tools,omitempty"`
+	Tools int32 `protobuf:"varint,6,opt,name=tools,proto3" json:"tools,omitempty"`
+	// store says how the store is.
+	Store         *StoreStatus `protobuf:"bytes,10,opt,name=store,proto3" json:"store,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -150,12 +152,99 @@ func (x *GetStatusResponse) GetTools() int32 {
 	return 0
 }
 
+func (x *GetStatusResponse) GetStore() *StoreStatus {
+	if x != nil {
+		return x.Store
+	}
+	return nil
+}
+
+// StoreStatus says whether the store can be written to and whether all of it can be
+// read. The standard health service follows it: while the store can't be written to,
+// or what belongs to all of it is damaged, every service is NOT_SERVING, the empty name
+// included; while a part is damaged, the services that need that part are.
+type StoreStatus struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// writable is false while no write can succeed.
+	Writable bool `protobuf:"varint,1,opt,name=writable,proto3" json:"writable,omitempty"`
+	// problem says why, for people; empty while writable. A disk without room is writable
+	// again when it has some; after a failed write the server must be started again.
+	Problem string `protobuf:"bytes,2,opt,name=problem,proto3" json:"problem,omitempty"`
+	// damage is what was found damaged, a part of the store each, for people; at most
+	// one for each part. It is found by calls, and by reading everything back
+	// (`--scrub-interval`); it goes when all was read back and found whole.
+	Damage []string `protobuf:"bytes,3,rep,name=damage,proto3" json:"damage,omitempty"`
+	// scrub_time is when the whole store had last been read back; unset if that has not
+	// happened since the server was started.
+	ScrubTime     *timestamppb.Timestamp `protobuf:"bytes,4,opt,name=scrub_time,json=scrubTime,proto3" json:"scrub_time,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *StoreStatus) Reset() {
+	*x = StoreStatus{}
+	mi := &file_loombridge_v1_admin_proto_msgTypes[2]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *StoreStatus) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*StoreStatus) ProtoMessage() {}
+
+func (x *StoreStatus) ProtoReflect() protoreflect.Message {
+	mi := &file_loombridge_v1_admin_proto_msgTypes[2]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use StoreStatus.ProtoReflect.Descriptor instead.
+func (*StoreStatus) Descriptor() ([]byte, []int) {
+	return file_loombridge_v1_admin_proto_rawDescGZIP(), []int{2}
+}
+
+func (x *StoreStatus) GetWritable() bool {
+	if x != nil {
+		return x.Writable
+	}
+	return false
+}
+
+func (x *StoreStatus) GetProblem() string {
+	if x != nil {
+		return x.Problem
+	}
+	return ""
+}
+
+func (x *StoreStatus) GetDamage() []string {
+	if x != nil {
+		return x.Damage
+	}
+	return nil
+}
+
+func (x *StoreStatus) GetScrubTime() *timestamppb.Timestamp {
+	if x != nil {
+		return x.ScrubTime
+	}
+	return nil
+}
+
 var File_loombridge_v1_admin_proto protoreflect.FileDescriptor
 
 const file_loombridge_v1_admin_proto_rawDesc = "" +
 	"\n" +
 	"\x19loombridge/v1/admin.proto\x12\rloombridge.v1\x1a\x1fgoogle/protobuf/timestamp.proto\"\x12\n" +
-	"\x10GetStatusRequest\"\xe9\x01\n" +
+	"\x10GetStatusRequest\"\x9b\x02\n" +
 	"\x11GetStatusResponse\x12\x18\n" +
 	"\aversion\x18\x01 \x01(\tR\aversion\x129\n" +
 	"\n" +
@@ -165,7 +254,15 @@ const file_loombridge_v1_admin_proto_rawDesc = "" +
 	"durability\x12!\n" +
 	"\fstore_format\x18\x04 \x01(\x05R\vstoreFormat\x12&\n" +
 	"\x0eauthentication\x18\x05 \x01(\bR\x0eauthentication\x12\x14\n" +
-	"\x05tools\x18\x06 \x01(\x05R\x05tools2c\n" +
+	"\x05tools\x18\x06 \x01(\x05R\x05tools\x120\n" +
+	"\x05store\x18\n" +
+	" \x01(\v2\x1a.loombridge.v1.StoreStatusR\x05store\"\x96\x01\n" +
+	"\vStoreStatus\x12\x1a\n" +
+	"\bwritable\x18\x01 \x01(\bR\bwritable\x12\x18\n" +
+	"\aproblem\x18\x02 \x01(\tR\aproblem\x12\x16\n" +
+	"\x06damage\x18\x03 \x03(\tR\x06damage\x129\n" +
+	"\n" +
+	"scrub_time\x18\x04 \x01(\v2\x1a.google.protobuf.TimestampR\tscrubTime2c\n" +
 	"\fAdminService\x12S\n" +
 	"\tGetStatus\x12\x1f.loombridge.v1.GetStatusRequest\x1a .loombridge.v1.GetStatusResponse\"\x03\x90\x02\x01BIZGgithub.com/loom-bridge/loom-bridge/proto/gen/loombridge/v1;loombridgev1b\x06proto3"
 
@@ -181,21 +278,24 @@ func file_loombridge_v1_admin_proto_rawDescGZIP() []byte {
 	return file_loombridge_v1_admin_proto_rawDescData
 }
 
-var file_loombridge_v1_admin_proto_msgTypes = make([]protoimpl.MessageInfo, 2)
+var file_loombridge_v1_admin_proto_msgTypes = make([]protoimpl.MessageInfo, 3)
 var file_loombridge_v1_admin_proto_goTypes = []any{
 	(*GetStatusRequest)(nil),      // 0: loombridge.v1.GetStatusRequest
 	(*GetStatusResponse)(nil),     // 1: loombridge.v1.GetStatusResponse
-	(*timestamppb.Timestamp)(nil), // 2: google.protobuf.Timestamp
+	(*StoreStatus)(nil),           // 2: loombridge.v1.StoreStatus
+	(*timestamppb.Timestamp)(nil), // 3: google.protobuf.Timestamp
 }
 var file_loombridge_v1_admin_proto_depIdxs = []int32{
-	2, // 0: loombridge.v1.GetStatusResponse.start_time:type_name -> google.protobuf.Timestamp
-	0, // 1: loombridge.v1.AdminService.GetStatus:input_type -> loombridge.v1.GetStatusRequest
-	1, // 2: loombridge.v1.AdminService.GetStatus:output_type -> loombridge.v1.GetStatusResponse
-	2, // [2:3] is the sub-list for method output_type
-	1, // [1:2] is the sub-list for method input_type
-	1, // [1:1] is the sub-list for extension type_name
-	1, // [1:1] is the sub-list for extension extendee
-	0, // [0:1] is the sub-list for field type_name
+	3, // 0: loombridge.v1.GetStatusResponse.start_time:type_name -> google.protobuf.Timestamp
+	2, // 1: loombridge.v1.GetStatusResponse.store:type_name -> loombridge.v1.StoreStatus
+	3, // 2: loombridge.v1.StoreStatus.scrub_time:type_name -> google.protobuf.Timestamp
+	0, // 3: loombridge.v1.AdminService.GetStatus:input_type -> loombridge.v1.GetStatusRequest
+	1, // 4: loombridge.v1.AdminService.GetStatus:output_type -> loombridge.v1.GetStatusResponse
+	4, // [4:5] is the sub-list for method output_type
+	3, // [3:4] is the sub-list for method input_type
+	3, // [3:3] is the sub-list for extension type_name
+	3, // [3:3] is the sub-list for extension extendee
+	0, // [0:3] is the sub-list for field type_name
 }
 
 func init() { file_loombridge_v1_admin_proto_init() }
@@ -209,7 +309,7 @@ func file_loombridge_v1_admin_proto_init() {
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_loombridge_v1_admin_proto_rawDesc), len(file_loombridge_v1_admin_proto_rawDesc)),
 			NumEnums:      0,
-			NumMessages:   2,
+			NumMessages:   3,
 			NumExtensions: 0,
 			NumServices:   1,
 		},

@@ -137,6 +137,10 @@ const (
 	// embedded, as the embedder does not answer. Example: mode vector while Ollama
 	// is down.
 	ErrorReason_ERROR_REASON_EMBEDDER_UNAVAILABLE ErrorReason = 33
+	// ERROR_REASON_STORE_DAMAGED: what the call needs can't be read from the disk; only
+	// a backup can bring it back. Example: a block of a file that does not match its
+	// checksum.
+	ErrorReason_ERROR_REASON_STORE_DAMAGED ErrorReason = 50
 )
 
 // Enum value maps for ErrorReason.
@@ -176,6 +180,7 @@ var (
 		31: "ERROR_REASON_VERSION_CONFLICT",
 		32: "ERROR_REASON_EMBEDDING_MISMATCH",
 		33: "ERROR_REASON_EMBEDDER_UNAVAILABLE",
+		50: "ERROR_REASON_STORE_DAMAGED",
 	}
 	ErrorReason_value = map[string]int32{
 		"ERROR_REASON_UNSPECIFIED":          0,
@@ -212,6 +217,7 @@ var (
 		"ERROR_REASON_VERSION_CONFLICT":     31,
 		"ERROR_REASON_EMBEDDING_MISMATCH":   32,
 		"ERROR_REASON_EMBEDDER_UNAVAILABLE": 33,
+		"ERROR_REASON_STORE_DAMAGED":        50,
 	}
 )
 
@@ -246,7 +252,7 @@ var File_loombridge_v1_errors_proto protoreflect.FileDescriptor
 
 const file_loombridge_v1_errors_proto_rawDesc = "" +
 	"\n" +
-	"\x1aloombridge/v1/errors.proto\x12\rloombridge.v1*\xf1\b\n" +
+	"\x1aloombridge/v1/errors.proto\x12\rloombridge.v1*\x91\t\n" +
 	"\vErrorReason\x12\x1c\n" +
 	"\x18ERROR_REASON_UNSPECIFIED\x10\x00\x12 \n" +
 	"\x1cERROR_REASON_INVALID_REQUEST\x10\x01\x12\x19\n" +
@@ -282,7 +288,8 @@ const file_loombridge_v1_errors_proto_rawDesc = "" +
 	"\x1bERROR_REASON_PROMPT_UNKNOWN\x10\x1e\x12!\n" +
 	"\x1dERROR_REASON_VERSION_CONFLICT\x10\x1f\x12#\n" +
 	"\x1fERROR_REASON_EMBEDDING_MISMATCH\x10 \x12%\n" +
-	"!ERROR_REASON_EMBEDDER_UNAVAILABLE\x10!BIZGgithub.com/loom-bridge/loom-bridge/proto/gen/loombridge/v1;loombridgev1b\x06proto3"
+	"!ERROR_REASON_EMBEDDER_UNAVAILABLE\x10!\x12\x1e\n" +
+	"\x1aERROR_REASON_STORE_DAMAGED\x102BIZGgithub.com/loom-bridge/loom-bridge/proto/gen/loombridge/v1;loombridgev1b\x06proto3"
 
 var (
 	file_loombridge_v1_errors_proto_rawDescOnce sync.Once

@@ -21,6 +21,8 @@ type Settings struct {
 	// AtomicFlush writes all column families' memtables out together. Without
 	// a log nothing else keeps them at the same moment after a crash.
 	AtomicFlush bool
+	// LogDir is where RocksDB's own LOG goes. Default the database's directory.
+	LogDir string
 }
 
 const (
@@ -86,17 +88,32 @@ func New(s Settings) *Tuning {
 // Open opens the database in dir. The handles are in the order of the
 // keyspaces' numbers; the caller destroys them before it closes the database.
 func (t *Tuning) Open(dir string) (*grocksdb.DB, []*grocksdb.ColumnFamilyHandle, error) {
-	// RocksDB insists on its default family; ours stays empty.
-	names := []string{"default"}
-	for _, ks := range kv.Keyspaces() {
-		names = append(names, ks.String())
-	}
-	db, handles, err := grocksdb.OpenDbColumnFamilies(t.Options, dir, names, t.families)
+	db, handles, err := grocksdb.OpenDbColumnFamilies(t.Options, dir, familyNames(), t.families)
 	if err != nil {
 		return nil, nil, err
 	}
 	handles[0].Destroy()
 	return db, slices.Clone(handles[1:]), nil
+}
+
+// OpenReadOnly opens the database in dir and writes nothing there.
+func (t *Tuning) OpenReadOnly(dir string) (*grocksdb.DB, []*grocksdb.ColumnFamilyHandle, error) {
+	db, handles, err := grocksdb.OpenDbForReadOnlyColumnFamilies(t.Options, dir, familyNames(), t.families, false)
+	if err != nil {
+		return nil, nil, err
+	}
+	handles[0].Destroy()
+	return db, slices.Clone(handles[1:]), nil
+}
+
+// familyNames are those of all column families. RocksDB insists on its default one;
+// ours stays empty.
+func familyNames() []string {
+	names := []string{"default"}
+	for _, ks := range kv.Keyspaces() {
+		names = append(names, ks.String())
+	}
+	return names
 }
 
 // Destroy frees the options.
@@ -134,6 +151,13 @@ func databaseOptions(s Settings) *grocksdb.Options {
 	o.SetStatsDumpPeriodSec(0)
 	o.SetStatsPersistPeriodSec(0)
 	o.SetInfoLogLevel(headerInfoLogLevel)
+	// What a log lost that was on disk is found before RocksDB opens it (package
+	// rockskv). What follows behind that may be torn anywhere, since the system
+	// writes pages out in any order: it counts up to the first tear.
+	o.SetWALRecoveryMode(grocksdb.PointInTimeRecovery)
+	if s.LogDir != "" {
+		o.SetDbLogDir(s.LogDir)
+	}
 	o.EnableStatistics()
 	return o
 }

@@ -1,0 +1,213 @@
+package integrity
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"iter"
+
+	"github.com/loom-bridge/loom-bridge/bridge/agents"
+	"github.com/loom-bridge/loom-bridge/bridge/events"
+	"github.com/loom-bridge/loom-bridge/context/blob"
+	"github.com/loom-bridge/loom-bridge/context/session"
+	"github.com/loom-bridge/loom-bridge/memory"
+	"github.com/loom-bridge/loom-bridge/memory/journal"
+	"github.com/loom-bridge/loom-bridge/memory/kv"
+)
+
+// Finding is something that is damaged.
+type Finding struct {
+	// Keyspace is where it was found; kv.WholeStore if it belongs to all.
+	Keyspace kv.Keyspace
+	// Owner is whose it is; zero if that is not known, as with a file.
+	Owner kv.Scope
+	// Problem says what is wrong.
+	Problem error
+}
+
+func (f Finding) String() string {
+	if f.Owner == (kv.Scope{}) {
+		return fmt.Sprintf("%s: %v", f.Keyspace, f.Problem)
+	}
+	return fmt.Sprintf("%s: %s: %v", f.Keyspace, f.Owner, f.Problem)
+}
+
+// Options says how entries are read back.
+type Options struct {
+	// Found is told of each finding. Required.
+	Found func(Finding)
+	// Read, unless nil, is told how many bytes of entries were read since it was told
+	// last. It may wait; its error ends the reading.
+	Read func(bytes int64) error
+	// Memory, unless nil, compares the index of each owner with its records.
+	Memory *memory.Store
+}
+
+// Count is what was read of one keyspace.
+type Count struct {
+	// Owners is how many have something there, Bad those of which something is
+	// damaged.
+	Owners, Bad int
+	// Entries is how many keys were read, and Bytes what they hold. A key that is
+	// read for two reasons counts twice.
+	Entries, Bytes int64
+	// Outdated is how many indexes were not compared, because they are made anew
+	// when they are used.
+	Outdated int
+}
+
+// Entries reads back the entries of all owners of a store and returns what it read of
+// each keyspace. It returns nil when it has come through, however much it found;
+// otherwise why it could not go on.
+func Entries(ctx context.Context, engine kv.Engine, o Options) (map[kv.Keyspace]Count, error) {
+	counts := make(map[kv.Keyspace]Count)
+	for _, ks := range kv.Keyspaces() {
+		if ks == kv.Index { // made from the records, and compared with them
+			continue
+		}
+		r := &reading{engine: engine, options: o, keyspace: ks}
+		err := r.owners(ctx)
+		counts[ks] = r.count
+		if err != nil {
+			return counts, fmt.Errorf("read %s back: %w", ks, err)
+		}
+	}
+	return counts, nil
+}
+
+// reading is the reading of one keyspace.
+type reading struct {
+	engine   kv.Engine
+	options  Options
+	keyspace kv.Keyspace
+	count    Count
+}
+
+func (r *reading) owners(ctx context.Context) error {
+	for scope, err := range kv.Scopes(ctx, r.engine, r.keyspace) {
+		if err == nil {
+			err = r.owner(ctx, scope)
+		}
+		switch {
+		case ctx.Err() != nil:
+			return ctx.Err()
+		case errors.Is(err, kv.ErrDamaged) || errors.Is(err, kv.ErrBadScope): // nobody knows who comes behind it
+			r.options.Found(Finding{Keyspace: r.keyspace, Problem: err})
+			return nil
+		case err != nil:
+			return err
+		}
+	}
+	return nil
+}
+
+// owner reads what one owner has.
+func (r *reading) owner(ctx context.Context, scope kv.Scope) error {
+	view, err := r.view(ctx)
+	if err != nil {
+		return err
+	}
+	defer view.Close()
+	bad := false
+	counted := &countedReader{Reader: view, reading: r}
+	found := func(err error) {
+		if counted.failed != nil { // not damage, but the end of the reading
+			return
+		}
+		bad = true
+		r.options.Found(Finding{Keyspace: r.keyspace, Owner: scope, Problem: err})
+	}
+	for _, check := range r.checks() {
+		if err := errors.Join(check(ctx, counted, scope, found), counted.failed); err != nil {
+			return err
+		}
+	}
+	r.count.Owners++
+	if bad {
+		r.count.Bad++
+	}
+	return nil
+}
+
+// view is a snapshot that displaces nothing others use, where the engine has such.
+func (r *reading) view(ctx context.Context) (kv.Snapshot, error) {
+	if sweeper, ok := r.engine.(kv.Sweeper); ok {
+		return sweeper.Sweep(ctx)
+	}
+	return r.engine.Snapshot(ctx)
+}
+
+// check is how packages read back what they have written.
+type check func(ctx context.Context, from kv.Reader, scope kv.Scope, found func(error)) error
+
+func (r *reading) checks() []check {
+	switch r.keyspace {
+	case kv.Records:
+		return []check{memory.CheckRecords, journal.Check, r.index}
+	case kv.Log:
+		return []check{session.Check}
+	case kv.Blobs:
+		return []check{blob.Check}
+	case kv.Events:
+		return []check{events.Check}
+	case kv.System:
+		return []check{agents.Check, session.CheckIntents, memory.CheckDue}
+	}
+	return nil
+}
+
+// index compares the index of an owner with its records.
+func (r *reading) index(ctx context.Context, _ kv.Reader, scope kv.Scope, found func(error)) error {
+	if r.options.Memory == nil {
+		return nil
+	}
+	err := r.options.Memory.Check(ctx, scope)
+	switch {
+	case errors.Is(err, memory.ErrOutdated):
+		r.count.Outdated++
+	case ctx.Err() != nil || errors.Is(err, kv.ErrClosed) || errors.Is(err, memory.ErrClosed):
+		return err
+	case err != nil:
+		found(err)
+	}
+	return nil
+}
+
+// countedReader counts what is read through it.
+type countedReader struct {
+	kv.Reader
+	reading *reading
+	failed  error // why to stop
+}
+
+func (c *countedReader) Get(ctx context.Context, ks kv.Keyspace, keys ...[]byte) ([][]byte, error) {
+	values, err := c.Reader.Get(ctx, ks, keys...)
+	for i, value := range values {
+		if value != nil {
+			c.add(len(keys[i]) + len(value))
+		}
+	}
+	return values, errors.Join(err, c.failed)
+}
+
+func (c *countedReader) Scan(ctx context.Context, ks kv.Keyspace, of kv.Range) iter.Seq2[kv.Pair, error] {
+	return func(yield func(kv.Pair, error) bool) {
+		for pair, err := range c.Reader.Scan(ctx, ks, of) {
+			if c.add(len(pair.Key) + len(pair.Value)); c.failed != nil {
+				yield(kv.Pair{}, c.failed)
+				return
+			}
+			if !yield(pair, err) {
+				return
+			}
+		}
+	}
+}
+
+func (c *countedReader) add(bytes int) {
+	c.reading.count.Entries++
+	c.reading.count.Bytes += int64(bytes)
+	if read := c.reading.options.Read; read != nil && c.failed == nil {
+		c.failed = read(int64(bytes))
+	}
+}

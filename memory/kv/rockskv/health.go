@@ -1,0 +1,69 @@
+//go:build cgo && !norocksdb
+
+package rockskv
+
+import (
+	"errors"
+	"strconv"
+
+	"github.com/linxGnu/grocksdb"
+
+	"github.com/loom-bridge/loom-bridge/memory/kv"
+)
+
+// Health is kv.Monitored's. Each commit and each read that meets a fault notes it.
+// Once a second the store itself looks whether something is amiss, and whether a
+// commit would succeed then.
+func (db *DB) Health() *kv.Health { return &db.health }
+
+// fullBytes is the room below which a disk counts as full: less than a commit of
+// ordinary size takes.
+const fullBytes = 64 << 10
+
+// beat is the look that a store takes at itself. A disk without room is a fault even
+// while commits still go into the room that RocksDB has set aside for its log: the
+// next flush fails. Where a commit has failed, or RocksDB in the background, it tries
+// to write. A store that was
+// full is well again only when there is as much room as an open needs, so that it does
+// not change from one commit to the next.
+func (db *DB) beat() {
+	condition, _ := db.health.Condition()
+	if errors.Is(condition.Failed, kv.ErrFailed) {
+		return
+	}
+	if err := checkRoom(db.dir, "a commit", fullBytes); err != nil {
+		db.health.Fail(err)
+		return
+	}
+	faults := db.backgroundFaults()
+	if condition.Failed == nil && faults == db.faults {
+		return
+	}
+	db.faults = faults
+	if err := db.probe(); err != nil {
+		db.health.Fail(err)
+	} else if checkRoom(db.dir, "an open", minFreeBytes) == nil {
+		db.health.Recover()
+	}
+}
+
+// probe writes nothing, as a commit would.
+func (db *DB) probe() error {
+	var b batch
+	b.reset()
+	native := grocksdb.WriteBatchFrom(b.finished())
+	defer native.Destroy()
+	if err := db.write(true, func() error { return db.rocks.Write(db.eager, native) }); err != nil {
+		return writeError(err)
+	}
+	return nil
+}
+
+// backgroundFaults is how often RocksDB has failed at flushing and compacting.
+func (db *DB) backgroundFaults() uint64 {
+	faults, err := strconv.ParseUint(db.rocks.GetProperty("rocksdb.background-errors"), 10, 64)
+	if err != nil {
+		return 0
+	}
+	return faults
+}

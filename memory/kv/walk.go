@@ -1,0 +1,69 @@
+package kv
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"iter"
+)
+
+// Walk is for whoever looks whether everything in a range can be read: it calls see
+// for each pair and tells found what see says is wrong with it. Where the store
+// itself can't be read, found is told and the walk ends, since nobody knows what
+// would follow. The error is that of ctx, or ErrClosed.
+func Walk(ctx context.Context, from Reader, ks Keyspace, r Range, found func(error), see func(Pair) error) error {
+	for pair, err := range from.Scan(ctx, ks, r) {
+		if err == nil {
+			err = see(pair)
+		} else {
+			err = fmt.Errorf("what follows can't be read: %w", err)
+		}
+		if err == nil {
+			continue
+		}
+		if stop := errors.Join(ctx.Err(), closed(err)); stop != nil {
+			return stop
+		}
+		found(err)
+	}
+	return ctx.Err()
+}
+
+// Scopes yields every scope that has a key in a keyspace, in order. It reads one key
+// of each. An error comes last, with a zero Scope.
+func Scopes(ctx context.Context, from Reader, ks Keyspace) iter.Seq2[Scope, error] {
+	return func(yield func(Scope, error) bool) {
+		var next []byte
+		for {
+			scope, found, err := firstScope(ctx, from, ks, next)
+			if err != nil {
+				yield(Scope{}, err)
+				return
+			}
+			if !found || !yield(scope, nil) {
+				return
+			}
+			if next = After(scope.AppendPrefix(nil)); next == nil {
+				return
+			}
+		}
+	}
+}
+
+func firstScope(ctx context.Context, from Reader, ks Keyspace, start []byte) (scope Scope, found bool, err error) {
+	for pair, err := range from.Scan(ctx, ks, Range{Start: start, Limit: 1}) {
+		if err != nil {
+			return Scope{}, false, err
+		}
+		scope, _, err := SplitKey(pair.Key)
+		return scope, err == nil, err
+	}
+	return Scope{}, false, nil
+}
+
+func closed(err error) error {
+	if errors.Is(err, ErrClosed) {
+		return ErrClosed
+	}
+	return nil
+}
