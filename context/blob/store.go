@@ -172,6 +172,8 @@ type Stored struct {
 	MediaType string
 	// Binary says that the content holds a NUL or is not UTF-8.
 	Binary bool
+	// UTF8 says that the content is UTF-8, with or without NUL.
+	UTF8 bool
 	// Head is all of the content, or the first HeldBytes of a longer one, and
 	// then Tail its last HeldBytes. They must not be changed.
 	Head, Tail []byte

@@ -200,7 +200,7 @@ func (u *Upload) finishLarge() (Stored, error) {
 // describe says what the content looks like; all is nil when it is not in
 // memory any more.
 func (u *Upload) describe(all []byte) Stored {
-	s := Stored{Size: u.size, Lines: u.text.lines(), Binary: u.text.binary()}
+	s := Stored{Size: u.size, Lines: u.text.lines(), Binary: u.text.binary(), UTF8: u.text.utf8()}
 	s.Kind, s.MediaType = kindOf(u.head, all, s.Binary)
 	return s
 }

@@ -2,6 +2,7 @@ package step
 
 import (
 	"fmt"
+	"strconv"
 	"strings"
 )
 
@@ -19,6 +20,10 @@ type shown struct {
 	// place is where the text begins in one that can be read on, nil for any other
 	// text.
 	place *Place
+	// taken says that the text was taken out of the result, which says it otherwise.
+	taken bool
+	// quoted says that the text is JSON.
+	quoted bool
 }
 
 // shownText is a text that is all there.
@@ -104,7 +109,7 @@ func (r *Reducer) clip(s shown, lines int) clipped {
 		tail = s.text
 	}
 	room := limit - len(clipMark(s.size, ""))
-	if s.place != nil {
+	if s.place != nil || s.taken {
 		room -= readOnBytes
 	}
 	room = max(room, 0)
@@ -144,7 +149,28 @@ const clipSign = "\n[… "
 // clipMark stands where bytes were left out. It ends the line before it and
 // begins the next.
 func clipMark(missing int64, more string) string {
-	return fmt.Sprintf(clipSign+"%d bytes left out; full text: see reference%s]\n", missing, more)
+	return fmt.Sprintf(clipSign+"%d"+clipWords+"see reference%s]\n", missing, more)
+}
+
+// clipWords stand behind the number of bytes in a mark.
+const clipWords = " bytes left out; full text: "
+
+// Clip returns the words that stand in Inline where bytes of the result were left
+// out, with the line ends around them, and how many bytes that are; nothing when
+// all of it is there.
+func (s Step) Clip() (mark string, missing int64) {
+	start := strings.Index(s.Inline, clipSign)
+	if start < 0 {
+		return "", 0
+	}
+	digits, rest, found := strings.Cut(s.Inline[start+len(clipSign):], clipWords)
+	n, err := strconv.ParseInt(digits, 10, 64)
+	end := strings.Index(rest, "]\n")
+	if !found || err != nil || end < 0 {
+		return "", 0
+	}
+	size := len(clipSign) + len(digits) + len(clipWords) + end + len("]\n")
+	return s.Inline[start : start+size], n
 }
 
 // readOnBytes is room for what readOn says.
@@ -152,6 +178,9 @@ const readOnBytes = len("; read on with offset_bytes 9223372036854775807")
 
 // readOn says how to read on behind the head that is shown.
 func (s shown) readOn(head string) string {
+	if s.taken {
+		return "; as text: " + idMark + ".txt"
+	}
 	if s.place == nil {
 		return ""
 	}

@@ -10,35 +10,37 @@ func (r *Reducer) results(c Call) reading {
 	rd := reading{}
 	hits, ok := c.Result.Output["results"].([]any)
 	if !ok {
-		// A result that is nothing but a list comes as the only value.
-		hits, ok = c.Result.Output[keyOutput].([]any)
+		hits, ok = c.Result.Value.([]any)
 	}
 	rd.size.items = int64(len(hits))
 	if count, known := wholeNumber(c.Result.Output["count"]); !ok && known {
 		rd.size.items = count
 	}
 	rd.figure("count", rd.size.items)
-	rd.asJSON(c.Result)
+	rd.asJSON(&c.Result)
 	return rd
 }
 
 // asJSON shows a result as JSON, whose size is the result's.
-func (rd *reading) asJSON(result Result) {
-	if emptyResult(result) {
+func (rd *reading) asJSON(result *Result) {
+	switch {
+	case emptyResult(result):
 		return
+	case result.onlyBody():
+		rd.body(result)
+		rd.printed = false
+	default:
+		rd.size.bytes = int64(len(rd.jsonText(result)))
+		rd.showJSON(resultValue(result))
 	}
-	value := resultValue(result)
-	rd.json = CanonicalJSON(value)
-	rd.size.bytes = int64(len(rd.json))
 	rd.figure("size", rd.size.bytes)
-	rd.shown = shownText(string(SpacedJSON(value)))
 }
 
 // page reads a page of the web: its text, then its links.
 func (r *Reducer) page(c Call) reading {
 	url, _ := c.Args["url"].(string)
 	status, _ := wholeNumber(c.Result.Output["status"])
-	b, rest := pageText(c.Result)
+	b, rest := pageText(&c.Result)
 	rd := reading{words: map[string]string{"site": headBytes(withoutScheme(url), MaxPathBytes)}}
 	rd.size = size{bytes: b.size, text: b.text}
 	rd.figure("size", b.size)
@@ -50,16 +52,16 @@ func (r *Reducer) page(c Call) reading {
 	links := rest["links"]
 	delete(rest, "links")
 	if len(rest) > 0 {
-		rd.shown = rd.shown.below(string(SpacedJSON(rest)))
+		rd.shown = rd.shown.below(rd.jsonLine(rest))
 	}
 	if links != nil {
-		rd.shown = rd.shown.above("links: " + string(SpacedJSON(links)))
+		rd.shown = rd.shown.above("links: " + rd.jsonLine(links))
 	}
 	return rd
 }
 
 // pageText takes the text out of a page.
-func pageText(result Result) (body, map[string]any) {
+func pageText(result *Result) (body, map[string]any) {
 	rest := maps.Clone(result.Output)
 	if rest == nil {
 		rest = map[string]any{}
@@ -68,8 +70,11 @@ func pageText(result Result) (body, map[string]any) {
 	if result.BodyKey != "" {
 		return fileBody(result), rest
 	}
-	text, _ := rest["text"].(string)
-	delete(rest, "text")
+	text, ok := result.Value.(string)
+	if !ok {
+		text, _ = rest["text"].(string)
+		delete(rest, "text")
+	}
 	return unhashed(text), rest
 }
 
@@ -78,4 +83,11 @@ func withoutScheme(url string) string {
 		return after
 	}
 	return url
+}
+
+// jsonLine is a value as a line of JSON, without the bytes that it holds.
+func (rd *reading) jsonLine(value any) string {
+	value, found := withoutBytes(value)
+	rd.found(found)
+	return string(SpacedJSON(value))
 }

@@ -79,8 +79,9 @@ func TestToolsOfAgents(t *testing.T) {
 		output string
 		code   tools.Code
 	}{
-		"object":       {result: agents.Result{Output: `{"b":2,"a":9007199254740993}`}, output: `{"a":9007199254740993,"b":2}`},
+		"object":       {result: agents.Result{Output: `{"b":2,"a":9007199254740993}`}, output: `{"b":2,"a":9007199254740993}`},
 		"number":       {result: agents.Result{Output: `3`}, output: `3`},
+		"text":         {result: agents.Result{Output: "a\x00b", Form: step.FormText}, output: `"a\u0000b"`},
 		"nothing":      {result: agents.Result{}, output: `null`},
 		"no_json":      {result: agents.Result{Output: `{`}, code: tools.Failed},
 		"failed":       {result: agents.Result{Status: agents.ResultError, ErrorCode: "TOOL_ERROR", ErrorMessage: "no luck"}, code: tools.Failed},

@@ -266,4 +266,4 @@ async def test_what_a_tool_may_return() -> None:
     }
     assert await _provided.provided_tool(nothing, None, None, None).run("{}") == "null"
     method = _provided.provided_tool(Thing().method, None, None, None)
-    assert (method.name, await method.run('{"word":"a"}')) == ("method", '"aa"')
+    assert (method.name, await method.run('{"word":"a"}')) == ("method", "aa")

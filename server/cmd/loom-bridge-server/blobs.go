@@ -18,6 +18,8 @@ func (c Config) checkBlobs() error {
 		return &ConfigError{"blob-gc-bytes", c.BlobGCBytes, "must not be negative; 0 collects at the interval only"}
 	case c.BlobMaxBytes < 0:
 		return &ConfigError{"blob-max-bytes", c.BlobMaxBytes, "must not be negative; 0 means no quota"}
+	case c.MaxResultBytes < 1 || c.MaxResultBytes > blob.MaxBytes:
+		return &ConfigError{"max-result-bytes", c.MaxResultBytes, fmt.Sprintf("must be from 1 to %d", blob.MaxBytes)}
 	}
 	_, err := c.blobTTLs()
 	return err

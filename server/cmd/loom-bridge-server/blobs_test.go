@@ -38,6 +38,7 @@ func TestBlobSettings(t *testing.T) {
 		"blob-gc-interval": func(c *Config) { c.BlobGCInterval = -1 },
 		"blob-gc-bytes":    func(c *Config) { c.BlobGCBytes = -1 },
 		"blob-max-bytes":   func(c *Config) { c.BlobMaxBytes = -1 },
+		"max-result-bytes": func(c *Config) { c.MaxResultBytes = 0 },
 	} {
 		c := DefaultConfig()
 		spoil(&c)

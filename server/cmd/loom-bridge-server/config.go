@@ -11,6 +11,7 @@ import (
 
 	"github.com/loom-bridge/loom-bridge/bridge/agents"
 	"github.com/loom-bridge/loom-bridge/bridge/events"
+	"github.com/loom-bridge/loom-bridge/bridge/hand"
 	"github.com/loom-bridge/loom-bridge/context/blob"
 	"github.com/loom-bridge/loom-bridge/memory/kv/rockskv"
 	"github.com/loom-bridge/loom-bridge/server"
@@ -98,6 +99,8 @@ type Config struct {
 	// BlobMaxBytes is what one agent's results may take; 0 for no bound. Default
 	// 10 GiB.
 	BlobMaxBytes int `koanf:"blob-max-bytes"`
+	// MaxResultBytes bounds one result that is streamed in. Default 64 MiB.
+	MaxResultBytes int `koanf:"max-result-bytes"`
 	// MetricsAddr is where Prometheus finds /metrics. Default none: off.
 	MetricsAddr string `koanf:"metrics-addr"`
 	// LogLevel is debug, info, warn, error or off. Default info.
@@ -151,6 +154,7 @@ func DefaultConfig() Config {
 		Tiers:          defaultTiers(),
 		Embedder:       defaultEmbedder(),
 		BlobGCInterval: blob.DefaultCollectEvery, BlobGCBytes: blob.DefaultCollectBytes, BlobMaxBytes: blob.DefaultMaxOwnerBytes,
+		MaxResultBytes: hand.DefaultMaxResultBytes,
 	}
 }
 

@@ -63,6 +63,7 @@ func configFlags() *pflag.FlagSet {
 	f.Duration("blob-gc-interval", d.BlobGCInterval, "time between two collections of expired results; 0 collects only when asked to")
 	f.Int("blob-gc-bytes", d.BlobGCBytes, "collect an agent's expired results as soon as its results take more; 0 never")
 	f.Int("blob-max-bytes", d.BlobMaxBytes, "most that one agent's results may take; 0 for no bound")
+	f.Int("max-result-bytes", d.MaxResultBytes, "longest result that can be streamed in, in bytes")
 	f.String("metrics-addr", d.MetricsAddr, "serve Prometheus /metrics on `host:port`; no host means 127.0.0.1")
 	f.String(keyLogLevel, d.LogLevel, "debug, info, warn, error or off")
 	f.String("log-format", d.LogFormat, "text or json")

@@ -133,7 +133,7 @@ func serve(ctx context.Context, config Config, getenv func(string) string, stdou
 	parts, err := domain.Open(engine, places, &domain.Options{
 		StoreDir: config.DataDir, Models: models, History: config.history(), Retention: config.retention(),
 		Presets: config.preset, Reduction: reduction, Reference: referenceStyles()[config.byPreset().ReferenceStyle], Compress: config.compress(),
-		ResultTokens: config.ToolResultMaxTokens, DropWritten: !config.WriteStoreContent, Blobs: config.blobs(), RegistrationIdle: config.RegistrationIdle,
+		ResultTokens: config.ToolResultMaxTokens, DropWritten: !config.WriteStoreContent, MaxResultBytes: int64(config.MaxResultBytes), Blobs: config.blobs(), RegistrationIdle: config.RegistrationIdle,
 		Memory: memory.Options{Language: language, Embedder: embedder, VectorWeight: config.VectorWeight}, Tiers: config.tiers(), Logger: logger,
 	})
 	if err != nil {
