@@ -1,9 +1,12 @@
 package server_test
 
 import (
+	"bytes"
+	"encoding/json"
 	"fmt"
 	"strings"
 	"testing"
+	"unicode/utf8"
 
 	loombridgev1 "github.com/loom-bridge/loom-bridge/proto/gen/loombridge/v1"
 	"github.com/loom-bridge/loom-bridge/server/servertest"
@@ -111,6 +114,56 @@ func TestShortBinaryFilesAreKept(t *testing.T) {
 	}
 }
 
+// What a prompt can't show of a text that JSON holds, it says how to read as text.
+func TestLongTextsInJSONReadAsText(t *testing.T) {
+	s := servertest.Start(t, nil)
+	text := textAbout("a long text in JSON")
+	text += strings.Repeat(text, 1+20_000/len(text))
+	for tool, output := range map[string]any{"my:tool": text, "bash": map[string]any{"output": text, "exit_code": 0}} {
+		got := recordJSON(t, s, tool, "", string(mustJSON(t, output)))
+		name := got.GetStep().GetId() + ".txt"
+		if !strings.Contains(got.GetStep().GetInline(), " bytes left out; full text: see reference; as text: "+name+"]") {
+			t.Errorf("%s shows %.300q", tool, got.GetStep().GetInline())
+		}
+		if read := readName(t, s, name); read != text {
+			t.Errorf("%s: ReadBlob gives %.60q", tool, read)
+		}
+		answer := MustRead(t, s, agent, name)
+		if read, _ := content(t, answer); read != text {
+			t.Errorf("%s: fs:read_file gives %.60q", tool, read)
+		}
+	}
+}
+
+// FuzzResultsComeBack: whatever is recorded comes back.
+func FuzzResultsComeBack(f *testing.F) {
+	for i, text := range append(oddJSON(), "", "ab\x00c", "\xff\xfe", "\x89PNG\r\n\x1a\n", "data:image/png;base64,iVBORw0KGgo=") {
+		f.Add([]byte(text), uint8(i))
+	}
+	s := servertest.Start(f, nil)
+	tools := []string{"my:tool", "web:search", "browser:navigate", "fs:list_dir", "system:shell", "fs:read_file", "fs:write_file", "weather:get"}
+	f.Fuzz(func(t *testing.T, data []byte, kind uint8) {
+		r := &loombridgev1.RecordStepRequest{AgentId: agent, ToolName: tools[int(kind)%len(tools)], Success: kind < 200}
+		switch {
+		case kind%3 == 0 && utf8.Valid(data):
+			r.OutputForm = &loombridgev1.RecordStepRequest_OutputText{OutputText: string(data)}
+		case kind%3 == 1 && utf8.Valid(data) && json.Valid(data):
+			r.OutputForm = &loombridgev1.RecordStepRequest_OutputJson{OutputJson: string(data)}
+		default:
+			r.OutputForm = &loombridgev1.RecordStepRequest_OutputBytes{OutputBytes: &loombridgev1.ResultBytes{Data: data}}
+		}
+		got, err := s.Context.RecordStep(t.Context(), r)
+		must(t, err)
+		_, read := MustReadBlob(t, s, &loombridgev1.ReadBlobRequest{AgentId: agent, Name: got.GetStep().GetId(), Form: loombridgev1.BlobForm_BLOB_FORM_ORIGINAL})
+		if !bytes.Equal(read, data) {
+			t.Fatalf("%v of %s: %q came back as %q", r.GetOutputForm(), r.GetToolName(), data, read)
+		}
+		for _, form := range []loombridgev1.BlobForm{loombridgev1.BlobForm_BLOB_FORM_TEXT, loombridgev1.BlobForm_BLOB_FORM_UNSPECIFIED} {
+			MustReadBlob(t, s, &loombridgev1.ReadBlobRequest{AgentId: agent, Name: got.GetStep().GetId(), Form: form})
+		}
+	})
+}
+
 // P26: what a summary of a task refers to can be read.
 func TestTasksReadBackByReference(t *testing.T) {
 	s := servertest.Start(t, nil)
@@ -127,7 +180,7 @@ func TestTasksReadBackByReference(t *testing.T) {
 	}
 }
 
-// K36: a call that was refused says so, once.
+// A16: a call that was refused says so, once.
 func TestRefusedCallsAreRecordedAsRefused(t *testing.T) {
 	s := servertest.Start(t, nil)
 	got, err := s.Context.RecordStep(t.Context(), &loombridgev1.RecordStepRequest{

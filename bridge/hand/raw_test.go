@@ -189,10 +189,3 @@ func TestRecordRefuses(t *testing.T) {
 		t.Errorf("%d steps were recorded", got)
 	}
 }
-
-func must(text []byte, err error) []byte {
-	if err != nil {
-		panic(err) // values of tests are JSON
-	}
-	return text
-}

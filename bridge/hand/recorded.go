@@ -100,7 +100,7 @@ func checkRecorded(r Recorded) (*call, outcome, error) {
 // recordedDigest is the hash of a report. That of a JSON result has the result in
 // it, that of any other the result's hash.
 func recordedDigest(c *call, r *Recorded, out *outcome) [32]byte {
-	content := []byte(r.Output.Data)
+	content := r.Output.Data
 	kind := "record"
 	if r.Output.Form == step.FormText || r.Output.Form == step.FormBytes || r.Body != nil {
 		kind += " " + r.Output.Form.String() + " " + r.Output.MediaType

@@ -18,7 +18,7 @@ func (q *Quoted) Escaped(text string, at int) int {
 	if at == 0 || at >= len(text) || text[at-1] != '\\' {
 		return 0
 	}
-	size := 0
+	var size int
 	switch text[at] {
 	case 'n', 'r', 't':
 		size = 1

@@ -16,7 +16,11 @@ func (r *Reducer) file(c Call) reading {
 		text:    &heldText{ext: bodyExt(kind)},
 		unshown: b.binary && b.size > 0,
 	}
-	if c.Result.BodyKey == "" {
+	if c.Result.BodyKey == "" && !c.Result.hasContent() && !emptyResult(&c.Result) {
+		// There is no content, but something else.
+		rd.text = nil
+		rd.showJSON(resultValue(&c.Result))
+	} else if c.Result.BodyKey == "" {
 		// The content came inside the output, so there is no body to store.
 		rd.text.bytes = []byte(b.text)
 		rd.text.holes = c.Result.holes([]string{c.Result.contentKey()}, []int{len(b.text)})
@@ -25,10 +29,12 @@ func (r *Reducer) file(c Call) reading {
 	rd.figure("bytes", b.size)
 	rd.figure("type", kind)
 	rd.figure("sha256", b.sha256)
-	if b.binary {
+	switch {
+	case rd.text == nil:
+	case b.binary:
 		rd.noText(&c.Result, b)
 		rd.text.ext = bodyExt(kind)
-	} else {
+	default:
 		place := PlaceOf(c.Args)
 		rd.shown = shown{text: b.text, tail: b.tail, size: b.size, place: &place}
 		if b.lines != nil {
@@ -78,6 +84,16 @@ func (r *Result) contentKey() string {
 		return wholeText
 	}
 	return "content"
+}
+
+// hasContent tells whether a JSON result has the content of a file.
+func (r *Result) hasContent() bool {
+	content := r.Value
+	if !r.IsValue {
+		content = r.Output["content"]
+	}
+	_, ok := content.(string)
+	return ok
 }
 
 // fileBody takes the body, or what a tool without one put under "content", or gave

@@ -90,7 +90,10 @@ func (r *Result) originalSize() int64 {
 // keepGiven notes where the result is as it was given.
 func (r *Reducer) keepGiven(c Call, rd *reading, out *Reduced) {
 	result := &c.Result
-	out.Given = Given{Form: result.Form, MediaType: cmp.Or(result.MediaType, rd.media)}
+	out.Given = Given{Form: result.Form, MediaType: result.MediaType}
+	if result.Form != FormJSON {
+		out.Given.MediaType = cmp.Or(result.MediaType, rd.media)
+	}
 	data, whole := result.original()
 	switch {
 	case result.Form == FormUnknown, result.Form == FormNone:

@@ -1,6 +1,7 @@
 package step
 
 import (
+	"cmp"
 	"encoding/json"
 )
 
@@ -280,12 +281,7 @@ func (r *Reducer) offloadResult(c Call, rule *rule, rd *reading, out *Reduced) {
 		return
 	}
 	shortest := int64(len(out.Observation) + stubBytes)
-	if rd.text != nil && (rule.offload != offloadResult || !rd.shown.whole() || c.Result.onlyBody()) {
-		if long || rule.from.reached(rd.size, shortest) {
-			out.Offload, out.OffloadExt, out.OffloadBytes = true, rd.text.ext, rd.text.bytes
-			rd.derived = rd.text.bytes != nil
-		}
-	} else {
+	if rd.text == nil || rule.offload == offloadResult && rd.shown.whole() && !c.Result.onlyBody() {
 		text := rd.jsonText(&c.Result)
 		full := size{bytes: int64(len(text)), items: rd.size.items, text: rd.size.text}
 		if full.text == "" {
@@ -296,8 +292,9 @@ func (r *Reducer) offloadResult(c Call, rule *rule, rd *reading, out *Reduced) {
 		}
 		return
 	}
-	if rule.ext != "" && out.Offload {
-		out.OffloadExt = rule.ext
+	if long || rule.from.reached(rd.size, shortest) {
+		out.Offload, out.OffloadExt, out.OffloadBytes = true, cmp.Or(rule.ext, rd.text.ext), rd.text.bytes
+		rd.derived = rd.text.bytes != nil
 	}
 }
 

@@ -97,6 +97,41 @@ func TestToolsOfAgents(t *testing.T) {
 	}
 }
 
+// A long text of an agent's tool stays a text where it is cut, and is whole in its
+// blob; bytes are bytes.
+func TestLongResultsOfAgents(t *testing.T) {
+	d := MustOpen(t)
+	long := strings.Repeat("a line\n", 200_000)
+	quoted := string(step.CanonicalJSON(long))
+	for name, test := range map[string]struct {
+		result agents.Result
+		blob   string
+	}{
+		"text": {agents.Result{Output: long, Form: step.FormText}, long},
+		"json": {agents.Result{Output: quoted}, quoted},
+	} {
+		MustProvide(t, d, "agent-"+name, "demo:"+name, test.result)
+		a := call(t, d, "demo:"+name)
+		var shown string
+		must(t, json.Unmarshal(a.Output, &shown))
+		if !a.Truncated || !strings.HasPrefix(long, shown) || len(a.Output) > hand.MaxOutputBytes {
+			t.Errorf("%s: truncated %t, %d bytes", name, a.Truncated, len(a.Output))
+		}
+		var whole strings.Builder
+		for piece, err := range d.Blobs.Read(t.Context(), kv.AgentScope(tenant, "caller"), *a.Blob, 0, -1) {
+			must(t, err)
+			whole.Write(piece)
+		}
+		if whole.String() != test.blob {
+			t.Errorf("%s: the blob has %d bytes, want %d", name, whole.Len(), len(test.blob))
+		}
+	}
+	MustProvide(t, d, "agent-bytes", "demo:bytes", agents.Result{Output: "\xff\x00", Form: step.FormBytes, MediaType: "x/y"})
+	if a := call(t, d, "demo:bytes"); a.Output != nil || a.Bytes == nil || string(a.Bytes.Data) != "\xff\x00" || a.Bytes.MediaType != "x/y" {
+		t.Errorf("bytes: %+v", a)
+	}
+}
+
 // An agent that has gone fails the call at once; the server's own tools stay.
 func TestToolOfAnAgentThatLeft(t *testing.T) {
 	d := MustOpen(t)

@@ -1,6 +1,7 @@
 package domain
 
 import (
+	"bytes"
 	"cmp"
 	"context"
 	"errors"
@@ -13,9 +14,14 @@ import (
 	"github.com/loom-bridge/loom-bridge/memory/kv"
 )
 
-// maxViewBytes bounds a result whose other forms are made: all of it is in memory
-// for that. A longer one is shown as it is.
-const maxViewBytes = 4 << 20
+const (
+	// maxViewBytes bounds a result whose other forms are made: all of it is in memory
+	// for that. A longer one is read as it is.
+	maxViewBytes = 8 << 20
+	// maxViewParts bounds the values of JSON that is decoded for that: each takes many
+	// times its length.
+	maxViewParts = 1 << 17
+)
 
 // result finds what the id of a step leads to: the result as it was given, or what
 // the call wrote, if that was kept and the result is short.
@@ -72,6 +78,9 @@ func (r reads) view(ctx context.Context, scope kv.Scope, o original) (blob.Entry
 	if err != nil {
 		return blob.Entry{}, err
 	}
+	if g := e.Step.Given; o.form == formMedia && o.index == 0 && g.Form == step.FormBytes && g.MediaType != "" {
+		return r.givenOf(ctx, scope, e, o)
+	}
 	if o.form != formText {
 		return r.made(ctx, scope, e.Step, o)
 	}
@@ -97,6 +106,9 @@ func (r reads) form(ctx context.Context, scope kv.Scope, s *step.Step, o origina
 	given, err := r.bytes(ctx, scope, s)
 	if err != nil {
 		return err
+	}
+	if o.form != formResult && given.Form == step.FormJSON && bytes.Count(given.Data, []byte{','}) > maxViewParts {
+		return &blob.MissingError{Name: o.path(), Reason: fmt.Sprintf("the JSON has more than %d parts, so no other form of it is made", maxViewParts)}
 	}
 	ok := true
 	switch o.form {
