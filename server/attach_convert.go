@@ -13,6 +13,7 @@ import (
 
 	"github.com/loom-bridge/loom-bridge/bridge/agents"
 	"github.com/loom-bridge/loom-bridge/bridge/tools"
+	"github.com/loom-bridge/loom-bridge/context/media"
 	"github.com/loom-bridge/loom-bridge/context/step"
 	loombridgev1 "github.com/loom-bridge/loom-bridge/proto/gen/loombridge/v1"
 )
@@ -86,6 +87,9 @@ func toolResultOf(r *loombridgev1.AttachToolResult) agents.Result {
 	case *loombridgev1.AttachToolResult_OutputText:
 		return agents.Result{Status: agents.ResultOK, Output: output.OutputText, Form: step.FormText}
 	case *loombridgev1.AttachToolResult_OutputBytes:
+		if mediaType := output.OutputBytes.GetMediaType(); mediaType != "" && !media.IsType(mediaType) {
+			return agents.Failure(tools.Failed, "the agent's answer has no media type")
+		}
 		return agents.Result{
 			Status: agents.ResultOK, Output: string(output.OutputBytes.GetData()), Form: step.FormBytes,
 			MediaType: output.OutputBytes.GetMediaType(),

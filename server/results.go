@@ -56,7 +56,13 @@ func (c *check) recordStep(prefix string, r *loombridgev1.RecordStepRequest) {
 
 func (c *check) resultBytes(prefix string, b *loombridgev1.ResultBytes) {
 	c.bytes(prefix+"data", len(b.GetData()), hand.MaxOutputBytes)
-	c.text(prefix+"media_type", b.GetMediaType(), maxMediaTypeBytes)
+	c.mediaType(prefix+"media_type", b.GetMediaType())
+}
+
+func (c *check) mediaType(field, text string) {
+	if text != "" && !media.IsType(text) {
+		c.add(field, "is no media type, such as `image/png`, of at most %d bytes", maxMediaTypeBytes)
+	}
 }
 
 // content checks the number of blocks before anything else.
@@ -76,7 +82,7 @@ func (c *check) content(prefix string, content *loombridgev1.ResultContent) {
 			c.resultBytes(inner+"audio.", kind.Audio)
 		case *loombridgev1.ContentBlock_Resource:
 			c.required(inner+"resource.uri", kind.Resource.GetUri(), maxURIBytes)
-			c.text(inner+"resource.media_type", kind.Resource.GetMediaType(), maxMediaTypeBytes)
+			c.mediaType(inner+"resource.media_type", kind.Resource.GetMediaType())
 			c.text(inner+"resource.text", kind.Resource.GetText(), hand.MaxOutputBytes)
 			c.bytes(inner+"resource.data", len(kind.Resource.GetData()), hand.MaxOutputBytes)
 		default:

@@ -238,6 +238,8 @@ func TestPromptsShowNoBase64(t *testing.T) {
 	for name, text := range map[string]string{
 		"a data URL":  `"data:image/png;base64,` + image + `"`,
 		"MCP":         `{"content":[{"type":"text","text":"a screenshot"},{"type":"image","data":"` + image + `","mimeType":"image/png"}]}`,
+		"in a text":   `"<p>a page <img src='data:image/png;base64,` + image + `'> and more</p>"`,
+		"in a page":   `{"html":"<img src='data:image/png;base64,` + image + `'>","n":1}`,
 		"under a key": `{"screenshot":"data:image/png;base64,` + image + `","title":"home"}`,
 	} {
 		s := servertest.Start(t, nil)

@@ -78,7 +78,7 @@ func checkUploadStepRequest(r *loombridgev1.UploadStepRequest) error {
 	default:
 		c.add("step.output_upload.form", "must be RESULT_FORM_JSON, RESULT_FORM_TEXT or RESULT_FORM_BYTES")
 	}
-	c.text("step.output_upload.media_type", upload.GetMediaType(), maxMediaTypeBytes)
+	c.mediaType("step.output_upload.media_type", upload.GetMediaType())
 	return c.err()
 }
 

@@ -1,6 +1,7 @@
 package media
 
 import (
+	"iter"
 	"maps"
 	"slices"
 	"strings"
@@ -38,9 +39,7 @@ func (h *hider) value(value any, depth int) any {
 	}
 	switch v := value.(type) {
 	case string:
-		if url, ok := hiddenURL(v); ok {
-			return h.add(url.Info())
-		}
+		return h.text(v)
 	case []any:
 		return h.list(v, depth)
 	case map[string]any:
@@ -50,6 +49,58 @@ func (h *hider) value(value any, depth int) any {
 		return h.object(v, depth)
 	}
 	return value
+}
+
+// text is a text with words in the place of the data URLs in it, or of all of it.
+func (h *hider) text(text string) string {
+	if url, ok := hiddenURL(text); ok {
+		return h.add(url.Info())
+	}
+	var out strings.Builder
+	from := 0
+	for at, size := range urlsIn(text) {
+		url, _ := ParseDataURL(text[at : at+size])
+		out.WriteString(text[from:at])
+		out.WriteString(h.add(url.Info()))
+		from = at + size
+	}
+	if from == 0 {
+		return text
+	}
+	out.WriteString(text[from:])
+	return out.String()
+}
+
+// urlsIn yields where data URLs of bytes stand in a text, and how long they are.
+func urlsIn(text string) iter.Seq2[int, int] {
+	return func(yield func(at, size int) bool) {
+		for at := 0; ; {
+			mark := strings.Index(text[at:], base64Mark)
+			if mark < 0 {
+				return
+			}
+			mark += at
+			from, end := max(at, mark-maxTypeBytes), mark+len(base64Mark)
+			for end < len(text) && isBase64[text[end]] {
+				end++
+			}
+			at = end
+			start := strings.LastIndex(text[from:mark], "data:")
+			if start < 0 {
+				continue
+			}
+			start += from
+			if _, ok := ParseDataURL(text[start:end]); ok && end-start >= minHidden && !yield(start, end-start) {
+				return
+			}
+		}
+	}
+}
+
+// HideText is Hide for a text.
+func HideText(text string, words func(Info) string) (string, []Info) {
+	h := hider{words: words}
+	return h.text(text), h.found
 }
 
 func (h *hider) list(list []any, depth int) any {
@@ -101,9 +152,7 @@ func each(value any, depth int, found func(mediaType, payload string) bool) bool
 	}
 	switch v := value.(type) {
 	case string:
-		if url, ok := hiddenURL(v); ok {
-			return found(url.Type, url.Payload)
-		}
+		return eachIn(v, found)
 	case []any:
 		for _, element := range v {
 			if !each(element, depth+1, found) {
@@ -118,6 +167,20 @@ func each(value any, depth int, found func(mediaType, payload string) bool) bool
 			if !each(v[key], depth+1, found) {
 				return false
 			}
+		}
+	}
+	return true
+}
+
+// eachIn calls found for the data URLs of a text.
+func eachIn(text string, found func(mediaType, payload string) bool) bool {
+	if url, ok := hiddenURL(text); ok {
+		return found(url.Type, url.Payload)
+	}
+	for at, size := range urlsIn(text) {
+		url, _ := ParseDataURL(text[at : at+size])
+		if !found(url.Type, url.Payload) {
+			return false
 		}
 	}
 	return true

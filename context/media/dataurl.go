@@ -6,8 +6,12 @@ import (
 	"strings"
 )
 
-// maxTypeBytes bounds the media type of a data URL.
-const maxTypeBytes = 128
+const (
+	// maxTypeBytes bounds a media type.
+	maxTypeBytes = 128
+	// base64Mark stands between the media type of a data URL and its bytes.
+	base64Mark = ";base64,"
+)
 
 // DataURL is bytes written as text: "data:image/png;base64,…".
 type DataURL struct {
@@ -24,12 +28,12 @@ func ParseDataURL(text string) (DataURL, bool) {
 	if !ok {
 		return DataURL{}, false
 	}
-	head, _, ok := strings.Cut(rest[:min(len(rest), maxTypeBytes)], ";base64,")
-	if !ok || strings.HasPrefix(head, "text/") || strings.ContainsAny(head, " \n") {
+	head, _, ok := strings.Cut(rest[:min(len(rest), maxTypeBytes)], base64Mark)
+	mediaType, _, _ := strings.Cut(head, ";")
+	if !ok || !IsType(mediaType) || strings.HasPrefix(mediaType, "text/") || strings.ContainsFunc(head, func(r rune) bool { return r <= ' ' }) {
 		return DataURL{}, false
 	}
-	payload := strings.TrimSpace(rest[len(head)+len(";base64,"):])
-	mediaType, _, _ := strings.Cut(head, ";")
+	payload := strings.TrimSpace(rest[len(head)+len(base64Mark):])
 	return DataURL{Type: mediaType, Payload: payload}, onlyBase64(payload)
 }
 
@@ -49,7 +53,7 @@ type Info struct {
 // InfoOf describes bytes of a size by how they begin. A media type that is given
 // wins over the one that they look like.
 func InfoOf(mediaType string, head []byte, size int64) Info {
-	if mediaType == "" {
+	if !IsType(mediaType) {
 		mediaType = TypeOf(head)
 	}
 	i := Info{Type: mediaType, Size: size}
@@ -101,13 +105,18 @@ func Decode(payload string) ([]byte, error) {
 	return base64.RawStdEncoding.DecodeString(payload)
 }
 
-// onlyBase64 tells whether a text is in the alphabets of base64.
+// isBase64 are the bytes of both alphabets of base64, and the padding.
+var isBase64 = func() (is [256]bool) {
+	for _, c := range []byte("ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/-_=") {
+		is[c] = true
+	}
+	return is
+}()
+
+// onlyBase64 tells whether a text is in the alphabets of base64, but for line ends.
 func onlyBase64(data string) bool {
 	for i := range len(data) {
-		switch c := data[i]; {
-		case 'a' <= c && c <= 'z', 'A' <= c && c <= 'Z', '0' <= c && c <= '9':
-		case c == '+', c == '/', c == '-', c == '_', c == '=', c == '\n', c == '\r':
-		default:
+		if c := data[i]; !isBase64[c] && c != '\n' && c != '\r' {
 			return false
 		}
 	}

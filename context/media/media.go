@@ -28,6 +28,22 @@ func Kind(mediaType string) string {
 	return Binary
 }
 
+// IsType tells whether a text has the form of a media type, such as "image/png".
+func IsType(text string) bool {
+	kind, format, ok := strings.Cut(text, "/")
+	return ok && len(text) <= maxTypeBytes && isTypeName(kind) && isTypeName(format)
+}
+
+func isTypeName(name string) bool {
+	for i := range len(name) {
+		c := name[i] | 0x20
+		if (c < 'a' || c > 'z') && (name[i] < '0' || name[i] > '9') && strings.IndexByte("!#$&-^_.+", name[i]) < 0 {
+			return false
+		}
+	}
+	return name != ""
+}
+
 // signature is how files of a format begin.
 type signature struct {
 	start string // at the very beginning, if not empty

@@ -110,6 +110,38 @@ func TestHide(t *testing.T) {
 	}
 }
 
+// Data URLs within a text are found, and nothing else of it changes.
+func TestHideText(t *testing.T) {
+	url := "data:image/png;base64," + strings.Repeat("AAAA", 30)
+	for text, want := range map[string]string{
+		"![](" + url + ") and " + url + ".":  "![](<image/png>) and <image/png>.",
+		";base64," + strings.Repeat("A", 90): ";base64," + strings.Repeat("A", 90),
+		"data:;base64,AAAA":                  "data:;base64,AAAA",
+		"no bytes":                           "no bytes",
+	} {
+		if got, _ := media.HideText(text, func(i media.Info) string { return "<" + i.Type + ">" }); got != want {
+			t.Errorf("%.40q: %q, want %q", text, got, want)
+		}
+	}
+}
+
+func FuzzHideText(f *testing.F) {
+	for _, text := range []string{"", "data:", "data:image/png;base64,", ";base64,", "x data:image/png;base64," + strings.Repeat("A", 70) + " y"} {
+		f.Add(text)
+	}
+	f.Fuzz(func(t *testing.T, text string) {
+		hidden := 0
+		got, found := media.HideText(text, func(media.Info) string { return "\x00" })
+		media.Each(text, func(_, payload string) bool {
+			hidden++
+			return strings.Contains(text, payload)
+		})
+		if hidden != len(found) || len(found) == 0 && got != text || strings.Count(got, "\x00") != len(found)+strings.Count(text, "\x00") {
+			t.Fatalf("%q became %q: %d found, %d by Each", text, got, len(found), hidden)
+		}
+	})
+}
+
 func TestBlocksText(t *testing.T) {
 	isWords := func(text string) bool { return text == "<image>" }
 	for text, want := range map[string]string{

@@ -74,6 +74,8 @@ func (rd *reading) showText(text string) {
 		rd.shown, rd.printed = shownText(fmt.Sprintf("[%d bytes, no text]", len(text))), false
 		return
 	}
+	text, found := media.HideText(text, stub)
+	rd.found(found)
 	rd.shown = shownText(text)
 }
 
@@ -85,6 +87,10 @@ func (rd *reading) noText(result *Result, b body) {
 			rd.found([]media.Info{url.Info()})
 			rd.shown, rd.printed, rd.media = shownText(stub(url.Info())), false, url.Type
 			return
+		}
+		if text, found := media.HideText(b.text, stub); len(found) > 0 {
+			rd.found(found)
+			rd.shown = shownText(text)
 		}
 	}
 	isMedia := result.MediaType != "" && media.Kind(result.MediaType) != media.Binary

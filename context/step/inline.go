@@ -89,6 +89,8 @@ type clipped struct {
 	inline     string
 	all        bool
 	head, tail int
+	// missing bytes are not shown.
+	missing int64
 }
 
 // clip returns a text within the inline limit: its head and its tail on borders
@@ -125,11 +127,12 @@ func (r *Reducer) clip(s shown, lines int) clipped {
 	if lines > 0 {
 		end = lastLines(end, lines)
 	}
-	mark := clipMark(s.size-int64(len(head))-int64(len(end)), s.readOn(head))
+	missing := s.size - int64(len(head)) - int64(len(end))
+	mark := clipMark(missing, s.readOn(head))
 	if s.whole() && !r.pays(s.text[len(head):len(s.text)-len(end)], mark) {
 		return clipped{inline: lead + s.text, all: true}
 	}
-	return clipped{inline: lead + head + mark + end, head: len(head), tail: len(end)}
+	return clipped{inline: lead + head + mark + end, head: len(head), tail: len(end), missing: missing}
 }
 
 // maxTokenBytes is the longest token of the vocabularies that are public.
@@ -159,7 +162,15 @@ const clipWords = " bytes left out; full text: "
 // out, with the line ends around them, and how many bytes that are; nothing when
 // all of it is there.
 func (s Step) Clip() (mark string, missing int64) {
-	start := strings.Index(s.Inline, clipSign)
+	sign := clipSign
+	if !strings.Contains(s.Inline, sign) {
+		return "", 0
+	}
+	missing, known := s.Figure(figureLeftOut)
+	if known {
+		sign += strconv.FormatInt(missing, 10) + clipWords // a result may have such words of its own
+	}
+	start := strings.Index(s.Inline, sign)
 	if start < 0 {
 		return "", 0
 	}
@@ -172,6 +183,10 @@ func (s Step) Clip() (mark string, missing int64) {
 	size := len(clipSign) + len(digits) + len(clipWords) + end + len("]\n")
 	return s.Inline[start : start+size], n
 }
+
+// figureLeftOut is how many bytes of a result Inline leaves out. It is a key of a
+// step's metadata and never changes.
+const figureLeftOut = "left_out_bytes"
 
 // readOnBytes is room for what readOn says.
 const readOnBytes = len("; read on with offset_bytes 9223372036854775807")

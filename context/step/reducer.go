@@ -252,6 +252,7 @@ func (r *Reducer) show(c Call, rule *rule, rd *reading, out *Reduced) {
 	out.Inline = cut.inline
 	if !cut.all {
 		out.Evidence = evidence(rd.shown, cut, found)
+		rd.figure(figureLeftOut, cut.missing)
 	}
 }
 
