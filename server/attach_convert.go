@@ -86,6 +86,10 @@ func toolResultOf(r *loombridgev1.AttachToolResult) agents.Result {
 	switch output := r.GetOutputForm().(type) {
 	case *loombridgev1.AttachToolResult_OutputText:
 		return agents.Result{Status: agents.ResultOK, Output: output.OutputText, Form: step.FormText}
+	case *loombridgev1.AttachToolResult_Output:
+		if text, isText := output.Output.GetKind().(*structpb.Value_StringValue); isText {
+			return agents.Result{Status: agents.ResultOK, Output: text.StringValue, Form: step.FormText}
+		}
 	case *loombridgev1.AttachToolResult_OutputBytes:
 		if mediaType := output.OutputBytes.GetMediaType(); mediaType != "" && !media.IsType(mediaType) {
 			return agents.Failure(tools.Failed, "the agent's answer has no media type")

@@ -1,9 +1,6 @@
 package step
 
-import (
-	"bytes"
-	"cmp"
-)
+import "cmp"
 
 // Form is the form in which a result was given. The numbers are part of the stored
 // format.
@@ -73,18 +70,22 @@ const MaxGivenBytes = 16 << 10
 // maxFrameBytes bounds a frame. A result with more around its text is kept whole.
 const maxFrameBytes = 4 << 10
 
-// original is the exact text of the result, as far as it is held: all of a JSON
-// result, and all of a body that is no longer than what is held.
-func (r *Result) original() (data []byte, whole bool) {
+// original is the result as it was given, as far as it is held.
+func (r *Result) original() string {
 	if r.BodyKey != "" {
-		return []byte(r.BodyText), int64(len(r.BodyText)) >= r.BodySize
+		return r.BodyText
 	}
-	return r.JSON, true
+	return string(r.JSON)
 }
 
-// originalSize is the length of the result as it was given.
-func (r *Result) originalSize() int64 {
-	return max(r.BodySize, int64(len(r.JSON)))
+// holds tells whether a step may hold a result as it was given.
+func (r *Reducer) holds(result *Result) bool {
+	size := max(result.BodySize, int64(len(result.JSON)))
+	held := len(result.JSON)
+	if result.BodyKey != "" {
+		held = len(result.BodyText)
+	}
+	return size <= int64(max(MaxGivenBytes, r.opts.InlineBytes)) && int64(held) >= size
 }
 
 // keepGiven notes where the result is as it was given.
@@ -94,19 +95,20 @@ func (r *Reducer) keepGiven(c Call, rd *reading, out *Reduced) {
 	if result.Form != FormJSON {
 		out.Given.MediaType = cmp.Or(result.MediaType, rd.media)
 	}
-	data, whole := result.original()
 	switch {
 	case result.Form == FormUnknown, result.Form == FormNone:
-		return
 	case out.Offload && !rd.derived:
 		out.Given.Source = SourceOutcome
+		if out.OffloadBytes != nil {
+			out.Given.Form = FormJSON // of a body and all around it
+		}
 	case out.Offload && rd.text != nil && r.frame(result, rd, out):
-	case whole && !out.Marked && out.Inline == string(data):
-		out.Given.Source = SourceInline
-	case whole && len(data) <= max(MaxGivenBytes, r.opts.InlineBytes):
-		out.Given.Source, out.Given.Data = SourceStep, bytes.Clone(data)
-	default:
+	case !r.holds(result):
 		out.Given.Source, out.KeepGiven = SourceBlob, true
+	case !out.Marked && out.Inline == result.original():
+		out.Given.Source = SourceInline
+	default:
+		out.Given.Source, out.Given.Data = SourceStep, []byte(result.original())
 	}
 }
 

@@ -276,8 +276,7 @@ func (r *Reducer) line(rule *rule, empty bool) template {
 // offloadResult decides what goes into a blob: what the rule says, whatever is too
 // long to be shown, and what can't be kept otherwise.
 func (r *Reducer) offloadResult(c Call, rule *rule, rd *reading, out *Reduced) {
-	long := rd.unshown || rd.shown.bytes() > int64(r.opts.InlineBytes) ||
-		c.Result.originalSize() > int64(max(MaxGivenBytes, r.opts.InlineBytes))
+	long := rd.unshown || rd.shown.bytes() > int64(r.opts.InlineBytes) || !r.holds(&c.Result)
 	if rule.offload == offloadNever && !long || out.Offload || emptyResult(&c.Result) && rd.size.bytes == 0 {
 		return
 	}

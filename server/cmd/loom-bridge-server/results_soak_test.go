@@ -3,10 +3,14 @@ package main
 import (
 	"bytes"
 	"context"
+	"crypto/sha256"
 	"encoding/base64"
+	"encoding/hex"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"hash/crc32"
+	"io"
 	"math"
 	"math/rand/v2"
 	"os"
@@ -28,6 +32,9 @@ const (
 	// quickResults and quickBytes are for runs that nobody asked to be long: so
 	// many results, none longer.
 	quickResults, quickBytes = 150, 2 << 20
+	// wholeBytes is how long a result may be that is read in full by each of its names.
+	// A longer one is by the first, and in parts by the others.
+	wholeBytes = 8 << 20
 	// longestResult is the longest that a server takes.
 	longestResult = 64 << 20
 )
@@ -45,6 +52,9 @@ func TestSoakResultsComeBack(t *testing.T) {
 	}
 	for range rounds {
 		s.round(binary)
+		if rounds > 1 {
+			t.Logf("%d results, %d names, %d kills: %d differ", s.results, s.names, s.kills, s.wrong)
+		}
 	}
 	t.Logf("%d results of %d MiB, %v, read back by %d names after %d kills: %d differ",
 		s.results, s.bytes>>20, s.count, s.names, s.kills, s.wrong)
@@ -86,14 +96,13 @@ func (s *resultsSoak) round(binary string) {
 	s.acknowledged = nil
 	for len(s.acknowledged) < s.perRound {
 		process, addr := mustStart(s.t, binary, args...)
-		kill := time.AfterFunc(time.Duration(200+s.random.IntN(s.perRound*10))*time.Millisecond, func() { _ = process.Process.Kill() })
 		conn := mustDial(s.t, addr)
-		if err := s.record(conn); err != nil && !died(err) {
+		kill := func() { _ = process.Process.Kill() }
+		if err := s.record(conn, kill); err != nil && !died(err) {
 			s.t.Fatal(err)
 		}
 		conn.Close()
-		kill.Stop()
-		_ = process.Process.Kill()
+		kill()
 		process.Wait() //nolint:errcheck // it was killed
 		s.kills++
 	}
@@ -107,15 +116,19 @@ func (s *resultsSoak) round(binary string) {
 	process.Wait() //nolint:errcheck // it was killed
 }
 
-// record goes on until the round has enough, or the server has gone.
-func (s *resultsSoak) record(conn *grpc.ClientConn) error {
-	ctx, cancel := context.WithTimeout(context.Background(), soakDeadline)
-	defer cancel()
+// record goes on until the round has enough, or the server has gone: it is killed
+// at any time after some results.
+func (s *resultsSoak) record(conn *grpc.ClientConn, kill func()) error {
 	client := loombridgev1.NewContextServiceClient(conn)
-	for len(s.acknowledged) < s.perRound {
+	for left := s.perRound/20 + s.random.IntN(s.perRound/4); len(s.acknowledged) < s.perRound; left-- {
+		if left == 0 {
+			time.AfterFunc(time.Duration(s.random.IntN(200))*time.Millisecond, kill)
+		}
+		ctx, cancel := context.WithTimeout(context.Background(), soakDeadline)
 		seed := s.random.Uint64()
 		g := made(seed, s.longest)
 		step, err := g.record(ctx, client)
+		cancel()
 		if err != nil {
 			return err
 		}
@@ -138,10 +151,14 @@ var savedTo = regexp.MustCompile(`workspace/outputs/[\w.]+\w|step_\d{3,}(?:\.txt
 func (s *resultsSoak) verify(conn *grpc.ClientConn, a acknowledged) {
 	client := loombridgev1.NewContextServiceClient(conn)
 	g := made(a.seed, s.longest)
+	original := loombridgev1.BlobForm_BLOB_FORM_ORIGINAL
 	s.same(client, g, &loombridgev1.ReadBlobRequest{Name: a.step}, g.data)
-	s.same(client, g, &loombridgev1.ReadBlobRequest{Name: a.step, Form: loombridgev1.BlobForm_BLOB_FORM_ORIGINAL}, g.data)
 	slices.Sort(a.paths)
 	for _, name := range slices.Compact(a.paths) {
+		if len(g.data) > wholeBytes {
+			s.sameParts(client, g, name)
+			continue
+		}
 		want := g.data
 		switch {
 		case strings.HasSuffix(name, ".txt") && strings.HasPrefix(name, "step_"):
@@ -152,36 +169,57 @@ func (s *resultsSoak) verify(conn *grpc.ClientConn, a acknowledged) {
 		if want != nil {
 			s.same(client, g, &loombridgev1.ReadBlobRequest{Name: name}, want)
 		}
-		s.same(client, g, &loombridgev1.ReadBlobRequest{Name: name, Form: loombridgev1.BlobForm_BLOB_FORM_ORIGINAL}, g.data)
+		if !bytes.Equal(want, g.data) {
+			s.same(client, g, &loombridgev1.ReadBlobRequest{Name: name, Form: original}, g.data)
+		}
 	}
 }
 
-// same compares what a request reads.
-func (s *resultsSoak) same(client loombridgev1.ContextServiceClient, g given, r *loombridgev1.ReadBlobRequest, want []byte) {
+// sameParts compares a long result with what a further name leads to: its hash, and
+// some parts.
+func (s *resultsSoak) sameParts(client loombridgev1.ContextServiceClient, g given, name string) {
+	sum := sha256.Sum256(g.data)
+	for range 3 {
+		from := s.random.IntN(len(g.data))
+		r := &loombridgev1.ReadBlobRequest{Name: name, Offset: int64(from), Limit: 64 << 10}
+		if info := s.same(client, g, r, g.data[from:min(from+64<<10, len(g.data))]); info.GetRef() != hex.EncodeToString(sum[:]) || info.GetSize() != int64(len(g.data)) {
+			s.wrong++
+			s.t.Errorf("%s leads to %v", name, info)
+		}
+	}
+}
+
+// same compares what a request reads, and returns what the server says of it.
+func (s *resultsSoak) same(client loombridgev1.ContextServiceClient, g given, r *loombridgev1.ReadBlobRequest, want []byte) *loombridgev1.BlobInfo {
 	ctx, cancel := context.WithTimeout(s.t.Context(), soakDeadline)
 	defer cancel()
 	s.names++
 	r.AgentId = "reader"
-	got, err := readAll(ctx, client, r, len(want))
+	info, got, err := readAll(ctx, client, r, len(want))
 	if err != nil || !bytes.Equal(got, want) {
 		s.wrong++
 		s.t.Errorf("%s of %d bytes by %s, %s as %v: %d bytes, %v: %.60q, want %.60q", g.kind, len(g.data), g.tool, r.GetName(), r.GetForm(), len(got), err, got, want)
 	}
+	return info
 }
 
-func readAll(ctx context.Context, client loombridgev1.ContextServiceClient, r *loombridgev1.ReadBlobRequest, size int) ([]byte, error) {
+func readAll(ctx context.Context, client loombridgev1.ContextServiceClient, r *loombridgev1.ReadBlobRequest, size int) (*loombridgev1.BlobInfo, []byte, error) {
 	stream, err := client.ReadBlob(ctx, r)
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
+	var info *loombridgev1.BlobInfo
 	all := make([]byte, 0, size)
 	for {
 		piece, err := stream.Recv()
+		if errors.Is(err, io.EOF) {
+			return info, all, nil
+		}
 		if err != nil {
-			if err.Error() == "EOF" {
-				err = nil
-			}
-			return all, err
+			return info, all, err
+		}
+		if info == nil {
+			info = piece.GetInfo()
 		}
 		all = append(all, piece.GetData()...)
 	}

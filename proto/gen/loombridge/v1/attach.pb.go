@@ -718,7 +718,7 @@ type isAttachToolResult_OutputForm interface {
 }
 
 type AttachToolResult_Output struct {
-	// output as protobuf JSON.
+	// output as protobuf JSON. A string is text.
 	Output *structpb.Value `protobuf:"bytes,3,opt,name=output,proto3,oneof"`
 }
 
