@@ -241,6 +241,19 @@ type given struct {
 func made(seed uint64, longest int) given {
 	r := &maker{rand.New(rand.NewPCG(seed, 1))}
 	size := int(math.Exp(r.Float64() * math.Log(float64(longest))))
+	g := r.result(size)
+	for len(g.data) > longest { // it takes more in its form
+		size = size * 2 / 3
+		g = r.result(size)
+	}
+	if len(g.data) > 1<<20 {
+		g.taken, g.text = nil, nil // a long result is kept as it is under every name
+	}
+	return g
+}
+
+// result makes one of about so many bytes.
+func (r *maker) result(size int) given {
 	tools := []string{"my:tool", "my:tool", "web:search", "browser:navigate", "fs:list_dir", "system:shell", "fs:read_file", "mcp:screenshot"}
 	g := given{tool: tools[r.IntN(len(tools))], form: loombridgev1.ResultForm_RESULT_FORM_JSON}
 	switch r.IntN(6) {
@@ -257,9 +270,6 @@ func made(seed uint64, longest int) given {
 		if g.tool == "system:shell" || g.tool == "fs:read_file" {
 			g.tool = "my:tool" // what is taken out of these is worked out for printed alone
 		}
-	}
-	if len(g.data) > 1<<20 {
-		g.taken, g.text = nil, nil // a long result is kept as it is under every name
 	}
 	return g
 }
