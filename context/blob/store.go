@@ -113,6 +113,8 @@ type Store struct {
 	encoder *zstd.Encoder
 	decoder *zstd.Decoder
 	uses    uses
+	// unstaged is what uploads have written ahead.
+	unstaged unstaged
 
 	due     chan kv.Scope // owners whose garbage is to be collected out of turn
 	stop    context.CancelFunc
@@ -182,6 +184,8 @@ type Stored struct {
 	frame []byte
 	// chunks are the hashes of several chunks, which are written already.
 	chunks [][32]byte
+	// ahead are the bytes of them that were written for this upload.
+	ahead *aheadBytes
 }
 
 // Ref returns the hash in hex: the blob's name.
