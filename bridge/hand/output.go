@@ -65,7 +65,8 @@ func answerOf(out map[string]any, key string) any {
 func showBody(out map[string]any, result tools.Result, b body) bool {
 	fit := textFit(b.shown, MaxOutputBytes-outputReserve)
 	cut := int64(fit) < b.size
-	if !utf8.Valid(b.shown[:fit]) || b.binary && cut {
+	isText := result.Given.Form == step.FormText // with or without NUL
+	if !utf8.Valid(b.shown[:fit]) || b.binary && cut && !isText {
 		out[result.BodyKey] = ""
 		out["binary"] = true
 		out["size"] = b.size

@@ -108,22 +108,27 @@ func TestLongResultsOfAgents(t *testing.T) {
 		blob   string
 	}{
 		"text": {agents.Result{Output: long, Form: step.FormText}, long},
+		"nul":  {agents.Result{Output: strings.ReplaceAll(long, "line", "li\x00e"), Form: step.FormText}, strings.ReplaceAll(long, "line", "li\x00e")},
 		"json": {agents.Result{Output: quoted}, quoted},
 	} {
 		MustProvide(t, d, "agent-"+name, "demo:"+name, test.result)
 		a := call(t, d, "demo:"+name)
 		var shown string
 		must(t, json.Unmarshal(a.Output, &shown))
-		if !a.Truncated || !strings.HasPrefix(long, shown) || len(a.Output) > hand.MaxOutputBytes {
+		whole := test.result.Output
+		if test.result.Form != step.FormText {
+			must(t, json.Unmarshal([]byte(whole), &whole))
+		}
+		if !a.Truncated || shown == "" || !strings.HasPrefix(whole, shown) || len(a.Output) > hand.MaxOutputBytes {
 			t.Errorf("%s: truncated %t, %d bytes", name, a.Truncated, len(a.Output))
 		}
-		var whole strings.Builder
+		var stored strings.Builder
 		for piece, err := range d.Blobs.Read(t.Context(), kv.AgentScope(tenant, "caller"), *a.Blob, 0, -1) {
 			must(t, err)
-			whole.Write(piece)
+			stored.Write(piece)
 		}
-		if whole.String() != test.blob {
-			t.Errorf("%s: the blob has %d bytes, want %d", name, whole.Len(), len(test.blob))
+		if stored.String() != test.blob {
+			t.Errorf("%s: the blob has %d bytes, want %d", name, stored.Len(), len(test.blob))
 		}
 	}
 	MustProvide(t, d, "agent-bytes", "demo:bytes", agents.Result{Output: "\xff\x00", Form: step.FormBytes, MediaType: "x/y"})
