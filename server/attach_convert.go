@@ -13,6 +13,8 @@ import (
 
 	"github.com/loom-bridge/loom-bridge/bridge/agents"
 	"github.com/loom-bridge/loom-bridge/bridge/tools"
+	"github.com/loom-bridge/loom-bridge/context/media"
+	"github.com/loom-bridge/loom-bridge/context/step"
 	loombridgev1 "github.com/loom-bridge/loom-bridge/proto/gen/loombridge/v1"
 )
 
@@ -84,6 +86,22 @@ func toolCallOf(c agents.PushedCall, form loombridgev1.JsonForm) *loombridgev1.A
 func toolResultOf(r *loombridgev1.AttachToolResult) agents.Result {
 	if !r.GetSuccess() {
 		return agents.Failure(toolCodeOf(r.GetErrorCode()), r.GetErrorMessage())
+	}
+	switch output := r.GetOutputForm().(type) {
+	case *loombridgev1.AttachToolResult_OutputText:
+		return agents.Result{Status: agents.ResultOK, Output: output.OutputText, Form: step.FormText}
+	case *loombridgev1.AttachToolResult_Output:
+		if text, isText := output.Output.GetKind().(*structpb.Value_StringValue); isText {
+			return agents.Result{Status: agents.ResultOK, Output: text.StringValue, Form: step.FormText}
+		}
+	case *loombridgev1.AttachToolResult_OutputBytes:
+		if mediaType := output.OutputBytes.GetMediaType(); mediaType != "" && !media.IsType(mediaType) {
+			return agents.Failure(tools.Failed, "the agent's answer has no media type")
+		}
+		return agents.Result{
+			Status: agents.ResultOK, Output: string(output.OutputBytes.GetData()), Form: step.FormBytes,
+			MediaType: output.OutputBytes.GetMediaType(),
+		}
 	}
 	text, err := eitherJSON("output", r.GetOutputJson(), r.GetOutput() != nil, r.GetOutput())
 	switch {

@@ -8,6 +8,7 @@ import (
 	"google.golang.org/grpc"
 
 	"github.com/loom-bridge/loom-bridge/context/blob"
+	"github.com/loom-bridge/loom-bridge/context/step"
 	"github.com/loom-bridge/loom-bridge/memory/kv"
 	loombridgev1 "github.com/loom-bridge/loom-bridge/proto/gen/loombridge/v1"
 )
@@ -39,6 +40,9 @@ var _ Blobs = (*blob.Store)(nil)
 type Reads interface {
 	// Lookup returns what a name leads to in a session, or blob.ErrNotFound.
 	Lookup(ctx context.Context, scope kv.Scope, sessionID, name string) (blob.Entry, error)
+	// LookupView is Lookup for another form of a step's result; index chooses one of
+	// several media.
+	LookupView(ctx context.Context, scope kv.Scope, sessionID, name string, view step.View, index int) (blob.Entry, error)
 	// Read yields its bytes.
 	Read(ctx context.Context, scope kv.Scope, e blob.Entry, offset, limit int64) iter.Seq2[[]byte, error]
 	// Search yields its lines that match.
@@ -55,7 +59,7 @@ func (s *contextService) ReadBlob(r *loombridgev1.ReadBlobRequest, stream grpc.S
 	if err != nil {
 		return err
 	}
-	entry, err := s.reads.Lookup(stream.Context(), scope, r.GetSessionId(), r.GetName())
+	entry, err := s.reads.LookupView(stream.Context(), scope, r.GetSessionId(), r.GetName(), viewOf(r.GetForm()), int(r.GetMediaIndex()))
 	if err != nil {
 		return err
 	}

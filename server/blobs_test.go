@@ -29,7 +29,7 @@ func MustOffload(tb testing.TB, s *servertest.Server, session, text string) *loo
 	tb.Helper()
 	got, err := s.Context.RecordStep(tb.Context(), &loombridgev1.RecordStepRequest{
 		AgentId: agent, SessionId: session, ToolName: "my.tool", Success: true,
-		OutputForm: &loombridgev1.RecordStepRequest_OutputJson{OutputJson: fmt.Sprintf("%q", text)},
+		OutputForm: &loombridgev1.RecordStepRequest_OutputText{OutputText: text},
 	})
 	must(tb, err)
 	if got.GetOutputBlob() == nil {
@@ -451,7 +451,7 @@ func TestBlobQuota(t *testing.T) {
 	MustOffload(t, s, "old", text) // nothing new
 	request := &loombridgev1.RecordStepRequest{
 		AgentId: agent, ToolName: "my.tool", Success: true,
-		OutputForm: &loombridgev1.RecordStepRequest_OutputJson{OutputJson: fmt.Sprintf("%q", textAbout("more"))},
+		OutputForm: &loombridgev1.RecordStepRequest_OutputText{OutputText: textAbout("more")},
 	}
 	_, err := s.Context.RecordStep(t.Context(), request)
 	info := MustFail(t, err, codes.ResourceExhausted, "BLOB_QUOTA_EXCEEDED")

@@ -216,7 +216,7 @@ func TestPinnedStepsStay(t *testing.T) {
 	text := rules.String()
 	recorded, err := w.server.Context.RecordStep(t.Context(), &loombridgev1.RecordStepRequest{
 		AgentId: agent, SessionId: "s1", ToolName: "my.rules", Success: true, Pinned: true,
-		OutputForm: &loombridgev1.RecordStepRequest_OutputJson{OutputJson: string(mustJSON(t, text))},
+		OutputForm: &loombridgev1.RecordStepRequest_OutputText{OutputText: text},
 	})
 	must(t, err)
 	w.outputs = append(w.outputs, text)

@@ -57,6 +57,7 @@ type contextService struct {
 	tools     Tools
 	agents    Agents
 	hand      Hand
+	tasks     Tasks
 	limits    Limits
 	// history is how the prompts of sessions are made that say nothing.
 	history session.Config
@@ -100,15 +101,7 @@ func (s *contextService) RecordStep(ctx context.Context, r *loombridgev1.RecordS
 	if err != nil {
 		return nil, err
 	}
-	out := &loombridgev1.RecordStepResponse{
-		Step:        stepOf(*answer.Step, answer.Position, loombridgev1.JsonForm_JSON_FORM_UNSPECIFIED),
-		Observation: utf8Text(answer.Observation),
-		TaskId:      answer.TaskID,
-	}
-	if answer.Blob != nil {
-		out.OutputBlob = blobInfoOf(*answer.Blob)
-	}
-	return out, nil
+	return recordedOf(answer), nil
 }
 
 // ListSteps returns a page of a session's steps, or its last five.

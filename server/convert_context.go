@@ -53,6 +53,7 @@ func stepOf(s step.Step, position uint64, form loombridgev1.JsonForm) *loombridg
 		Success: s.Success(), Outcome: outcomeOf(s.Outcome), Thought: s.Thought, Error: utf8Text(s.Error),
 		Inline: utf8Text(s.Inline), SessionId: s.SessionID, TurnId: s.TurnID, CallId: s.CallID,
 		Position: int64(position), NeedsOffload: s.NeedsOffload(), Pinned: s.Pinned,
+		ResultForm: formOf(s.Given.Form), MediaType: utf8Text(s.Given.MediaType), Refused: s.Refused(),
 	}
 	// Figures are flat and made by the reducer, so they always have this form.
 	out.Metadata, _ = structOf(s.Metadata)

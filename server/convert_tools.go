@@ -49,30 +49,6 @@ func callOf(scope kv.Scope, r *loombridgev1.ToolRequest) (hand.Request, error) {
 	}, nil
 }
 
-func reportOf(scope kv.Scope, r *loombridgev1.RecordStepRequest) (hand.Recorded, error) {
-	args, err := eitherJSON("arguments", r.GetArgumentsJson(), r.GetArguments() != nil, structpb.NewStructValue(r.GetArguments()))
-	if err != nil {
-		return hand.Recorded{}, err
-	}
-	output, err := eitherJSON("output", r.GetOutputJson(), r.GetOutput() != nil, r.GetOutput())
-	if err != nil {
-		return hand.Recorded{}, err
-	}
-	task, err := taskOf(r.GetTask())
-	if err != nil {
-		return hand.Recorded{}, err
-	}
-	return hand.Recorded{
-		Task: task,
-		Request: hand.Request{
-			Scope: scope, SessionID: r.GetSessionId(), Name: r.GetToolName(), Args: args,
-			Thought: r.GetThought(), TurnID: r.GetTurnId(), CallID: r.GetCallId(), RequestID: r.GetRequestId(),
-			Pinned: r.GetPinned(),
-		},
-		Output: output, Failed: !r.GetSuccess(), ErrorMessage: r.GetErrorMessage(),
-	}, nil
-}
-
 // eitherJSON returns the JSON text of a field that comes as text or as value.
 func eitherJSON(field, text string, given bool, value *structpb.Value) (json.RawMessage, error) {
 	if !given {
@@ -87,7 +63,7 @@ func toolResponse(a hand.Answer, form loombridgev1.JsonForm, limit int) *loombri
 	out := &loombridgev1.ToolResponse{
 		Success: a.Success, ErrorMessage: utf8Text(a.ErrorMessage), ErrorCode: errorCodeOf(a.ErrorCode),
 		OutputTruncated: a.Truncated, Observation: utf8Text(a.Observation),
-		Recorded: a.Recorded,
+		Recorded: a.Recorded, Replayed: a.Replayed, OutputCollected: a.Collected,
 	}
 	if a.RecordError != nil {
 		out.RecordError = utf8Text(publicText(a.RecordError))
@@ -100,6 +76,11 @@ func toolResponse(a hand.Answer, form loombridgev1.JsonForm, limit int) *loombri
 		out.Step.Inline = "" // the output says it already
 	}
 	setOutput(out, a.Output, form)
+	if a.Bytes != nil {
+		out.OutputForm = &loombridgev1.ToolResponse_OutputBytes{
+			OutputBytes: &loombridgev1.ResultBytes{Data: a.Bytes.Data, MediaType: utf8Text(a.Bytes.MediaType)},
+		}
+	}
 	if proto.Size(out) > limit {
 		out.OutputForm = nil
 		out.OutputTruncated = true
@@ -134,6 +115,8 @@ func errorCodeOf(code tools.Code) loombridgev1.ToolErrorCode {
 		return loombridgev1.ToolErrorCode_TOOL_ERROR_CODE_OUTCOME_UNKNOWN
 	case tools.InvalidArguments:
 		return loombridgev1.ToolErrorCode_TOOL_ERROR_CODE_INVALID_ARGUMENTS
+	case tools.Refused:
+		return loombridgev1.ToolErrorCode_TOOL_ERROR_CODE_REFUSED
 	}
 	return loombridgev1.ToolErrorCode_TOOL_ERROR_CODE_FAILED
 }

@@ -51,8 +51,6 @@ func (w *work) step() {
 	w.tb.Helper()
 	n := len(w.outputs) + 1
 	text, failed := w.output(n), n%10 == 7
-	output, err := json.Marshal(text)
-	must(w.tb, err)
 	request := &loombridgev1.RecordStepRequest{
 		AgentId: agent, SessionId: w.session, ToolName: "system:shell", Success: !failed,
 		Thought: fmt.Sprintf("Look at part %d of the parser next.", n),
@@ -63,9 +61,9 @@ func (w *work) step() {
 	if failed {
 		request.ErrorMessage = text
 	} else {
-		request.OutputForm = &loombridgev1.RecordStepRequest_OutputJson{OutputJson: string(output)}
+		request.OutputForm = &loombridgev1.RecordStepRequest_OutputText{OutputText: text}
 	}
-	_, err = w.server.Context.RecordStep(w.tb.Context(), request)
+	_, err := w.server.Context.RecordStep(w.tb.Context(), request)
 	must(w.tb, err)
 	w.outputs = append(w.outputs, text)
 }

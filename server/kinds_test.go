@@ -11,7 +11,8 @@ import (
 	"github.com/loom-bridge/loom-bridge/server/servertest"
 )
 
-// What a command printed is a log, whatever it looks like, unless it is no text.
+// What a command printed is a log, whatever it looks like, unless it is no text. The
+// result of another tool is kept as it was given.
 //
 // P11
 func TestKindsOfResults(t *testing.T) {
@@ -27,7 +28,7 @@ func TestKindsOfResults(t *testing.T) {
 		got[filepath.Base(b.GetPath())] = b.GetKind()
 	}
 	want := map[string]string{
-		"shell_001.log": "log", "shell_002.log": "log", "tool_003.log": "log", "read_004.txt": "text", "search_005.json": "json",
+		"shell_001.log": "log", "shell_002.log": "log", "tool_003.json": "json", "read_004.txt": "text", "search_005.json": "json",
 	}
 	if fmt.Sprint(got) != fmt.Sprint(want) {
 		t.Errorf("kinds %v, want %v", got, want)

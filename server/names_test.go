@@ -56,9 +56,9 @@ func TestNamesOfRecordedSteps(t *testing.T) {
 	if got := prompt.GetMessages()[0].GetToolCalls()[0].GetName(); got != "read_file" {
 		t.Errorf("the message calls %s, want what the model wrote", got)
 	}
-	_, whole := MustReadBlob(t, s, &loombridgev1.ReadBlobRequest{AgentId: agent, Name: "step_001"})
+	_, whole := MustReadBlob(t, s, &loombridgev1.ReadBlobRequest{AgentId: agent, Name: "step_001.txt"})
 	if string(whole) != strings.Repeat("line\n", 300) {
-		t.Errorf("step_001 is %.60q", whole)
+		t.Errorf("step_001.txt is %.60q", whole)
 	}
 
 	MustAttach(t, t.Context(), s.Bridge, &loombridgev1.AttachHello{

@@ -1,7 +1,6 @@
 package server_test
 
 import (
-	"encoding/json"
 	"fmt"
 	"strings"
 	"testing"
@@ -18,13 +17,16 @@ import (
 // MustRecord records a call and returns where its result lies.
 func MustRecord(tb testing.TB, s *servertest.Server, session, tool, args string, output any) string {
 	tb.Helper()
-	text, err := json.Marshal(output)
-	must(tb, err)
-	got, err := s.Context.RecordStep(tb.Context(), &loombridgev1.RecordStepRequest{
+	r := &loombridgev1.RecordStepRequest{
 		AgentId: agent, SessionId: session, ToolName: tool, Success: true,
 		ArgumentsForm: &loombridgev1.RecordStepRequest_ArgumentsJson{ArgumentsJson: args},
-		OutputForm:    &loombridgev1.RecordStepRequest_OutputJson{OutputJson: string(text)},
-	})
+	}
+	if text, isText := output.(string); isText {
+		r.OutputForm = &loombridgev1.RecordStepRequest_OutputText{OutputText: text}
+	} else {
+		r.OutputForm = &loombridgev1.RecordStepRequest_OutputJson{OutputJson: string(mustJSON(tb, output))}
+	}
+	got, err := s.Context.RecordStep(tb.Context(), r)
 	must(tb, err)
 	return strings.TrimPrefix(got.GetOutputBlob().GetPath(), blob.Folder)
 }

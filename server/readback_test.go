@@ -54,22 +54,30 @@ func MustReadBench(tb testing.TB, opts *servertest.Options) *readBench {
 	b := &readBench{servertest.Start(tb, opts), wantSaid()}
 	_, err := b.Context.AppendMessages(tb.Context(), &loombridgev1.AppendMessagesRequest{AgentId: agent, SessionId: "said", Messages: said()})
 	must(tb, err)
-	b.want["step_001"] = `{"exit": 0, "short": "stays in the log"}`
-	b.record(tb, `{"short":"stays in the log","exit":0}`)
+	b.want["step_001"] = `{ "short":"stays in the log","exit":0.0 }`
+	b.record(tb, b.want["step_001"])
 	b.want["step_002"] = textAbout("step 2")
-	long := b.record(tb, fmt.Sprintf("%q", textAbout("step 2"))).GetOutputBlob()
+	long := b.recordText(tb, textAbout("step 2")).GetOutputBlob()
 	b.want[long.GetPath()], b.want[long.GetRef()] = textAbout("step 2"), textAbout("step 2")
 	return b
 }
 
 func (b *readBench) record(tb testing.TB, output string) *loombridgev1.RecordStepResponse {
 	tb.Helper()
-	got, err := b.Context.RecordStep(tb.Context(), &loombridgev1.RecordStepRequest{
-		AgentId: agent, SessionId: "said", ToolName: "my.tool", Success: true,
-		ArgumentsForm: &loombridgev1.RecordStepRequest_ArgumentsJson{ArgumentsJson: `{"z":[1,2,3],"a":"` + strings.Repeat("long ", 100) + `"}`},
-		OutputForm:    &loombridgev1.RecordStepRequest_OutputJson{OutputJson: output},
-		Thought:       "I record",
-	})
+	return b.recordStep(tb, &loombridgev1.RecordStepRequest{OutputForm: &loombridgev1.RecordStepRequest_OutputJson{OutputJson: output}})
+}
+
+func (b *readBench) recordText(tb testing.TB, output string) *loombridgev1.RecordStepResponse {
+	tb.Helper()
+	return b.recordStep(tb, &loombridgev1.RecordStepRequest{OutputForm: &loombridgev1.RecordStepRequest_OutputText{OutputText: output}})
+}
+
+// recordStep records a step with the result that a request has.
+func (b *readBench) recordStep(tb testing.TB, r *loombridgev1.RecordStepRequest) *loombridgev1.RecordStepResponse {
+	tb.Helper()
+	r.AgentId, r.SessionId, r.ToolName, r.Success, r.Thought = agent, "said", "my.tool", true, "I record"
+	r.ArgumentsForm = &loombridgev1.RecordStepRequest_ArgumentsJson{ArgumentsJson: `{"z":[1,2,3],"a":"` + strings.Repeat("long ", 100) + `"}`}
+	got, err := b.Context.RecordStep(tb.Context(), r)
 	must(tb, err)
 	return got
 }

@@ -1,7 +1,6 @@
 package server_test
 
 import (
-	"encoding/json"
 	"fmt"
 	"math/rand/v2"
 	"os"
@@ -137,11 +136,9 @@ func (r *recordedRun) record(run replay.Run, e history.Entry) {
 			}
 		}
 	}
-	output, err := json.Marshal(e.Output)
-	must(r.tb, err)
 	if request.GetSuccess() || len(e.Output) > step.MaxErrorBytes {
 		request.Success = true
-		request.OutputForm = &loombridgev1.RecordStepRequest_OutputJson{OutputJson: string(output)}
+		request.OutputForm = &loombridgev1.RecordStepRequest_OutputText{OutputText: e.Output}
 	} else {
 		request.ErrorMessage = e.Output
 	}

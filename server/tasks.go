@@ -14,6 +14,7 @@ import (
 	"strings"
 	"time"
 
+	"google.golang.org/protobuf/proto"
 	"google.golang.org/protobuf/types/known/structpb"
 
 	"github.com/loom-bridge/loom-bridge/bridge/events"
@@ -26,6 +27,9 @@ import (
 // Tasks is what the handlers need of the tiers of tasks.
 type Tasks interface {
 	Add(ctx context.Context, scope kv.Scope, task session.Task) (session.Task, error)
+	// Find returns a task of any session, by its id or the ref of its summary, and
+	// where it is.
+	Find(ctx context.Context, scope kv.Scope, id string) (tiers.Found, error)
 }
 
 var _ Tasks = (*tiers.Tiers)(nil)
@@ -114,6 +118,53 @@ func addTask(ctx context.Context, tasks Tasks, scope kv.Scope, event events.Even
 		return fmt.Errorf("%w: %w", kv.ErrRequestReused, err)
 	}
 	return err
+}
+
+// GetTask returns one task.
+func (s *contextService) GetTask(ctx context.Context, r *loombridgev1.GetTaskRequest) (*loombridgev1.GetTaskResponse, error) {
+	if err := checkGetTaskRequest(r); err != nil {
+		return nil, err
+	}
+	scope, err := agentScope(ctx, r.GetAgentId())
+	if err != nil {
+		return nil, err
+	}
+	found, err := s.tasks.Find(ctx, scope, r.GetTaskId())
+	if err != nil {
+		return nil, err
+	}
+	out := &loombridgev1.GetTaskResponse{
+		Task: taskMessage(found.Task, r.GetJsonForm()), SessionId: found.Task.SessionID, Number: int64(found.Task.Number), RecordId: found.RecordID,
+	}
+	for _, tier := range found.Tiers {
+		out.Tiers = append(out.Tiers, clampInt32(tier))
+	}
+	return out, nil
+}
+
+func checkGetTaskRequest(r *loombridgev1.GetTaskRequest) error {
+	var c check
+	c.agent(r.GetAgentId())
+	c.requiredName("task_id", r.GetTaskId(), session.MaxTaskIDBytes+len(tiers.Key("")))
+	c.enum("json_form", r.GetJsonForm())
+	return c.err()
+}
+
+// taskMessage is the inverse of taskOf.
+func taskMessage(t session.Task, form loombridgev1.JsonForm) *loombridgev1.Task {
+	out := &loombridgev1.Task{
+		TaskId: t.ID, Action: t.Action, SourceAgent: t.SourceAgent, TargetAgent: t.TargetAgent, ParentTaskId: t.ParentTaskID,
+		Result: utf8Text(t.Result), Tags: t.Tags, Importance: proto.Float64(t.Importance), CreateTime: timestampOf(t.CreateTime),
+	}
+	if len(t.Parameters) == 0 {
+		return out
+	}
+	if object, ok := pleasantStruct(t.Parameters, form); ok {
+		out.ParametersForm = &loombridgev1.Task_Parameters{Parameters: object}
+	} else {
+		out.ParametersForm = &loombridgev1.Task_ParametersJson{ParametersJson: string(t.Parameters)}
+	}
+	return out
 }
 
 // taskIDOf makes the id of a task whose event names none, always the same for the

@@ -15,6 +15,8 @@ func checkReadBlobRequest(r *loombridgev1.ReadBlobRequest) error {
 	c.between("offset", r.GetOffset(), 0, math.MaxInt64)
 	c.between("limit", r.GetLimit(), 0, math.MaxInt64)
 	c.session(r.GetSessionId())
+	c.enum("form", r.GetForm())
+	c.between("media_index", int64(r.GetMediaIndex()), 0, step.MaxMedia-1)
 	return c.err()
 }
 

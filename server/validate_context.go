@@ -3,28 +3,10 @@ package server
 import (
 	"math"
 
-	"github.com/loom-bridge/loom-bridge/bridge/hand"
-	"github.com/loom-bridge/loom-bridge/bridge/tools"
 	"github.com/loom-bridge/loom-bridge/context/session"
 	"github.com/loom-bridge/loom-bridge/context/step"
 	loombridgev1 "github.com/loom-bridge/loom-bridge/proto/gen/loombridge/v1"
 )
-
-func checkRecordStepRequest(r *loombridgev1.RecordStepRequest) error {
-	var c check
-	c.agent(r.GetAgentId())
-	c.required("tool_name", r.GetToolName(), tools.MaxNameBytes)
-	c.text("arguments_json", r.GetArgumentsJson(), tools.MaxArgumentsBytes)
-	c.text("output_json", r.GetOutputJson(), hand.MaxOutputBytes)
-	c.text("error_message", r.GetErrorMessage(), maxThoughtBytes)
-	c.session(r.GetSessionId())
-	c.text("thought", r.GetThought(), maxThoughtBytes)
-	c.text("turn_id", r.GetTurnId(), maxIDBytes)
-	c.text("call_id", r.GetCallId(), maxIDBytes)
-	c.request(r.GetRequestId())
-	c.task("task.", r.GetTask())
-	return c.err()
-}
 
 func checkAppendMessagesRequest(r *loombridgev1.AppendMessagesRequest) error {
 	var c check

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/loom-bridge/loom-bridge/bridge/events"
+	"github.com/loom-bridge/loom-bridge/context/step"
 )
 
 // DefaultCallTimeout ends a call that names no limit of its own: nobody else
@@ -55,8 +56,12 @@ const (
 type Result struct {
 	// Status is one of the Result numbers.
 	Status int32
-	// Output is JSON text, or empty.
+	// Output is JSON text, or empty; or text or bytes, where Form says so.
 	Output string
+	// Form is step.FormText or step.FormBytes. Default: JSON.
+	Form step.Form
+	// MediaType is the format of bytes, where it is known.
+	MediaType string
 	// ErrorCode, ErrorMessage and Details say what went wrong.
 	ErrorCode, ErrorMessage string
 	Details                 map[string]string

@@ -62,16 +62,9 @@ func (h *Hand) takeBody(ctx context.Context, c *call, result tools.Result) (body
 			binary:    !utf8.Valid(wholeRunes(shown)),
 		}, readErr
 	}
-	return body{
-		shown:  in.kept.Bytes(),
-		size:   stored.Size,
-		stored: &stored,
-		lines:  stored.Lines,
-		sha256: stored.Ref(),
-		head:   stored.Head,
-		tail:   stored.Tail,
-		binary: stored.Binary,
-	}, nil
+	b := bodyOf(stored)
+	b.shown = in.kept.Bytes()
+	return b, nil
 }
 
 // readBack tells whether a body is stored already, in a blob or in the log.

@@ -37,6 +37,8 @@ func TestReadBecomesAStep(t *testing.T) {
 		{"over the limit", "a.txt", strings.Repeat("x", 1025), "text", "workspace/outputs/read_001.txt"},
 		{"JSON", "a.JSON", "{" + strings.Repeat(" ", 2000) + "}", "JSON", "workspace/outputs/read_001.json"},
 		{"binary", "a.txt", strings.Repeat("\xff\x00", 1000), "binary", "workspace/outputs/read_001.bin"},
+		{"short binary", "a.txt", "ab\x00c", "binary", "workspace/outputs/read_001.bin"},
+		{"Latin-1", "a.txt", "caf\xe9", "binary", "workspace/outputs/read_001.bin"},
 		{"empty", "a.txt", "", "text", ""},
 		{"several chunks", "a.txt", long, "text", "workspace/outputs/read_001.txt"},
 	}
@@ -50,10 +52,13 @@ func TestReadBecomesAStep(t *testing.T) {
 			want := step.Step{
 				Number: 1, SessionID: "s1", ToolName: "fs:read_file", CalledAs: "read_file",
 				Observation: observation, Time: epoch, Thought: "why", TurnID: "t1", CallID: "c1",
-				OutcomePath: tt.blobPath,
+				OutcomePath: tt.blobPath, Given: step.Given{Form: step.FormText, Source: step.SourceInline},
+			}
+			if tt.kind == "binary" {
+				want.Given.Form = step.FormBytes
 			}
 			if tt.blobPath != "" {
-				want.OutcomeRef = sum(tt.content)
+				want.OutcomeRef, want.Given.Source = sum(tt.content), step.SourceOutcome
 				observation += ". Saved to " + tt.blobPath + "\nUse fs:read_file to retrieve if needed."
 			}
 			got := w.steps("s1")[0]

@@ -8,7 +8,8 @@
 //  3. A tool that changes something gets an intent in the log.
 //  4. The tool runs, under a deadline. A long result is stored as it comes.
 //  5. The result is reduced to a step. Step, blob, request id and the end of
-//     the intent are one commit.
+//     the intent are one commit. The bytes of the result stay as the tool, or the
+//     caller of [Hand.Record], gave them.
 //
 // A tool that fails is an answer with Success false, and a step as well. When
 // the log can't be written, the answer still carries the result, with Recorded

@@ -110,7 +110,7 @@ func TestTokensPerStep(t *testing.T) {
 	steps := mixedSteps()
 	for _, r := range steps {
 		s := w.mustRecord(r).Step
-		before += count(string(r.Args)) + count(string(r.Output))
+		before += count(string(r.Args)) + count(string(r.Output.Data))
 		after += count(jsonText(map[string]any{
 			"tool": s.ToolName, "minimal_args": s.MinimalArgs, "observation": s.Observation, "outcome_ref": s.OutcomeRef,
 		}))
@@ -135,7 +135,7 @@ func lineTokens(t *testing.T, reports []hand.Recorded) (before, after int) {
 		if short := s.ToObservation(step.ReferenceShort); s.ToolName != "web:search" && short != line {
 			t.Errorf("got %q, want %q", short, line)
 		}
-		before += count(string(r.Output))
+		before += count(string(r.Output.Data))
 		after += count(line)
 	}
 	t.Logf("%d tokens before, %d after", before, after)

@@ -32,6 +32,14 @@ const (
 	// is cut, and whole in the blob. One value of the store holds it, so that an
 	// answer can be kept for its request id.
 	MaxOutputBytes = 1 << 20
+	// maxUploads bounds the results that are streamed in at once, each with a chunk
+	// in memory, maxUploadsPerAgent one agent's share of them, and
+	// maxWaitingUploads those that wait.
+	maxUploads         = 32
+	maxUploadsPerAgent = 4
+	maxWaitingUploads  = 256
+	// DefaultMaxResultBytes bounds a result that is streamed in.
+	DefaultMaxResultBytes = 64 << 20
 	// MaxThoughtBytes bounds what the model said before the call.
 	MaxThoughtBytes = 64 << 10
 	// MaxIDBytes bounds turn, call and request ids.
@@ -88,6 +96,9 @@ type Options struct {
 	// MaxRunning, MaxPerAgent and MaxWaiting bound the calls. Defaults
 	// DefaultMaxRunning, DefaultMaxPerAgent, DefaultMaxWaiting.
 	MaxRunning, MaxPerAgent, MaxWaiting int
+	// MaxResultBytes bounds a result that a caller streams in. Default
+	// DefaultMaxResultBytes.
+	MaxResultBytes int64
 	// DropWritten does not keep what fs:write_file wrote. Default: it is kept in
 	// a blob.
 	DropWritten bool
@@ -103,9 +114,11 @@ type Options struct {
 type Hand struct {
 	Deps
 	dropWritten bool
+	maxResult   int64
 	now         func() time.Time
 	logger      *slog.Logger
 	gate        *gate
+	uploads     *gate // of results that are streamed in
 	requests    requestLocks
 
 	mu      sync.Mutex
@@ -122,9 +135,11 @@ func New(d Deps, opts *Options) *Hand {
 	h := &Hand{
 		Deps:        d,
 		dropWritten: o.DropWritten,
+		maxResult:   o.MaxResultBytes,
 		now:         time.Now,
 		logger:      slog.New(slog.DiscardHandler),
 		gate:        newGate(o),
+		uploads:     newGate(Options{MaxRunning: maxUploads, MaxPerAgent: maxUploadsPerAgent, MaxWaiting: maxWaitingUploads}),
 	}
 	if h.Compressor == nil {
 		h.Compressor = compress.New(func(text string) int { return (len(text) + 3) / 4 }, nil)
@@ -134,6 +149,9 @@ func New(d Deps, opts *Options) *Hand {
 	}
 	if h.Pressure == nil {
 		h.Pressure = func(kv.Scope, string) float64 { return 0 }
+	}
+	if h.maxResult <= 0 {
+		h.maxResult = DefaultMaxResultBytes
 	}
 	if o.Now != nil {
 		h.now = o.Now

@@ -6,27 +6,50 @@ import (
 	"unicode/utf8"
 
 	"github.com/loom-bridge/loom-bridge/bridge/tools"
+	"github.com/loom-bridge/loom-bridge/context/step"
 )
 
 // outputReserve is the room in an output for everything but the body's text.
 const outputReserve = 8 << 10
 
-// output makes the JSON text of a result, and tells whether text was cut.
-func output(result tools.Result, b body) (json.RawMessage, bool, error) {
+// output makes the JSON text of a result, whole where the result has no body, and
+// what of it an answer shows. It also tells whether text was cut.
+func output(result tools.Result, b body) (whole, shown json.RawMessage, truncated bool, err error) {
+	if result.Given.Form == step.FormJSON && len(result.Given.Data) <= MaxOutputBytes {
+		return result.Given.Data, result.Given.Data, false, nil
+	}
 	out := result.Output
 	if out == nil {
 		out = map[string]any{}
 	}
-	truncated := false
 	if result.BodyKey != "" {
 		truncated = showBody(out, result, b)
 	}
-	text, err := compact(answerOf(out, result.ValueKey))
+	answer := answerOf(out, result.ValueKey)
+	text, err := compact(answer)
 	if err != nil || len(text) <= MaxOutputBytes {
-		return text, truncated, err
+		return text, text, truncated, err
 	}
-	text, err = compact(map[string]any{"truncated": true, "text": string(text[:textFit(text, MaxOutputBytes/2)])})
-	return text, true, err
+	shown, err = compact(cutAnswer(answer, text))
+	return text, shown, true, err
+}
+
+// cutAnswer is the beginning of an answer that is too long: of a text a text, of
+// anything else its JSON as text.
+func cutAnswer(answer any, text []byte) any {
+	if whole, isText := answer.(string); isText {
+		return whole[:textFit([]byte(whole), MaxOutputBytes-outputReserve)]
+	}
+	return map[string]any{"truncated": true, "text": string(text[:textFit(text, MaxOutputBytes/2)])}
+}
+
+// shownBytes are the bytes of a result that an answer can hold, and whether they
+// were left out.
+func shownBytes(mediaType string, b body) (*step.Original, bool) {
+	if int64(len(b.shown)) < b.size {
+		return nil, true
+	}
+	return &step.Original{Form: step.FormBytes, MediaType: mediaType, Data: b.shown}, false
 }
 
 // answerOf is the part of a result that is its answer.
@@ -42,7 +65,8 @@ func answerOf(out map[string]any, key string) any {
 func showBody(out map[string]any, result tools.Result, b body) bool {
 	fit := textFit(b.shown, MaxOutputBytes-outputReserve)
 	cut := int64(fit) < b.size
-	if !utf8.Valid(b.shown[:fit]) || b.binary && cut {
+	isText := result.Given.Form == step.FormText // with or without NUL
+	if !utf8.Valid(b.shown[:fit]) || b.binary && cut && !isText {
 		out[result.BodyKey] = ""
 		out["binary"] = true
 		out["size"] = b.size

@@ -9,6 +9,7 @@ import (
 
 	"github.com/loom-bridge/loom-bridge/bridge/hand"
 	"github.com/loom-bridge/loom-bridge/bridge/tools"
+	"github.com/loom-bridge/loom-bridge/context/step"
 )
 
 // Run gives the whole result and leaves no trace: no step, no blob, no intent.
@@ -99,7 +100,20 @@ func TestRelay(t *testing.T) {
 
 // reported is what a caller ran itself.
 func reported(name string, args map[string]any, output string) hand.Recorded {
-	return hand.Recorded{Request: request(name, args), Output: json.RawMessage(output)}
+	return hand.Recorded{Request: request(name, args), Output: asJSON(output)}
+}
+
+// reportedText is a report of a result that was given as text.
+func reportedText(name, text string) hand.Recorded {
+	return hand.Recorded{Request: request(name, nil), Output: step.Original{Form: step.FormText, Data: []byte(text)}}
+}
+
+// asJSON is a result that was given as JSON text; no text is no result.
+func asJSON(text string) step.Original {
+	if text == "" {
+		return step.Original{}
+	}
+	return step.Original{Form: step.FormJSON, Data: []byte(text)}
 }
 
 // A step of the caller's own tool is reduced and offloaded as the server's own
@@ -113,7 +127,7 @@ func TestRecord(t *testing.T) {
 	}
 	for name, r := range map[string]hand.Recorded{
 		"a file":     reported("fs:read_file", map[string]any{"path": "a.txt"}, string(content)),
-		"plain text": reported("my.tool", map[string]any{"n": 1}, string(must(json.Marshal(text)))),
+		"plain text": reportedText("my.tool", text),
 	} {
 		a, err := w.Record(t.Context(), r)
 		if err != nil {
@@ -149,7 +163,7 @@ func TestRecordOnce(t *testing.T) {
 	if err != nil || !again.Replayed || again.Step.Number != first.Step.Number {
 		t.Errorf("again: %v %+v", err, again)
 	}
-	r.Output = json.RawMessage(`{"sum":4}`)
+	r.Output = asJSON(`{"sum":4}`)
 	if _, err := w.Record(t.Context(), r); err == nil {
 		t.Error("another result under the same request id was taken")
 	}
@@ -174,11 +188,4 @@ func TestRecordRefuses(t *testing.T) {
 	if got := len(w.steps("default")); got != 0 {
 		t.Errorf("%d steps were recorded", got)
 	}
-}
-
-func must(text []byte, err error) []byte {
-	if err != nil {
-		panic(err) // values of tests are JSON
-	}
-	return text
 }

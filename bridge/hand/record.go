@@ -9,6 +9,7 @@ import (
 
 	"github.com/loom-bridge/loom-bridge/bridge/tools"
 	"github.com/loom-bridge/loom-bridge/context/blob"
+	"github.com/loom-bridge/loom-bridge/context/media"
 	"github.com/loom-bridge/loom-bridge/context/session"
 	"github.com/loom-bridge/loom-bridge/context/step"
 	"github.com/loom-bridge/loom-bridge/memory/kv"
@@ -21,7 +22,7 @@ func (h *Hand) record(ctx context.Context, c *call, out outcome) Answer {
 	defer cancel()
 	answer := h.answer(c, &out)
 	reduced := h.Reducer.Reduce(h.reducible(ctx, c, out))
-	answer.Observation = reduced.Observation
+	answer.Observation = reduced.Named(reduced.Observation, "the result", "")
 	if answer.Success && reduced.Outcome == step.Failed {
 		answer.Success, answer.ErrorMessage, answer.ErrorCode = false, reduced.Error, tools.Failed
 	}
@@ -50,9 +51,14 @@ func (h *Hand) answer(c *call, out *outcome) Answer {
 		return Answer{Success: true}
 	}
 	if out.failure == nil {
-		text, truncated, err := output(out.result, out.body)
-		if err == nil {
-			return Answer{Success: true, Output: text, Truncated: truncated}
+		answer := Answer{Success: true}
+		if out.given.Form == step.FormBytes {
+			answer.Bytes, answer.Truncated = shownBytes(out.given.MediaType, out.body)
+			return answer
+		}
+		var err error
+		if out.json, answer.Output, answer.Truncated, err = output(out.result, out.body); err == nil {
+			return answer
 		}
 		out.failure = &tools.Error{Code: tools.Failed, Message: "Internal error: the result is no JSON: " + err.Error(), Cause: err}
 	}
@@ -69,21 +75,24 @@ func bounded(text string) string {
 
 // reducible is the call as the reducer takes it.
 func (h *Hand) reducible(ctx context.Context, c *call, out outcome) step.Call {
-	reducible := step.Call{Tool: c.name(), Args: c.args}
-	b := out.body
-	reducible.Result = step.Result{
-		Failed:     out.failure != nil,
-		Output:     out.result.Output,
-		BodyKey:    out.result.BodyKey,
-		BodySize:   b.size,
-		BodyLines:  b.lines,
-		BodySHA256: b.sha256,
-		BodyText:   string(b.head),
-		BodyTail:   string(b.tail),
-		BodyBinary: b.binary,
+	reducible := step.Call{Tool: c.name(), Args: c.args, Result: out.given}
+	r, b := &reducible.Result, out.body
+	switch {
+	case out.failure != nil && out.given.Form == step.FormUnknown:
+		r.Form = step.FormNone
+	case out.given.Form == step.FormUnknown:
+		r.Output, r.BodyKey = out.result.Output, out.result.BodyKey
+		r.Form = formOf(out.result, b)
+	case b.stored != nil || b.size > 0:
+		r.BodyKey = bodyKey(c.name())
+	}
+	r.BodySize, r.BodyLines, r.BodySHA256, r.BodyBinary = b.size, b.lines, b.sha256, b.binary
+	r.BodyText, r.BodyTail = string(b.head), string(b.tail)
+	if r.Form == step.FormJSON && r.JSON == nil && r.BodyKey == "" {
+		r.JSON = out.json // the caller gets the same
 	}
 	if out.failure != nil {
-		reducible.Result.ErrorText = out.failure.Message
+		r.Failed, r.Refused, r.ErrorText = true, out.refusal, out.failure.Message
 	}
 	if out.result.File != "" {
 		hash, _, err := h.Log.WrittenHash(ctx, c.Scope, out.result.File)
@@ -95,6 +104,20 @@ func (h *Hand) reducible(ctx context.Context, c *call, out outcome) step.Call {
 	return reducible
 }
 
+// formOf is the form of a result of a tool of the server. What it has read back
+// belongs to another step.
+func formOf(r tools.Result, b body) step.Form {
+	switch {
+	case readBack(r):
+		return step.FormUnknown
+	case r.BodyKey == "":
+		return step.FormJSON
+	case b.binary:
+		return step.FormBytes
+	}
+	return step.FormText
+}
+
 // recording is the commit of one step.
 type recording struct {
 	hand    *Hand
@@ -103,10 +126,11 @@ type recording struct {
 	reduced step.Reduced
 	// style is how the observation refers to the blob.
 	style step.ReferenceStyle
-	// offload is the blob the step refers to, kept one that only its id leads
-	// to, args that of its arguments; nil without one.
-	offload, kept, args *blob.Stored
-	answer              Answer
+	// offload is the blob the step refers to, given that of the result as it was
+	// given where that is another one, kept one that only its id leads to, args that
+	// of its arguments; nil without one.
+	offload, given, kept, args *blob.Stored
+	answer                     Answer
 }
 
 // upload stores what the commit will refer to and is not stored yet.
@@ -115,6 +139,13 @@ func (r *recording) upload(ctx context.Context) (err error) {
 		r.offload = r.outcome.body.stored
 		if r.reduced.OffloadBytes != nil {
 			if r.offload, err = r.add(ctx, r.reduced.OffloadBytes); err != nil {
+				return err
+			}
+		}
+	}
+	if r.reduced.KeepGiven {
+		if r.given = r.outcome.body.stored; r.given == nil {
+			if r.given, err = r.add(ctx, r.outcome.given.JSON); err != nil {
 				return err
 			}
 		}
@@ -152,7 +183,7 @@ func (r *recording) commit(ctx context.Context) error {
 	if r.offload != nil {
 		r.style = h.Style(ctx, c.Scope, c.SessionID)
 	}
-	if r.offload != nil || r.kept != nil || r.args != nil {
+	if r.offload != nil || r.given != nil || r.kept != nil || r.args != nil {
 		req.Refs = append(req.Refs, h.Blobs.Ref(c.Scope))
 	}
 	if c.intent != "" {
@@ -188,23 +219,22 @@ func (r *recording) stage(ctx context.Context, tx *kv.Tx) error {
 	answer := r.answer
 	answer.Blob = r.outcome.result.Blob
 	now := h.now().UTC()
-	s, position, err := h.Log.StageStep(ctx, tx, c.Scope, func(number uint64) (step.Step, error) {
-		s := r.step(number)
-		s.Time = now
-		if err := r.stageBlobs(ctx, tx, &s, &answer); err != nil {
-			return step.Step{}, err
-		}
-		return s, nil
-	})
-	if err != nil {
-		return err
-	}
 	if c.task != nil {
 		task, err := h.Log.StageTask(ctx, tx, c.Scope, *c.task)
 		if err != nil {
 			return err
 		}
 		answer.TaskID = task.ID
+	}
+	s, position, err := h.Log.StageStep(ctx, tx, c.Scope, func(number uint64) (step.Step, error) {
+		s := r.step(number)
+		s.Time = now
+		err := r.stageBlobs(ctx, tx, &s, &answer)
+		r.name(&s)
+		return s, err
+	})
+	if err != nil {
+		return err
 	}
 	kv.StageOnce(tx, ref, c.RequestID, c.digest, encodeKept(s.Number, answer), now)
 	if written := r.outcome.result.Written; written != nil {
@@ -236,6 +266,7 @@ func (r *recording) step(number uint64) step.Step {
 		ErrorCode:   string(r.answer.ErrorCode),
 		Inline:      red.Inline,
 		Evidence:    red.Evidence,
+		Given:       red.Given,
 		Metadata:    red.Metadata,
 		TurnID:      c.TurnID,
 		CallID:      c.CallID,
@@ -245,6 +276,13 @@ func (r *recording) step(number uint64) step.Step {
 		s.Outcome = step.Unknown
 	}
 	return s
+}
+
+// name puts the names that are known only with the step's number into its texts.
+func (r *recording) name(s *step.Step) {
+	for _, text := range []*string{&s.Observation, &s.Inline, &s.Evidence} {
+		*text = r.reduced.Named(*text, s.ID(), s.OutcomePath)
+	}
 }
 
 const (
@@ -258,7 +296,15 @@ const (
 func (r *recording) stageBlobs(ctx context.Context, tx *kv.Tx, s *step.Step, answer *Answer) error {
 	kind, id := r.reduced.OffloadKind, s.ID()
 	if r.offload != nil {
-		e, err := r.stageBlob(ctx, tx, *r.offload, id, blob.Name{Kind: kind, Step: s.Number, Ext: r.reduced.OffloadExt})
+		stored := *r.offload
+		switch g := s.Given; {
+		case g.Source != step.SourceOutcome:
+		case g.Form == step.FormJSON:
+			stored.Kind = blob.KindJSON
+		case g.MediaType != "":
+			stored.Kind, stored.MediaType = media.Kind(g.MediaType), g.MediaType
+		}
+		e, err := r.stageBlob(ctx, tx, stored, id, blob.Name{Kind: kind, Step: s.Number, Ext: r.reduced.OffloadExt})
 		if err != nil {
 			return err
 		}
@@ -268,6 +314,13 @@ func (r *recording) stageBlobs(ctx context.Context, tx *kv.Tx, s *step.Step, ans
 		s.OutcomeRef, s.OutcomePath = answer.Blob.Ref, answer.Blob.Path
 	} else if r.reduced.Offload {
 		s.OutcomePath = r.outcome.result.Origin // it is no blob, so it has no ref
+	}
+	if r.given != nil {
+		e, err := r.stageBlob(ctx, tx, *r.given, id, blob.Name{Kind: kind, Step: s.Number, Ext: givenExt(s.Given)})
+		if err != nil {
+			return err
+		}
+		s.Given.Path = e.Path
 	}
 	if r.kept != nil {
 		if _, err := r.stageBlob(ctx, tx, *r.kept, id, blob.Name{Kind: kind, Step: s.Number, Ext: "txt"}); err != nil {
@@ -283,6 +336,17 @@ func (r *recording) stageBlobs(ctx context.Context, tx *kv.Tx, s *step.Step, ans
 		s.ArgsPath = e.Path
 	}
 	return nil
+}
+
+// givenExt is the ending of a result that is kept beside what was taken out of it.
+func givenExt(g step.Given) string {
+	switch g.Form {
+	case step.FormJSON:
+		return "json"
+	case step.FormText:
+		return "txt"
+	}
+	return "bin"
 }
 
 func (r *recording) stageBlob(ctx context.Context, tx *kv.Tx, stored blob.Stored, stepID string, name blob.Name) (blob.Entry, error) {

@@ -87,7 +87,7 @@ func benchmarkRecord(b *testing.B, size, before int) {
 		}
 		recorded = append(recorded, time.Since(start))
 		start = time.Now()
-		batch(r.RequestID, r.Output)
+		batch(r.RequestID, r.Output.Data)
 		batched = append(batched, time.Since(start))
 	}
 	b.ReportMetric(percentile(recorded, 50), "p50-µs")

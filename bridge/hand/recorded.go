@@ -2,10 +2,13 @@ package hand
 
 import (
 	"context"
-	"encoding/json"
 	"fmt"
+	"io"
+	"strings"
+	"unicode/utf8"
 
 	"github.com/loom-bridge/loom-bridge/bridge/tools"
+	"github.com/loom-bridge/loom-bridge/context/blob"
 	"github.com/loom-bridge/loom-bridge/context/session"
 	"github.com/loom-bridge/loom-bridge/context/step"
 )
@@ -14,12 +17,18 @@ import (
 type Recorded struct {
 	// Request is the call. Its timeout is not used; the tool need not be known.
 	Request
-	// Output is the result, one JSON value of at most MaxOutputBytes. It may be
-	// there after a failure, too. Default null.
-	Output json.RawMessage
+	// Output is the result as the tool gave it, at most MaxOutputBytes. It may be
+	// there after a failure, too. Default: none.
+	Output step.Original
+	// Body is a result that may be longer, at most Options.MaxResultBytes: what is
+	// read from it takes the place of Output.Data. Whether that is JSON is not
+	// checked then. Record reads it and does not close it. Default: none.
+	Body io.Reader
 	// Failed says that the tool failed, ErrorMessage why.
 	Failed       bool
 	ErrorMessage string
+	// Refused says that the tool was not run at all. It has failed then.
+	Refused bool
 	// Task is what the step did, added to the log in the same commit, under the
 	// rules of session.Log.StageTask. Its SessionID is that of the call. Default:
 	// none.
@@ -31,8 +40,8 @@ const outputKey = "output"
 
 // Record adds a step for a tool that the caller ran itself, under the rules of
 // Call. Unlike Call it gives an error when the step could not be recorded: those
-// of Call, *InvalidError, session.ErrTaskExists, or one of the store. The answer has no Output, for the
-// caller has it.
+// of Call, *InvalidError, session.ErrTaskExists, one of reading Body, or one of
+// the store. The answer has no Output, for the caller has it.
 func (h *Hand) Record(ctx context.Context, r Recorded) (Answer, error) {
 	if err := h.begin(); err != nil {
 		return Answer{}, err
@@ -42,7 +51,11 @@ func (h *Hand) Record(ctx context.Context, r Recorded) (Answer, error) {
 	if err != nil {
 		return Answer{}, err
 	}
+	if err := h.takeGiven(ctx, c, &r, &out); err != nil {
+		return Answer{}, err
+	}
 	if c.RequestID != "" {
+		c.digest = recordedDigest(c, &r, &out)
 		unlock, err := h.requests.lock(ctx, c.Scope, c.RequestID)
 		if err != nil {
 			return Answer{}, err
@@ -50,9 +63,6 @@ func (h *Hand) Record(ctx context.Context, r Recorded) (Answer, error) {
 		defer unlock()
 		// A report changes nothing before it is committed, and the commit looks
 		// for the first answer. Looking for it here would cost more than it saves.
-	}
-	if out.result.BodyKey != "" {
-		out.body = h.takeText(ctx, c, out.text)
 	}
 	answer := h.record(ctx, c, out)
 	return answer, answer.RecordError
@@ -71,22 +81,18 @@ func (h *Hand) checkRecorded(r Recorded) (*call, outcome, error) {
 	if err != nil {
 		return nil, outcome{}, withSchema(err, tool)
 	}
-	out, err := reported(r, tool.Descriptor().Name)
+	out, err := reported(r)
 	if err != nil {
 		return nil, outcome{}, err
 	}
 	c := &call{Request: r.Request, tool: tool, args: args, reported: true}
-	more := [][]byte{r.Output, []byte(r.ErrorMessage), fmt.Append(nil, r.Failed)}
 	if r.Task != nil {
 		task := *r.Task
 		task.SessionID = r.SessionID
 		if err := task.Check(); err != nil {
 			return nil, outcome{}, fmt.Errorf("hand: task: %w", err)
 		}
-		c.task, more = &task, append(more, task.Content())
-	}
-	if c.RequestID != "" {
-		c.digest = digest(c, "record", more...)
+		c.task = &task
 	}
 	return c, out, nil
 }
@@ -100,55 +106,105 @@ func (h *Hand) toolName(req Request) string {
 	return h.Reducer.ToolName(req.Name)
 }
 
-// reported is what a caller's own tool did.
-func reported(r Recorded, tool string) (outcome, error) {
-	out := outcome{}
-	if r.Failed {
-		out.failure = &tools.Error{Code: tools.Failed, Message: r.ErrorMessage}
+// recordedDigest is the hash of a report. That of a JSON result has the result in
+// it, that of any other the result's hash.
+func recordedDigest(c *call, r *Recorded, out *outcome) [32]byte {
+	content := r.Output.Data
+	kind := "record"
+	if r.Output.Form == step.FormText || r.Output.Form == step.FormBytes || r.Body != nil {
+		kind += " " + r.Output.Form.String() + " " + r.Output.MediaType
+		content = []byte(out.body.sha256)
 	}
-	if len(r.Output) > MaxOutputBytes {
+	more := [][]byte{content, []byte(r.ErrorMessage), fmt.Append(nil, r.Failed)}
+	if r.Refused {
+		more = append(more, []byte("refused"))
+	}
+	if c.task != nil {
+		more = append(more, c.task.Content())
+	}
+	return digest(c, kind, more...)
+}
+
+// reported reads the result of a report, unless it is bytes or text.
+func reported(r Recorded) (outcome, error) {
+	out := outcome{}
+	if r.Failed || r.Refused {
+		out.failure = &tools.Error{Code: tools.Failed, Message: r.ErrorMessage}
+		out.refusal = r.Refused || len(r.Output.Data) == 0 && r.Body == nil && isRefusal(r.ErrorMessage)
+	}
+	if out.refusal {
+		out.failure.Code = tools.Refused
+	}
+	if len(r.Output.Data) > MaxOutputBytes {
 		return outcome{}, &InvalidError{outputKey, fmt.Sprintf("is longer than %d bytes", MaxOutputBytes)}
 	}
-	if len(r.Output) == 0 {
-		if !r.Failed {
-			out.result.Output = map[string]any{outputKey: nil}
+	var err error
+	switch r.Output.Form {
+	case step.FormUnknown, step.FormNone:
+		out.given.Form = step.FormNone
+	case step.FormJSON:
+		if r.Body != nil {
+			break
 		}
-		return out, nil
-	}
-	value, err := step.DecodeJSON(r.Output)
-	if err != nil {
-		return outcome{}, &InvalidError{outputKey, "is not one JSON value"}
-	}
-	values, ok := value.(map[string]any)
-	if !ok {
-		values = map[string]any{outputKey: value}
-		if value == nil && r.Failed {
-			values = nil
+		if out.given, err = step.ParseResult(r.Output.Data); err != nil {
+			return outcome{}, &InvalidError{outputKey, "is not one JSON value"}
+		}
+		if out.given.IsValue && out.given.Value == nil && r.Failed {
+			out.given.IsValue = false // a failure that gave nothing
+		}
+	case step.FormText:
+		if !utf8.Valid(r.Output.Data) {
+			return outcome{}, &InvalidError{outputKey, "is not UTF-8"}
 		}
 	}
-	out.takeBody(tool, values)
 	return out, nil
 }
 
-// takeBody takes text out of a result where the tools of this server give it as
-// a body: a file that was read, and a result that is nothing but text.
-func (out *outcome) takeBody(name string, values map[string]any) {
-	out.result.Output = values
-	key := outputKey
-	if name == step.ToolReadFile {
-		key = "content"
+// isRefusal knows the texts by which agents' frameworks, loom-py first, say that
+// they did not run a tool.
+func isRefusal(message string) bool {
+	for _, start := range []string{"Tool not found: ", "Permission denied: ", "Invalid arguments: "} {
+		if strings.HasPrefix(message, start) {
+			return true
+		}
 	}
-	text, ok := values[key].(string)
-	if !ok || name != step.ToolReadFile && len(values) > 1 {
-		return
-	}
-	delete(values, key)
-	out.result.BodyKey, out.text = key, text
+	return false
 }
 
-// takeText makes a blob of a text. Nothing leads to it until the step does.
-func (h *Hand) takeText(ctx context.Context, c *call, text string) body {
-	b := body{size: int64(len(text)), head: []byte(text)}
+// takeGiven takes in a result that is text or bytes. Nothing leads to it until the
+// step does.
+func (h *Hand) takeGiven(ctx context.Context, c *call, r *Recorded, out *outcome) error {
+	if r.Body == nil && r.Output.Form != step.FormText && r.Output.Form != step.FormBytes {
+		return nil
+	}
+	out.given = step.Result{Form: r.Output.Form, MediaType: r.Output.MediaType}
+	if r.Body == nil {
+		out.body = h.takeText(ctx, c, r.Output.Data)
+		return nil
+	}
+	if err := h.uploads.enter(ctx, c.Scope); err != nil {
+		return err
+	}
+	defer h.uploads.leave(c.Scope)
+	var err error
+	out.body, err = h.takeLong(ctx, c, r.Body)
+	if err == nil && r.Output.Form != step.FormBytes && !out.body.stored.UTF8 {
+		err = &InvalidError{outputKey, "is not UTF-8"}
+	}
+	return err
+}
+
+// bodyKey is where a tool's output has the text that a caller gave.
+func bodyKey(name string) string {
+	if name == step.ToolReadFile {
+		return "content"
+	}
+	return outputKey
+}
+
+// takeText makes a blob of a text.
+func (h *Hand) takeText(ctx context.Context, c *call, text []byte) body {
+	b := body{size: int64(len(text)), head: text}
 	stored, err := h.Blobs.Add(ctx, c.Scope, b.head)
 	if err != nil {
 		b.uploadErr = err
@@ -156,4 +212,30 @@ func (h *Hand) takeText(ctx context.Context, c *call, text string) body {
 	}
 	b.stored, b.lines, b.sha256, b.binary = &stored, stored.Lines, stored.Ref(), stored.Binary
 	return b
+}
+
+// takeLong makes a blob of what a reader gives.
+func (h *Hand) takeLong(ctx context.Context, c *call, from io.Reader) (body, error) {
+	upload := h.Blobs.Create(ctx, c.Scope)
+	defer upload.Abort()
+	n, err := upload.ReadFrom(io.LimitReader(from, h.maxResult+1))
+	if err == nil && n > h.maxResult {
+		err = &InvalidError{outputKey, fmt.Sprintf("is longer than %d bytes", h.maxResult)}
+	}
+	if err != nil {
+		return body{}, err
+	}
+	stored, err := upload.Finish(ctx)
+	if err != nil {
+		return body{}, err
+	}
+	return bodyOf(stored), nil
+}
+
+// bodyOf is a body that was stored.
+func bodyOf(stored blob.Stored) body {
+	return body{
+		size: stored.Size, stored: &stored, lines: stored.Lines, sha256: stored.Ref(),
+		head: stored.Head, tail: stored.Tail, binary: stored.Binary,
+	}
 }

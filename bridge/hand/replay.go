@@ -7,6 +7,7 @@ import (
 
 	"github.com/loom-bridge/loom-bridge/bridge/tools"
 	"github.com/loom-bridge/loom-bridge/context/blob"
+	"github.com/loom-bridge/loom-bridge/context/step"
 	"github.com/loom-bridge/loom-bridge/memory/kv"
 	"github.com/loom-bridge/loom-bridge/memory/kv/wire"
 )
@@ -19,6 +20,8 @@ const (
 	keptTruncated = 3 // varint: 1 when it was cut
 	keptBlob      = 4 // text: path of the answer's blob
 	keptTask      = 5 // text: id of the task that was added with the step
+	keptBytes     = 6 // bytes: the output that is bytes
+	keptMedia     = 7 // text: its media type
 )
 
 // errKept: a kept answer can't be read.
@@ -34,6 +37,10 @@ func encodeKept(number uint64, a Answer) []byte {
 	}
 	if a.Blob != nil {
 		dst = wire.AppendItem(dst, keptBlob, a.Blob.Path)
+	}
+	if a.Bytes != nil {
+		dst = wire.AppendItem(dst, keptBytes, a.Bytes.Data)
+		dst = wire.AppendText(dst, keptMedia, a.Bytes.MediaType)
 	}
 	return wire.AppendText(dst, keptTask, a.TaskID)
 }
@@ -56,6 +63,12 @@ func decodeKept(value []byte) (number uint64, a Answer, err error) {
 			a.Blob = &blob.Entry{Path: string(f.Bytes)}
 		case keptTask:
 			a.TaskID = string(f.Bytes)
+		case keptBytes:
+			a.Bytes = &step.Original{Form: step.FormBytes, Data: f.Bytes}
+		case keptMedia:
+			if a.Bytes != nil {
+				a.Bytes.MediaType = string(f.Bytes)
+			}
 		}
 	}
 	return number, a, nil
@@ -88,11 +101,25 @@ func (h *Hand) kept(ctx context.Context, scope kv.Scope, value []byte) (Answer, 
 	a.Observation = s.ToObservation(h.Style(ctx, scope, s.SessionID))
 	a.Recorded, a.Replayed = true, true
 	if a.Blob != nil {
-		e, err := h.Blobs.Lookup(ctx, scope, a.Blob.Path)
+		err := h.keptBlob(ctx, scope, &a)
 		if err != nil {
 			return Answer{}, fmt.Errorf("hand: read the first answer: %w", err)
 		}
-		a.Blob = &e
 	}
 	return a, nil
+}
+
+// keptBlob completes the blob of a kept answer. The request was carried out, so it
+// stays answered when the blob was collected meanwhile.
+func (h *Hand) keptBlob(ctx context.Context, scope kv.Scope, a *Answer) error {
+	e, err := h.Blobs.Lookup(ctx, scope, a.Blob.Path)
+	switch {
+	case errors.Is(err, blob.ErrCollected):
+		a.Blob, a.Collected = nil, true
+		return nil
+	case err != nil:
+		return err
+	}
+	a.Blob = &e
+	return nil
 }

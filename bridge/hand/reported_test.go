@@ -117,7 +117,7 @@ func TestFailuresKeepTheirOutput(t *testing.T) {
 		if a.Success || a.Step.Error != "it broke" || a.Step.Observation != "my.tool failed: it broke" {
 			t.Errorf("%s: %+v", name, a.Step)
 		}
-		if a.Blob == nil || w.content(a.Blob.Path) != out {
+		if a.Blob == nil || w.content(a.Blob.Path) != output {
 			t.Errorf("%s: the output is lost: %+v", name, a.Blob)
 		}
 	}
@@ -128,7 +128,7 @@ func TestFailuresKeepTheirOutput(t *testing.T) {
 func TestLongArgumentsAreKept(t *testing.T) {
 	w := MustWorld(t, nil, nil)
 	args := fmt.Sprintf(`{ "z": 1.50, "a": %q }`, strings.Repeat("long ", 4000))
-	r := hand.Recorded{Request: request("my.tool", nil), Output: json.RawMessage(`{"done":true}`)}
+	r := hand.Recorded{Request: request("my.tool", nil), Output: asJSON(`{"done":true}`)}
 	r.Args, r.RequestID = json.RawMessage(args), "once"
 	for _, replayed := range []bool{false, true} {
 		a := w.mustRecord(r)
@@ -146,7 +146,7 @@ func TestLongArgumentsAreKept(t *testing.T) {
 		t.Errorf("the step's id leads to its arguments: %v", err)
 	}
 	r.RequestID = "with a result"
-	r.Output = json.RawMessage(jsonText(strings.Repeat("result ", 1000)))
+	r.Output = reportedText("my.tool", strings.Repeat("result ", 1000)).Output
 	a := w.mustRecord(r)
 	if got := w.content(a.Step.ID()); !strings.HasPrefix(got, "result ") {
 		t.Errorf("the step's id leads to %.20q", got)
@@ -216,7 +216,7 @@ func TestEverythingOffloadedComesBack(t *testing.T) {
 func offloaded(t *testing.T, r hand.Recorded) string {
 	t.Helper()
 	var output map[string]any
-	decoder := json.NewDecoder(bytes.NewReader(r.Output))
+	decoder := json.NewDecoder(bytes.NewReader(r.Output.Data))
 	decoder.UseNumber()
 	if err := decoder.Decode(&output); err != nil {
 		t.Fatal(err)

@@ -48,12 +48,16 @@ type Request struct {
 type Answer struct {
 	// Success says whether the tool did its work.
 	Success bool
-	// Output is the result as compact JSON with sorted keys; nil after failure.
+	// Output is the result as JSON: as an agent gave it, or compact with sorted
+	// keys; nil after failure, and where Bytes has it.
 	Output json.RawMessage
+	// Bytes is a result that is bytes; nil for any other, and where they are too
+	// long to be shown.
+	Bytes *step.Original
 	// ErrorMessage and ErrorCode say what went wrong; empty after success.
 	ErrorMessage string
 	ErrorCode    tools.Code
-	// Truncated says that text in Output was cut.
+	// Truncated says that text in Output was cut, or bytes left out.
 	Truncated bool
 	// Blob is where the full result lies; nil when it was not offloaded.
 	Blob *blob.Entry
@@ -71,6 +75,9 @@ type Answer struct {
 	RecordError error
 	// Replayed says that this is the answer an equal request got before.
 	Replayed bool
+	// Collected says that the blob with the full result, which that answer had, was
+	// collected since: Blob is nil, and nothing has it any more.
+	Collected bool
 }
 
 // call is a request that was checked.

@@ -1,22 +1,30 @@
 package hand
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"os"
 	"runtime/debug"
 	"time"
 
 	"github.com/loom-bridge/loom-bridge/bridge/tools"
+	"github.com/loom-bridge/loom-bridge/context/step"
 )
 
 // outcome is what running a tool gave.
 type outcome struct {
 	result tools.Result
 	body   body
-	// text is the body of a result that a caller reported.
-	text string
+	// given is the result as whoever ran the tool gave it. Its Form is FormUnknown
+	// for a tool of the server.
+	given step.Result
+	// json is the result of a tool of the server as JSON text, where it has no body.
+	json []byte
+	// refusal says that the tool was not run, as its caller reports.
+	refusal bool
 	// failure is why the tool failed; nil after success.
 	failure *tools.Error
 	// refused is the error of a tool that did not take its arguments.
@@ -89,6 +97,8 @@ func (h *Hand) guarded(ctx context.Context, c *call, root *os.Root) (out outcome
 		return failed(c, err)
 	}
 	out.result = result
+	out.takeGiven()
+	result = out.result
 	if result.Body == nil {
 		return out
 	}
@@ -101,6 +111,26 @@ func (h *Hand) guarded(ctx context.Context, c *call, root *os.Root) (out outcome
 		return failed(c, err)
 	}
 	return out
+}
+
+// takeGiven takes over a result that an agent gave.
+func (out *outcome) takeGiven() {
+	given := &out.result.Given
+	if given.Form == step.FormUnknown {
+		return
+	}
+	out.given = step.Result{Form: given.Form, MediaType: given.MediaType}
+	if given.Form == step.FormJSON {
+		out.given.JSON = given.Data
+		out.given.Output, out.given.Value, out.given.IsValue = out.result.Output, out.result.Output[out.result.ValueKey], out.result.ValueKey != ""
+		if out.given.IsValue {
+			out.given.Output = nil
+		}
+		return
+	}
+	out.result.Body = io.NopCloser(bytes.NewReader(given.Data))
+	out.result.BodyKey, out.result.ValueKey = outputKey, outputKey
+	out.result.BodySize = int64(len(given.Data))
 }
 
 // failed sorts a tool's error.

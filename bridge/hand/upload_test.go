@@ -6,6 +6,7 @@ import (
 
 	"github.com/loom-bridge/loom-bridge/bridge/hand"
 	"github.com/loom-bridge/loom-bridge/memory/kv"
+	"github.com/loom-bridge/loom-bridge/context/step"
 	"github.com/loom-bridge/loom-bridge/memory/kv/kvtest"
 )
 
@@ -45,6 +46,6 @@ func TestStepBesideUploads(t *testing.T) {
 func largeReport(n int) hand.Recorded {
 	return hand.Recorded{
 		Request: hand.Request{Scope: agent, Name: "shell", Args: []byte(`{}`)},
-		Output:  fmt.Appendf(nil, `{"output":"%020000d"}`, n),
+		Output:  step.Original{Form: step.FormJSON, Data: fmt.Appendf(nil, `{"output":"%020000d"}`, n)},
 	}
 }

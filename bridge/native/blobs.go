@@ -16,8 +16,8 @@ import (
 	"github.com/loom-bridge/loom-bridge/memory/kv"
 )
 
-// Blobs is what prompts leave out: what was offloaded, and the steps and
-// messages of the log.
+// Blobs is what prompts leave out: what was offloaded, and the steps, messages and
+// tasks of the log.
 type Blobs interface {
 	// Lookup returns what a path, step id, message id or ref leads to in a
 	// session, or blob.ErrNotFound. An entry without a ref is a step or message.
@@ -51,6 +51,9 @@ func (f *files) source(ctx context.Context, c tools.Call, part byteRange) (sourc
 	if failed, ok := errors.AsType[*tools.Error](err); !ok || failed.Code != tools.NotFound {
 		return s, err
 	}
+	if strings.HasPrefix(name, taskFolder) {
+		rel = name // an id may have dots and slashes of its own
+	}
 	if !first && namesStored(rel) {
 		if s, missing = f.stored(ctx, c, rel, part); !errors.Is(missing, blob.ErrNotFound) {
 			return s, missing
@@ -58,6 +61,9 @@ func (f *files) source(ctx context.Context, c tools.Call, part byteRange) (sourc
 	}
 	return source{}, notThere(name, err, missing)
 }
+
+// taskFolder begins the reference of a task.
+const taskFolder = "task/"
 
 // isID tells whether a path is, letter by letter, the id of a step or message.
 func isID(name string) bool {
@@ -69,7 +75,7 @@ func isID(name string) bool {
 // namesStored tells whether a path has one of the forms that can name what is
 // stored, so that a file which is missing costs no look into the store.
 func namesStored(name string) bool {
-	if hasFolder(name, "outputs/", "history/", blob.PersistentFolder, blob.ArchiveFolder) {
+	if hasFolder(name, "outputs/", "history/", blob.PersistentFolder, blob.ArchiveFolder, taskFolder) {
 		return true
 	}
 	if _, ok := session.ParseMessageID(name); ok {

@@ -36,6 +36,47 @@ func (t *Tiers) Task(ctx context.Context, scope kv.Scope, sessionID, id string) 
 	return task, nil
 }
 
+// Found is a task and where it is.
+type Found struct {
+	// Task is the task, as the log keeps it.
+	Task session.Task
+	// Tiers are those that have it, the lowest first: 1 while it is among the last of
+	// its session, and the tier of its record of memory.
+	Tiers []int
+	// RecordID is that record; empty without one.
+	RecordID string
+}
+
+// Find returns a task of any session of the agent, by its id or by the ref of its
+// summary, and where it is; session.ErrTaskNotFound when there is none.
+func (t *Tiers) Find(ctx context.Context, scope kv.Scope, id string) (Found, error) {
+	task, err := t.log.Task(ctx, scope, id)
+	if ref, ok := cutRef(id); ok && err != nil {
+		// The whole may be an id, too, or too long for one.
+		task, err = t.log.Task(ctx, scope, ref)
+	}
+	if err != nil {
+		return Found{}, err
+	}
+	found := Found{Task: task}
+	last, err := t.log.LastTasks(ctx, scope, task.SessionID, 1)
+	if err != nil {
+		return Found{}, err
+	}
+	if len(last) > 0 && last[0].Number < task.Number+uint64(t.opts.L1) {
+		found.Tiers = append(found.Tiers, tierLog)
+	}
+	record, err := t.store.GetByKey(ctx, scope, Key(task.ID))
+	switch {
+	case errors.Is(err, memory.ErrNotFound):
+	case err != nil:
+		return Found{}, err
+	default:
+		found.Tiers, found.RecordID = append(found.Tiers, record.Tier), record.ID
+	}
+	return found, nil
+}
+
 func cutRef(id string) (string, bool) {
 	if len(id) <= len(keyPrefix) || id[:len(keyPrefix)] != keyPrefix {
 		return "", false

@@ -26,6 +26,7 @@ const promoteTime = 10 * time.Second
 
 // The tiers of records.
 const (
+	tierLog     = 1 // no records: the last tasks of a session
 	tierWorking = 2
 	tierSummary = 3
 )

@@ -6,6 +6,7 @@ import (
 	"os"
 
 	"github.com/loom-bridge/loom-bridge/context/blob"
+	"github.com/loom-bridge/loom-bridge/context/step"
 	"github.com/loom-bridge/loom-bridge/memory/kv"
 )
 
@@ -78,6 +79,10 @@ type Result struct {
 	// or a message of the log, so that it is not stored again; empty for anything
 	// else.
 	Origin string
+	// Given is the result as an agent gave it, for a tool of an agent's: exact JSON
+	// text, whose values are Output, or text or bytes, which stand for everything
+	// else here. Default: Output and Body are the result.
+	Given step.Original
 	// Written tells about a file the call has written; nil when it wrote none.
 	Written *Written
 }

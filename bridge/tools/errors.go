@@ -5,6 +5,8 @@ import (
 	"errors"
 	"fmt"
 	"strings"
+
+	"github.com/loom-bridge/loom-bridge/context/step"
 )
 
 // Errors of the registry and of calls that are refused before they run.
@@ -35,12 +37,13 @@ const (
 	Failed           Code = "FAILED"            // anything else, explained by the message
 	OutcomeUnknown   Code = "OUTCOME_UNKNOWN"   // stopped while it ran, may have taken effect
 	InvalidArguments Code = "INVALID_ARGUMENTS" // run elsewhere, where the arguments were not taken
+	Refused          Code = step.CodeRefused    // reported by a caller: the tool was not run at all
 )
 
 // Known tells whether it is one of the codes.
 func (c Code) Known() bool {
 	switch c {
-	case NotFound, PermissionDenied, TooLarge, Timeout, Failed, OutcomeUnknown, InvalidArguments:
+	case NotFound, PermissionDenied, TooLarge, Timeout, Failed, OutcomeUnknown, InvalidArguments, Refused:
 		return true
 	}
 	return false

@@ -194,7 +194,7 @@ func resultOf(tool, text string) step.Result {
 			}
 		case []any:
 			if err == nil {
-				return step.Result{Output: map[string]any{"output": value}, Unjudged: true}
+				return step.Result{Value: value, IsValue: true, Unjudged: true}
 			}
 		}
 	}

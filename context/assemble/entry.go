@@ -36,6 +36,7 @@ func show(g *group, entries []history.Entry, style step.ReferenceStyle) {
 	for i := range g.members {
 		if s := g.members[i].entry.Step; s != nil {
 			entries[i].Shown = validText(fullText(s, style))
+			entries[i].Clip, entries[i].ClipBytes = s.Clip()
 			entries[i].Read = readingOf(s, entries[i].Shown)
 		}
 	}

@@ -49,7 +49,12 @@ func observation(s *step.Step, style step.ReferenceStyle) string {
 // outputOf is what a step gave, without a frame: the result, or where none is
 // kept what was observed of it.
 func outputOf(s *step.Step) string {
-	return validText(withError(s, cmp.Or(s.Output(), s.Observation)))
+	output := s.Output()
+	if mark, _ := s.Clip(); mark != "" {
+		// Its words are no part of the result, so they name nothing.
+		output = strings.Replace(output, mark, "\n…\n", 1)
+	}
+	return validText(withError(s, cmp.Or(output, s.Observation)))
 }
 
 // validText is a text with U+FFFD in place of what is not UTF-8. Nearly every one

@@ -71,6 +71,7 @@ func (s *Store) Stage(ctx context.Context, tx *kv.Tx, scope kv.Scope, stored Sto
 	if number > 0 {
 		tx.Put(kv.Blobs, stepKey(scope, number, e.Path), []byte{})
 	}
+	s.staged(scope, stored)
 	return e, nil
 }
 

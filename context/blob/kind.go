@@ -4,6 +4,8 @@ import (
 	"bytes"
 	"encoding/json"
 	"unicode/utf8"
+
+	"github.com/loom-bridge/loom-bridge/context/media"
 )
 
 // The kinds of content.
@@ -11,45 +13,10 @@ const (
 	KindText   = "text"
 	KindJSON   = "json"
 	KindLog    = "log" // output of a command; never guessed, only told
-	KindImage  = "image"
-	KindAudio  = "audio"
-	KindBinary = "binary"
+	KindImage  = media.Image
+	KindAudio  = media.Audio
+	KindBinary = media.Binary
 )
-
-// signature is how files of a format begin.
-type signature struct {
-	start string // at the very beginning, if not empty
-	at    int
-	bytes string
-	kind  string
-	media string
-}
-
-// signatures returns the formats that are told apart.
-func signatures() []signature {
-	return []signature{
-		{"", 0, "\x89PNG\r\n\x1a\n", KindImage, "image/png"},
-		{"", 0, "\xff\xd8\xff", KindImage, "image/jpeg"},
-		{"", 0, "GIF8", KindImage, "image/gif"},
-		{"RIFF", 8, "WEBP", KindImage, "image/webp"},
-		{"", 4, "ftypavif", KindImage, "image/avif"},
-		{"", 4, "ftypheic", KindImage, "image/heic"},
-		{"", 0, "II*\x00", KindImage, "image/tiff"},
-		{"", 0, "MM\x00*", KindImage, "image/tiff"},
-		{"RIFF", 8, "WAVE", KindAudio, "audio/wav"},
-		{"", 0, "ID3", KindAudio, "audio/mpeg"},
-		{"", 0, "OggS", KindAudio, "audio/ogg"},
-		{"", 0, "fLaC", KindAudio, "audio/flac"},
-		{"", 4, "ftypM4A", KindAudio, "audio/mp4"},
-		{"", 0, "%PDF-", KindBinary, "application/pdf"},
-		{"", 0, "PK\x03\x04", KindBinary, "application/zip"},
-		{"", 0, "\x1f\x8b", KindBinary, "application/gzip"},
-	}
-}
-
-func (s signature) fits(head []byte) bool {
-	return len(head) >= s.at && bytes.HasPrefix(head, []byte(s.start)) && bytes.HasPrefix(head[s.at:], []byte(s.bytes))
-}
 
 // KindOf tells what bytes look like that are all in memory: their kind, and their
 // format where it was told apart. A store finds the same of an upload.
@@ -61,17 +28,13 @@ func KindOf(data []byte) (kind, mediaType string) {
 
 // kindOf guesses a content's kind and format from its beginning; all of it,
 // when it is there, decides about JSON.
-func kindOf(head, all []byte, isBinary bool) (kind, media string) {
+func kindOf(head, all []byte, isBinary bool) (kind, mediaType string) {
 	if head == nil {
 		head = all
 	}
 	if isBinary {
-		for _, s := range signatures() {
-			if s.fits(head) {
-				return s.kind, s.media
-			}
-		}
-		return KindBinary, ""
+		mediaType := media.TypeOf(head)
+		return media.Kind(mediaType), mediaType
 	}
 	start := bytes.TrimLeft(all, " \t\r\n")
 	if len(start) > 0 && (start[0] == '{' || start[0] == '[') && json.Valid(all) {
@@ -96,7 +59,8 @@ func extension(kind string) string {
 // textScan tells text from binary and counts lines, however the content is cut
 // into pieces.
 type textScan struct {
-	isBinary bool
+	isBinary bool // a NUL, or not UTF-8
+	invalid  bool // not UTF-8
 	feeds    int64
 	last     byte
 	any      bool
@@ -110,13 +74,10 @@ func (t *textScan) add(piece []byte) {
 	}
 	t.any, t.last = true, piece[len(piece)-1]
 	t.feeds += int64(bytes.Count(piece, []byte{'\n'}))
-	if t.isBinary {
+	if t.invalid {
 		return
 	}
-	if bytes.IndexByte(piece, 0) >= 0 {
-		t.isBinary = true
-		return
-	}
+	t.isBinary = t.isBinary || bytes.IndexByte(piece, 0) >= 0
 	for len(t.pending) > 0 && len(piece) > 0 && !utf8.FullRune(t.pending) {
 		t.pending, piece = append(t.pending, piece[0]), piece[1:]
 	}
@@ -124,7 +85,8 @@ func (t *textScan) add(piece []byte) {
 		return
 	}
 	whole := len(piece) - cutOff(piece)
-	t.isBinary = !utf8.Valid(t.pending) || !utf8.Valid(piece[:whole])
+	t.invalid = !utf8.Valid(t.pending) || !utf8.Valid(piece[:whole])
+	t.isBinary = t.isBinary || t.invalid
 	t.pending = append(t.pending[:0], piece[whole:]...)
 }
 
@@ -143,6 +105,9 @@ func cutOff(piece []byte) int {
 
 // binary tells whether the content is no text, now that all of it was seen.
 func (t *textScan) binary() bool { return t.isBinary || len(t.pending) > 0 }
+
+// utf8 tells whether all of the content is UTF-8.
+func (t *textScan) utf8() bool { return !t.invalid && len(t.pending) == 0 }
 
 func (t *textScan) lines() int64 {
 	if t.any && t.last != '\n' {

@@ -7,6 +7,7 @@ import (
 	"encoding/hex"
 	"iter"
 	"slices"
+	"sync"
 	"time"
 
 	"github.com/loom-bridge/loom-bridge/memory/kv"
@@ -151,4 +152,62 @@ func refHash(ref string) []byte {
 		return nil
 	}
 	return hash
+}
+
+// unstaged counts, for each owner, the bytes that uploads have written ahead and
+// that no blob has yet: those of uploads that go on, and of uploads that were given
+// up, which stay on disk until they are a day old. It knows those of this process
+// alone. The zero value is ready.
+type unstaged struct {
+	mu     sync.Mutex
+	owners map[kv.Scope]unstagedBytes // guarded by mu
+}
+
+// unstagedBytes are an owner's, counted from a time on.
+type unstagedBytes struct {
+	bytes int64
+	since time.Time
+}
+
+// of returns how many bytes an owner has. What is older than orphanAge is forgotten:
+// it is swept by then, or soon.
+func (u *unstaged) of(scope kv.Scope, now time.Time) int64 {
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	if u.owners[scope].bytes <= 0 || now.Sub(u.owners[scope].since) > orphanAge {
+		delete(u.owners, scope)
+	}
+	return u.owners[scope].bytes
+}
+
+// add counts bytes; fewer than none are those that a blob has now.
+func (u *unstaged) add(scope kv.Scope, bytes int64, now time.Time) {
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	if u.owners == nil {
+		u.owners = make(map[kv.Scope]unstagedBytes)
+	}
+	owner, known := u.owners[scope]
+	if !known {
+		owner.since = now
+	}
+	if owner.bytes += bytes; owner.bytes <= 0 {
+		delete(u.owners, scope)
+		return
+	}
+	u.owners[scope] = owner
+}
+
+// aheadBytes are those that one upload has written ahead, until it is staged.
+type aheadBytes struct {
+	bytes int64
+	once  sync.Once
+}
+
+// staged says that an upload becomes a blob: its bytes count as the blob's from then
+// on.
+func (s *Store) staged(scope kv.Scope, stored Stored) {
+	if a := stored.ahead; a != nil {
+		a.once.Do(func() { s.unstaged.add(scope, -a.bytes, s.now()) })
+	}
 }

@@ -125,6 +125,8 @@ type Store struct {
 	uses    uses
 	// searches are those under way.
 	searches *turn.Pool
+	// unstaged is what uploads have written ahead.
+	unstaged unstaged
 
 	due     chan kv.Scope // owners whose garbage is to be collected out of turn
 	stop    context.CancelFunc
@@ -186,6 +188,8 @@ type Stored struct {
 	MediaType string
 	// Binary says that the content holds a NUL or is not UTF-8.
 	Binary bool
+	// UTF8 says that the content is UTF-8, with or without NUL.
+	UTF8 bool
 	// Head is all of the content, or the first HeldBytes of a longer one, and
 	// then Tail its last HeldBytes. They must not be changed.
 	Head, Tail []byte
@@ -194,6 +198,8 @@ type Stored struct {
 	frame []byte
 	// chunks are the hashes of several chunks, which are written already.
 	chunks [][32]byte
+	// ahead are the bytes of them that were written for this upload.
+	ahead *aheadBytes
 }
 
 // Ref returns the hash in hex: the blob's name.

@@ -22,6 +22,7 @@ type Upload struct {
 	// holds the context of Create, because Write has none.
 	writeAhead func(chunk []byte, size int64) ([32]byte, error)
 
+	ahead  int64  // bytes that were written ahead
 	buf    []byte // the chunk that is not full yet
 	chunks [][32]byte
 	whole  hash.Hash // of all chunks before buf; nil while there are none
@@ -35,17 +36,20 @@ type Upload struct {
 // Create begins an upload into a scope. ctx is for the chunks that are written
 // ahead.
 func (s *Store) Create(ctx context.Context, scope kv.Scope) *Upload {
-	return &Upload{
-		store: s,
-		scope: scope,
-		writeAhead: func(chunk []byte, size int64) ([32]byte, error) {
-			if err := s.hasRoom(ctx, scope, size); err != nil {
-				return [32]byte{}, err
-			}
-			return s.writeChunk(ctx, scope, chunk)
-		},
-		err: scope.Validate(),
+	u := &Upload{store: s, scope: scope, err: scope.Validate()}
+	u.writeAhead = func(chunk []byte, size int64) ([32]byte, error) {
+		// What other uploads have written and nobody has staged takes room, too.
+		if err := s.hasRoom(ctx, scope, size+s.unstaged.of(scope, s.now())-u.ahead); err != nil {
+			return [32]byte{}, err
+		}
+		hash, written, err := s.writeChunk(ctx, scope, chunk)
+		if written {
+			u.ahead += int64(len(chunk))
+			s.unstaged.add(scope, int64(len(chunk)), s.now())
+		}
+		return hash, err
 	}
+	return u
 }
 
 // minRead is the room a read gets at least, and the first size of the buffer:
@@ -193,14 +197,14 @@ func (u *Upload) finishLarge() (Stored, error) {
 	}
 	s := u.describe(nil)
 	u.whole.Sum(s.SHA256[:0])
-	s.chunks, s.Head, s.Tail = u.chunks, u.head, u.tail
+	s.chunks, s.Head, s.Tail, s.ahead = u.chunks, u.head, u.tail, &aheadBytes{bytes: u.ahead}
 	return s, nil
 }
 
 // describe says what the content looks like; all is nil when it is not in
 // memory any more.
 func (u *Upload) describe(all []byte) Stored {
-	s := Stored{Size: u.size, Lines: u.text.lines(), Binary: u.text.binary()}
+	s := Stored{Size: u.size, Lines: u.text.lines(), Binary: u.text.binary(), UTF8: u.text.utf8()}
 	s.Kind, s.MediaType = kindOf(u.head, all, s.Binary)
 	return s
 }
@@ -218,19 +222,20 @@ func (u *Upload) Abort() {
 // age that nobody is about to refer to it.
 const freshFor = time.Hour
 
-// writeChunk stores a chunk unless it is there and fresh. It is not synced: the
-// commit that stages the blob is, and makes durable what came before it.
-func (s *Store) writeChunk(ctx context.Context, scope kv.Scope, chunk []byte) ([32]byte, error) {
-	hash := sha256.Sum256(chunk)
+// writeChunk stores a chunk unless it is there and fresh, and tells whether it did.
+// It is not synced: the commit that stages the blob is, and makes durable what came
+// before it.
+func (s *Store) writeChunk(ctx context.Context, scope kv.Scope, chunk []byte) (hash [32]byte, written bool, err error) {
+	hash = sha256.Sum256(chunk)
 	key := chunkKey(scope, hash)
 	values, err := s.engine.Get(ctx, kv.Blobs, key)
 	if err != nil {
-		return hash, fmt.Errorf("blob: write chunk: %w", err)
+		return hash, false, fmt.Errorf("blob: write chunk: %w", err)
 	}
 	now := s.now()
 	if held := values[0]; held != nil {
 		if _, err := s.unpack(held, hash); err == nil && frameAge(held, now) < freshFor {
-			return hash, nil
+			return hash, false, nil
 		}
 	}
 	frame := s.pack(chunk, now)
@@ -243,7 +248,7 @@ func (s *Store) writeChunk(ctx context.Context, scope kv.Scope, chunk []byte) ([
 		Lazy: true,
 	})
 	if err != nil {
-		return hash, fmt.Errorf("blob: write chunk: %w", err)
+		return hash, false, fmt.Errorf("blob: write chunk: %w", err)
 	}
-	return hash, nil
+	return hash, true, nil
 }

@@ -2,9 +2,11 @@ package compress
 
 import (
 	"fmt"
+	"strings"
 	"unicode/utf8"
 
 	"github.com/loom-bridge/loom-bridge/context/blob"
+	"github.com/loom-bridge/loom-bridge/context/media"
 )
 
 // What is shown of one member of an object at most, in characters.
@@ -44,6 +46,9 @@ func memberLine(key, value string) string {
 		return name + fmt.Sprintf("[%d items]", size(value))
 	case '{':
 		return name + fmt.Sprintf("{%d keys}", size(value))
+	}
+	if url, ok := media.ParseDataURL(strings.Trim(value, `"`)); ok {
+		return name + "[" + url.Info().Words() + "]"
 	}
 	return name + scalar(value, valueChars)
 }

@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"strings"
 	"unicode/utf8"
+
+	"github.com/loom-bridge/loom-bridge/context/excerpt"
 )
 
 const (
@@ -38,7 +40,7 @@ func (l *Ledger) capped(e *Entry, text string) (short string, cut, resumed int) 
 	chars := utf8.RuneCountInString(text)
 	// Later attempts leave out more, but what they name is found once.
 	head, tail := e.halves(keep)
-	found := l.omitted(text, head/2, tail/2)
+	found := l.omitted(e, text, head/2, tail/2)
 	// Long names can take more than there is room for.
 	for names := capIdentifiers; names > 0; names /= capFewer {
 		for keep := keep; keep > 0; {
@@ -71,9 +73,13 @@ func (e *Entry) halves(keep int) (head, tail int) {
 
 // omitted are the identifiers of a text but for some bytes at its ends, from
 // at most namedBytes next to each of them.
-func (l *Ledger) omitted(text string, head, tail int) []Identifier {
-	parts := []string{text[head : len(text)-tail]}
-	if middle := parts[0]; len(middle) > 2*namedBytes {
+func (l *Ledger) omitted(e *Entry, text string, head, tail int) []Identifier {
+	from, to := head, len(text)-tail
+	parts := []string{excerpt.QuotedPart(text, from, to)}
+	if at := clipAt(e, text); at >= from && at+len(e.Clip) <= to {
+		parts = []string{excerpt.QuotedPart(text, from, at), excerpt.QuotedPart(text, at+len(e.Clip), to)}
+	}
+	if middle := parts[0]; len(parts) == 1 && len(middle) > 2*namedBytes {
 		parts = []string{middle[:namedBytes], middle[len(middle)-namedBytes:]}
 	}
 	return l.opts.Memo.ranked(parts, func() []Identifier {
@@ -84,6 +90,14 @@ func (l *Ledger) omitted(text string, head, tail int) []Identifier {
 		best := r.best()
 		return best[:min(len(best), maxOmitted)]
 	})
+}
+
+// clipAt is where words stand in a text for what was left out before, or -1.
+func clipAt(e *Entry, text string) int {
+	if e.Clip == "" {
+		return -1
+	}
+	return strings.Index(text, e.Clip)
 }
 
 // maxOmitted of a text's identifiers are looked at, the best.
@@ -121,11 +135,17 @@ func (e *Entry) withoutMiddle(text string, chars, head, tail int, names pickOf) 
 	if at := strings.IndexByte(last, '\n'); at >= 0 {
 		last = last[at+1:]
 	}
+	missing := ""
+	if at := clipAt(e, text); at >= 0 {
+		first, last = first[:min(len(first), at)], text[max(len(text)-len(last), at+len(e.Clip)):]
+		chars -= utf8.RuneCountInString(e.Clip)
+		missing = fmt.Sprintf(", plus %d bytes", e.ClipBytes)
+	}
 	chars -= utf8.RuneCountInString(first) + utf8.RuneCountInString(last)
 	seen := newVisible()
 	seen.add(first)
 	seen.add(last)
-	mark := fmt.Sprintf("[...%d chars omitted", chars)
+	mark := fmt.Sprintf("[...%d chars omitted%s", chars, missing)
 	if ref := e.full(); ref != "" {
 		mark += ". Full data: " + ref
 	}

@@ -55,6 +55,10 @@ type Entry struct {
 	// Shown is how a prompt shows Output unfolded, where a harness puts a frame
 	// around it; empty shows Output itself.
 	Shown string
+	// Clip are the words that stand in Shown, and in Output, for so many bytes that
+	// were left out before: ClipBytes. Empty when nothing was.
+	Clip      string
+	ClipBytes int64
 	// Read says where in the text that is shown one begins that can be read on
 	// from any line; nil when none does.
 	Read *Reading

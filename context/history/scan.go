@@ -4,6 +4,8 @@ import (
 	"strings"
 	"unicode"
 	"unicode/utf8"
+
+	"github.com/loom-bridge/loom-bridge/context/excerpt"
 )
 
 // Sizes of identifiers.
@@ -53,10 +55,16 @@ func is(b byte, kind byteKind) bool { return kinds[b]&kind != 0 }
 
 // runs calls found for each longest run of identifier bytes in text, that is of
 // letters, digits and _./:-, that may hold something.
+// The letter of an escape, as in JSON, is none of them.
 func runs(text string, found func(start, end int)) {
+	var quoted excerpt.Quoted
 	for i := 0; i < len(text); {
 		if !is(text[i], isWord|isJoin) {
 			i++
+			continue
+		}
+		if skip := quoted.Escaped(text, i); skip > 0 {
+			i += skip
 			continue
 		}
 		end := i + 1

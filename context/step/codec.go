@@ -35,6 +35,11 @@ const (
 	fieldPinned
 	fieldEvidence
 	fieldArgsPath
+	fieldForm
+	fieldMediaType
+	fieldSource
+	fieldGiven
+	fieldGivenPath
 )
 
 // Append appends the stored form of s to dst: one protobuf field for each field
@@ -52,6 +57,11 @@ func Append(dst []byte, s Step) []byte {
 	if s.Pinned {
 		dst = wire.AppendUint(dst, fieldPinned, 1)
 	}
+	dst = wire.AppendUint(dst, fieldForm, uint64(s.Given.Form))
+	dst = wire.AppendUint(dst, fieldSource, uint64(s.Given.Source))
+	if len(s.Given.Data) > 0 {
+		dst = wire.AppendItem(dst, fieldGiven, s.Given.Data)
+	}
 	return dst
 }
 
@@ -65,7 +75,7 @@ type jsonField struct {
 	json   *json.RawMessage
 }
 
-func (s *Step) texts() [14]textField {
+func (s *Step) texts() [16]textField {
 	return [...]textField{
 		{fieldSessionID, &s.SessionID},
 		{fieldToolName, &s.ToolName},
@@ -81,6 +91,8 @@ func (s *Step) texts() [14]textField {
 		{fieldCallID, &s.CallID},
 		{fieldEvidence, &s.Evidence},
 		{fieldArgsPath, &s.ArgsPath},
+		{fieldMediaType, &s.Given.MediaType},
+		{fieldGivenPath, &s.Given.Path},
 	}
 }
 
@@ -105,6 +117,9 @@ func Decode(stored []byte) (Step, error) {
 	if s.Number == 0 || s.Outcome > Unknown {
 		return Step{}, damaged(errors.New("no number or an unknown outcome"))
 	}
+	if s.Given.Form > FormBytes || s.Given.Source > SourceBlob {
+		return Step{}, damaged(errors.New("an unknown form of the result"))
+	}
 	return s, nil
 }
 
@@ -120,6 +135,12 @@ func (s *Step) set(f wire.Field) {
 		s.Time = f.Time()
 	case fieldPinned:
 		s.Pinned = f.Value != 0
+	case fieldForm:
+		s.Given.Form = Form(min(f.Value, uint64(FormBytes)+1))
+	case fieldSource:
+		s.Given.Source = Source(min(f.Value, uint64(SourceBlob)+1))
+	case fieldGiven:
+		s.Given.Data = append([]byte(nil), f.Bytes...)
 	default:
 		s.setText(f.Number, f.Bytes)
 	}

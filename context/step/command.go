@@ -2,6 +2,7 @@ package step
 
 import (
 	"encoding/json"
+	"fmt"
 	"maps"
 	"strings"
 )
@@ -40,11 +41,17 @@ type printed struct {
 	untold bool
 	// rest is everything else in the result.
 	rest map[string]any
+	// saidBytes is how much of stderr stands in the result.
+	saidBytes int
+	// keys are where stdout and stderr stand in the result, those that are empty
+	// aside.
+	keys   []string
+	result *Result
 }
 
 // outputOf reads a result that is what a program printed: texts under the usual
 // names, an exit code or both sorts of output, and little else.
-func outputOf(result Result) (printed, bool) {
+func outputOf(result *Result) (printed, bool) {
 	p := readPrinted(result)
 	_, out := result.Output[keyStdout].(string)
 	_, err := result.Output[keyStderr].(string)
@@ -58,7 +65,7 @@ func outputOf(result Result) (printed, bool) {
 }
 
 // hasExit tells whether a result says how a command ended.
-func hasExit(result Result) bool { return readPrinted(result).exit != nil }
+func hasExit(result *Result) bool { return readPrinted(result).exit != nil }
 
 // short tells whether there is little in the result besides what was printed.
 func (p *printed) short() bool {
@@ -66,12 +73,16 @@ func (p *printed) short() bool {
 }
 
 // readPrinted takes what there is.
-func readPrinted(result Result) printed {
-	p := printed{rest: maps.Clone(result.Output)}
-	if result.BodyKey == keyStdout || result.BodyKey == keyOutput {
+func readPrinted(result *Result) printed {
+	p := printed{rest: maps.Clone(result.Output), result: result}
+	whole, isText := result.Value.(string)
+	switch {
+	case result.BodyKey == keyStdout || result.BodyKey == keyOutput:
 		p.stdout, p.isBody = fileBody(result), true
 		delete(p.rest, result.BodyKey)
-	} else {
+	case isText:
+		p.stdout, p.keys = unhashed(whole), []string{wholeText}
+	default:
 		text := p.take(keyStdout)
 		if text == "" {
 			text = p.take(keyOutput)
@@ -79,6 +90,7 @@ func readPrinted(result Result) printed {
 		p.stdout = unhashed(text)
 	}
 	p.stderr = p.take(keyStderr)
+	p.saidBytes = len(p.stderr)
 	for _, key := range exitKeys() {
 		if code, ok := integer(p.rest[key]); ok {
 			p.exit = &code
@@ -95,6 +107,9 @@ func (p *printed) take(key string) string {
 	if ok {
 		delete(p.rest, key)
 	}
+	if text != "" {
+		p.keys = append(p.keys, key)
+	}
 	return text
 }
 
@@ -110,8 +125,10 @@ func (p *printed) read(rd *reading) {
 	rd.text = &heldText{ext: "log"}
 	if !p.isBody || whole && p.stderr != "" {
 		rd.text.bytes = []byte(log)
+		rd.text.holes = p.holes()
 	}
 	rd.shown = p.shown(whole)
+	rd.binaryLog(p)
 	lineCount := lines(p.stderr)
 	if p.stdout.lines != nil {
 		lineCount += *p.stdout.lines
@@ -128,6 +145,28 @@ func (p *printed) read(rd *reading) {
 	if len(p.rest) > 0 && p.short() {
 		rd.figure(figureOther, p.rest)
 	}
+}
+
+// holes are where the log stands in the JSON result.
+func (p *printed) holes() []hole {
+	var sizes []int
+	for _, key := range p.keys {
+		size := len(p.stdout.text)
+		if key == keyStderr {
+			size = p.saidBytes
+		}
+		sizes = append(sizes, size)
+	}
+	return p.result.holes(p.keys, sizes)
+}
+
+// binaryLog says of a log that is no text how long it is.
+func (rd *reading) binaryLog(p *printed) {
+	if !p.stdout.binary {
+		return
+	}
+	rd.shown = shownText(p.headline()).above(fmt.Sprintf("[%d bytes, no text]", rd.size.bytes))
+	rd.printed = false
 }
 
 // figureOther has what else there was in a result whose text went into a blob.
@@ -173,7 +212,10 @@ func (p *printed) headline() string {
 
 // command reads the result of a command, whatever it has.
 func (r *Reducer) command(c Call) reading {
-	p := readPrinted(c.Result)
+	p := readPrinted(&c.Result)
+	if c.Result.Refused {
+		return reading{words: map[string]string{"short": shortCommand(c)}}
+	}
 	if strings.TrimSpace(p.stderr) == "" || len(c.Result.ErrorText) > MaxErrorBytes {
 		// A caller may know what was said to the user as the error alone.
 		p.stderr += c.Result.ErrorText
@@ -187,10 +229,13 @@ func (r *Reducer) command(c Call) reading {
 	rd := reading{words: map[string]string{"short": shortCommand(c)}}
 	p.read(&rd)
 	if !p.short() {
-		rd.text, rd.shown = nil, shownText(string(SpacedJSON(resultValue(c.Result))))
+		rd.text = nil
+		rd.showJSON(resultValue(&c.Result))
 	}
 	if c.Result.Failed || *p.exit != 0 {
 		rd.complaint = new(p.complaint())
+		// The observation says it, so that nothing is left to be shown.
+		rd.told = p.untold && p.stdout.size == 0 && len(p.rest) == 0
 	}
 	return rd
 }
@@ -223,10 +268,10 @@ func shortCommand(c Call) string {
 
 // complain is the rule for commands that failed: what they said stays below the
 // observation.
-func (r *Reducer) complain(c Call, rule *rule, rd reading, out *Reduced) {
+func (r *Reducer) complain(c Call, rule *rule, rd *reading, out *Reduced) {
 	said, cut := lastChars(*rd.complaint, r.opts.ComplaintChars)
 	out.Outcome = Failed
-	out.Observation = r.observe(c, rule, rd)
+	out.Observation = r.observe(c, rule, *rd)
 	out.Error = headBytes(c.Result.ErrorText, MaxErrorBytes)
 	if strings.TrimSpace(out.Error) == "" {
 		out.Error = headBytes(strings.TrimSpace(said), MaxErrorBytes)
@@ -237,6 +282,9 @@ func (r *Reducer) complain(c Call, rule *rule, rd reading, out *Reduced) {
 		out.Observation += "\n…" + said
 	default:
 		out.Observation += "\n" + said
+	}
+	if rd.told && !cut {
+		rd.shown = shown{}
 	}
 }
 

@@ -40,6 +40,14 @@ func decodeSlowly(text []byte) (any, error) {
 type decoder struct {
 	text string
 	at   int
+	// texts are where the texts of the outermost object stand, by their keys; that
+	// of a value that is itself a text has no key. Nil: nobody asks for them.
+	texts map[string]textAt
+	// valueAt is where the last text that was read begins.
+	valueAt int
+	// odd says that the last text that was read holds an escape that appendString
+	// would write otherwise.
+	odd bool
 }
 
 // maxFastDepth bounds the nesting; deeper values are unusual.
@@ -106,6 +114,9 @@ func (d *decoder) object(depth int) (any, bool) {
 		if !ok {
 			return nil, false
 		}
+		if _, isText := v.(string); isText && depth == 0 && d.texts != nil {
+			d.texts[key.(string)] = textAt{span{d.valueAt, d.at}, !d.odd}
+		}
 		object[key.(string)] = v
 		if d.next('}') {
 			return object, true
@@ -153,6 +164,7 @@ func (d *decoder) string() (any, bool) {
 		return nil, false
 	}
 	rest := d.text[d.at+1:]
+	d.odd, d.valueAt = false, d.at
 	size, ok := plainPart(rest)
 	if !ok {
 		return nil, false
@@ -202,6 +214,7 @@ func (d *decoder) escaped(rest string) (any, bool) {
 		if size = escape(&b, rest[i:]); size == 0 {
 			return nil, false
 		}
+		d.odd = d.odd || !usualEscape(rest[i:])
 		i += size
 	}
 }

@@ -12,18 +12,22 @@ const resultChars = 200
 // anything reads a result as it comes: what a program printed, a text, or JSON.
 func (r *Reducer) anything(c Call) reading {
 	var rd reading
-	printed, isOutput := outputOf(c.Result)
+	printed, isOutput := outputOf(&c.Result)
 	switch {
-	case emptyResult(c.Result):
+	case emptyResult(&c.Result):
 		rd.empty = true
 	case isOutput:
 		printed.read(&rd)
+		if !printed.isBody {
+			rd.text = nil // the whole result says more than its text
+			rd.shown.taken = true
+		}
 	case c.Result.BodyKey != "":
-		rd.body(c.Result)
+		rd.body(&c.Result)
 	default:
-		rd.object(c.Result)
+		rd.readJSON(&c.Result)
 	}
-	rd.words = map[string]string{"text": rd.shown.preview(resultChars)}
+	rd.words = map[string]string{"text": unmarked(rd.shown.preview(resultChars))}
 	if !rd.empty {
 		rd.figure("size", rd.size.bytes)
 	}
@@ -31,7 +35,7 @@ func (r *Reducer) anything(c Call) reading {
 }
 
 // body reads a result that is a text and little else.
-func (rd *reading) body(result Result) {
+func (rd *reading) body(result *Result) {
 	b := fileBody(result)
 	rd.size = size{bytes: b.size, text: b.text}
 	rd.text = &heldText{ext: "txt"}
@@ -39,10 +43,7 @@ func (rd *reading) body(result Result) {
 	rd.printed = !b.binary
 	rest := maps.Clone(result.Output)
 	delete(rest, result.BodyKey)
-	if b.binary {
-		rd.text.ext = "bin"
-		rd.shown = shownText(fmt.Sprintf("[%d bytes, no text]", b.size))
-	}
+	rd.noText(result, b)
 	rd.figure("sha256", b.sha256)
 	if len(rest) == 0 {
 		return
@@ -55,25 +56,47 @@ func (rd *reading) body(result Result) {
 	}
 }
 
-// object reads a result as JSON.
-func (rd *reading) object(result Result) {
-	rd.json = CanonicalJSON(result.Output)
-	rd.size.bytes = int64(len(rd.json))
-	rd.printed = false
-	if text, only := singleText(result.Output); only {
-		rd.shown, rd.printed = shownText(text), true
+// readJSON reads a result as JSON.
+func (rd *reading) readJSON(result *Result) {
+	value := resultValue(result)
+	rd.size.bytes = int64(len(rd.jsonText(result)))
+	if text, only := onlyText(value); only {
+		rd.printed = true
+		rd.showText(text)
+		rd.shown.taken = true
 		return
 	}
-	rd.shown = shownText(string(SpacedJSON(result.Output)))
+	rd.showJSON(value)
 }
 
-// singleText returns the text of a result that is one text and nothing else.
-func singleText(output map[string]any) (string, bool) {
-	if len(output) != 1 {
+// showJSON shows a value as JSON, but for bytes that no prompt shows.
+func (rd *reading) showJSON(value any) {
+	value, found := withoutBytes(value)
+	rd.found(found)
+	if text, ok := blocksText(value); ok {
+		rd.shown = shownText(text)
+		rd.shown.taken, rd.printed = true, true
+		return
+	}
+	rd.shown = shownText(string(SpacedJSON(value)))
+	rd.shown.quoted = true
+}
+
+// textKeys are the names under which results have nothing but a text. A text under
+// another name means something by that name.
+func textKeys() []string { return []string{keyOutput, keyStdout, "content", "text", "result"} }
+
+// onlyText returns the text of a result that is one text and nothing else.
+func onlyText(value any) (string, bool) {
+	if text, ok := value.(string); ok {
+		return text, true
+	}
+	object, _ := value.(map[string]any)
+	if len(object) != 1 {
 		return "", false
 	}
-	for _, only := range output {
-		if text, ok := only.(string); ok {
+	for _, key := range textKeys() {
+		if text, ok := object[key].(string); ok {
 			return text, true
 		}
 	}
@@ -96,12 +119,15 @@ func (rd *reading) figure(name string, value any) {
 func (r *Reducer) failure(c Call, rd *reading, out *Reduced) {
 	reason := c.Result.ErrorText
 	if strings.TrimSpace(reason) == "" {
-		reason = rd.shown.lastLine()
+		reason = unmarked(rd.shown.lastLine())
 	}
 	out.Outcome = Failed
 	out.Error = headBytes(reason, MaxErrorBytes)
 	line := OneLine(out.Error)
 	out.Observation = OneLine(c.Tool + " failed: " + line)
+	if short := rd.words["short"]; c.Result.Refused && short != "" {
+		out.Observation = OneLine(short + ": refused: " + line)
+	}
 	rd.shown.isError = true
 	if line != reason {
 		// The line above does not show all of it.
@@ -109,30 +135,38 @@ func (r *Reducer) failure(c Call, rd *reading, out *Reduced) {
 		rd.printed = true
 	}
 	if out.Error != reason {
-		out.Offload, out.OffloadExt = true, "txt"
-		out.OffloadBytes = []byte(reason + rd.full(c.Result))
+		out.Offload, rd.derived, out.OffloadExt = true, true, "txt"
+		out.OffloadBytes = []byte(reason + rd.full(&c.Result))
 	}
 }
 
 // full is what a call gave besides its error, all of it, for below the error.
-func (rd *reading) full(result Result) string {
+func (rd *reading) full(result *Result) string {
 	switch {
 	case rd.empty:
 		return ""
 	case rd.text != nil && rd.text.bytes != nil:
 		return "\n" + string(rd.text.bytes)
+	case rd.size.text != "" && int64(len(rd.size.text)) == rd.size.bytes:
+		return "\n" + rd.size.text
 	}
-	return "\n" + string(CanonicalJSON(resultValue(result)))
+	return "\n" + string(rd.jsonText(result))
 }
 
 // emptyResult tells whether there is nothing to show.
-func emptyResult(result Result) bool {
-	return len(result.Output) == 0 && result.BodySize <= 0
+func emptyResult(result *Result) bool {
+	return len(result.Output) == 0 && result.BodySize <= 0 && (!result.IsValue || result.Value == "")
 }
+
+// onlyBody tells whether the body is all of the result.
+func (r *Result) onlyBody() bool { return r.BodyKey != "" && len(r.Output) == 0 }
 
 // resultValue is the result as one JSON value, with the body in its place; of
 // bytes that are no text it says how many there are.
-func resultValue(result Result) map[string]any {
+func resultValue(result *Result) any {
+	if result.IsValue {
+		return result.Value
+	}
 	value := result.Output
 	if result.BodyKey != "" {
 		value = maps.Clone(value)

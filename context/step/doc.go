@@ -12,6 +12,8 @@
 //   - [Rules] say what of each tool's calls stays, how its line reads and what is
 //     offloaded. They are data: a table of TOML that a user can change.
 //   - A [CompactStep] is a step in one line.
+//   - An [Original] is a result as it was given, byte for byte; [Given] says where
+//     a step has it. Everything else is taken out of it.
 //
 // What programs print is recognized by its form: test runners, searches, git,
 // compilers, what a program died of, JSON, tables. Its figures become metadata.

@@ -5,9 +5,9 @@ import (
 	"time"
 )
 
-// Document is the whole step as one canonical JSON object: what the file
-// step_001.json of a history holds. Fields without a value are left out. The
-// same step gives the same bytes.
+// Document is the step as one canonical JSON object: what the file step_001.json of
+// a history holds, without the result as it was given. Fields without a value are
+// left out. The same step gives the same bytes.
 func Document(s Step) []byte {
 	object := map[string]any{
 		"id": s.ID(), "number": s.Number, "time": s.Time.UTC().Format(time.RFC3339Nano), "outcome": s.Outcome.String(),
@@ -15,7 +15,7 @@ func Document(s Step) []byte {
 	for key, text := range map[string]string{
 		"session_id": s.SessionID, "tool_name": s.ToolName, "called_as": s.CalledAs, "observation": s.Observation,
 		"outcome_ref": s.OutcomeRef, "outcome_path": s.OutcomePath, "args_path": s.ArgsPath, "thought": s.Thought, "error": s.Error,
-		"error_code": s.ErrorCode, "inline": s.Inline, "turn_id": s.TurnID, "call_id": s.CallID, "evidence": s.Evidence,
+		"error_code": s.ErrorCode, "inline": s.Inline, "turn_id": s.TurnID, "call_id": s.CallID, "evidence": s.Evidence, "media_type": s.Given.MediaType, "result_path": s.Given.Path,
 	} {
 		if text != "" {
 			object[key] = text
@@ -30,6 +30,9 @@ func Document(s Step) []byte {
 	}
 	if s.Pinned {
 		object["pinned"] = true
+	}
+	if s.Given.Form != FormUnknown {
+		object["result_form"] = s.Given.Form.String()
 	}
 	return CanonicalJSON(object)
 }

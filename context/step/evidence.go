@@ -4,6 +4,8 @@ import (
 	"cmp"
 	"slices"
 	"strings"
+
+	"github.com/loom-bridge/loom-bridge/context/excerpt"
 )
 
 const (
@@ -91,7 +93,7 @@ func (s shown) hiddenErrors(cut clipped) []string {
 func (s shown) hidden(cut clipped) []string {
 	var texts []string
 	for _, p := range s.parts(cut) {
-		text := p.text[min(p.hidden.from, p.hidden.to):p.hidden.to]
+		text := excerpt.QuotedPart(p.text, min(p.hidden.from, p.hidden.to), p.hidden.to)
 		if len(text) > 2*HeldBodyBytes {
 			texts = append(texts, headBytes(text, HeldBodyBytes), tailBytes(text, HeldBodyBytes))
 			continue
@@ -156,11 +158,13 @@ func nameScore(name string) int {
 // eachName calls found for each name in a text: a path, a symbol, a number with
 // its unit; anything that is no plain word.
 func eachName(text string, found func(name string)) {
+	var quoted excerpt.Quoted
 	for i := 0; i < len(text); {
 		if !nameBytes[text[i]] {
 			i++
 			continue
 		}
+		i += quoted.Escaped(text, i)
 		from := i
 		for i < len(text) && nameBytes[text[i]] {
 			i++

@@ -9,21 +9,32 @@ import (
 
 // file reads a file's content.
 func (r *Reducer) file(c Call) reading {
-	path, b := plainText(c.Args["path"]), fileBody(c.Result)
+	path, b := plainText(c.Args["path"]), fileBody(&c.Result)
 	kind := contentType(path, b)
 	rd := reading{
-		size: size{bytes: b.size, text: b.text},
-		text: &heldText{ext: bodyExt(kind)},
+		size:    size{bytes: b.size, text: b.text},
+		text:    &heldText{ext: bodyExt(kind)},
+		unshown: b.binary && b.size > 0,
 	}
-	if c.Result.BodyKey == "" {
+	if c.Result.BodyKey == "" && !c.Result.hasContent() && !emptyResult(&c.Result) {
+		// There is no content, but something else.
+		rd.text = nil
+		rd.showJSON(resultValue(&c.Result))
+	} else if c.Result.BodyKey == "" {
 		// The content came inside the output, so there is no body to store.
 		rd.text.bytes = []byte(b.text)
+		rd.text.holes = c.Result.holes([]string{c.Result.contentKey()}, []int{len(b.text)})
 	}
 	rd.figure("size", b.size)
 	rd.figure("bytes", b.size)
 	rd.figure("type", kind)
 	rd.figure("sha256", b.sha256)
-	if !b.binary {
+	switch {
+	case rd.text == nil:
+	case b.binary:
+		rd.noText(&c.Result, b)
+		rd.text.ext = bodyExt(kind)
+	default:
 		place := PlaceOf(c.Args)
 		rd.shown = shown{text: b.text, tail: b.tail, size: b.size, place: &place}
 		if b.lines != nil {
@@ -67,10 +78,32 @@ type body struct {
 	binary     bool
 }
 
-// fileBody takes the body, or what a tool without one put under "content".
-func fileBody(result Result) body {
+// contentKey is where the content stands in a JSON result.
+func (r *Result) contentKey() string {
+	if r.IsValue {
+		return wholeText
+	}
+	return "content"
+}
+
+// hasContent tells whether a JSON result has the content of a file.
+func (r *Result) hasContent() bool {
+	content := r.Value
+	if !r.IsValue {
+		content = r.Output["content"]
+	}
+	_, ok := content.(string)
+	return ok
+}
+
+// fileBody takes the body, or what a tool without one put under "content", or gave
+// as a text.
+func fileBody(result *Result) body {
 	if result.BodyKey == "" {
-		text, _ := result.Output["content"].(string)
+		text, ok := result.Value.(string)
+		if !ok {
+			text, _ = result.Output["content"].(string)
+		}
 		return wholeBody(text, "")
 	}
 	if int64(len(result.BodyText)) == result.BodySize {
@@ -126,7 +159,7 @@ func (r *Reducer) written(c Call) reading {
 		}
 	}
 	rd := reading{}
-	rd.asJSON(c.Result)
+	rd.asJSON(&c.Result)
 	rd.figure("size", size)
 	rd.figure("bytes", size)
 	if known {
@@ -141,24 +174,30 @@ func (r *Reducer) listing(c Call) reading {
 	if path, given := c.Args["path"].(string); !given || path == "" {
 		rd.words["path"] = "."
 	}
-	entries := entriesOf(c.Result)
+	entries := entriesOf(&c.Result)
 	dirs := 0
 	for _, entry := range entries {
 		if isDir(entry) {
 			dirs++
 		}
 	}
-	rd.asJSON(c.Result)
+	rd.asJSON(&c.Result)
 	rd.size.items = int64(len(entries))
-	rd.figures = map[string]any{"count": len(entries), "files": len(entries) - dirs, "dirs": dirs}
+	delete(rd.figures, "size")
+	rd.figure("count", len(entries))
+	rd.figure("files", len(entries)-dirs)
+	rd.figure("dirs", dirs)
 	return rd
 }
 
 // hasEntries tells whether a result is a listing.
-func hasEntries(result Result) bool { return entriesOf(result) != nil }
+func hasEntries(result *Result) bool { return entriesOf(result) != nil }
 
-func entriesOf(result Result) []any {
-	entries, _ := result.Output["entries"].([]any)
+func entriesOf(result *Result) []any {
+	entries, ok := result.Output["entries"].([]any)
+	if !ok {
+		entries, _ = result.Value.([]any)
+	}
 	return entries
 }
 

@@ -2,6 +2,7 @@ package step
 
 import (
 	"fmt"
+	"strconv"
 	"strings"
 )
 
@@ -19,6 +20,10 @@ type shown struct {
 	// place is where the text begins in one that can be read on, nil for any other
 	// text.
 	place *Place
+	// taken says that the text was taken out of the result, which says it otherwise.
+	taken bool
+	// quoted says that the text is JSON.
+	quoted bool
 }
 
 // shownText is a text that is all there.
@@ -84,6 +89,8 @@ type clipped struct {
 	inline     string
 	all        bool
 	head, tail int
+	// missing bytes are not shown.
+	missing int64
 }
 
 // clip returns a text within the inline limit: its head and its tail on borders
@@ -104,7 +111,7 @@ func (r *Reducer) clip(s shown, lines int) clipped {
 		tail = s.text
 	}
 	room := limit - len(clipMark(s.size, ""))
-	if s.place != nil {
+	if s.place != nil || s.taken {
 		room -= readOnBytes
 	}
 	room = max(room, 0)
@@ -120,11 +127,12 @@ func (r *Reducer) clip(s shown, lines int) clipped {
 	if lines > 0 {
 		end = lastLines(end, lines)
 	}
-	mark := clipMark(s.size-int64(len(head))-int64(len(end)), s.readOn(head))
+	missing := s.size - int64(len(head)) - int64(len(end))
+	mark := clipMark(missing, s.readOn(head))
 	if s.whole() && !r.pays(s.text[len(head):len(s.text)-len(end)], mark) {
 		return clipped{inline: lead + s.text, all: true}
 	}
-	return clipped{inline: lead + head + mark + end, head: len(head), tail: len(end)}
+	return clipped{inline: lead + head + mark + end, head: len(head), tail: len(end), missing: missing}
 }
 
 // maxTokenBytes is the longest token of the vocabularies that are public.
@@ -144,14 +152,50 @@ const clipSign = "\n[… "
 // clipMark stands where bytes were left out. It ends the line before it and
 // begins the next.
 func clipMark(missing int64, more string) string {
-	return fmt.Sprintf(clipSign+"%d bytes left out; full text: see reference%s]\n", missing, more)
+	return fmt.Sprintf(clipSign+"%d"+clipWords+"see reference%s]\n", missing, more)
 }
+
+// clipWords stand behind the number of bytes in a mark.
+const clipWords = " bytes left out; full text: "
+
+// Clip returns the words that stand in Inline where bytes of the result were left
+// out, with the line ends around them, and how many bytes that are; nothing when
+// all of it is there.
+func (s Step) Clip() (mark string, missing int64) {
+	sign := clipSign
+	if !strings.Contains(s.Inline, sign) {
+		return "", 0
+	}
+	missing, known := s.Figure(figureLeftOut)
+	if known {
+		sign += strconv.FormatInt(missing, 10) + clipWords // a result may have such words of its own
+	}
+	start := strings.Index(s.Inline, sign)
+	if start < 0 {
+		return "", 0
+	}
+	digits, rest, found := strings.Cut(s.Inline[start+len(clipSign):], clipWords)
+	n, err := strconv.ParseInt(digits, 10, 64)
+	end := strings.Index(rest, "]\n")
+	if !found || err != nil || end < 0 {
+		return "", 0
+	}
+	size := len(clipSign) + len(digits) + len(clipWords) + end + len("]\n")
+	return s.Inline[start : start+size], n
+}
+
+// figureLeftOut is how many bytes of a result Inline leaves out. It is a key of a
+// step's metadata and never changes.
+const figureLeftOut = "left_out_bytes"
 
 // readOnBytes is room for what readOn says.
 const readOnBytes = len("; read on with offset_bytes 9223372036854775807")
 
 // readOn says how to read on behind the head that is shown.
 func (s shown) readOn(head string) string {
+	if s.taken {
+		return "; as text: " + idMark + ".txt"
+	}
 	if s.place == nil {
 		return ""
 	}

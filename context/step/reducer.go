@@ -1,6 +1,7 @@
 package step
 
 import (
+	"cmp"
 	"encoding/json"
 )
 
@@ -88,9 +89,22 @@ type Call struct {
 
 // Result is what a tool gave. Missing and mistyped fields count as empty.
 type Result struct {
-	// Output is the JSON result without the body. It may be there after a
-	// failure, too.
+	// Form is the form in which it was given. Default FormUnknown: nobody asks for
+	// its bytes again.
+	Form Form
+	// MediaType is the format of bytes, where it is known.
+	MediaType string
+	// JSON is the exact text of a JSON result. Default: canonical JSON of Output or
+	// Value.
+	JSON []byte
+	// Output is the JSON result without the body, where it is an object. It may be
+	// there after a failure, too.
 	Output map[string]any
+	// Value is a JSON result that is no object. IsValue says that there is one.
+	Value   any
+	IsValue bool
+	// Refused says that the tool did not run at all.
+	Refused bool
 	// Failed says that the tool failed; ErrorText says why.
 	Failed    bool
 	ErrorText string
@@ -113,6 +127,10 @@ type Result struct {
 	// whether the call failed. An exit code, a status or a count that it does not have
 	// is not 0 then.
 	Unjudged bool
+
+	// texts are where the texts of Output and Value stand in JSON; nil when that
+	// is not known.
+	texts map[string]textAt
 }
 
 // Reduced is what follows from a call alone. The caller makes a Step of it.
@@ -124,6 +142,10 @@ type Reduced struct {
 	// Outcome is Succeeded or Failed. A call that did not fail by itself has
 	// failed if its rule says so, as of a command whose exit code is not zero.
 	Outcome Outcome
+	// Given says where the result is as it was given. KeepGiven says that it must
+	// be kept in a blob of its own, whose path is missing in Given.
+	Given     Given
+	KeepGiven bool
 	// Offload says that the full result belongs into a blob that the step
 	// refers to: OffloadBytes, or the body where they are nil.
 	Offload bool
@@ -131,9 +153,8 @@ type Reduced struct {
 	// page, shell or tool. OffloadExt is its extension: json, txt, log or bin.
 	// OffloadCategory says how long it stays.
 	OffloadKind, OffloadExt, OffloadCategory string
-	// OffloadBytes is the text to offload, such as the result as canonical
-	// JSON; nil when it is the body that has to be offloaded, and when nothing
-	// has.
+	// OffloadBytes is the text to offload, such as the JSON result; nil when it is
+	// the body that has to be offloaded, and when nothing has.
 	OffloadBytes []byte
 	// KeepArg names the text argument whose bytes must be kept in a blob of the
 	// step that the step does not refer to, or is empty.
@@ -141,6 +162,9 @@ type Reduced struct {
 	// KeepArgs says that Args leaves out arguments, so that their text must be
 	// kept in a blob (see Step.ArgsPath).
 	KeepArgs bool
+	// Marked says that the observation, Inline and Evidence may have places for
+	// names (see Named).
+	Marked bool
 }
 
 // Reducer turns calls into the parts of steps. It has no state: all methods
@@ -189,7 +213,7 @@ func (r *Reducer) KeptArg(tool string) string { return r.opts.Rules.find(tool).k
 // be said about it.
 func (r *Reducer) Reduce(c Call) Reduced {
 	rule := r.opts.Rules.find(c.Tool)
-	if c.Result.Unjudged && rule.shape.tells != nil && !rule.shape.tells(c.Result) {
+	if c.Result.Unjudged && rule.shape.tells != nil && !rule.shape.tells(&c.Result) {
 		rule = r.opts.Rules.find(otherTools)
 	}
 	out := Reduced{
@@ -200,15 +224,17 @@ func (r *Reducer) Reduce(c Call) Reduced {
 	rd := r.read(rule, c)
 	switch {
 	case rd.complaint != nil:
-		r.complain(c, rule, rd, &out)
+		r.complain(c, rule, &rd, &out)
 	case c.Result.Failed:
 		r.failure(c, &rd, &out)
 		rule = r.opts.Rules.find(otherTools)
 	default:
 		out.Observation = r.observe(c, rule, rd)
 	}
-	r.offloadResult(c, rule, rd, &out)
+	out.Marked = rd.marked()
+	r.offloadResult(c, rule, &rd, &out)
 	r.show(c, rule, &rd, &out)
+	r.keepGiven(c, &rd, &out)
 	out.Metadata = rd.metadata()
 	return out
 }
@@ -239,6 +265,7 @@ func (r *Reducer) show(c Call, rule *rule, rd *reading, out *Reduced) {
 	out.Inline = cut.inline
 	if !cut.all {
 		out.Evidence = evidence(rd.shown, cut, found)
+		rd.figure(figureLeftOut, cut.missing)
 	}
 }
 
@@ -259,29 +286,28 @@ func (r *Reducer) line(rule *rule, empty bool) template {
 	return rule.observation
 }
 
-// offloadResult decides what goes into a blob: what the rule says, and whatever
-// is too long to be shown.
-func (r *Reducer) offloadResult(c Call, rule *rule, rd reading, out *Reduced) {
-	long := rd.shown.bytes() > int64(r.opts.InlineBytes)
-	if rule.offload == offloadNever && !long || out.Offload || emptyResult(c.Result) && rd.size.bytes == 0 {
+// offloadResult decides what goes into a blob: what the rule says, whatever is too
+// long to be shown, and what can't be kept otherwise.
+func (r *Reducer) offloadResult(c Call, rule *rule, rd *reading, out *Reduced) {
+	long := rd.unshown || rd.shown.bytes() > int64(r.opts.InlineBytes) || !r.holds(&c.Result)
+	if rule.offload == offloadNever && !long || out.Offload || emptyResult(&c.Result) && rd.size.bytes == 0 {
 		return
 	}
 	shortest := int64(len(out.Observation) + stubBytes)
-	if rd.text != nil && (rule.offload != offloadResult || !rd.shown.whole()) {
-		if long || rule.from.reached(rd.size, shortest) {
-			out.Offload, out.OffloadExt, out.OffloadBytes = true, rd.text.ext, rd.text.bytes
+	if rd.text == nil || rule.offload == offloadResult && rd.shown.whole() && !c.Result.onlyBody() {
+		text := rd.jsonText(&c.Result)
+		full := size{bytes: int64(len(text)), items: rd.size.items, text: rd.size.text}
+		if full.text == "" {
+			full.text = string(text)
 		}
-	} else {
-		if rd.json == nil {
-			rd.json = CanonicalJSON(resultValue(c.Result))
-		}
-		full := size{bytes: int64(len(rd.json)), items: rd.size.items, text: string(rd.json)}
 		if long || rule.from.reached(full, shortest) {
-			out.Offload, out.OffloadExt, out.OffloadBytes = true, "json", rd.json
+			out.Offload, out.OffloadExt, out.OffloadBytes = true, "json", text
 		}
+		return
 	}
-	if rule.ext != "" && out.Offload {
-		out.OffloadExt = rule.ext
+	if long || rule.from.reached(rd.size, shortest) {
+		out.Offload, out.OffloadExt, out.OffloadBytes = true, cmp.Or(rule.ext, rd.text.ext), rd.text.bytes
+		rd.derived = rd.text.bytes != nil
 	}
 }
 

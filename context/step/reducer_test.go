@@ -265,10 +265,18 @@ func TestReduceAnyOtherTool(t *testing.T) {
 		result step.Result
 		want   string
 	}{
-		{"a text", step.Result{Output: map[string]any{"v": "one\n two"}}, "x:y → one two"},
+		{"a text", textResult("one\n two"), "x:y → one two"},
+		{"a text as JSON", mustParse(t, `"one\n two"`), "x:y → one two"},
+		{"a text under a plain name", mustParse(t, `{"content":"one\n two"}`), "x:y → one two"},
+		{"a text under a name of its own", mustParse(t, `{"error_code":"E42"}`), `x:y → {"error_code": "E42"}`},
+		{"null", mustParse(t, `null`), "x:y → null"},
+		{"true", mustParse(t, `true`), "x:y → true"},
+		{"a number", mustParse(t, `3`), "x:y → 3"},
+		{"a list", mustParse(t, ` [1, "a"]`), `x:y → [1, "a"]`},
+		{"no text", mustParse(t, `""`), "x:y completed"},
 		{"an object", step.Result{Output: map[string]any{"b": 1, "a": "z"}}, `x:y → {"a": "z", "b": 1}`},
-		{"200 characters", step.Result{Output: map[string]any{"v": long[:400]}}, "x:y → " + long[:400]},
-		{"201 characters", step.Result{Output: map[string]any{"v": long[:402]}}, "x:y → " + long[:400] + "..."},
+		{"200 characters", textResult(long[:400]), "x:y → " + long[:400]},
+		{"201 characters", textResult(long[:402]), "x:y → " + long[:400] + "..."},
 		{"empty", step.Result{}, "x:y completed"},
 		{"empty object", step.Result{Output: map[string]any{}}, "x:y completed"},
 		{"a body", step.Result{BodyKey: "b", BodyText: "text", BodySize: 4}, "x:y → text"},

@@ -37,9 +37,9 @@ keep = "body"
 	}
 	query := reduce(opts, step.Call{
 		Tool: "query_db", Args: map[string]any{"sql": "select 1", "db": "main"},
-		Result: step.Result{Output: map[string]any{"rows": "1, 2, 3, 4, 5, 6, 7, 8, 9"}},
+		Result: textResult("1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11"),
 	})
-	if query.Observation != "select 1 → 1, 2, 3, 4, 5, 6, 7, 8, 9" || string(query.MinimalArgs) != `{"sql":"select 1"}` {
+	if query.Observation != "select 1 → 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11" || string(query.MinimalArgs) != `{"sql":"select 1"}` {
 		t.Errorf("query: %q, %s", query.Observation, query.MinimalArgs)
 	}
 	if !query.Offload || query.OffloadKind != "rows" || query.OffloadExt != "txt" || query.OffloadCategory != "tool" {

@@ -10,7 +10,7 @@ type shape struct {
 	// failures says that it reads what a call gave that failed, too.
 	failures bool
 	// tells says whether a result has what the line says of it; nil is always.
-	tells func(Result) bool
+	tells func(*Result) bool
 }
 
 // shapes returns all shapes by name.
@@ -37,10 +37,19 @@ type reading struct {
 	size size
 	// text is the text of the result alone; nil where it has none.
 	text *heldText
-	// json is the whole result as canonical JSON, where it was needed.
+	// json is the whole result as JSON text, where it was needed.
 	json []byte
 	// shown is what a prompt shows while the step is unfolded.
 	shown shown
+	// unshown says that the result has bytes that no prompt shows, so that it
+	// belongs into a blob.
+	unshown bool
+	// derived says that what is offloaded was taken out of the result.
+	derived bool
+	// media is the format of a result that is bytes, as they are or written as text.
+	media string
+	// named says that shown has places for names.
+	named bool
 	// printed says that shown is what a program printed, so that it may have a
 	// form that is recognized.
 	printed bool
@@ -48,6 +57,8 @@ type reading struct {
 	empty bool
 	// exit is the exit code of what ran; nil without one.
 	exit *int64
+	// told says that the complaint is all there is.
+	told bool
 	// complaint is what a failed command said; the step has failed if it is not
 	// nil.
 	complaint *string
@@ -58,6 +69,21 @@ type heldText struct {
 	// bytes are all of it; nil when it is the body of the result.
 	bytes []byte
 	ext   string
+	// holes are where its parts stand in the JSON result that it was taken out of;
+	// nil where it can't be put back.
+	holes []hole
+}
+
+// jsonText is the whole result as JSON text: as it was given, or canonical.
+func (rd *reading) jsonText(result *Result) []byte {
+	switch {
+	case rd.json != nil:
+	case result.JSON != nil:
+		rd.json = result.JSON
+	default:
+		rd.json = CanonicalJSON(resultValue(result))
+	}
+	return rd.json
 }
 
 // value is what stands in an observation for a name.

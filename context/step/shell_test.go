@@ -2,6 +2,7 @@ package step_test
 
 import (
 	"encoding/json"
+	"fmt"
 	"strings"
 	"testing"
 
@@ -129,9 +130,9 @@ func TestShellThatDidNotRun(t *testing.T) {
 	if want := "nosuch: exit -1, 1 lines output\nnosuch: not found"; got.Observation != want || got.Error != "nosuch: not found" {
 		t.Errorf("got %q, error %q", got.Observation, got.Error)
 	}
-	// Nobody told an exit code, so what reads back has none.
-	if got.Inline != "nosuch: not found" {
-		t.Errorf("it reads back as %q", got.Inline)
+	// The observation says it all, so that a prompt has it once.
+	if got.Inline != "" {
+		t.Errorf("it is shown again: %q", got.Inline)
 	}
 	call.Result.ErrorText = strings.Repeat("long reason ", 100)
 	if got := reduce(nil, call); !got.Offload || string(got.OffloadBytes) != call.Result.ErrorText {
@@ -187,12 +188,17 @@ func TestExitAndOutput(t *testing.T) {
 	}
 }
 
-// The output of any tool that runs programs is offloaded as the text it is.
-func TestOutputOfOtherToolsIsOffloadedAsText(t *testing.T) {
+// What a program printed is offloaded as the JSON that its caller gave, and shown
+// as text.
+func TestOutputOfOtherToolsIsOffloadedAsItWasGiven(t *testing.T) {
 	out := strings.Repeat("a line of output\n", 100)
-	got := reduce(nil, step.Call{Tool: "bash", Result: step.Result{Output: map[string]any{"output": out, "returncode": 0, "cwd": "/src"}}})
-	if !got.Offload || got.OffloadKind != "tool" || got.OffloadExt != "log" || string(got.OffloadBytes) != out {
+	given := fmt.Sprintf(`{ "returncode":0, "output": %q, "cwd": "\/src" }`, out)
+	got := reduce(nil, step.Call{Tool: "bash", Result: mustParse(t, given)})
+	if !got.Offload || got.OffloadKind != "tool" || got.OffloadExt != "json" || string(got.OffloadBytes) != given {
 		t.Errorf("offload %t as %s.%s, %d bytes", got.Offload, got.OffloadKind, got.OffloadExt, len(got.OffloadBytes))
+	}
+	if !strings.HasPrefix(got.Inline, "exit 0 {\"cwd\": \"/src\"}\na line of output\n") {
+		t.Errorf("inline %.80q", got.Inline)
 	}
 	if other, _ := figure(t, got.Metadata, "other").(map[string]any); other["cwd"] != "/src" {
 		t.Errorf("what else there was is lost: %s", got.Metadata)
@@ -208,7 +214,8 @@ func TestFailuresKeepTheirOutput(t *testing.T) {
 	if got.Observation != "bash failed: the command failed" || got.Outcome != step.Failed {
 		t.Errorf("%q, %s", got.Observation, got.Outcome)
 	}
-	if !got.Offload || string(got.OffloadBytes) != out || !strings.Contains(got.Inline, "ValueError: boom") {
+	want := jsonText(map[string]any{"output": out, "returncode": 1})
+	if !got.Offload || string(got.OffloadBytes) != want || !strings.Contains(got.Inline, "ValueError: boom") {
 		t.Errorf("offload %t, inline %q", got.Offload, got.Inline)
 	}
 	if figure(t, got.Metadata, "exit_code") != 1.0 {

@@ -79,6 +79,8 @@ type Step struct {
 	TurnID, CallID string
 	// Pinned keeps the step in every prompt as it is: it is never folded.
 	Pinned bool
+	// Given says in what form the result was given, and where its exact bytes are.
+	Given Given
 	// Evidence is what the part of the result that Inline leaves out says of
 	// itself: figures, the lines that tell what went wrong, and names; at most
 	// MaxEvidenceBytes. Empty when Inline shows everything.
@@ -117,6 +119,12 @@ func (s Step) Success() bool { return s.Outcome == Succeeded }
 // Figure returns a figure of the result by its name in Metadata, such as "size";
 // false when the step has none, or it is no whole number from 0 up.
 func (s Step) Figure(name string) (int64, bool) { return wholeNumber(valuesOf(s).figures[name]) }
+
+// Refused tells whether the call failed because the tool was not run at all.
+func (s Step) Refused() bool { return s.ErrorCode == CodeRefused }
+
+// CodeRefused is the ErrorCode of a call whose tool was not run at all.
+const CodeRefused = "REFUSED"
 
 // NeedsOffload tells whether the full result lies in a blob.
 func (s Step) NeedsOffload() bool { return s.OutcomeRef != "" }

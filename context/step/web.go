@@ -8,17 +8,17 @@ import (
 // results reads the hits of a search.
 func (r *Reducer) results(c Call) reading {
 	rd := reading{}
-	hits, _ := hitsOf(c.Result)
+	hits, _ := hitsOf(&c.Result)
 	rd.size.items = hits
 	rd.figure("count", hits)
-	rd.asJSON(c.Result)
+	rd.asJSON(&c.Result)
 	return rd
 }
 
 // search reads the result of a search as it comes, and counts its hits.
 func (r *Reducer) search(c Call) reading {
 	rd := r.anything(c)
-	if hits, ok := hitsOf(c.Result); ok {
+	if hits, ok := hitsOf(&c.Result); ok {
 		rd.figure("count", hits)
 	}
 	return rd
@@ -29,44 +29,50 @@ func hitKeys() []string { return []string{"results", "items", "hits", "matches",
 
 // hitsOf is how many hits a search has: those of a list, which may be the whole
 // result, else what it says itself. false is that it says nothing.
-func hitsOf(result Result) (int64, bool) {
+func hitsOf(result *Result) (int64, bool) {
 	for _, key := range hitKeys() {
 		if hits, ok := result.Output[key].([]any); ok {
 			return int64(len(hits)), true
 		}
 	}
+	if hits, ok := result.Value.([]any); ok {
+		return int64(len(hits)), true
+	}
 	return wholeNumber(result.Output["count"])
 }
 
 // hasHits tells whether a result says how many hits a search has.
-func hasHits(result Result) bool {
+func hasHits(result *Result) bool {
 	_, ok := hitsOf(result)
 	return ok
 }
 
 // hasStatus tells whether a result says how a page was answered.
-func hasStatus(result Result) bool {
+func hasStatus(result *Result) bool {
 	_, ok := wholeNumber(result.Output["status"])
 	return ok
 }
 
 // asJSON shows a result as JSON, whose size is the result's.
-func (rd *reading) asJSON(result Result) {
-	if emptyResult(result) {
+func (rd *reading) asJSON(result *Result) {
+	switch {
+	case emptyResult(result):
 		return
+	case result.onlyBody():
+		rd.body(result)
+		rd.printed = false
+	default:
+		rd.size.bytes = int64(len(rd.jsonText(result)))
+		rd.showJSON(resultValue(result))
 	}
-	value := resultValue(result)
-	rd.json = CanonicalJSON(value)
-	rd.size.bytes = int64(len(rd.json))
 	rd.figure("size", rd.size.bytes)
-	rd.shown = shownText(string(SpacedJSON(value)))
 }
 
 // page reads a page of the web: its text, then its links.
 func (r *Reducer) page(c Call) reading {
 	url, _ := c.Args["url"].(string)
 	status, _ := wholeNumber(c.Result.Output["status"])
-	b, rest := pageText(c.Result)
+	b, rest := pageText(&c.Result)
 	rd := reading{words: map[string]string{"site": headBytes(withoutScheme(url), MaxPathBytes)}}
 	rd.size = size{bytes: b.size, text: b.text}
 	rd.figure("size", b.size)
@@ -78,16 +84,16 @@ func (r *Reducer) page(c Call) reading {
 	links := rest["links"]
 	delete(rest, "links")
 	if len(rest) > 0 {
-		rd.shown = rd.shown.below(string(SpacedJSON(rest)))
+		rd.shown = rd.shown.below(rd.jsonLine(rest))
 	}
 	if links != nil {
-		rd.shown = rd.shown.above("links: " + string(SpacedJSON(links)))
+		rd.shown = rd.shown.above("links: " + rd.jsonLine(links))
 	}
 	return rd
 }
 
 // pageText takes the text out of a page.
-func pageText(result Result) (body, map[string]any) {
+func pageText(result *Result) (body, map[string]any) {
 	rest := maps.Clone(result.Output)
 	if rest == nil {
 		rest = map[string]any{}
@@ -96,8 +102,11 @@ func pageText(result Result) (body, map[string]any) {
 	if result.BodyKey != "" {
 		return fileBody(result), rest
 	}
-	text, _ := rest["text"].(string)
-	delete(rest, "text")
+	text, ok := result.Value.(string)
+	if !ok {
+		text, _ = rest["text"].(string)
+		delete(rest, "text")
+	}
 	return unhashed(text), rest
 }
 
@@ -106,4 +115,11 @@ func withoutScheme(url string) string {
 		return after
 	}
 	return url
+}
+
+// jsonLine is a value as a line of JSON, without the bytes that it holds.
+func (rd *reading) jsonLine(value any) string {
+	value, found := withoutBytes(value)
+	rd.found(found)
+	return string(SpacedJSON(value))
 }

@@ -1,16 +1,11 @@
 package tokens
 
 import (
-	"bytes"
-	"encoding/base64"
-	"encoding/binary"
 	"encoding/json"
 	"fmt"
-	"image"
-	_ "image/gif"  // reads the size of an image
-	_ "image/jpeg" // likewise
-	_ "image/png"  // likewise
 	"strings"
+
+	"github.com/loom-bridge/loom-bridge/context/media"
 )
 
 // ImageTokens is an image whose size, or whose model's rule, is unknown.
@@ -138,39 +133,8 @@ func imageSize(raw json.RawMessage) (width, height int, low bool) {
 	return width, height, object.Detail == "low"
 }
 
-// maxHeader is how much of an image, in base64, is looked through for its size.
-// A photograph may have a thumbnail of 64 KiB before it.
-const maxHeader = 128 << 10
-
 // headerSize reads the size of an image from the beginning of its bytes.
 func headerSize(data string) (width, height int) {
-	data = data[:min(len(data), maxHeader)/4*4]
-	raw, err := base64.StdEncoding.DecodeString(data)
-	if err != nil {
-		return 0, 0
-	}
-	if config, _, err := image.DecodeConfig(bytes.NewReader(raw)); err == nil {
-		return config.Width, config.Height
-	}
-	return webpSize(raw)
+	info := media.InfoOfBase64("image/", data)
+	return info.Width, info.Height
 }
-
-// webpSize reads the size of a WebP image in any of its three forms.
-func webpSize(raw []byte) (width, height int) {
-	const formBytes = 30 // up to the size in each of them
-	if len(raw) < formBytes || string(raw[:4]) != "RIFF" || string(raw[8:12]) != "WEBP" {
-		return 0, 0
-	}
-	switch string(raw[12:16]) {
-	case "VP8 ":
-		return int(binary.LittleEndian.Uint16(raw[26:]) & 0x3fff), int(binary.LittleEndian.Uint16(raw[28:]) & 0x3fff)
-	case "VP8L":
-		sizes := binary.LittleEndian.Uint32(raw[21:])
-		return int(sizes&0x3fff) + 1, int(sizes>>14&0x3fff) + 1
-	case "VP8X":
-		return int(uint24(raw[24:])) + 1, int(uint24(raw[27:])) + 1
-	}
-	return 0, 0
-}
-
-func uint24(b []byte) uint32 { return uint32(b[0]) | uint32(b[1])<<8 | uint32(b[2])<<16 }

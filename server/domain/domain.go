@@ -56,6 +56,9 @@ type Options struct {
 	Compress compress.Options
 	// DropWritten does not keep what fs:write_file wrote. Default: it is kept.
 	DropWritten bool
+	// MaxResultBytes bounds a result that a caller streams in. Default
+	// hand.DefaultMaxResultBytes.
+	MaxResultBytes int64
 	// Presets are the presets of history by their names; their lines are laid under
 	// those of the rules of Reduction. Default history.Named.
 	Presets func(name string) (history.Preset, bool)
@@ -175,7 +178,7 @@ func (d *Domain) open(engine kv.Engine, workspaces hand.Workspaces, o Options) (
 	d.Hand = hand.New(hand.Deps{
 		Registry: d.Registry, Relay: relay{d.Agents}, Absent: native.Absent(), Log: d.Log, Blobs: d.Blobs, Reducer: reducer,
 		Engine: engine, Writer: writer, Workspaces: workspaces, Compressor: compress.New(d.count, &o.Compress), Pressure: d.Assembler.Pressure, Style: log.reference(o),
-	}, &hand.Options{Now: o.Now, Logger: o.Logger, DropWritten: o.DropWritten})
+	}, &hand.Options{Now: o.Now, Logger: o.Logger, DropWritten: o.DropWritten, MaxResultBytes: o.MaxResultBytes})
 	d.onClose(func() error { return d.closeHand(o.CloseTimeout) })
 	return nil
 }

@@ -79,8 +79,9 @@ func TestToolsOfAgents(t *testing.T) {
 		output string
 		code   tools.Code
 	}{
-		"object":       {result: agents.Result{Output: `{"b":2,"a":9007199254740993}`}, output: `{"a":9007199254740993,"b":2}`},
+		"object":       {result: agents.Result{Output: `{"b":2,"a":9007199254740993}`}, output: `{"b":2,"a":9007199254740993}`},
 		"number":       {result: agents.Result{Output: `3`}, output: `3`},
+		"text":         {result: agents.Result{Output: "a\x00b", Form: step.FormText}, output: `"a\u0000b"`},
 		"nothing":      {result: agents.Result{}, output: `null`},
 		"no_json":      {result: agents.Result{Output: `{`}, code: tools.Failed},
 		"failed":       {result: agents.Result{Status: agents.ResultError, ErrorCode: "TOOL_ERROR", ErrorMessage: "no luck"}, code: tools.Failed},
@@ -93,6 +94,46 @@ func TestToolsOfAgents(t *testing.T) {
 		if string(a.Output) != test.output || a.ErrorCode != test.code || a.Success != (test.code == "") {
 			t.Errorf("%s: success %v, output %s, code %q, message %q", name, a.Success, a.Output, a.ErrorCode, a.ErrorMessage)
 		}
+	}
+}
+
+// A long text of an agent's tool stays a text where it is cut, and is whole in its
+// blob; bytes are bytes.
+func TestLongResultsOfAgents(t *testing.T) {
+	d := MustOpen(t)
+	long := strings.Repeat("a line\n", 200_000)
+	quoted := string(step.CanonicalJSON(long))
+	for name, test := range map[string]struct {
+		result agents.Result
+		blob   string
+	}{
+		"text": {agents.Result{Output: long, Form: step.FormText}, long},
+		"nul":  {agents.Result{Output: strings.ReplaceAll(long, "line", "li\x00e"), Form: step.FormText}, strings.ReplaceAll(long, "line", "li\x00e")},
+		"json": {agents.Result{Output: quoted}, quoted},
+	} {
+		MustProvide(t, d, "agent-"+name, "demo:"+name, test.result)
+		a := call(t, d, "demo:"+name)
+		var shown string
+		must(t, json.Unmarshal(a.Output, &shown))
+		whole := test.result.Output
+		if test.result.Form != step.FormText {
+			must(t, json.Unmarshal([]byte(whole), &whole))
+		}
+		if !a.Truncated || shown == "" || !strings.HasPrefix(whole, shown) || len(a.Output) > hand.MaxOutputBytes {
+			t.Errorf("%s: truncated %t, %d bytes", name, a.Truncated, len(a.Output))
+		}
+		var stored strings.Builder
+		for piece, err := range d.Blobs.Read(t.Context(), kv.AgentScope(tenant, "caller"), *a.Blob, 0, -1) {
+			must(t, err)
+			stored.Write(piece)
+		}
+		if stored.String() != test.blob {
+			t.Errorf("%s: the blob has %d bytes, want %d", name, stored.Len(), len(test.blob))
+		}
+	}
+	MustProvide(t, d, "agent-bytes", "demo:bytes", agents.Result{Output: "\xff\x00", Form: step.FormBytes, MediaType: "x/y"})
+	if a := call(t, d, "demo:bytes"); a.Output != nil || a.Bytes == nil || string(a.Bytes.Data) != "\xff\x00" || a.Bytes.MediaType != "x/y" {
+		t.Errorf("bytes: %+v", a)
 	}
 }
 

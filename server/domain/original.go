@@ -1,14 +1,14 @@
 package domain
 
 import (
-	"cmp"
 	"path"
+	"strconv"
 	"strings"
 
+	"github.com/loom-bridge/loom-bridge/bridge/tiers"
 	"github.com/loom-bridge/loom-bridge/context/blob"
 	"github.com/loom-bridge/loom-bridge/context/session"
 	"github.com/loom-bridge/loom-bridge/context/step"
-	"github.com/loom-bridge/loom-bridge/memory/kv"
 )
 
 // historyFolder is where steps and messages lie as files; historyAlias is its
@@ -18,28 +18,49 @@ const (
 	historyAlias  = "history/"
 )
 
-// original names a step or a message of a log, in one of its forms.
+// original names something of a log, in one of its forms.
 type original struct {
 	number uint64 // of the step, or position of the message
 	form   form
+	// index chooses one of several media.
+	index int
+	// task is the id of a task, of formTask alone.
+	task string
 }
 
-// form is what is read of a step or message.
+// form is what is read of a step, a message or a task.
 type form int
 
 const (
-	formResult form = iota
+	formResult form = iota // as it was given
+	formText               // for reading
+	formStdout
+	formStderr
+	formMedia
 	formStepJSON
 	formStepCompact
 	formMessage
 	formMessageJSON
+	formTask
 )
 
-// parseOriginal reads the name of a step or message. Names are as they are
-// shown: other numbers of digits are none.
+// stepForms are the endings of the names of a step's forms, the ones that are
+// written first.
+func stepForms() map[string]form {
+	return map[string]form{
+		"": formResult, "original": formResult, "txt": formText, "stdout": formStdout, "stderr": formStderr, "media": formMedia,
+		"json": formStepJSON, "compact": formStepCompact,
+	}
+}
+
+// parseOriginal reads the name of a step, a message or a task. Names are as they
+// are shown: other numbers of digits are none.
 func parseOriginal(name string) (original, bool) {
 	if name == "" || len(name) > blob.MaxPathBytes || strings.IndexByte(name, 0) >= 0 {
 		return original{}, false
+	}
+	if id, ok := strings.CutPrefix(name, tiers.Key("")); ok && id != "" {
+		return original{form: formTask, task: id}, true
 	}
 	name = path.Clean(name)
 	base, inHistory := strings.CutPrefix(name, historyFolder)
@@ -47,67 +68,56 @@ func parseOriginal(name string) (original, bool) {
 		base, inHistory = strings.CutPrefix(name, historyAlias)
 	}
 	id, ext, dotted := strings.Cut(base, ".")
-	if dotted && (!inHistory || ext == "") {
+	if dotted && (!inHistory && ext != "txt" || ext == "") {
 		return original{}, false
 	}
 	if n, ok := step.ParseID(id); ok {
-		form, ok := map[string]form{"": formResult, "txt": formResult, "json": formStepJSON, "compact": formStepCompact}[ext]
-		return original{n, form}, ok
+		return stepOriginal(n, ext)
 	}
 	if n, ok := session.ParseMessageID(id); ok {
 		form, ok := map[string]form{"": formMessage, "txt": formMessage, "json": formMessageJSON}[ext]
-		return original{n, form}, ok
+		return original{number: n, form: form}, ok
 	}
 	return original{}, false
+}
+
+// stepOriginal reads the ending of a step's name.
+func stepOriginal(number uint64, ext string) (original, bool) {
+	o := original{number: number}
+	if digits, ok := strings.CutPrefix(ext, "media"); ok && digits != "" {
+		index, err := strconv.Atoi(digits)
+		o.form, o.index = formMedia, index
+		return o, err == nil && index >= 0 && index < step.MaxMedia && strconv.Itoa(index) == digits
+	}
+	form, ok := stepForms()[ext]
+	o.form = form
+	return o, ok
 }
 
 func (o original) isMessage() bool { return o.form == formMessage || o.form == formMessageJSON }
 
 // path is the one name that an original is given.
 func (o original) path() string {
+	id := historyFolder + step.ID(o.number)
 	switch o.form {
+	case formText:
+		return id + ".txt"
+	case formStdout:
+		return id + ".stdout"
+	case formStderr:
+		return id + ".stderr"
+	case formMedia:
+		return id + ".media" + strconv.Itoa(o.index)
 	case formStepJSON:
-		return historyFolder + step.ID(o.number) + ".json"
+		return id + ".json"
 	case formStepCompact:
-		return historyFolder + step.ID(o.number) + ".compact"
+		return id + ".compact"
 	case formMessage:
 		return historyFolder + session.MessageID(o.number) + ".txt"
 	case formMessageJSON:
 		return historyFolder + session.MessageID(o.number) + ".json"
+	case formTask:
+		return tiers.Key(o.task)
 	}
-	return historyFolder + step.ID(o.number) + ".txt"
-}
-
-// text is what is read, where lines make a step one line.
-func (o original) text(e session.Entry, lines step.Templates) []byte {
-	switch o.form {
-	case formStepJSON:
-		return step.Document(*e.Step)
-	case formStepCompact:
-		return []byte(lines.Compact(*e.Step).Summary)
-	case formMessage:
-		return []byte(e.Message.Text())
-	case formMessageJSON:
-		return session.Document(e)
-	}
-	return []byte(e.Step.ResultText())
-}
-
-// entry describes it as a blob is described, without a ref. It is zero when
-// nothing was found.
-func (o original) entry(scope kv.Scope, sessionID string, found session.Entry, lines step.Templates) blob.Entry {
-	if found.Step == nil && found.Message == nil {
-		return blob.Entry{}
-	}
-	e := blob.Entry{
-		Path: o.path(), Size: int64(len(o.text(found, lines))), Kind: blob.KindText, Owner: scope.Owner,
-		Time: found.Time, SessionID: cmp.Or(sessionID, session.DefaultSession),
-	}
-	if o.form == formStepJSON || o.form == formMessageJSON {
-		e.Kind = blob.KindJSON
-	}
-	if found.Step != nil {
-		e.StepID, e.SessionID = found.Step.ID(), found.Step.SessionID
-	}
-	return e
+	return id + ".original"
 }

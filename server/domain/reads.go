@@ -1,6 +1,7 @@
 package domain
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -15,9 +16,10 @@ import (
 )
 
 // reads gives back what prompts leave out, by the names that prompts show:
-// blobs from the blob store, steps and messages from the log. What comes from
-// the log is an entry without a ref, whose path says what it is. A log only
-// grows, so it reads the same whenever it is read.
+// blobs from the blob store, steps, messages and tasks from the log. What comes
+// from the log, or is made of a blob, is an entry without a ref, whose path says
+// what it is. A log only grows, so it reads the same whenever it is read; a task
+// may get a result.
 type reads struct {
 	blobs *blob.Store
 	log   *session.Log
@@ -35,12 +37,15 @@ var (
 
 // Lookup finds what a name leads to: what blob.Store.Lookup finds, and
 //
-//   - step_012: the result of a step, in its blob or, when it was not offloaded,
-//     in the log; that of a step which read something back is what it read
+//   - step_012: the result of a step as it was given, in its blob or, when it was
+//     not offloaded, in the log; that of a step which read something back is what
+//     it read, that of one which wrote what it wrote; step_012.txt is the result
+//     for reading
 //   - message_017: a message of the session
 //   - the files of the folder workspace/history (short: history): step_012.json,
-//     step_012.compact, message_017.json, and step_012.txt and message_017.txt
-//     for the two above
+//     step_012.compact, message_017.json; step_012.original, .txt, .stdout, .stderr
+//     and .media are the result in its forms, message_017.txt the message
+//   - task/t1: a task
 //
 // Nothing is blob.ErrNotFound, with a text that says what to do.
 func (r reads) Lookup(ctx context.Context, scope kv.Scope, sessionID, name string) (blob.Entry, error) {
@@ -51,39 +56,50 @@ func (r reads) Lookup(ctx context.Context, scope kv.Scope, sessionID, name strin
 	return r.original(ctx, scope, sessionID, o)
 }
 
-// original finds a step or a message.
-func (r reads) original(ctx context.Context, scope kv.Scope, sessionID string, o original) (blob.Entry, error) {
-	if o.form == formResult {
-		return r.result(ctx, scope, o)
+// LookupView is Lookup for another form of the result of the step that a name
+// belongs to. index chooses one of several media.
+func (r reads) LookupView(ctx context.Context, scope kv.Scope, sessionID, name string, view step.View, index int) (blob.Entry, error) {
+	if view == step.ViewDefault {
+		return r.Lookup(ctx, scope, sessionID, name)
 	}
-	e, err := r.logged(ctx, scope, sessionID, o)
-	return o.entry(scope, sessionID, e, r.lines), err
+	o, ok := parseOriginal(name)
+	if !ok || o.isMessage() || o.form == formTask {
+		e, err := r.Lookup(ctx, scope, sessionID, name)
+		if err != nil {
+			return blob.Entry{}, err
+		}
+		number, ofStep := step.ParseID(e.StepID)
+		switch {
+		case !ofStep && view == step.ViewOriginal:
+			return e, nil
+		case !ofStep:
+			return blob.Entry{}, &blob.MissingError{Name: name, Reason: "it is no result of a step, so it has one form"}
+		}
+		o.number = number
+	}
+	o.index = index
+	o.form = map[step.View]form{
+		step.ViewText: formText, step.ViewStdout: formStdout, step.ViewStderr: formStderr, step.ViewMedia: formMedia,
+	}[view]
+	if o.form == formResult {
+		return r.given(ctx, scope, o)
+	}
+	return r.original(ctx, scope, sessionID, o)
 }
 
-// result finds what a step gave. Its step says where that is: in a blob, in what
-// was read back, or in the log itself.
-func (r reads) result(ctx context.Context, scope kv.Scope, o original) (blob.Entry, error) {
-	e, err := r.step(ctx, scope, o.number)
+// original finds something of the log.
+func (r reads) original(ctx context.Context, scope kv.Scope, sessionID string, o original) (blob.Entry, error) {
+	switch o.form {
+	case formResult:
+		return r.result(ctx, scope, o)
+	case formText, formStdout, formStderr, formMedia:
+		return r.view(ctx, scope, o)
+	}
+	found, err := r.logged(ctx, scope, sessionID, o)
 	if err != nil {
 		return blob.Entry{}, err
 	}
-	s := e.Step
-	if s.OutcomePath == "" {
-		// What the call wrote, if that was kept.
-		kept, err := r.stored(ctx, scope, s.ID())
-		if errors.Is(err, blob.ErrNotFound) {
-			return o.entry(scope, "", e, r.lines), nil
-		}
-		return kept, err
-	}
-	elsewhere, isOriginal := parseOriginal(s.OutcomePath)
-	switch {
-	case !isOriginal:
-		return r.stored(ctx, scope, s.OutcomePath)
-	case elsewhere.isMessage() || elsewhere.number < o.number: // so that this ends
-		return r.original(ctx, scope, s.SessionID, elsewhere)
-	}
-	return blob.Entry{}, fmt.Errorf("%w: %s says that its result is in %s", session.ErrDamaged, s.ID(), s.OutcomePath)
+	return found.entry(scope, cmp.Or(sessionID, session.DefaultSession), o), nil
 }
 
 // stored finds a blob.
@@ -116,6 +132,18 @@ func (r reads) message(ctx context.Context, scope kv.Scope, sessionID string, po
 	return session.Entry{}, missing
 }
 
+// task finds a task of the agent, of any session.
+func (r reads) task(ctx context.Context, scope kv.Scope, id string) (logged, error) {
+	t, err := r.log.Task(ctx, scope, id)
+	if _, bad := errors.AsType[*session.InvalidError](err); bad || errors.Is(err, session.ErrTaskNotFound) {
+		err = &blob.MissingError{Name: id, Reason: "the agent has no such task"}
+	}
+	if err != nil {
+		return logged{}, err
+	}
+	return logged{sessionID: t.SessionID, time: t.CreateTime, data: session.TaskDocument(t), kind: blob.KindJSON}, nil
+}
+
 // Read yields the bytes of what Lookup found, as blob.Store.Read does.
 func (r reads) Read(ctx context.Context, scope kv.Scope, e blob.Entry, offset, limit int64) iter.Seq2[[]byte, error] {
 	o, ok := parseOriginal(e.Path)
@@ -131,17 +159,17 @@ func (r reads) Read(ctx context.Context, scope kv.Scope, e blob.Entry, offset, l
 			yield(nil, err)
 			return
 		}
-		text := o.text(found, r.lines)
-		text = text[min(offset, int64(len(text))):]
+		data := found.data
+		data = data[min(offset, int64(len(data))):]
 		if limit >= 0 {
-			text = text[:min(limit, int64(len(text)))]
+			data = data[:min(limit, int64(len(data)))]
 		}
-		for len(text) > 0 {
-			n := min(len(text), blob.ChunkBytes)
-			if !yield(text[:n:n], nil) {
+		for len(data) > 0 {
+			n := min(len(data), blob.ChunkBytes)
+			if !yield(data[:n:n], nil) {
 				return
 			}
-			text = text[n:]
+			data = data[n:]
 		}
 	}
 }
@@ -153,43 +181,4 @@ func (r reads) Search(ctx context.Context, scope kv.Scope, e blob.Entry, p *blob
 		return r.blobs.Search(ctx, scope, e, p, from)
 	}
 	return r.blobs.SearchPieces(ctx, scope, r.Read(ctx, scope, e, from.Offset, -1), p, from)
-}
-
-// logged reads what stands in the log.
-func (r reads) logged(ctx context.Context, scope kv.Scope, sessionID string, o original) (session.Entry, error) {
-	if o.isMessage() {
-		return r.message(ctx, scope, sessionID, o.number)
-	}
-	e, err := r.step(ctx, scope, o.number)
-	if err == nil && o.form == formStepJSON {
-		err = r.addArgs(ctx, scope, e.Step)
-	}
-	if err != nil {
-		return session.Entry{}, err
-	}
-	return e, nil
-}
-
-// addArgs puts arguments that were too long for the log back into a step, unless
-// they were collected.
-func (r reads) addArgs(ctx context.Context, scope kv.Scope, s *step.Step) error {
-	if s.ArgsPath == "" {
-		return nil
-	}
-	e, err := r.blobs.Lookup(ctx, scope, s.ArgsPath)
-	if errors.Is(err, blob.ErrNotFound) {
-		return nil
-	}
-	if err != nil {
-		return err
-	}
-	args := make([]byte, 0, e.Size)
-	for piece, err := range r.blobs.Read(ctx, scope, e, 0, -1) {
-		if err != nil {
-			return err
-		}
-		args = append(args, piece...)
-	}
-	s.Args = args
-	return nil
 }

@@ -12,6 +12,7 @@ import (
 	"github.com/loom-bridge/loom-bridge/context/blob"
 	"github.com/loom-bridge/loom-bridge/context/history"
 	"github.com/loom-bridge/loom-bridge/context/session"
+	"github.com/loom-bridge/loom-bridge/context/step"
 	"github.com/loom-bridge/loom-bridge/memory/kv"
 	"github.com/loom-bridge/loom-bridge/memory/kv/memkv"
 	"github.com/loom-bridge/loom-bridge/server/domain"
@@ -50,7 +51,7 @@ func (c *clocked) mustRecord(tb testing.TB, sessionID, seed string) blob.Entry {
 	tb.Helper()
 	content, err := json.Marshal(map[string]any{"content": strings.Repeat(seed+" line of a file\n", 2000)})
 	must(tb, err)
-	a, err := c.Hand.Record(tb.Context(), hand.Recorded{Output: content, Request: hand.Request{
+	a, err := c.Hand.Record(tb.Context(), hand.Recorded{Output: step.Original{Form: step.FormJSON, Data: content}, Request: hand.Request{
 		Scope: researcher, SessionID: sessionID, Name: "fs:read_file", Args: json.RawMessage(`{"path":"` + seed + `"}`),
 	}})
 	must(tb, err)

@@ -51,25 +51,30 @@ func (r relay) call(ctx context.Context, tenant, name string, c tools.Call) (too
 	case result.Status != agents.ResultOK:
 		return tools.Result{}, &tools.Error{Code: result.Code(), Message: result.ErrorMessage}
 	}
-	return outputOf(result.Output)
+	return outputOf(result)
 }
 
 // lostText is the message of a call whose agent went away while it ran the tool.
 const lostText = "Outcome unknown: agent %s is not connected any more; the tool may or may not have taken effect"
 
 // outputOf reads an agent's result; no text at all is null.
-func outputOf(text string) (tools.Result, error) {
-	if text == "" {
-		text = "null"
+func outputOf(r agents.Result) (tools.Result, error) {
+	given := step.Original{Form: r.Form, MediaType: r.MediaType, Data: []byte(r.Output)}
+	switch {
+	case given.Form == step.FormText || given.Form == step.FormBytes:
+		return tools.Result{Given: given}, nil
+	case r.Output == "":
+		given.Data = []byte("null")
 	}
-	value, err := step.DecodeJSON([]byte(text))
+	given.Form = step.FormJSON
+	value, err := step.DecodeJSON(given.Data)
 	if err != nil {
 		return tools.Result{}, tools.Errorf(tools.Failed, "the agent answered with text that is no JSON")
 	}
 	if values, ok := value.(map[string]any); ok {
-		return tools.Result{Output: values}, nil
+		return tools.Result{Output: values, Given: given}, nil
 	}
-	return tools.Result{Output: map[string]any{outputKey: value}, ValueKey: outputKey}, nil
+	return tools.Result{Output: map[string]any{outputKey: value}, ValueKey: outputKey, Given: given}, nil
 }
 
 // outputKey holds a result that is no object.

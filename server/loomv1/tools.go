@@ -1,7 +1,9 @@
 package loomv1
 
 import (
+	"cmp"
 	"context"
+	"encoding/base64"
 	"encoding/json"
 	"errors"
 	"math"
@@ -15,6 +17,7 @@ import (
 
 	"github.com/loom-bridge/loom-bridge/bridge/agents"
 	"github.com/loom-bridge/loom-bridge/bridge/hand"
+	"github.com/loom-bridge/loom-bridge/context/step"
 	"github.com/loom-bridge/loom-bridge/memory/kv"
 	loomv1pb "github.com/loom-bridge/loom-bridge/proto/gen/loom/v1"
 )
@@ -227,9 +230,21 @@ func relayTimeoutOf(call *loomv1pb.ToolCall) time.Duration {
 	return timeoutOf(call)
 }
 
+// outputText is an agent's output as JSON text: bytes are a data URL.
+func outputText(r agents.Result) string {
+	switch r.Form {
+	case step.FormText:
+		return string(step.CanonicalJSON(r.Output))
+	case step.FormBytes:
+		mediaType := cmp.Or(r.MediaType, "application/octet-stream")
+		return string(step.CanonicalJSON("data:" + mediaType + ";base64," + base64.StdEncoding.EncodeToString([]byte(r.Output))))
+	}
+	return r.Output
+}
+
 // relayed is an agent's answer, as it gave it.
 func relayed(r agents.Result) *loomv1pb.ToolResult {
-	result := &loomv1pb.ToolResult{Status: loomv1pb.ToolStatus(r.Status), Output: r.Output}
+	result := &loomv1pb.ToolResult{Status: loomv1pb.ToolStatus(r.Status), Output: outputText(r)}
 	if r.HasError || r.ErrorCode != "" || r.ErrorMessage != "" || len(r.Details) > 0 {
 		result.Error = &loomv1pb.ToolError{Code: r.ErrorCode, Message: r.ErrorMessage, Details: r.Details}
 	}

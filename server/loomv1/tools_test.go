@@ -12,8 +12,10 @@ import (
 	"google.golang.org/grpc/status"
 	"google.golang.org/protobuf/testing/protocmp"
 
+	"github.com/loom-bridge/loom-bridge/bridge/agents"
 	"github.com/loom-bridge/loom-bridge/bridge/hand"
 	"github.com/loom-bridge/loom-bridge/bridge/tools"
+	"github.com/loom-bridge/loom-bridge/context/step"
 	"github.com/loom-bridge/loom-bridge/memory/kv"
 	loomv1pb "github.com/loom-bridge/loom-bridge/proto/gen/loom/v1"
 	"github.com/loom-bridge/loom-bridge/server/loomv1"
@@ -128,5 +130,34 @@ func TestCallsOfBusyAgent(t *testing.T) {
 		default:
 			t.Fatalf("answer: %s", got)
 		}
+	}
+}
+
+// An agent of the native API may answer with text or bytes; callers of loom.v1 get
+// JSON text.
+func TestTextAndBytesOfAgents(t *testing.T) {
+	w := MustToolWorld(t, loomv1.Options{})
+	for name, tt := range map[string]struct {
+		result agents.Result
+		want   string
+	}{
+		"text":  {agents.Result{Output: "a\n\x00", Form: step.FormText}, `"a\n\u0000"`},
+		"bytes": {agents.Result{Output: "\xff\x00", Form: step.FormBytes}, `"data:application/octet-stream;base64,/wA="`},
+		"image": {agents.Result{Output: "\x89PNG", Form: step.FormBytes, MediaType: "image/png"}, `"data:image/png;base64,iVBORw=="`},
+		"json":  {agents.Result{Output: `{"b": 1.0}`}, `{"b": 1.0}`},
+	} {
+		_, err := w.Agents.Register("default", name, agents.Registration{Tools: []agents.Tool{{Name: "my:" + name, Schema: "{}"}}})
+		w.must(err)
+		link, err := w.Agents.Open("default", name, agents.OpenOptions{})
+		w.must(err)
+		go func() {
+			for call := range link.Calls() {
+				link.Complete(call.ID, tt.result)
+			}
+		}()
+		if got := w.call(&loomv1pb.ToolCall{Id: "c", Name: "my:" + name}); got.GetOutput() != tt.want {
+			t.Errorf("%s: %v, want %s", name, got, tt.want)
+		}
+		link.Close()
 	}
 }

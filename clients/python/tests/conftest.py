@@ -39,6 +39,7 @@ def log(fake: Fake) -> Log:
     """What the fake server records."""
     log = Log()
     fake.on(_rpc.RECORD_STEP, log.answer)
+    fake.on_upload(_rpc.UPLOAD_STEP, log.upload)
     return log
 
 

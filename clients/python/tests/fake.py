@@ -67,6 +67,14 @@ class Fake:
         """Answer a stream of requests by a generator."""
         self._streams[method.path] = answer
 
+    def on_upload(
+        self,
+        method: _rpc.Method[Req, Resp],
+        answer: Callable[[AsyncIterator[Req], Call], Awaitable[Resp]],
+    ) -> None:
+        """Answer a method that takes many requests, by a function."""
+        self._unary[method.path] = answer
+
     def handler(self, method: _rpc.Method[Any, Any]) -> "grpc.RpcMethodHandler[Any, Any]":
         """Return what gRPC calls for a method."""
 
@@ -86,6 +94,14 @@ class Fake:
             async for message in self._streams[method.path](requests, call):
                 yield message
 
+        async def upload(requests: AsyncIterator[Any], call: Call) -> Any:
+            self.metadata.append(dict(cast("Any", call.invocation_metadata())))
+            return await self._unary[method.path](requests, call)
+
+        if method is _rpc.UPLOAD_STEP:
+            return grpc.stream_unary_rpc_method_handler(
+                cast("Any", upload), method.request.FromString, method.response.SerializeToString
+            )
         if method is _rpc.ATTACH:
             return grpc.stream_stream_rpc_method_handler(
                 cast("Any", duplex), method.request.FromString, method.response.SerializeToString

@@ -1,7 +1,7 @@
 """Agents of loom-py for tests, and the steps that a fake server was given."""
 
 import json
-from collections.abc import AsyncGenerator
+from collections.abc import AsyncGenerator, AsyncIterator
 from contextlib import asynccontextmanager
 from typing import Any
 
@@ -27,10 +27,27 @@ class Log:
             (
                 each.tool_name,
                 json.loads(each.arguments_json),
-                json.loads(each.output_json) if each.success else f"error: {each.error_message}",
+                _output(each) if each.success else f"error: {each.error_message}",
             )
             for each in self.requests
         ]
+
+    async def upload(
+        self, requests: AsyncIterator[pb.UploadStepRequest], call: Call
+    ) -> pb.UploadStepResponse:
+        """Take a step whose output comes in parts, as if it had come in one."""
+        messages = [message async for message in requests]
+        request, text = messages[0].step, b"".join(m.data for m in messages[1:]).decode()
+        if request.output_upload.form == pb.RESULT_FORM_JSON:
+            request.output_json = text
+        else:
+            request.output_text = text
+        return pb.UploadStepResponse(recorded=await self.answer(request, call))
+
+
+def _output(request: pb.RecordStepRequest) -> Any:
+    form = request.WhichOneof("output_form")
+    return json.loads(request.output_json) if form == "output_json" else request.output_text
 
 
 @asynccontextmanager

@@ -147,7 +147,7 @@ async def test_what_goes_wrong_in_a_tool_is_its_answer(
         "set": (codes.TOOL_ERROR_CODE_FAILED, "the result is not JSON: set has no JSON form"),
         "large": (
             codes.TOOL_ERROR_CODE_TOO_LARGE,
-            "result of 4194306 bytes exceeds the limit of 3145728",
+            "result of 4194304 bytes exceeds the limit of 3145728",
         ),
     }
     for kind in expected:
@@ -269,11 +269,11 @@ async def test_a_later_tool_attaches_anew_without_being_away(
     second.event("t", 2)
     second.event("t", 3)
     second.call("c2", "later")
-    assert (await second.result("c2")).output_json == '"here"'
+    assert (await second.result("c2")).output_text == "here"
     await heard.until(1, 2, 3)
     assert not first.gone.is_set()
     go.set()
-    assert (await first.result("c1")).output_json == '"done"'
+    assert (await first.result("c1")).output_text == "done"
     await asyncio.wait_for(first.gone.wait(), PATIENCE)
     assert not second.gone.is_set()
 

@@ -137,7 +137,7 @@ async def test_prompts_are_assembled_from_the_log(fake: Fake, log: Log, tmp_path
         result = await cognitive.run("How warm is it?")
     assert (result.success, result.answer, result.iterations) == (True, "It is 21.", 3)
     session = log.assembled[0].session_id
-    output = '{"content":"' + "line\\n" * 600 + '"}'
+    output = json.dumps({"content": "line\n" * 600})
     action = 'Action: {"tool": "fs:read_file", "args": {"path": "a.txt"}}'
     told = ["Goal: How warm is it?", "Thought: I look.", action, f"Observation: {output}"]
     assert model.prompts == [

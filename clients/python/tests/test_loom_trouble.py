@@ -193,7 +193,7 @@ async def test_what_the_server_would_refuse_is_brought_into_form(fake: Fake, log
         ("plain_text", {"payload": "also none"}, "no JSON"),
         ("nan", {"payload": [1, 2]}, '{"x": NaN}'),
         ("half", {"a": 1}, "? and more"),
-        ("none", {}, None),
+        ("none", {}, ""),
         ("x" * 128, {"n": 2**70}, 1),
         ("unnamed", {"payload": '{"s": "\\ud800"}'}, 1),
     ]
@@ -215,9 +215,8 @@ async def test_what_is_too_large_is_cut(fake: Fake, log: Log) -> None:
     arguments = json.loads(first.arguments_json)
     assert arguments["path"] == "x"
     assert arguments["content"].endswith(f"... [cut: {2 << 20} characters in all]")
-    assert json.loads(first.output_json).startswith('{"content": "\\u0001')
+    assert json.loads(first.output_json) == {"content": large}
     assert list(json.loads(second.arguments_json)) == ["payload"]
     for request in log.requests:
         assert len(request.arguments_json.encode()) <= 1 << 20
-        assert len(request.output_json.encode()) <= 1 << 20
         assert len(request.error_message.encode()) <= 64 << 10

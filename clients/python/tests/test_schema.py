@@ -270,4 +270,4 @@ async def test_what_a_tool_may_return() -> None:
     }
     assert await run(_provided.provided_tool(nothing, None, None, None), "{}") == "null"
     method = _provided.provided_tool(Thing().method, None, None, None)
-    assert (method.name, await run(method, '{"word":"a"}')) == ("method", '"aa"')
+    assert (method.name, await run(method, '{"word":"a"}')) == ("method", "aa")

@@ -34,6 +34,7 @@ func TestBlobSettings(t *testing.T) {
 	for _, arg := range []string{
 		"--blob-gc-interval=-1s", "--blob-gc-bytes=-1", "--blob-max-bytes=-1", "--blob-search-time=-1s",
 		"--blob-ttl=shell=soon", "--blob-ttl=shell", "--blob-ttl=shell=0s", "--blob-ttl=shell=-1h", "--blob-ttl=report:1h", "--blob-ttl=x=1h", "--blob-ttl==1h",
+		"--max-result-bytes=0", "--max-result-bytes=9000000000000",
 	} {
 		field, _, _ := strings.Cut(strings.TrimPrefix(arg, "--"), "=")
 		_, err := load(t, nil, arg)

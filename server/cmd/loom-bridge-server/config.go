@@ -45,6 +45,8 @@ type Config struct {
 	Reduction
 	Compress compress.Options
 	Blobs    blob.Options
+	// MaxResultBytes bounds one result that is streamed in.
+	MaxResultBytes int64
 
 	Retention        events.Retention
 	LoomReplay       time.Duration

@@ -27,6 +27,8 @@ store, so that the right to read it is enough; no server may be running on it. I
 
   workspace/history/step_001.json     each step in full
   workspace/history/step_001.compact  its one line
+  workspace/history/step_001.original its result as it was given, where no other
+                                      file has it
   workspace/outputs/read_002.txt ...  offloaded results, byte for byte, under every
                                       path that they have or had; those of the
                                       archive and the like in folders of their own

@@ -193,6 +193,9 @@ func (e *exporter) exportStep(ctx context.Context, sessionID string, entry sessi
 	if err := e.files.write(historyFolder+s.ID()+".compact", []byte(line)); err != nil {
 		return err
 	}
+	if err := e.exportGiven(ctx, s); err != nil {
+		return err
+	}
 	e.steps++
 	e.progress()
 	return e.stepLines.add(step.CanonicalJSON(map[string]any{
@@ -200,24 +203,50 @@ func (e *exporter) exportStep(ctx context.Context, sessionID string, entry sessi
 	}))
 }
 
+// exportGiven writes the result of a step as it was given, where no other file has
+// it. One that can't be made any more is left out.
+func (e *exporter) exportGiven(ctx context.Context, s step.Step) error {
+	data := s.Given.Data
+	switch s.Given.Source {
+	default:
+		return nil
+	case step.SourceStep:
+	case step.SourceFrame:
+		text, err := e.whole(ctx, s.OutcomePath)
+		if err != nil || text == nil {
+			return err
+		}
+		if data, err = step.Unframe(data, text); err != nil {
+			return err
+		}
+	}
+	return e.files.write(historyFolder+s.ID()+".original", data)
+}
+
 // longArgs returns the arguments of a step that were too long for the log, nil
-// when there are none any more. Damaged ones are told with their blob.
+// when there are none any more.
 func (e *exporter) longArgs(ctx context.Context, path string) ([]byte, error) {
 	if path == "" {
 		return nil, nil
 	}
+	return e.whole(ctx, path)
+}
+
+// whole returns all of a blob, nil when there is none any more. A damaged one is
+// told with its blob.
+func (e *exporter) whole(ctx context.Context, path string) ([]byte, error) {
 	found, err := e.blobs.Lookup(ctx, e.scope, path)
-	var args bytes.Buffer
+	var all bytes.Buffer
 	if err == nil {
 		for piece, readErr := range e.blobs.Read(ctx, e.scope, found, 0, -1) {
-			args.Write(piece)
+			all.Write(piece)
 			err = readErr
 		}
 	}
 	if errors.Is(err, blob.ErrNotFound) || errors.Is(err, blob.ErrDamaged) {
 		return nil, nil
 	}
-	return args.Bytes(), err
+	return all.Bytes(), err
 }
 
 func (e *exporter) exportMessage(sessionID string, entry session.Entry) error {

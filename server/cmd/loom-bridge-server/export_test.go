@@ -33,13 +33,18 @@ func (p *process) context() loombridgev1.ContextServiceClient {
 // MustRecord records a step of a tool that the caller ran.
 func (p *process) MustRecord(tb testing.TB, sessionID, tool, args string, output any) *loombridgev1.Step {
 	tb.Helper()
-	text, err := json.Marshal(output)
-	must(tb, err)
-	got, err := p.context().RecordStep(tb.Context(), &loombridgev1.RecordStepRequest{
+	r := &loombridgev1.RecordStepRequest{
 		AgentId: "a", SessionId: sessionID, ToolName: tool, Success: true,
 		ArgumentsForm: &loombridgev1.RecordStepRequest_ArgumentsJson{ArgumentsJson: args},
-		OutputForm:    &loombridgev1.RecordStepRequest_OutputJson{OutputJson: string(text)},
-	})
+	}
+	if text, isText := output.(string); isText {
+		r.OutputForm = &loombridgev1.RecordStepRequest_OutputText{OutputText: text}
+	} else {
+		text, err := json.Marshal(output)
+		must(tb, err)
+		r.OutputForm = &loombridgev1.RecordStepRequest_OutputJson{OutputJson: string(text)}
+	}
+	got, err := p.context().RecordStep(tb.Context(), r)
 	must(tb, err)
 	return got.GetStep()
 }
@@ -136,6 +141,7 @@ func TestExport(t *testing.T) {
 			want[name] = p.MustRead(t, name)
 		}
 	}
+	want["workspace/history/step_003.original"] = p.MustRead(t, "step_003") // its log is all that its path leads to
 	if _, _, err := exportTo(t, store, out); !errors.Is(err, kv.ErrLocked) {
 		t.Errorf("while the server runs: %v", err)
 	}

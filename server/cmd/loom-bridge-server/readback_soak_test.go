@@ -2,7 +2,6 @@ package main
 
 import (
 	"context"
-	"encoding/json"
 	"fmt"
 	"io"
 	"math/rand/v2"
@@ -58,10 +57,9 @@ func (r *reader) record(conn *grpc.ClientConn) error {
 	defer cancel()
 	for client := loombridgev1.NewContextServiceClient(conn); ; {
 		text := r.text()
-		output, _ := json.Marshal(text) // text has a JSON form
 		step, err := client.RecordStep(ctx, &loombridgev1.RecordStepRequest{
 			AgentId: r.agent, ToolName: "my.tool", Success: true,
-			OutputForm: &loombridgev1.RecordStepRequest_OutputJson{OutputJson: string(output)},
+			OutputForm: &loombridgev1.RecordStepRequest_OutputText{OutputText: text},
 		})
 		if err != nil {
 			return err

@@ -131,7 +131,7 @@ func serve(ctx context.Context, config Config, env environment, stdout, stderr i
 	parts, err := domain.Open(engine, places, &domain.Options{
 		StoreDir: config.DataDir, Models: models, History: config.history(), Retention: config.Retention,
 		Presets: config.preset, Reduction: reduction, Reference: referenceStyles()[config.byPreset().ReferenceStyle], Compress: config.compress(),
-		ResultTokens: config.ToolResultMaxTokens, DropWritten: !config.WriteStoreContent, Blobs: config.blobs(), RegistrationIdle: config.RegistrationIdle,
+		ResultTokens: config.ToolResultMaxTokens, DropWritten: !config.WriteStoreContent, MaxResultBytes: config.MaxResultBytes, Blobs: config.blobs(), RegistrationIdle: config.RegistrationIdle,
 		Memory: memory.Options{Language: language, Embedder: countEmbedder(embedder, metrics.registry), VectorWeight: config.VectorWeight}, Tiers: config.Tiers, Logger: logger,
 		AnsweredFor: config.RequestRetention,
 	})

@@ -27,7 +27,7 @@ func slowLine(bytes int) string { return strings.Repeat("x", bytes) + "!" }
 func recordText(tb testing.TB, conn *grpc.ClientConn, agent, text string) string {
 	tb.Helper()
 	step, err := loombridgev1.NewContextServiceClient(conn).RecordStep(tb.Context(), &loombridgev1.RecordStepRequest{
-		AgentId: agent, ToolName: "my:tool", Success: true, OutputForm: &loombridgev1.RecordStepRequest_OutputJson{OutputJson: `"` + text + `"`},
+		AgentId: agent, ToolName: "my:tool", Success: true, OutputForm: &loombridgev1.RecordStepRequest_OutputText{OutputText: text},
 	})
 	must(tb, err)
 	return step.GetStep().GetId()
@@ -60,7 +60,7 @@ func TestSearchTime(t *testing.T) {
 	const lines = 120
 	var text strings.Builder
 	for range lines {
-		text.WriteString(slowLine(1000) + `\n` + "none here" + `\n`)
+		text.WriteString(slowLine(1000) + "\nnone here\n")
 	}
 	p := MustRun(t, t.TempDir(), "--blob-search-time", "20ms")
 	r := &loombridgev1.SearchBlobsRequest{

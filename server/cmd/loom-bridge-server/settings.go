@@ -7,6 +7,7 @@ import (
 
 	"github.com/loom-bridge/loom-bridge/bridge/agents"
 	"github.com/loom-bridge/loom-bridge/bridge/events"
+	"github.com/loom-bridge/loom-bridge/bridge/hand"
 	"github.com/loom-bridge/loom-bridge/bridge/integrity"
 	"github.com/loom-bridge/loom-bridge/bridge/tiers"
 	"github.com/loom-bridge/loom-bridge/context/blob"
@@ -177,6 +178,7 @@ func (c *Config) resultSettings() []setting {
 		{"search-inline-small", yes(&c.SearchInlineSmall), nil, "keep up to five hits of a search, under 1 KB, in the prompt alone"},
 		{"write-store-content", yes(&c.WriteStoreContent), true, "keep what fs:write_file wrote"},
 		{"errors-observation-chars", chars(&c.ErrorsObservationChars), step.DefaultComplaintChars, "of what a failed command said, in its observation"},
+		{"max-result-bytes", size(&c.MaxResultBytes, 1, blob.MaxBytes), hand.DefaultMaxResultBytes, "longest result that UploadStep takes in"},
 		{"tool-result-max-tokens", number(&c.ToolResultMaxTokens, "tokens", 1, maxReduction), compress.DefaultResultTokens, "most that a prompt shows of one result"},
 		{"compress-threshold-chars", chars(&p.Threshold), compress.DefaultThreshold, "longest result that CompressResult leaves as it is"},
 		{"compress-adaptive", yes(&p.Adaptive), nil, "let that follow how full the budget was with the session's last prompt"},

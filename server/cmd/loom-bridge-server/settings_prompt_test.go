@@ -317,13 +317,22 @@ func blobEffects() []effect {
 			setting: "blob-search-time", args: []string{"--blob-search-time", "1ms"},
 			see: func(s *stand) func() string {
 				_, next, err := searchPage(s.ctx, s.conn, &loombridgev1.SearchBlobsRequest{
-					AgentId: s.agent, Name: recordText(s.tb, s.conn, s.agent, strings.Repeat(slowLine(1000)+`\n`, 40)),
+					AgentId: s.agent, Name: recordText(s.tb, s.conn, s.agent, strings.Repeat(slowLine(1000)+"\n", 40)),
 					Pattern: &loombridgev1.SearchBlobsRequest_Regexp{Regexp: slowPattern},
 				})
 				must(s.tb, err)
 				return once(fmt.Sprint(next != ""))
 			},
 			with: "true", without: "false",
+		},
+		{
+			setting: "max-result-bytes", args: []string{"--max-result-bytes", "1KiB"},
+			see: func(s *stand) func() string {
+				g := &given{form: loombridgev1.ResultForm_RESULT_FORM_BYTES, data: make([]byte, 2000)}
+				_, err := g.upload(s.ctx, s.contexts(), &loombridgev1.RecordStepRequest{AgentId: s.agent, ToolName: "my:tool", Success: true})
+				return once(ended(err))
+			},
+			with: "INVALID_REQUEST", without: "OK",
 		},
 	}
 }

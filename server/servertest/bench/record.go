@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/loom-bridge/loom-bridge/bridge/hand"
+	"github.com/loom-bridge/loom-bridge/context/step"
 	"github.com/loom-bridge/loom-bridge/memory/kv"
 	"github.com/loom-bridge/loom-bridge/memory/kv/memkv"
 	loombridgev1 "github.com/loom-bridge/loom-bridge/proto/gen/loombridge/v1"
@@ -71,7 +72,7 @@ func captureRecords(ctx context.Context, workspace string, n, bytes int) ([][]kv
 		engine.take()
 		_, err := parts.Hand.Record(ctx, hand.Recorded{
 			Request: hand.Request{Scope: recordScope, Name: recordTool, Args: json.RawMessage(recordArguments(i))},
-			Output:  json.RawMessage(commandOutput(i, bytes)),
+			Output:  step.Original{Form: step.FormJSON, Data: []byte(commandOutput(i, bytes))},
 		})
 		if err != nil {
 			return nil, fmt.Errorf("bench: capture a step: %w", err)

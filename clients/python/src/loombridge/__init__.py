@@ -108,8 +108,18 @@ from loombridge._receipts import (
     UsageLearned,
 )
 from loombridge._records import Origin, Owner, Record, RecordDraft, Saved
+from loombridge._results import (
+    Audio,
+    BlobData,
+    BlobForm,
+    Content,
+    Image,
+    JsonText,
+    Output,
+    Resource,
+)
 from loombridge._steps import BlobArchive, BlobInfo, BlobStream, RecordedStep, Step
-from loombridge._tasks import Task
+from loombridge._tasks import FoundTask, Task
 from loombridge._tools import ToolFailure, ToolInfo, ToolResult, Tools, ToolVerb
 from loombridge._values import JsonValue, Seconds
 
@@ -119,10 +129,13 @@ __version__ = _version("loombridge")
 __all__ = [
     "Agent",
     "AgentNotOwnedError",
+    "Audio",
     "BatchSaving",
     "BlobArchive",
     "BlobCollectedError",
     "BlobDamagedError",
+    "BlobData",
+    "BlobForm",
     "BlobFound",
     "BlobInfo",
     "BlobListing",
@@ -141,6 +154,7 @@ __all__ = [
     "CompressHint",
     "CompressedResult",
     "Connecting",
+    "Content",
     "Context",
     "ContextOverflowError",
     "DeadlineExceededError",
@@ -155,16 +169,19 @@ __all__ = [
     "Fold",
     "FoldBatch",
     "FoldReason",
+    "FoundTask",
     "HistoryPolicy",
     "HistorySettings",
     "HistoryStyle",
     "Hit",
     "HitExplanation",
     "Hits",
+    "Image",
     "InternalError",
     "InvalidArgumentsError",
     "InvalidFilterError",
     "InvalidRequestError",
+    "JsonText",
     "JsonValue",
     "KeptBlobs",
     "Listener",
@@ -176,6 +193,7 @@ __all__ = [
     "NothingToUndoError",
     "Origin",
     "OutcomeUnknownError",
+    "Output",
     "OverloadedError",
     "Owner",
     "PositionUnknownError",
@@ -199,6 +217,7 @@ __all__ = [
     "RequestFailedError",
     "RequestIdReusedError",
     "ReservedTopicError",
+    "Resource",
     "ResultKind",
     "Role",
     "Saved",

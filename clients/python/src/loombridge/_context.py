@@ -8,6 +8,7 @@ from loombridge import (
     _history,
     _prompt,
     _receipts,
+    _results,
     _rpc,
     _spelling,
     _steps,
@@ -134,8 +135,10 @@ class Context(_history.History, _blobs.Blobs):
         tool_name: str,
         arguments: Mapping[str, _values.JsonValue] | None = None,
         *,
-        output: _values.JsonValue = None,
+        output: _results.Output | _results.Unset = _results.UNSET,
+        media_type: str | None = None,
         error: str | None = None,
+        refused: bool = False,
         thought: str | None = None,
         turn_id: str | None = None,
         call_id: str | None = None,
@@ -152,8 +155,14 @@ class Context(_history.History, _blobs.Blobs):
         Args:
             tool_name: the tool's name; the server need not know it.
             arguments: what it was called with, a JSON object of at most 1 MiB.
-            output: what it gave, at most 1 MiB as JSON.
+            output: what it gave, kept byte for byte: a `str` as text, `bytes` as bytes, a
+                `JsonText` as that JSON text, `Content` as content blocks; anything else as
+                JSON. What is longer than 1 MiB is streamed, as are the file at a `Path`
+                and an async iterator of bytes; at most 64 MiB, unless the server is set
+                otherwise. Default: nothing.
+            media_type: the format of bytes; default: what they look like.
             error: what went wrong, at most 64 KiB; default: the tool did its work.
+            refused: the tool was not run at all; needs `error`.
             thought: what the model said before the call, kept with the step.
             turn_id: holds parallel calls of one model turn together.
             call_id: the model's own id of the call.
@@ -176,7 +185,7 @@ class Context(_history.History, _blobs.Blobs):
             tool_name=_values.text("tool_name", tool_name),
             arguments_json=_values.json_object("arguments", arguments or {}),
             success=error is None,
-            output_json=_values.json_text("output", output),
+            refused=refused,
             error_message=_values.optional_text("error", error),
             thought=_values.optional_text("thought", thought),
             turn_id=_values.optional_text("turn_id", turn_id),
@@ -185,10 +194,57 @@ class Context(_history.History, _blobs.Blobs):
             task=None if task is None else _tasks.task_message(task),
             request_id=_values.optional_text("request_id", request_id),
         )
+        upload = None
+        if not isinstance(output, _results.Unset):
+            upload = _results.put(request, output, media_type)
+        if upload is not None:
+            return await self._upload_step(request, upload, timeout)
         answer = await self._transport.call(
             _rpc.RECORD_STEP, request, timeout=timeout, repeatable=bool(request_id)
         )
         return _steps.recorded_step(answer)
+
+    async def _upload_step(
+        self,
+        request: pb.RecordStepRequest,
+        upload: _results.Upload,
+        timeout: _values.Seconds | None,
+    ) -> _steps.RecordedStep:
+        request.output_upload.CopyFrom(upload.announced)
+
+        async def messages() -> AsyncIterator[pb.UploadStepRequest]:
+            yield pb.UploadStepRequest(step=request)
+            async for piece in upload.pieces():
+                yield pb.UploadStepRequest(data=piece)
+
+        answer = await self._transport.upload(
+            _rpc.UPLOAD_STEP,
+            messages,
+            timeout=timeout,
+            repeatable=bool(request.request_id) and upload.repeatable,
+        )
+        return _steps.recorded_step(answer.recorded)
+
+    async def task(
+        self, task_id: str, *, timeout: _values.Seconds | None = None
+    ) -> _tasks.FoundTask:
+        """Return a task of any session, whichever tier of memory it is in.
+
+        Args:
+            task_id: its id, or the `ref` of its summary, such as `task/t1`.
+            timeout: seconds; default: the client's.
+
+        Raises:
+            RecordNotFoundError: the agent has no such task.
+        """
+        request = pb.GetTaskRequest(
+            agent_id=self._agent_id,
+            task_id=_values.text("task_id", task_id),
+            json_form=memory_pb2.JSON_FORM_TEXT,
+        )
+        return _tasks.found_task(
+            await self._transport.call(_rpc.GET_TASK, request, timeout=timeout)
+        )
 
     async def steps(
         self, *, session_id: str | None = None, timeout: _values.Seconds | None = None
@@ -256,16 +312,21 @@ class Context(_history.History, _blobs.Blobs):
         *,
         offset: int = 0,
         limit: int | None = None,
+        form: _results.BlobForm | None = None,
+        media_index: int = 0,
         session_id: str | None = None,
         timeout: _values.Seconds | None = None,
-    ) -> bytes:
+    ) -> _results.BlobData:
         """Return what a prompt left out, all at once; see `stream_blob` for much of it.
 
         Args:
             name: what the prompt shows: a path, a step id, a message id such as
-                `message_017`, or a ref of at least 12 digits.
+                `message_017`, or a ref of at least 12 digits; or a task's reference.
             offset: the first byte.
             limit: how many bytes at most; default: to the end.
+            form: another form of the step's result than the name leads to: `original`,
+                `text`, `stdout`, `stderr` or `media`.
+            media_index: which one of several, for the form `media`.
             session_id: whose message is meant, as each session counts its own;
                 default: the client's.
             timeout: seconds without a new piece; default: the client's.
@@ -275,9 +336,15 @@ class Context(_history.History, _blobs.Blobs):
             BlobDamagedError: stored bytes do not match their hash.
         """
         async with self.stream_blob(
-            name, offset=offset, limit=limit, session_id=session_id, timeout=timeout
+            name,
+            offset=offset,
+            limit=limit,
+            form=form,
+            media_index=media_index,
+            session_id=session_id,
+            timeout=timeout,
         ) as stream:
-            return b"".join([piece async for piece in stream])
+            return _results.BlobData(b"".join([piece async for piece in stream]))
 
     def stream_blob(
         self,
@@ -285,6 +352,8 @@ class Context(_history.History, _blobs.Blobs):
         *,
         offset: int = 0,
         limit: int | None = None,
+        form: _results.BlobForm | None = None,
+        media_index: int = 0,
         session_id: str | None = None,
         timeout: _values.Seconds | None = None,
     ) -> _steps.BlobStream:
@@ -294,7 +363,10 @@ class Context(_history.History, _blobs.Blobs):
             name=_values.text("name", name),
             offset=_values.long_integer("offset", offset),
             session_id=self._session(session_id),
+            media_index=_values.integer("media_index", media_index),
         )
+        if form is not None:
+            request.form = _results.form(form)
         if limit is not None:
             request.limit = _values.long_integer("limit", limit)
             if limit < 1:

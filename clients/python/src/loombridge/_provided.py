@@ -9,7 +9,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, cast
 
-from loombridge import _errors, _schema, _threads, _values
+from loombridge import _errors, _results, _schema, _threads, _values
 from loombridge.v1 import attach_pb2, tools_pb2
 
 LONGEST_NAME = 128
@@ -63,8 +63,10 @@ class ProvidedTool:
             parameters_schema_json=_values.json_text("parameters", self.shape.schema),
         )
 
-    async def run(self, callee: _threads.Callee, arguments_json: str) -> str:
-        """Run the function as `callee` does; return its result as JSON text.
+    async def run(self, callee: _threads.Callee, arguments_json: str) -> str | bytes:
+        """Run the function as `callee` does; return its result.
+
+        It is text, bytes, or `JsonText` for all else.
 
         Raises:
             ArgumentsError: the arguments do not fit the function.
@@ -75,7 +77,13 @@ class ProvidedTool:
         except ValueError as err:
             raise _schema.ArgumentsError([f"arguments are not JSON: {err}"]) from err
         taken = self.shape.take("", {} if arguments is None else arguments)
-        return _values.json_text("the result", _plain(await callee(**taken)))
+        value = _plain(await callee(**taken))
+        if isinstance(value, bytes | bytearray):
+            return bytes(value)
+        if isinstance(value, str):
+            _values.text("the result", value)
+            return value
+        return _results.JsonText(_values.json_text("the result", value))
 
 
 def provided_tool(
@@ -194,16 +202,23 @@ def _plain(value: Any) -> Any:
     return value
 
 
-def _succeeded(call_id: str, output_json: str) -> attach_pb2.AttachToolResult:
+def _succeeded(call_id: str, output: str | bytes) -> attach_pb2.AttachToolResult:
     """Return the answer to a call that did its work."""
-    size = len(output_json.encode())
+    size = len(output if isinstance(output, bytes) else output.encode())
     if size > LARGEST_OUTPUT:
         return _failure(
             call_id,
             tools_pb2.TOOL_ERROR_CODE_TOO_LARGE,
             f"result of {size} bytes exceeds the limit of {LARGEST_OUTPUT}",
         )
-    return attach_pb2.AttachToolResult(call_id=call_id, success=True, output_json=output_json)
+    answer = attach_pb2.AttachToolResult(call_id=call_id, success=True)
+    if isinstance(output, bytes):
+        answer.output_bytes.data = output
+    elif isinstance(output, _results.JsonText):
+        answer.output_json = output
+    else:
+        answer.output_text = output
+    return answer
 
 
 def _failed(call_id: str, err: Exception) -> attach_pb2.AttachToolResult:

@@ -2,7 +2,7 @@
 
 import asyncio
 import random
-from collections.abc import Iterator
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
 from dataclasses import dataclass
 from typing import Generic, TypeVar, cast
 
@@ -111,6 +111,19 @@ RECORD_STEP = Method(
     "RecordStep",
     context_pb2.RecordStepRequest,
     context_pb2.RecordStepResponse,
+)
+UPLOAD_STEP = Method(
+    "ContextService",
+    "UploadStep",
+    context_pb2.UploadStepRequest,
+    context_pb2.UploadStepResponse,
+)
+GET_TASK = Method(
+    "ContextService",
+    "GetTask",
+    context_pb2.GetTaskRequest,
+    context_pb2.GetTaskResponse,
+    reads=True,
 )
 LIST_STEPS = Method(
     "ContextService",
@@ -272,19 +285,71 @@ class Transport:
         It is made again when no server answers and the method reads or the call is
         `repeatable` (its request carries a request_id).
         """
-        seconds = self.timeout if timeout is None else _values.seconds("timeout", timeout)
-        now = asyncio.get_running_loop().time
-        deadline = now() + seconds
         rpc = self._channel.unary_unary(
             method.path,
             request_serializer=method.request.SerializeToString,
             response_deserializer=method.response.FromString,
         )
-        waits = map(_jitter, RETRY_PAUSES if method.reads or repeatable else ())
+
+        async def attempt(seconds: float) -> Resp:
+            return await rpc(request, timeout=seconds, metadata=self._metadata)
+
+        return await self._attempts(attempt, timeout, repeatable=method.reads or repeatable)
+
+    async def upload(
+        self,
+        method: Method[Req, Resp],
+        messages: Callable[[], AsyncIterator[Req]],
+        *,
+        timeout: _values.Seconds | None = None,
+        repeatable: bool = False,
+    ) -> Resp:
+        """Make a call with many requests, under the rules of `call`.
+
+        It is made again with what `messages` returns then.
+        """
+        rpc = self._channel.stream_unary(
+            method.path,
+            request_serializer=method.request.SerializeToString,
+            response_deserializer=method.response.FromString,
+        )
+
+        async def attempt(seconds: float) -> Resp:
+            broken: list[Exception] = []
+
+            async def sent() -> AsyncIterator[Req]:
+                try:
+                    async for message in messages():
+                        yield message
+                except Exception as err:
+                    broken.append(err)
+                    raise
+
+            try:
+                return await rpc(sent(), timeout=seconds, metadata=self._metadata)
+            except asyncio.CancelledError:
+                # gRPC cancels a call whose messages can't be made, and says no more.
+                if broken:
+                    raise broken[0] from None
+                raise
+
+        return await self._attempts(attempt, timeout, repeatable=repeatable)
+
+    async def _attempts(
+        self,
+        attempt: Callable[[float], Awaitable[Resp]],
+        timeout: _values.Seconds | None,
+        *,
+        repeatable: bool,
+    ) -> Resp:
+        seconds = self.timeout if timeout is None else _values.seconds("timeout", timeout)
+        now = asyncio.get_running_loop().time
+        deadline = now() + seconds
+        waits = map(_jitter, RETRY_PAUSES if repeatable else ())
         while True:
             self.check_open()
             try:
-                return await rpc(request, timeout=deadline - now(), metadata=self._metadata)
+                return await attempt(deadline - now())
             except grpc.aio.AioRpcError as err:
                 wait = next(waits, None) if err.code() is grpc.StatusCode.UNAVAILABLE else None
                 if wait is None or now() + wait >= deadline:

@@ -53,6 +53,13 @@ class Step(_brief.Brief):
     """The full result lies in a blob."""
     pinned: bool
     """Prompts show it as it is, whatever its age."""
+    result_form: str = ""
+    """Form in which the result was given: `none`, `json`, `text` or `bytes`; empty when
+    that is not known."""
+    media_type: str = ""
+    """Format of a result that is bytes, or empty."""
+    refused: bool = False
+    """The call failed because the tool was not run at all."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -124,6 +131,11 @@ class RecordedStep(_brief.Brief):
     """Where the full result lies, when it was offloaded."""
     task_id: str = ""
     """Names the task, where one was given."""
+    replayed: bool = False
+    """It is the answer that the same `request_id` got before."""
+    output_collected: bool = False
+    """The blob with the full result, which that answer had, was collected since: `blob` is
+    None, and the step is all there is."""
 
 
 class BlobStream(_stream.Stream[pb.ReadBlobRequest, pb.ReadBlobResponse]):
@@ -209,6 +221,11 @@ def step(m: pb.Step) -> Step:
         position=m.position,
         needs_offload=m.needs_offload,
         pinned=m.pinned,
+        result_form=_values.enum_name(pb.ResultForm.DESCRIPTOR, "RESULT_FORM_", m.result_form)
+        if m.result_form
+        else "",
+        media_type=m.media_type,
+        refused=m.refused,
     )
 
 
@@ -219,6 +236,8 @@ def recorded_step(m: pb.RecordStepResponse) -> RecordedStep:
         observation=m.observation,
         blob=blob_info(m.output_blob) if m.HasField("output_blob") else None,
         task_id=m.task_id,
+        replayed=m.replayed,
+        output_collected=m.output_collected,
     )
 
 

@@ -41,6 +41,46 @@ class Task(_brief.Brief):
     """When it was taken up; default: when the server got it."""
 
 
+@dataclass(frozen=True, slots=True)
+class FoundTask:
+    """A task as the log keeps it, and where it is."""
+
+    task: Task
+    """The task."""
+    session_id: str
+    """The session it belongs to."""
+    number: int
+    """Counts the tasks of the session, from 1."""
+    tiers: tuple[int, ...]
+    """The tiers that have it: 1 while it is among the last of its session; 2, 3 or 4 once
+    it is a record of memory."""
+    record_id: str
+    """That record, or empty."""
+
+
+def found_task(m: pb.GetTaskResponse) -> FoundTask:
+    """Return the answer to a look for a task as users see it."""
+    t = m.task
+    return FoundTask(
+        task=Task(
+            action=t.action,
+            task_id=t.task_id,
+            parameters=_values.from_json(t.parameters_json) or {},
+            result=t.result,
+            source_agent=t.source_agent,
+            target_agent=t.target_agent,
+            parent_task_id=t.parent_task_id,
+            tags=tuple(t.tags),
+            importance=t.importance,
+            create_time=_values.moment(t.create_time),
+        ),
+        session_id=m.session_id,
+        number=m.number,
+        tiers=tuple(m.tiers),
+        record_id=m.record_id,
+    )
+
+
 def task_message(task: Task) -> pb.Task:
     """Return a task as the wire has it."""
     message = pb.Task(

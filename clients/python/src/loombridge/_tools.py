@@ -58,7 +58,7 @@ class ToolResult(_brief.Brief):
     success: bool
     """The tool did its work."""
     output: Any
-    """Its result, as JSON says it; None when it failed."""
+    """Its result, as JSON says it, or bytes; None when it failed."""
     error: ToolFailure | None
     """Why it failed; None when it did not."""
     observation: str
@@ -72,6 +72,11 @@ class ToolResult(_brief.Brief):
     """Long text in `output` was cut; all of it is in `blob`."""
     record_error: str = ""
     """Why the log could not be written; empty when it was."""
+    replayed: bool = False
+    """It is the answer that the same `request_id` got before."""
+    output_collected: bool = False
+    """The blob with the full result, which that answer had, was collected since: `blob` is
+    None."""
 
     def raise_for_error(self) -> "ToolResult":
         """Return the result itself, or raise when the tool failed.
@@ -199,11 +204,15 @@ def result(m: pb.ToolResponse) -> ToolResult:
     code = _values.enum_name(pb.ToolErrorCode.DESCRIPTOR, "TOOL_ERROR_CODE_", m.error_code)
     return ToolResult(
         success=m.success,
-        output=_values.from_json(m.output_json),
+        output=m.output_bytes.data
+        if m.HasField("output_bytes")
+        else _values.from_json(m.output_json),
         error=None if m.success else ToolFailure(code=code, message=m.error_message),
         observation=m.observation,
         step=_steps.step(m.step) if m.HasField("step") else None,
         blob=_steps.blob_info(m.output_blob) if m.HasField("output_blob") else None,
         truncated=m.output_truncated,
         record_error=m.record_error,
+        replayed=m.replayed,
+        output_collected=m.output_collected,
     )

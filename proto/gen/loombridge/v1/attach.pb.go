@@ -603,6 +603,8 @@ type AttachToolResult struct {
 	//
 	//	*AttachToolResult_Output
 	//	*AttachToolResult_OutputJson
+	//	*AttachToolResult_OutputText
+	//	*AttachToolResult_OutputBytes
 	OutputForm isAttachToolResult_OutputForm `protobuf_oneof:"output_form"`
 	// error_message says what went wrong, for people and models.
 	ErrorMessage string `protobuf:"bytes,5,opt,name=error_message,json=errorMessage,proto3" json:"error_message,omitempty"`
@@ -681,6 +683,24 @@ func (x *AttachToolResult) GetOutputJson() string {
 	return ""
 }
 
+func (x *AttachToolResult) GetOutputText() string {
+	if x != nil {
+		if x, ok := x.OutputForm.(*AttachToolResult_OutputText); ok {
+			return x.OutputText
+		}
+	}
+	return ""
+}
+
+func (x *AttachToolResult) GetOutputBytes() *ResultBytes {
+	if x != nil {
+		if x, ok := x.OutputForm.(*AttachToolResult_OutputBytes); ok {
+			return x.OutputBytes
+		}
+	}
+	return nil
+}
+
 func (x *AttachToolResult) GetErrorMessage() string {
 	if x != nil {
 		return x.ErrorMessage
@@ -700,7 +720,8 @@ type isAttachToolResult_OutputForm interface {
 }
 
 type AttachToolResult_Output struct {
-	// output as protobuf JSON: at most 50,000 values, nested at most 100 deep.
+	// output as protobuf JSON: at most 50,000 values, nested at most 100 deep. A
+	// string is text.
 	Output *structpb.Value `protobuf:"bytes,3,opt,name=output,proto3,oneof"`
 }
 
@@ -709,9 +730,23 @@ type AttachToolResult_OutputJson struct {
 	OutputJson string `protobuf:"bytes,4,opt,name=output_json,json=outputJson,proto3,oneof"`
 }
 
+type AttachToolResult_OutputText struct {
+	// output_text as text.
+	OutputText string `protobuf:"bytes,7,opt,name=output_text,json=outputText,proto3,oneof"`
+}
+
+type AttachToolResult_OutputBytes struct {
+	// output_bytes as bytes.
+	OutputBytes *ResultBytes `protobuf:"bytes,8,opt,name=output_bytes,json=outputBytes,proto3,oneof"`
+}
+
 func (*AttachToolResult_Output) isAttachToolResult_OutputForm() {}
 
 func (*AttachToolResult_OutputJson) isAttachToolResult_OutputForm() {}
+
+func (*AttachToolResult_OutputText) isAttachToolResult_OutputForm() {}
+
+func (*AttachToolResult_OutputBytes) isAttachToolResult_OutputForm() {}
 
 // AttachHeartbeat says that the agent is alive. The server answers each.
 type AttachHeartbeat struct {
@@ -1348,7 +1383,7 @@ var File_loombridge_v1_attach_proto protoreflect.FileDescriptor
 
 const file_loombridge_v1_attach_proto_rawDesc = "" +
 	"\n" +
-	"\x1aloombridge/v1/attach.proto\x12\rloombridge.v1\x1a\x1egoogle/protobuf/duration.proto\x1a\x1cgoogle/protobuf/struct.proto\x1a\x1fgoogle/protobuf/timestamp.proto\x1a\x1aloombridge/v1/errors.proto\x1a\x1aloombridge/v1/events.proto\x1a\x1aloombridge/v1/memory.proto\x1a\x19loombridge/v1/tools.proto\"\x8f\x03\n" +
+	"\x1aloombridge/v1/attach.proto\x12\rloombridge.v1\x1a\x1egoogle/protobuf/duration.proto\x1a\x1cgoogle/protobuf/struct.proto\x1a\x1fgoogle/protobuf/timestamp.proto\x1a\x1bloombridge/v1/context.proto\x1a\x1aloombridge/v1/errors.proto\x1a\x1aloombridge/v1/events.proto\x1a\x1aloombridge/v1/memory.proto\x1a\x19loombridge/v1/tools.proto\"\x8f\x03\n" +
 	"\rAttachRequest\x122\n" +
 	"\x05hello\x18\x01 \x01(\v2\x1a.loombridge.v1.AttachHelloH\x00R\x05hello\x128\n" +
 	"\apublish\x18\x02 \x01(\v2\x1c.loombridge.v1.AttachPublishH\x00R\apublish\x12>\n" +
@@ -1386,13 +1421,16 @@ const file_loombridge_v1_attach_proto_rawDesc = "" +
 	"\x06topics\x18\x02 \x03(\v2\x1c.loombridge.v1.TopicPositionR\x06topics\"=\n" +
 	"\x11AttachUnsubscribe\x12\x10\n" +
 	"\x03ref\x18\x01 \x01(\x03R\x03ref\x12\x16\n" +
-	"\x06topics\x18\x02 \x03(\tR\x06topics\"\x8b\x02\n" +
+	"\x06topics\x18\x02 \x03(\tR\x06topics\"\xef\x02\n" +
 	"\x10AttachToolResult\x12\x17\n" +
 	"\acall_id\x18\x01 \x01(\tR\x06callId\x12\x18\n" +
 	"\asuccess\x18\x02 \x01(\bR\asuccess\x120\n" +
 	"\x06output\x18\x03 \x01(\v2\x16.google.protobuf.ValueH\x00R\x06output\x12!\n" +
 	"\voutput_json\x18\x04 \x01(\tH\x00R\n" +
-	"outputJson\x12#\n" +
+	"outputJson\x12!\n" +
+	"\voutput_text\x18\a \x01(\tH\x00R\n" +
+	"outputText\x12?\n" +
+	"\foutput_bytes\x18\b \x01(\v2\x1a.loombridge.v1.ResultBytesH\x00R\voutputBytes\x12#\n" +
 	"\rerror_message\x18\x05 \x01(\tR\ferrorMessage\x12;\n" +
 	"\n" +
 	"error_code\x18\x06 \x01(\x0e2\x1c.loombridge.v1.ToolErrorCodeR\terrorCodeB\r\n" +
@@ -1480,11 +1518,12 @@ var file_loombridge_v1_attach_proto_goTypes = []any{
 	(*structpb.Struct)(nil),       // 20: google.protobuf.Struct
 	(*EmitRequest)(nil),           // 21: loombridge.v1.EmitRequest
 	(*structpb.Value)(nil),        // 22: google.protobuf.Value
-	(ToolErrorCode)(0),            // 23: loombridge.v1.ToolErrorCode
-	(*timestamppb.Timestamp)(nil), // 24: google.protobuf.Timestamp
-	(*Event)(nil),                 // 25: loombridge.v1.Event
-	(*EmitResponse)(nil),          // 26: loombridge.v1.EmitResponse
-	(ErrorReason)(0),              // 27: loombridge.v1.ErrorReason
+	(*ResultBytes)(nil),           // 23: loombridge.v1.ResultBytes
+	(ToolErrorCode)(0),            // 24: loombridge.v1.ToolErrorCode
+	(*timestamppb.Timestamp)(nil), // 25: google.protobuf.Timestamp
+	(*Event)(nil),                 // 26: loombridge.v1.Event
+	(*EmitResponse)(nil),          // 27: loombridge.v1.EmitResponse
+	(ErrorReason)(0),              // 28: loombridge.v1.ErrorReason
 }
 var file_loombridge_v1_attach_proto_depIdxs = []int32{
 	1,  // 0: loombridge.v1.AttachRequest.hello:type_name -> loombridge.v1.AttachHello
@@ -1502,29 +1541,30 @@ var file_loombridge_v1_attach_proto_depIdxs = []int32{
 	21, // 12: loombridge.v1.AttachPublish.event:type_name -> loombridge.v1.EmitRequest
 	17, // 13: loombridge.v1.AttachSubscribe.topics:type_name -> loombridge.v1.TopicPosition
 	22, // 14: loombridge.v1.AttachToolResult.output:type_name -> google.protobuf.Value
-	23, // 15: loombridge.v1.AttachToolResult.error_code:type_name -> loombridge.v1.ToolErrorCode
-	9,  // 16: loombridge.v1.AttachResponse.ready:type_name -> loombridge.v1.AttachReady
-	10, // 17: loombridge.v1.AttachResponse.event:type_name -> loombridge.v1.AttachEvent
-	11, // 18: loombridge.v1.AttachResponse.answer:type_name -> loombridge.v1.AttachAnswer
-	14, // 19: loombridge.v1.AttachResponse.tool_call:type_name -> loombridge.v1.AttachToolCall
-	17, // 20: loombridge.v1.AttachReady.positions:type_name -> loombridge.v1.TopicPosition
-	18, // 21: loombridge.v1.AttachReady.heartbeat_interval:type_name -> google.protobuf.Duration
-	24, // 22: loombridge.v1.AttachReady.server_time:type_name -> google.protobuf.Timestamp
-	25, // 23: loombridge.v1.AttachEvent.event:type_name -> loombridge.v1.Event
-	12, // 24: loombridge.v1.AttachAnswer.error:type_name -> loombridge.v1.AttachError
-	26, // 25: loombridge.v1.AttachAnswer.emitted:type_name -> loombridge.v1.EmitResponse
-	17, // 26: loombridge.v1.AttachAnswer.positions:type_name -> loombridge.v1.TopicPosition
-	24, // 27: loombridge.v1.AttachAnswer.server_time:type_name -> google.protobuf.Timestamp
-	27, // 28: loombridge.v1.AttachError.reason:type_name -> loombridge.v1.ErrorReason
-	13, // 29: loombridge.v1.AttachError.fields:type_name -> loombridge.v1.AttachFieldViolation
-	20, // 30: loombridge.v1.AttachToolCall.arguments:type_name -> google.protobuf.Struct
-	18, // 31: loombridge.v1.AttachToolCall.timeout:type_name -> google.protobuf.Duration
-	16, // 32: loombridge.v1.AttachToolCall.headers:type_name -> loombridge.v1.AttachToolCall.HeadersEntry
-	33, // [33:33] is the sub-list for method output_type
-	33, // [33:33] is the sub-list for method input_type
-	33, // [33:33] is the sub-list for extension type_name
-	33, // [33:33] is the sub-list for extension extendee
-	0,  // [0:33] is the sub-list for field type_name
+	23, // 15: loombridge.v1.AttachToolResult.output_bytes:type_name -> loombridge.v1.ResultBytes
+	24, // 16: loombridge.v1.AttachToolResult.error_code:type_name -> loombridge.v1.ToolErrorCode
+	9,  // 17: loombridge.v1.AttachResponse.ready:type_name -> loombridge.v1.AttachReady
+	10, // 18: loombridge.v1.AttachResponse.event:type_name -> loombridge.v1.AttachEvent
+	11, // 19: loombridge.v1.AttachResponse.answer:type_name -> loombridge.v1.AttachAnswer
+	14, // 20: loombridge.v1.AttachResponse.tool_call:type_name -> loombridge.v1.AttachToolCall
+	17, // 21: loombridge.v1.AttachReady.positions:type_name -> loombridge.v1.TopicPosition
+	18, // 22: loombridge.v1.AttachReady.heartbeat_interval:type_name -> google.protobuf.Duration
+	25, // 23: loombridge.v1.AttachReady.server_time:type_name -> google.protobuf.Timestamp
+	26, // 24: loombridge.v1.AttachEvent.event:type_name -> loombridge.v1.Event
+	12, // 25: loombridge.v1.AttachAnswer.error:type_name -> loombridge.v1.AttachError
+	27, // 26: loombridge.v1.AttachAnswer.emitted:type_name -> loombridge.v1.EmitResponse
+	17, // 27: loombridge.v1.AttachAnswer.positions:type_name -> loombridge.v1.TopicPosition
+	25, // 28: loombridge.v1.AttachAnswer.server_time:type_name -> google.protobuf.Timestamp
+	28, // 29: loombridge.v1.AttachError.reason:type_name -> loombridge.v1.ErrorReason
+	13, // 30: loombridge.v1.AttachError.fields:type_name -> loombridge.v1.AttachFieldViolation
+	20, // 31: loombridge.v1.AttachToolCall.arguments:type_name -> google.protobuf.Struct
+	18, // 32: loombridge.v1.AttachToolCall.timeout:type_name -> google.protobuf.Duration
+	16, // 33: loombridge.v1.AttachToolCall.headers:type_name -> loombridge.v1.AttachToolCall.HeadersEntry
+	34, // [34:34] is the sub-list for method output_type
+	34, // [34:34] is the sub-list for method input_type
+	34, // [34:34] is the sub-list for extension type_name
+	34, // [34:34] is the sub-list for extension extendee
+	0,  // [0:34] is the sub-list for field type_name
 }
 
 func init() { file_loombridge_v1_attach_proto_init() }
@@ -1532,6 +1572,7 @@ func file_loombridge_v1_attach_proto_init() {
 	if File_loombridge_v1_attach_proto != nil {
 		return
 	}
+	file_loombridge_v1_context_proto_init()
 	file_loombridge_v1_errors_proto_init()
 	file_loombridge_v1_events_proto_init()
 	file_loombridge_v1_memory_proto_init()
@@ -1551,6 +1592,8 @@ func file_loombridge_v1_attach_proto_init() {
 	file_loombridge_v1_attach_proto_msgTypes[6].OneofWrappers = []any{
 		(*AttachToolResult_Output)(nil),
 		(*AttachToolResult_OutputJson)(nil),
+		(*AttachToolResult_OutputText)(nil),
+		(*AttachToolResult_OutputBytes)(nil),
 	}
 	file_loombridge_v1_attach_proto_msgTypes[8].OneofWrappers = []any{
 		(*AttachResponse_Ready)(nil),

@@ -147,6 +147,68 @@ func (StepOutcome) EnumDescriptor() ([]byte, []int) {
 	return file_loombridge_v1_context_proto_rawDescGZIP(), []int{1}
 }
 
+// ResultForm is the form in which a result was given. Its bytes are kept so, and
+// everything else is taken out of them.
+type ResultForm int32
+
+const (
+	// RESULT_FORM_UNSPECIFIED: not known.
+	ResultForm_RESULT_FORM_UNSPECIFIED ResultForm = 0
+	// RESULT_FORM_NONE: there is no result.
+	ResultForm_RESULT_FORM_NONE ResultForm = 1
+	// RESULT_FORM_JSON: one JSON value as JSON text.
+	ResultForm_RESULT_FORM_JSON ResultForm = 2
+	// RESULT_FORM_TEXT: text in UTF-8.
+	ResultForm_RESULT_FORM_TEXT ResultForm = 3
+	// RESULT_FORM_BYTES: bytes that need not be text.
+	ResultForm_RESULT_FORM_BYTES ResultForm = 4
+)
+
+// Enum value maps for ResultForm.
+var (
+	ResultForm_name = map[int32]string{
+		0: "RESULT_FORM_UNSPECIFIED",
+		1: "RESULT_FORM_NONE",
+		2: "RESULT_FORM_JSON",
+		3: "RESULT_FORM_TEXT",
+		4: "RESULT_FORM_BYTES",
+	}
+	ResultForm_value = map[string]int32{
+		"RESULT_FORM_UNSPECIFIED": 0,
+		"RESULT_FORM_NONE":        1,
+		"RESULT_FORM_JSON":        2,
+		"RESULT_FORM_TEXT":        3,
+		"RESULT_FORM_BYTES":       4,
+	}
+)
+
+func (x ResultForm) Enum() *ResultForm {
+	p := new(ResultForm)
+	*p = x
+	return p
+}
+
+func (x ResultForm) String() string {
+	return protoimpl.X.EnumStringOf(x.Descriptor(), protoreflect.EnumNumber(x))
+}
+
+func (ResultForm) Descriptor() protoreflect.EnumDescriptor {
+	return file_loombridge_v1_context_proto_enumTypes[2].Descriptor()
+}
+
+func (ResultForm) Type() protoreflect.EnumType {
+	return &file_loombridge_v1_context_proto_enumTypes[2]
+}
+
+func (x ResultForm) Number() protoreflect.EnumNumber {
+	return protoreflect.EnumNumber(x)
+}
+
+// Deprecated: Use ResultForm.Descriptor instead.
+func (ResultForm) EnumDescriptor() ([]byte, []int) {
+	return file_loombridge_v1_context_proto_rawDescGZIP(), []int{2}
+}
+
 // PromptFormat is the shape of an assembled prompt.
 type PromptFormat int32
 
@@ -185,11 +247,11 @@ func (x PromptFormat) String() string {
 }
 
 func (PromptFormat) Descriptor() protoreflect.EnumDescriptor {
-	return file_loombridge_v1_context_proto_enumTypes[2].Descriptor()
+	return file_loombridge_v1_context_proto_enumTypes[3].Descriptor()
 }
 
 func (PromptFormat) Type() protoreflect.EnumType {
-	return &file_loombridge_v1_context_proto_enumTypes[2]
+	return &file_loombridge_v1_context_proto_enumTypes[3]
 }
 
 func (x PromptFormat) Number() protoreflect.EnumNumber {
@@ -198,7 +260,7 @@ func (x PromptFormat) Number() protoreflect.EnumNumber {
 
 // Deprecated: Use PromptFormat.Descriptor instead.
 func (PromptFormat) EnumDescriptor() ([]byte, []int) {
-	return file_loombridge_v1_context_proto_rawDescGZIP(), []int{2}
+	return file_loombridge_v1_context_proto_rawDescGZIP(), []int{3}
 }
 
 // HistoryPolicy is how the history of a session is compacted.
@@ -244,11 +306,11 @@ func (x HistoryPolicy) String() string {
 }
 
 func (HistoryPolicy) Descriptor() protoreflect.EnumDescriptor {
-	return file_loombridge_v1_context_proto_enumTypes[3].Descriptor()
+	return file_loombridge_v1_context_proto_enumTypes[4].Descriptor()
 }
 
 func (HistoryPolicy) Type() protoreflect.EnumType {
-	return &file_loombridge_v1_context_proto_enumTypes[3]
+	return &file_loombridge_v1_context_proto_enumTypes[4]
 }
 
 func (x HistoryPolicy) Number() protoreflect.EnumNumber {
@@ -257,7 +319,7 @@ func (x HistoryPolicy) Number() protoreflect.EnumNumber {
 
 // Deprecated: Use HistoryPolicy.Descriptor instead.
 func (HistoryPolicy) EnumDescriptor() ([]byte, []int) {
-	return file_loombridge_v1_context_proto_rawDescGZIP(), []int{3}
+	return file_loombridge_v1_context_proto_rawDescGZIP(), []int{4}
 }
 
 // FoldReason is why a batch was folded.
@@ -301,11 +363,11 @@ func (x FoldReason) String() string {
 }
 
 func (FoldReason) Descriptor() protoreflect.EnumDescriptor {
-	return file_loombridge_v1_context_proto_enumTypes[4].Descriptor()
+	return file_loombridge_v1_context_proto_enumTypes[5].Descriptor()
 }
 
 func (FoldReason) Type() protoreflect.EnumType {
-	return &file_loombridge_v1_context_proto_enumTypes[4]
+	return &file_loombridge_v1_context_proto_enumTypes[5]
 }
 
 func (x FoldReason) Number() protoreflect.EnumNumber {
@@ -314,7 +376,7 @@ func (x FoldReason) Number() protoreflect.EnumNumber {
 
 // Deprecated: Use FoldReason.Descriptor instead.
 func (FoldReason) EnumDescriptor() ([]byte, []int) {
-	return file_loombridge_v1_context_proto_rawDescGZIP(), []int{4}
+	return file_loombridge_v1_context_proto_rawDescGZIP(), []int{5}
 }
 
 // HistoryStyle is how CompactHistory lays out a history as text.
@@ -358,11 +420,11 @@ func (x HistoryStyle) String() string {
 }
 
 func (HistoryStyle) Descriptor() protoreflect.EnumDescriptor {
-	return file_loombridge_v1_context_proto_enumTypes[5].Descriptor()
+	return file_loombridge_v1_context_proto_enumTypes[6].Descriptor()
 }
 
 func (HistoryStyle) Type() protoreflect.EnumType {
-	return &file_loombridge_v1_context_proto_enumTypes[5]
+	return &file_loombridge_v1_context_proto_enumTypes[6]
 }
 
 func (x HistoryStyle) Number() protoreflect.EnumNumber {
@@ -371,7 +433,7 @@ func (x HistoryStyle) Number() protoreflect.EnumNumber {
 
 // Deprecated: Use HistoryStyle.Descriptor instead.
 func (HistoryStyle) EnumDescriptor() ([]byte, []int) {
-	return file_loombridge_v1_context_proto_rawDescGZIP(), []int{5}
+	return file_loombridge_v1_context_proto_rawDescGZIP(), []int{6}
 }
 
 // CompressHint is what to do with a result.
@@ -419,11 +481,11 @@ func (x CompressHint) String() string {
 }
 
 func (CompressHint) Descriptor() protoreflect.EnumDescriptor {
-	return file_loombridge_v1_context_proto_enumTypes[6].Descriptor()
+	return file_loombridge_v1_context_proto_enumTypes[7].Descriptor()
 }
 
 func (CompressHint) Type() protoreflect.EnumType {
-	return &file_loombridge_v1_context_proto_enumTypes[6]
+	return &file_loombridge_v1_context_proto_enumTypes[7]
 }
 
 func (x CompressHint) Number() protoreflect.EnumNumber {
@@ -432,7 +494,7 @@ func (x CompressHint) Number() protoreflect.EnumNumber {
 
 // Deprecated: Use CompressHint.Descriptor instead.
 func (CompressHint) EnumDescriptor() ([]byte, []int) {
-	return file_loombridge_v1_context_proto_rawDescGZIP(), []int{6}
+	return file_loombridge_v1_context_proto_rawDescGZIP(), []int{7}
 }
 
 // TokenCertainty is how sure a count is.
@@ -478,11 +540,11 @@ func (x TokenCertainty) String() string {
 }
 
 func (TokenCertainty) Descriptor() protoreflect.EnumDescriptor {
-	return file_loombridge_v1_context_proto_enumTypes[7].Descriptor()
+	return file_loombridge_v1_context_proto_enumTypes[8].Descriptor()
 }
 
 func (TokenCertainty) Type() protoreflect.EnumType {
-	return &file_loombridge_v1_context_proto_enumTypes[7]
+	return &file_loombridge_v1_context_proto_enumTypes[8]
 }
 
 func (x TokenCertainty) Number() protoreflect.EnumNumber {
@@ -491,7 +553,7 @@ func (x TokenCertainty) Number() protoreflect.EnumNumber {
 
 // Deprecated: Use TokenCertainty.Descriptor instead.
 func (TokenCertainty) EnumDescriptor() ([]byte, []int) {
-	return file_loombridge_v1_context_proto_rawDescGZIP(), []int{7}
+	return file_loombridge_v1_context_proto_rawDescGZIP(), []int{8}
 }
 
 // BlobTier is how much a blob is worth keeping.
@@ -535,11 +597,11 @@ func (x BlobTier) String() string {
 }
 
 func (BlobTier) Descriptor() protoreflect.EnumDescriptor {
-	return file_loombridge_v1_context_proto_enumTypes[8].Descriptor()
+	return file_loombridge_v1_context_proto_enumTypes[9].Descriptor()
 }
 
 func (BlobTier) Type() protoreflect.EnumType {
-	return &file_loombridge_v1_context_proto_enumTypes[8]
+	return &file_loombridge_v1_context_proto_enumTypes[9]
 }
 
 func (x BlobTier) Number() protoreflect.EnumNumber {
@@ -548,7 +610,78 @@ func (x BlobTier) Number() protoreflect.EnumNumber {
 
 // Deprecated: Use BlobTier.Descriptor instead.
 func (BlobTier) EnumDescriptor() ([]byte, []int) {
-	return file_loombridge_v1_context_proto_rawDescGZIP(), []int{8}
+	return file_loombridge_v1_context_proto_rawDescGZIP(), []int{9}
+}
+
+// BlobForm is a form of a step's result. All but the first are of the step that the
+// name belongs to; a blob of no step is its own original. BLOB_NOT_FOUND where the
+// result does not have the form.
+type BlobForm int32
+
+const (
+	// BLOB_FORM_UNSPECIFIED: what the name leads to. That is the original, but for
+	// the paths of what was taken out of a result given as JSON: the output of
+	// `system:shell`, the content of `fs:read_file`, a failure longer than 4 KiB.
+	BlobForm_BLOB_FORM_UNSPECIFIED BlobForm = 0
+	// BLOB_FORM_ORIGINAL: every byte as it was given.
+	BlobForm_BLOB_FORM_ORIGINAL BlobForm = 1
+	// BLOB_FORM_TEXT: for reading. What a program printed, its output before its
+	// errors; a text without the JSON around it; the texts of content blocks, with a
+	// few words for bytes. Any other JSON and all text is the original.
+	BlobForm_BLOB_FORM_TEXT BlobForm = 2
+	// BLOB_FORM_STDOUT: what a program printed to its output.
+	BlobForm_BLOB_FORM_STDOUT BlobForm = 3
+	// BLOB_FORM_STDERR: what it said to its user.
+	BlobForm_BLOB_FORM_STDERR BlobForm = 4
+	// BLOB_FORM_MEDIA: an image, a sound or other bytes within the result, decoded.
+	BlobForm_BLOB_FORM_MEDIA BlobForm = 5
+)
+
+// Enum value maps for BlobForm.
+var (
+	BlobForm_name = map[int32]string{
+		0: "BLOB_FORM_UNSPECIFIED",
+		1: "BLOB_FORM_ORIGINAL",
+		2: "BLOB_FORM_TEXT",
+		3: "BLOB_FORM_STDOUT",
+		4: "BLOB_FORM_STDERR",
+		5: "BLOB_FORM_MEDIA",
+	}
+	BlobForm_value = map[string]int32{
+		"BLOB_FORM_UNSPECIFIED": 0,
+		"BLOB_FORM_ORIGINAL":    1,
+		"BLOB_FORM_TEXT":        2,
+		"BLOB_FORM_STDOUT":      3,
+		"BLOB_FORM_STDERR":      4,
+		"BLOB_FORM_MEDIA":       5,
+	}
+)
+
+func (x BlobForm) Enum() *BlobForm {
+	p := new(BlobForm)
+	*p = x
+	return p
+}
+
+func (x BlobForm) String() string {
+	return protoimpl.X.EnumStringOf(x.Descriptor(), protoreflect.EnumNumber(x))
+}
+
+func (BlobForm) Descriptor() protoreflect.EnumDescriptor {
+	return file_loombridge_v1_context_proto_enumTypes[10].Descriptor()
+}
+
+func (BlobForm) Type() protoreflect.EnumType {
+	return &file_loombridge_v1_context_proto_enumTypes[10]
+}
+
+func (x BlobForm) Number() protoreflect.EnumNumber {
+	return protoreflect.EnumNumber(x)
+}
+
+// Deprecated: Use BlobForm.Descriptor instead.
+func (BlobForm) EnumDescriptor() ([]byte, []int) {
+	return file_loombridge_v1_context_proto_rawDescGZIP(), []int{10}
 }
 
 // ModelToolCall is a model's wish to call a tool.
@@ -919,7 +1052,14 @@ type Step struct {
 	// needs_offload says that the full result lies in a blob.
 	NeedsOffload bool `protobuf:"varint,19,opt,name=needs_offload,json=needsOffload,proto3" json:"needs_offload,omitempty"`
 	// pinned says that prompts show the step as it is, whatever its age.
-	Pinned        bool `protobuf:"varint,20,opt,name=pinned,proto3" json:"pinned,omitempty"`
+	Pinned bool `protobuf:"varint,20,opt,name=pinned,proto3" json:"pinned,omitempty"`
+	// result_form is the form in which the result was given. Unspecified for steps
+	// of earlier versions, and of calls that read something back.
+	ResultForm ResultForm `protobuf:"varint,21,opt,name=result_form,json=resultForm,proto3,enum=loombridge.v1.ResultForm" json:"result_form,omitempty"`
+	// media_type is the format of a result that is bytes, or empty.
+	MediaType string `protobuf:"bytes,22,opt,name=media_type,json=mediaType,proto3" json:"media_type,omitempty"`
+	// refused says that the call failed because the tool was not run at all.
+	Refused       bool `protobuf:"varint,23,opt,name=refused,proto3" json:"refused,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -1105,6 +1245,27 @@ func (x *Step) GetPinned() bool {
 	return false
 }
 
+func (x *Step) GetResultForm() ResultForm {
+	if x != nil {
+		return x.ResultForm
+	}
+	return ResultForm_RESULT_FORM_UNSPECIFIED
+}
+
+func (x *Step) GetMediaType() string {
+	if x != nil {
+		return x.MediaType
+	}
+	return ""
+}
+
+func (x *Step) GetRefused() bool {
+	if x != nil {
+		return x.Refused
+	}
+	return false
+}
+
 type isStep_MinimalArgsForm interface {
 	isStep_MinimalArgsForm()
 }
@@ -1122,6 +1283,393 @@ type Step_MinimalArgsJson struct {
 func (*Step_MinimalArgs) isStep_MinimalArgsForm() {}
 
 func (*Step_MinimalArgsJson) isStep_MinimalArgsForm() {}
+
+// ResultBytes is bytes and what they are.
+type ResultBytes struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// data are the bytes, at most 1 MiB.
+	Data []byte `protobuf:"bytes,1,opt,name=data,proto3" json:"data,omitempty"`
+	// media_type is their format, such as `image/png`. Default: what they look like.
+	// At most 128 bytes.
+	MediaType     string `protobuf:"bytes,2,opt,name=media_type,json=mediaType,proto3" json:"media_type,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *ResultBytes) Reset() {
+	*x = ResultBytes{}
+	mi := &file_loombridge_v1_context_proto_msgTypes[5]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *ResultBytes) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*ResultBytes) ProtoMessage() {}
+
+func (x *ResultBytes) ProtoReflect() protoreflect.Message {
+	mi := &file_loombridge_v1_context_proto_msgTypes[5]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use ResultBytes.ProtoReflect.Descriptor instead.
+func (*ResultBytes) Descriptor() ([]byte, []int) {
+	return file_loombridge_v1_context_proto_rawDescGZIP(), []int{5}
+}
+
+func (x *ResultBytes) GetData() []byte {
+	if x != nil {
+		return x.Data
+	}
+	return nil
+}
+
+func (x *ResultBytes) GetMediaType() string {
+	if x != nil {
+		return x.MediaType
+	}
+	return ""
+}
+
+// ResultContent is a result made of content blocks, as those of MCP.
+type ResultContent struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// blocks are in order, at most 256, which take at most 1 MiB together as JSON.
+	// They are kept as the JSON that MCP has for them: `{"content":[…]}`, keys sorted,
+	// bytes in base64.
+	Blocks        []*ContentBlock `protobuf:"bytes,1,rep,name=blocks,proto3" json:"blocks,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *ResultContent) Reset() {
+	*x = ResultContent{}
+	mi := &file_loombridge_v1_context_proto_msgTypes[6]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *ResultContent) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*ResultContent) ProtoMessage() {}
+
+func (x *ResultContent) ProtoReflect() protoreflect.Message {
+	mi := &file_loombridge_v1_context_proto_msgTypes[6]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use ResultContent.ProtoReflect.Descriptor instead.
+func (*ResultContent) Descriptor() ([]byte, []int) {
+	return file_loombridge_v1_context_proto_rawDescGZIP(), []int{6}
+}
+
+func (x *ResultContent) GetBlocks() []*ContentBlock {
+	if x != nil {
+		return x.Blocks
+	}
+	return nil
+}
+
+// ContentBlock is a part of such a result.
+type ContentBlock struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// block is what it holds. Required.
+	//
+	// Types that are valid to be assigned to Block:
+	//
+	//	*ContentBlock_Text
+	//	*ContentBlock_Image
+	//	*ContentBlock_Audio
+	//	*ContentBlock_Resource
+	Block         isContentBlock_Block `protobuf_oneof:"block"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *ContentBlock) Reset() {
+	*x = ContentBlock{}
+	mi := &file_loombridge_v1_context_proto_msgTypes[7]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *ContentBlock) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*ContentBlock) ProtoMessage() {}
+
+func (x *ContentBlock) ProtoReflect() protoreflect.Message {
+	mi := &file_loombridge_v1_context_proto_msgTypes[7]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use ContentBlock.ProtoReflect.Descriptor instead.
+func (*ContentBlock) Descriptor() ([]byte, []int) {
+	return file_loombridge_v1_context_proto_rawDescGZIP(), []int{7}
+}
+
+func (x *ContentBlock) GetBlock() isContentBlock_Block {
+	if x != nil {
+		return x.Block
+	}
+	return nil
+}
+
+func (x *ContentBlock) GetText() string {
+	if x != nil {
+		if x, ok := x.Block.(*ContentBlock_Text); ok {
+			return x.Text
+		}
+	}
+	return ""
+}
+
+func (x *ContentBlock) GetImage() *ResultBytes {
+	if x != nil {
+		if x, ok := x.Block.(*ContentBlock_Image); ok {
+			return x.Image
+		}
+	}
+	return nil
+}
+
+func (x *ContentBlock) GetAudio() *ResultBytes {
+	if x != nil {
+		if x, ok := x.Block.(*ContentBlock_Audio); ok {
+			return x.Audio
+		}
+	}
+	return nil
+}
+
+func (x *ContentBlock) GetResource() *ResourceBlock {
+	if x != nil {
+		if x, ok := x.Block.(*ContentBlock_Resource); ok {
+			return x.Resource
+		}
+	}
+	return nil
+}
+
+type isContentBlock_Block interface {
+	isContentBlock_Block()
+}
+
+type ContentBlock_Text struct {
+	// text is text.
+	Text string `protobuf:"bytes,1,opt,name=text,proto3,oneof"`
+}
+
+type ContentBlock_Image struct {
+	// image is an image.
+	Image *ResultBytes `protobuf:"bytes,2,opt,name=image,proto3,oneof"`
+}
+
+type ContentBlock_Audio struct {
+	// audio is a sound.
+	Audio *ResultBytes `protobuf:"bytes,3,opt,name=audio,proto3,oneof"`
+}
+
+type ContentBlock_Resource struct {
+	// resource is something that has an address.
+	Resource *ResourceBlock `protobuf:"bytes,4,opt,name=resource,proto3,oneof"`
+}
+
+func (*ContentBlock_Text) isContentBlock_Block() {}
+
+func (*ContentBlock_Image) isContentBlock_Block() {}
+
+func (*ContentBlock_Audio) isContentBlock_Block() {}
+
+func (*ContentBlock_Resource) isContentBlock_Block() {}
+
+// ResourceBlock is something that has an address, and what is there.
+type ResourceBlock struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// uri is the address. Required, at most 4 KiB.
+	Uri string `protobuf:"bytes,1,opt,name=uri,proto3" json:"uri,omitempty"`
+	// media_type is the format of what is there. At most 128 bytes.
+	MediaType string `protobuf:"bytes,2,opt,name=media_type,json=mediaType,proto3" json:"media_type,omitempty"`
+	// content is what is there.
+	//
+	// Types that are valid to be assigned to Content:
+	//
+	//	*ResourceBlock_Text
+	//	*ResourceBlock_Data
+	Content       isResourceBlock_Content `protobuf_oneof:"content"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *ResourceBlock) Reset() {
+	*x = ResourceBlock{}
+	mi := &file_loombridge_v1_context_proto_msgTypes[8]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *ResourceBlock) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*ResourceBlock) ProtoMessage() {}
+
+func (x *ResourceBlock) ProtoReflect() protoreflect.Message {
+	mi := &file_loombridge_v1_context_proto_msgTypes[8]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use ResourceBlock.ProtoReflect.Descriptor instead.
+func (*ResourceBlock) Descriptor() ([]byte, []int) {
+	return file_loombridge_v1_context_proto_rawDescGZIP(), []int{8}
+}
+
+func (x *ResourceBlock) GetUri() string {
+	if x != nil {
+		return x.Uri
+	}
+	return ""
+}
+
+func (x *ResourceBlock) GetMediaType() string {
+	if x != nil {
+		return x.MediaType
+	}
+	return ""
+}
+
+func (x *ResourceBlock) GetContent() isResourceBlock_Content {
+	if x != nil {
+		return x.Content
+	}
+	return nil
+}
+
+func (x *ResourceBlock) GetText() string {
+	if x != nil {
+		if x, ok := x.Content.(*ResourceBlock_Text); ok {
+			return x.Text
+		}
+	}
+	return ""
+}
+
+func (x *ResourceBlock) GetData() []byte {
+	if x != nil {
+		if x, ok := x.Content.(*ResourceBlock_Data); ok {
+			return x.Data
+		}
+	}
+	return nil
+}
+
+type isResourceBlock_Content interface {
+	isResourceBlock_Content()
+}
+
+type ResourceBlock_Text struct {
+	// text is text.
+	Text string `protobuf:"bytes,3,opt,name=text,proto3,oneof"`
+}
+
+type ResourceBlock_Data struct {
+	// data is bytes.
+	Data []byte `protobuf:"bytes,4,opt,name=data,proto3,oneof"`
+}
+
+func (*ResourceBlock_Text) isResourceBlock_Content() {}
+
+func (*ResourceBlock_Data) isResourceBlock_Content() {}
+
+// ResultUpload announces a result that follows in parts.
+type ResultUpload struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// form is RESULT_FORM_TEXT, RESULT_FORM_BYTES, or RESULT_FORM_JSON, whose syntax
+	// is not checked. Text and JSON must be UTF-8. Required.
+	Form ResultForm `protobuf:"varint,1,opt,name=form,proto3,enum=loombridge.v1.ResultForm" json:"form,omitempty"`
+	// media_type is the format of bytes. Default: what they look like. At most 128
+	// bytes.
+	MediaType     string `protobuf:"bytes,2,opt,name=media_type,json=mediaType,proto3" json:"media_type,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *ResultUpload) Reset() {
+	*x = ResultUpload{}
+	mi := &file_loombridge_v1_context_proto_msgTypes[9]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *ResultUpload) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*ResultUpload) ProtoMessage() {}
+
+func (x *ResultUpload) ProtoReflect() protoreflect.Message {
+	mi := &file_loombridge_v1_context_proto_msgTypes[9]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use ResultUpload.ProtoReflect.Descriptor instead.
+func (*ResultUpload) Descriptor() ([]byte, []int) {
+	return file_loombridge_v1_context_proto_rawDescGZIP(), []int{9}
+}
+
+func (x *ResultUpload) GetForm() ResultForm {
+	if x != nil {
+		return x.Form
+	}
+	return ResultForm_RESULT_FORM_UNSPECIFIED
+}
+
+func (x *ResultUpload) GetMediaType() string {
+	if x != nil {
+		return x.MediaType
+	}
+	return ""
+}
 
 // ListStepsRequest asks for steps.
 type ListStepsRequest struct {
@@ -1142,7 +1690,7 @@ type ListStepsRequest struct {
 
 func (x *ListStepsRequest) Reset() {
 	*x = ListStepsRequest{}
-	mi := &file_loombridge_v1_context_proto_msgTypes[5]
+	mi := &file_loombridge_v1_context_proto_msgTypes[10]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1154,7 +1702,7 @@ func (x *ListStepsRequest) String() string {
 func (*ListStepsRequest) ProtoMessage() {}
 
 func (x *ListStepsRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_loombridge_v1_context_proto_msgTypes[5]
+	mi := &file_loombridge_v1_context_proto_msgTypes[10]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1167,7 +1715,7 @@ func (x *ListStepsRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListStepsRequest.ProtoReflect.Descriptor instead.
 func (*ListStepsRequest) Descriptor() ([]byte, []int) {
-	return file_loombridge_v1_context_proto_rawDescGZIP(), []int{5}
+	return file_loombridge_v1_context_proto_rawDescGZIP(), []int{10}
 }
 
 func (x *ListStepsRequest) GetAgentId() string {
@@ -1218,7 +1766,7 @@ type ListStepsResponse struct {
 
 func (x *ListStepsResponse) Reset() {
 	*x = ListStepsResponse{}
-	mi := &file_loombridge_v1_context_proto_msgTypes[6]
+	mi := &file_loombridge_v1_context_proto_msgTypes[11]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1230,7 +1778,7 @@ func (x *ListStepsResponse) String() string {
 func (*ListStepsResponse) ProtoMessage() {}
 
 func (x *ListStepsResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_loombridge_v1_context_proto_msgTypes[6]
+	mi := &file_loombridge_v1_context_proto_msgTypes[11]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1243,7 +1791,7 @@ func (x *ListStepsResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListStepsResponse.ProtoReflect.Descriptor instead.
 func (*ListStepsResponse) Descriptor() ([]byte, []int) {
-	return file_loombridge_v1_context_proto_rawDescGZIP(), []int{6}
+	return file_loombridge_v1_context_proto_rawDescGZIP(), []int{11}
 }
 
 func (x *ListStepsResponse) GetSteps() []*Step {
@@ -1275,7 +1823,7 @@ type GetStepRequest struct {
 
 func (x *GetStepRequest) Reset() {
 	*x = GetStepRequest{}
-	mi := &file_loombridge_v1_context_proto_msgTypes[7]
+	mi := &file_loombridge_v1_context_proto_msgTypes[12]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1287,7 +1835,7 @@ func (x *GetStepRequest) String() string {
 func (*GetStepRequest) ProtoMessage() {}
 
 func (x *GetStepRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_loombridge_v1_context_proto_msgTypes[7]
+	mi := &file_loombridge_v1_context_proto_msgTypes[12]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1300,7 +1848,7 @@ func (x *GetStepRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GetStepRequest.ProtoReflect.Descriptor instead.
 func (*GetStepRequest) Descriptor() ([]byte, []int) {
-	return file_loombridge_v1_context_proto_rawDescGZIP(), []int{7}
+	return file_loombridge_v1_context_proto_rawDescGZIP(), []int{12}
 }
 
 func (x *GetStepRequest) GetAgentId() string {
@@ -1335,7 +1883,7 @@ type GetStepResponse struct {
 
 func (x *GetStepResponse) Reset() {
 	*x = GetStepResponse{}
-	mi := &file_loombridge_v1_context_proto_msgTypes[8]
+	mi := &file_loombridge_v1_context_proto_msgTypes[13]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1347,7 +1895,7 @@ func (x *GetStepResponse) String() string {
 func (*GetStepResponse) ProtoMessage() {}
 
 func (x *GetStepResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_loombridge_v1_context_proto_msgTypes[8]
+	mi := &file_loombridge_v1_context_proto_msgTypes[13]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1360,7 +1908,7 @@ func (x *GetStepResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GetStepResponse.ProtoReflect.Descriptor instead.
 func (*GetStepResponse) Descriptor() ([]byte, []int) {
-	return file_loombridge_v1_context_proto_rawDescGZIP(), []int{8}
+	return file_loombridge_v1_context_proto_rawDescGZIP(), []int{13}
 }
 
 func (x *GetStepResponse) GetStep() *Step {
@@ -1403,7 +1951,7 @@ type AssembleRequest struct {
 
 func (x *AssembleRequest) Reset() {
 	*x = AssembleRequest{}
-	mi := &file_loombridge_v1_context_proto_msgTypes[9]
+	mi := &file_loombridge_v1_context_proto_msgTypes[14]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1415,7 +1963,7 @@ func (x *AssembleRequest) String() string {
 func (*AssembleRequest) ProtoMessage() {}
 
 func (x *AssembleRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_loombridge_v1_context_proto_msgTypes[9]
+	mi := &file_loombridge_v1_context_proto_msgTypes[14]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1428,7 +1976,7 @@ func (x *AssembleRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use AssembleRequest.ProtoReflect.Descriptor instead.
 func (*AssembleRequest) Descriptor() ([]byte, []int) {
-	return file_loombridge_v1_context_proto_rawDescGZIP(), []int{9}
+	return file_loombridge_v1_context_proto_rawDescGZIP(), []int{14}
 }
 
 func (x *AssembleRequest) GetAgentId() string {
@@ -1528,7 +2076,7 @@ type AssembleResponse struct {
 
 func (x *AssembleResponse) Reset() {
 	*x = AssembleResponse{}
-	mi := &file_loombridge_v1_context_proto_msgTypes[10]
+	mi := &file_loombridge_v1_context_proto_msgTypes[15]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1540,7 +2088,7 @@ func (x *AssembleResponse) String() string {
 func (*AssembleResponse) ProtoMessage() {}
 
 func (x *AssembleResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_loombridge_v1_context_proto_msgTypes[10]
+	mi := &file_loombridge_v1_context_proto_msgTypes[15]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1553,7 +2101,7 @@ func (x *AssembleResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use AssembleResponse.ProtoReflect.Descriptor instead.
 func (*AssembleResponse) Descriptor() ([]byte, []int) {
-	return file_loombridge_v1_context_proto_rawDescGZIP(), []int{10}
+	return file_loombridge_v1_context_proto_rawDescGZIP(), []int{15}
 }
 
 func (x *AssembleResponse) GetMessages() []*Message {
@@ -1635,7 +2183,7 @@ type HistorySettings struct {
 
 func (x *HistorySettings) Reset() {
 	*x = HistorySettings{}
-	mi := &file_loombridge_v1_context_proto_msgTypes[11]
+	mi := &file_loombridge_v1_context_proto_msgTypes[16]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1647,7 +2195,7 @@ func (x *HistorySettings) String() string {
 func (*HistorySettings) ProtoMessage() {}
 
 func (x *HistorySettings) ProtoReflect() protoreflect.Message {
-	mi := &file_loombridge_v1_context_proto_msgTypes[11]
+	mi := &file_loombridge_v1_context_proto_msgTypes[16]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1660,7 +2208,7 @@ func (x *HistorySettings) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use HistorySettings.ProtoReflect.Descriptor instead.
 func (*HistorySettings) Descriptor() ([]byte, []int) {
-	return file_loombridge_v1_context_proto_rawDescGZIP(), []int{11}
+	return file_loombridge_v1_context_proto_rawDescGZIP(), []int{16}
 }
 
 func (x *HistorySettings) GetPolicy() HistoryPolicy {
@@ -1723,7 +2271,7 @@ type TokenPrices struct {
 
 func (x *TokenPrices) Reset() {
 	*x = TokenPrices{}
-	mi := &file_loombridge_v1_context_proto_msgTypes[12]
+	mi := &file_loombridge_v1_context_proto_msgTypes[17]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1735,7 +2283,7 @@ func (x *TokenPrices) String() string {
 func (*TokenPrices) ProtoMessage() {}
 
 func (x *TokenPrices) ProtoReflect() protoreflect.Message {
-	mi := &file_loombridge_v1_context_proto_msgTypes[12]
+	mi := &file_loombridge_v1_context_proto_msgTypes[17]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1748,7 +2296,7 @@ func (x *TokenPrices) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use TokenPrices.ProtoReflect.Descriptor instead.
 func (*TokenPrices) Descriptor() ([]byte, []int) {
-	return file_loombridge_v1_context_proto_rawDescGZIP(), []int{12}
+	return file_loombridge_v1_context_proto_rawDescGZIP(), []int{17}
 }
 
 func (x *TokenPrices) GetInput() float64 {
@@ -1810,7 +2358,7 @@ type Receipt struct {
 
 func (x *Receipt) Reset() {
 	*x = Receipt{}
-	mi := &file_loombridge_v1_context_proto_msgTypes[13]
+	mi := &file_loombridge_v1_context_proto_msgTypes[18]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1822,7 +2370,7 @@ func (x *Receipt) String() string {
 func (*Receipt) ProtoMessage() {}
 
 func (x *Receipt) ProtoReflect() protoreflect.Message {
-	mi := &file_loombridge_v1_context_proto_msgTypes[13]
+	mi := &file_loombridge_v1_context_proto_msgTypes[18]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1835,7 +2383,7 @@ func (x *Receipt) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Receipt.ProtoReflect.Descriptor instead.
 func (*Receipt) Descriptor() ([]byte, []int) {
-	return file_loombridge_v1_context_proto_rawDescGZIP(), []int{13}
+	return file_loombridge_v1_context_proto_rawDescGZIP(), []int{18}
 }
 
 func (x *Receipt) GetPromptId() string {
@@ -1951,7 +2499,7 @@ type FoldInfo struct {
 
 func (x *FoldInfo) Reset() {
 	*x = FoldInfo{}
-	mi := &file_loombridge_v1_context_proto_msgTypes[14]
+	mi := &file_loombridge_v1_context_proto_msgTypes[19]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1963,7 +2511,7 @@ func (x *FoldInfo) String() string {
 func (*FoldInfo) ProtoMessage() {}
 
 func (x *FoldInfo) ProtoReflect() protoreflect.Message {
-	mi := &file_loombridge_v1_context_proto_msgTypes[14]
+	mi := &file_loombridge_v1_context_proto_msgTypes[19]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1976,7 +2524,7 @@ func (x *FoldInfo) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use FoldInfo.ProtoReflect.Descriptor instead.
 func (*FoldInfo) Descriptor() ([]byte, []int) {
-	return file_loombridge_v1_context_proto_rawDescGZIP(), []int{14}
+	return file_loombridge_v1_context_proto_rawDescGZIP(), []int{19}
 }
 
 func (x *FoldInfo) GetRefs() []string {
@@ -2066,7 +2614,7 @@ type FoldBatch struct {
 
 func (x *FoldBatch) Reset() {
 	*x = FoldBatch{}
-	mi := &file_loombridge_v1_context_proto_msgTypes[15]
+	mi := &file_loombridge_v1_context_proto_msgTypes[20]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2078,7 +2626,7 @@ func (x *FoldBatch) String() string {
 func (*FoldBatch) ProtoMessage() {}
 
 func (x *FoldBatch) ProtoReflect() protoreflect.Message {
-	mi := &file_loombridge_v1_context_proto_msgTypes[15]
+	mi := &file_loombridge_v1_context_proto_msgTypes[20]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2091,7 +2639,7 @@ func (x *FoldBatch) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use FoldBatch.ProtoReflect.Descriptor instead.
 func (*FoldBatch) Descriptor() ([]byte, []int) {
-	return file_loombridge_v1_context_proto_rawDescGZIP(), []int{15}
+	return file_loombridge_v1_context_proto_rawDescGZIP(), []int{20}
 }
 
 func (x *FoldBatch) GetNumber() int64 {
@@ -2159,7 +2707,7 @@ type ConfigureSessionRequest struct {
 
 func (x *ConfigureSessionRequest) Reset() {
 	*x = ConfigureSessionRequest{}
-	mi := &file_loombridge_v1_context_proto_msgTypes[16]
+	mi := &file_loombridge_v1_context_proto_msgTypes[21]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2171,7 +2719,7 @@ func (x *ConfigureSessionRequest) String() string {
 func (*ConfigureSessionRequest) ProtoMessage() {}
 
 func (x *ConfigureSessionRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_loombridge_v1_context_proto_msgTypes[16]
+	mi := &file_loombridge_v1_context_proto_msgTypes[21]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2184,7 +2732,7 @@ func (x *ConfigureSessionRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ConfigureSessionRequest.ProtoReflect.Descriptor instead.
 func (*ConfigureSessionRequest) Descriptor() ([]byte, []int) {
-	return file_loombridge_v1_context_proto_rawDescGZIP(), []int{16}
+	return file_loombridge_v1_context_proto_rawDescGZIP(), []int{21}
 }
 
 func (x *ConfigureSessionRequest) GetAgentId() string {
@@ -2253,7 +2801,7 @@ type ConfigureSessionResponse struct {
 
 func (x *ConfigureSessionResponse) Reset() {
 	*x = ConfigureSessionResponse{}
-	mi := &file_loombridge_v1_context_proto_msgTypes[17]
+	mi := &file_loombridge_v1_context_proto_msgTypes[22]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2265,7 +2813,7 @@ func (x *ConfigureSessionResponse) String() string {
 func (*ConfigureSessionResponse) ProtoMessage() {}
 
 func (x *ConfigureSessionResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_loombridge_v1_context_proto_msgTypes[17]
+	mi := &file_loombridge_v1_context_proto_msgTypes[22]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2278,7 +2826,7 @@ func (x *ConfigureSessionResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ConfigureSessionResponse.ProtoReflect.Descriptor instead.
 func (*ConfigureSessionResponse) Descriptor() ([]byte, []int) {
-	return file_loombridge_v1_context_proto_rawDescGZIP(), []int{17}
+	return file_loombridge_v1_context_proto_rawDescGZIP(), []int{22}
 }
 
 func (x *ConfigureSessionResponse) GetHistory() *HistorySettings {
@@ -2322,7 +2870,7 @@ type EndSessionRequest struct {
 
 func (x *EndSessionRequest) Reset() {
 	*x = EndSessionRequest{}
-	mi := &file_loombridge_v1_context_proto_msgTypes[18]
+	mi := &file_loombridge_v1_context_proto_msgTypes[23]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2334,7 +2882,7 @@ func (x *EndSessionRequest) String() string {
 func (*EndSessionRequest) ProtoMessage() {}
 
 func (x *EndSessionRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_loombridge_v1_context_proto_msgTypes[18]
+	mi := &file_loombridge_v1_context_proto_msgTypes[23]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2347,7 +2895,7 @@ func (x *EndSessionRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use EndSessionRequest.ProtoReflect.Descriptor instead.
 func (*EndSessionRequest) Descriptor() ([]byte, []int) {
-	return file_loombridge_v1_context_proto_rawDescGZIP(), []int{18}
+	return file_loombridge_v1_context_proto_rawDescGZIP(), []int{23}
 }
 
 func (x *EndSessionRequest) GetAgentId() string {
@@ -2375,7 +2923,7 @@ type EndSessionResponse struct {
 
 func (x *EndSessionResponse) Reset() {
 	*x = EndSessionResponse{}
-	mi := &file_loombridge_v1_context_proto_msgTypes[19]
+	mi := &file_loombridge_v1_context_proto_msgTypes[24]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2387,7 +2935,7 @@ func (x *EndSessionResponse) String() string {
 func (*EndSessionResponse) ProtoMessage() {}
 
 func (x *EndSessionResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_loombridge_v1_context_proto_msgTypes[19]
+	mi := &file_loombridge_v1_context_proto_msgTypes[24]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2400,7 +2948,7 @@ func (x *EndSessionResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use EndSessionResponse.ProtoReflect.Descriptor instead.
 func (*EndSessionResponse) Descriptor() ([]byte, []int) {
-	return file_loombridge_v1_context_proto_rawDescGZIP(), []int{19}
+	return file_loombridge_v1_context_proto_rawDescGZIP(), []int{24}
 }
 
 func (x *EndSessionResponse) GetLastPosition() int64 {
@@ -2441,7 +2989,7 @@ type CompactHistoryRequest struct {
 
 func (x *CompactHistoryRequest) Reset() {
 	*x = CompactHistoryRequest{}
-	mi := &file_loombridge_v1_context_proto_msgTypes[20]
+	mi := &file_loombridge_v1_context_proto_msgTypes[25]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2453,7 +3001,7 @@ func (x *CompactHistoryRequest) String() string {
 func (*CompactHistoryRequest) ProtoMessage() {}
 
 func (x *CompactHistoryRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_loombridge_v1_context_proto_msgTypes[20]
+	mi := &file_loombridge_v1_context_proto_msgTypes[25]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2466,7 +3014,7 @@ func (x *CompactHistoryRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CompactHistoryRequest.ProtoReflect.Descriptor instead.
 func (*CompactHistoryRequest) Descriptor() ([]byte, []int) {
-	return file_loombridge_v1_context_proto_rawDescGZIP(), []int{20}
+	return file_loombridge_v1_context_proto_rawDescGZIP(), []int{25}
 }
 
 func (x *CompactHistoryRequest) GetAgentId() string {
@@ -2545,7 +3093,7 @@ type CompactHistoryResponse struct {
 
 func (x *CompactHistoryResponse) Reset() {
 	*x = CompactHistoryResponse{}
-	mi := &file_loombridge_v1_context_proto_msgTypes[21]
+	mi := &file_loombridge_v1_context_proto_msgTypes[26]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2557,7 +3105,7 @@ func (x *CompactHistoryResponse) String() string {
 func (*CompactHistoryResponse) ProtoMessage() {}
 
 func (x *CompactHistoryResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_loombridge_v1_context_proto_msgTypes[21]
+	mi := &file_loombridge_v1_context_proto_msgTypes[26]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2570,7 +3118,7 @@ func (x *CompactHistoryResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CompactHistoryResponse.ProtoReflect.Descriptor instead.
 func (*CompactHistoryResponse) Descriptor() ([]byte, []int) {
-	return file_loombridge_v1_context_proto_rawDescGZIP(), []int{21}
+	return file_loombridge_v1_context_proto_rawDescGZIP(), []int{26}
 }
 
 func (x *CompactHistoryResponse) GetBatch() *FoldBatch {
@@ -2626,7 +3174,7 @@ type UndoRequest struct {
 
 func (x *UndoRequest) Reset() {
 	*x = UndoRequest{}
-	mi := &file_loombridge_v1_context_proto_msgTypes[22]
+	mi := &file_loombridge_v1_context_proto_msgTypes[27]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2638,7 +3186,7 @@ func (x *UndoRequest) String() string {
 func (*UndoRequest) ProtoMessage() {}
 
 func (x *UndoRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_loombridge_v1_context_proto_msgTypes[22]
+	mi := &file_loombridge_v1_context_proto_msgTypes[27]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2651,7 +3199,7 @@ func (x *UndoRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use UndoRequest.ProtoReflect.Descriptor instead.
 func (*UndoRequest) Descriptor() ([]byte, []int) {
-	return file_loombridge_v1_context_proto_rawDescGZIP(), []int{22}
+	return file_loombridge_v1_context_proto_rawDescGZIP(), []int{27}
 }
 
 func (x *UndoRequest) GetAgentId() string {
@@ -2697,7 +3245,7 @@ type UndoResponse struct {
 
 func (x *UndoResponse) Reset() {
 	*x = UndoResponse{}
-	mi := &file_loombridge_v1_context_proto_msgTypes[23]
+	mi := &file_loombridge_v1_context_proto_msgTypes[28]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2709,7 +3257,7 @@ func (x *UndoResponse) String() string {
 func (*UndoResponse) ProtoMessage() {}
 
 func (x *UndoResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_loombridge_v1_context_proto_msgTypes[23]
+	mi := &file_loombridge_v1_context_proto_msgTypes[28]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2722,7 +3270,7 @@ func (x *UndoResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use UndoResponse.ProtoReflect.Descriptor instead.
 func (*UndoResponse) Descriptor() ([]byte, []int) {
-	return file_loombridge_v1_context_proto_rawDescGZIP(), []int{23}
+	return file_loombridge_v1_context_proto_rawDescGZIP(), []int{28}
 }
 
 func (x *UndoResponse) GetBatch() int64 {
@@ -2765,7 +3313,7 @@ type ReportUsageRequest struct {
 
 func (x *ReportUsageRequest) Reset() {
 	*x = ReportUsageRequest{}
-	mi := &file_loombridge_v1_context_proto_msgTypes[24]
+	mi := &file_loombridge_v1_context_proto_msgTypes[29]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2777,7 +3325,7 @@ func (x *ReportUsageRequest) String() string {
 func (*ReportUsageRequest) ProtoMessage() {}
 
 func (x *ReportUsageRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_loombridge_v1_context_proto_msgTypes[24]
+	mi := &file_loombridge_v1_context_proto_msgTypes[29]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2790,7 +3338,7 @@ func (x *ReportUsageRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ReportUsageRequest.ProtoReflect.Descriptor instead.
 func (*ReportUsageRequest) Descriptor() ([]byte, []int) {
-	return file_loombridge_v1_context_proto_rawDescGZIP(), []int{24}
+	return file_loombridge_v1_context_proto_rawDescGZIP(), []int{29}
 }
 
 func (x *ReportUsageRequest) GetAgentId() string {
@@ -2858,7 +3406,7 @@ type ReportUsageResponse struct {
 
 func (x *ReportUsageResponse) Reset() {
 	*x = ReportUsageResponse{}
-	mi := &file_loombridge_v1_context_proto_msgTypes[25]
+	mi := &file_loombridge_v1_context_proto_msgTypes[30]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2870,7 +3418,7 @@ func (x *ReportUsageResponse) String() string {
 func (*ReportUsageResponse) ProtoMessage() {}
 
 func (x *ReportUsageResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_loombridge_v1_context_proto_msgTypes[25]
+	mi := &file_loombridge_v1_context_proto_msgTypes[30]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2883,7 +3431,7 @@ func (x *ReportUsageResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ReportUsageResponse.ProtoReflect.Descriptor instead.
 func (*ReportUsageResponse) Descriptor() ([]byte, []int) {
-	return file_loombridge_v1_context_proto_rawDescGZIP(), []int{25}
+	return file_loombridge_v1_context_proto_rawDescGZIP(), []int{30}
 }
 
 func (x *ReportUsageResponse) GetCountedTokens() int32 {
@@ -2942,7 +3490,7 @@ type CompressResultRequest struct {
 
 func (x *CompressResultRequest) Reset() {
 	*x = CompressResultRequest{}
-	mi := &file_loombridge_v1_context_proto_msgTypes[26]
+	mi := &file_loombridge_v1_context_proto_msgTypes[31]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2954,7 +3502,7 @@ func (x *CompressResultRequest) String() string {
 func (*CompressResultRequest) ProtoMessage() {}
 
 func (x *CompressResultRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_loombridge_v1_context_proto_msgTypes[26]
+	mi := &file_loombridge_v1_context_proto_msgTypes[31]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2967,7 +3515,7 @@ func (x *CompressResultRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CompressResultRequest.ProtoReflect.Descriptor instead.
 func (*CompressResultRequest) Descriptor() ([]byte, []int) {
-	return file_loombridge_v1_context_proto_rawDescGZIP(), []int{26}
+	return file_loombridge_v1_context_proto_rawDescGZIP(), []int{31}
 }
 
 func (x *CompressResultRequest) GetAgentId() string {
@@ -3073,7 +3621,7 @@ type CompressResultResponse struct {
 
 func (x *CompressResultResponse) Reset() {
 	*x = CompressResultResponse{}
-	mi := &file_loombridge_v1_context_proto_msgTypes[27]
+	mi := &file_loombridge_v1_context_proto_msgTypes[32]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3085,7 +3633,7 @@ func (x *CompressResultResponse) String() string {
 func (*CompressResultResponse) ProtoMessage() {}
 
 func (x *CompressResultResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_loombridge_v1_context_proto_msgTypes[27]
+	mi := &file_loombridge_v1_context_proto_msgTypes[32]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3098,7 +3646,7 @@ func (x *CompressResultResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CompressResultResponse.ProtoReflect.Descriptor instead.
 func (*CompressResultResponse) Descriptor() ([]byte, []int) {
-	return file_loombridge_v1_context_proto_rawDescGZIP(), []int{27}
+	return file_loombridge_v1_context_proto_rawDescGZIP(), []int{32}
 }
 
 func (x *CompressResultResponse) GetContent() string {
@@ -3149,7 +3697,7 @@ type PromptPart struct {
 
 func (x *PromptPart) Reset() {
 	*x = PromptPart{}
-	mi := &file_loombridge_v1_context_proto_msgTypes[28]
+	mi := &file_loombridge_v1_context_proto_msgTypes[33]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3161,7 +3709,7 @@ func (x *PromptPart) String() string {
 func (*PromptPart) ProtoMessage() {}
 
 func (x *PromptPart) ProtoReflect() protoreflect.Message {
-	mi := &file_loombridge_v1_context_proto_msgTypes[28]
+	mi := &file_loombridge_v1_context_proto_msgTypes[33]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3174,7 +3722,7 @@ func (x *PromptPart) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use PromptPart.ProtoReflect.Descriptor instead.
 func (*PromptPart) Descriptor() ([]byte, []int) {
-	return file_loombridge_v1_context_proto_rawDescGZIP(), []int{28}
+	return file_loombridge_v1_context_proto_rawDescGZIP(), []int{33}
 }
 
 func (x *PromptPart) GetName() string {
@@ -3207,7 +3755,7 @@ type TokenCount struct {
 
 func (x *TokenCount) Reset() {
 	*x = TokenCount{}
-	mi := &file_loombridge_v1_context_proto_msgTypes[29]
+	mi := &file_loombridge_v1_context_proto_msgTypes[34]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3219,7 +3767,7 @@ func (x *TokenCount) String() string {
 func (*TokenCount) ProtoMessage() {}
 
 func (x *TokenCount) ProtoReflect() protoreflect.Message {
-	mi := &file_loombridge_v1_context_proto_msgTypes[29]
+	mi := &file_loombridge_v1_context_proto_msgTypes[34]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3232,7 +3780,7 @@ func (x *TokenCount) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use TokenCount.ProtoReflect.Descriptor instead.
 func (*TokenCount) Descriptor() ([]byte, []int) {
-	return file_loombridge_v1_context_proto_rawDescGZIP(), []int{29}
+	return file_loombridge_v1_context_proto_rawDescGZIP(), []int{34}
 }
 
 func (x *TokenCount) GetTokens() int32 {
@@ -3272,7 +3820,7 @@ type CountTokensRequest struct {
 
 func (x *CountTokensRequest) Reset() {
 	*x = CountTokensRequest{}
-	mi := &file_loombridge_v1_context_proto_msgTypes[30]
+	mi := &file_loombridge_v1_context_proto_msgTypes[35]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3284,7 +3832,7 @@ func (x *CountTokensRequest) String() string {
 func (*CountTokensRequest) ProtoMessage() {}
 
 func (x *CountTokensRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_loombridge_v1_context_proto_msgTypes[30]
+	mi := &file_loombridge_v1_context_proto_msgTypes[35]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3297,7 +3845,7 @@ func (x *CountTokensRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CountTokensRequest.ProtoReflect.Descriptor instead.
 func (*CountTokensRequest) Descriptor() ([]byte, []int) {
-	return file_loombridge_v1_context_proto_rawDescGZIP(), []int{30}
+	return file_loombridge_v1_context_proto_rawDescGZIP(), []int{35}
 }
 
 func (x *CountTokensRequest) GetAgentId() string {
@@ -3332,7 +3880,7 @@ type CountTokensResponse struct {
 
 func (x *CountTokensResponse) Reset() {
 	*x = CountTokensResponse{}
-	mi := &file_loombridge_v1_context_proto_msgTypes[31]
+	mi := &file_loombridge_v1_context_proto_msgTypes[36]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3344,7 +3892,7 @@ func (x *CountTokensResponse) String() string {
 func (*CountTokensResponse) ProtoMessage() {}
 
 func (x *CountTokensResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_loombridge_v1_context_proto_msgTypes[31]
+	mi := &file_loombridge_v1_context_proto_msgTypes[36]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3357,7 +3905,7 @@ func (x *CountTokensResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CountTokensResponse.ProtoReflect.Descriptor instead.
 func (*CountTokensResponse) Descriptor() ([]byte, []int) {
-	return file_loombridge_v1_context_proto_rawDescGZIP(), []int{31}
+	return file_loombridge_v1_context_proto_rawDescGZIP(), []int{36}
 }
 
 func (x *CountTokensResponse) GetCount() *TokenCount {
@@ -3419,7 +3967,7 @@ type BlobInfo struct {
 
 func (x *BlobInfo) Reset() {
 	*x = BlobInfo{}
-	mi := &file_loombridge_v1_context_proto_msgTypes[32]
+	mi := &file_loombridge_v1_context_proto_msgTypes[37]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3431,7 +3979,7 @@ func (x *BlobInfo) String() string {
 func (*BlobInfo) ProtoMessage() {}
 
 func (x *BlobInfo) ProtoReflect() protoreflect.Message {
-	mi := &file_loombridge_v1_context_proto_msgTypes[32]
+	mi := &file_loombridge_v1_context_proto_msgTypes[37]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3444,7 +3992,7 @@ func (x *BlobInfo) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use BlobInfo.ProtoReflect.Descriptor instead.
 func (*BlobInfo) Descriptor() ([]byte, []int) {
-	return file_loombridge_v1_context_proto_rawDescGZIP(), []int{32}
+	return file_loombridge_v1_context_proto_rawDescGZIP(), []int{37}
 }
 
 func (x *BlobInfo) GetRef() string {
@@ -3595,7 +4143,7 @@ type BlobArchive struct {
 
 func (x *BlobArchive) Reset() {
 	*x = BlobArchive{}
-	mi := &file_loombridge_v1_context_proto_msgTypes[33]
+	mi := &file_loombridge_v1_context_proto_msgTypes[38]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3607,7 +4155,7 @@ func (x *BlobArchive) String() string {
 func (*BlobArchive) ProtoMessage() {}
 
 func (x *BlobArchive) ProtoReflect() protoreflect.Message {
-	mi := &file_loombridge_v1_context_proto_msgTypes[33]
+	mi := &file_loombridge_v1_context_proto_msgTypes[38]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3620,7 +4168,7 @@ func (x *BlobArchive) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use BlobArchive.ProtoReflect.Descriptor instead.
 func (*BlobArchive) Descriptor() ([]byte, []int) {
-	return file_loombridge_v1_context_proto_rawDescGZIP(), []int{33}
+	return file_loombridge_v1_context_proto_rawDescGZIP(), []int{38}
 }
 
 func (x *BlobArchive) GetCategory() string {
@@ -3649,10 +4197,11 @@ type ReadBlobRequest struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// agent_id is whose blob. Required.
 	AgentId string `protobuf:"bytes,1,opt,name=agent_id,json=agentId,proto3" json:"agent_id,omitempty"`
-	// name is a path, a step id, a message id or a ref of at least 12 digits: what
-	// a prompt shows. `step_012` is the result of a step, `message_017` a message
-	// of the session; `workspace/history/step_012.json` and `….compact` are the
-	// step itself, `workspace/history/message_017.json` the message. Required, at
+	// name is a path, a step id, a message id, a task's reference or a ref of at
+	// least 12 digits: what a prompt shows. `step_012` is the result of a step as it
+	// was given, `step_012.txt` the same for reading, `message_017` a message of the
+	// session, `task/t1` a task; `workspace/history/step_012.json` and `….compact` are
+	// the step itself, `workspace/history/message_017.json` the message. Required, at
 	// most 512 bytes.
 	Name string `protobuf:"bytes,2,opt,name=name,proto3" json:"name,omitempty"`
 	// offset is the first byte. Default 0.
@@ -3661,14 +4210,18 @@ type ReadBlobRequest struct {
 	Limit int64 `protobuf:"varint,4,opt,name=limit,proto3" json:"limit,omitempty"`
 	// session_id is the session whose messages `message_017` means. Default
 	// `default`. At most 256 bytes.
-	SessionId     string `protobuf:"bytes,5,opt,name=session_id,json=sessionId,proto3" json:"session_id,omitempty"`
+	SessionId string `protobuf:"bytes,5,opt,name=session_id,json=sessionId,proto3" json:"session_id,omitempty"`
+	// form chooses another form of a step's result than the name leads to.
+	Form BlobForm `protobuf:"varint,6,opt,name=form,proto3,enum=loombridge.v1.BlobForm" json:"form,omitempty"`
+	// media_index chooses one of several in BLOB_FORM_MEDIA, from 0. At most 63.
+	MediaIndex    int32 `protobuf:"varint,7,opt,name=media_index,json=mediaIndex,proto3" json:"media_index,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
 
 func (x *ReadBlobRequest) Reset() {
 	*x = ReadBlobRequest{}
-	mi := &file_loombridge_v1_context_proto_msgTypes[34]
+	mi := &file_loombridge_v1_context_proto_msgTypes[39]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3680,7 +4233,7 @@ func (x *ReadBlobRequest) String() string {
 func (*ReadBlobRequest) ProtoMessage() {}
 
 func (x *ReadBlobRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_loombridge_v1_context_proto_msgTypes[34]
+	mi := &file_loombridge_v1_context_proto_msgTypes[39]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3693,7 +4246,7 @@ func (x *ReadBlobRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ReadBlobRequest.ProtoReflect.Descriptor instead.
 func (*ReadBlobRequest) Descriptor() ([]byte, []int) {
-	return file_loombridge_v1_context_proto_rawDescGZIP(), []int{34}
+	return file_loombridge_v1_context_proto_rawDescGZIP(), []int{39}
 }
 
 func (x *ReadBlobRequest) GetAgentId() string {
@@ -3731,6 +4284,20 @@ func (x *ReadBlobRequest) GetSessionId() string {
 	return ""
 }
 
+func (x *ReadBlobRequest) GetForm() BlobForm {
+	if x != nil {
+		return x.Form
+	}
+	return BlobForm_BLOB_FORM_UNSPECIFIED
+}
+
+func (x *ReadBlobRequest) GetMediaIndex() int32 {
+	if x != nil {
+		return x.MediaIndex
+	}
+	return 0
+}
+
 // ReadBlobResponse is a piece of it.
 type ReadBlobResponse struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
@@ -3744,7 +4311,7 @@ type ReadBlobResponse struct {
 
 func (x *ReadBlobResponse) Reset() {
 	*x = ReadBlobResponse{}
-	mi := &file_loombridge_v1_context_proto_msgTypes[35]
+	mi := &file_loombridge_v1_context_proto_msgTypes[40]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3756,7 +4323,7 @@ func (x *ReadBlobResponse) String() string {
 func (*ReadBlobResponse) ProtoMessage() {}
 
 func (x *ReadBlobResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_loombridge_v1_context_proto_msgTypes[35]
+	mi := &file_loombridge_v1_context_proto_msgTypes[40]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3769,7 +4336,7 @@ func (x *ReadBlobResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ReadBlobResponse.ProtoReflect.Descriptor instead.
 func (*ReadBlobResponse) Descriptor() ([]byte, []int) {
-	return file_loombridge_v1_context_proto_rawDescGZIP(), []int{35}
+	return file_loombridge_v1_context_proto_rawDescGZIP(), []int{40}
 }
 
 func (x *ReadBlobResponse) GetInfo() *BlobInfo {
@@ -3804,13 +4371,24 @@ type RecordStepRequest struct {
 	ArgumentsForm isRecordStepRequest_ArgumentsForm `protobuf_oneof:"arguments_form"`
 	// success says whether the tool did its work.
 	Success bool `protobuf:"varint,5,opt,name=success,proto3" json:"success,omitempty"`
-	// output_form is the tool's result, at most 1 MiB as JSON. Default: null.
+	// output_form is the tool's result, at most 1 MiB; UploadStep takes longer ones.
+	// It is kept byte for byte: each name that a prompt shows for it leads to these
+	// bytes (but see BlobForm). Default: none.
 	//
 	// Types that are valid to be assigned to OutputForm:
 	//
 	//	*RecordStepRequest_Output
 	//	*RecordStepRequest_OutputJson
+	//	*RecordStepRequest_OutputText
+	//	*RecordStepRequest_OutputBytes
+	//	*RecordStepRequest_OutputContent
+	//	*RecordStepRequest_OutputUpload
 	OutputForm isRecordStepRequest_OutputForm `protobuf_oneof:"output_form"`
+	// refused says that the tool was not run at all: it is unknown, not permitted, or
+	// did not take the arguments. Needs success = false. An error_message that begins
+	// with `Tool not found: `, `Permission denied: ` or `Invalid arguments: `, without
+	// a result, says the same.
+	Refused bool `protobuf:"varint,20,opt,name=refused,proto3" json:"refused,omitempty"`
 	// error_message says what went wrong when success is false. At most 64 KiB.
 	ErrorMessage string `protobuf:"bytes,8,opt,name=error_message,json=errorMessage,proto3" json:"error_message,omitempty"`
 	// session_id is the session whose log gets the step. Default `default`. At
@@ -3835,7 +4413,7 @@ type RecordStepRequest struct {
 
 func (x *RecordStepRequest) Reset() {
 	*x = RecordStepRequest{}
-	mi := &file_loombridge_v1_context_proto_msgTypes[36]
+	mi := &file_loombridge_v1_context_proto_msgTypes[41]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3847,7 +4425,7 @@ func (x *RecordStepRequest) String() string {
 func (*RecordStepRequest) ProtoMessage() {}
 
 func (x *RecordStepRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_loombridge_v1_context_proto_msgTypes[36]
+	mi := &file_loombridge_v1_context_proto_msgTypes[41]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3860,7 +4438,7 @@ func (x *RecordStepRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RecordStepRequest.ProtoReflect.Descriptor instead.
 func (*RecordStepRequest) Descriptor() ([]byte, []int) {
-	return file_loombridge_v1_context_proto_rawDescGZIP(), []int{36}
+	return file_loombridge_v1_context_proto_rawDescGZIP(), []int{41}
 }
 
 func (x *RecordStepRequest) GetAgentId() string {
@@ -3932,6 +4510,49 @@ func (x *RecordStepRequest) GetOutputJson() string {
 		}
 	}
 	return ""
+}
+
+func (x *RecordStepRequest) GetOutputText() string {
+	if x != nil {
+		if x, ok := x.OutputForm.(*RecordStepRequest_OutputText); ok {
+			return x.OutputText
+		}
+	}
+	return ""
+}
+
+func (x *RecordStepRequest) GetOutputBytes() *ResultBytes {
+	if x != nil {
+		if x, ok := x.OutputForm.(*RecordStepRequest_OutputBytes); ok {
+			return x.OutputBytes
+		}
+	}
+	return nil
+}
+
+func (x *RecordStepRequest) GetOutputContent() *ResultContent {
+	if x != nil {
+		if x, ok := x.OutputForm.(*RecordStepRequest_OutputContent); ok {
+			return x.OutputContent
+		}
+	}
+	return nil
+}
+
+func (x *RecordStepRequest) GetOutputUpload() *ResultUpload {
+	if x != nil {
+		if x, ok := x.OutputForm.(*RecordStepRequest_OutputUpload); ok {
+			return x.OutputUpload
+		}
+	}
+	return nil
+}
+
+func (x *RecordStepRequest) GetRefused() bool {
+	if x != nil {
+		return x.Refused
+	}
+	return false
 }
 
 func (x *RecordStepRequest) GetErrorMessage() string {
@@ -4013,7 +4634,8 @@ type isRecordStepRequest_OutputForm interface {
 }
 
 type RecordStepRequest_Output struct {
-	// output as protobuf JSON: at most 50,000 values, nested at most 100 deep.
+	// output as protobuf JSON: at most 50,000 values, nested at most 100 deep. A
+	// string is kept as text, anything else as compact JSON with sorted keys.
 	Output *structpb.Value `protobuf:"bytes,6,opt,name=output,proto3,oneof"`
 }
 
@@ -4022,9 +4644,38 @@ type RecordStepRequest_OutputJson struct {
 	OutputJson string `protobuf:"bytes,7,opt,name=output_json,json=outputJson,proto3,oneof"`
 }
 
+type RecordStepRequest_OutputText struct {
+	// output_text as text.
+	OutputText string `protobuf:"bytes,16,opt,name=output_text,json=outputText,proto3,oneof"`
+}
+
+type RecordStepRequest_OutputBytes struct {
+	// output_bytes as bytes.
+	OutputBytes *ResultBytes `protobuf:"bytes,17,opt,name=output_bytes,json=outputBytes,proto3,oneof"`
+}
+
+type RecordStepRequest_OutputContent struct {
+	// output_content as content blocks.
+	OutputContent *ResultContent `protobuf:"bytes,18,opt,name=output_content,json=outputContent,proto3,oneof"`
+}
+
+type RecordStepRequest_OutputUpload struct {
+	// output_upload says that the result follows. Only in UploadStep, and required
+	// there.
+	OutputUpload *ResultUpload `protobuf:"bytes,19,opt,name=output_upload,json=outputUpload,proto3,oneof"`
+}
+
 func (*RecordStepRequest_Output) isRecordStepRequest_OutputForm() {}
 
 func (*RecordStepRequest_OutputJson) isRecordStepRequest_OutputForm() {}
+
+func (*RecordStepRequest_OutputText) isRecordStepRequest_OutputForm() {}
+
+func (*RecordStepRequest_OutputBytes) isRecordStepRequest_OutputForm() {}
+
+func (*RecordStepRequest_OutputContent) isRecordStepRequest_OutputForm() {}
+
+func (*RecordStepRequest_OutputUpload) isRecordStepRequest_OutputForm() {}
 
 // Task is a unit of work that an agent took up: a step of a plan, a tool call, a
 // thought. The last ones of a session are its first memory tier; the important
@@ -4067,7 +4718,7 @@ type Task struct {
 
 func (x *Task) Reset() {
 	*x = Task{}
-	mi := &file_loombridge_v1_context_proto_msgTypes[37]
+	mi := &file_loombridge_v1_context_proto_msgTypes[42]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4079,7 +4730,7 @@ func (x *Task) String() string {
 func (*Task) ProtoMessage() {}
 
 func (x *Task) ProtoReflect() protoreflect.Message {
-	mi := &file_loombridge_v1_context_proto_msgTypes[37]
+	mi := &file_loombridge_v1_context_proto_msgTypes[42]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4092,7 +4743,7 @@ func (x *Task) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Task.ProtoReflect.Descriptor instead.
 func (*Task) Descriptor() ([]byte, []int) {
-	return file_loombridge_v1_context_proto_rawDescGZIP(), []int{37}
+	return file_loombridge_v1_context_proto_rawDescGZIP(), []int{42}
 }
 
 func (x *Task) GetTaskId() string {
@@ -4213,14 +4864,19 @@ type RecordStepResponse struct {
 	// output_blob is where the full result lies, when it was offloaded.
 	OutputBlob *BlobInfo `protobuf:"bytes,3,opt,name=output_blob,json=outputBlob,proto3" json:"output_blob,omitempty"`
 	// task_id names the task, where one was given.
-	TaskId        string `protobuf:"bytes,4,opt,name=task_id,json=taskId,proto3" json:"task_id,omitempty"`
-	unknownFields protoimpl.UnknownFields
-	sizeCache     protoimpl.SizeCache
+	TaskId string `protobuf:"bytes,4,opt,name=task_id,json=taskId,proto3" json:"task_id,omitempty"`
+	// replayed says that this is the answer that the same request_id got before.
+	Replayed bool `protobuf:"varint,5,opt,name=replayed,proto3" json:"replayed,omitempty"`
+	// output_collected says that the blob with the full result, which that answer
+	// had, was collected since: output_blob is unset, and the step is all there is.
+	OutputCollected bool `protobuf:"varint,6,opt,name=output_collected,json=outputCollected,proto3" json:"output_collected,omitempty"`
+	unknownFields   protoimpl.UnknownFields
+	sizeCache       protoimpl.SizeCache
 }
 
 func (x *RecordStepResponse) Reset() {
 	*x = RecordStepResponse{}
-	mi := &file_loombridge_v1_context_proto_msgTypes[38]
+	mi := &file_loombridge_v1_context_proto_msgTypes[43]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4232,7 +4888,7 @@ func (x *RecordStepResponse) String() string {
 func (*RecordStepResponse) ProtoMessage() {}
 
 func (x *RecordStepResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_loombridge_v1_context_proto_msgTypes[38]
+	mi := &file_loombridge_v1_context_proto_msgTypes[43]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4245,7 +4901,7 @@ func (x *RecordStepResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RecordStepResponse.ProtoReflect.Descriptor instead.
 func (*RecordStepResponse) Descriptor() ([]byte, []int) {
-	return file_loombridge_v1_context_proto_rawDescGZIP(), []int{38}
+	return file_loombridge_v1_context_proto_rawDescGZIP(), []int{43}
 }
 
 func (x *RecordStepResponse) GetStep() *Step {
@@ -4272,6 +4928,302 @@ func (x *RecordStepResponse) GetOutputBlob() *BlobInfo {
 func (x *RecordStepResponse) GetTaskId() string {
 	if x != nil {
 		return x.TaskId
+	}
+	return ""
+}
+
+func (x *RecordStepResponse) GetReplayed() bool {
+	if x != nil {
+		return x.Replayed
+	}
+	return false
+}
+
+func (x *RecordStepResponse) GetOutputCollected() bool {
+	if x != nil {
+		return x.OutputCollected
+	}
+	return false
+}
+
+// UploadStepRequest is one message of an upload.
+type UploadStepRequest struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// item is what the message holds. Required.
+	//
+	// Types that are valid to be assigned to Item:
+	//
+	//	*UploadStepRequest_Step
+	//	*UploadStepRequest_Data
+	Item          isUploadStepRequest_Item `protobuf_oneof:"item"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *UploadStepRequest) Reset() {
+	*x = UploadStepRequest{}
+	mi := &file_loombridge_v1_context_proto_msgTypes[44]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *UploadStepRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*UploadStepRequest) ProtoMessage() {}
+
+func (x *UploadStepRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_loombridge_v1_context_proto_msgTypes[44]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use UploadStepRequest.ProtoReflect.Descriptor instead.
+func (*UploadStepRequest) Descriptor() ([]byte, []int) {
+	return file_loombridge_v1_context_proto_rawDescGZIP(), []int{44}
+}
+
+func (x *UploadStepRequest) GetItem() isUploadStepRequest_Item {
+	if x != nil {
+		return x.Item
+	}
+	return nil
+}
+
+func (x *UploadStepRequest) GetStep() *RecordStepRequest {
+	if x != nil {
+		if x, ok := x.Item.(*UploadStepRequest_Step); ok {
+			return x.Step
+		}
+	}
+	return nil
+}
+
+func (x *UploadStepRequest) GetData() []byte {
+	if x != nil {
+		if x, ok := x.Item.(*UploadStepRequest_Data); ok {
+			return x.Data
+		}
+	}
+	return nil
+}
+
+type isUploadStepRequest_Item interface {
+	isUploadStepRequest_Item()
+}
+
+type UploadStepRequest_Step struct {
+	// step is the step, with output_upload. In the first message, and only there.
+	Step *RecordStepRequest `protobuf:"bytes,1,opt,name=step,proto3,oneof"`
+}
+
+type UploadStepRequest_Data struct {
+	// data is the next part of the result. The parts have at most 64 MiB together,
+	// or what the server is set to.
+	Data []byte `protobuf:"bytes,2,opt,name=data,proto3,oneof"`
+}
+
+func (*UploadStepRequest_Step) isUploadStepRequest_Item() {}
+
+func (*UploadStepRequest_Data) isUploadStepRequest_Item() {}
+
+// UploadStepResponse is what the log keeps.
+type UploadStepResponse struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// recorded is the answer to the step.
+	Recorded      *RecordStepResponse `protobuf:"bytes,1,opt,name=recorded,proto3" json:"recorded,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *UploadStepResponse) Reset() {
+	*x = UploadStepResponse{}
+	mi := &file_loombridge_v1_context_proto_msgTypes[45]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *UploadStepResponse) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*UploadStepResponse) ProtoMessage() {}
+
+func (x *UploadStepResponse) ProtoReflect() protoreflect.Message {
+	mi := &file_loombridge_v1_context_proto_msgTypes[45]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use UploadStepResponse.ProtoReflect.Descriptor instead.
+func (*UploadStepResponse) Descriptor() ([]byte, []int) {
+	return file_loombridge_v1_context_proto_rawDescGZIP(), []int{45}
+}
+
+func (x *UploadStepResponse) GetRecorded() *RecordStepResponse {
+	if x != nil {
+		return x.Recorded
+	}
+	return nil
+}
+
+// GetTaskRequest names a task.
+type GetTaskRequest struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// agent_id is whose task. Required.
+	AgentId string `protobuf:"bytes,1,opt,name=agent_id,json=agentId,proto3" json:"agent_id,omitempty"`
+	// task_id is its id, or the reference of its summary: `task/` and the id.
+	// Required, at most 133 bytes.
+	TaskId string `protobuf:"bytes,2,opt,name=task_id,json=taskId,proto3" json:"task_id,omitempty"`
+	// json_form is how parameters come back. Default struct.
+	JsonForm      JsonForm `protobuf:"varint,3,opt,name=json_form,json=jsonForm,proto3,enum=loombridge.v1.JsonForm" json:"json_form,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *GetTaskRequest) Reset() {
+	*x = GetTaskRequest{}
+	mi := &file_loombridge_v1_context_proto_msgTypes[46]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *GetTaskRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*GetTaskRequest) ProtoMessage() {}
+
+func (x *GetTaskRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_loombridge_v1_context_proto_msgTypes[46]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use GetTaskRequest.ProtoReflect.Descriptor instead.
+func (*GetTaskRequest) Descriptor() ([]byte, []int) {
+	return file_loombridge_v1_context_proto_rawDescGZIP(), []int{46}
+}
+
+func (x *GetTaskRequest) GetAgentId() string {
+	if x != nil {
+		return x.AgentId
+	}
+	return ""
+}
+
+func (x *GetTaskRequest) GetTaskId() string {
+	if x != nil {
+		return x.TaskId
+	}
+	return ""
+}
+
+func (x *GetTaskRequest) GetJsonForm() JsonForm {
+	if x != nil {
+		return x.JsonForm
+	}
+	return JsonForm_JSON_FORM_UNSPECIFIED
+}
+
+// GetTaskResponse holds the task as the log keeps it.
+type GetTaskResponse struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// task is the task.
+	Task *Task `protobuf:"bytes,1,opt,name=task,proto3" json:"task,omitempty"`
+	// session_id is the session it belongs to.
+	SessionId string `protobuf:"bytes,2,opt,name=session_id,json=sessionId,proto3" json:"session_id,omitempty"`
+	// number counts the tasks of the session, from 1.
+	Number int64 `protobuf:"varint,3,opt,name=number,proto3" json:"number,omitempty"`
+	// tiers are those that have the task now: 1 while it is among the last of its
+	// session, and 2, 3 or 4 once it is a record of memory.
+	Tiers []int32 `protobuf:"varint,4,rep,packed,name=tiers,proto3" json:"tiers,omitempty"`
+	// record_id is the record of memory that has it, or empty.
+	RecordId      string `protobuf:"bytes,5,opt,name=record_id,json=recordId,proto3" json:"record_id,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *GetTaskResponse) Reset() {
+	*x = GetTaskResponse{}
+	mi := &file_loombridge_v1_context_proto_msgTypes[47]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *GetTaskResponse) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*GetTaskResponse) ProtoMessage() {}
+
+func (x *GetTaskResponse) ProtoReflect() protoreflect.Message {
+	mi := &file_loombridge_v1_context_proto_msgTypes[47]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use GetTaskResponse.ProtoReflect.Descriptor instead.
+func (*GetTaskResponse) Descriptor() ([]byte, []int) {
+	return file_loombridge_v1_context_proto_rawDescGZIP(), []int{47}
+}
+
+func (x *GetTaskResponse) GetTask() *Task {
+	if x != nil {
+		return x.Task
+	}
+	return nil
+}
+
+func (x *GetTaskResponse) GetSessionId() string {
+	if x != nil {
+		return x.SessionId
+	}
+	return ""
+}
+
+func (x *GetTaskResponse) GetNumber() int64 {
+	if x != nil {
+		return x.Number
+	}
+	return 0
+}
+
+func (x *GetTaskResponse) GetTiers() []int32 {
+	if x != nil {
+		return x.Tiers
+	}
+	return nil
+}
+
+func (x *GetTaskResponse) GetRecordId() string {
+	if x != nil {
+		return x.RecordId
 	}
 	return ""
 }
@@ -4304,7 +5256,7 @@ type ListBlobsRequest struct {
 
 func (x *ListBlobsRequest) Reset() {
 	*x = ListBlobsRequest{}
-	mi := &file_loombridge_v1_context_proto_msgTypes[39]
+	mi := &file_loombridge_v1_context_proto_msgTypes[48]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4316,7 +5268,7 @@ func (x *ListBlobsRequest) String() string {
 func (*ListBlobsRequest) ProtoMessage() {}
 
 func (x *ListBlobsRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_loombridge_v1_context_proto_msgTypes[39]
+	mi := &file_loombridge_v1_context_proto_msgTypes[48]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4329,7 +5281,7 @@ func (x *ListBlobsRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListBlobsRequest.ProtoReflect.Descriptor instead.
 func (*ListBlobsRequest) Descriptor() ([]byte, []int) {
-	return file_loombridge_v1_context_proto_rawDescGZIP(), []int{39}
+	return file_loombridge_v1_context_proto_rawDescGZIP(), []int{48}
 }
 
 func (x *ListBlobsRequest) GetAgentId() string {
@@ -4410,7 +5362,7 @@ type ListBlobsResponse struct {
 
 func (x *ListBlobsResponse) Reset() {
 	*x = ListBlobsResponse{}
-	mi := &file_loombridge_v1_context_proto_msgTypes[40]
+	mi := &file_loombridge_v1_context_proto_msgTypes[49]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4422,7 +5374,7 @@ func (x *ListBlobsResponse) String() string {
 func (*ListBlobsResponse) ProtoMessage() {}
 
 func (x *ListBlobsResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_loombridge_v1_context_proto_msgTypes[40]
+	mi := &file_loombridge_v1_context_proto_msgTypes[49]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4435,7 +5387,7 @@ func (x *ListBlobsResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListBlobsResponse.ProtoReflect.Descriptor instead.
 func (*ListBlobsResponse) Descriptor() ([]byte, []int) {
-	return file_loombridge_v1_context_proto_rawDescGZIP(), []int{40}
+	return file_loombridge_v1_context_proto_rawDescGZIP(), []int{49}
 }
 
 func (x *ListBlobsResponse) GetBlobs() []*BlobInfo {
@@ -4475,7 +5427,7 @@ type BlobUsage struct {
 
 func (x *BlobUsage) Reset() {
 	*x = BlobUsage{}
-	mi := &file_loombridge_v1_context_proto_msgTypes[41]
+	mi := &file_loombridge_v1_context_proto_msgTypes[50]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4487,7 +5439,7 @@ func (x *BlobUsage) String() string {
 func (*BlobUsage) ProtoMessage() {}
 
 func (x *BlobUsage) ProtoReflect() protoreflect.Message {
-	mi := &file_loombridge_v1_context_proto_msgTypes[41]
+	mi := &file_loombridge_v1_context_proto_msgTypes[50]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4500,7 +5452,7 @@ func (x *BlobUsage) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use BlobUsage.ProtoReflect.Descriptor instead.
 func (*BlobUsage) Descriptor() ([]byte, []int) {
-	return file_loombridge_v1_context_proto_rawDescGZIP(), []int{41}
+	return file_loombridge_v1_context_proto_rawDescGZIP(), []int{50}
 }
 
 func (x *BlobUsage) GetCount() int64 {
@@ -4551,7 +5503,7 @@ type PromoteBlobRequest struct {
 
 func (x *PromoteBlobRequest) Reset() {
 	*x = PromoteBlobRequest{}
-	mi := &file_loombridge_v1_context_proto_msgTypes[42]
+	mi := &file_loombridge_v1_context_proto_msgTypes[51]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4563,7 +5515,7 @@ func (x *PromoteBlobRequest) String() string {
 func (*PromoteBlobRequest) ProtoMessage() {}
 
 func (x *PromoteBlobRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_loombridge_v1_context_proto_msgTypes[42]
+	mi := &file_loombridge_v1_context_proto_msgTypes[51]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4576,7 +5528,7 @@ func (x *PromoteBlobRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use PromoteBlobRequest.ProtoReflect.Descriptor instead.
 func (*PromoteBlobRequest) Descriptor() ([]byte, []int) {
-	return file_loombridge_v1_context_proto_rawDescGZIP(), []int{42}
+	return file_loombridge_v1_context_proto_rawDescGZIP(), []int{51}
 }
 
 func (x *PromoteBlobRequest) GetAgentId() string {
@@ -4639,7 +5591,7 @@ type PromoteBlobResponse struct {
 
 func (x *PromoteBlobResponse) Reset() {
 	*x = PromoteBlobResponse{}
-	mi := &file_loombridge_v1_context_proto_msgTypes[43]
+	mi := &file_loombridge_v1_context_proto_msgTypes[52]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4651,7 +5603,7 @@ func (x *PromoteBlobResponse) String() string {
 func (*PromoteBlobResponse) ProtoMessage() {}
 
 func (x *PromoteBlobResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_loombridge_v1_context_proto_msgTypes[43]
+	mi := &file_loombridge_v1_context_proto_msgTypes[52]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4664,7 +5616,7 @@ func (x *PromoteBlobResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use PromoteBlobResponse.ProtoReflect.Descriptor instead.
 func (*PromoteBlobResponse) Descriptor() ([]byte, []int) {
-	return file_loombridge_v1_context_proto_rawDescGZIP(), []int{43}
+	return file_loombridge_v1_context_proto_rawDescGZIP(), []int{52}
 }
 
 func (x *PromoteBlobResponse) GetBlob() *BlobInfo {
@@ -4698,7 +5650,7 @@ type ArchiveBlobRequest struct {
 
 func (x *ArchiveBlobRequest) Reset() {
 	*x = ArchiveBlobRequest{}
-	mi := &file_loombridge_v1_context_proto_msgTypes[44]
+	mi := &file_loombridge_v1_context_proto_msgTypes[53]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4710,7 +5662,7 @@ func (x *ArchiveBlobRequest) String() string {
 func (*ArchiveBlobRequest) ProtoMessage() {}
 
 func (x *ArchiveBlobRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_loombridge_v1_context_proto_msgTypes[44]
+	mi := &file_loombridge_v1_context_proto_msgTypes[53]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4723,7 +5675,7 @@ func (x *ArchiveBlobRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ArchiveBlobRequest.ProtoReflect.Descriptor instead.
 func (*ArchiveBlobRequest) Descriptor() ([]byte, []int) {
-	return file_loombridge_v1_context_proto_rawDescGZIP(), []int{44}
+	return file_loombridge_v1_context_proto_rawDescGZIP(), []int{53}
 }
 
 func (x *ArchiveBlobRequest) GetAgentId() string {
@@ -4779,7 +5731,7 @@ type ArchiveBlobResponse struct {
 
 func (x *ArchiveBlobResponse) Reset() {
 	*x = ArchiveBlobResponse{}
-	mi := &file_loombridge_v1_context_proto_msgTypes[45]
+	mi := &file_loombridge_v1_context_proto_msgTypes[54]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4791,7 +5743,7 @@ func (x *ArchiveBlobResponse) String() string {
 func (*ArchiveBlobResponse) ProtoMessage() {}
 
 func (x *ArchiveBlobResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_loombridge_v1_context_proto_msgTypes[45]
+	mi := &file_loombridge_v1_context_proto_msgTypes[54]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4804,7 +5756,7 @@ func (x *ArchiveBlobResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ArchiveBlobResponse.ProtoReflect.Descriptor instead.
 func (*ArchiveBlobResponse) Descriptor() ([]byte, []int) {
-	return file_loombridge_v1_context_proto_rawDescGZIP(), []int{45}
+	return file_loombridge_v1_context_proto_rawDescGZIP(), []int{54}
 }
 
 func (x *ArchiveBlobResponse) GetBlob() *BlobInfo {
@@ -4855,7 +5807,7 @@ type SearchBlobsRequest struct {
 
 func (x *SearchBlobsRequest) Reset() {
 	*x = SearchBlobsRequest{}
-	mi := &file_loombridge_v1_context_proto_msgTypes[46]
+	mi := &file_loombridge_v1_context_proto_msgTypes[55]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4867,7 +5819,7 @@ func (x *SearchBlobsRequest) String() string {
 func (*SearchBlobsRequest) ProtoMessage() {}
 
 func (x *SearchBlobsRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_loombridge_v1_context_proto_msgTypes[46]
+	mi := &file_loombridge_v1_context_proto_msgTypes[55]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4880,7 +5832,7 @@ func (x *SearchBlobsRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SearchBlobsRequest.ProtoReflect.Descriptor instead.
 func (*SearchBlobsRequest) Descriptor() ([]byte, []int) {
-	return file_loombridge_v1_context_proto_rawDescGZIP(), []int{46}
+	return file_loombridge_v1_context_proto_rawDescGZIP(), []int{55}
 }
 
 func (x *SearchBlobsRequest) GetAgentId() string {
@@ -5036,7 +5988,7 @@ type SearchBlobsResponse struct {
 
 func (x *SearchBlobsResponse) Reset() {
 	*x = SearchBlobsResponse{}
-	mi := &file_loombridge_v1_context_proto_msgTypes[47]
+	mi := &file_loombridge_v1_context_proto_msgTypes[56]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5048,7 +6000,7 @@ func (x *SearchBlobsResponse) String() string {
 func (*SearchBlobsResponse) ProtoMessage() {}
 
 func (x *SearchBlobsResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_loombridge_v1_context_proto_msgTypes[47]
+	mi := &file_loombridge_v1_context_proto_msgTypes[56]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5061,7 +6013,7 @@ func (x *SearchBlobsResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SearchBlobsResponse.ProtoReflect.Descriptor instead.
 func (*SearchBlobsResponse) Descriptor() ([]byte, []int) {
-	return file_loombridge_v1_context_proto_rawDescGZIP(), []int{47}
+	return file_loombridge_v1_context_proto_rawDescGZIP(), []int{56}
 }
 
 func (x *SearchBlobsResponse) GetBlob() *BlobInfo {
@@ -5126,7 +6078,7 @@ type BlobMatch struct {
 
 func (x *BlobMatch) Reset() {
 	*x = BlobMatch{}
-	mi := &file_loombridge_v1_context_proto_msgTypes[48]
+	mi := &file_loombridge_v1_context_proto_msgTypes[57]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5138,7 +6090,7 @@ func (x *BlobMatch) String() string {
 func (*BlobMatch) ProtoMessage() {}
 
 func (x *BlobMatch) ProtoReflect() protoreflect.Message {
-	mi := &file_loombridge_v1_context_proto_msgTypes[48]
+	mi := &file_loombridge_v1_context_proto_msgTypes[57]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5151,7 +6103,7 @@ func (x *BlobMatch) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use BlobMatch.ProtoReflect.Descriptor instead.
 func (*BlobMatch) Descriptor() ([]byte, []int) {
-	return file_loombridge_v1_context_proto_rawDescGZIP(), []int{48}
+	return file_loombridge_v1_context_proto_rawDescGZIP(), []int{57}
 }
 
 func (x *BlobMatch) GetLine() int64 {
@@ -5205,7 +6157,7 @@ type CollectGarbageRequest struct {
 
 func (x *CollectGarbageRequest) Reset() {
 	*x = CollectGarbageRequest{}
-	mi := &file_loombridge_v1_context_proto_msgTypes[49]
+	mi := &file_loombridge_v1_context_proto_msgTypes[58]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5217,7 +6169,7 @@ func (x *CollectGarbageRequest) String() string {
 func (*CollectGarbageRequest) ProtoMessage() {}
 
 func (x *CollectGarbageRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_loombridge_v1_context_proto_msgTypes[49]
+	mi := &file_loombridge_v1_context_proto_msgTypes[58]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5230,7 +6182,7 @@ func (x *CollectGarbageRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CollectGarbageRequest.ProtoReflect.Descriptor instead.
 func (*CollectGarbageRequest) Descriptor() ([]byte, []int) {
-	return file_loombridge_v1_context_proto_rawDescGZIP(), []int{49}
+	return file_loombridge_v1_context_proto_rawDescGZIP(), []int{58}
 }
 
 func (x *CollectGarbageRequest) GetAgentId() string {
@@ -5281,7 +6233,7 @@ type CollectGarbageResponse struct {
 
 func (x *CollectGarbageResponse) Reset() {
 	*x = CollectGarbageResponse{}
-	mi := &file_loombridge_v1_context_proto_msgTypes[50]
+	mi := &file_loombridge_v1_context_proto_msgTypes[59]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5293,7 +6245,7 @@ func (x *CollectGarbageResponse) String() string {
 func (*CollectGarbageResponse) ProtoMessage() {}
 
 func (x *CollectGarbageResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_loombridge_v1_context_proto_msgTypes[50]
+	mi := &file_loombridge_v1_context_proto_msgTypes[59]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5306,7 +6258,7 @@ func (x *CollectGarbageResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CollectGarbageResponse.ProtoReflect.Descriptor instead.
 func (*CollectGarbageResponse) Descriptor() ([]byte, []int) {
-	return file_loombridge_v1_context_proto_rawDescGZIP(), []int{50}
+	return file_loombridge_v1_context_proto_rawDescGZIP(), []int{59}
 }
 
 func (x *CollectGarbageResponse) GetDeletedCount() int64 {
@@ -5379,7 +6331,7 @@ type KeptBlobs struct {
 
 func (x *KeptBlobs) Reset() {
 	*x = KeptBlobs{}
-	mi := &file_loombridge_v1_context_proto_msgTypes[51]
+	mi := &file_loombridge_v1_context_proto_msgTypes[60]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5391,7 +6343,7 @@ func (x *KeptBlobs) String() string {
 func (*KeptBlobs) ProtoMessage() {}
 
 func (x *KeptBlobs) ProtoReflect() protoreflect.Message {
-	mi := &file_loombridge_v1_context_proto_msgTypes[51]
+	mi := &file_loombridge_v1_context_proto_msgTypes[60]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5404,7 +6356,7 @@ func (x *KeptBlobs) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use KeptBlobs.ProtoReflect.Descriptor instead.
 func (*KeptBlobs) Descriptor() ([]byte, []int) {
-	return file_loombridge_v1_context_proto_rawDescGZIP(), []int{51}
+	return file_loombridge_v1_context_proto_rawDescGZIP(), []int{60}
 }
 
 func (x *KeptBlobs) GetArchived() int64 {
@@ -5482,7 +6434,7 @@ const file_loombridge_v1_context_proto_rawDesc = "" +
 	"\n" +
 	"request_id\x18\x04 \x01(\tR\trequestId\"6\n" +
 	"\x16AppendMessagesResponse\x12\x1c\n" +
-	"\tpositions\x18\x01 \x03(\x03R\tpositions\"\xce\x05\n" +
+	"\tpositions\x18\x01 \x03(\x03R\tpositions\"\xc3\x06\n" +
 	"\x04Step\x12\x0e\n" +
 	"\x02id\x18\x01 \x01(\tR\x02id\x12\x1b\n" +
 	"\ttool_name\x18\x02 \x01(\tR\btoolName\x12<\n" +
@@ -5507,8 +6459,36 @@ const file_loombridge_v1_context_proto_rawDesc = "" +
 	"\acall_id\x18\x11 \x01(\tR\x06callId\x12\x1a\n" +
 	"\bposition\x18\x12 \x01(\x03R\bposition\x12#\n" +
 	"\rneeds_offload\x18\x13 \x01(\bR\fneedsOffload\x12\x16\n" +
-	"\x06pinned\x18\x14 \x01(\bR\x06pinnedB\x13\n" +
-	"\x11minimal_args_form\"\xbe\x01\n" +
+	"\x06pinned\x18\x14 \x01(\bR\x06pinned\x12:\n" +
+	"\vresult_form\x18\x15 \x01(\x0e2\x19.loombridge.v1.ResultFormR\n" +
+	"resultForm\x12\x1d\n" +
+	"\n" +
+	"media_type\x18\x16 \x01(\tR\tmediaType\x12\x18\n" +
+	"\arefused\x18\x17 \x01(\bR\arefusedB\x13\n" +
+	"\x11minimal_args_form\"@\n" +
+	"\vResultBytes\x12\x12\n" +
+	"\x04data\x18\x01 \x01(\fR\x04data\x12\x1d\n" +
+	"\n" +
+	"media_type\x18\x02 \x01(\tR\tmediaType\"D\n" +
+	"\rResultContent\x123\n" +
+	"\x06blocks\x18\x01 \x03(\v2\x1b.loombridge.v1.ContentBlockR\x06blocks\"\xd1\x01\n" +
+	"\fContentBlock\x12\x14\n" +
+	"\x04text\x18\x01 \x01(\tH\x00R\x04text\x122\n" +
+	"\x05image\x18\x02 \x01(\v2\x1a.loombridge.v1.ResultBytesH\x00R\x05image\x122\n" +
+	"\x05audio\x18\x03 \x01(\v2\x1a.loombridge.v1.ResultBytesH\x00R\x05audio\x12:\n" +
+	"\bresource\x18\x04 \x01(\v2\x1c.loombridge.v1.ResourceBlockH\x00R\bresourceB\a\n" +
+	"\x05block\"w\n" +
+	"\rResourceBlock\x12\x10\n" +
+	"\x03uri\x18\x01 \x01(\tR\x03uri\x12\x1d\n" +
+	"\n" +
+	"media_type\x18\x02 \x01(\tR\tmediaType\x12\x14\n" +
+	"\x04text\x18\x03 \x01(\tH\x00R\x04text\x12\x14\n" +
+	"\x04data\x18\x04 \x01(\fH\x00R\x04dataB\t\n" +
+	"\acontent\"\\\n" +
+	"\fResultUpload\x12-\n" +
+	"\x04form\x18\x01 \x01(\x0e2\x19.loombridge.v1.ResultFormR\x04form\x12\x1d\n" +
+	"\n" +
+	"media_type\x18\x02 \x01(\tR\tmediaType\"\xbe\x01\n" +
 	"\x10ListStepsRequest\x12\x19\n" +
 	"\bagent_id\x18\x01 \x01(\tR\aagentId\x12\x1d\n" +
 	"\n" +
@@ -5728,17 +6708,20 @@ const file_loombridge_v1_context_proto_rawDesc = "" +
 	"\vBlobArchive\x12\x1a\n" +
 	"\bcategory\x18\x01 \x01(\tR\bcategory\x12\x12\n" +
 	"\x04tags\x18\x02 \x03(\tR\x04tags\x12=\n" +
-	"\farchive_time\x18\x03 \x01(\v2\x1a.google.protobuf.TimestampR\varchiveTime\"\x8d\x01\n" +
+	"\farchive_time\x18\x03 \x01(\v2\x1a.google.protobuf.TimestampR\varchiveTime\"\xdb\x01\n" +
 	"\x0fReadBlobRequest\x12\x19\n" +
 	"\bagent_id\x18\x01 \x01(\tR\aagentId\x12\x12\n" +
 	"\x04name\x18\x02 \x01(\tR\x04name\x12\x16\n" +
 	"\x06offset\x18\x03 \x01(\x03R\x06offset\x12\x14\n" +
 	"\x05limit\x18\x04 \x01(\x03R\x05limit\x12\x1d\n" +
 	"\n" +
-	"session_id\x18\x05 \x01(\tR\tsessionId\"S\n" +
+	"session_id\x18\x05 \x01(\tR\tsessionId\x12+\n" +
+	"\x04form\x18\x06 \x01(\x0e2\x17.loombridge.v1.BlobFormR\x04form\x12\x1f\n" +
+	"\vmedia_index\x18\a \x01(\x05R\n" +
+	"mediaIndex\"S\n" +
 	"\x10ReadBlobResponse\x12+\n" +
 	"\x04info\x18\x01 \x01(\v2\x17.loombridge.v1.BlobInfoR\x04info\x12\x12\n" +
-	"\x04data\x18\x02 \x01(\fR\x04data\"\xad\x04\n" +
+	"\x04data\x18\x02 \x01(\fR\x04data\"\xb6\x06\n" +
 	"\x11RecordStepRequest\x12\x19\n" +
 	"\bagent_id\x18\x01 \x01(\tR\aagentId\x12\x1b\n" +
 	"\ttool_name\x18\x02 \x01(\tR\btoolName\x127\n" +
@@ -5747,7 +6730,13 @@ const file_loombridge_v1_context_proto_rawDesc = "" +
 	"\asuccess\x18\x05 \x01(\bR\asuccess\x120\n" +
 	"\x06output\x18\x06 \x01(\v2\x16.google.protobuf.ValueH\x01R\x06output\x12!\n" +
 	"\voutput_json\x18\a \x01(\tH\x01R\n" +
-	"outputJson\x12#\n" +
+	"outputJson\x12!\n" +
+	"\voutput_text\x18\x10 \x01(\tH\x01R\n" +
+	"outputText\x12?\n" +
+	"\foutput_bytes\x18\x11 \x01(\v2\x1a.loombridge.v1.ResultBytesH\x01R\voutputBytes\x12E\n" +
+	"\x0eoutput_content\x18\x12 \x01(\v2\x1c.loombridge.v1.ResultContentH\x01R\routputContent\x12B\n" +
+	"\routput_upload\x18\x13 \x01(\v2\x1b.loombridge.v1.ResultUploadH\x01R\foutputUpload\x12\x18\n" +
+	"\arefused\x18\x14 \x01(\bR\arefused\x12#\n" +
 	"\rerror_message\x18\b \x01(\tR\ferrorMessage\x12\x1d\n" +
 	"\n" +
 	"session_id\x18\t \x01(\tR\tsessionId\x12\x18\n" +
@@ -5780,13 +6769,32 @@ const file_loombridge_v1_context_proto_rawDesc = "" +
 	"\vcreate_time\x18\v \x01(\v2\x1a.google.protobuf.TimestampR\n" +
 	"createTimeB\x11\n" +
 	"\x0fparameters_formB\r\n" +
-	"\v_importance\"\xb2\x01\n" +
+	"\v_importance\"\xf9\x01\n" +
 	"\x12RecordStepResponse\x12'\n" +
 	"\x04step\x18\x01 \x01(\v2\x13.loombridge.v1.StepR\x04step\x12 \n" +
 	"\vobservation\x18\x02 \x01(\tR\vobservation\x128\n" +
 	"\voutput_blob\x18\x03 \x01(\v2\x17.loombridge.v1.BlobInfoR\n" +
 	"outputBlob\x12\x17\n" +
-	"\atask_id\x18\x04 \x01(\tR\x06taskId\"\x9a\x02\n" +
+	"\atask_id\x18\x04 \x01(\tR\x06taskId\x12\x1a\n" +
+	"\breplayed\x18\x05 \x01(\bR\breplayed\x12)\n" +
+	"\x10output_collected\x18\x06 \x01(\bR\x0foutputCollected\"i\n" +
+	"\x11UploadStepRequest\x126\n" +
+	"\x04step\x18\x01 \x01(\v2 .loombridge.v1.RecordStepRequestH\x00R\x04step\x12\x14\n" +
+	"\x04data\x18\x02 \x01(\fH\x00R\x04dataB\x06\n" +
+	"\x04item\"S\n" +
+	"\x12UploadStepResponse\x12=\n" +
+	"\brecorded\x18\x01 \x01(\v2!.loombridge.v1.RecordStepResponseR\brecorded\"z\n" +
+	"\x0eGetTaskRequest\x12\x19\n" +
+	"\bagent_id\x18\x01 \x01(\tR\aagentId\x12\x17\n" +
+	"\atask_id\x18\x02 \x01(\tR\x06taskId\x124\n" +
+	"\tjson_form\x18\x03 \x01(\x0e2\x17.loombridge.v1.JsonFormR\bjsonForm\"\xa4\x01\n" +
+	"\x0fGetTaskResponse\x12'\n" +
+	"\x04task\x18\x01 \x01(\v2\x13.loombridge.v1.TaskR\x04task\x12\x1d\n" +
+	"\n" +
+	"session_id\x18\x02 \x01(\tR\tsessionId\x12\x16\n" +
+	"\x06number\x18\x03 \x01(\x03R\x06number\x12\x14\n" +
+	"\x05tiers\x18\x04 \x03(\x05R\x05tiers\x12\x1b\n" +
+	"\trecord_id\x18\x05 \x01(\tR\brecordId\"\x9a\x02\n" +
 	"\x10ListBlobsRequest\x12\x19\n" +
 	"\bagent_id\x18\x01 \x01(\tR\aagentId\x12\x1d\n" +
 	"\n" +
@@ -5898,7 +6906,14 @@ const file_loombridge_v1_context_proto_rawDesc = "" +
 	"\x18STEP_OUTCOME_UNSPECIFIED\x10\x00\x12\x1a\n" +
 	"\x16STEP_OUTCOME_SUCCEEDED\x10\x01\x12\x17\n" +
 	"\x13STEP_OUTCOME_FAILED\x10\x02\x12\x18\n" +
-	"\x14STEP_OUTCOME_UNKNOWN\x10\x03*g\n" +
+	"\x14STEP_OUTCOME_UNKNOWN\x10\x03*\x82\x01\n" +
+	"\n" +
+	"ResultForm\x12\x1b\n" +
+	"\x17RESULT_FORM_UNSPECIFIED\x10\x00\x12\x14\n" +
+	"\x10RESULT_FORM_NONE\x10\x01\x12\x14\n" +
+	"\x10RESULT_FORM_JSON\x10\x02\x12\x14\n" +
+	"\x10RESULT_FORM_TEXT\x10\x03\x12\x15\n" +
+	"\x11RESULT_FORM_BYTES\x10\x04*g\n" +
 	"\fPromptFormat\x12\x1d\n" +
 	"\x19PROMPT_FORMAT_UNSPECIFIED\x10\x00\x12\x19\n" +
 	"\x15PROMPT_FORMAT_NEUTRAL\x10\x01\x12\x1d\n" +
@@ -5934,13 +6949,23 @@ const file_loombridge_v1_context_proto_rawDesc = "" +
 	"\x15BLOB_TIER_UNSPECIFIED\x10\x00\x12\x15\n" +
 	"\x11BLOB_TIER_WORKING\x10\x01\x12\x18\n" +
 	"\x14BLOB_TIER_SHORT_TERM\x10\x02\x12\x17\n" +
-	"\x13BLOB_TIER_LONG_TERM\x10\x032\xac\f\n" +
+	"\x13BLOB_TIER_LONG_TERM\x10\x03*\x92\x01\n" +
+	"\bBlobForm\x12\x19\n" +
+	"\x15BLOB_FORM_UNSPECIFIED\x10\x00\x12\x16\n" +
+	"\x12BLOB_FORM_ORIGINAL\x10\x01\x12\x12\n" +
+	"\x0eBLOB_FORM_TEXT\x10\x02\x12\x14\n" +
+	"\x10BLOB_FORM_STDOUT\x10\x03\x12\x14\n" +
+	"\x10BLOB_FORM_STDERR\x10\x04\x12\x13\n" +
+	"\x0fBLOB_FORM_MEDIA\x10\x052\xd0\r\n" +
 	"\x0eContextService\x12]\n" +
 	"\x0eAppendMessages\x12$.loombridge.v1.AppendMessagesRequest\x1a%.loombridge.v1.AppendMessagesResponse\x12Q\n" +
 	"\n" +
 	"RecordStep\x12 .loombridge.v1.RecordStepRequest\x1a!.loombridge.v1.RecordStepResponse\x12S\n" +
+	"\n" +
+	"UploadStep\x12 .loombridge.v1.UploadStepRequest\x1a!.loombridge.v1.UploadStepResponse(\x01\x12S\n" +
 	"\tListSteps\x12\x1f.loombridge.v1.ListStepsRequest\x1a .loombridge.v1.ListStepsResponse\"\x03\x90\x02\x01\x12M\n" +
-	"\aGetStep\x12\x1d.loombridge.v1.GetStepRequest\x1a\x1e.loombridge.v1.GetStepResponse\"\x03\x90\x02\x01\x12K\n" +
+	"\aGetStep\x12\x1d.loombridge.v1.GetStepRequest\x1a\x1e.loombridge.v1.GetStepResponse\"\x03\x90\x02\x01\x12M\n" +
+	"\aGetTask\x12\x1d.loombridge.v1.GetTaskRequest\x1a\x1e.loombridge.v1.GetTaskResponse\"\x03\x90\x02\x01\x12K\n" +
 	"\bAssemble\x12\x1e.loombridge.v1.AssembleRequest\x1a\x1f.loombridge.v1.AssembleResponse\x12c\n" +
 	"\x10ConfigureSession\x12&.loombridge.v1.ConfigureSessionRequest\x1a'.loombridge.v1.ConfigureSessionResponse\x12Q\n" +
 	"\n" +
@@ -5969,174 +6994,203 @@ func file_loombridge_v1_context_proto_rawDescGZIP() []byte {
 	return file_loombridge_v1_context_proto_rawDescData
 }
 
-var file_loombridge_v1_context_proto_enumTypes = make([]protoimpl.EnumInfo, 9)
-var file_loombridge_v1_context_proto_msgTypes = make([]protoimpl.MessageInfo, 52)
+var file_loombridge_v1_context_proto_enumTypes = make([]protoimpl.EnumInfo, 11)
+var file_loombridge_v1_context_proto_msgTypes = make([]protoimpl.MessageInfo, 61)
 var file_loombridge_v1_context_proto_goTypes = []any{
 	(Role)(0),                        // 0: loombridge.v1.Role
 	(StepOutcome)(0),                 // 1: loombridge.v1.StepOutcome
-	(PromptFormat)(0),                // 2: loombridge.v1.PromptFormat
-	(HistoryPolicy)(0),               // 3: loombridge.v1.HistoryPolicy
-	(FoldReason)(0),                  // 4: loombridge.v1.FoldReason
-	(HistoryStyle)(0),                // 5: loombridge.v1.HistoryStyle
-	(CompressHint)(0),                // 6: loombridge.v1.CompressHint
-	(TokenCertainty)(0),              // 7: loombridge.v1.TokenCertainty
-	(BlobTier)(0),                    // 8: loombridge.v1.BlobTier
-	(*ModelToolCall)(nil),            // 9: loombridge.v1.ModelToolCall
-	(*Message)(nil),                  // 10: loombridge.v1.Message
-	(*AppendMessagesRequest)(nil),    // 11: loombridge.v1.AppendMessagesRequest
-	(*AppendMessagesResponse)(nil),   // 12: loombridge.v1.AppendMessagesResponse
-	(*Step)(nil),                     // 13: loombridge.v1.Step
-	(*ListStepsRequest)(nil),         // 14: loombridge.v1.ListStepsRequest
-	(*ListStepsResponse)(nil),        // 15: loombridge.v1.ListStepsResponse
-	(*GetStepRequest)(nil),           // 16: loombridge.v1.GetStepRequest
-	(*GetStepResponse)(nil),          // 17: loombridge.v1.GetStepResponse
-	(*AssembleRequest)(nil),          // 18: loombridge.v1.AssembleRequest
-	(*AssembleResponse)(nil),         // 19: loombridge.v1.AssembleResponse
-	(*HistorySettings)(nil),          // 20: loombridge.v1.HistorySettings
-	(*TokenPrices)(nil),              // 21: loombridge.v1.TokenPrices
-	(*Receipt)(nil),                  // 22: loombridge.v1.Receipt
-	(*FoldInfo)(nil),                 // 23: loombridge.v1.FoldInfo
-	(*FoldBatch)(nil),                // 24: loombridge.v1.FoldBatch
-	(*ConfigureSessionRequest)(nil),  // 25: loombridge.v1.ConfigureSessionRequest
-	(*ConfigureSessionResponse)(nil), // 26: loombridge.v1.ConfigureSessionResponse
-	(*EndSessionRequest)(nil),        // 27: loombridge.v1.EndSessionRequest
-	(*EndSessionResponse)(nil),       // 28: loombridge.v1.EndSessionResponse
-	(*CompactHistoryRequest)(nil),    // 29: loombridge.v1.CompactHistoryRequest
-	(*CompactHistoryResponse)(nil),   // 30: loombridge.v1.CompactHistoryResponse
-	(*UndoRequest)(nil),              // 31: loombridge.v1.UndoRequest
-	(*UndoResponse)(nil),             // 32: loombridge.v1.UndoResponse
-	(*ReportUsageRequest)(nil),       // 33: loombridge.v1.ReportUsageRequest
-	(*ReportUsageResponse)(nil),      // 34: loombridge.v1.ReportUsageResponse
-	(*CompressResultRequest)(nil),    // 35: loombridge.v1.CompressResultRequest
-	(*CompressResultResponse)(nil),   // 36: loombridge.v1.CompressResultResponse
-	(*PromptPart)(nil),               // 37: loombridge.v1.PromptPart
-	(*TokenCount)(nil),               // 38: loombridge.v1.TokenCount
-	(*CountTokensRequest)(nil),       // 39: loombridge.v1.CountTokensRequest
-	(*CountTokensResponse)(nil),      // 40: loombridge.v1.CountTokensResponse
-	(*BlobInfo)(nil),                 // 41: loombridge.v1.BlobInfo
-	(*BlobArchive)(nil),              // 42: loombridge.v1.BlobArchive
-	(*ReadBlobRequest)(nil),          // 43: loombridge.v1.ReadBlobRequest
-	(*ReadBlobResponse)(nil),         // 44: loombridge.v1.ReadBlobResponse
-	(*RecordStepRequest)(nil),        // 45: loombridge.v1.RecordStepRequest
-	(*Task)(nil),                     // 46: loombridge.v1.Task
-	(*RecordStepResponse)(nil),       // 47: loombridge.v1.RecordStepResponse
-	(*ListBlobsRequest)(nil),         // 48: loombridge.v1.ListBlobsRequest
-	(*ListBlobsResponse)(nil),        // 49: loombridge.v1.ListBlobsResponse
-	(*BlobUsage)(nil),                // 50: loombridge.v1.BlobUsage
-	(*PromoteBlobRequest)(nil),       // 51: loombridge.v1.PromoteBlobRequest
-	(*PromoteBlobResponse)(nil),      // 52: loombridge.v1.PromoteBlobResponse
-	(*ArchiveBlobRequest)(nil),       // 53: loombridge.v1.ArchiveBlobRequest
-	(*ArchiveBlobResponse)(nil),      // 54: loombridge.v1.ArchiveBlobResponse
-	(*SearchBlobsRequest)(nil),       // 55: loombridge.v1.SearchBlobsRequest
-	(*SearchBlobsResponse)(nil),      // 56: loombridge.v1.SearchBlobsResponse
-	(*BlobMatch)(nil),                // 57: loombridge.v1.BlobMatch
-	(*CollectGarbageRequest)(nil),    // 58: loombridge.v1.CollectGarbageRequest
-	(*CollectGarbageResponse)(nil),   // 59: loombridge.v1.CollectGarbageResponse
-	(*KeptBlobs)(nil),                // 60: loombridge.v1.KeptBlobs
-	(*structpb.Struct)(nil),          // 61: google.protobuf.Struct
-	(*timestamppb.Timestamp)(nil),    // 62: google.protobuf.Timestamp
-	(JsonForm)(0),                    // 63: loombridge.v1.JsonForm
-	(*durationpb.Duration)(nil),      // 64: google.protobuf.Duration
-	(*structpb.Value)(nil),           // 65: google.protobuf.Value
+	(ResultForm)(0),                  // 2: loombridge.v1.ResultForm
+	(PromptFormat)(0),                // 3: loombridge.v1.PromptFormat
+	(HistoryPolicy)(0),               // 4: loombridge.v1.HistoryPolicy
+	(FoldReason)(0),                  // 5: loombridge.v1.FoldReason
+	(HistoryStyle)(0),                // 6: loombridge.v1.HistoryStyle
+	(CompressHint)(0),                // 7: loombridge.v1.CompressHint
+	(TokenCertainty)(0),              // 8: loombridge.v1.TokenCertainty
+	(BlobTier)(0),                    // 9: loombridge.v1.BlobTier
+	(BlobForm)(0),                    // 10: loombridge.v1.BlobForm
+	(*ModelToolCall)(nil),            // 11: loombridge.v1.ModelToolCall
+	(*Message)(nil),                  // 12: loombridge.v1.Message
+	(*AppendMessagesRequest)(nil),    // 13: loombridge.v1.AppendMessagesRequest
+	(*AppendMessagesResponse)(nil),   // 14: loombridge.v1.AppendMessagesResponse
+	(*Step)(nil),                     // 15: loombridge.v1.Step
+	(*ResultBytes)(nil),              // 16: loombridge.v1.ResultBytes
+	(*ResultContent)(nil),            // 17: loombridge.v1.ResultContent
+	(*ContentBlock)(nil),             // 18: loombridge.v1.ContentBlock
+	(*ResourceBlock)(nil),            // 19: loombridge.v1.ResourceBlock
+	(*ResultUpload)(nil),             // 20: loombridge.v1.ResultUpload
+	(*ListStepsRequest)(nil),         // 21: loombridge.v1.ListStepsRequest
+	(*ListStepsResponse)(nil),        // 22: loombridge.v1.ListStepsResponse
+	(*GetStepRequest)(nil),           // 23: loombridge.v1.GetStepRequest
+	(*GetStepResponse)(nil),          // 24: loombridge.v1.GetStepResponse
+	(*AssembleRequest)(nil),          // 25: loombridge.v1.AssembleRequest
+	(*AssembleResponse)(nil),         // 26: loombridge.v1.AssembleResponse
+	(*HistorySettings)(nil),          // 27: loombridge.v1.HistorySettings
+	(*TokenPrices)(nil),              // 28: loombridge.v1.TokenPrices
+	(*Receipt)(nil),                  // 29: loombridge.v1.Receipt
+	(*FoldInfo)(nil),                 // 30: loombridge.v1.FoldInfo
+	(*FoldBatch)(nil),                // 31: loombridge.v1.FoldBatch
+	(*ConfigureSessionRequest)(nil),  // 32: loombridge.v1.ConfigureSessionRequest
+	(*ConfigureSessionResponse)(nil), // 33: loombridge.v1.ConfigureSessionResponse
+	(*EndSessionRequest)(nil),        // 34: loombridge.v1.EndSessionRequest
+	(*EndSessionResponse)(nil),       // 35: loombridge.v1.EndSessionResponse
+	(*CompactHistoryRequest)(nil),    // 36: loombridge.v1.CompactHistoryRequest
+	(*CompactHistoryResponse)(nil),   // 37: loombridge.v1.CompactHistoryResponse
+	(*UndoRequest)(nil),              // 38: loombridge.v1.UndoRequest
+	(*UndoResponse)(nil),             // 39: loombridge.v1.UndoResponse
+	(*ReportUsageRequest)(nil),       // 40: loombridge.v1.ReportUsageRequest
+	(*ReportUsageResponse)(nil),      // 41: loombridge.v1.ReportUsageResponse
+	(*CompressResultRequest)(nil),    // 42: loombridge.v1.CompressResultRequest
+	(*CompressResultResponse)(nil),   // 43: loombridge.v1.CompressResultResponse
+	(*PromptPart)(nil),               // 44: loombridge.v1.PromptPart
+	(*TokenCount)(nil),               // 45: loombridge.v1.TokenCount
+	(*CountTokensRequest)(nil),       // 46: loombridge.v1.CountTokensRequest
+	(*CountTokensResponse)(nil),      // 47: loombridge.v1.CountTokensResponse
+	(*BlobInfo)(nil),                 // 48: loombridge.v1.BlobInfo
+	(*BlobArchive)(nil),              // 49: loombridge.v1.BlobArchive
+	(*ReadBlobRequest)(nil),          // 50: loombridge.v1.ReadBlobRequest
+	(*ReadBlobResponse)(nil),         // 51: loombridge.v1.ReadBlobResponse
+	(*RecordStepRequest)(nil),        // 52: loombridge.v1.RecordStepRequest
+	(*Task)(nil),                     // 53: loombridge.v1.Task
+	(*RecordStepResponse)(nil),       // 54: loombridge.v1.RecordStepResponse
+	(*UploadStepRequest)(nil),        // 55: loombridge.v1.UploadStepRequest
+	(*UploadStepResponse)(nil),       // 56: loombridge.v1.UploadStepResponse
+	(*GetTaskRequest)(nil),           // 57: loombridge.v1.GetTaskRequest
+	(*GetTaskResponse)(nil),          // 58: loombridge.v1.GetTaskResponse
+	(*ListBlobsRequest)(nil),         // 59: loombridge.v1.ListBlobsRequest
+	(*ListBlobsResponse)(nil),        // 60: loombridge.v1.ListBlobsResponse
+	(*BlobUsage)(nil),                // 61: loombridge.v1.BlobUsage
+	(*PromoteBlobRequest)(nil),       // 62: loombridge.v1.PromoteBlobRequest
+	(*PromoteBlobResponse)(nil),      // 63: loombridge.v1.PromoteBlobResponse
+	(*ArchiveBlobRequest)(nil),       // 64: loombridge.v1.ArchiveBlobRequest
+	(*ArchiveBlobResponse)(nil),      // 65: loombridge.v1.ArchiveBlobResponse
+	(*SearchBlobsRequest)(nil),       // 66: loombridge.v1.SearchBlobsRequest
+	(*SearchBlobsResponse)(nil),      // 67: loombridge.v1.SearchBlobsResponse
+	(*BlobMatch)(nil),                // 68: loombridge.v1.BlobMatch
+	(*CollectGarbageRequest)(nil),    // 69: loombridge.v1.CollectGarbageRequest
+	(*CollectGarbageResponse)(nil),   // 70: loombridge.v1.CollectGarbageResponse
+	(*KeptBlobs)(nil),                // 71: loombridge.v1.KeptBlobs
+	(*structpb.Struct)(nil),          // 72: google.protobuf.Struct
+	(*timestamppb.Timestamp)(nil),    // 73: google.protobuf.Timestamp
+	(JsonForm)(0),                    // 74: loombridge.v1.JsonForm
+	(*durationpb.Duration)(nil),      // 75: google.protobuf.Duration
+	(*structpb.Value)(nil),           // 76: google.protobuf.Value
 }
 var file_loombridge_v1_context_proto_depIdxs = []int32{
 	0,  // 0: loombridge.v1.Message.role:type_name -> loombridge.v1.Role
-	9,  // 1: loombridge.v1.Message.tool_calls:type_name -> loombridge.v1.ModelToolCall
-	10, // 2: loombridge.v1.AppendMessagesRequest.messages:type_name -> loombridge.v1.Message
-	61, // 3: loombridge.v1.Step.minimal_args:type_name -> google.protobuf.Struct
-	62, // 4: loombridge.v1.Step.create_time:type_name -> google.protobuf.Timestamp
+	11, // 1: loombridge.v1.Message.tool_calls:type_name -> loombridge.v1.ModelToolCall
+	12, // 2: loombridge.v1.AppendMessagesRequest.messages:type_name -> loombridge.v1.Message
+	72, // 3: loombridge.v1.Step.minimal_args:type_name -> google.protobuf.Struct
+	73, // 4: loombridge.v1.Step.create_time:type_name -> google.protobuf.Timestamp
 	1,  // 5: loombridge.v1.Step.outcome:type_name -> loombridge.v1.StepOutcome
-	61, // 6: loombridge.v1.Step.metadata:type_name -> google.protobuf.Struct
-	63, // 7: loombridge.v1.ListStepsRequest.json_form:type_name -> loombridge.v1.JsonForm
-	13, // 8: loombridge.v1.ListStepsResponse.steps:type_name -> loombridge.v1.Step
-	63, // 9: loombridge.v1.GetStepRequest.json_form:type_name -> loombridge.v1.JsonForm
-	13, // 10: loombridge.v1.GetStepResponse.step:type_name -> loombridge.v1.Step
-	2,  // 11: loombridge.v1.AssembleRequest.format:type_name -> loombridge.v1.PromptFormat
-	20, // 12: loombridge.v1.AssembleRequest.history:type_name -> loombridge.v1.HistorySettings
-	10, // 13: loombridge.v1.AssembleResponse.messages:type_name -> loombridge.v1.Message
-	38, // 14: loombridge.v1.AssembleResponse.tokens:type_name -> loombridge.v1.TokenCount
-	37, // 15: loombridge.v1.AssembleResponse.parts:type_name -> loombridge.v1.PromptPart
-	22, // 16: loombridge.v1.AssembleResponse.receipt:type_name -> loombridge.v1.Receipt
-	3,  // 17: loombridge.v1.HistorySettings.policy:type_name -> loombridge.v1.HistoryPolicy
-	21, // 18: loombridge.v1.HistorySettings.prices:type_name -> loombridge.v1.TokenPrices
-	23, // 19: loombridge.v1.Receipt.folds:type_name -> loombridge.v1.FoldInfo
-	24, // 20: loombridge.v1.Receipt.batch:type_name -> loombridge.v1.FoldBatch
-	4,  // 21: loombridge.v1.FoldBatch.reason:type_name -> loombridge.v1.FoldReason
-	20, // 22: loombridge.v1.ConfigureSessionRequest.history:type_name -> loombridge.v1.HistorySettings
-	20, // 23: loombridge.v1.ConfigureSessionResponse.history:type_name -> loombridge.v1.HistorySettings
-	5,  // 24: loombridge.v1.CompactHistoryRequest.style:type_name -> loombridge.v1.HistoryStyle
-	24, // 25: loombridge.v1.CompactHistoryResponse.batch:type_name -> loombridge.v1.FoldBatch
-	23, // 26: loombridge.v1.CompactHistoryResponse.folds:type_name -> loombridge.v1.FoldInfo
-	38, // 27: loombridge.v1.CompactHistoryResponse.tokens:type_name -> loombridge.v1.TokenCount
-	6,  // 28: loombridge.v1.CompressResultRequest.hint:type_name -> loombridge.v1.CompressHint
-	41, // 29: loombridge.v1.CompressResultResponse.blob:type_name -> loombridge.v1.BlobInfo
-	7,  // 30: loombridge.v1.TokenCount.certainty:type_name -> loombridge.v1.TokenCertainty
-	38, // 31: loombridge.v1.CountTokensResponse.count:type_name -> loombridge.v1.TokenCount
-	62, // 32: loombridge.v1.BlobInfo.create_time:type_name -> google.protobuf.Timestamp
-	64, // 33: loombridge.v1.BlobInfo.ttl:type_name -> google.protobuf.Duration
-	62, // 34: loombridge.v1.BlobInfo.expire_time:type_name -> google.protobuf.Timestamp
-	8,  // 35: loombridge.v1.BlobInfo.tier:type_name -> loombridge.v1.BlobTier
-	62, // 36: loombridge.v1.BlobInfo.promote_time:type_name -> google.protobuf.Timestamp
-	42, // 37: loombridge.v1.BlobInfo.archive:type_name -> loombridge.v1.BlobArchive
-	62, // 38: loombridge.v1.BlobArchive.archive_time:type_name -> google.protobuf.Timestamp
-	41, // 39: loombridge.v1.ReadBlobResponse.info:type_name -> loombridge.v1.BlobInfo
-	61, // 40: loombridge.v1.RecordStepRequest.arguments:type_name -> google.protobuf.Struct
-	65, // 41: loombridge.v1.RecordStepRequest.output:type_name -> google.protobuf.Value
-	46, // 42: loombridge.v1.RecordStepRequest.task:type_name -> loombridge.v1.Task
-	61, // 43: loombridge.v1.Task.parameters:type_name -> google.protobuf.Struct
-	62, // 44: loombridge.v1.Task.create_time:type_name -> google.protobuf.Timestamp
-	13, // 45: loombridge.v1.RecordStepResponse.step:type_name -> loombridge.v1.Step
-	41, // 46: loombridge.v1.RecordStepResponse.output_blob:type_name -> loombridge.v1.BlobInfo
-	8,  // 47: loombridge.v1.ListBlobsRequest.tier:type_name -> loombridge.v1.BlobTier
-	41, // 48: loombridge.v1.ListBlobsResponse.blobs:type_name -> loombridge.v1.BlobInfo
-	50, // 49: loombridge.v1.ListBlobsResponse.usage:type_name -> loombridge.v1.BlobUsage
-	8,  // 50: loombridge.v1.PromoteBlobRequest.tier:type_name -> loombridge.v1.BlobTier
-	41, // 51: loombridge.v1.PromoteBlobResponse.blob:type_name -> loombridge.v1.BlobInfo
-	41, // 52: loombridge.v1.ArchiveBlobResponse.blob:type_name -> loombridge.v1.BlobInfo
-	41, // 53: loombridge.v1.SearchBlobsResponse.blob:type_name -> loombridge.v1.BlobInfo
-	57, // 54: loombridge.v1.SearchBlobsResponse.matches:type_name -> loombridge.v1.BlobMatch
-	60, // 55: loombridge.v1.CollectGarbageResponse.kept:type_name -> loombridge.v1.KeptBlobs
-	11, // 56: loombridge.v1.ContextService.AppendMessages:input_type -> loombridge.v1.AppendMessagesRequest
-	45, // 57: loombridge.v1.ContextService.RecordStep:input_type -> loombridge.v1.RecordStepRequest
-	14, // 58: loombridge.v1.ContextService.ListSteps:input_type -> loombridge.v1.ListStepsRequest
-	16, // 59: loombridge.v1.ContextService.GetStep:input_type -> loombridge.v1.GetStepRequest
-	18, // 60: loombridge.v1.ContextService.Assemble:input_type -> loombridge.v1.AssembleRequest
-	25, // 61: loombridge.v1.ContextService.ConfigureSession:input_type -> loombridge.v1.ConfigureSessionRequest
-	27, // 62: loombridge.v1.ContextService.EndSession:input_type -> loombridge.v1.EndSessionRequest
-	29, // 63: loombridge.v1.ContextService.CompactHistory:input_type -> loombridge.v1.CompactHistoryRequest
-	31, // 64: loombridge.v1.ContextService.Undo:input_type -> loombridge.v1.UndoRequest
-	33, // 65: loombridge.v1.ContextService.ReportUsage:input_type -> loombridge.v1.ReportUsageRequest
-	35, // 66: loombridge.v1.ContextService.CompressResult:input_type -> loombridge.v1.CompressResultRequest
-	39, // 67: loombridge.v1.ContextService.CountTokens:input_type -> loombridge.v1.CountTokensRequest
-	43, // 68: loombridge.v1.ContextService.ReadBlob:input_type -> loombridge.v1.ReadBlobRequest
-	48, // 69: loombridge.v1.ContextService.ListBlobs:input_type -> loombridge.v1.ListBlobsRequest
-	51, // 70: loombridge.v1.ContextService.PromoteBlob:input_type -> loombridge.v1.PromoteBlobRequest
-	53, // 71: loombridge.v1.ContextService.ArchiveBlob:input_type -> loombridge.v1.ArchiveBlobRequest
-	55, // 72: loombridge.v1.ContextService.SearchBlobs:input_type -> loombridge.v1.SearchBlobsRequest
-	58, // 73: loombridge.v1.ContextService.CollectGarbage:input_type -> loombridge.v1.CollectGarbageRequest
-	12, // 74: loombridge.v1.ContextService.AppendMessages:output_type -> loombridge.v1.AppendMessagesResponse
-	47, // 75: loombridge.v1.ContextService.RecordStep:output_type -> loombridge.v1.RecordStepResponse
-	15, // 76: loombridge.v1.ContextService.ListSteps:output_type -> loombridge.v1.ListStepsResponse
-	17, // 77: loombridge.v1.ContextService.GetStep:output_type -> loombridge.v1.GetStepResponse
-	19, // 78: loombridge.v1.ContextService.Assemble:output_type -> loombridge.v1.AssembleResponse
-	26, // 79: loombridge.v1.ContextService.ConfigureSession:output_type -> loombridge.v1.ConfigureSessionResponse
-	28, // 80: loombridge.v1.ContextService.EndSession:output_type -> loombridge.v1.EndSessionResponse
-	30, // 81: loombridge.v1.ContextService.CompactHistory:output_type -> loombridge.v1.CompactHistoryResponse
-	32, // 82: loombridge.v1.ContextService.Undo:output_type -> loombridge.v1.UndoResponse
-	34, // 83: loombridge.v1.ContextService.ReportUsage:output_type -> loombridge.v1.ReportUsageResponse
-	36, // 84: loombridge.v1.ContextService.CompressResult:output_type -> loombridge.v1.CompressResultResponse
-	40, // 85: loombridge.v1.ContextService.CountTokens:output_type -> loombridge.v1.CountTokensResponse
-	44, // 86: loombridge.v1.ContextService.ReadBlob:output_type -> loombridge.v1.ReadBlobResponse
-	49, // 87: loombridge.v1.ContextService.ListBlobs:output_type -> loombridge.v1.ListBlobsResponse
-	52, // 88: loombridge.v1.ContextService.PromoteBlob:output_type -> loombridge.v1.PromoteBlobResponse
-	54, // 89: loombridge.v1.ContextService.ArchiveBlob:output_type -> loombridge.v1.ArchiveBlobResponse
-	56, // 90: loombridge.v1.ContextService.SearchBlobs:output_type -> loombridge.v1.SearchBlobsResponse
-	59, // 91: loombridge.v1.ContextService.CollectGarbage:output_type -> loombridge.v1.CollectGarbageResponse
-	74, // [74:92] is the sub-list for method output_type
-	56, // [56:74] is the sub-list for method input_type
-	56, // [56:56] is the sub-list for extension type_name
-	56, // [56:56] is the sub-list for extension extendee
-	0,  // [0:56] is the sub-list for field type_name
+	72, // 6: loombridge.v1.Step.metadata:type_name -> google.protobuf.Struct
+	2,  // 7: loombridge.v1.Step.result_form:type_name -> loombridge.v1.ResultForm
+	18, // 8: loombridge.v1.ResultContent.blocks:type_name -> loombridge.v1.ContentBlock
+	16, // 9: loombridge.v1.ContentBlock.image:type_name -> loombridge.v1.ResultBytes
+	16, // 10: loombridge.v1.ContentBlock.audio:type_name -> loombridge.v1.ResultBytes
+	19, // 11: loombridge.v1.ContentBlock.resource:type_name -> loombridge.v1.ResourceBlock
+	2,  // 12: loombridge.v1.ResultUpload.form:type_name -> loombridge.v1.ResultForm
+	74, // 13: loombridge.v1.ListStepsRequest.json_form:type_name -> loombridge.v1.JsonForm
+	15, // 14: loombridge.v1.ListStepsResponse.steps:type_name -> loombridge.v1.Step
+	74, // 15: loombridge.v1.GetStepRequest.json_form:type_name -> loombridge.v1.JsonForm
+	15, // 16: loombridge.v1.GetStepResponse.step:type_name -> loombridge.v1.Step
+	3,  // 17: loombridge.v1.AssembleRequest.format:type_name -> loombridge.v1.PromptFormat
+	27, // 18: loombridge.v1.AssembleRequest.history:type_name -> loombridge.v1.HistorySettings
+	12, // 19: loombridge.v1.AssembleResponse.messages:type_name -> loombridge.v1.Message
+	45, // 20: loombridge.v1.AssembleResponse.tokens:type_name -> loombridge.v1.TokenCount
+	44, // 21: loombridge.v1.AssembleResponse.parts:type_name -> loombridge.v1.PromptPart
+	29, // 22: loombridge.v1.AssembleResponse.receipt:type_name -> loombridge.v1.Receipt
+	4,  // 23: loombridge.v1.HistorySettings.policy:type_name -> loombridge.v1.HistoryPolicy
+	28, // 24: loombridge.v1.HistorySettings.prices:type_name -> loombridge.v1.TokenPrices
+	30, // 25: loombridge.v1.Receipt.folds:type_name -> loombridge.v1.FoldInfo
+	31, // 26: loombridge.v1.Receipt.batch:type_name -> loombridge.v1.FoldBatch
+	5,  // 27: loombridge.v1.FoldBatch.reason:type_name -> loombridge.v1.FoldReason
+	27, // 28: loombridge.v1.ConfigureSessionRequest.history:type_name -> loombridge.v1.HistorySettings
+	27, // 29: loombridge.v1.ConfigureSessionResponse.history:type_name -> loombridge.v1.HistorySettings
+	6,  // 30: loombridge.v1.CompactHistoryRequest.style:type_name -> loombridge.v1.HistoryStyle
+	31, // 31: loombridge.v1.CompactHistoryResponse.batch:type_name -> loombridge.v1.FoldBatch
+	30, // 32: loombridge.v1.CompactHistoryResponse.folds:type_name -> loombridge.v1.FoldInfo
+	45, // 33: loombridge.v1.CompactHistoryResponse.tokens:type_name -> loombridge.v1.TokenCount
+	7,  // 34: loombridge.v1.CompressResultRequest.hint:type_name -> loombridge.v1.CompressHint
+	48, // 35: loombridge.v1.CompressResultResponse.blob:type_name -> loombridge.v1.BlobInfo
+	8,  // 36: loombridge.v1.TokenCount.certainty:type_name -> loombridge.v1.TokenCertainty
+	45, // 37: loombridge.v1.CountTokensResponse.count:type_name -> loombridge.v1.TokenCount
+	73, // 38: loombridge.v1.BlobInfo.create_time:type_name -> google.protobuf.Timestamp
+	75, // 39: loombridge.v1.BlobInfo.ttl:type_name -> google.protobuf.Duration
+	73, // 40: loombridge.v1.BlobInfo.expire_time:type_name -> google.protobuf.Timestamp
+	9,  // 41: loombridge.v1.BlobInfo.tier:type_name -> loombridge.v1.BlobTier
+	73, // 42: loombridge.v1.BlobInfo.promote_time:type_name -> google.protobuf.Timestamp
+	49, // 43: loombridge.v1.BlobInfo.archive:type_name -> loombridge.v1.BlobArchive
+	73, // 44: loombridge.v1.BlobArchive.archive_time:type_name -> google.protobuf.Timestamp
+	10, // 45: loombridge.v1.ReadBlobRequest.form:type_name -> loombridge.v1.BlobForm
+	48, // 46: loombridge.v1.ReadBlobResponse.info:type_name -> loombridge.v1.BlobInfo
+	72, // 47: loombridge.v1.RecordStepRequest.arguments:type_name -> google.protobuf.Struct
+	76, // 48: loombridge.v1.RecordStepRequest.output:type_name -> google.protobuf.Value
+	16, // 49: loombridge.v1.RecordStepRequest.output_bytes:type_name -> loombridge.v1.ResultBytes
+	17, // 50: loombridge.v1.RecordStepRequest.output_content:type_name -> loombridge.v1.ResultContent
+	20, // 51: loombridge.v1.RecordStepRequest.output_upload:type_name -> loombridge.v1.ResultUpload
+	53, // 52: loombridge.v1.RecordStepRequest.task:type_name -> loombridge.v1.Task
+	72, // 53: loombridge.v1.Task.parameters:type_name -> google.protobuf.Struct
+	73, // 54: loombridge.v1.Task.create_time:type_name -> google.protobuf.Timestamp
+	15, // 55: loombridge.v1.RecordStepResponse.step:type_name -> loombridge.v1.Step
+	48, // 56: loombridge.v1.RecordStepResponse.output_blob:type_name -> loombridge.v1.BlobInfo
+	52, // 57: loombridge.v1.UploadStepRequest.step:type_name -> loombridge.v1.RecordStepRequest
+	54, // 58: loombridge.v1.UploadStepResponse.recorded:type_name -> loombridge.v1.RecordStepResponse
+	74, // 59: loombridge.v1.GetTaskRequest.json_form:type_name -> loombridge.v1.JsonForm
+	53, // 60: loombridge.v1.GetTaskResponse.task:type_name -> loombridge.v1.Task
+	9,  // 61: loombridge.v1.ListBlobsRequest.tier:type_name -> loombridge.v1.BlobTier
+	48, // 62: loombridge.v1.ListBlobsResponse.blobs:type_name -> loombridge.v1.BlobInfo
+	61, // 63: loombridge.v1.ListBlobsResponse.usage:type_name -> loombridge.v1.BlobUsage
+	9,  // 64: loombridge.v1.PromoteBlobRequest.tier:type_name -> loombridge.v1.BlobTier
+	48, // 65: loombridge.v1.PromoteBlobResponse.blob:type_name -> loombridge.v1.BlobInfo
+	48, // 66: loombridge.v1.ArchiveBlobResponse.blob:type_name -> loombridge.v1.BlobInfo
+	48, // 67: loombridge.v1.SearchBlobsResponse.blob:type_name -> loombridge.v1.BlobInfo
+	68, // 68: loombridge.v1.SearchBlobsResponse.matches:type_name -> loombridge.v1.BlobMatch
+	71, // 69: loombridge.v1.CollectGarbageResponse.kept:type_name -> loombridge.v1.KeptBlobs
+	13, // 70: loombridge.v1.ContextService.AppendMessages:input_type -> loombridge.v1.AppendMessagesRequest
+	52, // 71: loombridge.v1.ContextService.RecordStep:input_type -> loombridge.v1.RecordStepRequest
+	55, // 72: loombridge.v1.ContextService.UploadStep:input_type -> loombridge.v1.UploadStepRequest
+	21, // 73: loombridge.v1.ContextService.ListSteps:input_type -> loombridge.v1.ListStepsRequest
+	23, // 74: loombridge.v1.ContextService.GetStep:input_type -> loombridge.v1.GetStepRequest
+	57, // 75: loombridge.v1.ContextService.GetTask:input_type -> loombridge.v1.GetTaskRequest
+	25, // 76: loombridge.v1.ContextService.Assemble:input_type -> loombridge.v1.AssembleRequest
+	32, // 77: loombridge.v1.ContextService.ConfigureSession:input_type -> loombridge.v1.ConfigureSessionRequest
+	34, // 78: loombridge.v1.ContextService.EndSession:input_type -> loombridge.v1.EndSessionRequest
+	36, // 79: loombridge.v1.ContextService.CompactHistory:input_type -> loombridge.v1.CompactHistoryRequest
+	38, // 80: loombridge.v1.ContextService.Undo:input_type -> loombridge.v1.UndoRequest
+	40, // 81: loombridge.v1.ContextService.ReportUsage:input_type -> loombridge.v1.ReportUsageRequest
+	42, // 82: loombridge.v1.ContextService.CompressResult:input_type -> loombridge.v1.CompressResultRequest
+	46, // 83: loombridge.v1.ContextService.CountTokens:input_type -> loombridge.v1.CountTokensRequest
+	50, // 84: loombridge.v1.ContextService.ReadBlob:input_type -> loombridge.v1.ReadBlobRequest
+	59, // 85: loombridge.v1.ContextService.ListBlobs:input_type -> loombridge.v1.ListBlobsRequest
+	62, // 86: loombridge.v1.ContextService.PromoteBlob:input_type -> loombridge.v1.PromoteBlobRequest
+	64, // 87: loombridge.v1.ContextService.ArchiveBlob:input_type -> loombridge.v1.ArchiveBlobRequest
+	66, // 88: loombridge.v1.ContextService.SearchBlobs:input_type -> loombridge.v1.SearchBlobsRequest
+	69, // 89: loombridge.v1.ContextService.CollectGarbage:input_type -> loombridge.v1.CollectGarbageRequest
+	14, // 90: loombridge.v1.ContextService.AppendMessages:output_type -> loombridge.v1.AppendMessagesResponse
+	54, // 91: loombridge.v1.ContextService.RecordStep:output_type -> loombridge.v1.RecordStepResponse
+	56, // 92: loombridge.v1.ContextService.UploadStep:output_type -> loombridge.v1.UploadStepResponse
+	22, // 93: loombridge.v1.ContextService.ListSteps:output_type -> loombridge.v1.ListStepsResponse
+	24, // 94: loombridge.v1.ContextService.GetStep:output_type -> loombridge.v1.GetStepResponse
+	58, // 95: loombridge.v1.ContextService.GetTask:output_type -> loombridge.v1.GetTaskResponse
+	26, // 96: loombridge.v1.ContextService.Assemble:output_type -> loombridge.v1.AssembleResponse
+	33, // 97: loombridge.v1.ContextService.ConfigureSession:output_type -> loombridge.v1.ConfigureSessionResponse
+	35, // 98: loombridge.v1.ContextService.EndSession:output_type -> loombridge.v1.EndSessionResponse
+	37, // 99: loombridge.v1.ContextService.CompactHistory:output_type -> loombridge.v1.CompactHistoryResponse
+	39, // 100: loombridge.v1.ContextService.Undo:output_type -> loombridge.v1.UndoResponse
+	41, // 101: loombridge.v1.ContextService.ReportUsage:output_type -> loombridge.v1.ReportUsageResponse
+	43, // 102: loombridge.v1.ContextService.CompressResult:output_type -> loombridge.v1.CompressResultResponse
+	47, // 103: loombridge.v1.ContextService.CountTokens:output_type -> loombridge.v1.CountTokensResponse
+	51, // 104: loombridge.v1.ContextService.ReadBlob:output_type -> loombridge.v1.ReadBlobResponse
+	60, // 105: loombridge.v1.ContextService.ListBlobs:output_type -> loombridge.v1.ListBlobsResponse
+	63, // 106: loombridge.v1.ContextService.PromoteBlob:output_type -> loombridge.v1.PromoteBlobResponse
+	65, // 107: loombridge.v1.ContextService.ArchiveBlob:output_type -> loombridge.v1.ArchiveBlobResponse
+	67, // 108: loombridge.v1.ContextService.SearchBlobs:output_type -> loombridge.v1.SearchBlobsResponse
+	70, // 109: loombridge.v1.ContextService.CollectGarbage:output_type -> loombridge.v1.CollectGarbageResponse
+	90, // [90:110] is the sub-list for method output_type
+	70, // [70:90] is the sub-list for method input_type
+	70, // [70:70] is the sub-list for extension type_name
+	70, // [70:70] is the sub-list for extension extendee
+	0,  // [0:70] is the sub-list for field type_name
 }
 
 func init() { file_loombridge_v1_context_proto_init() }
@@ -6149,18 +7203,36 @@ func file_loombridge_v1_context_proto_init() {
 		(*Step_MinimalArgs)(nil),
 		(*Step_MinimalArgsJson)(nil),
 	}
-	file_loombridge_v1_context_proto_msgTypes[11].OneofWrappers = []any{}
-	file_loombridge_v1_context_proto_msgTypes[36].OneofWrappers = []any{
+	file_loombridge_v1_context_proto_msgTypes[7].OneofWrappers = []any{
+		(*ContentBlock_Text)(nil),
+		(*ContentBlock_Image)(nil),
+		(*ContentBlock_Audio)(nil),
+		(*ContentBlock_Resource)(nil),
+	}
+	file_loombridge_v1_context_proto_msgTypes[8].OneofWrappers = []any{
+		(*ResourceBlock_Text)(nil),
+		(*ResourceBlock_Data)(nil),
+	}
+	file_loombridge_v1_context_proto_msgTypes[16].OneofWrappers = []any{}
+	file_loombridge_v1_context_proto_msgTypes[41].OneofWrappers = []any{
 		(*RecordStepRequest_Arguments)(nil),
 		(*RecordStepRequest_ArgumentsJson)(nil),
 		(*RecordStepRequest_Output)(nil),
 		(*RecordStepRequest_OutputJson)(nil),
+		(*RecordStepRequest_OutputText)(nil),
+		(*RecordStepRequest_OutputBytes)(nil),
+		(*RecordStepRequest_OutputContent)(nil),
+		(*RecordStepRequest_OutputUpload)(nil),
 	}
-	file_loombridge_v1_context_proto_msgTypes[37].OneofWrappers = []any{
+	file_loombridge_v1_context_proto_msgTypes[42].OneofWrappers = []any{
 		(*Task_Parameters)(nil),
 		(*Task_ParametersJson)(nil),
 	}
-	file_loombridge_v1_context_proto_msgTypes[46].OneofWrappers = []any{
+	file_loombridge_v1_context_proto_msgTypes[44].OneofWrappers = []any{
+		(*UploadStepRequest_Step)(nil),
+		(*UploadStepRequest_Data)(nil),
+	}
+	file_loombridge_v1_context_proto_msgTypes[55].OneofWrappers = []any{
 		(*SearchBlobsRequest_Words)(nil),
 		(*SearchBlobsRequest_Literal)(nil),
 		(*SearchBlobsRequest_Regexp)(nil),
@@ -6170,8 +7242,8 @@ func file_loombridge_v1_context_proto_init() {
 		File: protoimpl.DescBuilder{
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_loombridge_v1_context_proto_rawDesc), len(file_loombridge_v1_context_proto_rawDesc)),
-			NumEnums:      9,
-			NumMessages:   52,
+			NumEnums:      11,
+			NumMessages:   61,
 			NumExtensions: 0,
 			NumServices:   1,
 		},

@@ -21,8 +21,10 @@ const _ = grpc.SupportPackageIsVersion9
 const (
 	ContextService_AppendMessages_FullMethodName   = "/loombridge.v1.ContextService/AppendMessages"
 	ContextService_RecordStep_FullMethodName       = "/loombridge.v1.ContextService/RecordStep"
+	ContextService_UploadStep_FullMethodName       = "/loombridge.v1.ContextService/UploadStep"
 	ContextService_ListSteps_FullMethodName        = "/loombridge.v1.ContextService/ListSteps"
 	ContextService_GetStep_FullMethodName          = "/loombridge.v1.ContextService/GetStep"
+	ContextService_GetTask_FullMethodName          = "/loombridge.v1.ContextService/GetTask"
 	ContextService_Assemble_FullMethodName         = "/loombridge.v1.ContextService/Assemble"
 	ContextService_ConfigureSession_FullMethodName = "/loombridge.v1.ContextService/ConfigureSession"
 	ContextService_EndSession_FullMethodName       = "/loombridge.v1.ContextService/EndSession"
@@ -50,11 +52,19 @@ type ContextServiceClient interface {
 	// RecordStep adds a step for a tool that the caller ran itself: reduced,
 	// offloaded and kept as one that BridgeService.Tool ran.
 	RecordStep(ctx context.Context, in *RecordStepRequest, opts ...grpc.CallOption) (*RecordStepResponse, error)
+	// UploadStep is RecordStep for a result that is too long for one message: the
+	// step first, then its result in parts. Nothing is recorded unless the stream
+	// ends as it should. What of a broken one was stored already is deleted when it
+	// is a day old.
+	UploadStep(ctx context.Context, opts ...grpc.CallOption) (grpc.ClientStreamingClient[UploadStepRequest, UploadStepResponse], error)
 	// ListSteps returns steps of a session, oldest first; without a page size the
 	// last five.
 	ListSteps(ctx context.Context, in *ListStepsRequest, opts ...grpc.CallOption) (*ListStepsResponse, error)
 	// GetStep returns one step. STEP_NOT_FOUND when there is none.
 	GetStep(ctx context.Context, in *GetStepRequest, opts ...grpc.CallOption) (*GetStepResponse, error)
+	// GetTask returns a task by its id, of any session, whichever tier it is in.
+	// RECORD_NOT_FOUND when there is none.
+	GetTask(ctx context.Context, in *GetTaskRequest, opts ...grpc.CallOption) (*GetTaskResponse, error)
 	// Assemble builds the prompt of a session: system, tools, history, goal. The
 	// history is compacted by the session's policy; folds that are due are stored
 	// before the answer, unless the call is a dry run. What does not fit is
@@ -132,6 +142,19 @@ func (c *contextServiceClient) RecordStep(ctx context.Context, in *RecordStepReq
 	return out, nil
 }
 
+func (c *contextServiceClient) UploadStep(ctx context.Context, opts ...grpc.CallOption) (grpc.ClientStreamingClient[UploadStepRequest, UploadStepResponse], error) {
+	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
+	stream, err := c.cc.NewStream(ctx, &ContextService_ServiceDesc.Streams[0], ContextService_UploadStep_FullMethodName, cOpts...)
+	if err != nil {
+		return nil, err
+	}
+	x := &grpc.GenericClientStream[UploadStepRequest, UploadStepResponse]{ClientStream: stream}
+	return x, nil
+}
+
+// This type alias is provided for backwards compatibility with existing code that references the prior non-generic stream type by name.
+type ContextService_UploadStepClient = grpc.ClientStreamingClient[UploadStepRequest, UploadStepResponse]
+
 func (c *contextServiceClient) ListSteps(ctx context.Context, in *ListStepsRequest, opts ...grpc.CallOption) (*ListStepsResponse, error) {
 	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
 	out := new(ListStepsResponse)
@@ -146,6 +169,16 @@ func (c *contextServiceClient) GetStep(ctx context.Context, in *GetStepRequest, 
 	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
 	out := new(GetStepResponse)
 	err := c.cc.Invoke(ctx, ContextService_GetStep_FullMethodName, in, out, cOpts...)
+	if err != nil {
+		return nil, err
+	}
+	return out, nil
+}
+
+func (c *contextServiceClient) GetTask(ctx context.Context, in *GetTaskRequest, opts ...grpc.CallOption) (*GetTaskResponse, error) {
+	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
+	out := new(GetTaskResponse)
+	err := c.cc.Invoke(ctx, ContextService_GetTask_FullMethodName, in, out, cOpts...)
 	if err != nil {
 		return nil, err
 	}
@@ -234,7 +267,7 @@ func (c *contextServiceClient) CountTokens(ctx context.Context, in *CountTokensR
 
 func (c *contextServiceClient) ReadBlob(ctx context.Context, in *ReadBlobRequest, opts ...grpc.CallOption) (grpc.ServerStreamingClient[ReadBlobResponse], error) {
 	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
-	stream, err := c.cc.NewStream(ctx, &ContextService_ServiceDesc.Streams[0], ContextService_ReadBlob_FullMethodName, cOpts...)
+	stream, err := c.cc.NewStream(ctx, &ContextService_ServiceDesc.Streams[1], ContextService_ReadBlob_FullMethodName, cOpts...)
 	if err != nil {
 		return nil, err
 	}
@@ -283,7 +316,7 @@ func (c *contextServiceClient) ArchiveBlob(ctx context.Context, in *ArchiveBlobR
 
 func (c *contextServiceClient) SearchBlobs(ctx context.Context, in *SearchBlobsRequest, opts ...grpc.CallOption) (grpc.ServerStreamingClient[SearchBlobsResponse], error) {
 	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
-	stream, err := c.cc.NewStream(ctx, &ContextService_ServiceDesc.Streams[1], ContextService_SearchBlobs_FullMethodName, cOpts...)
+	stream, err := c.cc.NewStream(ctx, &ContextService_ServiceDesc.Streams[2], ContextService_SearchBlobs_FullMethodName, cOpts...)
 	if err != nil {
 		return nil, err
 	}
@@ -321,11 +354,19 @@ type ContextServiceServer interface {
 	// RecordStep adds a step for a tool that the caller ran itself: reduced,
 	// offloaded and kept as one that BridgeService.Tool ran.
 	RecordStep(context.Context, *RecordStepRequest) (*RecordStepResponse, error)
+	// UploadStep is RecordStep for a result that is too long for one message: the
+	// step first, then its result in parts. Nothing is recorded unless the stream
+	// ends as it should. What of a broken one was stored already is deleted when it
+	// is a day old.
+	UploadStep(grpc.ClientStreamingServer[UploadStepRequest, UploadStepResponse]) error
 	// ListSteps returns steps of a session, oldest first; without a page size the
 	// last five.
 	ListSteps(context.Context, *ListStepsRequest) (*ListStepsResponse, error)
 	// GetStep returns one step. STEP_NOT_FOUND when there is none.
 	GetStep(context.Context, *GetStepRequest) (*GetStepResponse, error)
+	// GetTask returns a task by its id, of any session, whichever tier it is in.
+	// RECORD_NOT_FOUND when there is none.
+	GetTask(context.Context, *GetTaskRequest) (*GetTaskResponse, error)
 	// Assemble builds the prompt of a session: system, tools, history, goal. The
 	// history is compacted by the session's policy; folds that are due are stored
 	// before the answer, unless the call is a dry run. What does not fit is
@@ -389,11 +430,17 @@ func (UnimplementedContextServiceServer) AppendMessages(context.Context, *Append
 func (UnimplementedContextServiceServer) RecordStep(context.Context, *RecordStepRequest) (*RecordStepResponse, error) {
 	return nil, status.Error(codes.Unimplemented, "method RecordStep not implemented")
 }
+func (UnimplementedContextServiceServer) UploadStep(grpc.ClientStreamingServer[UploadStepRequest, UploadStepResponse]) error {
+	return status.Error(codes.Unimplemented, "method UploadStep not implemented")
+}
 func (UnimplementedContextServiceServer) ListSteps(context.Context, *ListStepsRequest) (*ListStepsResponse, error) {
 	return nil, status.Error(codes.Unimplemented, "method ListSteps not implemented")
 }
 func (UnimplementedContextServiceServer) GetStep(context.Context, *GetStepRequest) (*GetStepResponse, error) {
 	return nil, status.Error(codes.Unimplemented, "method GetStep not implemented")
+}
+func (UnimplementedContextServiceServer) GetTask(context.Context, *GetTaskRequest) (*GetTaskResponse, error) {
+	return nil, status.Error(codes.Unimplemented, "method GetTask not implemented")
 }
 func (UnimplementedContextServiceServer) Assemble(context.Context, *AssembleRequest) (*AssembleResponse, error) {
 	return nil, status.Error(codes.Unimplemented, "method Assemble not implemented")
@@ -494,6 +541,13 @@ func _ContextService_RecordStep_Handler(srv interface{}, ctx context.Context, de
 	return interceptor(ctx, in, info, handler)
 }
 
+func _ContextService_UploadStep_Handler(srv interface{}, stream grpc.ServerStream) error {
+	return srv.(ContextServiceServer).UploadStep(&grpc.GenericServerStream[UploadStepRequest, UploadStepResponse]{ServerStream: stream})
+}
+
+// This type alias is provided for backwards compatibility with existing code that references the prior non-generic stream type by name.
+type ContextService_UploadStepServer = grpc.ClientStreamingServer[UploadStepRequest, UploadStepResponse]
+
 func _ContextService_ListSteps_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
 	in := new(ListStepsRequest)
 	if err := dec(in); err != nil {
@@ -526,6 +580,24 @@ func _ContextService_GetStep_Handler(srv interface{}, ctx context.Context, dec f
 	}
 	handler := func(ctx context.Context, req interface{}) (interface{}, error) {
 		return srv.(ContextServiceServer).GetStep(ctx, req.(*GetStepRequest))
+	}
+	return interceptor(ctx, in, info, handler)
+}
+
+func _ContextService_GetTask_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
+	in := new(GetTaskRequest)
+	if err := dec(in); err != nil {
+		return nil, err
+	}
+	if interceptor == nil {
+		return srv.(ContextServiceServer).GetTask(ctx, in)
+	}
+	info := &grpc.UnaryServerInfo{
+		Server:     srv,
+		FullMethod: ContextService_GetTask_FullMethodName,
+	}
+	handler := func(ctx context.Context, req interface{}) (interface{}, error) {
+		return srv.(ContextServiceServer).GetTask(ctx, req.(*GetTaskRequest))
 	}
 	return interceptor(ctx, in, info, handler)
 }
@@ -792,6 +864,10 @@ var ContextService_ServiceDesc = grpc.ServiceDesc{
 			Handler:    _ContextService_GetStep_Handler,
 		},
 		{
+			MethodName: "GetTask",
+			Handler:    _ContextService_GetTask_Handler,
+		},
+		{
 			MethodName: "Assemble",
 			Handler:    _ContextService_Assemble_Handler,
 		},
@@ -841,6 +917,11 @@ var ContextService_ServiceDesc = grpc.ServiceDesc{
 		},
 	},
 	Streams: []grpc.StreamDesc{
+		{
+			StreamName:    "UploadStep",
+			Handler:       _ContextService_UploadStep_Handler,
+			ClientStreams: true,
+		},
 		{
 			StreamName:    "ReadBlob",
 			Handler:       _ContextService_ReadBlob_Handler,

@@ -45,6 +45,8 @@ const (
 	// TOOL_ERROR_CODE_INVALID_ARGUMENTS: the agent that provides the tool did not
 	// take the arguments. The server's own tools refuse such a call instead.
 	ToolErrorCode_TOOL_ERROR_CODE_INVALID_ARGUMENTS ToolErrorCode = 7
+	// TOOL_ERROR_CODE_REFUSED: the caller reported that the tool was not run at all.
+	ToolErrorCode_TOOL_ERROR_CODE_REFUSED ToolErrorCode = 8
 )
 
 // Enum value maps for ToolErrorCode.
@@ -58,6 +60,7 @@ var (
 		5: "TOOL_ERROR_CODE_FAILED",
 		6: "TOOL_ERROR_CODE_OUTCOME_UNKNOWN",
 		7: "TOOL_ERROR_CODE_INVALID_ARGUMENTS",
+		8: "TOOL_ERROR_CODE_REFUSED",
 	}
 	ToolErrorCode_value = map[string]int32{
 		"TOOL_ERROR_CODE_UNSPECIFIED":       0,
@@ -68,6 +71,7 @@ var (
 		"TOOL_ERROR_CODE_FAILED":            5,
 		"TOOL_ERROR_CODE_OUTCOME_UNKNOWN":   6,
 		"TOOL_ERROR_CODE_INVALID_ARGUMENTS": 7,
+		"TOOL_ERROR_CODE_REFUSED":           8,
 	}
 )
 
@@ -546,13 +550,14 @@ type ToolResponse struct {
 	//
 	//	*ToolResponse_Output
 	//	*ToolResponse_OutputJson
+	//	*ToolResponse_OutputBytes
 	OutputForm isToolResponse_OutputForm `protobuf_oneof:"output_form"`
 	// error_message says what went wrong, for people and models.
 	ErrorMessage string `protobuf:"bytes,4,opt,name=error_message,json=errorMessage,proto3" json:"error_message,omitempty"`
 	// error_code says what went wrong, for programs.
 	ErrorCode ToolErrorCode `protobuf:"varint,5,opt,name=error_code,json=errorCode,proto3,enum=loombridge.v1.ToolErrorCode" json:"error_code,omitempty"`
-	// output_truncated says that long text in output was cut; all of it is in
-	// output_blob.
+	// output_truncated says that long text in output was cut, or that the output was
+	// left out; all of it is in output_blob.
 	OutputTruncated bool `protobuf:"varint,6,opt,name=output_truncated,json=outputTruncated,proto3" json:"output_truncated,omitempty"`
 	// output_blob is where the full result lies, when it was offloaded.
 	OutputBlob *BlobInfo `protobuf:"bytes,7,opt,name=output_blob,json=outputBlob,proto3" json:"output_blob,omitempty"`
@@ -564,9 +569,14 @@ type ToolResponse struct {
 	// recorded is false when the tool ran but the log could not be written.
 	Recorded bool `protobuf:"varint,10,opt,name=recorded,proto3" json:"recorded,omitempty"`
 	// record_error says why, when recorded is false.
-	RecordError   string `protobuf:"bytes,11,opt,name=record_error,json=recordError,proto3" json:"record_error,omitempty"`
-	unknownFields protoimpl.UnknownFields
-	sizeCache     protoimpl.SizeCache
+	RecordError string `protobuf:"bytes,11,opt,name=record_error,json=recordError,proto3" json:"record_error,omitempty"`
+	// replayed says that this is the answer that the same request_id got before.
+	Replayed bool `protobuf:"varint,13,opt,name=replayed,proto3" json:"replayed,omitempty"`
+	// output_collected says that the blob with the full result, which that answer
+	// had, was collected since: output_blob is unset.
+	OutputCollected bool `protobuf:"varint,14,opt,name=output_collected,json=outputCollected,proto3" json:"output_collected,omitempty"`
+	unknownFields   protoimpl.UnknownFields
+	sizeCache       protoimpl.SizeCache
 }
 
 func (x *ToolResponse) Reset() {
@@ -631,6 +641,15 @@ func (x *ToolResponse) GetOutputJson() string {
 	return ""
 }
 
+func (x *ToolResponse) GetOutputBytes() *ResultBytes {
+	if x != nil {
+		if x, ok := x.OutputForm.(*ToolResponse_OutputBytes); ok {
+			return x.OutputBytes
+		}
+	}
+	return nil
+}
+
 func (x *ToolResponse) GetErrorMessage() string {
 	if x != nil {
 		return x.ErrorMessage
@@ -687,6 +706,20 @@ func (x *ToolResponse) GetRecordError() string {
 	return ""
 }
 
+func (x *ToolResponse) GetReplayed() bool {
+	if x != nil {
+		return x.Replayed
+	}
+	return false
+}
+
+func (x *ToolResponse) GetOutputCollected() bool {
+	if x != nil {
+		return x.OutputCollected
+	}
+	return false
+}
+
 type isToolResponse_OutputForm interface {
 	isToolResponse_OutputForm()
 }
@@ -697,13 +730,20 @@ type ToolResponse_Output struct {
 }
 
 type ToolResponse_OutputJson struct {
-	// output_json in JSON_FORM_TEXT.
+	// output_json in JSON_FORM_TEXT. What an agent gave as JSON text is exactly that.
 	OutputJson string `protobuf:"bytes,3,opt,name=output_json,json=outputJson,proto3,oneof"`
+}
+
+type ToolResponse_OutputBytes struct {
+	// output_bytes where an agent's tool gave bytes.
+	OutputBytes *ResultBytes `protobuf:"bytes,12,opt,name=output_bytes,json=outputBytes,proto3,oneof"`
 }
 
 func (*ToolResponse_Output) isToolResponse_OutputForm() {}
 
 func (*ToolResponse_OutputJson) isToolResponse_OutputForm() {}
+
+func (*ToolResponse_OutputBytes) isToolResponse_OutputForm() {}
 
 var File_loombridge_v1_tools_proto protoreflect.FileDescriptor
 
@@ -742,12 +782,13 @@ const file_loombridge_v1_tools_proto_rawDesc = "" +
 	"request_id\x18\n" +
 	" \x01(\tR\trequestId\x124\n" +
 	"\tjson_form\x18\v \x01(\x0e2\x17.loombridge.v1.JsonFormR\bjsonFormB\x10\n" +
-	"\x0earguments_form\"\xdd\x03\n" +
+	"\x0earguments_form\"\xe5\x04\n" +
 	"\fToolResponse\x12\x18\n" +
 	"\asuccess\x18\x01 \x01(\bR\asuccess\x120\n" +
 	"\x06output\x18\x02 \x01(\v2\x16.google.protobuf.ValueH\x00R\x06output\x12!\n" +
 	"\voutput_json\x18\x03 \x01(\tH\x00R\n" +
-	"outputJson\x12#\n" +
+	"outputJson\x12?\n" +
+	"\foutput_bytes\x18\f \x01(\v2\x1a.loombridge.v1.ResultBytesH\x00R\voutputBytes\x12#\n" +
 	"\rerror_message\x18\x04 \x01(\tR\ferrorMessage\x12;\n" +
 	"\n" +
 	"error_code\x18\x05 \x01(\x0e2\x1c.loombridge.v1.ToolErrorCodeR\terrorCode\x12)\n" +
@@ -758,8 +799,10 @@ const file_loombridge_v1_tools_proto_rawDesc = "" +
 	"\vobservation\x18\t \x01(\tR\vobservation\x12\x1a\n" +
 	"\brecorded\x18\n" +
 	" \x01(\bR\brecorded\x12!\n" +
-	"\frecord_error\x18\v \x01(\tR\vrecordErrorB\r\n" +
-	"\voutput_form*\x9a\x02\n" +
+	"\frecord_error\x18\v \x01(\tR\vrecordError\x12\x1a\n" +
+	"\breplayed\x18\r \x01(\bR\breplayed\x12)\n" +
+	"\x10output_collected\x18\x0e \x01(\bR\x0foutputCollectedB\r\n" +
+	"\voutput_form*\xb7\x02\n" +
 	"\rToolErrorCode\x12\x1f\n" +
 	"\x1bTOOL_ERROR_CODE_UNSPECIFIED\x10\x00\x12\x1d\n" +
 	"\x19TOOL_ERROR_CODE_NOT_FOUND\x10\x01\x12%\n" +
@@ -768,7 +811,8 @@ const file_loombridge_v1_tools_proto_rawDesc = "" +
 	"\x17TOOL_ERROR_CODE_TIMEOUT\x10\x04\x12\x1a\n" +
 	"\x16TOOL_ERROR_CODE_FAILED\x10\x05\x12#\n" +
 	"\x1fTOOL_ERROR_CODE_OUTCOME_UNKNOWN\x10\x06\x12%\n" +
-	"!TOOL_ERROR_CODE_INVALID_ARGUMENTS\x10\a2b\n" +
+	"!TOOL_ERROR_CODE_INVALID_ARGUMENTS\x10\a\x12\x1b\n" +
+	"\x17TOOL_ERROR_CODE_REFUSED\x10\b2b\n" +
 	"\vToolService\x12S\n" +
 	"\tListTools\x12\x1f.loombridge.v1.ListToolsRequest\x1a .loombridge.v1.ListToolsResponse\"\x03\x90\x02\x01BIZGgithub.com/loom-bridge/loom-bridge/proto/gen/loombridge/v1;loombridgev1b\x06proto3"
 
@@ -797,8 +841,9 @@ var file_loombridge_v1_tools_proto_goTypes = []any{
 	(JsonForm)(0),               // 7: loombridge.v1.JsonForm
 	(*durationpb.Duration)(nil), // 8: google.protobuf.Duration
 	(*structpb.Value)(nil),      // 9: google.protobuf.Value
-	(*BlobInfo)(nil),            // 10: loombridge.v1.BlobInfo
-	(*Step)(nil),                // 11: loombridge.v1.Step
+	(*ResultBytes)(nil),         // 10: loombridge.v1.ResultBytes
+	(*BlobInfo)(nil),            // 11: loombridge.v1.BlobInfo
+	(*Step)(nil),                // 12: loombridge.v1.Step
 }
 var file_loombridge_v1_tools_proto_depIdxs = []int32{
 	6,  // 0: loombridge.v1.ToolDescriptor.parameters_schema:type_name -> google.protobuf.Struct
@@ -808,16 +853,17 @@ var file_loombridge_v1_tools_proto_depIdxs = []int32{
 	8,  // 4: loombridge.v1.ToolRequest.timeout:type_name -> google.protobuf.Duration
 	7,  // 5: loombridge.v1.ToolRequest.json_form:type_name -> loombridge.v1.JsonForm
 	9,  // 6: loombridge.v1.ToolResponse.output:type_name -> google.protobuf.Value
-	0,  // 7: loombridge.v1.ToolResponse.error_code:type_name -> loombridge.v1.ToolErrorCode
-	10, // 8: loombridge.v1.ToolResponse.output_blob:type_name -> loombridge.v1.BlobInfo
-	11, // 9: loombridge.v1.ToolResponse.step:type_name -> loombridge.v1.Step
-	2,  // 10: loombridge.v1.ToolService.ListTools:input_type -> loombridge.v1.ListToolsRequest
-	3,  // 11: loombridge.v1.ToolService.ListTools:output_type -> loombridge.v1.ListToolsResponse
-	11, // [11:12] is the sub-list for method output_type
-	10, // [10:11] is the sub-list for method input_type
-	10, // [10:10] is the sub-list for extension type_name
-	10, // [10:10] is the sub-list for extension extendee
-	0,  // [0:10] is the sub-list for field type_name
+	10, // 7: loombridge.v1.ToolResponse.output_bytes:type_name -> loombridge.v1.ResultBytes
+	0,  // 8: loombridge.v1.ToolResponse.error_code:type_name -> loombridge.v1.ToolErrorCode
+	11, // 9: loombridge.v1.ToolResponse.output_blob:type_name -> loombridge.v1.BlobInfo
+	12, // 10: loombridge.v1.ToolResponse.step:type_name -> loombridge.v1.Step
+	2,  // 11: loombridge.v1.ToolService.ListTools:input_type -> loombridge.v1.ListToolsRequest
+	3,  // 12: loombridge.v1.ToolService.ListTools:output_type -> loombridge.v1.ListToolsResponse
+	12, // [12:13] is the sub-list for method output_type
+	11, // [11:12] is the sub-list for method input_type
+	11, // [11:11] is the sub-list for extension type_name
+	11, // [11:11] is the sub-list for extension extendee
+	0,  // [0:11] is the sub-list for field type_name
 }
 
 func init() { file_loombridge_v1_tools_proto_init() }
@@ -838,6 +884,7 @@ func file_loombridge_v1_tools_proto_init() {
 	file_loombridge_v1_tools_proto_msgTypes[4].OneofWrappers = []any{
 		(*ToolResponse_Output)(nil),
 		(*ToolResponse_OutputJson)(nil),
+		(*ToolResponse_OutputBytes)(nil),
 	}
 	type x struct{}
 	out := protoimpl.TypeBuilder{

@@ -11,14 +11,17 @@ from typing import Any, cast
 import grpc
 import grpc.aio
 
-from loombridge import _values
+from loombridge import _results, _values
 
 LARGEST_JSON = 1 << 20
-"""Bytes of arguments, and of an output, that the server takes."""
+"""Bytes of arguments that the server takes."""
+
+LARGEST_OUTPUT = 16 << 20
+"""Characters of an output that are recorded whole: as many as the time for one entry is
+enough for."""
 
 KEPT_TEXT = 128 << 10
-"""Characters that are kept of an output over LARGEST_JSON. As JSON they are at most six
-times as many bytes, which still fits."""
+"""Characters that are kept of a longer one."""
 
 KEPT_ARGUMENT = 1 << 10
 """Characters that are kept of each long argument where all together are too large."""
@@ -65,8 +68,8 @@ class Recordable:
     """At most 128 of the characters that a name may have."""
     arguments: Mapping[str, Any]
     """At most 1 MiB as JSON."""
-    output: Any
-    """At most 1 MiB as JSON."""
+    output: str | _results.Unset
+    """Byte for byte as it came: `JsonText`, or text where it is no JSON."""
     error: str | None
     """At most 64 KiB; None when the call succeeded."""
 
@@ -134,9 +137,20 @@ def _short(value: object) -> object:
     return value if len(text) <= KEPT_ARGUMENT else _cut(text, KEPT_ARGUMENT)
 
 
-def _output(text: str) -> Any:
-    value, size = _parse(text)
-    return value if size <= LARGEST_JSON else _cut(text, KEPT_TEXT)
+def _output(text: str) -> str | _results.Unset:
+    if not text:
+        return _results.UNSET
+    if len(text) > LARGEST_OUTPUT:
+        return _cut(text, KEPT_TEXT)
+    try:
+        json.loads(text, parse_constant=_no_constant)
+    except (ValueError, RecursionError):
+        return clean(text)
+    return _results.JsonText(clean(text))
+
+
+def _no_constant(name: str) -> None:
+    raise ValueError(f"JSON has no {name}")
 
 
 def _parse(text: str) -> tuple[Any, int]:

@@ -3,6 +3,7 @@ import datetime
 from google.protobuf import duration_pb2 as _duration_pb2
 from google.protobuf import struct_pb2 as _struct_pb2
 from google.protobuf import timestamp_pb2 as _timestamp_pb2
+from loombridge.v1 import context_pb2 as _context_pb2
 from loombridge.v1 import errors_pb2 as _errors_pb2
 from loombridge.v1 import events_pb2 as _events_pb2
 from loombridge.v1 import memory_pb2 as _memory_pb2
@@ -97,20 +98,24 @@ class AttachUnsubscribe(_message.Message):
     def __init__(self, ref: _Optional[int] = ..., topics: _Optional[_Iterable[str]] = ...) -> None: ...
 
 class AttachToolResult(_message.Message):
-    __slots__ = ("call_id", "success", "output", "output_json", "error_message", "error_code")
+    __slots__ = ("call_id", "success", "output", "output_json", "output_text", "output_bytes", "error_message", "error_code")
     CALL_ID_FIELD_NUMBER: _ClassVar[int]
     SUCCESS_FIELD_NUMBER: _ClassVar[int]
     OUTPUT_FIELD_NUMBER: _ClassVar[int]
     OUTPUT_JSON_FIELD_NUMBER: _ClassVar[int]
+    OUTPUT_TEXT_FIELD_NUMBER: _ClassVar[int]
+    OUTPUT_BYTES_FIELD_NUMBER: _ClassVar[int]
     ERROR_MESSAGE_FIELD_NUMBER: _ClassVar[int]
     ERROR_CODE_FIELD_NUMBER: _ClassVar[int]
     call_id: str
     success: bool
     output: _struct_pb2.Value
     output_json: str
+    output_text: str
+    output_bytes: _context_pb2.ResultBytes
     error_message: str
     error_code: _tools_pb2.ToolErrorCode
-    def __init__(self, call_id: _Optional[str] = ..., success: bool = ..., output: _Optional[_Union[_struct_pb2.Value, _Mapping]] = ..., output_json: _Optional[str] = ..., error_message: _Optional[str] = ..., error_code: _Optional[_Union[_tools_pb2.ToolErrorCode, str]] = ...) -> None: ...
+    def __init__(self, call_id: _Optional[str] = ..., success: bool = ..., output: _Optional[_Union[_struct_pb2.Value, _Mapping]] = ..., output_json: _Optional[str] = ..., output_text: _Optional[str] = ..., output_bytes: _Optional[_Union[_context_pb2.ResultBytes, _Mapping]] = ..., error_message: _Optional[str] = ..., error_code: _Optional[_Union[_tools_pb2.ToolErrorCode, str]] = ...) -> None: ...
 
 class AttachHeartbeat(_message.Message):
     __slots__ = ("ref",)

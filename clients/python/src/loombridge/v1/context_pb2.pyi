@@ -29,6 +29,14 @@ class StepOutcome(int, metaclass=_enum_type_wrapper.EnumTypeWrapper):
     STEP_OUTCOME_FAILED: _ClassVar[StepOutcome]
     STEP_OUTCOME_UNKNOWN: _ClassVar[StepOutcome]
 
+class ResultForm(int, metaclass=_enum_type_wrapper.EnumTypeWrapper):
+    __slots__ = ()
+    RESULT_FORM_UNSPECIFIED: _ClassVar[ResultForm]
+    RESULT_FORM_NONE: _ClassVar[ResultForm]
+    RESULT_FORM_JSON: _ClassVar[ResultForm]
+    RESULT_FORM_TEXT: _ClassVar[ResultForm]
+    RESULT_FORM_BYTES: _ClassVar[ResultForm]
+
 class PromptFormat(int, metaclass=_enum_type_wrapper.EnumTypeWrapper):
     __slots__ = ()
     PROMPT_FORMAT_UNSPECIFIED: _ClassVar[PromptFormat]
@@ -77,6 +85,15 @@ class BlobTier(int, metaclass=_enum_type_wrapper.EnumTypeWrapper):
     BLOB_TIER_WORKING: _ClassVar[BlobTier]
     BLOB_TIER_SHORT_TERM: _ClassVar[BlobTier]
     BLOB_TIER_LONG_TERM: _ClassVar[BlobTier]
+
+class BlobForm(int, metaclass=_enum_type_wrapper.EnumTypeWrapper):
+    __slots__ = ()
+    BLOB_FORM_UNSPECIFIED: _ClassVar[BlobForm]
+    BLOB_FORM_ORIGINAL: _ClassVar[BlobForm]
+    BLOB_FORM_TEXT: _ClassVar[BlobForm]
+    BLOB_FORM_STDOUT: _ClassVar[BlobForm]
+    BLOB_FORM_STDERR: _ClassVar[BlobForm]
+    BLOB_FORM_MEDIA: _ClassVar[BlobForm]
 ROLE_UNSPECIFIED: Role
 ROLE_SYSTEM: Role
 ROLE_USER: Role
@@ -87,6 +104,11 @@ STEP_OUTCOME_UNSPECIFIED: StepOutcome
 STEP_OUTCOME_SUCCEEDED: StepOutcome
 STEP_OUTCOME_FAILED: StepOutcome
 STEP_OUTCOME_UNKNOWN: StepOutcome
+RESULT_FORM_UNSPECIFIED: ResultForm
+RESULT_FORM_NONE: ResultForm
+RESULT_FORM_JSON: ResultForm
+RESULT_FORM_TEXT: ResultForm
+RESULT_FORM_BYTES: ResultForm
 PROMPT_FORMAT_UNSPECIFIED: PromptFormat
 PROMPT_FORMAT_NEUTRAL: PromptFormat
 PROMPT_FORMAT_OPENAI_CHAT: PromptFormat
@@ -115,6 +137,12 @@ BLOB_TIER_UNSPECIFIED: BlobTier
 BLOB_TIER_WORKING: BlobTier
 BLOB_TIER_SHORT_TERM: BlobTier
 BLOB_TIER_LONG_TERM: BlobTier
+BLOB_FORM_UNSPECIFIED: BlobForm
+BLOB_FORM_ORIGINAL: BlobForm
+BLOB_FORM_TEXT: BlobForm
+BLOB_FORM_STDOUT: BlobForm
+BLOB_FORM_STDERR: BlobForm
+BLOB_FORM_MEDIA: BlobForm
 
 class ModelToolCall(_message.Message):
     __slots__ = ("id", "name", "arguments_json", "extra_json")
@@ -169,7 +197,7 @@ class AppendMessagesResponse(_message.Message):
     def __init__(self, positions: _Optional[_Iterable[int]] = ...) -> None: ...
 
 class Step(_message.Message):
-    __slots__ = ("id", "tool_name", "minimal_args", "minimal_args_json", "observation", "outcome_ref", "outcome_path", "create_time", "success", "outcome", "thought", "error", "inline", "metadata", "session_id", "turn_id", "call_id", "position", "needs_offload", "pinned")
+    __slots__ = ("id", "tool_name", "minimal_args", "minimal_args_json", "observation", "outcome_ref", "outcome_path", "create_time", "success", "outcome", "thought", "error", "inline", "metadata", "session_id", "turn_id", "call_id", "position", "needs_offload", "pinned", "result_form", "media_type", "refused")
     ID_FIELD_NUMBER: _ClassVar[int]
     TOOL_NAME_FIELD_NUMBER: _ClassVar[int]
     MINIMAL_ARGS_FIELD_NUMBER: _ClassVar[int]
@@ -190,6 +218,9 @@ class Step(_message.Message):
     POSITION_FIELD_NUMBER: _ClassVar[int]
     NEEDS_OFFLOAD_FIELD_NUMBER: _ClassVar[int]
     PINNED_FIELD_NUMBER: _ClassVar[int]
+    RESULT_FORM_FIELD_NUMBER: _ClassVar[int]
+    MEDIA_TYPE_FIELD_NUMBER: _ClassVar[int]
+    REFUSED_FIELD_NUMBER: _ClassVar[int]
     id: str
     tool_name: str
     minimal_args: _struct_pb2.Struct
@@ -210,7 +241,56 @@ class Step(_message.Message):
     position: int
     needs_offload: bool
     pinned: bool
-    def __init__(self, id: _Optional[str] = ..., tool_name: _Optional[str] = ..., minimal_args: _Optional[_Union[_struct_pb2.Struct, _Mapping]] = ..., minimal_args_json: _Optional[str] = ..., observation: _Optional[str] = ..., outcome_ref: _Optional[str] = ..., outcome_path: _Optional[str] = ..., create_time: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ..., success: bool = ..., outcome: _Optional[_Union[StepOutcome, str]] = ..., thought: _Optional[str] = ..., error: _Optional[str] = ..., inline: _Optional[str] = ..., metadata: _Optional[_Union[_struct_pb2.Struct, _Mapping]] = ..., session_id: _Optional[str] = ..., turn_id: _Optional[str] = ..., call_id: _Optional[str] = ..., position: _Optional[int] = ..., needs_offload: bool = ..., pinned: bool = ...) -> None: ...
+    result_form: ResultForm
+    media_type: str
+    refused: bool
+    def __init__(self, id: _Optional[str] = ..., tool_name: _Optional[str] = ..., minimal_args: _Optional[_Union[_struct_pb2.Struct, _Mapping]] = ..., minimal_args_json: _Optional[str] = ..., observation: _Optional[str] = ..., outcome_ref: _Optional[str] = ..., outcome_path: _Optional[str] = ..., create_time: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ..., success: bool = ..., outcome: _Optional[_Union[StepOutcome, str]] = ..., thought: _Optional[str] = ..., error: _Optional[str] = ..., inline: _Optional[str] = ..., metadata: _Optional[_Union[_struct_pb2.Struct, _Mapping]] = ..., session_id: _Optional[str] = ..., turn_id: _Optional[str] = ..., call_id: _Optional[str] = ..., position: _Optional[int] = ..., needs_offload: bool = ..., pinned: bool = ..., result_form: _Optional[_Union[ResultForm, str]] = ..., media_type: _Optional[str] = ..., refused: bool = ...) -> None: ...
+
+class ResultBytes(_message.Message):
+    __slots__ = ("data", "media_type")
+    DATA_FIELD_NUMBER: _ClassVar[int]
+    MEDIA_TYPE_FIELD_NUMBER: _ClassVar[int]
+    data: bytes
+    media_type: str
+    def __init__(self, data: _Optional[bytes] = ..., media_type: _Optional[str] = ...) -> None: ...
+
+class ResultContent(_message.Message):
+    __slots__ = ("blocks",)
+    BLOCKS_FIELD_NUMBER: _ClassVar[int]
+    blocks: _containers.RepeatedCompositeFieldContainer[ContentBlock]
+    def __init__(self, blocks: _Optional[_Iterable[_Union[ContentBlock, _Mapping]]] = ...) -> None: ...
+
+class ContentBlock(_message.Message):
+    __slots__ = ("text", "image", "audio", "resource")
+    TEXT_FIELD_NUMBER: _ClassVar[int]
+    IMAGE_FIELD_NUMBER: _ClassVar[int]
+    AUDIO_FIELD_NUMBER: _ClassVar[int]
+    RESOURCE_FIELD_NUMBER: _ClassVar[int]
+    text: str
+    image: ResultBytes
+    audio: ResultBytes
+    resource: ResourceBlock
+    def __init__(self, text: _Optional[str] = ..., image: _Optional[_Union[ResultBytes, _Mapping]] = ..., audio: _Optional[_Union[ResultBytes, _Mapping]] = ..., resource: _Optional[_Union[ResourceBlock, _Mapping]] = ...) -> None: ...
+
+class ResourceBlock(_message.Message):
+    __slots__ = ("uri", "media_type", "text", "data")
+    URI_FIELD_NUMBER: _ClassVar[int]
+    MEDIA_TYPE_FIELD_NUMBER: _ClassVar[int]
+    TEXT_FIELD_NUMBER: _ClassVar[int]
+    DATA_FIELD_NUMBER: _ClassVar[int]
+    uri: str
+    media_type: str
+    text: str
+    data: bytes
+    def __init__(self, uri: _Optional[str] = ..., media_type: _Optional[str] = ..., text: _Optional[str] = ..., data: _Optional[bytes] = ...) -> None: ...
+
+class ResultUpload(_message.Message):
+    __slots__ = ("form", "media_type")
+    FORM_FIELD_NUMBER: _ClassVar[int]
+    MEDIA_TYPE_FIELD_NUMBER: _ClassVar[int]
+    form: ResultForm
+    media_type: str
+    def __init__(self, form: _Optional[_Union[ResultForm, str]] = ..., media_type: _Optional[str] = ...) -> None: ...
 
 class ListStepsRequest(_message.Message):
     __slots__ = ("agent_id", "session_id", "page_size", "page_token", "json_form")
@@ -639,18 +719,22 @@ class BlobArchive(_message.Message):
     def __init__(self, category: _Optional[str] = ..., tags: _Optional[_Iterable[str]] = ..., archive_time: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ...) -> None: ...
 
 class ReadBlobRequest(_message.Message):
-    __slots__ = ("agent_id", "name", "offset", "limit", "session_id")
+    __slots__ = ("agent_id", "name", "offset", "limit", "session_id", "form", "media_index")
     AGENT_ID_FIELD_NUMBER: _ClassVar[int]
     NAME_FIELD_NUMBER: _ClassVar[int]
     OFFSET_FIELD_NUMBER: _ClassVar[int]
     LIMIT_FIELD_NUMBER: _ClassVar[int]
     SESSION_ID_FIELD_NUMBER: _ClassVar[int]
+    FORM_FIELD_NUMBER: _ClassVar[int]
+    MEDIA_INDEX_FIELD_NUMBER: _ClassVar[int]
     agent_id: str
     name: str
     offset: int
     limit: int
     session_id: str
-    def __init__(self, agent_id: _Optional[str] = ..., name: _Optional[str] = ..., offset: _Optional[int] = ..., limit: _Optional[int] = ..., session_id: _Optional[str] = ...) -> None: ...
+    form: BlobForm
+    media_index: int
+    def __init__(self, agent_id: _Optional[str] = ..., name: _Optional[str] = ..., offset: _Optional[int] = ..., limit: _Optional[int] = ..., session_id: _Optional[str] = ..., form: _Optional[_Union[BlobForm, str]] = ..., media_index: _Optional[int] = ...) -> None: ...
 
 class ReadBlobResponse(_message.Message):
     __slots__ = ("info", "data")
@@ -661,7 +745,7 @@ class ReadBlobResponse(_message.Message):
     def __init__(self, info: _Optional[_Union[BlobInfo, _Mapping]] = ..., data: _Optional[bytes] = ...) -> None: ...
 
 class RecordStepRequest(_message.Message):
-    __slots__ = ("agent_id", "tool_name", "arguments", "arguments_json", "success", "output", "output_json", "error_message", "session_id", "thought", "turn_id", "call_id", "request_id", "pinned", "task")
+    __slots__ = ("agent_id", "tool_name", "arguments", "arguments_json", "success", "output", "output_json", "output_text", "output_bytes", "output_content", "output_upload", "refused", "error_message", "session_id", "thought", "turn_id", "call_id", "request_id", "pinned", "task")
     AGENT_ID_FIELD_NUMBER: _ClassVar[int]
     TOOL_NAME_FIELD_NUMBER: _ClassVar[int]
     ARGUMENTS_FIELD_NUMBER: _ClassVar[int]
@@ -669,6 +753,11 @@ class RecordStepRequest(_message.Message):
     SUCCESS_FIELD_NUMBER: _ClassVar[int]
     OUTPUT_FIELD_NUMBER: _ClassVar[int]
     OUTPUT_JSON_FIELD_NUMBER: _ClassVar[int]
+    OUTPUT_TEXT_FIELD_NUMBER: _ClassVar[int]
+    OUTPUT_BYTES_FIELD_NUMBER: _ClassVar[int]
+    OUTPUT_CONTENT_FIELD_NUMBER: _ClassVar[int]
+    OUTPUT_UPLOAD_FIELD_NUMBER: _ClassVar[int]
+    REFUSED_FIELD_NUMBER: _ClassVar[int]
     ERROR_MESSAGE_FIELD_NUMBER: _ClassVar[int]
     SESSION_ID_FIELD_NUMBER: _ClassVar[int]
     THOUGHT_FIELD_NUMBER: _ClassVar[int]
@@ -684,6 +773,11 @@ class RecordStepRequest(_message.Message):
     success: bool
     output: _struct_pb2.Value
     output_json: str
+    output_text: str
+    output_bytes: ResultBytes
+    output_content: ResultContent
+    output_upload: ResultUpload
+    refused: bool
     error_message: str
     session_id: str
     thought: str
@@ -692,7 +786,7 @@ class RecordStepRequest(_message.Message):
     request_id: str
     pinned: bool
     task: Task
-    def __init__(self, agent_id: _Optional[str] = ..., tool_name: _Optional[str] = ..., arguments: _Optional[_Union[_struct_pb2.Struct, _Mapping]] = ..., arguments_json: _Optional[str] = ..., success: bool = ..., output: _Optional[_Union[_struct_pb2.Value, _Mapping]] = ..., output_json: _Optional[str] = ..., error_message: _Optional[str] = ..., session_id: _Optional[str] = ..., thought: _Optional[str] = ..., turn_id: _Optional[str] = ..., call_id: _Optional[str] = ..., request_id: _Optional[str] = ..., pinned: bool = ..., task: _Optional[_Union[Task, _Mapping]] = ...) -> None: ...
+    def __init__(self, agent_id: _Optional[str] = ..., tool_name: _Optional[str] = ..., arguments: _Optional[_Union[_struct_pb2.Struct, _Mapping]] = ..., arguments_json: _Optional[str] = ..., success: bool = ..., output: _Optional[_Union[_struct_pb2.Value, _Mapping]] = ..., output_json: _Optional[str] = ..., output_text: _Optional[str] = ..., output_bytes: _Optional[_Union[ResultBytes, _Mapping]] = ..., output_content: _Optional[_Union[ResultContent, _Mapping]] = ..., output_upload: _Optional[_Union[ResultUpload, _Mapping]] = ..., refused: bool = ..., error_message: _Optional[str] = ..., session_id: _Optional[str] = ..., thought: _Optional[str] = ..., turn_id: _Optional[str] = ..., call_id: _Optional[str] = ..., request_id: _Optional[str] = ..., pinned: bool = ..., task: _Optional[_Union[Task, _Mapping]] = ...) -> None: ...
 
 class Task(_message.Message):
     __slots__ = ("task_id", "action", "parameters", "parameters_json", "source_agent", "target_agent", "parent_task_id", "result", "tags", "importance", "create_time")
@@ -721,16 +815,58 @@ class Task(_message.Message):
     def __init__(self, task_id: _Optional[str] = ..., action: _Optional[str] = ..., parameters: _Optional[_Union[_struct_pb2.Struct, _Mapping]] = ..., parameters_json: _Optional[str] = ..., source_agent: _Optional[str] = ..., target_agent: _Optional[str] = ..., parent_task_id: _Optional[str] = ..., result: _Optional[str] = ..., tags: _Optional[_Iterable[str]] = ..., importance: _Optional[float] = ..., create_time: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ...) -> None: ...
 
 class RecordStepResponse(_message.Message):
-    __slots__ = ("step", "observation", "output_blob", "task_id")
+    __slots__ = ("step", "observation", "output_blob", "task_id", "replayed", "output_collected")
     STEP_FIELD_NUMBER: _ClassVar[int]
     OBSERVATION_FIELD_NUMBER: _ClassVar[int]
     OUTPUT_BLOB_FIELD_NUMBER: _ClassVar[int]
     TASK_ID_FIELD_NUMBER: _ClassVar[int]
+    REPLAYED_FIELD_NUMBER: _ClassVar[int]
+    OUTPUT_COLLECTED_FIELD_NUMBER: _ClassVar[int]
     step: Step
     observation: str
     output_blob: BlobInfo
     task_id: str
-    def __init__(self, step: _Optional[_Union[Step, _Mapping]] = ..., observation: _Optional[str] = ..., output_blob: _Optional[_Union[BlobInfo, _Mapping]] = ..., task_id: _Optional[str] = ...) -> None: ...
+    replayed: bool
+    output_collected: bool
+    def __init__(self, step: _Optional[_Union[Step, _Mapping]] = ..., observation: _Optional[str] = ..., output_blob: _Optional[_Union[BlobInfo, _Mapping]] = ..., task_id: _Optional[str] = ..., replayed: bool = ..., output_collected: bool = ...) -> None: ...
+
+class UploadStepRequest(_message.Message):
+    __slots__ = ("step", "data")
+    STEP_FIELD_NUMBER: _ClassVar[int]
+    DATA_FIELD_NUMBER: _ClassVar[int]
+    step: RecordStepRequest
+    data: bytes
+    def __init__(self, step: _Optional[_Union[RecordStepRequest, _Mapping]] = ..., data: _Optional[bytes] = ...) -> None: ...
+
+class UploadStepResponse(_message.Message):
+    __slots__ = ("recorded",)
+    RECORDED_FIELD_NUMBER: _ClassVar[int]
+    recorded: RecordStepResponse
+    def __init__(self, recorded: _Optional[_Union[RecordStepResponse, _Mapping]] = ...) -> None: ...
+
+class GetTaskRequest(_message.Message):
+    __slots__ = ("agent_id", "task_id", "json_form")
+    AGENT_ID_FIELD_NUMBER: _ClassVar[int]
+    TASK_ID_FIELD_NUMBER: _ClassVar[int]
+    JSON_FORM_FIELD_NUMBER: _ClassVar[int]
+    agent_id: str
+    task_id: str
+    json_form: _memory_pb2.JsonForm
+    def __init__(self, agent_id: _Optional[str] = ..., task_id: _Optional[str] = ..., json_form: _Optional[_Union[_memory_pb2.JsonForm, str]] = ...) -> None: ...
+
+class GetTaskResponse(_message.Message):
+    __slots__ = ("task", "session_id", "number", "tiers", "record_id")
+    TASK_FIELD_NUMBER: _ClassVar[int]
+    SESSION_ID_FIELD_NUMBER: _ClassVar[int]
+    NUMBER_FIELD_NUMBER: _ClassVar[int]
+    TIERS_FIELD_NUMBER: _ClassVar[int]
+    RECORD_ID_FIELD_NUMBER: _ClassVar[int]
+    task: Task
+    session_id: str
+    number: int
+    tiers: _containers.RepeatedScalarFieldContainer[int]
+    record_id: str
+    def __init__(self, task: _Optional[_Union[Task, _Mapping]] = ..., session_id: _Optional[str] = ..., number: _Optional[int] = ..., tiers: _Optional[_Iterable[int]] = ..., record_id: _Optional[str] = ...) -> None: ...
 
 class ListBlobsRequest(_message.Message):
     __slots__ = ("agent_id", "session_id", "step_id", "kind", "category", "tier", "archived", "page_size", "page_token")

@@ -45,6 +45,11 @@ class ContextServiceStub(object):
                 request_serializer=loombridge_dot_v1_dot_context__pb2.RecordStepRequest.SerializeToString,
                 response_deserializer=loombridge_dot_v1_dot_context__pb2.RecordStepResponse.FromString,
                 _registered_method=True)
+        self.UploadStep = channel.stream_unary(
+                '/loombridge.v1.ContextService/UploadStep',
+                request_serializer=loombridge_dot_v1_dot_context__pb2.UploadStepRequest.SerializeToString,
+                response_deserializer=loombridge_dot_v1_dot_context__pb2.UploadStepResponse.FromString,
+                _registered_method=True)
         self.ListSteps = channel.unary_unary(
                 '/loombridge.v1.ContextService/ListSteps',
                 request_serializer=loombridge_dot_v1_dot_context__pb2.ListStepsRequest.SerializeToString,
@@ -54,6 +59,11 @@ class ContextServiceStub(object):
                 '/loombridge.v1.ContextService/GetStep',
                 request_serializer=loombridge_dot_v1_dot_context__pb2.GetStepRequest.SerializeToString,
                 response_deserializer=loombridge_dot_v1_dot_context__pb2.GetStepResponse.FromString,
+                _registered_method=True)
+        self.GetTask = channel.unary_unary(
+                '/loombridge.v1.ContextService/GetTask',
+                request_serializer=loombridge_dot_v1_dot_context__pb2.GetTaskRequest.SerializeToString,
+                response_deserializer=loombridge_dot_v1_dot_context__pb2.GetTaskResponse.FromString,
                 _registered_method=True)
         self.Assemble = channel.unary_unary(
                 '/loombridge.v1.ContextService/Assemble',
@@ -146,6 +156,16 @@ class ContextServiceServicer(object):
         context.set_details('Method not implemented!')
         raise NotImplementedError('Method not implemented!')
 
+    def UploadStep(self, request_iterator, context):
+        """UploadStep is RecordStep for a result that is too long for one message: the
+        step first, then its result in parts. Nothing is recorded unless the stream
+        ends as it should. What of a broken one was stored already is deleted when it
+        is a day old.
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
     def ListSteps(self, request, context):
         """ListSteps returns steps of a session, oldest first; without a page size the
         last five.
@@ -156,6 +176,14 @@ class ContextServiceServicer(object):
 
     def GetStep(self, request, context):
         """GetStep returns one step. STEP_NOT_FOUND when there is none.
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
+    def GetTask(self, request, context):
+        """GetTask returns a task by its id, of any session, whichever tier it is in.
+        RECORD_NOT_FOUND when there is none.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
@@ -291,6 +319,11 @@ def add_ContextServiceServicer_to_server(servicer, server):
                     request_deserializer=loombridge_dot_v1_dot_context__pb2.RecordStepRequest.FromString,
                     response_serializer=loombridge_dot_v1_dot_context__pb2.RecordStepResponse.SerializeToString,
             ),
+            'UploadStep': grpc.stream_unary_rpc_method_handler(
+                    servicer.UploadStep,
+                    request_deserializer=loombridge_dot_v1_dot_context__pb2.UploadStepRequest.FromString,
+                    response_serializer=loombridge_dot_v1_dot_context__pb2.UploadStepResponse.SerializeToString,
+            ),
             'ListSteps': grpc.unary_unary_rpc_method_handler(
                     servicer.ListSteps,
                     request_deserializer=loombridge_dot_v1_dot_context__pb2.ListStepsRequest.FromString,
@@ -300,6 +333,11 @@ def add_ContextServiceServicer_to_server(servicer, server):
                     servicer.GetStep,
                     request_deserializer=loombridge_dot_v1_dot_context__pb2.GetStepRequest.FromString,
                     response_serializer=loombridge_dot_v1_dot_context__pb2.GetStepResponse.SerializeToString,
+            ),
+            'GetTask': grpc.unary_unary_rpc_method_handler(
+                    servicer.GetTask,
+                    request_deserializer=loombridge_dot_v1_dot_context__pb2.GetTaskRequest.FromString,
+                    response_serializer=loombridge_dot_v1_dot_context__pb2.GetTaskResponse.SerializeToString,
             ),
             'Assemble': grpc.unary_unary_rpc_method_handler(
                     servicer.Assemble,
@@ -438,6 +476,33 @@ class ContextService(object):
             _registered_method=True)
 
     @staticmethod
+    def UploadStep(request_iterator,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.stream_unary(
+            request_iterator,
+            target,
+            '/loombridge.v1.ContextService/UploadStep',
+            loombridge_dot_v1_dot_context__pb2.UploadStepRequest.SerializeToString,
+            loombridge_dot_v1_dot_context__pb2.UploadStepResponse.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
     def ListSteps(request,
             target,
             options=(),
@@ -481,6 +546,33 @@ class ContextService(object):
             '/loombridge.v1.ContextService/GetStep',
             loombridge_dot_v1_dot_context__pb2.GetStepRequest.SerializeToString,
             loombridge_dot_v1_dot_context__pb2.GetStepResponse.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def GetTask(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/loombridge.v1.ContextService/GetTask',
+            loombridge_dot_v1_dot_context__pb2.GetTaskRequest.SerializeToString,
+            loombridge_dot_v1_dot_context__pb2.GetTaskResponse.FromString,
             options,
             channel_credentials,
             insecure,

@@ -23,6 +23,7 @@ class ToolErrorCode(int, metaclass=_enum_type_wrapper.EnumTypeWrapper):
     TOOL_ERROR_CODE_FAILED: _ClassVar[ToolErrorCode]
     TOOL_ERROR_CODE_OUTCOME_UNKNOWN: _ClassVar[ToolErrorCode]
     TOOL_ERROR_CODE_INVALID_ARGUMENTS: _ClassVar[ToolErrorCode]
+    TOOL_ERROR_CODE_REFUSED: _ClassVar[ToolErrorCode]
 TOOL_ERROR_CODE_UNSPECIFIED: ToolErrorCode
 TOOL_ERROR_CODE_NOT_FOUND: ToolErrorCode
 TOOL_ERROR_CODE_PERMISSION_DENIED: ToolErrorCode
@@ -31,6 +32,7 @@ TOOL_ERROR_CODE_TIMEOUT: ToolErrorCode
 TOOL_ERROR_CODE_FAILED: ToolErrorCode
 TOOL_ERROR_CODE_OUTCOME_UNKNOWN: ToolErrorCode
 TOOL_ERROR_CODE_INVALID_ARGUMENTS: ToolErrorCode
+TOOL_ERROR_CODE_REFUSED: ToolErrorCode
 
 class ToolDescriptor(_message.Message):
     __slots__ = ("name", "description", "parameters_schema", "parameters_schema_json", "level", "requires_approval", "category", "mutates", "agent_id")
@@ -97,10 +99,11 @@ class ToolRequest(_message.Message):
     def __init__(self, agent_id: _Optional[str] = ..., name: _Optional[str] = ..., arguments: _Optional[_Union[_struct_pb2.Struct, _Mapping]] = ..., arguments_json: _Optional[str] = ..., session_id: _Optional[str] = ..., timeout: _Optional[_Union[datetime.timedelta, _duration_pb2.Duration, _Mapping]] = ..., thought: _Optional[str] = ..., turn_id: _Optional[str] = ..., call_id: _Optional[str] = ..., request_id: _Optional[str] = ..., json_form: _Optional[_Union[_memory_pb2.JsonForm, str]] = ...) -> None: ...
 
 class ToolResponse(_message.Message):
-    __slots__ = ("success", "output", "output_json", "error_message", "error_code", "output_truncated", "output_blob", "step", "observation", "recorded", "record_error")
+    __slots__ = ("success", "output", "output_json", "output_bytes", "error_message", "error_code", "output_truncated", "output_blob", "step", "observation", "recorded", "record_error", "replayed", "output_collected")
     SUCCESS_FIELD_NUMBER: _ClassVar[int]
     OUTPUT_FIELD_NUMBER: _ClassVar[int]
     OUTPUT_JSON_FIELD_NUMBER: _ClassVar[int]
+    OUTPUT_BYTES_FIELD_NUMBER: _ClassVar[int]
     ERROR_MESSAGE_FIELD_NUMBER: _ClassVar[int]
     ERROR_CODE_FIELD_NUMBER: _ClassVar[int]
     OUTPUT_TRUNCATED_FIELD_NUMBER: _ClassVar[int]
@@ -109,9 +112,12 @@ class ToolResponse(_message.Message):
     OBSERVATION_FIELD_NUMBER: _ClassVar[int]
     RECORDED_FIELD_NUMBER: _ClassVar[int]
     RECORD_ERROR_FIELD_NUMBER: _ClassVar[int]
+    REPLAYED_FIELD_NUMBER: _ClassVar[int]
+    OUTPUT_COLLECTED_FIELD_NUMBER: _ClassVar[int]
     success: bool
     output: _struct_pb2.Value
     output_json: str
+    output_bytes: _context_pb2.ResultBytes
     error_message: str
     error_code: ToolErrorCode
     output_truncated: bool
@@ -120,4 +126,6 @@ class ToolResponse(_message.Message):
     observation: str
     recorded: bool
     record_error: str
-    def __init__(self, success: bool = ..., output: _Optional[_Union[_struct_pb2.Value, _Mapping]] = ..., output_json: _Optional[str] = ..., error_message: _Optional[str] = ..., error_code: _Optional[_Union[ToolErrorCode, str]] = ..., output_truncated: bool = ..., output_blob: _Optional[_Union[_context_pb2.BlobInfo, _Mapping]] = ..., step: _Optional[_Union[_context_pb2.Step, _Mapping]] = ..., observation: _Optional[str] = ..., recorded: bool = ..., record_error: _Optional[str] = ...) -> None: ...
+    replayed: bool
+    output_collected: bool
+    def __init__(self, success: bool = ..., output: _Optional[_Union[_struct_pb2.Value, _Mapping]] = ..., output_json: _Optional[str] = ..., output_bytes: _Optional[_Union[_context_pb2.ResultBytes, _Mapping]] = ..., error_message: _Optional[str] = ..., error_code: _Optional[_Union[ToolErrorCode, str]] = ..., output_truncated: bool = ..., output_blob: _Optional[_Union[_context_pb2.BlobInfo, _Mapping]] = ..., step: _Optional[_Union[_context_pb2.Step, _Mapping]] = ..., observation: _Optional[str] = ..., recorded: bool = ..., record_error: _Optional[str] = ..., replayed: bool = ..., output_collected: bool = ...) -> None: ...

@@ -1,0 +1,155 @@
+package step
+
+import (
+	"strings"
+	"unicode/utf8"
+
+	"github.com/loom-bridge/loom-bridge/context/media"
+)
+
+// View is a form in which a result can be read.
+type View uint8
+
+// The views.
+const (
+	// ViewDefault is what a name leads to.
+	ViewDefault View = iota
+	// ViewOriginal is every byte as it was given.
+	ViewOriginal
+	// ViewText is the result for reading (see Original.Text).
+	ViewText
+	// ViewStdout and ViewStderr are what a program printed, apart.
+	ViewStdout
+	ViewStderr
+	// ViewMedia is an image, a sound or other bytes within the result.
+	ViewMedia
+)
+
+// Original is a result as it was given.
+type Original struct {
+	// Form is its form.
+	Form Form
+	// MediaType is the format of bytes, where it is known.
+	MediaType string
+	// Data are all of its bytes.
+	Data []byte
+	// Name is where it can be read, for the words that stand for bytes.
+	Name string
+}
+
+// Text is the result for reading: what a program printed, a text without the JSON
+// around it, the texts of content blocks, with a few words in the place of bytes.
+// Any other JSON, and text, is as it was given.
+func (o Original) Text() []byte {
+	if o.Form != FormJSON {
+		return o.plainText()
+	}
+	result, err := ParseResult(o.Data)
+	if err != nil {
+		return o.Data
+	}
+	if printed, ok := outputOf(&result); ok {
+		return []byte(printed.stdout.text + printed.stderr)
+	}
+	value := resultValue(&result)
+	if text, ok := onlyText(value); ok {
+		return Original{Form: FormText, Data: []byte(text), Name: o.Name}.plainText()
+	}
+	shown, found := withoutBytes(value)
+	text, isBlocks := blocksText(shown)
+	switch {
+	case !isBlocks && len(found) == 0:
+		return o.Data
+	case !isBlocks:
+		text = string(SpacedJSON(shown))
+	}
+	return []byte(replaceMarks(text, "", o.Name))
+}
+
+// plainText is a result that is no JSON, for reading.
+func (o Original) plainText() []byte {
+	info, isBytes := o.describe()
+	if !isBytes {
+		return o.Data
+	}
+	return []byte(replaceMarks(stub(info), "", o.Name))
+}
+
+// describe tells whether data that is no JSON is bytes, and what they are.
+func (o Original) describe() (media.Info, bool) {
+	if url, ok := media.ParseDataURL(string(o.Data)); ok {
+		return url.Info(), true
+	}
+	isText := utf8.Valid(o.Data) && !strings.ContainsRune(string(o.Data), 0)
+	isMedia := o.MediaType != "" && media.Kind(o.MediaType) != media.Binary
+	return media.InfoOf(o.MediaType, o.Data, int64(len(o.Data))), !isText || isMedia
+}
+
+// Printed is what a program printed to its output, or to its user, apart. Nothing,
+// and false, where the result does not tell them apart; a text is all output.
+func (o Original) Printed(stderr bool) ([]byte, bool) {
+	if o.Form == FormText || o.Form == FormBytes {
+		if stderr {
+			return nil, true
+		}
+		return o.Data, true
+	}
+	result, err := ParseResult(o.Data)
+	if err != nil {
+		return nil, false
+	}
+	p := readPrinted(&result)
+	if len(p.keys) == 0 && p.exit == nil {
+		return nil, false
+	}
+	if stderr {
+		return []byte(p.stderr), true
+	}
+	return []byte(p.stdout.text), true
+}
+
+// Media is an image, a sound or other bytes within a result.
+type Media struct {
+	media.Info
+	// Data are its bytes.
+	Data []byte
+}
+
+// MaxMedia bounds the media that are looked for in one result.
+const MaxMedia = 64
+
+// Media are the images, sounds and other bytes of the result, decoded, in the order
+// in which they stand there, at most MaxMedia of them. What can't be decoded is left
+// out.
+func (o Original) Media() []Media {
+	if o.Form != FormJSON {
+		return o.plainMedia()
+	}
+	value, err := DecodeJSON(o.Data)
+	if err != nil {
+		return nil
+	}
+	var found []Media
+	media.Each(value, func(mediaType, payload string) bool {
+		if data, err := media.Decode(strings.NewReplacer("\n", "", "\r", "").Replace(payload)); err == nil {
+			found = append(found, Media{media.InfoOf(mediaType, data, int64(len(data))), data})
+		}
+		return len(found) < MaxMedia
+	})
+	return found
+}
+
+func (o Original) plainMedia() []Media {
+	if url, ok := media.ParseDataURL(string(o.Data)); ok {
+		data, err := media.Decode(url.Payload)
+		if err != nil {
+			return nil
+		}
+		return []Media{{media.InfoOf(url.Type, data, int64(len(data))), data}}
+	}
+	info, isBytes := o.describe()
+	if !isBytes {
+		return nil
+	}
+	return []Media{{info, o.Data}}
+}

@@ -1,0 +1,197 @@
+package server
+
+import (
+	"encoding/base64"
+	"encoding/json"
+	"fmt"
+
+	"google.golang.org/protobuf/types/known/structpb"
+
+	"github.com/loom-bridge/loom-bridge/bridge/hand"
+	"github.com/loom-bridge/loom-bridge/bridge/tools"
+	"github.com/loom-bridge/loom-bridge/context/media"
+	"github.com/loom-bridge/loom-bridge/context/session"
+	"github.com/loom-bridge/loom-bridge/context/step"
+	"github.com/loom-bridge/loom-bridge/memory/kv"
+	loombridgev1 "github.com/loom-bridge/loom-bridge/proto/gen/loombridge/v1"
+)
+
+const (
+	// maxContentBlocks bounds the content blocks of one result.
+	maxContentBlocks = 256
+	// maxMediaTypeBytes bounds a media type.
+	maxMediaTypeBytes = 128
+	// maxURIBytes bounds the address of a resource.
+	maxURIBytes = 4096
+)
+
+func checkRecordStepRequest(r *loombridgev1.RecordStepRequest) error {
+	var c check
+	c.recordStep("", r)
+	if r.GetOutputUpload() != nil {
+		c.add("output_upload", "belongs to UploadStep")
+	}
+	return c.err()
+}
+
+func (c *check) recordStep(prefix string, r *loombridgev1.RecordStepRequest) {
+	c.requiredName(prefix+"agent_id", r.GetAgentId(), kv.MaxOwnerBytes)
+	c.required(prefix+"tool_name", r.GetToolName(), tools.MaxNameBytes)
+	c.text(prefix+"arguments_json", r.GetArgumentsJson(), tools.MaxArgumentsBytes)
+	c.text(prefix+"output_json", r.GetOutputJson(), hand.MaxOutputBytes)
+	c.text(prefix+"output_text", r.GetOutputText(), hand.MaxOutputBytes)
+	c.resultBytes(prefix+"output_bytes.", r.GetOutputBytes())
+	c.content(prefix+"output_content.", r.GetOutputContent())
+	if r.GetRefused() && r.GetSuccess() {
+		c.add(prefix+"refused", "needs success = false")
+	}
+	c.text(prefix+"error_message", r.GetErrorMessage(), maxThoughtBytes)
+	c.name(prefix+"session_id", r.GetSessionId(), session.MaxSessionIDBytes)
+	c.text(prefix+"thought", r.GetThought(), maxThoughtBytes)
+	c.text(prefix+"turn_id", r.GetTurnId(), maxIDBytes)
+	c.text(prefix+"call_id", r.GetCallId(), maxIDBytes)
+	c.text(prefix+"request_id", r.GetRequestId(), maxIDBytes)
+	c.task(prefix+"task.", r.GetTask())
+}
+
+func (c *check) resultBytes(prefix string, b *loombridgev1.ResultBytes) {
+	c.bytes(prefix+"data", len(b.GetData()), hand.MaxOutputBytes)
+	c.mediaType(prefix+"media_type", b.GetMediaType())
+}
+
+func (c *check) mediaType(field, text string) {
+	if text != "" && !media.IsType(text) {
+		c.add(field, "is no media type, such as `image/png`, of at most %d bytes", maxMediaTypeBytes)
+	}
+}
+
+// content checks the number of blocks before anything else.
+func (c *check) content(prefix string, content *loombridgev1.ResultContent) {
+	if len(content.GetBlocks()) > maxContentBlocks {
+		c.count(prefix+"blocks", len(content.GetBlocks()), maxContentBlocks)
+		return
+	}
+	for i, block := range content.GetBlocks() {
+		inner := fmt.Sprintf("%sblocks[%d].", prefix, i)
+		switch kind := block.GetBlock().(type) {
+		case *loombridgev1.ContentBlock_Text:
+			c.text(inner+"text", kind.Text, hand.MaxOutputBytes)
+		case *loombridgev1.ContentBlock_Image:
+			c.resultBytes(inner+"image.", kind.Image)
+		case *loombridgev1.ContentBlock_Audio:
+			c.resultBytes(inner+"audio.", kind.Audio)
+		case *loombridgev1.ContentBlock_Resource:
+			c.required(inner+"resource.uri", kind.Resource.GetUri(), maxURIBytes)
+			c.mediaType(inner+"resource.media_type", kind.Resource.GetMediaType())
+			c.text(inner+"resource.text", kind.Resource.GetText(), hand.MaxOutputBytes)
+			c.bytes(inner+"resource.data", len(kind.Resource.GetData()), hand.MaxOutputBytes)
+		default:
+			c.add(inner+"block", "is required")
+		}
+	}
+}
+
+func reportOf(scope kv.Scope, r *loombridgev1.RecordStepRequest) (hand.Recorded, error) {
+	args, err := eitherJSON("arguments", r.GetArgumentsJson(), r.GetArguments() != nil, structpb.NewStructValue(r.GetArguments()))
+	if err != nil {
+		return hand.Recorded{}, err
+	}
+	output, err := resultOf(r)
+	if err != nil {
+		return hand.Recorded{}, err
+	}
+	task, err := taskOf(r.GetTask())
+	if err != nil {
+		return hand.Recorded{}, err
+	}
+	return hand.Recorded{
+		Task: task,
+		Request: hand.Request{
+			Scope: scope, SessionID: r.GetSessionId(), Name: r.GetToolName(), Args: args,
+			Thought: r.GetThought(), TurnID: r.GetTurnId(), CallID: r.GetCallId(), RequestID: r.GetRequestId(),
+			Pinned: r.GetPinned(),
+		},
+		Output: output, Failed: !r.GetSuccess(), ErrorMessage: r.GetErrorMessage(), Refused: r.GetRefused(),
+	}, nil
+}
+
+// resultOf is the result of a report, byte for byte. The oneof tells an empty
+// result from none.
+func resultOf(r *loombridgev1.RecordStepRequest) (step.Original, error) {
+	switch output := r.GetOutputForm().(type) {
+	case *loombridgev1.RecordStepRequest_Output:
+		if text, isText := output.Output.GetKind().(*structpb.Value_StringValue); isText {
+			return step.Original{Form: step.FormText, Data: []byte(text.StringValue)}, nil
+		}
+		data, err := jsonOf("output", output.Output)
+		return step.Original{Form: step.FormJSON, Data: data}, err
+	case *loombridgev1.RecordStepRequest_OutputJson:
+		if output.OutputJson == "" {
+			return step.Original{Form: step.FormNone}, nil
+		}
+		return step.Original{Form: step.FormJSON, Data: []byte(output.OutputJson)}, nil
+	case *loombridgev1.RecordStepRequest_OutputText:
+		return step.Original{Form: step.FormText, Data: []byte(output.OutputText)}, nil
+	case *loombridgev1.RecordStepRequest_OutputBytes:
+		return step.Original{Form: step.FormBytes, Data: output.OutputBytes.GetData(), MediaType: output.OutputBytes.GetMediaType()}, nil
+	case *loombridgev1.RecordStepRequest_OutputContent:
+		return step.Original{Form: step.FormJSON, Data: contentJSON(output.OutputContent)}, nil
+	}
+	return step.Original{Form: step.FormNone}, nil
+}
+
+// contentJSON is content blocks as MCP writes them.
+func contentJSON(content *loombridgev1.ResultContent) json.RawMessage {
+	blocks := make([]any, len(content.GetBlocks()))
+	for i, block := range content.GetBlocks() {
+		blocks[i] = blockOf(block)
+	}
+	return step.CanonicalJSON(map[string]any{"content": blocks})
+}
+
+func blockOf(block *loombridgev1.ContentBlock) map[string]any {
+	switch kind := block.GetBlock().(type) {
+	case *loombridgev1.ContentBlock_Image:
+		return bytesBlock("image", kind.Image)
+	case *loombridgev1.ContentBlock_Audio:
+		return bytesBlock("audio", kind.Audio)
+	case *loombridgev1.ContentBlock_Resource:
+		inner := map[string]any{"uri": kind.Resource.GetUri()}
+		if mediaType := kind.Resource.GetMediaType(); mediaType != "" {
+			inner["mimeType"] = mediaType
+		}
+		switch content := kind.Resource.GetContent().(type) {
+		case *loombridgev1.ResourceBlock_Text:
+			inner["text"] = content.Text
+		case *loombridgev1.ResourceBlock_Data:
+			inner["blob"] = base64.StdEncoding.EncodeToString(content.Data)
+		}
+		return map[string]any{"type": "resource", "resource": inner}
+	}
+	return map[string]any{"type": "text", "text": block.GetText()}
+}
+
+func bytesBlock(kind string, b *loombridgev1.ResultBytes) map[string]any {
+	mediaType := b.GetMediaType()
+	if mediaType == "" {
+		mediaType = media.TypeOf(b.GetData())
+	}
+	return map[string]any{"type": kind, "mimeType": mediaType, "data": base64.StdEncoding.EncodeToString(b.GetData())}
+}
+
+func formOf(f step.Form) loombridgev1.ResultForm { return loombridgev1.ResultForm(f) }
+
+func viewOf(f loombridgev1.BlobForm) step.View { return step.View(f) }
+
+// recordedOf converts the answer to a report.
+func recordedOf(a hand.Answer) *loombridgev1.RecordStepResponse {
+	out := &loombridgev1.RecordStepResponse{
+		Step:        stepOf(*a.Step, a.Position, loombridgev1.JsonForm_JSON_FORM_UNSPECIFIED),
+		Observation: utf8Text(a.Observation),
+		TaskId:      a.TaskID, Replayed: a.Replayed, OutputCollected: a.Collected,
+	}
+	if a.Blob != nil {
+		out.OutputBlob = blobInfoOf(*a.Blob)
+	}
+	return out
+}

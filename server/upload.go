@@ -1,0 +1,109 @@
+package server
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"time"
+
+	"google.golang.org/grpc"
+
+	"github.com/loom-bridge/loom-bridge/bridge/hand"
+	"github.com/loom-bridge/loom-bridge/context/step"
+	loombridgev1 "github.com/loom-bridge/loom-bridge/proto/gen/loombridge/v1"
+)
+
+// UploadStep records a step whose result follows in parts.
+func (s *contextService) UploadStep(stream grpc.ClientStreamingServer[loombridgev1.UploadStepRequest, loombridgev1.UploadStepResponse]) error {
+	first, err := stream.Recv()
+	if errors.Is(err, io.EOF) {
+		first, err = &loombridgev1.UploadStepRequest{}, nil // the check names what is missing
+	}
+	if err != nil {
+		return err
+	}
+	if err := checkUploadStepRequest(first); err != nil {
+		return err
+	}
+	r := first.GetStep()
+	scope, err := agentScope(stream.Context(), r.GetAgentId())
+	if err != nil {
+		return err
+	}
+	report, err := reportOf(scope, r)
+	if err != nil {
+		return err
+	}
+	upload := r.GetOutputUpload()
+	report.Output = step.Original{Form: step.Form(upload.GetForm()), MediaType: upload.GetMediaType()}
+	silence := s.endSilent(stream.Context())
+	defer silence.Stop()
+	report.Body = &uploadReader{receive: func() (*loombridgev1.UploadStepRequest, error) {
+		message, err := stream.Recv()
+		silence.Reset(s.limits.StallTimeout)
+		return message, err
+	}}
+	answer, err := s.hand.Record(stream.Context(), report)
+	if err != nil {
+		return err
+	}
+	return stream.SendAndClose(&loombridgev1.UploadStepResponse{Recorded: recordedOf(answer)})
+}
+
+// endSilent ends an upload that sends nothing for too long, or that takes longer
+// than any tool may run: it holds a place among the uploads, and memory.
+func (s *contextService) endSilent(ctx context.Context) *time.Timer {
+	late := func(within time.Duration) func() {
+		return func() {
+			endStream(ctx, &RequestError{Violations: []Violation{{"data", fmt.Sprintf("did not come within %v", within)}}})
+		}
+	}
+	whole := time.AfterFunc(hand.MaxTimeout, late(hand.MaxTimeout))
+	context.AfterFunc(ctx, func() { whole.Stop() })
+	return time.AfterFunc(s.limits.StallTimeout, late(s.limits.StallTimeout))
+}
+
+// checkUploadStepRequest checks the first message of an upload.
+func checkUploadStepRequest(r *loombridgev1.UploadStepRequest) error {
+	var c check
+	if r.GetStep() == nil {
+		c.add("step", "is required in the first message")
+		return c.err()
+	}
+	c.recordStep("step.", r.GetStep())
+	upload := r.GetStep().GetOutputUpload()
+	switch upload.GetForm() {
+	case loombridgev1.ResultForm_RESULT_FORM_JSON, loombridgev1.ResultForm_RESULT_FORM_TEXT, loombridgev1.ResultForm_RESULT_FORM_BYTES:
+	default:
+		c.add("step.output_upload.form", "must be RESULT_FORM_JSON, RESULT_FORM_TEXT or RESULT_FORM_BYTES")
+	}
+	c.mediaType("step.output_upload.media_type", upload.GetMediaType())
+	return c.err()
+}
+
+// uploadReader reads the parts of an upload. It is for one goroutine.
+type uploadReader struct {
+	receive func() (*loombridgev1.UploadStepRequest, error)
+	rest    []byte
+	err     error
+}
+
+func (u *uploadReader) Read(p []byte) (int, error) {
+	for len(u.rest) == 0 && u.err == nil {
+		message, err := u.receive()
+		switch {
+		case err != nil:
+			u.err = err // io.EOF is the end of the upload
+		case message.GetStep() != nil || message.GetItem() == nil:
+			u.err = &RequestError{Violations: []Violation{{Field: "data", Description: "is required in every message but the first"}}}
+		}
+		u.rest = message.GetData()
+	}
+	if len(u.rest) == 0 {
+		return 0, u.err
+	}
+	n := copy(p, u.rest)
+	u.rest = u.rest[n:]
+	return n, nil
+}
