@@ -10,6 +10,7 @@ import (
 
 	"github.com/loom-bridge/loom-bridge/bridge/events"
 	"github.com/loom-bridge/loom-bridge/bridge/hand"
+	"github.com/loom-bridge/loom-bridge/bridge/share"
 	"github.com/loom-bridge/loom-bridge/memory"
 	"github.com/loom-bridge/loom-bridge/memory/kv"
 	loombridgev1 "github.com/loom-bridge/loom-bridge/proto/gen/loombridge/v1"
@@ -37,14 +38,15 @@ var (
 
 type bridgeService struct {
 	loombridgev1.UnimplementedBridgeServiceServer
-	memory Memory
-	hand   Hand
-	events Events
-	tasks  Tasks
-	agents Agents
-	limits Limits
-	now    func() time.Time
-	log    *slog.Logger
+	memory   Memory
+	hand     Hand
+	events   Events
+	tasks    Tasks
+	agents   Agents
+	limits   Limits
+	searches *share.Pool
+	now      func() time.Time
+	log      *slog.Logger
 }
 
 // MemorySave saves one record.
@@ -76,6 +78,11 @@ func (s *bridgeService) MemoryQuery(ctx context.Context, r *loombridgev1.MemoryQ
 	if err != nil {
 		return nil, err
 	}
+	place, err := s.searches.Take(ctx, callerOf(ctx, r), 1)
+	if err != nil {
+		return nil, err
+	}
+	defer place.Leave()
 	view := recordView{r.GetJsonForm(), r.GetIncludeEmbeddings()}
 	query := queryOf(r)
 	query.MaxBytes = s.limits.MaxSendBytes

@@ -290,7 +290,7 @@ func TestLogIsQuiet(t *testing.T) {
 
 func TestTooManyCalls(t *testing.T) {
 	entered, release := make(chan struct{}), make(chan struct{})
-	o := servertest.Options{Server: server.Options{Limits: server.Limits{MaxCalls: 1}}}
+	o := servertest.Options{Server: server.Options{Limits: server.Limits{MaxCalls: 1, MaxWaitingCalls: -1}}}
 	s := StartWithQuery(t, o, func(context.Context) (memory.Result, error) {
 		close(entered)
 		<-release

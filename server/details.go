@@ -11,6 +11,7 @@ import (
 	"github.com/loom-bridge/loom-bridge/bridge/agents"
 	"github.com/loom-bridge/loom-bridge/bridge/events"
 	"github.com/loom-bridge/loom-bridge/bridge/hand"
+	"github.com/loom-bridge/loom-bridge/bridge/share"
 	"github.com/loom-bridge/loom-bridge/bridge/tools"
 	"github.com/loom-bridge/loom-bridge/context/assemble"
 	"github.com/loom-bridge/loom-bridge/context/blob"
@@ -176,6 +177,12 @@ func detailsOf(err error) map[string]string {
 	if e, ok := errors.AsType[*events.PositionError](err); ok {
 		put("topic", e.Topic)
 		put("last_sequence", strconv.FormatUint(e.Last, 10))
+	}
+	if e, ok := errors.AsType[*share.ExhaustedError](err); ok {
+		put("share", e.Pool)
+		put("share_of", string(e.Whose))
+		number("held", int(e.Held))
+		number("total", int(e.Total))
 	}
 	if e, ok := errors.AsType[*kv.LimitError](err); ok {
 		put("limit_of", e.What)

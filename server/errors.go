@@ -9,6 +9,7 @@ import (
 	"github.com/loom-bridge/loom-bridge/bridge/agents"
 	"github.com/loom-bridge/loom-bridge/bridge/events"
 	"github.com/loom-bridge/loom-bridge/bridge/hand"
+	"github.com/loom-bridge/loom-bridge/bridge/share"
 	"github.com/loom-bridge/loom-bridge/bridge/tools"
 	"github.com/loom-bridge/loom-bridge/context/assemble"
 	"github.com/loom-bridge/loom-bridge/context/blob"
@@ -84,6 +85,7 @@ func errorTable() []errorRow {
 		{ErrUnauthenticated, codes.Unauthenticated, loombridgev1.ErrorReason_ERROR_REASON_UNAUTHENTICATED, ""},
 		{ErrAgentNotOwned, codes.PermissionDenied, loombridgev1.ErrorReason_ERROR_REASON_AGENT_NOT_OWNED, ""},
 		{ErrOverloaded, codes.Unavailable, reasonOverloaded, ""},
+		{share.ErrExhausted, codes.Unavailable, reasonOverloaded, ""},
 		{ErrTooLarge, codes.ResourceExhausted, reasonTooLarge, ""},
 
 		{kv.ErrFull, codes.ResourceExhausted, loombridgev1.ErrorReason_ERROR_REASON_STORAGE_FULL, publicFull},
@@ -131,7 +133,6 @@ func errorTable() []errorRow {
 		{tools.ErrInvalidArguments, codes.InvalidArgument, loombridgev1.ErrorReason_ERROR_REASON_INVALID_ARGUMENTS, ""},
 
 		{hand.ErrInvalid, codes.InvalidArgument, reasonInvalid, ""},
-		{hand.ErrOverloaded, codes.Unavailable, reasonOverloaded, ""},
 		{hand.ErrClosed, codes.Unavailable, reasonShuttingDown, publicStopping},
 
 		{events.ErrInvalid, codes.InvalidArgument, reasonInvalid, ""},

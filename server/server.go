@@ -9,6 +9,7 @@ import (
 	"log/slog"
 	"net"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	grpcprom "github.com/grpc-ecosystem/go-grpc-middleware/providers/prometheus"
@@ -49,6 +50,9 @@ const (
 type Options struct {
 	// Limits bound sizes, counts and times. Default: DefaultLimits.
 	Limits Limits
+	// Shares divide calls and streams among tenants and agents. Default: those of
+	// NewShares with the limits.
+	Shares *Shares
 	// Credentials switch authentication on. Default nil: off, one tenant, and
 	// only loopback addresses and Unix sockets are served.
 	Credentials *Credentials
@@ -106,8 +110,8 @@ type Server struct {
 	metrics  *grpcprom.ServerMetrics
 	folds    *foldMetrics
 
-	calls   chan struct{} // a token for each unary call
-	streams chan struct{} // a token for each stream
+	shares   *Shares
+	inFlight atomic.Int64 // calls and streams
 	// healthCalls has a token for each health check or watch.
 	healthCalls chan struct{}
 	door        door
@@ -132,8 +136,7 @@ func New(services Services, opts *Options) *Server {
 		now:          o.Now,
 		health:       health.NewServer(),
 		observer:     observer{log: o.Logger, slow: o.SlowCall},
-		calls:        make(chan struct{}, o.Limits.MaxCalls),
-		streams:      make(chan struct{}, o.Limits.MaxStreams),
+		shares:       o.Shares,
 		healthCalls:  make(chan struct{}, maxHealthCalls),
 		draining:     make(chan struct{}),
 	}
@@ -168,6 +171,9 @@ func withDefaults(opts *Options) Options {
 	if o.Now == nil {
 		o.Now = time.Now
 	}
+	if o.Shares == nil {
+		o.Shares = NewShares(o.Limits, o.Credentials == nil)
+	}
 	return o
 }
 
@@ -200,7 +206,7 @@ func (s *Server) registerNative() {
 	d := s.services
 	loombridgev1.RegisterBridgeServiceServer(s.grpc, &bridgeService{
 		memory: d.Memory, hand: d.Hand, events: d.Events, tasks: d.Tasks, agents: d.Agents, limits: s.limits,
-		now: s.now, log: s.observer.log,
+		searches: s.shares.Searches, now: s.now, log: s.observer.log,
 	})
 	loombridgev1.RegisterMemoryServiceServer(s.grpc, &memoryService{memory: d.Memory, limits: s.limits})
 	loombridgev1.RegisterContextServiceServer(s.grpc, &contextService{
@@ -295,7 +301,7 @@ func (s *Server) idle(ctx context.Context) <-chan struct{} {
 				return
 			}
 			quiet++
-			if len(s.calls) > 0 || len(s.streams) > 0 {
+			if s.inFlight.Load() > 0 {
 				quiet = 0
 			}
 		}

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/loom-bridge/loom-bridge/bridge/events"
+	"github.com/loom-bridge/loom-bridge/bridge/share"
 )
 
 // DefaultCallTimeout ends a call that names no limit of its own: nobody else
@@ -83,8 +84,12 @@ type outcome struct {
 // with an open stream, over its newest stream. Every call ends: with a result;
 // with ErrNotFound when nobody registered the tool; with a *NotConnectedError
 // when no provider has a stream or the stream ends meanwhile, which says whether
-// the agent may have got the call; with ErrBusy; with the error of ctx, which
-// Timeout bounds; or with ErrClosed.
+// the agent may have got the call; with ErrBusy; with a *share.ExhaustedError when
+// the caller waits for as many calls as it may; with the error of ctx, which Timeout
+// bounds; or with ErrClosed.
+//
+// While it waits for the agent, the call gives back the place of share.Pause: the
+// agent may need one like it to answer.
 func (d *Directory) Call(ctx context.Context, tenant string, c Call) (Result, error) {
 	timeout := c.Timeout
 	if timeout <= 0 {
@@ -93,6 +98,12 @@ func (d *Directory) Call(ctx context.Context, tenant string, c Call) (Result, er
 	ctx, cancel := context.WithTimeout(ctx, min(timeout, MaxCallTimeout))
 	defer cancel()
 	deadline, _ := ctx.Deadline() // the caller's own may be earlier
+	place, err := d.calls.TryTake(share.Owner{Tenant: tenant, Agent: c.CallerID}, 1)
+	if err != nil {
+		return Result{}, fmt.Errorf("agents: call: %w", err)
+	}
+	defer place.Leave()
+	defer share.Pause(ctx)()
 	for {
 		link, err := d.provider(tenant, c.Name)
 		if err != nil {

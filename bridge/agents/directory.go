@@ -8,6 +8,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/loom-bridge/loom-bridge/bridge/share"
 	"github.com/loom-bridge/loom-bridge/memory/kv"
 )
 
@@ -35,6 +36,9 @@ const (
 	DefaultPendingCalls = 4096
 	// DefaultPendingBytes bounds what those calls hold: many of the largest.
 	DefaultPendingBytes = 64 << 20
+	// DefaultMaxCalls bounds the calls that wait for agents. Each holds its
+	// arguments and two goroutines, some 20 KiB.
+	DefaultMaxCalls = 8192
 	// DefaultKeepGaps is far longer than a gap is worth replaying.
 	DefaultKeepGaps = time.Hour
 )
@@ -73,6 +77,11 @@ type Options struct {
 	// PendingBytes bounds the bytes of those calls; one call is always taken.
 	// Default DefaultPendingBytes.
 	PendingBytes int
+	// MaxCalls bounds the calls of all tenants that wait for agents. Tenants and the
+	// agents that call share them. Default DefaultMaxCalls.
+	MaxCalls int
+	// OneTenant keeps no calls for other tenants: there are none.
+	OneTenant bool
 	// KeepGaps is how long a gap waits to be taken. Default DefaultKeepGaps.
 	KeepGaps time.Duration
 	// OnChange is called after the status of an agent changed, in order, one call
@@ -107,6 +116,7 @@ func (o *Options) withDefaults() Options {
 	fill(&filled.QueueCalls, DefaultQueueCalls)
 	fill(&filled.PendingCalls, DefaultPendingCalls)
 	fill(&filled.PendingBytes, DefaultPendingBytes)
+	fill(&filled.MaxCalls, DefaultMaxCalls)
 	fill(&filled.KeepGaps, DefaultKeepGaps)
 	return filled
 }
@@ -126,6 +136,7 @@ type Directory struct {
 	now     func() time.Time
 	gaps    *gapKeeper
 	changes *changes
+	calls   *share.Pool // those that wait for agents
 	done    chan struct{}
 	replan  chan struct{} // holds a token when the sweeper is to plan anew
 	running sync.WaitGroup
@@ -149,9 +160,12 @@ func New(engine kv.Engine, writer *kv.Writer, opts *Options) *Directory {
 		now:     filled.Now,
 		gaps:    newGapKeeper(writer, filled),
 		changes: newChanges(filled.OnChange, filled.Logger),
-		done:    make(chan struct{}),
-		replan:  make(chan struct{}, 1),
-		houses:  make(map[string]*house),
+		calls: share.New(share.Options{
+			Name: "calls that wait for agents", Setting: "--max-relayed-calls", Total: int64(filled.MaxCalls), OneTenant: filled.OneTenant,
+		}),
+		done:   make(chan struct{}),
+		replan: make(chan struct{}, 1),
+		houses: make(map[string]*house),
 	}
 	d.running.Go(d.sweep)
 	d.running.Go(d.gaps.run)

@@ -8,6 +8,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/loom-bridge/loom-bridge/bridge/share"
 	"github.com/loom-bridge/loom-bridge/memory/kv"
 )
 
@@ -29,6 +30,10 @@ type Options struct {
 	MaxEmitWait time.Duration
 	// Retention says how long durable events are kept.
 	Retention Retention
+	// Rate divides the bytes of events that are emitted and delivered among the
+	// tenants that are there. Emitters and readers of one that has more wait. Default
+	// nil: nobody does.
+	Rate *share.Rate
 	// Now is the clock. Default time.Now.
 	Now func() time.Time
 	// Logger takes what goes wrong in the background. Default: silence.
@@ -43,6 +48,7 @@ type Bus struct {
 	maxSubscriptions int
 	maxEmitWait      time.Duration
 	retention        Retention
+	rate             *share.Rate
 	now              func() time.Time
 	logger           *slog.Logger
 
@@ -76,6 +82,7 @@ func New(engine kv.Engine, writer *kv.Writer, opts *Options) *Bus {
 		maxSubscriptions: positive(opts.MaxSubscriptions, DefaultMaxSubscriptions),
 		maxEmitWait:      positive(opts.MaxEmitWait, DefaultMaxEmitWait),
 		retention:        opts.Retention.withDefaults(),
+		rate:             opts.Rate,
 		now:              opts.Now,
 		logger:           opts.Logger,
 		ended:            make(chan struct{}),

@@ -30,6 +30,9 @@ type EmitOptions struct {
 	// that ends with ".replies", the event is volatile. Only such emitters wait for
 	// subscriptions that are full.
 	Legacy bool
+	// Unmetered does not count the event against Options.Rate: the bridge itself
+	// emits it, and must not wait.
+	Unmetered bool
 }
 
 // Emit takes one event and returns it with its id, time and sequence. A
@@ -49,6 +52,9 @@ func (b *Bus) Emit(ctx context.Context, tenant string, e Event, opts EmitOptions
 	m := emission{event: e, opts: opts}
 	if m.err = m.admit(tenant); m.err != nil {
 		return Event{}, m.err
+	}
+	if err := b.pay(ctx, tenant, b.costOf(&m)); err != nil {
+		return Event{}, err
 	}
 	if m.opts.Volatile {
 		b.name(&m)
@@ -93,6 +99,13 @@ func (b *Bus) EmitAll(ctx context.Context, tenant string, events []Event, opts [
 		if all[i].err = all[i].admit(tenant); b.isClosed() {
 			all[i].err = ErrClosed
 		}
+	}
+	cost := int64(0)
+	for _, m := range all {
+		cost += b.costOf(m)
+	}
+	if err := b.pay(ctx, tenant, cost); err != nil {
+		fail(all, err)
 	}
 	topics := b.commitAll(ctx, tenant, all)
 	var f fan

@@ -51,6 +51,9 @@ type Subscription struct {
 	wake         chan struct{} // holds one token
 	ended        chan struct{} // closed by end
 
+	// pausedUntil is when the next event may be taken; it belongs to Take.
+	pausedUntil time.Time
+
 	// changing is held by Add and Remove, one at a time.
 	changing sync.Mutex
 
@@ -142,7 +145,7 @@ func (s *Subscription) Ready() <-chan struct{} { return s.wake }
 // it may read the store. It ends as Next does.
 func (s *Subscription) Take(ctx context.Context) (d Delivery, ok bool, err error) {
 	for {
-		if err := s.err(ctx); err != nil {
+		if err := s.err(ctx); err != nil || s.paused() {
 			return Delivery{}, false, err
 		}
 		t := s.pop()
@@ -152,10 +155,14 @@ func (s *Subscription) Take(ctx context.Context) (d Delivery, ok bool, err error
 			}
 			continue
 		}
-		if t.cursor == nil {
-			return t.delivery, t.ok, nil
+		d, ok, err := t.delivery, t.ok, error(nil)
+		if t.cursor != nil {
+			d, ok, err = s.read(ctx, t)
 		}
-		if d, ok, err := s.read(ctx, t); ok || err != nil {
+		if ok {
+			s.paid(d)
+		}
+		if ok || err != nil || t.cursor == nil {
 			return d, ok, err
 		}
 	}

@@ -7,6 +7,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/loom-bridge/loom-bridge/bridge/share"
 	"github.com/loom-bridge/loom-bridge/bridge/tools"
 	"github.com/loom-bridge/loom-bridge/context/blob"
 	"github.com/loom-bridge/loom-bridge/context/compress"
@@ -21,11 +22,11 @@ const (
 	DefaultTimeout = 30 * time.Second
 	// MaxTimeout bounds every call: what takes longer is no tool call.
 	MaxTimeout = 10 * time.Minute
-	// DefaultMaxRunning bounds the calls that run at once. Each may hold a few
+	// DefaultMaxRunning bounds the tools that run here at once. Each may hold a few
 	// MiB: arguments, a chunk, the shown output.
 	DefaultMaxRunning = 128
-	// DefaultMaxPerAgent bounds one agent's share of them.
-	DefaultMaxPerAgent = 64
+	// DefaultMaxPerAgent is what one agent may have of them while no other runs any.
+	DefaultMaxPerAgent = DefaultMaxRunning - DefaultMaxRunning/16
 	// DefaultMaxWaiting bounds the calls that wait to run.
 	DefaultMaxWaiting = 1024
 	// MaxOutputBytes bounds the JSON text of an answer's output. What is longer
@@ -76,9 +77,12 @@ type Deps struct {
 type Options struct {
 	// Style is how observations refer to blobs. Default step.ReferenceHint.
 	Style step.ReferenceStyle
-	// MaxRunning, MaxPerAgent and MaxWaiting bound the calls. Defaults
-	// DefaultMaxRunning, DefaultMaxPerAgent, DefaultMaxWaiting.
-	MaxRunning, MaxPerAgent, MaxWaiting int
+	// MaxRunning bounds the tools that run here at once, and MaxWaiting the calls
+	// that wait for one to end. Tenants and agents share both. Tools that other agents
+	// run do not count. Defaults DefaultMaxRunning and DefaultMaxWaiting.
+	MaxRunning, MaxWaiting int
+	// OneTenant keeps no slots for other tenants: there are none.
+	OneTenant bool
 	// DropWritten does not keep what fs:write_file wrote. Default: it is kept in
 	// a blob.
 	DropWritten bool
@@ -97,7 +101,7 @@ type Hand struct {
 	dropWritten bool
 	now         func() time.Time
 	logger      *slog.Logger
-	gate        *gate
+	slots       *share.Pool
 	requests    requestLocks
 
 	mu      sync.Mutex
@@ -117,7 +121,7 @@ func New(d Deps, opts *Options) *Hand {
 		dropWritten: o.DropWritten,
 		now:         time.Now,
 		logger:      slog.New(slog.DiscardHandler),
-		gate:        newGate(o),
+		slots:       newSlots(o),
 	}
 	if h.Compressor == nil {
 		h.Compressor = compress.New(func(text string) int { return (len(text) + 3) / 4 }, nil)

@@ -8,6 +8,7 @@ import (
 	"runtime/debug"
 	"time"
 
+	"github.com/loom-bridge/loom-bridge/bridge/share"
 	"github.com/loom-bridge/loom-bridge/bridge/tools"
 )
 
@@ -19,7 +20,8 @@ type outcome struct {
 	text string
 	// failure is why the tool failed; nil after success.
 	failure *tools.Error
-	// refused is the error of a tool that did not take its arguments.
+	// refused is the error of a tool that did not take its arguments, or of one that
+	// was never asked.
 	refused error
 }
 
@@ -107,6 +109,9 @@ func (h *Hand) guarded(ctx context.Context, c *call, root *os.Root) (out outcome
 func failed(c *call, err error) outcome {
 	if errors.Is(err, tools.ErrInvalidArguments) {
 		return outcome{refused: withSchema(err, c.tool)}
+	}
+	if errors.Is(err, share.ErrExhausted) {
+		return outcome{refused: err}
 	}
 	if failure, ok := errors.AsType[*tools.Error](err); ok {
 		return outcome{failure: failure}

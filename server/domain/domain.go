@@ -76,6 +76,13 @@ type Options struct {
 	Tiers tiers.Options
 	// CloseTimeout bounds Close. Default DefaultCloseTimeout.
 	CloseTimeout time.Duration
+	// MaxTools bounds the tools that run here at once, and MaxRelayedCalls the calls
+	// that wait for agents. Defaults those of packages hand and agents.
+	MaxTools, MaxRelayedCalls int
+	// OneTenant says that there is one tenant, for which everything is.
+	OneTenant bool
+	// Shares are those of the server. Default: tenants share nothing by them.
+	Shares *server.Shares
 	// Now is the clock. Default time.Now.
 	Now func() time.Time
 	// Logger hears of faults. Default silent.
@@ -118,6 +125,9 @@ func withDefaults(opts *Options) Options {
 	if opts != nil {
 		o = *opts
 	}
+	if o.Shares == nil {
+		o.Shares = &server.Shares{}
+	}
 	if o.Presets == nil {
 		o.Presets = history.Named
 	}
@@ -155,10 +165,11 @@ func (d *Domain) open(engine kv.Engine, workspaces hand.Workspaces, o Options) (
 		Models: o.Models, Reference: o.Reference, ToolResultTokens: o.ResultTokens, Presets: o.presets(),
 	})
 
-	d.Events = events.New(engine, writer, &events.Options{Now: o.Now, Retention: o.Retention, Logger: o.Logger})
+	d.Events = events.New(engine, writer, &events.Options{Now: o.Now, Retention: o.Retention, Rate: o.Shares.EventBytes, Logger: o.Logger})
 	d.onClose(d.Events.Close)
 	d.Agents = agents.New(engine, writer, &agents.Options{
 		Now: o.Now, Logger: o.Logger, IdleRegistration: o.RegistrationIdle, OnChange: herald{d.Events}.tell,
+		MaxCalls: o.MaxRelayedCalls, OneTenant: o.OneTenant,
 	})
 	d.onClose(d.Agents.Close)
 
@@ -169,7 +180,7 @@ func (d *Domain) open(engine kv.Engine, workspaces hand.Workspaces, o Options) (
 	d.Hand = hand.New(hand.Deps{
 		Registry: d.Registry, Relay: relay{d.Agents}, Log: d.Log, Blobs: d.Blobs, Reducer: d.reducer(o.Reduction),
 		Engine: engine, Writer: writer, Workspaces: workspaces, Compressor: compress.New(d.count, &o.Compress),
-	}, &hand.Options{Now: o.Now, Logger: o.Logger, Style: o.Reference, DropWritten: o.DropWritten})
+	}, &hand.Options{Now: o.Now, Logger: o.Logger, Style: o.Reference, DropWritten: o.DropWritten, MaxRunning: o.MaxTools, OneTenant: o.OneTenant})
 	d.onClose(func() error { return d.closeHand(o.CloseTimeout) })
 	return nil
 }

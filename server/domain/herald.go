@@ -45,7 +45,7 @@ func (h herald) tell(tenant string, c agents.Change) {
 	defer cancel()
 	_, _ = h.bus.Emit(ctx, tenant, events.Event{
 		Topic: StatusTopic, Type: StatusTopic, Source: c.AgentID, Payload: payload,
-	}, events.EmitOptions{Volatile: true, Legacy: true})
+	}, events.EmitOptions{Volatile: true, Legacy: true, Unmetered: true})
 }
 
 // folded publishes one batch; nil is none. It waits for nobody, and a call whose
@@ -68,5 +68,5 @@ func (h herald) folded(ctx context.Context, scope kv.Scope, sessionID string, ma
 	}
 	_, _ = h.bus.Emit(ctx, scope.Tenant, events.Event{
 		Topic: FoldedTopic, Type: FoldedTopic, Source: scope.Owner, SessionID: sessionID, Payload: payload,
-	}, events.EmitOptions{Volatile: true})
+	}, events.EmitOptions{Volatile: true, Unmetered: true})
 }

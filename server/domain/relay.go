@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/loom-bridge/loom-bridge/bridge/agents"
+	"github.com/loom-bridge/loom-bridge/bridge/share"
 	"github.com/loom-bridge/loom-bridge/bridge/tools"
 	"github.com/loom-bridge/loom-bridge/context/step"
 )
@@ -44,7 +45,7 @@ func (r relay) call(ctx context.Context, tenant, name string, c tools.Call) (too
 		return tools.Result{}, &tools.Error{Code: tools.OutcomeUnknown, Message: fmt.Sprintf(lostText, gone.Agent), Cause: err}
 	case errors.Is(err, agents.ErrNotFound):
 		return tools.Result{}, tools.Errorf(tools.NotFound, "Tool not found: %s", name)
-	case errors.Is(err, context.Canceled), errors.Is(err, context.DeadlineExceeded):
+	case errors.Is(err, context.Canceled), errors.Is(err, context.DeadlineExceeded), errors.Is(err, share.ErrExhausted):
 		return tools.Result{}, err
 	case err != nil:
 		return tools.Result{}, tools.Errorf(tools.Failed, "Execution failed: %w", err)

@@ -13,6 +13,7 @@ import (
 	"google.golang.org/protobuf/testing/protocmp"
 
 	"github.com/loom-bridge/loom-bridge/bridge/hand"
+	"github.com/loom-bridge/loom-bridge/bridge/share"
 	"github.com/loom-bridge/loom-bridge/bridge/tools"
 	"github.com/loom-bridge/loom-bridge/memory/kv"
 	loomv1pb "github.com/loom-bridge/loom-bridge/proto/gen/loom/v1"
@@ -35,7 +36,7 @@ func TestCallThatCouldNotRun(t *testing.T) {
 		code   string
 		text   string
 	}{
-		"too many":    {hand.ErrOverloaded, statusError, "EXECUTION_ERROR", "Execution failed: too many calls are waiting"},
+		"too many":    {&share.ExhaustedError{}, statusError, "EXECUTION_ERROR", "Execution failed: too many calls are waiting"},
 		"stopping":    {hand.ErrClosed, statusError, "EXECUTION_ERROR", "Execution failed: the server is stopping"},
 		"caller gone": {context.Canceled, statusError, "EXECUTION_ERROR", "Execution failed: the caller gave up"},
 		"waited long": {fmt.Errorf("hand: call: %w", context.DeadlineExceeded), statusTimeout, "TIMEOUT", "Timeout"},

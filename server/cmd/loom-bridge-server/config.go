@@ -66,6 +66,8 @@ type Config struct {
 	Memory `koanf:",squash"`
 	// Tiers is how much the tiers of tasks hold.
 	Tiers `koanf:",squash"`
+	// Sharing is what tenants and agents share.
+	Sharing `koanf:",squash"`
 	// Embedder makes vectors for long-term memory.
 	Embedder `koanf:",squash"`
 	// LoomAddr serves the loom.v1 API, whose clients know no credentials, apart
@@ -149,6 +151,7 @@ func DefaultConfig() Config {
 		Reduction:      defaultReduction(),
 		Memory:         defaultMemory(),
 		Tiers:          defaultTiers(),
+		Sharing:        defaultSharing(),
 		Embedder:       defaultEmbedder(),
 		BlobGCInterval: blob.DefaultCollectEvery, BlobGCBytes: blob.DefaultCollectBytes, BlobMaxBytes: blob.DefaultMaxOwnerBytes,
 	}
@@ -168,7 +171,7 @@ func (e *ConfigError) Error() string {
 // Validate returns a *ConfigError for the first setting that can't be used.
 func (c Config) Validate() error {
 	for _, check := range []func() error{
-		c.checkAddresses, c.checkFiles, c.checkLog, c.checkLimits,
+		c.checkAddresses, c.checkFiles, c.checkLog, c.checkLimits, c.checkSharing,
 		c.checkBlobs, c.checkHistory, c.checkReduction, c.checkCompaction, c.checkMemory, c.checkTiers, c.checkEmbedder,
 	} {
 		if err := check(); err != nil {
@@ -332,6 +335,8 @@ func (c Config) limits() server.Limits {
 		ConnectionTimeout: c.ConnectionTimeout, IdleTimeout: c.IdleTimeout, KeepaliveTime: c.KeepaliveTime,
 		KeepaliveTimeout: c.KeepaliveTimeout, KeepaliveMinTime: c.KeepaliveMinTime,
 		StallTimeout: c.StallTimeout, DrainTimeout: c.DrainTimeout,
+		MaxWaitingCalls: c.MaxWaitingCalls, MaxSearches: c.MaxSearches, MaxRequestBytes: c.MaxRequestBytes,
+		ContendedCalls: c.ContendedCalls, ContendedEventBytes: c.ContendedEventBytes,
 	}
 }
 

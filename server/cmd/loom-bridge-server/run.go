@@ -130,11 +130,13 @@ func serve(ctx context.Context, config Config, getenv func(string) string, stdou
 	if err != nil {
 		return err
 	}
+	shares := server.NewShares(config.limits(), credentials == nil)
 	parts, err := domain.Open(engine, places, &domain.Options{
 		StoreDir: config.DataDir, Models: models, History: config.history(), Retention: config.retention(),
 		Presets: config.preset, Reduction: reduction, Reference: referenceStyles()[config.byPreset().ReferenceStyle], Compress: config.compress(),
 		ResultTokens: config.ToolResultMaxTokens, DropWritten: !config.WriteStoreContent, Blobs: config.blobs(), RegistrationIdle: config.RegistrationIdle,
 		Memory: memory.Options{Language: language, Embedder: embedder, VectorWeight: config.VectorWeight}, Tiers: config.tiers(), Logger: logger,
+		Shares: shares, OneTenant: credentials == nil, MaxTools: config.MaxTools, MaxRelayedCalls: config.MaxRelayedCalls,
 	})
 	if err != nil {
 		return err
@@ -149,7 +151,7 @@ func serve(ctx context.Context, config Config, getenv func(string) string, stdou
 		return err
 	}
 	options := server.Options{
-		Limits: config.limits(), Credentials: credentials, TrustNetwork: config.TrustNetwork, TLS: transport,
+		Limits: config.limits(), Shares: shares, Credentials: credentials, TrustNetwork: config.TrustNetwork, TLS: transport,
 		Logger: logger, SlowCall: config.LogSlow, Metrics: metrics,
 		About: server.About{Version: buildVersion(), Durability: config.Durability, StoreFormat: storeFormat},
 	}

@@ -1,0 +1,94 @@
+package share
+
+import "context"
+
+// Place is what an owner holds of a pool. Its methods are safe for concurrent
+// use. A nil place is fine.
+type Place struct {
+	pool  *Pool
+	owner Owner
+	agent *agent
+	n     int64
+	// paused counts the pauses under way; while there are any, nothing is held.
+	paused int
+	left   bool
+}
+
+// Leave gives the units back. Leaving twice is harmless.
+func (p *Place) Leave() {
+	if p == nil {
+		return
+	}
+	p.pool.mu.Lock()
+	defer p.pool.mu.Unlock()
+	if p.left {
+		return
+	}
+	p.left = true
+	if p.paused == 0 {
+		p.pool.giveBack(p.agent, p.n)
+	}
+}
+
+// Move makes the place that of another agent of the same tenant, or returns an
+// *ExhaustedError and changes nothing.
+func (p *Place) Move(agent string) error {
+	if p == nil {
+		return nil
+	}
+	p.pool.mu.Lock()
+	defer p.pool.mu.Unlock()
+	if p.left || p.paused > 0 || p.owner.Agent == agent {
+		return nil
+	}
+	before, after := p.agent, p.pool.agent(Owner{p.owner.Tenant, agent})
+	p.pool.add(before, -p.n)
+	if whose, ok := p.pool.fits(after, p.n); !ok {
+		defer p.pool.forget(after)
+		p.pool.add(before, p.n)
+		return p.pool.exhausted(whose, after, p.n)
+	}
+	p.pool.add(after, p.n)
+	p.agent, p.owner.Agent = after, agent
+	p.pool.forget(before)
+	return nil
+}
+
+// pause gives the units back for a while.
+func (p *Place) pause() {
+	p.pool.mu.Lock()
+	defer p.pool.mu.Unlock()
+	if p.paused++; p.paused == 1 && !p.left {
+		p.pool.giveBack(p.agent, p.n)
+	}
+}
+
+// resume takes the units again, also beyond the share: who waited for another
+// agent has its answer, and would hold it while it waits once more.
+func (p *Place) resume() {
+	p.pool.mu.Lock()
+	defer p.pool.mu.Unlock()
+	if p.paused--; p.paused == 0 && !p.left {
+		p.agent = p.pool.agent(p.owner)
+		p.pool.add(p.agent, p.n)
+	}
+}
+
+type placeKey struct{}
+
+// With returns a context in which Pause finds the place.
+func With(ctx context.Context, p *Place) context.Context {
+	return context.WithValue(ctx, placeKey{}, p)
+}
+
+// Pause gives back the place that the context came with, until resume is called:
+// for as long as a call waits for another agent, or for another call. Call
+// resume once. Without a place in the context nothing happens.
+func Pause(ctx context.Context) (resume func()) {
+	p, ok := ctx.Value(placeKey{}).(*Place)
+	if !ok || p == nil {
+		return func() {}
+	}
+	p.pause()
+	return p.resume
+}

@@ -1,0 +1,57 @@
+package main
+
+import (
+	"fmt"
+
+	"github.com/spf13/pflag"
+
+	"github.com/loom-bridge/loom-bridge/bridge/agents"
+	"github.com/loom-bridge/loom-bridge/bridge/hand"
+	"github.com/loom-bridge/loom-bridge/server"
+)
+
+// Sharing is how much there is of what tenants and agents share, beside
+// --max-calls and --max-streams. See server.Limits for the first ones.
+type Sharing struct {
+	MaxWaitingCalls     int `koanf:"max-waiting-calls"`
+	MaxSearches         int `koanf:"max-searches"`
+	MaxRequestBytes     int `koanf:"max-request-bytes"`
+	ContendedCalls      int `koanf:"contended-calls"`
+	ContendedEventBytes int `koanf:"contended-event-bytes"`
+	// MaxTools bounds the tools that run in this process. Default 128.
+	MaxTools int `koanf:"max-tools"`
+	// MaxRelayedCalls bounds the tool calls that wait for agents. Default 8,192.
+	MaxRelayedCalls int `koanf:"max-relayed-calls"`
+}
+
+func defaultSharing() Sharing {
+	l := server.DefaultLimits()
+	return Sharing{
+		MaxWaitingCalls: l.MaxWaitingCalls, MaxSearches: l.MaxSearches, MaxRequestBytes: l.MaxRequestBytes,
+		ContendedCalls: l.ContendedCalls, ContendedEventBytes: l.ContendedEventBytes,
+		MaxTools: hand.DefaultMaxRunning, MaxRelayedCalls: agents.DefaultMaxCalls,
+	}
+}
+
+func sharingFlags(f *pflag.FlagSet, d Sharing) {
+	f.Int("max-waiting-calls", d.MaxWaitingCalls, "calls that wait to run; more are refused")
+	f.Int("max-tools", d.MaxTools, "tools that run at once; more wait")
+	f.Int("max-relayed-calls", d.MaxRelayedCalls, "calls that wait for tools of agents; more are refused")
+	f.Int("max-searches", d.MaxSearches, "queries of memory that run at once; more wait")
+	f.Int("max-request-bytes", d.MaxRequestBytes, "requests in memory, of all calls in flight; more are refused")
+	f.Int("contended-calls", d.ContendedCalls, "calls that run at once while several tenants make some; each has its part")
+	f.Int("contended-event-bytes", d.ContendedEventBytes, "bytes of events a second while several tenants are there; each has its part")
+}
+
+func (c Config) checkSharing() error {
+	for field, value := range map[string]int{
+		"max-waiting-calls": c.MaxWaitingCalls, "max-tools": c.MaxTools, "max-relayed-calls": c.MaxRelayedCalls,
+		"max-searches": c.MaxSearches, "max-request-bytes": c.MaxRequestBytes, "contended-calls": c.ContendedCalls,
+		"contended-event-bytes": c.ContendedEventBytes,
+	} {
+		if value <= 0 || value > maxLimit {
+			return &ConfigError{field, value, fmt.Sprintf("must be from 1 to %d", maxLimit)}
+		}
+	}
+	return nil
+}

@@ -1,0 +1,250 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"google.golang.org/genproto/googleapis/rpc/errdetails"
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/metadata"
+	"google.golang.org/grpc/status"
+	"google.golang.org/protobuf/types/known/durationpb"
+
+	loomv1pb "github.com/loom-bridge/loom-bridge/proto/gen/loom/v1"
+	loombridgev1 "github.com/loom-bridge/loom-bridge/proto/gen/loombridge/v1"
+)
+
+// as makes calls those of a tenant of MustCallers.
+func as(ctx context.Context, tenant string) context.Context {
+	return metadata.AppendToOutgoingContext(ctx, "authorization", "Bearer "+tenant)
+}
+
+// detailOf returns the reason of an error and its metadata.
+func detailOf(err error) (string, map[string]string) {
+	for _, detail := range status.Convert(err).Details() {
+		if info, ok := detail.(*errdetails.ErrorInfo); ok {
+			return info.GetReason(), info.GetMetadata()
+		}
+	}
+	return "", nil
+}
+
+// works makes one call of each sort, and fails the test if any is refused.
+func works(tb testing.TB, ctx context.Context, conn *grpc.ClientConn, agent string) {
+	tb.Helper()
+	ctx, cancel := context.WithTimeout(ctx, 10*time.Second)
+	defer cancel()
+	bridge := loombridgev1.NewBridgeServiceClient(conn)
+	if _, err := bridge.MemorySave(ctx, &loombridgev1.MemorySaveRequest{AgentId: agent, Text: "a note"}); err != nil {
+		tb.Errorf("%s can't save: %v", agent, err)
+	}
+	if _, err := bridge.MemoryQuery(ctx, &loombridgev1.MemoryQueryRequest{AgentId: agent, Query: "note"}); err != nil {
+		tb.Errorf("%s can't ask: %v", agent, err)
+	}
+	if r, err := bridge.Tool(ctx, &loombridgev1.ToolRequest{AgentId: agent, Name: "fs:list_dir"}); err != nil || !r.GetSuccess() {
+		tb.Errorf("%s can't run a tool: %v, %v", agent, r.GetErrorMessage(), err)
+	}
+	if _, err := bridge.Emit(ctx, &loombridgev1.EmitRequest{AgentId: agent, Topic: "news"}); err != nil {
+		tb.Errorf("%s can't emit: %v", agent, err)
+	}
+	if err := listens(ctx, conn, agent, "news"); err != nil {
+		tb.Errorf("%s can't listen: %v", agent, err)
+	}
+}
+
+// listens opens a subscription, which ends with ctx.
+func listens(ctx context.Context, conn *grpc.ClientConn, agent, topic string) error {
+	stream, err := loombridgev1.NewEventServiceClient(conn).Subscribe(ctx, &loombridgev1.SubscribeRequest{
+		AgentId: agent, Topics: []*loombridgev1.TopicPosition{{Topic: topic}},
+	})
+	if err == nil {
+		_, err = stream.Recv()
+	}
+	return err
+}
+
+// provide attaches an agent with a tool; each call of it is handed to called.
+func provide(tb testing.TB, ctx context.Context, conn *grpc.ClientConn, id, tool string, called func(*peerStream, pushed)) {
+	tb.Helper()
+	p := &peer{id: id, tool: tool, called: called}
+	s, err := p.open(ctx, conn)
+	must(tb, err)
+	var running sync.WaitGroup
+	running.Go(func() { _ = p.run(s) })
+	tb.Cleanup(func() {
+		s.cancel()
+		running.Wait()
+	})
+}
+
+// An agent whose tool never answers, and that calls it a thousand times, keeps
+// nobody else waiting: no other agent, and no other tenant.
+func TestHangingToolKeepsNobodyOut(t *testing.T) {
+	dir := t.TempDir()
+	p := MustRun(t, dir, "--credentials", MustCallers(t, dir, "acme", "umbrella"), "--log-level", "off")
+	acme := as(t.Context(), "acme")
+	var waiting atomic.Int64
+	provide(t, acme, p.conn, "hanging", "hanging:tool", func(*peerStream, pushed) { waiting.Add(1) })
+	calls, cancel := context.WithCancel(acme)
+	const hanging = 1024
+	var work sync.WaitGroup
+	var refused atomic.Int64
+	for i := range 8 {
+		conn := MustDial(t, p.Address)
+		for range hanging / 8 {
+			work.Go(func() {
+				_, err := loombridgev1.NewBridgeServiceClient(conn).Tool(calls, &loombridgev1.ToolRequest{
+					AgentId: "hanging", Name: "hanging:tool", Timeout: durationpb.New(time.Minute),
+				})
+				if calls.Err() == nil {
+					refused.Add(1)
+					t.Errorf("connection %d: the hanging call ended: %v", i, err)
+				}
+			})
+		}
+	}
+	for deadline := time.Now().Add(20 * time.Second); waiting.Load() < hanging && refused.Load() == 0; time.Sleep(time.Millisecond) {
+		if time.Now().After(deadline) {
+			t.Fatalf("%d of %d calls have reached the tool", waiting.Load(), hanging)
+		}
+	}
+	works(t, acme, p.conn, "neighbour")
+	works(t, as(t.Context(), "umbrella"), p.conn, "stranger")
+	works(t, acme, p.conn, "hanging") // itself too
+	cancel()
+	work.Wait()
+}
+
+// Calls of tools that call tools all succeed, many at once from two agents, in
+// both APIs, and a stranger is not kept waiting.
+func TestNestedToolCalls(t *testing.T) {
+	for name, loom := range map[string]bool{"native": false, "loom.v1": true} {
+		t.Run(name, func(t *testing.T) {
+			p := MustRun(t, t.TempDir(), "--log-level", "off")
+			inner := MustDial(t, p.Address)
+			// As an agent does it: the tool asks the server for a tool of its own.
+			provide(t, t.Context(), p.conn, "research", "agent:research", func(s *peerStream, call pushed) {
+				go func() {
+					time.Sleep(20 * time.Millisecond)
+					r, err := loombridgev1.NewBridgeServiceClient(inner).Tool(t.Context(), &loombridgev1.ToolRequest{AgentId: "research", Name: "fs:list_dir"})
+					if err == nil {
+						err = s.reply(call.id, fmt.Sprintf(`{"ok":%v}`, r.GetSuccess()))
+					}
+					if err != nil && t.Context().Err() == nil {
+						t.Errorf("inner call: %v", err)
+					}
+				}()
+			})
+			const each = 200 // more than there are slots for tools
+			var work sync.WaitGroup
+			var ok atomic.Int64
+			for _, caller := range []string{"a", "b"} {
+				conn := MustDial(t, p.Address)
+				for range each {
+					work.Go(func() {
+						call := toolCall{loom: loom, caller: caller, tool: "agent:research", marker: "ok", timeout: 20 * time.Second}
+						end, err := call.make(t.Context(), conn)
+						if err != nil || end != endAnswered {
+							t.Errorf("%s: %s, %v", caller, end, err)
+							return
+						}
+						ok.Add(1)
+					})
+				}
+			}
+			works(t, t.Context(), p.conn, "stranger")
+			work.Wait()
+			if ok.Load() != 2*each {
+				t.Errorf("%d of %d calls succeeded", ok.Load(), 2*each)
+			}
+		})
+	}
+}
+
+// One tenant that opens all the streams it can leaves some to other tenants, and
+// one agent some to the others of its tenant. What is refused says whose share is
+// used up, and what to do.
+func TestStreamsAreShared(t *testing.T) {
+	dir := t.TempDir()
+	p := MustRun(t, dir, "--credentials", MustCallers(t, dir, "acme", "umbrella"), "--log-level", "off", "--max-streams", "64")
+	acme := as(t.Context(), "acme")
+	open := 0
+	var err error
+	for ; err == nil && open < 100; open++ {
+		err = listens(acme, p.conn, "greedy", "news")
+	}
+	reason, details := detailOf(err)
+	if reason != "OVERLOADED" || details["share"] != "open streams" || details["share_of"] != "agent" || !strings.Contains(err.Error(), "--max-streams") {
+		t.Errorf("after %d streams: %v %v", open, err, details)
+	}
+	if open < 50 {
+		t.Errorf("one agent alone got %d of 64 streams", open)
+	}
+	works(t, acme, p.conn, "modest")
+	for i := range 2 {
+		must(t, listens(acme, p.conn, fmt.Sprint("other", i), "news"))
+	}
+	works(t, as(t.Context(), "umbrella"), p.conn, "stranger")
+}
+
+// Each setting of what is shared bounds what it says.
+func TestSharingSettings(t *testing.T) {
+	hang := func(tb testing.TB, p *process, n int) (errs chan error) {
+		tb.Helper()
+		var waiting atomic.Int64
+		provide(tb, tb.Context(), p.conn, "hanging", "hanging:tool", func(*peerStream, pushed) { waiting.Add(1) })
+		errs = make(chan error, n)
+		for range n {
+			go func() {
+				_, err := p.bridge().Tool(tb.Context(), &loombridgev1.ToolRequest{AgentId: "hanging", Name: "hanging:tool", Thought: strings.Repeat("x", 20_000)})
+				if tb.Context().Err() == nil {
+					errs <- err
+				}
+			}()
+		}
+		return errs
+	}
+	refusedWith := func(tb testing.TB, err error, share, setting string) {
+		tb.Helper()
+		reason, details := detailOf(err)
+		if reason != "OVERLOADED" || details["share"] != share || !strings.Contains(err.Error(), setting) {
+			tb.Errorf("got %v, %v, want the share of %s", err, details, share)
+		}
+	}
+	t.Run("max-relayed-calls", func(t *testing.T) {
+		p := MustRun(t, t.TempDir(), "--log-level", "off", "--max-relayed-calls", "8")
+		refusedWith(t, <-hang(t, p, 9), "calls that wait for agents", "--max-relayed-calls")
+	})
+	t.Run("max-request-bytes", func(t *testing.T) {
+		p := MustRun(t, t.TempDir(), "--log-level", "off", "--max-request-bytes", "100000")
+		refusedWith(t, <-hang(t, p, 6), "bytes of requests in memory", "--max-request-bytes")
+		works(t, t.Context(), p.conn, "neighbour")
+	})
+}
+
+// With authentication off a tool call of loom.v1 that gets no place is answered all
+// the same.
+func TestLoomCallWithoutAPlace(t *testing.T) {
+	p := MustRun(t, t.TempDir(), "--log-level", "off", "--max-relayed-calls", "1")
+	var waiting atomic.Int64
+	provide(t, t.Context(), p.conn, "hanging", "hanging:tool", func(*peerStream, pushed) { waiting.Add(1) })
+	answers := make(chan *loomv1pb.ToolResult, 2)
+	for range 2 {
+		go func() {
+			r, err := loomv1pb.NewBridgeClient(p.conn).ForwardToolCall(t.Context(), &loomv1pb.ToolCall{Id: "1", Name: "hanging:tool", TimeoutMs: 10_000})
+			if t.Context().Err() == nil {
+				must(t, err)
+				answers <- r
+			}
+		}()
+	}
+	r := <-answers
+	if r.GetStatus() != loomv1pb.ToolStatus_TOOL_ERROR || r.GetError().GetMessage() != "Execution failed: too many calls are waiting" {
+		t.Errorf("answer %v", r)
+	}
+}
