@@ -33,12 +33,20 @@ func (s *Subscription) cursorFor(sel *selection, t *topic) *cursor {
 	if c := s.cursors[key]; c != nil {
 		return c
 	}
-	c := &cursor{sub: s, key: key, topic: s.bus.hold(t.scope, true)}
+	if c := s.attachDetached(key, t); c != nil {
+		return c
+	}
+	c := s.newCursor(key, sel, s.bus.hold(t.scope, true))
+	s.cursors[key] = c
+	c.topic.attach(c)
+	return c
+}
+
+func (s *Subscription) newCursor(key cursorKey, sel *selection, t *topic) *cursor {
+	c := &cursor{sub: s, key: key, topic: t}
 	if sel.qos == Realtime {
 		c.fresh = &freshEvents{lane: sel.lane}
 	}
-	s.cursors[key] = c
-	c.topic.attach(c)
 	return c
 }
 

@@ -15,6 +15,8 @@ import (
 const (
 	// DefaultMaxSubscriptions bounds the open subscriptions of a bus.
 	DefaultMaxSubscriptions = 8192
+	// DefaultMaxQueuedBytes bounds the volatile events that wait for readers.
+	DefaultMaxQueuedBytes = 256 << 20
 	// DefaultMaxEmitWait is how long emitters wait for a full subscription.
 	DefaultMaxEmitWait = 5 * time.Second
 )
@@ -28,6 +30,13 @@ type Options struct {
 	// wants them to (SubscribeOptions.Wait), in sum since nothing waited for it.
 	// Default DefaultMaxEmitWait.
 	MaxEmitWait time.Duration
+	// MaxQueuedBytes bounds the volatile events that wait for the readers of all
+	// tenants, each counted once, and 64 bytes for each that it waits for. Tenants
+	// share it. Where a tenant's share is used up, the subscription that has most
+	// waiting ends with ErrSlowSubscriber. Default DefaultMaxQueuedBytes.
+	MaxQueuedBytes int64
+	// OneTenant keeps nothing of it for other tenants: there are none.
+	OneTenant bool
 	// Retention says how long durable events are kept.
 	Retention Retention
 	// Rate divides the bytes of events that are emitted and delivered among the
@@ -49,6 +58,7 @@ type Bus struct {
 	maxEmitWait      time.Duration
 	retention        Retention
 	rate             *share.Rate
+	queued           *share.Pool // bytes of volatile events that wait
 	now              func() time.Time
 	logger           *slog.Logger
 
@@ -83,13 +93,17 @@ func New(engine kv.Engine, writer *kv.Writer, opts *Options) *Bus {
 		maxEmitWait:      positive(opts.MaxEmitWait, DefaultMaxEmitWait),
 		retention:        opts.Retention.withDefaults(),
 		rate:             opts.Rate,
-		now:              opts.Now,
-		logger:           opts.Logger,
-		ended:            make(chan struct{}),
-		counts:           newCounts(),
-		seed:             maphash.MakeSeed(),
-		tenants:          make(map[string]*index),
-		subscriptions:    make(map[*Subscription]struct{}),
+		queued: share.New(share.Options{
+			Name: "bytes of events that wait for readers", Setting: "--max-queued-event-bytes",
+			Total: positive(opts.MaxQueuedBytes, DefaultMaxQueuedBytes), OneTenant: opts.OneTenant,
+		}),
+		now:           opts.Now,
+		logger:        opts.Logger,
+		ended:         make(chan struct{}),
+		counts:        newCounts(),
+		seed:          maphash.MakeSeed(),
+		tenants:       make(map[string]*index),
+		subscriptions: make(map[*Subscription]struct{}),
 	}
 	if b.now == nil {
 		b.now = time.Now
@@ -185,6 +199,7 @@ func (b *Bus) enter(s *Subscription) error {
 	x := b.tenants[s.tenant]
 	if x == nil {
 		x = newIndex()
+		x.queued = share.NewMeter(b.queued, share.Owner{Tenant: s.tenant}, queuedStep)
 		b.tenants[s.tenant] = x
 	}
 	x.users++
@@ -199,6 +214,7 @@ func (b *Bus) exit(s *Subscription) {
 	defer b.mu.Unlock()
 	delete(b.subscriptions, s)
 	if s.index.users--; s.index.users == 0 {
+		s.index.queued.Close()
 		delete(b.tenants, s.tenant)
 	}
 }

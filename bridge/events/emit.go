@@ -16,8 +16,9 @@ type EmitOptions struct {
 	Volatile bool
 	// RequestID makes a durable emit safe to repeat for as long as its event is
 	// kept: the same id with the same event gets the first answer, with another
-	// event it is kv.ErrRequestReused. At most kv.MaxRequestIDBytes. A volatile
-	// emit ignores it.
+	// event it is kv.ErrRequestReused. It belongs to the source and the topic: the
+	// same id of another source is another request. At most kv.MaxRequestIDBytes. A
+	// volatile emit ignores it.
 	RequestID string
 	// AllowReserved lets the event pass on a topic that belongs to the bridge.
 	AllowReserved bool

@@ -31,7 +31,9 @@ var (
 	// ErrSubscriptionClosed: the subscription was closed by its owner.
 	ErrSubscriptionClosed = errors.New("events: subscription is closed")
 	// ErrSlowSubscriber: emitters waited too long for room in the subscription
-	// (SubscribeOptions.Wait), or durable events wait for it in too many topics.
+	// (SubscribeOptions.Wait), durable events wait for it in too many topics, or of
+	// its tenant's volatile events, of which too many wait (Options.MaxQueuedBytes),
+	// most wait for it.
 	ErrSlowSubscriber = errors.New("events: subscriber is too slow")
 )
 

@@ -179,6 +179,11 @@ func (s *Subscription) remove(gone []*selection) {
 			s.weigh(c, len(c.claims))
 		}
 	}
+	for _, c := range s.replay.detached {
+		if c.dropClaims(); len(c.claims) == 0 {
+			s.dropDetached(c)
+		}
+	}
 	s.queue.retain(func(e entry) bool {
 		switch {
 		case e.cursor != nil && e.cursor.gone:
@@ -220,6 +225,9 @@ func (s *Subscription) clear(reason error) bool {
 	for _, c := range s.cursors {
 		c.topic.detach(c)
 		s.discard(c)
+	}
+	for _, c := range s.replay.detached {
+		s.dropDetached(c)
 	}
 	s.queue.retain(func(e entry) bool {
 		if e.cursor == nil {

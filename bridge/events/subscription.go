@@ -94,6 +94,7 @@ type Subscription struct {
 type entry struct {
 	sel    *selection
 	event  *Event
+	queued *queuedEvent
 	size   int
 	count  *count
 	cursor *cursor
@@ -107,7 +108,7 @@ func (s *Subscription) Positions() []Position { return s.start }
 
 // PastLeftOut returns of how many topics Selection.Since has not brought back the
 // past, because more match than the 4,096 with the newest events. It is always 0
-// without PerSelection: that is a *LimitError.
+// without PerSelection.
 func (s *Subscription) PastLeftOut() int {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -187,6 +188,7 @@ type turn struct {
 	delivery Delivery
 	ok       bool
 	cursor   *cursor
+	topic    *topic // of the cursor
 	// at is the cursor's position.
 	at uint64
 	// upTo is where the cursor's place in the queue ends; 0 when it has none.
@@ -211,14 +213,14 @@ func (s *Subscription) pop() turn {
 		return turn{unread: true}
 	}
 	if c := s.popPast(); c != nil {
-		return turn{cursor: c, at: c.position(), past: true}
+		return turn{cursor: c, topic: c.topic, at: c.position(), past: true}
 	}
 	for {
 		if s.late.len() > 0 && (s.lateTurn || s.queue.len() == 0) {
 			s.lateTurn = false
 			c, _ := s.late.pop()
 			if c.pending() {
-				return turn{cursor: c, at: c.position(), late: true}
+				return turn{cursor: c, topic: c.topic, at: c.position(), late: true}
 			}
 			c.late = false
 			s.settle(c)
@@ -238,7 +240,7 @@ func (s *Subscription) pop() turn {
 		s.listed--
 		e.cursor.listed--
 		if e.cursor.reaches(e.upTo) {
-			return turn{cursor: e.cursor, at: e.cursor.position(), upTo: e.upTo}
+			return turn{cursor: e.cursor, topic: e.cursor.topic, at: e.cursor.position(), upTo: e.upTo}
 		}
 		s.settle(e.cursor)
 	}
@@ -246,7 +248,7 @@ func (s *Subscription) pop() turn {
 
 // read takes the event that a turn is about.
 func (s *Subscription) read(ctx context.Context, t turn) (Delivery, bool, error) {
-	e, at, err := s.bus.fetch(ctx, t.cursor, t.at)
+	e, at, err := s.bus.fetch(ctx, t.cursor, t.topic, t.at)
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	c := t.cursor

@@ -5,7 +5,7 @@ package share
 func (p *Pool) fits(a *agent, n int64) (Whose, bool) {
 	t := a.tenant
 	free := p.opts.Total - p.sum.held
-	if n > free && p.sum.held > 0 {
+	if n > free {
 		return ByServer, false
 	}
 	room := p.tenantRoom(t.held, free)

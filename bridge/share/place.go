@@ -54,6 +54,29 @@ func (p *Place) Move(agent string) error {
 	return nil
 }
 
+// Resize makes the place one of n units, or returns an *ExhaustedError and changes
+// nothing. Less is always to be had.
+func (p *Place) Resize(n int64) error {
+	p.pool.mu.Lock()
+	defer p.pool.mu.Unlock()
+	more := n - p.n
+	if p.left || p.paused > 0 {
+		p.n = n
+		return nil
+	}
+	if more > 0 {
+		if whose, ok := p.pool.fits(p.agent, more); !ok {
+			return p.pool.exhausted(whose, p.agent, more)
+		}
+	}
+	p.n = n
+	p.pool.add(p.agent, more)
+	if more < 0 {
+		p.pool.serveAll()
+	}
+	return nil
+}
+
 // pause gives the units back for a while.
 func (p *Place) pause() {
 	p.pool.mu.Lock()

@@ -137,7 +137,7 @@ func TestBooks(t *testing.T) {
 				}
 				continue
 			}
-			if sum > 0 && sum+n > total {
+			if sum+n > total {
 				t.Fatalf("%d of %d units are taken", sum+n, total)
 			}
 			all = append(all, held{o, n, place})
@@ -397,6 +397,70 @@ func TestRate(t *testing.T) {
 	})
 	if err := (*share.Rate)(nil).Pay(t.Context(), "a", 1<<40); err != nil {
 		t.Error(err)
+	}
+}
+
+// The level is max-min fair: nobody with less than it loses anything, and where
+// not all fit, what is kept fills the total.
+func TestLevel(t *testing.T) {
+	random := rand.New(rand.NewPCG(3, 4))
+	for range 2000 {
+		sizes := make([]int64, 1+random.IntN(8))
+		sum := int64(0)
+		for i := range sizes {
+			sizes[i] = random.Int64N(1000)
+			sum += sizes[i]
+		}
+		total := random.Int64N(4000)
+		level := share.Level(sizes, total)
+		kept := int64(0)
+		for _, size := range sizes {
+			kept += min(size, level)
+		}
+		if kept > total && sum > total || kept < min(sum, total-int64(len(sizes))) {
+			t.Fatalf("%v in %d: the level %d keeps %d", sizes, total, level, kept)
+		}
+	}
+}
+
+// A meter takes what is used of the pool, in steps, and gives it back.
+func TestMeter(t *testing.T) {
+	p := share.New(share.Options{Name: "bytes", Total: 1600, OneTenant: true})
+	m := share.NewMeter(p, owner("a", "x"), 100)
+	random := rand.New(rand.NewPCG(5, 6))
+	used := int64(0)
+	for range 5000 {
+		n := random.Int64N(300)
+		switch {
+		case random.IntN(2) == 0:
+			if m.Add(n) == nil {
+				used += n
+			} else if used+n < 1400 {
+				t.Fatalf("%d were refused beside %d of 1600", n, used)
+			}
+		case used >= n:
+			m.Sub(n)
+			used -= n
+		}
+		if held := p.Held(); m.Used() != used || held < used || held > used+300 || held > 1600 {
+			t.Fatalf("used %d, counted %d, taken %d", used, m.Used(), held)
+		}
+	}
+	m.Note(5)
+	m.Close()
+	m.Sub(5)
+	if err := m.Add(1); err != nil || p.Held() != 0 {
+		t.Errorf("after the end: %v, %d are taken", err, p.Held())
+	}
+}
+
+func BenchmarkMeter(b *testing.B) {
+	m := share.NewMeter(share.New(share.Options{Total: 1 << 30}), owner("a", "x"), 64<<10)
+	for b.Loop() {
+		if err := m.Add(256); err != nil {
+			b.Fatal(err)
+		}
+		m.Sub(256)
 	}
 }
 

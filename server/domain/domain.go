@@ -79,6 +79,10 @@ type Options struct {
 	// MaxTools bounds the tools that run here at once, and MaxRelayedCalls the calls
 	// that wait for agents. Defaults those of packages hand and agents.
 	MaxTools, MaxRelayedCalls int
+	// MaxQueuedEventBytes bounds the volatile events that wait for readers, and
+	// MaxSubscriptions the open subscriptions. Defaults those of package events.
+	MaxQueuedEventBytes int64
+	MaxSubscriptions    int
 	// OneTenant says that there is one tenant, for which everything is.
 	OneTenant bool
 	// Shares are those of the server. Default: tenants share nothing by them.
@@ -165,7 +169,10 @@ func (d *Domain) open(engine kv.Engine, workspaces hand.Workspaces, o Options) (
 		Models: o.Models, Reference: o.Reference, ToolResultTokens: o.ResultTokens, Presets: o.presets(),
 	})
 
-	d.Events = events.New(engine, writer, &events.Options{Now: o.Now, Retention: o.Retention, Rate: o.Shares.EventBytes, Logger: o.Logger})
+	d.Events = events.New(engine, writer, &events.Options{
+		Now: o.Now, Retention: o.Retention, Rate: o.Shares.EventBytes, Logger: o.Logger,
+		MaxQueuedBytes: o.MaxQueuedEventBytes, MaxSubscriptions: o.MaxSubscriptions, OneTenant: o.OneTenant,
+	})
 	d.onClose(d.Events.Close)
 	d.Agents = agents.New(engine, writer, &agents.Options{
 		Now: o.Now, Logger: o.Logger, IdleRegistration: o.RegistrationIdle, OnChange: herald{d.Events}.tell,

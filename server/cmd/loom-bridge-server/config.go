@@ -84,9 +84,13 @@ type Config struct {
 	// days.
 	EventsMaxAge time.Duration `koanf:"events-max-age"`
 	// EventsMaxTopicBytes and EventsMaxBytes bound what is kept of a topic and
-	// of all; the oldest events go first. Default 64 MiB and 1 GiB.
+	// of all, of which each tenant has a share; the oldest events go first. Default
+	// 64 MiB and 1 GiB.
 	EventsMaxTopicBytes int `koanf:"events-max-topic-bytes"`
 	EventsMaxBytes      int `koanf:"events-max-bytes"`
+	// EventsSweepInterval is the time between two deletions of what is too old or too
+	// much. Default 1 min.
+	EventsSweepInterval time.Duration `koanf:"events-sweep-interval"`
 	// BlobTTL changes how long offloaded results stay before they expire, such as
 	// "shell=1h,note=forever". Default: shell 30 min, search and page 6 h, note 7
 	// days, report for ever, all others 24 h.
@@ -147,7 +151,7 @@ func DefaultConfig() Config {
 		KeepaliveTimeout: l.KeepaliveTimeout, KeepaliveMinTime: l.KeepaliveMinTime,
 		StallTimeout: l.StallTimeout, DrainTimeout: l.DrainTimeout,
 		LoomReplay: time.Minute, RegistrationIdle: agents.DefaultIdleRegistration, EventsMaxAge: 7 * 24 * time.Hour,
-		EventsMaxTopicBytes: 64 << 20, EventsMaxBytes: 1 << 30,
+		EventsMaxTopicBytes: 64 << 20, EventsMaxBytes: 1 << 30, EventsSweepInterval: events.DefaultSweepEvery,
 		Reduction:      defaultReduction(),
 		Memory:         defaultMemory(),
 		Tiers:          defaultTiers(),
@@ -312,6 +316,7 @@ func (c Config) checkTimes() error {
 		{"stall-timeout", c.StallTimeout},
 		{"drain-timeout", c.DrainTimeout},
 		{"registration-idle", c.RegistrationIdle},
+		{"events-sweep-interval", c.EventsSweepInterval},
 	} {
 		if span.value <= 0 {
 			return &ConfigError{span.field, span.value, "must be more than zero, such as 10s"}
@@ -342,7 +347,7 @@ func (c Config) limits() server.Limits {
 
 // retention is how long events are kept, as configured.
 func (c Config) retention() events.Retention {
-	r := events.Retention{MaxAge: c.EventsMaxAge, MaxTopicBytes: int64(c.EventsMaxTopicBytes), MaxBytes: int64(c.EventsMaxBytes)}
+	r := events.Retention{MaxAge: c.EventsMaxAge, MaxTopicBytes: int64(c.EventsMaxTopicBytes), MaxBytes: int64(c.EventsMaxBytes), Every: c.EventsSweepInterval}
 	if c.EventsMaxAge == 0 {
 		r.MaxAge = -1 // for ever; there, zero is the default
 	}

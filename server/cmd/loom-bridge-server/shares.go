@@ -6,6 +6,7 @@ import (
 	"github.com/spf13/pflag"
 
 	"github.com/loom-bridge/loom-bridge/bridge/agents"
+	"github.com/loom-bridge/loom-bridge/bridge/events"
 	"github.com/loom-bridge/loom-bridge/bridge/hand"
 	"github.com/loom-bridge/loom-bridge/server"
 )
@@ -22,6 +23,9 @@ type Sharing struct {
 	MaxTools int `koanf:"max-tools"`
 	// MaxRelayedCalls bounds the tool calls that wait for agents. Default 8,192.
 	MaxRelayedCalls int `koanf:"max-relayed-calls"`
+	// MaxQueuedEventBytes bounds the volatile events that wait for readers. Default
+	// 256 MiB.
+	MaxQueuedEventBytes int `koanf:"max-queued-event-bytes"`
 }
 
 func defaultSharing() Sharing {
@@ -30,6 +34,7 @@ func defaultSharing() Sharing {
 		MaxWaitingCalls: l.MaxWaitingCalls, MaxSearches: l.MaxSearches, MaxRequestBytes: l.MaxRequestBytes,
 		ContendedCalls: l.ContendedCalls, ContendedEventBytes: l.ContendedEventBytes,
 		MaxTools: hand.DefaultMaxRunning, MaxRelayedCalls: agents.DefaultMaxCalls,
+		MaxQueuedEventBytes: events.DefaultMaxQueuedBytes,
 	}
 }
 
@@ -39,6 +44,7 @@ func sharingFlags(f *pflag.FlagSet, d Sharing) {
 	f.Int("max-relayed-calls", d.MaxRelayedCalls, "calls that wait for tools of agents; more are refused")
 	f.Int("max-searches", d.MaxSearches, "queries of memory that run at once; more wait")
 	f.Int("max-request-bytes", d.MaxRequestBytes, "requests in memory, of all calls in flight; more are refused")
+	f.Int("max-queued-event-bytes", d.MaxQueuedEventBytes, "volatile events that wait for readers; beyond a tenant's share its slowest reader is cut off")
 	f.Int("contended-calls", d.ContendedCalls, "calls that run at once while several tenants make some; each has its part")
 	f.Int("contended-event-bytes", d.ContendedEventBytes, "bytes of events a second while several tenants are there; each has its part")
 }
@@ -47,7 +53,7 @@ func (c Config) checkSharing() error {
 	for field, value := range map[string]int{
 		"max-waiting-calls": c.MaxWaitingCalls, "max-tools": c.MaxTools, "max-relayed-calls": c.MaxRelayedCalls,
 		"max-searches": c.MaxSearches, "max-request-bytes": c.MaxRequestBytes, "contended-calls": c.ContendedCalls,
-		"contended-event-bytes": c.ContendedEventBytes,
+		"contended-event-bytes": c.ContendedEventBytes, "max-queued-event-bytes": c.MaxQueuedEventBytes,
 	} {
 		if value <= 0 || value > maxLimit {
 			return &ConfigError{field, value, fmt.Sprintf("must be from 1 to %d", maxLimit)}

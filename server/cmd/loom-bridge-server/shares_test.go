@@ -14,6 +14,7 @@ import (
 	"google.golang.org/grpc/metadata"
 	"google.golang.org/grpc/status"
 	"google.golang.org/protobuf/types/known/durationpb"
+	"google.golang.org/protobuf/types/known/timestamppb"
 
 	loomv1pb "github.com/loom-bridge/loom-bridge/proto/gen/loom/v1"
 	loombridgev1 "github.com/loom-bridge/loom-bridge/proto/gen/loombridge/v1"
@@ -246,5 +247,155 @@ func TestLoomCallWithoutAPlace(t *testing.T) {
 	r := <-answers
 	if r.GetStatus() != loomv1pb.ToolStatus_TOOL_ERROR || r.GetError().GetMessage() != "Execution failed: too many calls are waiting" {
 		t.Errorf("answer %v", r)
+	}
+}
+
+// emits emits events with so many bytes, on topics that begin with a name.
+func emits(tb testing.TB, ctx context.Context, conn *grpc.ClientConn, name string, n, size, topics int) {
+	tb.Helper()
+	for i := range n {
+		_, err := loombridgev1.NewBridgeServiceClient(conn).Emit(ctx, &loombridgev1.EmitRequest{
+			AgentId: "emitter", Topic: fmt.Sprintf("%s.%d", name, i%topics),
+			PayloadForm: &loombridgev1.EmitRequest_PayloadBytes{PayloadBytes: make([]byte, size)},
+		})
+		must(tb, err)
+	}
+}
+
+// keptFrom returns the first sequence that is kept of a topic.
+func keptFrom(tb testing.TB, ctx context.Context, conn *grpc.ClientConn, topic string) int64 {
+	tb.Helper()
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	stream, err := loombridgev1.NewEventServiceClient(conn).Subscribe(ctx, &loombridgev1.SubscribeRequest{
+		AgentId: "reader", Topics: []*loombridgev1.TopicPosition{{Topic: topic, AfterSequence: new(int64)}},
+	})
+	must(tb, err)
+	ready, err := stream.Recv()
+	must(tb, err)
+	return ready.GetReady().GetPositions()[0].GetAfterSequence() + 1
+}
+
+// A tenant that emits more than all events may take loses its own oldest events,
+// and another one none.
+func TestEventsOfOthersStay(t *testing.T) {
+	dir := t.TempDir()
+	p := MustRun(t, dir, "--credentials", MustCallers(t, dir, "acme", "umbrella"), "--log-level", "off",
+		"--events-max-bytes", "2000000", "--events-sweep-interval", "50ms", "--contended-event-bytes", "1000000000")
+	acme, umbrella := as(t.Context(), "acme"), as(t.Context(), "umbrella")
+	emits(t, umbrella, p.conn, "quiet", 10, 1000, 1)
+	emits(t, acme, p.conn, "flood", 100, 60_000, 4)
+	for deadline := time.Now().Add(20 * time.Second); keptFrom(t, acme, p.conn, "flood.0") < 10; time.Sleep(20 * time.Millisecond) {
+		if time.Now().After(deadline) {
+			t.Fatal("nothing of the flood was deleted")
+		}
+	}
+	if first := keptFrom(t, umbrella, p.conn, "quiet.0"); first != 1 {
+		t.Errorf("the quiet tenant's events begin with %d", first)
+	}
+	if first := keptFrom(t, acme, p.conn, "flood.0"); first > 20 {
+		t.Errorf("of the flood's 25 events on a topic those before %d are gone", first)
+	}
+}
+
+// Readers that take nothing can't hold more than the tenant's share: the slowest
+// end, those that read go on, and another tenant notices nothing.
+func TestSlowReadersAreBounded(t *testing.T) {
+	dir := t.TempDir()
+	p := MustRun(t, dir, "--credentials", MustCallers(t, dir, "acme", "umbrella"), "--log-level", "off",
+		"--max-queued-event-bytes", "4000000", "--contended-event-bytes", "1000000000")
+	acme := as(t.Context(), "acme")
+	subscribe := func(ctx context.Context, topic string) grpc.ServerStreamingClient[loombridgev1.SubscribeResponse] {
+		t.Helper()
+		stream, err := loombridgev1.NewEventServiceClient(MustDial(t, p.Address)).Subscribe(ctx, &loombridgev1.SubscribeRequest{
+			AgentId: "reader", Topics: []*loombridgev1.TopicPosition{{Topic: topic}},
+		})
+		must(t, err)
+		_, err = stream.Recv()
+		must(t, err)
+		return stream
+	}
+	emit := func(ctx context.Context, topic string) {
+		t.Helper()
+		_, err := p.bridge().Emit(ctx, &loombridgev1.EmitRequest{
+			AgentId: "emitter", Topic: topic, Delivery: loombridgev1.Delivery_DELIVERY_VOLATILE,
+			PayloadForm: &loombridgev1.EmitRequest_PayloadBytes{PayloadBytes: make([]byte, 64_000)},
+		})
+		must(t, err)
+	}
+	const slow = 8 // each may have 8 MiB of its own topic waiting
+	var slowly []grpc.ServerStreamingClient[loombridgev1.SubscribeResponse]
+	for i := range slow {
+		slowly = append(slowly, subscribe(acme, fmt.Sprint("slow.", i)))
+	}
+	healthy, other := subscribe(acme, "healthy"), subscribe(as(t.Context(), "umbrella"), "other")
+	for range 40 {
+		for i := range slow {
+			emit(acme, fmt.Sprint("slow.", i))
+		}
+		emit(acme, "healthy")
+		emit(as(t.Context(), "umbrella"), "other")
+		for _, stream := range []grpc.ServerStreamingClient[loombridgev1.SubscribeResponse]{healthy, other} {
+			m, err := stream.Recv()
+			must(t, err)
+			if m.GetDroppedVolatile() != 0 {
+				t.Errorf("%d events were dropped for one that reads", m.GetDroppedVolatile())
+			}
+		}
+	}
+	ended := 0
+	for _, stream := range slowly {
+		for n := 0; n < 40; n++ {
+			m, err := stream.Recv()
+			if err != nil {
+				if reason, _ := detailOf(err); reason != "SLOW_CONSUMER" {
+					t.Error(err)
+				}
+				ended++
+				break
+			}
+			n += int(m.GetDroppedVolatile())
+		}
+	}
+	if ended == 0 || ended == slow {
+		t.Errorf("%d of %d slow readers were cut off", ended, slow)
+	}
+}
+
+// A pattern with `since` brings back the past of any number of topics.
+func TestSinceOverManyTopics(t *testing.T) {
+	const topics = 4500
+	p := MustRun(t, t.TempDir(), "--log-level", "off", "--durability", "none")
+	began := timestamppb.New(time.Now().Add(-time.Hour))
+	var work sync.WaitGroup
+	for worker := range 16 {
+		work.Go(func() {
+			for i := worker; i < topics; i += 16 {
+				_, err := p.bridge().Emit(t.Context(), &loombridgev1.EmitRequest{AgentId: "a", Topic: fmt.Sprint("many.", i)})
+				if err != nil {
+					t.Error(err)
+					return
+				}
+			}
+		})
+	}
+	work.Wait()
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	defer cancel()
+	stream, err := loombridgev1.NewEventServiceClient(p.conn).Subscribe(ctx, &loombridgev1.SubscribeRequest{
+		AgentId: "a", Topics: []*loombridgev1.TopicPosition{{Topic: "**", Since: began}},
+	})
+	must(t, err)
+	_, err = stream.Recv()
+	must(t, err)
+	seen := map[string]bool{}
+	for len(seen) < topics {
+		m, err := stream.Recv()
+		must(t, err)
+		if topic := m.GetEvent().GetTopic(); seen[topic] {
+			t.Fatalf("%s came twice", topic)
+		} else {
+			seen[topic] = true
+		}
 	}
 }
