@@ -6,6 +6,8 @@ import (
 	"fmt"
 	"io"
 	"log/slog"
+	"maps"
+	"slices"
 	"sync"
 	"time"
 
@@ -22,6 +24,7 @@ type Agents interface {
 	Register(tenant, id string, r agents.Registration) (agents.Agent, error)
 	Open(tenant, id string, opts agents.OpenOptions) (*agents.Link, error)
 	Tools(tenant string) []agents.AgentTool
+	Awaits(tenant, topic string) bool
 }
 
 var _ Agents = (*agents.Directory)(nil)
@@ -34,6 +37,7 @@ type attachStream = grpc.BidiStreamingServer[loombridgev1.AttachRequest, loombri
 type attachment struct {
 	stream   attachStream
 	events   Events
+	agents   Agents
 	tasks    Tasks
 	log      *slog.Logger
 	now      func() time.Time
@@ -64,7 +68,11 @@ func (s *bridgeService) Attach(stream attachStream) error {
 	if err := stream.Send(a.ready()); err != nil {
 		return err
 	}
-	return a.run(stream.Context())
+	if err := a.run(stream.Context()); err != nil {
+		return err
+	}
+	a.link.Leave() // it has closed its side
+	return nil
 }
 
 // receiveHello returns the first message, checked. Who stays silent for the
@@ -93,12 +101,15 @@ func (s *bridgeService) attach(stream attachStream, hello *loombridgev1.AttachHe
 	if err != nil {
 		return nil, err
 	}
+	if err := mayProvide(ctx, hello.GetTools()); err != nil {
+		return nil, err
+	}
 	registration, err := registrationOf(hello)
 	if err != nil {
 		return nil, within("hello", err)
 	}
 	a := &attachment{
-		stream: stream, events: s.events, tasks: s.tasks, log: s.log, now: s.now,
+		stream: stream, events: s.events, agents: s.agents, tasks: s.tasks, log: s.log, now: s.now,
 		tenant: scope.Tenant, agentID: hello.GetAgentId(), session: hello.GetSessionId(),
 		interval: intervalOf(hello), before: s.now(), pending: newPending(), topics: topicSet{},
 		framer: framer{form: hello.GetJsonForm(), limit: s.limits.MaxSendBytes, log: s.log},
@@ -108,7 +119,7 @@ func (s *bridgeService) attach(stream attachStream, hello *loombridgev1.AttachHe
 	if err != nil {
 		return nil, within("hello", err)
 	}
-	if a.subscription, err = s.events.Subscribe(ctx, a.tenant, selections, nil); err != nil {
+	if a.subscription, err = s.events.Subscribe(ctx, a.tenant, selections, readerOf(ctx)); err != nil {
 		return nil, within("hello", err)
 	}
 	if a.link, err = s.open(a, registration); err != nil {
@@ -228,6 +239,7 @@ func (a *attachment) addTopics(ctx context.Context, r *loombridgev1.AttachSubscr
 	positions, err := a.subscription.Add(ctx, selections)
 	if err == nil {
 		a.topics.add(r.GetTopics())
+		a.link.SetTopics(a.topics.names())
 	}
 	return positions, err
 }
@@ -240,6 +252,7 @@ func (a *attachment) unsubscribe(ctx context.Context, r *loombridgev1.AttachUnsu
 	}
 	a.subscription.Remove(r.GetTopics()...)
 	a.topics.remove(r.GetTopics())
+	a.link.SetTopics(a.topics.names())
 	return answer
 }
 
@@ -287,6 +300,8 @@ func (t topicSet) add(topics []*loombridgev1.TopicPosition) {
 		t[p.GetTopic()] = struct{}{}
 	}
 }
+
+func (t topicSet) names() []string { return slices.Sorted(maps.Keys(t)) }
 
 func (t topicSet) remove(topics []string) {
 	for _, topic := range topics {

@@ -29,6 +29,7 @@ type Events interface {
 	Emit(ctx context.Context, tenant string, e events.Event, opts events.EmitOptions) (events.Event, error)
 	EmitAll(ctx context.Context, tenant string, all []events.Event, opts []events.EmitOptions) []events.EmitResult
 	Subscribe(ctx context.Context, tenant string, selections []events.Selection, opts *events.SubscribeOptions) (*events.Subscription, error)
+	Heard(tenant string, e events.Event) bool
 }
 
 var (
@@ -179,6 +180,9 @@ func (s *bridgeService) Emit(ctx context.Context, r *loombridgev1.EmitRequest) (
 	}
 	event, err := eventToEmit(r)
 	if err != nil {
+		return nil, err
+	}
+	if err := heard(s.events, s.agents, scope.Tenant, r, event); err != nil {
 		return nil, err
 	}
 	opts := emitOptionsOf(r)

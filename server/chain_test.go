@@ -42,6 +42,8 @@ type noTools struct{}
 
 func (noTools) List(...int) []tools.Descriptor { return nil }
 
+func (noTools) Has(string) bool { return false }
+
 // everyMethod calls f with every RPC of the API.
 func everyMethod(f func(method string, d protoreflect.MethodDescriptor)) {
 	protoregistry.GlobalFiles.RangeFilesByPackage("loombridge.v1", func(file protoreflect.FileDescriptor) bool {

@@ -178,6 +178,13 @@ func detailsOf(err error) map[string]string {
 		put("topic", e.Topic)
 		put("last_sequence", strconv.FormatUint(e.Last, 10))
 	}
+	if e, ok := errors.AsType[*agents.TakenError](err); ok {
+		put("tool", e.Tool)
+		put("agent_id", printable(e.Agent))
+	}
+	if e, ok := errors.AsType[*toolNotAllowedError](err); ok {
+		put("tool", e.tool)
+	}
 	if e, ok := errors.AsType[*share.ExhaustedError](err); ok {
 		put("share", e.Pool)
 		put("share_of", string(e.Whose))

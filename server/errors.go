@@ -31,6 +31,10 @@ var (
 	ErrUnauthenticated = errors.New("server: unauthenticated")
 	// ErrAgentNotOwned: the credential may not act for this agent.
 	ErrAgentNotOwned = errors.New("server: agent not owned by the credential")
+	// ErrToolNotAllowed: the credential does not let its agents provide the tool.
+	ErrToolNotAllowed = errors.New("server: tool not allowed by the credential")
+	// ErrNobodyListens: nobody would get the event.
+	ErrNobodyListens = errors.New("server: nobody listens")
 	// ErrOverloaded: too many calls or streams at once.
 	ErrOverloaded = errors.New("server: overloaded")
 	// ErrTooLarge: a message exceeds its limit.
@@ -84,7 +88,10 @@ func errorTable() []errorRow {
 		{ErrInvalidRequest, codes.InvalidArgument, reasonInvalid, ""},
 		{ErrUnauthenticated, codes.Unauthenticated, loombridgev1.ErrorReason_ERROR_REASON_UNAUTHENTICATED, ""},
 		{ErrAgentNotOwned, codes.PermissionDenied, loombridgev1.ErrorReason_ERROR_REASON_AGENT_NOT_OWNED, ""},
+		{ErrToolNotAllowed, codes.PermissionDenied, loombridgev1.ErrorReason_ERROR_REASON_TOOL_NOT_ALLOWED, ""},
+		{ErrNobodyListens, codes.FailedPrecondition, loombridgev1.ErrorReason_ERROR_REASON_NOBODY_LISTENS, ""},
 		{ErrOverloaded, codes.Unavailable, reasonOverloaded, ""},
+		{share.ErrQuota, codes.ResourceExhausted, loombridgev1.ErrorReason_ERROR_REASON_QUOTA_EXCEEDED, ""},
 		{share.ErrExhausted, codes.Unavailable, reasonOverloaded, ""},
 		{ErrTooLarge, codes.ResourceExhausted, reasonTooLarge, ""},
 
@@ -137,6 +144,7 @@ func errorTable() []errorRow {
 
 		{events.ErrInvalid, codes.InvalidArgument, reasonInvalid, ""},
 		{events.ErrReservedTopic, codes.InvalidArgument, loombridgev1.ErrorReason_ERROR_REASON_RESERVED_TOPIC, ""},
+		{events.ErrNotOwned, codes.PermissionDenied, loombridgev1.ErrorReason_ERROR_REASON_AGENT_NOT_OWNED, ""},
 		{events.ErrPositionUnknown, codes.OutOfRange, loombridgev1.ErrorReason_ERROR_REASON_POSITION_UNKNOWN, ""},
 		{events.ErrLimit, codes.Unavailable, reasonOverloaded, ""},
 		{events.ErrClosed, codes.Unavailable, reasonShuttingDown, publicStopping},
@@ -144,6 +152,7 @@ func errorTable() []errorRow {
 		{events.ErrSubscriptionClosed, codes.Canceled, loombridgev1.ErrorReason_ERROR_REASON_CANCELLED, ""},
 
 		{agents.ErrInvalid, codes.InvalidArgument, reasonInvalid, ""},
+		{agents.ErrTaken, codes.AlreadyExists, loombridgev1.ErrorReason_ERROR_REASON_TOOL_NAME_TAKEN, ""},
 		{agents.ErrLimit, codes.Unavailable, reasonOverloaded, ""},
 		{agents.ErrBusy, codes.Unavailable, reasonOverloaded, ""},
 		{agents.ErrClosed, codes.Unavailable, reasonShuttingDown, publicStopping},

@@ -214,7 +214,7 @@ func (s *Server) registerNative() {
 		agents: d.Agents, hand: d.Hand, limits: s.limits, history: d.History,
 		folds: s.folds,
 	})
-	loombridgev1.RegisterToolServiceServer(s.grpc, &toolService{tools: d.Tools, agents: d.Agents})
+	loombridgev1.RegisterToolServiceServer(s.grpc, &toolService{tools: d.Tools, agents: d.Agents, limits: s.limits})
 	loombridgev1.RegisterEventServiceServer(s.grpc, &eventService{events: d.Events, limits: s.limits, now: s.now, log: s.observer.log})
 	loombridgev1.RegisterAdminServiceServer(s.grpc, &adminService{
 		about: s.about, started: s.now(), authentication: s.credentials != nil, tools: d.Tools,

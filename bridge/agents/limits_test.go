@@ -66,7 +66,7 @@ func TestToolsOfATenant(t *testing.T) {
 // gets at the directory meanwhile.
 func TestListingManyTools(t *testing.T) {
 	const n = agents.DefaultMaxTenantTools
-	d := MustDirectory(t, nil, &agents.Options{MaxTools: n})
+	d := MustDirectory(t, nil, &agents.Options{MaxTools: n, MaxToolBytes: 1 << 30, MaxTenantToolBytes: 1 << 30})
 	if _, err := d.Register(tenant, "one", agents.Registration{Tools: toolsNamed("tool", n)}); err != nil {
 		t.Fatal(err)
 	}

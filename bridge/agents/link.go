@@ -28,6 +28,7 @@ type Link struct {
 	done         chan struct{}
 
 	lastBeat time.Time // guarded by the directory's mu
+	leaving  bool      // guarded by the directory's mu
 
 	gap      gapKey
 	gapLost  bool          // guarded by the gap keeper's mu: nothing is marked any more
@@ -104,6 +105,16 @@ func (l *Link) Calls() <-chan PushedCall { return l.calls.out }
 // Direct yields the events for this stream alone. It is never closed.
 func (l *Link) Direct() <-chan events.Event { return l.direct.out }
 
+// SetTopics changes what the agent listens to, if this is its newest stream.
+func (l *Link) SetTopics(topics []string) {
+	d := l.directory
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if e := d.entryOf(l); e != nil && e.links[len(e.links)-1] == l {
+		e.registration.Topics = unique(topics)
+	}
+}
+
 // Done is closed when the link is, by its owner or with the directory.
 func (l *Link) Done() <-chan struct{} { return l.done }
 
@@ -132,6 +143,16 @@ func (l *Link) Heartbeat() {
 		d.report(e)
 		d.plan(l.overdueAt(d.opts.MissedHeartbeats))
 	}
+}
+
+// Leave is Close for an agent that has said that it leaves. When it was its last
+// link, others may take the names of its tools.
+func (l *Link) Leave() {
+	d := l.directory
+	d.mu.Lock()
+	l.leaving = true
+	d.mu.Unlock()
+	l.Close()
 }
 
 // Close ends the link: the calls that wait for it fail at once with a
@@ -181,7 +202,7 @@ func (d *Directory) detach(l *Link) bool {
 		d.report(e)
 		return true
 	}
-	e.left, e.idleSince = true, d.now()
+	e.left, e.parted, e.idleSince = true, l.leaving, d.now()
 	d.report(e)
 	if e.order == 0 {
 		d.remove(e)

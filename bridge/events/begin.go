@@ -65,7 +65,7 @@ func (s *Subscription) discard(c *cursor) {
 func (s *Subscription) joined(sel *selection, topic string) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.over != nil || sel.gone {
+	if s.over != nil || sel.gone || !s.mayRead(topic) {
 		return true
 	}
 	if sel.opening {
@@ -81,7 +81,7 @@ func (s *Subscription) join(sel *selection, t *topic, from uint64) {
 	s.mu.Lock()
 	defer s.unlock()
 	switch _, touched := sel.touched[t.scope.Owner]; {
-	case s.over != nil || sel.gone || touched:
+	case s.over != nil || sel.gone || touched || !s.mayRead(t.scope.Owner):
 	case sel.opening:
 		sel.touch(t, from)
 	default:

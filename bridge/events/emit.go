@@ -31,9 +31,9 @@ type EmitOptions struct {
 	// that ends with ".replies", the event is volatile. Only such emitters wait for
 	// subscriptions that are full.
 	Legacy bool
-	// Unmetered does not count the event against Options.Rate: the bridge itself
-	// emits it, and must not wait.
-	Unmetered bool
+	// Own says that the bridge itself emits the event: it passes on the topics that
+	// only the bridge emits on, and does not count against Options.Rate.
+	Own bool
 }
 
 // Emit takes one event and returns it with its id, time and sequence. A
@@ -163,6 +163,9 @@ func (m *emission) admit(tenant string) error {
 func (m *emission) check(tenant string) error {
 	if err := checkTenant(tenant); err != nil {
 		return err
+	}
+	if !m.opts.Own && bridgeTopic(m.event.Topic) {
+		return &ReservedTopicError{Topic: m.event.Topic}
 	}
 	if m.opts.Legacy {
 		return m.event.checkLegacy()

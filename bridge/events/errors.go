@@ -11,6 +11,8 @@ var (
 	ErrInvalid = errors.New("events: invalid")
 	// ErrReservedTopic: the topic belongs to the bridge itself.
 	ErrReservedTopic = errors.New("events: reserved topic")
+	// ErrNotOwned: the topic belongs to an agent that the reader may not act for.
+	ErrNotOwned = errors.New("events: topic of another agent")
 	// ErrPositionUnknown: a subscription begins behind the end of its topic.
 	ErrPositionUnknown = errors.New("events: position unknown")
 	// ErrLimit: the bus has as many subscriptions as it may, or one of them

@@ -120,7 +120,7 @@ func (s *Subscription) pastTopics(ctx context.Context, all []opening, x *index) 
 			if err != nil {
 				return nil, 0, err
 			}
-			if !stored.mayHaveSince(since) || len(x.matchPatterns(room[:0], stored.scope.Owner)) == 0 {
+			if !stored.mayHaveSince(since) || !s.mayRead(stored.scope.Owner) || len(x.matchPatterns(room[:0], stored.scope.Owner)) == 0 {
 				continue
 			}
 			topics = append(topics, stored)

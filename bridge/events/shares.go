@@ -115,7 +115,7 @@ const eventCost = 1 << 10
 
 // costOf is what an event that is emitted counts for.
 func (b *Bus) costOf(m *emission) int64 {
-	if b.rate == nil || m.err != nil || m.opts.Unmetered {
+	if b.rate == nil || m.err != nil || m.opts.Own {
 		return 0
 	}
 	return eventCost + int64(sizeOf(&m.event))

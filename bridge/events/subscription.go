@@ -47,6 +47,7 @@ type Subscription struct {
 	index        *index
 	perSelection bool
 	wait         bool
+	acts         func(agent string) bool
 	start        []Position
 	wake         chan struct{} // holds one token
 	ended        chan struct{} // closed by end

@@ -9,6 +9,10 @@ import (
 // is taken. It comes as an *ExhaustedError.
 var ErrExhausted = errors.New("share: exhausted")
 
+// ErrQuota: the same of a pool whose units nobody gives back by himself, such as
+// stored bytes. It is an ErrExhausted.
+var ErrQuota = errors.New("share: quota exceeded")
+
 // Whose says what ended: everything there is, or somebody's share of it.
 type Whose string
 
@@ -26,6 +30,8 @@ type ExhaustedError struct {
 	// Whose says whose share it is, and Name which tenant or agent.
 	Whose Whose
 	Name  string
+	// Quota says that waiting does not help.
+	Quota bool
 	// Held is what the owner holds, Wanted what it asked for, and Total what
 	// there is for everybody.
 	Held, Wanted, Total int64
@@ -33,7 +39,9 @@ type ExhaustedError struct {
 
 // exhausted is the error of an agent that can't have n units.
 func (p *Pool) exhausted(whose Whose, a *agent, n int64) error {
-	e := &ExhaustedError{Pool: p.opts.Name, Setting: p.opts.Setting, Whose: whose, Wanted: n, Total: p.opts.Total}
+	e := &ExhaustedError{
+		Pool: p.opts.Name, Setting: p.opts.Setting, Quota: p.opts.Quota, Whose: whose, Wanted: n, Total: p.opts.Total,
+	}
 	switch whose {
 	case ByTenant:
 		e.Name, e.Held = a.tenant.name, a.tenant.held
@@ -50,7 +58,11 @@ func (e *ExhaustedError) Error() string {
 	if e.Whose != ByServer {
 		text = fmt.Sprintf("share: the %s %q has %d of %d %s, which is its share", e.Whose, e.Name, e.Held, e.Total, e.Pool)
 	}
-	text += "; wait until some have ended"
+	if e.Quota {
+		text += fmt.Sprintf(", and %d more are needed; delete some", e.Wanted)
+	} else {
+		text += "; wait until some have ended"
+	}
 	if e.Setting != "" {
 		text += ", or raise " + e.Setting
 	}
@@ -58,4 +70,6 @@ func (e *ExhaustedError) Error() string {
 }
 
 // Is makes errors.Is(err, ErrExhausted) true.
-func (e *ExhaustedError) Is(target error) bool { return target == ErrExhausted }
+func (e *ExhaustedError) Is(target error) bool {
+	return target == ErrExhausted || e.Quota && target == ErrQuota
+}

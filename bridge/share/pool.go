@@ -36,6 +36,9 @@ type Options struct {
 	Contended int64
 	// Presence knows which tenants are there. Default: nothing is contended.
 	Presence *Presence
+	// Quota says that nobody gives units back by himself, so that waiting for some
+	// does not help. It stands in errors.
+	Quota bool
 	// OneTenant keeps nothing for other tenants: there are none.
 	OneTenant bool
 }

@@ -35,12 +35,13 @@ const (
 	Failed           Code = "FAILED"            // anything else, explained by the message
 	OutcomeUnknown   Code = "OUTCOME_UNKNOWN"   // stopped while it ran, may have taken effect
 	InvalidArguments Code = "INVALID_ARGUMENTS" // run elsewhere, where the arguments were not taken
+	ProviderAway     Code = "PROVIDER_AWAY"     // the agent that provides it is not attached; nothing ran
 )
 
 // Known tells whether it is one of the codes.
 func (c Code) Known() bool {
 	switch c {
-	case NotFound, PermissionDenied, TooLarge, Timeout, Failed, OutcomeUnknown, InvalidArguments:
+	case NotFound, PermissionDenied, TooLarge, Timeout, Failed, OutcomeUnknown, InvalidArguments, ProviderAway:
 		return true
 	}
 	return false

@@ -79,6 +79,10 @@ type Options struct {
 	// MaxTools bounds the tools that run here at once, and MaxRelayedCalls the calls
 	// that wait for agents. Defaults those of packages hand and agents.
 	MaxTools, MaxRelayedCalls int
+	// MaxAgentToolBytes bounds what an agent's tools say of themselves, and
+	// MaxTenantToolBytes what those of all agents of a tenant do. Defaults those of
+	// package agents.
+	MaxAgentToolBytes, MaxTenantToolBytes int
 	// MaxQueuedEventBytes bounds the volatile events that wait for readers, and
 	// MaxSubscriptions the open subscriptions. Defaults those of package events.
 	MaxQueuedEventBytes int64
@@ -176,7 +180,8 @@ func (d *Domain) open(engine kv.Engine, workspaces hand.Workspaces, o Options) (
 	d.onClose(d.Events.Close)
 	d.Agents = agents.New(engine, writer, &agents.Options{
 		Now: o.Now, Logger: o.Logger, IdleRegistration: o.RegistrationIdle, OnChange: herald{d.Events}.tell,
-		MaxCalls: o.MaxRelayedCalls, OneTenant: o.OneTenant,
+		MaxCalls: o.MaxRelayedCalls, OneTenant: o.OneTenant, CallName: assemble.OpenAIName, Reserved: d.ownTool,
+		MaxToolBytes: o.MaxAgentToolBytes, MaxTenantToolBytes: o.MaxTenantToolBytes,
 	})
 	d.onClose(d.Agents.Close)
 
@@ -196,6 +201,11 @@ func (d *Domain) open(engine kv.Engine, workspaces hand.Workspaces, o Options) (
 func (d *Domain) reducer(o step.Options) *step.Reducer {
 	o.Count = d.count
 	return step.NewReducer(&o)
+}
+
+// ownTool tells whether a name means a tool of the server, to callers or to models.
+func (d *Domain) ownTool(name string) bool {
+	return d.Registry.Has(name) || d.Registry.Has(assemble.OpenAIName(name))
 }
 
 // count counts a text for the model of callers that name none.

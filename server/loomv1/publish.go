@@ -58,7 +58,7 @@ func (d Deps) notTaken(ctx context.Context, topic string, err error) *refusal {
 	switch {
 	case isLarge: // the limit is a little below that of a message
 		return tooLarge(large.Size, large.Limit)
-	case errors.Is(err, events.ErrInvalid):
+	case errors.Is(err, events.ErrInvalid), errors.Is(err, events.ErrReservedTopic):
 		return &refusal{codeInvalidArgument, d.plain(ctx, "publish event", err)}
 	case errors.Is(err, events.ErrClosed), errors.Is(err, kv.ErrClosed):
 		return &refusal{codeUnavailable, publicStopping}

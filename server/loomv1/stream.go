@@ -196,7 +196,7 @@ func (a *agentStream) wait(ctx context.Context, read, sent <-chan error, publish
 func (a *agentStream) leave(ctx context.Context) {
 	close(a.left)
 	a.publishes.close()
-	a.link.Close()
+	a.link.Leave()
 	a.endGap(ctx, false)
 }
 

@@ -137,6 +137,7 @@ func serve(ctx context.Context, config Config, getenv func(string) string, stdou
 		ResultTokens: config.ToolResultMaxTokens, DropWritten: !config.WriteStoreContent, Blobs: config.blobs(), RegistrationIdle: config.RegistrationIdle,
 		Memory: memory.Options{Language: language, Embedder: embedder, VectorWeight: config.VectorWeight}, Tiers: config.tiers(), Logger: logger,
 		Shares: shares, OneTenant: credentials == nil, MaxTools: config.MaxTools, MaxRelayedCalls: config.MaxRelayedCalls,
+		MaxAgentToolBytes: config.MaxAgentToolBytes, MaxTenantToolBytes: config.MaxTenantToolBytes,
 		MaxQueuedEventBytes: int64(config.MaxQueuedEventBytes), MaxSubscriptions: config.MaxStreams,
 	})
 	if err != nil {

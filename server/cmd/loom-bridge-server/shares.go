@@ -26,6 +26,11 @@ type Sharing struct {
 	// MaxQueuedEventBytes bounds the volatile events that wait for readers. Default
 	// 256 MiB.
 	MaxQueuedEventBytes int `koanf:"max-queued-event-bytes"`
+	// MaxAgentToolBytes bounds what one agent's tools say of themselves, and
+	// MaxTenantToolBytes what those of all agents of a tenant do. Defaults 256 KiB and
+	// 4 MiB.
+	MaxAgentToolBytes  int `koanf:"max-agent-tool-bytes"`
+	MaxTenantToolBytes int `koanf:"max-tenant-tool-bytes"`
 }
 
 func defaultSharing() Sharing {
@@ -35,6 +40,7 @@ func defaultSharing() Sharing {
 		ContendedCalls: l.ContendedCalls, ContendedEventBytes: l.ContendedEventBytes,
 		MaxTools: hand.DefaultMaxRunning, MaxRelayedCalls: agents.DefaultMaxCalls,
 		MaxQueuedEventBytes: events.DefaultMaxQueuedBytes,
+		MaxAgentToolBytes:   agents.DefaultMaxToolBytes, MaxTenantToolBytes: agents.DefaultMaxTenantToolBytes,
 	}
 }
 
@@ -45,6 +51,8 @@ func sharingFlags(f *pflag.FlagSet, d Sharing) {
 	f.Int("max-searches", d.MaxSearches, "queries of memory that run at once; more wait")
 	f.Int("max-request-bytes", d.MaxRequestBytes, "requests in memory, of all calls in flight; more are refused")
 	f.Int("max-queued-event-bytes", d.MaxQueuedEventBytes, "volatile events that wait for readers; beyond a tenant's share its slowest reader is cut off")
+	f.Int("max-agent-tool-bytes", d.MaxAgentToolBytes, "names, descriptions and schemas of the tools that one agent provides")
+	f.Int("max-tenant-tool-bytes", d.MaxTenantToolBytes, "the same of all agents of a tenant, which share it")
 	f.Int("contended-calls", d.ContendedCalls, "calls that run at once while several tenants make some; each has its part")
 	f.Int("contended-event-bytes", d.ContendedEventBytes, "bytes of events a second while several tenants are there; each has its part")
 }
@@ -54,6 +62,7 @@ func (c Config) checkSharing() error {
 		"max-waiting-calls": c.MaxWaitingCalls, "max-tools": c.MaxTools, "max-relayed-calls": c.MaxRelayedCalls,
 		"max-searches": c.MaxSearches, "max-request-bytes": c.MaxRequestBytes, "contended-calls": c.ContendedCalls,
 		"contended-event-bytes": c.ContendedEventBytes, "max-queued-event-bytes": c.MaxQueuedEventBytes,
+		"max-agent-tool-bytes": c.MaxAgentToolBytes, "max-tenant-tool-bytes": c.MaxTenantToolBytes,
 	} {
 		if value <= 0 || value > maxLimit {
 			return &ConfigError{field, value, fmt.Sprintf("must be from 1 to %d", maxLimit)}

@@ -28,7 +28,7 @@ from loombridge.v1 import context_pb2 as loombridge_dot_v1_dot_context__pb2
 from loombridge.v1 import memory_pb2 as loombridge_dot_v1_dot_memory__pb2
 
 
-DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n\x19loombridge/v1/tools.proto\x12\rloombridge.v1\x1a\x1egoogle/protobuf/duration.proto\x1a\x1cgoogle/protobuf/struct.proto\x1a\x1bloombridge/v1/context.proto\x1a\x1aloombridge/v1/memory.proto\"\x84\x02\n\x0eToolDescriptor\x12\x0c\n\x04name\x18\x01 \x01(\t\x12\x13\n\x0b\x64\x65scription\x18\x02 \x01(\t\x12\x34\n\x11parameters_schema\x18\x03 \x01(\x0b\x32\x17.google.protobuf.StructH\x00\x12 \n\x16parameters_schema_json\x18\x04 \x01(\tH\x00\x12\r\n\x05level\x18\x05 \x01(\x05\x12\x19\n\x11requires_approval\x18\x06 \x01(\x08\x12\x10\n\x08\x63\x61tegory\x18\x07 \x01(\t\x12\x0f\n\x07mutates\x18\x08 \x01(\x08\x12\x10\n\x08\x61gent_id\x18\t \x01(\tB\x18\n\x16parameters_schema_form\"`\n\x10ListToolsRequest\x12\x10\n\x08\x61gent_id\x18\x01 \x01(\t\x12\x0e\n\x06levels\x18\x02 \x03(\x05\x12*\n\tjson_form\x18\x03 \x01(\x0e\x32\x17.loombridge.v1.JsonForm\"A\n\x11ListToolsResponse\x12,\n\x05tools\x18\x01 \x03(\x0b\x32\x1d.loombridge.v1.ToolDescriptor\"\xba\x02\n\x0bToolRequest\x12\x10\n\x08\x61gent_id\x18\x01 \x01(\t\x12\x0c\n\x04name\x18\x02 \x01(\t\x12,\n\targuments\x18\x03 \x01(\x0b\x32\x17.google.protobuf.StructH\x00\x12\x18\n\x0e\x61rguments_json\x18\x04 \x01(\tH\x00\x12\x12\n\nsession_id\x18\x05 \x01(\t\x12*\n\x07timeout\x18\x06 \x01(\x0b\x32\x19.google.protobuf.Duration\x12\x0f\n\x07thought\x18\x07 \x01(\t\x12\x0f\n\x07turn_id\x18\x08 \x01(\t\x12\x0f\n\x07\x63\x61ll_id\x18\t \x01(\t\x12\x12\n\nrequest_id\x18\n \x01(\t\x12*\n\tjson_form\x18\x0b \x01(\x0e\x32\x17.loombridge.v1.JsonFormB\x10\n\x0e\x61rguments_form\"\xe0\x02\n\x0cToolResponse\x12\x0f\n\x07success\x18\x01 \x01(\x08\x12(\n\x06output\x18\x02 \x01(\x0b\x32\x16.google.protobuf.ValueH\x00\x12\x15\n\x0boutput_json\x18\x03 \x01(\tH\x00\x12\x15\n\rerror_message\x18\x04 \x01(\t\x12\x30\n\nerror_code\x18\x05 \x01(\x0e\x32\x1c.loombridge.v1.ToolErrorCode\x12\x18\n\x10output_truncated\x18\x06 \x01(\x08\x12,\n\x0boutput_blob\x18\x07 \x01(\x0b\x32\x17.loombridge.v1.BlobInfo\x12!\n\x04step\x18\x08 \x01(\x0b\x32\x13.loombridge.v1.Step\x12\x13\n\x0bobservation\x18\t \x01(\t\x12\x10\n\x08recorded\x18\n \x01(\x08\x12\x14\n\x0crecord_error\x18\x0b \x01(\tB\r\n\x0boutput_form*\x9a\x02\n\rToolErrorCode\x12\x1f\n\x1bTOOL_ERROR_CODE_UNSPECIFIED\x10\x00\x12\x1d\n\x19TOOL_ERROR_CODE_NOT_FOUND\x10\x01\x12%\n!TOOL_ERROR_CODE_PERMISSION_DENIED\x10\x02\x12\x1d\n\x19TOOL_ERROR_CODE_TOO_LARGE\x10\x03\x12\x1b\n\x17TOOL_ERROR_CODE_TIMEOUT\x10\x04\x12\x1a\n\x16TOOL_ERROR_CODE_FAILED\x10\x05\x12#\n\x1fTOOL_ERROR_CODE_OUTCOME_UNKNOWN\x10\x06\x12%\n!TOOL_ERROR_CODE_INVALID_ARGUMENTS\x10\x07\x32\x62\n\x0bToolService\x12S\n\tListTools\x12\x1f.loombridge.v1.ListToolsRequest\x1a .loombridge.v1.ListToolsResponse\"\x03\x90\x02\x01\x42IZGgithub.com/loom-bridge/loom-bridge/proto/gen/loombridge/v1;loombridgev1b\x06proto3')
+DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n\x19loombridge/v1/tools.proto\x12\rloombridge.v1\x1a\x1egoogle/protobuf/duration.proto\x1a\x1cgoogle/protobuf/struct.proto\x1a\x1bloombridge/v1/context.proto\x1a\x1aloombridge/v1/memory.proto\"\x84\x02\n\x0eToolDescriptor\x12\x0c\n\x04name\x18\x01 \x01(\t\x12\x13\n\x0b\x64\x65scription\x18\x02 \x01(\t\x12\x34\n\x11parameters_schema\x18\x03 \x01(\x0b\x32\x17.google.protobuf.StructH\x00\x12 \n\x16parameters_schema_json\x18\x04 \x01(\tH\x00\x12\r\n\x05level\x18\x05 \x01(\x05\x12\x19\n\x11requires_approval\x18\x06 \x01(\x08\x12\x10\n\x08\x63\x61tegory\x18\x07 \x01(\t\x12\x0f\n\x07mutates\x18\x08 \x01(\x08\x12\x10\n\x08\x61gent_id\x18\t \x01(\tB\x18\n\x16parameters_schema_form\"\x87\x01\n\x10ListToolsRequest\x12\x10\n\x08\x61gent_id\x18\x01 \x01(\t\x12\x0e\n\x06levels\x18\x02 \x03(\x05\x12*\n\tjson_form\x18\x03 \x01(\x0e\x32\x17.loombridge.v1.JsonForm\x12\x11\n\tpage_size\x18\x04 \x01(\x05\x12\x12\n\npage_token\x18\x05 \x01(\t\"Z\n\x11ListToolsResponse\x12,\n\x05tools\x18\x01 \x03(\x0b\x32\x1d.loombridge.v1.ToolDescriptor\x12\x17\n\x0fnext_page_token\x18\x02 \x01(\t\"\xba\x02\n\x0bToolRequest\x12\x10\n\x08\x61gent_id\x18\x01 \x01(\t\x12\x0c\n\x04name\x18\x02 \x01(\t\x12,\n\targuments\x18\x03 \x01(\x0b\x32\x17.google.protobuf.StructH\x00\x12\x18\n\x0e\x61rguments_json\x18\x04 \x01(\tH\x00\x12\x12\n\nsession_id\x18\x05 \x01(\t\x12*\n\x07timeout\x18\x06 \x01(\x0b\x32\x19.google.protobuf.Duration\x12\x0f\n\x07thought\x18\x07 \x01(\t\x12\x0f\n\x07turn_id\x18\x08 \x01(\t\x12\x0f\n\x07\x63\x61ll_id\x18\t \x01(\t\x12\x12\n\nrequest_id\x18\n \x01(\t\x12*\n\tjson_form\x18\x0b \x01(\x0e\x32\x17.loombridge.v1.JsonFormB\x10\n\x0e\x61rguments_form\"\xe0\x02\n\x0cToolResponse\x12\x0f\n\x07success\x18\x01 \x01(\x08\x12(\n\x06output\x18\x02 \x01(\x0b\x32\x16.google.protobuf.ValueH\x00\x12\x15\n\x0boutput_json\x18\x03 \x01(\tH\x00\x12\x15\n\rerror_message\x18\x04 \x01(\t\x12\x30\n\nerror_code\x18\x05 \x01(\x0e\x32\x1c.loombridge.v1.ToolErrorCode\x12\x18\n\x10output_truncated\x18\x06 \x01(\x08\x12,\n\x0boutput_blob\x18\x07 \x01(\x0b\x32\x17.loombridge.v1.BlobInfo\x12!\n\x04step\x18\x08 \x01(\x0b\x32\x13.loombridge.v1.Step\x12\x13\n\x0bobservation\x18\t \x01(\t\x12\x10\n\x08recorded\x18\n \x01(\x08\x12\x14\n\x0crecord_error\x18\x0b \x01(\tB\r\n\x0boutput_form*\xbd\x02\n\rToolErrorCode\x12\x1f\n\x1bTOOL_ERROR_CODE_UNSPECIFIED\x10\x00\x12\x1d\n\x19TOOL_ERROR_CODE_NOT_FOUND\x10\x01\x12%\n!TOOL_ERROR_CODE_PERMISSION_DENIED\x10\x02\x12\x1d\n\x19TOOL_ERROR_CODE_TOO_LARGE\x10\x03\x12\x1b\n\x17TOOL_ERROR_CODE_TIMEOUT\x10\x04\x12\x1a\n\x16TOOL_ERROR_CODE_FAILED\x10\x05\x12#\n\x1fTOOL_ERROR_CODE_OUTCOME_UNKNOWN\x10\x06\x12%\n!TOOL_ERROR_CODE_INVALID_ARGUMENTS\x10\x07\x12!\n\x1dTOOL_ERROR_CODE_PROVIDER_AWAY\x10\x08\x32\x62\n\x0bToolService\x12S\n\tListTools\x12\x1f.loombridge.v1.ListToolsRequest\x1a .loombridge.v1.ListToolsResponse\"\x03\x90\x02\x01\x42IZGgithub.com/loom-bridge/loom-bridge/proto/gen/loombridge/v1;loombridgev1b\x06proto3')
 
 _globals = globals()
 _builder.BuildMessageAndEnumDescriptors(DESCRIPTOR, _globals)
@@ -38,18 +38,18 @@ if not _descriptor._USE_C_DESCRIPTORS:
   _globals['DESCRIPTOR']._serialized_options = b'ZGgithub.com/loom-bridge/loom-bridge/proto/gen/loombridge/v1;loombridgev1'
   _globals['_TOOLSERVICE'].methods_by_name['ListTools']._loaded_options = None
   _globals['_TOOLSERVICE'].methods_by_name['ListTools']._serialized_options = b'\220\002\001'
-  _globals['_TOOLERRORCODE']._serialized_start=1264
-  _globals['_TOOLERRORCODE']._serialized_end=1546
+  _globals['_TOOLERRORCODE']._serialized_start=1329
+  _globals['_TOOLERRORCODE']._serialized_end=1646
   _globals['_TOOLDESCRIPTOR']._serialized_start=164
   _globals['_TOOLDESCRIPTOR']._serialized_end=424
-  _globals['_LISTTOOLSREQUEST']._serialized_start=426
-  _globals['_LISTTOOLSREQUEST']._serialized_end=522
-  _globals['_LISTTOOLSRESPONSE']._serialized_start=524
-  _globals['_LISTTOOLSRESPONSE']._serialized_end=589
-  _globals['_TOOLREQUEST']._serialized_start=592
-  _globals['_TOOLREQUEST']._serialized_end=906
-  _globals['_TOOLRESPONSE']._serialized_start=909
-  _globals['_TOOLRESPONSE']._serialized_end=1261
-  _globals['_TOOLSERVICE']._serialized_start=1548
-  _globals['_TOOLSERVICE']._serialized_end=1646
+  _globals['_LISTTOOLSREQUEST']._serialized_start=427
+  _globals['_LISTTOOLSREQUEST']._serialized_end=562
+  _globals['_LISTTOOLSRESPONSE']._serialized_start=564
+  _globals['_LISTTOOLSRESPONSE']._serialized_end=654
+  _globals['_TOOLREQUEST']._serialized_start=657
+  _globals['_TOOLREQUEST']._serialized_end=971
+  _globals['_TOOLRESPONSE']._serialized_start=974
+  _globals['_TOOLRESPONSE']._serialized_end=1326
+  _globals['_TOOLSERVICE']._serialized_start=1648
+  _globals['_TOOLSERVICE']._serialized_end=1746
 # @@protoc_insertion_point(module_scope)
