@@ -55,7 +55,7 @@ func (s *bridgeService) MemorySave(ctx context.Context, r *loombridgev1.MemorySa
 	if err := checkMemorySaveRequest(r); err != nil {
 		return nil, err
 	}
-	scope, err := memoryScope(ctx, r.GetAgentId(), r.GetUserId())
+	ctx, scope, err := sharedMemory(ctx, r.GetAgentId(), r.GetUserId())
 	if err != nil {
 		return nil, err
 	}

@@ -44,6 +44,9 @@ type credential struct {
 	Tenant string `toml:"tenant"`
 	// Agents are whom the caller may act for: exact ids, or a beginning and `*`.
 	Agents []string `toml:"agents"`
+	// Edits are agents, in the same form, whose records in people's memories the caller
+	// may change and delete, beside those of its own agents. Default: none.
+	Edits []string `toml:"edits"`
 	// Provides are the tools that these agents may provide for others, in the same
 	// form. Default: all.
 	Provides []string `toml:"provides"`
@@ -155,14 +158,16 @@ func (one credential) identity() (Identity, error) {
 	if len(one.Agents) == 0 {
 		return Identity{}, errors.New("agents: at least one is needed")
 	}
-	for field, patterns := range map[string][]string{"agents": one.Agents, "provides": one.Provides} {
+	for field, patterns := range map[string][]string{"agents": one.Agents, "edits": one.Edits, "provides": one.Provides} {
 		for _, pattern := range patterns {
 			if head := strings.TrimSuffix(pattern, "*"); pattern == "" || strings.Contains(head, "*") {
 				return Identity{}, fmt.Errorf("%s: %q is neither a name nor a beginning and one *", field, pattern)
 			}
 		}
 	}
-	return Identity{tenant: one.Tenant, patterns: slices.Clone(one.Agents), provides: slices.Clone(one.Provides)}, nil
+	return Identity{
+		tenant: one.Tenant, patterns: slices.Clone(one.Agents), edits: slices.Clone(one.Edits), provides: slices.Clone(one.Provides),
+	}, nil
 }
 
 // ValidTenant accepts what is a plain file name everywhere: a tenant names its

@@ -150,6 +150,10 @@ func detailsOf(err error) map[string]string {
 		number("needed_bytes", int(e.Size))
 		number("max_bytes", int(e.Max))
 	}
+	if e, ok := errors.AsType[*memory.OwnedError](err); ok {
+		put("id", printable(e.ID))
+		put("agent_id", printable(e.Agent))
+	}
 	if e, ok := errors.AsType[*memory.VersionError](err); ok {
 		put("id", e.ID)
 		number("expected_version", int(e.Expected))

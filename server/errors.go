@@ -106,6 +106,7 @@ func errorTable() []errorRow {
 
 		{memory.ErrInvalid, codes.InvalidArgument, reasonInvalid, ""},
 		{memory.ErrInvalidFilter, codes.InvalidArgument, loombridgev1.ErrorReason_ERROR_REASON_INVALID_FILTER, ""},
+		{memory.ErrNotOwned, codes.PermissionDenied, loombridgev1.ErrorReason_ERROR_REASON_AGENT_NOT_OWNED, ""},
 		{memory.ErrNotFound, codes.NotFound, loombridgev1.ErrorReason_ERROR_REASON_RECORD_NOT_FOUND, ""},
 		{memory.ErrExists, codes.AlreadyExists, loombridgev1.ErrorReason_ERROR_REASON_RECORD_EXISTS, ""},
 		{memory.ErrVersionConflict, codes.Aborted, loombridgev1.ErrorReason_ERROR_REASON_VERSION_CONFLICT, ""},

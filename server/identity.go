@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/loom-bridge/loom-bridge/memory"
 	"github.com/loom-bridge/loom-bridge/memory/kv"
 	loombridgev1 "github.com/loom-bridge/loom-bridge/proto/gen/loombridge/v1"
 )
@@ -18,6 +19,9 @@ const DefaultTenant = "default"
 type Identity struct {
 	tenant   string
 	patterns []string
+	// edits are the agents beside its own whose records in people's memories the caller
+	// may change.
+	edits []string
 	// provides are the tools that the caller's agents may provide; nil: all.
 	provides []string
 }
@@ -63,6 +67,20 @@ func callerFor(ctx context.Context, agent string) (Identity, error) {
 		return Identity{}, fmt.Errorf("%w: %q", ErrAgentNotOwned, agent)
 	}
 	return id, nil
+}
+
+// sharedMemory is memoryScope for calls that change something. A person's memory is
+// shared, and what stands in it belongs to who saved it.
+func sharedMemory(ctx context.Context, agent, user string) (context.Context, kv.Scope, error) {
+	scope, err := memoryScope(ctx, agent, user)
+	if err != nil || user == "" {
+		return ctx, scope, err
+	}
+	actor := memory.Actor{Agent: agent}
+	if id, _ := ctx.Value(identityKey{}).(Identity); !id.ownsAll() {
+		actor.Acts = func(other string) bool { return id.Owns(other) || matchesAny(id.edits, other) }
+	}
+	return memory.As(ctx, actor), scope, nil
 }
 
 // mayProvide refuses tools that the caller's credential does not let its agents

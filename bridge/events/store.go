@@ -2,9 +2,6 @@ package events
 
 import (
 	"context"
-	"crypto/sha256"
-	"encoding/binary"
-	"encoding/hex"
 	"errors"
 	"fmt"
 	"slices"
@@ -168,7 +165,7 @@ func stageEvents(ctx context.Context, tx *kv.Tx, ref kv.Ref, group []emission) e
 // stage adds one event to the topic. A refusal of the event is its own; an
 // error is the end of the commit.
 func (m *emission) stage(ctx context.Context, tx *kv.Tx, ref kv.Ref, record *topicRecord) error {
-	answer, replayed, err := m.before(ctx, tx, ref)
+	answer, replayed, err := kv.LookupOnceOf(ctx, tx, ref, m.event.Source, m.opts.RequestID, m.digest)
 	switch {
 	case errors.Is(err, kv.ErrRequestReused), errors.Is(err, kv.ErrLimit):
 		m.err = fmt.Errorf("events: emit on %q: %w", ref.Scope.Owner, err)
@@ -180,37 +177,10 @@ func (m *emission) stage(ctx context.Context, tx *kv.Tx, ref kv.Ref, record *top
 	}
 	m.fresh = true
 	m.event.Sequence = record.last + 1
-	size := stageEvent(tx, ref.Scope, m.event, m.requestKey())
+	size := stageEvent(tx, ref.Scope, m.event, kv.OnceKey(m.event.Source, m.opts.RequestID))
 	record.add(m.event, size)
-	kv.StageOnce(tx, ref, m.requestKey(), m.digest, encodeAnswer(m.event), m.event.Time)
+	kv.StageOnceOf(tx, ref, m.event.Source, m.opts.RequestID, m.digest, encodeAnswer(m.event), m.event.Time)
 	return nil
-}
-
-// before looks for the answer that the same request got before.
-func (m *emission) before(ctx context.Context, tx *kv.Tx, ref kv.Ref) (answer []byte, replayed bool, err error) {
-	if answer, replayed, err = kv.LookupOnce(ctx, tx, ref, m.requestKey(), m.digest); replayed || err != nil {
-		return answer, replayed, err
-	}
-	// Stores of older versions have the ids of all agents of a topic under their own
-	// names; the digest tells whose it is.
-	if answer, replayed, err = kv.LookupOnce(ctx, tx, ref, m.opts.RequestID, m.digest); errors.Is(err, kv.ErrRequestReused) {
-		return nil, false, nil
-	}
-	return answer, replayed, err
-}
-
-// requestKey is what a request id is kept under: it belongs to the agent, so that
-// another one's is another request. Empty without one.
-func (m *emission) requestKey() string {
-	if m.opts.RequestID == "" {
-		return ""
-	}
-	h := sha256.New()
-	for _, text := range []string{m.event.Source, m.opts.RequestID} {
-		_ = binary.Write(h, binary.BigEndian, uint64(len(text))) // a hash takes everything
-		h.Write([]byte(text))
-	}
-	return hex.EncodeToString(h.Sum(nil))
 }
 
 // add takes the next event in.
