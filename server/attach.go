@@ -16,6 +16,7 @@ import (
 
 	"github.com/loom-bridge/loom-bridge/bridge/agents"
 	"github.com/loom-bridge/loom-bridge/bridge/events"
+	"github.com/loom-bridge/loom-bridge/bridge/share"
 	loombridgev1 "github.com/loom-bridge/loom-bridge/proto/gen/loombridge/v1"
 )
 
@@ -111,7 +112,7 @@ func (s *bridgeService) attach(stream attachStream, hello *loombridgev1.AttachHe
 	a := &attachment{
 		stream: stream, events: s.events, agents: s.agents, tasks: s.tasks, log: s.log, now: s.now,
 		tenant: scope.Tenant, agentID: hello.GetAgentId(), session: hello.GetSessionId(),
-		interval: intervalOf(hello), before: s.now(), pending: newPending(), topics: topicSet{},
+		interval: intervalOf(hello), before: s.now(), pending: newPending(s.shares.Requests, share.Owner{Tenant: scope.Tenant, Agent: hello.GetAgentId()}), topics: topicSet{},
 		framer: framer{form: hello.GetJsonForm(), limit: s.limits.MaxSendBytes, log: s.log},
 	}
 	a.topics.add(hello.GetTopics())
@@ -137,6 +138,7 @@ func (s *bridgeService) open(a *attachment, r agents.Registration) (*agents.Link
 }
 
 func (a *attachment) close() {
+	a.pending.meter.Close()
 	a.link.Close()
 	a.subscription.Close()
 }

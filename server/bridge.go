@@ -39,15 +39,15 @@ var (
 
 type bridgeService struct {
 	loombridgev1.UnimplementedBridgeServiceServer
-	memory   Memory
-	hand     Hand
-	events   Events
-	tasks    Tasks
-	agents   Agents
-	limits   Limits
-	searches *share.Pool
-	now      func() time.Time
-	log      *slog.Logger
+	memory Memory
+	hand   Hand
+	events Events
+	tasks  Tasks
+	agents Agents
+	limits Limits
+	shares *Shares
+	now    func() time.Time
+	log    *slog.Logger
 }
 
 // MemorySave saves one record.
@@ -79,11 +79,12 @@ func (s *bridgeService) MemoryQuery(ctx context.Context, r *loombridgev1.MemoryQ
 	if err != nil {
 		return nil, err
 	}
-	place, err := s.searches.Take(ctx, callerOf(ctx, r), 1)
+	place, err := s.shares.Searches.Take(ctx, callerOf(ctx, r), 1)
 	if err != nil {
 		return nil, err
 	}
 	defer place.Leave()
+	ctx = share.With(ctx, place)
 	view := recordView{r.GetJsonForm(), r.GetIncludeEmbeddings()}
 	query := queryOf(r)
 	query.MaxBytes = s.limits.MaxSendBytes

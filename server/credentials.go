@@ -74,6 +74,17 @@ func LoadCredentials(path string) (*Credentials, error) {
 	return c, nil
 }
 
+// Tenants returns the tenants that credentials name, each once, in order.
+func (c *Credentials) Tenants() []string {
+	tenants := map[string]bool{}
+	for _, known := range []iter.Seq[Identity]{maps.Values(c.tokens), maps.Values(c.subjects)} {
+		for id := range known {
+			tenants[id.tenant] = true
+		}
+	}
+	return slices.Sorted(maps.Keys(tenants))
+}
+
 // HasTenant tells whether a credential names the tenant.
 func (c *Credentials) HasTenant(tenant string) bool {
 	for _, known := range []iter.Seq[Identity]{maps.Values(c.tokens), maps.Values(c.subjects)} {

@@ -206,7 +206,7 @@ func (s *Server) registerNative() {
 	d := s.services
 	loombridgev1.RegisterBridgeServiceServer(s.grpc, &bridgeService{
 		memory: d.Memory, hand: d.Hand, events: d.Events, tasks: d.Tasks, agents: d.Agents, limits: s.limits,
-		searches: s.shares.Searches, now: s.now, log: s.observer.log,
+		shares: s.shares, now: s.now, log: s.observer.log,
 	})
 	loombridgev1.RegisterMemoryServiceServer(s.grpc, &memoryService{memory: d.Memory, limits: s.limits})
 	loombridgev1.RegisterContextServiceServer(s.grpc, &contextService{
@@ -225,6 +225,7 @@ func (s *Server) registerLoom(d loomv1.Deps, o Options) {
 	d.Tenant = tenantOf
 	d.Options.MaxSendBytes = s.limits.MaxSendBytes
 	d.Options.StallTimeout = s.limits.StallTimeout
+	d.Options.Requests = s.shares.Requests
 	d.Options.Now, d.Options.Logger, d.Options.Draining = s.now, o.Logger, s.draining
 	loomv1.Register(s.grpc, d)
 }

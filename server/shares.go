@@ -12,6 +12,7 @@ import (
 	"github.com/loom-bridge/loom-bridge/bridge/share"
 	"github.com/loom-bridge/loom-bridge/memory/kv"
 	loomv1pb "github.com/loom-bridge/loom-bridge/proto/gen/loom/v1"
+	loombridgev1 "github.com/loom-bridge/loom-bridge/proto/gen/loombridge/v1"
 )
 
 // callWait is how long a call waits to run before it is refused: as long as an
@@ -29,6 +30,8 @@ type Shares struct {
 	Streams *share.Pool
 	// Requests are the bytes of requests in memory.
 	Requests *share.Pool
+	// Disk knows which tenants store more than their share.
+	Disk *share.Quota
 	// EventBytes are the bytes of events a second while several tenants are there;
 	// nil where there is one.
 	EventBytes *share.Rate
@@ -47,6 +50,7 @@ func NewShares(l Limits, oneTenant bool) *Shares {
 	}
 	return &Shares{
 		EventBytes: eventBytes,
+		Disk:       share.NewQuota("bytes on disk", "--max-store-bytes"),
 		Calls: share.New(share.Options{
 			Name: "calls in flight", Setting: "--max-calls", Total: int64(l.MaxCalls), Waiting: int64(max(0, l.MaxWaitingCalls)),
 			MaxWait: callWait, Contended: int64(l.ContendedCalls), Presence: presence, OneTenant: oneTenant,
@@ -67,10 +71,15 @@ func NewShares(l Limits, oneTenant bool) *Shares {
 // limitCalls lets a unary call wait for its place among those that run, or refuses
 // it. The call finds the place in its context, to pause it while it waits for
 // another agent.
-func (s *Server) limitCalls(ctx context.Context, req any, _ *grpc.UnaryServerInfo, next grpc.UnaryHandler) (any, error) {
+func (s *Server) limitCalls(ctx context.Context, req any, info *grpc.UnaryServerInfo, next grpc.UnaryHandler) (any, error) {
 	s.inFlight.Add(1)
 	defer s.inFlight.Add(-1)
 	owner := callerOf(ctx, req)
+	if stores[info.FullMethod] {
+		if err := s.shares.Disk.Check(owner.Tenant); err != nil {
+			return refusedCall(req, err)
+		}
+	}
 	bytes, err := s.shares.Requests.TryTake(owner, sizeOf(req))
 	if err != nil {
 		return refusedCall(req, err)
@@ -82,6 +91,23 @@ func (s *Server) limitCalls(ctx context.Context, req any, _ *grpc.UnaryServerInf
 	}
 	defer place.Leave()
 	return next(share.With(ctx, place), req)
+}
+
+// stores are the unary methods that make a tenant's part of the store grow, beside
+// those that emit events. What deletes, and what only reads, goes on when the disk is
+// full.
+var stores = map[string]bool{
+	loombridgev1.BridgeService_MemorySave_FullMethodName:      true,
+	loombridgev1.BridgeService_Tool_FullMethodName:            true,
+	loombridgev1.MemoryService_BatchSave_FullMethodName:       true,
+	loombridgev1.MemoryService_UpdateRecord_FullMethodName:    true,
+	loombridgev1.ContextService_RecordStep_FullMethodName:     true,
+	loombridgev1.ContextService_AppendMessages_FullMethodName: true,
+	loombridgev1.ContextService_CompressResult_FullMethodName: true,
+	loomv1pb.MemoryService_SavePlan_FullMethodName:            true,
+	loomv1pb.MemoryService_MarkExecuted_FullMethodName:        true,
+	loomv1pb.MemoryService_AppendEvent_FullMethodName:         true,
+	loomv1pb.AgentRuntime_UpdateAgentState_FullMethodName:     true,
 }
 
 func sizeOf(req any) int64 {

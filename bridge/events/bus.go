@@ -43,6 +43,9 @@ type Options struct {
 	// tenants that are there. Emitters and readers of one that has more wait. Default
 	// nil: nobody does.
 	Rate *share.Rate
+	// Quota knows which tenants store too much; their durable events are refused.
+	// Default nil: none.
+	Quota *share.Quota
 	// Now is the clock. Default time.Now.
 	Now func() time.Time
 	// Logger takes what goes wrong in the background. Default: silence.
@@ -58,6 +61,7 @@ type Bus struct {
 	maxEmitWait      time.Duration
 	retention        Retention
 	rate             *share.Rate
+	quota            *share.Quota
 	queued           *share.Pool // bytes of volatile events that wait
 	now              func() time.Time
 	logger           *slog.Logger
@@ -93,6 +97,7 @@ func New(engine kv.Engine, writer *kv.Writer, opts *Options) *Bus {
 		maxEmitWait:      positive(opts.MaxEmitWait, DefaultMaxEmitWait),
 		retention:        opts.Retention.withDefaults(),
 		rate:             opts.Rate,
+		quota:            opts.Quota,
 		queued: share.New(share.Options{
 			Name: "bytes of events that wait for readers", Setting: "--max-queued-event-bytes",
 			Total: positive(opts.MaxQueuedBytes, DefaultMaxQueuedBytes), OneTenant: opts.OneTenant,
@@ -199,7 +204,7 @@ func (b *Bus) enter(s *Subscription) error {
 	x := b.tenants[s.tenant]
 	if x == nil {
 		x = newIndex()
-		x.queued = share.NewMeter(b.queued, share.Owner{Tenant: s.tenant}, queuedStep)
+		x.queued = share.NewMeter(b.queued, share.Owner{Tenant: s.tenant}, queuedStep, queuedSteps)
 		b.tenants[s.tenant] = x
 	}
 	x.users++

@@ -4,6 +4,7 @@ import (
 	"context"
 	"crypto/rand"
 	"crypto/sha256"
+	"fmt"
 	"time"
 
 	"github.com/oklog/ulid/v2"
@@ -51,7 +52,7 @@ func (b *Bus) Emit(ctx context.Context, tenant string, e Event, opts EmitOptions
 		return Event{}, ErrClosed
 	}
 	m := emission{event: e, opts: opts}
-	if m.err = m.admit(tenant); m.err != nil {
+	if m.err = b.admit(tenant, &m); m.err != nil {
 		return Event{}, m.err
 	}
 	if err := b.pay(ctx, tenant, b.costOf(&m)); err != nil {
@@ -97,7 +98,7 @@ func (b *Bus) EmitAll(ctx context.Context, tenant string, events []Event, opts [
 		if i < len(opts) {
 			all[i].opts = opts[i]
 		}
-		if all[i].err = all[i].admit(tenant); b.isClosed() {
+		if all[i].err = b.admit(tenant, all[i]); b.isClosed() {
 			all[i].err = ErrClosed
 		}
 	}
@@ -144,6 +145,17 @@ type emission struct {
 	digest [32]byte // of the event as it came, when it has a request id
 	fresh  bool     // it was stored now, not before under its request id
 	err    error
+}
+
+// admit refuses what may not be emitted, and what may not be stored.
+func (b *Bus) admit(tenant string, m *emission) error {
+	if err := m.admit(tenant); err != nil || m.opts.Volatile {
+		return err
+	}
+	if err := b.quota.Check(tenant); err != nil {
+		return fmt.Errorf("events: emit on %q: %w", m.event.Topic, err)
+	}
+	return nil
 }
 
 // admit refuses what may not be emitted, and completes the rest.

@@ -12,6 +12,8 @@ import (
 const (
 	// queuedStep is how much a tenant takes of Options.MaxQueuedBytes at once.
 	queuedStep = 64 << 10
+	// queuedSteps of them it keeps.
+	queuedSteps = 2
 	// queuedOverhead is what a place in a queue takes beside its event.
 	queuedOverhead = 64
 )

@@ -59,7 +59,10 @@ func (e *ExhaustedError) Error() string {
 		text = fmt.Sprintf("share: the %s %q has %d of %d %s, which is its share", e.Whose, e.Name, e.Held, e.Total, e.Pool)
 	}
 	if e.Quota {
-		text += fmt.Sprintf(", and %d more are needed; delete some", e.Wanted)
+		if e.Wanted > 0 {
+			text += fmt.Sprintf(", and %d more are needed", e.Wanted)
+		}
+		text += "; delete some"
 	} else {
 		text += "; wait until some have ended"
 	}

@@ -6,11 +6,13 @@ import (
 )
 
 // Meter counts what one owner uses of a pool, and takes it of the pool in steps:
-// counting costs a few nanoseconds. All methods are safe for concurrent use.
+// counting costs a few nanoseconds. All methods are safe for concurrent use; nil
+// counts nothing.
 type Meter struct {
 	pool  *Pool
 	owner Owner
 	step  int64
+	kept  int64
 
 	used, taken atomic.Int64
 
@@ -19,17 +21,22 @@ type Meter struct {
 	closed bool       // guarded by mu
 }
 
-// idleSteps is how many steps a meter keeps that are not used: use that goes up and
-// down does not ask the pool each time.
-const idleSteps = 2
-
-// NewMeter returns a meter of an owner that uses nothing. Close it.
-func NewMeter(pool *Pool, o Owner, step int64) *Meter {
-	return &Meter{pool: pool, owner: o, step: step}
+// NewMeter returns a meter of an owner that uses nothing. It keeps so many steps that
+// are not used, so that use which goes up and down does not ask the pool each time;
+// without any it gives everything back when nothing is used. Close it. Without a pool
+// it is nil.
+func NewMeter(pool *Pool, o Owner, step, keptSteps int64) *Meter {
+	if pool == nil {
+		return nil
+	}
+	return &Meter{pool: pool, owner: o, step: step, kept: step * keptSteps}
 }
 
 // Add counts n units, unless the share of the owner is used up: an *ExhaustedError.
 func (m *Meter) Add(n int64) error {
+	if m == nil {
+		return nil
+	}
 	if m.used.Add(n) <= m.taken.Load() {
 		return nil
 	}
@@ -43,11 +50,19 @@ func (m *Meter) Add(n int64) error {
 }
 
 // Note counts n units that are used in any case.
-func (m *Meter) Note(n int64) { m.used.Add(n) }
+func (m *Meter) Note(n int64) {
+	if m != nil {
+		m.used.Add(n)
+	}
+}
 
 // Sub counts n units back.
 func (m *Meter) Sub(n int64) {
-	if used := m.used.Add(-n); m.taken.Load()-used <= idleSteps*m.step {
+	if m == nil {
+		return
+	}
+	used := m.used.Add(-n)
+	if unused := m.taken.Load() - used; unused <= m.kept || used > 0 && unused <= m.step {
 		return
 	}
 	m.mu.Lock()
@@ -60,6 +75,9 @@ func (m *Meter) Used() int64 { return m.used.Load() }
 
 // Close gives everything back to the pool. Counting goes on, and takes nothing.
 func (m *Meter) Close() {
+	if m == nil {
+		return
+	}
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	m.closed = true
@@ -75,7 +93,7 @@ func (m *Meter) adjust() error {
 	want := steps * m.step
 	have := m.taken.Load()
 	switch {
-	case m.closed, want <= have && have-want <= idleSteps*m.step:
+	case m.closed, want <= have && have-want <= m.kept:
 		return nil
 	case want == 0:
 		m.place.Leave()

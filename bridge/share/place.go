@@ -99,19 +99,33 @@ func (p *Place) resume() {
 
 type placeKey struct{}
 
-// With returns a context in which Pause finds the place.
-func With(ctx context.Context, p *Place) context.Context {
-	return context.WithValue(ctx, placeKey{}, p)
+// placed is a place that a call holds, and those it held before.
+type placed struct {
+	place  *Place
+	before *placed
 }
 
-// Pause gives back the place that the context came with, until resume is called:
-// for as long as a call waits for another agent, or for another call. Call
-// resume once. Without a place in the context nothing happens.
-func Pause(ctx context.Context) (resume func()) {
-	p, ok := ctx.Value(placeKey{}).(*Place)
-	if !ok || p == nil {
-		return func() {}
+// With returns a context in which Pause finds the place, beside those that it finds
+// in ctx.
+func With(ctx context.Context, p *Place) context.Context {
+	if p == nil {
+		return ctx
 	}
-	p.pause()
-	return p.resume
+	before, _ := ctx.Value(placeKey{}).(*placed)
+	return context.WithValue(ctx, placeKey{}, &placed{p, before})
+}
+
+// Pause gives back the places that the context came with, until resume is called:
+// for as long as a call waits for another agent, another call or another server. Call
+// resume once. Without places in the context nothing happens.
+func Pause(ctx context.Context) (resume func()) {
+	held, _ := ctx.Value(placeKey{}).(*placed)
+	for p := held; p != nil; p = p.before {
+		p.place.pause()
+	}
+	return func() {
+		for p := held; p != nil; p = p.before {
+			p.place.resume()
+		}
+	}
 }

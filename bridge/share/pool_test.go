@@ -312,10 +312,15 @@ func TestPause(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	ctx := share.With(t.Context(), place)
+	outer := share.New(share.Options{Name: "calls", Total: 1})
+	around, err := outer.TryTake(owner("a", "1"), 1)
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx := share.With(share.With(share.With(t.Context(), around), nil), place)
 	resume, again := share.Pause(ctx), share.Pause(ctx)
-	if p.Held() != 0 {
-		t.Errorf("%d are held during the pause", p.Held())
+	if p.Held() != 0 || outer.Held() != 0 {
+		t.Errorf("%d and %d are held during the pause", p.Held(), outer.Held())
 	}
 	other, err := p.TryTake(owner("b", "1"), 1)
 	if err != nil {
@@ -326,8 +331,8 @@ func TestPause(t *testing.T) {
 		t.Errorf("%d are held after one of two pauses", p.Held())
 	}
 	resume()
-	if p.Held() != 3 {
-		t.Errorf("%d are held after both, want 3", p.Held())
+	if p.Held() != 3 || outer.Held() != 1 {
+		t.Errorf("%d and %d are held after both, want 3 and 1", p.Held(), outer.Held())
 	}
 	last := share.Pause(ctx)
 	place.Leave()
@@ -426,7 +431,7 @@ func TestLevel(t *testing.T) {
 // A meter takes what is used of the pool, in steps, and gives it back.
 func TestMeter(t *testing.T) {
 	p := share.New(share.Options{Name: "bytes", Total: 1600, OneTenant: true})
-	m := share.NewMeter(p, owner("a", "x"), 100)
+	m := share.NewMeter(p, owner("a", "x"), 100, 2)
 	random := rand.New(rand.NewPCG(5, 6))
 	used := int64(0)
 	for range 5000 {
@@ -454,8 +459,32 @@ func TestMeter(t *testing.T) {
 	}
 }
 
+// A meter that keeps nothing holds nothing when nothing is used.
+func TestMeterThatKeepsNothing(t *testing.T) {
+	p := share.New(share.Options{Name: "bytes", Total: 1600, OneTenant: true})
+	m := share.NewMeter(p, owner("a", "x"), 100, 0)
+	for _, n := range []int64{1, 250, 1000} {
+		if err := m.Add(n); err != nil || p.Held() < n || p.Held() > n+100 {
+			t.Errorf("used %d, taken %d, %v", n, p.Held(), err)
+		}
+		if m.Sub(n); p.Held() != 0 {
+			t.Errorf("%d are taken when nothing is used", p.Held())
+		}
+	}
+	if err := m.Add(1600); !errors.Is(err, share.ErrExhausted) && p.Held() != 1600 {
+		t.Errorf("%v, %d are taken", err, p.Held())
+	}
+	none := share.NewMeter(nil, owner("a", "x"), 100, 0)
+	none.Note(1)
+	none.Sub(1)
+	none.Close()
+	if err := none.Add(1); err != nil {
+		t.Error(err)
+	}
+}
+
 func BenchmarkMeter(b *testing.B) {
-	m := share.NewMeter(share.New(share.Options{Total: 1 << 30}), owner("a", "x"), 64<<10)
+	m := share.NewMeter(share.New(share.Options{Total: 1 << 30}), owner("a", "x"), 64<<10, 2)
 	for b.Loop() {
 		if err := m.Add(256); err != nil {
 			b.Fatal(err)

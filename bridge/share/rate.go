@@ -38,12 +38,13 @@ func NewRate(name string, perSecond int64, presence *Presence) *Rate {
 }
 
 // Pay takes n units for a tenant, and waits while it has spent more than its part.
-// The units count even if ctx ends meanwhile.
+// Who waits holds no places of Pause. The units count even if ctx ends meanwhile.
 func (r *Rate) Pay(ctx context.Context, tenant string, n int64) error {
 	wait := r.Spend(tenant, n)
 	if wait <= 0 {
 		return nil
 	}
+	defer Pause(ctx)()
 	timer := time.NewTimer(wait)
 	defer timer.Stop()
 	select {

@@ -12,6 +12,7 @@ import (
 	"github.com/loom-bridge/loom-bridge/bridge/events"
 	"github.com/loom-bridge/loom-bridge/bridge/hand"
 	"github.com/loom-bridge/loom-bridge/bridge/native"
+	"github.com/loom-bridge/loom-bridge/bridge/share"
 	"github.com/loom-bridge/loom-bridge/bridge/tiers"
 	"github.com/loom-bridge/loom-bridge/bridge/tools"
 	"github.com/loom-bridge/loom-bridge/context/assemble"
@@ -38,8 +39,8 @@ type Options struct {
 	// StoreDir is the directory of the store, which no tool may touch. Default:
 	// there is none.
 	StoreDir string
-	// Memory is how long-term memory works. Its Now, Logger and CountTokens are set
-	// by the domain. Default that of package memory.
+	// Memory is how long-term memory works. Its Now, Logger, CountTokens and Idle
+	// are set by the domain. Default that of package memory.
 	Memory memory.Options
 	// Models is the table of models. Default: the one that comes with package
 	// tokens.
@@ -87,6 +88,12 @@ type Options struct {
 	// MaxSubscriptions the open subscriptions. Defaults those of package events.
 	MaxQueuedEventBytes int64
 	MaxSubscriptions    int
+	// Tenants are those that share the disk, and MaxStoreBytes what all of them may
+	// store; 0 is as much as there is room for. DiskEvery is the time between two
+	// measurements. Default DefaultDiskEvery.
+	Tenants       []string
+	MaxStoreBytes int64
+	DiskEvery     time.Duration
 	// OneTenant says that there is one tenant, for which everything is.
 	OneTenant bool
 	// Shares are those of the server. Default: tenants share nothing by them.
@@ -139,6 +146,9 @@ func withDefaults(opts *Options) Options {
 	if o.Presets == nil {
 		o.Presets = history.Named
 	}
+	if o.DiskEvery <= 0 {
+		o.DiskEvery = DefaultDiskEvery
+	}
 	if o.CloseTimeout <= 0 {
 		o.CloseTimeout = DefaultCloseTimeout
 	}
@@ -155,7 +165,7 @@ func (d *Domain) open(engine kv.Engine, workspaces hand.Workspaces, o Options) (
 	writer := kv.NewWriter(engine, nil)
 	d.onClose(writer.Close)
 
-	o.Memory.Now, o.Memory.Logger, o.Memory.CountTokens = o.Now, o.Logger, d.count
+	o.Memory.Now, o.Memory.Logger, o.Memory.CountTokens, o.Memory.Idle = o.Now, o.Logger, d.count, share.Pause
 	d.Memory = memory.New(engine, writer, &o.Memory)
 	d.onClose(d.Memory.Close)
 	d.Journal = journal.New(engine, writer, &journal.Options{Now: o.Now})
@@ -174,7 +184,7 @@ func (d *Domain) open(engine kv.Engine, workspaces hand.Workspaces, o Options) (
 	})
 
 	d.Events = events.New(engine, writer, &events.Options{
-		Now: o.Now, Retention: o.Retention, Rate: o.Shares.EventBytes, Logger: o.Logger,
+		Now: o.Now, Retention: o.Retention, Rate: o.Shares.EventBytes, Quota: o.Shares.Disk, Logger: o.Logger,
 		MaxQueuedBytes: o.MaxQueuedEventBytes, MaxSubscriptions: o.MaxSubscriptions, OneTenant: o.OneTenant,
 	})
 	d.onClose(d.Events.Close)
@@ -194,6 +204,7 @@ func (d *Domain) open(engine kv.Engine, workspaces hand.Workspaces, o Options) (
 		Engine: engine, Writer: writer, Workspaces: workspaces, Compressor: compress.New(d.count, &o.Compress),
 	}, &hand.Options{Now: o.Now, Logger: o.Logger, Style: o.Reference, DropWritten: o.DropWritten, MaxRunning: o.MaxTools, OneTenant: o.OneTenant})
 	d.onClose(func() error { return d.closeHand(o.CloseTimeout) })
+	d.onClose(d.watchDisk(engine, o))
 	return nil
 }
 

@@ -18,14 +18,20 @@ const minFreeBytes = 4 << 20
 // store in. Without it, RocksDB would find out while it writes its LOG, and
 // end the process.
 func checkRoom(dir string) error {
-	var fs syscall.Statfs_t
-	if err := syscall.Statfs(dir, &fs); err != nil {
-		return nil // no answer is no reason to refuse
-	}
-	if free := fs.Bavail * uint64(fs.Bsize); free < minFreeBytes {
+	// No answer is no reason to refuse.
+	if free, known := freeBytes(dir); known && free < minFreeBytes {
 		return fmt.Errorf("%w: %d bytes free, an open needs %d", kv.ErrFull, free, minFreeBytes)
 	}
 	return nil
+}
+
+// freeBytes is the room on a directory's disk; false when it is not known.
+func freeBytes(dir string) (int64, bool) {
+	var fs syscall.Statfs_t
+	if err := syscall.Statfs(dir, &fs); err != nil {
+		return 0, false
+	}
+	return int64(fs.Bavail * uint64(fs.Bsize)), true
 }
 
 // lockDir locks a directory for this open of it. It writes nothing, so it can

@@ -8,6 +8,7 @@ import (
 	"io"
 	"log/slog"
 	"os"
+	"slices"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
@@ -137,6 +138,7 @@ func serve(ctx context.Context, config Config, getenv func(string) string, stdou
 		ResultTokens: config.ToolResultMaxTokens, DropWritten: !config.WriteStoreContent, Blobs: config.blobs(), RegistrationIdle: config.RegistrationIdle,
 		Memory: memory.Options{Language: language, Embedder: embedder, VectorWeight: config.VectorWeight}, Tiers: config.tiers(), Logger: logger,
 		Shares: shares, OneTenant: credentials == nil, MaxTools: config.MaxTools, MaxRelayedCalls: config.MaxRelayedCalls,
+		Tenants: tenants(config, credentials), MaxStoreBytes: int64(config.MaxStoreBytes), DiskEvery: config.StoreCheckInterval,
 		MaxAgentToolBytes: config.MaxAgentToolBytes, MaxTenantToolBytes: config.MaxTenantToolBytes,
 		MaxQueuedEventBytes: int64(config.MaxQueuedEventBytes), MaxSubscriptions: config.MaxStreams,
 	})
@@ -200,6 +202,18 @@ func warnUnserved(logger *slog.Logger, getenv func(string) string) {
 			logger.Info("this version does not serve what a variable asks for", "variable", u.name, "so", u.what)
 		}
 	}
+}
+
+// tenants are those that share the disk.
+func tenants(config Config, credentials *server.Credentials) []string {
+	if credentials == nil {
+		return []string{server.DefaultTenant}
+	}
+	all := credentials.Tenants()
+	if config.LoomTenant != "" && !slices.Contains(all, config.LoomTenant) {
+		all = append(all, config.LoomTenant)
+	}
+	return all
 }
 
 func security(config Config) (*server.Credentials, *tls.Config, error) {

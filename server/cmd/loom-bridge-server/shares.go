@@ -2,6 +2,7 @@ package main
 
 import (
 	"fmt"
+	"time"
 
 	"github.com/spf13/pflag"
 
@@ -9,6 +10,7 @@ import (
 	"github.com/loom-bridge/loom-bridge/bridge/events"
 	"github.com/loom-bridge/loom-bridge/bridge/hand"
 	"github.com/loom-bridge/loom-bridge/server"
+	"github.com/loom-bridge/loom-bridge/server/domain"
 )
 
 // Sharing is how much there is of what tenants and agents share, beside
@@ -31,6 +33,12 @@ type Sharing struct {
 	// 4 MiB.
 	MaxAgentToolBytes  int `koanf:"max-agent-tool-bytes"`
 	MaxTenantToolBytes int `koanf:"max-tenant-tool-bytes"`
+	// MaxStoreBytes is what all tenants together may store; each has a share. 0: as
+	// much as there is room for on the disk. Default 0.
+	MaxStoreBytes int `koanf:"max-store-bytes"`
+	// StoreCheckInterval is the time between two measurements of what tenants store.
+	// Default 10 s.
+	StoreCheckInterval time.Duration `koanf:"store-check-interval"`
 }
 
 func defaultSharing() Sharing {
@@ -41,6 +49,7 @@ func defaultSharing() Sharing {
 		MaxTools: hand.DefaultMaxRunning, MaxRelayedCalls: agents.DefaultMaxCalls,
 		MaxQueuedEventBytes: events.DefaultMaxQueuedBytes,
 		MaxAgentToolBytes:   agents.DefaultMaxToolBytes, MaxTenantToolBytes: agents.DefaultMaxTenantToolBytes,
+		StoreCheckInterval: domain.DefaultDiskEvery,
 	}
 }
 
@@ -53,6 +62,8 @@ func sharingFlags(f *pflag.FlagSet, d Sharing) {
 	f.Int("max-queued-event-bytes", d.MaxQueuedEventBytes, "volatile events that wait for readers; beyond a tenant's share its slowest reader is cut off")
 	f.Int("max-agent-tool-bytes", d.MaxAgentToolBytes, "names, descriptions and schemas of the tools that one agent provides")
 	f.Int("max-tenant-tool-bytes", d.MaxTenantToolBytes, "the same of all agents of a tenant, which share it")
+	f.Int("max-store-bytes", d.MaxStoreBytes, "bytes that all tenants may store; each has a share; 0 for what the disk has room for")
+	f.Duration("store-check-interval", d.StoreCheckInterval, "time between two measurements of what tenants store")
 	f.Int("contended-calls", d.ContendedCalls, "calls that run at once while several tenants make some; each has its part")
 	f.Int("contended-event-bytes", d.ContendedEventBytes, "bytes of events a second while several tenants are there; each has its part")
 }
@@ -67,6 +78,12 @@ func (c Config) checkSharing() error {
 		if value <= 0 || value > maxLimit {
 			return &ConfigError{field, value, fmt.Sprintf("must be from 1 to %d", maxLimit)}
 		}
+	}
+	switch {
+	case c.MaxStoreBytes < 0:
+		return &ConfigError{"max-store-bytes", c.MaxStoreBytes, "must not be negative; 0 is what the disk has room for"}
+	case c.StoreCheckInterval <= 0:
+		return &ConfigError{"store-check-interval", c.StoreCheckInterval, "must be more than zero, such as 10s"}
 	}
 	return nil
 }
