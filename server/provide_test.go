@@ -162,6 +162,7 @@ func TestToolsAreBudgeted(t *testing.T) {
 
 // A list of tools that does not fit in one message comes in pages, each tool once
 // and in order; so does one of a stated size.
+// E04
 func TestListToolsInPages(t *testing.T) {
 	s := servertest.Start(t, &servertest.Options{Server: server.Options{Limits: server.Limits{MaxSendBytes: 64 << 10}}})
 	hello := providing("one")

@@ -46,7 +46,9 @@ func run(ctx context.Context, args []string, getenv func(string) string, stdout,
 			"  [[credential]]\n" +
 			"  token_sha256 = \"2bb8...\"\n" +
 			"  tenant = \"acme\"               # whose data it sees\n" +
-			"  agents = [\"researcher-*\"]     # whom it may act for: ids, or a beginning and *",
+			"  agents = [\"researcher-*\"]     # whom it may act for: ids, or a beginning and *\n" +
+			"  provides = [\"research:*\"]    # tools these agents may provide; default all\n" +
+			"  edits = [\"archivist\"]        # others whose records in people's memories it may change",
 		Example: "  loom-bridge-server\n" +
 			"  loom-bridge-server --addr 127.0.0.1:0 --addr-file /run/loom.addr --workspace ~/project\n" +
 			"  loom-bridge-server --addr 0.0.0.0:50051 --credentials callers.toml --tls-cert cert.pem --tls-key key.pem\n" +
