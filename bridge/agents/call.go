@@ -152,14 +152,18 @@ func (l *Link) push(c Call, deadline time.Time) (string, <-chan outcome, error) 
 	if l.ended {
 		return "", nil, errEnded
 	}
-	opts := l.directory.opts
-	if len(l.pending) >= opts.PendingCalls || len(l.pending) > 0 && l.bytes+size > opts.PendingBytes {
+	if len(l.pending) > 0 && l.bytes+size > l.directory.opts.PendingBytes {
+		return "", nil, busy(l.id, errFull)
+	}
+	place, err := l.callers.TryTake(share.Owner{Agent: c.CallerID}, 1)
+	if err != nil {
 		return "", nil, busy(l.id, errFull)
 	}
 	if err := l.calls.push(PushedCall{ID: id, Call: c, Deadline: deadline}); err != nil {
+		place.Leave()
 		return "", nil, busy(l.id, err)
 	}
-	l.pending[id] = pendingCall{answer, size}
+	l.pending[id] = pendingCall{answer, size, place}
 	l.bytes += size
 	return id, answer, nil
 }
@@ -191,6 +195,7 @@ func (l *Link) settle(id string) chan<- outcome {
 	call := l.pending[id]
 	delete(l.pending, id)
 	l.bytes -= call.bytes
+	call.place.Leave()
 	return call.answer
 }
 

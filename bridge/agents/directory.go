@@ -90,7 +90,8 @@ type Options struct {
 	// DefaultQueueCalls.
 	QueueCalls int
 	// PendingCalls bounds the calls that one stream has yet to answer, those that
-	// wait to be sent among them. Default DefaultPendingCalls.
+	// wait to be sent among them. The agents that call share them. Default
+	// DefaultPendingCalls.
 	PendingCalls int
 	// PendingBytes bounds the bytes of those calls; one call is always taken.
 	// Default DefaultPendingBytes.

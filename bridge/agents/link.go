@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/loom-bridge/loom-bridge/bridge/events"
+	"github.com/loom-bridge/loom-bridge/bridge/share"
 )
 
 // OpenOptions describes a stream.
@@ -39,13 +40,15 @@ type Link struct {
 	mu      sync.Mutex // guards the fields below
 	ended   bool
 	pending map[string]pendingCall
-	bytes   int // of the pending calls
+	bytes   int         // of the pending calls
+	callers *share.Pool // of their number, shared by the agents that call
 }
 
 // pendingCall is a call that is not answered yet.
 type pendingCall struct {
 	answer chan<- outcome
 	bytes  int
+	place  *share.Place
 }
 
 // Open opens a stream of an agent. The agent need not be registered, and its id
@@ -73,6 +76,7 @@ func (d *Directory) Open(tenant, id string, opts OpenOptions) (*Link, error) {
 		gap:          newGapKey(tenant, id),
 		gapTaken:     make(chan struct{}),
 		pending:      make(map[string]pendingCall),
+		callers:      share.New(share.Options{Name: "calls of one agent's tools", Total: int64(d.opts.PendingCalls), OneTenant: true}),
 	}
 	e.links = append(e.links, link)
 	e.house.streams++
