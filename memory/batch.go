@@ -27,6 +27,7 @@ func (s *Store) SaveBatch(ctx context.Context, scope kv.Scope, rs []Record, requ
 	if err != nil {
 		return nil, err
 	}
+	save.actor = actorOf(ctx)
 	if err := save.commit(ctx, "memory: save batch"); err != nil {
 		return nil, err
 	}

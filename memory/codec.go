@@ -40,6 +40,7 @@ const (
 	fieldSupersededTime = 27
 	fieldMarked         = 28
 	fieldPlace          = 29
+	fieldSavedBy        = 30
 )
 
 // recordFormat is the format of the records that this version writes.
@@ -95,7 +96,8 @@ func appendLife(b []byte, r Record) []byte {
 	b = wire.AppendUint(b, fieldSlidingTTL, uint64(r.SlidingTTL.Microseconds()))
 	b = appendTime(b, fieldSupersededTime, r.SupersededTime)
 	b = wire.AppendUint(b, fieldMarked, bit(r.marked))
-	return wire.AppendUint(b, fieldPlace, uint64(r.place))
+	b = wire.AppendUint(b, fieldPlace, uint64(r.place))
+	return wire.AppendText(b, fieldSavedBy, r.SavedBy)
 }
 
 func bit(b bool) uint64 {
@@ -188,6 +190,8 @@ func (r *Record) setLife(f wire.Field) {
 		r.marked = f.Value != 0
 	case fieldPlace:
 		r.place = uint32(f.Value)
+	case fieldSavedBy:
+		r.SavedBy = string(f.Bytes)
 	}
 }
 

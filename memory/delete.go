@@ -31,13 +31,14 @@ type Deleted struct {
 //
 // A request id makes the call safe to repeat, as with Save.
 //
-// Errors: *InvalidError, *NotFoundError, *VersionError. After any of them
-// nothing has changed.
+// Errors: *InvalidError, *NotFoundError, *VersionError, *OwnedError. After any of
+// them nothing has changed.
 func (s *Store) Delete(ctx context.Context, scope kv.Scope, d Deletion, requestID string) (Deleted, error) {
 	deletion, err := s.StageDelete(scope, d, requestID)
 	if err != nil {
 		return Deleted{}, err
 	}
+	deletion.actor = actorOf(ctx)
 	if err := deletion.commit(ctx, "memory: delete"); err != nil {
 		return Deleted{}, err
 	}
@@ -70,7 +71,7 @@ type deleting struct {
 // stage is the deletion's part of a commit.
 func (d *deleting) stage(ctx context.Context, e *edit) error {
 	ref, digest := recordsRef(d.scope), d.content()
-	answer, replayed, err := kv.LookupOnce(ctx, e.tx, ref, d.requestID, digest)
+	answer, replayed, err := kv.LookupOnceOf(ctx, e.tx, ref, e.actor.Agent, d.requestID, digest)
 	if err != nil {
 		return err
 	}
@@ -88,7 +89,7 @@ func (d *deleting) stage(ctx context.Context, e *edit) error {
 	}
 	gone := Record{ID: r.ID, Version: r.Version}
 	e.result = []Record{gone}
-	kv.StageOnce(e.tx, ref, d.requestID, digest, encodeChangeAnswer(gone), d.now)
+	kv.StageOnceOf(e.tx, ref, e.actor.Agent, d.requestID, digest, encodeChangeAnswer(gone), d.now)
 	return nil
 }
 

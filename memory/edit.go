@@ -14,6 +14,7 @@ type edit struct {
 	store *Store
 	tx    *kv.Tx
 	scope kv.Scope
+	actor Actor
 
 	change     lexical.Change
 	writes     []write

@@ -39,6 +39,7 @@ type embeddings struct {
 	embedder embed.Embedder // nil: none is set up
 	previous embed.Embedder // nil: none
 	timeout  time.Duration
+	idle     func(ctx context.Context) (resume func())
 	logger   *slog.Logger
 	packs    *worklist
 	backfill *backfill // nil without an embedder
@@ -61,6 +62,7 @@ func newEmbeddings(engine kv.Engine, writer *kv.Writer, o *Options) *embeddings 
 		embedder: o.Embedder,
 		previous: o.PreviousEmbedder,
 		timeout:  o.EmbedTimeout,
+		idle:     o.Idle,
 		logger:   o.Logger,
 		packs:    newWorklist(),
 		queries:  newQueryCache(),
@@ -68,6 +70,9 @@ func newEmbeddings(engine kv.Engine, writer *kv.Writer, o *Options) *embeddings 
 	}
 	if e.timeout <= 0 {
 		e.timeout = DefaultEmbedTimeout
+	}
+	if e.idle == nil {
+		e.idle = func(context.Context) func() { return func() {} }
 	}
 	if e.logger == nil {
 		e.logger = slog.New(slog.DiscardHandler)

@@ -88,6 +88,7 @@ func (s *Store) queryVectors(ctx context.Context, q Query) (queryVectors, error)
 	case e.embedder == nil:
 		return queryVectors{degraded: []string{degradedNoEmbedder}}, nil
 	}
+	defer e.idle(ctx)()
 	limited, stop := context.WithTimeout(ctx, e.timeout)
 	defer stop()
 	v, err := e.embedQuery(limited, e.embedder, q.Text)

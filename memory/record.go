@@ -103,6 +103,9 @@ type Record struct {
 	Kind string
 	// SessionID is the session it was saved in, or empty.
 	SessionID string
+	// SavedBy is the agent that saved it, in a memory that several share; empty in one
+	// that has one owner. Set by the store.
+	SavedBy string
 	// Author is who said it, or empty. It is searched like the text.
 	Author string
 	// EventTime is when what it tells happened. Its date is searched, too.

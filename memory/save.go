@@ -22,12 +22,14 @@ import (
 // Errors: *InvalidError; *ExistsError for an id or key that is taken, where
 // both of an expired record are free and the key of a superseded one may go
 // over to the record that replaces it; *NotFoundError for a record that it
-// supersedes or derives from. After any of them nothing has changed.
+// supersedes or derives from; *OwnedError for one that another agent saved and this
+// one supersedes. After any of them nothing has changed.
 func (s *Store) Save(ctx context.Context, scope kv.Scope, r Record, requestID string) (Record, error) {
 	save, err := s.StageSave(scope, r, requestID)
 	if err != nil {
 		return Record{}, err
 	}
+	save.actor = actorOf(ctx)
 	if err := save.commit(ctx, "memory: save"); err != nil {
 		return Record{}, err
 	}
@@ -136,7 +138,7 @@ func (s *Store) complete(save *saving) (err error) {
 // normalize sets the defaults and drops what is not the caller's to say.
 func normalize(r Record) Record {
 	r.EventTime, r.CreateTime, r.ExpireTime = cutTime(r.EventTime), time.Time{}, cutTime(r.ExpireTime)
-	r.SupersededBy, r.SupersededTime, r.Version, r.UpdateTime = "", time.Time{}, 1, time.Time{}
+	r.SupersededBy, r.SupersededTime, r.Version, r.UpdateTime, r.SavedBy = "", time.Time{}, 1, time.Time{}, ""
 	r.ordinal, r.place, r.marked = 0, 0, false
 	r.SlidingTTL = cutSpan(r.SlidingTTL)
 	if r.Kind == "" {
@@ -180,7 +182,7 @@ func cutSpan(d time.Duration) time.Duration {
 // stage is the save's part of a commit.
 func (s *saving) stage(ctx context.Context, e *edit) error {
 	ref := recordsRef(s.scope)
-	answer, replayed, err := kv.LookupOnce(ctx, e.tx, ref, s.requestID, s.digest)
+	answer, replayed, err := kv.LookupOnceOf(ctx, e.tx, ref, e.actor.Agent, s.requestID, s.digest)
 	if err != nil {
 		return err
 	}
@@ -201,7 +203,7 @@ func (s *saving) stage(ctx context.Context, e *edit) error {
 	if err := e.flush(ctx); err != nil {
 		return err
 	}
-	kv.StageOnce(e.tx, ref, s.requestID, s.digest, s.answer(e.result), s.now)
+	kv.StageOnceOf(e.tx, ref, e.actor.Agent, s.requestID, s.digest, s.answer(e.result), s.now)
 	return nil
 }
 
@@ -219,6 +221,7 @@ func (s *saving) add(ctx context.Context, e *edit, free map[string]bool, i int) 
 	d := &s.drafts[i]
 	r := &e.result[i]
 	*r = d.record
+	r.SavedBy = e.actor.Agent
 	if !r.ExpireTime.IsZero() && !r.ExpireTime.After(s.now) {
 		return &InvalidError{"expire_time", "does not lie ahead"}
 	}

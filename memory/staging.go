@@ -5,6 +5,7 @@ import (
 
 	"github.com/loom-bridge/loom-bridge/memory/kv"
 	"github.com/loom-bridge/loom-bridge/memory/lexical"
+	"github.com/loom-bridge/loom-bridge/memory/vector"
 )
 
 // Staging is a change of one scope's memory that is ready to be committed,
@@ -16,6 +17,7 @@ type Staging struct {
 	store   *Store
 	scope   kv.Scope
 	expires bool // it may write moments of expiry
+	actor   Actor
 	run     func(ctx context.Context, e *edit) error
 
 	records    []Record
@@ -42,7 +44,10 @@ func (s *Staging) Blind() []kv.Ref {
 // Stage is the change's part of the commit. Its errors are those of the method
 // that the change is named after, and leave nothing behind.
 func (s *Staging) Stage(ctx context.Context, tx *kv.Tx) error {
-	e := &edit{store: s.store, tx: tx, scope: s.scope}
+	e := &edit{store: s.store, tx: tx, scope: s.scope, actor: s.actor}
+	if s.actor.Agent != "" {
+		ctx = vector.By(ctx, s.actor.Agent)
+	}
 	if err := s.run(ctx, e); err != nil {
 		return err
 	}

@@ -57,6 +57,10 @@ type Options struct {
 	// PreviousEmbedder makes vectors of queries in the space that Reembed is
 	// leaving. Nil: there is none.
 	PreviousEmbedder embed.Embedder
+	// Idle is called when a query begins to wait for the embedder, and what it returns
+	// when it goes on: whoever bounds the queries that run need not count it
+	// meanwhile. Default nil: nobody is told.
+	Idle func(ctx context.Context) (resume func())
 	// EmbedTimeout bounds how long a query waits for its vector. Default
 	// DefaultEmbedTimeout.
 	EmbedTimeout time.Duration

@@ -98,6 +98,9 @@ func (s *saving) supersede(ctx context.Context, e *edit, r *Record) (uint32, err
 	if err != nil {
 		return 0, err
 	}
+	if err := e.actor.may(old); err != nil {
+		return 0, err
+	}
 	if old.SupersededBy != "" {
 		return 0, &InvalidError{"supersedes", fmt.Sprintf("names record %q, which record %q has replaced already", old.ID, old.SupersededBy)}
 	}

@@ -72,12 +72,14 @@ type Update struct {
 // a *NotFoundError when the record has been deleted since.
 //
 // Errors: *InvalidError; *NotFoundError for the record, or one that it is to
-// derive from; *VersionError. After any of them nothing has changed.
+// derive from; *VersionError; *OwnedError for one that another agent saved. After
+// any of them nothing has changed.
 func (s *Store) Update(ctx context.Context, scope kv.Scope, u Update, requestID string) (Record, error) {
 	update, err := s.StageUpdate(ctx, scope, u, requestID)
 	if err != nil {
 		return Record{}, err
 	}
+	update.actor = actorOf(ctx)
 	if err := update.commit(ctx, "memory: update"); err != nil {
 		return Record{}, err
 	}
@@ -173,7 +175,7 @@ func (s *Store) guess(ctx context.Context, up *updating) *redrafted {
 // stage is the update's part of a commit.
 func (up *updating) stage(ctx context.Context, e *edit) error {
 	ref := recordsRef(up.scope)
-	answer, replayed, err := kv.LookupOnce(ctx, e.tx, ref, up.requestID, up.digest)
+	answer, replayed, err := kv.LookupOnceOf(ctx, e.tx, ref, e.actor.Agent, up.requestID, up.digest)
 	if err != nil {
 		return err
 	}
@@ -201,7 +203,7 @@ func (up *updating) stage(ctx context.Context, e *edit) error {
 		return err
 	}
 	e.keepVersion(old, stored)
-	kv.StageOnce(e.tx, ref, up.requestID, up.digest, encodeChangeAnswer(next.record), up.now)
+	kv.StageOnceOf(e.tx, ref, e.actor.Agent, up.requestID, up.digest, encodeChangeAnswer(next.record), up.now)
 	return nil
 }
 
@@ -228,7 +230,7 @@ func (e *edit) named(ctx context.Context, id, key string, expected int64, now ti
 	case expected != 0 && r.Version != expected:
 		return nil, nil, &VersionError{ID: r.ID, Expected: expected, Version: r.Version}
 	}
-	return r, stored, nil
+	return r, stored, e.actor.may(r)
 }
 
 func (up *updating) checkSources(ctx context.Context, e *edit) error {

@@ -6,6 +6,8 @@ import (
 	"fmt"
 	"io"
 	"log/slog"
+	"maps"
+	"slices"
 	"sync"
 	"time"
 
@@ -14,6 +16,7 @@ import (
 
 	"github.com/loom-bridge/loom-bridge/bridge/agents"
 	"github.com/loom-bridge/loom-bridge/bridge/events"
+	"github.com/loom-bridge/loom-bridge/bridge/share"
 	loombridgev1 "github.com/loom-bridge/loom-bridge/proto/gen/loombridge/v1"
 )
 
@@ -22,6 +25,7 @@ type Agents interface {
 	Register(tenant, id string, r agents.Registration) (agents.Agent, error)
 	Open(tenant, id string, opts agents.OpenOptions) (*agents.Link, error)
 	Tools(tenant string) []agents.AgentTool
+	Awaits(tenant, topic string) bool
 }
 
 var _ Agents = (*agents.Directory)(nil)
@@ -34,6 +38,7 @@ type attachStream = grpc.BidiStreamingServer[loombridgev1.AttachRequest, loombri
 type attachment struct {
 	stream   attachStream
 	events   Events
+	agents   Agents
 	tasks    Tasks
 	log      *slog.Logger
 	now      func() time.Time
@@ -64,7 +69,11 @@ func (s *bridgeService) Attach(stream attachStream) error {
 	if err := stream.Send(a.ready()); err != nil {
 		return err
 	}
-	return a.run(stream.Context())
+	if err := a.run(stream.Context()); err != nil {
+		return err
+	}
+	a.link.Leave() // it has closed its side
+	return nil
 }
 
 // receiveHello returns the first message, checked. Who stays silent for the
@@ -93,14 +102,17 @@ func (s *bridgeService) attach(stream attachStream, hello *loombridgev1.AttachHe
 	if err != nil {
 		return nil, err
 	}
+	if err := mayProvide(ctx, hello.GetTools()); err != nil {
+		return nil, err
+	}
 	registration, err := registrationOf(hello)
 	if err != nil {
 		return nil, within("hello", err)
 	}
 	a := &attachment{
-		stream: stream, events: s.events, tasks: s.tasks, log: s.log, now: s.now,
+		stream: stream, events: s.events, agents: s.agents, tasks: s.tasks, log: s.log, now: s.now,
 		tenant: scope.Tenant, agentID: hello.GetAgentId(), session: hello.GetSessionId(),
-		interval: intervalOf(hello), before: s.events.Now(), pending: newPending(), topics: topicSet{},
+		interval: intervalOf(hello), before: s.events.Now(), pending: newPending(s.shares.Requests, share.Owner{Tenant: scope.Tenant, Agent: hello.GetAgentId()}), topics: topicSet{},
 		framer: framer{form: hello.GetJsonForm(), limit: s.limits.MaxSendBytes, log: s.log},
 	}
 	a.topics.add(hello.GetTopics())
@@ -108,7 +120,7 @@ func (s *bridgeService) attach(stream attachStream, hello *loombridgev1.AttachHe
 	if err != nil {
 		return nil, within("hello", err)
 	}
-	if a.subscription, err = s.events.Subscribe(ctx, a.tenant, selections, nil); err != nil {
+	if a.subscription, err = s.events.Subscribe(ctx, a.tenant, selections, readerOf(ctx)); err != nil {
 		return nil, within("hello", err)
 	}
 	if a.link, err = s.open(a, registration); err != nil {
@@ -126,6 +138,7 @@ func (s *bridgeService) open(a *attachment, r agents.Registration) (*agents.Link
 }
 
 func (a *attachment) close() {
+	a.pending.meter.Close()
 	a.link.Close()
 	a.subscription.Close()
 }
@@ -231,6 +244,7 @@ func (a *attachment) addTopics(ctx context.Context, r *loombridgev1.AttachSubscr
 	positions, err := a.subscription.Add(ctx, selections)
 	if err == nil {
 		a.topics.add(r.GetTopics())
+		a.link.SetTopics(a.topics.names())
 	}
 	return positions, err
 }
@@ -243,6 +257,7 @@ func (a *attachment) unsubscribe(ctx context.Context, r *loombridgev1.AttachUnsu
 	}
 	a.subscription.Remove(r.GetTopics()...)
 	a.topics.remove(r.GetTopics())
+	a.link.SetTopics(a.topics.names())
 	return answer
 }
 
@@ -290,6 +305,8 @@ func (t topicSet) add(topics []*loombridgev1.TopicPosition) {
 		t[p.GetTopic()] = struct{}{}
 	}
 }
+
+func (t topicSet) names() []string { return slices.Sorted(maps.Keys(t)) }
 
 func (t topicSet) remove(topics []string) {
 	for _, topic := range topics {

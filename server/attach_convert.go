@@ -24,7 +24,8 @@ const anyObject = `{"type":"object"}`
 // registrationOf is what the directory keeps of a hello.
 func registrationOf(hello *loombridgev1.AttachHello) (agents.Registration, error) {
 	r := agents.Registration{
-		Topics: make([]string, len(hello.GetTopics())), Tools: make([]agents.Tool, len(hello.GetTools())),
+		Exclusive: true,
+		Topics:    make([]string, len(hello.GetTopics())), Tools: make([]agents.Tool, len(hello.GetTools())),
 		Metadata: maps.Clone(hello.GetMetadata()), Capabilities: slices.Clone(hello.GetCapabilities()), Parent: hello.GetParentId(),
 	}
 	for i, topic := range hello.GetTopics() {
@@ -120,7 +121,7 @@ func tooLarge(size, limit int) agents.Result {
 
 // toolCodeOf is the inverse of errorCodeOf. A failure always has a code.
 func toolCodeOf(code loombridgev1.ToolErrorCode) tools.Code {
-	for _, known := range []tools.Code{tools.NotFound, tools.PermissionDenied, tools.TooLarge, tools.Timeout, tools.OutcomeUnknown, tools.InvalidArguments} {
+	for _, known := range []tools.Code{tools.NotFound, tools.PermissionDenied, tools.TooLarge, tools.Timeout, tools.OutcomeUnknown, tools.InvalidArguments, tools.ProviderAway} {
 		if errorCodeOf(known) == code {
 			return known
 		}

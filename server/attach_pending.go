@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/loom-bridge/loom-bridge/bridge/events"
+	"github.com/loom-bridge/loom-bridge/bridge/share"
 	loombridgev1 "github.com/loom-bridge/loom-bridge/proto/gen/loombridge/v1"
 )
 
@@ -54,6 +55,8 @@ type pending struct {
 	bytes      int // of the publishes that are not emitted yet
 	replies    int // answers to other messages that are not sent yet
 	closed     bool
+	// meter counts the bytes against the agent's share of what is in memory.
+	meter *share.Meter
 
 	// Each holds one token.
 	room chan struct{} // for the reader: there may be room again
@@ -61,8 +64,14 @@ type pending struct {
 	mail chan struct{} // for the sender: answers
 }
 
-func newPending() *pending {
-	return &pending{room: make(chan struct{}, 1), work: make(chan struct{}, 1), mail: make(chan struct{}, 1)}
+// meterStep is how much a stream takes at once of the share of its agent.
+const meterStep = 64 * kib
+
+func newPending(requests *share.Pool, o share.Owner) *pending {
+	return &pending{
+		room: make(chan struct{}, 1), work: make(chan struct{}, 1), mail: make(chan struct{}, 1),
+		meter: share.NewMeter(requests, o, meterStep, 0),
+	}
 }
 
 func signal(token chan struct{}) {
@@ -76,7 +85,7 @@ func signal(token chan struct{}) {
 func (p *pending) publish(ctx context.Context, one publication) error {
 	for {
 		p.mu.Lock()
-		if p.unanswered < maxUnanswered && (p.bytes == 0 || p.bytes+one.size <= maxUnansweredBytes) {
+		if p.hasRoom(one.size) {
 			p.unanswered++
 			p.bytes += one.size
 			p.publishes = append(p.publishes, one)
@@ -89,6 +98,19 @@ func (p *pending) publish(ctx context.Context, one publication) error {
 			return err
 		}
 	}
+}
+
+// hasRoom tells whether a publish of that size may wait, and counts it then. One is
+// always taken, so that the stream goes on when the share of its agent is used up.
+func (p *pending) hasRoom(size int) bool {
+	switch {
+	case p.unanswered >= maxUnanswered:
+		return false
+	case p.bytes == 0:
+		p.meter.Note(int64(size))
+		return true
+	}
+	return p.bytes+size <= maxUnansweredBytes && p.meter.Add(int64(size)) == nil
 }
 
 // reply queues an answer to another message and waits while there is no room
@@ -158,6 +180,7 @@ func (p *pending) answer(answers []answer, silent, bytes int) {
 	p.unanswered -= silent
 	p.bytes -= bytes
 	p.mu.Unlock()
+	p.meter.Sub(int64(bytes))
 	signal(p.room)
 	if len(answers) > 0 {
 		signal(p.mail)

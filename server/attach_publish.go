@@ -16,6 +16,11 @@ func (a *attachment) publish(ctx context.Context, p *loombridgev1.AttachPublish)
 	if one.event, err = a.eventOf(p); err != nil {
 		one.event, one.refused = events.Event{}, a.errorOf(ctx, within("publish.event", err))
 	}
+	if one.refused == nil {
+		if err := heard(a.events, a.agents, a.tenant, p.GetEvent(), one.event); err != nil {
+			one.refused = a.errorOf(ctx, err)
+		}
+	}
 	one.opts = emitOptionsOf(p.GetEvent())
 	one.size = len(one.event.Payload)
 	for key, value := range one.event.Headers {

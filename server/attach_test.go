@@ -45,12 +45,13 @@ func TestAttachRegisters(t *testing.T) {
 	}
 	got, _ := directory.Get(server.DefaultTenant, "worker")
 	registration := agents.Registration{
-		Topics: []string{"jobs", "news.*"}, Metadata: map[string]string{"zone": "a"}, Parent: "lead",
+		Exclusive: true,
+		Topics:    []string{"jobs", "news.*"}, Metadata: map[string]string{"zone": "a"}, Parent: "lead",
 		Capabilities: []string{"plain", "team/x.y:z-1_2", "other", "rank"},
 		Tools: []agents.Tool{
-			{Name: "plain", Description: "says hello", Schema: `{"type":"object"}`},
-			{Name: "team/x.y:z-1_2", Schema: `{"type": "object"}`},
-			{Name: "other", Schema: `{"type":"object"}`},
+			{Name: "plain", Description: "says hello", Schema: `{"type":"object"}`, Usable: true},
+			{Name: "team/x.y:z-1_2", Schema: `{"type": "object"}`, Usable: true},
+			{Name: "other", Schema: `{"type":"object"}`, Usable: true},
 		},
 	}
 	if diff := cmp.Diff(registration, got.Registration); diff != "" || got.Status != agents.Active || got.Streams != 1 {

@@ -151,7 +151,7 @@ func TestToolOfAnAttachedAgent(t *testing.T) {
 func TestAssembleOffersToolsOfAgents(t *testing.T) {
 	s, _ := MustStartAttached(t, servertest.Options{})
 	hello := helloOf("desk")
-	hello.Tools = []*loombridgev1.ProvidedTool{{Name: "price", Description: "The price of a symbol."}, {Name: "fs:read_file"}}
+	hello.Tools = []*loombridgev1.ProvidedTool{{Name: "price", Description: "The price of a symbol."}}
 	MustAttach(t, t.Context(), s.Bridge, hello)
 	prompt, err := s.Context.Assemble(t.Context(), &loombridgev1.AssembleRequest{AgentId: "writer", Goal: "write"})
 	must(t, err)

@@ -10,6 +10,7 @@ import (
 
 	"github.com/loom-bridge/loom-bridge/bridge/events"
 	"github.com/loom-bridge/loom-bridge/bridge/hand"
+	"github.com/loom-bridge/loom-bridge/bridge/share"
 	"github.com/loom-bridge/loom-bridge/memory"
 	"github.com/loom-bridge/loom-bridge/memory/kv"
 	loombridgev1 "github.com/loom-bridge/loom-bridge/proto/gen/loombridge/v1"
@@ -29,6 +30,7 @@ type Events interface {
 	EmitAll(ctx context.Context, tenant string, all []events.Event, opts []events.EmitOptions) []events.EmitResult
 	Subscribe(ctx context.Context, tenant string, selections []events.Selection, opts *events.SubscribeOptions) (*events.Subscription, error)
 	Now() time.Time
+	Heard(tenant string, e events.Event) bool
 }
 
 var (
@@ -44,6 +46,7 @@ type bridgeService struct {
 	tasks  Tasks
 	agents Agents
 	limits Limits
+	shares *Shares
 	now    func() time.Time
 	log    *slog.Logger
 }
@@ -53,7 +56,7 @@ func (s *bridgeService) MemorySave(ctx context.Context, r *loombridgev1.MemorySa
 	if err := checkMemorySaveRequest(r); err != nil {
 		return nil, err
 	}
-	scope, err := memoryScope(ctx, r.GetAgentId(), r.GetUserId())
+	ctx, scope, err := sharedMemory(ctx, r.GetAgentId(), r.GetUserId())
 	if err != nil {
 		return nil, err
 	}
@@ -77,6 +80,12 @@ func (s *bridgeService) MemoryQuery(ctx context.Context, r *loombridgev1.MemoryQ
 	if err != nil {
 		return nil, err
 	}
+	place, err := s.shares.Searches.Take(ctx, callerOf(ctx, r), 1)
+	if err != nil {
+		return nil, err
+	}
+	defer place.Leave()
+	ctx = share.With(ctx, place)
 	view := recordView{r.GetJsonForm(), r.GetIncludeEmbeddings()}
 	query := queryOf(r)
 	query.MaxBytes = s.limits.MaxSendBytes
@@ -173,6 +182,9 @@ func (s *bridgeService) Emit(ctx context.Context, r *loombridgev1.EmitRequest) (
 	}
 	event, err := eventToEmit(r)
 	if err != nil {
+		return nil, err
+	}
+	if err := heard(s.events, s.agents, scope.Tenant, r, event); err != nil {
 		return nil, err
 	}
 	opts := emitOptionsOf(r)

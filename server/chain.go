@@ -146,32 +146,3 @@ func notPublic(ctx context.Context, call interceptors.CallMeta) bool {
 func limited(ctx context.Context, call interceptors.CallMeta) bool {
 	return notHealth(ctx, call) && call.FullMethod() != loomv1pb.Bridge_Heartbeat_FullMethodName
 }
-
-// limitCalls refuses unary calls beyond MaxCalls at once.
-func (s *Server) limitCalls(ctx context.Context, req any, _ *grpc.UnaryServerInfo, next grpc.UnaryHandler) (any, error) {
-	select {
-	case s.calls <- struct{}{}:
-		defer func() { <-s.calls }()
-		return next(ctx, req)
-	default:
-	}
-	// A tool call of loom.v1 is answered in every case: its clients lose the code
-	// of any other end.
-	if call, ok := req.(*loomv1pb.ToolCall); ok {
-		return &loomv1pb.ToolResult{Id: call.GetId(), Status: loomv1pb.ToolStatus_TOOL_ERROR, Error: &loomv1pb.ToolError{
-			Code: "EXECUTION_ERROR", Message: "Execution failed: too many calls are in flight; try again later",
-		}}, nil
-	}
-	return nil, fmt.Errorf("%w: %d calls are in flight", ErrOverloaded, cap(s.calls))
-}
-
-// limitStreams refuses streams beyond MaxStreams at once.
-func (s *Server) limitStreams(srv any, stream grpc.ServerStream, _ *grpc.StreamServerInfo, next grpc.StreamHandler) error {
-	select {
-	case s.streams <- struct{}{}:
-		defer func() { <-s.streams }()
-		return next(srv, stream)
-	default:
-		return fmt.Errorf("%w: %d streams are open", ErrOverloaded, cap(s.streams))
-	}
-}

@@ -42,6 +42,8 @@ type noTools struct{}
 
 func (noTools) List(...int) []tools.Descriptor { return nil }
 
+func (noTools) Has(string) bool { return false }
+
 // everyMethod calls f with every RPC of the API.
 func everyMethod(f func(method string, d protoreflect.MethodDescriptor)) {
 	protoregistry.GlobalFiles.RangeFilesByPackage("loombridge.v1", func(file protoreflect.FileDescriptor) bool {
@@ -290,7 +292,7 @@ func TestLogIsQuiet(t *testing.T) {
 
 func TestTooManyCalls(t *testing.T) {
 	entered, release := make(chan struct{}), make(chan struct{})
-	o := servertest.Options{Server: server.Options{Limits: server.Limits{MaxCalls: 1}}}
+	o := servertest.Options{Server: server.Options{Limits: server.Limits{MaxCalls: 1, MaxWaitingCalls: -1}}}
 	s := StartWithQuery(t, o, func(context.Context) (memory.Result, error) {
 		close(entered)
 		<-release

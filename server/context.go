@@ -157,7 +157,7 @@ func (s *contextService) Assemble(ctx context.Context, r *loombridgev1.AssembleR
 	}
 	request := promptToAssemble(scope, r, s.limits.MaxSendBytes)
 	if !r.GetWithoutTools() {
-		request.Tools = promptTools(offers(s.tools, s.agents, scope.Tenant, tools.LevelFunction))
+		request.Tools = promptTools(offers(s.tools, s.agents, scope.Tenant, tools.LevelFunction), request.Format)
 	}
 	prompt, err := s.assembler.Assemble(ctx, request)
 	if err != nil {

@@ -130,14 +130,6 @@ func promptToAssemble(scope kv.Scope, r *loombridgev1.AssembleRequest, maxBytes 
 	return request
 }
 
-func promptTools(list []offer) []assemble.Tool {
-	out := make([]assemble.Tool, len(list))
-	for i, d := range list {
-		out[i] = assemble.Tool{Name: d.Name, Description: d.Description, Schema: d.Schema}
-	}
-	return out
-}
-
 func promptOf(p assemble.Prompt) *loombridgev1.AssembleResponse {
 	out := &loombridgev1.AssembleResponse{
 		Messages: messagesOf(p.Messages), ToolsJson: string(p.ToolsJSON), OpenaiChatJson: string(p.OpenAIChatJSON),

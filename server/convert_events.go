@@ -1,6 +1,9 @@
 package server
 
 import (
+	"context"
+	"fmt"
+
 	"github.com/loom-bridge/loom-bridge/bridge/events"
 	loombridgev1 "github.com/loom-bridge/loom-bridge/proto/gen/loombridge/v1"
 )
@@ -28,6 +31,28 @@ func emitOptionsOf(r *loombridgev1.EmitRequest) events.EmitOptions {
 		Volatile:  r.GetDelivery() == loombridgev1.Delivery_DELIVERY_VOLATILE,
 		RequestID: r.GetRequestId(),
 	}
+}
+
+// heard refuses an event that needs a listener and has none. For a durable one an
+// agent that will come back and listens then counts, too.
+func heard(bus Events, others Agents, tenant string, r *loombridgev1.EmitRequest, e events.Event) error {
+	if !r.GetNeedsListener() || bus.Heard(tenant, e) {
+		return nil
+	}
+	durable := r.GetDelivery() != loombridgev1.Delivery_DELIVERY_VOLATILE
+	if durable && others.Awaits(tenant, e.Topic) {
+		return nil
+	}
+	return fmt.Errorf("%w to the topic %q; it was not emitted", ErrNobodyListens, printable(e.Topic))
+}
+
+// readerOf says what the caller may read.
+func readerOf(ctx context.Context) *events.SubscribeOptions {
+	id, _ := ctx.Value(identityKey{}).(Identity)
+	if id.ownsAll() {
+		return nil
+	}
+	return &events.SubscribeOptions{Acts: id.Owns}
 }
 
 // selectionsOf converts topics that were checked.

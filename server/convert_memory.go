@@ -60,6 +60,7 @@ func (v recordView) record(r memory.Record) *loombridgev1.Record {
 		Tags: r.Tags, Importance: r.Importance, Supersedes: r.Supersedes, SupersededBy: r.SupersededBy,
 		DerivedFrom: r.DerivedFrom, Origin: loombridgev1.Origin(r.Origin), Tier: clampInt32(r.Tier),
 		Version: r.Version, UpdateTime: timestampOf(r.UpdateTime), Pinned: r.Pinned,
+		AgentId: r.SavedBy,
 	}
 	if r.SlidingTTL > 0 {
 		out.SlidingTtl = durationpb.New(r.SlidingTTL)

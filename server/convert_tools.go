@@ -26,11 +26,12 @@ func descriptorOf(d tools.Descriptor, form loombridgev1.JsonForm) *loombridgev1.
 	return out
 }
 
-// descriptorOfAgent describes a tool of an agent, whatever text its schema is.
+// descriptorOfAgent describes a tool of an agent, whatever text its schema is: one
+// that is no JSON object could stand in no prompt.
 func descriptorOfAgent(t agents.AgentTool) tools.Descriptor {
 	schema := json.RawMessage(t.Schema)
-	if !json.Valid(schema) {
-		schema = json.RawMessage(anyObject)
+	if !t.Usable || len(schema) == 0 {
+		schema = json.RawMessage(`{}`)
 	}
 	return tools.Descriptor{
 		Name: utf8Text(t.Name), Description: utf8Text(t.Description), Schema: schema,
@@ -117,6 +118,8 @@ func errorCodeOf(code tools.Code) loombridgev1.ToolErrorCode {
 		return loombridgev1.ToolErrorCode_TOOL_ERROR_CODE_INVALID_ARGUMENTS
 	case tools.Refused:
 		return loombridgev1.ToolErrorCode_TOOL_ERROR_CODE_REFUSED
+	case tools.ProviderAway:
+		return loombridgev1.ToolErrorCode_TOOL_ERROR_CODE_PROVIDER_AWAY
 	}
 	return loombridgev1.ToolErrorCode_TOOL_ERROR_CODE_FAILED
 }

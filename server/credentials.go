@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"maps"
 	"os"
 	"slices"
 	"strings"
@@ -57,6 +58,12 @@ type credential struct {
 	// Expires is when the credential stops to count, with a time zone. Default
 	// never.
 	Expires any `toml:"expires"`
+	// Edits are agents, in the same form, whose records in people's memories the caller
+	// may change and delete, beside those of its own agents. Default: none.
+	Edits []string `toml:"edits"`
+	// Provides are the tools that these agents may provide for others, in the same
+	// form. Default: all.
+	Provides []string `toml:"provides"`
 }
 
 // LoadCredentials reads a TOML file of [[credential]] tables, each with
@@ -116,6 +123,15 @@ func readCallers(path string) (*callers, error) {
 			ErrCredentials, path)
 	}
 	return c, nil
+}
+
+// Tenants returns the tenants that credentials name, each once, in order.
+func (c *Credentials) Tenants() []string {
+	tenants := map[string]bool{}
+	for g := range c.known.Load().all() {
+		tenants[g.tenant] = true
+	}
+	return slices.Sorted(maps.Keys(tenants))
 }
 
 // HasTenant tells whether a credential names the tenant.
@@ -215,12 +231,16 @@ func (one credential) identity() (Identity, error) {
 	if len(one.Agents) == 0 {
 		return Identity{}, errors.New("agents: at least one is needed")
 	}
-	for _, pattern := range one.Agents {
-		if head := strings.TrimSuffix(pattern, "*"); pattern == "" || strings.Contains(head, "*") {
-			return Identity{}, fmt.Errorf("agents: %q is neither an id nor a beginning and one *", pattern)
+	for field, patterns := range map[string][]string{"agents": one.Agents, "edits": one.Edits, "provides": one.Provides} {
+		for _, pattern := range patterns {
+			if head := strings.TrimSuffix(pattern, "*"); pattern == "" || strings.Contains(head, "*") {
+				return Identity{}, fmt.Errorf("%s: %q is neither a name nor a beginning and one *", field, pattern)
+			}
 		}
 	}
-	return Identity{tenant: one.Tenant, patterns: slices.Clone(one.Agents)}, nil
+	return Identity{
+		tenant: one.Tenant, patterns: slices.Clone(one.Agents), edits: slices.Clone(one.Edits), provides: slices.Clone(one.Provides),
+	}, nil
 }
 
 // ValidTenant accepts what is a plain file name everywhere: a tenant names its

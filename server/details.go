@@ -11,6 +11,7 @@ import (
 	"github.com/loom-bridge/loom-bridge/bridge/agents"
 	"github.com/loom-bridge/loom-bridge/bridge/events"
 	"github.com/loom-bridge/loom-bridge/bridge/hand"
+	"github.com/loom-bridge/loom-bridge/bridge/share"
 	"github.com/loom-bridge/loom-bridge/bridge/tools"
 	"github.com/loom-bridge/loom-bridge/context/assemble"
 	"github.com/loom-bridge/loom-bridge/context/blob"
@@ -149,6 +150,10 @@ func detailsOf(err error) map[string]string {
 		number("needed_bytes", int(e.Size))
 		number("max_bytes", int(e.Max))
 	}
+	if e, ok := errors.AsType[*memory.OwnedError](err); ok {
+		put("id", printable(e.ID))
+		put("agent_id", printable(e.Agent))
+	}
 	if e, ok := errors.AsType[*memory.VersionError](err); ok {
 		put("id", e.ID)
 		number("expected_version", int(e.Expected))
@@ -176,6 +181,19 @@ func detailsOf(err error) map[string]string {
 	if e, ok := errors.AsType[*events.PositionError](err); ok {
 		put("topic", e.Topic)
 		put("last_sequence", strconv.FormatUint(e.Last, 10))
+	}
+	if e, ok := errors.AsType[*agents.TakenError](err); ok {
+		put("tool", e.Tool)
+		put("agent_id", printable(e.Agent))
+	}
+	if e, ok := errors.AsType[*toolNotAllowedError](err); ok {
+		put("tool", e.tool)
+	}
+	if e, ok := errors.AsType[*share.ExhaustedError](err); ok {
+		put("share", e.Pool)
+		put("share_of", string(e.Whose))
+		number("held", int(e.Held))
+		number("total", int(e.Total))
 	}
 	if e, ok := errors.AsType[*kv.LimitError](err); ok {
 		put("limit_of", e.What)

@@ -9,6 +9,7 @@ import (
 	"github.com/loom-bridge/loom-bridge/bridge/agents"
 	"github.com/loom-bridge/loom-bridge/bridge/events"
 	"github.com/loom-bridge/loom-bridge/bridge/hand"
+	"github.com/loom-bridge/loom-bridge/bridge/share"
 	"github.com/loom-bridge/loom-bridge/bridge/tools"
 	"github.com/loom-bridge/loom-bridge/context/assemble"
 	"github.com/loom-bridge/loom-bridge/context/blob"
@@ -31,6 +32,10 @@ var (
 	ErrUnauthenticated = errors.New("server: unauthenticated")
 	// ErrAgentNotOwned: the credential may not act for this agent.
 	ErrAgentNotOwned = errors.New("server: agent not owned by the credential")
+	// ErrToolNotAllowed: the credential does not let its agents provide the tool.
+	ErrToolNotAllowed = errors.New("server: tool not allowed by the credential")
+	// ErrNobodyListens: nobody would get the event.
+	ErrNobodyListens = errors.New("server: nobody listens")
 	// ErrOverloaded: too many calls or streams at once.
 	ErrOverloaded = errors.New("server: overloaded")
 	// ErrTooLarge: a message exceeds its limit.
@@ -85,7 +90,11 @@ func errorTable() []errorRow {
 		{ErrInvalidRequest, codes.InvalidArgument, reasonInvalid, ""},
 		{ErrUnauthenticated, codes.Unauthenticated, loombridgev1.ErrorReason_ERROR_REASON_UNAUTHENTICATED, ""},
 		{ErrAgentNotOwned, codes.PermissionDenied, loombridgev1.ErrorReason_ERROR_REASON_AGENT_NOT_OWNED, ""},
+		{ErrToolNotAllowed, codes.PermissionDenied, loombridgev1.ErrorReason_ERROR_REASON_TOOL_NOT_ALLOWED, ""},
+		{ErrNobodyListens, codes.FailedPrecondition, loombridgev1.ErrorReason_ERROR_REASON_NOBODY_LISTENS, ""},
 		{ErrOverloaded, codes.Unavailable, reasonOverloaded, ""},
+		{share.ErrQuota, codes.ResourceExhausted, loombridgev1.ErrorReason_ERROR_REASON_QUOTA_EXCEEDED, ""},
+		{share.ErrExhausted, codes.Unavailable, reasonOverloaded, ""},
 		{ErrTooLarge, codes.ResourceExhausted, reasonTooLarge, ""},
 
 		{kv.ErrFull, codes.ResourceExhausted, loombridgev1.ErrorReason_ERROR_REASON_STORAGE_FULL, publicFull},
@@ -100,6 +109,7 @@ func errorTable() []errorRow {
 
 		{memory.ErrInvalid, codes.InvalidArgument, reasonInvalid, ""},
 		{memory.ErrInvalidFilter, codes.InvalidArgument, loombridgev1.ErrorReason_ERROR_REASON_INVALID_FILTER, ""},
+		{memory.ErrNotOwned, codes.PermissionDenied, loombridgev1.ErrorReason_ERROR_REASON_AGENT_NOT_OWNED, ""},
 		{memory.ErrNotFound, codes.NotFound, loombridgev1.ErrorReason_ERROR_REASON_RECORD_NOT_FOUND, ""},
 		{memory.ErrExists, codes.AlreadyExists, loombridgev1.ErrorReason_ERROR_REASON_RECORD_EXISTS, ""},
 		{memory.ErrVersionConflict, codes.Aborted, loombridgev1.ErrorReason_ERROR_REASON_VERSION_CONFLICT, ""},
@@ -135,11 +145,11 @@ func errorTable() []errorRow {
 		{tools.ErrInvalidArguments, codes.InvalidArgument, loombridgev1.ErrorReason_ERROR_REASON_INVALID_ARGUMENTS, ""},
 
 		{hand.ErrInvalid, codes.InvalidArgument, reasonInvalid, ""},
-		{hand.ErrOverloaded, codes.Unavailable, reasonOverloaded, ""},
 		{hand.ErrClosed, codes.Unavailable, reasonShuttingDown, publicStopping},
 
 		{events.ErrInvalid, codes.InvalidArgument, reasonInvalid, ""},
 		{events.ErrReservedTopic, codes.InvalidArgument, loombridgev1.ErrorReason_ERROR_REASON_RESERVED_TOPIC, ""},
+		{events.ErrNotOwned, codes.PermissionDenied, loombridgev1.ErrorReason_ERROR_REASON_AGENT_NOT_OWNED, ""},
 		{events.ErrPositionUnknown, codes.OutOfRange, loombridgev1.ErrorReason_ERROR_REASON_POSITION_UNKNOWN, ""},
 		{events.ErrLimit, codes.Unavailable, reasonOverloaded, ""},
 		{events.ErrClosed, codes.Unavailable, reasonShuttingDown, publicStopping},
@@ -147,6 +157,7 @@ func errorTable() []errorRow {
 		{events.ErrSubscriptionClosed, codes.Canceled, loombridgev1.ErrorReason_ERROR_REASON_CANCELLED, ""},
 
 		{agents.ErrInvalid, codes.InvalidArgument, reasonInvalid, ""},
+		{agents.ErrTaken, codes.AlreadyExists, loombridgev1.ErrorReason_ERROR_REASON_TOOL_NAME_TAKEN, ""},
 		{agents.ErrLimit, codes.Unavailable, reasonOverloaded, ""},
 		{agents.ErrBusy, codes.Unavailable, reasonOverloaded, ""},
 		{agents.ErrClosed, codes.Unavailable, reasonShuttingDown, publicStopping},

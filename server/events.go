@@ -35,7 +35,7 @@ func (s *eventService) Subscribe(r *loombridgev1.SubscribeRequest, stream grpc.S
 		return err
 	}
 	before := s.events.Now()
-	subscription, err := s.events.Subscribe(stream.Context(), scope.Tenant, selections, nil)
+	subscription, err := s.events.Subscribe(stream.Context(), scope.Tenant, selections, readerOf(stream.Context()))
 	if err != nil {
 		return err
 	}

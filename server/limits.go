@@ -2,6 +2,7 @@ package server
 
 import (
 	"cmp"
+	"runtime"
 	"time"
 )
 
@@ -15,11 +16,33 @@ type Limits struct {
 	MaxSendBytes int
 	// MaxHeaderBytes bounds the metadata of one call. Default 64 KiB.
 	MaxHeaderBytes int
-	// MaxCalls bounds the unary calls in flight in the whole process; more are
-	// OVERLOADED. Default 1,024.
+	// MaxCalls bounds the unary calls that run at once in the whole process, those
+	// aside that wait for another agent. Tenants and agents share them; more wait.
+	// Default 1,024.
 	MaxCalls int
-	// MaxStreams bounds the open streams of the whole process; more are
-	// OVERLOADED. Default 8,192: each agent has one, each subscriber another.
+	// MaxWaitingCalls bounds the calls that wait to run, shared in the same way; more
+	// are OVERLOADED, and so is one that waited for callWait. Negative: nobody
+	// waits. Default 1,024.
+	MaxWaitingCalls int
+	// ContendedCalls bounds the calls that run at once while several tenants make
+	// some: each has its part of them, at least one, and those that others leave. It
+	// keeps a tenant that makes many calls from filling the processors beside one
+	// that makes few. Default four for each processor, and at least 8.
+	ContendedCalls int
+	// ContendedEventBytes bounds the bytes of events that are emitted and delivered in
+	// a second while several tenants are there: each has its part. One that has more
+	// waits. Default 32 MiB.
+	ContendedEventBytes int
+	// MaxSearches bounds the queries of memory that run at once, which tenants and
+	// agents share; more wait. While several tenants ask, together they get half of the
+	// processors, and each one query at least. Default 64.
+	MaxSearches int
+	// MaxRequestBytes bounds the requests in memory of all calls that wait, run, or
+	// wait for another agent; more are OVERLOADED. Default 256 MiB.
+	MaxRequestBytes int
+	// MaxStreams bounds the open streams of the whole process, which tenants and
+	// agents share; more are OVERLOADED. Default 8,192: each agent has one, each
+	// subscriber another.
 	MaxStreams int
 	// MaxStreamsPerConnection bounds calls and streams on one connection; a
 	// client waits with more. Default 256.
@@ -68,6 +91,11 @@ func DefaultLimits() Limits {
 		MaxSendBytes:            4*mib - 64*kib,
 		MaxHeaderBytes:          64 * kib,
 		MaxCalls:                1024,
+		MaxWaitingCalls:         1024,
+		ContendedCalls:          2 * runtime.GOMAXPROCS(0),
+		ContendedEventBytes:     32 * mib,
+		MaxSearches:             64,
+		MaxRequestBytes:         256 * mib,
 		MaxStreams:              8192,
 		MaxStreamsPerConnection: 256,
 		MaxConnections:          4096,
@@ -89,6 +117,11 @@ func (l Limits) withDefaults() Limits {
 	l.MaxSendBytes = cmp.Or(l.MaxSendBytes, d.MaxSendBytes)
 	l.MaxHeaderBytes = cmp.Or(l.MaxHeaderBytes, d.MaxHeaderBytes)
 	l.MaxCalls = cmp.Or(l.MaxCalls, d.MaxCalls)
+	l.MaxWaitingCalls = cmp.Or(l.MaxWaitingCalls, d.MaxWaitingCalls)
+	l.ContendedCalls = cmp.Or(l.ContendedCalls, d.ContendedCalls)
+	l.ContendedEventBytes = cmp.Or(l.ContendedEventBytes, d.ContendedEventBytes)
+	l.MaxSearches = cmp.Or(l.MaxSearches, d.MaxSearches)
+	l.MaxRequestBytes = cmp.Or(l.MaxRequestBytes, d.MaxRequestBytes)
 	l.MaxStreams = cmp.Or(l.MaxStreams, d.MaxStreams)
 	l.MaxStreamsPerConnection = cmp.Or(l.MaxStreamsPerConnection, d.MaxStreamsPerConnection)
 	l.MaxConnections = cmp.Or(l.MaxConnections, d.MaxConnections)

@@ -61,7 +61,7 @@ func (s *memoryService) UpdateRecord(ctx context.Context, r *loombridgev1.Update
 	if err := checkUpdateRecordRequest(r); err != nil {
 		return nil, err
 	}
-	scope, err := memoryScope(ctx, r.GetAgentId(), r.GetUserId())
+	ctx, scope, err := sharedMemory(ctx, r.GetAgentId(), r.GetUserId())
 	if err != nil {
 		return nil, err
 	}
@@ -115,7 +115,7 @@ func (s *memoryService) DeleteRecord(ctx context.Context, r *loombridgev1.Delete
 	if err := checkDeleteRecordRequest(r); err != nil {
 		return nil, err
 	}
-	scope, err := memoryScope(ctx, r.GetAgentId(), r.GetUserId())
+	ctx, scope, err := sharedMemory(ctx, r.GetAgentId(), r.GetUserId())
 	if err != nil {
 		return nil, err
 	}
@@ -165,7 +165,7 @@ func (s *memoryService) BatchSave(ctx context.Context, r *loombridgev1.BatchSave
 	if err := checkBatchSaveRequest(r); err != nil {
 		return nil, err
 	}
-	scope, err := memoryScope(ctx, r.GetAgentId(), r.GetUserId())
+	ctx, scope, err := sharedMemory(ctx, r.GetAgentId(), r.GetUserId())
 	if err != nil {
 		return nil, err
 	}

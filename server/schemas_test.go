@@ -30,7 +30,7 @@ func brokenSchemas() map[string]string {
 	}
 }
 
-func providing(schema string) *loombridgev1.AttachHello {
+func offering(schema string) *loombridgev1.AttachHello {
 	hello := helloOf("provider")
 	hello.Tools = []*loombridgev1.ProvidedTool{{Name: "good"}, {
 		Name: "bad", ParametersSchemaForm: &loombridgev1.ProvidedTool_ParametersSchemaJson{ParametersSchemaJson: schema},
@@ -45,7 +45,7 @@ func TestBrokenSchemasAreRefused(t *testing.T) {
 		began := time.Now()
 		stream, err := s.Bridge.Attach(t.Context())
 		must(t, err)
-		must(t, stream.Send(&loombridgev1.AttachRequest{Item: &loombridgev1.AttachRequest_Hello{Hello: providing(schema)}}))
+		must(t, stream.Send(&loombridgev1.AttachRequest{Item: &loombridgev1.AttachRequest_Hello{Hello: offering(schema)}}))
 		_, err = stream.Recv()
 		MustFail(t, err, codes.InvalidArgument, "INVALID_REQUEST")
 		if fields := violated(err); len(fields) != 1 || fields[0] != "hello.tools.parameters_schema_json" {
@@ -63,7 +63,7 @@ func TestBrokenSchemasAreRefused(t *testing.T) {
 	} {
 		stream, err := s.Bridge.Attach(t.Context())
 		must(t, err)
-		must(t, stream.Send(&loombridgev1.AttachRequest{Item: &loombridgev1.AttachRequest_Hello{Hello: providing(schema)}}))
+		must(t, stream.Send(&loombridgev1.AttachRequest{Item: &loombridgev1.AttachRequest_Hello{Hello: offering(schema)}}))
 		if first, err := stream.Recv(); err != nil || first.GetReady() == nil {
 			t.Errorf("%s: %v, %v", name, first, err)
 		}

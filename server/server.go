@@ -8,6 +8,7 @@ import (
 	"log/slog"
 	"net"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"google.golang.org/grpc"
@@ -47,6 +48,9 @@ const (
 type Options struct {
 	// Limits bound sizes, counts and times. Default: DefaultLimits.
 	Limits Limits
+	// Shares divide calls and streams among tenants and agents. Default: those of
+	// NewShares with the limits.
+	Shares *Shares
 	// Credentials switch authentication on. Default nil: off, one tenant, and
 	// only loopback addresses and Unix sockets are served.
 	Credentials *Credentials
@@ -112,8 +116,8 @@ type Server struct {
 	observer observer
 	metrics  *Metrics
 
-	calls      chan struct{} // a token for each unary call
-	streams    chan struct{} // a token for each stream
+	shares     *Shares
+	inFlight   atomic.Int64 // calls and streams
 	healthDoor healthDoor
 	// reflections has a token for each stream of reflection.
 	reflections chan struct{}
@@ -144,8 +148,7 @@ func New(services Services, opts *Options) *Server {
 		health:       health.NewServer(),
 		observer:     observer{log: o.Logger, slow: o.SlowCall, metrics: o.Metrics, own: ownTools(services, o.Loom)},
 		metrics:      o.Metrics,
-		calls:        make(chan struct{}, o.Limits.MaxCalls),
-		streams:      make(chan struct{}, o.Limits.MaxStreams),
+		shares:       o.Shares,
 		conns:        conns.NewPool(o.Limits.MaxConnections, o.Limits.SilentTimeout),
 		reflections:  make(chan struct{}, maxReflections),
 		draining:     make(chan struct{}),
@@ -201,6 +204,9 @@ func withDefaults(opts *Options) Options {
 	if o.Scrubbed == nil {
 		o.Scrubbed = func() time.Time { return time.Time{} }
 	}
+	if o.Shares == nil {
+		o.Shares = NewShares(o.Limits, o.Credentials == nil)
+	}
 	return o
 }
 
@@ -233,7 +239,7 @@ func (s *Server) registerNative() {
 	d := s.services
 	loombridgev1.RegisterBridgeServiceServer(s.grpc, &bridgeService{
 		memory: d.Memory, hand: d.Hand, events: d.Events, tasks: d.Tasks, agents: d.Agents, limits: s.limits,
-		now: s.now, log: s.observer.log,
+		shares: s.shares, now: s.now, log: s.observer.log,
 	})
 	loombridgev1.RegisterMemoryServiceServer(s.grpc, &memoryService{memory: d.Memory, limits: s.limits})
 	loombridgev1.RegisterContextServiceServer(s.grpc, &contextService{
@@ -241,7 +247,7 @@ func (s *Server) registerNative() {
 		agents: d.Agents, hand: d.Hand, tasks: d.Tasks, limits: s.limits, history: d.History,
 		metrics: s.metrics,
 	})
-	loombridgev1.RegisterToolServiceServer(s.grpc, &toolService{tools: d.Tools, agents: d.Agents})
+	loombridgev1.RegisterToolServiceServer(s.grpc, &toolService{tools: d.Tools, agents: d.Agents, limits: s.limits})
 	loombridgev1.RegisterEventServiceServer(s.grpc, &eventService{events: d.Events, limits: s.limits, now: s.now, log: s.observer.log})
 	loombridgev1.RegisterAdminServiceServer(s.grpc, &adminService{
 		about: s.about, started: s.now(), authentication: s.credentials != nil, tools: d.Tools,
@@ -253,6 +259,7 @@ func (s *Server) registerLoom(d loomv1.Deps, o Options) {
 	d.Tenant = tenantOf
 	d.Options.MaxSendBytes = s.limits.MaxSendBytes
 	d.Options.StallTimeout = s.limits.StallTimeout
+	d.Options.Requests = s.shares.Requests
 	d.Options.Now, d.Options.Logger, d.Options.Draining = s.now, o.Logger, s.draining
 	loomv1.Register(s.grpc, d)
 }
@@ -329,7 +336,7 @@ func (s *Server) idle(ctx context.Context) <-chan struct{} {
 				return
 			}
 			quiet++
-			if len(s.calls) > 0 || len(s.streams) > 0 {
+			if s.inFlight.Load() > 0 {
 				quiet = 0
 			}
 		}

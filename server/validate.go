@@ -73,6 +73,10 @@ func checkListToolsRequest(r *loombridgev1.ListToolsRequest) error {
 		}
 	}
 	c.enum("json_form", r.GetJsonForm())
+	c.between("page_size", int64(r.GetPageSize()), 0, maxToolPage)
+	if _, ok := afterTool(r.GetPageToken()); !ok {
+		c.add("page_token", "did not come from ListTools")
+	}
 	return c.err()
 }
 

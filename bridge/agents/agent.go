@@ -4,6 +4,10 @@ import (
 	"maps"
 	"slices"
 	"time"
+	"unicode/utf8"
+
+	"github.com/loom-bridge/loom-bridge/bridge/events"
+	"github.com/loom-bridge/loom-bridge/context/step"
 )
 
 // Status is how reachable an agent is.
@@ -44,6 +48,9 @@ type Tool struct {
 	Metadata map[string]string
 	// Provider is the loom.v1 provider number as it came.
 	Provider int32
+	// Usable tells whether the schema is a JSON object, as prompts need it. The
+	// directory sets it.
+	Usable bool
 }
 
 // Registration is what an agent says about itself.
@@ -64,6 +71,12 @@ type Registration struct {
 	// Depth is how many agents stand above it. Where it is 0 and the parent is
 	// known, it becomes that of the parent and one.
 	Depth int
+	// Exclusive makes the names of the tools the agent's own, as models call them:
+	// one that another agent or the server has is a *TakenError, and so is another
+	// exclusive agent's with one of these, until the agent leaves for good. Default:
+	// of several agents with a tool the first with a stream is called, and tools
+	// beyond a limit are left out.
+	Exclusive bool
 	// Present counts the agent as Active before its first stream, which loom.v1
 	// agents expect of registering. Default: it is Idle until then.
 	Present bool
@@ -132,6 +145,18 @@ func (r Registration) check(id string, maxTools int) error {
 	return nil
 }
 
+// listens tells whether a topic is among those of the registration. Native agents
+// write patterns otherwise than those of loom.v1.
+func (r Registration) listens(topic string) bool {
+	return slices.ContainsFunc(r.Topics, func(text string) bool {
+		if !r.Exclusive {
+			return events.LegacyPattern(text).Match(topic)
+		}
+		pattern, err := events.ParsePattern(text)
+		return err == nil && pattern.Match(topic)
+	})
+}
+
 // normalized returns a copy that shares nothing that can change, without what
 // is said twice, and with the tools' names among the capabilities.
 func (r Registration) normalized() Registration {
@@ -141,10 +166,21 @@ func (r Registration) normalized() Registration {
 	names := make([]string, 0, len(r.Tools)+len(r.Capabilities))
 	for i := range r.Tools {
 		r.Tools[i].Metadata = maps.Clone(r.Tools[i].Metadata)
+		r.Tools[i].Usable = isObject(r.Tools[i].Schema)
 		names = append(names, r.Tools[i].Name)
 	}
 	r.Capabilities = unique(append(names, r.Capabilities...))
 	return r
+}
+
+// isObject tells whether a text is a JSON object, or none at all.
+func isObject(text string) bool {
+	if text == "" {
+		return true
+	}
+	value, err := step.DecodeJSON([]byte(text))
+	_, object := value.(map[string]any)
+	return err == nil && object && utf8.ValidString(text)
 }
 
 func unique(texts []string) []string {

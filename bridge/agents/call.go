@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/loom-bridge/loom-bridge/bridge/events"
+	"github.com/loom-bridge/loom-bridge/bridge/share"
 	"github.com/loom-bridge/loom-bridge/context/step"
 )
 
@@ -88,8 +89,12 @@ type outcome struct {
 // with an open stream, over its newest stream. Every call ends: with a result;
 // with ErrNotFound when nobody registered the tool; with a *NotConnectedError
 // when no provider has a stream or the stream ends meanwhile, which says whether
-// the agent may have got the call; with ErrBusy; with the error of ctx, which
-// Timeout bounds; or with ErrClosed.
+// the agent may have got the call; with ErrBusy; with a *share.ExhaustedError when
+// the caller waits for as many calls as it may; with the error of ctx, which Timeout
+// bounds; or with ErrClosed.
+//
+// While it waits for the agent, the call gives back the place of share.Pause: the
+// agent may need one like it to answer.
 func (d *Directory) Call(ctx context.Context, tenant string, c Call) (Result, error) {
 	timeout := c.Timeout
 	if timeout <= 0 {
@@ -98,6 +103,12 @@ func (d *Directory) Call(ctx context.Context, tenant string, c Call) (Result, er
 	ctx, cancel := context.WithTimeout(ctx, min(timeout, MaxCallTimeout))
 	defer cancel()
 	deadline, _ := ctx.Deadline() // the caller's own may be earlier
+	place, err := d.calls.TryTake(share.Owner{Tenant: tenant, Agent: c.CallerID}, 1)
+	if err != nil {
+		return Result{}, fmt.Errorf("agents: call: %w", err)
+	}
+	defer place.Leave()
+	defer share.Pause(ctx)()
 	for {
 		link, err := d.provider(tenant, c.Name)
 		if err != nil {
@@ -146,14 +157,18 @@ func (l *Link) push(c Call, deadline time.Time) (string, <-chan outcome, error) 
 	if l.ended {
 		return "", nil, errEnded
 	}
-	opts := l.directory.opts
-	if len(l.pending) >= opts.PendingCalls || len(l.pending) > 0 && l.bytes+size > opts.PendingBytes {
+	if len(l.pending) > 0 && l.bytes+size > l.directory.opts.PendingBytes {
+		return "", nil, busy(l.id, errFull)
+	}
+	place, err := l.callers.TryTake(share.Owner{Agent: c.CallerID}, 1)
+	if err != nil {
 		return "", nil, busy(l.id, errFull)
 	}
 	if err := l.calls.push(PushedCall{ID: id, Call: c, Deadline: deadline}); err != nil {
+		place.Leave()
 		return "", nil, busy(l.id, err)
 	}
-	l.pending[id] = pendingCall{answer, size}
+	l.pending[id] = pendingCall{answer, size, place}
 	l.bytes += size
 	return id, answer, nil
 }
@@ -185,6 +200,7 @@ func (l *Link) settle(id string) chan<- outcome {
 	call := l.pending[id]
 	delete(l.pending, id)
 	l.bytes -= call.bytes
+	call.place.Leave()
 	return call.answer
 }
 

@@ -141,7 +141,7 @@ func TestStreamEndsDuringCall(t *testing.T) {
 	})
 }
 
-// Of agents with a tool of one name the latest registration with a stream is
+// Of agents with a tool of one name the first that registered it and has a stream is
 // called, on its newest stream.
 func TestWhoIsCalled(t *testing.T) {
 	d := MustDirectory(t, nil, nil)
@@ -177,10 +177,10 @@ func TestWhoIsCalled(t *testing.T) {
 	a1 := open("a", "a1")
 	check("a1")
 	b1 := open("b", "b1")
-	check("b1")
+	check("a1")
 	a2 := open("a", "a2")
-	check("b1")
-	MustRegister(t, d, "a", "echo")
+	check("a2")
+	MustRegister(t, d, "a", "echo") // it keeps its place
 	check("a2")
 	a2.Close()
 	check("a1")

@@ -8,6 +8,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/loom-bridge/loom-bridge/bridge/share"
 	"github.com/loom-bridge/loom-bridge/memory/kv"
 )
 
@@ -27,6 +28,12 @@ const (
 	// DefaultMaxTenantTools bounds the tools of all agents of a tenant: a list of
 	// them takes milliseconds.
 	DefaultMaxTenantTools = 65_536
+	// DefaultMaxToolBytes bounds the names, descriptions and schemas of one agent's
+	// tools: all of them stand in prompts.
+	DefaultMaxToolBytes = 256 << 10
+	// DefaultMaxTenantToolBytes bounds those of all agents of a tenant, which share
+	// it.
+	DefaultMaxTenantToolBytes = 4 << 20
 	// DefaultMaxBytes bounds what the registrations of one tenant keep in memory.
 	DefaultMaxBytes = 256 << 20
 	// DefaultQueueCalls is what loom.v1 always allowed.
@@ -35,6 +42,9 @@ const (
 	DefaultPendingCalls = 4096
 	// DefaultPendingBytes bounds what those calls hold: many of the largest.
 	DefaultPendingBytes = 64 << 20
+	// DefaultMaxCalls bounds the calls that wait for agents. Each holds its
+	// arguments and two goroutines, some 20 KiB.
+	DefaultMaxCalls = 8192
 	// DefaultKeepGaps is far longer than a gap is worth replaying.
 	DefaultKeepGaps = time.Hour
 )
@@ -65,17 +75,35 @@ type Options struct {
 	// MaxTenantTools bounds the tools of all agents of a tenant, those of one name
 	// counted each. Default DefaultMaxTenantTools.
 	MaxTenantTools int
+	// MaxToolBytes bounds the names, descriptions and schemas of one agent's tools,
+	// with 64 bytes for each, and MaxTenantToolBytes those of all agents of a tenant,
+	// which share it. Defaults DefaultMaxToolBytes and DefaultMaxTenantToolBytes.
+	MaxToolBytes, MaxTenantToolBytes int
+	// CallName is what a model calls a tool by: two names that give the same one
+	// can't stand in one prompt. Default: the name itself.
+	CallName func(name string) string
+	// Reserved tells whether a name means a tool of the server. Default: none does.
+	Reserved func(name string) bool
+	// KeepTools is how long it is known which agent provided a tool after it
+	// registered last, also across restarts. Default DefaultKeepTools.
+	KeepTools time.Duration
 	// MaxBytes bounds the registrations of a tenant. Default DefaultMaxBytes.
 	MaxBytes int
 	// QueueCalls bounds the calls that wait to be sent on one stream. Default
 	// DefaultQueueCalls.
 	QueueCalls int
 	// PendingCalls bounds the calls that one stream has yet to answer, those that
-	// wait to be sent among them. Default DefaultPendingCalls.
+	// wait to be sent among them. The agents that call share them. Default
+	// DefaultPendingCalls.
 	PendingCalls int
 	// PendingBytes bounds the bytes of those calls; one call is always taken.
 	// Default DefaultPendingBytes.
 	PendingBytes int
+	// MaxCalls bounds the calls of all tenants that wait for agents. Tenants and the
+	// agents that call share them. Default DefaultMaxCalls.
+	MaxCalls int
+	// OneTenant keeps no calls for other tenants: there are none.
+	OneTenant bool
 	// KeepGaps is how long a gap waits to be taken. Default DefaultKeepGaps.
 	KeepGaps time.Duration
 	// OnChange is called after the status of an agent changed, in order, one call
@@ -109,10 +137,20 @@ func (o *Options) withDefaults() Options {
 	fill(&filled.MaxStreams, DefaultMaxStreams)
 	fill(&filled.MaxTools, DefaultMaxTools)
 	fill(&filled.MaxTenantTools, DefaultMaxTenantTools)
+	fill(&filled.MaxToolBytes, DefaultMaxToolBytes)
+	fill(&filled.MaxTenantToolBytes, DefaultMaxTenantToolBytes)
+	fill(&filled.KeepTools, DefaultKeepTools)
+	if filled.CallName == nil {
+		filled.CallName = func(name string) string { return name }
+	}
+	if filled.Reserved == nil {
+		filled.Reserved = func(string) bool { return false }
+	}
 	fill(&filled.MaxBytes, DefaultMaxBytes)
 	fill(&filled.QueueCalls, DefaultQueueCalls)
 	fill(&filled.PendingCalls, DefaultPendingCalls)
 	fill(&filled.PendingBytes, DefaultPendingBytes)
+	fill(&filled.MaxCalls, DefaultMaxCalls)
 	fill(&filled.KeepGaps, DefaultKeepGaps)
 	return filled
 }
@@ -131,10 +169,14 @@ type Directory struct {
 	opts    Options
 	now     func() time.Time
 	gaps    *gapKeeper
+	known   *knownTools
 	changes *changes
+	calls   *share.Pool // those that wait for agents
 	done    chan struct{}
 	replan  chan struct{} // holds a token when the sweeper is to plan anew
 	running sync.WaitGroup
+
+	started time.Time
 
 	mu             sync.Mutex // guards the fields below, and the entries and houses
 	closed         bool
@@ -151,16 +193,22 @@ func New(engine kv.Engine, writer *kv.Writer, opts *Options) *Directory {
 	d := &Directory{
 		engine:  engine,
 		writer:  writer,
+		started: filled.Now(),
 		opts:    filled,
 		now:     filled.Now,
 		gaps:    newGapKeeper(writer, filled),
+		known:   newKnownTools(engine, writer, filled),
 		changes: newChanges(filled.OnChange, filled.Logger),
-		done:    make(chan struct{}),
-		replan:  make(chan struct{}, 1),
-		houses:  make(map[string]*house),
+		calls: share.New(share.Options{
+			Name: "calls that wait for agents", Setting: "--max-relayed-calls", Total: int64(filled.MaxCalls), OneTenant: filled.OneTenant,
+		}),
+		done:   make(chan struct{}),
+		replan: make(chan struct{}, 1),
+		houses: make(map[string]*house),
 	}
 	d.running.Go(d.sweep)
 	d.running.Go(d.gaps.run)
+	d.running.Go(d.known.run)
 	d.running.Go(d.changes.run)
 	return d
 }
@@ -190,13 +238,14 @@ func (d *Directory) Close() error {
 	close(d.done)
 	d.changes.close()
 	d.gaps.close()
+	d.known.close()
 	d.running.Wait()
 	return nil
 }
 
 // Register enters an agent, or replaces what it registered before; its streams
 // stay as they are. It returns the entry. Errors: *InvalidError, *LimitError,
-// ErrClosed; then nothing has changed.
+// *TakenError, *share.ExhaustedError, ErrClosed; then nothing has changed.
 func (d *Directory) Register(tenant, id string, r Registration) (Agent, error) {
 	if err := r.check(id, d.opts.MaxTools); err != nil {
 		return Agent{}, err
@@ -208,12 +257,24 @@ func (d *Directory) Register(tenant, id string, r Registration) (Agent, error) {
 	if parent := d.entry(tenant, r.Parent); r.Depth == 0 && r.Parent != "" && parent != nil && !parent.hidden {
 		r.Depth = parent.registration.Depth + 1
 	}
+	if r.Exclusive {
+		if err := d.taken(tenant, id, r.Tools); err != nil {
+			return Agent{}, err
+		}
+	}
 	e, err := d.entryToRegister(tenant, id, size, len(r.Tools))
 	if err != nil {
 		return Agent{}, err
 	}
+	if r.Tools, err = d.budget(e, r); err != nil {
+		if e.order == 0 && len(e.links) == 0 {
+			d.remove(e)
+		}
+		return Agent{}, err
+	}
+	d.known.provides(tenant, id, r.Tools)
 	d.lastOrder++
-	e.register(r, size, d.lastOrder, d.now())
+	e.register(r, size, d.lastOrder, d.now(), d.opts.CallName)
 	d.report(e)
 	if len(e.links) == 0 {
 		d.plan(e.idleSince.Add(d.opts.IdleRegistration))
@@ -235,6 +296,7 @@ func (d *Directory) Delete(ctx context.Context, tenant, id string) (bool, error)
 	if e == nil || e.hidden {
 		return stored, nil
 	}
+	d.known.provides(tenant, nobody, e.registration.Tools)
 	d.leave(e)
 	return true, nil
 }
@@ -300,15 +362,40 @@ func (d *Directory) tools(tenant string) []AgentTool {
 	return found
 }
 
-// Lookup returns the tool that a call would reach or, where no provider has an
-// open stream, that of the latest registration. False means that nobody
-// registered it.
-func (d *Directory) Lookup(tenant, name string) (AgentTool, bool) {
+// Awaits tells whether an agent that has registered, and has no stream but may come
+// back, listens to a topic. Just after the directory was made any agent may be one.
+func (d *Directory) Awaits(tenant, topic string) bool {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	h := d.houses[tenant]
-	if h == nil || len(h.providers[name]) == 0 {
-		return AgentTool{}, false
+	if d.now().Sub(d.started) < comeback {
+		return true
 	}
-	return h.provider(name).tool(), true
+	h := d.houses[tenant]
+	if h == nil {
+		return false
+	}
+	for _, e := range h.agents {
+		if e.order > 0 && len(e.links) == 0 && !e.parted && e.registration.listens(topic) {
+			return true
+		}
+	}
+	return false
+}
+
+// Lookup returns the tool that a call would reach or, where no provider has an
+// open stream, that of the latest registration. Of one that was registered before a
+// restart only the name and the agent are known. False means that nobody registered
+// it.
+func (d *Directory) Lookup(tenant, name string) (AgentTool, bool) {
+	d.mu.Lock()
+	h := d.houses[tenant]
+	if h != nil && len(h.providers[name]) > 0 {
+		defer d.mu.Unlock()
+		return h.provider(name).tool(), true
+	}
+	d.mu.Unlock()
+	if id, ok := d.awayProvider(tenant, name); ok {
+		return AgentTool{Tool: Tool{Name: name}, AgentID: id}, true
+	}
+	return AgentTool{}, false
 }

@@ -32,12 +32,13 @@ func TestRegister(t *testing.T) {
 		ID: "one", Status: agents.Idle, LastSeen: now, RegisteredAt: now,
 		Registration: agents.Registration{
 			Topics:       []string{"y", "x"},
-			Tools:        []agents.Tool{{Name: "b", Description: "second"}, tools[1]},
+			Tools:        []agents.Tool{{Name: "b", Description: "second", Usable: true}, tools[1]},
 			Metadata:     map[string]string{"team": "red"},
 			Capabilities: []string{"b", "a", "plan"},
 			Kind:         "worker",
 		},
 	}
+	want.Tools[1].Usable = true
 	if diff := cmp.Diff(want, a); diff != "" {
 		t.Errorf("registered (-want +got):\n%s", diff)
 	}

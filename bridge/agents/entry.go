@@ -1,20 +1,23 @@
 package agents
 
 import (
-	"fmt"
 	"slices"
 	"time"
+
+	"github.com/loom-bridge/loom-bridge/bridge/share"
 )
 
 // house holds the agents of one tenant. The directory's mu guards it.
 type house struct {
 	tenant string
 	agents map[string]*entry
-	// providers are those of each tool, in the order of their registrations.
-	providers map[string][]provider
-	tools     int // of all registrations
-	streams   int
-	bytes     int // of all registrations
+	// providers are those of each tool, in the order in which they came to provide
+	// it, and names those of each name that models call tools by.
+	providers, names providers
+	toolBytes        *share.Pool
+	tools            int // of all registrations
+	streams          int
+	bytes            int // of all registrations
 }
 
 // provider is an agent with a tool, and the tool's place in its registration.
@@ -35,9 +38,11 @@ type entry struct {
 	idleSince    time.Time // of the last stream's end, or the registration
 	links        []*Link   // by generation
 	left         bool      // the last stream has ended
-	hidden       bool      // deleted, but with streams still open
-	told         bool      // its status was reported
-	status       Status    // as last reported
+	parted       bool      // and the agent said that it would not come back
+	toolBytes    *share.Place
+	hidden       bool   // deleted, but with streams still open
+	told         bool   // its status was reported
+	status       Status // as last reported
 }
 
 func (d *Directory) entry(tenant, id string) *entry {
@@ -97,7 +102,11 @@ func (d *Directory) entryToRegister(tenant, id string, size, tools int) (*entry,
 func (d *Directory) add(tenant, id string, size int) (*entry, error) {
 	h := d.houses[tenant]
 	if h == nil {
-		h = &house{tenant: tenant, agents: make(map[string]*entry), providers: make(map[string][]provider)}
+		h = &house{
+			tenant: tenant, agents: make(map[string]*entry),
+			providers: make(providers), names: make(providers),
+			toolBytes: newToolBytes(d.opts),
+		}
 	}
 	if len(h.agents) >= d.opts.MaxAgents {
 		return nil, &LimitError{What: "agents", Limit: d.opts.MaxAgents}
@@ -114,7 +123,7 @@ func (d *Directory) add(tenant, id string, size int) (*entry, error) {
 
 // remove takes an entry without links away.
 func (d *Directory) remove(e *entry) {
-	e.unregister()
+	e.unregister(d.opts.CallName)
 	h := e.house
 	h.bytes -= len(e.id)
 	delete(h.agents, e.id)
@@ -135,60 +144,31 @@ func (d *Directory) leave(e *entry) {
 		d.remove(e)
 		return
 	}
-	e.unregister()
+	e.unregister(d.opts.CallName)
 	e.hidden = true
 }
 
-// register replaces the registration.
-func (e *entry) register(r Registration, size int, order uint64, now time.Time) {
-	e.unregister()
+// register replaces the registration. callName is Options.CallName.
+func (e *entry) register(r Registration, size int, order uint64, now time.Time, callName func(string) string) {
+	before := e.registration.Tools
+	h := e.house
+	h.bytes += size - e.bytes
+	h.tools += len(r.Tools) - len(before)
 	e.registration, e.order, e.bytes = r, order, size
 	e.registeredAt, e.lastSeen, e.idleSince = now, now, now
-	e.left, e.hidden = false, false
-	e.house.bytes += e.bytes
-	e.house.tools += len(r.Tools)
-	for place, tool := range r.Tools {
-		e.house.providers[tool.Name] = append(e.house.providers[tool.Name], provider{e, place})
-	}
+	e.left, e.hidden, e.parted = false, false, false
+	e.provide(before, callName)
 }
 
-func (e *entry) unregister() {
+func (e *entry) unregister(callName func(string) string) {
+	before := e.registration.Tools
 	h := e.house
-	for _, tool := range e.registration.Tools {
-		left := slices.DeleteFunc(h.providers[tool.Name], func(p provider) bool { return p.entry == e })
-		if h.providers[tool.Name] = left; len(left) == 0 {
-			delete(h.providers, tool.Name)
-		}
-	}
 	h.bytes -= e.bytes
-	h.tools -= len(e.registration.Tools)
+	h.tools -= len(before)
 	e.registration, e.order, e.bytes, e.registeredAt = Registration{}, 0, 0, time.Time{}
-}
-
-// provider returns who answers calls of a tool that somebody registered: the
-// latest with an open stream, else the latest.
-func (h *house) provider(name string) provider {
-	providers := h.providers[name]
-	for _, p := range slices.Backward(providers) {
-		if len(p.entry.links) > 0 {
-			return p
-		}
-	}
-	return providers[len(providers)-1]
-}
-
-// provider returns the link for calls of a tool.
-func (d *Directory) provider(tenant, name string) (*Link, error) {
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	if d.closed {
-		return nil, ErrClosed
-	}
-	h := d.houses[tenant]
-	if h == nil || len(h.providers[name]) == 0 {
-		return nil, fmt.Errorf("%w: tool %s", ErrNotFound, name)
-	}
-	return h.provider(name).entry.newest()
+	e.provide(before, callName)
+	e.toolBytes.Leave()
+	e.toolBytes = nil
 }
 
 // newest returns an agent's newest link.

@@ -56,6 +56,31 @@ func (e *NotConnectedError) Error() string { return "agent " + e.Agent + " is no
 // Is makes errors.Is(err, ErrNotConnected) true.
 func (e *NotConnectedError) Is(target error) bool { return target == ErrNotConnected }
 
+// ErrTaken: the name of a tool belongs to somebody else. It comes as a *TakenError.
+var ErrTaken = errors.New("agents: name of a tool is taken")
+
+// TakenError says whose the name of a tool is. It is an ErrTaken.
+type TakenError struct {
+	// Tool is the name that was refused.
+	Tool string
+	// By is the tool that models call by the same name, and Agent who has it; both
+	// are empty for a tool of the server.
+	By, Agent string
+}
+
+func (e *TakenError) Error() string {
+	switch {
+	case e.Agent == "":
+		return fmt.Sprintf("agents: the tool name %q means a tool of the server; choose another name", e.Tool)
+	case e.By == e.Tool:
+		return fmt.Sprintf("agents: the tool name %q belongs to agent %q until that one leaves; choose another name", e.Tool, e.Agent)
+	}
+	return fmt.Sprintf("agents: models would call %q by the same name as %q of agent %q; choose another name", e.Tool, e.By, e.Agent)
+}
+
+// Is makes errors.Is(err, ErrTaken) true.
+func (e *TakenError) Is(target error) bool { return target == ErrTaken }
+
 // LimitError says which limit of the directory was reached. It is an ErrLimit.
 type LimitError struct {
 	What  string

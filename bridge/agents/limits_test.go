@@ -66,7 +66,7 @@ func TestToolsOfATenant(t *testing.T) {
 // gets at the directory meanwhile.
 func TestListingManyTools(t *testing.T) {
 	const n = agents.DefaultMaxTenantTools
-	d := MustDirectory(t, nil, &agents.Options{MaxTools: n})
+	d := MustDirectory(t, nil, &agents.Options{MaxTools: n, MaxToolBytes: 1 << 30, MaxTenantToolBytes: 1 << 30})
 	if _, err := d.Register(tenant, "one", agents.Registration{Tools: toolsNamed("tool", n)}); err != nil {
 		t.Fatal(err)
 	}
@@ -358,4 +358,34 @@ func TestTakerGoesAway(t *testing.T) {
 		}
 		noGap(t, d, "one")
 	}
+}
+
+// One agent that calls a tool of another over and over leaves some calls to others.
+func TestPendingCallsAreShared(t *testing.T) {
+	bubble(t, &agents.Options{PendingCalls: 64}, func(t *testing.T, d *agents.Directory) {
+		MustRegister(t, d, "one", "hang")
+		link := MustOpen(t, d, "one")
+		ctx, cancel := context.WithCancel(t.Context())
+		var answers []<-chan answer
+		for range 100 {
+			answers = append(answers, ask(ctx, d, agents.Call{Name: "hang", CallerID: "greedy"}))
+		}
+		synctest.Wait()
+		modest := ask(ctx, d, agents.Call{Name: "hang", CallerID: "modest"})
+		synctest.Wait()
+		cancel()
+		busy := 0
+		for _, a := range answers {
+			if errors.Is((<-a).err, agents.ErrBusy) {
+				busy++
+			}
+		}
+		if busy < 37 || busy > 50 {
+			t.Errorf("%d of 100 calls were refused", busy)
+		}
+		if err := (<-modest).err; !errors.Is(err, context.Canceled) {
+			t.Errorf("another agent's call: %v", err)
+		}
+		link.Close()
+	})
 }

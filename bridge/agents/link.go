@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/loom-bridge/loom-bridge/bridge/events"
+	"github.com/loom-bridge/loom-bridge/bridge/share"
 )
 
 // OpenOptions describes a stream.
@@ -28,6 +29,7 @@ type Link struct {
 	done         chan struct{}
 
 	lastBeat time.Time // guarded by the directory's mu
+	leaving  bool      // guarded by the directory's mu
 
 	gap      gapKey
 	gapLost  bool          // guarded by the gap keeper's mu: nothing is marked any more
@@ -38,13 +40,15 @@ type Link struct {
 	mu      sync.Mutex // guards the fields below
 	ended   bool
 	pending map[string]pendingCall
-	bytes   int // of the pending calls
+	bytes   int         // of the pending calls
+	callers *share.Pool // of their number, shared by the agents that call
 }
 
 // pendingCall is a call that is not answered yet.
 type pendingCall struct {
 	answer chan<- outcome
 	bytes  int
+	place  *share.Place
 }
 
 // Open opens a stream of an agent. The agent need not be registered, and its id
@@ -72,6 +76,7 @@ func (d *Directory) Open(tenant, id string, opts OpenOptions) (*Link, error) {
 		gap:          newGapKey(tenant, id),
 		gapTaken:     make(chan struct{}),
 		pending:      make(map[string]pendingCall),
+		callers:      share.New(share.Options{Name: "calls of one agent's tools", Total: int64(d.opts.PendingCalls), OneTenant: true}),
 	}
 	e.links = append(e.links, link)
 	e.house.streams++
@@ -104,6 +109,16 @@ func (l *Link) Calls() <-chan PushedCall { return l.calls.out }
 // Direct yields the events for this stream alone. It is never closed.
 func (l *Link) Direct() <-chan events.Event { return l.direct.out }
 
+// SetTopics changes what the agent listens to, if this is its newest stream.
+func (l *Link) SetTopics(topics []string) {
+	d := l.directory
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if e := d.entryOf(l); e != nil && e.links[len(e.links)-1] == l {
+		e.registration.Topics = unique(topics)
+	}
+}
+
 // Done is closed when the link is, by its owner or with the directory.
 func (l *Link) Done() <-chan struct{} { return l.done }
 
@@ -132,6 +147,16 @@ func (l *Link) Heartbeat() {
 		d.report(e)
 		d.plan(l.overdueAt(d.opts.MissedHeartbeats))
 	}
+}
+
+// Leave is Close for an agent that has said that it leaves. When it was its last
+// link, others may take the names of its tools.
+func (l *Link) Leave() {
+	d := l.directory
+	d.mu.Lock()
+	l.leaving = true
+	d.mu.Unlock()
+	l.Close()
 }
 
 // Close ends the link: the calls that wait for it fail at once with a
@@ -181,7 +206,7 @@ func (d *Directory) detach(l *Link) bool {
 		d.report(e)
 		return true
 	}
-	e.left, e.idleSince = true, d.now()
+	e.left, e.parted, e.idleSince = true, l.leaving, d.now()
 	d.report(e)
 	if e.order == 0 {
 		d.remove(e)

@@ -197,8 +197,12 @@ func TestIdleRegistrations(t *testing.T) {
 		if _, ok := d.Get(tenant, "once"); ok {
 			t.Error("once: not freed")
 		}
+		if tool, ok := d.Lookup(tenant, "tool"); !ok || tool.Connected || tool.AgentID != "once" {
+			t.Errorf("the tool is known as %+v", tool)
+		}
+		pass(agents.DefaultKeepTools)
 		if _, ok := d.Lookup(tenant, "tool"); ok {
-			t.Error("its tool is still registered")
+			t.Error("its tool is still known")
 		}
 		want := []string{
 			"default never idle", "default once idle", "default once active", "default never disconnected",

@@ -33,12 +33,20 @@ func (s *Subscription) cursorFor(sel *selection, t *topic) *cursor {
 	if c := s.cursors[key]; c != nil {
 		return c
 	}
-	c := &cursor{sub: s, key: key, topic: s.bus.hold(t.scope, true)}
+	if c := s.attachDetached(key, t); c != nil {
+		return c
+	}
+	c := s.newCursor(key, sel, s.bus.hold(t.scope, true))
+	s.cursors[key] = c
+	c.topic.attach(c)
+	return c
+}
+
+func (s *Subscription) newCursor(key cursorKey, sel *selection, t *topic) *cursor {
+	c := &cursor{sub: s, key: key, topic: t}
 	if sel.qos == Realtime {
 		c.fresh = &freshEvents{lane: sel.lane}
 	}
-	s.cursors[key] = c
-	c.topic.attach(c)
 	return c
 }
 
@@ -57,7 +65,7 @@ func (s *Subscription) discard(c *cursor) {
 func (s *Subscription) joined(sel *selection, topic string) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.over != nil || sel.gone {
+	if s.over != nil || sel.gone || !s.mayRead(topic) {
 		return true
 	}
 	if sel.opening {
@@ -73,7 +81,7 @@ func (s *Subscription) join(sel *selection, t *topic, from uint64) {
 	s.mu.Lock()
 	defer s.unlock()
 	switch _, touched := sel.touched[t.scope.Owner]; {
-	case s.over != nil || sel.gone || touched:
+	case s.over != nil || sel.gone || touched || !s.mayRead(t.scope.Owner):
 	case sel.opening:
 		sel.touch(t, from)
 	default:

@@ -8,12 +8,15 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/loom-bridge/loom-bridge/bridge/share"
 	"github.com/loom-bridge/loom-bridge/memory/kv"
 )
 
 const (
 	// DefaultMaxSubscriptions bounds the open subscriptions of a bus.
 	DefaultMaxSubscriptions = 8192
+	// DefaultMaxQueuedBytes bounds the volatile events that wait for readers.
+	DefaultMaxQueuedBytes = 256 << 20
 	// DefaultMaxEmitWait is how long emitters wait for a full subscription.
 	DefaultMaxEmitWait = 5 * time.Second
 )
@@ -27,8 +30,22 @@ type Options struct {
 	// wants them to (SubscribeOptions.Wait), in sum since nothing waited for it.
 	// Default DefaultMaxEmitWait.
 	MaxEmitWait time.Duration
+	// MaxQueuedBytes bounds the volatile events that wait for the readers of all
+	// tenants, each counted once, and 64 bytes for each that it waits for. Tenants
+	// share it. Where a tenant's share is used up, the subscription that has most
+	// waiting ends with ErrSlowSubscriber. Default DefaultMaxQueuedBytes.
+	MaxQueuedBytes int64
+	// OneTenant keeps nothing of it for other tenants: there are none.
+	OneTenant bool
 	// Retention says how long durable events are kept.
 	Retention Retention
+	// Rate divides the bytes of events that are emitted and delivered among the
+	// tenants that are there. Emitters and readers of one that has more wait. Default
+	// nil: nobody does.
+	Rate *share.Rate
+	// Quota knows which tenants store too much; their durable events are refused.
+	// Default nil: none.
+	Quota *share.Quota
 	// Now is the clock. Default time.Now.
 	Now func() time.Time
 	// Logger takes what goes wrong in the background. Default: silence.
@@ -43,6 +60,9 @@ type Bus struct {
 	maxSubscriptions int
 	maxEmitWait      time.Duration
 	retention        Retention
+	rate             *share.Rate
+	quota            *share.Quota
+	queued           *share.Pool // bytes of volatile events that wait
 	now              func() time.Time
 	logger           *slog.Logger
 
@@ -77,13 +97,19 @@ func New(engine kv.Engine, writer *kv.Writer, opts *Options) *Bus {
 		maxSubscriptions: positive(opts.MaxSubscriptions, DefaultMaxSubscriptions),
 		maxEmitWait:      positive(opts.MaxEmitWait, DefaultMaxEmitWait),
 		retention:        opts.Retention.withDefaults(),
-		now:              opts.Now,
-		logger:           opts.Logger,
-		ended:            make(chan struct{}),
-		counts:           newCounts(),
-		seed:             maphash.MakeSeed(),
-		tenants:          make(map[string]*index),
-		subscriptions:    make(map[*Subscription]struct{}),
+		rate:             opts.Rate,
+		quota:            opts.Quota,
+		queued: share.New(share.Options{
+			Name: "bytes of events that wait for readers", Setting: "--max-queued-event-bytes",
+			Total: positive(opts.MaxQueuedBytes, DefaultMaxQueuedBytes), OneTenant: opts.OneTenant,
+		}),
+		now:           opts.Now,
+		logger:        opts.Logger,
+		ended:         make(chan struct{}),
+		counts:        newCounts(),
+		seed:          maphash.MakeSeed(),
+		tenants:       make(map[string]*index),
+		subscriptions: make(map[*Subscription]struct{}),
 	}
 	if b.now == nil {
 		b.now = time.Now
@@ -182,6 +208,7 @@ func (b *Bus) enter(s *Subscription) error {
 	x := b.tenants[s.tenant]
 	if x == nil {
 		x = newIndex()
+		x.queued = share.NewMeter(b.queued, share.Owner{Tenant: s.tenant}, queuedStep, queuedSteps)
 		b.tenants[s.tenant] = x
 	}
 	x.users++
@@ -196,6 +223,7 @@ func (b *Bus) exit(s *Subscription) {
 	defer b.mu.Unlock()
 	delete(b.subscriptions, s)
 	if s.index.users--; s.index.users == 0 {
+		s.index.queued.Close()
 		delete(b.tenants, s.tenant)
 	}
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"crypto/rand"
 	"crypto/sha256"
+	"fmt"
 	"sync"
 	"time"
 
@@ -19,8 +20,9 @@ type EmitOptions struct {
 	Volatile bool
 	// RequestID makes a durable emit safe to repeat for as long as its event is
 	// kept: the same id with the same event gets the first answer, with another
-	// event it is kv.ErrRequestReused. At most kv.MaxRequestIDBytes. A volatile
-	// emit ignores it.
+	// event it is kv.ErrRequestReused. It belongs to the source and the topic: the
+	// same id of another source is another request. At most kv.MaxRequestIDBytes. A
+	// volatile emit ignores it.
 	RequestID string
 	// AllowReserved lets the event pass on a topic that belongs to the bridge.
 	AllowReserved bool
@@ -33,6 +35,9 @@ type EmitOptions struct {
 	// that ends with ".replies", the event is volatile. Only such emitters wait for
 	// subscriptions that are full.
 	Legacy bool
+	// Own says that the bridge itself emits the event: it passes on the topics that
+	// only the bridge emits on, and does not count against Options.Rate.
+	Own bool
 }
 
 // Emit takes one event and returns it with its id, time and sequence. A
@@ -50,8 +55,11 @@ func (b *Bus) Emit(ctx context.Context, tenant string, e Event, opts EmitOptions
 		return Event{}, ErrClosed
 	}
 	m := emission{event: e, opts: opts}
-	if m.err = m.admit(tenant); m.err != nil {
+	if m.err = b.admit(tenant, &m); m.err != nil {
 		return Event{}, m.err
+	}
+	if err := b.pay(ctx, tenant, b.costOf(&m)); err != nil {
+		return Event{}, err
 	}
 	if m.opts.Volatile {
 		b.awaitTimes()
@@ -97,9 +105,16 @@ func (b *Bus) EmitAll(ctx context.Context, tenant string, events []Event, opts [
 		if i < len(opts) {
 			all[i].opts = opts[i]
 		}
-		if all[i].err = all[i].admit(tenant); b.isClosed() {
+		if all[i].err = b.admit(tenant, all[i]); b.isClosed() {
 			all[i].err = ErrClosed
 		}
+	}
+	cost := int64(0)
+	for _, m := range all {
+		cost += b.costOf(m)
+	}
+	if err := b.pay(ctx, tenant, cost); err != nil {
+		fail(all, err)
 	}
 	b.awaitTimes()
 	topics := b.commitAll(ctx, tenant, all)
@@ -140,6 +155,17 @@ type emission struct {
 	err    error
 }
 
+// admit refuses what may not be emitted, and what may not be stored.
+func (b *Bus) admit(tenant string, m *emission) error {
+	if err := m.admit(tenant); err != nil || m.opts.Volatile {
+		return err
+	}
+	if err := b.quota.Check(tenant); err != nil {
+		return fmt.Errorf("events: emit on %q: %w", m.event.Topic, err)
+	}
+	return nil
+}
+
 // admit refuses what may not be emitted, and completes the rest.
 func (m *emission) admit(tenant string) error {
 	e := &m.event
@@ -157,6 +183,9 @@ func (m *emission) admit(tenant string) error {
 func (m *emission) check(tenant string) error {
 	if err := checkTenant(tenant); err != nil {
 		return err
+	}
+	if !m.opts.Own && bridgeTopic(m.event.Topic) {
+		return &ReservedTopicError{Topic: m.event.Topic}
 	}
 	if m.opts.Legacy {
 		return m.event.checkLegacy()

@@ -211,6 +211,11 @@ func TestRequestID(t *testing.T) {
 	if e := MustEmit(t, bus, "t", "last"); e.Sequence != 3 {
 		t.Errorf("the topic goes on at %d, want 3", e.Sequence)
 	}
+	another := newEvent("t", "x")
+	another.Source = "agent-2"
+	if e, err := bus.Emit(t.Context(), tenant, another, opts); err != nil || e.Sequence != 4 {
+		t.Errorf("the same id of another agent: sequence %d, %v", e.Sequence, err)
+	}
 	long := events.EmitOptions{RequestID: strings.Repeat("x", kv.MaxRequestIDBytes+1)}
 	if _, err := bus.Emit(t.Context(), tenant, newEvent("t", "x"), long); !errors.Is(err, kv.ErrLimit) {
 		t.Errorf("a long request id: got %v, want ErrLimit", err)

@@ -11,6 +11,8 @@ var (
 	ErrInvalid = errors.New("events: invalid")
 	// ErrReservedTopic: the topic belongs to the bridge itself.
 	ErrReservedTopic = errors.New("events: reserved topic")
+	// ErrNotOwned: the topic belongs to an agent that the reader may not act for.
+	ErrNotOwned = errors.New("events: topic of another agent")
 	// ErrPositionUnknown: a subscription begins behind the end of its topic.
 	ErrPositionUnknown = errors.New("events: position unknown")
 	// ErrLimit: the bus has as many subscriptions as it may, or one of them
@@ -31,7 +33,9 @@ var (
 	// ErrSubscriptionClosed: the subscription was closed by its owner.
 	ErrSubscriptionClosed = errors.New("events: subscription is closed")
 	// ErrSlowSubscriber: emitters waited too long for room in the subscription
-	// (SubscribeOptions.Wait), or durable events wait for it in too many topics.
+	// (SubscribeOptions.Wait), durable events wait for it in too many topics, or of
+	// its tenant's volatile events, of which too many wait (Options.MaxQueuedBytes),
+	// most wait for it.
 	ErrSlowSubscriber = errors.New("events: subscriber is too slow")
 )
 

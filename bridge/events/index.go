@@ -4,6 +4,8 @@ import (
 	"strings"
 	"sync"
 	"sync/atomic"
+
+	"github.com/loom-bridge/loom-bridge/bridge/share"
 )
 
 // index finds the selections of one tenant that match a topic. What it costs
@@ -11,6 +13,9 @@ import (
 // selections there are.
 type index struct {
 	users int // the tenant's subscriptions; guarded by the bus
+	// queued counts the volatile events that wait for them; nil for an index that
+	// is not of a tenant.
+	queued *share.Meter
 
 	// patterns is the number of the latest change that added a selection of
 	// several topics; 0 when there never was one.

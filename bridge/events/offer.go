@@ -17,10 +17,12 @@ func (s *Subscription) put(e entry, f *fan) (queued bool) {
 	case s.over != nil || e.sel.gone || !s.chooses(e.sel, e.event):
 		return false
 	case (len(s.waiting) == 0 || e.sel.qos == Realtime) && s.hasRoom(e):
+		e.queued.hold()
 		s.enqueue(e)
 		return true
 	case s.wait && f != nil && e.sel.qos != Realtime:
 		s.beginWait()
+		e.queued.hold()
 		e.count.queued(1)
 		s.waiting = append(s.waiting, pending{e, f.join(s, s.waitUntil)})
 		return false
@@ -70,6 +72,7 @@ func (s *Subscription) enqueue(e entry) {
 func (s *Subscription) forget(e entry) {
 	e.sel.lane.waiting--
 	s.volatileBytes -= e.size
+	e.queued.release()
 	e.count.queued(-1)
 }
 

@@ -25,12 +25,12 @@ const (
 // those at hand, else from a new page. Where retention deleted what was there,
 // it is the next event that is kept, and at is where that is; without an event
 // at is where the next will be.
-func (b *Bus) fetch(ctx context.Context, c *cursor, position uint64) (e *Event, at uint64, err error) {
+func (b *Bus) fetch(ctx context.Context, c *cursor, of *topic, position uint64) (e *Event, at uint64, err error) {
 	if c.skipTo(position); len(c.page) == 0 {
-		if e := c.topic.at(position); e != nil {
+		if e := of.at(position); e != nil {
 			return e, position, nil
 		}
-		if c.page, at, err = b.turnPage(ctx, c, position); err != nil || len(c.page) == 0 {
+		if c.page, at, err = b.turnPage(ctx, c, of, position); err != nil || len(c.page) == 0 {
 			return nil, at, err
 		}
 	}
@@ -51,8 +51,8 @@ func (c *cursor) skipTo(position uint64) {
 }
 
 // turnPage reads the next events of a topic from the store.
-func (b *Bus) turnPage(ctx context.Context, c *cursor, from uint64) (page []Event, at uint64, err error) {
-	scope, last := c.topic.scope, c.topic.last.Load()
+func (b *Bus) turnPage(ctx context.Context, c *cursor, of *topic, from uint64) (page []Event, at uint64, err error) {
+	scope, last := of.scope, of.last.Load()
 	for {
 		page, err = b.readPage(ctx, scope, from, c.limit.orDefault())
 		if err == nil && len(page) > 0 && page[0].Sequence == from {

@@ -19,6 +19,10 @@ const (
 type replay struct {
 	unread []*cursor // whose next event is not known
 	heads  heads
+	// detached are cursors that only the replay knows: their topics have many others
+	// beside them, and nothing new. One whose topic is emitted on is attached, and
+	// one that is through is dropped.
+	detached map[cursorKey]*cursor
 }
 
 // head is the next event of a cursor, and when it was taken. Whoever emits one
@@ -85,28 +89,28 @@ func (r *replay) share() pageLimit {
 }
 
 // nextUnread takes out a cursor whose next event has to be looked up.
-func (s *Subscription) nextUnread() (c *cursor, at uint64, limit pageLimit) {
+func (s *Subscription) nextUnread() (c *cursor, of *topic, at uint64, limit pageLimit) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	for n := len(s.replay.unread); n > 0; n = len(s.replay.unread) {
 		c = s.replay.unread[n-1]
 		s.replay.unread = s.replay.unread[:n-1]
 		if c.inPast() {
-			return c, c.position(), s.replay.share()
+			return c, c.topic, c.position(), s.replay.share()
 		}
 		s.leavePast(c)
 	}
-	return nil, 0, pageLimit{}
+	return nil, nil, 0, pageLimit{}
 }
 
 // lookUp finds out what comes next in each topic of the replay.
 func (s *Subscription) lookUp(ctx context.Context) error {
 	for {
-		c, at, limit := s.nextUnread()
+		c, of, at, limit := s.nextUnread()
 		if c == nil {
 			return nil
 		}
-		h, err := s.bus.headOf(ctx, c, at, limit)
+		h, err := s.bus.headOf(ctx, c, of, at, limit)
 		s.mu.Lock()
 		if err != nil {
 			s.replay.unread = append(s.replay.unread, c)
@@ -123,11 +127,11 @@ func (s *Subscription) lookUp(ctx context.Context) error {
 
 // headOf reads on in a topic if nothing of it is held, and returns what comes next.
 // It does not hold more than the limit.
-func (b *Bus) headOf(ctx context.Context, c *cursor, position uint64, limit pageLimit) (head, error) {
+func (b *Bus) headOf(ctx context.Context, c *cursor, of *topic, position uint64, limit pageLimit) (head, error) {
 	c.limit = limit
 	c.skipTo(position)
 	if len(c.page) == 0 {
-		page, _, err := b.turnPage(ctx, c, position)
+		page, _, err := b.turnPage(ctx, c, of, position)
 		if err != nil {
 			return head{}, err
 		}
@@ -181,7 +185,67 @@ func (s *Subscription) putBackPast(c *cursor) {
 // leavePast lets a cursor go on with what happens from now on.
 func (s *Subscription) leavePast(c *cursor) {
 	c.replaying, c.limit = false, pageLimit{}
-	if !c.gone {
+	switch {
+	case c.gone:
+	case s.replay.detached[c.key] == c:
+		s.dropDetached(c)
+	default:
 		s.putBack(c, false)
 	}
+}
+
+// detachedBytes is about what a detached cursor takes in memory.
+const detachedBytes = 1 << 10
+
+// detach makes the past of a topic part of the replay without a cursor that emitters
+// know of. The room for it was counted.
+func (s *Subscription) detach(r recalled) {
+	for _, cl := range r.claims {
+		key := s.keyOf(cl.sel, r.topic.scope.Owner)
+		c := s.replay.detached[key]
+		if c == nil {
+			c = s.newCursor(key, cl.sel, r.topic)
+			if s.replay.detached == nil {
+				s.replay.detached = make(map[cursorKey]*cursor)
+			}
+			s.replay.detached[key] = c
+			s.index.queued.Note(detachedBytes)
+		}
+		c.known = r.last
+		cl.past.last = r.last
+		c.claim(cl)
+		s.replays(c)
+	}
+	for _, cl := range r.claims {
+		if c := s.replay.detached[s.keyOf(cl.sel, r.topic.scope.Owner)]; c != nil && !c.replaying {
+			s.dropDetached(c)
+		}
+	}
+}
+
+// dropDetached forgets a detached cursor.
+func (s *Subscription) dropDetached(c *cursor) {
+	c.gone = true
+	if c.fresh != nil {
+		c.fresh.clear()
+	}
+	delete(s.replay.detached, c.key)
+	s.index.queued.Sub(detachedBytes)
+}
+
+// attachDetached makes a detached cursor, if there is one, known to its topic, which
+// the caller holds.
+func (s *Subscription) attachDetached(key cursorKey, t *topic) *cursor {
+	c := s.replay.detached[key]
+	if c == nil {
+		return nil
+	}
+	delete(s.replay.detached, key)
+	s.index.queued.Sub(detachedBytes)
+	t.raise(c.topic.last.Load())
+	c.topic = s.bus.hold(t.scope, true)
+	s.cursors[key] = c
+	c.topic.attach(c)
+	s.weigh(c, len(c.claims))
+	return c
 }

@@ -2,14 +2,16 @@ package events
 
 import (
 	"context"
+	"fmt"
 	"slices"
 	"strings"
 	"time"
 )
 
 const (
-	// maxRecalled bounds the topics that a call may bring back with the patterns
-	// that have Since.
+	// maxRecalled bounds the topics of a call with patterns that have Since whose
+	// cursors know of what is new at once. With PerSelection no others are brought
+	// back; otherwise they have detached cursors.
 	maxRecalled = 4096
 	// maxRecalledClaims bounds them where several selections want the same topics,
 	// each counted for each.
@@ -31,9 +33,11 @@ func newOpening(sel *selection, since time.Time) opening {
 
 // recalled is a topic whose past selections want.
 type recalled struct {
-	topic  *topic
+	topic  *topic // held, unless it is detached
 	last   uint64
 	claims []claim
+	// detached says that the topic's cursor may be one that only the replay knows.
+	detached bool
 }
 
 // recall brings back the past of all topics that selections match, and lets them
@@ -57,11 +61,13 @@ func (s *Subscription) recall(ctx context.Context, all []opening) error {
 	var found []recalled
 	defer func() {
 		for _, r := range found {
-			s.bus.release(r.topic)
+			if !r.detached {
+				s.bus.release(r.topic)
+			}
 		}
 	}()
 	room := maxRecalledClaims
-	for _, stored := range topics {
+	for i, stored := range topics {
 		claims, err := s.bus.pastClaims(ctx, stored, all, x)
 		if err != nil {
 			return err
@@ -70,21 +76,43 @@ func (s *Subscription) recall(ctx context.Context, all []opening) error {
 			left++
 			continue
 		}
-		found = append(found, recalled{s.bus.hold(stored.scope, true), stored.last, claims})
+		r := recalled{topic: &topic{scope: stored.scope}, last: stored.last, claims: claims, detached: true}
+		if i < maxRecalled {
+			r.topic, r.detached = s.bus.hold(stored.scope, true), false
+		}
+		found = append(found, r)
+	}
+	if err := s.roomForDetached(len(topics) - maxRecalled); err != nil {
+		return err
 	}
 	s.open(all, found, left)
 	return nil
 }
 
+// roomForDetached returns an error when so many detached cursors would exceed the
+// share of the tenant.
+func (s *Subscription) roomForDetached(n int) error {
+	if n <= 0 {
+		return nil
+	}
+	if err := s.index.queued.Add(int64(n) * detachedBytes); err != nil {
+		return fmt.Errorf("events: %d topics with a past: %w", n, err)
+	}
+	s.index.queued.Sub(int64(n) * detachedBytes)
+	return nil
+}
+
 // pastTopics returns the stored topics with a past that selections want, those with
-// the newest events first, and how many it left out.
+// the newest events first, and with PerSelection how many it left out.
 func (s *Subscription) pastTopics(ctx context.Context, all []opening, x *index) (topics []storedTopic, left int, err error) {
 	since := slices.MinFunc(all, func(a, b opening) int { return a.since.Compare(b.since) }).since
 	cut := func() {
 		slices.SortFunc(topics, func(a, b storedTopic) int { return b.lastTime.Compare(a.lastTime) })
-		kept := min(len(topics), maxRecalled)
-		left += len(topics) - kept
-		topics = topics[:kept]
+		if s.perSelection {
+			kept := min(len(topics), maxRecalled)
+			left += len(topics) - kept
+			topics = topics[:kept]
+		}
 	}
 	var room [4][]*selection
 	for _, prefix := range prefixesOf(all) {
@@ -92,15 +120,17 @@ func (s *Subscription) pastTopics(ctx context.Context, all []opening, x *index) 
 			if err != nil {
 				return nil, 0, err
 			}
-			if !stored.mayHaveSince(since) || len(x.matchPatterns(room[:0], stored.scope.Owner)) == 0 {
+			if !stored.mayHaveSince(since) || !s.mayRead(stored.scope.Owner) || len(x.matchPatterns(room[:0], stored.scope.Owner)) == 0 {
 				continue
 			}
 			topics = append(topics, stored)
 			switch {
-			case len(topics) > maxRecalled && !s.perSelection:
-				return nil, 0, &LimitError{What: "topics with a past", Limit: maxRecalled}
-			case len(topics) == 2*maxRecalled:
+			case s.perSelection && len(topics) == 2*maxRecalled:
 				cut()
+			case !s.perSelection && len(topics)%maxRecalled == 0:
+				if err := s.roomForDetached(len(topics)); err != nil {
+					return nil, 0, err
+				}
 			}
 		}
 	}
@@ -160,6 +190,10 @@ func (s *Subscription) open(all []opening, found []recalled, left int) {
 	s.leftOut += left
 	for _, r := range found {
 		r.topic.raise(r.last)
+		if r.detached && s.staysDetached(r) {
+			s.detach(r)
+			continue
+		}
 		for _, cl := range r.claims {
 			if cl.sel.gone {
 				continue
@@ -167,7 +201,9 @@ func (s *Subscription) open(all []opening, found []recalled, left int) {
 			if touch, ok := cl.sel.touched[r.topic.scope.Owner]; ok {
 				cl.from, cl.past.until = min(cl.from, touch.from), min(cl.past.until, touch.from-1)
 			}
-			s.enter(s.cursorFor(cl.sel, r.topic), cl, true)
+			c := s.cursorFor(cl.sel, r.topic)
+			c.topic.raise(r.last)
+			s.enter(c, cl, true)
 		}
 	}
 	for _, o := range all {
@@ -181,6 +217,18 @@ func (s *Subscription) open(all []opening, found []recalled, left int) {
 		}
 		o.sel.opened()
 	}
+}
+
+// staysDetached tells whether nothing of a topic has been asked for or emitted
+// meanwhile.
+func (s *Subscription) staysDetached(r recalled) bool {
+	for _, cl := range r.claims {
+		_, touched := cl.sel.touched[r.topic.scope.Owner]
+		if touched || cl.sel.gone || s.cursors[s.keyOf(cl.sel, r.topic.scope.Owner)] != nil {
+			return false
+		}
+	}
+	return true
 }
 
 // mayHaveSince tells whether some of the topic's events may be younger.

@@ -5,7 +5,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"slices"
 	"time"
 
 	"github.com/loom-bridge/loom-bridge/memory/kv"
@@ -33,8 +32,8 @@ const (
 	turnCommits    = 4
 	maxSweepRounds = 16
 	sweepAgain     = time.Second
-	// maxOldestTopics bounds the topics among which a sweep looks for the oldest
-	// events when all together are too large, and those that it returns to. The
+	// maxOldestTopics bounds the topics of a tenant among which a sweep looks for the
+	// oldest events when the tenant has too many, and those that it returns to. The
 	// next sweep goes on.
 	maxOldestTopics = 4096
 )
@@ -49,8 +48,9 @@ type Retention struct {
 	// MaxTopicBytes bounds what the events of one topic take in the store; the
 	// oldest are deleted. Default DefaultMaxTopicBytes.
 	MaxTopicBytes int64
-	// MaxBytes bounds what all events of all tenants take. Default
-	// DefaultMaxBytes.
+	// MaxBytes bounds what all events of all tenants take. Each tenant has an equal
+	// share, and what others leave of theirs: only those over it lose events, their
+	// oldest ones. Default DefaultMaxBytes.
 	MaxBytes int64
 	// Every is the time between two sweeps, which do the deleting. Negative
 	// turns them off. Default DefaultSweepEvery.
@@ -130,17 +130,14 @@ func (b *Bus) sweep(ctx context.Context) (behind bool, err error) {
 		behind = true
 		done.add(t, nil)
 	}
-	if b.retention.MaxBytes > 0 {
-		done.failed = append(done.failed, b.sweepOldest(ctx, done.oldest.sorted(), done.bytes-b.retention.MaxBytes))
-	}
-	return behind, errors.Join(done.failed...)
+	more := b.sweepTenants(ctx, &done)
+	return behind || more, errors.Join(done.failed...)
 }
 
 // sweepTally is what a sweep found out about the topics.
 type sweepTally struct {
-	oldest oldestTopics
-	bytes  int64 // what all of them take
-	failed []error
+	tenants map[string]int64 // what the events of each take
+	failed  []error
 }
 
 // add takes in a topic that the sweep is through with.
@@ -149,8 +146,10 @@ func (d *sweepTally) add(t storedTopic, err error) {
 		d.failed = append(d.failed, fmt.Errorf("topic %q: %w", t.scope.Owner, err))
 		return
 	}
-	d.bytes += t.bytes
-	d.oldest.add(t)
+	if d.tenants == nil {
+		d.tenants = make(map[string]int64)
+	}
+	d.tenants[t.scope.Tenant] += t.bytes
 }
 
 // sweepTurn deletes what the topic alone has too much of, for some commits of so
@@ -173,39 +172,6 @@ func (b *Bus) sweepTurn(ctx context.Context, t storedTopic, events int) (after s
 		}
 	}
 	return t, true, nil
-}
-
-// sweepOldest deletes from the topics with the oldest events until so many
-// bytes are free. A topic loses as many as one commit takes before the next has
-// its turn.
-func (b *Bus) sweepOldest(ctx context.Context, topics []storedTopic, excess int64) error {
-	for len(topics) > 0 && excess > 0 {
-		swept, err := b.sweepSome(ctx, topics[0].scope, sweepRule{events: eventsToFree(excess), free: excess})
-		if err != nil {
-			return err
-		}
-		excess -= swept.bytes
-		topics[0].topicRecord = swept.record
-		if swept.record.empty() || swept.bytes == 0 {
-			topics = topics[1:]
-			continue
-		}
-		// It has its place again by its new oldest event.
-		at, _ := slices.BinarySearchFunc(topics[1:], topics[0], byOldest)
-		moved := topics[0]
-		copy(topics, topics[1:at+1])
-		topics[at] = moved
-	}
-	return nil
-}
-
-// eventsToFree is how many events one commit may delete when there is so much to
-// free.
-func eventsToFree(excess int64) int {
-	if excess > maxSweptBytes {
-		return maxSweptBehind
-	}
-	return maxSweptEvents
 }
 
 // sweepRule says which of a topic's oldest events go.
@@ -304,23 +270,3 @@ func stageDelete(tx *kv.Tx, scope kv.Scope, sequence uint64, e *storedEvent) int
 	}
 	return e.beside
 }
-
-// oldestTopics collects those with the oldest events.
-type oldestTopics struct{ all []storedTopic }
-
-func (o *oldestTopics) add(t storedTopic) {
-	if t.empty() {
-		return
-	}
-	if o.all = append(o.all, t); len(o.all) == 2*maxOldestTopics {
-		o.all = o.sorted()
-	}
-}
-
-// sorted returns the oldest first.
-func (o *oldestTopics) sorted() []storedTopic {
-	slices.SortFunc(o.all, byOldest)
-	return slices.Clip(o.all[:min(len(o.all), maxOldestTopics)])
-}
-
-func byOldest(a, b storedTopic) int { return a.oldest.Compare(b.oldest) }

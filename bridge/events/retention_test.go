@@ -132,6 +132,66 @@ func TestRetentionOfAllTopics(t *testing.T) {
 	}
 }
 
+// A tenant that stores too much loses its own oldest events, and nobody else loses
+// any, however old they are. What others leave of their shares it may have.
+func TestRetentionOfTenants(t *testing.T) {
+	bus := MustSweptBus(t, nil, events.Retention{MaxBytes: 100 << 10, MaxAge: -1})
+	emit := func(tenant, topic string, n, size int) {
+		for range n {
+			e := events.Event{Topic: topic, PayloadKind: events.Bytes, Payload: make([]byte, size)}
+			if _, err := bus.Emit(t.Context(), tenant, e, events.EmitOptions{}); err != nil {
+				t.Fatal(err)
+			}
+			bus.now = bus.now.Add(time.Second)
+		}
+	}
+	kept := func(tenant, topic string) int {
+		after := uint64(0)
+		pattern, err := events.ParsePattern(topic)
+		if err != nil {
+			t.Fatal(err)
+		}
+		sub, err := bus.Subscribe(t.Context(), tenant, []events.Selection{{Pattern: pattern, After: &after}}, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer sub.Close()
+		n := 0
+		for {
+			_, ok, err := sub.Take(t.Context())
+			if err != nil {
+				t.Fatal(err)
+			}
+			if !ok {
+				return n
+			}
+			n++
+		}
+	}
+	emit("small", "t", 10, 1000)
+	emit("middle", "t", 30, 1000)
+	emit("large", "old", 60, 1000)
+	emit("large", "new", 60, 1000)
+	if err := bus.Sweep(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	if small, middle := kept("small", "t"), kept("middle", "t"); small != 10 || middle != 30 {
+		t.Errorf("of the small tenant %d of 10 events are kept, of the middle one %d of 30", small, middle)
+	}
+	old, recent := kept("large", "old"), kept("large", "new")
+	if recent != 60 && old > 0 || old+recent < 45 || old+recent > 65 {
+		t.Errorf("of the large tenant %d old and %d new events are kept", old, recent)
+	}
+	emit("middle", "t", 60, 1000)
+	if err := bus.Sweep(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	large, middle := kept("large", "old")+kept("large", "new"), kept("middle", "t")
+	if kept("small", "t") != 10 || large < 40 || middle < 40 || large-middle > 5 || middle-large > 5 {
+		t.Errorf("two large tenants keep %d and %d", large, middle)
+	}
+}
+
 // A sweep that is killed at any commit leaves the topic whole, and the next
 // one goes on.
 func TestSweepIsResumable(t *testing.T) {

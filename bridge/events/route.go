@@ -90,11 +90,18 @@ func (b *Bus) handOutVolatile(tenant string, m *emission, f *fan) {
 		return
 	}
 	item := entry{event: e.clone(), count: c, size: sizeOf(e)}
+	item.queued = b.queueEvent(tenant, x, item.size)
 	for _, group := range matching {
 		for _, sel := range group {
-			item.sel = sel
+			if item.sel = sel; item.queued == nil {
+				sel.sub.miss(item)
+				continue
+			}
 			sel.sub.offer(item, f)
 		}
+	}
+	if item.queued != nil {
+		item.queued.drop()
 	}
 }
 

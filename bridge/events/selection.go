@@ -140,6 +140,9 @@ func (sel *selection) seat() *int { return &sel.at }
 
 // wants tells whether an event of a matching topic passes the filters.
 func (sel *selection) wants(e *Event) bool {
+	if !sel.sub.mayRead(e.Topic) {
+		return false
+	}
 	if len(sel.types) > 0 && !slices.Contains(sel.types, e.Type) {
 		return false
 	}

@@ -177,7 +177,7 @@ func stageEvents(ctx context.Context, tx *kv.Tx, ref kv.Ref, group []emission) e
 // stage adds one event to the topic. A refusal of the event is its own; an
 // error is the end of the commit.
 func (m *emission) stage(ctx context.Context, tx *kv.Tx, ref kv.Ref, record *topicRecord) error {
-	answer, replayed, err := kv.LookupOnce(ctx, tx, ref, m.opts.RequestID, m.digest)
+	answer, replayed, err := kv.LookupOnceOf(ctx, tx, ref, m.event.Source, m.opts.RequestID, m.digest)
 	switch {
 	case errors.Is(err, kv.ErrRequestReused), errors.Is(err, kv.ErrLimit):
 		m.err = fmt.Errorf("events: emit on %q: %w", ref.Scope.Owner, err)
@@ -193,9 +193,9 @@ func (m *emission) stage(ctx context.Context, tx *kv.Tx, ref kv.Ref, record *top
 		// Others on this topic were faster, or another process has a faster clock.
 		m.event.Time = record.lastTime.Add(time.Microsecond)
 	}
-	size := stageEvent(tx, ref.Scope, m.event, m.opts.RequestID)
+	size := stageEvent(tx, ref.Scope, m.event, kv.OnceKey(m.event.Source, m.opts.RequestID))
 	record.add(m.event, size)
-	kv.StageOnce(tx, ref, m.opts.RequestID, m.digest, encodeAnswer(m.event), m.event.Time)
+	kv.StageOnceOf(tx, ref, m.event.Source, m.opts.RequestID, m.digest, encodeAnswer(m.event), m.event.Time)
 	return nil
 }
 

@@ -15,12 +15,16 @@ type SubscribeOptions struct {
 	// in between, ends with ErrSlowSubscriber. Others get the event meanwhile.
 	// Default, and for other emitters: the event is dropped, see Delivery.Dropped.
 	Wait bool
+	// Acts tells for which agents the reader may act. A topic `agent.<id>.…` of
+	// another one is an *OwnedTopicError, and patterns do not match it. It is called
+	// often and under locks. Default nil: for all.
+	Acts func(agent string) bool
 }
 
 // Subscribe begins to read what is selected, each pattern once: at most
 // MaxTopics, or MaxSelections with PerSelection; none is fine. Everything
 // emitted after it returns is delivered. ErrPositionUnknown refuses a position
-// behind the end of its topic. Close the subscription. Nil options are the
+// behind the end of its topic, ErrNotOwned the topic of another agent. Close the subscription. Nil options are the
 // defaults.
 //
 // The subscription keeps the slices and maps of the selections.
@@ -32,7 +36,7 @@ func (b *Bus) Subscribe(ctx context.Context, tenant string, selections []Selecti
 		opts = &SubscribeOptions{}
 	}
 	s := &Subscription{
-		bus: b, tenant: tenant, perSelection: opts.PerSelection, wait: opts.Wait,
+		bus: b, tenant: tenant, perSelection: opts.PerSelection, wait: opts.Wait, acts: opts.Acts,
 		wake: make(chan struct{}, 1), ended: make(chan struct{}),
 		selections: make(map[string]*selection), cursors: make(map[cursorKey]*cursor),
 		lanes: [...]lane{newLane(Batched), newLane(Realtime), newLane(Background)},
@@ -74,6 +78,9 @@ func (s *Subscription) check(selections []Selection) error {
 	for _, given := range selections {
 		if err := given.check(s.perSelection); err != nil {
 			return err
+		}
+		if topic, exact := given.Pattern.Exact(); exact && !s.mayRead(topic) {
+			return &OwnedTopicError{Topic: topic}
 		}
 		if seen[given.Pattern.text] {
 			return invalid("topics", "name %q twice", given.Pattern.text)
@@ -179,6 +186,11 @@ func (s *Subscription) remove(gone []*selection) {
 			s.weigh(c, len(c.claims))
 		}
 	}
+	for _, c := range s.replay.detached {
+		if c.dropClaims(); len(c.claims) == 0 {
+			s.dropDetached(c)
+		}
+	}
 	s.queue.retain(func(e entry) bool {
 		switch {
 		case e.cursor != nil && e.cursor.gone:
@@ -220,6 +232,9 @@ func (s *Subscription) clear(reason error) bool {
 	for _, c := range s.cursors {
 		c.topic.detach(c)
 		s.discard(c)
+	}
+	for _, c := range s.replay.detached {
+		s.dropDetached(c)
 	}
 	s.queue.retain(func(e entry) bool {
 		if e.cursor == nil {

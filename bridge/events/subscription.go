@@ -47,9 +47,13 @@ type Subscription struct {
 	index        *index
 	perSelection bool
 	wait         bool
+	acts         func(agent string) bool
 	start        []Position
 	wake         chan struct{} // holds one token
 	ended        chan struct{} // closed by end
+
+	// pausedUntil is when the next event may be taken; it belongs to Take.
+	pausedUntil time.Time
 
 	// changing is held by Add and Remove, one at a time.
 	changing sync.Mutex
@@ -91,6 +95,7 @@ type Subscription struct {
 type entry struct {
 	sel    *selection
 	event  *Event
+	queued *queuedEvent
 	size   int
 	count  *count
 	cursor *cursor
@@ -104,7 +109,7 @@ func (s *Subscription) Positions() []Position { return s.start }
 
 // PastLeftOut returns of how many topics Selection.Since has not brought back the
 // past, because more match than the 4,096 with the newest events. It is always 0
-// without PerSelection: that is a *LimitError.
+// without PerSelection.
 func (s *Subscription) PastLeftOut() int {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -142,7 +147,7 @@ func (s *Subscription) Ready() <-chan struct{} { return s.wake }
 // it may read the store. It ends as Next does.
 func (s *Subscription) Take(ctx context.Context) (d Delivery, ok bool, err error) {
 	for {
-		if err := s.err(ctx); err != nil {
+		if err := s.err(ctx); err != nil || s.paused() {
 			return Delivery{}, false, err
 		}
 		t := s.pop()
@@ -152,10 +157,14 @@ func (s *Subscription) Take(ctx context.Context) (d Delivery, ok bool, err error
 			}
 			continue
 		}
-		if t.cursor == nil {
-			return t.delivery, t.ok, nil
+		d, ok, err := t.delivery, t.ok, error(nil)
+		if t.cursor != nil {
+			d, ok, err = s.read(ctx, t)
 		}
-		if d, ok, err := s.read(ctx, t); ok || err != nil {
+		if ok {
+			s.paid(d)
+		}
+		if ok || err != nil || t.cursor == nil {
 			return d, ok, err
 		}
 	}
@@ -180,6 +189,7 @@ type turn struct {
 	delivery Delivery
 	ok       bool
 	cursor   *cursor
+	topic    *topic // of the cursor
 	// at is the cursor's position.
 	at uint64
 	// upTo is where the cursor's place in the queue ends; 0 when it has none.
@@ -204,14 +214,14 @@ func (s *Subscription) pop() turn {
 		return turn{unread: true}
 	}
 	if c := s.popPast(); c != nil {
-		return turn{cursor: c, at: c.position(), past: true}
+		return turn{cursor: c, topic: c.topic, at: c.position(), past: true}
 	}
 	for {
 		if s.late.len() > 0 && (s.lateTurn || s.queue.len() == 0) {
 			s.lateTurn = false
 			c, _ := s.late.pop()
 			if c.pending() {
-				return turn{cursor: c, at: c.position(), late: true}
+				return turn{cursor: c, topic: c.topic, at: c.position(), late: true}
 			}
 			c.late = false
 			s.settle(c)
@@ -231,7 +241,7 @@ func (s *Subscription) pop() turn {
 		s.listed--
 		e.cursor.listed--
 		if e.cursor.reaches(e.upTo) {
-			return turn{cursor: e.cursor, at: e.cursor.position(), upTo: e.upTo}
+			return turn{cursor: e.cursor, topic: e.cursor.topic, at: e.cursor.position(), upTo: e.upTo}
 		}
 		s.settle(e.cursor)
 	}
@@ -239,7 +249,7 @@ func (s *Subscription) pop() turn {
 
 // read takes the event that a turn is about.
 func (s *Subscription) read(ctx context.Context, t turn) (Delivery, bool, error) {
-	e, at, err := s.bus.fetch(ctx, t.cursor, t.at)
+	e, at, err := s.bus.fetch(ctx, t.cursor, t.topic, t.at)
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	c := t.cursor

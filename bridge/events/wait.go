@@ -125,6 +125,7 @@ func (s *Subscription) keepWaiting(keep func(pending) bool) {
 			kept = append(kept, p)
 			continue
 		}
+		p.queued.release()
 		p.count.queued(-1)
 		p.count.lost(1)
 		p.by.finish()

@@ -12,9 +12,9 @@ import (
 
 // Call runs a tool and records the call as a step. An error means that the call
 // was refused and nothing ran: *tools.NotFoundError, *tools.ArgumentsError,
-// *InvalidError, kv.ErrRequestReused, ErrOverloaded, ErrNoWorkspace, ErrClosed,
-// an error of the store before the tool ran, or that of ctx while the call had
-// to wait. Everything that happens from then on is told by the answer.
+// *InvalidError, kv.ErrRequestReused, *share.ExhaustedError, ErrNoWorkspace,
+// ErrClosed, an error of the store before the tool ran, or that of ctx while the
+// call had to wait. Everything that happens from then on is told by the answer.
 //
 // If ctx ends while the tool runs, the tool is told to stop, and the step is
 // recorded all the same.
@@ -23,9 +23,6 @@ func (h *Hand) Call(ctx context.Context, req Request) (Answer, error) {
 		return Answer{}, err
 	}
 	c, err := h.check(req)
-	if err == nil {
-		err = h.gate.enter(ctx, req.Scope)
-	}
 	if err != nil {
 		h.running.Done()
 		return Answer{}, err
@@ -37,11 +34,11 @@ func (h *Hand) Call(ctx context.Context, req Request) (Answer, error) {
 	return h.performOnce(ctx, c)
 }
 
-// end gives the call's room free, at once or when a tool that was left alone has
+// end gives the call's slot free, at once or when a tool that was left alone has
 // ended.
 func (h *Hand) end(c *call) {
 	free := func() {
-		h.gate.leave(c.Scope)
+		c.slot.Leave()
 		h.running.Done()
 	}
 	if c.late == nil {
@@ -83,6 +80,9 @@ func (h *Hand) performOnce(ctx context.Context, c *call) (Answer, error) {
 func (h *Hand) perform(ctx context.Context, c *call) (Answer, error) {
 	if err := ctx.Err(); err != nil {
 		return Answer{}, fmt.Errorf("hand: call: %w", err)
+	}
+	if err := h.enter(ctx, c); err != nil {
+		return Answer{}, err
 	}
 	root, err := h.Workspaces.Root(c.Scope)
 	if err != nil {

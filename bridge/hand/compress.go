@@ -119,7 +119,7 @@ func (h *Hand) checkCompress(r *CompressRequest) error {
 // resultKind is what the tool's descriptor says. That its results are text, as
 // most are, says nothing about which text.
 func (h *Hand) resultKind(tenant, name string) compress.Strategy {
-	tool, err := h.lookup(Request{Scope: kv.Scope{Tenant: tenant}, Name: name})
+	tool, _, err := h.lookup(Request{Scope: kv.Scope{Tenant: tenant}, Name: name})
 	if err != nil {
 		return compress.None
 	}

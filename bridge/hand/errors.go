@@ -6,8 +6,6 @@ import (
 )
 
 var (
-	// ErrOverloaded: too many calls are waiting. Nothing ran; try again later.
-	ErrOverloaded = errors.New("hand: too many calls are waiting")
 	// ErrClosed: the hand was closed.
 	ErrClosed = errors.New("hand: closed")
 	// ErrInvalid: a field of a request breaks a rule. It comes as an

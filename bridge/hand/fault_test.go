@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/loom-bridge/loom-bridge/bridge/hand"
+	"github.com/loom-bridge/loom-bridge/bridge/share"
 	"github.com/loom-bridge/loom-bridge/bridge/tools"
 	"github.com/loom-bridge/loom-bridge/context/blob"
 	"github.com/loom-bridge/loom-bridge/context/step"
@@ -247,7 +248,7 @@ func TestStepOfACallerThatGoesDuringTheBody(t *testing.T) {
 
 func TestOverload(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		w := MustWorld(t, nil, &hand.Options{MaxRunning: 2, MaxPerAgent: 1, MaxWaiting: 2})
+		w := MustWorld(t, nil, &hand.Options{MaxRunning: 2, MaxWaiting: 2, OneTenant: true})
 		release := make(chan struct{})
 		w.add(tools.Descriptor{Name: "slow"}, waiting(release, true))
 		answers := make(chan error, 4)
@@ -265,7 +266,7 @@ func TestOverload(t *testing.T) {
 		synctest.Wait() // the other agent runs
 		go call(t.Context(), kv.AgentScope("default", "third"))
 		synctest.Wait() // waits: two run
-		if _, err := w.Call(t.Context(), request("slow", nil)); !errors.Is(err, hand.ErrOverloaded) {
+		if _, err := w.Call(t.Context(), request("slow", nil)); !errors.Is(err, share.ErrExhausted) {
 			t.Errorf("one too many: got %v", err)
 		}
 		cancel()

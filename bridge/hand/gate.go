@@ -3,103 +3,37 @@ package hand
 import (
 	"context"
 	"fmt"
-	"slices"
 	"sync"
 
+	"github.com/loom-bridge/loom-bridge/bridge/share"
 	"github.com/loom-bridge/loom-bridge/memory/kv"
 )
 
-// gate bounds the calls that run at once, in all and for each agent. Those that
-// find no room wait, in order, up to a limit.
-type gate struct {
-	maxRunning, maxPerAgent, maxWaiting int
-
-	mu       sync.Mutex // guards the fields below
-	running  int
-	perAgent map[kv.Scope]int
-	waiting  []*waiter
-}
-
-type waiter struct {
-	scope kv.Scope
-	ready chan struct{} // closed when the waiter may run
-}
-
-func newGate(o Options) *gate {
-	orDefault := func(value, fallback int) int {
+// newSlots are the places of the tools that run here.
+func newSlots(o Options) *share.Pool {
+	orDefault := func(value, fallback int) int64 {
 		if value > 0 {
-			return value
+			return int64(value)
 		}
-		return fallback
+		return int64(fallback)
 	}
-	return &gate{
-		maxRunning:  orDefault(o.MaxRunning, DefaultMaxRunning),
-		maxPerAgent: orDefault(o.MaxPerAgent, DefaultMaxPerAgent),
-		maxWaiting:  orDefault(o.MaxWaiting, DefaultMaxWaiting),
-		perAgent:    map[kv.Scope]int{},
-	}
+	return share.New(share.Options{
+		Name: "running tools", Setting: "--max-tools", OneTenant: o.OneTenant,
+		Total: orDefault(o.MaxRunning, DefaultMaxRunning), Waiting: orDefault(o.MaxWaiting, DefaultMaxWaiting),
+	})
 }
 
-// enter waits for room. The caller leaves afterwards, unless there is an error.
-func (g *gate) enter(ctx context.Context, scope kv.Scope) error {
-	g.mu.Lock()
-	if g.room(scope) {
-		g.take(scope)
-		g.mu.Unlock()
+// enter waits for a slot. A tool that runs elsewhere needs none: here it only
+// waits, and to answer it may call a tool that does run here.
+func (h *Hand) enter(ctx context.Context, c *call) (err error) {
+	if c.relayed {
 		return nil
 	}
-	if len(g.waiting) >= g.maxWaiting {
-		g.mu.Unlock()
-		return fmt.Errorf("%w: limit is %d", ErrOverloaded, g.maxWaiting)
+	c.slot, err = h.slots.Take(ctx, share.Owner{Tenant: c.Scope.Tenant, Agent: c.Scope.Owner}, 1)
+	if err != nil {
+		return fmt.Errorf("hand: call: %w", err)
 	}
-	w := &waiter{scope: scope, ready: make(chan struct{})}
-	g.waiting = append(g.waiting, w)
-	g.mu.Unlock()
-	select {
-	case <-w.ready:
-		return nil
-	case <-ctx.Done():
-		return g.giveUp(ctx, w)
-	}
-}
-
-// giveUp takes a waiter out, or keeps the room it was given meanwhile.
-func (g *gate) giveUp(ctx context.Context, w *waiter) error {
-	g.mu.Lock()
-	defer g.mu.Unlock()
-	i := slices.Index(g.waiting, w)
-	if i < 0 {
-		return nil
-	}
-	g.waiting = slices.Delete(g.waiting, i, i+1)
-	return fmt.Errorf("hand: wait to run: %w", ctx.Err())
-}
-
-// leave gives a call's room to the first waiter that may have it.
-func (g *gate) leave(scope kv.Scope) {
-	g.mu.Lock()
-	defer g.mu.Unlock()
-	g.running--
-	if g.perAgent[scope]--; g.perAgent[scope] == 0 {
-		delete(g.perAgent, scope)
-	}
-	i := slices.IndexFunc(g.waiting, func(w *waiter) bool { return g.room(w.scope) })
-	if i < 0 {
-		return
-	}
-	w := g.waiting[i]
-	g.waiting = slices.Delete(g.waiting, i, i+1)
-	g.take(w.scope)
-	close(w.ready)
-}
-
-func (g *gate) room(scope kv.Scope) bool {
-	return g.running < g.maxRunning && g.perAgent[scope] < g.maxPerAgent
-}
-
-func (g *gate) take(scope kv.Scope) {
-	g.running++
-	g.perAgent[scope]++
+	return nil
 }
 
 // requestLocks let one call of a request id run at a time. The zero value is
@@ -114,7 +48,8 @@ type requestKey struct {
 	id    string
 }
 
-// lock waits until nobody else runs the request, and returns what ends that.
+// lock waits until nobody else runs the request, and returns what ends that. Who
+// waits holds no place among the running calls.
 func (l *requestLocks) lock(ctx context.Context, scope kv.Scope, id string) (unlock func(), err error) {
 	key := requestKey{scope, id}
 	for {
@@ -124,9 +59,12 @@ func (l *requestLocks) lock(ctx context.Context, scope kv.Scope, id string) (unl
 			break
 		}
 		l.mu.Unlock()
+		resume := share.Pause(ctx)
 		select {
 		case <-busy:
+			resume()
 		case <-ctx.Done():
+			resume()
 			return nil, fmt.Errorf("hand: wait for the same request: %w", ctx.Err())
 		}
 	}

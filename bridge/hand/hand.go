@@ -7,6 +7,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/loom-bridge/loom-bridge/bridge/share"
 	"github.com/loom-bridge/loom-bridge/bridge/tools"
 	"github.com/loom-bridge/loom-bridge/context/blob"
 	"github.com/loom-bridge/loom-bridge/context/compress"
@@ -21,11 +22,11 @@ const (
 	DefaultTimeout = 30 * time.Second
 	// MaxTimeout bounds every call: what takes longer is no tool call.
 	MaxTimeout = 10 * time.Minute
-	// DefaultMaxRunning bounds the calls that run at once. Each may hold a few
+	// DefaultMaxRunning bounds the tools that run here at once. Each may hold a few
 	// MiB: arguments, a chunk, the shown output.
 	DefaultMaxRunning = 128
-	// DefaultMaxPerAgent bounds one agent's share of them.
-	DefaultMaxPerAgent = 64
+	// DefaultMaxPerAgent is what one agent may have of them while no other runs any.
+	DefaultMaxPerAgent = DefaultMaxRunning - DefaultMaxRunning/16
 	// DefaultMaxWaiting bounds the calls that wait to run.
 	DefaultMaxWaiting = 1024
 	// MaxOutputBytes bounds the JSON text of an answer's output. What is longer
@@ -33,11 +34,10 @@ const (
 	// answer can be kept for its request id.
 	MaxOutputBytes = 1 << 20
 	// maxUploads bounds the results that are streamed in at once, each with a chunk
-	// in memory, maxUploadsPerAgent one agent's share of them, and
+	// in memory, which tenants and agents share, and
 	// maxWaitingUploads those that wait.
-	maxUploads         = 32
-	maxUploadsPerAgent = 4
-	maxWaitingUploads  = 256
+	maxUploads        = 32
+	maxWaitingUploads = 256
 	// DefaultMaxResultBytes bounds a result that is streamed in.
 	DefaultMaxResultBytes = 64 << 20
 	// MaxThoughtBytes bounds what the model said before the call.
@@ -93,9 +93,12 @@ type Deps struct {
 type Options struct {
 	// Style is how observations refer to blobs. Default step.ReferenceHint.
 	Style step.ReferenceStyle
-	// MaxRunning, MaxPerAgent and MaxWaiting bound the calls. Defaults
-	// DefaultMaxRunning, DefaultMaxPerAgent, DefaultMaxWaiting.
-	MaxRunning, MaxPerAgent, MaxWaiting int
+	// MaxRunning bounds the tools that run here at once, and MaxWaiting the calls
+	// that wait for one to end. Tenants and agents share both. Tools that other agents
+	// run do not count. Defaults DefaultMaxRunning and DefaultMaxWaiting.
+	MaxRunning, MaxWaiting int
+	// OneTenant keeps no slots for other tenants: there are none.
+	OneTenant bool
 	// MaxResultBytes bounds a result that a caller streams in. Default
 	// DefaultMaxResultBytes.
 	MaxResultBytes int64
@@ -117,8 +120,8 @@ type Hand struct {
 	maxResult   int64
 	now         func() time.Time
 	logger      *slog.Logger
-	gate        *gate
-	uploads     *gate // of results that are streamed in
+	slots       *share.Pool
+	uploads     *share.Pool // of results that are streamed in
 	requests    requestLocks
 
 	mu      sync.Mutex
@@ -138,8 +141,10 @@ func New(d Deps, opts *Options) *Hand {
 		maxResult:   o.MaxResultBytes,
 		now:         time.Now,
 		logger:      slog.New(slog.DiscardHandler),
-		gate:        newGate(o),
-		uploads:     newGate(Options{MaxRunning: maxUploads, MaxPerAgent: maxUploadsPerAgent, MaxWaiting: maxWaitingUploads}),
+		slots:       newSlots(o),
+		uploads: share.New(share.Options{
+			Name: "results that are streamed in", OneTenant: o.OneTenant, Total: maxUploads, Waiting: maxWaitingUploads,
+		}),
 	}
 	if h.Compressor == nil {
 		h.Compressor = compress.New(func(text string) int { return (len(text) + 3) / 4 }, nil)

@@ -31,7 +31,7 @@ func (h *Hand) Run(ctx context.Context, req Request) (RawAnswer, error) {
 	req.RequestID = ""
 	c, err := h.check(req)
 	if err == nil {
-		err = h.gate.enter(ctx, req.Scope)
+		err = h.enter(ctx, c)
 	}
 	if err != nil {
 		h.running.Done()

@@ -7,6 +7,7 @@ import (
 	"strings"
 	"unicode/utf8"
 
+	"github.com/loom-bridge/loom-bridge/bridge/share"
 	"github.com/loom-bridge/loom-bridge/bridge/tools"
 	"github.com/loom-bridge/loom-bridge/context/blob"
 	"github.com/loom-bridge/loom-bridge/context/session"
@@ -100,7 +101,7 @@ func (h *Hand) checkRecorded(r Recorded) (*call, outcome, error) {
 // toolName is the tool that a name means: as in Call where there is one, and else
 // by the rules for steps.
 func (h *Hand) toolName(req Request) string {
-	if tool, err := h.lookup(req); err == nil {
+	if tool, _, err := h.lookup(req); err == nil {
 		return tool.Descriptor().Name
 	}
 	return h.Reducer.ToolName(req.Name)
@@ -182,11 +183,11 @@ func (h *Hand) takeGiven(ctx context.Context, c *call, r *Recorded, out *outcome
 		out.body = h.takeText(ctx, c, r.Output.Data)
 		return nil
 	}
-	if err := h.uploads.enter(ctx, c.Scope); err != nil {
-		return err
+	place, err := h.uploads.Take(ctx, share.Owner{Tenant: c.Scope.Tenant, Agent: c.Scope.Owner}, 1)
+	if err != nil {
+		return fmt.Errorf("hand: record: %w", err)
 	}
-	defer h.uploads.leave(c.Scope)
-	var err error
+	defer place.Leave()
 	out.body, err = h.takeLong(ctx, c, r.Body)
 	if err == nil && r.Output.Form != step.FormBytes && !out.body.stored.UTF8 {
 		err = &InvalidError{outputKey, "is not UTF-8"}

@@ -10,6 +10,7 @@ import (
 	"time"
 	"unicode/utf8"
 
+	"github.com/loom-bridge/loom-bridge/bridge/share"
 	"github.com/loom-bridge/loom-bridge/bridge/tools"
 	"github.com/loom-bridge/loom-bridge/context/blob"
 	"github.com/loom-bridge/loom-bridge/context/session"
@@ -84,6 +85,8 @@ type Answer struct {
 type call struct {
 	Request
 	tool    *tools.Tool
+	relayed bool // another agent runs it
+	slot    *share.Place
 	args    map[string]any
 	digest  [32]byte
 	timeout time.Duration
@@ -107,7 +110,7 @@ func (h *Hand) check(req Request) (*call, error) {
 		return nil, err
 	}
 	args, err := tools.ParseArguments(req.Args)
-	tool, lookupErr := h.lookup(req)
+	tool, relayed, lookupErr := h.lookup(req)
 	if err != nil {
 		return nil, withSchema(err, tool)
 	}
@@ -117,7 +120,7 @@ func (h *Hand) check(req Request) (*call, error) {
 	if err := tool.Check(args); err != nil {
 		return nil, err
 	}
-	c := &call{Request: req, tool: tool, args: args, timeout: req.Timeout}
+	c := &call{Request: req, tool: tool, relayed: relayed, args: args, timeout: req.Timeout}
 	if c.timeout <= 0 {
 		c.timeout = DefaultTimeout
 	}
@@ -130,22 +133,22 @@ func (h *Hand) check(req Request) (*call, error) {
 
 // lookup asks the registry, whose tools win, then the relay, then what answers for
 // tools that are not here.
-func (h *Hand) lookup(req Request) (*tools.Tool, error) {
-	tool, err := h.Registry.Lookup(req.Name)
+func (h *Hand) lookup(req Request) (tool *tools.Tool, relayed bool, err error) {
+	tool, err = h.Registry.Lookup(req.Name)
 	if err == nil {
-		return tool, nil
+		return tool, false, nil
 	}
 	if h.Relay != nil {
-		if relayed, ok := h.Relay.Lookup(req.Scope.Tenant, req.Name); ok {
-			return relayed, nil
+		if tool, ok := h.Relay.Lookup(req.Scope.Tenant, req.Name); ok {
+			return tool, true, nil
 		}
 	}
 	if h.Absent != nil {
 		if absent := h.Absent(req.Name); absent != nil {
-			return absent, nil
+			return absent, false, nil
 		}
 	}
-	return nil, err
+	return nil, false, err
 }
 
 // withSchema completes what a tool, or the parser, says about arguments.

@@ -10,6 +10,7 @@ import (
 	"runtime/debug"
 	"time"
 
+	"github.com/loom-bridge/loom-bridge/bridge/share"
 	"github.com/loom-bridge/loom-bridge/bridge/tools"
 	"github.com/loom-bridge/loom-bridge/context/step"
 )
@@ -27,7 +28,8 @@ type outcome struct {
 	refusal bool
 	// failure is why the tool failed; nil after success.
 	failure *tools.Error
-	// refused is the error of a tool that did not take its arguments.
+	// refused is the error of a tool that did not take its arguments, or of one that
+	// was never asked.
 	refused error
 }
 
@@ -137,6 +139,9 @@ func (out *outcome) takeGiven() {
 func failed(c *call, err error) outcome {
 	if errors.Is(err, tools.ErrInvalidArguments) {
 		return outcome{refused: withSchema(err, c.tool)}
+	}
+	if errors.Is(err, share.ErrExhausted) {
+		return outcome{refused: err}
 	}
 	if failure, ok := errors.AsType[*tools.Error](err); ok {
 		return outcome{failure: failure}

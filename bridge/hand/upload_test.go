@@ -5,8 +5,8 @@ import (
 	"testing"
 
 	"github.com/loom-bridge/loom-bridge/bridge/hand"
-	"github.com/loom-bridge/loom-bridge/memory/kv"
 	"github.com/loom-bridge/loom-bridge/context/step"
+	"github.com/loom-bridge/loom-bridge/memory/kv"
 	"github.com/loom-bridge/loom-bridge/memory/kv/kvtest"
 )
 

@@ -38,12 +38,13 @@ const (
 	OutcomeUnknown   Code = "OUTCOME_UNKNOWN"   // stopped while it ran, may have taken effect
 	InvalidArguments Code = "INVALID_ARGUMENTS" // run elsewhere, where the arguments were not taken
 	Refused          Code = step.CodeRefused    // reported by a caller: the tool was not run at all
+	ProviderAway     Code = "PROVIDER_AWAY"     // the agent that provides it is not attached; nothing ran
 )
 
 // Known tells whether it is one of the codes.
 func (c Code) Known() bool {
 	switch c {
-	case NotFound, PermissionDenied, TooLarge, Timeout, Failed, OutcomeUnknown, InvalidArguments, Refused:
+	case NotFound, PermissionDenied, TooLarge, Timeout, Failed, OutcomeUnknown, InvalidArguments, Refused, ProviderAway:
 		return true
 	}
 	return false

@@ -152,6 +152,13 @@ func (r *Registry) Lookup(name string) (*Tool, error) {
 	return nil, &NotFoundError{Name: clipName(name), Nearest: nearest(name, maps.Keys(r.tools))}
 }
 
+// Has tells whether a name means a tool, as Lookup does.
+func (r *Registry) Has(name string) bool {
+	r.mu.RLock()
+	defer r.mu.RUnlock()
+	return r.tools[name] != nil || r.tools[r.aliases[name]] != nil
+}
+
 // Nearest returns the registered name most like name; empty when none is.
 func (r *Registry) Nearest(name string) string {
 	r.mu.RLock()

@@ -13,8 +13,8 @@ import (
 	"github.com/loom-bridge/loom-bridge/context/tokens"
 )
 
-// maxOpenAINameBytes bounds a name that OpenAI takes.
-const maxOpenAINameBytes = 64
+// MaxOpenAINameBytes bounds a name that OpenAI takes.
+const MaxOpenAINameBytes = 64
 
 // toolset is the tools of a request in their final order and form. It never
 // changes.
@@ -103,10 +103,10 @@ func offeredName(tool Tool, format Format) (string, error) {
 		return "", invalidTool("hold %q, which is not UTF-8", tool.Name)
 	case format == Neutral:
 		return tool.Name, nil
-	case len(tool.Name) > maxOpenAINameBytes:
-		return "", invalidTool("hold %q, and OpenAI takes names of at most %d bytes", tool.Name, maxOpenAINameBytes)
+	case len(tool.Name) > MaxOpenAINameBytes:
+		return "", invalidTool("hold %q, and OpenAI takes names of at most %d bytes", tool.Name, MaxOpenAINameBytes)
 	}
-	return openAIName(tool.Name), nil
+	return OpenAIName(tool.Name), nil
 }
 
 // parameters decodes a tool's schema.
@@ -130,9 +130,9 @@ func definition(name, description string, schema map[string]any, format Format) 
 	return function
 }
 
-// openAIName is a name as OpenAI takes it: what it does not take becomes an
+// OpenAIName is a name as OpenAI takes it: what it does not take becomes an
 // underscore, and a long name is cut.
-func openAIName(name string) string {
+func OpenAIName(name string) string {
 	clean := strings.Map(func(r rune) rune {
 		switch {
 		case 'a' <= r && r <= 'z', 'A' <= r && r <= 'Z', '0' <= r && r <= '9', r == '_', r == '-':
@@ -140,5 +140,5 @@ func openAIName(name string) string {
 		}
 		return '_'
 	}, name)
-	return clean[:min(len(clean), maxOpenAINameBytes)]
+	return clean[:min(len(clean), MaxOpenAINameBytes)]
 }

@@ -164,7 +164,7 @@ func FuzzHead(f *testing.F) {
 }
 
 func FuzzDirectory(f *testing.F) {
-	f.Add(directory{last: 3, spaces: []entry{{1, "a/b", 384, false}, {3, "c", 8, true}}}.encode())
+	f.Add(directory{last: 3, spaces: []entry{{1, "a/b", 384, false, ""}, {3, "c", 8, true, "agent"}}}.encode())
 	f.Fuzz(func(t *testing.T, b []byte) {
 		d, err := decodeDirectory(b)
 		if err != nil {

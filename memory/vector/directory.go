@@ -37,7 +37,8 @@ type entry struct {
 	number    uint16
 	name      string
 	dimension int
-	dropped   bool // hidden, and being deleted
+	dropped   bool   // hidden, and being deleted
+	by        string // the agent that made it, where several share the scope
 }
 
 // directory lists the spaces of a scope. Numbers are never used again.
@@ -56,6 +57,7 @@ const (
 	spaceName      = 2
 	spaceDimension = 3
 	spaceDropped   = 4
+	spaceBy        = 5
 )
 
 func (d directory) encode() []byte {
@@ -68,6 +70,7 @@ func (d directory) encode() []byte {
 		if s.dropped {
 			m = wire.AppendUint(m, spaceDropped, 1)
 		}
+		m = wire.AppendText(m, spaceBy, s.by)
 		b = wire.AppendItem(b, dirSpace, m)
 	}
 	return b
@@ -114,6 +117,8 @@ func decodeSpace(b []byte) (entry, error) {
 			s.dimension = int(min(f.Value, MaxDimension+1))
 		case spaceDropped:
 			s.dropped = f.Value != 0
+		case spaceBy:
+			s.by = string(f.Bytes)
 		}
 	}
 	if s.dimension < 1 || s.dimension > MaxDimension {
@@ -140,6 +145,36 @@ func (d directory) find(name string) (entry, bool) {
 		}
 	}
 	return entry{}, false
+}
+
+// keptSpaces is the part of the free spaces of a scope that is kept for agents that
+// have made fewer: one in so many.
+const keptSpaces = 16
+
+// room tells whether an agent may make one more space. Of a scope that several agents
+// share one alone gets nearly all, and leaves some for those who come later.
+func (d directory) room(by string) bool {
+	own := 0
+	for _, s := range d.spaces {
+		if by != "" && s.by == by {
+			own++
+		}
+	}
+	free := MaxSpaces - len(d.spaces)
+	return free > 0 && (own == 0 || own+1 <= (keptSpaces-1)*(free-1))
+}
+
+type agentKey struct{}
+
+// By returns a context in which new spaces are those of an agent, in a scope that
+// several share.
+func By(ctx context.Context, agent string) context.Context {
+	return context.WithValue(ctx, agentKey{}, agent)
+}
+
+func agentOf(ctx context.Context) string {
+	agent, _ := ctx.Value(agentKey{}).(string)
+	return agent
 }
 
 // getter is what reading needs of a kv.Reader or a kv.Tx.
@@ -181,11 +216,12 @@ func needSpace(ctx context.Context, tx *kv.Tx, scope kv.Scope, name string, dime
 	if name == "" || len(name) > MaxSpaceBytes {
 		return entry{}, fmt.Errorf("%w: name of a space has %d bytes", ErrInvalid, len(name))
 	}
-	if len(d.spaces) >= MaxSpaces || d.last == 1<<16-1 {
+	by := agentOf(ctx)
+	if !d.room(by) || d.last == 1<<16-1 {
 		return entry{}, ErrTooManySpaces
 	}
 	d.last++
-	s := entry{number: d.last, name: name, dimension: dimension}
+	s := entry{number: d.last, name: name, dimension: dimension, by: by}
 	d.spaces = append(d.spaces, s)
 	tx.Put(kv.Records, spacesKey(scope), d.encode())
 	return s, nil

@@ -12,6 +12,7 @@ import (
 	"github.com/loom-bridge/loom-bridge/bridge/events"
 	"github.com/loom-bridge/loom-bridge/bridge/hand"
 	"github.com/loom-bridge/loom-bridge/bridge/native"
+	"github.com/loom-bridge/loom-bridge/bridge/share"
 	"github.com/loom-bridge/loom-bridge/bridge/tiers"
 	"github.com/loom-bridge/loom-bridge/bridge/tools"
 	"github.com/loom-bridge/loom-bridge/context/assemble"
@@ -38,8 +39,8 @@ type Options struct {
 	// StoreDir is the directory of the store, which no tool may touch. Default:
 	// there is none.
 	StoreDir string
-	// Memory is how long-term memory works. Its Now, Logger and CountTokens are set
-	// by the domain. Default that of package memory.
+	// Memory is how long-term memory works. Its Now, Logger, CountTokens and Idle
+	// are set by the domain. Default that of package memory.
 	Memory memory.Options
 	// Models is the table of models. Default: the one that comes with package
 	// tokens.
@@ -82,6 +83,27 @@ type Options struct {
 	Tiers tiers.Options
 	// CloseTimeout bounds Close. Default DefaultCloseTimeout.
 	CloseTimeout time.Duration
+	// MaxTools bounds the tools that run here at once, and MaxRelayedCalls the calls
+	// that wait for agents. Defaults those of packages hand and agents.
+	MaxTools, MaxRelayedCalls int
+	// MaxAgentToolBytes bounds what an agent's tools say of themselves, and
+	// MaxTenantToolBytes what those of all agents of a tenant do. Defaults those of
+	// package agents.
+	MaxAgentToolBytes, MaxTenantToolBytes int
+	// MaxQueuedEventBytes bounds the volatile events that wait for readers, and
+	// MaxSubscriptions the open subscriptions. Defaults those of package events.
+	MaxQueuedEventBytes int64
+	MaxSubscriptions    int
+	// Tenants returns those that share the disk, and MaxStoreBytes what all of them may
+	// store; 0 is as much as there is room for. DiskEvery is the time between two
+	// measurements. Default DefaultDiskEvery.
+	Tenants       func() []string
+	MaxStoreBytes int64
+	DiskEvery     time.Duration
+	// OneTenant says that there is one tenant, for which everything is.
+	OneTenant bool
+	// Shares are those of the server. Default: tenants share nothing by them.
+	Shares *server.Shares
 	// Now is the clock. Default time.Now.
 	Now func() time.Time
 	// Logger hears of faults. Default silent.
@@ -124,8 +146,14 @@ func withDefaults(opts *Options) Options {
 	if opts != nil {
 		o = *opts
 	}
+	if o.Shares == nil {
+		o.Shares = &server.Shares{}
+	}
 	if o.Presets == nil {
 		o.Presets = history.Named
+	}
+	if o.DiskEvery <= 0 {
+		o.DiskEvery = DefaultDiskEvery
 	}
 	if o.CloseTimeout <= 0 {
 		o.CloseTimeout = DefaultCloseTimeout
@@ -145,7 +173,7 @@ func (d *Domain) open(engine kv.Engine, workspaces hand.Workspaces, o Options) (
 	answered := kv.NewAnswered(engine, writer, &kv.AnsweredOptions{For: o.AnsweredFor, Now: o.Now, Logger: o.Logger})
 	d.onClose(answered.Close)
 
-	o.Memory.Now, o.Memory.Logger, o.Memory.CountTokens = o.Now, o.Logger, d.count
+	o.Memory.Now, o.Memory.Logger, o.Memory.CountTokens, o.Memory.Idle = o.Now, o.Logger, d.count, share.Pause
 	d.Memory = memory.New(engine, writer, &o.Memory)
 	d.onClose(d.Memory.Close)
 	d.Journal = journal.New(engine, writer, &journal.Options{Now: o.Now})
@@ -164,10 +192,15 @@ func (d *Domain) open(engine kv.Engine, workspaces hand.Workspaces, o Options) (
 		Reducer: reducer, Models: o.Models, Reference: o.Reference, ToolResultTokens: o.ResultTokens, Presets: o.presets(),
 	})
 
-	d.Events = events.New(engine, writer, &events.Options{Now: o.Now, Retention: o.Retention, Logger: o.Logger})
+	d.Events = events.New(engine, writer, &events.Options{
+		Now: o.Now, Retention: o.Retention, Rate: o.Shares.EventBytes, Quota: o.Shares.Disk, Logger: o.Logger,
+		MaxQueuedBytes: o.MaxQueuedEventBytes, MaxSubscriptions: o.MaxSubscriptions, OneTenant: o.OneTenant,
+	})
 	d.onClose(d.Events.Close)
 	d.Agents = agents.New(engine, writer, &agents.Options{
 		Now: o.Now, EventTime: d.Events.Now, Logger: o.Logger, IdleRegistration: o.RegistrationIdle, OnChange: herald{d.Events}.tell,
+		MaxCalls: o.MaxRelayedCalls, OneTenant: o.OneTenant, CallName: assemble.OpenAIName, Reserved: d.ownTool,
+		MaxToolBytes: o.MaxAgentToolBytes, MaxTenantToolBytes: o.MaxTenantToolBytes,
 	})
 	d.onClose(d.Agents.Close)
 
@@ -178,8 +211,9 @@ func (d *Domain) open(engine kv.Engine, workspaces hand.Workspaces, o Options) (
 	d.Hand = hand.New(hand.Deps{
 		Registry: d.Registry, Relay: relay{d.Agents}, Absent: native.Absent(), Log: d.Log, Blobs: d.Blobs, Reducer: reducer,
 		Engine: engine, Writer: writer, Workspaces: workspaces, Compressor: compress.New(d.count, &o.Compress), Pressure: d.Assembler.Pressure, Style: log.reference(o),
-	}, &hand.Options{Now: o.Now, Logger: o.Logger, DropWritten: o.DropWritten, MaxResultBytes: o.MaxResultBytes})
+	}, &hand.Options{Now: o.Now, Logger: o.Logger, DropWritten: o.DropWritten, MaxResultBytes: o.MaxResultBytes, MaxRunning: o.MaxTools, OneTenant: o.OneTenant})
 	d.onClose(func() error { return d.closeHand(o.CloseTimeout) })
+	d.onClose(d.watchDisk(engine, o))
 	return nil
 }
 
@@ -187,6 +221,11 @@ func (d *Domain) open(engine kv.Engine, workspaces hand.Workspaces, o Options) (
 func (d *Domain) reducer(o step.Options) *step.Reducer {
 	o.Count = d.count
 	return step.NewReducer(&o)
+}
+
+// ownTool tells whether a name means a tool of the server, to callers or to models.
+func (d *Domain) ownTool(name string) bool {
+	return d.Registry.Has(name) || d.Registry.Has(assemble.OpenAIName(name))
 }
 
 // count counts a text for the model of callers that name none.

@@ -142,7 +142,7 @@ func TestToolOfAnAgentThatLeft(t *testing.T) {
 	d := MustOpen(t)
 	_, err := d.Agents.Register(tenant, "gone", agents.Registration{Tools: []agents.Tool{{Name: "demo:gone"}}})
 	must(t, err)
-	if a := call(t, d, "demo:gone"); a.Success || a.ErrorMessage != "Execution failed: agent gone is not connected" {
+	if a := call(t, d, "demo:gone"); a.ErrorCode != tools.ProviderAway || a.ErrorMessage != "Execution failed: its provider gone is not attached; nothing ran" {
 		t.Errorf("%+v", a)
 	}
 }
@@ -171,7 +171,7 @@ func TestAgentLeavesDuringItsTool(t *testing.T) {
 // Whoever listens to agent.status hears agents come and go.
 func TestStatusEvents(t *testing.T) {
 	d := MustOpen(t)
-	topic, err := events.ParsePattern(domain.StatusTopic)
+	topic, err := events.ParsePattern(events.StatusTopic)
 	must(t, err)
 	s, err := d.Events.Subscribe(t.Context(), tenant, []events.Selection{{Pattern: topic}}, nil)
 	must(t, err)

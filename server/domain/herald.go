@@ -14,12 +14,6 @@ import (
 	"github.com/loom-bridge/loom-bridge/server"
 )
 
-// StatusTopic gets one volatile event for each change of an agent's status.
-const StatusTopic = "agent.status"
-
-// FoldedTopic gets one volatile event for each batch of folds that was stored.
-const FoldedTopic = "context.folded"
-
 // maxStatusWait is how long a change waits for a subscriber that is full, which
 // then misses it: changes that wait hold memory.
 const maxStatusWait = 10 * time.Millisecond
@@ -44,8 +38,8 @@ func (h herald) tell(tenant string, c agents.Change) {
 	ctx, cancel := context.WithTimeout(context.Background(), maxStatusWait)
 	defer cancel()
 	_, _ = h.bus.Emit(ctx, tenant, events.Event{
-		Topic: StatusTopic, Type: StatusTopic, Source: c.AgentID, Payload: payload,
-	}, events.EmitOptions{Volatile: true, Legacy: true})
+		Topic: events.StatusTopic, Type: events.StatusTopic, Source: c.AgentID, Payload: payload,
+	}, events.EmitOptions{Volatile: true, Legacy: true, Own: true})
 }
 
 // folded publishes one batch; nil is none. It waits for nobody, and a call whose
@@ -67,6 +61,6 @@ func (h herald) folded(ctx context.Context, scope kv.Scope, sessionID string, ma
 		return // text and numbers are JSON
 	}
 	_, _ = h.bus.Emit(ctx, scope.Tenant, events.Event{
-		Topic: FoldedTopic, Type: FoldedTopic, Source: scope.Owner, SessionID: sessionID, Payload: payload,
-	}, events.EmitOptions{Volatile: true})
+		Topic: events.FoldedTopic, Type: events.FoldedTopic, Source: scope.Owner, SessionID: sessionID, Payload: payload,
+	}, events.EmitOptions{Volatile: true, Own: true})
 }

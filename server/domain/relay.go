@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/loom-bridge/loom-bridge/bridge/agents"
+	"github.com/loom-bridge/loom-bridge/bridge/share"
 	"github.com/loom-bridge/loom-bridge/bridge/tools"
 	"github.com/loom-bridge/loom-bridge/context/step"
 )
@@ -42,9 +43,11 @@ func (r relay) call(ctx context.Context, tenant, name string, c tools.Call) (too
 	switch {
 	case gone != nil && gone.Sent:
 		return tools.Result{}, &tools.Error{Code: tools.OutcomeUnknown, Message: fmt.Sprintf(lostText, gone.Agent), Cause: err}
+	case gone != nil:
+		return tools.Result{}, &tools.Error{Code: tools.ProviderAway, Message: fmt.Sprintf(awayText, gone.Agent), Cause: err}
 	case errors.Is(err, agents.ErrNotFound):
 		return tools.Result{}, tools.Errorf(tools.NotFound, "Tool not found: %s", name)
-	case errors.Is(err, context.Canceled), errors.Is(err, context.DeadlineExceeded):
+	case errors.Is(err, context.Canceled), errors.Is(err, context.DeadlineExceeded), errors.Is(err, share.ErrExhausted):
 		return tools.Result{}, err
 	case err != nil:
 		return tools.Result{}, tools.Errorf(tools.Failed, "Execution failed: %w", err)
@@ -53,6 +56,10 @@ func (r relay) call(ctx context.Context, tenant, name string, c tools.Call) (too
 	}
 	return outputOf(result)
 }
+
+// awayText is the message of a call of a tool whose agent has gone away, or has not
+// come back since the server started.
+const awayText = "Execution failed: its provider %s is not attached; nothing ran"
 
 // lostText is the message of a call whose agent went away while it ran the tool.
 const lostText = "Outcome unknown: agent %s is not connected any more; the tool may or may not have taken effect"

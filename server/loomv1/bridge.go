@@ -69,11 +69,31 @@ func (d Deps) register(ctx context.Context, tenant, id string, r agents.Registra
 	if len(distinct) > events.MaxSelections {
 		return fmt.Sprintf("subscribed_topics has %d topics, over the limit of %d", len(distinct), events.MaxSelections)
 	}
-	_, err := d.Agents.Register(tenant, id, r)
+	registered, err := d.Agents.Register(tenant, id, r)
 	if err == nil {
+		d.tellTaken(ctx, tenant, id, r, registered)
 		return ""
 	}
 	return d.plain(ctx, "register the agent", err)
+}
+
+// tellTaken logs the tools of a registration that calls do not reach: these clients
+// could not be told.
+func (d Deps) tellTaken(ctx context.Context, tenant, id string, asked agents.Registration, registered agents.Agent) {
+	has := make(map[string]bool, len(registered.Tools))
+	for _, t := range registered.Tools {
+		has[t.Name] = true
+	}
+	for _, t := range asked.Tools {
+		if !has[t.Name] {
+			d.Options.Logger.WarnContext(ctx, "loom.v1 tool left out: the agent's tools, or those of all agents, are too large", "agent", id, "tool", clip(t.Name))
+			continue
+		}
+		if reached, ok := d.Agents.Lookup(tenant, t.Name); ok && reached.AgentID != id {
+			d.Options.Logger.WarnContext(ctx, "loom.v1 tool belongs to another agent, which is called while it has a stream",
+				"agent", id, "tool", clip(t.Name), "owner", clip(reached.AgentID))
+		}
+	}
 }
 
 // ForwardToolCall runs a tool of the server or of an agent. Its gRPC status is

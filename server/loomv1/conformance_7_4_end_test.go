@@ -96,9 +96,11 @@ func TestConformance74GoneWhileTheGapIsTaken(t *testing.T) {
 // nobody waits for ends.
 func TestListToolsTooLarge(t *testing.T) {
 	w := MustLoom(t, loomOptions{})
-	for i := range 5 {
+	for i := range agents.DefaultMaxTenantToolBytes / agents.DefaultMaxToolBytes {
 		id := fmt.Sprint("agent", i)
-		_, err := w.Agents.Register("default", id, agents.Registration{Tools: []agents.Tool{{Name: id, Schema: strings.Repeat("s", 1<<20)}}})
+		_, err := w.Agents.Register("default", id, agents.Registration{
+			Tools: []agents.Tool{{Name: id, Schema: strings.Repeat("s", agents.DefaultMaxToolBytes-128)}},
+		})
 		mustBe(t, err)
 		link, err := w.Agents.Open("default", id, agents.OpenOptions{})
 		mustBe(t, err)

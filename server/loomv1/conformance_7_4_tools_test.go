@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"log/slog"
 	"maps"
 	"os"
 	"path/filepath"
@@ -412,24 +413,29 @@ func TestConformance74AgentGone(t *testing.T) {
 	}
 }
 
-// The latest registration with an open stream gets the calls; when its stream
-// ends, the one before it does.
-func TestConformance74LatestRegistrationWins(t *testing.T) {
-	w := MustToolWorld(t, loomv1.Options{})
+// The first that registered a tool and has an open stream gets the calls; when its
+// stream ends, the next one does. The log tells of a registration that is not
+// reached.
+func TestConformance74FirstRegistrationWins(t *testing.T) {
+	log := &logText{}
+	w := MustToolWorld(t, loomv1.Options{Logger: slog.New(slog.NewTextHandler(log, nil))})
 	named := func(name string) func(*loomv1pb.ToolCall) *loomv1pb.ToolResult {
 		return func(*loomv1pb.ToolCall) *loomv1pb.ToolResult { return &loomv1pb.ToolResult{Output: name} }
 	}
-	w.agent("one", "work:do").serve(named("1"))
-	two := w.agent("two", "work:do")
-	two.serve(named("2"))
+	one := w.agent("one", "work:do")
+	one.serve(named("1"))
+	w.agent("two", "work:do").serve(named("2"))
 	w.register("three", "work:do")
 	call := &loomv1pb.ToolCall{Name: "work:do"}
-	if got := w.call(call).GetOutput(); got != "2" {
-		t.Errorf("agent %s answered, want 2", got)
-	}
-	w.gone(two)
 	if got := w.call(call).GetOutput(); got != "1" {
 		t.Errorf("agent %s answered, want 1", got)
+	}
+	if text := log.String(); strings.Count(text, "belongs to another agent") != 2 || !strings.Contains(text, "owner=one") {
+		t.Errorf("logged %s", text)
+	}
+	w.gone(one)
+	if got := w.call(call).GetOutput(); got != "2" {
+		t.Errorf("agent %s answered, want 2", got)
 	}
 }
 

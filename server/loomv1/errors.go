@@ -43,6 +43,9 @@ func (d Deps) plain(ctx context.Context, operation string, err error) string {
 	if bad, ok := errors.AsType[*events.InvalidError](err); ok {
 		return bad.Field + " " + clip(bad.Reason)
 	}
+	if reserved, ok := errors.AsType[*events.ReservedTopicError](err); ok {
+		return "topic " + reserved.Topic + " is the server's own"
+	}
 	if full, ok := errors.AsType[*agents.LimitError](err); ok {
 		return fmt.Sprintf("the limit of %d %s is reached", full.Limit, full.What)
 	}

@@ -62,7 +62,7 @@ func (s *eventBusService) Publish(ctx context.Context, r *loomv1pb.PublishReques
 		return &loomv1pb.PublishResponse{Success: true, SequenceNumber: s.numbers.next(tenant, ready.Topic)}, nil
 	case err == nil:
 		return &loomv1pb.PublishResponse{Success: true, SequenceNumber: int64(stored.Sequence)}, nil
-	case errors.Is(err, events.ErrInvalid):
+	case errors.Is(err, events.ErrInvalid), errors.Is(err, events.ErrReservedTopic):
 		return &loomv1pb.PublishResponse{ErrorMessage: s.notTaken(ctx, ready.Topic, err).message}, nil
 	case errors.Is(err, events.ErrClosed):
 		return nil, errStopping

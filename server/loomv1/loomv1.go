@@ -10,6 +10,7 @@ import (
 	"github.com/loom-bridge/loom-bridge/bridge/agents"
 	"github.com/loom-bridge/loom-bridge/bridge/events"
 	"github.com/loom-bridge/loom-bridge/bridge/hand"
+	"github.com/loom-bridge/loom-bridge/bridge/share"
 	"github.com/loom-bridge/loom-bridge/bridge/tools"
 	"github.com/loom-bridge/loom-bridge/memory/journal"
 	loomv1pb "github.com/loom-bridge/loom-bridge/proto/gen/loom/v1"
@@ -76,6 +77,9 @@ type Options struct {
 	// begins, and what comes behind it: if the agent opens another one meanwhile,
 	// that one gets it all. Default DefaultSettle; negative: no time.
 	Settle time.Duration
+	// Requests are the bytes of requests in memory, which what streams have published
+	// and the bus has not taken yet counts against. Default nil: it is not counted.
+	Requests *share.Pool
 	// Now is the clock. Default time.Now.
 	Now func() time.Time
 	// Logger hears of faults of the server's own. Default silent.

@@ -9,6 +9,7 @@ import (
 	"google.golang.org/protobuf/proto"
 
 	"github.com/loom-bridge/loom-bridge/bridge/events"
+	"github.com/loom-bridge/loom-bridge/bridge/share"
 	"github.com/loom-bridge/loom-bridge/memory/kv"
 	loomv1pb "github.com/loom-bridge/loom-bridge/proto/gen/loom/v1"
 )
@@ -57,7 +58,7 @@ func (d Deps) notTaken(ctx context.Context, topic string, err error) *refusal {
 	switch {
 	case isLarge: // the limit is a little below that of a message
 		return tooLarge(large.Size, large.Limit)
-	case errors.Is(err, events.ErrInvalid):
+	case errors.Is(err, events.ErrInvalid), errors.Is(err, events.ErrReservedTopic):
 		return &refusal{codeInvalidArgument, d.plain(ctx, "publish event", err)}
 	case errors.Is(err, events.ErrClosed), errors.Is(err, kv.ErrClosed):
 		return &refusal{codeUnavailable, publicStopping}
@@ -90,10 +91,15 @@ type publishQueue struct {
 	items  []*loomv1pb.Publish
 	bytes  int
 	closed bool
+
+	meter *share.Meter // of the bytes
 }
 
-func newPublishQueue() *publishQueue {
-	return &publishQueue{room: make(chan struct{}, 1), some: make(chan struct{}, 1)}
+// meterStep is how much a stream takes at once of the share of its agent.
+const meterStep = 64 << 10
+
+func newPublishQueue(meter *share.Meter) *publishQueue {
+	return &publishQueue{room: make(chan struct{}, 1), some: make(chan struct{}, 1), meter: meter}
 }
 
 // put adds a publish, when there is room.
@@ -112,8 +118,10 @@ func (q *publishQueue) put(ctx context.Context, p *loomv1pb.Publish) error {
 func (q *publishQueue) offer(p *loomv1pb.Publish, size int) bool {
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	full := len(q.items) >= maxQueuedPublishes || q.bytes+size > maxQueuedPublishBytes
-	if full && len(q.items) > 0 {
+	switch full := len(q.items) >= maxQueuedPublishes || q.bytes+size > maxQueuedPublishBytes; {
+	case len(q.items) == 0:
+		q.meter.Note(int64(size)) // one is always taken
+	case full || q.meter.Add(int64(size)) != nil:
 		return false
 	}
 	q.items = append(q.items, p)
@@ -139,9 +147,11 @@ func (q *publishQueue) poll() (batch []*loomv1pb.Publish, closed bool) {
 	defer q.mu.Unlock()
 	n := min(len(q.items), maxBatchEvents)
 	batch = append(batch, q.items[:n]...)
+	before := q.bytes
 	for _, p := range batch {
 		q.bytes -= proto.Size(p)
 	}
+	q.meter.Sub(int64(before - q.bytes))
 	clear(q.items[:n])
 	q.items = q.items[n:]
 	give(q.room)
@@ -153,6 +163,7 @@ func (q *publishQueue) close() {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	q.closed = true
+	q.meter.Close()
 	give(q.some)
 }
 

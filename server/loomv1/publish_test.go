@@ -23,7 +23,7 @@ func TestPublishQueueIsBounded(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				q := newPublishQueue()
+				q := newPublishQueue(nil)
 				for range tt.fits {
 					if err := q.put(t.Context(), publishOfSize(tt.size)); err != nil {
 						t.Fatal(err)
@@ -60,7 +60,7 @@ func TestPublishQueueIsBounded(t *testing.T) {
 
 // One publish that is larger than the queue passes when it is empty.
 func TestPublishQueueTakesOneOfAnySize(t *testing.T) {
-	q := newPublishQueue()
+	q := newPublishQueue(nil)
 	large := publishOfSize(maxQueuedPublishBytes + 1)
 	if err := q.put(t.Context(), large); err != nil {
 		t.Fatal(err)
@@ -72,7 +72,7 @@ func TestPublishQueueTakesOneOfAnySize(t *testing.T) {
 
 func TestPublishQueueWakesWhoTakes(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		q := newPublishQueue()
+		q := newPublishQueue(nil)
 		taken := make(chan int)
 		go func() { taken <- len(q.take()) }()
 		synctest.Wait()

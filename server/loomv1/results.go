@@ -8,6 +8,7 @@ import (
 
 	"github.com/loom-bridge/loom-bridge/bridge/agents"
 	"github.com/loom-bridge/loom-bridge/bridge/hand"
+	"github.com/loom-bridge/loom-bridge/bridge/share"
 	"github.com/loom-bridge/loom-bridge/bridge/tools"
 	loomv1pb "github.com/loom-bridge/loom-bridge/proto/gen/loom/v1"
 )
@@ -95,7 +96,7 @@ func (c toolCaller) refused(ctx context.Context, call *loomv1pb.ToolCall, err er
 		return invalidArguments(prefixInvalid + bad.Detail())
 	case errors.Is(err, tools.ErrToolNotFound):
 		return notFound(call.GetName())
-	case errors.Is(err, hand.ErrOverloaded):
+	case errors.Is(err, share.ErrExhausted):
 		return executionFailed("too many calls are waiting")
 	case errors.Is(err, hand.ErrClosed):
 		return executionFailed(publicStopping)
@@ -109,6 +110,8 @@ func (c toolCaller) relayFailed(ctx context.Context, call *loomv1pb.ToolCall, er
 		return executionFailed("agent %s is not connected", gone.Agent)
 	}
 	switch {
+	case errors.Is(err, share.ErrExhausted):
+		return executionFailed("too many calls are waiting")
 	case errors.Is(err, agents.ErrBusy):
 		return executionFailed("too many calls wait for the agent")
 	case errors.Is(err, agents.ErrClosed):

@@ -13,6 +13,7 @@ import (
 
 	"github.com/loom-bridge/loom-bridge/bridge/agents"
 	"github.com/loom-bridge/loom-bridge/bridge/events"
+	"github.com/loom-bridge/loom-bridge/bridge/share"
 	"github.com/loom-bridge/loom-bridge/memory/kv"
 	loomv1pb "github.com/loom-bridge/loom-bridge/proto/gen/loom/v1"
 )
@@ -70,7 +71,7 @@ func newAgentStream(d Deps, stream grpc.BidiStreamingServer[loomv1pb.ClientEvent
 		id:        id,
 		link:      link,
 		tap:       &tap{},
-		publishes: newPublishQueue(),
+		publishes: newPublishQueue(share.NewMeter(d.Options.Requests, share.Owner{Tenant: tenant, Agent: id}, meterStep, 0)),
 		answers:   make(chan *loomv1pb.ServerEvent, queuedAnswers),
 		stall:     newStallWatch(d.Options.StallTimeout),
 		left:      make(chan struct{}),
@@ -196,7 +197,7 @@ func (a *agentStream) wait(ctx context.Context, read, sent <-chan error, publish
 func (a *agentStream) leave(ctx context.Context) {
 	close(a.left)
 	a.publishes.close()
-	a.link.Close()
+	a.link.Leave()
 	a.endGap(ctx, false)
 }
 

@@ -14,6 +14,7 @@ import (
 
 	"github.com/loom-bridge/loom-bridge/bridge/agents"
 	"github.com/loom-bridge/loom-bridge/bridge/hand"
+	"github.com/loom-bridge/loom-bridge/bridge/share"
 	"github.com/loom-bridge/loom-bridge/bridge/tools"
 	"github.com/loom-bridge/loom-bridge/context/step"
 	"github.com/loom-bridge/loom-bridge/memory/kv"
@@ -37,7 +38,7 @@ func TestCallThatCouldNotRun(t *testing.T) {
 		code   string
 		text   string
 	}{
-		"too many":    {hand.ErrOverloaded, statusError, "EXECUTION_ERROR", "Execution failed: too many calls are waiting"},
+		"too many":    {&share.ExhaustedError{}, statusError, "EXECUTION_ERROR", "Execution failed: too many calls are waiting"},
 		"stopping":    {hand.ErrClosed, statusError, "EXECUTION_ERROR", "Execution failed: the server is stopping"},
 		"caller gone": {context.Canceled, statusError, "EXECUTION_ERROR", "Execution failed: the caller gave up"},
 		"waited long": {fmt.Errorf("hand: call: %w", context.DeadlineExceeded), statusTimeout, "TIMEOUT", "Timeout"},

@@ -104,6 +104,9 @@ func Start(tb testing.TB, opts *Options) *Server {
 		o.Workspace = tb.TempDir()
 	}
 	s := &Server{Workspace: o.Workspace, Clock: NewClock(), listener: bufconn.Listen(listenerBytes), dial: o.Dial}
+	if o.Server.Shares == nil {
+		o.Server.Shares = server.NewShares(o.Server.Limits, o.Server.Credentials == nil)
+	}
 	s.Domain = s.open(tb, o)
 	services := s.Domain.Services()
 	if o.Server.Credentials == nil && o.Server.Loom == nil {
@@ -128,6 +131,7 @@ func (s *Server) open(tb testing.TB, o Options) *domain.Domain {
 	must(tb, err)
 	tb.Cleanup(func() { must(tb, root.Close()) })
 	d := o.Domain
+	d.Shares, d.OneTenant = o.Server.Shares, o.Server.Credentials == nil
 	d.Now, d.Logger, d.CloseTimeout, d.Retention, d.Blobs, d.History = s.Clock.Now, o.Logger, stopTimeout, o.Retention, o.Blobs, o.History
 	parts, err := domain.Open(o.Engine, workspace{root}, &d)
 	if err != nil {

@@ -3,6 +3,7 @@
 import asyncio
 import sys
 from collections.abc import AsyncGenerator
+from contextlib import AsyncExitStack
 from typing import Any
 
 import pytest
@@ -68,7 +69,8 @@ async def test_a_tool_that_comes_later_and_an_agent_that_leaves(
     assert "later" not in {tool.name for tool in await live.tools.list()}
     gone = await live.tool("later")
     assert gone.error
-    assert "not connected" in gone.error.message
+    assert gone.error.code == "provider_away"
+    assert "its provider a2 is not attached" in gone.error.message
 
 
 async def test_slow_tools_end_with_their_timeout(
@@ -141,17 +143,71 @@ async def test_two_processes_with_one_agent_id(
                 heard.append(name)
 
             client.tool("who", parameters={})(who)
-            client.tool("fs:list_dir", parameters={})(who)
             client.subscribe("t")(hear)
             await client.attach()
         await other.emit("t")
         await until(lambda: len(heard) == 2)
         assert sorted(heard) == ["first", "second"]
         assert (await other.tool("who")).output == "second"
-        # The server's own tool wins.
-        listed = await other.tool("fs:list_dir", {"path": "."})
-        assert listed.raise_for_error().output != "second"
     assert (await other.tool("who")).output == "first"
+
+
+@pytest.mark.parametrize("name", ["fs:list_dir", "fs_list_dir", "who", "w.ho"])
+async def test_names_of_tools_are_not_to_be_had_twice(
+    live: loombridge.Client, other: loombridge.Client, name: str
+) -> None:
+    def answer() -> str:
+        return "first"
+
+    live.tool("who", parameters={})(answer)
+    live.tool("w:ho", parameters={})(answer)
+    await live.attach()
+    other.tool(name, parameters={})(lambda: "second")
+    with pytest.raises(loombridge.ToolNameTakenError) as caught:
+        await other.attach()
+    assert caught.value.tool == name
+    assert caught.value.agent_id == ("" if name.startswith("fs") else "a1")
+    assert (await live.tool("who")).output == "first"
+
+
+async def test_a_tool_is_known_after_a_restart() -> None:
+    async with testing.server() as srv:
+        async with loombridge.connect(srv.address, agent_id="a2") as provider:
+            provider.tool("sum", parameters={})(lambda: 3)
+            await provider.attach()
+            await asyncio.sleep(0.5)  # tools are stored within a fifth of that
+            await srv.kill9()
+            await provider.close()
+        await srv.start()
+        async with loombridge.connect(srv.address, agent_id="a1", wait=RESTART) as caller:
+            away = await caller.tool("sum")
+            assert away.error
+            assert away.error.code == "provider_away"
+            with pytest.raises(loombridge.ToolNotFoundError):
+                await caller.tool("summ")
+
+
+async def test_more_tools_than_one_message_holds(
+    live: loombridge.Client, other: loombridge.Client, srv: testing.Server
+) -> None:
+    text = "x" * 12_000
+    clients = [loombridge.connect(srv.address, agent_id=f"large{i}") for i in range(17)]
+    async with AsyncExitStack() as stack:
+        for i, connecting in enumerate(clients):
+            client = await stack.enter_async_context(connecting)
+            for k in range(20):
+                client.tool(f"large{i:02}:{k}", description=text, parameters={})(lambda: None)
+            await client.attach()
+        names = [tool.name for tool in await other.tools.list()]
+    assert names == sorted(names)
+    assert sum(name.startswith("large") for name in names) == 17 * 20
+
+
+async def test_a_request_that_nobody_hears(live: loombridge.Client) -> None:
+    began = asyncio.get_running_loop().time()
+    with pytest.raises(loombridge.NobodyListensError, match=r"math\.nobody"):
+        await live.request("math.nobody", 1, timeout=PATIENCE)
+    assert asyncio.get_running_loop().time() - began < PATIENCE / 2
 
 
 EXITS = """

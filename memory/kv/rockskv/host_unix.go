@@ -13,15 +13,21 @@ import (
 
 // checkRoom returns kv.ErrFull for a directory that has less than some bytes of room
 // for what needs them.
-func checkRoom(dir, what string, need uint64) error {
-	var fs syscall.Statfs_t
-	if err := syscall.Statfs(dir, &fs); err != nil {
-		return nil // no answer is no reason to refuse
-	}
-	if free := fs.Bavail * uint64(fs.Bsize); free < need {
+func checkRoom(dir, what string, need int64) error {
+	// No answer is no reason to refuse.
+	if free, known := freeBytes(dir); known && free < need {
 		return fmt.Errorf("%w: %d bytes free, %s needs %d", kv.ErrFull, free, what, need)
 	}
 	return nil
+}
+
+// freeBytes is the room on a directory's disk; false when it is not known.
+func freeBytes(dir string) (int64, bool) {
+	var fs syscall.Statfs_t
+	if err := syscall.Statfs(dir, &fs); err != nil {
+		return 0, false
+	}
+	return int64(fs.Bavail * uint64(fs.Bsize)), true
 }
 
 // lockDir locks a directory for this open of it. It writes nothing, so it can

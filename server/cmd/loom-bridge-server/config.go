@@ -53,8 +53,9 @@ type Config struct {
 	RegistrationIdle time.Duration
 	RequestRetention time.Duration
 
-	Scrub  Scrub
-	Limits server.Limits
+	Scrub   Scrub
+	Sharing Sharing
+	Limits  server.Limits
 }
 
 const (

@@ -18,13 +18,18 @@ import (
 // MustCallers writes a credentials file with one token for each tenant.
 func MustCallers(tb testing.TB, dir string, tenants ...string) string {
 	tb.Helper()
+	path := filepath.Join(dir, "callers.toml")
+	must(tb, os.WriteFile(path, []byte(callersText(tenants...)), 0o600))
+	return path
+}
+
+// callersText has a caller for each tenant, whose token is the tenant's name.
+func callersText(tenants ...string) string {
 	var text strings.Builder
 	for _, tenant := range tenants {
 		fmt.Fprintf(&text, "[[credential]]\ntoken_sha256 = %q\ntenant = %q\nagents = [\"*\"]\n", hashOf(tenant), tenant)
 	}
-	path := filepath.Join(dir, "callers.toml")
-	must(tb, os.WriteFile(path, []byte(text.String()), 0o600))
-	return path
+	return text.String()
 }
 
 // With authentication on, loom.v1 has an address of its own that serves one

@@ -7,6 +7,7 @@ import (
 	"io"
 	"log/slog"
 	"os"
+	"slices"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -128,12 +129,17 @@ func serve(ctx context.Context, config Config, env environment, stdout, stderr i
 	if err != nil {
 		return err
 	}
+	shares := server.NewShares(config.Limits, credentials == nil)
 	parts, err := domain.Open(engine, places, &domain.Options{
 		StoreDir: config.DataDir, Models: models, History: config.history(), Retention: config.Retention,
 		Presets: config.preset, Reduction: reduction, Reference: referenceStyles()[config.byPreset().ReferenceStyle], Compress: config.compress(),
 		ResultTokens: config.ToolResultMaxTokens, DropWritten: !config.WriteStoreContent, MaxResultBytes: config.MaxResultBytes, Blobs: config.blobs(), RegistrationIdle: config.RegistrationIdle,
 		Memory: memory.Options{Language: language, Embedder: countEmbedder(embedder, metrics.registry), VectorWeight: config.VectorWeight}, Tiers: config.Tiers, Logger: logger,
 		AnsweredFor: config.RequestRetention,
+		Shares:      shares, OneTenant: credentials == nil, MaxTools: config.Sharing.MaxTools, MaxRelayedCalls: config.Sharing.MaxRelayedCalls,
+		Tenants: tenants(config, credentials), MaxStoreBytes: config.Sharing.MaxStoreBytes, DiskEvery: config.Sharing.StoreCheckInterval,
+		MaxAgentToolBytes: config.Sharing.MaxAgentToolBytes, MaxTenantToolBytes: config.Sharing.MaxTenantToolBytes,
+		MaxQueuedEventBytes: config.Sharing.MaxQueuedEventBytes, MaxSubscriptions: config.Limits.MaxStreams,
 	})
 	if err != nil {
 		return err
@@ -147,7 +153,7 @@ func serve(ctx context.Context, config Config, env environment, stdout, stderr i
 	scrub := startScrub(config, engine, logger, &opened)
 	metrics.watch(parts, engine, scrub, logger, &opened)
 	options := server.Options{
-		Limits: config.Limits, Credentials: credentials, TrustNetwork: config.TrustNetwork, TLS: transport,
+		Limits: config.Limits, Shares: shares, Credentials: credentials, TrustNetwork: config.TrustNetwork, TLS: transport,
 		Logger: logger, SlowCall: config.LogSlow, Metrics: metrics.calls(),
 		About: server.About{Version: buildVersion(), Durability: config.Durability, StoreFormat: kv.Format},
 		Store: engine.Health(), Scrubbed: func() time.Time { return scrub().End },
@@ -241,4 +247,19 @@ func announce(config Config, address string, output io.Writer, opened *closers) 
 	}
 	_, err := fmt.Fprintln(output, "listening on", address)
 	return err
+}
+
+// tenants returns those that share the disk, as of each call: credentials may be read
+// again.
+func tenants(config Config, credentials *server.Credentials) func() []string {
+	if credentials == nil {
+		return func() []string { return []string{server.DefaultTenant} }
+	}
+	return func() []string {
+		all := credentials.Tenants()
+		if config.LoomTenant != "" && !slices.Contains(all, config.LoomTenant) {
+			all = append(all, config.LoomTenant)
+		}
+		return all
+	}
 }

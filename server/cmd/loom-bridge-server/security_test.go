@@ -35,6 +35,7 @@ func credentialOf(token, agents, more string) string {
 	return "[[credential]]\ntoken_sha256 = \"" + hashOf(token) + "\"\ntenant = \"acme\"\nagents = " + agents + "\n" + more + "\n"
 }
 
+// as makes calls those of who has a token.
 func as(ctx context.Context, token string) context.Context {
 	return metadata.AppendToOutgoingContext(ctx, "authorization", "Bearer "+token)
 }

@@ -19,6 +19,7 @@ import (
 	"github.com/loom-bridge/loom-bridge/memory/kv"
 	"github.com/loom-bridge/loom-bridge/memory/kv/rockskv"
 	"github.com/loom-bridge/loom-bridge/server"
+	"github.com/loom-bridge/loom-bridge/server/domain"
 )
 
 // setting is one row of the table of settings: all there is to say about it. Its
@@ -75,6 +76,7 @@ func (c *Config) groups() []group {
 		{"results", "What of a tool's result is kept and shown", false, c.resultSettings()},
 		{"blobs", "How long offloaded results stay", false, c.blobSettings()},
 		{"events", "Events and agents", false, c.eventSettings()},
+		{"sharing", "What tenants and agents share", false, c.sharingSettings()},
 		{"scrub", "How a running server looks for damage in its store", false, c.scrubSettings()},
 		{"limits", "Limits on calls and connections", false, c.limitSettings()},
 	}
@@ -207,10 +209,36 @@ func (c *Config) eventSettings() []setting {
 	return []setting{
 		{"events-max-age", zeroIsNone(span(&r.MaxAge, 0, unlimited)), events.DefaultMaxAge, "keep durable events this long; 0: for ever"},
 		{"events-max-topic-bytes", size(&r.MaxTopicBytes, 1, maxLimit), events.DefaultMaxTopicBytes, "keep at most this much of one topic's events; the oldest go first"},
-		{"events-max-bytes", size(&r.MaxBytes, 1, unlimited), events.DefaultMaxBytes, "keep at most this much of all topics' events"},
+		{"events-max-bytes", size(&r.MaxBytes, 1, unlimited), events.DefaultMaxBytes, "keep at most this much of all topics' events; tenants share it"},
+		{"events-sweep-interval", positive(&r.Every), events.DefaultSweepEvery, "time between two deletions of events that are too old or too many"},
 		{"loom-replay", zeroIsNone(span(&c.LoomReplay, 0, maxReplay)), time.Minute, "oldest event replayed to a loom.v1 agent after its stream broke; 0: none"},
 		{"registration-idle", positive(&c.RegistrationIdle), agents.DefaultIdleRegistration, "free an agent's registration this long after its last stream"},
 		{"request-retention", zeroIsNone(span(&c.RequestRetention, 0, unlimited)), kv.DefaultAnsweredFor, "keep the answer of a request with a request_id so long; 0: for ever"},
+	}
+}
+
+func (c *Config) sharingSettings() []setting {
+	s, l, d := &c.Sharing, &c.Limits, server.DefaultLimits()
+	bytes := func(to *int) field { return size(to, 1, maxLimit) }
+	return []setting{
+		{"max-waiting-calls", number(&l.MaxWaitingCalls, "calls", 1, maxLimit), d.MaxWaitingCalls, "calls that wait to run; more are refused"},
+		{"contended-calls", number(&l.ContendedCalls, "calls", 1, maxLimit), d.ContendedCalls, "calls that run at once while several tenants make some; each has its part"},
+		{"max-tools", number(&s.MaxTools, "tools", 1, maxLimit), hand.DefaultMaxRunning, "tools that run at once; more wait"},
+		{"max-relayed-calls", number(&s.MaxRelayedCalls, "calls", 1, maxLimit), agents.DefaultMaxCalls, "calls that wait for tools of agents; more are refused"},
+		{"max-searches", number(&l.MaxSearches, "queries", 1, maxLimit), d.MaxSearches, "queries of memory that run at once; more wait"},
+		{"max-request-bytes", bytes(&l.MaxRequestBytes), d.MaxRequestBytes, "requests in memory, of all calls in flight; more are refused"},
+		{
+			"max-queued-event-bytes", size(&s.MaxQueuedEventBytes, 1, unlimited), int64(events.DefaultMaxQueuedBytes),
+			"volatile events that wait for readers; beyond it the slowest is cut off",
+		},
+		{
+			"contended-event-bytes", bytes(&l.ContendedEventBytes), d.ContendedEventBytes,
+			"bytes of events a second while several tenants are there; each has its part",
+		},
+		{"max-agent-tool-bytes", bytes(&s.MaxAgentToolBytes), agents.DefaultMaxToolBytes, "names, descriptions and schemas of the tools that one agent provides"},
+		{"max-tenant-tool-bytes", bytes(&s.MaxTenantToolBytes), agents.DefaultMaxTenantToolBytes, "the same of all agents of a tenant, which share it"},
+		{"max-store-bytes", size(&s.MaxStoreBytes, 0, unlimited), 0, "what all tenants may store; each has a share; 0: what the disk has room for"},
+		{"store-check-interval", positive(&s.StoreCheckInterval), domain.DefaultDiskEvery, "time between two measurements of what tenants store"},
 	}
 }
 
@@ -228,7 +256,7 @@ func (c *Config) limitSettings() []setting {
 		{"max-receive-bytes", bytes(&l.MaxReceiveBytes), d.MaxReceiveBytes, "largest request message"},
 		{"max-send-bytes", bytes(&l.MaxSendBytes), d.MaxSendBytes, "largest response message"},
 		{"max-header-bytes", bytes(&l.MaxHeaderBytes), d.MaxHeaderBytes, "largest metadata of a call"},
-		{"max-calls", number(&l.MaxCalls, "calls", 1, maxLimit), d.MaxCalls, "unary calls in flight; more are refused"},
+		{"max-calls", number(&l.MaxCalls, "calls", 1, maxLimit), d.MaxCalls, "unary calls that run at once, those aside that wait for an agent; more wait"},
 		{"max-streams", number(&l.MaxStreams, "streams", 1, maxLimit), d.MaxStreams, "open streams; more are refused"},
 		{"max-streams-per-connection", number(&l.MaxStreamsPerConnection, "streams", 1, maxLimit), d.MaxStreamsPerConnection, "calls and streams on one connection; more wait"},
 		{"max-connections", number(&l.MaxConnections, "connections", 1, maxLimit), d.MaxConnections, "open connections; beyond it silent ones are closed, and more wait"},

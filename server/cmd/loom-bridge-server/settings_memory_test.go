@@ -294,6 +294,15 @@ func eventEffects() []effect {
 			see: (*stand).firstEvent, with: "3", without: "1", after: 1500 * time.Millisecond,
 		},
 		{
+			setting: "events-sweep-interval", args: []string{"--events-sweep-interval", "50ms"}, both: []string{"--events-max-topic-bytes", "2000"},
+			see: func(s *stand) func() string {
+				time.Sleep(1200 * time.Millisecond) // beyond the sweep that follows the start
+				eventsKept(s)
+				return s.firstEvent()
+			},
+			with: "3", without: "1", after: 300 * time.Millisecond,
+		},
+		{
 			setting: "loom-replay", args: []string{"--loom-replay", "0"}, both: []string{"--metrics-addr", "127.0.0.1:0"},
 			see: (*stand).afterGap, with: "new", without: "missed",
 		},

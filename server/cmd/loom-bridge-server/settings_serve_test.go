@@ -221,7 +221,12 @@ func limitEffects() []effect {
 		},
 		{
 			setting: "max-send-bytes", args: []string{"--max-send-bytes", "1KiB"},
-			see:  func(s *stand) func() string { return once(ended(s.list(s.ctx, "", "a"))) },
+			see: func(s *stand) func() string {
+				saved, err := s.bridge().MemorySave(s.ctx, &loombridgev1.MemorySaveRequest{AgentId: "a", Text: strings.Repeat("word ", 1000)})
+				must(s.tb, err)
+				_, err = loombridgev1.NewMemoryServiceClient(s.conn).GetRecord(s.ctx, &loombridgev1.GetRecordRequest{AgentId: "a", Name: &loombridgev1.GetRecordRequest_Id{Id: saved.GetId()}})
+				return once(ended(err))
+			},
 			with: "TOO_LARGE", without: "OK",
 		},
 		{
@@ -234,13 +239,9 @@ func limitEffects() []effect {
 			with: "false", without: "true",
 		},
 		{
-			setting: "max-calls", args: []string{"--max-calls", "1"}, both: embedded(),
-			see: func(s *stand) func() string {
-				release := s.hang()
-				defer release()
-				return once(s.status())
-			},
-			with: "OVERLOADED", without: "OK",
+			setting: "max-calls", args: []string{"--max-calls", "1"}, both: []string{"--max-waiting-calls", "1"},
+			see:  func(s *stand) func() string { return manyCalls(s, s.ctx, s.saving()) },
+			with: "OVERLOADED: calls in flight", without: "OK",
 		},
 		{
 			setting: "max-streams", args: []string{"--max-streams", "1"},

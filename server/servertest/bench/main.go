@@ -31,6 +31,9 @@ type settings struct {
 	many      int
 	python    string
 	self      string // this program
+	flood     string // what this program does as a busy tenant
+	addr      string
+	kinds     string
 }
 
 func main() {
@@ -61,6 +64,9 @@ func parse() settings {
 	flag.StringVar(&s.python, "python", "python3", "`program` whose SQLite is measured beside")
 	flag.BoolVar(&s.floor, "floor", false, "serve the floor in -dir and nothing else; the benchmark starts itself so")
 	flag.StringVar(&s.workspace, "workspace", "", "the folder the floor reads from")
+	flag.StringVar(&s.flood, "flood", "", "be a busy tenant of the server at -addr and nothing else; the benchmark starts itself so")
+	flag.StringVar(&s.addr, "addr", "", "the server to flood")
+	flag.StringVar(&s.kinds, "floods", "", "what the busy tenant of -only tenants does: `kinds` with commas between, and semicolons between runs (default each alone, then all)")
 	flag.Parse()
 	if s.sizes == nil {
 		s.sizes = []int{5_000, 10_000, 100_000}
@@ -83,6 +89,9 @@ func numbers(text string) (all []int, err error) {
 func benchmark(ctx context.Context, s settings) error {
 	if s.floor {
 		return serveFloor(ctx, s.dir, s.workspace, s.clients)
+	}
+	if s.flood != "" {
+		return runFlood(ctx, s.flood, s.addr, busyToken)
 	}
 	if err := os.MkdirAll(".loom", 0o700); err != nil {
 		return err

@@ -44,6 +44,7 @@ func memoryMeasures() []memoryMeasure {
 		{"memory query", (*memoryBench).query},
 		{"memory save", (*memoryBench).save},
 		{"memory scopes", (*memoryBench).scopes},
+		{"tenants", (*memoryBench).tenants},
 	}
 }
 

@@ -247,6 +247,8 @@ class Agent:
 
         Raises:
             DeadlineExceededError: no reply came in time.
+            NobodyListensError: nobody is subscribed to the topic. Where the request
+                is durable, an agent that is briefly away counts.
             RequestFailedError: who was asked could not answer, and says why.
         """
         return await self._requests.request(
@@ -311,6 +313,9 @@ class Agent:
             ServerUnreachableError: no server answers.
             AgentNotOwnedError: the credential may not act for this agent.
             InvalidRequestError: something that is said of the agent breaks a rule.
+            ToolNameTakenError: the name of a tool is the server's or another agent's.
+            ToolNotAllowedError: the credential does not let it provide the tool.
+            QuotaExceededError: the agents' tools are too large together.
         """
         about = _attach.About(
             metadata=_values.text_map("metadata", metadata or {}),

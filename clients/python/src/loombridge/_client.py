@@ -370,6 +370,7 @@ class Client(_agent.Agent, _spelling.Helpful):
         session_id: str | None = None,
         type: str | None = None,  # noqa: A002  the event's own word
         tags: Iterable[str] = (),
+        needs_listener: bool = False,
         timeout: _values.Seconds | None = None,
     ) -> _events.Emitted:
         """Publish one event; it is synced when this returns, unless volatile.
@@ -380,13 +381,16 @@ class Client(_agent.Agent, _spelling.Helpful):
             volatile: only for those who listen now; never stored, no sequence.
             headers: the emitter's own pairs: at most 32, together at most 8 KiB.
             event_id: names the event; default: made by the server.
-            request_id: makes a durable emit safe to repeat.
+            request_id: makes a durable emit safe to repeat; it is the agent's own.
             session_id: default: the client's.
             type: what sort of event it is, at most 256 bytes.
             tags: at most 32 labels.
+            needs_listener: emit only where somebody is subscribed to the topic; for
+                a durable event an agent that is briefly away counts as well.
             timeout: seconds; default: the client's.
 
         Raises:
+            NobodyListensError: `needs_listener`, and there is none.
             ReservedTopicError: the topic has a meaning that is not served.
             RequestIdReusedError: `request_id` was used with other content.
         """
@@ -402,6 +406,7 @@ class Client(_agent.Agent, _spelling.Helpful):
             request_id=_values.optional_text("request_id", request_id),
             type=_values.optional_text("type", type),
             tags=_values.texts("tags", tags),
+            needs_listener=needs_listener,
         )
         if isinstance(payload, bytes | bytearray):
             request.payload_bytes = bytes(payload)

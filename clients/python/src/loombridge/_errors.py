@@ -184,6 +184,45 @@ class EmbedderUnavailableError(LoomBridgeError):
     """The server's embedder does not answer, and the call can't do without."""
 
 
+class QuotaExceededError(LoomBridgeError):
+    """A tenant or an agent has its share of something that stays; waiting does not help."""
+
+    @property
+    def share(self) -> str:
+        """What there is no more of, such as `bytes of agents' tools`."""
+        return self.metadata.get("share", "")
+
+
+class ToolNameTakenError(LoomBridgeError):
+    """The name of a provided tool means a tool of the server or of another agent.
+
+    Names that models write alike, such as `a:b` and `a_b`, are one name.
+    """
+
+    @property
+    def tool(self) -> str:
+        """The name that was refused."""
+        return self.metadata.get("tool", "")
+
+    @property
+    def agent_id(self) -> str:
+        """The agent whose tool it is; empty for the server's own."""
+        return self.metadata.get("agent_id", "")
+
+
+class ToolNotAllowedError(LoomBridgeError):
+    """The credential does not let its agents provide a tool of this name."""
+
+    @property
+    def tool(self) -> str:
+        """The name that was refused."""
+        return self.metadata.get("tool", "")
+
+
+class NobodyListensError(LoomBridgeError):
+    """Nobody is subscribed to the topic; the event was not emitted."""
+
+
 class ToolNotFoundError(LoomBridgeError):
     """No tool of that name."""
 
@@ -291,6 +330,11 @@ class TooLargeError(LoomBridgeError):
 class OverloadedError(LoomBridgeError):
     """Too much work is waiting; try again later."""
 
+    @property
+    def share(self) -> str:
+        """What the share of is used up, such as `open streams`; empty for something else."""
+        return self.metadata.get("share", "")
+
 
 class StorageFullError(LoomBridgeError):
     """The server's disk has no room; nothing was written."""
@@ -351,6 +395,10 @@ BY_REASON: Mapping[str, type[LoomBridgeError]] = {
     "VERSION_CONFLICT": VersionConflictError,
     "EMBEDDING_MISMATCH": EmbeddingMismatchError,
     "EMBEDDER_UNAVAILABLE": EmbedderUnavailableError,
+    "QUOTA_EXCEEDED": QuotaExceededError,
+    "TOOL_NAME_TAKEN": ToolNameTakenError,
+    "TOOL_NOT_ALLOWED": ToolNotAllowedError,
+    "NOBODY_LISTENS": NobodyListensError,
 }
 
 # Statuses that gRPC itself makes, without a reason from the server.

@@ -99,6 +99,8 @@ class Record(_brief.Brief):
     """What makes room or forgets passes over it."""
     sliding_ttl: timedelta | None = None
     """How far ahead reading it moves `expire_time`; None: reading moves nothing."""
+    agent_id: str = ""
+    """The agent that saved it, in a person's memory; empty in an agent's own."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, repr=False)
@@ -257,6 +259,7 @@ def record(m: pb.Record) -> Record:
         update_time=_values.moment(m.update_time) if m.HasField("update_time") else None,
         pinned=m.pinned,
         sliding_ttl=m.sliding_ttl.ToTimedelta() if m.HasField("sliding_ttl") else None,
+        agent_id=m.agent_id,
     )
 
 

@@ -38,6 +38,7 @@ class Emit(Protocol):
         headers: Mapping[str, str] | None = None,
         event_id: str | None = None,
         request_id: str | None = None,
+        needs_listener: bool = False,
         timeout: _values.Seconds | None = None,
     ) -> _events.Emitted:
         """Publish one event."""
@@ -94,6 +95,7 @@ class Requests:
 
         Raises:
             DeadlineExceededError: no reply came in time.
+            NobodyListensError: nobody is subscribed to the topic.
             RequestFailedError: the reply says that there is no answer.
         """
         try:
@@ -119,6 +121,7 @@ class Requests:
                 headers={**headers, "reply_to": self._topic, "correlation_id": name},
                 event_id=name,
                 request_id=name if durable else None,
+                needs_listener=True,
             )
             return await waiting
         finally:

@@ -46,7 +46,8 @@ class ToolFailure(_brief.Brief):
 
     code: str
     """`invalid_arguments`, `not_found`, `permission_denied`, `too_large`, `timeout`,
-    `failed`, or `outcome_unknown`: the server stopped while it ran."""
+    `failed`, `provider_away`: the agent that provides it is not attached, or
+    `outcome_unknown`: the server stopped while it ran."""
     message: str
     """What went wrong, for people and models."""
 
@@ -175,15 +176,20 @@ class Tools:
 
         Args:
             levels: only tools of these levels; default: all.
-            timeout: seconds; default: the client's.
+            timeout: seconds for each page; default: the client's.
         """
         request = pb.ListToolsRequest(
             agent_id=self._agent_id,
             levels=[_values.integer("levels", level) for level in levels],
             json_form=memory_pb2.JSON_FORM_TEXT,
         )
-        answer = await self._transport.call(_rpc.LIST_TOOLS, request, timeout=timeout)
-        return tuple(_tool_info(tool) for tool in answer.tools)
+        tools: list[ToolInfo] = []
+        while True:
+            answer = await self._transport.call(_rpc.LIST_TOOLS, request, timeout=timeout)
+            tools += map(_tool_info, answer.tools)
+            if not answer.next_page_token:
+                return tuple(tools)
+            request.page_token = answer.next_page_token
 
 
 def _tool_info(m: pb.ToolDescriptor) -> ToolInfo:

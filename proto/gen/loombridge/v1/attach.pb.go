@@ -193,7 +193,9 @@ type AttachHello struct {
 	SessionId string `protobuf:"bytes,2,opt,name=session_id,json=sessionId,proto3" json:"session_id,omitempty"`
 	// topics are what to listen to from the start: at most 64, each once.
 	Topics []*TopicPosition `protobuf:"bytes,3,rep,name=topics,proto3" json:"topics,omitempty"`
-	// tools are what the agent can do for others: at most 256.
+	// tools are what the agent can do for others: at most 256, with names,
+	// descriptions and schemas of 256 KiB together; those of all agents of a tenant
+	// share 4 MiB (settings).
 	Tools []*ProvidedTool `protobuf:"bytes,4,rep,name=tools,proto3" json:"tools,omitempty"`
 	// metadata describes the agent in the directory: at most 32 pairs, together
 	// at most 8 KiB.
@@ -309,9 +311,11 @@ func (x *AttachHello) GetJsonForm() JsonForm {
 // ProvidedTool describes a tool that an agent runs for others.
 type ProvidedTool struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// name is what to call it by: at most 128 letters, digits and `_ : . - /`. A
-	// tool of the server wins over one of the same name; among agents the latest
-	// registration that is attached. Required.
+	// name is what to call it by: at most 128 letters, digits and `_ : . - /`. It
+	// belongs to the agent while it is attached, and for a while after its stream broke
+	// (10 minutes, a setting), but not after it closed its side. A name that a tool of
+	// the server or of another agent has, or that models would call like one (`a:b`
+	// and `a_b`), is TOOL_NAME_TAKEN. Required.
 	Name string `protobuf:"bytes,1,opt,name=name,proto3" json:"name,omitempty"`
 	// description says what it does, for a model. At most 16 KiB.
 	Description string `protobuf:"bytes,2,opt,name=description,proto3" json:"description,omitempty"`

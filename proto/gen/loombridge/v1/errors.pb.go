@@ -92,8 +92,10 @@ const (
 	// ERROR_REASON_TOO_LARGE: something exceeds a stated limit. Example: a
 	// message over 4 MiB.
 	ErrorReason_ERROR_REASON_TOO_LARGE ErrorReason = 20
-	// ERROR_REASON_OVERLOADED: too much work is waiting; try again later.
-	// Example: more streams than the server allows.
+	// ERROR_REASON_OVERLOADED: too much work is waiting; try again later. Where a
+	// tenant's or an agent's share is used up, metadata has `share` (what of),
+	// `share_of` (`server`, `tenant` or `agent`), `held` and `total`. Example: more
+	// streams than the server allows.
 	ErrorReason_ERROR_REASON_OVERLOADED ErrorReason = 21
 	// ERROR_REASON_STORAGE_FULL: the data directory has no room; nothing was
 	// written. Example: a full disk.
@@ -141,6 +143,22 @@ const (
 	// a backup can bring it back. Example: a block of a file that does not match its
 	// checksum.
 	ErrorReason_ERROR_REASON_STORE_DAMAGED ErrorReason = 50
+	// ERROR_REASON_QUOTA_EXCEEDED: a tenant or an agent has its share of something
+	// that stays, such as stored bytes; waiting does not help. Metadata has `share`,
+	// `share_of` (`server`, `tenant` or `agent`), `held` and `total`. Example: a save
+	// of a tenant that has filled the disk.
+	ErrorReason_ERROR_REASON_QUOTA_EXCEEDED ErrorReason = 40
+	// ERROR_REASON_TOOL_NAME_TAKEN: the name of a provided tool means a tool of the
+	// server or of another agent, or models would call both by the same name; metadata
+	// has `tool` and, if it is an agent's, `agent_id`. Example: `fs_read_file`.
+	ErrorReason_ERROR_REASON_TOOL_NAME_TAKEN ErrorReason = 41
+	// ERROR_REASON_TOOL_NOT_ALLOWED: the credential does not let its agents provide a
+	// tool of this name; metadata has `tool`. Example: `billing:pay` of a credential
+	// with `provides = ["research:*"]`.
+	ErrorReason_ERROR_REASON_TOOL_NOT_ALLOWED ErrorReason = 42
+	// ERROR_REASON_NOBODY_LISTENS: an event that needs a listener has none; it was
+	// not emitted. Example: a request on a topic that no agent has subscribed.
+	ErrorReason_ERROR_REASON_NOBODY_LISTENS ErrorReason = 43
 )
 
 // Enum value maps for ErrorReason.
@@ -181,6 +199,10 @@ var (
 		32: "ERROR_REASON_EMBEDDING_MISMATCH",
 		33: "ERROR_REASON_EMBEDDER_UNAVAILABLE",
 		50: "ERROR_REASON_STORE_DAMAGED",
+		40: "ERROR_REASON_QUOTA_EXCEEDED",
+		41: "ERROR_REASON_TOOL_NAME_TAKEN",
+		42: "ERROR_REASON_TOOL_NOT_ALLOWED",
+		43: "ERROR_REASON_NOBODY_LISTENS",
 	}
 	ErrorReason_value = map[string]int32{
 		"ERROR_REASON_UNSPECIFIED":          0,
@@ -218,6 +240,10 @@ var (
 		"ERROR_REASON_EMBEDDING_MISMATCH":   32,
 		"ERROR_REASON_EMBEDDER_UNAVAILABLE": 33,
 		"ERROR_REASON_STORE_DAMAGED":        50,
+		"ERROR_REASON_QUOTA_EXCEEDED":       40,
+		"ERROR_REASON_TOOL_NAME_TAKEN":      41,
+		"ERROR_REASON_TOOL_NOT_ALLOWED":     42,
+		"ERROR_REASON_NOBODY_LISTENS":       43,
 	}
 )
 
@@ -252,7 +278,8 @@ var File_loombridge_v1_errors_proto protoreflect.FileDescriptor
 
 const file_loombridge_v1_errors_proto_rawDesc = "" +
 	"\n" +
-	"\x1aloombridge/v1/errors.proto\x12\rloombridge.v1*\x91\t\n" +
+	"\x1aloombridge/v1/errors.proto\x12\rloombridge.v1*\x98\n" +
+	"\n" +
 	"\vErrorReason\x12\x1c\n" +
 	"\x18ERROR_REASON_UNSPECIFIED\x10\x00\x12 \n" +
 	"\x1cERROR_REASON_INVALID_REQUEST\x10\x01\x12\x19\n" +
@@ -289,7 +316,11 @@ const file_loombridge_v1_errors_proto_rawDesc = "" +
 	"\x1dERROR_REASON_VERSION_CONFLICT\x10\x1f\x12#\n" +
 	"\x1fERROR_REASON_EMBEDDING_MISMATCH\x10 \x12%\n" +
 	"!ERROR_REASON_EMBEDDER_UNAVAILABLE\x10!\x12\x1e\n" +
-	"\x1aERROR_REASON_STORE_DAMAGED\x102BIZGgithub.com/loom-bridge/loom-bridge/proto/gen/loombridge/v1;loombridgev1b\x06proto3"
+	"\x1aERROR_REASON_STORE_DAMAGED\x102\x12\x1f\n" +
+	"\x1bERROR_REASON_QUOTA_EXCEEDED\x10(\x12 \n" +
+	"\x1cERROR_REASON_TOOL_NAME_TAKEN\x10)\x12!\n" +
+	"\x1dERROR_REASON_TOOL_NOT_ALLOWED\x10*\x12\x1f\n" +
+	"\x1bERROR_REASON_NOBODY_LISTENS\x10+BIZGgithub.com/loom-bridge/loom-bridge/proto/gen/loombridge/v1;loombridgev1b\x06proto3"
 
 var (
 	file_loombridge_v1_errors_proto_rawDescOnce sync.Once

@@ -331,7 +331,9 @@ type EmitRequest struct {
 	// agent_id is who emits. Required.
 	AgentId string `protobuf:"bytes,1,opt,name=agent_id,json=agentId,proto3" json:"agent_id,omitempty"`
 	// topic is where to: 1 to 256 bytes of dot-separated words. `agent.spawn`,
-	// `agent.result` and `node.message` are RESERVED_TOPIC. A durable event on
+	// `agent.result` and `node.message` are RESERVED_TOPIC, and so are `agent.status`
+	// and `context.folded`, which only the server emits on. `agent.<id>.…` is the inbox
+	// of that agent: anybody may emit there. A durable event on
 	// `execute` or another `node.*` topic is a task of the agent's as well: the
 	// topic is its action, the payload an object with the other fields of Task and
 	// session_id; whatever else the object holds is a parameter of the task.
@@ -353,13 +355,20 @@ type EmitRequest struct {
 	SessionId string `protobuf:"bytes,8,opt,name=session_id,json=sessionId,proto3" json:"session_id,omitempty"`
 	// event_id names the event. Default: made by the server. At most 128 bytes.
 	EventId string `protobuf:"bytes,9,opt,name=event_id,json=eventId,proto3" json:"event_id,omitempty"`
-	// request_id makes a durable emit safe to repeat, as long as the event is kept.
+	// request_id makes a durable emit safe to repeat, as long as the event is kept. It
+	// belongs to the agent and the topic: another agent's same id is another request.
 	// At most 128 bytes.
 	RequestId string `protobuf:"bytes,10,opt,name=request_id,json=requestId,proto3" json:"request_id,omitempty"`
 	// type says what sort of event it is. At most 256 bytes.
 	Type string `protobuf:"bytes,11,opt,name=type,proto3" json:"type,omitempty"`
 	// tags are labels: at most 32, each at most 256 bytes.
-	Tags          []string `protobuf:"bytes,12,rep,name=tags,proto3" json:"tags,omitempty"`
+	Tags []string `protobuf:"bytes,12,rep,name=tags,proto3" json:"tags,omitempty"`
+	// needs_listener refuses the event with NOBODY_LISTENS where nobody is subscribed
+	// to its topic: a request would wait in vain. For a durable event an agent that was
+	// attached and subscribed, and lost its stream less than 10 minutes ago (a
+	// setting), counts as well; in the first 10 seconds of a server any agent may come
+	// back, and none is refused. Default: the event is emitted whoever listens.
+	NeedsListener bool `protobuf:"varint,13,opt,name=needs_listener,json=needsListener,proto3" json:"needs_listener,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -491,6 +500,13 @@ func (x *EmitRequest) GetTags() []string {
 	return nil
 }
 
+func (x *EmitRequest) GetNeedsListener() bool {
+	if x != nil {
+		return x.NeedsListener
+	}
+	return false
+}
+
 type isEmitRequest_PayloadForm interface {
 	isEmitRequest_PayloadForm()
 }
@@ -584,7 +600,9 @@ func (x *EmitResponse) GetCreateTime() *timestamppb.Timestamp {
 type TopicPosition struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// topic is an exact topic, or a pattern: the word `*` stands for exactly one
-	// word, `**` as the last word for one or more. Required, 1 to 256 bytes.
+	// word, `**` as the last word for one or more. `agent.<id>.…` is read by callers
+	// that may act for that agent only: for others it is AGENT_NOT_OWNED, and patterns
+	// do not match it. Required, 1 to 256 bytes.
 	Topic string `protobuf:"bytes,1,opt,name=topic,proto3" json:"topic,omitempty"`
 	// after_sequence begins behind this sequence: 0 for the whole topic, the last
 	// one seen to resume. Unset: only what comes from now on. Behind the end of
@@ -922,7 +940,7 @@ const file_loombridge_v1_events_proto_rawDesc = "" +
 	"\fHeadersEntry\x12\x10\n" +
 	"\x03key\x18\x01 \x01(\tR\x03key\x12\x14\n" +
 	"\x05value\x18\x02 \x01(\tR\x05value:\x028\x01B\x0e\n" +
-	"\fpayload_form\"\x83\x04\n" +
+	"\fpayload_form\"\xaa\x04\n" +
 	"\vEmitRequest\x12\x19\n" +
 	"\bagent_id\x18\x01 \x01(\tR\aagentId\x12\x14\n" +
 	"\x05topic\x18\x02 \x01(\tR\x05topic\x122\n" +
@@ -938,7 +956,8 @@ const file_loombridge_v1_events_proto_rawDesc = "" +
 	"request_id\x18\n" +
 	" \x01(\tR\trequestId\x12\x12\n" +
 	"\x04type\x18\v \x01(\tR\x04type\x12\x12\n" +
-	"\x04tags\x18\f \x03(\tR\x04tags\x1a:\n" +
+	"\x04tags\x18\f \x03(\tR\x04tags\x12%\n" +
+	"\x0eneeds_listener\x18\r \x01(\bR\rneedsListener\x1a:\n" +
 	"\fHeadersEntry\x12\x10\n" +
 	"\x03key\x18\x01 \x01(\tR\x03key\x12\x14\n" +
 	"\x05value\x18\x02 \x01(\tR\x05value:\x028\x01B\x0e\n" +

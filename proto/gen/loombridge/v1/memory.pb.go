@@ -318,7 +318,12 @@ type Record struct {
 	Pinned bool `protobuf:"varint,23,opt,name=pinned,proto3" json:"pinned,omitempty"`
 	// sliding_ttl, when set, moves expire_time that far ahead whenever the record
 	// is read or found.
-	SlidingTtl    *durationpb.Duration `protobuf:"bytes,24,opt,name=sliding_ttl,json=slidingTtl,proto3" json:"sliding_ttl,omitempty"`
+	SlidingTtl *durationpb.Duration `protobuf:"bytes,24,opt,name=sliding_ttl,json=slidingTtl,proto3" json:"sliding_ttl,omitempty"`
+	// agent_id is the agent that saved it, in a person's memory; empty in an agent's
+	// own. It is changed, superseded and deleted by callers that may act for that
+	// agent, or whose credential may edit its records; for others that is
+	// AGENT_NOT_OWNED. Empty for what an older server saved, which all may change.
+	AgentId       string `protobuf:"bytes,25,opt,name=agent_id,json=agentId,proto3" json:"agent_id,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -532,6 +537,13 @@ func (x *Record) GetSlidingTtl() *durationpb.Duration {
 	return nil
 }
 
+func (x *Record) GetAgentId() string {
+	if x != nil {
+		return x.AgentId
+	}
+	return ""
+}
+
 type isRecord_MetadataForm interface {
 	isRecord_MetadataForm()
 }
@@ -557,7 +569,9 @@ type MemorySaveRequest struct {
 	// of UTF-8 without NUL.
 	AgentId string `protobuf:"bytes,1,opt,name=agent_id,json=agentId,proto3" json:"agent_id,omitempty"`
 	// user_id, when set, saves to that person's memory instead, which all agents
-	// of the tenant share. At most 256 bytes.
+	// of the tenant share: all read what any saves, ids and keys are one name space,
+	// and a record belongs to the agent that saved it (see Record.agent_id). At most
+	// 256 bytes.
 	UserId string `protobuf:"bytes,2,opt,name=user_id,json=userId,proto3" json:"user_id,omitempty"`
 	// text is what to remember. Required, 1 byte to 256 KiB of UTF-8.
 	Text string `protobuf:"bytes,3,opt,name=text,proto3" json:"text,omitempty"`
@@ -596,7 +610,8 @@ type MemorySaveRequest struct {
 	// embedding is a vector of the caller's: at most 4096 finite numbers.
 	Embedding []float32 `protobuf:"fixed32,16,rep,packed,name=embedding,proto3" json:"embedding,omitempty"`
 	// embedding_space names the model it came from; required with embedding, at
-	// most 128 bytes.
+	// most 128 bytes. A memory has at most 64; of a person's, one agent alone makes
+	// nearly all, and leaves some for others.
 	EmbeddingSpace string `protobuf:"bytes,17,opt,name=embedding_space,json=embeddingSpace,proto3" json:"embedding_space,omitempty"`
 	// supersedes is the id of a record this one replaces. The old one stays
 	// readable by id but is no longer found by queries, and a key it holds may
@@ -607,8 +622,8 @@ type MemorySaveRequest struct {
 	// origin is where the text came from. Default ORIGIN_AGENT.
 	Origin Origin `protobuf:"varint,20,opt,name=origin,proto3,enum=loombridge.v1.Origin" json:"origin,omitempty"`
 	// request_id makes the call safe to repeat: the same id and content again
-	// gives the first answer, for 24 hours unless the server is told otherwise. At
-	// most 128 bytes.
+	// gives the first answer, for 24 hours unless the server is told otherwise. In a
+	// person's memory it is the agent's own. At most 128 bytes.
 	RequestId string `protobuf:"bytes,21,opt,name=request_id,json=requestId,proto3" json:"request_id,omitempty"`
 	// pinned: what makes room in a tier or forgets passes over it. Default false.
 	Pinned        bool `protobuf:"varint,23,opt,name=pinned,proto3" json:"pinned,omitempty"`
@@ -3199,7 +3214,7 @@ var File_loombridge_v1_memory_proto protoreflect.FileDescriptor
 
 const file_loombridge_v1_memory_proto_rawDesc = "" +
 	"\n" +
-	"\x1aloombridge/v1/memory.proto\x12\rloombridge.v1\x1a\x1egoogle/protobuf/duration.proto\x1a google/protobuf/field_mask.proto\x1a\x1cgoogle/protobuf/struct.proto\x1a\x1fgoogle/protobuf/timestamp.proto\"\xfe\x06\n" +
+	"\x1aloombridge/v1/memory.proto\x12\rloombridge.v1\x1a\x1egoogle/protobuf/duration.proto\x1a google/protobuf/field_mask.proto\x1a\x1cgoogle/protobuf/struct.proto\x1a\x1fgoogle/protobuf/timestamp.proto\"\x99\a\n" +
 	"\x06Record\x12\x0e\n" +
 	"\x02id\x18\x01 \x01(\tR\x02id\x12\x12\n" +
 	"\x04text\x18\x02 \x01(\tR\x04text\x12\x10\n" +
@@ -3235,7 +3250,8 @@ const file_loombridge_v1_memory_proto_rawDesc = "" +
 	"updateTime\x12\x16\n" +
 	"\x06pinned\x18\x17 \x01(\bR\x06pinned\x12:\n" +
 	"\vsliding_ttl\x18\x18 \x01(\v2\x19.google.protobuf.DurationR\n" +
-	"slidingTtlB\x0f\n" +
+	"slidingTtl\x12\x19\n" +
+	"\bagent_id\x18\x19 \x01(\tR\aagentIdB\x0f\n" +
 	"\rmetadata_form\"\xe0\x06\n" +
 	"\x11MemorySaveRequest\x12\x19\n" +
 	"\bagent_id\x18\x01 \x01(\tR\aagentId\x12\x17\n" +

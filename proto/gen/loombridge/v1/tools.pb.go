@@ -47,6 +47,10 @@ const (
 	ToolErrorCode_TOOL_ERROR_CODE_INVALID_ARGUMENTS ToolErrorCode = 7
 	// TOOL_ERROR_CODE_REFUSED: the caller reported that the tool was not run at all.
 	ToolErrorCode_TOOL_ERROR_CODE_REFUSED ToolErrorCode = 8
+	// TOOL_ERROR_CODE_PROVIDER_AWAY: the agent that provides the tool is known, but
+	// not attached: its stream broke, or it has not come back since the server
+	// started. Nothing ran. An agent is known for a day after it attached last.
+	ToolErrorCode_TOOL_ERROR_CODE_PROVIDER_AWAY ToolErrorCode = 9
 )
 
 // Enum value maps for ToolErrorCode.
@@ -61,6 +65,7 @@ var (
 		6: "TOOL_ERROR_CODE_OUTCOME_UNKNOWN",
 		7: "TOOL_ERROR_CODE_INVALID_ARGUMENTS",
 		8: "TOOL_ERROR_CODE_REFUSED",
+		9: "TOOL_ERROR_CODE_PROVIDER_AWAY",
 	}
 	ToolErrorCode_value = map[string]int32{
 		"TOOL_ERROR_CODE_UNSPECIFIED":       0,
@@ -72,6 +77,7 @@ var (
 		"TOOL_ERROR_CODE_OUTCOME_UNKNOWN":   6,
 		"TOOL_ERROR_CODE_INVALID_ARGUMENTS": 7,
 		"TOOL_ERROR_CODE_REFUSED":           8,
+		"TOOL_ERROR_CODE_PROVIDER_AWAY":     9,
 	}
 )
 
@@ -263,7 +269,13 @@ type ListToolsRequest struct {
 	// levels narrows the answer: at most 3, from 1 to 3. Default: all levels.
 	Levels []int32 `protobuf:"varint,2,rep,packed,name=levels,proto3" json:"levels,omitempty"`
 	// json_form is how schemas come back. Default struct.
-	JsonForm      JsonForm `protobuf:"varint,3,opt,name=json_form,json=jsonForm,proto3,enum=loombridge.v1.JsonForm" json:"json_form,omitempty"`
+	JsonForm JsonForm `protobuf:"varint,3,opt,name=json_form,json=jsonForm,proto3,enum=loombridge.v1.JsonForm" json:"json_form,omitempty"`
+	// page_size is how many tools to return at most. Default: as many as fit in one
+	// message, which is also the most there ever are. At most 1,000.
+	PageSize int32 `protobuf:"varint,4,opt,name=page_size,json=pageSize,proto3" json:"page_size,omitempty"`
+	// page_token continues where a page with the same other fields ended. Default:
+	// from the start.
+	PageToken     string `protobuf:"bytes,5,opt,name=page_token,json=pageToken,proto3" json:"page_token,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -319,11 +331,27 @@ func (x *ListToolsRequest) GetJsonForm() JsonForm {
 	return JsonForm_JSON_FORM_UNSPECIFIED
 }
 
+func (x *ListToolsRequest) GetPageSize() int32 {
+	if x != nil {
+		return x.PageSize
+	}
+	return 0
+}
+
+func (x *ListToolsRequest) GetPageToken() string {
+	if x != nil {
+		return x.PageToken
+	}
+	return ""
+}
+
 // ListToolsResponse holds the tools.
 type ListToolsResponse struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// tools are sorted by name.
-	Tools         []*ToolDescriptor `protobuf:"bytes,1,rep,name=tools,proto3" json:"tools,omitempty"`
+	Tools []*ToolDescriptor `protobuf:"bytes,1,rep,name=tools,proto3" json:"tools,omitempty"`
+	// next_page_token gets the next page; empty on the last one.
+	NextPageToken string `protobuf:"bytes,2,opt,name=next_page_token,json=nextPageToken,proto3" json:"next_page_token,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -363,6 +391,13 @@ func (x *ListToolsResponse) GetTools() []*ToolDescriptor {
 		return x.Tools
 	}
 	return nil
+}
+
+func (x *ListToolsResponse) GetNextPageToken() string {
+	if x != nil {
+		return x.NextPageToken
+	}
+	return ""
 }
 
 // ToolRequest calls one tool.
@@ -760,13 +795,17 @@ const file_loombridge_v1_tools_proto_rawDesc = "" +
 	"\bcategory\x18\a \x01(\tR\bcategory\x12\x18\n" +
 	"\amutates\x18\b \x01(\bR\amutates\x12\x19\n" +
 	"\bagent_id\x18\t \x01(\tR\aagentIdB\x18\n" +
-	"\x16parameters_schema_form\"{\n" +
+	"\x16parameters_schema_form\"\xb7\x01\n" +
 	"\x10ListToolsRequest\x12\x19\n" +
 	"\bagent_id\x18\x01 \x01(\tR\aagentId\x12\x16\n" +
 	"\x06levels\x18\x02 \x03(\x05R\x06levels\x124\n" +
-	"\tjson_form\x18\x03 \x01(\x0e2\x17.loombridge.v1.JsonFormR\bjsonForm\"H\n" +
+	"\tjson_form\x18\x03 \x01(\x0e2\x17.loombridge.v1.JsonFormR\bjsonForm\x12\x1b\n" +
+	"\tpage_size\x18\x04 \x01(\x05R\bpageSize\x12\x1d\n" +
+	"\n" +
+	"page_token\x18\x05 \x01(\tR\tpageToken\"p\n" +
 	"\x11ListToolsResponse\x123\n" +
-	"\x05tools\x18\x01 \x03(\v2\x1d.loombridge.v1.ToolDescriptorR\x05tools\"\xa5\x03\n" +
+	"\x05tools\x18\x01 \x03(\v2\x1d.loombridge.v1.ToolDescriptorR\x05tools\x12&\n" +
+	"\x0fnext_page_token\x18\x02 \x01(\tR\rnextPageToken\"\xa5\x03\n" +
 	"\vToolRequest\x12\x19\n" +
 	"\bagent_id\x18\x01 \x01(\tR\aagentId\x12\x12\n" +
 	"\x04name\x18\x02 \x01(\tR\x04name\x127\n" +
@@ -802,7 +841,7 @@ const file_loombridge_v1_tools_proto_rawDesc = "" +
 	"\frecord_error\x18\v \x01(\tR\vrecordError\x12\x1a\n" +
 	"\breplayed\x18\r \x01(\bR\breplayed\x12)\n" +
 	"\x10output_collected\x18\x0e \x01(\bR\x0foutputCollectedB\r\n" +
-	"\voutput_form*\xb7\x02\n" +
+	"\voutput_form*\xda\x02\n" +
 	"\rToolErrorCode\x12\x1f\n" +
 	"\x1bTOOL_ERROR_CODE_UNSPECIFIED\x10\x00\x12\x1d\n" +
 	"\x19TOOL_ERROR_CODE_NOT_FOUND\x10\x01\x12%\n" +
@@ -812,7 +851,8 @@ const file_loombridge_v1_tools_proto_rawDesc = "" +
 	"\x16TOOL_ERROR_CODE_FAILED\x10\x05\x12#\n" +
 	"\x1fTOOL_ERROR_CODE_OUTCOME_UNKNOWN\x10\x06\x12%\n" +
 	"!TOOL_ERROR_CODE_INVALID_ARGUMENTS\x10\a\x12\x1b\n" +
-	"\x17TOOL_ERROR_CODE_REFUSED\x10\b2b\n" +
+	"\x17TOOL_ERROR_CODE_REFUSED\x10\b\x12!\n" +
+	"\x1dTOOL_ERROR_CODE_PROVIDER_AWAY\x10\t2b\n" +
 	"\vToolService\x12S\n" +
 	"\tListTools\x12\x1f.loombridge.v1.ListToolsRequest\x1a .loombridge.v1.ListToolsResponse\"\x03\x90\x02\x01BIZGgithub.com/loom-bridge/loom-bridge/proto/gen/loombridge/v1;loombridgev1b\x06proto3"
 

@@ -68,7 +68,7 @@ class Event(_message.Message):
     def __init__(self, id: _Optional[str] = ..., topic: _Optional[str] = ..., sequence: _Optional[int] = ..., source: _Optional[str] = ..., session_id: _Optional[str] = ..., create_time: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ..., payload: _Optional[_Union[_struct_pb2.Value, _Mapping]] = ..., payload_json: _Optional[str] = ..., payload_bytes: _Optional[bytes] = ..., headers: _Optional[_Mapping[str, str]] = ..., type: _Optional[str] = ..., tags: _Optional[_Iterable[str]] = ...) -> None: ...
 
 class EmitRequest(_message.Message):
-    __slots__ = ("agent_id", "topic", "payload", "payload_json", "payload_bytes", "headers", "delivery", "session_id", "event_id", "request_id", "type", "tags")
+    __slots__ = ("agent_id", "topic", "payload", "payload_json", "payload_bytes", "headers", "delivery", "session_id", "event_id", "request_id", "type", "tags", "needs_listener")
     class HeadersEntry(_message.Message):
         __slots__ = ("key", "value")
         KEY_FIELD_NUMBER: _ClassVar[int]
@@ -88,6 +88,7 @@ class EmitRequest(_message.Message):
     REQUEST_ID_FIELD_NUMBER: _ClassVar[int]
     TYPE_FIELD_NUMBER: _ClassVar[int]
     TAGS_FIELD_NUMBER: _ClassVar[int]
+    NEEDS_LISTENER_FIELD_NUMBER: _ClassVar[int]
     agent_id: str
     topic: str
     payload: _struct_pb2.Value
@@ -100,7 +101,8 @@ class EmitRequest(_message.Message):
     request_id: str
     type: str
     tags: _containers.RepeatedScalarFieldContainer[str]
-    def __init__(self, agent_id: _Optional[str] = ..., topic: _Optional[str] = ..., payload: _Optional[_Union[_struct_pb2.Value, _Mapping]] = ..., payload_json: _Optional[str] = ..., payload_bytes: _Optional[bytes] = ..., headers: _Optional[_Mapping[str, str]] = ..., delivery: _Optional[_Union[Delivery, str]] = ..., session_id: _Optional[str] = ..., event_id: _Optional[str] = ..., request_id: _Optional[str] = ..., type: _Optional[str] = ..., tags: _Optional[_Iterable[str]] = ...) -> None: ...
+    needs_listener: bool
+    def __init__(self, agent_id: _Optional[str] = ..., topic: _Optional[str] = ..., payload: _Optional[_Union[_struct_pb2.Value, _Mapping]] = ..., payload_json: _Optional[str] = ..., payload_bytes: _Optional[bytes] = ..., headers: _Optional[_Mapping[str, str]] = ..., delivery: _Optional[_Union[Delivery, str]] = ..., session_id: _Optional[str] = ..., event_id: _Optional[str] = ..., request_id: _Optional[str] = ..., type: _Optional[str] = ..., tags: _Optional[_Iterable[str]] = ..., needs_listener: bool = ...) -> None: ...
 
 class EmitResponse(_message.Message):
     __slots__ = ("event_id", "sequence", "create_time")

@@ -62,7 +62,7 @@ EMPTY_REASON_ALL_EXCLUDED: EmptyReason
 EMPTY_REASON_ALL_OVER_MAX_TOKENS: EmptyReason
 
 class Record(_message.Message):
-    __slots__ = ("id", "text", "key", "kind", "session_id", "author", "event_time", "create_time", "expire_time", "metadata", "metadata_json", "tags", "importance", "supersedes", "superseded_by", "derived_from", "origin", "tier", "embedding", "embedding_space", "version", "update_time", "pinned", "sliding_ttl")
+    __slots__ = ("id", "text", "key", "kind", "session_id", "author", "event_time", "create_time", "expire_time", "metadata", "metadata_json", "tags", "importance", "supersedes", "superseded_by", "derived_from", "origin", "tier", "embedding", "embedding_space", "version", "update_time", "pinned", "sliding_ttl", "agent_id")
     ID_FIELD_NUMBER: _ClassVar[int]
     TEXT_FIELD_NUMBER: _ClassVar[int]
     KEY_FIELD_NUMBER: _ClassVar[int]
@@ -87,6 +87,7 @@ class Record(_message.Message):
     UPDATE_TIME_FIELD_NUMBER: _ClassVar[int]
     PINNED_FIELD_NUMBER: _ClassVar[int]
     SLIDING_TTL_FIELD_NUMBER: _ClassVar[int]
+    AGENT_ID_FIELD_NUMBER: _ClassVar[int]
     id: str
     text: str
     key: str
@@ -111,7 +112,8 @@ class Record(_message.Message):
     update_time: _timestamp_pb2.Timestamp
     pinned: bool
     sliding_ttl: _duration_pb2.Duration
-    def __init__(self, id: _Optional[str] = ..., text: _Optional[str] = ..., key: _Optional[str] = ..., kind: _Optional[str] = ..., session_id: _Optional[str] = ..., author: _Optional[str] = ..., event_time: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ..., create_time: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ..., expire_time: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ..., metadata: _Optional[_Union[_struct_pb2.Struct, _Mapping]] = ..., metadata_json: _Optional[str] = ..., tags: _Optional[_Iterable[str]] = ..., importance: _Optional[float] = ..., supersedes: _Optional[str] = ..., superseded_by: _Optional[str] = ..., derived_from: _Optional[_Iterable[str]] = ..., origin: _Optional[_Union[Origin, str]] = ..., tier: _Optional[int] = ..., embedding: _Optional[_Iterable[float]] = ..., embedding_space: _Optional[str] = ..., version: _Optional[int] = ..., update_time: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ..., pinned: bool = ..., sliding_ttl: _Optional[_Union[datetime.timedelta, _duration_pb2.Duration, _Mapping]] = ...) -> None: ...
+    agent_id: str
+    def __init__(self, id: _Optional[str] = ..., text: _Optional[str] = ..., key: _Optional[str] = ..., kind: _Optional[str] = ..., session_id: _Optional[str] = ..., author: _Optional[str] = ..., event_time: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ..., create_time: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ..., expire_time: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ..., metadata: _Optional[_Union[_struct_pb2.Struct, _Mapping]] = ..., metadata_json: _Optional[str] = ..., tags: _Optional[_Iterable[str]] = ..., importance: _Optional[float] = ..., supersedes: _Optional[str] = ..., superseded_by: _Optional[str] = ..., derived_from: _Optional[_Iterable[str]] = ..., origin: _Optional[_Union[Origin, str]] = ..., tier: _Optional[int] = ..., embedding: _Optional[_Iterable[float]] = ..., embedding_space: _Optional[str] = ..., version: _Optional[int] = ..., update_time: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ..., pinned: bool = ..., sliding_ttl: _Optional[_Union[datetime.timedelta, _duration_pb2.Duration, _Mapping]] = ..., agent_id: _Optional[str] = ...) -> None: ...
 
 class MemorySaveRequest(_message.Message):
     __slots__ = ("agent_id", "user_id", "text", "id", "key", "kind", "session_id", "author", "event_time", "metadata", "metadata_json", "tags", "importance", "ttl", "expire_time", "sliding_ttl", "embedding", "embedding_space", "supersedes", "derived_from", "origin", "request_id", "pinned")

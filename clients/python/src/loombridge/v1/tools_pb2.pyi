@@ -24,6 +24,7 @@ class ToolErrorCode(int, metaclass=_enum_type_wrapper.EnumTypeWrapper):
     TOOL_ERROR_CODE_OUTCOME_UNKNOWN: _ClassVar[ToolErrorCode]
     TOOL_ERROR_CODE_INVALID_ARGUMENTS: _ClassVar[ToolErrorCode]
     TOOL_ERROR_CODE_REFUSED: _ClassVar[ToolErrorCode]
+    TOOL_ERROR_CODE_PROVIDER_AWAY: _ClassVar[ToolErrorCode]
 TOOL_ERROR_CODE_UNSPECIFIED: ToolErrorCode
 TOOL_ERROR_CODE_NOT_FOUND: ToolErrorCode
 TOOL_ERROR_CODE_PERMISSION_DENIED: ToolErrorCode
@@ -33,6 +34,7 @@ TOOL_ERROR_CODE_FAILED: ToolErrorCode
 TOOL_ERROR_CODE_OUTCOME_UNKNOWN: ToolErrorCode
 TOOL_ERROR_CODE_INVALID_ARGUMENTS: ToolErrorCode
 TOOL_ERROR_CODE_REFUSED: ToolErrorCode
+TOOL_ERROR_CODE_PROVIDER_AWAY: ToolErrorCode
 
 class ToolDescriptor(_message.Message):
     __slots__ = ("name", "description", "parameters_schema", "parameters_schema_json", "level", "requires_approval", "category", "mutates", "agent_id")
@@ -57,20 +59,26 @@ class ToolDescriptor(_message.Message):
     def __init__(self, name: _Optional[str] = ..., description: _Optional[str] = ..., parameters_schema: _Optional[_Union[_struct_pb2.Struct, _Mapping]] = ..., parameters_schema_json: _Optional[str] = ..., level: _Optional[int] = ..., requires_approval: bool = ..., category: _Optional[str] = ..., mutates: bool = ..., agent_id: _Optional[str] = ...) -> None: ...
 
 class ListToolsRequest(_message.Message):
-    __slots__ = ("agent_id", "levels", "json_form")
+    __slots__ = ("agent_id", "levels", "json_form", "page_size", "page_token")
     AGENT_ID_FIELD_NUMBER: _ClassVar[int]
     LEVELS_FIELD_NUMBER: _ClassVar[int]
     JSON_FORM_FIELD_NUMBER: _ClassVar[int]
+    PAGE_SIZE_FIELD_NUMBER: _ClassVar[int]
+    PAGE_TOKEN_FIELD_NUMBER: _ClassVar[int]
     agent_id: str
     levels: _containers.RepeatedScalarFieldContainer[int]
     json_form: _memory_pb2.JsonForm
-    def __init__(self, agent_id: _Optional[str] = ..., levels: _Optional[_Iterable[int]] = ..., json_form: _Optional[_Union[_memory_pb2.JsonForm, str]] = ...) -> None: ...
+    page_size: int
+    page_token: str
+    def __init__(self, agent_id: _Optional[str] = ..., levels: _Optional[_Iterable[int]] = ..., json_form: _Optional[_Union[_memory_pb2.JsonForm, str]] = ..., page_size: _Optional[int] = ..., page_token: _Optional[str] = ...) -> None: ...
 
 class ListToolsResponse(_message.Message):
-    __slots__ = ("tools",)
+    __slots__ = ("tools", "next_page_token")
     TOOLS_FIELD_NUMBER: _ClassVar[int]
+    NEXT_PAGE_TOKEN_FIELD_NUMBER: _ClassVar[int]
     tools: _containers.RepeatedCompositeFieldContainer[ToolDescriptor]
-    def __init__(self, tools: _Optional[_Iterable[_Union[ToolDescriptor, _Mapping]]] = ...) -> None: ...
+    next_page_token: str
+    def __init__(self, tools: _Optional[_Iterable[_Union[ToolDescriptor, _Mapping]]] = ..., next_page_token: _Optional[str] = ...) -> None: ...
 
 class ToolRequest(_message.Message):
     __slots__ = ("agent_id", "name", "arguments", "arguments_json", "session_id", "timeout", "thought", "turn_id", "call_id", "request_id", "json_form")

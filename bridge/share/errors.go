@@ -1,0 +1,78 @@
+package share
+
+import (
+	"errors"
+	"fmt"
+)
+
+// ErrExhausted: the share of a tenant or of an agent is used up, or everything
+// is taken. It comes as an *ExhaustedError.
+var ErrExhausted = errors.New("share: exhausted")
+
+// ErrQuota: the same of a pool whose units nobody gives back by himself, such as
+// stored bytes. It is an ErrExhausted.
+var ErrQuota = errors.New("share: quota exceeded")
+
+// Whose says what ended: everything there is, or somebody's share of it.
+type Whose string
+
+// Whose shares there are.
+const (
+	ByServer Whose = "server"
+	ByTenant Whose = "tenant"
+	ByAgent  Whose = "agent"
+)
+
+// ExhaustedError says which share was used up. It is an ErrExhausted.
+type ExhaustedError struct {
+	// Pool and Setting are those of the pool's options.
+	Pool, Setting string
+	// Whose says whose share it is, and Name which tenant or agent.
+	Whose Whose
+	Name  string
+	// Quota says that waiting does not help.
+	Quota bool
+	// Held is what the owner holds, Wanted what it asked for, and Total what
+	// there is for everybody.
+	Held, Wanted, Total int64
+}
+
+// exhausted is the error of an agent that can't have n units.
+func (p *Pool) exhausted(whose Whose, a *agent, n int64) error {
+	e := &ExhaustedError{
+		Pool: p.opts.Name, Setting: p.opts.Setting, Quota: p.opts.Quota, Whose: whose, Wanted: n, Total: p.opts.Total,
+	}
+	switch whose {
+	case ByTenant:
+		e.Name, e.Held = a.tenant.name, a.tenant.held
+	case ByAgent:
+		e.Name, e.Held = a.name, a.held
+	default:
+		e.Held = p.sum.held
+	}
+	return e
+}
+
+func (e *ExhaustedError) Error() string {
+	text := fmt.Sprintf("share: all %d %s are taken", e.Total, e.Pool)
+	if e.Whose != ByServer {
+		text = fmt.Sprintf("share: the %s %q has %d of %d %s, which is its share", e.Whose, e.Name, e.Held, e.Total, e.Pool)
+	}
+	if e.Quota {
+		if e.Wanted > 0 {
+			text += fmt.Sprintf(", and %d more are needed", e.Wanted)
+		}
+		text += "; delete some"
+	} else {
+		text += "; wait until some have ended"
+	}
+	if e.Setting != "" {
+		text += ", or raise " + e.Setting
+	}
+	return text
+}
+
+// Is makes errors.Is(err, ErrExhausted) true.
+func (e *ExhaustedError) Is(target error) bool {
+	return target == ErrExhausted || e.Quota && target == ErrQuota
+}

@@ -1,0 +1,131 @@
+package share
+
+import "context"
+
+// Place is what an owner holds of a pool. Its methods are safe for concurrent
+// use. A nil place is fine.
+type Place struct {
+	pool  *Pool
+	owner Owner
+	agent *agent
+	n     int64
+	// paused counts the pauses under way; while there are any, nothing is held.
+	paused int
+	left   bool
+}
+
+// Leave gives the units back. Leaving twice is harmless.
+func (p *Place) Leave() {
+	if p == nil {
+		return
+	}
+	p.pool.mu.Lock()
+	defer p.pool.mu.Unlock()
+	if p.left {
+		return
+	}
+	p.left = true
+	if p.paused == 0 {
+		p.pool.giveBack(p.agent, p.n)
+	}
+}
+
+// Move makes the place that of another agent of the same tenant, or returns an
+// *ExhaustedError and changes nothing.
+func (p *Place) Move(agent string) error {
+	if p == nil {
+		return nil
+	}
+	p.pool.mu.Lock()
+	defer p.pool.mu.Unlock()
+	if p.left || p.paused > 0 || p.owner.Agent == agent {
+		return nil
+	}
+	before, after := p.agent, p.pool.agent(Owner{p.owner.Tenant, agent})
+	p.pool.add(before, -p.n)
+	if whose, ok := p.pool.fits(after, p.n); !ok {
+		defer p.pool.forget(after)
+		p.pool.add(before, p.n)
+		return p.pool.exhausted(whose, after, p.n)
+	}
+	p.pool.add(after, p.n)
+	p.agent, p.owner.Agent = after, agent
+	p.pool.forget(before)
+	return nil
+}
+
+// Resize makes the place one of n units, or returns an *ExhaustedError and changes
+// nothing. Less is always to be had.
+func (p *Place) Resize(n int64) error {
+	p.pool.mu.Lock()
+	defer p.pool.mu.Unlock()
+	more := n - p.n
+	if p.left || p.paused > 0 {
+		p.n = n
+		return nil
+	}
+	if more > 0 {
+		if whose, ok := p.pool.fits(p.agent, more); !ok {
+			return p.pool.exhausted(whose, p.agent, more)
+		}
+	}
+	p.n = n
+	p.pool.add(p.agent, more)
+	if more < 0 {
+		p.pool.serveAll()
+	}
+	return nil
+}
+
+// pause gives the units back for a while.
+func (p *Place) pause() {
+	p.pool.mu.Lock()
+	defer p.pool.mu.Unlock()
+	if p.paused++; p.paused == 1 && !p.left {
+		p.pool.giveBack(p.agent, p.n)
+	}
+}
+
+// resume takes the units again, also beyond the share: who waited for another
+// agent has its answer, and would hold it while it waits once more.
+func (p *Place) resume() {
+	p.pool.mu.Lock()
+	defer p.pool.mu.Unlock()
+	if p.paused--; p.paused == 0 && !p.left {
+		p.agent = p.pool.agent(p.owner)
+		p.pool.add(p.agent, p.n)
+	}
+}
+
+type placeKey struct{}
+
+// placed is a place that a call holds, and those it held before.
+type placed struct {
+	place  *Place
+	before *placed
+}
+
+// With returns a context in which Pause finds the place, beside those that it finds
+// in ctx.
+func With(ctx context.Context, p *Place) context.Context {
+	if p == nil {
+		return ctx
+	}
+	before, _ := ctx.Value(placeKey{}).(*placed)
+	return context.WithValue(ctx, placeKey{}, &placed{p, before})
+}
+
+// Pause gives back the places that the context came with, until resume is called:
+// for as long as a call waits for another agent, another call or another server. Call
+// resume once. Without places in the context nothing happens.
+func Pause(ctx context.Context) (resume func()) {
+	held, _ := ctx.Value(placeKey{}).(*placed)
+	for p := held; p != nil; p = p.before {
+		p.place.pause()
+	}
+	return func() {
+		for p := held; p != nil; p = p.before {
+			p.place.resume()
+		}
+	}
+}

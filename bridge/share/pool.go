@@ -1,0 +1,186 @@
+package share
+
+import (
+	"context"
+	"sync"
+	"time"
+)
+
+// kept is the part of the free units that is kept for owners with less: one in so
+// many. With 16 an owner alone gets 15 of 16.
+const kept = 16
+
+// Owner is who takes something. Without an agent only the share of the tenant
+// counts.
+type Owner struct{ Tenant, Agent string }
+
+// Options adjusts a Pool. Total is required.
+type Options struct {
+	// Name says in the plural what the units are, such as "calls in flight". It
+	// stands in errors.
+	Name string
+	// Setting is what an operator changes to have more, such as "--max-calls".
+	// Default: errors name none.
+	Setting string
+	// Total is how many units there are.
+	Total int64
+	// Waiting is how many may wait for units in Take. They are shared as the units
+	// are. Default: nobody waits.
+	Waiting int64
+	// MaxWait is how long Take waits at most. Default: as long as its context lasts.
+	MaxWait time.Duration
+	// Contended is how many units all tenants together may use while several are
+	// there, each its part; units that others leave unused are anybody's. It keeps
+	// short work of one tenant from filling the processors when another one comes.
+	// It needs Presence. Default: Total.
+	Contended int64
+	// Presence knows which tenants are there. Default: nothing is contended.
+	Presence *Presence
+	// Quota says that nobody gives units back by himself, so that waiting for some
+	// does not help. It stands in errors.
+	Quota bool
+	// OneTenant keeps nothing for other tenants: there are none.
+	OneTenant bool
+}
+
+// Pool is a number of units that owners share. All methods are safe for
+// concurrent use.
+type Pool struct {
+	opts Options
+
+	mu      sync.Mutex // guards the fields below, and all owners and places
+	sum     usage
+	tenants map[string]*tenant
+	// ring are the tenants with agents that wait, in the order of their turns.
+	ring  []*tenant
+	spare []*agent // forgotten agents, to be used again
+}
+
+// usage is how much is held, and how much is waited for.
+type usage struct{ held, waiting int64 }
+
+// tenant is what a pool knows of a tenant.
+type tenant struct {
+	usage
+	name   string
+	agents map[string]*agent
+	ring   []*agent // those that wait, in the order of their turns
+}
+
+// agent is what a pool knows of an agent.
+type agent struct {
+	usage
+	tenant *tenant
+	name   string
+	queue  []*waiter
+}
+
+// maxSpare bounds the memory that is kept for agents to come.
+const maxSpare = 64
+
+// New returns a pool of which nothing is taken.
+func New(o Options) *Pool {
+	if o.Contended <= 0 || o.Contended > o.Total || o.Presence == nil {
+		o.Contended = o.Total
+	}
+	return &Pool{opts: o, tenants: make(map[string]*tenant)}
+}
+
+// TryTake takes n units, or returns an *ExhaustedError at once.
+func (p *Pool) TryTake(o Owner, n int64) (*Place, error) {
+	p.opts.Presence.saw(o.Tenant)
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	a := p.agent(o)
+	if whose, ok := p.fits(a, n); !ok {
+		defer p.forget(a)
+		return nil, p.exhausted(whose, a, n)
+	}
+	return p.hold(a, n), nil
+}
+
+// Take takes n units, and waits for them if it must. Errors: an *ExhaustedError
+// when as many wait as may, or after Options.MaxWait, and the error of ctx.
+func (p *Pool) Take(ctx context.Context, o Owner, n int64) (*Place, error) {
+	p.opts.Presence.saw(o.Tenant)
+	place, w, err := p.takeOrQueue(o, n)
+	if w == nil {
+		return place, err
+	}
+	return p.await(ctx, w)
+}
+
+// Held returns how many units are taken.
+func (p *Pool) Held() int64 {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.sum.held
+}
+
+// HeldBy returns how many units a tenant holds.
+func (p *Pool) HeldBy(tenant string) int64 {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if t := p.tenants[tenant]; t != nil {
+		return t.held
+	}
+	return 0
+}
+
+// agent returns what is known of an agent. The caller holds something for it, or
+// forgets it.
+func (p *Pool) agent(o Owner) *agent {
+	t := p.tenants[o.Tenant]
+	if t == nil {
+		t = &tenant{name: o.Tenant, agents: make(map[string]*agent)}
+		p.tenants[o.Tenant] = t
+	}
+	a := t.agents[o.Agent]
+	if a != nil {
+		return a
+	}
+	if last := len(p.spare) - 1; last >= 0 {
+		a, p.spare = p.spare[last], p.spare[:last]
+	} else {
+		a = &agent{}
+	}
+	a.tenant, a.name = t, o.Agent
+	t.agents[o.Agent] = a
+	return a
+}
+
+// forget drops an agent that holds nothing and waits for nothing, and its tenant
+// with the last one.
+func (p *Pool) forget(a *agent) {
+	if a.held > 0 || len(a.queue) > 0 {
+		return
+	}
+	t := a.tenant
+	delete(t.agents, a.name)
+	if len(p.spare) < maxSpare {
+		a.tenant, a.name = nil, ""
+		p.spare = append(p.spare, a)
+	}
+	if len(t.agents) == 0 {
+		delete(p.tenants, t.name)
+	}
+}
+
+// hold takes units for an agent.
+func (p *Pool) hold(a *agent, n int64) *Place {
+	p.add(a, n)
+	return &Place{pool: p, agent: a, owner: Owner{a.tenant.name, a.name}, n: n}
+}
+
+func (p *Pool) add(a *agent, n int64) {
+	p.sum.held += n
+	a.tenant.held += n
+	a.held += n
+}
+
+// giveBack takes units away from an agent and lets others have them.
+func (p *Pool) giveBack(a *agent, n int64) {
+	p.add(a, -n)
+	p.forget(a)
+	p.serveAll()
+}

@@ -1,0 +1,185 @@
+package server
+
+import (
+	"context"
+	"fmt"
+	"runtime"
+	"time"
+
+	"google.golang.org/grpc"
+	"google.golang.org/protobuf/proto"
+
+	"github.com/loom-bridge/loom-bridge/bridge/share"
+	"github.com/loom-bridge/loom-bridge/memory/kv"
+	loomv1pb "github.com/loom-bridge/loom-bridge/proto/gen/loom/v1"
+	loombridgev1 "github.com/loom-bridge/loom-bridge/proto/gen/loombridge/v1"
+)
+
+// callWait is how long a call waits to run before it is refused: as long as an
+// impatient client waits for an answer.
+const callWait = 10 * time.Second
+
+// Shares are what the calls and streams of all tenants share. Servers of one
+// process may have the same.
+type Shares struct {
+	// Calls are the unary calls that run.
+	Calls *share.Pool
+	// Searches are the queries of memory that run.
+	Searches *share.Pool
+	// Streams are the open streams.
+	Streams *share.Pool
+	// Requests are the bytes of requests in memory.
+	Requests *share.Pool
+	// Disk knows which tenants store more than their share.
+	Disk *share.Quota
+	// EventBytes are the bytes of events a second while several tenants are there;
+	// nil where there is one.
+	EventBytes *share.Rate
+}
+
+// NewShares returns the shares of a server with these limits, whose zero fields
+// are the defaults. OneTenant says that there is only one, for which nothing is
+// kept back.
+func NewShares(l Limits, oneTenant bool) *Shares {
+	l = l.withDefaults()
+	var presence *share.Presence
+	var eventBytes *share.Rate
+	if !oneTenant {
+		presence = share.NewPresence()
+		eventBytes = share.NewRate("bytes of events a second", int64(l.ContendedEventBytes), presence)
+	}
+	return &Shares{
+		EventBytes: eventBytes,
+		Disk:       share.NewQuota("bytes on disk", "--max-store-bytes"),
+		Calls: share.New(share.Options{
+			Name: "calls in flight", Setting: "--max-calls", Total: int64(l.MaxCalls), Waiting: int64(max(0, l.MaxWaitingCalls)),
+			MaxWait: callWait, Contended: int64(l.ContendedCalls), Presence: presence, OneTenant: oneTenant,
+		}),
+		Searches: share.New(share.Options{
+			Name: "running queries", Setting: "--max-searches", Total: int64(l.MaxSearches), Waiting: int64(max(0, l.MaxWaitingCalls)),
+			MaxWait: callWait, Contended: int64(max(1, runtime.GOMAXPROCS(0)/2)), Presence: presence, OneTenant: oneTenant,
+		}),
+		Streams: share.New(share.Options{
+			Name: "open streams", Setting: "--max-streams", Total: int64(l.MaxStreams), OneTenant: oneTenant,
+		}),
+		Requests: share.New(share.Options{
+			Name: "bytes of requests in memory", Setting: "--max-request-bytes", Total: int64(l.MaxRequestBytes), OneTenant: oneTenant,
+		}),
+	}
+}
+
+// limitCalls lets a unary call wait for its place among those that run, or refuses
+// it. The call finds the place in its context, to pause it while it waits for
+// another agent.
+func (s *Server) limitCalls(ctx context.Context, req any, info *grpc.UnaryServerInfo, next grpc.UnaryHandler) (any, error) {
+	s.inFlight.Add(1)
+	defer s.inFlight.Add(-1)
+	owner := callerOf(ctx, req)
+	if stores[info.FullMethod] {
+		if err := s.shares.Disk.Check(owner.Tenant); err != nil {
+			return refusedCall(req, err)
+		}
+	}
+	bytes, err := s.shares.Requests.TryTake(owner, sizeOf(req))
+	if err != nil {
+		return refusedCall(req, err)
+	}
+	defer bytes.Leave()
+	place, err := s.shares.Calls.Take(ctx, owner, 1)
+	if err != nil {
+		return refusedCall(req, err)
+	}
+	defer place.Leave()
+	return next(share.With(ctx, place), req)
+}
+
+// stores are the methods that make a tenant's part of the store grow, beside
+// those that emit events. What deletes, and what only reads, goes on when the disk is
+// full.
+var stores = map[string]bool{
+	loombridgev1.BridgeService_MemorySave_FullMethodName:      true,
+	loombridgev1.BridgeService_Tool_FullMethodName:            true,
+	loombridgev1.MemoryService_BatchSave_FullMethodName:       true,
+	loombridgev1.MemoryService_UpdateRecord_FullMethodName:    true,
+	loombridgev1.ContextService_RecordStep_FullMethodName:     true,
+	loombridgev1.ContextService_UploadStep_FullMethodName:     true,
+	loombridgev1.ContextService_AppendMessages_FullMethodName: true,
+	loombridgev1.ContextService_CompressResult_FullMethodName: true,
+	loomv1pb.MemoryService_SavePlan_FullMethodName:            true,
+	loomv1pb.MemoryService_MarkExecuted_FullMethodName:        true,
+	loomv1pb.MemoryService_AppendEvent_FullMethodName:         true,
+	loomv1pb.AgentRuntime_UpdateAgentState_FullMethodName:     true,
+}
+
+func sizeOf(req any) int64 {
+	message, ok := req.(proto.Message)
+	if !ok {
+		return 0
+	}
+	return int64(proto.Size(message))
+}
+
+// refusedCall is the answer to a call that gets no place. A tool call of loom.v1 is
+// answered in every case: its clients lose the code of any other end.
+func refusedCall(req any, err error) (any, error) {
+	if call, ok := req.(*loomv1pb.ToolCall); ok {
+		return &loomv1pb.ToolResult{Id: call.GetId(), Status: loomv1pb.ToolStatus_TOOL_ERROR, Error: &loomv1pb.ToolError{
+			Code: "EXECUTION_ERROR", Message: "Execution failed: too many calls are in flight; try again later",
+		}}, nil
+	}
+	return nil, fmt.Errorf("server: call refused: %w", err)
+}
+
+// limitStreams refuses streams beyond the share of their tenant, and of their agent
+// once the first message says which it is.
+func (s *Server) limitStreams(srv any, stream grpc.ServerStream, info *grpc.StreamServerInfo, next grpc.StreamHandler) error {
+	s.inFlight.Add(1)
+	defer s.inFlight.Add(-1)
+	tenant, _ := tenantOf(stream.Context())
+	if stores[info.FullMethod] {
+		if err := s.shares.Disk.Check(tenant); err != nil {
+			return fmt.Errorf("server: stream refused: %w", err)
+		}
+	}
+	place, err := s.shares.Streams.TryTake(share.Owner{Tenant: tenant}, 1)
+	if err != nil {
+		return fmt.Errorf("server: stream refused: %w", err)
+	}
+	defer place.Leave()
+	return next(srv, &placedStream{ServerStream: stream, place: place})
+}
+
+// placedStream charges a stream to the agent that its first message names.
+type placedStream struct {
+	grpc.ServerStream
+	place *share.Place
+	known bool // belongs to the goroutine that receives
+}
+
+func (s *placedStream) RecvMsg(m any) error {
+	if err := s.ServerStream.RecvMsg(m); err != nil || s.known {
+		return err
+	}
+	s.known = true
+	if err := s.place.Move(callerOf(s.Context(), m).Agent); err != nil {
+		return fmt.Errorf("server: stream refused: %w", err)
+	}
+	return nil
+}
+
+// callerHeader is where loom.v1 names the agent that calls a tool.
+const callerHeader = "x-agent-id"
+
+// callerOf is who a call counts for. An agent that the caller may not act for
+// does not count: nobody uses up the share of another one.
+func callerOf(ctx context.Context, req any) share.Owner {
+	id, _ := ctx.Value(identityKey{}).(Identity)
+	agent := agentOf(req)
+	if call, ok := req.(*loomv1pb.ToolCall); ok {
+		agent = call.GetHeaders()[callerHeader]
+	}
+	if len(agent) > kv.MaxOwnerBytes || !id.Owns(agent) {
+		agent = ""
+	}
+	return share.Owner{Tenant: id.tenant, Agent: agent}
+}
