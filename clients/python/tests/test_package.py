@@ -17,6 +17,10 @@ import loombridge
 from loombridge import testing
 
 SOURCE = Path(loombridge.__file__).parent
+"""The package that is tested, which may be an installed wheel."""
+
+PROJECT = Path(__file__).parents[1]
+"""What the package is built from."""
 
 
 def public_members() -> Iterator[tuple[str, Any]]:
@@ -161,9 +165,9 @@ def test_a_python_that_is_too_old_is_told_which_one_is_needed(tmp_path: Path) ->
         capture_output=True,
         text=True,
         check=True,
-        cwd=SOURCE.parents[1],
+        cwd=PROJECT,
     )
     metadata = (tmp_path / run.stdout.strip() / "METADATA").read_text()
-    declared = tomllib.loads((SOURCE.parents[1] / "pyproject.toml").read_text())["project"]
+    declared = tomllib.loads((PROJECT / "pyproject.toml").read_text())["project"]
     assert f"Requires-Python: {declared['requires-python']}\n" in metadata
     assert f"Name: {declared['name']}\n" in metadata

@@ -310,14 +310,54 @@ async def test_a_listing_can_be_closed_while_it_fetches(fake: Fake, ctx: loombri
         await anext(pages)
 
 
+@pytest.mark.parametrize("opened", ITERATORS, ids=lambda each: each.__name__)
 async def test_closing_the_client_ends_a_wait_that_was_given_up(
-    fake: Fake, ctx: loombridge.Client
+    fake: Fake, ctx: loombridge.Client, opened: Callable[..., Any]
 ) -> None:
-    stream = await blob_stream(fake, ctx, Steps())
-    await give_up(stream)
+    iterator = await opened(fake, ctx, Steps())
+    await give_up(iterator)
     await ctx.close()
     with pytest.raises(loombridge.ClientClosedError):
-        await anext(stream)
+        await within_five_seconds(iterator)
+
+
+@pytest.mark.parametrize("opened", ITERATORS, ids=lambda each: each.__name__)
+async def test_closing_the_client_ends_a_wait_for_the_next_item(
+    fake: Fake, ctx: loombridge.Client, opened: Callable[..., Any]
+) -> None:
+    steps = Steps()
+    iterator = await opened(fake, ctx, steps)
+    steps.go.set()
+    if opened is subscription:
+        await give_up(iterator)
+        steps.go.set()
+    for _ in range(1000 if opened is batch_saving else 1):
+        await within_five_seconds(iterator)
+    waiting = asyncio.create_task(within_five_seconds(iterator))
+    await asyncio.sleep(0.05)
+    await ctx.close()
+    with pytest.raises(loombridge.ClientClosedError):
+        await waiting
+
+
+async def test_closing_the_client_ends_its_streams_at_the_server(
+    fake: Fake, ctx: loombridge.Client
+) -> None:
+    ended = asyncio.Event()
+
+    async def stream(_request: Any, _call: Call) -> AsyncGenerator[Any, None]:
+        try:
+            yield ready(t=0)
+            await asyncio.sleep(60)
+        finally:
+            ended.set()
+
+    fake.on_stream(_rpc.SUBSCRIBE, stream)
+    opened = ctx.events.subscribe({"t": 0})
+    await give_up(opened)
+    await ctx.close()
+    async with asyncio.timeout(5):
+        await ended.wait()
 
 
 async def test_a_listener_of_an_attached_agent(agent: loombridge.Client, attach: Attach) -> None:

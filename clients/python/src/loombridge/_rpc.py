@@ -5,6 +5,7 @@ import random
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
 from dataclasses import dataclass
 from typing import Generic, TypeVar, cast
+from weakref import WeakSet
 
 import grpc
 import grpc.aio
@@ -271,6 +272,9 @@ class Transport:
         self._channel = channel
         self._metadata = metadata
         self._closed = False
+        # Many versions of grpcio leave streams open when their channel closes. A stream
+        # that nobody holds ends by itself, so it is not held here either.
+        self._streams: WeakSet[grpc.aio.Call] = WeakSet()
 
     async def call(
         self,
@@ -370,7 +374,9 @@ class Transport:
             request_serializer=method.request.SerializeToString,
             response_deserializer=method.response.FromString,
         )
-        return rpc(request, metadata=self._metadata)
+        call = rpc(request, metadata=self._metadata)
+        self._streams.add(call)
+        return call
 
     def duplex(self, method: Method[Req, Resp]) -> grpc.aio.StreamStreamCall[Req, Resp]:
         """Open a stream in both directions; it has no deadline of its own."""
@@ -380,7 +386,9 @@ class Transport:
             request_serializer=method.request.SerializeToString,
             response_deserializer=method.response.FromString,
         )
-        return rpc(metadata=self._metadata)
+        call = rpc(metadata=self._metadata)
+        self._streams.add(call)
+        return call
 
     async def read(
         self,
@@ -444,4 +452,6 @@ class Transport:
     async def close(self) -> None:
         """Cancel what is under way and close the channel; twice is fine."""
         self._closed = True
+        for call in list(self._streams):
+            call.cancel()
         await self._channel.close()
