@@ -240,7 +240,7 @@ func limitEffects() []effect {
 		},
 		{
 			setting: "max-calls", args: []string{"--max-calls", "1"}, both: []string{"--max-waiting-calls", "1"},
-			see:  func(s *stand) func() string { return manyCalls(s, s.ctx, s.saving()) },
+			see:  func(s *stand) func() string { return manyCalls(s.ctx, s.saving()) },
 			with: "OVERLOADED: calls in flight", without: "OK",
 		},
 		{
@@ -385,15 +385,6 @@ func (s *stand) query() (answer <-chan string) {
 	}()
 	s.model.wait(1)
 	return done
-}
-
-// hang keeps one call in flight until it is released.
-func (s *stand) hang() (release func()) {
-	answer := s.query()
-	return func() {
-		s.model.release()
-		<-answer
-	}
 }
 
 // openOrClosed tells what the server did to a connection.

@@ -53,7 +53,7 @@ func (s *stand) hangingCalls(n int) func() string {
 }
 
 // manyCalls makes many calls at once and returns how the first ends that fails.
-func manyCalls(s *stand, ctx context.Context, call func(ctx context.Context) error) func() string {
+func manyCalls(ctx context.Context, call func(ctx context.Context) error) func() string {
 	return func() string { return refusal(together(ctx, 64, call)) }
 }
 
@@ -88,11 +88,11 @@ func toolBesideAnother(s *stand) func() string {
 		return err
 	}
 	s.model.hold()
-	first := make(chan error, 1)
-	go func() { first <- tool(s.ctx, "memory:query") }()
+	var first sync.WaitGroup
+	first.Go(func() { _ = tool(s.ctx, "memory:query") }) // ends with the server at the latest
 	s.tb.Cleanup(func() {
 		s.model.release()
-		<-first
+		first.Wait()
 	})
 	return func() string {
 		ctx, cancel := context.WithTimeout(s.ctx, 200*time.Millisecond)
@@ -175,7 +175,7 @@ func sharingEffects() []effect {
 	return []effect{
 		{
 			setting: "max-waiting-calls", args: []string{"--max-waiting-calls", "1"}, both: []string{"--max-calls", "1"},
-			see:  func(s *stand) func() string { return manyCalls(s, s.ctx, s.saving()) },
+			see:  func(s *stand) func() string { return manyCalls(s.ctx, s.saving()) },
 			with: "OVERLOADED: calls in flight", without: "OK",
 		},
 		{
@@ -193,7 +193,7 @@ func sharingEffects() []effect {
 		},
 		{
 			setting: "max-searches", args: []string{"--max-searches", "1"}, both: []string{"--max-waiting-calls", "1"},
-			see:  func(s *stand) func() string { return manyCalls(s, s.ctx, s.asking()) },
+			see:  func(s *stand) func() string { return manyCalls(s.ctx, s.asking()) },
 			with: "OVERLOADED: running queries", without: "OK",
 		},
 		{
