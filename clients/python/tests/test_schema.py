@@ -237,7 +237,7 @@ def test_limits_of_a_tool() -> None:
         _provided.provided_tool(function, None, None, cast("Any", [1]))
 
 
-async def run(tool: _provided.ProvidedTool, arguments_json: str) -> str:
+async def run(tool: _provided.ProvidedTool, arguments_json: str) -> str | bytes:
     return await tool.run(_threads.Threads().callee(tool.function), arguments_json)
 
 
