@@ -138,11 +138,11 @@ func notHealth(_ context.Context, call interceptors.CallMeta) bool {
 // notPublic leaves out what needs no credential: health checks, and reflection,
 // which tells what everybody finds in the .proto files.
 func notPublic(ctx context.Context, call interceptors.CallMeta) bool {
-	return notHealth(ctx, call) && !isReflection(call.FullMethod())
+	return notHealth(ctx, call) && !strings.HasPrefix(call.Service, reflectionPrefix)
 }
 
 // limited leaves out what must be answered under load: health checks, and the
 // heartbeats of loom.v1, whose clients connect again when one fails.
 func limited(ctx context.Context, call interceptors.CallMeta) bool {
-	return notHealth(ctx, call) && call.FullMethod() != loomv1pb.Bridge_Heartbeat_FullMethodName
+	return notHealth(ctx, call) && (call.Service != loomv1pb.Bridge_ServiceDesc.ServiceName || call.Method != "Heartbeat")
 }

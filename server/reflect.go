@@ -24,8 +24,12 @@ const (
 	maxReflectionTime = time.Minute
 )
 
-// isReflection tells whether a method is one of reflection, of any version.
-func isReflection(method string) bool { return strings.HasPrefix(method, "/grpc.reflection.") }
+// reflectionPrefix is what the names of the services of reflection begin with, of any version.
+const reflectionPrefix = "grpc.reflection."
+
+// isReflection tells whether a method, with the service in front, is one of
+// reflection.
+func isReflection(method string) bool { return strings.HasPrefix(method, "/"+reflectionPrefix) }
 
 // admitReflection takes in a stream of reflection, if there are not too many.
 func (s *Server) admitReflection(ctx context.Context) error {

@@ -101,7 +101,7 @@ func (h *Hand) checkRecorded(r Recorded) (*call, outcome, error) {
 // toolName is the tool that a name means: as in Call where there is one, and else
 // by the rules for steps.
 func (h *Hand) toolName(req Request) string {
-	if tool, _, err := h.lookup(req); err == nil {
+	if tool, _ := h.find(req); tool != nil {
 		return tool.Descriptor().Name
 	}
 	return h.Reducer.ToolName(req.Name)

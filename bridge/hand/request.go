@@ -131,24 +131,29 @@ func (h *Hand) check(req Request) (*call, error) {
 	return c, nil
 }
 
-// lookup asks the registry, whose tools win, then the relay, then what answers for
-// tools that are not here.
+// lookup is find with an error that says which name is nearest.
 func (h *Hand) lookup(req Request) (tool *tools.Tool, relayed bool, err error) {
-	tool, err = h.Registry.Lookup(req.Name)
-	if err == nil {
-		return tool, false, nil
+	if tool, relayed = h.find(req); tool == nil {
+		tool, err = h.Registry.Lookup(req.Name)
+	}
+	return tool, relayed, err
+}
+
+// find asks the registry, whose tools win, then the relay, then what answers for
+// tools that are not here. Nil is that there is no such tool.
+func (h *Hand) find(req Request) (tool *tools.Tool, relayed bool) {
+	if tool, ok := h.Registry.Find(req.Name); ok {
+		return tool, false
 	}
 	if h.Relay != nil {
 		if tool, ok := h.Relay.Lookup(req.Scope.Tenant, req.Name); ok {
-			return tool, true, nil
+			return tool, true
 		}
 	}
 	if h.Absent != nil {
-		if absent := h.Absent(req.Name); absent != nil {
-			return absent, false, nil
-		}
+		return h.Absent(req.Name), false
 	}
-	return nil, false, err
+	return nil, false
 }
 
 // withSchema completes what a tool, or the parser, says about arguments.

@@ -53,7 +53,9 @@ type Pool struct {
 	tenants map[string]*tenant
 	// ring are the tenants with agents that wait, in the order of their turns.
 	ring  []*tenant
-	spare []*agent // forgotten agents, to be used again
+	// spare and spareTenants were forgotten, and are used again.
+	spare        []*agent
+	spareTenants []*tenant
 }
 
 // usage is how much is held, and how much is waited for.
@@ -75,7 +77,7 @@ type agent struct {
 	queue  []*waiter
 }
 
-// maxSpare bounds the memory that is kept for agents to come.
+// maxSpare bounds the memory that is kept for agents and tenants to come.
 const maxSpare = 64
 
 // New returns a pool of which nothing is taken.
@@ -130,11 +132,7 @@ func (p *Pool) HeldBy(tenant string) int64 {
 // agent returns what is known of an agent. The caller holds something for it, or
 // forgets it.
 func (p *Pool) agent(o Owner) *agent {
-	t := p.tenants[o.Tenant]
-	if t == nil {
-		t = &tenant{name: o.Tenant, agents: make(map[string]*agent)}
-		p.tenants[o.Tenant] = t
-	}
+	t := p.tenant(o.Tenant)
 	a := t.agents[o.Agent]
 	if a != nil {
 		return a
@@ -147,6 +145,21 @@ func (p *Pool) agent(o Owner) *agent {
 	a.tenant, a.name = t, o.Agent
 	t.agents[o.Agent] = a
 	return a
+}
+
+func (p *Pool) tenant(name string) *tenant {
+	t := p.tenants[name]
+	if t != nil {
+		return t
+	}
+	if last := len(p.spareTenants) - 1; last >= 0 {
+		t, p.spareTenants = p.spareTenants[last], p.spareTenants[:last]
+	} else {
+		t = &tenant{agents: make(map[string]*agent)}
+	}
+	t.name = name
+	p.tenants[name] = t
+	return t
 }
 
 // forget drops an agent that holds nothing and waits for nothing, and its tenant
@@ -163,6 +176,10 @@ func (p *Pool) forget(a *agent) {
 	}
 	if len(t.agents) == 0 {
 		delete(p.tenants, t.name)
+		if len(p.spareTenants) < maxSpare {
+			t.name = ""
+			p.spareTenants = append(p.spareTenants, t)
+		}
 	}
 }
 

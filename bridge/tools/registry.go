@@ -141,22 +141,27 @@ func (r *Registry) addAlias(alias, name string) {
 // otherwise "_" may stand for ":", and read_file, write_file and list_dir mean
 // the fs tools. An unknown name is a *NotFoundError.
 func (r *Registry) Lookup(name string) (*Tool, error) {
+	if t, ok := r.Find(name); ok {
+		return t, nil
+	}
+	return nil, &NotFoundError{Name: clipName(name), Nearest: r.Nearest(name)}
+}
+
+// Find is Lookup for callers that need no error, which takes longer to make.
+func (r *Registry) Find(name string) (*Tool, bool) {
 	r.mu.RLock()
 	defer r.mu.RUnlock()
-	if t, ok := r.tools[name]; ok {
-		return t, nil
+	t, ok := r.tools[name]
+	if !ok {
+		t, ok = r.tools[r.aliases[name]]
 	}
-	if t, ok := r.tools[r.aliases[name]]; ok {
-		return t, nil
-	}
-	return nil, &NotFoundError{Name: clipName(name), Nearest: nearest(name, maps.Keys(r.tools))}
+	return t, ok
 }
 
 // Has tells whether a name means a tool, as Lookup does.
 func (r *Registry) Has(name string) bool {
-	r.mu.RLock()
-	defer r.mu.RUnlock()
-	return r.tools[name] != nil || r.tools[r.aliases[name]] != nil
+	_, ok := r.Find(name)
+	return ok
 }
 
 // Nearest returns the registered name most like name; empty when none is.
