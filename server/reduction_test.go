@@ -78,6 +78,7 @@ func TestReducedSteps(t *testing.T) {
 		{"weather:get", `{"location":"Oslo"}`, `{"sky":"clear"}`, `weather:get → clear`, `{"location":"Oslo"}`, nil, "", ""},
 		{"db:query", `{"sql":"` + letters(101) + `","n":12345678901234567890,"list":[1,2],"more":{"k":1}}`, quoted(t, "one\n  two "+letters(200)), "db:query → one two " + letters(192) + "...", `{"list":"[2 items]","more":"{1 keys}","n":12345678901234567890,"sql":"` + letters(100) + `..."}`, nil, "", ""},
 		{"db:query", `{}`, quoted(t, letters(900)), "db:query → " + letters(200) + "...", `{}`, nil, "", ""},
+		{"db:query", `{}`, quoted(t, letters(999)), "db:query → " + letters(200) + "...", `{}`, nil, "", ""},
 		{"db:query", `{}`, quoted(t, letters(1000)), "db:query → " + letters(200) + "...", `{}`, nil, "tool_#.*", letters(1000)},
 		{"db:query", `{}`, `{}`, "db:query completed", `{}`, nil, "", ""},
 	} {

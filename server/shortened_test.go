@@ -97,6 +97,25 @@ func TestThresholdsOfResults(t *testing.T) {
 	}
 }
 
+// Of a command the exit code, the lines and the first fifty of them are shown; one that
+// failed stays, as its caller or its exit code says.
+//
+// J05
+func TestResultsOfFailedCommands(t *testing.T) {
+	c := as(t, servertest.Start(t, nil), agent)
+	content := strings.Repeat("a line of a result\n", 140) // less than 3,000 tokens
+	for _, tt := range []struct {
+		failed bool
+		code   int32
+		goes   bool
+	}{{false, 0, true}, {false, 2, false}, {true, 0, false}, {true, 2, false}} {
+		got := c.shorten(&loombridgev1.CompressResultRequest{ToolName: "system:shell", Content: content, Failed: tt.failed, ExitCode: tt.code})
+		if got.GetCompressed() != tt.goes || tt.goes && strings.Count(got.GetContent(), "a line") != 50 || !tt.goes && got.GetContent() != content {
+			t.Errorf("failed %v, exit %d: %.300q", tt.failed, tt.code, got.GetContent())
+		}
+	}
+}
+
 // Which strategy shortens a result: that of the kind given, of the tool, of what the
 // content looks like; a hint is stronger.
 //
