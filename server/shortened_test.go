@@ -116,6 +116,39 @@ func TestResultsOfFailedCommands(t *testing.T) {
 	}
 }
 
+// What is skipped or failed stays up to 3,000 tokens. Above, two thirds of the beginning
+// and one third of the end are shown, of a failure the other way round.
+//
+// I19, P41
+func TestResultsOverTheCap(t *testing.T) {
+	c := as(t, servertest.Start(t, nil), agent)
+	for _, failed := range []bool{false, true} {
+		for _, tokens := range []int{3000, 3001, 9000} {
+			content := strings.TrimSpace(strings.Repeat("a ", tokens))
+			got := c.shorten(&loombridgev1.CompressResultRequest{Content: content, Failed: failed, Hint: loombridgev1.CompressHint_COMPRESS_HINT_SKIP})
+			if tokens == 3000 {
+				if got.GetContent() != content {
+					t.Errorf("failed %v: 3,000 tokens become %.100q", failed, got.GetContent())
+				}
+				continue
+			}
+			head, rest, _ := strings.Cut(got.GetContent(), "\n…[")
+			missing, tail, _ := strings.Cut(rest, " chars omitted]…\n")
+			tail, path, _ := strings.Cut(tail, "\nFull data: ")
+			if n := c.tokens(got.GetContent()); n > 3000 || n < 2800 || missing != fmt.Sprint(len(content)-len(head)-len(tail)) || c.mustBeWhole(path).Content != content {
+				t.Errorf("failed %v, %d tokens: %d are shown, %s characters missing, all of it at %q", failed, tokens, n, missing, path)
+			}
+			want := 2. / 3
+			if failed {
+				want = 1. / 3
+			}
+			if share := float64(len(head)) / float64(len(head)+len(tail)); share < want-.03 || share > want+.03 {
+				t.Errorf("failed %v: %.2f of what is shown is the beginning, want %.2f", failed, share, want)
+			}
+		}
+	}
+}
+
 // Which strategy shortens a result: that of the kind given, of the tool, of what the
 // content looks like; a hint is stronger.
 //
