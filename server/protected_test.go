@@ -50,6 +50,46 @@ func TestPinnedStaysWhole(t *testing.T) {
 	}
 }
 
+// A pinned step stays in full in the text of a history as well, and the result of a
+// pinned call of a model in prompts that only fit when results are left out.
+//
+// P03
+func TestPinnedStaysWholeInSmallPrompts(t *testing.T) {
+	s := servertest.Start(t, nil)
+	whole := strings.Repeat("a line of the contract\n", 100)
+	for _, preset := range []string{"design", "reduction", "chat"} {
+		c := as(t, s, preset)
+		for i := range 8 {
+			id, args := fmt.Sprint("call-", i), fmt.Sprintf(`{"part":%d}`, i)
+			c.say(&loombridgev1.Message{Role: loombridgev1.Role_ROLE_ASSISTANT, ToolCalls: []*loombridgev1.ModelToolCall{{Id: id, Name: "db_query", ArgumentsJson: args}}})
+			c.record(&loombridgev1.RecordStepRequest{
+				ToolName: "db:query", CallId: id, Success: true, Pinned: i == 6,
+				ArgumentsForm: &loombridgev1.RecordStepRequest_ArgumentsJson{ArgumentsJson: args},
+				OutputForm:    &loombridgev1.RecordStepRequest_OutputJson{OutputJson: quoted(t, fmt.Sprint("part ", i, "\n")+whole)},
+			})
+		}
+		for _, style := range []loombridgev1.HistoryStyle{design, reduction} {
+			got, err := s.Context.CompactHistory(t.Context(), &loombridgev1.CompactHistoryRequest{AgentId: c.id, SessionId: "s", Style: style, KeepRecent: 1})
+			must(t, err)
+			if !strings.Contains(got.GetText(), "Step 7:") || strings.Contains(got.GetText(), "Step 6:") {
+				t.Errorf("%s, %v: the text is\n%s", preset, style, got.GetText())
+			}
+		}
+		size := c.prompt(literally(preset)).GetTokens().GetTokens()
+		for budget := size; budget > size-1500; budget -= 100 {
+			prompt, err := s.Context.Assemble(t.Context(), &loombridgev1.AssembleRequest{
+				AgentId: c.id, SessionId: "s", WithoutTools: true, MaxTokens: budget, DryRun: true, History: literally(preset),
+			})
+			if err != nil { // it fits no more
+				break
+			}
+			if text := shownIn(prompt); !strings.Contains(text, "part 6\n"+whole) {
+				t.Errorf("%s: with %d of %d tokens it is left out:\n%s", preset, budget, size, text)
+			}
+		}
+	}
+}
+
 // A turn is open as long as one of its calls has no result, or the message that asks
 // for its calls has not come. Nothing folds it before, nor is a part of it lines.
 //
