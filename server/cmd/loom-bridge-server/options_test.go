@@ -125,7 +125,10 @@ func TestOptionsOfNaming(t *testing.T) {
 			if len(listed.GetBlobs()) != 1 || listed.GetBlobs()[0].GetPath() != b.GetPath() {
 				t.Errorf("%v: the path of %s became %v", tt.args, b.GetPath(), listed.GetBlobs())
 			}
-			for _, name := range []string{b.GetPath(), b.GetStepId(), b.GetRef(), b.GetRef()[:12], "workspace/outputs/" + b.GetStepId() + b.GetPath()[len(b.GetPath())-4:]} {
+			if got := f.blobOf(b.GetStepId()); got.GetStepId() != b.GetStepId() { // the result as it was given
+				t.Errorf("%v: %s leads to %v", tt.args, b.GetStepId(), got)
+			}
+			for _, name := range []string{b.GetPath(), b.GetRef(), b.GetRef()[:12], "workspace/outputs/" + b.GetStepId() + b.GetPath()[len(b.GetPath())-4:]} {
 				if got := f.blobOf(name); got.GetRef() != b.GetRef() || b.GetStepId() != fmt.Sprintf("step_%03d", n+1) {
 					t.Errorf("%v: %s leads to %v, want %s", tt.args, name, got, b.GetPath())
 				}
