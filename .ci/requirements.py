@@ -3,15 +3,19 @@
 REQUIREMENTS.md has one table row per requirement that is built:
 
     | A13 | what works, in our own words |
+    | A13 | what works | inside: why no test can go through the face |
 
 A test names the requirements that it would fail for, in a comment that holds
 nothing else: `// A13` or `// A13, B06` in Go and TypeScript, `# A13` in Python.
 A comment may go on after a colon or a dash: `// A13: even after a restart`.
 Every id is written out, ranges are not expanded.
 
-The script prints the table with the tests of each row. It fails when a row has
-no test, when a test names an id that has no row, when a row stands there twice
-and when a comment holds a range.
+The script prints the table with the tests of each row, and with `face` where one
+of them goes through the face that users have, `inside` where none does; face.py
+says how that is told. It fails when a row has no test, when none of its tests
+goes through the face and no third cell says why, when such a cell stands there
+without need, when a test names an id that has no row, when a row stands there
+twice and when a comment holds a range.
 """
 
 from __future__ import annotations
@@ -21,7 +25,10 @@ import re
 import sys
 from collections import defaultdict
 from collections.abc import Iterator
+from dataclasses import dataclass
 from pathlib import Path
+
+import face
 
 ROOT = Path(__file__).resolve().parent.parent
 TABLE = ROOT / "REQUIREMENTS.md"
@@ -41,7 +48,7 @@ SKIPPED = {
 
 ID = r"[A-Z][0-9]{2,3}[a-z]?"
 DASH = "[-\u2013\u2014]"
-ROW = re.compile(rf"^\|\s*({ID})\s*\|\s*(.+?)\s*\|\s*$")
+ROW = re.compile(rf"^\|\s*({ID})\s*\|\s*(.+?)\s*\|(?:\s*inside:\s*(.+?)\s*\|)?\s*$")
 COMMENT = re.compile(rf"(?://|#)\s*({ID}(?:\s*,\s*{ID})*)\s*(?:$|[:.]\s|{DASH}\s)")
 RANGE = re.compile(rf"(?://|#)\s*(?:{ID}\s*,\s*)*{ID}\s*(?:{DASH}|\.\.)\s*{ID}\b")
 TEST = re.compile(
@@ -76,14 +83,23 @@ def test_files() -> Iterator[Path]:
                 yield path
 
 
-def read_table(problems: list[str]) -> dict[str, str]:
-    """Return the text of each row by its id."""
-    rows: dict[str, str] = {}
+@dataclass(frozen=True)
+class Row:
+    """A row of REQUIREMENTS.md."""
+
+    text: str
+    inside: str | None
+    """Why no test goes through the face; None: one does."""
+
+
+def read_table(problems: list[str]) -> dict[str, Row]:
+    """Return each row by its id."""
+    rows: dict[str, Row] = {}
     for line in TABLE.read_text(encoding="utf-8").splitlines():
         if row := ROW.match(line):
             if row[1] in rows:
                 problems.append(f"{row[1]} has two rows")
-            rows[row[1]] = row[2]
+            rows[row[1]] = Row(row[2], row[3])
     return rows
 
 
@@ -105,7 +121,7 @@ def find_test(lines: list[str], index: int) -> str:
 
 
 def read_tests(problems: list[str]) -> dict[str, list[str]]:
-    """Return the tests that name each id."""
+    """Return the tests that name each id, as "file: test"."""
     named: defaultdict[str, list[str]] = defaultdict(list)
     for path in test_files():
         lines = (ROOT / path).read_text(encoding="utf-8").splitlines()
@@ -120,25 +136,45 @@ def read_tests(problems: list[str]) -> dict[str, list[str]]:
     return named
 
 
+def check_row(name: str, row: Row, tests: list[str], through_face: bool) -> Iterator[str]:
+    """Yield what is wrong with a row."""
+    if not tests:
+        yield f"{name} has a row and no test"
+    elif not through_face and row.inside is None:
+        yield (
+            f"{name} has no test through the face: write one that uses a client or the command "
+            f"line, or say why there can be none in a third cell, `| inside: why |`"
+        )
+    elif through_face and row.inside is not None:
+        yield f"{name} has a test through the face: its third cell has to go"
+
+
 def main() -> int:
     """Print the table and the mismatches; return the exit code."""
     problems: list[str] = []
     rows = read_table(problems)
     named = read_tests(problems)
+    reach = face.Reach(ROOT)
 
-    for name, text in rows.items():
-        print(f"{name}  {text}")
-        for test in named.get(name, []):
-            print(f"       {test}")
-    problems += [f"{name} has a row and no test" for name in rows if name not in named]
+    counts = {"face": 0, "inside": 0}
+    for name, row in rows.items():
+        tests = named.get(name, [])
+        by_face = [reach.is_face(*test.split(": ", 1)) for test in tests]
+        place = "face" if any(by_face) else "inside"
+        counts[place] += 1
+        print(f"{name}  {place}  {row.text}")
+        if row.inside:
+            print(f"       inside: {row.inside}")
+        for test, is_face in zip(tests, by_face, strict=True):
+            print(f"       {'face' if is_face else '    '}  {test}")
+        problems += check_row(name, row, tests, any(by_face))
     problems += [
         f"{name} has no row, but is named by {', '.join(named[name])}"
         for name in sorted(named)
         if name not in rows
     ]
 
-    proven = sum(name in named for name in rows)
-    print(f"\n{len(rows)} requirements, {proven} of them named by tests")
+    print(f"\n{len(rows)} requirements, {counts['face']} face, {counts['inside']} inside")
     for problem in problems:
         print(f"  {problem}")
     return 1 if problems else 0

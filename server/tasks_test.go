@@ -367,7 +367,6 @@ func TestMemoryToolDefaults(t *testing.T) {
 	}
 }
 
-// P27: a model saves by a tool, and fails with words that help.
 // A task of importance 0.6 stays in the first tier; the next number above moves up
 // to the second as well.
 //
@@ -388,6 +387,7 @@ func TestImportantTasks(t *testing.T) {
 	}
 }
 
+// P27: a model saves by a tool, and fails with words that help.
 func TestMemorySaveTool(t *testing.T) {
 	s := servertest.Start(t, nil)
 	call := func(tool, args string) (*loombridgev1.ToolResponse, error) {

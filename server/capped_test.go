@@ -1,0 +1,196 @@
+package server_test
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"strings"
+	"testing"
+
+	"google.golang.org/grpc/codes"
+
+	loombridgev1 "github.com/loom-bridge/loom-bridge/proto/gen/loombridge/v1"
+	"github.com/loom-bridge/loom-bridge/server/servertest"
+)
+
+// A result over 3,000 tokens shows two thirds of its beginning and one third of its
+// end, of a failure the other way round. What stands between them says how much is
+// missing, where all of it lies and what of note is in it.
+//
+// I19
+func TestResultsOver3000Tokens(t *testing.T) {
+	s := servertest.Start(t, nil)
+	for i, tt := range []struct {
+		tokens  int
+		problem string
+		whole   bool
+	}{{2999, "", true}, {3000, "", true}, {3001, "", false}, {6000, "", false}, {6000, "no such table", false}} {
+		c := as(t, s, fmt.Sprint("agent", i))
+		text := strings.TrimSpace(strings.Repeat("a ", tt.tokens))
+		if tt.tokens > 4000 { // a file is named where the cut will be
+			text = text[:len(text)/2] + " src/walk/tree.go " + text[len(text)/2:]
+		}
+		made := c.record(&loombridgev1.RecordStepRequest{
+			ToolName: "db:query", Success: tt.problem == "", ErrorMessage: tt.problem, OutputForm: &loombridgev1.RecordStepRequest_OutputJson{OutputJson: quoted(t, text)},
+		})
+		path := made.GetOutputBlob().GetPath()
+		if got := c.read(path); got != text && got != quoted(t, text) { // as text or as it was given
+			t.Errorf("%d tokens: %s holds another text", tt.tokens, path)
+		}
+		messages := c.prompt(nil).GetMessages()
+		got := messages[len(messages)-1].GetContent()
+		if tt.whole {
+			if got != text {
+				t.Errorf("%d tokens: changed to %.200q", tt.tokens, got)
+			}
+			continue
+		}
+		if n := c.tokens(got); n > 3000 || n < 2900 {
+			t.Errorf("%d tokens: %d are shown", tt.tokens, n)
+		}
+		checkEnds(t, text, got, path, tt.problem != "")
+	}
+}
+
+// checkEnds checks what is shown of a text: both ends, and between them a mark.
+func checkEnds(t *testing.T, text, got, path string, failed bool) {
+	t.Helper()
+	shown, rest, found := strings.Cut(got, "\n[...")
+	mark, tail, ended := strings.Cut(rest, "]\n")
+	head := shown[max(strings.LastIndex(shown, "\n"), 0):] // above it stands how to read all of it
+	head = strings.TrimPrefix(head, "\n")
+	if !found || !ended || !strings.HasPrefix(text, head) || !strings.HasSuffix(text, tail) {
+		t.Fatalf("is not two ends and a mark: %.300q", got)
+	}
+	if want := fmt.Sprintf("%d chars omitted. Full data: %s", len(text)-len(head)-len(tail), path); !strings.HasPrefix(mark, want) {
+		t.Errorf("mark %q, want %q", mark, want)
+	}
+	if names := strings.Contains(mark, "src/walk/tree.go"); names != strings.Contains(text, "src/walk") {
+		t.Errorf("mark %q", mark)
+	}
+	want := 2. / 3
+	if failed {
+		want = 1. / 3
+	}
+	if share := float64(len(head)) / float64(len(head)+len(tail)); share < want-.02 || share > want+.02 {
+		t.Errorf("failed %v: %.2f of what is shown is its beginning, want %.2f", failed, share, want)
+	}
+}
+
+// A prompt fits its budget or is refused, to the token, by the counter that its
+// answer names.
+//
+// N11
+func TestBudgetsByCounter(t *testing.T) {
+	s := servertest.Start(t, nil)
+	c := as(t, s, agent)
+	for i := range 10 {
+		c.report("db:query", fmt.Sprintf(`{"part":%d}`, i), quoted(t, strings.Repeat(fmt.Sprintf("Zeile %d über Bäume, 天地玄黄.\n", i), 20)))
+	}
+	sizes := map[int32]string{}
+	for model, counter := range map[string]string{"gpt-4o": "o200k_base", "gpt-4": "cl100k_base", "claude-3-opus": "anthropic", "of-nobody": "estimate"} {
+		request := &loombridgev1.AssembleRequest{
+			AgentId: agent, SessionId: "s", Goal: "go on", System: "You are an agent.", Model: model, MaxTokens: 100_000, DryRun: true,
+			History: &loombridgev1.HistorySettings{Policy: loombridgev1.HistoryPolicy_HISTORY_POLICY_APPEND_ONLY},
+		}
+		whole, err := s.Context.Assemble(t.Context(), request)
+		must(t, err)
+		size := whole.GetTokens().GetTokens()
+		if whole.GetTokens().GetCounter() != counter {
+			t.Errorf("%s is counted by %s, want %s", model, whole.GetTokens().GetCounter(), counter)
+		}
+		if other, taken := sizes[size]; taken {
+			t.Errorf("%s and %s count the same: %d", model, other, size)
+		}
+		sizes[size] = model
+		for _, budget := range []int32{size - 1, size, size + 1} {
+			request.MaxTokens = budget
+			got, err := s.Context.Assemble(t.Context(), request)
+			if budget >= size {
+				if err != nil || got.GetPrefixSha256() != whole.GetPrefixSha256() {
+					t.Errorf("%s, budget %d of %d: %v", model, budget, size, err)
+				}
+				continue
+			}
+			info := MustFail(t, err, codes.FailedPrecondition, "CONTEXT_OVERFLOW")
+			if !strings.Contains(fmt.Sprint(info.GetMetadata()), fmt.Sprint(size)) {
+				t.Errorf("%s, budget %d of %d: %v", model, budget, size, info.GetMetadata())
+			}
+		}
+	}
+}
+
+// Calls of a model and their results stand together, in order, or leave together,
+// also those that came at once, whatever folds them; and once folded they stay.
+//
+// P02
+func TestCallsAndResultsStayTogether(t *testing.T) {
+	s := servertest.Start(t, nil)
+	for i, preset := range append(allPresets(), "design literal", "reduction literal") {
+		seed := rand.Uint64()
+		random := rand.New(rand.NewPCG(seed, 0))
+		c := as(t, s, fmt.Sprint("agent", i))
+		settings := &loombridgev1.HistorySettings{Preset: strings.TrimSuffix(preset, " literal")}
+		if strings.HasSuffix(preset, " literal") {
+			settings = literally(settings.GetPreset())
+		}
+		called := map[string]string{} // arguments by id
+		for n := range 25 {
+			c.say(&loombridgev1.Message{Role: loombridgev1.Role_ROLE_USER, Content: fmt.Sprint("Look at part ", n)})
+			message := &loombridgev1.Message{Role: loombridgev1.Role_ROLE_ASSISTANT, Content: "I look."}
+			for range 1 + random.IntN(4) {
+				id := fmt.Sprint("call-", len(called))
+				called[id] = fmt.Sprintf(`{"part": %d, "of": %q}`, n, id)
+				message.ToolCalls = append(message.ToolCalls, &loombridgev1.ModelToolCall{Id: id, Name: "db_query", ArgumentsJson: called[id]})
+			}
+			c.say(message)
+			for _, at := range random.Perm(len(message.GetToolCalls())) {
+				call := message.GetToolCalls()[at]
+				c.record(&loombridgev1.RecordStepRequest{
+					ToolName: "db:query", CallId: call.GetId(), Success: true, ArgumentsForm: &loombridgev1.RecordStepRequest_ArgumentsJson{ArgumentsJson: call.GetArgumentsJson()},
+					OutputForm: &loombridgev1.RecordStepRequest_OutputJson{OutputJson: quoted(t, strings.Repeat("a row of "+call.GetId()+"\n", 1+random.IntN(120)))},
+				})
+			}
+			request := &loombridgev1.AssembleRequest{AgentId: c.id, SessionId: "s", WithoutTools: true, MaxTokens: 8000, History: settings}
+			prompt, err := s.Context.Assemble(t.Context(), request)
+			must(t, err)
+			checkCalls(t, fmt.Sprintf("%q, seed %d, prompt %d", preset, seed, n), prompt.GetMessages(), called)
+			again, err := s.Context.Assemble(t.Context(), request)
+			must(t, err)
+			if again.GetPrefixSha256() != prompt.GetPrefixSha256() {
+				t.Errorf("%q, seed %d, prompt %d: a second time it is another", preset, seed, n)
+			}
+			if prompt.GetTokens().GetTokens() > 8000 {
+				t.Errorf("%q, prompt %d: %d tokens", preset, n, prompt.GetTokens().GetTokens())
+			}
+		}
+	}
+}
+
+// checkCalls checks that right behind each message with calls stand their results,
+// and results nowhere else.
+func checkCalls(t *testing.T, when string, messages []*loombridgev1.Message, called map[string]string) {
+	t.Helper()
+	open := map[string]bool{}
+	for _, m := range messages {
+		if m.GetRole() == loombridgev1.Role_ROLE_TOOL {
+			if !open[m.GetToolCallId()] {
+				t.Errorf("%s: a result of %q without its call", when, m.GetToolCallId())
+			}
+			delete(open, m.GetToolCallId())
+			continue
+		}
+		if len(open) > 0 {
+			t.Errorf("%s: calls without results: %v", when, open)
+		}
+		clear(open)
+		for _, call := range m.GetToolCalls() {
+			open[call.GetId()] = true
+			if args, ok := called[call.GetId()]; !ok || call.GetArgumentsJson() != args || call.GetName() != "db_query" {
+				t.Errorf("%s: call %v, want arguments %s", when, call, args)
+			}
+		}
+	}
+	if len(open) > 0 {
+		t.Errorf("%s: calls without results at its end: %v", when, open)
+	}
+}

@@ -1,0 +1,227 @@
+package main
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+
+	loombridgev1 "github.com/loom-bridge/loom-bridge/proto/gen/loombridge/v1"
+)
+
+// readOf is a read of so many bytes in one line.
+func (f *promptFigures) readOf(bytes int) *loombridgev1.RecordStepResponse {
+	f.tb.Helper()
+	return f.observe("fs:read_file", `{"path":"a"}`, fmt.Sprintf(`{"path":"a","content":%q}`, strings.Repeat("x", bytes)))
+}
+
+// From which size on results are offloaded by each option, and by a file of rules,
+// which is stronger.
+//
+// K01
+func TestOptionsOfOffloading(t *testing.T) {
+	rules := MustFile(t, "[tools.\"fs:read_file\"]\nfrom_bytes = 10\n")
+	for _, tt := range []struct {
+		args  []string
+		bytes int // as many are offloaded, one less is not
+	}{
+		{nil, 1025},
+		{[]string{"--offload-preset=reduction"}, 1025},
+		{[]string{"--offload-preset=design"}, 1000},
+		{[]string{"--history-preset=design"}, 1000},
+		{[]string{"--offload-preset=compressor"}, 1501},
+		{[]string{"--offload-preset=size_or_lines"}, 2048},
+		{[]string{"--offload-preset=design", "--rules=" + rules}, 10},
+	} {
+		f := MustFigures(t, tt.args...)
+		if less, enough := f.readOf(tt.bytes-1), f.readOf(tt.bytes); less.GetOutputBlob() != nil || enough.GetOutputBlob() == nil {
+			t.Errorf("%v: %d bytes are offloaded: %v, %d bytes: %v", tt.args, tt.bytes-1, less.GetOutputBlob() != nil, tt.bytes, enough.GetOutputBlob() != nil)
+		}
+	}
+	f := MustFigures(t, "--offload-preset=size_or_lines")
+	for n, offloaded := range map[int]bool{49: false, 50: true} {
+		var text strings.Builder
+		for i := 1; i <= n; i++ {
+			fmt.Fprintf(&text, "line %d.\n", i)
+		}
+		got := f.observe("fs:read_file", `{"path":"a"}`, fmt.Sprintf(`{"content":%q}`, text.String()))
+		if (got.GetOutputBlob() != nil) != offloaded {
+			t.Errorf("%d lines are offloaded: %v", n, got.GetOutputBlob() != nil)
+		}
+		shown := got.GetStep().GetInline()
+		for i := 1; i <= n; i++ {
+			if want := !offloaded || i <= 10 || i > n-10; strings.Contains(shown, fmt.Sprintf("line %d.\n", i)) != want {
+				t.Errorf("of %d lines, line %d is shown: %v", n, i, !want)
+			}
+		}
+	}
+}
+
+// What a read is called and how it is referred to, by each option and by the presets
+// that have their own.
+//
+// K06, K54
+func TestOptionsOfObservations(t *testing.T) {
+	const saved, hint = ". Saved to workspace/outputs/read_001.txt", "\nUse fs:read_file to retrieve if needed."
+	const design, reduction = "Read file (1100 bytes)", "Read a (1100 bytes, text)"
+	const long = "Read completed. Results saved to workspace/outputs/read_001.txt" + hint
+	for _, tt := range []struct {
+		args              []string
+		step, observation string
+	}{
+		{nil, reduction, reduction + saved + hint},
+		{[]string{"--observation-style=reduction", "--reference-style=hint"}, reduction, reduction + saved + hint},
+		{[]string{"--reference-style=short"}, reduction, reduction + saved},
+		{[]string{"--reference-style=long"}, reduction, long},
+		{[]string{"--observation-style=design"}, design, design + saved + hint},
+		{[]string{"--history-preset=design"}, design, long},
+		{[]string{"--history-preset=reduction"}, reduction, reduction + saved},
+		{[]string{"--history-preset=design", "--observation-style=reduction", "--reference-style=hint"}, reduction, reduction + saved + hint},
+	} {
+		got := MustFigures(t, tt.args...).readOf(1100)
+		if got.GetStep().GetObservation() != tt.step || got.GetObservation() != tt.observation {
+			t.Errorf("%v: %q, %q, want %q", tt.args, got.GetStep().GetObservation(), got.GetObservation(), tt.observation)
+		}
+	}
+}
+
+// How results are called by each option. A path stays what it was made as when the
+// server starts with another, and steps and references lead there under each.
+//
+// K08
+func TestOptionsOfNaming(t *testing.T) {
+	dir := t.TempDir()
+	made := []*loombridgev1.BlobInfo{}
+	for i, tt := range []struct {
+		args []string
+		want func(ref string) []string // of a command and a read
+	}{
+		{nil, func(string) []string { return []string{"shell_001.log", "read_002.txt"} }},
+		{[]string{"--outputs-naming=kind_step"}, func(string) []string { return []string{"shell_003.log", "read_004.txt"} }},
+		{[]string{"--outputs-naming=kind_seq"}, func(string) []string { return []string{"shell_001_2.log", "read_001.txt"} }},
+		{[]string{"--history-preset=design"}, func(string) []string { return []string{"shell_002.log", "read_002_2.txt"} }},
+		{[]string{"--history-preset=design", "--outputs-naming=step_id"}, func(string) []string { return []string{"step_009.log", "step_010.txt"} }},
+		{[]string{"--outputs-naming=ref"}, func(ref string) []string { return []string{"", ref} }},
+	} {
+		p := MustRun(t, dir, tt.args...)
+		f := &promptFigures{tb: t, context: loombridgev1.NewContextServiceClient(p.conn), agent: "a"}
+		text := strings.Repeat(fmt.Sprintf("line of server %d\n", i), 100)
+		command := f.observe("system:shell", `{"command":"ls"}`, fmt.Sprintf(`{"stdout":%q,"exit_code":0}`, text)).GetOutputBlob()
+		read := f.observe("fs:read_file", `{"path":"a"}`, fmt.Sprintf(`{"content":%q}`, "read: "+text)).GetOutputBlob()
+		want := tt.want(read.GetRef())
+		for at, b := range []*loombridgev1.BlobInfo{command, read} {
+			name := strings.TrimPrefix(b.GetPath(), "workspace/outputs/")
+			if i == 5 { // the beginning of its hash is its name
+				if base := strings.TrimSuffix(strings.TrimSuffix(name, ".log"), ".txt"); len(base) < 12 || !strings.HasPrefix(b.GetRef(), base) {
+					t.Errorf("%v: %s, want the beginning of %s", tt.args, name, b.GetRef())
+				}
+			} else if name != want[at] {
+				t.Errorf("%v: %s, want %s", tt.args, name, want[at])
+			}
+		}
+		made = append(made, command, read)
+		for n, b := range made {
+			listed, err := f.context.ListBlobs(t.Context(), &loombridgev1.ListBlobsRequest{AgentId: "a", StepId: b.GetStepId()})
+			must(t, err)
+			if len(listed.GetBlobs()) != 1 || listed.GetBlobs()[0].GetPath() != b.GetPath() {
+				t.Errorf("%v: the path of %s became %v", tt.args, b.GetPath(), listed.GetBlobs())
+			}
+			if got := f.blobOf(b.GetStepId()); got.GetStepId() != b.GetStepId() { // the result as it was given
+				t.Errorf("%v: %s leads to %v", tt.args, b.GetStepId(), got)
+			}
+			for _, name := range []string{b.GetPath(), b.GetRef(), b.GetRef()[:12], "workspace/outputs/" + b.GetStepId() + b.GetPath()[len(b.GetPath())-4:]} {
+				if got := f.blobOf(name); got.GetRef() != b.GetRef() || b.GetStepId() != fmt.Sprintf("step_%03d", n+1) {
+					t.Errorf("%v: %s leads to %v, want %s", tt.args, name, got, b.GetPath())
+				}
+			}
+		}
+		must(t, p.Stop())
+	}
+}
+
+// blobOf is what a name leads to.
+func (f *promptFigures) blobOf(name string) *loombridgev1.BlobInfo {
+	f.tb.Helper()
+	stream, err := f.context.ReadBlob(f.tb.Context(), &loombridgev1.ReadBlobRequest{AgentId: f.agent, Name: name})
+	must(f.tb, err)
+	first, err := stream.Recv()
+	must(f.tb, err)
+	return first.GetInfo()
+}
+
+// The lines of older steps by each option and by a file of rules; a placeholder that
+// nobody knows stops the server from starting.
+//
+// K07, B04
+func TestOptionsOfLines(t *testing.T) {
+	own := MustFile(t, "[tools.\"my:counter\"]\ncompact = \"Counted {path}\"\n")
+	for _, tt := range []struct {
+		args, lines []string
+	}{
+		{nil, []string{"Wrote out.md (5 bytes)", `my:counter({"path":"sheep"})`}},
+		{[]string{"--templates-set=design"}, []string{"Wrote out.md (5 bytes)"}},
+		{[]string{"--templates-set=reduction"}, []string{"Wrote out.md\n", `my:counter({"path":"sheep"})`}},
+		{[]string{"--templates-set=reduction", "--rules=" + own}, []string{"Wrote out.md\n", "Counted sheep"}},
+		{[]string{"--rules=" + own}, []string{"Counted sheep"}},
+	} {
+		f := MustFigures(t, tt.args...)
+		f.observe("fs:write_file", `{"path":"out.md","content":"12345"}`, `{"bytes_written":5}`)
+		f.observe("my:counter", `{"path":"sheep"}`, `{"n":3}`)
+		for range 4 {
+			f.observe("fs:stat", `{"path":"f"}`, `"ok"`)
+		}
+		text, _ := f.history(&loombridgev1.HistorySettings{Preset: "design", Literal: new(true)})
+		for _, line := range tt.lines {
+			if !strings.Contains(text, line) {
+				t.Errorf("%v: no %q in\n%s", tt.args, line, text)
+			}
+		}
+	}
+	bad := MustFile(t, "[tools.\"my:counter\"]\ncompact = \"Counted {nonsense}\"\n")
+	if err := runBriefly(t, "--addr", "127.0.0.1:0", "--data-dir", t.TempDir()+"/store", "--rules", bad); err == nil || !strings.Contains(err.Error(), "nonsense") {
+		t.Errorf("with an unknown placeholder the server starts: %v", err)
+	}
+}
+
+// What a session is told by the server, by itself and by a call: the last wins.
+//
+// K50
+func TestOptionsOfHistories(t *testing.T) {
+	policy := func(f *promptFigures, session string, history *loombridgev1.HistorySettings) string {
+		t.Helper()
+		got, err := f.context.Assemble(t.Context(), &loombridgev1.AssembleRequest{AgentId: "a", SessionId: session, WithoutTools: true, History: history})
+		must(t, err)
+		return got.GetReceipt().GetPolicy()
+	}
+	for _, tt := range []struct {
+		args []string
+		want string
+	}{
+		{nil, "ledger"},
+		{[]string{"--history-policy=ledger"}, "ledger"},
+		{[]string{"--history-policy=append_only"}, "append_only"},
+		{[]string{"--history-preset=design"}, "design"},
+		{[]string{"--history-preset=debug"}, "debug"},
+	} {
+		f := MustFigures(t, tt.args...)
+		_, err := f.context.ConfigureSession(t.Context(), &loombridgev1.ConfigureSessionRequest{AgentId: "a", SessionId: "own", History: &loombridgev1.HistorySettings{Preset: "code"}})
+		must(t, err)
+		for i, got := range []string{policy(f, "s", nil), policy(f, "own", nil), policy(f, "own", appendOnly()), policy(f, "s", &loombridgev1.HistorySettings{Preset: "chat"}), policy(f, "own", nil)} {
+			if want := []string{tt.want, "code", "append_only", "chat", "code"}[i]; got != want {
+				t.Errorf("%v, prompt %d: %s, want %s", tt.args, i+1, got, want)
+			}
+		}
+	}
+	for _, literal := range []bool{false, true} {
+		f := MustFigures(t, "--history-preset=design", fmt.Sprintf("--history-literal=%v", literal))
+		boundaries := 0
+		for n := range 12 {
+			f.observe("fs:stat", fmt.Sprintf(`{"path":"f%d"}`, n), `"ok"`)
+			if text, _ := f.history(nil); strings.Count(text, "• ") == n-2 && n > 4 {
+				boundaries++
+			}
+		}
+		if (boundaries == 7) != literal {
+			t.Errorf("literal %v: the boundary is where the preset says %d times of 7", literal, boundaries)
+		}
+	}
+}
