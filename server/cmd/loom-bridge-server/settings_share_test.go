@@ -171,7 +171,7 @@ func emitsBesideAnother(s *stand) func() string {
 func sharingEffects() []effect {
 	credentials, callers := twoTenants()
 	fewWaiting, _ := twoTenants("--max-waiting-calls", "2")
-	smallStore, _ := twoTenants("--max-store-bytes", "10000000")
+	smallStore, _ := twoTenants("--max-store-bytes", "10000000", "--durability", "none")
 	return []effect{
 		{
 			setting: "max-waiting-calls", args: []string{"--max-waiting-calls", "1"}, both: []string{"--max-calls", "1"},
@@ -218,7 +218,7 @@ func sharingEffects() []effect {
 			see: (*stand).provides, with: "QUOTA_EXCEEDED: bytes of agents' tools", without: "OK",
 		},
 		{
-			setting: "max-store-bytes", args: []string{"--max-store-bytes", "10000000"}, both: append(credentials, "--store-check-interval", "20ms"), files: callers,
+			setting: "max-store-bytes", args: []string{"--max-store-bytes", "10000000"}, both: append(credentials, "--store-check-interval", "20ms", "--durability", "none"), files: callers,
 			see: storing, with: "QUOTA_EXCEEDED: bytes on disk", without: "OK",
 		},
 		{
