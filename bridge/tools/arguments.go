@@ -19,6 +19,9 @@ const (
 	MaxArgumentsBytes = 1 << 20
 	// MaxArgumentsDepth bounds how deep arrays and objects are nested.
 	MaxArgumentsDepth = 64
+	// MaxArgumentsContainers bounds how many arrays and objects there are. Each takes
+	// a hundred times the bytes of its text.
+	MaxArgumentsContainers = 50_000
 	// MaxNumberBytes bounds the text of one number.
 	MaxNumberBytes = 128
 	// MaxNumberExponent bounds a number's exponent: a check computes with exact
@@ -52,13 +55,16 @@ func malformed(problem string) *ArgumentsError {
 }
 
 func checkText(text []byte) string {
+	containers, depth := count(text)
 	switch {
 	case len(text) > MaxArgumentsBytes:
 		return fmt.Sprintf("arguments of %d bytes exceed the limit of %d", len(text), MaxArgumentsBytes)
 	case !utf8.Valid(text):
 		return "arguments are not UTF-8"
-	case Depth(text) > MaxArgumentsDepth:
+	case depth > MaxArgumentsDepth:
 		return fmt.Sprintf("arguments are nested deeper than %d levels", MaxArgumentsDepth)
+	case containers > MaxArgumentsContainers:
+		return fmt.Sprintf("arguments have %d arrays and objects, more than %d", containers, MaxArgumentsContainers)
 	}
 	return ""
 }
@@ -66,8 +72,14 @@ func checkText(text []byte) string {
 // Depth returns how deep the arrays and objects of valid JSON are nested; of
 // anything else it returns some number.
 func Depth(text []byte) int {
-	level, deepest := 0, 0
-	quoted := false
+	_, depth := count(text)
+	return depth
+}
+
+// count returns how many arrays and objects valid JSON has, and how deep they are
+// nested.
+func count(text []byte) (containers, deepest int) {
+	level, quoted := 0, false
 	for i := 0; i < len(text); i++ {
 		switch c := text[i]; {
 		case quoted && c == '\\':
@@ -77,12 +89,13 @@ func Depth(text []byte) int {
 		case quoted:
 		case c == '{' || c == '[':
 			level++
+			containers++
 			deepest = max(deepest, level)
 		case c == '}' || c == ']':
 			level--
 		}
 	}
-	return deepest
+	return containers, deepest
 }
 
 var errNoObject = errors.New("arguments must be a JSON object")

@@ -7,17 +7,35 @@ import (
 	"fmt"
 	"io"
 	"strings"
+	"unicode/utf16"
 	"unicode/utf8"
 )
 
+// MaxDecodedContainers of a text's lists and objects are taken apart, the first ones.
+// In Go an object of one small member takes forty times the bytes of its text.
+const MaxDecodedContainers = 20_000
+
+// MaxDecodedDepth is how deep lists and objects are taken apart. Going deeper costs
+// stack.
+const MaxDecodedDepth = 256
+
 // DecodeJSON decodes one JSON value into what CanonicalJSON takes, with numbers
-// kept exact.
+// kept exact. Behind the first MaxDecodedContainers, and below MaxDecodedDepth, a list
+// or an object is a json.RawMessage.
 func DecodeJSON(text []byte) (any, error) {
-	d := decoder{text: string(text)}
+	v, _, err := decodeJSON(text, MaxDecodedContainers)
+	return v, err
+}
+
+// decodeJSON takes so many lists and objects apart, and tells whether those were
+// all.
+func decodeJSON(text []byte, containers int) (v any, whole bool, err error) {
+	d := decoder{text: string(text), left: containers}
 	if v, ok := d.value(0); ok && d.end() {
-		return v, nil
+		return v, !d.unread, nil
 	}
-	return decodeSlowly(text)
+	v, err = decodeSlowly(text)
+	return v, true, err
 }
 
 // decodeSlowly takes every value there is, and says what is wrong with what is
@@ -48,10 +66,11 @@ type decoder struct {
 	// odd says that the last text that was read holds an escape that appendString
 	// would write otherwise.
 	odd bool
+	// left are how many lists and objects may still be taken apart. unread says that
+	// there were more.
+	left   int
+	unread bool
 }
-
-// maxFastDepth bounds the nesting; deeper values are unusual.
-const maxFastDepth = 64
 
 func (d *decoder) space() {
 	for d.at < len(d.text) && strings.IndexByte(" \t\r\n", d.text[d.at]) >= 0 {
@@ -76,10 +95,12 @@ func (d *decoder) next(c byte) bool {
 
 func (d *decoder) value(depth int) (any, bool) {
 	d.space()
-	if d.at == len(d.text) || depth > maxFastDepth {
+	if d.at == len(d.text) {
 		return nil, false
 	}
 	switch c := d.text[d.at]; {
+	case (c == '{' || c == '[') && (d.left == 0 || depth == MaxDecodedDepth):
+		return d.container(depth)
 	case c == '{':
 		return d.object(depth)
 	case c == '[':
@@ -98,8 +119,45 @@ func (d *decoder) value(depth int) (any, bool) {
 	return nil, false
 }
 
+// container takes a list or an object as it is written.
+func (d *decoder) container(depth int) (any, bool) {
+	size, deep := containerSize(d.text[d.at:])
+	text := json.RawMessage(d.text[d.at : d.at+size])
+	if depth+deep > maxDepth || !json.Valid(text) {
+		return nil, false
+	}
+	d.at += size
+	d.unread = true
+	return text, true
+}
+
+// containerSize is how long the list or object is that a text begins with, and how
+// deep it is nested. Of what is no JSON it is some length.
+func containerSize(text string) (size, deep int) {
+	level, quoted := 0, false
+	for i := 0; i < len(text); i++ {
+		switch c := text[i]; {
+		case quoted && c == '\\':
+			i++
+		case c == '"':
+			quoted = !quoted
+		case quoted:
+		case c == '{' || c == '[':
+			level++
+			deep = max(deep, level)
+		case c == '}' || c == ']':
+			level--
+			if level == 0 {
+				return i + 1, deep
+			}
+		}
+	}
+	return len(text), deep
+}
+
 func (d *decoder) object(depth int) (any, bool) {
 	d.at++
+	d.left--
 	object := make(map[string]any)
 	if d.next('}') {
 		return object, true
@@ -129,6 +187,7 @@ func (d *decoder) object(depth int) (any, bool) {
 
 func (d *decoder) array(depth int) (any, bool) {
 	d.at++
+	d.left--
 	array := []any{}
 	if d.next(']') {
 		return array, true
@@ -249,23 +308,38 @@ func escape(b *strings.Builder, text string) int {
 	return 2
 }
 
-// unicodeEscape writes the character of four hex digits, halves of a pair aside.
+// unicodeEscape writes the character of four hex digits, or of the two halves of a
+// pair; half of one that stands alone is no character.
 func unicodeEscape(b *strings.Builder, text string) int {
 	const size = len(`\u0000`)
-	if len(text) < size {
+	r, ok := hexEscape(text)
+	if !ok {
 		return 0
+	}
+	if utf16.IsSurrogate(r) {
+		low, _ := hexEscape(text[size:])
+		if r = utf16.DecodeRune(r, low); r != utf8.RuneError {
+			b.WriteRune(r)
+			return 2 * size
+		}
+	}
+	b.WriteRune(r)
+	return size
+}
+
+// hexEscape reads the four hex digits of an escape.
+func hexEscape(text string) (rune, bool) {
+	const size = len(`\u0000`)
+	if len(text) < size || text[:2] != `\u` {
+		return 0, false
 	}
 	r := rune(0)
 	for _, c := range []byte(text[2:size]) {
 		digit := strings.IndexByte(hexDigits, c|0x20)
 		if digit < 0 || c < '0' {
-			return 0
+			return 0, false
 		}
 		r = r<<4 | rune(digit)
 	}
-	if !utf8.ValidRune(r) {
-		return 0
-	}
-	b.WriteRune(r)
-	return size
+	return r, true
 }

@@ -100,10 +100,11 @@ func usualEscape(text string) bool {
 const wholeText = ""
 
 // ParseResult reads a JSON result that a caller gave. The text belongs to the
-// result from then on. Text that is not one JSON value is an error.
+// result from then on. Of its value as much is taken apart as by DecodeJSON. Text that
+// is not one JSON value is an error.
 func ParseResult(text []byte) (Result, error) {
 	r := Result{Form: FormJSON, JSON: text}
-	d := decoder{text: string(text), texts: make(map[string]textAt)}
+	d := decoder{text: string(text), texts: make(map[string]textAt), left: MaxDecodedContainers}
 	value, ok := d.value(0)
 	end := d.at
 	if ok = ok && d.end(); !ok {

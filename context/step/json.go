@@ -1,6 +1,7 @@
 package step
 
 import (
+	"bytes"
 	"cmp"
 	"encoding/json"
 	"maps"
@@ -100,7 +101,8 @@ func (w jsonWriter) array(dst []byte, array []any, depth int) []byte {
 	return append(dst, ']')
 }
 
-// foreign takes the way over encoding/json for every other type.
+// foreign takes the way over encoding/json for every other type. JSON text that has
+// too much to be taken apart keeps the order of its keys.
 func (w jsonWriter) foreign(dst []byte, v any, depth int) []byte {
 	text, isText := v.(json.RawMessage)
 	if !isText {
@@ -109,9 +111,14 @@ func (w jsonWriter) foreign(dst []byte, v any, depth int) []byte {
 			return append(dst, "null"...)
 		}
 	}
-	decoded, err := DecodeJSON(text)
+	decoded, whole, err := decodeJSON(text, MaxDecodedContainers)
 	if err != nil {
 		return append(dst, "null"...)
+	}
+	if !whole {
+		compact := bytes.NewBuffer(dst)
+		_ = json.Compact(compact, text) // it is valid
+		return compact.Bytes()
 	}
 	return w.value(dst, decoded, depth)
 }

@@ -1,6 +1,7 @@
 package step
 
 import (
+	"math"
 	"strings"
 	"unicode/utf8"
 
@@ -125,7 +126,7 @@ func (o Original) Media() []Media {
 	if o.Form != FormJSON {
 		return o.plainMedia()
 	}
-	value, err := DecodeJSON(o.Data)
+	value, _, err := decodeJSON(o.Data, math.MaxInt) // what is looked for may stand anywhere
 	if err != nil {
 		return nil
 	}

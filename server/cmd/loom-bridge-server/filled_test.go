@@ -26,11 +26,8 @@ const (
 	filledBytes = 4<<20 - 4<<10
 	// filledGrowth is how much the resident memory of a fresh server may grow for
 	// one of them, and filledTime what it may cost in time of one processor.
-	filledGrowth = 64 << 20
+	filledGrowth = 64_000_000
 	filledTime   = 500 * time.Millisecond
-	// filledTextGrowth is the same for JSON that comes as text, of which a result of
-	// 1 MiB may be a hundred thousand objects: it is kept, whatever it is.
-	filledTextGrowth = 96 << 20
 	// filledWorst are how many are reported, and tried three at once.
 	filledWorst = 3
 	// clockTick is the unit of times in /proc.
@@ -222,6 +219,8 @@ func filledBriefly() []string {
 		"loombridge.v1.BridgeService.MemoryQuery tiers packed numbers",
 		"loombridge.v1.BridgeService.Attach hello.topics.headers empty entries, 1 each",
 		"loombridge.v1.BridgeService.Emit payload small objects",
+		"loombridge.v1.BridgeService.Tool arguments_json held objects in 1024 KiB",
+		"loombridge.v1.ContextService.RecordStep output_json small objects in 1024 KiB",
 		"loom.v1.Bridge.RegisterAgent tools.metadata empty entries, 1 each",
 	}
 }
@@ -245,12 +244,8 @@ func TestFilledRequestsStayCheap(t *testing.T) {
 
 func mustBeCheap(tb testing.TB, cost filledCost) {
 	tb.Helper()
-	growth := int64(filledGrowth)
-	if strings.HasSuffix(cost.request.Field, "_json") {
-		growth = filledTextGrowth
-	}
-	if cost.growth > growth || cost.cpu > filledTime {
-		tb.Errorf("over %d MiB or %v: %v", growth>>20, filledTime, cost)
+	if cost.growth > filledGrowth || cost.cpu > filledTime {
+		tb.Errorf("over %d MB or %v: %v", filledGrowth/1_000_000, filledTime, cost)
 	}
 }
 

@@ -6,7 +6,9 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
+	"io"
 	"maps"
 	"os"
 	"strings"
@@ -42,6 +44,10 @@ const (
 	floodNice = 19
 	// floodAgents share the work of each sort.
 	floodAgents = 8
+	// floodRegular of so many searches is one of blobs by floodPattern, which has
+	// hundreds of beginnings of a match alive at once.
+	floodRegular = 4
+	floodPattern = `([a-z]{1,9}[0-9]?){1,40}[!?]`
 	// floodPause follows a call that was refused.
 	floodPause = time.Millisecond
 )
@@ -193,13 +199,30 @@ func (f *flood) tools(ctx context.Context) error {
 	})
 }
 
+// searches asks memory, and searches a blob with an expression that is slow.
 func (f *flood) searches(ctx context.Context) error {
 	return f.each(ctx, "searches", floodClients, func(ctx context.Context, c *client) error {
+		if c.number%floodRegular == 0 {
+			return searchBlobs(ctx, c)
+		}
 		_, err := loombridgev1.NewBridgeServiceClient(c.conn).MemoryQuery(ctx, &loombridgev1.MemoryQueryRequest{
 			AgentId: seededAgent, Query: f.pool[(c.calls+31*c.number)%len(f.pool)][:80], Limit: 10,
 		})
 		return err
 	})
+}
+
+func searchBlobs(ctx context.Context, c *client) error {
+	stream, err := loombridgev1.NewContextServiceClient(c.conn).SearchBlobs(ctx, &loombridgev1.SearchBlobsRequest{
+		AgentId: seededAgent, Pattern: &loombridgev1.SearchBlobsRequest_Regexp{Regexp: floodPattern},
+	})
+	for err == nil {
+		_, err = stream.Recv()
+	}
+	if errors.Is(err, io.EOF) {
+		return nil
+	}
+	return err
 }
 
 // events emits large durable events, and volatile ones that nobody takes.

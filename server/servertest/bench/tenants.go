@@ -26,6 +26,9 @@ const (
 	// seededAgent is whose memory the flood searches, and seededRecords what is in
 	// it.
 	seededAgent, seededRecords = "flood-0", 5000
+	// seededLines of seededLine bytes are the result that the flood searches with
+	// floodPattern.
+	seededLines, seededLine = 500, 1000
 	// quietTopics hold the quiet tenant's events, quietEvents each.
 	quietTopics, quietEvents = 10, 50
 	// tenantEventBytes is what all events may take: little, so that the flood
@@ -50,7 +53,7 @@ agents = ["*"]
 // tenants measures what one tenant's calls take while another one does as much
 // as it can, each sort of work alone and all together.
 func (b *memoryBench) tenants(ctx context.Context) error {
-	fmt.Fprintf(b.table, "\nquiet tenant, busy one does\tsave alone p50 µs\tp99 µs\tbeside it p50 µs\tp99 µs\tp99 ratio\taim\trefused\tevents gone\tbusy did\t\n")
+	fmt.Fprintf(b.table, "\nquiet tenant, busy one does\tsave alone p50 µs\tp99 µs\tit floods another server p50 µs\tp99 µs\tbeside it p50 µs\tp99 µs\tp99 ratio\taim\trefused\tevents gone\tnested calls\tbusy did\t\n")
 	kinds := []string{"calls", "streams", "tools", "searches", "events", "hanging", "calls,streams,tools,searches,events,hanging"}
 	if b.kinds != "" {
 		kinds = strings.Split(b.kinds, ";")
@@ -81,12 +84,22 @@ func (b *memoryBench) besides(ctx context.Context, kind string) error {
 	if err := seedBusy(ctx, s.addr); err != nil {
 		return err
 	}
+	// The same flood on a server that the quiet tenant does not use: what the machine
+	// makes of it.
+	other, err := b.serve(ctx, "elsewhere", "--credentials", credentials, "--events-max-bytes", fmt.Sprint(tenantEventBytes))
+	if err != nil {
+		return err
+	}
+	defer other.remove()
+	if err := seedBusy(ctx, other.addr); err != nil {
+		return err
+	}
 	q, err := newQuiet(ctx, s.addr)
 	if err != nil {
 		return err
 	}
 	defer q.conn.Close()
-	var alone, beside []sample
+	var alone, elsewhere, beside []sample
 	var did string
 	for range b.rounds {
 		a, err := q.save(ctx, b.length)
@@ -94,6 +107,11 @@ func (b *memoryBench) besides(ctx context.Context, kind string) error {
 			return err
 		}
 		alone = append(alone, a)
+		e, _, err := b.flooded(ctx, other.addr, kind, func() (sample, error) { return q.save(ctx, b.length) })
+		if err != nil {
+			return err
+		}
+		elsewhere = append(elsewhere, e)
 		w, told, err := b.flooded(ctx, s.addr, kind, func() (sample, error) { return q.save(ctx, b.length) })
 		if err != nil {
 			return err
@@ -105,8 +123,8 @@ func (b *memoryBench) besides(ctx context.Context, kind string) error {
 		return err
 	}
 	p99a, p99w := median(alone, p99us), median(beside, p99us)
-	fmt.Fprintf(b.table, "%s\t%.0f\t%.0f\t%.0f\t%.0f\t%.2f\t≤ 3\t%d\t%d\t%s\t\n", kind, median(alone, p50us), p99a,
-		median(beside, p50us), p99w, p99w/p99a, q.refused, gone, did)
+	fmt.Fprintf(b.table, "%s\t%.0f\t%.0f\t%.0f\t%.0f\t%.0f\t%.0f\t%.2f\t≤ 3\t%d\t%d\t%s\t%s\t\n", kind, median(alone, p50us), p99a,
+		median(elsewhere, p50us), median(elsewhere, p99us), median(beside, p50us), p99w, p99w/p99a, q.refused, gone, q.nestedCalls(), did)
 	return nil
 }
 
@@ -136,7 +154,7 @@ func (b *memoryBench) flooded(ctx context.Context, addr, kind string, measure fu
 	return s, did, cmp.Or(failed, command.Wait())
 }
 
-// seedBusy gives the busy tenant a memory to search.
+// seedBusy gives the busy tenant a memory to search, and a long result.
 func seedBusy(ctx context.Context, addr string) error {
 	conn, err := dialAs(addr, busyToken)
 	if err != nil {
@@ -153,7 +171,11 @@ func seedBusy(ctx context.Context, addr string) error {
 			return err
 		}
 	}
-	return nil
+	_, err = loombridgev1.NewContextServiceClient(conn).RecordStep(ctx, &loombridgev1.RecordStepRequest{
+		AgentId: seededAgent, ToolName: "my:tool", Success: true,
+		OutputForm: &loombridgev1.RecordStepRequest_OutputText{OutputText: strings.Repeat(strings.Repeat("x", seededLine)+"!\n", seededLines)},
+	})
+	return err
 }
 
 // quiet is the tenant that is measured.
@@ -163,6 +185,8 @@ type quiet struct {
 	pool    []string
 	saved   int
 	refused int
+	// nested calls of tools that call tools were made, of which nestedOK succeeded.
+	nested, nestedOK int
 }
 
 func newQuiet(ctx context.Context, addr string) (*quiet, error) {
@@ -171,6 +195,9 @@ func newQuiet(ctx context.Context, addr string) (*quiet, error) {
 		return nil, err
 	}
 	q := &quiet{conn: conn, bridge: loombridgev1.NewBridgeServiceClient(conn), pool: texts(11, 1024)}
+	if err := q.provideNested(ctx); err != nil {
+		return nil, err
+	}
 	for i := range quietTopics * quietEvents {
 		_, err := q.bridge.Emit(ctx, &loombridgev1.EmitRequest{AgentId: "quiet", Topic: fmt.Sprintf("quiet.%d", i%quietTopics)})
 		if err != nil {
@@ -181,7 +208,7 @@ func newQuiet(ctx context.Context, addr string) (*quiet, error) {
 }
 
 // save saves one record after another. Beside every tenth save it also calls a
-// tool, asks, emits, and opens a stream; a refusal of any is counted.
+// tool, asks, emits, calls tools that call tools, and opens a stream; a refusal of any is counted.
 func (q *quiet) save(ctx context.Context, length time.Duration) (sample, error) {
 	var s sample
 	begin := time.Now()
@@ -216,6 +243,7 @@ func (q *quiet) others(ctx context.Context) {
 	q.note("query", err)
 	_, err = q.bridge.Emit(ctx, &loombridgev1.EmitRequest{AgentId: "quiet", Topic: "quiet.more"})
 	q.note("emit", err)
+	q.callNested(ctx)
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	stream, err := loombridgev1.NewEventServiceClient(q.conn).Subscribe(ctx, &loombridgev1.SubscribeRequest{

@@ -107,6 +107,19 @@ func required(d protoreflect.MessageDescriptor) []byte {
 	return base
 }
 
+// resultFormText is RESULT_FORM_TEXT, as the value of ResultUpload.form.
+var resultFormText = []byte{1 << 3, 3}
+
+// requiredOf returns what the message of a field needs: the step of an upload says
+// besides that its result follows.
+func requiredOf(field protoreflect.FieldDescriptor) []byte {
+	base := required(field.Message())
+	if field.FullName() == "loombridge.v1.UploadStepRequest.step" {
+		base = append(base, member(field.Message().Fields().ByName("output_upload"), resultFormText)...)
+	}
+	return base
+}
+
 // agent is who calls, and the value of every other text that is required.
 const agent = "filler"
 

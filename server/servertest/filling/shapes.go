@@ -90,7 +90,7 @@ func spread(p path, i item, size int) []shape {
 // wrap puts the body of a message into the fields that lead to it.
 func wrap(p path, body []byte) []byte {
 	for _, field := range slices.Backward(p) {
-		body = member(field, append(required(field.Message()), body...))
+		body = member(field, append(requiredOf(field), body...))
 	}
 	return body
 }
@@ -264,6 +264,9 @@ func jsonTexts(size int) []shape {
 			{"lists", func() []byte { return list("[]", n) }},
 			{"numbers", func() []byte { return list("1", n) }},
 			{"small objects", func() []byte { return list(`{"k":0}`, n) }},
+			{"held objects", func() []byte { return []byte(`{"k":` + string(list(`{"k":0}`, n-len(`{"k":}`))) + `}`) }},
+			{"held lists", func() []byte { return []byte(`{"k":` + string(list(`[0]`, n-len(`{"k":}`))) + `}`) }},
+			{"escaped objects", func() []byte { return list(`{"\ud83d\ude00":0}`, n) }},
 			{"members", func() []byte {
 				members := repeat(item{"", func(dst []byte, i int) []byte { return append(dst, `"`+text(i)+`":1,`...) }}, n-8)
 				return append(append([]byte("{"), members[:len(members)-1]...), '}')

@@ -4621,7 +4621,7 @@ type RecordStepRequest_Arguments struct {
 }
 
 type RecordStepRequest_ArgumentsJson struct {
-	// arguments_json as exact JSON text.
+	// arguments_json as exact JSON text: at most 50,000 lists and objects.
 	ArgumentsJson string `protobuf:"bytes,4,opt,name=arguments_json,json=argumentsJson,proto3,oneof"`
 }
 
