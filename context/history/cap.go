@@ -103,16 +103,27 @@ func clipAt(e *Entry, text string) int {
 // maxOmitted of a text's identifiers are looked at, the best.
 const maxOmitted = 2000
 
+// isName tells whether a byte may be part of an identifier.
+func isName(b byte) bool { return is(b, isWord|isJoin) }
+
 // wholeNames is a text without the identifiers at its ends, which may be cut.
-func wholeNames(text string) string {
+func wholeNames(text string) string { return withoutLastName(withoutFirstName(text)) }
+
+// withoutFirstName is a text without the identifier that it begins with, if it is
+// no longer than one may be.
+func withoutFirstName(text string) string {
 	for i := range min(len(text), maxIdentBytes) {
-		if !is(text[i], isWord|isJoin) {
-			text = text[i:]
-			break
+		if !isName(text[i]) {
+			return text[i:]
 		}
 	}
+	return text
+}
+
+// withoutLastName is the same at the end.
+func withoutLastName(text string) string {
 	for i := range min(len(text), maxIdentBytes) {
-		if end := len(text) - i; !is(text[end-1], isWord|isJoin) {
+		if end := len(text) - i; !isName(text[end-1]) {
 			return text[:end]
 		}
 	}
@@ -127,6 +138,8 @@ func (e *Entry) withoutMiddle(text string, chars, head, tail int, names pickOf) 
 	// A line that is most of it stays, as far as it goes.
 	if at := strings.LastIndexByte(first, '\n'); at >= len(first)/2 {
 		first = first[:at]
+	} else if at := len(first); at < len(text) && isName(text[at]) {
+		first = withoutLastName(first)
 	}
 	last := text[len(text)-tail:]
 	for last != "" && !utf8.RuneStart(last[0]) {
@@ -134,6 +147,8 @@ func (e *Entry) withoutMiddle(text string, chars, head, tail int, names pickOf) 
 	}
 	if at := strings.IndexByte(last, '\n'); at >= 0 {
 		last = last[at+1:]
+	} else if at := len(text) - len(last); at > 0 && isName(text[at-1]) {
+		last = withoutFirstName(last)
 	}
 	missing := ""
 	if at := clipAt(e, text); at >= 0 {

@@ -346,6 +346,26 @@ func TestCap(t *testing.T) {
 	}
 }
 
+// Where a line of a result is cut, no name is: half a path is the path of nothing.
+func TestCapLeavesNamesWhole(t *testing.T) {
+	const name = "[workspace/outputs/search_012.json]"
+	for limit := 100; limit < 140; limit++ {
+		s := session{tb: t, ledger: history.New(count, &history.Options{ResultTokens: limit})}
+		s.step("cat", strings.Repeat(name+", ", 400))
+		got := s.view().Items[1].Output
+		if !strings.Contains(got, " chars omitted. ") {
+			t.Fatalf("nothing is cut:\n%s", got)
+		}
+		head, rest, _ := strings.Cut(got, "[...")
+		_, tail, _ := strings.Cut(rest, "]\n")
+		for _, part := range []string{head, tail} {
+			if rest := strings.ReplaceAll(part, strings.Trim(name, "[]"), ""); strings.Trim(rest, "[], \n") != "" {
+				t.Errorf("limit %d: %q has a part of a name", limit, part)
+			}
+		}
+	}
+}
+
 func TestExtraTokensCount(t *testing.T) {
 	s := session{tb: t, ledger: history.New(count, nil)}
 	s.user("see")

@@ -15,7 +15,6 @@ import (
 	"math/rand/v2"
 	"os"
 	"path/filepath"
-	"regexp"
 	"slices"
 	"strings"
 	"testing"
@@ -35,17 +34,25 @@ const (
 	// wholeBytes is how long a result may be that is read in full by each of its names.
 	// A longer one is by the first, and in parts by the others.
 	wholeBytes = 8 << 20
+	// longSeldom: one of so many results may be longer than that.
+	longSeldom = 8
 	// longestResult is the longest that a server takes.
 	longestResult = 64 << 20
 )
 
 // A21, Q08: results of every form and size come back byte for byte by every name
-// that is given for them, after kill -9. LOOM_SOAK_ROUNDS rounds record 200 each.
+// that is given for them: in the answer, and in the prompts of the ledger, of
+// append-only and of all presets, whatever the settings of names, references and
+// offloading, which change with each start. After kill -9, with each call that was
+// under way repeated. LOOM_SOAK_ROUNDS rounds record 200 each.
 func TestSoakResultsComeBack(t *testing.T) {
 	binary := mustBuild(t)
 	seed := rand.Uint64()
 	t.Logf("seed %d", seed)
-	s := &resultsSoak{t: t, random: rand.New(rand.NewPCG(seed, 0)), perRound: resultsPerRound, longest: longestResult, count: map[string]int{}}
+	s := &resultsSoak{
+		t: t, random: rand.New(rand.NewPCG(seed, 0)), perRound: resultsPerRound, longest: longestResult,
+		count: map[string]int{}, modes: map[string]int{}, byName: map[string]int{},
+	}
 	rounds := soakRoundsOr(t, 0)
 	if rounds == 0 {
 		rounds, s.perRound, s.longest = 1, quickResults, quickBytes
@@ -56,8 +63,12 @@ func TestSoakResultsComeBack(t *testing.T) {
 			t.Logf("%d results, %d names, %d kills: %d differ", s.results, s.names, s.kills, s.wrong)
 		}
 	}
-	t.Logf("%d results of %d MiB, %v, read back by %d names after %d kills: %d differ",
-		s.results, s.bytes>>20, s.count, s.names, s.kills, s.wrong)
+	t.Logf("%d results of %d MiB, %v, %v, read back %d times, %d of them by fs:read_file, after %d kills: %d differ",
+		s.results, s.bytes>>20, s.count, s.modes, s.names, s.files, s.kills, s.wrong)
+	t.Logf("%d prompts under %d settings gave %v names; %d were over every budget", s.prompts, s.starts, s.byName, s.overfull)
+	if s.prompts == 0 || s.byName[nameStep] == 0 || s.byName[nameOutputs] == 0 || s.byName[nameMessage] == 0 {
+		t.Error("no prompt named anything, so nothing was shown of prompts")
+	}
 }
 
 type resultsSoak struct {
@@ -65,18 +76,26 @@ type resultsSoak struct {
 	random   *rand.Rand
 	perRound int
 	longest  int
-	// acknowledged are the results of this round.
-	acknowledged []acknowledged
+	// acknowledged are the results of this round, pending is the one that was under way
+	// when the server was killed; nil for none.
+	acknowledged []*acknowledged
+	pending      *acknowledged
+	starts       int // with settings of their own
 
 	results, names, kills, wrong int
+	files                        int // of names, how many the tool read
+	prompts, overfull            int
 	bytes                        int64
-	count                        map[string]int
+	count, modes, byName         map[string]int
 }
 
 // acknowledged is a recorded result: the seed that it is made of, and the names it
 // was given.
 type acknowledged struct {
-	seed uint64
+	seed    uint64
+	session string
+	mode    string
+	// step is its step's id, or the message's.
 	step string
 	// paths lead to what was taken out of the result, where that is less than all.
 	paths []string
@@ -94,8 +113,8 @@ func (s *resultsSoak) round(binary string) {
 		s.t.Fatal(err)
 	}
 	s.acknowledged = nil
-	for len(s.acknowledged) < s.perRound {
-		process, addr := mustStart(s.t, binary, args...)
+	for len(s.acknowledged) < s.perRound || s.pending != nil {
+		process, addr := mustStart(s.t, binary, append(args, s.settings()...)...)
 		conn := mustDial(s.t, addr)
 		kill := func() { _ = process.Process.Kill() }
 		if err := s.record(conn, kill); err != nil && !died(err) {
@@ -106,8 +125,9 @@ func (s *resultsSoak) round(binary string) {
 		process.Wait() //nolint:errcheck // it was killed
 		s.kills++
 	}
-	process, addr := mustStart(s.t, binary, args...)
+	process, addr := mustStart(s.t, binary, append(args, s.settings()...)...)
 	conn := mustDial(s.t, addr)
+	s.readPrompts(conn)
 	for _, a := range s.acknowledged {
 		s.verify(conn, a)
 	}
@@ -119,42 +139,47 @@ func (s *resultsSoak) round(binary string) {
 // record goes on until the round has enough, or the server has gone: it is killed
 // at any time after some results.
 func (s *resultsSoak) record(conn *grpc.ClientConn, kill func()) error {
-	client := loombridgev1.NewContextServiceClient(conn)
-	for left := s.perRound/20 + s.random.IntN(s.perRound/4); len(s.acknowledged) < s.perRound; left-- {
+	if err := s.configure(conn); err != nil {
+		return err
+	}
+	for left := s.perRound/20 + s.random.IntN(s.perRound/4); len(s.acknowledged) < s.perRound || s.pending != nil; left-- {
 		if left == 0 {
 			time.AfterFunc(time.Duration(s.random.IntN(200))*time.Millisecond, kill)
 		}
-		ctx, cancel := context.WithTimeout(context.Background(), soakDeadline)
-		seed := s.random.Uint64()
-		g := made(seed, s.longest)
-		step, err := g.record(ctx, client)
-		cancel()
-		if err != nil {
+		if s.pending == nil {
+			s.pending = s.next()
+		}
+		a := s.pending
+		g := made(a.seed, s.longest)
+		if err := s.recordAs(conn, a, &g); err != nil {
 			return err
 		}
-		a := acknowledged{seed: seed, step: step.GetStep().GetId()}
-		if blob := step.GetOutputBlob(); blob != nil {
-			a.paths = append(a.paths, blob.GetRef(), blob.GetRef()[:12], blob.GetPath(), strings.TrimPrefix(blob.GetPath(), "workspace/"))
-		}
-		a.paths = append(a.paths, savedTo.FindAllString(step.GetObservation()+"\n"+step.GetStep().GetInline(), -1)...)
-		s.acknowledged = append(s.acknowledged, a)
+		s.acknowledged, s.pending = append(s.acknowledged, a), nil
 		s.results, s.bytes = s.results+1, s.bytes+int64(len(g.data))
 		s.count[g.kind]++
+		s.modes[a.mode]++
+		if s.random.IntN(10) == 0 {
+			if _, err := s.prompt(conn, &loombridgev1.AssembleRequest{SessionId: a.session, MaxTokens: 20_000}); err != nil {
+				return err
+			}
+		}
 	}
 	return nil
 }
 
-// savedTo finds the paths and ids that a prompt gives for a result.
-var savedTo = regexp.MustCompile(`workspace/outputs/[\w.]+\w|step_\d{3,}(?:\.txt)?`)
-
 // verify reads a result by each of its names.
-func (s *resultsSoak) verify(conn *grpc.ClientConn, a acknowledged) {
+func (s *resultsSoak) verify(conn *grpc.ClientConn, a *acknowledged) {
 	client := loombridgev1.NewContextServiceClient(conn)
 	g := made(a.seed, s.longest)
 	original := loombridgev1.BlobForm_BLOB_FORM_ORIGINAL
-	s.same(client, g, &loombridgev1.ReadBlobRequest{Name: a.step}, g.data)
+	s.same(client, g, &loombridgev1.ReadBlobRequest{Name: a.step, SessionId: a.session}, g.data)
 	slices.Sort(a.paths)
+	s.sameFile(conn, g, a, append(a.paths, a.step)[s.random.IntN(len(a.paths)+1)])
 	for _, name := range slices.Compact(a.paths) {
+		if a.mode == modeMessage {
+			s.same(client, g, &loombridgev1.ReadBlobRequest{Name: name, SessionId: a.session}, g.data)
+			continue
+		}
 		if len(g.data) > wholeBytes {
 			s.sameParts(client, g, name)
 			continue
@@ -240,7 +265,11 @@ type given struct {
 // made makes a result of a seed: always the same.
 func made(seed uint64, longest int) given {
 	r := &maker{rand.New(rand.NewPCG(seed, 1))}
-	size := int(math.Exp(r.Float64() * math.Log(float64(longest))))
+	most := longest
+	if r.IntN(longSeldom) > 0 {
+		most = min(most, quickBytes)
+	}
+	size := int(math.Exp(r.Float64() * math.Log(float64(most))))
 	g := r.result(size)
 	for len(g.data) > longest { // it takes more in its form
 		size = size * 2 / 3
@@ -408,8 +437,8 @@ func (r *maker) image(g *given, n int) {
 }
 
 // record records the result in one message, or in several when it is too long.
-func (g *given) record(ctx context.Context, client loombridgev1.ContextServiceClient) (*loombridgev1.RecordStepResponse, error) {
-	r := &loombridgev1.RecordStepRequest{AgentId: "reader", ToolName: g.tool, Success: true}
+func (g *given) record(ctx context.Context, client loombridgev1.ContextServiceClient, r *loombridgev1.RecordStepRequest) (*loombridgev1.RecordStepResponse, error) {
+	r.ToolName, r.Success = g.tool, true
 	if len(g.data) > 1<<20 {
 		return g.upload(ctx, client, r)
 	}
