@@ -121,10 +121,24 @@ func (s Step) Success() bool { return s.Outcome == Succeeded }
 func (s Step) Figure(name string) (int64, bool) { return wholeNumber(valuesOf(s).figures[name]) }
 
 // Refused tells whether the call failed because the tool was not run at all.
-func (s Step) Refused() bool { return s.ErrorCode == CodeRefused }
+func (s Step) Refused() bool { return RefusedBy(s.ErrorCode) }
 
-// CodeRefused is the ErrorCode of a call whose tool was not run at all.
-const CodeRefused = "REFUSED"
+// The ErrorCodes of calls whose tools were not run at all.
+const (
+	CodeRefused          = "REFUSED"
+	CodePermissionDenied = "PERMISSION_DENIED"
+	CodeInvalidArguments = "INVALID_ARGUMENTS"
+	CodeProviderAway     = "PROVIDER_AWAY"
+)
+
+// RefusedBy tells whether an ErrorCode says that the tool was not run at all.
+func RefusedBy(code string) bool {
+	switch code {
+	case CodeRefused, CodePermissionDenied, CodeInvalidArguments, CodeProviderAway:
+		return true
+	}
+	return false
+}
 
 // NeedsOffload tells whether the full result lies in a blob.
 func (s Step) NeedsOffload() bool { return s.OutcomeRef != "" }
