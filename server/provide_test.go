@@ -66,6 +66,46 @@ func TestNamesOfToolsBelongToAgents(t *testing.T) {
 	})
 }
 
+// E02: an agent says which of its tools stand in prompts, and which a person must
+// agree to.
+func TestLevelsOfProvidedTools(t *testing.T) {
+	s, _ := MustStartAttached(t, servertest.Options{})
+	hello := providing("worker", "disk:show", "disk:quiet", "disk:wipe")
+	hello.Tools[1].Level, hello.Tools[2].RequiresApproval = 3, true
+	MustAttach(t, t.Context(), s.Bridge, hello)
+	for _, test := range []struct {
+		levels []int32
+		want   string
+	}{{nil, "disk:quiet 3, disk:show 1, disk:wipe 1 approved"}, {[]int32{1}, "disk:show 1, disk:wipe 1 approved"}, {[]int32{2, 3}, "disk:quiet 3"}} {
+		list, err := s.Tools.ListTools(t.Context(), &loombridgev1.ListToolsRequest{AgentId: agent, Levels: test.levels})
+		must(t, err)
+		var got []string
+		for _, tool := range list.GetTools() {
+			if tool.GetAgentId() != "worker" {
+				continue
+			}
+			text := fmt.Sprint(tool.GetName(), " ", tool.GetLevel())
+			if tool.GetRequiresApproval() {
+				text += " approved"
+			}
+			got = append(got, text)
+		}
+		if strings.Join(got, ", ") != test.want {
+			t.Errorf("levels %v: %v, want %s", test.levels, got, test.want)
+		}
+	}
+	prompt, err := s.Context.Assemble(t.Context(), &loombridgev1.AssembleRequest{AgentId: agent})
+	must(t, err)
+	if text := prompt.GetToolsJson(); !strings.Contains(text, "disk:show") || strings.Contains(text, "disk:quiet") {
+		t.Errorf("the prompt offers %s", text)
+	}
+	answer, err := s.Bridge.Tool(t.Context(), &loombridgev1.ToolRequest{AgentId: agent, Name: "disk:wipe"})
+	must(t, err)
+	if answer.GetErrorCode() != loombridgev1.ToolErrorCode_TOOL_ERROR_CODE_PERMISSION_DENIED || !answer.GetStep().GetRefused() {
+		t.Errorf("a call that nobody agreed to: %v", answer)
+	}
+}
+
 // Whatever loom.v1 agents register, which is refused nothing, the others' prompts
 // stay whole in every format.
 func TestPromptsStandWhateverIsRegistered(t *testing.T) {
