@@ -120,10 +120,10 @@ func (s Step) Success() bool { return s.Outcome == Succeeded }
 // false when the step has none, or it is no whole number from 0 up.
 func (s Step) Figure(name string) (int64, bool) { return wholeNumber(valuesOf(s).figures[name]) }
 
-// Refused tells whether the call failed because the tool was not run at all.
+// Refused tells whether the call was refused, as RefusedBy says.
 func (s Step) Refused() bool { return RefusedBy(s.ErrorCode) }
 
-// The ErrorCodes of calls whose tools were not run at all.
+// The ErrorCodes of calls that were refused.
 const (
 	CodeRefused          = "REFUSED"
 	CodePermissionDenied = "PERMISSION_DENIED"
@@ -131,7 +131,8 @@ const (
 	CodeProviderAway     = "PROVIDER_AWAY"
 )
 
-// RefusedBy tells whether an ErrorCode says that the tool was not run at all.
+// RefusedBy tells whether an ErrorCode says that a call was refused: the tool was not
+// run at all, or met something that it may not touch.
 func RefusedBy(code string) bool {
 	switch code {
 	case CodeRefused, CodePermissionDenied, CodeInvalidArguments, CodeProviderAway:
