@@ -39,7 +39,7 @@ func attachError(tb testing.TB, ctx context.Context, s *servertest.Server, hello
 // The name of a tool, as models write it, belongs to the server or to the agent that
 // came first, for as long as that one may come back.
 func TestNamesOfToolsBelongToAgents(t *testing.T) {
-	s, _ := MustStartAttached(t, servertest.Options{})
+	s, directory := MustStartAttached(t, servertest.Options{})
 	ctx, cut := context.WithCancel(t.Context())
 	first := MustAttach(t, ctx, s.Bridge, providing("first", "desk:price"))
 	for name, hello := range map[string]*loombridgev1.AttachHello{
@@ -58,6 +58,11 @@ func TestNamesOfToolsBelongToAgents(t *testing.T) {
 	must(t, attachError(t, t.Context(), s, providing("first", "desk:price", "desk:more"))) // a second stream of its own
 	cut()                                                                                  // the stream breaks
 	_, _ = first.stream.Recv()
+	// One that is noticed only after the goodbye would count as the agent's end.
+	MustBecome(t, "the broken stream is noticed", func() bool {
+		got, _ := directory.Get(server.DefaultTenant, "first")
+		return got.Streams == 0
+	})
 	MustFail(t, attachError(t, t.Context(), s, providing("second", "desk:price")), codes.AlreadyExists, "TOOL_NAME_TAKEN")
 	back := MustAttach(t, t.Context(), s.Bridge, providing("first", "desk:price"))
 	back.leave() // it says that it goes
