@@ -37,7 +37,10 @@ func registrationOf(hello *loombridgev1.AttachHello) (agents.Registration, error
 		if err != nil {
 			return agents.Registration{}, err
 		}
-		r.Tools[i] = agents.Tool{Name: tool.GetName(), Description: tool.GetDescription(), Schema: schema}
+		r.Tools[i] = agents.Tool{
+			Name: tool.GetName(), Description: tool.GetDescription(), Schema: schema,
+			Level: int(tool.GetLevel()), RequiresApproval: tool.GetRequiresApproval(),
+		}
 	}
 	return r, nil
 }

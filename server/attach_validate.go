@@ -75,6 +75,7 @@ func (c *check) providedTools(list []*loombridgev1.ProvidedTool) {
 		seen[tool.GetName()] = true
 		c.text(field+"description", tool.GetDescription(), maxToolDescriptionBytes)
 		c.text(field+"parameters_schema_json", tool.GetParametersSchemaJson(), maxSchemaBytes)
+		c.between(field+"level", int64(tool.GetLevel()), 0, tools.LevelScript)
 	}
 }
 

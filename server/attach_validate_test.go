@@ -46,6 +46,12 @@ func TestCheckAttachHello(t *testing.T) {
 		{"schema over its limit", func(m r) {
 			m.Tools[0].ParametersSchemaForm = &loombridgev1.ProvidedTool_ParametersSchemaJson{ParametersSchemaJson: long(64<<10 + 1)}
 		}, []string{"tools[0].parameters_schema_json"}},
+		{"level at its limits", func(m r) {
+			m.Tools = append(m.Tools, &loombridgev1.ProvidedTool{Name: "x", Level: 1})
+			m.Tools[0].Level = 3
+		}, nil},
+		{"level over its limit", func(m r) { m.Tools[0].Level = 4 }, []string{"tools[0].level"}},
+		{"level below 0", func(m r) { m.Tools[0].Level = -1 }, []string{"tools[0].level"}},
 		{"257 tools", func(m r) {
 			m.Tools = nil
 			for i := range 257 {

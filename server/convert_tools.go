@@ -35,7 +35,7 @@ func descriptorOfAgent(t agents.AgentTool) tools.Descriptor {
 	}
 	return tools.Descriptor{
 		Name: utf8Text(t.Name), Description: utf8Text(t.Description), Schema: schema,
-		Level: tools.LevelFunction, Category: "agent", Mutates: true,
+		Level: max(t.Level, tools.LevelFunction), RequiresApproval: t.RequiresApproval, Category: "agent", Mutates: true,
 	}
 }
 

@@ -11,10 +11,13 @@
 //     an [Identity] is one caller, and every scope is made from it.
 //   - [Limits] are the bounds on sizes, counts and times.
 //
-// Every call passes the same chain: metrics, log, error mapping, stream guard,
-// limits, authentication, recovery, handler. Errors of all packages become
-// gRPC statuses in one table (errors.go), form rules of requests are checked
-// in one file (validate.go).
+// A connection keeps its place as package conns decides. Every call is admitted
+// by its headers (door.go), and what its messages hold is counted before they are
+// decoded (counts.go, package admission). Then it passes the same chain: metrics,
+// log, error mapping, stream guard, authentication, a place from its tenant's and
+// agent's share (package share), recovery, handler. Errors of all packages become
+// gRPC statuses in one table (errors.go), form rules of requests are checked in
+// the files validate….go.
 //
 // Caveats: without credentials the agent id of a request is believed, so a
 // Server then serves loopback addresses and Unix sockets only.

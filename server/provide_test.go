@@ -39,7 +39,7 @@ func attachError(tb testing.TB, ctx context.Context, s *servertest.Server, hello
 // The name of a tool, as models write it, belongs to the server or to the agent that
 // came first, for as long as that one may come back.
 func TestNamesOfToolsBelongToAgents(t *testing.T) {
-	s, _ := MustStartAttached(t, servertest.Options{})
+	s, directory := MustStartAttached(t, servertest.Options{})
 	ctx, cut := context.WithCancel(t.Context())
 	first := MustAttach(t, ctx, s.Bridge, providing("first", "desk:price"))
 	for name, hello := range map[string]*loombridgev1.AttachHello{
@@ -58,12 +58,57 @@ func TestNamesOfToolsBelongToAgents(t *testing.T) {
 	must(t, attachError(t, t.Context(), s, providing("first", "desk:price", "desk:more"))) // a second stream of its own
 	cut()                                                                                  // the stream breaks
 	_, _ = first.stream.Recv()
+	// One that is noticed only after the goodbye would count as the agent's end.
+	MustBecome(t, "the broken stream is noticed", func() bool {
+		got, _ := directory.Get(server.DefaultTenant, "first")
+		return got.Streams == 0
+	})
 	MustFail(t, attachError(t, t.Context(), s, providing("second", "desk:price")), codes.AlreadyExists, "TOOL_NAME_TAKEN")
 	back := MustAttach(t, t.Context(), s.Bridge, providing("first", "desk:price"))
 	back.leave() // it says that it goes
 	MustBecome(t, "the name is free", func() bool {
 		return attachError(t, t.Context(), s, providing("second", "desk:price")) == nil
 	})
+}
+
+// E02: an agent says which of its tools stand in prompts, and which a person must
+// agree to.
+func TestLevelsOfProvidedTools(t *testing.T) {
+	s, _ := MustStartAttached(t, servertest.Options{})
+	hello := providing("worker", "disk:show", "disk:quiet", "disk:wipe")
+	hello.Tools[1].Level, hello.Tools[2].RequiresApproval = 3, true
+	MustAttach(t, t.Context(), s.Bridge, hello)
+	for _, test := range []struct {
+		levels []int32
+		want   string
+	}{{nil, "disk:quiet 3, disk:show 1, disk:wipe 1 approved"}, {[]int32{1}, "disk:show 1, disk:wipe 1 approved"}, {[]int32{2, 3}, "disk:quiet 3"}} {
+		list, err := s.Tools.ListTools(t.Context(), &loombridgev1.ListToolsRequest{AgentId: agent, Levels: test.levels})
+		must(t, err)
+		var got []string
+		for _, tool := range list.GetTools() {
+			if tool.GetAgentId() != "worker" {
+				continue
+			}
+			text := fmt.Sprint(tool.GetName(), " ", tool.GetLevel())
+			if tool.GetRequiresApproval() {
+				text += " approved"
+			}
+			got = append(got, text)
+		}
+		if strings.Join(got, ", ") != test.want {
+			t.Errorf("levels %v: %v, want %s", test.levels, got, test.want)
+		}
+	}
+	prompt, err := s.Context.Assemble(t.Context(), &loombridgev1.AssembleRequest{AgentId: agent})
+	must(t, err)
+	if text := prompt.GetToolsJson(); !strings.Contains(text, "disk:show") || strings.Contains(text, "disk:quiet") {
+		t.Errorf("the prompt offers %s", text)
+	}
+	answer, err := s.Bridge.Tool(t.Context(), &loombridgev1.ToolRequest{AgentId: agent, Name: "disk:wipe"})
+	must(t, err)
+	if answer.GetErrorCode() != loombridgev1.ToolErrorCode_TOOL_ERROR_CODE_PERMISSION_DENIED || !answer.GetStep().GetRefused() {
+		t.Errorf("a call that nobody agreed to: %v", answer)
+	}
 }
 
 // Whatever loom.v1 agents register, which is refused nothing, the others' prompts

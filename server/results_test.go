@@ -198,6 +198,28 @@ func TestRefusedCallsAreRecordedAsRefused(t *testing.T) {
 	}
 }
 
+// The server refuses commands itself, too, and a tool that needs a person's consent.
+func TestCallsTheServerRefusesAreRecordedAsRefused(t *testing.T) {
+	s := servertest.Start(t, nil)
+	got, err := s.Bridge.Tool(t.Context(), &loombridgev1.ToolRequest{
+		AgentId: agent, Name: "system:shell",
+		ArgumentsForm: &loombridgev1.ToolRequest_ArgumentsJson{ArgumentsJson: `{"command":"ls -l"}`},
+	})
+	must(t, err)
+	const reason = "Permission denied: Command 'ls -l' is not allowed"
+	if want := "ls: refused: " + reason; got.GetStep().GetObservation() != want || !got.GetStep().GetRefused() {
+		t.Errorf("step %v, want %q", got.GetStep(), want)
+	}
+	if code := got.GetErrorCode(); code != loombridgev1.ToolErrorCode_TOOL_ERROR_CODE_PERMISSION_DENIED {
+		t.Errorf("code %v", code)
+	}
+	prompt, err := s.Context.Assemble(t.Context(), &loombridgev1.AssembleRequest{AgentId: agent})
+	must(t, err)
+	if text := shownIn(prompt); strings.Count(text, reason) != 1 || strings.Contains(text, "exit -1") {
+		t.Errorf("the prompt shows\n%s", text)
+	}
+}
+
 // I19: what a cut says of its size is true, and its own words name nothing.
 func TestCutsTellTheTruth(t *testing.T) {
 	s := servertest.Start(t, nil)

@@ -91,8 +91,10 @@ func offers(own Tools, others Agents, tenant string, levels ...int) []offer {
 	for _, d := range own.List(levels...) {
 		out = append(out, offer{Descriptor: d})
 	}
-	if len(levels) == 0 || slices.Contains(levels, tools.LevelFunction) {
-		out = append(out, provided(own, others, tenant)...)
+	for _, o := range provided(own, others, tenant) {
+		if len(levels) == 0 || slices.Contains(levels, o.Level) {
+			out = append(out, o)
+		}
 	}
 	slices.SortFunc(out, func(a, b offer) int { return strings.Compare(a.Name, b.Name) })
 	return out

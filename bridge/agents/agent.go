@@ -44,6 +44,10 @@ type Tool struct {
 	Description string
 	// Schema is the JSON Schema of its arguments, as the agent wrote it.
 	Schema string
+	// Level is how it is shown, as of tools.Descriptor; 0 is the first.
+	Level int
+	// RequiresApproval says that a person must agree to each call.
+	RequiresApproval bool
 	// Metadata are the agent's own pairs.
 	Metadata map[string]string
 	// Provider is the loom.v1 provider number as it came.

@@ -92,7 +92,7 @@ func (h *Hand) reducible(ctx context.Context, c *call, out outcome) step.Call {
 		r.JSON = out.json // the caller gets the same
 	}
 	if out.failure != nil {
-		r.Failed, r.Refused, r.ErrorText = true, out.refusal, out.failure.Message
+		r.Failed, r.Refused, r.ErrorText = true, step.RefusedBy(string(out.failure.Code)), out.failure.Message
 	}
 	if out.result.File != "" {
 		hash, _, err := h.Log.WrittenHash(ctx, c.Scope, out.result.File)

@@ -131,10 +131,9 @@ func reported(r Recorded) (outcome, error) {
 	out := outcome{}
 	if r.Failed || r.Refused {
 		out.failure = &tools.Error{Code: tools.Failed, Message: r.ErrorMessage}
-		out.refusal = r.Refused || len(r.Output.Data) == 0 && r.Body == nil && isRefusal(r.ErrorMessage)
-	}
-	if out.refusal {
-		out.failure.Code = tools.Refused
+		if r.Refused || len(r.Output.Data) == 0 && r.Body == nil && isRefusal(r.ErrorMessage) {
+			out.failure.Code = tools.Refused
+		}
 	}
 	if len(r.Output.Data) > MaxOutputBytes {
 		return outcome{}, &InvalidError{outputKey, fmt.Sprintf("is longer than %d bytes", MaxOutputBytes)}

@@ -24,8 +24,6 @@ type outcome struct {
 	given step.Result
 	// json is the result of a tool of the server as JSON text, where it has no body.
 	json []byte
-	// refusal says that the tool was not run, as its caller reports.
-	refusal bool
 	// failure is why the tool failed; nil after success.
 	failure *tools.Error
 	// refused is the error of a tool that did not take its arguments, or of one that

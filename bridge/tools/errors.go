@@ -30,15 +30,15 @@ type Code string
 
 // The codes.
 const (
-	NotFound         Code = "NOT_FOUND"         // what it should work on is not there
-	PermissionDenied Code = "PERMISSION_DENIED" // outside what the tool may touch
-	TooLarge         Code = "TOO_LARGE"         // over a stated limit
-	Timeout          Code = "TIMEOUT"           // did not end in time
-	Failed           Code = "FAILED"            // anything else, explained by the message
-	OutcomeUnknown   Code = "OUTCOME_UNKNOWN"   // stopped while it ran, may have taken effect
-	InvalidArguments Code = "INVALID_ARGUMENTS" // run elsewhere, where the arguments were not taken
-	Refused          Code = step.CodeRefused    // reported by a caller: the tool was not run at all
-	ProviderAway     Code = "PROVIDER_AWAY"     // the agent that provides it is not attached; nothing ran
+	NotFound         Code = "NOT_FOUND"               // what it should work on is not there
+	PermissionDenied Code = step.CodePermissionDenied // outside what the tool may touch
+	TooLarge         Code = "TOO_LARGE"               // over a stated limit
+	Timeout          Code = "TIMEOUT"                 // did not end in time
+	Failed           Code = "FAILED"                  // anything else, explained by the message
+	OutcomeUnknown   Code = "OUTCOME_UNKNOWN"         // stopped while it ran, may have taken effect
+	InvalidArguments Code = step.CodeInvalidArguments // run elsewhere, where the arguments were not taken
+	Refused          Code = step.CodeRefused          // reported by a caller: the tool was not run at all
+	ProviderAway     Code = step.CodeProviderAway     // the agent that provides it is not attached; nothing ran
 )
 
 // Known tells whether it is one of the codes.

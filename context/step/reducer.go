@@ -103,7 +103,7 @@ type Result struct {
 	// Value is a JSON result that is no object. IsValue says that there is one.
 	Value   any
 	IsValue bool
-	// Refused says that the tool did not run at all.
+	// Refused says that the call was refused, as RefusedBy tells.
 	Refused bool
 	// Failed says that the tool failed; ErrorText says why.
 	Failed    bool

@@ -120,11 +120,26 @@ func (s Step) Success() bool { return s.Outcome == Succeeded }
 // false when the step has none, or it is no whole number from 0 up.
 func (s Step) Figure(name string) (int64, bool) { return wholeNumber(valuesOf(s).figures[name]) }
 
-// Refused tells whether the call failed because the tool was not run at all.
-func (s Step) Refused() bool { return s.ErrorCode == CodeRefused }
+// Refused tells whether the call was refused, as RefusedBy says.
+func (s Step) Refused() bool { return RefusedBy(s.ErrorCode) }
 
-// CodeRefused is the ErrorCode of a call whose tool was not run at all.
-const CodeRefused = "REFUSED"
+// The ErrorCodes of calls that were refused.
+const (
+	CodeRefused          = "REFUSED"
+	CodePermissionDenied = "PERMISSION_DENIED"
+	CodeInvalidArguments = "INVALID_ARGUMENTS"
+	CodeProviderAway     = "PROVIDER_AWAY"
+)
+
+// RefusedBy tells whether an ErrorCode says that a call was refused: the tool was not
+// run at all, or met something that it may not touch.
+func RefusedBy(code string) bool {
+	switch code {
+	case CodeRefused, CodePermissionDenied, CodeInvalidArguments, CodeProviderAway:
+		return true
+	}
+	return false
+}
 
 // NeedsOffload tells whether the full result lies in a blob.
 func (s Step) NeedsOffload() bool { return s.OutcomeRef != "" }

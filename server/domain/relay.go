@@ -26,7 +26,8 @@ func (r relay) Lookup(tenant, name string) (*tools.Tool, bool) {
 	// What it does is not known, so it may change something.
 	t, err := tools.NewUnchecked(tools.Descriptor{
 		Name: name, Description: provided.Description, Schema: json.RawMessage(provided.Schema),
-		Level: tools.LevelFunction, Mutates: true, Category: "agent",
+		Level: max(provided.Level, tools.LevelFunction), RequiresApproval: provided.RequiresApproval,
+		Mutates: true, Category: "agent",
 	}, func(ctx context.Context, c tools.Call) (tools.Result, error) { return r.call(ctx, tenant, name, c) })
 	return t, err == nil
 }

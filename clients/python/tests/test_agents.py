@@ -51,6 +51,33 @@ async def test_tools_of_an_agent(live: loombridge.Client, other: loombridge.Clie
     ]
 
 
+# E02
+async def test_tools_say_their_level_and_the_need_of_approval(
+    live: loombridge.Client, other: loombridge.Client
+) -> None:
+    @live.tool("disk:quiet", level=2)
+    async def quiet() -> str:
+        return "here"
+
+    @live.tool("disk:wipe", requires_approval=True)
+    async def wipe() -> str:
+        raise AssertionError
+
+    await live.attach()
+    listed = {tool.name: (tool.level, tool.requires_approval) for tool in await other.tools.list()}
+    assert (listed["disk:quiet"], listed["disk:wipe"]) == ((2, False), (1, True))
+    prompt = await other.context.assemble(goal="g")
+    offered = {tool.name for tool in prompt.tools}
+    assert "disk:wipe" in offered
+    assert "disk:quiet" not in offered
+    assert (await other.tool("disk:quiet")).output == "here"
+    refused = await other.tool("disk:wipe")
+    assert refused.error
+    assert refused.error.code == "permission_denied"
+    assert refused.step
+    assert refused.step.refused
+
+
 async def test_a_tool_that_comes_later_and_an_agent_that_leaves(
     live: loombridge.Client, srv: testing.Server
 ) -> None:

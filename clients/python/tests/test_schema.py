@@ -235,6 +235,8 @@ def test_limits_of_a_tool() -> None:
         _provided.provided_tool(function, None, None, {"x": "y" * 65536})
     with pytest.raises(TypeError, match="parameters must be a mapping"):
         _provided.provided_tool(function, None, None, cast("Any", [1]))
+    with pytest.raises(ValueError, match="the level of function is 4, must be 1, 2 or 3"):
+        _provided.provided_tool(function, None, None, None, level=4)
 
 
 async def run(tool: _provided.ProvidedTool, arguments_json: str) -> str | bytes:

@@ -22,8 +22,9 @@ import (
 	"github.com/loom-bridge/loom-bridge/memory/kv/rockskv"
 )
 
-const exportHelp = `Write what an agent did, said and stored as files. Nothing is written to the
-store, so that the right to read it is enough; no server may be running on it. In the directory of --out there are then
+const exportHelp = `Write what an agent did, said, remembers and emitted as files. Nothing is written to
+the store, so that the right to read it is enough; no server may be running on it. In
+the directory of --out there are then
 
   workspace/history/step_001.json     each step in full
   workspace/history/step_001.compact  its one line
@@ -46,10 +47,10 @@ store, so that the right to read it is enough; no server may be running on it. I
   events.jsonl                        the durable events that the agent emitted, and
                                       those of the topics agent.ID and below
 
-A file of which there is nothing is not made. What was saved for a person
-(user_id) belongs to no agent and is left out. Each result is compared with its hash; one that is damaged is left out and told,
-and the exit status is then 1. A path that the file system does not take is
-written as renamed/{hash}, as blobs.jsonl says.`
+A file of which there is nothing is not made. What was saved for a person (user_id)
+belongs to no agent and is left out. Each result is compared with its hash; one that is
+damaged is left out and told, and the exit status is then 1. A path that the file system
+does not take is written as renamed/{hash}, as blobs.jsonl says.`
 
 // exportRequest is what to export, and where to.
 type exportRequest struct {

@@ -29,7 +29,10 @@ and subject (a name in its client certificate):
   [[credential]]
   token_sha256 = "2bb8..."
   tenant = "acme"               # whose data it sees
-  agents = ["researcher-*"]     # whom it may act for: ids, or a beginning and *`
+  agents = ["researcher-*"]     # whom it may act for: ids, or a beginning and *
+  provides = ["research:*"]     # tools that these agents may provide; default all
+  edits = ["archivist"]         # others whose records in people's memories it may change
+  expires = 2027-01-01T00:00:00Z`
 
 	// everything is the topic of the help that shows all groups.
 	everything = "all"

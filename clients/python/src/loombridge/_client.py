@@ -279,6 +279,8 @@ class Client(_agent.Agent, _spelling.Helpful):
         *,
         description: str | None = None,
         parameters: Mapping[str, Any] | None = None,
+        level: int | None = None,
+        requires_approval: bool | None = None,
     ) -> Callable[[FunctionT], FunctionT]: ...
 
     def tool(
@@ -293,6 +295,8 @@ class Client(_agent.Agent, _spelling.Helpful):
         request_id: str | None = None,
         description: str | None = None,
         parameters: Mapping[str, Any] | None = None,
+        level: int | None = None,
+        requires_approval: bool | None = None,
     ) -> (
         Coroutine[Any, Any, _tools.ToolResult]
         | _tools.ToolVerb
@@ -325,6 +329,10 @@ class Client(_agent.Agent, _spelling.Helpful):
                 function's docstring.
             parameters: to provide one: the JSON Schema of its arguments; default: made
                 from the function's type hints, which then are checked as well.
+            level: to provide one: 1 (the default) stands in every agent's prompts, 2
+                and 3 can be called and stand in none.
+            requires_approval: to provide one: a person must agree to each call; the
+                server can't ask anybody and refuses it.
 
         Raises:
             ToolNotFoundError: no tool of that name; `nearest` is the likely one.
@@ -342,14 +350,22 @@ class Client(_agent.Agent, _spelling.Helpful):
             "request_id": request_id,
         }
         is_call = any(value is not None for value in call.values())
-        is_decorator = callable(name) or name is None or (description or parameters) is not None
+        described = (description, parameters, level, requires_approval)
+        is_decorator = callable(name) or name is None or any(it is not None for it in described)
         if is_call and is_decorator:
             raise TypeError("a tool is either called or provided, not both")
 
         def provide(function: FunctionT) -> FunctionT:
             given = None if callable(name) else name
             self._attachment.provide(
-                _provided.provided_tool(function, given, description, parameters)
+                _provided.provided_tool(
+                    function,
+                    given,
+                    description,
+                    parameters,
+                    level=1 if level is None else level,
+                    requires_approval=bool(requires_approval),
+                )
             )
             return function
 

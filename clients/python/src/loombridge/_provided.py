@@ -54,6 +54,8 @@ class ProvidedTool:
     description: str
     function: Callable[..., Any]
     shape: _schema.Shape
+    level: int = 1
+    requires_approval: bool = False
 
     def wire(self) -> attach_pb2.ProvidedTool:
         """Return what others are told about the tool."""
@@ -61,6 +63,8 @@ class ProvidedTool:
             name=self.name,
             description=self.description,
             parameters_schema_json=_values.json_text("parameters", self.shape.schema),
+            level=self.level,
+            requires_approval=self.requires_approval,
         )
 
     async def run(self, callee: _threads.Callee, arguments_json: str) -> str | bytes:
@@ -91,12 +95,15 @@ def provided_tool(
     name: str | None,
     description: str | None,
     parameters: Mapping[str, Any] | None,
+    *,
+    level: int = 1,
+    requires_approval: bool = False,
 ) -> ProvidedTool:
     """Return a function as a tool, with what it does not say itself.
 
     Raises:
         TypeError: it is no function, or a parameter has no JSON form.
-        ValueError: the name, the description or the schema breaks a rule.
+        ValueError: the name, the description, the schema or the level breaks a rule.
     """
     if not (inspect.isfunction(function) or inspect.ismethod(function)):
         raise TypeError(f"a tool must be a function, not {type(function).__name__}")
@@ -110,6 +117,8 @@ def provided_tool(
         description=text if description is None else _values.text("description", description),
         function=function,
         shape=shape,
+        level=level,
+        requires_approval=requires_approval,
     )
     _check(tool)
     return tool
@@ -140,6 +149,8 @@ def _check(tool: ProvidedTool) -> None:
         raise ValueError(f"the description of {tool.name} is over {LONGEST_DESCRIPTION} bytes")
     if len(tool.wire().parameters_schema_json.encode()) > LARGEST_SCHEMA:
         raise ValueError(f"the parameters of {tool.name} are over {LARGEST_SCHEMA} bytes")
+    if tool.level not in (1, 2, 3):
+        raise ValueError(f"the level of {tool.name} is {tool.level}, must be 1, 2 or 3")
 
 
 @dataclass(frozen=True, slots=True)

@@ -59,7 +59,7 @@ class Step(_brief.Brief):
     media_type: str = ""
     """Format of a result that is bytes, or empty."""
     refused: bool = False
-    """The call failed because the tool was not run at all."""
+    """The call was refused: the tool was not run at all, or met what it may not touch."""
 
 
 @dataclass(frozen=True, slots=True)

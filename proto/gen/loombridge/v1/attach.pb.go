@@ -329,8 +329,15 @@ type ProvidedTool struct {
 	//	*ProvidedTool_ParametersSchema
 	//	*ProvidedTool_ParametersSchemaJson
 	ParametersSchemaForm isProvidedTool_ParametersSchemaForm `protobuf_oneof:"parameters_schema_form"`
-	unknownFields        protoimpl.UnknownFields
-	sizeCache            protoimpl.SizeCache
+	// level is 1 for a tool that stands in the prompts of every agent of the tenant, 2
+	// or 3 for one that can be called and stands in none, as of ToolDescriptor.
+	// Default 1.
+	Level int32 `protobuf:"varint,5,opt,name=level,proto3" json:"level,omitempty"`
+	// requires_approval says that a person must agree to each call: the server then
+	// refuses all with PERMISSION_DENIED, as it can't ask anybody.
+	RequiresApproval bool `protobuf:"varint,6,opt,name=requires_approval,json=requiresApproval,proto3" json:"requires_approval,omitempty"`
+	unknownFields    protoimpl.UnknownFields
+	sizeCache        protoimpl.SizeCache
 }
 
 func (x *ProvidedTool) Reset() {
@@ -400,6 +407,20 @@ func (x *ProvidedTool) GetParametersSchemaJson() string {
 		}
 	}
 	return ""
+}
+
+func (x *ProvidedTool) GetLevel() int32 {
+	if x != nil {
+		return x.Level
+	}
+	return 0
+}
+
+func (x *ProvidedTool) GetRequiresApproval() bool {
+	if x != nil {
+		return x.RequiresApproval
+	}
+	return false
 }
 
 type isProvidedTool_ParametersSchemaForm interface {
@@ -1410,12 +1431,14 @@ const file_loombridge_v1_attach_proto_rawDesc = "" +
 	"\tjson_form\x18\t \x01(\x0e2\x17.loombridge.v1.JsonFormR\bjsonForm\x1a;\n" +
 	"\rMetadataEntry\x12\x10\n" +
 	"\x03key\x18\x01 \x01(\tR\x03key\x12\x14\n" +
-	"\x05value\x18\x02 \x01(\tR\x05value:\x028\x01\"\xde\x01\n" +
+	"\x05value\x18\x02 \x01(\tR\x05value:\x028\x01\"\xa1\x02\n" +
 	"\fProvidedTool\x12\x12\n" +
 	"\x04name\x18\x01 \x01(\tR\x04name\x12 \n" +
 	"\vdescription\x18\x02 \x01(\tR\vdescription\x12F\n" +
 	"\x11parameters_schema\x18\x03 \x01(\v2\x17.google.protobuf.StructH\x00R\x10parametersSchema\x126\n" +
-	"\x16parameters_schema_json\x18\x04 \x01(\tH\x00R\x14parametersSchemaJsonB\x18\n" +
+	"\x16parameters_schema_json\x18\x04 \x01(\tH\x00R\x14parametersSchemaJson\x12\x14\n" +
+	"\x05level\x18\x05 \x01(\x05R\x05level\x12+\n" +
+	"\x11requires_approval\x18\x06 \x01(\bR\x10requiresApprovalB\x18\n" +
 	"\x16parameters_schema_form\"S\n" +
 	"\rAttachPublish\x12\x10\n" +
 	"\x03ref\x18\x01 \x01(\x03R\x03ref\x120\n" +

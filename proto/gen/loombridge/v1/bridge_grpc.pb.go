@@ -35,7 +35,7 @@ type BridgeServiceClient interface {
 	// MemorySave saves one record and its index entries in one atomic, synced
 	// write. It is found by the very next query.
 	MemorySave(ctx context.Context, in *MemorySaveRequest, opts ...grpc.CallOption) (*MemorySaveResponse, error)
-	// MemoryQuery finds records by their words.
+	// MemoryQuery finds records by their words, and by vectors where there are some.
 	MemoryQuery(ctx context.Context, in *MemoryQueryRequest, opts ...grpc.CallOption) (*MemoryQueryResponse, error)
 	// Tool runs one tool and records the call as a step of the session.
 	Tool(ctx context.Context, in *ToolRequest, opts ...grpc.CallOption) (*ToolResponse, error)
@@ -119,7 +119,7 @@ type BridgeServiceServer interface {
 	// MemorySave saves one record and its index entries in one atomic, synced
 	// write. It is found by the very next query.
 	MemorySave(context.Context, *MemorySaveRequest) (*MemorySaveResponse, error)
-	// MemoryQuery finds records by their words.
+	// MemoryQuery finds records by their words, and by vectors where there are some.
 	MemoryQuery(context.Context, *MemoryQueryRequest) (*MemoryQueryResponse, error)
 	// Tool runs one tool and records the call as a step of the session.
 	Tool(context.Context, *ToolRequest) (*ToolResponse, error)

@@ -1058,7 +1058,9 @@ type Step struct {
 	ResultForm ResultForm `protobuf:"varint,21,opt,name=result_form,json=resultForm,proto3,enum=loombridge.v1.ResultForm" json:"result_form,omitempty"`
 	// media_type is the format of a result that is bytes, or empty.
 	MediaType string `protobuf:"bytes,22,opt,name=media_type,json=mediaType,proto3" json:"media_type,omitempty"`
-	// refused says that the call failed because the tool was not run at all.
+	// refused says that the call was refused: the tool was not run at all, as it is
+	// unknown, away, not permitted or did not take the arguments, or it met something
+	// that it may not touch (TOOL_ERROR_CODE_PERMISSION_DENIED).
 	Refused       bool `protobuf:"varint,23,opt,name=refused,proto3" json:"refused,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache

@@ -124,9 +124,10 @@ type ToolDescriptor struct {
 	//	*ToolDescriptor_ParametersSchemaJson
 	ParametersSchemaForm isToolDescriptor_ParametersSchemaForm `protobuf_oneof:"parameters_schema_form"`
 	// level is 1 for functions listed in prompts, 2 for shell utilities, 3 for
-	// scripts.
+	// scripts; those of agents say it themselves.
 	Level int32 `protobuf:"varint,5,opt,name=level,proto3" json:"level,omitempty"`
-	// requires_approval says that a person must agree to each call.
+	// requires_approval says that a person must agree to each call. The server has
+	// nobody to ask and refuses it.
 	RequiresApproval bool `protobuf:"varint,6,opt,name=requires_approval,json=requiresApproval,proto3" json:"requires_approval,omitempty"`
 	// category groups tools in summaries: `file`, `search` and others.
 	Category string `protobuf:"bytes,7,opt,name=category,proto3" json:"category,omitempty"`

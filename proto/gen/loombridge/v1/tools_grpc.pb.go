@@ -29,8 +29,8 @@ const (
 // ToolService tells what tools there are. Running one is BridgeService.Tool.
 type ToolServiceClient interface {
 	// ListTools returns the tools an agent may call, sorted by name: the server's
-	// own, and those of agents that are attached, which are of level 1. Where not all
-	// fit in one message, the answer has a token for the next page.
+	// own, and those of agents that are attached. Where not all fit in one message,
+	// the answer has a token for the next page.
 	ListTools(ctx context.Context, in *ListToolsRequest, opts ...grpc.CallOption) (*ListToolsResponse, error)
 }
 
@@ -59,8 +59,8 @@ func (c *toolServiceClient) ListTools(ctx context.Context, in *ListToolsRequest,
 // ToolService tells what tools there are. Running one is BridgeService.Tool.
 type ToolServiceServer interface {
 	// ListTools returns the tools an agent may call, sorted by name: the server's
-	// own, and those of agents that are attached, which are of level 1. Where not all
-	// fit in one message, the answer has a token for the next page.
+	// own, and those of agents that are attached. Where not all fit in one message,
+	// the answer has a token for the next page.
 	ListTools(context.Context, *ListToolsRequest) (*ListToolsResponse, error)
 	mustEmbedUnimplementedToolServiceServer()
 }

@@ -62,16 +62,20 @@ class AttachHello(_message.Message):
     def __init__(self, agent_id: _Optional[str] = ..., session_id: _Optional[str] = ..., topics: _Optional[_Iterable[_Union[_events_pb2.TopicPosition, _Mapping]]] = ..., tools: _Optional[_Iterable[_Union[ProvidedTool, _Mapping]]] = ..., metadata: _Optional[_Mapping[str, str]] = ..., capabilities: _Optional[_Iterable[str]] = ..., parent_id: _Optional[str] = ..., heartbeat_interval: _Optional[_Union[datetime.timedelta, _duration_pb2.Duration, _Mapping]] = ..., json_form: _Optional[_Union[_memory_pb2.JsonForm, str]] = ...) -> None: ...
 
 class ProvidedTool(_message.Message):
-    __slots__ = ("name", "description", "parameters_schema", "parameters_schema_json")
+    __slots__ = ("name", "description", "parameters_schema", "parameters_schema_json", "level", "requires_approval")
     NAME_FIELD_NUMBER: _ClassVar[int]
     DESCRIPTION_FIELD_NUMBER: _ClassVar[int]
     PARAMETERS_SCHEMA_FIELD_NUMBER: _ClassVar[int]
     PARAMETERS_SCHEMA_JSON_FIELD_NUMBER: _ClassVar[int]
+    LEVEL_FIELD_NUMBER: _ClassVar[int]
+    REQUIRES_APPROVAL_FIELD_NUMBER: _ClassVar[int]
     name: str
     description: str
     parameters_schema: _struct_pb2.Struct
     parameters_schema_json: str
-    def __init__(self, name: _Optional[str] = ..., description: _Optional[str] = ..., parameters_schema: _Optional[_Union[_struct_pb2.Struct, _Mapping]] = ..., parameters_schema_json: _Optional[str] = ...) -> None: ...
+    level: int
+    requires_approval: bool
+    def __init__(self, name: _Optional[str] = ..., description: _Optional[str] = ..., parameters_schema: _Optional[_Union[_struct_pb2.Struct, _Mapping]] = ..., parameters_schema_json: _Optional[str] = ..., level: _Optional[int] = ..., requires_approval: bool = ...) -> None: ...
 
 class AttachPublish(_message.Message):
     __slots__ = ("ref", "event")

@@ -78,7 +78,7 @@ class BridgeServiceServicer(object):
         raise NotImplementedError('Method not implemented!')
 
     def MemoryQuery(self, request, context):
-        """MemoryQuery finds records by their words.
+        """MemoryQuery finds records by their words, and by vectors where there are some.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')

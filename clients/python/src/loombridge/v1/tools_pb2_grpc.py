@@ -48,8 +48,8 @@ class ToolServiceServicer(object):
 
     def ListTools(self, request, context):
         """ListTools returns the tools an agent may call, sorted by name: the server's
-        own, and those of agents that are attached, which are of level 1. Where not all
-        fit in one message, the answer has a token for the next page.
+        own, and those of agents that are attached. Where not all fit in one message,
+        the answer has a token for the next page.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
