@@ -342,6 +342,13 @@ func TestFormatMarkerGone(t *testing.T) {
 	}
 }
 
+// TestCurrentNamesNoManifest wants the file named that may be the damaged one.
+func TestCurrentNamesNoManifest(t *testing.T) {
+	dir := mustVictim(t, rand.New(rand.NewPCG(13, 13))).lay(t)
+	mustWrite(t, dir, "CURRENT", "MANIFEST-400044\n")
+	wantOpenError(t, dir, kv.ErrDamaged, "MANIFEST-400044 is missing, and CURRENT names it", "backup")
+}
+
 // TestRepair wants what was committed before the damage of a log, and the damaged
 // files kept.
 func TestRepair(t *testing.T) {
