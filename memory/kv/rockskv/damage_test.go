@@ -328,6 +328,27 @@ func TestMarkGone(t *testing.T) {
 	}
 }
 
+// TestFormatMarkerGone wants a store without its marker taken for what it is, not for
+// somebody else's directory.
+func TestFormatMarkerGone(t *testing.T) {
+	dir := mustVictim(t, rand.New(rand.NewPCG(12, 12))).lay(t)
+	if err := os.Remove(filepath.Join(dir, "LOOM-FORMAT")); err != nil {
+		t.Fatal(err)
+	}
+	before := files(t, dir)
+	wantOpenError(t, dir, kv.ErrDamaged, "LOOM-FORMAT is missing", "backup")
+	if !maps.Equal(before, files(t, dir)) {
+		t.Error("the refused open changed files")
+	}
+}
+
+// TestCurrentNamesNoManifest wants the file named that may be the damaged one.
+func TestCurrentNamesNoManifest(t *testing.T) {
+	dir := mustVictim(t, rand.New(rand.NewPCG(13, 13))).lay(t)
+	mustWrite(t, dir, "CURRENT", "MANIFEST-400044\n")
+	wantOpenError(t, dir, kv.ErrDamaged, "MANIFEST-400044 is missing, and CURRENT names it", "backup")
+}
+
 // TestRepair wants what was committed before the damage of a log, and the damaged
 // files kept.
 func TestRepair(t *testing.T) {

@@ -13,6 +13,7 @@ import (
 	"strings"
 
 	"github.com/loom-bridge/loom-bridge/memory/kv"
+	"github.com/loom-bridge/loom-bridge/memory/kv/rockskv/internal/mark"
 )
 
 // The marker's parts.
@@ -39,7 +40,8 @@ const (
 )
 
 // inspect tells what dir holds, in which format, and changes nothing in it. A
-// directory that is no store is an ErrForeign.
+// directory that is no store is an ErrForeign, one with a mark but no marker an
+// ErrDamaged.
 func inspect(dir string) (state, uint64, error) {
 	text, err := readMarker(dir)
 	if err == nil {
@@ -52,10 +54,18 @@ func inspect(dir string) (state, uint64, error) {
 	if err != nil {
 		return absent, 0, err
 	}
+	foreign := ""
 	for _, e := range entries {
-		if !harmless(e.Name()) {
-			return absent, 0, fmt.Errorf("%w: no %s, but %s", kv.ErrForeign, markerName, e.Name())
+		switch name := e.Name(); {
+		case name == mark.Name:
+			problem := "is missing, but " + mark.Name + " is there"
+			return absent, 0, &kv.DamageError{File: markerName, Problem: problem, Keyspace: kv.WholeStore}
+		case foreign == "" && !harmless(name):
+			foreign = name
 		}
+	}
+	if foreign != "" {
+		return absent, 0, fmt.Errorf("%w: no %s, but %s", kv.ErrForeign, markerName, foreign)
 	}
 	return absent, 0, nil
 }

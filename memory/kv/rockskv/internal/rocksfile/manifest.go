@@ -75,7 +75,7 @@ func ReadManifest(dir string, number uint64) (*Manifest, error) {
 	name := ManifestName(number)
 	f, err := os.Open(filepath.Join(dir, name))
 	if errors.Is(err, os.ErrNotExist) {
-		return nil, damaged(name, -1, "is missing")
+		return nil, damaged(name, -1, "is missing, and CURRENT names it")
 	}
 	if err != nil {
 		return nil, err
