@@ -101,10 +101,17 @@ func (h *Hand) checkRecorded(r Recorded) (*call, outcome, error) {
 // toolName is the tool that a name means: as in Call where there is one, and else
 // by the rules for steps.
 func (h *Hand) toolName(req Request) string {
+	if tool, ok := h.Registry.Find(req.Name); ok {
+		return tool.Descriptor().Name
+	}
+	name := h.Reducer.ToolName(req.Name)
+	if name == req.Name {
+		return name // also that of a tool of an agent, and finding one may read the store
+	}
 	if tool, _ := h.find(req); tool != nil {
 		return tool.Descriptor().Name
 	}
-	return h.Reducer.ToolName(req.Name)
+	return name
 }
 
 // recordedDigest is the hash of a report. That of a JSON result has the result in
