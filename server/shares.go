@@ -146,7 +146,20 @@ func (s *Server) limitStreams(srv any, stream grpc.ServerStream, info *grpc.Stre
 		return fmt.Errorf("server: stream refused: %w", err)
 	}
 	defer place.Leave()
-	return next(srv, &placedStream{ServerStream: stream, place: place})
+	if !working[info.FullMethod] {
+		return next(srv, &placedStream{ServerStream: stream, place: place})
+	}
+	w := &workingStream{placedStream: placedStream{ServerStream: stream, place: place}, calls: s.shares.Calls, ctx: stream.Context()}
+	defer w.leave()
+	return next(srv, w)
+}
+
+// working are the methods with streams that work all the time, as unary calls do,
+// and do not wait for something to happen.
+var working = map[string]bool{
+	loombridgev1.ContextService_ReadBlob_FullMethodName:    true,
+	loombridgev1.ContextService_SearchBlobs_FullMethodName: true,
+	loombridgev1.ContextService_UploadStep_FullMethodName:  true,
 }
 
 // placedStream charges a stream to the agent that its first message names.
@@ -165,6 +178,44 @@ func (s *placedStream) RecvMsg(m any) error {
 		return fmt.Errorf("server: stream refused: %w", err)
 	}
 	return nil
+}
+
+// workingStream also has a place among the calls that run, but while it waits for its
+// client. One goroutine uses it.
+type workingStream struct {
+	placedStream
+	calls *share.Pool
+	call  *share.Place    // nil until the first message has come
+	ctx   context.Context // has the place
+}
+
+// Context is that of the stream, with the place.
+func (s *workingStream) Context() context.Context { return s.ctx }
+
+// RecvMsg waits for a place after the first message.
+func (s *workingStream) RecvMsg(m any) error {
+	defer share.Pause(s.ctx)()
+	if err := s.placedStream.RecvMsg(m); err != nil || s.call != nil {
+		return err
+	}
+	place, err := s.calls.Take(s.ctx, callerOf(s.ctx, m), 1)
+	if err != nil {
+		return fmt.Errorf("server: stream refused: %w", err)
+	}
+	s.call, s.ctx = place, share.With(s.ctx, place)
+	return nil
+}
+
+// SendMsg may wait for the reader.
+func (s *workingStream) SendMsg(m any) error {
+	defer share.Pause(s.ctx)()
+	return s.placedStream.SendMsg(m)
+}
+
+func (s *workingStream) leave() {
+	if s.call != nil {
+		s.call.Leave()
+	}
 }
 
 // callerHeader is where loom.v1 names the agent that calls a tool.

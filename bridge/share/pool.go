@@ -52,7 +52,7 @@ type Pool struct {
 	sum     usage
 	tenants map[string]*tenant
 	// ring are the tenants with agents that wait, in the order of their turns.
-	ring  []*tenant
+	ring []*tenant
 	// spare and spareTenants were forgotten, and are used again.
 	spare        []*agent
 	spareTenants []*tenant
