@@ -82,11 +82,12 @@ func TestRecordedRuns(t *testing.T) {
 	r := step.NewReducer(&step.Options{InlineBytes: 4 << 10})
 	recognized, lost, wanted := map[string]int{}, 0, 0
 	for _, c := range calls {
+		output := map[string]any{"output": c.output, "returncode": c.exit}
 		got := r.Reduce(step.Call{
-			Tool: "bash", Args: map[string]any{"command": c.command},
-			Result: step.Result{Output: map[string]any{"output": c.output, "returncode": c.exit}},
+			Tool: "bash", Args: map[string]any{"command": c.command}, Result: step.Result{Output: output},
 		})
-		if len(got.Evidence) > step.MaxEvidenceBytes || got.Offload != (len(c.output) >= 1000) || got.Offload && string(got.OffloadBytes) != c.output {
+		whole := string(step.CanonicalJSON(output))
+		if len(got.Evidence) > step.MaxEvidenceBytes || got.Offload != (len(whole) >= 1000) || got.Offload && string(got.OffloadBytes) != whole {
 			t.Fatalf("%s: evidence of %d bytes, offload %t of %d", c.command, len(got.Evidence), got.Offload, len(c.output))
 		}
 		var figures map[string]any
