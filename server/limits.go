@@ -27,7 +27,7 @@ type Limits struct {
 	// ContendedCalls bounds the calls that run at once while several tenants make
 	// some: each has its part of them, at least one, and those that others leave. It
 	// keeps a tenant that makes many calls from filling the processors beside one
-	// that makes few. Default four for each processor, and at least 8.
+	// that makes few. Default two for each processor that Go uses.
 	ContendedCalls int
 	// ContendedEventBytes bounds the bytes of events that are emitted and delivered in
 	// a second while several tenants are there: each has its part. One that has more
