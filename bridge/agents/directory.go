@@ -36,8 +36,9 @@ const (
 	DefaultMaxTenantToolBytes = 4 << 20
 	// DefaultMaxBytes bounds what the registrations of one tenant keep in memory.
 	DefaultMaxBytes = 256 << 20
-	// DefaultQueueCalls is what loom.v1 always allowed.
-	DefaultQueueCalls = 512
+	// DefaultQueueCalls holds all calls that a stream may have yet to answer: a burst
+	// that comes faster than the stream is written is no reason to refuse any.
+	DefaultQueueCalls = DefaultPendingCalls
 	// DefaultPendingCalls bounds the calls that one stream has yet to answer.
 	DefaultPendingCalls = 4096
 	// DefaultPendingBytes bounds what those calls hold: many of the largest.

@@ -109,7 +109,7 @@ func TestToolsOfAnotherTenant(t *testing.T) {
 func TestCallsOfBusyAgent(t *testing.T) {
 	w := MustToolWorld(t, loomv1.Options{})
 	agent := w.agent("worker", "work:do")
-	const calls = 1000
+	const calls = agents.DefaultPendingCalls + 500
 	texts := make(chan string, calls)
 	arguments := `"` + strings.Repeat("x", 4<<10) + `"`
 	for range calls {

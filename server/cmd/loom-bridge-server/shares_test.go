@@ -93,12 +93,12 @@ func TestHangingToolKeepsNobodyOut(t *testing.T) {
 		conn := MustDial(t, p.Address)
 		for range hanging / 8 {
 			work.Go(func() {
-				_, err := loombridgev1.NewBridgeServiceClient(conn).Tool(calls, &loombridgev1.ToolRequest{
+				r, err := loombridgev1.NewBridgeServiceClient(conn).Tool(calls, &loombridgev1.ToolRequest{
 					AgentId: "hanging", Name: "hanging:tool", Timeout: durationpb.New(time.Minute),
 				})
 				if calls.Err() == nil {
 					refused.Add(1)
-					t.Errorf("connection %d: the hanging call ended: %v", i, err)
+					t.Errorf("connection %d: the hanging call ended: %v, %s", i, err, r.GetErrorMessage())
 				}
 			})
 		}
