@@ -3,12 +3,12 @@ package memory
 import (
 	"context"
 	"crypto/sha256"
-	"fmt"
 	"runtime"
 	"sync"
 	"sync/atomic"
 
 	"github.com/loom-bridge/loom-bridge/memory/kv"
+	"github.com/loom-bridge/loom-bridge/memory/kv/invalid"
 )
 
 // SaveBatch stores many records in one commit, all of them or none, and returns
@@ -61,13 +61,13 @@ func checkBatch(rs []Record) error {
 	}
 	switch {
 	case len(rs) == 0:
-		return &InvalidError{"records", "is empty"}
+		return invalid.Field(ErrInvalid, "records", "is empty")
 	case len(rs) > MaxBatchRecords:
-		return &InvalidError{"records", fmt.Sprintf("has %d items, more than %d", len(rs), MaxBatchRecords)}
+		return invalid.Field(ErrInvalid, "records", "has %d items, more than %d", len(rs), MaxBatchRecords)
 	case texts > MaxBatchTextBytes:
-		return &InvalidError{"records", fmt.Sprintf("has %d bytes of text and metadata, more than %d", texts, MaxBatchTextBytes)}
+		return invalid.Field(ErrInvalid, "records", "has %d bytes of text and metadata, more than %d", texts, MaxBatchTextBytes)
 	case vectors > MaxBatchVectorBytes:
-		return &InvalidError{"records", fmt.Sprintf("has %d bytes of vectors, more than %d", vectors, MaxBatchVectorBytes)}
+		return invalid.Field(ErrInvalid, "records", "has %d bytes of vectors, more than %d", vectors, MaxBatchVectorBytes)
 	}
 	return nil
 }

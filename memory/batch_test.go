@@ -9,6 +9,7 @@ import (
 
 	"github.com/loom-bridge/loom-bridge/memory"
 	"github.com/loom-bridge/loom-bridge/memory/kv"
+	"github.com/loom-bridge/loom-bridge/memory/kv/invalid"
 	"github.com/loom-bridge/loom-bridge/memory/vector"
 )
 
@@ -86,8 +87,8 @@ func testBatchErrors(t *testing.T, r *rig) {
 		"texts":   times(long, memory.MaxBatchTextBytes/memory.MaxTextBytes+1),
 		"vectors": times(wide, memory.MaxBatchVectorBytes/(4*memory.MaxEmbedding)+1),
 	} {
-		var invalid *memory.InvalidError
-		if _, err := r.SaveBatch(t.Context(), agent, batch, ""); !errors.As(err, &invalid) || invalid.Field != "records" {
+		var bad *invalid.Error
+		if _, err := r.SaveBatch(t.Context(), agent, batch, ""); !errors.As(err, &bad) || bad.Field != "records" {
 			t.Errorf("%s: %v", name, err)
 		}
 	}

@@ -31,7 +31,7 @@ type Deleted struct {
 //
 // A request id makes the call safe to repeat, as with Save.
 //
-// Errors: *InvalidError, *NotFoundError, *VersionError, *OwnedError. After any of
+// Errors: *invalid.Error, *NotFoundError, *VersionError, *OwnedError. After any of
 // them nothing has changed.
 func (s *Store) Delete(ctx context.Context, scope kv.Scope, d Deletion, requestID string) (Deleted, error) {
 	deletion, err := s.StageDelete(scope, d, requestID)

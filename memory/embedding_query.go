@@ -11,6 +11,7 @@ import (
 
 	"github.com/loom-bridge/loom-bridge/memory/embed"
 	"github.com/loom-bridge/loom-bridge/memory/kv"
+	"github.com/loom-bridge/loom-bridge/memory/kv/invalid"
 	"github.com/loom-bridge/loom-bridge/memory/vector"
 )
 
@@ -68,7 +69,7 @@ type vectorCounts struct {
 // own, else that of the embedder, and during a change of embedders that of the
 // one before. In mode Vector it is ErrNoEmbedder or ErrEmbedder when there is
 // none; in mode Hybrid the words have to do. A vector of the caller's that can be
-// none is an *InvalidError.
+// none is an *invalid.Error.
 func (s *Store) queryVectors(ctx context.Context, q Query) (queryVectors, error) {
 	e := s.embeddings
 	switch {
@@ -109,14 +110,14 @@ func (s *Store) queryVectors(ctx context.Context, q Query) (queryVectors, error)
 func checkQueryVector(q Query) error {
 	switch {
 	case len(q.Embedding) == 0:
-		return &InvalidError{"embedding", "is missing beside an embedding_space"}
+		return invalid.Field(ErrInvalid, "embedding", "is missing beside an embedding_space")
 	case q.EmbeddingSpace == "":
-		return &InvalidError{"embedding_space", "is missing beside an embedding"}
+		return invalid.Field(ErrInvalid, "embedding_space", "is missing beside an embedding")
 	case len(q.Embedding) > MaxEmbedding:
-		return &InvalidError{"embedding", fmt.Sprintf("has %d numbers, more than %d", len(q.Embedding), MaxEmbedding)}
+		return invalid.Field(ErrInvalid, "embedding", "has %d numbers, more than %d", len(q.Embedding), MaxEmbedding)
 	}
 	if vector.Check(q.Embedding) != nil {
-		return &InvalidError{"embedding", "holds a number that is not finite"}
+		return invalid.Field(ErrInvalid, "embedding", "holds a number that is not finite")
 	}
 	return checkName("embedding_space", q.EmbeddingSpace, MaxEmbeddingSpaceBytes)
 }

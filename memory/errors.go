@@ -10,7 +10,7 @@ import (
 
 // Errors of saving, reading and querying.
 var (
-	// ErrInvalid: something breaks a rule; *InvalidError says what. Nothing was
+	// ErrInvalid: something breaks a rule; *invalid.Error says what. Nothing was
 	// changed.
 	ErrInvalid = errors.New("memory: invalid argument")
 	// ErrInvalidFilter: a filter does not parse, names an unknown field or uses
@@ -63,19 +63,6 @@ func wrap(operation string, err error) error {
 	}
 	return fmt.Errorf("%s: %w", operation, err)
 }
-
-// InvalidError names the field that breaks a rule. It is an ErrInvalid.
-type InvalidError struct {
-	// Field is spelled as in the API: text, metadata, expire_time.
-	Field string
-	// Problem says what is wrong, in a few words.
-	Problem string
-}
-
-func (e *InvalidError) Error() string { return "memory: " + e.Field + " " + e.Problem }
-
-// Is makes errors.Is(err, ErrInvalid) true.
-func (e *InvalidError) Is(target error) bool { return target == ErrInvalid }
 
 // FilterError says what is wrong with a filter. It is an ErrInvalidFilter.
 type FilterError struct {

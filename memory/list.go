@@ -8,6 +8,7 @@ import (
 	"slices"
 
 	"github.com/loom-bridge/loom-bridge/memory/kv"
+	"github.com/loom-bridge/loom-bridge/memory/kv/invalid"
 	"github.com/loom-bridge/loom-bridge/memory/kv/wire"
 	"github.com/loom-bridge/loom-bridge/memory/lexical"
 )
@@ -55,7 +56,7 @@ type Page struct {
 // included, those expired not. A page is of one moment; what is saved while
 // somebody turns the pages comes on a later one.
 //
-// Errors: *InvalidError, also for a page token that belongs to another listing;
+// Errors: *invalid.Error, also for a page token that belongs to another listing;
 // *FilterError.
 func (s *Store) List(ctx context.Context, scope kv.Scope, l Listing) (Page, error) {
 	if err := s.begin(scope); err != nil {
@@ -66,7 +67,7 @@ func (s *Store) List(ctx context.Context, scope kv.Scope, l Listing) (Page, erro
 		return Page{}, err
 	}
 	if l.PageSize < 0 || l.PageSize > MaxPageSize {
-		return Page{}, &InvalidError{"page_size", fmt.Sprintf("is not from 1 to %d", MaxPageSize)}
+		return Page{}, invalid.Field(ErrInvalid, "page_size", "is not from 1 to %d", MaxPageSize)
 	}
 	if l.PageSize == 0 {
 		l.PageSize = DefaultPageSize
@@ -110,7 +111,7 @@ type listing struct {
 func tierBits(tiers []int) (bits uint8, err error) {
 	for _, tier := range tiers {
 		if tier < 1 || tier > LongTerm {
-			return 0, &InvalidError{"tiers", fmt.Sprintf("holds %d, which is not from 1 to %d", tier, LongTerm)}
+			return 0, invalid.Field(ErrInvalid, "tiers", "holds %d, which is not from 1 to %d", tier, LongTerm)
 		}
 		bits |= lexical.TierBit(tier)
 	}
@@ -255,7 +256,7 @@ func (l Listing) position(scope kv.Scope) (place uint32, err error) {
 	if l.PageToken == "" {
 		return 0, nil
 	}
-	foreign := &InvalidError{"page_token", "is not of this listing"}
+	foreign := invalid.Field(ErrInvalid, "page_token", "is not of this listing")
 	b, err := base64.RawURLEncoding.DecodeString(l.PageToken)
 	if err != nil {
 		return 0, foreign

@@ -10,6 +10,7 @@ import (
 
 	"github.com/loom-bridge/loom-bridge/memory"
 	"github.com/loom-bridge/loom-bridge/memory/kv"
+	"github.com/loom-bridge/loom-bridge/memory/kv/invalid"
 )
 
 // MustList turns all pages and returns the ids.
@@ -107,8 +108,8 @@ func testListPages(t *testing.T, r *rig) {
 		"page_token": {PageToken: "?"},
 		"filter":     {Filter: strings.Repeat("x", memory.MaxFilterBytes+1)},
 	} {
-		var invalid *memory.InvalidError
-		if _, err := r.List(t.Context(), agent, l); !errors.As(err, &invalid) || invalid.Field != name {
+		var bad *invalid.Error
+		if _, err := r.List(t.Context(), agent, l); !errors.As(err, &bad) || bad.Field != name {
 			t.Errorf("%s: %v", name, err)
 		}
 	}

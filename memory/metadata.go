@@ -9,6 +9,7 @@ import (
 	"unicode/utf8"
 
 	"github.com/loom-bridge/loom-bridge/memory/kv"
+	"github.com/loom-bridge/loom-bridge/memory/kv/invalid"
 	"github.com/loom-bridge/loom-bridge/memory/lexical"
 )
 
@@ -78,11 +79,11 @@ func checkMetadata(metadata []byte) error {
 	case len(metadata) > MaxMetadataBytes:
 		return tooLong("metadata", len(metadata), MaxMetadataBytes)
 	case !utf8.Valid(metadata):
-		return &InvalidError{"metadata", "is not UTF-8"}
+		return invalid.Field(ErrInvalid, "metadata", "is not UTF-8")
 	case !json.Valid(metadata):
-		return &InvalidError{"metadata", "is not JSON"}
+		return invalid.Field(ErrInvalid, "metadata", "is not JSON")
 	case bytes.TrimLeft(metadata, " \t\r\n")[0] != '{':
-		return &InvalidError{"metadata", "is not a JSON object"}
+		return invalid.Field(ErrInvalid, "metadata", "is not a JSON object")
 	}
 	return nil
 }
@@ -147,7 +148,7 @@ func (w *metadataWalk) value(path string, inArray bool, depth int) error {
 		return nil
 	}
 	if depth == MaxMetadataDepth {
-		return &InvalidError{"metadata", "nests deeper than " + strconv.Itoa(MaxMetadataDepth) + " levels"}
+		return invalid.Field(ErrInvalid, "metadata", "%s", "nests deeper than "+strconv.Itoa(MaxMetadataDepth)+" levels")
 	}
 	if depth > 0 && !inArray {
 		w.visit(metadataValue{path: path, kind: metadataGroup})

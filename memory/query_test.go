@@ -13,6 +13,7 @@ import (
 
 	"github.com/loom-bridge/loom-bridge/memory"
 	"github.com/loom-bridge/loom-bridge/memory/kv"
+	"github.com/loom-bridge/loom-bridge/memory/kv/invalid"
 )
 
 func testQueryRanks(t *testing.T, r *rig) {
@@ -72,8 +73,8 @@ func testQueryLimits(t *testing.T, r *rig) {
 		"mode":      {Text: "x", Mode: 3},
 	} {
 		_, err := r.Query(t.Context(), agent, q)
-		var invalid *memory.InvalidError
-		if !errors.As(err, &invalid) || invalid.Field != field {
+		var bad *invalid.Error
+		if !errors.As(err, &bad) || bad.Field != field {
 			t.Errorf("want an invalid %s, got %v", field, err)
 		}
 	}

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/loom-bridge/loom-bridge/memory/kv"
+	"github.com/loom-bridge/loom-bridge/memory/kv/invalid"
 	"github.com/loom-bridge/loom-bridge/memory/kv/wire"
 )
 
@@ -19,7 +20,7 @@ import (
 // A request id makes the call safe to repeat: the same id and content gives
 // the first answer again, another content is kv.ErrRequestReused.
 //
-// Errors: *InvalidError; *ExistsError for an id or key that is taken, where
+// Errors: *invalid.Error; *ExistsError for an id or key that is taken, where
 // both of an expired record are free and the key of a superseded one may go
 // over to the record that replaces it; *NotFoundError for a record that it
 // supersedes or derives from; *OwnedError for one that another agent saved and this
@@ -223,7 +224,7 @@ func (s *saving) add(ctx context.Context, e *edit, free map[string]bool, i int) 
 	*r = d.record
 	r.SavedBy = e.actor.Agent
 	if !r.ExpireTime.IsZero() && !r.ExpireTime.After(s.now) {
-		return &InvalidError{"expire_time", "does not lie ahead"}
+		return invalid.Field(ErrInvalid, "expire_time", "does not lie ahead")
 	}
 	if d.givenID {
 		if err := s.takeID(ctx, e, free, r); err != nil {

@@ -15,6 +15,7 @@ import (
 
 	"github.com/loom-bridge/loom-bridge/memory"
 	"github.com/loom-bridge/loom-bridge/memory/kv"
+	"github.com/loom-bridge/loom-bridge/memory/kv/invalid"
 	"github.com/loom-bridge/loom-bridge/memory/kv/memkv"
 )
 
@@ -125,8 +126,8 @@ func testInvalidRecords(t *testing.T, r *rig) {
 	}
 	for _, tt := range tests {
 		_, err := r.Save(t.Context(), agent, tt.record, "")
-		var invalid *memory.InvalidError
-		if !errors.As(err, &invalid) || invalid.Field != tt.field || !errors.Is(err, memory.ErrInvalid) {
+		var bad *invalid.Error
+		if !errors.As(err, &bad) || bad.Field != tt.field || !errors.Is(err, memory.ErrInvalid) {
 			t.Errorf("want an invalid %s, got %v", tt.field, err)
 		}
 	}

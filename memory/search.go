@@ -10,6 +10,7 @@ import (
 	"unicode/utf8"
 
 	"github.com/loom-bridge/loom-bridge/memory/kv"
+	"github.com/loom-bridge/loom-bridge/memory/kv/invalid"
 	"github.com/loom-bridge/loom-bridge/memory/lexical"
 )
 
@@ -32,7 +33,7 @@ const vectorCandidates = 100
 // superseded. All that it reads stands in one snapshot, which holds every save
 // that was acknowledged before the call.
 //
-// Errors: *InvalidError, *FilterError; in mode Vector ErrNoEmbedder and
+// Errors: *invalid.Error, *FilterError; in mode Vector ErrNoEmbedder and
 // ErrEmbedder.
 func (s *Store) Query(ctx context.Context, scope kv.Scope, q Query) (Result, error) {
 	return s.QueryScopes(ctx, []kv.Scope{scope}, q)
@@ -63,7 +64,7 @@ func (s *Store) QueryScopes(ctx context.Context, scopes []kv.Scope, q Query) (Re
 
 func (s *Store) checkScopes(scopes []kv.Scope) error {
 	if len(scopes) == 0 || len(scopes) > MaxScopes {
-		return &InvalidError{"scopes", fmt.Sprintf("are %d, not 1 to %d", len(scopes), MaxScopes)}
+		return invalid.Field(ErrInvalid, "scopes", "are %d, not 1 to %d", len(scopes), MaxScopes)
 	}
 	for i, scope := range scopes {
 		if err := s.begin(scope); err != nil {
@@ -71,7 +72,7 @@ func (s *Store) checkScopes(scopes []kv.Scope) error {
 		}
 		for _, other := range scopes[:i] {
 			if scope == other {
-				return &InvalidError{"scopes", fmt.Sprintf("name %s twice", scope)}
+				return invalid.Field(ErrInvalid, "scopes", "name %s twice", scope)
 			}
 		}
 	}
@@ -82,25 +83,25 @@ func (s *Store) checkScopes(scopes []kv.Scope) error {
 func checkQuery(q Query) error {
 	switch {
 	case q.Text == "" && (q.Mode != Vector || len(q.Embedding) == 0):
-		return &InvalidError{"query", "is empty"}
+		return invalid.Field(ErrInvalid, "query", "is empty")
 	case len(q.Text) > MaxQueryBytes:
 		return tooLong("query", len(q.Text), MaxQueryBytes)
 	case !utf8.ValidString(q.Text):
-		return &InvalidError{"query", "is not UTF-8"}
+		return invalid.Field(ErrInvalid, "query", "is not UTF-8")
 	case q.Limit < 0 || q.Limit > MaxLimit:
-		return &InvalidError{"limit", fmt.Sprintf("is not from 1 to %d", MaxLimit)}
+		return invalid.Field(ErrInvalid, "limit", "is not from 1 to %d", MaxLimit)
 	case len(q.Filter) > MaxFilterBytes:
 		return tooLong("filter", len(q.Filter), MaxFilterBytes)
 	case q.Mode > Vector:
-		return &InvalidError{"mode", "is unknown"}
+		return invalid.Field(ErrInvalid, "mode", "is unknown")
 	case q.MaxTokens < 0:
-		return &InvalidError{"max_tokens", "is less than zero"}
+		return invalid.Field(ErrInvalid, "max_tokens", "is less than zero")
 	case q.MaxBytes < 0:
-		return &InvalidError{"max_bytes", "is less than zero"}
+		return invalid.Field(ErrInvalid, "max_bytes", "is less than zero")
 	case q.RecencyHalfLife < 0:
-		return &InvalidError{"recency_half_life", "is less than zero"}
+		return invalid.Field(ErrInvalid, "recency_half_life", "is less than zero")
 	case slices.ContainsFunc(q.Tiers, func(tier int) bool { return tier < 1 || tier > LongTerm }):
-		return &InvalidError{"tiers", fmt.Sprintf("are not all from 1 to %d", LongTerm)}
+		return invalid.Field(ErrInvalid, "tiers", "are not all from 1 to %d", LongTerm)
 	}
 	return checkWeights(q)
 }
@@ -111,7 +112,7 @@ func checkWeights(q Query) error {
 		value float64
 	}{{"min_score", q.MinScore}, {"recency_weight", q.RecencyWeight}, {"importance_weight", q.ImportanceWeight}} {
 		if !(w.value >= 0 && w.value <= 1) {
-			return &InvalidError{w.field, "is not from 0 to 1"}
+			return invalid.Field(ErrInvalid, w.field, "is not from 0 to 1")
 		}
 	}
 	return nil

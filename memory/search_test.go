@@ -11,6 +11,7 @@ import (
 
 	"github.com/loom-bridge/loom-bridge/memory"
 	"github.com/loom-bridge/loom-bridge/memory/kv"
+	"github.com/loom-bridge/loom-bridge/memory/kv/invalid"
 	"github.com/loom-bridge/loom-bridge/memory/kv/memkv"
 )
 
@@ -441,8 +442,8 @@ func TestInvalidQueries(t *testing.T) {
 		"tiers":             {Text: "x", Tiers: []int{4, 5}},
 	} {
 		_, err := r.Query(t.Context(), agent, q)
-		var invalid *memory.InvalidError
-		if !errors.As(err, &invalid) || invalid.Field != field {
+		var bad *invalid.Error
+		if !errors.As(err, &bad) || bad.Field != field {
 			t.Errorf("want an invalid %s, got %v", field, err)
 		}
 	}

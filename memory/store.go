@@ -14,6 +14,7 @@ import (
 	"github.com/loom-bridge/loom-bridge/memory/analysis"
 	"github.com/loom-bridge/loom-bridge/memory/embed"
 	"github.com/loom-bridge/loom-bridge/memory/kv"
+	"github.com/loom-bridge/loom-bridge/memory/kv/invalid"
 	"github.com/loom-bridge/loom-bridge/memory/lexical"
 )
 
@@ -209,7 +210,7 @@ func (s *Store) GetByKey(ctx context.Context, scope kv.Scope, key string) (Recor
 		return Record{}, err
 	}
 	if key == "" {
-		return Record{}, &InvalidError{"key", "is empty"}
+		return Record{}, invalid.Field(ErrInvalid, "key", "is empty")
 	}
 	if err := checkName("key", key, MaxKeyBytes); err != nil {
 		return Record{}, err

@@ -5,6 +5,7 @@ import (
 	"fmt"
 
 	"github.com/loom-bridge/loom-bridge/memory/kv"
+	"github.com/loom-bridge/loom-bridge/memory/kv/invalid"
 )
 
 // freeNames reads all ids and keys at once that the records are to take, and
@@ -102,7 +103,7 @@ func (s *saving) supersede(ctx context.Context, e *edit, r *Record) (uint32, err
 		return 0, err
 	}
 	if old.SupersededBy != "" {
-		return 0, &InvalidError{"supersedes", fmt.Sprintf("names record %q, which record %q has replaced already", old.ID, old.SupersededBy)}
+		return 0, invalid.Field(ErrInvalid, "supersedes", "names record %q, which record %q has replaced already", old.ID, old.SupersededBy)
 	}
 	e.tx.Put(kv.Records, recordKey(s.scope, old.ID), appendSuperseded(stored, r.ID, s.now))
 	return old.ordinal, nil

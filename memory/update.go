@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/loom-bridge/loom-bridge/memory/kv"
+	"github.com/loom-bridge/loom-bridge/memory/kv/invalid"
 	"github.com/loom-bridge/loom-bridge/memory/kv/wire"
 )
 
@@ -71,7 +72,7 @@ type Update struct {
 // A request id makes the call safe to repeat, as with Save; a repeated call is
 // a *NotFoundError when the record has been deleted since.
 //
-// Errors: *InvalidError; *NotFoundError for the record, or one that it is to
+// Errors: *invalid.Error; *NotFoundError for the record, or one that it is to
 // derive from; *VersionError; *OwnedError for one that another agent saved. After
 // any of them nothing has changed.
 func (s *Store) Update(ctx context.Context, scope kv.Scope, u Update, requestID string) (Record, error) {
@@ -289,7 +290,7 @@ func (up *updating) applyExpiry(r *Record) error {
 		r.ExpireTime = cutTime(up.now.Add(span))
 	}
 	if !r.ExpireTime.IsZero() && !r.ExpireTime.After(up.now) {
-		return &InvalidError{"expire_time", "does not lie ahead"}
+		return invalid.Field(ErrInvalid, "expire_time", "does not lie ahead")
 	}
 	return nil
 }

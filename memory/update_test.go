@@ -12,6 +12,7 @@ import (
 
 	"github.com/loom-bridge/loom-bridge/memory"
 	"github.com/loom-bridge/loom-bridge/memory/kv"
+	"github.com/loom-bridge/loom-bridge/memory/kv/invalid"
 )
 
 func (r *rig) MustUpdate(tb testing.TB, u memory.Update) memory.Record {
@@ -92,7 +93,7 @@ func testUpdateErrors(t *testing.T, r *rig) {
 	r.MustSave(t, memory.Record{ID: "a", Text: "apple", Key: "k"})
 	gone := r.MustSave(t, memory.Record{Text: "gone soon", TTL: time.Second})
 	r.clock.Set(start.Add(time.Second))
-	invalid := map[string]memory.Update{
+	wrongs := map[string]memory.Update{
 		"id":               {Fields: memory.TextField, Values: memory.Record{Text: "x"}},
 		"key":              {ID: "a", Key: "k", Fields: memory.PinnedField},
 		"update_mask":      {ID: "a"},
@@ -106,8 +107,8 @@ func testUpdateErrors(t *testing.T, r *rig) {
 		"embedding_space":  {ID: "a", Fields: memory.EmbeddingField, Values: memory.Record{Embedding: []float32{1}}},
 		"tier":             {ID: "a", Fields: memory.TierField, Values: memory.Record{Tier: 5}},
 	}
-	for field, u := range invalid {
-		var wrong *memory.InvalidError
+	for field, u := range wrongs {
+		var wrong *invalid.Error
 		if _, err := r.Update(t.Context(), agent, u, ""); !errors.As(err, &wrong) || wrong.Field != field {
 			t.Errorf("want an invalid %s, got %v", field, err)
 		}

@@ -1,13 +1,14 @@
 package memory
 
 import (
-	"fmt"
 	"math"
 	"slices"
 	"strings"
 	"time"
 	"unicode"
 	"unicode/utf8"
+
+	"github.com/loom-bridge/loom-bridge/memory/kv/invalid"
 )
 
 // firstYear and lastYear bound the times of a record: what a protobuf
@@ -18,7 +19,7 @@ const (
 )
 
 func tooLong(field string, size, limit int) error {
-	return &InvalidError{field, fmt.Sprintf("has %d bytes, more than %d", size, limit)}
+	return invalid.Field(ErrInvalid, field, "has %d bytes, more than %d", size, limit)
 }
 
 // checkRecord refuses what a caller may not save, and what does not hang on
@@ -36,11 +37,11 @@ func checkRecord(r Record) error {
 func checkText(r Record) error {
 	switch {
 	case r.Text == "":
-		return &InvalidError{"text", "is empty"}
+		return invalid.Field(ErrInvalid, "text", "is empty")
 	case len(r.Text) > MaxTextBytes:
 		return tooLong("text", len(r.Text), MaxTextBytes)
 	case !utf8.ValidString(r.Text):
-		return &InvalidError{"text", "is not UTF-8"}
+		return invalid.Field(ErrInvalid, "text", "is not UTF-8")
 	}
 	return nil
 }
@@ -72,7 +73,7 @@ func checkName(field, value string, limit int) error {
 	case len(value) > limit:
 		return tooLong(field, len(value), limit)
 	case !utf8.ValidString(value) || strings.ContainsRune(value, 0):
-		return &InvalidError{field, "holds NUL or is not UTF-8"}
+		return invalid.Field(ErrInvalid, field, "holds NUL or is not UTF-8")
 	}
 	return nil
 }
@@ -80,24 +81,24 @@ func checkName(field, value string, limit int) error {
 // checkID refuses an id that a caller may not choose.
 func checkID(field, id string) error {
 	if id == "" {
-		return &InvalidError{field, "is empty"}
+		return invalid.Field(ErrInvalid, field, "is empty")
 	}
 	if err := checkName(field, id, MaxIDBytes); err != nil {
 		return err
 	}
 	if strings.ContainsFunc(id, func(r rune) bool { return !unicode.IsPrint(r) }) {
-		return &InvalidError{field, "holds a character that does not print"}
+		return invalid.Field(ErrInvalid, field, "holds a character that does not print")
 	}
 	return nil
 }
 
 func checkTags(r Record) error {
 	if len(r.Tags) > MaxTags {
-		return &InvalidError{"tags", fmt.Sprintf("has %d items, more than %d", len(r.Tags), MaxTags)}
+		return invalid.Field(ErrInvalid, "tags", "has %d items, more than %d", len(r.Tags), MaxTags)
 	}
 	for _, tag := range r.Tags {
 		if tag == "" {
-			return &InvalidError{"tags", "holds an empty one"}
+			return invalid.Field(ErrInvalid, "tags", "holds an empty one")
 		}
 		if err := checkName("tags", tag, MaxTagBytes); err != nil {
 			return err
@@ -113,15 +114,15 @@ func checkTimes(r Record) error {
 	}{{"ttl", r.TTL}, {"sliding_ttl", r.SlidingTTL}} {
 		switch {
 		case span.value < 0:
-			return &InvalidError{span.field, "is not more than zero"}
+			return invalid.Field(ErrInvalid, span.field, "is not more than zero")
 		case span.value > MaxTTL:
-			return &InvalidError{span.field, "is more than a hundred years"}
+			return invalid.Field(ErrInvalid, span.field, "is more than a hundred years")
 		case span.value > 0 && !r.ExpireTime.IsZero():
-			return &InvalidError{span.field, "and expire_time are both set"}
+			return invalid.Field(ErrInvalid, span.field, "and expire_time are both set")
 		}
 	}
 	if r.TTL > 0 && r.SlidingTTL > 0 {
-		return &InvalidError{"sliding_ttl", "and ttl are both set"}
+		return invalid.Field(ErrInvalid, "sliding_ttl", "and ttl are both set")
 	}
 	if err := checkYear("event_time", r.EventTime); err != nil {
 		return err
@@ -131,7 +132,7 @@ func checkTimes(r Record) error {
 
 func checkYear(field string, t time.Time) error {
 	if year := t.UTC().Year(); year < firstYear || year > lastYear {
-		return &InvalidError{field, fmt.Sprintf("lies in the year %d", year)}
+		return invalid.Field(ErrInvalid, field, "lies in the year %d", year)
 	}
 	return nil
 }
@@ -139,19 +140,19 @@ func checkYear(field string, t time.Time) error {
 func checkNumbers(r Record) error {
 	switch {
 	case !(r.Importance >= 0 && r.Importance <= 1):
-		return &InvalidError{"importance", "is not from 0 to 1"}
+		return invalid.Field(ErrInvalid, "importance", "is not from 0 to 1")
 	case r.Tier < 0 || r.Tier > LongTerm:
-		return &InvalidError{"tier", "is not from 1 to 4"}
+		return invalid.Field(ErrInvalid, "tier", "is not from 1 to 4")
 	case r.Origin > OriginWeb:
-		return &InvalidError{"origin", "is unknown"}
+		return invalid.Field(ErrInvalid, "origin", "is unknown")
 	case len(r.Embedding) > MaxEmbedding:
-		return &InvalidError{"embedding", fmt.Sprintf("has %d numbers, more than %d", len(r.Embedding), MaxEmbedding)}
+		return invalid.Field(ErrInvalid, "embedding", "has %d numbers, more than %d", len(r.Embedding), MaxEmbedding)
 	case len(r.Embedding) > 0 && r.EmbeddingSpace == "":
-		return &InvalidError{"embedding_space", "is missing beside an embedding"}
+		return invalid.Field(ErrInvalid, "embedding_space", "is missing beside an embedding")
 	case len(r.Embedding) == 0 && r.EmbeddingSpace != "":
-		return &InvalidError{"embedding", "is missing beside an embedding_space"}
+		return invalid.Field(ErrInvalid, "embedding", "is missing beside an embedding_space")
 	case slices.ContainsFunc(r.Embedding, func(x float32) bool { return math.IsNaN(float64(x)) || math.IsInf(float64(x), 0) }):
-		return &InvalidError{"embedding", "holds a number that is not finite"}
+		return invalid.Field(ErrInvalid, "embedding", "holds a number that is not finite")
 	}
 	return nil
 }
@@ -163,7 +164,7 @@ func checkSources(r Record) error {
 		}
 	}
 	if len(r.DerivedFrom) > MaxDerivedFrom {
-		return &InvalidError{"derived_from", fmt.Sprintf("has %d items, more than %d", len(r.DerivedFrom), MaxDerivedFrom)}
+		return invalid.Field(ErrInvalid, "derived_from", "has %d items, more than %d", len(r.DerivedFrom), MaxDerivedFrom)
 	}
 	for _, id := range r.DerivedFrom {
 		if err := checkID("derived_from", id); err != nil {
@@ -182,7 +183,7 @@ func checkUpdate(u Update) error {
 		return err
 	}
 	if u.Fields == 0 || u.Fields&^allFields != 0 {
-		return &InvalidError{"update_mask", "names no field, or one that can't change"}
+		return invalid.Field(ErrInvalid, "update_mask", "names no field, or one that can't change")
 	}
 	v := u.Values
 	if u.Fields&TextField == 0 {
@@ -214,9 +215,9 @@ func onlyChanged(v Record, fields Fields) Record {
 func checkNamed(id, key string, expected int64) error {
 	switch {
 	case id != "" && key != "":
-		return &InvalidError{"key", "and id are both set"}
+		return invalid.Field(ErrInvalid, "key", "and id are both set")
 	case expected < 0:
-		return &InvalidError{"expected_version", "is less than one"}
+		return invalid.Field(ErrInvalid, "expected_version", "is less than one")
 	case key != "":
 		return checkName("key", key, MaxKeyBytes)
 	}

@@ -10,7 +10,6 @@ import (
 
 	"github.com/loom-bridge/loom-bridge/bridge/agents"
 	"github.com/loom-bridge/loom-bridge/bridge/events"
-	"github.com/loom-bridge/loom-bridge/bridge/hand"
 	"github.com/loom-bridge/loom-bridge/bridge/share"
 	"github.com/loom-bridge/loom-bridge/bridge/tools"
 	"github.com/loom-bridge/loom-bridge/context/assemble"
@@ -18,6 +17,7 @@ import (
 	"github.com/loom-bridge/loom-bridge/context/session"
 	"github.com/loom-bridge/loom-bridge/memory"
 	"github.com/loom-bridge/loom-bridge/memory/kv"
+	"github.com/loom-bridge/loom-bridge/memory/kv/invalid"
 	"github.com/loom-bridge/loom-bridge/memory/vector"
 )
 
@@ -49,7 +49,7 @@ func violationsOf(err error) []Violation {
 	if request, ok := errors.AsType[*RequestError](err); ok {
 		return request.all()
 	}
-	if e, ok := errors.AsType[*memory.InvalidError](err); ok {
+	if e, ok := errors.AsType[*invalid.Error](err); ok {
 		return []Violation{{e.Field, e.Problem}}
 	}
 	if e, ok := errors.AsType[*memory.FilterError](err); ok {
@@ -58,26 +58,8 @@ func violationsOf(err error) []Violation {
 	if e, ok := errors.AsType[*vector.DimensionError](err); ok {
 		return []Violation{{"embedding", fmt.Sprintf("has %d numbers, the vectors of its space have %d", e.Got, e.Want)}}
 	}
-	if e, ok := errors.AsType[*session.InvalidError](err); ok {
-		return []Violation{{e.Field, e.Problem}}
-	}
-	if e, ok := errors.AsType[*assemble.InvalidError](err); ok {
-		return []Violation{{e.Field, e.Reason}}
-	}
-	if e, ok := errors.AsType[*hand.InvalidError](err); ok {
-		return []Violation{{e.Field, e.Problem}}
-	}
-	if e, ok := errors.AsType[*events.InvalidError](err); ok {
-		return []Violation{{e.Field, e.Reason}}
-	}
-	if e, ok := errors.AsType[*agents.InvalidError](err); ok {
-		return []Violation{{e.Field, e.Reason}}
-	}
 	if e, ok := errors.AsType[*tools.ArgumentsError](err); ok {
 		return argumentViolations(e)
-	}
-	if e, ok := errors.AsType[*blob.InvalidError](err); ok {
-		return []Violation{{e.Field, e.Problem}}
 	}
 	if errors.Is(err, blob.ErrAmbiguous) {
 		return []Violation{{"name", "is the beginning of several refs; give more digits"}}

@@ -21,6 +21,7 @@ import (
 	"github.com/loom-bridge/loom-bridge/bridge/tiers"
 	"github.com/loom-bridge/loom-bridge/context/session"
 	"github.com/loom-bridge/loom-bridge/memory/kv"
+	"github.com/loom-bridge/loom-bridge/memory/kv/invalid"
 	loombridgev1 "github.com/loom-bridge/loom-bridge/proto/gen/loombridge/v1"
 )
 
@@ -86,7 +87,7 @@ func taskOf(t *loombridgev1.Task) (*session.Task, error) {
 // field.
 func checkTask(within string, t *session.Task) error {
 	err := t.Check()
-	if bad, ok := errors.AsType[*session.InvalidError](err); ok {
+	if bad, ok := errors.AsType[*invalid.Error](err); ok {
 		return &RequestError{Violations: []Violation{{Field: within + "." + bad.Field, Description: bad.Problem}}}
 	}
 	return err

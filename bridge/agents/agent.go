@@ -8,6 +8,7 @@ import (
 
 	"github.com/loom-bridge/loom-bridge/bridge/events"
 	"github.com/loom-bridge/loom-bridge/context/step"
+	"github.com/loom-bridge/loom-bridge/memory/kv/invalid"
 )
 
 // Status is how reachable an agent is.
@@ -138,11 +139,11 @@ func (f Filter) match(a Agent) bool {
 func (r Registration) check(id string, maxTools int) error {
 	switch {
 	case id == "":
-		return invalid("agent_id", "cannot be empty")
+		return invalid.Field(ErrInvalid, "agent_id", "cannot be empty")
 	case r.Parent == id:
-		return invalid("parent_id", "is the agent itself")
+		return invalid.Field(ErrInvalid, "parent_id", "is the agent itself")
 	case r.Depth < 0:
-		return invalid("depth", "is negative")
+		return invalid.Field(ErrInvalid, "depth", "is negative")
 	case len(r.Tools) > maxTools:
 		return &LimitError{What: "tools of one agent", Limit: maxTools}
 	}

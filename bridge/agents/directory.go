@@ -245,7 +245,7 @@ func (d *Directory) Close() error {
 }
 
 // Register enters an agent, or replaces what it registered before; its streams
-// stay as they are. It returns the entry. Errors: *InvalidError, *LimitError,
+// stay as they are. It returns the entry. Errors: *invalid.Error, *LimitError,
 // *TakenError, *share.ExhaustedError, ErrClosed; then nothing has changed.
 func (d *Directory) Register(tenant, id string, r Registration) (Agent, error) {
 	if err := r.check(id, d.opts.MaxTools); err != nil {

@@ -25,23 +25,6 @@ var (
 
 func damaged(err error) error { return fmt.Errorf("%w: %w", ErrDamaged, err) }
 
-// InvalidError says what is wrong with which field. It is an ErrInvalid.
-type InvalidError struct {
-	// Field is the field's name as the API writes it.
-	Field string
-	// Reason completes the sentence "{field} …".
-	Reason string
-}
-
-func invalid(field, format string, args ...any) error {
-	return &InvalidError{Field: field, Reason: fmt.Sprintf(format, args...)}
-}
-
-func (e *InvalidError) Error() string { return "agents: " + e.Field + " " + e.Reason }
-
-// Is makes errors.Is(err, ErrInvalid) true.
-func (e *InvalidError) Is(target error) bool { return target == ErrInvalid }
-
 // NotConnectedError names the agent that can't be reached. It is an
 // ErrNotConnected. Its text is shown to callers as it is.
 type NotConnectedError struct {

@@ -10,6 +10,7 @@ import (
 
 	"github.com/loom-bridge/loom-bridge/bridge/agents"
 	"github.com/loom-bridge/loom-bridge/memory/kv"
+	"github.com/loom-bridge/loom-bridge/memory/kv/invalid"
 	"github.com/loom-bridge/loom-bridge/memory/kv/memkv"
 )
 
@@ -267,8 +268,8 @@ func TestCallPassesUnchanged(t *testing.T) {
 // An id or a tenant is told in words that callers may see.
 func TestStateErrorsAreTyped(t *testing.T) {
 	d := MustDirectory(t, nil, nil)
-	bad, ok := errors.AsType[*agents.InvalidError](d.SaveState(t.Context(), tenant, "", agents.State{}))
-	if !ok || bad.Field != "agent_id" || bad.Reason != "cannot be empty" {
+	bad, ok := errors.AsType[*invalid.Error](d.SaveState(t.Context(), tenant, "", agents.State{}))
+	if !ok || bad.Field != "agent_id" || bad.Problem != "cannot be empty" {
 		t.Errorf("got %+v", bad)
 	}
 }

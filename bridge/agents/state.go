@@ -8,6 +8,7 @@ import (
 	"fmt"
 
 	"github.com/loom-bridge/loom-bridge/memory/kv"
+	"github.com/loom-bridge/loom-bridge/memory/kv/invalid"
 )
 
 // MaxStateBytes bounds a state as it is stored: the largest message that a
@@ -36,7 +37,7 @@ type State struct {
 
 // SaveState stores an agent's state in the place of the one before. It is synced
 // when SaveState returns. An empty id, or a state that is too large, is an
-// *InvalidError.
+// *invalid.Error.
 func (d *Directory) SaveState(ctx context.Context, tenant, id string, s State) error {
 	ref, err := stateRef(tenant, id)
 	if err != nil {
@@ -47,7 +48,7 @@ func (d *Directory) SaveState(ctx context.Context, tenant, id string, s State) e
 	}
 	encoded := encodeState(s)
 	if len(encoded) > MaxStateBytes {
-		return invalid("state", "is %d bytes, over the limit of %d", len(encoded), MaxStateBytes)
+		return invalid.Field(ErrInvalid, "state", "is %d bytes, over the limit of %d", len(encoded), MaxStateBytes)
 	}
 	err = d.writer.Do(ctx, kv.Request{
 		Blind: []kv.Ref{ref},
@@ -119,7 +120,7 @@ const unnamed = "state/"
 // can have its id, one that its hash names.
 func stateRef(tenant, id string) (kv.Ref, error) {
 	if id == "" {
-		return kv.Ref{}, invalid("agent_id", "cannot be empty")
+		return kv.Ref{}, invalid.Field(ErrInvalid, "agent_id", "cannot be empty")
 	}
 	scope := kv.AgentScope(tenant, id)
 	if scope.Validate() == nil {
@@ -128,7 +129,7 @@ func stateRef(tenant, id string) (kv.Ref, error) {
 	sum := sha256.Sum256([]byte(id))
 	scope = kv.Scope{Tenant: tenant, Kind: kv.OwnerSystem, Owner: unnamed + hex.EncodeToString(sum[:])}
 	if scope.Validate() != nil {
-		return kv.Ref{}, invalid("tenant", "is refused")
+		return kv.Ref{}, invalid.Field(ErrInvalid, "tenant", "is refused")
 	}
 	return kv.Ref{Keyspace: kv.System, Scope: scope}, nil
 }

@@ -5,6 +5,7 @@ import (
 	"slices"
 
 	"github.com/loom-bridge/loom-bridge/bridge/share"
+	"github.com/loom-bridge/loom-bridge/memory/kv/invalid"
 )
 
 // toolOverhead is what a tool counts for beside its texts.
@@ -67,7 +68,7 @@ func (d *Directory) budget(e *entry, r Registration) ([]Tool, error) {
 func (d *Directory) roomForTools(e *entry, bytes int) error {
 	switch {
 	case bytes > d.opts.MaxToolBytes:
-		return invalid("tools", "take %d bytes together, over the limit of %d (--max-agent-tool-bytes)", bytes, d.opts.MaxToolBytes)
+		return invalid.Field(ErrInvalid, "tools", "take %d bytes together, over the limit of %d (--max-agent-tool-bytes)", bytes, d.opts.MaxToolBytes)
 	case e.toolBytes != nil:
 		return e.toolBytes.Resize(int64(bytes))
 	}

@@ -5,6 +5,7 @@ import (
 	"fmt"
 
 	"github.com/loom-bridge/loom-bridge/memory/kv"
+	"github.com/loom-bridge/loom-bridge/memory/kv/invalid"
 )
 
 // The groups of cursors in a topic. All selections that skip nothing durable share
@@ -155,7 +156,7 @@ func (s *Subscription) beginExact(ctx context.Context, added []*selection, given
 		case scope.Validate() == nil:
 			scopes, places = append(scopes, scope), append(places, i)
 		case given[i].After != nil:
-			return nil, invalid("after_sequence", "is for a topic that is never stored")
+			return nil, invalid.Field(ErrInvalid, "after_sequence", "is for a topic that is never stored")
 		}
 	}
 	begun, err := s.beginStored(ctx, scopes, places, added, given)

@@ -11,6 +11,7 @@ import (
 	"github.com/oklog/ulid/v2"
 
 	"github.com/loom-bridge/loom-bridge/memory/kv"
+	"github.com/loom-bridge/loom-bridge/memory/kv/invalid"
 )
 
 // EmitOptions says how an event is emitted. The zero value emits a durable
@@ -204,7 +205,7 @@ const someTopic = "t"
 
 func checkTenant(tenant string) error {
 	if err := topicRef(tenant, someTopic).Scope.Validate(); err != nil {
-		return &InvalidError{Field: "tenant", Reason: "is refused: " + err.Error()}
+		return invalid.Field(ErrInvalid, "tenant", "is refused: %s", err.Error())
 	}
 	return nil
 }

@@ -17,6 +17,7 @@ import (
 
 	"github.com/loom-bridge/loom-bridge/bridge/events"
 	"github.com/loom-bridge/loom-bridge/memory/kv"
+	"github.com/loom-bridge/loom-bridge/memory/kv/invalid"
 	"github.com/loom-bridge/loom-bridge/memory/kv/kvtest"
 	"github.com/loom-bridge/loom-bridge/memory/kv/memkv"
 )
@@ -120,9 +121,9 @@ func TestEmitRefusesBadInput(t *testing.T) {
 		t.Run(tt.name, func(t *testing.T) {
 			for _, volatile := range []bool{false, true} {
 				_, err := bus.Emit(t.Context(), tt.tenant, tt.event, events.EmitOptions{Volatile: volatile})
-				var detail *events.InvalidError
+				var detail *invalid.Error
 				if !errors.Is(err, events.ErrInvalid) || !errors.As(err, &detail) {
-					t.Errorf("got %v, want an *InvalidError", err)
+					t.Errorf("got %v, want an *invalid.Error", err)
 				}
 			}
 		})

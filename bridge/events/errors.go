@@ -39,23 +39,6 @@ var (
 	ErrSlowSubscriber = errors.New("events: subscriber is too slow")
 )
 
-// InvalidError says what is wrong with which field. It is an ErrInvalid.
-type InvalidError struct {
-	// Field is the field's name as the API writes it.
-	Field string
-	// Reason completes the sentence "{field} …".
-	Reason string
-}
-
-func invalid(field, format string, args ...any) error {
-	return &InvalidError{Field: field, Reason: fmt.Sprintf(format, args...)}
-}
-
-func (e *InvalidError) Error() string { return "events: " + e.Field + " " + e.Reason }
-
-// Is makes errors.Is(err, ErrInvalid) true.
-func (e *InvalidError) Is(target error) bool { return target == ErrInvalid }
-
 // SizeError says that an event is too large as a whole. It is an ErrInvalid.
 type SizeError struct {
 	// Size is that of the event, Limit what it may be, both in bytes.

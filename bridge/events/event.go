@@ -5,6 +5,8 @@ import (
 	"strings"
 	"time"
 	"unicode/utf8"
+
+	"github.com/loom-bridge/loom-bridge/memory/kv/invalid"
 )
 
 // Limits of an event.
@@ -81,7 +83,7 @@ type Event struct {
 // nullPayload is what an empty JSON payload means.
 const nullPayload = "null"
 
-// check returns an *InvalidError unless the event may be emitted.
+// check returns an *invalid.Error unless the event may be emitted.
 func (e *Event) check() error {
 	if err := CheckTopic(e.Topic); err != nil {
 		return err
@@ -96,7 +98,7 @@ func (e *Event) check() error {
 		{"type", e.Type, MaxTypeBytes},
 	} {
 		if len(text.value) > text.limit || !utf8.ValidString(text.value) {
-			return invalid(text.field, "must be UTF-8 of at most %d bytes", text.limit)
+			return invalid.Field(ErrInvalid, text.field, "must be UTF-8 of at most %d bytes", text.limit)
 		}
 	}
 	if err := e.checkTags(); err != nil {
@@ -110,11 +112,11 @@ func (e *Event) check() error {
 
 func (e *Event) checkTags() error {
 	if len(e.Tags) > MaxTags {
-		return invalid("tags", "are %d, over the limit of %d", len(e.Tags), MaxTags)
+		return invalid.Field(ErrInvalid, "tags", "are %d, over the limit of %d", len(e.Tags), MaxTags)
 	}
 	for _, tag := range e.Tags {
 		if len(tag) > MaxTagBytes || !utf8.ValidString(tag) {
-			return invalid("tags", "must be UTF-8 of at most %d bytes each", MaxTagBytes)
+			return invalid.Field(ErrInvalid, "tags", "must be UTF-8 of at most %d bytes each", MaxTagBytes)
 		}
 	}
 	return nil
@@ -123,38 +125,38 @@ func (e *Event) checkTags() error {
 func (e *Event) checkPayload(limit int) error {
 	switch {
 	case len(e.Payload) > limit:
-		return invalid("payload", "is %d bytes, over the limit of %d", len(e.Payload), limit)
+		return invalid.Field(ErrInvalid, "payload", "is %d bytes, over the limit of %d", len(e.Payload), limit)
 	case e.PayloadKind > Bytes:
-		return invalid("payload", "has an unknown kind %d", e.PayloadKind)
+		return invalid.Field(ErrInvalid, "payload", "has an unknown kind %d", e.PayloadKind)
 	case e.PayloadKind == JSON && len(e.Payload) > 0 && (!json.Valid(e.Payload) || !utf8.Valid(e.Payload)):
-		return invalid("payload", "is not JSON in UTF-8")
+		return invalid.Field(ErrInvalid, "payload", "is not JSON in UTF-8")
 	}
 	return nil
 }
 
 func (e *Event) checkHeaders() error {
 	if len(e.Headers) > MaxHeaders {
-		return invalid("headers", "are %d, over the limit of %d", len(e.Headers), MaxHeaders)
+		return invalid.Field(ErrInvalid, "headers", "are %d, over the limit of %d", len(e.Headers), MaxHeaders)
 	}
 	size := 0
 	for key, value := range e.Headers {
 		if key == "" || !utf8.ValidString(key) || !utf8.ValidString(value) {
-			return invalid("headers", "must be UTF-8 with non-empty keys")
+			return invalid.Field(ErrInvalid, "headers", "must be UTF-8 with non-empty keys")
 		}
 		size += len(key) + len(value)
 	}
 	if size > MaxHeadersBytes {
-		return invalid("headers", "are %d bytes, over the limit of %d", size, MaxHeadersBytes)
+		return invalid.Field(ErrInvalid, "headers", "are %d bytes, over the limit of %d", size, MaxHeadersBytes)
 	}
 	return nil
 }
 
-// CheckTopic returns an *InvalidError unless topic is an exact topic: 1 to
+// CheckTopic returns an *invalid.Error unless topic is an exact topic: 1 to
 // MaxTopicBytes of UTF-8 without control characters, words separated by dots,
 // no word empty, and no `*`.
 func CheckTopic(topic string) error {
 	if strings.Contains(topic, anyWord) {
-		return invalid("topic", "holds `*`, but is to be an exact topic")
+		return invalid.Field(ErrInvalid, "topic", "holds `*`, but is to be an exact topic")
 	}
 	return checkName(topic)
 }

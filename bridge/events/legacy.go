@@ -3,6 +3,8 @@ package events
 import (
 	"strings"
 	"unicode/utf8"
+
+	"github.com/loom-bridge/loom-bridge/memory/kv/invalid"
 )
 
 const (
@@ -17,7 +19,7 @@ const (
 	mailboxSuffix = ".replies"
 )
 
-// checkLegacy returns a *SizeError or an *InvalidError unless loom.v1 may emit the
+// checkLegacy returns a *SizeError or an *invalid.Error unless loom.v1 may emit the
 // event.
 func (e *Event) checkLegacy() error {
 	if size := e.legacySize(); size > MaxLegacyEventBytes {
@@ -27,17 +29,17 @@ func (e *Event) checkLegacy() error {
 		{"topic", e.Topic}, {"id", e.ID}, {"source", e.Source}, {"session_id", e.SessionID}, {"type", e.Type},
 	} {
 		if !utf8.ValidString(text.value) {
-			return invalid(text.field, "is not UTF-8")
+			return invalid.Field(ErrInvalid, text.field, "is not UTF-8")
 		}
 	}
 	for _, tag := range e.Tags {
 		if !utf8.ValidString(tag) {
-			return invalid("tags", "are not UTF-8")
+			return invalid.Field(ErrInvalid, "tags", "are not UTF-8")
 		}
 	}
 	for key, value := range e.Headers {
 		if !utf8.ValidString(key) || !utf8.ValidString(value) {
-			return invalid("metadata", "is not UTF-8")
+			return invalid.Field(ErrInvalid, "metadata", "is not UTF-8")
 		}
 	}
 	return e.checkPayload(MaxLegacyEventBytes)

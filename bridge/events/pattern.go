@@ -4,6 +4,8 @@ import (
 	"strings"
 	"unicode"
 	"unicode/utf8"
+
+	"github.com/loom-bridge/loom-bridge/memory/kv/invalid"
 )
 
 // The wildcards of a pattern.
@@ -33,7 +35,7 @@ const (
 
 // ParsePattern reads an exact topic, or a pattern in which the word `*` stands
 // for exactly one word and the last word `**` for one or more. Anything else
-// that CheckTopic refuses is an *InvalidError.
+// that CheckTopic refuses is an *invalid.Error.
 func ParsePattern(text string) (Pattern, error) {
 	if err := checkName(text); err != nil {
 		return Pattern{}, err
@@ -44,7 +46,7 @@ func ParsePattern(text string) (Pattern, error) {
 		case word == anyWord, word == anyWords && !more:
 			p.kind = nativePattern
 		case strings.Contains(word, anyWord):
-			return Pattern{}, invalid("topic", "holds `*` beside other text, or `**` before the end")
+			return Pattern{}, invalid.Field(ErrInvalid, "topic", "holds `*` beside other text, or `**` before the end")
 		}
 		if !more {
 			return p, nil
@@ -115,20 +117,20 @@ func cutWord(topic string) (word, rest string, more bool) {
 	return strings.Cut(topic, ".")
 }
 
-// checkName returns an *InvalidError unless text has the form of a topic,
+// checkName returns an *invalid.Error unless text has the form of a topic,
 // wildcards aside.
 func checkName(text string) error {
 	switch {
 	case text == "" || len(text) > MaxTopicBytes:
-		return invalid("topic", "must have 1 to %d bytes", MaxTopicBytes)
+		return invalid.Field(ErrInvalid, "topic", "must have 1 to %d bytes", MaxTopicBytes)
 	case !utf8.ValidString(text):
-		return invalid("topic", "is not UTF-8")
+		return invalid.Field(ErrInvalid, "topic", "is not UTF-8")
 	case strings.ContainsFunc(text, unicode.IsControl):
-		return invalid("topic", "holds a control character")
+		return invalid.Field(ErrInvalid, "topic", "holds a control character")
 	}
 	for word := range strings.SplitSeq(text, ".") {
 		if word == "" {
-			return invalid("topic", "has an empty word")
+			return invalid.Field(ErrInvalid, "topic", "has an empty word")
 		}
 	}
 	return nil

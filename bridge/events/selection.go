@@ -5,6 +5,8 @@ import (
 	"strings"
 	"time"
 	"unicode/utf8"
+
+	"github.com/loom-bridge/loom-bridge/memory/kv/invalid"
 )
 
 // Limits of a subscription's selections.
@@ -45,7 +47,7 @@ type Selection struct {
 	Headers map[string]string
 }
 
-// check returns an *InvalidError unless the selection may be served.
+// check returns an *invalid.Error unless the selection may be served.
 func (given Selection) check(perSelection bool) error {
 	if err := given.Pattern.check(perSelection); err != nil {
 		return err
@@ -53,46 +55,46 @@ func (given Selection) check(perSelection bool) error {
 	_, exact := given.Pattern.Exact()
 	switch {
 	case given.After != nil && !exact:
-		return invalid("after_sequence", "needs an exact topic")
+		return invalid.Field(ErrInvalid, "after_sequence", "needs an exact topic")
 	case given.After != nil && !given.Since.IsZero():
-		return invalid("since", "does not go with after_sequence")
+		return invalid.Field(ErrInvalid, "since", "does not go with after_sequence")
 	case given.QoS > Background:
-		return invalid("quality_of_service", "is unknown: %d", given.QoS)
+		return invalid.Field(ErrInvalid, "quality_of_service", "is unknown: %d", given.QoS)
 	case len(given.EventTypes) > maxEventTypes:
-		return invalid("event_types", "are %d, over the limit of %d", len(given.EventTypes), maxEventTypes)
+		return invalid.Field(ErrInvalid, "event_types", "are %d, over the limit of %d", len(given.EventTypes), maxEventTypes)
 	case len(given.Headers) > MaxHeaders:
-		return invalid("headers", "are %d, over the limit of %d", len(given.Headers), MaxHeaders)
+		return invalid.Field(ErrInvalid, "headers", "are %d, over the limit of %d", len(given.Headers), MaxHeaders)
 	}
 	return nil
 }
 
-// check returns an *InvalidError unless topics can be found by the pattern.
+// check returns an *invalid.Error unless topics can be found by the pattern.
 func (p Pattern) check(legacy bool) error {
 	switch {
 	case legacy:
 		return p.CheckLegacy()
 	case p.kind == legacyPattern:
-		return invalid("topic", "is a pattern of loom.v1")
+		return invalid.Field(ErrInvalid, "topic", "is a pattern of loom.v1")
 	case p.kind == exactPattern:
 		return CheckTopic(p.text)
 	}
 	return nil
 }
 
-// CheckLegacy returns an *InvalidError unless a subscription that is PerSelection
+// CheckLegacy returns an *invalid.Error unless a subscription that is PerSelection
 // takes the pattern: it is to be UTF-8, and one of several topics is to have at most
 // 4 KiB and 128 words.
 func (p Pattern) CheckLegacy() error {
 	switch {
 	case !utf8.ValidString(p.text):
-		return invalid("topic", "is not UTF-8")
+		return invalid.Field(ErrInvalid, "topic", "is not UTF-8")
 	case p.kind == exactPattern:
 		return nil
 	case len(p.text) > maxPatternBytes:
-		return invalid("topic", "is a pattern of %d bytes, over the limit of %d", len(p.text), maxPatternBytes)
+		return invalid.Field(ErrInvalid, "topic", "is a pattern of %d bytes, over the limit of %d", len(p.text), maxPatternBytes)
 	}
 	if words := strings.Count(p.prefix(), "."); words > maxPatternWords {
-		return invalid("topic", "is a pattern of %d words, over the limit of %d", words, maxPatternWords)
+		return invalid.Field(ErrInvalid, "topic", "is a pattern of %d words, over the limit of %d", words, maxPatternWords)
 	}
 	return nil
 }

@@ -1,6 +1,10 @@
 package events
 
-import "context"
+import (
+	"context"
+
+	"github.com/loom-bridge/loom-bridge/memory/kv/invalid"
+)
 
 // SubscribeOptions adjusts a subscription. Nil and zero fields mean the
 // defaults.
@@ -83,7 +87,7 @@ func (s *Subscription) check(selections []Selection) error {
 			return &OwnedTopicError{Topic: topic}
 		}
 		if seen[given.Pattern.text] {
-			return invalid("topics", "name %q twice", given.Pattern.text)
+			return invalid.Field(ErrInvalid, "topics", "name %q twice", given.Pattern.text)
 		}
 		seen[given.Pattern.text] = true
 	}
@@ -103,11 +107,11 @@ func (s *Subscription) register(selections []Selection) ([]*selection, error) {
 		limit = MaxSelections
 	}
 	if len(s.selections)+len(selections) > limit {
-		return nil, invalid("topics", "must be at most %d", limit)
+		return nil, invalid.Field(ErrInvalid, "topics", "must be at most %d", limit)
 	}
 	for _, given := range selections {
 		if s.selections[given.Pattern.text] != nil {
-			return nil, invalid("topics", "name %q, which is subscribed already", given.Pattern.text)
+			return nil, invalid.Field(ErrInvalid, "topics", "name %q, which is subscribed already", given.Pattern.text)
 		}
 	}
 	added := make([]*selection, len(selections))

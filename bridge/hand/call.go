@@ -12,7 +12,7 @@ import (
 
 // Call runs a tool and records the call as a step. An error means that the call
 // was refused and nothing ran: *tools.NotFoundError, *tools.ArgumentsError,
-// *InvalidError, kv.ErrRequestReused, *share.ExhaustedError, ErrNoWorkspace,
+// *invalid.Error, kv.ErrRequestReused, *share.ExhaustedError, ErrNoWorkspace,
 // ErrClosed, an error of the store before the tool ran, or that of ctx while the
 // call had to wait. Everything that happens from then on is told by the answer.
 //

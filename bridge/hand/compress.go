@@ -16,6 +16,7 @@ import (
 	"github.com/loom-bridge/loom-bridge/context/blob"
 	"github.com/loom-bridge/loom-bridge/context/compress"
 	"github.com/loom-bridge/loom-bridge/memory/kv"
+	"github.com/loom-bridge/loom-bridge/memory/kv/invalid"
 )
 
 const (
@@ -57,7 +58,7 @@ type CompressAnswer struct {
 // is returned, at "storage/tool_results/{ref}.json", where ref begins the hash of
 // the content; what is not UTF-8 is stored as it is, at "{ref}.bin". The same
 // content again gives the same ref and is not stored twice. Errors are
-// *InvalidError, those of the blob store, such as *blob.QuotaError, and
+// *invalid.Error, those of the blob store, such as *blob.QuotaError, and
 // ErrClosed; nothing is stored then.
 func (h *Hand) Compress(ctx context.Context, r CompressRequest) (CompressAnswer, error) {
 	if err := h.begin(); err != nil {
@@ -97,17 +98,17 @@ func (h *Hand) checkCompress(r *CompressRequest) error {
 	in := &r.Result
 	switch {
 	case in.Tool == "" || len(in.Tool) > tools.MaxNameBytes || !utf8.ValidString(in.Tool):
-		return &InvalidError{"tool_name", fmt.Sprintf("must be 1 to %d bytes of UTF-8", tools.MaxNameBytes)}
+		return invalid.Field(ErrInvalid, "tool_name", "must be 1 to %d bytes of UTF-8", tools.MaxNameBytes)
 	case len(in.Content) > MaxResultBytes:
-		return &InvalidError{"content", fmt.Sprintf("is longer than %d bytes", MaxResultBytes)}
+		return invalid.Field(ErrInvalid, "content", "is longer than %d bytes", MaxResultBytes)
 	case in.Kind != "" && !slices.Contains(compress.Kinds(), in.Kind):
-		return &InvalidError{"result_kind", "is none of search, file, exec, api, text"}
+		return invalid.Field(ErrInvalid, "result_kind", "is none of search, file, exec, api, text")
 	case in.Hint > compress.HintSearch:
-		return &InvalidError{"hint", "is unknown"}
+		return invalid.Field(ErrInvalid, "hint", "is unknown")
 	case in.Threshold < 0:
-		return &InvalidError{"threshold_chars", "must not be negative"}
+		return invalid.Field(ErrInvalid, "threshold_chars", "must not be negative")
 	case len(in.Path) > maxResultPathBytes || !utf8.ValidString(in.Path):
-		return &InvalidError{"path", fmt.Sprintf("is longer than %d bytes, or no UTF-8", maxResultPathBytes)}
+		return invalid.Field(ErrInvalid, "path", "is longer than %d bytes, or no UTF-8", maxResultPathBytes)
 	}
 	in.Pressure = h.Pressure(r.Scope, r.SessionID)
 	if in.Kind == "" {

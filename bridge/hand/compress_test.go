@@ -19,6 +19,7 @@ import (
 	"github.com/loom-bridge/loom-bridge/context/blob"
 	"github.com/loom-bridge/loom-bridge/context/compress"
 	"github.com/loom-bridge/loom-bridge/memory/kv"
+	"github.com/loom-bridge/loom-bridge/memory/kv/invalid"
 	"github.com/loom-bridge/loom-bridge/memory/kv/kvtest"
 )
 
@@ -306,7 +307,7 @@ func TestCompressRefuses(t *testing.T) {
 		r := compressRequest(longText(3000))
 		spoil(&r)
 		_, err := w.Compress(t.Context(), r)
-		if bad, ok := errors.AsType[*hand.InvalidError](err); !ok || bad.Field != field {
+		if bad, ok := errors.AsType[*invalid.Error](err); !ok || bad.Field != field {
 			t.Errorf("%s: %v", field, err)
 		}
 	}

@@ -12,6 +12,7 @@ import (
 	"github.com/loom-bridge/loom-bridge/context/blob"
 	"github.com/loom-bridge/loom-bridge/context/session"
 	"github.com/loom-bridge/loom-bridge/context/step"
+	"github.com/loom-bridge/loom-bridge/memory/kv/invalid"
 )
 
 // Recorded is what a tool did that the caller ran itself.
@@ -41,7 +42,7 @@ const outputKey = "output"
 
 // Record adds a step for a tool that the caller ran itself, under the rules of
 // Call. Unlike Call it gives an error when the step could not be recorded: those
-// of Call, *InvalidError, session.ErrTaskExists, one of reading Body, or one of
+// of Call, *invalid.Error, session.ErrTaskExists, one of reading Body, or one of
 // the store. The answer has no Output, for the caller has it.
 func (h *Hand) Record(ctx context.Context, r Recorded) (Answer, error) {
 	if err := h.begin(); err != nil {
@@ -76,7 +77,7 @@ func (h *Hand) checkRecorded(r Recorded) (*call, outcome, error) {
 	}
 	tool, err := tools.NewUnchecked(tools.Descriptor{Name: h.toolName(r.Request), Level: tools.LevelFunction}, nil)
 	if err != nil {
-		return nil, outcome{}, &InvalidError{"tool_name", "must be 1 to 128 letters, digits or _ : . - /"}
+		return nil, outcome{}, invalid.Field(ErrInvalid, "tool_name", "must be 1 to 128 letters, digits or _ : . - /")
 	}
 	args, err := tools.ParseArguments(r.Args)
 	if err != nil {
@@ -143,7 +144,7 @@ func reported(r Recorded) (outcome, error) {
 		}
 	}
 	if len(r.Output.Data) > MaxOutputBytes {
-		return outcome{}, &InvalidError{outputKey, fmt.Sprintf("is longer than %d bytes", MaxOutputBytes)}
+		return outcome{}, invalid.Field(ErrInvalid, outputKey, "is longer than %d bytes", MaxOutputBytes)
 	}
 	var err error
 	switch r.Output.Form {
@@ -154,14 +155,14 @@ func reported(r Recorded) (outcome, error) {
 			break
 		}
 		if out.given, err = step.ParseResult(r.Output.Data); err != nil {
-			return outcome{}, &InvalidError{outputKey, "is not one JSON value"}
+			return outcome{}, invalid.Field(ErrInvalid, outputKey, "is not one JSON value")
 		}
 		if out.given.IsValue && out.given.Value == nil && r.Failed {
 			out.given.IsValue = false // a failure that gave nothing
 		}
 	case step.FormText:
 		if !utf8.Valid(r.Output.Data) {
-			return outcome{}, &InvalidError{outputKey, "is not UTF-8"}
+			return outcome{}, invalid.Field(ErrInvalid, outputKey, "is not UTF-8")
 		}
 	}
 	return out, nil
@@ -196,7 +197,7 @@ func (h *Hand) takeGiven(ctx context.Context, c *call, r *Recorded, out *outcome
 	defer place.Leave()
 	out.body, err = h.takeLong(ctx, c, r.Body)
 	if err == nil && r.Output.Form != step.FormBytes && !out.body.stored.UTF8 {
-		err = &InvalidError{outputKey, "is not UTF-8"}
+		err = invalid.Field(ErrInvalid, outputKey, "is not UTF-8")
 	}
 	return err
 }
@@ -227,7 +228,7 @@ func (h *Hand) takeLong(ctx context.Context, c *call, from io.Reader) (body, err
 	defer upload.Abort()
 	n, err := upload.ReadFrom(io.LimitReader(from, h.maxResult+1))
 	if err == nil && n > h.maxResult {
-		err = &InvalidError{outputKey, fmt.Sprintf("is longer than %d bytes", h.maxResult)}
+		err = invalid.Field(ErrInvalid, outputKey, "is longer than %d bytes", h.maxResult)
 	}
 	if err != nil {
 		return body{}, err

@@ -5,7 +5,6 @@ import (
 	"encoding/binary"
 	"encoding/json"
 	"errors"
-	"fmt"
 	"strings"
 	"time"
 	"unicode/utf8"
@@ -16,6 +15,7 @@ import (
 	"github.com/loom-bridge/loom-bridge/context/session"
 	"github.com/loom-bridge/loom-bridge/context/step"
 	"github.com/loom-bridge/loom-bridge/memory/kv"
+	"github.com/loom-bridge/loom-bridge/memory/kv/invalid"
 )
 
 // Request is one tool call.
@@ -183,9 +183,9 @@ func checkFields(req *Request) error {
 	} {
 		switch {
 		case len(f.value) > f.limit:
-			return &InvalidError{f.name, fmt.Sprintf("is longer than %d bytes", f.limit)}
+			return invalid.Field(ErrInvalid, f.name, "is longer than %d bytes", f.limit)
 		case !utf8.ValidString(f.value) || f.name != "thought" && strings.IndexByte(f.value, 0) >= 0:
-			return &InvalidError{f.name, "holds NUL or is not UTF-8"}
+			return invalid.Field(ErrInvalid, f.name, "holds NUL or is not UTF-8")
 		}
 	}
 	return nil

@@ -12,6 +12,7 @@ import (
 	"github.com/loom-bridge/loom-bridge/context/step"
 	"github.com/loom-bridge/loom-bridge/memory"
 	"github.com/loom-bridge/loom-bridge/memory/kv"
+	"github.com/loom-bridge/loom-bridge/memory/kv/invalid"
 )
 
 func (m memories) save(ctx context.Context, c tools.Call) (tools.Result, error) {
@@ -44,10 +45,10 @@ func (m memories) save(ctx context.Context, c tools.Call) (tools.Result, error) 
 
 // memoryFailure says for the model what went wrong with memory.
 func memoryFailure(err error) error {
-	if bad, ok := errors.AsType[*memory.InvalidError](err); ok {
+	if bad, ok := errors.AsType[*invalid.Error](err); ok {
 		return refuse(bad.Field, bad.Problem)
 	}
-	if bad, ok := errors.AsType[*session.InvalidError](err); ok {
+	if bad, ok := errors.AsType[*invalid.Error](err); ok {
 		return refuse(bad.Field, bad.Problem)
 	}
 	if taken, ok := errors.AsType[*memory.ExistsError](err); ok {

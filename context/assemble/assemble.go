@@ -14,6 +14,7 @@ import (
 	"github.com/loom-bridge/loom-bridge/context/step"
 	"github.com/loom-bridge/loom-bridge/context/tokens"
 	"github.com/loom-bridge/loom-bridge/memory/kv"
+	"github.com/loom-bridge/loom-bridge/memory/kv/invalid"
 )
 
 // Limits and defaults of a request.
@@ -208,7 +209,7 @@ const maxRaces = 8
 // Assemble builds the prompt of a session. What it folds is stored before it
 // returns; a dry run stores nothing, and so does a call that fails. A prompt over
 // the budget whatever is folded is an *OverflowError, one over MaxBytes
-// ErrTooLarge, a malformed request an *InvalidError, and session.ErrFoldsChanged
+// ErrTooLarge, a malformed request an *invalid.Error, and session.ErrFoldsChanged
 // that others kept folding the same session.
 func (a *Assembler) Assemble(ctx context.Context, r Request) (Prompt, error) {
 	t, err := a.newTask(ctx, r)
@@ -269,21 +270,21 @@ func (t *task) store(ctx context.Context, s *source, d *draft) error {
 // sessionOf is the session that an id names.
 func sessionOf(id string) string { return cmp.Or(id, session.DefaultSession) }
 
-// check returns an *InvalidError for a malformed request.
+// check returns an *invalid.Error for a malformed request.
 func (r Request) check() error {
 	switch {
 	case r.MaxTokens < 0:
-		return &InvalidError{"max_tokens", "must be positive"}
+		return invalid.Field(ErrInvalid, "max_tokens", "must be positive")
 	case len(r.Goal) > MaxGoalBytes:
-		return &InvalidError{"goal", fmt.Sprintf("is %d bytes, over the limit of %d", len(r.Goal), MaxGoalBytes)}
+		return invalid.Field(ErrInvalid, "goal", "is %d bytes, over the limit of %d", len(r.Goal), MaxGoalBytes)
 	case len(r.System) > MaxSystemBytes:
-		return &InvalidError{"system", fmt.Sprintf("is %d bytes, over the limit of %d", len(r.System), MaxSystemBytes)}
+		return invalid.Field(ErrInvalid, "system", "is %d bytes, over the limit of %d", len(r.System), MaxSystemBytes)
 	case !utf8.ValidString(r.Goal):
-		return &InvalidError{"goal", "is not UTF-8"}
+		return invalid.Field(ErrInvalid, "goal", "is not UTF-8")
 	case !utf8.ValidString(r.System):
-		return &InvalidError{"system", "is not UTF-8"}
+		return invalid.Field(ErrInvalid, "system", "is not UTF-8")
 	case r.Format > OpenAIChat:
-		return &InvalidError{"format", "is unknown"}
+		return invalid.Field(ErrInvalid, "format", "is unknown")
 	}
 	return nil
 }

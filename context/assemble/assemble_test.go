@@ -14,6 +14,7 @@ import (
 	"github.com/loom-bridge/loom-bridge/context/session"
 	"github.com/loom-bridge/loom-bridge/context/step"
 	"github.com/loom-bridge/loom-bridge/memory/kv"
+	"github.com/loom-bridge/loom-bridge/memory/kv/invalid"
 	"github.com/loom-bridge/loom-bridge/memory/kv/memkv"
 )
 
@@ -127,9 +128,9 @@ func TestBadRequests(t *testing.T) {
 		t.Run(tt.name, func(t *testing.T) {
 			tt.request.Scope = scope
 			_, err := assemble.New(entries{}, MustCounter(t), nil).Assemble(t.Context(), tt.request)
-			var invalid *assemble.InvalidError
-			if !errors.Is(err, assemble.ErrInvalid) || !errors.As(err, &invalid) || invalid.Field != tt.field {
-				t.Errorf("got %v, want an *InvalidError of %s", err, tt.field)
+			var bad *invalid.Error
+			if !errors.Is(err, assemble.ErrInvalid) || !errors.As(err, &bad) || bad.Field != tt.field {
+				t.Errorf("got %v, want an *invalid.Error of %s", err, tt.field)
 			}
 		})
 	}

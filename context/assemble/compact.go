@@ -10,6 +10,7 @@ import (
 	"github.com/loom-bridge/loom-bridge/context/step"
 	"github.com/loom-bridge/loom-bridge/context/tokens"
 	"github.com/loom-bridge/loom-bridge/memory/kv"
+	"github.com/loom-bridge/loom-bridge/memory/kv/invalid"
 )
 
 // CompactRequest asks to compact a session's history now.
@@ -56,7 +57,7 @@ type Compaction struct {
 // or not, and stores the folds; or, with Text, renders the steps and stores
 // nothing. A session whose policy is not the ledger folds nothing. A history
 // over MaxTokens whatever is folded is an *OverflowError, a malformed request an
-// *InvalidError; neither stores anything.
+// *invalid.Error; neither stores anything.
 func (a *Assembler) Compact(ctx context.Context, r CompactRequest) (Compaction, error) {
 	if err := r.check(); err != nil {
 		return Compaction{}, err
@@ -82,11 +83,11 @@ func (a *Assembler) Compact(ctx context.Context, r CompactRequest) (Compaction, 
 func (r CompactRequest) check() error {
 	switch {
 	case r.MaxTokens < 0:
-		return &InvalidError{"max_tokens", "must not be negative"}
+		return invalid.Field(ErrInvalid, "max_tokens", "must not be negative")
 	case r.KeepRecent < 0:
-		return &InvalidError{"keep_recent", "must not be negative"}
+		return invalid.Field(ErrInvalid, "keep_recent", "must not be negative")
 	case r.Style > history.StyleGrouped:
-		return &InvalidError{"style", "is unknown"}
+		return invalid.Field(ErrInvalid, "style", "is unknown")
 	}
 	return nil
 }

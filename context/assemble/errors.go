@@ -81,17 +81,3 @@ func (t *task) overflow(f fixed, h *history.OverflowError) error {
 
 // Is makes errors.Is(err, ErrOverflow) true.
 func (e *OverflowError) Is(target error) bool { return target == ErrOverflow }
-
-// InvalidError says what is wrong with which field of a request. It is an
-// ErrInvalid.
-type InvalidError struct {
-	// Field is the field's name as the API writes it.
-	Field string
-	// Reason completes the sentence "{field} …".
-	Reason string
-}
-
-func (e *InvalidError) Error() string { return "assemble: " + e.Field + " " + e.Reason }
-
-// Is makes errors.Is(err, ErrInvalid) true.
-func (e *InvalidError) Is(target error) bool { return target == ErrInvalid }

@@ -15,6 +15,7 @@ import (
 	"github.com/loom-bridge/loom-bridge/context/history"
 	"github.com/loom-bridge/loom-bridge/context/session"
 	"github.com/loom-bridge/loom-bridge/context/step"
+	"github.com/loom-bridge/loom-bridge/memory/kv/invalid"
 )
 
 // Each file of testdata/policy holds a log and settings, and what becomes of
@@ -305,8 +306,8 @@ func TestSettings(t *testing.T) {
 		r := w.request
 		r.History = c
 		_, err := w.assembler.Assemble(t.Context(), r)
-		var invalid *assemble.InvalidError
-		if !errors.As(err, &invalid) || invalid.Field != name {
+		var bad *invalid.Error
+		if !errors.As(err, &bad) || bad.Field != name {
 			t.Errorf("%s: got %v", name, err)
 		}
 	}
@@ -410,8 +411,8 @@ func TestCompactText(t *testing.T) {
 		"style":       {Style: 9},
 	} {
 		_, err := w.assembler.Compact(t.Context(), r)
-		var invalid *assemble.InvalidError
-		if !errors.As(err, &invalid) || invalid.Field != field {
+		var bad *invalid.Error
+		if !errors.As(err, &bad) || bad.Field != field {
 			t.Errorf("%s: got %v", field, err)
 		}
 	}

@@ -9,6 +9,7 @@ import (
 	"github.com/loom-bridge/loom-bridge/context/history"
 	"github.com/loom-bridge/loom-bridge/context/session"
 	"github.com/loom-bridge/loom-bridge/context/tokens"
+	"github.com/loom-bridge/loom-bridge/memory/kv/invalid"
 )
 
 // task is one call with its settings, defaults filled in.
@@ -58,7 +59,7 @@ func (a *Assembler) newTask(ctx context.Context, r Request) (*task, error) {
 		c.Policy = session.PolicyPreset
 	}
 	if err := c.Check(); err != nil {
-		return nil, invalid(err)
+		return nil, invalidConfig(err)
 	}
 	r.Model = cmp.Or(r.Model, c.Model)
 	t := &task{
@@ -119,10 +120,10 @@ func (t *task) countUntil(ctx context.Context) func(text string) int {
 	}
 }
 
-// invalid is an error of the session's settings as one of this package.
-func invalid(err error) error {
-	if e, ok := errors.AsType[*session.InvalidError](err); ok {
-		return &InvalidError{e.Field, e.Problem}
+// invalidConfig is an error of the session's settings as one of this package.
+func invalidConfig(err error) error {
+	if e, ok := errors.AsType[*invalid.Error](err); ok {
+		return invalid.Field(ErrInvalid, e.Field, "%s", e.Problem)
 	}
 	return err
 }

@@ -11,6 +11,7 @@ import (
 
 	"github.com/loom-bridge/loom-bridge/context/step"
 	"github.com/loom-bridge/loom-bridge/context/tokens"
+	"github.com/loom-bridge/loom-bridge/memory/kv/invalid"
 )
 
 // MaxOpenAINameBytes bounds a name that OpenAI takes.
@@ -92,7 +93,7 @@ func newToolset(tools []Tool, format Format) (toolset, error) {
 }
 
 func invalidTool(format string, args ...any) error {
-	return &InvalidError{"tools", fmt.Sprintf(format, args...)}
+	return invalid.Field(ErrInvalid, "tools", format, args...)
 }
 
 func offeredName(tool Tool, format Format) (string, error) {

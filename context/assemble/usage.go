@@ -7,6 +7,7 @@ import (
 
 	"github.com/loom-bridge/loom-bridge/context/tokens"
 	"github.com/loom-bridge/loom-bridge/memory/kv"
+	"github.com/loom-bridge/loom-bridge/memory/kv/invalid"
 )
 
 // UsageReport is what a provider counted for a prompt.
@@ -40,7 +41,7 @@ type UsageLearned struct {
 // corrects the first. One that can't be of the prompt, because it is many times
 // as large or small, teaches nothing. ErrPromptUnknown is for a prompt that is not one of the
 // last of its session, or that a restart has forgotten; a malformed report is an
-// *InvalidError.
+// *invalid.Error.
 func (a *Assembler) ReportUsage(ctx context.Context, r UsageReport) (UsageLearned, error) {
 	if err := r.check(); err != nil {
 		return UsageLearned{}, err
@@ -80,19 +81,19 @@ func (a *Assembler) learn(ctx context.Context, scope kv.Scope, session string, s
 	return nil
 }
 
-// check returns an *InvalidError for a malformed report.
+// check returns an *invalid.Error for a malformed report.
 func (r UsageReport) check() error {
 	switch {
 	case r.PromptID == "":
-		return &InvalidError{"prompt_id", "is required"}
+		return invalid.Field(ErrInvalid, "prompt_id", "is required")
 	case r.Usage.Prompt <= 0:
-		return &InvalidError{"prompt_tokens", "must be positive"}
+		return invalid.Field(ErrInvalid, "prompt_tokens", "must be positive")
 	case r.Usage.Completion < 0:
-		return &InvalidError{"completion_tokens", "must not be negative"}
+		return invalid.Field(ErrInvalid, "completion_tokens", "must not be negative")
 	case r.Usage.Reasoning < 0:
-		return &InvalidError{"reasoning_tokens", "must not be negative"}
+		return invalid.Field(ErrInvalid, "reasoning_tokens", "must not be negative")
 	case r.Cached < 0:
-		return &InvalidError{"cached_tokens", "must not be negative"}
+		return invalid.Field(ErrInvalid, "cached_tokens", "must not be negative")
 	}
 	return nil
 }

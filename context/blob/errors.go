@@ -24,22 +24,9 @@ var (
 	// ErrClosed: an upload was finished or aborted before.
 	ErrClosed = errors.New("blob: upload is closed")
 	// ErrInvalid: an entry, a range or a request breaks a rule. Of a request, the
-	// error is an *InvalidError.
+	// error is an *invalid.Error.
 	ErrInvalid = errors.New("blob: invalid input")
 )
-
-// InvalidError says which part of a request breaks a rule. It is an ErrInvalid.
-type InvalidError struct {
-	// Field is the part, in the words of the API.
-	Field string
-	// Problem says what is wrong with it, as a sentence without its subject.
-	Problem string
-}
-
-func (e *InvalidError) Error() string { return "blob: " + e.Field + " " + e.Problem }
-
-// Is makes errors.Is(err, ErrInvalid) true.
-func (e *InvalidError) Is(target error) bool { return target == ErrInvalid }
 
 // CollectedError says what was collected, and when. It is an ErrCollected and
 // an ErrNotFound.

@@ -14,6 +14,7 @@ import (
 	"unicode"
 
 	"github.com/loom-bridge/loom-bridge/memory/kv"
+	"github.com/loom-bridge/loom-bridge/memory/kv/invalid"
 )
 
 const (
@@ -103,13 +104,13 @@ func (q *Query) check() error {
 	q.Matches = cmp.Or(q.Matches, DefaultFoundMatches)
 	switch {
 	case q.Words != "" && q.Pattern != nil:
-		return &InvalidError{"pattern", "is one of words, literal and regexp"}
+		return invalid.Field(ErrInvalid, "pattern", "is one of words, literal and regexp")
 	case len(q.Words) > MaxQueryBytes:
-		return &InvalidError{"words", "are too long"}
+		return invalid.Field(ErrInvalid, "words", "are too long")
 	case q.Limit < 0 || q.Limit > MaxFound:
-		return &InvalidError{"limit", "is out of range"}
+		return invalid.Field(ErrInvalid, "limit", "is out of range")
 	case q.Matches < 0 || q.Matches > MaxFoundMatches:
-		return &InvalidError{"max_matches", "is out of range"}
+		return invalid.Field(ErrInvalid, "max_matches", "is out of range")
 	case q.Category != "":
 		return checkArchive(q.Category)
 	}

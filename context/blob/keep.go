@@ -13,6 +13,7 @@ import (
 
 	"github.com/loom-bridge/loom-bridge/context/step"
 	"github.com/loom-bridge/loom-bridge/memory/kv"
+	"github.com/loom-bridge/loom-bridge/memory/kv/invalid"
 )
 
 const (
@@ -56,10 +57,10 @@ type Promotion struct {
 
 // Promote raises a blob and gives it the path
 // "persistent/{owner}/{category}/{name}". Its earlier paths go on leading to
-// it. Errors are those of Lookup, and *InvalidError.
+// it. Errors are those of Lookup, and *invalid.Error.
 func (s *Store) Promote(ctx context.Context, scope kv.Scope, name string, p Promotion) (Entry, error) {
 	if p.Tier != ShortTerm && p.Tier != LongTerm {
-		return Entry{}, &InvalidError{"tier", "must be short_term or long_term"}
+		return Entry{}, invalid.Field(ErrInvalid, "tier", "must be short_term or long_term")
 	}
 	if err := checkParts(p.Category, p.Name); err != nil {
 		return Entry{}, err
@@ -113,7 +114,7 @@ type Archiving struct {
 
 // Archive puts a blob into the archive, where it stays, and gives it the path
 // "archive/{category}/{name}". Its earlier paths go on leading to it. Errors are
-// those of Lookup, and *InvalidError.
+// those of Lookup, and *invalid.Error.
 func (s *Store) Archive(ctx context.Context, scope kv.Scope, name string, a Archiving) (Entry, error) {
 	if a.Category == "" {
 		a.Category = DefaultArchive
@@ -137,7 +138,7 @@ func (s *Store) Archive(ctx context.Context, scope kv.Scope, name string, a Arch
 
 func checkArchive(category string) error {
 	if !slices.Contains(ArchiveCategories(), category) {
-		return &InvalidError{"category", "must be one of " + strings.Join(ArchiveCategories(), ", ")}
+		return invalid.Field(ErrInvalid, "category", "%s", "must be one of "+strings.Join(ArchiveCategories(), ", "))
 	}
 	return nil
 }
@@ -200,7 +201,7 @@ func stageChange(ctx context.Context, tx *kv.Tx, scope kv.Scope, e *Entry, edit 
 	}
 	if wanted != e.Path && !slices.Contains(e.Aliases, wanted) {
 		if len(e.Aliases) >= MaxAliases {
-			return &InvalidError{"name", fmt.Sprintf("is that of a blob which has had %d paths already", MaxAliases)}
+			return invalid.Field(ErrInvalid, "name", "is that of a blob which has had %d paths already", MaxAliases)
 		}
 		p, err := freePath(ctx, tx, scope, wanted)
 		if err != nil {
@@ -221,10 +222,10 @@ func stageChange(ctx context.Context, tx *kv.Tx, scope kv.Scope, e *Entry, edit 
 // checkParts checks the parts of a path that a caller has chosen.
 func checkParts(category, name string) error {
 	if problem := badPart(category, MaxCategoryBytes); problem != "" {
-		return &InvalidError{"category", problem}
+		return invalid.Field(ErrInvalid, "category", "%s", problem)
 	}
 	if problem := badPart(name, MaxNameBytes); problem != "" {
-		return &InvalidError{"new_name", problem}
+		return invalid.Field(ErrInvalid, "new_name", "%s", problem)
 	}
 	return nil
 }
@@ -268,12 +269,12 @@ func nameOf(chosen string, e *Entry) string {
 // cleanTags checks tags and leaves out what comes twice.
 func cleanTags(tags []string) ([]string, error) {
 	if len(tags) > MaxTags {
-		return nil, &InvalidError{"tags", fmt.Sprintf("are more than %d", MaxTags)}
+		return nil, invalid.Field(ErrInvalid, "tags", "are more than %d", MaxTags)
 	}
 	var clean []string
 	for _, tag := range tags {
 		if tag == "" || len(tag) > MaxTagBytes || !utf8.ValidString(tag) {
-			return nil, &InvalidError{"tags", fmt.Sprintf("must be 1 to %d bytes of UTF-8 each", MaxTagBytes)}
+			return nil, invalid.Field(ErrInvalid, "tags", "must be 1 to %d bytes of UTF-8 each", MaxTagBytes)
 		}
 		if !slices.Contains(clean, tag) {
 			clean = append(clean, tag)

@@ -2,12 +2,13 @@ package blob
 
 import (
 	"bytes"
-	"fmt"
 	"io"
 	"regexp"
 	"regexp/syntax"
 	"strings"
 	"unicode/utf8"
+
+	"github.com/loom-bridge/loom-bridge/memory/kv/invalid"
 )
 
 const (
@@ -34,45 +35,45 @@ type Pattern struct {
 }
 
 // Literal looks for a text, in either case when ignoreCase is set. Bad input is
-// an *InvalidError.
+// an *invalid.Error.
 func Literal(text string, ignoreCase bool) (*Pattern, error) {
 	if ignoreCase {
 		p, err := Regexp(regexp.QuoteMeta(text), true)
 		if err == nil && text == "" {
-			err = &InvalidError{"literal", "is required"}
+			err = invalid.Field(ErrInvalid, "literal", "is required")
 		}
 		return p, err
 	}
 	if text == "" || len(text) > MaxPatternBytes || strings.Contains(text, "\n") {
-		return nil, &InvalidError{"literal", fmt.Sprintf("must be 1 to %d bytes without a line feed", MaxPatternBytes)}
+		return nil, invalid.Field(ErrInvalid, "literal", "must be 1 to %d bytes without a line feed", MaxPatternBytes)
 	}
 	return &Pattern{needed: [][]byte{[]byte(text)}}, nil
 }
 
 // Regexp looks for a regular expression in the syntax of RE2, line by line: `^`
-// and `$` are the ends of a line. Bad input is an *InvalidError.
+// and `$` are the ends of a line. Bad input is an *invalid.Error.
 func Regexp(text string, ignoreCase bool) (*Pattern, error) {
 	if text == "" || len(text) > MaxPatternBytes {
-		return nil, &InvalidError{"regexp", fmt.Sprintf("must be 1 to %d bytes", MaxPatternBytes)}
+		return nil, invalid.Field(ErrInvalid, "regexp", "must be 1 to %d bytes", MaxPatternBytes)
 	}
 	if ignoreCase {
 		text = "(?i)" + text
 	}
 	parsed, err := syntax.Parse(text, syntax.Perl)
 	if err != nil {
-		return nil, &InvalidError{"regexp", "can't be read: " + err.Error()}
+		return nil, invalid.Field(ErrInvalid, "regexp", "can't be read: %s", err.Error())
 	}
 	parsed = parsed.Simplify()
 	program, err := syntax.Compile(parsed)
 	if err != nil {
-		return nil, &InvalidError{"regexp", "can't be read: " + err.Error()}
+		return nil, invalid.Field(ErrInvalid, "regexp", "can't be read: %s", err.Error())
 	}
 	if len(program.Inst) > maxPatternSteps {
-		return nil, &InvalidError{"regexp", fmt.Sprintf("repeats too much: %d steps, at most %d are allowed", len(program.Inst), maxPatternSteps)}
+		return nil, invalid.Field(ErrInvalid, "regexp", "repeats too much: %d steps, at most %d are allowed", len(program.Inst), maxPatternSteps)
 	}
 	expression, err := regexp.Compile(text)
 	if err != nil {
-		return nil, &InvalidError{"regexp", "can't be read: " + err.Error()}
+		return nil, invalid.Field(ErrInvalid, "regexp", "can't be read: %s", err.Error())
 	}
 	p := &Pattern{expression: expression, program: program}
 	one := required(parsed)

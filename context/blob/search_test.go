@@ -14,6 +14,7 @@ import (
 
 	"github.com/loom-bridge/loom-bridge/context/blob"
 	"github.com/loom-bridge/loom-bridge/memory/kv"
+	"github.com/loom-bridge/loom-bridge/memory/kv/invalid"
 )
 
 // grep is the slow and plain way to the same matches.
@@ -218,8 +219,8 @@ func TestBadPatterns(t *testing.T) {
 		"((x{10}){10}){10}": "regexp", `\pX`: "regexp",
 	} {
 		_, err := blob.Regexp(text, false)
-		var invalid *blob.InvalidError
-		if !errors.As(err, &invalid) || invalid.Field != field || !errors.Is(err, blob.ErrInvalid) {
+		var bad *invalid.Error
+		if !errors.As(err, &bad) || bad.Field != field || !errors.Is(err, blob.ErrInvalid) {
 			t.Errorf("%.20q: %v", text, err)
 		}
 	}

@@ -6,6 +6,7 @@ import (
 
 	"github.com/loom-bridge/loom-bridge/context/tokens"
 	"github.com/loom-bridge/loom-bridge/memory/kv"
+	"github.com/loom-bridge/loom-bridge/memory/kv/invalid"
 	"github.com/loom-bridge/loom-bridge/memory/kv/wire"
 )
 
@@ -31,11 +32,11 @@ func (l *Log) SaveAnchor(ctx context.Context, scope kv.Scope, session string, a 
 	}
 	switch {
 	case len(a.Model) > MaxModelBytes:
-		return &InvalidError{"model", fmt.Sprintf("is longer than %d bytes", MaxModelBytes)}
+		return invalid.Field(ErrInvalid, "model", "is longer than %d bytes", MaxModelBytes)
 	case len(a.ID) > MaxPromptIDBytes:
-		return &InvalidError{"prompt_id", fmt.Sprintf("is longer than %d bytes", MaxPromptIDBytes)}
+		return invalid.Field(ErrInvalid, "prompt_id", "is longer than %d bytes", MaxPromptIDBytes)
 	case a.Local < 0 || a.Real < 0 || a.Answer < 0:
-		return &InvalidError{"prompt_tokens", "are negative"}
+		return invalid.Field(ErrInvalid, "prompt_tokens", "are negative")
 	}
 	err = l.writer.Do(ctx, kv.Request{
 		Blind: []kv.Ref{l.Ref(scope)},

@@ -10,6 +10,7 @@ import (
 
 	"github.com/loom-bridge/loom-bridge/context/history"
 	"github.com/loom-bridge/loom-bridge/memory/kv"
+	"github.com/loom-bridge/loom-bridge/memory/kv/invalid"
 )
 
 // The policies of a session's history.
@@ -76,14 +77,14 @@ func (c Config) Over(base Config) Config {
 	}
 }
 
-// Check returns an *InvalidError that names the first field that breaks a rule,
+// Check returns an *invalid.Error that names the first field that breaks a rule,
 // or nil. Configure calls it; call it on settings that are for one call only.
 func (c Config) Check() error {
 	field, problem := c.check()
 	if problem == "" {
 		return nil
 	}
-	return &InvalidError{field, problem}
+	return invalid.Field(ErrInvalid, field, "%s", problem)
 }
 
 func (c Config) check() (field, problem string) {
@@ -147,7 +148,7 @@ func (l *Log) Config(ctx context.Context, scope kv.Scope, session string) (Confi
 // once; its error ends the call as it is. A request id makes the call safe to
 // repeat: the same id and content again give the first answer and change
 // nothing, other content is kv.ErrRequestReused. content is what the caller was
-// asked to do, in any form. Settings that break a rule are an *InvalidError.
+// asked to do, in any form. Settings that break a rule are an *invalid.Error.
 func (l *Log) Configure(ctx context.Context, scope kv.Scope, session string, change func(Config) (Config, error), requestID string, content []byte) (Config, error) {
 	session, err := sessionID(session)
 	if err != nil {

@@ -14,6 +14,7 @@ import (
 	"github.com/loom-bridge/loom-bridge/context/step"
 	"github.com/loom-bridge/loom-bridge/context/tokens"
 	"github.com/loom-bridge/loom-bridge/memory/kv"
+	"github.com/loom-bridge/loom-bridge/memory/kv/invalid"
 )
 
 func fullConfig() session.Config {
@@ -119,8 +120,8 @@ func TestSettingsThatAreRefused(t *testing.T) {
 		"max_tokens":                 {MaxTokens: -1},
 	} {
 		_, err := f.Configure(t.Context(), alice, "s", set(c), "r", nil)
-		invalid, ok := errors.AsType[*session.InvalidError](err)
-		if !ok || !strings.HasPrefix(name, invalid.Field) {
+		bad, ok := errors.AsType[*invalid.Error](err)
+		if !ok || !strings.HasPrefix(name, bad.Field) {
 			t.Errorf("%s: %v", name, err)
 		}
 	}

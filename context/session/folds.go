@@ -7,6 +7,7 @@ import (
 
 	"github.com/loom-bridge/loom-bridge/context/history"
 	"github.com/loom-bridge/loom-bridge/memory/kv"
+	"github.com/loom-bridge/loom-bridge/memory/kv/invalid"
 )
 
 // Limits of a session's folds.
@@ -68,7 +69,7 @@ func (l *Log) Folds(ctx context.Context, scope kv.Scope, session string) (Folds,
 // the number behind that of the last batch, undone ones included. version is that of the Folds they
 // were made from; ErrFoldsChanged says that it is no longer the session's. A
 // fold over MaxFoldBytes or a batch over MaxFoldsBytes is a *kv.LimitError, and
-// what could not stand in the session's history is an *InvalidError.
+// what could not stand in the session's history is an *invalid.Error.
 func (l *Log) AppendFolds(ctx context.Context, scope kv.Scope, session string, version uint64, made []history.Fold) error {
 	if err := checkSizes(made); err != nil {
 		return fmt.Errorf("session: append folds: %w", err)
@@ -103,9 +104,9 @@ func (l *Log) AppendFolds(ctx context.Context, scope kv.Scope, session string, v
 func (l *Log) MoveMark(ctx context.Context, scope kv.Scope, session string, version uint64, preset string, to history.Mark) error {
 	switch {
 	case preset == "" || len(preset) > MaxPresetBytes:
-		return &InvalidError{"preset", fmt.Sprintf("must be 1 to %d bytes", MaxPresetBytes)}
+		return invalid.Field(ErrInvalid, "preset", "must be 1 to %d bytes", MaxPresetBytes)
 	case !isCount(to.Older) || !isCount(to.Seen) || !isCount(to.Bare) || !isCount(to.Omitted) || !isCount(to.Whole):
-		return &InvalidError{"mark", "is negative or too large"}
+		return invalid.Field(ErrInvalid, "mark", "is negative or too large")
 	}
 	err := l.changeFolds(ctx, scope, session, version, func(_ context.Context, j journal, tx *kv.Tx, state *foldState) error {
 		before, marked := state.marks[preset]

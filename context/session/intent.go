@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/loom-bridge/loom-bridge/memory/kv"
+	"github.com/loom-bridge/loom-bridge/memory/kv/invalid"
 	"github.com/loom-bridge/loom-bridge/memory/kv/wire"
 )
 
@@ -75,7 +76,7 @@ func intentKey(scope kv.Scope, id string) []byte {
 // every such call.
 func (l *Log) WriteIntent(ctx context.Context, scope kv.Scope, in Intent) error {
 	if in.ID == "" || len(in.ID) > MaxIntentIDBytes {
-		return &InvalidError{"intent id", fmt.Sprintf("must be 1 to %d bytes", MaxIntentIDBytes)}
+		return invalid.Field(ErrInvalid, "intent id", "must be 1 to %d bytes", MaxIntentIDBytes)
 	}
 	if in.Time.IsZero() {
 		in.Time = l.now()

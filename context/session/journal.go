@@ -8,6 +8,7 @@ import (
 
 	"github.com/loom-bridge/loom-bridge/context/history"
 	"github.com/loom-bridge/loom-bridge/memory/kv"
+	"github.com/loom-bridge/loom-bridge/memory/kv/invalid"
 )
 
 // journal is where one session's folds stand: entries that never change, and a
@@ -201,17 +202,17 @@ func checkSizes(made []history.Fold) error {
 // at a position.
 func checkBatch(made []history.Fold, number, end uint64) error {
 	if len(made) == 0 {
-		return &InvalidError{"folds", "are missing"}
+		return invalid.Field(ErrInvalid, "folds", "are missing")
 	}
 	for i, f := range made {
 		field := fmt.Sprintf("folds[%d]", i)
 		switch _, err := history.DecodeFold(history.AppendFold(nil, f)); {
 		case err != nil:
-			return &InvalidError{field, "can't stand in a history: " + err.Error()}
+			return invalid.Field(ErrInvalid, field, "can't stand in a history: %s", err.Error())
 		case f.Batch != number:
-			return &InvalidError{field + ".batch", fmt.Sprintf("is %d; the next batch is %d", f.Batch, number)}
+			return invalid.Field(ErrInvalid, field+".batch", "is %d; the next batch is %d", f.Batch, number)
 		case f.Spans[len(f.Spans)-1].Last > end || f.Through > end:
-			return &InvalidError{field, fmt.Sprintf("reaches behind the end of the log at %d", end)}
+			return invalid.Field(ErrInvalid, field, "reaches behind the end of the log at %d", end)
 		}
 	}
 	return nil

@@ -10,6 +10,7 @@ import (
 	"unicode/utf8"
 
 	"github.com/loom-bridge/loom-bridge/memory/kv"
+	"github.com/loom-bridge/loom-bridge/memory/kv/invalid"
 )
 
 // Limits of what a caller may append.
@@ -122,7 +123,7 @@ var (
 // AppendMessages adds 1 to MaxMessages messages to a session, all or none, and
 // returns their positions. A request id makes the call safe to repeat: the same
 // id and messages again give the first answer and write nothing, other messages
-// are kv.ErrRequestReused. Input that breaks a rule is an *InvalidError.
+// are kv.ErrRequestReused. Input that breaks a rule is an *invalid.Error.
 func (l *Log) AppendMessages(ctx context.Context, scope kv.Scope, session string, msgs []Message, requestID string) ([]uint64, error) {
 	session, err := sessionID(session)
 	if err != nil {
@@ -173,9 +174,9 @@ func sessionID(id string) (string, error) {
 	case id == "":
 		return DefaultSession, nil
 	case len(id) > MaxSessionIDBytes:
-		return "", &InvalidError{"session_id", fmt.Sprintf("is longer than %d bytes", MaxSessionIDBytes)}
+		return "", invalid.Field(ErrInvalid, "session_id", "is longer than %d bytes", MaxSessionIDBytes)
 	case !utf8.ValidString(id) || strings.IndexByte(id, 0) >= 0:
-		return "", &InvalidError{"session_id", "holds NUL or is not UTF-8"}
+		return "", invalid.Field(ErrInvalid, "session_id", "holds NUL or is not UTF-8")
 	}
 	return id, nil
 }
@@ -191,15 +192,15 @@ func scoped(scope kv.Scope, id string) (string, error) {
 
 func checkMessages(msgs []Message) error {
 	if len(msgs) == 0 || len(msgs) > MaxMessages {
-		return &InvalidError{"messages", fmt.Sprintf("must be 1 to %d", MaxMessages)}
+		return invalid.Field(ErrInvalid, "messages", "must be 1 to %d", MaxMessages)
 	}
 	total := 0
 	for i, m := range msgs {
 		if field, problem := m.check(); problem != "" {
-			return &InvalidError{fmt.Sprintf("messages[%d].%s", i, field), problem}
+			return invalid.Field(ErrInvalid, fmt.Sprintf("messages[%d].%s", i, field), "%s", problem)
 		}
 		if total += m.size(); total > MaxAppendBytes {
-			return &InvalidError{"messages", fmt.Sprintf("hold more than %d bytes of text", MaxAppendBytes)}
+			return invalid.Field(ErrInvalid, "messages", "hold more than %d bytes of text", MaxAppendBytes)
 		}
 	}
 	return nil

@@ -13,6 +13,7 @@ import (
 	"github.com/loom-bridge/loom-bridge/context/session"
 	"github.com/loom-bridge/loom-bridge/context/step"
 	"github.com/loom-bridge/loom-bridge/memory/kv"
+	"github.com/loom-bridge/loom-bridge/memory/kv/invalid"
 )
 
 func conversation() []session.Message {
@@ -170,8 +171,8 @@ func TestMessageRules(t *testing.T) {
 				}
 				return
 			}
-			var invalid *session.InvalidError
-			if !errors.As(err, &invalid) || invalid.Field != "messages[1]."+tt.field || !errors.Is(err, session.ErrInvalid) {
+			var bad *invalid.Error
+			if !errors.As(err, &bad) || bad.Field != "messages[1]."+tt.field || !errors.Is(err, session.ErrInvalid) {
 				t.Errorf("got %v, want messages[1].%s", err, tt.field)
 			}
 			if got := mustCollect(t, f.Entries(t.Context(), alice, "s")); len(got) != 0 {
@@ -285,7 +286,7 @@ func TestToolsInBlocksAreBounded(t *testing.T) {
 	}
 	for n, ok := range map[int]bool{session.MaxToolCalls: true, session.MaxToolCalls + 1: false} {
 		_, err := f.AppendMessages(t.Context(), alice, "s", []session.Message{{Role: session.Assistant, BlocksJSON: blocks(n)}}, "")
-		bad, refused := errors.AsType[*session.InvalidError](err)
+		bad, refused := errors.AsType[*invalid.Error](err)
 		if refused == ok || refused && bad.Field != "messages[0].blocks_json" {
 			t.Errorf("%d tools: %v", n, err)
 		}

@@ -13,6 +13,7 @@ import (
 
 	"github.com/loom-bridge/loom-bridge/context/step"
 	"github.com/loom-bridge/loom-bridge/memory/kv"
+	"github.com/loom-bridge/loom-bridge/memory/kv/invalid"
 )
 
 // Limits of a task. All of one fit one value, and one record of long-term
@@ -111,11 +112,11 @@ func (t *Task) Status() string {
 // important tells whether the task moves up.
 func (t *Task) important() bool { return t.Importance > ImportantTask }
 
-// Check returns an *InvalidError for the first field that breaks a rule. Its
+// Check returns an *invalid.Error for the first field that breaks a rule. Its
 // field is named as in the API, without what stands around the task.
 func (t *Task) Check() error {
 	if field, problem := t.check(); problem != "" {
-		return &InvalidError{field, problem}
+		return invalid.Field(ErrInvalid, field, "%s", problem)
 	}
 	_, err := sessionID(t.SessionID)
 	return err
@@ -191,7 +192,7 @@ func checkTaskTags(tags []string) string {
 // whose id is there already is that task if all else is the same, too: nothing is
 // written, but that a result that was empty is filled in. The result may be left
 // out the second time, and so may the time. Another content is ErrTaskExists. What
-// breaks a rule is an *InvalidError.
+// breaks a rule is an *invalid.Error.
 func (l *Log) StageTask(ctx context.Context, tx *kv.Tx, scope kv.Scope, t Task) (Task, error) {
 	if err := t.Check(); err != nil {
 		return Task{}, err

@@ -15,6 +15,7 @@ import (
 
 	"github.com/loom-bridge/loom-bridge/context/session"
 	"github.com/loom-bridge/loom-bridge/memory/kv"
+	"github.com/loom-bridge/loom-bridge/memory/kv/invalid"
 )
 
 func (f *fixture) MustAddTask(tb testing.TB, task session.Task) session.Task {
@@ -164,7 +165,7 @@ func TestTaskChecks(t *testing.T) {
 			task := fullTask()
 			s(&task)
 			_, err := f.AddTask(t.Context(), alice, task)
-			if bad := new(session.InvalidError); !errors.As(err, &bad) || bad.Field != field {
+			if bad := new(invalid.Error); !errors.As(err, &bad) || bad.Field != field {
 				t.Errorf("%s %d: got %v", field, i, err)
 			}
 		}

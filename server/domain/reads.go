@@ -12,6 +12,7 @@ import (
 	"github.com/loom-bridge/loom-bridge/context/session"
 	"github.com/loom-bridge/loom-bridge/context/step"
 	"github.com/loom-bridge/loom-bridge/memory/kv"
+	"github.com/loom-bridge/loom-bridge/memory/kv/invalid"
 	"github.com/loom-bridge/loom-bridge/server"
 )
 
@@ -135,7 +136,7 @@ func (r reads) message(ctx context.Context, scope kv.Scope, sessionID string, po
 // task finds a task of the agent, of any session.
 func (r reads) task(ctx context.Context, scope kv.Scope, id string) (logged, error) {
 	t, err := r.log.Task(ctx, scope, id)
-	if _, bad := errors.AsType[*session.InvalidError](err); bad || errors.Is(err, session.ErrTaskNotFound) {
+	if _, bad := errors.AsType[*invalid.Error](err); bad || errors.Is(err, session.ErrTaskNotFound) {
 		err = &blob.MissingError{Name: id, Reason: "the agent has no such task"}
 	}
 	if err != nil {

@@ -12,6 +12,7 @@ import (
 	"github.com/loom-bridge/loom-bridge/bridge/agents"
 	"github.com/loom-bridge/loom-bridge/bridge/events"
 	"github.com/loom-bridge/loom-bridge/memory/kv"
+	"github.com/loom-bridge/loom-bridge/memory/kv/invalid"
 )
 
 // Sentences in place of errors that speak of the server's own affairs. The log
@@ -37,11 +38,8 @@ func publicText(err error) string {
 // server: what was wrong with the request, or else a sentence in its place, and the
 // log has the error. Clients look for the name of a field.
 func (d Deps) plain(ctx context.Context, operation string, err error) string {
-	if bad, ok := errors.AsType[*agents.InvalidError](err); ok {
-		return bad.Field + " " + bad.Reason
-	}
-	if bad, ok := errors.AsType[*events.InvalidError](err); ok {
-		return bad.Field + " " + clip(bad.Reason)
+	if bad, ok := errors.AsType[*invalid.Error](err); ok {
+		return bad.Field + " " + clip(bad.Problem)
 	}
 	if reserved, ok := errors.AsType[*events.ReservedTopicError](err); ok {
 		return "topic " + reserved.Topic + " is the server's own"

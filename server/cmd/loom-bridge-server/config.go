@@ -17,6 +17,7 @@ import (
 	"github.com/loom-bridge/loom-bridge/context/session"
 	"github.com/loom-bridge/loom-bridge/memory/analysis"
 	"github.com/loom-bridge/loom-bridge/memory/embed"
+	"github.com/loom-bridge/loom-bridge/memory/kv/invalid"
 	"github.com/loom-bridge/loom-bridge/server"
 )
 
@@ -118,7 +119,7 @@ func (c Config) checkTLS() error {
 
 // checkHistory checks that policy and preset go together.
 func (c Config) checkHistory() error {
-	bad, ok := errors.AsType[*session.InvalidError](c.history().Check())
+	bad, ok := errors.AsType[*invalid.Error](c.history().Check())
 	switch {
 	case !ok:
 		return nil
