@@ -132,7 +132,7 @@ func serve(ctx context.Context, config Config, env environment, stdout, stderr i
 	shares := server.NewShares(config.Limits, credentials == nil)
 	parts, err := domain.Open(engine, places, &domain.Options{
 		StoreDir: config.DataDir, Models: models, History: config.history(), Retention: config.Retention,
-		Presets: config.preset, Reduction: reduction, Reference: referenceStyles()[config.byPreset().ReferenceStyle], Compress: config.compress(),
+		Presets: config.preset, Reduction: reduction, Reference: config.ownPreset().Reference, Compress: config.compress(),
 		ResultTokens: config.ToolResultMaxTokens, DropWritten: !config.WriteStoreContent, MaxResultBytes: config.MaxResultBytes, Blobs: config.blobs(), RegistrationIdle: config.RegistrationIdle,
 		Memory: memory.Options{Language: language, Embedder: countEmbedder(embedder, metrics.registry), VectorWeight: config.VectorWeight}, Tiers: config.Tiers, Logger: logger,
 		AnsweredFor: config.RequestRetention,
