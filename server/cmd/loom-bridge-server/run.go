@@ -18,6 +18,7 @@ import (
 	"github.com/loom-bridge/loom-bridge/memory/kv"
 	"github.com/loom-bridge/loom-bridge/memory/kv/rockskv"
 	"github.com/loom-bridge/loom-bridge/server"
+	"github.com/loom-bridge/loom-bridge/server/auth"
 	"github.com/loom-bridge/loom-bridge/server/compose"
 )
 
@@ -251,9 +252,9 @@ func announce(config Config, address string, output io.Writer, opened *closers) 
 
 // tenants returns those that share the disk, as of each call: credentials may be read
 // again.
-func tenants(config Config, credentials *server.Credentials) func() []string {
+func tenants(config Config, credentials *auth.Credentials) func() []string {
 	if credentials == nil {
-		return func() []string { return []string{server.DefaultTenant} }
+		return func() []string { return []string{auth.DefaultTenant} }
 	}
 	return func() []string {
 		all := credentials.Tenants()
