@@ -6,6 +6,8 @@ import (
 	"slices"
 	"strings"
 	"sync"
+
+	"github.com/loom-bridge/loom-bridge/context/excerpt"
 )
 
 // DefaultMemoBytes bounds a Memo: it is enough for the folds of a hundred long
@@ -39,7 +41,7 @@ type Memo struct {
 type remembered struct {
 	key   any // a text, or the hash of a long one
 	names *names
-	best  []Identifier
+	best  []excerpt.Identifier
 }
 
 // hash is the key of a text that is too long to be kept.
@@ -77,7 +79,7 @@ func (m *Memo) of(text string) *names {
 
 // ranked returns what find returns of parts of a text, for reading only, without
 // the text's memory.
-func (m *Memo) ranked(parts []string, find func() []Identifier) []Identifier {
+func (m *Memo) ranked(parts []string, find func() []excerpt.Identifier) []excerpt.Identifier {
 	key := hash(sha256.Sum256([]byte(strings.Join(parts, "\x00"))))
 	if known, ok := m.known(key); ok {
 		return known.best

@@ -5,6 +5,7 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/loom-bridge/loom-bridge/context/excerpt"
 	"github.com/loom-bridge/loom-bridge/context/text"
 )
 
@@ -117,15 +118,12 @@ func (r *Reducer) clip(s shown, lines int) clipped {
 		room -= readOnBytes
 	}
 	room = max(room, 0)
-	headRoom := room * 2 / 3
-	if s.isError {
-		headRoom = room / 3
-	}
-	head := headLines(s.text, headRoom)
+	headRoom, tailRoom := excerpt.Halves(room, s.isError)
+	head := excerpt.NamedHead(s.text, headRoom)
 	if lines > 0 {
 		head = firstLines(head, lines)
 	}
-	end := tailLines(tail, min(room-headRoom, max(int(s.size)-len(head), 0)))
+	end := excerpt.NamedTail(tail, min(tailRoom, max(int(s.size)-len(head), 0)))
 	if lines > 0 {
 		end = lastLines(end, lines)
 	}
@@ -215,26 +213,6 @@ func (s Step) Beginning() int {
 		return at
 	}
 	return len(s.Inline)
-}
-
-// headLines returns at most n leading bytes, whole lines if that keeps half of
-// them.
-func headLines(s string, n int) string {
-	s = text.Head(s, n)
-	if end := strings.LastIndexByte(s, '\n'); end >= n/2 {
-		return s[:end]
-	}
-	return s
-}
-
-// tailLines returns at most n trailing bytes, whole lines if that keeps half of
-// them.
-func tailLines(s string, n int) string {
-	s = text.Tail(s, n)
-	if start := strings.IndexByte(s, '\n'); start >= 0 && len(s)-start-1 >= n/2 {
-		return s[start+1:]
-	}
-	return s
 }
 
 // moreLines tells whether a text has more than n lines.
