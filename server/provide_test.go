@@ -12,6 +12,7 @@ import (
 	loomv1pb "github.com/loom-bridge/loom-bridge/proto/gen/loom/v1"
 	loombridgev1 "github.com/loom-bridge/loom-bridge/proto/gen/loombridge/v1"
 	"github.com/loom-bridge/loom-bridge/server"
+	"github.com/loom-bridge/loom-bridge/server/auth"
 	"github.com/loom-bridge/loom-bridge/server/compose"
 	"github.com/loom-bridge/loom-bridge/server/servertest"
 )
@@ -60,7 +61,7 @@ func TestNamesOfToolsBelongToAgents(t *testing.T) {
 	_, _ = first.stream.Recv()
 	// One that is noticed only after the goodbye would count as the agent's end.
 	MustBecome(t, "the broken stream is noticed", func() bool {
-		got, _ := directory.Get(server.DefaultTenant, "first")
+		got, _ := directory.Get(auth.DefaultTenant, "first")
 		return got.Streams == 0
 	})
 	MustFail(t, attachError(t, t.Context(), s, providing("second", "desk:price")), codes.AlreadyExists, "TOOL_NAME_TAKEN")
