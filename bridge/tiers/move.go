@@ -91,7 +91,7 @@ func (t *Tiers) moves(ctx context.Context, p place, records []memory.Record, tie
 	size := 0
 	for _, r := range records {
 		values := memory.Record{Tier: tier, Text: r.Text}
-		task, err := t.log.Task(ctx, p.scope, strings.TrimPrefix(r.Key, keyPrefix))
+		task, err := t.log.Task(ctx, p.scope, strings.TrimPrefix(r.Key, session.TaskFolder))
 		switch {
 		case err == nil:
 			values.Text = kept(r, recordText(task, r.Tier), recordText(task, tier))

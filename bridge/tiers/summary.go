@@ -13,14 +13,11 @@ import (
 // Kind is the kind of the records that are tasks.
 const Kind = "task"
 
-// keyPrefix begins the keys of such records.
-const keyPrefix = "task/"
-
 // summaryRunes is how many characters a summary has of parameters and of results.
 const summaryRunes = 200
 
 // Key is the key of the record of a task.
-func Key(taskID string) string { return keyPrefix + taskID }
+func Key(taskID string) string { return session.TaskFolder + taskID }
 
 // Summary is what a record says about its task, as metadata.
 type Summary struct {

@@ -1,4 +1,4 @@
-package compose
+package readback
 
 import (
 	"bytes"
@@ -25,8 +25,8 @@ const (
 
 // result finds what the id of a step leads to: the result as it was given, or what
 // the call wrote, if that was kept and the result is short.
-func (r reads) result(ctx context.Context, scope kv.Scope, o original) (blob.Entry, error) {
-	e, err := r.step(ctx, scope, o.number)
+func (r *Reader) result(ctx context.Context, scope kv.Scope, t target) (blob.Entry, error) {
+	e, err := r.step(ctx, scope, t.number)
 	if err != nil {
 		return blob.Entry{}, err
 	}
@@ -36,89 +36,89 @@ func (r reads) result(ctx context.Context, scope kv.Scope, o original) (blob.Ent
 			return kept, err
 		}
 	}
-	return r.givenOf(ctx, scope, e, o)
+	return r.givenOf(ctx, scope, e, t)
 }
 
 // given finds the result of a step as it was given.
-func (r reads) given(ctx context.Context, scope kv.Scope, o original) (blob.Entry, error) {
-	e, err := r.step(ctx, scope, o.number)
+func (r *Reader) given(ctx context.Context, scope kv.Scope, t target) (blob.Entry, error) {
+	e, err := r.step(ctx, scope, t.number)
 	if err != nil {
 		return blob.Entry{}, err
 	}
-	return r.givenOf(ctx, scope, e, o)
+	return r.givenOf(ctx, scope, e, t)
 }
 
 // givenOf says where the result of a step is: in a blob, in what was read back, or
 // in the log itself.
-func (r reads) givenOf(ctx context.Context, scope kv.Scope, e session.Entry, o original) (blob.Entry, error) {
+func (r *Reader) givenOf(ctx context.Context, scope kv.Scope, e session.Entry, t target) (blob.Entry, error) {
 	s := e.Step
 	switch s.Given.Source {
 	case step.SourceBlob:
 		return r.stored(ctx, scope, s.Given.Path)
 	case step.SourceInline, step.SourceStep, step.SourceFrame:
-		return r.made(ctx, scope, s, original{number: o.number, form: formResult})
+		return r.made(ctx, scope, s.SessionID, target{number: t.number, form: formResult})
 	}
 	if s.OutcomePath == "" {
-		return r.made(ctx, scope, s, original{number: o.number, form: formResult})
+		return r.made(ctx, scope, s.SessionID, target{number: t.number, form: formResult})
 	}
-	elsewhere, isOriginal := parseOriginal(s.OutcomePath)
+	elsewhere, isTarget := parseTarget(s.OutcomePath)
 	switch {
-	case !isOriginal:
+	case !isTarget:
 		return r.stored(ctx, scope, s.OutcomePath)
-	case elsewhere.form == formTask || elsewhere.isMessage() || elsewhere.number < o.number: // so that this ends
-		return r.original(ctx, scope, s.SessionID, elsewhere)
+	case elsewhere.form == formTask || elsewhere.isMessage() || elsewhere.number < t.number: // so that this ends
+		return r.found(ctx, scope, s.SessionID, elsewhere)
 	}
 	return blob.Entry{}, fmt.Errorf("%w: %s says that its result is in %s", session.ErrDamaged, s.ID(), s.OutcomePath)
 }
 
 // view finds a form of a step's result other than the original. Where the result
 // is the form already, that is the result.
-func (r reads) view(ctx context.Context, scope kv.Scope, o original) (blob.Entry, error) {
-	e, err := r.step(ctx, scope, o.number)
+func (r *Reader) view(ctx context.Context, scope kv.Scope, t target) (blob.Entry, error) {
+	e, err := r.step(ctx, scope, t.number)
 	if err != nil {
 		return blob.Entry{}, err
 	}
-	if g := e.Step.Given; o.form == formMedia && o.index == 0 && g.Form == step.FormBytes && g.MediaType != "" {
-		return r.givenOf(ctx, scope, e, o)
+	if g := e.Step.Given; t.form == formMedia && t.index == 0 && g.Form == step.FormBytes && g.MediaType != "" {
+		return r.givenOf(ctx, scope, e, t)
 	}
-	if o.form != formText {
-		return r.made(ctx, scope, e.Step, o)
+	if t.form != formText {
+		return r.made(ctx, scope, e.Step.SessionID, t)
 	}
-	given, err := r.result(ctx, scope, o)
+	given, err := r.result(ctx, scope, t)
 	isText := given.Kind == blob.KindText || given.Kind == blob.KindLog
 	if err != nil || given.Ref != "" && isText || given.Size > maxViewBytes || e.Step.Given.Form == step.FormUnknown {
 		return given, err
 	}
-	return r.made(ctx, scope, e.Step, o)
+	return r.made(ctx, scope, e.Step.SessionID, t)
 }
 
-// made describes a form that is not stored as it is read.
-func (r reads) made(ctx context.Context, scope kv.Scope, s *step.Step, o original) (blob.Entry, error) {
-	found, err := r.logged(ctx, scope, s.SessionID, o)
+// made describes what is not stored as it is read.
+func (r *Reader) made(ctx context.Context, scope kv.Scope, sessionID string, t target) (blob.Entry, error) {
+	c, err := r.content(ctx, scope, sessionID, t)
 	if err != nil {
 		return blob.Entry{}, err
 	}
-	return found.entry(scope, cmp.Or(s.SessionID, session.DefaultSession), o), nil
+	return c.entry(scope, sessionID, t), nil
 }
 
 // form makes a form of a step's result.
-func (r reads) form(ctx context.Context, scope kv.Scope, s *step.Step, o original, to *logged) error {
+func (r *Reader) form(ctx context.Context, scope kv.Scope, s *step.Step, t target, to *content) error {
 	given, err := r.bytes(ctx, scope, s)
 	if err != nil {
 		return err
 	}
-	if o.form != formResult && given.Form == step.FormJSON && bytes.Count(given.Data, []byte{','}) > maxViewParts {
-		return &blob.MissingError{Name: o.path(), Reason: fmt.Sprintf("the JSON has more than %d parts, so no other form of it is made", maxViewParts)}
+	if t.form != formResult && given.Form == step.FormJSON && bytes.Count(given.Data, []byte{','}) > maxViewParts {
+		return &blob.MissingError{Name: t.path(), Reason: fmt.Sprintf("the JSON has more than %d parts, so no other form of it is made", maxViewParts)}
 	}
 	ok := true
-	switch o.form {
+	switch t.form {
 	case formText:
 		to.data = given.Text()
 	case formStdout, formStderr:
-		to.data, ok = printed(s, given, o.form == formStderr)
+		to.data, ok = printed(s, given, t.form == formStderr)
 	case formMedia:
-		if found := given.Media(); o.index < len(found) {
-			to.data, to.mediaType = found[o.index].Data, found[o.index].Type
+		if found := given.Media(); t.index < len(found) {
+			to.data, to.mediaType = found[t.index].Data, found[t.index].Type
 			to.kind = media.Kind(to.mediaType)
 		} else {
 			ok = false
@@ -129,7 +129,7 @@ func (r reads) form(ctx context.Context, scope kv.Scope, s *step.Step, o origina
 		to.mediaType = cmp.Or(given.MediaType, to.mediaType)
 	}
 	if !ok {
-		return &blob.MissingError{Name: o.path(), Reason: "the result of " + s.ID() + " has no such form"}
+		return &blob.MissingError{Name: t.path(), Reason: "the result of " + s.ID() + " has no such form"}
 	}
 	return nil
 }
@@ -150,24 +150,24 @@ func printed(s *step.Step, given step.Original, stderr bool) ([]byte, bool) {
 
 // bytes reads all of a step's result as it was given. That of a step without one is
 // why it failed.
-func (r reads) bytes(ctx context.Context, scope kv.Scope, s *step.Step) (step.Original, error) {
+func (r *Reader) bytes(ctx context.Context, scope kv.Scope, s *step.Step) (step.Original, error) {
 	g := s.Given
-	o := step.Original{Form: g.Form, MediaType: g.MediaType, Name: cmp.Or(s.OutcomePath, s.ID())}
+	given := step.Original{Form: g.Form, MediaType: g.MediaType, Name: cmp.Or(s.OutcomePath, s.ID())}
 	switch g.Source {
 	case step.SourceInline:
-		o.Data = []byte(s.Inline)
-		return o, nil
+		given.Data = []byte(s.Inline)
+		return given, nil
 	case step.SourceStep:
-		o.Data = g.Data
-		return o, nil
+		given.Data = g.Data
+		return given, nil
 	}
 	p := s.OutcomePath
 	if g.Source == step.SourceBlob {
 		p = g.Path
 	}
 	if p == "" {
-		o.Form, o.Data = step.FormText, []byte(s.ResultText())
-		return o, nil
+		given.Form, given.Data = step.FormText, []byte(s.ResultText())
+		return given, nil
 	}
 	e, err := r.Lookup(ctx, scope, s.SessionID, p)
 	if err != nil {
@@ -176,20 +176,20 @@ func (r reads) bytes(ctx context.Context, scope kv.Scope, s *step.Step) (step.Or
 	if e.Size > maxViewBytes {
 		return step.Original{}, &blob.MissingError{Name: p, Reason: fmt.Sprintf("it has %d bytes, and other forms are made of at most %d", e.Size, maxViewBytes)}
 	}
-	if o.Data, err = r.everything(ctx, scope, e); err != nil {
+	if given.Data, err = r.all(ctx, scope, e); err != nil {
 		return step.Original{}, err
 	}
 	if g.Source == step.SourceFrame {
-		o.Data, err = step.Unframe(g.Data, o.Data)
+		given.Data, err = step.Unframe(g.Data, given.Data)
 	}
-	if o.Form == step.FormUnknown || o.Form == step.FormNone {
-		o.Form = step.FormText
+	if given.Form == step.FormUnknown || given.Form == step.FormNone {
+		given.Form = step.FormText
 	}
-	return o, err
+	return given, err
 }
 
-// everything reads all of what Lookup found.
-func (r reads) everything(ctx context.Context, scope kv.Scope, e blob.Entry) ([]byte, error) {
+// all reads all of what Lookup found.
+func (r *Reader) all(ctx context.Context, scope kv.Scope, e blob.Entry) ([]byte, error) {
 	data := make([]byte, 0, e.Size)
 	for piece, err := range r.Read(ctx, scope, e, 0, -1) {
 		if err != nil {

@@ -1,25 +1,20 @@
-package compose
+package readback
 
 import (
 	"path"
 	"strconv"
 	"strings"
 
-	"github.com/loom-bridge/loom-bridge/bridge/tiers"
 	"github.com/loom-bridge/loom-bridge/context/blob"
 	"github.com/loom-bridge/loom-bridge/context/session"
 	"github.com/loom-bridge/loom-bridge/context/step"
 )
 
-// historyFolder is where steps and messages lie as files; historyAlias is its
-// short name.
-const (
-	historyFolder = "workspace/history/"
-	historyAlias  = "history/"
-)
+// shortFolder is the short name of session.HistoryFolder.
+const shortFolder = "history/"
 
-// original names something of a log, in one of its forms.
-type original struct {
+// target is something of a log, in one of its forms, that a name leads to.
+type target struct {
 	number uint64 // of the step, or position of the message
 	form   form
 	// index chooses one of several media.
@@ -44,8 +39,7 @@ const (
 	formTask
 )
 
-// stepForms are the endings of the names of a step's forms, the ones that are
-// written first.
+// stepForms are the endings of the names of a step's forms.
 func stepForms() map[string]form {
 	return map[string]form{
 		"": formResult, "original": formResult, "txt": formText, "stdout": formStdout, "stderr": formStderr, "media": formMedia,
@@ -53,53 +47,53 @@ func stepForms() map[string]form {
 	}
 }
 
-// parseOriginal reads the name of a step, a message or a task. Names are as they
-// are shown: other numbers of digits are none.
-func parseOriginal(name string) (original, bool) {
+// parseTarget reads the name of a step, a message or a task. Names are as prompts
+// show them: "step_12" is none.
+func parseTarget(name string) (target, bool) {
 	if name == "" || len(name) > blob.MaxPathBytes || strings.IndexByte(name, 0) >= 0 {
-		return original{}, false
+		return target{}, false
 	}
-	if id, ok := strings.CutPrefix(name, tiers.Key("")); ok && id != "" {
-		return original{form: formTask, task: id}, true
+	if id, ok := strings.CutPrefix(name, session.TaskFolder); ok && id != "" {
+		return target{form: formTask, task: id}, true
 	}
 	name = path.Clean(name)
-	base, inHistory := strings.CutPrefix(name, historyFolder)
+	base, inHistory := strings.CutPrefix(name, session.HistoryFolder)
 	if !inHistory {
-		base, inHistory = strings.CutPrefix(name, historyAlias)
+		base, inHistory = strings.CutPrefix(name, shortFolder)
 	}
 	id, ext, dotted := strings.Cut(base, ".")
 	if dotted && (!inHistory && ext != "txt" || ext == "") {
-		return original{}, false
+		return target{}, false
 	}
 	if n, ok := step.ParseID(id); ok {
-		return stepOriginal(n, ext)
+		return stepTarget(n, ext)
 	}
 	if n, ok := session.ParseMessageID(id); ok {
 		form, ok := map[string]form{"": formMessage, "txt": formMessage, "json": formMessageJSON}[ext]
-		return original{number: n, form: form}, ok
+		return target{number: n, form: form}, ok
 	}
-	return original{}, false
+	return target{}, false
 }
 
-// stepOriginal reads the ending of a step's name.
-func stepOriginal(number uint64, ext string) (original, bool) {
-	o := original{number: number}
+// stepTarget reads the ending of a step's name.
+func stepTarget(number uint64, ext string) (target, bool) {
+	t := target{number: number}
 	if digits, ok := strings.CutPrefix(ext, "media"); ok && digits != "" {
 		index, err := strconv.Atoi(digits)
-		o.form, o.index = formMedia, index
-		return o, err == nil && index >= 0 && index < step.MaxMedia && strconv.Itoa(index) == digits
+		t.form, t.index = formMedia, index
+		return t, err == nil && index >= 0 && index < step.MaxMedia && strconv.Itoa(index) == digits
 	}
 	form, ok := stepForms()[ext]
-	o.form = form
-	return o, ok
+	t.form = form
+	return t, ok
 }
 
-func (o original) isMessage() bool { return o.form == formMessage || o.form == formMessageJSON }
+func (t target) isMessage() bool { return t.form == formMessage || t.form == formMessageJSON }
 
-// path is the one name that an original is given.
-func (o original) path() string {
-	id := historyFolder + step.ID(o.number)
-	switch o.form {
+// path is the one name that a target is given in answers.
+func (t target) path() string {
+	id := session.HistoryFolder + step.ID(t.number)
+	switch t.form {
 	case formText:
 		return id + ".txt"
 	case formStdout:
@@ -107,17 +101,17 @@ func (o original) path() string {
 	case formStderr:
 		return id + ".stderr"
 	case formMedia:
-		return id + ".media" + strconv.Itoa(o.index)
+		return id + ".media" + strconv.Itoa(t.index)
 	case formStepJSON:
 		return id + ".json"
 	case formStepCompact:
 		return id + ".compact"
 	case formMessage:
-		return historyFolder + session.MessageID(o.number) + ".txt"
+		return session.HistoryFolder + session.MessageID(t.number) + ".txt"
 	case formMessageJSON:
-		return historyFolder + session.MessageID(o.number) + ".json"
+		return session.HistoryFolder + session.MessageID(t.number) + ".json"
 	case formTask:
-		return tiers.Key(o.task)
+		return session.TaskFolder + t.task
 	}
 	return id + ".original"
 }

@@ -6,6 +6,14 @@ import (
 	"strings"
 )
 
+// The folders that the steps, messages and tasks of an agent can be read in, by
+// names such as workspace/history/step_012.json and task/t1. A task's name is also
+// the key of its record in memory.
+const (
+	HistoryFolder = "workspace/history/"
+	TaskFolder    = "task/"
+)
+
 // messagePrefix begins every message id.
 const messagePrefix = "message_"
 
