@@ -11,6 +11,7 @@ import (
 	"github.com/loom-bridge/loom-bridge/context/session"
 	"github.com/loom-bridge/loom-bridge/memory/kv"
 	loombridgev1 "github.com/loom-bridge/loom-bridge/proto/gen/loombridge/v1"
+	"github.com/loom-bridge/loom-bridge/server/auth"
 )
 
 // Tasks is what the handlers need of the tiers of tasks.
@@ -70,7 +71,7 @@ func (s *contextService) GetTask(ctx context.Context, r *loombridgev1.GetTaskReq
 	if err := checkGetTaskRequest(r); err != nil {
 		return nil, err
 	}
-	scope, err := agentScope(ctx, r.GetAgentId())
+	scope, err := auth.AgentScope(ctx, r.GetAgentId())
 	if err != nil {
 		return nil, err
 	}
