@@ -42,15 +42,7 @@ type Compactor struct {
 
 // NewCompactor returns a compactor that counts with count.
 func NewCompactor(count func(text string) int, p Preset) *Compactor {
-	if p.Templates.Empty() {
-		p.Templates = step.DesignTemplates()
-	}
-	setDefault(&p.KeepRecent, DefaultKeepRecent)
-	setDefault(&p.TriggerSteps, DefaultTriggerSteps)
-	setDefault(&p.TriggerTokens, DefaultTriggerTokens)
-	setDefault(&p.SectionTokens, DefaultSectionTokens)
-	setDefault(&p.ProtectLast, DefaultProtectLast)
-	return &Compactor{count: count, preset: p}
+	return &Compactor{count: count, preset: p.withDefaults()}
 }
 
 // Full is a step in full: what was thought, done and seen.
@@ -83,7 +75,7 @@ func (c *Compactor) Observed(s step.Step) string { return s.ToObservation(c.pres
 
 // Hides tells whether a step in full leaves its result to its reference.
 func (c *Compactor) Hides(s step.Step) bool {
-	return c.preset.HideOffloaded && s.NeedsOffload() && !s.Pinned && (!c.preset.ShowReads || s.ToolName != step.ToolReadFile)
+	return c.preset.HideOffloaded && s.NeedsOffload() && !s.Pinned && (!*c.preset.ShowReads || s.ToolName != step.ToolReadFile)
 }
 
 // Result is what stands for the result of an act where that is a message of its
@@ -238,7 +230,7 @@ func (c *Compactor) earlier(runs [][]Act, omit int, out []bool) []string {
 	if omit == 0 && c.total(texts) <= c.preset.SectionTokens {
 		return texts
 	}
-	if c.preset.Fallback == FallbackCount {
+	if c.preset.Fallback != FallbackTrim {
 		return c.counted(runs, out)
 	}
 	// With each act that is left out there is less, but for the line that says so.

@@ -46,7 +46,7 @@ type ObservationStyle uint8
 // The observation styles.
 const (
 	// ObservationFull names what was worked on. The default.
-	ObservationFull ObservationStyle = iota
+	ObservationFull ObservationStyle = iota + 1
 	// ObservationDesign is shorter: it leaves out what the arguments say.
 	ObservationDesign
 )

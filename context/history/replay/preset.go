@@ -20,7 +20,7 @@ func Preset(name string, p history.Preset, sticky bool, s Settings) Policy {
 			run: run, count: count, sticky: sticky,
 			options:   history.Options{Prices: s.Prices, MessageTokens: messageTokens},
 			compactor: history.NewCompactor(count, p),
-			reducer:   step.NewReducer(reducerOptions(p)),
+			reducer:   step.NewReducer(&step.Options{Style: p.Observation}),
 		}
 	}}
 }
@@ -30,14 +30,6 @@ const (
 	literalForm = "_literal"
 	stickyForm  = "_sticky"
 )
-
-// reducerOptions are how a preset records steps.
-func reducerOptions(p history.Preset) *step.Options {
-	if p.Style == history.StyleDesign {
-		return &step.Options{Style: step.ObservationDesign}
-	}
-	return nil
-}
 
 // presetSession is a run under a preset. Its parts are the messages read so far,
 // a turn with its results as one.

@@ -1,4 +1,4 @@
-package domain_test
+package compose_test
 
 import (
 	"encoding/json"
@@ -15,7 +15,7 @@ import (
 	"github.com/loom-bridge/loom-bridge/context/step"
 	"github.com/loom-bridge/loom-bridge/memory/kv"
 	"github.com/loom-bridge/loom-bridge/memory/kv/memkv"
-	"github.com/loom-bridge/loom-bridge/server/domain"
+	"github.com/loom-bridge/loom-bridge/server/compose"
 )
 
 const day = 24 * time.Hour
@@ -24,7 +24,7 @@ var researcher = kv.AgentScope(tenant, "researcher")
 
 // clocked is a domain whose time is the test's.
 type clocked struct {
-	*domain.Domain
+	*compose.Domain
 	engine kv.Engine
 	now    time.Time
 }
@@ -34,8 +34,8 @@ func mustOpenClocked(tb testing.TB) *clocked {
 	c := &clocked{engine: memkv.New(nil), now: time.Date(2026, 1, 2, 12, 0, 0, 0, time.UTC)}
 	root, err := os.OpenRoot(tb.TempDir())
 	must(tb, err)
-	opts := &domain.Options{Now: func() time.Time { return c.now }, Blobs: blob.Options{CollectEvery: -1}}
-	c.Domain, err = domain.Open(c.engine, folder{root}, opts)
+	opts := &compose.Options{Now: func() time.Time { return c.now }, Blobs: blob.Options{CollectEvery: -1}}
+	c.Domain, err = compose.Open(c.engine, folder{root}, opts)
 	must(tb, err)
 	tb.Cleanup(func() {
 		must(tb, c.Close())

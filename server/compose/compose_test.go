@@ -1,4 +1,4 @@
-package domain_test
+package compose_test
 
 import (
 	"encoding/json"
@@ -13,7 +13,7 @@ import (
 	"github.com/loom-bridge/loom-bridge/context/step"
 	"github.com/loom-bridge/loom-bridge/memory/kv"
 	"github.com/loom-bridge/loom-bridge/memory/kv/memkv"
-	"github.com/loom-bridge/loom-bridge/server/domain"
+	"github.com/loom-bridge/loom-bridge/server/compose"
 )
 
 const tenant = "default"
@@ -22,12 +22,12 @@ type folder struct{ root *os.Root }
 
 func (f folder) Root(kv.Scope) (*os.Root, error) { return f.root, nil }
 
-func MustOpen(tb testing.TB) *domain.Domain {
+func MustOpen(tb testing.TB) *compose.Domain {
 	tb.Helper()
 	engine := memkv.New(nil)
 	root, err := os.OpenRoot(tb.TempDir())
 	must(tb, err)
-	d, err := domain.Open(engine, folder{root}, nil)
+	d, err := compose.Open(engine, folder{root}, nil)
 	must(tb, err)
 	tb.Cleanup(func() {
 		must(tb, d.Close())
@@ -46,7 +46,7 @@ func must(tb testing.TB, err error) {
 }
 
 // MustProvide opens a stream of an agent that answers its tool with result.
-func MustProvide(tb testing.TB, d *domain.Domain, agent, tool string, result agents.Result) {
+func MustProvide(tb testing.TB, d *compose.Domain, agent, tool string, result agents.Result) {
 	tb.Helper()
 	_, err := d.Agents.Register(tenant, agent, agents.Registration{Tools: []agents.Tool{{Name: tool, Schema: "{}"}}})
 	must(tb, err)
@@ -60,7 +60,7 @@ func MustProvide(tb testing.TB, d *domain.Domain, agent, tool string, result age
 	}()
 }
 
-func call(tb testing.TB, d *domain.Domain, tool string) hand.Answer {
+func call(tb testing.TB, d *compose.Domain, tool string) hand.Answer {
 	tb.Helper()
 	a, err := d.Hand.Call(tb.Context(), hand.Request{Scope: kv.AgentScope(tenant, "caller"), Name: tool, Args: json.RawMessage(`{"n":1}`)})
 	must(tb, err)

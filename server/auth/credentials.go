@@ -1,4 +1,4 @@
-package server
+package auth
 
 import (
 	"crypto/sha256"
@@ -24,7 +24,7 @@ import (
 var ErrCredentials = errors.New("server: bad credentials file")
 
 // maxCredentialsBytes bounds the file: ten thousand credentials fit.
-const maxCredentialsBytes = 8 * mib
+const maxCredentialsBytes = 8 << 20
 
 // Credentials are the callers a server knows: those that the file named when it
 // was read last. All methods are safe for concurrent use.
@@ -280,13 +280,6 @@ func (c *callers) addToken(one credential, g *grant) error {
 	}
 	c.tokens[hash] = g
 	return nil
-}
-
-// byToken finds what a bearer token grants. The lookup goes by hash, so its time
-// tells nothing about the tokens that are known.
-func (c *Credentials) byToken(token string) (*grant, bool) {
-	g, ok := c.known.Load().tokens[sha256.Sum256([]byte(token))]
-	return g, ok
 }
 
 // bySubject finds what the first name that is known grants.

@@ -1,4 +1,4 @@
-package domain
+package compose
 
 import (
 	"context"
@@ -30,7 +30,7 @@ func (l settledLog) naming(ctx context.Context, scope kv.Scope, sessionID string
 	if err != nil || c.Policy != "" && c.Policy != session.PolicyPreset {
 		return 0, err
 	}
-	if c.Preset == "design" || c.Preset == "reduction" {
+	if p, _ := history.Named(c.Preset); p.NumberKinds {
 		return blob.NamingKindSeq, nil
 	}
 	return 0, nil

@@ -1,4 +1,4 @@
-package server
+package auth
 
 import (
 	"context"
@@ -104,19 +104,15 @@ func expired(at time.Time) error {
 	return fmt.Errorf("%w: the credential expired at %s", ErrUnauthenticated, at.UTC().Format(time.RFC3339))
 }
 
-// admit puts the identity into ctx, unless the credential counts no more. If ctx
-// is that of a stream, the stream ends with the credential.
-func (g *grant) admit(ctx context.Context) (context.Context, error) {
+// identity returns who has the credential and when that is over, unless the
+// credential counts no more.
+func (g *grant) identity() (Identity, context.Context, error) {
 	// The timer may be late, such as after the machine has slept.
 	if !g.expires.IsZero() && !time.Now().Before(g.expires) {
-		return nil, expired(g.expires)
+		return Identity{}, nil, expired(g.expires)
 	}
 	if err := context.Cause(g.over); err != nil {
-		return nil, err
+		return Identity{}, nil, err
 	}
-	if guarded(ctx) {
-		forget := context.AfterFunc(g.over, func() { endStream(ctx, context.Cause(g.over)) })
-		context.AfterFunc(ctx, func() { forget() })
-	}
-	return withIdentity(ctx, g.Identity), nil
+	return g.Identity, g.over, nil
 }

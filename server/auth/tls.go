@@ -1,4 +1,4 @@
-package server
+package auth
 
 import (
 	"crypto/tls"
@@ -42,8 +42,8 @@ func (t *TLS) Reload() error {
 	return nil
 }
 
-// config is what connections are secured with.
-func (t *TLS) config() *tls.Config {
+// Config is what connections are secured with.
+func (t *TLS) Config() *tls.Config {
 	return &tls.Config{
 		MinVersion:         tls.VersionTLS12,
 		GetConfigForClient: func(*tls.ClientHelloInfo) (*tls.Config, error) { return t.current.Load(), nil },
