@@ -5,6 +5,7 @@ import (
 	"fmt"
 
 	"github.com/loom-bridge/loom-bridge/memory/lexical"
+	"github.com/loom-bridge/loom-bridge/memory/record"
 	"github.com/loom-bridge/loom-bridge/memory/vector"
 )
 
@@ -12,7 +13,7 @@ import (
 var (
 	// ErrInvalid: something breaks a rule; *invalid.Error says what. Nothing was
 	// changed.
-	ErrInvalid = errors.New("memory: invalid argument")
+	ErrInvalid = record.ErrInvalid
 	// ErrInvalidFilter: a filter does not parse, names an unknown field or uses
 	// what is not served; *FilterError says what.
 	ErrInvalidFilter = errors.New("memory: invalid filter")
@@ -33,9 +34,9 @@ var (
 // Errors of what is stored.
 var (
 	// ErrDamaged: a stored entry can't be read.
-	ErrDamaged = errors.New("memory: stored entry is damaged")
+	ErrDamaged = record.ErrDamaged
 	// ErrNewer: an entry was written in a format that this version can't read.
-	ErrNewer = errors.New("memory: stored entry has a newer format")
+	ErrNewer = record.ErrNewer
 	// ErrOutdated: the index was made by another version or in another language. It
 	// is made anew when its scope is used.
 	ErrOutdated = errors.New("memory: index is made anew when it is used first")

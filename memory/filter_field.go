@@ -11,6 +11,7 @@ import (
 	expr "google.golang.org/genproto/googleapis/api/expr/v1alpha1"
 
 	"github.com/loom-bridge/loom-bridge/memory/lexical"
+	"github.com/loom-bridge/loom-bridge/memory/record"
 )
 
 // filterKind is what a field holds.
@@ -69,25 +70,25 @@ func (k filterKind) literals() string {
 type filterField struct {
 	name     string
 	kind     filterKind
-	index    lexical.Field       // of a text
-	column   lexical.Column      // of a number, bool or time
-	of       func(Record) string // of a text
-	span     func(float64) span  // of a number
-	path     []string            // of metadata
+	index    lexical.Field              // of a text
+	column   lexical.Column             // of a number, bool or time
+	of       func(record.Record) string // of a text
+	span     func(float64) span         // of a number
+	path     []string                   // of metadata
 	operator string
 	// Of what the index does not have: where is what to look through, everything
 	// unless it is set, and stored reads a number or a time, false where there is none.
 	where  lexical.Filter
-	stored func(Record) (int64, bool)
+	stored func(record.Record) (int64, bool)
 }
 
 // filterFields are the fields beside metadata. It is never changed.
 var filterFields = map[string]filterField{
 	"id":          {kind: idField},
-	"key":         {kind: textField, index: lexical.Key, of: func(r Record) string { return r.Key }},
-	"kind":        {kind: textField, index: lexical.Kind, of: func(r Record) string { return r.Kind }},
-	"session_id":  {kind: textField, index: lexical.Session, of: func(r Record) string { return r.SessionID }},
-	"author":      {kind: textField, index: lexical.Author, of: func(r Record) string { return r.Author }},
+	"key":         {kind: textField, index: lexical.Key, of: func(r record.Record) string { return r.Key }},
+	"kind":        {kind: textField, index: lexical.Kind, of: func(r record.Record) string { return r.Kind }},
+	"session_id":  {kind: textField, index: lexical.Session, of: func(r record.Record) string { return r.SessionID }},
+	"author":      {kind: textField, index: lexical.Author, of: func(r record.Record) string { return r.Author }},
 	"origin":      {kind: originField, index: lexical.Origin},
 	"tags":        {kind: tagsField, index: lexical.Tag},
 	"importance":  {kind: numberField, column: lexical.Importance, span: importanceSpan},
@@ -96,13 +97,13 @@ var filterFields = map[string]filterField{
 	"event_time":  {kind: timeField, column: lexical.EventTime},
 	"create_time": {kind: timeField, column: lexical.CreateTime},
 	"expire_time": {kind: timeField, column: lexical.ExpireTime},
-	"text":        {kind: contentField, of: func(r Record) string { return r.Text }},
+	"text":        {kind: contentField, of: func(r record.Record) string { return r.Text }},
 	"superseded_by": {
-		kind: textField, of: func(r Record) string { return r.SupersededBy },
+		kind: textField, of: func(r record.Record) string { return r.SupersededBy },
 		where: lexical.Between(lexical.IsSuperseded, 1, 1),
 	},
-	"version": {kind: numberField, span: integerSpan, stored: func(r Record) (int64, bool) { return r.Version, true }},
-	"update_time": {kind: timeField, stored: func(r Record) (int64, bool) {
+	"version": {kind: numberField, span: integerSpan, stored: func(r record.Record) (int64, bool) { return r.Version, true }},
+	"update_time": {kind: timeField, stored: func(r record.Record) (int64, bool) {
 		return r.UpdateTime.UnixMicro(), !r.UpdateTime.IsZero()
 	}},
 }
@@ -177,9 +178,9 @@ func (f filterField) present() binder {
 	case f.kind == idField, f.kind == contentField:
 		return fixed(lexical.Filter{})
 	case f.stored != nil:
-		return f.asked(func(r Record) bool { _, ok := f.stored(r); return ok })
+		return f.asked(func(r record.Record) bool { _, ok := f.stored(r); return ok })
 	case f.index == 0 && f.column == 0:
-		return f.asked(func(r Record) bool { return f.of(r) != "" })
+		return f.asked(func(r record.Record) bool { return f.of(r) != "" })
 	case f.column != 0:
 		return fixed(lexical.Between(f.column, math.MinInt64, math.MaxInt64))
 	}
@@ -187,7 +188,7 @@ func (f filterField) present() binder {
 }
 
 // asked is a condition that only the records themselves can tell.
-func (f filterField) asked(accept func(Record) bool) binder {
+func (f filterField) asked(accept func(record.Record) bool) binder {
 	return func(_ context.Context, b binding) (lexical.Filter, error) {
 		return lexical.Verified(f.where, b.verifier(accept)), nil
 	}
@@ -206,7 +207,7 @@ func (f filterField) text(value string) (binder, string) {
 		return f.like(patternOf(value)), ""
 	}
 	accept := accepts(f.operator)
-	such := func(r Record) bool {
+	such := func(r record.Record) bool {
 		own := f.of(r)
 		return own != "" && accept(strings.Compare(own, value))
 	}
@@ -225,15 +226,15 @@ func (f filterField) like(p pattern) binder {
 	case f.kind == idField:
 		return f.id(p)
 	case f.kind == contentField && f.operator == filtering.FunctionHas:
-		return f.asked(func(r Record) bool { return slices.Concat(pattern{""}, p, pattern{""}).matches(f.of(r)) })
+		return f.asked(func(r record.Record) bool { return slices.Concat(pattern{""}, p, pattern{""}).matches(f.of(r)) })
 	case f.index == 0:
-		return f.asked(func(r Record) bool { return f.of(r) != "" && p.matches(f.of(r)) != differs })
+		return f.asked(func(r record.Record) bool { return f.of(r) != "" && p.matches(f.of(r)) != differs })
 	}
 	if whole, ok := p.exact(); ok {
 		return fixed(f.unless(differs, lexical.Has(f.index, whole)))
 	}
 	return func(_ context.Context, b binding) (lexical.Filter, error) {
-		verify := b.verifier(func(r Record) bool { return f.holds(r, p) })
+		verify := b.verifier(func(r record.Record) bool { return f.holds(r, p) })
 		begin := p.begins(lexical.MaxTermBytes)
 		found := lexical.Matching(f.index, begin, p.test(begin), verify)
 		if begin != "" {
@@ -253,7 +254,7 @@ func (f filterField) unless(differs bool, found lexical.Filter) lexical.Filter {
 }
 
 // holds tells whether one of the field's texts is such.
-func (f filterField) holds(r Record, p pattern) bool {
+func (f filterField) holds(r record.Record, p pattern) bool {
 	if f.kind == tagsField {
 		return slices.ContainsFunc(r.Tags, p.matches)
 	}
@@ -286,7 +287,7 @@ func (f filterField) id(p pattern) binder {
 }
 
 func isOrigin(name string) bool {
-	for _, known := range originNames {
+	for _, known := range record.OriginNames {
 		if name == known {
 			return true
 		}
@@ -352,7 +353,7 @@ func integerSpan(number float64) span {
 // between compares a column, or what the records have, with a span.
 func (f filterField) between(s span) binder {
 	if f.stored != nil {
-		return f.asked(func(r Record) bool {
+		return f.asked(func(r record.Record) bool {
 			own, ok := f.stored(r)
 			return ok && s.accepts(own, f.operator)
 		})

@@ -5,6 +5,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/loom-bridge/loom-bridge/memory/record"
 	"go.einride.tech/aip/filtering"
 	expr "google.golang.org/genproto/googleapis/api/expr/v1alpha1"
 )
@@ -48,7 +49,7 @@ func (c *compiler) literal(e *expr.Expr) (literal, bool) {
 	case *expr.Constant_StringValue:
 		return c.bare(e, value.StringValue), true
 	case *expr.Constant_Int64Value, *expr.Constant_DoubleValue:
-		return literal{kind: numberLiteral, text: canonicalNumber(c.number(e))}, true
+		return literal{kind: numberLiteral, text: record.CanonicalNumber(c.number(e))}, true
 	}
 	return literal{}, false
 }

@@ -9,15 +9,16 @@ import (
 	"testing"
 
 	"github.com/loom-bridge/loom-bridge/memory"
+	"github.com/loom-bridge/loom-bridge/memory/record"
 )
 
 func testFilters(t *testing.T, r *rig) {
 	long := strings.Repeat("long ", 60)
-	r.MustSave(t, memory.Record{
-		ID: "a", Text: "apple", Key: "fruit.a", Kind: "note", SessionID: "s 1", Author: "Ann", Origin: memory.OriginWeb, Tags: []string{"red", "sweet"},
+	r.MustSave(t, record.Record{
+		ID: "a", Text: "apple", Key: "fruit.a", Kind: "note", SessionID: "s 1", Author: "Ann", Origin: record.OriginWeb, Tags: []string{"red", "sweet"},
 		Metadata: json.RawMessage(`{"n": 5, "f": 2.50, "big": 9007199254740993, "s": "5", "yes": true, "no": null, "deep": {"er": {"x": -1e2}}, "list": ["in"], "odd key": "v", "long": "` + long + `", "AND": "x"}`),
 	})
-	r.MustSave(t, memory.Record{ID: "b", Text: "apple", Key: "fruit.b", Tags: []string{"red", strings.Repeat("t", 128)}, Metadata: json.RawMessage(`{"n": 6, "yes": false, "deep": {"er": 1}, "s": ""}`)})
+	r.MustSave(t, record.Record{ID: "b", Text: "apple", Key: "fruit.b", Tags: []string{"red", strings.Repeat("t", 128)}, Metadata: json.RawMessage(`{"n": 6, "yes": false, "deep": {"er": 1}, "s": ""}`)})
 	tests := []struct {
 		filter string
 		want   []string
@@ -107,7 +108,7 @@ func testFilterErrors(t *testing.T, r *rig) {
 func testFilterMatchesFew(t *testing.T, r *rig) {
 	want := []string{}
 	for i := range 400 {
-		record := memory.Record{Text: fmt.Sprintf("apple number %d of a long list of apples", i)}
+		record := record.Record{Text: fmt.Sprintf("apple number %d of a long list of apples", i)}
 		if i%100 == 42 {
 			record.Tags = []string{"rare"}
 		}

@@ -7,6 +7,8 @@ import (
 	"regexp"
 	"strings"
 	"testing"
+
+	"github.com/loom-bridge/loom-bridge/memory/record"
 )
 
 func TestFilterRefusals(t *testing.T) {
@@ -127,7 +129,7 @@ func FuzzDecimal(f *testing.F) {
 		if !okX || !okY {
 			t.Skip("not two numbers that a big.Rat holds")
 		}
-		if got, want := parseDecimal(canonicalNumber(a)).compare(parseDecimal(canonicalNumber(b))), x.Cmp(y); got != want {
+		if got, want := record.ParseDecimal(record.CanonicalNumber(a)).Compare(record.ParseDecimal(record.CanonicalNumber(b))), x.Cmp(y); got != want {
 			t.Errorf("compare %s with %s: %d, want %d", a, b, got, want)
 		}
 	})
@@ -155,7 +157,7 @@ func TestDecimalsFarOut(t *testing.T) {
 		{"1e-99999999999999999999", "0", 1},
 		{"10e99999999999999999999", "1e100000000000000000000", 0},
 	} {
-		if got := parseDecimal(canonicalNumber(tt.a)).compare(parseDecimal(canonicalNumber(tt.b))); got != tt.want {
+		if got := record.ParseDecimal(record.CanonicalNumber(tt.a)).Compare(record.ParseDecimal(record.CanonicalNumber(tt.b))); got != tt.want {
 			t.Errorf("compare %s with %s: %d, want %d", tt.a, tt.b, got, tt.want)
 		}
 	}

@@ -7,12 +7,13 @@ import (
 
 	"github.com/loom-bridge/loom-bridge/memory"
 	"github.com/loom-bridge/loom-bridge/memory/kv/memkv"
+	"github.com/loom-bridge/loom-bridge/memory/record"
 )
 
 // In quotes every text is a text, and numbers beyond 64 bits compare exactly.
 func TestFilterTakesOddTextsAndLongNumbers(t *testing.T) {
 	r := MustRig(t, memkv.New(nil))
-	r.MustSave(t, memory.Record{Text: "apple", Metadata: []byte(`{"flag":"True","n":123456789012345678901234567890}`)})
+	r.MustSave(t, record.Record{Text: "apple", Metadata: []byte(`{"flag":"True","n":123456789012345678901234567890}`)})
 	for filter, want := range map[string]int{
 		`metadata.flag = "True"`:                        1,
 		`metadata.flag = "null"`:                        0,

@@ -11,6 +11,7 @@ import (
 	"github.com/loom-bridge/loom-bridge/memory"
 	"github.com/loom-bridge/loom-bridge/memory/kv"
 	"github.com/loom-bridge/loom-bridge/memory/kv/invalid"
+	"github.com/loom-bridge/loom-bridge/memory/record"
 )
 
 // MustList turns all pages and returns the ids.
@@ -39,16 +40,16 @@ func testList(t *testing.T, r *rig) {
 	for i := range 23 {
 		// Ids sort another way than they came.
 		id := fmt.Sprintf("id-%02d", (i*7)%23)
-		r.MustSave(t, memory.Record{ID: id, Text: "note", Tags: []string{fmt.Sprint("mod", i%2)}})
+		r.MustSave(t, record.Record{ID: id, Text: "note", Tags: []string{fmt.Sprint("mod", i%2)}})
 		if want = append(want, id); i%2 == 0 {
 			even = append(even, id)
 		}
 	}
-	r.MustSave(t, memory.Record{ID: "short", Text: "gone soon", TTL: time.Second})
-	r.MustSave(t, memory.Record{ID: "tier 2", Text: "another tier", Tier: 2})
+	r.MustSave(t, record.Record{ID: "short", Text: "gone soon", TTL: time.Second})
+	r.MustSave(t, record.Record{ID: "tier 2", Text: "another tier", Tier: 2})
 	r.clock.Set(start.Add(time.Second))
 	r.MustUpdate(t, text(want[4], "changed, and where it was"))
-	r.MustUpdate(t, memory.Update{ID: want[8], Fields: memory.ArchivedField, Values: memory.Record{Archived: true}})
+	r.MustUpdate(t, memory.Update{ID: want[8], Fields: memory.ArchivedField, Values: record.Record{Archived: true}})
 	reversed := slices.Clone(want)
 	slices.Reverse(reversed)
 	for range 2 { // from the tail, then packed
@@ -82,7 +83,7 @@ func testListWhileChanging(t *testing.T, r *rig) {
 	}
 	r.MustUpdate(t, text(first.Records[0].ID, "changed"))
 	r.MustDelete(t, first.Records[2].ID)
-	late := r.MustSave(t, memory.Record{Text: "late"})
+	late := r.MustSave(t, record.Record{Text: "late"})
 	rest, err := r.List(t.Context(), agent, memory.Listing{PageSize: 10, PageToken: first.NextPageToken})
 	if err != nil || len(rest.Records) != 4 || rest.Records[3].ID != late.ID {
 		t.Errorf("%d on the second page, %v", len(rest.Records), err)
@@ -92,7 +93,7 @@ func testListWhileChanging(t *testing.T, r *rig) {
 func testListPages(t *testing.T, r *rig) {
 	for range 3 {
 		for range 8 {
-			r.MustSave(t, memory.Record{Text: strings.Repeat("long ", 50<<10)})
+			r.MustSave(t, record.Record{Text: strings.Repeat("long ", 50<<10)})
 		}
 	}
 	if all, pages := r.MustList(t, memory.Listing{}); len(all) != 24 || pages < 6 {
