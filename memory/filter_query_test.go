@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"github.com/loom-bridge/loom-bridge/memory"
+	"github.com/loom-bridge/loom-bridge/memory/filter"
 	"github.com/loom-bridge/loom-bridge/memory/record"
 )
 
@@ -92,15 +93,15 @@ func testFilters(t *testing.T, r *rig) {
 }
 
 func testFilterErrors(t *testing.T, r *rig) {
-	for filter, problem := range map[string]string{
+	for text, problem := range map[string]string{
 		`colour = "red"`: `field "colour" is unknown; served are id,`,
 		`kind:"a"`:       "kind is compared with =",
 		`kind = "a`:      "does not parse: unterminated string",
 	} {
-		_, err := r.Query(t.Context(), agent, memory.Query{Text: "apple", Filter: filter})
-		var wrong *memory.FilterError
-		if !errors.As(err, &wrong) || !errors.Is(err, memory.ErrInvalidFilter) || !strings.Contains(wrong.Problem, problem) {
-			t.Errorf("filter %s: got %v", filter, err)
+		_, err := r.Query(t.Context(), agent, memory.Query{Text: "apple", Filter: text})
+		var wrong *filter.Error
+		if !errors.As(err, &wrong) || !errors.Is(err, filter.ErrInvalid) || !strings.Contains(wrong.Problem, problem) {
+			t.Errorf("filter %s: got %v", text, err)
 		}
 	}
 }

@@ -14,6 +14,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/loom-bridge/loom-bridge/memory/filter"
 	"github.com/loom-bridge/loom-bridge/memory/kv"
 	"github.com/loom-bridge/loom-bridge/memory/kv/memkv"
 	"github.com/loom-bridge/loom-bridge/memory/lexical"
@@ -120,8 +121,14 @@ func ordered(c int, operator string) bool {
 		return c == 0
 	case "!=":
 		return c != 0
+	case "<":
+		return c < 0
+	case "<=":
+		return c <= 0
+	case ">":
+		return c > 0
 	}
-	return accepts(operator)(c)
+	return c >= 0
 }
 
 func (c chooser) condition() plain {
@@ -444,7 +451,7 @@ func MustFilterStore(tb testing.TB, now func() time.Time) filterStore {
 // MustSelect returns the ids that a filter lets through, sorted.
 func (s filterStore) MustSelect(tb testing.TB, text string, o lexical.SelectOptions) []string {
 	tb.Helper()
-	f, err := compileFilter(text)
+	f, err := filter.Parse(text)
 	if err != nil {
 		tb.Fatal(err)
 	}
@@ -460,8 +467,8 @@ func (s filterStore) MustSelect(tb testing.TB, text string, o lexical.SelectOpti
 	return ids
 }
 
-func (s filterStore) selected(ctx context.Context, view kv.Snapshot, f filter, o lexical.SelectOptions) ([]string, error) {
-	bound, err := f.bind(ctx, view, filterScope)
+func (s filterStore) selected(ctx context.Context, view kv.Snapshot, f filter.Expression, o lexical.SelectOptions) ([]string, error) {
+	bound, err := f.Bind(ctx, view, filterScope)
 	if err != nil {
 		return nil, err
 	}
@@ -565,7 +572,7 @@ func TestFiltersAgreeWithPlainReading(t *testing.T) {
 	matched := 0
 	for range 900 {
 		p := c.tree(c.IntN(4))
-		if len(p.text) > MaxFilterBytes {
+		if len(p.text) > filter.MaxBytes {
 			continue
 		}
 		var want []string

@@ -31,7 +31,7 @@ func TestFilterTakesOddTextsAndLongNumbers(t *testing.T) {
 // a text that nothing holds; and a refusal says how the number is written.
 func TestFilterRefusesMisleadingWords(t *testing.T) {
 	r := MustRig(t, memkv.New(nil))
-	for filter, want := range map[string]string{
+	for text, want := range map[string]string{
 		`metadata.x = True`:                 "and True is none of these",
 		`metadata.x:None`:                   "and None is none of these",
 		`metadata.x = (a OR null)`:          "and null is none of these; what is null is not set",
@@ -39,9 +39,9 @@ func TestFilterRefusesMisleadingWords(t *testing.T) {
 		`metadata.n = 99999999999999999999`: "written with .0 behind it",
 		`metadata.n > -9999999999999999999`: "written with .0 behind it",
 	} {
-		_, err := r.Query(t.Context(), agent, memory.Query{Text: "apple", Filter: filter})
-		if !errors.Is(err, memory.ErrInvalidFilter) || !strings.Contains(err.Error(), want) {
-			t.Errorf("%s: %v", filter, err)
+		_, err := r.Query(t.Context(), agent, memory.Query{Text: "apple", Filter: text})
+		if !errors.Is(err, filter.ErrInvalid) || !strings.Contains(err.Error(), want) {
+			t.Errorf("%s: %v", text, err)
 		}
 	}
 }

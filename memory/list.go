@@ -6,6 +6,7 @@ import (
 	"encoding/base64"
 	"slices"
 
+	"github.com/loom-bridge/loom-bridge/memory/filter"
 	"github.com/loom-bridge/loom-bridge/memory/kv"
 	"github.com/loom-bridge/loom-bridge/memory/kv/invalid"
 	"github.com/loom-bridge/loom-bridge/memory/kv/wire"
@@ -57,7 +58,7 @@ type Page struct {
 // somebody turns the pages comes on a later one.
 //
 // Errors: *invalid.Error, also for a page token that belongs to another listing;
-// *FilterError.
+// *filter.Error.
 func (s *Store) List(ctx context.Context, scope kv.Scope, l Listing) (Page, error) {
 	if err := s.begin(scope); err != nil {
 		return Page{}, err
@@ -72,10 +73,10 @@ func (s *Store) List(ctx context.Context, scope kv.Scope, l Listing) (Page, erro
 	if l.PageSize == 0 {
 		l.PageSize = DefaultPageSize
 	}
-	if len(l.Filter) > MaxFilterBytes {
-		return Page{}, record.TooLong("filter", len(l.Filter), MaxFilterBytes)
+	if len(l.Filter) > filter.MaxBytes {
+		return Page{}, record.TooLong("filter", len(l.Filter), filter.MaxBytes)
 	}
-	filter, err := compileFilter(l.Filter)
+	filter, err := filter.Parse(l.Filter)
 	if err != nil {
 		return Page{}, err
 	}
@@ -102,7 +103,7 @@ func (s *Store) List(ctx context.Context, scope kv.Scope, l Listing) (Page, erro
 type listing struct {
 	Listing
 	scope  kv.Scope
-	filter filter
+	filter filter.Expression
 	tiers  uint8
 	after  uint32 // place of the last record of the page before; 0: none
 }
@@ -123,7 +124,7 @@ func (s *Store) list(ctx context.Context, view kv.Snapshot, l listing) (Page, er
 	if err != nil {
 		return Page{}, err
 	}
-	conditions, err := l.filter.bind(ctx, view, l.scope)
+	conditions, err := l.filter.Bind(ctx, view, l.scope)
 	if err != nil {
 		return Page{}, err
 	}

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/loom-bridge/loom-bridge/memory"
+	"github.com/loom-bridge/loom-bridge/memory/filter"
 	"github.com/loom-bridge/loom-bridge/memory/kv"
 	"github.com/loom-bridge/loom-bridge/memory/kv/invalid"
 	"github.com/loom-bridge/loom-bridge/memory/record"
@@ -107,7 +108,7 @@ func testListPages(t *testing.T, r *rig) {
 		"page_size":  {PageSize: memory.MaxPageSize + 1},
 		"tiers":      {Tiers: []int{5}},
 		"page_token": {PageToken: "?"},
-		"filter":     {Filter: strings.Repeat("x", memory.MaxFilterBytes+1)},
+		"filter":     {Filter: strings.Repeat("x", filter.MaxBytes+1)},
 	} {
 		var bad *invalid.Error
 		if _, err := r.List(t.Context(), agent, l); !errors.As(err, &bad) || bad.Field != name {
@@ -126,7 +127,7 @@ func testListPages(t *testing.T, r *rig) {
 	if _, err := r.List(t.Context(), other, memory.Listing{PageToken: page.NextPageToken}); !errors.Is(err, memory.ErrInvalid) {
 		t.Errorf("token of another scope: %v", err)
 	}
-	if _, err := r.List(t.Context(), agent, memory.Listing{Filter: "nonsense = 1"}); !errors.Is(err, memory.ErrInvalidFilter) {
+	if _, err := r.List(t.Context(), agent, memory.Listing{Filter: "nonsense = 1"}); !errors.Is(err, filter.ErrInvalid) {
 		t.Errorf("bad filter: %v", err)
 	}
 }

@@ -47,7 +47,7 @@ type Query struct {
 	Text string
 	// Limit is how many hits at most. Default DefaultLimit, at most MaxLimit.
 	Limit int
-	// Filter narrows the search before anything is ranked; see FilterLanguage.
+	// Filter narrows the search before anything is ranked; see filter.Expression.
 	// Empty: no filter.
 	Filter string
 	// Mode is which signals to use. Default Hybrid.

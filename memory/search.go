@@ -8,6 +8,7 @@ import (
 	"time"
 	"unicode/utf8"
 
+	"github.com/loom-bridge/loom-bridge/memory/filter"
 	"github.com/loom-bridge/loom-bridge/memory/kv"
 	"github.com/loom-bridge/loom-bridge/memory/kv/invalid"
 	"github.com/loom-bridge/loom-bridge/memory/lexical"
@@ -33,7 +34,7 @@ const vectorCandidates = 100
 // superseded. All that it reads stands in one snapshot, which holds every save
 // that was acknowledged before the call.
 //
-// Errors: *invalid.Error, *FilterError; in mode Vector ErrNoEmbedder and
+// Errors: *invalid.Error, *filter.Error; in mode Vector ErrNoEmbedder and
 // ErrEmbedder.
 func (s *Store) Query(ctx context.Context, scope kv.Scope, q Query) (Result, error) {
 	return s.QueryScopes(ctx, []kv.Scope{scope}, q)
@@ -90,8 +91,8 @@ func checkQuery(q Query) error {
 		return invalid.Field(ErrInvalid, "query", "is not UTF-8")
 	case q.Limit < 0 || q.Limit > MaxLimit:
 		return invalid.Field(ErrInvalid, "limit", "is not from 1 to %d", MaxLimit)
-	case len(q.Filter) > MaxFilterBytes:
-		return record.TooLong("filter", len(q.Filter), MaxFilterBytes)
+	case len(q.Filter) > filter.MaxBytes:
+		return record.TooLong("filter", len(q.Filter), filter.MaxBytes)
 	case q.Mode > Vector:
 		return invalid.Field(ErrInvalid, "mode", "is unknown")
 	case q.MaxTokens < 0:
@@ -143,7 +144,7 @@ type asking struct {
 	*Store
 	scopes   []kv.Scope
 	query    Query
-	filter   filter
+	filter   filter.Expression
 	vectors  queryVectors
 	question lexical.Query
 	options  lexical.SelectOptions
@@ -153,7 +154,7 @@ type asking struct {
 func (s *Store) prepareQuery(ctx context.Context, scopes []kv.Scope, q Query) (*asking, error) {
 	a := &asking{Store: s, scopes: scopes, query: q}
 	var err error
-	if a.filter, err = compileFilter(q.Filter); err != nil {
+	if a.filter, err = filter.Parse(q.Filter); err != nil {
 		return nil, err
 	}
 	if a.vectors, err = s.queryVectors(ctx, q); err != nil {
@@ -267,7 +268,7 @@ func (a *asking) open(ctx context.Context, view kv.Snapshot, receipt *Receipt) (
 		}
 		a.packer.read(scope, reader.Statistics())
 		receipt.Records += int64(reader.Statistics().Documents)
-		bound, err := a.filter.bind(ctx, view, scope)
+		bound, err := a.filter.Bind(ctx, view, scope)
 		if err != nil {
 			return nil, err
 		}

@@ -13,6 +13,7 @@ import (
 	"github.com/loom-bridge/loom-bridge/context/assemble"
 	"github.com/loom-bridge/loom-bridge/context/session"
 	"github.com/loom-bridge/loom-bridge/memory"
+	"github.com/loom-bridge/loom-bridge/memory/filter"
 	"github.com/loom-bridge/loom-bridge/memory/record"
 )
 
@@ -85,7 +86,7 @@ func TestDocumentedLimits(t *testing.T) {
 		"MemorySaveRequest.request_id":      maxIDBytes,
 		"MemoryQueryRequest.query":          memory.MaxQueryBytes,
 		"MemoryQueryRequest.limit":          memory.MaxLimit,
-		"MemoryQueryRequest.filter":         memory.MaxFilterBytes,
+		"MemoryQueryRequest.filter":         filter.MaxBytes,
 		"ToolRequest.name":                  tools.MaxNameBytes,
 		"ToolRequest.thought":               maxThoughtBytes,
 		"ToolRequest.turn_id":               maxIDBytes,

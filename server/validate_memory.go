@@ -9,6 +9,7 @@ import (
 	"google.golang.org/protobuf/types/known/timestamppb"
 
 	"github.com/loom-bridge/loom-bridge/memory"
+	"github.com/loom-bridge/loom-bridge/memory/filter"
 	"github.com/loom-bridge/loom-bridge/memory/kv"
 	"github.com/loom-bridge/loom-bridge/memory/record"
 	loombridgev1 "github.com/loom-bridge/loom-bridge/proto/gen/loombridge/v1"
@@ -124,7 +125,7 @@ func checkMemoryQueryRequest(r *loombridgev1.MemoryQueryRequest) error {
 	}
 	c.text("query", r.GetQuery(), memory.MaxQueryBytes)
 	c.between("limit", int64(r.GetLimit()), 0, memory.MaxLimit)
-	c.text("filter", r.GetFilter(), memory.MaxFilterBytes)
+	c.text("filter", r.GetFilter(), filter.MaxBytes)
 	c.enum("mode", r.GetMode())
 	c.share("min_score", r.GetMinScore())
 	c.enum("json_form", r.GetJsonForm())
@@ -260,7 +261,7 @@ func checkDeleteRecordRequest(r *loombridgev1.DeleteRecordRequest) error {
 func checkListRecordsRequest(r *loombridgev1.ListRecordsRequest) error {
 	var c check
 	c.owner(r.GetAgentId(), r.GetUserId())
-	c.text("filter", r.GetFilter(), memory.MaxFilterBytes)
+	c.text("filter", r.GetFilter(), filter.MaxBytes)
 	c.between("page_size", int64(r.GetPageSize()), 0, memory.MaxPageSize)
 	c.text("page_token", r.GetPageToken(), maxPageTokenBytes)
 	c.enum("json_form", r.GetJsonForm())

@@ -1,4 +1,4 @@
-package memory
+package filter
 
 import (
 	"context"
@@ -12,7 +12,7 @@ import (
 )
 
 // metadata makes a condition on a metadata path. The literal decides the type.
-func (f filterField) metadata(value literal) (binder, string) {
+func (f field) metadata(value literal) (binder, string) {
 	has := f.operator == filtering.FunctionHas
 	if len(f.path) == 0 {
 		return f.member(value)
@@ -53,7 +53,7 @@ func (f filterField) metadata(value literal) (binder, string) {
 }
 
 // member asks whether the metadata have a name, or any.
-func (f filterField) member(value literal) (binder, string) {
+func (f field) member(value literal) (binder, string) {
 	switch {
 	case f.operator == filtering.FunctionHas && value.kind == anyLiteral:
 		return fixed(lexical.Matching(lexical.Metadata, "", nil, nil)), ""
@@ -84,7 +84,7 @@ func scalarAt(path string) lexical.Filter {
 
 // metadataLike compares the text at the path with one in which asterisks may stand
 // for any characters.
-func (f filterField) metadataLike(path string, p pattern) binder {
+func (f field) metadataLike(path string, p pattern) binder {
 	return func(_ context.Context, b binding) (lexical.Filter, error) {
 		verify := b.verifier(func(r record.Record) bool {
 			return hasMetadata(r, func(v record.MetadataValue) bool {
@@ -131,7 +131,7 @@ func contains(want record.MetadataValue, equals lexical.Filter) binder {
 }
 
 // ranged compares a text or number at the path.
-func (f filterField) ranged(want record.MetadataValue) binder {
+func (f field) ranged(want record.MetadataValue) binder {
 	accept := accepts(f.operator)
 	test := textTest(want.Text, accept)
 	compare := func(own string) int { return strings.Compare(own, want.Text) }

@@ -1,4 +1,4 @@
-package memory
+package filter
 
 import (
 	"context"
@@ -30,8 +30,8 @@ func TestFilterReadsNotForEver(t *testing.T) {
 	if accepted, err := verify(t.Context(), []string{"a", "a"}); err != nil || !accepted[0] || !accepted[1] {
 		t.Fatalf("%v, %v", accepted, err)
 	}
-	var wrong *FilterError
+	var wrong *Error
 	if _, err := verify(t.Context(), []string{"a"}); !errors.As(err, &wrong) || !strings.Contains(wrong.Problem, "64 MiB") {
-		t.Errorf("error is %v, want a *FilterError", err)
+		t.Errorf("error is %v, want a *Error", err)
 	}
 }

@@ -1,4 +1,4 @@
-package memory
+package filter
 
 import (
 	"context"
@@ -41,7 +41,7 @@ func (b binding) verifier(accept func(record.Record) bool) lexical.Verifier {
 				return record.Missing(ids[i])
 			}
 			if *b.left -= size; *b.left < 0 {
-				return &FilterError{Problem: fmt.Sprintf("reads more than %d MiB of records, for values that the index does not have; narrow it by other conditions", maxVerifiedBytes>>20)}
+				return &Error{Problem: fmt.Sprintf("reads more than %d MiB of records, for values that the index does not have; narrow it by other conditions", maxVerifiedBytes>>20)}
 			}
 			accepted[i] = accept(*r)
 			return nil
