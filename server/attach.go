@@ -18,6 +18,7 @@ import (
 	"github.com/loom-bridge/loom-bridge/bridge/events"
 	"github.com/loom-bridge/loom-bridge/bridge/share"
 	loombridgev1 "github.com/loom-bridge/loom-bridge/proto/gen/loombridge/v1"
+	"github.com/loom-bridge/loom-bridge/server/auth"
 )
 
 // Agents is what the handlers need of the directory of agents.
@@ -98,12 +99,14 @@ func receiveHello(stream attachStream, timeout time.Duration) (*loombridgev1.Att
 // is emitted because of it arrives.
 func (s *bridgeService) attach(stream attachStream, hello *loombridgev1.AttachHello) (*attachment, error) {
 	ctx := stream.Context()
-	scope, err := agentScope(ctx, hello.GetAgentId())
+	scope, err := auth.AgentScope(ctx, hello.GetAgentId())
 	if err != nil {
 		return nil, err
 	}
-	if err := mayProvide(ctx, hello.GetTools()); err != nil {
-		return nil, err
+	for _, tool := range hello.GetTools() {
+		if err := auth.MayProvide(ctx, tool.GetName()); err != nil {
+			return nil, err
+		}
 	}
 	registration, err := registrationOf(hello)
 	if err != nil {

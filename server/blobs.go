@@ -11,6 +11,7 @@ import (
 	"github.com/loom-bridge/loom-bridge/context/step"
 	"github.com/loom-bridge/loom-bridge/memory/kv"
 	loombridgev1 "github.com/loom-bridge/loom-bridge/proto/gen/loombridge/v1"
+	"github.com/loom-bridge/loom-bridge/server/auth"
 )
 
 const (
@@ -55,7 +56,7 @@ func (s *contextService) ReadBlob(r *loombridgev1.ReadBlobRequest, stream grpc.S
 	if err := checkReadBlobRequest(r); err != nil {
 		return err
 	}
-	scope, err := agentScope(stream.Context(), r.GetAgentId())
+	scope, err := auth.AgentScope(stream.Context(), r.GetAgentId())
 	if err != nil {
 		return err
 	}
@@ -89,7 +90,7 @@ func (s *contextService) ListBlobs(ctx context.Context, r *loombridgev1.ListBlob
 	if err := checkListBlobsRequest(r); err != nil {
 		return nil, err
 	}
-	scope, err := agentScope(ctx, r.GetAgentId())
+	scope, err := auth.AgentScope(ctx, r.GetAgentId())
 	if err != nil {
 		return nil, err
 	}
@@ -114,7 +115,7 @@ func (s *contextService) PromoteBlob(ctx context.Context, r *loombridgev1.Promot
 	if err := checkPromoteBlobRequest(r); err != nil {
 		return nil, err
 	}
-	scope, err := agentScope(ctx, r.GetAgentId())
+	scope, err := auth.AgentScope(ctx, r.GetAgentId())
 	if err != nil {
 		return nil, err
 	}
@@ -133,7 +134,7 @@ func (s *contextService) ArchiveBlob(ctx context.Context, r *loombridgev1.Archiv
 	if err := checkArchiveBlobRequest(r); err != nil {
 		return nil, err
 	}
-	scope, err := agentScope(ctx, r.GetAgentId())
+	scope, err := auth.AgentScope(ctx, r.GetAgentId())
 	if err != nil {
 		return nil, err
 	}
@@ -151,7 +152,7 @@ func (s *contextService) SearchBlobs(r *loombridgev1.SearchBlobsRequest, stream 
 	if err := checkSearchBlobsRequest(r); err != nil {
 		return err
 	}
-	scope, err := agentScope(stream.Context(), r.GetAgentId())
+	scope, err := auth.AgentScope(stream.Context(), r.GetAgentId())
 	if err != nil {
 		return err
 	}
@@ -218,7 +219,7 @@ func (s *contextService) CollectGarbage(ctx context.Context, r *loombridgev1.Col
 	if err := checkCollectGarbageRequest(r); err != nil {
 		return nil, err
 	}
-	scope, err := agentScope(ctx, r.GetAgentId())
+	scope, err := auth.AgentScope(ctx, r.GetAgentId())
 	if err != nil {
 		return nil, err
 	}

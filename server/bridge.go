@@ -14,6 +14,7 @@ import (
 	"github.com/loom-bridge/loom-bridge/memory"
 	"github.com/loom-bridge/loom-bridge/memory/kv"
 	loombridgev1 "github.com/loom-bridge/loom-bridge/proto/gen/loombridge/v1"
+	"github.com/loom-bridge/loom-bridge/server/auth"
 )
 
 // Hand is what the handlers need of the place where a tool call becomes a
@@ -56,7 +57,7 @@ func (s *bridgeService) MemorySave(ctx context.Context, r *loombridgev1.MemorySa
 	if err := checkMemorySaveRequest(r); err != nil {
 		return nil, err
 	}
-	ctx, scope, err := sharedMemory(ctx, r.GetAgentId(), r.GetUserId())
+	ctx, scope, err := auth.SharedMemory(ctx, r.GetAgentId(), r.GetUserId())
 	if err != nil {
 		return nil, err
 	}
@@ -130,7 +131,7 @@ const receiptSlack = 64
 // queryScopes are the memories that a query searches. The caller must own each
 // agent among them.
 func queryScopes(ctx context.Context, r *loombridgev1.MemoryQueryRequest) ([]kv.Scope, error) {
-	own, err := memoryScope(ctx, r.GetAgentId(), r.GetUserId())
+	own, err := auth.MemoryScope(ctx, r.GetAgentId(), r.GetUserId())
 	if err != nil || len(r.GetOwners()) == 0 {
 		return []kv.Scope{own}, err
 	}
@@ -140,7 +141,7 @@ func queryScopes(ctx context.Context, r *loombridgev1.MemoryQueryRequest) ([]kv.
 		if owner.GetAgentId() != "" {
 			agent = owner.GetAgentId()
 		}
-		scope, err := memoryScope(ctx, agent, owner.GetUserId())
+		scope, err := auth.MemoryScope(ctx, agent, owner.GetUserId())
 		if err != nil {
 			return nil, err
 		}
@@ -156,7 +157,7 @@ func (s *bridgeService) Tool(ctx context.Context, r *loombridgev1.ToolRequest) (
 	if err := checkToolRequest(r); err != nil {
 		return nil, err
 	}
-	scope, err := agentScope(ctx, r.GetAgentId())
+	scope, err := auth.AgentScope(ctx, r.GetAgentId())
 	if err != nil {
 		return nil, err
 	}
@@ -176,7 +177,7 @@ func (s *bridgeService) Emit(ctx context.Context, r *loombridgev1.EmitRequest) (
 	if err := checkEmitRequest(r); err != nil {
 		return nil, err
 	}
-	scope, err := agentScope(ctx, r.GetAgentId())
+	scope, err := auth.AgentScope(ctx, r.GetAgentId())
 	if err != nil {
 		return nil, err
 	}

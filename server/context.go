@@ -10,6 +10,7 @@ import (
 	"github.com/loom-bridge/loom-bridge/context/tokens"
 	"github.com/loom-bridge/loom-bridge/memory/kv"
 	loombridgev1 "github.com/loom-bridge/loom-bridge/proto/gen/loombridge/v1"
+	"github.com/loom-bridge/loom-bridge/server/auth"
 )
 
 // defaultSteps is how many steps ListSteps returns without a page size: the
@@ -69,7 +70,7 @@ func (s *contextService) AppendMessages(ctx context.Context, r *loombridgev1.App
 	if err := checkAppendMessagesRequest(r); err != nil {
 		return nil, err
 	}
-	scope, err := agentScope(ctx, r.GetAgentId())
+	scope, err := auth.AgentScope(ctx, r.GetAgentId())
 	if err != nil {
 		return nil, err
 	}
@@ -89,7 +90,7 @@ func (s *contextService) RecordStep(ctx context.Context, r *loombridgev1.RecordS
 	if err := checkRecordStepRequest(r); err != nil {
 		return nil, err
 	}
-	scope, err := agentScope(ctx, r.GetAgentId())
+	scope, err := auth.AgentScope(ctx, r.GetAgentId())
 	if err != nil {
 		return nil, err
 	}
@@ -109,7 +110,7 @@ func (s *contextService) ListSteps(ctx context.Context, r *loombridgev1.ListStep
 	if err := checkListStepsRequest(r); err != nil {
 		return nil, err
 	}
-	scope, err := agentScope(ctx, r.GetAgentId())
+	scope, err := auth.AgentScope(ctx, r.GetAgentId())
 	if err != nil {
 		return nil, err
 	}
@@ -134,7 +135,7 @@ func (s *contextService) GetStep(ctx context.Context, r *loombridgev1.GetStepReq
 	if err := checkGetStepRequest(r); err != nil {
 		return nil, err
 	}
-	scope, err := agentScope(ctx, r.GetAgentId())
+	scope, err := auth.AgentScope(ctx, r.GetAgentId())
 	if err != nil {
 		return nil, err
 	}
@@ -151,7 +152,7 @@ func (s *contextService) Assemble(ctx context.Context, r *loombridgev1.AssembleR
 	if err := checkAssembleRequest(r); err != nil {
 		return nil, err
 	}
-	scope, err := agentScope(ctx, r.GetAgentId())
+	scope, err := auth.AgentScope(ctx, r.GetAgentId())
 	if err != nil {
 		return nil, err
 	}
@@ -174,7 +175,7 @@ func (s *contextService) CountTokens(ctx context.Context, r *loombridgev1.CountT
 	if err := checkCountTokensRequest(r); err != nil {
 		return nil, err
 	}
-	if _, err := agentScope(ctx, r.GetAgentId()); err != nil {
+	if _, err := auth.AgentScope(ctx, r.GetAgentId()); err != nil {
 		return nil, err
 	}
 	count, err := s.tokens.Count(r.GetModel(), r.GetText())

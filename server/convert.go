@@ -8,7 +8,8 @@ import (
 	"strconv"
 	"strings"
 	"time"
-	"unicode/utf8"
+
+	"github.com/loom-bridge/loom-bridge/context/text"
 
 	"google.golang.org/protobuf/types/known/durationpb"
 	"google.golang.org/protobuf/types/known/structpb"
@@ -159,14 +160,6 @@ func spanOf(d *durationpb.Duration) time.Duration {
 	return d.AsDuration()
 }
 
-// utf8Text makes text from outside, such as a file name, fit for protobuf.
-func utf8Text(s string) string {
-	if utf8.ValidString(s) { // nearly always, and several times faster
-		return s
-	}
-	return strings.ToValidUTF8(s, "\uFFFD")
-}
-
 // clampInt32 keeps counts within their field.
 func clampInt32(n int) int32 { return int32(max(math.MinInt32, min(math.MaxInt32, n))) }
 
@@ -188,3 +181,6 @@ func parsePageToken(token string) (uint64, bool) {
 	position, err := strconv.ParseUint(digits, 36, 64)
 	return position, err == nil
 }
+
+// utf8Text makes text from outside, such as a file name, fit for protobuf.
+func utf8Text(s string) string { return text.Valid(s) }

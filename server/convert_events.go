@@ -6,6 +6,7 @@ import (
 
 	"github.com/loom-bridge/loom-bridge/bridge/events"
 	loombridgev1 "github.com/loom-bridge/loom-bridge/proto/gen/loombridge/v1"
+	"github.com/loom-bridge/loom-bridge/server/auth"
 )
 
 // eventToEmit takes over the message's memory.
@@ -48,8 +49,8 @@ func heard(bus Events, others Agents, tenant string, r *loombridgev1.EmitRequest
 
 // readerOf says what the caller may read.
 func readerOf(ctx context.Context) *events.SubscribeOptions {
-	id, _ := ctx.Value(identityKey{}).(Identity)
-	if id.ownsAll() {
+	id, _ := auth.Of(ctx)
+	if id.OwnsAll() {
 		return nil
 	}
 	return &events.SubscribeOptions{Acts: id.Owns}

@@ -20,6 +20,7 @@ import (
 	"github.com/loom-bridge/loom-bridge/memory/kv"
 	"github.com/loom-bridge/loom-bridge/memory/kv/invalid"
 	"github.com/loom-bridge/loom-bridge/memory/vector"
+	"github.com/loom-bridge/loom-bridge/server/auth"
 )
 
 // badRequestOf lists what is wrong with the fields of the request, or is nil.
@@ -169,8 +170,8 @@ func detailsOf(err error) map[string]string {
 		put("tool", e.Tool)
 		put("agent_id", printable(e.Agent))
 	}
-	if e, ok := errors.AsType[*toolNotAllowedError](err); ok {
-		put("tool", e.tool)
+	if e, ok := errors.AsType[*auth.ToolNotAllowedError](err); ok {
+		put("tool", e.Tool)
 	}
 	if e, ok := errors.AsType[*share.ExhaustedError](err); ok {
 		put("share", e.Pool)

@@ -10,7 +10,7 @@ import (
 
 	loombridgev1 "github.com/loom-bridge/loom-bridge/proto/gen/loombridge/v1"
 	"github.com/loom-bridge/loom-bridge/server"
-	"github.com/loom-bridge/loom-bridge/server/domain"
+	"github.com/loom-bridge/loom-bridge/server/compose"
 	"github.com/loom-bridge/loom-bridge/server/servertest"
 )
 
@@ -20,7 +20,7 @@ import (
 func TestDiskIsShared(t *testing.T) {
 	s := servertest.Start(t, &servertest.Options{
 		Server: server.Options{Credentials: MustCredentials(t, callers())},
-		Domain: domain.Options{Tenants: func() []string { return []string{"acme", "umbrella"} }, MaxStoreBytes: 2 << 20, DiskEvery: 10 * time.Millisecond},
+		Domain: compose.Options{Tenants: func() []string { return []string{"acme", "umbrella"} }, MaxStoreBytes: 2 << 20, DiskEvery: 10 * time.Millisecond},
 	})
 	acme, umbrella := withToken(t.Context(), "Bearer acme-token"), withToken(t.Context(), "Bearer umbrella-token")
 	save := func(ctx context.Context, agent, text string) (string, error) {

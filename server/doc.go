@@ -7,8 +7,7 @@
 //   - [Services] are the domain objects behind the handlers, as interfaces.
 //   - [Server] owns the listening gRPC server: [Server.Serve] until
 //     [Server.Shutdown], which drains.
-//   - [Credentials] say which caller may act for which agents of which tenant;
-//     an [Identity] is one caller, and every scope is made from it.
+//   - Package auth says who calls, and makes every scope from that.
 //   - [Limits] are the bounds on sizes, counts and times.
 //
 // A connection keeps its place as package conns decides. Every call is admitted

@@ -21,6 +21,7 @@ import (
 	"github.com/loom-bridge/loom-bridge/memory/kv"
 	"github.com/loom-bridge/loom-bridge/memory/vector"
 	loombridgev1 "github.com/loom-bridge/loom-bridge/proto/gen/loombridge/v1"
+	"github.com/loom-bridge/loom-bridge/server/auth"
 )
 
 // Errors of calls that are refused before they reach a domain package, and of
@@ -29,12 +30,6 @@ var (
 	// ErrInvalidRequest: fields of the request break a rule; *RequestError says
 	// which.
 	ErrInvalidRequest = errors.New("server: invalid request")
-	// ErrUnauthenticated: no credential, or one that is not known.
-	ErrUnauthenticated = errors.New("server: unauthenticated")
-	// ErrAgentNotOwned: the credential may not act for this agent.
-	ErrAgentNotOwned = errors.New("server: agent not owned by the credential")
-	// ErrToolNotAllowed: the credential does not let its agents provide the tool.
-	ErrToolNotAllowed = errors.New("server: tool not allowed by the credential")
 	// ErrNobodyListens: nobody would get the event.
 	ErrNobodyListens = errors.New("server: nobody listens")
 	// ErrOverloaded: too many calls or streams at once.
@@ -89,9 +84,9 @@ func errorTable() []errorRow {
 		{context.Canceled, codes.Canceled, loombridgev1.ErrorReason_ERROR_REASON_CANCELLED, ""},
 
 		{ErrInvalidRequest, codes.InvalidArgument, reasonInvalid, ""},
-		{ErrUnauthenticated, codes.Unauthenticated, loombridgev1.ErrorReason_ERROR_REASON_UNAUTHENTICATED, ""},
-		{ErrAgentNotOwned, codes.PermissionDenied, loombridgev1.ErrorReason_ERROR_REASON_AGENT_NOT_OWNED, ""},
-		{ErrToolNotAllowed, codes.PermissionDenied, loombridgev1.ErrorReason_ERROR_REASON_TOOL_NOT_ALLOWED, ""},
+		{auth.ErrUnauthenticated, codes.Unauthenticated, loombridgev1.ErrorReason_ERROR_REASON_UNAUTHENTICATED, ""},
+		{auth.ErrAgentNotOwned, codes.PermissionDenied, loombridgev1.ErrorReason_ERROR_REASON_AGENT_NOT_OWNED, ""},
+		{auth.ErrToolNotAllowed, codes.PermissionDenied, loombridgev1.ErrorReason_ERROR_REASON_TOOL_NOT_ALLOWED, ""},
 		{ErrNobodyListens, codes.FailedPrecondition, loombridgev1.ErrorReason_ERROR_REASON_NOBODY_LISTENS, ""},
 		{ErrOverloaded, codes.Unavailable, reasonOverloaded, ""},
 		{share.ErrQuota, codes.ResourceExhausted, loombridgev1.ErrorReason_ERROR_REASON_QUOTA_EXCEEDED, ""},

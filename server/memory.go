@@ -12,6 +12,7 @@ import (
 	"github.com/loom-bridge/loom-bridge/memory/kv"
 	"github.com/loom-bridge/loom-bridge/memory/record"
 	loombridgev1 "github.com/loom-bridge/loom-bridge/proto/gen/loombridge/v1"
+	"github.com/loom-bridge/loom-bridge/server/auth"
 )
 
 // Memory is what the handlers need of long-term memory.
@@ -41,7 +42,7 @@ func (s *memoryService) GetRecord(ctx context.Context, r *loombridgev1.GetRecord
 	if err := checkGetRecordRequest(r); err != nil {
 		return nil, err
 	}
-	scope, err := memoryScope(ctx, r.GetAgentId(), r.GetUserId())
+	scope, err := auth.MemoryScope(ctx, r.GetAgentId(), r.GetUserId())
 	if err != nil {
 		return nil, err
 	}
@@ -62,7 +63,7 @@ func (s *memoryService) UpdateRecord(ctx context.Context, r *loombridgev1.Update
 	if err := checkUpdateRecordRequest(r); err != nil {
 		return nil, err
 	}
-	ctx, scope, err := sharedMemory(ctx, r.GetAgentId(), r.GetUserId())
+	ctx, scope, err := auth.SharedMemory(ctx, r.GetAgentId(), r.GetUserId())
 	if err != nil {
 		return nil, err
 	}
@@ -116,7 +117,7 @@ func (s *memoryService) DeleteRecord(ctx context.Context, r *loombridgev1.Delete
 	if err := checkDeleteRecordRequest(r); err != nil {
 		return nil, err
 	}
-	ctx, scope, err := sharedMemory(ctx, r.GetAgentId(), r.GetUserId())
+	ctx, scope, err := auth.SharedMemory(ctx, r.GetAgentId(), r.GetUserId())
 	if err != nil {
 		return nil, err
 	}
@@ -134,7 +135,7 @@ func (s *memoryService) ListRecords(ctx context.Context, r *loombridgev1.ListRec
 	if err := checkListRecordsRequest(r); err != nil {
 		return nil, err
 	}
-	scope, err := memoryScope(ctx, r.GetAgentId(), r.GetUserId())
+	scope, err := auth.MemoryScope(ctx, r.GetAgentId(), r.GetUserId())
 	if err != nil {
 		return nil, err
 	}
@@ -166,7 +167,7 @@ func (s *memoryService) BatchSave(ctx context.Context, r *loombridgev1.BatchSave
 	if err := checkBatchSaveRequest(r); err != nil {
 		return nil, err
 	}
-	ctx, scope, err := sharedMemory(ctx, r.GetAgentId(), r.GetUserId())
+	ctx, scope, err := auth.SharedMemory(ctx, r.GetAgentId(), r.GetUserId())
 	if err != nil {
 		return nil, err
 	}
@@ -192,7 +193,7 @@ func (s *memoryService) Reembed(r *loombridgev1.ReembedRequest, stream grpc.Serv
 	if err := checkReembedRequest(r); err != nil {
 		return err
 	}
-	scope, err := memoryScope(stream.Context(), r.GetAgentId(), r.GetUserId())
+	scope, err := auth.MemoryScope(stream.Context(), r.GetAgentId(), r.GetUserId())
 	if err != nil {
 		return err
 	}
@@ -206,7 +207,7 @@ func (s *memoryService) GetMemoryStats(ctx context.Context, r *loombridgev1.GetM
 	if err := checkGetMemoryStatsRequest(r); err != nil {
 		return nil, err
 	}
-	scope, err := memoryScope(ctx, r.GetAgentId(), r.GetUserId())
+	scope, err := auth.MemoryScope(ctx, r.GetAgentId(), r.GetUserId())
 	if err != nil {
 		return nil, err
 	}

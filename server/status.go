@@ -3,7 +3,8 @@ package server
 import (
 	"context"
 	"strings"
-	"unicode/utf8"
+
+	"github.com/loom-bridge/loom-bridge/context/text"
 
 	"google.golang.org/genproto/googleapis/rpc/errdetails"
 	spb "google.golang.org/genproto/googleapis/rpc/status"
@@ -122,13 +123,9 @@ func longest(m map[string]string) (key string) {
 
 // cut returns at most limit bytes of s as valid UTF-8.
 func cut(s string, limit int) string {
-	s = strings.ToValidUTF8(s, "\uFFFD")
+	s = text.Valid(s)
 	if len(s) <= limit {
 		return s
 	}
-	end := limit - len("…")
-	for end > 0 && !utf8.RuneStart(s[end]) {
-		end--
-	}
-	return s[:end] + "…"
+	return text.Cut(s, limit-len(text.Ellipsis), text.Ellipsis)
 }

@@ -23,6 +23,7 @@ import (
 	"github.com/loom-bridge/loom-bridge/memory/kv"
 	"github.com/loom-bridge/loom-bridge/memory/kv/invalid"
 	loombridgev1 "github.com/loom-bridge/loom-bridge/proto/gen/loombridge/v1"
+	"github.com/loom-bridge/loom-bridge/server/auth"
 )
 
 // Tasks is what the handlers need of the tiers of tasks.
@@ -126,7 +127,7 @@ func (s *contextService) GetTask(ctx context.Context, r *loombridgev1.GetTaskReq
 	if err := checkGetTaskRequest(r); err != nil {
 		return nil, err
 	}
-	scope, err := agentScope(ctx, r.GetAgentId())
+	scope, err := auth.AgentScope(ctx, r.GetAgentId())
 	if err != nil {
 		return nil, err
 	}

@@ -12,6 +12,7 @@ import (
 	"github.com/loom-bridge/loom-bridge/bridge/hand"
 	"github.com/loom-bridge/loom-bridge/context/step"
 	loombridgev1 "github.com/loom-bridge/loom-bridge/proto/gen/loombridge/v1"
+	"github.com/loom-bridge/loom-bridge/server/auth"
 )
 
 // UploadStep records a step whose result follows in parts.
@@ -27,7 +28,7 @@ func (s *contextService) UploadStep(stream grpc.ClientStreamingServer[loombridge
 		return err
 	}
 	r := first.GetStep()
-	scope, err := agentScope(stream.Context(), r.GetAgentId())
+	scope, err := auth.AgentScope(stream.Context(), r.GetAgentId())
 	if err != nil {
 		return err
 	}

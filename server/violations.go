@@ -6,7 +6,8 @@ import (
 	"strconv"
 	"strings"
 	"time"
-	"unicode/utf8"
+
+	"github.com/loom-bridge/loom-bridge/context/text"
 
 	"google.golang.org/protobuf/reflect/protoreflect"
 	"google.golang.org/protobuf/types/known/durationpb"
@@ -162,15 +163,8 @@ func (c *check) span(field string, d *durationpb.Duration, low, high time.Durati
 	}
 }
 
-// printable shortens a caller's text for use inside a message.
+// printable cuts a caller's text for use inside a message.
 func printable(s string) string {
 	const shown = 64 // bytes; enough to recognise a name
-	if len(s) <= shown {
-		return s
-	}
-	cut := shown
-	for cut > 0 && !utf8.RuneStart(s[cut]) {
-		cut--
-	}
-	return s[:cut] + "…"
+	return text.Cut(s, shown, text.Ellipsis)
 }

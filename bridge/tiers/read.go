@@ -79,10 +79,10 @@ func (t *Tiers) Find(ctx context.Context, scope kv.Scope, id string) (Found, err
 }
 
 func cutRef(id string) (string, bool) {
-	if len(id) <= len(keyPrefix) || id[:len(keyPrefix)] != keyPrefix {
+	if len(id) <= len(session.TaskFolder) || id[:len(session.TaskFolder)] != session.TaskFolder {
 		return "", false
 	}
-	return id[len(keyPrefix):], true
+	return id[len(session.TaskFolder):], true
 }
 
 // L2 returns up to n important tasks of a session, the most important first and the

@@ -1,6 +1,7 @@
 package assemble
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -152,10 +153,7 @@ func (t *task) compactText(ctx context.Context, r CompactRequest) (Compaction, e
 	if r.KeepRecent > 0 {
 		preset.KeepRecent = r.KeepRecent
 	}
-	keep := preset.KeepRecent
-	if keep == 0 {
-		keep = history.DefaultKeepRecent
-	}
+	keep := cmp.Or(preset.KeepRecent, history.DefaultKeepRecent)
 	text := history.NewCompactor(t.count, preset).Render(steps, len(steps)-keep)
 	return Compaction{Text: text, Tokens: t.counted(t.count(text))}, t.err
 }

@@ -36,8 +36,7 @@ const (
 type Config struct {
 	// Policy is PolicyLedger, PolicyAppendOnly or PolicyPreset.
 	Policy string
-	// Preset is "design", "reduction", or a name that history.Profile knows. It
-	// goes with PolicyPreset only.
+	// Preset is a name that history.Named knows. It goes with PolicyPreset only.
 	Preset string
 	// Literal lets a preset's boundary move with every step instead of in
 	// batches; nil means the default.
@@ -88,10 +87,11 @@ func (c Config) Check() error {
 }
 
 func (c Config) check() (field, problem string) {
+	_, known := history.Named(c.Preset)
 	switch {
 	case c.Policy != "" && c.Policy != PolicyLedger && c.Policy != PolicyAppendOnly && c.Policy != PolicyPreset:
 		return "history.policy", "is not a policy; give ledger, append_only or preset"
-	case c.Preset != "" && !isPreset(c.Preset):
+	case c.Preset != "" && !known:
 		return "history.preset", "is not a preset; give design, reduction, chat, research, code or debug"
 	case c.Preset != "" && c.Policy != "" && c.Policy != PolicyPreset:
 		return "history.preset", "needs the policy preset, or none"
@@ -109,14 +109,6 @@ func (c Config) check() (field, problem string) {
 		return "max_tokens", "is negative or too large"
 	}
 	return "", ""
-}
-
-func isPreset(name string) bool {
-	if name == "design" || name == "reduction" {
-		return true
-	}
-	_, ok := history.Profile(name)
-	return ok
 }
 
 func isCount(n int) bool { return n >= 0 && n <= maxCount }

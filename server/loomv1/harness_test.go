@@ -23,7 +23,7 @@ import (
 	"github.com/loom-bridge/loom-bridge/memory/kv"
 	"github.com/loom-bridge/loom-bridge/memory/kv/memkv"
 	loomv1pb "github.com/loom-bridge/loom-bridge/proto/gen/loom/v1"
-	"github.com/loom-bridge/loom-bridge/server/domain"
+	"github.com/loom-bridge/loom-bridge/server/compose"
 	"github.com/loom-bridge/loom-bridge/server/loomv1"
 )
 
@@ -45,7 +45,7 @@ type loomOptions struct {
 
 // loomWorld is the loom.v1 services on a loopback port, over a whole domain.
 type loomWorld struct {
-	*domain.Domain
+	*compose.Domain
 	bridge  loomv1pb.BridgeClient
 	bus     loomv1pb.EventBusClient
 	runtime loomv1pb.AgentRuntimeClient
@@ -75,7 +75,7 @@ func MustLoom(tb testing.TB, opts loomOptions) *loomWorld {
 	mustBe(tb, err)
 	tb.Cleanup(func() { mustBe(tb, root.Close()) })
 	logger := slog.New(slog.NewTextHandler(w.log, nil))
-	w.Domain, err = domain.Open(w.engine, oneFolder{root}, &domain.Options{Now: opts.Now, Logger: logger})
+	w.Domain, err = compose.Open(w.engine, oneFolder{root}, &compose.Options{Now: opts.Now, Logger: logger})
 	mustBe(tb, err)
 	if opts.Events != nil {
 		writer := kv.NewWriter(w.engine, nil)

@@ -15,38 +15,31 @@ type Compaction struct {
 }
 
 func fallbacks() map[string]history.Fallback {
-	return map[string]history.Fallback{"": history.FallbackCount, "count": history.FallbackCount, "trim": history.FallbackTrim}
+	return map[string]history.Fallback{"count": history.FallbackCount, "trim": history.FallbackTrim}
 }
 
 func templateSets() map[string]step.Templates {
-	return map[string]step.Templates{"": {}, "design": step.DesignTemplates(), "reduction": step.ReductionTemplates()}
+	return map[string]step.Templates{"design": step.DesignTemplates(), "reduction": step.ReductionTemplates()}
 }
 
-// preset is a preset of history by its name, as configured.
+// preset is a preset of history by its name, with the settings laid over it.
 func (c Config) preset(name string) (history.Preset, bool) {
 	p, ok := history.Named(name)
-	override(&p.TriggerSteps, c.CompactionTriggerSteps)
-	override(&p.TriggerTokens, c.CompactionTriggerTokens)
-	override(&p.KeepRecent, c.CompactionKeepRecent)
-	override(&p.ProtectLast, c.ErrorsProtectLast)
-	override(&p.GroupLines, c.CompactionMaxCompact)
-	override(&p.Fallback, fallbacks()[c.CompactionBudgetFallback])
-	if style, given := referenceStyles()[c.ReferenceStyle]; given {
-		p.Reference = style
+	settings := history.Preset{
+		Templates: templateSets()[c.TemplatesSet], Reference: referenceStyles()[c.ReferenceStyle],
+		Observation: observationStyles()[c.ObservationStyle], Offload: c.OffloadPreset,
+		KeepRecent: c.CompactionKeepRecent, TriggerSteps: c.CompactionTriggerSteps, TriggerTokens: c.CompactionTriggerTokens,
+		Fallback: fallbacks()[c.CompactionBudgetFallback], GroupLines: c.CompactionMaxCompact, ProtectLast: c.ErrorsProtectLast,
 	}
 	if c.ReadInlineRecent != "" {
-		p.ShowReads = c.ReadInlineRecent == "true"
+		settings.ShowReads = new(c.ReadInlineRecent == "true")
 	}
-	if set := templateSets()[c.TemplatesSet]; !set.Empty() {
-		p.Templates = set
-	}
-	return p, ok
+	return settings.Over(p), ok
 }
 
-// override sets a field unless the value is the zero value.
-func override[T comparable](field *T, value T) {
-	var none T
-	if value != none {
-		*field = value
-	}
+// ownPreset is what steps are recorded by where no session says otherwise: the
+// preset of the server's settings, or the settings alone.
+func (c Config) ownPreset() history.Preset {
+	p, _ := c.preset(c.HistoryPreset)
+	return p
 }

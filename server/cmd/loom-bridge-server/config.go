@@ -19,6 +19,7 @@ import (
 	"github.com/loom-bridge/loom-bridge/memory/embed"
 	"github.com/loom-bridge/loom-bridge/memory/kv/invalid"
 	"github.com/loom-bridge/loom-bridge/server"
+	"github.com/loom-bridge/loom-bridge/server/auth"
 )
 
 // Config is the value of every setting. The table in settings.go says of each what
@@ -99,7 +100,7 @@ func (c Config) checkLoom() error {
 		return nil
 	case c.Credentials == "":
 		return &ConfigError{"loom-addr", c.LoomAddr, "needs --credentials; without them loom.v1 is served on --addr"}
-	case !server.ValidTenant(c.LoomTenant):
+	case !auth.ValidTenant(c.LoomTenant):
 		return &ConfigError{"loom-tenant", c.LoomTenant, "is needed with --loom-addr: the tenant whose data is served there"}
 	}
 	return nil

@@ -17,7 +17,7 @@ import (
 	"github.com/loom-bridge/loom-bridge/memory/kv"
 	"github.com/loom-bridge/loom-bridge/memory/kv/rockskv"
 	"github.com/loom-bridge/loom-bridge/server"
-	"github.com/loom-bridge/loom-bridge/server/domain"
+	"github.com/loom-bridge/loom-bridge/server/compose"
 )
 
 // metricsTimeout bounds one scrape.
@@ -53,7 +53,7 @@ func (m metrics) calls() *server.Metrics {
 }
 
 // watch adds the figures about what is stored and who is connected.
-func (m metrics) watch(parts *domain.Domain, engine *rockskv.DB, scrub func() integrity.Report, logger *slog.Logger, opened *closers) {
+func (m metrics) watch(parts *compose.Domain, engine *rockskv.DB, scrub func() integrity.Report, logger *slog.Logger, opened *closers) {
 	if m.registry == nil {
 		return
 	}
@@ -78,13 +78,13 @@ const censusEvery = 30 * time.Second
 // figures are what /metrics tells about the store and about those who are
 // connected.
 type figures struct {
-	parts  *domain.Domain
+	parts  *compose.Domain
 	engine *rockskv.DB
 	logger *slog.Logger
 
 	mu      sync.Mutex
-	counted bool          // guarded by mu; there has been a census
-	census  domain.Census // guarded by mu; the last
+	counted bool           // guarded by mu; there has been a census
+	census  compose.Census // guarded by mu; the last
 }
 
 // figure is one number of a scrape.

@@ -1,7 +1,6 @@
 package main
 
 import (
-	"cmp"
 	"os"
 
 	"github.com/loom-bridge/loom-bridge/context/blob"
@@ -20,26 +19,6 @@ type Reduction struct {
 	ErrorsObservationChars, ToolResultMaxTokens int
 }
 
-// byPreset fills in what the server's history preset says of settings that were
-// not given.
-func (c Config) byPreset() Reduction {
-	r := c.Reduction
-	switch c.HistoryPreset {
-	case "design":
-		r.fill("design", "design", "long")
-	case "reduction":
-		r.fill("reduction", "reduction", "short")
-	}
-	r.fill("reduction", "reduction", "hint")
-	return r
-}
-
-func (r *Reduction) fill(offload, observation, reference string) {
-	r.OffloadPreset = cmp.Or(r.OffloadPreset, offload)
-	r.ObservationStyle = cmp.Or(r.ObservationStyle, observation)
-	r.ReferenceStyle = cmp.Or(r.ReferenceStyle, reference)
-}
-
 func observationStyles() map[string]step.ObservationStyle {
 	return map[string]step.ObservationStyle{"reduction": step.ObservationFull, "design": step.ObservationDesign}
 }
@@ -51,9 +30,9 @@ func referenceStyles() map[string]step.ReferenceStyle {
 // reduction is how calls become steps, as configured. The file of rules is
 // stronger than the settings.
 func (c Config) reduction() (step.Options, error) {
-	r := c.byPreset()
-	rules, err := step.BuiltinRules().WithOffload(r.OffloadPreset)
-	if err == nil && r.SearchInlineSmall {
+	p := c.ownPreset()
+	rules, err := step.BuiltinRules().WithOffload(p.Offload)
+	if err == nil && c.SearchInlineSmall {
 		rules, err = rules.With([]byte("[tools.\"" + step.ToolSearchWeb + "\"]\nfrom_items = 6\nfrom_bytes = 1024\n"))
 	}
 	if err == nil {
@@ -62,8 +41,8 @@ func (c Config) reduction() (step.Options, error) {
 	if err != nil {
 		return step.Options{}, err
 	}
-	o := step.Options{Rules: rules, Style: observationStyles()[r.ObservationStyle], ComplaintChars: r.ErrorsObservationChars}
-	if r.OffloadPreset == step.OffloadSizeOrLines {
+	o := step.Options{Rules: rules, Style: p.Observation, ComplaintChars: c.ErrorsObservationChars}
+	if p.Offload == step.OffloadSizeOrLines {
 		o.PreviewLines = step.OffloadPreviewLines
 	}
 	return o, nil

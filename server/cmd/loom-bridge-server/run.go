@@ -18,7 +18,8 @@ import (
 	"github.com/loom-bridge/loom-bridge/memory/kv"
 	"github.com/loom-bridge/loom-bridge/memory/kv/rockskv"
 	"github.com/loom-bridge/loom-bridge/server"
-	"github.com/loom-bridge/loom-bridge/server/domain"
+	"github.com/loom-bridge/loom-bridge/server/auth"
+	"github.com/loom-bridge/loom-bridge/server/compose"
 )
 
 // stopReserve is the time that cancelled calls get at shutdown, on top of the
@@ -130,9 +131,9 @@ func serve(ctx context.Context, config Config, env environment, stdout, stderr i
 		return err
 	}
 	shares := server.NewShares(config.Limits, credentials == nil)
-	parts, err := domain.Open(engine, places, &domain.Options{
+	parts, err := compose.Open(engine, places, &compose.Options{
 		StoreDir: config.DataDir, Models: models, History: config.history(), Retention: config.Retention,
-		Presets: config.preset, Reduction: reduction, Reference: referenceStyles()[config.byPreset().ReferenceStyle], Compress: config.compress(),
+		Presets: config.preset, Reduction: reduction, Reference: config.ownPreset().Reference, Compress: config.compress(),
 		ResultTokens: config.ToolResultMaxTokens, DropWritten: !config.WriteStoreContent, MaxResultBytes: config.MaxResultBytes, Blobs: config.blobs(), RegistrationIdle: config.RegistrationIdle,
 		Memory: memory.Options{Language: language, Embedder: countEmbedder(embedder, metrics.registry), VectorWeight: config.VectorWeight}, Tiers: config.Tiers, Logger: logger,
 		AnsweredFor: config.RequestRetention,
@@ -251,9 +252,9 @@ func announce(config Config, address string, output io.Writer, opened *closers) 
 
 // tenants returns those that share the disk, as of each call: credentials may be read
 // again.
-func tenants(config Config, credentials *server.Credentials) func() []string {
+func tenants(config Config, credentials *auth.Credentials) func() []string {
 	if credentials == nil {
-		return func() []string { return []string{server.DefaultTenant} }
+		return func() []string { return []string{auth.DefaultTenant} }
 	}
 	return func() []string {
 		all := credentials.Tenants()

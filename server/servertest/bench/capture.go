@@ -17,7 +17,7 @@ import (
 	"github.com/loom-bridge/loom-bridge/memory/kv"
 	"github.com/loom-bridge/loom-bridge/memory/kv/memkv"
 	"github.com/loom-bridge/loom-bridge/memory/record"
-	"github.com/loom-bridge/loom-bridge/server/domain"
+	"github.com/loom-bridge/loom-bridge/server/compose"
 )
 
 const (
@@ -119,7 +119,7 @@ func captureTools(ctx context.Context, workspace string, agents int) (map[string
 		return nil, err
 	}
 	defer folders.Close()
-	parts, err := domain.Open(engine, folders, nil)
+	parts, err := compose.Open(engine, folders, nil)
 	if err != nil {
 		return nil, err
 	}

@@ -17,7 +17,7 @@ import (
 	"github.com/loom-bridge/loom-bridge/memory/kv"
 	"github.com/loom-bridge/loom-bridge/memory/kv/memkv"
 	loombridgev1 "github.com/loom-bridge/loom-bridge/proto/gen/loombridge/v1"
-	"github.com/loom-bridge/loom-bridge/server/domain"
+	"github.com/loom-bridge/loom-bridge/server/compose"
 )
 
 const (
@@ -63,7 +63,7 @@ func captureRecords(ctx context.Context, workspace string, n, bytes int) ([][]kv
 		return nil, err
 	}
 	defer folders.Close()
-	parts, err := domain.Open(engine, folders, nil)
+	parts, err := compose.Open(engine, folders, nil)
 	if err != nil {
 		return nil, err
 	}
