@@ -25,7 +25,7 @@ import (
 // domainPackages are those whose errors handlers can meet. Engines wrap the
 // errors of kv.
 var domainPackages = []string{
-	"../memory", "../memory/kv", "../memory/vector", "../context/session", "../context/blob", "../context/step", "../context/tokens",
+	"../memory", "../memory/filter", "../memory/kv", "../memory/vector", "../context/session", "../context/blob", "../context/step", "../context/tokens",
 	"../context/history", "../context/compress", "../context/assemble", "../bridge/tools", "../bridge/native", "../bridge/hand", "../bridge/events", "../bridge/agents", ".", "auth", "validate",
 }
 

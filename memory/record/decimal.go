@@ -1,4 +1,4 @@
-package memory
+package record
 
 import (
 	"cmp"
@@ -7,9 +7,9 @@ import (
 	"strings"
 )
 
-// canonicalNumber returns one form for all spellings of a decimal number: 1,
+// CanonicalNumber returns one form for all spellings of a decimal number: 1,
 // 1.0 and 10e-1 are 1e0. Digits are never lost.
-func canonicalNumber(text string) string {
+func CanonicalNumber(text string) string {
 	if len(text) == 1 && text != "0" {
 		return text + "e0" // as most elements of arrays of numbers are
 	}
@@ -79,22 +79,22 @@ func carry(digits []byte, full, again byte, step int) {
 	}
 }
 
-// decimal is a number taken apart: 0.digits times ten to the point, or zero
+// Decimal is a number taken apart: 0.digits times ten to the point, or zero
 // without digits.
-type decimal struct {
+type Decimal struct {
 	negative bool
 	digits   string
 	point    int64
 	far      string // instead of point where that is too small
 }
 
-// parseDecimal takes a canonical number apart.
-func parseDecimal(canonical string) decimal {
+// ParseDecimal takes a canonical number apart.
+func ParseDecimal(canonical string) Decimal {
 	mantissa, exponent, ok := strings.Cut(canonical, "e")
 	if !ok {
-		return decimal{}
+		return Decimal{}
 	}
-	var d decimal
+	var d Decimal
 	d.digits, d.negative = strings.CutPrefix(mantissa, "-")
 	const safeDigits = 15 // of an exponent, so that sums stay within 64 bits
 	if len(exponent) > safeDigits {
@@ -106,8 +106,8 @@ func parseDecimal(canonical string) decimal {
 	return d
 }
 
-// compare orders numbers exactly.
-func (d decimal) compare(other decimal) int {
+// Compare orders numbers exactly.
+func (d Decimal) Compare(other Decimal) int {
 	if c := cmp.Compare(d.sign(), other.sign()); c != 0 || d.digits == "" {
 		return c
 	}
@@ -118,7 +118,7 @@ func (d decimal) compare(other decimal) int {
 	return c
 }
 
-func (d decimal) sign() int {
+func (d Decimal) sign() int {
 	switch {
 	case d.digits == "":
 		return 0
@@ -128,14 +128,14 @@ func (d decimal) sign() int {
 	return 1
 }
 
-func (d decimal) comparePoint(other decimal) int {
+func (d Decimal) comparePoint(other Decimal) int {
 	if d.far == "" && other.far == "" {
 		return cmp.Compare(d.point, other.point)
 	}
 	return compareIntegers(d.pointText(), other.pointText())
 }
 
-func (d decimal) pointText() string {
+func (d Decimal) pointText() string {
 	if d.far != "" {
 		return d.far
 	}

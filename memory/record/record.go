@@ -1,7 +1,8 @@
-package memory
+package record
 
 import (
 	"encoding/json"
+	"slices"
 	"time"
 )
 
@@ -33,19 +34,9 @@ const (
 	MaxEmbedding = 4096
 	// MaxEmbeddingSpaceBytes bounds the name of a vector's model.
 	MaxEmbeddingSpaceBytes = 128
-	// MaxRequestIDBytes bounds a request id.
-	MaxRequestIDBytes = 128
 	// MaxTTL bounds a span of life: what a protobuf Duration may say is more,
 	// what anybody means is less.
 	MaxTTL = 100 * 366 * 24 * time.Hour
-	// MaxBatchRecords bounds the records of one batch.
-	MaxBatchRecords = 1000
-	// MaxBatchTextBytes bounds the texts and metadata of one batch together, so
-	// that it fits one commit with its part of the index.
-	MaxBatchTextBytes = 4 << 20
-	// MaxBatchVectorBytes bounds the vectors of one batch together, four bytes a
-	// number, for the same reason.
-	MaxBatchVectorBytes = 6 << 20
 	// MaxVersions bounds the earlier versions that are kept of one record; the
 	// oldest goes first.
 	MaxVersions = 1000
@@ -77,20 +68,20 @@ const (
 	OriginWeb Origin = 4
 )
 
-var originNames = map[Origin]string{
+var OriginNames = map[Origin]string{
 	OriginUser: "user", OriginAgent: "agent", OriginTool: "tool", OriginWeb: "web",
 }
 
 // String returns user, agent, tool or web, the names that filters use.
 func (o Origin) String() string {
-	if name, ok := originNames[o]; ok {
+	if name, ok := OriginNames[o]; ok {
 		return name
 	}
 	return "unknown"
 }
 
-// Record is one thing remembered. A record that a Store handed out belongs to
-// the caller. Times are kept to the microsecond, in UTC; a zero time is unset.
+// Record is one thing remembered. One that a store handed out belongs to its
+// caller. Times are kept to the microsecond, in UTC; a zero time is unset.
 type Record struct {
 	// ID names the record within its scope. Empty when saving: the store makes
 	// one, which sorts by time.
@@ -159,19 +150,80 @@ type Record struct {
 	// EmbeddingSpace names the model of the vector; required with one.
 	EmbeddingSpace string
 
-	// ordinal is the number of the record's document in the index, from 1. Every
-	// change of the record that the index knows of gives it a new one.
-	ordinal uint32
-	// place is its first ordinal, where that is not the one it has; zero
+	// Document is what the index has of the record; set by the store, and of no
+	// use to others.
+	Document Document
+}
+
+// Document says which document of the index stands for a record.
+type Document struct {
+	// Ordinal is its number, from 1. Every change of the record that the index
+	// knows of gives it a new one.
+	Ordinal uint32
+	// Place is the first ordinal of the record, where that is not Ordinal; zero
 	// otherwise. It keeps the record where it was in the order of arrival.
-	place uint32
-	// marked tells that the document says itself that it is superseded, because
-	// no other one does it any more.
-	marked bool
+	Place uint32
+	// Marked tells that the document says itself that the record is superseded,
+	// because no other document does any more.
+	Marked bool
 }
 
 // Bytes is about what the record takes in memory: its text, metadata and vector.
 func (r Record) Bytes() int {
 	const perNumber = 4 // of a vector
 	return len(r.Text) + len(r.Metadata) + perNumber*len(r.Embedding)
+}
+
+// ExpiredAt tells whether the record is gone for readers at that moment.
+func (r *Record) ExpiredAt(now time.Time) bool {
+	return !r.ExpireTime.IsZero() && !r.ExpireTime.After(now)
+}
+
+// KeptVersions returns the numbers of the first earlier version that is kept of
+// the record, and of the one behind the last.
+func (r *Record) KeptVersions() (first, end int64) {
+	return max(1, r.Version-MaxVersions), r.Version
+}
+
+// Normalize sets the defaults of a record that is to be saved and drops what is
+// not the caller's to say. The result shares no memory with r.
+func Normalize(r Record) Record {
+	r.EventTime, r.CreateTime, r.ExpireTime = StoredTime(r.EventTime), time.Time{}, StoredTime(r.ExpireTime)
+	r.SupersededBy, r.SupersededTime, r.Version, r.UpdateTime, r.SavedBy = "", time.Time{}, 1, time.Time{}, ""
+	r.Document = Document{}
+	r.SlidingTTL = StoredSpan(r.SlidingTTL)
+	if r.Kind == "" {
+		r.Kind = DefaultKind
+	}
+	if r.Origin == 0 {
+		r.Origin = OriginAgent
+	}
+	if r.Tier == 0 {
+		r.Tier = LongTerm
+	}
+	r.Metadata = slices.Clone(r.Metadata)
+	r.Tags = slices.Clone(r.Tags)
+	slices.Sort(r.Tags)
+	r.Tags = slices.Compact(r.Tags)
+	r.DerivedFrom = slices.Clone(r.DerivedFrom)
+	r.Embedding = slices.Clone(r.Embedding)
+	return r
+}
+
+// StoredTime is a time as it is stored: in UTC, to the microsecond. An unset one
+// stays so.
+func StoredTime(t time.Time) time.Time {
+	if t.IsZero() {
+		return t
+	}
+	return t.UTC().Truncate(time.Microsecond)
+}
+
+// StoredSpan is a span as it is stored: whole microseconds, one at least. Less
+// than zero is none.
+func StoredSpan(d time.Duration) time.Duration {
+	if d <= 0 {
+		return 0
+	}
+	return max(d.Truncate(time.Microsecond), time.Microsecond)
 }

@@ -1,4 +1,4 @@
-package memory
+package record
 
 import (
 	"bytes"
@@ -15,7 +15,7 @@ import (
 // decoded reads metadata as the standard library does, which is slow and sure.
 type decoded struct {
 	*json.Decoder
-	values []metadataValue
+	values []MetadataValue
 }
 
 func (d *decoded) value(path string, inArray bool, depth int) {
@@ -23,23 +23,23 @@ func (d *decoded) value(path string, inArray bool, depth int) {
 	switch v := token.(type) {
 	case json.Delim:
 		if depth > 0 && !inArray {
-			d.values = append(d.values, metadataValue{path: path, kind: metadataGroup})
+			d.values = append(d.values, MetadataValue{Path: path, Kind: MetadataGroup})
 		}
 		for d.More() {
 			member := path
 			if v == '{' {
 				name, _ := d.Token()
-				member = metadataPath(path, name.(string))
+				member = MetadataPath(path, name.(string))
 			}
 			d.value(member, inArray || v == '[', depth+1)
 		}
 		_, _ = d.Token()
 	case string:
-		d.values = append(d.values, metadataValue{path, metadataText, v, inArray})
+		d.values = append(d.values, MetadataValue{path, MetadataText, v, inArray})
 	case json.Number:
-		d.values = append(d.values, metadataValue{path, metadataNumber, canonicalNumber(v.String()), inArray})
+		d.values = append(d.values, MetadataValue{path, MetadataNumber, CanonicalNumber(v.String()), inArray})
 	case bool:
-		d.values = append(d.values, metadataValue{path, metadataBool, strconv.FormatBool(v), inArray})
+		d.values = append(d.values, MetadataValue{path, MetadataBool, strconv.FormatBool(v), inArray})
 	}
 }
 
@@ -55,14 +55,14 @@ func FuzzWalk(f *testing.F) {
 		if len(b) == 0 || checkMetadata(b) != nil {
 			return
 		}
-		var got []metadataValue
-		if err := walkMetadata(b, func(v metadataValue) { got = append(got, v) }); err != nil {
+		var got []MetadataValue
+		if err := WalkMetadata(b, func(v MetadataValue) { got = append(got, v) }); err != nil {
 			return // nests too deep
 		}
 		want := decoded{Decoder: json.NewDecoder(bytes.NewReader(b))}
 		want.UseNumber()
 		want.value("", false, 0)
-		if diff := cmp.Diff(want.values, got, cmp.AllowUnexported(metadataValue{})); diff != "" {
+		if diff := cmp.Diff(want.values, got, cmp.AllowUnexported(MetadataValue{})); diff != "" {
 			t.Errorf("%q (-want +got):\n%s", b, diff)
 		}
 	})
@@ -72,7 +72,7 @@ func FuzzWalk(f *testing.F) {
 func FuzzWalkDamaged(f *testing.F) {
 	f.Add([]byte(`{"a":[[["x`))
 	f.Add([]byte(`{"a":"b\`))
-	f.Fuzz(func(_ *testing.T, b []byte) { _ = walkMetadata(b, func(metadataValue) {}) })
+	f.Fuzz(func(_ *testing.T, b []byte) { _ = WalkMetadata(b, func(MetadataValue) {}) })
 }
 
 func TestAddExponent(t *testing.T) {
@@ -106,7 +106,7 @@ func TestNumbersOfManyDigits(t *testing.T) {
 	began := time.Now()
 	const rounds = 50
 	for range rounds {
-		if _, err := metadataValues(metadata); err != nil {
+		if _, err := MetadataTerms(metadata); err != nil {
 			t.Fatal(err)
 		}
 	}

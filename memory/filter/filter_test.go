@@ -1,10 +1,7 @@
-package memory
+package filter
 
 import (
-	"encoding/json"
 	"errors"
-	"math/big"
-	"regexp"
 	"strings"
 	"testing"
 )
@@ -62,14 +59,14 @@ func TestFilterRefusals(t *testing.T) {
 		"kind = \"\xff\"":                   "does not parse: invalid UTF-8",
 		strings.Repeat("(", 4000):           "does not parse",
 		strings.Repeat("a(", 2000):          "does not parse",
-		strings.Repeat(" ", MaxFilterBytes) + "x":                                                      "has 4097 bytes, more than 4096",
-		strings.Repeat(`kind = a OR `, MaxConditions) + `kind = a`:                                     "has more than 64 conditions",
-		`kind = (` + strings.Repeat(`a OR `, MaxConditions) + `a)`:                                     "has more than 64 conditions",
-		strings.Repeat("NOT (", MaxFilterDepth+1) + "kind = a" + strings.Repeat(")", MaxFilterDepth+1): "nests deeper than 32 levels",
+		strings.Repeat(" ", MaxBytes) + "x": "has 4097 bytes, more than 4096",
+		strings.Repeat(`kind = a OR `, MaxConditions) + `kind = a`:                         "has more than 64 conditions",
+		`kind = (` + strings.Repeat(`a OR `, MaxConditions) + `a)`:                         "has more than 64 conditions",
+		strings.Repeat("NOT (", MaxDepth+1) + "kind = a" + strings.Repeat(")", MaxDepth+1): "nests deeper than 32 levels",
 	} {
-		_, err := compileFilter(filter)
-		var wrong *FilterError
-		if !errors.As(err, &wrong) || !errors.Is(err, ErrInvalidFilter) {
+		_, err := Parse(filter)
+		var wrong *Error
+		if !errors.As(err, &wrong) || !errors.Is(err, ErrInvalid) {
 			t.Errorf("filter %.60s: got %v", filter, err)
 			continue
 		}
@@ -92,10 +89,10 @@ func TestFilterAtItsLimits(t *testing.T) {
 	for _, filter := range []string{
 		"", "  ",
 		strings.Repeat(`kind = a AND `, MaxConditions-1) + `kind = a`,
-		strings.Repeat("NOT (", MaxFilterDepth) + "kind = a" + strings.Repeat(")", MaxFilterDepth),
+		strings.Repeat("NOT (", MaxDepth) + "kind = a" + strings.Repeat(")", MaxDepth),
 		strings.Repeat("(", 500) + "kind = a" + strings.Repeat(")", 500),
 	} {
-		if _, err := compileFilter(filter); err != nil {
+		if _, err := Parse(filter); err != nil {
 			t.Errorf("filter %.60s: %v", filter, err)
 		}
 	}
@@ -109,54 +106,10 @@ func FuzzFilter(f *testing.F) {
 		f.Add(seed)
 	}
 	f.Fuzz(func(t *testing.T, text string) {
-		_, err := compileFilter(text)
-		var wrong *FilterError
+		_, err := Parse(text)
+		var wrong *Error
 		if err != nil && (!errors.As(err, &wrong) || wrong.Offset < 0 || wrong.Offset > len(text)) {
 			t.Fatalf("%q: %v", text, err)
 		}
 	})
-}
-
-func FuzzDecimal(f *testing.F) {
-	for _, seed := range [][2]string{{"1", "2"}, {"-0.5", "1e-1"}, {"1e99999999999999999999", "1e99999999999999999998"}, {"0", "-0.0"}, {"12", "123"}} {
-		f.Add(seed[0], seed[1])
-	}
-	f.Fuzz(func(t *testing.T, a, b string) {
-		x, okX := exact(a)
-		y, okY := exact(b)
-		if !okX || !okY {
-			t.Skip("not two numbers that a big.Rat holds")
-		}
-		if got, want := parseDecimal(canonicalNumber(a)).compare(parseDecimal(canonicalNumber(b))), x.Cmp(y); got != want {
-			t.Errorf("compare %s with %s: %d, want %d", a, b, got, want)
-		}
-	})
-}
-
-var smallExponent = regexp.MustCompile(`^[^eE]*([eE][+-]?[0-9]{1,3})?$`)
-
-// exact returns the value of a JSON number with an exponent of a few digits.
-func exact(text string) (*big.Rat, bool) {
-	var number json.Number
-	if !smallExponent.MatchString(text) || json.Unmarshal([]byte(text), &number) != nil || number.String() != text {
-		return nil, false
-	}
-	return new(big.Rat).SetString(text)
-}
-
-func TestDecimalsFarOut(t *testing.T) {
-	for _, tt := range []struct {
-		a, b string
-		want int
-	}{
-		{"1e99999999999999999999", "1e99999999999999999998", 1},
-		{"-1e99999999999999999999", "1e-99999999999999999999", -1},
-		{"-1e99999999999999999999", "-1", -1},
-		{"1e-99999999999999999999", "0", 1},
-		{"10e99999999999999999999", "1e100000000000000000000", 0},
-	} {
-		if got := parseDecimal(canonicalNumber(tt.a)).compare(parseDecimal(canonicalNumber(tt.b))); got != tt.want {
-			t.Errorf("compare %s with %s: %d, want %d", tt.a, tt.b, got, tt.want)
-		}
-	}
 }

@@ -1,10 +1,9 @@
-package memory
+package record
 
 import (
 	"bytes"
 	"crypto/sha256"
 	"encoding/json"
-	"strconv"
 	"strings"
 	"unicode/utf8"
 
@@ -16,25 +15,25 @@ import (
 // A metadata term is a path, a kind and a value. Kinds are bytes that UTF-8
 // does not have, so that a path's own values and the paths that go on from it
 // never look alike.
-type metadataKind byte
+type MetadataKind byte
 
 // The kinds. They are part of the index format.
 const (
-	metadataText   metadataKind = 0xf8
-	metadataNumber metadataKind = 0xf9
-	metadataBool   metadataKind = 0xfa
+	MetadataText   MetadataKind = 0xf8
+	MetadataNumber MetadataKind = 0xf9
+	MetadataBool   MetadataKind = 0xfa
 	// The same for what stands in an array at the path.
-	elementText   metadataKind = 0xfb
-	elementNumber metadataKind = 0xfc
-	elementBool   metadataKind = 0xfd
-	// metadataGroup marks the path of an object or array, with one of the two
+	ElementText   MetadataKind = 0xfb
+	elementNumber MetadataKind = 0xfc
+	elementBool   MetadataKind = 0xfd
+	// MetadataGroup marks the path of an object or array, with one of the two
 	// values below or none.
-	metadataGroup metadataKind = 0xfe
+	MetadataGroup MetadataKind = 0xfe
 )
 
-// manyElements is the value of a group whose array has more elements than are
+// ManyElements is the value of a group whose array has more elements than are
 // terms; the record itself must be asked.
-const manyElements = "many"
+const ManyElements = "many"
 
 // maxElements bounds the elements of arrays that become terms in one record: a
 // list of labels has fewer, a vector of thousands of numbers is not to be
@@ -42,32 +41,35 @@ const manyElements = "many"
 const maxElements = 64
 
 // element is the kind of the same value inside an array.
-func (k metadataKind) element() metadataKind { return k + (elementText - metadataText) }
+func (k MetadataKind) element() MetadataKind { return k + (ElementText - MetadataText) }
 
-// metadataValue is a scalar of the metadata, or a group.
-type metadataValue struct {
-	path    string
-	kind    metadataKind
-	text    string
-	inArray bool
+// MetadataValue is a scalar of the metadata, or a group.
+type MetadataValue struct {
+	// Path is where it stands, see MetadataPath.
+	Path string
+	Kind MetadataKind
+	// Text is the value: of a number its canonical form.
+	Text string
+	// InArray: it stands in an array at the path.
+	InArray bool
 }
 
-// metadataValues checks metadata and returns the terms of its scalars and
+// MetadataTerms checks metadata and returns the terms of its scalars and
 // groups. Nulls have none. A key that an object holds twice counts with both
 // values.
-func metadataValues(metadata []byte) ([]string, error) {
+func MetadataTerms(metadata []byte) ([]string, error) {
 	if err := checkMetadata(metadata); err != nil || len(metadata) == 0 {
 		return nil, err
 	}
 	var terms []string
 	elements := 0
-	err := walkMetadata(metadata, func(v metadataValue) {
-		if v.inArray && v.kind != metadataGroup {
+	err := WalkMetadata(metadata, func(v MetadataValue) {
+		if v.InArray && v.Kind != MetadataGroup {
 			if elements++; elements > maxElements {
-				v = metadataValue{path: v.path, kind: metadataGroup, text: manyElements}
+				v = MetadataValue{Path: v.Path, Kind: MetadataGroup, Text: ManyElements}
 			}
 		}
-		terms = append(terms, v.term())
+		terms = append(terms, v.Term())
 	})
 	return terms, err
 }
@@ -77,7 +79,7 @@ func checkMetadata(metadata []byte) error {
 	case len(metadata) == 0:
 		return nil
 	case len(metadata) > MaxMetadataBytes:
-		return tooLong("metadata", len(metadata), MaxMetadataBytes)
+		return TooLong("metadata", len(metadata), MaxMetadataBytes)
 	case !utf8.Valid(metadata):
 		return invalid.Field(ErrInvalid, "metadata", "is not UTF-8")
 	case !json.Valid(metadata):
@@ -88,31 +90,31 @@ func checkMetadata(metadata []byte) error {
 	return nil
 }
 
-// term returns the term of a value. A long value is cut and ends in its
+// Term returns the term of a value. A long value is cut and ends in its
 // digest behind byte ff, so that the beginning can still be compared.
-func (v metadataValue) term() string {
-	kind := v.kind
-	if v.inArray && kind != metadataGroup {
+func (v MetadataValue) Term() string {
+	kind := v.Kind
+	if v.InArray && kind != MetadataGroup {
 		kind = kind.element()
 	}
 	const digestBytes = 16
-	term := v.path + string([]byte{byte(kind)}) + v.text
+	term := v.Path + string([]byte{byte(kind)}) + v.Text
 	if len(term) < lexical.MaxTermBytes {
 		return term
 	}
 	end := lexical.MaxTermBytes - 1 - 1 - digestBytes
-	for !utf8.RuneStart(term[end]) && end > len(v.path)+1 {
+	for !utf8.RuneStart(term[end]) && end > len(v.Path)+1 {
 		end--
 	}
-	sum := sha256.Sum256([]byte(v.text))
+	sum := sha256.Sum256([]byte(v.Text))
 	return term[:end] + cutMark + string(sum[:digestBytes])
 }
 
 // cutMark stands before the digest of a cut value. UTF-8 does not have it.
 const cutMark = "\xff"
 
-// walkMetadata yields the values of metadata that checkMetadata passed.
-func walkMetadata(metadata []byte, visit func(metadataValue)) error {
+// WalkMetadata yields the values of metadata that checkMetadata passed.
+func WalkMetadata(metadata []byte, visit func(MetadataValue)) error {
 	w := metadataWalk{json: metadata, visit: visit}
 	return w.value("", false, 0)
 }
@@ -122,7 +124,7 @@ func walkMetadata(metadata []byte, visit func(metadataValue)) error {
 type metadataWalk struct {
 	json  []byte
 	at    int
-	visit func(metadataValue)
+	visit func(MetadataValue)
 }
 
 // next returns the next character that means something, zero at the end.
@@ -142,16 +144,16 @@ func (w *metadataWalk) value(path string, inArray bool, depth int) error {
 	opening := w.next()
 	if opening != '{' && opening != '[' {
 		if v, ok := w.scalar(opening); ok {
-			v.path, v.inArray = path, inArray
+			v.Path, v.InArray = path, inArray
 			w.visit(v)
 		}
 		return nil
 	}
 	if depth == MaxMetadataDepth {
-		return invalid.Field(ErrInvalid, "metadata", "%s", "nests deeper than "+strconv.Itoa(MaxMetadataDepth)+" levels")
+		return invalid.Field(ErrInvalid, "metadata", "nests deeper than %d levels", MaxMetadataDepth)
 	}
 	if depth > 0 && !inArray {
-		w.visit(metadataValue{path: path, kind: metadataGroup})
+		w.visit(MetadataValue{Path: path, Kind: MetadataGroup})
 	}
 	w.at++
 	return w.members(path, inArray || opening == '[', opening == '{', depth+1)
@@ -168,7 +170,7 @@ func (w *metadataWalk) members(path string, inArray, object bool, depth int) err
 		}
 		member := path
 		if object {
-			member = metadataPath(path, w.text())
+			member = MetadataPath(path, w.text())
 		}
 		if err := w.value(member, inArray, depth); err != nil {
 			return err
@@ -177,9 +179,9 @@ func (w *metadataWalk) members(path string, inArray, object bool, depth int) err
 }
 
 // scalar reads a text, number or bool that begins so; false for null.
-func (w *metadataWalk) scalar(first byte) (v metadataValue, ok bool) {
+func (w *metadataWalk) scalar(first byte) (v MetadataValue, ok bool) {
 	if first == '"' {
-		return metadataValue{kind: metadataText, text: w.text()}, true
+		return MetadataValue{Kind: MetadataText, Text: w.text()}, true
 	}
 	rest := w.json[w.at:]
 	end := bytes.IndexFunc(rest, endsWord)
@@ -189,11 +191,11 @@ func (w *metadataWalk) scalar(first byte) (v metadataValue, ok bool) {
 	w.at += max(end, 1)
 	switch word := string(rest[:end]); word {
 	case "null", "":
-		return metadataValue{}, false
+		return MetadataValue{}, false
 	case "true", "false":
-		return metadataValue{kind: metadataBool, text: word}, true
+		return MetadataValue{Kind: MetadataBool, Text: word}, true
 	default:
-		return metadataValue{kind: metadataNumber, text: canonicalNumber(word)}, true
+		return MetadataValue{Kind: MetadataNumber, Text: CanonicalNumber(word)}, true
 	}
 }
 
@@ -225,9 +227,9 @@ func (w *metadataWalk) text() string {
 	return text
 }
 
-// metadataPath returns the path of a member. A long one becomes a digest, so
+// MetadataPath returns the path of a member. A long one becomes a digest, so
 // that deep objects with long names stay cheap.
-func metadataPath(parent, name string) string {
+func MetadataPath(parent, name string) string {
 	const longest = 64
 	path := kv.AppendEscaped([]byte(parent), name)
 	if len(path) <= longest {
@@ -238,16 +240,8 @@ func metadataPath(parent, name string) string {
 	return "\x00\x02" + string(sum[:16])
 }
 
-// pathOf returns the path of names, outermost first.
-func pathOf(names []string) (path string) {
-	for _, name := range names {
-		path = metadataPath(path, name)
-	}
-	return path
-}
-
-// cutValue returns what a term keeps of a value, and whether that is all.
-func cutValue(rest string) (kept string, whole bool) {
+// CutValue returns what a term keeps of a value, and whether that is all.
+func CutValue(rest string) (kept string, whole bool) {
 	kept, _, cut := strings.Cut(rest, cutMark)
 	return kept, !cut
 }

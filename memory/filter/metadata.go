@@ -1,4 +1,4 @@
-package memory
+package filter
 
 import (
 	"context"
@@ -8,15 +8,19 @@ import (
 	"go.einride.tech/aip/filtering"
 
 	"github.com/loom-bridge/loom-bridge/memory/lexical"
+	"github.com/loom-bridge/loom-bridge/memory/record"
 )
 
 // metadata makes a condition on a metadata path. The literal decides the type.
-func (f filterField) metadata(value literal) (binder, string) {
+func (f field) metadata(value literal) (binder, string) {
 	has := f.operator == filtering.FunctionHas
 	if len(f.path) == 0 {
 		return f.member(value)
 	}
-	path := pathOf(f.path)
+	path := ""
+	for _, name := range f.path {
+		path = record.MetadataPath(path, name)
+	}
 	if value.kind == anyLiteral {
 		if !has {
 			return nil, "is asked for with metadata." + strings.Join(f.path, ".") + ":*"
@@ -26,15 +30,15 @@ func (f filterField) metadata(value literal) (binder, string) {
 	if value.misleads() {
 		return nil, fmt.Sprintf("takes true, false, a number without sign +, or a text in quotes, and %.16s is none of these; what is null is not set", value.text)
 	}
-	want := metadataValue{path: path, kind: value.metadataKind(), text: value.text}
+	want := record.MetadataValue{Path: path, Kind: value.metadataKind(), Text: value.text}
 	if p := patternOf(value.text); value.kind == textLiteral && !isOrder(f.operator) {
 		whole, ok := p.exact()
 		if !ok {
 			return f.metadataLike(path, p), ""
 		}
-		want.text = whole
+		want.Text = whole
 	}
-	switch equals := lexical.Has(lexical.Metadata, want.term()); f.operator {
+	switch equals := lexical.Has(lexical.Metadata, want.Term()); f.operator {
 	case filtering.FunctionEquals:
 		return fixed(equals), ""
 	case filtering.FunctionNotEquals:
@@ -49,30 +53,30 @@ func (f filterField) metadata(value literal) (binder, string) {
 }
 
 // member asks whether the metadata have a name, or any.
-func (f filterField) member(value literal) (binder, string) {
+func (f field) member(value literal) (binder, string) {
 	switch {
 	case f.operator == filtering.FunctionHas && value.kind == anyLiteral:
 		return fixed(lexical.Matching(lexical.Metadata, "", nil, nil)), ""
 	case f.operator == filtering.FunctionHas && value.kind == textLiteral:
-		return fixed(lexical.Matching(lexical.Metadata, metadataPath("", value.text), nil, nil)), ""
+		return fixed(lexical.Matching(lexical.Metadata, record.MetadataPath("", value.text), nil, nil)), ""
 	}
 	return nil, "needs a path, such as metadata.source"
 }
 
-func (l literal) metadataKind() metadataKind {
+func (l literal) metadataKind() record.MetadataKind {
 	switch l.kind {
 	case numberLiteral:
-		return metadataNumber
+		return record.MetadataNumber
 	case boolLiteral:
-		return metadataBool
+		return record.MetadataBool
 	}
-	return metadataText
+	return record.MetadataText
 }
 
 // scalarAt asks for a text, number or bool at the path, of any value.
 func scalarAt(path string) lexical.Filter {
 	var kinds []lexical.Filter
-	for _, kind := range []metadataKind{metadataText, metadataNumber, metadataBool} {
+	for _, kind := range []record.MetadataKind{record.MetadataText, record.MetadataNumber, record.MetadataBool} {
 		kinds = append(kinds, lexical.Matching(lexical.Metadata, path+string([]byte{byte(kind)}), nil, nil))
 	}
 	return lexical.Or(kinds...)
@@ -80,25 +84,25 @@ func scalarAt(path string) lexical.Filter {
 
 // metadataLike compares the text at the path with one in which asterisks may stand
 // for any characters.
-func (f filterField) metadataLike(path string, p pattern) binder {
+func (f field) metadataLike(path string, p pattern) binder {
 	return func(_ context.Context, b binding) (lexical.Filter, error) {
-		verify := b.verifier(func(r Record) bool {
-			return r.hasMetadata(func(v metadataValue) bool {
-				alone := f.operator == filtering.FunctionHas || !v.inArray
-				return v.path == path && v.kind == metadataText && alone && p.matches(v.text)
+		verify := b.verifier(func(r record.Record) bool {
+			return hasMetadata(r, func(v record.MetadataValue) bool {
+				alone := f.operator == filtering.FunctionHas || !v.InArray
+				return v.Path == path && v.Kind == record.MetadataText && alone && p.matches(v.Text)
 			})
 		})
-		like := func(kind metadataKind) lexical.Filter {
+		like := func(kind record.MetadataKind) lexical.Filter {
 			begin := p.begins(leastKeptBytes)
 			return lexical.Matching(lexical.Metadata, path+string([]byte{byte(kind)})+begin, p.test(begin), verify)
 		}
 		switch f.operator {
 		case filtering.FunctionNotEquals:
-			return lexical.And(scalarAt(path), lexical.Not(like(metadataText))), nil
+			return lexical.And(scalarAt(path), lexical.Not(like(record.MetadataText))), nil
 		case filtering.FunctionHas:
-			return lexical.Or(like(metadataText), like(elementText), lexical.Verified(lexical.Has(lexical.Metadata, manyAt(path)), verify)), nil
+			return lexical.Or(like(record.MetadataText), like(record.ElementText), lexical.Verified(lexical.Has(lexical.Metadata, manyAt(path)), verify)), nil
 		}
-		return like(metadataText), nil
+		return like(record.MetadataText), nil
 	}
 }
 
@@ -108,49 +112,49 @@ const leastKeptBytes = 8
 
 // manyAt is the term of an array that has more elements than are terms.
 func manyAt(path string) string {
-	return metadataValue{path: path, kind: metadataGroup, text: manyElements}.term()
+	return record.MetadataValue{Path: path, Kind: record.MetadataGroup, Text: record.ManyElements}.Term()
 }
 
 // contains asks for a value at the path, or in an array there.
-func contains(want metadataValue, equals lexical.Filter) binder {
+func contains(want record.MetadataValue, equals lexical.Filter) binder {
 	element := want
-	element.inArray = true
+	element.InArray = true
 	return func(_ context.Context, b binding) (lexical.Filter, error) {
 		return lexical.Or(equals,
-			lexical.Has(lexical.Metadata, element.term()),
-			lexical.Verified(lexical.Has(lexical.Metadata, manyAt(want.path)), b.verifier(func(r Record) bool {
-				return r.hasMetadata(func(v metadataValue) bool {
-					return v.path == want.path && v.kind == want.kind && v.text == want.text
+			lexical.Has(lexical.Metadata, element.Term()),
+			lexical.Verified(lexical.Has(lexical.Metadata, manyAt(want.Path)), b.verifier(func(r record.Record) bool {
+				return hasMetadata(r, func(v record.MetadataValue) bool {
+					return v.Path == want.Path && v.Kind == want.Kind && v.Text == want.Text
 				})
 			}))), nil
 	}
 }
 
 // ranged compares a text or number at the path.
-func (f filterField) ranged(want metadataValue) binder {
+func (f field) ranged(want record.MetadataValue) binder {
 	accept := accepts(f.operator)
-	test := textTest(want.text, accept)
-	compare := func(own string) int { return strings.Compare(own, want.text) }
-	if want.kind == metadataNumber {
-		test = numberTest(want.text, accept)
-		number := parseDecimal(want.text)
-		compare = func(own string) int { return parseDecimal(own).compare(number) }
+	test := textTest(want.Text, accept)
+	compare := func(own string) int { return strings.Compare(own, want.Text) }
+	if want.Kind == record.MetadataNumber {
+		test = numberTest(want.Text, accept)
+		number := record.ParseDecimal(want.Text)
+		compare = func(own string) int { return record.ParseDecimal(own).Compare(number) }
 	}
-	prefix := want.path + string([]byte{byte(want.kind)})
+	prefix := want.Path + string([]byte{byte(want.Kind)})
 	return func(_ context.Context, b binding) (lexical.Filter, error) {
-		return lexical.Matching(lexical.Metadata, prefix, test, b.verifier(func(r Record) bool {
-			return r.hasMetadata(func(v metadataValue) bool {
-				return v.path == want.path && v.kind == want.kind && !v.inArray && accept(compare(v.text))
+		return lexical.Matching(lexical.Metadata, prefix, test, b.verifier(func(r record.Record) bool {
+			return hasMetadata(r, func(v record.MetadataValue) bool {
+				return v.Path == want.Path && v.Kind == want.Kind && !v.InArray && accept(compare(v.Text))
 			})
 		})), nil
 	}
 }
 
 // hasMetadata tells whether one of the metadata's values is such.
-func (r Record) hasMetadata(such func(metadataValue) bool) bool {
+func hasMetadata(r record.Record, such func(record.MetadataValue) bool) bool {
 	found := false
 	// What is stored was checked when it was saved.
-	_ = walkMetadata(r.Metadata, func(v metadataValue) { found = found || such(v) })
+	_ = record.WalkMetadata(r.Metadata, func(v record.MetadataValue) { found = found || such(v) })
 	return found
 }
 
@@ -178,7 +182,7 @@ func matches(ok bool) lexical.Match {
 // point. A cut text is longer than what is kept.
 func textTest(operand string, accept func(int) bool) func(string) lexical.Match {
 	return func(rest string) lexical.Match {
-		kept, whole := cutValue(rest)
+		kept, whole := record.CutValue(rest)
 		switch {
 		case whole:
 			return matches(accept(strings.Compare(kept, operand)))
@@ -194,11 +198,11 @@ func textTest(operand string, accept func(int) bool) func(string) lexical.Match 
 // numberTest compares a canonical number with the operand. One that was cut
 // has lost its exponent.
 func numberTest(operand string, accept func(int) bool) func(string) lexical.Match {
-	number := parseDecimal(operand)
+	number := record.ParseDecimal(operand)
 	return func(rest string) lexical.Match {
-		if _, whole := cutValue(rest); !whole {
+		if _, whole := record.CutValue(rest); !whole {
 			return lexical.Unsure
 		}
-		return matches(accept(parseDecimal(rest).compare(number)))
+		return matches(accept(record.ParseDecimal(rest).Compare(number)))
 	}
 }

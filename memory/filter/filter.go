@@ -1,31 +1,40 @@
-package memory
+package filter
 
 import (
 	"context"
 	"errors"
 	"fmt"
 	"strings"
+	"unicode"
 
 	"go.einride.tech/aip/filtering"
 	expr "google.golang.org/genproto/googleapis/api/expr/v1alpha1"
 
 	"github.com/loom-bridge/loom-bridge/memory/kv"
 	"github.com/loom-bridge/loom-bridge/memory/lexical"
+	"github.com/loom-bridge/loom-bridge/memory/record"
 )
 
-// Limits of a filter, beside MaxFilterBytes.
+// Limits of a filter.
 const (
-	// MaxConditions bounds the conditions of one filter: each reads postings of
-	// its own.
+	// MaxBytes bounds its text.
+	MaxBytes = 4 << 10
+	// MaxConditions bounds its conditions: each reads postings of its own.
 	MaxConditions = 64
-	// MaxFilterDepth bounds how deep parentheses and NOT nest, far above what a
-	// person writes.
-	MaxFilterDepth = 32
+	// MaxDepth bounds how deep parentheses and NOT nest, far above what a person
+	// writes.
+	MaxDepth = 32
 )
 
-// FilterLanguage describes filters in short, after AIP-160. Conditions are
-// joined by AND, OR, NOT (or -) and parentheses. A blank joins as AND does. OR
-// binds tighter than a blank, and a blank tighter than AND.
+const served = "served are id, key, kind, session_id, author, origin, text, tags, importance, tier, pinned, version, event_time, create_time, update_time, expire_time, superseded_by and metadata"
+
+// Expression is a filter that was read: a tree of conditions that are not tied to a
+// scope yet. The zero Expression lets everything through. It is never changed, so it
+// is safe for concurrent use.
+//
+// The language is AIP-160. Conditions are joined by AND, OR, NOT (or -) and
+// parentheses. A blank joins as AND does. OR binds tighter than a blank, and a blank
+// tighter than AND.
 //
 //   - key, kind, session_id, author and superseded_by are compared with = != < <=
 //     > >= in the order of code points, id and origin (user, agent, tool, web) with
@@ -52,30 +61,24 @@ const (
 // The != of metadata holds for values of other types. text, superseded_by, version
 // and update_time are not in the index: the records that the other conditions
 // leave are read for them, at most 64 MiB.
-const FilterLanguage = "AIP-160"
-
-const served = "served are id, key, kind, session_id, author, origin, text, tags, importance, tier, pinned, version, event_time, create_time, update_time, expire_time, superseded_by and metadata"
-
-// filter is a filter that was read: a tree of conditions that are not tied to
-// a scope yet. The zero filter lets everything through.
-type filter struct {
+type Expression struct {
 	join func(...lexical.Filter) lexical.Filter // of args; nil in a condition
-	args []filter
+	args []Expression
 	leaf binder // of a condition
 }
 
 // binder makes the index's form of a condition for one scope and view.
 type binder func(context.Context, binding) (lexical.Filter, error)
 
-// bind returns the index's form of the filter for one scope. It reads the
+// Bind returns the index's form of the filter for one scope. It reads the
 // records that the filter names by id. What it returns may read records later,
 // so it is valid as long as the view.
-func (f filter) bind(ctx context.Context, view getter, scope kv.Scope) (lexical.Filter, error) {
+func (f Expression) Bind(ctx context.Context, view record.Getter, scope kv.Scope) (lexical.Filter, error) {
 	left := maxVerifiedBytes
 	return f.bindTo(ctx, binding{view, scope, &left})
 }
 
-func (f filter) bindTo(ctx context.Context, b binding) (lexical.Filter, error) {
+func (f Expression) bindTo(ctx context.Context, b binding) (lexical.Filter, error) {
 	if f.leaf != nil {
 		return f.leaf(ctx, b)
 	}
@@ -94,20 +97,20 @@ func (f filter) bindTo(ctx context.Context, b binding) (lexical.Filter, error) {
 
 func not(f ...lexical.Filter) lexical.Filter { return lexical.Not(f[0]) }
 
-// compileFilter reads a filter; see FilterLanguage. Anything else is a
-// *FilterError.
-func compileFilter(text string) (filter, error) {
+// Parse reads a filter, an empty one as one without conditions. What is none is an
+// *Error.
+func Parse(text string) (Expression, error) {
 	if strings.TrimSpace(text) == "" {
-		return filter{}, nil
+		return Expression{}, nil
 	}
-	if len(text) > MaxFilterBytes {
-		return filter{}, &FilterError{Filter: text, Problem: fmt.Sprintf("has %d bytes, more than %d", len(text), MaxFilterBytes)}
+	if len(text) > MaxBytes {
+		return Expression{}, &Error{Filter: text, Problem: fmt.Sprintf("has %d bytes, more than %d", len(text), MaxBytes)}
 	}
 	var parser filtering.Parser
 	parser.Init(text)
 	parsed, err := parser.Parse()
 	if err != nil {
-		return filter{}, syntaxError(text, err)
+		return Expression{}, syntaxError(text, err)
 	}
 	c := compiler{filter: text, positions: parsed.GetSourceInfo().GetPositions()}
 	return c.compile(parsed.GetExpr(), c.restriction, 0)
@@ -115,7 +118,7 @@ func compileFilter(text string) (filter, error) {
 
 // syntaxError keeps the innermost of the parser's errors, which says most.
 func syntaxError(filter string, err error) error {
-	out := &FilterError{Filter: filter}
+	out := &Error{Filter: filter}
 	problem := ""
 	for ; err != nil; err = errors.Unwrap(err) {
 		at, ok := err.(interface {
@@ -147,10 +150,8 @@ func isLongInteger(text string) bool {
 // leadingSpace is how much the parser cuts off, and so how far its positions
 // lie before ours.
 func leadingSpace(filter string) int {
-	return len(filter) - len(strings.TrimLeftFunc(filter, isSpace))
+	return len(filter) - len(strings.TrimLeftFunc(filter, unicode.IsSpace))
 }
-
-func isSpace(r rune) bool { return strings.TrimSpace(string(r)) == "" }
 
 // compiler turns a parsed filter into conditions.
 type compiler struct {
@@ -164,12 +165,12 @@ func (c *compiler) offset(e *expr.Expr) int {
 }
 
 func (c *compiler) refuse(e *expr.Expr, format string, args ...any) error {
-	return &FilterError{Filter: c.filter, Offset: c.offset(e), Problem: fmt.Sprintf(format, args...)}
+	return &Error{Filter: c.filter, Offset: c.offset(e), Problem: fmt.Sprintf(format, args...)}
 }
 
 // compile reads a tree of AND, OR and NOT whose leaves leaf reads.
-func (c *compiler) compile(e *expr.Expr, leaf func(*expr.Expr) (filter, error), depth int) (filter, error) {
-	var f filter
+func (c *compiler) compile(e *expr.Expr, leaf func(*expr.Expr) (Expression, error), depth int) (Expression, error) {
+	var f Expression
 	operator := e.GetCallExpr().GetFunction()
 	switch operator {
 	case filtering.FunctionAnd, filtering.FunctionFuzzyAnd: // the second is a blank
@@ -181,13 +182,13 @@ func (c *compiler) compile(e *expr.Expr, leaf func(*expr.Expr) (filter, error), 
 	default:
 		return leaf(e)
 	}
-	if depth == MaxFilterDepth {
-		return filter{}, c.refuse(e, "nests deeper than %d levels", MaxFilterDepth)
+	if depth == MaxDepth {
+		return Expression{}, c.refuse(e, "nests deeper than %d levels", MaxDepth)
 	}
 	for _, operand := range operands(nil, e, operator) {
 		arg, err := c.compile(operand, leaf, depth+1)
 		if err != nil {
-			return filter{}, err
+			return Expression{}, err
 		}
 		f.args = append(f.args, arg)
 	}
@@ -209,25 +210,25 @@ func operands(dst []*expr.Expr, e *expr.Expr, operator string) []*expr.Expr {
 
 // restriction reads a field, an operator and a value, or several values joined
 // in parentheses.
-func (c *compiler) restriction(e *expr.Expr) (filter, error) {
+func (c *compiler) restriction(e *expr.Expr) (Expression, error) {
 	call := e.GetCallExpr()
 	if call == nil {
-		return filter{}, c.refuse(e, "a condition needs a field, an operator such as = or :, and a value; a text of several words stands in quotes, and words to look for belong into the query")
+		return Expression{}, c.refuse(e, "a condition needs a field, an operator such as = or :, and a value; a text of several words stands in quotes, and words to look for belong into the query")
 	}
 	if !isOperator(call.GetFunction()) || len(call.GetArgs()) != 2 {
-		return filter{}, c.refuse(e, "function %s is not served", call.GetFunction())
+		return Expression{}, c.refuse(e, "function %s is not served", call.GetFunction())
 	}
 	left, right := call.GetArgs()[0], call.GetArgs()[1]
 	field, err := c.field(left)
 	if err != nil {
-		return filter{}, err
+		return Expression{}, err
 	}
 	field.operator = call.GetFunction()
-	each := func(value *expr.Expr) (filter, error) { return c.condition(e, field, value) }
+	each := func(value *expr.Expr) (Expression, error) { return c.condition(e, field, value) }
 	switch right.GetCallExpr().GetFunction() {
 	case filtering.FunctionAnd, filtering.FunctionOr, filtering.FunctionNot, filtering.FunctionFuzzyAnd:
 		if field.operator != filtering.FunctionEquals && field.operator != filtering.FunctionHas {
-			return filter{}, c.refuse(right, "several values in parentheses are served with = and : only")
+			return Expression{}, c.refuse(right, "several values in parentheses are served with = and : only")
 		}
 		return c.compile(right, each, 0)
 	}
@@ -255,22 +256,22 @@ func isOperator(function string) bool {
 }
 
 // condition reads one value and makes a condition of it.
-func (c *compiler) condition(e *expr.Expr, field filterField, value *expr.Expr) (filter, error) {
+func (c *compiler) condition(e *expr.Expr, field field, value *expr.Expr) (Expression, error) {
 	if c.conditions++; c.conditions > MaxConditions {
-		return filter{}, c.refuse(e, "has more than %d conditions", MaxConditions)
+		return Expression{}, c.refuse(e, "has more than %d conditions", MaxConditions)
 	}
 	if !field.serves(field.operator) {
-		return filter{}, c.refuse(e, "%s is compared with %s", field.name, field.kind.operators())
+		return Expression{}, c.refuse(e, "%s is compared with %s", field.name, field.kind.operators())
 	}
 	literal, ok := c.literal(value)
 	if !ok {
-		return filter{}, c.refuse(value, "%s takes %s", field.name, field.kind.literals())
+		return Expression{}, c.refuse(value, "%s takes %s", field.name, field.kind.literals())
 	}
 	leaf, problem := field.binder(literal)
 	if problem != "" {
-		return filter{}, c.refuse(value, "%s %s", field.name, problem)
+		return Expression{}, c.refuse(value, "%s %s", field.name, problem)
 	}
-	return filter{leaf: leaf}, nil
+	return Expression{leaf: leaf}, nil
 }
 
 // memberPath returns the names of a.b.c, or nil.

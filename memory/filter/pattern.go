@@ -1,10 +1,11 @@
-package memory
+package filter
 
 import (
 	"strings"
 	"unicode/utf8"
 
 	"github.com/loom-bridge/loom-bridge/memory/lexical"
+	"github.com/loom-bridge/loom-bridge/memory/record"
 )
 
 // pattern is a text in which asterisks stand for any characters, or none: the
@@ -71,7 +72,7 @@ func (p pattern) begins(most int) string {
 // test looks at what a term keeps of a text that begins with a prefix, behind it.
 func (p pattern) test(prefix string) func(rest string) lexical.Match {
 	return func(rest string) lexical.Match {
-		kept, whole := cutValue(prefix + rest)
+		kept, whole := record.CutValue(prefix + rest)
 		first := p[0]
 		switch {
 		case whole:

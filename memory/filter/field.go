@@ -1,4 +1,4 @@
-package memory
+package filter
 
 import (
 	"context"
@@ -11,13 +11,14 @@ import (
 	expr "google.golang.org/genproto/googleapis/api/expr/v1alpha1"
 
 	"github.com/loom-bridge/loom-bridge/memory/lexical"
+	"github.com/loom-bridge/loom-bridge/memory/record"
 )
 
-// filterKind is what a field holds.
-type filterKind uint8
+// fieldKind is what a field holds.
+type fieldKind uint8
 
 const (
-	idField filterKind = iota + 1
+	idField fieldKind = iota + 1
 	textField
 	originField
 	tagsField
@@ -36,7 +37,7 @@ const (
 )
 
 // operators lists what a field of the kind is compared with.
-func (k filterKind) operators() string {
+func (k fieldKind) operators() string {
 	switch k {
 	case idField, originField, boolField:
 		return equality + "and " + presence[:2]
@@ -51,7 +52,7 @@ func (k filterKind) operators() string {
 }
 
 // literals says what a field of the kind takes as a value.
-func (k filterKind) literals() string {
+func (k fieldKind) literals() string {
 	switch k {
 	case numberField:
 		return "a number"
@@ -65,69 +66,69 @@ func (k filterKind) literals() string {
 	return "a text in quotes"
 }
 
-// filterField is the left side of a condition.
-type filterField struct {
+// field is the left side of a condition.
+type field struct {
 	name     string
-	kind     filterKind
-	index    lexical.Field       // of a text
-	column   lexical.Column      // of a number, bool or time
-	of       func(Record) string // of a text
-	span     func(float64) span  // of a number
-	path     []string            // of metadata
+	kind     fieldKind
+	index    lexical.Field              // of a text
+	column   lexical.Column             // of a number, bool or time
+	of       func(record.Record) string // of a text
+	interval func(float64) interval     // of a number
+	path     []string                   // of metadata
 	operator string
 	// Of what the index does not have: where is what to look through, everything
 	// unless it is set, and stored reads a number or a time, false where there is none.
 	where  lexical.Filter
-	stored func(Record) (int64, bool)
+	stored func(record.Record) (int64, bool)
 }
 
-// filterFields are the fields beside metadata. It is never changed.
-var filterFields = map[string]filterField{
+// fields are the fields beside metadata. It is never changed.
+var fields = map[string]field{
 	"id":          {kind: idField},
-	"key":         {kind: textField, index: lexical.Key, of: func(r Record) string { return r.Key }},
-	"kind":        {kind: textField, index: lexical.Kind, of: func(r Record) string { return r.Kind }},
-	"session_id":  {kind: textField, index: lexical.Session, of: func(r Record) string { return r.SessionID }},
-	"author":      {kind: textField, index: lexical.Author, of: func(r Record) string { return r.Author }},
+	"key":         {kind: textField, index: lexical.Key, of: func(r record.Record) string { return r.Key }},
+	"kind":        {kind: textField, index: lexical.Kind, of: func(r record.Record) string { return r.Kind }},
+	"session_id":  {kind: textField, index: lexical.Session, of: func(r record.Record) string { return r.SessionID }},
+	"author":      {kind: textField, index: lexical.Author, of: func(r record.Record) string { return r.Author }},
 	"origin":      {kind: originField, index: lexical.Origin},
 	"tags":        {kind: tagsField, index: lexical.Tag},
-	"importance":  {kind: numberField, column: lexical.Importance, span: importanceSpan},
-	"tier":        {kind: numberField, column: lexical.Tier, span: wholeSpan},
+	"importance":  {kind: numberField, column: lexical.Importance, interval: importanceInterval},
+	"tier":        {kind: numberField, column: lexical.Tier, interval: integerInterval},
 	"pinned":      {kind: boolField, column: lexical.Pinned},
 	"event_time":  {kind: timeField, column: lexical.EventTime},
 	"create_time": {kind: timeField, column: lexical.CreateTime},
 	"expire_time": {kind: timeField, column: lexical.ExpireTime},
-	"text":        {kind: contentField, of: func(r Record) string { return r.Text }},
+	"text":        {kind: contentField, of: func(r record.Record) string { return r.Text }},
 	"superseded_by": {
-		kind: textField, of: func(r Record) string { return r.SupersededBy },
+		kind: textField, of: func(r record.Record) string { return r.SupersededBy },
 		where: lexical.Between(lexical.IsSuperseded, 1, 1),
 	},
-	"version": {kind: numberField, span: integerSpan, stored: func(r Record) (int64, bool) { return r.Version, true }},
-	"update_time": {kind: timeField, stored: func(r Record) (int64, bool) {
+	"version": {kind: numberField, interval: integerInterval, stored: func(r record.Record) (int64, bool) { return r.Version, true }},
+	"update_time": {kind: timeField, stored: func(r record.Record) (int64, bool) {
 		return r.UpdateTime.UnixMicro(), !r.UpdateTime.IsZero()
 	}},
 }
 
 // field reads the left side of a condition.
-func (c *compiler) field(left *expr.Expr) (filterField, error) {
+func (c *compiler) field(left *expr.Expr) (field, error) {
 	path := memberPath(left)
 	if len(path) == 0 {
-		return filterField{}, c.refuse(left, "a condition begins with a field; %s", served)
+		return field{}, c.refuse(left, "a condition begins with a field; %s", served)
 	}
 	if path[0] == "metadata" {
-		return filterField{name: "metadata", kind: metadataField, path: path[1:]}, nil
+		return field{name: "metadata", kind: metadataField, path: path[1:]}, nil
 	}
-	field, known := filterFields[path[0]]
+	f, known := fields[path[0]]
 	switch {
 	case !known:
-		return filterField{}, c.refuse(left, "field %.64q is unknown; %s", path[0], served)
+		return field{}, c.refuse(left, "field %.64q is unknown; %s", path[0], served)
 	case len(path) > 1:
-		return filterField{}, c.refuse(left, "field %s has no parts", path[0])
+		return field{}, c.refuse(left, "field %s has no parts", path[0])
 	}
-	field.name = path[0]
-	return field, nil
+	f.name = path[0]
+	return f, nil
 }
 
-func (f filterField) serves(operator string) bool {
+func (f field) serves(operator string) bool {
 	switch operator {
 	case filtering.FunctionEquals, filtering.FunctionNotEquals:
 		return f.kind != tagsField
@@ -142,7 +143,7 @@ func (f filterField) serves(operator string) bool {
 }
 
 // binder makes a condition of the field and a value, or says what is wrong.
-func (f filterField) binder(value literal) (leaf binder, problem string) {
+func (f field) binder(value literal) (leaf binder, problem string) {
 	if f.kind == metadataField {
 		return f.metadata(value)
 	}
@@ -172,14 +173,14 @@ func fixed(f lexical.Filter) binder {
 }
 
 // present asks whether the field is set.
-func (f filterField) present() binder {
+func (f field) present() binder {
 	switch {
 	case f.kind == idField, f.kind == contentField:
 		return fixed(lexical.Filter{})
 	case f.stored != nil:
-		return f.asked(func(r Record) bool { _, ok := f.stored(r); return ok })
+		return f.asked(func(r record.Record) bool { _, ok := f.stored(r); return ok })
 	case f.index == 0 && f.column == 0:
-		return f.asked(func(r Record) bool { return f.of(r) != "" })
+		return f.asked(func(r record.Record) bool { return f.of(r) != "" })
 	case f.column != 0:
 		return fixed(lexical.Between(f.column, math.MinInt64, math.MaxInt64))
 	}
@@ -187,14 +188,14 @@ func (f filterField) present() binder {
 }
 
 // asked is a condition that only the records themselves can tell.
-func (f filterField) asked(accept func(Record) bool) binder {
+func (f field) asked(accept func(record.Record) bool) binder {
 	return func(_ context.Context, b binding) (lexical.Filter, error) {
 		return lexical.Verified(f.where, b.verifier(accept)), nil
 	}
 }
 
 // text compares a text, an id, an origin or a tag.
-func (f filterField) text(value string) (binder, string) {
+func (f field) text(value string) (binder, string) {
 	switch {
 	case f.kind == originField && !isOrigin(value):
 		return nil, "is one of user, agent, tool, web"
@@ -206,7 +207,7 @@ func (f filterField) text(value string) (binder, string) {
 		return f.like(patternOf(value)), ""
 	}
 	accept := accepts(f.operator)
-	such := func(r Record) bool {
+	such := func(r record.Record) bool {
 		own := f.of(r)
 		return own != "" && accept(strings.Compare(own, value))
 	}
@@ -219,21 +220,21 @@ func (f filterField) text(value string) (binder, string) {
 }
 
 // like compares a text with one in which asterisks may stand for any characters.
-func (f filterField) like(p pattern) binder {
+func (f field) like(p pattern) binder {
 	differs := f.operator == filtering.FunctionNotEquals
 	switch {
 	case f.kind == idField:
 		return f.id(p)
 	case f.kind == contentField && f.operator == filtering.FunctionHas:
-		return f.asked(func(r Record) bool { return slices.Concat(pattern{""}, p, pattern{""}).matches(f.of(r)) })
+		return f.asked(func(r record.Record) bool { return slices.Concat(pattern{""}, p, pattern{""}).matches(f.of(r)) })
 	case f.index == 0:
-		return f.asked(func(r Record) bool { return f.of(r) != "" && p.matches(f.of(r)) != differs })
+		return f.asked(func(r record.Record) bool { return f.of(r) != "" && p.matches(f.of(r)) != differs })
 	}
 	if whole, ok := p.exact(); ok {
 		return fixed(f.unless(differs, lexical.Has(f.index, whole)))
 	}
 	return func(_ context.Context, b binding) (lexical.Filter, error) {
-		verify := b.verifier(func(r Record) bool { return f.holds(r, p) })
+		verify := b.verifier(func(r record.Record) bool { return f.holds(r, p) })
 		begin := p.begins(lexical.MaxTermBytes)
 		found := lexical.Matching(f.index, begin, p.test(begin), verify)
 		if begin != "" {
@@ -245,7 +246,7 @@ func (f filterField) like(p pattern) binder {
 }
 
 // unless turns a condition on a text round, for those records that have one.
-func (f filterField) unless(differs bool, found lexical.Filter) lexical.Filter {
+func (f field) unless(differs bool, found lexical.Filter) lexical.Filter {
 	if !differs {
 		return found
 	}
@@ -253,7 +254,7 @@ func (f filterField) unless(differs bool, found lexical.Filter) lexical.Filter {
 }
 
 // holds tells whether one of the field's texts is such.
-func (f filterField) holds(r Record, p pattern) bool {
+func (f field) holds(r record.Record, p pattern) bool {
 	if f.kind == tagsField {
 		return slices.ContainsFunc(r.Tags, p.matches)
 	}
@@ -262,7 +263,7 @@ func (f filterField) holds(r Record, p pattern) bool {
 
 // id compares the id: the record that has it is looked up, and of a pattern every
 // id.
-func (f filterField) id(p pattern) binder {
+func (f field) id(p pattern) binder {
 	return func(ctx context.Context, b binding) (lexical.Filter, error) {
 		only := lexical.Verified(lexical.Filter{}, func(_ context.Context, ids []string) ([]bool, error) {
 			such := make([]bool, len(ids))
@@ -286,7 +287,7 @@ func (f filterField) id(p pattern) binder {
 }
 
 func isOrigin(name string) bool {
-	for _, known := range originNames {
+	for _, known := range record.OriginNames {
 		if name == known {
 			return true
 		}
@@ -294,25 +295,25 @@ func isOrigin(name string) bool {
 	return false
 }
 
-func (f filterField) number(value literal) (binder, string) {
+func (f field) number(value literal) (binder, string) {
 	if value.kind != numberLiteral {
 		return nil, "takes " + f.kind.literals()
 	}
 	// A number so long that it isn't one for a machine lies beyond all that
 	// these columns hold; ParseFloat then gives an infinity of the right sign.
 	number, _ := strconv.ParseFloat(value.text, 64)
-	return f.between(f.span(number)), ""
+	return f.between(f.interval(number)), ""
 }
 
-func (f filterField) time(value literal) (binder, string) {
-	s, ok := timeSpan(value.text)
+func (f field) time(value literal) (binder, string) {
+	s, ok := timeInterval(value.text)
 	if value.kind != textLiteral || !ok {
 		return nil, "takes " + f.kind.literals()
 	}
 	return f.between(s), ""
 }
 
-func (f filterField) bool(value literal) (binder, string) {
+func (f field) bool(value literal) (binder, string) {
 	if value.kind != boolLiteral {
 		return nil, "takes " + f.kind.literals()
 	}
@@ -320,56 +321,49 @@ func (f filterField) bool(value literal) (binder, string) {
 	if value.text == "true" {
 		want = 1
 	}
-	return f.between(span{want, want + 1}), ""
+	return f.between(interval{want, want + 1}), ""
 }
 
-// importanceSpan is where an importance stands among the others.
-func importanceSpan(importance float64) span {
+// importanceInterval is where an importance stands among the others.
+func importanceInterval(importance float64) interval {
 	switch {
 	case importance < 0:
-		return span{-1, -1}
+		return interval{-1, -1}
 	case importance > 1:
-		return span{math.MaxInt64, math.MaxInt64}
+		return interval{math.MaxInt64, math.MaxInt64}
 	}
 	rank := lexical.ImportanceRank(importance)
-	return span{rank, rank + 1}
+	return interval{rank, rank + 1}
 }
 
-// wholeSpan is where a number stands among small whole numbers.
-func wholeSpan(number float64) span {
-	const beyond = 1 << 10 // every tier
-	number = max(-beyond, min(beyond, number))
-	return span{int64(math.Ceil(number)), int64(math.Floor(number)) + 1}
-}
-
-// integerSpan is where a number stands among whole numbers.
-func integerSpan(number float64) span {
+// integerInterval is where a number stands among whole numbers.
+func integerInterval(number float64) interval {
 	const beyond = 1 << 53 // every count
 	number = max(-beyond, min(beyond, number))
-	return span{int64(math.Ceil(number)), int64(math.Floor(number)) + 1}
+	return interval{int64(math.Ceil(number)), int64(math.Floor(number)) + 1}
 }
 
-// between compares a column, or what the records have, with a span.
-func (f filterField) between(s span) binder {
+// between compares a column, or what the records have, with an interval.
+func (f field) between(in interval) binder {
 	if f.stored != nil {
-		return f.asked(func(r Record) bool {
+		return f.asked(func(r record.Record) bool {
 			own, ok := f.stored(r)
-			return ok && s.accepts(own, f.operator)
+			return ok && in.accepts(own, f.operator)
 		})
 	}
 	between := func(from, to int64) lexical.Filter { return lexical.Between(f.column, from, to) }
-	below, least, above, most := s.from-1, int64(math.MinInt64), s.to, int64(math.MaxInt64)
+	below, least, above, most := in.from-1, int64(math.MinInt64), in.to, int64(math.MaxInt64)
 	switch f.operator {
 	case filtering.FunctionNotEquals:
 		return fixed(lexical.Or(between(least, below), between(above, most)))
 	case filtering.FunctionLessThan:
 		return fixed(between(least, below))
 	case filtering.FunctionLessEquals:
-		return fixed(between(least, s.to-1))
+		return fixed(between(least, in.to-1))
 	case filtering.FunctionGreaterThan:
 		return fixed(between(above, most))
 	case filtering.FunctionGreaterEquals:
-		return fixed(between(s.from, most))
+		return fixed(between(in.from, most))
 	}
-	return fixed(between(s.from, s.to-1))
+	return fixed(between(in.from, in.to-1))
 }

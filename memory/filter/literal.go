@@ -1,10 +1,11 @@
-package memory
+package filter
 
 import (
 	"strconv"
 	"strings"
 	"time"
 
+	"github.com/loom-bridge/loom-bridge/memory/record"
 	"go.einride.tech/aip/filtering"
 	expr "google.golang.org/genproto/googleapis/api/expr/v1alpha1"
 )
@@ -48,7 +49,7 @@ func (c *compiler) literal(e *expr.Expr) (literal, bool) {
 	case *expr.Constant_StringValue:
 		return c.bare(e, value.StringValue), true
 	case *expr.Constant_Int64Value, *expr.Constant_DoubleValue:
-		return literal{kind: numberLiteral, text: canonicalNumber(c.number(e))}, true
+		return literal{kind: numberLiteral, text: record.CanonicalNumber(c.number(e))}, true
 	}
 	return literal{}, false
 }
@@ -97,11 +98,11 @@ func (c *compiler) number(e *expr.Expr) string {
 	return digits
 }
 
-// span is a stretch of a column's numbers, from included and to not.
-type span struct{ from, to int64 }
+// interval is a stretch of a column's numbers, from included and to not.
+type interval struct{ from, to int64 }
 
-// accepts tells whether a number stands to the span as the operator says.
-func (s span) accepts(n int64, operator string) bool {
+// accepts tells whether a number stands to the interval as the operator says.
+func (s interval) accepts(n int64, operator string) bool {
 	switch operator {
 	case filtering.FunctionNotEquals:
 		return n < s.from || n >= s.to
@@ -118,19 +119,19 @@ func (s span) accepts(n int64, operator string) bool {
 }
 
 // timeSpan reads a moment after RFC 3339, or a day, a month or a year in UTC,
-// in microseconds. A moment between two microseconds is an empty span.
-func timeSpan(text string) (span, bool) {
+// in microseconds. A moment between two microseconds is an empty interval.
+func timeInterval(text string) (interval, bool) {
 	if t, err := time.Parse(time.RFC3339Nano, text); err == nil {
 		from := t.UnixMicro()
 		if t.Nanosecond()%int(time.Microsecond) != 0 {
-			return span{from + 1, from + 1}, true
+			return interval{from + 1, from + 1}, true
 		}
-		return span{from, from + 1}, true
+		return interval{from, from + 1}, true
 	}
 	for layout, next := range map[string][3]int{"2006-01-02": {0, 0, 1}, "2006-01": {0, 1, 0}, "2006": {1, 0, 0}} {
 		if t, err := time.Parse(layout, text); err == nil {
-			return span{t.UnixMicro(), t.AddDate(next[0], next[1], next[2]).UnixMicro()}, true
+			return interval{t.UnixMicro(), t.AddDate(next[0], next[1], next[2]).UnixMicro()}, true
 		}
 	}
-	return span{}, false
+	return interval{}, false
 }

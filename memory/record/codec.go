@@ -1,4 +1,4 @@
-package memory
+package record
 
 import (
 	"encoding/binary"
@@ -46,19 +46,19 @@ const (
 // recordFormat is the format of the records that this version writes.
 const recordFormat = 1
 
-// encodeRecord returns the stored form of a record. Its vector stands
+// Encode returns the stored form of a record. Its vector stands
 // elsewhere.
-func encodeRecord(r Record) []byte {
+func Encode(r Record) []byte {
 	r.Embedding = nil
-	return encodeWhole(r)
+	return EncodeWhole(r)
 }
 
-// encodeWhole returns the form that a record had when its vector stood in it.
-func encodeWhole(r Record) []byte {
+// EncodeWhole returns the form that a record had when its vector stood in it.
+func EncodeWhole(r Record) []byte {
 	const overhead = 256
 	b := make([]byte, 0, len(r.Text)+len(r.Metadata)+4*len(r.Embedding)+overhead)
 	b = wire.AppendUint(b, fieldFormat, recordFormat)
-	b = wire.AppendUint(b, fieldOrdinal, uint64(r.ordinal))
+	b = wire.AppendUint(b, fieldOrdinal, uint64(r.Document.Ordinal))
 	b = wire.AppendText(b, fieldID, r.ID)
 	b = wire.AppendText(b, fieldText, r.Text)
 	b = wire.AppendText(b, fieldKey, r.Key)
@@ -95,8 +95,8 @@ func appendLife(b []byte, r Record) []byte {
 	b = wire.AppendUint(b, fieldArchived, bit(r.Archived))
 	b = wire.AppendUint(b, fieldSlidingTTL, uint64(r.SlidingTTL.Microseconds()))
 	b = appendTime(b, fieldSupersededTime, r.SupersededTime)
-	b = wire.AppendUint(b, fieldMarked, bit(r.marked))
-	b = wire.AppendUint(b, fieldPlace, uint64(r.place))
+	b = wire.AppendUint(b, fieldMarked, bit(r.Document.Marked))
+	b = wire.AppendUint(b, fieldPlace, uint64(r.Document.Place))
 	return wire.AppendText(b, fieldSavedBy, r.SavedBy)
 }
 
@@ -107,14 +107,14 @@ func bit(b bool) uint64 {
 	return 0
 }
 
-// appendSuperseded adds to a stored record by whom and when it was replaced. A
+// AppendSuperseded adds to a stored record by whom and when it was replaced. A
 // field that comes later counts, and what this version does not know stays.
-func appendSuperseded(stored []byte, by string, at time.Time) []byte {
+func AppendSuperseded(stored []byte, by string, at time.Time) []byte {
 	return appendTime(wire.AppendText(stored, fieldSupersededBy, by), fieldSupersededTime, at)
 }
 
-// decodeRecord reads a stored record. The result shares no memory with b.
-func decodeRecord(b []byte) (Record, error) {
+// Decode reads a stored record. The result shares no memory with b.
+func Decode(b []byte) (Record, error) {
 	r := Record{Version: 1}
 	format := uint64(0)
 	for f, err := range wire.Fields(b) {
@@ -141,7 +141,7 @@ func decodeRecord(b []byte) (Record, error) {
 func (r *Record) setField(f wire.Field) error {
 	switch f.Number {
 	case fieldOrdinal:
-		r.ordinal = uint32(f.Value)
+		r.Document.Ordinal = uint32(f.Value)
 	case fieldEventTime:
 		r.EventTime = decodeTime(f)
 	case fieldCreateTime:
@@ -187,9 +187,9 @@ func (r *Record) setLife(f wire.Field) {
 	case fieldSupersededTime:
 		r.SupersededTime = decodeTime(f)
 	case fieldMarked:
-		r.marked = f.Value != 0
+		r.Document.Marked = f.Value != 0
 	case fieldPlace:
-		r.place = uint32(f.Value)
+		r.Document.Place = uint32(f.Value)
 	case fieldSavedBy:
 		r.SavedBy = string(f.Bytes)
 	}
@@ -252,59 +252,4 @@ func (r *Record) setEmbedding(b []byte) error {
 		r.Embedding[i] = math.Float32frombits(binary.LittleEndian.Uint32(b[4*i:]))
 	}
 	return nil
-}
-
-// The fields of the answer that is kept for a request id.
-const (
-	answerID         = 1
-	answerCreateTime = 2
-	answerExpireTime = 3
-	// Of a changed record.
-	answerVersion        = 4
-	answerSupersededBy   = 5
-	answerSupersededTime = 6
-	// answerItem is the answer for one record of a batch, and the only field of
-	// a batch's answer.
-	answerItem = 7
-)
-
-// encodeAnswer keeps what the store added to a record.
-func encodeAnswer(r Record) []byte {
-	b := wire.AppendText(nil, answerID, r.ID)
-	b = appendTime(b, answerCreateTime, r.CreateTime)
-	return appendTime(b, answerExpireTime, r.ExpireTime)
-}
-
-// encodeChangeAnswer keeps what an update or a deletion answered beside the
-// record's content, which stands in its version.
-func encodeChangeAnswer(r Record) []byte {
-	b := wire.AppendText(nil, answerID, r.ID)
-	b = appendTime(b, answerExpireTime, r.ExpireTime)
-	b = wire.AppendUint(b, answerVersion, uint64(r.Version))
-	b = wire.AppendText(b, answerSupersededBy, r.SupersededBy)
-	return appendTime(b, answerSupersededTime, r.SupersededTime)
-}
-
-// withAnswer returns the record as it was answered the first time.
-func (r Record) withAnswer(answer []byte) (Record, error) {
-	for f, err := range wire.Fields(answer) {
-		if err != nil {
-			return Record{}, fmt.Errorf("%w: kept answer: %w", ErrDamaged, err)
-		}
-		switch f.Number {
-		case answerID:
-			r.ID = string(f.Bytes)
-		case answerCreateTime:
-			r.CreateTime = decodeTime(f)
-		case answerExpireTime:
-			r.ExpireTime = decodeTime(f)
-		case answerVersion:
-			r.Version = int64(f.Value)
-		case answerSupersededBy:
-			r.SupersededBy = string(f.Bytes)
-		case answerSupersededTime:
-			r.SupersededTime = decodeTime(f)
-		}
-	}
-	return r, nil
 }

@@ -1,4 +1,4 @@
-package memory
+package record
 
 import (
 	"math"
@@ -18,13 +18,14 @@ const (
 	lastYear  = 9999
 )
 
-func tooLong(field string, size, limit int) error {
+// TooLong is the error for a field of more bytes than it may have.
+func TooLong(field string, size, limit int) error {
 	return invalid.Field(ErrInvalid, field, "has %d bytes, more than %d", size, limit)
 }
 
-// checkRecord refuses what a caller may not save, and what does not hang on
-// what is stored or on the time.
-func checkRecord(r Record) error {
+// Check refuses what may not be saved, as far as that depends on the record alone.
+// The metadata are checked by MetadataTerms, which reads them anyway.
+func Check(r Record) error {
 	checks := []func(Record) error{checkText, checkNames, checkTags, checkTimes, checkNumbers, checkSources}
 	for _, check := range checks {
 		if err := check(r); err != nil {
@@ -39,7 +40,7 @@ func checkText(r Record) error {
 	case r.Text == "":
 		return invalid.Field(ErrInvalid, "text", "is empty")
 	case len(r.Text) > MaxTextBytes:
-		return tooLong("text", len(r.Text), MaxTextBytes)
+		return TooLong("text", len(r.Text), MaxTextBytes)
 	case !utf8.ValidString(r.Text):
 		return invalid.Field(ErrInvalid, "text", "is not UTF-8")
 	}
@@ -58,32 +59,34 @@ func checkNames(r Record) error {
 		{"embedding_space", r.EmbeddingSpace, MaxEmbeddingSpaceBytes},
 	}
 	for _, n := range names {
-		if err := checkName(n.field, n.value, n.limit); err != nil {
+		if err := CheckName(n.field, n.value, n.limit); err != nil {
 			return err
 		}
 	}
 	if r.ID == "" {
 		return nil
 	}
-	return checkID("id", r.ID)
+	return CheckID("id", r.ID)
 }
 
-func checkName(field, value string, limit int) error {
+// CheckName refuses a text of more bytes than the limit, or one that can be no part of
+// a key.
+func CheckName(field, value string, limit int) error {
 	switch {
 	case len(value) > limit:
-		return tooLong(field, len(value), limit)
+		return TooLong(field, len(value), limit)
 	case !utf8.ValidString(value) || strings.ContainsRune(value, 0):
 		return invalid.Field(ErrInvalid, field, "holds NUL or is not UTF-8")
 	}
 	return nil
 }
 
-// checkID refuses an id that a caller may not choose.
-func checkID(field, id string) error {
+// CheckID refuses an id that a caller may not choose.
+func CheckID(field, id string) error {
 	if id == "" {
 		return invalid.Field(ErrInvalid, field, "is empty")
 	}
-	if err := checkName(field, id, MaxIDBytes); err != nil {
+	if err := CheckName(field, id, MaxIDBytes); err != nil {
 		return err
 	}
 	if strings.ContainsFunc(id, func(r rune) bool { return !unicode.IsPrint(r) }) {
@@ -100,7 +103,7 @@ func checkTags(r Record) error {
 		if tag == "" {
 			return invalid.Field(ErrInvalid, "tags", "holds an empty one")
 		}
-		if err := checkName("tags", tag, MaxTagBytes); err != nil {
+		if err := CheckName("tags", tag, MaxTagBytes); err != nil {
 			return err
 		}
 	}
@@ -159,7 +162,7 @@ func checkNumbers(r Record) error {
 
 func checkSources(r Record) error {
 	if r.Supersedes != "" {
-		if err := checkID("supersedes", r.Supersedes); err != nil {
+		if err := CheckID("supersedes", r.Supersedes); err != nil {
 			return err
 		}
 	}
@@ -167,59 +170,9 @@ func checkSources(r Record) error {
 		return invalid.Field(ErrInvalid, "derived_from", "has %d items, more than %d", len(r.DerivedFrom), MaxDerivedFrom)
 	}
 	for _, id := range r.DerivedFrom {
-		if err := checkID("derived_from", id); err != nil {
+		if err := CheckID("derived_from", id); err != nil {
 			return err
 		}
 	}
 	return nil
-}
-
-func checkRequestID(id string) error { return checkName("request_id", id, MaxRequestIDBytes) }
-
-// checkUpdate refuses what a caller may not change, and what does not hang on
-// what is stored or on the time.
-func checkUpdate(u Update) error {
-	if err := checkNamed(u.ID, u.Key, u.ExpectedVersion); err != nil {
-		return err
-	}
-	if u.Fields == 0 || u.Fields&^allFields != 0 {
-		return invalid.Field(ErrInvalid, "update_mask", "names no field, or one that can't change")
-	}
-	v := u.Values
-	if u.Fields&TextField == 0 {
-		v.Text = "as it was"
-	}
-	v.ID, v.Key, v.Supersedes = "", "", ""
-	v = onlyChanged(v, u.Fields)
-	if err := checkRecord(v); err != nil {
-		return err
-	}
-	_, err := metadataValues(v.Metadata)
-	return err
-}
-
-// onlyChanged empties the fields that an update is not about, which may hold
-// anything.
-func onlyChanged(v Record, fields Fields) Record {
-	kept := Record{Text: v.Text}
-	mask := updating{update: Update{Fields: fields &^ ExpiryField, Values: v}}
-	_ = mask.apply(&kept) // without the expiry there is nothing to fail
-	if fields&ExpiryField != 0 {
-		kept.ExpireTime, kept.TTL, kept.SlidingTTL = v.ExpireTime, v.TTL, v.SlidingTTL
-	}
-	return kept
-}
-
-// checkNamed refuses to look for a record that is not named by one of id and
-// key.
-func checkNamed(id, key string, expected int64) error {
-	switch {
-	case id != "" && key != "":
-		return invalid.Field(ErrInvalid, "key", "and id are both set")
-	case expected < 0:
-		return invalid.Field(ErrInvalid, "expected_version", "is less than one")
-	case key != "":
-		return checkName("key", key, MaxKeyBytes)
-	}
-	return checkID("id", id)
 }
