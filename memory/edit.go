@@ -4,6 +4,7 @@ import (
 	"context"
 
 	"github.com/loom-bridge/loom-bridge/memory/kv"
+	"github.com/loom-bridge/loom-bridge/memory/kv/mention"
 	"github.com/loom-bridge/loom-bridge/memory/lexical"
 )
 
@@ -97,7 +98,9 @@ func (e *edit) write(ctx context.Context, w write) error {
 	if err := e.writeVector(ctx, w); err != nil {
 		return err
 	}
-	e.tx.Put(kv.Records, recordKey(e.scope, w.record.ID), encodeRecord(*w.record))
+	value := encodeRecord(*w.record)
+	e.tx.Put(kv.Records, recordKey(e.scope, w.record.ID), value)
+	e.moveMentions(w, value)
 	return nil
 }
 
@@ -132,6 +135,7 @@ func (e *edit) remove(ctx context.Context, r *Record) error {
 	}
 	e.change.Kill = append(e.change.Kill, r.ordinal)
 	e.tx.Delete(kv.Records, recordKey(e.scope, r.ID))
+	mention.Drop(e.tx, recordsRef(e.scope), r.ID, mention.In(encodeRecord(*r)))
 	e.dropVersions(r)
 	if !r.ExpireTime.IsZero() {
 		e.tx.Delete(kv.Records, expiryKey(e.scope, r.ExpireTime, r.ID))
