@@ -12,12 +12,8 @@ import (
 	"github.com/loom-bridge/loom-bridge/context/step"
 )
 
-const (
-	// historyFolder is where a message can be read by its path.
-	historyFolder = "workspace/history/"
-	// nameObserved is what was done where nobody says what.
-	nameObserved = "action"
-)
+// nameObserved is what was done where nobody says what.
+const nameObserved = "action"
 
 // done is a call of a group with what it gave.
 type done struct {
@@ -135,7 +131,7 @@ func (r *reading) told(e session.Entry, name, args, result string) history.Act {
 	s.Inline, s.Pinned = result, e.Message.Pinned
 	id := session.MessageID(e.Position)
 	if s.OutcomeRef != "" {
-		s.OutcomeRef, s.OutcomePath = id, historyFolder+id+".txt"
+		s.OutcomeRef, s.OutcomePath = id, session.HistoryFolder+id+".txt"
 	}
 	return history.Act{Step: s, Ref: id}
 }
