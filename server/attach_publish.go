@@ -6,6 +6,7 @@ import (
 	"github.com/loom-bridge/loom-bridge/bridge/events"
 	"github.com/loom-bridge/loom-bridge/memory/kv"
 	loombridgev1 "github.com/loom-bridge/loom-bridge/proto/gen/loombridge/v1"
+	"github.com/loom-bridge/loom-bridge/server/validate"
 )
 
 // publish queues one event for the emitter, also one that is refused, so that
@@ -33,7 +34,7 @@ func (a *attachment) publish(ctx context.Context, p *loombridgev1.AttachPublish)
 func (a *attachment) eventOf(p *loombridgev1.AttachPublish) (events.Event, error) {
 	r := p.GetEvent()
 	if r == nil {
-		return events.Event{}, &RequestError{Violations: []Violation{{"", "is required"}}}
+		return events.Event{}, validate.Refuse("", "is required")
 	}
 	if r.GetAgentId() == "" {
 		r.AgentId = a.agentID
@@ -41,7 +42,7 @@ func (a *attachment) eventOf(p *loombridgev1.AttachPublish) (events.Event, error
 	if r.GetSessionId() == "" {
 		r.SessionId = a.session
 	}
-	if err := checkPublished(r, a.agentID); err != nil {
+	if err := validate.Published(r, a.agentID); err != nil {
 		return events.Event{}, err
 	}
 	return eventToEmit(r)

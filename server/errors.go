@@ -21,14 +21,12 @@ import (
 	"github.com/loom-bridge/loom-bridge/memory/vector"
 	loombridgev1 "github.com/loom-bridge/loom-bridge/proto/gen/loombridge/v1"
 	"github.com/loom-bridge/loom-bridge/server/auth"
+	"github.com/loom-bridge/loom-bridge/server/validate"
 )
 
 // Errors of calls that are refused before they reach a domain package, and of
 // streams that the server ends.
 var (
-	// ErrInvalidRequest: fields of the request break a rule; *RequestError says
-	// which.
-	ErrInvalidRequest = errors.New("server: invalid request")
 	// ErrNobodyListens: nobody would get the event.
 	ErrNobodyListens = errors.New("server: nobody listens")
 	// ErrOverloaded: too many calls or streams at once.
@@ -82,7 +80,7 @@ func errorTable() []errorRow {
 		{context.DeadlineExceeded, codes.DeadlineExceeded, loombridgev1.ErrorReason_ERROR_REASON_DEADLINE_EXCEEDED, ""},
 		{context.Canceled, codes.Canceled, loombridgev1.ErrorReason_ERROR_REASON_CANCELLED, ""},
 
-		{ErrInvalidRequest, codes.InvalidArgument, reasonInvalid, ""},
+		{validate.ErrInvalidRequest, codes.InvalidArgument, reasonInvalid, ""},
 		{auth.ErrUnauthenticated, codes.Unauthenticated, loombridgev1.ErrorReason_ERROR_REASON_UNAUTHENTICATED, ""},
 		{auth.ErrAgentNotOwned, codes.PermissionDenied, loombridgev1.ErrorReason_ERROR_REASON_AGENT_NOT_OWNED, ""},
 		{auth.ErrToolNotAllowed, codes.PermissionDenied, loombridgev1.ErrorReason_ERROR_REASON_TOOL_NOT_ALLOWED, ""},

@@ -10,6 +10,7 @@ import (
 	"github.com/loom-bridge/loom-bridge/bridge/share"
 	"github.com/loom-bridge/loom-bridge/bridge/tools"
 	"github.com/loom-bridge/loom-bridge/context/step"
+	"github.com/loom-bridge/loom-bridge/context/text"
 )
 
 // Relay makes the tools that agents provide callable as the server's own.
@@ -33,7 +34,7 @@ func (r Relay) Lookup(tenant, name string) (*tools.Tool, bool) {
 
 func (r Relay) call(ctx context.Context, tenant, name string, c tools.Call) (tools.Result, error) {
 	call := Call{
-		Name: name, Arguments: string(step.CanonicalJSON(c.Args)), CallerID: c.Scope.Owner, SessionID: c.SessionID,
+		Name: name, Arguments: string(text.CanonicalJSON(c.Args)), CallerID: c.Scope.Owner, SessionID: c.SessionID,
 	}
 	if deadline, ok := ctx.Deadline(); ok {
 		call.Timeout = time.Until(deadline)
@@ -74,7 +75,7 @@ func outputOf(r Result) (tools.Result, error) {
 		given.Data = []byte("null")
 	}
 	given.Form = step.FormJSON
-	value, err := step.DecodeJSON(given.Data)
+	value, err := text.DecodeJSON(given.Data)
 	if err != nil {
 		return tools.Result{}, tools.Errorf(tools.Failed, "the agent answered with text that is no JSON")
 	}

@@ -5,10 +5,11 @@ import (
 	"encoding/json"
 	"fmt"
 
+	"github.com/loom-bridge/loom-bridge/context/text"
+
 	"github.com/loom-bridge/loom-bridge/bridge/tiers"
 	"github.com/loom-bridge/loom-bridge/bridge/tools"
 	"github.com/loom-bridge/loom-bridge/context/session"
-	"github.com/loom-bridge/loom-bridge/context/step"
 	"github.com/loom-bridge/loom-bridge/memory"
 	"github.com/loom-bridge/loom-bridge/memory/kv"
 )
@@ -160,7 +161,7 @@ func taskItem(t session.Task) map[string]any {
 		"source_agent": t.SourceAgent, "session_id": t.SessionID, "tags": anys(t.Tags), "importance": number(t.Importance),
 		"created_at": timeText(t.CreateTime),
 	}
-	if parameters, err := step.DecodeJSON(t.Parameters); err == nil {
+	if parameters, err := text.DecodeJSON(t.Parameters); err == nil {
 		item["parameters"] = parameters
 	}
 	for key, value := range map[string]string{"target_agent": t.TargetAgent, "parent_task_id": t.ParentTaskID} {
@@ -189,7 +190,7 @@ func (m memories) important(ctx context.Context, c tools.Call) (tools.Result, er
 		item := map[string]any{"statement": r.Text, "importance": number(r.Importance), "created_at": timeText(r.EventTime)}
 		if s, ok := tiers.SummaryOf(r); ok {
 			item["task_id"] = s.TaskID
-			item["statement"] = fmt.Sprintf("%s: %s → %s", s.Action, tiers.Cut(s.Parameters, importantParameters), tiers.Cut(s.Result, importantResult))
+			item["statement"] = fmt.Sprintf("%s: %s → %s", s.Action, text.CutChars(s.Parameters, importantParameters, text.Dots), text.CutChars(s.Result, importantResult, text.Dots))
 		}
 		items[i] = item
 	}
@@ -206,7 +207,7 @@ func (m memories) summaries(ctx context.Context, c tools.Call) (tools.Result, er
 		item := map[string]any{"statement": r.Text, "created_at": timeText(r.EventTime)}
 		if s, ok := tiers.SummaryOf(r); ok {
 			item["task_id"] = s.TaskID
-			item["statement"] = s.Action + ": " + tiers.Cut(s.Result, summaryResult)
+			item["statement"] = s.Action + ": " + text.CutChars(s.Result, summaryResult, text.Dots)
 			item["tags"] = anys(s.Tags[:min(len(s.Tags), summaryTags)])
 		}
 		items[i] = item

@@ -94,7 +94,7 @@ func (t *Tiers) moves(ctx context.Context, p place, records []memory.Record, tie
 		task, err := t.log.Task(ctx, p.scope, strings.TrimPrefix(r.Key, session.TaskFolder))
 		switch {
 		case err == nil:
-			values.Text = kept(r, text(task, r.Tier), text(task, tier))
+			values.Text = kept(r, recordText(task, r.Tier), recordText(task, tier))
 		case !errors.Is(err, session.ErrTaskNotFound) && !errors.Is(err, session.ErrInvalid):
 			return nil, err
 		}

@@ -194,7 +194,7 @@ func (t *Tiers) filled(ctx context.Context, p place, task session.Task) ([]*memo
 	pending.Result = ""
 	s := Summarize(task)
 	update, err := t.update(ctx, p, r, memory.TextField|memory.MetadataField, memory.Record{
-		Text: kept(r, text(pending, r.Tier), text(task, r.Tier)),
+		Text: kept(r, recordText(pending, r.Tier), recordText(task, r.Tier)),
 	}, map[string]any{"result": s.Result, "status": s.Status, "tags": s.Tags})
 	return []*memory.Staging{update}, err
 }

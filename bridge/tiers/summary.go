@@ -4,10 +4,9 @@ import (
 	"encoding/json"
 	"strings"
 	"time"
-	"unicode/utf8"
 
 	"github.com/loom-bridge/loom-bridge/context/session"
-	"github.com/loom-bridge/loom-bridge/context/step"
+	"github.com/loom-bridge/loom-bridge/context/text"
 	"github.com/loom-bridge/loom-bridge/memory"
 )
 
@@ -44,7 +43,7 @@ type Summary struct {
 // Summarize makes the summary of a task.
 func Summarize(t session.Task) Summary {
 	s := Summary{
-		TaskID: t.ID, Action: t.Action, Parameters: Cut(parameters(t), summaryRunes), Result: Cut(t.Result, summaryRunes),
+		TaskID: t.ID, Action: t.Action, Parameters: text.CutChars(parameters(t), summaryRunes, text.Dots), Result: text.CutChars(t.Result, summaryRunes, text.Dots),
 		Status: t.Status(), Tags: t.Tags, Importance: t.Importance, CreateTime: t.CreateTime.UTC(), SessionID: t.SessionID,
 		SourceAgent: t.SourceAgent, TargetAgent: t.TargetAgent, ParentTaskID: t.ParentTaskID, Ref: Key(t.ID),
 	}
@@ -64,38 +63,25 @@ func SummaryOf(r memory.Record) (Summary, bool) {
 // text is the summary in one line.
 func (s Summary) text() string { return line(s.Action, s.Parameters, s.Result) }
 
-// Cut shortens a text to so many characters and says so with three dots.
-func Cut(text string, runes int) string {
-	if len(text) <= runes || utf8.RuneCountInString(text) <= runes {
-		return text
-	}
-	at := 0
-	for range runes {
-		_, size := utf8.DecodeRuneInString(text[at:])
-		at += size
-	}
-	return text[:at] + "..."
-}
-
 // parameters are a task's as one line of JSON.
 func parameters(t session.Task) string {
 	if len(t.Parameters) == 0 {
 		return "{}"
 	}
-	value, err := step.DecodeJSON(t.Parameters)
+	value, err := text.DecodeJSON(t.Parameters)
 	if err != nil {
 		return string(t.Parameters)
 	}
-	return string(step.CanonicalJSON(value))
+	return string(text.CanonicalJSON(value))
 }
 
 func line(action, parameters, result string) string {
 	return strings.TrimRight(action+": "+parameters+" -> "+result, " ")
 }
 
-// text is what the record of a task says in a tier: a summary in L3, all of it
+// recordText is what the record of a task says in a tier: a summary in L3, all of it
 // elsewhere.
-func text(t session.Task, tier int) string {
+func recordText(t session.Task, tier int) string {
 	if tier == tierSummary {
 		return Summarize(t).text()
 	}
@@ -109,7 +95,7 @@ func record(t session.Task) (memory.Record, error) {
 		return memory.Record{}, err
 	}
 	return memory.Record{
-		Text: text(t, tierWorking), Key: Key(t.ID), Kind: Kind, SessionID: t.SessionID, EventTime: t.CreateTime,
+		Text: recordText(t, tierWorking), Key: Key(t.ID), Kind: Kind, SessionID: t.SessionID, EventTime: t.CreateTime,
 		Metadata: metadata, Tags: t.Tags, Importance: t.Importance, Tier: tierWorking,
 	}, nil
 }

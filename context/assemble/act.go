@@ -5,6 +5,8 @@ import (
 	"encoding/binary"
 	"strings"
 
+	"github.com/loom-bridge/loom-bridge/context/text"
+
 	"github.com/loom-bridge/loom-bridge/context/history"
 	"github.com/loom-bridge/loom-bridge/context/session"
 	"github.com/loom-bridge/loom-bridge/context/step"
@@ -102,7 +104,7 @@ func (r *reading) observations(g *group) []done {
 		m := &g.members[i]
 		if m.speaks() {
 			if a, ok := step.ParseAction(spokenText(m.entry.Message)); ok {
-				name, args = a.Name, string(step.CanonicalJSON(a.Args))
+				name, args = a.Name, string(text.CanonicalJSON(a.Args))
 			}
 		}
 		if m.use != observed {
@@ -150,7 +152,7 @@ func (a *Assembler) reduced(name, args, result string) step.Step {
 	c.Result = resultOf(c.Tool, result)
 	got := a.reducer.Reduce(c)
 	s := step.Step{
-		ToolName: c.Tool, CalledAs: name, MinimalArgs: got.MinimalArgs, Observation: validText(got.Observation),
+		ToolName: c.Tool, CalledAs: name, MinimalArgs: got.MinimalArgs, Observation: text.Valid(got.Observation),
 		Outcome: got.Outcome, Error: got.Error, Metadata: got.Metadata,
 	}
 	if got.Offload {
@@ -172,7 +174,7 @@ func reducedKey(parts ...string) (key [sha256.Size]byte) {
 
 // objectOf are arguments as a model wrote them; nil where they are no JSON object.
 func objectOf(args string) map[string]any {
-	value, err := step.DecodeJSON([]byte(args))
+	value, err := text.DecodeJSON([]byte(args))
 	if err != nil {
 		return nil
 	}
@@ -181,9 +183,9 @@ func objectOf(args string) map[string]any {
 }
 
 // resultOf is a result that stands in a message: JSON, or a text.
-func resultOf(tool, text string) step.Result {
-	if begin := strings.TrimLeft(text, " \t\r\n"); strings.HasPrefix(begin, "{") || strings.HasPrefix(begin, "[") {
-		switch value, err := step.DecodeJSON([]byte(text)); value := value.(type) {
+func resultOf(tool, s string) step.Result {
+	if begin := strings.TrimLeft(s, " \t\r\n"); strings.HasPrefix(begin, "{") || strings.HasPrefix(begin, "[") {
+		switch value, err := text.DecodeJSON([]byte(s)); value := value.(type) {
 		case map[string]any:
 			if err == nil {
 				return step.Result{Output: value, Unjudged: true}
@@ -194,12 +196,12 @@ func resultOf(tool, text string) step.Result {
 			}
 		}
 	}
-	out := step.Result{BodyKey: "output", BodyText: text, BodySize: int64(len(text)), Unjudged: true}
+	out := step.Result{BodyKey: "output", BodyText: s, BodySize: int64(len(s)), Unjudged: true}
 	if tool == step.ToolReadFile {
 		out.BodyKey = "content"
 	}
-	if len(text) > step.HeldBodyBytes {
-		out.BodyText, out.BodyTail = strings.ToValidUTF8(text[:step.HeldBodyBytes], ""), strings.ToValidUTF8(text[len(text)-step.HeldBodyBytes:], "")
+	if len(s) > step.HeldBodyBytes {
+		out.BodyText, out.BodyTail = text.Head(s, step.HeldBodyBytes), text.Tail(s, step.HeldBodyBytes)
 	}
 	return out
 }

@@ -3,8 +3,9 @@ package loomv1
 import (
 	"context"
 	"errors"
-	"strings"
 	"sync"
+
+	"github.com/loom-bridge/loom-bridge/context/text"
 
 	"google.golang.org/protobuf/proto"
 
@@ -71,14 +72,6 @@ func (d Deps) notTaken(ctx context.Context, topic string, err error) *refusal {
 
 func tooLarge(size, limit int) *refusal {
 	return &refusal{codeResourceExhausted, "event " + TooLarge(size, limit)}
-}
-
-// clip makes text of any length fit for a message.
-func clip(text string) string {
-	if len(text) > maxRefusalBytes {
-		text = text[:maxRefusalBytes]
-	}
-	return strings.ToValidUTF8(text, "")
 }
 
 // publishQueue holds what an agent published until the bus takes it, so that
@@ -173,3 +166,6 @@ func give(token chan struct{}) {
 	default:
 	}
 }
+
+// clip makes text of any length fit for a message.
+func clip(s string) string { return text.Valid(text.Head(s, maxRefusalBytes)) }

@@ -1,4 +1,4 @@
-package step
+package text
 
 import (
 	"bytes"
@@ -40,7 +40,7 @@ func (w jsonWriter) value(dst []byte, v any, depth int) []byte {
 	case bool:
 		return strconv.AppendBool(dst, v)
 	case string:
-		return appendString(dst, v)
+		return AppendString(dst, v)
 	case json.Number:
 		return append(dst, canonicalNumber(string(v))...)
 	case float64:
@@ -66,7 +66,7 @@ func (w jsonWriter) object(dst []byte, object map[string]any, depth int) []byte 
 		if i > 0 {
 			dst = append(append(dst, ','), w.space...)
 		}
-		dst = append(append(appendString(dst, key), ':'), w.space...)
+		dst = append(append(AppendString(dst, key), ':'), w.space...)
 		dst = w.value(dst, object[key], depth+1)
 	}
 	return append(dst, '}')
@@ -85,7 +85,7 @@ func withValidKeys(object map[string]any) map[string]any {
 	}
 	clean := make(map[string]any, len(object))
 	for _, key := range slices.Sorted(maps.Keys(object)) {
-		clean[strings.ToValidUTF8(key, "\uFFFD")] = object[key]
+		clean[Valid(key)] = object[key]
 	}
 	return clean
 }
@@ -111,7 +111,7 @@ func (w jsonWriter) foreign(dst []byte, v any, depth int) []byte {
 			return append(dst, "null"...)
 		}
 	}
-	decoded, whole, err := decodeJSON(text, MaxDecodedContainers)
+	decoded, whole, err := decodeJSON(text, MaxContainers)
 	if err != nil {
 		return append(dst, "null"...)
 	}
@@ -125,10 +125,10 @@ func (w jsonWriter) foreign(dst []byte, v any, depth int) []byte {
 
 const hexDigits = "0123456789abcdef"
 
-func appendString(dst []byte, s string) []byte {
-	if !utf8.ValidString(s) {
-		s = strings.ToValidUTF8(s, "\uFFFD")
-	}
+// AppendString appends s as canonical JSON: within quotes, and with U+FFFD for each
+// run of bytes that is no UTF-8.
+func AppendString(dst []byte, s string) []byte {
+	s = Valid(s)
 	dst = append(dst, '"')
 	from := 0
 	for i := range len(s) {

@@ -1,4 +1,4 @@
-package server
+package validate
 
 import (
 	"math"
@@ -6,12 +6,9 @@ import (
 	"testing"
 	"time"
 
-	"github.com/google/go-cmp/cmp"
 	"google.golang.org/protobuf/types/known/durationpb"
-	"google.golang.org/protobuf/types/known/structpb"
 	"google.golang.org/protobuf/types/known/timestamppb"
 
-	"github.com/loom-bridge/loom-bridge/bridge/tools"
 	loombridgev1 "github.com/loom-bridge/loom-bridge/proto/gen/loombridge/v1"
 )
 
@@ -19,12 +16,12 @@ func providedTool(name string) *loombridgev1.ProvidedTool {
 	return &loombridgev1.ProvidedTool{Name: name}
 }
 
-func TestCheckAttachHello(t *testing.T) {
+func TestAttachHello(t *testing.T) {
 	type r = *loombridgev1.AttachHello
 	good := &loombridgev1.AttachHello{
 		AgentId: "a", Topics: []*loombridgev1.TopicPosition{{Topic: "t"}, {Topic: "t.*"}}, Tools: []*loombridgev1.ProvidedTool{providedTool("a:b_c.d-e/F9")},
 	}
-	runChecks(t, good, checkAttachHello, []checkCase[r]{
+	runChecks(t, good, AttachHello, []checkCase[r]{
 		{"all at once", func(m r) { *m = loombridgev1.AttachHello{JsonForm: 9} }, []string{"agent_id", "json_form"}},
 		{"no topics and tools", func(m r) { m.Topics, m.Tools = nil, nil }, nil},
 		{"agent with NUL", func(m r) { m.AgentId = "a\x00" }, []string{"agent_id"}},
@@ -75,10 +72,10 @@ func TestCheckAttachHello(t *testing.T) {
 	})
 }
 
-func TestCheckTopics(t *testing.T) {
+func TestTopics(t *testing.T) {
 	type r = *loombridgev1.AttachSubscribe
 	good := &loombridgev1.AttachSubscribe{Topics: []*loombridgev1.TopicPosition{{Topic: "t"}}}
-	check := func(m r) error { return checkAttachSubscribe(m, topicSet{"here": {}}) }
+	check := func(m r) error { return AttachSubscribe(m, map[string]struct{}{"here": {}}) }
 	runChecks(t, good, check, []checkCase[r]{
 		{"no topics", func(m r) { m.Topics = nil }, []string{"topics"}},
 		{"subscribed already", func(m r) { m.Topics[0].Topic = "here" }, []string{"topics[0].topic"}},
@@ -103,10 +100,10 @@ func TestCheckTopics(t *testing.T) {
 	})
 }
 
-func TestCheckPublished(t *testing.T) {
+func TestPublished(t *testing.T) {
 	type r = *loombridgev1.EmitRequest
 	good := &loombridgev1.EmitRequest{AgentId: "a", Topic: "t", Type: "x", Tags: []string{"y", ""}}
-	check := func(m r) error { return checkPublished(m, "a") }
+	check := func(m r) error { return Published(m, "a") }
 	runChecks(t, good, check, []checkCase[r]{
 		{"other agent", func(m r) { m.AgentId = "b" }, []string{"agent_id"}},
 		{"type at its limit", func(m r) { m.Type = long(256) }, nil},
@@ -115,44 +112,4 @@ func TestCheckPublished(t *testing.T) {
 		{"tag over its limit", func(m r) { m.Tags[1] = long(257) }, []string{"tags[1]"}},
 		{"headers over their limit", func(m r) { m.Headers = map[string]string{"k": long(8 << 10)} }, []string{"headers"}},
 	})
-}
-
-func TestSchemas(t *testing.T) {
-	object, err := structpb.NewStruct(map[string]any{"type": "object"})
-	if err != nil {
-		t.Fatal(err)
-	}
-	wide, err := structpb.NewStruct(map[string]any{"description": long(64 << 10)})
-	if err != nil {
-		t.Fatal(err)
-	}
-	endless := &structpb.Struct{Fields: map[string]*structpb.Value{"x": structpb.NewNumberValue(math.Inf(1))}}
-	text := func(s string) *loombridgev1.ProvidedTool {
-		return &loombridgev1.ProvidedTool{ParametersSchemaForm: &loombridgev1.ProvidedTool_ParametersSchemaJson{ParametersSchemaJson: s}}
-	}
-	form := func(s *structpb.Struct) *loombridgev1.ProvidedTool {
-		return &loombridgev1.ProvidedTool{ParametersSchemaForm: &loombridgev1.ProvidedTool_ParametersSchema{ParametersSchema: s}}
-	}
-	for _, test := range []struct {
-		name   string
-		tool   *loombridgev1.ProvidedTool
-		want   string
-		fields []string
-	}{
-		{"none", &loombridgev1.ProvidedTool{}, `{"type":"object"}`, nil},
-		{"text", text(`{ }`), `{ }`, nil},
-		{"struct", form(object), `{"type":"object"}`, nil},
-		{"null", text(`null`), "", []string{"t.parameters_schema_json"}},
-		{"an array", text(`[]`), "", []string{"t.parameters_schema_json"}},
-		{"two objects", text(`{}{}`), "", []string{"t.parameters_schema_json"}},
-		{"struct over its limit", form(wide), "", []string{"t.parameters_schema"}},
-		{"of a text", text(`{"type": "string"}`), "", []string{"t.parameters_schema_json"}},
-		{"broken", text(`{"type": "objekt"}`), "", []string{"t.parameters_schema_json"}},
-		{"no JSON number", form(endless), "", []string{"t.parameters_schema"}},
-	} {
-		got, err := schemaOf("t.", test.tool, &tools.Schemas{})
-		if diff := cmp.Diff(test.fields, fields(t, err)); diff != "" || err == nil && got != test.want {
-			t.Errorf("%s: %q, fields (-want +got):\n%s", test.name, got, diff)
-		}
-	}
 }

@@ -1,4 +1,4 @@
-package server
+package validate
 
 import (
 	"math"
@@ -13,6 +13,7 @@ import (
 	"google.golang.org/protobuf/types/known/timestamppb"
 
 	loombridgev1 "github.com/loom-bridge/loom-bridge/proto/gen/loombridge/v1"
+	"github.com/loom-bridge/loom-bridge/server/page"
 )
 
 // fields are the fields that a check refused.
@@ -57,10 +58,10 @@ func runChecks[R proto.Message](t *testing.T, good R, check func(R) error, cases
 
 func long(n int) string { return strings.Repeat("x", n) }
 
-func TestCheckMemorySaveRequest(t *testing.T) {
+func TestMemorySaveRequest(t *testing.T) {
 	type r = *loombridgev1.MemorySaveRequest
 	good := &loombridgev1.MemorySaveRequest{AgentId: "a", Text: "t"}
-	runChecks(t, good, checkMemorySaveRequest, []checkCase[r]{
+	runChecks(t, good, MemorySaveRequest, []checkCase[r]{
 		{"all at once", func(m r) { *m = loombridgev1.MemorySaveRequest{Importance: new(2.0)} }, []string{"agent_id", "text", "importance"}},
 		{"agent with NUL", func(m r) { m.AgentId = "a\x00" }, []string{"agent_id"}},
 		{"agent at its limit", func(m r) { m.AgentId = long(256) }, nil},
@@ -99,10 +100,10 @@ func TestCheckMemorySaveRequest(t *testing.T) {
 	})
 }
 
-func TestCheckMemoryQueryRequest(t *testing.T) {
+func TestMemoryQueryRequest(t *testing.T) {
 	type r = *loombridgev1.MemoryQueryRequest
 	good := &loombridgev1.MemoryQueryRequest{AgentId: "a", Query: "q"}
-	runChecks(t, good, checkMemoryQueryRequest, []checkCase[r]{
+	runChecks(t, good, MemoryQueryRequest, []checkCase[r]{
 		{"no query", func(m r) { m.Query = "" }, []string{"query"}},
 		{"query over its limit", func(m r) { m.Query = long(8<<10 + 1) }, []string{"query"}},
 		{"limit 100", func(m r) { m.Limit = 100 }, nil},
@@ -115,10 +116,10 @@ func TestCheckMemoryQueryRequest(t *testing.T) {
 	})
 }
 
-func TestCheckGetRecordRequest(t *testing.T) {
+func TestGetRecordRequest(t *testing.T) {
 	type r = *loombridgev1.GetRecordRequest
 	good := &loombridgev1.GetRecordRequest{AgentId: "a", Name: &loombridgev1.GetRecordRequest_Id{Id: "i"}}
-	runChecks(t, good, checkGetRecordRequest, []checkCase[r]{
+	runChecks(t, good, GetRecordRequest, []checkCase[r]{
 		{"no name", func(m r) { m.Name = nil }, []string{"name"}},
 		{"empty id", func(m r) { m.Name = &loombridgev1.GetRecordRequest_Id{} }, []string{"id"}},
 		{"empty key", func(m r) { m.Name = &loombridgev1.GetRecordRequest_Key{} }, []string{"key"}},
@@ -126,10 +127,10 @@ func TestCheckGetRecordRequest(t *testing.T) {
 	})
 }
 
-func TestCheckToolRequest(t *testing.T) {
+func TestToolRequest(t *testing.T) {
 	type r = *loombridgev1.ToolRequest
 	good := &loombridgev1.ToolRequest{AgentId: "a", Name: "fs:stat"}
-	runChecks(t, good, checkToolRequest, []checkCase[r]{
+	runChecks(t, good, ToolRequest, []checkCase[r]{
 		{"no name", func(m r) { m.Name = "" }, []string{"name"}},
 		{"name over its limit", func(m r) { m.Name = long(129) }, []string{"name"}},
 		{"arguments over their limit", func(m r) {
@@ -143,17 +144,17 @@ func TestCheckToolRequest(t *testing.T) {
 	})
 }
 
-func TestCheckListToolsRequest(t *testing.T) {
+func TestListToolsRequest(t *testing.T) {
 	type r = *loombridgev1.ListToolsRequest
-	runChecks(t, &loombridgev1.ListToolsRequest{AgentId: "a", Levels: []int32{1, 2, 3}}, checkListToolsRequest, []checkCase[r]{
+	runChecks(t, &loombridgev1.ListToolsRequest{AgentId: "a", Levels: []int32{1, 2, 3}}, ListToolsRequest, []checkCase[r]{
 		{"levels 0 and 4", func(m r) { m.Levels = []int32{0, 4} }, []string{"levels[0]", "levels[1]"}},
 		{"four levels", func(m r) { m.Levels = []int32{1, 1, 1, 1} }, []string{"levels"}},
 	})
 }
 
-func TestCheckEmitRequest(t *testing.T) {
+func TestEmitRequest(t *testing.T) {
 	type r = *loombridgev1.EmitRequest
-	runChecks(t, &loombridgev1.EmitRequest{AgentId: "a", Topic: "t"}, checkEmitRequest, []checkCase[r]{
+	runChecks(t, &loombridgev1.EmitRequest{AgentId: "a", Topic: "t"}, EmitRequest, []checkCase[r]{
 		{"no topic", func(m r) { m.Topic = "" }, []string{"topic"}},
 		{"topic over its limit", func(m r) { m.Topic = long(257) }, []string{"topic"}},
 		{"payload over its limit", func(m r) {
@@ -173,11 +174,11 @@ func TestCheckEmitRequest(t *testing.T) {
 	})
 }
 
-func TestCheckSubscribeRequest(t *testing.T) {
+func TestSubscribeRequest(t *testing.T) {
 	type r = *loombridgev1.SubscribeRequest
 	topic := func(name string) *loombridgev1.TopicPosition { return &loombridgev1.TopicPosition{Topic: name} }
 	good := &loombridgev1.SubscribeRequest{AgentId: "a", Topics: []*loombridgev1.TopicPosition{topic("t")}}
-	runChecks(t, good, checkSubscribeRequest, []checkCase[r]{
+	runChecks(t, good, SubscribeRequest, []checkCase[r]{
 		{"no topics", func(m r) { m.Topics = nil }, []string{"topics"}},
 		{"a topic twice", func(m r) { m.Topics = append(m.Topics, topic("t")) }, []string{"topics[1].topic"}},
 		{"empty topic", func(m r) { m.Topics = append(m.Topics, topic("")) }, []string{"topics[1].topic"}},
@@ -191,10 +192,10 @@ func TestCheckSubscribeRequest(t *testing.T) {
 	})
 }
 
-func TestCheckAppendMessagesRequest(t *testing.T) {
+func TestAppendMessagesRequest(t *testing.T) {
 	type r = *loombridgev1.AppendMessagesRequest
 	good := &loombridgev1.AppendMessagesRequest{AgentId: "a", Messages: []*loombridgev1.Message{{Role: loombridgev1.Role_ROLE_USER, Content: "c"}}}
-	runChecks(t, good, checkAppendMessagesRequest, []checkCase[r]{
+	runChecks(t, good, AppendMessagesRequest, []checkCase[r]{
 		{"no messages", func(m r) { m.Messages = nil }, []string{"messages"}},
 		{"257 messages", func(m r) {
 			for range 256 {
@@ -216,10 +217,10 @@ func TestCheckAppendMessagesRequest(t *testing.T) {
 	})
 }
 
-func TestCheckListStepsRequest(t *testing.T) {
+func TestListStepsRequest(t *testing.T) {
 	type r = *loombridgev1.ListStepsRequest
-	good := &loombridgev1.ListStepsRequest{AgentId: "a", PageSize: 1000, PageToken: pageToken(7)}
-	runChecks(t, good, checkListStepsRequest, []checkCase[r]{
+	good := &loombridgev1.ListStepsRequest{AgentId: "a", PageSize: 1000, PageToken: page.Token(7)}
+	runChecks(t, good, ListStepsRequest, []checkCase[r]{
 		{"page over its limit", func(m r) { m.PageSize = 1001 }, []string{"page_size"}},
 		{"page under 0", func(m r) { m.PageSize = -1 }, []string{"page_size"}},
 		{"token without size", func(m r) { m.PageSize = 0 }, []string{"page_size"}},
@@ -227,34 +228,34 @@ func TestCheckListStepsRequest(t *testing.T) {
 	})
 }
 
-func TestCheckSmallRequests(t *testing.T) {
+func TestSmallRequests(t *testing.T) {
 	for _, test := range []struct {
 		name string
 		err  error
 		want []string
 	}{
-		{"step id", checkGetStepRequest(&loombridgev1.GetStepRequest{AgentId: "a", StepId: "step_1"}), []string{"step_id"}},
-		{"good step id", checkGetStepRequest(&loombridgev1.GetStepRequest{AgentId: "a", StepId: "step_001"}), nil},
-		{"goal", checkAssembleRequest(&loombridgev1.AssembleRequest{AgentId: "a", Goal: long(256<<10 + 1)}), []string{"goal"}},
-		{"system", checkAssembleRequest(&loombridgev1.AssembleRequest{AgentId: "a", System: long(1<<20 + 1)}), []string{"system"}},
-		{"budget", checkAssembleRequest(&loombridgev1.AssembleRequest{AgentId: "a", MaxTokens: -1}), []string{"max_tokens"}},
-		{"format", checkAssembleRequest(&loombridgev1.AssembleRequest{AgentId: "a", Format: 5}), []string{"format"}},
-		{"text to count", checkCountTokensRequest(&loombridgev1.CountTokensRequest{AgentId: "a", Text: long(1<<20 + 1)}), []string{"text"}},
-		{"nothing to count", checkCountTokensRequest(&loombridgev1.CountTokensRequest{AgentId: "a"}), nil},
-		{"blobs of no step", checkListBlobsRequest(&loombridgev1.ListBlobsRequest{AgentId: "a", StepId: "1", PageSize: 1001, Tier: 9, PageToken: "x"}), []string{"step_id", "tier", "page_size", "page_token"}},
-		{"all blobs", checkListBlobsRequest(&loombridgev1.ListBlobsRequest{AgentId: "a", PageToken: blobToken("workspace/outputs/read_001.txt")}), nil},
-		{"promotion to nothing", checkPromoteBlobRequest(&loombridgev1.PromoteBlobRequest{AgentId: "a", Tier: 1, NewName: long(129), Category: long(65)}), []string{"name", "tier", "category", "new_name"}},
-		{"good promotion", checkPromoteBlobRequest(&loombridgev1.PromoteBlobRequest{AgentId: "a", Name: "n", Tier: 3, NewName: long(128), Category: long(64)}), nil},
-		{"archive without name", checkArchiveBlobRequest(&loombridgev1.ArchiveBlobRequest{AgentId: "a", Tags: []string{""}, NewName: long(129)}), []string{"name", "tags[0]", "new_name"}},
-		{"archive with many tags", checkArchiveBlobRequest(&loombridgev1.ArchiveBlobRequest{AgentId: "a", Name: "n", Tags: slices.Repeat([]string{"t"}, 33)}), []string{"tags"}},
-		{"search of nothing", checkSearchBlobsRequest(&loombridgev1.SearchBlobsRequest{AgentId: "a", Name: "n"}), []string{"pattern"}},
-		{"search with bad numbers", checkSearchBlobsRequest(&loombridgev1.SearchBlobsRequest{AgentId: "a", Limit: 101, MaxMatches: 1001, PageToken: "s1.0.0"}), []string{"limit", "max_matches", "page_token"}},
-		{"search with a bad token", checkSearchBlobsRequest(&loombridgev1.SearchBlobsRequest{AgentId: "a", Name: "n", Pattern: &loombridgev1.SearchBlobsRequest_Literal{Literal: "l"}, PageToken: "s1.-1.0"}), []string{"page_token"}},
-		{"words in one blob", checkSearchBlobsRequest(&loombridgev1.SearchBlobsRequest{AgentId: "a", Name: "n", Pattern: &loombridgev1.SearchBlobsRequest_Words{Words: "w"}, Tags: []string{"t"}}), []string{"words", "name"}},
-		{"empty pattern", checkSearchBlobsRequest(&loombridgev1.SearchBlobsRequest{AgentId: "a", Pattern: &loombridgev1.SearchBlobsRequest_Regexp{}}), []string{"regexp"}},
-		{"search of the archive", checkSearchBlobsRequest(&loombridgev1.SearchBlobsRequest{AgentId: "a", Category: "general", Limit: 100, MaxMatches: 1000}), nil},
-		{"collection", checkCollectGarbageRequest(&loombridgev1.CollectGarbageRequest{AgentId: "a", RequestId: long(129)}), []string{"request_id"}},
-		{"blob without name", checkReadBlobRequest(&loombridgev1.ReadBlobRequest{AgentId: "a", Offset: -1, Limit: -1}), []string{"name", "offset", "limit"}},
+		{"step id", GetStepRequest(&loombridgev1.GetStepRequest{AgentId: "a", StepId: "step_1"}), []string{"step_id"}},
+		{"good step id", GetStepRequest(&loombridgev1.GetStepRequest{AgentId: "a", StepId: "step_001"}), nil},
+		{"goal", AssembleRequest(&loombridgev1.AssembleRequest{AgentId: "a", Goal: long(256<<10 + 1)}), []string{"goal"}},
+		{"system", AssembleRequest(&loombridgev1.AssembleRequest{AgentId: "a", System: long(1<<20 + 1)}), []string{"system"}},
+		{"budget", AssembleRequest(&loombridgev1.AssembleRequest{AgentId: "a", MaxTokens: -1}), []string{"max_tokens"}},
+		{"format", AssembleRequest(&loombridgev1.AssembleRequest{AgentId: "a", Format: 5}), []string{"format"}},
+		{"text to count", CountTokensRequest(&loombridgev1.CountTokensRequest{AgentId: "a", Text: long(1<<20 + 1)}), []string{"text"}},
+		{"nothing to count", CountTokensRequest(&loombridgev1.CountTokensRequest{AgentId: "a"}), nil},
+		{"blobs of no step", ListBlobsRequest(&loombridgev1.ListBlobsRequest{AgentId: "a", StepId: "1", PageSize: 1001, Tier: 9, PageToken: "x"}), []string{"step_id", "tier", "page_size", "page_token"}},
+		{"all blobs", ListBlobsRequest(&loombridgev1.ListBlobsRequest{AgentId: "a", PageToken: page.BlobToken("workspace/outputs/read_001.txt")}), nil},
+		{"promotion to nothing", PromoteBlobRequest(&loombridgev1.PromoteBlobRequest{AgentId: "a", Tier: 1, NewName: long(129), Category: long(65)}), []string{"name", "tier", "category", "new_name"}},
+		{"good promotion", PromoteBlobRequest(&loombridgev1.PromoteBlobRequest{AgentId: "a", Name: "n", Tier: 3, NewName: long(128), Category: long(64)}), nil},
+		{"archive without name", ArchiveBlobRequest(&loombridgev1.ArchiveBlobRequest{AgentId: "a", Tags: []string{""}, NewName: long(129)}), []string{"name", "tags[0]", "new_name"}},
+		{"archive with many tags", ArchiveBlobRequest(&loombridgev1.ArchiveBlobRequest{AgentId: "a", Name: "n", Tags: slices.Repeat([]string{"t"}, 33)}), []string{"tags"}},
+		{"search of nothing", SearchBlobsRequest(&loombridgev1.SearchBlobsRequest{AgentId: "a", Name: "n"}), []string{"pattern"}},
+		{"search with bad numbers", SearchBlobsRequest(&loombridgev1.SearchBlobsRequest{AgentId: "a", Limit: 101, MaxMatches: 1001, PageToken: "s1.0.0"}), []string{"limit", "max_matches", "page_token"}},
+		{"search with a bad token", SearchBlobsRequest(&loombridgev1.SearchBlobsRequest{AgentId: "a", Name: "n", Pattern: &loombridgev1.SearchBlobsRequest_Literal{Literal: "l"}, PageToken: "s1.-1.0"}), []string{"page_token"}},
+		{"words in one blob", SearchBlobsRequest(&loombridgev1.SearchBlobsRequest{AgentId: "a", Name: "n", Pattern: &loombridgev1.SearchBlobsRequest_Words{Words: "w"}, Tags: []string{"t"}}), []string{"words", "name"}},
+		{"empty pattern", SearchBlobsRequest(&loombridgev1.SearchBlobsRequest{AgentId: "a", Pattern: &loombridgev1.SearchBlobsRequest_Regexp{}}), []string{"regexp"}},
+		{"search of the archive", SearchBlobsRequest(&loombridgev1.SearchBlobsRequest{AgentId: "a", Category: "general", Limit: 100, MaxMatches: 1000}), nil},
+		{"collection", CollectGarbageRequest(&loombridgev1.CollectGarbageRequest{AgentId: "a", RequestId: long(129)}), []string{"request_id"}},
+		{"blob without name", ReadBlobRequest(&loombridgev1.ReadBlobRequest{AgentId: "a", Offset: -1, Limit: -1}), []string{"name", "offset", "limit"}},
 	} {
 		if diff := cmp.Diff(test.want, fields(t, test.err)); diff != "" {
 			t.Errorf("%s (-want +got):\n%s", test.name, diff)

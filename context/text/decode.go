@@ -1,4 +1,4 @@
-package step
+package text
 
 import (
 	"bytes"
@@ -6,25 +6,61 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"math"
 	"strings"
 	"unicode/utf16"
 	"unicode/utf8"
 )
 
-// MaxDecodedContainers of a text's lists and objects are taken apart, the first ones.
+// MaxContainers of a text's lists and objects are taken apart, the first ones.
 // In Go an object of one small member takes forty times the bytes of its text.
-const MaxDecodedContainers = 20_000
+const MaxContainers = 20_000
 
-// MaxDecodedDepth is how deep lists and objects are taken apart. Going deeper costs
+// MaxDepth is how deep lists and objects are taken apart. Going deeper costs
 // stack.
-const MaxDecodedDepth = 256
+const MaxDepth = 256
 
 // DecodeJSON decodes one JSON value into what CanonicalJSON takes, with numbers
-// kept exact. Behind the first MaxDecodedContainers, and below MaxDecodedDepth, a list
+// kept exact. Behind the first MaxContainers, and below MaxDepth, a list
 // or an object is a json.RawMessage.
 func DecodeJSON(text []byte) (any, error) {
-	v, _, err := decodeJSON(text, MaxDecodedContainers)
+	v, _, err := decodeJSON(text, MaxContainers)
 	return v, err
+}
+
+// DecodeAll is DecodeJSON that takes all lists and objects apart down to MaxDepth,
+// however many there are.
+func DecodeAll(text []byte) (any, error) {
+	v, _, err := decodeJSON(text, math.MaxInt)
+	return v, err
+}
+
+// Place is where a text stands in JSON text, its quotes included.
+type Place struct {
+	// From and To are bytes of the JSON text.
+	From, To int
+	// Canonical says that AppendString writes the text as it stands there.
+	Canonical bool
+}
+
+// WholeText is the key of the place of a value that is itself a text.
+const WholeText = ""
+
+// DecodePlaces is DecodeJSON that also tells where texts stand: those of the
+// members of the value by their keys, or the value itself by WholeText. places is
+// nil where that is not known.
+func DecodePlaces(text []byte) (v any, places map[string]Place, err error) {
+	d := decoder{text: string(text), texts: make(map[string]Place), left: MaxContainers}
+	v, ok := d.value(0)
+	end := d.at
+	if !ok || !d.end() {
+		v, err = decodeSlowly(text)
+		return v, nil, err
+	}
+	if _, isText := v.(string); isText {
+		d.texts[WholeText] = Place{d.valueAt, end, !d.odd}
+	}
+	return v, d.texts, nil
 }
 
 // decodeJSON takes so many lists and objects apart, and tells whether those were
@@ -45,10 +81,10 @@ func decodeSlowly(text []byte) (any, error) {
 	decoder.UseNumber()
 	var v any
 	if err := decoder.Decode(&v); err != nil {
-		return nil, fmt.Errorf("step: decode JSON: %w", err)
+		return nil, fmt.Errorf("text: decode JSON: %w", err)
 	}
 	if _, err := decoder.Token(); err != io.EOF {
-		return nil, errors.New("step: decode JSON: something follows the value")
+		return nil, errors.New("text: decode JSON: something follows the value")
 	}
 	return v, nil
 }
@@ -60,10 +96,10 @@ type decoder struct {
 	at   int
 	// texts are where the texts of the outermost object stand, by their keys; that
 	// of a value that is itself a text has no key. Nil: nobody asks for them.
-	texts map[string]textAt
+	texts map[string]Place
 	// valueAt is where the last text that was read begins.
 	valueAt int
-	// odd says that the last text that was read holds an escape that appendString
+	// odd says that the last text that was read holds an escape that AppendString
 	// would write otherwise.
 	odd bool
 	// left are how many lists and objects may still be taken apart. unread says that
@@ -99,7 +135,7 @@ func (d *decoder) value(depth int) (any, bool) {
 		return nil, false
 	}
 	switch c := d.text[d.at]; {
-	case (c == '{' || c == '[') && (d.left == 0 || depth == MaxDecodedDepth):
+	case (c == '{' || c == '[') && (d.left == 0 || depth == MaxDepth):
 		return d.container(depth)
 	case c == '{':
 		return d.object(depth)
@@ -173,7 +209,7 @@ func (d *decoder) object(depth int) (any, bool) {
 			return nil, false
 		}
 		if _, isText := v.(string); isText && depth == 0 && d.texts != nil {
-			d.texts[key.(string)] = textAt{span{d.valueAt, d.at}, !d.odd}
+			d.texts[key.(string)] = Place{d.valueAt, d.at, !d.odd}
 		}
 		object[key.(string)] = v
 		if d.next('}') {
@@ -342,4 +378,18 @@ func hexEscape(text string) (rune, bool) {
 		r = r<<4 | rune(digit)
 	}
 	return r, true
+}
+
+// usualEscape tells whether AppendString would write an escape so.
+func usualEscape(text string) bool {
+	switch {
+	case text[1] == '/':
+		return false
+	case text[1] != 'u':
+		return true
+	case len(text) < len(`\u0000`) || text[2:4] != "00" || text[4] != '0' && text[4] != '1':
+		return false
+	}
+	digit := strings.IndexByte(hexDigits, text[5])
+	return digit >= 0 && !bytes.ContainsRune([]byte("\b\t\n\f\r"), rune(text[4]-'0')<<4|rune(digit))
 }

@@ -1,17 +1,23 @@
-package server
+package validate
 
 import (
+	"errors"
 	"fmt"
 	"slices"
 	"strconv"
 	"strings"
 	"time"
-	"unicode/utf8"
+
+	"github.com/loom-bridge/loom-bridge/context/text"
 
 	"google.golang.org/protobuf/reflect/protoreflect"
 	"google.golang.org/protobuf/types/known/durationpb"
 	"google.golang.org/protobuf/types/known/timestamppb"
 )
+
+// ErrInvalidRequest: fields of the request break a rule; *RequestError says
+// which. Clients see the text.
+var ErrInvalidRequest = errors.New("server: invalid request")
 
 // Violation says which field of a request breaks which rule.
 type Violation struct {
@@ -33,8 +39,8 @@ type RequestError struct {
 	More int
 }
 
-// all are the violations, and one that tells of those that are not listed.
-func (e *RequestError) all() []Violation {
+// All are the violations, and one that tells of those that are not listed.
+func (e *RequestError) All() []Violation {
 	if e.More == 0 {
 		return e.Violations
 	}
@@ -58,13 +64,18 @@ func (e *RequestError) Error() string {
 // Is makes errors.Is(err, ErrInvalidRequest) true.
 func (e *RequestError) Is(target error) bool { return target == ErrInvalidRequest }
 
-// check collects the violations of one request; its zero value is empty.
-type check struct {
+// Refuse returns the *RequestError of one violation.
+func Refuse(field, problem string) error {
+	return &RequestError{Violations: []Violation{{field, problem}}}
+}
+
+// checker collects the violations of one request; its zero value is empty.
+type checker struct {
 	violations []Violation
 	more       int // violations beyond maxViolations
 }
 
-func (c *check) add(field, format string, args ...any) {
+func (c *checker) add(field, format string, args ...any) {
 	if len(c.violations) == maxViolations {
 		c.more++
 		return
@@ -73,7 +84,7 @@ func (c *check) add(field, format string, args ...any) {
 }
 
 // err is nil when no rule is broken.
-func (c *check) err() error {
+func (c *checker) err() error {
 	if len(c.violations) == 0 {
 		return nil
 	}
@@ -81,17 +92,17 @@ func (c *check) err() error {
 }
 
 // text refuses more than limit bytes. That it is UTF-8 is the codec's care.
-func (c *check) text(field, s string, limit int) { c.bytes(field, len(s), limit) }
+func (c *checker) text(field, s string, limit int) { c.bytes(field, len(s), limit) }
 
 // bytes refuses a size over the limit.
-func (c *check) bytes(field string, size, limit int) {
+func (c *checker) bytes(field string, size, limit int) {
 	if size > limit {
 		c.add(field, "is %d bytes, at most %d are allowed", size, limit)
 	}
 }
 
 // required is text that may not be empty.
-func (c *check) required(field, s string, limit int) {
+func (c *checker) required(field, s string, limit int) {
 	if s == "" {
 		c.add(field, "is required")
 	}
@@ -99,14 +110,14 @@ func (c *check) required(field, s string, limit int) {
 }
 
 // name is text that becomes a key, so that it can't hold NUL.
-func (c *check) name(field, s string, limit int) {
+func (c *checker) name(field, s string, limit int) {
 	c.text(field, s, limit)
 	if strings.IndexByte(s, 0) >= 0 {
 		c.add(field, "holds a NUL character")
 	}
 }
 
-func (c *check) requiredName(field, s string, limit int) {
+func (c *checker) requiredName(field, s string, limit int) {
 	if s == "" {
 		c.add(field, "is required")
 	}
@@ -115,45 +126,45 @@ func (c *check) requiredName(field, s string, limit int) {
 
 // count refuses more than limit items, and tells whether the items themselves are
 // worth a look.
-func (c *check) count(field string, n, limit int) bool {
+func (c *checker) count(field string, n, limit int) bool {
 	if n > limit {
 		c.add(field, "has more than %d items", limit)
 	}
 	return n <= limit
 }
 
-// item is the path of one item of a field.
-func item(field string, i int) string { return field + "[" + strconv.Itoa(i) + "]" }
+// Item is the path of one item of a field.
+func Item(field string, i int) string { return field + "[" + strconv.Itoa(i) + "]" }
 
 // between refuses numbers outside low and high; both are allowed.
-func (c *check) between(field string, n, low, high int64) {
+func (c *checker) between(field string, n, low, high int64) {
 	if n < low || n > high {
 		c.add(field, "is %d, it must be from %d to %d", n, low, high)
 	}
 }
 
 // share refuses what is not a number from 0 to 1.
-func (c *check) share(field string, x float64) {
+func (c *checker) share(field string, x float64) {
 	if !(x >= 0 && x <= 1) {
 		c.add(field, "is %v, it must be from 0 to 1", x)
 	}
 }
 
 // enum refuses numbers that have no name.
-func (c *check) enum(field string, e protoreflect.Enum) {
+func (c *checker) enum(field string, e protoreflect.Enum) {
 	if e.Descriptor().Values().ByNumber(e.Number()) == nil {
 		c.add(field, "has the unknown value %d", e.Number())
 	}
 }
 
-func (c *check) time(field string, t *timestamppb.Timestamp) {
+func (c *checker) time(field string, t *timestamppb.Timestamp) {
 	if t != nil && !t.IsValid() {
 		c.add(field, "is not a time from the year 1 to 9999")
 	}
 }
 
 // span refuses durations outside low and high; unset is allowed.
-func (c *check) span(field string, d *durationpb.Duration, low, high time.Duration) {
+func (c *checker) span(field string, d *durationpb.Duration, low, high time.Duration) {
 	if d == nil {
 		return
 	}
@@ -162,15 +173,17 @@ func (c *check) span(field string, d *durationpb.Duration, low, high time.Durati
 	}
 }
 
-// printable shortens a caller's text for use inside a message.
-func printable(s string) string {
+// Printable cuts a caller's text for use inside a message.
+func Printable(s string) string {
 	const shown = 64 // bytes; enough to recognise a name
-	if len(s) <= shown {
+	return text.Cut(s, shown, text.Ellipsis)
+}
+
+// Cut returns at most limit bytes of s as valid UTF-8.
+func Cut(s string, limit int) string {
+	s = text.Valid(s)
+	if len(s) <= limit {
 		return s
 	}
-	cut := shown
-	for cut > 0 && !utf8.RuneStart(s[cut]) {
-		cut--
-	}
-	return s[:cut] + "…"
+	return text.Cut(s, limit-len(text.Ellipsis), text.Ellipsis)
 }

@@ -1,4 +1,4 @@
-package server
+package validate
 
 import (
 	"os"
@@ -18,7 +18,7 @@ import (
 // protoComments returns the comment of each field, by "Message.field".
 func protoComments(tb testing.TB) map[string]string {
 	tb.Helper()
-	paths, err := filepath.Glob("../proto/loombridge/v1/*.proto")
+	paths, err := filepath.Glob("../../proto/loombridge/v1/*.proto")
 	if err != nil || len(paths) == 0 {
 		tb.Fatalf("no protos: %v", err)
 	}
@@ -81,13 +81,13 @@ func TestDocumentedLimits(t *testing.T) {
 		"MemorySaveRequest.embedding":       memory.MaxEmbedding,
 		"MemorySaveRequest.embedding_space": memory.MaxEmbeddingSpaceBytes,
 		"MemorySaveRequest.derived_from":    memory.MaxDerivedFrom,
-		"MemorySaveRequest.request_id":      maxIDBytes,
+		"MemorySaveRequest.request_id":      MaxIDBytes,
 		"MemoryQueryRequest.query":          memory.MaxQueryBytes,
 		"MemoryQueryRequest.limit":          memory.MaxLimit,
 		"MemoryQueryRequest.filter":         memory.MaxFilterBytes,
 		"ToolRequest.name":                  tools.MaxNameBytes,
 		"ToolRequest.thought":               maxThoughtBytes,
-		"ToolRequest.turn_id":               maxIDBytes,
+		"ToolRequest.turn_id":               MaxIDBytes,
 		"EmitRequest.topic":                 events.MaxTopicBytes,
 		"EmitRequest.headers":               events.MaxHeaders,
 		"EmitRequest.event_id":              events.MaxIDBytes,

@@ -1,4 +1,4 @@
-package server
+package validate
 
 import (
 	"math"
@@ -6,10 +6,11 @@ import (
 	"github.com/loom-bridge/loom-bridge/context/blob"
 	"github.com/loom-bridge/loom-bridge/context/step"
 	loombridgev1 "github.com/loom-bridge/loom-bridge/proto/gen/loombridge/v1"
+	"github.com/loom-bridge/loom-bridge/server/page"
 )
 
-func checkReadBlobRequest(r *loombridgev1.ReadBlobRequest) error {
-	var c check
+func ReadBlobRequest(r *loombridgev1.ReadBlobRequest) error {
+	var c checker
 	c.agent(r.GetAgentId())
 	c.required("name", r.GetName(), maxBlobNameBytes)
 	c.between("offset", r.GetOffset(), 0, math.MaxInt64)
@@ -20,8 +21,8 @@ func checkReadBlobRequest(r *loombridgev1.ReadBlobRequest) error {
 	return c.err()
 }
 
-func checkListBlobsRequest(r *loombridgev1.ListBlobsRequest) error {
-	var c check
+func ListBlobsRequest(r *loombridgev1.ListBlobsRequest) error {
+	var c checker
 	c.agent(r.GetAgentId())
 	c.session(r.GetSessionId())
 	if _, ok := step.ParseID(r.GetStepId()); !ok && r.GetStepId() != "" {
@@ -32,14 +33,14 @@ func checkListBlobsRequest(r *loombridgev1.ListBlobsRequest) error {
 	c.enum("tier", r.GetTier())
 	c.between("page_size", int64(r.GetPageSize()), 0, blob.MaxListed)
 	c.text("page_token", r.GetPageToken(), maxBlobTokenBytes)
-	if _, ok := parseBlobToken(r.GetPageToken()); !ok {
+	if _, ok := page.ParseBlobToken(r.GetPageToken()); !ok {
 		c.add("page_token", "did not come from ListBlobs")
 	}
 	return c.err()
 }
 
-func checkPromoteBlobRequest(r *loombridgev1.PromoteBlobRequest) error {
-	var c check
+func PromoteBlobRequest(r *loombridgev1.PromoteBlobRequest) error {
+	var c checker
 	c.agent(r.GetAgentId())
 	c.required("name", r.GetName(), maxBlobNameBytes)
 	switch r.GetTier() {
@@ -53,8 +54,8 @@ func checkPromoteBlobRequest(r *loombridgev1.PromoteBlobRequest) error {
 	return c.err()
 }
 
-func checkArchiveBlobRequest(r *loombridgev1.ArchiveBlobRequest) error {
-	var c check
+func ArchiveBlobRequest(r *loombridgev1.ArchiveBlobRequest) error {
+	var c checker
 	c.agent(r.GetAgentId())
 	c.required("name", r.GetName(), maxBlobNameBytes)
 	c.text("category", r.GetCategory(), blob.MaxCategoryBytes)
@@ -64,14 +65,14 @@ func checkArchiveBlobRequest(r *loombridgev1.ArchiveBlobRequest) error {
 	return c.err()
 }
 
-func (c *check) blobTags(tags []string) {
+func (c *checker) blobTags(tags []string) {
 	if c.count("tags", len(tags), blob.MaxTags) {
 		c.requiredTexts("tags", tags, blob.MaxTagBytes)
 	}
 }
 
-func checkSearchBlobsRequest(r *loombridgev1.SearchBlobsRequest) error {
-	var c check
+func SearchBlobsRequest(r *loombridgev1.SearchBlobsRequest) error {
+	var c checker
 	c.agent(r.GetAgentId())
 	c.text("name", r.GetName(), maxBlobNameBytes)
 	c.session(r.GetSessionId())
@@ -99,9 +100,9 @@ func checkSearchBlobsRequest(r *loombridgev1.SearchBlobsRequest) error {
 }
 
 // searchPlace refuses fields that belong to the other kind of search.
-func (c *check) searchPlace(r *loombridgev1.SearchBlobsRequest) {
+func (c *checker) searchPlace(r *loombridgev1.SearchBlobsRequest) {
 	c.text("page_token", r.GetPageToken(), maxPageTokenBytes)
-	if _, ok := parseSearchToken(r.GetPageToken()); !ok {
+	if _, ok := page.ParseSearchToken(r.GetPageToken()); !ok {
 		c.add("page_token", "did not come from SearchBlobs")
 	}
 	if r.GetName() == "" && r.GetPageToken() != "" {
@@ -112,8 +113,8 @@ func (c *check) searchPlace(r *loombridgev1.SearchBlobsRequest) {
 	}
 }
 
-func checkCollectGarbageRequest(r *loombridgev1.CollectGarbageRequest) error {
-	var c check
+func CollectGarbageRequest(r *loombridgev1.CollectGarbageRequest) error {
+	var c checker
 	c.agent(r.GetAgentId())
 	c.request(r.GetRequestId())
 	return c.err()

@@ -1,4 +1,4 @@
-package step_test
+package text_test
 
 import (
 	"encoding/json"
@@ -6,7 +6,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/loom-bridge/loom-bridge/context/step"
+	"github.com/loom-bridge/loom-bridge/context/text"
 )
 
 // P01
@@ -18,11 +18,11 @@ func TestHumanSize(t *testing.T) {
 		10*kb + 511: "10KB", 10*kb + 512: "11KB", mb - 1: "1024KB", mb: "1MB", mb + mb/2: "1.5MB",
 		10*mb + mb/2: "11MB", 1 << 30: "1024MB",
 	} {
-		if got := step.HumanSize(n); got != want {
+		if got := text.HumanSize(n); got != want {
 			t.Errorf("HumanSize(%d) = %q, want %q", n, got, want)
 		}
 	}
-	if got := step.HumanSize(math.MaxInt64); got != "8796093022208MB" {
+	if got := text.HumanSize(math.MaxInt64); got != "8796093022208MB" {
 		t.Errorf("the largest size is %q", got)
 	}
 }
@@ -31,9 +31,9 @@ func TestHumanSize(t *testing.T) {
 func TestOneLine(t *testing.T) {
 	for in, want := range map[string]string{
 		"": "", " ": "", "a": "a", "a\n\n\tb": "a b", "  a b  ": "a b", "a\u2028b\u0085c\u00a0d": "a b c d",
-		"a\r\nb": "a b", "é\nß": "é ß",
+		"a\r\nb": "a b", "a\x1b[0m\x00b": "a [0m b", "é\nß": "é ß",
 	} {
-		if got := step.OneLine(in); got != want {
+		if got := text.OneLine(in); got != want {
 			t.Errorf("OneLine(%q) = %q, want %q", in, got, want)
 		}
 	}
@@ -55,7 +55,7 @@ func TestCutCharsKeepsCodePointsWhole(t *testing.T) {
 		{"😀😀", 1, "😀", true},
 	}
 	for _, tt := range tests {
-		if got, cut := step.CutChars(tt.in, tt.n); got != tt.want || cut != tt.cut {
+		if got, cut := text.HeadChars(tt.in, tt.n); got != tt.want || cut != tt.cut {
 			t.Errorf("CutChars(%q, %d) = %q, %t, want %q, %t", tt.in, tt.n, got, cut, tt.want, tt.cut)
 		}
 	}
@@ -77,17 +77,17 @@ func TestCanonicalJSON(t *testing.T) {
 		{`[1e999999999999,10e1048575,1e1048577,0e99999999999999999999]`, `[null,1e1048576,null,0]`, ""},
 	}
 	for _, tt := range tests {
-		decoded, err := step.DecodeJSON([]byte(tt.in))
+		decoded, err := text.DecodeJSON([]byte(tt.in))
 		if err != nil {
 			t.Fatalf("%s: %v", tt.in, err)
 		}
-		if got := string(step.CanonicalJSON(decoded)); got != tt.compact {
+		if got := string(text.CanonicalJSON(decoded)); got != tt.compact {
 			t.Errorf("CanonicalJSON(%s)\n got %s\nwant %s", tt.in, got, tt.compact)
 		}
-		if got := string(step.CanonicalJSON(json.RawMessage(tt.in))); got != tt.compact {
+		if got := string(text.CanonicalJSON(json.RawMessage(tt.in))); got != tt.compact {
 			t.Errorf("CanonicalJSON of the text %s\n got %s\nwant %s", tt.in, got, tt.compact)
 		}
-		if got := string(step.SpacedJSON(decoded)); tt.spaced != "" && got != tt.spaced {
+		if got := string(text.SpacedJSON(decoded)); tt.spaced != "" && got != tt.spaced {
 			t.Errorf("SpacedJSON(%s)\n got %s\nwant %s", tt.in, got, tt.spaced)
 		}
 	}
@@ -115,7 +115,7 @@ func TestCanonicalJSONOfWhatIsNoJSON(t *testing.T) {
 		{0.1, `0.1`},
 	}
 	for _, tt := range tests {
-		if got := string(step.CanonicalJSON(tt.in)); got != tt.want {
+		if got := string(text.CanonicalJSON(tt.in)); got != tt.want {
 			t.Errorf("CanonicalJSON(%v) = %s, want %s", tt.in, got, tt.want)
 		}
 	}
@@ -126,7 +126,7 @@ func TestCanonicalJSONOfDeepNestingEnds(t *testing.T) {
 	for range 20000 {
 		v = []any{v}
 	}
-	got := string(step.CanonicalJSON(v))
+	got := string(text.CanonicalJSON(v))
 	if want := strings.Repeat("[", 10001) + "null" + strings.Repeat("]", 10001); got != want {
 		t.Errorf("got %d bytes, want %d", len(got), len(want))
 	}
@@ -138,24 +138,24 @@ func FuzzCanonicalJSON(f *testing.F) {
 	for _, seed := range []string{`{"a":[1,2.50,-0e5,"x\u0000"]}`, `1e-400`, `"\ud800"`, `[[],{}]`, `123456789012345678901234567890.5`} {
 		f.Add([]byte(seed))
 	}
-	f.Fuzz(func(t *testing.T, text []byte) {
-		if !json.Valid(text) {
+	f.Fuzz(func(t *testing.T, s []byte) {
+		if !json.Valid(s) {
 			return
 		}
-		canonical := step.CanonicalJSON(json.RawMessage(text))
+		canonical := text.CanonicalJSON(json.RawMessage(s))
 		if !json.Valid(canonical) {
-			t.Fatalf("%q became %q", text, canonical)
+			t.Fatalf("%q became %q", s, canonical)
 		}
-		if again := step.CanonicalJSON(json.RawMessage(canonical)); string(again) != string(canonical) {
-			t.Fatalf("%q became %q, then %q", text, canonical, again)
+		if again := text.CanonicalJSON(json.RawMessage(canonical)); string(again) != string(canonical) {
+			t.Fatalf("%q became %q, then %q", s, canonical, again)
 		}
-		spaced := step.SpacedJSON(json.RawMessage(text))
-		if back := step.CanonicalJSON(json.RawMessage(spaced)); string(back) != string(canonical) {
-			t.Fatalf("%q spaced is %q, which means %q", text, spaced, back)
+		spaced := text.SpacedJSON(json.RawMessage(s))
+		if back := text.CanonicalJSON(json.RawMessage(spaced)); string(back) != string(canonical) {
+			t.Fatalf("%q spaced is %q, which means %q", s, spaced, back)
 		}
 		var want, got float64
-		if json.Unmarshal(text, &want) == nil && json.Unmarshal(canonical, &got) == nil && want != got {
-			t.Fatalf("%q became %q", text, canonical)
+		if json.Unmarshal(s, &want) == nil && json.Unmarshal(canonical, &got) == nil && want != got {
+			t.Fatalf("%q became %q", s, canonical)
 		}
 	})
 }

@@ -1,4 +1,4 @@
-package server
+package validate
 
 import (
 	"math"
@@ -18,12 +18,14 @@ const (
 	maxOwners = memory.MaxScopes
 	// maxMaskPaths bounds the paths of an update mask; there are ten fields.
 	maxMaskPaths = 32
+	// maxPathBytes bounds what an error shows of an unknown path.
+	maxPathBytes = 256
 	// maxQueryTokens bounds max_tokens, which is a size of prompts.
 	maxQueryTokens = 1 << 24
 )
 
-// draft is what MemorySaveRequest and RecordDraft have in common.
-type draft interface {
+// Draft is what MemorySaveRequest and RecordDraft have in common.
+type Draft interface {
 	GetText() string
 	GetId() string
 	GetKey() string
@@ -45,13 +47,13 @@ type draft interface {
 }
 
 var (
-	_ draft = (*loombridgev1.MemorySaveRequest)(nil)
-	_ draft = (*loombridgev1.RecordDraft)(nil)
+	_ Draft = (*loombridgev1.MemorySaveRequest)(nil)
+	_ Draft = (*loombridgev1.RecordDraft)(nil)
 )
 
-// draft checks all of a record but that it has a text. The field names get
+// Draft checks all of a record but that it has a text. The field names get
 // the prefix.
-func (c *check) draft(prefix string, r draft) {
+func (c *checker) draft(prefix string, r Draft) {
 	c.text(prefix+"text", r.GetText(), memory.MaxTextBytes)
 	c.name(prefix+"id", r.GetId(), memory.MaxIDBytes)
 	c.name(prefix+"key", r.GetKey(), memory.MaxKeyBytes)
@@ -71,13 +73,13 @@ func (c *check) draft(prefix string, r draft) {
 	c.name(prefix+"supersedes", r.GetSupersedes(), memory.MaxIDBytes)
 	if c.count(prefix+"derived_from", len(r.GetDerivedFrom()), memory.MaxDerivedFrom) {
 		for i, id := range r.GetDerivedFrom() {
-			c.requiredName(item(prefix+"derived_from", i), id, memory.MaxIDBytes)
+			c.requiredName(Item(prefix+"derived_from", i), id, memory.MaxIDBytes)
 		}
 	}
 	c.enum(prefix+"origin", r.GetOrigin())
 }
 
-func (c *check) embedding(prefix string, vector []float32, space string) {
+func (c *checker) embedding(prefix string, vector []float32, space string) {
 	within := c.count(prefix+"embedding", len(vector), memory.MaxEmbedding)
 	if len(vector) > 0 && space == "" {
 		c.add(prefix+"embedding_space", "is required with embedding")
@@ -91,23 +93,23 @@ func (c *check) embedding(prefix string, vector []float32, space string) {
 func notFinite(x float32) bool { return math.IsNaN(float64(x)) || math.IsInf(float64(x), 0) }
 
 // owner is who every request to memory names.
-func (c *check) owner(agentID, userID string) {
+func (c *checker) owner(agentID, userID string) {
 	c.agent(agentID)
 	c.user(userID)
 }
 
 // tiers checks those that can be searched.
-func (c *check) tiers(tiers []int32) {
+func (c *checker) tiers(tiers []int32) {
 	const first, last = 2, memory.LongTerm
 	if c.count("tiers", len(tiers), last) {
 		for i, tier := range tiers {
-			c.between(item("tiers", i), int64(tier), first, last)
+			c.between(Item("tiers", i), int64(tier), first, last)
 		}
 	}
 }
 
-func checkMemorySaveRequest(r *loombridgev1.MemorySaveRequest) error {
-	var c check
+func MemorySaveRequest(r *loombridgev1.MemorySaveRequest) error {
+	var c checker
 	c.owner(r.GetAgentId(), r.GetUserId())
 	c.required("text", r.GetText(), math.MaxInt)
 	c.draft("", r)
@@ -115,8 +117,8 @@ func checkMemorySaveRequest(r *loombridgev1.MemorySaveRequest) error {
 	return c.err()
 }
 
-func checkMemoryQueryRequest(r *loombridgev1.MemoryQueryRequest) error {
-	var c check
+func MemoryQueryRequest(r *loombridgev1.MemoryQueryRequest) error {
+	var c checker
 	c.owner(r.GetAgentId(), r.GetUserId())
 	if r.GetMode() != loombridgev1.QueryMode_QUERY_MODE_VECTOR || len(r.GetEmbedding()) == 0 {
 		c.required("query", r.GetQuery(), math.MaxInt)
@@ -135,13 +137,13 @@ func checkMemoryQueryRequest(r *loombridgev1.MemoryQueryRequest) error {
 	c.tiers(r.GetTiers())
 	if c.count("owners", len(r.GetOwners()), maxOwners) {
 		for i, owner := range r.GetOwners() {
-			c.memoryOwner(item("owners", i), owner)
+			c.memoryOwner(Item("owners", i), owner)
 		}
 	}
 	return c.err()
 }
 
-func (c *check) memoryOwner(field string, o *loombridgev1.MemoryOwner) {
+func (c *checker) memoryOwner(field string, o *loombridgev1.MemoryOwner) {
 	switch owner := o.GetOwner().(type) {
 	case *loombridgev1.MemoryOwner_AgentId:
 		c.requiredName(field+".agent_id", owner.AgentId, kv.MaxOwnerBytes)
@@ -162,7 +164,7 @@ type named interface {
 
 // record checks whose memory it is and that the record is named; name is the
 // oneof of the two.
-func (c *check) record(r named, name any) {
+func (c *checker) record(r named, name any) {
 	c.owner(r.GetAgentId(), r.GetUserId())
 	switch name.(type) {
 	case *loombridgev1.GetRecordRequest_Id, *loombridgev1.UpdateRecordRequest_Id, *loombridgev1.DeleteRecordRequest_Id:
@@ -174,15 +176,15 @@ func (c *check) record(r named, name any) {
 	}
 }
 
-func checkGetRecordRequest(r *loombridgev1.GetRecordRequest) error {
-	var c check
+func GetRecordRequest(r *loombridgev1.GetRecordRequest) error {
+	var c checker
 	c.record(r, r.GetName())
 	c.enum("json_form", r.GetJsonForm())
 	return c.err()
 }
 
-func checkUpdateRecordRequest(r *loombridgev1.UpdateRecordRequest) error {
-	var c check
+func UpdateRecordRequest(r *loombridgev1.UpdateRecordRequest) error {
+	var c checker
 	c.record(r, r.GetName())
 	if r.GetRecord() == nil {
 		c.add("record", "is required")
@@ -197,15 +199,15 @@ func checkUpdateRecordRequest(r *loombridgev1.UpdateRecordRequest) error {
 
 // version checks the version that a record must have, if one is given: none has
 // zero, and taking it for any would turn the comparison off.
-func (c *check) version(expected *int64) {
+func (c *checker) version(expected *int64) {
 	if expected != nil {
 		c.between("expected_version", *expected, 1, math.MaxInt64)
 	}
 }
 
 // mask checks which fields an update names.
-func (c *check) mask(r *loombridgev1.UpdateRecordRequest) {
-	paths := maskOf(r)
+func (c *checker) mask(r *loombridgev1.UpdateRecordRequest) {
+	paths := MaskOf(r)
 	if !c.count("update_mask", len(paths), maxMaskPaths) {
 		return
 	}
@@ -217,7 +219,7 @@ func (c *check) mask(r *loombridgev1.UpdateRecordRequest) {
 	}
 	for _, path := range paths {
 		if _, ok := updates[path]; !ok {
-			c.add("update_mask", "names %q, which can't be changed; known are %s", cut(path, maxDescriptionBytes), strings.Join(updatable(), ", "))
+			c.add("update_mask", "names %q, which can't be changed; known are %s", Cut(path, maxPathBytes), strings.Join(updatable(), ", "))
 		}
 	}
 	if slices.Contains(paths, "text") {
@@ -227,7 +229,7 @@ func (c *check) mask(r *loombridgev1.UpdateRecordRequest) {
 
 // unchanging refuses fields of a new value that no update changes, where it is
 // the value that tells what is to change: they would get lost without a word.
-func (c *check) unchanging(d *loombridgev1.RecordDraft) {
+func (c *checker) unchanging(d *loombridgev1.RecordDraft) {
 	for _, field := range []struct {
 		name string
 		set  bool
@@ -248,16 +250,16 @@ func (c *check) unchanging(d *loombridgev1.RecordDraft) {
 	}
 }
 
-func checkDeleteRecordRequest(r *loombridgev1.DeleteRecordRequest) error {
-	var c check
+func DeleteRecordRequest(r *loombridgev1.DeleteRecordRequest) error {
+	var c checker
 	c.record(r, r.GetName())
 	c.version(r.ExpectedVersion)
 	c.request(r.GetRequestId())
 	return c.err()
 }
 
-func checkListRecordsRequest(r *loombridgev1.ListRecordsRequest) error {
-	var c check
+func ListRecordsRequest(r *loombridgev1.ListRecordsRequest) error {
+	var c checker
 	c.owner(r.GetAgentId(), r.GetUserId())
 	c.text("filter", r.GetFilter(), memory.MaxFilterBytes)
 	c.between("page_size", int64(r.GetPageSize()), 0, memory.MaxPageSize)
@@ -267,15 +269,15 @@ func checkListRecordsRequest(r *loombridgev1.ListRecordsRequest) error {
 	return c.err()
 }
 
-func checkBatchSaveRequest(r *loombridgev1.BatchSaveRequest) error {
-	var c check
+func BatchSaveRequest(r *loombridgev1.BatchSaveRequest) error {
+	var c checker
 	c.owner(r.GetAgentId(), r.GetUserId())
 	if len(r.GetRecords()) == 0 {
 		c.add("records", "is required")
 	}
 	if c.count("records", len(r.GetRecords()), memory.MaxBatchRecords) {
 		for i, record := range r.GetRecords() {
-			prefix := item("records", i) + "."
+			prefix := Item("records", i) + "."
 			c.required(prefix+"text", record.GetText(), math.MaxInt)
 			c.draft(prefix, record)
 		}
@@ -284,14 +286,14 @@ func checkBatchSaveRequest(r *loombridgev1.BatchSaveRequest) error {
 	return c.err()
 }
 
-func checkReembedRequest(r *loombridgev1.ReembedRequest) error {
-	var c check
+func ReembedRequest(r *loombridgev1.ReembedRequest) error {
+	var c checker
 	c.owner(r.GetAgentId(), r.GetUserId())
 	return c.err()
 }
 
-func checkGetMemoryStatsRequest(r *loombridgev1.GetMemoryStatsRequest) error {
-	var c check
+func GetMemoryStatsRequest(r *loombridgev1.GetMemoryStatsRequest) error {
+	var c checker
 	c.owner(r.GetAgentId(), r.GetUserId())
 	return c.err()
 }

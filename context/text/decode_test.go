@@ -1,4 +1,4 @@
-package step_test
+package text_test
 
 import (
 	"bytes"
@@ -9,7 +9,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/loom-bridge/loom-bridge/context/step"
+	"github.com/loom-bridge/loom-bridge/context/text"
 )
 
 // oracle decodes one value with encoding/json alone.
@@ -24,28 +24,28 @@ func oracle(text []byte) (any, bool) {
 	return v, err == io.EOF
 }
 
-func sameDecoded(t *testing.T, text []byte) {
+func sameDecoded(t *testing.T, s []byte) {
 	t.Helper()
-	want, valid := oracle(text)
-	got, err := step.DecodeJSON(text)
+	want, valid := oracle(s)
+	got, err := text.DecodeJSON(s)
 	if (err == nil) != valid {
-		t.Fatalf("%q: %v, valid %t", text, err, valid)
+		t.Fatalf("%q: %v, valid %t", s, err, valid)
 	}
-	if valid && !reflect.DeepEqual(want, got) && !bytes.Equal(step.CanonicalJSON(want), step.CanonicalJSON(got)) {
-		t.Fatalf("%q: got %v, want %v", text, got, want)
+	if valid && !reflect.DeepEqual(want, got) && !bytes.Equal(text.CanonicalJSON(want), text.CanonicalJSON(got)) {
+		t.Fatalf("%q: got %v, want %v", s, got, want)
 	}
 }
 
 func TestDecodeJSON(t *testing.T) {
 	nested := func(n int) string { return strings.Repeat("[", n) + strings.Repeat("]", n) }
 	deep := nested(200)
-	for _, text := range []string{
+	for _, s := range []string{
 		`null`, ` true `, `false`, `{}`, `[]`, `""`, `-0`, `0`, `01`, `1.`, `.5`, `-`, `1e5`, `1E+400`, `9007199254740993`, `nul`, `nulll`, `truefalse`,
 		`{"a":1,"a":2}`, `{"a":}`, `{"a" :1 ,"b": [1,2 , {"c":null}]}`, `{,}`, `[1,]`, `[,1]`, `{"a":1`, `[`, `{"a"`, `{1:2}`, `1 2`, `{} x`,
 		`"a\nb\t\"\\\/\r\b\f"`, `"\u00e9\u4e2d\u0000"`, `"\ud83d\ude00"`, `"\ud83d"`, `"\ude00x"`, `"\u12"`, `"\u12g4"`, `"\U0041"`, `"\x41"`, `"\`, `"abc`,
-		"\"a\nb\"", "\"\x00\"", "\"\xff\"", "\"é😀\"", "\"\x7f\"", `"\u2028"`, `"\u001F\u00FF"`, `"\u:000"`, "\"\\u\x10000\"", deep, nested(step.MaxDecodedDepth), nested(10_000), nested(10_001), `"\ud83dx\ude00\ud83d\n\ud83d\ud83d\ude00\ud83d\u00e9"`, "", " ", "\ufeff1",
+		"\"a\nb\"", "\"\x00\"", "\"\xff\"", "\"é😀\"", "\"\x7f\"", `"\u2028"`, `"\u001F\u00FF"`, `"\u:000"`, "\"\\u\x10000\"", deep, nested(text.MaxDepth), nested(10_000), nested(10_001), `"\ud83dx\ude00\ud83d\n\ud83d\ud83d\ude00\ud83d\u00e9"`, "", " ", "\ufeff1",
 	} {
-		sameDecoded(t, []byte(text))
+		sameDecoded(t, []byte(s))
 	}
 }
 
@@ -55,36 +55,36 @@ func TestDecodeJSONOfManyContainers(t *testing.T) {
 	many := func(n int, item string) string {
 		return "[" + strings.Repeat(item+", ", n) + `"end"]`
 	}
-	for name, text := range map[string]string{
-		"as many as are taken apart": many(step.MaxDecodedContainers-1, `{}`),
-		"more":                       many(step.MaxDecodedContainers+500, `{"b": 1.50, "a": ["{]\"", {}]}`),
-		"behind a deep one":          `{"d": ` + strings.Repeat(`[`, 9000) + strings.Repeat(`]`, 9000) + `, "z": ` + many(step.MaxDecodedContainers+500, `{"b": 1, "a": {}}`) + `, "a": 1}`,
-		"a long one is left":         `{"z": ` + many(step.MaxDecodedContainers, `{}`) + `, "b": {"k": ` + many(1000, `{"b": 1, "a": 2}`) + `}, "a": 1}`,
+	for name, s := range map[string]string{
+		"as many as are taken apart": many(text.MaxContainers-1, `{}`),
+		"more":                       many(text.MaxContainers+500, `{"b": 1.50, "a": ["{]\"", {}]}`),
+		"behind a deep one":          `{"d": ` + strings.Repeat(`[`, 9000) + strings.Repeat(`]`, 9000) + `, "z": ` + many(text.MaxContainers+500, `{"b": 1, "a": {}}`) + `, "a": 1}`,
+		"a long one is left":         `{"z": ` + many(text.MaxContainers, `{}`) + `, "b": {"k": ` + many(1000, `{"b": 1, "a": 2}`) + `}, "a": 1}`,
 	} {
-		value, err := step.DecodeJSON([]byte(text))
+		value, err := text.DecodeJSON([]byte(s))
 		if err != nil {
 			t.Errorf("%s: %v", name, err)
 			continue
 		}
-		want, _ := oracle([]byte(text))
-		if got, want := step.CanonicalJSON(value), step.CanonicalJSON(want); !bytes.Equal(got, want) {
+		want, _ := oracle([]byte(s))
+		if got, want := text.CanonicalJSON(value), text.CanonicalJSON(want); !bytes.Equal(got, want) {
 			t.Errorf("%s: written again it is %.200s, not %.200s", name, got, want)
 		}
 	}
 	// One that is left as it stands and is itself too much: the same value, its keys in
 	// their order.
-	text := []byte(`[` + many(step.MaxDecodedContainers, `{}`) + `, ` + many(step.MaxDecodedContainers, `{"b": 1, "a": 2}`) + `]`)
-	value, err := step.DecodeJSON(text)
+	s := []byte(`[` + many(text.MaxContainers, `{}`) + `, ` + many(text.MaxContainers, `{"b": 1, "a": 2}`) + `]`)
+	value, err := text.DecodeJSON(s)
 	if err != nil {
 		t.Fatal(err)
 	}
-	want, _ := oracle(text)
-	if got, _ := oracle(step.CanonicalJSON(value)); !reflect.DeepEqual(got, want) {
+	want, _ := oracle(s)
+	if got, _ := oracle(text.CanonicalJSON(value)); !reflect.DeepEqual(got, want) {
 		t.Error("written again it is another value")
 	}
 	for _, wrong := range []string{`{"a" 1}`, `[1,]`, `{`, `[}`, `["a`, strings.Repeat("[", 10_000) + strings.Repeat("]", 10_000)} {
-		sameDecoded(t, []byte(many(step.MaxDecodedContainers, `{}`)+wrong))
-		sameDecoded(t, []byte(`[`+many(step.MaxDecodedContainers, `{}`)+`,`+wrong+`]`))
+		sameDecoded(t, []byte(many(text.MaxContainers, `{}`)+wrong))
+		sameDecoded(t, []byte(`[`+many(text.MaxContainers, `{}`)+`,`+wrong+`]`))
 	}
 }
 
@@ -99,13 +99,13 @@ func BenchmarkDecodeJSON(b *testing.B) {
 	for i := 0; out.Len() < 1<<20; i++ {
 		fmt.Fprintf(&out, "src/file_%d.go:%d: \"name\"\twhat it does\n", i, i)
 	}
-	text, err := json.Marshal(map[string]any{"stdout": out.String(), "exit_code": 0})
+	s, err := json.Marshal(map[string]any{"stdout": out.String(), "exit_code": 0})
 	if err != nil {
 		b.Fatal(err)
 	}
-	b.SetBytes(int64(len(text)))
+	b.SetBytes(int64(len(s)))
 	for b.Loop() {
-		if _, err := step.DecodeJSON(text); err != nil {
+		if _, err := text.DecodeJSON(s); err != nil {
 			b.Fatal(err)
 		}
 	}

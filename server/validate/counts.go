@@ -1,16 +1,12 @@
-package server
+package validate
 
 import (
-	"google.golang.org/protobuf/reflect/protoreflect"
-	"google.golang.org/protobuf/reflect/protoregistry"
-
 	"github.com/loom-bridge/loom-bridge/bridge/events"
 	"github.com/loom-bridge/loom-bridge/bridge/tools"
 	"github.com/loom-bridge/loom-bridge/context/blob"
 	"github.com/loom-bridge/loom-bridge/context/session"
 	"github.com/loom-bridge/loom-bridge/memory"
 	"github.com/loom-bridge/loom-bridge/server/admission"
-	"github.com/loom-bridge/loom-bridge/server/loomv1"
 )
 
 const (
@@ -22,10 +18,10 @@ const (
 	textPerValue = 2
 )
 
-// countTable is how much of everything that can be counted a request of the native
+// Counts is how much of everything that can be counted a request of the native
 // API may hold. Each number is stated in the field's comment in the protos;
 // changing one breaks clients.
-func countTable() admission.Table {
+func Counts() admission.Table {
 	return admission.Table{
 		"google.protobuf.FieldMask.paths": maxMaskPaths,
 
@@ -71,35 +67,4 @@ func countTable() admission.Table {
 		"loombridge.v1.ToolRequest.arguments":   maxJSONValues,
 		"loombridge.v1.ListToolsRequest.levels": tools.LevelScript,
 	}
-}
-
-// requestsOf returns the requests of all services of a package.
-func requestsOf(name protoreflect.FullName) []protoreflect.MessageDescriptor {
-	var requests []protoreflect.MessageDescriptor
-	protoregistry.GlobalFiles.RangeFilesByPackage(name, func(file protoreflect.FileDescriptor) bool {
-		for i := range file.Services().Len() {
-			methods := file.Services().Get(i).Methods()
-			for k := range methods.Len() {
-				requests = append(requests, methods.Get(k).Input())
-			}
-		}
-		return true
-	})
-	return requests
-}
-
-// Packages of the two APIs.
-const (
-	nativePackage = "loombridge.v1"
-	loomPackage   = "loom.v1"
-)
-
-// newCounter counts the requests of both APIs. Those of loom.v1 have one limit for
-// everything: its clients have never known any.
-func newCounter() *admission.Counter {
-	table, requests := countTable(), requestsOf(loomPackage)
-	for _, field := range admission.Counted(requests...) {
-		table[field.FullName()] = loomv1.MaxItems
-	}
-	return admission.NewCounter(table, append(requests, requestsOf(nativePackage)...)...)
 }

@@ -1,6 +1,7 @@
-package server
+package validate
 
 import (
+	"errors"
 	"math"
 	"strings"
 	"time"
@@ -8,6 +9,7 @@ import (
 	"github.com/loom-bridge/loom-bridge/bridge/events"
 	"github.com/loom-bridge/loom-bridge/bridge/tools"
 	"github.com/loom-bridge/loom-bridge/memory/kv"
+	"github.com/loom-bridge/loom-bridge/memory/kv/invalid"
 	loombridgev1 "github.com/loom-bridge/loom-bridge/proto/gen/loombridge/v1"
 )
 
@@ -34,16 +36,16 @@ const (
 	maxEventTypes    = 64
 	maxFilterHeaders = events.MaxHeaders
 
-	// defaultHeartbeat, minHeartbeat and maxHeartbeat are how often an agent
+	// DefaultHeartbeat, minHeartbeat and maxHeartbeat are how often an agent
 	// says that it is alive: often enough to be missed soon, not so often that
 	// a thousand agents are heard of most.
-	defaultHeartbeat = 5 * time.Second
+	DefaultHeartbeat = 5 * time.Second
 	minHeartbeat     = 100 * time.Millisecond
 	maxHeartbeat     = time.Hour
 )
 
-func checkAttachHello(r *loombridgev1.AttachHello) error {
-	var c check
+func AttachHello(r *loombridgev1.AttachHello) error {
+	var c checker
 	c.agent(r.GetAgentId())
 	c.session(r.GetSessionId())
 	c.topics(r.GetTopics(), nil)
@@ -58,13 +60,13 @@ func checkAttachHello(r *loombridgev1.AttachHello) error {
 	return c.err()
 }
 
-func (c *check) providedTools(list []*loombridgev1.ProvidedTool) {
+func (c *checker) providedTools(list []*loombridgev1.ProvidedTool) {
 	if !c.count("tools", len(list), maxProvidedTools) {
 		return
 	}
 	seen := map[string]bool{}
 	for i, tool := range list {
-		field := item("tools", i) + "."
+		field := Item("tools", i) + "."
 		c.required(field+"name", tool.GetName(), tools.MaxNameBytes)
 		if strings.ContainsFunc(tool.GetName(), notInToolName) {
 			c.add(field+"name", "may hold letters, digits and `_ : . - /` only")
@@ -88,13 +90,13 @@ func notInToolName(r rune) bool {
 }
 
 // topics checks what is added to topics that are subscribed already.
-func (c *check) topics(list []*loombridgev1.TopicPosition, already topicSet) {
+func (c *checker) topics(list []*loombridgev1.TopicPosition, already map[string]struct{}) {
 	if !c.count("topics", len(already)+len(list), maxTopics) {
 		return
 	}
-	seen := topicSet{}
+	seen := map[string]struct{}{}
 	for i, topic := range list {
-		field := item("topics", i) + "."
+		field := Item("topics", i) + "."
 		_, twice := seen[topic.GetTopic()]
 		if _, known := already[topic.GetTopic()]; known || twice {
 			c.add(field+"topic", "is named twice")
@@ -104,7 +106,7 @@ func (c *check) topics(list []*loombridgev1.TopicPosition, already topicSet) {
 	}
 }
 
-func (c *check) topic(field string, p *loombridgev1.TopicPosition) {
+func (c *checker) topic(field string, p *loombridgev1.TopicPosition) {
 	c.required(field+"topic", p.GetTopic(), events.MaxTopicBytes)
 	c.between(field+"after_sequence", p.GetAfterSequence(), 0, math.MaxInt64)
 	c.time(field+"since", p.GetSince())
@@ -119,14 +121,14 @@ func (c *check) topic(field string, p *loombridgev1.TopicPosition) {
 	c.pattern(field+"topic", p)
 }
 
-func (c *check) pattern(field string, p *loombridgev1.TopicPosition) {
+func (c *checker) pattern(field string, p *loombridgev1.TopicPosition) {
 	if p.GetTopic() == "" || len(p.GetTopic()) > events.MaxTopicBytes {
 		return
 	}
 	pattern, err := events.ParsePattern(p.GetTopic())
 	if err != nil {
-		for _, v := range violationsOf(err) {
-			c.add(field, "%s", v.Description)
+		if bad, ok := errors.AsType[*invalid.Error](err); ok {
+			c.add(field, "%s", bad.Problem)
 		}
 		return
 	}
@@ -136,25 +138,25 @@ func (c *check) pattern(field string, p *loombridgev1.TopicPosition) {
 }
 
 // texts refuses items of more than limit bytes.
-func (c *check) texts(field string, items []string, limit int) {
+func (c *checker) texts(field string, items []string, limit int) {
 	for i, text := range items {
 		if len(text) > limit {
-			c.text(item(field, i), text, limit)
+			c.text(Item(field, i), text, limit)
 		}
 	}
 }
 
 // requiredTexts refuses empty items too.
-func (c *check) requiredTexts(field string, items []string, limit int) {
+func (c *checker) requiredTexts(field string, items []string, limit int) {
 	for i, text := range items {
 		if text == "" || len(text) > limit {
-			c.required(item(field, i), text, limit)
+			c.required(Item(field, i), text, limit)
 		}
 	}
 }
 
 // pairs refuses too many, and more than limit bytes in all.
-func (c *check) pairs(field string, pairs map[string]string, count, limit int) {
+func (c *checker) pairs(field string, pairs map[string]string, count, limit int) {
 	if !c.count(field, len(pairs), count) {
 		return
 	}
@@ -167,8 +169,8 @@ func (c *check) pairs(field string, pairs map[string]string, count, limit int) {
 	}
 }
 
-func checkAttachSubscribe(r *loombridgev1.AttachSubscribe, already topicSet) error {
-	var c check
+func AttachSubscribe(r *loombridgev1.AttachSubscribe, already map[string]struct{}) error {
+	var c checker
 	if len(r.GetTopics()) == 0 {
 		c.add("topics", "is required")
 	}
@@ -176,8 +178,8 @@ func checkAttachSubscribe(r *loombridgev1.AttachSubscribe, already topicSet) err
 	return c.err()
 }
 
-func checkAttachUnsubscribe(r *loombridgev1.AttachUnsubscribe) error {
-	var c check
+func AttachUnsubscribe(r *loombridgev1.AttachUnsubscribe) error {
+	var c checker
 	if len(r.GetTopics()) == 0 {
 		c.add("topics", "is required")
 	}
@@ -185,9 +187,9 @@ func checkAttachUnsubscribe(r *loombridgev1.AttachUnsubscribe) error {
 	return c.err()
 }
 
-// checkPublished is for an EmitRequest inside a stream of the agent.
-func checkPublished(r *loombridgev1.EmitRequest, agentID string) error {
-	var c check
+// Published is for an EmitRequest inside a stream of the agent.
+func Published(r *loombridgev1.EmitRequest, agentID string) error {
+	var c checker
 	c.emit(r)
 	if r.GetAgentId() != agentID {
 		c.add("agent_id", "is not the agent that attached")

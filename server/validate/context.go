@@ -1,4 +1,4 @@
-package server
+package validate
 
 import (
 	"math"
@@ -6,10 +6,11 @@ import (
 	"github.com/loom-bridge/loom-bridge/context/session"
 	"github.com/loom-bridge/loom-bridge/context/step"
 	loombridgev1 "github.com/loom-bridge/loom-bridge/proto/gen/loombridge/v1"
+	"github.com/loom-bridge/loom-bridge/server/page"
 )
 
-func checkAppendMessagesRequest(r *loombridgev1.AppendMessagesRequest) error {
-	var c check
+func AppendMessagesRequest(r *loombridgev1.AppendMessagesRequest) error {
+	var c checker
 	c.agent(r.GetAgentId())
 	c.session(r.GetSessionId())
 	if len(r.GetMessages()) == 0 {
@@ -17,7 +18,7 @@ func checkAppendMessagesRequest(r *loombridgev1.AppendMessagesRequest) error {
 	}
 	if c.count("messages", len(r.GetMessages()), session.MaxMessages) {
 		for i, m := range r.GetMessages() {
-			c.message(item("messages", i)+".", m)
+			c.message(Item("messages", i)+".", m)
 		}
 	}
 	c.request(r.GetRequestId())
@@ -26,7 +27,7 @@ func checkAppendMessagesRequest(r *loombridgev1.AppendMessagesRequest) error {
 
 // message checks the form of one message; what belongs to which role is the
 // session's own rule.
-func (c *check) message(field string, m *loombridgev1.Message) {
+func (c *checker) message(field string, m *loombridgev1.Message) {
 	if m.GetRole() == loombridgev1.Role_ROLE_UNSPECIFIED {
 		c.add(field+"role", "is required")
 	}
@@ -40,15 +41,15 @@ func (c *check) message(field string, m *loombridgev1.Message) {
 		return
 	}
 	for i, call := range m.GetToolCalls() {
-		inner := item(field+"tool_calls", i) + "."
+		inner := Item(field+"tool_calls", i) + "."
 		c.required(inner+"id", call.GetId(), session.MaxCallIDBytes)
 		c.required(inner+"name", call.GetName(), session.MaxToolNameBytes)
 		c.text(inner+"extra_json", call.GetExtraJson(), session.MaxMessageBytes)
 	}
 }
 
-func checkListStepsRequest(r *loombridgev1.ListStepsRequest) error {
-	var c check
+func ListStepsRequest(r *loombridgev1.ListStepsRequest) error {
+	var c checker
 	c.agent(r.GetAgentId())
 	c.session(r.GetSessionId())
 	c.between("page_size", int64(r.GetPageSize()), 0, session.MaxListed)
@@ -56,15 +57,15 @@ func checkListStepsRequest(r *loombridgev1.ListStepsRequest) error {
 	if r.GetPageToken() != "" && r.GetPageSize() == 0 {
 		c.add("page_size", "is required with page_token")
 	}
-	if _, ok := parsePageToken(r.GetPageToken()); !ok {
+	if _, ok := page.ParseToken(r.GetPageToken()); !ok {
 		c.add("page_token", "did not come from ListSteps")
 	}
 	c.enum("json_form", r.GetJsonForm())
 	return c.err()
 }
 
-func checkGetStepRequest(r *loombridgev1.GetStepRequest) error {
-	var c check
+func GetStepRequest(r *loombridgev1.GetStepRequest) error {
+	var c checker
 	c.agent(r.GetAgentId())
 	if _, ok := step.ParseID(r.GetStepId()); !ok {
 		c.add("step_id", "is not `step_` and a number of at least three digits")
@@ -73,8 +74,8 @@ func checkGetStepRequest(r *loombridgev1.GetStepRequest) error {
 	return c.err()
 }
 
-func checkAssembleRequest(r *loombridgev1.AssembleRequest) error {
-	var c check
+func AssembleRequest(r *loombridgev1.AssembleRequest) error {
+	var c checker
 	c.agent(r.GetAgentId())
 	c.session(r.GetSessionId())
 	c.text("goal", r.GetGoal(), maxGoalBytes)
@@ -86,8 +87,8 @@ func checkAssembleRequest(r *loombridgev1.AssembleRequest) error {
 	return c.err()
 }
 
-func checkCountTokensRequest(r *loombridgev1.CountTokensRequest) error {
-	var c check
+func CountTokensRequest(r *loombridgev1.CountTokensRequest) error {
+	var c checker
 	c.agent(r.GetAgentId())
 	c.text("text", r.GetText(), maxCountedBytes)
 	c.text("model", r.GetModel(), maxModelBytes)

@@ -1,4 +1,4 @@
-package server
+package validate
 
 import (
 	"math"
@@ -28,7 +28,7 @@ const (
 )
 
 // history checks settings under their field's path; unset ones are fine.
-func (c *check) history(field string, h *loombridgev1.HistorySettings) {
+func (c *checker) history(field string, h *loombridgev1.HistorySettings) {
 	if h == nil {
 		return
 	}
@@ -39,12 +39,12 @@ func (c *check) history(field string, h *loombridgev1.HistorySettings) {
 	c.between(field+".max_result_tokens", int64(h.GetMaxResultTokens()), 0, maxShownTokens)
 }
 
-func (c *check) preset(field string, h *loombridgev1.HistorySettings) {
+func (c *checker) preset(field string, h *loombridgev1.HistorySettings) {
 	if h.GetPreset() == "" {
 		return
 	}
 	if !knownPreset(h.GetPreset()) {
-		c.add(field, "is %q, it must be design, reduction, chat, research, code or debug", printable(h.GetPreset()))
+		c.add(field, "is %q, it must be design, reduction, chat, research, code or debug", Printable(h.GetPreset()))
 	}
 	switch h.GetPolicy() {
 	case loombridgev1.HistoryPolicy_HISTORY_POLICY_LEDGER, loombridgev1.HistoryPolicy_HISTORY_POLICY_APPEND_ONLY:
@@ -55,7 +55,7 @@ func (c *check) preset(field string, h *loombridgev1.HistorySettings) {
 // knownPreset tells whether a preset has the name.
 func knownPreset(name string) bool { return session.Config{Preset: name}.Check() == nil }
 
-func (c *check) prices(field string, p *loombridgev1.TokenPrices) {
+func (c *checker) prices(field string, p *loombridgev1.TokenPrices) {
 	if p == nil {
 		return
 	}
@@ -69,14 +69,14 @@ func (c *check) prices(field string, p *loombridgev1.TokenPrices) {
 	c.price(field+".cache_write", p.GetCacheWrite())
 }
 
-func (c *check) price(field string, x float64) {
+func (c *checker) price(field string, x float64) {
 	if x != 0 && !(x >= minPrice && x <= maxPrice) {
 		c.add(field, "is %v, it must be 0, or from %v to %v", x, minPrice, maxPrice)
 	}
 }
 
-func checkConfigureSessionRequest(r *loombridgev1.ConfigureSessionRequest) error {
-	var c check
+func ConfigureSessionRequest(r *loombridgev1.ConfigureSessionRequest) error {
+	var c checker
 	c.agent(r.GetAgentId())
 	c.session(r.GetSessionId())
 	c.history("history", r.GetHistory())
@@ -86,15 +86,15 @@ func checkConfigureSessionRequest(r *loombridgev1.ConfigureSessionRequest) error
 	return c.err()
 }
 
-func checkEndSessionRequest(r *loombridgev1.EndSessionRequest) error {
-	var c check
+func EndSessionRequest(r *loombridgev1.EndSessionRequest) error {
+	var c checker
 	c.agent(r.GetAgentId())
 	c.session(r.GetSessionId())
 	return c.err()
 }
 
-func checkCompactHistoryRequest(r *loombridgev1.CompactHistoryRequest) error {
-	var c check
+func CompactHistoryRequest(r *loombridgev1.CompactHistoryRequest) error {
+	var c checker
 	c.agent(r.GetAgentId())
 	c.session(r.GetSessionId())
 	c.enum("style", r.GetStyle())
@@ -110,8 +110,8 @@ func checkCompactHistoryRequest(r *loombridgev1.CompactHistoryRequest) error {
 	return c.err()
 }
 
-func checkUndoRequest(r *loombridgev1.UndoRequest) error {
-	var c check
+func UndoRequest(r *loombridgev1.UndoRequest) error {
+	var c checker
 	c.agent(r.GetAgentId())
 	c.session(r.GetSessionId())
 	c.between("batch", r.GetBatch(), 0, math.MaxInt64)
@@ -119,11 +119,11 @@ func checkUndoRequest(r *loombridgev1.UndoRequest) error {
 	return c.err()
 }
 
-func checkReportUsageRequest(r *loombridgev1.ReportUsageRequest) error {
-	var c check
+func ReportUsageRequest(r *loombridgev1.ReportUsageRequest) error {
+	var c checker
 	c.agent(r.GetAgentId())
 	c.session(r.GetSessionId())
-	c.required("prompt_id", r.GetPromptId(), maxIDBytes)
+	c.required("prompt_id", r.GetPromptId(), MaxIDBytes)
 	c.between("prompt_tokens", int64(r.GetPromptTokens()), 1, math.MaxInt32)
 	c.between("completion_tokens", int64(r.GetCompletionTokens()), 0, math.MaxInt32)
 	c.between("reasoning_tokens", int64(r.GetReasoningTokens()), 0, int64(max(r.GetCompletionTokens(), 0)))
@@ -131,8 +131,8 @@ func checkReportUsageRequest(r *loombridgev1.ReportUsageRequest) error {
 	return c.err()
 }
 
-func checkCompressResultRequest(r *loombridgev1.CompressResultRequest) error {
-	var c check
+func CompressResultRequest(r *loombridgev1.CompressResultRequest) error {
+	var c checker
 	c.agent(r.GetAgentId())
 	c.session(r.GetSessionId())
 	c.required("tool_name", r.GetToolName(), tools.MaxNameBytes)
@@ -145,8 +145,8 @@ func checkCompressResultRequest(r *loombridgev1.CompressResultRequest) error {
 	return c.err()
 }
 
-func (c *check) resultKind(field, kind string) {
+func (c *checker) resultKind(field, kind string) {
 	if kind != "" && !slices.Contains(compress.Kinds(), compress.Strategy(kind)) {
-		c.add(field, "is %q, it must be search, file, exec, api or text", printable(kind))
+		c.add(field, "is %q, it must be search, file, exec, api or text", Printable(kind))
 	}
 }

@@ -1,4 +1,4 @@
-package server
+package validate
 
 import (
 	"math"
@@ -14,14 +14,14 @@ const (
 	policyPreset     = loombridgev1.HistoryPolicy_HISTORY_POLICY_PRESET
 )
 
-func TestCheckConfigureSessionRequest(t *testing.T) {
+func TestConfigureSessionRequest(t *testing.T) {
 	type r = *loombridgev1.ConfigureSessionRequest
 	settings := func(m r, h *loombridgev1.HistorySettings) { m.History = h }
 	prices := func(m r, input, cached, write float64) {
 		settings(m, &loombridgev1.HistorySettings{Prices: &loombridgev1.TokenPrices{Input: input, CachedInput: cached, CacheWrite: write}})
 	}
 	good := &loombridgev1.ConfigureSessionRequest{AgentId: "a"}
-	runChecks(t, good, checkConfigureSessionRequest, []checkCase[r]{
+	runChecks(t, good, ConfigureSessionRequest, []checkCase[r]{
 		{"no agent", func(m r) { m.AgentId = "" }, []string{"agent_id"}},
 		{"session with NUL", func(m r) { m.SessionId = "\x00" }, []string{"session_id"}},
 		{"model over its limit", func(m r) { m.Model = long(129) }, []string{"model"}},
@@ -56,9 +56,9 @@ func TestCheckConfigureSessionRequest(t *testing.T) {
 	})
 }
 
-func TestCheckAssembleRequestHistory(t *testing.T) {
+func TestAssembleRequestHistory(t *testing.T) {
 	type r = *loombridgev1.AssembleRequest
-	runChecks(t, &loombridgev1.AssembleRequest{AgentId: "a"}, checkAssembleRequest, []checkCase[r]{
+	runChecks(t, &loombridgev1.AssembleRequest{AgentId: "a"}, AssembleRequest, []checkCase[r]{
 		{"preset", func(m r) { m.History = &loombridgev1.HistorySettings{Preset: "research"} }, nil},
 		{"unknown preset", func(m r) { m.History = &loombridgev1.HistorySettings{Preset: "x"} }, []string{"history.preset"}},
 		{"no input price", func(m r) {
@@ -67,10 +67,10 @@ func TestCheckAssembleRequestHistory(t *testing.T) {
 	})
 }
 
-func TestCheckCompactHistoryRequest(t *testing.T) {
+func TestCompactHistoryRequest(t *testing.T) {
 	type r = *loombridgev1.CompactHistoryRequest
 	const design = loombridgev1.HistoryStyle_HISTORY_STYLE_DESIGN
-	runChecks(t, &loombridgev1.CompactHistoryRequest{AgentId: "a"}, checkCompactHistoryRequest, []checkCase[r]{
+	runChecks(t, &loombridgev1.CompactHistoryRequest{AgentId: "a"}, CompactHistoryRequest, []checkCase[r]{
 		{"all at once", func(m r) {
 			*m = loombridgev1.CompactHistoryRequest{SessionId: "\x00", Style: 9, Model: long(129), MaxTokens: -1}
 		}, []string{"agent_id", "session_id", "style", "model", "max_tokens"}},
@@ -81,9 +81,9 @@ func TestCheckCompactHistoryRequest(t *testing.T) {
 	})
 }
 
-func TestCheckUndoRequest(t *testing.T) {
+func TestUndoRequest(t *testing.T) {
 	type r = *loombridgev1.UndoRequest
-	runChecks(t, &loombridgev1.UndoRequest{AgentId: "a"}, checkUndoRequest, []checkCase[r]{
+	runChecks(t, &loombridgev1.UndoRequest{AgentId: "a"}, UndoRequest, []checkCase[r]{
 		{"all at once", func(m r) {
 			*m = loombridgev1.UndoRequest{SessionId: long(257), Batch: -1, RequestId: long(129)}
 		}, []string{"agent_id", "session_id", "batch", "request_id"}},
@@ -91,17 +91,17 @@ func TestCheckUndoRequest(t *testing.T) {
 	})
 }
 
-func TestCheckEndSessionRequest(t *testing.T) {
+func TestEndSessionRequest(t *testing.T) {
 	type r = *loombridgev1.EndSessionRequest
-	runChecks(t, &loombridgev1.EndSessionRequest{AgentId: "a"}, checkEndSessionRequest, []checkCase[r]{
+	runChecks(t, &loombridgev1.EndSessionRequest{AgentId: "a"}, EndSessionRequest, []checkCase[r]{
 		{"all at once", func(m r) { *m = loombridgev1.EndSessionRequest{SessionId: long(257)} }, []string{"agent_id", "session_id"}},
 	})
 }
 
-func TestCheckReportUsageRequest(t *testing.T) {
+func TestReportUsageRequest(t *testing.T) {
 	type r = *loombridgev1.ReportUsageRequest
 	good := &loombridgev1.ReportUsageRequest{AgentId: "a", PromptId: "p", PromptTokens: 10}
-	runChecks(t, good, checkReportUsageRequest, []checkCase[r]{
+	runChecks(t, good, ReportUsageRequest, []checkCase[r]{
 		{"nothing", func(m r) { *m = loombridgev1.ReportUsageRequest{AgentId: "a"} }, []string{"prompt_id", "prompt_tokens"}},
 		{"prompt id over its limit", func(m r) { m.PromptId = long(129) }, []string{"prompt_id"}},
 		{"all of it cached and thought", func(m r) { m.CachedTokens, m.CompletionTokens, m.ReasoningTokens = 10, 5, 5 }, nil},
@@ -113,10 +113,10 @@ func TestCheckReportUsageRequest(t *testing.T) {
 	})
 }
 
-func TestCheckCompressResultRequest(t *testing.T) {
+func TestCompressResultRequest(t *testing.T) {
 	type r = *loombridgev1.CompressResultRequest
 	good := &loombridgev1.CompressResultRequest{AgentId: "a", ToolName: "x"}
-	runChecks(t, good, checkCompressResultRequest, []checkCase[r]{
+	runChecks(t, good, CompressResultRequest, []checkCase[r]{
 		{"no name", func(m r) { m.ToolName = "" }, []string{"tool_name"}},
 		{"long name", func(m r) { m.ToolName = long(129) }, []string{"tool_name"}},
 		{"call id over its limit", func(m r) { m.ToolCallId = long(129) }, []string{"tool_call_id"}},
