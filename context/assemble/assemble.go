@@ -176,6 +176,7 @@ type Assembler struct {
 	presets   func(name string) (history.Preset, bool)
 	templates step.Templates
 	onBatch   func(ctx context.Context, scope kv.Scope, sessionID string, b Batch)
+	sections  []section
 	known     *known
 	memo      *history.Memo
 	readBytes int
@@ -188,7 +189,7 @@ type Assembler struct {
 func New(log Log, counter *tokens.Counter, opts *Options) *Assembler {
 	a := &Assembler{
 		log: log, counter: counter, limit: DefaultToolResultTokens, known: newKnown(nil), memo: history.NewMemo(0),
-		reducer: step.NewReducer(nil), presets: history.Named, readBytes: DefaultReadBytes, large: make(chan struct{}, maxLarge), huge: make(chan struct{}, maxHuge),
+		reducer: step.NewReducer(nil), sections: defaultSections(), presets: history.Named, readBytes: DefaultReadBytes, large: make(chan struct{}, maxLarge), huge: make(chan struct{}, maxHuge),
 	}
 	if opts != nil {
 		a.reference, a.templates, a.onBatch = opts.Reference, opts.Templates, opts.OnBatch
