@@ -5,6 +5,7 @@ import (
 	"fmt"
 
 	"github.com/loom-bridge/loom-bridge/bridge/events"
+	"github.com/loom-bridge/loom-bridge/bridge/topics"
 	loombridgev1 "github.com/loom-bridge/loom-bridge/proto/gen/loombridge/v1"
 	"github.com/loom-bridge/loom-bridge/server/auth"
 	"github.com/loom-bridge/loom-bridge/server/validate"
@@ -54,7 +55,7 @@ func readerOf(ctx context.Context) *events.SubscribeOptions {
 	if id.OwnsAll() {
 		return nil
 	}
-	return &events.SubscribeOptions{Acts: id.Owns}
+	return &events.SubscribeOptions{MayRead: topics.ReadableBy(id.Owns)}
 }
 
 // selectionsOf converts topics that were checked.

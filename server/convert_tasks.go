@@ -2,16 +2,13 @@ package server
 
 import (
 	"encoding/json"
-	"errors"
 
 	loombridgev1 "github.com/loom-bridge/loom-bridge/proto/gen/loombridge/v1"
-	"github.com/loom-bridge/loom-bridge/server/validate"
 
 	"google.golang.org/protobuf/proto"
 	"google.golang.org/protobuf/types/known/structpb"
 
 	"github.com/loom-bridge/loom-bridge/context/session"
-	"github.com/loom-bridge/loom-bridge/memory/kv/invalid"
 )
 
 // taskOf converts a task; nil without one. What the domain refuses is a violation
@@ -34,17 +31,7 @@ func taskOf(t *loombridgev1.Task) (*session.Task, error) {
 			return nil, err
 		}
 	}
-	return &out, checkTask("task", &out)
-}
-
-// checkTask is the domain's own check, with the place of the task in front of its
-// field.
-func checkTask(within string, t *session.Task) error {
-	err := t.Check()
-	if bad, ok := errors.AsType[*invalid.Error](err); ok {
-		return validate.Refuse(within+"."+bad.Field, bad.Problem)
-	}
-	return err
+	return &out, within("task", out.Check())
 }
 
 // taskMessage is the inverse of taskOf.

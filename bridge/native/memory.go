@@ -12,6 +12,7 @@ import (
 	"github.com/loom-bridge/loom-bridge/context/session"
 	"github.com/loom-bridge/loom-bridge/memory"
 	"github.com/loom-bridge/loom-bridge/memory/kv"
+	"github.com/loom-bridge/loom-bridge/memory/record"
 )
 
 // Memory is what the memory tools work on. An empty session is the default one, but
@@ -22,13 +23,13 @@ type Memory interface {
 	// Task returns a task of a session, or session.ErrTaskNotFound.
 	Task(ctx context.Context, scope kv.Scope, sessionID, id string) (session.Task, error)
 	// L2 returns up to n records, the most important first.
-	L2(ctx context.Context, scope kv.Scope, sessionID string, n int) ([]memory.Record, error)
+	L2(ctx context.Context, scope kv.Scope, sessionID string, n int) ([]record.Record, error)
 	// L3 returns up to n records, the newest first.
-	L3(ctx context.Context, scope kv.Scope, sessionID string, n int) ([]memory.Record, error)
+	L3(ctx context.Context, scope kv.Scope, sessionID string, n int) ([]record.Record, error)
 	// L4 returns up to n records that fit a query, the best first.
 	L4(ctx context.Context, scope kv.Scope, sessionID, query string, n int) (memory.Result, error)
 	// Save saves a record in long-term memory.
-	Save(ctx context.Context, scope kv.Scope, r memory.Record) (memory.Record, error)
+	Save(ctx context.Context, scope kv.Scope, r record.Record) (record.Record, error)
 }
 
 var _ Memory = (*tiers.Tiers)(nil)

@@ -14,12 +14,13 @@ import (
 	"github.com/loom-bridge/loom-bridge/memory"
 	"github.com/loom-bridge/loom-bridge/memory/kv"
 	"github.com/loom-bridge/loom-bridge/memory/kv/invalid"
+	"github.com/loom-bridge/loom-bridge/memory/record"
 )
 
 func (m memories) save(ctx context.Context, c tools.Call) (tools.Result, error) {
-	r := memory.Record{
+	r := record.Record{
 		Text: c.String("text", ""), Kind: c.String("kind", ""), Key: c.String("key", ""), SessionID: c.SessionID,
-		Supersedes: c.String("supersedes", ""), Importance: memory.DefaultImportance,
+		Supersedes: c.String("supersedes", ""), Importance: record.DefaultImportance,
 	}
 	if weight, ok := c.Args["importance"].(json.Number); ok {
 		r.Importance, _ = weight.Float64() // the schema says that it is one

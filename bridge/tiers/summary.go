@@ -7,7 +7,7 @@ import (
 
 	"github.com/loom-bridge/loom-bridge/context/session"
 	"github.com/loom-bridge/loom-bridge/context/text"
-	"github.com/loom-bridge/loom-bridge/memory"
+	"github.com/loom-bridge/loom-bridge/memory/record"
 )
 
 // Kind is the kind of the records that are tasks.
@@ -54,7 +54,7 @@ func Summarize(t session.Task) Summary {
 }
 
 // SummaryOf reads the summary out of a record; false when there is none any more.
-func SummaryOf(r memory.Record) (Summary, bool) {
+func SummaryOf(r record.Record) (Summary, bool) {
 	var s Summary
 	err := json.Unmarshal(r.Metadata, &s)
 	return s, err == nil && s.TaskID != ""
@@ -88,13 +88,13 @@ func recordText(t session.Task, tier int) string {
 	return line(t.Action, parameters(t), t.Result)
 }
 
-// record is a task as it enters L2.
-func record(t session.Task) (memory.Record, error) {
+// recordOf is a task as it enters L2.
+func recordOf(t session.Task) (record.Record, error) {
 	metadata, err := json.Marshal(Summarize(t))
 	if err != nil {
-		return memory.Record{}, err
+		return record.Record{}, err
 	}
-	return memory.Record{
+	return record.Record{
 		Text: recordText(t, tierWorking), Key: Key(t.ID), Kind: Kind, SessionID: t.SessionID, EventTime: t.CreateTime,
 		Metadata: metadata, Tags: t.Tags, Importance: t.Importance, Tier: tierWorking,
 	}, nil

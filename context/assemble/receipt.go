@@ -1,11 +1,9 @@
 package assemble
 
 import (
-	"encoding/json"
 	"math"
 
 	"github.com/loom-bridge/loom-bridge/context/history"
-	"github.com/loom-bridge/loom-bridge/context/session"
 	"github.com/loom-bridge/loom-bridge/memory/kv"
 )
 
@@ -63,20 +61,6 @@ type Batch struct {
 	// BreakEven is after how many turns it is paid back; 0 when that was not
 	// asked.
 	BreakEven float64
-}
-
-// Notice is the batch as the JSON that those hear who listen to context.folded.
-func (b Batch) Notice(sessionID string) []byte {
-	// Text and numbers are JSON.
-	data, _ := json.Marshal(map[string]any{
-		"session_id":    sessionID,
-		"batch":         b.Number,
-		"reason":        b.Reason.String(),
-		"refs":          session.RefRuns(b.Refs),
-		"before_tokens": b.Before,
-		"after_tokens":  b.After,
-	})
-	return data
 }
 
 // finish returns the prompt with its receipt, and remembers it.

@@ -41,7 +41,7 @@ type Log struct {
 	now      func() time.Time
 	defaults Config
 	onBegin  func(scope kv.Scope)
-	folds    *foldCache
+	folds    foldCache
 }
 
 // New returns a log on an engine and the writer that writes to it. Both stay
@@ -138,6 +138,7 @@ func stageEntries(ctx context.Context, tx *kv.Tx, scope kv.Scope, session string
 			return nil, &kv.LimitError{What: "log entry", Size: len(value), Limit: kv.MaxValueBytes}
 		}
 		tx.Put(kv.Log, entryKey(scope, session, last), value)
+		stageMentions(tx, scope, session, value)
 	}
 	tx.Put(kv.Log, head, encodeCounter(last))
 	return positions, nil

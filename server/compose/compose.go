@@ -15,6 +15,7 @@ import (
 	"github.com/loom-bridge/loom-bridge/bridge/share"
 	"github.com/loom-bridge/loom-bridge/bridge/tiers"
 	"github.com/loom-bridge/loom-bridge/bridge/tools"
+	"github.com/loom-bridge/loom-bridge/bridge/topics"
 	"github.com/loom-bridge/loom-bridge/context/assemble"
 	"github.com/loom-bridge/loom-bridge/context/blob"
 	"github.com/loom-bridge/loom-bridge/context/compress"
@@ -26,6 +27,7 @@ import (
 	"github.com/loom-bridge/loom-bridge/memory/analysis"
 	"github.com/loom-bridge/loom-bridge/memory/journal"
 	"github.com/loom-bridge/loom-bridge/memory/kv"
+	"github.com/loom-bridge/loom-bridge/memory/kv/mention"
 	"github.com/loom-bridge/loom-bridge/server"
 	"github.com/loom-bridge/loom-bridge/server/loomv1"
 )
@@ -147,7 +149,9 @@ func (d *Domain) open(engine kv.Engine, workspaces hand.Workspaces, o Options) e
 	d.onClose(writer.Close)
 	answered := kv.NewAnswered(engine, writer, &kv.AnsweredOptions{For: o.AnsweredFor, Now: o.Now, Logger: o.Logger})
 	d.onClose(answered.Close)
-	d.openStores(engine, writer, o)
+	if err := d.openStores(engine, writer, o); err != nil {
+		return err
+	}
 	reducer, err := d.openPrompts(o)
 	if err != nil {
 		return err
@@ -173,7 +177,7 @@ func (d *Domain) open(engine kv.Engine, workspaces hand.Workspaces, o Options) e
 }
 
 // openStores opens memory, the log and the blobs.
-func (d *Domain) openStores(engine kv.Engine, writer *kv.Writer, o Options) {
+func (d *Domain) openStores(engine kv.Engine, writer *kv.Writer, o Options) error {
 	o.Memory.CountTokens = func(text string) int { return d.Tokens.Size(text) }
 	d.Memory = memory.New(engine, writer, &o.Memory)
 	d.onClose(d.Memory.Close)
@@ -182,9 +186,22 @@ func (d *Domain) openStores(engine kv.Engine, writer *kv.Writer, o Options) {
 		Now: o.Now, Defaults: o.History, OnBegin: func(scope kv.Scope) { d.Blobs.Nudge(scope) },
 	})
 	d.Tiers = tiers.New(d.Log, d.Memory, writer, &o.Tiers)
-	o.Blobs.Referrers, o.Blobs.Namer = referrers{now: o.Now}, d.naming
+	return d.openBlobs(engine, writer, o)
+}
+
+// openBlobs opens the blobs, and begins to back-fill the mentions of an older store.
+func (d *Domain) openBlobs(engine kv.Engine, writer *kv.Writer, o Options) error {
+	sources := slices.Concat(session.Mentions(), memory.Mentions(), blob.Mentions())
+	backfill, err := mention.NewBackfill(context.Background(), engine, writer, o.Logger, sources...)
+	if err != nil {
+		return err
+	}
+	o.Blobs.Sessions, o.Blobs.Backfill, o.Blobs.Namer = d.Log, backfill, d.naming
 	d.Blobs = blob.New(engine, writer, &o.Blobs)
 	d.onClose(d.Blobs.Close)
+	backfill.Start()
+	d.onClose(backfill.Close)
+	return nil
 }
 
 // openPrompts opens what counts and makes prompts.
@@ -194,16 +211,19 @@ func (d *Domain) openPrompts(o Options) (_ *step.Reducer, err error) {
 	}
 	o.Reduction.Count = d.Tokens.Size
 	o.Assemble.Reducer = step.NewReducer(&o.Reduction)
-	o.Assemble.OnBatch = d.emitBatch
+	o.Assemble.OnBatch = func(ctx context.Context, scope kv.Scope, sessionID string, b assemble.Batch) {
+		topics.Notices{Bus: d.Events}.Folded(ctx, scope, sessionID, b)
+	}
 	d.Assembler = assemble.New(d.Log, d.Tokens, &o.Assemble)
 	return o.Assemble.Reducer, nil
 }
 
 // openAgents opens the bus and the directory of agents.
 func (d *Domain) openAgents(engine kv.Engine, writer *kv.Writer, o Options) {
+	o.Events.Admit = topics.NewRules(d.Tiers).Admit
 	d.Events = events.New(engine, writer, &o.Events)
 	d.onClose(d.Events.Close)
-	o.Agents.EventTime, o.Agents.OnChange = d.Events.Now, agents.NotifyOn(d.Events)
+	o.Agents.EventTime, o.Agents.OnChange = d.Events.Now, topics.Notices{Bus: d.Events}.Status
 	o.Agents.CallName, o.Agents.Reserved = assemble.OpenAIName, d.ownTool
 	d.Agents = agents.New(engine, writer, &o.Agents)
 	d.onClose(d.Agents.Close)
@@ -215,14 +235,6 @@ func (d *Domain) naming(ctx context.Context, scope kv.Scope, sessionID string) (
 		return 0, err
 	}
 	return blob.NamingKindSeq, nil
-}
-
-// emitBatch tells subscribers of a batch of folds that is stored, whether anybody
-// takes the event or not.
-func (d *Domain) emitBatch(ctx context.Context, scope kv.Scope, sessionID string, b assemble.Batch) {
-	_, _ = d.Events.Emit(ctx, scope.Tenant, events.Event{
-		Topic: events.FoldedTopic, Type: events.FoldedTopic, Source: scope.Owner, SessionID: sessionID, Payload: b.Notice(sessionID),
-	}, events.EmitOptions{Volatile: true, Own: true})
 }
 
 // ownTool tells whether a name means a tool of the server, to callers or to models.
