@@ -50,7 +50,7 @@ func (b *Bus) Subscribe(ctx context.Context, tenant string, selections []Selecti
 	}
 	var err error
 	if s.start, err = s.Add(ctx, selections); err != nil {
-		s.Close()
+		s.end(err)
 		return nil, err
 	}
 	return s, nil

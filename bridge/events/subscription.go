@@ -55,8 +55,8 @@ type Subscription struct {
 	// pausedUntil is when the next event may be taken; it belongs to Take.
 	pausedUntil time.Time
 
-	// changing is held by Add and Remove, one at a time.
-	changing sync.Mutex
+	// taking is held by Take; changing by Add and Remove, one at a time.
+	taking, changing sync.Mutex
 
 	// mu guards the fields below, the selections and the cursors. It is taken
 	// before the locks of topics, shards and indexes, never the other way.
@@ -116,9 +116,16 @@ func (s *Subscription) PastLeftOut() int {
 	return s.leftOut
 }
 
-// Close ends the subscription; Next then returns ErrSubscriptionClosed.
-// Closing twice is harmless.
-func (s *Subscription) Close() { s.end(ErrSubscriptionClosed) }
+// Close ends the subscription; Next then returns ErrSubscriptionClosed. It waits for
+// a Take or Add that is under way, so that the store may be closed next. Closing twice
+// is harmless.
+func (s *Subscription) Close() {
+	s.end(ErrSubscriptionClosed)
+	s.taking.Lock()
+	s.taking.Unlock() //nolint:staticcheck // empty: who held it is through
+	s.changing.Lock()
+	s.changing.Unlock() //nolint:staticcheck // empty: who held it is through
+}
 
 // Next waits for an event and returns it. Durable events come in order per
 // topic, each once; what Selection.Since brings back comes first, in the order of
@@ -146,6 +153,8 @@ func (s *Subscription) Ready() <-chan struct{} { return s.wake }
 // Take returns the next event if there is one. It does not wait for events, but
 // it may read the store. It ends as Next does.
 func (s *Subscription) Take(ctx context.Context) (d Delivery, ok bool, err error) {
+	s.taking.Lock()
+	defer s.taking.Unlock()
 	for {
 		if err := s.err(ctx); err != nil || s.paused() {
 			return Delivery{}, false, err
