@@ -8,6 +8,7 @@ import (
 	"log/slog"
 	"maps"
 	"slices"
+	"strings"
 	"time"
 
 	"google.golang.org/grpc"
@@ -18,6 +19,7 @@ import (
 	"github.com/loom-bridge/loom-bridge/bridge/stream"
 	loombridgev1 "github.com/loom-bridge/loom-bridge/proto/gen/loombridge/v1"
 	"github.com/loom-bridge/loom-bridge/server/auth"
+	"github.com/loom-bridge/loom-bridge/server/validate"
 )
 
 // Agents is what the handlers need of the directory of agents.
@@ -96,7 +98,7 @@ func (s *bridgeService) Attach(transport attachStream) error {
 // timeout must not keep a stream from others.
 func receiveHello(transport attachStream, timeout time.Duration) (*loombridgev1.AttachHello, error) {
 	silent := time.AfterFunc(timeout, func() {
-		endStream(transport.Context(), &RequestError{Violations: []Violation{{"hello", fmt.Sprintf("did not come within %v", timeout)}}})
+		endStream(transport.Context(), validate.Refuse("hello", fmt.Sprintf("did not come within %v", timeout)))
 	})
 	defer silent.Stop()
 	first, err := transport.Recv()
@@ -105,9 +107,9 @@ func receiveHello(transport attachStream, timeout time.Duration) (*loombridgev1.
 	}
 	hello := first.GetHello()
 	if hello == nil {
-		return nil, &RequestError{Violations: []Violation{{"hello", "is required as the first message"}}}
+		return nil, validate.Refuse("hello", "is required as the first message")
 	}
-	return hello, within("hello", checkAttachHello(hello))
+	return hello, within("hello", validate.AttachHello(hello))
 }
 
 // attach makes the agent known. It listens before it can be found, so that what
@@ -188,9 +190,9 @@ func (a *attachment) Receive(ctx context.Context) error {
 	case *loombridgev1.AttachRequest_Heartbeat:
 		return a.Heartbeat(ctx, answer{reply: &loombridgev1.AttachAnswer{Ref: item.Heartbeat.GetRef(), ServerTime: timestampOf(a.now())}})
 	case *loombridgev1.AttachRequest_Hello:
-		return &RequestError{Violations: []Violation{{"hello", "comes first and once"}}}
+		return validate.Refuse("hello", "comes first and once")
 	}
-	return &RequestError{Violations: []Violation{{"item", "is required"}}}
+	return validate.Refuse("item", "is required")
 }
 
 // subscribe adds topics to the subscription: all or none.
@@ -205,7 +207,7 @@ func (a *attachment) subscribe(ctx context.Context, r *loombridgev1.AttachSubscr
 }
 
 func (a *attachment) addTopics(ctx context.Context, r *loombridgev1.AttachSubscribe) ([]events.Position, error) {
-	if err := checkAttachSubscribe(r, a.topics); err != nil {
+	if err := validate.AttachSubscribe(r, a.topics); err != nil {
 		return nil, err
 	}
 	selections, err := selectionsOf(r.GetTopics())
@@ -221,7 +223,7 @@ func (a *attachment) addTopics(ctx context.Context, r *loombridgev1.AttachSubscr
 }
 
 func (a *attachment) unsubscribe(ctx context.Context, r *loombridgev1.AttachUnsubscribe) answer {
-	if err := checkAttachUnsubscribe(r); err != nil {
+	if err := validate.AttachUnsubscribe(r); err != nil {
 		return a.refusal(ctx, r.GetRef(), within("unsubscribe", err))
 	}
 	a.subscription.Remove(r.GetTopics()...)
@@ -238,12 +240,12 @@ func (a *attachment) errorOf(ctx context.Context, err error) *loombridgev1.Attac
 	if text == "" {
 		text = err.Error()
 	} else {
-		a.log.ErrorContext(ctx, "attach", keyAgent, printable(a.agentID), keyReason, reasonName(row.reason), keyCause, err.Error())
+		a.log.ErrorContext(ctx, "attach", keyAgent, validate.Printable(a.agentID), keyReason, reasonName(row.reason), keyCause, err.Error())
 	}
-	out := &loombridgev1.AttachError{Reason: row.reason, Message: cut(text, maxMessageBytes)}
+	out := &loombridgev1.AttachError{Reason: row.reason, Message: validate.Cut(text, maxMessageBytes)}
 	for _, v := range violationsOf(err) {
 		out.Fields = append(out.Fields, &loombridgev1.AttachFieldViolation{
-			Field: cut(v.Field, maxDescriptionBytes), Description: cut(v.Description, maxDescriptionBytes),
+			Field: validate.Cut(v.Field, maxDescriptionBytes), Description: validate.Cut(v.Description, maxDescriptionBytes),
 		})
 	}
 	return out
@@ -256,14 +258,9 @@ func within(field string, err error) error {
 	if len(violations) == 0 || classify(context.Background(), err).reason != reasonInvalid {
 		return err
 	}
-	out := &RequestError{Violations: make([]Violation, len(violations))}
-	for i, v := range violations {
-		out.Violations[i] = Violation{Field: field + "." + v.Field, Description: v.Description}
-		if v.Field == "" {
-			out.Violations[i].Field = field
-		}
-	}
-	return out
+	return &validate.RequestError{Violations: placed(violations, func(inner string) string {
+		return strings.TrimSuffix(field+"."+inner, ".")
+	})}
 }
 
 // topicSet is what a stream is subscribed to, as it was written.

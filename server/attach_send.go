@@ -9,6 +9,7 @@ import (
 	"github.com/loom-bridge/loom-bridge/bridge/events"
 	"github.com/loom-bridge/loom-bridge/bridge/stream"
 	loombridgev1 "github.com/loom-bridge/loom-bridge/proto/gen/loombridge/v1"
+	"github.com/loom-bridge/loom-bridge/server/validate"
 )
 
 type publication = stream.Publication[answer]
@@ -35,7 +36,7 @@ func (a *attachment) publicationOf(ctx context.Context, p *loombridgev1.AttachPu
 func (a *attachment) eventOf(p *loombridgev1.AttachPublish) (events.Event, error) {
 	r := p.GetEvent()
 	if r == nil {
-		return events.Event{}, &RequestError{Violations: []Violation{{"", "is required"}}}
+		return events.Event{}, validate.Refuse("", "is required")
 	}
 	if r.GetAgentId() == "" {
 		r.AgentId = a.agentID
@@ -43,7 +44,7 @@ func (a *attachment) eventOf(p *loombridgev1.AttachPublish) (events.Event, error
 	if r.GetSessionId() == "" {
 		r.SessionId = a.session
 	}
-	if err := checkPublished(r, a.agentID); err != nil {
+	if err := validate.Published(r, a.agentID); err != nil {
 		return events.Event{}, err
 	}
 	return eventToEmit(r)

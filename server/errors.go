@@ -18,18 +18,17 @@ import (
 	"github.com/loom-bridge/loom-bridge/context/tokens"
 	"github.com/loom-bridge/loom-bridge/context/turn"
 	"github.com/loom-bridge/loom-bridge/memory"
+	"github.com/loom-bridge/loom-bridge/memory/filter"
 	"github.com/loom-bridge/loom-bridge/memory/kv"
 	"github.com/loom-bridge/loom-bridge/memory/vector"
 	loombridgev1 "github.com/loom-bridge/loom-bridge/proto/gen/loombridge/v1"
 	"github.com/loom-bridge/loom-bridge/server/auth"
+	"github.com/loom-bridge/loom-bridge/server/validate"
 )
 
 // Errors of calls that are refused before they reach a domain package, and of
 // streams that the server ends.
 var (
-	// ErrInvalidRequest: fields of the request break a rule; *RequestError says
-	// which.
-	ErrInvalidRequest = errors.New("server: invalid request")
 	// ErrNobodyListens: nobody would get the event.
 	ErrNobodyListens = errors.New("server: nobody listens")
 	// ErrOverloaded: too many calls or streams at once.
@@ -83,7 +82,7 @@ func errorTable() []errorRow {
 		{context.DeadlineExceeded, codes.DeadlineExceeded, loombridgev1.ErrorReason_ERROR_REASON_DEADLINE_EXCEEDED, ""},
 		{context.Canceled, codes.Canceled, loombridgev1.ErrorReason_ERROR_REASON_CANCELLED, ""},
 
-		{ErrInvalidRequest, codes.InvalidArgument, reasonInvalid, ""},
+		{validate.ErrInvalidRequest, codes.InvalidArgument, reasonInvalid, ""},
 		{auth.ErrUnauthenticated, codes.Unauthenticated, loombridgev1.ErrorReason_ERROR_REASON_UNAUTHENTICATED, ""},
 		{auth.ErrAgentNotOwned, codes.PermissionDenied, loombridgev1.ErrorReason_ERROR_REASON_AGENT_NOT_OWNED, ""},
 		{auth.ErrToolNotAllowed, codes.PermissionDenied, loombridgev1.ErrorReason_ERROR_REASON_TOOL_NOT_ALLOWED, ""},
@@ -104,7 +103,7 @@ func errorTable() []errorRow {
 		{kv.ErrBadScope, codes.InvalidArgument, reasonInvalid, ""},
 
 		{memory.ErrInvalid, codes.InvalidArgument, reasonInvalid, ""},
-		{memory.ErrInvalidFilter, codes.InvalidArgument, loombridgev1.ErrorReason_ERROR_REASON_INVALID_FILTER, ""},
+		{filter.ErrInvalid, codes.InvalidArgument, loombridgev1.ErrorReason_ERROR_REASON_INVALID_FILTER, ""},
 		{memory.ErrNotOwned, codes.PermissionDenied, loombridgev1.ErrorReason_ERROR_REASON_AGENT_NOT_OWNED, ""},
 		{memory.ErrNotFound, codes.NotFound, loombridgev1.ErrorReason_ERROR_REASON_RECORD_NOT_FOUND, ""},
 		{memory.ErrExists, codes.AlreadyExists, loombridgev1.ErrorReason_ERROR_REASON_RECORD_EXISTS, ""},

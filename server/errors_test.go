@@ -25,13 +25,15 @@ import (
 // domainPackages are those whose errors handlers can meet. Engines wrap the
 // errors of kv.
 var domainPackages = []string{
-	"../memory", "../memory/kv", "../memory/vector", "../context/session", "../context/blob", "../context/step", "../context/tokens",
-	"../context/history", "../context/compress", "../context/assemble", "../bridge/tools", "../bridge/native", "../bridge/hand", "../bridge/events", "../bridge/agents", ".",
+	"../memory", "../memory/filter", "../memory/kv", "../memory/vector", "../context/session", "../context/blob", "../context/step", "../context/tokens",
+	"../context/history", "../context/compress", "../context/assemble", "../bridge/tools", "../bridge/native", "../bridge/hand", "../bridge/events", "../bridge/agents", ".", "auth", "validate",
 }
 
 // faults are sentinels without a row: met by a call they are faults of the
 // server, and INTERNAL is the right answer.
 var faults = map[string]string{
+	"auth.ErrCredentials":    "found at start, not by a call",
+	"auth.ErrTLS":            "found at start, not by a call",
 	"memory.ErrDamaged":      "stored data can't be read",
 	"memory.ErrNewer":        "stored data can't be read",
 	"memory.ErrOutdated":     "found by a check, not by a call",
@@ -60,8 +62,6 @@ var faults = map[string]string{
 	"tools.ErrBadDescriptor": "met at start only",
 	"tools.ErrToolExists":    "met at start only",
 	"tools.ErrTooManyTools":  "met at start only",
-	"server.ErrCredentials":  "met at start only",
-	"server.ErrTLS":          "met at start only",
 	"server.ErrOpenToAll":    "met at start only",
 }
 

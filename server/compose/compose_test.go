@@ -6,6 +6,8 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/loom-bridge/loom-bridge/context/text"
+
 	"github.com/loom-bridge/loom-bridge/bridge/agents"
 	"github.com/loom-bridge/loom-bridge/bridge/events"
 	"github.com/loom-bridge/loom-bridge/bridge/hand"
@@ -103,7 +105,7 @@ func TestToolsOfAgents(t *testing.T) {
 func TestLongResultsOfAgents(t *testing.T) {
 	d := MustOpen(t)
 	long := strings.Repeat("a line\n", 200_000)
-	quoted := string(step.CanonicalJSON(long))
+	quoted := string(text.CanonicalJSON(long))
 	for name, test := range map[string]struct {
 		result agents.Result
 		blob   string

@@ -3,7 +3,8 @@ package loomv1
 import (
 	"context"
 	"errors"
-	"strings"
+
+	"github.com/loom-bridge/loom-bridge/context/text"
 
 	"google.golang.org/protobuf/proto"
 
@@ -63,9 +64,4 @@ func tooLarge(size, limit int) *refusal {
 }
 
 // clip makes text of any length fit for a message.
-func clip(text string) string {
-	if len(text) > maxRefusalBytes {
-		text = text[:maxRefusalBytes]
-	}
-	return strings.ToValidUTF8(text, "")
-}
+func clip(s string) string { return text.Valid(text.Head(s, maxRefusalBytes)) }
