@@ -6,6 +6,7 @@ import (
 
 	"github.com/loom-bridge/loom-bridge/bridge/agents"
 	"github.com/loom-bridge/loom-bridge/bridge/events"
+	"github.com/loom-bridge/loom-bridge/bridge/events/pattern"
 )
 
 // send sends answers, tool calls and events, until everything that is owed to an agent
@@ -166,7 +167,7 @@ func (s *Stream[A]) sendDelivery(ctx context.Context, d events.Delivery) error {
 // sendDirect delivers what is meant for this agent alone, as if it was subscribed to
 // its topic.
 func (s *Stream[A]) sendDirect(ctx context.Context, e events.Event) error {
-	return s.face.SendEvent(ctx, events.Delivery{Event: e, Pattern: events.LegacyPattern(e.Topic)})
+	return s.face.SendEvent(ctx, events.Delivery{Event: e, Pattern: pattern.Legacy(e.Topic)})
 }
 
 // sendCall passes a tool call on, unless its caller has given up.

@@ -13,6 +13,7 @@ import (
 
 	"github.com/loom-bridge/loom-bridge/bridge/agents"
 	"github.com/loom-bridge/loom-bridge/bridge/events"
+	"github.com/loom-bridge/loom-bridge/bridge/events/pattern"
 	"github.com/loom-bridge/loom-bridge/bridge/stream"
 	"github.com/loom-bridge/loom-bridge/memory/kv"
 	loomv1pb "github.com/loom-bridge/loom-bridge/proto/gen/loom/v1"
@@ -121,7 +122,7 @@ func (a *agentStream) topics(ctx context.Context) []string {
 	registered := a.link.Registration().Topics
 	topics := make([]string, 0, len(registered))
 	for _, topic := range registered {
-		if len(topics) < events.MaxSelections && len(topic) <= maxTopicBytes && events.LegacyPattern(topic).CheckLegacy() == nil {
+		if len(topics) < events.MaxSelections && len(topic) <= maxTopicBytes && pattern.Legacy(topic).CheckLegacy() == nil {
 			topics = append(topics, topic)
 		}
 	}
