@@ -1,6 +1,6 @@
 package memory
 
-import "github.com/loom-bridge/loom-bridge/memory/lexical"
+import "github.com/loom-bridge/loom-bridge/memory/lexical/segment"
 
 // maxKeptDocument is the size in bytes of the longest document whose memory is
 // kept for the next one; few records are longer.
@@ -9,9 +9,9 @@ const maxKeptDocument = 16 << 10
 // encodeDocument returns what the index is to know of a record, as it stores
 // it.
 func (s *Store) encodeDocument(r Record, metadata []string) []byte {
-	d, _ := s.spare.Get().(*lexical.Document)
+	d, _ := s.spare.Get().(*segment.Document)
 	if d == nil {
-		d = lexical.NewDocument(r.ID)
+		d = segment.NewDocument(r.ID)
 	}
 	d.Reset(r.ID)
 	s.describe(d, r, metadata)
@@ -23,21 +23,21 @@ func (s *Store) encodeDocument(r Record, metadata []string) []byte {
 }
 
 // describe adds to a document what the index is to know of a record.
-func (s *Store) describe(d *lexical.Document, r Record, metadata []string) {
+func (s *Store) describe(d *segment.Document, r Record, metadata []string) {
 	d.AddBody(s.analyzer.Terms(r.Text))
 	if header := r.header(); header != "" {
 		d.AddHeader(s.analyzer.Terms(header))
 	}
 	for _, tag := range r.Tags {
-		d.AddValue(lexical.Tag, tag)
+		d.AddValue(segment.Tag, tag)
 	}
-	d.AddValue(lexical.Key, r.Key)
-	d.AddValue(lexical.Kind, r.Kind)
-	d.AddValue(lexical.Session, r.SessionID)
-	d.AddValue(lexical.Author, r.Author)
-	d.AddValue(lexical.Origin, r.Origin.String())
+	d.AddValue(segment.Key, r.Key)
+	d.AddValue(segment.Kind, r.Kind)
+	d.AddValue(segment.Session, r.SessionID)
+	d.AddValue(segment.Author, r.Author)
+	d.AddValue(segment.Origin, r.Origin.String())
 	for _, value := range metadata {
-		d.AddValue(lexical.Metadata, value)
+		d.AddValue(segment.Metadata, value)
 	}
 	if !r.ExpireTime.IsZero() {
 		d.Expire(r.ExpireTime.UnixMicro())
@@ -55,8 +55,8 @@ func (r Record) header() string {
 }
 
 // facts are what the index knows of a record beside its terms.
-func (r Record) facts() lexical.Facts {
-	f := lexical.Facts{
+func (r Record) facts() segment.Facts {
+	f := segment.Facts{
 		Session: r.SessionID, Author: r.Author, Create: r.CreateTime.UnixMicro(),
 		Importance: r.Importance, Tier: uint8(r.Tier), Flags: r.flags(), Place: r.place,
 	}
@@ -81,13 +81,13 @@ func (r Record) supersededAt() int64 {
 	return max(1, r.SupersededTime.UnixMicro())
 }
 
-func (r Record) flags() lexical.Flags {
+func (r Record) flags() segment.Flags {
 	f := toldBy(r.Text)
 	if r.Pinned {
-		f |= lexical.FlagPinned
+		f |= segment.FlagPinned
 	}
 	if r.Archived {
-		f |= lexical.FlagArchived
+		f |= segment.FlagArchived
 	}
 	return f
 }

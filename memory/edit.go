@@ -5,6 +5,7 @@ import (
 
 	"github.com/loom-bridge/loom-bridge/memory/kv"
 	"github.com/loom-bridge/loom-bridge/memory/lexical"
+	"github.com/loom-bridge/loom-bridge/memory/lexical/segment"
 )
 
 // edit changes the records of one scope within a commit. What the index learns
@@ -20,7 +21,7 @@ type edit struct {
 	writes     []write
 	versions   int64 // how many more earlier versions there are
 	removed    int   // about how many bytes removing records has written
-	statistics lexical.Statistics
+	statistics segment.Statistics
 	result     []Record // what the caller is answered
 }
 
@@ -64,14 +65,14 @@ func (e *edit) add(w write, encoded []byte, supersedes uint32) {
 	e.change.Add = append(e.change.Add, lexical.Added{Encoded: encoded, Supersedes: supersedes})
 	e.writes = append(e.writes, w)
 	if w.before != nil {
-		e.change.Kill = append(e.change.Kill, w.before.ordinal)
+		e.change.Delete = append(e.change.Delete, w.before.ordinal)
 	}
 	e.moveExpiry(w)
 }
 
 // flush makes the collected changes of the index and writes their records.
 func (e *edit) flush(ctx context.Context) error {
-	if len(e.change.Add) > 0 || len(e.change.Kill) > 0 {
+	if len(e.change.Add) > 0 || len(e.change.Delete) > 0 {
 		change, writes := e.change, e.writes
 		e.change, e.writes = lexical.Change{}, nil
 		first, statistics, err := e.store.index.Apply(ctx, e.tx, e.scope, change)
@@ -130,7 +131,7 @@ func (e *edit) remove(ctx context.Context, r *Record) error {
 			e.tx.Delete(kv.Records, keyKey(e.scope, r.Key))
 		}
 	}
-	e.change.Kill = append(e.change.Kill, r.ordinal)
+	e.change.Delete = append(e.change.Delete, r.ordinal)
 	e.tx.Delete(kv.Records, recordKey(e.scope, r.ID))
 	e.dropVersions(r)
 	if !r.ExpireTime.IsZero() {

@@ -7,7 +7,8 @@ import (
 
 	"go.einride.tech/aip/filtering"
 
-	"github.com/loom-bridge/loom-bridge/memory/lexical"
+	"github.com/loom-bridge/loom-bridge/memory/lexical/segment"
+	"github.com/loom-bridge/loom-bridge/memory/lexical/selection"
 )
 
 // metadata makes a condition on a metadata path. The literal decides the type.
@@ -21,7 +22,7 @@ func (f filterField) metadata(value literal) (binder, string) {
 		if !has {
 			return nil, "is asked for with metadata." + strings.Join(f.path, ".") + ":*"
 		}
-		return fixed(lexical.Matching(lexical.Metadata, path, nil, nil)), ""
+		return fixed(selection.Matching(segment.Metadata, path, nil, nil)), ""
 	}
 	if value.misleads() {
 		return nil, fmt.Sprintf("takes true, false, a number without sign +, or a text in quotes, and %.16s is none of these; what is null is not set", value.text)
@@ -34,11 +35,11 @@ func (f filterField) metadata(value literal) (binder, string) {
 		}
 		want.text = whole
 	}
-	switch equals := lexical.Has(lexical.Metadata, want.term()); f.operator {
+	switch equals := selection.Has(segment.Metadata, want.term()); f.operator {
 	case filtering.FunctionEquals:
 		return fixed(equals), ""
 	case filtering.FunctionNotEquals:
-		return fixed(lexical.And(scalarAt(path), lexical.Not(equals))), ""
+		return fixed(selection.And(scalarAt(path), selection.Not(equals))), ""
 	case filtering.FunctionHas:
 		return contains(want, equals), ""
 	}
@@ -52,9 +53,9 @@ func (f filterField) metadata(value literal) (binder, string) {
 func (f filterField) member(value literal) (binder, string) {
 	switch {
 	case f.operator == filtering.FunctionHas && value.kind == anyLiteral:
-		return fixed(lexical.Matching(lexical.Metadata, "", nil, nil)), ""
+		return fixed(selection.Matching(segment.Metadata, "", nil, nil)), ""
 	case f.operator == filtering.FunctionHas && value.kind == textLiteral:
-		return fixed(lexical.Matching(lexical.Metadata, metadataPath("", value.text), nil, nil)), ""
+		return fixed(selection.Matching(segment.Metadata, metadataPath("", value.text), nil, nil)), ""
 	}
 	return nil, "needs a path, such as metadata.source"
 }
@@ -70,33 +71,33 @@ func (l literal) metadataKind() metadataKind {
 }
 
 // scalarAt asks for a text, number or bool at the path, of any value.
-func scalarAt(path string) lexical.Filter {
-	var kinds []lexical.Filter
+func scalarAt(path string) selection.Filter {
+	var kinds []selection.Filter
 	for _, kind := range []metadataKind{metadataText, metadataNumber, metadataBool} {
-		kinds = append(kinds, lexical.Matching(lexical.Metadata, path+string([]byte{byte(kind)}), nil, nil))
+		kinds = append(kinds, selection.Matching(segment.Metadata, path+string([]byte{byte(kind)}), nil, nil))
 	}
-	return lexical.Or(kinds...)
+	return selection.Or(kinds...)
 }
 
 // metadataLike compares the text at the path with one in which asterisks may stand
 // for any characters.
 func (f filterField) metadataLike(path string, p pattern) binder {
-	return func(_ context.Context, b binding) (lexical.Filter, error) {
+	return func(_ context.Context, b binding) (selection.Filter, error) {
 		verify := b.verifier(func(r Record) bool {
 			return r.hasMetadata(func(v metadataValue) bool {
 				alone := f.operator == filtering.FunctionHas || !v.inArray
 				return v.path == path && v.kind == metadataText && alone && p.matches(v.text)
 			})
 		})
-		like := func(kind metadataKind) lexical.Filter {
+		like := func(kind metadataKind) selection.Filter {
 			begin := p.begins(leastKeptBytes)
-			return lexical.Matching(lexical.Metadata, path+string([]byte{byte(kind)})+begin, p.test(begin), verify)
+			return selection.Matching(segment.Metadata, path+string([]byte{byte(kind)})+begin, p.test(begin), verify)
 		}
 		switch f.operator {
 		case filtering.FunctionNotEquals:
-			return lexical.And(scalarAt(path), lexical.Not(like(metadataText))), nil
+			return selection.And(scalarAt(path), selection.Not(like(metadataText))), nil
 		case filtering.FunctionHas:
-			return lexical.Or(like(metadataText), like(elementText), lexical.Verified(lexical.Has(lexical.Metadata, manyAt(path)), verify)), nil
+			return selection.Or(like(metadataText), like(elementText), selection.Verified(selection.Has(segment.Metadata, manyAt(path)), verify)), nil
 		}
 		return like(metadataText), nil
 	}
@@ -112,13 +113,13 @@ func manyAt(path string) string {
 }
 
 // contains asks for a value at the path, or in an array there.
-func contains(want metadataValue, equals lexical.Filter) binder {
+func contains(want metadataValue, equals selection.Filter) binder {
 	element := want
 	element.inArray = true
-	return func(_ context.Context, b binding) (lexical.Filter, error) {
-		return lexical.Or(equals,
-			lexical.Has(lexical.Metadata, element.term()),
-			lexical.Verified(lexical.Has(lexical.Metadata, manyAt(want.path)), b.verifier(func(r Record) bool {
+	return func(_ context.Context, b binding) (selection.Filter, error) {
+		return selection.Or(equals,
+			selection.Has(segment.Metadata, element.term()),
+			selection.Verified(selection.Has(segment.Metadata, manyAt(want.path)), b.verifier(func(r Record) bool {
 				return r.hasMetadata(func(v metadataValue) bool {
 					return v.path == want.path && v.kind == want.kind && v.text == want.text
 				})
@@ -137,8 +138,8 @@ func (f filterField) ranged(want metadataValue) binder {
 		compare = func(own string) int { return parseDecimal(own).compare(number) }
 	}
 	prefix := want.path + string([]byte{byte(want.kind)})
-	return func(_ context.Context, b binding) (lexical.Filter, error) {
-		return lexical.Matching(lexical.Metadata, prefix, test, b.verifier(func(r Record) bool {
+	return func(_ context.Context, b binding) (selection.Filter, error) {
+		return selection.Matching(segment.Metadata, prefix, test, b.verifier(func(r Record) bool {
 			return r.hasMetadata(func(v metadataValue) bool {
 				return v.path == want.path && v.kind == want.kind && !v.inArray && accept(compare(v.text))
 			})
@@ -167,23 +168,23 @@ func accepts(operator string) func(int) bool {
 	return func(c int) bool { return c >= 0 }
 }
 
-func matches(ok bool) lexical.Match {
+func matches(ok bool) selection.Match {
 	if ok {
-		return lexical.Yes
+		return selection.Yes
 	}
-	return lexical.No
+	return selection.No
 }
 
 // textTest compares what a term keeps of a text with the operand, by code
 // point. A cut text is longer than what is kept.
-func textTest(operand string, accept func(int) bool) func(string) lexical.Match {
-	return func(rest string) lexical.Match {
+func textTest(operand string, accept func(int) bool) func(string) selection.Match {
+	return func(rest string) selection.Match {
 		kept, whole := cutValue(rest)
 		switch {
 		case whole:
 			return matches(accept(strings.Compare(kept, operand)))
 		case len(operand) > len(kept) && strings.HasPrefix(operand, kept):
-			return lexical.Unsure
+			return selection.Unsure
 		case strings.HasPrefix(kept, operand):
 			return matches(accept(1))
 		}
@@ -193,11 +194,11 @@ func textTest(operand string, accept func(int) bool) func(string) lexical.Match 
 
 // numberTest compares a canonical number with the operand. One that was cut
 // has lost its exponent.
-func numberTest(operand string, accept func(int) bool) func(string) lexical.Match {
+func numberTest(operand string, accept func(int) bool) func(string) selection.Match {
 	number := parseDecimal(operand)
-	return func(rest string) lexical.Match {
+	return func(rest string) selection.Match {
 		if _, whole := cutValue(rest); !whole {
-			return lexical.Unsure
+			return selection.Unsure
 		}
 		return matches(accept(parseDecimal(rest).compare(number)))
 	}

@@ -16,7 +16,7 @@ import (
 
 	"github.com/loom-bridge/loom-bridge/memory/kv"
 	"github.com/loom-bridge/loom-bridge/memory/kv/memkv"
-	"github.com/loom-bridge/loom-bridge/memory/lexical"
+	"github.com/loom-bridge/loom-bridge/memory/lexical/selection"
 )
 
 var filterScope = kv.AgentScope("default", "filters")
@@ -441,7 +441,7 @@ func MustFilterStore(tb testing.TB, now func() time.Time) filterStore {
 }
 
 // MustSelect returns the ids that a filter lets through, sorted.
-func (s filterStore) MustSelect(tb testing.TB, text string, o lexical.SelectOptions) []string {
+func (s filterStore) MustSelect(tb testing.TB, text string, o selection.Options) []string {
 	tb.Helper()
 	f, err := compileFilter(text)
 	if err != nil {
@@ -459,7 +459,7 @@ func (s filterStore) MustSelect(tb testing.TB, text string, o lexical.SelectOpti
 	return ids
 }
 
-func (s filterStore) selected(ctx context.Context, view kv.Snapshot, f filter, o lexical.SelectOptions) ([]string, error) {
+func (s filterStore) selected(ctx context.Context, view kv.Snapshot, f filter, o selection.Options) ([]string, error) {
 	bound, err := f.bind(ctx, view, filterScope)
 	if err != nil {
 		return nil, err
@@ -468,7 +468,7 @@ func (s filterStore) selected(ctx context.Context, view kv.Snapshot, f filter, o
 	if err != nil {
 		return nil, err
 	}
-	selection, err := reader.Select(ctx, bound, o)
+	selection, err := selection.Select(ctx, reader, bound, o)
 	if err != nil {
 		return nil, err
 	}
@@ -537,7 +537,7 @@ func TestFilterPrecedence(t *testing.T) {
 		"tags:(a OR b) tags:c":                 "(tags:a OR tags:b) AND tags:c",
 		"(tags:a tags:b) OR (tags:c   tags:d)": "(tags:a AND tags:b) OR (tags:c AND tags:d)",
 	} {
-		o := lexical.SelectOptions{Now: now.UnixMicro()}
+		o := selection.Options{Now: now.UnixMicro()}
 		if got, want := s.MustSelect(t, short, o), s.MustSelect(t, long, o); !slices.Equal(got, want) || len(want) == 0 {
 			t.Errorf("%s: %v, and %s: %v", short, got, long, want)
 		}
@@ -573,7 +573,7 @@ func TestFiltersAgreeWithPlainReading(t *testing.T) {
 				want = append(want, r.ID)
 			}
 		}
-		got := s.MustSelect(t, p.text, lexical.SelectOptions{Now: now.UnixMicro(), Superseded: true})
+		got := s.MustSelect(t, p.text, selection.Options{Now: now.UnixMicro(), Superseded: true})
 		if !slices.Equal(got, want) {
 			t.Fatalf("seed %d: filter %s:\ngot  %v\nwant %v", seed, p.text, got, want)
 		}

@@ -5,7 +5,7 @@ import (
 	"fmt"
 
 	"github.com/loom-bridge/loom-bridge/memory/kv"
-	"github.com/loom-bridge/loom-bridge/memory/lexical"
+	"github.com/loom-bridge/loom-bridge/memory/lexical/selection"
 )
 
 // binding is where a filter reads records, and how many bytes of them it may
@@ -32,7 +32,7 @@ func (b binding) ordinal(ctx context.Context, id string) (uint32, error) {
 const maxVerifiedBytes = 64 << 20
 
 // verifier asks the records themselves.
-func (b binding) verifier(accept func(Record) bool) lexical.Verifier {
+func (b binding) verifier(accept func(Record) bool) selection.Verifier {
 	return func(ctx context.Context, ids []string) ([]bool, error) {
 		keys := make([][]byte, len(ids))
 		for i, id := range ids {

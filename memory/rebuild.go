@@ -10,6 +10,7 @@ import (
 
 	"github.com/loom-bridge/loom-bridge/memory/kv"
 	"github.com/loom-bridge/loom-bridge/memory/lexical"
+	"github.com/loom-bridge/loom-bridge/memory/lexical/segment"
 )
 
 // rebuildReads is how many records a rebuilding reads at once.
@@ -156,7 +157,7 @@ func (s *Store) document(ctx context.Context, view getter, scope kv.Scope, r Rec
 	if err != nil {
 		return lexical.Numbered{}, fmt.Errorf("%w: record %q: %w", ErrDamaged, r.ID, err)
 	}
-	d := lexical.NewDocument(r.ID)
+	d := segment.NewDocument(r.ID)
 	s.describe(d, r, values)
 	if r.Supersedes != "" {
 		old, ok, err := readRecord(ctx, view, scope, r.Supersedes)

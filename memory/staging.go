@@ -5,6 +5,7 @@ import (
 
 	"github.com/loom-bridge/loom-bridge/memory/kv"
 	"github.com/loom-bridge/loom-bridge/memory/lexical"
+	"github.com/loom-bridge/loom-bridge/memory/lexical/segment"
 	"github.com/loom-bridge/loom-bridge/memory/vector"
 )
 
@@ -21,7 +22,7 @@ type Staging struct {
 	run     func(ctx context.Context, e *edit) error
 
 	records    []Record
-	statistics lexical.Statistics
+	statistics segment.Statistics
 }
 
 // Records are what the change left, as stored, after Stage: the saved records

@@ -121,7 +121,7 @@ type Store struct {
 	closed       atomic.Bool
 	stop         context.CancelFunc
 	running      sync.WaitGroup
-	// spare holds *lexical.Document to use again: a document's maps are most
+	// spare holds *segment.Document to use again: a document's maps are most
 	// of the memory that a save needs.
 	spare sync.Pool
 }
