@@ -10,6 +10,7 @@ import (
 	"github.com/loom-bridge/loom-bridge/memory/embed"
 	"github.com/loom-bridge/loom-bridge/memory/kv"
 	"github.com/loom-bridge/loom-bridge/memory/kv/invalid"
+	"github.com/loom-bridge/loom-bridge/memory/record"
 	"github.com/loom-bridge/loom-bridge/memory/vector"
 )
 
@@ -111,13 +112,13 @@ func checkQueryVector(q Query) error {
 		return invalid.Field(ErrInvalid, "embedding", "is missing beside an embedding_space")
 	case q.EmbeddingSpace == "":
 		return invalid.Field(ErrInvalid, "embedding_space", "is missing beside an embedding")
-	case len(q.Embedding) > MaxEmbedding:
-		return invalid.Field(ErrInvalid, "embedding", "has %d numbers, more than %d", len(q.Embedding), MaxEmbedding)
+	case len(q.Embedding) > record.MaxEmbedding:
+		return invalid.Field(ErrInvalid, "embedding", "has %d numbers, more than %d", len(q.Embedding), record.MaxEmbedding)
 	}
 	if vector.Check(q.Embedding) != nil {
 		return invalid.Field(ErrInvalid, "embedding", "holds a number that is not finite")
 	}
-	return checkName("embedding_space", q.EmbeddingSpace, MaxEmbeddingSpaceBytes)
+	return record.CheckName("embedding_space", q.EmbeddingSpace, record.MaxEmbeddingSpaceBytes)
 }
 
 // withoutVector answers for a query whose vector could not be made. That the
