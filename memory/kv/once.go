@@ -24,11 +24,6 @@ const (
 	onceHeader = onceDigest + 8
 )
 
-// Getter is the part of a Tx or a Reader that reads single keys.
-type Getter interface {
-	Get(ctx context.Context, ks Keyspace, keys ...[]byte) ([][]byte, error)
-}
-
 // LookupOnce looks for the answer a request got before under ref. An empty id
 // is always new. The same id with the same digest returns the kept answer and
 // true; with another digest it is ErrRequestReused.

@@ -214,7 +214,7 @@ func (t *tail) size() int {
 
 // entries yields the entries behind an ordinal, in order. The view must not
 // change under it.
-func (h scopeHead) entries(ctx context.Context, from scanner, after uint32) iter.Seq2[segment.Entry, error] {
+func (h scopeHead) entries(ctx context.Context, from kv.Getter, after uint32) iter.Seq2[segment.Entry, error] {
 	return func(yield func(segment.Entry, error) bool) {
 		if after >= h.Stats.Last {
 			return
@@ -236,9 +236,4 @@ func (h scopeHead) entries(ctx context.Context, from scanner, after uint32) iter
 			yield(segment.Entry{}, fmt.Errorf("%w: %d of %d entries of the tail", segment.ErrDamaged, n, h.Stats.Last-after))
 		}
 	}
-}
-
-// scanner is what scanning needs of a kv.Reader.
-type scanner interface {
-	Scan(ctx context.Context, ks kv.Keyspace, r kv.Range) iter.Seq2[kv.Pair, error]
 }
