@@ -28,7 +28,7 @@ func (s stored) Get(_ context.Context, _ kv.Keyspace, keys ...[]byte) ([][]byte,
 // of its conditions, is refused instead of keeping a processor for minutes.
 func TestFilterReadsNotForEver(t *testing.T) {
 	kept := stored{value: record.Encode(record.Record{ID: "a", Text: "t", Metadata: []byte(`{"a":"` + strings.Repeat("x", record.MaxMetadataBytes-10) + `"}`)})}
-	left := 2*len(kept) + 1
+	left := 2*len(kept.value) + 1
 	verify := binding{kept, kv.AgentScope("default", "a"), &left}.verifier(func(r record.Record) bool { return len(r.Metadata) > 0 })
 	if accepted, err := verify(t.Context(), []string{"a", "a"}); err != nil || !accepted[0] || !accepted[1] {
 		t.Fatalf("%v, %v", accepted, err)
