@@ -30,7 +30,7 @@ type Change struct {
 	// Add are documents. They get ordinals in their order.
 	Add []Added
 	// Delete are the ordinals of documents that are no longer, from before this
-	// change. Killing one again changes nothing.
+	// change. Deleting one again changes nothing.
 	Delete []uint32
 }
 
@@ -144,13 +144,13 @@ func (a *application) delete(ctx context.Context, ordinals []uint32) error {
 	return nil
 }
 
-// markDeleted puts ordinals into the dead set and returns those that were not in
+// markDeleted puts ordinals into the deleted set and returns those that were not in
 // it.
 func (a *application) markDeleted(ctx context.Context, ordinals []uint32) ([]uint32, error) {
 	chunks := make(map[uint32][]uint32)
 	for _, o := range ordinals {
 		if o == 0 || o > a.Stats.Last {
-			return nil, fmt.Errorf("%w: no document %d of %d to kill", segment.ErrDamaged, o, a.Stats.Last)
+			return nil, fmt.Errorf("%w: no document %d of %d to delete", segment.ErrDamaged, o, a.Stats.Last)
 		}
 		chunks[o/segment.DeletedPerChunk] = append(chunks[o/segment.DeletedPerChunk], o)
 	}

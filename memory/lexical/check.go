@@ -36,11 +36,11 @@ func (d *Differences) Add(format string, args ...any) {
 }
 
 // Check recounts the index of a scope: every term with every frequency, ids,
-// columns, the counts of sessions, the dead and the statistics must be those of
-// the documents, which must be all that live, in any order. What is left of
-// dead ones is not looked at. What the index remembers of the scope is compared
-// too. The view must not change during the call. Memory grows with the
-// documents and the different terms.
+// columns, the counts of sessions, the deleted documents and the statistics must
+// be those of the documents, which must be all that live, in any order. What is
+// left of deleted ones is not looked at. What the index remembers of the scope
+// is compared too. The view must not change during the call. Memory grows with
+// the documents and the different terms.
 func (x *Index) Check(ctx context.Context, view kv.Reader, scope kv.Scope, documents iter.Seq2[Numbered, error]) (Differences, error) {
 	h, err := x.readReady(ctx, view, scope)
 	if err != nil {
@@ -116,7 +116,7 @@ func (c *checker) noteEntry(into contents, ordinal uint32, e segment.Entry) erro
 }
 
 // identify leaves out of a row what means nothing: that it replaces a document
-// which is dead.
+// which is deleted.
 func (c *checker) identify(id string, r segment.Row) identified {
 	if c.deleted.Has(r.Supersedes) {
 		r.Supersedes = 0
@@ -138,7 +138,7 @@ func (c *checker) count(documents iter.Seq2[Numbered, error]) (contents, error) 
 	return all, nil
 }
 
-// recount notes what the index says of living documents.
+// recount notes what the index says of live documents.
 func (c *checker) recount(ctx context.Context, view kv.Reader) (contents, error) {
 	all := newContents()
 	ordinal := c.Stats.Packed
@@ -164,7 +164,7 @@ func (c *checker) recount(ctx context.Context, view kv.Reader) (contents, error)
 		}
 	}
 	if purged != c.Stats.Purged {
-		c.differences.Add("%d dead documents are said to be purged, segments have %d", c.Stats.Purged, purged)
+		c.differences.Add("%d deleted documents are said to be purged, segments have %d", c.Stats.Purged, purged)
 	}
 	return all, nil
 }
@@ -240,7 +240,7 @@ func (c *checker) recountDocuments(ctx context.Context, view kv.Reader, all cont
 	return nil
 }
 
-// readIDs reads a block of ids in which somebody lives.
+// readIDs reads a block of ids with a live document.
 func (c *checker) readIDs(ctx context.Context, view kv.Reader, block uint32) ([][]byte, error) {
 	values, err := view.Get(ctx, kv.Index, c.IDsKey(block))
 	if err != nil {

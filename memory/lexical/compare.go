@@ -43,7 +43,7 @@ func (c *checker) compareDocuments(want, got contents) {
 		case ordinal == 0 || ordinal > c.Stats.Last:
 			c.differences.Add("document %d %q is behind the last one, %d", ordinal, w.id, c.Stats.Last)
 		case wanted && c.deleted.Has(ordinal):
-			c.differences.Add("document %d is dead", ordinal)
+			c.differences.Add("document %d is deleted", ordinal)
 		case wanted != found || w != g:
 			c.differences.Add("document %d is %+v instead of %+v", ordinal, g, w)
 		}

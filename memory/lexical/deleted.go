@@ -9,7 +9,7 @@ import (
 	"github.com/loom-bridge/loom-bridge/memory/lexical/segment"
 )
 
-// readDeleted returns the dead among the ordinals of those chunks.
+// readDeleted returns the deleted documents among the ordinals of those chunks.
 func (h scopeHead) readDeleted(ctx context.Context, from kv.Getter, chunks []uint32) (segment.DeletedSet, error) {
 	if len(chunks) == 0 {
 		return segment.DeletedSet{}, nil
@@ -22,7 +22,7 @@ func (h scopeHead) readDeleted(ctx context.Context, from kv.Getter, chunks []uin
 	if err != nil {
 		return nil, err
 	}
-	dead := make(segment.DeletedSet)
+	deleted := make(segment.DeletedSet)
 	for i, value := range values {
 		if value == nil {
 			continue
@@ -31,19 +31,19 @@ func (h scopeHead) readDeleted(ctx context.Context, from kv.Getter, chunks []uin
 		if err := segment.DecodeDeleted(value, set); err != nil {
 			return nil, err
 		}
-		dead[chunks[i]] = set
+		deleted[chunks[i]] = set
 	}
-	return dead, nil
+	return deleted, nil
 }
 
-// readAllDeleted returns all dead ordinals.
+// readAllDeleted returns all deleted ordinals.
 func (h scopeHead) readAllDeleted(ctx context.Context, from kv.Getter) (segment.DeletedSet, error) {
-	dead, err := h.readDeleted(ctx, from, segment.DeletedChunks(0, h.Stats.Last))
+	deleted, err := h.readDeleted(ctx, from, segment.DeletedChunks(0, h.Stats.Last))
 	if err != nil {
 		return nil, err
 	}
-	if n := dead.Count(1, h.Stats.Last); n != h.Stats.Deleted || n != dead.All() {
-		return nil, fmt.Errorf("%w: %d dead documents instead of %d", segment.ErrDamaged, n, h.Stats.Deleted)
+	if n := deleted.Count(1, h.Stats.Last); n != h.Stats.Deleted || n != deleted.All() {
+		return nil, fmt.Errorf("%w: %d deleted documents instead of %d", segment.ErrDamaged, n, h.Stats.Deleted)
 	}
-	return dead, nil
+	return deleted, nil
 }

@@ -9,8 +9,9 @@ import (
 	"github.com/loom-bridge/loom-bridge/memory/lexical/segment"
 )
 
-// skipWithSegments lets the next ordinals, up to the last one, be those of dead documents,
-// as segments with nothing in them. What waits is packed before.
+// skipWithSegments lets the next ordinals, up to the last one, be those of
+// deleted documents, as segments with nothing in them. What waits is packed
+// before.
 func (r *rebuilding) skipWithSegments(ctx context.Context, last uint32) error {
 	if err := r.flush(ctx, false); err != nil {
 		return err
@@ -34,7 +35,7 @@ func (r *rebuilding) skipWithSegments(ctx context.Context, last uint32) error {
 	return nil
 }
 
-// stageGap stages a segment of dead documents up to an ordinal.
+// stageGap stages a segment of deleted documents up to an ordinal.
 func (r *rebuilding) stageGap(ctx context.Context, tx *kv.Tx, to uint32) error {
 	h, err := readHead(ctx, tx, r.scope, true)
 	if err != nil {
@@ -58,7 +59,7 @@ func (r *rebuilding) stageGap(ctx context.Context, tx *kv.Tx, to uint32) error {
 	return nil
 }
 
-// stageDeleted puts all ordinals from first to last into the dead set.
+// stageDeleted puts all ordinals from first to last into the deleted set.
 func (h scopeHead) stageDeleted(ctx context.Context, tx *kv.Tx, first, last uint32) error {
 	numbers := segment.DeletedChunks(first, last)
 	keys := make([][]byte, len(numbers))

@@ -32,13 +32,14 @@ type Options struct {
 	CacheBytes int
 	// Analysis names what makes the terms of words from texts, such as
 	// "english/1". An index whose terms came from another one answers ErrOutdated.
-	// Default none, which is another one too.
+	// Empty, the default, is a name like any other: an index that was made under it
+	// is outdated for an Index with another one.
 	Analysis string
 }
 
 // Index reads and writes the indexes of any number of scopes. It holds nothing
-// but what it remembers of documents and segments that never change. All methods are safe
-// for concurrent use.
+// but what it remembers of documents and segments that never change. All methods
+// are safe for concurrent use.
 type Index struct {
 	cache    indexCache
 	analysis string

@@ -21,7 +21,7 @@ const (
 	// maxMergeBytes bounds the segments of one merge together. Larger ones
 	// stay as they are: they are few, and rewriting them saves little.
 	maxMergeBytes = 48 << 20
-	// deletedShare: a segment is written anew when its dead documents are so many
+	// deletedShare: a segment is written anew when its deleted documents are so many
 	// times fewer than its living ones, or more.
 	deletedShare = 4
 	// mergeCommitBytes is how much of a merge one commit writes, so that the
@@ -30,7 +30,7 @@ const (
 	// sweepKeys bounds the keys that one commit of a sweep deletes.
 	sweepKeys = 512
 	// purgeOrdinals is over how many ordinals one commit deletes what is left
-	// of dead documents: the rows or ids of that many take some 100 KiB.
+	// of deleted documents: the rows or ids of that many take some 100 KiB.
 	purgeOrdinals = 4 * segment.RowsPerBlock
 )
 
@@ -39,7 +39,7 @@ func (h scopeHead) workLeft() bool {
 	return mergeable(h.segments) != nil || h.Sweep != 0 || h.Stats.Unpurged() > 0
 }
 
-// unpurged are the segments that the dead may have something in.
+// unpurged are the segments that the deleted documents may have something in.
 func unpurged(l segment.List) (segments []segment.Info) {
 	for _, s := range l.Segments {
 		if s.Purged < uint64(s.Documents()) {
@@ -49,7 +49,7 @@ func unpurged(l segment.List) (segments []segment.Info) {
 	return segments
 }
 
-// deletedChunks are the chunks of the dead set with the ordinals of the segments.
+// deletedChunks are the chunks of the deleted set with the ordinals of the segments.
 func deletedChunks(segments []segment.Info) (all []uint32) {
 	for _, s := range segments {
 		all = append(all, segment.DeletedChunks(s.First, s.Last)...)
@@ -57,12 +57,12 @@ func deletedChunks(segments []segment.Info) (all []uint32) {
 	return slices.Compact(all)
 }
 
-// mostlyDeleted returns a segment with many dead documents, or nil.
-func mostlyDeleted(l segment.List, dead segment.DeletedSet) []segment.Info {
+// mostlyDeleted returns a segment with many deleted documents, or nil.
+func mostlyDeleted(l segment.List, deleted segment.DeletedSet) []segment.Info {
 	for i, s := range l.Segments {
-		all := dead.Count(s.First, s.Last)
+		all := deleted.Count(s.First, s.Last)
 		living := uint64(s.Documents()) - all
-		if rotten := all - min(all, s.Purged); rotten > 0 && rotten*deletedShare >= living {
+		if unpurged := all - min(all, s.Purged); unpurged > 0 && unpurged*deletedShare >= living {
 			return l.Segments[i : i+1]
 		}
 	}
@@ -88,11 +88,11 @@ func mergeable(l segment.List) []segment.Info {
 	return nil
 }
 
-// Merge does one piece of work on the segments of a scope: it turns several
-// into one, rewrites one with many dead documents, or deletes a part of what is
-// no longer needed. Merging takes the dead out: their terms, ids and columns.
-// It tells whether there is more to do. Only one call at a time should be made
-// for a scope; another one does no harm but works in vain.
+// Merge does one piece of work on the segments of a scope: it turns several into
+// one, rewrites one with many deleted documents, or deletes a part of what is no
+// longer needed. Merging takes the deleted documents out: their terms, ids and
+// columns. It tells whether there is more to do. Only one call at a time should
+// be made for a scope; another one does no harm but works in vain.
 func (x *Index) Merge(ctx context.Context, engine kv.Engine, writer *kv.Writer, scope kv.Scope) (bool, error) {
 	view, err := engine.Snapshot(ctx)
 	if err != nil {
@@ -111,19 +111,19 @@ func (x *Index) Merge(ctx context.Context, engine kv.Engine, writer *kv.Writer, 
 	if inputs == nil {
 		looked = unpurged(h.segments)
 	}
-	dead, err := h.readDeleted(ctx, view, deletedChunks(looked))
+	deleted, err := h.readDeleted(ctx, view, deletedChunks(looked))
 	if err != nil {
 		return false, err
 	}
 	if inputs == nil {
-		inputs = mostlyDeleted(h.segments, dead)
+		inputs = mostlyDeleted(h.segments, deleted)
 	}
 	// What earlier merges left goes first: one that always fails would leave
 	// more each time.
 	if inputs == nil || len(h.segments.Dropped) > 0 {
 		return sweep(ctx, writer, h)
 	}
-	m := &merging{scopeHead: h, view: view, writer: writer, inputs: inputs, deleted: dead, perCommit: x.mergeCommitBytes}
+	m := &merging{scopeHead: h, view: view, writer: writer, inputs: inputs, deleted: deleted, perCommit: x.mergeCommitBytes}
 	if err := m.run(ctx, x); err != nil && !errors.Is(err, errStale) {
 		return false, fmt.Errorf("lexical: merge %s: %w", scope, err)
 	}

@@ -20,7 +20,7 @@ const (
 	maxPackBytes     = 2 << 20
 )
 
-// errStale: somebody else changed what a commit was prepared from.
+// errStale: another process changed what a commit was prepared from.
 var errStale = errors.New("lexical: index changed meanwhile")
 
 // Pack turns the tail of a scope, or its older part when it is long, into a
@@ -108,7 +108,7 @@ func (p *packing) collect(ctx context.Context, view kv.Reader) (*segment.Inverte
 	return inverted, nil
 }
 
-// invert takes an entry over. Of a dead one nothing is kept.
+// invert takes an entry over. Of a deleted one nothing is kept.
 func (p *packing) invert(into *segment.Inverter, ordinal uint32, e segment.Entry) error {
 	p.tailBytes += uint64(e.Size)
 	if p.deleted.Has(ordinal) {
@@ -174,7 +174,7 @@ func (p *packing) stage(ctx context.Context, tx *kv.Tx) (scopeHead, error) {
 }
 
 // stageDocuments writes ids and columns behind those of the documents before,
-// the last blocks of which may not be full. Blocks without a living document are
+// the last blocks of which may not be full. Blocks without a live document are
 // left out.
 func (p *packing) stageDocuments(ctx context.Context, tx *kv.Tx) error {
 	first := p.info.First
@@ -211,8 +211,8 @@ func (p *packing) stageDocuments(ctx context.Context, tx *kv.Tx) error {
 	return nil
 }
 
-// blocksBefore returns the ids and rows that stand in the same blocks before the first
-// document. A block is not there where all of them are dead.
+// blocksBefore returns the ids and rows that stand in the same blocks before the
+// first document. A block is not there where all of them are deleted.
 func (p *packing) blocksBefore(ctx context.Context, tx *kv.Tx, packedIDs, packedRows []byte) (ids [][]byte, rows []segment.Row, err error) {
 	first := p.info.First
 	// There is no ordinal zero.
@@ -227,13 +227,13 @@ func (p *packing) blocksBefore(ctx context.Context, tx *kv.Tx, packedIDs, packed
 			return nil, nil, err
 		}
 	}
-	// Some may have died since the packing was prepared.
-	dead, err := p.readDeleted(ctx, tx, segment.DeletedChunks(first, first))
+	// Some may have been deleted since the packing was prepared.
+	deleted, err := p.readDeleted(ctx, tx, segment.DeletedChunks(first, first))
 	if err != nil {
 		return nil, nil, err
 	}
 	if len(ids) != int(first%segment.IDsPerBlock) || len(rows) != int(first%segment.RowsPerBlock) ||
-		packedIDs == nil && dead.AnyLive(first, len(ids)) || packedRows == nil && dead.AnyLive(first, len(rows)) {
+		packedIDs == nil && deleted.AnyLive(first, len(ids)) || packedRows == nil && deleted.AnyLive(first, len(rows)) {
 		return nil, nil, fmt.Errorf("%w: %d ids and %d rows before document %d", segment.ErrDamaged, len(ids), len(rows), first)
 	}
 	return ids, rows, nil

@@ -21,7 +21,7 @@ type TermPostings struct {
 }
 
 // Postings returns where terms stand, in the order asked: all blocks of the
-// segments and all postings of the tail. What is read is read at once. Dead
+// segments and all postings of the tail. What is read is read at once. Deleted
 // documents may be among them. A term is a field byte and a text.
 func (r *Reader) Postings(ctx context.Context, terms []string) ([]TermPostings, error) {
 	found := make([]TermPostings, len(terms))
@@ -148,7 +148,7 @@ func (r *Reader) fetch(ctx context.Context, terms []string, missing pairs) (map[
 	return chunks, nil
 }
 
-// EachPosting calls visit for the postings of living documents, in the order of their
+// EachPosting calls visit for the postings of live documents, in the order of their
 // slots.
 func (r *Reader) EachPosting(w TermPostings, visit func(slot uint32, value uint64)) error {
 	for _, at := range w.Blocks {
@@ -182,7 +182,7 @@ func (r *Reader) visitLive(p segment.Posting, visit func(slot uint32, value uint
 	}
 }
 
-// Terms yields every term that begins with prefix, with postings, those of dead
+// Terms yields every term that begins with prefix, with postings, those of deleted
 // documents possibly among them: segment by segment, in each in order, and the
 // tail at the end. So a term comes several times, with other postings each
 // time. They are only good until the next step. The prefix has a field at

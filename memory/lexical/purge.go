@@ -9,8 +9,8 @@ import (
 	"github.com/loom-bridge/loom-bridge/memory/lexical/segment"
 )
 
-// purge deletes what is left of the ids and columns of dead documents. It looks
-// at the blocks that there are, not at the ordinals: of most dead ones nothing
+// purge deletes what is left of the ids and columns of deleted documents. It looks
+// at the blocks that there are, not at the ordinals: of most deleted ones nothing
 // is left.
 func (m *merging) purge(ctx context.Context) error {
 	if m.info.Purged == 0 {
@@ -32,8 +32,8 @@ func (m *merging) purge(ctx context.Context) error {
 type purging struct {
 	tag                 byte
 	ordinals, perCommit uint32 // ordinals of a block, blocks of a commit
-	// without returns a block without what the dead have in it: nil where nobody
-	// lives. It tells whether that is another one.
+	// without returns a block without what the deleted documents have in it: nil
+	// where no document lives. It tells whether that differs from what is stored.
 	without func(block uint32, stored []byte) (purged []byte, changed bool, err error)
 }
 
@@ -53,7 +53,8 @@ func (m *merging) purgeBlocks(ctx context.Context, kind purging) error {
 	return nil
 }
 
-// unpurged returns the numbers of the blocks that hold something of the dead.
+// unpurged returns the numbers of the blocks that hold something of the deleted
+// documents.
 func (m *merging) unpurged(ctx context.Context, kind purging) (blocks []uint32, err error) {
 	first, last := m.info.First/kind.ordinals, m.info.Last/kind.ordinals
 	prefix := m.Key(kind.tag)
@@ -114,16 +115,16 @@ func (m *merging) withoutIDs(block uint32, stored []byte) (purged []byte, change
 	if err != nil {
 		return nil, false, err
 	}
-	alive := false
+	live := false
 	for i := range ids {
 		if m.deleted.Has(block*segment.IDsPerBlock + uint32(i)) {
 			changed = changed || len(ids[i]) > 0
 			ids[i] = nil
 		} else if i > 0 || block > 0 {
-			alive = true
+			live = true
 		}
 	}
-	if !alive {
+	if !live {
 		return nil, true, nil
 	}
 	return segment.EncodeIDs(ids), changed, nil
@@ -134,16 +135,16 @@ func (m *merging) withoutRows(block uint32, stored []byte) (purged []byte, chang
 	if err != nil {
 		return nil, false, err
 	}
-	alive := false
+	live := false
 	for i := range rows {
 		if m.deleted.Has(block*segment.RowsPerBlock + uint32(i)) {
 			changed = changed || rows[i] != segment.Row{}
 			rows[i] = segment.Row{}
 		} else if i > 0 || block > 0 {
-			alive = true
+			live = true
 		}
 	}
-	if !alive {
+	if !live {
 		return nil, true, nil
 	}
 	return segment.EncodeRows(rows, block*segment.RowsPerBlock), changed, nil

@@ -55,11 +55,11 @@ func (r *Reader) Segments() int { return len(r.segments) }
 // never had a document.
 func (r *Reader) Incarnation() uint64 { return r.head.Incarnation }
 
-// Place returns the place of a living document in the order of arrival: its
+// Place returns the place of a live document in the order of arrival: its
 // ordinal, or the one that its Facts named. Of others nothing is known.
 func (r *Reader) Place(ordinal uint32) uint32 { return r.frame.Place[r.frame.Slot(ordinal)] }
 
-// IDs returns the ids of living documents, in the order asked. Of a dead one
+// IDs returns the ids of live documents, in the order asked. Of a deleted one
 // there may be an empty id, or none, which is ErrDamaged.
 func (r *Reader) IDs(ctx context.Context, ordinals []uint32) ([]string, error) {
 	blocks, err := r.idBlocks(ctx, ordinals)
@@ -107,7 +107,7 @@ func (r *Reader) idBlocks(ctx context.Context, ordinals []uint32) (map[uint32][]
 	}
 	for i, n := range numbers {
 		if values[i] == nil {
-			continue // all are dead
+			continue // all are deleted
 		}
 		if blocks[n], err = segment.DecodeIDs(values[i]); err != nil {
 			return nil, err

@@ -15,10 +15,10 @@ import (
 const (
 	rebuildDocuments = 500
 	rebuildBytes     = 2 << 20
-	// rebuildGaps bounds the dead ones, of which hardly anything is written.
+	// rebuildGaps bounds the deleted ones, of which hardly anything is written.
 	rebuildGaps = 16 << 10
-	// minGapSegment is how many dead ones in a row are a segment of their own, instead
-	// of an entry each.
+	// minGapSegment is how many deleted ones in a row are a segment of their own,
+	// instead of an entry each.
 	minGapSegment = rebuildGaps
 	// maxGapOrdinals bounds those of one commit, which writes a bit for each.
 	maxGapOrdinals = 64 * segment.DeletedPerChunk
@@ -30,7 +30,7 @@ const (
 // Source gives a rebuilding its documents.
 type Source struct {
 	// Documents yields those whose ordinal is greater than after, in the order
-	// of their ordinals. An ordinal that is left out is that of a dead one.
+	// of their ordinals. An ordinal that is left out is that of a deleted one.
 	Documents func(ctx context.Context, view kv.Reader, after uint32) iter.Seq2[Numbered, error]
 	// Refs and Stage add to the commit that takes documents into the index; nil
 	// adds nothing. Stage follows the rules of kv.Stage. Refs are blind.
@@ -72,7 +72,7 @@ type rebuilding struct {
 	load    int // what those that wait amount to in one commit, in bytes or like it
 }
 
-// numbered is a document in its stored form, or a dead one without any.
+// numbered is a document in its stored form, or a deleted one without any.
 type numbered struct {
 	ordinal uint32
 	encoded []byte
@@ -168,7 +168,7 @@ func (h scopeHead) successor(analysis string) scopeHead {
 	}}
 }
 
-// skip lets the next ordinals, up to the last one, be those of dead documents.
+// skip lets the next ordinals, up to the last one, be those of deleted documents.
 func (r *rebuilding) skip(ctx context.Context, last uint32) error {
 	if reached := r.reached(); last > reached && last-reached >= minGapSegment {
 		return r.skipWithSegments(ctx, last)

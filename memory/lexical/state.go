@@ -29,8 +29,9 @@ type scopeCache struct {
 	states  []state // the newest last
 }
 
-// state is what is remembered of one state. Its tail was read while all lived
-// that live in it: what is read later lacks the terms of those that died.
+// state is what is remembered of one state. Its tail was read while every
+// document that is live in it was stored: one read later lacks the terms of those
+// that were deleted since.
 type state struct {
 	frame *frame.Frame
 	tail  *tail
@@ -111,28 +112,28 @@ type delta struct {
 // nothing of them but the end of the tail.
 func (m *scopeCache) readNew(ctx context.Context, view kv.Reader, h scopeHead) (n delta, err error) {
 	newest := m.builder.Newest
-	dead := segment.DeletedSet{}
+	deleted := segment.DeletedSet{}
 	if h.Stats.Deleted != newest.Deletions {
-		// Where nobody lives nobody can have died.
+		// Where no document lives none can have been deleted.
 		chunks := append(newest.LiveChunks(), segment.DeletedChunks(newest.Last+1, h.Stats.Last)...)
-		if dead, err = h.readDeleted(ctx, view, slices.Compact(chunks)); err != nil {
+		if deleted, err = h.readDeleted(ctx, view, slices.Compact(chunks)); err != nil {
 			return n, err
 		}
-		n.deleted = newest.NewlyDeleted(dead)
-		if now := uint64(len(n.deleted)) + dead.Count(newest.Last+1, h.Stats.Last); now != h.Stats.Deleted-newest.Deletions {
-			return n, fmt.Errorf("%w: %d dead documents instead of %d", segment.ErrDamaged, newest.Deletions+now, h.Stats.Deleted)
+		n.deleted = newest.NewlyDeleted(deleted)
+		if now := uint64(len(n.deleted)) + deleted.Count(newest.Last+1, h.Stats.Last); now != h.Stats.Deleted-newest.Deletions {
+			return n, fmt.Errorf("%w: %d deleted documents instead of %d", segment.ErrDamaged, newest.Deletions+now, h.Stats.Deleted)
 		}
 	}
 	if newest.Last < h.Stats.Packed {
-		if n.rows, err = h.readRows(ctx, view, newest.Last+1, h.Stats.Packed, dead); err != nil {
+		if n.rows, err = h.readRows(ctx, view, newest.Last+1, h.Stats.Packed, deleted); err != nil {
 			return n, err
 		}
 	}
-	return n, m.readTail(ctx, view, h, dead, &n)
+	return n, m.readTail(ctx, view, h, deleted, &n)
 }
 
 // readTail is readNew for the tail.
-func (m *scopeCache) readTail(ctx context.Context, view kv.Reader, h scopeHead, dead segment.DeletedSet, n *delta) error {
+func (m *scopeCache) readTail(ctx context.Context, view kv.Reader, h scopeHead, deleted segment.DeletedSet, n *delta) error {
 	newest := m.builder.Newest
 	n.tail = m.tail
 	switch {
@@ -150,7 +151,7 @@ func (m *scopeCache) readTail(ctx context.Context, view kv.Reader, h scopeHead, 
 			return err
 		}
 		ordinal++
-		if ordinal > newest.Last && !dead.Has(ordinal) {
+		if ordinal > newest.Last && !deleted.Has(ordinal) {
 			n.rows = append(n.rows, frame.NumberedRow{Ordinal: ordinal, Row: e.Row})
 		}
 		if ordinal > n.tail.last {
@@ -171,22 +172,22 @@ func (m *scopeCache) earlier(ctx context.Context, view kv.Reader, h scopeHead) (
 	}
 	if h.Stats.Last > m.builder.Newest.Last {
 		// Two lines of history: not within one incarnation.
-		return state{}, fmt.Errorf("%w: %d documents and %d dead after %d and %d", segment.ErrDamaged, h.Stats.Last, h.Stats.Deleted, m.builder.Newest.Last, m.builder.Newest.Deletions)
+		return state{}, fmt.Errorf("%w: %d documents and %d deleted after %d and %d", segment.ErrDamaged, h.Stats.Last, h.Stats.Deleted, m.builder.Newest.Last, m.builder.Newest.Deletions)
 	}
-	// Of those that died since nothing may be left but in the view itself.
+	// Of those that were deleted since nothing may be left but in the view itself.
 	s, _, err := newScopeCache().state(ctx, view, h)
 	return s, err
 }
 
 // readRows reads the rows of packed documents that live. Of blocks without any
 // it needs nothing.
-func (h scopeHead) readRows(ctx context.Context, from kv.Getter, first, last uint32, dead segment.DeletedSet) ([]frame.NumberedRow, error) {
+func (h scopeHead) readRows(ctx context.Context, from kv.Getter, first, last uint32, deleted segment.DeletedSet) ([]frame.NumberedRow, error) {
 	var keys [][]byte
 	var blocks []uint32
 	living := 0
 	for block := first / segment.RowsPerBlock; block <= last/segment.RowsPerBlock; block++ {
 		start, end := max(first, block*segment.RowsPerBlock), min(last, block*segment.RowsPerBlock+(segment.RowsPerBlock-1))
-		if n := int(end-start) + 1 - int(dead.Count(start, end)); n > 0 {
+		if n := int(end-start) + 1 - int(deleted.Count(start, end)); n > 0 {
 			keys, blocks = append(keys, h.ColumnsKey(block)), append(blocks, block)
 			living += n
 		}
@@ -206,7 +207,7 @@ func (h scopeHead) readRows(ctx context.Context, from kv.Getter, first, last uin
 			return nil, err
 		}
 		for o := max(first, start); o <= min(last, start+(segment.RowsPerBlock-1)); o++ {
-			if dead.Has(o) {
+			if deleted.Has(o) {
 				continue
 			}
 			if int(o-start) >= len(all) {

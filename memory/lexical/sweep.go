@@ -8,7 +8,7 @@ import (
 	"github.com/loom-bridge/loom-bridge/memory/lexical/segment"
 )
 
-// sweep deletes keys that nobody reads any more, some at a time: of segments,
+// sweep deletes keys that no reader needs any more, some at a time: of segments,
 // then of an older generation. It takes no turn when the known head has none.
 func sweep(ctx context.Context, writer *kv.Writer, known scopeHead) (more bool, err error) {
 	if l := known.segments; l.Building == nil && len(l.Dropped) == 0 && known.Sweep == 0 {

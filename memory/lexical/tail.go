@@ -27,15 +27,16 @@ const (
 const shortTail = 32
 
 // tail is the remembered part of a scope that is not packed: its terms turned
-// over, as soon as it is not short any more. It only grows, so readers of several states share it, each looking at
-// the ordinals that its own state has. Methods are safe for concurrent use.
+// over, as soon as it is not short any more. It only grows, so readers of
+// several states share it, each looking at the ordinals that its own state has.
+// Methods are safe for concurrent use.
 type tail struct {
 	after uint32 // it holds the documents behind this ordinal
 
 	mu     sync.RWMutex                 // guards the fields below
 	last   uint32                       // up to this one
 	ids    []string                     // from ordinal after+1
-	short  [][]byte                     // the terms of every document; nil once they are turned over
+	short  [][]byte                     // the terms of every document; nil once they are inverted
 	words  map[string][]segment.Posting // by term; what is in a slice never changes
 	values map[string][]segment.Posting
 	bytes  int

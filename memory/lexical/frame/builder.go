@@ -8,9 +8,9 @@ import (
 	"github.com/loom-bridge/loom-bridge/memory/lexical/segment"
 )
 
-// MaxUnusedSlots is how many more slots of the dead than of the living a frame may
-// have before the next one is laid out anew, without them. So that costs as
-// much as the deaths that led to it.
+// MaxUnusedSlots is how many more slots of deleted documents than of live ones a
+// frame may have before the next one is laid out anew, without them. So that
+// costs as much as the deaths that led to it.
 const MaxUnusedSlots = 1024
 
 // NumberedRow is the row of the document with that ordinal.
@@ -26,7 +26,7 @@ type Builder struct {
 	Newest         *Frame
 	sessions       map[uint64]uint32 // numbers by digest
 	authors        map[string]uint32 // numbers by folded name
-	lastOfSession  []uint32          // of each session, the last living document by place; 0 for none
+	lastOfSession  []uint32          // of each session, the last live document by place; 0 for none
 	MaxUnusedSlots uint32            // see looseSlots
 }
 
@@ -47,16 +47,16 @@ func NewBuilder() *Builder {
 
 // Extend makes the next frame, with documents up to last: it takes the rows of
 // those that are new and live, and the ordinals of those that were known and
-// have died, both ascending. Killed is how many ever died.
-func (b *Builder) Extend(last uint32, rows []NumberedRow, died []uint32, killed uint64) *Frame {
+// were deleted, both ascending. Deletions is how many ever were.
+func (b *Builder) Extend(last uint32, rows []NumberedRow, deleted []uint32, deletions uint64) *Frame {
 	known := b.Newest
 	added := last - known.Last
-	living := uint32(known.Documents) - uint32(len(died)) + uint32(len(rows))
+	living := uint32(known.Documents) - uint32(len(deleted)) + uint32(len(rows))
 	if known.Last == 0 || known.Slots()+added-living > living+b.MaxUnusedSlots {
-		if rest := b.liveRows(died); len(rest) > 0 {
+		if rest := b.liveRows(deleted); len(rest) > 0 {
 			rows = append(rest, rows...)
 		}
-		b.layOut(last, rows, killed)
+		b.layOut(last, rows, deletions)
 		return b.Newest
 	}
 	all := make([]segment.Row, added)
@@ -68,47 +68,47 @@ func (b *Builder) Extend(last uint32, rows []NumberedRow, died []uint32, killed 
 			next++
 			continue
 		}
-		died = append(died, o)
+		deleted = append(deleted, o)
 	}
-	b.append(all, died, killed)
+	b.append(all, deleted, deletions)
 	return b.Newest
 }
 
 // append makes the next frame with the rows of the next ordinals, all of them,
-// and then without those that died.
-func (b *Builder) append(rows []segment.Row, died []uint32, killed uint64) {
-	f := b.begin(rows, len(died) > 0)
+// and then without those that were deleted.
+func (b *Builder) append(rows []segment.Row, deleted []uint32, deletions uint64) {
+	f := b.begin(rows, len(deleted) > 0)
 	for _, r := range rows {
 		b.add(f, r)
 	}
-	if len(died) > 0 {
-		b.delete(f, died)
+	if len(deleted) > 0 {
+		b.delete(f, deleted)
 	}
-	f.Deletions = killed
+	f.Deletions = deletions
 	b.Newest = f
 }
 
 // begin copies the newest frame, and of its columns those of which the next
 // one changes more than it appends.
-func (b *Builder) begin(rows []segment.Row, killing bool) *Frame {
+func (b *Builder) begin(rows []segment.Row, deleting bool) *Frame {
 	f := *b.Newest
 	f.derived = &sync.Map{}
 	f.grow(len(rows))
 	copied := func(column *[]uint32) {
 		*column = append(make([]uint32, 0, len(*column)+len(rows)), *column...)
 	}
-	if killing || slices.ContainsFunc(rows, func(r segment.Row) bool { return r.Session != 0 }) {
+	if deleting || slices.ContainsFunc(rows, func(r segment.Row) bool { return r.Session != 0 }) {
 		copied(&f.Next)
 		copied(&f.SessionWords)
 		copied(&f.SessionSize)
 	}
-	if killing || slices.ContainsFunc(rows, func(r segment.Row) bool { return r.Place != 0 }) {
+	if deleting || slices.ContainsFunc(rows, func(r segment.Row) bool { return r.Place != 0 }) {
 		copied(&f.Prev)
 	}
-	if killing || slices.ContainsFunc(rows, func(r segment.Row) bool { return r.Supersedes != 0 }) {
+	if deleting || slices.ContainsFunc(rows, func(r segment.Row) bool { return r.Supersedes != 0 }) {
 		copied(&f.Superseder)
 	}
-	if killing {
+	if deleting {
 		f.Deleted = append(make(bitset.Set, 0, (int(f.Slots())+len(rows))/64+1), f.Deleted...)
 	}
 	return &f
@@ -214,7 +214,7 @@ func (b *Builder) link(f *Frame, o, taken uint32) {
 	}
 }
 
-// first returns the first living document of a session. It is only asked for
+// first returns the first live document of a session. It is only asked for
 // when a document goes before all others.
 func (b *Builder) first(f *Frame, number uint32) uint32 {
 	o := b.lastOfSession[number]
@@ -236,9 +236,9 @@ func (f *Frame) replaced(o uint32) uint32 {
 }
 
 // delete takes out documents that live until now.
-func (b *Builder) delete(f *Frame, died []uint32) {
-	lost := make(map[uint32]struct{}) // those whose superseder died
-	for _, ordinal := range died {
+func (b *Builder) delete(f *Frame, deleted []uint32) {
+	lost := make(map[uint32]struct{}) // those whose superseder was deleted
+	for _, ordinal := range deleted {
 		o := f.Slot(ordinal)
 		f.Deleted.Add(o)
 		b.unlink(f, o)

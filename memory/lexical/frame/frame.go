@@ -8,18 +8,18 @@ import (
 )
 
 // Frame holds what ranking and filters need of the documents of a scope, by
-// slot: slots are numbers from 1 in the order of the ordinals, which those
-// documents do not have that were dead when the frame was laid out, so that of
-// many dead ones nothing is left. It describes one state of the scope, never
-// changes, and is shared by all who read that state. A dead document that has a
-// slot has its columns or zeros in them: ask dead first. Whatever else is about
-// documents within this package goes by slot, too, but for what is stored.
+// slot. Slots are numbers from 1 in the order of the ordinals. Documents that
+// were deleted before the frame was laid out have none, so that they take no
+// memory. It describes one state of the scope, never changes, and is shared by
+// all who read that state. A deleted document that has a slot has its columns or
+// zeros in them: ask Deleted first. Whatever else is about documents within this
+// package goes by slot, too, but for what is stored.
 type Frame struct {
 	Last uint32 // the newest ordinal
 	// slotMap gives slots to the ordinals that the frame was laid out with. Each
 	// later one has the next slot.
 	slotMap *slotMap
-	// Deletions is how many documents have died: together with last it names the
+	// Deletions is how many documents were deleted: together with last it names the
 	// state.
 	Deletions uint64
 
@@ -40,19 +40,19 @@ type Frame struct {
 	// Prev and next are the living neighbours in the session, by place; 0 for
 	// none. Documents without a session have none.
 	Prev, Next []uint32
-	// Superseder is the living document that replaces this one; 0 for none.
+	// Superseder is the live document that replaces this one; 0 for none.
 	Superseder []uint32
 
 	// By number of the session, index 0 unused.
 	SessionDigest []uint64 // 0 for a document without a session
-	SessionWords  []uint32 // words (body and header) of its living documents
-	SessionSize   []uint32 // its living documents
+	SessionWords  []uint32 // words (body and header) of its live documents
+	SessionSize   []uint32 // its live documents
 	// Authors are folded names; authors[0] is empty.
 	Authors []string
 
 	// Documents, bodyWords and headerWords count the living.
 	Documents, BodyWords, HeaderWords uint64
-	// LiveSessions is how many sessions have a living document, documents without a
+	// LiveSessions is how many sessions have a live document, documents without a
 	// session counting as one each; alone is how many of them those are.
 	LiveSessions, WithoutSession uint32
 

@@ -5,14 +5,14 @@ import (
 	"slices"
 )
 
-// liveRows returns the rows of the living, without those that died.
-func (b *Builder) liveRows(died []uint32) []NumberedRow {
+// liveRows returns the rows of the living, without those that were deleted.
+func (b *Builder) liveRows(deleted []uint32) []NumberedRow {
 	f := b.Newest
-	rows := make([]NumberedRow, 0, int(f.Documents)-len(died))
+	rows := make([]NumberedRow, 0, int(f.Documents)-len(deleted))
 	for slot := uint32(1); slot <= f.Slots(); slot++ {
 		o := f.Ordinal(slot)
-		if len(died) > 0 && died[0] == o {
-			died = died[1:]
+		if len(deleted) > 0 && deleted[0] == o {
+			deleted = deleted[1:]
 		} else if !f.Deleted.Has(slot) {
 			rows = append(rows, NumberedRow{o, f.Row(slot)})
 		}
@@ -21,7 +21,7 @@ func (b *Builder) liveRows(died []uint32) []NumberedRow {
 }
 
 // layOut begins anew with a frame that has slots for those documents only.
-func (b *Builder) layOut(last uint32, rows []NumberedRow, killed uint64) {
+func (b *Builder) layOut(last uint32, rows []NumberedRow, deletions uint64) {
 	loose := b.MaxUnusedSlots
 	*b = *NewBuilder()
 	b.MaxUnusedSlots = loose
@@ -35,7 +35,7 @@ func (b *Builder) layOut(last uint32, rows []NumberedRow, killed uint64) {
 		b.put(f, uint32(i)+1, r.Row)
 	}
 	b.linkAll(f)
-	f.Deletions = killed
+	f.Deletions = deletions
 	b.Newest = f
 }
 

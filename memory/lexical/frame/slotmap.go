@@ -4,7 +4,7 @@ import (
 	"math/bits"
 )
 
-// ordinalsPerPage is how many ordinals share a page of a sieve. A page without
+// ordinalsPerPage is how many ordinals share a page of a slot map. A page without
 // a slot takes eight bytes, another one some two hundred.
 const ordinalsPerPage = 1024
 
@@ -16,7 +16,7 @@ type slotMap struct {
 	pages    []*slotPage // by ordinal / ordinalsPerPage; nil without a slot
 }
 
-// slotPage is the part of a sieve for neighbouring ordinals.
+// slotPage is the part of a slot map for neighbouring ordinals.
 type slotPage struct {
 	bits [ordinalsPerPage / 64]uint64
 	// below is how many slots there are before each word of bits.

@@ -5,8 +5,8 @@ import (
 	"testing"
 )
 
-// A sieve finds the slots of what it was given, and of nothing else.
-func TestSieve(t *testing.T) {
+// A slot map finds the slots of what it was given, and of nothing else.
+func TestSlotMap(t *testing.T) {
 	rng := rand.New(rand.NewPCG(5, 6))
 	for _, last := range []uint32{1, 63, 64, 1023, 1024, 1025, 5000, 70_000} {
 		for _, part := range []int{1, 2, 64, 3000} {

@@ -49,7 +49,7 @@ func (f *Frame) Ordinals(slots []uint32) []uint32 {
 }
 
 // ToSlots puts slots in the place of ordinals and leaves out postings of the
-// dead.
+// deleted.
 func (f *Frame) ToSlots(postings []segment.Posting) []segment.Posting {
 	if f.whole() && f.Deleted.Empty() {
 		return postings
@@ -63,11 +63,11 @@ func (f *Frame) ToSlots(postings []segment.Posting) []segment.Posting {
 	return living
 }
 
-// NewlyDeleted returns the ordinals of the frame's living documents that are in dead,
-// ascending.
-func (f *Frame) NewlyDeleted(dead segment.DeletedSet) (ordinals []uint32) {
-	for _, chunk := range dead.Chunks() {
-		for i, word := range dead[chunk] {
+// NewlyDeleted returns the ordinals of the frame's live documents that are in a
+// deleted set, ascending.
+func (f *Frame) NewlyDeleted(deleted segment.DeletedSet) (ordinals []uint32) {
+	for _, chunk := range deleted.Chunks() {
+		for i, word := range deleted[chunk] {
 			first := chunk*segment.DeletedPerChunk + uint32(i*64)
 			if first > f.Last {
 				break
@@ -82,7 +82,7 @@ func (f *Frame) NewlyDeleted(dead segment.DeletedSet) (ordinals []uint32) {
 	return ordinals
 }
 
-// LiveChunks returns the chunks of the dead set that hold a living document of the
+// LiveChunks returns the chunks of the deleted set that hold a live document of the
 // frame, ascending.
 func (f *Frame) LiveChunks() (chunks []uint32) {
 	for slot := uint32(1); slot <= f.Slots(); slot++ {

@@ -14,10 +14,10 @@ const (
 	// maxOutliers is how many are lifted at most.
 	maxOutliers = 2
 	// wordsWeak and wordsStrong are the parts of the query that words cover where
-	// a stand-out comes first and where it comes last; in between its place falls
+	// an outlier comes first and where it comes last; in between its place falls
 	// evenly.
 	wordsWeak, wordsStrong = 0.3, 0.7
-	// lastPlace of a stand-out, counted from zero.
+	// lastPlace of an outlier, counted from zero.
 	lastPlace = 2
 	// minOutlier is how much a vector must stand out to be lifted.
 	minOutlier = 0.2

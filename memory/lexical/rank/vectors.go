@@ -12,14 +12,15 @@ import (
 // vector that is nearer than the rest re-orders as much as the query says. One
 // that stands out from all others, as that of a document which says the very
 // thing in other words, counts for what words don't say of it, and is lifted, see
-// standOuts. They were set on conversations, with models that know less than the
+// outliers.go. They were set on conversations, with models that know less than the
 // words do and with such that know more.
 const (
 	// nearPower makes a vector half-way to the nearest count a quarter: a model
 	// that is worth anything is right about the nearest.
 	nearPower = 2
 	// questionNear is what is left to a document that only asks, and is near
-	// because it asks the same; handedOver goes to what somebody else says next.
+	// because it asks the same; replyShare of it goes to what somebody else says
+	// next.
 	questionNear = 0.5
 	// outlierShare is more than any words, so that they can be beaten.
 	outlierShare = 1.2

@@ -18,8 +18,8 @@ type conversation struct {
 	// windows are the lengths of the windows, by slot; nil if no document
 	// has a session.
 	windows     []float32
-	windowWords float64 // of all living documents together
-	// sessions counts those with a living document, and sessionWords their
+	windowWords float64 // of all live documents together
+	// sessions counts those with a live document, and sessionWords their
 	// words; documents without a session are in neither.
 	sessions     float64
 	sessionWords float64
@@ -28,7 +28,7 @@ type conversation struct {
 	// replies are the documents that follow a question that somebody else asked,
 	// with that question.
 	replies []reply
-	// names are the numbers of the authors of living documents by their names.
+	// names are the numbers of the authors of live documents by their names.
 	names map[string]uint32
 }
 

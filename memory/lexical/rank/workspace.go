@@ -44,9 +44,10 @@ type workspace struct {
 	turn, window, session []float32 // the signals
 	// covered is the weight of the asked words that stand in a document.
 	covered []float32
-	// The word at hand: where it stands, with slots for ordinals, and how often in
-	// windows and sessions, of which the touched are not zero. When all words are done, near becomes
-	// answered: the turn signal with what questions hand over.
+	// The word at hand: its postings, with slots in place of ordinals, and how often
+	// it stands in every window and session. Only those in windowsTouched and
+	// sessionsTouched are not zero. When all words are done, inWindow holds the turn
+	// signal together with what questions give to their replies.
 	postings        []segment.Posting
 	inWindow        []float32
 	windowsTouched  []uint32
@@ -74,7 +75,7 @@ func cleared(s []float32, n int) []float32 {
 	return s
 }
 
-// read unpacks the living documents that hold a word.
+// read unpacks the live documents that hold a word.
 func (w *workspace) read(f *frame.Frame, word lexical.TermPostings) (err error) {
 	w.postings = w.postings[:0]
 	for _, at := range word.Blocks {

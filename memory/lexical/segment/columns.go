@@ -57,7 +57,7 @@ const keptShare = 3
 
 // EncodeRows packs the rows of neighbouring ordinals from first. Columns of
 // nothing but zeros are left out, and so are rows of nothing where there are
-// many, as those of the dead are.
+// many, as those of the deleted documents are.
 func EncodeRows(rows []Row, first uint32) []byte {
 	const usualRowBytes = 16
 	b := wire.AppendUint(make([]byte, 0, usualRowBytes*len(rows)), columnsFormat, Format)

@@ -5,7 +5,7 @@ import (
 	"fmt"
 )
 
-// EncodeCount packs how many living documents a session has.
+// EncodeCount packs how many live documents a session has.
 func EncodeCount(documents uint64) []byte {
 	return binary.AppendUvarint(binary.AppendUvarint(nil, Format), documents)
 }

@@ -9,17 +9,17 @@ import (
 	"github.com/loom-bridge/loom-bridge/memory/lexical/bitset"
 )
 
-// DeletedPerChunk is how many ordinals share a key of the dead set. A death
+// DeletedPerChunk is how many ordinals share a key of the deleted set. A deletion
 // writes one chunk, which takes at most 2 KiB; a reader reads all of them.
 const DeletedPerChunk = 16 << 10
 
-// The forms of a chunk of the dead set: which takes less room is used.
+// The forms of a chunk of the deleted set: which takes less room is used.
 const (
 	deletedListed = 1 // steps from one to the next, uvarint
 	deletedBits   = 2 // a bit for each, the lowest first
 )
 
-// EncodeDeleted packs a chunk of the dead set, its first ordinal being bit zero.
+// EncodeDeleted packs a chunk of the deleted set, its first ordinal being bit zero.
 func EncodeDeleted(set bitset.Set) []byte {
 	listed := append(binary.AppendUvarint(nil, Format), deletedListed)
 	last := -1
@@ -47,7 +47,7 @@ func DecodeDeleted(b []byte, set bitset.Set) error {
 	}
 	p := parser{bytes: b}
 	if err := p.format(); err != nil {
-		return fmt.Errorf("%w: dead documents", err)
+		return fmt.Errorf("%w: deleted documents", err)
 	}
 	form := p.uint()
 	switch form {
@@ -80,12 +80,12 @@ func DecodeDeleted(b []byte, set bitset.Set) error {
 		p.fail()
 	}
 	if p.bad {
-		return fmt.Errorf("%w: dead documents", ErrDamaged)
+		return fmt.Errorf("%w: deleted documents", ErrDamaged)
 	}
 	return nil
 }
 
-// DeletedSet is the dead among the ordinals of some chunks, by chunk.
+// DeletedSet holds the deleted ones among the ordinals of some chunks, by chunk.
 type DeletedSet map[uint32]bitset.Set
 
 // Has tells whether an ordinal is that of a deleted document, as far as its chunk
@@ -94,10 +94,10 @@ func (d DeletedSet) Has(ordinal uint32) bool {
 	return d[ordinal/DeletedPerChunk].Contains(ordinal % DeletedPerChunk)
 }
 
-// Chunks are those that have a dead document, ascending.
+// Chunks are those that have a deleted document, ascending.
 func (d DeletedSet) Chunks() []uint32 { return slices.Sorted(maps.Keys(d)) }
 
-// Count is how many ordinals from first to last are dead.
+// Count is how many ordinals from first to last are deleted.
 func (d DeletedSet) Count(first, last uint32) (n uint64) {
 	for chunk := first / DeletedPerChunk; first <= last && chunk <= last/DeletedPerChunk; chunk++ {
 		start := chunk * DeletedPerChunk
@@ -106,7 +106,7 @@ func (d DeletedSet) Count(first, last uint32) (n uint64) {
 	return n
 }
 
-// All is how many ordinals are dead.
+// All is how many ordinals are deleted.
 func (d DeletedSet) All() (n uint64) {
 	for _, set := range d {
 		n += set.CountRange(0, DeletedPerChunk-1)
@@ -114,7 +114,8 @@ func (d DeletedSet) All() (n uint64) {
 	return n
 }
 
-// DeletedChunks are the chunks of the dead set with the ordinals from first to last.
+// DeletedChunks are the chunks of the deleted set with the ordinals from first
+// to last.
 func DeletedChunks(first, last uint32) (chunks []uint32) {
 	for chunk := first / DeletedPerChunk; first <= last && chunk <= last/DeletedPerChunk; chunk++ {
 		chunks = append(chunks, chunk)

@@ -2,7 +2,7 @@
 // key, and the codec of every piece. memory/FORMAT.md describes the bytes.
 //
 //   - A [Document] is encoded as an [Entry], which holds its terms and its [Row].
-//   - A segment is many documents turned over, from terms by document to documents
+//   - A segment is many documents inverted, from terms by document to documents
 //     by term: a [Writer] writes chunks of [Block]s of [Posting]s, whose first
 //     terms are the directory. A [Cursor] walks through them in order, and
 //     [FindBlocks] finds one term in a chunk.

@@ -8,16 +8,16 @@ import (
 
 // Statistics are the counts of one scope, exact at every moment.
 type Statistics struct {
-	// Documents is how many living documents the scope has.
+	// Documents is how many live documents the scope has.
 	Documents uint64
-	// Deleted is how many have died, ever.
+	// Deleted is how many were deleted, ever.
 	Deleted uint64
 	// Purged is how many of those no longer stand in segments or the tail.
 	Purged uint64
 	// BodyWords and HeaderWords are the lengths of the living together.
 	BodyWords, HeaderWords uint64
-	// Sessions is how many sessions have a living document, and InSessions how
-	// many living documents have a session.
+	// Sessions is how many sessions have a live document, and InSessions how
+	// many live documents have a session.
 	Sessions, InSessions uint64
 	// Last is the ordinal of the newest document, from 1; zero for none.
 	Last uint32
@@ -31,7 +31,7 @@ type Statistics struct {
 // Tail is how many documents are not packed.
 func (s Statistics) Tail() int { return int(s.Last - s.Packed) }
 
-// Unpurged is how many dead documents still stand in segments or in the tail.
+// Unpurged is how many deleted documents still stand in segments or in the tail.
 func (s Statistics) Unpurged() uint64 { return s.Deleted - s.Purged }
 
 // The fields of the head, which holds the active generation and its statistics.

@@ -5,7 +5,7 @@ import (
 	"slices"
 )
 
-// Inverter turns documents over: from terms by document to documents by term.
+// Inverter inverts documents: from terms by document to documents by term.
 // It keeps the postings in one slice, in the order in which they come.
 type Inverter struct {
 	numbers map[string]int32 // of each term, in the order of first use

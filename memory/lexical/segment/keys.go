@@ -64,7 +64,8 @@ func (s Space) IDsKey(block uint32) []byte { return s.BlockKey(TagIDs, block) }
 // ColumnsKey is the key of the rows of ordinals block*rowsPerBlock and up.
 func (s Space) ColumnsKey(block uint32) []byte { return s.BlockKey(TagColumns, block) }
 
-// DeletedKey is the key of the dead among ordinals chunk*deadPerChunk and up.
+// DeletedKey is the key of the deleted documents among ordinals
+// chunk*DeletedPerChunk and up.
 func (s Space) DeletedKey(chunk uint32) []byte { return s.BlockKey(TagDeleted, chunk) }
 
 // SessionKey is the key of a session's count.

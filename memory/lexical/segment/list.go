@@ -16,7 +16,7 @@ type Info struct {
 	First, Last uint32 // ordinals
 	Level       uint32 // how often its documents were merged
 	Bytes       uint64 // of its chunks
-	// Purged is how many of its documents were dead when it was written, and
+	// Purged is how many of its documents were deleted when it was written, and
 	// so have nothing in it.
 	Purged uint64
 }
@@ -32,7 +32,7 @@ type List struct {
 	Segments []Info
 	// Building is the segment that a merge is writing, in several commits.
 	Building *Info
-	// Dropped are ids of segments that nobody reads any more and whose keys
+	// Dropped are ids of segments that no reader needs any more and whose keys
 	// are still there.
 	Dropped []uint32
 }

@@ -13,7 +13,7 @@ import (
 // verifyBatch is how many documents a Verifier is asked about at a time.
 const verifyBatch = 512
 
-// evaluation finds what a filter lets through, by slot. Dead documents may be
+// evaluation finds what a filter lets through, by slot. Deleted documents may be
 // among it.
 type evaluation struct {
 	reader *lexical.Reader
@@ -49,8 +49,8 @@ func namedTerms(dst []string, f Filter) []string {
 func (f Filter) term() string { return string([]byte{byte(f.field)}) + segment.Value(f.value) }
 
 // eval returns a set that belongs to the caller. It is exact within a set of
-// documents and anything outside; nil is all documents. So nobody is asked about a
-// document that other conditions have settled.
+// documents and anything outside; nil is all documents. So no verifier is asked
+// about a document that other conditions have settled.
 func (e *evaluation) eval(ctx context.Context, f Filter, within bitset.Set) (bitset.Set, error) {
 	set := bitset.New(e.reader.Frame().Slots())
 	switch f.op {
@@ -143,7 +143,7 @@ func (e *evaluation) matching(ctx context.Context, f Filter, within bitset.Set) 
 	prefix := string([]byte{byte(f.field)}) + f.value
 	for w, err := range e.reader.Terms(ctx, prefix) {
 		if err == nil {
-			err = ctx.Err() // what is remembered is walked without asking anybody
+			err = ctx.Err() // what is remembered is walked without reading
 		}
 		if err != nil {
 			return nil, err
@@ -175,7 +175,7 @@ func (e *evaluation) verified(ctx context.Context, f Filter, within bitset.Set) 
 	return set, e.verify(ctx, set, unsure, within, f.verify)
 }
 
-// verify puts those living documents into the set that the verifier confirms.
+// verify puts those live documents into the set that the verifier confirms.
 func (e *evaluation) verify(ctx context.Context, set, unsure, within bitset.Set, verify Verifier) error {
 	unsure.AndNot(e.reader.Frame().Deleted)
 	if within != nil {

@@ -34,7 +34,7 @@ func TierBit(tier int) uint8 { return 1 << (tier - 1) }
 // Reason is why a document may be no hit.
 type Reason uint8
 
-// The reasons, each given only to documents that the reasons before it, Dead
+// The reasons, each given only to documents that the reasons before it, Deleted
 // first of all, leave over.
 const (
 	// Allowed: it may be a hit.

@@ -11,7 +11,7 @@ import (
 // statusSets is what selecting derives from a frame, once: which documents stand
 // behind which of the doors that options open.
 type statusSets struct {
-	// living holds the living documents of each tier, from 1.
+	// living holds the live documents of each tier, from 1.
 	living [frame.LongTerm + 1]bitset.Set
 	// These are nil when no document is such.
 	superseded, archived, quarantined bitset.Set
