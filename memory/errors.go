@@ -36,6 +36,9 @@ var (
 	ErrDamaged = errors.New("memory: stored entry is damaged")
 	// ErrNewer: an entry was written in a format that this version can't read.
 	ErrNewer = errors.New("memory: stored entry has a newer format")
+	// ErrChanging: a scope changed each time it was compared with its index, so that
+	// nothing is known of it. It is fit for another try.
+	ErrChanging = errors.New("memory: scope changes while it is checked")
 	// ErrOutdated: the index was made by another version or in another language. It
 	// is made anew when its scope is used.
 	ErrOutdated = errors.New("memory: index is made anew when it is used first")

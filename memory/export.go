@@ -9,13 +9,14 @@ import (
 
 // Records yields all records of a scope as they are stored, in the order of their
 // ids, those that have expired or were superseded included. It needs no Store and
-// writes nothing. Vectors are left out: the index has them.
+// writes nothing. Vectors are left out: the index has them. What is written while it
+// runs may be among them or not.
 func Records(ctx context.Context, from kv.Reader, scope kv.Scope) iter.Seq2[Record, error] {
 	return storedRecords(ctx, from, scope.Key(tagRecord))
 }
 
 // EarlierVersions yields what the records of a scope were before they changed, by
-// record, the oldest first. It needs no Store and writes nothing.
+// record, the oldest first, as Records does.
 func EarlierVersions(ctx context.Context, from kv.Reader, scope kv.Scope) iter.Seq2[Record, error] {
 	return storedRecords(ctx, from, scope.Key(tagVersion))
 }

@@ -238,14 +238,9 @@ func (s *Store) getOne(ctx context.Context, scope kv.Scope, field, name string, 
 	return r, nil
 }
 
-// view runs do on a snapshot.
+// view runs do on a snapshot, and again on another one if the first became too old.
 func (s *Store) view(ctx context.Context, do func(view kv.Snapshot) error) error {
-	view, err := s.engine.Snapshot(ctx)
-	if err != nil {
-		return err
-	}
-	defer view.Close()
-	return do(view)
+	return kv.View(ctx, s.engine, do)
 }
 
 // getter is what reading needs of a kv.Reader or a kv.Tx.

@@ -16,6 +16,9 @@ func (w *Writer) commitGroup(refs []Ref, group []*call, before *flight, depart f
 	for attempt := 1; len(group) > 0; attempt++ {
 		done, err := w.commitSome(refs, group, before, depart)
 		before = nil // it has ended
+		if errors.Is(err, ErrTooOld) && attempt < viewAttempts {
+			continue
+		}
 		if errors.Is(err, ErrConflict) && attempt < maxAttempts {
 			// Staged again, it may come out otherwise than what departed, or as
 			// nothing at all.
@@ -56,12 +59,13 @@ func (w *Writer) commitSome(refs []Ref, group []*call, before *flight, depart fu
 	if err != nil {
 		return len(group), fmt.Errorf("kv: take snapshot: %w", err)
 	}
-	defer snapshot.Close()
 	base, guards, err := w.base(ctx, snapshot, refs, before)
 	if err != nil {
+		_ = snapshot.Close()
 		return len(group), err
 	}
 	commit, staged, done := stageAll(base, guards, group)
+	_ = snapshot.Close() // what waits for a disk holds none
 	if before != nil {
 		// Its guards alone don't show that it failed: somebody else may have
 		// raised the sequences just as it would have. And where nothing is
@@ -69,6 +73,9 @@ func (w *Writer) commitSome(refs []Ref, group []*call, before *flight, depart fu
 		if <-before.done; before.failed || commit.Batch.Len() == 0 {
 			return 0, ErrConflict
 		}
+	}
+	if errors.Is(group[0].err, ErrTooOld) {
+		return 1, group[0].err
 	}
 	if commit.Batch.Len() == 0 {
 		return done, nil
@@ -147,8 +154,8 @@ func (w *Writer) forget(refs []Ref) {
 }
 
 // stageAll runs the calls one after another, each on top of those before it,
-// and stops when the batch is large enough. A call that fails leaves nothing
-// in the batch.
+// and stops when the batch is large enough or the snapshot too old. A call that
+// fails leaves nothing in the batch.
 func stageAll(base reads, guards []Guard, group []*call) (Commit, overlay, int) {
 	commit := Commit{Guards: slices.Clone(guards), Batch: &Batch{}, Lazy: true}
 	var staged overlay
@@ -158,7 +165,11 @@ func stageAll(base reads, guards []Guard, group []*call) (Commit, overlay, int) 
 			return commit, staged, i
 		}
 		tx := &Tx{base: base, staged: staged}
-		if c.err = stageOne(c, tx); c.err != nil || tx.batch.Len() == 0 {
+		c.err = stageOne(c, tx)
+		if errors.Is(c.err, ErrTooOld) {
+			return commit, staged, max(i, 1)
+		}
+		if c.err != nil || tx.batch.Len() == 0 {
 			continue
 		}
 		watched += tx.watchedBytes()

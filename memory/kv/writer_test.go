@@ -512,3 +512,32 @@ func TestOnceAnswersARequestOnce(t *testing.T) {
 		}
 	}
 }
+
+// A stage that finds its snapshot too old is run again on another one, as are those
+// behind it; one that never comes to an end gets the error.
+func TestStagesThatFindTheirSnapshotTooOld(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		engine := memkv.New(nil)
+		defer engine.Close()
+		w := newWriter(t, engine, nil)
+		slow := func(runs *int, times int) kv.Stage {
+			return func(ctx context.Context, tx *kv.Tx) error {
+				if *runs++; *runs <= times {
+					time.Sleep(kv.SnapshotLife)
+					synctest.Wait()
+				}
+				return increment(counterRef)(ctx, tx)
+			}
+		}
+		once, always := 0, 0
+		if err := w.Do(t.Context(), kv.Request{Refs: []kv.Ref{counterRef}, Stage: slow(&once, 1)}); err != nil || once != 2 {
+			t.Errorf("slow once: %v after %d runs, want nil after 2", err, once)
+		}
+		if err := w.Do(t.Context(), kv.Request{Refs: []kv.Ref{counterRef}, Stage: slow(&always, 99)}); !errors.Is(err, kv.ErrTooOld) || always != 3 {
+			t.Errorf("slow always: %v after %d runs, want ErrTooOld after 3", err, always)
+		}
+		if got := mustCount(t, engine, counterRef); got != 1 {
+			t.Errorf("counter = %d, want 1", got)
+		}
+	})
+}

@@ -93,10 +93,8 @@ func (l segmentList) mergeable() []segmentInfo {
 // It tells whether there is more to do. Only one call at a time should be made
 // for a scope; another one does no harm but works in vain.
 func (x *Index) Merge(ctx context.Context, engine kv.Engine, writer *kv.Writer, scope kv.Scope) (bool, error) {
-	view, err := engine.Snapshot(ctx)
-	if err != nil {
-		return false, fmt.Errorf("lexical: merge %s: %w", scope, err)
-	}
+	// Segments do not change, so a merge may read them at several moments.
+	view := kv.ReadLong(engine)
 	defer view.Close()
 	h, err := readHead(ctx, view, scope, true)
 	if err == nil && h.outdated {
@@ -123,10 +121,26 @@ func (x *Index) Merge(ctx context.Context, engine kv.Engine, writer *kv.Writer, 
 		return sweep(ctx, writer, h)
 	}
 	m := &merging{head: h, view: view, writer: writer, inputs: inputs, dead: dead, perCommit: x.mergeCommitBytes}
-	if err := m.run(ctx, x); err != nil && !errors.Is(err, errStale) {
+	err = m.run(ctx, x)
+	if err != nil && view.Moments() > 1 && m.replaced(ctx) {
+		err = errStale
+	}
+	if err != nil && !errors.Is(err, errStale) {
 		return false, fmt.Errorf("lexical: merge %s: %w", scope, err)
 	}
 	return true, nil
+}
+
+// replaced tells whether another process has put something in the place of the
+// segments that are merged, so that they may be gone.
+func (m *merging) replaced(ctx context.Context) bool {
+	now, err := readHead(ctx, m.view, m.scope, true)
+	if err != nil {
+		return false
+	}
+	return now.generation != m.generation || now.incarnation != m.incarnation || slices.ContainsFunc(m.inputs, func(in segmentInfo) bool {
+		return !slices.ContainsFunc(now.segments.segments, func(s segmentInfo) bool { return s.stamp == in.stamp })
+	})
 }
 
 // merging is one merge under way.
