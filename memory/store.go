@@ -239,8 +239,9 @@ func (s *Store) getOne(ctx context.Context, scope kv.Scope, field, name string, 
 }
 
 // view runs do on a snapshot, and again on another one if the first became too old.
-func (s *Store) view(ctx context.Context, do func(view kv.Snapshot) error) error {
-	return kv.View(ctx, s.engine, do)
+// It is opened with refs.
+func (s *Store) view(ctx context.Context, do func(view kv.Snapshot) error, refs ...kv.Ref) error {
+	return kv.View(ctx, s.engine, refs, do)
 }
 
 // getter is what reading needs of a kv.Reader or a kv.Tx.

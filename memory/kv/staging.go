@@ -55,14 +55,13 @@ func isContextError(err error) bool {
 // how many that were.
 func (w *Writer) commitSome(refs []Ref, group []*call, before *flight, depart func(overlay, []Guard)) (int, error) {
 	ctx := context.WithoutCancel(group[0].ctx)
-	snapshot, err := w.engine.Snapshot(ctx)
+	snapshot, guards, err := w.open(ctx, refs, before)
 	if err != nil {
 		return len(group), fmt.Errorf("kv: take snapshot: %w", err)
 	}
-	base, guards, err := w.base(ctx, snapshot, refs, before)
-	if err != nil {
-		_ = snapshot.Close()
-		return len(group), err
+	base := reads(snapshot)
+	if before != nil {
+		base = &Tx{base: snapshot, staged: before.staged}
 	}
 	commit, staged, done := stageAll(base, guards, group)
 	_ = snapshot.Close() // what waits for a disk holds none
@@ -90,13 +89,27 @@ func (w *Writer) commitSome(refs []Ref, group []*call, before *flight, depart fu
 	return done, nil
 }
 
-// base returns what to stage on and the guards that hold if nobody interferes.
-func (w *Writer) base(ctx context.Context, snapshot Snapshot, refs []Ref, before *flight) (reads, []Guard, error) {
+// open takes a snapshot to stage on, and returns the exact guards of refs that hold
+// if nobody interferes: those behind the commit under way, those that are remembered,
+// or those that the snapshot has read along.
+func (w *Writer) open(ctx context.Context, refs []Ref, before *flight) (Snapshot, []Guard, error) {
 	if before != nil {
-		return &Tx{base: snapshot, staged: before.staged}, before.next, nil
+		snapshot, err := w.engine.Snapshot(ctx)
+		return snapshot, before.next, err
 	}
-	guards, err := w.guards(ctx, snapshot, refs)
-	return snapshot, guards, err
+	guards, known := w.remembered(refs)
+	if known {
+		snapshot, err := w.engine.Snapshot(ctx)
+		return snapshot, guards, err
+	}
+	snapshot, err := w.engine.Snapshot(ctx, refs...)
+	if err != nil {
+		return nil, nil, err
+	}
+	for i, sequence := range snapshot.Sequences() {
+		guards[i].Sequence = sequence
+	}
+	return snapshot, guards, nil
 }
 
 // raised returns the guards of a commit that follows one with these.
@@ -108,28 +121,18 @@ func raised(guards []Guard) []Guard {
 	return next
 }
 
-// guards returns the exact guards of refs.
-func (w *Writer) guards(ctx context.Context, r Reader, refs []Ref) ([]Guard, error) {
-	guards := make([]Guard, len(refs))
-	known := true
+// remembered returns exact guards of refs, and whether the sequences of all of them
+// are remembered.
+func (w *Writer) remembered(refs []Ref) (guards []Guard, known bool) {
+	guards, known = make([]Guard, len(refs)), true
 	w.mu.Lock()
+	defer w.mu.Unlock()
 	for i, ref := range refs {
 		sequence, ok := w.expected[ref]
 		guards[i] = Guard{Ref: ref, Sequence: sequence}
 		known = known && ok
 	}
-	w.mu.Unlock()
-	if known {
-		return guards, nil
-	}
-	sequences, err := r.Sequence(ctx, refs...)
-	if err != nil {
-		return nil, fmt.Errorf("kv: read sequences: %w", err)
-	}
-	for i := range guards {
-		guards[i].Sequence = sequences[i]
-	}
-	return guards, nil
+	return guards, known
 }
 
 func (w *Writer) remember(guards []Guard) {

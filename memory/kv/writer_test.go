@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/loom-bridge/loom-bridge/memory/kv"
+	"github.com/loom-bridge/loom-bridge/memory/kv/kvtest"
 	"github.com/loom-bridge/loom-bridge/memory/kv/memkv"
 )
 
@@ -540,4 +541,22 @@ func TestStagesThatFindTheirSnapshotTooOld(t *testing.T) {
 			t.Errorf("counter = %d, want 1", got)
 		}
 	})
+}
+
+// The first commit to a ref reads its sequence along with the snapshot.
+func TestAWriterReadsSequencesWithItsSnapshot(t *testing.T) {
+	engine := kvtest.Faulty(memkv.New(nil), kvtest.Plan{})
+	w := newWriter(t, engine, nil)
+	for range 2 {
+		err := w.Do(t.Context(), kv.Request{Refs: []kv.Ref{counterRef, otherRef}, Stage: func(_ context.Context, tx *kv.Tx) error {
+			tx.Put(kv.Log, counterRef.Scope.Key('a'), nil)
+			return nil
+		}})
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	if commits, reads := engine.Calls(); commits != 2 || reads != 2 {
+		t.Errorf("%d reads for %d commits, want one each", reads, commits)
+	}
 }

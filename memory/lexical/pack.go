@@ -64,7 +64,7 @@ func (p *packing) documents() int { return len(p.rows) }
 // preparePack reads what the limits of a segment allow, which is soon done.
 func (x *Index) preparePack(ctx context.Context, engine kv.Engine, scope kv.Scope) (p *packing, err error) {
 	p = &packing{}
-	err = kv.View(ctx, engine, func(view kv.Snapshot) error {
+	err = kv.View(ctx, engine, nil, func(view kv.Snapshot) error {
 		p, err = x.readPack(ctx, view, scope)
 		return err
 	})

@@ -155,7 +155,7 @@ func (r *rebuilding) sweepBefore(ctx context.Context) error {
 }
 
 func (r *rebuilding) head(ctx context.Context) (h head, err error) {
-	err = kv.View(ctx, r.engine, func(view kv.Snapshot) error {
+	err = kv.View(ctx, r.engine, nil, func(view kv.Snapshot) error {
 		h, err = readHead(ctx, view, r.scope, true)
 		return err
 	})

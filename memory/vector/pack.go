@@ -66,7 +66,7 @@ func (x *Index) tidy(ctx context.Context, engine kv.Engine, writer *kv.Writer, s
 
 func (x *Index) tidyOnce(ctx context.Context, engine kv.Engine, writer *kv.Writer, at place, dimension int) (more bool, err error) {
 	var work *packing
-	err = kv.View(ctx, engine, func(view kv.Snapshot) error {
+	err = kv.View(ctx, engine, nil, func(view kv.Snapshot) error {
 		h, err := readHead(ctx, view, at, true)
 		if err != nil {
 			return err

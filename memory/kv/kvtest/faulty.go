@@ -86,11 +86,11 @@ func (f *FaultyEngine) Sequence(ctx context.Context, refs ...kv.Ref) ([]uint64, 
 }
 
 // Snapshot is kv.Engine's.
-func (f *FaultyEngine) Snapshot(ctx context.Context) (kv.Snapshot, error) {
+func (f *FaultyEngine) Snapshot(ctx context.Context, refs ...kv.Ref) (kv.Snapshot, error) {
 	if err := f.read(); err != nil {
 		return nil, err
 	}
-	s, err := f.engine.Snapshot(ctx)
+	s, err := f.engine.Snapshot(ctx, refs...)
 	if err != nil {
 		return nil, err
 	}
@@ -177,5 +177,7 @@ type faultySnapshot struct {
 	faultyReader
 	snapshot kv.Snapshot
 }
+
+func (s faultySnapshot) Sequences() []uint64 { return s.snapshot.Sequences() }
 
 func (s faultySnapshot) Close() error { return s.snapshot.Close() }
