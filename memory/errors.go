@@ -35,6 +35,9 @@ var (
 	ErrDamaged = record.ErrDamaged
 	// ErrNewer: an entry was written in a format that this version can't read.
 	ErrNewer = record.ErrNewer
+	// ErrChanging: a scope changed each time it was compared with its index, so that
+	// nothing is known of it. It is fit for another try.
+	ErrChanging = errors.New("memory: scope changes while it is checked")
 	// ErrOutdated: the index was made by another version or in another language. It
 	// is made anew when its scope is used.
 	ErrOutdated = errors.New("memory: index is made anew when it is used first")

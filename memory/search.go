@@ -201,11 +201,15 @@ func (a *asking) findWords() {
 
 // answer searches, and first makes anew what an older version wrote.
 func (a *asking) answer(ctx context.Context) (result Result, err error) {
+	refs := make([]kv.Ref, len(a.scopes))
+	for i, scope := range a.scopes {
+		refs[i] = lexical.Ref(scope)
+	}
 	for {
 		err = a.view(ctx, func(view kv.Snapshot) error {
 			result, err = a.search(ctx, view)
 			return err
-		})
+		}, refs...)
 		var old *outdatedError
 		if !errors.As(err, &old) {
 			return result, err
@@ -223,18 +227,11 @@ func (e *outdatedError) Error() string {
 	return "memory: the index of " + e.scope.String() + " is outdated"
 }
 
-// search answers the query from one view.
+// search answers the query from one view, which was opened with the refs of the
+// scopes' indexes.
 func (a *asking) search(ctx context.Context, view kv.Snapshot) (Result, error) {
 	result := Result{Receipt: Receipt{Degraded: a.degraded}}
-	refs := make([]kv.Ref, len(a.scopes))
-	for i, scope := range a.scopes {
-		refs[i] = lexical.Ref(scope)
-	}
-	sequences, err := view.Sequence(ctx, refs...)
-	if err != nil {
-		return Result{}, err
-	}
-	result.Receipt.IndexSequence = sequences[0]
+	result.Receipt.IndexSequence = view.Sequences()[0]
 	parts, err := a.open(ctx, view, &result.Receipt)
 	if err != nil {
 		return Result{}, err

@@ -94,10 +94,8 @@ func mergeable(l segment.List) []segment.Info {
 // columns. It tells whether there is more to do. Only one call at a time should
 // be made for a scope; another one does no harm but works in vain.
 func (x *Index) Merge(ctx context.Context, engine kv.Engine, writer *kv.Writer, scope kv.Scope) (bool, error) {
-	view, err := engine.Snapshot(ctx)
-	if err != nil {
-		return false, fmt.Errorf("lexical: merge %s: %w", scope, err)
-	}
+	// Segments do not change, so a merge may read them at several moments.
+	view := kv.ReadLong(engine)
 	defer view.Close()
 	h, err := readHead(ctx, view, scope, true)
 	if err == nil && h.Outdated {
@@ -124,10 +122,26 @@ func (x *Index) Merge(ctx context.Context, engine kv.Engine, writer *kv.Writer, 
 		return sweep(ctx, writer, h)
 	}
 	m := &merging{scopeHead: h, view: view, writer: writer, inputs: inputs, deleted: deleted, perCommit: x.mergeCommitBytes}
-	if err := m.run(ctx, x); err != nil && !errors.Is(err, errStale) {
+	err = m.run(ctx, x)
+	if err != nil && view.Moments() > 1 && m.replaced(ctx) {
+		err = errStale
+	}
+	if err != nil && !errors.Is(err, errStale) {
 		return false, fmt.Errorf("lexical: merge %s: %w", scope, err)
 	}
 	return true, nil
+}
+
+// replaced tells whether another process has put something in the place of the
+// segments that are merged, so that they may be gone.
+func (m *merging) replaced(ctx context.Context) bool {
+	now, err := readHead(ctx, m.view, m.Scope, true)
+	if err != nil {
+		return false
+	}
+	return now.Generation != m.Generation || now.Incarnation != m.Incarnation || slices.ContainsFunc(m.inputs, func(in segment.Info) bool {
+		return !slices.ContainsFunc(now.segments.Segments, func(s segment.Info) bool { return s.Stamp == in.Stamp })
+	})
 }
 
 // merging is one merge under way.

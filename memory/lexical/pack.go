@@ -61,13 +61,18 @@ type packing struct {
 
 func (p *packing) documents() int { return len(p.rows) }
 
-func (x *Index) preparePack(ctx context.Context, engine kv.Engine, scope kv.Scope) (*packing, error) {
-	view, err := engine.Snapshot(ctx)
-	if err != nil {
-		return &packing{}, fmt.Errorf("lexical: pack %s: %w", scope, err)
-	}
-	defer view.Close()
-	p := &packing{}
+// preparePack reads what the limits of a segment allow, which is soon done.
+func (x *Index) preparePack(ctx context.Context, engine kv.Engine, scope kv.Scope) (p *packing, err error) {
+	p = &packing{}
+	err = kv.View(ctx, engine, nil, func(view kv.Snapshot) error {
+		p, err = x.readPack(ctx, view, scope)
+		return err
+	})
+	return p, err
+}
+
+func (x *Index) readPack(ctx context.Context, view kv.Snapshot, scope kv.Scope) (p *packing, err error) {
+	p = &packing{}
 	if p.scopeHead, err = readHead(ctx, view, scope, true); err == nil && p.Outdated {
 		err = ErrOutdated
 	}

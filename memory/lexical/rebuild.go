@@ -30,7 +30,8 @@ const (
 // Source gives a rebuilding its documents.
 type Source struct {
 	// Documents yields those whose ordinal is greater than after, in the order
-	// of their ordinals. An ordinal that is left out is that of a deleted one.
+	// of their ordinals. The view may go on to a later moment, at which the
+	// documents are the same. An ordinal that is left out is that of a deleted one.
 	Documents func(ctx context.Context, view kv.Reader, after uint32) iter.Seq2[Numbered, error]
 	// Refs and Stage add to the commit that takes documents into the index; nil
 	// adds nothing. Stage follows the rules of kv.Stage. Refs are blind.
@@ -87,11 +88,21 @@ func (r *rebuilding) run(ctx context.Context) error {
 		return err
 	}
 	r.last, r.waiting, r.load = h.Stats.Last, nil, 0
-	view, err := r.engine.Snapshot(ctx)
-	if err != nil {
+	// Nobody changes a document of an index under way, so it may be read at several
+	// moments.
+	view := kv.ReadLong(r.engine)
+	defer view.Close()
+	if err := r.takeAll(ctx, h, view); err != nil {
+		if now, failed := r.head(ctx); failed == nil && view.Moments() > 1 && (now.Incarnation != h.Incarnation || !now.Rebuilding) {
+			return errStale // another process was done in between
+		}
 		return err
 	}
-	defer view.Close()
+	return r.flush(ctx, true)
+}
+
+// takeAll takes the documents that the new index does not have yet.
+func (r *rebuilding) takeAll(ctx context.Context, h scopeHead, view kv.Reader) error {
 	for n, err := range r.source.Documents(ctx, view, r.last) {
 		if err != nil {
 			return err
@@ -107,10 +118,7 @@ func (r *rebuilding) run(ctx context.Context) error {
 			return err
 		}
 	}
-	if err := r.skip(ctx, h.Reach); err != nil {
-		return err
-	}
-	return r.flush(ctx, true)
+	return r.skip(ctx, h.Reach)
 }
 
 // begin puts the head of a new index in the place of one that is to be
@@ -147,13 +155,12 @@ func (r *rebuilding) sweepBefore(ctx context.Context) error {
 	}
 }
 
-func (r *rebuilding) head(ctx context.Context) (scopeHead, error) {
-	view, err := r.engine.Snapshot(ctx)
-	if err != nil {
-		return scopeHead{}, err
-	}
-	defer view.Close()
-	return readHead(ctx, view, r.scope, true)
+func (r *rebuilding) head(ctx context.Context) (h scopeHead, err error) {
+	err = kv.View(ctx, r.engine, nil, func(view kv.Snapshot) error {
+		h, err = readHead(ctx, view, r.scope, true)
+		return err
+	})
+	return h, err
 }
 
 // successor is the head of an empty index that takes the place of h.
