@@ -20,6 +20,7 @@ import (
 	"github.com/loom-bridge/loom-bridge/bridge/share"
 	loombridgev1 "github.com/loom-bridge/loom-bridge/proto/gen/loombridge/v1"
 	"github.com/loom-bridge/loom-bridge/server/auth"
+	"github.com/loom-bridge/loom-bridge/server/convert"
 	"github.com/loom-bridge/loom-bridge/server/validate"
 )
 
@@ -110,18 +111,18 @@ func (s *bridgeService) attach(stream attachStream, hello *loombridgev1.AttachHe
 			return nil, err
 		}
 	}
-	registration, err := registrationOf(hello)
+	registration, err := convert.Registration(hello)
 	if err != nil {
 		return nil, within("hello", err)
 	}
 	a := &attachment{
 		stream: stream, events: s.events, agents: s.agents, tasks: s.tasks, log: s.log, now: s.now,
 		tenant: scope.Tenant, agentID: hello.GetAgentId(), session: hello.GetSessionId(),
-		interval: intervalOf(hello), before: s.events.Now(), pending: newPending(s.shares.Requests, share.Owner{Tenant: scope.Tenant, Agent: hello.GetAgentId()}), topics: topicSet{},
+		interval: convert.Interval(hello), before: s.events.Now(), pending: newPending(s.shares.Requests, share.Owner{Tenant: scope.Tenant, Agent: hello.GetAgentId()}), topics: topicSet{},
 		framer: framer{form: hello.GetJsonForm(), limit: s.limits.MaxSendBytes, log: s.log},
 	}
 	a.topics.add(hello.GetTopics())
-	selections, err := selectionsOf(hello.GetTopics())
+	selections, err := convert.Selections(hello.GetTopics())
 	if err != nil {
 		return nil, within("hello", err)
 	}
@@ -150,8 +151,8 @@ func (a *attachment) close() {
 
 func (a *attachment) ready() *loombridgev1.AttachResponse {
 	return &loombridgev1.AttachResponse{Item: &loombridgev1.AttachResponse_Ready{Ready: &loombridgev1.AttachReady{
-		Positions: topicPositionsOf(a.subscription.Positions()), Generation: int64(a.link.Generation()),
-		HeartbeatInterval: durationpb.New(a.interval), ServerTime: timestampOf(a.before),
+		Positions: convert.TopicPositions(a.subscription.Positions()), Generation: int64(a.link.Generation()),
+		HeartbeatInterval: durationpb.New(a.interval), ServerTime: convert.Timestamp(a.before),
 	}}}
 }
 
@@ -213,11 +214,11 @@ func (a *attachment) handle(ctx context.Context, m *loombridgev1.AttachRequest) 
 	case *loombridgev1.AttachRequest_Unsubscribe:
 		return a.pending.reply(ctx, a.unsubscribe(ctx, item.Unsubscribe))
 	case *loombridgev1.AttachRequest_ToolResult:
-		a.link.Complete(item.ToolResult.GetCallId(), toolResultOf(item.ToolResult))
+		a.link.Complete(item.ToolResult.GetCallId(), convert.ToolResult(item.ToolResult))
 		return nil
 	case *loombridgev1.AttachRequest_Heartbeat:
 		a.link.Heartbeat()
-		return a.pending.reply(ctx, &loombridgev1.AttachAnswer{Ref: item.Heartbeat.GetRef(), ServerTime: timestampOf(a.now())})
+		return a.pending.reply(ctx, &loombridgev1.AttachAnswer{Ref: item.Heartbeat.GetRef(), ServerTime: convert.Timestamp(a.now())})
 	case *loombridgev1.AttachRequest_Hello:
 		return validate.Refuse("hello", "comes first and once")
 	}
@@ -234,7 +235,7 @@ func (a *attachment) subscribe(ctx context.Context, r *loombridgev1.AttachSubscr
 		answer.Error = a.errorOf(ctx, within("subscribe", err))
 		return answer
 	}
-	answer.Positions, answer.ServerTime = topicPositionsOf(positions), timestampOf(now)
+	answer.Positions, answer.ServerTime = convert.TopicPositions(positions), convert.Timestamp(now)
 	return answer
 }
 
@@ -242,7 +243,7 @@ func (a *attachment) addTopics(ctx context.Context, r *loombridgev1.AttachSubscr
 	if err := validate.AttachSubscribe(r, a.topics); err != nil {
 		return nil, err
 	}
-	selections, err := selectionsOf(r.GetTopics())
+	selections, err := convert.Selections(r.GetTopics())
 	if err != nil {
 		return nil, err
 	}

@@ -6,6 +6,7 @@ import (
 	"github.com/loom-bridge/loom-bridge/bridge/events"
 	"github.com/loom-bridge/loom-bridge/memory/kv"
 	loombridgev1 "github.com/loom-bridge/loom-bridge/proto/gen/loombridge/v1"
+	"github.com/loom-bridge/loom-bridge/server/convert"
 	"github.com/loom-bridge/loom-bridge/server/validate"
 )
 
@@ -22,7 +23,7 @@ func (a *attachment) publish(ctx context.Context, p *loombridgev1.AttachPublish)
 			one.refused = a.errorOf(ctx, err)
 		}
 	}
-	one.opts = emitOptionsOf(p.GetEvent())
+	one.opts = convert.EmitOptions(p.GetEvent())
 	one.size = len(one.event.Payload)
 	for key, value := range one.event.Headers {
 		one.size += len(key) + len(value)
@@ -45,7 +46,7 @@ func (a *attachment) eventOf(p *loombridgev1.AttachPublish) (events.Event, error
 	if err := validate.Published(r, a.agentID); err != nil {
 		return events.Event{}, err
 	}
-	return eventToEmit(r)
+	return convert.Event(r)
 }
 
 // emit hands what was published to the bus, in order, until no more comes.

@@ -9,6 +9,7 @@ import (
 	"github.com/loom-bridge/loom-bridge/bridge/agents"
 	"github.com/loom-bridge/loom-bridge/bridge/events"
 	loombridgev1 "github.com/loom-bridge/loom-bridge/proto/gen/loombridge/v1"
+	"github.com/loom-bridge/loom-bridge/server/convert"
 )
 
 // send sends answers, tool calls and events until emitted is closed, which
@@ -126,9 +127,9 @@ func (a *attachment) sendCall(call agents.PushedCall, open bool) error {
 	if !a.link.Waiting(call.ID) {
 		return nil
 	}
-	m := &loombridgev1.AttachResponse{Item: &loombridgev1.AttachResponse_ToolCall{ToolCall: toolCallOf(call, a.framer.form)}}
+	m := &loombridgev1.AttachResponse{Item: &loombridgev1.AttachResponse_ToolCall{ToolCall: convert.AttachToolCall(call, a.framer.form)}}
 	if size := proto.Size(m); size > a.framer.limit {
-		a.link.Complete(call.ID, tooLarge(size, a.framer.limit))
+		a.link.Complete(call.ID, convert.TooLarge(size, a.framer.limit))
 		return nil
 	}
 	return a.stream.Send(m)

@@ -11,7 +11,7 @@ import (
 	"github.com/loom-bridge/loom-bridge/context/assemble"
 	"github.com/loom-bridge/loom-bridge/context/session"
 	"github.com/loom-bridge/loom-bridge/memory/kv"
-	"github.com/loom-bridge/loom-bridge/server"
+	"github.com/loom-bridge/loom-bridge/server/convert"
 )
 
 // maxStatusWait is how long a change waits for a subscriber that is full, which
@@ -53,7 +53,7 @@ func (h herald) folded(ctx context.Context, scope kv.Scope, sessionID string, ma
 		"session_id":    sessionID,
 		"batch":         made.Number,
 		"reason":        made.Reason.String(),
-		"refs":          server.RefRuns(made.Refs),
+		"refs":          convert.RefRuns(made.Refs),
 		"before_tokens": made.Before,
 		"after_tokens":  made.After,
 	})

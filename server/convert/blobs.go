@@ -1,4 +1,4 @@
-package server
+package convert
 
 import (
 	"google.golang.org/protobuf/proto"
@@ -10,25 +10,25 @@ import (
 	loombridgev1 "github.com/loom-bridge/loom-bridge/proto/gen/loombridge/v1"
 )
 
-func blobInfoOf(e blob.Entry) *loombridgev1.BlobInfo {
+func BlobInfo(e blob.Entry) *loombridgev1.BlobInfo {
 	out := &loombridgev1.BlobInfo{
 		Ref: e.Ref, Path: e.Path, Size: e.Size, Kind: e.Kind, StepId: e.StepID, SessionId: e.SessionID,
-		CreateTime: timestampOf(e.Time), AgentId: e.Owner, TaskId: e.TaskID, Category: e.Category,
+		CreateTime: Timestamp(e.Time), AgentId: e.Owner, TaskId: e.TaskID, Category: e.Category,
 		MediaType: e.MediaType, Expired: e.Expired, Tier: tierToSend(e.Tier), Important: e.Important,
-		PromoteTime: timestampOf(e.PromoteTime), Aliases: e.Aliases,
+		PromoteTime: Timestamp(e.PromoteTime), Aliases: e.Aliases,
 	}
 	if at, ever := e.ExpireTime(); ever {
-		out.Ttl, out.ExpireTime = durationpb.New(e.TTL), timestampOf(at)
+		out.Ttl, out.ExpireTime = durationpb.New(e.TTL), Timestamp(at)
 	}
 	if e.Archive.Category != "" {
 		out.Archive = &loombridgev1.BlobArchive{
-			Category: e.Archive.Category, Tags: e.Archive.Tags, ArchiveTime: timestampOf(e.Archive.Time),
+			Category: e.Archive.Category, Tags: e.Archive.Tags, ArchiveTime: Timestamp(e.Archive.Time),
 		}
 	}
 	return out
 }
 
-func tierOf(t loombridgev1.BlobTier) blob.Tier {
+func BlobTier(t loombridgev1.BlobTier) blob.Tier {
 	switch t {
 	case loombridgev1.BlobTier_BLOB_TIER_SHORT_TERM:
 		return blob.ShortTerm
@@ -48,17 +48,17 @@ func tierToSend(t blob.Tier) loombridgev1.BlobTier {
 	return loombridgev1.BlobTier_BLOB_TIER_WORKING
 }
 
-func blobFilterOf(r *loombridgev1.ListBlobsRequest) blob.Filter {
+func BlobFilter(r *loombridgev1.ListBlobsRequest) blob.Filter {
 	return blob.Filter{
 		SessionID: r.GetSessionId(), StepID: r.GetStepId(), Kind: r.GetKind(), Category: r.GetCategory(),
-		Tier: tierOf(r.GetTier()), OneTier: r.GetTier() != loombridgev1.BlobTier_BLOB_TIER_UNSPECIFIED,
+		Tier: BlobTier(r.GetTier()), OneTier: r.GetTier() != loombridgev1.BlobTier_BLOB_TIER_UNSPECIFIED,
 		Archived: r.GetArchived(),
 	}
 }
 
-// blobPage is a page as far as it fits into limit bytes; the token leads to the
+// BlobPage is a page as far as it fits into limit bytes; the token leads to the
 // rest.
-func blobPage(listed blob.Page, usage blob.Usage, limit int) *loombridgev1.ListBlobsResponse {
+func BlobPage(listed blob.Page, usage blob.Usage, limit int) *loombridgev1.ListBlobsResponse {
 	out := &loombridgev1.ListBlobsResponse{
 		Usage: &loombridgev1.BlobUsage{Count: usage.Blobs, Bytes: usage.Bytes, MaxBytes: usage.MaxBytes},
 	}
@@ -66,10 +66,10 @@ func blobPage(listed blob.Page, usage blob.Usage, limit int) *loombridgev1.ListB
 		out.NextPageToken = page.BlobToken(listed.Next)
 	}
 	// The frame of a blob in the page, and what stands beside the blobs.
-	const overhead, rest = 16, 2 * kib
+	const overhead, rest = 16, 2 << 10
 	used := rest
 	for i, e := range listed.Entries {
-		one := blobInfoOf(e)
+		one := BlobInfo(e)
 		if used += proto.Size(one) + overhead; i > 0 && used > limit {
 			out.NextPageToken = page.BlobToken(listed.Entries[i-1].Home())
 			break
@@ -79,8 +79,8 @@ func blobPage(listed blob.Page, usage blob.Usage, limit int) *loombridgev1.ListB
 	return out
 }
 
-// patternOf is what to look for in lines; nil for words and for nothing.
-func patternOf(r *loombridgev1.SearchBlobsRequest) (*blob.Pattern, error) {
+// Pattern is what to look for in lines; nil for words and for nothing.
+func Pattern(r *loombridgev1.SearchBlobsRequest) (*blob.Pattern, error) {
 	switch p := r.GetPattern().(type) {
 	case *loombridgev1.SearchBlobsRequest_Literal:
 		return blob.Literal(p.Literal, r.GetIgnoreCase())
@@ -90,20 +90,20 @@ func patternOf(r *loombridgev1.SearchBlobsRequest) (*blob.Pattern, error) {
 	return nil, nil
 }
 
-func matchOf(m blob.Match) *loombridgev1.BlobMatch {
+func Match(m blob.Match) *loombridgev1.BlobMatch {
 	return &loombridgev1.BlobMatch{
 		Line: m.Line, Offset: m.Offset, Length: m.Length, Text: utf8Text(string(m.Text)), TextOffset: m.TextOffset,
 	}
 }
 
-// foundOf are the messages of a search of the archive: one for each blob, and
+// Found are the messages of a search of the archive: one for each blob, and
 // one more where only incompleteness is to be told.
-func foundOf(r blob.Results) []*loombridgev1.SearchBlobsResponse {
+func Found(r blob.Results) []*loombridgev1.SearchBlobsResponse {
 	var out []*loombridgev1.SearchBlobsResponse
 	for _, f := range r.Found {
-		message := &loombridgev1.SearchBlobsResponse{Blob: blobInfoOf(f.Entry), More: f.More, Score: f.Score}
+		message := &loombridgev1.SearchBlobsResponse{Blob: BlobInfo(f.Entry), More: f.More, Score: f.Score}
 		for _, m := range f.Matches {
-			message.Matches = append(message.Matches, matchOf(m))
+			message.Matches = append(message.Matches, Match(m))
 		}
 		out = append(out, message)
 	}
@@ -116,7 +116,7 @@ func foundOf(r blob.Results) []*loombridgev1.SearchBlobsResponse {
 	return out
 }
 
-func collectedOf(c blob.Collected) *loombridgev1.CollectGarbageResponse {
+func Collected(c blob.Collected) *loombridgev1.CollectGarbageResponse {
 	return &loombridgev1.CollectGarbageResponse{
 		DeletedCount: c.Entries, FreedBytes: c.Bytes, DeletedRefs: c.Refs,
 		OrphanChunks: c.Orphans, OrphanBytes: c.OrphanBytes, More: c.More,

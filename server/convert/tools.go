@@ -1,4 +1,4 @@
-package server
+package convert
 
 import (
 	"encoding/json"
@@ -13,9 +13,9 @@ import (
 	loombridgev1 "github.com/loom-bridge/loom-bridge/proto/gen/loombridge/v1"
 )
 
-func descriptorOf(d tools.Descriptor, form loombridgev1.JsonForm) *loombridgev1.ToolDescriptor {
+func Descriptor(d tools.Descriptor, form loombridgev1.JsonForm) *loombridgev1.ToolDescriptor {
 	out := &loombridgev1.ToolDescriptor{
-		Name: d.Name, Description: d.Description, Level: clampInt32(d.Level),
+		Name: d.Name, Description: d.Description, Level: Int32(d.Level),
 		RequiresApproval: d.RequiresApproval, Category: d.Category, Mutates: d.Mutates,
 	}
 	if schema, ok := pleasantStruct(d.Schema, form); ok {
@@ -26,9 +26,9 @@ func descriptorOf(d tools.Descriptor, form loombridgev1.JsonForm) *loombridgev1.
 	return out
 }
 
-// descriptorOfAgent describes a tool of an agent, whatever text its schema is: one
+// AgentDescriptor describes a tool of an agent, whatever text its schema is: one
 // that is no JSON object could stand in no prompt.
-func descriptorOfAgent(t agents.AgentTool) tools.Descriptor {
+func AgentDescriptor(t agents.AgentTool) tools.Descriptor {
 	schema := json.RawMessage(t.Schema)
 	if !t.Usable || len(schema) == 0 {
 		schema = json.RawMessage(`{}`)
@@ -39,7 +39,7 @@ func descriptorOfAgent(t agents.AgentTool) tools.Descriptor {
 	}
 }
 
-func callOf(scope kv.Scope, r *loombridgev1.ToolRequest) (hand.Request, error) {
+func ToolRequest(scope kv.Scope, r *loombridgev1.ToolRequest) (hand.Request, error) {
 	args, err := eitherJSON("arguments", r.GetArgumentsJson(), r.GetArguments() != nil, structpb.NewStructValue(r.GetArguments()))
 	if err != nil {
 		return hand.Request{}, err
@@ -58,22 +58,23 @@ func eitherJSON(field, text string, given bool, value *structpb.Value) (json.Raw
 	return jsonOf(field, value)
 }
 
-// toolResponse converts an answer. The call has been made and recorded, so an
-// output too large to send is left out rather than refused: its blob has it.
-func toolResponse(a hand.Answer, form loombridgev1.JsonForm, limit int) *loombridgev1.ToolResponse {
+// ToolResponse converts an answer. The call has been made and recorded, so an
+// output too large to send is left out rather than refused: its blob has it. Public is
+// what an error may be called outside the server.
+func ToolResponse(a hand.Answer, form loombridgev1.JsonForm, limit int, public func(error) string) *loombridgev1.ToolResponse {
 	out := &loombridgev1.ToolResponse{
 		Success: a.Success, ErrorMessage: utf8Text(a.ErrorMessage), ErrorCode: errorCodeOf(a.ErrorCode),
 		OutputTruncated: a.Truncated, Observation: utf8Text(a.Observation),
 		Recorded: a.Recorded, Replayed: a.Replayed, OutputCollected: a.Collected,
 	}
 	if a.RecordError != nil {
-		out.RecordError = utf8Text(publicText(a.RecordError))
+		out.RecordError = utf8Text(public(a.RecordError))
 	}
 	if a.Blob != nil {
-		out.OutputBlob = blobInfoOf(*a.Blob)
+		out.OutputBlob = BlobInfo(*a.Blob)
 	}
 	if a.Step != nil {
-		out.Step = stepOf(*a.Step, a.Position, form)
+		out.Step = Step(*a.Step, a.Position, form)
 		out.Step.Inline = "" // the output says it already
 	}
 	setOutput(out, a.Output, form)
@@ -93,7 +94,7 @@ func setOutput(out *loombridgev1.ToolResponse, text json.RawMessage, form loombr
 	if len(text) == 0 {
 		return
 	}
-	if value, ok := pleasantValue(text, form); ok {
+	if value, ok := PleasantValue(text, form); ok {
 		out.OutputForm = &loombridgev1.ToolResponse_Output{Output: value}
 		return
 	}

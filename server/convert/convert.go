@@ -1,4 +1,4 @@
-package server
+package convert
 
 import (
 	"bytes"
@@ -114,12 +114,12 @@ const (
 	// types: each level takes three of theirs, and clients stop at 100.
 	maxPleasantDepth = 24
 	// maxPleasantBytes bounds its size, because it may grow tenfold on the way.
-	maxPleasantBytes = 256 * kib
+	maxPleasantBytes = 256 << 10
 )
 
-// pleasantValue is JSON as a Value, unless exact text was asked for or is all
+// PleasantValue is JSON as a Value, unless exact text was asked for or is all
 // that clients can take.
-func pleasantValue(text json.RawMessage, form loombridgev1.JsonForm) (*structpb.Value, bool) {
+func PleasantValue(text json.RawMessage, form loombridgev1.JsonForm) (*structpb.Value, bool) {
 	if asText(form) || len(text) > maxPleasantBytes || tools.Depth(text) > maxPleasantDepth {
 		return nil, false
 	}
@@ -129,7 +129,7 @@ func pleasantValue(text json.RawMessage, form loombridgev1.JsonForm) (*structpb.
 
 // pleasantStruct is the same for an object.
 func pleasantStruct(text json.RawMessage, form loombridgev1.JsonForm) (*structpb.Struct, bool) {
-	value, ok := pleasantValue(text, form)
+	value, ok := PleasantValue(text, form)
 	if !ok || value.GetStructValue() == nil {
 		return nil, false
 	}
@@ -144,8 +144,8 @@ func timeOf(t *timestamppb.Timestamp) time.Time {
 	return t.AsTime()
 }
 
-// timestampOf is unset for a zero time.
-func timestampOf(t time.Time) *timestamppb.Timestamp {
+// Timestamp is unset for a zero time.
+func Timestamp(t time.Time) *timestamppb.Timestamp {
 	if t.IsZero() {
 		return nil
 	}
@@ -168,5 +168,5 @@ func utf8Text(s string) string {
 	return strings.ToValidUTF8(s, "\uFFFD")
 }
 
-// clampInt32 keeps counts within their field.
-func clampInt32(n int) int32 { return int32(max(math.MinInt32, min(math.MaxInt32, n))) }
+// Int32 keeps counts within their field.
+func Int32(n int) int32 { return int32(max(math.MinInt32, min(math.MaxInt32, n))) }

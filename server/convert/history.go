@@ -1,4 +1,4 @@
-package server
+package convert
 
 import (
 	"cmp"
@@ -10,9 +10,9 @@ import (
 	loombridgev1 "github.com/loom-bridge/loom-bridge/proto/gen/loombridge/v1"
 )
 
-// configOf reads settings; what is unset stays zero. A preset without a policy
+// Config reads settings; what is unset stays zero. A preset without a policy
 // brings its policy along.
-func configOf(h *loombridgev1.HistorySettings) session.Config {
+func Config(h *loombridgev1.HistorySettings) session.Config {
 	c := session.Config{
 		Policy: policyToSet(h.GetPolicy()), Preset: h.GetPreset(),
 		ExpectedTurns: int(h.GetExpectedSteps()), ResultTokens: int(h.GetMaxResultTokens()),
@@ -48,26 +48,26 @@ func policyOf(name string) loombridgev1.HistoryPolicy {
 	return loombridgev1.HistoryPolicy_HISTORY_POLICY_LEDGER
 }
 
-// configuredOf writes the settings that hold.
-func configuredOf(c session.Config, ended bool) *loombridgev1.ConfigureSessionResponse {
+// Configured writes the settings that hold.
+func Configured(c session.Config, ended bool) *loombridgev1.ConfigureSessionResponse {
 	h := &loombridgev1.HistorySettings{
-		Policy: policyOf(c.Policy), Preset: c.Preset, Literal: c.Literal, ExpectedSteps: clampInt32(c.ExpectedTurns),
-		MaxResultTokens: clampInt32(cmp.Or(c.ResultTokens, history.DefaultResultTokens)),
+		Policy: policyOf(c.Policy), Preset: c.Preset, Literal: c.Literal, ExpectedSteps: Int32(c.ExpectedTurns),
+		MaxResultTokens: Int32(cmp.Or(c.ResultTokens, history.DefaultResultTokens)),
 	}
 	if c.Prices != (history.Prices{}) {
 		h.Prices = &loombridgev1.TokenPrices{Input: c.Prices.Input, CachedInput: c.Prices.CachedInput, CacheWrite: c.Prices.CacheWrite}
 	}
 	return &loombridgev1.ConfigureSessionResponse{
-		History: h, Model: c.Model, MaxTokens: clampInt32(c.MaxTokens), Ended: ended,
+		History: h, Model: c.Model, MaxTokens: Int32(c.MaxTokens), Ended: ended,
 	}
 }
 
 func promptReceiptOf(r assemble.Receipt) *loombridgev1.Receipt {
 	return &loombridgev1.Receipt{
 		PromptId: r.PromptID, Policy: r.Policy, Folds: foldsOf(r.Folds), Batch: batchOf(r.Batch),
-		StableTokens: clampInt32(r.StableTokens), StableBytes: r.StableBytes, SettledTokens: clampInt32(r.SettledTokens),
-		AppendOnlyTokens: clampInt32(r.AppendOnlyTokens), Cost: r.Cost, AppendOnlyCost: r.AppendOnlyCost,
-		Pressure: r.Pressure, ReserveTokens: clampInt32(r.ReserveTokens),
+		StableTokens: Int32(r.StableTokens), StableBytes: r.StableBytes, SettledTokens: Int32(r.SettledTokens),
+		AppendOnlyTokens: Int32(r.AppendOnlyTokens), Cost: r.Cost, AppendOnlyCost: r.AppendOnlyCost,
+		Pressure: r.Pressure, ReserveTokens: Int32(r.ReserveTokens),
 	}
 }
 
@@ -76,8 +76,8 @@ func foldsOf(folds []history.Fold) []*loombridgev1.FoldInfo {
 	for i := range folds {
 		f := &folds[i]
 		out[i] = &loombridgev1.FoldInfo{
-			Refs: RefRuns(f.Refs), Batch: int64(f.Batch), Tokens: clampInt32(f.Tokens), BeforeTokens: clampInt32(cmp.Or(f.Original, f.Before)),
-			Turns: clampInt32(f.Turns), Calls: clampInt32(f.Calls), Dense: f.Level > history.LevelLines,
+			Refs: RefRuns(f.Refs), Batch: int64(f.Batch), Tokens: Int32(f.Tokens), BeforeTokens: Int32(cmp.Or(f.Original, f.Before)),
+			Turns: Int32(f.Turns), Calls: Int32(f.Calls), Dense: f.Level > history.LevelLines,
 		}
 		if n := len(f.Spans); n > 0 {
 			out[i].FirstPosition, out[i].LastPosition = int64(f.Spans[0].First), int64(f.Spans[n-1].Last)
@@ -92,7 +92,7 @@ func batchOf(b *assemble.Batch) *loombridgev1.FoldBatch {
 	}
 	return &loombridgev1.FoldBatch{
 		Number: int64(b.Number), Reason: foldReasonOf(b.Reason), Refs: RefRuns(b.Refs),
-		BeforeTokens: clampInt32(b.Before), AfterTokens: clampInt32(b.After), BreakEvenSteps: b.BreakEven,
+		BeforeTokens: Int32(b.Before), AfterTokens: Int32(b.After), BreakEvenSteps: b.BreakEven,
 	}
 }
 
@@ -108,7 +108,7 @@ func foldReasonOf(r history.Reason) loombridgev1.FoldReason {
 	return loombridgev1.FoldReason_FOLD_REASON_UNSPECIFIED
 }
 
-func historyToCompact(scope kv.Scope, r *loombridgev1.CompactHistoryRequest) assemble.CompactRequest {
+func CompactRequest(scope kv.Scope, r *loombridgev1.CompactHistoryRequest) assemble.CompactRequest {
 	request := assemble.CompactRequest{
 		Scope: scope, SessionID: r.GetSessionId(), Text: true, KeepRecent: int(r.GetKeepRecent()),
 		Model: r.GetModel(), MaxTokens: int(r.GetMaxTokens()), DryRun: r.GetDryRun(),
@@ -127,9 +127,9 @@ func historyToCompact(scope kv.Scope, r *loombridgev1.CompactHistoryRequest) ass
 	return request
 }
 
-func compactionOf(c assemble.Compaction) *loombridgev1.CompactHistoryResponse {
+func Compaction(c assemble.Compaction) *loombridgev1.CompactHistoryResponse {
 	return &loombridgev1.CompactHistoryResponse{
-		Batch: batchOf(c.Batch), Folds: foldsOf(c.Folds), Text: utf8Text(c.Text), Tokens: tokenCountOf(c.Tokens),
+		Batch: batchOf(c.Batch), Folds: foldsOf(c.Folds), Text: utf8Text(c.Text), Tokens: TokenCount(c.Tokens),
 		SummaryProblem: c.SummaryProblem,
 	}
 }

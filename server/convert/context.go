@@ -1,4 +1,4 @@
-package server
+package convert
 
 import (
 	"encoding/json"
@@ -14,7 +14,7 @@ import (
 	"github.com/loom-bridge/loom-bridge/server/page"
 )
 
-func messagesToAppend(in []*loombridgev1.Message) []session.Message {
+func Messages(in []*loombridgev1.Message) []session.Message {
 	out := make([]session.Message, len(in))
 	for i, m := range in {
 		out[i] = session.Message{
@@ -47,10 +47,10 @@ func messagesOf(in []session.Message) []*loombridgev1.Message {
 	return out
 }
 
-func stepOf(s step.Step, position uint64, form loombridgev1.JsonForm) *loombridgev1.Step {
+func Step(s step.Step, position uint64, form loombridgev1.JsonForm) *loombridgev1.Step {
 	out := &loombridgev1.Step{
 		Id: s.ID(), ToolName: s.ToolName, Observation: utf8Text(s.Observation),
-		OutcomeRef: s.OutcomeRef, OutcomePath: s.OutcomePath, CreateTime: timestampOf(s.Time),
+		OutcomeRef: s.OutcomeRef, OutcomePath: s.OutcomePath, CreateTime: Timestamp(s.Time),
 		Success: s.Success(), Outcome: outcomeOf(s.Outcome), Thought: s.Thought, Error: utf8Text(s.Error),
 		Inline: utf8Text(s.Inline), SessionId: s.SessionID, TurnId: s.TurnID, CallId: s.CallID,
 		Position: int64(position), NeedsOffload: s.NeedsOffload(), Pinned: s.Pinned,
@@ -76,23 +76,23 @@ func outcomeOf(o step.Outcome) loombridgev1.StepOutcome {
 	return loombridgev1.StepOutcome_STEP_OUTCOME_UNKNOWN
 }
 
-func stepsOf(entries []session.Entry, form loombridgev1.JsonForm) []*loombridgev1.Step {
+func Steps(entries []session.Entry, form loombridgev1.JsonForm) []*loombridgev1.Step {
 	out := make([]*loombridgev1.Step, len(entries))
 	for i, e := range entries {
-		out[i] = stepOf(*e.Step, e.Position, form)
+		out[i] = Step(*e.Step, e.Position, form)
 	}
 	return out
 }
 
-// stepPage is the first page of found that has at most size steps and fits
+// StepPage is the first page of found that has at most size steps and fits
 // into limit bytes; the token leads to the rest.
-func stepPage(found []session.Entry, size, limit int, form loombridgev1.JsonForm) *loombridgev1.ListStepsResponse {
+func StepPage(found []session.Entry, size, limit int, form loombridgev1.JsonForm) *loombridgev1.ListStepsResponse {
 	out := &loombridgev1.ListStepsResponse{}
 	// The frame of a step in the page, and the token at its end.
 	const overhead = 64
 	used := 0
 	for i, e := range found {
-		one := stepOf(*e.Step, e.Position, form)
+		one := Step(*e.Step, e.Position, form)
 		used += proto.Size(one) + overhead
 		if i == size || (i > 0 && used > limit) {
 			out.NextPageToken = page.Token(found[i-1].Position)
@@ -106,7 +106,7 @@ func stepPage(found []session.Entry, size, limit int, form loombridgev1.JsonForm
 	return out
 }
 
-func tokenCountOf(c tokens.Count) *loombridgev1.TokenCount {
+func TokenCount(c tokens.Count) *loombridgev1.TokenCount {
 	certainty := loombridgev1.TokenCertainty_TOKEN_CERTAINTY_ESTIMATED
 	switch {
 	case c.Exact:
@@ -114,16 +114,16 @@ func tokenCountOf(c tokens.Count) *loombridgev1.TokenCount {
 	case c.Anchored:
 		certainty = loombridgev1.TokenCertainty_TOKEN_CERTAINTY_ANCHORED
 	}
-	return &loombridgev1.TokenCount{Tokens: clampInt32(c.Tokens), Counter: c.Counter, Certainty: certainty}
+	return &loombridgev1.TokenCount{Tokens: Int32(c.Tokens), Counter: c.Counter, Certainty: certainty}
 }
 
-// promptToAssemble bounds the prompt by what an answer can carry, so that a
+// AssembleRequest bounds the prompt by what an answer can carry, so that a
 // budget without end does not collect a history without end.
-func promptToAssemble(scope kv.Scope, r *loombridgev1.AssembleRequest, maxBytes int) assemble.Request {
+func AssembleRequest(scope kv.Scope, r *loombridgev1.AssembleRequest, maxBytes int) assemble.Request {
 	request := assemble.Request{
 		Scope: scope, SessionID: r.GetSessionId(), Goal: r.GetGoal(), Model: r.GetModel(), System: r.GetSystem(),
 		MaxTokens: int(r.GetMaxTokens()), MaxBytes: maxBytes, Format: assemble.Neutral,
-		DryRun: r.GetDryRun(), History: configOf(r.GetHistory()),
+		DryRun: r.GetDryRun(), History: Config(r.GetHistory()),
 	}
 	if r.GetFormat() == loombridgev1.PromptFormat_PROMPT_FORMAT_OPENAI_CHAT {
 		request.Format = assemble.OpenAIChat
@@ -131,13 +131,13 @@ func promptToAssemble(scope kv.Scope, r *loombridgev1.AssembleRequest, maxBytes 
 	return request
 }
 
-func promptOf(p assemble.Prompt) *loombridgev1.AssembleResponse {
+func Prompt(p assemble.Prompt) *loombridgev1.AssembleResponse {
 	out := &loombridgev1.AssembleResponse{
 		Messages: messagesOf(p.Messages), ToolsJson: string(p.ToolsJSON), OpenaiChatJson: string(p.OpenAIChatJSON),
-		Tokens: tokenCountOf(p.Tokens), PrefixSha256: p.PrefixSHA256, Receipt: promptReceiptOf(p.Receipt),
+		Tokens: TokenCount(p.Tokens), PrefixSha256: p.PrefixSHA256, Receipt: promptReceiptOf(p.Receipt),
 	}
 	for _, part := range p.Parts {
-		out.Parts = append(out.Parts, &loombridgev1.PromptPart{Name: part.Name, Tokens: clampInt32(part.Tokens)})
+		out.Parts = append(out.Parts, &loombridgev1.PromptPart{Name: part.Name, Tokens: Int32(part.Tokens)})
 	}
 	return out
 }

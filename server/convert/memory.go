@@ -1,4 +1,4 @@
-package server
+package convert
 
 import (
 	"encoding/json"
@@ -14,9 +14,9 @@ import (
 
 // The enums of the API have the domain's numbers, or zero for its default.
 
-// recordToSave converts a request or a draft. Metadata and importance have forms
+// Record converts a request or a draft. Metadata and importance have forms
 // that the interface can't tell apart.
-func recordToSave(r validate.Draft, metadata *structpb.Struct, importance *float64, pinned bool) (memory.Record, error) {
+func Record(r validate.Draft, metadata *structpb.Struct, importance *float64, pinned bool) (memory.Record, error) {
 	text := json.RawMessage(r.GetMetadataJson())
 	if metadata != nil {
 		var err error
@@ -38,41 +38,41 @@ func recordToSave(r validate.Draft, metadata *structpb.Struct, importance *float
 	}, nil
 }
 
-func draftRecord(r *loombridgev1.RecordDraft) (memory.Record, error) {
-	return recordToSave(r, r.GetMetadata(), r.Importance, r.GetPinned())
+func DraftRecord(r *loombridgev1.RecordDraft) (memory.Record, error) {
+	return Record(r, r.GetMetadata(), r.Importance, r.GetPinned())
 }
 
-func savedOf(r memory.Record) *loombridgev1.MemorySaveResponse {
+func Saved(r memory.Record) *loombridgev1.MemorySaveResponse {
 	return &loombridgev1.MemorySaveResponse{
-		Id: r.ID, CreateTime: timestampOf(r.CreateTime), ExpireTime: timestampOf(r.ExpireTime),
+		Id: r.ID, CreateTime: Timestamp(r.CreateTime), ExpireTime: Timestamp(r.ExpireTime),
 	}
 }
 
-// recordView is what of a record a caller wants to see.
-type recordView struct {
-	form       loombridgev1.JsonForm
-	embeddings bool
+// RecordView is what of a record a caller wants to see.
+type RecordView struct {
+	JSON       loombridgev1.JsonForm
+	Embeddings bool
 }
 
-func (v recordView) record(r memory.Record) *loombridgev1.Record {
+func (v RecordView) Record(r memory.Record) *loombridgev1.Record {
 	out := &loombridgev1.Record{
 		Id: r.ID, Text: r.Text, Key: r.Key, Kind: r.Kind, SessionId: r.SessionID, Author: r.Author,
-		EventTime: timestampOf(r.EventTime), CreateTime: timestampOf(r.CreateTime), ExpireTime: timestampOf(r.ExpireTime),
+		EventTime: Timestamp(r.EventTime), CreateTime: Timestamp(r.CreateTime), ExpireTime: Timestamp(r.ExpireTime),
 		Tags: r.Tags, Importance: r.Importance, Supersedes: r.Supersedes, SupersededBy: r.SupersededBy,
-		DerivedFrom: r.DerivedFrom, Origin: loombridgev1.Origin(r.Origin), Tier: clampInt32(r.Tier),
-		Version: r.Version, UpdateTime: timestampOf(r.UpdateTime), Pinned: r.Pinned,
+		DerivedFrom: r.DerivedFrom, Origin: loombridgev1.Origin(r.Origin), Tier: Int32(r.Tier),
+		Version: r.Version, UpdateTime: Timestamp(r.UpdateTime), Pinned: r.Pinned,
 		AgentId: r.SavedBy,
 	}
 	if r.SlidingTTL > 0 {
 		out.SlidingTtl = durationpb.New(r.SlidingTTL)
 	}
-	if v.embeddings {
+	if v.Embeddings {
 		out.Embedding, out.EmbeddingSpace = r.Embedding, r.EmbeddingSpace
 	}
 	if len(r.Metadata) == 0 {
 		return out
 	}
-	if object, ok := pleasantStruct(r.Metadata, v.form); ok {
+	if object, ok := pleasantStruct(r.Metadata, v.JSON); ok {
 		out.MetadataForm = &loombridgev1.Record_Metadata{Metadata: object}
 	} else {
 		out.MetadataForm = &loombridgev1.Record_MetadataJson{MetadataJson: string(r.Metadata)}
@@ -80,13 +80,13 @@ func (v recordView) record(r memory.Record) *loombridgev1.Record {
 	return out
 }
 
-func queryOf(r *loombridgev1.MemoryQueryRequest) memory.Query {
+func Query(r *loombridgev1.MemoryQueryRequest) memory.Query {
 	q := memory.Query{
 		Text: r.GetQuery(), Limit: int(r.GetLimit()), Filter: r.GetFilter(), MinScore: r.GetMinScore(),
 		MaxTokens: int(r.GetMaxTokens()), Expand: r.GetExpand(), Explain: r.GetExplain(), WithVectors: r.GetIncludeEmbeddings(),
 		Embedding: r.GetEmbedding(), EmbeddingSpace: r.GetEmbeddingSpace(),
 		RecencyWeight: r.GetRecencyWeight(), RecencyHalfLife: spanOf(r.GetRecencyHalfLife()),
-		ImportanceWeight: r.GetImportanceWeight(), Tiers: tiersOf(r.GetTiers()),
+		ImportanceWeight: r.GetImportanceWeight(), Tiers: Tiers(r.GetTiers()),
 	}
 	switch r.GetMode() {
 	case loombridgev1.QueryMode_QUERY_MODE_LEXICAL:
@@ -99,7 +99,7 @@ func queryOf(r *loombridgev1.MemoryQueryRequest) memory.Query {
 	return q
 }
 
-func tiersOf(tiers []int32) []int {
+func Tiers(tiers []int32) []int {
 	out := make([]int, len(tiers))
 	for i, tier := range tiers {
 		out[i] = int(tier)
@@ -107,11 +107,11 @@ func tiersOf(tiers []int32) []int {
 	return out
 }
 
-// hits converts the answer of a query; with owners, each hit says whose it is.
-func (v recordView) result(r memory.Result, owners bool) *loombridgev1.MemoryQueryResponse {
+// Result converts the answer of a query; with owners, each hit says whose it is.
+func (v RecordView) Result(r memory.Result, owners bool) *loombridgev1.MemoryQueryResponse {
 	out := &loombridgev1.MemoryQueryResponse{Receipt: receiptOf(r.Receipt)}
 	for _, hit := range r.Hits {
-		converted := &loombridgev1.MemoryHit{Record: v.record(hit.Record), Score: hit.Score, Explanation: explanationOf(hit.Explanation)}
+		converted := &loombridgev1.MemoryHit{Record: v.Record(hit.Record), Score: hit.Score, Explanation: explanationOf(hit.Explanation)}
 		if owners {
 			converted.Owner = ownerOf(hit.Scope)
 		}
@@ -140,24 +140,24 @@ func explanationOf(e *memory.Explanation) *loombridgev1.HitExplanation {
 
 func receiptOf(r memory.Receipt) *loombridgev1.QueryReceipt {
 	return &loombridgev1.QueryReceipt{
-		LexicalCandidates: clampInt32(r.LexicalCandidates), VectorCandidates: clampInt32(r.VectorCandidates),
-		Filtered: clampInt32(r.Filtered), Expired: clampInt32(r.Expired), Superseded: clampInt32(r.Superseded),
-		UnderMinScore: clampInt32(r.UnderMinScore), OverLimit: clampInt32(r.OverLimit), OverMaxTokens: clampInt32(r.OverMaxTokens),
-		OverMaxBytes: clampInt32(r.OverMaxBytes),
-		Tokens:       clampInt32(r.Tokens), VectorsScanned: clampInt32(r.VectorsScanned), VectorsRescored: clampInt32(r.VectorsRescored),
+		LexicalCandidates: Int32(r.LexicalCandidates), VectorCandidates: Int32(r.VectorCandidates),
+		Filtered: Int32(r.Filtered), Expired: Int32(r.Expired), Superseded: Int32(r.Superseded),
+		UnderMinScore: Int32(r.UnderMinScore), OverLimit: Int32(r.OverLimit), OverMaxTokens: Int32(r.OverMaxTokens),
+		OverMaxBytes: Int32(r.OverMaxBytes),
+		Tokens:       Int32(r.Tokens), VectorsScanned: Int32(r.VectorsScanned), VectorsRescored: Int32(r.VectorsRescored),
 		EmbeddingSpaces: r.EmbeddingSpaces, ExpandedWords: r.ExpandedWords,
 		Records: r.Records, IndexSequence: int64(r.IndexSequence), Degraded: r.Degraded, EmptyReason: loombridgev1.EmptyReason(r.Empty),
 	}
 }
 
-func statsOf(s memory.Stats) *loombridgev1.GetMemoryStatsResponse {
+func Stats(s memory.Stats) *loombridgev1.GetMemoryStatsResponse {
 	out := &loombridgev1.GetMemoryStatsResponse{
-		Records: s.Records, Words: s.Words, Sessions: s.Sessions, Unpacked: int64(s.Tail), Segments: clampInt32(s.Segments),
+		Records: s.Records, Words: s.Words, Sessions: s.Sessions, Unpacked: int64(s.Tail), Segments: Int32(s.Segments),
 		IndexSequence: int64(s.IndexSequence), EmbedderSpace: s.EmbedderSpace, Pending: s.Pending,
 	}
 	for _, space := range s.Spaces {
 		out.Spaces = append(out.Spaces, &loombridgev1.EmbeddingSpaceStats{
-			Name: space.Name, Dimension: clampInt32(space.Dimension), Vectors: int64(space.Count),
+			Name: space.Name, Dimension: Int32(space.Dimension), Vectors: int64(space.Count),
 		})
 	}
 	return out

@@ -1,4 +1,4 @@
-package server
+package convert
 
 import (
 	"cmp"
@@ -22,8 +22,8 @@ import (
 // anyObject is the schema of a tool that gives none.
 const anyObject = `{"type":"object"}`
 
-// registrationOf is what the directory keeps of a hello.
-func registrationOf(hello *loombridgev1.AttachHello) (agents.Registration, error) {
+// Registration is what the directory keeps of a hello.
+func Registration(hello *loombridgev1.AttachHello) (agents.Registration, error) {
 	r := agents.Registration{
 		Exclusive: true,
 		Topics:    make([]string, len(hello.GetTopics())), Tools: make([]agents.Tool, len(hello.GetTools())),
@@ -67,12 +67,12 @@ func schemaOf(field string, tool *loombridgev1.ProvidedTool, schemas *tools.Sche
 	return string(text), nil
 }
 
-func intervalOf(hello *loombridgev1.AttachHello) time.Duration {
+func Interval(hello *loombridgev1.AttachHello) time.Duration {
 	return cmp.Or(spanOf(hello.GetHeartbeatInterval()), validate.DefaultHeartbeat)
 }
 
-// toolCallOf is a call as the agent gets it.
-func toolCallOf(c agents.PushedCall, form loombridgev1.JsonForm) *loombridgev1.AttachToolCall {
+// AttachToolCall is a call as the agent gets it.
+func AttachToolCall(c agents.PushedCall, form loombridgev1.JsonForm) *loombridgev1.AttachToolCall {
 	out := &loombridgev1.AttachToolCall{CallId: c.ID, Name: c.Name, CallerId: c.CallerID, Headers: c.Headers}
 	if !c.Deadline.IsZero() {
 		out.Timeout = durationpb.New(max(time.Until(c.Deadline), 0))
@@ -85,9 +85,9 @@ func toolCallOf(c agents.PushedCall, form loombridgev1.JsonForm) *loombridgev1.A
 	return out
 }
 
-// toolResultOf is what the agent answered to a call. An output that is no JSON
+// ToolResult is what the agent answered to a call. An output that is no JSON
 // fails the call.
-func toolResultOf(r *loombridgev1.AttachToolResult) agents.Result {
+func ToolResult(r *loombridgev1.AttachToolResult) agents.Result {
 	if !r.GetSuccess() {
 		return agents.Failure(toolCodeOf(r.GetErrorCode()), r.GetErrorMessage())
 	}
@@ -117,8 +117,8 @@ func toolResultOf(r *loombridgev1.AttachToolResult) agents.Result {
 	return agents.Result{Status: agents.ResultOK, Output: string(text)}
 }
 
-// tooLarge fails a call that can't be passed on.
-func tooLarge(size, limit int) agents.Result {
+// TooLarge fails a call that can't be passed on.
+func TooLarge(size, limit int) agents.Result {
 	return agents.Failure(tools.TooLarge, fmt.Sprintf("the call of %d bytes exceeds %d", size, limit))
 }
 

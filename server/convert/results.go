@@ -1,4 +1,4 @@
-package server
+package convert
 
 import (
 	"encoding/base64"
@@ -13,7 +13,7 @@ import (
 	loombridgev1 "github.com/loom-bridge/loom-bridge/proto/gen/loombridge/v1"
 )
 
-func reportOf(scope kv.Scope, r *loombridgev1.RecordStepRequest) (hand.Recorded, error) {
+func Report(scope kv.Scope, r *loombridgev1.RecordStepRequest) (hand.Recorded, error) {
 	args, err := eitherJSON("arguments", r.GetArgumentsJson(), r.GetArguments() != nil, structpb.NewStructValue(r.GetArguments()))
 	if err != nil {
 		return hand.Recorded{}, err
@@ -103,17 +103,17 @@ func bytesBlock(kind string, b *loombridgev1.ResultBytes) map[string]any {
 
 func formOf(f step.Form) loombridgev1.ResultForm { return loombridgev1.ResultForm(f) }
 
-func viewOf(f loombridgev1.BlobForm) step.View { return step.View(f) }
+func BlobView(f loombridgev1.BlobForm) step.View { return step.View(f) }
 
-// recordedOf converts the answer to a report.
-func recordedOf(a hand.Answer) *loombridgev1.RecordStepResponse {
+// Recorded converts the answer to a report.
+func Recorded(a hand.Answer) *loombridgev1.RecordStepResponse {
 	out := &loombridgev1.RecordStepResponse{
-		Step:        stepOf(*a.Step, a.Position, loombridgev1.JsonForm_JSON_FORM_UNSPECIFIED),
+		Step:        Step(*a.Step, a.Position, loombridgev1.JsonForm_JSON_FORM_UNSPECIFIED),
 		Observation: utf8Text(a.Observation),
 		TaskId:      a.TaskID, Replayed: a.Replayed, OutputCollected: a.Collected,
 	}
 	if a.Blob != nil {
-		out.OutputBlob = blobInfoOf(*a.Blob)
+		out.OutputBlob = BlobInfo(*a.Blob)
 	}
 	return out
 }

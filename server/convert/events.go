@@ -1,17 +1,12 @@
-package server
+package convert
 
 import (
-	"context"
-	"fmt"
-
 	"github.com/loom-bridge/loom-bridge/bridge/events"
 	loombridgev1 "github.com/loom-bridge/loom-bridge/proto/gen/loombridge/v1"
-	"github.com/loom-bridge/loom-bridge/server/auth"
-	"github.com/loom-bridge/loom-bridge/server/validate"
 )
 
-// eventToEmit takes over the message's memory.
-func eventToEmit(r *loombridgev1.EmitRequest) (events.Event, error) {
+// Event takes over the message's memory.
+func Event(r *loombridgev1.EmitRequest) (events.Event, error) {
 	e := events.Event{
 		ID: r.GetEventId(), Topic: r.GetTopic(), Source: r.GetAgentId(), SessionID: r.GetSessionId(), Headers: r.GetHeaders(),
 		Type: r.GetType(), Tags: r.GetTags(),
@@ -28,37 +23,15 @@ func eventToEmit(r *loombridgev1.EmitRequest) (events.Event, error) {
 	return e, err
 }
 
-func emitOptionsOf(r *loombridgev1.EmitRequest) events.EmitOptions {
+func EmitOptions(r *loombridgev1.EmitRequest) events.EmitOptions {
 	return events.EmitOptions{
 		Volatile:  r.GetDelivery() == loombridgev1.Delivery_DELIVERY_VOLATILE,
 		RequestID: r.GetRequestId(),
 	}
 }
 
-// heard refuses an event that needs a listener and has none. For a durable one an
-// agent that will come back and listens then counts, too.
-func heard(bus Events, others Agents, tenant string, r *loombridgev1.EmitRequest, e events.Event) error {
-	if !r.GetNeedsListener() || bus.Heard(tenant, e) {
-		return nil
-	}
-	durable := r.GetDelivery() != loombridgev1.Delivery_DELIVERY_VOLATILE
-	if durable && others.Awaits(tenant, e.Topic) {
-		return nil
-	}
-	return fmt.Errorf("%w to the topic %q; it was not emitted", ErrNobodyListens, validate.Printable(e.Topic))
-}
-
-// readerOf says what the caller may read.
-func readerOf(ctx context.Context) *events.SubscribeOptions {
-	id, _ := auth.Of(ctx)
-	if id.OwnsAll() {
-		return nil
-	}
-	return &events.SubscribeOptions{Acts: id.Owns}
-}
-
-// selectionsOf converts topics that were checked.
-func selectionsOf(topics []*loombridgev1.TopicPosition) ([]events.Selection, error) {
+// Selections converts topics that were checked.
+func Selections(topics []*loombridgev1.TopicPosition) ([]events.Selection, error) {
 	selections := make([]events.Selection, len(topics))
 	for i, t := range topics {
 		pattern, err := events.ParsePattern(t.GetTopic())
@@ -86,7 +59,7 @@ func qosOf(q loombridgev1.QualityOfService) events.QoS {
 	return events.Batched
 }
 
-func topicPositionsOf(positions []events.Position) []*loombridgev1.TopicPosition {
+func TopicPositions(positions []events.Position) []*loombridgev1.TopicPosition {
 	topics := make([]*loombridgev1.TopicPosition, len(positions))
 	for i, p := range positions {
 		topics[i] = &loombridgev1.TopicPosition{Topic: p.Topic}

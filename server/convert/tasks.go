@@ -1,4 +1,4 @@
-package server
+package convert
 
 import (
 	"encoding/json"
@@ -34,12 +34,12 @@ func taskOf(t *loombridgev1.Task) (*session.Task, error) {
 			return nil, err
 		}
 	}
-	return &out, checkTask("task", &out)
+	return &out, CheckTask("task", &out)
 }
 
-// checkTask is the domain's own check, with the place of the task in front of its
+// CheckTask is the domain's own check, with the place of the task in front of its
 // field.
-func checkTask(within string, t *session.Task) error {
+func CheckTask(within string, t *session.Task) error {
 	err := t.Check()
 	if bad, ok := errors.AsType[*invalid.Error](err); ok {
 		return validate.Refuse(within+"."+bad.Field, bad.Problem)
@@ -47,11 +47,11 @@ func checkTask(within string, t *session.Task) error {
 	return err
 }
 
-// taskMessage is the inverse of taskOf.
-func taskMessage(t session.Task, form loombridgev1.JsonForm) *loombridgev1.Task {
+// Task is the inverse of taskOf.
+func Task(t session.Task, form loombridgev1.JsonForm) *loombridgev1.Task {
 	out := &loombridgev1.Task{
 		TaskId: t.ID, Action: t.Action, SourceAgent: t.SourceAgent, TargetAgent: t.TargetAgent, ParentTaskId: t.ParentTaskID,
-		Result: utf8Text(t.Result), Tags: t.Tags, Importance: proto.Float64(t.Importance), CreateTime: timestampOf(t.CreateTime),
+		Result: utf8Text(t.Result), Tags: t.Tags, Importance: proto.Float64(t.Importance), CreateTime: Timestamp(t.CreateTime),
 	}
 	if len(t.Parameters) == 0 {
 		return out
