@@ -67,6 +67,7 @@ func schemaOf(field string, tool *loombridgev1.ProvidedTool, schemas *tools.Sche
 	return string(text), nil
 }
 
+// Interval is how often an agent says that it is alive.
 func Interval(hello *loombridgev1.AttachHello) time.Duration {
 	return cmp.Or(spanOf(hello.GetHeartbeatInterval()), validate.DefaultHeartbeat)
 }

@@ -4,12 +4,12 @@ import (
 	"google.golang.org/protobuf/proto"
 	"google.golang.org/protobuf/types/known/durationpb"
 
-	"github.com/loom-bridge/loom-bridge/server/page"
-
 	"github.com/loom-bridge/loom-bridge/context/blob"
 	loombridgev1 "github.com/loom-bridge/loom-bridge/proto/gen/loombridge/v1"
+	"github.com/loom-bridge/loom-bridge/server/page"
 )
 
+// BlobInfo describes a blob.
 func BlobInfo(e blob.Entry) *loombridgev1.BlobInfo {
 	out := &loombridgev1.BlobInfo{
 		Ref: e.Ref, Path: e.Path, Size: e.Size, Kind: e.Kind, StepId: e.StepID, SessionId: e.SessionID,
@@ -28,6 +28,7 @@ func BlobInfo(e blob.Entry) *loombridgev1.BlobInfo {
 	return out
 }
 
+// BlobTier is the tier that a request names; without one it is the working tier.
 func BlobTier(t loombridgev1.BlobTier) blob.Tier {
 	switch t {
 	case loombridgev1.BlobTier_BLOB_TIER_SHORT_TERM:
@@ -48,6 +49,7 @@ func tierToSend(t blob.Tier) loombridgev1.BlobTier {
 	return loombridgev1.BlobTier_BLOB_TIER_WORKING
 }
 
+// BlobFilter is which blobs a listing shows.
 func BlobFilter(r *loombridgev1.ListBlobsRequest) blob.Filter {
 	return blob.Filter{
 		SessionID: r.GetSessionId(), StepID: r.GetStepId(), Kind: r.GetKind(), Category: r.GetCategory(),
@@ -90,6 +92,7 @@ func Pattern(r *loombridgev1.SearchBlobsRequest) (*blob.Pattern, error) {
 	return nil, nil
 }
 
+// Match is one line that a search found.
 func Match(m blob.Match) *loombridgev1.BlobMatch {
 	return &loombridgev1.BlobMatch{
 		Line: m.Line, Offset: m.Offset, Length: m.Length, Text: utf8Text(string(m.Text)), TextOffset: m.TextOffset,
@@ -116,6 +119,7 @@ func Found(r blob.Results) []*loombridgev1.SearchBlobsResponse {
 	return out
 }
 
+// Collected tells what a collection deleted and what it kept.
 func Collected(c blob.Collected) *loombridgev1.CollectGarbageResponse {
 	return &loombridgev1.CollectGarbageResponse{
 		DeletedCount: c.Entries, FreedBytes: c.Bytes, DeletedRefs: c.Refs,

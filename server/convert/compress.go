@@ -7,6 +7,7 @@ import (
 	loombridgev1 "github.com/loom-bridge/loom-bridge/proto/gen/loombridge/v1"
 )
 
+// CompressRequest is the result of a tool that is to be compressed.
 func CompressRequest(scope kv.Scope, r *loombridgev1.CompressResultRequest) hand.CompressRequest {
 	return hand.CompressRequest{
 		Scope: scope, SessionID: r.GetSessionId(), CallID: r.GetToolCallId(),
@@ -30,6 +31,7 @@ func hintOf(h loombridgev1.CompressHint) compress.Hint {
 	return compress.HintNormal
 }
 
+// Compressed is the compressed result, with the blob that has the whole one.
 func Compressed(a hand.CompressAnswer) *loombridgev1.CompressResultResponse {
 	out := &loombridgev1.CompressResultResponse{
 		Content: utf8Text(a.Text), Compressed: a.Shortened, Strategy: string(a.Strategy), OriginalChars: int64(a.Chars),

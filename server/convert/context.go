@@ -14,6 +14,7 @@ import (
 	"github.com/loom-bridge/loom-bridge/server/page"
 )
 
+// Messages are the messages to append to a log.
 func Messages(in []*loombridgev1.Message) []session.Message {
 	out := make([]session.Message, len(in))
 	for i, m := range in {
@@ -47,6 +48,7 @@ func messagesOf(in []session.Message) []*loombridgev1.Message {
 	return out
 }
 
+// Step writes a step of the log that stands at a position.
 func Step(s step.Step, position uint64, form loombridgev1.JsonForm) *loombridgev1.Step {
 	out := &loombridgev1.Step{
 		Id: s.ID(), ToolName: s.ToolName, Observation: utf8Text(s.Observation),
@@ -76,6 +78,7 @@ func outcomeOf(o step.Outcome) loombridgev1.StepOutcome {
 	return loombridgev1.StepOutcome_STEP_OUTCOME_UNKNOWN
 }
 
+// Steps writes entries of the log, all of which are steps.
 func Steps(entries []session.Entry, form loombridgev1.JsonForm) []*loombridgev1.Step {
 	out := make([]*loombridgev1.Step, len(entries))
 	for i, e := range entries {
@@ -106,6 +109,7 @@ func StepPage(found []session.Entry, size, limit int, form loombridgev1.JsonForm
 	return out
 }
 
+// TokenCount is a count with how certain it is.
 func TokenCount(c tokens.Count) *loombridgev1.TokenCount {
 	certainty := loombridgev1.TokenCertainty_TOKEN_CERTAINTY_ESTIMATED
 	switch {
@@ -131,6 +135,7 @@ func AssembleRequest(scope kv.Scope, r *loombridgev1.AssembleRequest, maxBytes i
 	return request
 }
 
+// Prompt is an assembled prompt with its receipt.
 func Prompt(p assemble.Prompt) *loombridgev1.AssembleResponse {
 	out := &loombridgev1.AssembleResponse{
 		Messages: messagesOf(p.Messages), ToolsJson: string(p.ToolsJSON), OpenaiChatJson: string(p.OpenAIChatJSON),

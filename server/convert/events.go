@@ -23,6 +23,7 @@ func Event(r *loombridgev1.EmitRequest) (events.Event, error) {
 	return e, err
 }
 
+// EmitOptions says how an event is to be emitted.
 func EmitOptions(r *loombridgev1.EmitRequest) events.EmitOptions {
 	return events.EmitOptions{
 		Volatile:  r.GetDelivery() == loombridgev1.Delivery_DELIVERY_VOLATILE,
@@ -59,6 +60,7 @@ func qosOf(q loombridgev1.QualityOfService) events.QoS {
 	return events.Batched
 }
 
+// TopicPositions tells where a subscription stands in each topic.
 func TopicPositions(positions []events.Position) []*loombridgev1.TopicPosition {
 	topics := make([]*loombridgev1.TopicPosition, len(positions))
 	for i, p := range positions {

@@ -108,6 +108,7 @@ func foldReasonOf(r history.Reason) loombridgev1.FoldReason {
 	return loombridgev1.FoldReason_FOLD_REASON_UNSPECIFIED
 }
 
+// CompactRequest says which history is to be compacted, and into what.
 func CompactRequest(scope kv.Scope, r *loombridgev1.CompactHistoryRequest) assemble.CompactRequest {
 	request := assemble.CompactRequest{
 		Scope: scope, SessionID: r.GetSessionId(), Text: true, KeepRecent: int(r.GetKeepRecent()),
@@ -127,6 +128,7 @@ func CompactRequest(scope kv.Scope, r *loombridgev1.CompactHistoryRequest) assem
 	return request
 }
 
+// Compaction tells what was folded, or is the history as text.
 func Compaction(c assemble.Compaction) *loombridgev1.CompactHistoryResponse {
 	return &loombridgev1.CompactHistoryResponse{
 		Batch: batchOf(c.Batch), Folds: foldsOf(c.Folds), Text: utf8Text(c.Text), Tokens: TokenCount(c.Tokens),

@@ -38,10 +38,12 @@ func Record(r validate.Draft, metadata *structpb.Struct, importance *float64, pi
 	}, nil
 }
 
+// DraftRecord is the record of a draft.
 func DraftRecord(r *loombridgev1.RecordDraft) (memory.Record, error) {
 	return Record(r, r.GetMetadata(), r.Importance, r.GetPinned())
 }
 
+// Saved tells of a record that was saved.
 func Saved(r memory.Record) *loombridgev1.MemorySaveResponse {
 	return &loombridgev1.MemorySaveResponse{
 		Id: r.ID, CreateTime: Timestamp(r.CreateTime), ExpireTime: Timestamp(r.ExpireTime),
@@ -49,11 +51,13 @@ func Saved(r memory.Record) *loombridgev1.MemorySaveResponse {
 }
 
 // RecordView is what of a record a caller wants to see.
+// RecordView is what of a record a caller wants to see.
 type RecordView struct {
 	JSON       loombridgev1.JsonForm
 	Embeddings bool
 }
 
+// Record writes a record as far as it is wanted.
 func (v RecordView) Record(r memory.Record) *loombridgev1.Record {
 	out := &loombridgev1.Record{
 		Id: r.ID, Text: r.Text, Key: r.Key, Kind: r.Kind, SessionId: r.SessionID, Author: r.Author,
@@ -80,6 +84,7 @@ func (v RecordView) Record(r memory.Record) *loombridgev1.Record {
 	return out
 }
 
+// Query is what memory is asked for.
 func Query(r *loombridgev1.MemoryQueryRequest) memory.Query {
 	q := memory.Query{
 		Text: r.GetQuery(), Limit: int(r.GetLimit()), Filter: r.GetFilter(), MinScore: r.GetMinScore(),
@@ -99,6 +104,7 @@ func Query(r *loombridgev1.MemoryQueryRequest) memory.Query {
 	return q
 }
 
+// Tiers are the numbers of tiers.
 func Tiers(tiers []int32) []int {
 	out := make([]int, len(tiers))
 	for i, tier := range tiers {
@@ -150,6 +156,7 @@ func receiptOf(r memory.Receipt) *loombridgev1.QueryReceipt {
 	}
 }
 
+// Stats are the counts of one memory.
 func Stats(s memory.Stats) *loombridgev1.GetMemoryStatsResponse {
 	out := &loombridgev1.GetMemoryStatsResponse{
 		Records: s.Records, Words: s.Words, Sessions: s.Sessions, Unpacked: int64(s.Tail), Segments: Int32(s.Segments),

@@ -13,6 +13,7 @@ import (
 	loombridgev1 "github.com/loom-bridge/loom-bridge/proto/gen/loombridge/v1"
 )
 
+// Report is a call that the caller ran itself, with its result.
 func Report(scope kv.Scope, r *loombridgev1.RecordStepRequest) (hand.Recorded, error) {
 	args, err := eitherJSON("arguments", r.GetArgumentsJson(), r.GetArguments() != nil, structpb.NewStructValue(r.GetArguments()))
 	if err != nil {
@@ -103,6 +104,7 @@ func bytesBlock(kind string, b *loombridgev1.ResultBytes) map[string]any {
 
 func formOf(f step.Form) loombridgev1.ResultForm { return loombridgev1.ResultForm(f) }
 
+// BlobView is the form in which a result is read.
 func BlobView(f loombridgev1.BlobForm) step.View { return step.View(f) }
 
 // Recorded converts the answer to a report.

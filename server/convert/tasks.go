@@ -4,14 +4,13 @@ import (
 	"encoding/json"
 	"errors"
 
-	loombridgev1 "github.com/loom-bridge/loom-bridge/proto/gen/loombridge/v1"
-	"github.com/loom-bridge/loom-bridge/server/validate"
-
 	"google.golang.org/protobuf/proto"
 	"google.golang.org/protobuf/types/known/structpb"
 
 	"github.com/loom-bridge/loom-bridge/context/session"
 	"github.com/loom-bridge/loom-bridge/memory/kv/invalid"
+	loombridgev1 "github.com/loom-bridge/loom-bridge/proto/gen/loombridge/v1"
+	"github.com/loom-bridge/loom-bridge/server/validate"
 )
 
 // taskOf converts a task; nil without one. What the domain refuses is a violation

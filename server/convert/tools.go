@@ -13,6 +13,7 @@ import (
 	loombridgev1 "github.com/loom-bridge/loom-bridge/proto/gen/loombridge/v1"
 )
 
+// Descriptor describes a tool.
 func Descriptor(d tools.Descriptor, form loombridgev1.JsonForm) *loombridgev1.ToolDescriptor {
 	out := &loombridgev1.ToolDescriptor{
 		Name: d.Name, Description: d.Description, Level: Int32(d.Level),
@@ -39,6 +40,7 @@ func AgentDescriptor(t agents.AgentTool) tools.Descriptor {
 	}
 }
 
+// ToolRequest is the call of a tool.
 func ToolRequest(scope kv.Scope, r *loombridgev1.ToolRequest) (hand.Request, error) {
 	args, err := eitherJSON("arguments", r.GetArgumentsJson(), r.GetArguments() != nil, structpb.NewStructValue(r.GetArguments()))
 	if err != nil {

@@ -62,6 +62,7 @@ func (c *checker) session(sessionID string) {
 
 func (c *checker) request(requestID string) { c.text("request_id", requestID, MaxIDBytes) }
 
+// ToolRequest checks what BridgeService.Tool is asked.
 func ToolRequest(r *loombridgev1.ToolRequest) error {
 	var c checker
 	c.agent(r.GetAgentId())
@@ -77,6 +78,7 @@ func ToolRequest(r *loombridgev1.ToolRequest) error {
 	return c.err()
 }
 
+// ListToolsRequest checks what ToolService.ListTools is asked.
 func ListToolsRequest(r *loombridgev1.ListToolsRequest) error {
 	var c checker
 	c.agent(r.GetAgentId())
@@ -93,6 +95,7 @@ func ListToolsRequest(r *loombridgev1.ListToolsRequest) error {
 	return c.err()
 }
 
+// EmitRequest checks what BridgeService.Emit is asked.
 func EmitRequest(r *loombridgev1.EmitRequest) error {
 	var c checker
 	c.emit(r)
@@ -115,6 +118,7 @@ func (c *checker) emit(r *loombridgev1.EmitRequest) {
 	}
 }
 
+// SubscribeRequest checks what EventService.Subscribe is asked.
 func SubscribeRequest(r *loombridgev1.SubscribeRequest) error {
 	var c checker
 	c.agent(r.GetAgentId())
@@ -126,6 +130,7 @@ func SubscribeRequest(r *loombridgev1.SubscribeRequest) error {
 	return c.err()
 }
 
+// HealthCheckRequest checks the name of a service whose health is asked for.
 func HealthCheckRequest(r *grpc_health_v1.HealthCheckRequest) error {
 	var c checker
 	c.text("service", r.GetService(), maxServiceBytes)
