@@ -43,7 +43,6 @@ type attachment struct {
 	stream   attachStream
 	events   Events
 	agents   Agents
-	tasks    Tasks
 	log      *slog.Logger
 	now      func() time.Time
 	tenant   string
@@ -116,7 +115,7 @@ func (s *bridgeService) attach(stream attachStream, hello *loombridgev1.AttachHe
 		return nil, within("hello", err)
 	}
 	a := &attachment{
-		stream: stream, events: s.events, agents: s.agents, tasks: s.tasks, log: s.log, now: s.now,
+		stream: stream, events: s.events, agents: s.agents, log: s.log, now: s.now,
 		tenant: scope.Tenant, agentID: hello.GetAgentId(), session: hello.GetSessionId(),
 		interval: convert.Interval(hello), before: s.events.Now(), pending: newPending(s.shares.Requests, share.Owner{Tenant: scope.Tenant, Agent: hello.GetAgentId()}), topics: topicSet{},
 		framer: framer{form: hello.GetJsonForm(), limit: s.limits.MaxSendBytes, log: s.log},

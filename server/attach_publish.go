@@ -4,7 +4,6 @@ import (
 	"context"
 
 	"github.com/loom-bridge/loom-bridge/bridge/events"
-	"github.com/loom-bridge/loom-bridge/memory/kv"
 	loombridgev1 "github.com/loom-bridge/loom-bridge/proto/gen/loombridge/v1"
 	"github.com/loom-bridge/loom-bridge/server/convert"
 	"github.com/loom-bridge/loom-bridge/server/validate"
@@ -89,9 +88,6 @@ func (e *emitter) emit(ctx context.Context, a *attachment, batch []publication) 
 	for i := range batch {
 		bytes += batch[i].size
 		if batch[i].refused == nil {
-			a.addTask(ctx, &batch[i])
-		}
-		if batch[i].refused == nil {
 			e.events, e.opts = append(e.events, batch[i].event), append(e.opts, batch[i].opts)
 		}
 	}
@@ -108,13 +104,6 @@ func (e *emitter) emit(ctx context.Context, a *attachment, batch []publication) 
 	}
 	a.pending.answer(e.answers, len(batch)-len(e.answers), bytes)
 	e.events, e.opts, e.answers = reuse(e.events), reuse(e.opts), reuse(e.answers)
-}
-
-// addTask adds the task that a publish is, or refuses the publish.
-func (a *attachment) addTask(ctx context.Context, one *publication) {
-	if err := addTask(ctx, a.tasks, kv.AgentScope(a.tenant, a.agentID), one.event, &one.opts); err != nil {
-		one.refused = a.errorOf(ctx, within("publish.event", err))
-	}
 }
 
 // answer adds what the agent is told of one publish, unless it wants to hear of

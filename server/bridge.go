@@ -46,7 +46,6 @@ type bridgeService struct {
 	memory Memory
 	hand   Hand
 	events Events
-	tasks  Tasks
 	agents Agents
 	limits Limits
 	shares *Shares
@@ -190,11 +189,7 @@ func (s *bridgeService) Emit(ctx context.Context, r *loombridgev1.EmitRequest) (
 	if err := heard(s.events, s.agents, scope.Tenant, r, event); err != nil {
 		return nil, err
 	}
-	opts := convert.EmitOptions(r)
-	if err := addTask(ctx, s.tasks, scope, event, &opts); err != nil {
-		return nil, err
-	}
-	taken, err := s.events.Emit(ctx, scope.Tenant, event, opts)
+	taken, err := s.events.Emit(ctx, scope.Tenant, event, convert.EmitOptions(r))
 	if err != nil {
 		return nil, err
 	}

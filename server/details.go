@@ -16,6 +16,7 @@ import (
 	"github.com/loom-bridge/loom-bridge/context/blob"
 	"github.com/loom-bridge/loom-bridge/context/session"
 	"github.com/loom-bridge/loom-bridge/memory"
+	"github.com/loom-bridge/loom-bridge/memory/filter"
 	"github.com/loom-bridge/loom-bridge/memory/kv"
 	"github.com/loom-bridge/loom-bridge/memory/kv/invalid"
 	"github.com/loom-bridge/loom-bridge/memory/vector"
@@ -64,7 +65,7 @@ func fieldOf(err error) (field, problem string) {
 	if e, ok := errors.AsType[*invalid.Error](err); ok {
 		return e.Field, e.Problem
 	}
-	if e, ok := errors.AsType[*memory.FilterError](err); ok {
+	if e, ok := errors.AsType[*filter.Error](err); ok {
 		return "filter", e.Problem
 	}
 	if e, ok := errors.AsType[*vector.DimensionError](err); ok {
@@ -138,7 +139,7 @@ func detailsOf(err error) map[string]string {
 		number("total_tokens", e.TotalTokens)
 		number("max_tokens", e.MaxTokens)
 	}
-	if e, ok := errors.AsType[*memory.FilterError](err); ok {
+	if e, ok := errors.AsType[*filter.Error](err); ok {
 		number("offset", e.Offset)
 	}
 	if e, ok := errors.AsType[*blob.QuotaError](err); ok {

@@ -16,7 +16,7 @@ import (
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
 
-	"github.com/loom-bridge/loom-bridge/bridge/events"
+	"github.com/loom-bridge/loom-bridge/bridge/topics"
 	"github.com/loom-bridge/loom-bridge/context/blob"
 	"github.com/loom-bridge/loom-bridge/memory/kv"
 	loombridgev1 "github.com/loom-bridge/loom-bridge/proto/gen/loombridge/v1"
@@ -25,7 +25,7 @@ import (
 // domainPackages are those whose errors handlers can meet. Engines wrap the
 // errors of kv.
 var domainPackages = []string{
-	"../memory", "../memory/kv", "../memory/vector", "../context/session", "../context/blob", "../context/step", "../context/tokens",
+	"../memory", "../memory/filter", "../memory/kv", "../memory/vector", "../context/session", "../context/blob", "../context/step", "../context/tokens",
 	"../context/history", "../context/compress", "../context/assemble", "../bridge/tools", "../bridge/native", "../bridge/hand", "../bridge/events", "../bridge/agents", ".", "auth", "validate",
 }
 
@@ -158,7 +158,7 @@ func TestClassify(t *testing.T) {
 		{"full queue", t.Context(), &kv.LimitError{What: "queue", Limit: 1}, codes.Unavailable, "OVERLOADED"},
 		{"large value", t.Context(), &kv.LimitError{What: "value", Limit: 1}, codes.ResourceExhausted, "TOO_LARGE"},
 		{"damaged blob", t.Context(), &blob.DamagedError{Ref: "x"}, codes.DataLoss, "BLOB_DAMAGED"},
-		{"reserved topic", t.Context(), &events.ReservedTopicError{Topic: "execute"}, codes.InvalidArgument, "RESERVED_TOPIC"},
+		{"reserved topic", t.Context(), &topics.ReservedError{Topic: "execute"}, codes.InvalidArgument, "RESERVED_TOPIC"},
 		{"cancelled", t.Context(), context.Canceled, codes.Canceled, "CANCELLED"},
 		{"cancelled by the shutdown", stopping, context.Canceled, codes.Unavailable, "SHUTTING_DOWN"},
 		{"deadline around a store error", t.Context(), errors.Join(kv.ErrClosed, context.DeadlineExceeded), codes.DeadlineExceeded, "DEADLINE_EXCEEDED"},

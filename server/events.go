@@ -6,6 +6,8 @@ import (
 	"log/slog"
 	"time"
 
+	"github.com/loom-bridge/loom-bridge/bridge/topics"
+
 	"google.golang.org/grpc"
 
 	"github.com/loom-bridge/loom-bridge/bridge/events"
@@ -86,5 +88,5 @@ func readerOf(ctx context.Context) *events.SubscribeOptions {
 	if id.OwnsAll() {
 		return nil
 	}
-	return &events.SubscribeOptions{Acts: id.Owns}
+	return &events.SubscribeOptions{MayRead: topics.ReadableBy(id.Owns)}
 }

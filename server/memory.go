@@ -8,6 +8,7 @@ import (
 
 	"github.com/loom-bridge/loom-bridge/memory"
 	"github.com/loom-bridge/loom-bridge/memory/kv"
+	"github.com/loom-bridge/loom-bridge/memory/record"
 	loombridgev1 "github.com/loom-bridge/loom-bridge/proto/gen/loombridge/v1"
 	"github.com/loom-bridge/loom-bridge/server/auth"
 	"github.com/loom-bridge/loom-bridge/server/convert"
@@ -16,13 +17,13 @@ import (
 
 // Memory is what the handlers need of long-term memory.
 type Memory interface {
-	Save(ctx context.Context, scope kv.Scope, r memory.Record, requestID string) (memory.Record, error)
-	SaveBatch(ctx context.Context, scope kv.Scope, rs []memory.Record, requestID string) ([]memory.Record, error)
-	Update(ctx context.Context, scope kv.Scope, u memory.Update, requestID string) (memory.Record, error)
+	Save(ctx context.Context, scope kv.Scope, r record.Record, requestID string) (record.Record, error)
+	SaveBatch(ctx context.Context, scope kv.Scope, rs []record.Record, requestID string) ([]record.Record, error)
+	Update(ctx context.Context, scope kv.Scope, u memory.Update, requestID string) (record.Record, error)
 	Delete(ctx context.Context, scope kv.Scope, d memory.Deletion, requestID string) (memory.Deleted, error)
 	QueryScopes(ctx context.Context, scopes []kv.Scope, q memory.Query) (memory.Result, error)
-	Get(ctx context.Context, scope kv.Scope, id string) (memory.Record, error)
-	GetByKey(ctx context.Context, scope kv.Scope, key string) (memory.Record, error)
+	Get(ctx context.Context, scope kv.Scope, id string) (record.Record, error)
+	GetByKey(ctx context.Context, scope kv.Scope, key string) (record.Record, error)
 	List(ctx context.Context, scope kv.Scope, l memory.Listing) (memory.Page, error)
 	Reembed(ctx context.Context, scope kv.Scope, progress func(space string, done, total int64) error) error
 	Stats(ctx context.Context, scope kv.Scope) (memory.Stats, error)
@@ -138,7 +139,7 @@ func (s *memoryService) BatchSave(ctx context.Context, r *loombridgev1.BatchSave
 	if err != nil {
 		return nil, err
 	}
-	records := make([]memory.Record, len(r.GetRecords()))
+	records := make([]record.Record, len(r.GetRecords()))
 	for i, draft := range r.GetRecords() {
 		if records[i], err = convert.DraftRecord(draft); err != nil {
 			return nil, &memory.BatchError{Index: i, Err: err}

@@ -6,9 +6,9 @@ import (
 	"errors"
 	"math"
 	"strconv"
-	"strings"
 	"time"
-	"unicode/utf8"
+
+	"github.com/loom-bridge/loom-bridge/context/text"
 
 	"google.golang.org/protobuf/types/known/durationpb"
 	"google.golang.org/protobuf/types/known/structpb"
@@ -160,13 +160,8 @@ func spanOf(d *durationpb.Duration) time.Duration {
 	return d.AsDuration()
 }
 
-// utf8Text makes text from outside, such as a file name, fit for protobuf.
-func utf8Text(s string) string {
-	if utf8.ValidString(s) { // nearly always, and several times faster
-		return s
-	}
-	return strings.ToValidUTF8(s, "\uFFFD")
-}
-
 // Int32 keeps counts within their field.
 func Int32(n int) int32 { return int32(max(math.MinInt32, min(math.MaxInt32, n))) }
+
+// utf8Text makes text from outside, such as a file name, fit for protobuf.
+func utf8Text(s string) string { return text.Valid(s) }

@@ -15,7 +15,7 @@ import (
 	"github.com/loom-bridge/loom-bridge/bridge/tools"
 	"github.com/loom-bridge/loom-bridge/context/session"
 	"github.com/loom-bridge/loom-bridge/context/step"
-	"github.com/loom-bridge/loom-bridge/memory"
+	"github.com/loom-bridge/loom-bridge/memory/record"
 	loombridgev1 "github.com/loom-bridge/loom-bridge/proto/gen/loombridge/v1"
 	"github.com/loom-bridge/loom-bridge/server/page"
 	"github.com/loom-bridge/loom-bridge/server/validate"
@@ -109,8 +109,8 @@ func TestEnumsAgree(t *testing.T) {
 		}
 	}
 	for name, number := range loombridgev1.Origin_value {
-		if want := strings.ToLower(strings.TrimPrefix(name, "ORIGIN_")); number != 0 && memory.Origin(number).String() != want {
-			t.Errorf("%s is %v", name, memory.Origin(number))
+		if want := strings.ToLower(strings.TrimPrefix(name, "ORIGIN_")); number != 0 && record.Origin(number).String() != want {
+			t.Errorf("%s is %v", name, record.Origin(number))
 		}
 	}
 	for outcome, want := range map[step.Outcome]string{step.Succeeded: "SUCCEEDED", step.Failed: "FAILED", step.Unknown: "UNKNOWN"} {

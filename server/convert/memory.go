@@ -8,6 +8,7 @@ import (
 
 	"github.com/loom-bridge/loom-bridge/memory"
 	"github.com/loom-bridge/loom-bridge/memory/kv"
+	"github.com/loom-bridge/loom-bridge/memory/record"
 	loombridgev1 "github.com/loom-bridge/loom-bridge/proto/gen/loombridge/v1"
 	"github.com/loom-bridge/loom-bridge/server/validate"
 )
@@ -16,41 +17,40 @@ import (
 
 // Record converts a request or a draft. Metadata and importance have forms
 // that the interface can't tell apart.
-func Record(r validate.Draft, metadata *structpb.Struct, importance *float64, pinned bool) (memory.Record, error) {
+func Record(r validate.Draft, metadata *structpb.Struct, importance *float64, pinned bool) (record.Record, error) {
 	text := json.RawMessage(r.GetMetadataJson())
 	if metadata != nil {
 		var err error
 		if text, err = jsonOf("metadata", structpb.NewStructValue(metadata)); err != nil {
-			return memory.Record{}, err
+			return record.Record{}, err
 		}
 	}
-	weight := memory.DefaultImportance
+	weight := record.DefaultImportance
 	if importance != nil {
 		weight = *importance
 	}
-	return memory.Record{
+	return record.Record{
 		ID: r.GetId(), Text: r.GetText(), Key: r.GetKey(), Kind: r.GetKind(),
 		SessionID: r.GetSessionId(), Author: r.GetAuthor(), EventTime: timeOf(r.GetEventTime()),
 		ExpireTime: timeOf(r.GetExpireTime()), TTL: spanOf(r.GetTtl()), SlidingTTL: spanOf(r.GetSlidingTtl()),
 		Metadata: text, Tags: r.GetTags(), Importance: weight, Pinned: pinned,
-		Supersedes: r.GetSupersedes(), DerivedFrom: r.GetDerivedFrom(), Origin: memory.Origin(r.GetOrigin()),
+		Supersedes: r.GetSupersedes(), DerivedFrom: r.GetDerivedFrom(), Origin: record.Origin(r.GetOrigin()),
 		Embedding: r.GetEmbedding(), EmbeddingSpace: r.GetEmbeddingSpace(),
 	}, nil
 }
 
 // DraftRecord is the record of a draft.
-func DraftRecord(r *loombridgev1.RecordDraft) (memory.Record, error) {
+func DraftRecord(r *loombridgev1.RecordDraft) (record.Record, error) {
 	return Record(r, r.GetMetadata(), r.Importance, r.GetPinned())
 }
 
 // Saved tells of a record that was saved.
-func Saved(r memory.Record) *loombridgev1.MemorySaveResponse {
+func Saved(r record.Record) *loombridgev1.MemorySaveResponse {
 	return &loombridgev1.MemorySaveResponse{
 		Id: r.ID, CreateTime: Timestamp(r.CreateTime), ExpireTime: Timestamp(r.ExpireTime),
 	}
 }
 
-// RecordView is what of a record a caller wants to see.
 // RecordView is what of a record a caller wants to see.
 type RecordView struct {
 	JSON       loombridgev1.JsonForm
@@ -58,7 +58,7 @@ type RecordView struct {
 }
 
 // Record writes a record as far as it is wanted.
-func (v RecordView) Record(r memory.Record) *loombridgev1.Record {
+func (v RecordView) Record(r record.Record) *loombridgev1.Record {
 	out := &loombridgev1.Record{
 		Id: r.ID, Text: r.Text, Key: r.Key, Kind: r.Kind, SessionId: r.SessionID, Author: r.Author,
 		EventTime: Timestamp(r.EventTime), CreateTime: Timestamp(r.CreateTime), ExpireTime: Timestamp(r.ExpireTime),

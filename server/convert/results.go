@@ -4,6 +4,8 @@ import (
 	"encoding/base64"
 	"encoding/json"
 
+	"github.com/loom-bridge/loom-bridge/context/text"
+
 	"google.golang.org/protobuf/types/known/structpb"
 
 	"github.com/loom-bridge/loom-bridge/bridge/hand"
@@ -69,7 +71,7 @@ func contentJSON(content *loombridgev1.ResultContent) json.RawMessage {
 	for i, block := range content.GetBlocks() {
 		blocks[i] = blockOf(block)
 	}
-	return step.CanonicalJSON(map[string]any{"content": blocks})
+	return text.CanonicalJSON(map[string]any{"content": blocks})
 }
 
 func blockOf(block *loombridgev1.ContentBlock) map[string]any {

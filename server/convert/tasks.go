@@ -33,17 +33,11 @@ func taskOf(t *loombridgev1.Task) (*session.Task, error) {
 			return nil, err
 		}
 	}
-	return &out, CheckTask("task", &out)
-}
-
-// CheckTask is the domain's own check, with the place of the task in front of its
-// field.
-func CheckTask(within string, t *session.Task) error {
-	err := t.Check()
+	err := out.Check()
 	if bad, ok := errors.AsType[*invalid.Error](err); ok {
-		return validate.Refuse(within+"."+bad.Field, bad.Problem)
+		err = validate.Refuse("task."+bad.Field, bad.Problem)
 	}
-	return err
+	return &out, err
 }
 
 // Task is the inverse of taskOf.

@@ -6,6 +6,7 @@ import (
 	"github.com/loom-bridge/loom-bridge/context/blob"
 	"github.com/loom-bridge/loom-bridge/context/session"
 	"github.com/loom-bridge/loom-bridge/memory"
+	"github.com/loom-bridge/loom-bridge/memory/record"
 	"github.com/loom-bridge/loom-bridge/server/admission"
 )
 
@@ -40,18 +41,18 @@ func Counts() admission.Table {
 		"loombridge.v1.EmitRequest.headers":            events.MaxHeaders,
 		"loombridge.v1.EmitRequest.tags":               events.MaxTags,
 
-		"loombridge.v1.MemoryQueryRequest.embedding":   memory.MaxEmbedding,
+		"loombridge.v1.MemoryQueryRequest.embedding":   record.MaxEmbedding,
 		"loombridge.v1.MemoryQueryRequest.owners":      maxOwners,
-		"loombridge.v1.MemoryQueryRequest.tiers":       memory.LongTerm,
-		"loombridge.v1.ListRecordsRequest.tiers":       memory.LongTerm,
-		"loombridge.v1.MemorySaveRequest.metadata":     memory.MaxMetadataBytes / textPerValue,
-		"loombridge.v1.MemorySaveRequest.tags":         memory.MaxTags,
-		"loombridge.v1.MemorySaveRequest.embedding":    memory.MaxEmbedding,
-		"loombridge.v1.MemorySaveRequest.derived_from": memory.MaxDerivedFrom,
-		"loombridge.v1.RecordDraft.metadata":           memory.MaxMetadataBytes / textPerValue,
-		"loombridge.v1.RecordDraft.tags":               memory.MaxTags,
-		"loombridge.v1.RecordDraft.embedding":          memory.MaxEmbedding,
-		"loombridge.v1.RecordDraft.derived_from":       memory.MaxDerivedFrom,
+		"loombridge.v1.MemoryQueryRequest.tiers":       record.LongTerm,
+		"loombridge.v1.ListRecordsRequest.tiers":       record.LongTerm,
+		"loombridge.v1.MemorySaveRequest.metadata":     record.MaxMetadataBytes / textPerValue,
+		"loombridge.v1.MemorySaveRequest.tags":         record.MaxTags,
+		"loombridge.v1.MemorySaveRequest.embedding":    record.MaxEmbedding,
+		"loombridge.v1.MemorySaveRequest.derived_from": record.MaxDerivedFrom,
+		"loombridge.v1.RecordDraft.metadata":           record.MaxMetadataBytes / textPerValue,
+		"loombridge.v1.RecordDraft.tags":               record.MaxTags,
+		"loombridge.v1.RecordDraft.embedding":          record.MaxEmbedding,
+		"loombridge.v1.RecordDraft.derived_from":       record.MaxDerivedFrom,
 		"loombridge.v1.BatchSaveRequest.records":       memory.MaxBatchRecords,
 
 		"loombridge.v1.AppendMessagesRequest.messages": session.MaxMessages,

@@ -13,6 +13,8 @@ import (
 	"github.com/loom-bridge/loom-bridge/context/assemble"
 	"github.com/loom-bridge/loom-bridge/context/session"
 	"github.com/loom-bridge/loom-bridge/memory"
+	"github.com/loom-bridge/loom-bridge/memory/filter"
+	"github.com/loom-bridge/loom-bridge/memory/record"
 )
 
 // protoComments returns the comment of each field, by "Message.field".
@@ -70,21 +72,21 @@ func inWords(n int) string {
 func TestDocumentedLimits(t *testing.T) {
 	comments := protoComments(t)
 	for field, limit := range map[string]int{
-		"MemorySaveRequest.text":            memory.MaxTextBytes,
-		"Record.text":                       memory.MaxTextBytes,
-		"MemorySaveRequest.id":              memory.MaxIDBytes,
-		"MemorySaveRequest.key":             memory.MaxKeyBytes,
-		"MemorySaveRequest.kind":            memory.MaxKindBytes,
+		"MemorySaveRequest.text":            record.MaxTextBytes,
+		"Record.text":                       record.MaxTextBytes,
+		"MemorySaveRequest.id":              record.MaxIDBytes,
+		"MemorySaveRequest.key":             record.MaxKeyBytes,
+		"MemorySaveRequest.kind":            record.MaxKindBytes,
 		"MemorySaveRequest.session_id":      session.MaxSessionIDBytes,
-		"MemorySaveRequest.author":          memory.MaxAuthorBytes,
-		"MemorySaveRequest.tags":            memory.MaxTagBytes,
-		"MemorySaveRequest.embedding":       memory.MaxEmbedding,
-		"MemorySaveRequest.embedding_space": memory.MaxEmbeddingSpaceBytes,
-		"MemorySaveRequest.derived_from":    memory.MaxDerivedFrom,
+		"MemorySaveRequest.author":          record.MaxAuthorBytes,
+		"MemorySaveRequest.tags":            record.MaxTagBytes,
+		"MemorySaveRequest.embedding":       record.MaxEmbedding,
+		"MemorySaveRequest.embedding_space": record.MaxEmbeddingSpaceBytes,
+		"MemorySaveRequest.derived_from":    record.MaxDerivedFrom,
 		"MemorySaveRequest.request_id":      MaxIDBytes,
 		"MemoryQueryRequest.query":          memory.MaxQueryBytes,
 		"MemoryQueryRequest.limit":          memory.MaxLimit,
-		"MemoryQueryRequest.filter":         memory.MaxFilterBytes,
+		"MemoryQueryRequest.filter":         filter.MaxBytes,
 		"ToolRequest.name":                  tools.MaxNameBytes,
 		"ToolRequest.thought":               maxThoughtBytes,
 		"ToolRequest.turn_id":               MaxIDBytes,

@@ -9,7 +9,9 @@ import (
 	"google.golang.org/protobuf/types/known/timestamppb"
 
 	"github.com/loom-bridge/loom-bridge/memory"
+	"github.com/loom-bridge/loom-bridge/memory/filter"
 	"github.com/loom-bridge/loom-bridge/memory/kv"
+	"github.com/loom-bridge/loom-bridge/memory/record"
 	loombridgev1 "github.com/loom-bridge/loom-bridge/proto/gen/loombridge/v1"
 )
 
@@ -54,37 +56,37 @@ var (
 // Draft checks all of a record but that it has a text. The field names get
 // the prefix.
 func (c *checker) draft(prefix string, r Draft) {
-	c.text(prefix+"text", r.GetText(), memory.MaxTextBytes)
-	c.name(prefix+"id", r.GetId(), memory.MaxIDBytes)
-	c.name(prefix+"key", r.GetKey(), memory.MaxKeyBytes)
-	c.text(prefix+"kind", r.GetKind(), memory.MaxKindBytes)
-	c.name(prefix+"session_id", r.GetSessionId(), memory.MaxSessionBytes)
-	c.text(prefix+"author", r.GetAuthor(), memory.MaxAuthorBytes)
+	c.text(prefix+"text", r.GetText(), record.MaxTextBytes)
+	c.name(prefix+"id", r.GetId(), record.MaxIDBytes)
+	c.name(prefix+"key", r.GetKey(), record.MaxKeyBytes)
+	c.text(prefix+"kind", r.GetKind(), record.MaxKindBytes)
+	c.name(prefix+"session_id", r.GetSessionId(), record.MaxSessionBytes)
+	c.text(prefix+"author", r.GetAuthor(), record.MaxAuthorBytes)
 	c.time(prefix+"event_time", r.GetEventTime())
-	c.text(prefix+"metadata_json", r.GetMetadataJson(), memory.MaxMetadataBytes)
-	if c.count(prefix+"tags", len(r.GetTags()), memory.MaxTags) {
-		c.requiredTexts(prefix+"tags", r.GetTags(), memory.MaxTagBytes)
+	c.text(prefix+"metadata_json", r.GetMetadataJson(), record.MaxMetadataBytes)
+	if c.count(prefix+"tags", len(r.GetTags()), record.MaxTags) {
+		c.requiredTexts(prefix+"tags", r.GetTags(), record.MaxTagBytes)
 	}
 	c.share(prefix+"importance", r.GetImportance())
 	c.span(prefix+"ttl", r.GetTtl(), 1, maxTTL)
 	c.time(prefix+"expire_time", r.GetExpireTime())
 	c.span(prefix+"sliding_ttl", r.GetSlidingTtl(), 1, maxTTL)
 	c.embedding(prefix, r.GetEmbedding(), r.GetEmbeddingSpace())
-	c.name(prefix+"supersedes", r.GetSupersedes(), memory.MaxIDBytes)
-	if c.count(prefix+"derived_from", len(r.GetDerivedFrom()), memory.MaxDerivedFrom) {
+	c.name(prefix+"supersedes", r.GetSupersedes(), record.MaxIDBytes)
+	if c.count(prefix+"derived_from", len(r.GetDerivedFrom()), record.MaxDerivedFrom) {
 		for i, id := range r.GetDerivedFrom() {
-			c.requiredName(Item(prefix+"derived_from", i), id, memory.MaxIDBytes)
+			c.requiredName(Item(prefix+"derived_from", i), id, record.MaxIDBytes)
 		}
 	}
 	c.enum(prefix+"origin", r.GetOrigin())
 }
 
 func (c *checker) embedding(prefix string, vector []float32, space string) {
-	within := c.count(prefix+"embedding", len(vector), memory.MaxEmbedding)
+	within := c.count(prefix+"embedding", len(vector), record.MaxEmbedding)
 	if len(vector) > 0 && space == "" {
 		c.add(prefix+"embedding_space", "is required with embedding")
 	}
-	c.text(prefix+"embedding_space", space, memory.MaxEmbeddingSpaceBytes)
+	c.text(prefix+"embedding_space", space, record.MaxEmbeddingSpaceBytes)
 	if within && slices.ContainsFunc(vector, notFinite) {
 		c.add(prefix+"embedding", "holds a number that is not finite")
 	}
@@ -100,7 +102,7 @@ func (c *checker) owner(agentID, userID string) {
 
 // tiers checks those that can be searched.
 func (c *checker) tiers(tiers []int32) {
-	const first, last = 2, memory.LongTerm
+	const first, last = 2, record.LongTerm
 	if c.count("tiers", len(tiers), last) {
 		for i, tier := range tiers {
 			c.between(Item("tiers", i), int64(tier), first, last)
@@ -127,7 +129,7 @@ func MemoryQueryRequest(r *loombridgev1.MemoryQueryRequest) error {
 	}
 	c.text("query", r.GetQuery(), memory.MaxQueryBytes)
 	c.between("limit", int64(r.GetLimit()), 0, memory.MaxLimit)
-	c.text("filter", r.GetFilter(), memory.MaxFilterBytes)
+	c.text("filter", r.GetFilter(), filter.MaxBytes)
 	c.enum("mode", r.GetMode())
 	c.share("min_score", r.GetMinScore())
 	c.enum("json_form", r.GetJsonForm())
@@ -170,9 +172,9 @@ func (c *checker) record(r named, name any) {
 	c.owner(r.GetAgentId(), r.GetUserId())
 	switch name.(type) {
 	case *loombridgev1.GetRecordRequest_Id, *loombridgev1.UpdateRecordRequest_Id, *loombridgev1.DeleteRecordRequest_Id:
-		c.requiredName("id", r.GetId(), memory.MaxIDBytes)
+		c.requiredName("id", r.GetId(), record.MaxIDBytes)
 	case *loombridgev1.GetRecordRequest_Key, *loombridgev1.UpdateRecordRequest_Key, *loombridgev1.DeleteRecordRequest_Key:
-		c.requiredName("key", r.GetKey(), memory.MaxKeyBytes)
+		c.requiredName("key", r.GetKey(), record.MaxKeyBytes)
 	default:
 		c.add("name", "is required: give id or key")
 	}
@@ -267,7 +269,7 @@ func DeleteRecordRequest(r *loombridgev1.DeleteRecordRequest) error {
 func ListRecordsRequest(r *loombridgev1.ListRecordsRequest) error {
 	var c checker
 	c.owner(r.GetAgentId(), r.GetUserId())
-	c.text("filter", r.GetFilter(), memory.MaxFilterBytes)
+	c.text("filter", r.GetFilter(), filter.MaxBytes)
 	c.between("page_size", int64(r.GetPageSize()), 0, memory.MaxPageSize)
 	c.text("page_token", r.GetPageToken(), maxPageTokenBytes)
 	c.enum("json_form", r.GetJsonForm())

@@ -7,7 +7,8 @@ import (
 	"strconv"
 	"strings"
 	"time"
-	"unicode/utf8"
+
+	"github.com/loom-bridge/loom-bridge/context/text"
 
 	"google.golang.org/protobuf/reflect/protoreflect"
 	"google.golang.org/protobuf/types/known/durationpb"
@@ -172,28 +173,17 @@ func (c *checker) span(field string, d *durationpb.Duration, low, high time.Dura
 	}
 }
 
-// Printable shortens a caller's text for use inside a message.
+// Printable cuts a caller's text for use inside a message.
 func Printable(s string) string {
 	const shown = 64 // bytes; enough to recognise a name
-	if len(s) <= shown {
-		return s
-	}
-	cut := shown
-	for cut > 0 && !utf8.RuneStart(s[cut]) {
-		cut--
-	}
-	return s[:cut] + "…"
+	return text.Cut(s, shown, text.Ellipsis)
 }
 
 // Cut returns at most limit bytes of s as valid UTF-8.
 func Cut(s string, limit int) string {
-	s = strings.ToValidUTF8(s, "\uFFFD")
+	s = text.Valid(s)
 	if len(s) <= limit {
 		return s
 	}
-	end := limit - len("…")
-	for end > 0 && !utf8.RuneStart(s[end]) {
-		end--
-	}
-	return s[:end] + "…"
+	return text.Cut(s, limit-len(text.Ellipsis), text.Ellipsis)
 }
