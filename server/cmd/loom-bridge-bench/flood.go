@@ -115,9 +115,7 @@ func (f *flood) print() error {
 	return json.NewEncoder(os.Stdout).Encode(sum)
 }
 
-// dial opens a connection that carries the token.
-func (f *flood) dial() (*grpc.ClientConn, error) { return dialAs(f.addr, f.token) }
-
+// dialAs opens a connection that carries a token.
 func dialAs(addr, token string) (*grpc.ClientConn, error) {
 	with := func(ctx context.Context) context.Context {
 		return metadata.AppendToOutgoingContext(ctx, "authorization", "Bearer "+token)
@@ -138,7 +136,7 @@ func floodAgent(i int) string { return fmt.Sprintf("flood-%d", i%floodAgents) }
 func (f *flood) each(ctx context.Context, kind string, clients int, op func(ctx context.Context, c *client) error) error {
 	var work sync.WaitGroup
 	for i := range clients {
-		conn, err := f.dial()
+		conn, err := dialAs(f.addr, f.token)
 		if err != nil {
 			return err
 		}
@@ -231,7 +229,7 @@ func (f *flood) events(ctx context.Context) error {
 	var slow sync.WaitGroup
 	defer slow.Wait()
 	for i := range floodSlow {
-		conn, err := f.dial()
+		conn, err := dialAs(f.addr, f.token)
 		if err != nil {
 			return err
 		}
@@ -285,7 +283,7 @@ func (f *flood) streams(ctx context.Context) error {
 		if i%128 == 0 && ctx.Err() != nil {
 			return nil
 		}
-		conn, err := f.dial()
+		conn, err := dialAs(f.addr, f.token)
 		if err != nil {
 			return err
 		}
@@ -312,7 +310,7 @@ func (f *flood) streams(ctx context.Context) error {
 
 // hanging calls the tool of an agent that never answers.
 func (f *flood) hanging(ctx context.Context) error {
-	conn, err := f.dial()
+	conn, err := dialAs(f.addr, f.token)
 	if err != nil {
 		return err
 	}

@@ -15,7 +15,6 @@ import (
 	"github.com/loom-bridge/loom-bridge/bridge/hand"
 	"github.com/loom-bridge/loom-bridge/context/step"
 	"github.com/loom-bridge/loom-bridge/memory/kv"
-	"github.com/loom-bridge/loom-bridge/memory/kv/memkv"
 	loombridgev1 "github.com/loom-bridge/loom-bridge/proto/gen/loombridge/v1"
 	"github.com/loom-bridge/loom-bridge/server/compose"
 )
@@ -57,29 +56,22 @@ func recordArguments(call int) string {
 // captureRecords records the batches of n steps. What one step writes is one
 // batch, whatever it was written in.
 func captureRecords(ctx context.Context, workspace string, n, bytes int) ([][]kv.Op, error) {
-	engine := &recorder{Engine: memkv.New(nil)}
-	folders, err := hand.OpenFolders(workspace, nil)
-	if err != nil {
-		return nil, err
-	}
-	defer folders.Close()
-	parts, err := compose.Open(engine, folders, nil)
-	if err != nil {
-		return nil, err
-	}
 	batches := make([][]kv.Op, n)
-	for i := range batches {
-		engine.take()
-		_, err := parts.Hand.Record(ctx, hand.Recorded{
-			Request: hand.Request{Scope: recordScope, Name: recordTool, Args: json.RawMessage(recordArguments(i))},
-			Output:  step.Original{Form: step.FormJSON, Data: []byte(commandOutput(i, bytes))},
-		})
-		if err != nil {
-			return nil, fmt.Errorf("bench: capture a step: %w", err)
+	err := capturing(workspace, func(engine *recorder, parts *compose.Domain) error {
+		for i := range batches {
+			engine.take()
+			_, err := parts.Hand.Record(ctx, hand.Recorded{
+				Request: hand.Request{Scope: recordScope, Name: recordTool, Args: json.RawMessage(recordArguments(i))},
+				Output:  step.Original{Form: step.FormJSON, Data: []byte(commandOutput(i, bytes))},
+			})
+			if err != nil {
+				return fmt.Errorf("bench: capture a step: %w", err)
+			}
+			batches[i] = slices.Concat(engine.take()...)
 		}
-		batches[i] = slices.Concat(engine.take()...)
-	}
-	return batches, parts.Close()
+		return nil
+	})
+	return batches, err
 }
 
 // recordCase is one kind of recorded step.

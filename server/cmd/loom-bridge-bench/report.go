@@ -38,7 +38,7 @@ func report(ctx context.Context, b *bench) error {
 			return b.contest(ctx, "MemorySave, a scope each", b.clients, "/s ≥ 1.5", b.save)
 		},
 		func(ctx context.Context) error {
-			return b.contest(ctx, "MemorySave, one scope", b.clients, "/s ≥ 0.7", b.saveTogether)
+			return b.contest(ctx, "MemorySave, one scope", b.clients, "/s ≥ 0.7", func(ctx context.Context, c *client) error { return b.saveAs(ctx, c, agent(0)) })
 		},
 		func(ctx context.Context) error {
 			return b.contest(ctx, "Tool fs:read_file 4 KiB", 1, "p50 ≤ 1.5", b.tool)
@@ -107,10 +107,6 @@ func (b *bench) contest(ctx context.Context, name string, clients int, aim strin
 
 func (b *bench) save(ctx context.Context, c *client) error {
 	return b.saveAs(ctx, c, agent(c.number))
-}
-
-func (b *bench) saveTogether(ctx context.Context, c *client) error {
-	return b.saveAs(ctx, c, agent(0))
 }
 
 func (b *bench) saveAs(ctx context.Context, c *client, agent string) error {

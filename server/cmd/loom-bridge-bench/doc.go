@@ -1,6 +1,4 @@
-//go:build cgo && !norocksdb
-
-// Command bench measures the server against the least that could do the same
+// Command loom-bridge-bench measures the server against the least that could do the same
 // work, in one run on one machine, and prints a table of ratios.
 //
 // The floor is a bare grpc-go server that does nothing but write the same
@@ -20,6 +18,9 @@
 // saved, imported and found in scopes of several sizes. The conversations come
 // from the evaluation data that LOOM_EVAL_DATA names; without it the speed is
 // measured on made-up words, and what is found is not measured.
+//
+// The sub-command context replays recorded runs of agents under history policies; it
+// needs no server and no store.
 //
 // Nothing here gates a test: the figures are for people.
 package main

@@ -160,9 +160,8 @@ func (b *memoryBench) printGrowth(times map[int][]time.Duration) {
 	}
 }
 
-func grownScope(size int) string    { return fmt.Sprintf("bench-save-%d", size) }
-func smallScopeName(i int) string   { return fmt.Sprintf("bench-save-small-%d", i/savesEach) }
-func importScope(client int) string { return fmt.Sprintf("bench-import-%d", client) }
+func grownScope(size int) string  { return fmt.Sprintf("bench-save-%d", size) }
+func smallScopeName(i int) string { return fmt.Sprintf("bench-save-small-%d", i/savesEach) }
 
 // serveFloor starts the floor for one client.
 func (b *memoryBench) serveFloor(ctx context.Context) (*process, error) {
@@ -194,7 +193,7 @@ func (b *memoryBench) importContest(ctx context.Context, drafts []*loombridgev1.
 	b.say("%d clients import %d records each", clients, len(drafts)/clients)
 	took := make([]loaded, clients)
 	err = each(clients, clients, func(i int) (err error) {
-		took[i], err = server.load(ctx, importScope(i), drafts[i*len(drafts)/clients:(i+1)*len(drafts)/clients])
+		took[i], err = server.load(ctx, fmt.Sprintf("bench-import-%d", i), drafts[i*len(drafts)/clients:(i+1)*len(drafts)/clients])
 		return err
 	})
 	if err != nil {

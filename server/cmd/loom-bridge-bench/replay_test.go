@@ -15,6 +15,13 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
+func must(tb testing.TB, err error) {
+	tb.Helper()
+	if err != nil {
+		tb.Fatal(err)
+	}
+}
+
 // MustLog writes a log of recorded runs and returns its name. Each run has so
 // many steps, whose results are text enough to fold.
 func MustLog(tb testing.TB, runs, steps int) string {
@@ -47,11 +54,11 @@ func module(run, i int) string {
 	return b.String()
 }
 
-// bench runs the sub-command and returns what it printed.
-func bench(tb testing.TB, args ...string) (stdout, stderr string, err error) {
+// replayed runs the sub-command and returns what it printed.
+func replayed(tb testing.TB, args ...string) (stdout, stderr string, err error) {
 	tb.Helper()
 	var out, log bytes.Buffer
-	err = run(tb.Context(), append([]string{"bench", "context"}, args...), noEnvironment, &out, &log)
+	err = command(tb.Context(), append([]string{"context"}, args...), &out, &log)
 	return out.String(), log.String(), err
 }
 
@@ -61,9 +68,9 @@ var benchKeys = []string{
 	"stable_share", "steps", "survival", "tokens_ratio", "worst_run_cost_ratio",
 }
 
-func TestBenchContextJSON(t *testing.T) {
+func TestReplayJSON(t *testing.T) {
 	log := MustLog(t, 1, 60)
-	out, _, err := bench(t, "--json", log, log)
+	out, _, err := replayed(t, "--json", log, log)
 	must(t, err)
 	rows := make(map[string]map[string]any)
 	var names []string
@@ -95,10 +102,10 @@ func TestBenchContextJSON(t *testing.T) {
 	}
 }
 
-func TestBenchContextSettings(t *testing.T) {
+func TestReplaySettings(t *testing.T) {
 	log := MustLog(t, 1, 20)
 	figure := func(args ...string) float64 {
-		out, _, err := bench(t, append(args, "--json", "--policy", "sliding_mask:3", log)...)
+		out, _, err := replayed(t, append(args, "--json", "--policy", "sliding_mask:3", log)...)
 		must(t, err)
 		var row struct {
 			Cost float64 `json:"cost_ratio"`
@@ -116,7 +123,7 @@ func TestBenchContextSettings(t *testing.T) {
 	if of := figure("--model", "gpt-4.1"); math.Abs(of-figure("--prices", "0.25,1,1")) > 1e-9 {
 		t.Errorf("prices of the model are not those of the table: %v", of)
 	}
-	out, _, err := bench(t, "--policy", "ledger, append_only", "--policy", "code", log)
+	out, _, err := replayed(t, "--policy", "ledger, append_only", "--policy", "code", log)
 	must(t, err)
 	for _, want := range []string{"1 runs, 20 steps", "o200k_base", "cached 0.1, written 1.25, sent 1", "budget of the ledger 32000", "\nledger ", "\nappend_only ", "\ncode_sticky "} {
 		if !strings.Contains(out, want) {
@@ -125,15 +132,15 @@ func TestBenchContextSettings(t *testing.T) {
 	}
 }
 
-func TestBenchContextSaysWhatDoesNotFit(t *testing.T) {
-	out, log, err := bench(t, "--policy", "ledger", "--budget", "10", "--json", MustLog(t, 1, 3))
+func TestReplaySaysWhatDoesNotFit(t *testing.T) {
+	out, log, err := replayed(t, "--policy", "ledger", "--budget", "10", "--json", MustLog(t, 1, 3))
 	must(t, err)
 	if !strings.Contains(log, "do not fit into 10 tokens") || strings.Count(out, "\n") != 1 {
 		t.Errorf("stderr %q, stdout %q", log, out)
 	}
 }
 
-func TestBenchContextErrors(t *testing.T) {
+func TestReplayErrors(t *testing.T) {
 	good, dir := MustLog(t, 1, 1), t.TempDir()
 	bad, empty := filepath.Join(dir, "bad.jsonl"), filepath.Join(dir, "empty")
 	must(t, os.WriteFile(bad, []byte("{\"messages\": [{\"role\": \"user\"}]}\n{\"text\": 1}\n"), 0o600))
@@ -156,13 +163,13 @@ func TestBenchContextErrors(t *testing.T) {
 		{[]string{"--model", "nobody-knows", good}, "prices are not known"},
 		{[]string{"--models", filepath.Join(dir, "none"), good}, "no such file"},
 	} {
-		if out, _, err := bench(t, test.args...); err == nil || !strings.Contains(err.Error(), test.want) || out != "" {
+		if out, _, err := replayed(t, test.args...); err == nil || !strings.Contains(err.Error(), test.want) || out != "" {
 			t.Errorf("%v: error %v, printed %q", test.args, err, out)
 		}
 	}
 }
 
-func TestBenchContextReadsStandardInput(t *testing.T) {
+func TestReplayReadsStandardInput(t *testing.T) {
 	text, err := os.ReadFile(MustLog(t, 1, 2))
 	must(t, err)
 	runs, err := readRuns([]string{"-"}, bytes.NewReader(text))
@@ -172,8 +179,8 @@ func TestBenchContextReadsStandardInput(t *testing.T) {
 	}
 }
 
-func TestBenchContextHelp(t *testing.T) {
-	out, _, err := bench(t, "--help")
+func TestReplayHelp(t *testing.T) {
+	out, _, err := replayed(t, "--help")
 	must(t, err)
 	for _, want := range append(slices.Clone(benchKeys[:1]), "raw_output", "--policy", "--budget", "--prices", "--model", "--json", "append_only", "ledger", "bench context runs.jsonl") {
 		if !strings.Contains(out, want) {
@@ -184,7 +191,7 @@ func TestBenchContextHelp(t *testing.T) {
 
 // A text too long for the counter is counted in parts.
 func TestCountLong(t *testing.T) {
-	m, err := benchSettings{}.meter()
+	m, err := replaySettings{}.meter()
 	must(t, err)
 	line := strings.Repeat("word ", 1000) + "\n"
 	part := strings.Repeat(line, 10)
@@ -214,7 +221,7 @@ func MustTextLog(tb testing.TB, steps int, said func(i int) string) string {
 
 // A run whose actions are text is measured like one with calls: what its actions
 // name was shown or not, and presets fold its steps.
-func TestBenchContextOfTextActions(t *testing.T) {
+func TestReplayOfTextActions(t *testing.T) {
 	for name, said := range map[string]func(i int) string{
 		"fence": func(i int) string { return fmt.Sprintf("I look.\n\n```bash\ngrep function_0_%d_7 mod.py\n```", i-1) },
 		"action": func(i int) string {
@@ -227,7 +234,7 @@ func TestBenchContextOfTextActions(t *testing.T) {
 			return fmt.Sprintf("I look.\n<command>\ngrep function_0_%d_7 mod.py\n</command>", i-1)
 		},
 	} {
-		out, log, err := bench(t, "--json", "--policy", "append_only,design_literal", MustTextLog(t, 30, said))
+		out, log, err := replayed(t, "--json", "--policy", "append_only,design_literal", MustTextLog(t, 30, said))
 		must(t, err)
 		if log != "" {
 			t.Errorf("%s: %s", name, log)
@@ -251,9 +258,9 @@ func TestBenchContextOfTextActions(t *testing.T) {
 
 // Where nothing can be measured, nothing is claimed: neither a share of 1 nor that
 // a preset folds.
-func TestBenchContextOfNothing(t *testing.T) {
+func TestReplayOfNothing(t *testing.T) {
 	log := MustTextLog(t, 20, func(i int) string { return fmt.Sprint("I think about part ", i) })
-	out, told, err := bench(t, "--policy", "append_only,reduction_literal", log)
+	out, told, err := replayed(t, "--policy", "append_only,reduction_literal", log)
 	must(t, err)
 	if strings.Contains(out, "1.0000         paths") || !strings.Contains(out, "nothing to measure") {
 		t.Errorf("the table claims figures:\n%s", out)
@@ -261,7 +268,7 @@ func TestBenchContextOfNothing(t *testing.T) {
 	if want := "1 of 1 runs have neither tool calls nor actions that are known: presets fold nothing there, and no identifiers are measured"; !strings.Contains(told, want) {
 		t.Errorf("told %q, want %q", told, want)
 	}
-	out, _, err = bench(t, "--json", "--policy", "ledger", log)
+	out, _, err = replayed(t, "--json", "--policy", "ledger", log)
 	must(t, err)
 	var row map[string]any
 	must(t, json.Unmarshal([]byte(out), &row))

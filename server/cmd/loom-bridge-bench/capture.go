@@ -6,6 +6,7 @@ import (
 	"context"
 	"encoding/binary"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -65,6 +66,35 @@ func (r *recorder) take() [][]kv.Op {
 	return taken
 }
 
+// tapes records the batches of tapeLength operations for each of n names.
+func (r *recorder) tapes(n int, name func(i int) string, op func(name string, k int) error) (map[string][][]kv.Op, error) {
+	tapes := make(map[string][][]kv.Op, n)
+	for i := range n {
+		for k := range tapeLength {
+			if err := op(name(i), k); err != nil {
+				return nil, fmt.Errorf("bench: capture: %w", err)
+			}
+		}
+		tapes[name(i)] = r.take()
+	}
+	return tapes, nil
+}
+
+// capturing is the whole domain over a recorder.
+func capturing(workspace string, use func(*recorder, *compose.Domain) error) error {
+	engine := &recorder{Engine: memkv.New(nil)}
+	folders, err := hand.OpenFolders(workspace, nil)
+	if err != nil {
+		return err
+	}
+	defer folders.Close()
+	parts, err := compose.Open(engine, folders, nil)
+	if err != nil {
+		return err
+	}
+	return errors.Join(use(engine, parts), parts.Close())
+}
+
 // captureSaves records the batches of saves, tapeLength for each agent. With
 // saved, it is told how many keys and bytes all of them took, those of packing
 // included.
@@ -72,19 +102,12 @@ func captureSaves(ctx context.Context, agents int, saved func(keys, bytes int)) 
 	engine := &recorder{Engine: memkv.New(nil)}
 	writer := kv.NewWriter(engine, nil)
 	store := memory.New(engine, writer, nil)
-	tapes := make(map[string][][]kv.Op, agents)
 	pool := texts(1, tapeLength)
-	for i := range agents {
-		name := agent(i)
-		for _, text := range pool {
-			record := record.Record{Text: text, SessionID: "bench"}
-			if _, err := store.Save(ctx, kv.AgentScope("default", name), record, ""); err != nil {
-				return nil, fmt.Errorf("bench: capture a save: %w", err)
-			}
-		}
-		tapes[name] = engine.take()
-	}
-	if err := store.Close(); err != nil {
+	tapes, err := engine.tapes(agents, agent, func(name string, k int) error {
+		_, err := store.Save(ctx, kv.AgentScope("default", name), record.Record{Text: pool[k], SessionID: "bench"}, "")
+		return err
+	})
+	if err := errors.Join(err, store.Close()); err != nil {
 		return nil, err
 	}
 	if saved != nil {
@@ -112,31 +135,15 @@ func weigh(tapes map[string][][]kv.Op, rest [][]kv.Op) (keys, bytes int) {
 
 // captureTools records the batches of fs:read_file on benchFile, tapeLength
 // for each agent.
-func captureTools(ctx context.Context, workspace string, agents int) (map[string][][]kv.Op, error) {
-	engine := &recorder{Engine: memkv.New(nil)}
-	folders, err := hand.OpenFolders(workspace, nil)
-	if err != nil {
-		return nil, err
-	}
-	defer folders.Close()
-	parts, err := compose.Open(engine, folders, nil)
-	if err != nil {
-		return nil, err
-	}
-	tapes := make(map[string][][]kv.Op, agents)
-	for i := range agents {
-		name := agent(i)
-		for range tapeLength {
-			_, err := parts.Hand.Call(ctx, hand.Request{
-				Scope: kv.AgentScope("default", name), Name: "fs:read_file", Args: toolArguments(),
-			})
-			if err != nil {
-				return nil, fmt.Errorf("bench: capture a tool call: %w", err)
-			}
-		}
-		tapes[name] = engine.take()
-	}
-	return tapes, parts.Close()
+func captureTools(ctx context.Context, workspace string, agents int) (tapes map[string][][]kv.Op, err error) {
+	err = capturing(workspace, func(engine *recorder, parts *compose.Domain) (err error) {
+		tapes, err = engine.tapes(agents, agent, func(name string, _ int) error {
+			_, err := parts.Hand.Call(ctx, hand.Request{Scope: kv.AgentScope("default", name), Name: "fs:read_file", Args: toolArguments()})
+			return err
+		})
+		return err
+	})
+	return tapes, err
 }
 
 // captureEmits records the batches of durable events, tapeLength for the topic
@@ -145,21 +152,12 @@ func captureEmits(ctx context.Context, publishers int) (map[string][][]kv.Op, er
 	engine := &recorder{Engine: memkv.New(nil)}
 	writer := kv.NewWriter(engine, nil)
 	bus := events.New(engine, writer, nil)
-	tapes := make(map[string][][]kv.Op, publishers)
-	for i := range publishers {
-		topic := flowTopic(i)
-		for range tapeLength {
-			event := events.Event{Topic: topic, Source: topic, PayloadKind: events.Bytes, Payload: make([]byte, payloadBytes)}
-			if _, err := bus.Emit(ctx, "default", event, events.EmitOptions{}); err != nil {
-				return nil, fmt.Errorf("bench: capture an event: %w", err)
-			}
-		}
-		tapes[topic] = engine.take()
-	}
-	if err := bus.Close(); err != nil {
-		return nil, err
-	}
-	return tapes, writer.Close()
+	tapes, err := engine.tapes(publishers, flowTopic, func(topic string, _ int) error {
+		event := events.Event{Topic: topic, Source: topic, PayloadKind: events.Bytes, Payload: make([]byte, payloadBytes)}
+		_, err := bus.Emit(ctx, "default", event, events.EmitOptions{})
+		return err
+	})
+	return tapes, errors.Join(err, bus.Close(), writer.Close())
 }
 
 func toolArguments() json.RawMessage { return json.RawMessage(`{"path":"` + benchFile + `"}`) }

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -15,24 +16,13 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/loom-bridge/loom-bridge/bridge/tools"
 	"github.com/loom-bridge/loom-bridge/context/history"
 	"github.com/loom-bridge/loom-bridge/context/history/replay"
 	"github.com/loom-bridge/loom-bridge/context/tokens"
 )
 
-// benchCommand is the parent of what measures without a server.
-func benchCommand(stdout, stderr io.Writer) *cobra.Command {
-	command := &cobra.Command{
-		Use:   "bench",
-		Short: "Measure on recorded runs; needs no server and no store",
-		Args:  cobra.NoArgs,
-		RunE:  func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
-	}
-	command.AddCommand(benchContextCommand(stdout, stderr))
-	return command
-}
-
-const benchContextHelp = `Replay recorded runs of agents under history policies, and tell what each would
+const replayHelp = `Replay recorded runs of agents under history policies, and tell what each would
 have sent, what that would have cost, and what the prompts would still have
 shown. Nothing is stored and no model is called.
 
@@ -84,13 +74,13 @@ Columns, and keys of --json:
 The recorded agent does not react to what it would have been shown: the figures
 say what was there to be seen, not how the run would have ended.`
 
-const benchContextExample = `  loom-bridge-server bench context runs.jsonl
-  loom-bridge-server bench context --policy ledger,append_only --model gpt-4o --json *.jsonl
-  loom-bridge-server bench context --prices 0.1,1.25,1 --budget 16000 requests.jsonl
-  zcat log.gz | loom-bridge-server bench context -`
+const replayExample = `  loom-bridge-bench context runs.jsonl
+  loom-bridge-bench context --policy ledger,append_only --model gpt-4o --json *.jsonl
+  loom-bridge-bench context --prices 0.1,1.25,1 --budget 16000 requests.jsonl
+  zcat log.gz | loom-bridge-bench context -`
 
-// benchSettings are the flags of bench context.
-type benchSettings struct {
+// replaySettings are the flags of context.
+type replaySettings struct {
 	policies []string
 	budget   int
 	prices   string
@@ -99,14 +89,14 @@ type benchSettings struct {
 	json     bool
 }
 
-// benchContextCommand replays recorded runs under history policies.
-func benchContextCommand(stdout, stderr io.Writer) *cobra.Command {
-	var s benchSettings
+// replayCommand replays recorded runs under history policies.
+func replayCommand(stdout, stderr io.Writer) *cobra.Command {
+	var s replaySettings
 	command := &cobra.Command{
 		Use:     "context FILE...",
 		Short:   "Replay recorded runs under history policies: tokens, cost, evidence",
-		Long:    benchContextHelp,
-		Example: benchContextExample,
+		Long:    replayHelp,
+		Example: replayExample,
 		Args: func(_ *cobra.Command, args []string) error {
 			if len(args) == 0 {
 				return errors.New("give at least one file of recorded runs, or - for the standard input")
@@ -114,7 +104,7 @@ func benchContextCommand(stdout, stderr io.Writer) *cobra.Command {
 			return nil
 		},
 		RunE: func(cmd *cobra.Command, files []string) error {
-			return benchContext(cmd.Context(), s, files, cmd.InOrStdin(), stdout, stderr)
+			return replayRuns(cmd.Context(), s, files, cmd.InOrStdin(), stdout, stderr)
 		},
 	}
 	f := command.Flags()
@@ -128,7 +118,7 @@ func benchContextCommand(stdout, stderr io.Writer) *cobra.Command {
 	return command
 }
 
-func benchContext(ctx context.Context, s benchSettings, files []string, stdin io.Reader, stdout, stderr io.Writer) error {
+func replayRuns(ctx context.Context, s replaySettings, files []string, stdin io.Reader, stdout, stderr io.Writer) error {
 	measure, err := s.meter()
 	if err != nil {
 		return err
@@ -156,7 +146,7 @@ func benchContext(ctx context.Context, s benchSettings, files []string, stdin io
 	bench := replay.Bench{Count: measure.count, Prices: measure.prices, Replayed: watch.replayed}
 	rows, err := bench.Run(ctx, runs, policies)
 	if err != nil {
-		return fmt.Errorf("bench context: %w", err)
+		return fmt.Errorf("context: %w", err)
 	}
 	for _, r := range rows {
 		if r.Over > 0 {
@@ -176,7 +166,7 @@ func benchContext(ctx context.Context, s benchSettings, files []string, stdin io
 }
 
 // choose returns the policies that were asked for.
-func (s benchSettings) choose(prices history.Prices) ([]replay.Policy, error) {
+func (s replaySettings) choose(prices history.Prices) ([]replay.Policy, error) {
 	if s.budget < 0 {
 		return nil, fmt.Errorf("--budget %d: must not be negative; 0 is no bound", s.budget)
 	}
@@ -189,11 +179,15 @@ func (s benchSettings) choose(prices history.Prices) ([]replay.Policy, error) {
 	for _, name := range names {
 		p, ok := replay.Named(strings.TrimSpace(name), settings)
 		if !ok {
-			return nil, fmt.Errorf("--policy %q: unknown; nearest is %q, see --help", name, nearest(name, replay.Names()))
+			return nil, fmt.Errorf("--policy %q: unknown; nearest is %q, see --help", name, nearest(name))
 		}
 		chosen = append(chosen, p)
 	}
 	return chosen, nil
+}
+
+func nearest(name string) string {
+	return slices.MinFunc(replay.Names(), func(a, b string) int { return cmp.Compare(tools.Distance(name, a), tools.Distance(name, b)) })
 }
 
 // meter is how tokens are counted and what they cost.
@@ -203,10 +197,25 @@ type meter struct {
 	prices  history.Prices
 }
 
-func (s benchSettings) meter() (meter, error) {
-	models, err := loadModels(s.models)
+func (s replaySettings) loadModels() (*tokens.Models, error) {
+	if s.models == "" {
+		return nil, nil
+	}
+	models, err := tokens.BuiltinModels()
 	if err != nil {
-		return meter{}, err
+		return nil, err
+	}
+	table, err := os.ReadFile(s.models)
+	if err != nil {
+		return nil, err
+	}
+	return models.With(table)
+}
+
+func (s replaySettings) meter() (meter, error) {
+	models, err := s.loadModels()
+	if err != nil {
+		return meter{}, fmt.Errorf("--models %q: %w", s.models, err)
 	}
 	counter, err := tokens.New(&tokens.Options{Models: models})
 	if err != nil {

@@ -7,7 +7,6 @@ import (
 	"flag"
 	"fmt"
 	"os"
-	"os/signal"
 	"path/filepath"
 	"strconv"
 	"strings"
@@ -36,17 +35,11 @@ type settings struct {
 	kinds     string
 }
 
-func main() {
-	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
-	defer stop()
-	if err := benchmark(ctx, parse()); err != nil {
-		fmt.Fprintln(os.Stderr, err)
-		os.Exit(1)
-	}
-}
-
-func parse() settings {
+// parse reads the command line of the tables. The process ends there with an error
+// or when help is asked for.
+func parse(args []string) settings {
 	var s settings
+	flag := flag.NewFlagSet("loom-bridge-bench", flag.ExitOnError)
 	flag.StringVar(&s.server, "server", "bin/loom-bridge-server", "the `program` to measure; make build makes it")
 	flag.StringVar(&s.dir, "dir", "", "`folder` for the stores; must lie on the disk to measure (default: a new one in .loom)")
 	flag.IntVar(&s.rounds, "rounds", 5, "rounds of each figure; the table shows the median")
@@ -67,7 +60,7 @@ func parse() settings {
 	flag.StringVar(&s.flood, "flood", "", "be a busy tenant of the server at -addr and nothing else; the benchmark starts itself so")
 	flag.StringVar(&s.addr, "addr", "", "the server to flood")
 	flag.StringVar(&s.kinds, "floods", "", "what the busy tenant of -only tenants does: `kinds` with commas between, and semicolons between runs (default each alone, then all)")
-	flag.Parse()
+	flag.Parse(args) //nolint:errcheck // it exits
 	if s.sizes == nil {
 		s.sizes = []int{5_000, 10_000, 100_000}
 	}
@@ -86,7 +79,9 @@ func numbers(text string) (all []int, err error) {
 	return all, nil
 }
 
-func benchmark(ctx context.Context, s settings) error {
+// runTables measures what the arguments ask for and prints the tables.
+func runTables(ctx context.Context, args []string) error {
+	s := parse(args)
 	if s.floor {
 		return serveFloor(ctx, s.dir, s.workspace, s.clients)
 	}

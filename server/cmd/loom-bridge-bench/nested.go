@@ -5,7 +5,6 @@ package main
 import (
 	"context"
 	"errors"
-	"fmt"
 	"sync"
 
 	"google.golang.org/grpc"
@@ -80,5 +79,3 @@ func (q *quiet) callNested(ctx context.Context) {
 		q.nested++
 	}
 }
-
-func (q *quiet) nestedCalls() string { return fmt.Sprintf("%d of %d", q.nestedOK, q.nested) }

@@ -124,7 +124,7 @@ func (b *memoryBench) besides(ctx context.Context, kind string) error {
 	}
 	p99a, p99w := median(alone, p99us), median(beside, p99us)
 	fmt.Fprintf(b.table, "%s\t%.0f\t%.0f\t%.0f\t%.0f\t%.0f\t%.0f\t%.2f\t≤ 3\t%d\t%d\t%s\t%s\t\n", kind, median(alone, p50us), p99a,
-		median(elsewhere, p50us), median(elsewhere, p99us), median(beside, p50us), p99w, p99w/p99a, q.refused, gone, q.nestedCalls(), did)
+		median(elsewhere, p50us), median(elsewhere, p99us), median(beside, p50us), p99w, p99w/p99a, q.refused, gone, fmt.Sprintf("%d of %d", q.nestedOK, q.nested), did)
 	return nil
 }
 
