@@ -1,4 +1,4 @@
-package history_test
+package excerpt_test
 
 import (
 	"slices"
@@ -8,26 +8,26 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"github.com/loom-bridge/loom-bridge/context/history"
+	"github.com/loom-bridge/loom-bridge/context/excerpt"
 )
 
 func TestIdentifiersByClass(t *testing.T) {
 	for _, tt := range []struct {
 		name, text string
-		class      history.Class
+		class      excerpt.Class
 		want       []string
 	}{
-		{"paths", "./setup.py src/a/b.py:12: x /etc/hosts. and/ //c", history.Path, []string{"./setup.py", "src/a/b.py", "etc/hosts"}},
-		{"an empty name ends a path", "a//b/c d/e//", history.Path, []string{"b/c", "d/e"}},
-		{"failures", "ValueError: x\nFAILED tests\nDeprecationWarning no_error", history.Failure, []string{"ValueError", "FAILED", "DeprecationWarning"}},
-		{"numbers", "took 3.4s, 12 passed, 45% of 1.5MB, 250 ms v2 12x 100s1", history.Number, []string{"3.4s", "12 passed", "45%", "1.5MB", "250 ms"}},
-		{"links", "see https://example.org/a/b?c=1&d=e, or ftp://h/x. done", history.Link, []string{"https://example.org/a/b?c=1&d=e", "ftp://h/x"}},
-		{"symbols", "def run(self):\nclass Parser: parse_date DateField v1.2.3 the and", history.Symbol, []string{"run", "Parser", "parse_date", "DateField", "v1.2.3"}},
-		{"no symbols", "12:def ____ 34-return :: ... --- 7: a.b", history.Symbol, nil},
+		{"paths", "./setup.py src/a/b.py:12: x /etc/hosts. and/ //c", excerpt.Path, []string{"./setup.py", "src/a/b.py", "etc/hosts"}},
+		{"an empty name ends a path", "a//b/c d/e//", excerpt.Path, []string{"b/c", "d/e"}},
+		{"failures", "ValueError: x\nFAILED tests\nDeprecationWarning no_error", excerpt.Failure, []string{"ValueError", "FAILED", "DeprecationWarning"}},
+		{"numbers", "took 3.4s, 12 passed, 45% of 1.5MB, 250 ms v2 12x 100s1", excerpt.Number, []string{"3.4s", "12 passed", "45%", "1.5MB", "250 ms"}},
+		{"links", "see https://example.org/a/b?c=1&d=e, or ftp://h/x. done", excerpt.Link, []string{"https://example.org/a/b?c=1&d=e", "ftp://h/x"}},
+		{"symbols", "def run(self):\nclass Parser: parse_date DateField v1.2.3 the and", excerpt.Symbol, []string{"run", "Parser", "parse_date", "DateField", "v1.2.3"}},
+		{"no symbols", "12:def ____ 34-return :: ... --- 7: a.b", excerpt.Symbol, nil},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			var got []string
-			for _, id := range history.Identifiers(tt.text) {
+			for _, id := range excerpt.Identifiers(tt.text) {
 				if id.Class == tt.class {
 					got = append(got, id.Text)
 				}
@@ -43,7 +43,7 @@ func TestIdentifiersByClass(t *testing.T) {
 
 // What is named more often, or brought in by its definition, comes first.
 func TestIdentifiersByScore(t *testing.T) {
-	ids := history.Identifiers("once_here twice_here func Defined() twice_here some/path.go")
+	ids := excerpt.Identifiers("once_here twice_here func Defined() twice_here some/path.go")
 	var got []string
 	for _, id := range ids {
 		got = append(got, id.Text)
@@ -56,7 +56,7 @@ func TestIdentifiersByScore(t *testing.T) {
 
 func TestEachIdentifier(t *testing.T) {
 	var got []string
-	history.EachIdentifier("a.b the parse_date x/y.go:12: DateField documents 1.5 (abc_) ./setup.py: Words", func(id string) { got = append(got, id) })
+	excerpt.EachIdentifier("a.b the parse_date x/y.go:12: DateField documents 1.5 (abc_) ./setup.py: Words", func(id string) { got = append(got, id) })
 	want := []string{"parse_date", "x/y.go:12", "DateField", "documents", "abc_", "setup.py"}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
@@ -72,7 +72,7 @@ func TestIdentifiersHostile(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			start := time.Now()
-			history.Identifiers(strings.Repeat(part, size/len(part)))
+			excerpt.Identifiers(strings.Repeat(part, size/len(part)))
 			// A hundred times of what it takes; quadratic code takes hours.
 			if took := time.Since(start); took > 20*time.Second {
 				t.Errorf("a megabyte took %v", took)
@@ -86,7 +86,7 @@ func FuzzIdentifiers(f *testing.F) {
 		f.Add(seed)
 	}
 	f.Fuzz(func(t *testing.T, text string) {
-		for _, id := range history.Identifiers(text) {
+		for _, id := range excerpt.Identifiers(text) {
 			if id.Text == "" || id.Score <= 0 {
 				t.Errorf("identifier %+v", id)
 			}

@@ -1,11 +1,9 @@
-package history
+package excerpt
 
 import (
 	"strings"
 	"unicode"
 	"unicode/utf8"
-
-	"github.com/loom-bridge/loom-bridge/context/excerpt"
 )
 
 // Sizes of identifiers.
@@ -16,9 +14,9 @@ const (
 	// plainIdentBytes is the length from which a word is an identifier without
 	// any other sign of being one.
 	plainIdentBytes = 8
-	// maxIdentBytes bounds an identifier that is worth its place: longer ones
+	// MaxIdentifierBytes bounds an identifier that is worth its place: longer ones
 	// are encoded data.
-	maxIdentBytes = 120
+	MaxIdentifierBytes = 120
 )
 
 // byteKind says where a byte may stand.
@@ -57,7 +55,7 @@ func is(b byte, kind byteKind) bool { return kinds[b]&kind != 0 }
 // letters, digits and _./:-, that may hold something.
 // The letter of an escape, as in JSON, is none of them.
 func runs(text string, found func(start, end int)) {
-	var quoted excerpt.Quoted
+	var quoted Quoted
 	for i := 0; i < len(text); {
 		if !is(text[i], isWord|isJoin) {
 			i++
@@ -170,9 +168,9 @@ func paths(run string, found func(path string)) {
 	}
 }
 
-// isErrorWord tells whether a word names a failure: ValueError, SyntaxWarning,
+// namesFailure tells whether a word names a failure: ValueError, SyntaxWarning,
 // FAILED.
-func isErrorWord(word string) bool {
+func namesFailure(word string) bool {
 	return strings.HasSuffix(word, "Error") || strings.HasSuffix(word, "Exception") ||
 		strings.HasSuffix(word, "Warning") || strings.Contains(word, "FAIL")
 }

@@ -1,11 +1,11 @@
-package events_test
+package pattern_test
 
 import (
 	"errors"
 	"strings"
 	"testing"
 
-	"github.com/loom-bridge/loom-bridge/bridge/events"
+	"github.com/loom-bridge/loom-bridge/bridge/events/pattern"
 )
 
 func TestParsePattern(t *testing.T) {
@@ -18,8 +18,8 @@ func TestParsePattern(t *testing.T) {
 		{"**", true, false},
 		{"a.*.b", true, false},
 		{"*.*.**", true, false},
-		{strings.Repeat("x", events.MaxTopicBytes-2) + ".*", true, false},
-		{strings.Repeat("x", events.MaxTopicBytes-1) + ".*", false, false},
+		{strings.Repeat("x", pattern.MaxTopicBytes-2) + ".*", true, false},
+		{strings.Repeat("x", pattern.MaxTopicBytes-1) + ".*", false, false},
 		{"", false, false},
 		{"a.", false, false},
 		{"a.**.b", false, false},
@@ -28,8 +28,8 @@ func TestParsePattern(t *testing.T) {
 		{"a.*b", false, false},
 		{"a\x00.*", false, false},
 	} {
-		p, err := events.ParsePattern(tt.text)
-		if (err == nil) != tt.ok || err != nil && !errors.Is(err, events.ErrInvalid) {
+		p, err := pattern.Parse(tt.text)
+		if (err == nil) != tt.ok || err != nil && !errors.Is(err, pattern.ErrInvalid) {
 			t.Errorf("%q: got %v, want ok %v", tt.text, err, tt.ok)
 		}
 		if topic, exact := p.Exact(); err == nil && (exact != tt.exact || topic != tt.text || p.String() != tt.text) {
@@ -62,9 +62,12 @@ func TestConformance73WildcardMatching(t *testing.T) {
 		{"**", false, []string{"a", "a.b"}, nil},
 		{"a.b", false, []string{"a.b"}, []string{"a", "a.b.c", "a.*"}},
 	} {
-		p := events.LegacyPattern(tt.pattern)
+		p := pattern.Legacy(tt.pattern)
 		if !tt.legacy {
-			p = native(t, tt.pattern).Pattern
+			var err error
+			if p, err = pattern.Parse(tt.pattern); err != nil {
+				t.Fatal(err)
+			}
 		}
 		for _, topic := range tt.yes {
 			if !p.Match(topic) {
@@ -75,6 +78,35 @@ func TestConformance73WildcardMatching(t *testing.T) {
 			if p.Match(topic) {
 				t.Errorf("%q (legacy %v) matches %q", tt.pattern, tt.legacy, topic)
 			}
+		}
+	}
+}
+
+func TestCheckTopic(t *testing.T) {
+	for _, tt := range []struct {
+		topic string
+		ok    bool
+	}{
+		{"a", true},
+		{"agent.spawned", true},
+		{"Ü.ö-1_2", true},
+		{strings.Repeat("x", pattern.MaxTopicBytes-1), true},
+		{strings.Repeat("x", pattern.MaxTopicBytes), true},
+		{strings.Repeat("x", pattern.MaxTopicBytes+1), false},
+		{"", false},
+		{".", false},
+		{".a", false},
+		{"a.", false},
+		{"a..b", false},
+		{"a.*", false},
+		{"*", false},
+		{"a\x00", false},
+		{"a\nb", false},
+		{"a\u0085b", false},
+		{"a\xff", false},
+	} {
+		if err := pattern.CheckTopic(tt.topic); (err == nil) != tt.ok || err != nil && !errors.Is(err, pattern.ErrInvalid) {
+			t.Errorf("%q: got %v, want ok %v", tt.topic, err, tt.ok)
 		}
 	}
 }

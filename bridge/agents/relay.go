@@ -1,4 +1,4 @@
-package compose
+package agents
 
 import (
 	"context"
@@ -7,21 +7,19 @@ import (
 	"fmt"
 	"time"
 
-	"github.com/loom-bridge/loom-bridge/context/text"
-
-	"github.com/loom-bridge/loom-bridge/bridge/agents"
 	"github.com/loom-bridge/loom-bridge/bridge/share"
 	"github.com/loom-bridge/loom-bridge/bridge/tools"
 	"github.com/loom-bridge/loom-bridge/context/step"
+	"github.com/loom-bridge/loom-bridge/context/text"
 )
 
-// relay makes the tools that agents provide callable as the server's own.
-type relay struct{ directory *agents.Directory }
+// Relay makes the tools that agents provide callable as the server's own.
+type Relay struct{ Directory *Directory }
 
 // Lookup returns the tool of an agent. One whose name no native call can have
 // is not found.
-func (r relay) Lookup(tenant, name string) (*tools.Tool, bool) {
-	provided, ok := r.directory.Lookup(tenant, name)
+func (r Relay) Lookup(tenant, name string) (*tools.Tool, bool) {
+	provided, ok := r.Directory.Lookup(tenant, name)
 	if !ok {
 		return nil, false
 	}
@@ -34,27 +32,27 @@ func (r relay) Lookup(tenant, name string) (*tools.Tool, bool) {
 	return t, err == nil
 }
 
-func (r relay) call(ctx context.Context, tenant, name string, c tools.Call) (tools.Result, error) {
-	call := agents.Call{
+func (r Relay) call(ctx context.Context, tenant, name string, c tools.Call) (tools.Result, error) {
+	call := Call{
 		Name: name, Arguments: string(text.CanonicalJSON(c.Args)), CallerID: c.Scope.Owner, SessionID: c.SessionID,
 	}
 	if deadline, ok := ctx.Deadline(); ok {
 		call.Timeout = time.Until(deadline)
 	}
-	result, err := r.directory.Call(ctx, tenant, call)
-	gone, _ := errors.AsType[*agents.NotConnectedError](err)
+	result, err := r.Directory.Call(ctx, tenant, call)
+	gone, _ := errors.AsType[*NotConnectedError](err)
 	switch {
 	case gone != nil && gone.Sent:
 		return tools.Result{}, &tools.Error{Code: tools.OutcomeUnknown, Message: fmt.Sprintf(lostText, gone.Agent), Cause: err}
 	case gone != nil:
 		return tools.Result{}, &tools.Error{Code: tools.ProviderAway, Message: fmt.Sprintf(awayText, gone.Agent), Cause: err}
-	case errors.Is(err, agents.ErrNotFound):
+	case errors.Is(err, ErrNotFound):
 		return tools.Result{}, tools.Errorf(tools.NotFound, "Tool not found: %s", name)
 	case errors.Is(err, context.Canceled), errors.Is(err, context.DeadlineExceeded), errors.Is(err, share.ErrExhausted):
 		return tools.Result{}, err
 	case err != nil:
 		return tools.Result{}, tools.Errorf(tools.Failed, "Execution failed: %w", err)
-	case result.Status != agents.ResultOK:
+	case result.Status != ResultOK:
 		return tools.Result{}, &tools.Error{Code: result.Code(), Message: result.ErrorMessage}
 	}
 	return outputOf(result)
@@ -68,7 +66,7 @@ const awayText = "Execution failed: its provider %s is not attached; nothing ran
 const lostText = "Outcome unknown: agent %s is not connected any more; the tool may or may not have taken effect"
 
 // outputOf reads an agent's result; no text at all is null.
-func outputOf(r agents.Result) (tools.Result, error) {
+func outputOf(r Result) (tools.Result, error) {
 	given := step.Original{Form: r.Form, MediaType: r.MediaType, Data: []byte(r.Output)}
 	switch {
 	case given.Form == step.FormText || given.Form == step.FormBytes:

@@ -1,4 +1,4 @@
-package events
+package pattern
 
 import (
 	"math/rand/v2"
@@ -7,6 +7,14 @@ import (
 	"testing"
 	"time"
 )
+
+// listener is an item with its pattern.
+type listener struct {
+	pattern Pattern
+	at      int
+}
+
+func (l *listener) Seat() *int { return &l.at }
 
 // The index finds exactly what Pattern.Match says, whatever was added and
 // removed before, and is empty in the end.
@@ -21,29 +29,29 @@ func TestIndexAgreesWithMatch(t *testing.T) {
 		}
 		return strings.Join(out, ".")
 	}
-	x := newIndex()
-	var there []*selection
+	x := NewIndex[*listener]()
+	var there []*listener
 	for change := range uint64(3000) {
 		if len(there) > 0 && r.IntN(2) == 0 {
 			i := r.IntN(len(there))
-			x.remove(there[i])
+			x.Remove(there[i].pattern, there[i])
 			there = slices.Delete(there, i, i+1)
 		} else {
-			sel := &selection{pattern: LegacyPattern(text("a", "b", "*", "", "**"))}
-			if p, err := ParsePattern(text("a", "b", "*", "**")); err == nil && r.IntN(2) == 0 {
+			sel := &listener{pattern: Legacy(text("a", "b", "*", "", "**"))}
+			if p, err := Parse(text("a", "b", "*", "**")); err == nil && r.IntN(2) == 0 {
 				sel.pattern = p
 			}
-			x.add(sel, change+1)
+			x.Add(sel.pattern, sel, change+1)
 			there = append(there, sel)
 		}
 		topic := text("a", "b", "c", "", "*")
-		want := make(map[*selection]bool)
+		want := make(map[*listener]bool)
 		for _, sel := range there {
 			if sel.pattern.Match(topic) {
 				want[sel] = true
 			}
 		}
-		for _, group := range x.match(nil, topic) {
+		for _, group := range x.Match(nil, topic) {
 			for _, sel := range group {
 				if !want[sel] {
 					t.Fatalf("%q: found %q, which does not match or was found already", topic, sel.pattern)
@@ -56,7 +64,7 @@ func TestIndexAgreesWithMatch(t *testing.T) {
 		}
 	}
 	for _, sel := range there {
-		x.remove(sel)
+		x.Remove(sel.pattern, sel)
 	}
 	if !x.root.empty() || len(x.exact) > 0 || len(x.prefixes) > 0 || len(x.texts) > 0 {
 		t.Errorf("something is left: %+v", x)
@@ -65,53 +73,18 @@ func TestIndexAgreesWithMatch(t *testing.T) {
 
 // Adding and removing never changes a list that was handed out.
 func TestIndexListsAreStable(t *testing.T) {
-	x := newIndex()
-	sels := make([]*selection, 8)
+	x := NewIndex[*listener]()
+	sels := make([]*listener, 8)
 	for i := range sels {
-		sels[i] = &selection{pattern: LegacyPattern("a.*")}
-		x.add(sels[i], 1)
+		sels[i] = &listener{pattern: Legacy("a.*")}
+		x.Add(sels[i].pattern, sels[i], 1)
 	}
-	before := x.match(nil, "a.b")[0]
+	before := x.Match(nil, "a.b")[0]
 	kept := slices.Clone(before)
-	x.remove(sels[3])
-	x.add(&selection{pattern: LegacyPattern("a.*")}, 2)
-	x.remove(sels[0])
+	x.Remove(sels[3].pattern, sels[3])
+	x.Add(Legacy("a.*"), &listener{pattern: Legacy("a.*")}, 2)
+	x.Remove(sels[0].pattern, sels[0])
 	if !slices.Equal(before, kept) {
 		t.Error("a list changed that was handed out")
-	}
-}
-
-// A cursor that keeps only fresh events gives back all the room it took.
-func TestFreshEventsKeepTheirLane(t *testing.T) {
-	seed := uint64(time.Now().UnixNano())
-	t.Logf("seed %d", seed)
-	r := rand.New(rand.NewPCG(seed, 0))
-	for range 200 {
-		room := lane{limit: 20}
-		f := freshEvents{lane: &room}
-		begun := uint64(r.IntN(10))
-		f.begin(1, begun)
-		want := int(begun)
-		for _, n := range r.Perm(40) {
-			sequence := begun + 1 + uint64(n)
-			switch {
-			case r.IntN(3) == 0 && f.any():
-				first := f.first()
-				before := f.count()
-				f.passed(first)
-				if want--; f.count() != before-1 || f.any() && f.first() <= first {
-					t.Fatalf("passed %d: %+v", first, f)
-				}
-			case f.admit(sequence):
-				want++
-			}
-			if f.count() != want {
-				t.Fatalf("holds %d, want %d: %+v", f.count(), want, f)
-			}
-		}
-		f.clear()
-		if room.waiting != 0 || f.any() {
-			t.Fatalf("left: %d, %+v", room.waiting, f)
-		}
 	}
 }

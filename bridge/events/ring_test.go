@@ -2,72 +2,12 @@ package events
 
 import (
 	"fmt"
-	"math/rand/v2"
-	"slices"
 	"testing"
-	"time"
 
+	"github.com/loom-bridge/loom-bridge/bridge/events/pattern"
 	"github.com/loom-bridge/loom-bridge/memory/kv"
 	"github.com/loom-bridge/loom-bridge/memory/kv/memkv"
 )
-
-// A roster lists what was added and not removed, and never changes what it handed
-// out.
-func TestRoster(t *testing.T) {
-	seed := uint64(time.Now().UnixNano())
-	t.Logf("seed %d", seed)
-	r := rand.New(rand.NewPCG(seed, 0))
-	var list roster[*cursor]
-	var there []*cursor
-	type handed struct{ lent, want []*cursor }
-	var out []handed
-	for range 5000 {
-		switch n := len(there); {
-		case r.IntN(3) == 0:
-			lent := list.lend()
-			out = append(out, handed{lent, slices.Clone(lent)})
-		case n > 0 && r.IntN(2) == 0:
-			i := r.IntN(n)
-			list.remove(there[i])
-			there = slices.Delete(there, i, i+1)
-		default:
-			c := &cursor{}
-			list.add(c)
-			there = append(there, c)
-		}
-		if list.len() != len(there) {
-			t.Fatalf("%d are listed, want %d", list.len(), len(there))
-		}
-	}
-	for _, c := range list.lend() {
-		if !slices.Contains(there, c) {
-			t.Error("one is listed that was removed")
-		}
-	}
-	for _, h := range out {
-		if !slices.Equal(h.lent, h.want) {
-			t.Fatal("a list changed that was handed out")
-		}
-	}
-}
-
-// Removing does not copy the list each time.
-func TestRosterRemovesCheaply(t *testing.T) {
-	var list roster[*cursor]
-	all := make([]cursor, 1000)
-	for i := range all {
-		list.add(&all[i])
-	}
-	list.lend()
-	if n := testing.AllocsPerRun(1, func() {
-		for i := range all[:400] {
-			list.remove(&all[i])
-		}
-		all = all[400:]
-	}); n > 1 {
-		t.Errorf("%v allocations", n)
-	}
-}
 
 // A ring grows with what would be pushed out, keeps the last events, and knows what
 // it takes.
@@ -114,7 +54,7 @@ func TestNothingIsCountedInTheEnd(t *testing.T) {
 	defer func() { _ = engine.Close() }()
 	bus := New(engine, kv.NewWriter(engine, nil), nil)
 	defer func() { _ = bus.Close() }()
-	given := []Selection{{Pattern: LegacyPattern("t.*")}, {Pattern: LegacyPattern("t.1.*")}, {Pattern: LegacyPattern("t.2.*"), QoS: Realtime}}
+	given := []Selection{{Pattern: pattern.Legacy("t.*")}, {Pattern: pattern.Legacy("t.1.*")}, {Pattern: pattern.Legacy("t.2.*"), QoS: Realtime}}
 	open := func(given []Selection) *Subscription {
 		s, err := bus.Subscribe(t.Context(), "default", given, &SubscribeOptions{PerSelection: true})
 		if err != nil {

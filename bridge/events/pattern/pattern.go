@@ -1,6 +1,7 @@
-package events
+package pattern
 
 import (
+	"errors"
 	"strings"
 	"unicode"
 	"unicode/utf8"
@@ -15,6 +16,20 @@ const (
 	// legacyRest ends a legacy pattern that stands for a prefix.
 	legacyRest = ".*"
 )
+
+// Limits of topics and patterns.
+const (
+	// MaxTopicBytes bounds a topic's name, and a native pattern.
+	MaxTopicBytes = 256
+	// maxPatternBytes bounds a pattern of loom.v1, and maxPatternWords its words:
+	// as many as a topic of MaxTopicBytes has. They bound what a topic costs to be
+	// compared with all patterns.
+	maxPatternBytes = 4 << 10
+	maxPatternWords = MaxTopicBytes / 2
+)
+
+// ErrInvalid: a topic or a pattern is malformed.
+var ErrInvalid = errors.New("events: invalid")
 
 // Pattern says which topics a selection is about: one exact topic, or all that
 // have a form. The zero value is the exact topic of no bytes. Patterns may be
@@ -33,10 +48,10 @@ const (
 	legacyPattern                    // a prefix that ends with a dot, then `*`
 )
 
-// ParsePattern reads an exact topic, or a pattern in which the word `*` stands
+// Parse reads an exact topic, or a pattern in which the word `*` stands
 // for exactly one word and the last word `**` for one or more. Anything else
 // that CheckTopic refuses is an *invalid.Error.
-func ParsePattern(text string) (Pattern, error) {
+func Parse(text string) (Pattern, error) {
 	if err := checkName(text); err != nil {
 		return Pattern{}, err
 	}
@@ -54,10 +69,10 @@ func ParsePattern(text string) (Pattern, error) {
 	}
 }
 
-// LegacyPattern reads a topic as loom.v1 does: text that ends with `.*` stands
+// Legacy reads a topic as loom.v1 does: text that ends with `.*` stands
 // for every topic that begins with what is before the `*`, at any depth; all
 // other text is an exact topic, whatever it holds.
-func LegacyPattern(text string) Pattern {
+func Legacy(text string) Pattern {
 	if strings.HasSuffix(text, legacyRest) {
 		return Pattern{text: text, kind: legacyPattern}
 	}
@@ -75,7 +90,7 @@ func (p Pattern) Exact() (topic string, ok bool) { return p.text, p.kind == exac
 func (p Pattern) Match(topic string) bool {
 	switch p.kind {
 	case legacyPattern:
-		return strings.HasPrefix(topic, p.prefix())
+		return strings.HasPrefix(topic, p.Prefix())
 	case nativePattern:
 		return matchWords(p.text, topic)
 	default:
@@ -83,8 +98,8 @@ func (p Pattern) Match(topic string) bool {
 	}
 }
 
-// prefix is what every topic that matches begins with.
-func (p Pattern) prefix() string {
+// Prefix is what every topic that matches begins with.
+func (p Pattern) Prefix() string {
 	switch p.kind {
 	case legacyPattern:
 		return strings.TrimSuffix(p.text, anyWord)
@@ -132,6 +147,47 @@ func checkName(text string) error {
 		if word == "" {
 			return invalid.Field(ErrInvalid, "topic", "has an empty word")
 		}
+	}
+	return nil
+}
+
+// CheckTopic returns an *invalid.Error unless topic is an exact topic: 1 to
+// MaxTopicBytes of UTF-8 without control characters, words separated by dots,
+// no word empty, and no `*`.
+func CheckTopic(topic string) error {
+	if strings.Contains(topic, anyWord) {
+		return invalid.Field(ErrInvalid, "topic", "holds `*`, but is to be an exact topic")
+	}
+	return checkName(topic)
+}
+
+// Check returns an *invalid.Error unless topics can be found by the pattern.
+func (p Pattern) Check(legacy bool) error {
+	switch {
+	case legacy:
+		return p.CheckLegacy()
+	case p.kind == legacyPattern:
+		return invalid.Field(ErrInvalid, "topic", "is a pattern of loom.v1")
+	case p.kind == exactPattern:
+		return CheckTopic(p.text)
+	}
+	return nil
+}
+
+// CheckLegacy returns an *invalid.Error unless a subscription that is PerSelection
+// takes the pattern: it is to be UTF-8, and one of several topics is to have at most
+// 4 KiB and 128 words.
+func (p Pattern) CheckLegacy() error {
+	switch {
+	case !utf8.ValidString(p.text):
+		return invalid.Field(ErrInvalid, "topic", "is not UTF-8")
+	case p.kind == exactPattern:
+		return nil
+	case len(p.text) > maxPatternBytes:
+		return invalid.Field(ErrInvalid, "topic", "is a pattern of %d bytes, over the limit of %d", len(p.text), maxPatternBytes)
+	}
+	if words := strings.Count(p.Prefix(), "."); words > maxPatternWords {
+		return invalid.Field(ErrInvalid, "topic", "is a pattern of %d words, over the limit of %d", words, maxPatternWords)
 	}
 	return nil
 }

@@ -5,9 +5,9 @@ import (
 	"sync"
 )
 
-// grace lets somebody who changed what emitters look at wait until all who may
+// barrier lets somebody who changed what emitters look at wait until all who may
 // have looked before are through. The zero value is ready.
-type grace struct {
+type barrier struct {
 	turns sync.Mutex // held while somebody waits
 
 	mu      sync.Mutex // guards the fields below
@@ -17,14 +17,14 @@ type grace struct {
 }
 
 // enter counts an emitter in and returns its group, for leave.
-func (g *grace) enter() int {
+func (g *barrier) enter() int {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	g.inside[g.current]++
 	return g.current
 }
 
-func (g *grace) leave(group int) {
+func (g *barrier) leave(group int) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	if g.inside[group]--; g.inside[group] == 0 && group != g.current && g.empty != nil {
@@ -35,7 +35,7 @@ func (g *grace) leave(group int) {
 
 // wait returns when everybody has left who entered before the call, or when ctx
 // ends.
-func (g *grace) wait(ctx context.Context) error {
+func (g *barrier) wait(ctx context.Context) error {
 	g.turns.Lock()
 	defer g.turns.Unlock()
 	for changed := false; !changed; {
@@ -53,7 +53,7 @@ func (g *grace) wait(ctx context.Context) error {
 // turn makes emitters enter the other group. It can't while some are still in
 // there, left behind by a wait that was given up. Empty is closed when nobody is
 // left in the group that emitters do not enter.
-func (g *grace) turn() (empty chan struct{}, changed bool) {
+func (g *barrier) turn() (empty chan struct{}, changed bool) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	if changed = g.inside[1-g.current] == 0; changed {
