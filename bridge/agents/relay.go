@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"iter"
 	"time"
 
 	"github.com/loom-bridge/loom-bridge/bridge/share"
@@ -13,33 +14,57 @@ import (
 	"github.com/loom-bridge/loom-bridge/context/text"
 )
 
-// Relay makes the tools that agents provide callable as the server's own.
-type Relay struct{ Directory *Directory }
+// relay makes the tools that agents provide callable as the server's own.
+type relay struct{ directory *Directory }
 
-// Lookup returns the tool of an agent. One whose name no native call can have
-// is not found.
-func (r Relay) Lookup(tenant, name string) (*tools.Tool, bool) {
-	provided, ok := r.Directory.Lookup(tenant, name)
+var _ tools.Supplier = relay{}
+
+// Find returns the tool of an agent. One whose name no native call can have is not
+// found.
+func (r relay) Find(tenant, name string) (*tools.Tool, bool) {
+	provided, ok := r.directory.Lookup(tenant, name)
 	if !ok {
 		return nil, false
 	}
-	// What it does is not known, so it may change something.
-	t, err := tools.NewUnchecked(tools.Descriptor{
-		Name: name, Description: provided.Description, Schema: json.RawMessage(provided.Schema),
-		Level: max(provided.Level, tools.LevelFunction), RequiresApproval: provided.RequiresApproval,
-		Mutates: true, Category: "agent",
-	}, func(ctx context.Context, c tools.Call) (tools.Result, error) { return r.call(ctx, tenant, name, c) })
+	d := provided.descriptor()
+	d.Schema = json.RawMessage(provided.Schema)
+	t, err := tools.NewRemote(d, func(ctx context.Context, c tools.Call) (tools.Result, error) { return r.call(ctx, tenant, name, c) })
 	return t, err == nil
 }
 
-func (r Relay) call(ctx context.Context, tenant, name string, c tools.Call) (tools.Result, error) {
+// Offers yields the tools of the agents with an open stream.
+func (r relay) Offers(tenant string) iter.Seq[tools.Offer] {
+	return func(yield func(tools.Offer) bool) {
+		for _, t := range r.directory.Tools(tenant) {
+			if !yield(tools.Offer{Descriptor: t.descriptor(), AgentID: t.AgentID, Given: t.Schema, Metadata: t.Metadata}) {
+				return
+			}
+		}
+	}
+}
+
+// descriptor describes the tool, whatever text its schema is: one that is no JSON object
+// could stand in no prompt. What the tool does is not known, so it may change something.
+func (t AgentTool) descriptor() tools.Descriptor {
+	d := tools.Descriptor{
+		Name: text.Valid(t.Name), Description: text.Valid(t.Description), Schema: json.RawMessage(`{}`),
+		Level: max(t.Level, tools.LevelFunction), RequiresApproval: t.RequiresApproval,
+		Mutates: true, Category: "agent",
+	}
+	if t.Usable && t.Schema != "" {
+		d.Schema = json.RawMessage(t.Schema)
+	}
+	return d
+}
+
+func (r relay) call(ctx context.Context, tenant, name string, c tools.Call) (tools.Result, error) {
 	call := Call{
 		Name: name, Arguments: string(text.CanonicalJSON(c.Args)), CallerID: c.Scope.Owner, SessionID: c.SessionID,
 	}
 	if deadline, ok := ctx.Deadline(); ok {
 		call.Timeout = time.Until(deadline)
 	}
-	result, err := r.Directory.Call(ctx, tenant, call)
+	result, err := r.directory.Call(ctx, tenant, call)
 	gone, _ := errors.AsType[*NotConnectedError](err)
 	switch {
 	case gone != nil && gone.Sent:

@@ -60,7 +60,7 @@ func openDurable(dir string) (*durable, error) {
 	err = native.Register(registry, &native.Options{Blobs: stored{d.blobs}, Store: filepath.Join(dir, "store")})
 	err = errors.Join(err, registry.Add(tools.Descriptor{Name: "die", Level: 1, Mutates: true}, die))
 	d.Hand = hand.New(hand.Deps{
-		Registry: registry, Log: d.log, Blobs: d.blobs, Reducer: step.NewReducer(nil),
+		Tools: tools.NewCatalogue(registry, nil), Log: d.log, Blobs: d.blobs, Reducer: step.NewReducer(nil),
 		Engine: db, Writer: writer, Workspaces: folders,
 	}, nil)
 	return d, err
