@@ -26,7 +26,16 @@ from langgraph.store.base import (
 
 import loombridge
 from loombridge import _values
-from loombridge.langgraph import _desk, _home, _items, _leases, _measures, _search, _shelf, _turns
+from loombridge.langgraph import (
+    _coalescer,
+    _collection,
+    _home,
+    _items,
+    _leases,
+    _measures,
+    _search,
+    _turns,
+)
 
 AGENT = "langgraph"
 """Whose memory it is when nobody says."""
@@ -104,7 +113,7 @@ class LoomBridgeStore(BaseStore):
         self._measure = _measure(config.get("distance_type", "cosine"))
         self._turns = _turns.Turns()
         self._leases = _leases.Leases()
-        self._desk = _desk.Desk()
+        self._coalescer = _coalescer.ReadCoalescer()
         self._space = embedding_space or self._default_space()
         self._user_id = user_id
         self._home: _home.Home | _home.Visit
@@ -167,30 +176,32 @@ class LoomBridgeStore(BaseStore):
         entries = [self._entry(op, work.texts_of[place], embedded) for place, op in work.puts()]
 
         # The work outlives a caller that waits no longer; it must not hold the store.
-        user_id, leases, desk = self._user_id, self._leases, self._desk
+        user_id, leases, coalescer = self._user_id, self._leases, self._coalescer
         space, measure = self._space, self._measure
 
         async def carry_out(client: loombridge.Client) -> list[Result]:
-            shelf = _shelf.Shelf(client, user_id, leases)
+            collection = _collection.Collection(client, user_id, leases)
 
             async def read(op: Op) -> Result:
                 if isinstance(op, GetOp):
-                    return await desk.read(repr(op), lambda: shelf.get(op))
+                    return await coalescer.read(repr(op), lambda: collection.get(op))
                 if isinstance(op, SearchOp):
                     vector = asked.get(op.query or "")
                     sought = None if vector is None else _search.Sought(vector, space, measure)
-                    found = await desk.read(repr(op), lambda: _search.search(shelf, op, sought))
+                    found = await coalescer.read(
+                        repr(op), lambda: _search.search(collection, op, sought)
+                    )
                     return cast("Result", found)
                 if isinstance(op, ListNamespacesOp):
-                    return await desk.read(repr(op), lambda: shelf.namespaces(op))
+                    return await coalescer.read(repr(op), lambda: collection.namespaces(op))
                 return None
 
             await turn.come()
-            results = await _shelf.together(map(read, work.ops))
+            results = await _collection.together(map(read, work.ops))
             if work.written():
-                async with desk.places:
-                    await shelf.delete(work.deletes())
-                    await shelf.put(entries)
+                async with coalescer.places:
+                    await collection.delete(work.deletes())
+                    await collection.put(entries)
             return results
 
         return carry_out
