@@ -30,14 +30,17 @@ func (h *Hand) Run(ctx context.Context, req Request) (RawAnswer, error) {
 	}
 	req.RequestID = ""
 	c, err := h.check(req)
-	if err == nil {
-		err = h.enter(ctx, c)
-	}
 	if err != nil {
 		h.running.Done()
 		return RawAnswer{}, err
 	}
 	defer h.end(c)
+	if failure := c.decision.failure(c.name()); failure != nil {
+		return RawAnswer{Failure: failure}, nil
+	}
+	if err := h.enter(ctx, c); err != nil {
+		return RawAnswer{}, err
+	}
 	root, err := h.Workspaces.Root(c.Scope)
 	if err != nil {
 		return RawAnswer{}, err

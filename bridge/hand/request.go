@@ -9,13 +9,12 @@ import (
 	"time"
 	"unicode/utf8"
 
-	"github.com/loom-bridge/loom-bridge/context/text"
-
 	"github.com/loom-bridge/loom-bridge/bridge/share"
 	"github.com/loom-bridge/loom-bridge/bridge/tools"
 	"github.com/loom-bridge/loom-bridge/context/blob"
 	"github.com/loom-bridge/loom-bridge/context/session"
 	"github.com/loom-bridge/loom-bridge/context/step"
+	"github.com/loom-bridge/loom-bridge/context/text"
 	"github.com/loom-bridge/loom-bridge/memory/kv"
 	"github.com/loom-bridge/loom-bridge/memory/kv/invalid"
 )
@@ -86,11 +85,13 @@ type Answer struct {
 // call is a request that was checked.
 type call struct {
 	Request
-	tool    *tools.Tool
-	slot    *share.Place
-	args    map[string]any
-	digest  [32]byte
-	timeout time.Duration
+	tool *tools.Tool
+	// decision is made before anything of the call happens.
+	decision Decision
+	slot     *share.Place
+	args     map[string]any
+	digest   [32]byte
+	timeout  time.Duration
 	// intent is the id of the intent in the log, empty without one.
 	intent string
 	// reported says that the caller ran the tool.
@@ -121,7 +122,7 @@ func (h *Hand) check(req Request) (*call, error) {
 	if err := tool.Check(args); err != nil {
 		return nil, err
 	}
-	c := &call{Request: req, tool: tool, args: args, timeout: req.Timeout}
+	c := &call{Request: req, tool: tool, decision: decide(tool), args: args, timeout: req.Timeout}
 	if c.timeout <= 0 {
 		c.timeout = DefaultTimeout
 	}

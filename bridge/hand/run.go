@@ -84,9 +84,6 @@ func (h *Hand) guarded(ctx context.Context, c *call, root *os.Root) (out outcome
 			out = outcome{failure: &tools.Error{Code: tools.Failed, Message: "Internal error: the tool crashed"}}
 		}
 	}()
-	if c.tool.Descriptor().RequiresApproval {
-		return outcome{failure: tools.Errorf(tools.PermissionDenied, "Permission denied: %s needs the approval of a person", c.name())}
-	}
 	result, err := c.tool.Run(ctx, tools.Call{
 		Scope:     c.Scope,
 		SessionID: c.SessionID,
