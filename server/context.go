@@ -58,7 +58,6 @@ type contextService struct {
 	tokens    Tokens
 	assembler Assembler
 	tools     Tools
-	agents    Agents
 	hand      Hand
 	tasks     Tasks
 	limits    Limits
