@@ -5,6 +5,7 @@ import (
 
 	"github.com/loom-bridge/loom-bridge/memory/kv"
 	"github.com/loom-bridge/loom-bridge/memory/kv/mention"
+	"github.com/loom-bridge/loom-bridge/memory/record"
 )
 
 // moveMentions keeps the names of blobs in a record, which is stored as value, in step
@@ -12,7 +13,7 @@ import (
 func (e *edit) moveMentions(w write, value []byte) {
 	names := mention.In(value)
 	if w.before != nil {
-		before := mention.In(encodeRecord(*w.before))
+		before := mention.In(record.Encode(*w.before))
 		mention.Drop(e.tx, recordsRef(e.scope), w.record.ID, without(before, names))
 		names = without(names, before)
 	}
@@ -30,5 +31,5 @@ func without(names, others []mention.Name) []mention.Name {
 // Mentions are the sources of the mentions in records.
 func Mentions() []mention.Source {
 	id := func(rest []byte) (string, error) { return string(rest), nil }
-	return []mention.Source{mention.Texts(kv.Records, tagRecord, mention.In, id)}
+	return []mention.Source{mention.Texts(kv.Records, record.Tag, mention.In, id)}
 }

@@ -6,6 +6,7 @@ import (
 	"github.com/loom-bridge/loom-bridge/memory/kv"
 	"github.com/loom-bridge/loom-bridge/memory/kv/mention"
 	"github.com/loom-bridge/loom-bridge/memory/lexical"
+	"github.com/loom-bridge/loom-bridge/memory/record"
 	"github.com/loom-bridge/loom-bridge/memory/vector"
 )
 
@@ -21,14 +22,14 @@ type Staging struct {
 	actor   Actor
 	run     func(ctx context.Context, e *edit) error
 
-	records    []Record
+	records    []record.Record
 	statistics lexical.Statistics
 }
 
 // Records are what the change left, as stored, after Stage: the saved records
 // in order, or the updated one. Of a deleted record only ID and Version are
 // told.
-func (s *Staging) Records() []Record { return s.records }
+func (s *Staging) Records() []record.Record { return s.records }
 
 // Refs are what the stage reads and writes.
 func (s *Staging) Refs() []kv.Ref { return []kv.Ref{recordsRef(s.scope), lexical.Ref(s.scope)} }

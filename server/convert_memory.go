@@ -8,40 +8,42 @@ import (
 
 	"github.com/loom-bridge/loom-bridge/memory"
 	"github.com/loom-bridge/loom-bridge/memory/kv"
+	"github.com/loom-bridge/loom-bridge/memory/record"
 	loombridgev1 "github.com/loom-bridge/loom-bridge/proto/gen/loombridge/v1"
+	"github.com/loom-bridge/loom-bridge/server/validate"
 )
 
 // The enums of the API have the domain's numbers, or zero for its default.
 
 // recordToSave converts a request or a draft. Metadata and importance have forms
 // that the interface can't tell apart.
-func recordToSave(r draft, metadata *structpb.Struct, importance *float64, pinned bool) (memory.Record, error) {
+func recordToSave(r validate.Draft, metadata *structpb.Struct, importance *float64, pinned bool) (record.Record, error) {
 	text := json.RawMessage(r.GetMetadataJson())
 	if metadata != nil {
 		var err error
 		if text, err = jsonOf("metadata", structpb.NewStructValue(metadata)); err != nil {
-			return memory.Record{}, err
+			return record.Record{}, err
 		}
 	}
-	weight := memory.DefaultImportance
+	weight := record.DefaultImportance
 	if importance != nil {
 		weight = *importance
 	}
-	return memory.Record{
+	return record.Record{
 		ID: r.GetId(), Text: r.GetText(), Key: r.GetKey(), Kind: r.GetKind(),
 		SessionID: r.GetSessionId(), Author: r.GetAuthor(), EventTime: timeOf(r.GetEventTime()),
 		ExpireTime: timeOf(r.GetExpireTime()), TTL: spanOf(r.GetTtl()), SlidingTTL: spanOf(r.GetSlidingTtl()),
 		Metadata: text, Tags: r.GetTags(), Importance: weight, Pinned: pinned,
-		Supersedes: r.GetSupersedes(), DerivedFrom: r.GetDerivedFrom(), Origin: memory.Origin(r.GetOrigin()),
+		Supersedes: r.GetSupersedes(), DerivedFrom: r.GetDerivedFrom(), Origin: record.Origin(r.GetOrigin()),
 		Embedding: r.GetEmbedding(), EmbeddingSpace: r.GetEmbeddingSpace(),
 	}, nil
 }
 
-func draftRecord(r *loombridgev1.RecordDraft) (memory.Record, error) {
+func draftRecord(r *loombridgev1.RecordDraft) (record.Record, error) {
 	return recordToSave(r, r.GetMetadata(), r.Importance, r.GetPinned())
 }
 
-func savedOf(r memory.Record) *loombridgev1.MemorySaveResponse {
+func savedOf(r record.Record) *loombridgev1.MemorySaveResponse {
 	return &loombridgev1.MemorySaveResponse{
 		Id: r.ID, CreateTime: timestampOf(r.CreateTime), ExpireTime: timestampOf(r.ExpireTime),
 	}
@@ -53,7 +55,7 @@ type recordView struct {
 	embeddings bool
 }
 
-func (v recordView) record(r memory.Record) *loombridgev1.Record {
+func (v recordView) record(r record.Record) *loombridgev1.Record {
 	out := &loombridgev1.Record{
 		Id: r.ID, Text: r.Text, Key: r.Key, Kind: r.Kind, SessionId: r.SessionID, Author: r.Author,
 		EventTime: timestampOf(r.EventTime), CreateTime: timestampOf(r.CreateTime), ExpireTime: timestampOf(r.ExpireTime),

@@ -2,7 +2,8 @@ package assemble
 
 import (
 	"strings"
-	"unicode/utf8"
+
+	"github.com/loom-bridge/loom-bridge/context/text"
 
 	"github.com/loom-bridge/loom-bridge/context/tokens"
 )
@@ -26,19 +27,14 @@ func countText(counter *tokens.Counter, model, text string) (tokens.Count, error
 
 // pieceEnd is where the first piece of a text ends: behind a line, or at least a
 // character.
-func pieceEnd(text string) int {
-	if len(text) <= tokens.MaxTextBytes {
-		return len(text)
+func pieceEnd(s string) int {
+	if len(s) <= tokens.MaxTextBytes {
+		return len(s)
 	}
-	if at := strings.LastIndexByte(text[:tokens.MaxTextBytes], '\n'); at >= 0 {
+	if at := strings.LastIndexByte(s[:tokens.MaxTextBytes], '\n'); at >= 0 {
 		return at + 1
 	}
-	for at := tokens.MaxTextBytes; at > tokens.MaxTextBytes-utf8.UTFMax; at-- {
-		if utf8.RuneStart(text[at]) {
-			return at
-		}
-	}
-	return tokens.MaxTextBytes
+	return len(text.Head(s, tokens.MaxTextBytes))
 }
 
 // countMessage counts a message whose content may have any length.

@@ -4,7 +4,8 @@ import (
 	"cmp"
 	"strings"
 	"unicode"
-	"unicode/utf8"
+
+	"github.com/loom-bridge/loom-bridge/context/text"
 
 	"github.com/loom-bridge/loom-bridge/context/step"
 )
@@ -54,24 +55,15 @@ func outputOf(s *step.Step) string {
 		// Its words are no part of the result, so they name nothing.
 		output = strings.Replace(output, mark, "\n…\n", 1)
 	}
-	return validText(withError(s, cmp.Or(output, s.Observation)))
-}
-
-// validText is a text with U+FFFD in place of what is not UTF-8. Nearly every one
-// is, and that is found out several times faster.
-func validText(text string) string {
-	if utf8.ValidString(text) {
-		return text
-	}
-	return strings.ToValidUTF8(text, "\uFFFD")
+	return text.Valid(withError(s, cmp.Or(output, s.Observation)))
 }
 
 // withError adds the failure's own text to a text that does not say it.
-func withError(s *step.Step, text string) string {
-	if s.Error != "" && !strings.Contains(step.OneLine(text), step.OneLine(s.Error)) {
-		return joined([]string{text, "Error: " + s.Error})
+func withError(s *step.Step, body string) string {
+	if s.Error != "" && !strings.Contains(text.OneLine(body), text.OneLine(s.Error)) {
+		return joined([]string{body, "Error: " + s.Error})
 	}
-	return text
+	return body
 }
 
 func joined(lines []string) string {
@@ -97,7 +89,7 @@ func repeats(s *step.Step) bool {
 	return s.Inline != "" && beginsWith(start, shown)
 }
 
-// beginsWith tells whether a text on one line, as step.OneLine writes it, begins
+// beginsWith tells whether a text on one line, as text.OneLine writes it, begins
 // with another. It reads no more of the text than it has to.
 func beginsWith(text, shown string) bool {
 	gap, begun := false, false

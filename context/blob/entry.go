@@ -10,6 +10,8 @@ import (
 	"time"
 	"unicode/utf8"
 
+	"github.com/loom-bridge/loom-bridge/context/text"
+
 	"github.com/loom-bridge/loom-bridge/context/step"
 	"github.com/loom-bridge/loom-bridge/memory/kv"
 	"github.com/loom-bridge/loom-bridge/memory/kv/mention"
@@ -169,7 +171,7 @@ func numbered(wanted string, n uint64) string {
 	}
 	stem := strings.TrimSuffix(wanted, ext)
 	if over > 0 {
-		stem = strings.ToValidUTF8(stem[:len(stem)-over], "")
+		stem = text.Head(stem, len(stem)-over)
 	}
 	return stem + number + ext
 }

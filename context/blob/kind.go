@@ -5,6 +5,8 @@ import (
 	"encoding/json"
 	"unicode/utf8"
 
+	"github.com/loom-bridge/loom-bridge/context/text"
+
 	"github.com/loom-bridge/loom-bridge/context/media"
 )
 
@@ -84,23 +86,10 @@ func (t *textScan) add(piece []byte) {
 	if !utf8.FullRune(t.pending) && len(t.pending) > 0 {
 		return
 	}
-	whole := len(piece) - cutOff(piece)
+	whole := len(text.WholeChars(piece))
 	t.invalid = !utf8.Valid(t.pending) || !utf8.Valid(piece[:whole])
 	t.isBinary = t.isBinary || t.invalid
 	t.pending = append(t.pending[:0], piece[whole:]...)
-}
-
-// cutOff is the length of the character that the end of a piece cuts off.
-func cutOff(piece []byte) int {
-	for n := 1; n < utf8.UTFMax && n <= len(piece); n++ {
-		if end := piece[len(piece)-n:]; utf8.RuneStart(end[0]) {
-			if utf8.FullRune(end) {
-				return 0
-			}
-			return n
-		}
-	}
-	return 0
 }
 
 // binary tells whether the content is no text, now that all of it was seen.

@@ -3,6 +3,8 @@ package compress
 import (
 	"strings"
 	"unicode/utf8"
+
+	"github.com/loom-bridge/loom-bridge/context/text"
 )
 
 // capped cuts the middle out of what is over the limit of tokens. Two thirds of
@@ -41,19 +43,19 @@ func (c *Compressor) over(text string) bool {
 func capFrame(j *job) string { return omitted(j.chars) + "\n" + dataLine(&j.Result) }
 
 // ends keeps about room tokens of both ends together.
-func (c *Compressor) ends(text string, room int, j *job) string {
+func (c *Compressor) ends(body string, room int, j *job) string {
 	head := room * 2 / 3
 	if j.failed {
 		head = room / 3
 	}
-	first := text[:c.fit(len(text), head, func(n int) (string, int) {
-		n = boundary(text, n)
-		return text[:n], n
+	first := body[:c.fit(len(body), head, func(n int) (string, int) {
+		s := text.Head(body, n)
+		return s, len(s)
 	})]
-	rest := text[len(first):]
+	rest := body[len(first):]
 	last := rest[len(rest)-c.fit(len(rest), room-head, func(n int) (string, int) {
-		n = len(rest) - boundary(rest, len(rest)-n)
-		return rest[len(rest)-n:], n
+		s := text.Tail(rest, n)
+		return s, len(s)
 	}):]
 	missing := utf8.RuneCountInString(rest[:len(rest)-len(last)])
 	return first + omitted(missing) + last + "\n" + dataLine(&j.Result)
@@ -94,18 +96,4 @@ func (c *Compressor) fit(size, limit int, part func(n int) (string, int)) int {
 		low = n
 	}
 	return low
-}
-
-// boundary is the nearest border of a character at or before byte n.
-func boundary(text string, n int) int {
-	for n > 0 && n < len(text) && !utf8.RuneStart(text[n]) {
-		n--
-	}
-	return n
-}
-
-// before is the border of a character in front of byte n, which is one, too.
-func before(text string, n int) int {
-	_, size := utf8.DecodeLastRuneInString(text[:n])
-	return n - size
 }

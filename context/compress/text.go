@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"strings"
 	"unicode/utf8"
+
+	"github.com/loom-bridge/loom-bridge/context/text"
 )
 
 // The sizes of a short form of any text, in characters.
@@ -15,15 +17,17 @@ const (
 )
 
 // plain shows the beginning and the end of a text.
-func plain(text string, chars, threshold int) []string {
+func plain(s string, chars, threshold int) []string {
 	budget := max(threshold-frameReserve, minBudget)
 	head := budget * 3 / 4
-	first, last := text, ""
+	first, last := s, ""
 	if chars > budget {
-		first, last = cutHead(prefix(text, head), head), cutTail(suffix(text, budget-head), budget-head)
+		first, _ = text.HeadChars(s, head)
+		last, _ = text.TailChars(s, budget-head)
+		first, last = cutHead(first, head), cutTail(last, budget-head)
 	}
-	missing := utf8.RuneCountInString(text[len(first) : len(text)-len(last)])
-	about := fmt.Sprintf("%d chars, %d lines", chars, countLines(text))
+	missing := utf8.RuneCountInString(s[len(first) : len(s)-len(last)])
+	about := fmt.Sprintf("%d chars, %d lines", chars, text.CountLines(s))
 	return []string{about, first + omitted(missing) + last}
 }
 
@@ -48,13 +52,4 @@ func cutTail(tail string, n int) string {
 		return tail[at+1:]
 	}
 	return tail
-}
-
-// countLines counts lines; a final line feed opens no new one.
-func countLines(text string) int {
-	n := strings.Count(text, "\n")
-	if text != "" && !strings.HasSuffix(text, "\n") {
-		n++
-	}
-	return n
 }

@@ -5,6 +5,8 @@ import (
 	"strings"
 	"unicode/utf8"
 
+	"github.com/loom-bridge/loom-bridge/context/text"
+
 	"github.com/loom-bridge/loom-bridge/context/excerpt"
 )
 
@@ -133,26 +135,23 @@ func withoutLastName(text string) string {
 // withoutMiddle keeps about head bytes of the beginning and tail bytes of the
 // end, on borders of lines where there are any, and says what the rest names:
 // the best names that do not stand in them. The text has so many chars.
-func (e *Entry) withoutMiddle(text string, chars, head, tail int, names pickOf) (short string, cut, resumed int) {
-	first := cutBytes(text, head)
+func (e *Entry) withoutMiddle(s string, chars, head, tail int, names pickOf) (short string, cut, resumed int) {
+	first := text.Head(s, head)
 	// A line that is most of it stays, as far as it goes.
 	if at := strings.LastIndexByte(first, '\n'); at >= len(first)/2 {
 		first = first[:at]
-	} else if at := len(first); at < len(text) && isName(text[at]) {
+	} else if at := len(first); at < len(s) && isName(s[at]) {
 		first = withoutLastName(first)
 	}
-	last := text[len(text)-tail:]
-	for last != "" && !utf8.RuneStart(last[0]) {
-		last = last[1:]
-	}
+	last := text.Tail(s, tail)
 	if at := strings.IndexByte(last, '\n'); at >= 0 {
 		last = last[at+1:]
-	} else if at := len(text) - len(last); at > 0 && isName(text[at-1]) {
+	} else if at := len(s) - len(last); at > 0 && isName(s[at-1]) {
 		last = withoutFirstName(last)
 	}
 	missing := ""
-	if at := clipAt(e, text); at >= 0 {
-		first, last = first[:min(len(first), at)], text[max(len(text)-len(last), at+len(e.Clip)):]
+	if at := clipAt(e, s); at >= 0 {
+		first, last = first[:min(len(first), at)], s[max(len(s)-len(last), at+len(e.Clip)):]
 		chars -= utf8.RuneCountInString(e.Clip)
 		missing = fmt.Sprintf(", plus %d bytes", e.ClipBytes)
 	}
@@ -172,7 +171,7 @@ func (e *Entry) withoutMiddle(text string, chars, head, tail int, names pickOf) 
 	if first == "" {
 		cut = 0
 	}
-	resumed = strings.Count(text[:len(text)-len(last)], "\n")
+	resumed = strings.Count(s[:len(s)-len(last)], "\n")
 	return first + "\n" + mark + "]\n" + last, cut, max(resumed, cut)
 }
 
@@ -192,15 +191,4 @@ func (e *Entry) readOn(beginning string) string {
 		return ""
 	}
 	return "; read on with " + next
-}
-
-// cutBytes returns at most n leading bytes of s that end with a code point.
-func cutBytes(s string, n int) string {
-	if len(s) <= n {
-		return s
-	}
-	for n > 0 && !utf8.RuneStart(s[n]) {
-		n--
-	}
-	return s[:n]
 }

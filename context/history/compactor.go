@@ -7,6 +7,8 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/loom-bridge/loom-bridge/context/text"
+
 	"github.com/loom-bridge/loom-bridge/context/step"
 )
 
@@ -61,11 +63,11 @@ func (c *Compactor) bare(s step.Step) string {
 	if s.Thought != "" {
 		b.WriteString("Thought: " + s.Thought + "\n")
 	}
-	args, _ := step.DecodeJSON(s.MinimalArgs)
+	args, _ := text.DecodeJSON(s.MinimalArgs)
 	if args == nil {
 		args = map[string]any{}
 	}
-	b.WriteString(`Action: {"tool": ` + string(step.SpacedJSON(s.ToolName)) + `, "args": ` + string(step.SpacedJSON(args)) + "}\n")
+	b.WriteString(`Action: {"tool": ` + string(text.SpacedJSON(s.ToolName)) + `, "args": ` + string(text.SpacedJSON(args)) + "}\n")
 	b.WriteString("Observation: " + c.Observed(s))
 	return b.String()
 }
@@ -100,7 +102,7 @@ func (c *Compactor) Result(a *Act, whole string, bare bool) string {
 // repeats tells whether what was observed is the whole result, on one line.
 func repeats(s step.Step, result string) bool {
 	_, said, found := strings.Cut(s.Observation, " → ")
-	return found && said == step.OneLine(result)
+	return found && said == text.OneLine(result)
 }
 
 // line is a step in one line. One of somebody's own template that is no shorter

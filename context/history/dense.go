@@ -5,6 +5,8 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+
+	"github.com/loom-bridge/loom-bridge/context/text"
 )
 
 // How dense folds are made.
@@ -259,11 +261,11 @@ func (w *writer) digest(d *digest, limit int) []string {
 // they named.
 func (w *writer) short(s *digestStep) string {
 	line := s.ref
-	for _, text := range s.calls {
-		if len(text) > wholeCallBytes {
-			text = cutBytes(text, denseCallBytes) + "…"
+	for _, call := range s.calls {
+		if len(call) > wholeCallBytes {
+			call = text.Head(call, denseCallBytes) + text.Ellipsis
 		}
-		line = joined(line, inline(text))
+		line = joined(line, inline(call))
 	}
 	if s.words != "" {
 		line = joined(line, "said: "+inline(s.words))

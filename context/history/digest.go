@@ -5,6 +5,8 @@ import (
 	"maps"
 	"slices"
 	"strings"
+
+	"github.com/loom-bridge/loom-bridge/context/text"
 )
 
 // Bounds of a digest. It has to hold more than a dense fold has room for, and
@@ -64,7 +66,7 @@ func newDigest() *digest { return &digest{tools: make(map[string]int), names: ne
 func (d *digest) empty() bool { return len(d.steps) == 0 }
 
 // add takes an atom in.
-func (d *digest) add(entries []Entry, a atom, identifiers func(text string) []Identifier) {
+func (d *digest) add(entries []Entry, a atom, identifiers func(body string) []Identifier) {
 	s := digestStep{ref: entries[a.first()].Ref}
 	called := 0
 	for _, i := range a.members {
@@ -73,11 +75,11 @@ func (d *digest) add(entries []Entry, a atom, identifiers func(text string) []Id
 			continue
 		}
 		for _, c := range e.Calls {
-			d.tools[cutBytes(c.Name, digestToolBytes)]++
+			d.tools[text.Head(c.Name, digestToolBytes)]++
 			d.names.addBest(identifiers(c.Args), resultNames)
-			if text := shortCall(c); called < digestStepBytes/2 {
-				s.calls = append(s.calls, text)
-				called += len(text)
+			if body := shortCall(c); called < digestStepBytes/2 {
+				s.calls = append(s.calls, body)
+				called += len(body)
 			}
 		}
 		if e.Kind == Turn {
@@ -91,9 +93,9 @@ func (d *digest) add(entries []Entry, a atom, identifiers func(text string) []Id
 			s.failed = true
 			s.said = append(s.said, e.errorLines()...)
 		}
-		for _, text := range []string{strings.TrimSpace(e.Output), e.Evidence} {
-			if text != "" {
-				s.addNames(d.names.addBest(identifiers(text), resultNames))
+		for _, body := range []string{strings.TrimSpace(e.Output), e.Evidence} {
+			if body != "" {
+				s.addNames(d.names.addBest(identifiers(body), resultNames))
 			}
 		}
 	}
@@ -104,11 +106,8 @@ func (d *digest) add(entries []Entry, a atom, identifiers func(text string) []Id
 
 // shortCall is a call in one line, cut if it is long.
 func shortCall(c Call) string {
-	text := strings.TrimSpace(c.text())
-	if len(text) > digestCallBytes {
-		text = cutBytes(text, digestCallBytes) + "…"
-	}
-	return strings.ReplaceAll(text, "\n", " ")
+	s := strings.TrimSpace(c.text())
+	return strings.ReplaceAll(text.Cut(s, digestCallBytes, text.Ellipsis), "\n", " ")
 }
 
 func (s *digestStep) addNames(best []Identifier) {

@@ -32,7 +32,7 @@ type Log struct {
 	engine kv.Reader
 	writer *kv.Writer
 	now    func() time.Time
-	folds  *foldCache
+	folds  foldCache
 }
 
 // New returns a log on an engine and the writer that writes to it. Both stay

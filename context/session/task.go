@@ -11,7 +11,8 @@ import (
 	"time"
 	"unicode/utf8"
 
-	"github.com/loom-bridge/loom-bridge/context/step"
+	"github.com/loom-bridge/loom-bridge/context/text"
+
 	"github.com/loom-bridge/loom-bridge/memory/kv"
 	"github.com/loom-bridge/loom-bridge/memory/kv/invalid"
 )
@@ -159,15 +160,15 @@ func (t *Task) check() (field, problem string) {
 	return "tags", checkTaskTags(t.Tags)
 }
 
-func checkParameters(text json.RawMessage) string {
-	if len(text) == 0 {
+func checkParameters(s json.RawMessage) string {
+	if len(s) == 0 {
 		return ""
 	}
-	if len(text) > MaxParametersBytes {
+	if len(s) > MaxParametersBytes {
 		return fmt.Sprintf("are longer than %d bytes", MaxParametersBytes)
 	}
-	value, err := step.DecodeJSON(text)
-	if _, ok := value.(map[string]any); !ok || err != nil || !utf8.Valid(text) {
+	value, err := text.DecodeJSON(s)
+	if _, ok := value.(map[string]any); !ok || err != nil || !utf8.Valid(s) {
 		return "are not a JSON object"
 	}
 	return ""
@@ -309,13 +310,13 @@ func sameObject(a, b json.RawMessage) bool {
 	return bytes.Equal(a, b) || bytes.Equal(canonicalObject(a), canonicalObject(b))
 }
 
-func canonicalObject(text json.RawMessage) []byte {
-	if len(text) == 0 {
+func canonicalObject(s json.RawMessage) []byte {
+	if len(s) == 0 {
 		return []byte("{}")
 	}
-	value, err := step.DecodeJSON(text)
+	value, err := text.DecodeJSON(s)
 	if err != nil {
-		return text
+		return s
 	}
-	return step.CanonicalJSON(value)
+	return text.CanonicalJSON(value)
 }

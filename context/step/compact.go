@@ -1,5 +1,7 @@
 package step
 
+import "github.com/loom-bridge/loom-bridge/context/text"
+
 // CompactStep is a step in one line.
 type CompactStep struct {
 	// ID is the step's id.
@@ -18,18 +20,18 @@ const (
 // the same line, whatever came before. A failed step says how it failed, except
 // that of a shell command, whose exit code does.
 func (t Templates) Compact(s Step) CompactStep {
-	return CompactStep{ID: s.ID(), Summary: OneLine(t.summary(s))}
+	return CompactStep{ID: s.ID(), Summary: text.OneLine(t.summary(s))}
 }
 
 func (t Templates) summary(s Step) string {
 	if s.Outcome == Failed && s.ToolName != ToolShell {
-		line, _ := oneLineCut("✗ "+s.ToolName+" failed: "+s.Error, compactErrorChars)
+		line, _ := text.OneLineHead("✗ "+s.ToolName+" failed: "+s.Error, compactErrorChars)
 		return line
 	}
 	v := valuesOf(s)
 	if line, ok := t.byTool[ruleName(s.ToolName)]; ok && s.Outcome != Unknown {
-		if text, complete := v.fill(line); complete {
-			return text
+		if body, complete := v.fill(line); complete {
+			return body
 		}
 	}
 	return v.called()
@@ -38,5 +40,5 @@ func (t Templates) summary(s Step) string {
 // Called is the line of a step without a template: the call as it was made.
 func Called(s Step) CompactStep {
 	v := valuesOf(s)
-	return CompactStep{ID: s.ID(), Summary: OneLine(v.called())}
+	return CompactStep{ID: s.ID(), Summary: text.OneLine(v.called())}
 }

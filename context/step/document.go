@@ -3,6 +3,8 @@ package step
 import (
 	"encoding/json"
 	"time"
+
+	"github.com/loom-bridge/loom-bridge/context/text"
 )
 
 // Document is the step as one canonical JSON object: what the file step_001.json of
@@ -12,13 +14,13 @@ func Document(s Step) []byte {
 	object := map[string]any{
 		"id": s.ID(), "number": s.Number, "time": s.Time.UTC().Format(time.RFC3339Nano), "outcome": s.Outcome.String(),
 	}
-	for key, text := range map[string]string{
+	for key, body := range map[string]string{
 		"session_id": s.SessionID, "tool_name": s.ToolName, "called_as": s.CalledAs, "observation": s.Observation,
 		"outcome_ref": s.OutcomeRef, "outcome_path": s.OutcomePath, "args_path": s.ArgsPath, "thought": s.Thought, "error": s.Error,
 		"error_code": s.ErrorCode, "inline": s.Inline, "turn_id": s.TurnID, "call_id": s.CallID, "evidence": s.Evidence, "media_type": s.Given.MediaType, "result_path": s.Given.Path,
 	} {
-		if text != "" {
-			object[key] = text
+		if body != "" {
+			object[key] = body
 		}
 	}
 	for key, value := range map[string]json.RawMessage{
@@ -34,7 +36,7 @@ func Document(s Step) []byte {
 	if s.Given.Form != FormUnknown {
 		object["result_form"] = s.Given.Form.String()
 	}
-	return CanonicalJSON(object)
+	return text.CanonicalJSON(object)
 }
 
 // ResultText is the whole result of a step whose result was not offloaded, as

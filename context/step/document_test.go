@@ -4,6 +4,8 @@ import (
 	"encoding/json"
 	"testing"
 
+	"github.com/loom-bridge/loom-bridge/context/text"
+
 	"github.com/loom-bridge/loom-bridge/context/step"
 )
 
@@ -26,8 +28,8 @@ func TestDocument(t *testing.T) {
 			t.Errorf("%s is missing", key)
 		}
 	}
-	again, err := step.DecodeJSON(step.Document(s))
-	if err != nil || string(step.CanonicalJSON(again)) != string(step.Document(s)) {
+	again, err := text.DecodeJSON(step.Document(s))
+	if err != nil || string(text.CanonicalJSON(again)) != string(step.Document(s)) {
 		t.Errorf("is not canonical: %s, %v", step.Document(s), err)
 	}
 }

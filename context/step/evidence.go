@@ -5,6 +5,8 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/loom-bridge/loom-bridge/context/text"
+
 	"github.com/loom-bridge/loom-bridge/context/excerpt"
 )
 
@@ -36,7 +38,7 @@ func evidence(s shown, cut clipped, found survey) string {
 			continue
 		}
 		if len(line) > left {
-			line = headBytes(line, max(left-len(cutMark), 0)) + cutMark
+			line = text.Head(line, max(left-len(cutMark), 0)) + cutMark
 		}
 		if left -= len(line) + 1; left < 0 {
 			break
@@ -93,12 +95,12 @@ func (s shown) hiddenErrors(cut clipped) []string {
 func (s shown) hidden(cut clipped) []string {
 	var texts []string
 	for _, p := range s.parts(cut) {
-		text := excerpt.QuotedPart(p.text, min(p.hidden.from, p.hidden.to), p.hidden.to)
-		if len(text) > 2*HeldBodyBytes {
-			texts = append(texts, headBytes(text, HeldBodyBytes), tailBytes(text, HeldBodyBytes))
+		body := excerpt.QuotedPart(p.text, min(p.hidden.from, p.hidden.to), p.hidden.to)
+		if len(body) > 2*HeldBodyBytes {
+			texts = append(texts, text.Head(body, HeldBodyBytes), text.Tail(body, HeldBodyBytes))
 			continue
 		}
-		texts = append(texts, text)
+		texts = append(texts, body)
 	}
 	return texts
 }

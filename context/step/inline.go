@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"strconv"
 	"strings"
+
+	"github.com/loom-bridge/loom-bridge/context/text"
 )
 
 // shown is a text that a prompt shows of a result, within a limit.
@@ -66,9 +68,9 @@ func (s shown) bytes() int64 {
 
 // preview is its beginning on one line, at most n characters of it.
 func (s shown) preview(n int) string {
-	line, cut := oneLineCut(s.head+"\n"+s.text, n)
+	line, cut := text.OneLineHead(s.head+"\n"+s.text, n)
 	if cut {
-		line += ellipsis
+		line += text.Dots
 	}
 	return line
 }
@@ -79,7 +81,7 @@ func (s shown) lastLine() string {
 	if !s.whole() {
 		end = s.tail
 	}
-	end = strings.TrimRight(tailBytes(end, MaxErrorBytes), " \t\r\n")
+	end = strings.TrimRight(text.Tail(end, MaxErrorBytes), " \t\r\n")
 	return strings.TrimSpace(end[strings.LastIndexByte(end, '\n')+1:])
 }
 
@@ -218,7 +220,7 @@ func (s Step) Beginning() int {
 // headLines returns at most n leading bytes, whole lines if that keeps half of
 // them.
 func headLines(s string, n int) string {
-	s = headBytes(s, n)
+	s = text.Head(s, n)
 	if end := strings.LastIndexByte(s, '\n'); end >= n/2 {
 		return s[:end]
 	}
@@ -228,7 +230,7 @@ func headLines(s string, n int) string {
 // tailLines returns at most n trailing bytes, whole lines if that keeps half of
 // them.
 func tailLines(s string, n int) string {
-	s = tailBytes(s, n)
+	s = text.Tail(s, n)
 	if start := strings.IndexByte(s, '\n'); start >= 0 && len(s)-start-1 >= n/2 {
 		return s[start+1:]
 	}

@@ -3,6 +3,8 @@ package step
 import (
 	"fmt"
 	"maps"
+
+	"github.com/loom-bridge/loom-bridge/context/text"
 )
 
 // Templates make one line of a step: a text with placeholders in braces for
@@ -122,9 +124,9 @@ type values struct {
 
 func valuesOf(s Step) values {
 	v := values{tool: s.ToolName}
-	args, _ := DecodeJSON(s.MinimalArgs)
+	args, _ := text.DecodeJSON(s.MinimalArgs)
 	v.args, _ = args.(map[string]any)
-	figures, _ := DecodeJSON(s.Metadata)
+	figures, _ := text.DecodeJSON(s.Metadata)
 	v.figures, _ = figures.(map[string]any)
 	return v
 }
@@ -155,8 +157,8 @@ func (v values) find(name string) (string, bool) {
 	case "size", "human_size":
 		return v.size()
 	case "url", "site":
-		text, ok := v.args["url"].(string)
-		return headBytes(withoutScheme(text), MaxPathBytes), ok
+		s, ok := v.args["url"].(string)
+		return text.Head(withoutScheme(s), MaxPathBytes), ok
 	case "short":
 		return shortCommand(Call{Tool: v.tool, Args: v.args}), true
 	case "code":
@@ -175,7 +177,7 @@ func (v values) size() (string, bool) {
 	for _, from := range []map[string]any{v.figures, v.args} {
 		for _, name := range []string{"size", "bytes"} {
 			if n, ok := wholeNumber(from[name]); ok {
-				return HumanSize(n), true
+				return text.HumanSize(n), true
 			}
 		}
 	}
@@ -187,8 +189,8 @@ func (v values) allArgs() string {
 	if args == nil {
 		args = map[string]any{}
 	}
-	text, _ := CutChars(string(CanonicalJSON(args)), compactArgsChars)
-	return text
+	s, _ := text.HeadChars(string(text.CanonicalJSON(args)), compactArgsChars)
+	return s
 }
 
 // called is the line of the call as it was made.

@@ -1,9 +1,10 @@
 package step
 
 import (
-	"math"
 	"strings"
 	"unicode/utf8"
+
+	"github.com/loom-bridge/loom-bridge/context/text"
 
 	"github.com/loom-bridge/loom-bridge/context/media"
 )
@@ -53,18 +54,18 @@ func (o Original) Text() []byte {
 		return []byte(printed.stdout.text + printed.stderr)
 	}
 	value := resultValue(&result)
-	if text, ok := onlyText(value); ok {
-		return Original{Form: FormText, Data: []byte(text), Name: o.Name}.plainText()
+	if s, ok := onlyText(value); ok {
+		return Original{Form: FormText, Data: []byte(s), Name: o.Name}.plainText()
 	}
 	shown, found := withoutBytes(value)
-	text, isBlocks := blocksText(shown)
+	s, isBlocks := blocksText(shown)
 	switch {
 	case !isBlocks && len(found) == 0:
 		return o.Data
 	case !isBlocks:
-		text = string(SpacedJSON(shown))
+		s = string(text.SpacedJSON(shown))
 	}
-	return []byte(replaceMarks(text, "", o.Name))
+	return []byte(replaceMarks(s, "", o.Name))
 }
 
 // plainText is a result that is no JSON, for reading.
@@ -126,7 +127,7 @@ func (o Original) Media() []Media {
 	if o.Form != FormJSON {
 		return o.plainMedia()
 	}
-	value, _, err := decodeJSON(o.Data, math.MaxInt) // what is looked for may stand anywhere
+	value, err := text.DecodeAll(o.Data) // what is looked for may stand anywhere
 	if err != nil {
 		return nil
 	}

@@ -15,10 +15,12 @@ import (
 	"github.com/loom-bridge/loom-bridge/bridge/share"
 	"github.com/loom-bridge/loom-bridge/bridge/tiers"
 	"github.com/loom-bridge/loom-bridge/bridge/tools"
+	"github.com/loom-bridge/loom-bridge/bridge/topics"
 	"github.com/loom-bridge/loom-bridge/context/assemble"
 	"github.com/loom-bridge/loom-bridge/context/blob"
 	"github.com/loom-bridge/loom-bridge/context/compress"
 	"github.com/loom-bridge/loom-bridge/context/history"
+	"github.com/loom-bridge/loom-bridge/context/readback"
 	"github.com/loom-bridge/loom-bridge/context/session"
 	"github.com/loom-bridge/loom-bridge/context/step"
 	"github.com/loom-bridge/loom-bridge/context/tokens"
@@ -196,7 +198,7 @@ func (d *Domain) open(engine kv.Engine, workspaces hand.Workspaces, o Options) (
 
 	d.Events = events.New(engine, writer, &events.Options{
 		Now: o.Now, Retention: o.Retention, Rate: o.Shares.EventBytes, Quota: o.Shares.Disk, Logger: o.Logger,
-		MaxQueuedBytes: o.MaxQueuedEventBytes, MaxSubscriptions: o.MaxSubscriptions, OneTenant: o.OneTenant,
+		Admit: topics.NewRules(d.Tiers).Admit, MaxQueuedBytes: o.MaxQueuedEventBytes, MaxSubscriptions: o.MaxSubscriptions, OneTenant: o.OneTenant,
 	})
 	d.onClose(d.Events.Close)
 	d.Agents = agents.New(engine, writer, &agents.Options{
@@ -207,7 +209,7 @@ func (d *Domain) open(engine kv.Engine, workspaces hand.Workspaces, o Options) (
 	d.onClose(d.Agents.Close)
 
 	d.Registry = tools.NewRegistry(nil)
-	if err := native.Register(d.Registry, &native.Options{Store: o.StoreDir, Blobs: d.reads(true), Memory: d.Tiers}); err != nil {
+	if err := native.Register(d.Registry, &native.Options{Store: o.StoreDir, Blobs: d.reader(true), Memory: d.Tiers}); err != nil {
 		return err
 	}
 	d.Hand = hand.New(hand.Deps{
@@ -242,9 +244,9 @@ func (d *Domain) count(text string) int {
 // bytesPerToken stands for what is too large to be counted.
 const bytesPerToken = 4
 
-// reads are what tools and callers read back; see reads.use.
-func (d *Domain) reads(use bool) reads {
-	return reads{blobs: d.Blobs, log: d.Log, lines: d.lines, use: use}
+// reader reads back what prompts leave out; uses is that of readback.Options.
+func (d *Domain) reader(uses bool) *readback.Reader {
+	return readback.New(d.Blobs, d.Log, &readback.Options{Lines: d.lines, Uses: uses})
 }
 
 // openBlobs opens the blobs, and begins to back-fill the mentions of an older store.
@@ -289,7 +291,7 @@ func (d *Domain) Close() error {
 func (d *Domain) Services() server.Services {
 	return server.Services{
 		Memory: d.Memory, Hand: startingHand{d.Hand, d.Blobs, d.Tiers}, Tasks: d.Tiers, Tools: d.Registry,
-		Log: startingLog{d.Log, d.Blobs}, Blobs: d.Blobs, Reads: d.reads(false),
+		Log: startingLog{d.Log, d.Blobs}, Blobs: d.Blobs, Reads: d.reader(false),
 		Tokens: d.Tokens, Assembler: tellingAssembler{d.Assembler, herald{d.Events}}, Events: d.Events, Agents: d.Agents, History: d.history,
 	}
 }

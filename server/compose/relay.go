@@ -7,6 +7,8 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/loom-bridge/loom-bridge/context/text"
+
 	"github.com/loom-bridge/loom-bridge/bridge/agents"
 	"github.com/loom-bridge/loom-bridge/bridge/share"
 	"github.com/loom-bridge/loom-bridge/bridge/tools"
@@ -34,7 +36,7 @@ func (r relay) Lookup(tenant, name string) (*tools.Tool, bool) {
 
 func (r relay) call(ctx context.Context, tenant, name string, c tools.Call) (tools.Result, error) {
 	call := agents.Call{
-		Name: name, Arguments: string(step.CanonicalJSON(c.Args)), CallerID: c.Scope.Owner, SessionID: c.SessionID,
+		Name: name, Arguments: string(text.CanonicalJSON(c.Args)), CallerID: c.Scope.Owner, SessionID: c.SessionID,
 	}
 	if deadline, ok := ctx.Deadline(); ok {
 		call.Timeout = time.Until(deadline)
@@ -75,7 +77,7 @@ func outputOf(r agents.Result) (tools.Result, error) {
 		given.Data = []byte("null")
 	}
 	given.Form = step.FormJSON
-	value, err := step.DecodeJSON(given.Data)
+	value, err := text.DecodeJSON(given.Data)
 	if err != nil {
 		return tools.Result{}, tools.Errorf(tools.Failed, "the agent answered with text that is no JSON")
 	}

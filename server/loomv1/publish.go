@@ -3,13 +3,15 @@ package loomv1
 import (
 	"context"
 	"errors"
-	"strings"
 	"sync"
+
+	"github.com/loom-bridge/loom-bridge/context/text"
 
 	"google.golang.org/protobuf/proto"
 
 	"github.com/loom-bridge/loom-bridge/bridge/events"
 	"github.com/loom-bridge/loom-bridge/bridge/share"
+	"github.com/loom-bridge/loom-bridge/bridge/topics"
 	"github.com/loom-bridge/loom-bridge/memory/kv"
 	loomv1pb "github.com/loom-bridge/loom-bridge/proto/gen/loom/v1"
 )
@@ -58,7 +60,7 @@ func (d Deps) notTaken(ctx context.Context, topic string, err error) *refusal {
 	switch {
 	case isLarge: // the limit is a little below that of a message
 		return tooLarge(large.Size, large.Limit)
-	case errors.Is(err, events.ErrInvalid), errors.Is(err, events.ErrReservedTopic):
+	case errors.Is(err, events.ErrInvalid), errors.Is(err, topics.ErrReserved):
 		return &refusal{codeInvalidArgument, d.plain(ctx, "publish event", err)}
 	case errors.Is(err, events.ErrClosed), errors.Is(err, kv.ErrClosed):
 		return &refusal{codeUnavailable, publicStopping}
@@ -71,14 +73,6 @@ func (d Deps) notTaken(ctx context.Context, topic string, err error) *refusal {
 
 func tooLarge(size, limit int) *refusal {
 	return &refusal{codeResourceExhausted, "event " + TooLarge(size, limit)}
-}
-
-// clip makes text of any length fit for a message.
-func clip(text string) string {
-	if len(text) > maxRefusalBytes {
-		text = text[:maxRefusalBytes]
-	}
-	return strings.ToValidUTF8(text, "")
 }
 
 // publishQueue holds what an agent published until the bus takes it, so that
@@ -173,3 +167,6 @@ func give(token chan struct{}) {
 	default:
 	}
 }
+
+// clip makes text of any length fit for a message.
+func clip(s string) string { return text.Valid(text.Head(s, maxRefusalBytes)) }

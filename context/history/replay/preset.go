@@ -4,6 +4,8 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/loom-bridge/loom-bridge/context/text"
+
 	"github.com/loom-bridge/loom-bridge/context/history"
 	"github.com/loom-bridge/loom-bridge/context/step"
 )
@@ -123,14 +125,14 @@ func (s *presetSession) withoutWritten(calls []history.Call) []history.Call {
 		args := objectOf(c.Args)
 		if _, ok := args[kept].(string); kept != "" && ok {
 			delete(args, kept)
-			calls[i].Args = string(step.CanonicalJSON(args))
+			calls[i].Args = string(text.CanonicalJSON(args))
 		}
 	}
 	return calls
 }
 
 func objectOf(args string) map[string]any {
-	value, _ := step.DecodeJSON([]byte(args))
+	value, _ := text.DecodeJSON([]byte(args))
 	object, _ := value.(map[string]any)
 	return object
 }

@@ -16,6 +16,7 @@ import (
 	"github.com/loom-bridge/loom-bridge/memory"
 	"github.com/loom-bridge/loom-bridge/memory/kv"
 	"github.com/loom-bridge/loom-bridge/memory/kv/memkv"
+	"github.com/loom-bridge/loom-bridge/memory/record"
 	"github.com/loom-bridge/loom-bridge/server/compose"
 )
 
@@ -76,7 +77,7 @@ func captureSaves(ctx context.Context, agents int, saved func(keys, bytes int)) 
 	for i := range agents {
 		name := agent(i)
 		for _, text := range pool {
-			record := memory.Record{Text: text, SessionID: "bench"}
+			record := record.Record{Text: text, SessionID: "bench"}
 			if _, err := store.Save(ctx, kv.AgentScope("default", name), record, ""); err != nil {
 				return nil, fmt.Errorf("bench: capture a save: %w", err)
 			}

@@ -11,6 +11,7 @@ import (
 	"github.com/loom-bridge/loom-bridge/memory"
 	"github.com/loom-bridge/loom-bridge/memory/kv"
 	"github.com/loom-bridge/loom-bridge/memory/kv/memkv"
+	"github.com/loom-bridge/loom-bridge/memory/record"
 	loombridgev1 "github.com/loom-bridge/loom-bridge/proto/gen/loombridge/v1"
 )
 
@@ -42,7 +43,7 @@ func captureTurns(ctx context.Context) ([][]kv.Op, error) {
 	writer := kv.NewWriter(engine, nil)
 	store := memory.New(engine, writer, nil)
 	for _, d := range talk.turns(tapeLength) {
-		if _, err := store.Save(ctx, kv.AgentScope("default", turnAgent), record(d), ""); err != nil {
+		if _, err := store.Save(ctx, kv.AgentScope("default", turnAgent), recordOf(d), ""); err != nil {
 			return nil, fmt.Errorf("bench: capture a save: %w", err)
 		}
 	}
@@ -54,8 +55,8 @@ func captureTurns(ctx context.Context) ([][]kv.Op, error) {
 }
 
 // record is a draft as the store takes it.
-func record(d *loombridgev1.RecordDraft) memory.Record {
-	return memory.Record{Text: d.GetText(), Author: d.GetAuthor(), SessionID: d.GetSessionId(), EventTime: d.GetEventTime().AsTime()}
+func recordOf(d *loombridgev1.RecordDraft) record.Record {
+	return record.Record{Text: d.GetText(), Author: d.GetAuthor(), SessionID: d.GetSessionId(), EventTime: d.GetEventTime().AsTime()}
 }
 
 // save measures single saves into scopes of several sizes, and imports.
@@ -256,15 +257,15 @@ func (b *memoryBench) weighTurns(ctx context.Context, talk *talk) error {
 
 func saveAll(ctx context.Context, store *memory.Store, drafts []*loombridgev1.RecordDraft, together bool) error {
 	scope := kv.AgentScope("default", turnAgent)
-	records := make([]memory.Record, 0, memory.MaxBatchRecords)
+	records := make([]record.Record, 0, memory.MaxBatchRecords)
 	for i, d := range drafts {
 		if !together {
-			if _, err := store.Save(ctx, scope, record(d), ""); err != nil {
+			if _, err := store.Save(ctx, scope, recordOf(d), ""); err != nil {
 				return err
 			}
 			continue
 		}
-		if records = append(records, record(d)); len(records) == memory.MaxBatchRecords || i == len(drafts)-1 {
+		if records = append(records, recordOf(d)); len(records) == memory.MaxBatchRecords || i == len(drafts)-1 {
 			if _, err := store.SaveBatch(ctx, scope, records, ""); err != nil {
 				return err
 			}
