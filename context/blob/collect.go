@@ -34,35 +34,6 @@ type CollectOptions struct {
 	RequestID string
 }
 
-// Collected is what a collection did, or would have done.
-type Collected struct {
-	// Entries is how many paths were deleted.
-	Entries int64
-	// Refs are the blobs that went with their last path, and Bytes what they
-	// held.
-	Refs  []string
-	Bytes int64
-	// Kept is what stayed.
-	Kept Kept
-	// Orphans is how many chunks of no blob were deleted, OrphanBytes what they
-	// took in the store.
-	Orphans, OrphanBytes int64
-	// More says that there may be more to delete: MaxCollected were.
-	More bool
-}
-
-// Kept counts the entries that stay, each by the first reason that holds.
-type Kept struct {
-	// Archived, LongTerm and Important ones are never deleted; NotExpired ones not
-	// yet.
-	Archived, LongTerm, Important, NotExpired int64
-	// InUse are about to be referred to by a call that runs, or just ran.
-	InUse int64
-	// Referenced are named by a session that has not ended, or by a memory
-	// record.
-	Referenced int64
-}
-
 // Collect deletes the owner's blobs that have expired and that nobody needs. It
 // works in small commits, each complete in itself, so that it may end at any
 // point and begin again. Each of them looks for references once more, and is refused
@@ -361,19 +332,4 @@ func (c *collection) stage(ctx context.Context, tx *kv.Tx, p plan) error {
 	used.Bytes -= p.bytes
 	tx.Put(kv.Blobs, usageKey(c.scope), used.encode())
 	return nil
-}
-
-func (d *Collected) add(p plan) {
-	d.Entries += int64(len(p.entries))
-	d.Refs = append(d.Refs, p.refs...)
-	d.Bytes += p.bytes
-}
-
-func (k *Kept) add(more Kept) {
-	k.Archived += more.Archived
-	k.LongTerm += more.LongTerm
-	k.Important += more.Important
-	k.NotExpired += more.NotExpired
-	k.InUse += more.InUse
-	k.Referenced += more.Referenced
 }
