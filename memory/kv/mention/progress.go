@@ -11,7 +11,7 @@ import (
 // rules is the number of the rules by which names are found (memory/FORMAT.md).
 const rules = 1
 
-// Fields of a tenant's cursor (memory/FORMAT.md).
+// Fields of a tenant's progress (memory/FORMAT.md).
 const (
 	fieldRules = iota + 1
 	fieldKey
@@ -19,15 +19,15 @@ const (
 	fieldComplete
 )
 
-// cursor is how far the back-fill of a tenant is: it goes on at a key of a source.
-type cursor struct {
+// progress is how far the back-fill of a tenant is: it goes on at a key of a source.
+type progress struct {
 	source, key []byte
 	complete    bool
 }
 
-func cursorKey(tenant string) []byte { return ListRef(tenant).Scope.Key(tagBackfill) }
+func progressKey(tenant string) []byte { return ListRef(tenant).Scope.Key(tagBackfill) }
 
-func (c cursor) encode() []byte {
+func (c progress) encode() []byte {
 	b := wire.AppendUint(nil, fieldRules, rules)
 	b = wire.AppendText(b, fieldKey, c.key)
 	b = wire.AppendText(b, fieldSource, c.source)
@@ -37,17 +37,17 @@ func (c cursor) encode() []byte {
 	return b
 }
 
-// cursor reads the cursor of a tenant. That of other rules counts for nothing.
-func (b *Backfill) cursor(ctx context.Context, tenant string) (cursor, error) {
-	values, err := b.engine.Get(ctx, kv.System, cursorKey(tenant))
+// progress reads the progress of a tenant. That of other rules counts for nothing.
+func (b *Backfill) progress(ctx context.Context, tenant string) (progress, error) {
+	values, err := b.engine.Get(ctx, kv.System, progressKey(tenant))
 	if err != nil {
-		return cursor{}, fmt.Errorf("mention: read the cursor of tenant %q: %w", tenant, err)
+		return progress{}, fmt.Errorf("mention: read the progress of tenant %q: %w", tenant, err)
 	}
-	var at cursor
+	var at progress
 	found := uint64(0)
 	for f, err := range wire.Fields(values[0]) {
 		if err != nil {
-			return cursor{}, nil // it begins anew
+			return progress{}, nil // it begins anew
 		}
 		switch f.Number {
 		case fieldRules:
@@ -61,7 +61,7 @@ func (b *Backfill) cursor(ctx context.Context, tenant string) (cursor, error) {
 		}
 	}
 	if found != rules {
-		return cursor{}, nil
+		return progress{}, nil
 	}
 	return at, nil
 }

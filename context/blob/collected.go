@@ -9,6 +9,50 @@ import (
 	"github.com/loom-bridge/loom-bridge/memory/kv/wire"
 )
 
+// Collected is what a collection did, or would have done.
+type Collected struct {
+	// Entries is how many paths were deleted.
+	Entries int64
+	// Refs are the blobs that went with their last path, and Bytes what they
+	// held.
+	Refs  []string
+	Bytes int64
+	// Kept is what stayed.
+	Kept Kept
+	// Orphans is how many chunks of no blob were deleted, OrphanBytes what they
+	// took in the store.
+	Orphans, OrphanBytes int64
+	// More says that there may be more to delete: MaxCollected were.
+	More bool
+}
+
+// Kept counts the entries that stay, each by the first reason that holds.
+type Kept struct {
+	// Archived, LongTerm and Important ones are never deleted; NotExpired ones not
+	// yet.
+	Archived, LongTerm, Important, NotExpired int64
+	// InUse are about to be referred to by a call that runs, or just ran.
+	InUse int64
+	// Referenced are named by a session that has not ended, or by a memory
+	// record.
+	Referenced int64
+}
+
+func (d *Collected) add(p plan) {
+	d.Entries += int64(len(p.entries))
+	d.Refs = append(d.Refs, p.refs...)
+	d.Bytes += p.bytes
+}
+
+func (k *Kept) add(more Kept) {
+	k.Archived += more.Archived
+	k.LongTerm += more.LongTerm
+	k.Important += more.Important
+	k.NotExpired += more.NotExpired
+	k.InUse += more.InUse
+	k.Referenced += more.Referenced
+}
+
 // fieldCollectedTime is the only field of what is left of a collected name.
 const fieldCollectedTime = 1
 
