@@ -38,7 +38,7 @@ func show(g *group, entries []history.Entry, style step.ReferenceStyle) {
 	for i := range g.members {
 		if s := g.members[i].entry.Step; s != nil {
 			entries[i].Shown = text.Valid(fullText(s, style))
-			entries[i].Clip, entries[i].ClipBytes = s.Clip()
+			entries[i].CutMark, entries[i].CutBytes = s.CutMark()
 			entries[i].Read = readingOf(s, entries[i].Shown)
 		}
 	}

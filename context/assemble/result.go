@@ -51,7 +51,7 @@ func observation(s *step.Step, style step.ReferenceStyle) string {
 // kept what was observed of it.
 func outputOf(s *step.Step) string {
 	output := s.Output()
-	if mark, _ := s.Clip(); mark != "" {
+	if mark, _ := s.CutMark(); mark != "" {
 		// Its words are no part of the result, so they name nothing.
 		output = strings.Replace(output, mark, "\n…\n", 1)
 	}

@@ -74,8 +74,8 @@ func runs(text string, found func(start, end int)) {
 	}
 }
 
-// trimmed is an identifier without the joining bytes at its ends.
-func trimmed(run string) string {
+// withoutJoins is an identifier without the joining bytes at its ends.
+func withoutJoins(run string) string {
 	start, end := 0, len(run)
 	for start < end && is(run[start], isJoin) {
 		start++
@@ -94,7 +94,7 @@ func identifier(run string) string {
 			if len(run)-i < minIdentBytes {
 				return ""
 			}
-			run = trimmed(run[i:])
+			run = withoutJoins(run[i:])
 			break
 		}
 		if i == len(run)-1 {
@@ -155,7 +155,7 @@ func paths(run string, found func(path string)) {
 			}
 			piece = strings.TrimPrefix(strings.TrimSuffix(piece, "/"), "/")
 			if strings.IndexByte(piece, '/') >= 0 {
-				path := trimmed(piece)
+				path := withoutJoins(piece)
 				if strings.IndexByte(path, '/') < 0 && strings.HasPrefix(piece, "./") {
 					// The dot is what makes "./setup.py" a path.
 					path = "./" + path
