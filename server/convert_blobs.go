@@ -4,10 +4,9 @@ import (
 	"google.golang.org/protobuf/proto"
 	"google.golang.org/protobuf/types/known/durationpb"
 
-	"github.com/loom-bridge/loom-bridge/server/page"
-
 	"github.com/loom-bridge/loom-bridge/context/blob"
 	loombridgev1 "github.com/loom-bridge/loom-bridge/proto/gen/loombridge/v1"
+	"github.com/loom-bridge/loom-bridge/server/page"
 )
 
 func blobInfoOf(e blob.Entry) *loombridgev1.BlobInfo {

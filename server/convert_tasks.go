@@ -3,12 +3,11 @@ package server
 import (
 	"encoding/json"
 
-	loombridgev1 "github.com/loom-bridge/loom-bridge/proto/gen/loombridge/v1"
-
 	"google.golang.org/protobuf/proto"
 	"google.golang.org/protobuf/types/known/structpb"
 
 	"github.com/loom-bridge/loom-bridge/context/session"
+	loombridgev1 "github.com/loom-bridge/loom-bridge/proto/gen/loombridge/v1"
 )
 
 // taskOf converts a task; nil without one. What the domain refuses is a violation

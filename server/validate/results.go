@@ -3,13 +3,12 @@ package validate
 import (
 	"fmt"
 
-	loombridgev1 "github.com/loom-bridge/loom-bridge/proto/gen/loombridge/v1"
-
 	"github.com/loom-bridge/loom-bridge/bridge/hand"
 	"github.com/loom-bridge/loom-bridge/bridge/tools"
 	"github.com/loom-bridge/loom-bridge/context/media"
 	"github.com/loom-bridge/loom-bridge/context/session"
 	"github.com/loom-bridge/loom-bridge/memory/kv"
+	loombridgev1 "github.com/loom-bridge/loom-bridge/proto/gen/loombridge/v1"
 )
 
 const (
