@@ -5,7 +5,7 @@ import (
 	"fmt"
 
 	"github.com/loom-bridge/loom-bridge/memory/filter"
-	"github.com/loom-bridge/loom-bridge/memory/lexical"
+	"github.com/loom-bridge/loom-bridge/memory/lexical/segment"
 	"github.com/loom-bridge/loom-bridge/memory/record"
 	"github.com/loom-bridge/loom-bridge/memory/vector"
 )
@@ -55,9 +55,9 @@ func wrap(operation string, err error) error {
 		}
 	}
 	switch {
-	case errors.Is(err, lexical.ErrDamaged) || errors.Is(err, vector.ErrDamaged):
+	case errors.Is(err, segment.ErrDamaged) || errors.Is(err, vector.ErrDamaged):
 		return fmt.Errorf("%s: %w: %w", operation, ErrDamaged, err)
-	case errors.Is(err, lexical.ErrNewer) || errors.Is(err, vector.ErrNewer):
+	case errors.Is(err, segment.ErrNewer) || errors.Is(err, vector.ErrNewer):
 		return fmt.Errorf("%s: %w: %w", operation, ErrNewer, err)
 	}
 	return fmt.Errorf("%s: %w", operation, err)
