@@ -126,12 +126,25 @@ type Engine interface {
 	// it writes nothing and returns a *ConflictError (errors.Is ErrConflict)
 	// naming the first guard, and failing that the first key, that does not
 	// hold. When it returns nil, the commit is as durable as it asked for
-	// and visible to every later read. On any other error the commit may be
-	// unknown only if the error says so (ErrUnknownOutcome).
+	// and visible to every later read. On any other error nothing was written,
+	// unless the error says that this is unknown (ErrUnknownOutcome); Settle finds
+	// out.
 	Commit(ctx context.Context, c Commit) error
+
+	// LastCommits returns of each ref the last commit that raised its sequence; the
+	// zero value for one never raised.
+	LastCommits(ctx context.Context, refs ...Ref) ([]LastCommit, error)
 
 	// Close waits for running calls, then releases the store.
 	Close() error
+}
+
+// LastCommit is the last commit that raised a ref's sequence.
+type LastCommit struct {
+	// Sequence is what the ref has since then.
+	Sequence uint64
+	// Token is the commit's (Commit.Token); zero if it had none.
+	Token uint64
 }
 
 // Checkpointer is an Engine that can copy itself while it serves.
