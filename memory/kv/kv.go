@@ -156,9 +156,18 @@ type Checkpointer interface {
 
 // Notifier is an Engine that other processes write to as well.
 type Notifier interface {
-	// Moved yields the refs whose sequence another process has raised, until
-	// ctx ends.
-	Moved(ctx context.Context) iter.Seq[Ref]
+	// Moved yields what another process has moved since the call, until ctx ends.
+	// It may say more than once that a ref has moved, or that one has that has not.
+	Moved(ctx context.Context) iter.Seq[Move]
+}
+
+// Move says that the sequence of a ref may have been raised by another process.
+type Move struct {
+	Ref Ref
+	// Any says that every ref may have moved, as after a lost connection or when more
+	// moved than the engine keeps for a slow receiver; Ref is zero then. Whoever waits
+	// for a ref looks again.
+	Any bool
 }
 
 // Sweeper is an Engine that can be read from end to end beside those who use it.

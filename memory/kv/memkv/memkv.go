@@ -30,10 +30,14 @@ type Options struct {
 type DB struct {
 	life time.Duration
 	open lifetime.List // of the views of snapshots and scans
+	*store
+	closed bool // guarded by mu
+}
 
-	mu     sync.RWMutex
-	now    version // guarded by mu; what it points to never changes
-	closed bool    // guarded by mu
+// store is what the engines over it have in common.
+type store struct {
+	mu  sync.RWMutex
+	now version // guarded by mu; what it points to never changes
 }
 
 // version is the state of all keyspaces at one moment, a tree for each.
@@ -41,7 +45,7 @@ type version []*node
 
 // New returns an empty engine.
 func New(opts *Options) *DB {
-	db := &DB{life: kv.SnapshotLife, now: make(version, len(kv.Keyspaces()))}
+	db := &DB{life: kv.SnapshotLife, store: &store{now: make(version, len(kv.Keyspaces()))}}
 	if opts != nil && opts.SnapshotLife > 0 {
 		db.life = opts.SnapshotLife
 	}
@@ -169,14 +173,14 @@ func (db *DB) DropRange(ctx context.Context, ks kv.Keyspace, r kv.Range) error {
 	return nil
 }
 
-// Close is kv.Engine's. What the engine held is gone.
+// Close is kv.Engine's. What the store holds goes with its last engine.
 func (db *DB) Close() error {
 	db.mu.Lock()
 	defer db.mu.Unlock()
 	if db.closed {
 		return kv.ErrClosed
 	}
-	db.closed, db.now = true, nil
+	db.closed = true
 	db.open.Close()
 	return nil
 }
