@@ -12,6 +12,7 @@ import (
 	loombridgev1 "github.com/loom-bridge/loom-bridge/proto/gen/loombridge/v1"
 	"github.com/loom-bridge/loom-bridge/server/auth"
 	"github.com/loom-bridge/loom-bridge/server/convert"
+	"github.com/loom-bridge/loom-bridge/server/observe"
 	"github.com/loom-bridge/loom-bridge/server/page"
 	"github.com/loom-bridge/loom-bridge/server/validate"
 )
@@ -65,7 +66,7 @@ type contextService struct {
 	limits    Limits
 	// history is how the prompts of sessions are made that say nothing.
 	history session.Config
-	metrics *Metrics
+	metrics *observe.Metrics
 }
 
 // AppendMessages adds messages to a session's log.
@@ -168,7 +169,7 @@ func (s *contextService) Assemble(ctx context.Context, r *loombridgev1.AssembleR
 		return nil, err
 	}
 	if !r.GetDryRun() {
-		s.metrics.folded(prompt.Receipt.Batch)
+		s.metrics.Folded(prompt.Receipt.Batch)
 	}
 	return convert.Prompt(prompt), nil
 }

@@ -4,7 +4,6 @@ import (
 	"strings"
 
 	"github.com/loom-bridge/loom-bridge/context/text"
-
 	"github.com/loom-bridge/loom-bridge/context/tokens"
 )
 

@@ -5,9 +5,8 @@ import (
 	"strings"
 	"unicode"
 
-	"github.com/loom-bridge/loom-bridge/context/text"
-
 	"github.com/loom-bridge/loom-bridge/context/step"
+	"github.com/loom-bridge/loom-bridge/context/text"
 )
 
 // repeatSlack is how much of a result's white space is looked through, in

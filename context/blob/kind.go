@@ -5,9 +5,8 @@ import (
 	"encoding/json"
 	"unicode/utf8"
 
-	"github.com/loom-bridge/loom-bridge/context/text"
-
 	"github.com/loom-bridge/loom-bridge/context/media"
+	"github.com/loom-bridge/loom-bridge/context/text"
 )
 
 // The kinds of content.
