@@ -36,7 +36,7 @@ func (s *contextService) ConfigureSession(ctx context.Context, r *loombridgev1.C
 	if err != nil {
 		return nil, err
 	}
-	return convert.Configured(config.Over(s.history), ended), nil
+	return convert.Configured(config, ended), nil
 }
 
 // changeOf is what a request does to a session's settings, and what tells it
@@ -108,7 +108,7 @@ func (s *contextService) Undo(ctx context.Context, r *loombridgev1.UndoRequest) 
 	if err != nil {
 		return nil, err
 	}
-	return &loombridgev1.UndoResponse{Batch: int64(undone.Batch), Refs: convert.RefRuns(undone.Refs)}, nil
+	return &loombridgev1.UndoResponse{Batch: int64(undone.Batch), Refs: session.RefRuns(undone.Refs)}, nil
 }
 
 // ReportUsage tells what a provider counted for a prompt.

@@ -6,12 +6,13 @@ import (
 	"fmt"
 	"maps"
 
+	"github.com/loom-bridge/loom-bridge/context/text"
+
 	"github.com/loom-bridge/loom-bridge/bridge/tools"
 	"github.com/loom-bridge/loom-bridge/context/blob"
 	"github.com/loom-bridge/loom-bridge/context/media"
 	"github.com/loom-bridge/loom-bridge/context/session"
 	"github.com/loom-bridge/loom-bridge/context/step"
-	"github.com/loom-bridge/loom-bridge/context/text"
 	"github.com/loom-bridge/loom-bridge/memory/kv"
 )
 
@@ -188,6 +189,7 @@ func (r *recording) commit(ctx context.Context) error {
 	if err != nil {
 		return fmt.Errorf("hand: record %s: %w", c.name(), err)
 	}
+	h.Log.Committed(c.Scope, r.answer.Position)
 	return nil
 }
 

@@ -8,8 +8,9 @@ import (
 	"os"
 	"slices"
 
-	"github.com/loom-bridge/loom-bridge/bridge/tools"
 	"github.com/loom-bridge/loom-bridge/context/text"
+
+	"github.com/loom-bridge/loom-bridge/bridge/tools"
 )
 
 func (f *files) listDir(ctx context.Context, c tools.Call) (tools.Result, error) {

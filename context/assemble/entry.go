@@ -4,10 +4,11 @@ import (
 	"fmt"
 	"strings"
 
+	"github.com/loom-bridge/loom-bridge/context/text"
+
 	"github.com/loom-bridge/loom-bridge/context/history"
 	"github.com/loom-bridge/loom-bridge/context/session"
 	"github.com/loom-bridge/loom-bridge/context/step"
-	"github.com/loom-bridge/loom-bridge/context/text"
 )
 
 // foldHeader begins a fold, and explains the short references of its lines.

@@ -10,6 +10,7 @@ import (
 	"unicode/utf8"
 
 	"github.com/loom-bridge/loom-bridge/context/text"
+
 	"github.com/loom-bridge/loom-bridge/context/tokens"
 	"github.com/loom-bridge/loom-bridge/memory/kv/invalid"
 )

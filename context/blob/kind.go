@@ -5,8 +5,9 @@ import (
 	"encoding/json"
 	"unicode/utf8"
 
-	"github.com/loom-bridge/loom-bridge/context/media"
 	"github.com/loom-bridge/loom-bridge/context/text"
+
+	"github.com/loom-bridge/loom-bridge/context/media"
 )
 
 // The kinds of content.

@@ -7,8 +7,9 @@ import (
 	"strconv"
 	"strings"
 
-	"github.com/loom-bridge/loom-bridge/context/blob"
 	"github.com/loom-bridge/loom-bridge/context/text"
+
+	"github.com/loom-bridge/loom-bridge/context/blob"
 )
 
 // pathChars bounds the name of a file in its first line.

@@ -7,8 +7,9 @@ import (
 	"strconv"
 	"strings"
 
-	"github.com/loom-bridge/loom-bridge/context/step"
 	"github.com/loom-bridge/loom-bridge/context/text"
+
+	"github.com/loom-bridge/loom-bridge/context/step"
 )
 
 // Act is one call of a tool with what it gave, as a preset shows it.

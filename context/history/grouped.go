@@ -5,8 +5,9 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/loom-bridge/loom-bridge/context/step"
 	"github.com/loom-bridge/loom-bridge/context/text"
+
+	"github.com/loom-bridge/loom-bridge/context/step"
 )
 
 // groupedHeading begins the older part of a grouped history.

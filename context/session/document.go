@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/loom-bridge/loom-bridge/context/text"
+
 	"github.com/loom-bridge/loom-bridge/memory/kv"
 )
 

@@ -3,8 +3,9 @@ package step_test
 import (
 	"testing"
 
-	"github.com/loom-bridge/loom-bridge/context/step"
 	"github.com/loom-bridge/loom-bridge/context/text"
+
+	"github.com/loom-bridge/loom-bridge/context/step"
 )
 
 func TestParseAction(t *testing.T) {

@@ -7,8 +7,9 @@ import (
 	"testing"
 	"unicode/utf8"
 
-	"github.com/loom-bridge/loom-bridge/context/step"
 	"github.com/loom-bridge/loom-bridge/context/text"
+
+	"github.com/loom-bridge/loom-bridge/context/step"
 )
 
 // textResult is a result that was given as text.

@@ -6,8 +6,9 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/loom-bridge/loom-bridge/context/step"
 	"github.com/loom-bridge/loom-bridge/context/text"
+
+	"github.com/loom-bridge/loom-bridge/context/step"
 )
 
 // shell is a call of system:shell that printed something.

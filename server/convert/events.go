@@ -2,6 +2,7 @@ package convert
 
 import (
 	"github.com/loom-bridge/loom-bridge/bridge/events"
+	"github.com/loom-bridge/loom-bridge/bridge/events/pattern"
 	loombridgev1 "github.com/loom-bridge/loom-bridge/proto/gen/loombridge/v1"
 )
 
@@ -35,7 +36,7 @@ func EmitOptions(r *loombridgev1.EmitRequest) events.EmitOptions {
 func Selections(topics []*loombridgev1.TopicPosition) ([]events.Selection, error) {
 	selections := make([]events.Selection, len(topics))
 	for i, t := range topics {
-		pattern, err := events.ParsePattern(t.GetTopic())
+		pattern, err := pattern.Parse(t.GetTopic())
 		if err != nil {
 			return nil, err
 		}
