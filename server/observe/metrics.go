@@ -1,4 +1,4 @@
-package server
+package observe
 
 import (
 	"strings"
@@ -23,7 +23,7 @@ const (
 // Metrics are the figures about calls. Several servers of a process may share
 // them. Nil counts nothing; all methods are safe for concurrent use.
 type Metrics struct {
-	grpc *grpcprom.ServerMetrics
+	GRPC *grpcprom.ServerMetrics
 
 	tools        *prometheus.CounterVec
 	refused      *prometheus.CounterVec
@@ -38,7 +38,7 @@ type Metrics struct {
 // NewMetrics makes the figures and registers them.
 func NewMetrics(registerer prometheus.Registerer) *Metrics {
 	m := &Metrics{
-		grpc: grpcprom.NewServerMetrics(grpcprom.WithServerHandlingTimeHistogram()),
+		GRPC: grpcprom.NewServerMetrics(grpcprom.WithServerHandlingTimeHistogram()),
 		tools: prometheus.NewCounterVec(prometheus.CounterOpts{
 			Name: "loom_bridge_tool_calls_total",
 			Help: "Tool calls, by tool and outcome. The tools of agents are counted as one, `agent`; names that no tool has as `unknown`.",
@@ -63,7 +63,7 @@ func NewMetrics(registerer prometheus.Registerer) *Metrics {
 			Name: "loom_bridge_folded_tokens_total", Help: "Tokens that prompts take less after each batch of folds.",
 		}),
 	}
-	registerer.MustRegister(m.grpc, m.tools, m.refused, m.prompts, m.promptTokens, m.foldBatches, m.foldRefs, m.foldSaved)
+	registerer.MustRegister(m.GRPC, m.tools, m.refused, m.prompts, m.promptTokens, m.foldBatches, m.foldRefs, m.foldSaved)
 	return m
 }
 
@@ -73,8 +73,8 @@ const (
 	promptBuckets     = 13
 )
 
-// folded adds a batch that was stored; nil is none.
-func (m *Metrics) folded(b *assemble.Batch) {
+// Folded adds a batch that was stored; nil is none.
+func (m *Metrics) Folded(b *assemble.Batch) {
 	if m == nil || b == nil {
 		return
 	}
@@ -83,8 +83,8 @@ func (m *Metrics) folded(b *assemble.Batch) {
 	m.foldSaved.Add(float64(max(b.Before-b.After, 0)))
 }
 
-// refuse counts a call that ended with an error.
-func (m *Metrics) refuse(err error) {
+// Refuse counts a call that ended with an error.
+func (m *Metrics) Refuse(err error) {
 	if m == nil || err == nil || status.Code(err) == codes.Canceled {
 		return
 	}
@@ -95,11 +95,11 @@ func (m *Metrics) refuse(err error) {
 	m.refused.WithLabelValues(reason).Inc()
 }
 
-// toolNamer returns the name of the server's own tool that a caller means.
-type toolNamer func(name string) (string, bool)
+// ToolNamer returns the name of the server's own tool that a caller means.
+type ToolNamer func(name string) (string, bool)
 
 // answered counts what the answer of a call tells.
-func (m *Metrics) answered(request, answer any, own toolNamer) {
+func (m *Metrics) answered(request, answer any, own ToolNamer) {
 	if m == nil {
 		return
 	}
@@ -115,18 +115,18 @@ func (m *Metrics) answered(request, answer any, own toolNamer) {
 }
 
 // toolRefused counts a call of a tool that ended with an error: nothing ran.
-func (m *Metrics) toolRefused(request any, err error, own toolNamer) {
+func (m *Metrics) toolRefused(request any, err error, own ToolNamer) {
 	if _, ok := request.(*loombridgev1.ToolRequest); m == nil || !ok {
 		return
 	}
 	outcome := "refused"
-	if reasonOf(err) == reasonName(loombridgev1.ErrorReason_ERROR_REASON_TOOL_NOT_FOUND) {
+	if reasonOf(err) == ReasonName(loombridgev1.ErrorReason_ERROR_REASON_TOOL_NOT_FOUND) {
 		outcome = outcomeNotFound
 	}
 	m.toolCalled(request, outcome, own)
 }
 
-func (m *Metrics) toolCalled(request any, outcome string, own toolNamer) {
+func (m *Metrics) toolCalled(request any, outcome string, own ToolNamer) {
 	call, ok := request.(interface{ GetName() string })
 	if !ok {
 		return

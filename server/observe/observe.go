@@ -1,4 +1,4 @@
-package server
+package observe
 
 import (
 	"context"
@@ -22,36 +22,40 @@ import (
 const (
 	keyMethod   = "method"
 	keyCode     = "code"
-	keyReason   = "reason"
+	KeyReason   = "reason"
 	keyDuration = "duration"
-	keyAgent    = "agent"
+	KeyAgent    = "agent"
 	keyPeer     = "peer"
-	keyCause    = "cause"
-	// keyUnlogged counts the calls like this one that were not logged.
-	keyUnlogged = "calls_not_logged"
+	KeyCause    = "cause"
+	// KeyUnlogged counts the calls like this one that were not logged.
+	KeyUnlogged = "calls_not_logged"
 )
 
-// observer logs calls: faults of the server as errors with their cause, slow
+// Observer logs calls: faults of the server as errors with their cause, slow
 // calls as warnings, refused ones as information, all others for debugging
 // only, since a busy server must not spend its time on lines nobody reads.
 // It counts them all.
-type observer struct {
-	log     *slog.Logger
-	slow    time.Duration
-	metrics *Metrics
-	own     toolNamer
+type Observer struct {
+	// Log takes a line for each call that is worth one.
+	Log *slog.Logger
+	// Slow is the duration from which a unary call is worth a line.
+	Slow time.Duration
+	// Metrics counts the calls; nil counts none.
+	Metrics *Metrics
+	// OwnTool tells the server's own tools from those of agents.
+	OwnTool ToolNamer
 }
 
-var _ interceptors.ServerReportable = observer{}
+var _ interceptors.ServerReportable = Observer{}
 
 // ServerReporter is called at the start of each call.
-func (o observer) ServerReporter(ctx context.Context, call interceptors.CallMeta) (interceptors.Reporter, context.Context) {
-	return &callReport{observer: o, ctx: ctx, call: call}, ctx
+func (o Observer) ServerReporter(ctx context.Context, call interceptors.CallMeta) (interceptors.Reporter, context.Context) {
+	return &callReport{Observer: o, ctx: ctx, call: call}, ctx
 }
 
 type callReport struct {
 	interceptors.NoopReporter
-	observer
+	Observer
 	ctx  context.Context // of the call, and lives no longer
 	call interceptors.CallMeta
 	// agent is who calls, once a message has said so. A stream may end while it
@@ -64,12 +68,12 @@ func (r *callReport) PostMsgReceive(message any, err error, _ time.Duration) {
 	if err != nil || r.agent.Load() != nil {
 		return
 	}
-	name := agentOf(message)
+	name := AgentOf(message)
 	r.agent.Store(&name)
 }
 
-// agentOf is the agent that a message names; empty for none.
-func agentOf(message any) string {
+// AgentOf is the agent that a message names; empty for none.
+func AgentOf(message any) string {
 	switch m := message.(type) {
 	case *loombridgev1.AttachRequest:
 		return m.GetHello().GetAgentId()
@@ -84,15 +88,15 @@ func agentOf(message any) string {
 // PostMsgSend counts what the answer of a unary call tells.
 func (r *callReport) PostMsgSend(message any, err error, _ time.Duration) {
 	if err == nil && r.call.Typ == interceptors.Unary {
-		r.metrics.answered(r.call.ReqOrNil, message, r.own)
+		r.Metrics.answered(r.call.ReqOrNil, message, r.OwnTool)
 	}
 }
 
 // PostCall counts the end of the call, and logs it.
 func (r *callReport) PostCall(err error, took time.Duration) {
 	if err != nil {
-		r.metrics.refuse(err)
-		r.metrics.toolRefused(r.call.ReqOrNil, err, r.own)
+		r.Metrics.Refuse(err)
+		r.Metrics.toolRefused(r.call.ReqOrNil, err, r.OwnTool)
 	}
 	r.tell(err, took)
 }
@@ -100,7 +104,7 @@ func (r *callReport) PostCall(err error, took time.Duration) {
 // tell logs the end of the call.
 func (r *callReport) tell(err error, took time.Duration) {
 	level := r.level(err, took)
-	if !r.log.Enabled(r.ctx, level) {
+	if !r.Log.Enabled(r.ctx, level) {
 		return
 	}
 	attrs := []slog.Attr{
@@ -109,30 +113,30 @@ func (r *callReport) tell(err error, took time.Duration) {
 		slog.Duration(keyDuration, took),
 	}
 	if reason := reasonOf(err); reason != "" {
-		attrs = append(attrs, slog.String(keyReason, reason))
+		attrs = append(attrs, slog.String(KeyReason, reason))
 	}
-	agent := agentOf(r.call.ReqOrNil)
+	agent := AgentOf(r.call.ReqOrNil)
 	if said := r.agent.Load(); said != nil {
 		agent = *said
 	}
 	if agent != "" {
-		attrs = append(attrs, slog.String(keyAgent, validate.Printable(agent)))
+		attrs = append(attrs, slog.String(KeyAgent, validate.Printable(agent)))
 	}
 	if from, ok := peer.FromContext(r.ctx); ok {
 		attrs = append(attrs, slog.String(keyPeer, from.Addr.String()))
 	}
 	if level >= slog.LevelError {
-		attrs = append(attrs, slog.String(keyCause, err.Error()))
+		attrs = append(attrs, slog.String(KeyCause, err.Error()))
 	}
-	r.log.LogAttrs(r.ctx, level, "call", attrs...)
+	r.Log.LogAttrs(r.ctx, level, "call", attrs...)
 }
 
 func (r *callReport) level(err error, took time.Duration) slog.Level {
-	failure, ok := errors.AsType[*callError](err)
+	failure, ok := errors.AsType[*CallError](err)
 	switch {
-	case ok && failure.hidden:
+	case ok && failure.Hidden:
 		return slog.LevelError
-	case r.call.Typ == interceptors.Unary && took >= r.slow:
+	case r.call.Typ == interceptors.Unary && took >= r.Slow:
 		return slog.LevelWarn
 	case err != nil && status.Code(err) != codes.Canceled:
 		return slog.LevelInfo
@@ -141,11 +145,11 @@ func (r *callReport) level(err error, took time.Duration) slog.Level {
 }
 
 func reasonOf(err error) string {
-	failure, ok := errors.AsType[*callError](err)
+	failure, ok := errors.AsType[*CallError](err)
 	if !ok {
 		return ""
 	}
-	for _, detail := range failure.status.Details() {
+	for _, detail := range failure.Status.Details() {
 		if info, ok := detail.(*errdetails.ErrorInfo); ok {
 			return info.GetReason()
 		}
