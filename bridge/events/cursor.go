@@ -3,6 +3,8 @@ package events
 import (
 	"slices"
 	"time"
+
+	"github.com/loom-bridge/loom-bridge/bridge/events/store"
 )
 
 // cursor is the place of a subscription in one topic. The subscription's lock
@@ -39,7 +41,7 @@ type cursor struct {
 	// page holds events read from the store, at most limit at once. They belong to
 	// the goroutine that takes.
 	page  []Event
-	limit pageLimit
+	limit store.Limit
 }
 
 // Seat is of lists.Member.

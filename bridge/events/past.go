@@ -4,6 +4,8 @@ import (
 	"container/heap"
 	"context"
 	"time"
+
+	"github.com/loom-bridge/loom-bridge/bridge/events/store"
 )
 
 // Limits of what a replay holds of all its topics together. Each has its share,
@@ -83,13 +85,13 @@ func (s *Subscription) replays(c *cursor) {
 }
 
 // share is what one topic may hold of the replay.
-func (r *replay) share() pageLimit {
+func (r *replay) share() store.Limit {
 	n := len(r.unread) + len(r.heads) + 1
-	return pageLimit{events: min(max(maxReplayEvents/n, 1), maxPageEvents), bytes: min(maxReplayBytes/n, maxPageBytes)}
+	return store.Limit{Events: min(max(maxReplayEvents/n, 1), store.MaxPageEvents), Bytes: min(maxReplayBytes/n, store.MaxPageBytes)}
 }
 
 // nextUnread takes out a cursor whose next event has to be looked up.
-func (s *Subscription) nextUnread() (c *cursor, of *topic, at uint64, limit pageLimit) {
+func (s *Subscription) nextUnread() (c *cursor, of *topic, at uint64, limit store.Limit) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	for n := len(s.replay.unread); n > 0; n = len(s.replay.unread) {
@@ -100,7 +102,7 @@ func (s *Subscription) nextUnread() (c *cursor, of *topic, at uint64, limit page
 		}
 		s.leavePast(c)
 	}
-	return nil, nil, 0, pageLimit{}
+	return nil, nil, 0, store.Limit{}
 }
 
 // lookUp finds out what comes next in each topic of the replay.
@@ -127,7 +129,7 @@ func (s *Subscription) lookUp(ctx context.Context) error {
 
 // headOf reads on in a topic if nothing of it is held, and returns what comes next.
 // It does not hold more than the limit.
-func (b *Bus) headOf(ctx context.Context, c *cursor, of *topic, position uint64, limit pageLimit) (head, error) {
+func (b *Bus) headOf(ctx context.Context, c *cursor, of *topic, position uint64, limit store.Limit) (head, error) {
 	c.limit = limit
 	c.skipTo(position)
 	if len(c.page) == 0 {
@@ -146,12 +148,12 @@ func (c *cursor) heldHead(position uint64) head {
 	h := head{sequence: position}
 	size := 0
 	for i := range c.page {
-		size += sizeOf(&c.page[i])
+		size += c.page[i].Size()
 	}
 	if len(c.page) > 0 {
 		h.time = c.page[0].Time
 	}
-	if size > c.limit.bytes {
+	if size > c.limit.Bytes {
 		c.page = nil // it is read again when its turn comes
 	}
 	return h
@@ -184,7 +186,7 @@ func (s *Subscription) putBackPast(c *cursor) {
 
 // leavePast lets a cursor go on with what happens from now on.
 func (s *Subscription) leavePast(c *cursor) {
-	c.replaying, c.limit = false, pageLimit{}
+	c.replaying, c.limit = false, store.Limit{}
 	switch {
 	case c.gone:
 	case s.replay.detached[c.key] == c:

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/loom-bridge/loom-bridge/bridge/events/pattern"
+	"github.com/loom-bridge/loom-bridge/bridge/events/store"
 )
 
 const (
@@ -78,9 +79,9 @@ func (s *Subscription) recall(ctx context.Context, all []opening) error {
 			left++
 			continue
 		}
-		r := recalled{topic: &topic{scope: stored.scope}, last: stored.last, claims: claims, detached: true}
+		r := recalled{topic: &topic{scope: stored.Scope}, last: stored.Last, claims: claims, detached: true}
 		if i < maxRecalled {
-			r.topic, r.detached = s.bus.hold(stored.scope, true), false
+			r.topic, r.detached = s.bus.hold(stored.Scope, true), false
 		}
 		found = append(found, r)
 	}
@@ -106,10 +107,10 @@ func (s *Subscription) roomForDetached(n int) error {
 
 // pastTopics returns the stored topics with a past that selections want, those with
 // the newest events first, and with PerSelection how many it left out.
-func (s *Subscription) pastTopics(ctx context.Context, all []opening, x *pattern.Index[*selection]) (topics []storedTopic, left int, err error) {
+func (s *Subscription) pastTopics(ctx context.Context, all []opening, x *pattern.Index[*selection]) (topics []store.Topic, left int, err error) {
 	since := slices.MinFunc(all, func(a, b opening) int { return a.since.Compare(b.since) }).since
 	cut := func() {
-		slices.SortFunc(topics, func(a, b storedTopic) int { return b.lastTime.Compare(a.lastTime) })
+		slices.SortFunc(topics, func(a, b store.Topic) int { return b.LastTime.Compare(a.LastTime) })
 		if s.perSelection {
 			kept := min(len(topics), maxRecalled)
 			left += len(topics) - kept
@@ -118,11 +119,11 @@ func (s *Subscription) pastTopics(ctx context.Context, all []opening, x *pattern
 	}
 	var room [4][]*selection
 	for _, prefix := range prefixesOf(all) {
-		for stored, err := range s.bus.storedTopics(ctx, topicsOf(s.tenant, prefix)) {
+		for stored, err := range store.Topics(ctx, s.bus.engine, store.TopicsOf(s.tenant, prefix)) {
 			if err != nil {
 				return nil, 0, err
 			}
-			if !stored.mayHaveSince(since) || !s.mayRead(stored.scope.Owner) || len(x.MatchPatterns(room[:0], stored.scope.Owner)) == 0 {
+			if !stored.MayHaveSince(since) || !s.mayRead(stored.Scope.Owner) || len(x.MatchPatterns(room[:0], stored.Scope.Owner)) == 0 {
 				continue
 			}
 			topics = append(topics, stored)
@@ -158,25 +159,25 @@ func prefixesOf(all []opening) []string {
 }
 
 // pastClaims returns what each selection wants of a stored topic.
-func (b *Bus) pastClaims(ctx context.Context, stored storedTopic, all []opening, x *pattern.Index[*selection]) ([]claim, error) {
+func (b *Bus) pastClaims(ctx context.Context, stored store.Topic, all []opening, x *pattern.Index[*selection]) ([]claim, error) {
 	var claims []claim
 	froms := make(map[time.Time]uint64, 1)
 	var room [4][]*selection
-	for _, group := range x.MatchPatterns(room[:0], stored.scope.Owner) {
+	for _, group := range x.MatchPatterns(room[:0], stored.Scope.Owner) {
 		for _, mark := range group {
 			o := all[mark.place]
-			if !stored.mayHaveSince(o.since) {
+			if !stored.MayHaveSince(o.since) {
 				continue
 			}
 			from, known := froms[o.since]
 			if !known {
 				var err error
-				if from, err = b.firstSince(ctx, stored.scope, stored.topicRecord, o.since); err != nil {
+				if from, err = store.FirstSince(ctx, b.engine, stored.Scope, stored.Record, o.since); err != nil {
 					return nil, err
 				}
 				froms[o.since] = from
 			}
-			claims = append(claims, claim{sel: o.sel, from: from, past: &pastClaim{since: o.since, until: stored.last}})
+			claims = append(claims, claim{sel: o.sel, from: from, past: &pastClaim{since: o.since, until: stored.Last}})
 		}
 	}
 	return claims, nil
@@ -231,9 +232,4 @@ func (s *Subscription) staysDetached(r recalled) bool {
 		}
 	}
 	return true
-}
-
-// mayHaveSince tells whether some of the topic's events may be younger.
-func (r topicRecord) mayHaveSince(since time.Time) bool {
-	return !r.empty() && (r.lastTime.IsZero() || r.lastTime.Add(timeSlack).After(since))
 }

@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/loom-bridge/loom-bridge/bridge/events/pattern"
+	"github.com/loom-bridge/loom-bridge/bridge/events/store"
 	"github.com/loom-bridge/loom-bridge/memory/kv/invalid"
 )
 
@@ -56,8 +57,8 @@ func (given Selection) check(perSelection bool) error {
 		return invalid.Field(ErrInvalid, "quality_of_service", "is unknown: %d", given.QoS)
 	case len(given.EventTypes) > maxEventTypes:
 		return invalid.Field(ErrInvalid, "event_types", "are %d, over the limit of %d", len(given.EventTypes), maxEventTypes)
-	case len(given.Headers) > MaxHeaders:
-		return invalid.Field(ErrInvalid, "headers", "are %d, over the limit of %d", len(given.Headers), MaxHeaders)
+	case len(given.Headers) > store.MaxHeaders:
+		return invalid.Field(ErrInvalid, "headers", "are %d, over the limit of %d", len(given.Headers), store.MaxHeaders)
 	}
 	return nil
 }

@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/loom-bridge/loom-bridge/bridge/events"
+	"github.com/loom-bridge/loom-bridge/bridge/events/store"
 	"github.com/loom-bridge/loom-bridge/memory/kv"
 	"github.com/loom-bridge/loom-bridge/memory/kv/memkv"
 )
@@ -205,7 +206,7 @@ func TestVolatileOverflow(t *testing.T) {
 		{"full", 1, events.MaxVolatileEvents, events.MaxVolatileEvents},
 		{"one more", 1, events.MaxVolatileEvents + 1, events.MaxVolatileEvents},
 		{"many more", 1, events.MaxVolatileEvents + 500, events.MaxVolatileEvents},
-		{"too many bytes", events.MaxPayloadBytes - 64, 20, 8},
+		{"too many bytes", store.MaxPayloadBytes - 64, 20, 8},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			bus := MustBus(t, nil, nil)

@@ -12,6 +12,7 @@ import (
 
 	"github.com/loom-bridge/loom-bridge/bridge/agents"
 	"github.com/loom-bridge/loom-bridge/bridge/events"
+	"github.com/loom-bridge/loom-bridge/bridge/events/store"
 	"github.com/loom-bridge/loom-bridge/bridge/topics"
 )
 
@@ -268,7 +269,7 @@ func sentKey(pattern, id string) string { return pattern + "\x00" + id }
 
 // shortID stands for an event id of any length.
 func shortID(id string) string {
-	if len(id) <= events.MaxIDBytes {
+	if len(id) <= store.MaxIDBytes {
 		return id
 	}
 	sum := sha256.Sum256([]byte(id))

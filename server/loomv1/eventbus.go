@@ -16,6 +16,7 @@ import (
 	"google.golang.org/protobuf/proto"
 
 	"github.com/loom-bridge/loom-bridge/bridge/events"
+	"github.com/loom-bridge/loom-bridge/bridge/events/store"
 	"github.com/loom-bridge/loom-bridge/bridge/topics"
 	"github.com/loom-bridge/loom-bridge/memory/kv"
 	loomv1pb "github.com/loom-bridge/loom-bridge/proto/gen/loom/v1"
@@ -269,7 +270,7 @@ func selected(r *loomv1pb.SubscribeRequest) (events.Selection, filter) {
 	}
 	selection.Headers = make(map[string]string)
 	for key, value := range r.GetFilters() {
-		if inEnvelope(key) || len(selection.Headers) >= events.MaxHeaders {
+		if inEnvelope(key) || len(selection.Headers) >= store.MaxHeaders {
 			rest.pairs[key] = value
 		} else {
 			selection.Headers[key] = value
