@@ -99,7 +99,7 @@ func (s *Subscription) enter(c *cursor, cl claim, replays bool) {
 	c.known = max(c.known, c.topic.last.Load())
 	if replays {
 		if cl.past == nil {
-			cl.past = &pastClaim{}
+			cl.past = &replayClaim{}
 		}
 		cl.past.last = c.known
 	}
@@ -135,7 +135,7 @@ func (s *Subscription) begin(ctx context.Context, added []*selection, given []Se
 	if len(opening) == 0 {
 		return positions, nil
 	}
-	if err := s.recall(ctx, opening); err != nil {
+	if err := s.openPast(ctx, opening); err != nil {
 		return nil, fmt.Errorf("events: subscribe: %w", err)
 	}
 	return positions, nil
@@ -199,7 +199,7 @@ func (s *Subscription) beginStored(ctx context.Context, scopes []kv.Scope, place
 		}
 		claims[i] = claim{sel: added[places[i]], from: from}
 		if from <= records[i].Last {
-			claims[i].past = &pastClaim{since: given[places[i]].Since, until: records[i].Last}
+			claims[i].past = &replayClaim{since: given[places[i]].Since, until: records[i].Last}
 		}
 		begun[scope.Owner] = from - 1
 	}

@@ -14,6 +14,15 @@ import (
 	"github.com/loom-bridge/loom-bridge/memory/kv/invalid"
 )
 
+// Event is one thing that happened.
+type Event = store.Event
+
+// The payload kinds.
+const (
+	JSON  = store.JSON
+	Bytes = store.Bytes
+)
+
 // EmitOptions says how an event is emitted. The zero value emits a durable
 // event.
 type EmitOptions struct {

@@ -16,9 +16,6 @@ var (
 	ErrNotOwned = errors.New("events: topic of another agent")
 	// ErrPositionUnknown: a subscription begins behind the end of its topic.
 	ErrPositionUnknown = errors.New("events: position unknown")
-	// ErrLimit: the bus has as many subscriptions as it may, or one of them
-	// would follow too many topics.
-	ErrLimit = errors.New("events: limit exceeded")
 	// ErrDamaged: a stored event can't be read.
 	ErrDamaged = store.ErrDamaged
 )
@@ -64,16 +61,3 @@ func (e *PositionError) Error() string {
 
 // Is makes errors.Is(err, ErrPositionUnknown) true.
 func (e *PositionError) Is(target error) bool { return target == ErrPositionUnknown }
-
-// LimitError says which limit was reached. It is an ErrLimit.
-type LimitError struct {
-	What  string
-	Limit int
-}
-
-func (e *LimitError) Error() string {
-	return fmt.Sprintf("events: limit of %d %s is reached", e.Limit, e.What)
-}
-
-// Is makes errors.Is(err, ErrLimit) true.
-func (e *LimitError) Is(target error) bool { return target == ErrLimit }

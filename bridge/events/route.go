@@ -78,7 +78,7 @@ func (b *Bus) handOutVolatile(tenant string, m *emission, f *fan) {
 	if len(matching) == 0 {
 		return
 	}
-	item := entry{event: e.Clone(), count: c, size: e.Size()}
+	item := queueItem{event: e.Clone(), count: c, size: e.Size()}
 	item.queued = b.queueEvent(tenant, x, item.size)
 	for _, group := range matching {
 		for _, sel := range group {
@@ -86,7 +86,7 @@ func (b *Bus) handOutVolatile(tenant string, m *emission, f *fan) {
 				sel.sub.miss(item)
 				continue
 			}
-			sel.sub.offer(item, f)
+			sel.sub.addVolatile(item, f)
 		}
 	}
 	if item.queued != nil {
@@ -126,7 +126,7 @@ func (b *Bus) lookAgain(ctx context.Context, t *topic) error {
 	}
 	t.raise(record.Last)
 	for _, c := range t.readers() {
-		c.sub.offerCursor(c, record.Last, nil)
+		c.sub.addDurable(c, record.Last, nil)
 	}
 	return nil
 }

@@ -102,7 +102,7 @@ func (s *Subscription) waits() int {
 }
 
 // miss counts an event that found no room at all.
-func (s *Subscription) miss(e entry) {
+func (s *Subscription) miss(e queueItem) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.over == nil && !e.sel.gone && s.chooses(e.sel, e.event) {

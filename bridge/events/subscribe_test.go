@@ -14,6 +14,7 @@ import (
 
 	"github.com/loom-bridge/loom-bridge/bridge/events"
 	"github.com/loom-bridge/loom-bridge/bridge/events/store"
+	"github.com/loom-bridge/loom-bridge/bridge/share"
 	"github.com/loom-bridge/loom-bridge/memory/kv"
 	"github.com/loom-bridge/loom-bridge/memory/kv/memkv"
 )
@@ -317,8 +318,8 @@ func TestMaxSubscriptions(t *testing.T) {
 	MustSubscribe(t, bus, "t", -1)
 	second := MustSubscribe(t, bus, "t", -1)
 	_, err := bus.Subscribe(t.Context(), tenant, []events.Selection{position("t", -1)}, nil)
-	var detail *events.LimitError
-	if !errors.Is(err, events.ErrLimit) || !errors.As(err, &detail) || detail.Limit != 2 {
+	var detail *share.LimitError
+	if !errors.Is(err, share.ErrLimit) || !errors.As(err, &detail) || detail.Limit != 2 {
 		t.Errorf("got %v, want a *LimitError", err)
 	}
 	second.Close()

@@ -101,7 +101,7 @@ func (t *topic) readers() []*cursor {
 // from the store.
 func (b *Bus) arrive(t *topic, e *Event) {
 	for _, c := range b.keepAtHand(t, e) {
-		c.sub.offerCursor(c, e.Sequence, e)
+		c.sub.addDurable(c, e.Sequence, e)
 	}
 }
 

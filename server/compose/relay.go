@@ -35,7 +35,7 @@ func (r relay) Lookup(tenant, name string) (*tools.Tool, bool) {
 }
 
 func (r relay) call(ctx context.Context, tenant, name string, c tools.Call) (tools.Result, error) {
-	call := agents.Call{
+	call := agents.ToolCall{
 		Name: name, Arguments: string(text.CanonicalJSON(c.Args)), CallerID: c.Scope.Owner, SessionID: c.SessionID,
 	}
 	if deadline, ok := ctx.Deadline(); ok {
@@ -68,7 +68,7 @@ const awayText = "Execution failed: its provider %s is not attached; nothing ran
 const lostText = "Outcome unknown: agent %s is not connected any more; the tool may or may not have taken effect"
 
 // outputOf reads an agent's result; no text at all is null.
-func outputOf(r agents.Result) (tools.Result, error) {
+func outputOf(r agents.ToolResult) (tools.Result, error) {
 	given := step.Original{Form: r.Form, MediaType: r.MediaType, Data: []byte(r.Output)}
 	switch {
 	case given.Form == step.FormText || given.Form == step.FormBytes:

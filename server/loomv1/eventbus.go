@@ -17,6 +17,7 @@ import (
 
 	"github.com/loom-bridge/loom-bridge/bridge/events"
 	"github.com/loom-bridge/loom-bridge/bridge/events/store"
+	"github.com/loom-bridge/loom-bridge/bridge/share"
 	"github.com/loom-bridge/loom-bridge/bridge/topics"
 	"github.com/loom-bridge/loom-bridge/memory/kv"
 	loomv1pb "github.com/loom-bridge/loom-bridge/proto/gen/loom/v1"
@@ -162,7 +163,7 @@ func (s *eventBusService) subscriptionEnded(ctx context.Context, err error) erro
 		return unavailable("the subscriber takes events too slowly")
 	case errors.Is(err, events.ErrClosed), errors.Is(err, kv.ErrClosed):
 		return errStopping
-	case errors.Is(err, events.ErrLimit):
+	case errors.Is(err, share.ErrLimit):
 		return status.Error(codes.ResourceExhausted, s.plain(ctx, "subscribe", err))
 	case errors.Is(err, events.ErrInvalid):
 		return status.Error(codes.InvalidArgument, s.plain(ctx, "subscribe", err))
