@@ -4,7 +4,9 @@ import (
 	"context"
 
 	"github.com/loom-bridge/loom-bridge/memory/kv"
+	"github.com/loom-bridge/loom-bridge/memory/kv/mention"
 	"github.com/loom-bridge/loom-bridge/memory/lexical"
+	"github.com/loom-bridge/loom-bridge/memory/lexical/segment"
 	"github.com/loom-bridge/loom-bridge/memory/record"
 	"github.com/loom-bridge/loom-bridge/memory/vector"
 )
@@ -22,7 +24,7 @@ type Staging struct {
 	run     func(ctx context.Context, e *edit) error
 
 	records    []record.Record
-	statistics lexical.Statistics
+	statistics segment.Statistics
 }
 
 // Records are what the change left, as stored, after Stage: the saved records
@@ -38,6 +40,9 @@ func (s *Staging) Blind() []kv.Ref {
 	blind := s.store.vectorBlind(s.scope)
 	if s.expires {
 		blind = append(blind, expiryRef(s.scope.Tenant))
+	}
+	if mention.Shared(s.scope) {
+		blind = append(blind, mention.ListRef(s.scope.Tenant))
 	}
 	return blind
 }

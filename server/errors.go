@@ -99,6 +99,7 @@ func errorTable() []errorRow {
 		{kv.ErrRequestReused, codes.AlreadyExists, loombridgev1.ErrorReason_ERROR_REASON_REQUEST_ID_REUSED, ""},
 		{kv.ErrLimit, codes.ResourceExhausted, reasonTooLarge, ""},
 		{kv.ErrConflict, codes.Aborted, reasonOverloaded, ""},
+		{kv.ErrTooOld, codes.Unavailable, reasonOverloaded, ""}, // only where the process stood still again and again
 		{kv.ErrClosed, codes.Unavailable, reasonShuttingDown, publicStopping},
 		{kv.ErrBadScope, codes.InvalidArgument, reasonInvalid, ""},
 

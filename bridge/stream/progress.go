@@ -161,7 +161,7 @@ func (p *Progress) Fail(ctx context.Context) {
 
 // holds tells whether a delivery is the first of a replay, and the stream is too
 // young for one.
-func (p *Progress) holds(d events.Delivery) bool {
+func (p *Progress) holds(d *events.Delivery) bool {
 	return p != nil && p.replay != nil && p.replay.settled != nil && d.Past && p.wants(d)
 }
 
@@ -169,7 +169,7 @@ func (p *Progress) holds(d events.Delivery) bool {
 // what the last stream or this one was sent, what nobody waits for any more, and
 // what a newer stream sends in the place of this one: that one is given all that
 // was stored when it took the gap.
-func (p *Progress) wants(d events.Delivery) bool {
+func (p *Progress) wants(d *events.Delivery) bool {
 	if p == nil || p.replay == nil || d.Event.Sequence == 0 {
 		return true
 	}
@@ -187,7 +187,7 @@ func (p *Progress) wants(d events.Delivery) bool {
 }
 
 // note remembers an event that was sent.
-func (p *Progress) note(d events.Delivery) {
+func (p *Progress) note(d *events.Delivery) {
 	if p == nil {
 		return
 	}

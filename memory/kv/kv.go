@@ -3,6 +3,7 @@ package kv
 import (
 	"context"
 	"iter"
+	"time"
 )
 
 // Keyspace names one nature of data. The numbers are part of the on-disk
@@ -82,17 +83,32 @@ type Reader interface {
 
 	// Scan yields the pairs of a range in order. An error is yielded last, with
 	// a zero Pair. What the scan holds is released when the loop ends, however
-	// it ends. Reserved keys are never yielded.
+	// it ends, and no later than at SnapshotLife: a loop that takes longer gets
+	// ErrTooOld from a snapshot, while an engine goes on at a later moment. Keys
+	// come in order and none twice even so, and what was written meanwhile may
+	// be among them or not. Reserved keys are never yielded.
 	Scan(ctx context.Context, ks Keyspace, r Range) iter.Seq2[Pair, error]
 
 	// Sequence returns the sequence of each ref; zero for one never committed.
 	Sequence(ctx context.Context, refs ...Ref) ([]uint64, error)
 }
 
-// Snapshot is a Reader whose answers do not change. Close it; closing twice is
-// harmless, reading afterwards is ErrClosed.
+// SnapshotLife is how long a snapshot lives unless its engine is told otherwise. It
+// is far more than a call takes, and little enough for engines that keep what was
+// overwritten, or a connection, for each.
+const SnapshotLife = 5 * time.Second
+
+// Snapshot is a Reader whose answers do not change. It lives for a bounded time, by
+// default SnapshotLife: after that the engine has let go of what it held, without a
+// further call, and reading is ErrTooOld. Use View for what is surely shorter and
+// ReadLong for what may not be. Close it; closing twice is harmless, reading
+// afterwards is ErrClosed.
 type Snapshot interface {
 	Reader
+	// Sequences returns the sequences of the refs that the snapshot was opened
+	// with, in their order. It reads nothing and never fails; the slice belongs to
+	// the snapshot.
+	Sequences() []uint64
 	Close() error
 }
 
@@ -101,8 +117,9 @@ type Snapshot interface {
 type Engine interface {
 	Reader
 
-	// Snapshot returns a view of everything acknowledged before the call.
-	Snapshot(ctx context.Context) (Snapshot, error)
+	// Snapshot returns a view of everything acknowledged before the call. It
+	// reads the sequences of refs along, which saves a far engine a round trip.
+	Snapshot(ctx context.Context, refs ...Ref) (Snapshot, error)
 
 	// Commit writes all of the batch, and raises each exact guard's sequence by
 	// one, if all guards hold and all watched keys have their values; otherwise
@@ -135,7 +152,7 @@ type Notifier interface {
 type Sweeper interface {
 	// Sweep is Snapshot for reading everything once: what it reads displaces
 	// nothing that the engine keeps in memory for others.
-	Sweep(ctx context.Context) (Snapshot, error)
+	Sweep(ctx context.Context, refs ...Ref) (Snapshot, error)
 }
 
 // Verifier is an Engine that can read back what it has on disk.
