@@ -9,7 +9,6 @@ import (
 	"github.com/loom-bridge/loom-bridge/bridge/events/pattern"
 	"github.com/loom-bridge/loom-bridge/bridge/share"
 	"github.com/loom-bridge/loom-bridge/context/text"
-
 	"github.com/loom-bridge/loom-bridge/memory/kv/invalid"
 )
 

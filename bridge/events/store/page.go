@@ -10,10 +10,10 @@ import (
 )
 
 const (
-	// MaxPageEvents and MaxPageBytes bound what is read of a topic at once by
-	// default; a page always holds at least one event.
+	// MaxPageEvents bounds what is read of a topic at once by default.
 	MaxPageEvents = 256
-	MaxPageBytes  = 1 << 20
+	// MaxPageBytes does so, too; a page always holds at least one event.
+	MaxPageBytes = 1 << 20
 	// timeSlack is by how much the times of a topic's events may be out of
 	// order: they are taken before the sequences are given.
 	timeSlack = 5 * time.Second
