@@ -15,6 +15,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/loom-bridge/loom-bridge/bridge/events"
+	"github.com/loom-bridge/loom-bridge/bridge/events/store"
 	"github.com/loom-bridge/loom-bridge/memory/kv"
 	"github.com/loom-bridge/loom-bridge/memory/kv/kvtest"
 	"github.com/loom-bridge/loom-bridge/memory/kv/memkv"
@@ -329,7 +330,7 @@ func TestSelectionsAreChecked(t *testing.T) {
 	types, headers, qos := native(t, "a"), native(t, "a"), native(t, "a")
 	types.EventTypes = make([]string, 65)
 	headers.Headers = make(map[string]string)
-	for i := range events.MaxHeaders + 1 {
+	for i := range store.MaxHeaders + 1 {
 		headers.Headers[fmt.Sprint(i)] = ""
 	}
 	qos.QoS = 3

@@ -13,6 +13,8 @@ import (
 	"time"
 
 	"github.com/loom-bridge/loom-bridge/bridge/events"
+	"github.com/loom-bridge/loom-bridge/bridge/events/store"
+	"github.com/loom-bridge/loom-bridge/bridge/share"
 	"github.com/loom-bridge/loom-bridge/memory/kv"
 	"github.com/loom-bridge/loom-bridge/memory/kv/memkv"
 )
@@ -205,7 +207,7 @@ func TestVolatileOverflow(t *testing.T) {
 		{"full", 1, events.MaxVolatileEvents, events.MaxVolatileEvents},
 		{"one more", 1, events.MaxVolatileEvents + 1, events.MaxVolatileEvents},
 		{"many more", 1, events.MaxVolatileEvents + 500, events.MaxVolatileEvents},
-		{"too many bytes", events.MaxPayloadBytes - 64, 20, 8},
+		{"too many bytes", store.MaxPayloadBytes - 64, 20, 8},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			bus := MustBus(t, nil, nil)
@@ -316,8 +318,8 @@ func TestMaxSubscriptions(t *testing.T) {
 	MustSubscribe(t, bus, "t", -1)
 	second := MustSubscribe(t, bus, "t", -1)
 	_, err := bus.Subscribe(t.Context(), tenant, []events.Selection{position("t", -1)}, nil)
-	var detail *events.LimitError
-	if !errors.Is(err, events.ErrLimit) || !errors.As(err, &detail) || detail.Limit != 2 {
+	var detail *share.LimitError
+	if !errors.Is(err, share.ErrLimit) || !errors.As(err, &detail) || detail.Limit != 2 {
 		t.Errorf("got %v, want a *LimitError", err)
 	}
 	second.Close()

@@ -7,7 +7,7 @@ import (
 	"iter"
 
 	"github.com/loom-bridge/loom-bridge/bridge/agents"
-	"github.com/loom-bridge/loom-bridge/bridge/events"
+	"github.com/loom-bridge/loom-bridge/bridge/events/store"
 	"github.com/loom-bridge/loom-bridge/context/blob"
 	"github.com/loom-bridge/loom-bridge/context/session"
 	"github.com/loom-bridge/loom-bridge/memory"
@@ -172,7 +172,7 @@ func (r *reading) checks() []check {
 	case kv.Blobs:
 		return []check{blob.Check}
 	case kv.Events:
-		return []check{events.Check}
+		return []check{store.Check}
 	case kv.System:
 		return []check{agents.Check, session.CheckIntents, memory.CheckDue}
 	}

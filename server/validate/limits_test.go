@@ -10,6 +10,7 @@ import (
 
 	"github.com/loom-bridge/loom-bridge/bridge/events"
 	"github.com/loom-bridge/loom-bridge/bridge/events/pattern"
+	"github.com/loom-bridge/loom-bridge/bridge/events/store"
 	"github.com/loom-bridge/loom-bridge/bridge/tools"
 	"github.com/loom-bridge/loom-bridge/context/assemble"
 	"github.com/loom-bridge/loom-bridge/context/session"
@@ -92,8 +93,8 @@ func TestDocumentedLimits(t *testing.T) {
 		"ToolRequest.thought":               maxThoughtBytes,
 		"ToolRequest.turn_id":               MaxIDBytes,
 		"EmitRequest.topic":                 pattern.MaxTopicBytes,
-		"EmitRequest.headers":               events.MaxHeaders,
-		"EmitRequest.event_id":              events.MaxIDBytes,
+		"EmitRequest.headers":               store.MaxHeaders,
+		"EmitRequest.event_id":              store.MaxIDBytes,
 		"SubscribeRequest.topics":           maxTopics,
 		"AppendMessagesRequest.messages":    session.MaxMessages,
 		"Message.content":                   session.MaxMessageBytes,

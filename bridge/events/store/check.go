@@ -1,4 +1,4 @@
-package events
+package store
 
 import (
 	"context"
@@ -11,7 +11,7 @@ import (
 // readable, and with all that belongs to them. found is told what is wrong; the error
 // is only why the check could not go on.
 func Check(ctx context.Context, from kv.Reader, topic kv.Scope, found func(error)) error {
-	c := check{from: from, scope: topic, found: found}
+	c := checker{from: from, scope: topic, found: found}
 	if err := c.readTopic(ctx); err != nil {
 		return err
 	}
@@ -21,11 +21,11 @@ func Check(ctx context.Context, from kv.Reader, topic kv.Scope, found func(error
 	return c.readPayloads(ctx)
 }
 
-type check struct {
+type checker struct {
 	from   kv.Reader
 	scope  kv.Scope
 	found  func(error)
-	record topicRecord
+	record Record
 	// beside is what is found under the tag of payloads, by sequence.
 	beside map[uint64]*payload
 }
@@ -36,21 +36,21 @@ type payload struct {
 }
 
 // walk calls see for each key of a tag, with what follows the tag.
-func (c *check) walk(ctx context.Context, tag byte, see func(p kv.Pair) error) error {
+func (c *checker) walk(ctx context.Context, tag byte, see func(p kv.Pair) error) error {
 	return kv.Walk(ctx, c.from, kv.Events, kv.Prefix(c.scope.Key(tag)), c.found, see)
 }
 
-func (c *check) readTopic(ctx context.Context) error {
-	c.record = topicRecord{first: 1}
+func (c *checker) readTopic(ctx context.Context) error {
+	c.record = Record{First: 1}
 	return c.walk(ctx, topicTag, func(p kv.Pair) (err error) {
 		c.record, err = decodeTopic(p.Value)
 		return err
 	})
 }
 
-func (c *check) readEvents(ctx context.Context) error {
+func (c *checker) readEvents(ctx context.Context) error {
 	c.beside = make(map[uint64]*payload)
-	next := c.record.first
+	next := c.record.First
 	err := c.walk(ctx, eventTag, func(p kv.Pair) error {
 		sequence, err := sequenceOf(p.Key)
 		if err != nil {
@@ -67,14 +67,14 @@ func (c *check) readEvents(ctx context.Context) error {
 		}
 		return err
 	})
-	if next != c.record.last+1 {
-		c.found(fmt.Errorf("%w: the last event is %d, there should be %d", ErrDamaged, next-1, c.record.last))
+	if next != c.record.Last+1 {
+		c.found(fmt.Errorf("%w: the last event is %d, there should be %d", ErrDamaged, next-1, c.record.Last))
 	}
 	return err
 }
 
 // readPayloads reads what is too large for its event's key.
-func (c *check) readPayloads(ctx context.Context) error {
+func (c *checker) readPayloads(ctx context.Context) error {
 	err := c.walk(ctx, payloadTag, func(p kv.Pair) error {
 		const tagAndSequence = 1 + 8
 		_, rest, err := kv.SplitKey(p.Key)

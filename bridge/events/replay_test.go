@@ -13,6 +13,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/loom-bridge/loom-bridge/bridge/events"
+	"github.com/loom-bridge/loom-bridge/bridge/events/store"
 	"github.com/loom-bridge/loom-bridge/memory/kv"
 	"github.com/loom-bridge/loom-bridge/memory/kv/memkv"
 )
@@ -182,10 +183,10 @@ func TestPastAdded(t *testing.T) {
 // An event that is too large is told by its size.
 func TestTooLargeIsTyped(t *testing.T) {
 	bus := MustBus(t, nil, nil)
-	e := events.Event{Topic: "t", PayloadKind: events.Bytes, Payload: make([]byte, events.MaxLegacyEventBytes)}
+	e := events.Event{Topic: "t", PayloadKind: events.Bytes, Payload: make([]byte, store.MaxLegacyEventBytes)}
 	_, err := bus.Emit(t.Context(), tenant, e, events.EmitOptions{Legacy: true})
-	bad, ok := errors.AsType[*events.SizeError](err)
-	if !ok || bad.Size != events.MaxLegacyEventBytes+1 || bad.Limit != events.MaxLegacyEventBytes {
+	bad, ok := errors.AsType[*store.SizeError](err)
+	if !ok || bad.Size != store.MaxLegacyEventBytes+1 || bad.Limit != store.MaxLegacyEventBytes {
 		t.Errorf("got %v", err)
 	}
 }

@@ -8,16 +8,17 @@ import (
 	"time"
 
 	"github.com/loom-bridge/loom-bridge/bridge/events/pattern"
+	"github.com/loom-bridge/loom-bridge/bridge/events/store"
 )
 
 const (
-	// maxRecalled bounds the topics of a call with patterns that have Since whose
+	// maxOpeningTopics bounds the topics of a call with patterns that have Since whose
 	// cursors know of what is new at once. With PerSelection no others are brought
 	// back; otherwise they have detached cursors.
-	maxRecalled = 4096
-	// maxRecalledClaims bounds them where several selections want the same topics,
+	maxOpeningTopics = 4096
+	// maxOpeningClaims bounds them where several selections want the same topics,
 	// each counted for each.
-	maxRecalledClaims = maxPendingClaims / 2
+	maxOpeningClaims = maxPendingClaims / 2
 )
 
 // opening is a selection of several topics whose past is wanted.
@@ -33,8 +34,8 @@ func newOpening(sel *selection, since time.Time) opening {
 	return opening{sel: sel, since: since, mark: &selection{pattern: sel.pattern}}
 }
 
-// recalled is a topic whose past selections want.
-type recalled struct {
+// storedPast is a topic whose past selections want.
+type storedPast struct {
 	topic  *topic // held, unless it is detached
 	last   uint64
 	claims []claim
@@ -42,10 +43,10 @@ type recalled struct {
 	detached bool
 }
 
-// recall brings back the past of all topics that selections match, and lets them
+// openPast brings back the past of all topics that selections match, and lets them
 // join those that were emitted on meanwhile. Where there are too many, PerSelection
 // gets those with the newest events.
-func (s *Subscription) recall(ctx context.Context, all []opening) error {
+func (s *Subscription) openPast(ctx context.Context, all []opening) error {
 	// Those who emit without knowing of the selections are to be through, so that
 	// the store has their events.
 	if err := s.bus.emitting.wait(ctx); err != nil {
@@ -60,7 +61,7 @@ func (s *Subscription) recall(ctx context.Context, all []opening) error {
 	if err != nil {
 		return err
 	}
-	var found []recalled
+	var found []storedPast
 	defer func() {
 		for _, r := range found {
 			if !r.detached {
@@ -68,7 +69,7 @@ func (s *Subscription) recall(ctx context.Context, all []opening) error {
 			}
 		}
 	}()
-	room := maxRecalledClaims
+	room := maxOpeningClaims
 	for i, stored := range topics {
 		claims, err := s.bus.pastClaims(ctx, stored, all, x)
 		if err != nil {
@@ -78,13 +79,13 @@ func (s *Subscription) recall(ctx context.Context, all []opening) error {
 			left++
 			continue
 		}
-		r := recalled{topic: &topic{scope: stored.scope}, last: stored.last, claims: claims, detached: true}
-		if i < maxRecalled {
-			r.topic, r.detached = s.bus.hold(stored.scope, true), false
+		r := storedPast{topic: &topic{scope: stored.Scope}, last: stored.Last, claims: claims, detached: true}
+		if i < maxOpeningTopics {
+			r.topic, r.detached = s.bus.hold(stored.Scope, true), false
 		}
 		found = append(found, r)
 	}
-	if err := s.roomForDetached(len(topics) - maxRecalled); err != nil {
+	if err := s.roomForDetached(len(topics) - maxOpeningTopics); err != nil {
 		return err
 	}
 	s.open(all, found, left)
@@ -106,30 +107,30 @@ func (s *Subscription) roomForDetached(n int) error {
 
 // pastTopics returns the stored topics with a past that selections want, those with
 // the newest events first, and with PerSelection how many it left out.
-func (s *Subscription) pastTopics(ctx context.Context, all []opening, x *pattern.Index[*selection]) (topics []storedTopic, left int, err error) {
+func (s *Subscription) pastTopics(ctx context.Context, all []opening, x *pattern.Index[*selection]) (topics []store.Topic, left int, err error) {
 	since := slices.MinFunc(all, func(a, b opening) int { return a.since.Compare(b.since) }).since
 	cut := func() {
-		slices.SortFunc(topics, func(a, b storedTopic) int { return b.lastTime.Compare(a.lastTime) })
+		slices.SortFunc(topics, func(a, b store.Topic) int { return b.LastTime.Compare(a.LastTime) })
 		if s.perSelection {
-			kept := min(len(topics), maxRecalled)
+			kept := min(len(topics), maxOpeningTopics)
 			left += len(topics) - kept
 			topics = topics[:kept]
 		}
 	}
 	var room [4][]*selection
 	for _, prefix := range prefixesOf(all) {
-		for stored, err := range s.bus.storedTopics(ctx, topicsOf(s.tenant, prefix)) {
+		for stored, err := range store.Topics(ctx, s.bus.engine, store.TopicsOf(s.tenant, prefix)) {
 			if err != nil {
 				return nil, 0, err
 			}
-			if !stored.mayHaveSince(since) || !s.mayRead(stored.scope.Owner) || len(x.MatchPatterns(room[:0], stored.scope.Owner)) == 0 {
+			if !stored.MayHaveSince(since) || !s.mayRead(stored.Scope.Owner) || len(x.MatchPatterns(room[:0], stored.Scope.Owner)) == 0 {
 				continue
 			}
 			topics = append(topics, stored)
 			switch {
-			case s.perSelection && len(topics) == 2*maxRecalled:
+			case s.perSelection && len(topics) == 2*maxOpeningTopics:
 				cut()
-			case !s.perSelection && len(topics)%maxRecalled == 0:
+			case !s.perSelection && len(topics)%maxOpeningTopics == 0:
 				if err := s.roomForDetached(len(topics)); err != nil {
 					return nil, 0, err
 				}
@@ -158,32 +159,32 @@ func prefixesOf(all []opening) []string {
 }
 
 // pastClaims returns what each selection wants of a stored topic.
-func (b *Bus) pastClaims(ctx context.Context, stored storedTopic, all []opening, x *pattern.Index[*selection]) ([]claim, error) {
+func (b *Bus) pastClaims(ctx context.Context, stored store.Topic, all []opening, x *pattern.Index[*selection]) ([]claim, error) {
 	var claims []claim
 	froms := make(map[time.Time]uint64, 1)
 	var room [4][]*selection
-	for _, group := range x.MatchPatterns(room[:0], stored.scope.Owner) {
+	for _, group := range x.MatchPatterns(room[:0], stored.Scope.Owner) {
 		for _, mark := range group {
 			o := all[mark.place]
-			if !stored.mayHaveSince(o.since) {
+			if !stored.MayHaveSince(o.since) {
 				continue
 			}
 			from, known := froms[o.since]
 			if !known {
 				var err error
-				if from, err = b.firstSince(ctx, stored.scope, stored.topicRecord, o.since); err != nil {
+				if from, err = store.FirstSince(ctx, b.engine, stored.Scope, stored.Record, o.since); err != nil {
 					return nil, err
 				}
 				froms[o.since] = from
 			}
-			claims = append(claims, claim{sel: o.sel, from: from, past: &pastClaim{since: o.since, until: stored.last}})
+			claims = append(claims, claim{sel: o.sel, from: from, past: &replayClaim{since: o.since, until: stored.Last}})
 		}
 	}
 	return claims, nil
 }
 
 // open ends the opening of selections.
-func (s *Subscription) open(all []opening, found []recalled, left int) {
+func (s *Subscription) open(all []opening, found []storedPast, left int) {
 	s.mu.Lock()
 	defer s.unlock()
 	if s.over != nil {
@@ -223,7 +224,7 @@ func (s *Subscription) open(all []opening, found []recalled, left int) {
 
 // staysDetached tells whether nothing of a topic has been asked for or emitted
 // meanwhile.
-func (s *Subscription) staysDetached(r recalled) bool {
+func (s *Subscription) staysDetached(r storedPast) bool {
 	for _, cl := range r.claims {
 		_, touched := cl.sel.touched[r.topic.scope.Owner]
 		if touched || cl.sel.gone || s.cursors[s.keyOf(cl.sel, r.topic.scope.Owner)] != nil {
@@ -231,9 +232,4 @@ func (s *Subscription) staysDetached(r recalled) bool {
 		}
 	}
 	return true
-}
-
-// mayHaveSince tells whether some of the topic's events may be younger.
-func (r topicRecord) mayHaveSince(since time.Time) bool {
-	return !r.empty() && (r.lastTime.IsZero() || r.lastTime.Add(timeSlack).After(since))
 }

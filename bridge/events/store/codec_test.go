@@ -1,4 +1,4 @@
-package events
+package store
 
 import (
 	"bytes"
@@ -33,14 +33,14 @@ func TestStoredBytes(t *testing.T) {
 		{"event of loom.v1", encodeEvent(Event{
 			Time: time.UnixMicro(0), Type: "ty", Tags: []string{"t", ""}, Priority: -1, Confidence: 1, SentMillis: 3,
 		}, true), "5a027479" + "620174" + "6200" + "6801" + "70808080fc03" + "7806"},
-		{"topic", encodeTopic(topicRecord{last: 300, first: 1}), "08ac02"},
-		{"topic that was swept", encodeTopic(topicRecord{last: 300, first: 3, bytes: 5, lastTime: time.UnixMicro(2), oldest: time.UnixMicro(1)}), "08ac02" + "1003" + "1805" + "2004" + "2802"},
+		{"topic", encodeTopic(Record{Last: 300, First: 1}), "08ac02"},
+		{"topic that was swept", encodeTopic(Record{Last: 300, First: 3, Bytes: 5, LastTime: time.UnixMicro(2), Oldest: time.UnixMicro(1)}), "08ac02" + "1003" + "1805" + "2004" + "2802"},
 		{"request id", appendRequest(nil, "r"), "82010172"},
 		{"answer", encodeAnswer(Event{ID: "id", Sequence: 7, Time: e.Time}), "0a026964" + "1007" + "1802"},
-		{"event key", sequenceKey(topicRef("t", "x").Scope, eventTag, 258), "7400" + "747800" + "65" + "0000000000000102"},
-		{"payload key", sequenceKey(topicRef("t", "x").Scope, payloadTag, 1), "7400" + "747800" + "70" + "0000000000000001"},
-		{"part key", partKey(topicRef("t", "x").Scope, 1, 2), "7400" + "747800" + "70" + "0000000000000001" + "0002"},
-		{"topic key", topicKey(topicRef("t", "x").Scope), "7400" + "747800" + "6d"},
+		{"event key", sequenceKey(Ref("t", "x").Scope, eventTag, 258), "7400" + "747800" + "65" + "0000000000000102"},
+		{"payload key", sequenceKey(Ref("t", "x").Scope, payloadTag, 1), "7400" + "747800" + "70" + "0000000000000001"},
+		{"part key", partKey(Ref("t", "x").Scope, 1, 2), "7400" + "747800" + "70" + "0000000000000001" + "0002"},
+		{"topic key", topicKey(Ref("t", "x").Scope), "7400" + "747800" + "6d"},
 	} {
 		if got := hex.EncodeToString(tt.got); got != tt.want {
 			t.Errorf("%s: got %s, want %s", tt.name, got, tt.want)
@@ -111,7 +111,7 @@ func FuzzEventRoundTrip(f *testing.F) {
 func FuzzDecode(f *testing.F) {
 	f.Add(encodeEvent(Event{ID: "id", Payload: []byte("x"), Headers: map[string]string{"a": "b"}}, true))
 	f.Add(encodeAnswer(Event{ID: "id", Sequence: 1, Time: time.UnixMicro(9)}))
-	f.Add(encodeTopic(topicRecord{last: 1 << 60, first: 7, bytes: 9, lastTime: time.UnixMicro(9)}))
+	f.Add(encodeTopic(Record{Last: 1 << 60, First: 7, Bytes: 9, LastTime: time.UnixMicro(9)}))
 	f.Add([]byte{0x3a, 0x05, 0x0a})
 	f.Fuzz(func(t *testing.T, b []byte) {
 		before := bytes.Clone(b)
@@ -136,9 +136,7 @@ func TestStagedEventsComeBack(t *testing.T) {
 	engine := memkv.New(nil)
 	defer func() { _ = engine.Close() }()
 	writer := kv.NewWriter(engine, nil)
-	bus := New(engine, writer, nil)
-	defer func() { _ = bus.Close() }()
-	ref := topicRef("default", "t")
+	ref := Ref("default", "t")
 	for i, e := range []Event{
 		{Payload: make([]byte, MaxPayloadBytes)},
 		{Payload: make([]byte, MaxPayloadBytes), Headers: map[string]string{"k": string(make([]byte, MaxHeadersBytes))}},
@@ -163,7 +161,7 @@ func TestStagedEventsComeBack(t *testing.T) {
 				written += int64(len(pair.Value))
 			}
 		}
-		page, err := bus.readPage(t.Context(), ref.Scope, e.Sequence, pageLimit{}.orDefault())
+		page, err := Page(t.Context(), engine, ref.Scope, e.Sequence, Limit{})
 		if err != nil || len(page) != 1 || counted != written {
 			t.Fatalf("event %d: %d of %d bytes counted, %v", i, counted, written, err)
 		}

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/loom-bridge/loom-bridge/bridge/events/pattern"
+	"github.com/loom-bridge/loom-bridge/bridge/events/store"
 	"github.com/loom-bridge/loom-bridge/memory/kv"
 	"github.com/loom-bridge/loom-bridge/memory/kv/memkv"
 )
@@ -15,7 +16,7 @@ func (s *Subscription) held() (events, size int) {
 	for _, c := range s.cursors {
 		events += len(c.page)
 		for i := range c.page {
-			size += sizeOf(&c.page[i])
+			size += c.page[i].Size()
 		}
 	}
 	return events, size
@@ -65,7 +66,7 @@ func TestPastIsBounded(t *testing.T) {
 			t.Fatalf("%d events are held", n)
 		}
 	}
-	if largest > maxReplayBytes+maxPageBytes {
+	if largest > maxReplayBytes+store.MaxPageBytes {
 		t.Errorf("%d bytes are held", largest)
 	}
 }

@@ -1,7 +1,7 @@
 package events
 
-// offer queues a volatile event for one of the subscription's selections.
-func (s *Subscription) offer(e entry, f *fan) {
+// addVolatile queues a volatile event for one of the subscription's selections.
+func (s *Subscription) addVolatile(e queueItem, f *fan) {
 	s.mu.Lock()
 	queued := s.put(e, f)
 	s.mu.Unlock()
@@ -12,7 +12,7 @@ func (s *Subscription) offer(e entry, f *fan) {
 
 // put queues a volatile event, lets it wait if its emitter does, which has a fan
 // then, or drops it.
-func (s *Subscription) put(e entry, f *fan) (queued bool) {
+func (s *Subscription) put(e queueItem, f *fan) (queued bool) {
 	switch {
 	case s.over != nil || e.sel.gone || !s.chooses(e.sel, e.event):
 		return false
@@ -57,11 +57,11 @@ func (sel *selection) before(other *selection) bool {
 	return sel.place < other.place
 }
 
-func (s *Subscription) hasRoom(e entry) bool {
+func (s *Subscription) hasRoom(e queueItem) bool {
 	return !e.sel.lane.full() && s.volatileBytes+e.size <= MaxVolatileBytes && s.queue.Len()-s.listed < MaxWaitingEvents
 }
 
-func (s *Subscription) enqueue(e entry) {
+func (s *Subscription) enqueue(e queueItem) {
 	e.sel.lane.waiting++
 	s.volatileBytes += e.size
 	e.count.queued(1)
@@ -69,16 +69,16 @@ func (s *Subscription) enqueue(e entry) {
 }
 
 // forget gives back the room of a volatile event that left the queue.
-func (s *Subscription) forget(e entry) {
+func (s *Subscription) forget(e queueItem) {
 	e.sel.lane.waiting--
 	s.volatileBytes -= e.size
 	e.queued.release()
 	e.count.queued(-1)
 }
 
-// offerCursor tells a reader of an event of its topic, or without one that the
+// addDurable tells a reader of an event of its topic, or without one that the
 // store has them up to last.
-func (s *Subscription) offerCursor(c *cursor, last uint64, e *Event) {
+func (s *Subscription) addDurable(c *cursor, last uint64, e *Event) {
 	s.mu.Lock()
 	queued := s.putCursor(c, last, e)
 	if queued {
@@ -110,7 +110,7 @@ func (s *Subscription) putCursor(c *cursor, last uint64, e *Event) (queued bool)
 	case e != nil && s.listed < maxListed:
 		s.listed++
 		c.listed++
-		s.queue.Push(entry{cursor: c, upTo: last})
+		s.queue.Push(queueItem{cursor: c, upTo: last})
 	default:
 		c.late = true
 		s.late.Push(c)
@@ -148,4 +148,46 @@ func (s *Subscription) readElsewhere(c *cursor, e *Event) bool {
 	}
 	other := s.cursors[cursorKey{c.key.topic, losslessGroup}]
 	return other != nil && other.accepts(e)
+}
+
+// due is a delivery to be made of a durable event.
+type due struct {
+	event *Event
+	sel   *selection
+	past  bool
+}
+
+// takeDue makes the next delivery of the event that was read last.
+func (s *Subscription) takeDue() (Delivery, bool) {
+	last := len(s.due) - 1
+	if last < 0 {
+		return Delivery{}, false
+	}
+	next := s.due[last]
+	s.due[last] = due{}
+	s.due = s.due[:last]
+	d := s.deliver(next.event, next.sel, s.bus.counts.of(s.tenant, next.event.Topic))
+	d.Past = next.past
+	return d, true
+}
+
+// popDue makes a delivery that is due besides one that was made.
+func (s *Subscription) popDue() (Delivery, bool) {
+	for last := len(s.due) - 1; last >= 0; last-- {
+		s.bus.counts.of(s.tenant, s.due[last].event.Topic).queued(-1)
+		if !s.due[last].sel.gone {
+			return s.takeDue()
+		}
+		s.due[last] = due{}
+		s.due = s.due[:last]
+	}
+	return Delivery{}, false
+}
+
+// forgetDue drops what is due.
+func (s *Subscription) forgetDue() {
+	if n := len(s.due); n > 0 {
+		s.bus.counts.of(s.tenant, s.due[0].event.Topic).queued(-int64(n))
+	}
+	s.due = nil
 }

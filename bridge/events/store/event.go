@@ -1,7 +1,10 @@
-package events
+package store
 
 import (
+	"bytes"
 	"encoding/json"
+	"maps"
+	"slices"
 	"time"
 	"unicode/utf8"
 
@@ -29,6 +32,15 @@ const (
 	MaxTags = 32
 	// MaxTagBytes bounds one tag.
 	MaxTagBytes = 256
+)
+
+const (
+	// MaxLegacyEventBytes bounds a whole event that is emitted by
+	// loom.v1. It leaves room for an envelope around it: readers of
+	// loom.v1 take no message of 4 MiB.
+	MaxLegacyEventBytes = 4<<20 - 64<<10 - 4<<10
+	// perItemBytes is what a header or tag costs beside its text.
+	perItemBytes = 10
 )
 
 // Kind is what a payload is. The numbers are part of the stored format.
@@ -78,11 +90,11 @@ type Event struct {
 	SentMillis int64
 }
 
-// nullPayload is what an empty JSON payload means.
-const nullPayload = "null"
+// NullPayload is what an empty JSON payload means.
+const NullPayload = "null"
 
-// check returns an *invalid.Error unless the event may be emitted.
-func (e *Event) check() error {
+// Check returns an *invalid.Error unless the event may be emitted.
+func (e *Event) Check() error {
 	if err := pattern.CheckTopic(e.Topic); err != nil {
 		return err
 	}
@@ -96,7 +108,7 @@ func (e *Event) check() error {
 		{"type", e.Type, MaxTypeBytes},
 	} {
 		if len(text.value) > text.limit || !utf8.ValidString(text.value) {
-			return invalid.Field(ErrInvalid, text.field, "must be UTF-8 of at most %d bytes", text.limit)
+			return invalid.Field(pattern.ErrInvalid, text.field, "must be UTF-8 of at most %d bytes", text.limit)
 		}
 	}
 	if err := e.checkTags(); err != nil {
@@ -110,11 +122,11 @@ func (e *Event) check() error {
 
 func (e *Event) checkTags() error {
 	if len(e.Tags) > MaxTags {
-		return invalid.Field(ErrInvalid, "tags", "are %d, over the limit of %d", len(e.Tags), MaxTags)
+		return invalid.Field(pattern.ErrInvalid, "tags", "are %d, over the limit of %d", len(e.Tags), MaxTags)
 	}
 	for _, tag := range e.Tags {
 		if len(tag) > MaxTagBytes || !utf8.ValidString(tag) {
-			return invalid.Field(ErrInvalid, "tags", "must be UTF-8 of at most %d bytes each", MaxTagBytes)
+			return invalid.Field(pattern.ErrInvalid, "tags", "must be UTF-8 of at most %d bytes each", MaxTagBytes)
 		}
 	}
 	return nil
@@ -123,28 +135,83 @@ func (e *Event) checkTags() error {
 func (e *Event) checkPayload(limit int) error {
 	switch {
 	case len(e.Payload) > limit:
-		return invalid.Field(ErrInvalid, "payload", "is %d bytes, over the limit of %d", len(e.Payload), limit)
+		return invalid.Field(pattern.ErrInvalid, "payload", "is %d bytes, over the limit of %d", len(e.Payload), limit)
 	case e.PayloadKind > Bytes:
-		return invalid.Field(ErrInvalid, "payload", "has an unknown kind %d", e.PayloadKind)
+		return invalid.Field(pattern.ErrInvalid, "payload", "has an unknown kind %d", e.PayloadKind)
 	case e.PayloadKind == JSON && len(e.Payload) > 0 && (!json.Valid(e.Payload) || !utf8.Valid(e.Payload)):
-		return invalid.Field(ErrInvalid, "payload", "is not JSON in UTF-8")
+		return invalid.Field(pattern.ErrInvalid, "payload", "is not JSON in UTF-8")
 	}
 	return nil
 }
 
 func (e *Event) checkHeaders() error {
 	if len(e.Headers) > MaxHeaders {
-		return invalid.Field(ErrInvalid, "headers", "are %d, over the limit of %d", len(e.Headers), MaxHeaders)
+		return invalid.Field(pattern.ErrInvalid, "headers", "are %d, over the limit of %d", len(e.Headers), MaxHeaders)
 	}
 	size := 0
 	for key, value := range e.Headers {
 		if key == "" || !utf8.ValidString(key) || !utf8.ValidString(value) {
-			return invalid.Field(ErrInvalid, "headers", "must be UTF-8 with non-empty keys")
+			return invalid.Field(pattern.ErrInvalid, "headers", "must be UTF-8 with non-empty keys")
 		}
 		size += len(key) + len(value)
 	}
 	if size > MaxHeadersBytes {
-		return invalid.Field(ErrInvalid, "headers", "are %d bytes, over the limit of %d", size, MaxHeadersBytes)
+		return invalid.Field(pattern.ErrInvalid, "headers", "are %d bytes, over the limit of %d", size, MaxHeadersBytes)
 	}
 	return nil
+}
+
+// CheckLegacy returns a *SizeError or an *invalid.Error unless loom.v1 may emit the
+// event.
+func (e *Event) CheckLegacy() error {
+	if size := e.LegacySize(); size > MaxLegacyEventBytes {
+		return &SizeError{Size: size, Limit: MaxLegacyEventBytes}
+	}
+	for _, text := range []struct{ field, value string }{
+		{"topic", e.Topic}, {"id", e.ID}, {"source", e.Source}, {"session_id", e.SessionID}, {"type", e.Type},
+	} {
+		if !utf8.ValidString(text.value) {
+			return invalid.Field(pattern.ErrInvalid, text.field, "is not UTF-8")
+		}
+	}
+	for _, tag := range e.Tags {
+		if !utf8.ValidString(tag) {
+			return invalid.Field(pattern.ErrInvalid, "tags", "are not UTF-8")
+		}
+	}
+	for key, value := range e.Headers {
+		if !utf8.ValidString(key) || !utf8.ValidString(value) {
+			return invalid.Field(pattern.ErrInvalid, "metadata", "is not UTF-8")
+		}
+	}
+	return e.checkPayload(MaxLegacyEventBytes)
+}
+
+// LegacySize is what the event takes in a message of loom.v1.
+func (e *Event) LegacySize() int {
+	return e.Size() + len(e.Topic) + perItemBytes*(len(e.Headers)+len(e.Tags))
+}
+
+// Clone returns a copy that shares nothing with the event.
+func (e *Event) Clone() *Event {
+	own := *e
+	own.Payload = bytes.Clone(e.Payload)
+	own.Headers = maps.Clone(e.Headers)
+	own.Tags = slices.Clone(e.Tags)
+	return &own
+}
+
+// Size is what the content takes, in bytes; 0 for nil.
+func (e *Event) Size() int {
+	if e == nil {
+		return 0
+	}
+	size := len(e.ID) + len(e.Source) + len(e.SessionID) + len(e.Type) + len(e.Payload)
+	for key, value := range e.Headers {
+		size += len(key) + len(value)
+	}
+	for _, tag := range e.Tags {
+		size += len(tag)
+	}
+	return size
 }

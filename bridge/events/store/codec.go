@@ -1,4 +1,4 @@
-package events
+package store
 
 import (
 	"encoding/binary"
@@ -56,8 +56,8 @@ const (
 	fieldAnswerTime     = 3
 )
 
-// topicRef is the scope of a topic in the keyspace of events.
-func topicRef(tenant, topic string) kv.Ref {
+// Ref is the scope of a topic in the keyspace of events.
+func Ref(tenant, topic string) kv.Ref {
 	return kv.Ref{Keyspace: kv.Events, Scope: kv.Scope{Tenant: tenant, Kind: kv.OwnerTopic, Owner: topic}}
 }
 
@@ -131,7 +131,7 @@ func appendRequest(b []byte, requestID string) []byte {
 
 // encodeEvent writes what the key does not say: all but topic and sequence.
 func encodeEvent(e Event, withPayload bool) []byte {
-	b := make([]byte, 0, 128+sizeOf(&e)+perItemBytes*(len(e.Headers)+len(e.Tags)))
+	b := make([]byte, 0, 128+e.Size()+perItemBytes*(len(e.Headers)+len(e.Tags)))
 	b = wire.AppendText(b, fieldID, e.ID)
 	b = wire.AppendText(b, fieldSource, e.Source)
 	b = wire.AppendText(b, fieldSession, e.SessionID)

@@ -4,6 +4,8 @@ import (
 	"container/heap"
 	"context"
 	"time"
+
+	"github.com/loom-bridge/loom-bridge/bridge/events/store"
 )
 
 // Limits of what a replay holds of all its topics together. Each has its share,
@@ -18,31 +20,31 @@ const (
 // replay is through.
 type replay struct {
 	unread []*cursor // whose next event is not known
-	heads  heads
+	heads  replayHeap
 	// detached are cursors that only the replay knows: their topics have many others
 	// beside them, and nothing new. One whose topic is emitted on is attached, and
 	// one that is through is dropped.
 	detached map[cursorKey]*cursor
 }
 
-// head is the next event of a cursor, and when it was taken. Whoever emits one
+// nextEvent is the next event of a cursor, and when it was taken. Whoever emits one
 // event after another has them in order by this: an event was taken after the one
 // before it was stored, and so after all that stand before that one in its topic.
-type head struct {
+type nextEvent struct {
 	time     time.Time
 	sequence uint64
 }
 
-// heads is a heap of cursors.
-type heads []*cursor
+// replayHeap is a heap of cursors.
+type replayHeap []*cursor
 
-func (h heads) Len() int { return len(h) }
+func (h replayHeap) Len() int { return len(h) }
 
-func (h heads) Swap(i, j int) { h[i], h[j] = h[j], h[i] }
+func (h replayHeap) Swap(i, j int) { h[i], h[j] = h[j], h[i] }
 
 // Less puts in order what was taken at the same time, too: in the end by where it
 // is read.
-func (h heads) Less(i, j int) bool {
+func (h replayHeap) Less(i, j int) bool {
 	a, b := h[i], h[j]
 	switch {
 	case !a.head.time.Equal(b.head.time):
@@ -56,10 +58,10 @@ func (h heads) Less(i, j int) bool {
 }
 
 // Push is heap.Interface's.
-func (h *heads) Push(x any) { *h = append(*h, x.(*cursor)) }
+func (h *replayHeap) Push(x any) { *h = append(*h, x.(*cursor)) }
 
 // Pop is heap.Interface's.
-func (h *heads) Pop() any {
+func (h *replayHeap) Pop() any {
 	last := len(*h) - 1
 	c := (*h)[last]
 	(*h)[last] = nil
@@ -67,14 +69,14 @@ func (h *heads) Pop() any {
 	return c
 }
 
-// inPast tells whether the next event of the cursor belongs to a replay.
-func (c *cursor) inPast() bool { return c.reaches(c.past) }
+// inReplay tells whether the next event of the cursor belongs to a replay.
+func (c *cursor) inReplay() bool { return c.reaches(c.past) }
 
 // replays makes everything that the store has of a cursor's topic part of the
 // replay.
 func (s *Subscription) replays(c *cursor) {
 	c.past = max(c.past, c.known)
-	if c.replaying || !c.inPast() {
+	if c.replaying || !c.inReplay() {
 		return
 	}
 	c.replaying = true
@@ -83,24 +85,24 @@ func (s *Subscription) replays(c *cursor) {
 }
 
 // share is what one topic may hold of the replay.
-func (r *replay) share() pageLimit {
+func (r *replay) share() store.Limit {
 	n := len(r.unread) + len(r.heads) + 1
-	return pageLimit{events: min(max(maxReplayEvents/n, 1), maxPageEvents), bytes: min(maxReplayBytes/n, maxPageBytes)}
+	return store.Limit{Events: min(max(maxReplayEvents/n, 1), store.MaxPageEvents), Bytes: min(maxReplayBytes/n, store.MaxPageBytes)}
 }
 
 // nextUnread takes out a cursor whose next event has to be looked up.
-func (s *Subscription) nextUnread() (c *cursor, of *topic, at uint64, limit pageLimit) {
+func (s *Subscription) nextUnread() (c *cursor, of *topic, at uint64, limit store.Limit) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	for n := len(s.replay.unread); n > 0; n = len(s.replay.unread) {
 		c = s.replay.unread[n-1]
 		s.replay.unread = s.replay.unread[:n-1]
-		if c.inPast() {
+		if c.inReplay() {
 			return c, c.topic, c.position(), s.replay.share()
 		}
-		s.leavePast(c)
+		s.leaveReplay(c)
 	}
-	return nil, nil, 0, pageLimit{}
+	return nil, nil, 0, store.Limit{}
 }
 
 // lookUp finds out what comes next in each topic of the replay.
@@ -110,7 +112,7 @@ func (s *Subscription) lookUp(ctx context.Context) error {
 		if c == nil {
 			return nil
 		}
-		h, err := s.bus.headOf(ctx, c, of, at, limit)
+		h, err := s.bus.nextIn(ctx, c, of, at, limit)
 		s.mu.Lock()
 		if err != nil {
 			s.replay.unread = append(s.replay.unread, c)
@@ -125,66 +127,66 @@ func (s *Subscription) lookUp(ctx context.Context) error {
 	}
 }
 
-// headOf reads on in a topic if nothing of it is held, and returns what comes next.
+// nextIn reads on in a topic if nothing of it is held, and returns what comes next.
 // It does not hold more than the limit.
-func (b *Bus) headOf(ctx context.Context, c *cursor, of *topic, position uint64, limit pageLimit) (head, error) {
+func (b *Bus) nextIn(ctx context.Context, c *cursor, of *topic, position uint64, limit store.Limit) (nextEvent, error) {
 	c.limit = limit
 	c.skipTo(position)
 	if len(c.page) == 0 {
 		page, _, err := b.turnPage(ctx, c, of, position)
 		if err != nil {
-			return head{}, err
+			return nextEvent{}, err
 		}
 		c.page = page
 	}
-	return c.heldHead(position), nil
+	return c.nextHeld(position), nil
 }
 
-// heldHead is the head of the page; without one that of an event that is gone,
+// nextHeld is the head of the page; without one that of an event that is gone,
 // which comes first. A page of one event that is larger than its share is dropped.
-func (c *cursor) heldHead(position uint64) head {
-	h := head{sequence: position}
+func (c *cursor) nextHeld(position uint64) nextEvent {
+	h := nextEvent{sequence: position}
 	size := 0
 	for i := range c.page {
-		size += sizeOf(&c.page[i])
+		size += c.page[i].Size()
 	}
 	if len(c.page) > 0 {
 		h.time = c.page[0].Time
 	}
-	if size > c.limit.bytes {
+	if size > c.limit.Bytes {
 		c.page = nil // it is read again when its turn comes
 	}
 	return h
 }
 
-// popPast returns the next cursor of the replay; nil when there is none.
-func (s *Subscription) popPast() *cursor {
+// popReplay returns the next cursor of the replay; nil when there is none.
+func (s *Subscription) popReplay() *cursor {
 	for len(s.replay.heads) > 0 {
 		c := heap.Pop(&s.replay.heads).(*cursor)
-		if c.inPast() {
+		if c.inReplay() {
 			return c
 		}
-		s.leavePast(c)
+		s.leaveReplay(c)
 	}
 	return nil
 }
 
-// putBackPast puts a cursor back into the replay after its turn, if it has more.
-func (s *Subscription) putBackPast(c *cursor) {
+// putBackReplay puts a cursor back into the replay after its turn, if it has more.
+func (s *Subscription) putBackReplay(c *cursor) {
 	switch {
-	case !c.inPast():
-		s.leavePast(c)
+	case !c.inReplay():
+		s.leaveReplay(c)
 	case len(c.page) > 0 && c.page[0].Sequence == c.position():
-		c.head = c.heldHead(c.position())
+		c.head = c.nextHeld(c.position())
 		heap.Push(&s.replay.heads, c)
 	default:
 		s.replay.unread = append(s.replay.unread, c)
 	}
 }
 
-// leavePast lets a cursor go on with what happens from now on.
-func (s *Subscription) leavePast(c *cursor) {
-	c.replaying, c.limit = false, pageLimit{}
+// leaveReplay lets a cursor go on with what happens from now on.
+func (s *Subscription) leaveReplay(c *cursor) {
+	c.replaying, c.limit = false, store.Limit{}
 	switch {
 	case c.gone:
 	case s.replay.detached[c.key] == c:
@@ -199,7 +201,7 @@ const detachedBytes = 1 << 10
 
 // detach makes the past of a topic part of the replay without a cursor that emitters
 // know of. The room for it was counted.
-func (s *Subscription) detach(r recalled) {
+func (s *Subscription) detach(r storedPast) {
 	for _, cl := range r.claims {
 		key := s.keyOf(cl.sel, r.topic.scope.Owner)
 		c := s.replay.detached[key]
