@@ -4,6 +4,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
+
+	"github.com/loom-bridge/loom-bridge/memory/record"
 )
 
 // ErrNotOwned: the record was saved by an agent that the caller may not act for. It
@@ -42,7 +44,7 @@ func actorOf(ctx context.Context) Actor {
 }
 
 // may returns an *OwnedError if the actor may not change a record.
-func (a Actor) may(r *Record) error {
+func (a Actor) may(r *record.Record) error {
 	if r.SavedBy == "" || r.SavedBy == a.Agent || a.Acts == nil || a.Acts(r.SavedBy) {
 		return nil
 	}

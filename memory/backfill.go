@@ -9,6 +9,7 @@ import (
 
 	"github.com/loom-bridge/loom-bridge/memory/embed"
 	"github.com/loom-bridge/loom-bridge/memory/kv"
+	"github.com/loom-bridge/loom-bridge/memory/record"
 	"github.com/loom-bridge/loom-bridge/memory/vector"
 )
 
@@ -174,34 +175,23 @@ func (b *backfill) finish(ctx context.Context, scope kv.Scope) error {
 
 // readTexts returns what of each record an embedder is given; nothing for one
 // that is gone or has moved on.
-func readTexts(ctx context.Context, from getter, scope kv.Scope, marks []waiting) ([]string, error) {
+func readTexts(ctx context.Context, from kv.Getter, scope kv.Scope, marks []waiting) ([]string, error) {
 	keys := make([][]byte, len(marks))
 	for i, mark := range marks {
-		keys[i] = recordKey(scope, mark.id)
-	}
-	values, err := from.Get(ctx, kv.Records, keys...)
-	if err != nil {
-		return nil, err
+		keys[i] = record.Key(scope, mark.id)
 	}
 	texts := make([]string, len(marks))
-	for i, value := range values {
-		if value == nil {
-			continue
+	return texts, record.Each(ctx, from, keys, func(i int, r *record.Record, _ int) error {
+		if r != nil && r.Document.Ordinal == marks[i].ordinal {
+			texts[i] = embeddedText(r)
 		}
-		r, err := decodeRecord(value)
-		if err != nil {
-			return nil, err
-		}
-		if r.ordinal == marks[i].ordinal {
-			texts[i] = r.embeddedText()
-		}
-	}
-	return texts, nil
+		return nil
+	})
 }
 
 // embeddedText is what an embedder is given of a record: who said it, and the
 // text.
-func (r Record) embeddedText() string {
+func embeddedText(r *record.Record) string {
 	text := r.Text
 	if r.Author != "" {
 		text = r.Author + ": " + text

@@ -7,6 +7,7 @@ import (
 	"iter"
 
 	"github.com/loom-bridge/loom-bridge/memory/kv"
+	"github.com/loom-bridge/loom-bridge/memory/record"
 )
 
 // tagWaiting marks records that wait for a vector; tagWaitingScope, in the
@@ -32,12 +33,12 @@ func waitingScopeKey(scope kv.Scope) []byte {
 }
 
 // stageWaiting stages that a record waits for a vector.
-func stageWaiting(tx *kv.Tx, scope kv.Scope, r Record) {
-	tx.Put(kv.Records, waitingKey(scope, r.ordinal), []byte(r.ID))
+func stageWaiting(tx *kv.Tx, scope kv.Scope, r record.Record) {
+	tx.Put(kv.Records, waitingKey(scope, r.Document.Ordinal), []byte(r.ID))
 	tx.Put(kv.System, waitingScopeKey(scope), nil)
 }
 
-func isWaiting(ctx context.Context, from getter, scope kv.Scope, ordinal uint32) (bool, error) {
+func isWaiting(ctx context.Context, from kv.Getter, scope kv.Scope, ordinal uint32) (bool, error) {
 	values, err := from.Get(ctx, kv.Records, waitingKey(scope, ordinal))
 	return err == nil && values[0] != nil, err
 }

@@ -18,6 +18,7 @@ import (
 	"github.com/loom-bridge/loom-bridge/memory/embed"
 	"github.com/loom-bridge/loom-bridge/memory/embed/embedtest"
 	"github.com/loom-bridge/loom-bridge/memory/kv"
+	"github.com/loom-bridge/loom-bridge/memory/record"
 	"github.com/loom-bridge/loom-bridge/memory/vector"
 )
 
@@ -41,7 +42,7 @@ func (p *tripping) Embed(ctx context.Context, texts []string) ([][]float32, erro
 }
 
 // MustSaveFor saves to the memory of another agent.
-func (r *rig) MustSaveFor(tb testing.TB, owner string, record memory.Record) {
+func (r *rig) MustSaveFor(tb testing.TB, owner string, record record.Record) {
 	tb.Helper()
 	if _, err := r.Save(tb.Context(), kv.AgentScope("default", owner), record, ""); err != nil {
 		tb.Fatal(err)
@@ -59,9 +60,9 @@ func TestPoisonedTexts(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				r := MustVectorRig(t, &tripping{meanings: meanings{space: "meanings/1"}, word: "poison", error: failure})
-				r.MustSave(t, memory.Record{ID: "bad", Text: "A stew with poison"})
-				r.MustSave(t, memory.Record{ID: "car", Text: "The automobile and its engine"})
-				r.MustSaveFor(t, "another", memory.Record{ID: "dog", Text: "The puppy barks"})
+				r.MustSave(t, record.Record{ID: "bad", Text: "A stew with poison"})
+				r.MustSave(t, record.Record{ID: "car", Text: "The automobile and its engine"})
+				r.MustSaveFor(t, "another", record.Record{ID: "dog", Text: "The puppy barks"})
 				time.Sleep(time.Minute)
 				r.MustWaiting(t, 0)
 				mustEqual(t, "by meaning", []string{"car"}, ids(r.MustQuery(t, memory.Query{Text: "vehicle", Mode: memory.Vector})))
@@ -112,7 +113,7 @@ func TestPoisonedTextsOfAServer(t *testing.T) {
 			if i%3 == 0 {
 				text = fmt.Sprintf("Note %d of a puppy", i)
 			}
-			r.MustSave(t, memory.Record{Text: text})
+			r.MustSave(t, record.Record{Text: text})
 		}
 		time.Sleep(time.Hour)
 		r.MustWaiting(t, 0)
@@ -128,7 +129,7 @@ func TestEmbedderSetUpWrongly(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		e := &tripping{meanings: meanings{space: "meanings/1"}, word: "", error: &embed.StatusError{Code: http.StatusBadRequest}}
 		r := MustVectorRig(t, e)
-		r.MustSave(t, memory.Record{ID: "dog", Text: "The puppy barks"})
+		r.MustSave(t, record.Record{ID: "dog", Text: "The puppy barks"})
 		time.Sleep(time.Hour)
 		r.MustWaiting(t, 1)
 		if asked := e.asked.Load(); asked > 500 {
@@ -146,12 +147,12 @@ func TestEmbedderOfAnotherDimension(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		e := &tripping{meanings: meanings{space: "meanings/1"}, word: "no such word"}
 		r := MustVectorRig(t, e)
-		r.MustSave(t, memory.Record{ID: "foreign", Text: "A note", Embedding: []float32{1, 2}, EmbeddingSpace: "meanings/1"})
-		r.MustSave(t, memory.Record{ID: "dog", Text: "The puppy barks"})
+		r.MustSave(t, record.Record{ID: "foreign", Text: "A note", Embedding: []float32{1, 2}, EmbeddingSpace: "meanings/1"})
+		r.MustSave(t, record.Record{ID: "dog", Text: "The puppy barks"})
 		synctest.Wait()
 		asked := e.asked.Load()
 		for range 5 {
-			r.MustSave(t, memory.Record{Text: "Another note"})
+			r.MustSave(t, record.Record{Text: "Another note"})
 			synctest.Wait()
 		}
 		if more := e.asked.Load() - asked; more > 0 {
@@ -179,7 +180,7 @@ func TestBackfillOfManyScopes(t *testing.T) {
 		e := &meanings{space: "meanings/1", wait: make(chan struct{})}
 		r := MustVectorRig(t, e)
 		for i := range scopes {
-			r.MustSaveFor(t, fmt.Sprint("owner ", i), memory.Record{Text: "The puppy barks"})
+			r.MustSaveFor(t, fmt.Sprint("owner ", i), record.Record{Text: "The puppy barks"})
 		}
 		close(e.wait)
 		synctest.Wait()

@@ -9,6 +9,19 @@ import (
 
 	"github.com/loom-bridge/loom-bridge/memory/kv"
 	"github.com/loom-bridge/loom-bridge/memory/kv/invalid"
+	"github.com/loom-bridge/loom-bridge/memory/record"
+)
+
+// Limits of a batch.
+const (
+	// MaxBatchRecords bounds the records of one batch.
+	MaxBatchRecords = 1000
+	// MaxBatchTextBytes bounds the texts and metadata of one batch together, so
+	// that it fits one commit with its part of the index.
+	MaxBatchTextBytes = 4 << 20
+	// MaxBatchVectorBytes bounds the vectors of one batch together, four bytes a
+	// number, for the same reason.
+	MaxBatchVectorBytes = 6 << 20
 )
 
 // SaveBatch stores many records in one commit, all of them or none, and returns
@@ -22,7 +35,7 @@ import (
 // MaxBatchTextBytes of text and metadata, and at most MaxBatchVectorBytes of
 // vectors; texts with uncommonly many different words may make it too large for
 // a commit all the same, which is a *kv.LimitError.
-func (s *Store) SaveBatch(ctx context.Context, scope kv.Scope, rs []Record, requestID string) ([]Record, error) {
+func (s *Store) SaveBatch(ctx context.Context, scope kv.Scope, rs []record.Record, requestID string) ([]record.Record, error) {
 	save, err := s.StageSaveBatch(scope, rs, requestID)
 	if err != nil {
 		return nil, err
@@ -35,7 +48,7 @@ func (s *Store) SaveBatch(ctx context.Context, scope kv.Scope, rs []Record, requ
 }
 
 // StageSaveBatch prepares a commit of the caller's to do what SaveBatch does.
-func (s *Store) StageSaveBatch(scope kv.Scope, rs []Record, requestID string) (*Staging, error) {
+func (s *Store) StageSaveBatch(scope kv.Scope, rs []record.Record, requestID string) (*Staging, error) {
 	if err := s.begin(scope); err != nil {
 		return nil, err
 	}
@@ -45,7 +58,7 @@ func (s *Store) StageSaveBatch(scope kv.Scope, rs []Record, requestID string) (*
 	if err := checkBatch(rs); err != nil {
 		return nil, err
 	}
-	save := &saving{scope: scope, requestID: requestID, now: cutTime(s.now()), drafts: make([]draft, len(rs)), batch: true}
+	save := &saving{scope: scope, requestID: requestID, now: record.StoredTime(s.now()), drafts: make([]draft, len(rs)), batch: true}
 	if err := save.checkAll(rs); err != nil {
 		return nil, err
 	}
@@ -53,7 +66,7 @@ func (s *Store) StageSaveBatch(scope kv.Scope, rs []Record, requestID string) (*
 }
 
 // checkBatch refuses a batch that is too large.
-func checkBatch(rs []Record) error {
+func checkBatch(rs []record.Record) error {
 	texts, vectors := 0, 0
 	for _, r := range rs {
 		texts += len(r.Text) + len(r.Metadata)
@@ -73,7 +86,7 @@ func checkBatch(rs []Record) error {
 }
 
 // checkAll checks the records of a batch; the first at fault is named.
-func (s *saving) checkAll(rs []Record) error {
+func (s *saving) checkAll(rs []record.Record) error {
 	errs := make([]error, len(rs))
 	inParallel(len(rs), func(i int) { errs[i] = s.drafts[i].check(rs[i], s.now) })
 	for i, err := range errs {

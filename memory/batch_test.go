@@ -10,18 +10,19 @@ import (
 	"github.com/loom-bridge/loom-bridge/memory"
 	"github.com/loom-bridge/loom-bridge/memory/kv"
 	"github.com/loom-bridge/loom-bridge/memory/kv/invalid"
+	"github.com/loom-bridge/loom-bridge/memory/record"
 	"github.com/loom-bridge/loom-bridge/memory/vector"
 )
 
 func testBatch(t *testing.T, r *rig) {
-	batch := []memory.Record{
+	batch := []record.Record{
 		{ID: "a", Text: "Ann lives in Paris", Key: "city"},
 		{Text: "The weather is fine", TTL: time.Minute},
 		{ID: "b", Text: "Ann lives in Oslo", Key: "city", Supersedes: "a"},
 		{Text: "Ann moved", DerivedFrom: []string{"a", "b"}},
 	}
 	for i := range 40 {
-		batch = append(batch, memory.Record{Text: fmt.Sprintf("Filler note %d", i)})
+		batch = append(batch, record.Record{Text: fmt.Sprintf("Filler note %d", i)})
 	}
 	saved, err := r.SaveBatch(t.Context(), agent, batch, "req")
 	if err != nil || len(saved) != len(batch) {
@@ -56,36 +57,36 @@ func testBatch(t *testing.T, r *rig) {
 }
 
 func testBatchErrors(t *testing.T, r *rig) {
-	r.MustSave(t, memory.Record{ID: "taken", Text: "first", Key: "k", Embedding: []float32{1, 2}, EmbeddingSpace: "two"})
-	good := memory.Record{Text: "good"}
+	r.MustSave(t, record.Record{ID: "taken", Text: "first", Key: "k", Embedding: []float32{1, 2}, EmbeddingSpace: "two"})
+	good := record.Record{Text: "good"}
 	for name, tt := range map[string]struct {
-		bad   memory.Record
+		bad   record.Record
 		cause error
 	}{
-		"invalid":             {memory.Record{}, memory.ErrInvalid},
-		"metadata":            {memory.Record{Text: "x", Metadata: []byte("[]")}, memory.ErrInvalid},
-		"taken id":            {memory.Record{ID: "taken", Text: "x"}, memory.ErrExists},
-		"taken key":           {memory.Record{Key: "k", Text: "x"}, memory.ErrExists},
-		"id of the batch":     {memory.Record{ID: "mine", Text: "x"}, memory.ErrExists},
-		"key of the batch":    {memory.Record{Key: "my key", Text: "x"}, memory.ErrExists},
-		"missing source":      {memory.Record{Text: "x", DerivedFrom: []string{"nobody"}}, memory.ErrNotFound},
-		"one that comes late": {memory.Record{Text: "x", Supersedes: "later"}, memory.ErrNotFound},
-		"expired":             {memory.Record{Text: "x", ExpireTime: start}, memory.ErrInvalid},
-		"another dimension":   {memory.Record{Text: "x", Embedding: []float32{1}, EmbeddingSpace: "two"}, vector.ErrDimension},
+		"invalid":             {record.Record{}, memory.ErrInvalid},
+		"metadata":            {record.Record{Text: "x", Metadata: []byte("[]")}, memory.ErrInvalid},
+		"taken id":            {record.Record{ID: "taken", Text: "x"}, memory.ErrExists},
+		"taken key":           {record.Record{Key: "k", Text: "x"}, memory.ErrExists},
+		"id of the batch":     {record.Record{ID: "mine", Text: "x"}, memory.ErrExists},
+		"key of the batch":    {record.Record{Key: "my key", Text: "x"}, memory.ErrExists},
+		"missing source":      {record.Record{Text: "x", DerivedFrom: []string{"nobody"}}, memory.ErrNotFound},
+		"one that comes late": {record.Record{Text: "x", Supersedes: "later"}, memory.ErrNotFound},
+		"expired":             {record.Record{Text: "x", ExpireTime: start}, memory.ErrInvalid},
+		"another dimension":   {record.Record{Text: "x", Embedding: []float32{1}, EmbeddingSpace: "two"}, vector.ErrDimension},
 	} {
-		batch := []memory.Record{{ID: "mine", Key: "my key", Text: "good"}, good, tt.bad, {ID: "later", Text: "good"}}
+		batch := []record.Record{{ID: "mine", Key: "my key", Text: "good"}, good, tt.bad, {ID: "later", Text: "good"}}
 		var at *memory.BatchError
 		if _, err := r.SaveBatch(t.Context(), agent, batch, "req"); !errors.As(err, &at) || at.Index != 2 || !errors.Is(err, tt.cause) {
 			t.Errorf("%s: %v", name, err)
 		}
 	}
-	long := memory.Record{Text: strings.Repeat("x ", memory.MaxTextBytes/2)}
-	wide := memory.Record{Text: "x", Embedding: make([]float32, memory.MaxEmbedding), EmbeddingSpace: "s"}
-	for name, batch := range map[string][]memory.Record{
+	long := record.Record{Text: strings.Repeat("x ", record.MaxTextBytes/2)}
+	wide := record.Record{Text: "x", Embedding: make([]float32, record.MaxEmbedding), EmbeddingSpace: "s"}
+	for name, batch := range map[string][]record.Record{
 		"empty":   nil,
-		"many":    make([]memory.Record, memory.MaxBatchRecords+1),
-		"texts":   times(long, memory.MaxBatchTextBytes/memory.MaxTextBytes+1),
-		"vectors": times(wide, memory.MaxBatchVectorBytes/(4*memory.MaxEmbedding)+1),
+		"many":    make([]record.Record, memory.MaxBatchRecords+1),
+		"texts":   times(long, memory.MaxBatchTextBytes/record.MaxTextBytes+1),
+		"vectors": times(wide, memory.MaxBatchVectorBytes/(4*record.MaxEmbedding)+1),
 	} {
 		var bad *invalid.Error
 		if _, err := r.SaveBatch(t.Context(), agent, batch, ""); !errors.As(err, &bad) || bad.Field != "records" {
@@ -97,8 +98,8 @@ func testBatchErrors(t *testing.T, r *rig) {
 	}
 }
 
-func times(r memory.Record, n int) []memory.Record {
-	all := make([]memory.Record, n)
+func times(r record.Record, n int) []record.Record {
+	all := make([]record.Record, n)
 	for i := range all {
 		all[i] = r
 	}
@@ -107,10 +108,10 @@ func times(r memory.Record, n int) []memory.Record {
 
 // testLargestBatch: a batch of the largest size goes into one commit.
 func testLargestBatch(t *testing.T, r *rig) {
-	batch := make([]memory.Record, memory.MaxBatchRecords)
+	batch := make([]record.Record, memory.MaxBatchRecords)
 	for i := range batch {
 		const size = memory.MaxBatchTextBytes / memory.MaxBatchRecords
-		batch[i] = memory.Record{Text: strings.Repeat(fmt.Sprintf("word%d ", i%50), size/8), Key: fmt.Sprint("key ", i)}
+		batch[i] = record.Record{Text: strings.Repeat(fmt.Sprintf("word%d ", i%50), size/8), Key: fmt.Sprint("key ", i)}
 	}
 	for range 2 {
 		if saved, err := r.SaveBatch(t.Context(), agent, batch, "req"); err != nil || len(saved) != len(batch) {

@@ -14,6 +14,7 @@ import (
 	"github.com/loom-bridge/loom-bridge/memory"
 	"github.com/loom-bridge/loom-bridge/memory/kv"
 	"github.com/loom-bridge/loom-bridge/memory/kv/rockskv"
+	"github.com/loom-bridge/loom-bridge/memory/record"
 )
 
 // MustLibrary returns a store with n records of the given size.
@@ -32,7 +33,7 @@ func MustLibrary(tb testing.TB, n, size int) *memory.Store {
 	for range 16 {
 		wg.Go(func() {
 			for text := range texts {
-				if _, err := store.Save(context.Background(), agent, memory.Record{Text: text}, ""); err != nil {
+				if _, err := store.Save(context.Background(), agent, record.Record{Text: text}, ""); err != nil {
 					tb.Error(err)
 				}
 			}
@@ -108,7 +109,7 @@ func BenchmarkSave(b *testing.B) {
 			n := 0
 			for b.Loop() {
 				scope := kv.AgentScope("default", fmt.Sprint(n%scopes))
-				if _, err := store.Save(b.Context(), scope, memory.Record{Text: texts[n%len(texts)]}, ""); err != nil {
+				if _, err := store.Save(b.Context(), scope, record.Record{Text: texts[n%len(texts)]}, ""); err != nil {
 					b.Fatal(err)
 				}
 				n++
@@ -122,8 +123,8 @@ func BenchmarkSave(b *testing.B) {
 
 // turn makes a record of the size of a turn in a conversation: 130 bytes of
 // text, two speakers, twenty turns a session.
-func (p *prose) turn(n int) memory.Record {
-	return memory.Record{
+func (p *prose) turn(n int) record.Record {
+	return record.Record{
 		Text:      p.text(130),
 		SessionID: fmt.Sprintf("session-%d", n/20),
 		Author:    []string{"Caroline", "Melanie"}[n%2],
@@ -137,7 +138,7 @@ func (p *prose) turn(n int) memory.Record {
 func BenchmarkImport(b *testing.B) {
 	const batches = 20
 	p := newProse(10)
-	all := make([][]memory.Record, batches)
+	all := make([][]record.Record, batches)
 	for i := range all {
 		for n := range memory.MaxBatchRecords {
 			all[i] = append(all[i], p.turn(i*memory.MaxBatchRecords+n))
@@ -178,7 +179,7 @@ func BenchmarkGrowth(b *testing.B) {
 			store := memory.New(engine, writer, nil)
 			p := newProse(11)
 			for n := 0; n < before; n += memory.MaxBatchRecords {
-				batch := make([]memory.Record, min(memory.MaxBatchRecords, before-n))
+				batch := make([]record.Record, min(memory.MaxBatchRecords, before-n))
 				for i := range batch {
 					batch[i] = p.turn(n + i)
 				}

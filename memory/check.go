@@ -9,6 +9,7 @@ import (
 
 	"github.com/loom-bridge/loom-bridge/memory/kv"
 	"github.com/loom-bridge/loom-bridge/memory/lexical"
+	"github.com/loom-bridge/loom-bridge/memory/record"
 	"github.com/loom-bridge/loom-bridge/memory/vector"
 )
 
@@ -89,30 +90,14 @@ func (s *Store) checkView(ctx context.Context, view kv.Reader, scope kv.Scope) (
 	return found, s.checkVectors(ctx, view, scope, ordinals, found.Add)
 }
 
-// records yields all records of a scope, those expired included.
-func records(ctx context.Context, view kv.Reader, scope kv.Scope) iter.Seq2[Record, error] {
-	return func(yield func(Record, error) bool) {
-		for pair, err := range view.Scan(ctx, kv.Records, kv.Prefix(scope.Key(tagRecord))) {
-			if err != nil {
-				yield(Record{}, err)
-				return
-			}
-			r, err := decodeRecord(pair.Value)
-			if !yield(r, err) || err != nil {
-				return
-			}
-		}
-	}
-}
-
 // readOrdinals returns the ordinal of each record by id.
 func readOrdinals(ctx context.Context, view kv.Reader, scope kv.Scope) (map[string]uint32, error) {
 	ordinals := make(map[string]uint32)
-	for r, err := range records(ctx, view, scope) {
+	for r, err := range record.All(ctx, view, scope) {
 		if err != nil {
 			return nil, err
 		}
-		ordinals[r.ID] = r.ordinal
+		ordinals[r.ID] = r.Document.Ordinal
 	}
 	return ordinals, nil
 }
@@ -120,7 +105,7 @@ func readOrdinals(ctx context.Context, view kv.Reader, scope kv.Scope) (map[stri
 // documents yields what the index should know of each record.
 func (s *Store) documents(ctx context.Context, view kv.Reader, scope kv.Scope) iter.Seq2[lexical.Numbered, error] {
 	return func(yield func(lexical.Numbered, error) bool) {
-		for r, err := range records(ctx, view, scope) {
+		for r, err := range record.All(ctx, view, scope) {
 			if err != nil {
 				yield(lexical.Numbered{}, err)
 				return
@@ -135,13 +120,13 @@ func (s *Store) documents(ctx context.Context, view kv.Reader, scope kv.Scope) i
 
 // checkKeys compares the keys with the records that they name.
 func checkKeys(ctx context.Context, view kv.Reader, scope kv.Scope, found *lexical.Differences) error {
-	prefix := scope.Key(tagKey)
+	prefix := scope.Key(record.TagKey)
 	for pair, err := range view.Scan(ctx, kv.Records, kv.Prefix(prefix)) {
 		if err != nil {
 			return err
 		}
 		key, id := string(pair.Key[len(prefix):]), string(pair.Value)
-		r, ok, err := readRecord(ctx, view, scope, id)
+		r, ok, err := record.Read(ctx, view, scope, id)
 		if err != nil {
 			return err
 		}
@@ -159,10 +144,10 @@ func checkKeys(ctx context.Context, view kv.Reader, scope kv.Scope, found *lexic
 func CheckRecords(ctx context.Context, from kv.Reader, scope kv.Scope, found func(error)) error {
 	bad := false
 	report := func(err error) { bad = true; found(err) }
-	for _, tag := range []byte{tagRecord, tagVersion} {
+	for _, tag := range []byte{record.Tag, record.TagVersion} {
 		prefix := scope.Key(tag)
 		err := kv.Walk(ctx, from, kv.Records, kv.Prefix(prefix), report, func(p kv.Pair) error {
-			if _, err := decodeRecord(p.Value); err != nil {
+			if _, err := record.Decode(p.Value); err != nil {
 				return fmt.Errorf("%c %q: %w", tag, p.Key[len(prefix):], err)
 			}
 			return nil

@@ -6,6 +6,7 @@ import (
 
 	"github.com/loom-bridge/loom-bridge/memory/kv"
 	"github.com/loom-bridge/loom-bridge/memory/lexical"
+	"github.com/loom-bridge/loom-bridge/memory/record"
 )
 
 // lives is what the life of a scope's records should have left on the disk.
@@ -18,11 +19,11 @@ type lives struct {
 // checkLife compares earlier versions and moments of expiry with the records.
 func checkLife(ctx context.Context, view kv.Reader, scope kv.Scope, found *lexical.Differences) error {
 	l := lives{scope, make(map[string]int64), make(map[string][]byte)}
-	for r, err := range records(ctx, view, scope) {
+	for r, err := range record.All(ctx, view, scope) {
 		if err != nil {
 			return err
 		}
-		if first, end := r.keptVersions(); end > first {
+		if first, end := r.KeptVersions(); end > first {
 			l.versions[r.ID] = end - first
 		}
 		if !r.ExpireTime.IsZero() {
@@ -37,7 +38,7 @@ func checkLife(ctx context.Context, view kv.Reader, scope kv.Scope, found *lexic
 
 func (l lives) checkVersions(ctx context.Context, view kv.Reader, found *lexical.Differences) error {
 	kept, total := make(map[string]int64), int64(0)
-	prefix := l.scope.Key(tagVersion)
+	prefix := l.scope.Key(record.TagVersion)
 	for pair, err := range view.Scan(ctx, kv.Records, kv.Prefix(prefix)) {
 		if err != nil {
 			return err
@@ -46,7 +47,7 @@ func (l lives) checkVersions(ctx context.Context, view kv.Reader, found *lexical
 		if err != nil {
 			return err
 		}
-		r, err := decodeRecord(pair.Value)
+		r, err := record.Decode(pair.Value)
 		if err != nil {
 			return err
 		}

@@ -14,15 +14,16 @@ import (
 	"github.com/loom-bridge/loom-bridge/memory/kv/kvtest"
 	"github.com/loom-bridge/loom-bridge/memory/kv/memkv"
 	"github.com/loom-bridge/loom-bridge/memory/lexical"
+	"github.com/loom-bridge/loom-bridge/memory/record"
 )
 
 // MustChurn saves that many records that expire, and sweeps them.
 func (r *rig) MustChurn(tb testing.TB, n int) {
 	tb.Helper()
 	for n > 0 {
-		batch := make([]memory.Record, min(n, memory.MaxBatchRecords))
+		batch := make([]record.Record, min(n, memory.MaxBatchRecords))
 		for i := range batch {
-			batch[i] = memory.Record{Text: fmt.Sprintf("Passing note %d", i%50), SessionID: "churn", TTL: time.Second}
+			batch[i] = record.Record{Text: fmt.Sprintf("Passing note %d", i%50), SessionID: "churn", TTL: time.Second}
 		}
 		if _, err := r.SaveBatch(tb.Context(), agent, batch, ""); err != nil {
 			tb.Fatalf("batch: %v", err)
@@ -76,7 +77,7 @@ func TestChurnStaysSmall(t *testing.T) {
 	r.opts.PackAfter = 0 // the default
 	r.Reopen()
 	for i := range few {
-		r.MustSave(t, memory.Record{ID: fmt.Sprint("note-", i), Text: fmt.Sprintf("Note %d about gardens", i), SessionID: fmt.Sprint("s", i%9)})
+		r.MustSave(t, record.Record{ID: fmt.Sprint("note-", i), Text: fmt.Sprintf("Note %d about gardens", i), SessionID: fmt.Sprint("s", i%9)})
 	}
 	for i := range 10 {
 		r.MustChurn(t, total/10)
@@ -101,7 +102,7 @@ func TestChurnStaysSmall(t *testing.T) {
 }
 
 // vectored gives a record a vector, or none.
-func vectored(rng *rand.Rand, r memory.Record) memory.Record {
+func vectored(rng *rand.Rand, r record.Record) record.Record {
 	if rng.IntN(2) == 0 {
 		r.Embedding, r.EmbeddingSpace = []float32{rng.Float32(), rng.Float32(), rng.Float32()}, "m"
 	}
@@ -115,7 +116,7 @@ func (p *liver) MustAge(t *testing.T, steps int) {
 		switch p.rng.IntN(8) {
 		case 0:
 			p.MustChurn(t, 1+p.rng.IntN(700))
-			p.life.records = slices.DeleteFunc(p.life.records, func(r memory.Record) bool { return expired(r, p.clock.Now()) })
+			p.life.records = slices.DeleteFunc(p.life.records, func(r record.Record) bool { return expired(r, p.clock.Now()) })
 		case 1:
 			p.delete(t)
 		case 2, 3, 4:
@@ -137,7 +138,7 @@ func (p *liver) MustAge(t *testing.T, steps int) {
 
 // keep saves a record at a moment of its own: of two that are as good, the one
 // that was written last comes first, which a copy does not know of an update.
-func (p *liver) keep(t *testing.T, r memory.Record) {
+func (p *liver) keep(t *testing.T, r record.Record) {
 	t.Helper()
 	p.clock.Set(p.clock.Now().Add(time.Millisecond))
 	p.note(p.MustSave(t, r))
@@ -158,13 +159,13 @@ func (p *liver) MustCopy(t *testing.T, to *rig) {
 		}
 		to.MustSave(t, r)
 		if by != "" && p.life.find(by) == nil { // whatever superseded it is gone
-			gone := to.MustSave(t, memory.Record{Text: "gone", Supersedes: r.ID})
+			gone := to.MustSave(t, record.Record{Text: "gone", Supersedes: r.ID})
 			if _, err := to.Delete(t.Context(), agent, memory.Deletion{ID: gone.ID}, ""); err != nil {
 				t.Fatal(err)
 			}
 		}
 		if r.Archived {
-			to.MustUpdate(t, memory.Update{ID: r.ID, Fields: memory.ArchivedField, Values: memory.Record{Archived: true}})
+			to.MustUpdate(t, memory.Update{ID: r.ID, Fields: memory.ArchivedField, Values: record.Record{Archived: true}})
 		}
 	}
 	to.clock.Set(p.clock.Now())
@@ -192,7 +193,7 @@ func TestChurnAnswersLikeAFreshStore(t *testing.T) {
 		t.Logf("seed %d", seed)
 		p := &liver{
 			player: player{rig: MustRig(t, memkv.New(nil)), rng: rand.New(rand.NewPCG(seed, 0))},
-			life:   &life{versions: make(map[string][]memory.Record)},
+			life:   &life{versions: make(map[string][]record.Record)},
 		}
 		p.MustAge(t, 150)
 		for len(p.life.records) < 40 { // few may have been left
@@ -237,7 +238,7 @@ func TestPagesWhileChurning(t *testing.T) {
 	r := MustRig(t, memkv.New(nil))
 	var want []string
 	for i := range 20 {
-		want = append(want, r.MustSave(t, memory.Record{ID: fmt.Sprint("note-", i), Text: "A note"}).ID)
+		want = append(want, r.MustSave(t, record.Record{ID: fmt.Sprint("note-", i), Text: "A note"}).ID)
 	}
 	var got []string
 	l := memory.Listing{PageSize: 6, Filter: `kind = "fact"`}
@@ -268,7 +269,7 @@ func TestChurnSurvivesFaults(t *testing.T) {
 		r.opts.PackAfter = 100_000 // by hand
 		r.Reopen()
 		for i := range 3 {
-			r.MustSave(t, vectored(rand.New(rand.NewPCG(1, uint64(i))), memory.Record{ID: fmt.Sprint("note-", i), Text: "A lasting note"}))
+			r.MustSave(t, vectored(rand.New(rand.NewPCG(1, uint64(i))), record.Record{ID: fmt.Sprint("note-", i), Text: "A lasting note"}))
 			for range 2 {
 				r.MustChurn(t, 700)
 				r.MustPack(t)
@@ -288,7 +289,7 @@ func TestChurnSurvivesFaults(t *testing.T) {
 		got, _ := r.MustList(t, memory.Listing{})
 		mustEqual(t, "list", want, got)
 		mustEqual(t, "hits", hits, answers(r.MustQuery(t, memory.Query{Text: "lasting"})))
-		r.MustSave(t, memory.Record{Text: "One more"})
+		r.MustSave(t, record.Record{Text: "One more"})
 		r.MustSettle(t)
 		if keys, _ := weigh(t, engine); keys > 60 {
 			t.Errorf("fault %d leaves %d keys", fail, keys)

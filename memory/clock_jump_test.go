@@ -9,6 +9,7 @@ import (
 
 	"github.com/loom-bridge/loom-bridge/memory"
 	"github.com/loom-bridge/loom-bridge/memory/kv/memkv"
+	"github.com/loom-bridge/loom-bridge/memory/record"
 )
 
 // A clock that jumps back and forth disturbs neither the order of arrival nor
@@ -20,8 +21,8 @@ func TestClockJumps(t *testing.T) {
 	for i, jump := range []time.Duration{0, -30 * 24 * time.Hour, time.Hour, 400 * 24 * time.Hour, -time.Minute} {
 		r.clock.Set(start.Add(jump))
 		id := fmt.Sprintf("r%d", i)
-		r.MustSave(t, memory.Record{ID: id, Text: "harbour " + id})
-		r.MustUpdate(t, memory.Update{ID: id, Fields: memory.TagsField, Values: memory.Record{Tags: []string{"t"}}})
+		r.MustSave(t, record.Record{ID: id, Text: "harbour " + id})
+		r.MustUpdate(t, memory.Update{ID: id, Fields: memory.TagsField, Values: record.Record{Tags: []string{"t"}}})
 		want = append(want, id)
 	}
 	if got, _ := r.MustList(t, memory.Listing{}); !slices.Equal(got, want) {
@@ -33,7 +34,7 @@ func TestClockJumps(t *testing.T) {
 	}
 
 	r.clock.Set(start)
-	r.MustSave(t, memory.Record{ID: "brief", Text: "brief", TTL: time.Hour, Key: "k"})
+	r.MustSave(t, record.Record{ID: "brief", Text: "brief", TTL: time.Hour, Key: "k"})
 	r.clock.Set(start.Add(2 * time.Hour))
 	if _, err := r.Get(t.Context(), agent, "brief"); !errors.Is(err, memory.ErrNotFound) {
 		t.Errorf("expired record: %v", err)

@@ -7,6 +7,7 @@ import (
 
 	"github.com/loom-bridge/loom-bridge/memory/kv"
 	"github.com/loom-bridge/loom-bridge/memory/kv/wire"
+	"github.com/loom-bridge/loom-bridge/memory/record"
 )
 
 // Deletion names a record that is to go.
@@ -56,7 +57,7 @@ func (s *Store) StageDelete(scope kv.Scope, d Deletion, requestID string) (*Stag
 	if err := checkNamed(d.ID, d.Key, d.ExpectedVersion); err != nil {
 		return nil, err
 	}
-	del := &deleting{scope: scope, deletion: d, requestID: requestID, now: cutTime(s.now())}
+	del := &deleting{scope: scope, deletion: d, requestID: requestID, now: record.StoredTime(s.now())}
 	return &Staging{store: s, scope: scope, run: del.stage}, nil
 }
 
@@ -76,8 +77,8 @@ func (d *deleting) stage(ctx context.Context, e *edit) error {
 		return err
 	}
 	if replayed {
-		gone, err := Record{}.withAnswer(answer)
-		e.result = []Record{gone}
+		gone, err := record.Record{}.WithAnswer(answer)
+		e.result = []record.Record{gone}
 		return err
 	}
 	r, _, err := e.named(ctx, d.deletion.ID, d.deletion.Key, d.deletion.ExpectedVersion, d.now)
@@ -87,9 +88,9 @@ func (d *deleting) stage(ctx context.Context, e *edit) error {
 	if err := e.remove(ctx, r); err != nil {
 		return err
 	}
-	gone := Record{ID: r.ID, Version: r.Version}
-	e.result = []Record{gone}
-	kv.StageOnceOf(e.tx, ref, e.actor.Agent, d.requestID, digest, encodeChangeAnswer(gone), d.now)
+	gone := record.Record{ID: r.ID, Version: r.Version}
+	e.result = []record.Record{gone}
+	kv.StageOnceOf(e.tx, ref, e.actor.Agent, d.requestID, digest, record.EncodeChangeAnswer(gone), d.now)
 	return nil
 }
 

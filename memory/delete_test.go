@@ -6,6 +6,7 @@ import (
 
 	"github.com/loom-bridge/loom-bridge/memory"
 	"github.com/loom-bridge/loom-bridge/memory/kv"
+	"github.com/loom-bridge/loom-bridge/memory/record"
 )
 
 func (r *rig) MustDelete(tb testing.TB, id string) {
@@ -16,8 +17,8 @@ func (r *rig) MustDelete(tb testing.TB, id string) {
 }
 
 func testDelete(t *testing.T, r *rig) {
-	r.MustSave(t, memory.Record{ID: "a", Key: "k", Text: "apple pie"})
-	r.MustSave(t, memory.Record{ID: "b", Text: "apple juice", DerivedFrom: []string{"a"}})
+	r.MustSave(t, record.Record{ID: "a", Key: "k", Text: "apple pie"})
+	r.MustSave(t, record.Record{ID: "b", Text: "apple juice", DerivedFrom: []string{"a"}})
 	r.MustUpdate(t, text("a", "apple cake"))
 	gone, err := r.Delete(t.Context(), agent, memory.Deletion{Key: "k", ExpectedVersion: 2}, "req")
 	if err != nil || gone != (memory.Deleted{ID: "a", Version: 2}) {
@@ -47,7 +48,7 @@ func testDelete(t *testing.T, r *rig) {
 	mustEqual(t, "found when packed", []string{"b"}, ids(r.MustQuery(t, memory.Query{Text: "apple"})))
 
 	// Its names are free, and the new record has nothing of it.
-	fresh := r.MustSave(t, memory.Record{ID: "a", Key: "k", Text: "apricot"})
+	fresh := r.MustSave(t, record.Record{ID: "a", Key: "k", Text: "apricot"})
 	if fresh.Version != 1 || len(r.MustVersions(t, "a")) != 0 {
 		t.Errorf("the new record has a past: %+v", fresh)
 	}
@@ -56,11 +57,11 @@ func testDelete(t *testing.T, r *rig) {
 	}
 }
 
-func second2(_ []memory.Record, err error) error { return err }
+func second2(_ []record.Record, err error) error { return err }
 func second3(_ memory.Deleted, err error) error  { return err }
 
 func testDeleteErrors(t *testing.T, r *rig) {
-	r.MustSave(t, memory.Record{ID: "a", Text: "apple"})
+	r.MustSave(t, record.Record{ID: "a", Text: "apple"})
 	for _, d := range []memory.Deletion{{}, {ID: "a", Key: "k"}, {ID: "a", ExpectedVersion: -1}, {ID: "a\n"}} {
 		if _, err := r.Delete(t.Context(), agent, d, ""); !errors.Is(err, memory.ErrInvalid) {
 			t.Errorf("%+v: %v", d, err)
@@ -75,13 +76,13 @@ func testDeleteErrors(t *testing.T, r *rig) {
 // testKeyMovedOn: deleting a record that lost its key leaves the key with whoever
 // has it now.
 func testKeyMovedOn(t *testing.T, r *rig) {
-	old := r.MustSave(t, memory.Record{Key: "city", Text: "Ann lives in Paris"})
-	by := r.MustSave(t, memory.Record{Key: "city", Text: "Ann lives in Oslo", Supersedes: old.ID})
+	old := r.MustSave(t, record.Record{Key: "city", Text: "Ann lives in Paris"})
+	by := r.MustSave(t, record.Record{Key: "city", Text: "Ann lives in Oslo", Supersedes: old.ID})
 	r.MustDelete(t, old.ID)
 	if got, err := r.GetByKey(t.Context(), agent, "city"); err != nil || got.ID != by.ID {
 		t.Errorf("by key: %+v, %v", got, err)
 	}
 	r.MustUpdate(t, text(by.ID, "Ann lives in Bergen"))
 	r.MustDelete(t, by.ID)
-	r.MustSave(t, memory.Record{Key: "city", Text: "Bob lives in Rome"})
+	r.MustSave(t, record.Record{Key: "city", Text: "Bob lives in Rome"})
 }

@@ -1,6 +1,9 @@
 package memory
 
-import "github.com/loom-bridge/loom-bridge/memory/lexical"
+import (
+	"github.com/loom-bridge/loom-bridge/memory/lexical/segment"
+	"github.com/loom-bridge/loom-bridge/memory/record"
+)
 
 // maxKeptDocument is the size in bytes of the longest document whose memory is
 // kept for the next one; few records are longer.
@@ -8,10 +11,10 @@ const maxKeptDocument = 16 << 10
 
 // encodeDocument returns what the index is to know of a record, as it stores
 // it.
-func (s *Store) encodeDocument(r Record, metadata []string) []byte {
-	d, _ := s.spare.Get().(*lexical.Document)
+func (s *Store) encodeDocument(r record.Record, metadata []string) []byte {
+	d, _ := s.spare.Get().(*segment.Document)
 	if d == nil {
-		d = lexical.NewDocument(r.ID)
+		d = segment.NewDocument(r.ID)
 	}
 	d.Reset(r.ID)
 	s.describe(d, r, metadata)
@@ -23,42 +26,42 @@ func (s *Store) encodeDocument(r Record, metadata []string) []byte {
 }
 
 // describe adds to a document what the index is to know of a record.
-func (s *Store) describe(d *lexical.Document, r Record, metadata []string) {
+func (s *Store) describe(d *segment.Document, r record.Record, metadata []string) {
 	d.AddBody(s.analyzer.Terms(r.Text))
-	if header := r.header(); header != "" {
+	if header := headerOf(r); header != "" {
 		d.AddHeader(s.analyzer.Terms(header))
 	}
 	for _, tag := range r.Tags {
-		d.AddValue(lexical.Tag, tag)
+		d.AddValue(segment.Tag, tag)
 	}
-	d.AddValue(lexical.Key, r.Key)
-	d.AddValue(lexical.Kind, r.Kind)
-	d.AddValue(lexical.Session, r.SessionID)
-	d.AddValue(lexical.Author, r.Author)
-	d.AddValue(lexical.Origin, r.Origin.String())
+	d.AddValue(segment.Key, r.Key)
+	d.AddValue(segment.Kind, r.Kind)
+	d.AddValue(segment.Session, r.SessionID)
+	d.AddValue(segment.Author, r.Author)
+	d.AddValue(segment.Origin, r.Origin.String())
 	for _, value := range metadata {
-		d.AddValue(lexical.Metadata, value)
+		d.AddValue(segment.Metadata, value)
 	}
 	if !r.ExpireTime.IsZero() {
 		d.Expire(r.ExpireTime.UnixMicro())
 	}
-	d.SetFacts(r.facts())
+	d.SetFacts(factsOf(r))
 }
 
-// header is what is searched beside the text: the author and the date of the
+// headerOf is what is searched beside the text: the author and the date of the
 // event.
-func (r Record) header() string {
+func headerOf(r record.Record) string {
 	if r.EventTime.IsZero() {
 		return r.Author
 	}
 	return r.Author + " " + r.EventTime.Format("2 January 2006")
 }
 
-// facts are what the index knows of a record beside its terms.
-func (r Record) facts() lexical.Facts {
-	f := lexical.Facts{
+// factsOf are what the index knows of a record beside its terms.
+func factsOf(r record.Record) segment.Facts {
+	f := segment.Facts{
 		Session: r.SessionID, Author: r.Author, Create: r.CreateTime.UnixMicro(),
-		Importance: r.Importance, Tier: uint8(r.Tier), Flags: r.flags(), Place: r.place,
+		Importance: r.Importance, Tier: uint8(r.Tier), Flags: flagsOf(r), Place: r.Document.Place,
 	}
 	if !r.EventTime.IsZero() {
 		f.Event = r.EventTime.UnixMicro()
@@ -66,28 +69,28 @@ func (r Record) facts() lexical.Facts {
 	if f.Event == 0 && !r.EventTime.IsZero() {
 		f.Event = 1 // zero is unset there
 	}
-	if r.marked {
-		f.Superseded = r.supersededAt()
+	if r.Document.Marked {
+		f.Superseded = supersededAt(r)
 	}
 	return f
 }
 
 // supersededAt is when the record was replaced. Of one that an older version of
 // the store replaced nothing later is known than that it was there.
-func (r Record) supersededAt() int64 {
+func supersededAt(r record.Record) int64 {
 	if r.SupersededTime.IsZero() {
 		return max(1, r.CreateTime.UnixMicro())
 	}
 	return max(1, r.SupersededTime.UnixMicro())
 }
 
-func (r Record) flags() lexical.Flags {
+func flagsOf(r record.Record) segment.Flags {
 	f := toldBy(r.Text)
 	if r.Pinned {
-		f |= lexical.FlagPinned
+		f |= segment.FlagPinned
 	}
 	if r.Archived {
-		f |= lexical.FlagArchived
+		f |= segment.FlagArchived
 	}
 	return f
 }

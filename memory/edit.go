@@ -4,7 +4,11 @@ import (
 	"context"
 
 	"github.com/loom-bridge/loom-bridge/memory/kv"
+	"github.com/loom-bridge/loom-bridge/memory/kv/invalid"
+	"github.com/loom-bridge/loom-bridge/memory/kv/mention"
 	"github.com/loom-bridge/loom-bridge/memory/lexical"
+	"github.com/loom-bridge/loom-bridge/memory/lexical/segment"
+	"github.com/loom-bridge/loom-bridge/memory/record"
 )
 
 // edit changes the records of one scope within a commit. What the index learns
@@ -20,15 +24,15 @@ type edit struct {
 	writes     []write
 	versions   int64 // how many more earlier versions there are
 	removed    int   // about how many bytes removing records has written
-	statistics lexical.Statistics
-	result     []Record // what the caller is answered
+	statistics segment.Statistics
+	result     []record.Record // what the caller is answered
 }
 
 // write is a record that waits for its ordinal.
 type write struct {
-	record *Record
+	record *record.Record
 	// before is the record as it was; nil for a new one.
-	before *Record
+	before *record.Record
 	// keepVector: what was embedded is the same as before.
 	keepVector bool
 	// blame, if set, says of an error whose it is.
@@ -49,12 +53,12 @@ func (e *edit) get(ctx context.Context, key []byte) ([]byte, error) {
 
 // read returns the record with that id, decoded and as stored; nil when there
 // is none.
-func (e *edit) read(ctx context.Context, id string) (*Record, []byte, error) {
-	stored, err := e.get(ctx, recordKey(e.scope, id))
+func (e *edit) read(ctx context.Context, id string) (*record.Record, []byte, error) {
+	stored, err := e.get(ctx, record.Key(e.scope, id))
 	if err != nil || stored == nil {
 		return nil, nil, err
 	}
-	r, err := decodeRecord(stored)
+	r, err := record.Decode(stored)
 	return &r, stored, err
 }
 
@@ -64,14 +68,14 @@ func (e *edit) add(w write, encoded []byte, supersedes uint32) {
 	e.change.Add = append(e.change.Add, lexical.Added{Encoded: encoded, Supersedes: supersedes})
 	e.writes = append(e.writes, w)
 	if w.before != nil {
-		e.change.Kill = append(e.change.Kill, w.before.ordinal)
+		e.change.Delete = append(e.change.Delete, w.before.Document.Ordinal)
 	}
 	e.moveExpiry(w)
 }
 
 // flush makes the collected changes of the index and writes their records.
 func (e *edit) flush(ctx context.Context) error {
-	if len(e.change.Add) > 0 || len(e.change.Kill) > 0 {
+	if len(e.change.Add) > 0 || len(e.change.Delete) > 0 {
 		change, writes := e.change, e.writes
 		e.change, e.writes = lexical.Change{}, nil
 		first, statistics, err := e.store.index.Apply(ctx, e.tx, e.scope, change)
@@ -80,7 +84,7 @@ func (e *edit) flush(ctx context.Context) error {
 		}
 		e.statistics = statistics
 		for i, w := range writes {
-			w.record.ordinal = first + uint32(i)
+			w.record.Document.Ordinal = first + uint32(i)
 			err := e.write(ctx, w)
 			if err != nil && w.blame != nil {
 				err = w.blame(err)
@@ -97,7 +101,9 @@ func (e *edit) write(ctx context.Context, w write) error {
 	if err := e.writeVector(ctx, w); err != nil {
 		return err
 	}
-	e.tx.Put(kv.Records, recordKey(e.scope, w.record.ID), encodeRecord(*w.record))
+	value := record.Encode(*w.record)
+	e.tx.Put(kv.Records, record.Key(e.scope, w.record.ID), value)
+	e.moveMentions(w, value)
 	return nil
 }
 
@@ -116,22 +122,23 @@ func (e *edit) writeVector(ctx context.Context, w write) error {
 
 // remove takes a record off the disk with all that belongs to it. One that it
 // had superseded stays superseded.
-func (e *edit) remove(ctx context.Context, r *Record) error {
+func (e *edit) remove(ctx context.Context, r *record.Record) error {
 	if err := e.release(ctx, r); err != nil {
 		return err
 	}
 	if r.Key != "" {
 		// Keys don't wait for a flush as records do.
-		holder, err := e.tx.Get(ctx, kv.Records, keyKey(e.scope, r.Key))
+		holder, err := e.tx.Get(ctx, kv.Records, record.NameKey(e.scope, r.Key))
 		if err != nil {
 			return err
 		}
 		if string(holder[0]) == r.ID {
-			e.tx.Delete(kv.Records, keyKey(e.scope, r.Key))
+			e.tx.Delete(kv.Records, record.NameKey(e.scope, r.Key))
 		}
 	}
-	e.change.Kill = append(e.change.Kill, r.ordinal)
-	e.tx.Delete(kv.Records, recordKey(e.scope, r.ID))
+	e.change.Delete = append(e.change.Delete, r.Document.Ordinal)
+	e.tx.Delete(kv.Records, record.Key(e.scope, r.ID))
+	mention.Drop(e.tx, recordsRef(e.scope), r.ID, mention.In(record.Encode(*r)))
 	e.dropVersions(r)
 	if !r.ExpireTime.IsZero() {
 		e.tx.Delete(kv.Records, expiryKey(e.scope, r.ExpireTime, r.ID))
@@ -141,12 +148,12 @@ func (e *edit) remove(ctx context.Context, r *Record) error {
 
 // release has the record that r superseded say so itself, because the document
 // of r, which says it until now, goes.
-func (e *edit) release(ctx context.Context, r *Record) error {
+func (e *edit) release(ctx context.Context, r *record.Record) error {
 	if r.Supersedes == "" {
 		return nil
 	}
 	old, stored, err := e.read(ctx, r.Supersedes)
-	if err != nil || old == nil || old.SupersededBy != r.ID || old.marked {
+	if err != nil || old == nil || old.SupersededBy != r.ID || old.Document.Marked {
 		return err
 	}
 	const perStored = 4 // the document takes about as much as the record, or more
@@ -159,7 +166,7 @@ func (e *edit) release(ctx context.Context, r *Record) error {
 }
 
 // replace writes a record anew in the place of what it was.
-func (e *edit) replace(ctx context.Context, old *Record, next *redrafted, keepVector bool) error {
+func (e *edit) replace(ctx context.Context, old *record.Record, next *redrafted, keepVector bool) error {
 	supersedes, err := e.supersededBy(ctx, &next.record)
 	if err != nil {
 		return err
@@ -170,7 +177,7 @@ func (e *edit) replace(ctx context.Context, old *Record, next *redrafted, keepVe
 
 // supersededBy returns the ordinal that the document of r has to name: that of
 // the record which r replaced, unless that says so itself or is gone.
-func (e *edit) supersededBy(ctx context.Context, r *Record) (uint32, error) {
+func (e *edit) supersededBy(ctx context.Context, r *record.Record) (uint32, error) {
 	if r.Supersedes == "" {
 		return 0, nil
 	}
@@ -178,14 +185,28 @@ func (e *edit) supersededBy(ctx context.Context, r *Record) (uint32, error) {
 	if err != nil || old == nil {
 		return 0, err
 	}
-	return r.names(*old), nil
+	return names(r, *old), nil
 }
 
 // names returns the ordinal of the record that r replaced if the document of r
 // is what says so, and zero otherwise.
-func (r *Record) names(old Record) uint32 {
-	if old.ID != r.Supersedes || old.SupersededBy != r.ID || old.marked {
+func names(r *record.Record, old record.Record) uint32 {
+	if old.ID != r.Supersedes || old.SupersededBy != r.ID || old.Document.Marked {
 		return 0
 	}
-	return old.ordinal
+	return old.Document.Ordinal
+}
+
+// checkNamed refuses to look for a record that is not named by one of id and
+// key.
+func checkNamed(id, key string, expected int64) error {
+	switch {
+	case id != "" && key != "":
+		return invalid.Field(ErrInvalid, "key", "and id are both set")
+	case expected < 0:
+		return invalid.Field(ErrInvalid, "expected_version", "is less than one")
+	case key != "":
+		return record.CheckName("key", key, record.MaxKeyBytes)
+	}
+	return record.CheckID("id", id)
 }

@@ -10,6 +10,8 @@ import (
 
 	"github.com/loom-bridge/loom-bridge/memory/embed"
 	"github.com/loom-bridge/loom-bridge/memory/kv"
+	"github.com/loom-bridge/loom-bridge/memory/kv/cache"
+	"github.com/loom-bridge/loom-bridge/memory/record"
 	"github.com/loom-bridge/loom-bridge/memory/vector"
 )
 
@@ -42,8 +44,8 @@ type embeddings struct {
 	idle     func(ctx context.Context) (resume func())
 	logger   *slog.Logger
 	packs    *worklist
-	backfill *backfill // nil without an embedder
-	queries  *queryCache
+	backfill *backfill                         // nil without an embedder
+	queries  *cache.Cache[queryKey, []float32] // the vectors of the latest queries
 	stop     context.CancelFunc
 	running  sync.WaitGroup
 
@@ -65,7 +67,7 @@ func newEmbeddings(engine kv.Engine, writer *kv.Writer, o *Options) *embeddings 
 		idle:     o.Idle,
 		logger:   o.Logger,
 		packs:    newWorklist(),
-		queries:  newQueryCache(),
+		queries:  cache.New[queryKey, []float32](maxQueryVectors),
 		added:    make(map[kv.Scope]int),
 	}
 	if e.timeout <= 0 {
@@ -103,11 +105,11 @@ func (e *embeddings) pack(ctx context.Context, scope kv.Scope) {
 // stageVector stages the vector of a new record, or where it has none and there
 // is an embedder, that it waits for one. The request must name the scope in
 // records and index, and vectorBlind as blind.
-func (s *Store) stageVector(ctx context.Context, tx *kv.Tx, scope kv.Scope, r Record) error {
+func (s *Store) stageVector(ctx context.Context, tx *kv.Tx, scope kv.Scope, r record.Record) error {
 	e := s.embeddings
 	if len(r.Embedding) > 0 {
 		e.count(scope, 1)
-		return e.index.Add(ctx, tx, scope, r.EmbeddingSpace, r.ordinal, r.Embedding)
+		return e.index.Add(ctx, tx, scope, r.EmbeddingSpace, r.Document.Ordinal, r.Embedding)
 	}
 	if e.embedder != nil {
 		stageWaiting(tx, scope, r)
@@ -116,25 +118,25 @@ func (s *Store) stageVector(ctx context.Context, tx *kv.Tx, scope kv.Scope, r Re
 }
 
 // dropVector stages that a record has no vector and waits for none.
-func (s *Store) dropVector(ctx context.Context, tx *kv.Tx, scope kv.Scope, r Record) error {
-	if err := dropWaiting(ctx, tx, scope, r.ordinal); err != nil {
+func (s *Store) dropVector(ctx context.Context, tx *kv.Tx, scope kv.Scope, r record.Record) error {
+	if err := dropWaiting(ctx, tx, scope, r.Document.Ordinal); err != nil {
 		return err
 	}
-	return s.embeddings.index.RemoveAll(ctx, tx, scope, r.ordinal)
+	return s.embeddings.index.RemoveAll(ctx, tx, scope, r.Document.Ordinal)
 }
 
 // moveVector stages that what a record has of vectors, or waits for, belongs to
 // the ordinal that it has now.
-func (s *Store) moveVector(ctx context.Context, tx *kv.Tx, scope kv.Scope, from, to Record) error {
-	waits, err := isWaiting(ctx, tx, scope, from.ordinal)
+func (s *Store) moveVector(ctx context.Context, tx *kv.Tx, scope kv.Scope, from, to record.Record) error {
+	waits, err := isWaiting(ctx, tx, scope, from.Document.Ordinal)
 	if err != nil {
 		return err
 	}
 	if waits {
-		tx.Delete(kv.Records, waitingKey(scope, from.ordinal))
+		tx.Delete(kv.Records, waitingKey(scope, from.Document.Ordinal))
 		stageWaiting(tx, scope, to)
 	}
-	return s.embeddings.index.Move(ctx, tx, scope, from.ordinal, to.ordinal)
+	return s.embeddings.index.Move(ctx, tx, scope, from.Document.Ordinal, to.Document.Ordinal)
 }
 
 // vectorBlind returns the refs that a request must name as blind to stage
@@ -186,7 +188,7 @@ func (e *embeddings) due(scope kv.Scope) bool {
 // readVectors completes records with their vectors: each gets that of the space
 // it was saved with, else that of the embedder, else any. One without a vector
 // has none and no space.
-func (s *Store) readVectors(ctx context.Context, view getter, scope kv.Scope, records ...*Record) error {
+func (s *Store) readVectors(ctx context.Context, view kv.Getter, scope kv.Scope, records ...*record.Record) error {
 	if len(records) == 0 {
 		return nil
 	}
@@ -197,7 +199,7 @@ func (s *Store) readVectors(ctx context.Context, view getter, scope kv.Scope, re
 	ordinals := make([]uint32, len(records))
 	chosen := make([]int, len(records)) // how well the vector's space fits
 	for i, r := range records {
-		ordinals[i] = r.ordinal
+		ordinals[i] = r.Document.Ordinal
 	}
 	given := make([]string, len(records))
 	for i, r := range records {

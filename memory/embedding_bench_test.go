@@ -11,6 +11,7 @@ import (
 	"github.com/loom-bridge/loom-bridge/memory"
 	"github.com/loom-bridge/loom-bridge/memory/kv"
 	"github.com/loom-bridge/loom-bridge/memory/kv/rockskv"
+	"github.com/loom-bridge/loom-bridge/memory/record"
 )
 
 // BenchmarkSaveVectors measures saves of 300 bytes without a sync, with and
@@ -24,7 +25,7 @@ func BenchmarkSaveVectors(b *testing.B) {
 			p, rng := newProse(9), rand.New(rand.NewPCG(9, 9))
 			var times []time.Duration
 			for b.Loop() {
-				record := memory.Record{Text: p.text(300)}
+				record := record.Record{Text: p.text(300)}
 				if name == "vectors" {
 					record.Embedding, record.EmbeddingSpace = make([]float32, 384), "bench/384"
 					for i := range record.Embedding {

@@ -19,6 +19,7 @@ import (
 	"github.com/loom-bridge/loom-bridge/memory/embed"
 	"github.com/loom-bridge/loom-bridge/memory/embed/embedtest"
 	"github.com/loom-bridge/loom-bridge/memory/kv/memkv"
+	"github.com/loom-bridge/loom-bridge/memory/record"
 	"github.com/loom-bridge/loom-bridge/memory/vector"
 )
 
@@ -92,9 +93,9 @@ func TestBackfill(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := MustVectorRig(t, &meanings{space: "meanings/1"})
 		for i := range 300 {
-			r.MustSave(t, memory.Record{Text: fmt.Sprintf("Nothing of interest in note %d", i)})
+			r.MustSave(t, record.Record{Text: fmt.Sprintf("Nothing of interest in note %d", i)})
 		}
-		r.MustSave(t, memory.Record{ID: "dog", Text: "The puppy barks"})
+		r.MustSave(t, record.Record{ID: "dog", Text: "The puppy barks"})
 		synctest.Wait()
 		r.MustWaiting(t, 0)
 		result := r.MustQuery(t, memory.Query{Text: "hound", Limit: 1})
@@ -117,7 +118,7 @@ func TestHangingEmbedder(t *testing.T) {
 		e := &meanings{space: "meanings/1", wait: make(chan struct{})}
 		r := MustVectorRig(t, e)
 		began := time.Now()
-		r.MustSave(t, memory.Record{ID: "dog", Text: "The puppy barks"})
+		r.MustSave(t, record.Record{ID: "dog", Text: "The puppy barks"})
 		if took := time.Since(began); took > 0 {
 			t.Errorf("save took %v", took)
 		}
@@ -149,7 +150,7 @@ func TestEmbedderComesBack(t *testing.T) {
 				e.fails.Store(true)
 				r := MustVectorRig(t, e)
 				for _, id := range []string{"gone", "changed", "dog"} {
-					r.MustSave(t, memory.Record{ID: id, Text: "The puppy barks"})
+					r.MustSave(t, record.Record{ID: id, Text: "The puppy barks"})
 				}
 				synctest.Wait()
 				r.MustWaiting(t, 3)
@@ -162,7 +163,7 @@ func TestEmbedderComesBack(t *testing.T) {
 				if _, err := r.Delete(t.Context(), agent, memory.Deletion{ID: "gone"}, ""); err != nil {
 					t.Fatal(err)
 				}
-				update := memory.Update{ID: "changed", Fields: memory.TextField, Values: memory.Record{Text: "The soup and the stew"}}
+				update := memory.Update{ID: "changed", Fields: memory.TextField, Values: record.Record{Text: "The soup and the stew"}}
 				if _, err := r.Update(t.Context(), agent, update, ""); err != nil {
 					t.Fatal(err)
 				}
@@ -190,14 +191,14 @@ func TestRefusedTexts(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		e := &meanings{space: "meanings/1", longest: 600}
 		r := MustVectorRig(t, e)
-		r.MustSave(t, memory.Record{ID: "long", Text: "The puppy barks " + strings.Repeat("and so on ", 2000)})
-		r.MustSave(t, memory.Record{ID: "car", Text: "The automobile and its engine"})
+		r.MustSave(t, record.Record{ID: "long", Text: "The puppy barks " + strings.Repeat("and so on ", 2000)})
+		r.MustSave(t, record.Record{ID: "car", Text: "The automobile and its engine"})
 		synctest.Wait()
 		r.MustWaiting(t, 0)
 		mustEqual(t, "long", []string{"long"}, ids(r.MustQuery(t, memory.Query{Text: "hound", Mode: memory.Vector, Limit: 1})))
 		mustEqual(t, "short", []string{"car"}, ids(r.MustQuery(t, memory.Query{Text: "vehicle", Mode: memory.Vector, Limit: 1})))
 		e.longest = 10
-		r.MustSave(t, memory.Record{ID: "refused", Text: "A kitchen with a broth in it"})
+		r.MustSave(t, record.Record{ID: "refused", Text: "A kitchen with a broth in it"})
 		synctest.Wait()
 		r.MustWaiting(t, 0)
 		mustEqual(t, "by words", []string{"refused"}, ids(r.MustQuery(t, memory.Query{Text: "kitchen", Mode: memory.Lexical})))
@@ -208,8 +209,8 @@ func TestRefusedTexts(t *testing.T) {
 // changes nothing.
 func TestMixedVectors(t *testing.T) {
 	r := MustRig(t, memkv.New(nil))
-	r.MustSave(t, memory.Record{ID: "a", Text: "one", Embedding: []float32{1, 0}, EmbeddingSpace: "m"})
-	_, err := r.Save(t.Context(), agent, memory.Record{Text: "two", Embedding: []float32{1}, EmbeddingSpace: "m"}, "")
+	r.MustSave(t, record.Record{ID: "a", Text: "one", Embedding: []float32{1, 0}, EmbeddingSpace: "m"})
+	_, err := r.Save(t.Context(), agent, record.Record{Text: "two", Embedding: []float32{1}, EmbeddingSpace: "m"}, "")
 	if !errors.Is(err, vector.ErrDimension) {
 		t.Errorf("saving gives %v, want ErrDimension", err)
 	}
@@ -217,7 +218,7 @@ func TestMixedVectors(t *testing.T) {
 	if !errors.Is(err, vector.ErrDimension) {
 		t.Errorf("query gives %v, want ErrDimension", err)
 	}
-	r.MustSave(t, memory.Record{ID: "b", Text: "two", Embedding: []float32{1}, EmbeddingSpace: "n"})
+	r.MustSave(t, record.Record{ID: "b", Text: "two", Embedding: []float32{1}, EmbeddingSpace: "n"})
 	result := r.MustQuery(t, memory.Query{Mode: memory.Vector, Embedding: []float32{1}, EmbeddingSpace: "n"})
 	mustEqual(t, "hits", []string{"b"}, ids(result))
 	spaces, err := r.VectorSpaces(t.Context(), agent)
@@ -236,9 +237,9 @@ func TestReembed(t *testing.T) {
 		old, renewed := &meanings{space: "meanings/1"}, &meanings{space: "meanings/2"}
 		r := MustVectorRig(t, old)
 		for i := range 400 {
-			r.MustSave(t, memory.Record{Text: fmt.Sprintf("Soup number %d", i)})
+			r.MustSave(t, record.Record{Text: fmt.Sprintf("Soup number %d", i)})
 		}
-		r.MustSave(t, memory.Record{ID: "zzz-dog", Text: "The puppy barks"})
+		r.MustSave(t, record.Record{ID: "zzz-dog", Text: "The puppy barks"})
 		synctest.Wait()
 		r.opts.Embedder, r.opts.PreviousEmbedder = renewed, old
 		r.Reopen()
@@ -288,7 +289,7 @@ func TestInvalidQueryVectors(t *testing.T) {
 	queries := map[string]memory.Query{
 		"embedding_space": {Embedding: []float32{1}},
 		"embedding":       {EmbeddingSpace: "m"},
-		"too long":        {EmbeddingSpace: "m", Embedding: make([]float32, memory.MaxEmbedding+1)},
+		"too long":        {EmbeddingSpace: "m", Embedding: make([]float32, record.MaxEmbedding+1)},
 		"not finite":      {EmbeddingSpace: "m", Embedding: []float32{1, nan}},
 		"name":            {EmbeddingSpace: strings.Repeat("m", 200), Embedding: []float32{1}},
 	}
@@ -304,7 +305,7 @@ func TestInvalidQueryVectors(t *testing.T) {
 // nothing, and the receipt says why.
 func TestVectorsThatFindNothing(t *testing.T) {
 	r := MustRig(t, memkv.New(nil))
-	r.MustSave(t, memory.Record{Text: "The puppy barks", Embedding: []float32{1, 0}, EmbeddingSpace: "m"})
+	r.MustSave(t, record.Record{Text: "The puppy barks", Embedding: []float32{1, 0}, EmbeddingSpace: "m"})
 	for name, tt := range map[string]struct {
 		space    string
 		vector   []float32
@@ -352,9 +353,9 @@ func TestEmbeddingServer(t *testing.T) {
 	}
 	r := MustVectorRig(t, client)
 	for i := range 60 {
-		r.MustSave(t, memory.Record{Text: fmt.Sprintf("The stew of day %d", i)})
+		r.MustSave(t, record.Record{Text: fmt.Sprintf("The stew of day %d", i)})
 	}
-	r.MustSave(t, memory.Record{ID: "dog", Text: "The puppy barks"})
+	r.MustSave(t, record.Record{ID: "dog", Text: "The puppy barks"})
 	deadline := time.After(30 * time.Second)
 	for tick := time.NewTicker(10 * time.Millisecond); ; {
 		waiting, err := r.WaitingForVectors(t.Context(), agent)

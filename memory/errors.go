@@ -4,7 +4,9 @@ import (
 	"errors"
 	"fmt"
 
-	"github.com/loom-bridge/loom-bridge/memory/lexical"
+	"github.com/loom-bridge/loom-bridge/memory/filter"
+	"github.com/loom-bridge/loom-bridge/memory/lexical/segment"
+	"github.com/loom-bridge/loom-bridge/memory/record"
 	"github.com/loom-bridge/loom-bridge/memory/vector"
 )
 
@@ -12,10 +14,7 @@ import (
 var (
 	// ErrInvalid: something breaks a rule; *invalid.Error says what. Nothing was
 	// changed.
-	ErrInvalid = errors.New("memory: invalid argument")
-	// ErrInvalidFilter: a filter does not parse, names an unknown field or uses
-	// what is not served; *FilterError says what.
-	ErrInvalidFilter = errors.New("memory: invalid filter")
+	ErrInvalid = record.ErrInvalid
 	// ErrNotFound: there is no such record, or it has expired; *NotFoundError
 	// says which.
 	ErrNotFound = errors.New("memory: record not found")
@@ -33,9 +32,9 @@ var (
 // Errors of what is stored.
 var (
 	// ErrDamaged: a stored entry can't be read.
-	ErrDamaged = errors.New("memory: stored entry is damaged")
+	ErrDamaged = record.ErrDamaged
 	// ErrNewer: an entry was written in a format that this version can't read.
-	ErrNewer = errors.New("memory: stored entry has a newer format")
+	ErrNewer = record.ErrNewer
 	// ErrChanging: a scope changed each time it was compared with its index, so that
 	// nothing is known of it. It is fit for another try.
 	ErrChanging = errors.New("memory: scope changes while it is checked")
@@ -53,36 +52,19 @@ func wrap(operation string, err error) error {
 	if err == nil {
 		return nil
 	}
-	for _, own := range []error{ErrInvalid, ErrInvalidFilter, ErrExists, ErrNotFound, ErrVersionConflict, ErrNoEmbedder, ErrEmbedder} {
+	for _, own := range []error{ErrInvalid, filter.ErrInvalid, ErrExists, ErrNotFound, ErrVersionConflict, ErrNoEmbedder, ErrEmbedder} {
 		if errors.Is(err, own) {
 			return err
 		}
 	}
 	switch {
-	case errors.Is(err, lexical.ErrDamaged) || errors.Is(err, vector.ErrDamaged):
+	case errors.Is(err, segment.ErrDamaged) || errors.Is(err, vector.ErrDamaged):
 		return fmt.Errorf("%s: %w: %w", operation, ErrDamaged, err)
-	case errors.Is(err, lexical.ErrNewer) || errors.Is(err, vector.ErrNewer):
+	case errors.Is(err, segment.ErrNewer) || errors.Is(err, vector.ErrNewer):
 		return fmt.Errorf("%s: %w: %w", operation, ErrNewer, err)
 	}
 	return fmt.Errorf("%s: %w", operation, err)
 }
-
-// FilterError says what is wrong with a filter. It is an ErrInvalidFilter.
-type FilterError struct {
-	// Filter is the expression as it came.
-	Filter string
-	// Offset is where in it the problem lies, in bytes.
-	Offset int
-	// Problem says what is wrong and what would be served.
-	Problem string
-}
-
-func (e *FilterError) Error() string {
-	return fmt.Sprintf("memory: filter at byte %d: %s", e.Offset, e.Problem)
-}
-
-// Is makes errors.Is(err, ErrInvalidFilter) true.
-func (e *FilterError) Is(target error) bool { return target == ErrInvalidFilter }
 
 // NotFoundError names the record that is not there. It is an ErrNotFound.
 type NotFoundError struct {

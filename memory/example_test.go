@@ -8,6 +8,7 @@ import (
 	"github.com/loom-bridge/loom-bridge/memory"
 	"github.com/loom-bridge/loom-bridge/memory/kv"
 	"github.com/loom-bridge/loom-bridge/memory/kv/memkv"
+	"github.com/loom-bridge/loom-bridge/memory/record"
 )
 
 func ExampleStore() {
@@ -20,9 +21,9 @@ func ExampleStore() {
 	defer store.Close()
 
 	scope := kv.AgentScope("default", "researcher-1")
-	for _, r := range []memory.Record{
+	for _, r := range []record.Record{
 		{Text: "Bitcoin closed at 45,000", Metadata: json.RawMessage(`{"source": "desk"}`), Tags: []string{"market"}},
-		{Text: "Bitcoin is a currency", Metadata: json.RawMessage(`{"source": "web"}`), Origin: memory.OriginWeb},
+		{Text: "Bitcoin is a currency", Metadata: json.RawMessage(`{"source": "web"}`), Origin: record.OriginWeb},
 	} {
 		if _, err := store.Save(ctx, scope, r, ""); err != nil {
 			fmt.Println(err)

@@ -9,6 +9,7 @@ import (
 	"github.com/loom-bridge/loom-bridge/memory"
 	"github.com/loom-bridge/loom-bridge/memory/kv"
 	"github.com/loom-bridge/loom-bridge/memory/kv/memkv"
+	"github.com/loom-bridge/loom-bridge/memory/record"
 )
 
 // mustCount is how many hits a query has, with expansion or without.
@@ -25,9 +26,9 @@ func mustCount(t *testing.T, s *memory.Store, scope kv.Scope, q memory.Query, ex
 // Where all hits that have new words score nothing, their words weigh nothing.
 func TestExpandWithHitsThatScoreNothing(t *testing.T) {
 	r := MustRig(t, memkv.New(nil))
-	r.MustSave(t, memory.Record{Text: "deploy failed: disk full on the build machine"})
-	r.MustSave(t, memory.Record{Text: "deploy failed: disk full again"})
-	r.MustSave(t, memory.Record{Text: "deploy failed", Importance: 1})
+	r.MustSave(t, record.Record{Text: "deploy failed: disk full on the build machine"})
+	r.MustSave(t, record.Record{Text: "deploy failed: disk full again"})
+	r.MustSave(t, record.Record{Text: "deploy failed", Importance: 1})
 	q := memory.Query{Text: "deploy failed", Limit: 5, ImportanceWeight: 1}
 	if plain, more := mustCount(t, r.Store, agent, q, false), mustCount(t, r.Store, agent, q, true); plain != 3 || more != 3 {
 		t.Errorf("%d hits without expansion, %d with it", plain, more)
@@ -53,7 +54,7 @@ func TestExpandFindsNoLess(t *testing.T) {
 			for range 1 + c.IntN(12) {
 				text = append(text, words[c.IntN(len(words))])
 			}
-			if _, err := s.Save(t.Context(), scope, memory.Record{Text: strings.Join(text, " "), Importance: float64(c.IntN(3)) / 2}, ""); err != nil {
+			if _, err := s.Save(t.Context(), scope, record.Record{Text: strings.Join(text, " "), Importance: float64(c.IntN(3)) / 2}, ""); err != nil {
 				t.Fatal(err)
 			}
 		}

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/loom-bridge/loom-bridge/memory/kv"
+	"github.com/loom-bridge/loom-bridge/memory/record"
 )
 
 const (
@@ -93,7 +94,7 @@ func (e *edit) moveExpiry(w write) {
 
 // stageExpiry stages the keys by which the record is found when it has expired,
 // if it ever does. The request must name expiryRef of the tenant as blind.
-func stageExpiry(tx *kv.Tx, scope kv.Scope, r Record) {
+func stageExpiry(tx *kv.Tx, scope kv.Scope, r record.Record) {
 	if r.ExpireTime.IsZero() {
 		return
 	}
@@ -109,7 +110,7 @@ func (s *Store) Sweep(ctx context.Context) (int, error) {
 	if s.closed.Load() {
 		return 0, ErrClosed
 	}
-	now := cutTime(s.now())
+	now := record.StoredTime(s.now())
 	swept, failed := 0, []error(nil)
 	for first, err := range owners(ctx, s.engine, kv.System, behindTenant) {
 		if err != nil {
@@ -226,7 +227,7 @@ func (s *sweeping) stage(ctx context.Context, e *edit) error {
 				return err
 			}
 		}
-		if r == nil || !r.expiredAt(s.now) {
+		if r == nil || !r.ExpiredAt(s.now) {
 			e.tx.Delete(kv.Records, expired.key)
 			continue
 		}
@@ -244,30 +245,16 @@ func (s *sweeping) stage(ctx context.Context, e *edit) error {
 }
 
 // readNamed reads the records at once, nil for each that is gone.
-func readNamed(ctx context.Context, e *edit, ids []expired) ([]*Record, error) {
-	if len(ids) == 0 {
-		return nil, nil
-	}
+func readNamed(ctx context.Context, e *edit, ids []expired) ([]*record.Record, error) {
 	keys := make([][]byte, len(ids))
 	for i, expired := range ids {
-		keys[i] = recordKey(e.scope, expired.id)
+		keys[i] = record.Key(e.scope, expired.id)
 	}
-	values, err := e.tx.Get(ctx, kv.Records, keys...)
-	if err != nil {
-		return nil, err
-	}
-	records := make([]*Record, len(ids))
-	for i, value := range values {
-		if value == nil {
-			continue
-		}
-		r, err := decodeRecord(value)
-		if err != nil {
-			return nil, err
-		}
-		records[i] = &r
-	}
-	return records, nil
+	records := make([]*record.Record, len(ids))
+	return records, record.Each(ctx, e.tx, keys, func(i int, r *record.Record, _ int) error {
+		records[i] = r
+		return nil
+	})
 }
 
 // expired names a record that has expired, and the key that says so.

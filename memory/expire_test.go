@@ -12,6 +12,7 @@ import (
 	"github.com/loom-bridge/loom-bridge/memory"
 	"github.com/loom-bridge/loom-bridge/memory/kv"
 	"github.com/loom-bridge/loom-bridge/memory/kv/memkv"
+	"github.com/loom-bridge/loom-bridge/memory/record"
 )
 
 // keysOf counts the keys of a scope that are not answers of requests.
@@ -49,14 +50,14 @@ func (r *rig) MustSequence(tb testing.TB) uint64 {
 func testSweep(t *testing.T, r *rig) {
 	const many = 150 // more than one commit takes
 	list := kv.Scope{Tenant: agent.Tenant, Kind: kv.OwnerSystem, Owner: "expiry"}
-	kept := r.MustSave(t, memory.Record{Text: "meeting notes stay"})
-	old := r.MustSave(t, memory.Record{Text: "meeting at ten"})
-	r.MustSave(t, memory.Record{ID: "short", Key: "k", Text: "meeting at noon", TTL: time.Minute, Supersedes: old.ID})
+	kept := r.MustSave(t, record.Record{Text: "meeting notes stay"})
+	old := r.MustSave(t, record.Record{Text: "meeting at ten"})
+	r.MustSave(t, record.Record{ID: "short", Key: "k", Text: "meeting at noon", TTL: time.Minute, Supersedes: old.ID})
 	r.MustUpdate(t, text("short", "meeting at one"))
 	for i := range many {
-		r.MustSave(t, memory.Record{Text: fmt.Sprintf("note %d", i), TTL: 2 * time.Minute})
+		r.MustSave(t, record.Record{Text: fmt.Sprintf("note %d", i), TTL: 2 * time.Minute})
 	}
-	later := r.MustSave(t, memory.Record{Text: "note of an hour", TTL: time.Hour})
+	later := r.MustSave(t, record.Record{Text: "note of an hour", TTL: time.Hour})
 	if n := r.MustSweep(t); n != 0 {
 		t.Errorf("%d swept before anything expired", n)
 	}
@@ -91,20 +92,20 @@ func testSweep(t *testing.T, r *rig) {
 
 // testSweepFollowsChanges: what counts is when a record expires now.
 func testSweepFollowsChanges(t *testing.T, r *rig) {
-	expiry := func(id string, values memory.Record) {
+	expiry := func(id string, values record.Record) {
 		t.Helper()
 		r.MustUpdate(t, memory.Update{ID: id, Fields: memory.ExpiryField, Values: values})
 	}
 	for _, id := range []string{"longer", "shorter", "never", "deleted", "again"} {
-		r.MustSave(t, memory.Record{ID: id, Text: "note " + id, TTL: time.Hour})
+		r.MustSave(t, record.Record{ID: id, Text: "note " + id, TTL: time.Hour})
 	}
-	expiry("longer", memory.Record{TTL: 3 * time.Hour})
-	expiry("shorter", memory.Record{ExpireTime: start.Add(time.Minute)})
-	expiry("never", memory.Record{})
+	expiry("longer", record.Record{TTL: 3 * time.Hour})
+	expiry("shorter", record.Record{ExpireTime: start.Add(time.Minute)})
+	expiry("never", record.Record{})
 	r.MustDelete(t, "deleted")
 	r.clock.Set(start.Add(time.Hour))
 	// An expired record gives its names up even before it is swept.
-	r.MustSave(t, memory.Record{ID: "again", Text: "note again", TTL: 3 * time.Hour})
+	r.MustSave(t, record.Record{ID: "again", Text: "note again", TTL: 3 * time.Hour})
 	r.MustCheck(t, agent)
 	if n := r.MustSweep(t); n != 1 {
 		t.Errorf("%d swept", n)
@@ -124,7 +125,7 @@ func testSweepChains(t *testing.T, r *rig) {
 	for chain := range 12 {
 		before := ""
 		for link := range 5 {
-			before = r.MustSave(t, memory.Record{
+			before = r.MustSave(t, record.Record{
 				ID: fmt.Sprintf("%c of chain %d", 'a'+rng.IntN(26), chain*10+link), Text: fmt.Sprintf("link %d of chain %d", link, chain),
 				Key: fmt.Sprint("chain ", chain), Supersedes: before, TTL: time.Duration(1+rng.IntN(3)) * time.Minute,
 			}).ID
@@ -145,10 +146,10 @@ func testSweepChains(t *testing.T, r *rig) {
 // be, or it would fail for ever.
 func testSweepLongRecords(t *testing.T, r *rig) {
 	const pairs = 12
-	long := strings.Repeat("a b c d ", memory.MaxTextBytes/8)
+	long := strings.Repeat("a b c d ", record.MaxTextBytes/8)
 	for range pairs {
-		old := r.MustSave(t, memory.Record{Text: long})
-		r.MustSave(t, memory.Record{Text: "short", Supersedes: old.ID, TTL: time.Minute})
+		old := r.MustSave(t, record.Record{Text: long})
+		r.MustSave(t, record.Record{Text: "short", Supersedes: old.ID, TTL: time.Minute})
 	}
 	before := r.MustSequence(t)
 	r.clock.Set(start.Add(time.Minute))
@@ -164,7 +165,7 @@ func testSweepLongRecords(t *testing.T, r *rig) {
 func testSweepAllScopes(t *testing.T, r *rig) {
 	for i := range 40 {
 		scope := kv.Scope{Tenant: fmt.Sprint("tenant ", i%3), Kind: kv.OwnerUser, Owner: fmt.Sprint(i)}
-		if _, err := r.Save(t.Context(), scope, memory.Record{Text: "note", TTL: time.Duration(1+i%2) * time.Minute}, ""); err != nil {
+		if _, err := r.Save(t.Context(), scope, record.Record{Text: "note", TTL: time.Duration(1+i%2) * time.Minute}, ""); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -179,7 +180,7 @@ func testSweepAllScopes(t *testing.T, r *rig) {
 func TestExpiredGoInTheBackground(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := MustLivingRig(t)
-		saved := r.MustSave(t, memory.Record{Text: "gone soon", TTL: 90 * time.Second})
+		saved := r.MustSave(t, record.Record{Text: "gone soon", TTL: 90 * time.Second})
 		time.Sleep(90*time.Second - time.Microsecond)
 		r.MustGet(t, saved.ID)
 		time.Sleep(time.Microsecond)
@@ -218,10 +219,10 @@ func TestSlidingTTL(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := MustLivingRig(t)
 		const span = 100 * time.Second
-		read := r.MustSave(t, memory.Record{Text: "read apples", SlidingTTL: span})
-		found := r.MustSave(t, memory.Record{Text: "found pears", SlidingTTL: span})
-		listed := r.MustSave(t, memory.Record{Text: "listed plums", SlidingTTL: span, Tags: []string{"listed"}})
-		left := r.MustSave(t, memory.Record{Text: "left alone", SlidingTTL: span})
+		read := r.MustSave(t, record.Record{Text: "read apples", SlidingTTL: span})
+		found := r.MustSave(t, record.Record{Text: "found pears", SlidingTTL: span})
+		listed := r.MustSave(t, record.Record{Text: "listed plums", SlidingTTL: span, Tags: []string{"listed"}})
+		left := r.MustSave(t, record.Record{Text: "left alone", SlidingTTL: span})
 		began := time.Now()
 		if !read.ExpireTime.Equal(began.Add(span)) {
 			t.Fatalf("expires at %v", read.ExpireTime)

@@ -6,6 +6,7 @@ import (
 
 	"github.com/loom-bridge/loom-bridge/memory"
 	"github.com/loom-bridge/loom-bridge/memory/kv/memkv"
+	"github.com/loom-bridge/loom-bridge/memory/record"
 )
 
 // BenchmarkNumberRange measures a filter on a number that every record has
@@ -16,9 +17,9 @@ func BenchmarkNumberRange(b *testing.B) {
 	r.opts.PackAfter = 0
 	r.Reopen()
 	for i := 0; i < records; i += memory.MaxBatchRecords {
-		batch := make([]memory.Record, memory.MaxBatchRecords)
+		batch := make([]record.Record, memory.MaxBatchRecords)
 		for n := range batch {
-			batch[n] = memory.Record{Text: "reading", Metadata: fmt.Appendf(nil, `{"price": %d.%02d}`, (i+n)*7919%records, n%100)}
+			batch[n] = record.Record{Text: "reading", Metadata: fmt.Appendf(nil, `{"price": %d.%02d}`, (i+n)*7919%records, n%100)}
 		}
 		if _, err := r.SaveBatch(b.Context(), agent, batch, ""); err != nil {
 			b.Fatal(err)

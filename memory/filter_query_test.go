@@ -9,15 +9,17 @@ import (
 	"testing"
 
 	"github.com/loom-bridge/loom-bridge/memory"
+	"github.com/loom-bridge/loom-bridge/memory/filter"
+	"github.com/loom-bridge/loom-bridge/memory/record"
 )
 
 func testFilters(t *testing.T, r *rig) {
 	long := strings.Repeat("long ", 60)
-	r.MustSave(t, memory.Record{
-		ID: "a", Text: "apple", Key: "fruit.a", Kind: "note", SessionID: "s 1", Author: "Ann", Origin: memory.OriginWeb, Tags: []string{"red", "sweet"},
+	r.MustSave(t, record.Record{
+		ID: "a", Text: "apple", Key: "fruit.a", Kind: "note", SessionID: "s 1", Author: "Ann", Origin: record.OriginWeb, Tags: []string{"red", "sweet"},
 		Metadata: json.RawMessage(`{"n": 5, "f": 2.50, "big": 9007199254740993, "s": "5", "yes": true, "no": null, "deep": {"er": {"x": -1e2}}, "list": ["in"], "odd key": "v", "long": "` + long + `", "AND": "x"}`),
 	})
-	r.MustSave(t, memory.Record{ID: "b", Text: "apple", Key: "fruit.b", Tags: []string{"red", strings.Repeat("t", 128)}, Metadata: json.RawMessage(`{"n": 6, "yes": false, "deep": {"er": 1}, "s": ""}`)})
+	r.MustSave(t, record.Record{ID: "b", Text: "apple", Key: "fruit.b", Tags: []string{"red", strings.Repeat("t", 128)}, Metadata: json.RawMessage(`{"n": 6, "yes": false, "deep": {"er": 1}, "s": ""}`)})
 	tests := []struct {
 		filter string
 		want   []string
@@ -91,15 +93,15 @@ func testFilters(t *testing.T, r *rig) {
 }
 
 func testFilterErrors(t *testing.T, r *rig) {
-	for filter, problem := range map[string]string{
+	for text, problem := range map[string]string{
 		`colour = "red"`: `field "colour" is unknown; served are id,`,
 		`kind:"a"`:       "kind is compared with =",
 		`kind = "a`:      "does not parse: unterminated string",
 	} {
-		_, err := r.Query(t.Context(), agent, memory.Query{Text: "apple", Filter: filter})
-		var wrong *memory.FilterError
-		if !errors.As(err, &wrong) || !errors.Is(err, memory.ErrInvalidFilter) || !strings.Contains(wrong.Problem, problem) {
-			t.Errorf("filter %s: got %v", filter, err)
+		_, err := r.Query(t.Context(), agent, memory.Query{Text: "apple", Filter: text})
+		var wrong *filter.Error
+		if !errors.As(err, &wrong) || !errors.Is(err, filter.ErrInvalid) || !strings.Contains(wrong.Problem, problem) {
+			t.Errorf("filter %s: got %v", text, err)
 		}
 	}
 }
@@ -107,7 +109,7 @@ func testFilterErrors(t *testing.T, r *rig) {
 func testFilterMatchesFew(t *testing.T, r *rig) {
 	want := []string{}
 	for i := range 400 {
-		record := memory.Record{Text: fmt.Sprintf("apple number %d of a long list of apples", i)}
+		record := record.Record{Text: fmt.Sprintf("apple number %d of a long list of apples", i)}
 		if i%100 == 42 {
 			record.Tags = []string{"rare"}
 		}

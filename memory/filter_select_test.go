@@ -14,9 +14,11 @@ import (
 	"testing"
 	"time"
 
+	"github.com/loom-bridge/loom-bridge/memory/filter"
 	"github.com/loom-bridge/loom-bridge/memory/kv"
 	"github.com/loom-bridge/loom-bridge/memory/kv/memkv"
-	"github.com/loom-bridge/loom-bridge/memory/lexical"
+	"github.com/loom-bridge/loom-bridge/memory/lexical/selection"
+	"github.com/loom-bridge/loom-bridge/memory/record"
 )
 
 var filterScope = kv.AgentScope("default", "filters")
@@ -24,17 +26,17 @@ var filterScope = kv.AgentScope("default", "filters")
 // plain is a condition with its plain meaning.
 type plain struct {
 	text  string
-	holds func(Record) bool
+	holds func(record.Record) bool
 }
 
 func (p plain) not() plain {
-	return plain{"NOT (" + p.text + ")", func(r Record) bool { return !p.holds(r) }}
+	return plain{"NOT (" + p.text + ")", func(r record.Record) bool { return !p.holds(r) }}
 }
 
 func (p plain) minus() plain { return plain{"-(" + p.text + ")", p.not().holds} }
 
 func (p plain) and(q plain) plain {
-	return plain{"(" + p.text + ") AND (" + q.text + ")", func(r Record) bool { return p.holds(r) && q.holds(r) }}
+	return plain{"(" + p.text + ") AND (" + q.text + ")", func(r record.Record) bool { return p.holds(r) && q.holds(r) }}
 }
 
 // blank joins as AND does; where there are no parentheses, OR is read first.
@@ -44,7 +46,7 @@ func (p plain) blank(q plain) plain {
 }
 
 func (p plain) or(q plain) plain {
-	return plain{"(" + p.text + ") OR (" + q.text + ")", func(r Record) bool { return p.holds(r) || q.holds(r) }}
+	return plain{"(" + p.text + ") OR (" + q.text + ")", func(r record.Record) bool { return p.holds(r) || q.holds(r) }}
 }
 
 // chooser makes random records and conditions.
@@ -61,10 +63,10 @@ var (
 	operators   = []string{"=", "!=", "<", "<=", ">", ">="}
 )
 
-func (c chooser) record(i int) Record {
-	r := Record{
+func (c chooser) record(i int) record.Record {
+	r := record.Record{
 		Text: pick(c, "common", "a common disk", "disk*full", "line\nof common "+longName), Kind: pick(c, "note", "fact", "plan"), SessionID: pick(c, "", "s1", "s2", longName+"1"),
-		Author: pick(c, append([]string{""}, filterNames...)...), Origin: pick(c, OriginUser, OriginAgent, OriginTool, OriginWeb),
+		Author: pick(c, append([]string{""}, filterNames...)...), Origin: pick(c, record.OriginUser, record.OriginAgent, record.OriginTool, record.OriginWeb),
 		Importance: pick(c, 0, 0.25, 0.5, 0.7, 1),
 	}
 	if c.IntN(2) == 0 {
@@ -108,9 +110,9 @@ func (c chooser) metadata() string {
 }
 
 // texts are the fields that hold a text.
-var texts = map[string]func(Record) string{
-	"key": func(r Record) string { return r.Key }, "kind": func(r Record) string { return r.Kind },
-	"session_id": func(r Record) string { return r.SessionID }, "author": func(r Record) string { return r.Author },
+var texts = map[string]func(record.Record) string{
+	"key": func(r record.Record) string { return r.Key }, "kind": func(r record.Record) string { return r.Kind },
+	"session_id": func(r record.Record) string { return r.SessionID }, "author": func(r record.Record) string { return r.Author },
 }
 
 func ordered(c int, operator string) bool {
@@ -119,8 +121,14 @@ func ordered(c int, operator string) bool {
 		return c == 0
 	case "!=":
 		return c != 0
+	case "<":
+		return c < 0
+	case "<=":
+		return c <= 0
+	case ">":
+		return c > 0
 	}
-	return accepts(operator)(c)
+	return c >= 0
 }
 
 func (c chooser) condition() plain {
@@ -130,27 +138,27 @@ func (c chooser) condition() plain {
 		return c.textCondition(operator)
 	case 2:
 		value := pick(c, "red", "sweet", "blue", `\*`, "true", "*", "s*t", "*e*", `*\*`)
-		return plain{fmt.Sprintf("tags:%q", value), func(r Record) bool { return slices.ContainsFunc(r.Tags, like(value)) }}
+		return plain{fmt.Sprintf("tags:%q", value), func(r record.Record) bool { return slices.ContainsFunc(r.Tags, like(value)) }}
 	case 3:
 		return c.timeCondition(operator)
 	case 4:
 		value := pick(c, "0", "0.25", "0.5", "0.6", "0.7", "1", "2", "-1")
 		want, _ := new(big.Rat).SetString(value)
-		return plain{"importance " + operator + " " + value, func(r Record) bool {
+		return plain{"importance " + operator + " " + value, func(r record.Record) bool {
 			own, _ := new(big.Rat).SetString(fmt.Sprint(r.Importance))
 			return ordered(own.Cmp(want), operator)
 		}}
 	case 5:
 		return pick(c,
-			plain{"tags:*", func(r Record) bool { return len(r.Tags) > 0 }},
-			plain{"tier >= 4", func(Record) bool { return true }},
-			plain{"tier < 3.5", func(Record) bool { return false }},
-			plain{"origin != web", func(r Record) bool { return r.Origin != OriginWeb }},
-			plain{"pinned != true", func(Record) bool { return true }},
-			plain{`id != "id007"`, func(r Record) bool { return r.ID != "id007" }},
-			plain{`id = ("id007" OR "id008")`, func(r Record) bool { return r.ID == "id007" || r.ID == "id008" }},
-			plain{"metadata:*", func(r Record) bool { return len(r.decoded()) > 0 && !r.onlyNulls() }},
-			plain{"metadata:deep", func(r Record) bool { return r.decoded()["deep"] != nil }},
+			plain{"tags:*", func(r record.Record) bool { return len(r.Tags) > 0 }},
+			plain{"tier >= 4", func(record.Record) bool { return true }},
+			plain{"tier < 3.5", func(record.Record) bool { return false }},
+			plain{"origin != web", func(r record.Record) bool { return r.Origin != record.OriginWeb }},
+			plain{"pinned != true", func(record.Record) bool { return true }},
+			plain{`id != "id007"`, func(r record.Record) bool { return r.ID != "id007" }},
+			plain{`id = ("id007" OR "id008")`, func(r record.Record) bool { return r.ID == "id007" || r.ID == "id008" }},
+			plain{"metadata:*", func(r record.Record) bool { return len(decoded(r)) > 0 && !onlyNulls(r) }},
+			plain{"metadata:deep", func(r record.Record) bool { return decoded(r)["deep"] != nil }},
 		)
 	case 6:
 		return c.storedCondition(operator)
@@ -158,13 +166,13 @@ func (c chooser) condition() plain {
 		value := pick(c, "common", "*common*", "a *", "*full", "disk*full", `disk\*full`, "", "*\nof*", "id00*")
 		switch c.IntN(4) {
 		case 0:
-			return plain{fmt.Sprintf("text != %q", value), func(r Record) bool { return !like(value)(r.Text) }}
+			return plain{fmt.Sprintf("text != %q", value), func(r record.Record) bool { return !like(value)(r.Text) }}
 		case 1:
-			return plain{fmt.Sprintf("text:%q", value), func(r Record) bool { return like("*" + value + "*")(r.Text) }}
+			return plain{fmt.Sprintf("text:%q", value), func(r record.Record) bool { return like("*" + value + "*")(r.Text) }}
 		case 2:
-			return plain{fmt.Sprintf("id = %q", value), func(r Record) bool { return value != "" && like(value)(r.ID) }}.unlessEmpty(value)
+			return plain{fmt.Sprintf("id = %q", value), func(r record.Record) bool { return value != "" && like(value)(r.ID) }}.unlessEmpty(value)
 		}
-		return plain{fmt.Sprintf("text = %q", value), func(r Record) bool { return like(value)(r.Text) }}
+		return plain{fmt.Sprintf("text = %q", value), func(r record.Record) bool { return like(value)(r.Text) }}
 	}
 	return c.metadataCondition(operator)
 }
@@ -172,7 +180,7 @@ func (c chooser) condition() plain {
 // unlessEmpty keeps a condition that an empty value makes none.
 func (p plain) unlessEmpty(value string) plain {
 	if value == "" {
-		return plain{"tier >= 4", func(Record) bool { return true }}
+		return plain{"tier >= 4", func(record.Record) bool { return true }}
 	}
 	return p
 }
@@ -190,20 +198,20 @@ func (c chooser) storedCondition(operator string) plain {
 	switch c.IntN(3) {
 	case 0:
 		value := pick(c, 0, 1, 2, 3)
-		return plain{fmt.Sprintf("version %s %d", operator, value), func(r Record) bool {
+		return plain{fmt.Sprintf("version %s %d", operator, value), func(r record.Record) bool {
 			return ordered(cmp.Compare(r.Version, int64(value)), operator)
 		}}
 	case 1:
 		if c.IntN(3) == 0 {
-			return plain{"superseded_by:*", func(r Record) bool { return r.SupersededBy != "" }}
+			return plain{"superseded_by:*", func(r record.Record) bool { return r.SupersededBy != "" }}
 		}
 		value := pick(c, "new1", "new*", "*", "*5")
 		if operator == "=" || operator == "!=" {
-			return plain{fmt.Sprintf("superseded_by %s %q", operator, value), func(r Record) bool {
+			return plain{fmt.Sprintf("superseded_by %s %q", operator, value), func(r record.Record) bool {
 				return r.SupersededBy != "" && like(value)(r.SupersededBy) == (operator == "=")
 			}}
 		}
-		return plain{fmt.Sprintf("superseded_by %s %q", operator, value), func(r Record) bool {
+		return plain{fmt.Sprintf("superseded_by %s %q", operator, value), func(r record.Record) bool {
 			return r.SupersededBy != "" && ordered(strings.Compare(r.SupersededBy, value), operator)
 		}}
 	}
@@ -214,16 +222,16 @@ func (c chooser) textCondition(operator string) plain {
 	field := pick(c, "key", "kind", "session_id", "author")
 	of := texts[field]
 	if c.IntN(5) == 0 {
-		return plain{field + ":*", func(r Record) bool { return of(r) != "" }}
+		return plain{field + ":*", func(r record.Record) bool { return of(r) != "" }}
 	}
 	value := pick(c, append([]string{"note", "s1", "k010", longName + "011"}, filterTexts...)...)
 	if operator == "=" || operator == "!=" {
 		value = pick(c, value, "k0*", "*1", longName+"*", longName[:30]+"*1", "*", "n*e", "é*", "**a**", "long*name*0*")
-		return plain{fmt.Sprintf("%s %s %q", field, operator, value), func(r Record) bool {
+		return plain{fmt.Sprintf("%s %s %q", field, operator, value), func(r record.Record) bool {
 			return of(r) != "" && like(value)(of(r)) == (operator == "=")
 		}}
 	}
-	return plain{fmt.Sprintf("%s %s %q", field, operator, value), func(r Record) bool {
+	return plain{fmt.Sprintf("%s %s %q", field, operator, value), func(r record.Record) bool {
 		return of(r) != "" && ordered(strings.Compare(of(r), value), operator)
 	}}
 }
@@ -233,17 +241,17 @@ func (c chooser) timeCondition(operator string) plain {
 }
 
 func (c chooser) timeConditionOn(field, operator string) plain {
-	of := func(r Record) time.Time {
+	of := func(r record.Record) time.Time {
 		return map[string]time.Time{
 			"event_time": r.EventTime, "create_time": r.CreateTime, "expire_time": r.ExpireTime, "update_time": r.UpdateTime,
 		}[field]
 	}
 	if c.IntN(5) == 0 {
-		return plain{field + ":*", func(r Record) bool { return !of(r).IsZero() }}
+		return plain{field + ":*", func(r record.Record) bool { return !of(r).IsZero() }}
 	}
 	value := pick(c, append([]string{"2026-03-01T12:00:00Z", "2023-05-08T14:00:00+02:00", "2023-05-08T12:00:00.000001Z", "2023-05-08T12:00:00.0000005Z", "2026-03-02"}, filterDays...)...)
 	from, to := moments(value)
-	return plain{fmt.Sprintf("%s %s %q", field, operator, value), func(r Record) bool {
+	return plain{fmt.Sprintf("%s %s %q", field, operator, value), func(r record.Record) bool {
 		switch at := of(r); {
 		case at.IsZero():
 			return false
@@ -271,15 +279,15 @@ func moments(text string) (from, to time.Time) {
 	return parse("2006-01-02"), parse("2006-01-02").AddDate(0, 0, 1)
 }
 
-func (r Record) decoded() (object map[string]any) {
+func decoded(r record.Record) (object map[string]any) {
 	decoder := json.NewDecoder(bytes.NewReader(r.Metadata))
 	decoder.UseNumber()
 	_ = decoder.Decode(&object)
 	return object
 }
 
-func (r Record) onlyNulls() bool {
-	for _, value := range r.decoded() {
+func onlyNulls(r record.Record) bool {
+	for _, value := range decoded(r) {
 		if value != nil {
 			return false
 		}
@@ -327,22 +335,22 @@ func (c chooser) metadataCondition(operator string) plain {
 	path := pick(c, []string{"x"}, []string{"y"}, []string{"deep", "z"}, []string{"deep"}, []string{"x", "z"}, []string{"wide"}, []string{"deep", "n"})
 	name := "metadata." + strings.Join(path, ".")
 	if c.IntN(6) == 0 {
-		return plain{name + ":*", func(r Record) bool { return present(r.decoded(), path) }}
+		return plain{name + ":*", func(r record.Record) bool { return present(decoded(r), path) }}
 	}
 	literal, compare := c.metadataLiteral()
 	if c.IntN(6) == 0 && operator != "<" {
 		return c.metadataPattern(path, name)
 	}
 	if c.IntN(4) == 0 {
-		return plain{name + ":" + literal, func(r Record) bool {
-			return slices.ContainsFunc(at(r.decoded(), path, true, false), func(own any) bool { c, ok := compare(own); return ok && c == 0 })
+		return plain{name + ":" + literal, func(r record.Record) bool {
+			return slices.ContainsFunc(at(decoded(r), path, true, false), func(own any) bool { c, ok := compare(own); return ok && c == 0 })
 		}}
 	}
 	if literal == "true" {
 		operator = pick(c, "=", "!=")
 	}
-	return plain{name + " " + operator + " " + literal, func(r Record) bool {
-		own := at(r.decoded(), path, false, false)
+	return plain{name + " " + operator + " " + literal, func(r record.Record) bool {
+		own := at(decoded(r), path, false, false)
 		if len(own) == 0 {
 			return false
 		}
@@ -363,17 +371,17 @@ func (c chooser) metadataPattern(path []string, name string) plain {
 	}
 	switch c.IntN(3) {
 	case 0:
-		return plain{fmt.Sprintf("%s:%q", name, value), func(r Record) bool {
-			return slices.ContainsFunc(at(r.decoded(), path, true, false), such)
+		return plain{fmt.Sprintf("%s:%q", name, value), func(r record.Record) bool {
+			return slices.ContainsFunc(at(decoded(r), path, true, false), such)
 		}}
 	case 1:
-		return plain{fmt.Sprintf("%s != %q", name, value), func(r Record) bool {
-			own := at(r.decoded(), path, false, false)
+		return plain{fmt.Sprintf("%s != %q", name, value), func(r record.Record) bool {
+			own := at(decoded(r), path, false, false)
 			return len(own) > 0 && !such(own[0])
 		}}
 	}
-	return plain{fmt.Sprintf("%s = %q", name, value), func(r Record) bool {
-		own := at(r.decoded(), path, false, false)
+	return plain{fmt.Sprintf("%s = %q", name, value), func(r record.Record) bool {
+		own := at(decoded(r), path, false, false)
 		return len(own) > 0 && such(own[0])
 	}}
 }
@@ -441,9 +449,9 @@ func MustFilterStore(tb testing.TB, now func() time.Time) filterStore {
 }
 
 // MustSelect returns the ids that a filter lets through, sorted.
-func (s filterStore) MustSelect(tb testing.TB, text string, o lexical.SelectOptions) []string {
+func (s filterStore) MustSelect(tb testing.TB, text string, o selection.Options) []string {
 	tb.Helper()
-	f, err := compileFilter(text)
+	f, err := filter.Parse(text)
 	if err != nil {
 		tb.Fatal(err)
 	}
@@ -459,8 +467,8 @@ func (s filterStore) MustSelect(tb testing.TB, text string, o lexical.SelectOpti
 	return ids
 }
 
-func (s filterStore) selected(ctx context.Context, view kv.Snapshot, f filter, o lexical.SelectOptions) ([]string, error) {
-	bound, err := f.bind(ctx, view, filterScope)
+func (s filterStore) selected(ctx context.Context, view kv.Snapshot, f filter.Expression, o selection.Options) ([]string, error) {
+	bound, err := f.Bind(ctx, view, filterScope)
 	if err != nil {
 		return nil, err
 	}
@@ -468,7 +476,7 @@ func (s filterStore) selected(ctx context.Context, view kv.Snapshot, f filter, o
 	if err != nil {
 		return nil, err
 	}
-	selection, err := reader.Select(ctx, bound, o)
+	selection, err := selection.Select(ctx, reader, bound, o)
 	if err != nil {
 		return nil, err
 	}
@@ -481,16 +489,16 @@ func (s filterStore) selected(ctx context.Context, view kv.Snapshot, f filter, o
 
 // changed updates and supersedes some of the records, and returns all as they are
 // then, but for those that replaced others.
-func (s filterStore) changed(tb testing.TB, c chooser, records []Record) []Record {
+func (s filterStore) changed(tb testing.TB, c chooser, records []record.Record) []record.Record {
 	tb.Helper()
 	for range 40 {
 		r := records[c.IntN(len(records))]
-		if _, err := s.Update(tb.Context(), filterScope, Update{ID: r.ID, Fields: ImportanceField, Values: Record{Importance: pick(c, 0.25, 0.5)}}, ""); err != nil {
+		if _, err := s.Update(tb.Context(), filterScope, Update{ID: r.ID, Fields: ImportanceField, Values: record.Record{Importance: pick(c, 0.25, 0.5)}}, ""); err != nil {
 			tb.Fatal(err)
 		}
 	}
 	for i := range 10 {
-		newer := Record{ID: fmt.Sprintf("new%d", i), Text: "newer", Supersedes: records[i*7].ID}
+		newer := record.Record{ID: fmt.Sprintf("new%d", i), Text: "newer", Supersedes: records[i*7].ID}
 		if _, err := s.Save(tb.Context(), filterScope, newer, ""); err != nil {
 			tb.Fatal(err)
 		}
@@ -516,7 +524,7 @@ func TestFilterPrecedence(t *testing.T) {
 	now := time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
 	s := MustFilterStore(t, func() time.Time { return now })
 	for i := range 16 {
-		r := Record{ID: fmt.Sprintf("id%02d", i), Text: "common"}
+		r := record.Record{ID: fmt.Sprintf("id%02d", i), Text: "common"}
 		for bit, tag := range []string{"a", "b", "c", "d"} {
 			if i&(1<<bit) != 0 {
 				r.Tags = append(r.Tags, tag)
@@ -537,7 +545,7 @@ func TestFilterPrecedence(t *testing.T) {
 		"tags:(a OR b) tags:c":                 "(tags:a OR tags:b) AND tags:c",
 		"(tags:a tags:b) OR (tags:c   tags:d)": "(tags:a AND tags:b) OR (tags:c AND tags:d)",
 	} {
-		o := lexical.SelectOptions{Now: now.UnixMicro()}
+		o := selection.Options{Now: now.UnixMicro()}
 		if got, want := s.MustSelect(t, short, o), s.MustSelect(t, long, o); !slices.Equal(got, want) || len(want) == 0 {
 			t.Errorf("%s: %v, and %s: %v", short, got, long, want)
 		}
@@ -549,7 +557,7 @@ func TestFiltersAgreeWithPlainReading(t *testing.T) {
 	seed := rand.Uint64()
 	c := chooser{rand.New(rand.NewPCG(seed, 1))}
 	s := MustFilterStore(t, func() time.Time { return now })
-	var records []Record
+	var records []record.Record
 	for i := range 150 {
 		draft := c.record(i)
 		draft.ID = fmt.Sprintf("id%03d", i)
@@ -564,7 +572,7 @@ func TestFiltersAgreeWithPlainReading(t *testing.T) {
 	matched := 0
 	for range 900 {
 		p := c.tree(c.IntN(4))
-		if len(p.text) > MaxFilterBytes {
+		if len(p.text) > filter.MaxBytes {
 			continue
 		}
 		var want []string
@@ -573,7 +581,7 @@ func TestFiltersAgreeWithPlainReading(t *testing.T) {
 				want = append(want, r.ID)
 			}
 		}
-		got := s.MustSelect(t, p.text, lexical.SelectOptions{Now: now.UnixMicro(), Superseded: true})
+		got := s.MustSelect(t, p.text, selection.Options{Now: now.UnixMicro(), Superseded: true})
 		if !slices.Equal(got, want) {
 			t.Fatalf("seed %d: filter %s:\ngot  %v\nwant %v", seed, p.text, got, want)
 		}

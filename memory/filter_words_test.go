@@ -6,13 +6,15 @@ import (
 	"testing"
 
 	"github.com/loom-bridge/loom-bridge/memory"
+	"github.com/loom-bridge/loom-bridge/memory/filter"
 	"github.com/loom-bridge/loom-bridge/memory/kv/memkv"
+	"github.com/loom-bridge/loom-bridge/memory/record"
 )
 
 // In quotes every text is a text, and numbers beyond 64 bits compare exactly.
 func TestFilterTakesOddTextsAndLongNumbers(t *testing.T) {
 	r := MustRig(t, memkv.New(nil))
-	r.MustSave(t, memory.Record{Text: "apple", Metadata: []byte(`{"flag":"True","n":123456789012345678901234567890}`)})
+	r.MustSave(t, record.Record{Text: "apple", Metadata: []byte(`{"flag":"True","n":123456789012345678901234567890}`)})
 	for filter, want := range map[string]int{
 		`metadata.flag = "True"`:                        1,
 		`metadata.flag = "null"`:                        0,
@@ -30,7 +32,7 @@ func TestFilterTakesOddTextsAndLongNumbers(t *testing.T) {
 // a text that nothing holds; and a refusal says how the number is written.
 func TestFilterRefusesMisleadingWords(t *testing.T) {
 	r := MustRig(t, memkv.New(nil))
-	for filter, want := range map[string]string{
+	for text, want := range map[string]string{
 		`metadata.x = True`:                 "and True is none of these",
 		`metadata.x:None`:                   "and None is none of these",
 		`metadata.x = (a OR null)`:          "and null is none of these; what is null is not set",
@@ -38,9 +40,9 @@ func TestFilterRefusesMisleadingWords(t *testing.T) {
 		`metadata.n = 99999999999999999999`: "written with .0 behind it",
 		`metadata.n > -9999999999999999999`: "written with .0 behind it",
 	} {
-		_, err := r.Query(t.Context(), agent, memory.Query{Text: "apple", Filter: filter})
-		if !errors.Is(err, memory.ErrInvalidFilter) || !strings.Contains(err.Error(), want) {
-			t.Errorf("%s: %v", filter, err)
+		_, err := r.Query(t.Context(), agent, memory.Query{Text: "apple", Filter: text})
+		if !errors.Is(err, filter.ErrInvalid) || !strings.Contains(err.Error(), want) {
+			t.Errorf("%s: %v", text, err)
 		}
 	}
 }

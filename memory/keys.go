@@ -7,29 +7,11 @@ import (
 	"github.com/loom-bridge/loom-bridge/memory/kv"
 )
 
-// The tags of the records keyspace. Tag q holds answered requests; those of
-// vectors stand beside them, and the journal has j, l, p and x.
+// Tags of the records keyspace beside those of package record.
 const (
-	tagRecord  = 'r'
-	tagKey     = 'k'
-	tagVersion = 'h'
-	tagExpiry  = 't'
-	tagCounts  = 'c'
+	tagExpiry = 't'
+	tagCounts = 'c'
 )
-
-func recordKey(scope kv.Scope, id string) []byte { return scope.Key(tagRecord, []byte(id)) }
-
-// keyKey is where the id of the record with that key stands.
-func keyKey(scope kv.Scope, key string) []byte { return scope.Key(tagKey, []byte(key)) }
-
-// versionsOf is what the keys of a record's earlier versions begin with.
-func versionsOf(scope kv.Scope, id string) []byte {
-	return kv.AppendEscaped(scope.Key(tagVersion), id)
-}
-
-func versionKey(scope kv.Scope, id string, version int64) []byte {
-	return binary.BigEndian.AppendUint64(versionsOf(scope, id), uint64(version))
-}
 
 // expiryKey stands for a record that expires; the keys sort by the moment.
 func expiryKey(scope kv.Scope, at time.Time, id string) []byte {

@@ -13,6 +13,8 @@ import (
 	"github.com/loom-bridge/loom-bridge/memory/kv/kvtest"
 	"github.com/loom-bridge/loom-bridge/memory/kv/memkv"
 	"github.com/loom-bridge/loom-bridge/memory/lexical"
+	"github.com/loom-bridge/loom-bridge/memory/lexical/segment"
+	"github.com/loom-bridge/loom-bridge/memory/record"
 )
 
 // speak opens the store anew in another language.
@@ -27,19 +29,19 @@ func (r *rig) speak(l analysis.Language) {
 func MustFillFrench(tb testing.TB, r *rig) {
 	tb.Helper()
 	for i := range 8 {
-		r.MustSave(tb, memory.Record{ID: fmt.Sprint("note-", i), Text: fmt.Sprint("Note ", i, " sur le jardin"), SessionID: "s"})
+		r.MustSave(tb, record.Record{ID: fmt.Sprint("note-", i), Text: fmt.Sprint("Note ", i, " sur le jardin"), SessionID: "s"})
 	}
-	r.MustSave(tb, memory.Record{ID: "horses", Text: "Les chevaux étaient dans l'écurie", Author: "Zoé"})
-	r.MustSave(tb, memory.Record{ID: "bread", Text: "La boulangerie ouvre à six heures", SlidingTTL: 24 * time.Hour})
-	r.MustSave(tb, memory.Record{ID: "late", Text: "La boulangerie ouvre à neuf heures", Supersedes: "bread"})
+	r.MustSave(tb, record.Record{ID: "horses", Text: "Les chevaux étaient dans l'écurie", Author: "Zoé"})
+	r.MustSave(tb, record.Record{ID: "bread", Text: "La boulangerie ouvre à six heures", SlidingTTL: 24 * time.Hour})
+	r.MustSave(tb, record.Record{ID: "late", Text: "La boulangerie ouvre à neuf heures", Supersedes: "bread"})
 	r.MustPack(tb)
 	for _, text := range []string{"Le jardin est brûlé", "Le jardin refleurit"} {
-		u := memory.Update{ID: "note-3", Fields: memory.TextField, Values: memory.Record{Text: text}}
+		u := memory.Update{ID: "note-3", Fields: memory.TextField, Values: record.Record{Text: text}}
 		if _, err := r.Update(tb.Context(), agent, u, ""); err != nil {
 			tb.Fatal(err)
 		}
 	}
-	r.MustSave(tb, memory.Record{ID: "newest", Text: "Une dernière note"})
+	r.MustSave(tb, record.Record{ID: "newest", Text: "Une dernière note"})
 	for _, id := range []string{"note-5", "newest"} {
 		if _, err := r.Delete(tb.Context(), agent, memory.Deletion{ID: id}, ""); err != nil {
 			tb.Fatal(err)
@@ -68,7 +70,7 @@ func TestAnotherLanguage(t *testing.T) {
 	r.speak(analysis.French)
 	wantFrench(t, r)
 	r.MustCheck(t, agent)
-	saved := r.MustSave(t, memory.Record{Text: "Les journaux sont arrivés"})
+	saved := r.MustSave(t, record.Record{Text: "Les journaux sont arrivés"})
 	if hits := ids(r.MustQuery(t, memory.Query{Text: "journal", Mode: memory.Lexical})); len(hits) != 1 || hits[0] != saved.ID {
 		t.Errorf("found %q", hits)
 	}
@@ -89,7 +91,7 @@ func TestAnotherLanguage(t *testing.T) {
 func TestAnotherLanguageWhateverComesFirst(t *testing.T) {
 	for name, ask := range map[string]func(*rig) error{
 		"save": func(r *rig) error {
-			_, err := r.Save(t.Context(), agent, memory.Record{Text: "Un chat"}, "")
+			_, err := r.Save(t.Context(), agent, record.Record{Text: "Un chat"}, "")
 			return err
 		},
 		"check": func(r *rig) error { return r.Check(t.Context(), agent) },
@@ -172,7 +174,7 @@ func TestTwoLanguagesTakeTurns(t *testing.T) {
 	for i := range 4 {
 		wantFrench(t, french)
 		french.MustCheck(t, agent)
-		english.MustSave(t, memory.Record{ID: fmt.Sprint("cat-", i), Text: "The cats are asleep", Key: fmt.Sprint("key-", i)})
+		english.MustSave(t, record.Record{ID: fmt.Sprint("cat-", i), Text: "The cats are asleep", Key: fmt.Sprint("key-", i)})
 		if hits := ids(english.MustQuery(t, memory.Query{Text: "a sleeping cat", Mode: memory.Lexical})); len(hits) != min(i+1, memory.DefaultLimit) {
 			t.Errorf("turn %d: found %q", i, hits)
 		}
@@ -203,7 +205,7 @@ func TestLaterAnalysisIsReplaced(t *testing.T) {
 	defer writer.Close()
 	later := lexical.New(&lexical.Options{Analysis: "english/1000000"})
 	err := writer.Do(t.Context(), kv.Request{Refs: []kv.Ref{lexical.Ref(agent)}, Stage: func(ctx context.Context, tx *kv.Tx) error {
-		_, _, err := later.Apply(ctx, tx, agent, lexical.Change{Add: []lexical.Added{{Encoded: lexical.NewDocument("gone").Encode()}}})
+		_, _, err := later.Apply(ctx, tx, agent, lexical.Change{Add: []lexical.Added{{Encoded: segment.NewDocument("gone").Encode()}}})
 		return err
 	}})
 	if err != nil {
@@ -211,7 +213,7 @@ func TestLaterAnalysisIsReplaced(t *testing.T) {
 	}
 	r := MustRig(t, engine)
 	r.MustCheck(t, agent)
-	saved := r.MustSave(t, memory.Record{Text: "The cats are asleep"})
+	saved := r.MustSave(t, record.Record{Text: "The cats are asleep"})
 	if hits := ids(r.MustQuery(t, memory.Query{Text: "cat"})); len(hits) != 1 || hits[0] != saved.ID {
 		t.Errorf("found %q", hits)
 	}
@@ -220,8 +222,8 @@ func TestLaterAnalysisIsReplaced(t *testing.T) {
 func TestStoreInAnotherLanguage(t *testing.T) {
 	r := MustRig(t, memkv.New(nil))
 	r.speak(analysis.Russian)
-	want := r.MustSave(t, memory.Record{Text: "Мы говорили о красивых домах"})
-	r.MustSave(t, memory.Record{Text: "Поезд опоздал на час"})
+	want := r.MustSave(t, record.Record{Text: "Мы говорили о красивых домах"})
+	r.MustSave(t, record.Record{Text: "Поезд опоздал на час"})
 	if hits := ids(r.MustQuery(t, memory.Query{Text: "красивый дом", Mode: memory.Lexical})); len(hits) != 1 || hits[0] != want.ID {
 		t.Errorf("found %q", hits)
 	}

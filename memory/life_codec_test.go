@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/loom-bridge/loom-bridge/memory/kv"
+	"github.com/loom-bridge/loom-bridge/memory/record"
 )
 
 // TestLifeKeys holds the keys of versions, moments and the list of what expires.
@@ -18,7 +19,7 @@ func TestLifeKeys(t *testing.T) {
 		got  []byte
 		want string
 	}{
-		"version": {versionKey(scope, "id", 258), "7400756f00" + "68" + "69640001" + "0000000000000102"},
+		"version": {record.VersionKey(scope, "id", 258), "7400756f00" + "68" + "69640001" + "0000000000000102"},
 		"moment":  {expiryKey(scope, at, "id"), "7400756f00" + "74" + "0000000007270e07" + "6964"},
 		"entry":   {due{scope, spanOf(at)}.key(), "740079" + hex.EncodeToString([]byte("expiry")) + "00" + "65" + "00000002" + "75" + "6f"},
 		"counts":  {countsKey(scope), "7400756f00" + "63"},

@@ -13,18 +13,19 @@ import (
 
 	"github.com/loom-bridge/loom-bridge/memory"
 	"github.com/loom-bridge/loom-bridge/memory/analysis"
+	"github.com/loom-bridge/loom-bridge/memory/record"
 )
 
 // life is a plain memory of everything that became of records: a list in the
 // order of arrival, searched one by one.
 type life struct {
 	analyzer *analysis.Analyzer
-	records  []memory.Record
-	versions map[string][]memory.Record // earlier ones, the newest first
+	records  []record.Record
+	versions map[string][]record.Record // earlier ones, the newest first
 }
 
-func (l *life) find(id string) *memory.Record {
-	i := slices.IndexFunc(l.records, func(r memory.Record) bool { return r.ID == id })
+func (l *life) find(id string) *record.Record {
+	i := slices.IndexFunc(l.records, func(r record.Record) bool { return r.ID == id })
 	if i < 0 {
 		return nil
 	}
@@ -32,21 +33,21 @@ func (l *life) find(id string) *memory.Record {
 }
 
 func (l *life) forget(id string) {
-	l.records = slices.DeleteFunc(l.records, func(r memory.Record) bool { return r.ID == id })
+	l.records = slices.DeleteFunc(l.records, func(r record.Record) bool { return r.ID == id })
 	delete(l.versions, id)
 }
 
-func expired(r memory.Record, now time.Time) bool {
+func expired(r record.Record, now time.Time) bool {
 	return !r.ExpireTime.IsZero() && !r.ExpireTime.After(now)
 }
 
 // mayHit tells whether a query may find the record.
-func mayHit(r memory.Record, now time.Time) bool {
+func mayHit(r record.Record, now time.Time) bool {
 	return !expired(r, now) && r.SupersededBy == "" && !r.Archived
 }
 
 // sharing counts the records that share a word with a query and may be hits.
-func (l *life) sharing(query string, match func(memory.Record) bool, now time.Time) (n int) {
+func (l *life) sharing(query string, match func(record.Record) bool, now time.Time) (n int) {
 	asked := make(map[string]bool)
 	for term := range l.analyzer.Terms(query) {
 		asked[term] = true
@@ -72,8 +73,8 @@ type liver struct {
 }
 
 // draft makes a record up.
-func (p *liver) draft() memory.Record {
-	r := memory.Record{
+func (p *liver) draft() record.Record {
+	r := record.Record{
 		Text:     p.words(1 + p.rng.IntN(12)),
 		Metadata: json.RawMessage(fmt.Sprintf(`{"n":%d}`, p.rng.IntN(4))),
 	}
@@ -107,7 +108,7 @@ func (p *liver) save(t *testing.T) {
 }
 
 // any returns one of the records, expired or not; nil when there is none.
-func (p *liver) any() *memory.Record {
+func (p *liver) any() *record.Record {
 	if len(p.life.records) == 0 {
 		return nil
 	}
@@ -115,7 +116,7 @@ func (p *liver) any() *memory.Record {
 }
 
 // note takes a saved record into the model.
-func (p *liver) note(saved memory.Record) {
+func (p *liver) note(saved record.Record) {
 	if old := p.life.find(saved.Supersedes); old != nil {
 		old.SupersededBy, old.SupersededTime = saved.ID, p.clock.Now()
 	}
@@ -123,7 +124,7 @@ func (p *liver) note(saved memory.Record) {
 }
 
 func (p *liver) batch(t *testing.T) {
-	drafts := make([]memory.Record, 1+p.rng.IntN(12))
+	drafts := make([]record.Record, 1+p.rng.IntN(12))
 	number := p.rng.Uint32()
 	for i := range drafts {
 		drafts[i] = p.draft()
@@ -161,7 +162,7 @@ func (p *liver) update(t *testing.T) {
 		t.Fatalf("update %+v: %v", u, err)
 	}
 	*r = updated
-	p.life.versions[r.ID] = append([]memory.Record{before}, p.life.versions[r.ID]...)
+	p.life.versions[r.ID] = append([]record.Record{before}, p.life.versions[r.ID]...)
 }
 
 func (p *liver) delete(t *testing.T) {
@@ -196,20 +197,20 @@ func (p *liver) sweep(t *testing.T) {
 // meaning is a filter and what it means.
 type meaning struct {
 	filter string
-	match  func(memory.Record) bool
+	match  func(record.Record) bool
 }
 
 func (p *liver) filter() meaning {
 	tag, number := fmt.Sprint("t", p.rng.IntN(4)), p.rng.IntN(5)
-	tagged := func(r memory.Record) bool { return slices.Contains(r.Tags, tag) }
-	numbered := func(r memory.Record) bool { return string(r.Metadata) == fmt.Sprintf(`{"n":%d}`, number) }
+	tagged := func(r record.Record) bool { return slices.Contains(r.Tags, tag) }
+	numbered := func(r record.Record) bool { return string(r.Metadata) == fmt.Sprintf(`{"n":%d}`, number) }
 	filters := []meaning{
-		{"", func(memory.Record) bool { return true }},
+		{"", func(record.Record) bool { return true }},
 		{"tags:" + tag, tagged},
 		{fmt.Sprintf("metadata.n = %d", number), numbered},
-		{fmt.Sprintf("tags:%s AND metadata.n = %d", tag, number), func(r memory.Record) bool { return tagged(r) && numbered(r) }},
-		{fmt.Sprintf("tags:%s OR NOT metadata.n = %d", tag, number), func(r memory.Record) bool { return tagged(r) || !numbered(r) }},
-		{`author = "Ann"`, func(r memory.Record) bool { return r.Author == "Ann" }},
+		{fmt.Sprintf("tags:%s AND metadata.n = %d", tag, number), func(r record.Record) bool { return tagged(r) && numbered(r) }},
+		{fmt.Sprintf("tags:%s OR NOT metadata.n = %d", tag, number), func(r record.Record) bool { return tagged(r) || !numbered(r) }},
+		{`author = "Ann"`, func(r record.Record) bool { return r.Author == "Ann" }},
 	}
 	return filters[p.rng.IntN(len(filters))]
 }
@@ -275,7 +276,7 @@ func testLifeAgreesWithModel(t *testing.T, r *rig) {
 	t.Logf("seed %d", seed)
 	p := &liver{
 		player: player{rig: r, rng: rand.New(rand.NewPCG(seed, 0))},
-		life:   &life{analyzer: analysis.New(nil), versions: make(map[string][]memory.Record)},
+		life:   &life{analyzer: analysis.New(nil), versions: make(map[string][]record.Record)},
 	}
 	moves := []struct {
 		weight int

@@ -4,13 +4,15 @@ import (
 	"context"
 	"crypto/sha256"
 	"encoding/base64"
-	"fmt"
 	"slices"
 
+	"github.com/loom-bridge/loom-bridge/memory/filter"
 	"github.com/loom-bridge/loom-bridge/memory/kv"
 	"github.com/loom-bridge/loom-bridge/memory/kv/invalid"
 	"github.com/loom-bridge/loom-bridge/memory/kv/wire"
 	"github.com/loom-bridge/loom-bridge/memory/lexical"
+	"github.com/loom-bridge/loom-bridge/memory/lexical/selection"
+	"github.com/loom-bridge/loom-bridge/memory/record"
 )
 
 // Limits and defaults of a listing.
@@ -47,7 +49,7 @@ type Listing struct {
 // Page is a part of a listing.
 type Page struct {
 	// Records are in the order asked for.
-	Records []Record
+	Records []record.Record
 	// NextPageToken gets the next page; empty when there is none.
 	NextPageToken string
 }
@@ -57,7 +59,7 @@ type Page struct {
 // somebody turns the pages comes on a later one.
 //
 // Errors: *invalid.Error, also for a page token that belongs to another listing;
-// *FilterError.
+// *filter.Error.
 func (s *Store) List(ctx context.Context, scope kv.Scope, l Listing) (Page, error) {
 	if err := s.begin(scope); err != nil {
 		return Page{}, err
@@ -72,10 +74,10 @@ func (s *Store) List(ctx context.Context, scope kv.Scope, l Listing) (Page, erro
 	if l.PageSize == 0 {
 		l.PageSize = DefaultPageSize
 	}
-	if len(l.Filter) > MaxFilterBytes {
-		return Page{}, tooLong("filter", len(l.Filter), MaxFilterBytes)
+	if len(l.Filter) > filter.MaxBytes {
+		return Page{}, record.TooLong("filter", len(l.Filter), filter.MaxBytes)
 	}
-	filter, err := compileFilter(l.Filter)
+	filter, err := filter.Parse(l.Filter)
 	if err != nil {
 		return Page{}, err
 	}
@@ -102,7 +104,7 @@ func (s *Store) List(ctx context.Context, scope kv.Scope, l Listing) (Page, erro
 type listing struct {
 	Listing
 	scope  kv.Scope
-	filter filter
+	filter filter.Expression
 	tiers  uint8
 	after  uint32 // place of the last record of the page before; 0: none
 }
@@ -110,10 +112,10 @@ type listing struct {
 // tierBits checks tiers and returns the index's form of them.
 func tierBits(tiers []int) (bits uint8, err error) {
 	for _, tier := range tiers {
-		if tier < 1 || tier > LongTerm {
-			return 0, invalid.Field(ErrInvalid, "tiers", "holds %d, which is not from 1 to %d", tier, LongTerm)
+		if tier < 1 || tier > record.LongTerm {
+			return 0, invalid.Field(ErrInvalid, "tiers", "holds %d, which is not from 1 to %d", tier, record.LongTerm)
 		}
-		bits |= lexical.TierBit(tier)
+		bits |= selection.TierBit(tier)
 	}
 	return bits, nil
 }
@@ -123,11 +125,11 @@ func (s *Store) list(ctx context.Context, view kv.Snapshot, l listing) (Page, er
 	if err != nil {
 		return Page{}, err
 	}
-	conditions, err := l.filter.bind(ctx, view, l.scope)
+	conditions, err := l.filter.Bind(ctx, view, l.scope)
 	if err != nil {
 		return Page{}, err
 	}
-	selection, err := reader.Select(ctx, conditions, lexical.SelectOptions{
+	selection, err := selection.Select(ctx, reader, conditions, selection.Options{
 		Now: s.now().UnixMicro(), Tiers: l.tiers, Archived: true, Superseded: true, Quarantined: true,
 	})
 	if err != nil {
@@ -147,8 +149,8 @@ func (s *Store) list(ctx context.Context, view kv.Snapshot, l listing) (Page, er
 	return page, err
 }
 
-func pointers(records []Record) []*Record {
-	all := make([]*Record, len(records))
+func pointers(records []record.Record) []*record.Record {
+	all := make([]*record.Record, len(records))
 	for i := range records {
 		all[i] = &records[i]
 	}
@@ -160,7 +162,7 @@ type placed struct{ place, ordinal uint32 }
 
 // choose returns the documents of the page, in order, and whether others
 // follow.
-func (l listing) choose(reader *lexical.Reader, selection *lexical.Selection) (page []placed, more bool) {
+func (l listing) choose(reader *lexical.Reader, selection *selection.Selection) (page []placed, more bool) {
 	for ordinal := range selection.All() {
 		if p := (placed{reader.Place(ordinal), ordinal}); l.follows(p.place) {
 			page = append(page, p)
@@ -210,7 +212,7 @@ func (s *Store) readPage(ctx context.Context, view kv.Snapshot, l listing, reade
 }
 
 // readPlaced reads the records of documents.
-func readPlaced(ctx context.Context, view kv.Snapshot, scope kv.Scope, reader *lexical.Reader, chunk []placed) ([]Record, error) {
+func readPlaced(ctx context.Context, view kv.Snapshot, scope kv.Scope, reader *lexical.Reader, chunk []placed) ([]record.Record, error) {
 	ordinals := make([]uint32, len(chunk))
 	for i, p := range chunk {
 		ordinals[i] = p.ordinal
@@ -219,24 +221,15 @@ func readPlaced(ctx context.Context, view kv.Snapshot, scope kv.Scope, reader *l
 	if err != nil {
 		return nil, err
 	}
-	keys := make([][]byte, len(ids))
-	for i, id := range ids {
-		keys[i] = recordKey(scope, id)
-	}
-	values, err := view.Get(ctx, kv.Records, keys...)
-	if err != nil {
-		return nil, err
-	}
-	records := make([]Record, len(values))
-	for i, value := range values {
-		if value == nil {
-			return nil, fmt.Errorf("%w: the index names record %q, which is not there", ErrDamaged, ids[i])
+	records := make([]record.Record, len(ids))
+	err = record.Each(ctx, view, record.Keys(scope, ids), func(i int, r *record.Record, _ int) error {
+		if r == nil {
+			return record.Missing(ids[i])
 		}
-		if records[i], err = decodeRecord(value); err != nil {
-			return nil, err
-		}
-	}
-	return records, nil
+		records[i] = *r
+		return nil
+	})
+	return records, err
 }
 
 // The fields of a page token.
@@ -284,7 +277,9 @@ func (l Listing) digest(scope kv.Scope) []byte {
 	bits, _ := tierBits(l.Tiers) // checked before
 	b := wire.AppendText(nil, 1, scope.AppendPrefix(nil))
 	b = wire.AppendText(b, 2, l.Filter)
-	b = wire.AppendUint(b, 3, bit(l.NewestFirst))
+	if l.NewestFirst {
+		b = wire.AppendUint(b, 3, 1)
+	}
 	sum := sha256.Sum256(wire.AppendUint(b, 4, uint64(bits)))
 	const enough = 12 // bytes: it guards against mistakes, not against malice
 	return sum[:enough]

@@ -9,8 +9,10 @@ import (
 	"time"
 
 	"github.com/loom-bridge/loom-bridge/memory"
+	"github.com/loom-bridge/loom-bridge/memory/filter"
 	"github.com/loom-bridge/loom-bridge/memory/kv"
 	"github.com/loom-bridge/loom-bridge/memory/kv/invalid"
+	"github.com/loom-bridge/loom-bridge/memory/record"
 )
 
 // MustList turns all pages and returns the ids.
@@ -39,16 +41,16 @@ func testList(t *testing.T, r *rig) {
 	for i := range 23 {
 		// Ids sort another way than they came.
 		id := fmt.Sprintf("id-%02d", (i*7)%23)
-		r.MustSave(t, memory.Record{ID: id, Text: "note", Tags: []string{fmt.Sprint("mod", i%2)}})
+		r.MustSave(t, record.Record{ID: id, Text: "note", Tags: []string{fmt.Sprint("mod", i%2)}})
 		if want = append(want, id); i%2 == 0 {
 			even = append(even, id)
 		}
 	}
-	r.MustSave(t, memory.Record{ID: "short", Text: "gone soon", TTL: time.Second})
-	r.MustSave(t, memory.Record{ID: "tier 2", Text: "another tier", Tier: 2})
+	r.MustSave(t, record.Record{ID: "short", Text: "gone soon", TTL: time.Second})
+	r.MustSave(t, record.Record{ID: "tier 2", Text: "another tier", Tier: 2})
 	r.clock.Set(start.Add(time.Second))
 	r.MustUpdate(t, text(want[4], "changed, and where it was"))
-	r.MustUpdate(t, memory.Update{ID: want[8], Fields: memory.ArchivedField, Values: memory.Record{Archived: true}})
+	r.MustUpdate(t, memory.Update{ID: want[8], Fields: memory.ArchivedField, Values: record.Record{Archived: true}})
 	reversed := slices.Clone(want)
 	slices.Reverse(reversed)
 	for range 2 { // from the tail, then packed
@@ -82,7 +84,7 @@ func testListWhileChanging(t *testing.T, r *rig) {
 	}
 	r.MustUpdate(t, text(first.Records[0].ID, "changed"))
 	r.MustDelete(t, first.Records[2].ID)
-	late := r.MustSave(t, memory.Record{Text: "late"})
+	late := r.MustSave(t, record.Record{Text: "late"})
 	rest, err := r.List(t.Context(), agent, memory.Listing{PageSize: 10, PageToken: first.NextPageToken})
 	if err != nil || len(rest.Records) != 4 || rest.Records[3].ID != late.ID {
 		t.Errorf("%d on the second page, %v", len(rest.Records), err)
@@ -92,7 +94,7 @@ func testListWhileChanging(t *testing.T, r *rig) {
 func testListPages(t *testing.T, r *rig) {
 	for range 3 {
 		for range 8 {
-			r.MustSave(t, memory.Record{Text: strings.Repeat("long ", 50<<10)})
+			r.MustSave(t, record.Record{Text: strings.Repeat("long ", 50<<10)})
 		}
 	}
 	if all, pages := r.MustList(t, memory.Listing{}); len(all) != 24 || pages < 6 {
@@ -106,7 +108,7 @@ func testListPages(t *testing.T, r *rig) {
 		"page_size":  {PageSize: memory.MaxPageSize + 1},
 		"tiers":      {Tiers: []int{5}},
 		"page_token": {PageToken: "?"},
-		"filter":     {Filter: strings.Repeat("x", memory.MaxFilterBytes+1)},
+		"filter":     {Filter: strings.Repeat("x", filter.MaxBytes+1)},
 	} {
 		var bad *invalid.Error
 		if _, err := r.List(t.Context(), agent, l); !errors.As(err, &bad) || bad.Field != name {
@@ -125,7 +127,7 @@ func testListPages(t *testing.T, r *rig) {
 	if _, err := r.List(t.Context(), other, memory.Listing{PageToken: page.NextPageToken}); !errors.Is(err, memory.ErrInvalid) {
 		t.Errorf("token of another scope: %v", err)
 	}
-	if _, err := r.List(t.Context(), agent, memory.Listing{Filter: "nonsense = 1"}); !errors.Is(err, memory.ErrInvalidFilter) {
+	if _, err := r.List(t.Context(), agent, memory.Listing{Filter: "nonsense = 1"}); !errors.Is(err, filter.ErrInvalid) {
 		t.Errorf("bad filter: %v", err)
 	}
 }

@@ -12,6 +12,7 @@ import (
 	"github.com/loom-bridge/loom-bridge/memory/kv"
 	"github.com/loom-bridge/loom-bridge/memory/kv/kvtest"
 	"github.com/loom-bridge/loom-bridge/memory/kv/memkv"
+	"github.com/loom-bridge/loom-bridge/memory/record"
 )
 
 // slowly runs do on an engine whose reads take so long that no snapshot lives to see
@@ -33,7 +34,7 @@ func TestCheckReadsForLongerThanASnapshotLives(t *testing.T) {
 		engine := kvtest.Faulty(memkv.New(nil), kvtest.Plan{})
 		r := MustRig(t, engine)
 		for n := range 20 {
-			r.MustSave(t, memory.Record{Text: fmt.Sprintf("note %d about green tea", n), Key: fmt.Sprint("note-", n)})
+			r.MustSave(t, record.Record{Text: fmt.Sprintf("note %d about green tea", n), Key: fmt.Sprint("note-", n)})
 		}
 		check := func() error { return r.Check(t.Context(), agent) }
 		if err := slowly(t, engine, check); err != nil {
@@ -46,7 +47,7 @@ func TestCheckReadsForLongerThanASnapshotLives(t *testing.T) {
 			defer close(stopped)
 			for n := 0; ctx.Err() == nil; n++ {
 				time.Sleep(time.Second)
-				r.MustSave(t, memory.Record{Text: fmt.Sprintf("note %d about coffee", n)})
+				r.MustSave(t, record.Record{Text: fmt.Sprintf("note %d about coffee", n)})
 			}
 		}()
 		if err := slowly(t, engine, check); !errors.Is(err, memory.ErrChanging) && err != nil {

@@ -14,13 +14,14 @@ import (
 
 	"github.com/loom-bridge/loom-bridge/memory"
 	"github.com/loom-bridge/loom-bridge/memory/analysis"
+	"github.com/loom-bridge/loom-bridge/memory/record"
 )
 
 // model is a plain memory: a list of records, ranked one by one by the recipe
 // that the index follows.
 type model struct {
 	analyzer *analysis.Analyzer
-	records  []memory.Record
+	records  []record.Record
 }
 
 // scored is a record with its rank.
@@ -170,7 +171,7 @@ func (m *model) rank(text string) []float64 {
 }
 
 // weigh adds what does not come from words.
-func (m *model) weigh(text string, r memory.Record, rank, length float64) float64 {
+func (m *model) weigh(text string, r record.Record, rank, length float64) float64 {
 	if rank == 0 {
 		return -1
 	}
@@ -190,7 +191,7 @@ func (m *model) weigh(text string, r memory.Record, rank, length float64) float6
 func (m *model) named(text string) (name string) {
 	text = " " + strings.ToLower(strings.ReplaceAll(text, "'", " ")) + " "
 	for _, author := range []string{"Ann", "Bob Banana"} {
-		known := slices.ContainsFunc(m.records, func(r memory.Record) bool { return r.Author == author })
+		known := slices.ContainsFunc(m.records, func(r record.Record) bool { return r.Author == author })
 		if known && strings.Contains(text, " "+strings.ToLower(author)+" ") {
 			if name != "" {
 				return ""
@@ -201,10 +202,10 @@ func (m *model) named(text string) (name string) {
 	return name
 }
 
-func asks(r memory.Record) bool { return strings.HasSuffix(strings.TrimSpace(r.Text), "?") }
+func asks(r record.Record) bool { return strings.HasSuffix(strings.TrimSpace(r.Text), "?") }
 
 // search ranks all live records that match, best first, and counts candidates.
-func (m *model) search(query string, match func(memory.Record) bool, now time.Time) (found []scored, candidates int) {
+func (m *model) search(query string, match func(record.Record) bool, now time.Time) (found []scored, candidates int) {
 	for i, rank := range m.rank(query) {
 		r := m.records[i]
 		if rank == -1 {
@@ -242,7 +243,7 @@ func (p *player) words(n int) string {
 }
 
 func (p *player) save(t *testing.T) {
-	r := memory.Record{
+	r := record.Record{
 		Text:     p.words(1 + p.rng.IntN(12)),
 		Metadata: json.RawMessage(fmt.Sprintf(`{"n":%d}`, p.rng.IntN(4))),
 	}
@@ -283,15 +284,15 @@ func (p *player) query(t *testing.T) {
 	tag, number := fmt.Sprint("t", p.rng.IntN(4)), p.rng.IntN(5)
 	filters := []struct {
 		filter string
-		match  func(memory.Record) bool
+		match  func(record.Record) bool
 	}{
-		{"", func(memory.Record) bool { return true }},
-		{"tags:" + tag, func(r memory.Record) bool { return slices.Contains(r.Tags, tag) }},
-		{fmt.Sprintf("metadata.n = %d", number), func(r memory.Record) bool { return string(r.Metadata) == fmt.Sprintf(`{"n":%d}`, number) }},
-		{fmt.Sprintf("tags:%s AND metadata.n = %d", tag, number), func(r memory.Record) bool {
+		{"", func(record.Record) bool { return true }},
+		{"tags:" + tag, func(r record.Record) bool { return slices.Contains(r.Tags, tag) }},
+		{fmt.Sprintf("metadata.n = %d", number), func(r record.Record) bool { return string(r.Metadata) == fmt.Sprintf(`{"n":%d}`, number) }},
+		{fmt.Sprintf("tags:%s AND metadata.n = %d", tag, number), func(r record.Record) bool {
 			return slices.Contains(r.Tags, tag) && string(r.Metadata) == fmt.Sprintf(`{"n":%d}`, number)
 		}},
-		{`author = "Ann"`, func(r memory.Record) bool { return r.Author == "Ann" }},
+		{`author = "Ann"`, func(r record.Record) bool { return r.Author == "Ann" }},
 	}
 	f := filters[p.rng.IntN(len(filters))]
 	limit := 1 + p.rng.IntN(20)

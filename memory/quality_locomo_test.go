@@ -13,6 +13,7 @@ import (
 
 	"github.com/loom-bridge/loom-bridge/memory"
 	"github.com/loom-bridge/loom-bridge/memory/kv"
+	"github.com/loom-bridge/loom-bridge/memory/record"
 )
 
 // locomoSample is a long conversation of two people with questions about it.
@@ -135,7 +136,7 @@ func MustSaveLocomo(tb testing.TB, store *memory.Store, sample locomoSample) (sc
 				text += "\n" + turn.Caption
 			}
 			ids[turn.ID] = true
-			record := memory.Record{ID: turn.ID, Text: text, Author: turn.Speaker, SessionID: session, EventTime: at}
+			record := record.Record{ID: turn.ID, Text: text, Author: turn.Speaker, SessionID: session, EventTime: at}
 			if _, err := store.Save(tb.Context(), scope, record, ""); err != nil {
 				tb.Fatal(err)
 			}

@@ -10,6 +10,7 @@ import (
 	"testing"
 
 	"github.com/loom-bridge/loom-bridge/memory"
+	"github.com/loom-bridge/loom-bridge/memory/record"
 )
 
 // vaswaniDepth is how many hits of a query are judged.
@@ -76,9 +77,9 @@ func precision(found []string, relevant map[string]bool) (average, gain float64)
 func TestVaswani(t *testing.T) {
 	store := MustStore(t)
 	for batch := range slices.Chunk(MustReadVaswani(t, "doc-text.trec", vaswaniDocument), memory.MaxBatchRecords) {
-		records := make([]memory.Record, len(batch))
+		records := make([]record.Record, len(batch))
 		for i, document := range batch {
-			records[i] = memory.Record{ID: document[0], Text: document[1]}
+			records[i] = record.Record{ID: document[0], Text: document[1]}
 		}
 		if _, err := store.SaveBatch(t.Context(), agent, records, ""); err != nil {
 			t.Fatal(err)

@@ -4,6 +4,7 @@ import (
 	"time"
 
 	"github.com/loom-bridge/loom-bridge/memory/kv"
+	"github.com/loom-bridge/loom-bridge/memory/record"
 )
 
 // Limits and defaults of a query.
@@ -46,7 +47,7 @@ type Query struct {
 	Text string
 	// Limit is how many hits at most. Default DefaultLimit, at most MaxLimit.
 	Limit int
-	// Filter narrows the search before anything is ranked; see FilterLanguage.
+	// Filter narrows the search before anything is ranked; see filter.Expression.
 	// Empty: no filter.
 	Filter string
 	// Mode is which signals to use. Default Hybrid.
@@ -86,7 +87,7 @@ type Query struct {
 type Hit struct {
 	// Scope is where the record was found.
 	Scope  kv.Scope
-	Record Record
+	Record record.Record
 	// Score is from 0 to 1: how sure the search is that the record says
 	// something of what was asked. Scores can be compared between queries.
 	Score float64

@@ -13,6 +13,7 @@ import (
 	"github.com/loom-bridge/loom-bridge/memory"
 	"github.com/loom-bridge/loom-bridge/memory/kv"
 	"github.com/loom-bridge/loom-bridge/memory/kv/rockskv"
+	"github.com/loom-bridge/loom-bridge/memory/record"
 )
 
 // MustConversation returns a store with a long conversation of two people: n
@@ -28,14 +29,14 @@ func MustConversation(tb testing.TB, n int) *memory.Store {
 		_ = writer.Close()
 	})
 	p := newProse(7)
-	var batch []memory.Record
+	var batch []record.Record
 	for i := range n {
 		session := i / turnsPerSession
 		text := p.text(60 + p.rng.IntN(100))
 		if i%5 == 0 {
 			text += "?"
 		}
-		batch = append(batch, memory.Record{
+		batch = append(batch, record.Record{
 			Text: text, Author: []string{"Caroline", "Melanie"}[i%2], SessionID: fmt.Sprint("session ", session),
 			EventTime: time.Date(2023, 1, 1+session, 12, 0, 0, 0, time.UTC),
 		})

@@ -14,11 +14,12 @@ import (
 	"github.com/loom-bridge/loom-bridge/memory"
 	"github.com/loom-bridge/loom-bridge/memory/kv"
 	"github.com/loom-bridge/loom-bridge/memory/kv/invalid"
+	"github.com/loom-bridge/loom-bridge/memory/record"
 )
 
 func testQueryRanks(t *testing.T, r *rig) {
 	r.fill(t, 5)
-	for _, record := range []memory.Record{
+	for _, record := range []record.Record{
 		{ID: "both", Text: "The bitcoin price analysis is ready"},
 		{ID: "one", Text: "Bitcoin is a currency"},
 		{ID: "often", Text: "Bitcoin, bitcoin and bitcoin prices"},
@@ -53,7 +54,7 @@ func testQueryRanks(t *testing.T, r *rig) {
 	}
 
 	// Equal scores: newest first.
-	twins := []string{r.MustSave(t, memory.Record{Text: "zebra twin"}).ID, r.MustSave(t, memory.Record{Text: "zebra twin"}).ID}
+	twins := []string{r.MustSave(t, record.Record{Text: "zebra twin"}).ID, r.MustSave(t, record.Record{Text: "zebra twin"}).ID}
 	slices.Reverse(twins)
 	mustEqual(t, "twins", twins, ids(r.MustQuery(t, memory.Query{Text: "zebra"})))
 }
@@ -88,7 +89,7 @@ func testQueryLimits(t *testing.T, r *rig) {
 }
 
 func testQueryWordsOnly(t *testing.T, r *rig) {
-	r.MustSave(t, memory.Record{ID: "a", Text: "Bitcoin closed at 45,000", Embedding: []float32{1, 0}, EmbeddingSpace: "test/2"})
+	r.MustSave(t, record.Record{ID: "a", Text: "Bitcoin closed at 45,000", Embedding: []float32{1, 0}, EmbeddingSpace: "test/2"})
 	result := r.MustQuery(t, memory.Query{Text: "bitcoin"})
 	mustEqual(t, "hybrid", []string{"a"}, ids(result))
 	mustEqual(t, "degraded", []string{"no embedder, words only"}, result.Receipt.Degraded)
@@ -111,12 +112,12 @@ func testQueryWordsOnly(t *testing.T, r *rig) {
 func testQueryReceipt(t *testing.T, r *rig) {
 	empty := r.MustQuery(t, memory.Query{Text: "apple"})
 	mustEqual(t, "empty scope", memory.Receipt{Degraded: []string{"no embedder, words only"}, Empty: memory.NothingStored}, empty.Receipt)
-	old := r.MustSave(t, memory.Record{Text: "apple tree", Tags: []string{"in"}})
-	r.MustSave(t, memory.Record{Text: "apple pie", Tags: []string{"in"}, Supersedes: old.ID})
-	r.MustSave(t, memory.Record{Text: "apple juice", Tags: []string{"in"}, TTL: time.Second})
-	r.MustSave(t, memory.Record{Text: "apple sauce"})
-	r.MustSave(t, memory.Record{Text: "An apple a day keeps the doctor away, they say in many places where people eat fruit", Tags: []string{"in"}})
-	r.MustSave(t, memory.Record{Text: "pear", Tags: []string{"in"}})
+	old := r.MustSave(t, record.Record{Text: "apple tree", Tags: []string{"in"}})
+	r.MustSave(t, record.Record{Text: "apple pie", Tags: []string{"in"}, Supersedes: old.ID})
+	r.MustSave(t, record.Record{Text: "apple juice", Tags: []string{"in"}, TTL: time.Second})
+	r.MustSave(t, record.Record{Text: "apple sauce"})
+	r.MustSave(t, record.Record{Text: "An apple a day keeps the doctor away, they say in many places where people eat fruit", Tags: []string{"in"}})
+	r.MustSave(t, record.Record{Text: "pear", Tags: []string{"in"}})
 	r.clock.Set(start.Add(time.Second))
 	all := r.MustQuery(t, memory.Query{Text: "apple pie", Filter: `tags:"in"`})
 	if len(all.Hits) != 2 {
@@ -143,7 +144,7 @@ func testLanguages(t *testing.T, r *rig) {
 		"ru": "Москва — столица России", "de": "Die Straße ist schön", "code": "call getUserName in src/app.py of v1.2.3",
 	}
 	for id, text := range texts {
-		r.MustSave(t, memory.Record{ID: id, Text: text})
+		r.MustSave(t, record.Record{ID: id, Text: text})
 	}
 	for query, want := range map[string]string{
 		"比特币": "zh", "東京": "ja", "한국어": "ko", "столица": "ru", "STRASSE": "de",
@@ -159,7 +160,7 @@ func testReadYourWrites(t *testing.T, r *rig) {
 		wg.Go(func() {
 			for i := range 25 {
 				word := fmt.Sprintf("unique%dx%d", g, i)
-				saved, err := r.Save(t.Context(), agent, memory.Record{Text: "a note with " + word}, "")
+				saved, err := r.Save(t.Context(), agent, record.Record{Text: "a note with " + word}, "")
 				if err != nil {
 					t.Error(err)
 					return
@@ -186,7 +187,7 @@ func testScopes(t *testing.T, r *rig) {
 	}
 	for i, scope := range scopes {
 		for n := range 5 {
-			if _, err := r.Save(t.Context(), scope, memory.Record{ID: fmt.Sprint("id", n), Key: fmt.Sprint("key", n), Text: fmt.Sprintf("canary%d note", i)}, "req"+fmt.Sprint(n)); err != nil {
+			if _, err := r.Save(t.Context(), scope, record.Record{ID: fmt.Sprint("id", n), Key: fmt.Sprint("key", n), Text: fmt.Sprintf("canary%d note", i)}, "req"+fmt.Sprint(n)); err != nil {
 				t.Fatal(err)
 			}
 		}
@@ -228,7 +229,7 @@ func testHostileMetadata(t *testing.T, r *rig) {
 		strings.Repeat(`{"a":`, 31) + `{"b":1}` + strings.Repeat("}", 31),
 		`{"deep":` + strings.Repeat("[", 31) + strings.Repeat("]", 31) + `}`,
 	} {
-		r.MustSave(t, memory.Record{ID: fmt.Sprint(i), Text: "hostile", Metadata: json.RawMessage(metadata)})
+		r.MustSave(t, record.Record{ID: fmt.Sprint(i), Text: "hostile", Metadata: json.RawMessage(metadata)})
 	}
 	for filter, want := range map[string]string{
 		`metadata.4999 = 4999`:                           "0",
@@ -246,11 +247,11 @@ func testHostileMetadata(t *testing.T, r *rig) {
 func testLongTexts(t *testing.T, r *rig) {
 	for i := range 5 {
 		var text strings.Builder
-		for n := 0; text.Len() < memory.MaxTextBytes-20; n++ {
+		for n := 0; text.Len() < record.MaxTextBytes-20; n++ {
 			fmt.Fprintf(&text, "w%x ", (i*7919+n)*2654435761%(1<<32))
 		}
 		fmt.Fprintf(&text, "needle%d", i)
-		r.MustSave(t, memory.Record{ID: fmt.Sprint(i), Text: text.String()})
+		r.MustSave(t, record.Record{ID: fmt.Sprint(i), Text: text.String()})
 	}
 	for i := range 5 {
 		mustEqual(t, "needle", []string{fmt.Sprint(i)}, ids(r.MustQuery(t, memory.Query{Text: fmt.Sprint("needle", i)})))
@@ -264,7 +265,7 @@ func testClosed(t *testing.T, r *rig) {
 	if err := r.Store.Close(); err != nil {
 		t.Errorf("second close: %v", err)
 	}
-	if _, err := r.Save(t.Context(), agent, memory.Record{Text: "x"}, ""); !errors.Is(err, memory.ErrClosed) {
+	if _, err := r.Save(t.Context(), agent, record.Record{Text: "x"}, ""); !errors.Is(err, memory.ErrClosed) {
 		t.Errorf("save: %v", err)
 	}
 	if _, err := r.Query(t.Context(), agent, memory.Query{Text: "x"}); !errors.Is(err, memory.ErrClosed) {

@@ -10,6 +10,8 @@ import (
 
 	"github.com/loom-bridge/loom-bridge/memory/kv"
 	"github.com/loom-bridge/loom-bridge/memory/lexical"
+	"github.com/loom-bridge/loom-bridge/memory/lexical/segment"
+	"github.com/loom-bridge/loom-bridge/memory/record"
 )
 
 // rebuildReads is how many records a rebuilding reads at once.
@@ -93,40 +95,38 @@ func (b *rebuilding) documents(ctx context.Context, view kv.Reader, after uint32
 func (b *rebuilding) order(ctx context.Context, view kv.Reader) ([]uint32, error) {
 	b.ids = make(map[uint32]string)
 	var order []uint32
-	for r, err := range records(ctx, view, b.scope) {
+	for r, err := range record.All(ctx, view, b.scope) {
 		if err != nil {
 			return nil, err
 		}
-		if id, ok := b.ids[r.ordinal]; ok {
+		if id, ok := b.ids[r.Document.Ordinal]; ok {
 			return nil, fmt.Errorf("%w: records %q and %q have the same ordinal", ErrDamaged, id, r.ID)
 		}
-		b.ids[r.ordinal] = r.ID
-		order = append(order, r.ordinal)
+		b.ids[r.Document.Ordinal] = r.ID
+		order = append(order, r.Document.Ordinal)
 	}
 	slices.Sort(order)
 	return order, nil
 }
 
 // read returns records by their ordinals, in that order.
-func (b *rebuilding) read(ctx context.Context, from getter, ordinals []uint32) ([]Record, error) {
+func (b *rebuilding) read(ctx context.Context, from kv.Getter, ordinals []uint32) ([]record.Record, error) {
 	keys := make([][]byte, len(ordinals))
 	for i, o := range ordinals {
-		keys[i] = recordKey(b.scope, b.ids[o])
+		keys[i] = record.Key(b.scope, b.ids[o])
 	}
-	values, err := from.Get(ctx, kv.Records, keys...)
+	all := make([]record.Record, len(ordinals))
+	err := record.Each(ctx, from, keys, func(i int, r *record.Record, _ int) error {
+		if r == nil {
+			return record.Missing(b.ids[ordinals[i]])
+		}
+		all[i] = *r
+		return nil
+	})
 	if err != nil {
 		return nil, err
 	}
-	all := make([]Record, len(values))
-	for i, value := range values {
-		if value == nil {
-			return nil, fmt.Errorf("%w: record %q is gone", ErrDamaged, b.ids[ordinals[i]])
-		}
-		if all[i], err = decodeRecord(value); err != nil {
-			return nil, err
-		}
-	}
-	slices.SortFunc(all, func(x, y Record) int { return cmp.Compare(x.ordinal, y.ordinal) })
+	slices.SortFunc(all, func(x, y record.Record) int { return cmp.Compare(x.Document.Ordinal, y.Document.Ordinal) })
 	return all, nil
 }
 
@@ -151,21 +151,21 @@ func (b *rebuilding) stage(ctx context.Context, tx *kv.Tx, ordinals []uint32) er
 }
 
 // document returns what the index should know of a stored record.
-func (s *Store) document(ctx context.Context, view getter, scope kv.Scope, r Record) (lexical.Numbered, error) {
-	values, err := metadataValues(r.Metadata)
+func (s *Store) document(ctx context.Context, view kv.Getter, scope kv.Scope, r record.Record) (lexical.Numbered, error) {
+	values, err := record.MetadataTerms(r.Metadata)
 	if err != nil {
 		return lexical.Numbered{}, fmt.Errorf("%w: record %q: %w", ErrDamaged, r.ID, err)
 	}
-	d := lexical.NewDocument(r.ID)
+	d := segment.NewDocument(r.ID)
 	s.describe(d, r, values)
 	if r.Supersedes != "" {
-		old, ok, err := readRecord(ctx, view, scope, r.Supersedes)
+		old, ok, err := record.Read(ctx, view, scope, r.Supersedes)
 		if err != nil {
 			return lexical.Numbered{}, err
 		}
 		if ok {
-			d.Supersede(r.names(old))
+			d.Supersede(names(&r, old))
 		}
 	}
-	return lexical.Numbered{Ordinal: r.ordinal, Document: d}, nil
+	return lexical.Numbered{Ordinal: r.Document.Ordinal, Document: d}, nil
 }

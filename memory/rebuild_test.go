@@ -14,6 +14,7 @@ import (
 	"github.com/loom-bridge/loom-bridge/memory/kv/kvtest"
 	"github.com/loom-bridge/loom-bridge/memory/kv/memkv"
 	"github.com/loom-bridge/loom-bridge/memory/lexical"
+	"github.com/loom-bridge/loom-bridge/memory/record"
 )
 
 // MustLoadGeneration1 puts what version 0.1 left on disk into an engine: 13
@@ -88,7 +89,7 @@ func TestGeneration1IsRebuilt(t *testing.T) {
 		"query": func(tb testing.TB, r *rig) { wantGeneration1(tb, r) },
 		"check": func(tb testing.TB, r *rig) { r.MustCheck(tb, agent) },
 		"save": func(tb testing.TB, r *rig) {
-			r.MustSave(tb, memory.Record{ID: "new", Text: "The tea is out of stock", Supersedes: "rec-03"})
+			r.MustSave(tb, record.Record{ID: "new", Text: "The tea is out of stock", Supersedes: "rec-03"})
 		},
 		"stats": func(tb testing.TB, r *rig) {
 			if s, err := r.Stats(tb.Context(), agent); err != nil || s.Records != 13 {
@@ -106,7 +107,7 @@ func TestGeneration1IsRebuilt(t *testing.T) {
 			if name != "save" {
 				wantGeneration1(t, r)
 			}
-			saved := r.MustSave(t, memory.Record{Text: "A zebra crossed the road"})
+			saved := r.MustSave(t, record.Record{Text: "A zebra crossed the road"})
 			if hits := ids(r.MustQuery(t, memory.Query{Text: "zebra"})); len(hits) != 1 || hits[0] != saved.ID {
 				t.Errorf("found %q", hits)
 			}
@@ -159,7 +160,7 @@ func TestManyMeetGeneration1(t *testing.T) {
 				wantGeneration1(t, r)
 				return
 			}
-			if _, err := r.Save(t.Context(), agent, memory.Record{Text: "Another walrus"}, ""); err != nil {
+			if _, err := r.Save(t.Context(), agent, record.Record{Text: "Another walrus"}, ""); err != nil {
 				t.Error(err)
 			}
 		})

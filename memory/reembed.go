@@ -5,6 +5,7 @@ import (
 	"fmt"
 
 	"github.com/loom-bridge/loom-bridge/memory/kv"
+	"github.com/loom-bridge/loom-bridge/memory/record"
 	"github.com/loom-bridge/loom-bridge/memory/vector"
 )
 
@@ -72,7 +73,7 @@ func (r *reembedding) all(ctx context.Context) error {
 
 // count sets the total; records that come later have it raised.
 func (r *reembedding) count(ctx context.Context) error {
-	for _, err := range r.engine.Scan(ctx, kv.Records, kv.Prefix(r.scope.Key(tagRecord))) {
+	for _, err := range r.engine.Scan(ctx, kv.Records, kv.Prefix(r.scope.Key(record.Tag))) {
 		if err != nil {
 			return err
 		}
@@ -82,10 +83,10 @@ func (r *reembedding) count(ctx context.Context) error {
 }
 
 // embed gives vectors to those of the records that have none in the space.
-func (r *reembedding) embed(ctx context.Context, records []Record) error {
+func (r *reembedding) embed(ctx context.Context, records []record.Record) error {
 	ordinals := make([]uint32, len(records))
-	for i, record := range records {
-		ordinals[i] = record.ordinal
+	for i, r := range records {
+		ordinals[i] = r.Document.Ordinal
 	}
 	have, err := r.index.Vectors(ctx, r.engine, r.scope, r.space, ordinals)
 	if err != nil {
@@ -95,7 +96,7 @@ func (r *reembedding) embed(ctx context.Context, records []Record) error {
 	missing := make([]waiting, 0, len(records))
 	for i, record := range records {
 		if have[i] == nil {
-			texts, missing = append(texts, record.embeddedText()), append(missing, waiting{record.ordinal, record.ID})
+			texts, missing = append(texts, embeddedText(&record)), append(missing, waiting{record.Document.Ordinal, record.ID})
 		}
 	}
 	if len(missing) == 0 {
@@ -119,11 +120,11 @@ func (r *reembedding) storeNew(ctx context.Context, marks []waiting, vectors [][
 			if vectors[i] == nil {
 				continue
 			}
-			record, ok, err := readRecord(ctx, tx, r.scope, mark.id)
+			current, ok, err := record.Read(ctx, tx, r.scope, mark.id)
 			if err != nil {
 				return err
 			}
-			if !ok || record.ordinal != mark.ordinal {
+			if !ok || current.Document.Ordinal != mark.ordinal {
 				continue
 			}
 			if err := r.index.Add(ctx, tx, r.scope, r.space, mark.ordinal, vectors[i]); err != nil {
@@ -158,22 +159,22 @@ func (r *reembedding) dropOthers(ctx context.Context) error {
 
 // recordBatches yields the records of a scope in the order of their ids, so many
 // at once, each batch from a view of its own.
-func recordBatches(ctx context.Context, engine kv.Engine, scope kv.Scope, size int) func(yield func([]Record, error) bool) {
-	return func(yield func([]Record, error) bool) {
-		all := kv.Prefix(scope.Key(tagRecord))
+func recordBatches(ctx context.Context, engine kv.Engine, scope kv.Scope, size int) func(yield func([]record.Record, error) bool) {
+	return func(yield func([]record.Record, error) bool) {
+		all := kv.Prefix(scope.Key(record.Tag))
 		all.Limit = size
 		for {
-			var records []Record
+			var records []record.Record
 			for pair, err := range engine.Scan(ctx, kv.Records, all) {
-				var record Record
+				var r record.Record
 				if err == nil {
-					record, err = decodeRecord(pair.Value)
+					r, err = record.Decode(pair.Value)
 				}
 				if err != nil {
 					yield(nil, err)
 					return
 				}
-				records = append(records, record)
+				records = append(records, r)
 				all.Start = append(pair.Key, 0)
 			}
 			if len(records) == 0 || !yield(records, nil) {

@@ -10,6 +10,7 @@ import (
 	"github.com/loom-bridge/loom-bridge/memory/kv"
 	"github.com/loom-bridge/loom-bridge/memory/kv/memkv"
 	"github.com/loom-bridge/loom-bridge/memory/kv/wire"
+	"github.com/loom-bridge/loom-bridge/memory/record"
 )
 
 // lateSaver saves a record right after the engine was asked for the head of a
@@ -77,13 +78,13 @@ func TestReembedKeepsAVectorSavedMeanwhile(t *testing.T) {
 	s := memory.New(engine, writer, &memory.Options{Embedder: constant{}, SweepEvery: -1})
 	defer writer.Close()
 	defer s.Close()
-	if _, err := s.Save(ctx, scope, memory.Record{Text: "one", Embedding: []float32{1, 2}, EmbeddingSpace: "old"}, ""); err != nil {
+	if _, err := s.Save(ctx, scope, record.Record{Text: "one", Embedding: []float32{1, 2}, EmbeddingSpace: "old"}, ""); err != nil {
 		t.Fatal(err)
 	}
-	var saved memory.Record
+	var saved record.Record
 	engine.save = func() {
 		var err error
-		if saved, err = s.Save(ctx, scope, memory.Record{Text: "two", Embedding: []float32{3, 4}, EmbeddingSpace: "old"}, ""); err != nil {
+		if saved, err = s.Save(ctx, scope, record.Record{Text: "two", Embedding: []float32{3, 4}, EmbeddingSpace: "old"}, ""); err != nil {
 			t.Error(err)
 		}
 	}
@@ -127,7 +128,7 @@ func TestReembedBesideSaves(t *testing.T) {
 	for n := range savers {
 		saving.Go(func() {
 			for range each {
-				r, err := s.Save(t.Context(), scope, memory.Record{Text: "a text", Embedding: []float32{1, 2}, EmbeddingSpace: "old"}, "")
+				r, err := s.Save(t.Context(), scope, record.Record{Text: "a text", Embedding: []float32{1, 2}, EmbeddingSpace: "old"}, "")
 				if err != nil {
 					t.Error(err)
 					return

@@ -11,7 +11,11 @@ import (
 	"github.com/loom-bridge/loom-bridge/memory/kv"
 	"github.com/loom-bridge/loom-bridge/memory/kv/invalid"
 	"github.com/loom-bridge/loom-bridge/memory/kv/wire"
+	"github.com/loom-bridge/loom-bridge/memory/record"
 )
+
+// MaxRequestIDBytes bounds a request id.
+const MaxRequestIDBytes = 128
 
 // Save stores a record and returns it as stored, with its id and times. When
 // it returns, the record, its index entries and the sync are done, and every
@@ -25,27 +29,27 @@ import (
 // over to the record that replaces it; *NotFoundError for a record that it
 // supersedes or derives from; *OwnedError for one that another agent saved and this
 // one supersedes. After any of them nothing has changed.
-func (s *Store) Save(ctx context.Context, scope kv.Scope, r Record, requestID string) (Record, error) {
+func (s *Store) Save(ctx context.Context, scope kv.Scope, r record.Record, requestID string) (record.Record, error) {
 	save, err := s.StageSave(scope, r, requestID)
 	if err != nil {
-		return Record{}, err
+		return record.Record{}, err
 	}
 	save.actor = actorOf(ctx)
 	if err := save.commit(ctx, "memory: save"); err != nil {
-		return Record{}, err
+		return record.Record{}, err
 	}
 	return save.records[0], nil
 }
 
 // StageSave prepares a commit of the caller's to do what Save does.
-func (s *Store) StageSave(scope kv.Scope, r Record, requestID string) (*Staging, error) {
+func (s *Store) StageSave(scope kv.Scope, r record.Record, requestID string) (*Staging, error) {
 	if err := s.begin(scope); err != nil {
 		return nil, err
 	}
 	if err := checkRequestID(requestID); err != nil {
 		return nil, err
 	}
-	save := &saving{scope: scope, requestID: requestID, now: cutTime(s.now()), drafts: make([]draft, 1)}
+	save := &saving{scope: scope, requestID: requestID, now: record.StoredTime(s.now()), drafts: make([]draft, 1)}
 	if err := save.drafts[0].check(r, save.now); err != nil {
 		return nil, err
 	}
@@ -75,7 +79,7 @@ type saving struct {
 
 // draft is a record to be saved.
 type draft struct {
-	record   Record
+	record   record.Record
 	ttl      time.Duration
 	givenID  bool
 	metadata []string // its terms
@@ -84,20 +88,20 @@ type draft struct {
 
 // check checks a record that is to be saved and sets its defaults, all that
 // needs neither an id nor a turn.
-func (d *draft) check(r Record, now time.Time) error {
-	if err := checkRecord(r); err != nil {
+func (d *draft) check(r record.Record, now time.Time) error {
+	if err := record.Check(r); err != nil {
 		return err
 	}
-	values, err := metadataValues(r.Metadata)
+	values, err := record.MetadataTerms(r.Metadata)
 	if err != nil {
 		return err
 	}
-	r = normalize(r)
+	r = record.Normalize(r)
 	d.ttl, r.TTL = r.TTL, 0
 	d.record, d.givenID, d.metadata = r, r.ID != "", values
 	d.record.CreateTime = now
-	if span := cutSpan(max(d.ttl, r.SlidingTTL)); span > 0 {
-		d.record.ExpireTime = cutTime(now.Add(span))
+	if span := record.StoredSpan(max(d.ttl, r.SlidingTTL)); span > 0 {
+		d.record.ExpireTime = record.StoredTime(now.Add(span))
 	}
 	return nil
 }
@@ -113,7 +117,7 @@ func (d *draft) content(dst []byte) []byte {
 	if !d.givenID {
 		r.ID = ""
 	}
-	return wire.AppendInt(append(dst, encodeWhole(r)...), fieldTTL, int64(d.ttl))
+	return wire.AppendInt(append(dst, record.EncodeWhole(r)...), fieldTTL, int64(d.ttl))
 }
 
 func (s *saving) expires() bool {
@@ -136,50 +140,6 @@ func (s *Store) complete(save *saving) (err error) {
 	return nil
 }
 
-// normalize sets the defaults and drops what is not the caller's to say.
-func normalize(r Record) Record {
-	r.EventTime, r.CreateTime, r.ExpireTime = cutTime(r.EventTime), time.Time{}, cutTime(r.ExpireTime)
-	r.SupersededBy, r.SupersededTime, r.Version, r.UpdateTime, r.SavedBy = "", time.Time{}, 1, time.Time{}, ""
-	r.ordinal, r.place, r.marked = 0, 0, false
-	r.SlidingTTL = cutSpan(r.SlidingTTL)
-	if r.Kind == "" {
-		r.Kind = DefaultKind
-	}
-	if r.Origin == 0 {
-		r.Origin = OriginAgent
-	}
-	if r.Tier == 0 {
-		r.Tier = LongTerm
-	}
-	r.Metadata = slices.Clone(r.Metadata)
-	r.Tags = sortedTags(r.Tags)
-	r.DerivedFrom = slices.Clone(r.DerivedFrom)
-	r.Embedding = slices.Clone(r.Embedding)
-	return r
-}
-
-func sortedTags(tags []string) []string {
-	tags = slices.Clone(tags)
-	slices.Sort(tags)
-	return slices.Compact(tags)
-}
-
-// cutTime cuts a time to microseconds; an unset one stays so.
-func cutTime(t time.Time) time.Time {
-	if t.IsZero() {
-		return t
-	}
-	return t.UTC().Truncate(time.Microsecond)
-}
-
-// cutSpan cuts a span to microseconds, but not to nothing.
-func cutSpan(d time.Duration) time.Duration {
-	if d <= 0 {
-		return 0
-	}
-	return max(d.Truncate(time.Microsecond), time.Microsecond)
-}
-
 // stage is the save's part of a commit.
 func (s *saving) stage(ctx context.Context, e *edit) error {
 	ref := recordsRef(s.scope)
@@ -195,7 +155,7 @@ func (s *saving) stage(ctx context.Context, e *edit) error {
 	if err != nil {
 		return err
 	}
-	e.result = make([]Record, len(s.drafts))
+	e.result = make([]record.Record, len(s.drafts))
 	for i := range s.drafts {
 		if err := s.add(ctx, e, free, i); err != nil {
 			return s.blame(i, err)
@@ -248,19 +208,19 @@ func (s *saving) add(ctx context.Context, e *edit, free map[string]bool, i int) 
 }
 
 // answer keeps what the store added to the records.
-func (s *saving) answer(saved []Record) []byte {
+func (s *saving) answer(saved []record.Record) []byte {
 	if !s.batch {
-		return encodeAnswer(saved[0])
+		return record.EncodeAnswer(saved[0])
 	}
 	var b []byte
 	for _, r := range saved {
-		b = wire.AppendItem(b, answerItem, encodeAnswer(r))
+		b = wire.AppendItem(b, record.AnswerItem, record.EncodeAnswer(r))
 	}
 	return b
 }
 
 // replay returns the records as they were answered the first time.
-func (s *saving) replay(answer []byte) ([]Record, error) {
+func (s *saving) replay(answer []byte) ([]record.Record, error) {
 	answers := [][]byte{answer}
 	if s.batch {
 		answers = answers[:0]
@@ -268,7 +228,7 @@ func (s *saving) replay(answer []byte) ([]Record, error) {
 			if err != nil {
 				return nil, fmt.Errorf("%w: kept answer: %w", ErrDamaged, err)
 			}
-			if f.Number == answerItem {
+			if f.Number == record.AnswerItem {
 				answers = append(answers, f.Bytes)
 			}
 		}
@@ -276,12 +236,14 @@ func (s *saving) replay(answer []byte) ([]Record, error) {
 	if len(answers) != len(s.drafts) {
 		return nil, fmt.Errorf("%w: kept answer for %d of %d records", ErrDamaged, len(answers), len(s.drafts))
 	}
-	saved := make([]Record, len(s.drafts))
+	saved := make([]record.Record, len(s.drafts))
 	for i, d := range s.drafts {
 		var err error
-		if saved[i], err = d.record.withAnswer(answers[i]); err != nil {
+		if saved[i], err = d.record.WithAnswer(answers[i]); err != nil {
 			return nil, err
 		}
 	}
 	return saved, nil
 }
+
+func checkRequestID(id string) error { return record.CheckName("request_id", id, MaxRequestIDBytes) }

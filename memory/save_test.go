@@ -17,12 +17,13 @@ import (
 	"github.com/loom-bridge/loom-bridge/memory/kv"
 	"github.com/loom-bridge/loom-bridge/memory/kv/invalid"
 	"github.com/loom-bridge/loom-bridge/memory/kv/memkv"
+	"github.com/loom-bridge/loom-bridge/memory/record"
 )
 
 // F05
 func testSaveAndGet(t *testing.T, r *rig) {
-	source := r.MustSave(t, memory.Record{ID: "source 1", Text: "Where it came from"})
-	given := memory.Record{
+	source := r.MustSave(t, record.Record{ID: "source 1", Text: "Where it came from"})
+	given := record.Record{
 		ID:             "fact-1",
 		Text:           "Bitcoin closed at 45,000",
 		Key:            "btc.close",
@@ -35,7 +36,7 @@ func testSaveAndGet(t *testing.T, r *rig) {
 		Tags:           []string{"market", "btc", "market"},
 		Importance:     0.75,
 		DerivedFrom:    []string{source.ID},
-		Origin:         memory.OriginTool,
+		Origin:         record.OriginTool,
 		Embedding:      []float32{0.25, -1, 3e30},
 		EmbeddingSpace: "test/3",
 	}
@@ -44,7 +45,7 @@ func testSaveAndGet(t *testing.T, r *rig) {
 	want.ExpireTime = start.Add(time.Hour)
 	want.CreateTime = start
 	want.Tags = []string{"btc", "market"}
-	want.Tier = memory.LongTerm
+	want.Tier = record.LongTerm
 	want.Version = 1
 	mustEqual(t, "saved", want, r.MustSave(t, given))
 	got, err := r.Get(t.Context(), agent, "fact-1")
@@ -59,13 +60,13 @@ func testSaveAndGet(t *testing.T, r *rig) {
 }
 
 func testDefaults(t *testing.T, r *rig) {
-	first := r.MustSave(t, memory.Record{Text: "one"})
-	second := r.MustSave(t, memory.Record{Text: "two", TTL: time.Minute, CreateTime: start.Add(-time.Hour), SupersededBy: "me", Version: 7})
+	first := r.MustSave(t, record.Record{Text: "one"})
+	second := r.MustSave(t, record.Record{Text: "two", TTL: time.Minute, CreateTime: start.Add(-time.Hour), SupersededBy: "me", Version: 7})
 	if first.ID == "" || first.ID >= second.ID {
 		t.Errorf("ids %q and %q are not in the order of time", first.ID, second.ID)
 	}
-	want := memory.Record{
-		ID: second.ID, Text: "two", Kind: "fact", Origin: memory.OriginAgent, Tier: 4,
+	want := record.Record{
+		ID: second.ID, Text: "two", Kind: "fact", Origin: record.OriginAgent, Tier: 4,
 		CreateTime: start, ExpireTime: start.Add(time.Minute), Version: 1,
 	}
 	mustEqual(t, "saved", want, second)
@@ -79,50 +80,50 @@ func testInvalidRecords(t *testing.T, r *rig) {
 	deep := strings.Repeat(`{"a":`, 33) + "1" + strings.Repeat("}", 33)
 	tests := []struct {
 		field  string
-		record memory.Record
+		record record.Record
 	}{
-		{"text", memory.Record{}},
-		{"text", memory.Record{Text: long(memory.MaxTextBytes + 1)}},
-		{"text", memory.Record{Text: "a\xffb"}},
-		{"id", memory.Record{Text: "t", ID: long(memory.MaxIDBytes + 1)}},
-		{"id", memory.Record{Text: "t", ID: "a\x00b"}},
-		{"id", memory.Record{Text: "t", ID: "a\nb"}},
-		{"key", memory.Record{Text: "t", Key: long(memory.MaxKeyBytes + 1)}},
-		{"key", memory.Record{Text: "t", Key: "a\x00"}},
-		{"kind", memory.Record{Text: "t", Kind: long(memory.MaxKindBytes + 1)}},
-		{"session_id", memory.Record{Text: "t", SessionID: long(memory.MaxSessionBytes + 1)}},
-		{"author", memory.Record{Text: "t", Author: "\xff"}},
-		{"tags", memory.Record{Text: "t", Tags: many(memory.MaxTags+1, "t")}},
-		{"tags", memory.Record{Text: "t", Tags: []string{""}}},
-		{"tags", memory.Record{Text: "t", Tags: []string{long(memory.MaxTagBytes + 1)}}},
-		{"ttl", memory.Record{Text: "t", TTL: -1}},
-		{"ttl", memory.Record{Text: "t", TTL: 1, ExpireTime: start.Add(time.Hour)}},
-		{"expire_time", memory.Record{Text: "t", ExpireTime: start}},
-		{"expire_time", memory.Record{Text: "t", ExpireTime: time.Date(10000, 1, 1, 0, 0, 0, 0, time.UTC)}},
-		{"event_time", memory.Record{Text: "t", EventTime: time.Date(-5, 1, 1, 0, 0, 0, 0, time.UTC)}},
-		{"ttl", memory.Record{Text: "t", TTL: memory.MaxTTL + 1}},
-		{"sliding_ttl", memory.Record{Text: "t", SlidingTTL: -1}},
-		{"sliding_ttl", memory.Record{Text: "t", SlidingTTL: 1, TTL: 1}},
-		{"sliding_ttl", memory.Record{Text: "t", SlidingTTL: 1, ExpireTime: start.Add(time.Hour)}},
-		{"tier", memory.Record{Text: "t", Tier: -1}},
-		{"tier", memory.Record{Text: "t", Tier: 5}},
-		{"importance", memory.Record{Text: "t", Importance: 1.01}},
-		{"importance", memory.Record{Text: "t", Importance: math.NaN()}},
-		{"origin", memory.Record{Text: "t", Origin: 5}},
-		{"embedding", memory.Record{Text: "t", Embedding: make([]float32, memory.MaxEmbedding+1), EmbeddingSpace: "s"}},
-		{"embedding", memory.Record{Text: "t", Embedding: []float32{float32(math.Inf(1))}, EmbeddingSpace: "s"}},
-		{"embedding", memory.Record{Text: "t", EmbeddingSpace: "s"}},
-		{"embedding_space", memory.Record{Text: "t", Embedding: []float32{1}}},
-		{"embedding_space", memory.Record{Text: "t", Embedding: []float32{1}, EmbeddingSpace: long(memory.MaxEmbeddingSpaceBytes + 1)}},
-		{"supersedes", memory.Record{Text: "t", Supersedes: "a\x00"}},
-		{"derived_from", memory.Record{Text: "t", DerivedFrom: []string{""}}},
-		{"derived_from", memory.Record{Text: "t", DerivedFrom: many(memory.MaxDerivedFrom+1, "x")}},
-		{"metadata", memory.Record{Text: "t", Metadata: json.RawMessage(`[]`)}},
-		{"metadata", memory.Record{Text: "t", Metadata: json.RawMessage(`{"a":}`)}},
-		{"metadata", memory.Record{Text: "t", Metadata: json.RawMessage(`  `)}},
-		{"metadata", memory.Record{Text: "t", Metadata: json.RawMessage("{\"a\":\"\xff\"}")}},
-		{"metadata", memory.Record{Text: "t", Metadata: json.RawMessage(deep)}},
-		{"metadata", memory.Record{Text: "t", Metadata: json.RawMessage(`{"a":"` + long(memory.MaxMetadataBytes) + `"}`)}},
+		{"text", record.Record{}},
+		{"text", record.Record{Text: long(record.MaxTextBytes + 1)}},
+		{"text", record.Record{Text: "a\xffb"}},
+		{"id", record.Record{Text: "t", ID: long(record.MaxIDBytes + 1)}},
+		{"id", record.Record{Text: "t", ID: "a\x00b"}},
+		{"id", record.Record{Text: "t", ID: "a\nb"}},
+		{"key", record.Record{Text: "t", Key: long(record.MaxKeyBytes + 1)}},
+		{"key", record.Record{Text: "t", Key: "a\x00"}},
+		{"kind", record.Record{Text: "t", Kind: long(record.MaxKindBytes + 1)}},
+		{"session_id", record.Record{Text: "t", SessionID: long(record.MaxSessionBytes + 1)}},
+		{"author", record.Record{Text: "t", Author: "\xff"}},
+		{"tags", record.Record{Text: "t", Tags: many(record.MaxTags+1, "t")}},
+		{"tags", record.Record{Text: "t", Tags: []string{""}}},
+		{"tags", record.Record{Text: "t", Tags: []string{long(record.MaxTagBytes + 1)}}},
+		{"ttl", record.Record{Text: "t", TTL: -1}},
+		{"ttl", record.Record{Text: "t", TTL: 1, ExpireTime: start.Add(time.Hour)}},
+		{"expire_time", record.Record{Text: "t", ExpireTime: start}},
+		{"expire_time", record.Record{Text: "t", ExpireTime: time.Date(10000, 1, 1, 0, 0, 0, 0, time.UTC)}},
+		{"event_time", record.Record{Text: "t", EventTime: time.Date(-5, 1, 1, 0, 0, 0, 0, time.UTC)}},
+		{"ttl", record.Record{Text: "t", TTL: record.MaxTTL + 1}},
+		{"sliding_ttl", record.Record{Text: "t", SlidingTTL: -1}},
+		{"sliding_ttl", record.Record{Text: "t", SlidingTTL: 1, TTL: 1}},
+		{"sliding_ttl", record.Record{Text: "t", SlidingTTL: 1, ExpireTime: start.Add(time.Hour)}},
+		{"tier", record.Record{Text: "t", Tier: -1}},
+		{"tier", record.Record{Text: "t", Tier: 5}},
+		{"importance", record.Record{Text: "t", Importance: 1.01}},
+		{"importance", record.Record{Text: "t", Importance: math.NaN()}},
+		{"origin", record.Record{Text: "t", Origin: 5}},
+		{"embedding", record.Record{Text: "t", Embedding: make([]float32, record.MaxEmbedding+1), EmbeddingSpace: "s"}},
+		{"embedding", record.Record{Text: "t", Embedding: []float32{float32(math.Inf(1))}, EmbeddingSpace: "s"}},
+		{"embedding", record.Record{Text: "t", EmbeddingSpace: "s"}},
+		{"embedding_space", record.Record{Text: "t", Embedding: []float32{1}}},
+		{"embedding_space", record.Record{Text: "t", Embedding: []float32{1}, EmbeddingSpace: long(record.MaxEmbeddingSpaceBytes + 1)}},
+		{"supersedes", record.Record{Text: "t", Supersedes: "a\x00"}},
+		{"derived_from", record.Record{Text: "t", DerivedFrom: []string{""}}},
+		{"derived_from", record.Record{Text: "t", DerivedFrom: many(record.MaxDerivedFrom+1, "x")}},
+		{"metadata", record.Record{Text: "t", Metadata: json.RawMessage(`[]`)}},
+		{"metadata", record.Record{Text: "t", Metadata: json.RawMessage(`{"a":}`)}},
+		{"metadata", record.Record{Text: "t", Metadata: json.RawMessage(`  `)}},
+		{"metadata", record.Record{Text: "t", Metadata: json.RawMessage("{\"a\":\"\xff\"}")}},
+		{"metadata", record.Record{Text: "t", Metadata: json.RawMessage(deep)}},
+		{"metadata", record.Record{Text: "t", Metadata: json.RawMessage(`{"a":"` + long(record.MaxMetadataBytes) + `"}`)}},
 	}
 	for _, tt := range tests {
 		_, err := r.Save(t.Context(), agent, tt.record, "")
@@ -131,10 +132,10 @@ func testInvalidRecords(t *testing.T, r *rig) {
 			t.Errorf("want an invalid %s, got %v", tt.field, err)
 		}
 	}
-	if _, err := r.Save(t.Context(), agent, memory.Record{Text: "t"}, long(memory.MaxRequestIDBytes+1)); !errors.Is(err, memory.ErrInvalid) {
+	if _, err := r.Save(t.Context(), agent, record.Record{Text: "t"}, long(memory.MaxRequestIDBytes+1)); !errors.Is(err, memory.ErrInvalid) {
 		t.Errorf("long request id: got %v", err)
 	}
-	if _, err := r.Save(t.Context(), kv.Scope{}, memory.Record{Text: "t"}, ""); !errors.Is(err, kv.ErrBadScope) {
+	if _, err := r.Save(t.Context(), kv.Scope{}, record.Record{Text: "t"}, ""); !errors.Is(err, kv.ErrBadScope) {
 		t.Errorf("no scope: got %v", err)
 	}
 	stats, err := r.Stats(t.Context(), agent)
@@ -145,8 +146,8 @@ func testInvalidRecords(t *testing.T, r *rig) {
 }
 
 func testTakenNames(t *testing.T, r *rig) {
-	a := r.MustSave(t, memory.Record{ID: "a", Key: "k", Text: "first", TTL: time.Hour})
-	wantTaken := func(field string, record memory.Record) {
+	a := r.MustSave(t, record.Record{ID: "a", Key: "k", Text: "first", TTL: time.Hour})
+	wantTaken := func(field string, record record.Record) {
 		t.Helper()
 		_, err := r.Save(t.Context(), agent, record, "")
 		var exists *memory.ExistsError
@@ -154,23 +155,23 @@ func testTakenNames(t *testing.T, r *rig) {
 			t.Errorf("want a taken %s, got %v", field, err)
 		}
 	}
-	wantTaken("id", memory.Record{ID: "a", Text: "second"})
-	wantTaken("key", memory.Record{Key: "k", Text: "second"})
+	wantTaken("id", record.Record{ID: "a", Text: "second"})
+	wantTaken("key", record.Record{Key: "k", Text: "second"})
 
 	// The names of an expired record are free.
 	r.clock.Set(start.Add(time.Hour))
-	b := r.MustSave(t, memory.Record{Key: "k", Text: "second"})
+	b := r.MustSave(t, record.Record{Key: "k", Text: "second"})
 	if got, err := r.GetByKey(t.Context(), agent, "k"); err != nil || got.ID != b.ID {
 		t.Errorf("key after it was taken over: %q, %v", got.ID, err)
 	}
-	r.MustSave(t, memory.Record{ID: "a", Text: "third"})
+	r.MustSave(t, record.Record{ID: "a", Text: "third"})
 	mustEqual(t, "record with the id", "third", r.MustGet(t, "a").Text)
 }
 
 func testSupersede(t *testing.T, r *rig) {
-	old := r.MustSave(t, memory.Record{Key: "city", Text: "Ann lives in Paris"})
+	old := r.MustSave(t, record.Record{Key: "city", Text: "Ann lives in Paris"})
 	r.fill(t, 7)
-	with := r.MustSave(t, memory.Record{Key: "city", Text: "Ann lives in Oslo", Supersedes: old.ID})
+	with := r.MustSave(t, record.Record{Key: "city", Text: "Ann lives in Oslo", Supersedes: old.ID})
 	result := r.MustQuery(t, memory.Query{Text: "Where does Ann live? Paris or Oslo?"})
 	mustEqual(t, "found", []string{with.ID}, ids(result))
 	if result.Receipt.Superseded != 1 {
@@ -184,17 +185,17 @@ func testSupersede(t *testing.T, r *rig) {
 		t.Errorf("record by key: %+v, %v", got, err)
 	}
 	// Only one can replace it: the second to try learns who did.
-	_, err = r.Save(t.Context(), agent, memory.Record{Text: "Ann lives in Rome", Supersedes: old.ID}, "")
+	_, err = r.Save(t.Context(), agent, record.Record{Text: "Ann lives in Rome", Supersedes: old.ID}, "")
 	if !errors.Is(err, memory.ErrInvalid) || !strings.Contains(err.Error(), with.ID) {
 		t.Errorf("second successor: %v", err)
 	}
 }
 
 func testMissingSources(t *testing.T, r *rig) {
-	gone := r.MustSave(t, memory.Record{Text: "gone soon", TTL: time.Second})
+	gone := r.MustSave(t, record.Record{Text: "gone soon", TTL: time.Second})
 	r.clock.Set(start.Add(time.Second))
 	for _, id := range []string{"nobody", gone.ID} {
-		for field, record := range map[string]memory.Record{
+		for field, record := range map[string]record.Record{
 			"supersedes":   {Text: "t", Supersedes: id},
 			"derived_from": {Text: "t", DerivedFrom: []string{id}},
 		} {
@@ -216,7 +217,7 @@ func testMissingSources(t *testing.T, r *rig) {
 	for _, err := range []error{
 		second(r.Get(t.Context(), agent, "")),
 		second(r.GetByKey(t.Context(), agent, "")),
-		second(r.GetByKey(t.Context(), agent, strings.Repeat("k", memory.MaxKeyBytes+1))),
+		second(r.GetByKey(t.Context(), agent, strings.Repeat("k", record.MaxKeyBytes+1))),
 	} {
 		if !errors.Is(err, memory.ErrInvalid) {
 			t.Errorf("get without a name: %v", err)
@@ -224,10 +225,10 @@ func testMissingSources(t *testing.T, r *rig) {
 	}
 }
 
-func second(_ memory.Record, err error) error { return err }
+func second(_ record.Record, err error) error { return err }
 
 func testRequestID(t *testing.T, r *rig) {
-	draft := memory.Record{Text: "say it once", Key: "once", Tags: []string{"b", "a"}, TTL: time.Minute}
+	draft := record.Record{Text: "say it once", Key: "once", Tags: []string{"b", "a"}, TTL: time.Minute}
 	first, err := r.Save(t.Context(), agent, draft, "req-1")
 	if err != nil {
 		t.Fatal(err)
@@ -248,11 +249,11 @@ func testRequestID(t *testing.T, r *rig) {
 	}
 	// A request that failed may be made again.
 	r.clock.Set(start)
-	if _, err := r.Save(t.Context(), agent, memory.Record{Text: "x", Supersedes: "later"}, "req-2"); !errors.Is(err, memory.ErrNotFound) {
+	if _, err := r.Save(t.Context(), agent, record.Record{Text: "x", Supersedes: "later"}, "req-2"); !errors.Is(err, memory.ErrNotFound) {
 		t.Fatal(err)
 	}
-	r.MustSave(t, memory.Record{ID: "later", Text: "now it is there"})
-	if _, err := r.Save(t.Context(), agent, memory.Record{Text: "x", Supersedes: "later"}, "req-2"); err != nil {
+	r.MustSave(t, record.Record{ID: "later", Text: "now it is there"})
+	if _, err := r.Save(t.Context(), agent, record.Record{Text: "x", Supersedes: "later"}, "req-2"); err != nil {
 		t.Error(err)
 	}
 	if stats, _ := r.Stats(t.Context(), agent); stats.Records != 3 {
@@ -262,9 +263,9 @@ func testRequestID(t *testing.T, r *rig) {
 
 func testExpiry(t *testing.T, r *rig) {
 	end := start.Add(90 * time.Second)
-	byTTL := r.MustSave(t, memory.Record{Text: "meeting moved to noon", TTL: 90 * time.Second})
-	byTime := r.MustSave(t, memory.Record{Text: "meeting room is blue", ExpireTime: end})
-	kept := r.MustSave(t, memory.Record{Text: "meeting notes exist"})
+	byTTL := r.MustSave(t, record.Record{Text: "meeting moved to noon", TTL: 90 * time.Second})
+	byTime := r.MustSave(t, record.Record{Text: "meeting room is blue", ExpireTime: end})
+	kept := r.MustSave(t, record.Record{Text: "meeting notes exist"})
 	for range 2 { // from the tail, then packed
 		r.clock.Set(end.Add(-time.Microsecond))
 		mustEqual(t, "before", []string{kept.ID, byTime.ID, byTTL.ID}, ids(r.MustQuery(t, memory.Query{Text: "meeting"})))
@@ -286,13 +287,13 @@ func testExpiry(t *testing.T, r *rig) {
 
 // testOneWinner has many writers replace the same record: one wins each round.
 func testOneWinner(t *testing.T, r *rig) {
-	current := r.MustSave(t, memory.Record{Text: "round 0", Key: "state"})
+	current := r.MustSave(t, record.Record{Text: "round 0", Key: "state"})
 	for round := range 5 {
 		var wg sync.WaitGroup
 		var wins atomic.Int32
 		for i := range 16 {
 			wg.Go(func() {
-				_, err := r.Save(t.Context(), agent, memory.Record{Text: fmt.Sprintf("round %d by %d", round, i), Key: "state", Supersedes: current.ID}, "")
+				_, err := r.Save(t.Context(), agent, record.Record{Text: fmt.Sprintf("round %d by %d", round, i), Key: "state", Supersedes: current.ID}, "")
 				switch {
 				case err == nil:
 					wins.Add(1)
@@ -336,7 +337,7 @@ func testFailedCommit(t *testing.T, r *rig) {
 	r.fill(t, 5)
 	engine.fail.Store(true)
 	for range 10 {
-		if _, err := r.Save(t.Context(), agent, memory.Record{Text: "lost", Key: "k"}, "req"); !errors.Is(err, errInjected) {
+		if _, err := r.Save(t.Context(), agent, record.Record{Text: "lost", Key: "k"}, "req"); !errors.Is(err, errInjected) {
 			t.Fatalf("got %v", err)
 		}
 	}
@@ -345,7 +346,7 @@ func testFailedCommit(t *testing.T, r *rig) {
 	}
 	r.MustCheck(t, agent)
 	engine.fail.Store(false)
-	if _, err := r.Save(t.Context(), agent, memory.Record{Text: "found", Key: "k"}, "req"); err != nil {
+	if _, err := r.Save(t.Context(), agent, record.Record{Text: "found", Key: "k"}, "req"); err != nil {
 		t.Error(err)
 	}
 	mustEqual(t, "hits", 1, len(r.MustQuery(t, memory.Query{Text: "found"}).Hits))
@@ -363,7 +364,7 @@ func TestDamageIsNamed(t *testing.T) {
 	r := &rig{engine: memkv.New(nil), clock: &clock{now: start}}
 	r.open()
 	t.Cleanup(func() { r.close() })
-	r.MustSave(t, memory.Record{ID: "a", Text: "apple", Key: "k"})
+	r.MustSave(t, record.Record{ID: "a", Text: "apple", Key: "k"})
 	writer := kv.NewWriter(r.engine, nil)
 	t.Cleanup(func() { _ = writer.Close() })
 	for keyspace, key := range map[kv.Keyspace][]byte{kv.Records: agent.Key('r', []byte("a")), kv.Index: agent.Key('m')} {
@@ -384,7 +385,7 @@ func TestDamageIsNamed(t *testing.T) {
 	if _, err := r.Query(t.Context(), agent, memory.Query{Text: "apple"}); !errors.Is(err, memory.ErrDamaged) {
 		t.Errorf("query: %v", err)
 	}
-	if _, err := r.Save(t.Context(), agent, memory.Record{Text: "pear"}, ""); !errors.Is(err, memory.ErrDamaged) {
+	if _, err := r.Save(t.Context(), agent, record.Record{Text: "pear"}, ""); !errors.Is(err, memory.ErrDamaged) {
 		t.Errorf("save: %v", err)
 	}
 }

@@ -4,14 +4,17 @@ import (
 	"cmp"
 	"context"
 	"errors"
-	"fmt"
 	"slices"
 	"time"
 	"unicode/utf8"
 
+	"github.com/loom-bridge/loom-bridge/memory/filter"
 	"github.com/loom-bridge/loom-bridge/memory/kv"
 	"github.com/loom-bridge/loom-bridge/memory/kv/invalid"
 	"github.com/loom-bridge/loom-bridge/memory/lexical"
+	"github.com/loom-bridge/loom-bridge/memory/lexical/rank"
+	"github.com/loom-bridge/loom-bridge/memory/lexical/selection"
+	"github.com/loom-bridge/loom-bridge/memory/record"
 )
 
 // maxQueryWords bounds the different words of a query that are searched. A
@@ -33,7 +36,7 @@ const vectorCandidates = 100
 // superseded. All that it reads stands in one snapshot, which holds every save
 // that was acknowledged before the call.
 //
-// Errors: *invalid.Error, *FilterError; in mode Vector ErrNoEmbedder and
+// Errors: *invalid.Error, *filter.Error; in mode Vector ErrNoEmbedder and
 // ErrEmbedder.
 func (s *Store) Query(ctx context.Context, scope kv.Scope, q Query) (Result, error) {
 	return s.QueryScopes(ctx, []kv.Scope{scope}, q)
@@ -85,13 +88,13 @@ func checkQuery(q Query) error {
 	case q.Text == "" && (q.Mode != Vector || len(q.Embedding) == 0):
 		return invalid.Field(ErrInvalid, "query", "is empty")
 	case len(q.Text) > MaxQueryBytes:
-		return tooLong("query", len(q.Text), MaxQueryBytes)
+		return record.TooLong("query", len(q.Text), MaxQueryBytes)
 	case !utf8.ValidString(q.Text):
 		return invalid.Field(ErrInvalid, "query", "is not UTF-8")
 	case q.Limit < 0 || q.Limit > MaxLimit:
 		return invalid.Field(ErrInvalid, "limit", "is not from 1 to %d", MaxLimit)
-	case len(q.Filter) > MaxFilterBytes:
-		return tooLong("filter", len(q.Filter), MaxFilterBytes)
+	case len(q.Filter) > filter.MaxBytes:
+		return record.TooLong("filter", len(q.Filter), filter.MaxBytes)
 	case q.Mode > Vector:
 		return invalid.Field(ErrInvalid, "mode", "is unknown")
 	case q.MaxTokens < 0:
@@ -100,8 +103,8 @@ func checkQuery(q Query) error {
 		return invalid.Field(ErrInvalid, "max_bytes", "is less than zero")
 	case q.RecencyHalfLife < 0:
 		return invalid.Field(ErrInvalid, "recency_half_life", "is less than zero")
-	case slices.ContainsFunc(q.Tiers, func(tier int) bool { return tier < 1 || tier > LongTerm }):
-		return invalid.Field(ErrInvalid, "tiers", "are not all from 1 to %d", LongTerm)
+	case slices.ContainsFunc(q.Tiers, func(tier int) bool { return tier < 1 || tier > record.LongTerm }):
+		return invalid.Field(ErrInvalid, "tiers", "are not all from 1 to %d", record.LongTerm)
 	}
 	return checkWeights(q)
 }
@@ -133,7 +136,7 @@ func (q Query) halfLife() time.Duration {
 // default.
 func tierSet(tiers []int) (set uint8) {
 	for _, tier := range tiers {
-		set |= lexical.TierBit(tier)
+		set |= selection.TierBit(tier)
 	}
 	return set
 }
@@ -143,17 +146,17 @@ type asking struct {
 	*Store
 	scopes   []kv.Scope
 	query    Query
-	filter   filter
+	filter   filter.Expression
 	vectors  queryVectors
-	question lexical.Query
-	options  lexical.SelectOptions
+	question rank.Query
+	options  selection.Options
 	degraded []string
 }
 
 func (s *Store) prepareQuery(ctx context.Context, scopes []kv.Scope, q Query) (*asking, error) {
 	a := &asking{Store: s, scopes: scopes, query: q}
 	var err error
-	if a.filter, err = compileFilter(q.Filter); err != nil {
+	if a.filter, err = filter.Parse(q.Filter); err != nil {
 		return nil, err
 	}
 	if a.vectors, err = s.queryVectors(ctx, q); err != nil {
@@ -161,8 +164,8 @@ func (s *Store) prepareQuery(ctx context.Context, scopes []kv.Scope, q Query) (*
 	}
 	a.degraded = a.vectors.degraded
 	now := s.now()
-	a.options = lexical.SelectOptions{Now: now.UnixMicro(), Tiers: tierSet(q.Tiers)}
-	a.question = lexical.Query{
+	a.options = selection.Options{Now: now.UnixMicro(), Tiers: tierSet(q.Tiers)}
+	a.question = rank.Query{
 		Text: q.Text, Terms: s.analyzer.Terms, Spans: datesIn(q.Text, now), Answers: askedFor(q.Text), List: asksForSeveral(q.Text), Current: asksForCurrent(q.Text), Limit: q.limit(), MinScore: q.MinScore, Explain: q.Explain, Near: s.vectorWeight,
 		Recency: q.RecencyWeight, HalfLife: q.halfLife().Microseconds(), Importance: q.ImportanceWeight, Now: now.UnixMicro(),
 	}
@@ -187,7 +190,7 @@ func (a *asking) findWords() {
 		if !ok {
 			i = len(*words)
 			places[word] = i
-			*words = append(*words, lexical.QueryWord{Text: word})
+			*words = append(*words, rank.QueryWord{Text: word})
 		}
 		(*words)[i].Count++
 	}
@@ -252,8 +255,8 @@ func (a *asking) search(ctx context.Context, view kv.Snapshot) (Result, error) {
 
 // open opens the index of every scope, with what may be a hit there and what
 // the vectors propose.
-func (a *asking) open(ctx context.Context, view kv.Snapshot, receipt *Receipt) ([]lexical.Part, error) {
-	parts := make([]lexical.Part, len(a.scopes))
+func (a *asking) open(ctx context.Context, view kv.Snapshot, receipt *Receipt) ([]rank.Part, error) {
+	parts := make([]rank.Part, len(a.scopes))
 	for i, scope := range a.scopes {
 		reader, err := a.index.Open(ctx, view, scope)
 		if errors.Is(err, lexical.ErrOutdated) {
@@ -264,15 +267,15 @@ func (a *asking) open(ctx context.Context, view kv.Snapshot, receipt *Receipt) (
 		}
 		a.packer.read(scope, reader.Statistics())
 		receipt.Records += int64(reader.Statistics().Documents)
-		bound, err := a.filter.bind(ctx, view, scope)
+		bound, err := a.filter.Bind(ctx, view, scope)
 		if err != nil {
 			return nil, err
 		}
-		selection, err := reader.Select(ctx, bound, a.options)
+		selection, err := selection.Select(ctx, reader, bound, a.options)
 		if err != nil {
 			return nil, err
 		}
-		parts[i] = lexical.Part{Reader: reader, Selection: selection}
+		parts[i] = rank.Part{Reader: reader, Selection: selection}
 		if parts[i].Vectors, err = a.findVectors(ctx, view, scope, selection, receipt); err != nil {
 			return nil, err
 		}
@@ -281,7 +284,7 @@ func (a *asking) open(ctx context.Context, view kv.Snapshot, receipt *Receipt) (
 }
 
 // findVectors returns what the vectors of a scope propose.
-func (a *asking) findVectors(ctx context.Context, view kv.Reader, scope kv.Scope, selection *lexical.Selection, receipt *Receipt) ([]lexical.VectorHit, error) {
+func (a *asking) findVectors(ctx context.Context, view kv.Reader, scope kv.Scope, selection *selection.Selection, receipt *Receipt) ([]rank.VectorHit, error) {
 	found, counts, err := a.vectorHits(ctx, view, scope, a.vectors, selection, vectorCandidates)
 	if counts.Mismatch && !slices.Contains(receipt.Degraded, degradedDimension) {
 		receipt.Degraded = append(slices.Clip(receipt.Degraded), degradedDimension)
@@ -292,17 +295,17 @@ func (a *asking) findVectors(ctx context.Context, view kv.Reader, scope kv.Scope
 	receipt.VectorsScanned += counts.Scanned
 	receipt.VectorsRescored += counts.Rescored
 	receipt.addSpaces(counts.Spaces)
-	hits := make([]lexical.VectorHit, len(found))
+	hits := make([]rank.VectorHit, len(found))
 	for i, hit := range found {
-		hits[i] = lexical.VectorHit{Ordinal: hit.Ordinal, Cosine: hit.Cosine}
+		hits[i] = rank.VectorHit{Ordinal: hit.Ordinal, Cosine: hit.Cosine}
 	}
 	return hits, nil
 }
 
 // rank ranks the records of all parts, twice where the query is to be expanded.
-func (a *asking) rank(ctx context.Context, view kv.Reader, parts []lexical.Part, receipt *Receipt) (lexical.Answer, error) {
+func (a *asking) rank(ctx context.Context, view kv.Reader, parts []rank.Part, receipt *Receipt) (rank.Answer, error) {
 	if !a.query.Expand {
-		return a.index.Rank(ctx, parts, a.question)
+		return rank.Rank(ctx, parts, a.question)
 	}
 	found, words, err := a.rankExpanded(ctx, view, parts)
 	for _, word := range words {
@@ -316,7 +319,7 @@ func (a *asking) rank(ctx context.Context, view kv.Reader, parts []lexical.Part,
 const readAtOnce = 16
 
 // readWithin reads the records of hits as far as MaxBytes lets them.
-func (a *asking) readWithin(ctx context.Context, view getter, found []lexical.Hit) ([]Hit, error) {
+func (a *asking) readWithin(ctx context.Context, view kv.Getter, found []rank.Hit) ([]Hit, error) {
 	if a.query.MaxBytes == 0 {
 		return a.read(ctx, view, found)
 	}
@@ -339,31 +342,24 @@ func (a *asking) readWithin(ctx context.Context, view getter, found []lexical.Hi
 }
 
 // read reads the records of hits.
-func (a *asking) read(ctx context.Context, view getter, found []lexical.Hit) ([]Hit, error) {
-	if len(found) == 0 {
-		return nil, nil
-	}
+func (a *asking) read(ctx context.Context, view kv.Getter, found []rank.Hit) ([]Hit, error) {
 	keys := make([][]byte, len(found))
 	for i, hit := range found {
-		keys[i] = recordKey(a.scopes[hit.Part], hit.ID)
-	}
-	values, err := view.Get(ctx, kv.Records, keys...)
-	if err != nil {
-		return nil, err
+		keys[i] = record.Key(a.scopes[hit.Part], hit.ID)
 	}
 	hits := make([]Hit, len(found))
-	for i, value := range values {
-		if value == nil {
-			return nil, fmt.Errorf("%w: the index names record %q, which is not there", ErrDamaged, found[i].ID)
+	err := record.Each(ctx, view, keys, func(i int, r *record.Record, _ int) error {
+		if r == nil {
+			return record.Missing(found[i].ID)
 		}
-		r, err := decodeRecord(value)
-		if err != nil {
-			return nil, err
-		}
-		hits[i] = Hit{Scope: a.scopes[found[i].Part], Record: r, Score: found[i].Score}
+		hits[i] = Hit{Scope: a.scopes[found[i].Part], Record: *r, Score: found[i].Score}
 		if a.query.Explain {
 			hits[i].Explanation = explanationOf(found[i])
 		}
+		return nil
+	})
+	if err != nil {
+		return nil, err
 	}
 	if a.query.WithVectors {
 		return hits, a.completeVectors(ctx, view, hits)
@@ -372,9 +368,9 @@ func (a *asking) read(ctx context.Context, view getter, found []lexical.Hit) ([]
 }
 
 // completeVectors reads the vectors of hits, scope by scope.
-func (a *asking) completeVectors(ctx context.Context, view getter, hits []Hit) error {
+func (a *asking) completeVectors(ctx context.Context, view kv.Getter, hits []Hit) error {
 	for _, scope := range a.scopes {
-		var records []*Record
+		var records []*record.Record
 		for i := range hits {
 			if hits[i].Scope == scope {
 				records = append(records, &hits[i].Record)

@@ -13,6 +13,7 @@ import (
 	"github.com/loom-bridge/loom-bridge/memory/kv"
 	"github.com/loom-bridge/loom-bridge/memory/kv/invalid"
 	"github.com/loom-bridge/loom-bridge/memory/kv/memkv"
+	"github.com/loom-bridge/loom-bridge/memory/record"
 )
 
 // say saves what people say in turns, in one session.
@@ -20,7 +21,7 @@ func (r *rig) say(tb testing.TB, session string, turns ...string) {
 	tb.Helper()
 	for i, turn := range turns {
 		author, text, _ := strings.Cut(turn, ": ")
-		r.MustSave(tb, memory.Record{ID: fmt.Sprint(session, ".", i), SessionID: session, Author: author, Text: text})
+		r.MustSave(tb, record.Record{ID: fmt.Sprint(session, ".", i), SessionID: session, Author: author, Text: text})
 	}
 }
 
@@ -37,7 +38,7 @@ func TestDefaultLimit(t *testing.T) {
 func TestQueryCrossesSessions(t *testing.T) {
 	r := MustRig(t, memkv.New(nil))
 	for _, session := range []string{"monday", "tuesday", ""} {
-		r.MustSave(t, memory.Record{ID: "in " + session, SessionID: session, Text: "The harbour was closed"})
+		r.MustSave(t, record.Record{ID: "in " + session, SessionID: session, Text: "The harbour was closed"})
 	}
 	got := ids(r.MustQuery(t, memory.Query{Text: "harbour"}))
 	slices.Sort(got)
@@ -70,9 +71,9 @@ func TestNeighboursCount(t *testing.T) {
 
 func TestNamedAuthor(t *testing.T) {
 	r := MustRig(t, memkv.New(nil))
-	r.MustSave(t, memory.Record{ID: "ann", Author: "Ann Lee", Text: "Pottery is what I love to do"})
-	r.MustSave(t, memory.Record{ID: "bob", Author: "Bob", Text: "Pottery is what I love to do"})
-	r.MustSave(t, memory.Record{ID: "hannah", Author: "Hannah", Text: "Gardens are what I love to see"})
+	r.MustSave(t, record.Record{ID: "ann", Author: "Ann Lee", Text: "Pottery is what I love to do"})
+	r.MustSave(t, record.Record{ID: "bob", Author: "Bob", Text: "Pottery is what I love to do"})
+	r.MustSave(t, record.Record{ID: "hannah", Author: "Hannah", Text: "Gardens are what I love to see"})
 	for query, want := range map[string]string{
 		"what does Bob love, pottery?":             "bob",
 		"what does ANN LEE's pottery look like":    "ann",
@@ -98,8 +99,8 @@ func TestNamedAuthor(t *testing.T) {
 // a low score.
 func TestNameAlone(t *testing.T) {
 	r := MustRig(t, memkv.New(nil))
-	r.MustSave(t, memory.Record{ID: "ann", Author: "Ann Lee", Text: "I moved to Berlin"})
-	r.MustSave(t, memory.Record{ID: "bob", Author: "Bob", Text: "I moved to Oslo"})
+	r.MustSave(t, record.Record{ID: "ann", Author: "Ann Lee", Text: "I moved to Berlin"})
+	r.MustSave(t, record.Record{ID: "bob", Author: "Bob", Text: "I moved to Oslo"})
 	hits := r.MustQuery(t, memory.Query{Text: "Where does Ann Lee live?"}).Hits
 	if len(hits) != 1 || hits[0].Record.ID != "ann" || hits[0].Score <= 0 || hits[0].Score > 0.15 {
 		t.Errorf("hits %+v", hits)
@@ -120,7 +121,7 @@ func TestDateInQuery(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		r.MustSave(t, memory.Record{ID: date, Text: "Walked around the lake", EventTime: at.Add(9 * time.Hour)})
+		r.MustSave(t, record.Record{ID: date, Text: "Walked around the lake", EventTime: at.Add(9 * time.Hour)})
 	}
 	for query, want := range map[string]string{
 		"the lake on 2026-01-20":        "2026-01-20",
@@ -141,9 +142,9 @@ func TestDateInQuery(t *testing.T) {
 
 func TestRecencyAndImportance(t *testing.T) {
 	r := MustRig(t, memkv.New(nil))
-	r.MustSave(t, memory.Record{ID: "old", Text: "the meeting room is on the second floor, second door", Importance: 1})
+	r.MustSave(t, record.Record{ID: "old", Text: "the meeting room is on the second floor, second door", Importance: 1})
 	r.clock.Set(start.Add(60 * 24 * time.Hour))
-	r.MustSave(t, memory.Record{ID: "new", Text: "the meeting room is somewhere", Importance: 0.2})
+	r.MustSave(t, record.Record{ID: "new", Text: "the meeting room is somewhere", Importance: 0.2})
 	query := memory.Query{Text: "meeting room second floor"}
 	mustEqual(t, "plain", []string{"old", "new"}, ids(r.MustQuery(t, query)))
 	recent := query
@@ -207,7 +208,7 @@ func TestExplain(t *testing.T) {
 func TestMaxTokens(t *testing.T) {
 	r := MustRig(t, memkv.New(nil))
 	for i := range 4 {
-		r.MustSave(t, memory.Record{Text: fmt.Sprintf("forty bytes of text about the harbour %d.", i)}) // 10 tokens each
+		r.MustSave(t, record.Record{Text: fmt.Sprintf("forty bytes of text about the harbour %d.", i)}) // 10 tokens each
 	}
 	result := r.MustQuery(t, memory.Query{Text: "harbour", MaxTokens: 25})
 	if len(result.Hits) != 2 || result.Receipt.Tokens != 20 || result.Receipt.OverMaxTokens != 2 {
@@ -224,7 +225,7 @@ func TestMaxBytes(t *testing.T) {
 	r := MustRig(t, memkv.New(nil))
 	const records, size = 40, 1000
 	for range records {
-		r.MustSave(t, memory.Record{Text: "harbour" + strings.Repeat(" ", size-9), Metadata: []byte("{}")})
+		r.MustSave(t, record.Record{Text: "harbour" + strings.Repeat(" ", size-9), Metadata: []byte("{}")})
 	}
 	best := r.MustQuery(t, memory.Query{Text: "harbour", Limit: records}).Hits
 	for bound, want := range map[int]int{1: 1, size - 1: 1, size: 1, 2*size - 1: 1, 2 * size: 2, 16 * size: 16, 17*size + 1: 17, records * size: records, records*size - 1: records - 1, 0: records} {
@@ -238,7 +239,7 @@ func TestMaxBytes(t *testing.T) {
 			}
 		}
 	}
-	vectors := r.MustSave(t, memory.Record{Text: "vectors", Embedding: make([]float32, 100), EmbeddingSpace: "zeros"})
+	vectors := r.MustSave(t, record.Record{Text: "vectors", Embedding: make([]float32, 100), EmbeddingSpace: "zeros"})
 	if got := vectors.Bytes(); got != len("vectors")+400 {
 		t.Errorf("record has %d bytes", got)
 	}
@@ -257,8 +258,8 @@ func TestEmptyReasons(t *testing.T) {
 		}
 	}
 	check("empty", memory.Query{Text: "harbour"}, memory.NothingStored)
-	r.MustSave(t, memory.Record{Author: "Ann", Text: "The harbour was closed in the storm", Tags: []string{"sea"}})
-	r.MustSave(t, memory.Record{Author: "Ann", Text: "Breakfast was late"})
+	r.MustSave(t, record.Record{Author: "Ann", Text: "The harbour was closed in the storm", Tags: []string{"sea"}})
+	r.MustSave(t, record.Record{Author: "Ann", Text: "Breakfast was late"})
 	check("found", memory.Query{Text: "harbour"}, 0)
 	check("other words", memory.Query{Text: "xylophone concerts"}, memory.NothingRelevant)
 	check("a name and other words", memory.Query{Text: "Which xylophone does Ann play?"}, 0)
@@ -266,7 +267,7 @@ func TestEmptyReasons(t *testing.T) {
 	check("only a name", memory.Query{Text: "Ann"}, 0)
 	check("part of the words", memory.Query{Text: "xylophone concerts piano trumpet harbour", MinScore: 0.5}, memory.AllUnderMinScore)
 	check("filter", memory.Query{Text: "harbour", Filter: "tags:mountain"}, memory.AllExcluded)
-	r.MustSave(t, memory.Record{Text: "A lighthouse", TTL: time.Second})
+	r.MustSave(t, record.Record{Text: "A lighthouse", TTL: time.Second})
 	r.clock.Set(start.Add(time.Minute))
 	check("expired", memory.Query{Text: "lighthouse"}, memory.AllExcluded)
 }
@@ -275,7 +276,7 @@ func TestEmptyReasons(t *testing.T) {
 func TestReceiptAddsUp(t *testing.T) {
 	r := MustRig(t, memkv.New(nil))
 	for i := range 60 {
-		record := memory.Record{Text: strings.Repeat("gardens ", 1+i%7) + "and weather", Tags: []string{fmt.Sprint(i % 3)}}
+		record := record.Record{Text: strings.Repeat("gardens ", 1+i%7) + "and weather", Tags: []string{fmt.Sprint(i % 3)}}
 		if i%5 == 0 {
 			record.TTL = time.Second
 		}
@@ -306,7 +307,7 @@ func TestLimitCutsTheList(t *testing.T) {
 	r := MustRig(t, memkv.New(nil))
 	p := newProse(3)
 	for i := range 300 {
-		r.MustSave(t, memory.Record{Text: p.text(80), SessionID: fmt.Sprint("s", i/15), Author: []string{"Ann", "Bob"}[i%2]})
+		r.MustSave(t, record.Record{Text: p.text(80), SessionID: fmt.Sprint("s", i/15), Author: []string{"Ann", "Bob"}[i%2]})
 	}
 	for range 20 {
 		q := memory.Query{Text: p.text(60) + " Ann", Limit: memory.MaxLimit}
@@ -330,7 +331,7 @@ func TestScopesAnswerAsOne(t *testing.T) {
 	scopes := []kv.Scope{agent, {Tenant: "default", Kind: kv.OwnerUser, Owner: "u"}, {Tenant: "default", Kind: kv.OwnerSpace, Owner: "s"}}
 	for i := range 240 {
 		session := i / 8
-		record := memory.Record{ID: fmt.Sprint(i), Text: p.text(60), SessionID: fmt.Sprint("s", session), Author: []string{"Ann", "Bob"}[i%2]}
+		record := record.Record{ID: fmt.Sprint(i), Text: p.text(60), SessionID: fmt.Sprint("s", session), Author: []string{"Ann", "Bob"}[i%2]}
 		r.clock.Set(r.clock.Now().Add(time.Second))
 		for _, scope := range []kv.Scope{scopes[session%len(scopes)], one} {
 			if _, err := r.Save(t.Context(), scope, record, ""); err != nil {
@@ -376,7 +377,7 @@ func TestExpand(t *testing.T) {
 		"Claws and feathers of some dinosaur from the Gobi desert",
 		"Feathers were found in the Gobi desert",
 	} {
-		r.MustSave(t, memory.Record{Text: text})
+		r.MustSave(t, record.Record{Text: text})
 	}
 	q := memory.Query{Text: "velociraptor", Limit: 10}
 	plain := r.MustQuery(t, q)
@@ -399,11 +400,11 @@ func TestExpand(t *testing.T) {
 func TestVectorsAndWordsUnite(t *testing.T) {
 	r := MustRig(t, memkv.New(nil))
 	vector := func(x, y float32) []float32 { return []float32{x, y, 0, 1} }
-	r.MustSave(t, memory.Record{ID: "words", Text: "Payment terms are thirty days", Embedding: vector(-1, 0), EmbeddingSpace: "test"})
-	r.MustSave(t, memory.Record{ID: "meaning", Text: "Invoices fall due after a month", Embedding: vector(9, 9), EmbeddingSpace: "test"})
-	r.MustSave(t, memory.Record{ID: "bare", Text: "No vector, but payment is in it"})
+	r.MustSave(t, record.Record{ID: "words", Text: "Payment terms are thirty days", Embedding: vector(-1, 0), EmbeddingSpace: "test"})
+	r.MustSave(t, record.Record{ID: "meaning", Text: "Invoices fall due after a month", Embedding: vector(9, 9), EmbeddingSpace: "test"})
+	r.MustSave(t, record.Record{ID: "bare", Text: "No vector, but payment is in it"})
 	for i := range 40 {
-		r.MustSave(t, memory.Record{Text: fmt.Sprintf("Filler %d about gardens", i), Embedding: vector(-float32(i), -5), EmbeddingSpace: "test"})
+		r.MustSave(t, record.Record{Text: fmt.Sprintf("Filler %d about gardens", i), Embedding: vector(-float32(i), -5), EmbeddingSpace: "test"})
 	}
 	q := memory.Query{Text: "payment terms", Embedding: vector(8, 9), EmbeddingSpace: "test", Explain: true}
 	result := r.MustQuery(t, q)
@@ -454,11 +455,11 @@ func TestInvalidQueries(t *testing.T) {
 func TestNewerFirst(t *testing.T) {
 	r := MustRig(t, memkv.New(nil))
 	r.fill(t, 20)
-	r.MustSave(t, memory.Record{ID: "old", SessionID: "s", Author: "Ann", Text: "My address is the flat above the bakery"})
+	r.MustSave(t, record.Record{ID: "old", SessionID: "s", Author: "Ann", Text: "My address is the flat above the bakery"})
 	r.clock.Set(start.Add(time.Hour))
-	r.MustSave(t, memory.Record{ID: "new", SessionID: "t", Author: "Ann", Text: "We moved! The address is now the houseboat on the long canal near the old mill"})
-	r.MustSave(t, memory.Record{ID: "else", SessionID: "t", Author: "Bob", Text: "My address changed as well"})
-	r.MustSave(t, memory.Record{ID: "asks", SessionID: "u", Author: "Ann", Text: "Has your address changed?"})
+	r.MustSave(t, record.Record{ID: "new", SessionID: "t", Author: "Ann", Text: "We moved! The address is now the houseboat on the long canal near the old mill"})
+	r.MustSave(t, record.Record{ID: "else", SessionID: "t", Author: "Bob", Text: "My address changed as well"})
+	r.MustSave(t, record.Record{ID: "asks", SessionID: "u", Author: "Ann", Text: "Has your address changed?"})
 	before := func(query, first, second string) {
 		t.Helper()
 		found := ids(r.MustQuery(t, memory.Query{Text: query}))

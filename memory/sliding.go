@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/loom-bridge/loom-bridge/memory/kv"
+	"github.com/loom-bridge/loom-bridge/memory/record"
 )
 
 const (
@@ -57,18 +58,18 @@ func (s *slider) taken(w slide) {
 }
 
 // touched is told which records somebody has read. It does not wait.
-func (s *Store) touched(scope kv.Scope, rs ...Record) {
+func (s *Store) touched(scope kv.Scope, rs ...record.Record) {
 	for i := range rs {
-		if r := &rs[i]; r.SlidingTTL > 0 && r.slidesAt(s.now()) {
+		if r := &rs[i]; r.SlidingTTL > 0 && slidesAt(r, s.now()) {
 			s.slider.add(slide{scope, r.ID})
 		}
 	}
 }
 
 // slidesAt tells whether reading the record then moves its expiry.
-func (r *Record) slidesAt(now time.Time) bool {
+func slidesAt(r *record.Record, now time.Time) bool {
 	gain := now.Add(r.SlidingTTL).Sub(r.ExpireTime)
-	return r.SlidingTTL > 0 && !r.expiredAt(now) && gain > 0 && gain >= r.SlidingTTL/slideSteps
+	return r.SlidingTTL > 0 && !r.ExpiredAt(now) && gain > 0 && gain >= r.SlidingTTL/slideSteps
 }
 
 // slideRead moves the expiry of records that were read, until ctx ends.
@@ -88,14 +89,14 @@ func (s *Store) slideRead(ctx context.Context) {
 
 // slide moves the expiry of one record.
 func (s *Store) slide(ctx context.Context, w slide) error {
-	now := cutTime(s.now())
+	now := record.StoredTime(s.now())
 	staging := &Staging{store: s, scope: w.scope, expires: true, run: func(ctx context.Context, e *edit) error {
 		old, stored, err := e.named(ctx, w.id, "", 0, now)
-		if err != nil || !old.slidesAt(now) {
+		if err != nil || !slidesAt(old, now) {
 			return err
 		}
-		next, err := s.redraft(stored, *old, func(r *Record) error {
-			r.ExpireTime = cutTime(now.Add(r.SlidingTTL))
+		next, err := s.redraft(stored, *old, func(r *record.Record) error {
+			r.ExpireTime = record.StoredTime(now.Add(r.SlidingTTL))
 			return nil
 		})
 		if err != nil {

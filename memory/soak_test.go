@@ -21,6 +21,7 @@ import (
 	"github.com/loom-bridge/loom-bridge/memory"
 	"github.com/loom-bridge/loom-bridge/memory/kv"
 	"github.com/loom-bridge/loom-bridge/memory/kv/rockskv"
+	"github.com/loom-bridge/loom-bridge/memory/record"
 )
 
 const (
@@ -81,10 +82,10 @@ func (m move) do(ctx context.Context, store *memory.Store) error {
 	return err
 }
 
-func (m move) records() []memory.Record {
-	records := make([]memory.Record, len(m.IDs))
+func (m move) records() []record.Record {
+	records := make([]record.Record, len(m.IDs))
 	for i, id := range m.IDs {
-		records[i] = memory.Record{ID: id, Key: "key of " + id, Text: m.Texts[i], SessionID: fmt.Sprint("session ", m.Writer)}
+		records[i] = record.Record{ID: id, Key: "key of " + id, Text: m.Texts[i], SessionID: fmt.Sprint("session ", m.Writer)}
 	}
 	return records
 }
@@ -189,7 +190,7 @@ func soakWriter(store *memory.Store, world soaked, writer int, mu *sync.Mutex) e
 		}
 		world.apply(m)
 		// What expires is nobody's business but the sweep's.
-		if _, err := store.Save(ctx, soakScope(writer), memory.Record{Text: "passing thought", TTL: time.Duration(1+rng.IntN(40)) * time.Millisecond}, ""); err != nil {
+		if _, err := store.Save(ctx, soakScope(writer), record.Record{Text: "passing thought", TTL: time.Duration(1+rng.IntN(40)) * time.Millisecond}, ""); err != nil {
 			return err
 		}
 	}

@@ -4,7 +4,10 @@ import (
 	"context"
 
 	"github.com/loom-bridge/loom-bridge/memory/kv"
+	"github.com/loom-bridge/loom-bridge/memory/kv/mention"
 	"github.com/loom-bridge/loom-bridge/memory/lexical"
+	"github.com/loom-bridge/loom-bridge/memory/lexical/segment"
+	"github.com/loom-bridge/loom-bridge/memory/record"
 	"github.com/loom-bridge/loom-bridge/memory/vector"
 )
 
@@ -20,14 +23,14 @@ type Staging struct {
 	actor   Actor
 	run     func(ctx context.Context, e *edit) error
 
-	records    []Record
-	statistics lexical.Statistics
+	records    []record.Record
+	statistics segment.Statistics
 }
 
 // Records are what the change left, as stored, after Stage: the saved records
 // in order, or the updated one. Of a deleted record only ID and Version are
 // told.
-func (s *Staging) Records() []Record { return s.records }
+func (s *Staging) Records() []record.Record { return s.records }
 
 // Refs are what the stage reads and writes.
 func (s *Staging) Refs() []kv.Ref { return []kv.Ref{recordsRef(s.scope), lexical.Ref(s.scope)} }
@@ -37,6 +40,9 @@ func (s *Staging) Blind() []kv.Ref {
 	blind := s.store.vectorBlind(s.scope)
 	if s.expires {
 		blind = append(blind, expiryRef(s.scope.Tenant))
+	}
+	if mention.Shared(s.scope) {
+		blind = append(blind, mention.ListRef(s.scope.Tenant))
 	}
 	return blind
 }

@@ -8,6 +8,7 @@ import (
 
 	"github.com/loom-bridge/loom-bridge/memory"
 	"github.com/loom-bridge/loom-bridge/memory/kv/memkv"
+	"github.com/loom-bridge/loom-bridge/memory/record"
 )
 
 const chanceDimension = 256
@@ -63,15 +64,15 @@ func testPlanted(t *testing.T, noise float32, model func([]float32) []float32) {
 	const planted, fillers, space = 100, 900, "test/256"
 	rng := rand.New(rand.NewPCG(1, 1))
 	r := MustRig(t, memkv.New(nil))
-	var drafts []memory.Record
+	var drafts []record.Record
 	for i := range fillers {
 		text := fmt.Sprintf("Which note says something about topic %d, and when", i)
-		drafts = append(drafts, memory.Record{Text: text, Embedding: model(chance(rng)), EmbeddingSpace: space})
+		drafts = append(drafts, record.Record{Text: text, Embedding: model(chance(rng)), EmbeddingSpace: space})
 	}
 	var secrets [][]float32
 	for i := range planted {
 		secrets = append(secrets, chance(rng))
-		drafts = append(drafts, memory.Record{
+		drafts = append(drafts, record.Record{
 			ID: fmt.Sprintf("planted-%d", i), Text: fmt.Sprintf("Xyzzy%d", i), Embedding: model(secrets[i]), EmbeddingSpace: space,
 		})
 	}
@@ -104,7 +105,7 @@ func testPlanted(t *testing.T, noise float32, model func([]float32) []float32) {
 func MustCrowd(tb testing.TB, r *rig, rng *rand.Rand) {
 	tb.Helper()
 	for i := range 60 {
-		r.MustSave(tb, memory.Record{Text: fmt.Sprintf("Filler %d about gardens", i), Embedding: lifted(chance(rng)), EmbeddingSpace: "test"})
+		r.MustSave(tb, record.Record{Text: fmt.Sprintf("Filler %d about gardens", i), Embedding: lifted(chance(rng)), EmbeddingSpace: "test"})
 	}
 }
 
@@ -119,10 +120,10 @@ func TestStandOutPlace(t *testing.T) {
 	secret, weak := chance(rng), chance(rng)
 	near := func(noise float32) []float32 { return lifted(mixed(rng, secret, noise)) }
 	for i, text := range []string{"Jones serviced the boiler before winter", "The boiler of Jones before winter", "Jones likes winter", "Winter is near", "Boilers of other people, all of them new and green"} {
-		r.MustSave(t, memory.Record{ID: fmt.Sprint("words-", i), Text: text})
+		r.MustSave(t, record.Record{ID: fmt.Sprint("words-", i), Text: text})
 	}
-	r.MustSave(t, memory.Record{ID: "secret", Text: "Xyzzy", Embedding: lifted(secret), EmbeddingSpace: "test"})
-	r.MustSave(t, memory.Record{ID: "weak", Text: "Plugh", Embedding: lifted(weak), EmbeddingSpace: "test"})
+	r.MustSave(t, record.Record{ID: "secret", Text: "Xyzzy", Embedding: lifted(secret), EmbeddingSpace: "test"})
+	r.MustSave(t, record.Record{ID: "weak", Text: "Plugh", Embedding: lifted(weak), EmbeddingSpace: "test"})
 	for _, tt := range []struct {
 		what, text, id string
 		vector         []float32
@@ -174,9 +175,9 @@ func TestNearQuestionHandsOver(t *testing.T) {
 	r := MustRig(t, memkv.New(nil))
 	MustCrowd(t, r, rng)
 	asked := chance(rng)
-	r.MustSave(t, memory.Record{ID: "question", Text: "What did Maria say of her kitten?", Author: "Tom", SessionID: "s", Embedding: lifted(mixed(rng, asked, 1)), EmbeddingSpace: "test"})
-	r.MustSave(t, memory.Record{ID: "answer", Text: "It sleeps on the piano", Author: "Maria", SessionID: "s"})
-	r.MustSave(t, memory.Record{ID: "later", Text: "We bought a kitten and a lamp", Author: "Maria", SessionID: "t", Embedding: lifted(chance(rng)), EmbeddingSpace: "test"})
+	r.MustSave(t, record.Record{ID: "question", Text: "What did Maria say of her kitten?", Author: "Tom", SessionID: "s", Embedding: lifted(mixed(rng, asked, 1)), EmbeddingSpace: "test"})
+	r.MustSave(t, record.Record{ID: "answer", Text: "It sleeps on the piano", Author: "Maria", SessionID: "s"})
+	r.MustSave(t, record.Record{ID: "later", Text: "We bought a kitten and a lamp", Author: "Maria", SessionID: "t", Embedding: lifted(chance(rng)), EmbeddingSpace: "test"})
 	for mode, handed := range map[memory.Mode]bool{memory.Hybrid: true, memory.Lexical: false} {
 		q := memory.Query{Text: "kitten", Mode: mode, Explain: true}
 		if mode == memory.Hybrid {

@@ -16,6 +16,7 @@ import (
 	"github.com/loom-bridge/loom-bridge/memory/kv"
 	"github.com/loom-bridge/loom-bridge/memory/kv/invalid"
 	"github.com/loom-bridge/loom-bridge/memory/lexical"
+	"github.com/loom-bridge/loom-bridge/memory/record"
 )
 
 // Options adjusts a Store. Nil and zero fields mean the defaults.
@@ -121,7 +122,7 @@ type Store struct {
 	closed       atomic.Bool
 	stop         context.CancelFunc
 	running      sync.WaitGroup
-	// spare holds *lexical.Document to use again: a document's maps are most
+	// spare holds *segment.Document to use again: a document's maps are most
 	// of the memory that a save needs.
 	spare sync.Pool
 }
@@ -193,46 +194,46 @@ func (s *Store) newID(now time.Time) (string, error) {
 
 // Get returns the record with that id, also when another one has replaced it.
 // One that is not there or has expired is a *NotFoundError.
-func (s *Store) Get(ctx context.Context, scope kv.Scope, id string) (Record, error) {
+func (s *Store) Get(ctx context.Context, scope kv.Scope, id string) (record.Record, error) {
 	if err := s.begin(scope); err != nil {
-		return Record{}, err
+		return record.Record{}, err
 	}
-	if err := checkID("id", id); err != nil {
-		return Record{}, err
+	if err := record.CheckID("id", id); err != nil {
+		return record.Record{}, err
 	}
-	r, err := s.getOne(ctx, scope, "id", id, readRecord)
+	r, err := s.getOne(ctx, scope, "id", id, record.Read)
 	return r, wrap("memory: get record", err)
 }
 
 // GetByKey returns the record that has the key, as Get does.
-func (s *Store) GetByKey(ctx context.Context, scope kv.Scope, key string) (Record, error) {
+func (s *Store) GetByKey(ctx context.Context, scope kv.Scope, key string) (record.Record, error) {
 	if err := s.begin(scope); err != nil {
-		return Record{}, err
+		return record.Record{}, err
 	}
 	if key == "" {
-		return Record{}, invalid.Field(ErrInvalid, "key", "is empty")
+		return record.Record{}, invalid.Field(ErrInvalid, "key", "is empty")
 	}
-	if err := checkName("key", key, MaxKeyBytes); err != nil {
-		return Record{}, err
+	if err := record.CheckName("key", key, record.MaxKeyBytes); err != nil {
+		return record.Record{}, err
 	}
-	r, err := s.getOne(ctx, scope, "key", key, readByKey)
+	r, err := s.getOne(ctx, scope, "key", key, record.ReadNamed)
 	return r, wrap("memory: get record by key", err)
 }
 
 // getOne reads the record of that name, with its vector.
-func (s *Store) getOne(ctx context.Context, scope kv.Scope, field, name string, read func(context.Context, getter, kv.Scope, string) (Record, bool, error)) (r Record, err error) {
+func (s *Store) getOne(ctx context.Context, scope kv.Scope, field, name string, read func(context.Context, kv.Getter, kv.Scope, string) (record.Record, bool, error)) (r record.Record, err error) {
 	err = s.view(ctx, func(view kv.Snapshot) error {
 		var ok bool
 		if r, ok, err = read(ctx, view, scope, name); err != nil {
 			return err
 		}
-		if !ok || r.expiredAt(s.now()) {
+		if !ok || r.ExpiredAt(s.now()) {
 			return &NotFoundError{field, name}
 		}
 		return s.readVectors(ctx, view, scope, &r)
 	})
 	if err != nil {
-		return Record{}, err
+		return record.Record{}, err
 	}
 	s.touched(scope, r)
 	return r, nil
@@ -242,37 +243,4 @@ func (s *Store) getOne(ctx context.Context, scope kv.Scope, field, name string, 
 // It is opened with refs.
 func (s *Store) view(ctx context.Context, do func(view kv.Snapshot) error, refs ...kv.Ref) error {
 	return kv.View(ctx, s.engine, refs, do)
-}
-
-// getter is what reading needs of a kv.Reader or a kv.Tx.
-type getter interface {
-	Get(ctx context.Context, ks kv.Keyspace, keys ...[]byte) ([][]byte, error)
-}
-
-// readRecord returns the record with that id; false when there is none.
-func readRecord(ctx context.Context, from getter, scope kv.Scope, id string) (Record, bool, error) {
-	values, err := from.Get(ctx, kv.Records, recordKey(scope, id))
-	if err != nil || values[0] == nil {
-		return Record{}, false, err
-	}
-	r, err := decodeRecord(values[0])
-	return r, err == nil, err
-}
-
-// readByKey returns the record that has the key; false when there is none.
-func readByKey(ctx context.Context, from getter, scope kv.Scope, key string) (Record, bool, error) {
-	values, err := from.Get(ctx, kv.Records, keyKey(scope, key))
-	if err != nil || values[0] == nil {
-		return Record{}, false, err
-	}
-	r, ok, err := readRecord(ctx, from, scope, string(values[0]))
-	if err == nil && !ok {
-		err = fmt.Errorf("%w: key %q names record %q, which is not there", ErrDamaged, key, values[0])
-	}
-	return r, ok, err
-}
-
-// expiredAt tells whether the record is gone for readers.
-func (r Record) expiredAt(now time.Time) bool {
-	return !r.ExpireTime.IsZero() && !r.ExpireTime.After(now)
 }

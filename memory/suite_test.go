@@ -15,6 +15,7 @@ import (
 	"github.com/loom-bridge/loom-bridge/memory/kv"
 	"github.com/loom-bridge/loom-bridge/memory/kv/memkv"
 	"github.com/loom-bridge/loom-bridge/memory/lexical"
+	"github.com/loom-bridge/loom-bridge/memory/record"
 )
 
 // agent is the scope of most tests.
@@ -112,7 +113,7 @@ func (r *rig) MustPack(tb testing.TB) {
 	}
 }
 
-func (r *rig) MustSave(tb testing.TB, record memory.Record) memory.Record {
+func (r *rig) MustSave(tb testing.TB, record record.Record) record.Record {
 	tb.Helper()
 	saved, err := r.Save(tb.Context(), agent, record, "")
 	if err != nil {
@@ -139,7 +140,7 @@ func ids(result memory.Result) []string {
 }
 
 // same compares records as callers see them.
-var same = cmpopts.IgnoreUnexported(memory.Record{})
+var same = cmpopts.IgnoreFields(record.Record{}, "Document")
 
 func mustEqual(tb testing.TB, what string, want, got any, opts ...cmp.Option) {
 	tb.Helper()
@@ -218,6 +219,6 @@ func runSuite(t *testing.T, open func(testing.TB) kv.Engine) {
 func (r *rig) fill(tb testing.TB, n int) {
 	tb.Helper()
 	for i := range n {
-		r.MustSave(tb, memory.Record{Text: fmt.Sprintf("Filler note %d about gardens and weather", i), Tags: []string{"filler"}})
+		r.MustSave(tb, record.Record{Text: fmt.Sprintf("Filler note %d about gardens and weather", i), Tags: []string{"filler"}})
 	}
 }

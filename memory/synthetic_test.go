@@ -12,6 +12,7 @@ import (
 
 	"github.com/loom-bridge/loom-bridge/memory"
 	"github.com/loom-bridge/loom-bridge/memory/kv"
+	"github.com/loom-bridge/loom-bridge/memory/record"
 )
 
 // synthetic is the set of testdata/quality, saved.
@@ -57,9 +58,9 @@ func MustSynthetic(tb testing.TB) *synthetic {
 	s := &synthetic{Store: MustStore(tb), questions: mustLines[question](tb, "questions.jsonl")}
 	for _, c := range mustLines[conversation](tb, "sessions.jsonl") {
 		for i, turn := range c.Turns {
-			r := memory.Record{
+			r := record.Record{
 				ID: fmt.Sprintf("%s-%d", c.Session, i+1), SessionID: c.Session,
-				EventTime: c.Time, Author: turn[0], Text: turn[1], Importance: memory.DefaultImportance,
+				EventTime: c.Time, Author: turn[0], Text: turn[1], Importance: record.DefaultImportance,
 			}
 			if len(turn) > 2 {
 				r.Supersedes = turn[2]

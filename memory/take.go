@@ -6,6 +6,7 @@ import (
 
 	"github.com/loom-bridge/loom-bridge/memory/kv"
 	"github.com/loom-bridge/loom-bridge/memory/kv/invalid"
+	"github.com/loom-bridge/loom-bridge/memory/record"
 )
 
 // freeNames reads all ids and keys at once that the records are to take, and
@@ -14,10 +15,10 @@ func (s *saving) freeNames(ctx context.Context, e *edit) (map[string]bool, error
 	var names [][]byte
 	for _, d := range s.drafts {
 		if d.givenID {
-			names = append(names, recordKey(s.scope, d.record.ID))
+			names = append(names, record.Key(s.scope, d.record.ID))
 		}
 		if d.record.Key != "" {
-			names = append(names, keyKey(s.scope, d.record.Key))
+			names = append(names, record.NameKey(s.scope, d.record.Key))
 		}
 	}
 	if len(names) == 0 {
@@ -36,8 +37,8 @@ func (s *saving) freeNames(ctx context.Context, e *edit) (map[string]bool, error
 
 // takeID refuses an id that another record has, unless that has expired, in
 // which case it goes.
-func (s *saving) takeID(ctx context.Context, e *edit, free map[string]bool, r *Record) error {
-	name := string(recordKey(s.scope, r.ID))
+func (s *saving) takeID(ctx context.Context, e *edit, free map[string]bool, r *record.Record) error {
+	name := string(record.Key(s.scope, r.ID))
 	if free[name] {
 		free[name] = false
 		return nil
@@ -45,7 +46,7 @@ func (s *saving) takeID(ctx context.Context, e *edit, free map[string]bool, r *R
 	switch holder, _, err := e.read(ctx, r.ID); {
 	case err != nil || holder == nil:
 		return err
-	case !holder.expiredAt(s.now):
+	case !holder.ExpiredAt(s.now):
 		return &ExistsError{"id", r.ID, r.ID}
 	default:
 		return e.remove(ctx, holder)
@@ -54,11 +55,11 @@ func (s *saving) takeID(ctx context.Context, e *edit, free map[string]bool, r *R
 
 // takeKey refuses a key that another record has, unless that one is being
 // superseded or has expired.
-func (s *saving) takeKey(ctx context.Context, e *edit, free map[string]bool, r *Record) error {
+func (s *saving) takeKey(ctx context.Context, e *edit, free map[string]bool, r *record.Record) error {
 	if r.Key == "" {
 		return nil
 	}
-	name := keyKey(s.scope, r.Key)
+	name := record.NameKey(s.scope, r.Key)
 	if !free[string(name)] {
 		id, err := e.get(ctx, name)
 		if err != nil {
@@ -73,7 +74,7 @@ func (s *saving) takeKey(ctx context.Context, e *edit, free map[string]bool, r *
 	return nil
 }
 
-func (s *saving) checkHolder(ctx context.Context, e *edit, r *Record, id string) error {
+func (s *saving) checkHolder(ctx context.Context, e *edit, r *record.Record, id string) error {
 	if id == "" {
 		return nil
 	}
@@ -82,7 +83,7 @@ func (s *saving) checkHolder(ctx context.Context, e *edit, r *Record, id string)
 		return err
 	case holder == nil:
 		return fmt.Errorf("%w: key %q names record %q, which is not there", ErrDamaged, r.Key, id)
-	case holder.ID == r.Supersedes || holder.expiredAt(s.now):
+	case holder.ID == r.Supersedes || holder.ExpiredAt(s.now):
 		return nil
 	default:
 		return &ExistsError{"key", r.Key, holder.ID}
@@ -91,7 +92,7 @@ func (s *saving) checkHolder(ctx context.Context, e *edit, r *Record, id string)
 
 // supersede lets the record that r replaces know by whom, and returns its
 // ordinal.
-func (s *saving) supersede(ctx context.Context, e *edit, r *Record) (uint32, error) {
+func (s *saving) supersede(ctx context.Context, e *edit, r *record.Record) (uint32, error) {
 	if r.Supersedes == "" {
 		return 0, nil
 	}
@@ -105,14 +106,14 @@ func (s *saving) supersede(ctx context.Context, e *edit, r *Record) (uint32, err
 	if old.SupersededBy != "" {
 		return 0, invalid.Field(ErrInvalid, "supersedes", "names record %q, which record %q has replaced already", old.ID, old.SupersededBy)
 	}
-	e.tx.Put(kv.Records, recordKey(s.scope, old.ID), appendSuperseded(stored, r.ID, s.now))
-	return old.ordinal, nil
+	e.tx.Put(kv.Records, record.Key(s.scope, old.ID), record.AppendSuperseded(stored, r.ID, s.now))
+	return old.Document.Ordinal, nil
 }
 
 // source returns a record that the field names, decoded and as stored.
-func (s *saving) source(ctx context.Context, e *edit, field, id string) (*Record, []byte, error) {
+func (s *saving) source(ctx context.Context, e *edit, field, id string) (*record.Record, []byte, error) {
 	r, stored, err := e.read(ctx, id)
-	if err == nil && (r == nil || r.expiredAt(s.now)) {
+	if err == nil && (r == nil || r.ExpiredAt(s.now)) {
 		err = &NotFoundError{field, id}
 	}
 	return r, stored, err

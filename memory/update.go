@@ -9,6 +9,7 @@ import (
 	"github.com/loom-bridge/loom-bridge/memory/kv"
 	"github.com/loom-bridge/loom-bridge/memory/kv/invalid"
 	"github.com/loom-bridge/loom-bridge/memory/kv/wire"
+	"github.com/loom-bridge/loom-bridge/memory/record"
 )
 
 // Fields is a set of fields of a record.
@@ -62,7 +63,7 @@ type Update struct {
 	Fields Fields
 	// Values holds their new values; its other fields do not matter. An empty
 	// value empties the field.
-	Values Record
+	Values record.Record
 }
 
 // Update changes a record and returns it as stored, with the next version. The
@@ -75,14 +76,14 @@ type Update struct {
 // Errors: *invalid.Error; *NotFoundError for the record, or one that it is to
 // derive from; *VersionError; *OwnedError for one that another agent saved. After
 // any of them nothing has changed.
-func (s *Store) Update(ctx context.Context, scope kv.Scope, u Update, requestID string) (Record, error) {
+func (s *Store) Update(ctx context.Context, scope kv.Scope, u Update, requestID string) (record.Record, error) {
 	update, err := s.StageUpdate(ctx, scope, u, requestID)
 	if err != nil {
-		return Record{}, err
+		return record.Record{}, err
 	}
 	update.actor = actorOf(ctx)
 	if err := update.commit(ctx, "memory: update"); err != nil {
-		return Record{}, err
+		return record.Record{}, err
 	}
 	return update.records[0], nil
 }
@@ -98,8 +99,8 @@ func (s *Store) StageUpdate(ctx context.Context, scope kv.Scope, u Update, reque
 	if err := checkUpdate(u); err != nil {
 		return nil, err
 	}
-	u.Values = normalize(u.Values)
-	up := &updating{scope: scope, update: u, requestID: requestID, now: cutTime(s.now())}
+	u.Values = record.Normalize(u.Values)
+	up := &updating{scope: scope, update: u, requestID: requestID, now: record.StoredTime(s.now())}
 	if requestID != "" {
 		up.digest = up.content()
 	}
@@ -123,24 +124,24 @@ type updating struct {
 // redrafted is a record about to be written anew, and its document.
 type redrafted struct {
 	stored  []byte // what it was made from
-	record  Record
+	record  record.Record
 	encoded []byte
 }
 
 // redraft returns the record that change makes of old, which is stored as it
 // says. Without a change it is described anew.
-func (s *Store) redraft(stored []byte, old Record, change func(*Record) error) (*redrafted, error) {
+func (s *Store) redraft(stored []byte, old record.Record, change func(*record.Record) error) (*redrafted, error) {
 	next := old
 	if change != nil {
 		if err := change(&next); err != nil {
 			return nil, err
 		}
 	}
-	if next.place == 0 {
-		next.place = old.ordinal
+	if next.Document.Place == 0 {
+		next.Document.Place = old.Document.Ordinal
 	}
-	next.marked = next.SupersededBy != ""
-	values, err := metadataValues(next.Metadata)
+	next.Document.Marked = next.SupersededBy != ""
+	values, err := record.MetadataTerms(next.Metadata)
 	if err != nil {
 		return nil, err
 	}
@@ -152,17 +153,17 @@ func (s *Store) redraft(stored []byte, old Record, change func(*Record) error) (
 func (s *Store) guess(ctx context.Context, up *updating) *redrafted {
 	id := up.update.ID
 	if id == "" {
-		values, err := s.engine.Get(ctx, kv.Records, keyKey(up.scope, up.update.Key))
+		values, err := s.engine.Get(ctx, kv.Records, record.NameKey(up.scope, up.update.Key))
 		if err != nil || values[0] == nil {
 			return nil
 		}
 		id = string(values[0])
 	}
-	values, err := s.engine.Get(ctx, kv.Records, recordKey(up.scope, id))
+	values, err := s.engine.Get(ctx, kv.Records, record.Key(up.scope, id))
 	if err != nil || values[0] == nil {
 		return nil
 	}
-	old, err := decodeRecord(values[0])
+	old, err := record.Decode(values[0])
 	if err != nil {
 		return nil
 	}
@@ -199,21 +200,21 @@ func (up *updating) stage(ctx context.Context, e *edit) error {
 		}
 	}
 	draft := *next // the guess may be needed again
-	e.result = []Record{draft.record}
+	e.result = []record.Record{draft.record}
 	if err := e.replace(ctx, old, &draft, !up.changesVector()); err != nil {
 		return err
 	}
 	e.keepVersion(old, stored)
-	kv.StageOnceOf(e.tx, ref, e.actor.Agent, up.requestID, up.digest, encodeChangeAnswer(next.record), up.now)
+	kv.StageOnceOf(e.tx, ref, e.actor.Agent, up.requestID, up.digest, record.EncodeChangeAnswer(next.record), up.now)
 	return nil
 }
 
 // named returns the record that the caller names, decoded and as stored.
-func (e *edit) named(ctx context.Context, id, key string, expected int64, now time.Time) (*Record, []byte, error) {
+func (e *edit) named(ctx context.Context, id, key string, expected int64, now time.Time) (*record.Record, []byte, error) {
 	field, name := "id", id
 	if id == "" {
 		field, name = "key", key
-		holder, err := e.get(ctx, keyKey(e.scope, key))
+		holder, err := e.get(ctx, record.NameKey(e.scope, key))
 		if err != nil {
 			return nil, nil, err
 		}
@@ -226,7 +227,7 @@ func (e *edit) named(ctx context.Context, id, key string, expected int64, now ti
 	switch {
 	case err != nil:
 		return nil, nil, err
-	case r == nil || r.expiredAt(now):
+	case r == nil || r.ExpiredAt(now):
 		return nil, nil, &NotFoundError{field, name}
 	case expected != 0 && r.Version != expected:
 		return nil, nil, &VersionError{ID: r.ID, Expected: expected, Version: r.Version}
@@ -239,7 +240,7 @@ func (up *updating) checkSources(ctx context.Context, e *edit) error {
 		switch source, _, err := e.read(ctx, id); {
 		case err != nil:
 			return err
-		case source == nil || source.expiredAt(up.now):
+		case source == nil || source.ExpiredAt(up.now):
 			return &NotFoundError{"derived_from", id}
 		}
 	}
@@ -250,7 +251,7 @@ func (up *updating) checkSources(ctx context.Context, e *edit) error {
 func (up *updating) changesVector() bool { return up.update.Fields&(TextField|EmbeddingField) != 0 }
 
 // apply makes the change.
-func (up *updating) apply(r *Record) error {
+func (up *updating) apply(r *record.Record) error {
 	fields, from := up.update.Fields, up.update.Values
 	for _, f := range []struct {
 		field Fields
@@ -283,11 +284,11 @@ func (up *updating) apply(r *Record) error {
 	return up.applyExpiry(r)
 }
 
-func (up *updating) applyExpiry(r *Record) error {
+func (up *updating) applyExpiry(r *record.Record) error {
 	from := up.update.Values
 	r.ExpireTime, r.SlidingTTL = from.ExpireTime, from.SlidingTTL
-	if span := cutSpan(max(from.TTL, from.SlidingTTL)); span > 0 {
-		r.ExpireTime = cutTime(up.now.Add(span))
+	if span := record.StoredSpan(max(from.TTL, from.SlidingTTL)); span > 0 {
+		r.ExpireTime = record.StoredTime(up.now.Add(span))
 	}
 	if !r.ExpireTime.IsZero() && !r.ExpireTime.After(up.now) {
 		return invalid.Field(ErrInvalid, "expire_time", "does not lie ahead")
@@ -307,13 +308,13 @@ func (up *updating) content() [sha256.Size]byte {
 	)
 	u := up.update
 	changed := updating{update: u}
-	var r Record
+	var r record.Record
 	_ = changed.apply(&r) // whether the time lies ahead is not asked here
 	r.Version, r.UpdateTime, r.ExpireTime = 0, time.Time{}, u.Values.ExpireTime
 	if u.Fields&ExpiryField == 0 {
 		r.ExpireTime, u.Values.TTL = time.Time{}, 0
 	}
-	b := wire.AppendInt(encodeWhole(r), fieldTTL, int64(u.Values.TTL))
+	b := wire.AppendInt(record.EncodeWhole(r), fieldTTL, int64(u.Values.TTL))
 	b = wire.AppendUint(b, fieldFields, uint64(u.Fields))
 	b = wire.AppendText(b, fieldName, u.ID)
 	b = wire.AppendText(b, fieldByKey, u.Key)
@@ -322,22 +323,56 @@ func (up *updating) content() [sha256.Size]byte {
 
 // replay answers a repeated update: with the version that the first one made.
 func (up *updating) replay(ctx context.Context, e *edit, answer []byte) error {
-	given, err := Record{}.withAnswer(answer)
+	given, err := record.Record{}.WithAnswer(answer)
 	if err != nil {
 		return err
 	}
-	stored, err := e.get(ctx, recordKey(e.scope, given.ID))
+	stored, err := e.get(ctx, record.Key(e.scope, given.ID))
 	if err != nil {
 		return err
 	}
 	if stored == nil {
 		return &NotFoundError{"id", given.ID}
 	}
-	r, err := decodeRecord(stored)
+	r, err := record.Decode(stored)
 	if err == nil && r.Version != given.Version {
 		r, err = e.version(ctx, given.ID, given.Version)
 	}
 	r.ExpireTime, r.SupersededBy, r.SupersededTime = given.ExpireTime, given.SupersededBy, given.SupersededTime
-	e.result = []Record{r}
+	e.result = []record.Record{r}
 	return err
+}
+
+// checkUpdate refuses what a caller may not change, and what does not hang on
+// what is stored or on the time.
+func checkUpdate(u Update) error {
+	if err := checkNamed(u.ID, u.Key, u.ExpectedVersion); err != nil {
+		return err
+	}
+	if u.Fields == 0 || u.Fields&^allFields != 0 {
+		return invalid.Field(ErrInvalid, "update_mask", "names no field, or one that can't change")
+	}
+	v := u.Values
+	if u.Fields&TextField == 0 {
+		v.Text = "as it was"
+	}
+	v.ID, v.Key, v.Supersedes = "", "", ""
+	v = onlyChanged(v, u.Fields)
+	if err := record.Check(v); err != nil {
+		return err
+	}
+	_, err := record.MetadataTerms(v.Metadata)
+	return err
+}
+
+// onlyChanged empties the fields that an update is not about, which may hold
+// anything.
+func onlyChanged(v record.Record, fields Fields) record.Record {
+	kept := record.Record{Text: v.Text}
+	mask := updating{update: Update{Fields: fields &^ ExpiryField, Values: v}}
+	_ = mask.apply(&kept) // without the expiry there is nothing to fail
+	if fields&ExpiryField != 0 {
+		kept.ExpireTime, kept.TTL, kept.SlidingTTL = v.ExpireTime, v.TTL, v.SlidingTTL
+	}
+	return kept
 }

@@ -13,9 +13,10 @@ import (
 	"github.com/loom-bridge/loom-bridge/memory"
 	"github.com/loom-bridge/loom-bridge/memory/kv"
 	"github.com/loom-bridge/loom-bridge/memory/kv/invalid"
+	"github.com/loom-bridge/loom-bridge/memory/record"
 )
 
-func (r *rig) MustUpdate(tb testing.TB, u memory.Update) memory.Record {
+func (r *rig) MustUpdate(tb testing.TB, u memory.Update) record.Record {
 	tb.Helper()
 	updated, err := r.Update(tb.Context(), agent, u, "")
 	if err != nil {
@@ -24,7 +25,7 @@ func (r *rig) MustUpdate(tb testing.TB, u memory.Update) memory.Record {
 	return updated
 }
 
-func (r *rig) MustGet(tb testing.TB, id string) memory.Record {
+func (r *rig) MustGet(tb testing.TB, id string) record.Record {
 	tb.Helper()
 	got, err := r.Get(tb.Context(), agent, id)
 	if err != nil {
@@ -33,7 +34,7 @@ func (r *rig) MustGet(tb testing.TB, id string) memory.Record {
 	return got
 }
 
-func (r *rig) MustVersions(tb testing.TB, id string) []memory.Record {
+func (r *rig) MustVersions(tb testing.TB, id string) []record.Record {
 	tb.Helper()
 	versions, err := r.Versions(tb.Context(), agent, id)
 	if err != nil {
@@ -43,12 +44,12 @@ func (r *rig) MustVersions(tb testing.TB, id string) []memory.Record {
 }
 
 func text(id, text string) memory.Update {
-	return memory.Update{ID: id, Fields: memory.TextField, Values: memory.Record{Text: text}}
+	return memory.Update{ID: id, Fields: memory.TextField, Values: record.Record{Text: text}}
 }
 
 func testUpdate(t *testing.T, r *rig) {
-	r.MustSave(t, memory.Record{ID: "source", Text: "Where it came from"})
-	first := r.MustSave(t, memory.Record{
+	r.MustSave(t, record.Record{ID: "source", Text: "Where it came from"})
+	first := r.MustSave(t, record.Record{
 		ID: "a", Key: "city", Text: "Ann lives in Paris", Tags: []string{"home"}, Author: "Bob",
 		Metadata: json.RawMessage(`{"n":1}`), Importance: 0.5,
 	})
@@ -59,7 +60,7 @@ func testUpdate(t *testing.T, r *rig) {
 		want := before
 		want.Text, want.Kind, want.SessionID, want.Author = "Ann lives in Oslo", "state", "s2", "Cy"
 		want.EventTime, want.Metadata, want.Tags = start.Add(-time.Hour), json.RawMessage(`{"n":2}`), []string{"new", "town"}
-		want.Importance, want.Origin, want.DerivedFrom = 0.9, memory.OriginUser, []string{"source"}
+		want.Importance, want.Origin, want.DerivedFrom = 0.9, record.OriginUser, []string{"source"}
 		want.Pinned, want.Version, want.UpdateTime = true, before.Version+1, later
 		values := want
 		values.ID, values.Key, values.Tags, values.CreateTime = "", "", []string{"town", "new", "town"}, time.Time{}
@@ -90,22 +91,22 @@ func testUpdate(t *testing.T, r *rig) {
 }
 
 func testUpdateErrors(t *testing.T, r *rig) {
-	r.MustSave(t, memory.Record{ID: "a", Text: "apple", Key: "k"})
-	gone := r.MustSave(t, memory.Record{Text: "gone soon", TTL: time.Second})
+	r.MustSave(t, record.Record{ID: "a", Text: "apple", Key: "k"})
+	gone := r.MustSave(t, record.Record{Text: "gone soon", TTL: time.Second})
 	r.clock.Set(start.Add(time.Second))
 	wrongs := map[string]memory.Update{
-		"id":               {Fields: memory.TextField, Values: memory.Record{Text: "x"}},
+		"id":               {Fields: memory.TextField, Values: record.Record{Text: "x"}},
 		"key":              {ID: "a", Key: "k", Fields: memory.PinnedField},
 		"update_mask":      {ID: "a"},
 		"expected_version": {ID: "a", ExpectedVersion: -1, Fields: memory.PinnedField},
 		"text":             {ID: "a", Fields: memory.TextField},
-		"metadata":         {ID: "a", Fields: memory.MetadataField, Values: memory.Record{Metadata: json.RawMessage(`[]`)}},
-		"importance":       {ID: "a", Fields: memory.ImportanceField, Values: memory.Record{Importance: 2}},
-		"expire_time":      {ID: "a", Fields: memory.ExpiryField, Values: memory.Record{ExpireTime: start}},
-		"ttl":              {ID: "a", Fields: memory.ExpiryField, Values: memory.Record{TTL: -1}},
-		"sliding_ttl":      {ID: "a", Fields: memory.ExpiryField, Values: memory.Record{TTL: 1, SlidingTTL: 1}},
-		"embedding_space":  {ID: "a", Fields: memory.EmbeddingField, Values: memory.Record{Embedding: []float32{1}}},
-		"tier":             {ID: "a", Fields: memory.TierField, Values: memory.Record{Tier: 5}},
+		"metadata":         {ID: "a", Fields: memory.MetadataField, Values: record.Record{Metadata: json.RawMessage(`[]`)}},
+		"importance":       {ID: "a", Fields: memory.ImportanceField, Values: record.Record{Importance: 2}},
+		"expire_time":      {ID: "a", Fields: memory.ExpiryField, Values: record.Record{ExpireTime: start}},
+		"ttl":              {ID: "a", Fields: memory.ExpiryField, Values: record.Record{TTL: -1}},
+		"sliding_ttl":      {ID: "a", Fields: memory.ExpiryField, Values: record.Record{TTL: 1, SlidingTTL: 1}},
+		"embedding_space":  {ID: "a", Fields: memory.EmbeddingField, Values: record.Record{Embedding: []float32{1}}},
+		"tier":             {ID: "a", Fields: memory.TierField, Values: record.Record{Tier: 5}},
 	}
 	for field, u := range wrongs {
 		var wrong *invalid.Error
@@ -116,7 +117,7 @@ func testUpdateErrors(t *testing.T, r *rig) {
 	for name, u := range map[string]memory.Update{
 		"id":           text("nobody", "x"),
 		"key":          {Key: "nobody", Fields: memory.PinnedField},
-		"derived_from": {ID: "a", Fields: memory.DerivedFromField, Values: memory.Record{DerivedFrom: []string{"nobody"}}},
+		"derived_from": {ID: "a", Fields: memory.DerivedFromField, Values: record.Record{DerivedFrom: []string{"nobody"}}},
 		"expired":      text(gone.ID, "x"),
 	} {
 		if _, err := r.Update(t.Context(), agent, u, ""); !errors.Is(err, memory.ErrNotFound) {
@@ -130,22 +131,22 @@ func testUpdateErrors(t *testing.T, r *rig) {
 		t.Errorf("conflict: %v", err)
 	}
 	// A field that does not change may hold anything.
-	kept := r.MustUpdate(t, memory.Update{ID: "a", Fields: memory.PinnedField, Values: memory.Record{Importance: 7, Metadata: json.RawMessage(`[`), TTL: -1}})
+	kept := r.MustUpdate(t, memory.Update{ID: "a", Fields: memory.PinnedField, Values: record.Record{Importance: 7, Metadata: json.RawMessage(`[`), TTL: -1}})
 	if kept.Version != 2 || kept.Text != "apple" || kept.Pinned {
 		t.Errorf("after all: %+v", kept)
 	}
 }
 
 func testUpdateRequestID(t *testing.T, r *rig) {
-	r.MustSave(t, memory.Record{ID: "a", Text: "one", TTL: time.Hour})
-	u := memory.Update{ID: "a", Fields: memory.TextField | memory.ExpiryField, Values: memory.Record{Text: "two", TTL: time.Hour}}
+	r.MustSave(t, record.Record{ID: "a", Text: "one", TTL: time.Hour})
+	u := memory.Update{ID: "a", Fields: memory.TextField | memory.ExpiryField, Values: record.Record{Text: "two", TTL: time.Hour}}
 	first, err := r.Update(t.Context(), agent, u, "req")
 	if err != nil {
 		t.Fatal(err)
 	}
 	r.clock.Set(start.Add(time.Minute))
 	r.MustUpdate(t, text("a", "three"))
-	r.MustSave(t, memory.Record{Text: "four", Supersedes: "a"})
+	r.MustSave(t, record.Record{Text: "four", Supersedes: "a"})
 	again, err := r.Update(t.Context(), agent, u, "req")
 	if err != nil {
 		t.Fatal(err)
@@ -162,7 +163,7 @@ func testUpdateRequestID(t *testing.T, r *rig) {
 
 // testCompareAndSet has 64 writers change the version that all of them read.
 func testCompareAndSet(t *testing.T, r *rig) {
-	r.MustSave(t, memory.Record{ID: "a", Text: "round 0"})
+	r.MustSave(t, record.Record{ID: "a", Text: "round 0"})
 	for round := range 8 {
 		read := r.MustGet(t, "a").Version
 		var wg sync.WaitGroup
@@ -197,9 +198,9 @@ func testCompareAndSet(t *testing.T, r *rig) {
 // testUpdateSuperseded: a record that was replaced stays so, whatever becomes of
 // it and of the one that replaced it.
 func testUpdateSuperseded(t *testing.T, r *rig) {
-	old := r.MustSave(t, memory.Record{Text: "Ann lives in Paris"})
-	by := r.MustSave(t, memory.Record{Text: "Ann lives in Oslo", Supersedes: old.ID})
-	other := r.MustSave(t, memory.Record{Text: "Bob lives in Rome"})
+	old := r.MustSave(t, record.Record{Text: "Ann lives in Paris"})
+	by := r.MustSave(t, record.Record{Text: "Ann lives in Oslo", Supersedes: old.ID})
+	other := r.MustSave(t, record.Record{Text: "Bob lives in Rome"})
 	found := func(want ...string) {
 		t.Helper()
 		result := r.MustQuery(t, memory.Query{Text: "lives"})
@@ -233,9 +234,9 @@ func testUpdateSuperseded(t *testing.T, r *rig) {
 
 // testStageTogether commits changes of memory together with something else.
 func testStageTogether(t *testing.T, r *rig) {
-	r.MustSave(t, memory.Record{ID: "old", Text: "old news"})
-	r.MustSave(t, memory.Record{ID: "bad", Text: "bad news"})
-	save, err := r.StageSave(agent, memory.Record{ID: "new", Text: "new news", TTL: time.Hour}, "")
+	r.MustSave(t, record.Record{ID: "old", Text: "old news"})
+	r.MustSave(t, record.Record{ID: "bad", Text: "bad news"})
+	save, err := r.StageSave(agent, record.Record{ID: "new", Text: "new news", TTL: time.Hour}, "")
 	if err != nil {
 		t.Fatal(err)
 	}

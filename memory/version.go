@@ -6,25 +6,26 @@ import (
 
 	"github.com/loom-bridge/loom-bridge/memory/kv"
 	"github.com/loom-bridge/loom-bridge/memory/kv/wire"
+	"github.com/loom-bridge/loom-bridge/memory/record"
 )
 
 // Versions returns what a record was before it changed, the newest first, at
 // most MaxVersions. They have no vectors. A record that is not there or has
 // expired is a *NotFoundError.
-func (s *Store) Versions(ctx context.Context, scope kv.Scope, id string) ([]Record, error) {
+func (s *Store) Versions(ctx context.Context, scope kv.Scope, id string) ([]record.Record, error) {
 	if err := s.begin(scope); err != nil {
 		return nil, err
 	}
-	if err := checkID("id", id); err != nil {
+	if err := record.CheckID("id", id); err != nil {
 		return nil, err
 	}
-	var versions []Record
+	var versions []record.Record
 	err := s.view(ctx, func(view kv.Snapshot) error {
-		current, ok, err := readRecord(ctx, view, scope, id)
+		current, ok, err := record.Read(ctx, view, scope, id)
 		if err != nil {
 			return err
 		}
-		if !ok || current.expiredAt(s.now()) {
+		if !ok || current.ExpiredAt(s.now()) {
 			return &NotFoundError{"id", id}
 		}
 		versions, err = readVersions(ctx, view, scope, id)
@@ -36,15 +37,15 @@ func (s *Store) Versions(ctx context.Context, scope kv.Scope, id string) ([]Reco
 	return versions, nil
 }
 
-func readVersions(ctx context.Context, view kv.Reader, scope kv.Scope, id string) ([]Record, error) {
-	var versions []Record
-	newestFirst := kv.Prefix(versionsOf(scope, id))
+func readVersions(ctx context.Context, view kv.Reader, scope kv.Scope, id string) ([]record.Record, error) {
+	var versions []record.Record
+	newestFirst := kv.Prefix(record.VersionsOf(scope, id))
 	newestFirst.Reverse = true
 	for pair, err := range view.Scan(ctx, kv.Records, newestFirst) {
 		if err != nil {
 			return nil, err
 		}
-		r, err := decodeRecord(pair.Value)
+		r, err := record.Decode(pair.Value)
 		if err != nil {
 			return nil, err
 		}
@@ -55,38 +56,32 @@ func readVersions(ctx context.Context, view kv.Reader, scope kv.Scope, id string
 
 // version reads an earlier version of a record. One that is kept no longer is
 // not found.
-func (e *edit) version(ctx context.Context, id string, version int64) (Record, error) {
-	stored, err := e.get(ctx, versionKey(e.scope, id, version))
+func (e *edit) version(ctx context.Context, id string, version int64) (record.Record, error) {
+	stored, err := e.get(ctx, record.VersionKey(e.scope, id, version))
 	if err != nil {
-		return Record{}, err
+		return record.Record{}, err
 	}
 	if stored == nil {
-		return Record{}, &NotFoundError{"version", fmt.Sprintf("%d of %s", version, id)}
+		return record.Record{}, &NotFoundError{"version", fmt.Sprintf("%d of %s", version, id)}
 	}
-	return decodeRecord(stored)
+	return record.Decode(stored)
 }
 
 // keepVersion keeps a record as it is stored, before it is written anew. The
 // oldest version goes when there are too many.
-func (e *edit) keepVersion(old *Record, stored []byte) {
-	e.tx.Put(kv.Records, versionKey(e.scope, old.ID, old.Version), stored)
+func (e *edit) keepVersion(old *record.Record, stored []byte) {
+	e.tx.Put(kv.Records, record.VersionKey(e.scope, old.ID, old.Version), stored)
 	e.versions++
-	if oldest := old.Version - MaxVersions; oldest > 0 {
-		e.tx.Delete(kv.Records, versionKey(e.scope, old.ID, oldest))
+	if oldest := old.Version - record.MaxVersions; oldest > 0 {
+		e.tx.Delete(kv.Records, record.VersionKey(e.scope, old.ID, oldest))
 		e.versions--
 	}
 }
 
-// keptVersions returns the numbers of the first earlier version that is kept of
-// a record, and of the one behind the last.
-func (r *Record) keptVersions() (first, end int64) {
-	return max(1, r.Version-MaxVersions), r.Version
-}
-
-func (e *edit) dropVersions(r *Record) {
-	first, end := r.keptVersions()
+func (e *edit) dropVersions(r *record.Record) {
+	first, end := r.KeptVersions()
 	for version := first; version < end; version++ {
-		key := versionKey(e.scope, r.ID, version)
+		key := record.VersionKey(e.scope, r.ID, version)
 		e.tx.Delete(kv.Records, key)
 		e.removed += len(key)
 		e.versions--
@@ -113,7 +108,7 @@ func (e *edit) countVersions(ctx context.Context) error {
 }
 
 // readVersionCount returns how many earlier versions a scope's records have.
-func readVersionCount(ctx context.Context, from getter, scope kv.Scope) (int64, error) {
+func readVersionCount(ctx context.Context, from kv.Getter, scope kv.Scope) (int64, error) {
 	values, err := from.Get(ctx, kv.Records, countsKey(scope))
 	if err != nil {
 		return 0, err

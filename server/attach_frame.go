@@ -10,6 +10,8 @@ import (
 
 	"github.com/loom-bridge/loom-bridge/bridge/events"
 	loombridgev1 "github.com/loom-bridge/loom-bridge/proto/gen/loombridge/v1"
+	"github.com/loom-bridge/loom-bridge/server/convert"
+	"github.com/loom-bridge/loom-bridge/server/validate"
 )
 
 // frame is a message that is encoded already. Events and the answers to
@@ -136,7 +138,7 @@ func (w *framer) fits(e events.Event) bool {
 	if w.limit == 0 || w.out.size() <= w.limit {
 		return true
 	}
-	w.log.Warn("event too large to send", "topic", printable(e.Topic), "sequence", e.Sequence, "bytes", w.out.size())
+	w.log.Warn("event too large to send", "topic", validate.Printable(e.Topic), "sequence", e.Sequence, "bytes", w.out.size())
 	return false
 }
 
@@ -179,7 +181,7 @@ func appendPayload(b []byte, e events.Event, form loombridgev1.JsonForm) (body, 
 	number := protowire.Number(eventPayloadJSON)
 	if e.PayloadKind == events.Bytes {
 		number = eventPayloadBytes
-	} else if value, ok := pleasantValue(e.Payload, form); ok {
+	} else if value, ok := convert.PleasantValue(e.Payload, form); ok {
 		if encoded, err := proto.Marshal(value); err == nil {
 			return protowire.AppendBytes(protowire.AppendTag(b, eventPayload, protowire.BytesType), encoded), nil
 		}

@@ -17,6 +17,7 @@ import (
 	"github.com/loom-bridge/loom-bridge/bridge/events"
 	loombridgev1 "github.com/loom-bridge/loom-bridge/proto/gen/loombridge/v1"
 	"github.com/loom-bridge/loom-bridge/server"
+	"github.com/loom-bridge/loom-bridge/server/auth"
 	"github.com/loom-bridge/loom-bridge/server/servertest"
 )
 
@@ -143,7 +144,7 @@ func TestAttachStalls(t *testing.T) {
 		})
 	}
 	MustBecome(t, "the stream has ended", func() bool {
-		got, _ := directory.Get(server.DefaultTenant, "sleepy")
+		got, _ := directory.Get(auth.DefaultTenant, "sleepy")
 		return got.Streams == 0
 	})
 	MustFail(t, a.end(), codes.ResourceExhausted, "SLOW_CONSUMER")
@@ -160,7 +161,7 @@ func TestAttachEndsWhileSending(t *testing.T) {
 	}
 	a.send(&loombridgev1.AttachRequest{})
 	MustBecome(t, "the stream has ended", func() bool {
-		got, _ := directory.Get(server.DefaultTenant, "rude")
+		got, _ := directory.Get(auth.DefaultTenant, "rude")
 		return got.Streams == 0
 	})
 	MustFail(t, a.end(), codes.InvalidArgument, "INVALID_REQUEST")
@@ -212,7 +213,7 @@ func TestAttachedAgentsLeaveNothing(t *testing.T) {
 		cancel()
 	}
 	MustBecome(t, "no stream is open", func() bool {
-		return len(directory.List(server.DefaultTenant, agents.Filter{Statuses: []agents.Status{agents.Active, agents.Inactive}})) == 0
+		return len(directory.List(auth.DefaultTenant, agents.Filter{Statuses: []agents.Status{agents.Active, agents.Inactive}})) == 0
 	})
 	MustBecome(t, "as many goroutines as before", func() bool { return runtime.NumGoroutine() <= before })
 }

@@ -19,6 +19,7 @@ import (
 	"github.com/loom-bridge/loom-bridge/bridge/events"
 	loombridgev1 "github.com/loom-bridge/loom-bridge/proto/gen/loombridge/v1"
 	"github.com/loom-bridge/loom-bridge/server"
+	"github.com/loom-bridge/loom-bridge/server/auth"
 	"github.com/loom-bridge/loom-bridge/server/servertest"
 )
 
@@ -43,7 +44,7 @@ func TestAttachRegisters(t *testing.T) {
 	if diff := cmp.Diff(want, a.ready, protocmp.Transform()); diff != "" || a.ready.GetGeneration() == 0 {
 		t.Errorf("ready (-want +got):\n%s", diff)
 	}
-	got, _ := directory.Get(server.DefaultTenant, "worker")
+	got, _ := directory.Get(auth.DefaultTenant, "worker")
 	registration := agents.Registration{
 		Exclusive: true,
 		Topics:    []string{"jobs", "news.*"}, Metadata: map[string]string{"zone": "a"}, Parent: "lead",
@@ -59,7 +60,7 @@ func TestAttachRegisters(t *testing.T) {
 	}
 	a.leave()
 	MustBecome(t, "the agent has left", func() bool {
-		left, _ := directory.Get(server.DefaultTenant, "worker")
+		left, _ := directory.Get(auth.DefaultTenant, "worker")
 		return left.Status == agents.Disconnected && left.Streams == 0
 	})
 }
@@ -275,7 +276,7 @@ func TestAttachPositionUnknown(t *testing.T) {
 		AgentId: "x", Topics: []*loombridgev1.TopicPosition{{Topic: "news", AfterSequence: new(int64(3))}},
 	}))
 	MustFail(t, a.end(), codes.OutOfRange, "POSITION_UNKNOWN")
-	if _, known := directory.Get(server.DefaultTenant, "x"); known {
+	if _, known := directory.Get(auth.DefaultTenant, "x"); known {
 		t.Error("an agent that was refused is in the directory")
 	}
 }
@@ -344,7 +345,7 @@ func TestAttachHeartbeats(t *testing.T) {
 	hello.HeartbeatInterval = durationpb.New(100 * time.Millisecond)
 	a := MustAttach(t, t.Context(), s.Bridge, hello)
 	status := func() agents.Status {
-		got, _ := directory.Get(server.DefaultTenant, "x")
+		got, _ := directory.Get(auth.DefaultTenant, "x")
 		return got.Status
 	}
 	s.Clock.Advance(time.Second)
@@ -442,7 +443,7 @@ func TestAttachAuthenticates(t *testing.T) {
 func TestAttachDirectEvents(t *testing.T) {
 	s, directory := MustStartAttached(t, servertest.Options{})
 	a := MustAttach(t, t.Context(), s.Bridge, helloOf("x"))
-	must(t, directory.Send(server.DefaultTenant, "x", events.Event{ID: "e", Topic: "agent.x.replies", Payload: []byte("1")}))
+	must(t, directory.Send(auth.DefaultTenant, "x", events.Event{ID: "e", Topic: "agent.x.replies", Payload: []byte("1")}))
 	if e := a.event(); e.GetId() != "e" || e.GetPayloadJson() != "1" {
 		t.Errorf("event %v", e)
 	}

@@ -16,6 +16,7 @@ import (
 	"github.com/loom-bridge/loom-bridge/bridge/tools"
 	loombridgev1 "github.com/loom-bridge/loom-bridge/proto/gen/loombridge/v1"
 	"github.com/loom-bridge/loom-bridge/server"
+	"github.com/loom-bridge/loom-bridge/server/auth"
 	"github.com/loom-bridge/loom-bridge/server/servertest"
 )
 
@@ -23,7 +24,7 @@ import (
 func relay(ctx context.Context, d *agents.Directory, c agents.Call) <-chan func() (agents.Result, error) {
 	out := make(chan func() (agents.Result, error), 1)
 	go func() {
-		result, err := d.Call(ctx, server.DefaultTenant, c)
+		result, err := d.Call(ctx, auth.DefaultTenant, c)
 		out <- func() (agents.Result, error) { return result, err }
 	}()
 	return out

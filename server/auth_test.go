@@ -29,15 +29,16 @@ import (
 
 	loombridgev1 "github.com/loom-bridge/loom-bridge/proto/gen/loombridge/v1"
 	"github.com/loom-bridge/loom-bridge/server"
+	"github.com/loom-bridge/loom-bridge/server/auth"
 	"github.com/loom-bridge/loom-bridge/server/servertest"
 )
 
 // MustCredentials loads a credentials file with that text.
-func MustCredentials(tb testing.TB, text string) *server.Credentials {
+func MustCredentials(tb testing.TB, text string) *auth.Credentials {
 	tb.Helper()
 	path := filepath.Join(tb.TempDir(), "callers.toml")
 	must(tb, os.WriteFile(path, []byte(text), 0o600))
-	loaded, err := server.LoadCredentials(path)
+	loaded, err := auth.LoadCredentials(path)
 	must(tb, err)
 	return loaded
 }
@@ -262,7 +263,7 @@ func TestClientCertificates(t *testing.T) {
 	p.issue("common", "robot.acme.example")
 	p.issue("alternative", "something", "other.example", "robot.acme.example")
 	p.issue("stranger", "stranger.example")
-	config, err := server.LoadTLS(p.file("server.pem"), p.file("server.key"), p.file("ca.pem"))
+	config, err := auth.LoadTLS(p.file("server.pem"), p.file("server.key"), p.file("ca.pem"))
 	must(t, err)
 	s := servertest.Start(t, &servertest.Options{
 		Server: server.Options{TLS: config, Credentials: MustCredentials(t, callers())},
@@ -298,7 +299,7 @@ func TestClientCertificates(t *testing.T) {
 func TestTLSWithoutClientCertificates(t *testing.T) {
 	p := MustPKI(t)
 	p.issue("server", "server", "localhost")
-	config, err := server.LoadTLS(p.file("server.pem"), p.file("server.key"), "")
+	config, err := auth.LoadTLS(p.file("server.pem"), p.file("server.key"), "")
 	must(t, err)
 	s := servertest.Start(t, &servertest.Options{Server: server.Options{TLS: config}, Dial: []grpc.DialOption{p.client("")}})
 	status, err := s.Admin.GetStatus(t.Context(), &loombridgev1.GetStatusRequest{})
@@ -319,72 +320,13 @@ func TestLoadTLSErrors(t *testing.T) {
 		if ca != "" {
 			ca = p.file(ca)
 		}
-		if _, err := server.LoadTLS(p.file(files[0]), p.file(files[1]), ca); !errors.Is(err, server.ErrTLS) {
+		if _, err := auth.LoadTLS(p.file(files[0]), p.file(files[1]), ca); !errors.Is(err, auth.ErrTLS) {
 			t.Errorf("%v: %v", files, err)
 		}
 	}
 }
 
-func TestLoadCredentialsErrors(t *testing.T) {
-	one := func(fields string) string { return "[[credential]]\n" + fields + "\n" }
-	token := `token_sha256 = "` + hashOf("x") + `"` + "\n"
-	for _, test := range []struct{ name, text, want string }{
-		{"empty", "", "nobody"},
-		{"no TOML", "[[credential", "toml"},
-		{"unknown key", one(token + `tenant = "a"` + "\nagent = [\"b\"]"), `line 4: unknown key "credential.agent"`},
-		{"no tenant", one(token + `agents = ["a"]`), "credential 1: tenant"},
-		{"tenant is a path", one(token + `tenant = "../a"` + "\n" + `agents = ["a"]`), "tenant"},
-		{"no agents", one(token + `tenant = "a"`), "agents"},
-		{"star in the middle", one(token + `tenant = "a"` + "\n" + `agents = ["a*b"]`), `"a*b"`},
-		{"no way in", one(`tenant = "a"` + "\n" + `agents = ["a"]`), "exactly one"},
-		{"two ways in", one(token + `subject = "s"` + "\n" + `tenant = "a"` + "\n" + `agents = ["a"]`), "exactly one"},
-		{"short hash", one(`token_sha256 = "abcd"` + "\n" + `tenant = "a"` + "\n" + `agents = ["a"]`), "64 hex digits"},
-		{"token twice", callers() + callers(), "twice"},
-		{"expiry without a zone", one(token + `tenant = "a"` + "\n" + `agents = ["a"]` + "\nexpires = 2027-01-01T00:00:00"), "is not a time with a zone, such as 2027-01-01T00:00:00Z"},
-		{"expiry as text", one(token + `tenant = "a"` + "\n" + `agents = ["a"]` + "\nexpires = \"tomorrow\""), "credential 1: expires: tomorrow is not a time"},
-	} {
-		t.Run(test.name, func(t *testing.T) {
-			path := filepath.Join(t.TempDir(), "callers.toml")
-			must(t, os.WriteFile(path, []byte(test.text), 0o600))
-			_, err := server.LoadCredentials(path)
-			if !errors.Is(err, server.ErrCredentials) || !strings.Contains(err.Error(), test.want) {
-				t.Errorf("err = %v, want %q in it", err, test.want)
-			}
-		})
-	}
-}
-
-func TestPlainTokensMustBePrivate(t *testing.T) {
-	path := filepath.Join(t.TempDir(), "callers.toml")
-	must(t, os.WriteFile(path, []byte(callers()), 0o600))
-	must(t, os.Chmod(path, 0o640))
-	if _, err := server.LoadCredentials(path); !errors.Is(err, server.ErrCredentials) || !strings.Contains(err.Error(), "chmod 600") {
-		t.Errorf("err = %v", err)
-	}
-	hashed := "[[credential]]\ntoken_sha256 = \"" + hashOf("x") + "\"\ntenant = \"a\"\nagents = [\"*\"]\n"
-	must(t, os.WriteFile(path, []byte(hashed), 0o600))
-	if _, err := server.LoadCredentials(path); err != nil {
-		t.Errorf("hashes may be read by others: %v", err)
-	}
-	if _, err := server.LoadCredentials(t.TempDir()); !errors.Is(err, server.ErrCredentials) {
-		t.Errorf("a directory: %v", err)
-	}
-}
-
 // Without authentication only addresses of this machine are served.
-// Whoever can write the file can give themselves any tenant, so hashes alone
-// are not enough.
-func TestCredentialsMustNotBeWritableByOthers(t *testing.T) {
-	path := filepath.Join(t.TempDir(), "callers.toml")
-	must(t, os.WriteFile(path, []byte("[[credential]]\nsubject = \"x\"\ntenant = \"a\"\nagents = [\"*\"]\n"), 0o600))
-	for mode, good := range map[os.FileMode]bool{0o600: true, 0o644: true, 0o664: false, 0o646: false} {
-		must(t, os.Chmod(path, mode))
-		if _, err := server.LoadCredentials(path); good != (err == nil) || !good && !errors.Is(err, server.ErrCredentials) {
-			t.Errorf("mode %o: %v", mode, err)
-		}
-	}
-}
-
 func TestNoAuthenticationOnlyOnLoopback(t *testing.T) {
 	face := server.New(server.Services{Tools: noTools{}}, nil)
 	defer func() { must(t, face.Shutdown(context.Background())) }()

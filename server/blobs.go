@@ -11,6 +11,10 @@ import (
 	"github.com/loom-bridge/loom-bridge/context/step"
 	"github.com/loom-bridge/loom-bridge/memory/kv"
 	loombridgev1 "github.com/loom-bridge/loom-bridge/proto/gen/loombridge/v1"
+	"github.com/loom-bridge/loom-bridge/server/auth"
+	"github.com/loom-bridge/loom-bridge/server/convert"
+	"github.com/loom-bridge/loom-bridge/server/page"
+	"github.com/loom-bridge/loom-bridge/server/validate"
 )
 
 const (
@@ -52,14 +56,14 @@ type Reads interface {
 // ReadBlob streams offloaded bytes in the pieces they are stored in, or a step or
 // message, in pieces of at most 1 MiB. The first message has the description.
 func (s *contextService) ReadBlob(r *loombridgev1.ReadBlobRequest, stream grpc.ServerStreamingServer[loombridgev1.ReadBlobResponse]) error {
-	if err := checkReadBlobRequest(r); err != nil {
+	if err := validate.ReadBlobRequest(r); err != nil {
 		return err
 	}
-	scope, err := agentScope(stream.Context(), r.GetAgentId())
+	scope, err := auth.AgentScope(stream.Context(), r.GetAgentId())
 	if err != nil {
 		return err
 	}
-	entry, err := s.reads.LookupView(stream.Context(), scope, r.GetSessionId(), r.GetName(), viewOf(r.GetForm()), int(r.GetMediaIndex()))
+	entry, err := s.reads.LookupView(stream.Context(), scope, r.GetSessionId(), r.GetName(), convert.BlobView(r.GetForm()), int(r.GetMediaIndex()))
 	if err != nil {
 		return err
 	}
@@ -67,7 +71,7 @@ func (s *contextService) ReadBlob(r *loombridgev1.ReadBlobRequest, stream grpc.S
 	if limit == 0 {
 		limit = -1
 	}
-	message := &loombridgev1.ReadBlobResponse{Info: blobInfoOf(entry)}
+	message := &loombridgev1.ReadBlobResponse{Info: convert.BlobInfo(entry)}
 	for piece, err := range s.reads.Read(stream.Context(), scope, entry, r.GetOffset(), limit) {
 		if err != nil {
 			return err
@@ -86,10 +90,10 @@ func (s *contextService) ReadBlob(r *loombridgev1.ReadBlobRequest, stream grpc.S
 
 // ListBlobs returns a page of an agent's blobs.
 func (s *contextService) ListBlobs(ctx context.Context, r *loombridgev1.ListBlobsRequest) (*loombridgev1.ListBlobsResponse, error) {
-	if err := checkListBlobsRequest(r); err != nil {
+	if err := validate.ListBlobsRequest(r); err != nil {
 		return nil, err
 	}
-	scope, err := agentScope(ctx, r.GetAgentId())
+	scope, err := auth.AgentScope(ctx, r.GetAgentId())
 	if err != nil {
 		return nil, err
 	}
@@ -97,8 +101,8 @@ func (s *contextService) ListBlobs(ctx context.Context, r *loombridgev1.ListBlob
 	if size == 0 {
 		size = defaultBlobs
 	}
-	after, _ := parseBlobToken(r.GetPageToken())
-	page, err := s.blobs.List(ctx, scope, blobFilterOf(r), after, size)
+	after, _ := page.ParseBlobToken(r.GetPageToken())
+	page, err := s.blobs.List(ctx, scope, convert.BlobFilter(r), after, size)
 	if err != nil {
 		return nil, err
 	}
@@ -106,34 +110,34 @@ func (s *contextService) ListBlobs(ctx context.Context, r *loombridgev1.ListBlob
 	if err != nil {
 		return nil, err
 	}
-	return blobPage(page, usage, s.limits.MaxSendBytes), nil
+	return convert.BlobPage(page, usage, s.limits.MaxSendBytes), nil
 }
 
 // PromoteBlob keeps a blob longer.
 func (s *contextService) PromoteBlob(ctx context.Context, r *loombridgev1.PromoteBlobRequest) (*loombridgev1.PromoteBlobResponse, error) {
-	if err := checkPromoteBlobRequest(r); err != nil {
+	if err := validate.PromoteBlobRequest(r); err != nil {
 		return nil, err
 	}
-	scope, err := agentScope(ctx, r.GetAgentId())
+	scope, err := auth.AgentScope(ctx, r.GetAgentId())
 	if err != nil {
 		return nil, err
 	}
 	entry, err := s.blobs.Promote(ctx, scope, r.GetName(), blob.Promotion{
-		Tier: tierOf(r.GetTier()), Category: r.GetCategory(), Name: r.GetNewName(),
+		Tier: convert.BlobTier(r.GetTier()), Category: r.GetCategory(), Name: r.GetNewName(),
 		Important: r.GetImportant(), RequestID: r.GetRequestId(),
 	})
 	if err != nil {
 		return nil, err
 	}
-	return &loombridgev1.PromoteBlobResponse{Blob: blobInfoOf(entry)}, nil
+	return &loombridgev1.PromoteBlobResponse{Blob: convert.BlobInfo(entry)}, nil
 }
 
 // ArchiveBlob puts a blob away.
 func (s *contextService) ArchiveBlob(ctx context.Context, r *loombridgev1.ArchiveBlobRequest) (*loombridgev1.ArchiveBlobResponse, error) {
-	if err := checkArchiveBlobRequest(r); err != nil {
+	if err := validate.ArchiveBlobRequest(r); err != nil {
 		return nil, err
 	}
-	scope, err := agentScope(ctx, r.GetAgentId())
+	scope, err := auth.AgentScope(ctx, r.GetAgentId())
 	if err != nil {
 		return nil, err
 	}
@@ -143,19 +147,19 @@ func (s *contextService) ArchiveBlob(ctx context.Context, r *loombridgev1.Archiv
 	if err != nil {
 		return nil, err
 	}
-	return &loombridgev1.ArchiveBlobResponse{Blob: blobInfoOf(entry)}, nil
+	return &loombridgev1.ArchiveBlobResponse{Blob: convert.BlobInfo(entry)}, nil
 }
 
 // SearchBlobs streams the lines of a blob that match, or what the archive has.
 func (s *contextService) SearchBlobs(r *loombridgev1.SearchBlobsRequest, stream grpc.ServerStreamingServer[loombridgev1.SearchBlobsResponse]) error {
-	if err := checkSearchBlobsRequest(r); err != nil {
+	if err := validate.SearchBlobsRequest(r); err != nil {
 		return err
 	}
-	scope, err := agentScope(stream.Context(), r.GetAgentId())
+	scope, err := auth.AgentScope(stream.Context(), r.GetAgentId())
 	if err != nil {
 		return err
 	}
-	pattern, err := patternOf(r)
+	pattern, err := convert.Pattern(r)
 	if err != nil {
 		return err
 	}
@@ -169,7 +173,7 @@ func (s *contextService) SearchBlobs(r *loombridgev1.SearchBlobsRequest, stream 
 	if err != nil {
 		return err
 	}
-	for _, message := range foundOf(found) {
+	for _, message := range convert.Found(found) {
 		if err := stream.Send(message); err != nil {
 			return err
 		}
@@ -187,18 +191,18 @@ func (s *contextService) searchOne(r *loombridgev1.SearchBlobsRequest, scope kv.
 	if left == 0 {
 		left = defaultMatches
 	}
-	from, _ := parseSearchToken(r.GetPageToken())
-	message := &loombridgev1.SearchBlobsResponse{Blob: blobInfoOf(entry)}
+	from, _ := page.ParseSearchToken(r.GetPageToken())
+	message := &loombridgev1.SearchBlobsResponse{Blob: convert.BlobInfo(entry)}
 	for m, err := range s.reads.Search(stream.Context(), scope, entry, pattern, from) {
 		if unfinished, ok := errors.AsType[*blob.UnfinishedError](err); ok {
-			message.NextPageToken = searchToken(unfinished.From)
+			message.NextPageToken = page.SearchToken(unfinished.From)
 			break
 		}
 		if err != nil {
 			return err
 		}
 		if left == 0 { // this one shows that there are more
-			message.NextPageToken = searchToken(from)
+			message.NextPageToken = page.SearchToken(from)
 			break
 		}
 		left, from = left-1, m.After()
@@ -208,17 +212,17 @@ func (s *contextService) searchOne(r *loombridgev1.SearchBlobsRequest, scope kv.
 			}
 			message = &loombridgev1.SearchBlobsResponse{}
 		}
-		message.Matches = append(message.Matches, matchOf(m))
+		message.Matches = append(message.Matches, convert.Match(m))
 	}
 	return stream.Send(message)
 }
 
 // CollectGarbage deletes what has expired and what nobody needs.
 func (s *contextService) CollectGarbage(ctx context.Context, r *loombridgev1.CollectGarbageRequest) (*loombridgev1.CollectGarbageResponse, error) {
-	if err := checkCollectGarbageRequest(r); err != nil {
+	if err := validate.CollectGarbageRequest(r); err != nil {
 		return nil, err
 	}
-	scope, err := agentScope(ctx, r.GetAgentId())
+	scope, err := auth.AgentScope(ctx, r.GetAgentId())
 	if err != nil {
 		return nil, err
 	}
@@ -228,5 +232,5 @@ func (s *contextService) CollectGarbage(ctx context.Context, r *loombridgev1.Col
 	if err != nil {
 		return nil, err
 	}
-	return collectedOf(done), nil
+	return convert.Collected(done), nil
 }

@@ -14,6 +14,9 @@ import (
 	"github.com/loom-bridge/loom-bridge/memory"
 	"github.com/loom-bridge/loom-bridge/memory/kv"
 	loombridgev1 "github.com/loom-bridge/loom-bridge/proto/gen/loombridge/v1"
+	"github.com/loom-bridge/loom-bridge/server/auth"
+	"github.com/loom-bridge/loom-bridge/server/convert"
+	"github.com/loom-bridge/loom-bridge/server/validate"
 )
 
 // Hand is what the handlers need of the place where a tool call becomes a
@@ -43,7 +46,6 @@ type bridgeService struct {
 	memory Memory
 	hand   Hand
 	events Events
-	tasks  Tasks
 	agents Agents
 	limits Limits
 	shares *Shares
@@ -53,14 +55,14 @@ type bridgeService struct {
 
 // MemorySave saves one record.
 func (s *bridgeService) MemorySave(ctx context.Context, r *loombridgev1.MemorySaveRequest) (*loombridgev1.MemorySaveResponse, error) {
-	if err := checkMemorySaveRequest(r); err != nil {
+	if err := validate.MemorySaveRequest(r); err != nil {
 		return nil, err
 	}
-	ctx, scope, err := sharedMemory(ctx, r.GetAgentId(), r.GetUserId())
+	ctx, scope, err := auth.SharedMemory(ctx, r.GetAgentId(), r.GetUserId())
 	if err != nil {
 		return nil, err
 	}
-	record, err := recordToSave(r, r.GetMetadata(), r.Importance, r.GetPinned())
+	record, err := convert.Record(r, r.GetMetadata(), r.Importance, r.GetPinned())
 	if err != nil {
 		return nil, err
 	}
@@ -68,12 +70,12 @@ func (s *bridgeService) MemorySave(ctx context.Context, r *loombridgev1.MemorySa
 	if err != nil {
 		return nil, err
 	}
-	return savedOf(saved), nil
+	return convert.Saved(saved), nil
 }
 
 // MemoryQuery finds the records that fit best.
 func (s *bridgeService) MemoryQuery(ctx context.Context, r *loombridgev1.MemoryQueryRequest) (*loombridgev1.MemoryQueryResponse, error) {
-	if err := checkMemoryQueryRequest(r); err != nil {
+	if err := validate.MemoryQueryRequest(r); err != nil {
 		return nil, err
 	}
 	scopes, err := queryScopes(ctx, r)
@@ -86,15 +88,15 @@ func (s *bridgeService) MemoryQuery(ctx context.Context, r *loombridgev1.MemoryQ
 	}
 	defer place.Leave()
 	ctx = share.With(ctx, place)
-	view := recordView{r.GetJsonForm(), r.GetIncludeEmbeddings()}
-	query := queryOf(r)
+	view := convert.RecordView{JSON: r.GetJsonForm(), Embeddings: r.GetIncludeEmbeddings()}
+	query := convert.Query(r)
 	query.MaxBytes = s.limits.MaxSendBytes
 	for before := memory.MaxLimit + 1; ; {
 		found, err := s.memory.QueryScopes(ctx, scopes, query)
 		if err != nil {
 			return nil, err
 		}
-		out := view.result(found, len(r.GetOwners()) > 0)
+		out := view.Result(found, len(r.GetOwners()) > 0)
 		// Metadata as a Struct, explanations and vectors take more on the wire than
 		// the store counted.
 		fit := sendable(out, s.limits.MaxSendBytes)
@@ -130,7 +132,7 @@ const receiptSlack = 64
 // queryScopes are the memories that a query searches. The caller must own each
 // agent among them.
 func queryScopes(ctx context.Context, r *loombridgev1.MemoryQueryRequest) ([]kv.Scope, error) {
-	own, err := memoryScope(ctx, r.GetAgentId(), r.GetUserId())
+	own, err := auth.MemoryScope(ctx, r.GetAgentId(), r.GetUserId())
 	if err != nil || len(r.GetOwners()) == 0 {
 		return []kv.Scope{own}, err
 	}
@@ -140,7 +142,7 @@ func queryScopes(ctx context.Context, r *loombridgev1.MemoryQueryRequest) ([]kv.
 		if owner.GetAgentId() != "" {
 			agent = owner.GetAgentId()
 		}
-		scope, err := memoryScope(ctx, agent, owner.GetUserId())
+		scope, err := auth.MemoryScope(ctx, agent, owner.GetUserId())
 		if err != nil {
 			return nil, err
 		}
@@ -153,14 +155,14 @@ func queryScopes(ctx context.Context, r *loombridgev1.MemoryQueryRequest) ([]kv.
 
 // Tool runs one tool and records the call.
 func (s *bridgeService) Tool(ctx context.Context, r *loombridgev1.ToolRequest) (*loombridgev1.ToolResponse, error) {
-	if err := checkToolRequest(r); err != nil {
+	if err := validate.ToolRequest(r); err != nil {
 		return nil, err
 	}
-	scope, err := agentScope(ctx, r.GetAgentId())
+	scope, err := auth.AgentScope(ctx, r.GetAgentId())
 	if err != nil {
 		return nil, err
 	}
-	call, err := callOf(scope, r)
+	call, err := convert.ToolRequest(scope, r)
 	if err != nil {
 		return nil, err
 	}
@@ -168,34 +170,30 @@ func (s *bridgeService) Tool(ctx context.Context, r *loombridgev1.ToolRequest) (
 	if err != nil {
 		return nil, err
 	}
-	return toolResponse(answer, r.GetJsonForm(), s.limits.MaxSendBytes), nil
+	return convert.ToolResponse(answer, r.GetJsonForm(), s.limits.MaxSendBytes, publicText), nil
 }
 
 // Emit publishes one event.
 func (s *bridgeService) Emit(ctx context.Context, r *loombridgev1.EmitRequest) (*loombridgev1.EmitResponse, error) {
-	if err := checkEmitRequest(r); err != nil {
+	if err := validate.EmitRequest(r); err != nil {
 		return nil, err
 	}
-	scope, err := agentScope(ctx, r.GetAgentId())
+	scope, err := auth.AgentScope(ctx, r.GetAgentId())
 	if err != nil {
 		return nil, err
 	}
-	event, err := eventToEmit(r)
+	event, err := convert.Event(r)
 	if err != nil {
 		return nil, err
 	}
 	if err := heard(s.events, s.agents, scope.Tenant, r, event); err != nil {
 		return nil, err
 	}
-	opts := emitOptionsOf(r)
-	if err := addTask(ctx, s.tasks, scope, event, &opts); err != nil {
-		return nil, err
-	}
-	taken, err := s.events.Emit(ctx, scope.Tenant, event, opts)
+	taken, err := s.events.Emit(ctx, scope.Tenant, event, convert.EmitOptions(r))
 	if err != nil {
 		return nil, err
 	}
 	return &loombridgev1.EmitResponse{
-		EventId: taken.ID, Sequence: int64(taken.Sequence), CreateTime: timestampOf(taken.Time),
+		EventId: taken.ID, Sequence: int64(taken.Sequence), CreateTime: convert.Timestamp(taken.Time),
 	}, nil
 }

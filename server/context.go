@@ -10,6 +10,10 @@ import (
 	"github.com/loom-bridge/loom-bridge/context/tokens"
 	"github.com/loom-bridge/loom-bridge/memory/kv"
 	loombridgev1 "github.com/loom-bridge/loom-bridge/proto/gen/loombridge/v1"
+	"github.com/loom-bridge/loom-bridge/server/auth"
+	"github.com/loom-bridge/loom-bridge/server/convert"
+	"github.com/loom-bridge/loom-bridge/server/page"
+	"github.com/loom-bridge/loom-bridge/server/validate"
 )
 
 // defaultSteps is how many steps ListSteps returns without a page size: the
@@ -59,21 +63,19 @@ type contextService struct {
 	hand      Hand
 	tasks     Tasks
 	limits    Limits
-	// history is how the prompts of sessions are made that say nothing.
-	history session.Config
-	metrics *Metrics
+	metrics   *Metrics
 }
 
 // AppendMessages adds messages to a session's log.
 func (s *contextService) AppendMessages(ctx context.Context, r *loombridgev1.AppendMessagesRequest) (*loombridgev1.AppendMessagesResponse, error) {
-	if err := checkAppendMessagesRequest(r); err != nil {
+	if err := validate.AppendMessagesRequest(r); err != nil {
 		return nil, err
 	}
-	scope, err := agentScope(ctx, r.GetAgentId())
+	scope, err := auth.AgentScope(ctx, r.GetAgentId())
 	if err != nil {
 		return nil, err
 	}
-	positions, err := s.log.AppendMessages(ctx, scope, r.GetSessionId(), messagesToAppend(r.GetMessages()), r.GetRequestId())
+	positions, err := s.log.AppendMessages(ctx, scope, r.GetSessionId(), convert.Messages(r.GetMessages()), r.GetRequestId())
 	if err != nil {
 		return nil, err
 	}
@@ -86,14 +88,14 @@ func (s *contextService) AppendMessages(ctx context.Context, r *loombridgev1.App
 
 // RecordStep adds a step for a tool that the caller ran itself.
 func (s *contextService) RecordStep(ctx context.Context, r *loombridgev1.RecordStepRequest) (*loombridgev1.RecordStepResponse, error) {
-	if err := checkRecordStepRequest(r); err != nil {
+	if err := validate.RecordStepRequest(r); err != nil {
 		return nil, err
 	}
-	scope, err := agentScope(ctx, r.GetAgentId())
+	scope, err := auth.AgentScope(ctx, r.GetAgentId())
 	if err != nil {
 		return nil, err
 	}
-	report, err := reportOf(scope, r)
+	report, err := convert.Report(scope, r)
 	if err != nil {
 		return nil, err
 	}
@@ -101,15 +103,15 @@ func (s *contextService) RecordStep(ctx context.Context, r *loombridgev1.RecordS
 	if err != nil {
 		return nil, err
 	}
-	return recordedOf(answer), nil
+	return convert.Recorded(answer), nil
 }
 
 // ListSteps returns a page of a session's steps, or its last five.
 func (s *contextService) ListSteps(ctx context.Context, r *loombridgev1.ListStepsRequest) (*loombridgev1.ListStepsResponse, error) {
-	if err := checkListStepsRequest(r); err != nil {
+	if err := validate.ListStepsRequest(r); err != nil {
 		return nil, err
 	}
-	scope, err := agentScope(ctx, r.GetAgentId())
+	scope, err := auth.AgentScope(ctx, r.GetAgentId())
 	if err != nil {
 		return nil, err
 	}
@@ -118,23 +120,23 @@ func (s *contextService) ListSteps(ctx context.Context, r *loombridgev1.ListStep
 		if err != nil {
 			return nil, err
 		}
-		return &loombridgev1.ListStepsResponse{Steps: stepsOf(last, r.GetJsonForm())}, nil
+		return &loombridgev1.ListStepsResponse{Steps: convert.Steps(last, r.GetJsonForm())}, nil
 	}
-	after, _ := parsePageToken(r.GetPageToken())
+	after, _ := page.ParseToken(r.GetPageToken())
 	// One more than asked for tells whether there is a next page.
 	found, err := s.log.Steps(ctx, scope, r.GetSessionId(), after, min(int(r.GetPageSize())+1, session.MaxListed))
 	if err != nil {
 		return nil, err
 	}
-	return stepPage(found, int(r.GetPageSize()), s.limits.MaxSendBytes, r.GetJsonForm()), nil
+	return convert.StepPage(found, int(r.GetPageSize()), s.limits.MaxSendBytes, r.GetJsonForm()), nil
 }
 
 // GetStep returns one step.
 func (s *contextService) GetStep(ctx context.Context, r *loombridgev1.GetStepRequest) (*loombridgev1.GetStepResponse, error) {
-	if err := checkGetStepRequest(r); err != nil {
+	if err := validate.GetStepRequest(r); err != nil {
 		return nil, err
 	}
-	scope, err := agentScope(ctx, r.GetAgentId())
+	scope, err := auth.AgentScope(ctx, r.GetAgentId())
 	if err != nil {
 		return nil, err
 	}
@@ -143,19 +145,19 @@ func (s *contextService) GetStep(ctx context.Context, r *loombridgev1.GetStepReq
 	if err != nil {
 		return nil, err
 	}
-	return &loombridgev1.GetStepResponse{Step: stepOf(*entry.Step, entry.Position, r.GetJsonForm())}, nil
+	return &loombridgev1.GetStepResponse{Step: convert.Step(*entry.Step, entry.Position, r.GetJsonForm())}, nil
 }
 
 // Assemble builds the prompt of a session.
 func (s *contextService) Assemble(ctx context.Context, r *loombridgev1.AssembleRequest) (*loombridgev1.AssembleResponse, error) {
-	if err := checkAssembleRequest(r); err != nil {
+	if err := validate.AssembleRequest(r); err != nil {
 		return nil, err
 	}
-	scope, err := agentScope(ctx, r.GetAgentId())
+	scope, err := auth.AgentScope(ctx, r.GetAgentId())
 	if err != nil {
 		return nil, err
 	}
-	request := promptToAssemble(scope, r, s.limits.MaxSendBytes)
+	request := convert.AssembleRequest(scope, r, s.limits.MaxSendBytes)
 	if !r.GetWithoutTools() {
 		request.Tools = promptTools(offers(s.tools, s.agents, scope.Tenant, tools.LevelFunction), request.Format)
 	}
@@ -166,20 +168,20 @@ func (s *contextService) Assemble(ctx context.Context, r *loombridgev1.AssembleR
 	if !r.GetDryRun() {
 		s.metrics.folded(prompt.Receipt.Batch)
 	}
-	return promptOf(prompt), nil
+	return convert.Prompt(prompt), nil
 }
 
 // CountTokens counts a text as a model would.
 func (s *contextService) CountTokens(ctx context.Context, r *loombridgev1.CountTokensRequest) (*loombridgev1.CountTokensResponse, error) {
-	if err := checkCountTokensRequest(r); err != nil {
+	if err := validate.CountTokensRequest(r); err != nil {
 		return nil, err
 	}
-	if _, err := agentScope(ctx, r.GetAgentId()); err != nil {
+	if _, err := auth.AgentScope(ctx, r.GetAgentId()); err != nil {
 		return nil, err
 	}
 	count, err := s.tokens.Count(r.GetModel(), r.GetText())
 	if err != nil {
 		return nil, err
 	}
-	return &loombridgev1.CountTokensResponse{Count: tokenCountOf(count)}, nil
+	return &loombridgev1.CountTokensResponse{Count: convert.TokenCount(count)}, nil
 }

@@ -2,6 +2,7 @@ package server
 
 import (
 	"context"
+	"net"
 	"strings"
 	"sync"
 	"time"
@@ -11,13 +12,12 @@ import (
 	"google.golang.org/grpc/peer"
 	"google.golang.org/grpc/tap"
 
+	"github.com/loom-bridge/loom-bridge/server/auth"
 	"github.com/loom-bridge/loom-bridge/server/conns"
+	"github.com/loom-bridge/loom-bridge/server/validate"
 )
 
 const (
-	// maxServiceBytes bounds the name in a health check: a watch keeps it for as
-	// long as it lasts. Ours are much shorter.
-	maxServiceBytes = 256
 	// tellEvery is how often a call that was turned away is logged: who has no
 	// credential could make fifty thousand lines a second.
 	tellEvery = time.Second
@@ -66,6 +66,23 @@ func (s *Server) admit(ctx context.Context, call *tap.Info) (context.Context, er
 	return ctx, nil
 }
 
+// authenticate puts the caller's identity into ctx. If ctx is that of a stream, the
+// stream ends with the credential.
+func (s *Server) authenticate(ctx context.Context) (context.Context, error) {
+	if s.credentials == nil {
+		return auth.With(ctx, s.anyone), nil
+	}
+	caller, over, err := s.credentials.Authenticate(ctx)
+	if err != nil {
+		return nil, err
+	}
+	if guarded(ctx) {
+		forget := context.AfterFunc(over, func() { endStream(ctx, context.Cause(over)) })
+		context.AfterFunc(ctx, func() { forget() })
+	}
+	return auth.With(ctx, caller), nil
+}
+
 // connOf is the connection of a call; nil where nobody counts connections.
 func connOf(ctx context.Context) *conns.Conn {
 	from, ok := peer.FromContext(ctx)
@@ -102,7 +119,11 @@ func acceptable(message any) error {
 	if !ok {
 		return nil
 	}
-	var c check
-	c.text("service", health.GetService(), maxServiceBytes)
-	return c.err()
+	return validate.HealthCheckRequest(health)
+}
+
+// reachableByOthers tells whether other machines can reach a listener.
+func reachableByOthers(addr net.Addr) bool {
+	tcp, ok := addr.(*net.TCPAddr)
+	return ok && !tcp.IP.IsLoopback()
 }

@@ -11,29 +11,24 @@ import (
 	"github.com/loom-bridge/loom-bridge/bridge/hand"
 	"github.com/loom-bridge/loom-bridge/bridge/share"
 	"github.com/loom-bridge/loom-bridge/bridge/tools"
+	"github.com/loom-bridge/loom-bridge/bridge/topics"
 	"github.com/loom-bridge/loom-bridge/context/assemble"
 	"github.com/loom-bridge/loom-bridge/context/blob"
 	"github.com/loom-bridge/loom-bridge/context/session"
 	"github.com/loom-bridge/loom-bridge/context/tokens"
 	"github.com/loom-bridge/loom-bridge/context/turn"
 	"github.com/loom-bridge/loom-bridge/memory"
+	"github.com/loom-bridge/loom-bridge/memory/filter"
 	"github.com/loom-bridge/loom-bridge/memory/kv"
 	"github.com/loom-bridge/loom-bridge/memory/vector"
 	loombridgev1 "github.com/loom-bridge/loom-bridge/proto/gen/loombridge/v1"
+	"github.com/loom-bridge/loom-bridge/server/auth"
+	"github.com/loom-bridge/loom-bridge/server/validate"
 )
 
 // Errors of calls that are refused before they reach a domain package, and of
 // streams that the server ends.
 var (
-	// ErrInvalidRequest: fields of the request break a rule; *RequestError says
-	// which.
-	ErrInvalidRequest = errors.New("server: invalid request")
-	// ErrUnauthenticated: no credential, or one that is not known.
-	ErrUnauthenticated = errors.New("server: unauthenticated")
-	// ErrAgentNotOwned: the credential may not act for this agent.
-	ErrAgentNotOwned = errors.New("server: agent not owned by the credential")
-	// ErrToolNotAllowed: the credential does not let its agents provide the tool.
-	ErrToolNotAllowed = errors.New("server: tool not allowed by the credential")
 	// ErrNobodyListens: nobody would get the event.
 	ErrNobodyListens = errors.New("server: nobody listens")
 	// ErrOverloaded: too many calls or streams at once.
@@ -87,10 +82,10 @@ func errorTable() []errorRow {
 		{context.DeadlineExceeded, codes.DeadlineExceeded, loombridgev1.ErrorReason_ERROR_REASON_DEADLINE_EXCEEDED, ""},
 		{context.Canceled, codes.Canceled, loombridgev1.ErrorReason_ERROR_REASON_CANCELLED, ""},
 
-		{ErrInvalidRequest, codes.InvalidArgument, reasonInvalid, ""},
-		{ErrUnauthenticated, codes.Unauthenticated, loombridgev1.ErrorReason_ERROR_REASON_UNAUTHENTICATED, ""},
-		{ErrAgentNotOwned, codes.PermissionDenied, loombridgev1.ErrorReason_ERROR_REASON_AGENT_NOT_OWNED, ""},
-		{ErrToolNotAllowed, codes.PermissionDenied, loombridgev1.ErrorReason_ERROR_REASON_TOOL_NOT_ALLOWED, ""},
+		{validate.ErrInvalidRequest, codes.InvalidArgument, reasonInvalid, ""},
+		{auth.ErrUnauthenticated, codes.Unauthenticated, loombridgev1.ErrorReason_ERROR_REASON_UNAUTHENTICATED, ""},
+		{auth.ErrAgentNotOwned, codes.PermissionDenied, loombridgev1.ErrorReason_ERROR_REASON_AGENT_NOT_OWNED, ""},
+		{auth.ErrToolNotAllowed, codes.PermissionDenied, loombridgev1.ErrorReason_ERROR_REASON_TOOL_NOT_ALLOWED, ""},
 		{ErrNobodyListens, codes.FailedPrecondition, loombridgev1.ErrorReason_ERROR_REASON_NOBODY_LISTENS, ""},
 		{ErrOverloaded, codes.Unavailable, reasonOverloaded, ""},
 		{share.ErrQuota, codes.ResourceExhausted, loombridgev1.ErrorReason_ERROR_REASON_QUOTA_EXCEEDED, ""},
@@ -109,7 +104,7 @@ func errorTable() []errorRow {
 		{kv.ErrBadScope, codes.InvalidArgument, reasonInvalid, ""},
 
 		{memory.ErrInvalid, codes.InvalidArgument, reasonInvalid, ""},
-		{memory.ErrInvalidFilter, codes.InvalidArgument, loombridgev1.ErrorReason_ERROR_REASON_INVALID_FILTER, ""},
+		{filter.ErrInvalid, codes.InvalidArgument, loombridgev1.ErrorReason_ERROR_REASON_INVALID_FILTER, ""},
 		{memory.ErrNotOwned, codes.PermissionDenied, loombridgev1.ErrorReason_ERROR_REASON_AGENT_NOT_OWNED, ""},
 		{memory.ErrNotFound, codes.NotFound, loombridgev1.ErrorReason_ERROR_REASON_RECORD_NOT_FOUND, ""},
 		{memory.ErrExists, codes.AlreadyExists, loombridgev1.ErrorReason_ERROR_REASON_RECORD_EXISTS, ""},
@@ -149,7 +144,7 @@ func errorTable() []errorRow {
 		{hand.ErrClosed, codes.Unavailable, reasonShuttingDown, publicStopping},
 
 		{events.ErrInvalid, codes.InvalidArgument, reasonInvalid, ""},
-		{events.ErrReservedTopic, codes.InvalidArgument, loombridgev1.ErrorReason_ERROR_REASON_RESERVED_TOPIC, ""},
+		{topics.ErrReserved, codes.InvalidArgument, loombridgev1.ErrorReason_ERROR_REASON_RESERVED_TOPIC, ""},
 		{events.ErrNotOwned, codes.PermissionDenied, loombridgev1.ErrorReason_ERROR_REASON_AGENT_NOT_OWNED, ""},
 		{events.ErrPositionUnknown, codes.OutOfRange, loombridgev1.ErrorReason_ERROR_REASON_POSITION_UNKNOWN, ""},
 		{events.ErrLimit, codes.Unavailable, reasonOverloaded, ""},

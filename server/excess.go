@@ -12,6 +12,7 @@ import (
 	"github.com/loom-bridge/loom-bridge/bridge/tools"
 	loombridgev1 "github.com/loom-bridge/loom-bridge/proto/gen/loombridge/v1"
 	"github.com/loom-bridge/loom-bridge/server/admission"
+	"github.com/loom-bridge/loom-bridge/server/validate"
 )
 
 // excessSeparator stands between the field and the problem of a marked excess.
@@ -76,7 +77,7 @@ func keepName(item protoreflect.Message, raw []byte) {
 			value, _ := protowire.ConsumeVarint(raw[n:])
 			item.Set(ref, protoreflect.ValueOfInt64(int64(value)))
 		case callID != nil && number == callID.Number() && kind == protowire.BytesType:
-			if value, _ := protowire.ConsumeString(raw[n:]); len(value) <= maxIDBytes && utf8.ValidString(value) {
+			if value, _ := protowire.ConsumeString(raw[n:]); len(value) <= validate.MaxIDBytes && utf8.ValidString(value) {
 				item.Set(callID, protoreflect.ValueOfString(value))
 			}
 		}
@@ -89,7 +90,7 @@ func (a *attachment) refuse(ctx context.Context, m *loombridgev1.AttachRequest) 
 	switch item := m.GetItem().(type) {
 	case *loombridgev1.AttachRequest_Publish:
 		if err := refuseMarked(item.Publish); err != nil {
-			return true, a.pending.publish(ctx, publication{ref: item.Publish.GetRef(), refused: a.errorOf(ctx, err)})
+			return true, a.Publish(ctx, a.refusedPublish(ctx, item.Publish.GetRef(), err))
 		}
 	case *loombridgev1.AttachRequest_Subscribe:
 		return a.refuseWith(ctx, item.Subscribe.GetRef(), refuseMarked(item.Subscribe))
@@ -110,5 +111,5 @@ func (a *attachment) refuseWith(ctx context.Context, ref int64, err error) (refu
 	if err == nil {
 		return false, nil
 	}
-	return true, a.pending.reply(ctx, &loombridgev1.AttachAnswer{Ref: ref, Error: a.errorOf(ctx, err)})
+	return true, a.Reply(ctx, a.refusal(ctx, ref, err))
 }

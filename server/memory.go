@@ -2,26 +2,28 @@ package server
 
 import (
 	"context"
-	"maps"
-	"slices"
 
 	"google.golang.org/grpc"
 	"google.golang.org/protobuf/proto"
 
 	"github.com/loom-bridge/loom-bridge/memory"
 	"github.com/loom-bridge/loom-bridge/memory/kv"
+	"github.com/loom-bridge/loom-bridge/memory/record"
 	loombridgev1 "github.com/loom-bridge/loom-bridge/proto/gen/loombridge/v1"
+	"github.com/loom-bridge/loom-bridge/server/auth"
+	"github.com/loom-bridge/loom-bridge/server/convert"
+	"github.com/loom-bridge/loom-bridge/server/validate"
 )
 
 // Memory is what the handlers need of long-term memory.
 type Memory interface {
-	Save(ctx context.Context, scope kv.Scope, r memory.Record, requestID string) (memory.Record, error)
-	SaveBatch(ctx context.Context, scope kv.Scope, rs []memory.Record, requestID string) ([]memory.Record, error)
-	Update(ctx context.Context, scope kv.Scope, u memory.Update, requestID string) (memory.Record, error)
+	Save(ctx context.Context, scope kv.Scope, r record.Record, requestID string) (record.Record, error)
+	SaveBatch(ctx context.Context, scope kv.Scope, rs []record.Record, requestID string) ([]record.Record, error)
+	Update(ctx context.Context, scope kv.Scope, u memory.Update, requestID string) (record.Record, error)
 	Delete(ctx context.Context, scope kv.Scope, d memory.Deletion, requestID string) (memory.Deleted, error)
 	QueryScopes(ctx context.Context, scopes []kv.Scope, q memory.Query) (memory.Result, error)
-	Get(ctx context.Context, scope kv.Scope, id string) (memory.Record, error)
-	GetByKey(ctx context.Context, scope kv.Scope, key string) (memory.Record, error)
+	Get(ctx context.Context, scope kv.Scope, id string) (record.Record, error)
+	GetByKey(ctx context.Context, scope kv.Scope, key string) (record.Record, error)
 	List(ctx context.Context, scope kv.Scope, l memory.Listing) (memory.Page, error)
 	Reembed(ctx context.Context, scope kv.Scope, progress func(space string, done, total int64) error) error
 	Stats(ctx context.Context, scope kv.Scope) (memory.Stats, error)
@@ -37,10 +39,10 @@ type memoryService struct {
 
 // GetRecord returns one record by id or key.
 func (s *memoryService) GetRecord(ctx context.Context, r *loombridgev1.GetRecordRequest) (*loombridgev1.GetRecordResponse, error) {
-	if err := checkGetRecordRequest(r); err != nil {
+	if err := validate.GetRecordRequest(r); err != nil {
 		return nil, err
 	}
-	scope, err := memoryScope(ctx, r.GetAgentId(), r.GetUserId())
+	scope, err := auth.MemoryScope(ctx, r.GetAgentId(), r.GetUserId())
 	if err != nil {
 		return nil, err
 	}
@@ -52,70 +54,38 @@ func (s *memoryService) GetRecord(ctx context.Context, r *loombridgev1.GetRecord
 	if err != nil {
 		return nil, err
 	}
-	view := recordView{r.GetJsonForm(), r.GetIncludeEmbeddings()}
-	return &loombridgev1.GetRecordResponse{Record: view.record(found)}, nil
+	view := convert.RecordView{JSON: r.GetJsonForm(), Embeddings: r.GetIncludeEmbeddings()}
+	return &loombridgev1.GetRecordResponse{Record: view.Record(found)}, nil
 }
 
 // UpdateRecord changes some fields of a record.
 func (s *memoryService) UpdateRecord(ctx context.Context, r *loombridgev1.UpdateRecordRequest) (*loombridgev1.UpdateRecordResponse, error) {
-	if err := checkUpdateRecordRequest(r); err != nil {
+	if err := validate.UpdateRecordRequest(r); err != nil {
 		return nil, err
 	}
-	ctx, scope, err := sharedMemory(ctx, r.GetAgentId(), r.GetUserId())
+	ctx, scope, err := auth.SharedMemory(ctx, r.GetAgentId(), r.GetUserId())
 	if err != nil {
 		return nil, err
 	}
-	values, err := draftRecord(r.GetRecord())
+	values, err := convert.DraftRecord(r.GetRecord())
 	if err != nil {
 		return nil, &valuesError{err}
 	}
 	updated, err := s.memory.Update(ctx, scope, memory.Update{
-		ID: r.GetId(), Key: r.GetKey(), ExpectedVersion: r.GetExpectedVersion(), Fields: fieldsOf(maskOf(r)), Values: values,
+		ID: r.GetId(), Key: r.GetKey(), ExpectedVersion: r.GetExpectedVersion(), Fields: validate.FieldsOf(validate.MaskOf(r)), Values: values,
 	}, r.GetRequestId())
 	if err != nil {
 		return nil, &valuesError{err}
 	}
-	return &loombridgev1.UpdateRecordResponse{Record: recordView{form: r.GetJsonForm()}.record(updated)}, nil
-}
-
-// updates are the fields that an update can name.
-var updates = map[string]memory.Fields{
-	"text": memory.TextField, "kind": memory.KindField, "author": memory.AuthorField, "event_time": memory.EventTimeField,
-	"metadata": memory.MetadataField, "tags": memory.TagsField, "importance": memory.ImportanceField,
-	"expiry": memory.ExpiryField, "embedding": memory.EmbeddingField, "pinned": memory.PinnedField,
-}
-
-func updatable() []string { return slices.Sorted(maps.Keys(updates)) }
-
-func fieldsOf(paths []string) (fields memory.Fields) {
-	for _, path := range paths {
-		fields |= updates[path]
-	}
-	return fields
-}
-
-// maskOf returns the fields that an update changes: those it names, or those
-// that the record sets.
-func maskOf(r *loombridgev1.UpdateRecordRequest) []string {
-	if paths := r.GetUpdateMask().GetPaths(); len(paths) > 0 {
-		return paths
-	}
-	d := r.GetRecord()
-	set := map[string]bool{
-		"text": d.GetText() != "", "kind": d.GetKind() != "", "author": d.GetAuthor() != "", "event_time": d.GetEventTime() != nil,
-		"metadata": d.GetMetadataForm() != nil, "tags": len(d.GetTags()) > 0, "importance": d != nil && d.Importance != nil,
-		"expiry": d.GetExpiry() != nil, "embedding": len(d.GetEmbedding()) > 0, "pinned": d.GetPinned(),
-	}
-	maps.DeleteFunc(set, func(_ string, given bool) bool { return !given })
-	return slices.Sorted(maps.Keys(set))
+	return &loombridgev1.UpdateRecordResponse{Record: convert.RecordView{JSON: r.GetJsonForm()}.Record(updated)}, nil
 }
 
 // DeleteRecord takes a record out of memory.
 func (s *memoryService) DeleteRecord(ctx context.Context, r *loombridgev1.DeleteRecordRequest) (*loombridgev1.DeleteRecordResponse, error) {
-	if err := checkDeleteRecordRequest(r); err != nil {
+	if err := validate.DeleteRecordRequest(r); err != nil {
 		return nil, err
 	}
-	ctx, scope, err := sharedMemory(ctx, r.GetAgentId(), r.GetUserId())
+	ctx, scope, err := auth.SharedMemory(ctx, r.GetAgentId(), r.GetUserId())
 	if err != nil {
 		return nil, err
 	}
@@ -130,18 +100,18 @@ func (s *memoryService) DeleteRecord(ctx context.Context, r *loombridgev1.Delete
 
 // ListRecords returns a page of records in order of arrival.
 func (s *memoryService) ListRecords(ctx context.Context, r *loombridgev1.ListRecordsRequest) (*loombridgev1.ListRecordsResponse, error) {
-	if err := checkListRecordsRequest(r); err != nil {
+	if err := validate.ListRecordsRequest(r); err != nil {
 		return nil, err
 	}
-	scope, err := memoryScope(ctx, r.GetAgentId(), r.GetUserId())
+	scope, err := auth.MemoryScope(ctx, r.GetAgentId(), r.GetUserId())
 	if err != nil {
 		return nil, err
 	}
 	listing := memory.Listing{
 		Filter: r.GetFilter(), PageSize: int(r.GetPageSize()), PageToken: r.GetPageToken(),
-		NewestFirst: r.GetNewestFirst(), Tiers: tiersOf(r.GetTiers()), WithVectors: r.GetIncludeEmbeddings(),
+		NewestFirst: r.GetNewestFirst(), Tiers: convert.Tiers(r.GetTiers()), WithVectors: r.GetIncludeEmbeddings(),
 	}
-	view := recordView{r.GetJsonForm(), r.GetIncludeEmbeddings()}
+	view := convert.RecordView{JSON: r.GetJsonForm(), Embeddings: r.GetIncludeEmbeddings()}
 	for {
 		page, err := s.memory.List(ctx, scope, listing)
 		if err != nil {
@@ -149,7 +119,7 @@ func (s *memoryService) ListRecords(ctx context.Context, r *loombridgev1.ListRec
 		}
 		out := &loombridgev1.ListRecordsResponse{NextPageToken: page.NextPageToken}
 		for _, record := range page.Records {
-			out.Records = append(out.Records, view.record(record))
+			out.Records = append(out.Records, view.Record(record))
 		}
 		// Vectors and metadata as a Struct take several times what the store
 		// counted, and a page that can't be sent would end the listing there.
@@ -162,16 +132,16 @@ func (s *memoryService) ListRecords(ctx context.Context, r *loombridgev1.ListRec
 
 // BatchSave saves many records at once.
 func (s *memoryService) BatchSave(ctx context.Context, r *loombridgev1.BatchSaveRequest) (*loombridgev1.BatchSaveResponse, error) {
-	if err := checkBatchSaveRequest(r); err != nil {
+	if err := validate.BatchSaveRequest(r); err != nil {
 		return nil, err
 	}
-	ctx, scope, err := sharedMemory(ctx, r.GetAgentId(), r.GetUserId())
+	ctx, scope, err := auth.SharedMemory(ctx, r.GetAgentId(), r.GetUserId())
 	if err != nil {
 		return nil, err
 	}
-	records := make([]memory.Record, len(r.GetRecords()))
+	records := make([]record.Record, len(r.GetRecords()))
 	for i, draft := range r.GetRecords() {
-		if records[i], err = draftRecord(draft); err != nil {
+		if records[i], err = convert.DraftRecord(draft); err != nil {
 			return nil, &memory.BatchError{Index: i, Err: err}
 		}
 	}
@@ -181,17 +151,17 @@ func (s *memoryService) BatchSave(ctx context.Context, r *loombridgev1.BatchSave
 	}
 	out := &loombridgev1.BatchSaveResponse{Saved: make([]*loombridgev1.MemorySaveResponse, len(saved))}
 	for i, record := range saved {
-		out.Saved[i] = savedOf(record)
+		out.Saved[i] = convert.Saved(record)
 	}
 	return out, nil
 }
 
 // Reembed makes vectors in the embedder's space and reports how far it is.
 func (s *memoryService) Reembed(r *loombridgev1.ReembedRequest, stream grpc.ServerStreamingServer[loombridgev1.ReembedResponse]) error {
-	if err := checkReembedRequest(r); err != nil {
+	if err := validate.ReembedRequest(r); err != nil {
 		return err
 	}
-	scope, err := memoryScope(stream.Context(), r.GetAgentId(), r.GetUserId())
+	scope, err := auth.MemoryScope(stream.Context(), r.GetAgentId(), r.GetUserId())
 	if err != nil {
 		return err
 	}
@@ -202,10 +172,10 @@ func (s *memoryService) Reembed(r *loombridgev1.ReembedRequest, stream grpc.Serv
 
 // GetMemoryStats returns counts of one owner's memory.
 func (s *memoryService) GetMemoryStats(ctx context.Context, r *loombridgev1.GetMemoryStatsRequest) (*loombridgev1.GetMemoryStatsResponse, error) {
-	if err := checkGetMemoryStatsRequest(r); err != nil {
+	if err := validate.GetMemoryStatsRequest(r); err != nil {
 		return nil, err
 	}
-	scope, err := memoryScope(ctx, r.GetAgentId(), r.GetUserId())
+	scope, err := auth.MemoryScope(ctx, r.GetAgentId(), r.GetUserId())
 	if err != nil {
 		return nil, err
 	}
@@ -213,5 +183,5 @@ func (s *memoryService) GetMemoryStats(ctx context.Context, r *loombridgev1.GetM
 	if err != nil {
 		return nil, err
 	}
-	return statsOf(stats), nil
+	return convert.Stats(stats), nil
 }

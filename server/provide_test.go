@@ -9,10 +9,12 @@ import (
 
 	"google.golang.org/grpc/codes"
 
+	"github.com/loom-bridge/loom-bridge/bridge/agents"
 	loomv1pb "github.com/loom-bridge/loom-bridge/proto/gen/loom/v1"
 	loombridgev1 "github.com/loom-bridge/loom-bridge/proto/gen/loombridge/v1"
 	"github.com/loom-bridge/loom-bridge/server"
-	"github.com/loom-bridge/loom-bridge/server/domain"
+	"github.com/loom-bridge/loom-bridge/server/auth"
+	"github.com/loom-bridge/loom-bridge/server/compose"
 	"github.com/loom-bridge/loom-bridge/server/servertest"
 )
 
@@ -60,7 +62,7 @@ func TestNamesOfToolsBelongToAgents(t *testing.T) {
 	_, _ = first.stream.Recv()
 	// One that is noticed only after the goodbye would count as the agent's end.
 	MustBecome(t, "the broken stream is noticed", func() bool {
-		got, _ := directory.Get(server.DefaultTenant, "first")
+		got, _ := directory.Get(auth.DefaultTenant, "first")
 		return got.Streams == 0
 	})
 	MustFail(t, attachError(t, t.Context(), s, providing("second", "desk:price")), codes.AlreadyExists, "TOOL_NAME_TAKEN")
@@ -182,7 +184,7 @@ func offeredNames(tb testing.TB, prompt *loombridgev1.AssembleResponse) (names [
 // What agents' tools say of themselves is bounded for each agent and for all of a
 // tenant, and one agent does not take it all.
 func TestToolsAreBudgeted(t *testing.T) {
-	s := servertest.Start(t, &servertest.Options{Domain: domain.Options{MaxAgentToolBytes: 100_000, MaxTenantToolBytes: 160_000}})
+	s := servertest.Start(t, &servertest.Options{Domain: compose.Options{Agents: agents.Options{MaxToolBytes: 100_000, MaxTenantToolBytes: 160_000}}})
 	large := func(id string, n, size int) *loombridgev1.AttachHello {
 		hello := providing(id)
 		for i := range n {

@@ -20,6 +20,7 @@ import (
 
 	"github.com/loom-bridge/loom-bridge/memory/kv"
 	loombridgev1 "github.com/loom-bridge/loom-bridge/proto/gen/loombridge/v1"
+	"github.com/loom-bridge/loom-bridge/server/auth"
 	"github.com/loom-bridge/loom-bridge/server/conns"
 	"github.com/loom-bridge/loom-bridge/server/loomv1"
 )
@@ -53,12 +54,12 @@ type Options struct {
 	Shares *Shares
 	// Credentials switch authentication on. Default nil: off, one tenant, and
 	// only loopback addresses and Unix sockets are served.
-	Credentials *Credentials
+	Credentials *auth.Credentials
 	// TrustNetwork serves other machines although authentication is off: who
 	// reaches the address can do everything. Default false.
 	TrustNetwork bool
 	// TLS secures connections. Default nil: plain text.
-	TLS *TLS
+	TLS *auth.TLS
 	// Loom serves the loom.v1 API as well, over these parts; the server sets
 	// Tenant and all of Options but Replay. Its clients know no credentials, so it
 	// must be nil when Credentials are given. Default nil: not served.
@@ -101,8 +102,8 @@ type About struct {
 type Server struct {
 	services    Services
 	limits      Limits
-	credentials *Credentials
-	anyone      Identity // who calls while authentication is off
+	credentials *auth.Credentials
+	anyone      auth.Identity // who calls while authentication is off
 	// trustNetwork serves other machines without authentication.
 	trustNetwork bool
 	about        About
@@ -139,7 +140,7 @@ func New(services Services, opts *Options) *Server {
 		services:     services,
 		limits:       o.Limits,
 		credentials:  o.Credentials,
-		anyone:       Identity{tenant: cmp.Or(o.LoomTenant, DefaultTenant), patterns: []string{"*"}},
+		anyone:       auth.Anyone(cmp.Or(o.LoomTenant, auth.DefaultTenant)),
 		trustNetwork: o.TrustNetwork,
 		about:        o.About,
 		store:        o.Store,
@@ -230,7 +231,7 @@ func (s *Server) grpcOptions(o Options) []grpc.ServerOption {
 		grpc.NumStreamWorkers(streamWorkers),
 	}
 	if o.TLS != nil {
-		options = append(options, grpc.Creds(credentials.NewTLS(o.TLS.config())))
+		options = append(options, grpc.Creds(credentials.NewTLS(o.TLS.Config())))
 	}
 	return options
 }
@@ -238,13 +239,13 @@ func (s *Server) grpcOptions(o Options) []grpc.ServerOption {
 func (s *Server) registerNative() {
 	d := s.services
 	loombridgev1.RegisterBridgeServiceServer(s.grpc, &bridgeService{
-		memory: d.Memory, hand: d.Hand, events: d.Events, tasks: d.Tasks, agents: d.Agents, limits: s.limits,
+		memory: d.Memory, hand: d.Hand, events: d.Events, agents: d.Agents, limits: s.limits,
 		shares: s.shares, now: s.now, log: s.observer.log,
 	})
 	loombridgev1.RegisterMemoryServiceServer(s.grpc, &memoryService{memory: d.Memory, limits: s.limits})
 	loombridgev1.RegisterContextServiceServer(s.grpc, &contextService{
 		log: d.Log, blobs: d.Blobs, reads: d.Reads, tokens: d.Tokens, assembler: d.Assembler, tools: d.Tools,
-		agents: d.Agents, hand: d.Hand, tasks: d.Tasks, limits: s.limits, history: d.History,
+		agents: d.Agents, hand: d.Hand, tasks: d.Tasks, limits: s.limits,
 		metrics: s.metrics,
 	})
 	loombridgev1.RegisterToolServiceServer(s.grpc, &toolService{tools: d.Tools, agents: d.Agents, limits: s.limits})
@@ -256,7 +257,7 @@ func (s *Server) registerNative() {
 }
 
 func (s *Server) registerLoom(d loomv1.Deps, o Options) {
-	d.Tenant = tenantOf
+	d.Tenant = auth.TenantOf
 	d.Options.MaxSendBytes = s.limits.MaxSendBytes
 	d.Options.StallTimeout = s.limits.StallTimeout
 	d.Options.Requests = s.shares.Requests

@@ -13,6 +13,7 @@ import (
 	"github.com/loom-bridge/loom-bridge/memory/kv"
 	loomv1pb "github.com/loom-bridge/loom-bridge/proto/gen/loom/v1"
 	loombridgev1 "github.com/loom-bridge/loom-bridge/proto/gen/loombridge/v1"
+	"github.com/loom-bridge/loom-bridge/server/auth"
 )
 
 // callWait is how long a call waits to run before it is refused: as long as an
@@ -135,7 +136,7 @@ func refusedCall(req any, err error) (any, error) {
 func (s *Server) limitStreams(srv any, stream grpc.ServerStream, info *grpc.StreamServerInfo, next grpc.StreamHandler) error {
 	s.inFlight.Add(1)
 	defer s.inFlight.Add(-1)
-	tenant, _ := tenantOf(stream.Context())
+	tenant, _ := auth.TenantOf(stream.Context())
 	if stores[info.FullMethod] {
 		if err := s.shares.Disk.Check(tenant); err != nil {
 			return fmt.Errorf("server: stream refused: %w", err)
@@ -224,7 +225,7 @@ const callerHeader = "x-agent-id"
 // callerOf is who a call counts for. An agent that the caller may not act for
 // does not count: nobody uses up the share of another one.
 func callerOf(ctx context.Context, req any) share.Owner {
-	id, _ := ctx.Value(identityKey{}).(Identity)
+	id, _ := auth.Of(ctx)
 	agent := agentOf(req)
 	if call, ok := req.(*loomv1pb.ToolCall); ok {
 		agent = call.GetHeaders()[callerHeader]
@@ -232,5 +233,5 @@ func callerOf(ctx context.Context, req any) share.Owner {
 	if len(agent) > kv.MaxOwnerBytes || !id.Owns(agent) {
 		agent = ""
 	}
-	return share.Owner{Tenant: id.tenant, Agent: agent}
+	return share.Owner{Tenant: id.Tenant(), Agent: agent}
 }

@@ -21,7 +21,7 @@ import (
 	"github.com/loom-bridge/loom-bridge/memory/kv/memkv"
 	"github.com/loom-bridge/loom-bridge/memory/kv/rockskv"
 	loombridgev1 "github.com/loom-bridge/loom-bridge/proto/gen/loombridge/v1"
-	"github.com/loom-bridge/loom-bridge/server/domain"
+	"github.com/loom-bridge/loom-bridge/server/compose"
 	"github.com/loom-bridge/loom-bridge/server/servertest"
 )
 
@@ -80,7 +80,7 @@ func engines(t *testing.T, size tiers.Options, test func(t *testing.T, s *server
 			engine, err := open()
 			must(t, err)
 			t.Cleanup(func() { must(t, engine.Close()) })
-			test(t, servertest.Start(t, &servertest.Options{Engine: engine, Domain: domain.Options{Tiers: size}}))
+			test(t, servertest.Start(t, &servertest.Options{Engine: engine, Domain: compose.Options{Tiers: size}}))
 		})
 	}
 }

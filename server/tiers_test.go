@@ -14,7 +14,7 @@ import (
 	"github.com/loom-bridge/loom-bridge/memory/kv/kvtest"
 	"github.com/loom-bridge/loom-bridge/memory/kv/memkv"
 	loombridgev1 "github.com/loom-bridge/loom-bridge/proto/gen/loombridge/v1"
-	"github.com/loom-bridge/loom-bridge/server/domain"
+	"github.com/loom-bridge/loom-bridge/server/compose"
 	"github.com/loom-bridge/loom-bridge/server/servertest"
 )
 
@@ -151,7 +151,7 @@ func TestTasksOutliveDeathAtAnyCommit(t *testing.T) {
 				id, importance := fmt.Sprint("t", len(added)), .7+float64(len(added)%4)/20
 				added = append(added, id)
 				t.Run(fmt.Sprint(name, ", commit ", commit), func(t *testing.T) { // a server that ends with it
-					s := servertest.Start(t, &servertest.Options{Engine: engine, Domain: domain.Options{Tiers: smallTiers}})
+					s := servertest.Start(t, &servertest.Options{Engine: engine, Domain: compose.Options{Tiers: smallTiers}})
 					plan.Commit = commit
 					engine.Replan(plan)
 					_, err := s.Bridge.Emit(t.Context(), taskEvent("s1", "execute", fmt.Sprintf(`{"task_id":%q,"importance":%g}`, id, importance)))
@@ -162,7 +162,7 @@ func TestTasksOutliveDeathAtAnyCommit(t *testing.T) {
 				})
 			}
 		}
-		s := servertest.Start(t, &servertest.Options{Engine: engine, Domain: domain.Options{Tiers: smallTiers}})
+		s := servertest.Start(t, &servertest.Options{Engine: engine, Domain: compose.Options{Tiers: smallTiers}})
 		addTask(t, s, "unimportant", .1) // makes up for what the last one did not do
 		checkTiers(t, s, name, added)
 	}
@@ -194,7 +194,7 @@ func checkTiers(t *testing.T, s *servertest.Server, name string, added []string)
 // P25
 func TestTasksStayWhileTheNextTierTakesNone(t *testing.T) {
 	engine := kvtest.Faulty(memkv.New(nil), kvtest.Plan{})
-	s := servertest.Start(t, &servertest.Options{Engine: engine, Domain: domain.Options{Tiers: smallTiers}})
+	s := servertest.Start(t, &servertest.Options{Engine: engine, Domain: compose.Options{Tiers: smallTiers}})
 	added := []string{}
 	for n := range 30 {
 		engine.Replan(kvtest.Plan{Commit: 2, Err: kv.ErrFull, Repeat: true}) // the task itself is the first
@@ -215,7 +215,7 @@ func TestTasksStayWhileTheNextTierTakesNone(t *testing.T) {
 //
 // P26
 func TestRecordsOfTasks(t *testing.T) {
-	s := servertest.Start(t, &servertest.Options{Domain: domain.Options{Tiers: tiers.Options{L1: 5, L2: 2, L3: 2}}})
+	s := servertest.Start(t, &servertest.Options{Domain: compose.Options{Tiers: tiers.Options{L1: 5, L2: 2, L3: 2}}})
 	long, result := `{"a":"`+strings.Repeat("ä", 300)+`","z":1}`, strings.Repeat("r", 201)
 	add := func(id string, importance float64, parameters, result string, tags ...string) {
 		t.Helper()

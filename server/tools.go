@@ -2,7 +2,6 @@ package server
 
 import (
 	"context"
-	"encoding/base64"
 	"slices"
 	"strings"
 
@@ -12,10 +11,11 @@ import (
 	"github.com/loom-bridge/loom-bridge/bridge/tools"
 	"github.com/loom-bridge/loom-bridge/context/assemble"
 	loombridgev1 "github.com/loom-bridge/loom-bridge/proto/gen/loombridge/v1"
+	"github.com/loom-bridge/loom-bridge/server/auth"
+	"github.com/loom-bridge/loom-bridge/server/convert"
+	"github.com/loom-bridge/loom-bridge/server/page"
+	"github.com/loom-bridge/loom-bridge/server/validate"
 )
-
-// maxToolPage bounds the tools of a page.
-const maxToolPage = 1000
 
 // Tools is what the handlers need of the registry.
 type Tools interface {
@@ -35,10 +35,10 @@ type toolService struct {
 // ListTools returns the tools of some levels or of all: the server's own, and
 // those of agents that no own one hides.
 func (s *toolService) ListTools(ctx context.Context, r *loombridgev1.ListToolsRequest) (*loombridgev1.ListToolsResponse, error) {
-	if err := checkListToolsRequest(r); err != nil {
+	if err := validate.ListToolsRequest(r); err != nil {
 		return nil, err
 	}
-	scope, err := agentScope(ctx, r.GetAgentId())
+	scope, err := auth.AgentScope(ctx, r.GetAgentId())
 	if err != nil {
 		return nil, err
 	}
@@ -46,7 +46,7 @@ func (s *toolService) ListTools(ctx context.Context, r *loombridgev1.ListToolsRe
 	for i, level := range r.GetLevels() {
 		levels[i] = int(level)
 	}
-	after, _ := afterTool(r.GetPageToken())
+	after, _ := page.ParseToolToken(r.GetPageToken())
 	return toolPage(offers(s.tools, s.agents, scope.Tenant, levels...), after, r, s.limits.MaxSendBytes), nil
 }
 
@@ -58,23 +58,17 @@ func toolPage(list []offer, after string, r *loombridgev1.ListToolsRequest, limi
 		if o.Name <= after {
 			continue
 		}
-		d := descriptorOf(o.Descriptor, r.GetJsonForm())
+		d := convert.Descriptor(o.Descriptor, r.GetJsonForm())
 		d.AgentId = o.agentID
 		size += protowire.SizeTag(1) + protowire.SizeBytes(proto.Size(d))
-		full := r.GetPageSize() > 0 && len(out.Tools) == int(r.GetPageSize()) || len(out.Tools) == maxToolPage
+		full := r.GetPageSize() > 0 && len(out.Tools) == int(r.GetPageSize()) || len(out.Tools) == validate.MaxToolPage
 		if full || size > limit && len(out.Tools) > 0 {
-			out.NextPageToken = base64.RawURLEncoding.EncodeToString([]byte(out.Tools[len(out.Tools)-1].GetName()))
+			out.NextPageToken = page.ToolToken(out.Tools[len(out.Tools)-1].GetName())
 			return out
 		}
 		out.Tools = append(out.Tools, d)
 	}
 	return out
-}
-
-// afterTool is the name that a page token stands for.
-func afterTool(token string) (name string, ok bool) {
-	text, err := base64.RawURLEncoding.DecodeString(token)
-	return string(text), err == nil && len(text) <= tools.MaxNameBytes
 }
 
 // offer is a tool that can be called, and the agent that provides it; none for
@@ -107,7 +101,7 @@ func provided(own Tools, others Agents, tenant string) []offer {
 	var out []offer
 	for _, t := range others.Tools(tenant) {
 		if len(t.Name) <= tools.MaxNameBytes && !own.Has(t.Name) {
-			out = append(out, offer{descriptorOfAgent(t), t.AgentID})
+			out = append(out, offer{convert.AgentDescriptor(t), t.AgentID})
 		}
 	}
 	return out

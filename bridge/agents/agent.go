@@ -6,8 +6,9 @@ import (
 	"time"
 	"unicode/utf8"
 
-	"github.com/loom-bridge/loom-bridge/bridge/events"
-	"github.com/loom-bridge/loom-bridge/context/step"
+	"github.com/loom-bridge/loom-bridge/bridge/events/pattern"
+	"github.com/loom-bridge/loom-bridge/context/text"
+
 	"github.com/loom-bridge/loom-bridge/memory/kv/invalid"
 )
 
@@ -155,9 +156,9 @@ func (r Registration) check(id string, maxTools int) error {
 func (r Registration) listens(topic string) bool {
 	return slices.ContainsFunc(r.Topics, func(text string) bool {
 		if !r.Exclusive {
-			return events.LegacyPattern(text).Match(topic)
+			return pattern.Legacy(text).Match(topic)
 		}
-		pattern, err := events.ParsePattern(text)
+		pattern, err := pattern.Parse(text)
 		return err == nil && pattern.Match(topic)
 	})
 }
@@ -179,13 +180,13 @@ func (r Registration) normalized() Registration {
 }
 
 // isObject tells whether a text is a JSON object, or none at all.
-func isObject(text string) bool {
-	if text == "" {
+func isObject(s string) bool {
+	if s == "" {
 		return true
 	}
-	value, err := step.DecodeJSON([]byte(text))
+	value, err := text.DecodeJSON([]byte(s))
 	_, object := value.(map[string]any)
-	return err == nil && object && utf8.ValidString(text)
+	return err == nil && object && utf8.ValidString(s)
 }
 
 func unique(texts []string) []string {

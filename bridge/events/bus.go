@@ -8,6 +8,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/loom-bridge/loom-bridge/bridge/events/pattern"
 	"github.com/loom-bridge/loom-bridge/bridge/share"
 	"github.com/loom-bridge/loom-bridge/memory/kv"
 )
@@ -39,6 +40,10 @@ type Options struct {
 	OneTenant bool
 	// Retention says how long durable events are kept.
 	Retention Retention
+	// Admit is asked about each event that was found valid, on its emitter's
+	// goroutine and before anything of it is stored. It may refuse the event with
+	// any error, and make it volatile. Default nil: all pass.
+	Admit func(ctx context.Context, tenant string, e *Event, opts *EmitOptions) error
 	// Rate divides the bytes of events that are emitted and delivered among the
 	// tenants that are there. Emitters and readers of one that has more wait. Default
 	// nil: nobody does.
@@ -52,6 +57,13 @@ type Options struct {
 	Logger *slog.Logger
 }
 
+// tenantIndex finds the selections of one tenant.
+type tenantIndex struct {
+	*pattern.Index[*selection]
+	users  int          // the tenant's subscriptions; guarded by the bus
+	queued *share.Meter // the volatile events that wait for them
+}
+
 // Bus takes events in and hands them out. All methods are safe for concurrent
 // use.
 type Bus struct {
@@ -60,6 +72,7 @@ type Bus struct {
 	maxSubscriptions int
 	maxEmitWait      time.Duration
 	retention        Retention
+	rules            func(ctx context.Context, tenant string, e *Event, opts *EmitOptions) error
 	rate             *share.Rate
 	quota            *share.Quota
 	queued           *share.Pool // bytes of volatile events that wait
@@ -71,7 +84,7 @@ type Bus struct {
 	background sync.WaitGroup
 
 	counts      *counts
-	grace       grace         // emitters from their look at the index until their commit
+	emitting    barrier       // emitters from their look at the index until their commit
 	changes     atomic.Uint64 // numbers the additions to all indexes
 	times       times
 	timesKnown  chan struct{} // closed when times has learnt those of stored events
@@ -81,7 +94,7 @@ type Bus struct {
 
 	mu            sync.RWMutex // guards the fields below
 	closed        bool
-	tenants       map[string]*index
+	tenants       map[string]*tenantIndex
 	subscriptions map[*Subscription]struct{}
 }
 
@@ -97,6 +110,7 @@ func New(engine kv.Engine, writer *kv.Writer, opts *Options) *Bus {
 		maxSubscriptions: positive(opts.MaxSubscriptions, DefaultMaxSubscriptions),
 		maxEmitWait:      positive(opts.MaxEmitWait, DefaultMaxEmitWait),
 		retention:        opts.Retention.withDefaults(),
+		rules:            opts.Admit,
 		rate:             opts.Rate,
 		quota:            opts.Quota,
 		queued: share.New(share.Options{
@@ -108,7 +122,7 @@ func New(engine kv.Engine, writer *kv.Writer, opts *Options) *Bus {
 		ended:         make(chan struct{}),
 		counts:        newCounts(),
 		seed:          maphash.MakeSeed(),
-		tenants:       make(map[string]*index),
+		tenants:       make(map[string]*tenantIndex),
 		subscriptions: make(map[*Subscription]struct{}),
 	}
 	if b.now == nil {
@@ -192,7 +206,7 @@ func (b *Bus) isClosed() bool {
 }
 
 // indexOf returns the index of a tenant; nil when nobody of it subscribes.
-func (b *Bus) indexOf(tenant string) *index {
+func (b *Bus) indexOf(tenant string) *tenantIndex {
 	b.mu.RLock()
 	defer b.mu.RUnlock()
 	return b.tenants[tenant]
@@ -210,7 +224,7 @@ func (b *Bus) enter(s *Subscription) error {
 	}
 	x := b.tenants[s.tenant]
 	if x == nil {
-		x = newIndex()
+		x = &tenantIndex{Index: pattern.NewIndex[*selection]()}
 		x.queued = share.NewMeter(b.queued, share.Owner{Tenant: s.tenant}, queuedStep, queuedSteps)
 		b.tenants[s.tenant] = x
 	}

@@ -133,52 +133,6 @@ func TestEmitRefusesBadInput(t *testing.T) {
 	}
 }
 
-func TestCheckTopic(t *testing.T) {
-	for _, tt := range []struct {
-		topic string
-		ok    bool
-	}{
-		{"a", true},
-		{"agent.spawned", true},
-		{"Ü.ö-1_2", true},
-		{strings.Repeat("x", events.MaxTopicBytes-1), true},
-		{strings.Repeat("x", events.MaxTopicBytes), true},
-		{strings.Repeat("x", events.MaxTopicBytes+1), false},
-		{"", false},
-		{".", false},
-		{".a", false},
-		{"a.", false},
-		{"a..b", false},
-		{"a.*", false},
-		{"*", false},
-		{"a\x00", false},
-		{"a\nb", false},
-		{"a\u0085b", false},
-		{"a\xff", false},
-	} {
-		if err := events.CheckTopic(tt.topic); (err == nil) != tt.ok || err != nil && !errors.Is(err, events.ErrInvalid) {
-			t.Errorf("%q: got %v, want ok %v", tt.topic, err, tt.ok)
-		}
-	}
-}
-
-func TestReservedTopics(t *testing.T) {
-	bus := MustBus(t, nil, nil)
-	for _, topic := range []string{"execute", "agent.spawn", "agent.result", "node.thinking", "node.a.b"} {
-		_, err := bus.Emit(t.Context(), tenant, events.Event{Topic: topic}, events.EmitOptions{})
-		var detail *events.ReservedTopicError
-		if !errors.Is(err, events.ErrReservedTopic) || !errors.As(err, &detail) || detail.Topic != topic {
-			t.Errorf("%s: got %v, want a *ReservedTopicError", topic, err)
-		}
-		if _, err := bus.Emit(t.Context(), tenant, events.Event{Topic: topic}, events.EmitOptions{AllowReserved: true}); err != nil {
-			t.Errorf("%s, allowed: %v", topic, err)
-		}
-	}
-	for _, topic := range []string{"node", "nodes.x", "agent.spawned", "executes", "agent"} {
-		MustEmit(t, bus, topic, "x")
-	}
-}
-
 func TestRequestID(t *testing.T) {
 	bus := MustBus(t, nil, nil)
 	opts := events.EmitOptions{RequestID: "r-1"}

@@ -7,6 +7,8 @@ import (
 	"io"
 	"unicode/utf8"
 
+	"github.com/loom-bridge/loom-bridge/context/text"
+
 	"github.com/loom-bridge/loom-bridge/bridge/tools"
 	"github.com/loom-bridge/loom-bridge/context/blob"
 	"github.com/loom-bridge/loom-bridge/context/step"
@@ -59,7 +61,7 @@ func (h *Hand) takeBody(ctx context.Context, c *call, result tools.Result) (body
 			size:      in.size,
 			uploadErr: err,
 			head:      shown[:min(len(shown), step.HeldBodyBytes)],
-			binary:    !utf8.Valid(wholeRunes(shown)),
+			binary:    !utf8.Valid(text.WholeChars(shown)),
 		}, readErr
 	}
 	b := bodyOf(stored)
@@ -144,17 +146,4 @@ func jsonWidth(r rune, size int) int {
 		return 6
 	}
 	return size
-}
-
-// wholeRunes takes an incomplete character off the end.
-func wholeRunes(text []byte) []byte {
-	for i := 1; i < utf8.UTFMax && i <= len(text); i++ {
-		if end := text[len(text)-i:]; utf8.RuneStart(end[0]) {
-			if !utf8.FullRune(end) {
-				return text[:len(text)-i]
-			}
-			break
-		}
-	}
-	return text
 }

@@ -5,7 +5,8 @@ import (
 	"errors"
 	"fmt"
 	"maps"
-	"strings"
+
+	"github.com/loom-bridge/loom-bridge/context/text"
 
 	"github.com/loom-bridge/loom-bridge/bridge/tools"
 	"github.com/loom-bridge/loom-bridge/context/blob"
@@ -62,15 +63,7 @@ func (h *Hand) answer(c *call, out *outcome) Answer {
 		}
 		out.failure = &tools.Error{Code: tools.Failed, Message: "Internal error: the result is no JSON: " + err.Error(), Cause: err}
 	}
-	return Answer{ErrorMessage: bounded(out.failure.Message), ErrorCode: out.failure.Code}
-}
-
-// bounded cuts a failure's text to what a step keeps of it.
-func bounded(text string) string {
-	if len(text) <= step.MaxErrorBytes {
-		return text
-	}
-	return strings.ToValidUTF8(text[:step.MaxErrorBytes], "")
+	return Answer{ErrorMessage: text.Head(out.failure.Message, step.MaxErrorBytes), ErrorCode: out.failure.Code}
 }
 
 // reducible is the call as the reducer takes it.
@@ -169,7 +162,7 @@ func (r *recording) argsText() []byte {
 	}
 	args := maps.Clone(r.call.args)
 	delete(args, r.reduced.KeepArg)
-	return step.CanonicalJSON(args)
+	return text.CanonicalJSON(args)
 }
 
 func (r *recording) add(ctx context.Context, data []byte) (*blob.Stored, error) {
@@ -196,6 +189,7 @@ func (r *recording) commit(ctx context.Context) error {
 	if err != nil {
 		return fmt.Errorf("hand: record %s: %w", c.name(), err)
 	}
+	h.Log.Committed(c.Scope, r.answer.Position)
 	return nil
 }
 

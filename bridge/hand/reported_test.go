@@ -8,6 +8,8 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/loom-bridge/loom-bridge/context/text"
+
 	"github.com/loom-bridge/loom-bridge/bridge/hand"
 	"github.com/loom-bridge/loom-bridge/bridge/tools"
 	"github.com/loom-bridge/loom-bridge/context/blob"
@@ -25,7 +27,7 @@ func (w *world) mustRecord(r hand.Recorded) hand.Answer {
 	return a
 }
 
-func jsonText(v any) string { return string(step.CanonicalJSON(v)) }
+func jsonText(v any) string { return string(text.CanonicalJSON(v)) }
 
 // N03: of a tool that the caller ran, reducing, offloading, appending and the
 // observation are one call.

@@ -9,6 +9,8 @@ import (
 	"time"
 	"unicode/utf8"
 
+	"github.com/loom-bridge/loom-bridge/context/text"
+
 	"github.com/loom-bridge/loom-bridge/bridge/share"
 	"github.com/loom-bridge/loom-bridge/bridge/tools"
 	"github.com/loom-bridge/loom-bridge/context/blob"
@@ -204,7 +206,7 @@ func digest(c *call, kind string, more ...[]byte) [32]byte {
 	}
 	h := sha256.New()
 	for _, part := range append([][]byte{
-		[]byte(kind), []byte(c.SessionID), []byte(name), step.CanonicalJSON(c.args),
+		[]byte(kind), []byte(c.SessionID), []byte(name), text.CanonicalJSON(c.args),
 		[]byte(c.Thought), []byte(c.TurnID), []byte(c.CallID),
 	}, more...) {
 		_ = binary.Write(h, binary.BigEndian, uint64(len(part))) // a hash takes everything

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 
 	"github.com/loom-bridge/loom-bridge/bridge/tools"
+	"github.com/loom-bridge/loom-bridge/context/text"
 )
 
 // shellSchema is that of loom.v1's shell.
@@ -43,9 +44,6 @@ func Absent() func(name string) *tools.Tool {
 }
 
 func refuseCommand(_ context.Context, c tools.Call) (tools.Result, error) {
-	command := c.String("command", "")
-	if len(command) > maxCommandBytes {
-		command = string(wholeRunes([]byte(command[:maxCommandBytes]))) + "…"
-	}
+	command := text.Cut(c.String("command", ""), maxCommandBytes, text.Ellipsis)
 	return tools.Result{}, tools.Errorf(tools.PermissionDenied, "Permission denied: Command '%s' is not allowed", command)
 }

@@ -6,7 +6,8 @@ import (
 	"context"
 	"errors"
 	"io"
-	"unicode/utf8"
+
+	"github.com/loom-bridge/loom-bridge/context/text"
 )
 
 // lineRange is a part of a text: count lines from line first on.
@@ -119,7 +120,7 @@ func (s *lineScan) add(piece []byte) bool {
 	}
 	if !s.out.cut {
 		s.out.cut = true
-		s.out.text = wholeRunes(append(s.out.text, piece[:room]...))
+		s.out.text = text.WholeChars(append(s.out.text, piece[:room]...))
 		s.out.end += int64(len(s.out.text))
 		s.want.maxBytes = len(s.out.text)
 	}
@@ -164,16 +165,3 @@ func (s *lineScan) countRest(ctx context.Context, block []byte) (int64, error) {
 }
 
 var newline = []byte{'\n'}
-
-// wholeRunes takes an incomplete UTF-8 sequence off the end.
-func wholeRunes(text []byte) []byte {
-	for i := 1; i <= min(utf8.UTFMax, len(text)); i++ {
-		if tail := text[len(text)-i:]; utf8.RuneStart(tail[0]) {
-			if !utf8.FullRune(tail) {
-				return text[:len(text)-i]
-			}
-			break
-		}
-	}
-	return text
-}

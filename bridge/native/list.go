@@ -7,7 +7,8 @@ import (
 	"io/fs"
 	"os"
 	"slices"
-	"strings"
+
+	"github.com/loom-bridge/loom-bridge/context/text"
 
 	"github.com/loom-bridge/loom-bridge/bridge/tools"
 )
@@ -125,7 +126,7 @@ func (f *files) entries(ctx context.Context, dir *os.Root, names []string) (entr
 			continue
 		}
 		entries = append(entries, map[string]any{
-			"name":   strings.ToValidUTF8(name, "\uFFFD"),
+			"name":   text.Valid(name),
 			"is_dir": info.IsDir(),
 			"size":   info.Size(),
 		})

@@ -5,12 +5,14 @@ import (
 	"encoding/json"
 	"fmt"
 
+	"github.com/loom-bridge/loom-bridge/context/text"
+
 	"github.com/loom-bridge/loom-bridge/bridge/tiers"
 	"github.com/loom-bridge/loom-bridge/bridge/tools"
 	"github.com/loom-bridge/loom-bridge/context/session"
-	"github.com/loom-bridge/loom-bridge/context/step"
 	"github.com/loom-bridge/loom-bridge/memory"
 	"github.com/loom-bridge/loom-bridge/memory/kv"
+	"github.com/loom-bridge/loom-bridge/memory/record"
 )
 
 // Memory is what the memory tools work on. An empty session is the default one, but
@@ -21,13 +23,13 @@ type Memory interface {
 	// Task returns a task of a session, or session.ErrTaskNotFound.
 	Task(ctx context.Context, scope kv.Scope, sessionID, id string) (session.Task, error)
 	// L2 returns up to n records, the most important first.
-	L2(ctx context.Context, scope kv.Scope, sessionID string, n int) ([]memory.Record, error)
+	L2(ctx context.Context, scope kv.Scope, sessionID string, n int) ([]record.Record, error)
 	// L3 returns up to n records, the newest first.
-	L3(ctx context.Context, scope kv.Scope, sessionID string, n int) ([]memory.Record, error)
+	L3(ctx context.Context, scope kv.Scope, sessionID string, n int) ([]record.Record, error)
 	// L4 returns up to n records that fit a query, the best first.
 	L4(ctx context.Context, scope kv.Scope, sessionID, query string, n int) (memory.Result, error)
 	// Save saves a record in long-term memory.
-	Save(ctx context.Context, scope kv.Scope, r memory.Record) (memory.Record, error)
+	Save(ctx context.Context, scope kv.Scope, r record.Record) (record.Record, error)
 }
 
 var _ Memory = (*tiers.Tiers)(nil)
@@ -160,7 +162,7 @@ func taskItem(t session.Task) map[string]any {
 		"source_agent": t.SourceAgent, "session_id": t.SessionID, "tags": anys(t.Tags), "importance": number(t.Importance),
 		"created_at": timeText(t.CreateTime),
 	}
-	if parameters, err := step.DecodeJSON(t.Parameters); err == nil {
+	if parameters, err := text.DecodeJSON(t.Parameters); err == nil {
 		item["parameters"] = parameters
 	}
 	for key, value := range map[string]string{"target_agent": t.TargetAgent, "parent_task_id": t.ParentTaskID} {
@@ -189,7 +191,7 @@ func (m memories) important(ctx context.Context, c tools.Call) (tools.Result, er
 		item := map[string]any{"statement": r.Text, "importance": number(r.Importance), "created_at": timeText(r.EventTime)}
 		if s, ok := tiers.SummaryOf(r); ok {
 			item["task_id"] = s.TaskID
-			item["statement"] = fmt.Sprintf("%s: %s → %s", s.Action, tiers.Cut(s.Parameters, importantParameters), tiers.Cut(s.Result, importantResult))
+			item["statement"] = fmt.Sprintf("%s: %s → %s", s.Action, text.CutChars(s.Parameters, importantParameters, text.Dots), text.CutChars(s.Result, importantResult, text.Dots))
 		}
 		items[i] = item
 	}
@@ -206,7 +208,7 @@ func (m memories) summaries(ctx context.Context, c tools.Call) (tools.Result, er
 		item := map[string]any{"statement": r.Text, "created_at": timeText(r.EventTime)}
 		if s, ok := tiers.SummaryOf(r); ok {
 			item["task_id"] = s.TaskID
-			item["statement"] = s.Action + ": " + tiers.Cut(s.Result, summaryResult)
+			item["statement"] = s.Action + ": " + text.CutChars(s.Result, summaryResult, text.Dots)
 			item["tags"] = anys(s.Tags[:min(len(s.Tags), summaryTags)])
 		}
 		items[i] = item

@@ -7,29 +7,31 @@ import (
 	"strconv"
 	"time"
 
+	"github.com/loom-bridge/loom-bridge/context/text"
+
 	"github.com/loom-bridge/loom-bridge/bridge/tools"
 	"github.com/loom-bridge/loom-bridge/context/session"
-	"github.com/loom-bridge/loom-bridge/context/step"
 	"github.com/loom-bridge/loom-bridge/memory"
 	"github.com/loom-bridge/loom-bridge/memory/kv"
 	"github.com/loom-bridge/loom-bridge/memory/kv/invalid"
+	"github.com/loom-bridge/loom-bridge/memory/record"
 )
 
 func (m memories) save(ctx context.Context, c tools.Call) (tools.Result, error) {
-	r := memory.Record{
+	r := record.Record{
 		Text: c.String("text", ""), Kind: c.String("kind", ""), Key: c.String("key", ""), SessionID: c.SessionID,
-		Supersedes: c.String("supersedes", ""), Importance: memory.DefaultImportance,
+		Supersedes: c.String("supersedes", ""), Importance: record.DefaultImportance,
 	}
 	if weight, ok := c.Args["importance"].(json.Number); ok {
 		r.Importance, _ = weight.Float64() // the schema says that it is one
 	}
 	if metadata, ok := c.Args["metadata"].(map[string]any); ok {
-		r.Metadata = step.CanonicalJSON(metadata)
+		r.Metadata = text.CanonicalJSON(metadata)
 	}
 	if tags, ok := c.Args["tags"].([]any); ok {
 		for _, tag := range tags {
-			text, _ := tag.(string)
-			r.Tags = append(r.Tags, text)
+			s, _ := tag.(string)
+			r.Tags = append(r.Tags, s)
 		}
 	}
 	saved, err := m.memory.Save(ctx, c.Scope, r)

@@ -7,6 +7,8 @@ import (
 	"math"
 	"unicode/utf8"
 
+	"github.com/loom-bridge/loom-bridge/context/text"
+
 	"github.com/loom-bridge/loom-bridge/bridge/tools"
 	"github.com/loom-bridge/loom-bridge/context/blob"
 )
@@ -169,16 +171,16 @@ func (s source) lines(ctx context.Context, name string, want lineRange) (tools.R
 // bytes gives a range of bytes that ends with a whole character, and where to
 // read on.
 func (s source) bytes(ctx context.Context, name string, want byteRange) (tools.Result, error) {
-	text, err := io.ReadAll(limited(ctx, s.body))
+	words, err := io.ReadAll(limited(ctx, s.body))
 	if err != nil {
 		return tools.Result{}, failure(name, err)
 	}
 	out := map[string]any{"offset_bytes": want.first, "size": s.size}
-	if end := want.first + int64(len(text)); end < s.size {
-		text = wholeRunes(text)
-		out["next_offset_bytes"] = want.first + int64(len(text))
+	if end := want.first + int64(len(words)); end < s.size {
+		words = text.WholeChars(words)
+		out["next_offset_bytes"] = want.first + int64(len(words))
 	}
-	return s.result(out, io.NopCloser(bytes.NewReader(text)), int64(len(text))), nil
+	return s.result(out, io.NopCloser(bytes.NewReader(words)), int64(len(words))), nil
 }
 
 // limited reads from file until ctx ends, and fails when there is more than may

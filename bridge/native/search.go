@@ -12,7 +12,8 @@ import (
 	"path"
 	"regexp"
 	"regexp/syntax"
-	"strings"
+
+	"github.com/loom-bridge/loom-bridge/context/text"
 
 	"github.com/loom-bridge/loom-bridge/bridge/tools"
 )
@@ -196,7 +197,7 @@ func (s *search) file(ctx context.Context, p *place) error {
 	}
 	defer file.Close()
 	s.block.Reset(io.LimitReader(file, MaxSearchFileBytes))
-	return s.lines(ctx, strings.ToValidUTF8(p.rel, "\uFFFD"))
+	return s.lines(ctx, text.Valid(p.rel))
 }
 
 func (s *search) enough() error {
@@ -256,7 +257,7 @@ func (s *search) found(rel string, number int64, line []byte) error {
 	s.matches = append(s.matches, map[string]any{
 		"path": rel,
 		"line": number,
-		"text": strings.ToValidUTF8(string(wholeRunes(line)), "\uFFFD"),
+		"text": text.Valid(string(text.WholeChars(line))),
 	})
 	return nil
 }

@@ -6,8 +6,8 @@ import (
 	"testing"
 
 	"github.com/loom-bridge/loom-bridge/bridge/tiers"
-	"github.com/loom-bridge/loom-bridge/memory"
 	"github.com/loom-bridge/loom-bridge/memory/kv/rockskv"
+	"github.com/loom-bridge/loom-bridge/memory/record"
 )
 
 // BenchmarkAdd adds tasks to one session on RocksDB without syncs: unimportant ones,
@@ -35,9 +35,9 @@ func BenchmarkAdd(b *testing.B) {
 
 func fillMemory(b *testing.B, w *world, records int) {
 	for n := 0; n < records; n += 500 {
-		batch := make([]memory.Record, 500)
+		batch := make([]record.Record, 500)
 		for i := range batch {
-			batch[i] = memory.Record{Text: fmt.Sprintf("what record %d says of %d things", n+i, i), SessionID: fmt.Sprint("s", i%50)}
+			batch[i] = record.Record{Text: fmt.Sprintf("what record %d says of %d things", n+i, i), SessionID: fmt.Sprint("s", i%50)}
 		}
 		_, err := w.store.SaveBatch(b.Context(), alice, batch, "")
 		w.must(err)

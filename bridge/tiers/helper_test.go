@@ -18,6 +18,7 @@ import (
 	"github.com/loom-bridge/loom-bridge/memory/kv"
 	"github.com/loom-bridge/loom-bridge/memory/kv/kvtest"
 	"github.com/loom-bridge/loom-bridge/memory/kv/memkv"
+	"github.com/loom-bridge/loom-bridge/memory/record"
 )
 
 var (
@@ -88,7 +89,7 @@ func (w *world) add(task session.Task) session.Task {
 }
 
 // record is that of a task; false when it has none.
-func (w *world) record(id string) (memory.Record, bool) {
+func (w *world) record(id string) (record.Record, bool) {
 	w.tb.Helper()
 	r, err := w.store.GetByKey(w.tb.Context(), alice, tiers.Key(id))
 	if errors.Is(err, memory.ErrNotFound) {
@@ -151,7 +152,7 @@ func ids(tasks []session.Task) string {
 	return strings.Join(all, " ")
 }
 
-func recordIDs(records []memory.Record) []string {
+func recordIDs(records []record.Record) []string {
 	all := make([]string, len(records))
 	for i, r := range records {
 		all[i] = strings.TrimPrefix(r.Key, "task/")

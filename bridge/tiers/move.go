@@ -10,6 +10,7 @@ import (
 	"github.com/loom-bridge/loom-bridge/context/session"
 	"github.com/loom-bridge/loom-bridge/memory"
 	"github.com/loom-bridge/loom-bridge/memory/kv"
+	"github.com/loom-bridge/loom-bridge/memory/record"
 )
 
 // maxMoveBytes bounds the texts of one move, so that it fits one commit with its
@@ -35,7 +36,7 @@ func (t *Tiers) summarize(ctx context.Context, p place, tally session.Tally) (ag
 	if !due(len(members), t.opts.L2) {
 		return false, t.recount(ctx, p, tally, func(now *session.Tally) { now.Second = len(members) })
 	}
-	slices.SortStableFunc(members, func(a, b memory.Record) int { return cmp.Compare(a.Importance, b.Importance) })
+	slices.SortStableFunc(members, func(a, b record.Record) int { return cmp.Compare(a.Importance, b.Importance) })
 	moves, err := t.moves(ctx, p, chosen(members), tierSummary, tally.Moved)
 	if err != nil || len(moves) == 0 {
 		return false, err
@@ -60,7 +61,7 @@ func (t *Tiers) archive(ctx context.Context, p place, tally session.Tally) (agai
 		return false, t.recount(ctx, p, tally, func(now *session.Tally) { now.Third = len(members) })
 	}
 	sortByMoved(members)
-	moves, err := t.moves(ctx, p, chosen(members), memory.LongTerm, 0)
+	moves, err := t.moves(ctx, p, chosen(members), record.LongTerm, 0)
 	if err != nil || len(moves) == 0 {
 		return false, err
 	}
@@ -68,33 +69,33 @@ func (t *Tiers) archive(ctx context.Context, p place, tally session.Tally) (agai
 }
 
 // chosen are those of a tier that leave it. Pinned ones stay.
-func chosen(members []memory.Record) []memory.Record {
+func chosen(members []record.Record) []record.Record {
 	n := share(len(members))
-	free := slices.DeleteFunc(members, func(r memory.Record) bool { return r.Pinned })
+	free := slices.DeleteFunc(members, func(r record.Record) bool { return r.Pinned })
 	return free[:min(n, len(free))]
 }
 
 // sortByMoved puts records into the order in which they entered L3.
-func sortByMoved(members []memory.Record) {
+func sortByMoved(members []record.Record) {
 	order := make(map[string]uint64, len(members))
 	for _, r := range members {
 		s, _ := SummaryOf(r)
 		order[r.ID] = s.Moved
 	}
-	slices.SortStableFunc(members, func(a, b memory.Record) int { return cmp.Compare(order[a.ID], order[b.ID]) })
+	slices.SortStableFunc(members, func(a, b record.Record) int { return cmp.Compare(order[a.ID], order[b.ID]) })
 }
 
 // moves prepares the moves of records to a tier. Those that enter L3 get numbers
 // behind one.
-func (t *Tiers) moves(ctx context.Context, p place, records []memory.Record, tier int, moved uint64) ([]*memory.Staging, error) {
+func (t *Tiers) moves(ctx context.Context, p place, records []record.Record, tier int, moved uint64) ([]*memory.Staging, error) {
 	var all []*memory.Staging
 	size := 0
 	for _, r := range records {
-		values := memory.Record{Tier: tier, Text: r.Text}
-		task, err := t.log.Task(ctx, p.scope, strings.TrimPrefix(r.Key, keyPrefix))
+		values := record.Record{Tier: tier, Text: r.Text}
+		task, err := t.log.Task(ctx, p.scope, strings.TrimPrefix(r.Key, session.TaskFolder))
 		switch {
 		case err == nil:
-			values.Text = kept(r, text(task, r.Tier), text(task, tier))
+			values.Text = kept(r, recordText(task, r.Tier), recordText(task, tier))
 		case !errors.Is(err, session.ErrTaskNotFound) && !errors.Is(err, session.ErrInvalid):
 			return nil, err
 		}
@@ -134,13 +135,13 @@ func (t *Tiers) recount(ctx context.Context, p place, from session.Tally, change
 }
 
 // members are the records of a session in a tier, in the order of their tasks.
-func (t *Tiers) members(ctx context.Context, p place, tier int) ([]memory.Record, error) {
+func (t *Tiers) members(ctx context.Context, p place, tier int) ([]record.Record, error) {
 	listing := memory.Listing{
 		Filter:   "kind = " + quoted(Kind) + " AND session_id = " + quoted(p.session),
 		Tiers:    []int{tier},
 		PageSize: memory.MaxPageSize,
 	}
-	var all []memory.Record
+	var all []record.Record
 	for {
 		page, err := t.store.List(ctx, p.scope, listing)
 		if err != nil {

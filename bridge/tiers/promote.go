@@ -10,6 +10,7 @@ import (
 	"github.com/loom-bridge/loom-bridge/context/session"
 	"github.com/loom-bridge/loom-bridge/memory"
 	"github.com/loom-bridge/loom-bridge/memory/kv"
+	"github.com/loom-bridge/loom-bridge/memory/record"
 )
 
 // Limits of a promotion.
@@ -129,7 +130,7 @@ func (t *Tiers) decided(ctx context.Context, tx *kv.Tx, p place, from, through u
 
 // remember saves the record of a task.
 func (t *Tiers) remember(ctx context.Context, p place, from uint64, task session.Task) error {
-	r, err := record(task)
+	r, err := recordOf(task)
 	if err != nil {
 		return err
 	}
@@ -193,22 +194,22 @@ func (t *Tiers) filled(ctx context.Context, p place, task session.Task) ([]*memo
 	pending := task
 	pending.Result = ""
 	s := Summarize(task)
-	update, err := t.update(ctx, p, r, memory.TextField|memory.MetadataField, memory.Record{
-		Text: kept(r, text(pending, r.Tier), text(task, r.Tier)),
+	update, err := t.update(ctx, p, r, memory.TextField|memory.MetadataField, record.Record{
+		Text: kept(r, recordText(pending, r.Tier), recordText(task, r.Tier)),
 	}, map[string]any{"result": s.Result, "status": s.Status, "tags": s.Tags})
 	return []*memory.Staging{update}, err
 }
 
 // kept is the text that a record gets: the next one, unless somebody changed what
 // it was.
-func kept(r memory.Record, was, next string) string {
+func kept(r record.Record, was, next string) string {
 	if r.Text != was {
 		return r.Text
 	}
 	return next
 }
 
-func (t *Tiers) update(ctx context.Context, p place, r memory.Record, fields memory.Fields, values memory.Record, metadata map[string]any) (*memory.Staging, error) {
+func (t *Tiers) update(ctx context.Context, p place, r record.Record, fields memory.Fields, values record.Record, metadata map[string]any) (*memory.Staging, error) {
 	if fields&memory.MetadataField != 0 {
 		var err error
 		if values.Metadata, err = withFields(r.Metadata, metadata); err != nil {

@@ -18,6 +18,7 @@ import (
 	"github.com/loom-bridge/loom-bridge/memory/kv"
 	"github.com/loom-bridge/loom-bridge/memory/kv/kvtest"
 	"github.com/loom-bridge/loom-bridge/memory/kv/rockskv"
+	"github.com/loom-bridge/loom-bridge/memory/record"
 )
 
 var small = tiers.Options{L1: 5, L2: 10, L3: 12}
@@ -151,7 +152,7 @@ func play(t *testing.T, w *world, random *rand.Rand, rounds int) {
 func pin(w *world, m *model, id string) {
 	w.tb.Helper()
 	_, err := w.store.Update(w.tb.Context(), alice, memory.Update{
-		Key: tiers.Key(id), Fields: memory.PinnedField, Values: memory.Record{Pinned: true},
+		Key: tiers.Key(id), Fields: memory.PinnedField, Values: record.Record{Pinned: true},
 	}, "")
 	w.must(err)
 	m.pinned[id] = true
@@ -301,7 +302,7 @@ func TestChangedRecordsKeepTheirText(t *testing.T) {
 	w.add(task("s", 1, .7))
 	_, err := w.store.Update(t.Context(), alice, memory.Update{
 		Key: "task/s-1", Fields: memory.TextField | memory.MetadataField,
-		Values: memory.Record{Text: "in my words", Metadata: []byte(`{"task_id":"s-1","mine":9007199254740993}`)},
+		Values: record.Record{Text: "in my words", Metadata: []byte(`{"task_id":"s-1","mine":9007199254740993}`)},
 	}, "")
 	w.must(err)
 	w.add(task("s", 2, .9))
@@ -324,7 +325,7 @@ func TestDeletedAndTakenRecords(t *testing.T) {
 	if r, ok := w.record("s-1"); ok {
 		t.Errorf("back again: %+v", r)
 	}
-	_, err = w.store.Save(t.Context(), alice, memory.Record{Text: "mine", Key: "task/s-2"}, "")
+	_, err = w.store.Save(t.Context(), alice, record.Record{Text: "mine", Key: "task/s-2"}, "")
 	w.must(err)
 	taken := task("s", 2, .9)
 	w.add(taken)

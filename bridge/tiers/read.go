@@ -9,6 +9,7 @@ import (
 	"github.com/loom-bridge/loom-bridge/context/session"
 	"github.com/loom-bridge/loom-bridge/memory"
 	"github.com/loom-bridge/loom-bridge/memory/kv"
+	"github.com/loom-bridge/loom-bridge/memory/record"
 )
 
 // L1 returns the last n tasks of a session, oldest first; at most as many as L1
@@ -78,24 +79,24 @@ func (t *Tiers) Find(ctx context.Context, scope kv.Scope, id string) (Found, err
 }
 
 func cutRef(id string) (string, bool) {
-	if len(id) <= len(keyPrefix) || id[:len(keyPrefix)] != keyPrefix {
+	if len(id) <= len(session.TaskFolder) || id[:len(session.TaskFolder)] != session.TaskFolder {
 		return "", false
 	}
-	return id[len(keyPrefix):], true
+	return id[len(session.TaskFolder):], true
 }
 
 // L2 returns up to n important tasks of a session, the most important first and the
 // newest among equals. An n below one means all.
-func (t *Tiers) L2(ctx context.Context, scope kv.Scope, sessionID string, n int) ([]memory.Record, error) {
+func (t *Tiers) L2(ctx context.Context, scope kv.Scope, sessionID string, n int) ([]record.Record, error) {
 	members, err := t.members(ctx, placeOf(scope, sessionID), tierWorking)
 	slices.Reverse(members)
-	slices.SortStableFunc(members, func(a, b memory.Record) int { return cmp.Compare(b.Importance, a.Importance) })
+	slices.SortStableFunc(members, func(a, b record.Record) int { return cmp.Compare(b.Importance, a.Importance) })
 	return first(members, n), err
 }
 
 // L3 returns up to n summaries of a session, those that entered last first. An n
 // below one means all.
-func (t *Tiers) L3(ctx context.Context, scope kv.Scope, sessionID string, n int) ([]memory.Record, error) {
+func (t *Tiers) L3(ctx context.Context, scope kv.Scope, sessionID string, n int) ([]record.Record, error) {
 	members, err := t.members(ctx, placeOf(scope, sessionID), tierSummary)
 	sortByMoved(members)
 	slices.Reverse(members)
@@ -113,7 +114,7 @@ func (t *Tiers) L4(ctx context.Context, scope kv.Scope, sessionID, query string,
 }
 
 // Save puts a record into long-term memory.
-func (t *Tiers) Save(ctx context.Context, scope kv.Scope, r memory.Record) (memory.Record, error) {
+func (t *Tiers) Save(ctx context.Context, scope kv.Scope, r record.Record) (record.Record, error) {
 	return t.store.Save(ctx, scope, r, "")
 }
 
@@ -121,7 +122,7 @@ func placeOf(scope kv.Scope, sessionID string) place {
 	return place{scope, cmp.Or(sessionID, session.DefaultSession)}
 }
 
-func first(records []memory.Record, n int) []memory.Record {
+func first(records []record.Record, n int) []record.Record {
 	if n < 1 {
 		return records
 	}

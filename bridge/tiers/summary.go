@@ -4,24 +4,20 @@ import (
 	"encoding/json"
 	"strings"
 	"time"
-	"unicode/utf8"
 
 	"github.com/loom-bridge/loom-bridge/context/session"
-	"github.com/loom-bridge/loom-bridge/context/step"
-	"github.com/loom-bridge/loom-bridge/memory"
+	"github.com/loom-bridge/loom-bridge/context/text"
+	"github.com/loom-bridge/loom-bridge/memory/record"
 )
 
 // Kind is the kind of the records that are tasks.
 const Kind = "task"
 
-// keyPrefix begins the keys of such records.
-const keyPrefix = "task/"
-
 // summaryRunes is how many characters a summary has of parameters and of results.
 const summaryRunes = 200
 
 // Key is the key of the record of a task.
-func Key(taskID string) string { return keyPrefix + taskID }
+func Key(taskID string) string { return session.TaskFolder + taskID }
 
 // Summary is what a record says about its task, as metadata.
 type Summary struct {
@@ -47,7 +43,7 @@ type Summary struct {
 // Summarize makes the summary of a task.
 func Summarize(t session.Task) Summary {
 	s := Summary{
-		TaskID: t.ID, Action: t.Action, Parameters: Cut(parameters(t), summaryRunes), Result: Cut(t.Result, summaryRunes),
+		TaskID: t.ID, Action: t.Action, Parameters: text.CutChars(parameters(t), summaryRunes, text.Dots), Result: text.CutChars(t.Result, summaryRunes, text.Dots),
 		Status: t.Status(), Tags: t.Tags, Importance: t.Importance, CreateTime: t.CreateTime.UTC(), SessionID: t.SessionID,
 		SourceAgent: t.SourceAgent, TargetAgent: t.TargetAgent, ParentTaskID: t.ParentTaskID, Ref: Key(t.ID),
 	}
@@ -58,7 +54,7 @@ func Summarize(t session.Task) Summary {
 }
 
 // SummaryOf reads the summary out of a record; false when there is none any more.
-func SummaryOf(r memory.Record) (Summary, bool) {
+func SummaryOf(r record.Record) (Summary, bool) {
 	var s Summary
 	err := json.Unmarshal(r.Metadata, &s)
 	return s, err == nil && s.TaskID != ""
@@ -67,52 +63,39 @@ func SummaryOf(r memory.Record) (Summary, bool) {
 // text is the summary in one line.
 func (s Summary) text() string { return line(s.Action, s.Parameters, s.Result) }
 
-// Cut shortens a text to so many characters and says so with three dots.
-func Cut(text string, runes int) string {
-	if len(text) <= runes || utf8.RuneCountInString(text) <= runes {
-		return text
-	}
-	at := 0
-	for range runes {
-		_, size := utf8.DecodeRuneInString(text[at:])
-		at += size
-	}
-	return text[:at] + "..."
-}
-
 // parameters are a task's as one line of JSON.
 func parameters(t session.Task) string {
 	if len(t.Parameters) == 0 {
 		return "{}"
 	}
-	value, err := step.DecodeJSON(t.Parameters)
+	value, err := text.DecodeJSON(t.Parameters)
 	if err != nil {
 		return string(t.Parameters)
 	}
-	return string(step.CanonicalJSON(value))
+	return string(text.CanonicalJSON(value))
 }
 
 func line(action, parameters, result string) string {
 	return strings.TrimRight(action+": "+parameters+" -> "+result, " ")
 }
 
-// text is what the record of a task says in a tier: a summary in L3, all of it
+// recordText is what the record of a task says in a tier: a summary in L3, all of it
 // elsewhere.
-func text(t session.Task, tier int) string {
+func recordText(t session.Task, tier int) string {
 	if tier == tierSummary {
 		return Summarize(t).text()
 	}
 	return line(t.Action, parameters(t), t.Result)
 }
 
-// record is a task as it enters L2.
-func record(t session.Task) (memory.Record, error) {
+// recordOf is a task as it enters L2.
+func recordOf(t session.Task) (record.Record, error) {
 	metadata, err := json.Marshal(Summarize(t))
 	if err != nil {
-		return memory.Record{}, err
+		return record.Record{}, err
 	}
-	return memory.Record{
-		Text: text(t, tierWorking), Key: Key(t.ID), Kind: Kind, SessionID: t.SessionID, EventTime: t.CreateTime,
+	return record.Record{
+		Text: recordText(t, tierWorking), Key: Key(t.ID), Kind: Kind, SessionID: t.SessionID, EventTime: t.CreateTime,
 		Metadata: metadata, Tags: t.Tags, Importance: t.Importance, Tier: tierWorking,
 	}, nil
 }

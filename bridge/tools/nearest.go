@@ -64,11 +64,3 @@ func Distance(a, b string) int {
 	}
 	return row[len(b)]
 }
-
-// clipName keeps an error short that quotes a name from outside.
-func clipName(name string) string {
-	if len(name) <= MaxNameBytes {
-		return name
-	}
-	return strings.ToValidUTF8(name[:MaxNameBytes], "") + "..."
-}

@@ -10,6 +10,8 @@ import (
 	"strings"
 	"sync"
 
+	"github.com/loom-bridge/loom-bridge/context/text"
+
 	"github.com/santhosh-tekuri/jsonschema/v6"
 )
 
@@ -121,7 +123,7 @@ func (r *Registry) Alias(alias, name string) error {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if _, ok := r.tools[name]; !ok {
-		return &NotFoundError{Name: clipName(name), Nearest: nearest(name, maps.Keys(r.tools))}
+		return &NotFoundError{Name: text.Cut(name, MaxNameBytes, text.Dots), Nearest: nearest(name, maps.Keys(r.tools))}
 	}
 	if r.addAlias(alias, name); r.aliases[alias] != name {
 		return fmt.Errorf("%w: %s", ErrToolExists, alias)
@@ -144,7 +146,7 @@ func (r *Registry) Lookup(name string) (*Tool, error) {
 	if t, ok := r.Find(name); ok {
 		return t, nil
 	}
-	return nil, &NotFoundError{Name: clipName(name), Nearest: r.Nearest(name)}
+	return nil, &NotFoundError{Name: text.Cut(name, MaxNameBytes, text.Dots), Nearest: r.Nearest(name)}
 }
 
 // Find is Lookup for callers that need no error, which takes longer to make.

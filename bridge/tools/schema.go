@@ -9,6 +9,8 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/loom-bridge/loom-bridge/context/text"
+
 	"github.com/santhosh-tekuri/jsonschema/v6"
 	"github.com/santhosh-tekuri/jsonschema/v6/kind"
 	"golang.org/x/text/language"
@@ -170,11 +172,8 @@ func problem(k jsonschema.ErrorKind) string {
 	if t, ok := k.(*kind.Type); ok {
 		return fmt.Sprintf("must be %s, not %s", strings.Join(t.Want, " or "), t.Got)
 	}
-	text := k.LocalizedString(message.NewPrinter(language.English))
-	if len(text) > maxProblemBytes {
-		text = strings.ToValidUTF8(text[:maxProblemBytes], "") + "..."
-	}
-	return text
+	s := k.LocalizedString(message.NewPrinter(language.English))
+	return text.Cut(s, maxProblemBytes, text.Dots)
 }
 
 // join writes a location as a model would: a.b[2].c.

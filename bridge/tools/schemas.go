@@ -6,6 +6,8 @@ import (
 	"fmt"
 	"strings"
 
+	"github.com/loom-bridge/loom-bridge/context/text"
+
 	"github.com/santhosh-tekuri/jsonschema/v6"
 )
 
@@ -84,18 +86,15 @@ func anyPattern(text string) (jsonschema.Regexp, error) { return pattern(text), 
 
 // schemaProblem is the first cause of an error in a line.
 func schemaProblem(err error) string {
-	text := err.Error()
+	s := err.Error()
 	if broken, ok := errors.AsType[*jsonschema.SchemaValidationError](err); ok {
 		err = broken.Err // which it does not unwrap to
 	}
 	if found, ok := errors.AsType[*jsonschema.ValidationError](err); ok {
 		if list := leaves(nil, found); len(list) > 0 {
-			text = strings.TrimSpace(list[0].Path + " " + list[0].Problem)
+			s = strings.TrimSpace(list[0].Path + " " + list[0].Problem)
 		}
 	}
-	text = strings.ReplaceAll(text, "\n", " ")
-	if len(text) > maxProblemBytes {
-		text = strings.ToValidUTF8(text[:maxProblemBytes], "") + "..."
-	}
-	return text
+	s = strings.ReplaceAll(s, "\n", " ")
+	return text.Cut(s, maxProblemBytes, text.Dots)
 }

@@ -5,17 +5,15 @@ import (
 	"encoding/binary"
 	"strings"
 
+	"github.com/loom-bridge/loom-bridge/context/text"
+
 	"github.com/loom-bridge/loom-bridge/context/history"
 	"github.com/loom-bridge/loom-bridge/context/session"
 	"github.com/loom-bridge/loom-bridge/context/step"
 )
 
-const (
-	// historyFolder is where a message can be read by its path.
-	historyFolder = "workspace/history/"
-	// nameObserved is what was done where nobody says what.
-	nameObserved = "action"
-)
+// nameObserved is what was done where nobody says what.
+const nameObserved = "action"
 
 // done is a call of a group with what it gave.
 type done struct {
@@ -106,7 +104,7 @@ func (r *reading) observations(g *group) []done {
 		m := &g.members[i]
 		if m.speaks() {
 			if a, ok := step.ParseAction(spokenText(m.entry.Message)); ok {
-				name, args = a.Name, string(step.CanonicalJSON(a.Args))
+				name, args = a.Name, string(text.CanonicalJSON(a.Args))
 			}
 		}
 		if m.use != observed {
@@ -133,7 +131,7 @@ func (r *reading) told(e session.Entry, name, args, result string) history.Act {
 	s.Inline, s.Pinned = result, e.Message.Pinned
 	id := session.MessageID(e.Position)
 	if s.OutcomeRef != "" {
-		s.OutcomeRef, s.OutcomePath = id, historyFolder+id+".txt"
+		s.OutcomeRef, s.OutcomePath = id, session.HistoryFolder+id+".txt"
 	}
 	return history.Act{Step: s, Ref: id}
 }
@@ -154,7 +152,7 @@ func (a *Assembler) reduced(name, args, result string) step.Step {
 	c.Result = resultOf(c.Tool, result)
 	got := a.reducer.Reduce(c)
 	s := step.Step{
-		ToolName: c.Tool, CalledAs: name, MinimalArgs: got.MinimalArgs, Observation: validText(got.Observation),
+		ToolName: c.Tool, CalledAs: name, MinimalArgs: got.MinimalArgs, Observation: text.Valid(got.Observation),
 		Outcome: got.Outcome, Error: got.Error, Metadata: got.Metadata,
 	}
 	if got.Offload {
@@ -176,7 +174,7 @@ func reducedKey(parts ...string) (key [sha256.Size]byte) {
 
 // objectOf are arguments as a model wrote them; nil where they are no JSON object.
 func objectOf(args string) map[string]any {
-	value, err := step.DecodeJSON([]byte(args))
+	value, err := text.DecodeJSON([]byte(args))
 	if err != nil {
 		return nil
 	}
@@ -185,9 +183,9 @@ func objectOf(args string) map[string]any {
 }
 
 // resultOf is a result that stands in a message: JSON, or a text.
-func resultOf(tool, text string) step.Result {
-	if begin := strings.TrimLeft(text, " \t\r\n"); strings.HasPrefix(begin, "{") || strings.HasPrefix(begin, "[") {
-		switch value, err := step.DecodeJSON([]byte(text)); value := value.(type) {
+func resultOf(tool, s string) step.Result {
+	if begin := strings.TrimLeft(s, " \t\r\n"); strings.HasPrefix(begin, "{") || strings.HasPrefix(begin, "[") {
+		switch value, err := text.DecodeJSON([]byte(s)); value := value.(type) {
 		case map[string]any:
 			if err == nil {
 				return step.Result{Output: value, Unjudged: true}
@@ -198,12 +196,12 @@ func resultOf(tool, text string) step.Result {
 			}
 		}
 	}
-	out := step.Result{BodyKey: "output", BodyText: text, BodySize: int64(len(text)), Unjudged: true}
+	out := step.Result{BodyKey: "output", BodyText: s, BodySize: int64(len(s)), Unjudged: true}
 	if tool == step.ToolReadFile {
 		out.BodyKey = "content"
 	}
-	if len(text) > step.HeldBodyBytes {
-		out.BodyText, out.BodyTail = strings.ToValidUTF8(text[:step.HeldBodyBytes], ""), strings.ToValidUTF8(text[len(text)-step.HeldBodyBytes:], "")
+	if len(s) > step.HeldBodyBytes {
+		out.BodyText, out.BodyTail = text.Head(s, step.HeldBodyBytes), text.Tail(s, step.HeldBodyBytes)
 	}
 	return out
 }

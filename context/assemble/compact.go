@@ -1,6 +1,7 @@
 package assemble
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -74,6 +75,7 @@ func (a *Assembler) Compact(ctx context.Context, r CompactRequest) (Compaction, 
 	for range maxRaces {
 		var c Compaction
 		if c, err = t.compact(ctx, r.Summary); !errors.Is(err, session.ErrFoldsChanged) {
+			t.tell(ctx, c.Batch, err)
 			return c, err
 		}
 	}
@@ -152,10 +154,7 @@ func (t *task) compactText(ctx context.Context, r CompactRequest) (Compaction, e
 	if r.KeepRecent > 0 {
 		preset.KeepRecent = r.KeepRecent
 	}
-	keep := preset.KeepRecent
-	if keep == 0 {
-		keep = history.DefaultKeepRecent
-	}
+	keep := cmp.Or(preset.KeepRecent, history.DefaultKeepRecent)
 	text := history.NewCompactor(t.count, preset).Render(steps, len(steps)-keep)
 	return Compaction{Text: text, Tokens: t.counted(t.count(text))}, t.err
 }
@@ -165,12 +164,12 @@ func (a *Assembler) styled(style history.Style) history.Preset {
 	var p history.Preset
 	switch style {
 	case history.StyleDesign:
-		p, _ = a.presets("design")
+		p, _ = a.preset("design")
 	case history.StyleReduction:
-		p, _ = a.presets("reduction")
+		p, _ = a.preset("reduction")
 	case history.StyleGrouped:
 		// Of the profile, the lines alone: the call says how much stays.
-		p, _ = a.presets("research")
+		p, _ = a.preset("research")
 		p.KeepRecent, p.GroupLines = 0, 0
 	}
 	return p

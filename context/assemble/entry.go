@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"strings"
 
+	"github.com/loom-bridge/loom-bridge/context/text"
+
 	"github.com/loom-bridge/loom-bridge/context/history"
 	"github.com/loom-bridge/loom-bridge/context/session"
 	"github.com/loom-bridge/loom-bridge/context/step"
@@ -35,7 +37,7 @@ func entriesOf(g *group) []history.Entry {
 func show(g *group, entries []history.Entry, style step.ReferenceStyle) {
 	for i := range g.members {
 		if s := g.members[i].entry.Step; s != nil {
-			entries[i].Shown = validText(fullText(s, style))
+			entries[i].Shown = text.Valid(fullText(s, style))
 			entries[i].Clip, entries[i].ClipBytes = s.Clip()
 			entries[i].Read = readingOf(s, entries[i].Shown)
 		}
@@ -48,7 +50,7 @@ func readingOf(s *step.Step, shown string) *history.Reading {
 		return nil
 	}
 	start := strings.Index(shown, s.Inline)
-	value, err := step.DecodeJSON(s.Args)
+	value, err := text.DecodeJSON(s.Args)
 	args, ok := value.(map[string]any)
 	if start < 0 || err != nil || !ok {
 		return nil

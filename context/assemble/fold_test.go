@@ -312,12 +312,12 @@ func TestManyCompactionsAreOne(t *testing.T) {
 func marked(e session.Entry, position int) session.Entry {
 	mark := fmt.Sprintf("#%d#", position)
 	if e.Message != nil {
-		e.Message.Content = mark + step.OneLine(e.Message.Content)
+		e.Message.Content = mark + strings.Join(strings.Fields(e.Message.Content), " ")
 		return e
 	}
 	// On one line, so that nothing is deduplicated.
-	e.Step.Thought, e.Step.Error = mark, step.OneLine(e.Step.Error)
-	e.Step.Observation, e.Step.Inline = step.OneLine(e.Step.Observation), step.OneLine(e.Step.Inline)
+	e.Step.Thought, e.Step.Error = mark, strings.Join(strings.Fields(e.Step.Error), " ")
+	e.Step.Observation, e.Step.Inline = strings.Join(strings.Fields(e.Step.Observation), " "), strings.Join(strings.Fields(e.Step.Inline), " ")
 	e.Step.Inline += strings.Repeat(" "+mark+" file_"+fmt.Sprint(position)+".go", 20)
 	return e
 }

@@ -7,9 +7,10 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/loom-bridge/loom-bridge/context/text"
+
 	"github.com/loom-bridge/loom-bridge/context/history"
 	"github.com/loom-bridge/loom-bridge/context/session"
-	"github.com/loom-bridge/loom-bridge/context/step"
 )
 
 // form are the messages of a group that is no line, with their sizes.
@@ -110,8 +111,8 @@ func onlyText(content json.RawMessage) bool {
 // items are the group's messages.
 func (w *wording) items(whole output) []item {
 	items := w.own.items(func(position uint64) string {
-		if text, ok := w.texts[position]; ok {
-			return text
+		if s, ok := w.texts[position]; ok {
+			return s
 		}
 		return whole(position)
 	})
@@ -121,11 +122,11 @@ func (w *wording) items(whole output) []item {
 	for i := range items {
 		m := &items[i].message
 		m.BlocksJSON = withBlocks(m.BlocksJSON, "content", func(b *block) (json.RawMessage, bool) {
-			text, ok := w.within[b.ToolUseID]
+			s, ok := w.within[b.ToolUseID]
 			if b.Type != "tool_result" || !ok || !readable(b.Content) {
 				return nil, false
 			}
-			return step.CanonicalJSON(text), true
+			return text.CanonicalJSON(s), true
 		})
 	}
 	return items
@@ -187,7 +188,7 @@ func (r *reading) withoutWritten(wish session.ToolCall) (string, bool) {
 		return "", false
 	}
 	delete(args, kept)
-	return string(step.CanonicalJSON(args)), true
+	return string(text.CanonicalJSON(args)), true
 }
 
 // withBlocks is content with another value of a field in the blocks for which
@@ -222,13 +223,13 @@ func rawBytes(texts []json.RawMessage) [][]byte {
 }
 
 // withField is a JSON object with another value of a field.
-func withField(text json.RawMessage, field string, value json.RawMessage) json.RawMessage {
-	object, err := step.DecodeJSON(text)
+func withField(s json.RawMessage, field string, value json.RawMessage) json.RawMessage {
+	object, err := text.DecodeJSON(s)
 	fields, ok := object.(map[string]any)
-	own, ownErr := step.DecodeJSON(value)
+	own, ownErr := text.DecodeJSON(value)
 	if err != nil || !ok || ownErr != nil {
-		return text
+		return s
 	}
 	fields[field] = own
-	return step.CanonicalJSON(fields)
+	return text.CanonicalJSON(fields)
 }

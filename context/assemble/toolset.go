@@ -9,7 +9,8 @@ import (
 	"strings"
 	"unicode/utf8"
 
-	"github.com/loom-bridge/loom-bridge/context/step"
+	"github.com/loom-bridge/loom-bridge/context/text"
+
 	"github.com/loom-bridge/loom-bridge/context/tokens"
 	"github.com/loom-bridge/loom-bridge/memory/kv/invalid"
 )
@@ -88,7 +89,7 @@ func newToolset(tools []Tool, format Format) (toolset, error) {
 		list = append(list, definition(name, tool.Description, schema, format))
 		set.counted = append(set.counted, tokens.Tool{Name: name, Description: tool.Description, Schema: tool.Schema})
 	}
-	set.json = step.CanonicalJSON(list)
+	set.json = text.CanonicalJSON(list)
 	return set, nil
 }
 
@@ -115,7 +116,7 @@ func parameters(tool Tool) (map[string]any, error) {
 	if len(tool.Schema) == 0 {
 		return map[string]any{"type": "object", "properties": map[string]any{}}, nil
 	}
-	v, err := step.DecodeJSON(tool.Schema)
+	v, err := text.DecodeJSON(tool.Schema)
 	schema, ok := v.(map[string]any)
 	if err != nil || !ok || !json.Valid(tool.Schema) {
 		return nil, invalidTool("hold %q, whose schema is not a JSON object", tool.Name)

@@ -19,7 +19,7 @@ const (
 	orphanAge = 24 * time.Hour
 	// maxOrphans bounds the chunks that one commit looks at, each up to a
 	// megabyte.
-	maxOrphans = 32
+	maxOrphans = 4
 )
 
 // sweepOrphans deletes the chunks that no manifest names and that are too old
@@ -59,7 +59,7 @@ type orphan struct {
 // blobs longer than a chunk have any.
 func (c *collection) usedChunks(ctx context.Context) ([][sha256.Size]byte, error) {
 	large := make(map[string]bool)
-	for e, err := range entries(ctx, c.store.engine, c.scope, "") {
+	for e, err := range entries(ctx, c.store.engine, c.scope, "", 0) {
 		if err != nil {
 			return nil, err
 		}

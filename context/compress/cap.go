@@ -3,6 +3,9 @@ package compress
 import (
 	"strings"
 	"unicode/utf8"
+
+	"github.com/loom-bridge/loom-bridge/context/excerpt"
+	"github.com/loom-bridge/loom-bridge/context/text"
 )
 
 // capped cuts the middle out of what is over the limit of tokens. Two thirds of
@@ -41,20 +44,11 @@ func (c *Compressor) over(text string) bool {
 func capFrame(j *job) string { return omitted(j.chars) + "\n" + dataLine(&j.Result) }
 
 // ends keeps about room tokens of both ends together.
-func (c *Compressor) ends(text string, room int, j *job) string {
-	head := room * 2 / 3
-	if j.failed {
-		head = room / 3
-	}
-	first := text[:c.fit(len(text), head, func(n int) (string, int) {
-		n = boundary(text, n)
-		return text[:n], n
-	})]
-	rest := text[len(first):]
-	last := rest[len(rest)-c.fit(len(rest), room-head, func(n int) (string, int) {
-		n = len(rest) - boundary(rest, len(rest)-n)
-		return rest[len(rest)-n:], n
-	}):]
+func (c *Compressor) ends(body string, room int, j *job) string {
+	head, tail := excerpt.Halves(room, j.failed)
+	first := excerpt.Head(body, c.fit(len(body), head, func(n int) string { return text.Head(body, n) }))
+	rest := body[len(first):]
+	last := excerpt.Tail(rest, c.fit(len(rest), tail, func(n int) string { return text.Tail(rest, n) }))
 	missing := utf8.RuneCountInString(rest[:len(rest)-len(last)])
 	return first + omitted(missing) + last + "\n" + dataLine(&j.Result)
 }
@@ -68,17 +62,16 @@ const (
 )
 
 // fit returns the length in bytes, up to size, of the longest part that it finds
-// with at most limit tokens. part returns about n bytes of the text, and how
-// many those are. Parts are counted a dozen times, and none is much longer than
+// with at most limit tokens. part returns at most n bytes of the text. Parts are counted a dozen times, and none is much longer than
 // twice what fits, so that the work does not grow with the text.
-func (c *Compressor) fit(size, limit int, part func(n int) (string, int)) int {
+func (c *Compressor) fit(size, limit int, part func(n int) string) int {
 	low, high := 0, min(size, limit*tokenBytes)
 	for {
-		text, n := part(high)
+		text := part(high)
 		if c.count(text) > limit {
 			break
 		}
-		low = n
+		low = len(text)
 		if high == size {
 			return low
 		}
@@ -86,26 +79,12 @@ func (c *Compressor) fit(size, limit int, part func(n int) (string, int)) int {
 	}
 	for high-low > low/fitShare+1 {
 		middle := low + (high-low)/2
-		text, n := part(middle)
-		if n <= low || c.count(text) > limit {
+		text := part(middle)
+		if len(text) <= low || c.count(text) > limit {
 			high = middle
 			continue
 		}
-		low = n
+		low = len(text)
 	}
 	return low
-}
-
-// boundary is the nearest border of a character at or before byte n.
-func boundary(text string, n int) int {
-	for n > 0 && n < len(text) && !utf8.RuneStart(text[n]) {
-		n--
-	}
-	return n
-}
-
-// before is the border of a character in front of byte n, which is one, too.
-func before(text string, n int) int {
-	_, size := utf8.DecodeLastRuneInString(text[:n])
-	return n - size
 }

@@ -3,6 +3,8 @@ package compress
 import (
 	"strings"
 	"unicode/utf8"
+
+	"github.com/loom-bridge/loom-bridge/context/text"
 )
 
 // frame is what stands around every short form: a mark with the ref in front of
@@ -54,4 +56,22 @@ func (l *lines) addPart(line string) {
 	if l.room > minPart {
 		l.add(cutLine(line, l.room-1))
 	}
+}
+
+// cutLine returns a line of at most n characters, at least one.
+func cutLine(line string, n int) string {
+	if _, cut := text.HeadChars(line, n); !cut {
+		return line
+	}
+	return text.CutChars(line, n-1, text.Ellipsis)
+}
+
+// oneLine returns at most n characters of s on one line.
+func oneLine(s string, n int) string {
+	line, cut := text.OneLineHead(s, n)
+	if cut {
+		line, _ = text.HeadChars(line, n-1)
+		line += text.Ellipsis
+	}
+	return line
 }

@@ -3,7 +3,7 @@ package compress
 import (
 	"github.com/loom-bridge/loom-bridge/context/blob"
 	"github.com/loom-bridge/loom-bridge/context/media"
-	"github.com/loom-bridge/loom-bridge/context/step"
+	"github.com/loom-bridge/loom-bridge/context/text"
 )
 
 // stub stands for what is no text.
@@ -12,7 +12,7 @@ func (j *job) stub() string {
 	if url, ok := media.ParseDataURL(j.Content); ok {
 		size = url.Info().Size
 	}
-	return "[" + j.kind + " " + step.HumanSize(size) + " → " + j.RefPath + "]"
+	return "[" + j.kind + " " + text.HumanSize(size) + " → " + j.RefPath + "]"
 }
 
 // contentKind is what a content is.

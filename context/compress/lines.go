@@ -7,8 +7,9 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/loom-bridge/loom-bridge/context/text"
+
 	"github.com/loom-bridge/loom-bridge/context/blob"
-	"github.com/loom-bridge/loom-bridge/context/step"
 )
 
 // pathChars bounds the name of a file in its first line.
@@ -16,12 +17,12 @@ const pathChars = 300
 
 // file shows the first lines of a file.
 func (c *Compressor) file(j *job, f frame) []string {
-	text, path := fileOf(j)
-	about := fmt.Sprintf("%s, %d lines", step.HumanSize(int64(len(text))), countLines(text))
+	s, path := fileOf(j)
+	about := fmt.Sprintf("%s, %d lines", text.HumanSize(int64(len(s))), text.CountLines(s))
 	if path = oneLine(path, pathChars); path != "" {
 		about = path + ": " + about
 	}
-	return firstLines(about, text, c.opts.FileLines, f.room(c.opts.FileChars))
+	return firstLines(about, s, c.opts.FileLines, f.room(c.opts.FileChars))
 }
 
 // fileOf is the text of a file and its name: the content, or what stands in the
@@ -105,6 +106,6 @@ func runOf(r *Result, isJSON bool) run {
 
 // exec shows how a command ended and the first lines that it printed.
 func (c *Compressor) exec(j *job, f frame) []string {
-	about := fmt.Sprintf("exit %d, %d lines", j.run.exitCode, countLines(j.run.text))
+	about := fmt.Sprintf("exit %d, %d lines", j.run.exitCode, text.CountLines(j.run.text))
 	return firstLines(about, j.run.text, c.opts.ExecLines, f.room(c.opts.ExecChars))
 }

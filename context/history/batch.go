@@ -4,6 +4,9 @@ import (
 	"maps"
 	"slices"
 	"strings"
+
+	"github.com/loom-bridge/loom-bridge/context/excerpt"
+	"github.com/loom-bridge/loom-bridge/context/text"
 )
 
 // pending returns the atoms that no batch has decided about, up to the first
@@ -139,11 +142,11 @@ type run struct {
 // bounded is the folded form of an atom, without its end if it is too long for
 // any fold: what a turn of a thousand calls named can be read by its reference.
 func (w *writer) bounded(entries []Entry, a atom) string {
-	line := strings.ToValidUTF8(w.atom(entries, a), "\uFFFD")
+	line := text.Valid(w.atom(entries, a))
 	if len(line) <= maxLineBytes {
 		return line
 	}
-	line = cutBytes(line, maxLineBytes)
+	line = text.Head(line, maxLineBytes)
 	if at := strings.LastIndexByte(line, '\n'); at > 0 {
 		line = line[:at]
 	}
@@ -240,13 +243,13 @@ func (p *pass) newFold(level int, header string, lines []string) Fold {
 	if header != laterHeader && hasQuotes(lines) {
 		header += "\n" + quoteNote
 	}
-	text := strings.ToValidUTF8(header+"\n"+strings.Join(lines, "\n"), "\uFFFD")
+	s := text.Valid(header + "\n" + strings.Join(lines, "\n"))
 	f := Fold{
 		Policy: PolicyLedger,
 		Batch:  p.h.Batch + 1,
 		Level:  level,
-		Text:   text,
-		Tokens: p.l.count(text) + p.l.opts.MessageTokens,
+		Text:   s,
+		Tokens: p.l.count(s) + p.l.opts.MessageTokens,
 		Seen:   p.end(),
 	}
 	for i := range p.h.Folds {
@@ -284,7 +287,7 @@ func (p *pass) writer(stay *names) *writer {
 	}
 	seen := newVisible()
 	seen.others = []*names{p.fixed, stay}
-	return &writer{count: p.l.count, seen: seen, ranked: make(map[string][]Identifier)}
+	return &writer{count: p.l.count, seen: seen, ranked: make(map[string][]excerpt.Identifier)}
 }
 
 // namesOf is what folds show, put together once for all that is written beside

@@ -7,6 +7,8 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/loom-bridge/loom-bridge/context/text"
+
 	"github.com/loom-bridge/loom-bridge/context/step"
 )
 
@@ -42,15 +44,7 @@ type Compactor struct {
 
 // NewCompactor returns a compactor that counts with count.
 func NewCompactor(count func(text string) int, p Preset) *Compactor {
-	if p.Templates.Empty() {
-		p.Templates = step.DesignTemplates()
-	}
-	setDefault(&p.KeepRecent, DefaultKeepRecent)
-	setDefault(&p.TriggerSteps, DefaultTriggerSteps)
-	setDefault(&p.TriggerTokens, DefaultTriggerTokens)
-	setDefault(&p.SectionTokens, DefaultSectionTokens)
-	setDefault(&p.ProtectLast, DefaultProtectLast)
-	return &Compactor{count: count, preset: p}
+	return &Compactor{count: count, preset: p.withDefaults()}
 }
 
 // Full is a step in full: what was thought, done and seen.
@@ -69,11 +63,11 @@ func (c *Compactor) bare(s step.Step) string {
 	if s.Thought != "" {
 		b.WriteString("Thought: " + s.Thought + "\n")
 	}
-	args, _ := step.DecodeJSON(s.MinimalArgs)
+	args, _ := text.DecodeJSON(s.MinimalArgs)
 	if args == nil {
 		args = map[string]any{}
 	}
-	b.WriteString(`Action: {"tool": ` + string(step.SpacedJSON(s.ToolName)) + `, "args": ` + string(step.SpacedJSON(args)) + "}\n")
+	b.WriteString(`Action: {"tool": ` + string(text.SpacedJSON(s.ToolName)) + `, "args": ` + string(text.SpacedJSON(args)) + "}\n")
 	b.WriteString("Observation: " + c.Observed(s))
 	return b.String()
 }
@@ -83,7 +77,7 @@ func (c *Compactor) Observed(s step.Step) string { return s.ToObservation(c.pres
 
 // Hides tells whether a step in full leaves its result to its reference.
 func (c *Compactor) Hides(s step.Step) bool {
-	return c.preset.HideOffloaded && s.NeedsOffload() && !s.Pinned && (!c.preset.ShowReads || s.ToolName != step.ToolReadFile)
+	return c.preset.HideOffloaded && s.NeedsOffload() && !s.Pinned && (!*c.preset.ShowReads || s.ToolName != step.ToolReadFile)
 }
 
 // Result is what stands for the result of an act where that is a message of its
@@ -108,7 +102,7 @@ func (c *Compactor) Result(a *Act, whole string, bare bool) string {
 // repeats tells whether what was observed is the whole result, on one line.
 func repeats(s step.Step, result string) bool {
 	_, said, found := strings.Cut(s.Observation, " → ")
-	return found && said == step.OneLine(result)
+	return found && said == text.OneLine(result)
 }
 
 // line is a step in one line. One of somebody's own template that is no shorter
@@ -238,7 +232,7 @@ func (c *Compactor) earlier(runs [][]Act, omit int, out []bool) []string {
 	if omit == 0 && c.total(texts) <= c.preset.SectionTokens {
 		return texts
 	}
-	if c.preset.Fallback == FallbackCount {
+	if c.preset.Fallback != FallbackTrim {
 		return c.counted(runs, out)
 	}
 	// With each act that is left out there is less, but for the line that says so.

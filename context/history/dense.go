@@ -5,6 +5,9 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+
+	"github.com/loom-bridge/loom-bridge/context/excerpt"
+	"github.com/loom-bridge/loom-bridge/context/text"
 )
 
 // How dense folds are made.
@@ -203,7 +206,7 @@ func (p *pass) digestOf(f *Fold) (*digest, error) {
 	}
 	d := newDigest()
 	for _, a := range atoms(entries) {
-		d.add(entries, a, Identifiers)
+		d.add(entries, a, excerpt.Identifiers)
 	}
 	d.bound()
 	return d, nil
@@ -259,11 +262,11 @@ func (w *writer) digest(d *digest, limit int) []string {
 // they named.
 func (w *writer) short(s *digestStep) string {
 	line := s.ref
-	for _, text := range s.calls {
-		if len(text) > wholeCallBytes {
-			text = cutBytes(text, denseCallBytes) + "…"
+	for _, call := range s.calls {
+		if len(call) > wholeCallBytes {
+			call = text.Head(call, denseCallBytes) + text.Ellipsis
 		}
-		line = joined(line, inline(text))
+		line = joined(line, inline(call))
 	}
 	if s.words != "" {
 		line = joined(line, "said: "+inline(s.words))
@@ -301,17 +304,17 @@ func (w *writer) summary(d *digest, older []digestStep, limit int) string {
 		said = append(said, older[i].said...)
 	}
 	reasons := w.newest(said, limit*denseSaidShare/100)
-	names := w.best(d.names.best(), limit-w.count(text)-w.count(reasons))
+	names := w.best(d.names.Best(), limit-w.count(text)-w.count(reasons))
 	return joined(text+".", names) + reasons
 }
 
 // best returns the best names that are not shown yet in at most limit tokens.
-func (w *writer) best(ranked []Identifier, limit int) string {
-	unseen := slices.DeleteFunc(slices.Clone(ranked), func(id Identifier) bool { return w.seen.has(id.Text) })
-	numbers := slices.DeleteFunc(slices.Clone(unseen), func(id Identifier) bool { return id.Class != Number })
+func (w *writer) best(ranked []excerpt.Identifier, limit int) string {
+	unseen := slices.DeleteFunc(slices.Clone(ranked), func(id excerpt.Identifier) bool { return w.seen.has(id.Text) })
+	numbers := slices.DeleteFunc(slices.Clone(unseen), func(id excerpt.Identifier) bool { return id.Class != excerpt.Number })
 	none := newVisible()
 	first := w.within(numbers, none, limit*denseNumberShare/100)
-	unseen = slices.DeleteFunc(unseen, func(id Identifier) bool { return id.Class == Number })
+	unseen = slices.DeleteFunc(unseen, func(id excerpt.Identifier) bool { return id.Class == excerpt.Number })
 	rest := w.within(unseen, none, limit-w.count(first))
 	if first == "" || rest == "" {
 		return first + rest
@@ -320,7 +323,7 @@ func (w *writer) best(ranked []Identifier, limit int) string {
 }
 
 // within returns as many of the best names as take at most limit tokens.
-func (w *writer) within(ranked []Identifier, seen *visible, limit int) string {
+func (w *writer) within(ranked []excerpt.Identifier, seen *visible, limit int) string {
 	// Names take about this many tokens each; the limit decides.
 	for n := min(limit/denseNameTokens, len(ranked)); n > 0; {
 		names := pick(ranked, n, seen)

@@ -45,7 +45,8 @@ func ExampleCompactor_Show() {
 		}
 		parts = append(parts, history.Part{Acts: []history.Act{{Step: s}}, Text: true})
 	}
-	layout := history.NewCompactor(words, history.Design()).Show(history.Conversation{Parts: parts, Literal: true}, nil)
+	design, _ := history.Named("design")
+	layout := history.NewCompactor(words, design).Show(history.Conversation{Parts: parts, Literal: true}, nil)
 	for _, shown := range layout.Shown {
 		if shown.Text == "" {
 			fmt.Println("(a message)")

@@ -153,21 +153,21 @@ func TestGoldenLedger(t *testing.T) {
 func TestGoldenPreset(t *testing.T) {
 	golden(t, "testdata/preset/*.txtar", []string{"steps"}, func(t *testing.T, a archive) [][2]string {
 		steps := decodeLines[step.Step](t, a.part("steps"))
-		keepTwo := history.Reduction()
+		keepTwo := named("reduction")
 		keepTwo.KeepRecent = 2
-		trim := history.Reduction()
+		trim := named("reduction")
 		trim.SectionTokens, trim.Fallback = 20, history.FallbackTrim
-		short := history.Reduction()
+		short := named("reduction")
 		short.SectionTokens = 20
-		debug, _ := history.Profile("debug")
+		debug := named("debug")
 		debug.KeepRecent = 2
 		var parts [][2]string
 		for _, p := range []struct {
 			name   string
 			preset history.Preset
 		}{
-			{"design", history.Design()},
-			{"reduction", history.Reduction()},
+			{"design", named("design")},
+			{"reduction", named("reduction")},
 			{"reduction, two recent", keepTwo},
 			{"reduction, over its section", short},
 			{"reduction, over its section, trimmed", trim},

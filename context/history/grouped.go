@@ -5,6 +5,8 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/loom-bridge/loom-bridge/context/text"
+
 	"github.com/loom-bridge/loom-bridge/context/step"
 )
 
@@ -98,7 +100,7 @@ func (c *Compactor) groupedSection(run []Act, out []bool, limit int) (text strin
 
 // failure says how an act failed: a command that said nothing, by its exit code.
 func failure(a *Act) string {
-	said := step.OneLine(a.Error)
+	said := text.OneLine(a.Error)
 	if code, ok := a.Exit(); ok && said == "" {
 		said = fmt.Sprint("exit ", code)
 	}
@@ -170,7 +172,7 @@ func (g group) what() string {
 	n := len(g.acts)
 	switch g.category {
 	case "file":
-		return fmt.Sprintf("%d file operations (%s total)", n, step.HumanSize(g.sum("size", "bytes")))
+		return fmt.Sprintf("%d file operations (%s total)", n, text.HumanSize(g.sum("size", "bytes")))
 	case "shell":
 		return fmt.Sprintf("%d commands executed", n)
 	case "search":

@@ -218,3 +218,9 @@ func withoutBatch(folds []history.Fold, batch uint64) []history.Fold {
 	}
 	return kept
 }
+
+// named is a preset that there is.
+func named(name string) history.Preset {
+	p, _ := history.Named(name)
+	return p
+}

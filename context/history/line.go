@@ -4,6 +4,9 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+
+	"github.com/loom-bridge/loom-bridge/context/excerpt"
+	"github.com/loom-bridge/loom-bridge/context/text"
 )
 
 // laterHeader begins a fold that stands behind another one.
@@ -37,15 +40,15 @@ type writer struct {
 	// calls and cuts are how many calls were written, and shortened.
 	calls, cuts int
 	// ranked has the identifiers of longer texts, which are asked for twice.
-	ranked map[string][]Identifier
+	ranked map[string][]excerpt.Identifier
 }
 
 // identifiers are Identifiers, read once.
-func (w *writer) identifiers(text string) []Identifier {
+func (w *writer) identifiers(text string) []excerpt.Identifier {
 	if ids, known := w.ranked[text]; known {
 		return ids
 	}
-	ids := Identifiers(text)
+	ids := excerpt.Identifiers(text)
 	w.ranked[text] = ids
 	return ids
 }
@@ -131,7 +134,7 @@ func (w *writer) said(turn *Entry, observed []*Entry) string {
 		text = joined(text, "said: "+inline(w.words(turn.Text)))
 	}
 	w.seen.add(text)
-	if names := pick(Identifiers(turn.Text), turnIdentifiers, w.seen); names != "" {
+	if names := pick(excerpt.Identifiers(turn.Text), turnIdentifiers, w.seen); names != "" {
 		text = joined(text, "("+names+")")
 	}
 	for _, e := range observed {
@@ -176,14 +179,14 @@ const sentenceBytes = 120
 
 // firstSentence returns the beginning of a text, up to its first full stop or
 // line end.
-func firstSentence(text string) string {
-	end := len(text)
+func firstSentence(s string) string {
+	end := len(s)
 	for _, stop := range []string{". ", "\n", "! ", "? "} {
-		if at := strings.Index(text, stop); at >= 0 {
+		if at := strings.Index(s, stop); at >= 0 {
 			end = min(end, at+1)
 		}
 	}
-	short := strings.TrimSpace(cutBytes(text[:end], sentenceBytes))
+	short := strings.TrimSpace(text.Head(s[:end], sentenceBytes))
 	if len(short) < end-1 {
 		short += "…"
 	}
@@ -193,14 +196,14 @@ func firstSentence(text string) string {
 // call is a call as it was made, or its beginning and what the rest names.
 func (w *writer) call(c Call) string {
 	w.calls++
-	text := strings.TrimSpace(c.text())
-	if !w.cut[text] {
-		return inline(text)
+	s := strings.TrimSpace(c.text())
+	if !w.cut[s] {
+		return inline(s)
 	}
 	w.cuts++
-	short := inline(cutBytes(text, keptCallBytes)) + "…"
+	short := inline(text.Head(s, keptCallBytes)) + "…"
 	w.seen.add(short)
-	return joined(short, pick(Identifiers(text), turnIdentifiers, w.seen))
+	return joined(short, pick(excerpt.Identifiers(s), turnIdentifiers, w.seen))
 }
 
 // result is what a call gave.

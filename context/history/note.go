@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+
+	"github.com/loom-bridge/loom-bridge/context/text"
 )
 
 // DefaultSummaryTokens bounds a caller's summary.
@@ -23,14 +25,14 @@ func (p *pass) checkedSummary() (line, problem string) {
 	if !p.h.Now || p.h.Summary == "" {
 		return "", ""
 	}
-	text := strings.Join(strings.Fields(p.h.Summary), " ")
+	s := text.OneLine(p.h.Summary)
 	switch {
-	case text == "":
+	case s == "":
 		return "", "it is blank"
-	case len(text) > DefaultSummaryTokens*weightBytes || p.l.count(text) > DefaultSummaryTokens:
+	case len(s) > DefaultSummaryTokens*weightBytes || p.l.count(s) > DefaultSummaryTokens:
 		return "", fmt.Sprintf("it is longer than %d tokens", DefaultSummaryTokens)
 	}
-	return summaryMark + text, ""
+	return summaryMark + s, ""
 }
 
 // summaryProblem is why the caller's summary stands in none of the folds that were

@@ -1,13 +1,18 @@
 package history
 
-import "github.com/loom-bridge/loom-bridge/context/step"
+import (
+	"cmp"
+	"sync"
+
+	"github.com/loom-bridge/loom-bridge/context/step"
+)
 
 // Style is how a preset lays out a history of steps.
 type Style uint8
 
 // The styles.
 const (
-	// StyleReduction has "Earlier steps:" and the steps in full.
+	// StyleReduction has "Earlier steps:" and the steps in full. The default.
 	StyleReduction Style = iota
 	// StyleDesign has "Previous steps:" and "Recent steps:".
 	StyleDesign
@@ -21,8 +26,8 @@ type Fallback uint8
 
 // The fallbacks.
 const (
-	// FallbackCount says only how many steps there were.
-	FallbackCount Fallback = iota
+	// FallbackCount says only how many steps there were. The default.
+	FallbackCount Fallback = iota + 1
 	// FallbackTrim leaves out the oldest lines and says how many.
 	FallbackTrim
 )
@@ -48,10 +53,13 @@ const (
 	manyGroupLines = 27
 )
 
-// Preset is a compaction of a history of steps by fixed rules, without prices:
-// the last steps in full, one line for each older one. Zero fields mean the
-// defaults.
+// Preset is everything that a server and a session take from a preset: how steps are
+// recorded, what of a history a prompt shows in full, what it has one line for, and how
+// long a prompt is. It goes by fixed rules, without prices. A zero field means its
+// default, or, in a preset that is laid over another, the other's.
 type Preset struct {
+	// Name is what settings call it. Default none.
+	Name string
 	// Style is the layout. Default StyleReduction.
 	Style Style
 	// Templates make the lines. Default step.DesignTemplates.
@@ -59,6 +67,15 @@ type Preset struct {
 	// Reference is how a full step says where its result lies. Default
 	// step.ReferenceHint.
 	Reference step.ReferenceStyle
+	// Observation is how much the observation of a step says. Default
+	// step.ObservationFull.
+	Observation step.ObservationStyle
+	// Offload names the thresholds of offloading (step.Rules.WithOffload). Default
+	// step.OffloadReduction.
+	Offload string
+	// NumberKinds counts the offloaded results of each kind apart in their names.
+	// Default false.
+	NumberKinds bool
 	// KeepRecent steps stay in full. Default DefaultKeepRecent.
 	KeepRecent int
 	// TriggerSteps and TriggerTokens: compaction begins when there are more
@@ -81,7 +98,7 @@ type Preset struct {
 	HideOffloaded bool
 	// ShowReads shows what fs:read_file read all the same, as long as its step is in
 	// full. Default false.
-	ShowReads bool
+	ShowReads *bool
 	// ProtectLast of the failures that are shown as lines are never left out.
 	// Default DefaultProtectLast.
 	ProtectLast int
@@ -90,52 +107,78 @@ type Preset struct {
 	Budget Budget
 }
 
-// Design is the preset of the short observations with long references. Results
-// that were offloaded are hidden from the start.
-func Design() Preset {
-	return Preset{
-		Style: StyleDesign, Templates: step.DesignTemplates(), Reference: step.ReferenceLong, HideOffloaded: true, Budget: React8k(),
+// presets are the presets that have a name.
+var presets = sync.OnceValue(func() []Preset {
+	grouped := Preset{Style: StyleGrouped, HideOffloaded: true, ShowReads: new(true)}
+	return []Preset{
+		// Short observations with long references. Results that were offloaded are hidden
+		// from the start.
+		{
+			Name: "design", Style: StyleDesign, Templates: step.DesignTemplates(), Reference: step.ReferenceLong,
+			Observation: step.ObservationDesign, Offload: step.OffloadDesign, NumberKinds: true, HideOffloaded: true, Budget: React8k(),
+		},
+		// Long observations with short references. Results that were offloaded are hidden
+		// from the start, but for files that were read.
+		{
+			Name: "reduction", Style: StyleReduction, Templates: step.ReductionTemplates(), Reference: step.ReferenceShort,
+			Observation: step.ObservationFull, Offload: step.OffloadReduction, NumberKinds: true, HideOffloaded: true,
+			ShowReads: new(true), Budget: React8k(),
+		},
+		// Grouped histories for a sort of work.
+		Preset{Name: "chat", KeepRecent: 5, GroupLines: 20}.Over(grouped),
+		Preset{Name: "research", KeepRecent: 3, GroupLines: 10}.Over(grouped),
+		Preset{Name: "code", KeepRecent: 5, GroupLines: 15}.Over(grouped),
+		Preset{Name: "debug", KeepRecent: 7, GroupLines: 10, NoGroups: true}.Over(grouped),
 	}
-}
+})
 
-// Reduction is the preset of the long observations with short references. Results
-// that were offloaded are hidden from the start, but for files that were read.
-func Reduction() Preset {
-	return Preset{
-		Style: StyleReduction, Templates: step.ReductionTemplates(), Reference: step.ReferenceShort,
-		HideOffloaded: true, ShowReads: true, Budget: React8k(),
-	}
-}
-
-// Named returns a preset by its name: "design", "reduction", or one that Profile
-// knows; false for any other name.
+// Named returns the preset that has a name; false where none has.
 func Named(name string) (Preset, bool) {
-	switch name {
-	case "design":
-		return Design(), true
-	case "reduction":
-		return Reduction(), true
+	for _, p := range presets() {
+		if p.Name == name {
+			return p, true
+		}
 	}
-	return Profile(name)
+	return Preset{}, false
 }
 
-// Profile returns the preset of grouped histories for a sort of work: "chat",
-// "research", "code" or "debug"; false for any other name.
-func Profile(name string) (Preset, bool) {
-	p := Preset{Style: StyleGrouped, HideOffloaded: true, ShowReads: true}
-	switch name {
-	case "chat":
-		p.KeepRecent, p.GroupLines = 5, 20
-	case "research":
-		p.KeepRecent, p.GroupLines = 3, 10
-	case "code":
-		p.KeepRecent, p.GroupLines = 5, 15
-	case "debug":
-		p.KeepRecent, p.GroupLines, p.NoGroups = 7, 10, true
-	default:
-		return Preset{}, false
+// Over returns base with the fields that p sets.
+func (p Preset) Over(base Preset) Preset {
+	if p.Templates.Empty() {
+		p.Templates = base.Templates
 	}
-	return p, true
+	return Preset{
+		Name:          cmp.Or(p.Name, base.Name),
+		Style:         cmp.Or(p.Style, base.Style),
+		Templates:     p.Templates,
+		Reference:     cmp.Or(p.Reference, base.Reference),
+		Observation:   cmp.Or(p.Observation, base.Observation),
+		Offload:       cmp.Or(p.Offload, base.Offload),
+		NumberKinds:   p.NumberKinds || base.NumberKinds,
+		KeepRecent:    cmp.Or(p.KeepRecent, base.KeepRecent),
+		TriggerSteps:  cmp.Or(p.TriggerSteps, base.TriggerSteps),
+		TriggerTokens: cmp.Or(p.TriggerTokens, base.TriggerTokens),
+		SectionTokens: cmp.Or(p.SectionTokens, base.SectionTokens),
+		Fallback:      cmp.Or(p.Fallback, base.Fallback),
+		GroupLines:    cmp.Or(p.GroupLines, base.GroupLines),
+		NoGroups:      p.NoGroups || base.NoGroups,
+		HideOffloaded: p.HideOffloaded || base.HideOffloaded,
+		ShowReads:     cmp.Or(p.ShowReads, base.ShowReads),
+		ProtectLast:   cmp.Or(p.ProtectLast, base.ProtectLast),
+		Budget:        cmp.Or(p.Budget, base.Budget),
+	}
+}
+
+// withDefaults fills in the defaults, but for that of GroupLines, which depends on
+// the number of steps.
+func (p Preset) withDefaults() Preset {
+	if p.Templates.Empty() {
+		p.Templates = step.DesignTemplates()
+	}
+	return p.Over(Preset{
+		KeepRecent: DefaultKeepRecent, TriggerSteps: DefaultTriggerSteps, TriggerTokens: DefaultTriggerTokens,
+		SectionTokens: DefaultSectionTokens, ProtectLast: DefaultProtectLast, ShowReads: new(false),
+	})
 }
 
 // Budget is how a window of tokens is shared out between the parts of a prompt

@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"math/rand/v2"
+	"reflect"
 	"slices"
 	"strings"
 	"testing"
@@ -96,7 +97,7 @@ func TestSectionBound(t *testing.T) {
 		tokens int
 		want   string
 	}{{499, "Earlier steps:\n"}, {500, "Earlier steps:\n"}, {501, "Earlier: 9 steps completed"}} {
-		c := history.NewCompactor(func(string) int { return tt.tokens }, history.Reduction())
+		c := history.NewCompactor(func(string) int { return tt.tokens }, named("reduction"))
 		got := c.Render(steps, len(steps))
 		if counted := got == tt.want; !strings.HasPrefix(got, tt.want) || counted != (tt.tokens == 501) {
 			t.Errorf("a section of %d tokens is %.60q, want %q", tt.tokens, got, tt.want)
@@ -114,9 +115,9 @@ func TestTargets(t *testing.T) {
 		steps  []step.Step
 		limit  int
 	}{
-		{"ten steps, design", history.Design(), shellSteps(10), 1500},
-		{"twenty steps, reduction", history.Reduction(), shellSteps(20), 800},
-		{"the worked example", history.Reduction(), bitcoin, 400},
+		{"ten steps, design", named("design"), shellSteps(10), 1500},
+		{"twenty steps, reduction", named("reduction"), shellSteps(20), 800},
+		{"the worked example", named("reduction"), bitcoin, 400},
 	} {
 		c := history.NewCompactor(count, tt.preset)
 		got := count(literal(c, tt.steps, 0))
@@ -132,7 +133,7 @@ func TestTargets(t *testing.T) {
 //
 // X03, X04
 func TestSticky(t *testing.T) {
-	for _, p := range []history.Preset{history.Design(), history.Reduction(), {Style: history.StyleGrouped}} {
+	for _, p := range []history.Preset{named("design"), named("reduction"), {Style: history.StyleGrouped}} {
 		c := history.NewCompactor(count, p)
 		opts := &history.Options{BatchTokens: 200}
 		var mark history.Mark
@@ -169,7 +170,7 @@ func TestSticky(t *testing.T) {
 //
 // X03
 func TestStickyByPrice(t *testing.T) {
-	c := history.NewCompactor(count, history.Reduction())
+	c := history.NewCompactor(count, named("reduction"))
 	first := func(opts *history.Options, turns int) int {
 		for n := range 400 {
 			conv := history.Conversation{Parts: partsOf(shellSteps(n)), ExpectedTurns: turns}
@@ -218,7 +219,7 @@ func TestNamedPresets(t *testing.T) {
 func TestPresetsKeepPinned(t *testing.T) {
 	steps := shellSteps(12)
 	steps[1].Pinned, steps[1].Inline = true, "keep every byte of this"
-	for _, p := range []history.Preset{history.Design(), history.Reduction(), {Style: history.StyleGrouped}} {
+	for _, p := range []history.Preset{named("design"), named("reduction"), {Style: history.StyleGrouped}} {
 		c := history.NewCompactor(count, p)
 		for name, text := range map[string]string{
 			"literal": literal(c, steps, 0), "fitted": literal(c, steps, 1), "all older": c.Render(steps, len(steps)),
@@ -243,7 +244,7 @@ func TestPresetsKeepFailures(t *testing.T) {
 		s.ToolName, s.Outcome, s.Error = "db:query", step.Failed, fmt.Sprintf("table %d is locked", i)
 	}
 	for _, fallback := range []history.Fallback{history.FallbackCount, history.FallbackTrim} {
-		p := history.Reduction()
+		p := named("reduction")
 		p.SectionTokens, p.Fallback = 1, fallback
 		older := history.NewCompactor(count, p).Render(steps[:37], 37)
 		for i := range 12 {
@@ -270,11 +271,11 @@ func TestBudget(t *testing.T) {
 	if got := []int{b.Fixed, b.FewShot, b.Older, b.Recent, b.Response, b.Goal}; !slices.Equal(got, []int{1500, 500, 500, 2000, 3492, 200}) {
 		t.Errorf("shares %v", got)
 	}
-	if b.Window() != 8192 || b.Prompt() != 4700 || history.Design().Budget != b || history.Reduction().Budget != b {
+	if b.Window() != 8192 || b.Prompt() != 4700 || named("design").Budget != b || named("reduction").Budget != b {
 		t.Errorf("a window of %d tokens, a prompt of %d", b.Window(), b.Prompt())
 	}
 	count := MustTokens(t)
-	p := history.Reduction()
+	p := named("reduction")
 	p.HideOffloaded = false
 	c := history.NewCompactor(count, p)
 	steps := shellSteps(8)
@@ -306,7 +307,7 @@ func TestOwnLineNeverGrows(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	p := history.Design()
+	p := named("design")
 	p.Templates = rules.Templates().Over(p.Templates)
 	s := step.Step{Number: 1, ToolName: "db:query", MinimalArgs: json.RawMessage(`{"of":"x"}`), Observation: "3 rows"}
 	if got, want := history.NewCompactor(count, p).Render([]step.Step{s}, 1), "Previous steps:\n  • db:query({\"of\":\"x\"})"; got != want {
@@ -341,7 +342,7 @@ func randomCall(r *rand.Rand) step.Call {
 func TestPresetsNeverGrow(t *testing.T) {
 	count := MustTokens(t)
 	r := rand.New(rand.NewPCG(7, 2))
-	for _, p := range []history.Preset{history.Design(), history.Reduction(), {Style: history.StyleGrouped}} {
+	for _, p := range []history.Preset{named("design"), named("reduction"), {Style: history.StyleGrouped}} {
 		for range 25 {
 			reducer := step.NewReducer(&step.Options{Style: step.ObservationStyle(r.IntN(2)), Count: count})
 			steps := make([]step.Step, 4+r.IntN(20))
@@ -359,7 +360,7 @@ func TestPresetsNeverGrow(t *testing.T) {
 					t.Fatalf("step %+v: a line of %d tokens for %d", s, line, full)
 				}
 			}
-			whole := history.NewCompactor(count, history.Reduction()).Render(steps, 0)
+			whole := history.NewCompactor(count, named("reduction")).Render(steps, 0)
 			text := literal(c, steps, 0)
 			if len(steps) > 5 && count(text) >= count(whole) {
 				t.Fatalf("style %d: %d tokens for %d:\n%s\n\n%s", p.Style, count(text), count(whole), text, whole)
@@ -371,4 +372,28 @@ func TestPresetsNeverGrow(t *testing.T) {
 			}
 		}
 	}
+}
+
+// What a preset sets goes over what another one says, to the last field, and what it
+// leaves out stays.
+func TestPresetOver(t *testing.T) {
+	full := history.Preset{
+		Name: "own", Style: history.StyleGrouped, Templates: step.ReductionTemplates(), Reference: step.ReferenceHint,
+		Observation: step.ObservationFull, Offload: step.OffloadCompressor, NumberKinds: true, KeepRecent: 1, TriggerSteps: 2,
+		TriggerTokens: 3, SectionTokens: 4, Fallback: history.FallbackCount, GroupLines: 5, NoGroups: true, HideOffloaded: true,
+		ShowReads: new(false), ProtectLast: 6, Budget: history.Budget{Goal: 1},
+	}
+	for i, v := 0, reflect.ValueOf(full); i < v.NumField(); i++ {
+		if v.Field(i).IsZero() {
+			t.Errorf("the test leaves out %s", v.Type().Field(i).Name)
+		}
+	}
+	same := func(got history.Preset) {
+		t.Helper()
+		if !reflect.DeepEqual(got, full) {
+			t.Errorf("%+v, want %+v", got, full)
+		}
+	}
+	same(full.Over(named("design")))
+	same(history.Preset{}.Over(full))
 }

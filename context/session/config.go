@@ -36,8 +36,7 @@ const (
 type Config struct {
 	// Policy is PolicyLedger, PolicyAppendOnly or PolicyPreset.
 	Policy string
-	// Preset is "design", "reduction", or a name that history.Profile knows. It
-	// goes with PolicyPreset only.
+	// Preset is a name that history.Named knows. It goes with PolicyPreset only.
 	Preset string
 	// Literal lets a preset's boundary move with every step instead of in
 	// batches; nil means the default.
@@ -88,10 +87,11 @@ func (c Config) Check() error {
 }
 
 func (c Config) check() (field, problem string) {
+	_, known := history.Named(c.Preset)
 	switch {
 	case c.Policy != "" && c.Policy != PolicyLedger && c.Policy != PolicyAppendOnly && c.Policy != PolicyPreset:
 		return "history.policy", "is not a policy; give ledger, append_only or preset"
-	case c.Preset != "" && !isPreset(c.Preset):
+	case c.Preset != "" && !known:
 		return "history.preset", "is not a preset; give design, reduction, chat, research, code or debug"
 	case c.Preset != "" && c.Policy != "" && c.Policy != PolicyPreset:
 		return "history.preset", "needs the policy preset, or none"
@@ -111,14 +111,6 @@ func (c Config) check() (field, problem string) {
 	return "", ""
 }
 
-func isPreset(name string) bool {
-	if name == "design" || name == "reduction" {
-		return true
-	}
-	_, ok := history.Profile(name)
-	return ok
-}
-
 func isCount(n int) bool { return n >= 0 && n <= maxCount }
 
 func validPrices(p history.Prices) bool {
@@ -130,7 +122,7 @@ func validPrices(p history.Prices) bool {
 	return p.Input > 0 || p == history.Prices{}
 }
 
-// Config returns the session's settings; all zero when there are none.
+// Config returns the session's settings, laid over Options.Defaults.
 func (l *Log) Config(ctx context.Context, scope kv.Scope, session string) (Config, error) {
 	session, err := scoped(scope, session)
 	if err != nil {
@@ -140,11 +132,12 @@ func (l *Log) Config(ctx context.Context, scope kv.Scope, session string) (Confi
 	if err != nil {
 		return Config{}, fmt.Errorf("session: read settings: %w", err)
 	}
-	return decodeConfig(value)
+	c, err := decodeConfig(value)
+	return c.Over(l.defaults), err
 }
 
 // Configure gives the session the settings that change makes of those it has,
-// and returns them. change must be pure, because it may be called more than
+// and returns them, laid over Options.Defaults. change must be pure, because it may be called more than
 // once; its error ends the call as it is. A request id makes the call safe to
 // repeat: the same id and content again give the first answer and change
 // nothing, other content is kv.ErrRequestReused. content is what the caller was
@@ -182,7 +175,7 @@ func (l *Log) Configure(ctx context.Context, scope kv.Scope, session string, cha
 	if err != nil {
 		return Config{}, fmt.Errorf("session: configure: %w", err)
 	}
-	return settings, nil
+	return settings.Over(l.defaults), nil
 }
 
 // once commits what stage writes and gives its answer to read. When the request

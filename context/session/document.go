@@ -8,7 +8,8 @@ import (
 	"strings"
 	"time"
 
-	"github.com/loom-bridge/loom-bridge/context/step"
+	"github.com/loom-bridge/loom-bridge/context/text"
+
 	"github.com/loom-bridge/loom-bridge/memory/kv"
 )
 
@@ -60,15 +61,15 @@ func (m Message) Text() string {
 // same entry gives the same bytes. An entry without a message is null.
 func Document(e Entry) []byte {
 	if e.Message == nil {
-		return step.CanonicalJSON(nil)
+		return text.CanonicalJSON(nil)
 	}
 	m := e.Message
 	object := map[string]any{
 		"id": MessageID(e.Position), "position": e.Position, "time": e.Time.UTC().Format(time.RFC3339Nano), "role": m.Role.String(),
 	}
-	for key, text := range map[string]string{"content": m.Content, "name": m.Name, "tool_call_id": m.ToolCallID} {
-		if text != "" {
-			object[key] = text
+	for key, s := range map[string]string{"content": m.Content, "name": m.Name, "tool_call_id": m.ToolCallID} {
+		if s != "" {
+			object[key] = s
 		}
 	}
 	for key, set := range map[string]bool{"pinned": m.Pinned, "observation": m.Observation} {
@@ -85,7 +86,7 @@ func Document(e Entry) []byte {
 	if len(m.ToolCalls) > 0 {
 		object["tool_calls"] = callsDocument(m.ToolCalls)
 	}
-	return step.CanonicalJSON(object)
+	return text.CanonicalJSON(object)
 }
 
 func callsDocument(calls []ToolCall) []any {

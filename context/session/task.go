@@ -11,7 +11,8 @@ import (
 	"time"
 	"unicode/utf8"
 
-	"github.com/loom-bridge/loom-bridge/context/step"
+	"github.com/loom-bridge/loom-bridge/context/text"
+
 	"github.com/loom-bridge/loom-bridge/memory/kv"
 	"github.com/loom-bridge/loom-bridge/memory/kv/invalid"
 )
@@ -159,15 +160,15 @@ func (t *Task) check() (field, problem string) {
 	return "tags", checkTaskTags(t.Tags)
 }
 
-func checkParameters(text json.RawMessage) string {
-	if len(text) == 0 {
+func checkParameters(s json.RawMessage) string {
+	if len(s) == 0 {
 		return ""
 	}
-	if len(text) > MaxParametersBytes {
+	if len(s) > MaxParametersBytes {
 		return fmt.Sprintf("are longer than %d bytes", MaxParametersBytes)
 	}
-	value, err := step.DecodeJSON(text)
-	if _, ok := value.(map[string]any); !ok || err != nil || !utf8.Valid(text) {
+	value, err := text.DecodeJSON(s)
+	if _, ok := value.(map[string]any); !ok || err != nil || !utf8.Valid(s) {
 		return "are not a JSON object"
 	}
 	return ""
@@ -241,12 +242,18 @@ func (l *Log) stageNew(ctx context.Context, tx *kv.Tx, scope kv.Scope, t Task) (
 		tally.Through = t.Number // it stays, so there is nothing to decide later
 	}
 	tx.Put(kv.Log, tallyKey(scope, t.SessionID), encodeTally(tally))
-	tx.Put(kv.Log, taskKey(scope, t.SessionID, t.Number), encodeTask(t, now))
+	putTask(tx, scope, t, now)
 	tx.Put(kv.Log, taskIDKey(scope, t.ID), encodePlace(t.SessionID, t.Number))
 	if log.ended {
 		tx.Put(kv.Log, headKey(scope, t.SessionID), encodeHead(head{last: log.last}))
 	}
 	return t, nil
+}
+
+func putTask(tx *kv.Tx, scope kv.Scope, t Task, written time.Time) {
+	value := encodeTask(t, written)
+	tx.Put(kv.Log, taskKey(scope, t.SessionID, t.Number), value)
+	stageMentions(tx, scope, t.SessionID, value)
 }
 
 // stageAgain compares a task with the one that has its id, and fills in the
@@ -272,7 +279,7 @@ func (l *Log) stageAgain(ctx context.Context, tx *kv.Tx, scope kv.Scope, place [
 		return first, nil
 	}
 	first.Result = t.Result
-	tx.Put(kv.Log, taskKey(scope, session, number), encodeTask(first, written))
+	putTask(tx, scope, first, written)
 	tally, err := decodeTally(values[1])
 	if err != nil {
 		return Task{}, err
@@ -303,13 +310,13 @@ func sameObject(a, b json.RawMessage) bool {
 	return bytes.Equal(a, b) || bytes.Equal(canonicalObject(a), canonicalObject(b))
 }
 
-func canonicalObject(text json.RawMessage) []byte {
-	if len(text) == 0 {
+func canonicalObject(s json.RawMessage) []byte {
+	if len(s) == 0 {
 		return []byte("{}")
 	}
-	value, err := step.DecodeJSON(text)
+	value, err := text.DecodeJSON(s)
 	if err != nil {
-		return text
+		return s
 	}
-	return step.CanonicalJSON(value)
+	return text.CanonicalJSON(value)
 }

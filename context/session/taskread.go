@@ -6,7 +6,8 @@ import (
 	"slices"
 	"time"
 
-	"github.com/loom-bridge/loom-bridge/context/step"
+	"github.com/loom-bridge/loom-bridge/context/text"
+
 	"github.com/loom-bridge/loom-bridge/memory/kv"
 )
 
@@ -126,11 +127,11 @@ func TaskDocument(t Task) []byte {
 		"task_id": t.ID, "session_id": t.SessionID, "number": t.Number, "action": t.Action, "status": t.Status(),
 		"importance": t.Importance, "created_at": t.CreateTime.UTC().Format(time.RFC3339Nano),
 	}
-	for key, text := range map[string]string{
+	for key, s := range map[string]string{
 		"source_agent": t.SourceAgent, "target_agent": t.TargetAgent, "parent_task_id": t.ParentTaskID, "result": t.Result,
 	} {
-		if text != "" {
-			object[key] = text
+		if s != "" {
+			object[key] = s
 		}
 	}
 	if len(t.Parameters) > 0 {
@@ -143,5 +144,5 @@ func TaskDocument(t Task) []byte {
 		}
 		object["tags"] = tags
 	}
-	return step.CanonicalJSON(object)
+	return text.CanonicalJSON(object)
 }

@@ -3,6 +3,8 @@ package step
 import (
 	"regexp"
 	"strings"
+
+	"github.com/loom-bridge/loom-bridge/context/text"
 )
 
 // Action is a call that a model wrote as text, because nobody offered it tools.
@@ -36,15 +38,15 @@ var (
 
 // ParseAction finds the action in what a model said: the last one in a fenced
 // block, behind "Action:", or in a tag. false says that there is none.
-func ParseAction(text string) (Action, bool) {
-	text = tailBytes(text, maxActionBytes)
-	if a, ok := actionBehindLine(text); ok {
+func ParseAction(s string) (Action, bool) {
+	s = text.Tail(s, maxActionBytes)
+	if a, ok := actionBehindLine(s); ok {
 		return a, true
 	}
-	if a, ok := actionInTag(text); ok {
+	if a, ok := actionInTag(s); ok {
 		return a, true
 	}
-	blocks := fence.FindAllStringSubmatch(text, -1)
+	blocks := fence.FindAllStringSubmatch(s, -1)
 	if len(blocks) == 0 {
 		return Action{}, false
 	}
@@ -111,11 +113,11 @@ func actionInTag(text string) (Action, bool) {
 }
 
 // jsonAction reads a call that is a JSON object with a name and arguments.
-func jsonAction(text string) (Action, bool) {
-	if !strings.HasPrefix(text, "{") {
+func jsonAction(s string) (Action, bool) {
+	if !strings.HasPrefix(s, "{") {
 		return Action{}, false
 	}
-	value, err := DecodeJSON([]byte(text))
+	value, err := text.DecodeJSON([]byte(s))
 	object, ok := value.(map[string]any)
 	if err != nil || !ok {
 		return Action{}, false
@@ -138,15 +140,15 @@ func jsonAction(text string) (Action, bool) {
 }
 
 // inputOf is an input as arguments.
-func inputOf(text string) map[string]any {
-	text = strings.TrimSpace(text)
-	if value, err := DecodeJSON([]byte(text)); err == nil {
+func inputOf(s string) map[string]any {
+	s = strings.TrimSpace(s)
+	if value, err := text.DecodeJSON([]byte(s)); err == nil {
 		if object, ok := value.(map[string]any); ok {
 			return object
 		}
 	}
-	if text == "" {
+	if s == "" {
 		return map[string]any{}
 	}
-	return map[string]any{"input": text}
+	return map[string]any{"input": s}
 }

@@ -3,11 +3,13 @@ package step_test
 import (
 	"testing"
 
+	"github.com/loom-bridge/loom-bridge/context/text"
+
 	"github.com/loom-bridge/loom-bridge/context/step"
 )
 
 func TestParseAction(t *testing.T) {
-	for text, want := range map[string]string{
+	for s, want := range map[string]string{
 		"I look.\n```bash\nls -la\n```":                                           `bash {"command":"ls -la"}`,
 		"First\n```\none\n```\nthen\n```\nedit 4:4\n  x\nend\n```\n":              `bash {"command":"edit 4:4\n  x\nend"}`,
 		"```python\nprint(1)\n```":                                                `python {"input":"print(1)"}`,
@@ -32,11 +34,11 @@ func TestParseAction(t *testing.T) {
 		"{\"tool\": \"t\"} is no action": "",
 	} {
 		got := ""
-		if a, ok := step.ParseAction(text); ok {
-			got = a.Name + " " + string(step.CanonicalJSON(a.Args))
+		if a, ok := step.ParseAction(s); ok {
+			got = a.Name + " " + string(text.CanonicalJSON(a.Args))
 		}
 		if got != want {
-			t.Errorf("%q: %s, want %s", text, got, want)
+			t.Errorf("%q: %s, want %s", s, got, want)
 		}
 	}
 }

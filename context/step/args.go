@@ -6,6 +6,8 @@ import (
 	"maps"
 	"slices"
 	"strings"
+
+	"github.com/loom-bridge/loom-bridge/context/text"
 )
 
 const (
@@ -26,7 +28,7 @@ func (r *rule) minimalArgs(args map[string]any) map[string]any {
 		switch v := args[name].(type) {
 		case nil:
 		case string:
-			kept[name] = headBytes(v, MaxPathBytes)
+			kept[name] = text.Head(v, MaxPathBytes)
 		default:
 			kept[name] = shortArg(v)
 		}
@@ -40,7 +42,7 @@ func (r *rule) minimalArgs(args map[string]any) map[string]any {
 // joinCommand puts the whole command line in the place of the command.
 func (r *rule) joinCommand(kept, args map[string]any) {
 	if line := commandLine(args); line != "" && slices.Contains(r.args, argCommand) {
-		kept[argCommand] = headBytes(line, MaxPathBytes)
+		kept[argCommand] = text.Head(line, MaxPathBytes)
 	}
 }
 
@@ -88,13 +90,13 @@ func (r *rule) keepArgs(args map[string]any, out *Reduced) {
 		args = maps.Clone(args)
 		delete(args, r.keep)
 	}
-	text := CanonicalJSON(args)
+	s := text.CanonicalJSON(args)
 	switch {
-	case given && r.keep != "" && out.KeepArg == "", len(text) > MaxArgsBytes:
+	case given && r.keep != "" && out.KeepArg == "", len(s) > MaxArgsBytes:
 		out.KeepArgs = true
-	case r.keep != "" && string(text) == string(out.MinimalArgs):
+	case r.keep != "" && string(s) == string(out.MinimalArgs):
 	default:
-		out.Args = text
+		out.Args = s
 	}
 }
 
@@ -103,10 +105,10 @@ func shortArgs(args map[string]any) map[string]any {
 	keys := slices.Sorted(maps.Keys(args))
 	kept := make(map[string]any, min(len(keys), maxMinimalKeys)+1)
 	for _, key := range keys[:min(len(keys), maxMinimalKeys)] {
-		kept[withEllipsis(key, argChars)] = shortArg(args[key])
+		kept[text.CutChars(key, argChars, text.Dots)] = shortArg(args[key])
 	}
 	if left := len(keys) - maxMinimalKeys; left > 0 {
-		kept[ellipsis] = fmt.Sprintf("[%d more]", left)
+		kept[text.Dots] = fmt.Sprintf("[%d more]", left)
 	}
 	return kept
 }
@@ -114,13 +116,13 @@ func shortArgs(args map[string]any) map[string]any {
 func shortArg(arg any) any {
 	switch arg := arg.(type) {
 	case string:
-		return withEllipsis(arg, argChars)
+		return text.CutChars(arg, argChars, text.Dots)
 	case []any:
 		return fmt.Sprintf("[%d items]", len(arg))
 	case map[string]any:
 		return fmt.Sprintf("{%d keys}", len(arg))
 	case json.Number:
-		return json.Number(headBytes(string(arg), argChars))
+		return json.Number(text.Head(string(arg), argChars))
 	}
 	return arg
 }

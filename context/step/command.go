@@ -5,6 +5,8 @@ import (
 	"fmt"
 	"maps"
 	"strings"
+
+	"github.com/loom-bridge/loom-bridge/context/text"
 )
 
 // Where results have what a program printed and its exit code.
@@ -69,7 +71,7 @@ func hasExit(result *Result) bool { return readPrinted(result).exit != nil }
 
 // short tells whether there is little in the result besides what was printed.
 func (p *printed) short() bool {
-	return len(p.rest) == 0 || len(SpacedJSON(p.rest)) <= maxRestBytes
+	return len(p.rest) == 0 || len(text.SpacedJSON(p.rest)) <= maxRestBytes
 }
 
 // readPrinted takes what there is.
@@ -81,13 +83,13 @@ func readPrinted(result *Result) printed {
 		p.stdout, p.isBody = fileBody(result), true
 		delete(p.rest, result.BodyKey)
 	case isText:
-		p.stdout, p.keys = unhashed(whole), []string{wholeText}
+		p.stdout, p.keys = unhashed(whole), []string{text.WholeText}
 	default:
-		text := p.take(keyStdout)
-		if text == "" {
-			text = p.take(keyOutput)
+		s := p.take(keyStdout)
+		if s == "" {
+			s = p.take(keyOutput)
 		}
-		p.stdout = unhashed(text)
+		p.stdout = unhashed(s)
 	}
 	p.stderr = p.take(keyStderr)
 	p.saidBytes = len(p.stderr)
@@ -129,7 +131,7 @@ func (p *printed) read(rd *reading) {
 	}
 	rd.shown = p.shown(whole)
 	rd.binaryLog(p)
-	lineCount := lines(p.stderr)
+	lineCount := text.CountLines(p.stderr)
 	if p.stdout.lines != nil {
 		lineCount += *p.stdout.lines
 	}
@@ -205,7 +207,7 @@ func (p *printed) headline() string {
 		line = exitLine + plainText(*p.exit)
 	}
 	if len(p.rest) > 0 {
-		line = strings.TrimSpace(line + " " + string(SpacedJSON(p.rest)))
+		line = strings.TrimSpace(line + " " + string(text.SpacedJSON(p.rest)))
 	}
 	return line
 }
@@ -256,7 +258,7 @@ func (p *printed) complaint() string {
 // shortCommand is the first word of a command, and the second unless it is an
 // option.
 func shortCommand(c Call) string {
-	fields := strings.Fields(headBytes(commandOf(c), MaxPathBytes))
+	fields := strings.Fields(text.Head(commandOf(c), MaxPathBytes))
 	switch {
 	case len(fields) == 0:
 		return c.Tool
@@ -269,12 +271,12 @@ func shortCommand(c Call) string {
 // complain is the rule for commands that failed: what they said stays below the
 // observation.
 func (r *Reducer) complain(c Call, rule *rule, rd *reading, out *Reduced) {
-	said, cut := lastChars(*rd.complaint, r.opts.ComplaintChars)
+	said, cut := text.TailChars(*rd.complaint, r.opts.ComplaintChars)
 	out.Outcome = Failed
 	out.Observation = r.observe(c, rule, *rd)
-	out.Error = headBytes(c.Result.ErrorText, MaxErrorBytes)
+	out.Error = text.Head(c.Result.ErrorText, MaxErrorBytes)
 	if strings.TrimSpace(out.Error) == "" {
-		out.Error = headBytes(strings.TrimSpace(said), MaxErrorBytes)
+		out.Error = text.Head(strings.TrimSpace(said), MaxErrorBytes)
 	}
 	switch {
 	case said == "":
@@ -290,7 +292,7 @@ func (r *Reducer) complain(c Call, rule *rule, rd *reading, out *Reduced) {
 
 // Exit returns the exit code of a step that has one.
 func (s Step) Exit() (int, bool) {
-	decoded, err := DecodeJSON(s.Metadata)
+	decoded, err := text.DecodeJSON(s.Metadata)
 	if err != nil {
 		return 0, false
 	}
@@ -321,6 +323,6 @@ func integer(v any) (int64, bool) {
 		return 0, false
 	}
 	var n int64
-	err := json.Unmarshal(CanonicalJSON(v), &n)
+	err := json.Unmarshal(text.CanonicalJSON(v), &n)
 	return n, err == nil
 }

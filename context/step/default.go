@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"maps"
 	"strings"
+
+	"github.com/loom-bridge/loom-bridge/context/text"
 )
 
 // resultChars of a result stand in the observation of a tool without a rule.
@@ -48,7 +50,7 @@ func (rd *reading) body(result *Result) {
 	if len(rest) == 0 {
 		return
 	}
-	if above := string(SpacedJSON(rest)); len(above) <= maxRestBytes {
+	if above := string(text.SpacedJSON(rest)); len(above) <= maxRestBytes {
 		rd.shown.head = above
 		rd.figure(figureOther, rest)
 	} else {
@@ -73,12 +75,12 @@ func (rd *reading) readJSON(result *Result) {
 func (rd *reading) showJSON(value any) {
 	value, found := withoutBytes(value)
 	rd.found(found)
-	if text, ok := blocksText(value); ok {
-		rd.shown = shownText(text)
+	if s, ok := blocksText(value); ok {
+		rd.shown = shownText(s)
 		rd.shown.taken, rd.printed = true, true
 		return
 	}
-	rd.shown = shownText(string(SpacedJSON(value)))
+	rd.shown = shownText(string(text.SpacedJSON(value)))
 	rd.shown.quoted = true
 }
 
@@ -122,11 +124,11 @@ func (r *Reducer) failure(c Call, rd *reading, out *Reduced) {
 		reason = unmarked(rd.shown.lastLine())
 	}
 	out.Outcome = Failed
-	out.Error = headBytes(reason, MaxErrorBytes)
-	line := OneLine(out.Error)
-	out.Observation = OneLine(c.Tool + " failed: " + line)
+	out.Error = text.Head(reason, MaxErrorBytes)
+	line := text.OneLine(out.Error)
+	out.Observation = text.OneLine(c.Tool + " failed: " + line)
 	if short := rd.words["short"]; c.Result.Refused && short != "" {
-		out.Observation = OneLine(short + ": refused: " + line)
+		out.Observation = text.OneLine(short + ": refused: " + line)
 	}
 	rd.shown.isError = true
 	if line != reason {

@@ -5,6 +5,8 @@ import (
 	"encoding/hex"
 	"strings"
 	"unicode/utf8"
+
+	"github.com/loom-bridge/loom-bridge/context/text"
 )
 
 // file reads a file's content.
@@ -81,7 +83,7 @@ type body struct {
 // contentKey is where the content stands in a JSON result.
 func (r *Result) contentKey() string {
 	if r.IsValue {
-		return wholeText
+		return text.WholeText
 	}
 	return "content"
 }
@@ -134,13 +136,13 @@ func wholeBody(text, hash string) body {
 }
 
 // unhashed is a body that is all there and whose hash nobody asks for.
-func unhashed(text string) body {
-	count := lines(text)
+func unhashed(s string) body {
+	count := text.CountLines(s)
 	return body{
-		size:   int64(len(text)),
+		size:   int64(len(s)),
 		lines:  &count,
-		text:   text,
-		binary: strings.IndexByte(text, 0) >= 0 || !utf8.ValidString(text),
+		text:   s,
+		binary: strings.IndexByte(s, 0) >= 0 || !utf8.ValidString(s),
 	}
 }
 

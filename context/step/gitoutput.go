@@ -1,6 +1,10 @@
 package step
 
-import "strings"
+import (
+	"strings"
+
+	"github.com/loom-bridge/loom-bridge/context/text"
+)
 
 // gitStatus recognizes git status, in its long form and, where the command says
 // so, in its short one.
@@ -17,7 +21,7 @@ func (g *gitStatus) line(s *survey, line string) {
 	}
 	if branch, ok := strings.CutPrefix(line, "On branch "); ok && !g.seen {
 		g.seen = true
-		s.set(figureBranch, headBytes(branch, maxNameBytes))
+		s.set(figureBranch, text.Head(branch, maxNameBytes))
 		return
 	}
 	if strings.HasPrefix(line, "HEAD detached at ") {

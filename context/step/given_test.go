@@ -7,6 +7,8 @@ import (
 	"testing"
 	"unicode/utf8"
 
+	"github.com/loom-bridge/loom-bridge/context/text"
+
 	"github.com/loom-bridge/loom-bridge/context/step"
 )
 
@@ -25,7 +27,7 @@ func mustParse(tb testing.TB, text string) step.Result {
 	return result
 }
 
-func jsonText(v any) string { return string(step.CanonicalJSON(v)) }
+func jsonText(v any) string { return string(text.CanonicalJSON(v)) }
 
 // A19: what Reduce says of a result restores it, whatever was given: nothing of the
 // text that is derived from it is needed.

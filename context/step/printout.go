@@ -1,6 +1,10 @@
 package step
 
-import "strings"
+import (
+	"strings"
+
+	"github.com/loom-bridge/loom-bridge/context/text"
+)
 
 // searches tells whether a command line searches for text.
 func searches(command string) bool {
@@ -126,7 +130,7 @@ func (r *raised) line(_ *survey, line string) {
 }
 
 func (r *raised) end(s *survey) {
-	s.set(figureException, headBytes(r.text, maxExceptionBytes))
+	s.set(figureException, text.Head(r.text, maxExceptionBytes))
 }
 
 // listed recognizes long listings of files.

@@ -4,6 +4,8 @@ import (
 	"encoding/json"
 	"slices"
 	"strings"
+
+	"github.com/loom-bridge/loom-bridge/context/text"
 )
 
 // The figures that are recognized in what programs print. They are keys of a
@@ -103,15 +105,15 @@ type recognizer interface {
 
 // recognize finds out what a program printed: it looks at the held ends of the
 // text, and at the command, which may be empty.
-func recognize(command string, text shown) survey {
-	parts := []string{text.text}
-	s := survey{partial: !text.whole()}
+func recognize(command string, body shown) survey {
+	parts := []string{body.text}
+	s := survey{partial: !body.whole()}
 	switch {
 	case s.partial:
-		parts = []string{headBytes(text.text, HeldBodyBytes), text.tail}
-	case len(text.text) > 2*HeldBodyBytes:
+		parts = []string{text.Head(body.text, HeldBodyBytes), body.tail}
+	case len(body.text) > 2*HeldBodyBytes:
 		s.partial = true
-		parts = []string{headBytes(text.text, HeldBodyBytes), tailBytes(text.text, HeldBodyBytes)}
+		parts = []string{text.Head(body.text, HeldBodyBytes), text.Tail(body.text, HeldBodyBytes)}
 	}
 	all := []recognizer{
 		&testRun{}, &search{hinted: searches(command)}, &gitStatus{short: strings.Contains(command, "git status")},
@@ -131,7 +133,7 @@ func recognize(command string, text shown) survey {
 		r.end(&s)
 	}
 	if !s.partial {
-		s.json(text.text)
+		s.json(body.text)
 	}
 	s.exit(parts)
 	return s
@@ -169,7 +171,7 @@ func (s *survey) exit(parts []string) {
 
 // exitIn reads an exit code out of a line that says one and little else.
 func exitIn(line string) (int64, bool) {
-	line = strings.ToLower(headBytes(strings.TrimLeft(line, " \t[("), 100))
+	line = strings.ToLower(text.Head(strings.TrimLeft(line, " \t[("), 100))
 	if code, ok := strings.CutPrefix(line, "<returncode>"); ok {
 		return leadingInteger(code)
 	}

@@ -3,6 +3,8 @@ package step
 import (
 	"cmp"
 	"encoding/json"
+
+	"github.com/loom-bridge/loom-bridge/context/text"
 )
 
 // Tools with rules of their own.
@@ -46,7 +48,7 @@ type ObservationStyle uint8
 // The observation styles.
 const (
 	// ObservationFull names what was worked on. The default.
-	ObservationFull ObservationStyle = iota
+	ObservationFull ObservationStyle = iota + 1
 	// ObservationDesign is shorter: it leaves out what the arguments say.
 	ObservationDesign
 )
@@ -130,7 +132,7 @@ type Result struct {
 
 	// texts are where the texts of Output and Value stand in JSON; nil when that
 	// is not known.
-	texts map[string]textAt
+	texts map[string]text.Place
 }
 
 // Reduced is what follows from a call alone. The caller makes a Step of it.
@@ -200,7 +202,7 @@ func setDefault[N int | int64](field *N, value N) {
 // MinimalArgs returns the arguments worth keeping as a canonical JSON object,
 // before the tool ran.
 func (r *Reducer) MinimalArgs(tool string, args map[string]any) json.RawMessage {
-	return CanonicalJSON(r.opts.Rules.find(tool).minimalArgs(args))
+	return text.CanonicalJSON(r.opts.Rules.find(tool).minimalArgs(args))
 }
 
 // ToolName is Rules.ToolName.
@@ -217,7 +219,7 @@ func (r *Reducer) Reduce(c Call) Reduced {
 		rule = r.opts.Rules.find(otherTools)
 	}
 	out := Reduced{
-		MinimalArgs: CanonicalJSON(rule.minimalArgs(c.Args)),
+		MinimalArgs: text.CanonicalJSON(rule.minimalArgs(c.Args)),
 		OffloadKind: rule.kind, OffloadCategory: rule.category,
 	}
 	rule.keepArgs(c.Args, &out)
@@ -272,7 +274,7 @@ func (r *Reducer) show(c Call, rule *rule, rd *reading, out *Reduced) {
 // observe is the line of a call that did its work.
 func (r *Reducer) observe(c Call, rule *rule, rd reading) string {
 	line := r.line(rule, rd.empty)
-	return OneLine(line.fill(func(name string) string { return rd.value(name, c) }))
+	return text.OneLine(line.fill(func(name string) string { return rd.value(name, c) }))
 }
 
 // line is the template of a call that did its work.

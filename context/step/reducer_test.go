@@ -11,6 +11,8 @@ import (
 	"testing"
 	"unicode/utf8"
 
+	"github.com/loom-bridge/loom-bridge/context/text"
+
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/loom-bridge/loom-bridge/context/step"
@@ -441,10 +443,10 @@ func checkReduced(t *testing.T, call step.Call, got step.Reduced) {
 	step.DesignTemplates().Compact(step.Step{Number: 1, ToolName: call.Tool, MinimalArgs: got.MinimalArgs, Metadata: got.Metadata})
 }
 
-func canonical(t *testing.T, text json.RawMessage) {
+func canonical(t *testing.T, s json.RawMessage) {
 	t.Helper()
-	if want := step.CanonicalJSON(text); string(want) != string(text) {
-		t.Fatalf("%s is not canonical, that would be %s", text, want)
+	if want := text.CanonicalJSON(s); string(want) != string(s) {
+		t.Fatalf("%s is not canonical, that would be %s", s, want)
 	}
 }
 

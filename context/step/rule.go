@@ -8,6 +8,8 @@ import (
 	"slices"
 	"strings"
 	"unicode/utf8"
+
+	"github.com/loom-bridge/loom-bridge/context/text"
 )
 
 // namePart is what the parts of a blob's name may be.
@@ -142,7 +144,7 @@ func (t thresholds) reached(s size, shortest int64) bool {
 	}
 	over := func(n, from int64) bool { return from > 0 && n >= from }
 	return over(s.bytes, t.bytes) || over(s.items, t.items) ||
-		t.chars > 0 && over(s.chars(), t.chars) || t.lines > 0 && over(lines(s.text), t.lines)
+		t.chars > 0 && over(s.chars(), t.chars) || t.lines > 0 && over(text.CountLines(s.text), t.lines)
 }
 
 // chars is exact where all of the text is held.

@@ -127,11 +127,11 @@ func (r Rules) With(file []byte) (Rules, error) {
 }
 
 // WithOffload returns the rules with the thresholds of one of the presets of
-// offloading. What is never offloaded stays so.
+// offloading; none is OffloadReduction. What is never offloaded stays so.
 func (r Rules) WithOffload(preset string) (Rules, error) {
 	var from table
 	switch preset {
-	case OffloadReduction:
+	case "", OffloadReduction:
 		return r, nil
 	case OffloadDesign:
 		from.FromBytes = new(int64(1000))

@@ -10,6 +10,8 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/loom-bridge/loom-bridge/context/text"
+
 	"github.com/loom-bridge/loom-bridge/context/step"
 )
 
@@ -86,7 +88,7 @@ func TestRecordedRuns(t *testing.T) {
 		got := r.Reduce(step.Call{
 			Tool: "bash", Args: map[string]any{"command": c.command}, Result: step.Result{Output: output},
 		})
-		whole := string(step.CanonicalJSON(output))
+		whole := string(text.CanonicalJSON(output))
 		if len(got.Evidence) > step.MaxEvidenceBytes || got.Offload != (len(whole) >= 1000) || got.Offload && string(got.OffloadBytes) != whole {
 			t.Fatalf("%s: evidence of %d bytes, offload %t of %d", c.command, len(got.Evidence), got.Offload, len(c.output))
 		}

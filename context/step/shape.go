@@ -1,6 +1,10 @@
 package step
 
-import "encoding/json"
+import (
+	"encoding/json"
+
+	"github.com/loom-bridge/loom-bridge/context/text"
+)
 
 // shape is how a result is read.
 type shape struct {
@@ -81,7 +85,7 @@ func (rd *reading) jsonText(result *Result) []byte {
 	case result.JSON != nil:
 		rd.json = result.JSON
 	default:
-		rd.json = CanonicalJSON(resultValue(result))
+		rd.json = text.CanonicalJSON(resultValue(result))
 	}
 	return rd.json
 }
@@ -92,7 +96,7 @@ func (rd *reading) value(name string, c Call) string {
 	case "tool":
 		return c.Tool
 	case "human_size":
-		return HumanSize(rd.size.bytes)
+		return text.HumanSize(rd.size.bytes)
 	}
 	if word, ok := rd.words[name]; ok {
 		return word
@@ -110,9 +114,9 @@ func plainText(v any) string {
 	case nil:
 		return ""
 	case string:
-		return headBytes(v, MaxPathBytes)
+		return text.Head(v, MaxPathBytes)
 	}
-	return headBytes(string(SpacedJSON(v)), MaxPathBytes)
+	return text.Head(string(text.SpacedJSON(v)), MaxPathBytes)
 }
 
 // metadata is the step's.
@@ -120,5 +124,5 @@ func (rd *reading) metadata() json.RawMessage {
 	if len(rd.figures) == 0 {
 		return json.RawMessage("{}")
 	}
-	return CanonicalJSON(rd.figures)
+	return text.CanonicalJSON(rd.figures)
 }

@@ -6,6 +6,8 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/loom-bridge/loom-bridge/context/text"
+
 	"github.com/loom-bridge/loom-bridge/context/step"
 )
 
@@ -20,7 +22,7 @@ func shell(command any, stdout, stderr string, exit int) step.Call {
 	}
 }
 
-func plain(v any) string { return string(step.CanonicalJSON(v)) }
+func plain(v any) string { return string(text.CanonicalJSON(v)) }
 
 // A15: the command on one line, its first words, exit code and lines.
 func TestReduceShell(t *testing.T) {

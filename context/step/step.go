@@ -151,7 +151,7 @@ type ReferenceStyle uint8
 const (
 	// ReferenceHint adds the path to the first line and, last, a line that says
 	// how to read it. The default.
-	ReferenceHint ReferenceStyle = iota
+	ReferenceHint ReferenceStyle = iota + 1
 	// ReferenceShort adds only the path.
 	ReferenceShort
 	// ReferenceLong puts a sentence with the path and the hint in place of the

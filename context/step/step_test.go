@@ -4,6 +4,8 @@ import (
 	"encoding/json"
 	"testing"
 
+	"github.com/loom-bridge/loom-bridge/context/text"
+
 	"github.com/loom-bridge/loom-bridge/context/step"
 )
 
@@ -172,7 +174,7 @@ func TestCompactLinesAreBounded(t *testing.T) {
 	if n := len([]rune(failed.Summary)); n != 100 {
 		t.Errorf("a failure's line has %d characters, want 100", n)
 	}
-	args := step.CanonicalJSON(map[string]any{"a": string(long)})
+	args := text.CanonicalJSON(map[string]any{"a": string(long)})
 	called := step.DesignTemplates().Compact(step.Step{ToolName: "t", MinimalArgs: args})
 	if n := len([]rune(called.Summary)); n != len("t()")+200 {
 		t.Errorf("a call's line has %d characters, want 203", n)

@@ -3,6 +3,8 @@ package step
 import (
 	"fmt"
 	"maps"
+
+	"github.com/loom-bridge/loom-bridge/context/text"
 )
 
 // Templates make one line of a step: a text with placeholders in braces for
@@ -122,9 +124,9 @@ type values struct {
 
 func valuesOf(s Step) values {
 	v := values{tool: s.ToolName}
-	args, _ := DecodeJSON(s.MinimalArgs)
+	args, _ := text.DecodeJSON(s.MinimalArgs)
 	v.args, _ = args.(map[string]any)
-	figures, _ := DecodeJSON(s.Metadata)
+	figures, _ := text.DecodeJSON(s.Metadata)
 	v.figures, _ = figures.(map[string]any)
 	return v
 }
@@ -155,8 +157,8 @@ func (v values) find(name string) (string, bool) {
 	case "size", "human_size":
 		return v.size()
 	case "url", "site":
-		text, ok := v.args["url"].(string)
-		return headBytes(withoutScheme(text), MaxPathBytes), ok
+		s, ok := v.args["url"].(string)
+		return text.Head(withoutScheme(s), MaxPathBytes), ok
 	case "short":
 		return shortCommand(Call{Tool: v.tool, Args: v.args}), true
 	case "code":
@@ -175,7 +177,7 @@ func (v values) size() (string, bool) {
 	for _, from := range []map[string]any{v.figures, v.args} {
 		for _, name := range []string{"size", "bytes"} {
 			if n, ok := wholeNumber(from[name]); ok {
-				return HumanSize(n), true
+				return text.HumanSize(n), true
 			}
 		}
 	}
@@ -187,9 +189,50 @@ func (v values) allArgs() string {
 	if args == nil {
 		args = map[string]any{}
 	}
-	text, _ := CutChars(string(CanonicalJSON(args)), compactArgsChars)
-	return text
+	s, _ := text.HeadChars(string(text.CanonicalJSON(args)), compactArgsChars)
+	return s
 }
 
 // called is the line of the call as it was made.
 func (v values) called() string { return v.tool + "(" + v.allArgs() + ")" }
+
+// CompactStep is a step in one line.
+type CompactStep struct {
+	// ID is the step's id.
+	ID string
+	// Summary is the line, such as "Read config.json (1.2KB)".
+	Summary string
+}
+
+// Cuts of compact lines, in characters.
+const (
+	compactErrorChars = 100
+	compactArgsChars  = 200
+)
+
+// Compact returns a step's line under its id. It is pure: the same step gives
+// the same line, whatever came before. A failed step says how it failed, except
+// that of a shell command, whose exit code does.
+func (t Templates) Compact(s Step) CompactStep {
+	return CompactStep{ID: s.ID(), Summary: text.OneLine(t.summary(s))}
+}
+
+func (t Templates) summary(s Step) string {
+	if s.Outcome == Failed && s.ToolName != ToolShell {
+		line, _ := text.OneLineHead("✗ "+s.ToolName+" failed: "+s.Error, compactErrorChars)
+		return line
+	}
+	v := valuesOf(s)
+	if line, ok := t.byTool[ruleName(s.ToolName)]; ok && s.Outcome != Unknown {
+		if body, complete := v.fill(line); complete {
+			return body
+		}
+	}
+	return v.called()
+}
+
+// Called is the line of a step without a template: the call as it was made.
+func Called(s Step) CompactStep {
+	v := valuesOf(s)
+	return CompactStep{ID: s.ID(), Summary: text.OneLine(v.called())}
+}

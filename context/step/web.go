@@ -3,6 +3,8 @@ package step
 import (
 	"maps"
 	"strings"
+
+	"github.com/loom-bridge/loom-bridge/context/text"
 )
 
 // results reads the hits of a search.
@@ -73,7 +75,7 @@ func (r *Reducer) page(c Call) reading {
 	url, _ := c.Args["url"].(string)
 	status, _ := wholeNumber(c.Result.Output["status"])
 	b, rest := pageText(&c.Result)
-	rd := reading{words: map[string]string{"site": headBytes(withoutScheme(url), MaxPathBytes)}}
+	rd := reading{words: map[string]string{"site": text.Head(withoutScheme(url), MaxPathBytes)}}
 	rd.size = size{bytes: b.size, text: b.text}
 	rd.figure("size", b.size)
 	rd.figure("status", status)
@@ -121,5 +123,5 @@ func withoutScheme(url string) string {
 func (rd *reading) jsonLine(value any) string {
 	value, found := withoutBytes(value)
 	rd.found(found)
-	return string(SpacedJSON(value))
+	return string(text.SpacedJSON(value))
 }

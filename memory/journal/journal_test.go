@@ -11,6 +11,7 @@ import (
 	"github.com/loom-bridge/loom-bridge/memory/journal"
 	"github.com/loom-bridge/loom-bridge/memory/kv"
 	"github.com/loom-bridge/loom-bridge/memory/kv/kvtest"
+	"github.com/loom-bridge/loom-bridge/memory/record"
 )
 
 // mustBeEmpty wants nothing of a session.
@@ -265,7 +266,7 @@ func testBesideRecords(t *testing.T, engine kv.Engine) {
 	nobody := "\x00"
 	for i := range 150 {
 		if i < 20 {
-			_, err := store.Save(t.Context(), agent, memory.Record{Text: fmt.Sprint("price ", i), Key: numbered(i)}, numbered(i))
+			_, err := store.Save(t.Context(), agent, record.Record{Text: fmt.Sprint("price ", i), Key: numbered(i)}, numbered(i))
 			must(t, err)
 		}
 		for _, session := range []string{session, "only a journal", nobody} {
@@ -366,7 +367,7 @@ func testConstantWork(t *testing.T, engine kv.Engine) {
 	const scopes = 5
 	for i := range scopes {
 		for n := range 30 {
-			_, err := store.Save(t.Context(), kv.AgentScope(tenant, numbered(i)), memory.Record{Text: numbered(n)}, "")
+			_, err := store.Save(t.Context(), kv.AgentScope(tenant, numbered(i)), record.Record{Text: numbered(n)}, "")
 			must(t, err)
 		}
 	}

@@ -63,7 +63,7 @@ func (w *Writer) commitSome(refs []Ref, group []*call, before *flight, depart fu
 	if err != nil {
 		return len(group), fmt.Errorf("kv: take snapshot: %w", err)
 	}
-	base := reads(snapshot)
+	base := Getter(snapshot)
 	if before != nil {
 		base = &Tx{base: snapshot, staged: before.staged}
 	}
@@ -169,7 +169,7 @@ func (w *Writer) forget(refs []Ref) {
 // stageAll runs the calls one after another, each on top of those before it,
 // and stops when the batch is large enough or the snapshot too old. A call that
 // fails leaves nothing in the batch.
-func stageAll(base reads, guards []Guard, group []*call) (Commit, overlay, int) {
+func stageAll(base Getter, guards []Guard, group []*call) (Commit, overlay, int) {
 	commit := Commit{Guards: slices.Clone(guards), Batch: &Batch{}, Token: rand.Uint64() | 1, Lazy: true}
 	var staged overlay
 	watched := 0

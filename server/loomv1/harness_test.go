@@ -20,10 +20,11 @@ import (
 	"google.golang.org/grpc/status"
 
 	"github.com/loom-bridge/loom-bridge/bridge/events"
+	"github.com/loom-bridge/loom-bridge/bridge/topics"
 	"github.com/loom-bridge/loom-bridge/memory/kv"
 	"github.com/loom-bridge/loom-bridge/memory/kv/memkv"
 	loomv1pb "github.com/loom-bridge/loom-bridge/proto/gen/loom/v1"
-	"github.com/loom-bridge/loom-bridge/server/domain"
+	"github.com/loom-bridge/loom-bridge/server/compose"
 	"github.com/loom-bridge/loom-bridge/server/loomv1"
 )
 
@@ -45,7 +46,7 @@ type loomOptions struct {
 
 // loomWorld is the loom.v1 services on a loopback port, over a whole domain.
 type loomWorld struct {
-	*domain.Domain
+	*compose.Domain
 	bridge  loomv1pb.BridgeClient
 	bus     loomv1pb.EventBusClient
 	runtime loomv1pb.AgentRuntimeClient
@@ -75,11 +76,15 @@ func MustLoom(tb testing.TB, opts loomOptions) *loomWorld {
 	mustBe(tb, err)
 	tb.Cleanup(func() { mustBe(tb, root.Close()) })
 	logger := slog.New(slog.NewTextHandler(w.log, nil))
-	w.Domain, err = domain.Open(w.engine, oneFolder{root}, &domain.Options{Now: opts.Now, Logger: logger})
+	w.Domain, err = compose.Open(w.engine, oneFolder{root}, &compose.Options{Now: opts.Now, Logger: logger})
 	mustBe(tb, err)
 	if opts.Events != nil {
 		writer := kv.NewWriter(w.engine, nil)
 		tb.Cleanup(func() { mustBe(tb, writer.Close()) })
+		if opts.Events == nil {
+			opts.Events = &events.Options{}
+		}
+		opts.Events.Admit = topics.NewRules(nil).Admit
 		w.Events = events.New(w.engine, writer, opts.Events)
 		tb.Cleanup(func() { mustBe(tb, w.Events.Close()) })
 	}

@@ -6,6 +6,8 @@ import (
 	"fmt"
 	"strings"
 
+	"github.com/loom-bridge/loom-bridge/context/text"
+
 	"github.com/loom-bridge/loom-bridge/bridge/agents"
 	"github.com/loom-bridge/loom-bridge/bridge/hand"
 	"github.com/loom-bridge/loom-bridge/bridge/share"
@@ -36,7 +38,7 @@ const textTimeout = "Timeout"
 func errorResult(toolStatus loomv1pb.ToolStatus, code, message string) *loomv1pb.ToolResult {
 	// A file's name on disk can be any bytes; a message that is not UTF-8 would
 	// break the call.
-	message = strings.ToValidUTF8(message, "\uFFFD")
+	message = text.Valid(message)
 	return &loomv1pb.ToolResult{Status: toolStatus, Error: &loomv1pb.ToolError{Code: code, Message: message}}
 }
 

@@ -11,6 +11,8 @@ import (
 	"strings"
 	"time"
 
+	"github.com/loom-bridge/loom-bridge/context/text"
+
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
 	"google.golang.org/protobuf/proto"
@@ -234,10 +236,10 @@ func relayTimeoutOf(call *loomv1pb.ToolCall) time.Duration {
 func outputText(r agents.Result) string {
 	switch r.Form {
 	case step.FormText:
-		return string(step.CanonicalJSON(r.Output))
+		return string(text.CanonicalJSON(r.Output))
 	case step.FormBytes:
 		mediaType := cmp.Or(r.MediaType, "application/octet-stream")
-		return string(step.CanonicalJSON("data:" + mediaType + ";base64," + base64.StdEncoding.EncodeToString([]byte(r.Output))))
+		return string(text.CanonicalJSON("data:" + mediaType + ";base64," + base64.StdEncoding.EncodeToString([]byte(r.Output))))
 	}
 	return r.Output
 }

@@ -17,7 +17,7 @@ import (
 	"github.com/loom-bridge/loom-bridge/memory/kv"
 	"github.com/loom-bridge/loom-bridge/memory/kv/memkv"
 	loomv1pb "github.com/loom-bridge/loom-bridge/proto/gen/loom/v1"
-	"github.com/loom-bridge/loom-bridge/server/domain"
+	"github.com/loom-bridge/loom-bridge/server/compose"
 	"github.com/loom-bridge/loom-bridge/server/loomv1"
 )
 
@@ -27,7 +27,7 @@ const waitTime = time.Minute
 // toolWorld is the loom.v1 services over real domain objects, with a workspace
 // that has the store's directory in it.
 type toolWorld struct {
-	*domain.Domain
+	*compose.Domain
 	bridge  loomv1pb.BridgeClient
 	tools   loomv1pb.ToolServiceClient
 	runtime loomv1pb.AgentRuntimeClient
@@ -69,7 +69,7 @@ func MustToolWorld(tb testing.TB, opts loomv1.Options, changes ...func(*loomv1.D
 	tb.Cleanup(func() { w.must(root.Close()) })
 	w.engine = &faultyEngine{Engine: memkv.New(nil)}
 	tb.Cleanup(func() { w.must(w.engine.Close()) })
-	w.Domain, err = domain.Open(w.engine, oneFolder{root}, &domain.Options{
+	w.Domain, err = compose.Open(w.engine, oneFolder{root}, &compose.Options{
 		StoreDir: filepath.Join(w.folder, ".loom/store"), CloseTimeout: waitTime,
 	})
 	w.must(err)

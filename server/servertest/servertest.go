@@ -23,7 +23,7 @@ import (
 	loomv1pb "github.com/loom-bridge/loom-bridge/proto/gen/loom/v1"
 	loombridgev1 "github.com/loom-bridge/loom-bridge/proto/gen/loombridge/v1"
 	"github.com/loom-bridge/loom-bridge/server"
-	"github.com/loom-bridge/loom-bridge/server/domain"
+	"github.com/loom-bridge/loom-bridge/server/compose"
 )
 
 // listenerBytes is the buffer of the in-memory listener, as a socket has one.
@@ -50,11 +50,11 @@ type Options struct {
 	// Blobs says how long blobs are kept. Default that of package blob.
 	Blobs blob.Options
 	// History is how the prompts of sessions are made that say nothing. Default
-	// that of package domain.
+	// that of package compose.
 	History session.Config
 	// Domain are further settings of what the server serves; those above, the clock
 	// and the logger are laid over it. Default none.
-	Domain domain.Options
+	Domain compose.Options
 	// Dial are further options of the client.
 	Dial []grpc.DialOption
 }
@@ -75,7 +75,7 @@ type Server struct {
 	LoomRuntime loomv1pb.AgentRuntimeClient
 
 	// Domain is what the server serves.
-	Domain *domain.Domain
+	Domain *compose.Domain
 	// Workspace is the directory the tools work in.
 	Workspace string
 	// Clock is what the server takes for the time.
@@ -125,15 +125,15 @@ func Start(tb testing.TB, opts *Options) *Server {
 }
 
 // open builds the domain as main does, and closes it with the test.
-func (s *Server) open(tb testing.TB, o Options) *domain.Domain {
+func (s *Server) open(tb testing.TB, o Options) *compose.Domain {
 	tb.Helper()
 	root, err := os.OpenRoot(s.Workspace)
 	must(tb, err)
 	tb.Cleanup(func() { must(tb, root.Close()) })
 	d := o.Domain
 	d.Shares, d.OneTenant = o.Server.Shares, o.Server.Credentials == nil
-	d.Now, d.Logger, d.CloseTimeout, d.Retention, d.Blobs, d.History = s.Clock.Now, o.Logger, stopTimeout, o.Retention, o.Blobs, o.History
-	parts, err := domain.Open(o.Engine, workspace{root}, &d)
+	d.Now, d.Logger, d.CloseTimeout, d.Events.Retention, d.Blobs, d.History = s.Clock.Now, o.Logger, stopTimeout, o.Retention, o.Blobs, o.History
+	parts, err := compose.Open(o.Engine, workspace{root}, &d)
 	if err != nil {
 		tb.Fatalf("servertest: %v", err)
 	}

@@ -122,13 +122,7 @@ func Named(name string, s Settings) (Policy, bool) {
 func namedPreset(name string, s Settings) (Policy, bool) {
 	name = strings.TrimSuffix(name, stickyForm)
 	name, literal := strings.CutSuffix(name, literalForm)
-	switch name {
-	case "design":
-		return Preset(name, history.Design(), !literal, s), true
-	case "reduction":
-		return Preset(name, history.Reduction(), !literal, s), true
-	}
-	p, ok := history.Profile(name)
+	p, ok := history.Named(name)
 	return Preset(name, p, !literal, s), ok
 }
 

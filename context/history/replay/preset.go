@@ -4,6 +4,8 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/loom-bridge/loom-bridge/context/text"
+
 	"github.com/loom-bridge/loom-bridge/context/history"
 	"github.com/loom-bridge/loom-bridge/context/step"
 )
@@ -20,7 +22,7 @@ func Preset(name string, p history.Preset, sticky bool, s Settings) Policy {
 			run: run, count: count, sticky: sticky,
 			options:   history.Options{Prices: s.Prices, MessageTokens: messageTokens},
 			compactor: history.NewCompactor(count, p),
-			reducer:   step.NewReducer(reducerOptions(p)),
+			reducer:   step.NewReducer(&step.Options{Style: p.Observation}),
 		}
 	}}
 }
@@ -30,14 +32,6 @@ const (
 	literalForm = "_literal"
 	stickyForm  = "_sticky"
 )
-
-// reducerOptions are how a preset records steps.
-func reducerOptions(p history.Preset) *step.Options {
-	if p.Style == history.StyleDesign {
-		return &step.Options{Style: step.ObservationDesign}
-	}
-	return nil
-}
 
 // presetSession is a run under a preset. Its parts are the messages read so far,
 // a turn with its results as one.
@@ -131,14 +125,14 @@ func (s *presetSession) withoutWritten(calls []history.Call) []history.Call {
 		args := objectOf(c.Args)
 		if _, ok := args[kept].(string); kept != "" && ok {
 			delete(args, kept)
-			calls[i].Args = string(step.CanonicalJSON(args))
+			calls[i].Args = string(text.CanonicalJSON(args))
 		}
 	}
 	return calls
 }
 
 func objectOf(args string) map[string]any {
-	value, _ := step.DecodeJSON([]byte(args))
+	value, _ := text.DecodeJSON([]byte(args))
 	object, _ := value.(map[string]any)
 	return object
 }

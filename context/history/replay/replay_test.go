@@ -233,7 +233,7 @@ func TestPresets(t *testing.T) {
 	for _, p := range []struct {
 		name   string
 		preset history.Preset
-	}{{"design", history.Design()}, {"reduction", history.Reduction()}} {
+	}{{"design", named("design")}, {"reduction", named("reduction")}} {
 		rows := MustRun(t, runs, replay.Preset(p.name, p.preset, false, replay.Settings{}), replay.Preset(p.name, p.preset, true, replay.Settings{}))
 		if rows[0].Policy != p.name+"_literal" || rows[1].Policy != p.name+"_sticky" {
 			t.Errorf("policies %s and %s", rows[0].Policy, rows[1].Policy)
@@ -275,4 +275,10 @@ func TestRowAsJSONAndTable(t *testing.T) {
 			t.Errorf("no line for %s in\n%s", r.Policy, table.String())
 		}
 	}
+}
+
+// named is a preset that there is.
+func named(name string) history.Preset {
+	p, _ := history.Named(name)
+	return p
 }

@@ -7,6 +7,8 @@ import (
 	"slices"
 	"strconv"
 
+	"github.com/loom-bridge/loom-bridge/context/text"
+
 	"github.com/loom-bridge/loom-bridge/context/history"
 	"github.com/loom-bridge/loom-bridge/context/step"
 )
@@ -29,7 +31,7 @@ type Run struct {
 // asked are the calls of a message, or the action that it holds.
 func (r *Run) asked(i int) []history.Call {
 	if a, ok := r.actions[i]; ok {
-		return []history.Call{{Name: a.Name, Args: string(step.CanonicalJSON(a.Args))}}
+		return []history.Call{{Name: a.Name, Args: string(text.CanonicalJSON(a.Args))}}
 	}
 	return r.Entries[i].Calls
 }

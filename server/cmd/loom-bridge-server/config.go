@@ -19,6 +19,7 @@ import (
 	"github.com/loom-bridge/loom-bridge/memory/embed"
 	"github.com/loom-bridge/loom-bridge/memory/kv/invalid"
 	"github.com/loom-bridge/loom-bridge/server"
+	"github.com/loom-bridge/loom-bridge/server/auth"
 )
 
 // Config is the value of every setting. The table in settings.go says of each what
@@ -57,6 +58,25 @@ type Config struct {
 	Scrub   Scrub
 	Sharing Sharing
 	Limits  server.Limits
+}
+
+// Sharing is how much there is of what tenants and agents share, beside what
+// server.Limits has.
+type Sharing struct {
+	// MaxTools bounds the tools that run in this process.
+	MaxTools int
+	// MaxRelayedCalls bounds the tool calls that wait for agents.
+	MaxRelayedCalls int
+	// MaxQueuedEventBytes bounds the volatile events that wait for readers.
+	MaxQueuedEventBytes int64
+	// MaxAgentToolBytes bounds what one agent's tools say of themselves, and
+	// MaxTenantToolBytes what those of all agents of a tenant do.
+	MaxAgentToolBytes, MaxTenantToolBytes int
+	// MaxStoreBytes is what all tenants together may store; each has a share. 0: as
+	// much as there is room for on the disk.
+	MaxStoreBytes int64
+	// StoreCheckInterval is the time between two measurements of what tenants store.
+	StoreCheckInterval time.Duration
 }
 
 const (
@@ -99,7 +119,7 @@ func (c Config) checkLoom() error {
 		return nil
 	case c.Credentials == "":
 		return &ConfigError{"loom-addr", c.LoomAddr, "needs --credentials; without them loom.v1 is served on --addr"}
-	case !server.ValidTenant(c.LoomTenant):
+	case !auth.ValidTenant(c.LoomTenant):
 		return &ConfigError{"loom-tenant", c.LoomTenant, "is needed with --loom-addr: the tenant whose data is served there"}
 	}
 	return nil

@@ -17,9 +17,9 @@ import (
 	"github.com/loom-bridge/loom-bridge/context/blob"
 	"github.com/loom-bridge/loom-bridge/context/session"
 	"github.com/loom-bridge/loom-bridge/context/step"
-	"github.com/loom-bridge/loom-bridge/memory"
 	"github.com/loom-bridge/loom-bridge/memory/kv"
 	"github.com/loom-bridge/loom-bridge/memory/kv/rockskv"
+	"github.com/loom-bridge/loom-bridge/memory/record"
 )
 
 const exportHelp = `Write what an agent did, said, remembers and emitted as files. Nothing is written to
@@ -244,7 +244,7 @@ func (e *exporter) checkSession(ctx context.Context) error {
 	for _, err := range e.entries(ctx) {
 		return err
 	}
-	for r, err := range memory.Records(ctx, e.engine, e.scope) {
+	for r, err := range record.All(ctx, e.engine, e.scope) {
 		if err != nil || r.SessionID == e.session {
 			return err
 		}

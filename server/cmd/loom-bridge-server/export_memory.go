@@ -12,7 +12,7 @@ import (
 	"time"
 
 	"github.com/loom-bridge/loom-bridge/bridge/events"
-	"github.com/loom-bridge/loom-bridge/memory"
+	"github.com/loom-bridge/loom-bridge/memory/record"
 )
 
 // recordFolder is where the texts of records lie.
@@ -21,7 +21,7 @@ const recordFolder = "memory/"
 // exportRecords writes what the agent remembers: each record as a line and its text
 // as a file, and what it was before it changed.
 func (e *exporter) exportRecords(ctx context.Context) error {
-	for r, err := range memory.Records(ctx, e.engine, e.scope) {
+	for r, err := range record.All(ctx, e.engine, e.scope) {
 		if err != nil {
 			return err
 		}
@@ -32,7 +32,7 @@ func (e *exporter) exportRecords(ctx context.Context) error {
 			return err
 		}
 	}
-	for r, err := range memory.EarlierVersions(ctx, e.engine, e.scope) {
+	for r, err := range record.EarlierVersions(ctx, e.engine, e.scope) {
 		if err != nil {
 			return err
 		}
@@ -48,7 +48,7 @@ func (e *exporter) exportRecords(ctx context.Context) error {
 	return nil
 }
 
-func (e *exporter) exportRecord(r memory.Record) error {
+func (e *exporter) exportRecord(r record.Record) error {
 	name := recordFolder + r.ID + ".txt"
 	err := e.files.write(name, []byte(r.Text))
 	if errors.Is(err, errBadName) { // ids may have any letters
@@ -67,7 +67,7 @@ func (e *exporter) exportRecord(r memory.Record) error {
 }
 
 // recordDocument is all that is known of a record but its vector.
-func recordDocument(r memory.Record) map[string]any {
+func recordDocument(r record.Record) map[string]any {
 	document := map[string]any{
 		"id": r.ID, "text": r.Text, "kind": r.Kind, "importance": r.Importance, "origin": r.Origin.String(), "tier": r.Tier, "version": r.Version,
 	}

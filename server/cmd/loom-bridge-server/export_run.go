@@ -12,6 +12,8 @@ import (
 	"slices"
 	"time"
 
+	texts "github.com/loom-bridge/loom-bridge/context/text"
+
 	"github.com/loom-bridge/loom-bridge/bridge/events"
 	"github.com/loom-bridge/loom-bridge/context/blob"
 	"github.com/loom-bridge/loom-bridge/context/history"
@@ -198,7 +200,7 @@ func (e *exporter) exportStep(ctx context.Context, sessionID string, entry sessi
 	}
 	e.steps++
 	e.progress()
-	return e.stepLines.add(step.CanonicalJSON(map[string]any{
+	return e.stepLines.add(texts.CanonicalJSON(map[string]any{
 		"id": s.ID(), "session_id": sessionID, "position": entry.Position, "compact": line, "outcome_path": s.OutcomePath,
 	}))
 }
@@ -250,7 +252,7 @@ func (e *exporter) whole(ctx context.Context, path string) ([]byte, error) {
 }
 
 func (e *exporter) exportMessage(sessionID string, entry session.Entry) error {
-	value, err := step.DecodeJSON(session.Document(entry))
+	value, err := texts.DecodeJSON(session.Document(entry))
 	if err != nil {
 		return err
 	}
@@ -259,7 +261,7 @@ func (e *exporter) exportMessage(sessionID string, entry session.Entry) error {
 	}
 	e.messages++
 	e.progress()
-	return e.messageLines.add(step.CanonicalJSON(value))
+	return e.messageLines.add(texts.CanonicalJSON(value))
 }
 
 func (e *exporter) exportFold(sessionID string, f history.Fold) error {
@@ -268,7 +270,7 @@ func (e *exporter) exportFold(sessionID string, f history.Fold) error {
 		spans[i] = map[string]any{"first": span.First, "last": span.Last}
 	}
 	e.folds++
-	return e.foldLines.add(step.CanonicalJSON(map[string]any{
+	return e.foldLines.add(texts.CanonicalJSON(map[string]any{
 		"session_id": sessionID, "batch": f.Batch, "policy": f.Policy, "level": f.Level, "text": f.Text,
 		"spans": spans, "refs": list(f.Refs), "reason": f.Reason.String(), "through": f.Through, "seen": f.Seen,
 		"tokens": f.Tokens, "before": f.Before, "original": f.Original, "turns": f.Turns, "calls": f.Calls,
@@ -410,7 +412,7 @@ func (e *exporter) copyBlob(ctx context.Context, to io.Writer, found blob.Entry)
 func (e *exporter) describe(found blob.Entry, names []string) error {
 	e.results++
 	e.progress()
-	return e.blobLines.add(step.CanonicalJSON(map[string]any{
+	return e.blobLines.add(texts.CanonicalJSON(map[string]any{
 		"path": found.Path, "ref": found.Ref, "size": found.Size, "kind": found.Kind, "category": found.Category,
 		"step_id": found.StepID, "session_id": found.SessionID, "time": found.Time.UTC().Format(time.RFC3339Nano),
 		"files": list(names),
@@ -438,5 +440,5 @@ func (e *exporter) progress() {
 
 func (e *exporter) summary() string {
 	return fmt.Sprintf("%d steps, %d messages, %d folds, %d offloaded results (%s), %d tasks, %d records, %d earlier versions, %d events",
-		e.steps, e.messages, e.folds, e.results, step.HumanSize(e.bytes), e.tasks, e.records, e.versions, e.heard)
+		e.steps, e.messages, e.folds, e.results, texts.HumanSize(e.bytes), e.tasks, e.records, e.versions, e.heard)
 }

@@ -9,7 +9,7 @@ import (
 	"time"
 
 	"github.com/loom-bridge/loom-bridge/server"
-	"github.com/loom-bridge/loom-bridge/server/domain"
+	"github.com/loom-bridge/loom-bridge/server/compose"
 )
 
 // face is a server and where it listens.
@@ -24,7 +24,7 @@ type faces []face
 
 // openFaces makes the faces. The first one is the address of the native API. What
 // is missing of what the environment asks for is told to agents of loom.v1.
-func openFaces(config Config, parts *domain.Domain, o server.Options, listener net.Listener, missing []string, opened *closers) (faces, error) {
+func openFaces(config Config, parts *compose.Domain, o server.Options, listener net.Listener, missing []string, opened *closers) (faces, error) {
 	loom := parts.Loom()
 	loom.Options.Unserved = missing
 	loom.Options.Replay = config.LoomReplay

@@ -33,6 +33,7 @@ import (
 	"github.com/loom-bridge/loom-bridge/memory/kv"
 	loombridgev1 "github.com/loom-bridge/loom-bridge/proto/gen/loombridge/v1"
 	"github.com/loom-bridge/loom-bridge/server"
+	"github.com/loom-bridge/loom-bridge/server/auth"
 )
 
 // asServer makes this test binary the server itself.
@@ -330,8 +331,8 @@ func TestStartErrors(t *testing.T) {
 		{"port in use", []string{"--addr=" + p.Address}, nil, "--addr (LOOM_BRIDGE_ADDR)"},
 		{"no such host", []string{"--addr=no-such-host.invalid:1"}, nil, "--addr"},
 		{"no such workspace", []string{"--addr=127.0.0.1:0", "--data-dir=" + filepath.Join(dir, "s2"), "--workspace=" + filepath.Join(dir, "nowhere")}, nil, "--workspace"},
-		{"no such credentials", []string{"--addr=127.0.0.1:0", "--credentials=nowhere.toml"}, server.ErrCredentials, "nowhere.toml"},
-		{"no such certificate", []string{"--addr=127.0.0.1:0", "--tls-cert=nowhere.pem", "--tls-key=nowhere.key"}, server.ErrTLS, "nowhere.pem"},
+		{"no such credentials", []string{"--addr=127.0.0.1:0", "--credentials=nowhere.toml"}, auth.ErrCredentials, "nowhere.toml"},
+		{"no such certificate", []string{"--addr=127.0.0.1:0", "--tls-cert=nowhere.pem", "--tls-key=nowhere.key"}, auth.ErrTLS, "nowhere.pem"},
 		{"open to all", []string{"--addr=0.0.0.0:0", "--data-dir=" + filepath.Join(dir, "s3"), "--workspace=" + dir}, server.ErrOpenToAll, "authentication is off"},
 		{"metrics port in use", []string{"--addr=127.0.0.1:0", "--data-dir=" + filepath.Join(dir, "s4"), "--workspace=" + dir, "--metrics-addr=" + p.Address}, nil, "--metrics-addr"},
 		{"unknown command", []string{"serve"}, nil, "unknown command"},

@@ -176,7 +176,7 @@ func TestPresetSettings(t *testing.T) {
 		}
 		want.TriggerSteps, want.TriggerTokens, want.KeepRecent, want.GroupLines, want.ProtectLast = 1, 2, 4, 6, 7
 		want.Fallback, want.Templates, want.Reference = history.FallbackTrim, step.ReductionTemplates(), step.ReferenceHint
-		want.ShowReads = name == "design"
+		want.ShowReads = new(name == "design")
 		got, _ = c.preset(name)
 		if diff := cmp.Diff(want, got, cmp.AllowUnexported(step.Templates{})); diff != "" {
 			t.Errorf("%s with settings (-want +got):\n%s", name, diff)

@@ -12,13 +12,18 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/loom-bridge/loom-bridge/bridge/agents"
+	"github.com/loom-bridge/loom-bridge/bridge/events"
 	"github.com/loom-bridge/loom-bridge/bridge/hand"
+	"github.com/loom-bridge/loom-bridge/bridge/share"
+	"github.com/loom-bridge/loom-bridge/context/assemble"
 	"github.com/loom-bridge/loom-bridge/context/tokens"
 	"github.com/loom-bridge/loom-bridge/memory"
 	"github.com/loom-bridge/loom-bridge/memory/kv"
 	"github.com/loom-bridge/loom-bridge/memory/kv/rockskv"
 	"github.com/loom-bridge/loom-bridge/server"
-	"github.com/loom-bridge/loom-bridge/server/domain"
+	"github.com/loom-bridge/loom-bridge/server/auth"
+	"github.com/loom-bridge/loom-bridge/server/compose"
 )
 
 // stopReserve is the time that cancelled calls get at shutdown, on top of the
@@ -58,7 +63,7 @@ func run(ctx context.Context, args []string, env environment, stdout, stderr io.
 	})
 	root.Flags().AddFlagSet(configFlags())
 	root.AddCommand(checkCommand(env.get, stdout, stderr), repairCommand(env.get, stdout),
-		exportCommand(env.get, stdout, stderr), benchCommand(stdout, stderr))
+		exportCommand(env.get, stdout, stderr))
 	addHelp(root)
 	root.SetArgs(args)
 	root.SetOut(stdout)
@@ -130,16 +135,20 @@ func serve(ctx context.Context, config Config, env environment, stdout, stderr i
 		return err
 	}
 	shares := server.NewShares(config.Limits, credentials == nil)
-	parts, err := domain.Open(engine, places, &domain.Options{
-		StoreDir: config.DataDir, Models: models, History: config.history(), Retention: config.Retention,
-		Presets: config.preset, Reduction: reduction, Reference: referenceStyles()[config.byPreset().ReferenceStyle], Compress: config.compress(),
-		ResultTokens: config.ToolResultMaxTokens, DropWritten: !config.WriteStoreContent, MaxResultBytes: config.MaxResultBytes, Blobs: config.blobs(), RegistrationIdle: config.RegistrationIdle,
-		Memory: memory.Options{Language: language, Embedder: countEmbedder(embedder, metrics.registry), VectorWeight: config.VectorWeight}, Tiers: config.Tiers, Logger: logger,
-		AnsweredFor: config.RequestRetention,
-		Shares:      shares, OneTenant: credentials == nil, MaxTools: config.Sharing.MaxTools, MaxRelayedCalls: config.Sharing.MaxRelayedCalls,
-		Tenants: tenants(config, credentials), MaxStoreBytes: config.Sharing.MaxStoreBytes, DiskEvery: config.Sharing.StoreCheckInterval,
-		MaxAgentToolBytes: config.Sharing.MaxAgentToolBytes, MaxTenantToolBytes: config.Sharing.MaxTenantToolBytes,
-		MaxQueuedEventBytes: config.Sharing.MaxQueuedEventBytes, MaxSubscriptions: config.Limits.MaxStreams,
+	parts, err := compose.Open(engine, places, &compose.Options{
+		StoreDir: config.DataDir, Models: models, Reduction: reduction, History: config.history(), Compress: config.compress(), Blobs: config.blobs(),
+		Assemble: assemble.Options{Presets: config.preset, Reference: config.ownPreset().Reference, ToolResultTokens: config.ToolResultMaxTokens},
+		Memory:   memory.Options{Language: language, Embedder: countEmbedder(embedder, metrics.registry), VectorWeight: config.VectorWeight}, Tiers: config.Tiers, Logger: logger,
+		AnsweredFor: config.RequestRetention, Shares: shares, OneTenant: credentials == nil,
+		Hand: hand.Options{DropWritten: !config.WriteStoreContent, MaxResultBytes: config.MaxResultBytes, MaxRunning: config.Sharing.MaxTools},
+		Events: events.Options{
+			Retention: config.Retention, MaxQueuedBytes: config.Sharing.MaxQueuedEventBytes, MaxSubscriptions: config.Limits.MaxStreams,
+		},
+		Agents: agents.Options{
+			IdleRegistration: config.RegistrationIdle, MaxCalls: config.Sharing.MaxRelayedCalls,
+			MaxToolBytes: config.Sharing.MaxAgentToolBytes, MaxTenantToolBytes: config.Sharing.MaxTenantToolBytes,
+		},
+		Disk: share.Disk{Tenants: tenants(config, credentials), MaxBytes: config.Sharing.MaxStoreBytes, Every: config.Sharing.StoreCheckInterval},
 	})
 	if err != nil {
 		return err
@@ -251,9 +260,9 @@ func announce(config Config, address string, output io.Writer, opened *closers) 
 
 // tenants returns those that share the disk, as of each call: credentials may be read
 // again.
-func tenants(config Config, credentials *server.Credentials) func() []string {
+func tenants(config Config, credentials *auth.Credentials) func() []string {
 	if credentials == nil {
-		return func() []string { return []string{server.DefaultTenant} }
+		return func() []string { return []string{auth.DefaultTenant} }
 	}
 	return func() []string {
 		all := credentials.Tenants()

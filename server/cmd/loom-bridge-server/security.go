@@ -7,22 +7,22 @@ import (
 	"os/signal"
 	"syscall"
 
-	"github.com/loom-bridge/loom-bridge/server"
+	"github.com/loom-bridge/loom-bridge/server/auth"
 )
 
 // security reads who may call and what connections are secured with; nil is
 // nobody in particular, and plain text.
-func security(config Config) (*server.Credentials, *server.TLS, error) {
-	var credentials *server.Credentials
-	var transport *server.TLS
+func security(config Config) (*auth.Credentials, *auth.TLS, error) {
+	var credentials *auth.Credentials
+	var transport *auth.TLS
 	var err error
 	if config.Credentials != "" {
-		if credentials, err = server.LoadCredentials(config.Credentials); err != nil {
+		if credentials, err = auth.LoadCredentials(config.Credentials); err != nil {
 			return nil, nil, fmt.Errorf("--credentials (%s): %w", envName("credentials"), err)
 		}
 	}
 	if config.TLSCert != "" {
-		if transport, err = server.LoadTLS(config.TLSCert, config.TLSKey, config.TLSClientCA); err != nil {
+		if transport, err = auth.LoadTLS(config.TLSCert, config.TLSKey, config.TLSClientCA); err != nil {
 			return nil, nil, fmt.Errorf("--tls-cert, --tls-key, --tls-client-ca: %w", err)
 		}
 	}
@@ -33,7 +33,7 @@ func security(config Config) (*server.Credentials, *server.TLS, error) {
 // SIGHUP. A file that can't be used changes nothing but the log. Without either
 // SIGHUP stays what it is by default: the end of the process. The returned function
 // ends it.
-func reloadOnHangup(credentials *server.Credentials, transport *server.TLS, logger *slog.Logger) (stop func() error) {
+func reloadOnHangup(credentials *auth.Credentials, transport *auth.TLS, logger *slog.Logger) (stop func() error) {
 	if credentials == nil && transport == nil {
 		return func() error { return nil }
 	}
@@ -54,7 +54,7 @@ func reloadOnHangup(credentials *server.Credentials, transport *server.TLS, logg
 	}
 }
 
-func reload(credentials *server.Credentials, transport *server.TLS, logger *slog.Logger) {
+func reload(credentials *auth.Credentials, transport *auth.TLS, logger *slog.Logger) {
 	if credentials != nil {
 		if err := credentials.Reload(); err != nil {
 			logger.Error("the credentials stay as they were: the file can't be used", "error", err)

@@ -10,7 +10,7 @@ import (
 	"strings"
 
 	"github.com/loom-bridge/loom-bridge/memory/embed"
-	"github.com/loom-bridge/loom-bridge/server"
+	"github.com/loom-bridge/loom-bridge/server/auth"
 )
 
 // started is a server that begins to serve, for its log.
@@ -19,7 +19,7 @@ type started struct {
 	faces       faces
 	metrics     string // address; empty for none
 	embedder    embed.Embedder
-	credentials *server.Credentials
+	credentials *auth.Credentials
 	encrypted   bool
 }
 
@@ -129,7 +129,7 @@ func (s started) embedderName() string {
 
 func (s started) callers() string {
 	if s.credentials == nil {
-		return "none: authentication is off, everybody who reaches the address is the tenant " + server.DefaultTenant
+		return "none: authentication is off, everybody who reaches the address is the tenant " + auth.DefaultTenant
 	}
 	return fmt.Sprintf("%d callers in %s", s.credentials.Len(), absolute(s.config.Credentials))
 }

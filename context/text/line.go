@@ -1,0 +1,49 @@
+package text
+
+import (
+	"strings"
+	"unicode"
+)
+
+// OneLine returns s on one line: each run of white space and control characters is
+// one space, and there is none at the ends.
+func OneLine(s string) string {
+	line, _ := OneLineHead(s, len(s))
+	return line
+}
+
+// OneLineHead returns at most n characters (code points) of OneLine(s), and whether
+// it has more. It reads no more of s than it needs, apart from space.
+func OneLineHead(s string, n int) (head string, cut bool) {
+	var line strings.Builder
+	gap := false
+	for _, c := range s {
+		if unicode.IsSpace(c) || unicode.IsControl(c) {
+			gap = line.Len() > 0
+			continue
+		}
+		need := 1
+		if gap {
+			need = 2
+		}
+		if n < need {
+			return line.String(), true
+		}
+		n -= need
+		if gap {
+			line.WriteByte(' ')
+		}
+		gap = false
+		line.WriteRune(c)
+	}
+	return line.String(), false
+}
+
+// CountLines counts the lines of s; a final line feed opens no new one.
+func CountLines(s string) int64 {
+	n := int64(strings.Count(s, "\n"))
+	if s != "" && !strings.HasSuffix(s, "\n") {
+		n++
+	}
+	return n
+}

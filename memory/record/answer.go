@@ -1,0 +1,62 @@
+package record
+
+import (
+	"fmt"
+
+	"github.com/loom-bridge/loom-bridge/memory/kv/wire"
+)
+
+// The fields of the answer that is kept for a request id.
+const (
+	answerID         = 1
+	answerCreateTime = 2
+	answerExpireTime = 3
+	// Of a changed record.
+	answerVersion        = 4
+	answerSupersededBy   = 5
+	answerSupersededTime = 6
+	// AnswerItem is the answer for one record of a batch, and the only field of a
+	// batch's answer.
+	AnswerItem = 7
+)
+
+// EncodeAnswer keeps what the store added to a record.
+func EncodeAnswer(r Record) []byte {
+	b := wire.AppendText(nil, answerID, r.ID)
+	b = appendTime(b, answerCreateTime, r.CreateTime)
+	return appendTime(b, answerExpireTime, r.ExpireTime)
+}
+
+// EncodeChangeAnswer keeps what an update or a deletion answered beside the
+// record's content, which stands in its version.
+func EncodeChangeAnswer(r Record) []byte {
+	b := wire.AppendText(nil, answerID, r.ID)
+	b = appendTime(b, answerExpireTime, r.ExpireTime)
+	b = wire.AppendUint(b, answerVersion, uint64(r.Version))
+	b = wire.AppendText(b, answerSupersededBy, r.SupersededBy)
+	return appendTime(b, answerSupersededTime, r.SupersededTime)
+}
+
+// WithAnswer returns the record as it was answered the first time.
+func (r Record) WithAnswer(answer []byte) (Record, error) {
+	for f, err := range wire.Fields(answer) {
+		if err != nil {
+			return Record{}, fmt.Errorf("%w: kept answer: %w", ErrDamaged, err)
+		}
+		switch f.Number {
+		case answerID:
+			r.ID = string(f.Bytes)
+		case answerCreateTime:
+			r.CreateTime = decodeTime(f)
+		case answerExpireTime:
+			r.ExpireTime = decodeTime(f)
+		case answerVersion:
+			r.Version = int64(f.Value)
+		case answerSupersededBy:
+			r.SupersededBy = string(f.Bytes)
+		case answerSupersededTime:
+			r.SupersededTime = decodeTime(f)
+		}
+	}
+	return r, nil
+}

@@ -1,0 +1,137 @@
+package auth
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/loom-bridge/loom-bridge/memory"
+	"github.com/loom-bridge/loom-bridge/memory/kv"
+)
+
+// DefaultTenant is the one tenant there is while authentication is off.
+const DefaultTenant = "default"
+
+// Errors of callers. Clients see the texts.
+var (
+	// ErrUnauthenticated: no credential, or one that is not known.
+	ErrUnauthenticated = errors.New("server: unauthenticated")
+	// ErrAgentNotOwned: the credential may not act for this agent.
+	ErrAgentNotOwned = errors.New("server: agent not owned by the credential")
+	// ErrToolNotAllowed: the credential does not let its agents provide the tool.
+	ErrToolNotAllowed = errors.New("server: tool not allowed by the credential")
+)
+
+// Identity is a caller: the tenant it belongs to and the agents it may act
+// for. It is made from a credential, never from a request.
+type Identity struct {
+	tenant   string
+	patterns []string
+	// edits are the agents beside its own whose records in people's memories the caller
+	// may change.
+	edits []string
+	// provides are the tools that the caller's agents may provide; nil: all.
+	provides []string
+}
+
+// Tenant is whose data the caller sees.
+func (i Identity) Tenant() string { return i.tenant }
+
+// Owns tells whether the caller may act for agent.
+func (i Identity) Owns(agent string) bool { return matchesAny(i.patterns, agent) }
+
+// OwnsAll tells whether the caller may act for every agent of its tenant.
+func (i Identity) OwnsAll() bool { return slices.Contains(i.patterns, "*") }
+
+// Anyone may act for every agent of a tenant: who calls while authentication is off.
+func Anyone(tenant string) Identity { return Identity{tenant: tenant, patterns: []string{"*"}} }
+
+// matchesAny tells whether a name is one of the patterns: exact names, or a beginning
+// and *.
+func matchesAny(patterns []string, name string) bool {
+	return slices.ContainsFunc(patterns, func(pattern string) bool {
+		if prefix, ok := strings.CutSuffix(pattern, "*"); ok {
+			return strings.HasPrefix(name, prefix)
+		}
+		return pattern == name
+	})
+}
+
+type identityKey struct{}
+
+// With returns ctx as that of a caller.
+func With(ctx context.Context, id Identity) context.Context {
+	return context.WithValue(ctx, identityKey{}, id)
+}
+
+// Of returns who makes the call behind ctx; false for nobody.
+func Of(ctx context.Context) (Identity, bool) {
+	id, ok := ctx.Value(identityKey{}).(Identity)
+	return id, ok
+}
+
+// SharedMemory is memoryScope for calls that change something. A person's memory is
+// shared, and what stands in it belongs to who saved it.
+func SharedMemory(ctx context.Context, agent, user string) (context.Context, kv.Scope, error) {
+	scope, err := MemoryScope(ctx, agent, user)
+	if err != nil || user == "" {
+		return ctx, scope, err
+	}
+	actor := memory.Actor{Agent: agent}
+	if id, _ := Of(ctx); !id.OwnsAll() {
+		actor.Acts = func(other string) bool { return id.Owns(other) || matchesAny(id.edits, other) }
+	}
+	return memory.As(ctx, actor), scope, nil
+}
+
+// MayProvide refuses a tool that the caller's credential does not let its agents
+// provide, with a *ToolNotAllowedError.
+func MayProvide(ctx context.Context, tool string) error {
+	if id, _ := Of(ctx); id.provides != nil && !matchesAny(id.provides, tool) {
+		return &ToolNotAllowedError{tool}
+	}
+	return nil
+}
+
+// ToolNotAllowedError names a tool that a credential does not let agents provide. It
+// is an ErrToolNotAllowed.
+type ToolNotAllowedError struct{ Tool string }
+
+func (e *ToolNotAllowedError) Error() string {
+	return fmt.Sprintf("server: the credential does not let its agents provide the tool %q (provides in the credentials file)", e.Tool)
+}
+
+// Is makes errors.Is(err, ErrToolNotAllowed) true.
+func (e *ToolNotAllowedError) Is(target error) bool { return target == ErrToolNotAllowed }
+
+// TenantOf is whose data the call behind ctx works on.
+func TenantOf(ctx context.Context) (string, error) {
+	id, ok := Of(ctx)
+	if !ok {
+		return "", ErrUnauthenticated
+	}
+	return id.tenant, nil
+}
+
+// AgentScope is the scope of the agent itself.
+func AgentScope(ctx context.Context, agent string) (kv.Scope, error) {
+	id, ok := Of(ctx)
+	if !ok {
+		return kv.Scope{}, ErrUnauthenticated
+	}
+	if !id.Owns(agent) {
+		return kv.Scope{}, fmt.Errorf("%w: %q", ErrAgentNotOwned, agent)
+	}
+	return kv.AgentScope(id.tenant, agent), nil
+}
+
+// MemoryScope is the scope of the person, when one is named, or the agent's.
+func MemoryScope(ctx context.Context, agent, user string) (kv.Scope, error) {
+	scope, err := AgentScope(ctx, agent)
+	if err != nil || user == "" {
+		return scope, err
+	}
+	return kv.Scope{Tenant: scope.Tenant, Kind: kv.OwnerUser, Owner: user}, nil
+}

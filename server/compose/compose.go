@@ -1,0 +1,282 @@
+package compose
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"slices"
+	"time"
+
+	"github.com/loom-bridge/loom-bridge/bridge/agents"
+	"github.com/loom-bridge/loom-bridge/bridge/events"
+	"github.com/loom-bridge/loom-bridge/bridge/hand"
+	"github.com/loom-bridge/loom-bridge/bridge/native"
+	"github.com/loom-bridge/loom-bridge/bridge/share"
+	"github.com/loom-bridge/loom-bridge/bridge/tiers"
+	"github.com/loom-bridge/loom-bridge/bridge/tools"
+	"github.com/loom-bridge/loom-bridge/bridge/topics"
+	"github.com/loom-bridge/loom-bridge/context/assemble"
+	"github.com/loom-bridge/loom-bridge/context/blob"
+	"github.com/loom-bridge/loom-bridge/context/compress"
+	"github.com/loom-bridge/loom-bridge/context/readback"
+	"github.com/loom-bridge/loom-bridge/context/session"
+	"github.com/loom-bridge/loom-bridge/context/step"
+	"github.com/loom-bridge/loom-bridge/context/tokens"
+	"github.com/loom-bridge/loom-bridge/memory"
+	"github.com/loom-bridge/loom-bridge/memory/analysis"
+	"github.com/loom-bridge/loom-bridge/memory/journal"
+	"github.com/loom-bridge/loom-bridge/memory/kv"
+	"github.com/loom-bridge/loom-bridge/memory/kv/mention"
+	"github.com/loom-bridge/loom-bridge/server"
+	"github.com/loom-bridge/loom-bridge/server/loomv1"
+)
+
+// DefaultCloseTimeout is how long Close waits for tools that outlived their
+// calls, before the store is closed under them.
+const DefaultCloseTimeout = 100 * time.Millisecond
+
+// Options adjusts a Domain. Nil and zero fields mean the defaults. The options of a
+// part are those of its package; the domain sets their clock, logger, hooks and
+// tenancy, whatever stands there.
+type Options struct {
+	// StoreDir is the directory of the store, which no tool may touch. Default:
+	// there is none.
+	StoreDir string
+	// Models is the table of models. Default: the one of package tokens.
+	Models *tokens.Models
+	// Memory is how long-term memory works.
+	Memory memory.Options
+	// Reduction says how the calls of tools are kept.
+	Reduction step.Options
+	// Assemble says how prompts are made. The lines of Reduction's rules are laid over
+	// those of its presets.
+	Assemble assemble.Options
+	// History is how the prompts of sessions are made that say nothing.
+	History session.Config
+	// Compress says how CompressResult makes results smaller.
+	Compress compress.Options
+	// Blobs says how long blobs are kept and how much an owner may have.
+	Blobs blob.Options
+	// Tiers says how much the tiers of tasks hold.
+	Tiers tiers.Options
+	// Hand says how tools run here.
+	Hand hand.Options
+	// Events says how long events are kept, and how many wait.
+	Events events.Options
+	// Agents says who may attach with what.
+	Agents agents.Options
+	// Disk says how tenants share it. Default: they do not.
+	Disk share.Disk
+	// AnsweredFor is how long the answer of a request with an id is kept; negative:
+	// for ever. Default kv.DefaultAnsweredFor.
+	AnsweredFor time.Duration
+	// CloseTimeout bounds Close. Default DefaultCloseTimeout.
+	CloseTimeout time.Duration
+	// OneTenant says that there is one tenant, for which everything is.
+	OneTenant bool
+	// Shares are those of the server. Default: tenants share nothing by them.
+	Shares *server.Shares
+	// Now is the clock. Default time.Now.
+	Now func() time.Time
+	// Logger hears of faults. Default silent.
+	Logger *slog.Logger
+}
+
+// Domain is everything behind the face. Its parts are safe for concurrent use
+// until Close.
+type Domain struct {
+	Memory    *memory.Store
+	Journal   *journal.Journal
+	Log       *session.Log
+	Tiers     *tiers.Tiers
+	Blobs     *blob.Store
+	Tokens    *tokens.Counter
+	Assembler *assemble.Assembler
+	Registry  *tools.Registry
+	Hand      *hand.Hand
+	Events    *events.Bus
+	Agents    *agents.Directory
+
+	lines   step.Templates // of steps in the files of the history
+	closers []func() error
+}
+
+// Open builds a domain over engine, in which tools work in workspaces. Both
+// stay the caller's.
+func Open(engine kv.Engine, workspaces hand.Workspaces, opts *Options) (*Domain, error) {
+	o := withDefaults(opts)
+	d := &Domain{lines: o.Assemble.Templates.Over(step.DesignTemplates())}
+	if err := d.open(engine, workspaces, o); err != nil {
+		return nil, errors.Join(err, d.Close())
+	}
+	return d, nil
+}
+
+func withDefaults(opts *Options) Options {
+	var o Options
+	if opts != nil {
+		o = *opts
+	}
+	if o.Shares == nil {
+		o.Shares = &server.Shares{}
+	}
+	if o.CloseTimeout <= 0 {
+		o.CloseTimeout = DefaultCloseTimeout
+	}
+	if o.Now == nil {
+		o.Now = time.Now
+	}
+	if o.Logger == nil {
+		o.Logger = slog.New(slog.DiscardHandler)
+	}
+	o.Memory.Now, o.Memory.Logger, o.Memory.Idle = o.Now, o.Logger, share.Pause
+	o.Blobs.Now, o.Blobs.Logger = o.Now, o.Logger
+	o.Blobs.Words = analysis.New(&analysis.Options{Language: o.Memory.Language}).Terms
+	o.Tiers.Logger = o.Logger
+	o.Assemble.Models, o.Assemble.Templates = o.Models, o.Reduction.Rules.Templates()
+	o.Events.Now, o.Events.Logger, o.Events.OneTenant = o.Now, o.Logger, o.OneTenant
+	o.Events.Rate, o.Events.Quota = o.Shares.EventBytes, o.Shares.Disk
+	o.Agents.Now, o.Agents.Logger, o.Agents.OneTenant = o.Now, o.Logger, o.OneTenant
+	o.Hand.Now, o.Hand.Logger, o.Hand.OneTenant = o.Now, o.Logger, o.OneTenant
+	o.Disk.Logger = o.Logger
+	return o
+}
+
+// open opens what stores, then what makes prompts, then what acts.
+func (d *Domain) open(engine kv.Engine, workspaces hand.Workspaces, o Options) error {
+	writer := kv.NewWriter(engine, nil)
+	d.onClose(writer.Close)
+	answered := kv.NewAnswered(engine, writer, &kv.AnsweredOptions{For: o.AnsweredFor, Now: o.Now, Logger: o.Logger})
+	d.onClose(answered.Close)
+	if err := d.openStores(engine, writer, o); err != nil {
+		return err
+	}
+	reducer, err := d.openPrompts(o)
+	if err != nil {
+		return err
+	}
+	d.openAgents(engine, writer, o)
+	d.Registry = tools.NewRegistry(nil)
+	if err := native.Register(d.Registry, &native.Options{Store: o.StoreDir, Blobs: d.reader(true), Memory: d.Tiers}); err != nil {
+		return err
+	}
+	o.Hand.OnTask = d.Tiers.Added
+	d.Hand = hand.New(hand.Deps{
+		Registry: d.Registry, Relay: agents.Relay{Directory: d.Agents}, Absent: native.Absent(), Log: d.Log, Blobs: d.Blobs, Reducer: reducer,
+		Engine: engine, Writer: writer, Workspaces: workspaces, Compressor: compress.New(d.Tokens.Size, &o.Compress),
+		Pressure: d.Assembler.Pressure, Style: d.Assembler.Reference,
+	}, &o.Hand)
+	d.onClose(func() error { return d.closeHand(o.CloseTimeout) })
+	o.Disk.Engine, o.Disk.BlobBytes = engine, func(ctx context.Context, scope kv.Scope) (int64, error) {
+		used, err := d.Blobs.Usage(ctx, scope)
+		return used.Bytes, err
+	}
+	d.onClose(o.Shares.Disk.Watch(o.Disk))
+	return nil
+}
+
+// openStores opens memory, the log and the blobs.
+func (d *Domain) openStores(engine kv.Engine, writer *kv.Writer, o Options) error {
+	o.Memory.CountTokens = func(text string) int { return d.Tokens.Size(text) }
+	d.Memory = memory.New(engine, writer, &o.Memory)
+	d.onClose(d.Memory.Close)
+	d.Journal = journal.New(engine, writer, &journal.Options{Now: o.Now})
+	d.Log = session.New(engine, writer, &session.Options{
+		Now: o.Now, Defaults: o.History, OnBegin: func(scope kv.Scope) { d.Blobs.Nudge(scope) },
+	})
+	d.Tiers = tiers.New(d.Log, d.Memory, writer, &o.Tiers)
+	return d.openBlobs(engine, writer, o)
+}
+
+// openBlobs opens the blobs, and begins to back-fill the mentions of an older store.
+func (d *Domain) openBlobs(engine kv.Engine, writer *kv.Writer, o Options) error {
+	sources := slices.Concat(session.Mentions(), memory.Mentions(), blob.Mentions())
+	backfill, err := mention.NewBackfill(context.Background(), engine, writer, o.Logger, sources...)
+	if err != nil {
+		return err
+	}
+	o.Blobs.Sessions, o.Blobs.Backfill, o.Blobs.Namer = d.Log, backfill, d.naming
+	d.Blobs = blob.New(engine, writer, &o.Blobs)
+	d.onClose(d.Blobs.Close)
+	backfill.Start()
+	d.onClose(backfill.Close)
+	return nil
+}
+
+// openPrompts opens what counts and makes prompts.
+func (d *Domain) openPrompts(o Options) (_ *step.Reducer, err error) {
+	if d.Tokens, err = tokens.New(&tokens.Options{Models: o.Models}); err != nil {
+		return nil, err
+	}
+	o.Reduction.Count = d.Tokens.Size
+	o.Assemble.Reducer = step.NewReducer(&o.Reduction)
+	o.Assemble.OnBatch = func(ctx context.Context, scope kv.Scope, sessionID string, b assemble.Batch) {
+		topics.Notices{Bus: d.Events}.Folded(ctx, scope, sessionID, b)
+	}
+	d.Assembler = assemble.New(d.Log, d.Tokens, &o.Assemble)
+	return o.Assemble.Reducer, nil
+}
+
+// openAgents opens the bus and the directory of agents.
+func (d *Domain) openAgents(engine kv.Engine, writer *kv.Writer, o Options) {
+	o.Events.Admit = topics.NewRules(d.Tiers).Admit
+	d.Events = events.New(engine, writer, &o.Events)
+	d.onClose(d.Events.Close)
+	o.Agents.EventTime, o.Agents.OnChange = d.Events.Now, topics.Notices{Bus: d.Events}.Status
+	o.Agents.CallName, o.Agents.Reserved = assemble.OpenAIName, d.ownTool
+	d.Agents = agents.New(engine, writer, &o.Agents)
+	d.onClose(d.Agents.Close)
+}
+
+// naming is how the blobs of a session are called.
+func (d *Domain) naming(ctx context.Context, scope kv.Scope, sessionID string) (blob.Naming, error) {
+	if numbers, err := d.Assembler.NumbersKinds(ctx, scope, sessionID); !numbers || err != nil {
+		return 0, err
+	}
+	return blob.NamingKindSeq, nil
+}
+
+// ownTool tells whether a name means a tool of the server, to callers or to models.
+func (d *Domain) ownTool(name string) bool {
+	return d.Registry.Has(name) || d.Registry.Has(assemble.OpenAIName(name))
+}
+
+// reader reads back what prompts leave out; uses is that of readback.Options.
+func (d *Domain) reader(uses bool) *readback.Reader {
+	return readback.New(d.Blobs, d.Log, &readback.Options{Lines: d.lines, Uses: uses})
+}
+
+func (d *Domain) onClose(closer func() error) { d.closers = append(d.closers, closer) }
+
+func (d *Domain) closeHand(timeout time.Duration) error {
+	ctx, cancel := context.WithTimeout(context.Background(), timeout)
+	defer cancel()
+	if err := d.Hand.Close(ctx); err != nil {
+		return fmt.Errorf("a tool was still running at the end: %w", err)
+	}
+	return nil
+}
+
+// Close closes all parts, the last opened first. Closing twice is harmless.
+func (d *Domain) Close() error {
+	var errs []error
+	for _, closer := range slices.Backward(d.closers) {
+		errs = append(errs, closer())
+	}
+	d.closers = nil
+	return errors.Join(errs...)
+}
+
+// Services are the parts as the face takes them.
+func (d *Domain) Services() server.Services {
+	return server.Services{
+		Memory: d.Memory, Hand: d.Hand, Tasks: d.Tiers, Tools: d.Registry, Log: d.Log, Blobs: d.Blobs, Reads: d.reader(false),
+		Tokens: d.Tokens, Assembler: d.Assembler, Events: d.Events, Agents: d.Agents,
+	}
+}
+
+// Loom are the parts as the loom.v1 face takes them.
+func (d *Domain) Loom() *loomv1.Deps {
+	return &loomv1.Deps{Events: d.Events, Agents: d.Agents, Hand: d.Hand, Tools: d.Registry, Journal: d.Journal, Absent: native.Absent()}
+}

@@ -1,9 +1,0 @@
-// Package domain builds what stands behind the gRPC face: memory, context,
-// tools, events and agents over one engine, wired in one place, so that the
-// server, its tests and its measurements run the same thing.
-//
-// A [Domain] holds the parts and closes them in the right order.
-//
-// Caveats: the engine stays the caller's, to close after the domain. Close does
-// not wait for gRPC calls: stop the face first.
-package domain
