@@ -38,7 +38,7 @@ func stageWaiting(tx *kv.Tx, scope kv.Scope, r record.Record) {
 	tx.Put(kv.System, waitingScopeKey(scope), nil)
 }
 
-func isWaiting(ctx context.Context, from record.Getter, scope kv.Scope, ordinal uint32) (bool, error) {
+func isWaiting(ctx context.Context, from kv.Getter, scope kv.Scope, ordinal uint32) (bool, error) {
 	values, err := from.Get(ctx, kv.Records, waitingKey(scope, ordinal))
 	return err == nil && values[0] != nil, err
 }

@@ -7,7 +7,7 @@ import (
 	"time"
 	"unicode"
 
-	"github.com/loom-bridge/loom-bridge/memory/lexical"
+	"github.com/loom-bridge/loom-bridge/memory/lexical/rank"
 )
 
 const (
@@ -35,7 +35,7 @@ var (
 // datesIn returns the days, months and years that an English or ISO date in the
 // text names, also such as "yesterday" and "two weeks ago", counted from now. A
 // date without a year is one of any year.
-func datesIn(text string, now time.Time) []lexical.Span {
+func datesIn(text string, now time.Time) []rank.Span {
 	s := dateScanner{now: now.UTC()}
 	s.cut(strings.ToLower(text))
 	for s.at < len(s.words) && len(s.spans) < maxSpans {
@@ -56,7 +56,7 @@ type dateScanner struct {
 	// next one; zero where there are more or none.
 	joined []byte
 	at     int
-	spans  []lexical.Span
+	spans  []rank.Span
 }
 
 // cut cuts a text into words.
@@ -216,7 +216,7 @@ func (s *dateScanner) add(day int, month time.Month, year int) {
 }
 
 func (s *dateScanner) span(from, to time.Time) {
-	s.spans = append(s.spans, lexical.Span{From: from.UnixMicro(), To: to.UnixMicro()})
+	s.spans = append(s.spans, rank.Span{From: from.UnixMicro(), To: to.UnixMicro()})
 }
 
 // relative reads today, yesterday, on Friday, last week and three days ago.

@@ -7,6 +7,7 @@ import (
 	"github.com/loom-bridge/loom-bridge/memory/kv/invalid"
 	"github.com/loom-bridge/loom-bridge/memory/kv/mention"
 	"github.com/loom-bridge/loom-bridge/memory/lexical"
+	"github.com/loom-bridge/loom-bridge/memory/lexical/segment"
 	"github.com/loom-bridge/loom-bridge/memory/record"
 )
 
@@ -23,7 +24,7 @@ type edit struct {
 	writes     []write
 	versions   int64 // how many more earlier versions there are
 	removed    int   // about how many bytes removing records has written
-	statistics lexical.Statistics
+	statistics segment.Statistics
 	result     []record.Record // what the caller is answered
 }
 
@@ -67,14 +68,14 @@ func (e *edit) add(w write, encoded []byte, supersedes uint32) {
 	e.change.Add = append(e.change.Add, lexical.Added{Encoded: encoded, Supersedes: supersedes})
 	e.writes = append(e.writes, w)
 	if w.before != nil {
-		e.change.Kill = append(e.change.Kill, w.before.Document.Ordinal)
+		e.change.Delete = append(e.change.Delete, w.before.Document.Ordinal)
 	}
 	e.moveExpiry(w)
 }
 
 // flush makes the collected changes of the index and writes their records.
 func (e *edit) flush(ctx context.Context) error {
-	if len(e.change.Add) > 0 || len(e.change.Kill) > 0 {
+	if len(e.change.Add) > 0 || len(e.change.Delete) > 0 {
 		change, writes := e.change, e.writes
 		e.change, e.writes = lexical.Change{}, nil
 		first, statistics, err := e.store.index.Apply(ctx, e.tx, e.scope, change)
@@ -135,7 +136,7 @@ func (e *edit) remove(ctx context.Context, r *record.Record) error {
 			e.tx.Delete(kv.Records, record.NameKey(e.scope, r.Key))
 		}
 	}
-	e.change.Kill = append(e.change.Kill, r.Document.Ordinal)
+	e.change.Delete = append(e.change.Delete, r.Document.Ordinal)
 	e.tx.Delete(kv.Records, record.Key(e.scope, r.ID))
 	mention.Drop(e.tx, recordsRef(e.scope), r.ID, mention.In(record.Encode(*r)))
 	e.dropVersions(r)

@@ -6,7 +6,7 @@ import (
 	"unicode"
 	"unicode/utf8"
 
-	"github.com/loom-bridge/loom-bridge/memory/lexical"
+	"github.com/loom-bridge/loom-bridge/memory/lexical/segment"
 )
 
 // What a question asks for and what a text tells, by English words. A text in
@@ -51,13 +51,13 @@ const maxToldBytes = 4 << 10
 
 // toldBy returns what a text tells, by which it can answer a question, and
 // whether one of its lines asks something itself.
-func toldBy(text string) lexical.Flags {
-	var told lexical.Flags
+func toldBy(text string) segment.Flags {
+	var told segment.Flags
 	text = text[:min(len(text), maxToldBytes)]
 	for line := range strings.Lines(text) {
 		line = strings.TrimRightFunc(line, unicode.IsSpace)
 		if strings.HasSuffix(line, "?") || strings.HasSuffix(line, "？") {
-			told |= lexical.FlagAsks
+			told |= segment.FlagAsks
 		}
 	}
 	words := wordsOf(text)
@@ -72,7 +72,7 @@ func toldBy(text string) lexical.Flags {
 		}
 	}
 	if changes > 1 {
-		told |= lexical.FlagTellsChange
+		told |= segment.FlagTellsChange
 	}
 	return told
 }
@@ -106,24 +106,24 @@ func wordsOf(text string) (words []plainWord) {
 func isWordRune(r rune) bool { return unicode.IsLetter(r) || unicode.IsNumber(r) }
 
 // tells returns what the word tells, with those behind it.
-func (w plainWord) tells(next []plainWord) (told lexical.Flags) {
+func (w plainWord) tells(next []plainWord) (told segment.Flags) {
 	if w.capital && !w.begins && len(w.lower) >= minNameBytes {
-		told |= lexical.FlagTellsName
+		told |= segment.FlagTellsName
 	}
 	digits := w.lower[0] >= '0' && w.lower[0] <= '9'
 	if digits || numberWords[w.lower] {
-		told |= lexical.FlagTellsNumber
+		told |= segment.FlagTellsNumber
 	}
 	isMay := w.lower == "may" && w.capital && !w.begins
 	if timeWords[w.lower] || isMay || isRecentYear(w.lower) || w.beginsPeriod(next) {
-		return told | lexical.FlagTellsTime
+		return told | segment.FlagTellsTime
 	}
 	if (digits || countWords[w.lower]) && len(next) > 0 {
 		if next[0].lower == "of" {
 			next = next[1:]
 		}
 		if len(next) > 0 && unitWords[next[0].lower] {
-			told |= lexical.FlagTellsTime
+			told |= segment.FlagTellsTime
 		}
 	}
 	return told
@@ -145,7 +145,7 @@ func isRecentYear(word string) bool {
 }
 
 // askedFor returns the kinds of answer that a query asks for.
-func askedFor(query string) (kinds lexical.Flags) {
+func askedFor(query string) (kinds segment.Flags) {
 	words := wordsOf(query)
 	at := func(i int) string {
 		if i < len(words) {
@@ -158,20 +158,20 @@ func askedFor(query string) (kinds lexical.Flags) {
 		first = 1
 	}
 	if at(first) == "when" || openQuestions[at(first)] && askedTimes[at(first+1)] {
-		kinds |= lexical.FlagTellsTime
+		kinds |= segment.FlagTellsTime
 	}
 	for i, word := range words {
 		next := at(i + 1)
 		switch {
 		case word.lower == "when" && whenVerbs[next]:
-			kinds |= lexical.FlagTellsTime
+			kinds |= segment.FlagTellsTime
 		case word.lower == "how" && askedAmounts[next]:
-			kinds |= lexical.FlagTellsNumber
+			kinds |= segment.FlagTellsNumber
 			if next == "long" {
-				kinds |= lexical.FlagTellsTime
+				kinds |= segment.FlagTellsTime
 			}
 		case askedPersons[word.lower], openQuestions[word.lower] && slices.ContainsFunc([]string{next, at(i + 2)}, isAskedThing):
-			kinds |= lexical.FlagTellsName
+			kinds |= segment.FlagTellsName
 		}
 	}
 	return kinds

@@ -12,6 +12,8 @@ import (
 	"github.com/loom-bridge/loom-bridge/memory/kv"
 	"github.com/loom-bridge/loom-bridge/memory/kv/invalid"
 	"github.com/loom-bridge/loom-bridge/memory/lexical"
+	"github.com/loom-bridge/loom-bridge/memory/lexical/rank"
+	"github.com/loom-bridge/loom-bridge/memory/lexical/selection"
 	"github.com/loom-bridge/loom-bridge/memory/record"
 )
 
@@ -134,7 +136,7 @@ func (q Query) halfLife() time.Duration {
 // default.
 func tierSet(tiers []int) (set uint8) {
 	for _, tier := range tiers {
-		set |= lexical.TierBit(tier)
+		set |= selection.TierBit(tier)
 	}
 	return set
 }
@@ -146,8 +148,8 @@ type asking struct {
 	query    Query
 	filter   filter.Expression
 	vectors  queryVectors
-	question lexical.Query
-	options  lexical.SelectOptions
+	question rank.Query
+	options  selection.Options
 	degraded []string
 }
 
@@ -162,8 +164,8 @@ func (s *Store) prepareQuery(ctx context.Context, scopes []kv.Scope, q Query) (*
 	}
 	a.degraded = a.vectors.degraded
 	now := s.now()
-	a.options = lexical.SelectOptions{Now: now.UnixMicro(), Tiers: tierSet(q.Tiers)}
-	a.question = lexical.Query{
+	a.options = selection.Options{Now: now.UnixMicro(), Tiers: tierSet(q.Tiers)}
+	a.question = rank.Query{
 		Text: q.Text, Terms: s.analyzer.Terms, Spans: datesIn(q.Text, now), Answers: askedFor(q.Text), List: asksForSeveral(q.Text), Current: asksForCurrent(q.Text), Limit: q.limit(), MinScore: q.MinScore, Explain: q.Explain, Near: s.vectorWeight,
 		Recency: q.RecencyWeight, HalfLife: q.halfLife().Microseconds(), Importance: q.ImportanceWeight, Now: now.UnixMicro(),
 	}
@@ -188,7 +190,7 @@ func (a *asking) findWords() {
 		if !ok {
 			i = len(*words)
 			places[word] = i
-			*words = append(*words, lexical.QueryWord{Text: word})
+			*words = append(*words, rank.QueryWord{Text: word})
 		}
 		(*words)[i].Count++
 	}
@@ -199,11 +201,15 @@ func (a *asking) findWords() {
 
 // answer searches, and first makes anew what an older version wrote.
 func (a *asking) answer(ctx context.Context) (result Result, err error) {
+	refs := make([]kv.Ref, len(a.scopes))
+	for i, scope := range a.scopes {
+		refs[i] = lexical.Ref(scope)
+	}
 	for {
 		err = a.view(ctx, func(view kv.Snapshot) error {
 			result, err = a.search(ctx, view)
 			return err
-		})
+		}, refs...)
 		var old *outdatedError
 		if !errors.As(err, &old) {
 			return result, err
@@ -221,18 +227,11 @@ func (e *outdatedError) Error() string {
 	return "memory: the index of " + e.scope.String() + " is outdated"
 }
 
-// search answers the query from one view.
+// search answers the query from one view, which was opened with the refs of the
+// scopes' indexes.
 func (a *asking) search(ctx context.Context, view kv.Snapshot) (Result, error) {
 	result := Result{Receipt: Receipt{Degraded: a.degraded}}
-	refs := make([]kv.Ref, len(a.scopes))
-	for i, scope := range a.scopes {
-		refs[i] = lexical.Ref(scope)
-	}
-	sequences, err := view.Sequence(ctx, refs...)
-	if err != nil {
-		return Result{}, err
-	}
-	result.Receipt.IndexSequence = sequences[0]
+	result.Receipt.IndexSequence = view.Sequences()[0]
 	parts, err := a.open(ctx, view, &result.Receipt)
 	if err != nil {
 		return Result{}, err
@@ -256,8 +255,8 @@ func (a *asking) search(ctx context.Context, view kv.Snapshot) (Result, error) {
 
 // open opens the index of every scope, with what may be a hit there and what
 // the vectors propose.
-func (a *asking) open(ctx context.Context, view kv.Snapshot, receipt *Receipt) ([]lexical.Part, error) {
-	parts := make([]lexical.Part, len(a.scopes))
+func (a *asking) open(ctx context.Context, view kv.Snapshot, receipt *Receipt) ([]rank.Part, error) {
+	parts := make([]rank.Part, len(a.scopes))
 	for i, scope := range a.scopes {
 		reader, err := a.index.Open(ctx, view, scope)
 		if errors.Is(err, lexical.ErrOutdated) {
@@ -272,11 +271,11 @@ func (a *asking) open(ctx context.Context, view kv.Snapshot, receipt *Receipt) (
 		if err != nil {
 			return nil, err
 		}
-		selection, err := reader.Select(ctx, bound, a.options)
+		selection, err := selection.Select(ctx, reader, bound, a.options)
 		if err != nil {
 			return nil, err
 		}
-		parts[i] = lexical.Part{Reader: reader, Selection: selection}
+		parts[i] = rank.Part{Reader: reader, Selection: selection}
 		if parts[i].Vectors, err = a.findVectors(ctx, view, scope, selection, receipt); err != nil {
 			return nil, err
 		}
@@ -285,7 +284,7 @@ func (a *asking) open(ctx context.Context, view kv.Snapshot, receipt *Receipt) (
 }
 
 // findVectors returns what the vectors of a scope propose.
-func (a *asking) findVectors(ctx context.Context, view kv.Reader, scope kv.Scope, selection *lexical.Selection, receipt *Receipt) ([]lexical.VectorHit, error) {
+func (a *asking) findVectors(ctx context.Context, view kv.Reader, scope kv.Scope, selection *selection.Selection, receipt *Receipt) ([]rank.VectorHit, error) {
 	found, counts, err := a.vectorHits(ctx, view, scope, a.vectors, selection, vectorCandidates)
 	if counts.Mismatch && !slices.Contains(receipt.Degraded, degradedDimension) {
 		receipt.Degraded = append(slices.Clip(receipt.Degraded), degradedDimension)
@@ -296,17 +295,17 @@ func (a *asking) findVectors(ctx context.Context, view kv.Reader, scope kv.Scope
 	receipt.VectorsScanned += counts.Scanned
 	receipt.VectorsRescored += counts.Rescored
 	receipt.addSpaces(counts.Spaces)
-	hits := make([]lexical.VectorHit, len(found))
+	hits := make([]rank.VectorHit, len(found))
 	for i, hit := range found {
-		hits[i] = lexical.VectorHit{Ordinal: hit.Ordinal, Cosine: hit.Cosine}
+		hits[i] = rank.VectorHit{Ordinal: hit.Ordinal, Cosine: hit.Cosine}
 	}
 	return hits, nil
 }
 
 // rank ranks the records of all parts, twice where the query is to be expanded.
-func (a *asking) rank(ctx context.Context, view kv.Reader, parts []lexical.Part, receipt *Receipt) (lexical.Answer, error) {
+func (a *asking) rank(ctx context.Context, view kv.Reader, parts []rank.Part, receipt *Receipt) (rank.Answer, error) {
 	if !a.query.Expand {
-		return a.index.Rank(ctx, parts, a.question)
+		return rank.Rank(ctx, parts, a.question)
 	}
 	found, words, err := a.rankExpanded(ctx, view, parts)
 	for _, word := range words {
@@ -320,7 +319,7 @@ func (a *asking) rank(ctx context.Context, view kv.Reader, parts []lexical.Part,
 const readAtOnce = 16
 
 // readWithin reads the records of hits as far as MaxBytes lets them.
-func (a *asking) readWithin(ctx context.Context, view record.Getter, found []lexical.Hit) ([]Hit, error) {
+func (a *asking) readWithin(ctx context.Context, view kv.Getter, found []rank.Hit) ([]Hit, error) {
 	if a.query.MaxBytes == 0 {
 		return a.read(ctx, view, found)
 	}
@@ -343,7 +342,7 @@ func (a *asking) readWithin(ctx context.Context, view record.Getter, found []lex
 }
 
 // read reads the records of hits.
-func (a *asking) read(ctx context.Context, view record.Getter, found []lexical.Hit) ([]Hit, error) {
+func (a *asking) read(ctx context.Context, view kv.Getter, found []rank.Hit) ([]Hit, error) {
 	keys := make([][]byte, len(found))
 	for i, hit := range found {
 		keys[i] = record.Key(a.scopes[hit.Part], hit.ID)
@@ -369,7 +368,7 @@ func (a *asking) read(ctx context.Context, view record.Getter, found []lexical.H
 }
 
 // completeVectors reads the vectors of hits, scope by scope.
-func (a *asking) completeVectors(ctx context.Context, view record.Getter, hits []Hit) error {
+func (a *asking) completeVectors(ctx context.Context, view kv.Getter, hits []Hit) error {
 	for _, scope := range a.scopes {
 		var records []*record.Record
 		for i := range hits {

@@ -3,11 +3,11 @@ package memory
 import (
 	"slices"
 
-	"github.com/loom-bridge/loom-bridge/memory/lexical"
+	"github.com/loom-bridge/loom-bridge/memory/lexical/rank"
 )
 
 // count takes over what the ranking counted.
-func (r *Receipt) count(f lexical.Answer) {
+func (r *Receipt) count(f rank.Answer) {
 	r.LexicalCandidates, r.VectorCandidates = f.LexicalCandidates, f.VectorCandidates
 	r.Filtered, r.Expired, r.Superseded = f.Filtered, f.Expired, f.Superseded
 	r.UnderMinScore, r.OverLimit = f.UnderMinScore, f.OverLimit

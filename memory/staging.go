@@ -6,6 +6,7 @@ import (
 	"github.com/loom-bridge/loom-bridge/memory/kv"
 	"github.com/loom-bridge/loom-bridge/memory/kv/mention"
 	"github.com/loom-bridge/loom-bridge/memory/lexical"
+	"github.com/loom-bridge/loom-bridge/memory/lexical/segment"
 	"github.com/loom-bridge/loom-bridge/memory/record"
 	"github.com/loom-bridge/loom-bridge/memory/vector"
 )
@@ -23,7 +24,7 @@ type Staging struct {
 	run     func(ctx context.Context, e *edit) error
 
 	records    []record.Record
-	statistics lexical.Statistics
+	statistics segment.Statistics
 }
 
 // Records are what the change left, as stored, after Stage: the saved records

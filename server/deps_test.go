@@ -115,7 +115,7 @@ func TestOneDoors(t *testing.T) {
 		{"github.com/pierrec/lz4", []string{"memory/kv/rockskv"}, false},
 		{"github.com/pkoukk/tiktoken-go", []string{"context/tokens"}, false},
 		{"github.com/pkoukk/tiktoken-go-loader", []string{"context/tokens"}, false},
-		{"os/exec", []string{"bridge/sandbox", "server/servertest/bench"}, true},
+		{"os/exec", []string{"bridge/sandbox", "server/cmd/loom-bridge-bench"}, true},
 		{"google.golang.org/grpc", []string{"server"}, false},
 		{"github.com/spf13/cobra", []string{"server/cmd"}, false},
 		{"github.com/spf13/pflag", []string{"server/cmd"}, false},

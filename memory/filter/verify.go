@@ -5,14 +5,14 @@ import (
 	"fmt"
 
 	"github.com/loom-bridge/loom-bridge/memory/kv"
-	"github.com/loom-bridge/loom-bridge/memory/lexical"
+	"github.com/loom-bridge/loom-bridge/memory/lexical/selection"
 	"github.com/loom-bridge/loom-bridge/memory/record"
 )
 
 // binding is where a filter reads records, and how many bytes of them it may
 // still read.
 type binding struct {
-	view  record.Getter
+	view  kv.Getter
 	scope kv.Scope
 	left  *int
 }
@@ -33,7 +33,7 @@ func (b binding) ordinal(ctx context.Context, id string) (uint32, error) {
 const maxVerifiedBytes = 64 << 20
 
 // verifier asks the records themselves.
-func (b binding) verifier(accept func(record.Record) bool) lexical.Verifier {
+func (b binding) verifier(accept func(record.Record) bool) selection.Verifier {
 	return func(ctx context.Context, ids []string) ([]bool, error) {
 		accepted := make([]bool, len(ids))
 		err := record.Each(ctx, b.view, record.Keys(b.scope, ids), func(i int, r *record.Record, size int) error {

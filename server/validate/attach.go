@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/loom-bridge/loom-bridge/bridge/events"
+	"github.com/loom-bridge/loom-bridge/bridge/events/pattern"
 	"github.com/loom-bridge/loom-bridge/bridge/tools"
 	"github.com/loom-bridge/loom-bridge/memory/kv"
 	"github.com/loom-bridge/loom-bridge/memory/kv/invalid"
@@ -44,6 +45,7 @@ const (
 	maxHeartbeat     = time.Hour
 )
 
+// AttachHello checks the first message of an agent.
 func AttachHello(r *loombridgev1.AttachHello) error {
 	var c checker
 	c.agent(r.GetAgentId())
@@ -107,7 +109,7 @@ func (c *checker) topics(list []*loombridgev1.TopicPosition, already map[string]
 }
 
 func (c *checker) topic(field string, p *loombridgev1.TopicPosition) {
-	c.required(field+"topic", p.GetTopic(), events.MaxTopicBytes)
+	c.required(field+"topic", p.GetTopic(), pattern.MaxTopicBytes)
 	c.between(field+"after_sequence", p.GetAfterSequence(), 0, math.MaxInt64)
 	c.time(field+"since", p.GetSince())
 	if p.GetSince() != nil && p.AfterSequence != nil {
@@ -122,10 +124,10 @@ func (c *checker) topic(field string, p *loombridgev1.TopicPosition) {
 }
 
 func (c *checker) pattern(field string, p *loombridgev1.TopicPosition) {
-	if p.GetTopic() == "" || len(p.GetTopic()) > events.MaxTopicBytes {
+	if p.GetTopic() == "" || len(p.GetTopic()) > pattern.MaxTopicBytes {
 		return
 	}
-	pattern, err := events.ParsePattern(p.GetTopic())
+	pattern, err := pattern.Parse(p.GetTopic())
 	if err != nil {
 		if bad, ok := errors.AsType[*invalid.Error](err); ok {
 			c.add(field, "%s", bad.Problem)
@@ -169,6 +171,7 @@ func (c *checker) pairs(field string, pairs map[string]string, count, limit int)
 	}
 }
 
+// AttachSubscribe checks topics that are added to those of a stream.
 func AttachSubscribe(r *loombridgev1.AttachSubscribe, already map[string]struct{}) error {
 	var c checker
 	if len(r.GetTopics()) == 0 {
@@ -178,6 +181,7 @@ func AttachSubscribe(r *loombridgev1.AttachSubscribe, already map[string]struct{
 	return c.err()
 }
 
+// AttachUnsubscribe checks topics that are taken away.
 func AttachUnsubscribe(r *loombridgev1.AttachUnsubscribe) error {
 	var c checker
 	if len(r.GetTopics()) == 0 {

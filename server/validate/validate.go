@@ -6,6 +6,7 @@ import (
 	"google.golang.org/grpc/health/grpc_health_v1"
 
 	"github.com/loom-bridge/loom-bridge/bridge/events"
+	"github.com/loom-bridge/loom-bridge/bridge/events/pattern"
 	"github.com/loom-bridge/loom-bridge/bridge/tools"
 	"github.com/loom-bridge/loom-bridge/context/session"
 	"github.com/loom-bridge/loom-bridge/memory/kv"
@@ -62,6 +63,7 @@ func (c *checker) session(sessionID string) {
 
 func (c *checker) request(requestID string) { c.text("request_id", requestID, MaxIDBytes) }
 
+// ToolRequest checks what BridgeService.Tool is asked.
 func ToolRequest(r *loombridgev1.ToolRequest) error {
 	var c checker
 	c.agent(r.GetAgentId())
@@ -77,6 +79,7 @@ func ToolRequest(r *loombridgev1.ToolRequest) error {
 	return c.err()
 }
 
+// ListToolsRequest checks what ToolService.ListTools is asked.
 func ListToolsRequest(r *loombridgev1.ListToolsRequest) error {
 	var c checker
 	c.agent(r.GetAgentId())
@@ -93,6 +96,7 @@ func ListToolsRequest(r *loombridgev1.ListToolsRequest) error {
 	return c.err()
 }
 
+// EmitRequest checks what BridgeService.Emit is asked.
 func EmitRequest(r *loombridgev1.EmitRequest) error {
 	var c checker
 	c.emit(r)
@@ -101,7 +105,7 @@ func EmitRequest(r *loombridgev1.EmitRequest) error {
 
 func (c *checker) emit(r *loombridgev1.EmitRequest) {
 	c.agent(r.GetAgentId())
-	c.required("topic", r.GetTopic(), events.MaxTopicBytes)
+	c.required("topic", r.GetTopic(), pattern.MaxTopicBytes)
 	c.text("payload_json", r.GetPayloadJson(), events.MaxPayloadBytes)
 	c.bytes("payload_bytes", len(r.GetPayloadBytes()), events.MaxPayloadBytes)
 	c.pairs("headers", r.GetHeaders(), events.MaxHeaders, events.MaxHeadersBytes)
@@ -115,6 +119,7 @@ func (c *checker) emit(r *loombridgev1.EmitRequest) {
 	}
 }
 
+// SubscribeRequest checks what EventService.Subscribe is asked.
 func SubscribeRequest(r *loombridgev1.SubscribeRequest) error {
 	var c checker
 	c.agent(r.GetAgentId())
@@ -126,6 +131,7 @@ func SubscribeRequest(r *loombridgev1.SubscribeRequest) error {
 	return c.err()
 }
 
+// HealthCheckRequest checks the name of a service whose health is asked for.
 func HealthCheckRequest(r *grpc_health_v1.HealthCheckRequest) error {
 	var c checker
 	c.text("service", r.GetService(), maxServiceBytes)
