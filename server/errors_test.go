@@ -37,6 +37,7 @@ var faults = map[string]string{
 	"memory.ErrDamaged":      "stored data can't be read",
 	"memory.ErrNewer":        "stored data can't be read",
 	"memory.ErrOutdated":     "found by a check, not by a call",
+	"memory.ErrChanging":     "found by a check, not by a call",
 	"memory.ErrMismatch":     "found by a check, not by a call",
 	"kv.ErrUnguarded":        "a mistake in this program",
 	"kv.ErrBadKey":           "stored data can't be read",

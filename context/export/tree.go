@@ -1,4 +1,4 @@
-package main
+package export
 
 import (
 	"bufio"
@@ -13,15 +13,15 @@ import (
 	"syscall"
 )
 
-// What is exported is private to whoever exports it.
+// The files are private to whoever exports.
 const (
-	exportDirMode  = 0o700
-	exportFileMode = 0o600
+	dirMode  = 0o700
+	fileMode = 0o600
 )
 
-// fileTree is the directory that is exported to. Nothing is written outside it,
-// whatever names and links there are.
-type fileTree struct {
+// Tree is the directory that is exported to. Nothing is written outside it,
+// whatever names and links there are. It is not safe for concurrent use.
+type Tree struct {
 	root *os.Root
 	// made are the files of this export, which nothing else replaces.
 	made map[string]bool
@@ -29,27 +29,27 @@ type fileTree struct {
 	force bool
 }
 
-// openFileTree makes the directory if it is not there. One that is not empty is
+// OpenTree makes the directory if it is not there. One that is not empty is
 // refused unless force is set.
-func openFileTree(dir string, force bool) (*fileTree, error) {
-	if err := os.MkdirAll(dir, exportDirMode); err != nil {
-		return nil, &ConfigError{"out", dir, err.Error()}
+func OpenTree(dir string, force bool) (*Tree, error) {
+	if err := os.MkdirAll(dir, dirMode); err != nil {
+		return nil, err
 	}
 	root, err := os.OpenRoot(dir)
 	if err != nil {
-		return nil, &ConfigError{"out", dir, err.Error()}
+		return nil, err
 	}
-	t := &fileTree{root: root, made: make(map[string]bool), force: force}
+	t := &Tree{root: root, made: make(map[string]bool), force: force}
 	if force {
 		return t, nil
 	}
 	if err := t.checkEmpty(); err != nil {
-		return nil, errors.Join(&ConfigError{"out", dir, err.Error()}, root.Close())
+		return nil, errors.Join(err, root.Close())
 	}
 	return t, nil
 }
 
-func (t *fileTree) checkEmpty() error {
+func (t *Tree) checkEmpty() error {
 	dir, err := t.root.Open(".")
 	if err != nil {
 		return err
@@ -65,18 +65,18 @@ func (t *fileTree) checkEmpty() error {
 }
 
 // Close closes the directory.
-func (t *fileTree) Close() error { return t.root.Close() }
+func (t *Tree) Close() error { return t.root.Close() }
 
-// errBadName: a file can't have that name here.
-var errBadName = errors.New("the name can't be used")
+// ErrBadName: a file can't have that name here.
+var ErrBadName = errors.New("the name can't be used")
 
 // create makes a file and the folders above it. A name that can't be used is
-// errBadName; anything else is a fault of the disk.
-func (t *fileTree) create(name string) (*os.File, error) {
+// ErrBadName; anything else is a fault of the disk.
+func (t *Tree) create(name string) (*os.File, error) {
 	if err := t.prepare(name); err != nil {
 		return nil, err
 	}
-	file, err := t.root.OpenFile(filepath.FromSlash(name), os.O_WRONLY|os.O_CREATE|os.O_EXCL, exportFileMode)
+	file, err := t.root.OpenFile(filepath.FromSlash(name), os.O_WRONLY|os.O_CREATE|os.O_EXCL, fileMode)
 	if err != nil {
 		return nil, nameError(name, err)
 	}
@@ -85,7 +85,7 @@ func (t *fileTree) create(name string) (*os.File, error) {
 }
 
 // link makes a further name of a file of this export.
-func (t *fileTree) link(from, name string) error {
+func (t *Tree) link(from, name string) error {
 	if err := t.prepare(name); err != nil {
 		return err
 	}
@@ -97,12 +97,12 @@ func (t *fileTree) link(from, name string) error {
 }
 
 // prepare makes the folders above a file and takes away what is replaced.
-func (t *fileTree) prepare(name string) error {
+func (t *Tree) prepare(name string) error {
 	local := filepath.FromSlash(name)
 	if !filepath.IsLocal(local) || path.Clean(name) != name || name == "." || t.made[name] {
-		return fmt.Errorf("%w: %q", errBadName, name)
+		return fmt.Errorf("%w: %q", ErrBadName, name)
 	}
-	if err := t.root.MkdirAll(filepath.Dir(local), exportDirMode); err != nil {
+	if err := t.root.MkdirAll(filepath.Dir(local), dirMode); err != nil {
 		return nameError(name, err)
 	}
 	if t.force {
@@ -114,13 +114,13 @@ func (t *fileTree) prepare(name string) error {
 }
 
 // discard takes away a file that could not be finished.
-func (t *fileTree) discard(name string) error {
+func (t *Tree) discard(name string) error {
 	delete(t.made, name)
 	return t.root.Remove(filepath.FromSlash(name))
 }
 
-// write makes a file of some bytes.
-func (t *fileTree) write(name string, data []byte) error {
+// Write makes a file of some bytes. A name that can't be used is ErrBadName.
+func (t *Tree) Write(name string, data []byte) error {
 	file, err := t.create(name)
 	if err != nil {
 		return err
@@ -129,15 +129,19 @@ func (t *fileTree) write(name string, data []byte) error {
 	return errors.Join(err, file.Close())
 }
 
-// lineFile is a file of lines that is made with its first line.
-type lineFile struct {
-	tree *fileTree
+// Lines is a file of lines that is made with its first line.
+type Lines struct {
+	tree *Tree
 	name string
 	file *os.File
 	out  *bufio.Writer
 }
 
-func (l *lineFile) add(line []byte) (err error) {
+// Lines returns a file of lines of that name.
+func (t *Tree) Lines(name string) *Lines { return &Lines{tree: t, name: name} }
+
+// Add adds a line, which is given without its end.
+func (l *Lines) Add(line []byte) (err error) {
 	if l.file == nil {
 		if l.file, err = l.tree.create(l.name); err != nil {
 			return err
@@ -148,20 +152,20 @@ func (l *lineFile) add(line []byte) (err error) {
 	return err
 }
 
-// addObject adds an object with its keys in order. Raw JSON in it keeps its numbers
+// AddObject adds an object with its keys in order. Raw JSON in it keeps its numbers
 // as they are written.
-func (l *lineFile) addObject(object map[string]any) error {
+func (l *Lines) AddObject(object map[string]any) error {
 	var line bytes.Buffer
 	encoder := json.NewEncoder(&line)
 	encoder.SetEscapeHTML(false)
 	if err := encoder.Encode(object); err != nil {
 		return err
 	}
-	return l.add(bytes.TrimSuffix(line.Bytes(), []byte("\n")))
+	return l.Add(bytes.TrimSuffix(line.Bytes(), []byte("\n")))
 }
 
 // Close finishes the file, if there is one.
-func (l *lineFile) Close() error {
+func (l *Lines) Close() error {
 	if l.file == nil {
 		return nil
 	}
@@ -174,7 +178,7 @@ func nameError(name string, err error) error {
 		os.ErrExist, syscall.ENAMETOOLONG, syscall.ENOTDIR, syscall.EISDIR, syscall.EINVAL, syscall.EILSEQ, syscall.ENOTEMPTY,
 	} {
 		if errors.Is(err, bad) {
-			return fmt.Errorf("%w: %w", errBadName, err)
+			return fmt.Errorf("%w: %w", ErrBadName, err)
 		}
 	}
 	return fmt.Errorf("write %q: %w", name, err)
