@@ -30,7 +30,7 @@ func (d *dying) Commit(ctx context.Context, c kv.Commit) error {
 
 func sources() []mention.Source {
 	id := func(rest []byte) (string, error) { return string(rest), nil }
-	unreadable := func(rest []byte) (string, error) { return "", errors.New("unreadable") }
+	unreadable := func([]byte) (string, error) { return "", errors.New("unreadable") }
 	return []mention.Source{
 		mention.Texts(kv.Records, 'r', mention.In, id), mention.Texts(kv.Log, 'e', mention.In, id), mention.Texts(kv.Log, 'f', mention.In, unreadable),
 	}
