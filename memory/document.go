@@ -2,6 +2,7 @@ package memory
 
 import (
 	"github.com/loom-bridge/loom-bridge/memory/lexical"
+	"github.com/loom-bridge/loom-bridge/memory/question"
 	"github.com/loom-bridge/loom-bridge/memory/record"
 )
 
@@ -85,7 +86,7 @@ func supersededAt(r record.Record) int64 {
 }
 
 func flagsOf(r record.Record) lexical.Flags {
-	f := toldBy(r.Text)
+	f := question.Tells(r.Text)
 	if r.Pinned {
 		f |= lexical.FlagPinned
 	}

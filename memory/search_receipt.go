@@ -43,7 +43,7 @@ func (r *Receipt) explainEmpty(hits int, irrelevant bool) {
 }
 
 // cutToTokens drops the worst hits until the texts of the others fit.
-func (a *asking) cutToTokens(result *Result) {
+func (a *asking) cutToTokens(result *Answer) {
 	if a.query.MaxTokens == 0 {
 		return
 	}

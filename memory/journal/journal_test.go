@@ -11,6 +11,7 @@ import (
 	"github.com/loom-bridge/loom-bridge/memory/journal"
 	"github.com/loom-bridge/loom-bridge/memory/kv"
 	"github.com/loom-bridge/loom-bridge/memory/kv/kvtest"
+	"github.com/loom-bridge/loom-bridge/memory/question"
 	"github.com/loom-bridge/loom-bridge/memory/record"
 )
 
@@ -280,7 +281,7 @@ func testBesideRecords(t *testing.T, engine kv.Engine) {
 	if stats.Records != 20 {
 		t.Errorf("%d records, want 20", stats.Records)
 	}
-	result, err := store.Query(t.Context(), agent, memory.Query{Text: "price", Limit: 100})
+	result, err := store.Query(t.Context(), agent, question.Question{Text: "price", Limit: 100})
 	must(t, err)
 	if len(result.Hits) != 20 {
 		t.Errorf("%d hits, want 20", len(result.Hits))

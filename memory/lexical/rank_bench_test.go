@@ -81,7 +81,7 @@ func MustConversation(tb testing.TB, n int) (*lexical.Index, kv.Engine) {
 
 // question is one of eight words, a name among them.
 func (c *chatter) question() lexical.Query {
-	q := lexical.Query{Text: "what did ann say", Limit: 10, Answers: lexical.FlagTellsTime}
+	q := lexical.Query{Names: []string{"what", "did", "ann", "say"}, Limit: 10, Answers: lexical.FlagTellsTime}
 	for _, word := range append(c.words(7), "ann") {
 		if !slices.ContainsFunc(q.Words, func(w lexical.QueryWord) bool { return w.Text == word }) {
 			q.Words = append(q.Words, lexical.QueryWord{Text: word, Count: 1})

@@ -1,10 +1,9 @@
-package memory_test
+package question
 
 import (
 	"strings"
 	"testing"
 
-	"github.com/loom-bridge/loom-bridge/memory"
 	"github.com/loom-bridge/loom-bridge/memory/lexical"
 )
 
@@ -52,7 +51,7 @@ func TestToldBy(t *testing.T) {
 		"...":                                    "",
 		"\xff\xfe":                               "",
 	} {
-		if got := kinds(memory.ToldBy(text)); got != want {
+		if got := kinds(Tells(text)); got != want {
 			t.Errorf("%q tells %q, want %q", text, got, want)
 		}
 	}
@@ -76,7 +75,7 @@ func TestAskedFor(t *testing.T) {
 		"bitcoin price":                 "",
 		"":                              "",
 	} {
-		if got := kinds(memory.AskedFor(query)); got != want {
+		if got := kinds(asks(cut(query))); got != want {
 			t.Errorf("%q asks for %q, want %q", query, got, want)
 		}
 	}
@@ -95,7 +94,7 @@ func TestAsksForSeveral(t *testing.T) {
 		"books":                           false,
 		"":                                false,
 	} {
-		if got := memory.AsksForSeveral(query); got != want {
+		if got := asksForSeveral(cut(query)); got != want {
 			t.Errorf("%q: %v", query, got)
 		}
 	}
@@ -110,7 +109,7 @@ func TestAsksForCurrent(t *testing.T) {
 		"How long has it been?":        false,
 		"her address":                  false,
 	} {
-		if got := memory.AsksForCurrent(query); got != want {
+		if got := asksForCurrent(cut(query)); got != want {
 			t.Errorf("%q: %v", query, got)
 		}
 	}

@@ -1,11 +1,10 @@
-package memory
+package question
 
 import (
 	"slices"
 	"strconv"
 	"strings"
 	"time"
-	"unicode"
 
 	"github.com/loom-bridge/loom-bridge/memory/lexical"
 )
@@ -32,18 +31,13 @@ var (
 	smallNumber = map[string]int{"a": 1, "an": 1, "one": 1, "two": 2, "three": 3, "four": 4, "five": 5, "six": 6, "seven": 7, "eight": 8, "nine": 9, "ten": 10}
 )
 
-// datesIn returns the days, months and years that an English or ISO date in the
-// text names, also such as "yesterday" and "two weeks ago", counted from now. A
-// date without a year is one of any year.
-func datesIn(text string, now time.Time) []lexical.Span {
-	s := dateScanner{now: now.UTC()}
-	s.cut(strings.ToLower(text))
+// dates returns the days, months and years that an English or ISO date in a text
+// names, also such as "yesterday" and "two weeks ago", counted from now. A date
+// without a year is one of any year.
+func dates(words []word, now time.Time) []lexical.Span {
+	s := dateScanner{now: now.UTC(), words: words}
 	for s.at < len(s.words) && len(s.spans) < maxSpans {
-		if n := s.date(); n > 0 {
-			s.at += n
-		} else {
-			s.at++
-		}
+		s.at += max(1, s.date())
 	}
 	return s.spans
 }
@@ -51,42 +45,16 @@ func datesIn(text string, now time.Time) []lexical.Span {
 // dateScanner walks over the words of a text.
 type dateScanner struct {
 	now   time.Time
-	words []string
-	// joined holds the character that alone stands behind a word and before the
-	// next one; zero where there are more or none.
-	joined []byte
-	at     int
-	spans  []lexical.Span
-}
-
-// cut cuts a text into words.
-func (s *dateScanner) cut(text string) {
-	notInWord := func(r rune) bool { return !unicode.IsLetter(r) && !unicode.IsNumber(r) }
-	for {
-		text = strings.TrimLeftFunc(text, notInWord)
-		if text == "" {
-			return
-		}
-		end := strings.IndexFunc(text, notInWord)
-		if end < 0 {
-			end = len(text)
-		}
-		s.words = append(s.words, text[:end])
-		text = text[end:]
-		gap := len(text) - len(strings.TrimLeftFunc(text, notInWord))
-		joint := byte(0)
-		if gap == 1 {
-			joint = text[0]
-		}
-		s.joined = append(s.joined, joint)
-	}
+	words []word
+	at    int
+	spans []lexical.Span
 }
 
 // joint returns the character behind the word so far ahead, if it joins numbers
 // to a date.
 func (s *dateScanner) joint(ahead int) byte {
-	if i := s.at + ahead; i < len(s.joined) && strings.IndexByte("-/.", s.joined[i]) >= 0 {
-		return s.joined[i]
+	if i := s.at + ahead; i < len(s.words) && strings.IndexByte("-/.", s.words[i].joint) >= 0 {
+		return s.words[i].joint
 	}
 	return 0
 }
@@ -94,7 +62,7 @@ func (s *dateScanner) joint(ahead int) byte {
 // word returns the word so far ahead, or an empty one.
 func (s *dateScanner) word(ahead int) string {
 	if i := s.at + ahead; i >= 0 && i < len(s.words) {
-		return s.words[i]
+		return s.words[i].lower
 	}
 	return ""
 }
