@@ -5,6 +5,7 @@ import (
 
 	"github.com/loom-bridge/loom-bridge/memory/kv"
 	"github.com/loom-bridge/loom-bridge/memory/kv/invalid"
+	"github.com/loom-bridge/loom-bridge/memory/kv/mention"
 	"github.com/loom-bridge/loom-bridge/memory/lexical"
 	"github.com/loom-bridge/loom-bridge/memory/record"
 )
@@ -99,7 +100,9 @@ func (e *edit) write(ctx context.Context, w write) error {
 	if err := e.writeVector(ctx, w); err != nil {
 		return err
 	}
-	e.tx.Put(kv.Records, record.Key(e.scope, w.record.ID), record.Encode(*w.record))
+	value := record.Encode(*w.record)
+	e.tx.Put(kv.Records, record.Key(e.scope, w.record.ID), value)
+	e.moveMentions(w, value)
 	return nil
 }
 
@@ -134,6 +137,7 @@ func (e *edit) remove(ctx context.Context, r *record.Record) error {
 	}
 	e.change.Kill = append(e.change.Kill, r.Document.Ordinal)
 	e.tx.Delete(kv.Records, record.Key(e.scope, r.ID))
+	mention.Drop(e.tx, recordsRef(e.scope), r.ID, mention.In(record.Encode(*r)))
 	e.dropVersions(r)
 	if !r.ExpireTime.IsZero() {
 		e.tx.Delete(kv.Records, expiryKey(e.scope, r.ExpireTime, r.ID))

@@ -10,6 +10,7 @@ import (
 
 	"github.com/loom-bridge/loom-bridge/memory/embed"
 	"github.com/loom-bridge/loom-bridge/memory/kv"
+	"github.com/loom-bridge/loom-bridge/memory/kv/cache"
 	"github.com/loom-bridge/loom-bridge/memory/record"
 	"github.com/loom-bridge/loom-bridge/memory/vector"
 )
@@ -43,8 +44,8 @@ type embeddings struct {
 	idle     func(ctx context.Context) (resume func())
 	logger   *slog.Logger
 	packs    *worklist
-	backfill *backfill // nil without an embedder
-	queries  *queryCache
+	backfill *backfill                         // nil without an embedder
+	queries  *cache.Cache[queryKey, []float32] // the vectors of the latest queries
 	stop     context.CancelFunc
 	running  sync.WaitGroup
 
@@ -66,7 +67,7 @@ func newEmbeddings(engine kv.Engine, writer *kv.Writer, o *Options) *embeddings 
 		idle:     o.Idle,
 		logger:   o.Logger,
 		packs:    newWorklist(),
-		queries:  newQueryCache(),
+		queries:  cache.New[queryKey, []float32](maxQueryVectors),
 		added:    make(map[kv.Scope]int),
 	}
 	if e.timeout <= 0 {

@@ -2,12 +2,10 @@ package memory
 
 import (
 	"cmp"
-	"container/list"
 	"context"
 	"errors"
 	"fmt"
 	"slices"
-	"sync"
 
 	"github.com/loom-bridge/loom-bridge/memory/embed"
 	"github.com/loom-bridge/loom-bridge/memory/kv"
@@ -118,7 +116,7 @@ func (e *embeddings) withoutVector(ctx context.Context, q question.Question, err
 // embedQuery returns the vector of a query, from memory where it can.
 func (e *embeddings) embedQuery(ctx context.Context, by embed.Embedder, text string) ([]float32, error) {
 	key := queryKey{by.Space(), text}
-	if v := e.queries.get(key); v != nil {
+	if v, ok := e.queries.Get(key); ok {
 		return v, nil
 	}
 	v, err := embed.Query(ctx, by, text)
@@ -128,7 +126,7 @@ func (e *embeddings) embedQuery(ctx context.Context, by embed.Embedder, text str
 	if err != nil {
 		return nil, err
 	}
-	e.queries.put(key, v)
+	e.queries.Put(key, v, 1)
 	return v, nil
 }
 
@@ -204,45 +202,3 @@ func joinSpaces(first, other []vector.Hit, k int) []vector.Hit {
 
 // queryKey names the vector of a query.
 type queryKey struct{ space, text string }
-
-// queryCache remembers the vectors of the queries made last, because an embedder
-// takes longer than all else in a query.
-type queryCache struct {
-	mu      sync.Mutex // guards the fields below
-	entries map[queryKey]*list.Element
-	used    list.List // of queryVector; the last used first
-}
-
-type queryVector struct {
-	key    queryKey
-	vector []float32
-}
-
-func newQueryCache() *queryCache {
-	return &queryCache{entries: make(map[queryKey]*list.Element)}
-}
-
-func (c *queryCache) get(key queryKey) []float32 {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	e := c.entries[key]
-	if e == nil {
-		return nil
-	}
-	c.used.MoveToFront(e)
-	return e.Value.(queryVector).vector
-}
-
-func (c *queryCache) put(key queryKey, v []float32) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	if c.entries[key] != nil {
-		return
-	}
-	c.entries[key] = c.used.PushFront(queryVector{key, v})
-	if c.used.Len() > maxQueryVectors {
-		oldest := c.used.Back()
-		c.used.Remove(oldest)
-		delete(c.entries, oldest.Value.(queryVector).key)
-	}
-}

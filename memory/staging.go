@@ -4,6 +4,7 @@ import (
 	"context"
 
 	"github.com/loom-bridge/loom-bridge/memory/kv"
+	"github.com/loom-bridge/loom-bridge/memory/kv/mention"
 	"github.com/loom-bridge/loom-bridge/memory/lexical"
 	"github.com/loom-bridge/loom-bridge/memory/record"
 	"github.com/loom-bridge/loom-bridge/memory/vector"
@@ -38,6 +39,9 @@ func (s *Staging) Blind() []kv.Ref {
 	blind := s.store.vectorBlind(s.scope)
 	if s.expires {
 		blind = append(blind, expiryRef(s.scope.Tenant))
+	}
+	if mention.Shared(s.scope) {
+		blind = append(blind, mention.ListRef(s.scope.Tenant))
 	}
 	return blind
 }

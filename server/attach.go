@@ -8,6 +8,7 @@ import (
 	"log/slog"
 	"maps"
 	"slices"
+	"strings"
 	"sync"
 	"time"
 
@@ -19,6 +20,7 @@ import (
 	"github.com/loom-bridge/loom-bridge/bridge/share"
 	loombridgev1 "github.com/loom-bridge/loom-bridge/proto/gen/loombridge/v1"
 	"github.com/loom-bridge/loom-bridge/server/auth"
+	"github.com/loom-bridge/loom-bridge/server/validate"
 )
 
 // Agents is what the handlers need of the directory of agents.
@@ -40,7 +42,6 @@ type attachment struct {
 	stream   attachStream
 	events   Events
 	agents   Agents
-	tasks    Tasks
 	log      *slog.Logger
 	now      func() time.Time
 	tenant   string
@@ -81,7 +82,7 @@ func (s *bridgeService) Attach(stream attachStream) error {
 // timeout must not keep a stream from others.
 func receiveHello(stream attachStream, timeout time.Duration) (*loombridgev1.AttachHello, error) {
 	silent := time.AfterFunc(timeout, func() {
-		endStream(stream.Context(), &RequestError{Violations: []Violation{{"hello", fmt.Sprintf("did not come within %v", timeout)}}})
+		endStream(stream.Context(), validate.Refuse("hello", fmt.Sprintf("did not come within %v", timeout)))
 	})
 	defer silent.Stop()
 	first, err := stream.Recv()
@@ -90,9 +91,9 @@ func receiveHello(stream attachStream, timeout time.Duration) (*loombridgev1.Att
 	}
 	hello := first.GetHello()
 	if hello == nil {
-		return nil, &RequestError{Violations: []Violation{{"hello", "is required as the first message"}}}
+		return nil, validate.Refuse("hello", "is required as the first message")
 	}
-	return hello, within("hello", checkAttachHello(hello))
+	return hello, within("hello", validate.AttachHello(hello))
 }
 
 // attach makes the agent known. It listens before it can be found, so that what
@@ -113,7 +114,7 @@ func (s *bridgeService) attach(stream attachStream, hello *loombridgev1.AttachHe
 		return nil, within("hello", err)
 	}
 	a := &attachment{
-		stream: stream, events: s.events, agents: s.agents, tasks: s.tasks, log: s.log, now: s.now,
+		stream: stream, events: s.events, agents: s.agents, log: s.log, now: s.now,
 		tenant: scope.Tenant, agentID: hello.GetAgentId(), session: hello.GetSessionId(),
 		interval: intervalOf(hello), before: s.events.Now(), pending: newPending(s.shares.Requests, share.Owner{Tenant: scope.Tenant, Agent: hello.GetAgentId()}), topics: topicSet{},
 		framer: framer{form: hello.GetJsonForm(), limit: s.limits.MaxSendBytes, log: s.log},
@@ -217,9 +218,9 @@ func (a *attachment) handle(ctx context.Context, m *loombridgev1.AttachRequest) 
 		a.link.Heartbeat()
 		return a.pending.reply(ctx, &loombridgev1.AttachAnswer{Ref: item.Heartbeat.GetRef(), ServerTime: timestampOf(a.now())})
 	case *loombridgev1.AttachRequest_Hello:
-		return &RequestError{Violations: []Violation{{"hello", "comes first and once"}}}
+		return validate.Refuse("hello", "comes first and once")
 	}
-	return &RequestError{Violations: []Violation{{"item", "is required"}}}
+	return validate.Refuse("item", "is required")
 }
 
 // subscribe adds topics to the subscription: all or none.
@@ -237,7 +238,7 @@ func (a *attachment) subscribe(ctx context.Context, r *loombridgev1.AttachSubscr
 }
 
 func (a *attachment) addTopics(ctx context.Context, r *loombridgev1.AttachSubscribe) ([]events.Position, error) {
-	if err := checkAttachSubscribe(r, a.topics); err != nil {
+	if err := validate.AttachSubscribe(r, a.topics); err != nil {
 		return nil, err
 	}
 	selections, err := selectionsOf(r.GetTopics())
@@ -254,7 +255,7 @@ func (a *attachment) addTopics(ctx context.Context, r *loombridgev1.AttachSubscr
 
 func (a *attachment) unsubscribe(ctx context.Context, r *loombridgev1.AttachUnsubscribe) *loombridgev1.AttachAnswer {
 	answer := &loombridgev1.AttachAnswer{Ref: r.GetRef()}
-	if err := checkAttachUnsubscribe(r); err != nil {
+	if err := validate.AttachUnsubscribe(r); err != nil {
 		answer.Error = a.errorOf(ctx, within("unsubscribe", err))
 		return answer
 	}
@@ -272,12 +273,12 @@ func (a *attachment) errorOf(ctx context.Context, err error) *loombridgev1.Attac
 	if text == "" {
 		text = err.Error()
 	} else {
-		a.log.ErrorContext(ctx, "attach", keyAgent, printable(a.agentID), keyReason, reasonName(row.reason), keyCause, err.Error())
+		a.log.ErrorContext(ctx, "attach", keyAgent, validate.Printable(a.agentID), keyReason, reasonName(row.reason), keyCause, err.Error())
 	}
-	out := &loombridgev1.AttachError{Reason: row.reason, Message: cut(text, maxMessageBytes)}
+	out := &loombridgev1.AttachError{Reason: row.reason, Message: validate.Cut(text, maxMessageBytes)}
 	for _, v := range violationsOf(err) {
 		out.Fields = append(out.Fields, &loombridgev1.AttachFieldViolation{
-			Field: cut(v.Field, maxDescriptionBytes), Description: cut(v.Description, maxDescriptionBytes),
+			Field: validate.Cut(v.Field, maxDescriptionBytes), Description: validate.Cut(v.Description, maxDescriptionBytes),
 		})
 	}
 	return out
@@ -290,14 +291,9 @@ func within(field string, err error) error {
 	if len(violations) == 0 || classify(context.Background(), err).reason != reasonInvalid {
 		return err
 	}
-	out := &RequestError{Violations: make([]Violation, len(violations))}
-	for i, v := range violations {
-		out.Violations[i] = Violation{Field: field + "." + v.Field, Description: v.Description}
-		if v.Field == "" {
-			out.Violations[i].Field = field
-		}
-	}
-	return out
+	return &validate.RequestError{Violations: placed(violations, func(inner string) string {
+		return strings.TrimSuffix(field+"."+inner, ".")
+	})}
 }
 
 // topicSet is what a stream is subscribed to, as it was written.

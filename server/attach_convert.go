@@ -16,6 +16,7 @@ import (
 	"github.com/loom-bridge/loom-bridge/context/media"
 	"github.com/loom-bridge/loom-bridge/context/step"
 	loombridgev1 "github.com/loom-bridge/loom-bridge/proto/gen/loombridge/v1"
+	"github.com/loom-bridge/loom-bridge/server/validate"
 )
 
 // anyObject is the schema of a tool that gives none.
@@ -33,7 +34,7 @@ func registrationOf(hello *loombridgev1.AttachHello) (agents.Registration, error
 	}
 	var schemas tools.Schemas
 	for i, tool := range hello.GetTools() {
-		schema, err := schemaOf(item("tools", i)+".", tool, &schemas)
+		schema, err := schemaOf(validate.Item("tools", i)+".", tool, &schemas)
 		if err != nil {
 			return agents.Registration{}, err
 		}
@@ -60,15 +61,14 @@ func schemaOf(field string, tool *loombridgev1.ProvidedTool, schemas *tools.Sche
 	if len(text) == 0 {
 		return anyObject, nil
 	}
-	var c check
 	if err := schemas.Check(text); err != nil {
-		c.add(field+name, "%v", err)
+		return "", validate.Refuse(field+name, err.Error())
 	}
-	return string(text), c.err()
+	return string(text), nil
 }
 
 func intervalOf(hello *loombridgev1.AttachHello) time.Duration {
-	return cmp.Or(spanOf(hello.GetHeartbeatInterval()), defaultHeartbeat)
+	return cmp.Or(spanOf(hello.GetHeartbeatInterval()), validate.DefaultHeartbeat)
 }
 
 // toolCallOf is a call as the agent gets it.

@@ -10,6 +10,7 @@ import (
 
 	"github.com/loom-bridge/loom-bridge/bridge/events"
 	loombridgev1 "github.com/loom-bridge/loom-bridge/proto/gen/loombridge/v1"
+	"github.com/loom-bridge/loom-bridge/server/validate"
 )
 
 // frame is a message that is encoded already. Events and the answers to
@@ -136,7 +137,7 @@ func (w *framer) fits(e events.Event) bool {
 	if w.limit == 0 || w.out.size() <= w.limit {
 		return true
 	}
-	w.log.Warn("event too large to send", "topic", printable(e.Topic), "sequence", e.Sequence, "bytes", w.out.size())
+	w.log.Warn("event too large to send", "topic", validate.Printable(e.Topic), "sequence", e.Sequence, "bytes", w.out.size())
 	return false
 }
 

@@ -4,8 +4,8 @@ import (
 	"context"
 
 	"github.com/loom-bridge/loom-bridge/bridge/events"
-	"github.com/loom-bridge/loom-bridge/memory/kv"
 	loombridgev1 "github.com/loom-bridge/loom-bridge/proto/gen/loombridge/v1"
+	"github.com/loom-bridge/loom-bridge/server/validate"
 )
 
 // publish queues one event for the emitter, also one that is refused, so that
@@ -33,7 +33,7 @@ func (a *attachment) publish(ctx context.Context, p *loombridgev1.AttachPublish)
 func (a *attachment) eventOf(p *loombridgev1.AttachPublish) (events.Event, error) {
 	r := p.GetEvent()
 	if r == nil {
-		return events.Event{}, &RequestError{Violations: []Violation{{"", "is required"}}}
+		return events.Event{}, validate.Refuse("", "is required")
 	}
 	if r.GetAgentId() == "" {
 		r.AgentId = a.agentID
@@ -41,7 +41,7 @@ func (a *attachment) eventOf(p *loombridgev1.AttachPublish) (events.Event, error
 	if r.GetSessionId() == "" {
 		r.SessionId = a.session
 	}
-	if err := checkPublished(r, a.agentID); err != nil {
+	if err := validate.Published(r, a.agentID); err != nil {
 		return events.Event{}, err
 	}
 	return eventToEmit(r)
@@ -87,9 +87,6 @@ func (e *emitter) emit(ctx context.Context, a *attachment, batch []publication) 
 	for i := range batch {
 		bytes += batch[i].size
 		if batch[i].refused == nil {
-			a.addTask(ctx, &batch[i])
-		}
-		if batch[i].refused == nil {
 			e.events, e.opts = append(e.events, batch[i].event), append(e.opts, batch[i].opts)
 		}
 	}
@@ -106,13 +103,6 @@ func (e *emitter) emit(ctx context.Context, a *attachment, batch []publication) 
 	}
 	a.pending.answer(e.answers, len(batch)-len(e.answers), bytes)
 	e.events, e.opts, e.answers = reuse(e.events), reuse(e.opts), reuse(e.answers)
-}
-
-// addTask adds the task that a publish is, or refuses the publish.
-func (a *attachment) addTask(ctx context.Context, one *publication) {
-	if err := addTask(ctx, a.tasks, kv.AgentScope(a.tenant, a.agentID), one.event, &one.opts); err != nil {
-		one.refused = a.errorOf(ctx, within("publish.event", err))
-	}
 }
 
 // answer adds what the agent is told of one publish, unless it wants to hear of

@@ -12,6 +12,8 @@ import (
 	"github.com/loom-bridge/loom-bridge/memory/kv"
 	loombridgev1 "github.com/loom-bridge/loom-bridge/proto/gen/loombridge/v1"
 	"github.com/loom-bridge/loom-bridge/server/auth"
+	"github.com/loom-bridge/loom-bridge/server/page"
+	"github.com/loom-bridge/loom-bridge/server/validate"
 )
 
 const (
@@ -53,7 +55,7 @@ type Reads interface {
 // ReadBlob streams offloaded bytes in the pieces they are stored in, or a step or
 // message, in pieces of at most 1 MiB. The first message has the description.
 func (s *contextService) ReadBlob(r *loombridgev1.ReadBlobRequest, stream grpc.ServerStreamingServer[loombridgev1.ReadBlobResponse]) error {
-	if err := checkReadBlobRequest(r); err != nil {
+	if err := validate.ReadBlobRequest(r); err != nil {
 		return err
 	}
 	scope, err := auth.AgentScope(stream.Context(), r.GetAgentId())
@@ -87,7 +89,7 @@ func (s *contextService) ReadBlob(r *loombridgev1.ReadBlobRequest, stream grpc.S
 
 // ListBlobs returns a page of an agent's blobs.
 func (s *contextService) ListBlobs(ctx context.Context, r *loombridgev1.ListBlobsRequest) (*loombridgev1.ListBlobsResponse, error) {
-	if err := checkListBlobsRequest(r); err != nil {
+	if err := validate.ListBlobsRequest(r); err != nil {
 		return nil, err
 	}
 	scope, err := auth.AgentScope(ctx, r.GetAgentId())
@@ -98,7 +100,7 @@ func (s *contextService) ListBlobs(ctx context.Context, r *loombridgev1.ListBlob
 	if size == 0 {
 		size = defaultBlobs
 	}
-	after, _ := parseBlobToken(r.GetPageToken())
+	after, _ := page.ParseBlobToken(r.GetPageToken())
 	page, err := s.blobs.List(ctx, scope, blobFilterOf(r), after, size)
 	if err != nil {
 		return nil, err
@@ -112,7 +114,7 @@ func (s *contextService) ListBlobs(ctx context.Context, r *loombridgev1.ListBlob
 
 // PromoteBlob keeps a blob longer.
 func (s *contextService) PromoteBlob(ctx context.Context, r *loombridgev1.PromoteBlobRequest) (*loombridgev1.PromoteBlobResponse, error) {
-	if err := checkPromoteBlobRequest(r); err != nil {
+	if err := validate.PromoteBlobRequest(r); err != nil {
 		return nil, err
 	}
 	scope, err := auth.AgentScope(ctx, r.GetAgentId())
@@ -131,7 +133,7 @@ func (s *contextService) PromoteBlob(ctx context.Context, r *loombridgev1.Promot
 
 // ArchiveBlob puts a blob away.
 func (s *contextService) ArchiveBlob(ctx context.Context, r *loombridgev1.ArchiveBlobRequest) (*loombridgev1.ArchiveBlobResponse, error) {
-	if err := checkArchiveBlobRequest(r); err != nil {
+	if err := validate.ArchiveBlobRequest(r); err != nil {
 		return nil, err
 	}
 	scope, err := auth.AgentScope(ctx, r.GetAgentId())
@@ -149,7 +151,7 @@ func (s *contextService) ArchiveBlob(ctx context.Context, r *loombridgev1.Archiv
 
 // SearchBlobs streams the lines of a blob that match, or what the archive has.
 func (s *contextService) SearchBlobs(r *loombridgev1.SearchBlobsRequest, stream grpc.ServerStreamingServer[loombridgev1.SearchBlobsResponse]) error {
-	if err := checkSearchBlobsRequest(r); err != nil {
+	if err := validate.SearchBlobsRequest(r); err != nil {
 		return err
 	}
 	scope, err := auth.AgentScope(stream.Context(), r.GetAgentId())
@@ -188,18 +190,18 @@ func (s *contextService) searchOne(r *loombridgev1.SearchBlobsRequest, scope kv.
 	if left == 0 {
 		left = defaultMatches
 	}
-	from, _ := parseSearchToken(r.GetPageToken())
+	from, _ := page.ParseSearchToken(r.GetPageToken())
 	message := &loombridgev1.SearchBlobsResponse{Blob: blobInfoOf(entry)}
 	for m, err := range s.reads.Search(stream.Context(), scope, entry, pattern, from) {
 		if unfinished, ok := errors.AsType[*blob.UnfinishedError](err); ok {
-			message.NextPageToken = searchToken(unfinished.From)
+			message.NextPageToken = page.SearchToken(unfinished.From)
 			break
 		}
 		if err != nil {
 			return err
 		}
 		if left == 0 { // this one shows that there are more
-			message.NextPageToken = searchToken(from)
+			message.NextPageToken = page.SearchToken(from)
 			break
 		}
 		left, from = left-1, m.After()
@@ -216,7 +218,7 @@ func (s *contextService) searchOne(r *loombridgev1.SearchBlobsRequest, scope kv.
 
 // CollectGarbage deletes what has expired and what nobody needs.
 func (s *contextService) CollectGarbage(ctx context.Context, r *loombridgev1.CollectGarbageRequest) (*loombridgev1.CollectGarbageResponse, error) {
-	if err := checkCollectGarbageRequest(r); err != nil {
+	if err := validate.CollectGarbageRequest(r); err != nil {
 		return nil, err
 	}
 	scope, err := auth.AgentScope(ctx, r.GetAgentId())

@@ -15,6 +15,7 @@ import (
 	"github.com/loom-bridge/loom-bridge/memory/question"
 	loombridgev1 "github.com/loom-bridge/loom-bridge/proto/gen/loombridge/v1"
 	"github.com/loom-bridge/loom-bridge/server/auth"
+	"github.com/loom-bridge/loom-bridge/server/validate"
 )
 
 // Hand is what the handlers need of the place where a tool call becomes a
@@ -44,7 +45,6 @@ type bridgeService struct {
 	memory Memory
 	hand   Hand
 	events Events
-	tasks  Tasks
 	agents Agents
 	limits Limits
 	shares *Shares
@@ -54,7 +54,7 @@ type bridgeService struct {
 
 // MemorySave saves one record.
 func (s *bridgeService) MemorySave(ctx context.Context, r *loombridgev1.MemorySaveRequest) (*loombridgev1.MemorySaveResponse, error) {
-	if err := checkMemorySaveRequest(r); err != nil {
+	if err := validate.MemorySaveRequest(r); err != nil {
 		return nil, err
 	}
 	ctx, scope, err := auth.SharedMemory(ctx, r.GetAgentId(), r.GetUserId())
@@ -74,7 +74,7 @@ func (s *bridgeService) MemorySave(ctx context.Context, r *loombridgev1.MemorySa
 
 // MemoryQuery finds the records that fit best.
 func (s *bridgeService) MemoryQuery(ctx context.Context, r *loombridgev1.MemoryQueryRequest) (*loombridgev1.MemoryQueryResponse, error) {
-	if err := checkMemoryQueryRequest(r); err != nil {
+	if err := validate.MemoryQueryRequest(r); err != nil {
 		return nil, err
 	}
 	scopes, err := queryScopes(ctx, r)
@@ -154,7 +154,7 @@ func queryScopes(ctx context.Context, r *loombridgev1.MemoryQueryRequest) ([]kv.
 
 // Tool runs one tool and records the call.
 func (s *bridgeService) Tool(ctx context.Context, r *loombridgev1.ToolRequest) (*loombridgev1.ToolResponse, error) {
-	if err := checkToolRequest(r); err != nil {
+	if err := validate.ToolRequest(r); err != nil {
 		return nil, err
 	}
 	scope, err := auth.AgentScope(ctx, r.GetAgentId())
@@ -174,7 +174,7 @@ func (s *bridgeService) Tool(ctx context.Context, r *loombridgev1.ToolRequest) (
 
 // Emit publishes one event.
 func (s *bridgeService) Emit(ctx context.Context, r *loombridgev1.EmitRequest) (*loombridgev1.EmitResponse, error) {
-	if err := checkEmitRequest(r); err != nil {
+	if err := validate.EmitRequest(r); err != nil {
 		return nil, err
 	}
 	scope, err := auth.AgentScope(ctx, r.GetAgentId())
@@ -188,11 +188,7 @@ func (s *bridgeService) Emit(ctx context.Context, r *loombridgev1.EmitRequest) (
 	if err := heard(s.events, s.agents, scope.Tenant, r, event); err != nil {
 		return nil, err
 	}
-	opts := emitOptionsOf(r)
-	if err := addTask(ctx, s.tasks, scope, event, &opts); err != nil {
-		return nil, err
-	}
-	taken, err := s.events.Emit(ctx, scope.Tenant, event, opts)
+	taken, err := s.events.Emit(ctx, scope.Tenant, event, emitOptionsOf(r))
 	if err != nil {
 		return nil, err
 	}

@@ -15,6 +15,7 @@ import (
 	loomv1pb "github.com/loom-bridge/loom-bridge/proto/gen/loom/v1"
 	"github.com/loom-bridge/loom-bridge/server/admission"
 	"github.com/loom-bridge/loom-bridge/server/loomv1"
+	"github.com/loom-bridge/loom-bridge/server/validate"
 )
 
 // codec is gRPC's protobuf codec, except that a message that can't be accepted
@@ -199,10 +200,26 @@ func markedError(number protowire.Number, text string) error {
 		return fmt.Errorf("%w: %s", ErrTooLarge, text)
 	case excessMark:
 		field, problem, _ := strings.Cut(text, excessSeparator)
-		return &RequestError{Violations: []Violation{{Field: field, Description: problem}}}
+		return validate.Refuse(field, problem)
 	}
 	if text == "" {
-		return &RequestError{Violations: []Violation{{Description: "is not a protobuf message of the type that this call takes"}}}
+		return validate.Refuse("", "is not a protobuf message of the type that this call takes")
 	}
-	return &RequestError{Violations: []Violation{{Field: text, Description: "holds text that is not UTF-8"}}}
+	return validate.Refuse(text, "holds text that is not UTF-8")
 }
+
+// newCounter counts the requests of both APIs. Those of loom.v1 have one limit for
+// everything: its clients have never known any.
+func newCounter() *admission.Counter {
+	table, requests := validate.Counts(), admission.Requests("loom.v1")
+	for _, field := range admission.Counted(requests...) {
+		table[field.FullName()] = loomv1.MaxItems
+	}
+	return admission.NewCounter(table, append(requests, admission.Requests("loombridge.v1")...)...)
+}
+
+// Units of sizes.
+const (
+	kib = 1 << 10
+	mib = 1 << 20
+)

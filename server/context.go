@@ -11,6 +11,8 @@ import (
 	"github.com/loom-bridge/loom-bridge/memory/kv"
 	loombridgev1 "github.com/loom-bridge/loom-bridge/proto/gen/loombridge/v1"
 	"github.com/loom-bridge/loom-bridge/server/auth"
+	"github.com/loom-bridge/loom-bridge/server/page"
+	"github.com/loom-bridge/loom-bridge/server/validate"
 )
 
 // defaultSteps is how many steps ListSteps returns without a page size: the
@@ -67,7 +69,7 @@ type contextService struct {
 
 // AppendMessages adds messages to a session's log.
 func (s *contextService) AppendMessages(ctx context.Context, r *loombridgev1.AppendMessagesRequest) (*loombridgev1.AppendMessagesResponse, error) {
-	if err := checkAppendMessagesRequest(r); err != nil {
+	if err := validate.AppendMessagesRequest(r); err != nil {
 		return nil, err
 	}
 	scope, err := auth.AgentScope(ctx, r.GetAgentId())
@@ -87,7 +89,7 @@ func (s *contextService) AppendMessages(ctx context.Context, r *loombridgev1.App
 
 // RecordStep adds a step for a tool that the caller ran itself.
 func (s *contextService) RecordStep(ctx context.Context, r *loombridgev1.RecordStepRequest) (*loombridgev1.RecordStepResponse, error) {
-	if err := checkRecordStepRequest(r); err != nil {
+	if err := validate.RecordStepRequest(r); err != nil {
 		return nil, err
 	}
 	scope, err := auth.AgentScope(ctx, r.GetAgentId())
@@ -107,7 +109,7 @@ func (s *contextService) RecordStep(ctx context.Context, r *loombridgev1.RecordS
 
 // ListSteps returns a page of a session's steps, or its last five.
 func (s *contextService) ListSteps(ctx context.Context, r *loombridgev1.ListStepsRequest) (*loombridgev1.ListStepsResponse, error) {
-	if err := checkListStepsRequest(r); err != nil {
+	if err := validate.ListStepsRequest(r); err != nil {
 		return nil, err
 	}
 	scope, err := auth.AgentScope(ctx, r.GetAgentId())
@@ -121,7 +123,7 @@ func (s *contextService) ListSteps(ctx context.Context, r *loombridgev1.ListStep
 		}
 		return &loombridgev1.ListStepsResponse{Steps: stepsOf(last, r.GetJsonForm())}, nil
 	}
-	after, _ := parsePageToken(r.GetPageToken())
+	after, _ := page.ParseToken(r.GetPageToken())
 	// One more than asked for tells whether there is a next page.
 	found, err := s.log.Steps(ctx, scope, r.GetSessionId(), after, min(int(r.GetPageSize())+1, session.MaxListed))
 	if err != nil {
@@ -132,7 +134,7 @@ func (s *contextService) ListSteps(ctx context.Context, r *loombridgev1.ListStep
 
 // GetStep returns one step.
 func (s *contextService) GetStep(ctx context.Context, r *loombridgev1.GetStepRequest) (*loombridgev1.GetStepResponse, error) {
-	if err := checkGetStepRequest(r); err != nil {
+	if err := validate.GetStepRequest(r); err != nil {
 		return nil, err
 	}
 	scope, err := auth.AgentScope(ctx, r.GetAgentId())
@@ -149,7 +151,7 @@ func (s *contextService) GetStep(ctx context.Context, r *loombridgev1.GetStepReq
 
 // Assemble builds the prompt of a session.
 func (s *contextService) Assemble(ctx context.Context, r *loombridgev1.AssembleRequest) (*loombridgev1.AssembleResponse, error) {
-	if err := checkAssembleRequest(r); err != nil {
+	if err := validate.AssembleRequest(r); err != nil {
 		return nil, err
 	}
 	scope, err := auth.AgentScope(ctx, r.GetAgentId())
@@ -172,7 +174,7 @@ func (s *contextService) Assemble(ctx context.Context, r *loombridgev1.AssembleR
 
 // CountTokens counts a text as a model would.
 func (s *contextService) CountTokens(ctx context.Context, r *loombridgev1.CountTokensRequest) (*loombridgev1.CountTokensResponse, error) {
-	if err := checkCountTokensRequest(r); err != nil {
+	if err := validate.CountTokensRequest(r); err != nil {
 		return nil, err
 	}
 	if _, err := auth.AgentScope(ctx, r.GetAgentId()); err != nil {

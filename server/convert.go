@@ -6,7 +6,6 @@ import (
 	"errors"
 	"math"
 	"strconv"
-	"strings"
 	"time"
 
 	"github.com/loom-bridge/loom-bridge/context/text"
@@ -17,6 +16,7 @@ import (
 
 	"github.com/loom-bridge/loom-bridge/bridge/tools"
 	loombridgev1 "github.com/loom-bridge/loom-bridge/proto/gen/loombridge/v1"
+	"github.com/loom-bridge/loom-bridge/server/validate"
 )
 
 // asText tells whether JSON is to travel as exact text.
@@ -29,7 +29,7 @@ func jsonOf(field string, v *structpb.Value) (json.RawMessage, error) {
 	encoder := json.NewEncoder(&text)
 	encoder.SetEscapeHTML(false)
 	if err := encoder.Encode(plainOf(v)); err != nil {
-		return nil, &RequestError{Violations: []Violation{{Field: field, Description: "holds a number that JSON does not have"}}}
+		return nil, validate.Refuse(field, "holds a number that JSON does not have")
 	}
 	return bytes.TrimSuffix(text.Bytes(), []byte("\n")), nil
 }
@@ -162,25 +162,6 @@ func spanOf(d *durationpb.Duration) time.Duration {
 
 // clampInt32 keeps counts within their field.
 func clampInt32(n int) int32 { return int32(max(math.MinInt32, min(math.MaxInt32, n))) }
-
-// pagePrefix marks the page tokens of this version.
-const pagePrefix = "p1."
-
-// pageToken continues a listing behind a position.
-func pageToken(position uint64) string { return pagePrefix + strconv.FormatUint(position, 36) }
-
-// parsePageToken is the inverse; no token is position 0.
-func parsePageToken(token string) (uint64, bool) {
-	if token == "" {
-		return 0, true
-	}
-	digits, ok := strings.CutPrefix(token, pagePrefix)
-	if !ok {
-		return 0, false
-	}
-	position, err := strconv.ParseUint(digits, 36, 64)
-	return position, err == nil
-}
 
 // utf8Text makes text from outside, such as a file name, fit for protobuf.
 func utf8Text(s string) string { return text.Valid(s) }

@@ -1,12 +1,10 @@
 package server
 
 import (
-	"encoding/base64"
-	"strconv"
-	"strings"
-
 	"google.golang.org/protobuf/proto"
 	"google.golang.org/protobuf/types/known/durationpb"
+
+	"github.com/loom-bridge/loom-bridge/server/page"
 
 	"github.com/loom-bridge/loom-bridge/context/blob"
 	loombridgev1 "github.com/loom-bridge/loom-bridge/proto/gen/loombridge/v1"
@@ -60,74 +58,25 @@ func blobFilterOf(r *loombridgev1.ListBlobsRequest) blob.Filter {
 
 // blobPage is a page as far as it fits into limit bytes; the token leads to the
 // rest.
-func blobPage(page blob.Page, usage blob.Usage, limit int) *loombridgev1.ListBlobsResponse {
+func blobPage(listed blob.Page, usage blob.Usage, limit int) *loombridgev1.ListBlobsResponse {
 	out := &loombridgev1.ListBlobsResponse{
 		Usage: &loombridgev1.BlobUsage{Count: usage.Blobs, Bytes: usage.Bytes, MaxBytes: usage.MaxBytes},
 	}
-	if page.Next != "" {
-		out.NextPageToken = blobToken(page.Next)
+	if listed.Next != "" {
+		out.NextPageToken = page.BlobToken(listed.Next)
 	}
 	// The frame of a blob in the page, and what stands beside the blobs.
 	const overhead, rest = 16, 2 * kib
 	used := rest
-	for i, e := range page.Entries {
+	for i, e := range listed.Entries {
 		one := blobInfoOf(e)
 		if used += proto.Size(one) + overhead; i > 0 && used > limit {
-			out.NextPageToken = blobToken(page.Entries[i-1].Home())
+			out.NextPageToken = page.BlobToken(listed.Entries[i-1].Home())
 			break
 		}
 		out.Blobs = append(out.Blobs, one)
 	}
 	return out
-}
-
-// Prefixes mark the page tokens of this version: of a listing, of a search that
-// goes on behind the line of a match, and of one that goes on where it was stopped.
-const (
-	blobTokenPrefix    = "b1."
-	searchTokenPrefix  = "s1."
-	stoppedTokenPrefix = "s2."
-)
-
-// blobToken continues a listing behind a path.
-func blobToken(path string) string {
-	return blobTokenPrefix + base64.RawURLEncoding.EncodeToString([]byte(path))
-}
-
-// parseBlobToken is the inverse; no token is no path.
-func parseBlobToken(token string) (string, bool) {
-	if token == "" {
-		return "", true
-	}
-	text, ok := strings.CutPrefix(token, blobTokenPrefix)
-	path, err := base64.RawURLEncoding.DecodeString(text)
-	return string(path), ok && err == nil && len(path) > 0 && len(path) <= blob.MaxPathBytes
-}
-
-// searchToken continues a search.
-func searchToken(from blob.From) string {
-	prefix := stoppedTokenPrefix
-	if from.MidLine {
-		prefix = searchTokenPrefix
-	}
-	return prefix + strconv.FormatInt(from.Offset, 36) + "." + strconv.FormatInt(from.Lines, 36)
-}
-
-// parseSearchToken is the inverse; no token is the beginning.
-func parseSearchToken(token string) (blob.From, bool) {
-	if token == "" {
-		return blob.From{}, true
-	}
-	text, midLine := strings.CutPrefix(token, searchTokenPrefix)
-	text, stopped := strings.CutPrefix(text, stoppedTokenPrefix)
-	ok := midLine != stopped
-	offset, lines, cut := strings.Cut(text, ".")
-	from := blob.From{MidLine: midLine}
-	var errOffset, errLines error
-	from.Offset, errOffset = strconv.ParseInt(offset, 36, 64)
-	from.Lines, errLines = strconv.ParseInt(lines, 36, 64)
-	valid := ok && cut && errOffset == nil && errLines == nil && from.Offset >= 0 && from.Lines >= 0
-	return from, valid
 }
 
 // patternOf is what to look for in lines; nil for words and for nothing.

@@ -11,6 +11,7 @@ import (
 	"github.com/loom-bridge/loom-bridge/context/tokens"
 	"github.com/loom-bridge/loom-bridge/memory/kv"
 	loombridgev1 "github.com/loom-bridge/loom-bridge/proto/gen/loombridge/v1"
+	"github.com/loom-bridge/loom-bridge/server/page"
 )
 
 func messagesToAppend(in []*loombridgev1.Message) []session.Message {
@@ -94,13 +95,13 @@ func stepPage(found []session.Entry, size, limit int, form loombridgev1.JsonForm
 		one := stepOf(*e.Step, e.Position, form)
 		used += proto.Size(one) + overhead
 		if i == size || (i > 0 && used > limit) {
-			out.NextPageToken = pageToken(found[i-1].Position)
+			out.NextPageToken = page.Token(found[i-1].Position)
 			return out
 		}
 		out.Steps = append(out.Steps, one)
 	}
 	if n := len(found); n == session.MaxListed {
-		out.NextPageToken = pageToken(found[n-1].Position)
+		out.NextPageToken = page.Token(found[n-1].Position)
 	}
 	return out
 }

@@ -5,8 +5,10 @@ import (
 	"fmt"
 
 	"github.com/loom-bridge/loom-bridge/bridge/events"
+	"github.com/loom-bridge/loom-bridge/bridge/topics"
 	loombridgev1 "github.com/loom-bridge/loom-bridge/proto/gen/loombridge/v1"
 	"github.com/loom-bridge/loom-bridge/server/auth"
+	"github.com/loom-bridge/loom-bridge/server/validate"
 )
 
 // eventToEmit takes over the message's memory.
@@ -44,7 +46,7 @@ func heard(bus Events, others Agents, tenant string, r *loombridgev1.EmitRequest
 	if durable && others.Awaits(tenant, e.Topic) {
 		return nil
 	}
-	return fmt.Errorf("%w to the topic %q; it was not emitted", ErrNobodyListens, printable(e.Topic))
+	return fmt.Errorf("%w to the topic %q; it was not emitted", ErrNobodyListens, validate.Printable(e.Topic))
 }
 
 // readerOf says what the caller may read.
@@ -53,7 +55,7 @@ func readerOf(ctx context.Context) *events.SubscribeOptions {
 	if id.OwnsAll() {
 		return nil
 	}
-	return &events.SubscribeOptions{Acts: id.Owns}
+	return &events.SubscribeOptions{MayRead: topics.ReadableBy(id.Owns)}
 }
 
 // selectionsOf converts topics that were checked.

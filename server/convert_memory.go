@@ -11,13 +11,14 @@ import (
 	"github.com/loom-bridge/loom-bridge/memory/question"
 	"github.com/loom-bridge/loom-bridge/memory/record"
 	loombridgev1 "github.com/loom-bridge/loom-bridge/proto/gen/loombridge/v1"
+	"github.com/loom-bridge/loom-bridge/server/validate"
 )
 
 // The enums of the API have the domain's numbers, or zero for its default.
 
 // recordToSave converts a request or a draft. Metadata and importance have forms
 // that the interface can't tell apart.
-func recordToSave(r draft, metadata *structpb.Struct, importance *float64, pinned bool) (record.Record, error) {
+func recordToSave(r validate.Draft, metadata *structpb.Struct, importance *float64, pinned bool) (record.Record, error) {
 	text := json.RawMessage(r.GetMetadataJson())
 	if metadata != nil {
 		var err error

@@ -2,6 +2,7 @@ package server
 
 import (
 	"encoding/json"
+	"errors"
 	"math"
 	"strings"
 	"testing"
@@ -10,10 +11,15 @@ import (
 	"google.golang.org/protobuf/types/known/structpb"
 	"google.golang.org/protobuf/types/known/timestamppb"
 
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/loom-bridge/loom-bridge/bridge/tools"
 	"github.com/loom-bridge/loom-bridge/context/session"
 	"github.com/loom-bridge/loom-bridge/context/step"
 	"github.com/loom-bridge/loom-bridge/memory/record"
 	loombridgev1 "github.com/loom-bridge/loom-bridge/proto/gen/loombridge/v1"
+	"github.com/loom-bridge/loom-bridge/server/page"
+	"github.com/loom-bridge/loom-bridge/server/validate"
 )
 
 func TestStructsBecomeExactJSON(t *testing.T) {
@@ -37,7 +43,7 @@ func TestStructsBecomeExactJSON(t *testing.T) {
 			t.Errorf("%v became %s, %v; want %s", test.in, got, err, test.want)
 		}
 	}
-	if _, err := jsonOf("f", structpb.NewNumberValue(math.NaN())); len(fields(t, err)) != 1 {
+	if _, err := jsonOf("f", structpb.NewNumberValue(math.NaN())); len(refusedFields(err)) != 1 {
 		t.Errorf("NaN: %v", err)
 	}
 	if got, err := jsonOf("f", &structpb.Value{}); err != nil || string(got) != "null" {
@@ -57,7 +63,7 @@ func TestPleasantValue(t *testing.T) {
 		{"as deep as allowed", deep(24), loombridgev1.JsonForm_JSON_FORM_STRUCT, true},
 		{"too deep", deep(25), loombridgev1.JsonForm_JSON_FORM_STRUCT, false},
 		{"brackets in text", `"` + strings.Repeat("[", 50) + `\"["`, loombridgev1.JsonForm_JSON_FORM_STRUCT, true},
-		{"too large", `"` + long(256<<10) + `"`, loombridgev1.JsonForm_JSON_FORM_STRUCT, false},
+		{"too large", `"` + strings.Repeat("x", 256<<10) + `"`, loombridgev1.JsonForm_JSON_FORM_STRUCT, false},
 	} {
 		if _, ok := pleasantValue(json.RawMessage(test.text), test.form); ok != test.ok {
 			t.Errorf("%s: %v", test.name, ok)
@@ -85,12 +91,12 @@ func TestTimes(t *testing.T) {
 
 func TestPageTokens(t *testing.T) {
 	for _, position := range []uint64{0, 1, 35, 36, math.MaxUint64} {
-		if got, ok := parsePageToken(pageToken(position)); !ok || got != position {
+		if got, ok := page.ParseToken(page.Token(position)); !ok || got != position {
 			t.Errorf("%d became %d, %v", position, got, ok)
 		}
 	}
 	for _, token := range []string{"x", "p1.", "p1.!", "p2.1"} {
-		if _, ok := parsePageToken(token); ok {
+		if _, ok := page.ParseToken(token); ok {
 			t.Errorf("%q was accepted", token)
 		}
 	}
@@ -124,4 +130,54 @@ func FuzzBadText(f *testing.F) {
 			t.Errorf("found without a path in %x", raw)
 		}
 	})
+}
+
+// refusedFields are the fields that an error says are wrong.
+func refusedFields(err error) (names []string) {
+	if request, ok := errors.AsType[*validate.RequestError](err); ok {
+		for _, v := range request.Violations {
+			names = append(names, v.Field)
+		}
+	}
+	return names
+}
+
+func TestSchemas(t *testing.T) {
+	object, err := structpb.NewStruct(map[string]any{"type": "object"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	wide, err := structpb.NewStruct(map[string]any{"description": strings.Repeat("x", 64<<10)})
+	if err != nil {
+		t.Fatal(err)
+	}
+	endless := &structpb.Struct{Fields: map[string]*structpb.Value{"x": structpb.NewNumberValue(math.Inf(1))}}
+	text := func(s string) *loombridgev1.ProvidedTool {
+		return &loombridgev1.ProvidedTool{ParametersSchemaForm: &loombridgev1.ProvidedTool_ParametersSchemaJson{ParametersSchemaJson: s}}
+	}
+	form := func(s *structpb.Struct) *loombridgev1.ProvidedTool {
+		return &loombridgev1.ProvidedTool{ParametersSchemaForm: &loombridgev1.ProvidedTool_ParametersSchema{ParametersSchema: s}}
+	}
+	for _, test := range []struct {
+		name   string
+		tool   *loombridgev1.ProvidedTool
+		want   string
+		fields []string
+	}{
+		{"none", &loombridgev1.ProvidedTool{}, `{"type":"object"}`, nil},
+		{"text", text(`{ }`), `{ }`, nil},
+		{"struct", form(object), `{"type":"object"}`, nil},
+		{"null", text(`null`), "", []string{"t.parameters_schema_json"}},
+		{"an array", text(`[]`), "", []string{"t.parameters_schema_json"}},
+		{"two objects", text(`{}{}`), "", []string{"t.parameters_schema_json"}},
+		{"struct over its limit", form(wide), "", []string{"t.parameters_schema"}},
+		{"of a text", text(`{"type": "string"}`), "", []string{"t.parameters_schema_json"}},
+		{"broken", text(`{"type": "objekt"}`), "", []string{"t.parameters_schema_json"}},
+		{"no JSON number", form(endless), "", []string{"t.parameters_schema"}},
+	} {
+		got, err := schemaOf("t.", test.tool, &tools.Schemas{})
+		if diff := cmp.Diff(test.fields, refusedFields(err)); diff != "" || err == nil && got != test.want {
+			t.Errorf("%s: %q, fields (-want +got):\n%s", test.name, got, diff)
+		}
+	}
 }

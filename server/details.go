@@ -21,6 +21,7 @@ import (
 	"github.com/loom-bridge/loom-bridge/memory/kv/invalid"
 	"github.com/loom-bridge/loom-bridge/memory/vector"
 	"github.com/loom-bridge/loom-bridge/server/auth"
+	"github.com/loom-bridge/loom-bridge/server/validate"
 )
 
 // badRequestOf lists what is wrong with the fields of the request, or is nil.
@@ -28,7 +29,7 @@ func badRequestOf(err error) *errdetails.BadRequest {
 	var bad errdetails.BadRequest
 	for _, v := range violationsOf(err) {
 		bad.FieldViolations = append(bad.FieldViolations, &errdetails.BadRequest_FieldViolation{
-			Field: cut(v.Field, maxDescriptionBytes), Description: cut(v.Description, maxDescriptionBytes),
+			Field: validate.Cut(v.Field, maxDescriptionBytes), Description: validate.Cut(v.Description, maxDescriptionBytes),
 		})
 	}
 	if len(bad.FieldViolations) == 0 {
@@ -37,36 +38,52 @@ func badRequestOf(err error) *errdetails.BadRequest {
 	return &bad
 }
 
-func violationsOf(err error) []Violation {
+// violationsOf lists the fields that an error is about; none for one that is about
+// no field.
+func violationsOf(err error) []validate.Violation {
 	if e, ok := errors.AsType[*valuesError](err); ok {
-		return e.violations()
+		return placed(violationsOf(e.err), valuesField)
 	}
 	if e, ok := errors.AsType[*memory.BatchError](err); ok {
-		violations := slices.Clone(violationsOf(e.Err))
-		for i := range violations {
-			violations[i].Field = fmt.Sprintf("records[%d].%s", e.Index, violations[i].Field)
-		}
-		return violations
+		return placed(violationsOf(e.Err), func(field string) string { return fmt.Sprintf("records[%d].%s", e.Index, field) })
 	}
-	if request, ok := errors.AsType[*RequestError](err); ok {
-		return request.all()
-	}
-	if e, ok := errors.AsType[*invalid.Error](err); ok {
-		return []Violation{{e.Field, e.Problem}}
-	}
-	if e, ok := errors.AsType[*filter.Error](err); ok {
-		return []Violation{{"filter", e.Problem}}
-	}
-	if e, ok := errors.AsType[*vector.DimensionError](err); ok {
-		return []Violation{{"embedding", fmt.Sprintf("has %d numbers, the vectors of its space have %d", e.Got, e.Want)}}
+	if e, ok := errors.AsType[*validate.RequestError](err); ok {
+		return e.All()
 	}
 	if e, ok := errors.AsType[*tools.ArgumentsError](err); ok {
 		return argumentViolations(e)
 	}
-	if errors.Is(err, blob.ErrAmbiguous) {
-		return []Violation{{"name", "is the beginning of several refs; give more digits"}}
+	if field, problem := fieldOf(err); problem != "" {
+		return []validate.Violation{{Field: field, Description: problem}}
 	}
 	return nil
+}
+
+// fieldOf is the one field that an error of a domain package is about, and what is
+// wrong with it; nothing for other errors.
+func fieldOf(err error) (field, problem string) {
+	if e, ok := errors.AsType[*invalid.Error](err); ok {
+		return e.Field, e.Problem
+	}
+	if e, ok := errors.AsType[*filter.Error](err); ok {
+		return "filter", e.Problem
+	}
+	if e, ok := errors.AsType[*vector.DimensionError](err); ok {
+		return "embedding", fmt.Sprintf("has %d numbers, the vectors of its space have %d", e.Got, e.Want)
+	}
+	if errors.Is(err, blob.ErrAmbiguous) {
+		return "name", "is the beginning of several refs; give more digits"
+	}
+	return "", ""
+}
+
+// placed returns the violations with other paths of their fields.
+func placed(violations []validate.Violation, path func(field string) string) []validate.Violation {
+	out := slices.Clone(violations)
+	for i := range out {
+		out[i].Field = path(out[i].Field)
+	}
+	return out
 }
 
 // valuesError is an error of an UpdateRecordRequest, whose new values stand one
@@ -78,22 +95,18 @@ func (e *valuesError) Error() string { return e.err.Error() }
 // Unwrap returns the error itself.
 func (e *valuesError) Unwrap() error { return e.err }
 
-func (e *valuesError) violations() []Violation {
-	violations := slices.Clone(violationsOf(e.err))
-	for i, v := range violations {
-		switch v.Field {
-		case "id", "key", "expected_version", "update_mask", "request_id":
-		default:
-			violations[i].Field = "record." + v.Field
-		}
+func valuesField(field string) string {
+	switch field {
+	case "id", "key", "expected_version", "update_mask", "request_id":
+		return field
 	}
-	return violations
+	return "record." + field
 }
 
-func argumentViolations(e *tools.ArgumentsError) []Violation {
-	out := make([]Violation, len(e.Violations))
+func argumentViolations(e *tools.ArgumentsError) []validate.Violation {
+	out := make([]validate.Violation, len(e.Violations))
 	for i, v := range e.Violations {
-		out[i] = Violation{Field: "arguments", Description: v.Problem}
+		out[i] = validate.Violation{Field: "arguments", Description: v.Problem}
 		if v.Path != "" {
 			out[i].Field += "." + v.Path
 		}
@@ -107,12 +120,12 @@ func detailsOf(err error) map[string]string {
 	details := map[string]string{}
 	put := func(key, value string) {
 		if value != "" && len(value) <= maxDetailBytes {
-			details[key] = cut(value, maxDetailBytes)
+			details[key] = validate.Cut(value, maxDetailBytes)
 		}
 	}
 	number := func(key string, n int) { put(key, strconv.Itoa(n)) }
 	if e, ok := errors.AsType[*tools.NotFoundError](err); ok {
-		put("tool", printable(e.Name))
+		put("tool", validate.Printable(e.Name))
 		put("nearest", e.Nearest)
 	}
 	if e, ok := errors.AsType[*tools.ArgumentsError](err); ok {
@@ -121,7 +134,7 @@ func detailsOf(err error) map[string]string {
 	}
 	if e, ok := errors.AsType[*assemble.OverflowError](err); ok {
 		put("part", e.Part)
-		put("detail", printable(e.Detail))
+		put("detail", validate.Printable(e.Detail))
 		number("part_tokens", e.PartTokens)
 		number("total_tokens", e.TotalTokens)
 		number("max_tokens", e.MaxTokens)
@@ -135,8 +148,8 @@ func detailsOf(err error) map[string]string {
 		number("max_bytes", int(e.Max))
 	}
 	if e, ok := errors.AsType[*memory.OwnedError](err); ok {
-		put("id", printable(e.ID))
-		put("agent_id", printable(e.Agent))
+		put("id", validate.Printable(e.ID))
+		put("agent_id", validate.Printable(e.Agent))
 	}
 	if e, ok := errors.AsType[*memory.VersionError](err); ok {
 		put("id", e.ID)
@@ -168,7 +181,7 @@ func detailsOf(err error) map[string]string {
 	}
 	if e, ok := errors.AsType[*agents.TakenError](err); ok {
 		put("tool", e.Tool)
-		put("agent_id", printable(e.Agent))
+		put("agent_id", validate.Printable(e.Agent))
 	}
 	if e, ok := errors.AsType[*auth.ToolNotAllowedError](err); ok {
 		put("tool", e.Tool)

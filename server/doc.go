@@ -12,11 +12,11 @@
 //
 // A connection keeps its place as package conns decides. Every call is admitted
 // by its headers (door.go), and what its messages hold is counted before they are
-// decoded (counts.go, package admission). Then it passes the same chain: metrics,
+// decoded (codec.go, package admission). Then it passes the same chain: metrics,
 // log, error mapping, stream guard, authentication, a place from its tenant's and
 // agent's share (package share), recovery, handler. Errors of all packages become
-// gRPC statuses in one table (errors.go), form rules of requests are checked in
-// the files validate….go.
+// gRPC statuses in one table (errors.go), form rules of requests are checked by
+// package validate.
 //
 // Caveats: without credentials the agent id of a request is believed, so a
 // Server then serves loopback addresses and Unix sockets only.

@@ -14,12 +14,10 @@ import (
 
 	"github.com/loom-bridge/loom-bridge/server/auth"
 	"github.com/loom-bridge/loom-bridge/server/conns"
+	"github.com/loom-bridge/loom-bridge/server/validate"
 )
 
 const (
-	// maxServiceBytes bounds the name in a health check: a watch keeps it for as
-	// long as it lasts. Ours are much shorter.
-	maxServiceBytes = 256
 	// tellEvery is how often a call that was turned away is logged: who has no
 	// credential could make fifty thousand lines a second.
 	tellEvery = time.Second
@@ -121,9 +119,7 @@ func acceptable(message any) error {
 	if !ok {
 		return nil
 	}
-	var c check
-	c.text("service", health.GetService(), maxServiceBytes)
-	return c.err()
+	return validate.HealthCheckRequest(health)
 }
 
 // reachableByOthers tells whether other machines can reach a listener.

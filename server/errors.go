@@ -11,6 +11,7 @@ import (
 	"github.com/loom-bridge/loom-bridge/bridge/hand"
 	"github.com/loom-bridge/loom-bridge/bridge/share"
 	"github.com/loom-bridge/loom-bridge/bridge/tools"
+	"github.com/loom-bridge/loom-bridge/bridge/topics"
 	"github.com/loom-bridge/loom-bridge/context/assemble"
 	"github.com/loom-bridge/loom-bridge/context/blob"
 	"github.com/loom-bridge/loom-bridge/context/session"
@@ -22,14 +23,12 @@ import (
 	"github.com/loom-bridge/loom-bridge/memory/vector"
 	loombridgev1 "github.com/loom-bridge/loom-bridge/proto/gen/loombridge/v1"
 	"github.com/loom-bridge/loom-bridge/server/auth"
+	"github.com/loom-bridge/loom-bridge/server/validate"
 )
 
 // Errors of calls that are refused before they reach a domain package, and of
 // streams that the server ends.
 var (
-	// ErrInvalidRequest: fields of the request break a rule; *RequestError says
-	// which.
-	ErrInvalidRequest = errors.New("server: invalid request")
 	// ErrNobodyListens: nobody would get the event.
 	ErrNobodyListens = errors.New("server: nobody listens")
 	// ErrOverloaded: too many calls or streams at once.
@@ -83,7 +82,7 @@ func errorTable() []errorRow {
 		{context.DeadlineExceeded, codes.DeadlineExceeded, loombridgev1.ErrorReason_ERROR_REASON_DEADLINE_EXCEEDED, ""},
 		{context.Canceled, codes.Canceled, loombridgev1.ErrorReason_ERROR_REASON_CANCELLED, ""},
 
-		{ErrInvalidRequest, codes.InvalidArgument, reasonInvalid, ""},
+		{validate.ErrInvalidRequest, codes.InvalidArgument, reasonInvalid, ""},
 		{auth.ErrUnauthenticated, codes.Unauthenticated, loombridgev1.ErrorReason_ERROR_REASON_UNAUTHENTICATED, ""},
 		{auth.ErrAgentNotOwned, codes.PermissionDenied, loombridgev1.ErrorReason_ERROR_REASON_AGENT_NOT_OWNED, ""},
 		{auth.ErrToolNotAllowed, codes.PermissionDenied, loombridgev1.ErrorReason_ERROR_REASON_TOOL_NOT_ALLOWED, ""},
@@ -100,6 +99,7 @@ func errorTable() []errorRow {
 		{kv.ErrRequestReused, codes.AlreadyExists, loombridgev1.ErrorReason_ERROR_REASON_REQUEST_ID_REUSED, ""},
 		{kv.ErrLimit, codes.ResourceExhausted, reasonTooLarge, ""},
 		{kv.ErrConflict, codes.Aborted, reasonOverloaded, ""},
+		{kv.ErrTooOld, codes.Unavailable, reasonOverloaded, ""}, // only where the process stood still again and again
 		{kv.ErrClosed, codes.Unavailable, reasonShuttingDown, publicStopping},
 		{kv.ErrBadScope, codes.InvalidArgument, reasonInvalid, ""},
 
@@ -144,7 +144,7 @@ func errorTable() []errorRow {
 		{hand.ErrClosed, codes.Unavailable, reasonShuttingDown, publicStopping},
 
 		{events.ErrInvalid, codes.InvalidArgument, reasonInvalid, ""},
-		{events.ErrReservedTopic, codes.InvalidArgument, loombridgev1.ErrorReason_ERROR_REASON_RESERVED_TOPIC, ""},
+		{topics.ErrReserved, codes.InvalidArgument, loombridgev1.ErrorReason_ERROR_REASON_RESERVED_TOPIC, ""},
 		{events.ErrNotOwned, codes.PermissionDenied, loombridgev1.ErrorReason_ERROR_REASON_AGENT_NOT_OWNED, ""},
 		{events.ErrPositionUnknown, codes.OutOfRange, loombridgev1.ErrorReason_ERROR_REASON_POSITION_UNKNOWN, ""},
 		{events.ErrLimit, codes.Unavailable, reasonOverloaded, ""},

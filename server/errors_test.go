@@ -16,7 +16,7 @@ import (
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
 
-	"github.com/loom-bridge/loom-bridge/bridge/events"
+	"github.com/loom-bridge/loom-bridge/bridge/topics"
 	"github.com/loom-bridge/loom-bridge/context/blob"
 	"github.com/loom-bridge/loom-bridge/memory/kv"
 	loombridgev1 "github.com/loom-bridge/loom-bridge/proto/gen/loombridge/v1"
@@ -26,12 +26,14 @@ import (
 // errors of kv.
 var domainPackages = []string{
 	"../memory", "../memory/filter", "../memory/kv", "../memory/vector", "../context/session", "../context/blob", "../context/step", "../context/tokens",
-	"../context/history", "../context/compress", "../context/assemble", "../bridge/tools", "../bridge/native", "../bridge/hand", "../bridge/events", "../bridge/agents", ".",
+	"../context/history", "../context/compress", "../context/assemble", "../bridge/tools", "../bridge/native", "../bridge/hand", "../bridge/events", "../bridge/agents", ".", "auth", "validate",
 }
 
 // faults are sentinels without a row: met by a call they are faults of the
 // server, and INTERNAL is the right answer.
 var faults = map[string]string{
+	"auth.ErrCredentials":    "found at start, not by a call",
+	"auth.ErrTLS":            "found at start, not by a call",
 	"memory.ErrDamaged":      "stored data can't be read",
 	"memory.ErrNewer":        "stored data can't be read",
 	"memory.ErrOutdated":     "found by a check, not by a call",
@@ -60,8 +62,6 @@ var faults = map[string]string{
 	"tools.ErrBadDescriptor": "met at start only",
 	"tools.ErrToolExists":    "met at start only",
 	"tools.ErrTooManyTools":  "met at start only",
-	"server.ErrCredentials":  "met at start only",
-	"server.ErrTLS":          "met at start only",
 	"server.ErrOpenToAll":    "met at start only",
 }
 
@@ -158,7 +158,7 @@ func TestClassify(t *testing.T) {
 		{"full queue", t.Context(), &kv.LimitError{What: "queue", Limit: 1}, codes.Unavailable, "OVERLOADED"},
 		{"large value", t.Context(), &kv.LimitError{What: "value", Limit: 1}, codes.ResourceExhausted, "TOO_LARGE"},
 		{"damaged blob", t.Context(), &blob.DamagedError{Ref: "x"}, codes.DataLoss, "BLOB_DAMAGED"},
-		{"reserved topic", t.Context(), &events.ReservedTopicError{Topic: "execute"}, codes.InvalidArgument, "RESERVED_TOPIC"},
+		{"reserved topic", t.Context(), &topics.ReservedError{Topic: "execute"}, codes.InvalidArgument, "RESERVED_TOPIC"},
 		{"cancelled", t.Context(), context.Canceled, codes.Canceled, "CANCELLED"},
 		{"cancelled by the shutdown", stopping, context.Canceled, codes.Unavailable, "SHUTTING_DOWN"},
 		{"deadline around a store error", t.Context(), errors.Join(kv.ErrClosed, context.DeadlineExceeded), codes.DeadlineExceeded, "DEADLINE_EXCEEDED"},

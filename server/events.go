@@ -10,6 +10,7 @@ import (
 	"github.com/loom-bridge/loom-bridge/bridge/events"
 	loombridgev1 "github.com/loom-bridge/loom-bridge/proto/gen/loombridge/v1"
 	"github.com/loom-bridge/loom-bridge/server/auth"
+	"github.com/loom-bridge/loom-bridge/server/validate"
 )
 
 type eventService struct {
@@ -24,7 +25,7 @@ type eventService struct {
 // stops. Nothing of it grows with a reader that is behind: durable events wait
 // in the store.
 func (s *eventService) Subscribe(r *loombridgev1.SubscribeRequest, stream grpc.ServerStreamingServer[loombridgev1.SubscribeResponse]) error {
-	if err := checkSubscribeRequest(r); err != nil {
+	if err := validate.SubscribeRequest(r); err != nil {
 		return err
 	}
 	scope, err := auth.AgentScope(stream.Context(), r.GetAgentId())

@@ -12,6 +12,7 @@ import (
 	"github.com/loom-bridge/loom-bridge/bridge/tools"
 	loombridgev1 "github.com/loom-bridge/loom-bridge/proto/gen/loombridge/v1"
 	"github.com/loom-bridge/loom-bridge/server/admission"
+	"github.com/loom-bridge/loom-bridge/server/validate"
 )
 
 // excessSeparator stands between the field and the problem of a marked excess.
@@ -76,7 +77,7 @@ func keepName(item protoreflect.Message, raw []byte) {
 			value, _ := protowire.ConsumeVarint(raw[n:])
 			item.Set(ref, protoreflect.ValueOfInt64(int64(value)))
 		case callID != nil && number == callID.Number() && kind == protowire.BytesType:
-			if value, _ := protowire.ConsumeString(raw[n:]); len(value) <= maxIDBytes && utf8.ValidString(value) {
+			if value, _ := protowire.ConsumeString(raw[n:]); len(value) <= validate.MaxIDBytes && utf8.ValidString(value) {
 				item.Set(callID, protoreflect.ValueOfString(value))
 			}
 		}

@@ -79,11 +79,6 @@ type Limits struct {
 	DrainTimeout time.Duration
 }
 
-const (
-	kib = 1 << 10
-	mib = 1 << 20
-)
-
 // DefaultLimits returns the default of every limit.
 func DefaultLimits() Limits {
 	return Limits{

@@ -2,8 +2,6 @@ package server
 
 import (
 	"context"
-	"maps"
-	"slices"
 
 	"google.golang.org/grpc"
 	"google.golang.org/protobuf/proto"
@@ -14,6 +12,7 @@ import (
 	"github.com/loom-bridge/loom-bridge/memory/record"
 	loombridgev1 "github.com/loom-bridge/loom-bridge/proto/gen/loombridge/v1"
 	"github.com/loom-bridge/loom-bridge/server/auth"
+	"github.com/loom-bridge/loom-bridge/server/validate"
 )
 
 // Memory is what the handlers need of long-term memory.
@@ -40,7 +39,7 @@ type memoryService struct {
 
 // GetRecord returns one record by id or key.
 func (s *memoryService) GetRecord(ctx context.Context, r *loombridgev1.GetRecordRequest) (*loombridgev1.GetRecordResponse, error) {
-	if err := checkGetRecordRequest(r); err != nil {
+	if err := validate.GetRecordRequest(r); err != nil {
 		return nil, err
 	}
 	scope, err := auth.MemoryScope(ctx, r.GetAgentId(), r.GetUserId())
@@ -61,7 +60,7 @@ func (s *memoryService) GetRecord(ctx context.Context, r *loombridgev1.GetRecord
 
 // UpdateRecord changes some fields of a record.
 func (s *memoryService) UpdateRecord(ctx context.Context, r *loombridgev1.UpdateRecordRequest) (*loombridgev1.UpdateRecordResponse, error) {
-	if err := checkUpdateRecordRequest(r); err != nil {
+	if err := validate.UpdateRecordRequest(r); err != nil {
 		return nil, err
 	}
 	ctx, scope, err := auth.SharedMemory(ctx, r.GetAgentId(), r.GetUserId())
@@ -73,7 +72,7 @@ func (s *memoryService) UpdateRecord(ctx context.Context, r *loombridgev1.Update
 		return nil, &valuesError{err}
 	}
 	updated, err := s.memory.Update(ctx, scope, memory.Update{
-		ID: r.GetId(), Key: r.GetKey(), ExpectedVersion: r.GetExpectedVersion(), Fields: fieldsOf(maskOf(r)), Values: values,
+		ID: r.GetId(), Key: r.GetKey(), ExpectedVersion: r.GetExpectedVersion(), Fields: validate.FieldsOf(validate.MaskOf(r)), Values: values,
 	}, r.GetRequestId())
 	if err != nil {
 		return nil, &valuesError{err}
@@ -81,41 +80,9 @@ func (s *memoryService) UpdateRecord(ctx context.Context, r *loombridgev1.Update
 	return &loombridgev1.UpdateRecordResponse{Record: recordView{form: r.GetJsonForm()}.record(updated)}, nil
 }
 
-// updates are the fields that an update can name.
-var updates = map[string]memory.Fields{
-	"text": memory.TextField, "kind": memory.KindField, "author": memory.AuthorField, "event_time": memory.EventTimeField,
-	"metadata": memory.MetadataField, "tags": memory.TagsField, "importance": memory.ImportanceField,
-	"expiry": memory.ExpiryField, "embedding": memory.EmbeddingField, "pinned": memory.PinnedField,
-}
-
-func updatable() []string { return slices.Sorted(maps.Keys(updates)) }
-
-func fieldsOf(paths []string) (fields memory.Fields) {
-	for _, path := range paths {
-		fields |= updates[path]
-	}
-	return fields
-}
-
-// maskOf returns the fields that an update changes: those it names, or those
-// that the record sets.
-func maskOf(r *loombridgev1.UpdateRecordRequest) []string {
-	if paths := r.GetUpdateMask().GetPaths(); len(paths) > 0 {
-		return paths
-	}
-	d := r.GetRecord()
-	set := map[string]bool{
-		"text": d.GetText() != "", "kind": d.GetKind() != "", "author": d.GetAuthor() != "", "event_time": d.GetEventTime() != nil,
-		"metadata": d.GetMetadataForm() != nil, "tags": len(d.GetTags()) > 0, "importance": d != nil && d.Importance != nil,
-		"expiry": d.GetExpiry() != nil, "embedding": len(d.GetEmbedding()) > 0, "pinned": d.GetPinned(),
-	}
-	maps.DeleteFunc(set, func(_ string, given bool) bool { return !given })
-	return slices.Sorted(maps.Keys(set))
-}
-
 // DeleteRecord takes a record out of memory.
 func (s *memoryService) DeleteRecord(ctx context.Context, r *loombridgev1.DeleteRecordRequest) (*loombridgev1.DeleteRecordResponse, error) {
-	if err := checkDeleteRecordRequest(r); err != nil {
+	if err := validate.DeleteRecordRequest(r); err != nil {
 		return nil, err
 	}
 	ctx, scope, err := auth.SharedMemory(ctx, r.GetAgentId(), r.GetUserId())
@@ -133,7 +100,7 @@ func (s *memoryService) DeleteRecord(ctx context.Context, r *loombridgev1.Delete
 
 // ListRecords returns a page of records in order of arrival.
 func (s *memoryService) ListRecords(ctx context.Context, r *loombridgev1.ListRecordsRequest) (*loombridgev1.ListRecordsResponse, error) {
-	if err := checkListRecordsRequest(r); err != nil {
+	if err := validate.ListRecordsRequest(r); err != nil {
 		return nil, err
 	}
 	scope, err := auth.MemoryScope(ctx, r.GetAgentId(), r.GetUserId())
@@ -165,7 +132,7 @@ func (s *memoryService) ListRecords(ctx context.Context, r *loombridgev1.ListRec
 
 // BatchSave saves many records at once.
 func (s *memoryService) BatchSave(ctx context.Context, r *loombridgev1.BatchSaveRequest) (*loombridgev1.BatchSaveResponse, error) {
-	if err := checkBatchSaveRequest(r); err != nil {
+	if err := validate.BatchSaveRequest(r); err != nil {
 		return nil, err
 	}
 	ctx, scope, err := auth.SharedMemory(ctx, r.GetAgentId(), r.GetUserId())
@@ -191,7 +158,7 @@ func (s *memoryService) BatchSave(ctx context.Context, r *loombridgev1.BatchSave
 
 // Reembed makes vectors in the embedder's space and reports how far it is.
 func (s *memoryService) Reembed(r *loombridgev1.ReembedRequest, stream grpc.ServerStreamingServer[loombridgev1.ReembedResponse]) error {
-	if err := checkReembedRequest(r); err != nil {
+	if err := validate.ReembedRequest(r); err != nil {
 		return err
 	}
 	scope, err := auth.MemoryScope(stream.Context(), r.GetAgentId(), r.GetUserId())
@@ -205,7 +172,7 @@ func (s *memoryService) Reembed(r *loombridgev1.ReembedRequest, stream grpc.Serv
 
 // GetMemoryStats returns counts of one owner's memory.
 func (s *memoryService) GetMemoryStats(ctx context.Context, r *loombridgev1.GetMemoryStatsRequest) (*loombridgev1.GetMemoryStatsResponse, error) {
-	if err := checkGetMemoryStatsRequest(r); err != nil {
+	if err := validate.GetMemoryStatsRequest(r); err != nil {
 		return nil, err
 	}
 	scope, err := auth.MemoryScope(ctx, r.GetAgentId(), r.GetUserId())

@@ -15,6 +15,7 @@ import (
 
 	loomv1pb "github.com/loom-bridge/loom-bridge/proto/gen/loom/v1"
 	loombridgev1 "github.com/loom-bridge/loom-bridge/proto/gen/loombridge/v1"
+	"github.com/loom-bridge/loom-bridge/server/validate"
 )
 
 // Keys of log lines about calls. They name no payload and no credential.
@@ -115,7 +116,7 @@ func (r *callReport) tell(err error, took time.Duration) {
 		agent = *said
 	}
 	if agent != "" {
-		attrs = append(attrs, slog.String(keyAgent, printable(agent)))
+		attrs = append(attrs, slog.String(keyAgent, validate.Printable(agent)))
 	}
 	if from, ok := peer.FromContext(r.ctx); ok {
 		attrs = append(attrs, slog.String(keyPeer, from.Addr.String()))

@@ -3,95 +3,17 @@ package server
 import (
 	"encoding/base64"
 	"encoding/json"
-	"fmt"
 
 	"github.com/loom-bridge/loom-bridge/context/text"
 
 	"google.golang.org/protobuf/types/known/structpb"
 
 	"github.com/loom-bridge/loom-bridge/bridge/hand"
-	"github.com/loom-bridge/loom-bridge/bridge/tools"
 	"github.com/loom-bridge/loom-bridge/context/media"
-	"github.com/loom-bridge/loom-bridge/context/session"
 	"github.com/loom-bridge/loom-bridge/context/step"
 	"github.com/loom-bridge/loom-bridge/memory/kv"
 	loombridgev1 "github.com/loom-bridge/loom-bridge/proto/gen/loombridge/v1"
 )
-
-const (
-	// maxContentBlocks bounds the content blocks of one result.
-	maxContentBlocks = 256
-	// maxMediaTypeBytes bounds a media type.
-	maxMediaTypeBytes = 128
-	// maxURIBytes bounds the address of a resource.
-	maxURIBytes = 4096
-)
-
-func checkRecordStepRequest(r *loombridgev1.RecordStepRequest) error {
-	var c check
-	c.recordStep("", r)
-	if r.GetOutputUpload() != nil {
-		c.add("output_upload", "belongs to UploadStep")
-	}
-	return c.err()
-}
-
-func (c *check) recordStep(prefix string, r *loombridgev1.RecordStepRequest) {
-	c.requiredName(prefix+"agent_id", r.GetAgentId(), kv.MaxOwnerBytes)
-	c.required(prefix+"tool_name", r.GetToolName(), tools.MaxNameBytes)
-	c.text(prefix+"arguments_json", r.GetArgumentsJson(), tools.MaxArgumentsBytes)
-	c.text(prefix+"output_json", r.GetOutputJson(), hand.MaxOutputBytes)
-	c.text(prefix+"output_text", r.GetOutputText(), hand.MaxOutputBytes)
-	c.resultBytes(prefix+"output_bytes.", r.GetOutputBytes())
-	c.content(prefix+"output_content.", r.GetOutputContent())
-	if r.GetRefused() && r.GetSuccess() {
-		c.add(prefix+"refused", "needs success = false")
-	}
-	c.text(prefix+"error_message", r.GetErrorMessage(), maxThoughtBytes)
-	c.name(prefix+"session_id", r.GetSessionId(), session.MaxSessionIDBytes)
-	c.text(prefix+"thought", r.GetThought(), maxThoughtBytes)
-	c.text(prefix+"turn_id", r.GetTurnId(), maxIDBytes)
-	c.text(prefix+"call_id", r.GetCallId(), maxIDBytes)
-	c.text(prefix+"request_id", r.GetRequestId(), maxIDBytes)
-	c.task(prefix+"task.", r.GetTask())
-}
-
-func (c *check) resultBytes(prefix string, b *loombridgev1.ResultBytes) {
-	c.bytes(prefix+"data", len(b.GetData()), hand.MaxOutputBytes)
-	c.mediaType(prefix+"media_type", b.GetMediaType())
-}
-
-func (c *check) mediaType(field, text string) {
-	if text != "" && !media.IsType(text) {
-		c.add(field, "is no media type, such as `image/png`, of at most %d bytes", maxMediaTypeBytes)
-	}
-}
-
-// content checks the number of blocks before anything else.
-func (c *check) content(prefix string, content *loombridgev1.ResultContent) {
-	if len(content.GetBlocks()) > maxContentBlocks {
-		c.count(prefix+"blocks", len(content.GetBlocks()), maxContentBlocks)
-		return
-	}
-	for i, block := range content.GetBlocks() {
-		inner := fmt.Sprintf("%sblocks[%d].", prefix, i)
-		switch kind := block.GetBlock().(type) {
-		case *loombridgev1.ContentBlock_Text:
-			c.text(inner+"text", kind.Text, hand.MaxOutputBytes)
-		case *loombridgev1.ContentBlock_Image:
-			c.resultBytes(inner+"image.", kind.Image)
-		case *loombridgev1.ContentBlock_Audio:
-			c.resultBytes(inner+"audio.", kind.Audio)
-		case *loombridgev1.ContentBlock_Resource:
-			c.required(inner+"resource.uri", kind.Resource.GetUri(), maxURIBytes)
-			c.mediaType(inner+"resource.media_type", kind.Resource.GetMediaType())
-			c.text(inner+"resource.text", kind.Resource.GetText(), hand.MaxOutputBytes)
-			c.bytes(inner+"resource.data", len(kind.Resource.GetData()), hand.MaxOutputBytes)
-		default:
-			c.add(inner+"block", "is required")
-		}
-	}
-}
 
 func reportOf(scope kv.Scope, r *loombridgev1.RecordStepRequest) (hand.Recorded, error) {
 	args, err := eitherJSON("arguments", r.GetArgumentsJson(), r.GetArguments() != nil, structpb.NewStructValue(r.GetArguments()))

@@ -239,7 +239,7 @@ func (s *Server) grpcOptions(o Options) []grpc.ServerOption {
 func (s *Server) registerNative() {
 	d := s.services
 	loombridgev1.RegisterBridgeServiceServer(s.grpc, &bridgeService{
-		memory: d.Memory, hand: d.Hand, events: d.Events, tasks: d.Tasks, agents: d.Agents, limits: s.limits,
+		memory: d.Memory, hand: d.Hand, events: d.Events, agents: d.Agents, limits: s.limits,
 		shares: s.shares, now: s.now, log: s.observer.log,
 	})
 	loombridgev1.RegisterMemoryServiceServer(s.grpc, &memoryService{memory: d.Memory, limits: s.limits})

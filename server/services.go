@@ -9,7 +9,7 @@ type Services struct {
 	Memory Memory
 	// Hand runs tools and records them.
 	Hand Hand
-	// Tasks adds tasks and moves them up the tiers of memory.
+	// Tasks finds tasks in the tiers of memory.
 	Tasks Tasks
 	// Tools lists what can be run.
 	Tools Tools

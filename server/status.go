@@ -4,8 +4,6 @@ import (
 	"context"
 	"strings"
 
-	"github.com/loom-bridge/loom-bridge/context/text"
-
 	"google.golang.org/genproto/googleapis/rpc/errdetails"
 	spb "google.golang.org/genproto/googleapis/rpc/status"
 	"google.golang.org/grpc/codes"
@@ -14,6 +12,7 @@ import (
 	"google.golang.org/protobuf/protoadapt"
 
 	loombridgev1 "github.com/loom-bridge/loom-bridge/proto/gen/loombridge/v1"
+	"github.com/loom-bridge/loom-bridge/server/validate"
 )
 
 // errorDomain is the domain of every google.rpc.ErrorInfo of this API.
@@ -73,7 +72,7 @@ func failureOf(ctx context.Context, err error) error {
 }
 
 func newStatus(code codes.Code, text string, details []protoadapt.MessageV1) *status.Status {
-	bare := status.New(code, cut(text, maxMessageBytes))
+	bare := status.New(code, validate.Cut(text, maxMessageBytes))
 	full, err := bare.WithDetails(details...)
 	if err != nil {
 		return bare
@@ -119,13 +118,4 @@ func longest(m map[string]string) (key string) {
 		}
 	}
 	return key
-}
-
-// cut returns at most limit bytes of s as valid UTF-8.
-func cut(s string, limit int) string {
-	s = text.Valid(s)
-	if len(s) <= limit {
-		return s
-	}
-	return text.Cut(s, limit-len(text.Ellipsis), text.Ellipsis)
 }

@@ -1,34 +1,17 @@
 package server
 
 import (
-	"bytes"
-	"cmp"
 	"context"
-	"crypto/sha256"
-	"encoding/base32"
-	"encoding/json"
-	"errors"
-	"fmt"
-	"maps"
-	"slices"
-	"strings"
-	"time"
 
-	"google.golang.org/protobuf/proto"
-	"google.golang.org/protobuf/types/known/structpb"
-
-	"github.com/loom-bridge/loom-bridge/bridge/events"
 	"github.com/loom-bridge/loom-bridge/bridge/tiers"
-	"github.com/loom-bridge/loom-bridge/context/session"
 	"github.com/loom-bridge/loom-bridge/memory/kv"
-	"github.com/loom-bridge/loom-bridge/memory/kv/invalid"
 	loombridgev1 "github.com/loom-bridge/loom-bridge/proto/gen/loombridge/v1"
 	"github.com/loom-bridge/loom-bridge/server/auth"
+	"github.com/loom-bridge/loom-bridge/server/validate"
 )
 
 // Tasks is what the handlers need of the tiers of tasks.
 type Tasks interface {
-	Add(ctx context.Context, scope kv.Scope, task session.Task) (session.Task, error)
 	// Find returns a task of any session, by its id or the ref of its summary, and
 	// where it is.
 	Find(ctx context.Context, scope kv.Scope, id string) (tiers.Found, error)
@@ -36,95 +19,9 @@ type Tasks interface {
 
 var _ Tasks = (*tiers.Tiers)(nil)
 
-// isTaskTopic tells whether an event on a topic is a task of that action.
-func isTaskTopic(topic string) bool {
-	return topic == "execute" || strings.HasPrefix(topic, "node.") && topic != "node.message"
-}
-
-// task checks the form of a task.
-func (c *check) task(prefix string, t *loombridgev1.Task) {
-	if t == nil {
-		return
-	}
-	c.name(prefix+"task_id", t.GetTaskId(), session.MaxTaskIDBytes)
-	c.requiredName(prefix+"action", t.GetAction(), session.MaxActionBytes)
-	c.text(prefix+"parameters_json", t.GetParametersJson(), session.MaxParametersBytes)
-	c.name(prefix+"source_agent", t.GetSourceAgent(), session.MaxTaskAgentBytes)
-	c.name(prefix+"target_agent", t.GetTargetAgent(), session.MaxTaskAgentBytes)
-	c.name(prefix+"parent_task_id", t.GetParentTaskId(), session.MaxTaskIDBytes)
-	c.text(prefix+"result", t.GetResult(), session.MaxTaskResultBytes)
-	c.count(prefix+"tags", len(t.GetTags()), session.MaxTaskTags)
-	c.texts(prefix+"tags", t.GetTags(), session.MaxTaskTagBytes)
-	if t.Importance != nil {
-		c.share(prefix+"importance", t.GetImportance())
-	}
-	c.time(prefix+"create_time", t.GetCreateTime())
-}
-
-// taskOf converts a task; nil without one. What the domain refuses is a violation
-// of the task's field.
-func taskOf(t *loombridgev1.Task) (*session.Task, error) {
-	if t == nil {
-		return nil, nil
-	}
-	out := session.Task{
-		ID: t.GetTaskId(), Action: t.GetAction(), Parameters: json.RawMessage(t.GetParametersJson()),
-		SourceAgent: t.GetSourceAgent(), TargetAgent: t.GetTargetAgent(), ParentTaskID: t.GetParentTaskId(),
-		Result: t.GetResult(), Tags: t.GetTags(), Importance: session.ImportanceOf(t.GetAction()), CreateTime: timeOf(t.GetCreateTime()),
-	}
-	if t.Importance != nil {
-		out.Importance = t.GetImportance()
-	}
-	if object := t.GetParameters(); object != nil {
-		var err error
-		if out.Parameters, err = jsonOf("task.parameters", structpb.NewStructValue(object)); err != nil {
-			return nil, err
-		}
-	}
-	return &out, checkTask("task", &out)
-}
-
-// checkTask is the domain's own check, with the place of the task in front of its
-// field.
-func checkTask(within string, t *session.Task) error {
-	err := t.Check()
-	if bad, ok := errors.AsType[*invalid.Error](err); ok {
-		return &RequestError{Violations: []Violation{{Field: within + "." + bad.Field, Description: bad.Problem}}}
-	}
-	return err
-}
-
-// addTask adds the task that an event on a task's topic is, before the event goes
-// out, and lets the event pass. An event that nobody stores is no task.
-func addTask(ctx context.Context, tasks Tasks, scope kv.Scope, event events.Event, opts *events.EmitOptions) error {
-	if !isTaskTopic(event.Topic) {
-		return nil
-	}
-	opts.AllowReserved = true
-	if opts.Volatile {
-		return nil
-	}
-	if err := event.Check(); err != nil {
-		return err
-	}
-	task, err := taskOfEvent(event)
-	if err != nil {
-		return err
-	}
-	made := task.ID == "" && opts.RequestID != ""
-	if made {
-		task.ID = taskIDOf(event.Topic, opts.RequestID)
-	}
-	_, err = tasks.Add(ctx, scope, task)
-	if made && errors.Is(err, session.ErrTaskExists) {
-		return fmt.Errorf("%w: %w", kv.ErrRequestReused, err)
-	}
-	return err
-}
-
 // GetTask returns one task.
 func (s *contextService) GetTask(ctx context.Context, r *loombridgev1.GetTaskRequest) (*loombridgev1.GetTaskResponse, error) {
-	if err := checkGetTaskRequest(r); err != nil {
+	if err := validate.GetTaskRequest(r); err != nil {
 		return nil, err
 	}
 	scope, err := auth.AgentScope(ctx, r.GetAgentId())
@@ -142,166 +39,4 @@ func (s *contextService) GetTask(ctx context.Context, r *loombridgev1.GetTaskReq
 		out.Tiers = append(out.Tiers, clampInt32(tier))
 	}
 	return out, nil
-}
-
-func checkGetTaskRequest(r *loombridgev1.GetTaskRequest) error {
-	var c check
-	c.agent(r.GetAgentId())
-	c.requiredName("task_id", r.GetTaskId(), session.MaxTaskIDBytes+len(tiers.Key("")))
-	c.enum("json_form", r.GetJsonForm())
-	return c.err()
-}
-
-// taskMessage is the inverse of taskOf.
-func taskMessage(t session.Task, form loombridgev1.JsonForm) *loombridgev1.Task {
-	out := &loombridgev1.Task{
-		TaskId: t.ID, Action: t.Action, SourceAgent: t.SourceAgent, TargetAgent: t.TargetAgent, ParentTaskId: t.ParentTaskID,
-		Result: utf8Text(t.Result), Tags: t.Tags, Importance: proto.Float64(t.Importance), CreateTime: timestampOf(t.CreateTime),
-	}
-	if len(t.Parameters) == 0 {
-		return out
-	}
-	if object, ok := pleasantStruct(t.Parameters, form); ok {
-		out.ParametersForm = &loombridgev1.Task_Parameters{Parameters: object}
-	} else {
-		out.ParametersForm = &loombridgev1.Task_ParametersJson{ParametersJson: string(t.Parameters)}
-	}
-	return out
-}
-
-// taskIDOf makes the id of a task whose event names none, always the same for the
-// same request.
-func taskIDOf(topic, requestID string) string {
-	sum := sha256.Sum256([]byte(topic + "\x00" + requestID))
-	const enough = 16 // bytes, as in a UUID
-	return "task-" + strings.ToLower(base32.StdEncoding.WithPadding(base32.NoPadding).EncodeToString(sum[:enough]))
-}
-
-// taskPayload is what the payload of an event may say of its task. Whatever else it
-// says is a parameter of the task.
-type taskPayload struct {
-	TaskID         string          `json:"task_id"`
-	Action         string          `json:"action"`
-	Parameters     json.RawMessage `json:"parameters"`
-	ParametersJSON string          `json:"parameters_json"`
-	SourceAgent    string          `json:"source_agent"`
-	TargetAgent    string          `json:"target_agent"`
-	SessionID      string          `json:"session_id"`
-	ParentTaskID   string          `json:"parent_task_id"`
-	Result         json.RawMessage `json:"result"`
-	Tags           []string        `json:"tags"`
-	Importance     *float64        `json:"importance"`
-	CreatedAt      *time.Time      `json:"created_at"`
-	CreateTime     *time.Time      `json:"create_time"`
-}
-
-// taskOfEvent reads the task out of an event: its topic is the action, its payload
-// the rest.
-func taskOfEvent(e events.Event) (session.Task, error) {
-	var p taskPayload
-	if err := p.read(e); err != nil {
-		return session.Task{}, err
-	}
-	t := session.Task{
-		ID: p.TaskID, Action: e.Topic, Parameters: p.Parameters, SourceAgent: p.SourceAgent, TargetAgent: p.TargetAgent,
-		SessionID: cmp.Or(e.SessionID, p.SessionID), ParentTaskID: p.ParentTaskID, Result: resultText(p.Result), Tags: p.Tags,
-		Importance: session.ImportanceOf(e.Topic),
-	}
-	if isNull(p.Parameters) {
-		t.Parameters = json.RawMessage(p.ParametersJSON)
-	}
-	if p.Importance != nil {
-		t.Importance = *p.Importance
-	}
-	for _, at := range []*time.Time{p.CreatedAt, p.CreateTime} {
-		if at != nil {
-			t.CreateTime = *at
-		}
-	}
-	return t, checkTask("payload", &t)
-}
-
-func (p *taskPayload) read(e events.Event) error {
-	refuse := func(field, problem string) error {
-		return &RequestError{Violations: []Violation{{Field: field, Description: problem}}}
-	}
-	if e.PayloadKind != events.JSON {
-		return refuse("payload_bytes", "can't say what a task is; a payload on this topic is a JSON object")
-	}
-	if !isNull(e.Payload) {
-		err := json.Unmarshal(e.Payload, p)
-		if wrong, ok := errors.AsType[*json.UnmarshalTypeError](err); ok {
-			if wrong.Field == "" {
-				return refuse("payload", "is not a JSON object, as a task's is")
-			}
-			return refuse("payload."+wrong.Field, "is not of the type it has in a Task")
-		}
-		if err != nil {
-			return refuse("payload", "is not that of a task: "+err.Error())
-		}
-	}
-	switch {
-	case p.Action != "" && p.Action != e.Topic:
-		return refuse("payload.action", "is not the topic, which is the action")
-	case p.SessionID != "" && e.SessionID != "" && p.SessionID != e.SessionID:
-		return refuse("payload.session_id", "is another session than that of the event")
-	case !isNull(p.Parameters) && p.ParametersJSON != "":
-		return refuse("payload.parameters_json", "and parameters are both set")
-	}
-	return p.addParameters(e.Payload)
-}
-
-// addParameters makes parameters of the fields that are none of a task's.
-func (p *taskPayload) addParameters(payload json.RawMessage) error {
-	var rest map[string]json.RawMessage
-	if isNull(payload) || json.Unmarshal(payload, &rest) != nil {
-		return nil
-	}
-	maps.DeleteFunc(rest, func(name string, _ json.RawMessage) bool { return isTaskField(name) })
-	if len(rest) == 0 {
-		return nil
-	}
-	given, field := p.Parameters, "parameters"
-	if isNull(given) {
-		given, field = json.RawMessage(p.ParametersJSON), "parameters_json"
-	}
-	merged := map[string]json.RawMessage{}
-	if !isNull(given) && json.Unmarshal(given, &merged) != nil {
-		return nil // that they are no object is said by the task's own check
-	}
-	for name, value := range rest {
-		if _, twice := merged[name]; twice {
-			return &RequestError{Violations: []Violation{{Field: "payload." + name, Description: "is in " + field + " as well"}}}
-		}
-		merged[name] = value
-	}
-	p.ParametersJSON = ""
-	var err error
-	p.Parameters, err = json.Marshal(merged)
-	return err
-}
-
-// isTaskField tells the names that taskPayload reads, in any case, as
-// encoding/json reads them.
-func isTaskField(name string) bool {
-	return slices.ContainsFunc(taskFields, func(field string) bool { return strings.EqualFold(field, name) })
-}
-
-var taskFields = []string{
-	"task_id", "action", "parameters", "parameters_json", "source_agent", "target_agent", "session_id", "parent_task_id",
-	"result", "tags", "importance", "created_at", "create_time",
-}
-
-// resultText is a result as text; one that is no text is its JSON.
-func resultText(result json.RawMessage) string {
-	var text string
-	if isNull(result) || json.Unmarshal(result, &text) == nil {
-		return text
-	}
-	return string(result)
-}
-
-func isNull(text json.RawMessage) bool {
-	text = bytes.TrimSpace(text)
-	return len(text) == 0 || string(text) == "null"
 }

@@ -2,7 +2,6 @@ package server
 
 import (
 	"context"
-	"encoding/base64"
 	"slices"
 	"strings"
 
@@ -13,10 +12,9 @@ import (
 	"github.com/loom-bridge/loom-bridge/context/assemble"
 	loombridgev1 "github.com/loom-bridge/loom-bridge/proto/gen/loombridge/v1"
 	"github.com/loom-bridge/loom-bridge/server/auth"
+	"github.com/loom-bridge/loom-bridge/server/page"
+	"github.com/loom-bridge/loom-bridge/server/validate"
 )
-
-// maxToolPage bounds the tools of a page.
-const maxToolPage = 1000
 
 // Tools is what the handlers need of the registry.
 type Tools interface {
@@ -36,7 +34,7 @@ type toolService struct {
 // ListTools returns the tools of some levels or of all: the server's own, and
 // those of agents that no own one hides.
 func (s *toolService) ListTools(ctx context.Context, r *loombridgev1.ListToolsRequest) (*loombridgev1.ListToolsResponse, error) {
-	if err := checkListToolsRequest(r); err != nil {
+	if err := validate.ListToolsRequest(r); err != nil {
 		return nil, err
 	}
 	scope, err := auth.AgentScope(ctx, r.GetAgentId())
@@ -47,7 +45,7 @@ func (s *toolService) ListTools(ctx context.Context, r *loombridgev1.ListToolsRe
 	for i, level := range r.GetLevels() {
 		levels[i] = int(level)
 	}
-	after, _ := afterTool(r.GetPageToken())
+	after, _ := page.ParseToolToken(r.GetPageToken())
 	return toolPage(offers(s.tools, s.agents, scope.Tenant, levels...), after, r, s.limits.MaxSendBytes), nil
 }
 
@@ -62,20 +60,14 @@ func toolPage(list []offer, after string, r *loombridgev1.ListToolsRequest, limi
 		d := descriptorOf(o.Descriptor, r.GetJsonForm())
 		d.AgentId = o.agentID
 		size += protowire.SizeTag(1) + protowire.SizeBytes(proto.Size(d))
-		full := r.GetPageSize() > 0 && len(out.Tools) == int(r.GetPageSize()) || len(out.Tools) == maxToolPage
+		full := r.GetPageSize() > 0 && len(out.Tools) == int(r.GetPageSize()) || len(out.Tools) == validate.MaxToolPage
 		if full || size > limit && len(out.Tools) > 0 {
-			out.NextPageToken = base64.RawURLEncoding.EncodeToString([]byte(out.Tools[len(out.Tools)-1].GetName()))
+			out.NextPageToken = page.ToolToken(out.Tools[len(out.Tools)-1].GetName())
 			return out
 		}
 		out.Tools = append(out.Tools, d)
 	}
 	return out
-}
-
-// afterTool is the name that a page token stands for.
-func afterTool(token string) (name string, ok bool) {
-	text, err := base64.RawURLEncoding.DecodeString(token)
-	return string(text), err == nil && len(text) <= tools.MaxNameBytes
 }
 
 // offer is a tool that can be called, and the agent that provides it; none for

@@ -13,6 +13,7 @@ import (
 	"github.com/loom-bridge/loom-bridge/context/step"
 	loombridgev1 "github.com/loom-bridge/loom-bridge/proto/gen/loombridge/v1"
 	"github.com/loom-bridge/loom-bridge/server/auth"
+	"github.com/loom-bridge/loom-bridge/server/validate"
 )
 
 // UploadStep records a step whose result follows in parts.
@@ -24,7 +25,7 @@ func (s *contextService) UploadStep(stream grpc.ClientStreamingServer[loombridge
 	if err != nil {
 		return err
 	}
-	if err := checkUploadStepRequest(first); err != nil {
+	if err := validate.UploadStepRequest(first); err != nil {
 		return err
 	}
 	r := first.GetStep()
@@ -57,30 +58,12 @@ func (s *contextService) UploadStep(stream grpc.ClientStreamingServer[loombridge
 func (s *contextService) endSilent(ctx context.Context) *time.Timer {
 	late := func(within time.Duration) func() {
 		return func() {
-			endStream(ctx, &RequestError{Violations: []Violation{{"data", fmt.Sprintf("did not come within %v", within)}}})
+			endStream(ctx, validate.Refuse("data", fmt.Sprintf("did not come within %v", within)))
 		}
 	}
 	whole := time.AfterFunc(hand.MaxTimeout, late(hand.MaxTimeout))
 	context.AfterFunc(ctx, func() { whole.Stop() })
 	return time.AfterFunc(s.limits.StallTimeout, late(s.limits.StallTimeout))
-}
-
-// checkUploadStepRequest checks the first message of an upload.
-func checkUploadStepRequest(r *loombridgev1.UploadStepRequest) error {
-	var c check
-	if r.GetStep() == nil {
-		c.add("step", "is required in the first message")
-		return c.err()
-	}
-	c.recordStep("step.", r.GetStep())
-	upload := r.GetStep().GetOutputUpload()
-	switch upload.GetForm() {
-	case loombridgev1.ResultForm_RESULT_FORM_JSON, loombridgev1.ResultForm_RESULT_FORM_TEXT, loombridgev1.ResultForm_RESULT_FORM_BYTES:
-	default:
-		c.add("step.output_upload.form", "must be RESULT_FORM_JSON, RESULT_FORM_TEXT or RESULT_FORM_BYTES")
-	}
-	c.mediaType("step.output_upload.media_type", upload.GetMediaType())
-	return c.err()
 }
 
 // uploadReader reads the parts of an upload. It is for one goroutine.
@@ -97,7 +80,7 @@ func (u *uploadReader) Read(p []byte) (int, error) {
 		case err != nil:
 			u.err = err // io.EOF is the end of the upload
 		case message.GetStep() != nil || message.GetItem() == nil:
-			u.err = &RequestError{Violations: []Violation{{Field: "data", Description: "is required in every message but the first"}}}
+			u.err = validate.Refuse("data", "is required in every message but the first")
 		}
 		u.rest = message.GetData()
 	}

@@ -39,6 +39,10 @@ type Options struct {
 	OneTenant bool
 	// Retention says how long durable events are kept.
 	Retention Retention
+	// Admit is asked about each event that was found valid, on its emitter's
+	// goroutine and before anything of it is stored. It may refuse the event with
+	// any error, and make it volatile. Default nil: all pass.
+	Admit func(ctx context.Context, tenant string, e *Event, opts *EmitOptions) error
 	// Rate divides the bytes of events that are emitted and delivered among the
 	// tenants that are there. Emitters and readers of one that has more wait. Default
 	// nil: nobody does.
@@ -60,6 +64,7 @@ type Bus struct {
 	maxSubscriptions int
 	maxEmitWait      time.Duration
 	retention        Retention
+	rules            func(ctx context.Context, tenant string, e *Event, opts *EmitOptions) error
 	rate             *share.Rate
 	quota            *share.Quota
 	queued           *share.Pool // bytes of volatile events that wait
@@ -97,6 +102,7 @@ func New(engine kv.Engine, writer *kv.Writer, opts *Options) *Bus {
 		maxSubscriptions: positive(opts.MaxSubscriptions, DefaultMaxSubscriptions),
 		maxEmitWait:      positive(opts.MaxEmitWait, DefaultMaxEmitWait),
 		retention:        opts.Retention.withDefaults(),
+		rules:            opts.Admit,
 		rate:             opts.Rate,
 		quota:            opts.Quota,
 		queued: share.New(share.Options{

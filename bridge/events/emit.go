@@ -25,26 +25,23 @@ type EmitOptions struct {
 	// same id of another source is another request. At most kv.MaxRequestIDBytes. A
 	// volatile emit ignores it.
 	RequestID string
-	// AllowReserved lets the event pass on a topic that belongs to the bridge.
-	AllowReserved bool
 	// Lazy acknowledges a durable event before it is synced: it survives the
 	// death of the process, but perhaps not that of the machine.
 	Lazy bool
-	// Legacy admits what loom.v1 lets through: any UTF-8 as topic, reserved or
-	// not; any number of headers and tags; up to MaxLegacyEventBytes in all. On
-	// a topic that the store can't name (empty, too long, with NUL), and on one
-	// that ends with ".replies", the event is volatile. Only such emitters wait for
-	// subscriptions that are full.
+	// Legacy admits what loom.v1 lets through: any UTF-8 as topic; any number of
+	// headers and tags; up to MaxLegacyEventBytes in all. On a topic that the store
+	// can't name (empty, too long, with NUL) the event is volatile. Only such
+	// emitters wait for subscriptions that are full.
 	Legacy bool
-	// Own says that the bridge itself emits the event: it passes on the topics that
-	// only the bridge emits on, and does not count against Options.Rate.
+	// Own says that the bridge itself emits the event: Options.Admit is not asked,
+	// and it does not count against Options.Rate.
 	Own bool
 }
 
 // Emit takes one event and returns it with its id, time and sequence. A
 // durable event is synced when Emit returns, unless it is Lazy; a volatile one
-// is queued for those who listen. ErrInvalid and ErrReservedTopic refuse the
-// event. With kv.ErrUnknownOutcome the event may or may not be stored: repeat
+// is queued for those who listen. ErrInvalid and what Options.Admit returns refuse
+// the event. With kv.ErrUnknownOutcome the event may or may not be stored: repeat
 // it under the same request id. The payload, headers and tags stay the
 // caller's.
 //
@@ -56,7 +53,7 @@ func (b *Bus) Emit(ctx context.Context, tenant string, e Event, opts EmitOptions
 		return Event{}, ErrClosed
 	}
 	m := emission{event: e, opts: opts}
-	if m.err = b.admit(tenant, &m); m.err != nil {
+	if m.err = b.admit(ctx, tenant, &m); m.err != nil {
 		return Event{}, m.err
 	}
 	if err := b.pay(ctx, tenant, b.costOf(&m)); err != nil {
@@ -106,7 +103,7 @@ func (b *Bus) EmitAll(ctx context.Context, tenant string, events []Event, opts [
 		if i < len(opts) {
 			all[i].opts = opts[i]
 		}
-		if all[i].err = b.admit(tenant, all[i]); b.isClosed() {
+		if all[i].err = b.admit(ctx, tenant, all[i]); b.isClosed() {
 			all[i].err = ErrClosed
 		}
 	}
@@ -157,9 +154,17 @@ type emission struct {
 }
 
 // admit refuses what may not be emitted, and what may not be stored.
-func (b *Bus) admit(tenant string, m *emission) error {
-	if err := m.admit(tenant); err != nil || m.opts.Volatile {
+func (b *Bus) admit(ctx context.Context, tenant string, m *emission) error {
+	if err := m.check(tenant); err != nil {
 		return err
+	}
+	if b.rules != nil && !m.opts.Own {
+		if err := b.rules(ctx, tenant, &m.event, &m.opts); err != nil {
+			return err
+		}
+	}
+	if m.complete(tenant); m.opts.Volatile {
+		return nil
 	}
 	if err := b.quota.Check(tenant); err != nil {
 		return fmt.Errorf("events: emit on %q: %w", m.event.Topic, err)
@@ -167,37 +172,24 @@ func (b *Bus) admit(tenant string, m *emission) error {
 	return nil
 }
 
-// admit refuses what may not be emitted, and completes the rest.
-func (m *emission) admit(tenant string) error {
+// complete fills in what the emitter left out.
+func (m *emission) complete(tenant string) {
 	e := &m.event
-	if err := m.check(tenant); err != nil {
-		return err
-	}
 	if e.PayloadKind == JSON && len(e.Payload) == 0 {
 		e.Payload = []byte(nullPayload)
 	}
 	e.Sequence, e.Time = 0, time.Time{}
-	m.opts.Volatile = m.opts.Volatile || m.opts.Legacy && unstored(tenant, e.Topic)
-	return nil
+	m.opts.Volatile = m.opts.Volatile || m.opts.Legacy && topicRef(tenant, e.Topic).Scope.Validate() != nil
 }
 
 func (m *emission) check(tenant string) error {
 	if err := checkTenant(tenant); err != nil {
 		return err
 	}
-	if !m.opts.Own && bridgeTopic(m.event.Topic) {
-		return &ReservedTopicError{Topic: m.event.Topic}
-	}
 	if m.opts.Legacy {
 		return m.event.checkLegacy()
 	}
-	if err := m.event.check(); err != nil {
-		return err
-	}
-	if !m.opts.AllowReserved && reserved(m.event.Topic) {
-		return &ReservedTopicError{Topic: m.event.Topic}
-	}
-	return nil
+	return m.event.check()
 }
 
 // someTopic is the name of any topic, to check the rest of a scope with.

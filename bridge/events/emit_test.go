@@ -162,23 +162,6 @@ func TestCheckTopic(t *testing.T) {
 	}
 }
 
-func TestReservedTopics(t *testing.T) {
-	bus := MustBus(t, nil, nil)
-	for _, topic := range []string{"execute", "agent.spawn", "agent.result", "node.thinking", "node.a.b"} {
-		_, err := bus.Emit(t.Context(), tenant, events.Event{Topic: topic}, events.EmitOptions{})
-		var detail *events.ReservedTopicError
-		if !errors.Is(err, events.ErrReservedTopic) || !errors.As(err, &detail) || detail.Topic != topic {
-			t.Errorf("%s: got %v, want a *ReservedTopicError", topic, err)
-		}
-		if _, err := bus.Emit(t.Context(), tenant, events.Event{Topic: topic}, events.EmitOptions{AllowReserved: true}); err != nil {
-			t.Errorf("%s, allowed: %v", topic, err)
-		}
-	}
-	for _, topic := range []string{"node", "nodes.x", "agent.spawned", "executes", "agent"} {
-		MustEmit(t, bus, topic, "x")
-	}
-}
-
 func TestRequestID(t *testing.T) {
 	bus := MustBus(t, nil, nil)
 	opts := events.EmitOptions{RequestID: "r-1"}

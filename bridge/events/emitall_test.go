@@ -10,6 +10,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/loom-bridge/loom-bridge/bridge/events"
+	"github.com/loom-bridge/loom-bridge/bridge/topics"
 	"github.com/loom-bridge/loom-bridge/memory/kv"
 	"github.com/loom-bridge/loom-bridge/memory/kv/memkv"
 )
@@ -17,7 +18,7 @@ import (
 // One call keeps the order, gives each event its result, and does not stop at
 // what is refused.
 func TestEmitAll(t *testing.T) {
-	bus := MustBus(t, nil, nil)
+	bus := MustBus(t, nil, &events.Options{Admit: topics.NewRules(nil).Admit})
 	sub := MustSelect(t, bus, nil, native(t, "a.*"))
 	batch := []events.Event{
 		{Topic: "a.x", ID: "0"},
@@ -25,7 +26,7 @@ func TestEmitAll(t *testing.T) {
 		{Topic: "a.x", ID: "2"},
 		{Topic: "", ID: "3"},
 		{Topic: "a.x", ID: "4"},
-		{Topic: "execute", ID: "5"},
+		{Topic: "agent.spawn", ID: "5"},
 		{Topic: "a.x", ID: "6"},
 		{Topic: "a.x", ID: "other"},
 		{Topic: "a.y"},
@@ -40,7 +41,7 @@ func TestEmitAll(t *testing.T) {
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("-want +got:\n%s", diff)
 	}
-	for i, want := range map[int]error{3: events.ErrInvalid, 5: events.ErrReservedTopic, 7: kv.ErrRequestReused} {
+	for i, want := range map[int]error{3: events.ErrInvalid, 5: topics.ErrReserved, 7: kv.ErrRequestReused} {
 		if !errors.Is(results[i].Err, want) {
 			t.Errorf("event %d: %v, want %v", i, results[i].Err, want)
 		}

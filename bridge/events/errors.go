@@ -9,8 +9,6 @@ import (
 var (
 	// ErrInvalid: an event or a subscription is malformed.
 	ErrInvalid = errors.New("events: invalid")
-	// ErrReservedTopic: the topic belongs to the bridge itself.
-	ErrReservedTopic = errors.New("events: reserved topic")
 	// ErrNotOwned: the topic belongs to an agent that the reader may not act for.
 	ErrNotOwned = errors.New("events: topic of another agent")
 	// ErrPositionUnknown: a subscription begins behind the end of its topic.
@@ -52,16 +50,16 @@ func (e *SizeError) Error() string {
 // Is makes errors.Is(err, ErrInvalid) true.
 func (e *SizeError) Is(target error) bool { return target == ErrInvalid }
 
-// ReservedTopicError names a topic that only the bridge emits on. It is an
-// ErrReservedTopic.
-type ReservedTopicError struct{ Topic string }
+// OwnedTopicError names a topic that belongs to an agent for which the reader may
+// not act. It is an ErrNotOwned.
+type OwnedTopicError struct{ Topic string }
 
-func (e *ReservedTopicError) Error() string {
-	return fmt.Sprintf("events: topic %q is reserved", e.Topic)
+func (e *OwnedTopicError) Error() string {
+	return fmt.Sprintf("events: topic %q belongs to an agent that the caller may not act for", e.Topic)
 }
 
-// Is makes errors.Is(err, ErrReservedTopic) true.
-func (e *ReservedTopicError) Is(target error) bool { return target == ErrReservedTopic }
+// Is makes errors.Is(err, ErrNotOwned) true.
+func (e *OwnedTopicError) Is(target error) bool { return target == ErrNotOwned }
 
 // PositionError says where a topic ends that was to be read from behind its
 // end. It is an ErrPositionUnknown.

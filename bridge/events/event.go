@@ -160,16 +160,3 @@ func CheckTopic(topic string) error {
 	}
 	return checkName(topic)
 }
-
-// Check returns the error with which Emit would refuse the event on an agent's
-// behalf, its topic's being reserved apart.
-func (e Event) Check() error { return e.check() }
-
-// reserved tells whether a topic belongs to the bridge itself.
-func reserved(topic string) bool {
-	switch topic {
-	case "execute", "agent.spawn", "agent.result":
-		return true
-	}
-	return strings.HasPrefix(topic, "node.")
-}

@@ -1,7 +1,6 @@
 package events
 
 import (
-	"strings"
 	"unicode/utf8"
 
 	"github.com/loom-bridge/loom-bridge/memory/kv/invalid"
@@ -14,9 +13,6 @@ const (
 	MaxLegacyEventBytes = 4<<20 - 64<<10 - 4<<10
 	// perItemBytes is what a header or tag costs beside its text.
 	perItemBytes = 10
-	// mailboxSuffix ends the topics of answers, which matter to one reader at
-	// one moment.
-	mailboxSuffix = ".replies"
 )
 
 // checkLegacy returns a *SizeError or an *invalid.Error unless loom.v1 may emit the
@@ -47,10 +43,4 @@ func (e *Event) checkLegacy() error {
 
 func (e *Event) legacySize() int {
 	return sizeOf(e) + len(e.Topic) + perItemBytes*(len(e.Headers)+len(e.Tags))
-}
-
-// unstored tells whether the store can't name a topic that loom.v1 may emit
-// on, or should not keep its events.
-func unstored(tenant, topic string) bool {
-	return strings.HasSuffix(topic, mailboxSuffix) || topicRef(tenant, topic).Scope.Validate() != nil
 }

@@ -10,6 +10,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/loom-bridge/loom-bridge/bridge/events"
+	"github.com/loom-bridge/loom-bridge/bridge/topics"
 	"github.com/loom-bridge/loom-bridge/memory/kv"
 	"github.com/loom-bridge/loom-bridge/memory/kv/memkv"
 )
@@ -19,7 +20,7 @@ var throughLegacy = events.EmitOptions{Legacy: true}
 // Whatever loom.v1 lets through reaches those who listen, and is stored if the
 // store can name the topic.
 func TestLegacyTopics(t *testing.T) {
-	bus := MustBus(t, nil, nil)
+	bus := MustBus(t, nil, &events.Options{Admit: topics.NewRules(nil).Admit})
 	for topic, stored := range map[string]bool{
 		"":                       false,
 		"a\x00b":                 false,

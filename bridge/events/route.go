@@ -141,3 +141,13 @@ func (b *Bus) lookAgain(ctx context.Context, t *topic) error {
 	}
 	return nil
 }
+
+// Heard tells whether somebody listens to the topic of an event now, and wants it.
+func (b *Bus) Heard(tenant string, e Event) bool {
+	x := b.indexOf(tenant)
+	if x == nil {
+		return false
+	}
+	var room [4][]*selection
+	return x.match(room[:0], e.Topic).some(func(sel *selection) bool { return sel.wants(&e) })
+}

@@ -19,10 +19,10 @@ type SubscribeOptions struct {
 	// in between, ends with ErrSlowSubscriber. Others get the event meanwhile.
 	// Default, and for other emitters: the event is dropped, see Delivery.Dropped.
 	Wait bool
-	// Acts tells for which agents the reader may act. A topic `agent.<id>.…` of
-	// another one is an *OwnedTopicError, and patterns do not match it. It is called
-	// often and under locks. Default nil: for all.
-	Acts func(agent string) bool
+	// MayRead tells which topics the reader may read. Any other is an
+	// *OwnedTopicError, and patterns do not match it. It is called often and under
+	// locks. Default nil: all.
+	MayRead func(topic string) bool
 }
 
 // Subscribe begins to read what is selected, each pattern once: at most
@@ -40,7 +40,7 @@ func (b *Bus) Subscribe(ctx context.Context, tenant string, selections []Selecti
 		opts = &SubscribeOptions{}
 	}
 	s := &Subscription{
-		bus: b, tenant: tenant, perSelection: opts.PerSelection, wait: opts.Wait, acts: opts.Acts,
+		bus: b, tenant: tenant, perSelection: opts.PerSelection, wait: opts.Wait, readable: opts.MayRead,
 		wake: make(chan struct{}, 1), ended: make(chan struct{}),
 		selections: make(map[string]*selection), cursors: make(map[cursorKey]*cursor),
 		lanes: [...]lane{newLane(Batched), newLane(Realtime), newLane(Background)},
@@ -252,3 +252,5 @@ func (s *Subscription) clear(reason error) bool {
 	s.late, s.idle, s.replay = fifo[*cursor]{}, fifo[*cursor]{}, replay{}
 	return true
 }
+
+func (s *Subscription) mayRead(topic string) bool { return s.readable == nil || s.readable(topic) }

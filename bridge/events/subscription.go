@@ -47,7 +47,7 @@ type Subscription struct {
 	index        *index
 	perSelection bool
 	wait         bool
-	acts         func(agent string) bool
+	readable     func(topic string) bool // nil for all topics
 	start        []Position
 	wake         chan struct{} // holds one token
 	ended        chan struct{} // closed by end

@@ -1,7 +1,6 @@
 package assemble
 
 import (
-	"container/list"
 	"crypto/sha256"
 	"slices"
 	"sync"
@@ -10,6 +9,7 @@ import (
 	"github.com/loom-bridge/loom-bridge/context/step"
 	"github.com/loom-bridge/loom-bridge/context/tokens"
 	"github.com/loom-bridge/loom-bridge/memory/kv"
+	"github.com/loom-bridge/loom-bridge/memory/kv/cache"
 )
 
 // What is remembered of prompts, in memory only.
@@ -32,15 +32,15 @@ type known struct {
 	models *tokens.Models
 
 	mu       sync.Mutex // guards the fields below
-	sessions recent[sessionKey, lastPrompt]
+	sessions *cache.LRU[sessionKey, lastPrompt]
 	// meters has one for each agent, so that none spoils another's ratio.
-	meters recent[kv.Scope, *tokens.Meter]
-	sets   recent[[sha256.Size]byte, toolset]
-	trails recent[sessionKey, *trail]
+	meters *cache.LRU[kv.Scope, *tokens.Meter]
+	sets   *cache.LRU[[sha256.Size]byte, toolset]
+	trails *cache.LRU[sessionKey, *trail]
 	// briefs are calls in messages by the rules for steps.
-	briefs recent[[sha256.Size]byte, step.Step]
+	briefs *cache.LRU[[sha256.Size]byte, step.Step]
 	// parts are what presets see of groups.
-	parts recent[partKey, history.Part]
+	parts *cache.LRU[partKey, history.Part]
 }
 
 type sessionKey struct {
@@ -78,12 +78,12 @@ type sentPrompt struct {
 func newKnown(models *tokens.Models) *known {
 	return &known{
 		models:   models,
-		sessions: newRecent[sessionKey, lastPrompt](maxSessions),
-		meters:   newRecent[kv.Scope, *tokens.Meter](maxAgents),
-		sets:     newRecent[[sha256.Size]byte, toolset](maxToolsets),
-		trails:   newRecent[sessionKey, *trail](maxTrails),
-		briefs:   newRecent[[sha256.Size]byte, step.Step](maxReduced),
-		parts:    newRecent[partKey, history.Part](maxParts),
+		sessions: cache.NewLRU[sessionKey, lastPrompt](maxSessions),
+		meters:   cache.NewLRU[kv.Scope, *tokens.Meter](maxAgents),
+		sets:     cache.NewLRU[[sha256.Size]byte, toolset](maxToolsets),
+		trails:   cache.NewLRU[sessionKey, *trail](maxTrails),
+		briefs:   cache.NewLRU[[sha256.Size]byte, step.Step](maxReduced),
+		parts:    cache.NewLRU[partKey, history.Part](maxParts),
 	}
 }
 
@@ -91,39 +91,39 @@ func newKnown(models *tokens.Models) *known {
 func (k *known) tools(key [sha256.Size]byte) (toolset, bool) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
-	return k.sets.get(key)
+	return k.sets.Get(key)
 }
 
 func (k *known) keepTools(key [sha256.Size]byte, set toolset) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
-	k.sets.put(key, set)
+	k.sets.Put(key, set, 1)
 }
 
 // reduced returns a call in a message that was reduced before.
 func (k *known) reduced(key [sha256.Size]byte) (step.Step, bool) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
-	return k.briefs.get(key)
+	return k.briefs.Get(key)
 }
 
 func (k *known) keepReduced(key [sha256.Size]byte, s step.Step) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
-	k.briefs.put(key, s)
+	k.briefs.Put(key, s, 1)
 }
 
 // part returns what a preset saw of a group before.
 func (k *known) part(key partKey) (history.Part, bool) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
-	return k.parts.get(key)
+	return k.parts.Get(key)
 }
 
 func (k *known) keepPart(key partKey, p history.Part) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
-	k.parts.put(key, p)
+	k.parts.Put(key, p, 1)
 }
 
 // trail returns what the session's last prompt began with, nil where it is not
@@ -131,14 +131,14 @@ func (k *known) keepPart(key partKey, p history.Part) {
 func (k *known) trail(scope kv.Scope, session string) *trail {
 	k.mu.Lock()
 	defer k.mu.Unlock()
-	t, _ := k.trails.get(sessionKey{scope, session})
+	t, _ := k.trails.Get(sessionKey{scope, session})
 	return t
 }
 
 func (k *known) leave(scope kv.Scope, session string, t *trail) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
-	k.trails.put(sessionKey{scope, session}, t)
+	k.trails.Put(sessionKey{scope, session}, t, 1)
 }
 
 // last returns the session's last prompt; the zero one when it is not known.
@@ -146,7 +146,7 @@ func (k *known) leave(scope kv.Scope, session string, t *trail) {
 func (k *known) last(scope kv.Scope, session string) lastPrompt {
 	k.mu.Lock()
 	defer k.mu.Unlock()
-	p, _ := k.sessions.get(sessionKey{scope, session})
+	p, _ := k.sessions.Get(sessionKey{scope, session})
 	return p
 }
 
@@ -155,14 +155,14 @@ func (k *known) remember(scope kv.Scope, session string, p lastPrompt, sent sent
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	key := sessionKey{scope, session}
-	before, _ := k.sessions.get(key)
+	before, _ := k.sessions.Get(key)
 	same := func(s sentPrompt) bool { return s.asked.ID == sent.asked.ID }
 	if at := slices.IndexFunc(before.sent, same); at >= 0 {
 		sent.usage = before.sent[at].usage
 	}
 	p.sent = append(slices.DeleteFunc(slices.Clone(before.sent), same), sent)
 	p.sent = p.sent[max(len(p.sent)-maxPrompts, 0):]
-	k.sessions.put(key, p)
+	k.sessions.Put(key, p, 1)
 }
 
 // report returns the prompt with an id, and notes usage that was reported for it
@@ -170,7 +170,7 @@ func (k *known) remember(scope kv.Scope, session string, p lastPrompt, sent sent
 func (k *known) report(scope kv.Scope, session, id string, u tokens.Usage) (sent sentPrompt, ok bool) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
-	p, _ := k.sessions.get(sessionKey{scope, session})
+	p, _ := k.sessions.Get(sessionKey{scope, session})
 	at := slices.IndexFunc(p.sent, func(s sentPrompt) bool { return s.asked.ID == id })
 	if at < 0 {
 		return sentPrompt{}, false
@@ -195,10 +195,10 @@ func (s *sentPrompt) anchor(u tokens.Usage) tokens.Anchor {
 func (k *known) meter(scope kv.Scope) *tokens.Meter {
 	k.mu.Lock()
 	defer k.mu.Unlock()
-	m, ok := k.meters.get(scope)
+	m, ok := k.meters.Get(scope)
 	if !ok {
 		m = newMeter(k.models)
-		k.meters.put(scope, m)
+		k.meters.Put(scope, m, 1)
 	}
 	return m
 }
@@ -208,43 +208,4 @@ func newMeter(models *tokens.Models) *tokens.Meter {
 	// The models were given, or are built in, so that there is nothing to fail.
 	m, _ := tokens.NewMeter(models)
 	return m
-}
-
-// recent is a map that forgets what was not asked for longest. It is not safe
-// for concurrent use.
-type recent[K comparable, V any] struct {
-	limit int
-	items map[K]*list.Element
-	order *list.List // of pair[K, V], the newest first
-}
-
-type pair[K comparable, V any] struct {
-	key   K
-	value V
-}
-
-func newRecent[K comparable, V any](limit int) recent[K, V] {
-	return recent[K, V]{limit: limit, items: make(map[K]*list.Element), order: list.New()}
-}
-
-func (r *recent[K, V]) get(key K) (value V, ok bool) {
-	e := r.items[key]
-	if e == nil {
-		return value, false
-	}
-	r.order.MoveToFront(e)
-	return e.Value.(*pair[K, V]).value, true
-}
-
-func (r *recent[K, V]) put(key K, value V) {
-	if e := r.items[key]; e != nil {
-		e.Value.(*pair[K, V]).value = value
-		r.order.MoveToFront(e)
-		return
-	}
-	r.items[key] = r.order.PushFront(&pair[K, V]{key, value})
-	if r.order.Len() > r.limit {
-		oldest := r.order.Back()
-		delete(r.items, r.order.Remove(oldest).(*pair[K, V]).key)
-	}
 }

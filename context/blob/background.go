@@ -52,7 +52,7 @@ func (s *Store) collectEvery(ctx context.Context) {
 // unless there was one just now. It does not wait. Without a background it does
 // nothing.
 func (s *Store) Nudge(scope kv.Scope) {
-	if s.opts.Referrers == nil || s.opts.CollectEvery < 0 || !s.mayCollect(scope) {
+	if s.opts.Sessions == nil || s.opts.CollectEvery < 0 || !s.mayCollect(scope) {
 		return
 	}
 	select {

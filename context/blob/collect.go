@@ -3,23 +3,21 @@ package blob
 import (
 	"context"
 	"crypto/sha256"
-	"errors"
 	"fmt"
-	"iter"
 	"slices"
 
 	"github.com/loom-bridge/loom-bridge/memory/kv"
+	"github.com/loom-bridge/loom-bridge/memory/kv/mention"
 )
 
 const (
 	// MaxCollected bounds the entries that one call of Collect deletes.
 	MaxCollected = 1024
-	// maxDoomed bounds those of one commit, which keeps the owner's writers
-	// waiting while it looks for references once more.
-	maxDoomed = 256
-	// maxCandidates bounds the entries for which all texts are looked through at
-	// once.
-	maxCandidates = 4096
+	// maxDeleted bounds those of one commit, for which whoever stores a blob of the
+	// owner waits while it looks for references once more.
+	maxDeleted = 16
+	// maxSeen bounds the entries that one scan reads.
+	maxSeen = 1024
 )
 
 // CollectOptions adjusts one collection. Nil and zero fields mean the defaults.
@@ -57,7 +55,7 @@ type Kept struct {
 	// Archived, LongTerm and Important ones are never deleted; NotExpired ones not
 	// yet.
 	Archived, LongTerm, Important, NotExpired int64
-	// InUse are about to be referred to.
+	// InUse are about to be referred to by a call that runs, or just ran.
 	InUse int64
 	// Referenced are named by a session that has not ended, or by a memory
 	// record.
@@ -66,15 +64,16 @@ type Kept struct {
 
 // Collect deletes the owner's blobs that have expired and that nobody needs. It
 // works in small commits, each complete in itself, so that it may end at any
-// point and begin again. Each of them looks for references once more under the
-// guard of whatever could bring a new one.
+// point and begin again. Each of them looks for references once more, and is refused
+// and repeated if one came meanwhile; nobody but who stores a blob waits for it. Of a
+// tenant whose mentions are still being back-filled it collects nothing.
 func (s *Store) Collect(ctx context.Context, scope kv.Scope, opts *CollectOptions) (Collected, error) {
 	if err := scope.Validate(); err != nil {
 		return Collected{}, err
 	}
-	c := collection{store: s, scope: scope, referrers: s.opts.Referrers}
-	if c.referrers == nil {
-		c.referrers = nobody{}
+	c := collection{store: s, scope: scope, sessions: s.opts.Sessions}
+	if c.sessions == nil {
+		c.sessions = allOpen{}
 	}
 	if opts != nil {
 		c.opts = *opts
@@ -83,6 +82,11 @@ func (s *Store) Collect(ctx context.Context, scope kv.Scope, opts *CollectOption
 	answer, found, err := kv.LookupOnce(ctx, s.engine, s.Ref(scope), c.opts.RequestID, digest)
 	if found || err != nil {
 		return decodeAnswer(answer), err
+	}
+	if s.opts.Backfill != nil {
+		if complete, err := s.opts.Backfill.Complete(ctx, scope.Tenant); !complete || err != nil {
+			return Collected{}, err
+		}
 	}
 	s.noteCollected(scope)
 	if err := c.run(ctx); err != nil {
@@ -93,20 +97,20 @@ func (s *Store) Collect(ctx context.Context, scope kv.Scope, opts *CollectOption
 
 // collection is one Collect under way.
 type collection struct {
-	store     *Store
-	scope     kv.Scope
-	referrers Referrers
-	opts      CollectOptions
-	done      Collected
+	store    *Store
+	scope    kv.Scope
+	sessions Sessions
+	opts     CollectOptions
+	done     Collected
 }
 
 func (c *collection) run(ctx context.Context) error {
 	for after, more := "", true; more && !c.done.More; {
-		batch, last, err := c.candidates(ctx, after)
+		free, last, err := c.candidates(ctx, after)
 		if err != nil {
 			return err
 		}
-		if err := c.collect(ctx, batch); err != nil {
+		if err := c.collect(ctx, free); err != nil {
 			return err
 		}
 		after, more = last, last != ""
@@ -117,16 +121,16 @@ func (c *collection) run(ctx context.Context) error {
 	return c.sweepOrphans(ctx)
 }
 
-// candidates returns entries behind a path that nothing but a reference can
-// save, and the path of the last entry seen, or "" at the end.
-func (c *collection) candidates(ctx context.Context, after string) ([]Entry, string, error) {
-	var batch []Entry
-	sessions := c.sessions(c.store.engine)
-	for e, err := range entries(ctx, c.store.engine, c.scope, after) {
+// candidates returns the entries among the next maxSeen behind a path that nothing
+// keeps, and the path of the last one seen, or "" at the end.
+func (c *collection) candidates(ctx context.Context, after string) (free []Entry, last string, err error) {
+	references, seen := c.references(c.store.engine), 0
+	for e, err := range entries(ctx, c.store.engine, c.scope, after, maxSeen) {
 		if err != nil {
 			return nil, "", err
 		}
-		reason, err := c.reason(ctx, &e, sessions, &c.done.Kept)
+		seen, last = seen+1, e.Home()
+		reason, err := c.reason(ctx, &e, references, &c.done.Kept)
 		if err != nil {
 			return nil, "", err
 		}
@@ -134,16 +138,17 @@ func (c *collection) candidates(ctx context.Context, after string) ([]Entry, str
 			*reason++
 			continue
 		}
-		if batch = append(batch, e); len(batch) == maxCandidates {
-			return batch, e.Home(), nil
-		}
+		free = append(free, e)
 	}
-	return batch, "", nil
+	if seen < maxSeen {
+		last = ""
+	}
+	return free, last, nil
 }
 
-// reason is the counter of why an entry stays, or nil if only a text that names
-// it can save it. It fills in what depends on the time.
-func (c *collection) reason(ctx context.Context, e *Entry, sessions *sessions, kept *Kept) (*int64, error) {
+// reason is the counter of why an entry stays, or nil if nothing keeps it. It fills
+// in what depends on the time.
+func (c *collection) reason(ctx context.Context, e *Entry, references *references, kept *Kept) (*int64, error) {
 	*e = e.seen(c.scope.Owner, c.store.now())
 	switch {
 	case e.Archive.Category != "":
@@ -154,59 +159,29 @@ func (c *collection) reason(ctx context.Context, e *Entry, sessions *sessions, k
 		return &kept.Important, nil
 	case !e.Expired:
 		return &kept.NotExpired, nil
-	case c.store.uses.holds(useKey{c.scope, e.Ref}):
-		return &kept.InUse, nil
-	case e.StepID == "":
-		return nil, nil
 	}
-	// Its step names it as long as the step's session goes on.
-	open, err := sessions.open(ctx, e.SessionID)
-	if open {
-		return &kept.Referenced, err
+	if leased, err := c.store.leased(ctx, references.from, c.scope, e.Ref); leased || err != nil {
+		return &kept.InUse, err
 	}
-	return nil, err
+	for _, is := range []func(context.Context, *Entry) (bool, error){references.made, references.named} {
+		if referenced, err := is(ctx, e); referenced || err != nil {
+			return &kept.Referenced, err
+		}
+	}
+	return nil, nil
 }
 
-// sessions remembers which sessions are open, for one look at the store.
-type sessions struct {
-	ask   func(ctx context.Context, id string) (bool, error)
-	known map[string]bool
-}
-
-func (c *collection) sessions(from View) *sessions {
-	return &sessions{known: make(map[string]bool), ask: func(ctx context.Context, id string) (bool, error) {
-		return c.referrers.Open(ctx, from, c.scope, id)
-	}}
-}
-
-func (s *sessions) open(ctx context.Context, id string) (bool, error) {
-	open, known := s.known[id]
-	if known {
-		return open, nil
-	}
-	open, err := s.ask(ctx, id)
-	s.known[id] = open
-	return open, err
-}
-
-// collect deletes what no text names of a batch.
-func (c *collection) collect(ctx context.Context, batch []Entry) error {
-	engine := c.store.engine
-	free, err := c.unnamed(ctx, batch,
-		c.referrers.Texts(ctx, engine, c.scope), c.referrers.Elsewhere(ctx, engine, c.scope))
-	if err != nil {
-		return err
-	}
-	c.done.Kept.Referenced += int64(len(batch) - len(free))
+// collect deletes entries that nothing keeps.
+func (c *collection) collect(ctx context.Context, free []Entry) error {
 	if room := int(MaxCollected - c.done.Entries); len(free) > room {
 		free, c.done.More = free[:room], true
 	}
 	if c.opts.DryRun {
-		plan, err := c.plan(ctx, engine, free)
+		plan, err := c.plan(ctx, c.store.engine, free)
 		c.done.add(plan)
 		return err
 	}
-	for some := range slices.Chunk(free, maxDoomed) {
+	for some := range slices.Chunk(free, maxDeleted) {
 		if err := c.delete(ctx, some); err != nil {
 			return err
 		}
@@ -214,43 +189,16 @@ func (c *collection) collect(ctx context.Context, batch []Entry) error {
 	return nil
 }
 
-// unnamed returns the entries that no text names.
-func (c *collection) unnamed(ctx context.Context, batch []Entry, texts ...iter.Seq2[[]byte, error]) ([]Entry, error) {
-	if len(batch) == 0 {
-		return nil, nil
-	}
-	names := newNames(batch)
-	for _, some := range texts {
-		for text, err := range some {
-			if err := errors.Join(err, ctx.Err()); err != nil {
-				return nil, err
-			}
-			names.mark(text)
-		}
-	}
-	var free []Entry
-	for i, e := range batch {
-		if !names.found[i] {
-			free = append(free, e)
-		}
-	}
-	return free, nil
-}
-
 // delete deletes a batch, in one commit, as far as it may still be deleted.
 func (c *collection) delete(ctx context.Context, batch []Entry) error {
-	s := c.store
-	batch = c.doom(batch)
-	defer func() {
-		for _, e := range batch {
-			s.uses.spare(useKey{c.scope, e.Ref})
-		}
-	}()
 	var planned plan
-	err := s.writer.Do(ctx, kv.Request{
-		Refs: append([]kv.Ref{s.Ref(c.scope)}, c.referrers.Refs(c.scope)...),
+	var kept Kept
+	err := c.store.writer.Do(ctx, kv.Request{
+		Refs:  []kv.Ref{c.store.Ref(c.scope)},
+		Blind: mention.NewReader(nil, c.scope).Refs(),
 		Stage: func(ctx context.Context, tx *kv.Tx) error {
-			free, err := c.stillFree(ctx, tx, batch)
+			kept = Kept{}
+			free, err := c.stillFree(ctx, tx, batch, &kept)
 			if err != nil {
 				return err
 			}
@@ -265,31 +213,19 @@ func (c *collection) delete(ctx context.Context, batch []Entry) error {
 	if err != nil {
 		return err
 	}
-	c.done.Kept.Referenced += int64(len(batch) - len(planned.entries))
+	c.done.Kept.add(kept)
 	c.done.add(planned)
 	return nil
 }
 
-// doom takes those out that somebody is about to refer to, and lets nobody
-// begin to.
-func (c *collection) doom(batch []Entry) []Entry {
-	var free []Entry
-	for _, e := range batch {
-		if c.store.uses.doom(useKey{c.scope, e.Ref}) {
-			free = append(free, e)
-		} else {
-			c.done.Kept.InUse++
-		}
-	}
-	return free
-}
-
 // stillFree returns the entries of a batch that are there as they were and that
-// nobody has begun to need.
-func (c *collection) stillFree(ctx context.Context, tx *kv.Tx, batch []Entry) ([]Entry, error) {
-	var kept Kept
+// nobody has begun to need. It has tx refused if somebody begins to.
+func (c *collection) stillFree(ctx context.Context, tx *kv.Tx, batch []Entry, kept *Kept) ([]Entry, error) {
+	references := c.references(watching{tx})
+	if err := references.mentions.Watch(ctx, tx); err != nil {
+		return nil, err
+	}
 	var free []Entry
-	sessions := c.sessions(tx)
 	for _, e := range batch {
 		values, err := tx.Get(ctx, kv.Blobs, pathKey(c.scope, e.Home()))
 		if err != nil {
@@ -305,15 +241,17 @@ func (c *collection) stillFree(ctx context.Context, tx *kv.Tx, batch []Entry) ([
 		if now.Ref != e.Ref {
 			continue
 		}
-		reason, err := c.reason(ctx, &now, sessions, &kept)
+		reason, err := c.reason(ctx, &now, references, kept)
 		if err != nil {
 			return nil, err
 		}
-		if reason == nil {
-			free = append(free, now)
+		if reason != nil {
+			*reason++
+			continue
 		}
+		free = append(free, now)
 	}
-	return c.unnamed(ctx, free, c.referrers.Texts(ctx, tx, c.scope))
+	return free, nil
 }
 
 // plan is what a commit deletes.
@@ -323,31 +261,42 @@ type plan struct {
 	bytes   int64
 }
 
-// plan finds out which blobs go with the entries.
-func (c *collection) plan(ctx context.Context, from View, doomed []Entry) (plan, error) {
-	p := plan{entries: doomed}
-	if len(doomed) == 0 {
-		return p, nil
+// plan finds out which blobs go with the entries: those to which no other leads.
+func (c *collection) plan(ctx context.Context, from kv.Getter, entries []Entry) (plan, error) {
+	p := plan{entries: entries}
+	going := make(map[string]bool)
+	for _, e := range entries {
+		going[e.Home()] = true
 	}
-	going, left := make(map[string]bool), make(map[string]int64)
-	for _, e := range doomed {
-		going[e.Home()], left[e.Ref] = true, e.Size
-	}
-	for e, err := range entries(ctx, from, c.scope, "") {
+	seen := make(map[string]bool)
+	for _, e := range entries {
+		if seen[e.Ref] {
+			continue
+		}
+		seen[e.Ref] = true
+		shared, err := c.shared(ctx, from, e.Ref, going)
 		if err != nil {
 			return plan{}, err
 		}
-		if !going[e.Home()] {
-			delete(left, e.Ref)
-		}
-	}
-	for _, e := range doomed {
-		if size, last := left[e.Ref]; last {
-			delete(left, e.Ref)
-			p.refs, p.bytes = append(p.refs, e.Ref), p.bytes+size
+		if !shared {
+			p.refs, p.bytes = append(p.refs, e.Ref), p.bytes+e.Size
 		}
 	}
 	return p, nil
+}
+
+// shared tells whether an entry leads to a blob that is not among those going.
+func (c *collection) shared(ctx context.Context, from kv.Getter, ref string, going map[string]bool) (bool, error) {
+	prefix := refPrefix(c.scope, refHash(ref))
+	for pair, err := range from.Scan(ctx, kv.Blobs, kv.Prefix(prefix)) {
+		if err != nil {
+			return false, err
+		}
+		if !going[string(pair.Key[len(prefix):])] {
+			return true, nil
+		}
+	}
+	return false, nil
 }
 
 // stage deletes what is planned and leaves word of it.
@@ -362,6 +311,7 @@ func (c *collection) stage(ctx context.Context, tx *kv.Tx, p plan) error {
 	gone := encodeCollected(c.store.now())
 	for _, e := range p.entries {
 		tx.Delete(kv.Blobs, pathKey(c.scope, e.Home()))
+		tx.Delete(kv.Blobs, append(refPrefix(c.scope, refHash(e.Ref)), e.Home()...))
 		tx.Put(kv.Blobs, collectedKey(c.scope, collectedPath, e.Home()), gone)
 		if e.Path == e.Home() {
 			continue
@@ -374,6 +324,7 @@ func (c *collection) stage(ctx context.Context, tx *kv.Tx, p plan) error {
 	for _, ref := range p.refs {
 		hash := refHash(ref)
 		tx.Delete(kv.Blobs, manifestKey(c.scope, hash))
+		tx.Delete(kv.Blobs, leaseKey(c.scope, hash))
 		tx.Put(kv.Blobs, collectedKey(c.scope, collectedRef, hash), gone)
 	}
 	used.Blobs -= int64(len(p.refs))
@@ -386,4 +337,13 @@ func (d *Collected) add(p plan) {
 	d.Entries += int64(len(p.entries))
 	d.Refs = append(d.Refs, p.refs...)
 	d.Bytes += p.bytes
+}
+
+func (k *Kept) add(more Kept) {
+	k.Archived += more.Archived
+	k.LongTerm += more.LongTerm
+	k.Important += more.Important
+	k.NotExpired += more.NotExpired
+	k.InUse += more.InUse
+	k.Referenced += more.Referenced
 }

@@ -18,63 +18,60 @@ import (
 	"github.com/loom-bridge/loom-bridge/context/blob"
 	"github.com/loom-bridge/loom-bridge/memory/kv"
 	"github.com/loom-bridge/loom-bridge/memory/kv/memkv"
+	"github.com/loom-bridge/loom-bridge/memory/kv/mention"
 )
 
-// world refers to blobs as a test says. Texts are the values of the scope's log,
-// which the test writes as it likes.
+// world is the sessions of a test.
 type world struct {
-	mu        sync.Mutex
-	open      map[string]bool
-	elsewhere []string
-	// afterLook runs once, after the first look at the texts.
+	mu   sync.Mutex
+	open map[string]bool
+	// afterLook runs once, when the first look is over but for the names.
 	afterLook func()
 }
 
-func (w *world) Refs(scope kv.Scope) []kv.Ref { return []kv.Ref{{Keyspace: kv.Log, Scope: scope}} }
-
-func (w *world) Open(_ context.Context, _ blob.View, _ kv.Scope, id string) (bool, error) {
+// IsOpen knows the sessions that the test opened by hand, or by f.openSession.
+func (w *world) IsOpen(ctx context.Context, from kv.Getter, scope kv.Scope, id string) (bool, error) {
+	values, err := from.Get(ctx, kv.Log, scope.Key('s', []byte(id)))
 	w.mu.Lock()
-	defer w.mu.Unlock()
-	return w.open[id], nil
-}
-
-func (w *world) Texts(ctx context.Context, from blob.View, scope kv.Scope) iter.Seq2[[]byte, error] {
-	return func(yield func([]byte, error) bool) {
-		defer func() {
-			if run := w.afterLook; run != nil {
-				w.afterLook = nil
-				run()
-			}
-		}()
-		for pair, err := range from.Scan(ctx, kv.Log, kv.Prefix(scope.Key('t'))) {
-			if !yield(pair.Value, err) {
-				return
-			}
-		}
+	open, run := w.open[id] || values[0] != nil, w.afterLook
+	w.afterLook = nil
+	w.mu.Unlock()
+	if run != nil {
+		run()
 	}
+	return open, err
 }
 
-func (w *world) Elsewhere(context.Context, blob.View, kv.Scope) iter.Seq2[[]byte, error] {
-	return func(yield func([]byte, error) bool) {
-		for _, text := range w.elsewhere {
-			if !yield([]byte(text), nil) {
-				return
-			}
-		}
-	}
-}
-
-// say writes a text that keeps what it names.
-func (f *fixture) say(tb testing.TB, scope kv.Scope, text string) {
+// put stages in a commit of its own.
+func (f *fixture) put(tb testing.TB, stage func(tx *kv.Tx), refs ...kv.Ref) {
 	tb.Helper()
-	ref := kv.Ref{Keyspace: kv.Log, Scope: scope}
-	err := f.writer.Do(tb.Context(), kv.Request{Refs: []kv.Ref{ref}, Stage: func(_ context.Context, tx *kv.Tx) error {
-		tx.Put(kv.Log, scope.Key('t', []byte(text[:min(len(text), 100)])), []byte(text))
+	err := f.writer.Do(tb.Context(), kv.Request{Refs: refs[:1], Blind: refs[1:], Stage: func(_ context.Context, tx *kv.Tx) error {
+		stage(tx)
 		return nil
 	}})
 	if err != nil {
 		tb.Fatal(err)
 	}
+}
+
+func (f *fixture) openSession(tb testing.TB, scope kv.Scope, id string) {
+	tb.Helper()
+	ref := kv.Ref{Keyspace: kv.Log, Scope: scope}
+	f.put(tb, func(tx *kv.Tx) { tx.Put(kv.Log, scope.Key('s', []byte(id)), nil) }, ref)
+}
+
+// say writes the mentions of a record with a text.
+func (f *fixture) say(tb testing.TB, scope kv.Scope, text string) {
+	tb.Helper()
+	ref := kv.Ref{Keyspace: kv.Records, Scope: scope}
+	f.put(tb, func(tx *kv.Tx) { mention.Stage(tx, ref, text[:min(len(text), 100)], mention.InText([]byte(text))) }, ref, mention.ListRef(scope.Tenant))
+}
+
+// sayIn is say for a text in a session.
+func (f *fixture) sayIn(tb testing.TB, scope kv.Scope, session, text string) {
+	tb.Helper()
+	ref := kv.Ref{Keyspace: kv.Log, Scope: scope}
+	f.put(tb, func(tx *kv.Tx) { mention.Stage(tx, ref, session, mention.InText([]byte(text))) }, ref)
 }
 
 func (f *fixture) mustCollect(tb testing.TB, scope kv.Scope, opts *blob.CollectOptions) blob.Collected {
@@ -93,7 +90,7 @@ var late = noon.Add(365 * 24 * time.Hour)
 // important, long-term or archived; the answer says what stayed and why.
 func TestWhatIsCollected(t *testing.T) {
 	w := &world{open: map[string]bool{"goes on": true}}
-	f := newFixtureWith(t, blob.Options{Referrers: w, CollectEvery: -1})
+	f := newFixtureWith(t, blob.Options{Sessions: w, CollectEvery: -1})
 	stage := func(n int, session, category string) blob.Entry {
 		return f.mustStage(t, alice, noise(uint64(n), 1000+n), blob.Entry{StepID: fmt.Sprintf("step_%03d", n), SessionID: session, Category: category})
 	}
@@ -106,7 +103,8 @@ func TestWhatIsCollected(t *testing.T) {
 	stage(6, "ended", "read")
 	stage(7, "ended", "read")
 	memory := stage(8, "ended", "shell")
-	w.elsewhere = []string{"the build log is " + memory.Ref[:12]}
+	f.say(t, kv.Scope{Tenant: "t", Kind: kv.OwnerUser, Owner: "eva"}, "the build log is "+memory.Ref[:12])
+	f.sayIn(t, alice, "ended", "see "+garbage.Ref)
 	f.mustPromote(t, "step_005", blob.Promotion{Tier: blob.LongTerm})
 	f.mustPromote(t, "step_006", blob.Promotion{Tier: blob.ShortTerm, Important: true})
 	f.mustArchive(t, "step_007", blob.Archiving{})
@@ -209,7 +207,7 @@ func TestNamesThatKeep(t *testing.T) {
 		"":                                    false,
 		strings.Repeat("/", 1000) + "\xff\x00" + ref[:10]: false,
 	} {
-		f := newFixtureWith(t, blob.Options{Referrers: &world{}, CollectEvery: -1})
+		f := newFixtureWith(t, blob.Options{Sessions: &world{}, CollectEvery: -1})
 		e := made(f)
 		if e.Ref != ref {
 			t.Fatal("another ref")
@@ -227,7 +225,7 @@ func TestNamesThatKeep(t *testing.T) {
 // Shared bytes go with their last entry.
 func TestSharedBytesGoWithTheirLastEntry(t *testing.T) {
 	for _, size := range []int{500, 2*blob.ChunkBytes + 5} {
-		f := newFixtureWith(t, blob.Options{Referrers: &world{}, CollectEvery: -1})
+		f := newFixtureWith(t, blob.Options{Sessions: &world{}, CollectEvery: -1})
 		body := noise(7, size)
 		first := f.mustStage(t, alice, body, blob.Entry{StepID: "step_001", Category: "shell"})
 		second := f.mustStage(t, alice, body, blob.Entry{StepID: "step_002", Category: "read"})
@@ -261,68 +259,103 @@ func TestSharedBytesGoWithTheirLastEntry(t *testing.T) {
 	}
 }
 
-// What begins to be needed between the first look and the commit stays.
+// What begins to be needed between the first look and the commit, or while the commit
+// is made, stays.
 func TestAReferenceThatComesMeanwhile(t *testing.T) {
-	for name, meanwhile := range map[string]func(f *fixture, w *world){
-		"a text":      func(f *fixture, _ *world) { f.say(t, alice, "read outputs/read_001.txt") },
-		"a promotion": func(f *fixture, _ *world) { f.mustPromote(t, "step_001", blob.Promotion{Tier: blob.LongTerm}) },
-		"an archive":  func(f *fixture, _ *world) { f.mustArchive(t, "step_001", blob.Archiving{}) },
-		"a session": func(_ *fixture, w *world) {
-			w.mu.Lock()
-			defer w.mu.Unlock()
-			w.open = map[string]bool{"s": true}
-		},
-		"a use": func(f *fixture, _ *world) {
+	eva := kv.Scope{Tenant: "t", Kind: kv.OwnerSpace, Owner: "eva"}
+	for name, tt := range map[string]struct {
+		inCommit  bool
+		meanwhile func(f *fixture)
+	}{
+		"a promotion":             {false, func(f *fixture) { f.mustPromote(t, "step_001", blob.Promotion{Tier: blob.LongTerm}) }},
+		"an archive":              {false, func(f *fixture) { f.mustArchive(t, "step_001", blob.Archiving{}) }},
+		"a record":                {true, func(f *fixture) { f.say(t, alice, "read outputs/read_001.txt") }},
+		"a shared one":            {true, func(f *fixture) { f.say(t, eva, "read outputs/read_001.txt") }},
+		"a message":               {true, func(f *fixture) { f.sayIn(t, alice, "goes on", "read outputs/read_001.txt") }},
+		"a session":               {true, func(f *fixture) { f.openSession(t, alice, "s") }},
+		"a session that named it": {true, func(f *fixture) { f.openSession(t, alice, "over") }},
+		"a use": {true, func(f *fixture) {
 			if _, err := f.Use(t.Context(), alice, "step_001"); err != nil {
 				t.Error(err)
 			}
-		},
+		}},
 	} {
 		t.Run(name, func(t *testing.T) {
-			w := &world{}
-			f := newFixtureWith(t, blob.Options{Referrers: w, CollectEvery: -1})
+			w := &world{open: map[string]bool{"goes on": true}}
+			engine := &hookedEngine{Engine: memkv.New(nil)}
+			f := newFixtureOn(t, engine, blob.Options{Sessions: w, CollectEvery: -1})
 			f.mustStage(t, alice, []byte("x"), blob.Entry{StepID: "step_001", SessionID: "s", Category: "read"})
+			f.sayIn(t, alice, "over", "see step_001")
 			f.now = late
-			w.afterLook = func() { meanwhile(f, w) }
-			done, err := f.Collect(t.Context(), alice, nil)
-			if err != nil || done.Entries != 0 {
-				t.Errorf("%+v, %v", done, err)
+			happened := false
+			run := func() { happened = true; tt.meanwhile(f) }
+			if tt.inCommit {
+				engine.beforeCommit = run
+			} else {
+				w.afterLook = run
 			}
-			if w.afterLook != nil {
-				t.Error("nothing happened meanwhile")
+			done, err := f.Collect(t.Context(), alice, nil)
+			if err != nil || done.Entries != 0 || !happened {
+				t.Errorf("%+v, %v", done, err)
 			}
 			f.mustLookup(t, alice, "step_001")
 		})
 	}
 }
 
-// What is in use stays until its call has ended and a moment more.
+// hookedEngine runs something once before it makes a commit.
+type hookedEngine struct {
+	kv.Engine
+	beforeCommit func()
+}
+
+func (h *hookedEngine) Commit(ctx context.Context, c kv.Commit) error {
+	if run := h.beforeCommit; run != nil {
+		h.beforeCommit = nil
+		run()
+	}
+	return h.Engine.Commit(ctx, c)
+}
+
+// What is in use stays while its call runs, for hours if need be, and a little longer;
+// another store on the same engine keeps to it.
 func TestUsesEnd(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		f := newFixtureWith(t, blob.Options{Referrers: &world{}, CollectEvery: -1})
+		engine := memkv.New(nil)
+		f := newFixtureOn(t, engine, blob.Options{Sessions: &world{}, CollectEvery: -1})
+		other := newFixtureOn(t, engine, blob.Options{Sessions: &world{}, CollectEvery: -1})
 		f.mustStage(t, alice, []byte("x"), blob.Entry{StepID: "step_001", Category: "read"})
-		f.now = late
+		pass := func(d time.Duration) {
+			for ; d > 0; d -= time.Minute {
+				f.now = f.now.Add(time.Minute)
+				time.Sleep(time.Minute)
+				synctest.Wait()
+			}
+			other.now = f.now
+		}
+		f.now = noon.Add(24*time.Hour - 11*time.Minute) // it needs no lease yet
 		ctx, end := context.WithCancel(t.Context())
 		defer end()
-		for range 2 {
-			if _, err := f.Use(ctx, alice, "step_001"); err != nil {
-				t.Fatal(err)
-			}
+		if _, err := f.Use(ctx, alice, "step_001"); err != nil {
+			t.Fatal(err)
 		}
-		for _, wait := range []time.Duration{time.Hour, 0, time.Second} {
-			time.Sleep(wait)
-			if done := f.mustCollect(t, alice, nil); done.Entries != 0 || done.Kept.InUse != 1 {
+		pass(3 * time.Hour)
+		for _, wait := range []time.Duration{0, 4 * time.Minute} {
+			pass(wait)
+			if done := other.mustCollect(t, alice, nil); done.Entries != 0 || done.Kept.InUse != 1 {
 				t.Errorf("%+v", done)
 			}
 			end()
 		}
-		time.Sleep(time.Second)
-		synctest.Wait()
-		if done := f.mustCollect(t, alice, nil); done.Entries != 1 {
+		pass(10 * time.Minute)
+		if done := other.mustCollect(t, alice, nil); done.Entries != 1 {
 			t.Errorf("after the use: %+v", done)
 		}
 		if _, err := f.Use(t.Context(), alice, "step_001"); !errors.Is(err, blob.ErrCollected) {
 			t.Errorf("use what is gone: %v", err)
+		}
+		if len(f.keys(t, alice)['l']) != 0 {
+			t.Error("the lease is left")
 		}
 	})
 }
@@ -330,7 +363,7 @@ func TestUsesEnd(t *testing.T) {
 // Steps that read a blob back while garbage is collected never refer to one that
 // is gone.
 func TestUsesAgainstCollections(t *testing.T) {
-	f := newFixtureWith(t, blob.Options{Referrers: &world{}, CollectEvery: -1})
+	f := newFixtureWith(t, blob.Options{Sessions: &world{}, CollectEvery: -1})
 	const blobs = 40
 	for i := range blobs {
 		f.mustStage(t, alice, noise(uint64(i), 100), blob.Entry{StepID: fmt.Sprintf("step_%03d", i+1), Category: "read"})
@@ -384,10 +417,10 @@ func (f *fixture) all(ctx context.Context) iter.Seq2[blob.Entry, error] {
 // A collection that is broken off, by an error or the death of the process, has
 // done part of it; what it has not done is whole, and the next one does it.
 func TestACollectionThatIsBrokenOff(t *testing.T) {
-	for failAt := range 4 {
+	for _, failAt := range []int{0, 1, 20, 37, 38} {
 		engine := &failingAt{Engine: memkv.New(nil), left: 1 << 30}
-		f := newFixtureOn(t, engine, blob.Options{Referrers: &world{}, CollectEvery: -1})
-		const blobs = 600 // more than one commit takes
+		f := newFixtureOn(t, engine, blob.Options{Sessions: &world{}, CollectEvery: -1})
+		const blobs = 600 // 38 commits of 16
 		stored := make(map[string][]byte)
 		for i := range blobs {
 			body := noise(uint64(i), 50)
@@ -397,7 +430,7 @@ func TestACollectionThatIsBrokenOff(t *testing.T) {
 		f.now = late
 		engine.left = failAt
 		first, err := f.Collect(t.Context(), alice, nil)
-		if failed := failAt < 3; failed != errors.Is(err, kv.ErrFull) {
+		if failed := failAt < 38; failed != errors.Is(err, kv.ErrFull) {
 			t.Fatalf("failing at %d: %v", failAt, err)
 		}
 		left := 0
@@ -435,7 +468,7 @@ func (f *failingAt) Commit(ctx context.Context, c kv.Commit) error {
 
 // One call deletes so much and says that there is more.
 func TestManyToCollect(t *testing.T) {
-	f := newFixtureWith(t, blob.Options{Referrers: &world{}, CollectEvery: -1})
+	f := newFixtureWith(t, blob.Options{Sessions: &world{}, CollectEvery: -1})
 	const blobs = blob.MaxCollected + 300
 	stored, err := f.Add(t.Context(), alice, []byte("all the same"))
 	if err != nil {
@@ -464,7 +497,7 @@ func TestManyToCollect(t *testing.T) {
 }
 
 func TestCollectingTwiceWithOneRequest(t *testing.T) {
-	f := newFixtureWith(t, blob.Options{Referrers: &world{}, CollectEvery: -1})
+	f := newFixtureWith(t, blob.Options{Sessions: &world{}, CollectEvery: -1})
 	for i := range 3 {
 		f.mustStage(t, alice, noise(uint64(i), 50), blob.Entry{StepID: fmt.Sprintf("step_%03d", i+1), Category: []string{"read", "report", "read"}[i]})
 	}
@@ -482,8 +515,8 @@ func TestCollectingTwiceWithOneRequest(t *testing.T) {
 	}
 }
 
-// A store that knows nobody keeps what steps have made.
-func TestWithoutReferrers(t *testing.T) {
+// A store that knows of no sessions keeps what steps have made.
+func TestWithoutSessions(t *testing.T) {
 	f := newMemory(t)
 	f.mustStage(t, alice, []byte("a"), blob.Entry{StepID: "step_001", Category: "read"})
 	f.mustStage(t, alice, []byte("b"), blob.Entry{Path: "b", Category: "read"})

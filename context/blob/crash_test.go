@@ -53,7 +53,7 @@ func crashChild(dir string) error {
 	}
 	now := noon
 	writer := kv.NewWriter(db, nil)
-	s := blob.New(db, writer, &blob.Options{Referrers: &world{}, CollectEvery: -1, Now: func() time.Time { return now }})
+	s := blob.New(db, writer, &blob.Options{Sessions: &world{}, CollectEvery: -1, Now: func() time.Time { return now }})
 	ctx := context.Background()
 	for n := 1; ; n++ {
 		stored, err := s.Add(ctx, alice, crashBody(n))
@@ -91,7 +91,7 @@ func TestKilledAtAnyMoment(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		f := newFixtureOn(t, db, blob.Options{Referrers: &world{}, CollectEvery: -1})
+		f := newFixtureOn(t, db, blob.Options{Sessions: &world{}, CollectEvery: -1})
 		refs := make(map[string]int64)
 		for n := 1; n <= last+1; n++ {
 			e, err := f.Lookup(t.Context(), alice, fmt.Sprintf("step_%03d", n))

@@ -14,16 +14,17 @@ import (
 
 	"github.com/loom-bridge/loom-bridge/context/step"
 	"github.com/loom-bridge/loom-bridge/memory/kv"
+	"github.com/loom-bridge/loom-bridge/memory/kv/mention"
 )
 
 const (
 	// Folder is where the paths of offloaded results lie.
-	Folder = "workspace/outputs/"
+	Folder = "workspace/" + folderAlias
 	// folderAlias is its short name.
-	folderAlias = "outputs/"
+	folderAlias = mention.OutputsFolder
 	// ResultsFolder is where the whole of compressed tool results lies, each under
 	// a ref of its own: the first digits of the hash of what the tool gave.
-	ResultsFolder = "storage/tool_results/"
+	ResultsFolder = mention.ResultsFolder
 	// MaxPathBytes bounds the path of an entry, which stands in two keys. A path that
 	// is asked for has room for a number besides.
 	MaxPathBytes = 512
@@ -45,7 +46,8 @@ func ResultPath(ref, kind string) string { return ResultsFolder + ref + "." + ex
 // Path), Kind, MediaType, Time and TTL where they are empty, and a path that is
 // taken gets _2, _3 … before its ending. Content that the owner has already is
 // not stored again; other content over the owner's quota is a *QuotaError. The
-// request names Ref(scope) in its Refs.
+// request names Ref(scope) in its Refs. A text keeps the blob by its path only if that
+// lies in a folder of package mention; by step and ref it always does.
 func (s *Store) Stage(ctx context.Context, tx *kv.Tx, scope kv.Scope, stored Stored, e Entry) (Entry, error) {
 	number, err := s.complete(&e, scope, stored)
 	if err != nil {
@@ -70,6 +72,7 @@ func (s *Store) Stage(ctx context.Context, tx *kv.Tx, scope kv.Scope, stored Sto
 		tx.Put(kv.Blobs, manifestKey(scope, hash), m.encode())
 	}
 	tx.Put(kv.Blobs, pathKey(scope, e.Path), e.encode(hash, number))
+	tx.Put(kv.Blobs, append(refPrefix(scope, hash), e.Path...), nil)
 	if number > 0 {
 		tx.Put(kv.Blobs, stepKey(scope, number, e.Path), []byte{})
 	}

@@ -121,7 +121,7 @@ func (q *Query) check() error {
 // newest first.
 func (s *Store) archived(ctx context.Context, scope kv.Scope, q Query) ([]Entry, error) {
 	var all []Entry
-	for e, err := range entries(ctx, s.engine, scope, "") {
+	for e, err := range entries(ctx, s.engine, scope, "", 0) {
 		if err != nil {
 			return nil, err
 		}

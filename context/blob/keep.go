@@ -14,13 +14,14 @@ import (
 	"github.com/loom-bridge/loom-bridge/context/step"
 	"github.com/loom-bridge/loom-bridge/memory/kv"
 	"github.com/loom-bridge/loom-bridge/memory/kv/invalid"
+	"github.com/loom-bridge/loom-bridge/memory/kv/mention"
 )
 
 const (
 	// PersistentFolder is where the paths of promoted blobs lie.
-	PersistentFolder = "persistent/"
+	PersistentFolder = mention.PersistentFolder
 	// ArchiveFolder is where those of archived ones lie.
-	ArchiveFolder = "archive/"
+	ArchiveFolder = mention.ArchiveFolder
 	// MaxAliases bounds the paths that one blob has had.
 	MaxAliases = 16
 	// MaxNameBytes bounds the last part of a chosen path.
@@ -182,7 +183,7 @@ func (s *Store) change(ctx context.Context, scope kv.Scope, name, requestID, ask
 }
 
 // readEntry reads the entry of a home path; one that is gone is ErrNotFound.
-func readEntry(ctx context.Context, from View, scope kv.Scope, home string) (Entry, error) {
+func readEntry(ctx context.Context, from kv.Getter, scope kv.Scope, home string) (Entry, error) {
 	values, err := from.Get(ctx, kv.Blobs, pathKey(scope, home))
 	if err != nil {
 		return Entry{}, err

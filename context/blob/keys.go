@@ -12,8 +12,10 @@ const (
 	tagChunk     = 'c' // hash: a frame
 	tagCollected = 'd' // path, or hash of the blob: when it was collected
 	tagKind      = 'k' // kind: how many blobs of it were named by their number
+	tagLease     = 'l' // hash of the blob: until when it stays
 	tagManifest  = 'm' // hash of the blob: its manifest
 	tagPath      = 'p' // path: an entry
+	tagRef       = 'r' // hash of the blob, path: nothing
 	tagStep      = 's' // step number, path: nothing
 	tagUsage     = 'u' // nothing: what the owner's blobs take
 )
@@ -37,6 +39,11 @@ func stepPrefix(scope kv.Scope, number uint64) []byte {
 func stepKey(scope kv.Scope, number uint64, path string) []byte {
 	return append(stepPrefix(scope, number), path...)
 }
+
+// refPrefix begins the keys of all entries that lead to a blob.
+func refPrefix(scope kv.Scope, hash []byte) []byte { return scope.Key(tagRef, hash) }
+
+func leaseKey(scope kv.Scope, hash []byte) []byte { return scope.Key(tagLease, hash) }
 
 func kindKey(scope kv.Scope, kind string) []byte { return scope.Key(tagKind, []byte(kind)) }
 

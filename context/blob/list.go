@@ -58,7 +58,7 @@ func (s *Store) List(ctx context.Context, scope kv.Scope, filter Filter, after s
 	}
 	var page Page
 	seen, last := 0, ""
-	for e, err := range entries(ctx, s.engine, scope, after) {
+	for e, err := range entries(ctx, s.engine, scope, after, 0) {
 		if err != nil {
 			return Page{}, err
 		}

@@ -8,14 +8,14 @@ import (
 	"fmt"
 	"path"
 	"strings"
-	"unicode"
 
 	"github.com/loom-bridge/loom-bridge/context/step"
 	"github.com/loom-bridge/loom-bridge/memory/kv"
+	"github.com/loom-bridge/loom-bridge/memory/kv/mention"
 )
 
 // MinRefDigits is how many digits of a ref must be given at least.
-const MinRefDigits = 12
+const MinRefDigits = mention.MinRefDigits
 
 // Lookup finds the entry that a name leads to: a path or an earlier one, its
 // short form without "workspace/", a step id with or without an ending
@@ -129,7 +129,7 @@ func (s *Store) byStep(ctx context.Context, scope kv.Scope, name string) (Entry,
 // they come before what other refs begin with.
 func (s *Store) byResult(ctx context.Context, scope kv.Scope, name string) (Entry, error) {
 	ref := strings.ToLower(name)
-	if len(ref) < MinRefDigits || strings.ContainsFunc(ref, func(r rune) bool { return r > unicode.MaxASCII || !isHex(byte(r)) }) {
+	if len(ref) < MinRefDigits || strings.Trim(ref, "0123456789abcdef") != "" {
 		return Entry{}, ErrNotFound
 	}
 	e, err := s.byPath(ctx, scope, ResultPath(ref, KindJSON))
@@ -195,7 +195,7 @@ func (s *Store) answering(ctx context.Context, scope kv.Scope, blob hashed) (Ent
 	if !errors.Is(err, ErrNotFound) && (err != nil || e.Ref == blob.ref) {
 		return e, err
 	}
-	for e, err := range entries(ctx, s.engine, scope, "") {
+	for e, err := range entries(ctx, s.engine, scope, "", 0) {
 		if err != nil || e.Ref == blob.ref {
 			return e, err
 		}

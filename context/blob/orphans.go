@@ -59,7 +59,7 @@ type orphan struct {
 // blobs longer than a chunk have any.
 func (c *collection) usedChunks(ctx context.Context) ([][sha256.Size]byte, error) {
 	large := make(map[string]bool)
-	for e, err := range entries(ctx, c.store.engine, c.scope, "") {
+	for e, err := range entries(ctx, c.store.engine, c.scope, "", 0) {
 		if err != nil {
 			return nil, err
 		}

@@ -50,7 +50,7 @@ func TestResultRefsKeep(t *testing.T) {
 		`{"text":"[COMPRESSED:` + resultRef + `] 4 keys\nid: 1"}`:   true,
 		"[COMPRESSED:" + resultRef[:11] + "] is another, of course": false,
 	} {
-		f := newFixtureWith(t, blob.Options{Referrers: &world{}, CollectEvery: -1})
+		f := newFixtureWith(t, blob.Options{Sessions: &world{}, CollectEvery: -1})
 		e := f.mustStage(t, alice, []byte(`{"content":"x"}`), blob.Entry{Path: blob.ResultPath(resultRef, blob.KindJSON), Category: "tool"})
 		f.now = late
 		f.say(t, alice, text)

@@ -13,6 +13,7 @@ import (
 
 	"github.com/loom-bridge/loom-bridge/context/turn"
 	"github.com/loom-bridge/loom-bridge/memory/kv"
+	"github.com/loom-bridge/loom-bridge/memory/kv/mention"
 )
 
 // Limits of blobs.
@@ -61,16 +62,18 @@ type Options struct {
 	CollectBytes int64
 	// CollectEvery is the time between two collections of everybody's garbage;
 	// negative: never. Default DefaultCollectEvery. Nothing is collected in the
-	// background without Referrers.
+	// background without Sessions.
 	CollectEvery time.Duration
 	// Naming is how the blobs of steps are called, whatever Namer says. Default what
 	// Namer says, and without it NamingKindStep.
 	Naming Naming
 	// Namer says it for each session. Default nil.
 	Namer Namer
-	// Referrers knows who needs a blob. Default nil: nobody outside this package
-	// does, and no session ever ends.
-	Referrers Referrers
+	// Sessions knows which sessions are open. Default nil: all are, for ever.
+	Sessions Sessions
+	// Backfill knows of which tenants all mentions are there. Nothing of the others is
+	// collected. Default nil: of all.
+	Backfill *mention.Backfill
 	// SearchTime bounds how long one search scans, the time not counted in which it
 	// waits for its turn or its caller; negative: no bound. Default
 	// DefaultSearchTime.
@@ -122,7 +125,6 @@ type Store struct {
 	opts    Options
 	encoder *zstd.Encoder
 	decoder *zstd.Decoder
-	uses    uses
 	// searches are those under way.
 	searches *turn.Pool
 	// unstaged is what uploads have written ahead.
@@ -152,7 +154,7 @@ func New(engine kv.Reader, writer *kv.Writer, opts *Options) *Store {
 		searches: turn.NewPool(&o.Searches),
 		latest:   make(map[kv.Scope]time.Time),
 	}
-	if s.opts.Referrers != nil && s.opts.CollectEvery > 0 {
+	if s.opts.Sessions != nil && s.opts.CollectEvery > 0 {
 		s.startCollecting()
 	}
 	return s

@@ -20,7 +20,7 @@ import (
 // Pieces of uploads that never ended go after a day, those of blobs and of
 // uploads under way never.
 func TestOrphans(t *testing.T) {
-	f := newFixtureWith(t, blob.Options{Referrers: &world{}, CollectEvery: -1})
+	f := newFixtureWith(t, blob.Options{Sessions: &world{}, CollectEvery: -1})
 	shared := noise(1, blob.ChunkBytes)
 	kept := f.mustStage(t, alice, slices.Concat(shared, noise(2, 10)), blob.Entry{Path: "kept", Category: "report"})
 	given := f.Create(t.Context(), alice)
@@ -69,7 +69,7 @@ func TestOrphans(t *testing.T) {
 // Before an owner is refused for lack of room its garbage goes.
 func TestQuotaCollectsFirst(t *testing.T) {
 	for _, size := range []int{1000, blob.ChunkBytes + 1} {
-		f := newFixtureWith(t, blob.Options{Referrers: &world{}, CollectEvery: -1, MaxOwnerBytes: int64(size)})
+		f := newFixtureWith(t, blob.Options{Sessions: &world{}, CollectEvery: -1, MaxOwnerBytes: int64(size)})
 		first := f.mustStage(t, alice, noise(1, size), blob.Entry{StepID: "step_001", Category: "read"})
 		f.now = late
 		second := f.mustStage(t, alice, noise(2, size), blob.Entry{StepID: "step_002", Category: "read"})
@@ -88,7 +88,7 @@ func TestQuotaCollectsFirst(t *testing.T) {
 func TestCollectingInTheBackground(t *testing.T) {
 	begin := func(t *testing.T, opts blob.Options) (*fixture, blob.Entry) {
 		// Its clock stands, and is a year ahead of what it stores.
-		opts.Referrers, opts.Now = &world{}, func() time.Time { return late }
+		opts.Sessions, opts.Now = &world{}, func() time.Time { return late }
 		f := newFixtureWith(t, opts)
 		e := f.mustStage(t, alice, noise(1, 1000), blob.Entry{StepID: "step_001", Category: "shell", Time: noon})
 		synctest.Wait()
@@ -141,7 +141,7 @@ func TestCollectingInTheBackground(t *testing.T) {
 	t.Run("orphans", func(t *testing.T) {
 		synctest.Test(t, func(t *testing.T) {
 			// Its clock is that of the bubble.
-			f := newFixtureWith(t, blob.Options{Referrers: &world{}, Now: time.Now})
+			f := newFixtureWith(t, blob.Options{Sessions: &world{}, Now: time.Now})
 			u := f.Create(t.Context(), bob)
 			if _, err := u.Write(noise(3, blob.ChunkBytes+1)); err != nil {
 				t.Fatal(err)
@@ -170,7 +170,7 @@ func TestRandomLives(t *testing.T) {
 	t.Logf("seed %d", seed)
 	random := rand.New(rand.NewPCG(seed, 5))
 	w := &world{open: map[string]bool{}}
-	f := newFixtureWith(t, blob.Options{Referrers: w, CollectEvery: -1})
+	f := newFixtureWith(t, blob.Options{Sessions: w, CollectEvery: -1})
 	bodies := make(map[string][]byte) // by home path
 	named := make(map[string]bool)
 	for i := range rounds(600, 150) {

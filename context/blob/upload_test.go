@@ -70,7 +70,7 @@ func TestASmallBlobTakesFewKeys(t *testing.T) {
 	// Long enough to be packed.
 	f.mustStage(t, alice, textOf(32<<10), blob.Entry{StepID: "step_001", Category: "read"})
 	keys := f.keys(t, alice)
-	if len(keys['m']) != 1 || len(keys['p']) != 1 || len(keys['s']) != 1 || len(keys['u']) != 1 || len(keys) != 4 {
+	if len(keys['m']) != 1 || len(keys['p']) != 1 || len(keys['s']) != 1 || len(keys['r']) != 1 || len(keys['u']) != 1 || len(keys) != 5 {
 		t.Errorf("keys by tag: %v", keys)
 	}
 	if size := len(keys['m'][0].Value); size > 8<<10 {

@@ -10,12 +10,6 @@ import (
 	"github.com/loom-bridge/loom-bridge/memory/kv/wire"
 )
 
-// View is what a kv.Reader and a *kv.Tx have in common.
-type View interface {
-	Get(ctx context.Context, ks kv.Keyspace, keys ...[]byte) ([][]byte, error)
-	Scan(ctx context.Context, ks kv.Keyspace, r kv.Range) iter.Seq2[kv.Pair, error]
-}
-
 // Usage is what one owner's blobs take. Equal content counts once; chunks that
 // belong to no blob do not count.
 type Usage struct {
@@ -103,7 +97,7 @@ func (s *Store) Total(ctx context.Context) (Usage, error) {
 
 // readUsage reads the stored usage, or counts in a scope that was written
 // before usages were stored.
-func readUsage(ctx context.Context, from View, scope kv.Scope) (Usage, error) {
+func readUsage(ctx context.Context, from kv.Getter, scope kv.Scope) (Usage, error) {
 	values, err := from.Get(ctx, kv.Blobs, usageKey(scope))
 	if err != nil {
 		return Usage{}, fmt.Errorf("blob: read usage: %w", err)
@@ -112,13 +106,13 @@ func readUsage(ctx context.Context, from View, scope kv.Scope) (Usage, error) {
 }
 
 // usageOf decodes a stored usage, or counts when there is none.
-func usageOf(ctx context.Context, from View, scope kv.Scope, stored []byte) (Usage, error) {
+func usageOf(ctx context.Context, from kv.Getter, scope kv.Scope, stored []byte) (Usage, error) {
 	if stored != nil {
 		return decodeUsage(stored)
 	}
 	var u Usage
 	seen := make(map[string]bool)
-	for e, err := range entries(ctx, from, scope, "") {
+	for e, err := range entries(ctx, from, scope, "", 0) {
 		if err != nil {
 			return Usage{}, err
 		}
@@ -148,12 +142,13 @@ func (s *Store) stageUsage(ctx context.Context, tx *kv.Tx, scope kv.Scope, store
 }
 
 // entries yields the entries of a scope that are behind a home path, in the
-// order of their home paths. An error comes last, with a zero Entry. Owner and
+// order of their home paths; at most limit, unless that is 0. An error comes last, with a zero Entry. Owner and
 // Expired are not filled in.
-func entries(ctx context.Context, from View, scope kv.Scope, after string) iter.Seq2[Entry, error] {
+func entries(ctx context.Context, from kv.Getter, scope kv.Scope, after string, limit int) iter.Seq2[Entry, error] {
 	return func(yield func(Entry, error) bool) {
 		prefix := scope.Key(tagPath)
 		r := kv.Prefix(prefix)
+		r.Limit = limit
 		if after != "" {
 			r.Start = append(pathKey(scope, after), 0)
 		}

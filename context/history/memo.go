@@ -1,11 +1,11 @@
 package history
 
 import (
-	"container/list"
 	"crypto/sha256"
 	"slices"
 	"strings"
-	"sync"
+
+	"github.com/loom-bridge/loom-bridge/memory/kv/cache"
 )
 
 // DefaultMemoBytes bounds a Memo: it is enough for the folds of a hundred long
@@ -26,18 +26,12 @@ const (
 // batch reads only what is new. It changes no result. It is safe for concurrent
 // use.
 type Memo struct {
-	limit int
-
-	mu    sync.Mutex
-	bytes int
-	texts map[any]*list.Element
-	// order has the text that was asked for last at its front.
-	order list.List
+	// texts has them by the text itself, or by the hash of a long one.
+	texts *cache.Cache[any, remembered]
 }
 
-// remembered is an element of a Memo's order.
+// remembered is what is known of a text.
 type remembered struct {
-	key   any // a text, or the hash of a long one
 	names *names
 	best  []Identifier
 }
@@ -45,10 +39,10 @@ type remembered struct {
 // hash is the key of a text that is too long to be kept.
 type hash [sha256.Size]byte
 
-// bytes is about what it takes.
-func (r remembered) bytes() int {
+// bytes is about what it takes under that key.
+func (r remembered) bytes(key any) int {
 	n := memoFixedBytes
-	if text, whole := r.key.(string); whole {
+	if text, whole := key.(string); whole {
 		n += len(text) + memoNameBytes*(len(r.names.ids)+len(r.names.lines))
 	}
 	for i := range r.best {
@@ -61,17 +55,17 @@ func (r remembered) bytes() int {
 // DefaultMemoBytes. What was not asked for longest is forgotten first.
 func NewMemo(bytes int) *Memo {
 	setDefault(&bytes, DefaultMemoBytes)
-	return &Memo{limit: bytes, texts: make(map[any]*list.Element)}
+	return &Memo{texts: cache.New[any, remembered](bytes)}
 }
 
 // of returns what a text names, for reading only.
 func (m *Memo) of(text string) *names {
-	if known, ok := m.known(text); ok {
+	if known, ok := m.texts.Get(text); ok {
 		return known.names
 	}
 	n := newNames()
 	n.add(text)
-	m.keep(remembered{key: text, names: n})
+	m.keep(text, remembered{names: n})
 	return n
 }
 
@@ -79,39 +73,15 @@ func (m *Memo) of(text string) *names {
 // the text's memory.
 func (m *Memo) ranked(parts []string, find func() []Identifier) []Identifier {
 	key := hash(sha256.Sum256([]byte(strings.Join(parts, "\x00"))))
-	if known, ok := m.known(key); ok {
+	if known, ok := m.texts.Get(key); ok {
 		return known.best
 	}
 	best := slices.Clone(find())
 	for i := range best {
 		best[i].Text = strings.Clone(best[i].Text)
 	}
-	m.keep(remembered{key: key, best: best})
+	m.keep(key, remembered{best: best})
 	return best
 }
 
-func (m *Memo) known(key any) (remembered, bool) {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	at := m.texts[key]
-	if at == nil {
-		return remembered{}, false
-	}
-	m.order.MoveToFront(at)
-	return at.Value.(remembered), true
-}
-
-func (m *Memo) keep(added remembered) {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	if m.texts[added.key] != nil {
-		return
-	}
-	m.texts[added.key] = m.order.PushFront(added)
-	m.bytes += added.bytes()
-	for m.bytes > m.limit && m.order.Len() > 0 {
-		oldest := m.order.Remove(m.order.Back()).(remembered)
-		delete(m.texts, oldest.key)
-		m.bytes -= oldest.bytes()
-	}
-}
+func (m *Memo) keep(key any, r remembered) { m.texts.Put(key, r, r.bytes(key)) }

@@ -1,12 +1,11 @@
 package session
 
 import (
-	"container/list"
 	"context"
 	"slices"
-	"sync"
 
 	"github.com/loom-bridge/loom-bridge/context/history"
+	"github.com/loom-bridge/loom-bridge/memory/kv/cache"
 )
 
 // maxCachedFoldBytes bounds the folds that a log remembers: those of about a
@@ -15,67 +14,37 @@ const maxCachedFoldBytes = 48 << 20
 
 // foldCache remembers the live folds of sessions, so that a prompt reads only
 // the state, and of a session only what is new. A journal's entry never changes
-// and its number is never given again, so that nothing here can be out of
-// date; to erase a scope is to forget its sessions here, too.
+// and its number is never given again, so that nothing here can be out of date.
 type foldCache struct {
-	limit int
-
-	mu    sync.Mutex
-	bytes int
-	known map[journal]*list.Element
-	// order has the session that was asked for last at its front.
-	order list.List
+	sessions *cache.Cache[journal, cachedFolds]
 }
 
-// cachedFolds is an element of a foldCache's order. It never changes.
+// cachedFolds are the live folds of a session. They never change.
 type cachedFolds struct {
-	of      journal
 	numbers []uint64 // ascending
 	folds   []history.Fold
-	bytes   int
 }
 
-func newFoldCache(bytes int) *foldCache {
-	return &foldCache{limit: bytes, known: make(map[journal]*list.Element)}
+func newFoldCache(bytes int) foldCache {
+	return foldCache{cache.New[journal, cachedFolds](bytes)}
 }
 
 // of returns what is known of a session; nothing when nothing is.
-func (c *foldCache) of(j journal) cachedFolds {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	at := c.known[j]
-	if at == nil {
-		return cachedFolds{of: j}
-	}
-	c.order.MoveToFront(at)
-	return at.Value.(cachedFolds)
-}
-
-// keep remembers a session's live folds in place of what was known of it.
-func (c *foldCache) keep(j journal, numbers []uint64, folds []history.Fold) {
-	entry := cachedFolds{of: j, numbers: numbers, folds: folds, bytes: sessionBytes + len(j.session)}
-	for i := range folds {
-		entry.bytes += foldBytes(&folds[i])
-	}
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	if at := c.known[j]; at != nil {
-		c.drop(at)
-	}
-	c.known[j] = c.order.PushFront(entry)
-	c.bytes += entry.bytes
-	for c.bytes > c.limit && c.order.Len() > 0 {
-		c.drop(c.order.Back())
-	}
+func (c foldCache) of(j journal) cachedFolds {
+	known, _ := c.sessions.Get(j)
+	return known
 }
 
 // sessionBytes is about what a session takes whose folds were all undone.
 const sessionBytes = 512
 
-func (c *foldCache) drop(at *list.Element) {
-	gone := c.order.Remove(at).(cachedFolds)
-	delete(c.known, gone.of)
-	c.bytes -= gone.bytes
+// keep remembers a session's live folds in place of what was known of it.
+func (c foldCache) keep(j journal, numbers []uint64, folds []history.Fold) {
+	bytes := sessionBytes + len(j.session)
+	for i := range folds {
+		bytes += foldBytes(&folds[i])
+	}
+	c.sessions.Put(j, cachedFolds{numbers, folds}, bytes)
 }
 
 // foldBytes is about what a fold takes in memory.

@@ -90,7 +90,9 @@ func (j journal) end(ctx context.Context, from getter) (uint64, error) {
 // add writes the next entry of the journal.
 func (j journal) add(tx *kv.Tx, state *foldState, e journalEntry) {
 	state.version++
-	tx.Put(kv.Log, journalKey(j.scope, j.session, state.version), encodeJournalEntry(e))
+	value := encodeJournalEntry(e)
+	tx.Put(kv.Log, journalKey(j.scope, j.session, state.version), value)
+	stageMentions(tx, j.scope, j.session, value)
 }
 
 // entries reads entries of the journal, all of which must be there.

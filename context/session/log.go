@@ -32,7 +32,7 @@ type Log struct {
 	engine kv.Reader
 	writer *kv.Writer
 	now    func() time.Time
-	folds  *foldCache
+	folds  foldCache
 }
 
 // New returns a log on an engine and the writer that writes to it. Both stay
@@ -110,6 +110,7 @@ func stageEntries(ctx context.Context, tx *kv.Tx, scope kv.Scope, session string
 			return nil, &kv.LimitError{What: "log entry", Size: len(value), Limit: kv.MaxValueBytes}
 		}
 		tx.Put(kv.Log, entryKey(scope, session, last), value)
+		stageMentions(tx, scope, session, value)
 	}
 	tx.Put(kv.Log, head, encodeCounter(last))
 	return positions, nil

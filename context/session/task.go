@@ -242,12 +242,18 @@ func (l *Log) stageNew(ctx context.Context, tx *kv.Tx, scope kv.Scope, t Task) (
 		tally.Through = t.Number // it stays, so there is nothing to decide later
 	}
 	tx.Put(kv.Log, tallyKey(scope, t.SessionID), encodeTally(tally))
-	tx.Put(kv.Log, taskKey(scope, t.SessionID, t.Number), encodeTask(t, now))
+	putTask(tx, scope, t, now)
 	tx.Put(kv.Log, taskIDKey(scope, t.ID), encodePlace(t.SessionID, t.Number))
 	if log.ended {
 		tx.Put(kv.Log, headKey(scope, t.SessionID), encodeHead(head{last: log.last}))
 	}
 	return t, nil
+}
+
+func putTask(tx *kv.Tx, scope kv.Scope, t Task, written time.Time) {
+	value := encodeTask(t, written)
+	tx.Put(kv.Log, taskKey(scope, t.SessionID, t.Number), value)
+	stageMentions(tx, scope, t.SessionID, value)
 }
 
 // stageAgain compares a task with the one that has its id, and fills in the
@@ -273,7 +279,7 @@ func (l *Log) stageAgain(ctx context.Context, tx *kv.Tx, scope kv.Scope, place [
 		return first, nil
 	}
 	first.Result = t.Result
-	tx.Put(kv.Log, taskKey(scope, session, number), encodeTask(first, written))
+	putTask(tx, scope, first, written)
 	tally, err := decodeTally(values[1])
 	if err != nil {
 		return Task{}, err

@@ -9,6 +9,8 @@ import (
 var (
 	// ErrConflict: a guard did not hold. Nothing was written; read again.
 	ErrConflict = errors.New("kv: conflict")
+	// ErrTooOld: a snapshot is older than it may become. Open another one.
+	ErrTooOld = errors.New("kv: snapshot is too old")
 	// ErrClosed: the engine, snapshot or writer is closed.
 	ErrClosed = errors.New("kv: closed")
 	// ErrLimit: a key, value, batch or queue is over its limit.

@@ -3,6 +3,7 @@ package kv
 import (
 	"context"
 	"iter"
+	"time"
 )
 
 // Keyspace names one nature of data. The numbers are part of the on-disk
@@ -82,15 +83,26 @@ type Reader interface {
 
 	// Scan yields the pairs of a range in order. An error is yielded last, with
 	// a zero Pair. What the scan holds is released when the loop ends, however
-	// it ends. Reserved keys are never yielded.
+	// it ends, and no later than at SnapshotLife: a loop that takes longer gets
+	// ErrTooOld from a snapshot, while an engine goes on at a later moment. Keys
+	// come in order and none twice even so, and what was written meanwhile may
+	// be among them or not. Reserved keys are never yielded.
 	Scan(ctx context.Context, ks Keyspace, r Range) iter.Seq2[Pair, error]
 
 	// Sequence returns the sequence of each ref; zero for one never committed.
 	Sequence(ctx context.Context, refs ...Ref) ([]uint64, error)
 }
 
-// Snapshot is a Reader whose answers do not change. Close it; closing twice is
-// harmless, reading afterwards is ErrClosed.
+// SnapshotLife is how long a snapshot lives unless its engine is told otherwise. It
+// is far more than a call takes, and little enough for engines that keep what was
+// overwritten, or a connection, for each.
+const SnapshotLife = 5 * time.Second
+
+// Snapshot is a Reader whose answers do not change. It lives for a bounded time, by
+// default SnapshotLife: after that the engine has let go of what it held, without a
+// further call, and reading is ErrTooOld. Use View for what is surely shorter and
+// ReadLong for what may not be. Close it; closing twice is harmless, reading
+// afterwards is ErrClosed.
 type Snapshot interface {
 	Reader
 	Close() error

@@ -84,7 +84,7 @@ func (w *Writer) commitSome(refs []Ref, group []*call, before *flight, depart fu
 }
 
 // base returns what to stage on and the guards that hold if nobody interferes.
-func (w *Writer) base(ctx context.Context, snapshot Snapshot, refs []Ref, before *flight) (reads, []Guard, error) {
+func (w *Writer) base(ctx context.Context, snapshot Snapshot, refs []Ref, before *flight) (Getter, []Guard, error) {
 	if before != nil {
 		return &Tx{base: snapshot, staged: before.staged}, before.next, nil
 	}
@@ -149,7 +149,7 @@ func (w *Writer) forget(refs []Ref) {
 // stageAll runs the calls one after another, each on top of those before it,
 // and stops when the batch is large enough. A call that fails leaves nothing
 // in the batch.
-func stageAll(base reads, guards []Guard, group []*call) (Commit, overlay, int) {
+func stageAll(base Getter, guards []Guard, group []*call) (Commit, overlay, int) {
 	commit := Commit{Guards: slices.Clone(guards), Batch: &Batch{}, Lazy: true}
 	var staged overlay
 	watched := 0

@@ -12,7 +12,7 @@ import (
 // it in the same commit, plus its own writes. It is valid during the call only
 // and not safe for concurrent use.
 type Tx struct {
-	base   reads
+	base   Getter
 	staged overlay
 	own    overlay
 	batch  Batch
@@ -20,8 +20,8 @@ type Tx struct {
 	watched []Watch
 }
 
-// reads is what a transaction stands on: a snapshot, or another transaction.
-type reads interface {
+// Getter is what a Reader and a *Tx have in common.
+type Getter interface {
 	Get(ctx context.Context, ks Keyspace, keys ...[]byte) ([][]byte, error)
 	Scan(ctx context.Context, ks Keyspace, r Range) iter.Seq2[Pair, error]
 }

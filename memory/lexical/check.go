@@ -170,7 +170,7 @@ func (c *checker) recount(ctx context.Context, view kv.Reader) (contents, error)
 
 func (c *checker) recountSegment(ctx context.Context, view kv.Reader, all contents, info segmentInfo) error {
 	// A cache of its own, so that the check reads what is stored.
-	segments, err := newCache(0).load(ctx, view, head{space: c.space, segments: segmentList{segments: []segmentInfo{info}}})
+	segments, err := newIndexCache(0).load(ctx, view, head{space: c.space, segments: segmentList{segments: []segmentInfo{info}}})
 	if err != nil {
 		return err
 	}

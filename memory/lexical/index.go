@@ -29,7 +29,7 @@ type Options struct {
 // but what it remembers of documents and segments that never change. All methods are safe
 // for concurrent use.
 type Index struct {
-	cache    *cache
+	cache    indexCache
 	analysis string
 	scores   sync.Pool // of *scores
 	// mergeCommitBytes is how much of a merge one commit writes.
@@ -47,7 +47,7 @@ func New(opts *Options) *Index {
 			limit = opts.CacheBytes
 		}
 	}
-	return &Index{cache: newCache(limit), analysis: analysis, mergeCommitBytes: mergeCommitBytes, looseSlots: looseSlots}
+	return &Index{cache: newIndexCache(limit), analysis: analysis, mergeCommitBytes: mergeCommitBytes, looseSlots: looseSlots}
 }
 
 // Statistics returns the counts of a scope and the number of its segments.

@@ -74,8 +74,8 @@ func (r *Reader) remembered(terms []string) ([][]block, pairs) {
 	missing := make(pairs)
 	for i, term := range terms {
 		for n, seg := range r.segments {
-			if known, ok := r.index.cache.get(termKey{seg, term}).([]block); ok {
-				blocks[i*len(r.segments)+n] = known
+			if known, ok := r.index.cache.Get(termKey{seg, term}); ok {
+				blocks[i*len(r.segments)+n] = known.([]block)
 			} else {
 				missing[[2]int{i, n}] = struct{}{}
 			}
@@ -105,7 +105,7 @@ func (r *Reader) search(seg *segment, number int, term string, chunks map[chunkA
 		blocks[i].packed = bytes.Clone(blocks[i].packed)
 		size += len(blocks[i].packed)
 	}
-	r.index.cache.put(termKey{seg, term}, blocks, size)
+	r.index.cache.Put(termKey{seg, term}, blocks, size)
 	return blocks, nil
 }
 

@@ -50,7 +50,7 @@ func (x *Index) state(ctx context.Context, view kv.Reader, h head) (state, error
 	m.builder.loose = uint32(x.looseSlots)
 	s, changed, err := m.state(ctx, view, h)
 	if err == nil && changed {
-		x.cache.put(key, m, m.size())
+		x.cache.Put(key, m, m.size())
 	}
 	return s, err
 }

@@ -199,15 +199,15 @@ func TestMemoryOfEarlierFrames(t *testing.T) {
 		all = append(all, o+1)
 	}
 	g.apply(Change{Kill: all})
-	if g.mustOpen(); g.index.cache.used < many*each {
-		t.Errorf("%d bytes with an earlier frame of %d documents", g.index.cache.used, many)
+	if g.mustOpen(); g.index.cache.Weight() < many*each {
+		t.Errorf("%d bytes with an earlier frame of %d documents", g.index.cache.Weight(), many)
 	}
 	for range statesKept {
 		g.apply(said("", 1))
 		g.mustOpen()
 	}
-	if g.index.cache.used > many*each {
-		t.Errorf("%d bytes without it", g.index.cache.used)
+	if g.index.cache.Weight() > many*each {
+		t.Errorf("%d bytes without it", g.index.cache.Weight())
 	}
 }
 

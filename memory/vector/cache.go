@@ -1,10 +1,10 @@
 package vector
 
 import (
-	"container/list"
 	"sync"
 
 	"github.com/loom-bridge/loom-bridge/memory/kv"
+	"github.com/loom-bridge/loom-bridge/memory/kv/cache"
 )
 
 const (
@@ -18,24 +18,21 @@ const (
 	maxDebts = 8192
 )
 
-// cache remembers parts of spaces, those used last, up to a number of bytes.
+// partCache remembers parts of spaces, those used last, up to a number of bytes.
 // Fine codes have what the other parts leave, which every search needs.
 //
 // Fine codes come in only where that pays, however little room there is: a block
 // must have cost as much without them as reading them does, and they take no
 // place of others that were used meanwhile. So where spaces need more than there
 // is, some blocks have theirs and keep them.
-type cache struct {
+type partCache struct {
 	limit int
 
-	mu        sync.Mutex // guards the fields below
-	bytes     int        // of all
-	fineBytes int
-	items     map[cacheKey]*list.Element // of *cached
-	used      list.List                  // but fine codes; last used first
-	fineUsed  list.List                  // fine codes; last used first
-	debts     map[cacheKey]debt          // of fine codes that are not remembered
-	searches  uint64                     // that asked for fine codes, ever
+	mu       sync.Mutex                   // guards the fields below
+	parts    *cache.LRU[cacheKey, part]   // but fine codes
+	fine     *cache.LRU[cacheKey, *fined] // fine codes
+	debts    map[cacheKey]debt            // of fine codes that are not remembered
+	searches uint64                       // that asked for fine codes, ever
 }
 
 // cacheKey names a block, its centre or fine codes, or the tail under id 0. What
@@ -54,11 +51,10 @@ type part interface {
 	bytes() int
 }
 
-type cached struct {
-	key   cacheKey
-	value part
-	bytes int
-	used  uint64 // the last search that did; only of fine codes
+// fined are remembered fine codes.
+type fined struct {
+	codes *fineCodes
+	used  uint64 // the last search that did
 }
 
 // debt is what was spent for want of fine codes.
@@ -67,35 +63,35 @@ type debt struct {
 	since uint64 // the search before the first that missed them
 }
 
-func newCache(limit int) *cache {
-	return &cache{limit: limit, items: make(map[cacheKey]*list.Element), debts: make(map[cacheKey]debt)}
+func newPartCache(limit int) *partCache {
+	return &partCache{
+		limit: limit,
+		parts: cache.NewLRU[cacheKey, part](limit),
+		fine:  cache.NewLRU[cacheKey, *fined](limit - limit/fineShare),
+		debts: make(map[cacheKey]debt),
+	}
 }
 
 // get puts what is remembered under the keys into values, which is as long.
-func (c *cache) get(keys []cacheKey, values []part) {
+func (c *partCache) get(keys []cacheKey, values []part) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	for i, key := range keys {
-		if e := c.items[key]; e != nil {
-			c.used.MoveToFront(e)
-			values[i] = e.Value.(*cached).value
-		}
+		values[i], _ = c.parts.Get(key)
 	}
 }
 
 // getFine returns the fine codes that are remembered, nil for others, and which
 // of those are to be read now. They are promised to this caller alone.
-func (c *cache) getFine(keys []cacheKey, sizes []int) (found []*fineCodes, missing []int) {
+func (c *partCache) getFine(keys []cacheKey, sizes []int) (found []*fineCodes, missing []int) {
 	found = make([]*fineCodes, len(keys))
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.searches++
 	for i, key := range keys {
-		if e := c.items[key]; e != nil {
-			c.fineUsed.MoveToFront(e)
-			item := e.Value.(*cached)
+		if item, ok := c.fine.Get(key); ok {
 			item.used = c.searches
-			found[i] = item.value.(*fineCodes)
+			found[i] = item.codes
 		}
 	}
 	promised := 0
@@ -112,7 +108,7 @@ func (c *cache) getFine(keys []cacheKey, sizes []int) (found []*fineCodes, missi
 }
 
 // owe counts vectors that were read for want of fine codes.
-func (c *cache) owe(key cacheKey, reads int) {
+func (c *partCache) owe(key cacheKey, reads int) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	owed, ok := c.debts[key]
@@ -126,57 +122,51 @@ func (c *cache) owe(key cacheKey, reads int) {
 	c.debts[key] = owed
 }
 
-// put remembers a value in the place of what the key had, unless it is larger
-// than a quarter of all there is room for.
-func (c *cache) put(key cacheKey, value part) {
-	item := &cached{key: key, value: value, bytes: value.bytes()}
+// put remembers a part in the place of what the key had, unless it is larger
+// than a quarter of all there is room for. Fine codes go with putFine.
+func (c *partCache) put(key cacheKey, p part) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if e := c.items[key]; e != nil {
-		c.drop(e)
-	}
-	if item.bytes > c.limit/4 {
-		return
-	}
-	c.bytes += item.bytes
-	if key.part == partFine {
-		item.used = c.searches
-		c.fineBytes += item.bytes
-		c.items[key] = c.fineUsed.PushFront(item)
+	if n := p.bytes(); n <= c.limit/4 {
+		c.parts.Put(key, p, n)
 	} else {
-		c.items[key] = c.used.PushFront(item)
+		c.parts.Delete(key)
 	}
-	for c.fineUsed.Len() > 0 && (c.bytes > c.limit || c.fineBytes > c.fineLimit()) {
-		c.drop(c.fineUsed.Back())
+	c.fitFine()
+}
+
+// putFine is put for fine codes.
+func (c *partCache) putFine(key cacheKey, codes *fineCodes) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if n := codes.bytes(); n <= c.limit/4 {
+		c.fine.Put(key, &fined{codes, c.searches}, n)
+	} else {
+		c.fine.Delete(key)
 	}
-	for c.bytes > c.limit {
-		c.drop(c.used.Back())
+	c.fitFine()
+}
+
+// fitFine drops the fine codes that the other parts leave no room for.
+func (c *partCache) fitFine() {
+	for c.fine.Len() > 0 && c.bytes() > c.limit {
+		oldest, _, _ := c.fine.Oldest()
+		c.fine.Delete(oldest)
 	}
 }
 
-func (c *cache) fineLimit() int { return c.limit - c.limit/fineShare }
+// bytes is what all parts take, fine codes included.
+func (c *partCache) bytes() int { return c.parts.Weight() + c.fine.Weight() }
 
 // makeRoom drops fine codes that no search has used since that one, until there
 // is room for so many bytes of others.
-func (c *cache) makeRoom(bytes int, since uint64) bool {
-	for min(c.fineLimit()-c.fineBytes, c.limit-c.bytes) < bytes {
-		last := c.fineUsed.Back()
-		if last == nil || last.Value.(*cached).used > since {
+func (c *partCache) makeRoom(bytes int, since uint64) bool {
+	for min(c.limit-c.limit/fineShare-c.fine.Weight(), c.limit-c.bytes()) < bytes {
+		key, oldest, ok := c.fine.Oldest()
+		if !ok || oldest.used > since {
 			return false
 		}
-		c.drop(last)
+		c.fine.Delete(key)
 	}
 	return true
-}
-
-func (c *cache) drop(e *list.Element) {
-	item := e.Value.(*cached)
-	if item.key.part == partFine {
-		c.fineUsed.Remove(e)
-		c.fineBytes -= item.bytes
-	} else {
-		c.used.Remove(e)
-	}
-	delete(c.items, item.key)
-	c.bytes -= item.bytes
 }

@@ -25,12 +25,12 @@ func StageOldBlocks(ctx context.Context, tx *kv.Tx, scope kv.Scope) error {
 func (x *Index) FineBytes() int {
 	x.cache.mu.Lock()
 	defer x.cache.mu.Unlock()
-	return x.cache.fineBytes
+	return x.cache.fine.Weight()
 }
 
 // CacheBytes is how much the index remembers.
 func (x *Index) CacheBytes() int {
 	x.cache.mu.Lock()
 	defer x.cache.mu.Unlock()
-	return x.cache.bytes
+	return x.cache.bytes()
 }

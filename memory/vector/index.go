@@ -37,7 +37,7 @@ type Options struct {
 // nothing but what it remembers of blocks that never change. All methods are
 // safe for concurrent use.
 type Index struct {
-	cache     *cache
+	cache     *partCache
 	scanLimit int
 	rooms     sync.Pool // of *searching
 }
@@ -52,7 +52,7 @@ func New(opts *Options) *Index {
 	if opts != nil && opts.ScanLimit > 0 {
 		x.scanLimit = opts.ScanLimit
 	}
-	x.cache = newCache(limit)
+	x.cache = newPartCache(limit)
 	x.rooms.New = func() any { return new(searching) }
 	return x
 }

@@ -89,14 +89,14 @@ func (x *Index) readFine(ctx context.Context, view getter, h head, infos []block
 			if found[i], err = decodeFineCodes(values[n], dimension, infos[i].count); err != nil {
 				return nil, err
 			}
-			x.cache.put(keys[i], found[i])
+			x.cache.putFine(keys[i], found[i])
 		}
 	}
 	return found, nil
 }
 
 // recall returns what is remembered of a part of blocks, and where it is missing.
-func recall[T part](c *cache, h head, of byte, infos []blockInfo) (found []T, missing []int) {
+func recall[T part](c *partCache, h head, of byte, infos []blockInfo) (found []T, missing []int) {
 	keys, values := make([]cacheKey, len(infos)), make([]part, len(infos))
 	for i, info := range infos {
 		keys[i] = h.cacheKey(of, info.id)

@@ -6,6 +6,7 @@ import (
 
 	"google.golang.org/protobuf/encoding/protowire"
 	"google.golang.org/protobuf/reflect/protoreflect"
+	"google.golang.org/protobuf/reflect/protoregistry"
 )
 
 // Table is how many items each repeated field and map may have, and how many
@@ -148,4 +149,19 @@ func Counted(messages ...protoreflect.MessageDescriptor) []protoreflect.FieldDes
 		visit(d)
 	}
 	return counted
+}
+
+// Requests returns the requests of all services of a proto package.
+func Requests(name protoreflect.FullName) []protoreflect.MessageDescriptor {
+	var requests []protoreflect.MessageDescriptor
+	protoregistry.GlobalFiles.RangeFilesByPackage(name, func(file protoreflect.FileDescriptor) bool {
+		for i := range file.Services().Len() {
+			methods := file.Services().Get(i).Methods()
+			for k := range methods.Len() {
+				requests = append(requests, methods.Get(k).Input())
+			}
+		}
+		return true
+	})
+	return requests
 }

@@ -15,6 +15,7 @@ import (
 	"github.com/loom-bridge/loom-bridge/bridge/share"
 	"github.com/loom-bridge/loom-bridge/bridge/tiers"
 	"github.com/loom-bridge/loom-bridge/bridge/tools"
+	"github.com/loom-bridge/loom-bridge/bridge/topics"
 	"github.com/loom-bridge/loom-bridge/context/assemble"
 	"github.com/loom-bridge/loom-bridge/context/blob"
 	"github.com/loom-bridge/loom-bridge/context/compress"
@@ -27,6 +28,7 @@ import (
 	"github.com/loom-bridge/loom-bridge/memory/analysis"
 	"github.com/loom-bridge/loom-bridge/memory/journal"
 	"github.com/loom-bridge/loom-bridge/memory/kv"
+	"github.com/loom-bridge/loom-bridge/memory/kv/mention"
 	"github.com/loom-bridge/loom-bridge/server"
 	"github.com/loom-bridge/loom-bridge/server/loomv1"
 )
@@ -73,7 +75,7 @@ type Options struct {
 	// stream. Default agents.DefaultIdleRegistration.
 	RegistrationIdle time.Duration
 	// Blobs says how long blobs are kept and how much an owner may have. Its Now,
-	// Referrers, Words and Logger are set by the domain. Default that of package
+	// Sessions, Backfill, Namer, Words and Logger are set by the domain. Default that of package
 	// blob.
 	Blobs blob.Options
 	// AnsweredFor is how long the answer of a request with an id is kept; negative:
@@ -183,8 +185,9 @@ func (d *Domain) open(engine kv.Engine, workspaces hand.Workspaces, o Options) (
 	o.Tiers.Logger = o.Logger
 	d.Tiers = tiers.New(d.Log, d.Memory, writer, &o.Tiers)
 	log := settledLog{d.Log, o.History}
-	d.Blobs = blob.New(engine, writer, blobOptions(o, log))
-	d.onClose(d.Blobs.Close)
+	if err := d.openBlobs(engine, writer, o, log); err != nil {
+		return err
+	}
 	if d.Tokens, err = tokens.New(&tokens.Options{Models: o.Models}); err != nil {
 		return err
 	}
@@ -195,7 +198,7 @@ func (d *Domain) open(engine kv.Engine, workspaces hand.Workspaces, o Options) (
 
 	d.Events = events.New(engine, writer, &events.Options{
 		Now: o.Now, Retention: o.Retention, Rate: o.Shares.EventBytes, Quota: o.Shares.Disk, Logger: o.Logger,
-		MaxQueuedBytes: o.MaxQueuedEventBytes, MaxSubscriptions: o.MaxSubscriptions, OneTenant: o.OneTenant,
+		Admit: topics.NewRules(d.Tiers).Admit, MaxQueuedBytes: o.MaxQueuedEventBytes, MaxSubscriptions: o.MaxSubscriptions, OneTenant: o.OneTenant,
 	})
 	d.onClose(d.Events.Close)
 	d.Agents = agents.New(engine, writer, &agents.Options{
@@ -246,12 +249,21 @@ func (d *Domain) reader(uses bool) *readback.Reader {
 	return readback.New(d.Blobs, d.Log, &readback.Options{Lines: d.lines, Uses: uses})
 }
 
-func blobOptions(o Options, log settledLog) *blob.Options {
+// openBlobs opens the blobs, and begins to back-fill the mentions of an older store.
+func (d *Domain) openBlobs(engine kv.Engine, writer *kv.Writer, o Options, log settledLog) error {
+	sources := slices.Concat(session.Mentions(), memory.Mentions(), blob.Mentions())
+	backfill, err := mention.NewBackfill(context.Background(), engine, writer, o.Logger, sources...)
+	if err != nil {
+		return err
+	}
 	b := o.Blobs
-	b.Namer = log.naming
-	b.Now, b.Referrers, b.Logger = o.Now, referrers{now: o.Now}, o.Logger
+	b.Now, b.Sessions, b.Backfill, b.Namer, b.Logger = o.Now, d.Log, backfill, log.naming, o.Logger
 	b.Words = analysis.New(&analysis.Options{Language: o.Memory.Language}).Terms
-	return &b
+	d.Blobs = blob.New(engine, writer, &b)
+	d.onClose(d.Blobs.Close)
+	backfill.Start()
+	d.onClose(backfill.Close)
+	return nil
 }
 
 func (d *Domain) onClose(closer func() error) { d.closers = append(d.closers, closer) }

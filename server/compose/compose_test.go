@@ -12,6 +12,7 @@ import (
 	"github.com/loom-bridge/loom-bridge/bridge/events"
 	"github.com/loom-bridge/loom-bridge/bridge/hand"
 	"github.com/loom-bridge/loom-bridge/bridge/tools"
+	"github.com/loom-bridge/loom-bridge/bridge/topics"
 	"github.com/loom-bridge/loom-bridge/context/step"
 	"github.com/loom-bridge/loom-bridge/memory/kv"
 	"github.com/loom-bridge/loom-bridge/memory/kv/memkv"
@@ -173,7 +174,7 @@ func TestAgentLeavesDuringItsTool(t *testing.T) {
 // Whoever listens to agent.status hears agents come and go.
 func TestStatusEvents(t *testing.T) {
 	d := MustOpen(t)
-	topic, err := events.ParsePattern(events.StatusTopic)
+	topic, err := events.ParsePattern(topics.Status)
 	must(t, err)
 	s, err := d.Events.Subscribe(t.Context(), tenant, []events.Selection{{Pattern: topic}}, nil)
 	must(t, err)

@@ -8,6 +8,7 @@ import (
 
 	"github.com/loom-bridge/loom-bridge/bridge/agents"
 	"github.com/loom-bridge/loom-bridge/bridge/events"
+	"github.com/loom-bridge/loom-bridge/bridge/topics"
 	"github.com/loom-bridge/loom-bridge/context/assemble"
 	"github.com/loom-bridge/loom-bridge/context/session"
 	"github.com/loom-bridge/loom-bridge/memory/kv"
@@ -38,7 +39,7 @@ func (h herald) tell(tenant string, c agents.Change) {
 	ctx, cancel := context.WithTimeout(context.Background(), maxStatusWait)
 	defer cancel()
 	_, _ = h.bus.Emit(ctx, tenant, events.Event{
-		Topic: events.StatusTopic, Type: events.StatusTopic, Source: c.AgentID, Payload: payload,
+		Topic: topics.Status, Type: topics.Status, Source: c.AgentID, Payload: payload,
 	}, events.EmitOptions{Volatile: true, Legacy: true, Own: true})
 }
 
@@ -61,6 +62,6 @@ func (h herald) folded(ctx context.Context, scope kv.Scope, sessionID string, ma
 		return // text and numbers are JSON
 	}
 	_, _ = h.bus.Emit(ctx, scope.Tenant, events.Event{
-		Topic: events.FoldedTopic, Type: events.FoldedTopic, Source: scope.Owner, SessionID: sessionID, Payload: payload,
+		Topic: topics.Folded, Type: topics.Folded, Source: scope.Owner, SessionID: sessionID, Payload: payload,
 	}, events.EmitOptions{Volatile: true, Own: true})
 }

@@ -6,6 +6,8 @@ import (
 	"strconv"
 	"strings"
 	"time"
+
+	"github.com/loom-bridge/loom-bridge/bridge/topics"
 )
 
 // Keys of an event's metadata. A bare key is what the bridge writes; loom-py
@@ -42,16 +44,6 @@ const (
 	defaultHop = "0"  // hops made
 )
 
-// repliesSuffix ends the topics that are an agent's mailbox for answers. Nothing
-// on them is stored: an answer that comes after its request has ended is of no
-// use.
-const repliesSuffix = ".replies"
-
-// mailbox is the topic of what is meant for one agent.
-func mailbox(agent string) string { return "agent." + agent + repliesSuffix }
-
-func isMailbox(topic string) bool { return strings.HasSuffix(topic, repliesSuffix) }
-
 // stamp returns the metadata that an event is delivered with: the sender's own,
 // and where it left a bare key of the envelope out, the value that follows from
 // the rest. The metadata passed in stays as it is.
@@ -72,7 +64,7 @@ func stamp(metadata map[string]string, topic, id string, now time.Time) map[stri
 		fill(m, keyReplyTo, "thread."+thread+".reply")
 	} else {
 		fill(m, keyCorrelationID, correlation)
-		fill(m, keyReplyTo, mailbox(sender))
+		fill(m, keyReplyTo, topics.Mailbox(sender))
 	}
 	if m[keySender] == "" {
 		m[keySender] = sender // loom-py tells no sender from one that is missing

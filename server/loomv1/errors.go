@@ -11,6 +11,7 @@ import (
 
 	"github.com/loom-bridge/loom-bridge/bridge/agents"
 	"github.com/loom-bridge/loom-bridge/bridge/events"
+	"github.com/loom-bridge/loom-bridge/bridge/topics"
 	"github.com/loom-bridge/loom-bridge/memory/kv"
 	"github.com/loom-bridge/loom-bridge/memory/kv/invalid"
 )
@@ -41,7 +42,7 @@ func (d Deps) plain(ctx context.Context, operation string, err error) string {
 	if bad, ok := errors.AsType[*invalid.Error](err); ok {
 		return bad.Field + " " + clip(bad.Problem)
 	}
-	if reserved, ok := errors.AsType[*events.ReservedTopicError](err); ok {
+	if reserved, ok := errors.AsType[*topics.ReservedError](err); ok {
 		return "topic " + reserved.Topic + " is the server's own"
 	}
 	if full, ok := errors.AsType[*agents.LimitError](err); ok {

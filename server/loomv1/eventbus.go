@@ -15,6 +15,7 @@ import (
 	"google.golang.org/protobuf/proto"
 
 	"github.com/loom-bridge/loom-bridge/bridge/events"
+	"github.com/loom-bridge/loom-bridge/bridge/topics"
 	"github.com/loom-bridge/loom-bridge/memory/kv"
 	loomv1pb "github.com/loom-bridge/loom-bridge/proto/gen/loom/v1"
 )
@@ -56,13 +57,13 @@ func (s *eventBusService) Publish(ctx context.Context, r *loomv1pb.PublishReques
 	if refused != nil {
 		return &loomv1pb.PublishResponse{ErrorMessage: refused.message}, nil
 	}
-	stored, err := s.Events.Emit(ctx, tenant, ready, events.EmitOptions{Legacy: true, AllowReserved: true})
+	stored, err := s.Events.Emit(ctx, tenant, ready, events.EmitOptions{Legacy: true})
 	switch {
 	case err == nil && stored.Sequence == 0:
 		return &loomv1pb.PublishResponse{Success: true, SequenceNumber: s.numbers.next(tenant, ready.Topic)}, nil
 	case err == nil:
 		return &loomv1pb.PublishResponse{Success: true, SequenceNumber: int64(stored.Sequence)}, nil
-	case errors.Is(err, events.ErrInvalid), errors.Is(err, events.ErrReservedTopic):
+	case errors.Is(err, events.ErrInvalid), errors.Is(err, topics.ErrReserved):
 		return &loomv1pb.PublishResponse{ErrorMessage: s.notTaken(ctx, ready.Topic, err).message}, nil
 	case errors.Is(err, events.ErrClosed):
 		return nil, errStopping

@@ -20,6 +20,7 @@ import (
 	"google.golang.org/grpc/status"
 
 	"github.com/loom-bridge/loom-bridge/bridge/events"
+	"github.com/loom-bridge/loom-bridge/bridge/topics"
 	"github.com/loom-bridge/loom-bridge/memory/kv"
 	"github.com/loom-bridge/loom-bridge/memory/kv/memkv"
 	loomv1pb "github.com/loom-bridge/loom-bridge/proto/gen/loom/v1"
@@ -80,6 +81,10 @@ func MustLoom(tb testing.TB, opts loomOptions) *loomWorld {
 	if opts.Events != nil {
 		writer := kv.NewWriter(w.engine, nil)
 		tb.Cleanup(func() { mustBe(tb, writer.Close()) })
+		if opts.Events == nil {
+			opts.Events = &events.Options{}
+		}
+		opts.Events.Admit = topics.NewRules(nil).Admit
 		w.Events = events.New(w.engine, writer, opts.Events)
 		tb.Cleanup(func() { mustBe(tb, w.Events.Close()) })
 	}

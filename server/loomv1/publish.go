@@ -11,6 +11,7 @@ import (
 
 	"github.com/loom-bridge/loom-bridge/bridge/events"
 	"github.com/loom-bridge/loom-bridge/bridge/share"
+	"github.com/loom-bridge/loom-bridge/bridge/topics"
 	"github.com/loom-bridge/loom-bridge/memory/kv"
 	loomv1pb "github.com/loom-bridge/loom-bridge/proto/gen/loom/v1"
 )
@@ -59,7 +60,7 @@ func (d Deps) notTaken(ctx context.Context, topic string, err error) *refusal {
 	switch {
 	case isLarge: // the limit is a little below that of a message
 		return tooLarge(large.Size, large.Limit)
-	case errors.Is(err, events.ErrInvalid), errors.Is(err, events.ErrReservedTopic):
+	case errors.Is(err, events.ErrInvalid), errors.Is(err, topics.ErrReserved):
 		return &refusal{codeInvalidArgument, d.plain(ctx, "publish event", err)}
 	case errors.Is(err, events.ErrClosed), errors.Is(err, kv.ErrClosed):
 		return &refusal{codeUnavailable, publicStopping}

@@ -11,6 +11,7 @@ import (
 
 	"github.com/loom-bridge/loom-bridge/bridge/agents"
 	"github.com/loom-bridge/loom-bridge/bridge/events"
+	"github.com/loom-bridge/loom-bridge/bridge/topics"
 )
 
 const (
@@ -180,7 +181,7 @@ func (l *sentLog) wants(d events.Delivery) bool {
 	case !d.Past:
 		return true
 	}
-	return !isMailbox(e.Topic) && !slices.Contains(r.before.RecentIDs, id) && !r.sent[sentKey(d.Pattern.String(), id)]
+	return !topics.IsMailbox(e.Topic) && !slices.Contains(r.before.RecentIDs, id) && !r.sent[sentKey(d.Pattern.String(), id)]
 }
 
 // note remembers an event that was sent.

@@ -9,6 +9,7 @@ import (
 	"google.golang.org/protobuf/proto"
 
 	"github.com/loom-bridge/loom-bridge/bridge/agents"
+	"github.com/loom-bridge/loom-bridge/bridge/topics"
 	loomv1pb "github.com/loom-bridge/loom-bridge/proto/gen/loom/v1"
 )
 
@@ -129,7 +130,7 @@ func (s *agentRuntimeService) SendEvent(ctx context.Context, req *loomv1pb.SendE
 }
 
 func (s *agentRuntimeService) send(tenant, id string, message *loomv1pb.Event) error {
-	event, refused := s.prepared(mailbox(id), message)
+	event, refused := s.prepared(topics.Mailbox(id), message)
 	if refused != nil {
 		return status.Error(codes.ResourceExhausted, refused.message)
 	}

@@ -10,6 +10,7 @@ import (
 
 	"github.com/loom-bridge/loom-bridge/bridge/agents"
 	"github.com/loom-bridge/loom-bridge/bridge/events"
+	"github.com/loom-bridge/loom-bridge/bridge/topics"
 	loomv1pb "github.com/loom-bridge/loom-bridge/proto/gen/loom/v1"
 )
 
@@ -174,7 +175,7 @@ func (a *agentStream) sendDelivery(ctx context.Context, d events.Delivery) error
 // sendDirect delivers what is meant for this agent alone, as if it came to its
 // mailbox.
 func (a *agentStream) sendDirect(ctx context.Context, e events.Event) error {
-	e.Topic = mailbox(a.id)
+	e.Topic = topics.Mailbox(a.id)
 	return a.sendMessage(ctx, deliveryOf(e.Topic, e, a.id))
 }
 

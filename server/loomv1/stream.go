@@ -312,7 +312,7 @@ func (a *agentStream) emit(ctx context.Context, batch []*loomv1pb.Publish) {
 		}
 		ready = append(ready, e)
 		// What is stored unsynced survives a kill, so that it can be replayed.
-		opts = append(opts, events.EmitOptions{Legacy: true, AllowReserved: true, Lazy: true, Volatile: isMailbox(e.Topic)})
+		opts = append(opts, events.EmitOptions{Legacy: true, Lazy: true})
 	}
 	for i, result := range a.Events.EmitAll(ctx, a.tenant, ready, opts) {
 		if result.Err != nil {

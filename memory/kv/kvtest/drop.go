@@ -8,9 +8,9 @@ import (
 
 func dropCases() []testCase {
 	return []testCase{
-		{"range", dropping(testDropRange)},
-		{"all keeps the sequences", dropping(testDropAll)},
-		{"leaves snapshots alone", dropping(testDropSnapshot)},
+		{name: "range", run: dropping(testDropRange)},
+		{name: "all keeps the sequences", run: dropping(testDropAll)},
+		{name: "leaves snapshots alone", run: dropping(testDropSnapshot)},
 	}
 }
 

@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"testing/synctest"
 
 	"github.com/google/go-cmp/cmp"
 
@@ -31,7 +32,13 @@ func Run(t *testing.T, factory Factory) {
 	for group, cases := range groups {
 		t.Run(group, func(t *testing.T) {
 			for _, c := range cases {
-				t.Run(c.name, func(t *testing.T) { c.run(t, open(t, factory)) })
+				t.Run(c.name, func(t *testing.T) {
+					if c.timed {
+						synctest.Test(t, func(t *testing.T) { c.run(t, open(t, factory)) })
+					} else {
+						c.run(t, open(t, factory))
+					}
+				})
 			}
 		})
 	}
@@ -41,6 +48,9 @@ func Run(t *testing.T, factory Factory) {
 type testCase struct {
 	name string
 	run  func(t *testing.T, e kv.Engine)
+	// timed runs the case in a bubble of testing/synctest, in which time passes when
+	// everybody waits.
+	timed bool
 }
 
 // The scopes of the cases. Their names are prefixes of each other on purpose.

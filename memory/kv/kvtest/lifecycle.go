@@ -11,11 +11,11 @@ import (
 
 func lifecycleCases() []testCase {
 	return []testCase{
-		{"closed", testClosed},
-		{"closing beside everything", testCloseBeside},
-		{"ended context", testContextEnded},
-		{"context ends during a scan", testContextInScan},
-		{"context ends while commits wait", testContextWaiting},
+		{name: "closed", run: testClosed},
+		{name: "closing beside everything", run: testCloseBeside},
+		{name: "ended context", run: testContextEnded},
+		{name: "context ends during a scan", run: testContextInScan},
+		{name: "context ends while commits wait", run: testContextWaiting},
 	}
 }
 

@@ -10,9 +10,9 @@ import (
 
 func limitCases() []testCase {
 	return []testCase{
-		{"key", testKeyLimit},
-		{"value", testValueLimit},
-		{"batch", testBatchLimit},
+		{name: "key", run: testKeyLimit},
+		{name: "value", run: testValueLimit},
+		{name: "batch", run: testBatchLimit},
 	}
 }
 

@@ -1,19 +1,28 @@
 package kvtest
 
 import (
+	"strings"
 	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
 
 	"github.com/loom-bridge/loom-bridge/memory/kv"
 )
 
 func snapshotCases() []testCase {
 	return []testCase{
-		{"answers do not change", testSnapshotStays},
-		{"sees what was acknowledged before", testSnapshotSees},
-		{"several at once", testSnapshotsSeveral},
-		{"close", testSnapshotClose},
-		{"close inside its own scan", testSnapshotCloseInScan},
-		{"outlives nothing", testSnapshotAfterEngine},
+		{name: "answers do not change", run: testSnapshotStays},
+		{name: "sees what was acknowledged before", run: testSnapshotSees},
+		{name: "several at once", run: testSnapshotsSeveral},
+		{name: "close", run: testSnapshotClose},
+		{name: "close inside its own scan", run: testSnapshotCloseInScan},
+		{name: "outlives nothing", run: testSnapshotAfterEngine},
+		{name: "lives for a bounded time", run: testSnapshotLife, timed: true},
+		{name: "a slow scan of a snapshot becomes too old", run: testSlowScanOfSnapshot, timed: true},
+		{name: "a slow scan of an engine goes on", run: testSlowScanOfEngine, timed: true},
+		{name: "a long reader goes on", run: testLongReader, timed: true},
 	}
 }
 
@@ -128,4 +137,123 @@ func testSnapshotAfterEngine(t *testing.T, e kv.Engine) {
 			t.Errorf("close after the engine: %v", err)
 		}
 	}
+}
+
+// sleep lets time pass in a bubble, and what is due then happen.
+func sleep(d time.Duration) {
+	time.Sleep(d)
+	synctest.Wait()
+}
+
+// wantReadsTooOld checks that every read is refused as too old.
+func wantReadsTooOld(tb testing.TB, r kv.Reader) {
+	tb.Helper()
+	_, err := r.Get(tb.Context(), kv.Records, key(alpha(), "a"))
+	wantError(tb, "get", err, kv.ErrTooOld)
+	_, err = r.Sequence(tb.Context(), ref(kv.Records, alpha()))
+	wantError(tb, "sequence", err, kv.ErrTooOld)
+	wantError(tb, "scan", scanError(r.Scan(tb.Context(), kv.Records, kv.Range{})), kv.ErrTooOld)
+}
+
+func testSnapshotLife(t *testing.T, e kv.Engine) {
+	fill(t, e, "a=1")
+	first := mustSnapshot(t, e)
+	time.Sleep(time.Second)
+	second := mustSnapshot(t, e)
+	fill(t, e, "a=2")
+	time.Sleep(kv.SnapshotLife - time.Second - 1)
+	wantGet(t, first, []string{"a"}, "1")
+	sleep(1)
+	wantReadsTooOld(t, first)
+	wantGet(t, second, []string{"a"}, "1")
+	sleep(time.Minute)
+	wantReadsTooOld(t, second)
+	wantGet(t, mustSnapshot(t, e), []string{"a"}, "2")
+	for range 2 {
+		if err := first.Close(); err != nil {
+			t.Errorf("close: %v", err)
+		}
+	}
+	wantReadsClosed(t, first)
+}
+
+func testSlowScanOfSnapshot(t *testing.T, e kv.Engine) {
+	fill(t, e, "a=1", "b=2")
+	s := mustSnapshot(t, e)
+	var last error
+	seen := 0
+	for _, err := range s.Scan(t.Context(), kv.Records, kv.Range{}) {
+		seen, last = seen+1, err
+		sleep(kv.SnapshotLife)
+	}
+	wantError(t, "scan", last, kv.ErrTooOld)
+	if seen != 2 {
+		t.Errorf("the scan yields %d times, want a pair and the error", seen)
+	}
+}
+
+// testSlowScanOfEngine writes before and behind where a slow scan stands.
+func testSlowScanOfEngine(t *testing.T, e kv.Engine) {
+	for _, c := range []struct {
+		of   kv.Range
+		want string
+	}{
+		{kv.Range{}, "b c d e f"},
+		{kv.Range{Reverse: true}, "f e d c b a"},
+		{kv.Range{Limit: 3}, "b c d"},
+		{kv.Range{Limit: 2, Reverse: true}, "f e"},
+		{kv.Range{Start: key(alpha(), "c"), End: key(alpha(), "f")}, "d e"},
+	} {
+		drop := batchOf()
+		for _, name := range []string{"a", "b", "c", "d", "e", "f"} {
+			drop.Delete(kv.Records, key(alpha(), name))
+		}
+		mustCommit(t, e, kv.Commit{Guards: []kv.Guard{anyOf(kv.Records, alpha())}, Batch: drop})
+		fill(t, e, "b=1", "d=1", "f=1")
+		var got []string
+		for pair, err := range e.Scan(t.Context(), kv.Records, c.of) {
+			if err != nil {
+				t.Fatal(err)
+			}
+			name, _, _ := strings.Cut(show(t, pair), "=")
+			got = append(got, name)
+			clear(pair.Key) // it is the loop's own
+			if len(got) == 1 {
+				sleep(kv.SnapshotLife)
+				fill(t, e, "a=2", "c=2", "e=2")
+			}
+		}
+		if names := strings.Join(got, " "); names != c.want {
+			t.Errorf("%+v: scan yields %q, want %q", c.of, names, c.want)
+		}
+	}
+}
+
+// testLongReader reads through a kv.LongReader on both sides of a snapshot's end.
+func testLongReader(t *testing.T, e kv.Engine) {
+	fill(t, e, "a=1", "b=1", "c=1")
+	l := kv.ReadLong(e)
+	wantGet(t, l, []string{"a"}, "1")
+	var got []string
+	for pair, err := range l.Scan(t.Context(), kv.Records, kv.Range{}) {
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got = append(got, show(t, pair)); len(got) == 1 {
+			fill(t, e, "a=2", "b=2")
+			wantGet(t, l, []string{"a", "b"}, "1", "1")
+			sleep(kv.SnapshotLife)
+			wantGet(t, l, []string{"a", "b"}, "2", "2")
+			wantSequence(t, l, ref(kv.Records, alpha()), 2)
+		}
+	}
+	if diff := cmp.Diff([]string{"a=1", "b=2", "c=1"}, got); diff != "" || l.Moments() != 2 {
+		t.Errorf("%d moments, scan (-want +got):\n%s", l.Moments(), diff)
+	}
+	for range 2 {
+		if err := l.Close(); err != nil {
+			t.Errorf("close: %v", err)
+		}
+	}
+	wantReadsClosed(t, l)
 }

@@ -13,12 +13,12 @@ import (
 
 func togetherCases() []testCase {
 	return []testCase{
-		{"no update is lost", testNoLostUpdate},
-		{"any guards never conflict", testAnyTogether},
-		{"blind writes starve nobody", testBlindStarvesNobody},
-		{"one of many wins", testOneWins},
-		{"keyspaces change together", testAtomicKeyspaces},
-		{"big and small", testBigAndSmall},
+		{name: "no update is lost", run: testNoLostUpdate},
+		{name: "any guards never conflict", run: testAnyTogether},
+		{name: "blind writes starve nobody", run: testBlindStarvesNobody},
+		{name: "one of many wins", run: testOneWins},
+		{name: "keyspaces change together", run: testAtomicKeyspaces},
+		{name: "big and small", run: testBigAndSmall},
 	}
 }
 

@@ -8,8 +8,10 @@ import (
 	"iter"
 	"slices"
 	"sync"
+	"time"
 
 	"github.com/loom-bridge/loom-bridge/memory/kv"
+	"github.com/loom-bridge/loom-bridge/memory/kv/lifetime"
 )
 
 var (
@@ -18,11 +20,17 @@ var (
 	_ kv.Snapshot     = (*snapshot)(nil)
 )
 
-// Options is what New can be told. It has no fields; nil is the same.
-type Options struct{}
+// Options is what New can be told. Nil and zero fields mean the defaults.
+type Options struct {
+	// SnapshotLife is how long a snapshot lives. Default kv.SnapshotLife.
+	SnapshotLife time.Duration
+}
 
 // DB is an engine in memory. All methods are safe for concurrent use.
 type DB struct {
+	life time.Duration
+	open lifetime.List // of the views of snapshots and scans
+
 	mu     sync.RWMutex
 	now    version // guarded by mu; what it points to never changes
 	closed bool    // guarded by mu
@@ -32,8 +40,12 @@ type DB struct {
 type version []*node
 
 // New returns an empty engine.
-func New(*Options) *DB {
-	return &DB{now: make(version, len(kv.Keyspaces()))}
+func New(opts *Options) *DB {
+	db := &DB{life: kv.SnapshotLife, now: make(version, len(kv.Keyspaces()))}
+	if opts != nil && opts.SnapshotLife > 0 {
+		db.life = opts.SnapshotLife
+	}
+	return db
 }
 
 // current returns the newest version, or ErrClosed, or why ctx ended.
@@ -55,9 +67,20 @@ func (db *DB) Get(ctx context.Context, ks kv.Keyspace, keys ...[]byte) ([][]byte
 	return v.get(ks, keys)
 }
 
-// Scan is kv.Reader's. A scan sees one moment: that at which its loop began.
+// Scan is kv.Reader's. A scan sees the moment at which its loop began for as long as
+// a snapshot lives.
 func (db *DB) Scan(ctx context.Context, ks kv.Keyspace, r kv.Range) iter.Seq2[kv.Pair, error] {
-	return scan(ctx, db.current, ks, r)
+	return kv.ResumeScan(r, func(rest kv.Range) iter.Seq2[kv.Pair, error] {
+		return func(yield func(kv.Pair, error) bool) {
+			view, err := db.view(ctx)
+			if err != nil {
+				yield(kv.Pair{}, err)
+				return
+			}
+			defer view.close()
+			view.scan(ctx, ks, rest, yield)
+		}
+	})
 }
 
 // Sequence is kv.Reader's.
@@ -72,11 +95,13 @@ func (db *DB) Sequence(ctx context.Context, refs ...kv.Ref) ([]uint64, error) {
 // Snapshot is kv.Engine's. It costs nothing but the memory of what is
 // overwritten while it is held.
 func (db *DB) Snapshot(ctx context.Context) (kv.Snapshot, error) {
-	v, err := db.current(ctx)
+	view, err := db.view(ctx)
 	if err != nil {
 		return nil, err
 	}
-	return &snapshot{db: db, then: v}, nil
+	s := new(snapshot)
+	s.view.Store(view)
+	return s, nil
 }
 
 // Commit is kv.Engine's. Lazy makes no difference.
@@ -139,6 +164,7 @@ func (db *DB) Close() error {
 		return kv.ErrClosed
 	}
 	db.closed, db.now = true, nil
+	db.open.Close()
 	return nil
 }
 

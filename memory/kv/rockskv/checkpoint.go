@@ -27,7 +27,7 @@ func (db *DB) Checkpoint(ctx context.Context, dir string) error {
 	if err := db.enter(ctx); err != nil {
 		return err
 	}
-	defer db.gate.leave()
+	defer db.users.leave()
 	if db.readOnly {
 		return kv.ErrReadOnly
 	}

@@ -20,7 +20,7 @@ func (db *DB) DropRange(ctx context.Context, ks kv.Keyspace, r kv.Range) error {
 	if err := db.enter(ctx); err != nil {
 		return err
 	}
-	defer db.gate.leave()
+	defer db.users.leave()
 	if db.readOnly {
 		return kv.ErrReadOnly
 	}
@@ -43,19 +43,16 @@ func (db *DB) DropRange(ctx context.Context, ks kv.Keyspace, r kv.Range) error {
 }
 
 // firstScope returns the scope of the first key in r, if there is one.
-func (db *DB) firstScope(ctx context.Context, ks kv.Keyspace, r kv.Range) (kv.Scope, bool, error) {
+func (db *DB) firstScope(ctx context.Context, ks kv.Keyspace, r kv.Range) (scope kv.Scope, found bool, err error) {
 	r.Limit = 1
-	var scope kv.Scope
-	found := false
-	var failed error
-	db.latest.scan(ctx, ks, r, func(p kv.Pair, err error) bool {
-		if failed = err; err == nil {
-			scope, _, failed = kv.SplitKey(p.Key)
-			found = failed == nil
+	db.scan(ctx, ks, r, func(p kv.Pair, failed error) bool {
+		if err = failed; err == nil {
+			scope, _, err = kv.SplitKey(p.Key)
+			found = err == nil
 		}
 		return false
 	})
-	return scope, found, failed
+	return scope, found, err
 }
 
 // dropScope drops the part of r that lies in scope, behind its sequence.

@@ -94,7 +94,7 @@ func TestCloseWaits(t *testing.T) {
 			t.Fatal(err)
 		}
 		go func() { closed <- db.Close() }()
-		// Once the gate is shut nobody gets in; the scan is still inside.
+		// Once the store closes, nobody gets in; the scan is still inside.
 		for db.Stats() != (rockskv.Stats{}) {
 		}
 		select {

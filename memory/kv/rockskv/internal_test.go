@@ -11,6 +11,8 @@ import (
 	"math/rand/v2"
 	"slices"
 	"testing"
+	"testing/synctest"
+	"time"
 
 	"github.com/linxGnu/grocksdb"
 
@@ -252,8 +254,73 @@ func TestReleases(t *testing.T) {
 			t.Errorf("%s = %s, want %s", property, got, want)
 		}
 	}
-	if len(db.snapshots) != 0 {
-		t.Errorf("%d snapshots held", len(db.snapshots))
+	if n := db.open.Len(); n != 0 {
+		t.Errorf("%d snapshots and scans are held", n)
+	}
+}
+
+// What a snapshot and a scan hold goes at the end of their life, without a further
+// call, also while the scan's loop stands still.
+func TestWhatIsTooOldIsReleased(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		db, err := Open(t.TempDir(), &Options{SnapshotLife: time.Minute})
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer db.Close()
+		for i := range 3 {
+			commitPair(t, db, i)
+		}
+		left, err := db.Snapshot(t.Context())
+		if err != nil {
+			t.Fatal(err)
+		}
+		scanned, err := db.Snapshot(t.Context())
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, err := range scanned.Scan(t.Context(), kv.Records, kv.Range{}) {
+			if err != nil {
+				break
+			}
+			for range db.Scan(t.Context(), kv.Records, kv.Range{}) {
+				commitPair(t, db, 9)
+				wantHeld(t, db, "2", 4)
+				time.Sleep(time.Minute - time.Nanosecond)
+				wantHeld(t, db, "2", 4)
+				time.Sleep(time.Nanosecond)
+				synctest.Wait()
+				wantHeld(t, db, "0", 0)
+				break
+			}
+		}
+		for _, s := range []kv.Snapshot{left, scanned} {
+			if _, err := s.Get(t.Context(), kv.Records, []byte("x")); !errors.Is(err, kv.ErrTooOld) {
+				t.Errorf("get: error %v, want ErrTooOld", err)
+			}
+			if err := s.Close(); err != nil {
+				t.Errorf("close: %v", err)
+			}
+		}
+	})
+}
+
+func commitPair(t *testing.T, db *DB, n int) {
+	t.Helper()
+	scope := kv.AgentScope("acme", "a")
+	batch := new(kv.Batch)
+	batch.Put(kv.Records, scope.Key('k', []byte{byte(n)}), nil)
+	guards := []kv.Guard{{Ref: kv.Ref{Keyspace: kv.Records, Scope: scope}, Any: true}}
+	if err := db.Commit(t.Context(), kv.Commit{Guards: guards, Batch: batch}); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// wantHeld checks how many snapshots RocksDB has, and how many entries are open.
+func wantHeld(t *testing.T, db *DB, snapshots string, open int) {
+	t.Helper()
+	if got := db.rocks.GetProperty("rocksdb.num-snapshots"); got != snapshots || db.open.Len() != open {
+		t.Errorf("RocksDB has %s snapshots and %d are open, want %s and %d", got, db.open.Len(), snapshots, open)
 	}
 }
 

@@ -142,7 +142,7 @@ func openRocks(dir string, o Options, create bool) (*DB, error) {
 		t.Destroy()
 		return nil, err
 	}
-	db := newDB(rocks, families, t, o.Durability)
+	db := newDB(rocks, families, t, o)
 	db.dir = dir
 	return db, nil
 }

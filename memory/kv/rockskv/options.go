@@ -68,6 +68,8 @@ type Options struct {
 	// BlockCacheBytes bounds the memory of cached blocks, indexes and filters.
 	// Default DefaultBlockCacheBytes.
 	BlockCacheBytes int64
+	// SnapshotLife is how long a snapshot lives. Default kv.SnapshotLife.
+	SnapshotLife time.Duration
 }
 
 // withDefaults returns a filled-in copy, or an ErrOptions.
@@ -82,6 +84,9 @@ func (o *Options) withDefaults() (Options, error) {
 	if filled.BlockCacheBytes == 0 {
 		filled.BlockCacheBytes = DefaultBlockCacheBytes
 	}
+	if filled.SnapshotLife == 0 {
+		filled.SnapshotLife = kv.SnapshotLife
+	}
 	switch {
 	case !filled.Durability.valid():
 		return filled, fmt.Errorf("%w: %v", ErrOptions, filled.Durability)
@@ -89,6 +94,8 @@ func (o *Options) withDefaults() (Options, error) {
 		return filled, fmt.Errorf("%w: write buffer of %d bytes is under %d", ErrOptions, filled.WriteBufferBytes, MinWriteBufferBytes)
 	case filled.BlockCacheBytes < 0:
 		return filled, fmt.Errorf("%w: block cache of %d bytes", ErrOptions, filled.BlockCacheBytes)
+	case filled.SnapshotLife < 0:
+		return filled, fmt.Errorf("%w: snapshot life of %v", ErrOptions, filled.SnapshotLife)
 	}
 	return filled, nil
 }

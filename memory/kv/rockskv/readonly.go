@@ -61,7 +61,7 @@ func openRocksReadOnly(dir string, o Options) (*DB, error) {
 		t.Destroy()
 		return nil, errors.Join(openError(err), removeAll(logs))
 	}
-	db := newDB(rocks, families, t, o.Durability)
+	db := newDB(rocks, families, t, o)
 	db.dir, db.readOnly, db.logs = dir, true, logs
 	return db, nil
 }

@@ -5,16 +5,14 @@ package rockskv
 import (
 	"context"
 	"errors"
-	"iter"
 	"os"
 	"strconv"
-	"strings"
-	"sync"
 	"time"
 
 	"github.com/linxGnu/grocksdb"
 
 	"github.com/loom-bridge/loom-bridge/memory/kv"
+	"github.com/loom-bridge/loom-bridge/memory/kv/lifetime"
 	"github.com/loom-bridge/loom-bridge/memory/kv/rockskv/internal/tuning"
 )
 
@@ -49,37 +47,37 @@ type DB struct {
 	readOnly bool
 	logs     string
 
-	gate    gate
-	drained chan struct{} // closed when the gate is shut and all have left
+	users   users
+	drained chan struct{} // closed when nobody is let in any more and all have left
 
-	mu        sync.Mutex
-	snapshots map[*snapshot]struct{} // guarded by mu; those not released yet
+	life time.Duration // of a snapshot
+	open lifetime.List // of snapshots that are not released yet and scans that run
 }
 
-func newDB(rocks *grocksdb.DB, families []*grocksdb.ColumnFamilyHandle, t *tuning.Tuning, d Durability) *DB {
+func newDB(rocks *grocksdb.DB, families []*grocksdb.ColumnFamilyHandle, t *tuning.Tuning, o Options) *DB {
 	db := &DB{
-		rocks:     rocks,
-		families:  families,
-		tuning:    t,
-		drained:   make(chan struct{}),
-		snapshots: make(map[*snapshot]struct{}),
+		rocks:    rocks,
+		families: families,
+		tuning:   t,
+		drained:  make(chan struct{}),
+		life:     o.SnapshotLife,
 	}
-	db.gate.release = func() { close(db.drained) }
-	db.synced = d == Sync
-	db.eager, db.lazy = writeOptions(d)
-	db.latest = view{rocks: rocks, families: families, reads: grocksdb.NewDefaultReadOptions(), health: &db.health}
+	db.users.release = func() { close(db.drained) }
+	db.synced = o.Durability == Sync
+	db.eager, db.lazy = writeOptions(o.Durability)
+	db.latest = view{rocks: rocks, families: families, reads: grocksdb.NewDefaultReadOptions(), health: &db.health, open: &db.open}
 	db.joiner = newJoiner(db)
 	return db
 }
 
-// enter lets a call in: it returns why it may not, or nil, and then the caller
-// must leave the gate.
+// enter counts a call as a user of the DB: it returns why it may not be one, or nil,
+// and then the caller must leave.
 func (db *DB) enter(ctx context.Context) error {
-	if !db.gate.enter() {
+	if !db.users.enter() {
 		return kv.ErrClosed
 	}
 	if err := ctx.Err(); err != nil {
-		db.gate.leave()
+		db.users.leave()
 		return err
 	}
 	return nil
@@ -91,20 +89,8 @@ func (db *DB) Get(ctx context.Context, ks kv.Keyspace, keys ...[]byte) ([][]byte
 	if err := db.enter(ctx); err != nil {
 		return nil, err
 	}
-	defer db.gate.leave()
+	defer db.users.leave()
 	return db.latest.get(ks, keys)
-}
-
-// Scan is kv.Reader's. A scan sees one moment: that at which its loop began.
-func (db *DB) Scan(ctx context.Context, ks kv.Keyspace, r kv.Range) iter.Seq2[kv.Pair, error] {
-	return func(yield func(kv.Pair, error) bool) {
-		if err := db.enter(ctx); err != nil {
-			yield(kv.Pair{}, err)
-			return
-		}
-		defer db.gate.leave()
-		db.latest.scan(ctx, ks, r, yield)
-	}
 }
 
 // Sequence is kv.Reader's.
@@ -112,7 +98,7 @@ func (db *DB) Sequence(ctx context.Context, refs ...kv.Ref) ([]uint64, error) {
 	if err := db.enter(ctx); err != nil {
 		return nil, err
 	}
-	defer db.gate.leave()
+	defer db.users.leave()
 	return db.latest.sequences(refs)
 }
 
@@ -122,7 +108,7 @@ func (db *DB) Commit(ctx context.Context, c kv.Commit) error {
 	if err := db.enter(ctx); err != nil {
 		return err
 	}
-	defer db.gate.leave()
+	defer db.users.leave()
 	if err := c.Check(); err != nil {
 		return err
 	}
@@ -134,16 +120,14 @@ func (db *DB) Commit(ctx context.Context, c kv.Commit) error {
 
 // Close is kv.Engine's. Snapshots still open are released with it.
 func (db *DB) Close() error {
-	if !db.gate.shut() {
+	if !db.users.close() {
 		return kv.ErrClosed
 	}
 	<-db.drained
 	if db.keeper != nil {
 		db.keeper.end()
 	}
-	for s := range db.snapshots {
-		s.free()
-	}
+	db.open.Close()
 	for _, family := range db.families {
 		family.Destroy()
 	}
@@ -176,66 +160,4 @@ func (db *DB) firstLog() uint64 {
 		return 0
 	}
 	return number
-}
-
-// Stats returns what the store did so far, and nothing after Close.
-func (db *DB) Stats() Stats {
-	if !db.gate.enter() {
-		return Stats{}
-	}
-	defer db.gate.leave()
-	native := db.tuning.Options.GetStatisticsString()
-	return Stats{
-		SyncTime:    time.Duration(histogramSum(native, "rocksdb.wal.file.sync.micros")) * time.Microsecond,
-		WALSyncs:    ticker(native, "rocksdb.wal.synced"),
-		WALBytes:    ticker(native, "rocksdb.wal.bytes"),
-		KeysWritten: ticker(native, "rocksdb.number.keys.written"),
-		Commits:     db.joiner.commits.Load(),
-		Conflicts:   db.joiner.conflicts.Load(),
-		Joins:       db.joiner.joins.Load(),
-	}
-}
-
-// Sizes returns what each keyspace takes on disk, the log and what waits in memory
-// left out; nothing after Close.
-func (db *DB) Sizes() map[kv.Keyspace]uint64 {
-	if !db.gate.enter() {
-		return nil
-	}
-	defer db.gate.leave()
-	sizes := make(map[kv.Keyspace]uint64, len(db.families))
-	for i, family := range db.families {
-		for _, property := range []string{"rocksdb.total-sst-files-size", "rocksdb.total-blob-file-size"} {
-			size, err := strconv.ParseUint(db.rocks.GetPropertyCF(property, family), 10, 64)
-			if err == nil {
-				sizes[kv.Keyspace(i)] += size
-			}
-		}
-	}
-	return sizes
-}
-
-// ticker finds one counter in RocksDB's report, which has lines like
-// "rocksdb.wal.synced COUNT : 12".
-func ticker(report, name string) uint64 {
-	_, rest, _ := strings.Cut(report, name+" COUNT : ")
-	number, _, _ := strings.Cut(rest, "\n")
-	value, err := strconv.ParseUint(strings.TrimSpace(number), 10, 64)
-	if err != nil {
-		return 0
-	}
-	return value
-}
-
-// histogramSum finds the sum of one histogram in RocksDB's report, which has lines
-// like "rocksdb.wal.file.sync.micros P50 : 1.0 ... COUNT : 12 SUM : 345".
-func histogramSum(report, name string) uint64 {
-	_, rest, _ := strings.Cut(report, name+" P50 : ")
-	line, _, _ := strings.Cut(rest, "\n")
-	_, sum, _ := strings.Cut(line, " SUM : ")
-	value, err := strconv.ParseUint(strings.TrimSpace(sum), 10, 64)
-	if err != nil {
-		return 0
-	}
-	return value
 }

@@ -5,20 +5,24 @@ package rockskv
 import (
 	"context"
 	"iter"
-	"sync"
+	"sync/atomic"
+	"time"
 
 	"github.com/linxGnu/grocksdb"
 
 	"github.com/loom-bridge/loom-bridge/memory/kv"
+	"github.com/loom-bridge/loom-bridge/memory/kv/lifetime"
 )
 
-// snapshot reads the database as it was. Every read enters the gate of the DB,
-// then its own.
+// snapshot reads the database as it was. Every read counts as a user of the DB, and
+// of the snapshot while it needs what RocksDB holds for that. A scan has an iterator
+// of its own, which outlives the snapshot.
 type snapshot struct {
-	db   *DB
-	view view
-	gate gate
-	once sync.Once
+	db     *DB
+	view   view
+	entry  lifetime.Entry
+	closed atomic.Bool // by Close, not by its age
+	users  users
 }
 
 // Snapshot is kv.Engine's. While it is open, RocksDB keeps what it sees, so
@@ -32,51 +36,44 @@ func (db *DB) snapshot(ctx context.Context, sweeping bool) (kv.Snapshot, error) 
 	if err := db.enter(ctx); err != nil {
 		return nil, err
 	}
-	defer db.gate.leave()
+	defer db.users.leave()
 	s := &snapshot{db: db, view: db.latest}
-	s.gate.release = s.forget
+	s.users.release = s.release
 	s.view.at = db.rocks.NewSnapshot()
 	s.view.reads = grocksdb.NewDefaultReadOptions()
 	s.view.reads.SetSnapshot(s.view.at)
 	s.view.sweeping = sweeping
 	s.view.reads.SetFillCache(!sweeping)
-	db.mu.Lock()
-	defer db.mu.Unlock()
-	db.snapshots[s] = struct{}{}
+	now := time.Now()
+	db.open.Add(&s.entry, now, now.Add(db.life), func() { s.users.close() })
 	return s, nil
 }
 
-// forget releases the snapshot while the DB is open.
-func (s *snapshot) forget() {
-	s.db.mu.Lock()
-	delete(s.db.snapshots, s)
-	s.db.mu.Unlock()
-	s.free()
-}
-
-// free releases what RocksDB holds for the snapshot.
-func (s *snapshot) free() {
-	s.once.Do(func() {
-		s.view.reads.Destroy()
-		s.view.rocks.ReleaseSnapshot(s.view.at)
-	})
+// release lets go of what RocksDB holds for the snapshot. Nobody reads it any more.
+func (s *snapshot) release() {
+	s.db.open.Remove(&s.entry)
+	s.view.reads.Destroy()
+	s.view.rocks.ReleaseSnapshot(s.view.at)
 }
 
 func (s *snapshot) enter(ctx context.Context) error {
 	if err := s.db.enter(ctx); err != nil {
 		return err
 	}
-	if !s.gate.enter() {
-		s.db.gate.leave()
+	if s.users.enter() {
+		return nil
+	}
+	s.db.users.leave()
+	if s.closed.Load() {
 		return kv.ErrClosed
 	}
-	return nil
+	return kv.ErrTooOld
 }
 
-// leave leaves the inner gate first: the DB must outlive the release.
+// leave leaves the snapshot first: the DB must outlive the release.
 func (s *snapshot) leave() {
-	s.gate.leave()
-	s.db.gate.leave()
+	s.users.leave()
+	s.db.users.leave()
 }
 
 func (s *snapshot) Get(ctx context.Context, ks kv.Keyspace, keys ...[]byte) ([][]byte, error) {
@@ -93,8 +90,16 @@ func (s *snapshot) Scan(ctx context.Context, ks kv.Keyspace, r kv.Range) iter.Se
 			yield(kv.Pair{}, err)
 			return
 		}
-		defer s.leave()
-		s.view.scan(ctx, ks, r, yield)
+		c, err := s.view.cursor(ks, r, time.Time{}, s.entry.Until())
+		s.users.leave()
+		defer s.db.users.leave()
+		if err != nil {
+			yield(kv.Pair{}, err)
+			return
+		}
+		if tooOld := c.run(ctx, yield); tooOld {
+			yield(kv.Pair{}, kv.ErrTooOld)
+		}
 	}
 }
 
@@ -106,13 +111,13 @@ func (s *snapshot) Sequence(ctx context.Context, refs ...kv.Ref) ([]uint64, erro
 	return s.view.sequences(refs)
 }
 
-// Close returns at once; a scan that still runs ends as it would have, and the
-// last one out releases the snapshot.
+// Close returns at once; a scan that still runs ends as it would have.
 func (s *snapshot) Close() error {
-	if !s.db.gate.enter() {
+	s.closed.Store(true)
+	if !s.db.users.enter() {
 		return nil // the DB has released it, or is about to
 	}
-	defer s.db.gate.leave()
-	s.gate.shut()
+	defer s.db.users.leave()
+	s.users.close()
 	return nil
 }

@@ -4,26 +4,21 @@ package rockskv
 
 import (
 	"bytes"
-	"context"
 	"encoding/binary"
 	"errors"
 	"fmt"
-	"runtime"
 
 	"github.com/linxGnu/grocksdb"
 
 	"github.com/loom-bridge/loom-bridge/memory/kv"
+	"github.com/loom-bridge/loom-bridge/memory/kv/lifetime"
 )
-
-// ctxEvery is after how many pairs a scan looks at its context: often enough
-// to end within microseconds, seldom enough to cost nothing.
-const ctxEvery = 64
 
 // sequenceBytes is the size of a stored sequence, big-endian.
 const sequenceBytes = 8
 
 // view reads the database at one moment, or at every call's own. Its caller
-// has entered the gate of everything it uses.
+// is counted as a user of everything it reads.
 type view struct {
 	rocks    *grocksdb.DB
 	families []*grocksdb.ColumnFamilyHandle
@@ -32,6 +27,7 @@ type view struct {
 	// sweeping reads past the block cache.
 	sweeping bool
 	health   *kv.Health
+	open     *lifetime.List
 }
 
 // damaged notes a read that met damage.
@@ -139,110 +135,6 @@ func parseSequence(value []byte) (uint64, error) {
 	}
 	return 0, fmt.Errorf("%w: sequence of %d bytes", kv.ErrDamaged, len(value))
 }
-
-// scan yields the pairs of a range, and at the end the error if there is one.
-func (v view) scan(ctx context.Context, ks kv.Keyspace, r kv.Range, yield func(kv.Pair, error) bool) {
-	family, err := v.family(ks)
-	if err != nil {
-		yield(kv.Pair{}, err)
-		return
-	}
-	if r.End != nil && bytes.Compare(r.Start, r.End) >= 0 {
-		return
-	}
-	c := v.cursor(family, r)
-	defer c.close()
-	for c.first(); c.it.Valid(); c.next() {
-		if err := c.interrupted(ctx); err != nil {
-			yield(kv.Pair{}, err)
-			return
-		}
-		if pair, ok := c.pair(); ok && !yield(pair, nil) || c.done() {
-			return
-		}
-	}
-	if err := c.it.Err(); err != nil {
-		yield(kv.Pair{}, v.damaged(ks, fmt.Errorf("scan: %w", readError(err))))
-	}
-}
-
-// cursor is a native iterator over one range with all that belongs to it.
-type cursor struct {
-	it      *grocksdb.Iterator
-	reads   *grocksdb.ReadOptions
-	pins    runtime.Pinner
-	reverse bool
-	limit   int
-	yielded int
-	seen    int
-}
-
-// cursor opens one. RocksDB keeps the bounds by address for as long as it
-// lives, so they are pinned copies.
-func (v view) cursor(family *grocksdb.ColumnFamilyHandle, r kv.Range) *cursor {
-	c := &cursor{reads: grocksdb.NewDefaultReadOptions(), reverse: r.Reverse, limit: r.Limit}
-	if v.at != nil {
-		c.reads.SetSnapshot(v.at)
-	}
-	c.reads.SetFillCache(!v.sweeping)
-	if len(r.Start) > 0 {
-		c.reads.SetIterateLowerBound(c.pinned(r.Start))
-	}
-	if r.End != nil {
-		c.reads.SetIterateUpperBound(c.pinned(r.End))
-	}
-	c.it = v.rocks.NewIteratorCF(c.reads, family)
-	return c
-}
-
-func (c *cursor) pinned(bound []byte) []byte {
-	bound = bytes.Clone(bound)
-	c.pins.Pin(&bound[0])
-	return bound
-}
-
-func (c *cursor) close() {
-	c.it.Close()
-	c.reads.Destroy()
-	c.pins.Unpin()
-}
-
-func (c *cursor) first() {
-	if c.reverse {
-		c.it.SeekToLast()
-	} else {
-		c.it.SeekToFirst()
-	}
-}
-
-func (c *cursor) next() {
-	if c.reverse {
-		c.it.Prev()
-	} else {
-		c.it.Next()
-	}
-}
-
-func (c *cursor) interrupted(ctx context.Context) error {
-	c.seen++
-	if c.seen%ctxEvery != 1 {
-		return nil
-	}
-	return ctx.Err()
-}
-
-// pair returns a copy of the pair the cursor stands on, or false where the key
-// is reserved.
-func (c *cursor) pair() (kv.Pair, bool) {
-	key := c.it.Key().Data()
-	if isReserved(key) {
-		return kv.Pair{}, false
-	}
-	c.yielded++
-	return kv.Pair{Key: own(key), Value: own(c.it.Value().Data())}, true
-}
-
-func (c *cursor) done() bool { return c.limit > 0 && c.yielded >= c.limit }
 
 // isReserved is kv.IsReserved for keys that are in the database, without
 // taking the scope apart: tenant 00 kind owner 00 00.

@@ -1,0 +1,76 @@
+package topics
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+)
+
+// Topics that only the bridge emits on.
+const (
+	// Status gets one volatile event for each change of an agent's status.
+	Status = "agent.status"
+	// Folded gets one volatile event for each batch of folds that was stored.
+	Folded = "context.folded"
+)
+
+const (
+	// execute is a task's topic, and so are those with nodePrefix but nodeMessage.
+	execute     = "execute"
+	nodePrefix  = "node."
+	nodeMessage = "node.message"
+	// agentPrefix begins the topics that belong to one agent.
+	agentPrefix = "agent."
+	// mailboxSuffix ends the topics of answers, which matter to one reader at one
+	// moment.
+	mailboxSuffix = ".replies"
+)
+
+// ErrReserved: the topic belongs to the bridge itself.
+var ErrReserved = errors.New("topics: reserved topic")
+
+// ReservedError names a topic that takes no event of the emitter's. It is an
+// ErrReserved.
+type ReservedError struct{ Topic string }
+
+func (e *ReservedError) Error() string { return fmt.Sprintf("topics: topic %q is reserved", e.Topic) }
+
+// Is makes errors.Is(err, ErrReserved) true.
+func (e *ReservedError) Is(target error) bool { return target == ErrReserved }
+
+// Mailbox is the topic of the answers to one agent.
+func Mailbox(agent string) string { return agentPrefix + agent + mailboxSuffix }
+
+// IsMailbox tells whether a topic is one for answers. Nothing that loom.v1 publishes
+// there is stored: an answer that comes after its request has ended is of no use.
+func IsMailbox(topic string) bool { return strings.HasSuffix(topic, mailboxSuffix) }
+
+// isTask tells whether an event on a topic is a task of that action.
+func isTask(topic string) bool {
+	return topic == execute || strings.HasPrefix(topic, nodePrefix) && topic != nodeMessage
+}
+
+// ReadableBy tells for each topic whether a reader that may act for some agents may
+// read it. An id may hold dots: `agent.a.b.replies` is a.b's, any other
+// `agent.a.b.c` that of a or of a.b.
+func ReadableBy(actsFor func(agent string) bool) func(topic string) bool {
+	return func(topic string) bool {
+		rest, isAgents := strings.CutPrefix(topic, agentPrefix)
+		if !isAgents {
+			return true
+		}
+		if id, ok := strings.CutSuffix(rest, mailboxSuffix); ok {
+			return actsFor(id)
+		}
+		owned := false
+		for i := range len(rest) {
+			if rest[i] != '.' {
+				continue
+			}
+			if owned = true; actsFor(rest[:i]) {
+				return true
+			}
+		}
+		return !owned
+	}
+}

@@ -1,0 +1,137 @@
+// Package lifetime ends what an engine holds for its readers once it is too old.
+//
+// A [List] has an [Entry] for each snapshot and each scan that is open. One timer
+// serves all of them, so an entry costs a few pointers and no goroutine.
+//
+// Caveats: an entry is ended while its reader may use it, on the timer's own
+// goroutine. What end does must be safe beside that.
+package lifetime
+
+import (
+	"sync"
+	"time"
+)
+
+// List holds what is open, in the order in which it ends. All methods are safe for
+// concurrent use.
+type List struct {
+	ending sync.Mutex // held while ends run, so that Close waits for them
+
+	mu     sync.Mutex // guards what follows, and the links of the entries
+	root   Entry      // of a ring: root.next ends first
+	fires  time.Time  // when the timer fires; zero: it does not
+	closed bool
+}
+
+// Entry is one thing that is open. The zero value is in no list.
+type Entry struct {
+	until      time.Time
+	end        func()
+	prev, next *Entry // guarded by the list's mu; nil in no list
+}
+
+// Until is when the entry ends.
+func (e *Entry) Until() time.Time { return e.until }
+
+// Add puts an entry into the list at the time now, which calls end once at the time
+// until, or not at all if the entry is removed before. A caller who does not know the
+// time passes the zero one. After Close Add does nothing.
+func (l *List) Add(e *Entry, now, until time.Time, end func()) {
+	e.until, e.end = until, end
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.closed {
+		return
+	}
+	if l.root.next == nil {
+		l.root.prev, l.root.next = &l.root, &l.root
+	}
+	before := l.root.prev // nearly always: those that come later end later
+	for before != &l.root && before.until.After(until) {
+		before = before.prev
+	}
+	e.prev, e.next = before, before.next
+	e.prev.next, e.next.prev = e, e
+	l.arm(now)
+}
+
+// arm starts the timer unless one runs that fires in time. It is never stopped: one
+// that finds nothing to do ends itself. One that has not fired at its time is lost,
+// with a bubble of testing/synctest. The caller holds mu.
+func (l *List) arm(now time.Time) {
+	first := l.root.next.until
+	if !l.fires.IsZero() && now.Before(l.fires) && !first.Before(l.fires) {
+		return
+	}
+	l.fires = first
+	time.AfterFunc(time.Until(first), l.run)
+}
+
+// run ends what is due.
+func (l *List) run() {
+	l.ending.Lock()
+	defer l.ending.Unlock()
+	l.mu.Lock()
+	var due []*Entry
+	now := time.Now()
+	for !l.empty() && !now.Before(l.root.next.until) {
+		e := l.root.next
+		e.unlink()
+		due = append(due, e)
+	}
+	l.fires = time.Time{}
+	if !l.empty() {
+		l.arm(now)
+	}
+	l.mu.Unlock()
+	for _, e := range due {
+		e.end()
+	}
+}
+
+// empty tells whether there are no entries. The caller holds mu.
+func (l *List) empty() bool { return l.root.next == nil || l.root.next == &l.root }
+
+// Remove takes an entry out of the list. One that is in none, because its time was
+// over or it was removed before, stays as it is.
+func (l *List) Remove(e *Entry) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if e.next != nil {
+		e.unlink()
+	}
+}
+
+func (e *Entry) unlink() {
+	e.prev.next, e.next.prev = e.next, e.prev
+	e.prev, e.next = nil, nil
+}
+
+// Len is how many entries there are.
+func (l *List) Len() int {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	n := 0
+	for e := l.root.next; e != nil && e != &l.root; e = e.next {
+		n++
+	}
+	return n
+}
+
+// Close ends all entries and waits for the ends that run.
+func (l *List) Close() {
+	l.ending.Lock()
+	defer l.ending.Unlock()
+	l.mu.Lock()
+	l.closed = true
+	var all []*Entry
+	for !l.empty() {
+		e := l.root.next
+		e.unlink()
+		all = append(all, e)
+	}
+	l.mu.Unlock()
+	for _, e := range all {
+		e.end()
+	}
+}

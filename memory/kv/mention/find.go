@@ -1,0 +1,262 @@
+package mention
+
+import (
+	"bytes"
+	"encoding/hex"
+	"slices"
+	"strconv"
+	"unicode/utf16"
+	"unicode/utf8"
+
+	"github.com/loom-bridge/loom-bridge/memory/kv/wire"
+)
+
+const (
+	// MaxNames bounds the names of one value; one with more has the name Any.
+	MaxNames = 4096
+	// maxDepth bounds the messages within messages that are looked into.
+	maxDepth = 4
+	// stepPrefix begins every step id.
+	stepPrefix = "step_"
+	// maxStepDigits keeps a number within 64 bits.
+	maxStepDigits = 19
+	// maxWordLetters bounds the letters before a ref that may be the end of a word.
+	maxWordLetters = 8
+	// maxFolderBytes bounds a folder in a path, with every byte of it escaped.
+	maxFolderBytes = 6 * 256
+)
+
+// In returns the names in a stored message, each once, in order: those in each of its
+// fields that is a text, and in the messages that it holds.
+func In(message []byte) []Name {
+	var f finder
+	f.message(message, maxDepth)
+	return f.names()
+}
+
+// InText returns the names in a text.
+func InText(text []byte) []Name {
+	var f finder
+	f.text(text)
+	return f.names()
+}
+
+type finder struct {
+	found []Name
+	full  bool
+}
+
+func (f *finder) names() []Name {
+	f.compact()
+	if f.full {
+		return []Name{Any}
+	}
+	return f.found
+}
+
+func (f *finder) compact() {
+	slices.Sort(f.found)
+	f.found = slices.Compact(f.found)
+	f.full = f.full || len(f.found) > MaxNames
+}
+
+func (f *finder) add(name Name) {
+	if f.found = append(f.found, name); len(f.found) >= 4*MaxNames {
+		f.compact()
+	}
+}
+
+func (f *finder) message(message []byte, depth int) {
+	for field, err := range wire.Fields(message) {
+		if err != nil || f.full {
+			return
+		}
+		f.text(field.Bytes)
+		// A text can look like a message, so it is one besides.
+		if depth > 1 && isMessage(field.Bytes) {
+			f.message(field.Bytes, depth-1)
+		}
+	}
+}
+
+// isMessage tells whether a field can be a message with a field that may be a text.
+func isMessage(b []byte) bool {
+	texts := false
+	for field, err := range wire.Fields(b) {
+		if err != nil {
+			return false
+		}
+		texts = texts || len(field.Bytes) > 0
+	}
+	return texts
+}
+
+func (f *finder) text(text []byte) {
+	if len(text) <= len(stepPrefix) { // the shortest name takes one byte more
+		return
+	}
+	f.refs(text)
+	f.steps(text)
+	f.paths(text)
+}
+
+// hexDigits has true for each hexadecimal digit.
+var hexDigits = func() (is [256]bool) {
+	for _, b := range []byte("0123456789abcdefABCDEF") {
+		is[b] = true
+	}
+	return is
+}()
+
+func isLetter(b byte) bool { return b > '9' }
+
+// refs looks for runs of MinRefDigits hexadecimal digits: in each piece of a text that
+// is as long, the last byte decides whether to look closer.
+func (f *finder) refs(text []byte) {
+	for i := MinRefDigits - 1; i < len(text) && !f.full; {
+		if !hexDigits[text[i]] {
+			i += MinRefDigits
+			continue
+		}
+		start, end := i, i+1
+		for start > 0 && hexDigits[text[start-1]] {
+			start--
+		}
+		for end < len(text) && hexDigits[text[end]] {
+			end++
+		}
+		f.run(text, start, end)
+		i = end + MinRefDigits
+	}
+}
+
+// run adds the names in a run of digits: at its beginning, and behind what may not
+// belong to the ref, the last letters of a word or the digits of an escape.
+func (f *finder) run(text []byte, start, end int) {
+	f.ref(text[start:end])
+	for i := start; i < start+maxWordLetters && i < end && isLetter(text[i]); i++ {
+		f.ref(text[i+1 : end])
+	}
+	if start == 0 {
+		return
+	}
+	switch before := text[start-1]; {
+	case before == '%', before == 'x':
+		f.ref(text[min(start+2, end):end])
+	case before == 'u':
+		f.ref(text[min(start+4, end):end])
+	}
+}
+
+func (f *finder) ref(digits []byte) {
+	if len(digits) < MinRefDigits {
+		return
+	}
+	name := [1 + MinRefDigits/2]byte{sortRef[0]}
+	if _, err := hex.Decode(name[1:], digits[:MinRefDigits]); err == nil {
+		f.add(Name(name[:]))
+	}
+}
+
+func (f *finder) steps(text []byte) {
+	for !f.full {
+		at := bytes.Index(text, []byte(stepPrefix))
+		if at < 0 {
+			return
+		}
+		text = text[at+len(stepPrefix):]
+		digits := 0
+		for digits < min(len(text), maxStepDigits) && '0' <= text[digits] && text[digits] <= '9' {
+			digits++
+		}
+		if number, err := strconv.ParseUint(string(text[:digits]), 10, 64); err == nil {
+			f.add(OfStep(number))
+		}
+	}
+}
+
+// paths looks behind each slash whether it ends one of the folders.
+func (f *finder) paths(text []byte) {
+	for i := 0; i < len(text) && !f.full; i++ {
+		at := bytes.IndexByte(text[i:], '/')
+		if at < 0 {
+			return
+		}
+		i += at
+		folder := bytes.TrimRight(text[max(i-maxSlashBytes, 0):i], `\`)
+		switch {
+		case endsWith(folder, OutputsFolder):
+			f.path(text[i+1:], 0)
+		case endsWith(folder, ArchiveFolder):
+			f.path(text[i+1:], 1)
+		case endsWith(folder, PersistentFolder):
+			f.path(text[i+1:], 2)
+		}
+	}
+}
+
+// maxSlashBytes bounds a folder's name with the escapes before its slash.
+const maxSlashBytes = len(PersistentFolder) + 8
+
+// endsWith tells whether a text ends with a folder's name, which has a slash.
+func endsWith(text []byte, folder string) bool {
+	folder = folder[:len(folder)-1]
+	return len(text) >= len(folder) && string(text[len(text)-len(folder):]) == folder
+}
+
+// path adds the name that follows so many folders.
+func (f *finder) path(text []byte, folders int) {
+	for ; folders > 0; folders-- {
+		at := bytes.IndexByte(text[:min(len(text), maxFolderBytes)], '/')
+		if at < 0 {
+			return
+		}
+		text = text[at+1:]
+	}
+	if part := unescape(text); len(part) > 0 {
+		f.add(ofPath(string(part)))
+	}
+}
+
+// unescape returns the beginning of a text, up to what can't stand in the last part of
+// a path, with the escapes of JSON undone.
+func unescape(text []byte) []byte {
+	part := make([]byte, 0, maxPathBytes+utf8.UTFMax)
+	for len(text) > 0 && len(part) < maxPathBytes+len(readPrefix) {
+		b := text[0]
+		if b < ' ' || b == '"' || b == '/' || b == 0x7f {
+			break
+		}
+		if b != '\\' {
+			part, text = append(part, b), text[1:]
+			continue
+		}
+		r, size := escaped(text)
+		if size == 0 {
+			break
+		}
+		part, text = utf8.AppendRune(part, r), text[size:]
+	}
+	return part
+}
+
+// escaped reads \uXXXX, or two of them that are one character; size 0 for anything
+// else.
+func escaped(text []byte) (r rune, size int) {
+	const length = len(`\u0000`)
+	unit := func(text []byte) (rune, bool) {
+		if len(text) < length || text[1] != 'u' || text[0] != '\\' {
+			return 0, false
+		}
+		n, err := strconv.ParseUint(string(text[2:length]), 16, 16)
+		return rune(n), err == nil
+	}
+	first, ok := unit(text)
+	if !ok || first < ' ' {
+		return 0, 0
+	}
+	if second, ok := unit(text[length:]); ok && utf16.IsSurrogate(first) {
+		return utf16.DecodeRune(first, second), 2 * length
+	}
+	return first, length
+}

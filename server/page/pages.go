@@ -1,0 +1,87 @@
+package page
+
+import (
+	"encoding/base64"
+	"strconv"
+	"strings"
+
+	"github.com/loom-bridge/loom-bridge/bridge/tools"
+	"github.com/loom-bridge/loom-bridge/context/blob"
+)
+
+// pagePrefix marks the page tokens of this version.
+const pagePrefix = "p1."
+
+// Token continues a listing behind a position.
+func Token(position uint64) string { return pagePrefix + strconv.FormatUint(position, 36) }
+
+// ParseToken is the inverse; no token is position 0.
+func ParseToken(token string) (uint64, bool) {
+	if token == "" {
+		return 0, true
+	}
+	digits, ok := strings.CutPrefix(token, pagePrefix)
+	if !ok {
+		return 0, false
+	}
+	position, err := strconv.ParseUint(digits, 36, 64)
+	return position, err == nil
+}
+
+// Prefixes mark the page tokens of this version: of a listing, of a search that
+// goes on behind the line of a match, and of one that goes on where it was stopped.
+const (
+	blobTokenPrefix    = "b1."
+	searchTokenPrefix  = "s1."
+	stoppedTokenPrefix = "s2."
+)
+
+// BlobToken continues a listing behind a path.
+func BlobToken(path string) string {
+	return blobTokenPrefix + base64.RawURLEncoding.EncodeToString([]byte(path))
+}
+
+// ParseBlobToken is the inverse; no token is no path.
+func ParseBlobToken(token string) (string, bool) {
+	if token == "" {
+		return "", true
+	}
+	text, ok := strings.CutPrefix(token, blobTokenPrefix)
+	path, err := base64.RawURLEncoding.DecodeString(text)
+	return string(path), ok && err == nil && len(path) > 0 && len(path) <= blob.MaxPathBytes
+}
+
+// SearchToken continues a search.
+func SearchToken(from blob.From) string {
+	prefix := stoppedTokenPrefix
+	if from.MidLine {
+		prefix = searchTokenPrefix
+	}
+	return prefix + strconv.FormatInt(from.Offset, 36) + "." + strconv.FormatInt(from.Lines, 36)
+}
+
+// ParseSearchToken is the inverse; no token is the beginning.
+func ParseSearchToken(token string) (blob.From, bool) {
+	if token == "" {
+		return blob.From{}, true
+	}
+	text, midLine := strings.CutPrefix(token, searchTokenPrefix)
+	text, stopped := strings.CutPrefix(text, stoppedTokenPrefix)
+	ok := midLine != stopped
+	offset, lines, cut := strings.Cut(text, ".")
+	from := blob.From{MidLine: midLine}
+	var errOffset, errLines error
+	from.Offset, errOffset = strconv.ParseInt(offset, 36, 64)
+	from.Lines, errLines = strconv.ParseInt(lines, 36, 64)
+	valid := ok && cut && errOffset == nil && errLines == nil && from.Offset >= 0 && from.Lines >= 0
+	return from, valid
+}
+
+// ToolToken continues a listing of tools behind a name.
+func ToolToken(name string) string { return base64.RawURLEncoding.EncodeToString([]byte(name)) }
+
+// ParseToolToken is the name that a page token stands for.
+func ParseToolToken(token string) (name string, ok bool) {
+	text, err := base64.RawURLEncoding.DecodeString(token)
+	return string(text), err == nil && len(text) <= tools.MaxNameBytes
+}

@@ -1,0 +1,96 @@
+package validate
+
+import (
+	"math"
+
+	"github.com/loom-bridge/loom-bridge/context/session"
+	"github.com/loom-bridge/loom-bridge/context/step"
+	loombridgev1 "github.com/loom-bridge/loom-bridge/proto/gen/loombridge/v1"
+	"github.com/loom-bridge/loom-bridge/server/page"
+)
+
+func AppendMessagesRequest(r *loombridgev1.AppendMessagesRequest) error {
+	var c checker
+	c.agent(r.GetAgentId())
+	c.session(r.GetSessionId())
+	if len(r.GetMessages()) == 0 {
+		c.add("messages", "is required")
+	}
+	if c.count("messages", len(r.GetMessages()), session.MaxMessages) {
+		for i, m := range r.GetMessages() {
+			c.message(Item("messages", i)+".", m)
+		}
+	}
+	c.request(r.GetRequestId())
+	return c.err()
+}
+
+// message checks the form of one message; what belongs to which role is the
+// session's own rule.
+func (c *checker) message(field string, m *loombridgev1.Message) {
+	if m.GetRole() == loombridgev1.Role_ROLE_UNSPECIFIED {
+		c.add(field+"role", "is required")
+	}
+	c.enum(field+"role", m.GetRole())
+	c.text(field+"content", m.GetContent(), session.MaxMessageBytes)
+	c.text(field+"blocks_json", m.GetBlocksJson(), session.MaxMessageBytes)
+	c.text(field+"name", m.GetName(), session.MaxNameBytes)
+	c.text(field+"tool_call_id", m.GetToolCallId(), session.MaxCallIDBytes)
+	c.text(field+"extra_json", m.GetExtraJson(), session.MaxMessageBytes)
+	if !c.count(field+"tool_calls", len(m.GetToolCalls()), session.MaxToolCalls) {
+		return
+	}
+	for i, call := range m.GetToolCalls() {
+		inner := Item(field+"tool_calls", i) + "."
+		c.required(inner+"id", call.GetId(), session.MaxCallIDBytes)
+		c.required(inner+"name", call.GetName(), session.MaxToolNameBytes)
+		c.text(inner+"extra_json", call.GetExtraJson(), session.MaxMessageBytes)
+	}
+}
+
+func ListStepsRequest(r *loombridgev1.ListStepsRequest) error {
+	var c checker
+	c.agent(r.GetAgentId())
+	c.session(r.GetSessionId())
+	c.between("page_size", int64(r.GetPageSize()), 0, session.MaxListed)
+	c.text("page_token", r.GetPageToken(), maxPageTokenBytes)
+	if r.GetPageToken() != "" && r.GetPageSize() == 0 {
+		c.add("page_size", "is required with page_token")
+	}
+	if _, ok := page.ParseToken(r.GetPageToken()); !ok {
+		c.add("page_token", "did not come from ListSteps")
+	}
+	c.enum("json_form", r.GetJsonForm())
+	return c.err()
+}
+
+func GetStepRequest(r *loombridgev1.GetStepRequest) error {
+	var c checker
+	c.agent(r.GetAgentId())
+	if _, ok := step.ParseID(r.GetStepId()); !ok {
+		c.add("step_id", "is not `step_` and a number of at least three digits")
+	}
+	c.enum("json_form", r.GetJsonForm())
+	return c.err()
+}
+
+func AssembleRequest(r *loombridgev1.AssembleRequest) error {
+	var c checker
+	c.agent(r.GetAgentId())
+	c.session(r.GetSessionId())
+	c.text("goal", r.GetGoal(), maxGoalBytes)
+	c.text("model", r.GetModel(), maxModelBytes)
+	c.between("max_tokens", int64(r.GetMaxTokens()), 0, math.MaxInt32)
+	c.text("system", r.GetSystem(), maxSystemBytes)
+	c.enum("format", r.GetFormat())
+	c.history("history", r.GetHistory())
+	return c.err()
+}
+
+func CountTokensRequest(r *loombridgev1.CountTokensRequest) error {
+	var c checker
+	c.agent(r.GetAgentId())
+	c.text("text", r.GetText(), maxCountedBytes)
+	c.text("model", r.GetModel(), maxModelBytes)
+	return c.err()
+}

@@ -1,0 +1,71 @@
+package validate
+
+import (
+	"github.com/loom-bridge/loom-bridge/bridge/events"
+	"github.com/loom-bridge/loom-bridge/bridge/tools"
+	"github.com/loom-bridge/loom-bridge/context/blob"
+	"github.com/loom-bridge/loom-bridge/context/session"
+	"github.com/loom-bridge/loom-bridge/memory"
+	"github.com/loom-bridge/loom-bridge/memory/record"
+	"github.com/loom-bridge/loom-bridge/server/admission"
+)
+
+const (
+	// maxJSONValues bounds the values of JSON in protobuf's own types, where its
+	// text may have 1 MiB. Text has no such bound: it takes less memory.
+	maxJSONValues = 50_000
+	// textPerValue is the least text that a value of JSON takes: what may have so
+	// many bytes of text needs no more values than this allows.
+	textPerValue = 2
+)
+
+// Counts is how much of everything that can be counted a request of the native
+// API may hold. Each number is stated in the field's comment in the protos;
+// changing one breaks clients.
+func Counts() admission.Table {
+	return admission.Table{
+		"google.protobuf.FieldMask.paths": maxMaskPaths,
+
+		"loombridge.v1.AttachHello.topics":             maxTopics,
+		"loombridge.v1.AttachHello.tools":              maxProvidedTools,
+		"loombridge.v1.AttachHello.metadata":           maxAgentMetadata,
+		"loombridge.v1.AttachHello.capabilities":       maxCapabilities,
+		"loombridge.v1.ProvidedTool.parameters_schema": tools.MaxSchemaValues,
+		"loombridge.v1.AttachSubscribe.topics":         maxTopics,
+		"loombridge.v1.AttachUnsubscribe.topics":       maxUnsubscribed,
+		"loombridge.v1.AttachToolResult.output":        maxJSONValues,
+		"loombridge.v1.SubscribeRequest.topics":        maxTopics,
+		"loombridge.v1.TopicPosition.event_types":      maxEventTypes,
+		"loombridge.v1.TopicPosition.headers":          maxFilterHeaders,
+		"loombridge.v1.EmitRequest.payload":            maxJSONValues,
+		"loombridge.v1.EmitRequest.headers":            events.MaxHeaders,
+		"loombridge.v1.EmitRequest.tags":               events.MaxTags,
+
+		"loombridge.v1.MemoryQueryRequest.embedding":   record.MaxEmbedding,
+		"loombridge.v1.MemoryQueryRequest.owners":      maxOwners,
+		"loombridge.v1.MemoryQueryRequest.tiers":       record.LongTerm,
+		"loombridge.v1.ListRecordsRequest.tiers":       record.LongTerm,
+		"loombridge.v1.MemorySaveRequest.metadata":     record.MaxMetadataBytes / textPerValue,
+		"loombridge.v1.MemorySaveRequest.tags":         record.MaxTags,
+		"loombridge.v1.MemorySaveRequest.embedding":    record.MaxEmbedding,
+		"loombridge.v1.MemorySaveRequest.derived_from": record.MaxDerivedFrom,
+		"loombridge.v1.RecordDraft.metadata":           record.MaxMetadataBytes / textPerValue,
+		"loombridge.v1.RecordDraft.tags":               record.MaxTags,
+		"loombridge.v1.RecordDraft.embedding":          record.MaxEmbedding,
+		"loombridge.v1.RecordDraft.derived_from":       record.MaxDerivedFrom,
+		"loombridge.v1.BatchSaveRequest.records":       memory.MaxBatchRecords,
+
+		"loombridge.v1.AppendMessagesRequest.messages": session.MaxMessages,
+		"loombridge.v1.Message.tool_calls":             session.MaxToolCalls,
+		"loombridge.v1.RecordStepRequest.arguments":    maxJSONValues,
+		"loombridge.v1.RecordStepRequest.output":       maxJSONValues,
+		"loombridge.v1.ResultContent.blocks":           maxContentBlocks,
+		"loombridge.v1.Task.parameters":                session.MaxParametersBytes / textPerValue,
+		"loombridge.v1.Task.tags":                      session.MaxTaskTags,
+		"loombridge.v1.ArchiveBlobRequest.tags":        blob.MaxTags,
+		"loombridge.v1.SearchBlobsRequest.tags":        blob.MaxTags,
+
+		"loombridge.v1.ToolRequest.arguments":   maxJSONValues,
+		"loombridge.v1.ListToolsRequest.levels": tools.LevelScript,
+	}
+}

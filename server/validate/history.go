@@ -1,0 +1,152 @@
+package validate
+
+import (
+	"math"
+	"slices"
+
+	"github.com/loom-bridge/loom-bridge/bridge/hand"
+	"github.com/loom-bridge/loom-bridge/bridge/tools"
+	"github.com/loom-bridge/loom-bridge/context/compress"
+	"github.com/loom-bridge/loom-bridge/context/session"
+	loombridgev1 "github.com/loom-bridge/loom-bridge/proto/gen/loombridge/v1"
+)
+
+const (
+	// maxExpectedSteps bounds how many steps a caller may expect.
+	maxExpectedSteps = 1_000_000
+	// maxShownTokens bounds what a prompt may show of one result: as much as the
+	// largest windows hold.
+	maxShownTokens = 1_000_000
+	// minPrice and maxPrice bound what a token may cost, in any unit, so that
+	// sums and quotients of prices stay numbers, and exact enough.
+	minPrice = 1e-9
+	maxPrice = 1e9
+	// maxCompressedBytes bounds a result that CompressResult takes.
+	maxCompressedBytes = hand.MaxResultBytes
+	// maxFilePathBytes bounds the path of a file that a result shows.
+	maxFilePathBytes = 4 * kib
+)
+
+// history checks settings under their field's path; unset ones are fine.
+func (c *checker) history(field string, h *loombridgev1.HistorySettings) {
+	if h == nil {
+		return
+	}
+	c.enum(field+".policy", h.GetPolicy())
+	c.preset(field+".preset", h)
+	c.prices(field+".prices", h.GetPrices())
+	c.between(field+".expected_steps", int64(h.GetExpectedSteps()), 0, maxExpectedSteps)
+	c.between(field+".max_result_tokens", int64(h.GetMaxResultTokens()), 0, maxShownTokens)
+}
+
+func (c *checker) preset(field string, h *loombridgev1.HistorySettings) {
+	if h.GetPreset() == "" {
+		return
+	}
+	if !knownPreset(h.GetPreset()) {
+		c.add(field, "is %q, it must be design, reduction, chat, research, code or debug", Printable(h.GetPreset()))
+	}
+	switch h.GetPolicy() {
+	case loombridgev1.HistoryPolicy_HISTORY_POLICY_LEDGER, loombridgev1.HistoryPolicy_HISTORY_POLICY_APPEND_ONLY:
+		c.add(field, "needs the policy preset, or none")
+	}
+}
+
+// knownPreset tells whether a preset has the name.
+func knownPreset(name string) bool { return session.Config{Preset: name}.Check() == nil }
+
+func (c *checker) prices(field string, p *loombridgev1.TokenPrices) {
+	if p == nil {
+		return
+	}
+	if !(p.GetInput() >= minPrice && p.GetInput() <= maxPrice) {
+		c.add(field+".input", "is %v, it must be from %v to %v", p.GetInput(), minPrice, maxPrice)
+	}
+	c.price(field+".cached_input", p.GetCachedInput())
+	if p.GetCachedInput() > p.GetInput() {
+		c.add(field+".cached_input", "is more than input")
+	}
+	c.price(field+".cache_write", p.GetCacheWrite())
+}
+
+func (c *checker) price(field string, x float64) {
+	if x != 0 && !(x >= minPrice && x <= maxPrice) {
+		c.add(field, "is %v, it must be 0, or from %v to %v", x, minPrice, maxPrice)
+	}
+}
+
+func ConfigureSessionRequest(r *loombridgev1.ConfigureSessionRequest) error {
+	var c checker
+	c.agent(r.GetAgentId())
+	c.session(r.GetSessionId())
+	c.history("history", r.GetHistory())
+	c.text("model", r.GetModel(), maxModelBytes)
+	c.between("max_tokens", int64(r.GetMaxTokens()), 0, math.MaxInt32)
+	c.request(r.GetRequestId())
+	return c.err()
+}
+
+func EndSessionRequest(r *loombridgev1.EndSessionRequest) error {
+	var c checker
+	c.agent(r.GetAgentId())
+	c.session(r.GetSessionId())
+	return c.err()
+}
+
+func CompactHistoryRequest(r *loombridgev1.CompactHistoryRequest) error {
+	var c checker
+	c.agent(r.GetAgentId())
+	c.session(r.GetSessionId())
+	c.enum("style", r.GetStyle())
+	c.between("keep_recent", int64(r.GetKeepRecent()), 0, session.MaxListed)
+	if r.GetKeepRecent() > 0 && r.GetStyle() == loombridgev1.HistoryStyle_HISTORY_STYLE_UNSPECIFIED {
+		c.add("keep_recent", "needs style")
+	}
+	if r.GetSummary() != "" && r.GetStyle() != loombridgev1.HistoryStyle_HISTORY_STYLE_UNSPECIFIED {
+		c.add("summary", "must be empty with style: nothing is folded then")
+	}
+	c.text("model", r.GetModel(), maxModelBytes)
+	c.between("max_tokens", int64(r.GetMaxTokens()), 0, math.MaxInt32)
+	return c.err()
+}
+
+func UndoRequest(r *loombridgev1.UndoRequest) error {
+	var c checker
+	c.agent(r.GetAgentId())
+	c.session(r.GetSessionId())
+	c.between("batch", r.GetBatch(), 0, math.MaxInt64)
+	c.request(r.GetRequestId())
+	return c.err()
+}
+
+func ReportUsageRequest(r *loombridgev1.ReportUsageRequest) error {
+	var c checker
+	c.agent(r.GetAgentId())
+	c.session(r.GetSessionId())
+	c.required("prompt_id", r.GetPromptId(), MaxIDBytes)
+	c.between("prompt_tokens", int64(r.GetPromptTokens()), 1, math.MaxInt32)
+	c.between("completion_tokens", int64(r.GetCompletionTokens()), 0, math.MaxInt32)
+	c.between("reasoning_tokens", int64(r.GetReasoningTokens()), 0, int64(max(r.GetCompletionTokens(), 0)))
+	c.between("cached_tokens", int64(r.GetCachedTokens()), 0, int64(max(r.GetPromptTokens(), 0)))
+	return c.err()
+}
+
+func CompressResultRequest(r *loombridgev1.CompressResultRequest) error {
+	var c checker
+	c.agent(r.GetAgentId())
+	c.session(r.GetSessionId())
+	c.required("tool_name", r.GetToolName(), tools.MaxNameBytes)
+	c.text("tool_call_id", r.GetToolCallId(), session.MaxCallIDBytes)
+	c.text("content", r.GetContent(), maxCompressedBytes)
+	c.resultKind("result_kind", r.GetResultKind())
+	c.enum("hint", r.GetHint())
+	c.between("threshold_chars", int64(r.GetThresholdChars()), 0, maxCompressedBytes)
+	c.text("path", r.GetPath(), maxFilePathBytes)
+	return c.err()
+}
+
+func (c *checker) resultKind(field, kind string) {
+	if kind != "" && !slices.Contains(compress.Kinds(), compress.Strategy(kind)) {
+		c.add(field, "is %q, it must be search, file, exec, api or text", Printable(kind))
+	}
+}

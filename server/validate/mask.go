@@ -1,0 +1,41 @@
+package validate
+
+import (
+	"maps"
+	"slices"
+
+	"github.com/loom-bridge/loom-bridge/memory"
+	loombridgev1 "github.com/loom-bridge/loom-bridge/proto/gen/loombridge/v1"
+)
+
+// updates are the fields that an update can name.
+var updates = map[string]memory.Fields{
+	"text": memory.TextField, "kind": memory.KindField, "author": memory.AuthorField, "event_time": memory.EventTimeField,
+	"metadata": memory.MetadataField, "tags": memory.TagsField, "importance": memory.ImportanceField,
+	"expiry": memory.ExpiryField, "embedding": memory.EmbeddingField, "pinned": memory.PinnedField,
+}
+
+func updatable() []string { return slices.Sorted(maps.Keys(updates)) }
+
+func FieldsOf(paths []string) (fields memory.Fields) {
+	for _, path := range paths {
+		fields |= updates[path]
+	}
+	return fields
+}
+
+// MaskOf returns the fields that an update changes: those it names, or those
+// that the record sets.
+func MaskOf(r *loombridgev1.UpdateRecordRequest) []string {
+	if paths := r.GetUpdateMask().GetPaths(); len(paths) > 0 {
+		return paths
+	}
+	d := r.GetRecord()
+	set := map[string]bool{
+		"text": d.GetText() != "", "kind": d.GetKind() != "", "author": d.GetAuthor() != "", "event_time": d.GetEventTime() != nil,
+		"metadata": d.GetMetadataForm() != nil, "tags": len(d.GetTags()) > 0, "importance": d != nil && d.Importance != nil,
+		"expiry": d.GetExpiry() != nil, "embedding": len(d.GetEmbedding()) > 0, "pinned": d.GetPinned(),
+	}
+	maps.DeleteFunc(set, func(_ string, given bool) bool { return !given })
+	return slices.Sorted(maps.Keys(set))
+}

@@ -1,0 +1,302 @@
+package validate
+
+import (
+	"math"
+	"slices"
+	"strings"
+
+	"google.golang.org/protobuf/types/known/durationpb"
+	"google.golang.org/protobuf/types/known/timestamppb"
+
+	"github.com/loom-bridge/loom-bridge/memory"
+	"github.com/loom-bridge/loom-bridge/memory/filter"
+	"github.com/loom-bridge/loom-bridge/memory/kv"
+	"github.com/loom-bridge/loom-bridge/memory/question"
+	"github.com/loom-bridge/loom-bridge/memory/record"
+	loombridgev1 "github.com/loom-bridge/loom-bridge/proto/gen/loombridge/v1"
+)
+
+const (
+	// maxOwners bounds the memories that one query searches.
+	maxOwners = memory.MaxScopes
+	// maxMaskPaths bounds the paths of an update mask; there are ten fields.
+	maxMaskPaths = 32
+	// maxPathBytes bounds what an error shows of an unknown path.
+	maxPathBytes = 256
+	// maxQueryTokens bounds max_tokens, which is a size of prompts.
+	maxQueryTokens = 1 << 24
+)
+
+// Draft is what MemorySaveRequest and RecordDraft have in common.
+type Draft interface {
+	GetText() string
+	GetId() string
+	GetKey() string
+	GetKind() string
+	GetSessionId() string
+	GetAuthor() string
+	GetEventTime() *timestamppb.Timestamp
+	GetMetadataJson() string
+	GetTags() []string
+	GetImportance() float64
+	GetTtl() *durationpb.Duration
+	GetExpireTime() *timestamppb.Timestamp
+	GetSlidingTtl() *durationpb.Duration
+	GetEmbedding() []float32
+	GetEmbeddingSpace() string
+	GetSupersedes() string
+	GetDerivedFrom() []string
+	GetOrigin() loombridgev1.Origin
+}
+
+var (
+	_ Draft = (*loombridgev1.MemorySaveRequest)(nil)
+	_ Draft = (*loombridgev1.RecordDraft)(nil)
+)
+
+// Draft checks all of a record but that it has a text. The field names get
+// the prefix.
+func (c *checker) draft(prefix string, r Draft) {
+	c.text(prefix+"text", r.GetText(), record.MaxTextBytes)
+	c.name(prefix+"id", r.GetId(), record.MaxIDBytes)
+	c.name(prefix+"key", r.GetKey(), record.MaxKeyBytes)
+	c.text(prefix+"kind", r.GetKind(), record.MaxKindBytes)
+	c.name(prefix+"session_id", r.GetSessionId(), record.MaxSessionBytes)
+	c.text(prefix+"author", r.GetAuthor(), record.MaxAuthorBytes)
+	c.time(prefix+"event_time", r.GetEventTime())
+	c.text(prefix+"metadata_json", r.GetMetadataJson(), record.MaxMetadataBytes)
+	if c.count(prefix+"tags", len(r.GetTags()), record.MaxTags) {
+		c.requiredTexts(prefix+"tags", r.GetTags(), record.MaxTagBytes)
+	}
+	c.share(prefix+"importance", r.GetImportance())
+	c.span(prefix+"ttl", r.GetTtl(), 1, maxTTL)
+	c.time(prefix+"expire_time", r.GetExpireTime())
+	c.span(prefix+"sliding_ttl", r.GetSlidingTtl(), 1, maxTTL)
+	c.embedding(prefix, r.GetEmbedding(), r.GetEmbeddingSpace())
+	c.name(prefix+"supersedes", r.GetSupersedes(), record.MaxIDBytes)
+	if c.count(prefix+"derived_from", len(r.GetDerivedFrom()), record.MaxDerivedFrom) {
+		for i, id := range r.GetDerivedFrom() {
+			c.requiredName(Item(prefix+"derived_from", i), id, record.MaxIDBytes)
+		}
+	}
+	c.enum(prefix+"origin", r.GetOrigin())
+}
+
+func (c *checker) embedding(prefix string, vector []float32, space string) {
+	within := c.count(prefix+"embedding", len(vector), record.MaxEmbedding)
+	if len(vector) > 0 && space == "" {
+		c.add(prefix+"embedding_space", "is required with embedding")
+	}
+	c.text(prefix+"embedding_space", space, record.MaxEmbeddingSpaceBytes)
+	if within && slices.ContainsFunc(vector, notFinite) {
+		c.add(prefix+"embedding", "holds a number that is not finite")
+	}
+}
+
+func notFinite(x float32) bool { return math.IsNaN(float64(x)) || math.IsInf(float64(x), 0) }
+
+// owner is who every request to memory names.
+func (c *checker) owner(agentID, userID string) {
+	c.agent(agentID)
+	c.user(userID)
+}
+
+// tiers checks those that can be searched.
+func (c *checker) tiers(tiers []int32) {
+	const first, last = 2, record.LongTerm
+	if c.count("tiers", len(tiers), last) {
+		for i, tier := range tiers {
+			c.between(Item("tiers", i), int64(tier), first, last)
+		}
+	}
+}
+
+func MemorySaveRequest(r *loombridgev1.MemorySaveRequest) error {
+	var c checker
+	c.owner(r.GetAgentId(), r.GetUserId())
+	c.required("text", r.GetText(), math.MaxInt)
+	c.draft("", r)
+	c.request(r.GetRequestId())
+	return c.err()
+}
+
+func MemoryQueryRequest(r *loombridgev1.MemoryQueryRequest) error {
+	var c checker
+	c.owner(r.GetAgentId(), r.GetUserId())
+	if r.GetMode() != loombridgev1.QueryMode_QUERY_MODE_VECTOR || len(r.GetEmbedding()) == 0 {
+		c.required("query", r.GetQuery(), math.MaxInt)
+	}
+	c.text("query", r.GetQuery(), question.MaxTextBytes)
+	c.between("limit", int64(r.GetLimit()), 0, question.MaxLimit)
+	c.text("filter", r.GetFilter(), filter.MaxBytes)
+	c.enum("mode", r.GetMode())
+	c.share("min_score", r.GetMinScore())
+	c.enum("json_form", r.GetJsonForm())
+	c.between("max_tokens", int64(r.GetMaxTokens()), 0, maxQueryTokens)
+	c.embedding("", r.GetEmbedding(), r.GetEmbeddingSpace())
+	c.share("recency_weight", r.GetRecencyWeight())
+	c.span("recency_half_life", r.GetRecencyHalfLife(), 1, maxTTL)
+	c.share("importance_weight", r.GetImportanceWeight())
+	c.tiers(r.GetTiers())
+	if c.count("owners", len(r.GetOwners()), maxOwners) {
+		for i, owner := range r.GetOwners() {
+			c.memoryOwner(Item("owners", i), owner)
+		}
+	}
+	return c.err()
+}
+
+func (c *checker) memoryOwner(field string, o *loombridgev1.MemoryOwner) {
+	switch owner := o.GetOwner().(type) {
+	case *loombridgev1.MemoryOwner_AgentId:
+		c.requiredName(field+".agent_id", owner.AgentId, kv.MaxOwnerBytes)
+	case *loombridgev1.MemoryOwner_UserId:
+		c.requiredName(field+".user_id", owner.UserId, kv.MaxOwnerBytes)
+	default:
+		c.add(field, "needs agent_id or user_id")
+	}
+}
+
+// named is a request that names one record.
+type named interface {
+	GetAgentId() string
+	GetUserId() string
+	GetId() string
+	GetKey() string
+}
+
+// record checks whose memory it is and that the record is named; name is the
+// oneof of the two.
+func (c *checker) record(r named, name any) {
+	c.owner(r.GetAgentId(), r.GetUserId())
+	switch name.(type) {
+	case *loombridgev1.GetRecordRequest_Id, *loombridgev1.UpdateRecordRequest_Id, *loombridgev1.DeleteRecordRequest_Id:
+		c.requiredName("id", r.GetId(), record.MaxIDBytes)
+	case *loombridgev1.GetRecordRequest_Key, *loombridgev1.UpdateRecordRequest_Key, *loombridgev1.DeleteRecordRequest_Key:
+		c.requiredName("key", r.GetKey(), record.MaxKeyBytes)
+	default:
+		c.add("name", "is required: give id or key")
+	}
+}
+
+func GetRecordRequest(r *loombridgev1.GetRecordRequest) error {
+	var c checker
+	c.record(r, r.GetName())
+	c.enum("json_form", r.GetJsonForm())
+	return c.err()
+}
+
+func UpdateRecordRequest(r *loombridgev1.UpdateRecordRequest) error {
+	var c checker
+	c.record(r, r.GetName())
+	if r.GetRecord() == nil {
+		c.add("record", "is required")
+	}
+	c.draft("record.", r.GetRecord())
+	c.mask(r)
+	c.version(r.ExpectedVersion)
+	c.request(r.GetRequestId())
+	c.enum("json_form", r.GetJsonForm())
+	return c.err()
+}
+
+// version checks the version that a record must have, if one is given: none has
+// zero, and taking it for any would turn the comparison off.
+func (c *checker) version(expected *int64) {
+	if expected != nil {
+		c.between("expected_version", *expected, 1, math.MaxInt64)
+	}
+}
+
+// mask checks which fields an update names.
+func (c *checker) mask(r *loombridgev1.UpdateRecordRequest) {
+	paths := MaskOf(r)
+	if !c.count("update_mask", len(paths), maxMaskPaths) {
+		return
+	}
+	if len(r.GetUpdateMask().GetPaths()) == 0 {
+		c.unchanging(r.GetRecord())
+		if len(paths) == 0 && r.GetRecord() != nil {
+			c.add("record", "holds nothing to change")
+		}
+	}
+	for _, path := range paths {
+		if _, ok := updates[path]; !ok {
+			c.add("update_mask", "names %q, which can't be changed; known are %s", Cut(path, maxPathBytes), strings.Join(updatable(), ", "))
+		}
+	}
+	if slices.Contains(paths, "text") {
+		c.required("record.text", r.GetRecord().GetText(), math.MaxInt)
+	}
+}
+
+// unchanging refuses fields of a new value that no update changes, where it is
+// the value that tells what is to change: they would get lost without a word.
+func (c *checker) unchanging(d *loombridgev1.RecordDraft) {
+	for _, field := range []struct {
+		name string
+		set  bool
+	}{
+		{"id", d.GetId() != ""},
+		{"key", d.GetKey() != ""},
+		{"session_id", d.GetSessionId() != ""},
+		{"supersedes", d.GetSupersedes() != ""},
+		{"derived_from", len(d.GetDerivedFrom()) > 0},
+		{"origin", d.GetOrigin() != 0},
+	} {
+		if field.set {
+			c.add("record."+field.name, "can't be changed")
+		}
+	}
+	if d.GetEmbeddingSpace() != "" && len(d.GetEmbedding()) == 0 {
+		c.add("record.embedding", "is missing beside embedding_space")
+	}
+}
+
+func DeleteRecordRequest(r *loombridgev1.DeleteRecordRequest) error {
+	var c checker
+	c.record(r, r.GetName())
+	c.version(r.ExpectedVersion)
+	c.request(r.GetRequestId())
+	return c.err()
+}
+
+func ListRecordsRequest(r *loombridgev1.ListRecordsRequest) error {
+	var c checker
+	c.owner(r.GetAgentId(), r.GetUserId())
+	c.text("filter", r.GetFilter(), filter.MaxBytes)
+	c.between("page_size", int64(r.GetPageSize()), 0, memory.MaxPageSize)
+	c.text("page_token", r.GetPageToken(), maxPageTokenBytes)
+	c.enum("json_form", r.GetJsonForm())
+	c.tiers(r.GetTiers())
+	return c.err()
+}
+
+func BatchSaveRequest(r *loombridgev1.BatchSaveRequest) error {
+	var c checker
+	c.owner(r.GetAgentId(), r.GetUserId())
+	if len(r.GetRecords()) == 0 {
+		c.add("records", "is required")
+	}
+	if c.count("records", len(r.GetRecords()), memory.MaxBatchRecords) {
+		for i, record := range r.GetRecords() {
+			prefix := Item("records", i) + "."
+			c.required(prefix+"text", record.GetText(), math.MaxInt)
+			c.draft(prefix, record)
+		}
+	}
+	c.request(r.GetRequestId())
+	return c.err()
+}
+
+func ReembedRequest(r *loombridgev1.ReembedRequest) error {
+	var c checker
+	c.owner(r.GetAgentId(), r.GetUserId())
+	return c.err()
+}
+
+func GetMemoryStatsRequest(r *loombridgev1.GetMemoryStatsRequest) error {
+	var c checker
+	c.owner(r.GetAgentId(), r.GetUserId())
+	return c.err()
+}

@@ -1,0 +1,133 @@
+package validate
+
+import (
+	"time"
+
+	"google.golang.org/grpc/health/grpc_health_v1"
+
+	"github.com/loom-bridge/loom-bridge/bridge/events"
+	"github.com/loom-bridge/loom-bridge/bridge/tools"
+	"github.com/loom-bridge/loom-bridge/context/session"
+	"github.com/loom-bridge/loom-bridge/memory/kv"
+	loombridgev1 "github.com/loom-bridge/loom-bridge/proto/gen/loombridge/v1"
+	"github.com/loom-bridge/loom-bridge/server/page"
+)
+
+const (
+	kib = 1 << 10
+	mib = 1 << 20
+)
+
+// Limits of request fields that belong to no domain package. Each is stated in
+// the field's comment in the protos; changing one breaks clients.
+const (
+	// MaxIDBytes bounds request, turn and call ids.
+	MaxIDBytes = kv.MaxRequestIDBytes
+	// maxModelBytes bounds the name of a model.
+	maxModelBytes = 128
+	// maxThoughtBytes bounds what a model said before a call.
+	maxThoughtBytes = 64 * kib
+	// maxGoalBytes bounds the goal of a prompt.
+	maxGoalBytes = 256 * kib
+	// maxSystemBytes bounds a system prompt.
+	maxSystemBytes = mib
+	// maxCountedBytes bounds the text of CountTokens.
+	maxCountedBytes = mib
+	// maxBlobNameBytes bounds a path, step id or ref.
+	maxBlobNameBytes = 512
+	// maxBlobTokenBytes bounds a page token of ListBlobs: a path in base64.
+	maxBlobTokenBytes = 1024
+	// maxPageTokenBytes bounds a page token; ours are much shorter.
+	maxPageTokenBytes = 128
+	// maxTopics bounds the topics of one subscription.
+	maxTopics = 64
+	// MaxToolPage bounds the tools of a page.
+	MaxToolPage = 1000
+	// maxToolTimeout bounds one tool call.
+	maxToolTimeout = 10 * time.Minute
+	// maxServiceBytes bounds the name in a health check: a watch keeps it for as
+	// long as it lasts. Those that there are have much shorter names.
+	maxServiceBytes = 256
+	// maxTTL bounds how far ahead an expiry may lie.
+	maxTTL = 100 * 365 * 24 * time.Hour
+)
+
+func (c *checker) agent(agentID string) { c.requiredName("agent_id", agentID, kv.MaxOwnerBytes) }
+
+func (c *checker) user(userID string) { c.name("user_id", userID, kv.MaxOwnerBytes) }
+
+func (c *checker) session(sessionID string) {
+	c.name("session_id", sessionID, session.MaxSessionIDBytes)
+}
+
+func (c *checker) request(requestID string) { c.text("request_id", requestID, MaxIDBytes) }
+
+func ToolRequest(r *loombridgev1.ToolRequest) error {
+	var c checker
+	c.agent(r.GetAgentId())
+	c.required("name", r.GetName(), tools.MaxNameBytes)
+	c.text("arguments_json", r.GetArgumentsJson(), tools.MaxArgumentsBytes)
+	c.session(r.GetSessionId())
+	c.span("timeout", r.GetTimeout(), 1, maxToolTimeout)
+	c.text("thought", r.GetThought(), maxThoughtBytes)
+	c.text("turn_id", r.GetTurnId(), MaxIDBytes)
+	c.text("call_id", r.GetCallId(), MaxIDBytes)
+	c.request(r.GetRequestId())
+	c.enum("json_form", r.GetJsonForm())
+	return c.err()
+}
+
+func ListToolsRequest(r *loombridgev1.ListToolsRequest) error {
+	var c checker
+	c.agent(r.GetAgentId())
+	if c.count("levels", len(r.GetLevels()), tools.LevelScript) {
+		for i, level := range r.GetLevels() {
+			c.between(Item("levels", i), int64(level), tools.LevelFunction, tools.LevelScript)
+		}
+	}
+	c.enum("json_form", r.GetJsonForm())
+	c.between("page_size", int64(r.GetPageSize()), 0, MaxToolPage)
+	if _, ok := page.ParseToolToken(r.GetPageToken()); !ok {
+		c.add("page_token", "did not come from ListTools")
+	}
+	return c.err()
+}
+
+func EmitRequest(r *loombridgev1.EmitRequest) error {
+	var c checker
+	c.emit(r)
+	return c.err()
+}
+
+func (c *checker) emit(r *loombridgev1.EmitRequest) {
+	c.agent(r.GetAgentId())
+	c.required("topic", r.GetTopic(), events.MaxTopicBytes)
+	c.text("payload_json", r.GetPayloadJson(), events.MaxPayloadBytes)
+	c.bytes("payload_bytes", len(r.GetPayloadBytes()), events.MaxPayloadBytes)
+	c.pairs("headers", r.GetHeaders(), events.MaxHeaders, events.MaxHeadersBytes)
+	c.enum("delivery", r.GetDelivery())
+	c.session(r.GetSessionId())
+	c.text("event_id", r.GetEventId(), events.MaxIDBytes)
+	c.request(r.GetRequestId())
+	c.text("type", r.GetType(), events.MaxTypeBytes)
+	if c.count("tags", len(r.GetTags()), events.MaxTags) {
+		c.texts("tags", r.GetTags(), events.MaxTagBytes)
+	}
+}
+
+func SubscribeRequest(r *loombridgev1.SubscribeRequest) error {
+	var c checker
+	c.agent(r.GetAgentId())
+	if len(r.GetTopics()) == 0 {
+		c.add("topics", "is required")
+	}
+	c.topics(r.GetTopics(), nil)
+	c.enum("json_form", r.GetJsonForm())
+	return c.err()
+}
+
+func HealthCheckRequest(r *grpc_health_v1.HealthCheckRequest) error {
+	var c checker
+	c.text("service", r.GetService(), maxServiceBytes)
+	return c.err()
+}

@@ -1,0 +1,189 @@
+package validate
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/loom-bridge/loom-bridge/context/text"
+
+	"google.golang.org/protobuf/reflect/protoreflect"
+	"google.golang.org/protobuf/types/known/durationpb"
+	"google.golang.org/protobuf/types/known/timestamppb"
+)
+
+// ErrInvalidRequest: fields of the request break a rule; *RequestError says
+// which. Clients see the text.
+var ErrInvalidRequest = errors.New("server: invalid request")
+
+// Violation says which field of a request breaks which rule.
+type Violation struct {
+	// Field is the path of the field in the request, such as `messages[2].role`.
+	Field string
+	// Description is the rule, as a sentence without its subject.
+	Description string
+}
+
+// maxViolations bounds the rules that one answer lists: enough to correct a
+// request, and not as many as the items of a hostile one.
+const maxViolations = 32
+
+// RequestError lists the rules that a request breaks. It is an ErrInvalidRequest.
+type RequestError struct {
+	// Violations are the first ones, at most maxViolations.
+	Violations []Violation
+	// More is how many there are besides.
+	More int
+}
+
+// All are the violations, and one that tells of those that are not listed.
+func (e *RequestError) All() []Violation {
+	if e.More == 0 {
+		return e.Violations
+	}
+	return append(slices.Clip(e.Violations), Violation{Description: fmt.Sprintf("and %d more", e.More)})
+}
+
+func (e *RequestError) Error() string {
+	parts := make([]string, len(e.Violations))
+	for i, v := range e.Violations {
+		parts[i] = v.Field + " " + v.Description
+		if v.Field == "" {
+			parts[i] = "it " + v.Description
+		}
+	}
+	if e.More > 0 {
+		parts = append(parts, fmt.Sprintf("and %d more", e.More))
+	}
+	return ErrInvalidRequest.Error() + ": " + strings.Join(parts, "; ")
+}
+
+// Is makes errors.Is(err, ErrInvalidRequest) true.
+func (e *RequestError) Is(target error) bool { return target == ErrInvalidRequest }
+
+// Refuse returns the *RequestError of one violation.
+func Refuse(field, problem string) error {
+	return &RequestError{Violations: []Violation{{field, problem}}}
+}
+
+// checker collects the violations of one request; its zero value is empty.
+type checker struct {
+	violations []Violation
+	more       int // violations beyond maxViolations
+}
+
+func (c *checker) add(field, format string, args ...any) {
+	if len(c.violations) == maxViolations {
+		c.more++
+		return
+	}
+	c.violations = append(c.violations, Violation{Field: field, Description: fmt.Sprintf(format, args...)})
+}
+
+// err is nil when no rule is broken.
+func (c *checker) err() error {
+	if len(c.violations) == 0 {
+		return nil
+	}
+	return &RequestError{Violations: c.violations, More: c.more}
+}
+
+// text refuses more than limit bytes. That it is UTF-8 is the codec's care.
+func (c *checker) text(field, s string, limit int) { c.bytes(field, len(s), limit) }
+
+// bytes refuses a size over the limit.
+func (c *checker) bytes(field string, size, limit int) {
+	if size > limit {
+		c.add(field, "is %d bytes, at most %d are allowed", size, limit)
+	}
+}
+
+// required is text that may not be empty.
+func (c *checker) required(field, s string, limit int) {
+	if s == "" {
+		c.add(field, "is required")
+	}
+	c.text(field, s, limit)
+}
+
+// name is text that becomes a key, so that it can't hold NUL.
+func (c *checker) name(field, s string, limit int) {
+	c.text(field, s, limit)
+	if strings.IndexByte(s, 0) >= 0 {
+		c.add(field, "holds a NUL character")
+	}
+}
+
+func (c *checker) requiredName(field, s string, limit int) {
+	if s == "" {
+		c.add(field, "is required")
+	}
+	c.name(field, s, limit)
+}
+
+// count refuses more than limit items, and tells whether the items themselves are
+// worth a look.
+func (c *checker) count(field string, n, limit int) bool {
+	if n > limit {
+		c.add(field, "has more than %d items", limit)
+	}
+	return n <= limit
+}
+
+// Item is the path of one item of a field.
+func Item(field string, i int) string { return field + "[" + strconv.Itoa(i) + "]" }
+
+// between refuses numbers outside low and high; both are allowed.
+func (c *checker) between(field string, n, low, high int64) {
+	if n < low || n > high {
+		c.add(field, "is %d, it must be from %d to %d", n, low, high)
+	}
+}
+
+// share refuses what is not a number from 0 to 1.
+func (c *checker) share(field string, x float64) {
+	if !(x >= 0 && x <= 1) {
+		c.add(field, "is %v, it must be from 0 to 1", x)
+	}
+}
+
+// enum refuses numbers that have no name.
+func (c *checker) enum(field string, e protoreflect.Enum) {
+	if e.Descriptor().Values().ByNumber(e.Number()) == nil {
+		c.add(field, "has the unknown value %d", e.Number())
+	}
+}
+
+func (c *checker) time(field string, t *timestamppb.Timestamp) {
+	if t != nil && !t.IsValid() {
+		c.add(field, "is not a time from the year 1 to 9999")
+	}
+}
+
+// span refuses durations outside low and high; unset is allowed.
+func (c *checker) span(field string, d *durationpb.Duration, low, high time.Duration) {
+	if d == nil {
+		return
+	}
+	if !d.IsValid() || d.AsDuration() < low || d.AsDuration() > high {
+		c.add(field, "must be from %v to %v", low, high)
+	}
+}
+
+// Printable cuts a caller's text for use inside a message.
+func Printable(s string) string {
+	const shown = 64 // bytes; enough to recognise a name
+	return text.Cut(s, shown, text.Ellipsis)
+}
+
+// Cut returns at most limit bytes of s as valid UTF-8.
+func Cut(s string, limit int) string {
+	s = text.Valid(s)
+	if len(s) <= limit {
+		return s
+	}
+	return text.Cut(s, limit-len(text.Ellipsis), text.Ellipsis)
+}
