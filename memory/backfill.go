@@ -175,7 +175,7 @@ func (b *backfill) finish(ctx context.Context, scope kv.Scope) error {
 
 // readTexts returns what of each record an embedder is given; nothing for one
 // that is gone or has moved on.
-func readTexts(ctx context.Context, from record.Getter, scope kv.Scope, marks []waiting) ([]string, error) {
+func readTexts(ctx context.Context, from kv.Getter, scope kv.Scope, marks []waiting) ([]string, error) {
 	keys := make([][]byte, len(marks))
 	for i, mark := range marks {
 		keys[i] = record.Key(scope, mark.id)

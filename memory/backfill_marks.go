@@ -4,7 +4,6 @@ import (
 	"context"
 	"encoding/binary"
 	"fmt"
-	"iter"
 
 	"github.com/loom-bridge/loom-bridge/memory/kv"
 	"github.com/loom-bridge/loom-bridge/memory/record"
@@ -38,7 +37,7 @@ func stageWaiting(tx *kv.Tx, scope kv.Scope, r record.Record) {
 	tx.Put(kv.System, waitingScopeKey(scope), nil)
 }
 
-func isWaiting(ctx context.Context, from record.Getter, scope kv.Scope, ordinal uint32) (bool, error) {
+func isWaiting(ctx context.Context, from kv.Getter, scope kv.Scope, ordinal uint32) (bool, error) {
 	values, err := from.Get(ctx, kv.Records, waitingKey(scope, ordinal))
 	return err == nil && values[0] != nil, err
 }
@@ -65,13 +64,8 @@ func decodeWaiting(prefix []byte, pair kv.Pair) (waiting, error) {
 	return waiting{binary.BigEndian.Uint32(rest), string(pair.Value)}, nil
 }
 
-// waitingReader is what finding marks needs of a kv.Reader or a kv.Tx.
-type waitingReader interface {
-	Scan(ctx context.Context, ks kv.Keyspace, r kv.Range) iter.Seq2[kv.Pair, error]
-}
-
 // readWaiting returns the first of a scope's records that wait.
-func readWaiting(ctx context.Context, from waitingReader, scope kv.Scope, limit int) ([]waiting, error) {
+func readWaiting(ctx context.Context, from kv.Getter, scope kv.Scope, limit int) ([]waiting, error) {
 	prefix := waitingPrefix(scope)
 	all := kv.Prefix(prefix)
 	all.Limit = limit

@@ -188,7 +188,7 @@ func (e *embeddings) due(scope kv.Scope) bool {
 // readVectors completes records with their vectors: each gets that of the space
 // it was saved with, else that of the embedder, else any. One without a vector
 // has none and no space.
-func (s *Store) readVectors(ctx context.Context, view record.Getter, scope kv.Scope, records ...*record.Record) error {
+func (s *Store) readVectors(ctx context.Context, view kv.Getter, scope kv.Scope, records ...*record.Record) error {
 	if len(records) == 0 {
 		return nil
 	}

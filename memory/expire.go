@@ -5,7 +5,6 @@ import (
 	"encoding/binary"
 	"errors"
 	"fmt"
-	"iter"
 	"slices"
 	"time"
 
@@ -263,14 +262,9 @@ type expired struct {
 	key []byte
 }
 
-// scanner is what scanning needs of a kv.Reader or a kv.Tx.
-type scanner interface {
-	Scan(ctx context.Context, ks kv.Keyspace, r kv.Range) iter.Seq2[kv.Pair, error]
-}
-
 // readExpired returns the first records of a scope that have expired, at most
 // sweepRecords.
-func readExpired(ctx context.Context, from scanner, scope kv.Scope, now time.Time) ([]expired, error) {
+func readExpired(ctx context.Context, from kv.Getter, scope kv.Scope, now time.Time) ([]expired, error) {
 	prefix := scope.Key(tagExpiry)
 	until := kv.Range{Start: prefix, End: kv.After(expiryBound(scope, now)), Limit: sweepRecords}
 	const moment = 8

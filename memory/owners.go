@@ -10,7 +10,7 @@ import (
 // owners yields the scope of the first key of a keyspace, and then again and
 // again that of the first key behind where next says. It reads one key each
 // time.
-func owners(ctx context.Context, from scanner, ks kv.Keyspace, next func(kv.Scope) []byte) iter.Seq2[kv.Scope, error] {
+func owners(ctx context.Context, from kv.Getter, ks kv.Keyspace, next func(kv.Scope) []byte) iter.Seq2[kv.Scope, error] {
 	return func(yield func(kv.Scope, error) bool) {
 		for start := []byte(nil); ; {
 			scope, found, err := firstOwner(ctx, from, ks, start)
@@ -28,7 +28,7 @@ func owners(ctx context.Context, from scanner, ks kv.Keyspace, next func(kv.Scop
 	}
 }
 
-func firstOwner(ctx context.Context, from scanner, ks kv.Keyspace, start []byte) (scope kv.Scope, found bool, err error) {
+func firstOwner(ctx context.Context, from kv.Getter, ks kv.Keyspace, start []byte) (scope kv.Scope, found bool, err error) {
 	for pair, err := range from.Scan(ctx, ks, kv.Range{Start: start, Limit: 1}) {
 		if err != nil {
 			return kv.Scope{}, false, err

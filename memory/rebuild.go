@@ -109,7 +109,7 @@ func (b *rebuilding) order(ctx context.Context, view kv.Reader) ([]uint32, error
 }
 
 // read returns records by their ordinals, in that order.
-func (b *rebuilding) read(ctx context.Context, from record.Getter, ordinals []uint32) ([]record.Record, error) {
+func (b *rebuilding) read(ctx context.Context, from kv.Getter, ordinals []uint32) ([]record.Record, error) {
 	keys := make([][]byte, len(ordinals))
 	for i, o := range ordinals {
 		keys[i] = record.Key(b.scope, b.ids[o])
@@ -150,7 +150,7 @@ func (b *rebuilding) stage(ctx context.Context, tx *kv.Tx, ordinals []uint32) er
 }
 
 // document returns what the index should know of a stored record.
-func (s *Store) document(ctx context.Context, view record.Getter, scope kv.Scope, r record.Record) (lexical.Numbered, error) {
+func (s *Store) document(ctx context.Context, view kv.Getter, scope kv.Scope, r record.Record) (lexical.Numbered, error) {
 	values, err := record.MetadataTerms(r.Metadata)
 	if err != nil {
 		return lexical.Numbered{}, fmt.Errorf("%w: record %q: %w", ErrDamaged, r.ID, err)

@@ -242,7 +242,7 @@ func (a *asking) rank(ctx context.Context, view kv.Reader, parts []lexical.Part,
 const readAtOnce = 16
 
 // readWithin reads the records of hits as far as MaxBytes lets them.
-func (a *asking) readWithin(ctx context.Context, view record.Getter, found []lexical.Hit) ([]Hit, error) {
+func (a *asking) readWithin(ctx context.Context, view kv.Getter, found []lexical.Hit) ([]Hit, error) {
 	if a.query.MaxBytes == 0 {
 		return a.read(ctx, view, found)
 	}
@@ -265,7 +265,7 @@ func (a *asking) readWithin(ctx context.Context, view record.Getter, found []lex
 }
 
 // read reads the records of hits.
-func (a *asking) read(ctx context.Context, view record.Getter, found []lexical.Hit) ([]Hit, error) {
+func (a *asking) read(ctx context.Context, view kv.Getter, found []lexical.Hit) ([]Hit, error) {
 	keys := make([][]byte, len(found))
 	for i, hit := range found {
 		keys[i] = record.Key(a.scopes[hit.Part], hit.ID)
@@ -291,7 +291,7 @@ func (a *asking) read(ctx context.Context, view record.Getter, found []lexical.H
 }
 
 // completeVectors reads the vectors of hits, scope by scope.
-func (a *asking) completeVectors(ctx context.Context, view record.Getter, hits []Hit) error {
+func (a *asking) completeVectors(ctx context.Context, view kv.Getter, hits []Hit) error {
 	for _, scope := range a.scopes {
 		var records []*record.Record
 		for i := range hits {

@@ -221,7 +221,7 @@ func (s *Store) GetByKey(ctx context.Context, scope kv.Scope, key string) (recor
 }
 
 // getOne reads the record of that name, with its vector.
-func (s *Store) getOne(ctx context.Context, scope kv.Scope, field, name string, read func(context.Context, record.Getter, kv.Scope, string) (record.Record, bool, error)) (r record.Record, err error) {
+func (s *Store) getOne(ctx context.Context, scope kv.Scope, field, name string, read func(context.Context, kv.Getter, kv.Scope, string) (record.Record, bool, error)) (r record.Record, err error) {
 	err = s.view(ctx, func(view kv.Snapshot) error {
 		var ok bool
 		if r, ok, err = read(ctx, view, scope, name); err != nil {

@@ -108,7 +108,7 @@ func (e *edit) countVersions(ctx context.Context) error {
 }
 
 // readVersionCount returns how many earlier versions a scope's records have.
-func readVersionCount(ctx context.Context, from record.Getter, scope kv.Scope) (int64, error) {
+func readVersionCount(ctx context.Context, from kv.Getter, scope kv.Scope) (int64, error) {
 	values, err := from.Get(ctx, kv.Records, countsKey(scope))
 	if err != nil {
 		return 0, err

@@ -12,7 +12,6 @@ import (
 
 	"github.com/loom-bridge/loom-bridge/memory/kv"
 	"github.com/loom-bridge/loom-bridge/memory/lexical"
-	"github.com/loom-bridge/loom-bridge/memory/record"
 )
 
 // Limits of a filter.
@@ -73,7 +72,7 @@ type binder func(context.Context, binding) (lexical.Filter, error)
 // Bind returns the index's form of the filter for one scope. It reads the
 // records that the filter names by id. What it returns may read records later,
 // so it is valid as long as the view.
-func (f Expression) Bind(ctx context.Context, view record.Getter, scope kv.Scope) (lexical.Filter, error) {
+func (f Expression) Bind(ctx context.Context, view kv.Getter, scope kv.Scope) (lexical.Filter, error) {
 	left := maxVerifiedBytes
 	return f.bindTo(ctx, binding{view, scope, &left})
 }

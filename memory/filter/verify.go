@@ -12,7 +12,7 @@ import (
 // binding is where a filter reads records, and how many bytes of them it may
 // still read.
 type binding struct {
-	view  record.Getter
+	view  kv.Getter
 	scope kv.Scope
 	left  *int
 }

@@ -24,15 +24,10 @@ const (
 	onceHeader = onceDigest + 8
 )
 
-// getter is what LookupOnce needs of a Tx or a Reader.
-type getter interface {
-	Get(ctx context.Context, ks Keyspace, keys ...[]byte) ([][]byte, error)
-}
-
 // LookupOnce looks for the answer a request got before under ref. An empty id
 // is always new. The same id with the same digest returns the kept answer and
 // true; with another digest it is ErrRequestReused.
-func LookupOnce(ctx context.Context, from getter, ref Ref, requestID string, digest [32]byte) ([]byte, bool, error) {
+func LookupOnce(ctx context.Context, from Getter, ref Ref, requestID string, digest [32]byte) ([]byte, bool, error) {
 	if requestID == "" {
 		return nil, false, nil
 	}

@@ -12,7 +12,7 @@ import (
 // LookupOnceOf is LookupOnce for a request id that belongs to one agent of several
 // that share a scope: another one's same id is another request. Without an agent it
 // is LookupOnce.
-func LookupOnceOf(ctx context.Context, from getter, ref Ref, agent, requestID string, digest [32]byte) ([]byte, bool, error) {
+func LookupOnceOf(ctx context.Context, from Getter, ref Ref, agent, requestID string, digest [32]byte) ([]byte, bool, error) {
 	if agent == "" || requestID == "" {
 		return LookupOnce(ctx, from, ref, requestID, digest)
 	}

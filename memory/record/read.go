@@ -8,13 +8,8 @@ import (
 	"github.com/loom-bridge/loom-bridge/memory/kv"
 )
 
-// Getter is what reading needs of a kv.Reader or a kv.Tx.
-type Getter interface {
-	Get(ctx context.Context, ks kv.Keyspace, keys ...[]byte) ([][]byte, error)
-}
-
 // Read returns the record with that id; false when there is none.
-func Read(ctx context.Context, from Getter, scope kv.Scope, id string) (Record, bool, error) {
+func Read(ctx context.Context, from kv.Getter, scope kv.Scope, id string) (Record, bool, error) {
 	values, err := from.Get(ctx, kv.Records, Key(scope, id))
 	if err != nil || values[0] == nil {
 		return Record{}, false, err
@@ -24,7 +19,7 @@ func Read(ctx context.Context, from Getter, scope kv.Scope, id string) (Record, 
 }
 
 // ReadNamed returns the record that has the key; false when there is none.
-func ReadNamed(ctx context.Context, from Getter, scope kv.Scope, key string) (Record, bool, error) {
+func ReadNamed(ctx context.Context, from kv.Getter, scope kv.Scope, key string) (Record, bool, error) {
 	values, err := from.Get(ctx, kv.Records, NameKey(scope, key))
 	if err != nil || values[0] == nil {
 		return Record{}, false, err
@@ -38,7 +33,7 @@ func ReadNamed(ctx context.Context, from Getter, scope kv.Scope, key string) (Re
 
 // Each reads the records of keys at once and calls visit for each in their order,
 // with its stored size in bytes; with nil for one that is not there.
-func Each(ctx context.Context, from Getter, keys [][]byte, visit func(i int, r *Record, size int) error) error {
+func Each(ctx context.Context, from kv.Getter, keys [][]byte, visit func(i int, r *Record, size int) error) error {
 	if len(keys) == 0 {
 		return nil
 	}

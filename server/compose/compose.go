@@ -26,9 +26,9 @@ import (
 	"github.com/loom-bridge/loom-bridge/context/tokens"
 	"github.com/loom-bridge/loom-bridge/memory"
 	"github.com/loom-bridge/loom-bridge/memory/analysis"
-	"github.com/loom-bridge/loom-bridge/memory/journal"
 	"github.com/loom-bridge/loom-bridge/memory/kv"
 	"github.com/loom-bridge/loom-bridge/memory/kv/mention"
+	"github.com/loom-bridge/loom-bridge/memory/plans"
 	"github.com/loom-bridge/loom-bridge/server"
 	"github.com/loom-bridge/loom-bridge/server/loomv1"
 )
@@ -117,7 +117,7 @@ type Options struct {
 // until Close.
 type Domain struct {
 	Memory    *memory.Store
-	Journal   *journal.Journal
+	Plans     *plans.Store
 	Log       *session.Log
 	Tiers     *tiers.Tiers
 	Blobs     *blob.Store
@@ -179,7 +179,7 @@ func (d *Domain) open(engine kv.Engine, workspaces hand.Workspaces, o Options) (
 	o.Memory.Now, o.Memory.Logger, o.Memory.CountTokens, o.Memory.Idle = o.Now, o.Logger, d.count, share.Pause
 	d.Memory = memory.New(engine, writer, &o.Memory)
 	d.onClose(d.Memory.Close)
-	d.Journal = journal.New(engine, writer, &journal.Options{Now: o.Now})
+	d.Plans = plans.New(engine, writer, &plans.Options{Now: o.Now})
 
 	d.Log = session.New(engine, writer, &session.Options{Now: o.Now})
 	o.Tiers.Logger = o.Logger
@@ -298,5 +298,5 @@ func (d *Domain) Services() server.Services {
 
 // Loom are the parts as the loom.v1 face takes them.
 func (d *Domain) Loom() *loomv1.Deps {
-	return &loomv1.Deps{Events: d.Events, Agents: d.Agents, Hand: d.Hand, Tools: d.Registry, Journal: d.Journal, Absent: native.Absent()}
+	return &loomv1.Deps{Events: d.Events, Agents: d.Agents, Hand: d.Hand, Tools: d.Registry, Plans: d.Plans, Absent: native.Absent()}
 }

@@ -1,6 +1,6 @@
 //go:build !norocksdb && cgo
 
-package journal_test
+package plans_test
 
 import (
 	"fmt"
@@ -8,9 +8,9 @@ import (
 	"path/filepath"
 	"testing"
 
-	"github.com/loom-bridge/loom-bridge/memory/journal"
 	"github.com/loom-bridge/loom-bridge/memory/kv"
 	"github.com/loom-bridge/loom-bridge/memory/kv/rockskv"
+	"github.com/loom-bridge/loom-bridge/memory/plans"
 )
 
 func TestOnRocksDB(t *testing.T) {
@@ -39,10 +39,10 @@ func TestReopen(t *testing.T) {
 	closed, killed := filepath.Join(dir, "closed"), filepath.Join(dir, "killed")
 	t.Run("write", func(t *testing.T) {
 		r := MustRig(t, MustRocks(t, closed, rockskv.Sync), nil)
-		for i := range journal.MaxPlans + 5 {
-			r.MustSavePlan(t, session, journal.Plan{Symbol: "BTC", Hash: numbered(i), Metadata: map[string]string{"k": "v"}})
+		for i := range plans.MaxPlans + 5 {
+			r.MustSavePlan(t, session, plans.Plan{Symbol: "BTC", Hash: numbered(i), Metadata: map[string]string{"k": "v"}})
 		}
-		r.MustMark(t, session, journal.Execution{PlanHash: "h", OrderID: "o-1"})
+		r.MustMark(t, session, plans.Execution{PlanHash: "h", OrderID: "o-1"})
 		r.MustAppend(t, session, "a", "b")
 		r.MustAppend(t, "", "c")
 		must(t, os.CopyFS(killed, os.DirFS(closed)))
@@ -51,8 +51,8 @@ func TestReopen(t *testing.T) {
 		t.Run(filepath.Base(dir), func(t *testing.T) {
 			r := MustRig(t, MustRocks(t, dir, rockskv.Sync), nil)
 			r.mustHaveAll(t)
-			r.MustSavePlan(t, session, journal.Plan{Symbol: "BTC", Hash: "after"})
-			if got := r.MustHashes(t, session, "BTC", 1000); len(got) != journal.MaxPlans || got[0] != "after" {
+			r.MustSavePlan(t, session, plans.Plan{Symbol: "BTC", Hash: "after"})
+			if got := r.MustHashes(t, session, "BTC", 1000); len(got) != plans.MaxPlans || got[0] != "after" {
 				t.Errorf("%d plans, the last is %q", len(got), got[0])
 			}
 		})
@@ -61,7 +61,7 @@ func TestReopen(t *testing.T) {
 
 func (r *rig) mustHaveAll(tb testing.TB) {
 	tb.Helper()
-	if got := r.MustHashes(tb, session, "BTC", 1000); len(got) != journal.MaxPlans || got[0] != numbered(journal.MaxPlans+4) {
+	if got := r.MustHashes(tb, session, "BTC", 1000); len(got) != plans.MaxPlans || got[0] != numbered(plans.MaxPlans+4) {
 		tb.Errorf("%d plans, the last is %q", len(got), got[0])
 	}
 	if e, found, err := r.FindExecution(tb.Context(), tenant, session, "h"); !found || e.OrderID != "o-1" || err != nil {
@@ -71,25 +71,25 @@ func (r *rig) mustHaveAll(tb testing.TB) {
 	mustEqual(tb, "lines of all", []string{"[1] a from python", "[2] b from python", "[1] c from python"}, r.MustRetrieve(tb, "", "", -1))
 }
 
-// BenchmarkJournal is a synced append to a session that is full, and what reads
+// BenchmarkPlans is a synced append to a session that is full, and what reads
 // whole rings of it.
-func BenchmarkJournal(b *testing.B) {
+func BenchmarkPlans(b *testing.B) {
 	engine := MustRocks(b, filepath.Join(b.TempDir(), "store"), rockskv.Sync)
 	r := MustRig(b, engine, nil)
-	for i := range journal.MaxExecutions {
-		r.MustMark(b, session, journal.Execution{PlanHash: fmt.Sprint("hash ", i), Symbol: "BTC", Status: "success"})
+	for i := range plans.MaxExecutions {
+		r.MustMark(b, session, plans.Execution{PlanHash: fmt.Sprint("hash ", i), Symbol: "BTC", Status: "success"})
 	}
-	for i := range journal.MaxPlans {
-		r.MustSavePlan(b, session, journal.Plan{Symbol: "BTC", Action: "BUY", TimestampMillis: int64(i), Reasoning: "because"})
+	for i := range plans.MaxPlans {
+		r.MustSavePlan(b, session, plans.Plan{Symbol: "BTC", Action: "BUY", TimestampMillis: int64(i), Reasoning: "because"})
 	}
 	b.Run("SavePlan", func(b *testing.B) {
 		for b.Loop() {
-			r.MustSavePlan(b, session, journal.Plan{Symbol: "BTC", Action: "BUY", Reasoning: "because"})
+			r.MustSavePlan(b, session, plans.Plan{Symbol: "BTC", Action: "BUY", Reasoning: "because"})
 		}
 	})
 	b.Run("FindDuplicate, none", func(b *testing.B) {
 		for b.Loop() {
-			_, _, _, err := r.FindDuplicate(b.Context(), tenant, session, journal.Plan{Symbol: "ETH"}, 300)
+			_, _, _, err := r.FindDuplicate(b.Context(), tenant, session, plans.Plan{Symbol: "ETH"}, 300)
 			must(b, err)
 		}
 	})

@@ -1,4 +1,4 @@
-package journal
+package plans
 
 import (
 	"context"
@@ -23,30 +23,30 @@ func (l line) String() string {
 
 // AppendLine appends a line to the session: an event of that kind came from
 // source at that time, in ms since 1970. A line over MaxLineBytes is a
-// *LimitError.
-func (j *Journal) AppendLine(ctx context.Context, tenant, session string, timestampMillis int64, kind, source string) error {
+// *SizeError.
+func (s *Store) AppendLine(ctx context.Context, tenant, session string, timestampMillis int64, kind, source string) error {
 	value := encodeLine(line{timestampMillis, kind, source})
 	if len(value) > MaxLineBytes {
-		return &LimitError{What: "line", Size: len(value), Limit: MaxLineBytes}
+		return &SizeError{What: "line", Size: len(value), Limit: MaxLineBytes}
 	}
-	return wrap("append line", j.append(ctx, tenant, session, lines, value))
+	return wrap("append line", s.append(ctx, tenant, session, lines, value))
 }
 
 // Retrieve returns the lines of a session that contain query in any case, the
 // oldest first. An empty query is in all of them. An empty session stands for all
 // sessions of the tenant, one after another, always in the same order. It returns
 // at most k lines; 0 counts as 1, and a negative k asks for all. More lines than
-// one answer holds are a *LimitError.
-func (j *Journal) Retrieve(ctx context.Context, tenant, session, query string, k int) ([]string, error) {
+// one answer holds are a *SizeError.
+func (s *Store) Retrieve(ctx context.Context, tenant, session, query string, k int) ([]string, error) {
 	if len(query) > MaxQueryBytes {
 		return nil, nil
 	}
-	all := j.lines(ctx, tenant, session)
+	all := s.lines(ctx, tenant, session)
 	if session == "" {
-		all = j.linesOfAll(ctx, tenant)
+		all = s.linesOfAll(ctx, tenant)
 	}
 	query = strings.ToLower(query)
-	left := j.room()
+	left := s.room()
 	var matches []string
 	for text, err := range all {
 		if err == nil && strings.Contains(strings.ToLower(text), query) {
@@ -64,9 +64,9 @@ func (j *Journal) Retrieve(ctx context.Context, tenant, session, query string, k
 
 // Summarize joins the oldest MaxSummaryLines lines that the session still has,
 // and returns how many these are. An unknown session gives an empty text.
-func (j *Journal) Summarize(ctx context.Context, tenant, session string) (text string, events int, err error) {
+func (s *Store) Summarize(ctx context.Context, tenant, session string) (text string, events int, err error) {
 	var texts []string
-	for text, err := range j.lines(ctx, tenant, session) {
+	for text, err := range s.lines(ctx, tenant, session) {
 		if err != nil {
 			return "", 0, wrap("summarize", err)
 		}
@@ -78,14 +78,14 @@ func (j *Journal) Summarize(ctx context.Context, tenant, session string) (text s
 }
 
 // lines yields the lines of one session, the oldest first.
-func (j *Journal) lines(ctx context.Context, tenant, session string) iter.Seq2[string, error] {
-	return linesIn(j.entries(ctx, tenant, session, lines, oldestFirst))
+func (s *Store) lines(ctx context.Context, tenant, session string) iter.Seq2[string, error] {
+	return linesIn(s.entries(ctx, tenant, session, lines, oldestFirst))
 }
 
 // linesOfAll yields the lines of all sessions as they are at one moment.
-func (j *Journal) linesOfAll(ctx context.Context, tenant string) iter.Seq2[string, error] {
+func (s *Store) linesOfAll(ctx context.Context, tenant string) iter.Seq2[string, error] {
 	return func(yield func(string, error) bool) {
-		view, err := j.engine.Snapshot(ctx)
+		view, err := s.engine.Snapshot(ctx)
 		if err != nil {
 			yield("", err)
 			return
@@ -96,7 +96,7 @@ func (j *Journal) linesOfAll(ctx context.Context, tenant string) iter.Seq2[strin
 				yield("", err)
 				return
 			}
-			for text, err := range linesIn(entriesUpTo(ctx, view, f.scope, lines, f.head.lines, oldestFirst)) {
+			for text, err := range linesIn(entriesUpTo(ctx, view, f.scope, lines, f.counters.lines, oldestFirst)) {
 				if !yield(text, err) || err != nil {
 					return
 				}

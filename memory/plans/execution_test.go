@@ -1,26 +1,26 @@
-package journal_test
+package plans_test
 
 import (
 	"fmt"
 	"testing"
 
-	"github.com/loom-bridge/loom-bridge/memory/journal"
 	"github.com/loom-bridge/loom-bridge/memory/kv"
+	"github.com/loom-bridge/loom-bridge/memory/plans"
 )
 
 // Any record of the hash counts, and the oldest is the answer.
 func testFindExecution(t *testing.T, engine kv.Engine) {
 	r := MustRig(t, engine, nil)
-	skipped := journal.Execution{TimestampMillis: 9, PlanHash: "h", Status: "skipped", ErrorMessage: "no funds"}
-	full := journal.Execution{
-		TimestampMillis: 5, PlanHash: "g", Symbol: "BTC", Action: "BUY", Confidence: 0.85, Status: journal.StatusSuccess,
+	skipped := plans.Execution{TimestampMillis: 9, PlanHash: "h", Status: "skipped", ErrorMessage: "no funds"}
+	full := plans.Execution{
+		TimestampMillis: 5, PlanHash: "g", Symbol: "BTC", Action: "BUY", Confidence: 0.85, Status: plans.StatusSuccess,
 		Executed: true, OrderID: "o-1", OrderSizeUSDT: 12.5,
 	}
 	r.MustMark(t, session, skipped)
 	r.MustMark(t, session, full)
-	r.MustMark(t, session, journal.Execution{TimestampMillis: 1, PlanHash: "h", Status: journal.StatusSuccess, Executed: true})
-	r.MustMark(t, session, journal.Execution{OrderID: "without a hash"})
-	for hash, want := range map[string]journal.Execution{"h": skipped, "g": full, "": {OrderID: "without a hash"}} {
+	r.MustMark(t, session, plans.Execution{TimestampMillis: 1, PlanHash: "h", Status: plans.StatusSuccess, Executed: true})
+	r.MustMark(t, session, plans.Execution{OrderID: "without a hash"})
+	for hash, want := range map[string]plans.Execution{"h": skipped, "g": full, "": {OrderID: "without a hash"}} {
 		got, found, err := r.FindExecution(t.Context(), tenant, session, hash)
 		must(t, err)
 		if !found || got != want {
@@ -32,16 +32,16 @@ func testFindExecution(t *testing.T, engine kv.Engine) {
 	}
 }
 
-// Without an execution the journal makes one up; with one, the hash beside it
+// Without an execution the store makes one up; with one, the hash beside it
 // plays no part.
 func testExecutionMadeUp(t *testing.T, engine kv.Engine) {
 	r := MustRig(t, engine, nil)
 	must(t, r.MarkExecuted(t.Context(), tenant, session, "alone", nil))
-	must(t, r.MarkExecuted(t.Context(), tenant, session, "beside", &journal.Execution{PlanHash: "inside"}))
-	must(t, r.MarkExecuted(t.Context(), tenant, session, "beside", &journal.Execution{}))
+	must(t, r.MarkExecuted(t.Context(), tenant, session, "beside", &plans.Execution{PlanHash: "inside"}))
+	must(t, r.MarkExecuted(t.Context(), tenant, session, "beside", &plans.Execution{}))
 	stats, err := r.Stats(t.Context(), tenant, session, "")
 	must(t, err)
-	mustEqual(t, "executions", []journal.Execution{
+	mustEqual(t, "executions", []plans.Execution{
 		{},
 		{PlanHash: "inside"},
 		{TimestampMillis: now.UnixMilli(), PlanHash: "alone", Status: "executed", Executed: true},
@@ -52,7 +52,7 @@ func testExecutionMadeUp(t *testing.T, engine kv.Engine) {
 func testExecutionCap(t *testing.T, engine kv.Engine) {
 	r := MustRig(t, engine, nil)
 	mark := func(n int) {
-		r.MustMark(t, session, journal.Execution{PlanHash: fmt.Sprint("hash ", n%500), OrderID: numbered(n)})
+		r.MustMark(t, session, plans.Execution{PlanHash: fmt.Sprint("hash ", n%500), OrderID: numbered(n)})
 	}
 	want := func(hash int, order string) {
 		t.Helper()
@@ -62,8 +62,8 @@ func testExecutionCap(t *testing.T, engine kv.Engine) {
 			t.Errorf("hash %d: got order %q, %v, want %q", hash, got.OrderID, found, order)
 		}
 	}
-	r.MustMark(t, session, journal.Execution{PlanHash: "hash 600", OrderID: "only"})
-	for n := range journal.MaxExecutions - 1 {
+	r.MustMark(t, session, plans.Execution{PlanHash: "hash 600", OrderID: "only"})
+	for n := range plans.MaxExecutions - 1 {
 		mark(n)
 	}
 	want(600, "only")
@@ -79,7 +79,7 @@ func testExecutionCap(t *testing.T, engine kv.Engine) {
 	want(1, "0501")
 	stats, err := r.Stats(t.Context(), tenant, session, "")
 	must(t, err)
-	if stats.Total != journal.MaxExecutions || stats.Recent[0].OrderID != "1001" {
+	if stats.Total != plans.MaxExecutions || stats.Recent[0].OrderID != "1001" {
 		t.Errorf("%d executions, the last is %q", stats.Total, stats.Recent[0].OrderID)
 	}
 }
@@ -89,7 +89,7 @@ func testStats(t *testing.T, engine kv.Engine) {
 	// Of twelve, BTC has: success, error, skipped, "", SUCCESS, success.
 	for i, status := range []string{"success", "error", "error", "skipped", "success", "", "success", "SUCCESS", "error", "success", "x", "executed"} {
 		symbol := []string{"BTC", "ETH"}[i%2]
-		r.MustMark(t, session, journal.Execution{Symbol: symbol, Status: status, OrderID: numbered(i), Executed: i%3 == 0})
+		r.MustMark(t, session, plans.Execution{Symbol: symbol, Status: status, OrderID: numbered(i), Executed: i%3 == 0})
 	}
 	for _, tt := range []struct {
 		symbol                    string

@@ -1,4 +1,4 @@
-package journal
+package plans
 
 import (
 	"context"
@@ -8,13 +8,13 @@ import (
 	"github.com/loom-bridge/loom-bridge/memory/kv"
 )
 
-// Check reads the journal of a scope back, if it has one: the rings must be whole and
-// readable. found is told what is wrong; the error is only why the check could not go
+// Check reads what a scope keeps of a session back, if it has one: the rings must be
+// whole and readable. found is told what is wrong; the error is only why the check could not go
 // on.
 func Check(ctx context.Context, from kv.Reader, scope kv.Scope, found func(error)) error {
-	var h head
-	err := kv.Walk(ctx, from, kv.Records, kv.Prefix(scope.Key(tagHead)), found, func(p kv.Pair) (err error) {
-		h, err = decodeHead(p.Value)
+	var h counters
+	err := kv.Walk(ctx, from, kv.Records, kv.Prefix(scope.Key(tagCounters)), found, func(p kv.Pair) (err error) {
+		h, err = decodeCounters(p.Value)
 		return err
 	})
 	if err != nil {

@@ -1,4 +1,4 @@
-package journal
+package plans
 
 import (
 	"time"
@@ -34,28 +34,28 @@ const (
 // clients take by default, with room for what surrounds the texts.
 const DefaultMaxAnswerBytes = 4<<20 - 64<<10
 
-// Options adjusts a Journal. Nil and zero fields mean the defaults.
+// Options adjusts a Store. Nil and zero fields mean the defaults.
 type Options struct {
 	// Now tells the time. Default time.Now.
 	Now func() time.Time
 	// MaxAnswerBytes bounds the entries that one call returns, together; more is
-	// a *LimitError. Default DefaultMaxAnswerBytes.
+	// a *SizeError. Default DefaultMaxAnswerBytes.
 	MaxAnswerBytes int
 }
 
-// Journal appends and reads entries of any number of sessions. It holds no
+// Store appends and reads entries of any number of sessions. It holds no
 // truth of its own: all of it is in the engine. All methods are safe for
 // concurrent use.
-type Journal struct {
+type Store struct {
 	engine    kv.Engine
 	writer    *kv.Writer
 	now       func() time.Time
 	maxAnswer int
 }
 
-// New returns a journal that reads engine and writes through writer. Both stay
+// New returns a store that reads engine and writes through writer. Both stay
 // the caller's to close.
-func New(engine kv.Engine, writer *kv.Writer, opts *Options) *Journal {
+func New(engine kv.Engine, writer *kv.Writer, opts *Options) *Store {
 	var o Options
 	if opts != nil {
 		o = *opts
@@ -66,18 +66,18 @@ func New(engine kv.Engine, writer *kv.Writer, opts *Options) *Journal {
 	if o.MaxAnswerBytes <= 0 {
 		o.MaxAnswerBytes = DefaultMaxAnswerBytes
 	}
-	return &Journal{engine: engine, writer: writer, now: o.Now, maxAnswer: o.MaxAnswerBytes}
+	return &Store{engine: engine, writer: writer, now: o.Now, maxAnswer: o.MaxAnswerBytes}
 }
 
 // room is how much of an answer is left.
 type room struct{ used, limit int }
 
-func (j *Journal) room() room { return room{limit: j.maxAnswer} }
+func (s *Store) room() room { return room{limit: s.maxAnswer} }
 
 // take refuses what would make the answer too large.
 func (r *room) take(size int) error {
 	if r.used += size; r.used > r.limit {
-		return &LimitError{What: "answer", Size: r.used, Limit: r.limit}
+		return &SizeError{What: "answer", Size: r.used, Limit: r.limit}
 	}
 	return nil
 }

@@ -1,4 +1,4 @@
-package journal
+package plans
 
 import (
 	"context"
@@ -12,13 +12,13 @@ import (
 // the on-disk format; package memory has r, k and q in the same keyspace.
 type ring byte
 
-// The tags of the journal. The head's is the lowest one of the keyspace, so that
+// The tags. That of the counters is the lowest one of the keyspace, so that
 // a session is known by the first key of its scope.
 const (
-	tagHead         = 'j'
-	lines      ring = 'l'
-	plans      ring = 'p'
-	executions ring = 'x'
+	tagCounters      = 'j'
+	lines       ring = 'l'
+	plans       ring = 'p'
+	executions  ring = 'x'
 )
 
 // capacity is how many entries are kept.
@@ -40,11 +40,11 @@ func (r ring) key(scope kv.Scope, number uint64) []byte {
 	return scope.Key(byte(r), binary.BigEndian.AppendUint64(nil, number))
 }
 
-// head counts what each ring of a session ever got.
-type head struct{ plans, executions, lines uint64 }
+// counters counts what each ring of a session ever got.
+type counters struct{ plans, executions, lines uint64 }
 
 // last is the number of a ring's last entry; zero if it never had one.
-func (h *head) last(r ring) *uint64 {
+func (h *counters) last(r ring) *uint64 {
 	switch r {
 	case plans:
 		return &h.plans
@@ -55,30 +55,25 @@ func (h *head) last(r ring) *uint64 {
 	}
 }
 
-// getter is what reading a head needs of a kv.Reader or a kv.Tx.
-type getter interface {
-	Get(ctx context.Context, ks kv.Keyspace, keys ...[]byte) ([][]byte, error)
-}
-
-// readHead returns the head of a session; that of an unknown one is zero.
-func readHead(ctx context.Context, from getter, scope kv.Scope) (head, error) {
-	values, err := from.Get(ctx, kv.Records, scope.Key(tagHead))
+// readCounters returns the counters of a session; that of an unknown one is zero.
+func readCounters(ctx context.Context, from kv.Getter, scope kv.Scope) (counters, error) {
+	values, err := from.Get(ctx, kv.Records, scope.Key(tagCounters))
 	if err != nil {
-		return head{}, err
+		return counters{}, err
 	}
-	return decodeHead(values[0])
+	return decodeCounters(values[0])
 }
 
 // append adds an entry to a ring and drops the one that has to make room.
-func (j *Journal) append(ctx context.Context, tenant, session string, r ring, value []byte) error {
+func (s *Store) append(ctx context.Context, tenant, session string, r ring, value []byte) error {
 	scope, err := scopeOf(tenant, session)
 	if err != nil {
 		return err
 	}
-	return j.writer.Do(ctx, kv.Request{
+	return s.writer.Do(ctx, kv.Request{
 		Refs: []kv.Ref{{Keyspace: kv.Records, Scope: scope}},
 		Stage: func(ctx context.Context, tx *kv.Tx) error {
-			h, err := readHead(ctx, tx, scope)
+			h, err := readCounters(ctx, tx, scope)
 			if err != nil {
 				return err
 			}
@@ -88,7 +83,7 @@ func (j *Journal) append(ctx context.Context, tenant, session string, r ring, va
 			if *last > r.capacity() {
 				tx.Delete(kv.Records, r.key(scope, *last-r.capacity()))
 			}
-			tx.Put(kv.Records, scope.Key(tagHead), h.encode())
+			tx.Put(kv.Records, scope.Key(tagCounters), h.encode())
 			return nil
 		},
 	})
@@ -103,23 +98,23 @@ const (
 )
 
 // entries yields the entries of a session's ring as they are stored.
-func (j *Journal) entries(ctx context.Context, tenant, session string, r ring, o order) iter.Seq2[[]byte, error] {
+func (s *Store) entries(ctx context.Context, tenant, session string, r ring, o order) iter.Seq2[[]byte, error] {
 	return func(yield func([]byte, error) bool) {
 		scope, err := scopeOf(tenant, session)
-		var h head
+		var h counters
 		if err == nil {
-			h, err = readHead(ctx, j.engine, scope)
+			h, err = readCounters(ctx, s.engine, scope)
 		}
 		if err != nil {
 			yield(nil, err)
 			return
 		}
-		entriesUpTo(ctx, j.engine, scope, r, *h.last(r), o)(yield)
+		entriesUpTo(ctx, s.engine, scope, r, *h.last(r), o)(yield)
 	}
 }
 
-// entriesUpTo yields the entries of the ring whose head said last. One scan sees
-// one moment: what was appended since the head was read is there, and what it
+// entriesUpTo yields the entries of the ring whose counters said last. One scan sees
+// one moment: what was appended since the counters was read is there, and what it
 // pushed out is not. The scan begins at the oldest entry because deleted ones may
 // lie before it by the thousand.
 func entriesUpTo(ctx context.Context, from kv.Reader, scope kv.Scope, r ring, last uint64, o order) iter.Seq2[[]byte, error] {

@@ -1,4 +1,4 @@
-package journal
+package plans
 
 import (
 	"context"
@@ -48,22 +48,22 @@ type Stats struct {
 
 // MarkExecuted appends an execution to the session: e as it is, its own PlanHash
 // included, or, if e is nil, one that says that the plan with planHash was
-// executed now. An execution over MaxExecutionBytes is a *LimitError.
-func (j *Journal) MarkExecuted(ctx context.Context, tenant, session, planHash string, e *Execution) error {
+// executed now. An execution over MaxExecutionBytes is a *SizeError.
+func (s *Store) MarkExecuted(ctx context.Context, tenant, session, planHash string, e *Execution) error {
 	if e == nil {
-		e = &Execution{TimestampMillis: j.now().UnixMilli(), PlanHash: planHash, Status: StatusExecuted, Executed: true}
+		e = &Execution{TimestampMillis: s.now().UnixMilli(), PlanHash: planHash, Status: StatusExecuted, Executed: true}
 	}
 	value := encodeExecution(*e)
 	if len(value) > MaxExecutionBytes {
-		return &LimitError{What: "execution", Size: len(value), Limit: MaxExecutionBytes}
+		return &SizeError{What: "execution", Size: len(value), Limit: MaxExecutionBytes}
 	}
-	return wrap("mark executed", j.append(ctx, tenant, session, executions, value))
+	return wrap("mark executed", s.append(ctx, tenant, session, executions, value))
 }
 
 // FindExecution returns the first appended execution that the session still has
 // with that hash, whatever its status; false when there is none.
-func (j *Journal) FindExecution(ctx context.Context, tenant, session, planHash string) (Execution, bool, error) {
-	for value, err := range j.entries(ctx, tenant, session, executions, oldestFirst) {
+func (s *Store) FindExecution(ctx context.Context, tenant, session, planHash string) (Execution, bool, error) {
+	for value, err := range s.entries(ctx, tenant, session, executions, oldestFirst) {
 		var e Execution
 		if err == nil {
 			e, err = decodeExecution(value)
@@ -80,9 +80,9 @@ func (j *Journal) FindExecution(ctx context.Context, tenant, session, planHash s
 
 // Stats counts the executions with exactly that symbol, or all of the session if
 // it is empty.
-func (j *Journal) Stats(ctx context.Context, tenant, session, symbol string) (Stats, error) {
-	var s Stats
-	for value, err := range j.entries(ctx, tenant, session, executions, oldestFirst) {
+func (s *Store) Stats(ctx context.Context, tenant, session, symbol string) (Stats, error) {
+	var stats Stats
+	for value, err := range s.entries(ctx, tenant, session, executions, oldestFirst) {
 		var e Execution
 		if err == nil {
 			e, err = decodeExecution(value)
@@ -91,14 +91,14 @@ func (j *Journal) Stats(ctx context.Context, tenant, session, symbol string) (St
 			return Stats{}, wrap("count executions", err)
 		}
 		if symbol == "" || e.Symbol == symbol {
-			s.count(e)
+			stats.count(e)
 		}
 	}
-	slices.Reverse(s.Recent)
-	if s.Total > 0 {
-		s.WinRate = float32(s.Successful) / float32(s.Total)
+	slices.Reverse(stats.Recent)
+	if stats.Total > 0 {
+		stats.WinRate = float32(stats.Successful) / float32(stats.Total)
 	}
-	return s, nil
+	return stats, nil
 }
 
 // count counts the next execution; of Recent it keeps the last ones in order.

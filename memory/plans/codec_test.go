@@ -1,4 +1,4 @@
-package journal
+package plans
 
 import (
 	"encoding/hex"
@@ -43,18 +43,18 @@ func TestStoredBytes(t *testing.T) {
 		got  []byte
 		want string
 	}{
-		{"head", head{1, 300, 2}.encode(), "0801" + "10ac02" + "1802"},
+		{"counters", counters{1, 300, 2}.encode(), "0801" + "10ac02" + "1802"},
 		{"plan", encodePlan(fullPlan()), "0801" + "1203425443" + "1a03425559" + "20808080fc03" + "2a027570" + "320168" + "3a036c6c6d" + "42060a0161120131" + "42060a0162120132"},
 		{"plan of nothing", encodePlan(Plan{}), ""},
 		{"metadata of nothing", encodePlan(Plan{Metadata: map[string]string{"": ""}}), "4200"},
 		{"execution", encodeExecution(fullExecution()), "0802" + "120168" + "1a03425443" + "2203425559" + "28808080fc03" + "320773756363657373" + "3801" + "42016f" + "48808080fc03" + "520165"},
 		{"line", encodeLine(line{1, "k", "s"}), "0802" + "12016b" + "1a0173"},
-		{"head key", agent.Key(tagHead), "7400" + "617300" + "6a"},
+		{"counters key", agent.Key(tagCounters), "7400" + "617300" + "6a"},
 		{"plan key", plans.key(agent, 258), "7400" + "617300" + "70" + "0000000000000102"},
 		{"execution key", executions.key(agent, 1), "7400" + "617300" + "78" + "0000000000000001"},
 		{"line key", lines.key(agent, 1), "7400" + "617300" + "6c" + "0000000000000001"},
 		{
-			"head key of the session without a name", nobody.Key(tagHead),
+			"counters key of the session without a name", nobody.Key(tagCounters),
 			"7400" + "79" + hex.EncodeToString([]byte("journal/e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855")) + "00" + "6a",
 		},
 	} {
@@ -97,8 +97,8 @@ func TestNumbersComeBack(t *testing.T) {
 // A later version may add fields; this one passes over them.
 func TestUnknownFieldsAreSkipped(t *testing.T) {
 	grown := func(b []byte) []byte { return wire.AppendItem(wire.AppendNumber(b, 99, 7), 100, "x") }
-	h, err := decodeHead(grown(head{1, 2, 3}.encode()))
-	mustBe(t, "head", err, head{1, 2, 3}, h)
+	h, err := decodeCounters(grown(counters{1, 2, 3}.encode()))
+	mustBe(t, "counters", err, counters{1, 2, 3}, h)
 	p, err := decodePlan(grown(encodePlan(fullPlan())))
 	mustBe(t, "plan", err, fullPlan(), p)
 	e, err := decodeExecution(grown(encodeExecution(fullExecution())))
@@ -162,12 +162,12 @@ func FuzzExecutionRoundTrip(f *testing.F) {
 func FuzzDecode(f *testing.F) {
 	f.Add([]byte{})
 	f.Add([]byte{0x42, 0x01, 0xff})
-	f.Add(head{1, 2, 3}.encode())
+	f.Add(counters{1, 2, 3}.encode())
 	f.Add(encodePlan(fullPlan()))
 	f.Add(encodeExecution(fullExecution()))
 	f.Add(encodeLine(line{1, "k", "s"}))
 	f.Fuzz(func(t *testing.T, b []byte) {
-		again(t, b, decodeHead, head.encode)
+		again(t, b, decodeCounters, counters.encode)
 		again(t, b, decodePlan, encodePlan)
 		again(t, b, decodeExecution, encodeExecution)
 		again(t, b, decodeLine, encodeLine)

@@ -1,4 +1,4 @@
-package journal_test
+package plans_test
 
 import (
 	"errors"
@@ -8,9 +8,9 @@ import (
 	"testing"
 
 	"github.com/loom-bridge/loom-bridge/memory"
-	"github.com/loom-bridge/loom-bridge/memory/journal"
 	"github.com/loom-bridge/loom-bridge/memory/kv"
 	"github.com/loom-bridge/loom-bridge/memory/kv/kvtest"
+	"github.com/loom-bridge/loom-bridge/memory/plans"
 	"github.com/loom-bridge/loom-bridge/memory/question"
 	"github.com/loom-bridge/loom-bridge/memory/record"
 )
@@ -18,9 +18,9 @@ import (
 // mustBeEmpty wants nothing of a session.
 func (r *rig) mustBeEmpty(tb testing.TB, tenant, session string) {
 	tb.Helper()
-	plans, err := r.RecentPlans(tb.Context(), tenant, session, "", 100)
+	recent, err := r.RecentPlans(tb.Context(), tenant, session, "", 100)
 	must(tb, err)
-	_, _, duplicate, err := r.FindDuplicate(tb.Context(), tenant, session, journal.Plan{}, 300)
+	_, _, duplicate, err := r.FindDuplicate(tb.Context(), tenant, session, plans.Plan{}, 300)
 	must(tb, err)
 	_, executed, err := r.FindExecution(tb.Context(), tenant, session, "")
 	must(tb, err)
@@ -30,8 +30,8 @@ func (r *rig) mustBeEmpty(tb testing.TB, tenant, session string) {
 	must(tb, err)
 	text, events, err := r.Summarize(tb.Context(), tenant, session)
 	must(tb, err)
-	if len(plans)+stats.Total+len(stats.Recent)+len(lines)+events > 0 || duplicate || executed || text != "" || stats.WinRate != 0 {
-		tb.Errorf("%.40q has something: %v %v %v %v %v %d %q", session, plans, duplicate, executed, stats, lines, events, text)
+	if len(recent)+stats.Total+len(stats.Recent)+len(lines)+events > 0 || duplicate || executed || text != "" || stats.WinRate != 0 {
+		tb.Errorf("%.40q has something: %v %v %v %v %v %d %q", session, recent, duplicate, executed, stats, lines, events, text)
 	}
 }
 
@@ -58,8 +58,8 @@ var strange = []string{
 func testStrangeSessions(t *testing.T, engine kv.Engine) {
 	r := MustRig(t, engine, nil)
 	for i, name := range strange {
-		r.MustSavePlan(t, name, journal.Plan{Hash: numbered(i)})
-		r.MustMark(t, name, journal.Execution{PlanHash: numbered(i)})
+		r.MustSavePlan(t, name, plans.Plan{Hash: numbered(i)})
+		r.MustMark(t, name, plans.Execution{PlanHash: numbered(i)})
 		r.MustAppend(t, name, numbered(i))
 	}
 	for i, name := range strange {
@@ -79,8 +79,8 @@ func testStrangeSessions(t *testing.T, engine kv.Engine) {
 
 func testSessionsApart(t *testing.T, engine kv.Engine) {
 	r := MustRig(t, engine, nil)
-	r.MustSavePlan(t, session, journal.Plan{})
-	r.MustMark(t, session, journal.Execution{})
+	r.MustSavePlan(t, session, plans.Plan{})
+	r.MustMark(t, session, plans.Execution{})
 	r.MustAppend(t, session, "k")
 	for _, other := range []string{"trader-2", "trader-", "trader-11", "TRADER-1"} {
 		r.mustBeEmpty(t, tenant, other)
@@ -101,16 +101,16 @@ func testLimits(t *testing.T, engine kv.Engine) {
 		limit, over int
 		add         func(text string) error
 	}{
-		{"plan", journal.MaxPlanBytes, overMiB, func(text string) error {
-			return r.SavePlan(t.Context(), tenant, session, journal.Plan{Reasoning: text})
+		{"plan", plans.MaxPlanBytes, overMiB, func(text string) error {
+			return r.SavePlan(t.Context(), tenant, session, plans.Plan{Reasoning: text})
 		}},
-		{"execution", journal.MaxExecutionBytes, over256KiB, func(text string) error {
-			return r.MarkExecuted(t.Context(), tenant, session, "", &journal.Execution{ErrorMessage: text})
+		{"execution", plans.MaxExecutionBytes, over256KiB, func(text string) error {
+			return r.MarkExecuted(t.Context(), tenant, session, "", &plans.Execution{ErrorMessage: text})
 		}},
-		{"execution", journal.MaxExecutionBytes, over256KiB + 2 + 10 + 2 + 7, func(hash string) error {
+		{"execution", plans.MaxExecutionBytes, over256KiB + 2 + 10 + 2 + 7, func(hash string) error {
 			return r.MarkExecuted(t.Context(), tenant, session, hash, nil)
 		}},
-		{"line", journal.MaxLineBytes, over64KiB, func(text string) error {
+		{"line", plans.MaxLineBytes, over64KiB, func(text string) error {
 			return r.AppendLine(t.Context(), tenant, session, 0, text, "")
 		}},
 	} {
@@ -118,9 +118,9 @@ func testLimits(t *testing.T, engine kv.Engine) {
 		mustBeTooLarge(t, tt.add(strings.Repeat("x", tt.limit-tt.over+1)+strings.Repeat("y", 20)), tt.what, tt.limit)
 		r.mustBeEmpty(t, tenant, session)
 	}
-	r.MustSavePlan(t, session, journal.Plan{Reasoning: strings.Repeat("x", journal.MaxPlanBytes-overMiB)})
-	r.MustMark(t, session, journal.Execution{ErrorMessage: strings.Repeat("x", journal.MaxExecutionBytes-over256KiB)})
-	r.MustAppend(t, session, strings.Repeat("x", journal.MaxLineBytes-over64KiB-10))
+	r.MustSavePlan(t, session, plans.Plan{Reasoning: strings.Repeat("x", plans.MaxPlanBytes-overMiB)})
+	r.MustMark(t, session, plans.Execution{ErrorMessage: strings.Repeat("x", plans.MaxExecutionBytes-over256KiB)})
+	r.MustAppend(t, session, strings.Repeat("x", plans.MaxLineBytes-over64KiB-10))
 }
 
 // An answer that no client would take is refused; one that asks for less is
@@ -128,32 +128,32 @@ func testLimits(t *testing.T, engine kv.Engine) {
 func testAnswerLimit(t *testing.T, engine kv.Engine) {
 	r := MustRig(t, engine, nil)
 	for range 10 {
-		r.MustSavePlan(t, session, journal.Plan{Reasoning: strings.Repeat("x", 1_000_000)})
-		r.MustMark(t, session, journal.Execution{ErrorMessage: strings.Repeat("x", journal.MaxExecutionBytes-4)})
+		r.MustSavePlan(t, session, plans.Plan{Reasoning: strings.Repeat("x", 1_000_000)})
+		r.MustMark(t, session, plans.Execution{ErrorMessage: strings.Repeat("x", plans.MaxExecutionBytes-4)})
 	}
 	for range 70 {
-		r.MustAppend(t, session, strings.Repeat("x", journal.MaxLineBytes-14))
+		r.MustAppend(t, session, strings.Repeat("x", plans.MaxLineBytes-14))
 	}
 	_, err := r.RecentPlans(t.Context(), tenant, session, "", 5)
-	mustBeTooLarge(t, err, "answer", journal.DefaultMaxAnswerBytes)
+	mustBeTooLarge(t, err, "answer", plans.DefaultMaxAnswerBytes)
 	if got := r.MustHashes(t, session, "", 4); len(got) != 4 {
 		t.Errorf("%d plans, want 4", len(got))
 	}
 	for _, in := range []string{session, ""} {
 		_, err = r.Retrieve(t.Context(), tenant, in, "", -1)
-		mustBeTooLarge(t, err, "answer", journal.DefaultMaxAnswerBytes)
+		mustBeTooLarge(t, err, "answer", plans.DefaultMaxAnswerBytes)
 		if got := r.MustRetrieve(t, in, "", 60); len(got) != 60 {
 			t.Errorf("%d lines, want 60", len(got))
 		}
 	}
 	text, events, err := r.Summarize(t.Context(), tenant, session)
-	if err != nil || events != 50 || len(text) > journal.DefaultMaxAnswerBytes {
+	if err != nil || events != 50 || len(text) > plans.DefaultMaxAnswerBytes {
 		t.Errorf("summary of %d lines, %d bytes, %v", events, len(text), err)
 	}
 	if stats, err := r.Stats(t.Context(), tenant, session, ""); err != nil || len(stats.Recent) != 10 {
 		t.Errorf("%d executions, %v", len(stats.Recent), err)
 	}
-	small := journal.New(engine, r.writer, &journal.Options{MaxAnswerBytes: 1000})
+	small := plans.New(engine, r.writer, &plans.Options{MaxAnswerBytes: 1000})
 	_, err = small.RecentPlans(t.Context(), tenant, session, "", 1)
 	mustBeTooLarge(t, err, "answer", 1000)
 }
@@ -163,14 +163,14 @@ func testFailures(t *testing.T, engine kv.Engine) {
 	faulty := kvtest.Faulty(engine, kvtest.Plan{})
 	r := MustRig(t, faulty, nil)
 	appends := map[string]func() error{
-		"plan":      func() error { return r.SavePlan(t.Context(), tenant, session, journal.Plan{}) },
+		"plan":      func() error { return r.SavePlan(t.Context(), tenant, session, plans.Plan{}) },
 		"execution": func() error { return r.MarkExecuted(t.Context(), tenant, session, "", nil) },
 		"line":      func() error { return r.AppendLine(t.Context(), tenant, session, 1, "k", "s") },
 	}
 	for what, add := range appends {
 		for _, plan := range []kvtest.Plan{{Commit: 1}, {Read: 1, Repeat: true}} {
 			faulty.Replan(plan)
-			if err := add(); !errors.Is(err, kvtest.ErrFault) || errors.Is(err, journal.ErrTooLarge) {
+			if err := add(); !errors.Is(err, kvtest.ErrFault) || errors.Is(err, plans.ErrTooLarge) {
 				t.Errorf("%s: got %v", what, err)
 			}
 		}
@@ -204,7 +204,7 @@ func (r *rig) reads(t *testing.T, session string) map[string]func() error {
 			return err
 		},
 		"FindDuplicate": func() error {
-			_, _, _, err := r.FindDuplicate(t.Context(), tenant, session, journal.Plan{Symbol: "none"}, 0)
+			_, _, _, err := r.FindDuplicate(t.Context(), tenant, session, plans.Plan{Symbol: "none"}, 0)
 			return err
 		},
 		"FindExecution": func() error {
@@ -237,11 +237,11 @@ func testConcurrent(t *testing.T, engine kv.Engine) {
 	for w := range 8 {
 		running.Go(func() {
 			for n := range 40 {
-				if err := r.SavePlan(t.Context(), tenant, session, journal.Plan{Hash: fmt.Sprint(w, " ", n)}); err != nil {
+				if err := r.SavePlan(t.Context(), tenant, session, plans.Plan{Hash: fmt.Sprint(w, " ", n)}); err != nil {
 					t.Error(err)
 				}
 				got, err := r.RecentPlans(t.Context(), tenant, session, "", 1000)
-				if err != nil || len(got) < min(n+1, journal.MaxPlans) || len(got) > journal.MaxPlans {
+				if err != nil || len(got) < min(n+1, plans.MaxPlans) || len(got) > plans.MaxPlans {
 					t.Errorf("%d plans, %v", len(got), err)
 				}
 			}
@@ -252,12 +252,12 @@ func testConcurrent(t *testing.T, engine kv.Engine) {
 	for _, hash := range r.MustHashes(t, session, "", 1000) {
 		seen[hash] = true
 	}
-	if len(seen) != journal.MaxPlans {
-		t.Errorf("%d different plans, want %d", len(seen), journal.MaxPlans)
+	if len(seen) != plans.MaxPlans {
+		t.Errorf("%d different plans, want %d", len(seen), plans.MaxPlans)
 	}
 }
 
-// A scope holds memory and journal side by side; neither sees the other, and
+// A scope holds records and plans side by side; neither sees the other, and
 // the check of the memory passes.
 func testBesideRecords(t *testing.T, engine kv.Engine) {
 	r := MustRig(t, engine, nil)
@@ -271,8 +271,8 @@ func testBesideRecords(t *testing.T, engine kv.Engine) {
 			must(t, err)
 		}
 		for _, session := range []string{session, "only a journal", nobody} {
-			r.MustSavePlan(t, session, journal.Plan{Hash: numbered(i), Reasoning: "price"})
-			r.MustMark(t, session, journal.Execution{PlanHash: numbered(i)})
+			r.MustSavePlan(t, session, plans.Plan{Hash: numbered(i), Reasoning: "price"})
+			r.MustMark(t, session, plans.Execution{PlanHash: numbered(i)})
 			r.MustAppend(t, session, "price")
 		}
 	}
@@ -301,9 +301,9 @@ func testBesideRecords(t *testing.T, engine kv.Engine) {
 		}
 	}
 	if checked != 3 {
-		t.Errorf("%d scopes with a journal, want 3", checked)
+		t.Errorf("%d scopes with plans, want 3", checked)
 	}
-	if got := r.MustHashes(t, session, "", 1000); len(got) != journal.MaxPlans || got[0] != "0149" {
+	if got := r.MustHashes(t, session, "", 1000); len(got) != plans.MaxPlans || got[0] != "0149" {
 		t.Errorf("%d plans, the last is %q", len(got), got[0])
 	}
 }
@@ -319,25 +319,25 @@ func testDamagedEntries(t *testing.T, engine kv.Engine) {
 			Guards: []kv.Guard{{Ref: kv.Ref{Keyspace: kv.Records, Scope: scope}, Any: true}}, Batch: batch,
 		}))
 	}
-	r.MustSavePlan(t, session, journal.Plan{})
-	r.MustMark(t, session, journal.Execution{})
+	r.MustSavePlan(t, session, plans.Plan{})
+	r.MustMark(t, session, plans.Execution{})
 	r.MustAppend(t, session, "k")
 	for _, tag := range []byte("pxl") {
 		put(tag, 0, 0, 0, 0, 0, 0, 0, 1)
 	}
 	for what, read := range r.reads(t, session) {
-		if err := read(); !errors.Is(err, journal.ErrDamaged) {
+		if err := read(); !errors.Is(err, plans.ErrDamaged) {
 			t.Errorf("%s: got %v", what, err)
 		}
 	}
 	put('j')
 	for what, read := range r.reads(t, session) {
-		if err := read(); !errors.Is(err, journal.ErrDamaged) {
-			t.Errorf("%s without a head: got %v", what, err)
+		if err := read(); !errors.Is(err, plans.ErrDamaged) {
+			t.Errorf("%s without a counters: got %v", what, err)
 		}
 	}
-	if err := r.SavePlan(t.Context(), tenant, session, journal.Plan{}); !errors.Is(err, journal.ErrDamaged) {
-		t.Errorf("append without a head: got %v", err)
+	if err := r.SavePlan(t.Context(), tenant, session, plans.Plan{}); !errors.Is(err, plans.ErrDamaged) {
+		t.Errorf("append without a counters: got %v", err)
 	}
 }
 
@@ -352,7 +352,7 @@ func testConstantWork(t *testing.T, engine kv.Engine) {
 		must(t, do())
 		return faulty.Calls()
 	}
-	add := func() error { return r.SavePlan(t.Context(), tenant, session, journal.Plan{Symbol: "BTC"}) }
+	add := func() error { return r.SavePlan(t.Context(), tenant, session, plans.Plan{Symbol: "BTC"}) }
 	must(t, add())
 	_, want := calls(add)
 	for range 300 {

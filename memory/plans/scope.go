@@ -1,4 +1,4 @@
-package journal
+package plans
 
 import (
 	"context"
@@ -12,7 +12,7 @@ import (
 // unnamed begins the owner of a session whose name no owner can have.
 const unnamed = "journal/"
 
-// scopeOf is where a session's journal stands.
+// scopeOf is where the entries of a session stand.
 func scopeOf(tenant, session string) (kv.Scope, error) {
 	scope := kv.AgentScope(tenant, session)
 	if scope.Validate() == nil {
@@ -23,13 +23,13 @@ func scopeOf(tenant, session string) (kv.Scope, error) {
 	return scope, scope.Validate()
 }
 
-// found is a session that is there, with its head.
+// found is a session that is there, with its counters.
 type found struct {
-	scope kv.Scope
-	head  head
+	scope    kv.Scope
+	counters counters
 }
 
-// sessions yields the sessions of a tenant that have a journal: those in the
+// sessions yields the sessions of a tenant: those in the
 // scope of an agent by name, then the others by hash. It reads a key or two of
 // every scope that has records, however many these are.
 func sessions(ctx context.Context, from kv.Reader, tenant string) iter.Seq2[found, error] {
@@ -89,19 +89,19 @@ func firstPair(ctx context.Context, from kv.Reader, r kv.Range) (kv.Pair, error)
 	return kv.Pair{}, nil
 }
 
-// session returns the scope whose first pair this is, and the head of its
-// journal; false when it has none.
+// session returns the scope whose first pair this is, and the counters of its
+// plans; false when it has none.
 func session(ctx context.Context, from kv.Reader, first kv.Pair) (found, bool, error) {
 	scope, rest, err := kv.SplitKey(first.Key)
 	switch {
 	case err != nil:
 		return found{}, false, damaged("key", err)
-	case len(rest) == 0 || rest[0] > tagHead:
+	case len(rest) == 0 || rest[0] > tagCounters:
 		return found{scope: scope}, false, nil
-	case rest[0] == tagHead:
-		h, err := decodeHead(first.Value)
+	case rest[0] == tagCounters:
+		h, err := decodeCounters(first.Value)
 		return found{scope, h}, true, err
 	}
-	h, err := readHead(ctx, from, scope)
-	return found{scope, h}, h != head{}, err
+	h, err := readCounters(ctx, from, scope)
+	return found{scope, h}, h != counters{}, err
 }

@@ -1,4 +1,4 @@
-package journal_test
+package plans_test
 
 import (
 	"fmt"
@@ -8,15 +8,15 @@ import (
 	"testing"
 	"time"
 
-	"github.com/loom-bridge/loom-bridge/memory/journal"
 	"github.com/loom-bridge/loom-bridge/memory/kv"
+	"github.com/loom-bridge/loom-bridge/memory/plans"
 )
 
 // The last appended comes first, whatever the timestamps say; the limit is
 // clamped, and the symbol has to be exactly that.
 func testRecentPlans(t *testing.T, engine kv.Engine) {
 	r := MustRig(t, engine, nil)
-	for i, p := range []journal.Plan{
+	for i, p := range []plans.Plan{
 		{TimestampMillis: 300, Symbol: "BTC", Hash: "a"},
 		{TimestampMillis: 100, Symbol: "BTC", Hash: "b"},
 		{TimestampMillis: 200, Symbol: "ETH", Hash: "c"},
@@ -49,7 +49,7 @@ func testRecentPlans(t *testing.T, engine kv.Engine) {
 
 func testPlanComesBack(t *testing.T, engine kv.Engine) {
 	r := MustRig(t, engine, nil)
-	for _, want := range []journal.Plan{
+	for _, want := range []plans.Plan{
 		{},
 		{
 			TimestampMillis: -5, Symbol: "BTC/USDT", Action: "BUY", Confidence: 0.85, Reasoning: "Grüße\n\x00", Hash: "0badf00d",
@@ -59,30 +59,30 @@ func testPlanComesBack(t *testing.T, engine kv.Engine) {
 		r.MustSavePlan(t, session, want)
 		got, err := r.RecentPlans(t.Context(), tenant, session, want.Symbol, 1)
 		must(t, err)
-		mustEqual(t, "plan", []journal.Plan{want}, got)
+		mustEqual(t, "plan", []plans.Plan{want}, got)
 	}
 }
 
 // The last 100 stay, over all symbols together.
 func testPlanCap(t *testing.T, engine kv.Engine) {
 	r := MustRig(t, engine, nil)
-	r.MustSavePlan(t, session, journal.Plan{Symbol: "ETH", Action: "BUY", Hash: "first"})
-	for i := range journal.MaxPlans - 1 {
-		r.MustSavePlan(t, session, journal.Plan{Symbol: "BTC", Hash: numbered(i)})
+	r.MustSavePlan(t, session, plans.Plan{Symbol: "ETH", Action: "BUY", Hash: "first"})
+	for i := range plans.MaxPlans - 1 {
+		r.MustSavePlan(t, session, plans.Plan{Symbol: "BTC", Hash: numbered(i)})
 	}
 	mustEqual(t, "100 plans", []string{"first"}, r.MustHashes(t, session, "ETH", 100))
 	for i := range 20 {
-		r.MustSavePlan(t, session, journal.Plan{Symbol: "BTC", Hash: numbered(journal.MaxPlans - 1 + i)})
+		r.MustSavePlan(t, session, plans.Plan{Symbol: "BTC", Hash: numbered(plans.MaxPlans - 1 + i)})
 	}
 	if got := r.MustHashes(t, session, "ETH", 100); got != nil {
 		t.Errorf("%v should have been pushed out", got)
 	}
-	if _, _, found, err := r.FindDuplicate(t.Context(), tenant, session, journal.Plan{Symbol: "ETH", Action: "BUY"}, 0); found || err != nil {
+	if _, _, found, err := r.FindDuplicate(t.Context(), tenant, session, plans.Plan{Symbol: "ETH", Action: "BUY"}, 0); found || err != nil {
 		t.Errorf("a plan that was pushed out is a duplicate (%v)", err)
 	}
 	var want []string
-	for i := range journal.MaxPlans {
-		want = append(want, numbered(journal.MaxPlans+18-i))
+	for i := range plans.MaxPlans {
+		want = append(want, numbered(plans.MaxPlans+18-i))
 	}
 	got := r.MustHashes(t, session, "BTC", 1000)
 	mustEqual(t, "after 120", want, got)
@@ -95,7 +95,7 @@ func testPlanCap(t *testing.T, engine kv.Engine) {
 // confidence play no part.
 func testFindDuplicate(t *testing.T, engine kv.Engine) {
 	r := MustRig(t, engine, nil)
-	for _, p := range []journal.Plan{
+	for _, p := range []plans.Plan{
 		{TimestampMillis: 1_000_000, Symbol: "BTC", Action: "SELL", Hash: "other action"},
 		{TimestampMillis: 1_000_000, Symbol: "ETH", Action: "BUY", Hash: "other symbol"},
 		{TimestampMillis: 700_001, Symbol: "BTC", Action: "BUY", Hash: "first", Confidence: 0.1, Reasoning: "a"},
@@ -105,16 +105,16 @@ func testFindDuplicate(t *testing.T, engine kv.Engine) {
 	}
 	for _, tt := range []struct {
 		name   string
-		plan   journal.Plan
+		plan   plans.Plan
 		window int
 		hash   string
 		apart  time.Duration
 	}{
-		{"the first", journal.Plan{TimestampMillis: 1_000_000, Symbol: "BTC", Action: "BUY", Hash: "x", Confidence: 0.5}, 300, "first", 299_999 * time.Millisecond},
-		{"the second", journal.Plan{TimestampMillis: 1_000_001, Symbol: "BTC", Action: "BUY"}, 300, "nearest", time.Millisecond},
-		{"other action", journal.Plan{TimestampMillis: 1_000_000, Symbol: "BTC", Action: "HOLD"}, 300, "", 0},
-		{"other symbol", journal.Plan{TimestampMillis: 1_000_000, Symbol: "btc", Action: "BUY"}, 300, "", 0},
-		{"same hash only", journal.Plan{TimestampMillis: 9_000_000, Symbol: "BTC", Action: "BUY", Hash: "first"}, 300, "", 0},
+		{"the first", plans.Plan{TimestampMillis: 1_000_000, Symbol: "BTC", Action: "BUY", Hash: "x", Confidence: 0.5}, 300, "first", 299_999 * time.Millisecond},
+		{"the second", plans.Plan{TimestampMillis: 1_000_001, Symbol: "BTC", Action: "BUY"}, 300, "nearest", time.Millisecond},
+		{"other action", plans.Plan{TimestampMillis: 1_000_000, Symbol: "BTC", Action: "HOLD"}, 300, "", 0},
+		{"other symbol", plans.Plan{TimestampMillis: 1_000_000, Symbol: "btc", Action: "BUY"}, 300, "", 0},
+		{"same hash only", plans.Plan{TimestampMillis: 9_000_000, Symbol: "BTC", Action: "BUY", Hash: "first"}, 300, "", 0},
 	} {
 		got, apart, found, err := r.FindDuplicate(t.Context(), tenant, session, tt.plan, tt.window)
 		must(t, err)
@@ -128,7 +128,7 @@ func testFindDuplicate(t *testing.T, engine kv.Engine) {
 func testDuplicateWindow(t *testing.T, engine kv.Engine) {
 	r := MustRig(t, engine, nil)
 	const at = 1_000_000
-	r.MustSavePlan(t, session, journal.Plan{TimestampMillis: at, Hash: "h"})
+	r.MustSavePlan(t, session, plans.Plan{TimestampMillis: at, Hash: "h"})
 	for _, tt := range []struct {
 		timestamp int64
 		window    int
@@ -152,7 +152,7 @@ func testDuplicateWindow(t *testing.T, engine kv.Engine) {
 		{math.MaxInt64, math.MaxInt64, false},
 		{at, math.MinInt64, true},
 	} {
-		_, apart, found, err := r.FindDuplicate(t.Context(), tenant, session, journal.Plan{TimestampMillis: tt.timestamp}, tt.window)
+		_, apart, found, err := r.FindDuplicate(t.Context(), tenant, session, plans.Plan{TimestampMillis: tt.timestamp}, tt.window)
 		must(t, err)
 		if want := max(tt.timestamp-at, at-tt.timestamp); found != tt.want || found && apart.Milliseconds() != want {
 			t.Errorf("at %d, window %d: got %v, %v away", tt.timestamp, tt.window, found, apart)

@@ -1,4 +1,4 @@
-package journal_test
+package plans_test
 
 import (
 	"context"
@@ -9,9 +9,9 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"github.com/loom-bridge/loom-bridge/memory/journal"
 	"github.com/loom-bridge/loom-bridge/memory/kv"
 	"github.com/loom-bridge/loom-bridge/memory/kv/memkv"
+	"github.com/loom-bridge/loom-bridge/memory/plans"
 )
 
 // tenant and session are those of most tests.
@@ -23,24 +23,24 @@ const (
 // now is the time of every test.
 var now = time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
 
-// rig is a journal with what it stands on.
+// rig is a store with what it stands on.
 type rig struct {
-	*journal.Journal
+	*plans.Store
 	engine kv.Engine
 	writer *kv.Writer
 }
 
-// MustRig returns a journal on engine, which stays the caller's. At the end of
+// MustRig returns a store on engine, which stays the caller's. At the end of
 // the test it checks that no session keeps more than it may.
-func MustRig(tb testing.TB, engine kv.Engine, opts *journal.Options) *rig {
+func MustRig(tb testing.TB, engine kv.Engine, opts *plans.Options) *rig {
 	tb.Helper()
-	var o journal.Options
+	var o plans.Options
 	if opts != nil {
 		o = *opts
 	}
 	o.Now = func() time.Time { return now }
 	writer := kv.NewWriter(engine, nil)
-	r := &rig{journal.New(engine, writer, &o), engine, writer}
+	r := &rig{plans.New(engine, writer, &o), engine, writer}
 	tb.Cleanup(func() {
 		r.MustKeepCaps(tb)
 		_ = writer.Close()
@@ -55,7 +55,7 @@ func (r *rig) MustKeepCaps(tb testing.TB) {
 		scope kv.Scope
 		tag   byte
 	}
-	caps := map[byte]int{'p': journal.MaxPlans, 'x': journal.MaxExecutions, 'l': journal.MaxLines, 'j': 1}
+	caps := map[byte]int{'p': plans.MaxPlans, 'x': plans.MaxExecutions, 'l': plans.MaxLines, 'j': 1}
 	count := map[place]int{}
 	for pair, err := range r.engine.Scan(context.Background(), kv.Records, kv.Range{}) {
 		must(tb, err)
@@ -70,12 +70,12 @@ func (r *rig) MustKeepCaps(tb testing.TB) {
 	}
 }
 
-func (r *rig) MustSavePlan(tb testing.TB, session string, p journal.Plan) {
+func (r *rig) MustSavePlan(tb testing.TB, session string, p plans.Plan) {
 	tb.Helper()
 	must(tb, r.SavePlan(tb.Context(), tenant, session, p))
 }
 
-func (r *rig) MustMark(tb testing.TB, session string, e journal.Execution) {
+func (r *rig) MustMark(tb testing.TB, session string, e plans.Execution) {
 	tb.Helper()
 	must(tb, r.MarkExecuted(tb.Context(), tenant, session, "", &e))
 }
@@ -121,11 +121,11 @@ func mustEqual(tb testing.TB, what string, want, got any) {
 	}
 }
 
-// mustBeTooLarge wants a *LimitError.
+// mustBeTooLarge wants a *SizeError.
 func mustBeTooLarge(tb testing.TB, err error, what string, limit int) {
 	tb.Helper()
-	var over *journal.LimitError
-	if !errors.As(err, &over) || !errors.Is(err, journal.ErrTooLarge) || over.What != what || over.Limit != limit || over.Size <= limit {
+	var over *plans.SizeError
+	if !errors.As(err, &over) || !errors.Is(err, plans.ErrTooLarge) || over.What != what || over.Limit != limit || over.Size <= limit {
 		tb.Errorf("got %v, want a %s over %d bytes", err, what, limit)
 	}
 }
@@ -136,7 +136,7 @@ func TestOnMemory(t *testing.T) {
 	runSuite(t, func(testing.TB) kv.Engine { return memkv.New(nil) })
 }
 
-// runSuite runs every test of the journal on engines that open makes.
+// runSuite runs every test of the store on engines that open makes.
 func runSuite(t *testing.T, open func(testing.TB) kv.Engine) {
 	tests := map[string]func(*testing.T, kv.Engine){
 		"RecentPlans":        testRecentPlans,

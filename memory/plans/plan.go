@@ -1,4 +1,4 @@
-package journal
+package plans
 
 import (
 	"context"
@@ -33,23 +33,23 @@ const (
 )
 
 // SavePlan appends a plan to the session. A plan over MaxPlanBytes is a
-// *LimitError.
-func (j *Journal) SavePlan(ctx context.Context, tenant, session string, p Plan) error {
+// *SizeError.
+func (s *Store) SavePlan(ctx context.Context, tenant, session string, p Plan) error {
 	value := encodePlan(p)
 	if len(value) > MaxPlanBytes {
-		return &LimitError{What: "plan", Size: len(value), Limit: MaxPlanBytes}
+		return &SizeError{What: "plan", Size: len(value), Limit: MaxPlanBytes}
 	}
-	return wrap("save plan", j.append(ctx, tenant, session, plans, value))
+	return wrap("save plan", s.append(ctx, tenant, session, plans, value))
 }
 
 // RecentPlans returns the plans with exactly that symbol, the last appended
 // first: as many as limit says, at least one and at most MaxPlans. An empty
 // symbol finds plans without one. It returns nil when there are none.
-func (j *Journal) RecentPlans(ctx context.Context, tenant, session, symbol string, limit int) ([]Plan, error) {
+func (s *Store) RecentPlans(ctx context.Context, tenant, session, symbol string, limit int) ([]Plan, error) {
 	limit = min(max(limit, 1), MaxPlans)
-	left := j.room()
+	left := s.room()
 	var recent []Plan
-	for value, err := range j.entries(ctx, tenant, session, plans, newestFirst) {
+	for value, err := range s.entries(ctx, tenant, session, plans, newestFirst) {
 		var p Plan
 		if err == nil {
 			p, err = decodePlan(value)
@@ -71,9 +71,9 @@ func (j *Journal) RecentPlans(ctx context.Context, tenant, session, symbol strin
 // symbol and action and whose timestamp is less than the window away from p's,
 // before or after; and how far away it is. The window is at least
 // MinDuplicateWindow and at most 68 years. False means that there is none.
-func (j *Journal) FindDuplicate(ctx context.Context, tenant, session string, p Plan, windowSeconds int) (Plan, time.Duration, bool, error) {
+func (s *Store) FindDuplicate(ctx context.Context, tenant, session string, p Plan, windowSeconds int) (Plan, time.Duration, bool, error) {
 	window := max(MinDuplicateWindow, time.Duration(min(windowSeconds, maxWindowSeconds))*time.Second)
-	for value, err := range j.entries(ctx, tenant, session, plans, oldestFirst) {
+	for value, err := range s.entries(ctx, tenant, session, plans, oldestFirst) {
 		var other Plan
 		if err == nil {
 			other, err = decodePlan(value)

@@ -1,4 +1,4 @@
-package journal_test
+package plans_test
 
 import (
 	"fmt"
@@ -6,8 +6,8 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/loom-bridge/loom-bridge/memory/journal"
 	"github.com/loom-bridge/loom-bridge/memory/kv"
+	"github.com/loom-bridge/loom-bridge/memory/plans"
 )
 
 func testRetrieve(t *testing.T, engine kv.Engine) {
@@ -36,7 +36,7 @@ func testRetrieve(t *testing.T, engine kv.Engine) {
 		{"[-7]", -1, []string{none}},
 		{"price order", 10, nil},
 		{"nothing", 0, nil},
-		{strings.Repeat("x", journal.MaxQueryBytes+1), -1, nil},
+		{strings.Repeat("x", plans.MaxQueryBytes+1), -1, nil},
 	} {
 		mustEqual(t, fmt.Sprintf("%.20q, k %d", tt.query, tt.k), tt.want, r.MustRetrieve(t, session, tt.query, tt.k))
 	}
@@ -51,12 +51,12 @@ func testRetrieveAll(t *testing.T, engine kv.Engine) {
 	r.MustAppend(t, "a", "a1", "a2")
 	r.MustAppend(t, "a b", "ab")
 	r.MustAppend(t, "with\x00nul", "nul")
-	r.MustSavePlan(t, "aa", journal.Plan{Symbol: "a plan is no line"})
+	r.MustSavePlan(t, "aa", plans.Plan{Symbol: "a plan is no line"})
 	must(t, r.AppendLine(t.Context(), "other", "a", 1, "other tenant", ""))
 	must(t, r.AppendLine(t.Context(), "defaulu", "a", 1, "next tenant", ""))
 	must(t, r.AppendLine(t.Context(), "defaul", "a", 1, "tenant before", ""))
-	// A scope without a journal, one with a tag before the journal's, one with a
-	// tag between, and a system scope that is none of the journal's.
+	// A scope without a session, one with a tag before those of sessions, one with a
+	// tag between, and a system scope that is no session's.
 	for _, at := range []struct {
 		scope kv.Scope
 		tag   byte
@@ -84,12 +84,12 @@ func testRetrieveAll(t *testing.T, engine kv.Engine) {
 
 func testLineCap(t *testing.T, engine kv.Engine) {
 	r := MustRig(t, engine, nil)
-	for i := range journal.MaxLines + 30 {
+	for i := range plans.MaxLines + 30 {
 		must(t, r.AppendLine(t.Context(), tenant, session, int64(i), "k", "s"))
 	}
 	for _, in := range []string{session, ""} {
 		got := r.MustRetrieve(t, in, "", -1)
-		if len(got) != journal.MaxLines || got[0] != "[30] k from s" || got[len(got)-1] != "[529] k from s" {
+		if len(got) != plans.MaxLines || got[0] != "[30] k from s" || got[len(got)-1] != "[529] k from s" {
 			t.Errorf("%q: %d lines from %q to %q", in, len(got), got[0], got[len(got)-1])
 		}
 	}
@@ -104,11 +104,11 @@ func testSummarize(t *testing.T, engine kv.Engine) {
 		t.Errorf("unknown session: %q, %d, %v", text, events, err)
 	}
 	var lines []string
-	for i := range journal.MaxLines + 1 {
+	for i := range plans.MaxLines + 1 {
 		must(t, r.AppendLine(t.Context(), tenant, session, int64(i), "k", "s"))
 		lines = append(lines, fmt.Sprintf("[%d] k from s", i))
-		first, want := max(0, i+1-journal.MaxLines), min(i+1, journal.MaxSummaryLines)
-		if i > 60 && i < journal.MaxLines-1 {
+		first, want := max(0, i+1-plans.MaxLines), min(i+1, plans.MaxSummaryLines)
+		if i > 60 && i < plans.MaxLines-1 {
 			continue
 		}
 		text, events, err := r.Summarize(t.Context(), tenant, session)

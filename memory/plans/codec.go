@@ -1,4 +1,4 @@
-package journal
+package plans
 
 import (
 	"maps"
@@ -10,9 +10,9 @@ import (
 
 // The fields of what is stored (memory/FORMAT.md, keyspace records).
 const (
-	headPlans      = 1
-	headExecutions = 2
-	headLines      = 3
+	counterPlans      = 1
+	counterExecutions = 2
+	counterLines      = 3
 
 	planTimestamp  = 1
 	planSymbol     = 2
@@ -42,24 +42,24 @@ const (
 	lineSource    = 3
 )
 
-func (h head) encode() []byte {
-	b := wire.AppendUint(nil, headPlans, h.plans)
-	b = wire.AppendUint(b, headExecutions, h.executions)
-	return wire.AppendUint(b, headLines, h.lines)
+func (h counters) encode() []byte {
+	b := wire.AppendUint(nil, counterPlans, h.plans)
+	b = wire.AppendUint(b, counterExecutions, h.executions)
+	return wire.AppendUint(b, counterLines, h.lines)
 }
 
-// decodeHead reads a head; nil is that of an unknown session.
-func decodeHead(b []byte) (h head, err error) {
+// decodeCounters reads a counters; nil is that of an unknown session.
+func decodeCounters(b []byte) (h counters, err error) {
 	for f, err := range wire.Fields(b) {
 		if err != nil {
-			return head{}, damaged("head", err)
+			return counters{}, damaged("counters", err)
 		}
 		switch f.Number {
-		case headPlans:
+		case counterPlans:
 			h.plans = f.Value
-		case headExecutions:
+		case counterExecutions:
 			h.executions = f.Value
-		case headLines:
+		case counterLines:
 			h.lines = f.Value
 		}
 	}

@@ -1,23 +1,23 @@
-package journal_test
+package plans_test
 
 import (
 	"context"
 	"fmt"
 
-	"github.com/loom-bridge/loom-bridge/memory/journal"
 	"github.com/loom-bridge/loom-bridge/memory/kv"
 	"github.com/loom-bridge/loom-bridge/memory/kv/memkv"
+	"github.com/loom-bridge/loom-bridge/memory/plans"
 )
 
-func ExampleJournal() {
+func ExampleStore() {
 	ctx := context.Background()
 	engine := memkv.New(nil)
 	defer engine.Close()
 	writer := kv.NewWriter(engine, nil)
 	defer writer.Close()
-	trades := journal.New(engine, writer, nil)
+	trades := plans.New(engine, writer, nil)
 
-	plan := journal.Plan{TimestampMillis: 1000, Symbol: "BTC", Action: "BUY", Confidence: 0.85, Hash: "5eb63bbb"}
+	plan := plans.Plan{TimestampMillis: 1000, Symbol: "BTC", Action: "BUY", Confidence: 0.85, Hash: "5eb63bbb"}
 	if err := trades.SavePlan(ctx, "default", "trader-1", plan); err != nil {
 		fmt.Println(err)
 		return
@@ -26,7 +26,7 @@ func ExampleJournal() {
 	_, apart, duplicate, err := trades.FindDuplicate(ctx, "default", "trader-1", plan, 300)
 	fmt.Println(duplicate, apart, err)
 
-	done := &journal.Execution{PlanHash: plan.Hash, Status: journal.StatusSuccess, Executed: true, OrderID: "o-1"}
+	done := &plans.Execution{PlanHash: plan.Hash, Status: plans.StatusSuccess, Executed: true, OrderID: "o-1"}
 	if err := trades.MarkExecuted(ctx, "default", "trader-1", plan.Hash, done); err != nil {
 		fmt.Println(err)
 		return
