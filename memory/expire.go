@@ -28,6 +28,8 @@ const (
 	sweepEntries = 1024
 	// expiryOwner is the scope of each tenant's list of what expires.
 	expiryOwner = "expiry"
+	// tagExpiry begins the keys that say when a record expires.
+	tagExpiry = 't'
 	// tagDue marks the entries of the list.
 	tagDue = 'e'
 	// dueSpan is the time that one entry of the list stands for: long enough
@@ -89,6 +91,17 @@ func (e *edit) moveExpiry(w write) {
 		e.tx.Delete(kv.Records, expiryKey(e.scope, was, w.record.ID))
 	}
 	stageExpiry(e.tx, e.scope, *w.record)
+}
+
+// expiryKey stands for a record that expires; the keys sort by the moment.
+func expiryKey(scope kv.Scope, at time.Time, id string) []byte {
+	return append(expiryBound(scope, at), id...)
+}
+
+// expiryBound is what the keys of all records begin with that expire at a
+// moment.
+func expiryBound(scope kv.Scope, at time.Time) []byte {
+	return binary.BigEndian.AppendUint64(scope.Key(tagExpiry), uint64(max(0, at.UnixMicro())))
 }
 
 // stageExpiry stages the keys by which the record is found when it has expired,

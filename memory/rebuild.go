@@ -168,3 +168,23 @@ func (s *Store) document(ctx context.Context, view kv.Getter, scope kv.Scope, r 
 	}
 	return lexical.Numbered{Ordinal: r.Document.Ordinal, Document: d}, nil
 }
+
+// renew makes the indexes anew that an older version wrote, and with them what
+// the sweep finds records by, so that records of scopes which nobody uses any
+// more expire as well.
+func (s *Store) renew(ctx context.Context) {
+	for scope, err := range owners(ctx, s.engine, kv.Records, behindScope) {
+		if err == nil {
+			err = s.current(ctx, scope, func() error {
+				_, _, err := s.index.Statistics(ctx, s.engine, scope)
+				return err
+			})
+		}
+		if ctx.Err() != nil {
+			return
+		}
+		if err != nil {
+			s.logger.ErrorContext(ctx, "memory: index not renewed", "scope", scope.String(), "error", err)
+		}
+	}
+}
