@@ -100,13 +100,11 @@ func checkWaiting(ctx context.Context, view kv.Reader, scope kv.Scope, ordinals 
 // waitingScopes returns the scopes that may have records waiting.
 func waitingScopes(ctx context.Context, from kv.Reader) ([]kv.Scope, error) {
 	var scopes []kv.Scope
-	var start []byte
-	for {
-		tenant, ok, err := nextTenant(ctx, from, start)
-		if err != nil || !ok {
+	for first, err := range owners(ctx, from, kv.System, behindTenant) {
+		if err != nil {
 			return scopes, err
 		}
-		prefix := waitingRef(tenant).Scope.Key(tagWaitingScope)
+		prefix := waitingRef(first.Tenant).Scope.Key(tagWaitingScope)
 		for pair, err := range from.Scan(ctx, kv.System, kv.Prefix(prefix)) {
 			if err != nil {
 				return scopes, err
@@ -115,20 +113,8 @@ func waitingScopes(ctx context.Context, from kv.Reader) ([]kv.Scope, error) {
 			if len(rest) < 2 {
 				return scopes, fmt.Errorf("%w: scope of records that wait for a vector", ErrDamaged)
 			}
-			scopes = append(scopes, kv.Scope{Tenant: tenant, Kind: kv.OwnerKind(rest[0]), Owner: string(rest[1:])})
+			scopes = append(scopes, kv.Scope{Tenant: first.Tenant, Kind: kv.OwnerKind(rest[0]), Owner: string(rest[1:])})
 		}
-		start = kv.After(append([]byte(tenant), 0))
 	}
-}
-
-// nextTenant returns the tenant of the first system key from a place on.
-func nextTenant(ctx context.Context, from kv.Reader, start []byte) (string, bool, error) {
-	for pair, err := range from.Scan(ctx, kv.System, kv.Range{Start: start, Limit: 1}) {
-		if err != nil {
-			return "", false, err
-		}
-		scope, _, err := kv.SplitKey(pair.Key)
-		return scope.Tenant, err == nil, err
-	}
-	return "", false, nil
+	return scopes, nil
 }

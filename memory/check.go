@@ -16,8 +16,8 @@ import (
 // frequencies, lengths, filter values, all columns, statistics and ordinals;
 // and the keys, earlier versions, moments of expiry and vectors. It returns a
 // *MismatchError when they do not agree. It reads the whole scope from one snapshot
-// and needs memory in proportion to its records and different words. An index that is
-// to be made anew first is ErrOutdated where the engine is read-only.
+// and needs memory in proportion to its records and different words. An index that must be
+// rebuilt first is ErrOutdated where the engine is read-only.
 func (s *Store) Check(ctx context.Context, scope kv.Scope) error {
 	if err := s.begin(scope); err != nil {
 		return err

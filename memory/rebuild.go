@@ -16,10 +16,10 @@ import (
 // rebuildReads is how many records a rebuilding reads at once.
 const rebuildReads = 256
 
-// current runs do. If the index of the scope was written by an older version, or
-// has the terms of another analysis, it is made anew from the records first, which takes seconds for a large
-// scope; do is run again then, so it must be repeatable. Those who come
-// meanwhile wait.
+// current runs do. If that finds an index which an older version wrote, or which has
+// the terms of another analysis, the index is rebuilt from the records, which takes
+// seconds for a large scope, and do is run again: it must be repeatable. Other callers
+// wait meanwhile.
 func (s *Store) current(ctx context.Context, scope kv.Scope, do func() error) error {
 	for {
 		err := do()
@@ -32,7 +32,7 @@ func (s *Store) current(ctx context.Context, scope kv.Scope, do func() error) er
 	}
 }
 
-// rebuild makes the index of a scope anew, or waits for who is at it.
+// rebuild rebuilds the index of a scope, or waits for the caller that does.
 func (s *Store) rebuild(ctx context.Context, scope kv.Scope) error {
 	done, mine := s.packer.claim(scope)
 	if !mine {
@@ -170,8 +170,7 @@ func (s *Store) document(ctx context.Context, view kv.Getter, scope kv.Scope, r 
 }
 
 // renew makes the indexes anew that an older version wrote, and with them what
-// the sweep finds records by, so that records of scopes which nobody uses any
-// more expire as well.
+// the sweep finds records by, so that records of unused scopes expire as well.
 func (s *Store) renew(ctx context.Context) {
 	for scope, err := range owners(ctx, s.engine, kv.Records, behindScope) {
 		if err == nil {

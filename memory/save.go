@@ -247,7 +247,7 @@ func (s *saving) replay(answer []byte) ([]record.Record, error) {
 }
 
 // freeNames reads all ids and keys at once that the records are to take, and
-// returns the stored keys of those that nobody has.
+// returns the stored keys of those that are free.
 func (s *saving) freeNames(ctx context.Context, e *edit) (map[string]bool, error) {
 	var names [][]byte
 	for _, d := range s.drafts {

@@ -74,15 +74,6 @@ func (s *Store) checkScopes(scopes []kv.Scope) error {
 	return nil
 }
 
-// tierSet returns the tiers as the index takes them; none stands for its
-// default.
-func tierSet(tiers []int) (set uint8) {
-	for _, tier := range tiers {
-		set |= lexical.TierBit(tier)
-	}
-	return set
-}
-
 // asking is a query with what it needs before it reads anything.
 type asking struct {
 	*Store
@@ -106,7 +97,8 @@ func (s *Store) prepareQuery(ctx context.Context, scopes []kv.Scope, q question.
 	}
 	a.degraded = a.vectors.degraded
 	now := s.now()
-	a.options = lexical.SelectOptions{Now: now.UnixMicro(), Tiers: tierSet(q.Tiers)}
+	tiers, _ := tierBits(q.Tiers) // checked before
+	a.options = lexical.SelectOptions{Now: now.UnixMicro(), Tiers: tiers}
 	var whole bool
 	a.asked, whole = q.Read(s.analyzer, now)
 	a.asked.Near = s.vectorWeight
@@ -119,7 +111,7 @@ func (s *Store) prepareQuery(ctx context.Context, scopes []kv.Scope, q question.
 	return a, nil
 }
 
-// answer searches, and first makes anew what an older version wrote.
+// answer searches, and first rebuilds an index that an older version wrote.
 func (a *asking) answer(ctx context.Context) (result Answer, err error) {
 	for {
 		err = a.view(ctx, func(view kv.Snapshot) error {

@@ -65,9 +65,8 @@ func (s *Staging) Stage(ctx context.Context, tx *kv.Tx) error {
 	return nil
 }
 
-// Do runs commit, which makes the commit, and returns its error. If the index of
-// the scope was written by an older version it is made anew first, and commit is
-// run again.
+// Do runs commit, which makes the commit, and returns its error. If an older
+// version wrote the index of the scope, it is rebuilt first, and commit is run again.
 func (s *Staging) Do(ctx context.Context, commit func() error) error {
 	return s.store.current(ctx, s.scope, commit)
 }
@@ -75,7 +74,7 @@ func (s *Staging) Do(ctx context.Context, commit func() error) error {
 // Done tells the store that the commit has succeeded, so that its background
 // work goes on. It makes the caller wait only when that has fallen far behind.
 func (s *Staging) Done(ctx context.Context) {
-	s.store.vectorsSaved(s.scope)
+	s.store.embeddings.saved(s.scope)
 	s.store.packer.saved(ctx, s.scope, s.statistics)
 }
 
@@ -87,7 +86,8 @@ func (s *Staging) commit(ctx context.Context, operation string) error {
 	return nil
 }
 
-// alone makes the change in a commit of its own; lazily, when nobody is told that it was made.
+// alone makes the change in a commit of its own. A lazy one may wait for others: no
+// caller is answered by it.
 func (s *Staging) alone(ctx context.Context, lazy bool) error {
 	err := s.Do(ctx, func() error {
 		return s.store.writer.Do(ctx, kv.Request{Refs: s.Refs(), Blind: s.Blind(), Stage: s.Stage, Lazy: lazy})
@@ -122,7 +122,7 @@ type write struct {
 	before *record.Record
 	// keepVector: what was embedded is the same as before.
 	keepVector bool
-	// blame, if set, says of an error whose it is.
+	// blame, if set, says which record of a batch an error is about.
 	blame func(error) error
 }
 

@@ -101,7 +101,7 @@ type Totals struct {
 const MaxPendingCounted = 100_000
 
 // Totals counts the records of all scopes. It reads a few keys of each scope, and
-// leaves out those whose index an older version wrote and nobody has used since.
+// leaves out those whose index an older version wrote and that were not used since.
 func (s *Store) Totals(ctx context.Context) (Totals, error) {
 	var totals Totals
 	for scope, err := range owners(ctx, s.engine, kv.Records, behindScope) {

@@ -85,6 +85,3 @@ func (p pattern) test(prefix string) func(rest string) lexical.Match {
 		return lexical.Unsure
 	}
 }
-
-// unsure leaves every term to the verifier.
-func unsure(string) lexical.Match { return lexical.Unsure }

@@ -72,8 +72,10 @@ func (w word) tells(next []word) (told lexical.Flags) {
 	if digits || numberWords[w.lower] {
 		told |= lexical.FlagTellsNumber
 	}
+	const yearDigits = 4
+	isRecent := len(w.lower) == yearDigits && yearOf(w.lower) >= 1900 && yearOf(w.lower) < 2100
 	isMay := w.lower == "may" && w.capital && !w.begins
-	if timeWords[w.lower] || isMay || isRecentYear(w.lower) || w.beginsPeriod(next) {
+	if timeWords[w.lower] || isMay || isRecent || w.beginsPeriod(next) {
 		return told | lexical.FlagTellsTime
 	}
 	if (digits || countWords[w.lower]) && len(next) > 0 {
@@ -94,10 +96,4 @@ func (w word) beginsPeriod(next []word) bool {
 		return false
 	}
 	return periodWords[next[0].lower] || w.lower != "this" && len(next) > 1 && periodWords[next[1].lower]
-}
-
-// isRecentYear tells whether the word is a year of the last or this century.
-func isRecentYear(word string) bool {
-	const digits = 4
-	return len(word) == digits && yearOf(word) >= 1900 && yearOf(word) < 2100
 }

@@ -40,9 +40,6 @@ const ManyElements = "many"
 // searched by its numbers.
 const maxElements = 64
 
-// element is the kind of the same value inside an array.
-func (k MetadataKind) element() MetadataKind { return k + (ElementText - MetadataText) }
-
 // MetadataValue is a scalar of the metadata, or a group.
 type MetadataValue struct {
 	// Path is where it stands, see MetadataPath.
@@ -95,7 +92,7 @@ func checkMetadata(metadata []byte) error {
 func (v MetadataValue) Term() string {
 	kind := v.Kind
 	if v.InArray && kind != MetadataGroup {
-		kind = kind.element()
+		kind += ElementText - MetadataText // the same in an array
 	}
 	const digestBytes = 16
 	term := v.Path + string([]byte{byte(kind)}) + v.Text
