@@ -4,7 +4,7 @@ import (
 	"slices"
 
 	"github.com/loom-bridge/loom-bridge/memory/kv"
-	"github.com/loom-bridge/loom-bridge/memory/lexical"
+	"github.com/loom-bridge/loom-bridge/memory/lexical/rank"
 	"github.com/loom-bridge/loom-bridge/memory/record"
 )
 
@@ -117,7 +117,7 @@ type Receipt struct {
 }
 
 // count takes over what the ranking counted.
-func (r *Receipt) count(f lexical.Answer) {
+func (r *Receipt) count(f rank.Answer) {
 	r.LexicalCandidates, r.VectorCandidates = f.LexicalCandidates, f.VectorCandidates
 	r.Filtered, r.Expired, r.Superseded = f.Filtered, f.Expired, f.Superseded
 	r.UnderMinScore, r.OverLimit = f.UnderMinScore, f.OverLimit
@@ -171,7 +171,7 @@ func (a *asking) cutToTokens(result *Answer) {
 }
 
 // explanationOf says how the score of a hit came about.
-func explanationOf(hit lexical.Hit) *Explanation {
+func explanationOf(hit rank.Hit) *Explanation {
 	e := &Explanation{MatchedWords: hit.Words, Signals: make([]SignalScore, len(hit.Signals))}
 	for i, s := range hit.Signals {
 		e.Signals[i] = SignalScore{Name: s.Name, Raw: s.Raw, Share: s.Share}

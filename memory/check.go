@@ -6,28 +6,30 @@ import (
 	"errors"
 	"fmt"
 	"iter"
+	"slices"
 
 	"github.com/loom-bridge/loom-bridge/memory/kv"
 	"github.com/loom-bridge/loom-bridge/memory/lexical"
 	"github.com/loom-bridge/loom-bridge/memory/record"
+	"github.com/loom-bridge/loom-bridge/memory/vector"
 )
 
 // Check recounts the index of a scope from its records: every word with its
 // frequencies, lengths, filter values, all columns, statistics and ordinals;
 // and the keys, earlier versions, moments of expiry and vectors. It returns a
-// *MismatchError when they do not agree. It reads the whole scope from one snapshot
-// and needs memory in proportion to its records and different words. An index that must be
-// rebuilt first is ErrOutdated where the engine is read-only.
+// *MismatchError when they do not agree. It reads the whole scope, which takes longer
+// than a snapshot lives where there is much of it: then the scope must not change
+// meanwhile, or it is read again, and after that ErrChanging. It needs memory in
+// proportion to the scope's records and different words. An index that is to be made
+// anew first is ErrOutdated where the engine is read-only.
 func (s *Store) Check(ctx context.Context, scope kv.Scope) error {
 	if err := s.begin(scope); err != nil {
 		return err
 	}
 	var found lexical.Differences
-	err := s.current(ctx, scope, func() error {
-		return s.view(ctx, func(view kv.Snapshot) (err error) {
-			found, err = s.checkView(ctx, view, scope)
-			return err
-		})
+	err := s.current(ctx, scope, func() (err error) {
+		found, err = s.compare(ctx, scope)
+		return err
 	})
 	if errors.Is(err, kv.ErrReadOnly) {
 		return fmt.Errorf("%w: %s", ErrOutdated, scope)
@@ -41,7 +43,37 @@ func (s *Store) Check(ctx context.Context, scope kv.Scope) error {
 	return nil
 }
 
-func (s *Store) checkView(ctx context.Context, view kv.Snapshot, scope kv.Scope) (lexical.Differences, error) {
+// compareAttempts bounds how often a scope is read that changes while it is read.
+const compareAttempts = 3
+
+// compare compares what was read at one moment, or at several between which no commit
+// changed the scope.
+func (s *Store) compare(ctx context.Context, scope kv.Scope) (lexical.Differences, error) {
+	refs := vector.Refs(scope)
+	for range compareAttempts {
+		before, err := s.engine.Sequence(ctx, refs...)
+		if err != nil {
+			return lexical.Differences{}, err
+		}
+		view := kv.ReadLong(s.engine)
+		found, err := s.checkView(ctx, view, scope)
+		moments := view.Moments()
+		_ = view.Close() // it was read from alone
+		if moments <= 1 || err == nil && found.Total == 0 || ctx.Err() != nil {
+			return found, err
+		}
+		after, failed := s.engine.Sequence(ctx, refs...)
+		if failed != nil {
+			return found, failed
+		}
+		if slices.Equal(before, after) {
+			return found, err
+		}
+	}
+	return lexical.Differences{}, ErrChanging
+}
+
+func (s *Store) checkView(ctx context.Context, view kv.Reader, scope kv.Scope) (lexical.Differences, error) {
 	found, err := s.index.Check(ctx, view, scope, s.documents(ctx, view, scope))
 	if err != nil {
 		return found, err

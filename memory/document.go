@@ -5,7 +5,7 @@ import (
 
 	"github.com/loom-bridge/loom-bridge/memory/kv"
 	"github.com/loom-bridge/loom-bridge/memory/kv/mention"
-	"github.com/loom-bridge/loom-bridge/memory/lexical"
+	"github.com/loom-bridge/loom-bridge/memory/lexical/segment"
 	"github.com/loom-bridge/loom-bridge/memory/question"
 	"github.com/loom-bridge/loom-bridge/memory/record"
 )
@@ -17,9 +17,9 @@ const maxKeptDocument = 16 << 10
 // encodeDocument returns what the index is to know of a record, as it stores
 // it.
 func (s *Store) encodeDocument(r record.Record, metadata []string) []byte {
-	d, _ := s.spare.Get().(*lexical.Document)
+	d, _ := s.spare.Get().(*segment.Document)
 	if d == nil {
-		d = lexical.NewDocument(r.ID)
+		d = segment.NewDocument(r.ID)
 	}
 	d.Reset(r.ID)
 	s.describe(d, r, metadata)
@@ -31,21 +31,21 @@ func (s *Store) encodeDocument(r record.Record, metadata []string) []byte {
 }
 
 // describe adds to a document what the index is to know of a record.
-func (s *Store) describe(d *lexical.Document, r record.Record, metadata []string) {
+func (s *Store) describe(d *segment.Document, r record.Record, metadata []string) {
 	d.AddBody(s.analyzer.Terms(r.Text))
 	if header := headerOf(r); header != "" {
 		d.AddHeader(s.analyzer.Terms(header))
 	}
 	for _, tag := range r.Tags {
-		d.AddValue(lexical.Tag, tag)
+		d.AddValue(segment.Tag, tag)
 	}
-	d.AddValue(lexical.Key, r.Key)
-	d.AddValue(lexical.Kind, r.Kind)
-	d.AddValue(lexical.Session, r.SessionID)
-	d.AddValue(lexical.Author, r.Author)
-	d.AddValue(lexical.Origin, r.Origin.String())
+	d.AddValue(segment.Key, r.Key)
+	d.AddValue(segment.Kind, r.Kind)
+	d.AddValue(segment.Session, r.SessionID)
+	d.AddValue(segment.Author, r.Author)
+	d.AddValue(segment.Origin, r.Origin.String())
 	for _, value := range metadata {
-		d.AddValue(lexical.Metadata, value)
+		d.AddValue(segment.Metadata, value)
 	}
 	if !r.ExpireTime.IsZero() {
 		d.Expire(r.ExpireTime.UnixMicro())
@@ -63,8 +63,8 @@ func headerOf(r record.Record) string {
 }
 
 // factsOf are what the index knows of a record beside its terms.
-func factsOf(r record.Record) lexical.Facts {
-	f := lexical.Facts{
+func factsOf(r record.Record) segment.Facts {
+	f := segment.Facts{
 		Session: r.SessionID, Author: r.Author, Create: r.CreateTime.UnixMicro(),
 		Importance: r.Importance, Tier: uint8(r.Tier), Flags: flagsOf(r), Place: r.Document.Place,
 	}
@@ -89,13 +89,13 @@ func supersededAt(r record.Record) int64 {
 	return max(1, r.SupersededTime.UnixMicro())
 }
 
-func flagsOf(r record.Record) lexical.Flags {
+func flagsOf(r record.Record) segment.Flags {
 	f := question.Tells(r.Text)
 	if r.Pinned {
-		f |= lexical.FlagPinned
+		f |= segment.FlagPinned
 	}
 	if r.Archived {
-		f |= lexical.FlagArchived
+		f |= segment.FlagArchived
 	}
 	return f
 }

@@ -5,7 +5,7 @@ import (
 	"fmt"
 
 	"github.com/loom-bridge/loom-bridge/memory/filter"
-	"github.com/loom-bridge/loom-bridge/memory/lexical"
+	"github.com/loom-bridge/loom-bridge/memory/lexical/segment"
 	"github.com/loom-bridge/loom-bridge/memory/record"
 	"github.com/loom-bridge/loom-bridge/memory/vector"
 )
@@ -35,6 +35,9 @@ var (
 	ErrDamaged = record.ErrDamaged
 	// ErrNewer: an entry was written in a format that this version can't read.
 	ErrNewer = record.ErrNewer
+	// ErrChanging: a scope changed each time it was compared with its index, so that
+	// nothing is known of it. It is fit for another try.
+	ErrChanging = errors.New("memory: scope changes while it is checked")
 	// ErrOutdated: the index was made by another version or in another language. It
 	// is rebuilt when its scope is used.
 	ErrOutdated = errors.New("memory: index is made anew when it is used first")
@@ -55,9 +58,9 @@ func wrap(operation string, err error) error {
 		}
 	}
 	switch {
-	case errors.Is(err, lexical.ErrDamaged) || errors.Is(err, vector.ErrDamaged):
+	case errors.Is(err, segment.ErrDamaged) || errors.Is(err, vector.ErrDamaged):
 		return fmt.Errorf("%s: %w: %w", operation, ErrDamaged, err)
-	case errors.Is(err, lexical.ErrNewer) || errors.Is(err, vector.ErrNewer):
+	case errors.Is(err, segment.ErrNewer) || errors.Is(err, vector.ErrNewer):
 		return fmt.Errorf("%s: %w: %w", operation, ErrNewer, err)
 	}
 	return fmt.Errorf("%s: %w", operation, err)

@@ -7,7 +7,7 @@ import (
 	"slices"
 
 	"github.com/loom-bridge/loom-bridge/memory/kv"
-	"github.com/loom-bridge/loom-bridge/memory/lexical"
+	"github.com/loom-bridge/loom-bridge/memory/lexical/rank"
 )
 
 // Expansion takes words from the first hits and searches again with both.
@@ -34,22 +34,22 @@ const (
 // rankExpanded ranks with the words that the first hits suggest, and returns those
 // words. What the query finds without them stays among the hits: a new word makes
 // other records more sure, and these less, in proportion.
-func (a *asking) rankExpanded(ctx context.Context, view kv.Reader, parts []lexical.Part) (lexical.Answer, []lexical.QueryWord, error) {
+func (a *asking) rankExpanded(ctx context.Context, view kv.Reader, parts []rank.Part) (rank.Answer, []rank.QueryWord, error) {
 	plain := a.asked
 	plain.Limit, plain.MinScore = max(feedbackHits, plain.Limit), 0
-	first, err := a.index.Rank(ctx, parts, plain)
+	first, err := rank.Rank(ctx, parts, plain)
 	if err != nil {
-		return lexical.Answer{}, nil, err
+		return rank.Answer{}, nil, err
 	}
 	words, err := a.suggested(ctx, view, parts, first.Hits[:min(len(first.Hits), feedbackHits)])
 	if err != nil {
-		return lexical.Answer{}, nil, err
+		return rank.Answer{}, nil, err
 	}
 	more := a.asked
 	more.Words = append(slices.Clip(more.Words), words...)
-	found, err := a.index.Rank(ctx, parts, more)
+	found, err := rank.Rank(ctx, parts, more)
 	if err != nil {
-		return lexical.Answer{}, nil, err
+		return rank.Answer{}, nil, err
 	}
 	a.keepPlain(&found, first.Hits)
 	return found, words, nil
@@ -57,7 +57,7 @@ func (a *asking) rankExpanded(ctx context.Context, view kv.Reader, parts []lexic
 
 // keepPlain adds the hits of the query without further words that are not among
 // those with them.
-func (a *asking) keepPlain(found *lexical.Answer, plain []lexical.Hit) {
+func (a *asking) keepPlain(found *rank.Answer, plain []rank.Hit) {
 	type place struct {
 		part    int
 		ordinal uint32
@@ -75,12 +75,12 @@ func (a *asking) keepPlain(found *lexical.Answer, plain []lexical.Hit) {
 			found.UnderMinScore--
 		}
 	}
-	slices.SortStableFunc(found.Hits, func(a, b lexical.Hit) int { return cmp.Compare(b.Score, a.Score) })
+	slices.SortStableFunc(found.Hits, func(a, b rank.Hit) int { return cmp.Compare(b.Score, a.Score) })
 }
 
 // suggested returns words that the first hits suggest, with weights of their own,
 // the best first; none when the first hits are weak.
-func (a *asking) suggested(ctx context.Context, view kv.Reader, parts []lexical.Part, first []lexical.Hit) ([]lexical.QueryWord, error) {
+func (a *asking) suggested(ctx context.Context, view kv.Reader, parts []rank.Part, first []rank.Hit) ([]rank.QueryWord, error) {
 	if len(first) == 0 || first[0].Score < minFeedbackScore {
 		return nil, nil
 	}
@@ -90,18 +90,18 @@ func (a *asking) suggested(ctx context.Context, view kv.Reader, parts []lexical.
 	}
 	weights := a.feedback(hits)
 	words := slices.Sorted(maps.Keys(weights))
-	rarity, err := lexical.Rarity(ctx, parts, words)
+	rarity, err := rank.Rarity(ctx, parts, words)
 	if err != nil {
 		return nil, err
 	}
-	suggested := make([]lexical.QueryWord, 0, len(words))
+	suggested := make([]rank.QueryWord, 0, len(words))
 	for i, word := range words {
 		// Hits that score nothing make nothing of their words.
 		if weights[word]*rarity[i] > 0 {
-			suggested = append(suggested, lexical.QueryWord{Text: word, Count: 1, Weight: weights[word] * rarity[i]})
+			suggested = append(suggested, rank.QueryWord{Text: word, Count: 1, Weight: weights[word] * rarity[i]})
 		}
 	}
-	slices.SortStableFunc(suggested, func(a, b lexical.QueryWord) int { return cmp.Compare(b.Weight, a.Weight) })
+	slices.SortStableFunc(suggested, func(a, b rank.QueryWord) int { return cmp.Compare(b.Weight, a.Weight) })
 	return a.scale(suggested[:min(len(suggested), feedbackWords)]), nil
 }
 
@@ -136,7 +136,7 @@ func (a *asking) feedback(hits []Hit) map[string]float64 {
 
 // scale gives the suggested words together feedbackShare of what those of the
 // query count.
-func (a *asking) scale(suggested []lexical.QueryWord) []lexical.QueryWord {
+func (a *asking) scale(suggested []rank.QueryWord) []rank.QueryWord {
 	sum, asked := 0.0, 0
 	for _, word := range suggested {
 		sum += word.Weight

@@ -17,7 +17,7 @@ import (
 	"github.com/loom-bridge/loom-bridge/memory/filter"
 	"github.com/loom-bridge/loom-bridge/memory/kv"
 	"github.com/loom-bridge/loom-bridge/memory/kv/memkv"
-	"github.com/loom-bridge/loom-bridge/memory/lexical"
+	"github.com/loom-bridge/loom-bridge/memory/lexical/selection"
 	"github.com/loom-bridge/loom-bridge/memory/record"
 )
 
@@ -449,7 +449,7 @@ func MustFilterStore(tb testing.TB, now func() time.Time) filterStore {
 }
 
 // MustSelect returns the ids that a filter lets through, sorted.
-func (s filterStore) MustSelect(tb testing.TB, text string, o lexical.SelectOptions) []string {
+func (s filterStore) MustSelect(tb testing.TB, text string, o selection.Options) []string {
 	tb.Helper()
 	f, err := filter.Parse(text)
 	if err != nil {
@@ -467,7 +467,7 @@ func (s filterStore) MustSelect(tb testing.TB, text string, o lexical.SelectOpti
 	return ids
 }
 
-func (s filterStore) selected(ctx context.Context, view kv.Snapshot, f filter.Expression, o lexical.SelectOptions) ([]string, error) {
+func (s filterStore) selected(ctx context.Context, view kv.Snapshot, f filter.Expression, o selection.Options) ([]string, error) {
 	bound, err := f.Bind(ctx, view, filterScope)
 	if err != nil {
 		return nil, err
@@ -476,7 +476,7 @@ func (s filterStore) selected(ctx context.Context, view kv.Snapshot, f filter.Ex
 	if err != nil {
 		return nil, err
 	}
-	selection, err := reader.Select(ctx, bound, o)
+	selection, err := selection.Select(ctx, reader, bound, o)
 	if err != nil {
 		return nil, err
 	}
@@ -545,7 +545,7 @@ func TestFilterPrecedence(t *testing.T) {
 		"tags:(a OR b) tags:c":                 "(tags:a OR tags:b) AND tags:c",
 		"(tags:a tags:b) OR (tags:c   tags:d)": "(tags:a AND tags:b) OR (tags:c AND tags:d)",
 	} {
-		o := lexical.SelectOptions{Now: now.UnixMicro()}
+		o := selection.Options{Now: now.UnixMicro()}
 		if got, want := s.MustSelect(t, short, o), s.MustSelect(t, long, o); !slices.Equal(got, want) || len(want) == 0 {
 			t.Errorf("%s: %v, and %s: %v", short, got, long, want)
 		}
@@ -581,7 +581,7 @@ func TestFiltersAgreeWithPlainReading(t *testing.T) {
 				want = append(want, r.ID)
 			}
 		}
-		got := s.MustSelect(t, p.text, lexical.SelectOptions{Now: now.UnixMicro(), Superseded: true})
+		got := s.MustSelect(t, p.text, selection.Options{Now: now.UnixMicro(), Superseded: true})
 		if !slices.Equal(got, want) {
 			t.Fatalf("seed %d: filter %s:\ngot  %v\nwant %v", seed, p.text, got, want)
 		}

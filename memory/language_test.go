@@ -13,6 +13,7 @@ import (
 	"github.com/loom-bridge/loom-bridge/memory/kv/kvtest"
 	"github.com/loom-bridge/loom-bridge/memory/kv/memkv"
 	"github.com/loom-bridge/loom-bridge/memory/lexical"
+	"github.com/loom-bridge/loom-bridge/memory/lexical/segment"
 	"github.com/loom-bridge/loom-bridge/memory/question"
 	"github.com/loom-bridge/loom-bridge/memory/record"
 )
@@ -205,7 +206,7 @@ func TestLaterAnalysisIsReplaced(t *testing.T) {
 	defer writer.Close()
 	later := lexical.New(&lexical.Options{Analysis: "english/1000000"})
 	err := writer.Do(t.Context(), kv.Request{Refs: []kv.Ref{lexical.Ref(agent)}, Stage: func(ctx context.Context, tx *kv.Tx) error {
-		_, _, err := later.Apply(ctx, tx, agent, lexical.Change{Add: []lexical.Added{{Encoded: lexical.NewDocument("gone").Encode()}}})
+		_, _, err := later.Apply(ctx, tx, agent, lexical.Change{Add: []lexical.Added{{Encoded: segment.NewDocument("gone").Encode()}}})
 		return err
 	}})
 	if err != nil {

@@ -11,6 +11,7 @@ import (
 	"github.com/loom-bridge/loom-bridge/memory/kv/invalid"
 	"github.com/loom-bridge/loom-bridge/memory/kv/wire"
 	"github.com/loom-bridge/loom-bridge/memory/lexical"
+	"github.com/loom-bridge/loom-bridge/memory/lexical/selection"
 	"github.com/loom-bridge/loom-bridge/memory/record"
 )
 
@@ -115,7 +116,7 @@ func tierBits(tiers []int) (bits uint8, err error) {
 		if tier < 1 || tier > record.LongTerm {
 			return 0, invalid.Field(ErrInvalid, "tiers", "holds %d, which is not from 1 to %d", tier, record.LongTerm)
 		}
-		bits |= lexical.TierBit(tier)
+		bits |= selection.TierBit(tier)
 	}
 	return bits, nil
 }
@@ -129,7 +130,7 @@ func (s *Store) list(ctx context.Context, view kv.Snapshot, l listing) (Page, er
 	if err != nil {
 		return Page{}, err
 	}
-	selection, err := reader.Select(ctx, conditions, lexical.SelectOptions{
+	selection, err := selection.Select(ctx, reader, conditions, selection.Options{
 		Now: s.now().UnixMicro(), Tiers: l.tiers, Archived: true, Superseded: true, Quarantined: true,
 	})
 	if err != nil {
@@ -162,7 +163,7 @@ type placed struct{ place, ordinal uint32 }
 
 // choose returns the documents of the page, in order, and whether others
 // follow.
-func (l listing) choose(reader *lexical.Reader, selection *lexical.Selection) (page []placed, more bool) {
+func (l listing) choose(reader *lexical.Reader, selection *selection.Selection) (page []placed, more bool) {
 	for ordinal := range selection.All() {
 		if p := (placed{reader.Place(ordinal), ordinal}); l.follows(p.place) {
 			page = append(page, p)

@@ -8,6 +8,7 @@ import (
 
 	"github.com/loom-bridge/loom-bridge/memory/kv"
 	"github.com/loom-bridge/loom-bridge/memory/lexical"
+	"github.com/loom-bridge/loom-bridge/memory/lexical/segment"
 )
 
 const (
@@ -71,7 +72,7 @@ func (p *packer) close() {
 
 // saved is called after every save. It makes the caller wait when the background
 // has fallen far behind.
-func (p *packer) saved(ctx context.Context, scope kv.Scope, s lexical.Statistics) {
+func (p *packer) saved(ctx context.Context, scope kv.Scope, s segment.Statistics) {
 	switch {
 	case p.reached(s, packInline):
 		p.pack(ctx, scope)
@@ -85,14 +86,14 @@ func (p *packer) saved(ctx context.Context, scope kv.Scope, s lexical.Statistics
 }
 
 // read is called by every query.
-func (p *packer) read(scope kv.Scope, s lexical.Statistics) {
+func (p *packer) read(scope kv.Scope, s segment.Statistics) {
 	if s.Tail() > p.packAfter/packReadShare {
 		p.packs.add(scope)
 	}
 }
 
 // reached tells whether the tail is that many times as long as it may be.
-func (p *packer) reached(s lexical.Statistics, times int) bool {
+func (p *packer) reached(s segment.Statistics, times int) bool {
 	return s.Tail() >= times*p.packAfter || s.TailBytes >= uint64(times)*packAfterBytes
 }
 

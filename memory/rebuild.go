@@ -10,6 +10,7 @@ import (
 
 	"github.com/loom-bridge/loom-bridge/memory/kv"
 	"github.com/loom-bridge/loom-bridge/memory/lexical"
+	"github.com/loom-bridge/loom-bridge/memory/lexical/segment"
 	"github.com/loom-bridge/loom-bridge/memory/record"
 )
 
@@ -155,7 +156,7 @@ func (s *Store) document(ctx context.Context, view kv.Getter, scope kv.Scope, r 
 	if err != nil {
 		return lexical.Numbered{}, fmt.Errorf("%w: record %q: %w", ErrDamaged, r.ID, err)
 	}
-	d := lexical.NewDocument(r.ID)
+	d := segment.NewDocument(r.ID)
 	s.describe(d, r, values)
 	if r.Supersedes != "" {
 		old, ok, err := record.Read(ctx, view, scope, r.Supersedes)

@@ -9,6 +9,8 @@ import (
 	"github.com/loom-bridge/loom-bridge/memory/kv"
 	"github.com/loom-bridge/loom-bridge/memory/kv/invalid"
 	"github.com/loom-bridge/loom-bridge/memory/lexical"
+	"github.com/loom-bridge/loom-bridge/memory/lexical/rank"
+	"github.com/loom-bridge/loom-bridge/memory/lexical/selection"
 	"github.com/loom-bridge/loom-bridge/memory/question"
 	"github.com/loom-bridge/loom-bridge/memory/record"
 )
@@ -81,8 +83,8 @@ type asking struct {
 	query    question.Question
 	filter   filter.Expression
 	vectors  queryVectors
-	asked    lexical.Query
-	options  lexical.SelectOptions
+	asked    rank.Query
+	options  selection.Options
 	degraded []string
 }
 
@@ -98,7 +100,7 @@ func (s *Store) prepareQuery(ctx context.Context, scopes []kv.Scope, q question.
 	a.degraded = a.vectors.degraded
 	now := s.now()
 	tiers, _ := tierBits(q.Tiers) // checked before
-	a.options = lexical.SelectOptions{Now: now.UnixMicro(), Tiers: tiers}
+	a.options = selection.Options{Now: now.UnixMicro(), Tiers: tiers}
 	var whole bool
 	a.asked, whole = q.Read(s.analyzer, now)
 	a.asked.Near = s.vectorWeight
@@ -113,11 +115,15 @@ func (s *Store) prepareQuery(ctx context.Context, scopes []kv.Scope, q question.
 
 // answer searches, and first rebuilds an index that an older version wrote.
 func (a *asking) answer(ctx context.Context) (result Answer, err error) {
+	refs := make([]kv.Ref, len(a.scopes))
+	for i, scope := range a.scopes {
+		refs[i] = lexical.Ref(scope)
+	}
 	for {
 		err = a.view(ctx, func(view kv.Snapshot) error {
 			result, err = a.search(ctx, view)
 			return err
-		})
+		}, refs...)
 		var old *outdatedError
 		if !errors.As(err, &old) {
 			return result, err
@@ -135,18 +141,11 @@ func (e *outdatedError) Error() string {
 	return "memory: the index of " + e.scope.String() + " is outdated"
 }
 
-// search answers the query from one view.
+// search answers the query from one view, which was opened with the refs of the
+// scopes' indexes.
 func (a *asking) search(ctx context.Context, view kv.Snapshot) (Answer, error) {
 	result := Answer{Receipt: Receipt{Degraded: a.degraded}}
-	refs := make([]kv.Ref, len(a.scopes))
-	for i, scope := range a.scopes {
-		refs[i] = lexical.Ref(scope)
-	}
-	sequences, err := view.Sequence(ctx, refs...)
-	if err != nil {
-		return Answer{}, err
-	}
-	result.Receipt.IndexSequence = sequences[0]
+	result.Receipt.IndexSequence = view.Sequences()[0]
 	parts, err := a.open(ctx, view, &result.Receipt)
 	if err != nil {
 		return Answer{}, err
@@ -170,8 +169,8 @@ func (a *asking) search(ctx context.Context, view kv.Snapshot) (Answer, error) {
 
 // open opens the index of every scope, with what may be a hit there and what
 // the vectors propose.
-func (a *asking) open(ctx context.Context, view kv.Snapshot, receipt *Receipt) ([]lexical.Part, error) {
-	parts := make([]lexical.Part, len(a.scopes))
+func (a *asking) open(ctx context.Context, view kv.Snapshot, receipt *Receipt) ([]rank.Part, error) {
+	parts := make([]rank.Part, len(a.scopes))
 	for i, scope := range a.scopes {
 		reader, err := a.index.Open(ctx, view, scope)
 		if errors.Is(err, lexical.ErrOutdated) {
@@ -186,11 +185,11 @@ func (a *asking) open(ctx context.Context, view kv.Snapshot, receipt *Receipt) (
 		if err != nil {
 			return nil, err
 		}
-		selection, err := reader.Select(ctx, bound, a.options)
+		selection, err := selection.Select(ctx, reader, bound, a.options)
 		if err != nil {
 			return nil, err
 		}
-		parts[i] = lexical.Part{Reader: reader, Selection: selection}
+		parts[i] = rank.Part{Reader: reader, Selection: selection}
 		if parts[i].Vectors, err = a.findVectors(ctx, view, scope, selection, receipt); err != nil {
 			return nil, err
 		}
@@ -199,7 +198,7 @@ func (a *asking) open(ctx context.Context, view kv.Snapshot, receipt *Receipt) (
 }
 
 // findVectors returns what the vectors of a scope propose.
-func (a *asking) findVectors(ctx context.Context, view kv.Reader, scope kv.Scope, selection *lexical.Selection, receipt *Receipt) ([]lexical.VectorHit, error) {
+func (a *asking) findVectors(ctx context.Context, view kv.Reader, scope kv.Scope, selection *selection.Selection, receipt *Receipt) ([]rank.VectorHit, error) {
 	found, counts, err := a.vectorHits(ctx, view, scope, a.vectors, selection, vectorCandidates)
 	if counts.Mismatch && !slices.Contains(receipt.Degraded, degradedDimension) {
 		receipt.Degraded = append(slices.Clip(receipt.Degraded), degradedDimension)
@@ -210,17 +209,17 @@ func (a *asking) findVectors(ctx context.Context, view kv.Reader, scope kv.Scope
 	receipt.VectorsScanned += counts.Scanned
 	receipt.VectorsRescored += counts.Rescored
 	receipt.addSpaces(counts.Spaces)
-	hits := make([]lexical.VectorHit, len(found))
+	hits := make([]rank.VectorHit, len(found))
 	for i, hit := range found {
-		hits[i] = lexical.VectorHit{Ordinal: hit.Ordinal, Cosine: hit.Cosine}
+		hits[i] = rank.VectorHit{Ordinal: hit.Ordinal, Cosine: hit.Cosine}
 	}
 	return hits, nil
 }
 
 // rank ranks the records of all parts, twice where the query is to be expanded.
-func (a *asking) rank(ctx context.Context, view kv.Reader, parts []lexical.Part, receipt *Receipt) (lexical.Answer, error) {
+func (a *asking) rank(ctx context.Context, view kv.Reader, parts []rank.Part, receipt *Receipt) (rank.Answer, error) {
 	if !a.query.Expand {
-		return a.index.Rank(ctx, parts, a.asked)
+		return rank.Rank(ctx, parts, a.asked)
 	}
 	found, words, err := a.rankExpanded(ctx, view, parts)
 	for _, word := range words {
@@ -234,7 +233,7 @@ func (a *asking) rank(ctx context.Context, view kv.Reader, parts []lexical.Part,
 const readAtOnce = 16
 
 // readWithin reads the records of hits as far as MaxBytes lets them.
-func (a *asking) readWithin(ctx context.Context, view kv.Getter, found []lexical.Hit) ([]Hit, error) {
+func (a *asking) readWithin(ctx context.Context, view kv.Getter, found []rank.Hit) ([]Hit, error) {
 	if a.query.MaxBytes == 0 {
 		return a.read(ctx, view, found)
 	}
@@ -257,7 +256,7 @@ func (a *asking) readWithin(ctx context.Context, view kv.Getter, found []lexical
 }
 
 // read reads the records of hits.
-func (a *asking) read(ctx context.Context, view kv.Getter, found []lexical.Hit) ([]Hit, error) {
+func (a *asking) read(ctx context.Context, view kv.Getter, found []rank.Hit) ([]Hit, error) {
 	keys := make([][]byte, len(found))
 	for i, hit := range found {
 		keys[i] = record.Key(a.scopes[hit.Part], hit.ID)

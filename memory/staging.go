@@ -8,6 +8,7 @@ import (
 	"github.com/loom-bridge/loom-bridge/memory/kv"
 	"github.com/loom-bridge/loom-bridge/memory/kv/mention"
 	"github.com/loom-bridge/loom-bridge/memory/lexical"
+	"github.com/loom-bridge/loom-bridge/memory/lexical/segment"
 	"github.com/loom-bridge/loom-bridge/memory/record"
 	"github.com/loom-bridge/loom-bridge/memory/vector"
 )
@@ -25,7 +26,7 @@ type Staging struct {
 	run     func(ctx context.Context, e *edit) error
 
 	records    []record.Record
-	statistics lexical.Statistics
+	statistics segment.Statistics
 }
 
 // Records are what the change left, as stored, after Stage: the saved records
@@ -111,7 +112,7 @@ type edit struct {
 	writes     []write
 	versions   int64 // how many more earlier versions there are
 	removed    int   // about how many bytes removing records has written
-	statistics lexical.Statistics
+	statistics segment.Statistics
 	result     []record.Record // what the caller is answered
 }
 
@@ -155,14 +156,14 @@ func (e *edit) add(w write, encoded []byte, supersedes uint32) {
 	e.change.Add = append(e.change.Add, lexical.Added{Encoded: encoded, Supersedes: supersedes})
 	e.writes = append(e.writes, w)
 	if w.before != nil {
-		e.change.Kill = append(e.change.Kill, w.before.Document.Ordinal)
+		e.change.Delete = append(e.change.Delete, w.before.Document.Ordinal)
 	}
 	e.moveExpiry(w)
 }
 
 // flush makes the collected changes of the index and writes their records.
 func (e *edit) flush(ctx context.Context) error {
-	if len(e.change.Add) > 0 || len(e.change.Kill) > 0 {
+	if len(e.change.Add) > 0 || len(e.change.Delete) > 0 {
 		change, writes := e.change, e.writes
 		e.change, e.writes = lexical.Change{}, nil
 		first, statistics, err := e.store.index.Apply(ctx, e.tx, e.scope, change)
@@ -223,7 +224,7 @@ func (e *edit) remove(ctx context.Context, r *record.Record) error {
 			e.tx.Delete(kv.Records, record.NameKey(e.scope, r.Key))
 		}
 	}
-	e.change.Kill = append(e.change.Kill, r.Document.Ordinal)
+	e.change.Delete = append(e.change.Delete, r.Document.Ordinal)
 	e.tx.Delete(kv.Records, record.Key(e.scope, r.ID))
 	mention.Drop(e.tx, recordsRef(e.scope), r.ID, mention.In(record.Encode(*r)))
 	e.dropVersions(r)

@@ -48,7 +48,7 @@ func (s *Store) Stats(ctx context.Context, scope kv.Scope) (Stats, error) {
 		return s.view(ctx, func(view kv.Snapshot) (err error) {
 			stats, err = s.readStats(ctx, view, scope)
 			return err
-		})
+		}, lexical.Ref(scope))
 	})
 	if err != nil {
 		return Stats{}, wrap("memory: stats", err)
@@ -56,12 +56,9 @@ func (s *Store) Stats(ctx context.Context, scope kv.Scope) (Stats, error) {
 	return stats, nil
 }
 
+// readStats reads the counts from a view that was opened with the index's ref.
 func (s *Store) readStats(ctx context.Context, view kv.Snapshot, scope kv.Scope) (Stats, error) {
 	counts, segments, err := s.index.Statistics(ctx, view, scope)
-	if err != nil {
-		return Stats{}, err
-	}
-	sequences, err := view.Sequence(ctx, lexical.Ref(scope))
 	if err != nil {
 		return Stats{}, err
 	}
@@ -84,7 +81,7 @@ func (s *Store) readStats(ctx context.Context, view kv.Snapshot, scope kv.Scope)
 		Spaces:        spaces,
 		EmbedderSpace: s.EmbedderSpace(),
 		Pending:       int64(pending),
-		IndexSequence: sequences[0],
+		IndexSequence: view.Sequences()[0],
 	}, nil
 }
 

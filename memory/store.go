@@ -118,7 +118,7 @@ type Store struct {
 	closed       atomic.Bool
 	stop         context.CancelFunc
 	running      sync.WaitGroup
-	// spare holds *lexical.Document to use again: a document's maps are most
+	// spare holds *segment.Document to use again: a document's maps are most
 	// of the memory that a save needs.
 	spare sync.Pool
 }
@@ -235,12 +235,8 @@ func (s *Store) getOne(ctx context.Context, scope kv.Scope, field, name string, 
 	return r, nil
 }
 
-// view runs do on a snapshot.
-func (s *Store) view(ctx context.Context, do func(view kv.Snapshot) error) error {
-	view, err := s.engine.Snapshot(ctx)
-	if err != nil {
-		return err
-	}
-	defer view.Close()
-	return do(view)
+// view runs do on a snapshot, and again on another one if the first became too old.
+// It is opened with refs.
+func (s *Store) view(ctx context.Context, do func(view kv.Snapshot) error, refs ...kv.Ref) error {
+	return kv.View(ctx, s.engine, refs, do)
 }

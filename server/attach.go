@@ -9,7 +9,6 @@ import (
 	"maps"
 	"slices"
 	"strings"
-	"sync"
 	"time"
 
 	"google.golang.org/grpc"
@@ -17,7 +16,7 @@ import (
 
 	"github.com/loom-bridge/loom-bridge/bridge/agents"
 	"github.com/loom-bridge/loom-bridge/bridge/events"
-	"github.com/loom-bridge/loom-bridge/bridge/share"
+	"github.com/loom-bridge/loom-bridge/bridge/stream"
 	loombridgev1 "github.com/loom-bridge/loom-bridge/proto/gen/loombridge/v1"
 	"github.com/loom-bridge/loom-bridge/server/auth"
 	"github.com/loom-bridge/loom-bridge/server/validate"
@@ -36,56 +35,73 @@ var _ Agents = (*agents.Directory)(nil)
 // attachStream is the server's side of one Attach.
 type attachStream = grpc.BidiStreamingServer[loombridgev1.AttachRequest, loombridgev1.AttachResponse]
 
-// attachment is one agent on one stream. Three goroutines share it: the
-// handler's own reads, one emits what was published, one sends.
+// attachLimits bound what waits for a stream: enough publishes to fill one commit, and
+// few enough that a thousand streams fit in memory.
+func attachLimits() stream.Limits {
+	return stream.Limits{Publishes: 1024, PublishBytes: 8 * mib, Batch: 1024, Replies: 256}
+}
+
+// attachment is one agent on one stream, as stream.Face asks for it.
 type attachment struct {
-	stream   attachStream
-	events   Events
-	agents   Agents
-	log      *slog.Logger
-	now      func() time.Time
-	tenant   string
-	agentID  string
-	session  string
-	interval time.Duration // between heartbeats
+	*stream.Stream[answer]
+	transport attachStream
+	events    Events
+	agents    Agents
+	log       *slog.Logger
+	now       func() time.Time
+	tenant    string
+	agentID   string
+	session   string
+	interval  time.Duration // between heartbeats
 
 	subscription *events.Subscription
 	link         *agents.Link
-	pending      *pending
 	before       time.Time // when the subscription did not stand yet
-	topics       topicSet  // belongs to the reader
+	topics       topicSet  // belongs to Receive
 	framer       framer    // belongs to the sender
 }
 
+// answer is what the agent is told about one message of its own.
+type answer struct {
+	// reply is the whole answer; nil for a publish that was emitted as the
+	// fields below say.
+	reply *loombridgev1.AttachAnswer
+
+	ref      int64
+	id       string
+	sequence uint64
+	time     time.Time
+}
+
 // Attach serves one agent until it leaves, stalls, or the server stops.
-func (s *bridgeService) Attach(stream attachStream) error {
-	hello, err := receiveHello(stream, s.limits.ConnectionTimeout)
+func (s *bridgeService) Attach(transport attachStream) error {
+	hello, err := receiveHello(transport, s.limits.ConnectionTimeout)
 	if err != nil {
 		return err
 	}
-	a, err := s.attach(stream, hello)
+	a, err := s.attach(transport, hello)
 	if err != nil {
 		return err
 	}
-	defer a.close()
-	if err := stream.Send(a.ready()); err != nil {
+	ctx := transport.Context()
+	if err := transport.Send(a.ready()); err != nil {
+		a.Close(ctx)
 		return err
 	}
-	if err := a.run(stream.Context()); err != nil {
+	if err := a.Run(ctx); !errors.Is(err, stream.ErrRemoved) {
 		return err
 	}
-	a.link.Leave() // it has closed its side
-	return nil
+	return fmt.Errorf("%w: the agent was taken out of the directory; attach again", ErrShuttingDown)
 }
 
 // receiveHello returns the first message, checked. Who stays silent for the
 // timeout must not keep a stream from others.
-func receiveHello(stream attachStream, timeout time.Duration) (*loombridgev1.AttachHello, error) {
+func receiveHello(transport attachStream, timeout time.Duration) (*loombridgev1.AttachHello, error) {
 	silent := time.AfterFunc(timeout, func() {
-		endStream(stream.Context(), validate.Refuse("hello", fmt.Sprintf("did not come within %v", timeout)))
+		endStream(transport.Context(), validate.Refuse("hello", fmt.Sprintf("did not come within %v", timeout)))
 	})
 	defer silent.Stop()
-	first, err := stream.Recv()
+	first, err := transport.Recv()
 	if err != nil && !errors.Is(err, io.EOF) {
 		return nil, err
 	}
@@ -98,8 +114,8 @@ func receiveHello(stream attachStream, timeout time.Duration) (*loombridgev1.Att
 
 // attach makes the agent known. It listens before it can be found, so that what
 // is emitted because of it arrives.
-func (s *bridgeService) attach(stream attachStream, hello *loombridgev1.AttachHello) (*attachment, error) {
-	ctx := stream.Context()
+func (s *bridgeService) attach(transport attachStream, hello *loombridgev1.AttachHello) (*attachment, error) {
+	ctx := transport.Context()
 	scope, err := auth.AgentScope(ctx, hello.GetAgentId())
 	if err != nil {
 		return nil, err
@@ -114,9 +130,9 @@ func (s *bridgeService) attach(stream attachStream, hello *loombridgev1.AttachHe
 		return nil, within("hello", err)
 	}
 	a := &attachment{
-		stream: stream, events: s.events, agents: s.agents, log: s.log, now: s.now,
+		transport: transport, events: s.events, agents: s.agents, log: s.log, now: s.now,
 		tenant: scope.Tenant, agentID: hello.GetAgentId(), session: hello.GetSessionId(),
-		interval: intervalOf(hello), before: s.events.Now(), pending: newPending(s.shares.Requests, share.Owner{Tenant: scope.Tenant, Agent: hello.GetAgentId()}), topics: topicSet{},
+		interval: intervalOf(hello), before: s.events.Now(), topics: topicSet{},
 		framer: framer{form: hello.GetJsonForm(), limit: s.limits.MaxSendBytes, log: s.log},
 	}
 	a.topics.add(hello.GetTopics())
@@ -131,6 +147,10 @@ func (s *bridgeService) attach(stream attachStream, hello *loombridgev1.AttachHe
 		a.subscription.Close()
 		return nil, within("hello", err)
 	}
+	a.Stream = stream.New(a, stream.Config{
+		Tenant: a.tenant, Agent: a.agentID, Bus: s.events, Link: a.link, Subscription: a.subscription,
+		Limits: attachLimits(), Requests: s.shares.Requests,
+	})
 	return a, nil
 }
 
@@ -141,12 +161,6 @@ func (s *bridgeService) open(a *attachment, r agents.Registration) (*agents.Link
 	return s.agents.Open(a.tenant, a.agentID, agents.OpenOptions{Heartbeat: a.interval})
 }
 
-func (a *attachment) close() {
-	a.pending.meter.Close()
-	a.link.Close()
-	a.subscription.Close()
-}
-
 func (a *attachment) ready() *loombridgev1.AttachResponse {
 	return &loombridgev1.AttachResponse{Item: &loombridgev1.AttachResponse_Ready{Ready: &loombridgev1.AttachReady{
 		Positions: topicPositionsOf(a.subscription.Positions()), Generation: int64(a.link.Generation()),
@@ -154,69 +168,27 @@ func (a *attachment) ready() *loombridgev1.AttachResponse {
 	}}}
 }
 
-// run serves the stream. When the agent closes its side, what it published is
-// emitted and answered first.
-func (a *attachment) run(ctx context.Context) error {
-	ctx, cancel := context.WithCancelCause(ctx)
-	defer cancel(context.Canceled)
-	// The first error counts: once it has cancelled ctx, others meet that.
-	fail := func(err error) {
-		cancel(err)
-		endStream(ctx, context.Cause(ctx))
+// Receive hands a message of the agent to the stream.
+func (a *attachment) Receive(ctx context.Context) error {
+	m, err := a.transport.Recv()
+	if err != nil {
+		return err
 	}
-	emitted := make(chan struct{})
-	var work sync.WaitGroup
-	work.Go(func() {
-		defer close(emitted)
-		a.emit(ctx)
-	})
-	work.Go(func() {
-		if err := a.send(ctx, emitted); err != nil {
-			fail(err)
-		}
-	})
-	if err := a.read(ctx); err != nil {
-		fail(err)
-	}
-	a.pending.close()
-	work.Wait()
-	return context.Cause(ctx)
-}
-
-// read handles what the agent sends, until it has closed its side.
-func (a *attachment) read(ctx context.Context) error {
-	for {
-		m, err := a.stream.Recv()
-		switch {
-		case errors.Is(err, io.EOF):
-			return nil
-		case err != nil:
-			return err
-		}
-		if err := a.handle(ctx, m); err != nil {
-			return err
-		}
-	}
-}
-
-// handle returns an error only if it ends the stream.
-func (a *attachment) handle(ctx context.Context, m *loombridgev1.AttachRequest) error {
 	if refused, err := a.refuse(ctx, m); refused {
 		return err
 	}
 	switch item := m.GetItem().(type) {
 	case *loombridgev1.AttachRequest_Publish:
-		return a.publish(ctx, item.Publish)
+		return a.Publish(ctx, a.publicationOf(ctx, item.Publish))
 	case *loombridgev1.AttachRequest_Subscribe:
-		return a.pending.reply(ctx, a.subscribe(ctx, item.Subscribe))
+		return a.Reply(ctx, a.subscribe(ctx, item.Subscribe))
 	case *loombridgev1.AttachRequest_Unsubscribe:
-		return a.pending.reply(ctx, a.unsubscribe(ctx, item.Unsubscribe))
+		return a.Reply(ctx, a.unsubscribe(ctx, item.Unsubscribe))
 	case *loombridgev1.AttachRequest_ToolResult:
 		a.link.Complete(item.ToolResult.GetCallId(), toolResultOf(item.ToolResult))
 		return nil
 	case *loombridgev1.AttachRequest_Heartbeat:
-		a.link.Heartbeat()
-		return a.pending.reply(ctx, &loombridgev1.AttachAnswer{Ref: item.Heartbeat.GetRef(), ServerTime: timestampOf(a.now())})
+		return a.Heartbeat(ctx, answer{reply: &loombridgev1.AttachAnswer{Ref: item.Heartbeat.GetRef(), ServerTime: timestampOf(a.now())}})
 	case *loombridgev1.AttachRequest_Hello:
 		return validate.Refuse("hello", "comes first and once")
 	}
@@ -224,17 +196,14 @@ func (a *attachment) handle(ctx context.Context, m *loombridgev1.AttachRequest) 
 }
 
 // subscribe adds topics to the subscription: all or none.
-func (a *attachment) subscribe(ctx context.Context, r *loombridgev1.AttachSubscribe) *loombridgev1.AttachAnswer {
-	answer := &loombridgev1.AttachAnswer{Ref: r.GetRef()}
+func (a *attachment) subscribe(ctx context.Context, r *loombridgev1.AttachSubscribe) answer {
 	// Taken first, so that resuming from it can't skip an event.
 	now := a.events.Now()
 	positions, err := a.addTopics(ctx, r)
 	if err != nil {
-		answer.Error = a.errorOf(ctx, within("subscribe", err))
-		return answer
+		return a.refusal(ctx, r.GetRef(), within("subscribe", err))
 	}
-	answer.Positions, answer.ServerTime = topicPositionsOf(positions), timestampOf(now)
-	return answer
+	return answer{reply: &loombridgev1.AttachAnswer{Ref: r.GetRef(), Positions: topicPositionsOf(positions), ServerTime: timestampOf(now)}}
 }
 
 func (a *attachment) addTopics(ctx context.Context, r *loombridgev1.AttachSubscribe) ([]events.Position, error) {
@@ -253,16 +222,14 @@ func (a *attachment) addTopics(ctx context.Context, r *loombridgev1.AttachSubscr
 	return positions, err
 }
 
-func (a *attachment) unsubscribe(ctx context.Context, r *loombridgev1.AttachUnsubscribe) *loombridgev1.AttachAnswer {
-	answer := &loombridgev1.AttachAnswer{Ref: r.GetRef()}
+func (a *attachment) unsubscribe(ctx context.Context, r *loombridgev1.AttachUnsubscribe) answer {
 	if err := validate.AttachUnsubscribe(r); err != nil {
-		answer.Error = a.errorOf(ctx, within("unsubscribe", err))
-		return answer
+		return a.refusal(ctx, r.GetRef(), within("unsubscribe", err))
 	}
 	a.subscription.Remove(r.GetTopics()...)
 	a.topics.remove(r.GetTopics())
 	a.link.SetTopics(a.topics.names())
-	return answer
+	return answer{reply: &loombridgev1.AttachAnswer{Ref: r.GetRef()}}
 }
 
 // errorOf is a refusal as the agent gets it. Faults of the server are logged

@@ -2,134 +2,96 @@ package server
 
 import (
 	"context"
-	"fmt"
 
 	"google.golang.org/protobuf/proto"
 
 	"github.com/loom-bridge/loom-bridge/bridge/agents"
 	"github.com/loom-bridge/loom-bridge/bridge/events"
+	"github.com/loom-bridge/loom-bridge/bridge/stream"
 	loombridgev1 "github.com/loom-bridge/loom-bridge/proto/gen/loombridge/v1"
+	"github.com/loom-bridge/loom-bridge/server/validate"
 )
 
-// send sends answers, tool calls and events until emitted is closed, which
-// means that no answer is still to come, or ctx ends. Answers and calls pass
-// events that wait.
-func (a *attachment) send(ctx context.Context, emitted <-chan struct{}) error {
-	var answers []answer
-	for {
-		ended := isClosed(emitted)
-		answers = a.pending.takeAnswers(answers)
-		if err := a.sendAnswers(answers); err != nil {
-			return err
-		}
-		answers = reuse(answers)
-		if ended {
-			return nil
-		}
-		busy, err := a.sendOne(ctx)
-		switch {
-		case err != nil:
-			return err
-		case busy:
-			continue
-		}
-		if err := a.wait(ctx, emitted); err != nil {
-			return err
-		}
+type publication = stream.Publication[answer]
+
+// publicationOf is what an agent published, for the bus, or refused.
+func (a *attachment) publicationOf(ctx context.Context, p *loombridgev1.AttachPublish) publication {
+	event, err := a.eventOf(p)
+	if err != nil {
+		err = within("publish.event", err)
+	} else {
+		err = heard(a.events, a.agents, a.tenant, p.GetEvent(), event)
 	}
+	if err != nil {
+		return a.refusedPublish(ctx, p.GetRef(), err)
+	}
+	one := publication{Ref: p.GetRef(), Event: event, Options: emitOptionsOf(p.GetEvent()), Size: len(event.Payload)}
+	for key, value := range event.Headers {
+		one.Size += len(key) + len(value)
+	}
+	return one
 }
 
-func isClosed(c <-chan struct{}) bool {
-	select {
-	case <-c:
-		return true
-	default:
-		return false
+// eventOf fills in what a publish may leave out.
+func (a *attachment) eventOf(p *loombridgev1.AttachPublish) (events.Event, error) {
+	r := p.GetEvent()
+	if r == nil {
+		return events.Event{}, validate.Refuse("", "is required")
 	}
+	if r.GetAgentId() == "" {
+		r.AgentId = a.agentID
+	}
+	if r.GetSessionId() == "" {
+		r.SessionId = a.session
+	}
+	if err := validate.Published(r, a.agentID); err != nil {
+		return events.Event{}, err
+	}
+	return eventToEmit(r)
 }
 
-func (a *attachment) sendAnswers(answers []answer) error {
-	for i := range answers {
-		if err := a.sendAnswer(answers[i]); err != nil {
-			return err
-		}
-	}
-	if len(answers) > 0 {
-		a.pending.sent(answers)
-	}
-	return nil
+// refusal answers a message that is refused.
+func (a *attachment) refusal(ctx context.Context, ref int64, err error) answer {
+	return answer{reply: &loombridgev1.AttachAnswer{Ref: ref, Error: a.errorOf(ctx, err)}}
 }
 
-func (a *attachment) sendAnswer(one answer) error {
+func (a *attachment) refusedPublish(ctx context.Context, ref int64, err error) publication {
+	return publication{Ref: ref, Refused: new(a.refusal(ctx, ref, err))}
+}
+
+// Answer says what became of a publish, unless the agent wants to hear of failures
+// only.
+func (a *attachment) Answer(ctx context.Context, p *publication, result events.EmitResult) (answer, bool) {
+	if result.Err != nil {
+		return a.refusal(ctx, p.Ref, within("publish.event", result.Err)), true
+	}
+	taken := &result.Event
+	return answer{ref: p.Ref, id: taken.ID, sequence: taken.Sequence, time: taken.Time}, p.Ref != 0
+}
+
+// SendAnswer sends one answer.
+func (a *attachment) SendAnswer(_ context.Context, one answer) error {
 	if one.reply == nil {
-		return a.stream.SendMsg(a.framer.emitted(one))
+		return a.transport.SendMsg(a.framer.emitted(one))
 	}
-	return a.stream.Send(&loombridgev1.AttachResponse{Item: &loombridgev1.AttachResponse_Answer{Answer: one.reply}})
+	return a.transport.Send(&loombridgev1.AttachResponse{Item: &loombridgev1.AttachResponse_Answer{Answer: one.reply}})
 }
 
-// sendOne sends what is at hand of each kind, at most one, and tells whether
-// there was any.
-func (a *attachment) sendOne(ctx context.Context) (busy bool, err error) {
-	select {
-	case call, ok := <-a.link.Calls():
-		if err := a.sendCall(call, ok); err != nil {
-			return false, err
-		}
-		busy = true
-	default:
-	}
-	select {
-	case e := <-a.link.Direct():
-		if err := a.sendEvent(events.Delivery{Event: e}); err != nil {
-			return false, err
-		}
-		busy = true
-	default:
-	}
-	d, ok, err := a.subscription.Take(ctx)
-	if !ok || err != nil {
-		return busy, err
-	}
-	return true, a.sendEvent(d)
-}
-
-// wait returns when there may be something to send.
-func (a *attachment) wait(ctx context.Context, emitted <-chan struct{}) error {
-	select {
-	case <-a.pending.mail:
-	case <-a.subscription.Ready():
-	case call, ok := <-a.link.Calls():
-		return a.sendCall(call, ok)
-	case e := <-a.link.Direct():
-		return a.sendEvent(events.Delivery{Event: e})
-	case <-emitted:
-	case <-ctx.Done():
-		return context.Cause(ctx)
-	}
-	return nil
-}
-
-func (a *attachment) sendEvent(d events.Delivery) error {
+// SendEvent delivers an event that clients take.
+func (a *attachment) SendEvent(_ context.Context, d events.Delivery) error {
 	f := a.framer.attachEvent(d)
 	if !a.framer.fits(d.Event) {
 		return nil
 	}
-	return a.stream.SendMsg(f)
+	return a.transport.SendMsg(f)
 }
 
-// sendCall passes a tool call on, unless its caller has given up. One that no
-// client could take fails at once.
-func (a *attachment) sendCall(call agents.PushedCall, open bool) error {
-	if !open {
-		return fmt.Errorf("%w: the agent was taken out of the directory; attach again", ErrShuttingDown)
-	}
-	if !a.link.Waiting(call.ID) {
-		return nil
-	}
+// SendCall passes a tool call on. One that no client could take fails at once.
+func (a *attachment) SendCall(_ context.Context, call agents.PushedCall) error {
 	m := &loombridgev1.AttachResponse{Item: &loombridgev1.AttachResponse_ToolCall{ToolCall: toolCallOf(call, a.framer.form)}}
 	if size := proto.Size(m); size > a.framer.limit {
 		a.link.Complete(call.ID, tooLarge(size, a.framer.limit))
 		return nil
 	}
-	return a.stream.Send(m)
+	return a.transport.Send(m)
 }

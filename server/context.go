@@ -62,9 +62,7 @@ type contextService struct {
 	hand      Hand
 	tasks     Tasks
 	limits    Limits
-	// history is how the prompts of sessions are made that say nothing.
-	history session.Config
-	metrics *Metrics
+	metrics   *Metrics
 }
 
 // AppendMessages adds messages to a session's log.

@@ -5,6 +5,7 @@ import (
 	"fmt"
 
 	"github.com/loom-bridge/loom-bridge/bridge/events"
+	"github.com/loom-bridge/loom-bridge/bridge/events/pattern"
 	"github.com/loom-bridge/loom-bridge/bridge/topics"
 	loombridgev1 "github.com/loom-bridge/loom-bridge/proto/gen/loombridge/v1"
 	"github.com/loom-bridge/loom-bridge/server/auth"
@@ -62,7 +63,7 @@ func readerOf(ctx context.Context) *events.SubscribeOptions {
 func selectionsOf(topics []*loombridgev1.TopicPosition) ([]events.Selection, error) {
 	selections := make([]events.Selection, len(topics))
 	for i, t := range topics {
-		pattern, err := events.ParsePattern(t.GetTopic())
+		pattern, err := pattern.Parse(t.GetTopic())
 		if err != nil {
 			return nil, err
 		}

@@ -76,7 +76,7 @@ func foldsOf(folds []history.Fold) []*loombridgev1.FoldInfo {
 	for i := range folds {
 		f := &folds[i]
 		out[i] = &loombridgev1.FoldInfo{
-			Refs: RefRuns(f.Refs), Batch: int64(f.Batch), Tokens: clampInt32(f.Tokens), BeforeTokens: clampInt32(cmp.Or(f.Original, f.Before)),
+			Refs: session.RefRuns(f.Refs), Batch: int64(f.Batch), Tokens: clampInt32(f.Tokens), BeforeTokens: clampInt32(cmp.Or(f.Original, f.Before)),
 			Turns: clampInt32(f.Turns), Calls: clampInt32(f.Calls), Dense: f.Level > history.LevelLines,
 		}
 		if n := len(f.Spans); n > 0 {
@@ -91,7 +91,7 @@ func batchOf(b *assemble.Batch) *loombridgev1.FoldBatch {
 		return nil
 	}
 	return &loombridgev1.FoldBatch{
-		Number: int64(b.Number), Reason: foldReasonOf(b.Reason), Refs: RefRuns(b.Refs),
+		Number: int64(b.Number), Reason: foldReasonOf(b.Reason), Refs: session.RefRuns(b.Refs),
 		BeforeTokens: clampInt32(b.Before), AfterTokens: clampInt32(b.After), BreakEvenSteps: b.BreakEven,
 	}
 }

@@ -8,6 +8,7 @@ import (
 
 	"google.golang.org/grpc/codes"
 
+	"github.com/loom-bridge/loom-bridge/bridge/share"
 	loombridgev1 "github.com/loom-bridge/loom-bridge/proto/gen/loombridge/v1"
 	"github.com/loom-bridge/loom-bridge/server"
 	"github.com/loom-bridge/loom-bridge/server/compose"
@@ -20,7 +21,9 @@ import (
 func TestDiskIsShared(t *testing.T) {
 	s := servertest.Start(t, &servertest.Options{
 		Server: server.Options{Credentials: MustCredentials(t, callers())},
-		Domain: compose.Options{Tenants: func() []string { return []string{"acme", "umbrella"} }, MaxStoreBytes: 2 << 20, DiskEvery: 10 * time.Millisecond},
+		Domain: compose.Options{Disk: share.Disk{
+			Tenants: func() []string { return []string{"acme", "umbrella"} }, MaxBytes: 2 << 20, Every: 10 * time.Millisecond,
+		}},
 	})
 	acme, umbrella := withToken(t.Context(), "Bearer acme-token"), withToken(t.Context(), "Bearer umbrella-token")
 	save := func(ctx context.Context, agent, text string) (string, error) {

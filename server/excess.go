@@ -90,7 +90,7 @@ func (a *attachment) refuse(ctx context.Context, m *loombridgev1.AttachRequest) 
 	switch item := m.GetItem().(type) {
 	case *loombridgev1.AttachRequest_Publish:
 		if err := refuseMarked(item.Publish); err != nil {
-			return true, a.pending.publish(ctx, publication{ref: item.Publish.GetRef(), refused: a.errorOf(ctx, err)})
+			return true, a.Publish(ctx, a.refusedPublish(ctx, item.Publish.GetRef(), err))
 		}
 	case *loombridgev1.AttachRequest_Subscribe:
 		return a.refuseWith(ctx, item.Subscribe.GetRef(), refuseMarked(item.Subscribe))
@@ -111,5 +111,5 @@ func (a *attachment) refuseWith(ctx context.Context, ref int64, err error) (refu
 	if err == nil {
 		return false, nil
 	}
-	return true, a.pending.reply(ctx, &loombridgev1.AttachAnswer{Ref: ref, Error: a.errorOf(ctx, err)})
+	return true, a.Reply(ctx, a.refusal(ctx, ref, err))
 }

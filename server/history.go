@@ -35,7 +35,7 @@ func (s *contextService) ConfigureSession(ctx context.Context, r *loombridgev1.C
 	if err != nil {
 		return nil, err
 	}
-	return configuredOf(config.Over(s.history), ended), nil
+	return configuredOf(config, ended), nil
 }
 
 // changeOf is what a request does to a session's settings, and what tells it
@@ -107,7 +107,7 @@ func (s *contextService) Undo(ctx context.Context, r *loombridgev1.UndoRequest) 
 	if err != nil {
 		return nil, err
 	}
-	return &loombridgev1.UndoResponse{Batch: int64(undone.Batch), Refs: RefRuns(undone.Refs)}, nil
+	return &loombridgev1.UndoResponse{Batch: int64(undone.Batch), Refs: session.RefRuns(undone.Refs)}, nil
 }
 
 // ReportUsage tells what a provider counted for a prompt.

@@ -7,6 +7,8 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/loom-bridge/loom-bridge/bridge/hand"
+	"github.com/loom-bridge/loom-bridge/context/assemble"
 	"github.com/loom-bridge/loom-bridge/context/blob"
 	"github.com/loom-bridge/loom-bridge/context/step"
 	loombridgev1 "github.com/loom-bridge/loom-bridge/proto/gen/loombridge/v1"
@@ -136,7 +138,7 @@ func TestSettingsOfResults(t *testing.T) {
 		step.ReferenceShort: "Read a.txt (2000 bytes, text). Saved to workspace/outputs/read_001.txt",
 		step.ReferenceLong:  "Read completed. Results saved to workspace/outputs/read_001.txt\nUse fs:read_file to retrieve if needed.",
 	} {
-		s := servertest.Start(t, &servertest.Options{Domain: compose.Options{Reference: style}})
+		s := servertest.Start(t, &servertest.Options{Domain: compose.Options{Assemble: assemble.Options{Reference: style}}})
 		got, err := s.Context.RecordStep(t.Context(), &loombridgev1.RecordStepRequest{
 			AgentId: agent, ToolName: "fs:read_file", Success: true,
 			ArgumentsForm: &loombridgev1.RecordStepRequest_ArgumentsJson{ArgumentsJson: `{"path":"a.txt"}`},
@@ -148,7 +150,7 @@ func TestSettingsOfResults(t *testing.T) {
 		}
 	}
 	for _, drop := range []bool{false, true} {
-		s := servertest.Start(t, &servertest.Options{Domain: compose.Options{DropWritten: drop}})
+		s := servertest.Start(t, &servertest.Options{Domain: compose.Options{Hand: hand.Options{DropWritten: drop}}})
 		MustRecord(t, s, "", "fs:write_file", fmt.Sprintf(`{"path":"a.txt","content":%q}`, long), map[string]any{"bytes_written": len(long)})
 		if got := len(MustList(t, s, &loombridgev1.ListBlobsRequest{AgentId: agent})); got != map[bool]int{false: 1, true: 0}[drop] {
 			t.Errorf("dropped %v: %d blobs", drop, got)

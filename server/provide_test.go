@@ -9,6 +9,7 @@ import (
 
 	"google.golang.org/grpc/codes"
 
+	"github.com/loom-bridge/loom-bridge/bridge/agents"
 	loomv1pb "github.com/loom-bridge/loom-bridge/proto/gen/loom/v1"
 	loombridgev1 "github.com/loom-bridge/loom-bridge/proto/gen/loombridge/v1"
 	"github.com/loom-bridge/loom-bridge/server"
@@ -183,7 +184,7 @@ func offeredNames(tb testing.TB, prompt *loombridgev1.AssembleResponse) (names [
 // What agents' tools say of themselves is bounded for each agent and for all of a
 // tenant, and one agent does not take it all.
 func TestToolsAreBudgeted(t *testing.T) {
-	s := servertest.Start(t, &servertest.Options{Domain: compose.Options{MaxAgentToolBytes: 100_000, MaxTenantToolBytes: 160_000}})
+	s := servertest.Start(t, &servertest.Options{Domain: compose.Options{Agents: agents.Options{MaxToolBytes: 100_000, MaxTenantToolBytes: 160_000}}})
 	large := func(id string, n, size int) *loombridgev1.AttachHello {
 		hello := providing(id)
 		for i := range n {

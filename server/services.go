@@ -1,9 +1,7 @@
 package server
 
-import "github.com/loom-bridge/loom-bridge/context/session"
-
-// Services are the domain objects behind the handlers. All but History are
-// required and must be safe for concurrent use.
+// Services are the domain objects behind the handlers. All are required and must be
+// safe for concurrent use.
 type Services struct {
 	// Memory keeps records.
 	Memory Memory
@@ -27,7 +25,4 @@ type Services struct {
 	Events Events
 	// Agents knows who is attached.
 	Agents Agents
-	// History is how the prompts of sessions are made that say nothing, as the
-	// assembler was told.
-	History session.Config
 }

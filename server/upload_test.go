@@ -10,6 +10,7 @@ import (
 
 	"google.golang.org/grpc/codes"
 
+	"github.com/loom-bridge/loom-bridge/bridge/hand"
 	"github.com/loom-bridge/loom-bridge/context/blob"
 	loombridgev1 "github.com/loom-bridge/loom-bridge/proto/gen/loombridge/v1"
 	"github.com/loom-bridge/loom-bridge/server"
@@ -86,7 +87,7 @@ func TestUploadedResultsComeBack(t *testing.T) {
 // An upload that breaks the rules, or breaks off, leaves no step and no blob.
 func TestUploadsThatRecordNothing(t *testing.T) {
 	s := servertest.Start(t, &servertest.Options{
-		Domain: compose.Options{MaxResultBytes: 2 << 20}, Server: server.Options{Limits: server.Limits{StallTimeout: 200 * time.Millisecond}},
+		Domain: compose.Options{Hand: hand.Options{MaxResultBytes: 2 << 20}}, Server: server.Options{Limits: server.Limits{StallTimeout: 200 * time.Millisecond}},
 		Blobs: blob.Options{MaxOwnerBytes: 3 << 20},
 	})
 	odd := uploadOf(loombridgev1.ResultForm_RESULT_FORM_NONE)

@@ -6,9 +6,9 @@ import (
 	"time"
 	"unicode/utf8"
 
+	"github.com/loom-bridge/loom-bridge/bridge/events/pattern"
 	"github.com/loom-bridge/loom-bridge/context/text"
 
-	"github.com/loom-bridge/loom-bridge/bridge/events"
 	"github.com/loom-bridge/loom-bridge/memory/kv/invalid"
 )
 
@@ -156,9 +156,9 @@ func (r Registration) check(id string, maxTools int) error {
 func (r Registration) listens(topic string) bool {
 	return slices.ContainsFunc(r.Topics, func(text string) bool {
 		if !r.Exclusive {
-			return events.LegacyPattern(text).Match(topic)
+			return pattern.Legacy(text).Match(topic)
 		}
-		pattern, err := events.ParsePattern(text)
+		pattern, err := pattern.Parse(text)
 		return err == nil && pattern.Match(topic)
 	})
 }

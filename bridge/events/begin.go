@@ -113,7 +113,7 @@ func (s *Subscription) enter(c *cursor, cl claim, replays bool) {
 	s.weigh(c, len(c.claims))
 	if !c.late && !c.replaying {
 		c.late = true
-		s.late.push(c)
+		s.late.Push(c)
 		s.signal()
 	}
 }

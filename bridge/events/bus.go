@@ -8,6 +8,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/loom-bridge/loom-bridge/bridge/events/pattern"
 	"github.com/loom-bridge/loom-bridge/bridge/share"
 	"github.com/loom-bridge/loom-bridge/memory/kv"
 )
@@ -56,6 +57,13 @@ type Options struct {
 	Logger *slog.Logger
 }
 
+// tenantIndex finds the selections of one tenant.
+type tenantIndex struct {
+	*pattern.Index[*selection]
+	users  int          // the tenant's subscriptions; guarded by the bus
+	queued *share.Meter // the volatile events that wait for them
+}
+
 // Bus takes events in and hands them out. All methods are safe for concurrent
 // use.
 type Bus struct {
@@ -76,7 +84,7 @@ type Bus struct {
 	background sync.WaitGroup
 
 	counts      *counts
-	grace       grace         // emitters from their look at the index until their commit
+	emitting    barrier       // emitters from their look at the index until their commit
 	changes     atomic.Uint64 // numbers the additions to all indexes
 	times       times
 	timesKnown  chan struct{} // closed when times has learnt those of stored events
@@ -86,7 +94,7 @@ type Bus struct {
 
 	mu            sync.RWMutex // guards the fields below
 	closed        bool
-	tenants       map[string]*index
+	tenants       map[string]*tenantIndex
 	subscriptions map[*Subscription]struct{}
 }
 
@@ -114,7 +122,7 @@ func New(engine kv.Engine, writer *kv.Writer, opts *Options) *Bus {
 		ended:         make(chan struct{}),
 		counts:        newCounts(),
 		seed:          maphash.MakeSeed(),
-		tenants:       make(map[string]*index),
+		tenants:       make(map[string]*tenantIndex),
 		subscriptions: make(map[*Subscription]struct{}),
 	}
 	if b.now == nil {
@@ -195,7 +203,7 @@ func (b *Bus) isClosed() bool {
 }
 
 // indexOf returns the index of a tenant; nil when nobody of it subscribes.
-func (b *Bus) indexOf(tenant string) *index {
+func (b *Bus) indexOf(tenant string) *tenantIndex {
 	b.mu.RLock()
 	defer b.mu.RUnlock()
 	return b.tenants[tenant]
@@ -213,7 +221,7 @@ func (b *Bus) enter(s *Subscription) error {
 	}
 	x := b.tenants[s.tenant]
 	if x == nil {
-		x = newIndex()
+		x = &tenantIndex{Index: pattern.NewIndex[*selection]()}
 		x.queued = share.NewMeter(b.queued, share.Owner{Tenant: s.tenant}, queuedStep, queuedSteps)
 		b.tenants[s.tenant] = x
 	}

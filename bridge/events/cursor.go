@@ -42,7 +42,8 @@ type cursor struct {
 	limit pageLimit
 }
 
-func (c *cursor) seat() *int { return &c.at }
+// Seat is of lists.Member.
+func (c *cursor) Seat() *int { return &c.at }
 
 // cursorKey names a cursor within its subscription. Selections that share one
 // have the same group.
@@ -159,7 +160,7 @@ func (c *cursor) dropClaims() {
 // pinned tells whether a selection of exactly this topic reads here. Only other
 // cursors can be made again when they are needed.
 func (c *cursor) pinned() bool {
-	return len(c.claims) == 0 || slices.ContainsFunc(c.claims, func(cl claim) bool { return cl.sel.pattern.kind == exactPattern })
+	return len(c.claims) == 0 || slices.ContainsFunc(c.claims, func(cl claim) bool { return cl.sel.isExact() })
 }
 
 // pending tells whether there is something to read.

@@ -133,35 +133,6 @@ func TestEmitRefusesBadInput(t *testing.T) {
 	}
 }
 
-func TestCheckTopic(t *testing.T) {
-	for _, tt := range []struct {
-		topic string
-		ok    bool
-	}{
-		{"a", true},
-		{"agent.spawned", true},
-		{"Ü.ö-1_2", true},
-		{strings.Repeat("x", events.MaxTopicBytes-1), true},
-		{strings.Repeat("x", events.MaxTopicBytes), true},
-		{strings.Repeat("x", events.MaxTopicBytes+1), false},
-		{"", false},
-		{".", false},
-		{".a", false},
-		{"a.", false},
-		{"a..b", false},
-		{"a.*", false},
-		{"*", false},
-		{"a\x00", false},
-		{"a\nb", false},
-		{"a\u0085b", false},
-		{"a\xff", false},
-	} {
-		if err := events.CheckTopic(tt.topic); (err == nil) != tt.ok || err != nil && !errors.Is(err, events.ErrInvalid) {
-			t.Errorf("%q: got %v, want ok %v", tt.topic, err, tt.ok)
-		}
-	}
-}
-
 func TestRequestID(t *testing.T) {
 	bus := MustBus(t, nil, nil)
 	opts := events.EmitOptions{RequestID: "r-1"}

@@ -3,12 +3,14 @@ package events
 import (
 	"errors"
 	"fmt"
+
+	"github.com/loom-bridge/loom-bridge/bridge/events/pattern"
 )
 
 // Errors of emitting and subscribing.
 var (
 	// ErrInvalid: an event or a subscription is malformed.
-	ErrInvalid = errors.New("events: invalid")
+	ErrInvalid = pattern.ErrInvalid
 	// ErrNotOwned: the topic belongs to an agent that the reader may not act for.
 	ErrNotOwned = errors.New("events: topic of another agent")
 	// ErrPositionUnknown: a subscription begins behind the end of its topic.

@@ -2,17 +2,15 @@ package events
 
 import (
 	"encoding/json"
-	"strings"
 	"time"
 	"unicode/utf8"
 
+	"github.com/loom-bridge/loom-bridge/bridge/events/pattern"
 	"github.com/loom-bridge/loom-bridge/memory/kv/invalid"
 )
 
 // Limits of an event.
 const (
-	// MaxTopicBytes bounds a topic's name.
-	MaxTopicBytes = 256
 	// MaxPayloadBytes bounds a payload: one value of the store.
 	MaxPayloadBytes = 1 << 20
 	// MaxHeaders bounds the number of headers.
@@ -85,7 +83,7 @@ const nullPayload = "null"
 
 // check returns an *invalid.Error unless the event may be emitted.
 func (e *Event) check() error {
-	if err := CheckTopic(e.Topic); err != nil {
+	if err := pattern.CheckTopic(e.Topic); err != nil {
 		return err
 	}
 	for _, text := range []struct {
@@ -149,14 +147,4 @@ func (e *Event) checkHeaders() error {
 		return invalid.Field(ErrInvalid, "headers", "are %d bytes, over the limit of %d", size, MaxHeadersBytes)
 	}
 	return nil
-}
-
-// CheckTopic returns an *invalid.Error unless topic is an exact topic: 1 to
-// MaxTopicBytes of UTF-8 without control characters, words separated by dots,
-// no word empty, and no `*`.
-func CheckTopic(topic string) error {
-	if strings.Contains(topic, anyWord) {
-		return invalid.Field(ErrInvalid, "topic", "holds `*`, but is to be an exact topic")
-	}
-	return checkName(topic)
 }

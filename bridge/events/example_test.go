@@ -5,6 +5,7 @@ import (
 	"fmt"
 
 	"github.com/loom-bridge/loom-bridge/bridge/events"
+	"github.com/loom-bridge/loom-bridge/bridge/events/pattern"
 	"github.com/loom-bridge/loom-bridge/memory/kv"
 	"github.com/loom-bridge/loom-bridge/memory/kv/memkv"
 )
@@ -25,7 +26,7 @@ func ExampleBus() {
 		fmt.Println("stored", stored.Sequence)
 	}
 
-	found, err := events.ParsePattern("paper.found")
+	found, err := pattern.Parse("paper.found")
 	if err != nil {
 		fmt.Println(err)
 		return

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/loom-bridge/loom-bridge/bridge/events"
+	"github.com/loom-bridge/loom-bridge/bridge/events/pattern"
 	"github.com/loom-bridge/loom-bridge/memory/kv"
 	"github.com/loom-bridge/loom-bridge/memory/kv/memkv"
 )
@@ -79,7 +80,7 @@ func MustSubscribe(tb testing.TB, bus *events.Bus, topic string, after int) *eve
 
 // position selects an exact topic; after < 0 means from now on.
 func position(topic string, after int) events.Selection {
-	p := events.Selection{Pattern: events.LegacyPattern(topic)}
+	p := events.Selection{Pattern: pattern.Legacy(topic)}
 	if after >= 0 {
 		p.After = new(uint64(after))
 	}
@@ -100,7 +101,7 @@ func MustSelect(tb testing.TB, bus *events.Bus, opts *events.SubscribeOptions, s
 // native selects what a native pattern matches, from now on.
 func native(tb testing.TB, text string) events.Selection {
 	tb.Helper()
-	p, err := events.ParsePattern(text)
+	p, err := pattern.Parse(text)
 	if err != nil {
 		tb.Fatal(err)
 	}
@@ -109,7 +110,7 @@ func native(tb testing.TB, text string) events.Selection {
 
 // legacy selects what a pattern of loom.v1 matches, from now on.
 func legacy(text string) events.Selection {
-	return events.Selection{Pattern: events.LegacyPattern(text)}
+	return events.Selection{Pattern: pattern.Legacy(text)}
 }
 
 // perSelection are the options of loom.v1.

@@ -27,24 +27,24 @@ func (s *Subscription) rest(c *cursor) {
 	s.weigh(c, 0)
 	if !c.idle && !c.pinned() {
 		c.idle = true
-		s.idle.push(c)
+		s.idle.Push(c)
 	}
 	// Two at a time: some can't be dropped at their turn.
-	for i := 0; i < 2 && s.idle.len() > maxIdleCursors; i++ {
+	for i := 0; i < 2 && s.idle.Len() > maxIdleCursors; i++ {
 		s.dropOldest()
 	}
 }
 
 // dropOldest drops the cursor that has had nothing to read the longest.
 func (s *Subscription) dropOldest() {
-	oldest, _ := s.idle.pop()
+	oldest, _ := s.idle.Pop()
 	oldest.idle = false
 	if oldest.gone || oldest.late || oldest.listed > 0 || oldest.pending() || oldest.pinned() {
 		return // it is put here again when it has nothing to read
 	}
 	if !oldest.topic.drop(oldest) {
 		oldest.idle = true
-		s.idle.push(oldest)
+		s.idle.Push(oldest)
 		return
 	}
 	s.discard(oldest)

@@ -5,11 +5,11 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"slices"
 	"testing"
 	"testing/synctest"
 	"time"
 
+	"github.com/loom-bridge/loom-bridge/bridge/events/pattern"
 	"github.com/loom-bridge/loom-bridge/memory/kv"
 	"github.com/loom-bridge/loom-bridge/memory/kv/memkv"
 )
@@ -25,7 +25,7 @@ func TestHandedBytesAreBounded(t *testing.T) {
 	topics := maxHandedBytes/(handedEvents*len(large)) + 2
 	for i := range topics {
 		name := fmt.Sprint("t", i)
-		s, err := bus.Subscribe(t.Context(), "default", []Selection{{Pattern: LegacyPattern(name)}}, nil)
+		s, err := bus.Subscribe(t.Context(), "default", []Selection{{Pattern: pattern.Legacy(name)}}, nil)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -72,7 +72,7 @@ func TestHandOutInAnyOrder(t *testing.T) {
 	defer func() { _ = engine.Close() }()
 	bus := New(engine, kv.NewWriter(engine, nil), nil)
 	defer func() { _ = bus.Close() }()
-	s, err := bus.Subscribe(t.Context(), "default", []Selection{{Pattern: LegacyPattern("t")}}, nil)
+	s, err := bus.Subscribe(t.Context(), "default", []Selection{{Pattern: pattern.Legacy("t")}}, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -99,9 +99,9 @@ func TestIdleTopicsOfAPatternAreForgotten(t *testing.T) {
 	defer func() { _ = engine.Close() }()
 	bus := New(engine, kv.NewWriter(engine, nil), nil)
 	defer func() { _ = bus.Close() }()
-	fresh := Selection{Pattern: LegacyPattern("thread.1.*"), QoS: Realtime}
+	fresh := Selection{Pattern: pattern.Legacy("thread.1.*"), QoS: Realtime}
 	var subs []*Subscription
-	for _, given := range [][]Selection{{{Pattern: LegacyPattern("thread.*")}}, {fresh, {Pattern: LegacyPattern("thread.1.5")}}} {
+	for _, given := range [][]Selection{{{Pattern: pattern.Legacy("thread.*")}}, {fresh, {Pattern: pattern.Legacy("thread.1.5")}}} {
 		s, err := bus.Subscribe(t.Context(), "default", given, &SubscribeOptions{PerSelection: true})
 		if err != nil {
 			t.Fatal(err)
@@ -129,19 +129,19 @@ func TestIdleTopicsOfAPatternAreForgotten(t *testing.T) {
 		if n := len(s.cursors); n > maxIdleCursors+2 {
 			t.Errorf("subscription %d has %d cursors", i, n)
 		}
-		if s.idle.len() > maxIdleCursors+1 {
-			t.Errorf("subscription %d has %d idle cursors", i, s.idle.len())
+		if s.idle.Len() > maxIdleCursors+1 {
+			t.Errorf("subscription %d has %d idle cursors", i, s.idle.Len())
 		}
 		s.Close()
 	}
 	mustBeEmpty(t, bus)
 }
 
-// Whoever waits for a grace is let go when those before have left, whoever
+// Whoever waits at a barrier is let go when those before have left, whoever
 // comes meanwhile, and also after a wait that was given up.
-func TestGrace(t *testing.T) {
+func TestBarrier(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		var g grace
+		var g barrier
 		if err := g.wait(t.Context()); err != nil {
 			t.Fatal(err)
 		}
@@ -172,35 +172,4 @@ func TestGrace(t *testing.T) {
 			t.Error(err)
 		}
 	})
-}
-
-func TestFifo(t *testing.T) {
-	var f fifo[int]
-	var want []int
-	for i := range 3000 {
-		switch {
-		case i%3 != 2:
-			f.push(i)
-			want = append(want, i)
-		case i%101 == 2:
-			odd := func(n int) bool { return n%2 == 1 }
-			f.retain(odd)
-			want = slices.DeleteFunc(want, func(n int) bool { return !odd(n) })
-		default:
-			got, ok := f.pop()
-			if !ok || got != want[0] {
-				t.Fatalf("got %d, %v, want %d", got, ok, want[0])
-			}
-			want = want[1:]
-		}
-		if f.len() != len(want) {
-			t.Fatalf("%d wait, want %d", f.len(), len(want))
-		}
-	}
-	for range want {
-		f.pop()
-	}
-	if _, ok := f.pop(); ok || len(f.items) > largestIdleRing {
-		t.Errorf("empty: %v, %d items", ok, len(f.items))
-	}
 }

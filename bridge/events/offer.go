@@ -58,14 +58,14 @@ func (sel *selection) before(other *selection) bool {
 }
 
 func (s *Subscription) hasRoom(e entry) bool {
-	return !e.sel.lane.full() && s.volatileBytes+e.size <= MaxVolatileBytes && s.queue.len()-s.listed < MaxWaitingEvents
+	return !e.sel.lane.full() && s.volatileBytes+e.size <= MaxVolatileBytes && s.queue.Len()-s.listed < MaxWaitingEvents
 }
 
 func (s *Subscription) enqueue(e entry) {
 	e.sel.lane.waiting++
 	s.volatileBytes += e.size
 	e.count.queued(1)
-	s.queue.push(e)
+	s.queue.Push(e)
 }
 
 // forget gives back the room of a volatile event that left the queue.
@@ -110,10 +110,10 @@ func (s *Subscription) putCursor(c *cursor, last uint64, e *Event) (queued bool)
 	case e != nil && s.listed < maxListed:
 		s.listed++
 		c.listed++
-		s.queue.push(entry{cursor: c, upTo: last})
+		s.queue.Push(entry{cursor: c, upTo: last})
 	default:
 		c.late = true
-		s.late.push(c)
+		s.late.Push(c)
 	}
 	return true
 }

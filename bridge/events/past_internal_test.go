@@ -5,6 +5,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/loom-bridge/loom-bridge/bridge/events/pattern"
 	"github.com/loom-bridge/loom-bridge/memory/kv"
 	"github.com/loom-bridge/loom-bridge/memory/kv/memkv"
 )
@@ -47,7 +48,7 @@ func TestPastIsBounded(t *testing.T) {
 			}
 		}
 	}
-	past := Selection{Pattern: LegacyPattern("x.*"), Since: time.Now().Add(-time.Hour)}
+	past := Selection{Pattern: pattern.Legacy("x.*"), Since: time.Now().Add(-time.Hour)}
 	s, err := bus.Subscribe(t.Context(), "t", []Selection{past}, &SubscribeOptions{PerSelection: true})
 	if err != nil {
 		t.Fatal(err)

@@ -6,6 +6,8 @@ import (
 	"slices"
 	"strings"
 	"time"
+
+	"github.com/loom-bridge/loom-bridge/bridge/events/pattern"
 )
 
 const (
@@ -46,13 +48,13 @@ type recalled struct {
 func (s *Subscription) recall(ctx context.Context, all []opening) error {
 	// Those who emit without knowing of the selections are to be through, so that
 	// the store has their events.
-	if err := s.bus.grace.wait(ctx); err != nil {
+	if err := s.bus.emitting.wait(ctx); err != nil {
 		return err
 	}
-	x := newIndex()
+	x := pattern.NewIndex[*selection]()
 	for i, o := range all {
 		o.mark.place = i
-		x.add(o.mark, uint64(i+1))
+		x.Add(o.sel.pattern, o.mark, uint64(i+1))
 	}
 	topics, left, err := s.pastTopics(ctx, all, x)
 	if err != nil {
@@ -104,7 +106,7 @@ func (s *Subscription) roomForDetached(n int) error {
 
 // pastTopics returns the stored topics with a past that selections want, those with
 // the newest events first, and with PerSelection how many it left out.
-func (s *Subscription) pastTopics(ctx context.Context, all []opening, x *index) (topics []storedTopic, left int, err error) {
+func (s *Subscription) pastTopics(ctx context.Context, all []opening, x *pattern.Index[*selection]) (topics []storedTopic, left int, err error) {
 	since := slices.MinFunc(all, func(a, b opening) int { return a.since.Compare(b.since) }).since
 	cut := func() {
 		slices.SortFunc(topics, func(a, b storedTopic) int { return b.lastTime.Compare(a.lastTime) })
@@ -120,7 +122,7 @@ func (s *Subscription) pastTopics(ctx context.Context, all []opening, x *index) 
 			if err != nil {
 				return nil, 0, err
 			}
-			if !stored.mayHaveSince(since) || !s.mayRead(stored.scope.Owner) || len(x.matchPatterns(room[:0], stored.scope.Owner)) == 0 {
+			if !stored.mayHaveSince(since) || !s.mayRead(stored.scope.Owner) || len(x.MatchPatterns(room[:0], stored.scope.Owner)) == 0 {
 				continue
 			}
 			topics = append(topics, stored)
@@ -143,7 +145,7 @@ func (s *Subscription) pastTopics(ctx context.Context, all []opening, x *index) 
 func prefixesOf(all []opening) []string {
 	prefixes := make([]string, len(all))
 	for i, o := range all {
-		prefixes[i] = o.sel.pattern.prefix()
+		prefixes[i] = o.sel.pattern.Prefix()
 	}
 	slices.Sort(prefixes)
 	kept := prefixes[:1]
@@ -156,11 +158,11 @@ func prefixesOf(all []opening) []string {
 }
 
 // pastClaims returns what each selection wants of a stored topic.
-func (b *Bus) pastClaims(ctx context.Context, stored storedTopic, all []opening, x *index) ([]claim, error) {
+func (b *Bus) pastClaims(ctx context.Context, stored storedTopic, all []opening, x *pattern.Index[*selection]) ([]claim, error) {
 	var claims []claim
 	froms := make(map[time.Time]uint64, 1)
 	var room [4][]*selection
-	for _, group := range x.matchPatterns(room[:0], stored.scope.Owner) {
+	for _, group := range x.MatchPatterns(room[:0], stored.scope.Owner) {
 		for _, mark := range group {
 			o := all[mark.place]
 			if !stored.mayHaveSince(o.since) {

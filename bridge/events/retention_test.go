@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/loom-bridge/loom-bridge/bridge/events"
+	"github.com/loom-bridge/loom-bridge/bridge/events/pattern"
 	"github.com/loom-bridge/loom-bridge/memory/kv"
 	"github.com/loom-bridge/loom-bridge/memory/kv/kvtest"
 	"github.com/loom-bridge/loom-bridge/memory/kv/memkv"
@@ -147,7 +148,7 @@ func TestRetentionOfTenants(t *testing.T) {
 	}
 	kept := func(tenant, topic string) int {
 		after := uint64(0)
-		pattern, err := events.ParsePattern(topic)
+		pattern, err := pattern.Parse(topic)
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -3,6 +3,7 @@ package events
 import (
 	"context"
 
+	"github.com/loom-bridge/loom-bridge/bridge/events/pattern"
 	"github.com/loom-bridge/loom-bridge/memory/kv"
 )
 
@@ -16,12 +17,12 @@ func (b *Bus) prepare(ctx context.Context, scope kv.Scope) (*topic, error) {
 		t.enter(0)
 		return t, nil
 	}
-	change := x.patterns.Load()
+	change := x.LastChange()
 	if t.enter(change) {
 		return t, nil
 	}
 	var room [4][]*selection
-	if err := b.joinAll(ctx, t, x.matchPatterns(room[:0], scope.Owner), false); err != nil {
+	if err := b.joinAll(ctx, t, x.MatchPatterns(room[:0], scope.Owner), false); err != nil {
 		b.leave(t)
 		return nil, err
 	}
@@ -31,8 +32,8 @@ func (b *Bus) prepare(ctx context.Context, scope kv.Scope) (*topic, error) {
 
 // joinAll gives each selection a cursor in a topic where it has none. They
 // begin behind the last stored event, or with it.
-func (b *Bus) joinAll(ctx context.Context, t *topic, all groups, withLast bool) error {
-	if !all.some(func(sel *selection) bool { return !sel.sub.joined(sel, t.scope.Owner) }) {
+func (b *Bus) joinAll(ctx context.Context, t *topic, all pattern.Groups[*selection], withLast bool) error {
+	if !all.Some(func(sel *selection) bool { return !sel.sub.joined(sel, t.scope.Owner) }) {
 		return nil
 	}
 	record, err := readTopic(ctx, b.engine, t.scope)
@@ -43,24 +44,11 @@ func (b *Bus) joinAll(ctx context.Context, t *topic, all groups, withLast bool) 
 	if withLast {
 		from = max(record.last, 1)
 	}
-	all.some(func(sel *selection) bool {
+	all.Some(func(sel *selection) bool {
 		sel.sub.join(sel, t, from)
 		return false
 	})
 	return nil
-}
-
-// some calls test with each selection until one passes, and tells whether one
-// did.
-func (found groups) some(test func(*selection) bool) bool {
-	for _, group := range found {
-		for _, sel := range group {
-			if test(sel) {
-				return true
-			}
-		}
-	}
-	return false
 }
 
 // handOut offers a durable event that was just stored to those who read its
@@ -85,7 +73,7 @@ func (b *Bus) handOutVolatile(tenant string, m *emission, f *fan) {
 		return
 	}
 	var room [4][]*selection
-	matching := x.match(room[:0], e.Topic)
+	matching := x.Match(room[:0], e.Topic)
 	if len(matching) == 0 {
 		return
 	}
@@ -113,7 +101,7 @@ func (b *Bus) moved(ctx context.Context, scope kv.Scope) {
 		return
 	}
 	var room [4][]*selection
-	matching := x.matchPatterns(room[:0], scope.Owner)
+	matching := x.MatchPatterns(room[:0], scope.Owner)
 	t := b.hold(scope, len(matching) > 0)
 	if t == nil {
 		return
@@ -149,5 +137,5 @@ func (b *Bus) Heard(tenant string, e Event) bool {
 		return false
 	}
 	var room [4][]*selection
-	return x.match(room[:0], e.Topic).some(func(sel *selection) bool { return sel.wants(&e) })
+	return x.Match(room[:0], e.Topic).Some(func(sel *selection) bool { return sel.wants(&e) })
 }

@@ -2,10 +2,9 @@ package events
 
 import (
 	"slices"
-	"strings"
 	"time"
-	"unicode/utf8"
 
+	"github.com/loom-bridge/loom-bridge/bridge/events/pattern"
 	"github.com/loom-bridge/loom-bridge/memory/kv/invalid"
 )
 
@@ -16,11 +15,6 @@ const (
 	// MaxSelections bounds those of one that is PerSelection: what a loom.v1
 	// agent registers.
 	MaxSelections = 4096
-	// maxPatternBytes bounds a pattern of loom.v1, and maxPatternWords its words:
-	// as many as a topic of MaxTopicBytes has. They bound what a topic costs to be
-	// compared with all patterns. Native patterns are as short as topics.
-	maxPatternBytes = 4 << 10
-	maxPatternWords = MaxTopicBytes / 2
 	// maxEventTypes bounds the event types of a selection.
 	maxEventTypes = 64
 )
@@ -28,8 +22,8 @@ const (
 // Selection says what to read: some topics, where to begin in them, and which
 // of their events.
 type Selection struct {
-	// Pattern is the topics. See ParsePattern and LegacyPattern.
-	Pattern Pattern
+	// Pattern is the topics. See package pattern.
+	Pattern pattern.Pattern
 	// After is the sequence to begin behind, for an exact topic: 0 is the whole
 	// topic. Nil means only what comes from now on.
 	After *uint64
@@ -49,7 +43,7 @@ type Selection struct {
 
 // check returns an *invalid.Error unless the selection may be served.
 func (given Selection) check(perSelection bool) error {
-	if err := given.Pattern.check(perSelection); err != nil {
+	if err := given.Pattern.Check(perSelection); err != nil {
 		return err
 	}
 	_, exact := given.Pattern.Exact()
@@ -68,43 +62,12 @@ func (given Selection) check(perSelection bool) error {
 	return nil
 }
 
-// check returns an *invalid.Error unless topics can be found by the pattern.
-func (p Pattern) check(legacy bool) error {
-	switch {
-	case legacy:
-		return p.CheckLegacy()
-	case p.kind == legacyPattern:
-		return invalid.Field(ErrInvalid, "topic", "is a pattern of loom.v1")
-	case p.kind == exactPattern:
-		return CheckTopic(p.text)
-	}
-	return nil
-}
-
-// CheckLegacy returns an *invalid.Error unless a subscription that is PerSelection
-// takes the pattern: it is to be UTF-8, and one of several topics is to have at most
-// 4 KiB and 128 words.
-func (p Pattern) CheckLegacy() error {
-	switch {
-	case !utf8.ValidString(p.text):
-		return invalid.Field(ErrInvalid, "topic", "is not UTF-8")
-	case p.kind == exactPattern:
-		return nil
-	case len(p.text) > maxPatternBytes:
-		return invalid.Field(ErrInvalid, "topic", "is a pattern of %d bytes, over the limit of %d", len(p.text), maxPatternBytes)
-	}
-	if words := strings.Count(p.prefix(), "."); words > maxPatternWords {
-		return invalid.Field(ErrInvalid, "topic", "is a pattern of %d words, over the limit of %d", words, maxPatternWords)
-	}
-	return nil
-}
-
 // selection is a Selection of an open subscription. What does not change stands
 // above; the subscription's lock guards the rest.
 type selection struct {
 	sub     *Subscription
 	place   int // in the order in which they were given
-	pattern Pattern
+	pattern pattern.Pattern
 	qos     QoS
 	types   []string
 	headers map[string]string
@@ -138,7 +101,14 @@ func (sel *selection) opened() {
 	sel.opening, sel.touched = false, nil
 }
 
-func (sel *selection) seat() *int { return &sel.at }
+// Seat is of lists.Member.
+func (sel *selection) Seat() *int { return &sel.at }
+
+// isExact tells whether it is of one topic.
+func (sel *selection) isExact() bool {
+	_, exact := sel.pattern.Exact()
+	return exact
+}
 
 // wants tells whether an event of a matching topic passes the filters.
 func (sel *selection) wants(e *Event) bool {

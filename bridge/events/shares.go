@@ -29,7 +29,7 @@ type queuedEvent struct {
 // queueEvent counts an event of a tenant. Where the tenant's share is used up, the
 // subscriptions that have most waiting end first; nil when that is not enough. Call
 // drop when it was offered to everybody.
-func (b *Bus) queueEvent(tenant string, x *index, size int) *queuedEvent {
+func (b *Bus) queueEvent(tenant string, x *tenantIndex, size int) *queuedEvent {
 	for {
 		err := x.queued.Add(int64(size))
 		if err == nil {
@@ -94,7 +94,7 @@ func (b *Bus) subscriptionsOf(tenant string) (found []*Subscription) {
 func (s *Subscription) waits() int {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	bytes := s.volatileBytes + queuedOverhead*(s.queue.len()-s.listed) + detachedBytes*len(s.replay.detached)
+	bytes := s.volatileBytes + queuedOverhead*(s.queue.Len()-s.listed) + detachedBytes*len(s.replay.detached)
 	for _, p := range s.waiting {
 		bytes += p.size + queuedOverhead
 	}

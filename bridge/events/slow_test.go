@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/loom-bridge/loom-bridge/bridge/events"
+	"github.com/loom-bridge/loom-bridge/bridge/events/pattern"
 )
 
 // An event that several patterns match waits once, and comes to each of them in the
@@ -82,7 +83,7 @@ func TestCheckLegacy(t *testing.T) {
 		".*":                               true,
 		"\xff":                             false,
 	} {
-		if err := events.LegacyPattern(text).CheckLegacy(); (err == nil) != want || err != nil && !errors.Is(err, events.ErrInvalid) {
+		if err := pattern.Legacy(text).CheckLegacy(); (err == nil) != want || err != nil && !errors.Is(err, events.ErrInvalid) {
 			t.Errorf("%.20q of %d bytes: %v", text, len(text), err)
 		}
 	}

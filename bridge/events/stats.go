@@ -50,7 +50,7 @@ func (b *Bus) Stats(tenant, topic string) TopicStats {
 		out = c.read(b.now())
 	}
 	if x := b.indexOf(tenant); x != nil {
-		out.Subscriptions = x.count(topic)
+		out.Subscriptions = x.Count(topic)
 	}
 	scope := topicRef(tenant, topic).Scope
 	if t := b.hold(scope, false); t != nil {
@@ -238,7 +238,7 @@ func (b *Bus) Readers() Readers {
 func (s *Subscription) backlog() int64 {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	waiting := int64(s.queue.len() - s.listed)
+	waiting := int64(s.queue.Len() - s.listed)
 	for _, c := range s.cursors {
 		waiting += c.waiting()
 	}

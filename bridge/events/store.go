@@ -93,7 +93,7 @@ func (b *Bus) commitInTurn(ctx context.Context, tenant string, all []*emission) 
 // commit stores events of one topic in order and sets what became of each. It
 // returns the topic if somebody reads it; leave it after handing them out.
 func (b *Bus) commit(ctx context.Context, ref kv.Ref, group []*emission) *topic {
-	defer b.grace.leave(b.grace.enter())
+	defer b.emitting.leave(b.emitting.enter())
 	t, err := b.prepare(ctx, ref.Scope)
 	if err != nil {
 		fail(group, fmt.Errorf("events: emit on %q: %w", ref.Scope.Owner, err))

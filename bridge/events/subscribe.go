@@ -3,6 +3,7 @@ package events
 import (
 	"context"
 
+	"github.com/loom-bridge/loom-bridge/bridge/events/lists"
 	"github.com/loom-bridge/loom-bridge/memory/kv/invalid"
 )
 
@@ -50,7 +51,7 @@ func (b *Bus) Subscribe(ctx context.Context, tenant string, selections []Selecti
 	}
 	var err error
 	if s.start, err = s.Add(ctx, selections); err != nil {
-		s.Close()
+		s.end(err)
 		return nil, err
 	}
 	return s, nil
@@ -86,10 +87,10 @@ func (s *Subscription) check(selections []Selection) error {
 		if topic, exact := given.Pattern.Exact(); exact && !s.mayRead(topic) {
 			return &OwnedTopicError{Topic: topic}
 		}
-		if seen[given.Pattern.text] {
-			return invalid.Field(ErrInvalid, "topics", "name %q twice", given.Pattern.text)
+		if seen[given.Pattern.String()] {
+			return invalid.Field(ErrInvalid, "topics", "name %q twice", given.Pattern.String())
 		}
-		seen[given.Pattern.text] = true
+		seen[given.Pattern.String()] = true
 	}
 	return nil
 }
@@ -110,15 +111,15 @@ func (s *Subscription) register(selections []Selection) ([]*selection, error) {
 		return nil, invalid.Field(ErrInvalid, "topics", "must be at most %d", limit)
 	}
 	for _, given := range selections {
-		if s.selections[given.Pattern.text] != nil {
-			return nil, invalid.Field(ErrInvalid, "topics", "name %q, which is subscribed already", given.Pattern.text)
+		if s.selections[given.Pattern.String()] != nil {
+			return nil, invalid.Field(ErrInvalid, "topics", "name %q, which is subscribed already", given.Pattern.String())
 		}
 	}
 	added := make([]*selection, len(selections))
 	for i, given := range selections {
 		added[i] = s.newSelection(given)
-		s.selections[given.Pattern.text] = added[i]
-		s.index.add(added[i], s.bus.changes.Add(1))
+		s.selections[given.Pattern.String()] = added[i]
+		s.index.Add(given.Pattern, added[i], s.bus.changes.Add(1))
 	}
 	return added, nil
 }
@@ -177,8 +178,8 @@ func (s *Subscription) remove(gone []*selection) {
 	}
 	for _, sel := range gone {
 		sel.opened()
-		s.index.remove(sel)
-		delete(s.selections, sel.pattern.text)
+		s.index.Remove(sel.pattern, sel)
+		delete(s.selections, sel.pattern.String())
 	}
 	for _, c := range s.cursors {
 		c.dropClaims()
@@ -195,7 +196,7 @@ func (s *Subscription) remove(gone []*selection) {
 			s.dropDetached(c)
 		}
 	}
-	s.queue.retain(func(e entry) bool {
+	s.queue.Retain(func(e entry) bool {
 		switch {
 		case e.cursor != nil && e.cursor.gone:
 			s.listed--
@@ -230,7 +231,7 @@ func (s *Subscription) clear(reason error) bool {
 	for _, sel := range s.selections {
 		sel.gone = true
 		sel.opened()
-		s.index.remove(sel)
+		s.index.Remove(sel.pattern, sel)
 	}
 	clear(s.selections)
 	for _, c := range s.cursors {
@@ -240,7 +241,7 @@ func (s *Subscription) clear(reason error) bool {
 	for _, c := range s.replay.detached {
 		s.dropDetached(c)
 	}
-	s.queue.retain(func(e entry) bool {
+	s.queue.Retain(func(e entry) bool {
 		if e.cursor == nil {
 			s.forget(e)
 		}
@@ -249,7 +250,7 @@ func (s *Subscription) clear(reason error) bool {
 	s.forgetDue()
 	s.listed = 0
 	s.keepWaiting(func(pending) bool { return false })
-	s.late, s.idle, s.replay = fifo[*cursor]{}, fifo[*cursor]{}, replay{}
+	s.late, s.idle, s.replay = lists.Queue[*cursor]{}, lists.Queue[*cursor]{}, replay{}
 	return true
 }
 

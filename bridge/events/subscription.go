@@ -4,6 +4,9 @@ import (
 	"context"
 	"sync"
 	"time"
+
+	"github.com/loom-bridge/loom-bridge/bridge/events/lists"
+	"github.com/loom-bridge/loom-bridge/bridge/events/pattern"
 )
 
 // maxListed bounds the durable events whose order of arrival a subscription knows.
@@ -29,7 +32,7 @@ type Delivery struct {
 	// SubscribeOptions.PerSelection it is one of those that want the event.
 	Selection int
 	// Pattern is that selection's.
-	Pattern Pattern
+	Pattern pattern.Pattern
 	// Dropped is how many events were dropped since the last delivery because
 	// the subscription was behind: volatile ones, any for Realtime, and durable
 	// ones that retention deleted before they were read.
@@ -44,7 +47,7 @@ type Delivery struct {
 type Subscription struct {
 	bus          *Bus
 	tenant       string
-	index        *index
+	index        *tenantIndex
 	perSelection bool
 	wait         bool
 	readable     func(topic string) bool // nil for all topics
@@ -55,8 +58,8 @@ type Subscription struct {
 	// pausedUntil is when the next event may be taken; it belongs to Take.
 	pausedUntil time.Time
 
-	// changing is held by Add and Remove, one at a time.
-	changing sync.Mutex
+	// taking is held by Take; changing by Add and Remove, one at a time.
+	taking, changing sync.Mutex
 
 	// mu guards the fields below, the selections and the cursors. It is taken
 	// before the locks of topics, shards and indexes, never the other way.
@@ -67,18 +70,18 @@ type Subscription struct {
 	lanes      [Background + 1]lane
 	cursors    map[cursorKey]*cursor
 
-	queue         fifo[entry] // what is to be delivered, as it came
-	listed        int         // how much of it are cursors
-	volatileBytes int         // what the rest of it takes
-	waiting       []pending   // what emitters wait to put there
+	queue         lists.Queue[entry] // what is to be delivered, as it came
+	listed        int                // how much of it are cursors
+	volatileBytes int                // what the rest of it takes
+	waiting       []pending          // what emitters wait to put there
 	// waited is how long emitters have waited since the queue was empty. While
 	// some do they may until waitUntil, and waited counts up to waitBegan.
 	waited               time.Duration
 	waitBegan, waitUntil time.Time
 	replay               replay
-	late                 fifo[*cursor]
+	late                 lists.Queue[*cursor]
 	lateTurn             bool // alternates, so that neither sort of event starves
-	idle                 fifo[*cursor]
+	idle                 lists.Queue[*cursor]
 
 	dropped int64
 	due     []due // of the event that was read last; the next one is the last
@@ -116,9 +119,16 @@ func (s *Subscription) PastLeftOut() int {
 	return s.leftOut
 }
 
-// Close ends the subscription; Next then returns ErrSubscriptionClosed.
-// Closing twice is harmless.
-func (s *Subscription) Close() { s.end(ErrSubscriptionClosed) }
+// Close ends the subscription; Next then returns ErrSubscriptionClosed. It waits for
+// a Take or Add that is under way, so that the store may be closed next. Closing twice
+// is harmless.
+func (s *Subscription) Close() {
+	s.end(ErrSubscriptionClosed)
+	s.taking.Lock()
+	s.taking.Unlock() //nolint:staticcheck // empty: who held it is through
+	s.changing.Lock()
+	s.changing.Unlock() //nolint:staticcheck // empty: who held it is through
+}
 
 // Next waits for an event and returns it. Durable events come in order per
 // topic, each once; what Selection.Since brings back comes first, in the order of
@@ -146,6 +156,8 @@ func (s *Subscription) Ready() <-chan struct{} { return s.wake }
 // Take returns the next event if there is one. It does not wait for events, but
 // it may read the store. It ends as Next does.
 func (s *Subscription) Take(ctx context.Context) (d Delivery, ok bool, err error) {
+	s.taking.Lock()
+	defer s.taking.Unlock()
 	for {
 		if err := s.err(ctx); err != nil || s.paused() {
 			return Delivery{}, false, err
@@ -217,9 +229,9 @@ func (s *Subscription) pop() turn {
 		return turn{cursor: c, topic: c.topic, at: c.position(), past: true}
 	}
 	for {
-		if s.late.len() > 0 && (s.lateTurn || s.queue.len() == 0) {
+		if s.late.Len() > 0 && (s.lateTurn || s.queue.Len() == 0) {
 			s.lateTurn = false
-			c, _ := s.late.pop()
+			c, _ := s.late.Pop()
 			if c.pending() {
 				return turn{cursor: c, topic: c.topic, at: c.position(), late: true}
 			}
@@ -228,7 +240,7 @@ func (s *Subscription) pop() turn {
 			continue
 		}
 		s.lateTurn = true
-		e, ok := s.queue.pop()
+		e, ok := s.queue.Pop()
 		switch {
 		case !ok:
 			return turn{}
@@ -293,7 +305,7 @@ func (s *Subscription) putBackFrom(t turn) {
 	case !c.replaying && c.reaches(t.upTo):
 		s.listed++
 		c.listed++
-		s.queue.unpop(entry{cursor: c, upTo: t.upTo})
+		s.queue.Unpop(entry{cursor: c, upTo: t.upTo})
 	default:
 		s.putBack(c, t.late)
 	}
@@ -306,14 +318,14 @@ func (s *Subscription) putBack(c *cursor, late bool) {
 	case c.replaying: // since a moment ago
 		c.late = c.late && !late
 	case late && c.pending():
-		s.late.push(c)
+		s.late.Push(c)
 	case late:
 		c.late = false
 		s.rest(c)
 	case c.late || c.listed > 0:
 	case c.pending():
 		c.late = true
-		s.late.push(c)
+		s.late.Push(c)
 	default:
 		s.rest(c)
 	}

@@ -8,6 +8,7 @@ import (
 	"sync"
 	"sync/atomic"
 
+	"github.com/loom-bridge/loom-bridge/bridge/events/lists"
 	"github.com/loom-bridge/loom-bridge/memory/kv"
 )
 
@@ -32,7 +33,7 @@ type topic struct {
 
 	mu sync.Mutex // guards the fields below
 	// cursors are the places of all readers.
-	cursors roster[*cursor]
+	cursors lists.Shared[*cursor]
 	// emitters counts those between prepare and leave. While there are any, no
 	// cursor may be dropped for having nothing to do.
 	emitters int
@@ -95,7 +96,7 @@ func (t *topic) raise(last uint64) {
 func (t *topic) readers() []*cursor {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	return t.cursors.lend()
+	return t.cursors.Lend()
 }
 
 // arrive offers an event that was just stored to the readers. Calls for one
@@ -113,11 +114,11 @@ func (b *Bus) keepAtHand(t *topic, e *Event) []*cursor {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	t.raise(e.Sequence)
-	if t.cursors.len() == 0 {
+	if t.cursors.Len() == 0 {
 		return nil
 	}
 	b.keep(t, e)
-	return t.cursors.lend()
+	return t.cursors.Lend()
 }
 
 // keep puts the event at hand if there is room, in place of an older one.
@@ -156,14 +157,14 @@ func (b *Bus) makeWay(handed *ring, sequence uint64) {
 func (t *topic) attach(c *cursor) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	t.cursors.add(c)
+	t.cursors.Add(c)
 }
 
 // detach takes a reader away.
 func (t *topic) detach(c *cursor) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	t.cursors.remove(c)
+	t.cursors.Remove(c)
 }
 
 // drop takes away a reader that has nothing to read, unless an emitter counts
@@ -174,7 +175,7 @@ func (t *topic) drop(c *cursor) bool {
 	if t.emitters > 0 || c.pending() || c.fresh == nil && t.last.Load() >= c.next {
 		return false
 	}
-	t.cursors.remove(c)
+	t.cursors.Remove(c)
 	t.prepared = 0
 	return true
 }

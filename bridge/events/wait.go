@@ -98,7 +98,7 @@ func (s *Subscription) endWait() {
 
 // restoreWait lets emitters wait anew for a subscription that has taken everything.
 func (s *Subscription) restoreWait() {
-	if s.waited > 0 && len(s.waiting) == 0 && s.queue.len() == s.listed {
+	if s.waited > 0 && len(s.waiting) == 0 && s.queue.Len() == s.listed {
 		s.waited = 0
 	}
 }

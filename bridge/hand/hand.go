@@ -105,6 +105,9 @@ type Options struct {
 	// DropWritten does not keep what fs:write_file wrote. Default: it is kept in
 	// a blob.
 	DropWritten bool
+	// OnTask is called after a step was recorded that brought a task of the session. The
+	// caller of Record waits for it. Default: nobody is told.
+	OnTask func(ctx context.Context, scope kv.Scope, sessionID string)
 	// Now gives the time of steps. Default time.Now.
 	Now func() time.Time
 	// Logger hears of panics and of steps that could not be recorded or read. Default
@@ -118,6 +121,7 @@ type Hand struct {
 	Deps
 	dropWritten bool
 	maxResult   int64
+	onTask      func(ctx context.Context, scope kv.Scope, sessionID string)
 	now         func() time.Time
 	logger      *slog.Logger
 	slots       *share.Pool
@@ -139,6 +143,7 @@ func New(d Deps, opts *Options) *Hand {
 		Deps:        d,
 		dropWritten: o.DropWritten,
 		maxResult:   o.MaxResultBytes,
+		onTask:      o.OnTask,
 		now:         time.Now,
 		logger:      slog.New(slog.DiscardHandler),
 		slots:       newSlots(o),
@@ -154,6 +159,9 @@ func New(d Deps, opts *Options) *Hand {
 	}
 	if h.Pressure == nil {
 		h.Pressure = func(kv.Scope, string) float64 { return 0 }
+	}
+	if h.onTask == nil {
+		h.onTask = func(context.Context, kv.Scope, string) {}
 	}
 	if h.maxResult <= 0 {
 		h.maxResult = DefaultMaxResultBytes

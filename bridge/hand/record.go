@@ -189,6 +189,7 @@ func (r *recording) commit(ctx context.Context) error {
 	if err != nil {
 		return fmt.Errorf("hand: record %s: %w", c.name(), err)
 	}
+	h.Log.Committed(c.Scope, r.answer.Position)
 	return nil
 }
 

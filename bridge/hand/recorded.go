@@ -67,6 +67,9 @@ func (h *Hand) Record(ctx context.Context, r Recorded) (Answer, error) {
 		// for the first answer. Looking for it here would cost more than it saves.
 	}
 	answer := h.record(ctx, c, out)
+	if answer.RecordError == nil && c.task != nil {
+		h.onTask(ctx, c.Scope, answer.Step.SessionID)
+	}
 	return answer, answer.RecordError
 }
 

@@ -59,6 +59,7 @@ func (h *Hand) leftBehind(ctx context.Context, c *call) (bool, error) {
 func (h *Hand) settle(ctx context.Context, in session.Intent) error {
 	ref := h.Log.Ref(in.Scope)
 	req := kv.Request{Refs: []kv.Ref{ref}, Blind: []kv.Ref{h.Log.IntentRef(in.Scope)}}
+	position := uint64(0)
 	req.Stage = func(ctx context.Context, tx *kv.Tx) error {
 		h.Log.StageIntentDone(tx, in.Scope, in.ID)
 		_, answered, err := kv.LookupOnce(ctx, tx, ref, in.RequestID, in.Digest)
@@ -66,10 +67,11 @@ func (h *Hand) settle(ctx context.Context, in session.Intent) error {
 		if answered || err != nil && !reused {
 			return err
 		}
-		s, _, err := h.Log.StageStep(ctx, tx, in.Scope, func(uint64) (step.Step, error) { return h.lostStep(in), nil })
+		s, at, err := h.Log.StageStep(ctx, tx, in.Scope, func(uint64) (step.Step, error) { return h.lostStep(in), nil })
 		if err != nil {
 			return err
 		}
+		position = at
 		if !reused {
 			kv.StageOnce(tx, ref, in.RequestID, in.Digest, encodeKept(s.Number, Answer{}), s.Time)
 		}
@@ -78,6 +80,7 @@ func (h *Hand) settle(ctx context.Context, in session.Intent) error {
 	if err := h.Writer.Do(ctx, req); err != nil {
 		return fmt.Errorf("settle %s of %s: %w", in.Tool, in.Scope, err)
 	}
+	h.Log.Committed(in.Scope, position)
 	return nil
 }
 

@@ -52,7 +52,7 @@ type Count struct {
 	// read for two reasons counts twice.
 	Entries, Bytes int64
 	// Outdated is how many indexes were not compared, because they are made anew
-	// when they are used.
+	// when they are used, or changed all the time.
 	Outdated int
 }
 
@@ -101,26 +101,38 @@ func (r *reading) owners(ctx context.Context) error {
 	return nil
 }
 
-// owner reads what one owner has.
+// maxDoubtful bounds the findings of an owner that are kept until they are looked at
+// again; those behind them wait for the next reading.
+const maxDoubtful = 1000
+
+// owner reads what one owner has. Where that takes longer than a snapshot lives, what
+// changes meanwhile may look like damage; so what was found at a later moment than the
+// first counts only if it is found once more.
 func (r *reading) owner(ctx context.Context, scope kv.Scope) error {
-	view, err := r.view(ctx)
-	if err != nil {
-		return err
-	}
-	defer view.Close()
 	bad := false
-	counted := &countedReader{Reader: view, reading: r}
-	found := func(err error) {
-		if counted.failed != nil { // not damage, but the end of the reading
-			return
-		}
+	report := func(err error) {
 		bad = true
 		r.options.Found(Finding{Keyspace: r.keyspace, Owner: scope, Problem: err})
 	}
-	for _, check := range r.checks() {
-		if err := errors.Join(check(ctx, counted, scope, found), counted.failed); err != nil {
-			return err
+	doubtful := make(map[string]struct{})
+	err := r.look(ctx, scope, func(err error, sure bool) {
+		switch {
+		case sure:
+			report(err)
+		case len(doubtful) < maxDoubtful:
+			doubtful[err.Error()] = struct{}{}
 		}
+	})
+	if err == nil && len(doubtful) > 0 {
+		err = r.look(ctx, scope, func(err error, _ bool) {
+			if _, again := doubtful[err.Error()]; again {
+				delete(doubtful, err.Error())
+				report(err)
+			}
+		})
+	}
+	if err != nil {
+		return err
 	}
 	r.count.Owners++
 	if bad {
@@ -129,12 +141,23 @@ func (r *reading) owner(ctx context.Context, scope kv.Scope) error {
 	return nil
 }
 
-// view is a snapshot that displaces nothing others use, where the engine has such.
-func (r *reading) view(ctx context.Context) (kv.Snapshot, error) {
-	if sweeper, ok := r.engine.(kv.Sweeper); ok {
-		return sweeper.Sweep(ctx)
+// look runs the checks once. It says of each finding whether it is of one moment with
+// all that was read before.
+func (r *reading) look(ctx context.Context, scope kv.Scope, found func(err error, sure bool)) error {
+	view := kv.SweepLong(r.engine)
+	defer view.Close()
+	counted := &countedReader{Reader: view, reading: r}
+	for _, check := range r.checks() {
+		err := check(ctx, counted, scope, func(err error) {
+			if counted.failed == nil { // otherwise it is not damage, but the end of the reading
+				found(err, view.Moments() <= 1)
+			}
+		})
+		if err := errors.Join(err, counted.failed); err != nil {
+			return err
+		}
 	}
-	return r.engine.Snapshot(ctx)
+	return nil
 }
 
 // check is how packages read back what they have written.
@@ -163,7 +186,7 @@ func (r *reading) index(ctx context.Context, _ kv.Reader, scope kv.Scope, found 
 	}
 	err := r.options.Memory.Check(ctx, scope)
 	switch {
-	case errors.Is(err, memory.ErrOutdated):
+	case errors.Is(err, memory.ErrOutdated) || errors.Is(err, memory.ErrChanging):
 		r.count.Outdated++
 	case ctx.Err() != nil || errors.Is(err, kv.ErrClosed) || errors.Is(err, memory.ErrClosed):
 		return err

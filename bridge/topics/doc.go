@@ -5,7 +5,7 @@
 // `execute` or `node.*` (but not `node.message`) is a task: it is added to the
 // tasks of its agent, with the topic as its action and the payload as the rest.
 // What loom.v1 publishes there passes as it is. [Status] and [Folded] are the
-// bridge's own, and `agent.spawn`, `agent.result` and `node.message` take nothing
+// bridge's own, which [Notices] emits on, and `agent.spawn`, `agent.result` and `node.message` take nothing
 // of the native API.
 //
 // What begins with `agent.<id>.` is the inbox of that agent: anybody emits there,

@@ -153,6 +153,11 @@ type Options struct {
 	// know those of history.Named, and answer the same each time. Default
 	// history.Named.
 	Presets func(name string) (history.Preset, bool)
+	// Templates of lines are laid over those of each preset. Default none.
+	Templates step.Templates
+	// OnBatch is called for each batch of folds after it was stored, by the call that
+	// folded. It must not block. Default: nobody is told.
+	OnBatch func(ctx context.Context, scope kv.Scope, sessionID string, b Batch)
 	// ReadBytes is how much text of entries a prompt reads at once if it can fold
 	// that before it reads on. Default DefaultReadBytes.
 	ReadBytes int
@@ -169,6 +174,9 @@ type Assembler struct {
 	reference step.ReferenceStyle
 	reducer   *step.Reducer
 	presets   func(name string) (history.Preset, bool)
+	templates step.Templates
+	onBatch   func(ctx context.Context, scope kv.Scope, sessionID string, b Batch)
+	sections  []section
 	known     *known
 	memo      *history.Memo
 	readBytes int
@@ -181,10 +189,10 @@ type Assembler struct {
 func New(log Log, counter *tokens.Counter, opts *Options) *Assembler {
 	a := &Assembler{
 		log: log, counter: counter, limit: DefaultToolResultTokens, known: newKnown(nil), memo: history.NewMemo(0),
-		reducer: step.NewReducer(nil), presets: history.Named, readBytes: DefaultReadBytes, large: make(chan struct{}, maxLarge), huge: make(chan struct{}, maxHuge),
+		reducer: step.NewReducer(nil), sections: defaultSections(), presets: history.Named, readBytes: DefaultReadBytes, large: make(chan struct{}, maxLarge), huge: make(chan struct{}, maxHuge),
 	}
 	if opts != nil {
-		a.reference = opts.Reference
+		a.reference, a.templates, a.onBatch = opts.Reference, opts.Templates, opts.OnBatch
 		a.known.models = opts.Models
 		if opts.ToolResultTokens > 0 {
 			a.limit = opts.ToolResultTokens
@@ -220,6 +228,7 @@ func (a *Assembler) Assemble(ctx context.Context, r Request) (Prompt, error) {
 	for range maxRaces {
 		var p Prompt
 		if p, err = t.assemble(ctx); !errors.Is(err, session.ErrFoldsChanged) {
+			t.tell(ctx, p.Receipt.Batch, err)
 			return p, err
 		}
 	}
@@ -265,6 +274,13 @@ func (t *task) store(ctx context.Context, s *source, d *draft) error {
 		return fmt.Errorf("assemble: store folds: %w", err)
 	}
 	return nil
+}
+
+// tell reports a batch of a call that did not fail; nil is none.
+func (t *task) tell(ctx context.Context, b *Batch, err error) {
+	if err == nil && b != nil && !t.r.DryRun && t.a.onBatch != nil {
+		t.a.onBatch(ctx, t.r.Scope, sessionOf(t.r.SessionID), *b)
+	}
 }
 
 // sessionOf is the session that an id names.

@@ -12,31 +12,18 @@ import (
 	"github.com/loom-bridge/loom-bridge/context/tokens"
 )
 
-// The names of the parts.
-const (
-	partSystem  = "system"
-	partTools   = "tools"
-	partHistory = "history"
-	partGoal    = "goal"
-	// partUsage is what a provider counts and this process does not.
-	partUsage = "usage"
-)
-
-// goalPrefix stands before the goal, which follows as it came.
-const goalPrefix = "Goal: "
-
 // builder writes a prompt from its beginning to its end.
 type builder struct {
 	counter *tokens.Counter
 	request Request
+	tools   toolset
 
-	messages  []session.Message
-	toolsJSON []byte
-	wire      bytes.Buffer
-	line      bytes.Buffer // the message that is written
-	prefix    hash.Cloner
-	text      int // bytes of the messages' text
-	size      int64
+	messages []session.Message
+	wire     bytes.Buffer
+	line     bytes.Buffer // the message that is written
+	hash     hash.Cloner  // of everything that was written
+	text     int          // bytes of the messages' text
+	size     int64
 
 	total tokens.Count
 	parts map[string]int
@@ -44,6 +31,11 @@ type builder struct {
 	// it.
 	places []place
 	roles  []session.Role
+	// head is how many places stand before the history. prefix is the hash, in hex, of
+	// what the next prompt begins with, and settled its end.
+	head    int
+	prefix  string
+	settled place
 	// trail is what the next prompt may begin with; nil for nothing.
 	trail *trail
 }
@@ -62,25 +54,11 @@ type prefixSum [12]byte
 
 func (s prefixSum) String() string { return hex.EncodeToString(s[:]) }
 
-// newBuilder begins a prompt with its tools.
 func newBuilder(counter *tokens.Counter, r Request, set toolset) *builder {
-	b := &builder{
-		counter:   counter,
-		request:   r,
-		prefix:    sha256.New().(hash.Cloner),
-		total:     set.count,
-		parts:     map[string]int{partTools: set.count.Tokens},
-		toolsJSON: set.json,
-	}
+	b := &builder{counter: counter, request: r, tools: set, hash: sha256.New().(hash.Cloner), parts: make(map[string]int)}
+	// What counts an empty text says how texts are counted, and never fails.
+	b.total, _ = counter.Count(r.Model, "")
 	b.total.Tokens += tokens.ReplyTokens
-	b.write([]byte("{"))
-	if len(r.Tools) > 0 {
-		b.write([]byte(`"tools":`))
-		b.write(set.json)
-		b.write([]byte(","))
-	}
-	b.write([]byte(`"messages":[`))
-	b.mark(0)
 	return b
 }
 
@@ -105,19 +83,11 @@ const (
 	escapedPart = 16
 )
 
-// begin adds what stands before the history.
-func (b *builder) begin() error {
-	if b.request.System == "" {
-		return nil
-	}
-	return b.add(partSystem, item{label: partSystem, message: session.Message{Role: session.System, Content: b.request.System}})
-}
-
 // mark notes that a message ends here.
 func (b *builder) mark(role session.Role) {
 	var room [sha256.Size]byte
 	var sum prefixSum
-	copy(sum[:], b.prefix.Sum(room[:0]))
+	copy(sum[:], b.hash.Sum(room[:0]))
 	b.markAs(role, sum)
 }
 
@@ -187,42 +157,24 @@ func textBytes(m session.Message) int {
 
 // write adds bytes of the layout that all formats share, for the hash.
 func (b *builder) write(p []byte) {
-	b.prefix.Write(p)
+	b.hash.Write(p)
 	b.size += int64(len(p))
 	if b.request.Format == OpenAIChat {
 		b.wire.Write(p)
 	}
 }
 
-// settled is the end of what stands before the goal.
-func (b *builder) settled() place {
-	at := len(b.places) - 1
-	if b.request.Goal != "" {
-		at--
-	}
-	return b.places[at]
-}
-
-// end adds the goal.
-func (b *builder) end() (prefix string, err error) {
-	prefix = hex.EncodeToString(b.prefix.Sum(nil))
-	if goal := b.request.Goal; goal != "" {
-		err = b.add(partGoal, item{label: partGoal, message: session.Message{Role: session.User, Content: goalPrefix + goal}})
-	}
-	return prefix, err
-}
-
-// prompt returns what was built. prefix is what end returned.
-func (b *builder) prompt(prefix string) Prompt {
-	p := Prompt{PrefixSHA256: prefix, Tokens: b.total}
-	for _, name := range []string{partSystem, partTools, partHistory, partGoal} {
-		p.Parts = append(p.Parts, Part{Name: name, Tokens: b.parts[name]})
+// prompt returns what was built of sections.
+func (b *builder) prompt(sections []section) Prompt {
+	p := Prompt{PrefixSHA256: b.prefix, Tokens: b.total}
+	for i := range sections {
+		p.Parts = append(p.Parts, Part{Name: sections[i].name, Tokens: b.parts[sections[i].name]})
 	}
 	if b.request.Format == OpenAIChat {
 		b.write([]byte("]}"))
 		p.OpenAIChatJSON = b.wire.Bytes()
 		return p
 	}
-	p.Messages, p.ToolsJSON = b.messages, slices.Clone(b.toolsJSON)
+	p.Messages, p.ToolsJSON = b.messages, slices.Clone(b.tools.json)
 	return p
 }

@@ -75,6 +75,7 @@ func (a *Assembler) Compact(ctx context.Context, r CompactRequest) (Compaction, 
 	for range maxRaces {
 		var c Compaction
 		if c, err = t.compact(ctx, r.Summary); !errors.Is(err, session.ErrFoldsChanged) {
+			t.tell(ctx, c.Batch, err)
 			return c, err
 		}
 	}
@@ -163,12 +164,12 @@ func (a *Assembler) styled(style history.Style) history.Preset {
 	var p history.Preset
 	switch style {
 	case history.StyleDesign:
-		p, _ = a.presets("design")
+		p, _ = a.preset("design")
 	case history.StyleReduction:
-		p, _ = a.presets("reduction")
+		p, _ = a.preset("reduction")
 	case history.StyleGrouped:
 		// Of the profile, the lines alone: the call says how much stays.
-		p, _ = a.presets("research")
+		p, _ = a.preset("research")
 		p.KeepRecent, p.GroupLines = 0, 0
 	}
 	return p

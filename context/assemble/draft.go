@@ -12,8 +12,7 @@ import (
 
 // draft is a prompt that may yet be refused.
 type draft struct {
-	b      *builder
-	prefix string
+	b *builder
 	// folds stand in it; made are those of them that are not stored yet, and
 	// batch says why.
 	folds, made []history.Fold
@@ -71,7 +70,7 @@ func (t *task) fitAs(ctx context.Context, s *source, fixed fixed) (*draft, error
 		limit = min(fixed.soft, limit-1, d.b.total.Tokens-max(over, 1))
 	}
 	if fits == nil {
-		return nil, t.overflow(fixed, &history.OverflowError{Tokens: last.b.parts[partHistory]})
+		return nil, t.overflow(fixed, &history.OverflowError{Tokens: last.b.parts[sectionHistory]})
 	}
 	return fits, nil
 }
@@ -91,37 +90,11 @@ func (t *task) draft(ctx context.Context, s *source, fixed fixed, limit int) (*d
 		return nil, err
 	}
 	d.b = newBuilder(t.a.counter, t.r, t.tools)
-	if err := d.write(ctx, items, t.a.known.trail(t.r.Scope, sessionOf(t.r.SessionID))); err != nil {
+	if err := d.b.render(ctx, t.a.sections, items, t.a.known.trail(t.r.Scope, sessionOf(t.r.SessionID))); err != nil {
 		return nil, err
 	}
 	t.predict(d)
 	return d, nil
-}
-
-// write writes the prompt. last is the trail of the one before.
-func (d *draft) write(ctx context.Context, items []item, last *trail) error {
-	d.b.grow(items)
-	if err := d.b.begin(); err != nil {
-		return err
-	}
-	done, err := d.b.resume(last, items)
-	if err != nil {
-		return err
-	}
-	leave := trailOf(items)
-	for i := done; i < len(items); i++ {
-		if err := ctx.Err(); err != nil {
-			return fmt.Errorf("assemble: write history: %w", err)
-		}
-		if err := d.b.add(partHistory, items[i]); err != nil {
-			return err
-		}
-		if i+1 == leave {
-			d.b.leave(items[:leave])
-		}
-	}
-	d.prefix, err = d.b.end()
-	return err
 }
 
 // history returns the messages of the history in at most budget tokens.

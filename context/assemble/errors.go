@@ -53,19 +53,21 @@ func (e *OverflowError) Error() string {
 
 // overflow says what is too big: of the history h does.
 func (t *task) overflow(f fixed, h *history.OverflowError) error {
-	e := &OverflowError{
-		MaxTokens: t.r.MaxTokens,
-		Detail: fmt.Sprintf("system %d, tools %d, goal %d, history %d: never folded %d, pinned %d, folds %d, not foldable yet %d",
-			f.system, f.tools, f.goal, h.Tokens, h.Fixed, h.Pinned, h.Folds, h.Open),
-	}
-	for _, part := range []struct {
-		name   string
-		tokens int
-	}{{partSystem, f.system}, {partTools, f.tools}, {partGoal, f.goal}, {"pinned", h.Pinned}, {h.Largest, h.LargestTokens}} {
-		if part.tokens > e.PartTokens {
-			e.Part, e.PartTokens = part.name, part.tokens
+	e := &OverflowError{MaxTokens: t.r.MaxTokens}
+	largest := func(part string, tokens int) {
+		if tokens > e.PartTokens {
+			e.Part, e.PartTokens = part, tokens
 		}
 	}
+	for i := range t.a.sections {
+		if s := &t.a.sections[i]; !s.isHistory() {
+			largest(s.name, f.parts[s.name])
+			e.Detail += fmt.Sprintf("%s %d, ", s.name, f.parts[s.name])
+		}
+	}
+	largest("pinned", h.Pinned)
+	largest(h.Largest, h.LargestTokens)
+	e.Detail += fmt.Sprintf("history %d: never folded %d, pinned %d, folds %d, not foldable yet %d", h.Tokens, h.Fixed, h.Pinned, h.Folds, h.Open)
 	if h.Fixed > 2*e.PartTokens {
 		e.Part, e.PartTokens = "messages", h.Fixed
 	}
@@ -73,7 +75,7 @@ func (t *task) overflow(f fixed, h *history.OverflowError) error {
 	local := f.tokens() + h.Tokens
 	e.TotalTokens = max(int(float64(local)*float64(t.r.MaxTokens)/float64(max(f.hard, 1))), t.r.MaxTokens+1)
 	if local <= t.r.MaxTokens {
-		e.Part, e.PartTokens = partUsage, e.TotalTokens-local
+		e.Part, e.PartTokens = "usage", e.TotalTokens-local
 		e.Detail += fmt.Sprintf(", together %d as they are counted here", local)
 	}
 	return e

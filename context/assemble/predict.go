@@ -14,7 +14,7 @@ import (
 // fixed is what a prompt has beside its history, and how much there may be of
 // all of it.
 type fixed struct {
-	system, tools, goal int
+	parts map[string]int // tokens by section
 	// hard is the most tokens, as they are counted here, that the model will
 	// make fit the budget; soft leaves the reserve free, too.
 	hard, soft int
@@ -22,7 +22,13 @@ type fixed struct {
 	anchor tokens.Anchor
 }
 
-func (f fixed) tokens() int { return f.system + f.tools + f.goal + tokens.ReplyTokens }
+func (f fixed) tokens() int {
+	n := tokens.ReplyTokens
+	for _, part := range f.parts {
+		n += part
+	}
+	return n
+}
 
 // What is believed of a usage report.
 const (
@@ -83,13 +89,10 @@ func (t *task) fixed(ctx context.Context) (f fixed, err error) {
 		f.anchor = tokens.Anchor{}
 	}
 	b := newBuilder(t.a.counter, t.r, t.tools)
-	if err := b.begin(); err != nil {
+	if err := b.render(ctx, t.a.sections, nil, nil); err != nil {
 		return f, err
 	}
-	if _, err := b.end(); err != nil {
-		return f, err
-	}
-	f.system, f.tools, f.goal = b.parts[partSystem], b.parts[partTools], b.parts[partGoal]
+	f.parts = b.parts
 	f.hard, f.soft = t.limits(f.anchor)
 	return f, nil
 }
@@ -167,5 +170,5 @@ func (b *builder) endOf(a tokens.Anchor) int {
 // promptID names a prompt by everything before its goal, and by the rest.
 func (t *task) promptID(d *draft) string {
 	rest := sha256.Sum256([]byte(t.r.Model + "\x00" + t.r.Goal))
-	return d.b.settled().sum.String() + "-" + hex.EncodeToString(rest[:4])
+	return d.b.settled.sum.String() + "-" + hex.EncodeToString(rest[:4])
 }

@@ -1,14 +1,53 @@
 package assemble
 
 import (
+	"context"
 	"slices"
 
 	"github.com/loom-bridge/loom-bridge/context/history"
 	"github.com/loom-bridge/loom-bridge/context/session"
+	"github.com/loom-bridge/loom-bridge/context/step"
+	"github.com/loom-bridge/loom-bridge/memory/kv"
 )
 
 // partSteps is what a preset makes of steps, for people.
 const partSteps = "steps"
+
+// preset returns a preset by its name, with the lines that the options give.
+func (a *Assembler) preset(name string) (history.Preset, bool) {
+	p, ok := a.presets(name)
+	if p.Templates.Empty() {
+		p.Templates = step.DesignTemplates()
+	}
+	p.Templates = a.templates.Over(p.Templates)
+	return p, ok
+}
+
+// inForce returns the preset that the prompts of a session go by, if one does.
+func (a *Assembler) inForce(ctx context.Context, scope kv.Scope, sessionID string) (p history.Preset, ok bool, err error) {
+	c, err := a.log.Config(ctx, scope, sessionID)
+	if err != nil || c.Policy != "" && c.Policy != session.PolicyPreset {
+		return history.Preset{}, false, err
+	}
+	p, ok = a.presets(c.Preset)
+	return p, ok, nil
+}
+
+// NumbersKinds tells whether the offloaded results of a session are named by the
+// number of each kind, as its preset says: search_001, search_002, read_001.
+func (a *Assembler) NumbersKinds(ctx context.Context, scope kv.Scope, sessionID string) (bool, error) {
+	p, ok, err := a.inForce(ctx, scope, sessionID)
+	return ok && p.NumberKinds, err
+}
+
+// Reference is how the answers of a session refer to blobs: as its preset says, or
+// without one as the options do.
+func (a *Assembler) Reference(ctx context.Context, scope kv.Scope, sessionID string) step.ReferenceStyle {
+	if p, ok, _ := a.inForce(ctx, scope, sessionID); ok {
+		return p.Reference
+	}
+	return a.reference
+}
 
 // presented is a conversation as a preset sees it: a part for each group.
 type presented struct {

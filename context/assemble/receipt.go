@@ -65,9 +65,9 @@ type Batch struct {
 
 // finish returns the prompt with its receipt, and remembers it.
 func (t *task) finish(d *draft) Prompt {
-	p := d.b.prompt(d.prefix)
+	p := d.b.prompt(t.a.sections)
 	last := t.a.known.last(t.r.Scope, sessionOf(t.r.SessionID))
-	settled := d.b.settled()
+	settled := d.b.settled
 	p.Tokens = d.predicted.Count
 	r := Receipt{
 		PromptID: d.asked.ID, Policy: t.name, Folds: d.folds, Batch: t.folded.plus(d.batch),
@@ -76,7 +76,7 @@ func (t *task) finish(d *draft) Prompt {
 		Pressure:         float64(p.Tokens.Tokens) / float64(t.r.MaxTokens),
 		ReserveTokens:    d.predicted.Reserve,
 	}
-	now := lastPrompt{places: d.b.places, head: d.b.head(), settled: settled.tokens + d.saved, pressure: r.Pressure}
+	now := lastPrompt{places: d.b.places, head: d.b.head, settled: settled.tokens + d.saved, pressure: r.Pressure}
 	stable := now.shared(last)
 	r.StableTokens, r.StableBytes = stable.tokens, stable.bytes
 	r.Cost = t.cost(d.b.total.Tokens, stable.tokens)
@@ -112,14 +112,6 @@ func finite(f float64) float64 {
 		return 0
 	}
 	return max(min(f, math.MaxFloat64), -math.MaxFloat64)
-}
-
-// head is how many places stand before the history.
-func (b *builder) head() int {
-	if b.request.System != "" {
-		return 2
-	}
-	return 1
 }
 
 // shared is the end of what both prompts begin with.

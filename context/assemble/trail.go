@@ -88,20 +88,20 @@ func trailOf(items []item) int {
 }
 
 // resume writes the messages of a history that the last prompt had, too, and
-// returns how many those are. The text of other formats has to be written anyway.
-func (b *builder) resume(t *trail, items []item) (int, error) {
+// returns how many those are. name is the section. The text of other formats has to be written anyway.
+func (b *builder) resume(name string, t *trail, items []item) (int, error) {
 	if b.request.Format != Neutral || !t.begins(b.request.Format, b.places[len(b.places)-1], items) {
 		return 0, nil
 	}
 	for i := range t.messages {
-		if err := b.admit(partHistory, &items[i], items[i].message); err != nil {
+		if err := b.admit(name, &items[i], items[i].message); err != nil {
 			return 0, err
 		}
 		b.messages = append(b.messages, items[i].message)
 		b.size = t.ends[i].bytes
 		b.markAs(items[i].message.Role, t.ends[i].sum)
 	}
-	b.prefix = clone(t.hash)
+	b.hash = clone(t.hash)
 	b.trail = t
 	return len(t.messages), nil
 }
@@ -109,7 +109,7 @@ func (b *builder) resume(t *trail, items []item) (int, error) {
 // leave makes what was written of a history the trail.
 func (b *builder) leave(items []item) {
 	head := len(b.places) - len(items)
-	b.trail = &trail{format: b.request.Format, head: b.places[head-1].sum, ends: slices.Clone(b.places[head:]), hash: clone(b.prefix)}
+	b.trail = &trail{format: b.request.Format, head: b.places[head-1].sum, ends: slices.Clone(b.places[head:]), hash: clone(b.hash)}
 	for i := range items {
 		b.trail.messages = append(b.trail.messages, items[i].message)
 	}

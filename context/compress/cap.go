@@ -4,6 +4,7 @@ import (
 	"strings"
 	"unicode/utf8"
 
+	"github.com/loom-bridge/loom-bridge/context/excerpt"
 	"github.com/loom-bridge/loom-bridge/context/text"
 )
 
@@ -44,19 +45,10 @@ func capFrame(j *job) string { return omitted(j.chars) + "\n" + dataLine(&j.Resu
 
 // ends keeps about room tokens of both ends together.
 func (c *Compressor) ends(body string, room int, j *job) string {
-	head := room * 2 / 3
-	if j.failed {
-		head = room / 3
-	}
-	first := body[:c.fit(len(body), head, func(n int) (string, int) {
-		s := text.Head(body, n)
-		return s, len(s)
-	})]
+	head, tail := excerpt.Halves(room, j.failed)
+	first := excerpt.Head(body, c.fit(len(body), head, func(n int) string { return text.Head(body, n) }))
 	rest := body[len(first):]
-	last := rest[len(rest)-c.fit(len(rest), room-head, func(n int) (string, int) {
-		s := text.Tail(rest, n)
-		return s, len(s)
-	}):]
+	last := excerpt.Tail(rest, c.fit(len(rest), tail, func(n int) string { return text.Tail(rest, n) }))
 	missing := utf8.RuneCountInString(rest[:len(rest)-len(last)])
 	return first + omitted(missing) + last + "\n" + dataLine(&j.Result)
 }
@@ -70,17 +62,16 @@ const (
 )
 
 // fit returns the length in bytes, up to size, of the longest part that it finds
-// with at most limit tokens. part returns about n bytes of the text, and how
-// many those are. Parts are counted a dozen times, and none is much longer than
+// with at most limit tokens. part returns at most n bytes of the text. Parts are counted a dozen times, and none is much longer than
 // twice what fits, so that the work does not grow with the text.
-func (c *Compressor) fit(size, limit int, part func(n int) (string, int)) int {
+func (c *Compressor) fit(size, limit int, part func(n int) string) int {
 	low, high := 0, min(size, limit*tokenBytes)
 	for {
-		text, n := part(high)
+		text := part(high)
 		if c.count(text) > limit {
 			break
 		}
-		low = n
+		low = len(text)
 		if high == size {
 			return low
 		}
@@ -88,12 +79,12 @@ func (c *Compressor) fit(size, limit int, part func(n int) (string, int)) int {
 	}
 	for high-low > low/fitShare+1 {
 		middle := low + (high-low)/2
-		text, n := part(middle)
-		if n <= low || c.count(text) > limit {
+		text := part(middle)
+		if len(text) <= low || c.count(text) > limit {
 			high = middle
 			continue
 		}
-		low = n
+		low = len(text)
 	}
 	return low
 }

@@ -2,9 +2,9 @@ package compress
 
 import (
 	"fmt"
-	"strings"
 	"unicode/utf8"
 
+	"github.com/loom-bridge/loom-bridge/context/excerpt"
 	"github.com/loom-bridge/loom-bridge/context/text"
 )
 
@@ -24,7 +24,7 @@ func plain(s string, chars, threshold int) []string {
 	if chars > budget {
 		first, _ = text.HeadChars(s, head)
 		last, _ = text.TailChars(s, budget-head)
-		first, last = cutHead(first, head), cutTail(last, budget-head)
+		first, last = excerpt.Head(s, len(first)), excerpt.Tail(s, len(last))
 	}
 	missing := utf8.RuneCountInString(s[len(first) : len(s)-len(last)])
 	about := fmt.Sprintf("%d chars, %d lines", chars, text.CountLines(s))
@@ -33,23 +33,3 @@ func plain(s string, chars, threshold int) []string {
 
 // omitted stands for characters that are not shown.
 func omitted(chars int) string { return fmt.Sprintf("\n…[%d chars omitted]…\n", chars) }
-
-// cutHead ends a beginning of n characters before its last line feed, if that
-// stands in the last 40 percent.
-func cutHead(head string, n int) string {
-	at := strings.LastIndexByte(head, '\n')
-	if at >= 0 && utf8.RuneCountInString(head[:at])*10 >= n*6 {
-		return head[:at]
-	}
-	return head
-}
-
-// cutTail begins an end of n characters behind its first line feed, if that
-// stands in the first 40 percent.
-func cutTail(tail string, n int) string {
-	at := strings.IndexByte(tail, '\n')
-	if at >= 0 && utf8.RuneCountInString(tail[:at])*10 < n*4 {
-		return tail[at+1:]
-	}
-	return tail
-}

@@ -5,6 +5,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/loom-bridge/loom-bridge/context/excerpt"
 	"github.com/loom-bridge/loom-bridge/context/text"
 )
 
@@ -286,7 +287,7 @@ func (p *pass) writer(stay *names) *writer {
 	}
 	seen := newVisible()
 	seen.others = []*names{p.fixed, stay}
-	return &writer{count: p.l.count, seen: seen, ranked: make(map[string][]Identifier)}
+	return &writer{count: p.l.count, seen: seen, ranked: make(map[string][]excerpt.Identifier)}
 }
 
 // namesOf is what folds show, put together once for all that is written beside

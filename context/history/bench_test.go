@@ -5,6 +5,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/loom-bridge/loom-bridge/context/excerpt"
 	"github.com/loom-bridge/loom-bridge/context/history"
 )
 
@@ -52,7 +53,7 @@ func BenchmarkIdentifiers(b *testing.B) {
 	text := listing("part", 5000)
 	b.SetBytes(int64(len(text)))
 	for b.Loop() {
-		history.Identifiers(text)
+		excerpt.Identifiers(text)
 	}
 }
 

@@ -5,8 +5,6 @@ import (
 	"strings"
 	"unicode/utf8"
 
-	"github.com/loom-bridge/loom-bridge/context/text"
-
 	"github.com/loom-bridge/loom-bridge/context/excerpt"
 )
 
@@ -41,12 +39,12 @@ func (l *Ledger) capped(e *Entry, text string) (short string, cut, resumed int) 
 	keep := len(text) * limit / n
 	chars := utf8.RuneCountInString(text)
 	// Later attempts leave out more, but what they name is found once.
-	head, tail := e.halves(keep)
+	head, tail := excerpt.Halves(keep, e.failed())
 	found := l.omitted(e, text, head/2, tail/2)
 	// Long names can take more than there is room for.
 	for names := capIdentifiers; names > 0; names /= capFewer {
 		for keep := keep; keep > 0; {
-			head, tail = e.halves(keep)
+			head, tail = excerpt.Halves(keep, e.failed())
 			short, cut, resumed = e.withoutMiddle(text, chars, head, tail, pickOf{found, names})
 			got := l.count(short)
 			if got <= limit {
@@ -60,22 +58,13 @@ func (l *Ledger) capped(e *Entry, text string) (short string, cut, resumed int) 
 
 // pickOf are identifiers of which so many are named at most.
 type pickOf struct {
-	found []Identifier
+	found []excerpt.Identifier
 	most  int
-}
-
-// halves are how many of the bytes that stay are the beginning and the end.
-func (e *Entry) halves(keep int) (head, tail int) {
-	head = keep * 2 / 3
-	if e.failed() {
-		head = keep / 3
-	}
-	return head, keep - head
 }
 
 // omitted are the identifiers of a text but for some bytes at its ends, from
 // at most namedBytes next to each of them.
-func (l *Ledger) omitted(e *Entry, text string, head, tail int) []Identifier {
+func (l *Ledger) omitted(e *Entry, text string, head, tail int) []excerpt.Identifier {
 	from, to := head, len(text)-tail
 	parts := []string{excerpt.QuotedPart(text, from, to)}
 	if at := clipAt(e, text); at >= from && at+len(e.Clip) <= to {
@@ -84,12 +73,12 @@ func (l *Ledger) omitted(e *Entry, text string, head, tail int) []Identifier {
 	if middle := parts[0]; len(parts) == 1 && len(middle) > 2*namedBytes {
 		parts = []string{middle[:namedBytes], middle[len(middle)-namedBytes:]}
 	}
-	return l.opts.Memo.ranked(parts, func() []Identifier {
-		r := newRanking()
+	return l.opts.Memo.ranked(parts, func() []excerpt.Identifier {
+		r := excerpt.NewRanking()
 		for _, part := range parts {
-			r.add(wholeNames(part))
+			r.Add(excerpt.WholeNames(part))
 		}
-		best := r.best()
+		best := r.Best()
 		return best[:min(len(best), maxOmitted)]
 	})
 }
@@ -105,50 +94,11 @@ func clipAt(e *Entry, text string) int {
 // maxOmitted of a text's identifiers are looked at, the best.
 const maxOmitted = 2000
 
-// isName tells whether a byte may be part of an identifier.
-func isName(b byte) bool { return is(b, isWord|isJoin) }
-
-// wholeNames is a text without the identifiers at its ends, which may be cut.
-func wholeNames(text string) string { return withoutLastName(withoutFirstName(text)) }
-
-// withoutFirstName is a text without the identifier that it begins with, if it is
-// no longer than one may be.
-func withoutFirstName(text string) string {
-	for i := range min(len(text), maxIdentBytes) {
-		if !isName(text[i]) {
-			return text[i:]
-		}
-	}
-	return text
-}
-
-// withoutLastName is the same at the end.
-func withoutLastName(text string) string {
-	for i := range min(len(text), maxIdentBytes) {
-		if end := len(text) - i; !isName(text[end-1]) {
-			return text[:end]
-		}
-	}
-	return text
-}
-
 // withoutMiddle keeps about head bytes of the beginning and tail bytes of the
 // end, on borders of lines where there are any, and says what the rest names:
 // the best names that do not stand in them. The text has so many chars.
 func (e *Entry) withoutMiddle(s string, chars, head, tail int, names pickOf) (short string, cut, resumed int) {
-	first := text.Head(s, head)
-	// A line that is most of it stays, as far as it goes.
-	if at := strings.LastIndexByte(first, '\n'); at >= len(first)/2 {
-		first = first[:at]
-	} else if at := len(first); at < len(s) && isName(s[at]) {
-		first = withoutLastName(first)
-	}
-	last := text.Tail(s, tail)
-	if at := strings.IndexByte(last, '\n'); at >= 0 {
-		last = last[at+1:]
-	} else if at := len(s) - len(last); at > 0 && isName(s[at-1]) {
-		last = withoutFirstName(last)
-	}
+	first, last := excerpt.NamedHead(s, head), excerpt.NamedTail(s, tail)
 	missing := ""
 	if at := clipAt(e, s); at >= 0 {
 		first, last = first[:min(len(first), at)], s[max(len(s)-len(last), at+len(e.Clip)):]

@@ -57,7 +57,7 @@ func parseLine(text string) line {
 		start++
 	}
 	end, number := start, 0
-	for end < len(text) && is(text[end], isDigit) {
+	for end < len(text) && '0' <= text[end] && text[end] <= '9' {
 		number = number*10 + int(text[end]-'0')
 		if end++; end-start > maxNumberDigits {
 			return plain

@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/loom-bridge/loom-bridge/context/excerpt"
 	"github.com/loom-bridge/loom-bridge/context/text"
 )
 
@@ -205,7 +206,7 @@ func (p *pass) digestOf(f *Fold) (*digest, error) {
 	}
 	d := newDigest()
 	for _, a := range atoms(entries) {
-		d.add(entries, a, Identifiers)
+		d.add(entries, a, excerpt.Identifiers)
 	}
 	d.bound()
 	return d, nil
@@ -303,17 +304,17 @@ func (w *writer) summary(d *digest, older []digestStep, limit int) string {
 		said = append(said, older[i].said...)
 	}
 	reasons := w.newest(said, limit*denseSaidShare/100)
-	names := w.best(d.names.best(), limit-w.count(text)-w.count(reasons))
+	names := w.best(d.names.Best(), limit-w.count(text)-w.count(reasons))
 	return joined(text+".", names) + reasons
 }
 
 // best returns the best names that are not shown yet in at most limit tokens.
-func (w *writer) best(ranked []Identifier, limit int) string {
-	unseen := slices.DeleteFunc(slices.Clone(ranked), func(id Identifier) bool { return w.seen.has(id.Text) })
-	numbers := slices.DeleteFunc(slices.Clone(unseen), func(id Identifier) bool { return id.Class != Number })
+func (w *writer) best(ranked []excerpt.Identifier, limit int) string {
+	unseen := slices.DeleteFunc(slices.Clone(ranked), func(id excerpt.Identifier) bool { return w.seen.has(id.Text) })
+	numbers := slices.DeleteFunc(slices.Clone(unseen), func(id excerpt.Identifier) bool { return id.Class != excerpt.Number })
 	none := newVisible()
 	first := w.within(numbers, none, limit*denseNumberShare/100)
-	unseen = slices.DeleteFunc(unseen, func(id Identifier) bool { return id.Class == Number })
+	unseen = slices.DeleteFunc(unseen, func(id excerpt.Identifier) bool { return id.Class == excerpt.Number })
 	rest := w.within(unseen, none, limit-w.count(first))
 	if first == "" || rest == "" {
 		return first + rest
@@ -322,7 +323,7 @@ func (w *writer) best(ranked []Identifier, limit int) string {
 }
 
 // within returns as many of the best names as take at most limit tokens.
-func (w *writer) within(ranked []Identifier, seen *visible, limit int) string {
+func (w *writer) within(ranked []excerpt.Identifier, seen *visible, limit int) string {
 	// Names take about this many tokens each; the limit decides.
 	for n := min(limit/denseNameTokens, len(ranked)); n > 0; {
 		names := pick(ranked, n, seen)

@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/loom-bridge/loom-bridge/context/excerpt"
 	"github.com/loom-bridge/loom-bridge/context/text"
 )
 
@@ -30,7 +31,7 @@ const (
 )
 
 // digestNames bounds the names of a digest by class.
-var digestNames = [classes]int{Path: 1200, Failure: 100, Number: 500, Link: 100, Symbol: 900}
+var digestNames = [excerpt.Classes]int{excerpt.Path: 1200, excerpt.Failure: 100, excerpt.Number: 500, excerpt.Link: 100, excerpt.Symbol: 900}
 
 // digest is what a fold keeps of its entries beside its text, so that a denser
 // fold can be made of it later without reading them again. It is made of
@@ -42,7 +43,7 @@ type digest struct {
 	tools       map[string]int
 	// said are lines of failures, in order; those of steps stand there.
 	said  []string
-	names *ranking
+	names *excerpt.Ranking
 	// steps are the newest, in order.
 	steps []digestStep
 }
@@ -60,13 +61,13 @@ type digestStep struct {
 	names []string
 }
 
-func newDigest() *digest { return &digest{tools: make(map[string]int), names: newRanking()} }
+func newDigest() *digest { return &digest{tools: make(map[string]int), names: excerpt.NewRanking()} }
 
 // empty tells whether nothing was added.
 func (d *digest) empty() bool { return len(d.steps) == 0 }
 
 // add takes an atom in.
-func (d *digest) add(entries []Entry, a atom, identifiers func(body string) []Identifier) {
+func (d *digest) add(entries []Entry, a atom, identifiers func(body string) []excerpt.Identifier) {
 	s := digestStep{ref: entries[a.first()].Ref}
 	called := 0
 	for _, i := range a.members {
@@ -76,7 +77,7 @@ func (d *digest) add(entries []Entry, a atom, identifiers func(body string) []Id
 		}
 		for _, c := range e.Calls {
 			d.tools[text.Head(c.Name, digestToolBytes)]++
-			d.names.addBest(identifiers(c.Args), resultNames)
+			d.names.AddBest(identifiers(c.Args), resultNames, resultNames*pathFactor)
 			if body := shortCall(c); called < digestStepBytes/2 {
 				s.calls = append(s.calls, body)
 				called += len(body)
@@ -95,7 +96,7 @@ func (d *digest) add(entries []Entry, a atom, identifiers func(body string) []Id
 		}
 		for _, body := range []string{strings.TrimSpace(e.Output), e.Evidence} {
 			if body != "" {
-				s.addNames(d.names.addBest(identifiers(body), resultNames))
+				s.addNames(d.names.AddBest(identifiers(body), resultNames, resultNames*pathFactor))
 			}
 		}
 	}
@@ -110,9 +111,9 @@ func shortCall(c Call) string {
 	return strings.ReplaceAll(text.Cut(s, digestCallBytes, text.Ellipsis), "\n", " ")
 }
 
-func (s *digestStep) addNames(best []Identifier) {
+func (s *digestStep) addNames(best []excerpt.Identifier) {
 	best = best[:min(len(best), stepNames-len(s.names))]
-	slices.SortStableFunc(best, func(a, b Identifier) int { return cmp.Compare(a.Class, b.Class) })
+	slices.SortStableFunc(best, func(a, b excerpt.Identifier) int { return cmp.Compare(a.Class, b.Class) })
 	for _, id := range best {
 		s.names = append(s.names, id.Text)
 	}
@@ -145,8 +146,8 @@ func (d *digest) join(later *digest) {
 		d.tools[name] += n
 	}
 	d.said = append(d.said, later.said...)
-	for _, id := range later.names.found {
-		d.names.addOne(id)
+	for _, id := range later.names.Found {
+		d.names.AddOne(id)
 	}
 	d.steps = append(d.steps, later.steps...)
 	d.reach(later.first, later.last)
@@ -165,7 +166,7 @@ func (d *digest) bound() {
 	}
 	d.steps = slices.Clone(d.steps[at:])
 	d.said = newestLines(d.said, digestSaidBytes)
-	d.names.bound(digestNames)
+	d.names.Bound(digestNames, digestNameBytes)
 	d.boundTools()
 }
 

@@ -5,6 +5,7 @@ import (
 	"maps"
 	"slices"
 
+	"github.com/loom-bridge/loom-bridge/context/excerpt"
 	"github.com/loom-bridge/loom-bridge/memory/kv/wire"
 )
 
@@ -54,7 +55,7 @@ func (d *digest) encode() []byte {
 	for _, text := range d.said {
 		dst = wire.AppendItem(dst, fieldDigestSaid, text)
 	}
-	for _, id := range d.names.found {
+	for _, id := range d.names.Found {
 		part = wire.AppendText(part[:0], fieldNameText, id.Text)
 		part = wire.AppendUint(part, fieldNameClass, uint64(id.Class))
 		dst = wire.AppendItem(dst, fieldDigestName, wire.AppendUint(part, fieldNameScore, uint64(id.Score)))
@@ -139,7 +140,7 @@ func (d *digest) setTool(stored []byte) error {
 }
 
 func (d *digest) setName(stored []byte) error {
-	var id Identifier
+	var id excerpt.Identifier
 	for f, err := range wire.Fields(stored) {
 		if err != nil {
 			return err
@@ -148,13 +149,13 @@ func (d *digest) setName(stored []byte) error {
 		case fieldNameText:
 			id.Text = string(f.Bytes)
 		case fieldNameClass:
-			id.Class = Class(min(f.Value, classes-1))
+			id.Class = excerpt.Class(min(f.Value, excerpt.Classes-1))
 		case fieldNameScore:
 			id.Score = count(f)
 		}
 	}
 	// Whoever joins it puts equal names together.
-	d.names.found = append(d.names.found, id)
+	d.names.AddOne(id)
 	return nil
 }
 

@@ -6,6 +6,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/loom-bridge/loom-bridge/context/excerpt"
 	"github.com/loom-bridge/loom-bridge/context/history"
 )
 
@@ -85,7 +86,7 @@ func TestNames(t *testing.T) {
 			t.Errorf("reason %d is %q, want %q", reason, got, want)
 		}
 	}
-	for class, want := range map[history.Class]string{history.Path: "path", history.Failure: "failure", history.Number: "number", history.Link: "link", history.Symbol: "symbol"} {
+	for class, want := range map[excerpt.Class]string{excerpt.Path: "path", excerpt.Failure: "failure", excerpt.Number: "number", excerpt.Link: "link", excerpt.Symbol: "symbol"} {
 		if got := class.String(); got != want {
 			t.Errorf("class %d is %q, want %q", class, got, want)
 		}

@@ -5,6 +5,7 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/loom-bridge/loom-bridge/context/excerpt"
 	"github.com/loom-bridge/loom-bridge/context/text"
 )
 
@@ -39,15 +40,15 @@ type writer struct {
 	// calls and cuts are how many calls were written, and shortened.
 	calls, cuts int
 	// ranked has the identifiers of longer texts, which are asked for twice.
-	ranked map[string][]Identifier
+	ranked map[string][]excerpt.Identifier
 }
 
 // identifiers are Identifiers, read once.
-func (w *writer) identifiers(text string) []Identifier {
+func (w *writer) identifiers(text string) []excerpt.Identifier {
 	if ids, known := w.ranked[text]; known {
 		return ids
 	}
-	ids := Identifiers(text)
+	ids := excerpt.Identifiers(text)
 	w.ranked[text] = ids
 	return ids
 }
@@ -133,7 +134,7 @@ func (w *writer) said(turn *Entry, observed []*Entry) string {
 		text = joined(text, "said: "+inline(w.words(turn.Text)))
 	}
 	w.seen.add(text)
-	if names := pick(Identifiers(turn.Text), turnIdentifiers, w.seen); names != "" {
+	if names := pick(excerpt.Identifiers(turn.Text), turnIdentifiers, w.seen); names != "" {
 		text = joined(text, "("+names+")")
 	}
 	for _, e := range observed {
@@ -202,7 +203,7 @@ func (w *writer) call(c Call) string {
 	w.cuts++
 	short := inline(text.Head(s, keptCallBytes)) + "…"
 	w.seen.add(short)
-	return joined(short, pick(Identifiers(s), turnIdentifiers, w.seen))
+	return joined(short, pick(excerpt.Identifiers(s), turnIdentifiers, w.seen))
 }
 
 // result is what a call gave.

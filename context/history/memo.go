@@ -5,6 +5,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/loom-bridge/loom-bridge/context/excerpt"
 	"github.com/loom-bridge/loom-bridge/memory/kv/cache"
 )
 
@@ -33,7 +34,7 @@ type Memo struct {
 // remembered is what is known of a text.
 type remembered struct {
 	names *names
-	best  []Identifier
+	best  []excerpt.Identifier
 }
 
 // hash is the key of a text that is too long to be kept.
@@ -71,7 +72,7 @@ func (m *Memo) of(text string) *names {
 
 // ranked returns what find returns of parts of a text, for reading only, without
 // the text's memory.
-func (m *Memo) ranked(parts []string, find func() []Identifier) []Identifier {
+func (m *Memo) ranked(parts []string, find func() []excerpt.Identifier) []excerpt.Identifier {
 	key := hash(sha256.Sum256([]byte(strings.Join(parts, "\x00"))))
 	if known, ok := m.texts.Get(key); ok {
 		return known.best

@@ -3,6 +3,8 @@ package history
 import (
 	"slices"
 	"strings"
+
+	"github.com/loom-bridge/loom-bridge/context/excerpt"
 )
 
 // What is not the ledger's own words can't begin a line of a fold: tools and
@@ -87,4 +89,21 @@ func squeezed(line string) string {
 	}
 	b.WriteString(line[from:])
 	return b.String()
+}
+
+// errorLines returns the lines of a failed call's output that say what went
+// wrong, in order, each once. Long runs of blanks are cut.
+func errorLines(output string) []string {
+	var lines []string
+	for _, line := range excerpt.ErrorLines(output) {
+		if text := squeezed(line.Of(output)); !slices.Contains(lines, text) {
+			lines = append(lines, text)
+		}
+	}
+	return lines
+}
+
+// errorLines are those of the entry's output and evidence.
+func (e *Entry) errorLines() []string {
+	return append(errorLines(e.Output), errorLines(e.Evidence)...)
 }

@@ -1,6 +1,10 @@
 package history
 
-import "strings"
+import (
+	"strings"
+
+	"github.com/loom-bridge/loom-bridge/context/excerpt"
+)
 
 // visible remembers what a prompt already shows, so that folds need not repeat
 // it.
@@ -20,8 +24,8 @@ func newNames() *names {
 }
 
 func (n *names) add(text string) {
-	EachIdentifier(text, func(id string) { n.ids[id] = struct{}{} })
-	gather(text, func(_ Class, id string, _ int) { n.ids[id] = struct{}{} })
+	excerpt.EachIdentifier(text, func(id string) { n.ids[id] = struct{}{} })
+	excerpt.Gather(text, func(_ excerpt.Class, id string, _ int) { n.ids[id] = struct{}{} })
 	for line := range strings.Lines(text) {
 		n.lines[strings.TrimSpace(strings.TrimPrefix(line, quoteMark))] = struct{}{}
 	}
@@ -61,9 +65,9 @@ func (v *visible) hasLine(text string) bool {
 
 // pick returns the best identifiers that are not shown yet as one text, class
 // by class.
-func pick(ids []Identifier, limit int, seen *visible) string {
-	var byClass [classes][]string
-	left := [classes]int{Path: limit * pathFactor}
+func pick(ids []excerpt.Identifier, limit int, seen *visible) string {
+	var byClass [excerpt.Classes][]string
+	left := [excerpt.Classes]int{excerpt.Path: limit * pathFactor}
 	for _, id := range ids {
 		if seen.has(id.Text) {
 			continue

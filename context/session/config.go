@@ -122,7 +122,7 @@ func validPrices(p history.Prices) bool {
 	return p.Input > 0 || p == history.Prices{}
 }
 
-// Config returns the session's settings; all zero when there are none.
+// Config returns the session's settings, laid over Options.Defaults.
 func (l *Log) Config(ctx context.Context, scope kv.Scope, session string) (Config, error) {
 	session, err := scoped(scope, session)
 	if err != nil {
@@ -132,11 +132,12 @@ func (l *Log) Config(ctx context.Context, scope kv.Scope, session string) (Confi
 	if err != nil {
 		return Config{}, fmt.Errorf("session: read settings: %w", err)
 	}
-	return decodeConfig(value)
+	c, err := decodeConfig(value)
+	return c.Over(l.defaults), err
 }
 
 // Configure gives the session the settings that change makes of those it has,
-// and returns them. change must be pure, because it may be called more than
+// and returns them, laid over Options.Defaults. change must be pure, because it may be called more than
 // once; its error ends the call as it is. A request id makes the call safe to
 // repeat: the same id and content again give the first answer and change
 // nothing, other content is kv.ErrRequestReused. content is what the caller was
@@ -174,7 +175,7 @@ func (l *Log) Configure(ctx context.Context, scope kv.Scope, session string, cha
 	if err != nil {
 		return Config{}, fmt.Errorf("session: configure: %w", err)
 	}
-	return settings, nil
+	return settings.Over(l.defaults), nil
 }
 
 // once commits what stage writes and gives its answer to read. When the request

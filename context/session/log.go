@@ -24,25 +24,42 @@ type Options struct {
 	// Now gives the time of messages, and of steps that have none. Default
 	// time.Now.
 	Now func() time.Time
+	// Defaults are the settings of sessions that have none of their own. Default:
+	// those of package assemble.
+	Defaults Config
+	// OnBegin is called after the first entry of a session of the scope was committed,
+	// perhaps more than once when that request is repeated. It must not block. Default:
+	// nobody is told.
+	OnBegin func(scope kv.Scope)
 }
 
 // Log is the store of all agents' logs. All methods are safe for concurrent
 // use.
 type Log struct {
-	engine kv.Reader
-	writer *kv.Writer
-	now    func() time.Time
-	folds  foldCache
+	engine   kv.Reader
+	writer   *kv.Writer
+	now      func() time.Time
+	defaults Config
+	onBegin  func(scope kv.Scope)
+	folds    foldCache
 }
 
 // New returns a log on an engine and the writer that writes to it. Both stay
 // the caller's to close.
 func New(engine kv.Reader, writer *kv.Writer, opts *Options) *Log {
-	l := &Log{engine: engine, writer: writer, now: time.Now, folds: newFoldCache(maxCachedFoldBytes)}
-	if opts != nil && opts.Now != nil {
-		l.now = opts.Now
+	o := Options{}
+	if opts != nil {
+		o = *opts
 	}
-	return l
+	if o.Now == nil {
+		o.Now = time.Now
+	}
+	if o.OnBegin == nil {
+		o.OnBegin = func(kv.Scope) {}
+	}
+	return &Log{
+		engine: engine, writer: writer, now: o.Now, defaults: o.Defaults, onBegin: o.OnBegin, folds: newFoldCache(maxCachedFoldBytes),
+	}
 }
 
 // Entry is one thing in a session: exactly one of Message and Step is set. It
@@ -63,7 +80,7 @@ func (l *Log) Ref(scope kv.Scope) kv.Ref { return kv.Ref{Keyspace: kv.Log, Scope
 // StageStep appends a step to the scope's log. fill is called with the step's
 // number and returns the step; its SessionID says which session it joins (empty
 // means DefaultSession). The agent's numbers have no gap and no duplicate,
-// because a number is taken only by the commit that writes its step. It
+// because a number is taken only by the commit that writes its step; call Committed after it. It
 // returns the step as it will be stored and its position. An error of fill is
 // returned as it is.
 func (l *Log) StageStep(ctx context.Context, tx *kv.Tx, scope kv.Scope, fill func(number uint64) (step.Step, error)) (step.Step, uint64, error) {
@@ -92,6 +109,17 @@ func (l *Log) StageStep(ctx context.Context, tx *kv.Tx, scope kv.Scope, fill fun
 	tx.Put(kv.Log, stepKey(scope, s.Number), encodePlace(s.SessionID, positions[0]))
 	return s, positions[0], nil
 }
+
+// Committed is called by whoever committed what StageStep staged, with the step's
+// position, so that OnBegin is.
+func (l *Log) Committed(scope kv.Scope, position uint64) {
+	if position == firstPosition {
+		l.onBegin(scope)
+	}
+}
+
+// firstPosition is where a session begins.
+const firstPosition = 1
 
 // stageEntries gives the entries the next positions of a session and writes
 // them.

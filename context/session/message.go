@@ -156,6 +156,9 @@ func (l *Log) AppendMessages(ctx context.Context, scope kv.Scope, session string
 	if err != nil {
 		return nil, fmt.Errorf("session: append messages: %w", err)
 	}
+	if len(positions) > 0 {
+		l.Committed(scope, positions[0])
+	}
 	return positions, nil
 }
 

@@ -20,7 +20,7 @@ const (
 // hole is a part of a text, and where it stands quoted in a JSON text, quotes
 // included.
 type hole struct {
-	span
+	text.Place
 	at, size int
 }
 
@@ -31,17 +31,17 @@ func frameOf(text []byte, holes []hole) ([]byte, bool) {
 		return nil, false
 	}
 	holes = slices.Clone(holes)
-	slices.SortFunc(holes, func(a, b hole) int { return cmp.Compare(a.from, b.from) })
+	slices.SortFunc(holes, func(a, b hole) int { return cmp.Compare(a.From, b.From) })
 	var frame []byte
 	from := 0
 	for _, h := range holes {
-		if h.from < from || h.to > len(text) {
+		if h.From < from || h.To > len(text) {
 			return nil, false
 		}
-		frame = wire.AppendItem(frame, frameLiteral, text[from:h.from])
+		frame = wire.AppendItem(frame, frameLiteral, text[from:h.From])
 		frame = wire.AppendNumber(frame, frameFrom, uint64(h.at))
 		frame = wire.AppendNumber(frame, frameSize, uint64(h.size))
-		from = h.to
+		from = h.To
 	}
 	frame = wire.AppendItem(frame, frameLiteral, text[from:])
 	return frame, len(frame) <= maxFrameBytes
@@ -103,7 +103,7 @@ func (r *Result) holes(keys []string, sizes []int) []hole {
 		if !known || !found.Canonical {
 			return nil
 		}
-		holes = append(holes, hole{span{found.From, found.To}, at, sizes[i]})
+		holes = append(holes, hole{found, at, sizes[i]})
 		at += sizes[i]
 	}
 	return holes

@@ -5,6 +5,7 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/loom-bridge/loom-bridge/context/excerpt"
 	"github.com/loom-bridge/loom-bridge/context/text"
 )
 
@@ -117,15 +118,12 @@ func (r *Reducer) clip(s shown, lines int) clipped {
 		room -= readOnBytes
 	}
 	room = max(room, 0)
-	headRoom := room * 2 / 3
-	if s.isError {
-		headRoom = room / 3
-	}
-	head := headLines(s.text, headRoom)
+	headRoom, tailRoom := excerpt.Halves(room, s.isError)
+	head := excerpt.NamedHead(s.text, headRoom)
 	if lines > 0 {
 		head = firstLines(head, lines)
 	}
-	end := tailLines(tail, min(room-headRoom, max(int(s.size)-len(head), 0)))
+	end := excerpt.NamedTail(tail, min(tailRoom, max(int(s.size)-len(head), 0)))
 	if lines > 0 {
 		end = lastLines(end, lines)
 	}
@@ -217,26 +215,6 @@ func (s Step) Beginning() int {
 	return len(s.Inline)
 }
 
-// headLines returns at most n leading bytes, whole lines if that keeps half of
-// them.
-func headLines(s string, n int) string {
-	s = text.Head(s, n)
-	if end := strings.LastIndexByte(s, '\n'); end >= n/2 {
-		return s[:end]
-	}
-	return s
-}
-
-// tailLines returns at most n trailing bytes, whole lines if that keeps half of
-// them.
-func tailLines(s string, n int) string {
-	s = text.Tail(s, n)
-	if start := strings.IndexByte(s, '\n'); start >= 0 && len(s)-start-1 >= n/2 {
-		return s[start+1:]
-	}
-	return s
-}
-
 // moreLines tells whether a text has more than n lines.
 func moreLines(text string, n int) bool {
 	return len(firstLines(text, n)) < len(strings.TrimSuffix(text, "\n"))
@@ -264,4 +242,44 @@ func lastLines(text string, n int) string {
 		}
 	}
 	return text[start+1:]
+}
+
+// Place is where a text begins in the one that a call of fs:read_file reads, in
+// the numbers that such calls count with.
+type Place struct {
+	// Line is its first line, from 1; zero when the call counted bytes.
+	Line int64
+	// Byte is its first byte; it is known of Line 0 and 1.
+	Byte int64
+}
+
+// PlaceOf returns where the text begins that a call of fs:read_file with these
+// arguments gives.
+func PlaceOf(args map[string]any) Place {
+	_, limited := args["limit_bytes"]
+	if first, byBytes := integer(args["offset_bytes"]); byBytes || limited {
+		return Place{Byte: max(first, 0)}
+	}
+	line, ok := integer(args["offset"])
+	if !ok {
+		line, _ = integer(args["start_line"])
+	}
+	return Place{Line: max(line, 1)}
+}
+
+// Next says how to read on behind the beginning of a text that begins at p, such
+// as "offset 12", or nothing when that is not known. ended says that the
+// beginning ends with its line.
+func (p Place) Next(beginning string, ended bool) string {
+	lines := int64(strings.Count(beginning, "\n"))
+	if ended {
+		lines++
+	}
+	switch {
+	case p.Line > 0 && lines > 0:
+		return fmt.Sprintf("offset %d", p.Line+lines)
+	case p.Line <= 1:
+		return fmt.Sprintf("offset_bytes %d", p.Byte+int64(len(beginning)))
+	}
+	return ""
 }

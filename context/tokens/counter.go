@@ -129,6 +129,16 @@ func (c *Counter) Count(model, text string) (Count, error) {
 	return m.count(n), nil
 }
 
+// Size counts a text for a model that nobody named. One over MaxTextBytes is taken
+// for a token in four bytes.
+func (c *Counter) Size(text string) int {
+	counted, err := c.Count("", text)
+	if err != nil {
+		return len(text) / 4
+	}
+	return counted.Tokens
+}
+
 // tokens counts a text by the rule of its model.
 func (c *Counter) tokens(m *Model, text string) (int, error) {
 	if len(text) > MaxTextBytes {

@@ -11,7 +11,8 @@ import (
 	"go.einride.tech/aip/filtering"
 	expr "google.golang.org/genproto/googleapis/api/expr/v1alpha1"
 
-	"github.com/loom-bridge/loom-bridge/memory/lexical"
+	"github.com/loom-bridge/loom-bridge/memory/lexical/segment"
+	"github.com/loom-bridge/loom-bridge/memory/lexical/selection"
 	"github.com/loom-bridge/loom-bridge/memory/record"
 )
 
@@ -71,37 +72,37 @@ func (k fieldKind) literals() string {
 type field struct {
 	name     string
 	kind     fieldKind
-	index    lexical.Field              // of a text
-	column   lexical.Column             // of a number, bool or time
+	index    segment.Field              // of a text
+	column   selection.Column           // of a number, bool or time
 	of       func(record.Record) string // of a text
 	interval func(float64) interval     // of a number
 	path     []string                   // of metadata
 	operator string
 	// Of what the index does not have: where is what to look through, everything
 	// unless it is set, and stored reads a number or a time, false where there is none.
-	where  lexical.Filter
+	where  selection.Filter
 	stored func(record.Record) (int64, bool)
 }
 
 // fields are the fields beside metadata. It is never changed.
 var fields = map[string]field{
 	"id":          {kind: idField},
-	"key":         {kind: textField, index: lexical.Key, of: func(r record.Record) string { return r.Key }},
-	"kind":        {kind: textField, index: lexical.Kind, of: func(r record.Record) string { return r.Kind }},
-	"session_id":  {kind: textField, index: lexical.Session, of: func(r record.Record) string { return r.SessionID }},
-	"author":      {kind: textField, index: lexical.Author, of: func(r record.Record) string { return r.Author }},
-	"origin":      {kind: originField, index: lexical.Origin},
-	"tags":        {kind: tagsField, index: lexical.Tag},
-	"importance":  {kind: numberField, column: lexical.Importance, interval: importanceInterval},
-	"tier":        {kind: numberField, column: lexical.Tier, interval: integerInterval},
-	"pinned":      {kind: boolField, column: lexical.Pinned},
-	"event_time":  {kind: timeField, column: lexical.EventTime},
-	"create_time": {kind: timeField, column: lexical.CreateTime},
-	"expire_time": {kind: timeField, column: lexical.ExpireTime},
+	"key":         {kind: textField, index: segment.Key, of: func(r record.Record) string { return r.Key }},
+	"kind":        {kind: textField, index: segment.Kind, of: func(r record.Record) string { return r.Kind }},
+	"session_id":  {kind: textField, index: segment.Session, of: func(r record.Record) string { return r.SessionID }},
+	"author":      {kind: textField, index: segment.Author, of: func(r record.Record) string { return r.Author }},
+	"origin":      {kind: originField, index: segment.Origin},
+	"tags":        {kind: tagsField, index: segment.Tag},
+	"importance":  {kind: numberField, column: selection.Importance, interval: importanceInterval},
+	"tier":        {kind: numberField, column: selection.Tier, interval: integerInterval},
+	"pinned":      {kind: boolField, column: selection.Pinned},
+	"event_time":  {kind: timeField, column: selection.EventTime},
+	"create_time": {kind: timeField, column: selection.CreateTime},
+	"expire_time": {kind: timeField, column: selection.ExpireTime},
 	"text":        {kind: contentField, of: func(r record.Record) string { return r.Text }},
 	"superseded_by": {
 		kind: textField, of: func(r record.Record) string { return r.SupersededBy },
-		where: lexical.Between(lexical.IsSuperseded, 1, 1),
+		where: selection.Between(selection.IsSuperseded, 1, 1),
 	},
 	"version": {kind: numberField, interval: integerInterval, stored: func(r record.Record) (int64, bool) { return r.Version, true }},
 	"update_time": {kind: timeField, stored: func(r record.Record) (int64, bool) {
@@ -169,29 +170,29 @@ func (f field) binder(value literal) (leaf binder, problem string) {
 }
 
 // fixed is a condition that is the same in every scope.
-func fixed(f lexical.Filter) binder {
-	return func(context.Context, binding) (lexical.Filter, error) { return f, nil }
+func fixed(f selection.Filter) binder {
+	return func(context.Context, binding) (selection.Filter, error) { return f, nil }
 }
 
 // present asks whether the field is set.
 func (f field) present() binder {
 	switch {
 	case f.kind == idField, f.kind == contentField:
-		return fixed(lexical.Filter{})
+		return fixed(selection.Filter{})
 	case f.stored != nil:
 		return f.asked(func(r record.Record) bool { _, ok := f.stored(r); return ok })
 	case f.index == 0 && f.column == 0:
 		return f.asked(func(r record.Record) bool { return f.of(r) != "" })
 	case f.column != 0:
-		return fixed(lexical.Between(f.column, math.MinInt64, math.MaxInt64))
+		return fixed(selection.Between(f.column, math.MinInt64, math.MaxInt64))
 	}
-	return fixed(lexical.Matching(f.index, "", nil, nil))
+	return fixed(selection.Matching(f.index, "", nil, nil))
 }
 
 // asked is a condition that only the records themselves can tell.
 func (f field) asked(accept func(record.Record) bool) binder {
-	return func(_ context.Context, b binding) (lexical.Filter, error) {
-		return lexical.Verified(f.where, b.verifier(accept)), nil
+	return func(_ context.Context, b binding) (selection.Filter, error) {
+		return selection.Verified(f.where, b.verifier(accept)), nil
 	}
 }
 
@@ -215,8 +216,8 @@ func (f field) text(value string) (binder, string) {
 	if f.index == 0 {
 		return f.asked(such), ""
 	}
-	return func(_ context.Context, b binding) (lexical.Filter, error) {
-		return lexical.Matching(f.index, "", textTest(value, accept), b.verifier(such)), nil
+	return func(_ context.Context, b binding) (selection.Filter, error) {
+		return selection.Matching(f.index, "", textTest(value, accept), b.verifier(such)), nil
 	}, ""
 }
 
@@ -232,26 +233,26 @@ func (f field) like(p pattern) binder {
 		return f.asked(func(r record.Record) bool { return f.of(r) != "" && p.matches(f.of(r)) != differs })
 	}
 	if whole, ok := p.exact(); ok {
-		return fixed(f.unless(differs, lexical.Has(f.index, whole)))
+		return fixed(f.unless(differs, selection.Has(f.index, whole)))
 	}
-	return func(_ context.Context, b binding) (lexical.Filter, error) {
+	return func(_ context.Context, b binding) (selection.Filter, error) {
 		verify := b.verifier(func(r record.Record) bool { return f.holds(r, p) })
-		begin := p.begins(lexical.MaxTermBytes)
-		found := lexical.Matching(f.index, begin, p.test(begin), verify)
+		begin := p.begins(segment.MaxTermBytes)
+		found := selection.Matching(f.index, begin, p.test(begin), verify)
 		if begin != "" {
 			// Long values are kept as digests, which begin as nothing does.
-			found = lexical.Or(found, lexical.Matching(f.index, lexical.DigestMark, func(string) lexical.Match { return lexical.Unsure }, verify))
+			found = selection.Or(found, selection.Matching(f.index, segment.DigestMark, func(string) selection.Match { return selection.Unsure }, verify))
 		}
 		return f.unless(differs, found), nil
 	}
 }
 
 // unless turns a condition on a text round, for those records that have one.
-func (f field) unless(differs bool, found lexical.Filter) lexical.Filter {
+func (f field) unless(differs bool, found selection.Filter) selection.Filter {
 	if !differs {
 		return found
 	}
-	return lexical.And(lexical.Matching(f.index, "", nil, nil), lexical.Not(found))
+	return selection.And(selection.Matching(f.index, "", nil, nil), selection.Not(found))
 }
 
 // holds tells whether one of the field's texts is such.
@@ -265,8 +266,8 @@ func (f field) holds(r record.Record, p pattern) bool {
 // id compares the id: the record that has it is looked up, and of a pattern every
 // id.
 func (f field) id(p pattern) binder {
-	return func(ctx context.Context, b binding) (lexical.Filter, error) {
-		only := lexical.Verified(lexical.Filter{}, func(_ context.Context, ids []string) ([]bool, error) {
+	return func(ctx context.Context, b binding) (selection.Filter, error) {
+		only := selection.Verified(selection.Filter{}, func(_ context.Context, ids []string) ([]bool, error) {
 			such := make([]bool, len(ids))
 			for i, id := range ids {
 				such[i] = p.matches(id)
@@ -276,12 +277,12 @@ func (f field) id(p pattern) binder {
 		if value, ok := p.exact(); ok {
 			ordinal, err := b.ordinal(ctx, value)
 			if err != nil {
-				return lexical.Filter{}, err
+				return selection.Filter{}, err
 			}
-			only = lexical.Only(ordinal)
+			only = selection.Only(ordinal)
 		}
 		if f.operator == filtering.FunctionNotEquals {
-			only = lexical.Not(only)
+			only = selection.Not(only)
 		}
 		return only, nil
 	}
@@ -324,7 +325,7 @@ func importanceInterval(importance float64) interval {
 	case importance > 1:
 		return interval{math.MaxInt64, math.MaxInt64}
 	}
-	rank := lexical.ImportanceRank(importance)
+	rank := selection.ImportanceRank(importance)
 	return interval{rank, rank + 1}
 }
 
@@ -343,11 +344,11 @@ func (f field) between(in interval) binder {
 			return ok && in.accepts(own, f.operator)
 		})
 	}
-	between := func(from, to int64) lexical.Filter { return lexical.Between(f.column, from, to) }
+	between := func(from, to int64) selection.Filter { return selection.Between(f.column, from, to) }
 	below, least, above, most := in.from-1, int64(math.MinInt64), in.to, int64(math.MaxInt64)
 	switch f.operator {
 	case filtering.FunctionNotEquals:
-		return fixed(lexical.Or(between(least, below), between(above, most)))
+		return fixed(selection.Or(between(least, below), between(above, most)))
 	case filtering.FunctionLessThan:
 		return fixed(between(least, below))
 	case filtering.FunctionLessEquals:

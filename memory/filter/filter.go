@@ -11,7 +11,7 @@ import (
 	expr "google.golang.org/genproto/googleapis/api/expr/v1alpha1"
 
 	"github.com/loom-bridge/loom-bridge/memory/kv"
-	"github.com/loom-bridge/loom-bridge/memory/lexical"
+	"github.com/loom-bridge/loom-bridge/memory/lexical/selection"
 )
 
 // Limits of a filter.
@@ -61,34 +61,34 @@ const served = "served are id, key, kind, session_id, author, origin, text, tags
 // and update_time are not in the index: the records that the other conditions
 // leave are read for them, at most 64 MiB.
 type Expression struct {
-	join func(...lexical.Filter) lexical.Filter // of args; nil in a condition
+	join func(...selection.Filter) selection.Filter // of args; nil in a condition
 	args []Expression
 	leaf binder // of a condition
 }
 
 // binder makes the index's form of a condition for one scope and view.
-type binder func(context.Context, binding) (lexical.Filter, error)
+type binder func(context.Context, binding) (selection.Filter, error)
 
 // Bind returns the index's form of the filter for one scope. It reads the
 // records that the filter names by id. What it returns may read records later,
 // so it is valid as long as the view.
-func (f Expression) Bind(ctx context.Context, view kv.Getter, scope kv.Scope) (lexical.Filter, error) {
+func (f Expression) Bind(ctx context.Context, view kv.Getter, scope kv.Scope) (selection.Filter, error) {
 	left := maxVerifiedBytes
 	return f.bindTo(ctx, binding{view, scope, &left})
 }
 
-func (f Expression) bindTo(ctx context.Context, b binding) (lexical.Filter, error) {
+func (f Expression) bindTo(ctx context.Context, b binding) (selection.Filter, error) {
 	if f.leaf != nil {
 		return f.leaf(ctx, b)
 	}
 	if f.join == nil {
-		return lexical.Filter{}, nil
+		return selection.Filter{}, nil
 	}
-	args := make([]lexical.Filter, len(f.args))
+	args := make([]selection.Filter, len(f.args))
 	for i, arg := range f.args {
 		var err error
 		if args[i], err = arg.bindTo(ctx, b); err != nil {
-			return lexical.Filter{}, err
+			return selection.Filter{}, err
 		}
 	}
 	return f.join(args...), nil
@@ -171,11 +171,11 @@ func (c *compiler) compile(e *expr.Expr, leaf func(*expr.Expr) (Expression, erro
 	operator := e.GetCallExpr().GetFunction()
 	switch operator {
 	case filtering.FunctionAnd, filtering.FunctionFuzzyAnd: // the second is a blank
-		f.join = lexical.And
+		f.join = selection.And
 	case filtering.FunctionOr:
-		f.join = lexical.Or
+		f.join = selection.Or
 	case filtering.FunctionNot:
-		f.join = func(args ...lexical.Filter) lexical.Filter { return lexical.Not(args[0]) }
+		f.join = func(args ...selection.Filter) selection.Filter { return selection.Not(args[0]) }
 	default:
 		return leaf(e)
 	}

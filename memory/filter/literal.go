@@ -5,9 +5,10 @@ import (
 	"strings"
 	"time"
 
-	"github.com/loom-bridge/loom-bridge/memory/record"
 	"go.einride.tech/aip/filtering"
 	expr "google.golang.org/genproto/googleapis/api/expr/v1alpha1"
+
+	"github.com/loom-bridge/loom-bridge/memory/record"
 )
 
 // literalKind is what a value of a filter looks like.

@@ -7,7 +7,8 @@ import (
 
 	"go.einride.tech/aip/filtering"
 
-	"github.com/loom-bridge/loom-bridge/memory/lexical"
+	"github.com/loom-bridge/loom-bridge/memory/lexical/segment"
+	"github.com/loom-bridge/loom-bridge/memory/lexical/selection"
 	"github.com/loom-bridge/loom-bridge/memory/record"
 )
 
@@ -25,7 +26,7 @@ func (f field) metadata(value literal) (binder, string) {
 		if !has {
 			return nil, "is asked for with metadata." + strings.Join(f.path, ".") + ":*"
 		}
-		return fixed(lexical.Matching(lexical.Metadata, path, nil, nil)), ""
+		return fixed(selection.Matching(segment.Metadata, path, nil, nil)), ""
 	}
 	if value.misleads() {
 		return nil, fmt.Sprintf("takes true, false, a number without sign +, or a text in quotes, and %.16s is none of these; what is null is not set", value.text)
@@ -38,11 +39,11 @@ func (f field) metadata(value literal) (binder, string) {
 		}
 		want.Text = whole
 	}
-	switch equals := lexical.Has(lexical.Metadata, want.Term()); f.operator {
+	switch equals := selection.Has(segment.Metadata, want.Term()); f.operator {
 	case filtering.FunctionEquals:
 		return fixed(equals), ""
 	case filtering.FunctionNotEquals:
-		return fixed(lexical.And(scalarAt(path), lexical.Not(equals))), ""
+		return fixed(selection.And(scalarAt(path), selection.Not(equals))), ""
 	case filtering.FunctionHas:
 		return contains(want, equals), ""
 	}
@@ -56,9 +57,9 @@ func (f field) metadata(value literal) (binder, string) {
 func (f field) member(value literal) (binder, string) {
 	switch {
 	case f.operator == filtering.FunctionHas && value.kind == anyLiteral:
-		return fixed(lexical.Matching(lexical.Metadata, "", nil, nil)), ""
+		return fixed(selection.Matching(segment.Metadata, "", nil, nil)), ""
 	case f.operator == filtering.FunctionHas && value.kind == textLiteral:
-		return fixed(lexical.Matching(lexical.Metadata, record.MetadataPath("", value.text), nil, nil)), ""
+		return fixed(selection.Matching(segment.Metadata, record.MetadataPath("", value.text), nil, nil)), ""
 	}
 	return nil, "needs a path, such as metadata.source"
 }
@@ -74,33 +75,33 @@ func (l literal) metadataKind() record.MetadataKind {
 }
 
 // scalarAt asks for a text, number or bool at the path, of any value.
-func scalarAt(path string) lexical.Filter {
-	var kinds []lexical.Filter
+func scalarAt(path string) selection.Filter {
+	var kinds []selection.Filter
 	for _, kind := range []record.MetadataKind{record.MetadataText, record.MetadataNumber, record.MetadataBool} {
-		kinds = append(kinds, lexical.Matching(lexical.Metadata, path+string([]byte{byte(kind)}), nil, nil))
+		kinds = append(kinds, selection.Matching(segment.Metadata, path+string([]byte{byte(kind)}), nil, nil))
 	}
-	return lexical.Or(kinds...)
+	return selection.Or(kinds...)
 }
 
 // metadataLike compares the text at the path with one in which asterisks may stand
 // for any characters.
 func (f field) metadataLike(path string, p pattern) binder {
-	return func(_ context.Context, b binding) (lexical.Filter, error) {
+	return func(_ context.Context, b binding) (selection.Filter, error) {
 		verify := b.verifier(func(r record.Record) bool {
 			return hasMetadata(r, func(v record.MetadataValue) bool {
 				alone := f.operator == filtering.FunctionHas || !v.InArray
 				return v.Path == path && v.Kind == record.MetadataText && alone && p.matches(v.Text)
 			})
 		})
-		like := func(kind record.MetadataKind) lexical.Filter {
+		like := func(kind record.MetadataKind) selection.Filter {
 			begin := p.begins(leastKeptBytes)
-			return lexical.Matching(lexical.Metadata, path+string([]byte{byte(kind)})+begin, p.test(begin), verify)
+			return selection.Matching(segment.Metadata, path+string([]byte{byte(kind)})+begin, p.test(begin), verify)
 		}
 		switch f.operator {
 		case filtering.FunctionNotEquals:
-			return lexical.And(scalarAt(path), lexical.Not(like(record.MetadataText))), nil
+			return selection.And(scalarAt(path), selection.Not(like(record.MetadataText))), nil
 		case filtering.FunctionHas:
-			return lexical.Or(like(record.MetadataText), like(record.ElementText), lexical.Verified(lexical.Has(lexical.Metadata, manyAt(path)), verify)), nil
+			return selection.Or(like(record.MetadataText), like(record.ElementText), selection.Verified(selection.Has(segment.Metadata, manyAt(path)), verify)), nil
 		}
 		return like(record.MetadataText), nil
 	}
@@ -116,13 +117,13 @@ func manyAt(path string) string {
 }
 
 // contains asks for a value at the path, or in an array there.
-func contains(want record.MetadataValue, equals lexical.Filter) binder {
+func contains(want record.MetadataValue, equals selection.Filter) binder {
 	element := want
 	element.InArray = true
-	return func(_ context.Context, b binding) (lexical.Filter, error) {
-		return lexical.Or(equals,
-			lexical.Has(lexical.Metadata, element.Term()),
-			lexical.Verified(lexical.Has(lexical.Metadata, manyAt(want.Path)), b.verifier(func(r record.Record) bool {
+	return func(_ context.Context, b binding) (selection.Filter, error) {
+		return selection.Or(equals,
+			selection.Has(segment.Metadata, element.Term()),
+			selection.Verified(selection.Has(segment.Metadata, manyAt(want.Path)), b.verifier(func(r record.Record) bool {
 				return hasMetadata(r, func(v record.MetadataValue) bool {
 					return v.Path == want.Path && v.Kind == want.Kind && v.Text == want.Text
 				})
@@ -141,8 +142,8 @@ func (f field) ranged(want record.MetadataValue) binder {
 		compare = func(own string) int { return record.ParseDecimal(own).Compare(number) }
 	}
 	prefix := want.Path + string([]byte{byte(want.Kind)})
-	return func(_ context.Context, b binding) (lexical.Filter, error) {
-		return lexical.Matching(lexical.Metadata, prefix, test, b.verifier(func(r record.Record) bool {
+	return func(_ context.Context, b binding) (selection.Filter, error) {
+		return selection.Matching(segment.Metadata, prefix, test, b.verifier(func(r record.Record) bool {
 			return hasMetadata(r, func(v record.MetadataValue) bool {
 				return v.Path == want.Path && v.Kind == want.Kind && !v.InArray && accept(compare(v.Text))
 			})
@@ -171,23 +172,23 @@ func accepts(operator string) func(int) bool {
 	return func(c int) bool { return c >= 0 }
 }
 
-func matches(ok bool) lexical.Match {
+func matches(ok bool) selection.Match {
 	if ok {
-		return lexical.Yes
+		return selection.Yes
 	}
-	return lexical.No
+	return selection.No
 }
 
 // textTest compares what a term keeps of a text with the operand, by code
 // point. A cut text is longer than what is kept.
-func textTest(operand string, accept func(int) bool) func(string) lexical.Match {
-	return func(rest string) lexical.Match {
+func textTest(operand string, accept func(int) bool) func(string) selection.Match {
+	return func(rest string) selection.Match {
 		kept, whole := record.CutValue(rest)
 		switch {
 		case whole:
 			return matches(accept(strings.Compare(kept, operand)))
 		case len(operand) > len(kept) && strings.HasPrefix(operand, kept):
-			return lexical.Unsure
+			return selection.Unsure
 		case strings.HasPrefix(kept, operand):
 			return matches(accept(1))
 		}
@@ -197,11 +198,11 @@ func textTest(operand string, accept func(int) bool) func(string) lexical.Match 
 
 // numberTest compares a canonical number with the operand. One that was cut
 // has lost its exponent.
-func numberTest(operand string, accept func(int) bool) func(string) lexical.Match {
+func numberTest(operand string, accept func(int) bool) func(string) selection.Match {
 	number := record.ParseDecimal(operand)
-	return func(rest string) lexical.Match {
+	return func(rest string) selection.Match {
 		if _, whole := record.CutValue(rest); !whole {
-			return lexical.Unsure
+			return selection.Unsure
 		}
 		return matches(accept(record.ParseDecimal(rest).Compare(number)))
 	}

@@ -4,7 +4,7 @@ import (
 	"strings"
 	"unicode/utf8"
 
-	"github.com/loom-bridge/loom-bridge/memory/lexical"
+	"github.com/loom-bridge/loom-bridge/memory/lexical/selection"
 	"github.com/loom-bridge/loom-bridge/memory/record"
 )
 
@@ -70,18 +70,18 @@ func (p pattern) begins(most int) string {
 }
 
 // test looks at what a term keeps of a text that begins with a prefix, behind it.
-func (p pattern) test(prefix string) func(rest string) lexical.Match {
-	return func(rest string) lexical.Match {
+func (p pattern) test(prefix string) func(rest string) selection.Match {
+	return func(rest string) selection.Match {
 		kept, whole := record.CutValue(prefix + rest)
 		first := p[0]
 		switch {
 		case whole:
 			return matches(p.matches(kept))
 		case !strings.HasPrefix(first, kept) && !strings.HasPrefix(kept, first):
-			return lexical.No
+			return selection.No
 		case len(p) == 2 && p[1] == "" && len(kept) >= len(first):
-			return lexical.Yes
+			return selection.Yes
 		}
-		return lexical.Unsure
+		return selection.Unsure
 	}
 }

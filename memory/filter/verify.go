@@ -5,7 +5,7 @@ import (
 	"fmt"
 
 	"github.com/loom-bridge/loom-bridge/memory/kv"
-	"github.com/loom-bridge/loom-bridge/memory/lexical"
+	"github.com/loom-bridge/loom-bridge/memory/lexical/selection"
 	"github.com/loom-bridge/loom-bridge/memory/record"
 )
 
@@ -33,7 +33,7 @@ func (b binding) ordinal(ctx context.Context, id string) (uint32, error) {
 const maxVerifiedBytes = 64 << 20
 
 // verifier asks the records themselves.
-func (b binding) verifier(accept func(record.Record) bool) lexical.Verifier {
+func (b binding) verifier(accept func(record.Record) bool) selection.Verifier {
 	return func(ctx context.Context, ids []string) ([]bool, error) {
 		accepted := make([]bool, len(ids))
 		err := record.Each(ctx, b.view, record.Keys(b.scope, ids), func(i int, r *record.Record, size int) error {

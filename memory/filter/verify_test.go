@@ -12,7 +12,7 @@ import (
 
 // stored gives every key the same value.
 type stored struct {
-	kv.Getter // for Scan, which nothing calls
+	kv.Getter // nil: nothing is scanned
 	value     []byte
 }
 

@@ -103,34 +103,17 @@ func (a *Answered) Sweep(ctx context.Context) (int, error) {
 	before := a.opts.Now().Add(-a.opts.For)
 	forgotten := 0
 	for _, ks := range []Keyspace{Records, Log, Blobs} {
-		for from := []byte(nil); ; {
-			first, found, err := a.first(ctx, ks, from)
+		for scope, err := range Scopes(ctx, a.engine, ks) {
 			if err != nil {
 				return forgotten, err
 			}
-			if !found {
-				break
-			}
-			n, err := a.sweepScope(ctx, Ref{ks, first}, before)
+			n, err := a.sweepScope(ctx, Ref{ks, scope}, before)
 			if forgotten += n; err != nil {
 				return forgotten, err
 			}
-			from = After(first.AppendPrefix(nil))
 		}
 	}
 	return forgotten, nil
-}
-
-// first returns the scope of the first key from a place on.
-func (a *Answered) first(ctx context.Context, ks Keyspace, from []byte) (scope Scope, found bool, err error) {
-	for pair, err := range a.engine.Scan(ctx, ks, Range{Start: from, Limit: 1}) {
-		if err != nil {
-			return Scope{}, false, err
-		}
-		scope, _, err := SplitKey(pair.Key)
-		return scope, err == nil, err
-	}
-	return Scope{}, false, nil
 }
 
 // sweepScope goes through the answers of a scope, so many at a time.

@@ -12,20 +12,20 @@ import (
 // is surely short only where the process stood still.
 const viewAttempts = 3
 
-// View runs do on a snapshot, for what is surely done within SnapshotLife. It runs do
-// again on another one where the snapshot became too old nevertheless, so do must be
-// repeatable.
-func View(ctx context.Context, engine Engine, do func(view Snapshot) error) error {
+// View runs do on a snapshot that is opened with refs, for what is surely done within
+// SnapshotLife. It runs do again on another one where the snapshot became too old
+// nevertheless, so do must be repeatable.
+func View(ctx context.Context, engine Engine, refs []Ref, do func(view Snapshot) error) error {
 	for attempt := 1; ; attempt++ {
-		err := viewOnce(ctx, engine.Snapshot, do)
+		err := viewOnce(ctx, engine, refs, do)
 		if attempt == viewAttempts || !errors.Is(err, ErrTooOld) {
 			return err
 		}
 	}
 }
 
-func viewOnce(ctx context.Context, open opener, do func(Snapshot) error) error {
-	view, err := open(ctx)
+func viewOnce(ctx context.Context, engine Engine, refs []Ref, do func(Snapshot) error) error {
+	view, err := engine.Snapshot(ctx, refs...)
 	if err != nil {
 		return err
 	}
@@ -34,7 +34,7 @@ func viewOnce(ctx context.Context, open opener, do func(Snapshot) error) error {
 }
 
 // opener opens a snapshot, as Engine.Snapshot and Sweeper.Sweep do.
-type opener = func(ctx context.Context) (Snapshot, error)
+type opener = func(ctx context.Context, refs ...Ref) (Snapshot, error)
 
 // ResumeScan yields what scan yields of a range. Where that ends with ErrTooOld it
 // calls scan for the rest, which begins behind the last key that was yielded; so keys

@@ -76,13 +76,13 @@ type lateSnapshots struct {
 	snapshot chan chan struct{} // each gets what to wait for
 }
 
-func (l *lateSnapshots) Snapshot(ctx context.Context) (kv.Snapshot, error) {
+func (l *lateSnapshots) Snapshot(ctx context.Context, refs ...kv.Ref) (kv.Snapshot, error) {
 	select {
 	case wait := <-l.snapshot:
 		<-wait
 	default:
 	}
-	return l.Engine.Snapshot(ctx)
+	return l.Engine.Snapshot(ctx, refs...)
 }
 
 // A call that only reads is not guarded by a commit, so it must not see the

@@ -16,6 +16,9 @@ func (w *Writer) commitGroup(refs []Ref, group []*call, before *flight, depart f
 	for attempt := 1; len(group) > 0; attempt++ {
 		done, err := w.commitSome(refs, group, before, depart)
 		before = nil // it has ended
+		if errors.Is(err, ErrTooOld) && attempt < viewAttempts {
+			continue
+		}
 		if errors.Is(err, ErrConflict) && attempt < maxAttempts {
 			// Staged again, it may come out otherwise than what departed, or as
 			// nothing at all.
@@ -52,16 +55,16 @@ func isContextError(err error) bool {
 // how many that were.
 func (w *Writer) commitSome(refs []Ref, group []*call, before *flight, depart func(overlay, []Guard)) (int, error) {
 	ctx := context.WithoutCancel(group[0].ctx)
-	snapshot, err := w.engine.Snapshot(ctx)
+	snapshot, guards, err := w.open(ctx, refs, before)
 	if err != nil {
 		return len(group), fmt.Errorf("kv: take snapshot: %w", err)
 	}
-	defer snapshot.Close()
-	base, guards, err := w.base(ctx, snapshot, refs, before)
-	if err != nil {
-		return len(group), err
+	base := Getter(snapshot)
+	if before != nil {
+		base = &Tx{base: snapshot, staged: before.staged}
 	}
 	commit, staged, done := stageAll(base, guards, group)
+	_ = snapshot.Close() // what waits for a disk holds none
 	if before != nil {
 		// Its guards alone don't show that it failed: somebody else may have
 		// raised the sequences just as it would have. And where nothing is
@@ -69,6 +72,9 @@ func (w *Writer) commitSome(refs []Ref, group []*call, before *flight, depart fu
 		if <-before.done; before.failed || commit.Batch.Len() == 0 {
 			return 0, ErrConflict
 		}
+	}
+	if errors.Is(group[0].err, ErrTooOld) {
+		return 1, group[0].err
 	}
 	if commit.Batch.Len() == 0 {
 		return done, nil
@@ -83,13 +89,27 @@ func (w *Writer) commitSome(refs []Ref, group []*call, before *flight, depart fu
 	return done, nil
 }
 
-// base returns what to stage on and the guards that hold if nobody interferes.
-func (w *Writer) base(ctx context.Context, snapshot Snapshot, refs []Ref, before *flight) (Getter, []Guard, error) {
+// open takes a snapshot to stage on, and returns the exact guards of refs that hold
+// if nobody interferes: those behind the commit under way, those that are remembered,
+// or those that the snapshot has read along.
+func (w *Writer) open(ctx context.Context, refs []Ref, before *flight) (Snapshot, []Guard, error) {
 	if before != nil {
-		return &Tx{base: snapshot, staged: before.staged}, before.next, nil
+		snapshot, err := w.engine.Snapshot(ctx)
+		return snapshot, before.next, err
 	}
-	guards, err := w.guards(ctx, snapshot, refs)
-	return snapshot, guards, err
+	guards, known := w.remembered(refs)
+	if known {
+		snapshot, err := w.engine.Snapshot(ctx)
+		return snapshot, guards, err
+	}
+	snapshot, err := w.engine.Snapshot(ctx, refs...)
+	if err != nil {
+		return nil, nil, err
+	}
+	for i, sequence := range snapshot.Sequences() {
+		guards[i].Sequence = sequence
+	}
+	return snapshot, guards, nil
 }
 
 // raised returns the guards of a commit that follows one with these.
@@ -101,28 +121,18 @@ func raised(guards []Guard) []Guard {
 	return next
 }
 
-// guards returns the exact guards of refs.
-func (w *Writer) guards(ctx context.Context, r Reader, refs []Ref) ([]Guard, error) {
-	guards := make([]Guard, len(refs))
-	known := true
+// remembered returns exact guards of refs, and whether the sequences of all of them
+// are remembered.
+func (w *Writer) remembered(refs []Ref) (guards []Guard, known bool) {
+	guards, known = make([]Guard, len(refs)), true
 	w.mu.Lock()
+	defer w.mu.Unlock()
 	for i, ref := range refs {
 		sequence, ok := w.expected[ref]
 		guards[i] = Guard{Ref: ref, Sequence: sequence}
 		known = known && ok
 	}
-	w.mu.Unlock()
-	if known {
-		return guards, nil
-	}
-	sequences, err := r.Sequence(ctx, refs...)
-	if err != nil {
-		return nil, fmt.Errorf("kv: read sequences: %w", err)
-	}
-	for i := range guards {
-		guards[i].Sequence = sequences[i]
-	}
-	return guards, nil
+	return guards, known
 }
 
 func (w *Writer) remember(guards []Guard) {
@@ -147,8 +157,8 @@ func (w *Writer) forget(refs []Ref) {
 }
 
 // stageAll runs the calls one after another, each on top of those before it,
-// and stops when the batch is large enough. A call that fails leaves nothing
-// in the batch.
+// and stops when the batch is large enough or the snapshot too old. A call that
+// fails leaves nothing in the batch.
 func stageAll(base Getter, guards []Guard, group []*call) (Commit, overlay, int) {
 	commit := Commit{Guards: slices.Clone(guards), Batch: &Batch{}, Lazy: true}
 	var staged overlay
@@ -158,7 +168,11 @@ func stageAll(base Getter, guards []Guard, group []*call) (Commit, overlay, int)
 			return commit, staged, i
 		}
 		tx := &Tx{base: base, staged: staged}
-		if c.err = stageOne(c, tx); c.err != nil || tx.batch.Len() == 0 {
+		c.err = stageOne(c, tx)
+		if errors.Is(c.err, ErrTooOld) {
+			return commit, staged, max(i, 1)
+		}
+		if c.err != nil || tx.batch.Len() == 0 {
 			continue
 		}
 		watched += tx.watchedBytes()

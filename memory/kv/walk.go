@@ -32,10 +32,14 @@ func Walk(ctx context.Context, from Reader, ks Keyspace, r Range, found func(err
 // Scopes yields every scope that has a key in a keyspace, in order. It reads one key
 // of each. An error comes last, with a zero Scope.
 func Scopes(ctx context.Context, from Reader, ks Keyspace) iter.Seq2[Scope, error] {
+	return ScopesIn(ctx, from, ks, Range{})
+}
+
+// ScopesIn is Scopes for those that have a key in a range, such as TenantRange.
+func ScopesIn(ctx context.Context, from Reader, ks Keyspace, r Range) iter.Seq2[Scope, error] {
 	return func(yield func(Scope, error) bool) {
-		var next []byte
 		for {
-			scope, found, err := firstScope(ctx, from, ks, next)
+			scope, found, err := firstScope(ctx, from, ks, r)
 			if err != nil {
 				yield(Scope{}, err)
 				return
@@ -43,15 +47,16 @@ func Scopes(ctx context.Context, from Reader, ks Keyspace) iter.Seq2[Scope, erro
 			if !found || !yield(scope, nil) {
 				return
 			}
-			if next = After(scope.AppendPrefix(nil)); next == nil {
+			if r.Start = After(scope.AppendPrefix(nil)); r.Start == nil {
 				return
 			}
 		}
 	}
 }
 
-func firstScope(ctx context.Context, from Reader, ks Keyspace, start []byte) (scope Scope, found bool, err error) {
-	for pair, err := range from.Scan(ctx, ks, Range{Start: start, Limit: 1}) {
+func firstScope(ctx context.Context, from Reader, ks Keyspace, r Range) (scope Scope, found bool, err error) {
+	r.Limit = 1
+	for pair, err := range from.Scan(ctx, ks, r) {
 		if err != nil {
 			return Scope{}, false, err
 		}

@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/loom-bridge/loom-bridge/memory/kv"
+	"github.com/loom-bridge/loom-bridge/memory/kv/kvtest"
 	"github.com/loom-bridge/loom-bridge/memory/kv/memkv"
 )
 
@@ -510,5 +511,52 @@ func TestOnceAnswersARequestOnce(t *testing.T) {
 		if answer != tt.answer || replayed != tt.replayed || !errors.Is(err, tt.err) {
 			t.Errorf("%s: got %q, %v, %v; want %q, %v, %v", tt.name, answer, replayed, err, tt.answer, tt.replayed, tt.err)
 		}
+	}
+}
+
+// A stage that finds its snapshot too old is run again on another one, as are those
+// behind it; one that never comes to an end gets the error.
+func TestStagesThatFindTheirSnapshotTooOld(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		engine := memkv.New(nil)
+		defer engine.Close()
+		w := newWriter(t, engine, nil)
+		slow := func(runs *int, times int) kv.Stage {
+			return func(ctx context.Context, tx *kv.Tx) error {
+				if *runs++; *runs <= times {
+					time.Sleep(kv.SnapshotLife)
+					synctest.Wait()
+				}
+				return increment(counterRef)(ctx, tx)
+			}
+		}
+		once, always := 0, 0
+		if err := w.Do(t.Context(), kv.Request{Refs: []kv.Ref{counterRef}, Stage: slow(&once, 1)}); err != nil || once != 2 {
+			t.Errorf("slow once: %v after %d runs, want nil after 2", err, once)
+		}
+		if err := w.Do(t.Context(), kv.Request{Refs: []kv.Ref{counterRef}, Stage: slow(&always, 99)}); !errors.Is(err, kv.ErrTooOld) || always != 3 {
+			t.Errorf("slow always: %v after %d runs, want ErrTooOld after 3", err, always)
+		}
+		if got := mustCount(t, engine, counterRef); got != 1 {
+			t.Errorf("counter = %d, want 1", got)
+		}
+	})
+}
+
+// The first commit to a ref reads its sequence along with the snapshot.
+func TestAWriterReadsSequencesWithItsSnapshot(t *testing.T) {
+	engine := kvtest.Faulty(memkv.New(nil), kvtest.Plan{})
+	w := newWriter(t, engine, nil)
+	for range 2 {
+		err := w.Do(t.Context(), kv.Request{Refs: []kv.Ref{counterRef, otherRef}, Stage: func(_ context.Context, tx *kv.Tx) error {
+			tx.Put(kv.Log, counterRef.Scope.Key('a'), nil)
+			return nil
+		}})
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	if commits, reads := engine.Calls(); commits != 2 || reads != 2 {
+		t.Errorf("%d reads for %d commits, want one each", reads, commits)
 	}
 }

@@ -13,6 +13,7 @@ import (
 	"github.com/loom-bridge/loom-bridge/memory/kv"
 	"github.com/loom-bridge/loom-bridge/memory/kv/rockskv"
 	"github.com/loom-bridge/loom-bridge/memory/lexical"
+	"github.com/loom-bridge/loom-bridge/memory/lexical/segment"
 )
 
 // builder puts documents into an index on RocksDB, as a bulk import does.
@@ -54,7 +55,7 @@ func (b *builder) add(tb testing.TB, documents, each int) (commits []time.Durati
 			c.Add = append(c.Add, lexical.Added{Encoded: b.encoded[b.n%len(b.encoded)]})
 			b.n++
 		}
-		var s lexical.Statistics
+		var s segment.Statistics
 		at := time.Now()
 		err := b.writer.Do(tb.Context(), kv.Request{Refs: []kv.Ref{lexical.Ref(scope)}, Stage: func(ctx context.Context, tx *kv.Tx) (err error) {
 			_, s, err = b.index.Apply(ctx, tx, scope, c)

@@ -6,32 +6,22 @@ import (
 
 	"github.com/loom-bridge/loom-bridge/memory/kv"
 	"github.com/loom-bridge/loom-bridge/memory/kv/cache"
+	"github.com/loom-bridge/loom-bridge/memory/lexical/frame"
+	"github.com/loom-bridge/loom-bridge/memory/lexical/segment"
 )
-
-// segment is what a query needs of every segment, whatever its terms.
-type segment struct {
-	segmentInfo
-	firsts []string // the first term of each chunk
-}
-
-// size is about how much memory it takes.
-func (s *segment) size() int {
-	const each, perChunk = 200, 40
-	return each + perChunk*len(s.firsts)
-}
 
 // segmentKey names a segment for good: no two segments share a stamp, and a
 // segment never changes, so what is remembered under it stays true. The id is
 // part of it because a commit that is staged again may give it another one.
 type segmentKey struct {
-	space
+	segment.Space
 	stamp uint64
 	id    uint32
 }
 
 // scopeKey names what is remembered of a scope.
 type scopeKey struct {
-	space
+	segment.Space
 	incarnation uint64
 }
 
@@ -42,23 +32,23 @@ type indexCache struct{ *cache.Cache[any, any] }
 func newIndexCache(limit int) indexCache { return indexCache{cache.New[any, any](limit)} }
 
 // scope returns what is remembered of a scope, and remembers it from now on.
-func (c indexCache) scope(key scopeKey) *scopeMemory {
+func (c indexCache) scope(key scopeKey) *scopeCache {
 	const empty = 1 << 10
-	return c.GetOrPut(key, empty, func() any { return newScopeMemory() }).(*scopeMemory)
+	return c.GetOrPut(key, empty, func() any { return newScopeCache() }).(*scopeCache)
 }
 
 // load returns the segments of a head, reading in one round what is not
 // remembered.
-func (c indexCache) load(ctx context.Context, from getter, h head) ([]*segment, error) {
-	segments := make([]*segment, len(h.segments.segments))
+func (c indexCache) load(ctx context.Context, from kv.Getter, h scopeHead) ([]*segment.Segment, error) {
+	segments := make([]*segment.Segment, len(h.segments.Segments))
 	var keys [][]byte
 	var missing []int
-	for i, info := range h.segments.segments {
-		if known, ok := c.Get(segmentKey{h.space, info.stamp, info.id}); ok {
-			segments[i] = known.(*segment)
+	for i, info := range h.segments.Segments {
+		if known, ok := c.Get(segmentKey{h.Space, info.Stamp, info.ID}); ok {
+			segments[i] = known.(*segment.Segment)
 			continue
 		}
-		keys = append(keys, h.directory(info.id))
+		keys = append(keys, h.DirectoryKey(info.ID))
 		missing = append(missing, i)
 	}
 	if len(missing) == 0 {
@@ -69,13 +59,18 @@ func (c indexCache) load(ctx context.Context, from getter, h head) ([]*segment, 
 		return nil, err
 	}
 	for n, i := range missing {
-		info := h.segments.segments[i]
-		firsts, err := decodeDirectory(values[n])
+		info := h.segments.Segments[i]
+		firsts, err := segment.DecodeDirectory(values[n])
 		if err != nil {
-			return nil, fmt.Errorf("segment %d: %w", info.id, err)
+			return nil, fmt.Errorf("segment %d: %w", info.ID, err)
 		}
-		segments[i] = &segment{segmentInfo: info, firsts: firsts}
-		c.Put(segmentKey{h.space, info.stamp, info.id}, segments[i], segments[i].size())
+		segments[i] = &segment.Segment{Info: info, Firsts: firsts}
+		c.Put(segmentKey{h.Space, info.Stamp, info.ID}, segments[i], segments[i].MemoryBytes())
 	}
 	return segments, nil
+}
+
+// describes tells whether the frame is that of the state that h describes.
+func describes(f *frame.Frame, h scopeHead) bool {
+	return f.Last == h.Stats.Last && f.Deletions == h.Stats.Deleted
 }

@@ -8,6 +8,7 @@ import (
 	"math"
 
 	"github.com/loom-bridge/loom-bridge/memory/kv"
+	"github.com/loom-bridge/loom-bridge/memory/lexical/segment"
 )
 
 // maxDifferences bounds the differences that a check puts into words.
@@ -16,7 +17,7 @@ const maxDifferences = 10
 // Numbered is a document with the ordinal that it got.
 type Numbered struct {
 	Ordinal  uint32
-	Document *Document
+	Document *segment.Document
 }
 
 // Differences are where an index and its documents disagree.
@@ -35,18 +36,18 @@ func (d *Differences) Add(format string, args ...any) {
 }
 
 // Check recounts the index of a scope: every term with every frequency, ids,
-// columns, the counts of sessions, the dead and the statistics must be those of
-// the documents, which must be all that live, in any order. What is left of
-// dead ones is not looked at. What the index remembers of the scope is compared
-// too. The view must not change during the call. Memory grows with the
-// documents and the different terms.
+// columns, the counts of sessions, the deleted documents and the statistics must
+// be those of the documents, which must be all that live, in any order. What is
+// left of deleted ones is not looked at. What the index remembers of the scope
+// is compared too. The view must not change during the call. Memory grows with
+// the documents and the different terms.
 func (x *Index) Check(ctx context.Context, view kv.Reader, scope kv.Scope, documents iter.Seq2[Numbered, error]) (Differences, error) {
 	h, err := x.readReady(ctx, view, scope)
 	if err != nil {
 		return Differences{}, err
 	}
-	c := checker{head: h, seed: maphash.MakeSeed()}
-	if c.dead, err = h.readAllDead(ctx, view); err != nil {
+	c := checker{scopeHead: h, seed: maphash.MakeSeed()}
+	if c.deleted, err = h.readAllDeleted(ctx, view); err != nil {
 		return Differences{}, err
 	}
 	want, err := c.count(documents)
@@ -68,9 +69,9 @@ func (x *Index) Check(ctx context.Context, view kv.Reader, scope kv.Scope, docum
 
 // checker is one check under way.
 type checker struct {
-	head
+	scopeHead
 	seed        maphash.Seed
-	dead        deadSet
+	deleted     segment.DeletedSet
 	differences Differences
 }
 
@@ -83,7 +84,7 @@ type contents struct {
 // identified is a row with the id of its document.
 type identified struct {
 	id string
-	row
+	segment.Row
 }
 
 func newContents() contents {
@@ -94,31 +95,31 @@ func newContents() contents {
 // hashes, which does not depend on the order.
 type tally struct{ documents, hashes uint64 }
 
-func (c *checker) note(into map[string]tally, term string, p posting) {
+func (c *checker) note(into map[string]tally, term string, p segment.Posting) {
 	t := into[term]
 	into[term] = tally{t.documents + 1, t.hashes + maphash.Comparable(c.seed, p)}
 }
 
 // noteEntry notes all that an entry says.
-func (c *checker) noteEntry(into contents, ordinal uint32, e entry) error {
+func (c *checker) noteEntry(into contents, ordinal uint32, e segment.Entry) error {
 	if _, ok := into.documents[ordinal]; ok {
 		c.differences.Add("two documents have the ordinal %d", ordinal)
 	}
-	into.documents[ordinal] = c.identify(string(e.id), e.row)
-	for t, err := range e.each() {
+	into.documents[ordinal] = c.identify(string(e.ID), e.Row)
+	for t, err := range e.Each() {
 		if err != nil {
 			return err
 		}
-		c.note(into.terms, string(t.term), posting{ordinal, pack(t.body, t.header)})
+		c.note(into.terms, string(t.Term), segment.Posting{Ordinal: ordinal, Value: segment.PackFrequency(t.Body, t.Header)})
 	}
 	return nil
 }
 
 // identify leaves out of a row what means nothing: that it replaces a document
-// which is dead.
-func (c *checker) identify(id string, r row) identified {
-	if c.dead.has(r.supersedes) {
-		r.supersedes = 0
+// which is deleted.
+func (c *checker) identify(id string, r segment.Row) identified {
+	if c.deleted.Has(r.Supersedes) {
+		r.Supersedes = 0
 	}
 	return identified{id, r}
 }
@@ -130,22 +131,22 @@ func (c *checker) count(documents iter.Seq2[Numbered, error]) (contents, error) 
 		if err != nil {
 			return contents{}, err
 		}
-		if err := c.noteEntry(all, n.Ordinal, n.Document.entry()); err != nil {
+		if err := c.noteEntry(all, n.Ordinal, n.Document.Entry()); err != nil {
 			return contents{}, err
 		}
 	}
 	return all, nil
 }
 
-// recount notes what the index says of living documents.
+// recount notes what the index says of live documents.
 func (c *checker) recount(ctx context.Context, view kv.Reader) (contents, error) {
 	all := newContents()
-	ordinal := c.stats.Packed
-	for e, err := range c.entries(ctx, view, c.stats.Packed) {
+	ordinal := c.Stats.Packed
+	for e, err := range c.entries(ctx, view, c.Stats.Packed) {
 		if err != nil {
 			return contents{}, err
 		}
-		if ordinal++; c.dead.has(ordinal) {
+		if ordinal++; c.deleted.Has(ordinal) {
 			continue
 		}
 		if err := c.noteEntry(all, ordinal, e); err != nil {
@@ -156,113 +157,115 @@ func (c *checker) recount(ctx context.Context, view kv.Reader) (contents, error)
 		return contents{}, err
 	}
 	purged := uint64(0)
-	for _, info := range c.segments.segments {
-		purged += info.purged
+	for _, info := range c.segments.Segments {
+		purged += info.Purged
 		if err := c.recountSegment(ctx, view, all, info); err != nil {
-			return contents{}, fmt.Errorf("segment %d: %w", info.id, err)
+			return contents{}, fmt.Errorf("segment %d: %w", info.ID, err)
 		}
 	}
-	if purged != c.stats.Purged {
-		c.differences.Add("%d dead documents are said to be purged, segments have %d", c.stats.Purged, purged)
+	if purged != c.Stats.Purged {
+		c.differences.Add("%d deleted documents are said to be purged, segments have %d", c.Stats.Purged, purged)
 	}
 	return all, nil
 }
 
-func (c *checker) recountSegment(ctx context.Context, view kv.Reader, all contents, info segmentInfo) error {
+func (c *checker) recountSegment(ctx context.Context, view kv.Reader, all contents, info segment.Info) error {
 	// A cache of its own, so that the check reads what is stored.
-	segments, err := newIndexCache(0).load(ctx, view, head{space: c.space, segments: segmentList{segments: []segmentInfo{info}}})
+	segments, err := newIndexCache(0).load(ctx, view, scopeHead{Space: c.Space, segments: segment.List{Segments: []segment.Info{info}}})
 	if err != nil {
 		return err
 	}
 	bytes := uint64(0)
-	walk := &cursor{view: view, space: c.space, segment: segments[0], seen: func(chunk []byte) { bytes += uint64(len(chunk)) }}
-	for err := walk.step(ctx); walk.scanner != nil || err != nil; err = walk.step(ctx) {
+	walk := segment.NewCursor(view, c.Space, segments[0])
+	walk.Seen = func(chunk []byte) { bytes += uint64(len(chunk)) }
+	for err := walk.Step(ctx); !walk.Done() || err != nil; err = walk.Step(ctx) {
 		if err != nil {
 			return err
 		}
-		if err := c.recountBlock(all, info, walk.scanner); err != nil {
+		if err := c.recountBlock(all, info, walk); err != nil {
 			return err
 		}
 	}
-	if bytes != info.bytes {
-		c.differences.Add("segment %d has %d bytes instead of %d", info.id, bytes, info.bytes)
+	if bytes != info.Bytes {
+		c.differences.Add("segment %d has %d bytes instead of %d", info.ID, bytes, info.Bytes)
 	}
 	return nil
 }
 
-func (c *checker) recountBlock(all contents, info segmentInfo, s *blockScanner) error {
-	postings, err := s.block.decode(nil)
+func (c *checker) recountBlock(all contents, info segment.Info, at *segment.Cursor) error {
+	term, b := at.At()
+	postings, err := b.Decode(nil)
 	if err != nil {
 		return err
 	}
 	largest := uint64(0)
 	for _, p := range postings {
-		if p.ordinal > info.last {
-			return fmt.Errorf("%w: document %d", ErrDamaged, p.ordinal)
+		if p.Ordinal > info.Last {
+			return fmt.Errorf("%w: document %d", segment.ErrDamaged, p.Ordinal)
 		}
-		if !c.dead.has(p.ordinal) {
-			c.note(all.terms, string(s.term), p)
+		if !c.deleted.Has(p.Ordinal) {
+			c.note(all.terms, string(term), p)
 		}
-		largest = max(largest, weightOf(s.block.payload, p.value))
+		largest = max(largest, segment.WeightOf(b.Payload, p.Value))
 	}
-	if largest != s.block.largest {
-		c.differences.Add("segment %d says %d instead of %d of term %q", info.id, s.block.largest, largest, s.term)
+	if largest != b.Largest {
+		c.differences.Add("segment %d says %d instead of %d of term %q", info.ID, b.Largest, largest, term)
 	}
 	return nil
 }
 
 // recountDocuments notes ids and columns of packed documents.
 func (c *checker) recountDocuments(ctx context.Context, view kv.Reader, all contents) error {
-	if err := c.lookBehind(ctx, view); err != nil || c.stats.Packed == 0 {
+	if err := c.lookBehind(ctx, view); err != nil || c.Stats.Packed == 0 {
 		return err
 	}
-	rows, err := c.readRows(ctx, view, 1, c.stats.Packed, c.dead)
+	rows, err := c.readRows(ctx, view, 1, c.Stats.Packed, c.deleted)
 	if err != nil {
 		return err
 	}
 	known, ids := uint32(math.MaxUint32), [][]byte(nil)
 	for _, r := range rows {
-		if block := r.ordinal / idsPerBlock; block != known {
+		if block := r.Ordinal / segment.IDsPerBlock; block != known {
 			if ids, err = c.readIDs(ctx, view, block); err != nil {
 				return err
 			}
 			known = block
 		}
 		id := ""
-		if at := int(r.ordinal % idsPerBlock); at < len(ids) {
+		if at := int(r.Ordinal % segment.IDsPerBlock); at < len(ids) {
 			id = string(ids[at])
 		}
-		all.documents[r.ordinal] = c.identify(id, r.row)
+		all.documents[r.Ordinal] = c.identify(id, r.Row)
 	}
 	return nil
 }
 
-// readIDs reads a block of ids in which somebody lives.
+// readIDs reads a block of ids with a live document.
 func (c *checker) readIDs(ctx context.Context, view kv.Reader, block uint32) ([][]byte, error) {
-	values, err := view.Get(ctx, kv.Index, c.ids(block))
+	values, err := view.Get(ctx, kv.Index, c.IDsKey(block))
 	if err != nil {
 		return nil, err
 	}
 	if values[0] == nil {
-		c.differences.Add("there are no ids for the documents from %d on", block*idsPerBlock)
+		c.differences.Add("there are no ids for the documents from %d on", block*segment.IDsPerBlock)
 		return nil, nil
 	}
-	return decodeIDs(values[0])
+	return segment.DecodeIDs(values[0])
 }
 
 // lookBehind notes blocks behind the last packed document, where packing would
 // come upon them.
 func (c *checker) lookBehind(ctx context.Context, view kv.Reader) error {
-	for tag, documents := range map[byte]uint32{tagIDs: idsPerBlock, tagColumns: rowsPerBlock} {
-		all := kv.Prefix(c.key(tag))
-		if c.stats.Packed > 0 {
-			all.Start = kv.After(c.key(tag, be32(c.stats.Packed/documents)...))
+	for tag, documents := range map[byte]uint32{segment.TagIDs: segment.IDsPerBlock, segment.TagColumns: segment.RowsPerBlock} {
+		all := kv.Prefix(c.Key(tag))
+		if c.Stats.Packed > 0 {
+			all.Start = kv.After(c.BlockKey(tag, c.Stats.Packed/documents))
 		}
 		for pair, err := range view.Scan(ctx, kv.Index, all) {
 			if err != nil {
 				return err
 			}
-			c.differences.Add("%q is a block behind the last packed document, %d", pair.Key, c.stats.Packed)
+			c.differences.Add("%q is a block behind the last packed document, %d", pair.Key, c.Stats.Packed)
 		}
 	}
 	return nil

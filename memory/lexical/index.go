@@ -2,15 +2,26 @@ package lexical
 
 import (
 	"context"
-	"sync"
+	"errors"
 
 	"github.com/loom-bridge/loom-bridge/memory/kv"
+	"github.com/loom-bridge/loom-bridge/memory/lexical/frame"
+	"github.com/loom-bridge/loom-bridge/memory/lexical/segment"
 )
 
 // DefaultCacheBytes bounds what an Index remembers: a document takes about a
 // hundred bytes, so this is enough for some half a million in the scopes that
 // are in use. What does not fit is read again by each query.
 const DefaultCacheBytes = 64 << 20
+
+// Errors of the index, beside ErrDamaged and ErrNewer of its stored form.
+var (
+	// ErrOutdated: the scope's index has an older layout, its terms come from
+	// another analysis, or its rebuilding is not finished; Rebuild does the rest.
+	ErrOutdated = errors.New("lexical: index must be rebuilt")
+	// ErrFull: the scope has used up its ordinals.
+	ErrFull = errors.New("lexical: scope can't take more documents")
+)
 
 // Options adjusts an Index. Nil and zero fields mean the defaults.
 type Options struct {
@@ -21,21 +32,21 @@ type Options struct {
 	CacheBytes int
 	// Analysis names what makes the terms of words from texts, such as
 	// "english/1". An index whose terms came from another one answers ErrOutdated.
-	// Default none, which is another one too.
+	// Empty, the default, is a name like any other: an index that was made under it
+	// is outdated for an Index with another one.
 	Analysis string
 }
 
 // Index reads and writes the indexes of any number of scopes. It holds nothing
-// but what it remembers of documents and segments that never change. All methods are safe
-// for concurrent use.
+// but what it remembers of documents and segments that never change. All methods
+// are safe for concurrent use.
 type Index struct {
 	cache    indexCache
 	analysis string
-	scores   sync.Pool // of *scores
 	// mergeCommitBytes is how much of a merge one commit writes.
 	mergeCommitBytes int
-	// looseSlots is how soon a frame is laid out anew.
-	looseSlots int
+	// maxUnusedSlots is how soon a frame is laid out anew.
+	maxUnusedSlots int
 }
 
 // New returns an index.
@@ -47,14 +58,18 @@ func New(opts *Options) *Index {
 			limit = opts.CacheBytes
 		}
 	}
-	return &Index{cache: newIndexCache(limit), analysis: analysis, mergeCommitBytes: mergeCommitBytes, looseSlots: looseSlots}
+	return &Index{cache: newIndexCache(limit), analysis: analysis, mergeCommitBytes: mergeCommitBytes, maxUnusedSlots: frame.MaxUnusedSlots}
 }
 
 // Statistics returns the counts of a scope and the number of its segments.
-func (x *Index) Statistics(ctx context.Context, from kv.Reader, scope kv.Scope) (Statistics, int, error) {
+func (x *Index) Statistics(ctx context.Context, from kv.Reader, scope kv.Scope) (segment.Statistics, int, error) {
 	h, err := x.readReady(ctx, from, scope)
 	if err != nil {
-		return Statistics{}, 0, err
+		return segment.Statistics{}, 0, err
 	}
-	return h.stats, len(h.segments.segments), nil
+	return h.Stats, len(h.segments.Segments), nil
 }
+
+// Ref is what a request that stages documents of scope, or packs them, must
+// name.
+func Ref(scope kv.Scope) kv.Ref { return kv.Ref{Keyspace: kv.Index, Scope: scope} }

@@ -16,6 +16,9 @@ import (
 	"github.com/loom-bridge/loom-bridge/memory/kv"
 	"github.com/loom-bridge/loom-bridge/memory/kv/memkv"
 	"github.com/loom-bridge/loom-bridge/memory/lexical"
+	"github.com/loom-bridge/loom-bridge/memory/lexical/rank"
+	"github.com/loom-bridge/loom-bridge/memory/lexical/segment"
+	"github.com/loom-bridge/loom-bridge/memory/lexical/selection"
 )
 
 var scope = kv.AgentScope("default", "a")
@@ -40,7 +43,7 @@ type library struct {
 	*lexical.Index
 	engine    *faulty
 	writer    *kv.Writer
-	documents []*lexical.Document
+	documents []*segment.Document
 }
 
 func MustLibrary(tb testing.TB) *library {
@@ -56,11 +59,11 @@ func (l *library) MustAdd(tb testing.TB, documents, words int) {
 	tb.Helper()
 	rng := rand.New(rand.NewPCG(uint64(len(l.documents)), 3))
 	for range documents {
-		d := lexical.NewDocument(fmt.Sprint("id", len(l.documents)))
+		d := segment.NewDocument(fmt.Sprint("id", len(l.documents)))
 		d.AddBody(randomWords(rng, words))
 		d.AddHeader(slices.Values([]string{"ann"}))
-		d.AddValue(lexical.Tag, fmt.Sprint(rng.IntN(3)))
-		d.SetFacts(lexical.Facts{Session: fmt.Sprint(rng.IntN(4)), Author: "Ann", Create: int64(len(l.documents)), Tier: 4})
+		d.AddValue(segment.Tag, fmt.Sprint(rng.IntN(3)))
+		d.SetFacts(segment.Facts{Session: fmt.Sprint(rng.IntN(4)), Author: "Ann", Create: int64(len(l.documents)), Tier: 4})
 		if rng.IntN(5) == 0 {
 			d.Expire(1 + rng.Int64N(100))
 		}
@@ -133,7 +136,7 @@ func (l *library) MustCheck(tb testing.TB) {
 }
 
 // MustAnswer asks something that all documents have a part in.
-func (l *library) MustAnswer(tb testing.TB) lexical.Answer {
+func (l *library) MustAnswer(tb testing.TB) rank.Answer {
 	tb.Helper()
 	a, err := l.answer(tb.Context())
 	if err != nil {
@@ -142,22 +145,22 @@ func (l *library) MustAnswer(tb testing.TB) lexical.Answer {
 	return a
 }
 
-func (l *library) answer(ctx context.Context) (lexical.Answer, error) {
+func (l *library) answer(ctx context.Context) (rank.Answer, error) {
 	r, err := l.Open(ctx, l.engine, scope)
 	if err != nil {
-		return lexical.Answer{}, err
+		return rank.Answer{}, err
 	}
-	s, err := r.Select(ctx, lexical.Has(lexical.Tag, "1"), lexical.SelectOptions{Now: 50})
+	s, err := selection.Select(ctx, r, selection.Has(segment.Tag, "1"), selection.Options{Now: 50})
 	if err != nil {
-		return lexical.Answer{}, err
+		return rank.Answer{}, err
 	}
-	return l.Rank(ctx, []lexical.Part{{Reader: r, Selection: s}}, lexical.Query{
-		Words: []lexical.QueryWord{{Text: "common1", Count: 1}, {Text: "common7", Count: 2}, {Text: "ann", Count: 1}, {Text: "nowhere", Count: 1}},
+	return rank.Rank(ctx, []rank.Part{{Reader: r, Selection: s}}, rank.Query{
+		Words: []rank.QueryWord{{Text: "common1", Count: 1}, {Text: "common7", Count: 2}, {Text: "ann", Count: 1}, {Text: "nowhere", Count: 1}},
 		Limit: 50, MinScore: 0.01,
 	})
 }
 
-func (l *library) wantAnswer(tb testing.TB, when string, want lexical.Answer) {
+func (l *library) wantAnswer(tb testing.TB, when string, want rank.Answer) {
 	tb.Helper()
 	if diff := cmp.Diff(want, l.MustAnswer(tb)); diff != "" {
 		tb.Fatalf("answer %s (-want +got):\n%s", when, diff)
@@ -327,7 +330,7 @@ func TestCheckFindsDifferences(t *testing.T) {
 	l.MustAdd(t, 20, 8)
 	l.MustPack(t)
 	l.MustAdd(t, 2, 8)
-	other := lexical.NewDocument("id3")
+	other := segment.NewDocument("id3")
 	other.AddBody(slices.Values([]string{"another", "text"}))
 	l.documents[3] = other
 	found, err := l.Check(t.Context(), l.engine, scope, func(yield func(lexical.Numbered, error) bool) {
@@ -356,7 +359,7 @@ func TestDamageIsAnError(t *testing.T) {
 			l.Index = lexical.New(nil)
 			// What matters is that nothing panics and no wrong key is read.
 			_, err := l.answer(t.Context())
-			if err != nil && !errors.Is(err, lexical.ErrDamaged) && !errors.Is(err, lexical.ErrNewer) {
+			if err != nil && !errors.Is(err, segment.ErrDamaged) && !errors.Is(err, segment.ErrNewer) {
 				t.Errorf("key %q with %q: %v", pair.Key, value, err)
 			}
 		}
@@ -427,10 +430,10 @@ func TestNothingIsLeftOfTheDead(t *testing.T) {
 		return first
 	}
 	secret := func(i int) []byte {
-		d := lexical.NewDocument(fmt.Sprint(marker, i))
+		d := segment.NewDocument(fmt.Sprint(marker, i))
 		d.AddBody(slices.Values([]string{marker, "common1"}))
-		d.AddValue(lexical.Tag, marker)
-		d.SetFacts(lexical.Facts{Author: marker, Session: marker})
+		d.AddValue(segment.Tag, marker)
+		d.SetFacts(segment.Facts{Author: marker, Session: marker})
 		return d.Encode()
 	}
 	var killed []uint32
@@ -440,9 +443,9 @@ func TestNothingIsLeftOfTheDead(t *testing.T) {
 			l.MustPack(t)
 		}
 	}
-	change(lexical.Change{Kill: killed[:25]})
+	change(lexical.Change{Delete: killed[:25]})
 	l.MustPack(t)
-	change(lexical.Change{Kill: killed[20:]}) // some of them once more
+	change(lexical.Change{Delete: killed[20:]}) // some of them once more
 	l.MustMerge(t)
 	for pair, err := range l.engine.Scan(t.Context(), kv.Index, kv.Range{}) {
 		if err != nil {
@@ -453,7 +456,7 @@ func TestNothingIsLeftOfTheDead(t *testing.T) {
 		}
 	}
 	s, _, err := l.Statistics(t.Context(), l.engine, scope)
-	if err != nil || s.Dead != 30 || s.Unpurged() != 0 || s.Documents != 120 {
+	if err != nil || s.Deleted != 30 || s.Unpurged() != 0 || s.Documents != 120 {
 		t.Errorf("%+v, %v", s, err)
 	}
 	l.MustCheck(t)
@@ -463,20 +466,20 @@ func TestBadChangesAreRefused(t *testing.T) {
 	l := MustLibrary(t)
 	l.MustAdd(t, 3, 5)
 	before := l.keys(t)
-	placed := lexical.NewDocument("x")
-	placed.SetFacts(lexical.Facts{Place: 4})
+	placed := segment.NewDocument("x")
+	placed.SetFacts(segment.Facts{Place: 4})
 	for name, c := range map[string]lexical.Change{
-		"kill of none":          {Kill: []uint32{0}},
-		"kill of the future":    {Kill: []uint32{4}},
+		"kill of none":          {Delete: []uint32{0}},
+		"kill of the future":    {Delete: []uint32{4}},
 		"no document":           {Add: []lexical.Added{{Encoded: []byte{0xff}}}},
-		"supersedes the future": {Add: []lexical.Added{{Encoded: lexical.NewDocument("x").Encode(), Supersedes: 4}}},
+		"supersedes the future": {Add: []lexical.Added{{Encoded: segment.NewDocument("x").Encode(), Supersedes: 4}}},
 		"place of the future":   {Add: []lexical.Added{{Encoded: placed.Encode()}}},
 	} {
 		err := l.writer.Do(t.Context(), kv.Request{Refs: []kv.Ref{lexical.Ref(scope)}, Stage: func(ctx context.Context, tx *kv.Tx) error {
 			_, _, err := l.Apply(ctx, tx, scope, c)
 			return err
 		}})
-		if !errors.Is(err, lexical.ErrDamaged) {
+		if !errors.Is(err, segment.ErrDamaged) {
 			t.Errorf("%s: %v", name, err)
 		}
 	}
@@ -516,7 +519,7 @@ func TestOutdatedIndexIsRefused(t *testing.T) {
 	source := lexical.Source{Documents: func(_ context.Context, _ kv.Reader, after uint32) iter.Seq2[lexical.Numbered, error] {
 		return func(yield func(lexical.Numbered, error) bool) {
 			for _, o := range []uint32{2, 5} {
-				if o > after && !yield(lexical.Numbered{Ordinal: o, Document: lexical.NewDocument(fmt.Sprint("id", o))}, nil) {
+				if o > after && !yield(lexical.Numbered{Ordinal: o, Document: segment.NewDocument(fmt.Sprint("id", o))}, nil) {
 					return
 				}
 			}
@@ -528,7 +531,7 @@ func TestOutdatedIndexIsRefused(t *testing.T) {
 		}
 	}
 	s, _, err := l.Statistics(ctx, l.engine, scope)
-	if err != nil || s.Documents != 2 || s.Dead != 3 || s.Last != 5 {
+	if err != nil || s.Documents != 2 || s.Deleted != 3 || s.Last != 5 {
 		t.Errorf("%+v, %v", s, err)
 	}
 	l.MustMerge(t)

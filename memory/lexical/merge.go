@@ -8,6 +8,7 @@ import (
 	"slices"
 
 	"github.com/loom-bridge/loom-bridge/memory/kv"
+	"github.com/loom-bridge/loom-bridge/memory/lexical/segment"
 )
 
 // Limits of merging.
@@ -20,66 +21,66 @@ const (
 	// maxMergeBytes bounds the segments of one merge together. Larger ones
 	// stay as they are: they are few, and rewriting them saves little.
 	maxMergeBytes = 48 << 20
-	// deadShare: a segment is written anew when its dead documents are so many
+	// deletedShare: a segment is written anew when its deleted documents are so many
 	// times fewer than its living ones, or more.
-	deadShare = 4
+	deletedShare = 4
 	// mergeCommitBytes is how much of a merge one commit writes, so that the
 	// scope is never held for long.
 	mergeCommitBytes = 2 << 20
 	// sweepKeys bounds the keys that one commit of a sweep deletes.
 	sweepKeys = 512
 	// purgeOrdinals is over how many ordinals one commit deletes what is left
-	// of dead documents: the rows or ids of that many take some 100 KiB.
-	purgeOrdinals = 4 * rowsPerBlock
+	// of deleted documents: the rows or ids of that many take some 100 KiB.
+	purgeOrdinals = 4 * segment.RowsPerBlock
 )
 
 // workLeft tells whether Merge has something to do, as far as the head knows.
-func (h head) workLeft() bool {
-	return h.segments.mergeable() != nil || h.sweep != 0 || h.stats.Unpurged() > 0
+func (h scopeHead) workLeft() bool {
+	return mergeable(h.segments) != nil || h.Sweep != 0 || h.Stats.Unpurged() > 0
 }
 
-// impure are the segments that the dead may have something in.
-func (l segmentList) impure() (segments []segmentInfo) {
-	for _, s := range l.segments {
-		if s.purged < uint64(s.documents()) {
+// unpurged are the segments that the deleted documents may have something in.
+func unpurged(l segment.List) (segments []segment.Info) {
+	for _, s := range l.Segments {
+		if s.Purged < uint64(s.Documents()) {
 			segments = append(segments, s)
 		}
 	}
 	return segments
 }
 
-// chunks are the chunks of the dead set with the ordinals of the segments.
-func chunks(segments []segmentInfo) (all []uint32) {
+// deletedChunks are the chunks of the deleted set with the ordinals of the segments.
+func deletedChunks(segments []segment.Info) (all []uint32) {
 	for _, s := range segments {
-		all = append(all, chunksOf(s.first, s.last)...)
+		all = append(all, segment.DeletedChunks(s.First, s.Last)...)
 	}
 	return slices.Compact(all)
 }
 
-// decayed returns a segment with many dead documents, or nil.
-func (l segmentList) decayed(dead deadSet) []segmentInfo {
-	for i, s := range l.segments {
-		all := dead.count(s.first, s.last)
-		living := uint64(s.documents()) - all
-		if rotten := all - min(all, s.purged); rotten > 0 && rotten*deadShare >= living {
-			return l.segments[i : i+1]
+// mostlyDeleted returns a segment with many deleted documents, or nil.
+func mostlyDeleted(l segment.List, deleted segment.DeletedSet) []segment.Info {
+	for i, s := range l.Segments {
+		all := deleted.Count(s.First, s.Last)
+		living := uint64(s.Documents()) - all
+		if unpurged := all - min(all, s.Purged); unpurged > 0 && unpurged*deletedShare >= living {
+			return l.Segments[i : i+1]
 		}
 	}
 	return nil
 }
 
 // mergeable returns the oldest segments that are due to become one, or nil.
-func (l segmentList) mergeable() []segmentInfo {
+func mergeable(l segment.List) []segment.Info {
 	from := 0
-	for i := range l.segments {
-		if l.segments[i].level != l.segments[from].level {
+	for i := range l.Segments {
+		if l.Segments[i].Level != l.Segments[from].Level {
 			from = i
 		}
 		if i-from+1 < mergeFanIn {
 			continue
 		}
-		inputs := l.segments[from : i+1]
-		if (segmentList{segments: inputs}).bytes() <= maxMergeBytes {
+		inputs := l.Segments[from : i+1]
+		if (segment.List{Segments: inputs}).Bytes() <= maxMergeBytes {
 			return inputs
 		}
 		from++
@@ -87,57 +88,71 @@ func (l segmentList) mergeable() []segmentInfo {
 	return nil
 }
 
-// Merge does one piece of work on the segments of a scope: it turns several
-// into one, rewrites one with many dead documents, or deletes a part of what is
-// no longer needed. Merging takes the dead out: their terms, ids and columns.
-// It tells whether there is more to do. Only one call at a time should be made
-// for a scope; another one does no harm but works in vain.
+// Merge does one piece of work on the segments of a scope: it turns several into
+// one, rewrites one with many deleted documents, or deletes a part of what is no
+// longer needed. Merging takes the deleted documents out: their terms, ids and
+// columns. It tells whether there is more to do. Only one call at a time should
+// be made for a scope; another one does no harm but works in vain.
 func (x *Index) Merge(ctx context.Context, engine kv.Engine, writer *kv.Writer, scope kv.Scope) (bool, error) {
-	view, err := engine.Snapshot(ctx)
-	if err != nil {
-		return false, fmt.Errorf("lexical: merge %s: %w", scope, err)
-	}
+	// Segments do not change, so a merge may read them at several moments.
+	view := kv.ReadLong(engine)
 	defer view.Close()
 	h, err := readHead(ctx, view, scope, true)
-	if err == nil && h.outdated {
+	if err == nil && h.Outdated {
 		err = ErrOutdated
 	}
 	if err != nil {
 		return false, err
 	}
-	inputs := h.segments.mergeable()
+	inputs := mergeable(h.segments)
 	looked := inputs
 	if inputs == nil {
-		looked = h.segments.impure()
+		looked = unpurged(h.segments)
 	}
-	dead, err := h.readDead(ctx, view, chunks(looked))
+	deleted, err := h.readDeleted(ctx, view, deletedChunks(looked))
 	if err != nil {
 		return false, err
 	}
 	if inputs == nil {
-		inputs = h.segments.decayed(dead)
+		inputs = mostlyDeleted(h.segments, deleted)
 	}
 	// What earlier merges left goes first: one that always fails would leave
 	// more each time.
-	if inputs == nil || len(h.segments.dropped) > 0 {
+	if inputs == nil || len(h.segments.Dropped) > 0 {
 		return sweep(ctx, writer, h)
 	}
-	m := &merging{head: h, view: view, writer: writer, inputs: inputs, dead: dead, perCommit: x.mergeCommitBytes}
-	if err := m.run(ctx, x); err != nil && !errors.Is(err, errStale) {
+	m := &merging{scopeHead: h, view: view, writer: writer, inputs: inputs, deleted: deleted, perCommit: x.mergeCommitBytes}
+	err = m.run(ctx, x)
+	if err != nil && view.Moments() > 1 && m.replaced(ctx) {
+		err = errStale
+	}
+	if err != nil && !errors.Is(err, errStale) {
 		return false, fmt.Errorf("lexical: merge %s: %w", scope, err)
 	}
 	return true, nil
 }
 
+// replaced tells whether another process has put something in the place of the
+// segments that are merged, so that they may be gone.
+func (m *merging) replaced(ctx context.Context) bool {
+	now, err := readHead(ctx, m.view, m.Scope, true)
+	if err != nil {
+		return false
+	}
+	return now.Generation != m.Generation || now.Incarnation != m.Incarnation || slices.ContainsFunc(m.inputs, func(in segment.Info) bool {
+		return !slices.ContainsFunc(now.segments.Segments, func(s segment.Info) bool { return s.Stamp == in.Stamp })
+	})
+}
+
 // merging is one merge under way.
 type merging struct {
-	head
-	view   kv.Reader
-	writer *kv.Writer
-	inputs []segmentInfo
-	dead   deadSet
-	info   segmentInfo // of the merged segment; the id comes with begin
-	begun  bool
+	scopeHead
+	view    kv.Reader
+	writer  *kv.Writer
+	inputs  []segment.Info
+	deleted segment.DeletedSet
+	info    segment.Info // of the merged segment; the id comes with begin
+	begun   bool
 	// perCommit is how many bytes of chunks one commit writes.
 	perCommit int
 
@@ -147,77 +162,77 @@ type merging struct {
 }
 
 func (m *merging) run(ctx context.Context, x *Index) error {
-	m.info = segmentInfo{
-		stamp: rand.Uint64(),
-		first: m.inputs[0].first,
-		last:  m.inputs[len(m.inputs)-1].last,
-		level: m.inputs[0].level,
+	m.info = segment.Info{
+		Stamp: rand.Uint64(),
+		First: m.inputs[0].First,
+		Last:  m.inputs[len(m.inputs)-1].Last,
+		Level: m.inputs[0].Level,
 	}
 	if len(m.inputs) > 1 {
-		m.info.level++
+		m.info.Level++
 	}
-	m.info.purged = m.dead.count(m.info.first, m.info.last)
+	m.info.Purged = m.deleted.Count(m.info.First, m.info.Last)
 	if err := m.purge(ctx); err != nil {
 		return err
 	}
-	segments, err := x.cache.load(ctx, m.view, head{space: m.space, segments: segmentList{segments: m.inputs}})
+	segments, err := x.cache.load(ctx, m.view, scopeHead{Space: m.Space, segments: segment.List{Segments: m.inputs}})
 	if err != nil {
 		return err
 	}
-	size := segmentList{segments: m.inputs}.bytes()
-	w := &segmentWriter{base: m.info.first, limit: chunkLimit(size), emit: func(_ uint32, chunk []byte) error { return m.emit(ctx, chunk) }}
+	size := segment.List{Segments: m.inputs}.Bytes()
+	w := segment.NewWriter(m.info.First, size, func(_ uint32, chunk []byte) error { return m.emit(ctx, chunk) })
 	if err := m.mergeTerms(ctx, segments, w); err != nil {
 		return err
 	}
-	m.info.bytes = w.bytes
-	return m.commit(ctx, func(h *head, tx *kv.Tx) error {
+	m.info.Bytes = w.Bytes
+	return m.commit(ctx, func(h *scopeHead, tx *kv.Tx) error {
 		info := m.info
 		if !m.begun {
-			h.segments.abandon()
-			info.id = h.segments.take()
+			h.segments.Abandon()
+			info.ID = h.segments.TakeID()
 		}
 		before := uint64(0)
 		for _, in := range m.inputs {
-			before += in.purged
+			before += in.Purged
 		}
-		if !h.segments.replace(m.inputs, info) {
+		if !h.segments.Replace(m.inputs, info) {
 			return errStale
 		}
-		h.segments.building = nil
-		m.putChunks(tx, info.id)
-		tx.Put(kv.Index, h.directory(info.id), encodeDirectory(w.firsts))
-		if info.purged != before {
-			h.stats.Purged += info.purged - before
-			tx.Put(kv.Index, headKey(h.scope), h.encode())
+		h.segments.Building = nil
+		m.putChunks(tx, info.ID)
+		tx.Put(kv.Index, h.DirectoryKey(info.ID), segment.EncodeDirectory(w.Firsts))
+		if info.Purged != before {
+			h.Stats.Purged += info.Purged - before
+			tx.Put(kv.Index, segment.HeadKey(h.Scope), h.Encode())
 		}
 		return nil
 	})
 }
 
 // mergeTerms writes each term with its postings in all inputs.
-func (m *merging) mergeTerms(ctx context.Context, segments []*segment, w *segmentWriter) error {
-	cursors := make([]*cursor, len(segments))
+func (m *merging) mergeTerms(ctx context.Context, segments []*segment.Segment, w *segment.Writer) error {
+	cursors := make([]*segment.Cursor, len(segments))
 	for i, s := range segments {
-		cursors[i] = &cursor{view: m.view, space: m.space, segment: s}
-		if err := cursors[i].step(ctx); err != nil {
+		cursors[i] = segment.NewCursor(m.view, m.Space, s)
+		if err := cursors[i].Step(ctx); err != nil {
 			return err
 		}
 	}
-	var postings []posting
+	var postings []segment.Posting
 	for {
-		term, ok := lowest(cursors)
+		term, ok := segment.Lowest(cursors)
 		if !ok {
-			return w.close()
+			return w.Close()
 		}
 		postings = postings[:0]
 		for _, c := range cursors {
 			var err error
-			if postings, err = c.collect(ctx, term, postings); err != nil {
+			if postings, err = c.Collect(ctx, term, postings); err != nil {
 				return err
 			}
 		}
-		postings = slices.DeleteFunc(postings, func(p posting) bool { return m.dead.has(p.ordinal) })
-		if err := w.add(term, postings); err != nil {
+		postings = slices.DeleteFunc(postings, func(p segment.Posting) bool { return m.deleted.Has(p.Ordinal) })
+		if err := w.Add(term, postings); err != nil {
 			return err
 		}
 	}
@@ -232,8 +247,8 @@ func (m *merging) emit(ctx context.Context, chunk []byte) error {
 	if err := m.begin(ctx); err != nil {
 		return err
 	}
-	err := m.commit(ctx, func(_ *head, tx *kv.Tx) error {
-		m.putChunks(tx, m.info.id)
+	err := m.commit(ctx, func(_ *scopeHead, tx *kv.Tx) error {
+		m.putChunks(tx, m.info.ID)
 		return nil
 	})
 	m.from += uint32(len(m.chunks))
@@ -247,11 +262,11 @@ func (m *merging) begin(ctx context.Context) error {
 	if m.begun {
 		return nil
 	}
-	err := m.commit(ctx, func(h *head, _ *kv.Tx) error {
-		h.segments.abandon()
-		m.info.id = h.segments.take()
+	err := m.commit(ctx, func(h *scopeHead, _ *kv.Tx) error {
+		h.segments.Abandon()
+		m.info.ID = h.segments.TakeID()
 		building := m.info
-		h.segments.building = &building
+		h.segments.Building = &building
 		return nil
 	})
 	m.begun = err == nil
@@ -260,47 +275,28 @@ func (m *merging) begin(ctx context.Context) error {
 
 func (m *merging) putChunks(tx *kv.Tx, id uint32) {
 	for i, chunk := range m.chunks {
-		tx.Put(kv.Index, m.chunk(id, m.from+uint32(i)), chunk)
+		tx.Put(kv.Index, m.ChunkKey(id, m.from+uint32(i)), chunk)
 	}
 }
 
 // commit runs change on the head as it is then and writes the list of segments
 // if that changed.
-func (m *merging) commit(ctx context.Context, change func(h *head, tx *kv.Tx) error) error {
-	return m.writer.Do(ctx, kv.Request{Refs: []kv.Ref{Ref(m.scope)}, Lazy: true, Stage: func(ctx context.Context, tx *kv.Tx) error {
-		h, err := readHead(ctx, tx, m.scope, true)
+func (m *merging) commit(ctx context.Context, change func(h *scopeHead, tx *kv.Tx) error) error {
+	return m.writer.Do(ctx, kv.Request{Refs: []kv.Ref{Ref(m.Scope)}, Lazy: true, Stage: func(ctx context.Context, tx *kv.Tx) error {
+		h, err := readHead(ctx, tx, m.Scope, true)
 		if err != nil {
 			return err
 		}
-		if h.generation != m.generation || h.incarnation != m.incarnation || m.begun && (h.segments.building == nil || h.segments.building.stamp != m.info.stamp) {
+		if h.Generation != m.Generation || h.Incarnation != m.Incarnation || m.begun && (h.segments.Building == nil || h.segments.Building.Stamp != m.info.Stamp) {
 			return errStale
 		}
-		before := h.segments.encode()
+		before := h.segments.Encode()
 		if err := change(&h, tx); err != nil {
 			return err
 		}
-		if after := h.segments.encode(); !slices.Equal(before, after) {
-			tx.Put(kv.Index, h.list(), after)
+		if after := h.segments.Encode(); !slices.Equal(before, after) {
+			tx.Put(kv.Index, h.ListKey(), after)
 		}
 		return nil
 	}})
-}
-
-// collect appends the postings of term, if the cursor stands on it, and moves
-// behind them.
-func (c *cursor) collect(ctx context.Context, term string, postings []posting) ([]posting, error) {
-	for c.scanner != nil && string(c.scanner.term) == term {
-		b := c.scanner.block
-		if b.last > c.segment.last {
-			return nil, fmt.Errorf("%w: segment %d holds document %d", ErrDamaged, c.segment.id, b.last)
-		}
-		var err error
-		if postings, err = b.decode(postings); err != nil {
-			return nil, err
-		}
-		if err := c.step(ctx); err != nil {
-			return nil, err
-		}
-	}
-	return postings, nil
 }

@@ -16,13 +16,15 @@ import (
 	"github.com/loom-bridge/loom-bridge/memory/kv"
 	"github.com/loom-bridge/loom-bridge/memory/kv/kvtest"
 	"github.com/loom-bridge/loom-bridge/memory/kv/memkv"
+	"github.com/loom-bridge/loom-bridge/memory/lexical/frame"
+	"github.com/loom-bridge/loom-bridge/memory/lexical/segment"
 )
 
 var modelScope = kv.AgentScope("default", "model")
 
 // known is a document as the naive index has it.
 type known struct {
-	*Document
+	*segment.Document
 	ordinal    uint32
 	id         string
 	supersedes uint32
@@ -44,8 +46,8 @@ func (n *naive) living() (all []*known) {
 }
 
 func (n *naive) place(d *known) uint32 {
-	if d.facts.Place != 0 {
-		return d.facts.Place
+	if d.Facts().Place != 0 {
+		return d.Facts().Place
 	}
 	return d.ordinal
 }
@@ -54,7 +56,7 @@ func (n *naive) place(d *known) uint32 {
 func (n *naive) sessions() map[string][]*known {
 	all := make(map[string][]*known)
 	for _, d := range n.living() {
-		if s := d.facts.Session; s != "" {
+		if s := d.Facts().Session; s != "" {
 			all[s] = append(all[s], d)
 		}
 	}
@@ -64,12 +66,12 @@ func (n *naive) sessions() map[string][]*known {
 	return all
 }
 
-func (n *naive) postings() map[string][]posting {
-	all := make(map[string][]posting)
+func (n *naive) postings() map[string][]segment.Posting {
+	all := make(map[string][]segment.Posting)
 	for _, d := range n.living() {
-		for _, t := range d.terms {
+		for _, t := range d.Terms() {
 			term := string(byte(t.Field)) + t.Text
-			all[term] = append(all[term], posting{d.ordinal, pack(t.Body, t.Header)})
+			all[term] = append(all[term], segment.Posting{Ordinal: d.ordinal, Value: segment.PackFrequency(t.Body, t.Header)})
 		}
 	}
 	return all
@@ -95,12 +97,12 @@ func mustGambler(tb testing.TB, rng *rand.Rand) *gambler {
 
 func (g *gambler) document() *known {
 	n := uint32(len(g.naive.documents))
-	d := &known{Document: NewDocument(fmt.Sprint("id", n+1)), ordinal: n + 1, id: fmt.Sprint("id", n+1)}
+	d := &known{Document: segment.NewDocument(fmt.Sprint("id", n+1)), ordinal: n + 1, id: fmt.Sprint("id", n+1)}
 	d.AddBody(g.words(g.rng.IntN(12)))
 	d.AddHeader(g.words(g.rng.IntN(3)))
-	d.AddValue(Tag, fmt.Sprint(g.rng.IntN(5)))
-	d.AddValue(Metadata, fmt.Sprintf("path\x00\xf8%d", g.rng.IntN(30)))
-	f := Facts{Create: int64(n) * 1000, Event: g.rng.Int64N(3) * 77, Importance: float64(g.rng.IntN(4)) / 4, Tier: uint8(1 + g.rng.IntN(4)), Flags: Flags(g.rng.IntN(256))}
+	d.AddValue(segment.Tag, fmt.Sprint(g.rng.IntN(5)))
+	d.AddValue(segment.Metadata, fmt.Sprintf("path\x00\xf8%d", g.rng.IntN(30)))
+	f := segment.Facts{Create: int64(n) * 1000, Event: g.rng.Int64N(3) * 77, Importance: float64(g.rng.IntN(4)) / 4, Tier: uint8(1 + g.rng.IntN(4)), Flags: segment.Flags(g.rng.IntN(256))}
 	if g.rng.IntN(4) > 0 {
 		f.Session = fmt.Sprint("s", g.rng.IntN(6))
 	}
@@ -151,10 +153,10 @@ func (g *gambler) change() {
 	if len(living) > 0 && g.rng.IntN(3) == 0 {
 		old := living[g.rng.IntN(len(living))]
 		d := g.document()
-		f := d.facts
+		f := d.Facts()
 		f.Place = g.naive.place(old)
 		if g.rng.IntN(4) > 0 {
-			f.Session = old.facts.Session
+			f.Session = old.Facts().Session
 		}
 		d.SetFacts(f)
 		add(d)
@@ -170,7 +172,7 @@ func (g *gambler) change() {
 			killed = append(killed, d.ordinal)
 		}
 	}
-	c.Kill = killed
+	c.Delete = killed
 	if g.rng.IntN(10) == 0 {
 		g.engine.Replan(kvtest.Plan{Commit: 1})
 		defer g.engine.Replan(kvtest.Plan{})
@@ -198,14 +200,14 @@ func (g *gambler) change() {
 func (g *gambler) churn() {
 	c := Change{}
 	first := uint32(len(g.naive.documents)) + 1
-	for range 1 + g.rng.IntN(ordinalsPerPage+500) {
+	for range 1 + g.rng.IntN(1024+500) {
 		o := uint32(len(g.naive.documents)) + 1
-		d := &known{Document: NewDocument("churn"), ordinal: o, id: "churn", dead: true}
-		d.AddValue(Tag, "churn")
+		d := &known{Document: segment.NewDocument("churn"), ordinal: o, id: "churn", dead: true}
+		d.AddValue(segment.Tag, "churn")
 		c.Add = append(c.Add, Added{Encoded: d.Encode()})
 		g.naive.documents = append(g.naive.documents, d)
 	}
-	for _, c := range []Change{c, {Kill: slices.Collect(func(yield func(uint32) bool) {
+	for _, c := range []Change{c, {Delete: slices.Collect(func(yield func(uint32) bool) {
 		for o := first; int(o) <= len(g.naive.documents) && yield(o); o++ {
 		}
 	})}} {
@@ -246,8 +248,8 @@ func (g *gambler) wantState(x *Index, view kv.Reader, n *naive) {
 		g.tb.Fatal(err)
 	}
 	f := r.frame
-	if int(f.last) != len(n.documents) {
-		g.tb.Fatalf("last is %d of %d", f.last, len(n.documents))
+	if int(f.Last) != len(n.documents) {
+		g.tb.Fatalf("last is %d of %d", f.Last, len(n.documents))
 	}
 	g.wantColumns(r, n)
 	g.wantRelations(f, n)
@@ -260,8 +262,8 @@ func (g *gambler) wantColumns(r *Reader, n *naive) {
 	f := r.frame
 	for _, d := range n.documents {
 		o := d.ordinal
-		if f.has(o) == d.dead {
-			g.tb.Fatalf("document %d: dead is %v", o, !f.has(o))
+		if f.IsLive(o) == d.dead {
+			g.tb.Fatalf("document %d: dead is %v", o, !f.IsLive(o))
 		}
 		if d.dead {
 			continue
@@ -269,15 +271,15 @@ func (g *gambler) wantColumns(r *Reader, n *naive) {
 		if r.Place(o) != n.place(d) {
 			g.tb.Fatalf("document %d: place %d, want %d", o, r.Place(o), n.place(d))
 		}
-		want := d.row()
-		want.supersedes = d.supersedes
-		if want.place != 0 {
-			want.place = n.place(d)
+		want := d.Row()
+		want.Supersedes = d.supersedes
+		if want.Place != 0 {
+			want.Place = n.place(d)
 		}
-		if f.ordinal(f.slot(o)) != o {
-			g.tb.Fatalf("document %d has the slot of %d", o, f.ordinal(f.slot(o)))
+		if f.Ordinal(f.Slot(o)) != o {
+			g.tb.Fatalf("document %d has the slot of %d", o, f.Ordinal(f.Slot(o)))
 		}
-		if got := f.row(f.slot(o)); got != want {
+		if got := f.Row(f.Slot(o)); got != want {
 			g.tb.Fatalf("document %d: %+v, want %+v", o, got, want)
 		}
 		ids, err := r.IDs(g.tb.Context(), []uint32{o})
@@ -287,14 +289,14 @@ func (g *gambler) wantColumns(r *Reader, n *naive) {
 	}
 }
 
-func (g *gambler) wantRelations(f *frame, n *naive) {
+func (g *gambler) wantRelations(f *frame.Frame, n *naive) {
 	g.tb.Helper()
 	sessions := n.sessions()
 	want := make(map[uint32]relations)
 	for _, s := range sessions {
 		words := uint32(0)
 		for _, d := range s {
-			words += d.body + d.header
+			words += d.Row().Body + d.Row().Header
 		}
 		for i, d := range s {
 			rel := relations{sessionWords: words, sessionSize: uint32(len(s))}
@@ -310,19 +312,19 @@ func (g *gambler) wantRelations(f *frame, n *naive) {
 	living := n.living()
 	for _, d := range living {
 		rel := want[d.ordinal]
-		if d.facts.Session == "" {
-			rel = relations{sessionWords: d.body + d.header, sessionSize: 1}
+		if d.Facts().Session == "" {
+			rel = relations{sessionWords: d.Row().Body + d.Row().Header, sessionSize: 1}
 		}
 		for _, other := range living {
 			if other.supersedes == d.ordinal {
 				rel.superseder = other.ordinal
 			}
 		}
-		if got := f.relations(f.slot(d.ordinal)); got != rel {
+		if got := relationsOf(f, f.Slot(d.ordinal)); got != rel {
 			g.tb.Fatalf("document %d: %+v, want %+v", d.ordinal, got, rel)
 		}
-		if (f.sessionOf(d.facts.Session) == f.session[f.slot(d.ordinal)]) != (d.facts.Session != "") {
-			g.tb.Fatalf("document %d: session %q is %d", d.ordinal, d.facts.Session, f.sessionOf(d.facts.Session))
+		if (sessionOf(f, d.Facts().Session) == f.Session[f.Slot(d.ordinal)]) != (d.Facts().Session != "") {
+			g.tb.Fatalf("document %d: session %q is %d", d.ordinal, d.Facts().Session, sessionOf(f, d.Facts().Session))
 		}
 	}
 }
@@ -330,17 +332,17 @@ func (g *gambler) wantRelations(f *frame, n *naive) {
 func (g *gambler) wantStatistics(r *Reader, n *naive) {
 	g.tb.Helper()
 	got := r.Statistics()
-	want := Statistics{Packed: got.Packed, Purged: got.Purged, TailBytes: got.TailBytes, Last: uint32(len(n.documents))}
+	want := segment.Statistics{Packed: got.Packed, Purged: got.Purged, TailBytes: got.TailBytes, Last: uint32(len(n.documents))}
 	alone := uint32(0)
 	for _, d := range n.documents {
 		if d.dead {
-			want.Dead++
+			want.Deleted++
 			continue
 		}
 		want.Documents++
-		want.BodyWords += uint64(d.body)
-		want.HeaderWords += uint64(d.header)
-		if d.facts.Session != "" {
+		want.BodyWords += uint64(d.Row().Body)
+		want.HeaderWords += uint64(d.Row().Header)
+		if d.Facts().Session != "" {
 			want.InSessions++
 		} else {
 			alone++
@@ -350,9 +352,9 @@ func (g *gambler) wantStatistics(r *Reader, n *naive) {
 	if got != want {
 		g.tb.Fatalf("statistics %+v, want %+v", got, want)
 	}
-	sums := [7]uint64{uint64(want.Last), want.Dead, want.Documents, want.BodyWords, want.HeaderWords, want.Sessions + uint64(alone), uint64(alone)}
-	if got := r.frame.sums(); got != sums {
-		g.tb.Fatalf("sums %v, want %v", got, sums)
+	wantSums := [7]uint64{uint64(want.Last), want.Deleted, want.Documents, want.BodyWords, want.HeaderWords, want.Sessions + uint64(alone), uint64(alone)}
+	if got := sums(r.frame); got != wantSums {
+		g.tb.Fatalf("sums %v, want %v", got, wantSums)
 	}
 }
 
@@ -360,23 +362,23 @@ func (g *gambler) wantPostings(r *Reader, n *naive) {
 	g.tb.Helper()
 	want := n.postings()
 	terms := append(slices.Sorted(maps.Keys(want)), "wnowhere", "t9")
-	found, err := r.postings(g.tb.Context(), terms)
+	found, err := r.Postings(g.tb.Context(), terms)
 	if err != nil {
 		g.tb.Fatal(err)
 	}
 	for i, w := range found {
-		if diff := cmp.Diff(want[terms[i]], g.collect(r, w), cmp.AllowUnexported(posting{})); diff != "" {
+		if diff := cmp.Diff(want[terms[i]], g.collect(r, w), cmp.AllowUnexported(segment.Posting{})); diff != "" {
 			g.tb.Fatalf("postings of %q (-want +got):\n%s", terms[i], diff)
 		}
 	}
 	for _, prefix := range []string{"w", "w1", "m", "mpath\x00\xf8", "mpath\x00\xf82", "t", "z"} {
-		got, expected := map[string][]posting{}, map[string][]posting{}
-		for w, err := range r.terms(g.tb.Context(), prefix) {
+		got, expected := map[string][]segment.Posting{}, map[string][]segment.Posting{}
+		for w, err := range r.Terms(g.tb.Context(), prefix) {
 			if err != nil {
 				g.tb.Fatal(err)
 			}
 			if all := g.collect(r, w); len(all) > 0 {
-				got[w.term] = append(got[w.term], all...)
+				got[w.Term] = append(got[w.Term], all...)
 			}
 		}
 		for term, postings := range want {
@@ -384,15 +386,17 @@ func (g *gambler) wantPostings(r *Reader, n *naive) {
 				expected[term] = postings
 			}
 		}
-		if diff := cmp.Diff(expected, got, cmp.AllowUnexported(posting{})); diff != "" {
+		if diff := cmp.Diff(expected, got, cmp.AllowUnexported(segment.Posting{})); diff != "" {
 			g.tb.Fatalf("terms with prefix %q (-want +got):\n%s", prefix, diff)
 		}
 	}
 }
 
-func (g *gambler) collect(r *Reader, w wanted) (all []posting) {
+func (g *gambler) collect(r *Reader, w TermPostings) (all []segment.Posting) {
 	g.tb.Helper()
-	if err := r.each(w, func(slot uint32, value uint64) { all = append(all, posting{r.frame.ordinal(slot), value}) }); err != nil {
+	if err := r.EachPosting(w, func(slot uint32, value uint64) {
+		all = append(all, segment.Posting{Ordinal: r.frame.Ordinal(slot), Value: value})
+	}); err != nil {
 		g.tb.Fatal(err)
 	}
 	return all
@@ -437,7 +441,7 @@ func TestAgreesWithAList(t *testing.T) {
 			t.Logf("seed %d", seed)
 			g := mustGambler(t, rand.New(rand.NewPCG(seed, 0)))
 			g.index = New(&Options{CacheBytes: cacheBytes})
-			g.index.looseSlots = g.rng.IntN(3) * 20
+			g.index.maxUnusedSlots = g.rng.IntN(3) * 20
 			type past struct {
 				view  kv.Snapshot
 				naive *naive
@@ -524,25 +528,37 @@ func (g *gambler) readConsistently() error {
 		return err
 	}
 	tagged := make(map[uint32]bool)
-	for w, err := range r.terms(context.Background(), string(byte(Tag))) {
+	for w, err := range r.Terms(context.Background(), string(byte(segment.Tag))) {
 		if err != nil {
 			return err
 		}
-		if err := r.each(w, func(slot uint32, _ uint64) { tagged[slot] = true }); err != nil {
+		if err := r.EachPosting(w, func(slot uint32, _ uint64) { tagged[slot] = true }); err != nil {
 			return err
 		}
 	}
 	s, chained := r.Statistics(), uint64(0)
-	for o := uint32(1); o <= r.frame.slots(); o++ {
-		if r.frame.prev[o] != 0 && r.frame.next[r.frame.prev[o]] != o {
-			return fmt.Errorf("%d follows %d, which %d follows", o, r.frame.prev[o], r.frame.next[r.frame.prev[o]])
+	for o := uint32(1); o <= r.frame.Slots(); o++ {
+		if r.frame.Prev[o] != 0 && r.frame.Next[r.frame.Prev[o]] != o {
+			return fmt.Errorf("%d follows %d, which %d follows", o, r.frame.Prev[o], r.frame.Next[r.frame.Prev[o]])
 		}
-		if r.frame.prev[o] != 0 {
+		if r.frame.Prev[o] != 0 {
 			chained++
 		}
 	}
-	if uint64(len(tagged)) != s.Documents || s.Documents != r.frame.documents || chained+s.Sessions != s.InSessions {
-		return fmt.Errorf("%d tagged, %d chained, frame has %d, %+v", len(tagged), chained, r.frame.documents, s)
+	if uint64(len(tagged)) != s.Documents || s.Documents != r.frame.Documents || chained+s.Sessions != s.InSessions {
+		return fmt.Errorf("%d tagged, %d chained, frame has %d, %+v", len(tagged), chained, r.frame.Documents, s)
 	}
 	return nil
+}
+
+// sessionOf returns the number of a session by its id; 0 when no document has
+// it.
+func sessionOf(f *frame.Frame, session string) uint32 {
+	digest := segment.SessionDigest(session)
+	for number, d := range f.SessionDigest {
+		if d == digest && digest != 0 {
+			return uint32(number)
+		}
+	}
+	return 0
 }

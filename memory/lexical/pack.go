@@ -4,11 +4,11 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"maps"
 	"math/rand/v2"
 	"slices"
 
 	"github.com/loom-bridge/loom-bridge/memory/kv"
+	"github.com/loom-bridge/loom-bridge/memory/lexical/segment"
 )
 
 // Limits of packing.
@@ -20,18 +20,18 @@ const (
 	maxPackBytes     = 2 << 20
 )
 
-// errStale: somebody else changed what a commit was prepared from.
+// errStale: another process changed what a commit was prepared from.
 var errStale = errors.New("lexical: index changed meanwhile")
 
 // Pack turns the tail of a scope, or its older part when it is long, into a
 // segment. It reads outside the writer and holds the scope only to write. It
 // returns the statistics and whether there is something to merge.
-func (x *Index) Pack(ctx context.Context, engine kv.Engine, writer *kv.Writer, scope kv.Scope) (Statistics, bool, error) {
+func (x *Index) Pack(ctx context.Context, engine kv.Engine, writer *kv.Writer, scope kv.Scope) (segment.Statistics, bool, error) {
 	p, err := x.preparePack(ctx, engine, scope)
 	if err != nil || p.documents() == 0 {
-		return p.stats, p.workLeft(), err
+		return p.Stats, p.workLeft(), err
 	}
-	var after head
+	var after scopeHead
 	err = writer.Do(ctx, kv.Request{Refs: []kv.Ref{Ref(scope)}, Lazy: true, Stage: func(ctx context.Context, tx *kv.Tx) error {
 		var err error
 		after, err = p.stage(ctx, tx)
@@ -39,45 +39,50 @@ func (x *Index) Pack(ctx context.Context, engine kv.Engine, writer *kv.Writer, s
 	}})
 	if errors.Is(err, errStale) {
 		// Another process packed the same documents: that is as good.
-		return p.stats, false, nil
+		return p.Stats, false, nil
 	}
 	if err != nil {
-		return p.stats, false, fmt.Errorf("lexical: pack %s: %w", scope, err)
+		return p.Stats, false, fmt.Errorf("lexical: pack %s: %w", scope, err)
 	}
-	return after.stats, after.workLeft(), nil
+	return after.Stats, after.workLeft(), nil
 }
 
 // packing is a segment made of the tail's older part, ready to be written.
 type packing struct {
-	head
-	info      segmentInfo
-	dead      deadSet
+	scopeHead
+	info      segment.Info
+	deleted   segment.DeletedSet
 	tailBytes uint64 // of the packed entries
 	chunks    [][]byte
 	firsts    []string
-	rows      []row
+	rows      []segment.Row
 	ids       [][]byte
 }
 
 func (p *packing) documents() int { return len(p.rows) }
 
-func (x *Index) preparePack(ctx context.Context, engine kv.Engine, scope kv.Scope) (*packing, error) {
-	view, err := engine.Snapshot(ctx)
-	if err != nil {
-		return &packing{}, fmt.Errorf("lexical: pack %s: %w", scope, err)
-	}
-	defer view.Close()
-	p := &packing{}
-	if p.head, err = readHead(ctx, view, scope, true); err == nil && p.outdated {
+// preparePack reads what the limits of a segment allow, which is soon done.
+func (x *Index) preparePack(ctx context.Context, engine kv.Engine, scope kv.Scope) (p *packing, err error) {
+	p = &packing{}
+	err = kv.View(ctx, engine, nil, func(view kv.Snapshot) error {
+		p, err = x.readPack(ctx, view, scope)
+		return err
+	})
+	return p, err
+}
+
+func (x *Index) readPack(ctx context.Context, view kv.Snapshot, scope kv.Scope) (p *packing, err error) {
+	p = &packing{}
+	if p.scopeHead, err = readHead(ctx, view, scope, true); err == nil && p.Outdated {
 		err = ErrOutdated
 	}
-	if err != nil || p.stats.Tail() == 0 {
+	if err != nil || p.Stats.Tail() == 0 {
 		return p, err
 	}
-	if p.dead, err = p.readDead(ctx, view, chunksOf(p.stats.Packed+1, p.stats.Last)); err != nil {
+	if p.deleted, err = p.readDeleted(ctx, view, segment.DeletedChunks(p.Stats.Packed+1, p.Stats.Last)); err != nil {
 		return p, err
 	}
-	p.info = segmentInfo{stamp: rand.Uint64(), first: p.stats.Packed + 1}
+	p.info = segment.Info{Stamp: rand.Uint64(), First: p.Stats.Packed + 1}
 	inverted, err := p.collect(ctx, view)
 	if err != nil {
 		return p, err
@@ -85,65 +90,14 @@ func (x *Index) preparePack(ctx context.Context, engine kv.Engine, scope kv.Scop
 	return p, p.write(inverted)
 }
 
-// inversion turns documents over: from terms by document to documents by term.
-// It keeps the postings in one slice, in the order in which they come.
-type inversion struct {
-	numbers map[string]int32 // of each term, in the order of first use
-	terms   []string
-	counts  []int32 // of the postings of each term
-	all     []numberedPosting
-}
-
-type numberedPosting struct {
-	term int32
-	posting
-}
-
-func (v *inversion) add(term []byte, p posting) {
-	n, ok := v.numbers[string(term)]
-	if !ok {
-		n = int32(len(v.terms))
-		v.terms = append(v.terms, string(term))
-		v.counts = append(v.counts, 0)
-		v.numbers[v.terms[n]] = n
-	}
-	v.counts[n]++
-	v.all = append(v.all, numberedPosting{n, p})
-}
-
-// each calls do with every term, in order, and its postings.
-func (v *inversion) each(do func(term string, postings []posting) error) error {
-	sorted := make([]posting, len(v.all))
-	starts := make([]int32, len(v.terms)+1)
-	for n, count := range v.counts {
-		starts[n+1] = starts[n] + count
-	}
-	next := slices.Clone(starts)
-	for _, p := range v.all {
-		sorted[next[p.term]] = p.posting
-		next[p.term]++
-	}
-	order := slices.Sorted(maps.Keys(v.numbers))
-	for _, term := range order {
-		n := v.numbers[term]
-		if err := do(term, sorted[starts[n]:starts[n+1]]); err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
 // collect reads entries of the tail, up to the limits.
-func (p *packing) collect(ctx context.Context, view kv.Reader) (*inversion, error) {
+func (p *packing) collect(ctx context.Context, view kv.Reader) (*segment.Inverter, error) {
 	// A term of an entry takes about ten bytes, and a third are new ones.
 	const postingBytes, termBytes = 10, 30
-	room := min(p.stats.TailBytes, maxPackBytes)
-	inverted := &inversion{
-		numbers: make(map[string]int32, room/termBytes),
-		all:     make([]numberedPosting, 0, room/postingBytes),
-	}
-	ordinal := p.stats.Packed
-	for e, err := range p.entries(ctx, view, p.stats.Packed) {
+	room := min(p.Stats.TailBytes, maxPackBytes)
+	inverted := segment.NewInverter(int(room/termBytes), int(room/postingBytes))
+	ordinal := p.Stats.Packed
+	for e, err := range p.entries(ctx, view, p.Stats.Packed) {
 		if err != nil {
 			return nil, err
 		}
@@ -155,143 +109,137 @@ func (p *packing) collect(ctx context.Context, view kv.Reader) (*inversion, erro
 			break
 		}
 	}
-	p.info.last = ordinal
+	p.info.Last = ordinal
 	return inverted, nil
 }
 
-// invert takes an entry over. Of a dead one nothing is kept.
-func (p *packing) invert(into *inversion, ordinal uint32, e entry) error {
-	p.tailBytes += uint64(e.size)
-	if p.dead.has(ordinal) {
-		p.ids, p.rows = append(p.ids, nil), append(p.rows, row{})
-		p.info.purged++
+// invert takes an entry over. Of a deleted one nothing is kept.
+func (p *packing) invert(into *segment.Inverter, ordinal uint32, e segment.Entry) error {
+	p.tailBytes += uint64(e.Size)
+	if p.deleted.Has(ordinal) {
+		p.ids, p.rows = append(p.ids, nil), append(p.rows, segment.Row{})
+		p.info.Purged++
 		return nil
 	}
-	p.ids, p.rows = append(p.ids, e.id), append(p.rows, e.row)
-	for t, err := range e.each() {
+	p.ids, p.rows = append(p.ids, e.ID), append(p.rows, e.Row)
+	for t, err := range e.Each() {
 		if err != nil {
 			return err
 		}
-		into.add(t.term, posting{ordinal, pack(t.body, t.header)})
+		into.Add(t.Term, segment.Posting{Ordinal: ordinal, Value: segment.PackFrequency(t.Body, t.Header)})
 	}
 	return nil
 }
 
 // write lays out the chunks.
-func (p *packing) write(inverted *inversion) error {
-	w := segmentWriter{base: p.info.first, limit: chunkLimit(p.tailBytes), emit: func(_ uint32, chunk []byte) error {
+func (p *packing) write(inverted *segment.Inverter) error {
+	w := segment.NewWriter(p.info.First, p.tailBytes, func(_ uint32, chunk []byte) error {
 		p.chunks = append(p.chunks, chunk)
 		return nil
-	}}
-	if err := inverted.each(w.add); err != nil {
+	})
+	if err := inverted.Each(w.Add); err != nil {
 		return err
 	}
-	if err := w.close(); err != nil {
+	if err := w.Close(); err != nil {
 		return err
 	}
-	p.info.bytes, p.firsts = w.bytes, w.firsts
+	p.info.Bytes, p.firsts = w.Bytes, w.Firsts
 	return nil
 }
 
 // stage writes the segment, takes its documents out of the tail and returns
 // what the head is then.
-func (p *packing) stage(ctx context.Context, tx *kv.Tx) (head, error) {
-	h, err := readHead(ctx, tx, p.scope, true)
+func (p *packing) stage(ctx context.Context, tx *kv.Tx) (scopeHead, error) {
+	h, err := readHead(ctx, tx, p.Scope, true)
 	if err != nil {
-		return head{}, err
+		return scopeHead{}, err
 	}
-	if h.generation != p.generation || h.incarnation != p.incarnation || h.stats.Packed != p.stats.Packed {
-		return head{}, errStale
+	if h.Generation != p.Generation || h.Incarnation != p.Incarnation || h.Stats.Packed != p.Stats.Packed {
+		return scopeHead{}, errStale
 	}
 	info := p.info
-	info.id = h.segments.take()
-	h.segments.segments = append(h.segments.segments, info)
-	h.stats.Packed = info.last
-	h.stats.Purged += info.purged
-	h.stats.TailBytes -= min(h.stats.TailBytes, p.tailBytes)
+	info.ID = h.segments.TakeID()
+	h.segments.Segments = append(h.segments.Segments, info)
+	h.Stats.Packed = info.Last
+	h.Stats.Purged += info.Purged
+	h.Stats.TailBytes -= min(h.Stats.TailBytes, p.tailBytes)
 	for i, chunk := range p.chunks {
-		tx.Put(kv.Index, h.chunk(info.id, uint32(i)), chunk)
+		tx.Put(kv.Index, h.ChunkKey(info.ID, uint32(i)), chunk)
 	}
-	tx.Put(kv.Index, h.directory(info.id), encodeDirectory(p.firsts))
+	tx.Put(kv.Index, h.DirectoryKey(info.ID), segment.EncodeDirectory(p.firsts))
 	if err := p.stageDocuments(ctx, tx); err != nil {
-		return head{}, err
+		return scopeHead{}, err
 	}
-	for ordinal := info.first; ordinal <= info.last && ordinal != 0; ordinal++ {
-		tx.Delete(kv.Index, h.entry(ordinal))
+	for ordinal := info.First; ordinal <= info.Last && ordinal != 0; ordinal++ {
+		tx.Delete(kv.Index, h.EntryKey(ordinal))
 	}
-	tx.Put(kv.Index, headKey(h.scope), h.encode())
-	tx.Put(kv.Index, h.list(), h.segments.encode())
+	tx.Put(kv.Index, segment.HeadKey(h.Scope), h.Encode())
+	tx.Put(kv.Index, h.ListKey(), h.segments.Encode())
 	return h, nil
 }
 
 // stageDocuments writes ids and columns behind those of the documents before,
-// the last blocks of which may not be full. Blocks without a living document are
+// the last blocks of which may not be full. Blocks without a live document are
 // left out.
 func (p *packing) stageDocuments(ctx context.Context, tx *kv.Tx) error {
-	first := p.info.first
-	values, err := tx.Get(ctx, kv.Index, p.head.ids(first/idsPerBlock), p.head.columns(first/rowsPerBlock))
+	first := p.info.First
+	values, err := tx.Get(ctx, kv.Index, p.scopeHead.IDsKey(first/segment.IDsPerBlock), p.scopeHead.ColumnsKey(first/segment.RowsPerBlock))
 	if err != nil {
 		return err
 	}
-	ids, rows, err := p.before(ctx, tx, values[0], values[1])
+	ids, rows, err := p.blocksBefore(ctx, tx, values[0], values[1])
 	if err != nil {
 		return err
 	}
 	next, before := first-uint32(len(ids)), values[0]
-	for block := range slices.Chunk(append(ids, p.ids...), idsPerBlock) {
+	for block := range slices.Chunk(append(ids, p.ids...), segment.IDsPerBlock) {
 		var packed []byte
-		if p.dead.lives(next+uint32(len(block)), len(block)) {
-			packed = encodeIDs(block)
+		if p.deleted.AnyLive(next+uint32(len(block)), len(block)) {
+			packed = segment.EncodeIDs(block)
 		}
 		if packed != nil || before != nil {
-			putBlock(tx, p.head.ids(next/idsPerBlock), packed)
+			putBlock(tx, p.scopeHead.IDsKey(next/segment.IDsPerBlock), packed)
 		}
 		next, before = next+uint32(len(block)), nil
 	}
 	next, before = first-uint32(len(rows)), values[1]
-	for block := range slices.Chunk(append(rows, p.rows...), rowsPerBlock) {
+	for block := range slices.Chunk(append(rows, p.rows...), segment.RowsPerBlock) {
 		var packed []byte
-		if p.dead.lives(next+uint32(len(block)), len(block)) {
-			packed = encodeRows(block, next)
+		if p.deleted.AnyLive(next+uint32(len(block)), len(block)) {
+			packed = segment.EncodeRows(block, next)
 		}
 		if packed != nil || before != nil {
-			putBlock(tx, p.head.columns(next/rowsPerBlock), packed)
+			putBlock(tx, p.scopeHead.ColumnsKey(next/segment.RowsPerBlock), packed)
 		}
 		next, before = next+uint32(len(block)), nil
 	}
 	return nil
 }
 
-// before returns the ids and rows that stand in the same blocks before the first
-// document. A block is not there where all of them are dead.
-func (p *packing) before(ctx context.Context, tx *kv.Tx, packedIDs, packedRows []byte) (ids [][]byte, rows []row, err error) {
-	first := p.info.first
+// blocksBefore returns the ids and rows that stand in the same blocks before the
+// first document. A block is not there where all of them are deleted.
+func (p *packing) blocksBefore(ctx context.Context, tx *kv.Tx, packedIDs, packedRows []byte) (ids [][]byte, rows []segment.Row, err error) {
+	first := p.info.First
 	// There is no ordinal zero.
-	ids, rows = make([][]byte, first%idsPerBlock), make([]row, first%rowsPerBlock)
+	ids, rows = make([][]byte, first%segment.IDsPerBlock), make([]segment.Row, first%segment.RowsPerBlock)
 	if packedIDs != nil {
-		if ids, err = decodeIDs(packedIDs); err != nil {
+		if ids, err = segment.DecodeIDs(packedIDs); err != nil {
 			return nil, nil, err
 		}
 	}
 	if packedRows != nil {
-		if rows, err = decodeRows(packedRows, first-uint32(len(rows))); err != nil {
+		if rows, err = segment.DecodeRows(packedRows, first-uint32(len(rows))); err != nil {
 			return nil, nil, err
 		}
 	}
-	// Some may have died since the packing was prepared.
-	dead, err := p.readDead(ctx, tx, chunksOf(first, first))
+	// Some may have been deleted since the packing was prepared.
+	deleted, err := p.readDeleted(ctx, tx, segment.DeletedChunks(first, first))
 	if err != nil {
 		return nil, nil, err
 	}
-	if len(ids) != int(first%idsPerBlock) || len(rows) != int(first%rowsPerBlock) ||
-		packedIDs == nil && dead.lives(first, len(ids)) || packedRows == nil && dead.lives(first, len(rows)) {
-		return nil, nil, fmt.Errorf("%w: %d ids and %d rows before document %d", ErrDamaged, len(ids), len(rows), first)
+	if len(ids) != int(first%segment.IDsPerBlock) || len(rows) != int(first%segment.RowsPerBlock) ||
+		packedIDs == nil && deleted.AnyLive(first, len(ids)) || packedRows == nil && deleted.AnyLive(first, len(rows)) {
+		return nil, nil, fmt.Errorf("%w: %d ids and %d rows before document %d", segment.ErrDamaged, len(ids), len(rows), first)
 	}
 	return ids, rows, nil
-}
-
-// lives tells whether one of so many documents before an ordinal lives.
-func (d deadSet) lives(before uint32, documents int) bool {
-	first := max(1, before-uint32(documents))
-	return d.count(first, before-1) < uint64(before-first)
 }

@@ -7,33 +7,28 @@ import (
 	"iter"
 
 	"github.com/loom-bridge/loom-bridge/memory/kv"
+	"github.com/loom-bridge/loom-bridge/memory/lexical/segment"
 )
 
 // chunksPerRead bounds the chunks of one read, and so its memory to some MiB.
 const chunksPerRead = 512
 
-// wanted is a term and where it stands.
-type wanted struct {
-	term   string
-	blocks []place
-	tail   []posting
+// TermPostings is a term and where it stands.
+type TermPostings struct {
+	Term   string
+	Blocks []segment.Block
+	Tail   []segment.Posting
 }
 
-// place is a block of a segment.
-type place struct {
-	block
-	segment *segment
-}
-
-// postings returns where terms stand, in the order asked: all blocks of the
-// segments and all postings of the tail. What is read is read at once. Dead
+// Postings returns where terms stand, in the order asked: all blocks of the
+// segments and all postings of the tail. What is read is read at once. Deleted
 // documents may be among them. A term is a field byte and a text.
-func (r *Reader) postings(ctx context.Context, terms []string) ([]wanted, error) {
-	found := make([]wanted, len(terms))
+func (r *Reader) Postings(ctx context.Context, terms []string) ([]TermPostings, error) {
+	found := make([]TermPostings, len(terms))
 	for i, term := range terms {
-		found[i] = wanted{term: term, tail: r.tailPostings(term)}
+		found[i] = TermPostings{Term: term, Tail: r.tailPostings(term)}
 	}
-	remembered, missing := r.remembered(terms)
+	remembered, missing := r.cachedBlocks(terms)
 	chunks, err := r.fetch(ctx, terms, missing)
 	if err != nil {
 		return nil, err
@@ -43,11 +38,11 @@ func (r *Reader) postings(ctx context.Context, terms []string) ([]wanted, error)
 		for n, seg := range r.segments {
 			blocks := remembered[i*len(r.segments)+n]
 			if missing.has(i, n) {
-				if blocks, err = r.search(seg, n, w.term, chunks); err != nil {
+				if blocks, err = r.search(seg, n, w.Term, chunks); err != nil {
 					return nil, err
 				}
 			}
-			w.add(seg, blocks)
+			w.Blocks = append(w.Blocks, blocks...)
 		}
 	}
 	return found, nil
@@ -55,7 +50,7 @@ func (r *Reader) postings(ctx context.Context, terms []string) ([]wanted, error)
 
 // termKey names what is remembered of a term in a segment.
 type termKey struct {
-	segment *segment
+	segment *segment.Segment
 	term    string
 }
 
@@ -67,15 +62,15 @@ func (p pairs) has(term, segment int) bool {
 	return ok
 }
 
-// remembered returns the known blocks of each term in each segment, term by
+// cachedBlocks returns the known blocks of each term in each segment, term by
 // term, and which are not known.
-func (r *Reader) remembered(terms []string) ([][]block, pairs) {
-	blocks := make([][]block, len(terms)*len(r.segments))
+func (r *Reader) cachedBlocks(terms []string) ([][]segment.Block, pairs) {
+	blocks := make([][]segment.Block, len(terms)*len(r.segments))
 	missing := make(pairs)
 	for i, term := range terms {
 		for n, seg := range r.segments {
 			if known, ok := r.index.cache.Get(termKey{seg, term}); ok {
-				blocks[i*len(r.segments)+n] = known.([]block)
+				blocks[i*len(r.segments)+n] = known.([]segment.Block)
 			} else {
 				missing[[2]int{i, n}] = struct{}{}
 			}
@@ -86,37 +81,31 @@ func (r *Reader) remembered(terms []string) ([][]block, pairs) {
 
 // search finds the blocks of a term in the chunks of a segment, and remembers
 // them.
-func (r *Reader) search(seg *segment, number int, term string, chunks map[chunkAt][]byte) ([]block, error) {
+func (r *Reader) search(seg *segment.Segment, number int, term string, chunks map[chunkAt][]byte) ([]segment.Block, error) {
 	const each, perBlock = 200, 64
-	blocks := []block{}
-	from, to := locate(seg.firsts, term)
+	blocks := []segment.Block{}
+	from, to := segment.LocateChunks(seg.Firsts, term)
 	for chunk := from; chunk < to; chunk++ {
 		var err error
-		if blocks, err = find(blocks, chunks[chunkAt{number, chunk}], seg.first, term); err != nil {
-			return nil, fmt.Errorf("segment %d: %w", seg.id, err)
+		if blocks, err = segment.FindBlocks(blocks, chunks[chunkAt{number, chunk}], seg.First, term); err != nil {
+			return nil, fmt.Errorf("segment %d: %w", seg.ID, err)
 		}
 	}
 	size := each + perBlock*len(blocks)
 	for i := range blocks {
-		if blocks[i].last > seg.last {
-			return nil, fmt.Errorf("%w: segment %d holds document %d", ErrDamaged, seg.id, blocks[i].last)
+		if blocks[i].Last > seg.Last {
+			return nil, fmt.Errorf("%w: segment %d holds document %d", segment.ErrDamaged, seg.ID, blocks[i].Last)
 		}
 		// A copy, as the chunk is mostly of other terms.
-		blocks[i].packed = bytes.Clone(blocks[i].packed)
-		size += len(blocks[i].packed)
+		blocks[i].Packed = bytes.Clone(blocks[i].Packed)
+		size += len(blocks[i].Packed)
 	}
 	r.index.cache.Put(termKey{seg, term}, blocks, size)
 	return blocks, nil
 }
 
-func (r *Reader) tailPostings(term string) []posting {
-	return r.tail.find(term, r.stats.Packed+1, r.stats.Last)
-}
-
-func (w *wanted) add(seg *segment, found []block) {
-	for _, b := range found {
-		w.blocks = append(w.blocks, place{b, seg})
-	}
+func (r *Reader) tailPostings(term string) []segment.Posting {
+	return r.tail.find(term, r.head.Stats.Packed+1, r.head.Stats.Last)
 }
 
 // chunkAt names a chunk among those of all segments.
@@ -135,12 +124,12 @@ func (r *Reader) fetch(ctx context.Context, terms []string, missing pairs) (map[
 			if !missing.has(i, n) {
 				continue
 			}
-			from, to := locate(seg.firsts, term)
+			from, to := segment.LocateChunks(seg.Firsts, term)
 			for number := from; number < to; number++ {
 				at := chunkAt{n, number}
 				if _, ok := chunks[at]; !ok {
 					chunks[at] = nil
-					keys, places = append(keys, r.chunk(seg.id, uint32(number))), append(places, at)
+					keys, places = append(keys, r.head.ChunkKey(seg.ID, uint32(number))), append(places, at)
 				}
 			}
 		}
@@ -159,58 +148,58 @@ func (r *Reader) fetch(ctx context.Context, terms []string, missing pairs) (map[
 	return chunks, nil
 }
 
-// each calls visit for the postings of living documents, in the order of their
+// EachPosting calls visit for the postings of live documents, in the order of their
 // slots.
-func (r *Reader) each(w wanted, visit func(slot uint32, value uint64)) error {
-	for _, at := range w.blocks {
+func (r *Reader) EachPosting(w TermPostings, visit func(slot uint32, value uint64)) error {
+	for _, at := range w.Blocks {
 		// Most values stand in one document, and there are many values.
-		if at.count == 1 && at.payload == bare {
-			r.living(posting{ordinal: at.first}, visit)
+		if at.Count == 1 && at.Payload == segment.Bare {
+			r.visitLive(segment.Posting{Ordinal: at.First}, visit)
 			continue
 		}
 		if err := r.unpack(at, visit); err != nil {
 			return err
 		}
 	}
-	for _, p := range w.tail {
-		r.living(p, visit)
+	for _, p := range w.Tail {
+		r.visitLive(p, visit)
 	}
 	return nil
 }
 
-func (r *Reader) unpack(at place, visit func(slot uint32, value uint64)) error {
-	var buffer [blockPostings]posting
-	postings, err := at.decode(buffer[:0])
+func (r *Reader) unpack(at segment.Block, visit func(slot uint32, value uint64)) error {
+	var buffer [segment.BlockPostings]segment.Posting
+	postings, err := at.Decode(buffer[:0])
 	for _, p := range postings {
-		r.living(p, visit)
+		r.visitLive(p, visit)
 	}
 	return err
 }
 
-func (r *Reader) living(p posting, visit func(slot uint32, value uint64)) {
-	if slot := r.frame.slot(p.ordinal); slot != 0 && !r.frame.dead.has(slot) {
-		visit(slot, p.value)
+func (r *Reader) visitLive(p segment.Posting, visit func(slot uint32, value uint64)) {
+	if slot := r.frame.Slot(p.Ordinal); slot != 0 && !r.frame.Deleted.Has(slot) {
+		visit(slot, p.Value)
 	}
 }
 
-// terms yields every term that begins with prefix, with postings, those of dead
+// Terms yields every term that begins with prefix, with postings, those of deleted
 // documents possibly among them: segment by segment, in each in order, and the
 // tail at the end. So a term comes several times, with other postings each
 // time. They are only good until the next step. The prefix has a field at
 // least. An error comes last.
-func (r *Reader) terms(ctx context.Context, prefix string) iter.Seq2[wanted, error] {
-	return func(yield func(wanted, error) bool) {
+func (r *Reader) Terms(ctx context.Context, prefix string) iter.Seq2[TermPostings, error] {
+	return func(yield func(TermPostings, error) bool) {
 		for _, s := range r.segments {
-			if more, err := r.walk(ctx, s, prefix, func(w wanted) bool { return yield(w, nil) }); !more || err != nil {
+			if more, err := r.walk(ctx, s, prefix, func(w TermPostings) bool { return yield(w, nil) }); !more || err != nil {
 				if err != nil {
-					yield(wanted{}, err)
+					yield(TermPostings{}, err)
 				}
 				return
 			}
 		}
 		for _, term := range r.tail.matching(prefix) {
 			// What stands in the tail may be of a state after this one.
-			if found := r.tailPostings(term); len(found) > 0 && !yield(wanted{term: term, tail: found}, nil) {
+			if found := r.tailPostings(term); len(found) > 0 && !yield(TermPostings{Term: term, Tail: found}, nil) {
 				return
 			}
 		}
@@ -219,22 +208,25 @@ func (r *Reader) terms(ctx context.Context, prefix string) iter.Seq2[wanted, err
 
 // walk calls visit with each block of the terms of a segment that begin with
 // prefix, until it is false; then more is.
-func (r *Reader) walk(ctx context.Context, s *segment, prefix string, visit func(wanted) bool) (more bool, err error) {
-	c := &cursor{view: r.view, space: r.space, segment: s}
-	if err := c.seek(ctx, prefix); err != nil {
+func (r *Reader) walk(ctx context.Context, s *segment.Segment, prefix string, visit func(TermPostings) bool) (more bool, err error) {
+	c := segment.NewCursor(r.view, r.head.Space, s)
+	if err := c.Seek(ctx, prefix); err != nil {
 		return false, err
 	}
-	w := wanted{blocks: make([]place, 1)}
-	for c.scanner != nil && len(c.scanner.term) >= len(prefix) && string(c.scanner.term[:len(prefix)]) == prefix {
-		b := c.scanner.block
-		if b.last > s.last {
-			return false, fmt.Errorf("%w: segment %d holds document %d", ErrDamaged, s.id, b.last)
+	w := TermPostings{Blocks: make([]segment.Block, 1)}
+	for !c.Done() {
+		term, b := c.At()
+		if len(term) < len(prefix) || string(term[:len(prefix)]) != prefix {
+			break
 		}
-		w.term, w.blocks[0] = string(c.scanner.term), place{b, s}
+		if b.Last > s.Last {
+			return false, fmt.Errorf("%w: segment %d holds document %d", segment.ErrDamaged, s.ID, b.Last)
+		}
+		w.Term, w.Blocks[0] = string(term), b
 		if !visit(w) {
 			return false, nil
 		}
-		if err := c.step(ctx); err != nil {
+		if err := c.Step(ctx); err != nil {
 			return false, err
 		}
 	}

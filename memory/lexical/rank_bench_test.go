@@ -11,6 +11,9 @@ import (
 	"github.com/loom-bridge/loom-bridge/memory/kv"
 	"github.com/loom-bridge/loom-bridge/memory/kv/memkv"
 	"github.com/loom-bridge/loom-bridge/memory/lexical"
+	"github.com/loom-bridge/loom-bridge/memory/lexical/rank"
+	"github.com/loom-bridge/loom-bridge/memory/lexical/segment"
+	"github.com/loom-bridge/loom-bridge/memory/lexical/selection"
 )
 
 // chatter makes the words of long conversations: as unevenly common as those of
@@ -33,19 +36,19 @@ func (c *chatter) words(n int) []string {
 	return words
 }
 
-func (c *chatter) document(i int) *lexical.Document {
+func (c *chatter) document(i int) *segment.Document {
 	const turnsPerSession = 20
-	d := lexical.NewDocument(fmt.Sprint("id", i))
+	d := segment.NewDocument(fmt.Sprint("id", i))
 	author := []string{"ann", "bob"}[i%2]
 	session := fmt.Sprint("session", i/turnsPerSession)
 	d.AddBody(slices.Values(c.words(5 + c.rng.IntN(20))))
 	d.AddHeader(slices.Values([]string{author, fmt.Sprint("day", i/turnsPerSession%28), fmt.Sprint("month", i/turnsPerSession/28%12), "2023"}))
-	f := lexical.Facts{Session: session, Author: author, Tier: 4, Create: int64(i) + 1, Event: int64(i/turnsPerSession) * 1e9}
+	f := segment.Facts{Session: session, Author: author, Tier: 4, Create: int64(i) + 1, Event: int64(i/turnsPerSession) * 1e9}
 	if c.rng.IntN(4) == 0 {
-		f.Flags = lexical.FlagAsks
+		f.Flags = segment.FlagAsks
 	}
 	d.SetFacts(f)
-	d.AddValue(lexical.Session, session)
+	d.AddValue(segment.Session, session)
 	return d
 }
 
@@ -80,11 +83,11 @@ func MustConversation(tb testing.TB, n int) (*lexical.Index, kv.Engine) {
 }
 
 // question is one of eight words, a name among them.
-func (c *chatter) question() lexical.Query {
-	q := lexical.Query{Names: []string{"what", "did", "ann", "say"}, Limit: 10, Answers: lexical.FlagTellsTime}
+func (c *chatter) question() rank.Query {
+	q := rank.Query{Names: []string{"what", "did", "ann", "say"}, Limit: 10, Answers: segment.FlagTellsTime}
 	for _, word := range append(c.words(7), "ann") {
-		if !slices.ContainsFunc(q.Words, func(w lexical.QueryWord) bool { return w.Text == word }) {
-			q.Words = append(q.Words, lexical.QueryWord{Text: word, Count: 1})
+		if !slices.ContainsFunc(q.Words, func(w rank.QueryWord) bool { return w.Text == word }) {
+			q.Words = append(q.Words, rank.QueryWord{Text: word, Count: 1})
 		}
 	}
 	return q
@@ -114,17 +117,17 @@ func BenchmarkRank(b *testing.B) {
 	}
 }
 
-func mustRank(tb testing.TB, x *lexical.Index, view kv.Reader, q lexical.Query) lexical.Answer {
+func mustRank(tb testing.TB, x *lexical.Index, view kv.Reader, q rank.Query) rank.Answer {
 	tb.Helper()
 	r, err := x.Open(tb.Context(), view, scope)
 	if err != nil {
 		tb.Fatal(err)
 	}
-	selection, err := r.Select(tb.Context(), lexical.Filter{}, lexical.SelectOptions{})
+	selection, err := selection.Select(tb.Context(), r, selection.Filter{}, selection.Options{})
 	if err != nil {
 		tb.Fatal(err)
 	}
-	a, err := x.Rank(tb.Context(), []lexical.Part{{Reader: r, Selection: selection}}, q)
+	a, err := rank.Rank(tb.Context(), []rank.Part{{Reader: r, Selection: selection}}, q)
 	if err != nil {
 		tb.Fatal(err)
 	}

@@ -5,16 +5,19 @@ import (
 	"fmt"
 
 	"github.com/loom-bridge/loom-bridge/memory/kv"
+	"github.com/loom-bridge/loom-bridge/memory/lexical/frame"
+	"github.com/loom-bridge/loom-bridge/memory/lexical/segment"
 )
 
 // Reader reads the index of one scope in one state. It is valid as long as the
 // view that it was opened on, and safe for concurrent use if that is.
 type Reader struct {
-	head
+	head     scopeHead
 	index    *Index
 	view     kv.Reader
-	segments []*segment
-	state
+	segments []*segment.Segment
+	frame    *frame.Frame
+	tail     *tail
 }
 
 // Open returns a reader of a scope. The view must not change, such as a
@@ -30,14 +33,19 @@ func (x *Index) Open(ctx context.Context, view kv.Reader, scope kv.Scope) (*Read
 	if r.segments, err = x.cache.load(ctx, view, h); err != nil {
 		return nil, err
 	}
-	if r.state, err = x.state(ctx, view, h); err != nil {
+	s, err := x.state(ctx, view, h)
+	if err != nil {
 		return nil, err
 	}
+	r.frame, r.tail = s.frame, s.tail
 	return r, nil
 }
 
+// Frame returns what is known of the documents of the scope, in this state.
+func (r *Reader) Frame() *frame.Frame { return r.frame }
+
 // Statistics returns the counts of the scope.
-func (r *Reader) Statistics() Statistics { return r.stats }
+func (r *Reader) Statistics() segment.Statistics { return r.head.Stats }
 
 // Segments returns how many packed pieces the index has.
 func (r *Reader) Segments() int { return len(r.segments) }
@@ -45,13 +53,13 @@ func (r *Reader) Segments() int { return len(r.segments) }
 // Incarnation returns the random number that this index got when it began.
 // Within it an ordinal names one document for good. Zero for a scope that
 // never had a document.
-func (r *Reader) Incarnation() uint64 { return r.incarnation }
+func (r *Reader) Incarnation() uint64 { return r.head.Incarnation }
 
-// Place returns the place of a living document in the order of arrival: its
+// Place returns the place of a live document in the order of arrival: its
 // ordinal, or the one that its Facts named. Of others nothing is known.
-func (r *Reader) Place(ordinal uint32) uint32 { return r.frame.place[r.frame.slot(ordinal)] }
+func (r *Reader) Place(ordinal uint32) uint32 { return r.frame.Place[r.frame.Slot(ordinal)] }
 
-// IDs returns the ids of living documents, in the order asked. Of a dead one
+// IDs returns the ids of live documents, in the order asked. Of a deleted one
 // there may be an empty id, or none, which is ErrDamaged.
 func (r *Reader) IDs(ctx context.Context, ordinals []uint32) ([]string, error) {
 	blocks, err := r.idBlocks(ctx, ordinals)
@@ -60,15 +68,15 @@ func (r *Reader) IDs(ctx context.Context, ordinals []uint32) ([]string, error) {
 	}
 	ids := make([]string, len(ordinals))
 	for i, o := range ordinals {
-		if o > r.stats.Packed {
+		if o > r.head.Stats.Packed {
 			ids[i] = r.tail.id(o)
 			continue
 		}
-		block := blocks[o/idsPerBlock]
-		if int(o%idsPerBlock) >= len(block) {
-			return nil, fmt.Errorf("%w: no id for document %d", ErrDamaged, o)
+		block := blocks[o/segment.IDsPerBlock]
+		if int(o%segment.IDsPerBlock) >= len(block) {
+			return nil, fmt.Errorf("%w: no id for document %d", segment.ErrDamaged, o)
 		}
-		ids[i] = string(block[o%idsPerBlock])
+		ids[i] = string(block[o%segment.IDsPerBlock])
 	}
 	return ids, nil
 }
@@ -80,15 +88,15 @@ func (r *Reader) idBlocks(ctx context.Context, ordinals []uint32) (map[uint32][]
 	var keys [][]byte
 	var numbers []uint32
 	for _, o := range ordinals {
-		if o == 0 || o > r.stats.Last {
-			return nil, fmt.Errorf("%w: no document %d of %d", ErrDamaged, o, r.stats.Last)
+		if o == 0 || o > r.head.Stats.Last {
+			return nil, fmt.Errorf("%w: no document %d of %d", segment.ErrDamaged, o, r.head.Stats.Last)
 		}
-		n := o / idsPerBlock
-		if _, ok := blocks[n]; ok || o > r.stats.Packed {
+		n := o / segment.IDsPerBlock
+		if _, ok := blocks[n]; ok || o > r.head.Stats.Packed {
 			continue
 		}
 		blocks[n] = nil
-		keys, numbers = append(keys, r.ids(n)), append(numbers, n)
+		keys, numbers = append(keys, r.head.IDsKey(n)), append(numbers, n)
 	}
 	if len(keys) == 0 {
 		return blocks, nil
@@ -99,9 +107,9 @@ func (r *Reader) idBlocks(ctx context.Context, ordinals []uint32) (map[uint32][]
 	}
 	for i, n := range numbers {
 		if values[i] == nil {
-			continue // all are dead
+			continue // all are deleted
 		}
-		if blocks[n], err = decodeIDs(values[i]); err != nil {
+		if blocks[n], err = segment.DecodeIDs(values[i]); err != nil {
 			return nil, err
 		}
 	}

@@ -8,19 +8,20 @@ import (
 	"math/rand/v2"
 
 	"github.com/loom-bridge/loom-bridge/memory/kv"
+	"github.com/loom-bridge/loom-bridge/memory/lexical/segment"
 )
 
 // Bounds of one commit of a rebuilding, so that it stays small.
 const (
 	rebuildDocuments = 500
 	rebuildBytes     = 2 << 20
-	// rebuildGaps bounds the dead ones, of which hardly anything is written.
+	// rebuildGaps bounds the deleted ones, of which hardly anything is written.
 	rebuildGaps = 16 << 10
-	// leapFrom is how many dead ones in a row are a segment of their own, instead
-	// of an entry each.
-	leapFrom = rebuildGaps
-	// leapOrdinals bounds those of one commit, which writes a bit for each.
-	leapOrdinals = 64 * deadPerChunk
+	// minGapSegment is how many deleted ones in a row are a segment of their own,
+	// instead of an entry each.
+	minGapSegment = rebuildGaps
+	// maxGapOrdinals bounds those of one commit, which writes a bit for each.
+	maxGapOrdinals = 64 * segment.DeletedPerChunk
 	// maxRestarts bounds how often a rebuilding begins anew because another
 	// process is at it as well.
 	maxRestarts = 64
@@ -29,7 +30,8 @@ const (
 // Source gives a rebuilding its documents.
 type Source struct {
 	// Documents yields those whose ordinal is greater than after, in the order
-	// of their ordinals. An ordinal that is left out is that of a dead one.
+	// of their ordinals. The view may go on to a later moment, at which the
+	// documents are the same. An ordinal that is left out is that of a deleted one.
 	Documents func(ctx context.Context, view kv.Reader, after uint32) iter.Seq2[Numbered, error]
 	// Refs and Stage add to the commit that takes documents into the index; nil
 	// adds nothing. Stage follows the rules of kv.Stage. Refs are blind.
@@ -71,7 +73,7 @@ type rebuilding struct {
 	load    int // what those that wait amount to in one commit, in bytes or like it
 }
 
-// numbered is a document in its stored form, or a dead one without any.
+// numbered is a document in its stored form, or a deleted one without any.
 type numbered struct {
 	ordinal uint32
 	encoded []byte
@@ -82,21 +84,31 @@ func (r *rebuilding) reached() uint32 { return r.last + uint32(len(r.waiting)) }
 
 func (r *rebuilding) run(ctx context.Context) error {
 	h, err := r.begin(ctx)
-	if err != nil || !h.rebuilding {
+	if err != nil || !h.Rebuilding {
 		return err
 	}
-	r.last, r.waiting, r.load = h.stats.Last, nil, 0
-	view, err := r.engine.Snapshot(ctx)
-	if err != nil {
-		return err
-	}
+	r.last, r.waiting, r.load = h.Stats.Last, nil, 0
+	// Nobody changes a document of an index under way, so it may be read at several
+	// moments.
+	view := kv.ReadLong(r.engine)
 	defer view.Close()
+	if err := r.takeAll(ctx, h, view); err != nil {
+		if now, failed := r.head(ctx); failed == nil && view.Moments() > 1 && (now.Incarnation != h.Incarnation || !now.Rebuilding) {
+			return errStale // another process was done in between
+		}
+		return err
+	}
+	return r.flush(ctx, true)
+}
+
+// takeAll takes the documents that the new index does not have yet.
+func (r *rebuilding) takeAll(ctx context.Context, h scopeHead, view kv.Reader) error {
 	for n, err := range r.source.Documents(ctx, view, r.last) {
 		if err != nil {
 			return err
 		}
-		if n.Ordinal <= r.reached() || h.reach > 0 && n.Ordinal > h.reach {
-			return fmt.Errorf("%w: document %d comes after %d of %d", ErrDamaged, n.Ordinal, r.reached(), h.reach)
+		if n.Ordinal <= r.reached() || h.Reach > 0 && n.Ordinal > h.Reach {
+			return fmt.Errorf("%w: document %d comes after %d of %d", segment.ErrDamaged, n.Ordinal, r.reached(), h.Reach)
 		}
 		if err := r.skip(ctx, n.Ordinal-1); err != nil {
 			return err
@@ -106,28 +118,25 @@ func (r *rebuilding) run(ctx context.Context) error {
 			return err
 		}
 	}
-	if err := r.skip(ctx, h.reach); err != nil {
-		return err
-	}
-	return r.flush(ctx, true)
+	return r.skip(ctx, h.Reach)
 }
 
 // begin puts the head of a new index in the place of one that is to be
 // replaced. The one before that must be gone by then, as a head names only one
 // whose keys are left.
-func (r *rebuilding) begin(ctx context.Context) (h head, err error) {
+func (r *rebuilding) begin(ctx context.Context) (h scopeHead, err error) {
 	if err := r.sweepBefore(ctx); err != nil {
-		return head{}, err
+		return scopeHead{}, err
 	}
 	err = r.do(ctx, nil, func(ctx context.Context, tx *kv.Tx) error {
 		if h, err = readHead(ctx, tx, r.scope, false); err != nil || !h.replaced(r.index.analysis) {
 			return err
 		}
-		if h.sweep != 0 {
+		if h.Sweep != 0 {
 			return errStale
 		}
 		h = h.successor(r.index.analysis)
-		tx.Put(kv.Index, headKey(r.scope), h.encode())
+		tx.Put(kv.Index, segment.HeadKey(r.scope), h.Encode())
 		return nil
 	})
 	return h, err
@@ -137,7 +146,7 @@ func (r *rebuilding) begin(ctx context.Context) (h head, err error) {
 func (r *rebuilding) sweepBefore(ctx context.Context) error {
 	for {
 		h, err := r.head(ctx)
-		if err != nil || h.sweep == 0 || !h.replaced(r.index.analysis) {
+		if err != nil || h.Sweep == 0 || !h.replaced(r.index.analysis) {
 			return err
 		}
 		if _, err := sweep(ctx, r.writer, h); err != nil {
@@ -146,31 +155,30 @@ func (r *rebuilding) sweepBefore(ctx context.Context) error {
 	}
 }
 
-func (r *rebuilding) head(ctx context.Context) (head, error) {
-	view, err := r.engine.Snapshot(ctx)
-	if err != nil {
-		return head{}, err
-	}
-	defer view.Close()
-	return readHead(ctx, view, r.scope, true)
+func (r *rebuilding) head(ctx context.Context) (h scopeHead, err error) {
+	err = kv.View(ctx, r.engine, nil, func(view kv.Snapshot) error {
+		h, err = readHead(ctx, view, r.scope, true)
+		return err
+	})
+	return h, err
 }
 
 // successor is the head of an empty index that takes the place of h.
-func (h head) successor(analysis string) head {
-	next := h.generation + 1
+func (h scopeHead) successor(analysis string) scopeHead {
+	next := h.Generation + 1
 	if next == 0 { // all numbers were used; by now the keys of the first are gone
-		next = firstGeneration
+		next = segment.FirstGeneration
 	}
-	return head{space: space{h.scope, next}, headContents: headContents{
-		active: next, incarnation: max(1, rand.Uint64()), rebuilding: true, sweep: h.generation,
-		analysis: analysis, reach: max(h.reach, h.stats.Last),
+	return scopeHead{Space: segment.Space{Scope: h.Scope, Generation: next}, Head: segment.Head{
+		Active: next, Incarnation: max(1, rand.Uint64()), Rebuilding: true, Sweep: h.Generation,
+		Analysis: analysis, Reach: max(h.Reach, h.Stats.Last),
 	}}
 }
 
-// skip lets the next ordinals, up to the last one, be those of dead documents.
+// skip lets the next ordinals, up to the last one, be those of deleted documents.
 func (r *rebuilding) skip(ctx context.Context, last uint32) error {
-	if reached := r.reached(); last > reached && last-reached >= leapFrom {
-		return r.leap(ctx, last)
+	if reached := r.reached(); last > reached && last-reached >= minGapSegment {
+		return r.skipWithSegments(ctx, last)
 	}
 	for r.reached() < last {
 		if err := r.take(ctx, nil, rebuildBytes/rebuildGaps); err != nil {
@@ -214,30 +222,30 @@ func (r *rebuilding) flush(ctx context.Context, done bool) error {
 func (r *rebuilding) stage(ctx context.Context, tx *kv.Tx, done bool) error {
 	a := application{tx: tx, sessions: make(map[uint64]int64)}
 	var err error
-	if a.head, err = readHead(ctx, tx, r.scope, false); err != nil {
+	if a.scopeHead, err = readHead(ctx, tx, r.scope, false); err != nil {
 		return err
 	}
-	if !a.rebuilding || a.stats.Last != r.last {
+	if !a.Rebuilding || a.Stats.Last != r.last {
 		return errStale
 	}
 	var gaps, ordinals []uint32
 	for _, n := range r.waiting {
 		added := Added{Encoded: n.encoded}
 		if n.encoded == nil {
-			added.Encoded = entry{}.encode()
+			added.Encoded = segment.Entry{}.Encode()
 			gaps = append(gaps, n.ordinal)
 		} else {
 			ordinals = append(ordinals, n.ordinal)
 		}
-		if err := a.add(added, a.stats.Last); err != nil {
+		if err := a.add(added, a.Stats.Last); err != nil {
 			return err
 		}
 	}
-	if err := a.kill(ctx, gaps); err != nil {
+	if err := a.delete(ctx, gaps); err != nil {
 		return err
 	}
-	if a.rebuilding = !done; done {
-		a.reach = 0
+	if a.Rebuilding = !done; done {
+		a.Reach = 0
 	}
 	if err := a.finish(ctx); err != nil || r.source.Stage == nil || len(ordinals) == 0 {
 		return err

@@ -9,6 +9,7 @@ import (
 
 	"github.com/loom-bridge/loom-bridge/memory/kv"
 	"github.com/loom-bridge/loom-bridge/memory/lexical"
+	"github.com/loom-bridge/loom-bridge/memory/lexical/segment"
 )
 
 // sourceOf gives a rebuilding documents with those ordinals.
@@ -16,7 +17,7 @@ func sourceOf(ordinals ...uint32) lexical.Source {
 	return lexical.Source{Documents: func(_ context.Context, _ kv.Reader, after uint32) iter.Seq2[lexical.Numbered, error] {
 		return func(yield func(lexical.Numbered, error) bool) {
 			for _, o := range ordinals {
-				if o > after && !yield(lexical.Numbered{Ordinal: o, Document: lexical.NewDocument(fmt.Sprint("id", o))}, nil) {
+				if o > after && !yield(lexical.Numbered{Ordinal: o, Document: segment.NewDocument(fmt.Sprint("id", o))}, nil) {
 					return
 				}
 			}
@@ -74,7 +75,7 @@ func TestRebuildLongGaps(t *testing.T) {
 	}
 	l.mustAgree(t, sourceOf(3))
 	s, _, err := l.Statistics(t.Context(), l.engine, scope)
-	if err != nil || s.Documents != 1 || s.Dead != last-1 || s.Last != last {
+	if err != nil || s.Documents != 1 || s.Deleted != last-1 || s.Last != last {
 		t.Errorf("%+v, %v", s, err)
 	}
 	if keys := l.countKeys(t); keys > 200 {
@@ -87,7 +88,7 @@ func TestRebuildLongGaps(t *testing.T) {
 	}
 	l.speak("klingon/2")
 	for _, ordinals := range [][]uint32{{3, 3}, {3, last + 1}} {
-		if err := l.Rebuild(t.Context(), l.engine, l.writer, scope, sourceOf(ordinals...)); !errors.Is(err, lexical.ErrDamaged) {
+		if err := l.Rebuild(t.Context(), l.engine, l.writer, scope, sourceOf(ordinals...)); !errors.Is(err, segment.ErrDamaged) {
 			t.Errorf("documents %d: %v", ordinals, err)
 		}
 	}

@@ -7,46 +7,9 @@ import (
 	"testing"
 
 	"github.com/loom-bridge/loom-bridge/memory/kv"
+	"github.com/loom-bridge/loom-bridge/memory/lexical/frame"
+	"github.com/loom-bridge/loom-bridge/memory/lexical/segment"
 )
-
-// A sieve finds the slots of what it was given, and of nothing else.
-func TestSieve(t *testing.T) {
-	rng := rand.New(rand.NewPCG(5, 6))
-	for _, last := range []uint32{1, 63, 64, 1023, 1024, 1025, 5000, 70_000} {
-		for _, part := range []int{1, 2, 64, 3000} {
-			var ordinals []uint32
-			var rows []numberedRow
-			for o := uint32(1); o <= last; o++ {
-				if rng.IntN(part) == 0 {
-					ordinals, rows = append(ordinals, o), append(rows, numberedRow{ordinal: o})
-				}
-			}
-			f := &frame{sieve: newSieve(rows, last), last: last + 10}
-			slot := uint32(0)
-			for o := range last + 11 {
-				word := f.sieve.word(o/64*64)&(1<<(o%64)) != 0
-				switch {
-				case o > last || len(ordinals) > 0 && ordinals[0] == o:
-					if o <= last {
-						ordinals = ordinals[1:]
-					}
-					if f.slotsBefore(o) != slot {
-						t.Fatalf("%d slots before %d, want %d", f.slotsBefore(o), o, slot)
-					}
-					slot++
-					if f.slot(o) != slot || f.ordinal(slot) != o || !word {
-						t.Fatalf("ordinal %d of %d has slot %d, slot %d is of %d, %v", o, last, f.slot(o), slot, f.ordinal(slot), word)
-					}
-				case f.slot(o) != 0 || word:
-					t.Fatalf("ordinal %d has slot %d, %v", o, f.slot(o), word)
-				}
-			}
-			if f.slots() != slot || f.slot(last+11) != 0 || f.ordinal(0) != 0 {
-				t.Errorf("%d slots, want %d", f.slots(), slot)
-			}
-		}
-	}
-}
 
 // indexBytes are the bytes of the keys and values of the model's scope.
 func (g *gambler) indexBytes() (keys, bytes int) {
@@ -66,9 +29,9 @@ func (g *gambler) indexBytes() (keys, bytes int) {
 func (g *gambler) churnMany(documents, each int) {
 	g.tb.Helper()
 	g.index.mergeCommitBytes = mergeCommitBytes
-	d := NewDocument("id")
+	d := segment.NewDocument("id")
 	d.AddBody(g.words(8))
-	d.SetFacts(Facts{Session: "churn", Author: "Ann", Create: 1})
+	d.SetFacts(segment.Facts{Session: "churn", Author: "Ann", Create: 1})
 	encoded := d.Encode()
 	const batch = 1000
 	for last := uint32(0); int(last) < documents; last += batch {
@@ -76,7 +39,7 @@ func (g *gambler) churnMany(documents, each int) {
 		for i := range uint32(batch) {
 			c.Add = append(c.Add, Added{Encoded: encoded})
 			if o := last + i - batch + 1; last > 0 && o%uint32(each) != 0 {
-				c.Kill = append(c.Kill, o)
+				c.Delete = append(c.Delete, o)
 			}
 		}
 		err := g.writer.Do(g.tb.Context(), kv.Request{Refs: []kv.Ref{Ref(modelScope)}, Stage: func(ctx context.Context, tx *kv.Tx) error {
@@ -127,12 +90,12 @@ func TestManyDead(t *testing.T) {
 				if err != nil {
 					t.Fatal(err)
 				}
-				if s := r.Statistics(); int(s.Documents) > living || int(s.Dead+s.Documents) != documents {
+				if s := r.Statistics(); int(s.Documents) > living || int(s.Deleted+s.Documents) != documents {
 					t.Fatalf("%+v", s)
 				}
 				f := r.frame
-				if most := 2*living + looseSlots; int(f.slots()) > most || cap(f.body) > 2*most || f.sieve.size() > 300*living+documents/50 {
-					t.Errorf("%s: %d living have %d slots, room for %d and a sieve of %d bytes", name, living, f.slots(), cap(f.body), f.sieve.size())
+				if most := 2*living + frame.MaxUnusedSlots; int(f.Slots()) > most || cap(f.Body) > 2*most || f.MemoryBytes() > 130*cap(f.Body)+300*living+documents/50 {
+					t.Errorf("%s: %d living have %d slots, room for %d, and take %d bytes", name, living, f.Slots(), cap(f.Body), f.MemoryBytes())
 				}
 			}
 		})
@@ -154,28 +117,11 @@ func (g *gambler) apply(c Change) {
 // said returns documents of that author.
 func said(author string, n int) (c Change) {
 	for range n {
-		d := NewDocument("id")
-		d.SetFacts(Facts{Author: author, Create: 1})
+		d := segment.NewDocument("id")
+		d.SetFacts(segment.Facts{Author: author, Create: 1})
 		c.Add = append(c.Add, Added{Encoded: d.Encode()})
 	}
 	return c
-}
-
-// A name is that of an author as long as he lives, whatever the index remembers.
-func TestNamesOfTheDead(t *testing.T) {
-	g := mustGambler(t, rand.New(rand.NewPCG(7, 8)))
-	g.apply(said("Ann", 1))
-	g.apply(said("Bob", 1))
-	if names := g.mustOpen().frame.surroundings().names; len(names) != 2 {
-		t.Errorf("names %v", names)
-	}
-	g.apply(Change{Kill: []uint32{1}})
-	for name, x := range map[string]*Index{"warm": g.index, "cold": New(nil)} {
-		g.index = x
-		if names := g.mustOpen().frame.surroundings().names; len(names) != 1 || names["bob"] == 0 {
-			t.Errorf("%s: names %v", name, names)
-		}
-	}
 }
 
 func (g *gambler) mustOpen() *Reader {
@@ -198,7 +144,7 @@ func TestMemoryOfEarlierFrames(t *testing.T) {
 	for o := range uint32(many) {
 		all = append(all, o+1)
 	}
-	g.apply(Change{Kill: all})
+	g.apply(Change{Delete: all})
 	if g.mustOpen(); g.index.cache.Weight() < many*each {
 		t.Errorf("%d bytes with an earlier frame of %d documents", g.index.cache.Weight(), many)
 	}
@@ -223,9 +169,9 @@ func TestCheckFindsBlocks(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for tag, documents := range map[byte]uint32{tagIDs: idsPerBlock, tagColumns: rowsPerBlock} {
-		for name, block := range map[string]uint32{"living": g.naive.living()[0].ordinal / documents, "behind": h.stats.Packed/documents + 1} {
-			key := h.key(tag, be32(block)...)
+	for tag, documents := range map[byte]uint32{segment.TagIDs: segment.IDsPerBlock, segment.TagColumns: segment.RowsPerBlock} {
+		for name, block := range map[string]uint32{"living": g.naive.living()[0].ordinal / documents, "behind": h.Stats.Packed/documents + 1} {
+			key := h.BlockKey(tag, block)
 			values, err := g.engine.Get(t.Context(), kv.Index, key)
 			if err != nil {
 				t.Fatal(err)

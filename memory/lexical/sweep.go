@@ -5,55 +5,56 @@ import (
 	"fmt"
 
 	"github.com/loom-bridge/loom-bridge/memory/kv"
+	"github.com/loom-bridge/loom-bridge/memory/lexical/segment"
 )
 
-// sweep deletes keys that nobody reads any more, some at a time: of segments,
+// sweep deletes keys that no reader needs any more, some at a time: of segments,
 // then of an older generation. It takes no turn when the known head has none.
-func sweep(ctx context.Context, writer *kv.Writer, known head) (more bool, err error) {
-	if l := known.segments; l.building == nil && len(l.dropped) == 0 && known.sweep == 0 {
+func sweep(ctx context.Context, writer *kv.Writer, known scopeHead) (more bool, err error) {
+	if l := known.segments; l.Building == nil && len(l.Dropped) == 0 && known.Sweep == 0 {
 		return false, nil
 	}
-	err = writer.Do(ctx, kv.Request{Refs: []kv.Ref{Ref(known.scope)}, Lazy: true, Stage: func(ctx context.Context, tx *kv.Tx) error {
-		h, err := readHead(ctx, tx, known.scope, true)
-		if more = false; err != nil || h.outdated {
+	err = writer.Do(ctx, kv.Request{Refs: []kv.Ref{Ref(known.Scope)}, Lazy: true, Stage: func(ctx context.Context, tx *kv.Tx) error {
+		h, err := readHead(ctx, tx, known.Scope, true)
+		if more = false; err != nil || h.Outdated {
 			return err
 		}
-		h.segments.abandon()
+		h.segments.Abandon()
 		switch {
-		case len(h.segments.dropped) > 0:
+		case len(h.segments.Dropped) > 0:
 			more = true
 			return h.sweepSegment(ctx, tx)
-		case h.sweep != 0:
+		case h.Sweep != 0:
 			more = true
 			return h.sweepGeneration(ctx, tx)
 		}
 		return nil
 	}})
 	if err != nil {
-		return false, fmt.Errorf("lexical: sweep %s: %w", known.scope, err)
+		return false, fmt.Errorf("lexical: sweep %s: %w", known.Scope, err)
 	}
 	return more, nil
 }
 
 // sweepSegment deletes keys of the first dropped segment.
-func (h *head) sweepSegment(ctx context.Context, tx *kv.Tx) error {
-	n, err := deleteSome(ctx, tx, h.segment(h.segments.dropped[0]), sweepKeys)
+func (h *scopeHead) sweepSegment(ctx context.Context, tx *kv.Tx) error {
+	n, err := deleteSome(ctx, tx, h.SegmentPrefix(h.segments.Dropped[0]), sweepKeys)
 	if err != nil {
 		return err
 	}
 	if n < sweepKeys {
-		h.segments.dropped = h.segments.dropped[1:]
+		h.segments.Dropped = h.segments.Dropped[1:]
 	}
-	tx.Put(kv.Index, h.list(), h.segments.encode())
+	tx.Put(kv.Index, h.ListKey(), h.segments.Encode())
 	return nil
 }
 
 // sweepGeneration deletes keys of the older generation.
-func (h *head) sweepGeneration(ctx context.Context, tx *kv.Tx) error {
-	old := space{h.scope, h.sweep}
+func (h *scopeHead) sweepGeneration(ctx context.Context, tx *kv.Tx) error {
+	old := segment.Space{Scope: h.Scope, Generation: h.Sweep}
 	left := sweepKeys
-	for _, tag := range []byte{tagList, tagEntry, tagIDs, tagSegment, tagColumns, tagDead, tagSession} {
-		n, err := deleteSome(ctx, tx, old.key(tag), left)
+	for _, tag := range []byte{segment.TagList, segment.TagEntry, segment.TagIDs, segment.TagSegment, segment.TagColumns, segment.TagDeleted, segment.TagSession} {
+		n, err := deleteSome(ctx, tx, old.Key(tag), left)
 		if err != nil {
 			return err
 		}
@@ -61,8 +62,8 @@ func (h *head) sweepGeneration(ctx context.Context, tx *kv.Tx) error {
 			return nil
 		}
 	}
-	h.sweep = 0
-	tx.Put(kv.Index, headKey(h.scope), h.encode())
+	h.Sweep = 0
+	tx.Put(kv.Index, segment.HeadKey(h.Scope), h.Encode())
 	return nil
 }
 

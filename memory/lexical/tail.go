@@ -11,6 +11,7 @@ import (
 	"sync"
 
 	"github.com/loom-bridge/loom-bridge/memory/kv"
+	"github.com/loom-bridge/loom-bridge/memory/lexical/segment"
 )
 
 // What a tail takes in memory, about.
@@ -26,62 +27,63 @@ const (
 const shortTail = 32
 
 // tail is the remembered part of a scope that is not packed: its terms turned
-// over, as soon as it is not short any more. It only grows, so readers of several states share it, each looking at
-// the ordinals that its own state has. Methods are safe for concurrent use.
+// over, as soon as it is not short any more. It only grows, so readers of
+// several states share it, each looking at the ordinals that its own state has.
+// Methods are safe for concurrent use.
 type tail struct {
 	after uint32 // it holds the documents behind this ordinal
 
-	mu     sync.RWMutex         // guards the fields below
-	last   uint32               // up to this one
-	ids    []string             // from ordinal after+1
-	short  [][]byte             // the terms of every document; nil once they are turned over
-	words  map[string][]posting // by term; what is in a slice never changes
-	values map[string][]posting
+	mu     sync.RWMutex                 // guards the fields below
+	last   uint32                       // up to this one
+	ids    []string                     // from ordinal after+1
+	short  [][]byte                     // the terms of every document; nil once they are inverted
+	words  map[string][]segment.Posting // by term; what is in a slice never changes
+	values map[string][]segment.Posting
 	bytes  int
 }
 
 func newTail(after uint32) *tail {
-	return &tail{after: after, last: after, short: [][]byte{}, words: make(map[string][]posting), values: make(map[string][]posting)}
+	return &tail{after: after, last: after, short: [][]byte{}, words: make(map[string][]segment.Posting), values: make(map[string][]segment.Posting)}
 }
 
 // terms returns the map that has terms of a field.
-func (t *tail) terms(term string) map[string][]posting {
-	if Field(term[0]) == Word {
+func (t *tail) terms(term string) map[string][]segment.Posting {
+	if segment.Field(term[0]) == segment.Word {
 		return t.words
 	}
 	return t.values
 }
 
 // add appends the next document.
-func (t *tail) add(e entry) error {
+func (t *tail) add(e segment.Entry) error {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	if t.short != nil && len(t.short) < shortTail {
-		for _, err := range e.each() {
+		for _, err := range e.Each() {
 			if err != nil {
 				return err
 			}
 		}
-		t.short = append(t.short, e.terms)
-		t.bytes += max(e.size, len(e.terms))
+		t.short = append(t.short, e.Terms)
+		t.bytes += max(e.Size, len(e.Terms))
 	} else {
-		if err := t.turnOver(); err != nil {
+		if err := t.invertAll(); err != nil {
 			return err
 		}
-		if err := t.turn(t.last+1, e); err != nil {
+		if err := t.invert(t.last+1, e); err != nil {
 			return err
 		}
 	}
-	t.ids = append(t.ids, string(e.id))
+	t.ids = append(t.ids, string(e.ID))
 	t.bytes += tailDocumentBytes
 	t.last++
 	return nil
 }
 
-// turnOver turns the documents of a short tail over.
-func (t *tail) turnOver() error {
+// invertAll turns the documents of a short tail over.
+func (t *tail) invertAll() error {
 	for i, terms := range t.short {
-		if err := t.turn(t.after+1+uint32(i), entry{terms: terms}); err != nil {
+		if err := t.invert(t.after+1+uint32(i), segment.Entry{Terms: terms}); err != nil {
 			return err
 		}
 		t.bytes -= len(terms)
@@ -90,21 +92,21 @@ func (t *tail) turnOver() error {
 	return nil
 }
 
-// turn adds a document to its terms.
-func (t *tail) turn(ordinal uint32, e entry) error {
-	for term, err := range e.each() {
+// invert adds a document to its terms.
+func (t *tail) invert(ordinal uint32, e segment.Entry) error {
+	for term, err := range e.Each() {
 		if err != nil {
 			return err
 		}
 		into := t.values
-		if Field(term.term[0]) == Word {
+		if segment.Field(term.Term[0]) == segment.Word {
 			into = t.words
 		}
-		list, known := into[string(term.term)]
-		if n := len(list); n > 0 && list[n-1].ordinal >= ordinal {
-			return fmt.Errorf("%w: a term comes twice in an entry", ErrDamaged)
+		list, known := into[string(term.Term)]
+		if n := len(list); n > 0 && list[n-1].Ordinal >= ordinal {
+			return fmt.Errorf("%w: a term comes twice in an entry", segment.ErrDamaged)
 		}
-		into[string(term.term)] = append(list, posting{ordinal, pack(term.body, term.header)})
+		into[string(term.Term)] = append(list, segment.Posting{Ordinal: ordinal, Value: segment.PackFrequency(term.Body, term.Header)})
 		t.bytes += tailPostingBytes
 		if !known {
 			t.bytes += tailTermBytes
@@ -114,7 +116,7 @@ func (t *tail) turn(ordinal uint32, e entry) error {
 }
 
 // find returns the postings of a term from first to last.
-func (t *tail) find(term string, first, last uint32) []posting {
+func (t *tail) find(term string, first, last uint32) []segment.Posting {
 	t.mu.RLock()
 	list := t.terms(term)[term]
 	if len(t.short) > 0 {
@@ -125,28 +127,19 @@ func (t *tail) find(term string, first, last uint32) []posting {
 }
 
 // findShort is find in all of a short tail.
-func (t *tail) findShort(term string) (list []posting) {
+func (t *tail) findShort(term string) (list []segment.Posting) {
 	for i, terms := range t.short {
-		r := parser{bytes: terms}
-		for !r.done() {
-			var body, header uint32
-			found := r.take(r.uint())
-			if len(found) > 0 && Field(found[0]) == Word {
-				body, header = r.frequency()
-			}
-			if string(found) == term {
-				list = append(list, posting{t.after + 1 + uint32(i), pack(body, header)})
-				break
-			}
+		if body, header, ok := (segment.Entry{Terms: terms}).Frequency(term); ok {
+			list = append(list, segment.Posting{Ordinal: t.after + 1 + uint32(i), Value: segment.PackFrequency(body, header)})
 		}
 	}
 	return list
 }
 
 // between returns the postings from first to last.
-func between(list []posting, first, last uint32) []posting {
-	from := sort.Search(len(list), func(i int) bool { return list[i].ordinal >= first })
-	to := from + sort.Search(len(list)-from, func(i int) bool { return list[from+i].ordinal > last })
+func between(list []segment.Posting, first, last uint32) []segment.Posting {
+	from := sort.Search(len(list), func(i int) bool { return list[i].Ordinal >= first })
+	to := from + sort.Search(len(list)-from, func(i int) bool { return list[from+i].Ordinal > last })
 	return list[from:to:to]
 }
 
@@ -156,9 +149,9 @@ func (t *tail) matching(prefix string) []string {
 	defer t.mu.RUnlock()
 	var found []string
 	for _, terms := range t.short {
-		for term, err := range (entry{terms: terms}).each() {
-			if err == nil && strings.HasPrefix(string(term.term), prefix) {
-				found = append(found, string(term.term))
+		for term, err := range (segment.Entry{Terms: terms}).Each() {
+			if err == nil && strings.HasPrefix(string(term.Term), prefix) {
+				found = append(found, string(term.Term))
 			}
 		}
 	}
@@ -201,7 +194,7 @@ func (t *tail) behind(after uint32) *tail {
 			rest.bytes += len(terms)
 		}
 	}
-	for from, into := range map[*map[string][]posting]map[string][]posting{&t.words: rest.words, &t.values: rest.values} {
+	for from, into := range map[*map[string][]segment.Posting]map[string][]segment.Posting{&t.words: rest.words, &t.values: rest.values} {
 		for term, list := range maps.All(*from) {
 			if list = between(list, after+1, t.last); len(list) > 0 {
 				into[term] = slices.Clone(list)
@@ -222,31 +215,26 @@ func (t *tail) size() int {
 
 // entries yields the entries behind an ordinal, in order. The view must not
 // change under it.
-func (h head) entries(ctx context.Context, from scanner, after uint32) iter.Seq2[entry, error] {
-	return func(yield func(entry, error) bool) {
-		if after >= h.stats.Last {
+func (h scopeHead) entries(ctx context.Context, from kv.Getter, after uint32) iter.Seq2[segment.Entry, error] {
+	return func(yield func(segment.Entry, error) bool) {
+		if after >= h.Stats.Last {
 			return
 		}
-		all := kv.Range{Start: h.entry(after + 1), End: kv.After(h.entry(h.stats.Last))}
+		all := kv.Range{Start: h.EntryKey(after + 1), End: kv.After(h.EntryKey(h.Stats.Last))}
 		n := 0
 		for pair, err := range from.Scan(ctx, kv.Index, all) {
 			if err != nil {
-				yield(entry{}, err)
+				yield(segment.Entry{}, err)
 				return
 			}
-			e, err := decodeEntry(pair.Value)
+			e, err := segment.DecodeEntry(pair.Value)
 			n++
 			if !yield(e, err) || err != nil {
 				return
 			}
 		}
-		if n != int(h.stats.Last-after) {
-			yield(entry{}, fmt.Errorf("%w: %d of %d entries of the tail", ErrDamaged, n, h.stats.Last-after))
+		if n != int(h.Stats.Last-after) {
+			yield(segment.Entry{}, fmt.Errorf("%w: %d of %d entries of the tail", segment.ErrDamaged, n, h.Stats.Last-after))
 		}
 	}
-}
-
-// scanner is what scanning needs of a kv.Reader.
-type scanner interface {
-	Scan(ctx context.Context, ks kv.Keyspace, r kv.Range) iter.Seq2[kv.Pair, error]
 }

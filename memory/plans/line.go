@@ -5,6 +5,8 @@ import (
 	"fmt"
 	"iter"
 	"strings"
+
+	"github.com/loom-bridge/loom-bridge/memory/kv"
 )
 
 // MaxSummaryLines is how many lines Summarize joins.
@@ -82,14 +84,12 @@ func (s *Store) lines(ctx context.Context, tenant, session string) iter.Seq2[str
 	return linesIn(s.entries(ctx, tenant, session, lines, oldestFirst))
 }
 
-// linesOfAll yields the lines of all sessions as they are at one moment.
+// linesOfAll yields the lines of all sessions, each as it is at one moment. Where they
+// take longer to read than a snapshot lives, what is appended meanwhile may be among
+// them or not, and what it pushes out may be missing.
 func (s *Store) linesOfAll(ctx context.Context, tenant string) iter.Seq2[string, error] {
 	return func(yield func(string, error) bool) {
-		view, err := s.engine.Snapshot(ctx)
-		if err != nil {
-			yield("", err)
-			return
-		}
+		view := kv.ReadLong(s.engine)
 		defer view.Close()
 		for f, err := range sessions(ctx, view, tenant) {
 			if err != nil {

@@ -6,7 +6,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/loom-bridge/loom-bridge/memory/lexical"
+	"github.com/loom-bridge/loom-bridge/memory/lexical/rank"
 )
 
 const (
@@ -34,7 +34,7 @@ var (
 // dates returns the days, months and years that an English or ISO date in a text
 // names, also such as "yesterday" and "two weeks ago", counted from now. A date
 // without a year is one of any year.
-func dates(words []word, now time.Time) []lexical.Span {
+func dates(words []word, now time.Time) []rank.Span {
 	s := dateScanner{now: now.UTC(), words: words}
 	for s.at < len(s.words) && len(s.spans) < maxSpans {
 		s.at += max(1, s.date())
@@ -47,7 +47,7 @@ type dateScanner struct {
 	now   time.Time
 	words []word
 	at    int
-	spans []lexical.Span
+	spans []rank.Span
 }
 
 // joint returns the character behind the word so far ahead, if it joins numbers
@@ -184,7 +184,7 @@ func (s *dateScanner) add(day int, month time.Month, year int) {
 }
 
 func (s *dateScanner) span(from, to time.Time) {
-	s.spans = append(s.spans, lexical.Span{From: from.UnixMicro(), To: to.UnixMicro()})
+	s.spans = append(s.spans, rank.Span{From: from.UnixMicro(), To: to.UnixMicro()})
 }
 
 // relative reads today, yesterday, on Friday, last week and three days ago.

@@ -4,7 +4,7 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/loom-bridge/loom-bridge/memory/lexical"
+	"github.com/loom-bridge/loom-bridge/memory/lexical/segment"
 )
 
 // What a question asks for, by English words. One in another language asks for
@@ -23,7 +23,7 @@ var (
 )
 
 // asks returns the kinds of answer that a question asks for.
-func asks(words []word) (kinds lexical.Flags) {
+func asks(words []word) (kinds segment.Flags) {
 	at := func(i int) string {
 		if i < len(words) {
 			return words[i].lower
@@ -35,20 +35,20 @@ func asks(words []word) (kinds lexical.Flags) {
 		first = 1
 	}
 	if at(first) == "when" || openQuestions[at(first)] && askedTimes[at(first+1)] {
-		kinds |= lexical.FlagTellsTime
+		kinds |= segment.FlagTellsTime
 	}
 	for i, word := range words {
 		next := at(i + 1)
 		switch {
 		case word.lower == "when" && whenVerbs[next]:
-			kinds |= lexical.FlagTellsTime
+			kinds |= segment.FlagTellsTime
 		case word.lower == "how" && askedAmounts[next]:
-			kinds |= lexical.FlagTellsNumber
+			kinds |= segment.FlagTellsNumber
 			if next == "long" {
-				kinds |= lexical.FlagTellsTime
+				kinds |= segment.FlagTellsTime
 			}
 		case askedPersons[word.lower], openQuestions[word.lower] && slices.ContainsFunc([]string{next, at(i + 2)}, isAskedThing):
-			kinds |= lexical.FlagTellsName
+			kinds |= segment.FlagTellsName
 		}
 	}
 	return kinds

@@ -4,16 +4,16 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/loom-bridge/loom-bridge/memory/lexical"
+	"github.com/loom-bridge/loom-bridge/memory/lexical/segment"
 )
 
 // kinds names flags.
-func kinds(f lexical.Flags) string {
+func kinds(f segment.Flags) string {
 	var names []string
 	for _, kind := range []struct {
-		flag lexical.Flags
+		flag segment.Flags
 		name string
-	}{{lexical.FlagAsks, "asks"}, {lexical.FlagTellsTime, "time"}, {lexical.FlagTellsNumber, "number"}, {lexical.FlagTellsName, "name"}, {lexical.FlagTellsChange, "change"}} {
+	}{{segment.FlagAsks, "asks"}, {segment.FlagTellsTime, "time"}, {segment.FlagTellsNumber, "number"}, {segment.FlagTellsName, "name"}, {segment.FlagTellsChange, "change"}} {
 		if f&kind.flag != 0 {
 			names = append(names, kind.name)
 		}

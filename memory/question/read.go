@@ -5,7 +5,7 @@ import (
 	"time"
 
 	"github.com/loom-bridge/loom-bridge/memory/analysis"
-	"github.com/loom-bridge/loom-bridge/memory/lexical"
+	"github.com/loom-bridge/loom-bridge/memory/lexical/rank"
 )
 
 // Read reads the text of a checked question, once, and returns what the index is
@@ -13,9 +13,9 @@ import (
 // the kinds of answer it asks for. In mode Vector it has no words. Moments are
 // counted from now. Whole is false where there are more than MaxWords terms, of which
 // the first ones are taken.
-func (q Question) Read(by *analysis.Analyzer, now time.Time) (asked lexical.Query, whole bool) {
+func (q Question) Read(by *analysis.Analyzer, now time.Time) (asked rank.Query, whole bool) {
 	words := cut(q.Text)
-	asked = lexical.Query{
+	asked = rank.Query{
 		Answers: asks(words), List: asksForSeveral(words), Current: asksForCurrent(words),
 		Limit: cmp.Or(q.Limit, DefaultLimit), MinScore: q.MinScore, Explain: q.Explain,
 		Recency: q.RecencyWeight, HalfLife: max(1, cmp.Or(q.RecencyHalfLife, DefaultRecencyHalfLife).Microseconds()),
@@ -30,7 +30,7 @@ func (q Question) Read(by *analysis.Analyzer, now time.Time) (asked lexical.Quer
 }
 
 // terms returns the different terms of a text in their order.
-func terms(by *analysis.Analyzer, text string) (words []lexical.QueryWord, whole bool) {
+func terms(by *analysis.Analyzer, text string) (words []rank.QueryWord, whole bool) {
 	places := make(map[string]int)
 	for term := range by.Terms(text) {
 		i, ok := places[term]
@@ -40,7 +40,7 @@ func terms(by *analysis.Analyzer, text string) (words []lexical.QueryWord, whole
 		if !ok {
 			i = len(words)
 			places[term] = i
-			words = append(words, lexical.QueryWord{Text: term})
+			words = append(words, rank.QueryWord{Text: term})
 		}
 		words[i].Count++
 	}

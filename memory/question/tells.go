@@ -4,7 +4,7 @@ import (
 	"strings"
 	"unicode"
 
-	"github.com/loom-bridge/loom-bridge/memory/lexical"
+	"github.com/loom-bridge/loom-bridge/memory/lexical/segment"
 )
 
 // What a text tells, by English words. One in another language tells its numbers all
@@ -37,13 +37,13 @@ const maxToldBytes = 4 << 10
 
 // Tells returns what a text tells, by which it can answer a question, and
 // whether one of its lines asks something itself.
-func Tells(text string) lexical.Flags {
-	var told lexical.Flags
+func Tells(text string) segment.Flags {
+	var told segment.Flags
 	text = text[:min(len(text), maxToldBytes)]
 	for line := range strings.Lines(text) {
 		line = strings.TrimRightFunc(line, unicode.IsSpace)
 		if strings.HasSuffix(line, "?") || strings.HasSuffix(line, "？") {
-			told |= lexical.FlagAsks
+			told |= segment.FlagAsks
 		}
 	}
 	words := cut(text)
@@ -58,32 +58,32 @@ func Tells(text string) lexical.Flags {
 		}
 	}
 	if changes > 1 {
-		told |= lexical.FlagTellsChange
+		told |= segment.FlagTellsChange
 	}
 	return told
 }
 
 // tells returns what the word tells, with those behind it.
-func (w word) tells(next []word) (told lexical.Flags) {
+func (w word) tells(next []word) (told segment.Flags) {
 	if w.capital && !w.begins && len(w.lower) >= minNameBytes {
-		told |= lexical.FlagTellsName
+		told |= segment.FlagTellsName
 	}
 	digits := w.lower[0] >= '0' && w.lower[0] <= '9'
 	if digits || numberWords[w.lower] {
-		told |= lexical.FlagTellsNumber
+		told |= segment.FlagTellsNumber
 	}
 	const yearDigits = 4
 	isRecent := len(w.lower) == yearDigits && yearOf(w.lower) >= 1900 && yearOf(w.lower) < 2100
 	isMay := w.lower == "may" && w.capital && !w.begins
 	if timeWords[w.lower] || isMay || isRecent || w.beginsPeriod(next) {
-		return told | lexical.FlagTellsTime
+		return told | segment.FlagTellsTime
 	}
 	if (digits || countWords[w.lower]) && len(next) > 0 {
 		if next[0].lower == "of" {
 			next = next[1:]
 		}
 		if len(next) > 0 && unitWords[next[0].lower] {
-			told |= lexical.FlagTellsTime
+			told |= segment.FlagTellsTime
 		}
 	}
 	return told

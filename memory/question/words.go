@@ -5,7 +5,7 @@ import (
 	"unicode"
 	"unicode/utf8"
 
-	"github.com/loom-bridge/loom-bridge/memory/lexical"
+	"github.com/loom-bridge/loom-bridge/memory/lexical/segment"
 )
 
 // word is a run of letters and digits in a text.
@@ -71,7 +71,7 @@ func names(text string, words []word) (folded []string) {
 		}
 		parts := []string{words[i].lower}
 		if piece := text[from:to]; strings.IndexFunc(piece, isForeign) >= 0 {
-			parts = strings.Fields(lexical.FoldName(piece)) // the normal form may part it
+			parts = strings.Fields(segment.FoldName(piece)) // the normal form may part it
 		}
 		for _, part := range parts {
 			if size += len(part) + 1; size > maxNamesBytes+1 {

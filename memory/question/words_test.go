@@ -17,7 +17,8 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/loom-bridge/loom-bridge/memory/analysis"
-	"github.com/loom-bridge/loom-bridge/memory/lexical"
+	"github.com/loom-bridge/loom-bridge/memory/lexical/rank"
+	"github.com/loom-bridge/loom-bridge/memory/lexical/segment"
 )
 
 func TestCut(t *testing.T) {
@@ -41,7 +42,7 @@ func TestCut(t *testing.T) {
 	}
 }
 
-// Names are found in the words of a question as lexical.FoldName finds them in its
+// Names are found in the words of a question as segment.FoldName finds them in its
 // whole text.
 func FuzzNames(f *testing.F) {
 	for _, seed := range []string{
@@ -54,7 +55,7 @@ func FuzzNames(f *testing.F) {
 		if !utf8.ValidString(text) || len(text) > MaxTextBytes || isOdd(text) {
 			t.Skip()
 		}
-		got, want := names(text, cut(text)), strings.Fields(lexical.FoldName(text))
+		got, want := names(text, cut(text)), strings.Fields(segment.FoldName(text))
 		if len(want) > len(got) { // a name that the bound cuts through is none
 			want = want[:len(want)-1]
 		}
@@ -97,7 +98,7 @@ func TestTextIsCutOnce(t *testing.T) {
 			t.Errorf("%s is called by %v, want %v", call, got, want)
 		}
 	}
-	if _, ok := reflect.TypeFor[lexical.Query]().FieldByName("Text"); ok {
+	if _, ok := reflect.TypeFor[rank.Query]().FieldByName("Text"); ok {
 		t.Error("the index is handed a text, which it would have to cut again")
 	}
 	asked, whole := Question{Text: "Did Ann go on 8 May 2023?"}.Read(analysis.New(nil), time.Unix(0, 0))

@@ -9,7 +9,7 @@ import (
 
 	"github.com/loom-bridge/loom-bridge/memory/kv"
 	"github.com/loom-bridge/loom-bridge/memory/kv/invalid"
-	"github.com/loom-bridge/loom-bridge/memory/lexical"
+	"github.com/loom-bridge/loom-bridge/memory/lexical/segment"
 )
 
 // A metadata term is a path, a kind and a value. Kinds are bytes that UTF-8
@@ -96,10 +96,10 @@ func (v MetadataValue) Term() string {
 	}
 	const digestBytes = 16
 	term := v.Path + string([]byte{byte(kind)}) + v.Text
-	if len(term) < lexical.MaxTermBytes {
+	if len(term) < segment.MaxTermBytes {
 		return term
 	}
-	end := lexical.MaxTermBytes - 1 - 1 - digestBytes
+	end := segment.MaxTermBytes - 1 - 1 - digestBytes
 	for !utf8.RuneStart(term[end]) && end > len(v.Path)+1 {
 		end--
 	}

@@ -177,12 +177,7 @@ func agentOf(ctx context.Context) string {
 	return agent
 }
 
-// getter is what reading needs of a kv.Reader or a kv.Tx.
-type getter interface {
-	Get(ctx context.Context, ks kv.Keyspace, keys ...[]byte) ([][]byte, error)
-}
-
-func readDirectory(ctx context.Context, from getter, scope kv.Scope) (directory, error) {
+func readDirectory(ctx context.Context, from kv.Getter, scope kv.Scope) (directory, error) {
 	values, err := from.Get(ctx, kv.Records, spacesKey(scope))
 	if err != nil {
 		return directory{}, err
@@ -191,7 +186,7 @@ func readDirectory(ctx context.Context, from getter, scope kv.Scope) (directory,
 }
 
 // findSpace returns a space of the scope; false when there is none.
-func findSpace(ctx context.Context, from getter, scope kv.Scope, name string) (entry, bool, error) {
+func findSpace(ctx context.Context, from kv.Getter, scope kv.Scope, name string) (entry, bool, error) {
 	d, err := readDirectory(ctx, from, scope)
 	if err != nil {
 		return entry{}, false, err

@@ -177,7 +177,7 @@ func decodeInfo(b []byte) (blockInfo, error) {
 }
 
 // readHead reads the head of a space and, if asked, its list of blocks.
-func readHead(ctx context.Context, from getter, at place, withBlocks bool) (head, error) {
+func readHead(ctx context.Context, from kv.Getter, at place, withBlocks bool) (head, error) {
 	h := head{place: at}
 	keys := [][]byte{at.head()}
 	if withBlocks {

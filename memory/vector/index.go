@@ -170,7 +170,7 @@ func (x *Index) Move(ctx context.Context, tx *kv.Tx, scope kv.Scope, from, to ui
 
 // Vectors returns the vectors of documents in a space, nil for each that has
 // none there.
-func (x *Index) Vectors(ctx context.Context, view getter, scope kv.Scope, space string, ordinals []uint32) ([][]float32, error) {
+func (x *Index) Vectors(ctx context.Context, view kv.Getter, scope kv.Scope, space string, ordinals []uint32) ([][]float32, error) {
 	vectors := make([][]float32, len(ordinals))
 	s, ok, err := findSpace(ctx, view, scope, space)
 	if err != nil || !ok {
@@ -192,7 +192,7 @@ func (x *Index) Vectors(ctx context.Context, view getter, scope kv.Scope, space 
 }
 
 // readValues reads stored vectors in one round.
-func readValues(ctx context.Context, view getter, at place, ordinals []uint32) ([][]byte, error) {
+func readValues(ctx context.Context, view kv.Getter, at place, ordinals []uint32) ([][]byte, error) {
 	if len(ordinals) == 0 {
 		return nil, nil
 	}
@@ -208,7 +208,7 @@ func readValues(ctx context.Context, view getter, at place, ordinals []uint32) (
 }
 
 // Spaces returns the spaces of a scope in the order in which they came.
-func (x *Index) Spaces(ctx context.Context, view getter, scope kv.Scope) ([]Space, error) {
+func (x *Index) Spaces(ctx context.Context, view kv.Getter, scope kv.Scope) ([]Space, error) {
 	d, err := readDirectory(ctx, view, scope)
 	if err != nil {
 		return nil, err

@@ -65,20 +65,18 @@ func (x *Index) tidy(ctx context.Context, engine kv.Engine, writer *kv.Writer, s
 }
 
 func (x *Index) tidyOnce(ctx context.Context, engine kv.Engine, writer *kv.Writer, at place, dimension int) (more bool, err error) {
-	view, err := engine.Snapshot(ctx)
-	if err != nil {
-		return false, err
-	}
-	defer view.Close()
-	h, err := readHead(ctx, view, at, true)
-	if err != nil {
-		return false, err
-	}
-	work := x.due(h, dimension)
-	if work == nil {
-		return false, nil
-	}
-	if err := work.prepare(ctx, x, view); err != nil {
+	var work *packing
+	err = kv.View(ctx, engine, nil, func(view kv.Snapshot) error {
+		h, err := readHead(ctx, view, at, true)
+		if err != nil {
+			return err
+		}
+		if work = x.due(h, dimension); work == nil {
+			return nil
+		}
+		return work.prepare(ctx, x, view)
+	})
+	if err != nil || work == nil {
 		return false, err
 	}
 	err = writer.Do(ctx, kv.Request{Refs: Refs(at.scope)[1:], Lazy: true, Stage: work.stage})

@@ -5,7 +5,6 @@ import (
 	"context"
 	"encoding/binary"
 	"fmt"
-	"iter"
 	"slices"
 
 	"github.com/loom-bridge/loom-bridge/memory/kv"
@@ -18,18 +17,12 @@ const (
 	fineBlocksPerRead = 8
 )
 
-// scanner is what scanning needs of a kv.Reader or a kv.Tx.
-type scanner interface {
-	getter
-	Scan(ctx context.Context, ks kv.Keyspace, r kv.Range) iter.Seq2[kv.Pair, error]
-}
-
 func (h head) cacheKey(part byte, id uint32) cacheKey {
 	return cacheKey{h.scope, h.number, h.stamp, part, id}
 }
 
 // readBlocks returns blocks with their codes.
-func (x *Index) readBlocks(ctx context.Context, view getter, h head, infos []blockInfo, dimension int) ([]*block, error) {
+func (x *Index) readBlocks(ctx context.Context, view kv.Getter, h head, infos []blockInfo, dimension int) ([]*block, error) {
 	blocks, missing := recall[*block](x.cache, h, partBlock, infos)
 	if len(missing) == 0 {
 		return blocks, nil
@@ -54,7 +47,7 @@ func (x *Index) readBlocks(ctx context.Context, view getter, h head, infos []blo
 }
 
 // readCentres returns blocks with their centres, without codes.
-func (x *Index) readCentres(ctx context.Context, view getter, h head, infos []blockInfo, dimension int) ([]*block, error) {
+func (x *Index) readCentres(ctx context.Context, view kv.Getter, h head, infos []blockInfo, dimension int) ([]*block, error) {
 	blocks, missing := recall[*block](x.cache, h, partCentre, infos)
 	if len(missing) == 0 {
 		return blocks, nil
@@ -74,7 +67,7 @@ func (x *Index) readCentres(ctx context.Context, view getter, h head, infos []bl
 
 // readFine returns the fine codes of blocks, nil where there are none or where
 // reading them does not pay.
-func (x *Index) readFine(ctx context.Context, view getter, h head, infos []blockInfo, dimension int) ([]*fineCodes, error) {
+func (x *Index) readFine(ctx context.Context, view kv.Getter, h head, infos []blockInfo, dimension int) ([]*fineCodes, error) {
 	keys, sizes := make([]cacheKey, len(infos)), make([]int, len(infos))
 	for i, info := range infos {
 		keys[i], sizes[i] = h.cacheKey(partFine, info.id), info.count*fineBytes(dimension)
@@ -113,7 +106,7 @@ func recall[T part](c *partCache, h head, of byte, infos []blockInfo) (found []T
 }
 
 // readParts reads a part of blocks from the store.
-func readParts(ctx context.Context, view getter, key func(id uint32) []byte, infos []blockInfo) ([][]byte, error) {
+func readParts(ctx context.Context, view kv.Getter, key func(id uint32) []byte, infos []blockInfo) ([][]byte, error) {
 	keys := make([][]byte, len(infos))
 	for i, info := range infos {
 		keys[i] = key(info.id)
@@ -202,7 +195,7 @@ func (t *tail) bytes() int {
 }
 
 // readTail returns the tail of a space, reading what is not remembered of it.
-func (x *Index) readTail(ctx context.Context, view scanner, h head) (*tail, error) {
+func (x *Index) readTail(ctx context.Context, view kv.Getter, h head) (*tail, error) {
 	if h.tailLength() == 0 {
 		return &tail{}, nil
 	}
@@ -226,7 +219,7 @@ func (x *Index) readTail(ctx context.Context, view scanner, h head) (*tail, erro
 }
 
 // read adds the slots behind the last one.
-func (t *tail) read(ctx context.Context, view scanner, h head) error {
+func (t *tail) read(ctx context.Context, view kv.Getter, h head) error {
 	ordinals, err := readSlots(ctx, view, h, t.last+1, h.last)
 	if err != nil {
 		return err
@@ -248,7 +241,7 @@ func (t *tail) read(ctx context.Context, view scanner, h head) error {
 }
 
 // readSlots returns the ordinals of slots of the tail.
-func readSlots(ctx context.Context, view scanner, h head, first, last uint32) ([]uint32, error) {
+func readSlots(ctx context.Context, view kv.Getter, h head, first, last uint32) ([]uint32, error) {
 	ordinals := make([]uint32, 0, last-first+1)
 	all := kv.Range{Start: h.tail(first), End: kv.After(h.tail(last))}
 	for pair, err := range view.Scan(ctx, kv.Index, all) {

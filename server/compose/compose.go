@@ -19,7 +19,6 @@ import (
 	"github.com/loom-bridge/loom-bridge/context/assemble"
 	"github.com/loom-bridge/loom-bridge/context/blob"
 	"github.com/loom-bridge/loom-bridge/context/compress"
-	"github.com/loom-bridge/loom-bridge/context/history"
 	"github.com/loom-bridge/loom-bridge/context/readback"
 	"github.com/loom-bridge/loom-bridge/context/session"
 	"github.com/loom-bridge/loom-bridge/context/step"
@@ -37,72 +36,43 @@ import (
 // calls, before the store is closed under them.
 const DefaultCloseTimeout = 100 * time.Millisecond
 
-// Options adjusts a Domain. Nil and zero fields mean the defaults.
+// Options adjusts a Domain. Nil and zero fields mean the defaults. The options of a
+// part are those of its package; the domain sets their clock, logger, hooks and
+// tenancy, whatever stands there.
 type Options struct {
 	// StoreDir is the directory of the store, which no tool may touch. Default:
 	// there is none.
 	StoreDir string
-	// Memory is how long-term memory works. Its Now, Logger, CountTokens and Idle
-	// are set by the domain. Default that of package memory.
-	Memory memory.Options
-	// Models is the table of models. Default: the one that comes with package
-	// tokens.
+	// Models is the table of models. Default: the one of package tokens.
 	Models *tokens.Models
-	// Reduction says how the calls of tools are kept. Default that of package step.
+	// Memory is how long-term memory works.
+	Memory memory.Options
+	// Reduction says how the calls of tools are kept.
 	Reduction step.Options
-	// Reference is how results say where the whole lies. Default
-	// step.ReferenceHint.
-	Reference step.ReferenceStyle
-	// ResultTokens bounds what a prompt shows of one result. Default that of
-	// package assemble.
-	ResultTokens int
-	// Compress says how CompressResult shortens. Default that of package compress.
-	Compress compress.Options
-	// DropWritten does not keep what fs:write_file wrote. Default: it is kept.
-	DropWritten bool
-	// MaxResultBytes bounds a result that a caller streams in. Default
-	// hand.DefaultMaxResultBytes.
-	MaxResultBytes int64
-	// Presets are the presets of history by their names; their lines are laid under
-	// those of the rules of Reduction. Default history.Named.
-	Presets func(name string) (history.Preset, bool)
-	// History is how the prompts of sessions are made that say nothing. Default
-	// that of package assemble.
+	// Assemble says how prompts are made. The lines of Reduction's rules are laid over
+	// those of its presets.
+	Assemble assemble.Options
+	// History is how the prompts of sessions are made that say nothing.
 	History session.Config
-	// Retention says how long events are kept. Default that of package events.
-	Retention events.Retention
-	// RegistrationIdle is how long an agent's registration outlives its last
-	// stream. Default agents.DefaultIdleRegistration.
-	RegistrationIdle time.Duration
-	// Blobs says how long blobs are kept and how much an owner may have. Its Now,
-	// Sessions, Backfill, Namer, Words and Logger are set by the domain. Default that of package
-	// blob.
+	// Compress says how CompressResult makes results smaller.
+	Compress compress.Options
+	// Blobs says how long blobs are kept and how much an owner may have.
 	Blobs blob.Options
+	// Tiers says how much the tiers of tasks hold.
+	Tiers tiers.Options
+	// Hand says how tools run here.
+	Hand hand.Options
+	// Events says how long events are kept, and how many wait.
+	Events events.Options
+	// Agents says who may attach with what.
+	Agents agents.Options
+	// Disk says how tenants share it. Default: they do not.
+	Disk share.Disk
 	// AnsweredFor is how long the answer of a request with an id is kept; negative:
 	// for ever. Default kv.DefaultAnsweredFor.
 	AnsweredFor time.Duration
-	// Tiers says how much the tiers of tasks hold. Its Logger is set by the domain.
-	// Default that of package tiers.
-	Tiers tiers.Options
 	// CloseTimeout bounds Close. Default DefaultCloseTimeout.
 	CloseTimeout time.Duration
-	// MaxTools bounds the tools that run here at once, and MaxRelayedCalls the calls
-	// that wait for agents. Defaults those of packages hand and agents.
-	MaxTools, MaxRelayedCalls int
-	// MaxAgentToolBytes bounds what an agent's tools say of themselves, and
-	// MaxTenantToolBytes what those of all agents of a tenant do. Defaults those of
-	// package agents.
-	MaxAgentToolBytes, MaxTenantToolBytes int
-	// MaxQueuedEventBytes bounds the volatile events that wait for readers, and
-	// MaxSubscriptions the open subscriptions. Defaults those of package events.
-	MaxQueuedEventBytes int64
-	MaxSubscriptions    int
-	// Tenants returns those that share the disk, and MaxStoreBytes what all of them may
-	// store; 0 is as much as there is room for. DiskEvery is the time between two
-	// measurements. Default DefaultDiskEvery.
-	Tenants       func() []string
-	MaxStoreBytes int64
-	DiskEvery     time.Duration
 	// OneTenant says that there is one tenant, for which everything is.
 	OneTenant bool
 	// Shares are those of the server. Default: tenants share nothing by them.
@@ -128,7 +98,6 @@ type Domain struct {
 	Events    *events.Bus
 	Agents    *agents.Directory
 
-	history session.Config
 	lines   step.Templates // of steps in the files of the history
 	closers []func() error
 }
@@ -137,7 +106,7 @@ type Domain struct {
 // stay the caller's.
 func Open(engine kv.Engine, workspaces hand.Workspaces, opts *Options) (*Domain, error) {
 	o := withDefaults(opts)
-	d := &Domain{history: o.History, lines: o.Reduction.Rules.Templates().Over(step.DesignTemplates())}
+	d := &Domain{lines: o.Assemble.Templates.Over(step.DesignTemplates())}
 	if err := d.open(engine, workspaces, o); err != nil {
 		return nil, errors.Join(err, d.Close())
 	}
@@ -152,12 +121,6 @@ func withDefaults(opts *Options) Options {
 	if o.Shares == nil {
 		o.Shares = &server.Shares{}
 	}
-	if o.Presets == nil {
-		o.Presets = history.Named
-	}
-	if o.DiskEvery <= 0 {
-		o.DiskEvery = DefaultDiskEvery
-	}
 	if o.CloseTimeout <= 0 {
 		o.CloseTimeout = DefaultCloseTimeout
 	}
@@ -167,64 +130,111 @@ func withDefaults(opts *Options) Options {
 	if o.Logger == nil {
 		o.Logger = slog.New(slog.DiscardHandler)
 	}
+	o.Memory.Now, o.Memory.Logger, o.Memory.Idle = o.Now, o.Logger, share.Pause
+	o.Blobs.Now, o.Blobs.Logger = o.Now, o.Logger
+	o.Blobs.Words = analysis.New(&analysis.Options{Language: o.Memory.Language}).Terms
+	o.Tiers.Logger = o.Logger
+	o.Assemble.Models, o.Assemble.Templates = o.Models, o.Reduction.Rules.Templates()
+	o.Events.Now, o.Events.Logger, o.Events.OneTenant = o.Now, o.Logger, o.OneTenant
+	o.Events.Rate, o.Events.Quota = o.Shares.EventBytes, o.Shares.Disk
+	o.Agents.Now, o.Agents.Logger, o.Agents.OneTenant = o.Now, o.Logger, o.OneTenant
+	o.Hand.Now, o.Hand.Logger, o.Hand.OneTenant = o.Now, o.Logger, o.OneTenant
+	o.Disk.Logger = o.Logger
 	return o
 }
 
-func (d *Domain) open(engine kv.Engine, workspaces hand.Workspaces, o Options) (err error) {
+// open opens what stores, then what makes prompts, then what acts.
+func (d *Domain) open(engine kv.Engine, workspaces hand.Workspaces, o Options) error {
 	writer := kv.NewWriter(engine, nil)
 	d.onClose(writer.Close)
 	answered := kv.NewAnswered(engine, writer, &kv.AnsweredOptions{For: o.AnsweredFor, Now: o.Now, Logger: o.Logger})
 	d.onClose(answered.Close)
-
-	o.Memory.Now, o.Memory.Logger, o.Memory.CountTokens, o.Memory.Idle = o.Now, o.Logger, d.count, share.Pause
-	d.Memory = memory.New(engine, writer, &o.Memory)
-	d.onClose(d.Memory.Close)
-	d.Plans = plans.New(engine, writer, &plans.Options{Now: o.Now})
-
-	d.Log = session.New(engine, writer, &session.Options{Now: o.Now})
-	o.Tiers.Logger = o.Logger
-	d.Tiers = tiers.New(d.Log, d.Memory, writer, &o.Tiers)
-	log := settledLog{d.Log, o.History}
-	if err := d.openBlobs(engine, writer, o, log); err != nil {
+	if err := d.openStores(engine, writer, o); err != nil {
 		return err
 	}
-	if d.Tokens, err = tokens.New(&tokens.Options{Models: o.Models}); err != nil {
+	reducer, err := d.openPrompts(o)
+	if err != nil {
 		return err
 	}
-	reducer := d.reducer(o.Reduction)
-	d.Assembler = assemble.New(log, d.Tokens, &assemble.Options{
-		Reducer: reducer, Models: o.Models, Reference: o.Reference, ToolResultTokens: o.ResultTokens, Presets: o.presets(),
-	})
-
-	d.Events = events.New(engine, writer, &events.Options{
-		Now: o.Now, Retention: o.Retention, Rate: o.Shares.EventBytes, Quota: o.Shares.Disk, Logger: o.Logger,
-		Admit: topics.NewRules(d.Tiers).Admit, MaxQueuedBytes: o.MaxQueuedEventBytes, MaxSubscriptions: o.MaxSubscriptions, OneTenant: o.OneTenant,
-	})
-	d.onClose(d.Events.Close)
-	d.Agents = agents.New(engine, writer, &agents.Options{
-		Now: o.Now, EventTime: d.Events.Now, Logger: o.Logger, IdleRegistration: o.RegistrationIdle, OnChange: herald{d.Events}.tell,
-		MaxCalls: o.MaxRelayedCalls, OneTenant: o.OneTenant, CallName: assemble.OpenAIName, Reserved: d.ownTool,
-		MaxToolBytes: o.MaxAgentToolBytes, MaxTenantToolBytes: o.MaxTenantToolBytes,
-	})
-	d.onClose(d.Agents.Close)
-
+	d.openAgents(engine, writer, o)
 	d.Registry = tools.NewRegistry(nil)
 	if err := native.Register(d.Registry, &native.Options{Store: o.StoreDir, Blobs: d.reader(true), Memory: d.Tiers}); err != nil {
 		return err
 	}
+	o.Hand.OnTask = d.Tiers.Added
 	d.Hand = hand.New(hand.Deps{
-		Registry: d.Registry, Relay: relay{d.Agents}, Absent: native.Absent(), Log: d.Log, Blobs: d.Blobs, Reducer: reducer,
-		Engine: engine, Writer: writer, Workspaces: workspaces, Compressor: compress.New(d.count, &o.Compress), Pressure: d.Assembler.Pressure, Style: log.reference(o),
-	}, &hand.Options{Now: o.Now, Logger: o.Logger, DropWritten: o.DropWritten, MaxResultBytes: o.MaxResultBytes, MaxRunning: o.MaxTools, OneTenant: o.OneTenant})
+		Registry: d.Registry, Relay: agents.Relay{Directory: d.Agents}, Absent: native.Absent(), Log: d.Log, Blobs: d.Blobs, Reducer: reducer,
+		Engine: engine, Writer: writer, Workspaces: workspaces, Compressor: compress.New(d.Tokens.Size, &o.Compress),
+		Pressure: d.Assembler.Pressure, Style: d.Assembler.Reference,
+	}, &o.Hand)
 	d.onClose(func() error { return d.closeHand(o.CloseTimeout) })
-	d.onClose(d.watchDisk(engine, o))
+	o.Disk.Engine, o.Disk.BlobBytes = engine, func(ctx context.Context, scope kv.Scope) (int64, error) {
+		used, err := d.Blobs.Usage(ctx, scope)
+		return used.Bytes, err
+	}
+	d.onClose(o.Shares.Disk.Watch(o.Disk))
 	return nil
 }
 
-// reducer is one that counts.
-func (d *Domain) reducer(o step.Options) *step.Reducer {
-	o.Count = d.count
-	return step.NewReducer(&o)
+// openStores opens memory, the log and the blobs.
+func (d *Domain) openStores(engine kv.Engine, writer *kv.Writer, o Options) error {
+	o.Memory.CountTokens = func(text string) int { return d.Tokens.Size(text) }
+	d.Memory = memory.New(engine, writer, &o.Memory)
+	d.onClose(d.Memory.Close)
+	d.Plans = plans.New(engine, writer, &plans.Options{Now: o.Now})
+	d.Log = session.New(engine, writer, &session.Options{
+		Now: o.Now, Defaults: o.History, OnBegin: func(scope kv.Scope) { d.Blobs.Nudge(scope) },
+	})
+	d.Tiers = tiers.New(d.Log, d.Memory, writer, &o.Tiers)
+	return d.openBlobs(engine, writer, o)
+}
+
+// openBlobs opens the blobs, and begins to back-fill the mentions of an older store.
+func (d *Domain) openBlobs(engine kv.Engine, writer *kv.Writer, o Options) error {
+	sources := slices.Concat(session.Mentions(), memory.Mentions(), blob.Mentions())
+	backfill, err := mention.NewBackfill(context.Background(), engine, writer, o.Logger, sources...)
+	if err != nil {
+		return err
+	}
+	o.Blobs.Sessions, o.Blobs.Backfill, o.Blobs.Namer = d.Log, backfill, d.naming
+	d.Blobs = blob.New(engine, writer, &o.Blobs)
+	d.onClose(d.Blobs.Close)
+	backfill.Start()
+	d.onClose(backfill.Close)
+	return nil
+}
+
+// openPrompts opens what counts and makes prompts.
+func (d *Domain) openPrompts(o Options) (_ *step.Reducer, err error) {
+	if d.Tokens, err = tokens.New(&tokens.Options{Models: o.Models}); err != nil {
+		return nil, err
+	}
+	o.Reduction.Count = d.Tokens.Size
+	o.Assemble.Reducer = step.NewReducer(&o.Reduction)
+	o.Assemble.OnBatch = func(ctx context.Context, scope kv.Scope, sessionID string, b assemble.Batch) {
+		topics.Notices{Bus: d.Events}.Folded(ctx, scope, sessionID, b)
+	}
+	d.Assembler = assemble.New(d.Log, d.Tokens, &o.Assemble)
+	return o.Assemble.Reducer, nil
+}
+
+// openAgents opens the bus and the directory of agents.
+func (d *Domain) openAgents(engine kv.Engine, writer *kv.Writer, o Options) {
+	o.Events.Admit = topics.NewRules(d.Tiers).Admit
+	d.Events = events.New(engine, writer, &o.Events)
+	d.onClose(d.Events.Close)
+	o.Agents.EventTime, o.Agents.OnChange = d.Events.Now, topics.Notices{Bus: d.Events}.Status
+	o.Agents.CallName, o.Agents.Reserved = assemble.OpenAIName, d.ownTool
+	d.Agents = agents.New(engine, writer, &o.Agents)
+	d.onClose(d.Agents.Close)
+}
+
+// naming is how the blobs of a session are called.
+func (d *Domain) naming(ctx context.Context, scope kv.Scope, sessionID string) (blob.Naming, error) {
+	if numbers, err := d.Assembler.NumbersKinds(ctx, scope, sessionID); !numbers || err != nil {
+		return 0, err
+	}
+	return blob.NamingKindSeq, nil
 }
 
 // ownTool tells whether a name means a tool of the server, to callers or to models.
@@ -232,38 +242,9 @@ func (d *Domain) ownTool(name string) bool {
 	return d.Registry.Has(name) || d.Registry.Has(assemble.OpenAIName(name))
 }
 
-// count counts a text for the model of callers that name none.
-func (d *Domain) count(text string) int {
-	counted, err := d.Tokens.Count("", text)
-	if err != nil {
-		return len(text) / bytesPerToken
-	}
-	return counted.Tokens
-}
-
-// bytesPerToken stands for what is too large to be counted.
-const bytesPerToken = 4
-
 // reader reads back what prompts leave out; uses is that of readback.Options.
 func (d *Domain) reader(uses bool) *readback.Reader {
 	return readback.New(d.Blobs, d.Log, &readback.Options{Lines: d.lines, Uses: uses})
-}
-
-// openBlobs opens the blobs, and begins to back-fill the mentions of an older store.
-func (d *Domain) openBlobs(engine kv.Engine, writer *kv.Writer, o Options, log settledLog) error {
-	sources := slices.Concat(session.Mentions(), memory.Mentions(), blob.Mentions())
-	backfill, err := mention.NewBackfill(context.Background(), engine, writer, o.Logger, sources...)
-	if err != nil {
-		return err
-	}
-	b := o.Blobs
-	b.Now, b.Sessions, b.Backfill, b.Namer, b.Logger = o.Now, d.Log, backfill, log.naming, o.Logger
-	b.Words = analysis.New(&analysis.Options{Language: o.Memory.Language}).Terms
-	d.Blobs = blob.New(engine, writer, &b)
-	d.onClose(d.Blobs.Close)
-	backfill.Start()
-	d.onClose(backfill.Close)
-	return nil
 }
 
 func (d *Domain) onClose(closer func() error) { d.closers = append(d.closers, closer) }
@@ -290,9 +271,8 @@ func (d *Domain) Close() error {
 // Services are the parts as the face takes them.
 func (d *Domain) Services() server.Services {
 	return server.Services{
-		Memory: d.Memory, Hand: startingHand{d.Hand, d.Blobs, d.Tiers}, Tasks: d.Tiers, Tools: d.Registry,
-		Log: startingLog{d.Log, d.Blobs}, Blobs: d.Blobs, Reads: d.reader(false),
-		Tokens: d.Tokens, Assembler: tellingAssembler{d.Assembler, herald{d.Events}}, Events: d.Events, Agents: d.Agents, History: d.history,
+		Memory: d.Memory, Hand: d.Hand, Tasks: d.Tiers, Tools: d.Registry, Log: d.Log, Blobs: d.Blobs, Reads: d.reader(false),
+		Tokens: d.Tokens, Assembler: d.Assembler, Events: d.Events, Agents: d.Agents,
 	}
 }
 

@@ -10,6 +10,7 @@ import (
 
 	"github.com/loom-bridge/loom-bridge/bridge/agents"
 	"github.com/loom-bridge/loom-bridge/bridge/events"
+	"github.com/loom-bridge/loom-bridge/bridge/events/pattern"
 	"github.com/loom-bridge/loom-bridge/bridge/hand"
 	"github.com/loom-bridge/loom-bridge/bridge/tools"
 	"github.com/loom-bridge/loom-bridge/bridge/topics"
@@ -174,7 +175,7 @@ func TestAgentLeavesDuringItsTool(t *testing.T) {
 // Whoever listens to agent.status hears agents come and go.
 func TestStatusEvents(t *testing.T) {
 	d := MustOpen(t)
-	topic, err := events.ParsePattern(topics.Status)
+	topic, err := pattern.Parse(topics.Status)
 	must(t, err)
 	s, err := d.Events.Subscribe(t.Context(), tenant, []events.Selection{{Pattern: topic}}, nil)
 	must(t, err)

@@ -7,7 +7,6 @@ import (
 	"io"
 	"time"
 
-	"google.golang.org/grpc"
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/metadata"
 	"google.golang.org/grpc/status"
@@ -112,7 +111,7 @@ func (s *bridgeService) Heartbeat(_ context.Context, r *loomv1pb.HeartbeatReques
 // and gets events and tool calls. It ends with OK only after the agent has
 // closed its side; whatever else ends it is UNAVAILABLE, upon which loom-py
 // connects again.
-func (s *bridgeService) EventStream(stream grpc.BidiStreamingServer[loomv1pb.ClientEvent, loomv1pb.ServerEvent]) error {
+func (s *bridgeService) EventStream(stream eventStream) error {
 	ctx := stream.Context()
 	tenant, err := s.Tenant(ctx)
 	if err != nil {
@@ -129,15 +128,15 @@ func (s *bridgeService) EventStream(stream grpc.BidiStreamingServer[loomv1pb.Cli
 	// Some clients wait for the headers before they do anything else, and gRPC
 	// would hold them back until the first message.
 	if err := stream.SendHeader(metadata.MD{}); err != nil {
-		opened.close(ctx)
+		opened.Close(ctx)
 		return err
 	}
-	return opened.run(ctx)
+	return opened.serve(ctx)
 }
 
 // handshake reads the first message and returns the agent's id, which may be
 // empty.
-func (s *bridgeService) handshake(stream grpc.BidiStreamingServer[loomv1pb.ClientEvent, loomv1pb.ServerEvent]) (string, error) {
+func (s *bridgeService) handshake(stream eventStream) (string, error) {
 	first, err := s.first(stream)
 	switch {
 	case errors.Is(err, io.EOF):
@@ -154,7 +153,7 @@ func (s *bridgeService) handshake(stream grpc.BidiStreamingServer[loomv1pb.Clien
 
 // first waits for the first message, as long as a stream may stand still, or for
 // the server to stop.
-func (s *bridgeService) first(stream grpc.BidiStreamingServer[loomv1pb.ClientEvent, loomv1pb.ServerEvent]) (*loomv1pb.ClientEvent, error) {
+func (s *bridgeService) first(stream eventStream) (*loomv1pb.ClientEvent, error) {
 	type message struct {
 		event *loomv1pb.ClientEvent
 		err   error
@@ -175,22 +174,4 @@ func (s *bridgeService) first(stream grpc.BidiStreamingServer[loomv1pb.ClientEve
 	case <-s.Options.Draining:
 		return nil, errStopping
 	}
-}
-
-// open enters the agent's stream in the directory and subscribes to what it
-// registered. An agent that never registered gets a stream that hears nothing.
-func (s *bridgeService) open(ctx context.Context, stream grpc.BidiStreamingServer[loomv1pb.ClientEvent, loomv1pb.ServerEvent], tenant, id string) (*agentStream, error) {
-	link, err := s.Agents.Open(tenant, id, agents.OpenOptions{})
-	if err != nil {
-		return nil, unavailable("the stream can't be opened: %s", s.plain(ctx, "open the stream", err))
-	}
-	a := newAgentStream(s.Deps, stream, tenant, id, link)
-	if err := a.subscribe(ctx); err != nil {
-		a.close(ctx)
-		return nil, err
-	}
-	if text := s.unserved.tell(tenant, id); text != "" {
-		a.answers <- errorOf(codeUnserved, text)
-	}
-	return a, nil
 }

@@ -87,7 +87,7 @@ func TestConformance74GoneWhileTheGapIsTaken(t *testing.T) {
 	if got := w.open("a").ids(1); got[0] != "missed" {
 		t.Errorf("got %v", got)
 	}
-	if text := w.log.String(); strings.Contains(text, "gap in danger") {
+	if text := w.log.String(); strings.Contains(text, "gap not taken") {
 		t.Errorf("logged %s", text)
 	}
 }

@@ -10,6 +10,7 @@ import (
 
 	"github.com/loom-bridge/loom-bridge/bridge/agents"
 	"github.com/loom-bridge/loom-bridge/bridge/events"
+	"github.com/loom-bridge/loom-bridge/bridge/events/pattern"
 	"github.com/loom-bridge/loom-bridge/bridge/tools"
 	loomv1pb "github.com/loom-bridge/loom-bridge/proto/gen/loom/v1"
 )
@@ -181,7 +182,7 @@ func registrationOf(r *loomv1pb.AgentRegisterRequest) (registration agents.Regis
 
 // selectionOf subscribes a topic or pattern as loom.v1 matches it.
 func selectionOf(topic string, qos events.QoS) events.Selection {
-	return events.Selection{Pattern: events.LegacyPattern(topic), QoS: qos}
+	return events.Selection{Pattern: pattern.Legacy(topic), QoS: qos}
 }
 
 // pongOf answers a ping on a stream.

@@ -7,6 +7,7 @@ import (
 	"strconv"
 	"strings"
 	"sync"
+	"time"
 
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/codes"
@@ -35,14 +36,14 @@ type eventBusService struct {
 	numbers numbering // of what is not stored
 
 	mu   sync.Mutex
-	open map[subscriptionKey]*tap // guarded by mu
+	open map[subscriptionKey]*events.Subscription // guarded by mu
 }
 
 // subscriptionKey names a subscription: nobody ends one of another tenant.
 type subscriptionKey struct{ tenant, id string }
 
 func newEventBusService(d Deps) *eventBusService {
-	return &eventBusService{Deps: d, open: make(map[subscriptionKey]*tap)}
+	return &eventBusService{Deps: d, open: make(map[subscriptionKey]*events.Subscription)}
 }
 
 // Publish takes one event and stores it before it answers, unless its topic is not
@@ -84,49 +85,49 @@ func (s *eventBusService) Subscribe(r *loomv1pb.SubscribeRequest, stream grpc.Se
 	if err != nil {
 		return s.subscriptionEnded(ctx, err)
 	}
-	from := &tap{from: subscription}
-	defer from.close()
-	key := s.enter(tenant, r.GetTopic(), from)
+	defer subscription.Close()
+	key := s.enter(tenant, r.GetTopic(), subscription)
 	defer s.leave(key)
 	if err := stream.SendHeader(metadata.Pairs(subscriptionHeader, key.id)); err != nil {
 		return err
 	}
-	return s.serve(ctx, from, rest, stream)
+	return s.serve(ctx, subscription, rest, stream)
 }
 
 // serve sends events on a goroutine of its own, because a send may wait for the
 // caller as long as it is connected.
-func (s *eventBusService) serve(ctx context.Context, from *tap, rest filter, stream grpc.ServerStreamingServer[loomv1pb.Event]) error {
-	ctx, cancel := context.WithCancel(ctx)
-	defer cancel()
-	stall := newStallWatch(s.Options.StallTimeout)
-	defer stall.end()
+func (s *eventBusService) serve(ctx context.Context, from *events.Subscription, rest filter, stream grpc.ServerStreamingServer[loomv1pb.Event]) error {
+	ctx, cancel := context.WithCancelCause(ctx)
+	defer cancel(nil)
+	stall := newStall(s.Options.StallTimeout, cancel, unavailable("the subscriber took nothing for %v", s.Options.StallTimeout))
+	defer stall.Stop()
 	sent := make(chan error, 1)
 	go func() { sent <- s.send(ctx, from, rest, stall, stream) }()
 	select {
 	case err := <-sent:
 		return err
-	case <-stall.stalled:
-		return unavailable("the subscriber took nothing for %v", s.Options.StallTimeout)
 	case <-s.Options.Draining:
 		return errStopping
 	case <-ctx.Done():
-		return status.FromContextError(ctx.Err()).Err()
+		return ended(ctx)
 	}
 }
 
-func (s *eventBusService) send(ctx context.Context, from *tap, rest filter, stall *stallWatch, stream grpc.ServerStreamingServer[loomv1pb.Event]) error {
+// ended is the status of a stream whose context has ended.
+func ended(ctx context.Context) error {
+	if cause := context.Cause(ctx); status.Code(cause) != codes.Unknown {
+		return cause
+	}
+	return status.FromContextError(ctx.Err()).Err()
+}
+
+func (s *eventBusService) send(ctx context.Context, from *events.Subscription, rest filter, stall *time.Timer, stream grpc.ServerStreamingServer[loomv1pb.Event]) error {
 	for {
-		delivery, ok, err := from.take(ctx)
-		switch {
-		case err != nil:
-			return s.subscriptionEnded(ctx, err)
-		case ok:
-			err = s.sendEvent(ctx, messageOf(delivery.Event, ""), rest, stall, stream)
-		default:
-			err = from.wait(ctx)
-		}
+		delivery, err := from.Next(ctx)
 		if err != nil {
+			return s.subscriptionEnded(ctx, err)
+		}
+		if err := s.sendEvent(ctx, messageOf(delivery.Event, ""), rest, stall, stream); err != nil {
 			return err
 		}
 	}
@@ -134,7 +135,7 @@ func (s *eventBusService) send(ctx context.Context, from *tap, rest filter, stal
 
 // sendEvent leaves out what does not pass the filter, and what is too large for
 // clients.
-func (s *eventBusService) sendEvent(ctx context.Context, e *loomv1pb.Event, rest filter, stall *stallWatch, stream grpc.ServerStreamingServer[loomv1pb.Event]) error {
+func (s *eventBusService) sendEvent(ctx context.Context, e *loomv1pb.Event, rest filter, stall *time.Timer, stream grpc.ServerStreamingServer[loomv1pb.Event]) error {
 	if !rest.passes(e) {
 		return nil
 	}
@@ -143,8 +144,8 @@ func (s *eventBusService) sendEvent(ctx context.Context, e *loomv1pb.Event, rest
 			"event_id", clip(e.GetId()), "size", size, "limit", s.Options.MaxSendBytes)
 		return nil
 	}
-	stall.begin()
-	defer stall.end()
+	stall.Reset(s.Options.StallTimeout)
+	defer stall.Stop()
 	return stream.Send(e)
 }
 
@@ -155,7 +156,7 @@ func (s *eventBusService) subscriptionEnded(ctx context.Context, err error) erro
 	case errors.Is(err, events.ErrSubscriptionClosed):
 		return nil
 	case ctx.Err() != nil:
-		return status.FromContextError(ctx.Err()).Err()
+		return ended(ctx)
 	case errors.Is(err, events.ErrSlowSubscriber):
 		return unavailable("the subscriber takes events too slowly")
 	case errors.Is(err, events.ErrClosed), errors.Is(err, kv.ErrClosed):
@@ -178,7 +179,7 @@ func (s *eventBusService) Unsubscribe(ctx context.Context, r *loomv1pb.Unsubscri
 	if from == nil {
 		return &loomv1pb.UnsubscribeResponse{}, nil
 	}
-	from.close()
+	from.Close()
 	return &loomv1pb.UnsubscribeResponse{Success: true}, nil
 }
 
@@ -199,7 +200,7 @@ func (s *eventBusService) GetStats(ctx context.Context, r *loomv1pb.StatsRequest
 
 // enter gives a subscription an id of the form that the old core used: it tells
 // the topic, and nobody else's is the same.
-func (s *eventBusService) enter(tenant, topic string, from *tap) subscriptionKey {
+func (s *eventBusService) enter(tenant, topic string, from *events.Subscription) subscriptionKey {
 	at := s.Options.Now().UnixNano()
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -214,7 +215,7 @@ func (s *eventBusService) enter(tenant, topic string, from *tap) subscriptionKey
 }
 
 // leave forgets a subscription and returns it; nil if there is none.
-func (s *eventBusService) leave(key subscriptionKey) *tap {
+func (s *eventBusService) leave(key subscriptionKey) *events.Subscription {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	from := s.open[key]

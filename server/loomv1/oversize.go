@@ -73,13 +73,13 @@ func oversizedPublish(problem string) *loomv1pb.ClientEvent {
 	return &loomv1pb.ClientEvent{Msg: &loomv1pb.ClientEvent_Publish{Publish: publish}}
 }
 
-// oversizeOf is why a publish was not decoded; empty if it was.
-func oversizeOf(p *loomv1pb.Publish) string {
+// oversizeOf is why a publish was not decoded; nil if it was.
+func oversizeOf(p *loomv1pb.Publish) *refusal {
 	number, text, _ := nextField(p.ProtoReflect().GetUnknown())
 	if number != fieldOversize {
-		return ""
+		return nil
 	}
-	return clip(string(text))
+	return &refusal{codeResourceExhausted, clip(string(text))}
 }
 
 func oversizedResult(raw []byte, problem string) *loomv1pb.ClientEvent {

@@ -44,8 +44,8 @@ func TestOversized(t *testing.T) {
 		if (got == nil) != (tt.event == "" && tt.text == "") {
 			t.Errorf("%s: got %v", name, got)
 		}
-		if text := oversizeOf(got.GetPublish()); text != tt.event {
-			t.Errorf("%s: got %q", name, text)
+		if refused := oversizeOf(got.GetPublish()); (refused == nil) != (tt.event == "") || refused != nil && refused.message != tt.event {
+			t.Errorf("%s: got %v", name, refused)
 		}
 		if r := got.GetToolResult(); r.GetId() != tt.id || r.GetError().GetMessage() != tt.text {
 			t.Errorf("%s: got %v", name, r)

@@ -132,7 +132,7 @@ func (s *Server) open(tb testing.TB, o Options) *compose.Domain {
 	tb.Cleanup(func() { must(tb, root.Close()) })
 	d := o.Domain
 	d.Shares, d.OneTenant = o.Server.Shares, o.Server.Credentials == nil
-	d.Now, d.Logger, d.CloseTimeout, d.Retention, d.Blobs, d.History = s.Clock.Now, o.Logger, stopTimeout, o.Retention, o.Blobs, o.History
+	d.Now, d.Logger, d.CloseTimeout, d.Events.Retention, d.Blobs, d.History = s.Clock.Now, o.Logger, stopTimeout, o.Retention, o.Blobs, o.History
 	parts, err := compose.Open(o.Engine, workspace{root}, &d)
 	if err != nil {
 		tb.Fatalf("servertest: %v", err)

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/loom-bridge/loom-bridge/bridge/events"
+	"github.com/loom-bridge/loom-bridge/bridge/events/pattern"
 	"github.com/loom-bridge/loom-bridge/bridge/tools"
 	"github.com/loom-bridge/loom-bridge/memory/kv"
 	"github.com/loom-bridge/loom-bridge/memory/kv/invalid"
@@ -107,7 +108,7 @@ func (c *checker) topics(list []*loombridgev1.TopicPosition, already map[string]
 }
 
 func (c *checker) topic(field string, p *loombridgev1.TopicPosition) {
-	c.required(field+"topic", p.GetTopic(), events.MaxTopicBytes)
+	c.required(field+"topic", p.GetTopic(), pattern.MaxTopicBytes)
 	c.between(field+"after_sequence", p.GetAfterSequence(), 0, math.MaxInt64)
 	c.time(field+"since", p.GetSince())
 	if p.GetSince() != nil && p.AfterSequence != nil {
@@ -122,10 +123,10 @@ func (c *checker) topic(field string, p *loombridgev1.TopicPosition) {
 }
 
 func (c *checker) pattern(field string, p *loombridgev1.TopicPosition) {
-	if p.GetTopic() == "" || len(p.GetTopic()) > events.MaxTopicBytes {
+	if p.GetTopic() == "" || len(p.GetTopic()) > pattern.MaxTopicBytes {
 		return
 	}
-	pattern, err := events.ParsePattern(p.GetTopic())
+	pattern, err := pattern.Parse(p.GetTopic())
 	if err != nil {
 		if bad, ok := errors.AsType[*invalid.Error](err); ok {
 			c.add(field, "%s", bad.Problem)

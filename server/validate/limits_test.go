@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"github.com/loom-bridge/loom-bridge/bridge/events"
+	"github.com/loom-bridge/loom-bridge/bridge/events/pattern"
 	"github.com/loom-bridge/loom-bridge/bridge/tools"
 	"github.com/loom-bridge/loom-bridge/context/assemble"
 	"github.com/loom-bridge/loom-bridge/context/session"
@@ -90,7 +91,7 @@ func TestDocumentedLimits(t *testing.T) {
 		"ToolRequest.name":                  tools.MaxNameBytes,
 		"ToolRequest.thought":               maxThoughtBytes,
 		"ToolRequest.turn_id":               MaxIDBytes,
-		"EmitRequest.topic":                 events.MaxTopicBytes,
+		"EmitRequest.topic":                 pattern.MaxTopicBytes,
 		"EmitRequest.headers":               events.MaxHeaders,
 		"EmitRequest.event_id":              events.MaxIDBytes,
 		"SubscribeRequest.topics":           maxTopics,

@@ -6,6 +6,7 @@ import (
 	"google.golang.org/grpc/health/grpc_health_v1"
 
 	"github.com/loom-bridge/loom-bridge/bridge/events"
+	"github.com/loom-bridge/loom-bridge/bridge/events/pattern"
 	"github.com/loom-bridge/loom-bridge/bridge/tools"
 	"github.com/loom-bridge/loom-bridge/context/session"
 	"github.com/loom-bridge/loom-bridge/memory/kv"
@@ -101,7 +102,7 @@ func EmitRequest(r *loombridgev1.EmitRequest) error {
 
 func (c *checker) emit(r *loombridgev1.EmitRequest) {
 	c.agent(r.GetAgentId())
-	c.required("topic", r.GetTopic(), events.MaxTopicBytes)
+	c.required("topic", r.GetTopic(), pattern.MaxTopicBytes)
 	c.text("payload_json", r.GetPayloadJson(), events.MaxPayloadBytes)
 	c.bytes("payload_bytes", len(r.GetPayloadBytes()), events.MaxPayloadBytes)
 	c.pairs("headers", r.GetHeaders(), events.MaxHeaders, events.MaxHeadersBytes)

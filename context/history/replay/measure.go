@@ -7,6 +7,7 @@ import (
 	"slices"
 	"sync"
 
+	"github.com/loom-bridge/loom-bridge/context/excerpt"
 	"github.com/loom-bridge/loom-bridge/context/history"
 )
 
@@ -154,7 +155,7 @@ func (m *memo) count(text string) int {
 func (m *memo) identifiers(text string) []string {
 	ids, known := m.ids[text]
 	if !known {
-		history.EachIdentifier(text, func(id string) { ids = append(ids, id) })
+		excerpt.EachIdentifier(text, func(id string) { ids = append(ids, id) })
 		slices.Sort(ids)
 		ids = slices.Compact(ids)
 		m.ids[text] = ids

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"iter"
 	"sync"
+	"time"
 
 	"github.com/loom-bridge/loom-bridge/memory/kv"
 )
@@ -22,6 +23,9 @@ type Plan struct {
 	Read int
 	// Err is the answer. Default ErrFault.
 	Err error
+	// Delay is how long each read takes, as on a slow disk or a far engine. Use it in
+	// a bubble of testing/synctest.
+	Delay time.Duration
 	// Repeat lets all later calls of the kind fail as well.
 	Repeat bool
 	// Before runs before each commit is passed on, on its caller's goroutine. It
@@ -82,11 +86,11 @@ func (f *FaultyEngine) Sequence(ctx context.Context, refs ...kv.Ref) ([]uint64, 
 }
 
 // Snapshot is kv.Engine's.
-func (f *FaultyEngine) Snapshot(ctx context.Context) (kv.Snapshot, error) {
+func (f *FaultyEngine) Snapshot(ctx context.Context, refs ...kv.Ref) (kv.Snapshot, error) {
 	if err := f.read(); err != nil {
 		return nil, err
 	}
-	s, err := f.engine.Snapshot(ctx)
+	s, err := f.engine.Snapshot(ctx, refs...)
 	if err != nil {
 		return nil, err
 	}
@@ -120,6 +124,11 @@ func (f *FaultyEngine) read() error {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	f.reads++
+	if delay := f.plan.Delay; delay > 0 {
+		f.mu.Unlock() // who waits for a mutex keeps a bubble's time from passing
+		time.Sleep(delay)
+		f.mu.Lock()
+	}
 	return f.plan.fault(f.plan.Read, f.reads)
 }
 
@@ -168,5 +177,7 @@ type faultySnapshot struct {
 	faultyReader
 	snapshot kv.Snapshot
 }
+
+func (s faultySnapshot) Sequences() []uint64 { return s.snapshot.Sequences() }
 
 func (s faultySnapshot) Close() error { return s.snapshot.Close() }

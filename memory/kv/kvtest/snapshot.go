@@ -1,6 +1,7 @@
 package kvtest
 
 import (
+	"slices"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -19,6 +20,7 @@ func snapshotCases() []testCase {
 		{name: "close", run: testSnapshotClose},
 		{name: "close inside its own scan", run: testSnapshotCloseInScan},
 		{name: "outlives nothing", run: testSnapshotAfterEngine},
+		{name: "knows the sequences it was opened with", run: testSnapshotSequences},
 		{name: "lives for a bounded time", run: testSnapshotLife, timed: true},
 		{name: "a slow scan of a snapshot becomes too old", run: testSlowScanOfSnapshot, timed: true},
 		{name: "a slow scan of an engine goes on", run: testSlowScanOfEngine, timed: true},
@@ -137,6 +139,32 @@ func testSnapshotAfterEngine(t *testing.T, e kv.Engine) {
 			t.Errorf("close after the engine: %v", err)
 		}
 	}
+}
+
+func testSnapshotSequences(t *testing.T, e kv.Engine) {
+	fill(t, e, "a=1")
+	fill(t, e, "a=2")
+	records, log := ref(kv.Records, alpha()), ref(kv.Log, alph())
+	s, err := e.Snapshot(t.Context(), log, records, records)
+	if err != nil {
+		t.Fatal(err)
+	}
+	fill(t, e, "a=3")
+	for range 2 { // also when it is closed
+		if got := s.Sequences(); !slices.Equal(got, []uint64{0, 2, 2}) {
+			t.Errorf("sequences %v, want [0 2 2]", got)
+		}
+		if err := s.Close(); err != nil {
+			t.Errorf("close: %v", err)
+		}
+	}
+	if got := mustSnapshot(t, e).Sequences(); len(got) != 0 {
+		t.Errorf("opened with no refs: sequences %v", got)
+	}
+	_, err = e.Snapshot(t.Context(), records, kv.Ref{Keyspace: 200, Scope: alpha()})
+	wantError(t, "snapshot of an unknown keyspace", err, kv.ErrBadScope)
+	_, err = e.Snapshot(t.Context(), kv.Ref{})
+	wantError(t, "snapshot of an empty scope", err, kv.ErrBadScope)
 }
 
 // sleep lets time pass in a bubble, and what is due then happen.

@@ -94,12 +94,16 @@ func (db *DB) Sequence(ctx context.Context, refs ...kv.Ref) ([]uint64, error) {
 
 // Snapshot is kv.Engine's. It costs nothing but the memory of what is
 // overwritten while it is held.
-func (db *DB) Snapshot(ctx context.Context) (kv.Snapshot, error) {
+func (db *DB) Snapshot(ctx context.Context, refs ...kv.Ref) (kv.Snapshot, error) {
 	view, err := db.view(ctx)
 	if err != nil {
 		return nil, err
 	}
 	s := new(snapshot)
+	if s.sequences, err = view.held.Load().sequences(refs); err != nil {
+		view.close()
+		return nil, err
+	}
 	s.view.Store(view)
 	return s, nil
 }

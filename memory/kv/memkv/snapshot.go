@@ -110,7 +110,12 @@ func (v version) chunk(ks kv.Keyspace, r *kv.Range) ([]kv.Pair, error) {
 }
 
 // snapshot reads one view.
-type snapshot struct{ view atomic.Pointer[view] } // nil once it is closed
+type snapshot struct {
+	view      atomic.Pointer[view] // nil once it is closed
+	sequences []uint64             // of what it was opened with
+}
+
+func (s *snapshot) Sequences() []uint64 { return s.sequences }
 
 func (s *snapshot) version(ctx context.Context) (version, error) {
 	v := s.view.Load()

@@ -23,16 +23,22 @@ type snapshot struct {
 	entry  lifetime.Entry
 	closed atomic.Bool // by Close, not by its age
 	users  users
+	// sequences are those of the refs that it was opened with.
+	sequences []uint64
 }
 
 // Snapshot is kv.Engine's. While it is open, RocksDB keeps what it sees, so
 // close it soon.
-func (db *DB) Snapshot(ctx context.Context) (kv.Snapshot, error) { return db.snapshot(ctx, false) }
+func (db *DB) Snapshot(ctx context.Context, refs ...kv.Ref) (kv.Snapshot, error) {
+	return db.snapshot(ctx, refs, false)
+}
 
 // Sweep is kv.Sweeper's.
-func (db *DB) Sweep(ctx context.Context) (kv.Snapshot, error) { return db.snapshot(ctx, true) }
+func (db *DB) Sweep(ctx context.Context, refs ...kv.Ref) (kv.Snapshot, error) {
+	return db.snapshot(ctx, refs, true)
+}
 
-func (db *DB) snapshot(ctx context.Context, sweeping bool) (kv.Snapshot, error) {
+func (db *DB) snapshot(ctx context.Context, refs []kv.Ref, sweeping bool) (kv.Snapshot, error) {
 	if err := db.enter(ctx); err != nil {
 		return nil, err
 	}
@@ -44,10 +50,18 @@ func (db *DB) snapshot(ctx context.Context, sweeping bool) (kv.Snapshot, error) 
 	s.view.reads.SetSnapshot(s.view.at)
 	s.view.sweeping = sweeping
 	s.view.reads.SetFillCache(!sweeping)
+	var err error
+	if s.sequences, err = s.view.sequences(refs); err != nil {
+		s.release()
+		return nil, err
+	}
 	now := time.Now()
 	db.open.Add(&s.entry, now, now.Add(db.life), func() { s.users.close() })
 	return s, nil
 }
+
+// Sequences is kv.Snapshot's.
+func (s *snapshot) Sequences() []uint64 { return s.sequences }
 
 // release lets go of what RocksDB holds for the snapshot. Nobody reads it any more.
 func (s *snapshot) release() {

@@ -12,7 +12,11 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/loom-bridge/loom-bridge/bridge/agents"
+	"github.com/loom-bridge/loom-bridge/bridge/events"
 	"github.com/loom-bridge/loom-bridge/bridge/hand"
+	"github.com/loom-bridge/loom-bridge/bridge/share"
+	"github.com/loom-bridge/loom-bridge/context/assemble"
 	"github.com/loom-bridge/loom-bridge/context/tokens"
 	"github.com/loom-bridge/loom-bridge/memory"
 	"github.com/loom-bridge/loom-bridge/memory/kv"
@@ -132,15 +136,19 @@ func serve(ctx context.Context, config Config, env environment, stdout, stderr i
 	}
 	shares := server.NewShares(config.Limits, credentials == nil)
 	parts, err := compose.Open(engine, places, &compose.Options{
-		StoreDir: config.DataDir, Models: models, History: config.history(), Retention: config.Retention,
-		Presets: config.preset, Reduction: reduction, Reference: config.ownPreset().Reference, Compress: config.compress(),
-		ResultTokens: config.ToolResultMaxTokens, DropWritten: !config.WriteStoreContent, MaxResultBytes: config.MaxResultBytes, Blobs: config.blobs(), RegistrationIdle: config.RegistrationIdle,
-		Memory: memory.Options{Language: language, Embedder: countEmbedder(embedder, metrics.registry), VectorWeight: config.VectorWeight}, Tiers: config.Tiers, Logger: logger,
-		AnsweredFor: config.RequestRetention,
-		Shares:      shares, OneTenant: credentials == nil, MaxTools: config.Sharing.MaxTools, MaxRelayedCalls: config.Sharing.MaxRelayedCalls,
-		Tenants: tenants(config, credentials), MaxStoreBytes: config.Sharing.MaxStoreBytes, DiskEvery: config.Sharing.StoreCheckInterval,
-		MaxAgentToolBytes: config.Sharing.MaxAgentToolBytes, MaxTenantToolBytes: config.Sharing.MaxTenantToolBytes,
-		MaxQueuedEventBytes: config.Sharing.MaxQueuedEventBytes, MaxSubscriptions: config.Limits.MaxStreams,
+		StoreDir: config.DataDir, Models: models, Reduction: reduction, History: config.history(), Compress: config.compress(), Blobs: config.blobs(),
+		Assemble: assemble.Options{Presets: config.preset, Reference: config.ownPreset().Reference, ToolResultTokens: config.ToolResultMaxTokens},
+		Memory:   memory.Options{Language: language, Embedder: countEmbedder(embedder, metrics.registry), VectorWeight: config.VectorWeight}, Tiers: config.Tiers, Logger: logger,
+		AnsweredFor: config.RequestRetention, Shares: shares, OneTenant: credentials == nil,
+		Hand: hand.Options{DropWritten: !config.WriteStoreContent, MaxResultBytes: config.MaxResultBytes, MaxRunning: config.Sharing.MaxTools},
+		Events: events.Options{
+			Retention: config.Retention, MaxQueuedBytes: config.Sharing.MaxQueuedEventBytes, MaxSubscriptions: config.Limits.MaxStreams,
+		},
+		Agents: agents.Options{
+			IdleRegistration: config.RegistrationIdle, MaxCalls: config.Sharing.MaxRelayedCalls,
+			MaxToolBytes: config.Sharing.MaxAgentToolBytes, MaxTenantToolBytes: config.Sharing.MaxTenantToolBytes,
+		},
+		Disk: share.Disk{Tenants: tenants(config, credentials), MaxBytes: config.Sharing.MaxStoreBytes, Every: config.Sharing.StoreCheckInterval},
 	})
 	if err != nil {
 		return err

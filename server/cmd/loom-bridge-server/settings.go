@@ -9,6 +9,7 @@ import (
 	"github.com/loom-bridge/loom-bridge/bridge/events"
 	"github.com/loom-bridge/loom-bridge/bridge/hand"
 	"github.com/loom-bridge/loom-bridge/bridge/integrity"
+	"github.com/loom-bridge/loom-bridge/bridge/share"
 	"github.com/loom-bridge/loom-bridge/bridge/tiers"
 	"github.com/loom-bridge/loom-bridge/context/blob"
 	"github.com/loom-bridge/loom-bridge/context/compress"
@@ -19,7 +20,6 @@ import (
 	"github.com/loom-bridge/loom-bridge/memory/kv"
 	"github.com/loom-bridge/loom-bridge/memory/kv/rockskv"
 	"github.com/loom-bridge/loom-bridge/server"
-	"github.com/loom-bridge/loom-bridge/server/compose"
 )
 
 // setting is one row of the table of settings: all there is to say about it. Its
@@ -238,7 +238,7 @@ func (c *Config) sharingSettings() []setting {
 		{"max-agent-tool-bytes", bytes(&s.MaxAgentToolBytes), agents.DefaultMaxToolBytes, "names, descriptions and schemas of the tools that one agent provides"},
 		{"max-tenant-tool-bytes", bytes(&s.MaxTenantToolBytes), agents.DefaultMaxTenantToolBytes, "the same of all agents of a tenant, which share it"},
 		{"max-store-bytes", size(&s.MaxStoreBytes, 0, unlimited), 0, "what all tenants may store; each has a share; 0: what the disk has room for"},
-		{"store-check-interval", positive(&s.StoreCheckInterval), compose.DefaultDiskEvery, "time between two measurements of what tenants store"},
+		{"store-check-interval", positive(&s.StoreCheckInterval), share.DefaultDiskEvery, "time between two measurements of what tenants store"},
 	}
 }
 

@@ -1,0 +1,89 @@
+package agents
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/loom-bridge/loom-bridge/bridge/share"
+	"github.com/loom-bridge/loom-bridge/bridge/tools"
+	"github.com/loom-bridge/loom-bridge/context/step"
+	"github.com/loom-bridge/loom-bridge/context/text"
+)
+
+// Relay makes the tools that agents provide callable as the server's own.
+type Relay struct{ Directory *Directory }
+
+// Lookup returns the tool of an agent. One whose name no native call can have
+// is not found.
+func (r Relay) Lookup(tenant, name string) (*tools.Tool, bool) {
+	provided, ok := r.Directory.Lookup(tenant, name)
+	if !ok {
+		return nil, false
+	}
+	// What it does is not known, so it may change something.
+	t, err := tools.NewUnchecked(tools.Descriptor{
+		Name: name, Description: provided.Description, Schema: json.RawMessage(provided.Schema),
+		Level: max(provided.Level, tools.LevelFunction), RequiresApproval: provided.RequiresApproval,
+		Mutates: true, Category: "agent",
+	}, func(ctx context.Context, c tools.Call) (tools.Result, error) { return r.call(ctx, tenant, name, c) })
+	return t, err == nil
+}
+
+func (r Relay) call(ctx context.Context, tenant, name string, c tools.Call) (tools.Result, error) {
+	call := Call{
+		Name: name, Arguments: string(text.CanonicalJSON(c.Args)), CallerID: c.Scope.Owner, SessionID: c.SessionID,
+	}
+	if deadline, ok := ctx.Deadline(); ok {
+		call.Timeout = time.Until(deadline)
+	}
+	result, err := r.Directory.Call(ctx, tenant, call)
+	gone, _ := errors.AsType[*NotConnectedError](err)
+	switch {
+	case gone != nil && gone.Sent:
+		return tools.Result{}, &tools.Error{Code: tools.OutcomeUnknown, Message: fmt.Sprintf(lostText, gone.Agent), Cause: err}
+	case gone != nil:
+		return tools.Result{}, &tools.Error{Code: tools.ProviderAway, Message: fmt.Sprintf(awayText, gone.Agent), Cause: err}
+	case errors.Is(err, ErrNotFound):
+		return tools.Result{}, tools.Errorf(tools.NotFound, "Tool not found: %s", name)
+	case errors.Is(err, context.Canceled), errors.Is(err, context.DeadlineExceeded), errors.Is(err, share.ErrExhausted):
+		return tools.Result{}, err
+	case err != nil:
+		return tools.Result{}, tools.Errorf(tools.Failed, "Execution failed: %w", err)
+	case result.Status != ResultOK:
+		return tools.Result{}, &tools.Error{Code: result.Code(), Message: result.ErrorMessage}
+	}
+	return outputOf(result)
+}
+
+// awayText is the message of a call of a tool whose agent has gone away, or has not
+// come back since the server started.
+const awayText = "Execution failed: its provider %s is not attached; nothing ran"
+
+// lostText is the message of a call whose agent went away while it ran the tool.
+const lostText = "Outcome unknown: agent %s is not connected any more; the tool may or may not have taken effect"
+
+// outputOf reads an agent's result; no text at all is null.
+func outputOf(r Result) (tools.Result, error) {
+	given := step.Original{Form: r.Form, MediaType: r.MediaType, Data: []byte(r.Output)}
+	switch {
+	case given.Form == step.FormText || given.Form == step.FormBytes:
+		return tools.Result{Given: given}, nil
+	case r.Output == "":
+		given.Data = []byte("null")
+	}
+	given.Form = step.FormJSON
+	value, err := text.DecodeJSON(given.Data)
+	if err != nil {
+		return tools.Result{}, tools.Errorf(tools.Failed, "the agent answered with text that is no JSON")
+	}
+	if values, ok := value.(map[string]any); ok {
+		return tools.Result{Output: values, Given: given}, nil
+	}
+	return tools.Result{Output: map[string]any{outputKey: value}, ValueKey: outputKey, Given: given}, nil
+}
+
+// outputKey holds a result that is no object.
+const outputKey = "output"

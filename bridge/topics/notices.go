@@ -1,0 +1,55 @@
+package topics
+
+import (
+	"context"
+	"encoding/json"
+	"time"
+
+	"github.com/loom-bridge/loom-bridge/bridge/agents"
+	"github.com/loom-bridge/loom-bridge/bridge/events"
+	"github.com/loom-bridge/loom-bridge/context/assemble"
+	"github.com/loom-bridge/loom-bridge/context/session"
+	"github.com/loom-bridge/loom-bridge/memory/kv"
+)
+
+// maxStatusWait is how long a change of a status waits for a subscriber that is full,
+// which then misses it: changes that wait hold memory.
+const maxStatusWait = 10 * time.Millisecond
+
+// Notices emits the events of the bridge's own topics. An event that nobody takes is
+// no error, nor is a bus that was closed.
+type Notices struct{ Bus *events.Bus }
+
+// Status tells of a change of an agent, as agents.Options.OnChange.
+func (n Notices) Status(tenant string, c agents.Change) {
+	ctx, cancel := context.WithTimeout(context.Background(), maxStatusWait)
+	defer cancel()
+	n.emit(ctx, tenant, events.Event{Topic: Status, Source: c.AgentID}, true, map[string]any{
+		"agent_id":     c.AgentID,
+		"status":       c.Status.String(),
+		"capabilities": c.Capabilities,
+		"parent_id":    c.Parent,
+		"depth":        c.Depth,
+		"last_seen":    c.LastSeen.UTC().Format(time.RFC3339Nano),
+	})
+}
+
+// Folded tells of a batch of folds, as assemble.Options.OnBatch.
+func (n Notices) Folded(ctx context.Context, scope kv.Scope, sessionID string, b assemble.Batch) {
+	n.emit(ctx, scope.Tenant, events.Event{Topic: Folded, Source: scope.Owner, SessionID: sessionID}, false, map[string]any{
+		"session_id":    sessionID,
+		"batch":         b.Number,
+		"reason":        b.Reason.String(),
+		"refs":          session.RefRuns(b.Refs),
+		"before_tokens": b.Before,
+		"after_tokens":  b.After,
+	})
+}
+
+// emit emits a volatile event of the bridge. Only legacy events wait for subscriptions
+// that are full.
+func (n Notices) emit(ctx context.Context, tenant string, e events.Event, legacy bool, payload map[string]any) {
+	e.Type = e.Topic
+	e.Payload, _ = json.Marshal(payload) // text, numbers and times are JSON
+	_, _ = n.Bus.Emit(ctx, tenant, e, events.EmitOptions{Volatile: true, Own: true, Legacy: legacy})
+}

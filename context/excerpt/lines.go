@@ -1,0 +1,132 @@
+package excerpt
+
+import (
+	"cmp"
+	"slices"
+	"strings"
+)
+
+// How many lines that say what went wrong are kept of a text: what came first
+// is often the cause, what came last the summary.
+const (
+	FirstErrorLines = 3
+	LastErrorLines  = 3
+	// maxErrorLineBytes bounds one such line; longer ones are no text for
+	// people.
+	maxErrorLineBytes = 2000
+)
+
+// Range is a part of a text: the bytes from From on, up to To.
+type Range struct{ From, To int }
+
+// Of is the part of a text.
+func (r Range) Of(text string) string { return text[r.From:r.To] }
+
+// ErrorLines returns the lines of a text that say what went wrong, in order and
+// without their ends: the first and the last ones with one of the words that
+// isErrorWord knows, and the last one that names what was raised, such as
+// "ValueError: bad date". Lines over 2,000 bytes are none. It reads the text in one
+// pass.
+func ErrorLines(text string) []Range {
+	var found []Range
+	var last [LastErrorLines]Range
+	more := 0
+	for at := 0; ; {
+		hit := nextErrorWord(text, at)
+		if hit < 0 {
+			break
+		}
+		line := lineAt(text, hit)
+		at = line.To
+		switch {
+		case line.To-line.From > maxErrorLineBytes:
+		case len(found) < FirstErrorLines:
+			found = append(found, line)
+		default:
+			last[more%LastErrorLines] = line
+			more++
+		}
+	}
+	for i := max(more-LastErrorLines, 0); i < more; i++ {
+		found = append(found, last[i%LastErrorLines])
+	}
+	if line, ok := raisedLine(text); ok {
+		at, known := slices.BinarySearchFunc(found, line, func(a, b Range) int { return cmp.Compare(a.From, b.From) })
+		if !known {
+			found = slices.Insert(found, at, line)
+		}
+	}
+	return found
+}
+
+// raisedLine is the last line that names what was raised.
+func raisedLine(text string) (Range, bool) {
+	for end := len(text); ; {
+		at := strings.LastIndex(text[:end], ": ")
+		if at < 0 {
+			return Range{}, false
+		}
+		end = at
+		name := text[:at]
+		kind := max(len(name)-len(strings.TrimSuffix(name, "Error")), len(name)-len(strings.TrimSuffix(name, "Exception")))
+		if kind == 0 || kind == at || !is(text[at-kind-1], isWord) {
+			continue
+		}
+		if line := lineAt(text, at); line.To-line.From <= maxErrorLineBytes {
+			return line, true
+		}
+	}
+}
+
+// lineAt is the line that a place of a text stands in, without its end.
+func lineAt(text string, at int) Range {
+	line := Range{strings.LastIndexByte(text[:at], '\n') + 1, len(text)}
+	if end := strings.IndexByte(text[at:], '\n'); end >= 0 {
+		line.To = at + end
+	}
+	for line.To > line.From && text[line.To-1] == '\r' {
+		line.To--
+	}
+	return line
+}
+
+// nextErrorWord returns where the next word stands, from a place on, that says
+// that something went wrong, or -1.
+func nextErrorWord(text string, from int) int {
+	inWord := from > 0 && is(text[from-1], isWord)
+	for i := from; i < len(text); i++ {
+		isWord := is(text[i], isWord)
+		if isWord && !inWord && isErrorWord(text[i:]) {
+			return i
+		}
+		inWord = isWord
+	}
+	return -1
+}
+
+// isErrorWord tells whether a text begins with a word that says that something
+// went wrong, in any case.
+func isErrorWord(text string) bool {
+	switch text[0] | 0x20 {
+	case 'e':
+		return hasWord(text, "error") || hasWord(text, "exception")
+	case 'f':
+		return hasWord(text, "failed") || hasWord(text, "fatal")
+	case 'p':
+		return hasWord(text, "panic")
+	case 't':
+		return hasWord(text, "traceback")
+	case 'c':
+		return hasWord(text, "cannot")
+	case 'd':
+		return hasWord(text, "denied")
+	case 'n':
+		return hasWord(text, "not found")
+	}
+	return false
+}
+
+func hasWord(text, word string) bool {
+	return len(text) >= len(word) && strings.EqualFold(text[:len(word)], word) &&
+		(len(text) == len(word) || !is(text[len(word)], isWord))
+}

@@ -1,0 +1,131 @@
+package rank
+
+import (
+	"iter"
+
+	"github.com/loom-bridge/loom-bridge/memory/lexical"
+	"github.com/loom-bridge/loom-bridge/memory/lexical/segment"
+	"github.com/loom-bridge/loom-bridge/memory/lexical/selection"
+)
+
+// Part is one scope of a query.
+type Part struct {
+	Reader *lexical.Reader
+	// Selection says which documents may be hits.
+	Selection *selection.Selection
+	// Vectors are the documents whose vectors are near that of the query, each
+	// once, in any order. Ordinals that the Reader does not know are passed
+	// over.
+	Vectors []VectorHit
+}
+
+// VectorHit is a document found by its vector.
+type VectorHit struct {
+	Ordinal uint32
+	Cosine  float64
+}
+
+// Query is what Rank is asked.
+type Query struct {
+	// Words are what to look for, each once.
+	Words []QueryWord
+	// Names are the words of the query in their order, each as FoldName has it:
+	// authors that it names are recognised by them.
+	Names []string
+	// Terms makes words of an author's name, as Words were made; by it those that
+	// only name an author are recognised. Nil: they are words like others.
+	Terms func(name string) iter.Seq[string]
+	// Spans are the moments that the query names.
+	Spans []Span
+	// Answers are the kinds of answer that the query asks for: any of
+	// FlagTellsTime, FlagTellsNumber and FlagTellsName.
+	Answers segment.Flags
+	// List: the query asks for several things.
+	List bool
+	// Current: the query asks how things are now, so that of two documents which
+	// say the same the newer comes first.
+	Current bool
+	// Limit is how many hits at most; zero means none.
+	Limit int
+	// MinScore drops hits under this score.
+	MinScore float64
+	// Near is how much the nearest vector counts, the best document by words
+	// counting 1.
+	Near float64
+	// Recency and Importance are the parts of a score, from 0 to 1, that an old
+	// document and one of no importance lose.
+	Recency, Importance float64
+	// HalfLife is the age in microseconds at which half of Recency is lost. It
+	// must be more than zero where Recency is.
+	HalfLife int64
+	// Now is the time that ages are counted from, in microseconds since 1970.
+	Now int64
+	// Explain asks for the signals of every hit.
+	Explain bool
+}
+
+// Span is a stretch of time, in microseconds since 1970; To is not in it.
+type Span struct {
+	From, To int64
+	// Yearly: the query names no year. The span is moved back by whole years
+	// until it begins before the last event of all parts.
+	Yearly bool
+}
+
+// QueryWord is a word of a query and how often it stands there.
+type QueryWord struct {
+	Text  string
+	Count int
+	// Weight is how much the word counts each time; zero means 1.
+	Weight float64
+}
+
+func (w QueryWord) weight() float64 {
+	if w.Weight == 0 {
+		return float64(w.Count)
+	}
+	return float64(w.Count) * w.Weight
+}
+
+// Hit is a document found.
+type Hit struct {
+	// Part is the number of the part that it was found in.
+	Part    int
+	ID      string
+	Ordinal uint32
+	Score   float64
+	// Signals are what its rank is made of, the strongest first, and Words those
+	// of the query that it or a document around it holds; only where they were
+	// asked for.
+	Signals []Signal
+	Words   []string
+}
+
+// Signal is one signal's part of a hit's rank.
+type Signal struct {
+	// Name is turn, window, session, author, date, answer, question, vector, newer,
+	// recency or importance.
+	Name string
+	// Raw is what was measured: a sum of BM25 weights, a cosine, an age in days,
+	// an importance; 1 where there is nothing to measure.
+	Raw float64
+	// Share is what it added to the rank.
+	Share float64
+}
+
+// Answer are what Rank found. Every candidate that is no hit is counted once,
+// in the order of the fields.
+type Answer struct {
+	// Hits are best first, equal ranks newest first.
+	Hits []Hit
+	// Irrelevant: there are no hits because the candidates hold nothing of the
+	// query but names of authors. They count as under the least score.
+	Irrelevant bool
+	// LexicalCandidates are the documents that hold a word of the query, or
+	// stand in a session that does; VectorCandidates those that came from their
+	// vectors.
+	LexicalCandidates, VectorCandidates int
+	// The candidates that the selection keeps out, that scored too low, and
+	// that fell to the limit.
+	Filtered, Expired, Superseded, UnderMinScore, OverLimit int
+}

@@ -1,0 +1,120 @@
+package rank
+
+import (
+	"cmp"
+	"math/rand/v2"
+	"slices"
+	"testing"
+
+	"github.com/loom-bridge/loom-bridge/memory/lexical/frame"
+	"github.com/loom-bridge/loom-bridge/memory/lexical/segment"
+)
+
+func TestBest(t *testing.T) {
+	rng := rand.New(rand.NewPCG(1, 2))
+	for range 200 {
+		all := make([]candidate, rng.IntN(60))
+		for i := range all {
+			all[i] = candidate{rank: float32(rng.IntN(10)), part: rng.IntN(2), slot: uint32(i), created: rng.Int64N(3)}
+		}
+		b := topK{limit: 1 + rng.IntN(20)}
+		for _, c := range all {
+			b.offer(c)
+		}
+		worstFirst := func(c, d candidate) int { return c.compare(d) }
+		slices.SortFunc(b.all, worstFirst)
+		slices.SortFunc(all, worstFirst)
+		want := all[max(0, len(all)-b.limit):]
+		if !slices.Equal(want, b.all) {
+			t.Fatalf("limit %d of %d: got %v, want %v", b.limit, len(all), b.all, want)
+		}
+	}
+}
+
+func TestSpanWithoutYear(t *testing.T) {
+	const day = 24 * 60 * 60 * 1e6
+	at := func(days int64) int64 { return days * day }
+	may := Span{From: at(20574), To: at(20605)} // May 2026
+	for _, tt := range []struct {
+		what string
+		last int64
+		want Span
+	}{
+		{"later that year", at(20600), may},
+		{"on its first day", at(20574), may},
+		{"the year before", at(20573), Span{From: at(20209), To: at(20240)}},
+		{"years ago", at(19800), Span{From: at(19478 + 0), To: at(19509)}}, // March 2024: May 2023
+	} {
+		if got := may.before(tt.last); got != tt.want {
+			t.Errorf("%s: from day %d to %d, want %d to %d", tt.what, got.From/int64(day), got.To/int64(day), tt.want.From/int64(day), tt.want.To/int64(day))
+		}
+	}
+}
+
+func TestCloseness(t *testing.T) {
+	const day = int64(24 * 60 * 60 * 1e6)
+	r := ranking{spans: []Span{{From: 10 * day, To: 11 * day}}}
+	for event, want := range map[int64]float32{
+		0: 0, 9 * day: 0, 10 * day: 1, 11*day - 1: 1, 11 * day: 1, 16 * day: 0.5, 21 * day: 0, 40 * day: 0,
+	} {
+		if got := r.closeness(event); got != want {
+			t.Errorf("day %v: %v, want %v", float64(event)/float64(day), got, want)
+		}
+	}
+}
+
+func TestNearness(t *testing.T) {
+	cosines := func(values ...float64) []*rankedPart {
+		p := &rankedPart{}
+		for i, v := range values {
+			p.Vectors = append(p.Vectors, VectorHit{Ordinal: uint32(i + 1), Cosine: v})
+		}
+		return []*rankedPart{p}
+	}
+	word := Query{Words: []QueryWord{{Text: "a", Count: 1}}, Near: 0.15}
+	crowd := []float64{0.81, 0.8, 0.8, 0.79, 0.79, 0.78, 0.78, 0.77, 0.77, 0.76, 0.75}
+	for _, tt := range []struct {
+		what       string
+		cosines    []float64
+		least, top float64 // of how sure it is
+	}{
+		{"nothing", nil, 0, 0},
+		{"all far", []float64{-0.5, -0.2}, 0, 0},
+		{"a crowd", crowd, 0, 0.05},
+		{"one that stands out", append([]float64{0.99}, 0.2, 0.2, 0.2, 0.2, 0.2, 0.2, 0.2, 0.2, 0.2), 0.9, 1},
+		{"a few near ones alone", []float64{0.95, 0.9}, 1, 1},
+	} {
+		r := ranking{query: word, parts: cosines(tt.cosines...)}
+		n := r.nearness()
+		if n.sure < tt.least || n.sure > tt.top {
+			t.Errorf("%s: sure %v, want %v to %v", tt.what, n.sure, tt.least, tt.top)
+		}
+		slices.SortFunc(tt.cosines, cmp.Compare)
+		last := float32(0)
+		for _, c := range tt.cosines {
+			if s := n.signal(c); s < last {
+				t.Errorf("%s: signal %v of cosine %v after %v", tt.what, s, c, last)
+			} else {
+				last = s
+			}
+		}
+	}
+}
+
+// A name is that of an author as long as a document of that author lives.
+func TestNamesOfDeletedAuthors(t *testing.T) {
+	b := frame.NewBuilder()
+	ann, bob := segment.Row{Author: "ann", Create: 1}, segment.Row{Author: "bob", Create: 1}
+	first := b.Extend(2, []frame.NumberedRow{{Ordinal: 1, Row: ann}, {Ordinal: 2, Row: bob}}, nil, 0)
+	if names := frame.Derived(first, deriveConversation).names; len(names) != 2 {
+		t.Errorf("names %v", names)
+	}
+	for name, f := range map[string]*frame.Frame{
+		"warm": b.Extend(2, nil, []uint32{1}, 1),
+		"cold": frame.NewBuilder().Extend(2, []frame.NumberedRow{{Ordinal: 2, Row: bob}}, nil, 1),
+	} {
+		if names := frame.Derived(f, deriveConversation).names; len(names) != 1 || names["bob"] == 0 {
+			t.Errorf("%s: names %v", name, names)
+		}
+	}
+}

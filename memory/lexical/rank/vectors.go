@@ -1,0 +1,223 @@
+package rank
+
+import (
+	"cmp"
+	"math"
+	"slices"
+
+	"github.com/loom-bridge/loom-bridge/memory/lexical/frame"
+)
+
+// How vectors count beside words, the best document by words counting 1. A
+// vector that is nearer than the rest re-orders as much as the query says. One
+// that stands out from all others, as that of a document which says the very
+// thing in other words, counts for what words don't say of it, and is lifted, see
+// outliers.go. They were set on conversations, with models that know less than the
+// words do and with such that know more.
+const (
+	// nearPower makes a vector half-way to the nearest count a quarter: a model
+	// that is worth anything is right about the nearest.
+	nearPower = 2
+	// questionNear is what is left to a document that only asks, and is near
+	// because it asks the same; replyShare of it goes to what somebody else says
+	// next.
+	questionNear = 0.5
+	// outlierShare is more than any words, so that they can be beaten.
+	outlierShare = 1.2
+	// fullOutlier is how far a vector must stand out to count in full. Its power
+	// makes half as far count little.
+	fullOutlier  = 0.8
+	outlierPower = 4
+	// tenth and fiftieth are the places of the vectors that the nearest ones
+	// are compared with.
+	tenth, fiftieth = 10, 50
+)
+
+// nearness is what the cosines of all parts tell together.
+type nearness struct {
+	nearest, tenth, fiftieth float64
+	// middle and spread describe the vectors behind the nearest: their median,
+	// and how far the middle half of them reaches. Spread is zero where there
+	// are too few to tell.
+	middle, spread float64
+	// sure says from 0 to 1 how much the nearest stands out.
+	sure float64
+	// near is how much the nearest counts, however little it stands out.
+	near float64
+	// alone: the query has no words.
+	alone bool
+}
+
+func (r *ranking) nearness() nearness {
+	var cosines []float64
+	for _, p := range r.parts {
+		for _, hit := range p.Vectors {
+			cosines = append(cosines, hit.Cosine)
+		}
+	}
+	slices.SortFunc(cosines, func(a, b float64) int { return cmp.Compare(b, a) })
+	at := func(place int) float64 {
+		if place > len(cosines) {
+			return 0
+		}
+		return max(0, cosines[place-1])
+	}
+	n := nearness{nearest: at(1), tenth: at(tenth), fiftieth: at(fiftieth), alone: len(r.query.Words) == 0, near: r.query.Near}
+	if len(cosines) >= minCrowd {
+		crowd := cosines[1:]
+		quarter := len(crowd) / 4
+		n.middle, n.spread = crowd[2*quarter], crowd[quarter]-crowd[3*quarter]
+	}
+	n.sure = n.outlierScore(n.nearest)
+	return n
+}
+
+// outlierScore says from 0 to 1 how much a vector stands out from the tenth.
+func (n nearness) outlierScore(cosine float64) float64 {
+	ahead := cosine - n.tenth
+	if ahead <= 0 {
+		return 0
+	}
+	out := max(ahead/cosine, ahead/max(1-n.tenth, ahead))
+	return math.Pow(min(1, out/fullOutlier), outlierPower)
+}
+
+// signal is what a cosine says for itself, at most near.
+func (n nearness) signal(cosine float64) float32 {
+	if n.nearest <= n.fiftieth {
+		return 0
+	}
+	way := max(0, cosine-n.fiftieth) / (n.nearest - n.fiftieth)
+	return float32(n.near * math.Pow(way, nearPower))
+}
+
+// fuse adds what vectors say to the ranks by words, brought to the same scale,
+// and adds the candidates that only vectors found.
+func (r *ranking) fuse(best []candidate, sure float64) []candidate {
+	f := fusion{ranking: r, best: best, places: make(map[documentSlot]int, len(best)), wordless: len(best) == 0 || r.vectors.alone}
+	for i := range best {
+		best[i].rank *= r.factor
+		f.places[documentSlot{best[i].part, best[i].slot}] = i
+	}
+	f.join()
+	if f.wordless {
+		f.byCosine()
+	} else {
+		f.addNear()
+		f.addOutliers()
+		f.sort()
+		f.lift(sure)
+	}
+	f.sort()
+	return f.best
+}
+
+// fusion is the joining of words and vectors under way.
+type fusion struct {
+	*ranking
+	best   []candidate
+	places map[documentSlot]int // in best, until that is sorted
+	found  []int                // what vectors found, as places in best
+	// wordless: words found nothing, vectors decide alone.
+	wordless bool
+}
+
+// join makes candidates of what vectors found.
+func (f *fusion) join() {
+	for part, p := range f.parts {
+		for _, hit := range p.Vectors {
+			if !p.Selection.Has(hit.Ordinal) {
+				continue
+			}
+			slot := p.frame.Slot(hit.Ordinal)
+			f.answer.VectorCandidates++
+			i, ok := f.places[documentSlot{part, slot}]
+			if !ok {
+				i = f.add(f.byRest(part, slot))
+			}
+			f.best[i].cosine, f.best[i].byWords = hit.Cosine, f.best[i].rank
+			f.found = append(f.found, i)
+		}
+	}
+}
+
+func (f *fusion) add(c candidate) (place int) {
+	f.places[documentSlot{c.part, c.slot}] = len(f.best)
+	f.best = append(f.best, c)
+	return len(f.best) - 1
+}
+
+// byRest returns a candidate that is not among the best by words.
+func (r *ranking) byRest(part int, o uint32) candidate {
+	p := r.parts[part]
+	c := candidate{part: part, slot: o, created: p.frame.Create[o]}
+	if words := r.byWords(p, o); words > 0 || r.onDate(p, o) {
+		c.rank = r.factor * r.signalsOf(p, o, words).rank()
+	} else {
+		r.allowed++
+	}
+	return c
+}
+
+// byCosine ranks by vectors alone.
+func (f *fusion) byCosine() {
+	for _, i := range f.found {
+		f.give(&f.best[i], float32(max(0, f.best[i].cosine)))
+	}
+}
+
+// give adds a share to a rank, as far as age and importance leave it.
+func (f *fusion) give(c *candidate, share float32) {
+	c.byVector += share
+	c.rank += share * f.kept(f.parts[c.part].frame, c.slot)
+}
+
+// addNear adds what cosines say for themselves. A question hands it over to its
+// answer, if that is a candidate.
+func (f *fusion) addNear() {
+	for _, i := range f.found {
+		c := f.best[i]
+		near := f.vectors.signal(c.cosine)
+		if near == 0 {
+			continue
+		}
+		if answer := answerTo(f.parts[c.part].frame, c.slot); answer != 0 {
+			if place, ok := f.placeOf(c.part, answer); ok {
+				f.give(&f.best[place], replyShare*near)
+			}
+			near *= questionNear
+		}
+		f.give(&f.best[i], near)
+	}
+}
+
+// placeOf returns where a candidate stands, which is added if words found it.
+func (f *fusion) placeOf(part int, o uint32) (int, bool) {
+	if i, ok := f.places[documentSlot{part, o}]; ok {
+		return i, true
+	}
+	p := f.parts[part]
+	if !p.Selection.Allowed.Has(o) || f.byWords(p, o) <= 0 {
+		return 0, false
+	}
+	return f.add(f.byRest(part, o)), true
+}
+
+// answerTo returns what somebody else says next after a
+// question; zero if there is none or it is no question.
+func answerTo(f *frame.Frame, o uint32) uint32 {
+	if next := f.Next[o]; next != 0 && afterQuestion(f, next) == o {
+		return next
+	}
+	return 0
+}
+
+func (f *fusion) sort() {
+	slices.SortFunc(f.best, func(c, d candidate) int { return d.compare(c) })
+}
+
+// documentSlot is one of a part.
+type documentSlot struct {
+	part int
+	slot uint32
+}

@@ -1,0 +1,75 @@
+package memory_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/loom-bridge/loom-bridge/memory"
+	"github.com/loom-bridge/loom-bridge/memory/kv"
+	"github.com/loom-bridge/loom-bridge/memory/kv/kvtest"
+	"github.com/loom-bridge/loom-bridge/memory/kv/memkv"
+	"github.com/loom-bridge/loom-bridge/memory/record"
+)
+
+// slowly runs do on an engine whose reads take so long that no snapshot lives to see
+// the end.
+func slowly(tb testing.TB, engine *kvtest.FaultyEngine, do func() error) error {
+	tb.Helper()
+	engine.Replan(kvtest.Plan{Delay: kv.SnapshotLife / 16})
+	defer engine.Replan(kvtest.Plan{})
+	begun := time.Now()
+	err := do()
+	if took := time.Since(begun); took < kv.SnapshotLife {
+		tb.Errorf("took %v, so it shows nothing", took)
+	}
+	return err
+}
+
+func TestCheckReadsForLongerThanASnapshotLives(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		engine := kvtest.Faulty(memkv.New(nil), kvtest.Plan{})
+		r := MustRig(t, engine)
+		for n := range 20 {
+			r.MustSave(t, record.Record{Text: fmt.Sprintf("note %d about green tea", n), Key: fmt.Sprint("note-", n)})
+		}
+		check := func() error { return r.Check(t.Context(), agent) }
+		if err := slowly(t, engine, check); err != nil {
+			t.Errorf("check: %v", err)
+		}
+		// Whatever changes meanwhile is no damage.
+		ctx, stop := context.WithCancel(t.Context())
+		stopped := make(chan struct{})
+		go func() {
+			defer close(stopped)
+			for n := 0; ctx.Err() == nil; n++ {
+				time.Sleep(time.Second)
+				r.MustSave(t, record.Record{Text: fmt.Sprintf("note %d about coffee", n)})
+			}
+		}()
+		if err := slowly(t, engine, check); !errors.Is(err, memory.ErrChanging) && err != nil {
+			t.Errorf("check while records are saved: %v", err)
+		}
+		stop()
+		<-stopped
+	})
+}
+
+func TestRebuildingReadsForLongerThanASnapshotLives(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		engine := kvtest.Faulty(memkv.New(nil), kvtest.Plan{})
+		MustLoadGeneration1(t, engine)
+		r := MustRig(t, engine)
+		err := slowly(t, engine, func() error {
+			_, err := r.Stats(t.Context(), agent)
+			return err
+		})
+		if err != nil {
+			t.Errorf("stats: %v", err)
+		}
+		wantGeneration1(t, r)
+	})
+}
