@@ -33,10 +33,17 @@ func TestCut(t *testing.T) {
 		got = append(got, plain{text[w.from:w.to], w.lower, w.capital, w.begins, strings.TrimRight(string(w.joint), "\x00")})
 	}
 	if diff := cmp.Diff([]plain{
-		{"Where", "where", true, true, "'"}, {"s", "s", false, false, " "},
-		{"Ann", "ann", true, false, ""}, {"Bob", "bob", true, true, ""}, {"on", "on", false, false, " "},
-		{"2023", "2023", false, false, "-"}, {"05", "05", false, false, "-"}, {"08", "08", false, false, ""},
-		{"ÉTÉ", "été", true, false, ""}, {"été", "été", false, false, " "}, {"7", "7", false, false, ""},
+		{"Where", "where", true, true, "'"},
+		{"s", "s", false, false, " "},
+		{"Ann", "ann", true, false, ""},
+		{"Bob", "bob", true, true, ""},
+		{"on", "on", false, false, " "},
+		{"2023", "2023", false, false, "-"},
+		{"05", "05", false, false, "-"},
+		{"08", "08", false, false, ""},
+		{"ÉTÉ", "été", true, false, ""},
+		{"été", "été", false, false, " "},
+		{"7", "7", false, false, ""},
 	}, got); diff != "" {
 		t.Errorf("words (-want +got):\n%s", diff)
 	}

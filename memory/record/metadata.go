@@ -12,9 +12,9 @@ import (
 	"github.com/loom-bridge/loom-bridge/memory/lexical/segment"
 )
 
-// A metadata term is a path, a kind and a value. Kinds are bytes that UTF-8
-// does not have, so that a path's own values and the paths that go on from it
-// never look alike.
+// MetadataKind is the middle of a metadata term, which is a path, a kind and a value.
+// Kinds are bytes that UTF-8 does not have, so that a path's own values and the paths
+// that go on from it never look alike.
 type MetadataKind byte
 
 // The kinds. They are part of the index format.
