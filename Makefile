@@ -32,6 +32,7 @@ VENV_LOWEST_STAMP := $(VENV_LOWEST)/.synced
 BUF := $(VENV)/bin/buf
 
 SERVER := bin/loom-bridge-server
+BENCH := bin/loom-bridge-bench
 TYPESCRIPT := .ci/typescript
 
 # Descriptors of the released loombridge.v1, committed with each release
@@ -81,6 +82,10 @@ install-deps: ## Install what the system lacks (C++ compiler, RocksDB, Python) w
 .PHONY: build
 build: install-deps ## Build bin/loom-bridge-server
 	$(GO) build -buildvcs=false -ldflags '-X main.version=$(VERSION)' -o $(SERVER) ./server/cmd/loom-bridge-server
+
+.PHONY: build-bench
+build-bench: install-deps ## Build bin/loom-bridge-bench
+	$(GO) build -buildvcs=false -o $(BENCH) ./server/cmd/loom-bridge-bench
 
 # grocksdb_no_link keeps grocksdb from naming the shared libraries itself.
 .PHONY: build-static
@@ -159,8 +164,8 @@ soak: install-deps ## Run the long kill -9 tests, SOAK_ROUNDS rounds
 	LOOM_SOAK_ROUNDS=$(SOAK_ROUNDS) $(GO) test -run Soak -count 1 -v -timeout 60m $$packages
 
 .PHONY: bench
-bench: build ## Print the benchmark tables; flags go in BENCH_ARGS
-	$(GO) run ./server/servertest/bench $(BENCH_ARGS)
+bench: build build-bench ## Print the benchmark tables; flags go in BENCH_ARGS
+	$(BENCH) $(BENCH_ARGS)
 
 ##@ Source
 

@@ -68,7 +68,6 @@ def missing(server: str) -> list[str]:
         for args in (
             ["help", "all"],
             ["export", "--help"],
-            ["bench", "context", "--help"],
             ["--help"],
         )
     )

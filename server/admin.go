@@ -10,6 +10,7 @@ import (
 
 	"github.com/loom-bridge/loom-bridge/memory/kv"
 	loombridgev1 "github.com/loom-bridge/loom-bridge/proto/gen/loombridge/v1"
+	"github.com/loom-bridge/loom-bridge/server/convert"
 )
 
 type adminService struct {
@@ -28,9 +29,9 @@ func (s *adminService) GetStatus(context.Context, *loombridgev1.GetStatusRequest
 		Version:        s.about.Version,
 		StartTime:      timestamppb.New(s.started),
 		Durability:     s.about.Durability,
-		StoreFormat:    clampInt32(s.about.StoreFormat),
+		StoreFormat:    convert.Int32(s.about.StoreFormat),
 		Authentication: s.authentication,
-		Tools:          clampInt32(len(s.tools.List())),
+		Tools:          convert.Int32(len(s.tools.List())),
 		Store:          s.storeStatus(),
 	}, nil
 }

@@ -19,6 +19,8 @@ import (
 	"github.com/loom-bridge/loom-bridge/bridge/stream"
 	loombridgev1 "github.com/loom-bridge/loom-bridge/proto/gen/loombridge/v1"
 	"github.com/loom-bridge/loom-bridge/server/auth"
+	"github.com/loom-bridge/loom-bridge/server/convert"
+	"github.com/loom-bridge/loom-bridge/server/observe"
 	"github.com/loom-bridge/loom-bridge/server/validate"
 )
 
@@ -125,18 +127,18 @@ func (s *bridgeService) attach(transport attachStream, hello *loombridgev1.Attac
 			return nil, err
 		}
 	}
-	registration, err := registrationOf(hello)
+	registration, err := convert.Registration(hello)
 	if err != nil {
 		return nil, within("hello", err)
 	}
 	a := &attachment{
 		transport: transport, events: s.events, agents: s.agents, log: s.log, now: s.now,
 		tenant: scope.Tenant, agentID: hello.GetAgentId(), session: hello.GetSessionId(),
-		interval: intervalOf(hello), before: s.events.Now(), topics: topicSet{},
+		interval: convert.Interval(hello), before: s.events.Now(), topics: topicSet{},
 		framer: framer{form: hello.GetJsonForm(), limit: s.limits.MaxSendBytes, log: s.log},
 	}
 	a.topics.add(hello.GetTopics())
-	selections, err := selectionsOf(hello.GetTopics())
+	selections, err := convert.Selections(hello.GetTopics())
 	if err != nil {
 		return nil, within("hello", err)
 	}
@@ -163,8 +165,8 @@ func (s *bridgeService) open(a *attachment, r agents.Registration) (*agents.Link
 
 func (a *attachment) ready() *loombridgev1.AttachResponse {
 	return &loombridgev1.AttachResponse{Item: &loombridgev1.AttachResponse_Ready{Ready: &loombridgev1.AttachReady{
-		Positions: topicPositionsOf(a.subscription.Positions()), Generation: int64(a.link.Generation()),
-		HeartbeatInterval: durationpb.New(a.interval), ServerTime: timestampOf(a.before),
+		Positions: convert.TopicPositions(a.subscription.Positions()), Generation: int64(a.link.Generation()),
+		HeartbeatInterval: durationpb.New(a.interval), ServerTime: convert.Timestamp(a.before),
 	}}}
 }
 
@@ -185,10 +187,10 @@ func (a *attachment) Receive(ctx context.Context) error {
 	case *loombridgev1.AttachRequest_Unsubscribe:
 		return a.Reply(ctx, a.unsubscribe(ctx, item.Unsubscribe))
 	case *loombridgev1.AttachRequest_ToolResult:
-		a.link.Complete(item.ToolResult.GetCallId(), toolResultOf(item.ToolResult))
+		a.link.Complete(item.ToolResult.GetCallId(), convert.ToolResult(item.ToolResult))
 		return nil
 	case *loombridgev1.AttachRequest_Heartbeat:
-		return a.Heartbeat(ctx, answer{reply: &loombridgev1.AttachAnswer{Ref: item.Heartbeat.GetRef(), ServerTime: timestampOf(a.now())}})
+		return a.Heartbeat(ctx, answer{reply: &loombridgev1.AttachAnswer{Ref: item.Heartbeat.GetRef(), ServerTime: convert.Timestamp(a.now())}})
 	case *loombridgev1.AttachRequest_Hello:
 		return validate.Refuse("hello", "comes first and once")
 	}
@@ -203,14 +205,14 @@ func (a *attachment) subscribe(ctx context.Context, r *loombridgev1.AttachSubscr
 	if err != nil {
 		return a.refusal(ctx, r.GetRef(), within("subscribe", err))
 	}
-	return answer{reply: &loombridgev1.AttachAnswer{Ref: r.GetRef(), Positions: topicPositionsOf(positions), ServerTime: timestampOf(now)}}
+	return answer{reply: &loombridgev1.AttachAnswer{Ref: r.GetRef(), Positions: convert.TopicPositions(positions), ServerTime: convert.Timestamp(now)}}
 }
 
 func (a *attachment) addTopics(ctx context.Context, r *loombridgev1.AttachSubscribe) ([]events.Position, error) {
 	if err := validate.AttachSubscribe(r, a.topics); err != nil {
 		return nil, err
 	}
-	selections, err := selectionsOf(r.GetTopics())
+	selections, err := convert.Selections(r.GetTopics())
 	if err != nil {
 		return nil, err
 	}
@@ -240,7 +242,7 @@ func (a *attachment) errorOf(ctx context.Context, err error) *loombridgev1.Attac
 	if text == "" {
 		text = err.Error()
 	} else {
-		a.log.ErrorContext(ctx, "attach", keyAgent, validate.Printable(a.agentID), keyReason, reasonName(row.reason), keyCause, err.Error())
+		a.log.ErrorContext(ctx, "attach", observe.KeyAgent, validate.Printable(a.agentID), observe.KeyReason, observe.ReasonName(row.reason), observe.KeyCause, err.Error())
 	}
 	out := &loombridgev1.AttachError{Reason: row.reason, Message: validate.Cut(text, maxMessageBytes)}
 	for _, v := range violationsOf(err) {

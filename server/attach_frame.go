@@ -10,6 +10,7 @@ import (
 
 	"github.com/loom-bridge/loom-bridge/bridge/events"
 	loombridgev1 "github.com/loom-bridge/loom-bridge/proto/gen/loombridge/v1"
+	"github.com/loom-bridge/loom-bridge/server/convert"
 	"github.com/loom-bridge/loom-bridge/server/validate"
 )
 
@@ -180,7 +181,7 @@ func appendPayload(b []byte, e events.Event, form loombridgev1.JsonForm) (body, 
 	number := protowire.Number(eventPayloadJSON)
 	if e.PayloadKind == events.Bytes {
 		number = eventPayloadBytes
-	} else if value, ok := pleasantValue(e.Payload, form); ok {
+	} else if value, ok := convert.PleasantValue(e.Payload, form); ok {
 		if encoded, err := proto.Marshal(value); err == nil {
 			return protowire.AppendBytes(protowire.AppendTag(b, eventPayload, protowire.BytesType), encoded), nil
 		}

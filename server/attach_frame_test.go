@@ -15,6 +15,7 @@ import (
 
 	"github.com/loom-bridge/loom-bridge/bridge/events"
 	loombridgev1 "github.com/loom-bridge/loom-bridge/proto/gen/loombridge/v1"
+	"github.com/loom-bridge/loom-bridge/server/convert"
 )
 
 // MustRead sends a frame through the codec and reads it with generated code.
@@ -110,7 +111,7 @@ func TestAnswerFrames(t *testing.T) {
 		var got loombridgev1.AttachResponse
 		MustRead(t, new(framer).emitted(one), &got)
 		want := &loombridgev1.AttachAnswer{Ref: one.ref, Emitted: &loombridgev1.EmitResponse{
-			EventId: one.id, Sequence: int64(one.sequence), CreateTime: timestampOf(one.time),
+			EventId: one.id, Sequence: int64(one.sequence), CreateTime: convert.Timestamp(one.time),
 		}}
 		if diff := cmp.Diff(want, got.GetAnswer(), protocmp.Transform()); diff != "" {
 			t.Errorf("(-want +got):\n%s", diff)
@@ -145,7 +146,7 @@ func FuzzEventFrame(f *testing.F) {
 			Tags: []string{strings.ToValidUTF8(tag, "")},
 		}
 		form := &loombridgev1.Event{
-			Id: e.ID, Topic: e.Topic, Sequence: int64(e.Sequence), CreateTime: timestampOf(e.Time), Headers: e.Headers, Tags: e.Tags,
+			Id: e.ID, Topic: e.Topic, Sequence: int64(e.Sequence), CreateTime: convert.Timestamp(e.Time), Headers: e.Headers, Tags: e.Tags,
 			PayloadForm: &loombridgev1.Event_PayloadBytes{PayloadBytes: payload},
 		}
 		if !binary {
@@ -178,7 +179,7 @@ func BenchmarkEventMessage(b *testing.B) {
 	b.ReportAllocs()
 	for b.Loop() {
 		m := &loombridgev1.AttachResponse{Item: &loombridgev1.AttachResponse_Event{Event: &loombridgev1.AttachEvent{Event: &loombridgev1.Event{
-			Id: e.ID, Topic: e.Topic, Sequence: int64(e.Sequence), Source: e.Source, SessionId: e.SessionID, CreateTime: timestampOf(e.Time),
+			Id: e.ID, Topic: e.Topic, Sequence: int64(e.Sequence), Source: e.Source, SessionId: e.SessionID, CreateTime: convert.Timestamp(e.Time),
 			Headers: e.Headers, Type: e.Type, Tags: e.Tags, PayloadForm: &loombridgev1.Event_PayloadJson{PayloadJson: string(e.Payload)},
 		}}}}
 		if _, err := c.Marshal(m); err != nil {

@@ -9,6 +9,7 @@ import (
 	"github.com/loom-bridge/loom-bridge/bridge/events"
 	"github.com/loom-bridge/loom-bridge/bridge/stream"
 	loombridgev1 "github.com/loom-bridge/loom-bridge/proto/gen/loombridge/v1"
+	"github.com/loom-bridge/loom-bridge/server/convert"
 	"github.com/loom-bridge/loom-bridge/server/validate"
 )
 
@@ -25,7 +26,7 @@ func (a *attachment) publicationOf(ctx context.Context, p *loombridgev1.AttachPu
 	if err != nil {
 		return a.refusedPublish(ctx, p.GetRef(), err)
 	}
-	one := publication{Ref: p.GetRef(), Event: event, Options: emitOptionsOf(p.GetEvent()), Size: len(event.Payload)}
+	one := publication{Ref: p.GetRef(), Event: event, Options: convert.EmitOptions(p.GetEvent()), Size: len(event.Payload)}
 	for key, value := range event.Headers {
 		one.Size += len(key) + len(value)
 	}
@@ -47,7 +48,7 @@ func (a *attachment) eventOf(p *loombridgev1.AttachPublish) (events.Event, error
 	if err := validate.Published(r, a.agentID); err != nil {
 		return events.Event{}, err
 	}
-	return eventToEmit(r)
+	return convert.Event(r)
 }
 
 // refusal answers a message that is refused.
@@ -88,9 +89,9 @@ func (a *attachment) SendEvent(_ context.Context, d events.Delivery) error {
 
 // SendCall passes a tool call on. One that no client could take fails at once.
 func (a *attachment) SendCall(_ context.Context, call agents.PushedCall) error {
-	m := &loombridgev1.AttachResponse{Item: &loombridgev1.AttachResponse_ToolCall{ToolCall: toolCallOf(call, a.framer.form)}}
+	m := &loombridgev1.AttachResponse{Item: &loombridgev1.AttachResponse_ToolCall{ToolCall: convert.AttachToolCall(call, a.framer.form)}}
 	if size := proto.Size(m); size > a.framer.limit {
-		a.link.Complete(call.ID, tooLarge(size, a.framer.limit))
+		a.link.Complete(call.ID, convert.TooLarge(size, a.framer.limit))
 		return nil
 	}
 	return a.transport.Send(m)

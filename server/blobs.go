@@ -12,6 +12,7 @@ import (
 	"github.com/loom-bridge/loom-bridge/memory/kv"
 	loombridgev1 "github.com/loom-bridge/loom-bridge/proto/gen/loombridge/v1"
 	"github.com/loom-bridge/loom-bridge/server/auth"
+	"github.com/loom-bridge/loom-bridge/server/convert"
 	"github.com/loom-bridge/loom-bridge/server/page"
 	"github.com/loom-bridge/loom-bridge/server/validate"
 )
@@ -62,7 +63,7 @@ func (s *contextService) ReadBlob(r *loombridgev1.ReadBlobRequest, stream grpc.S
 	if err != nil {
 		return err
 	}
-	entry, err := s.reads.LookupView(stream.Context(), scope, r.GetSessionId(), r.GetName(), viewOf(r.GetForm()), int(r.GetMediaIndex()))
+	entry, err := s.reads.LookupView(stream.Context(), scope, r.GetSessionId(), r.GetName(), convert.BlobView(r.GetForm()), int(r.GetMediaIndex()))
 	if err != nil {
 		return err
 	}
@@ -70,7 +71,7 @@ func (s *contextService) ReadBlob(r *loombridgev1.ReadBlobRequest, stream grpc.S
 	if limit == 0 {
 		limit = -1
 	}
-	message := &loombridgev1.ReadBlobResponse{Info: blobInfoOf(entry)}
+	message := &loombridgev1.ReadBlobResponse{Info: convert.BlobInfo(entry)}
 	for piece, err := range s.reads.Read(stream.Context(), scope, entry, r.GetOffset(), limit) {
 		if err != nil {
 			return err
@@ -101,7 +102,7 @@ func (s *contextService) ListBlobs(ctx context.Context, r *loombridgev1.ListBlob
 		size = defaultBlobs
 	}
 	after, _ := page.ParseBlobToken(r.GetPageToken())
-	page, err := s.blobs.List(ctx, scope, blobFilterOf(r), after, size)
+	page, err := s.blobs.List(ctx, scope, convert.BlobFilter(r), after, size)
 	if err != nil {
 		return nil, err
 	}
@@ -109,7 +110,7 @@ func (s *contextService) ListBlobs(ctx context.Context, r *loombridgev1.ListBlob
 	if err != nil {
 		return nil, err
 	}
-	return blobPage(page, usage, s.limits.MaxSendBytes), nil
+	return convert.BlobPage(page, usage, s.limits.MaxSendBytes), nil
 }
 
 // PromoteBlob keeps a blob longer.
@@ -122,13 +123,13 @@ func (s *contextService) PromoteBlob(ctx context.Context, r *loombridgev1.Promot
 		return nil, err
 	}
 	entry, err := s.blobs.Promote(ctx, scope, r.GetName(), blob.Promotion{
-		Tier: tierOf(r.GetTier()), Category: r.GetCategory(), Name: r.GetNewName(),
+		Tier: convert.BlobTier(r.GetTier()), Category: r.GetCategory(), Name: r.GetNewName(),
 		Important: r.GetImportant(), RequestID: r.GetRequestId(),
 	})
 	if err != nil {
 		return nil, err
 	}
-	return &loombridgev1.PromoteBlobResponse{Blob: blobInfoOf(entry)}, nil
+	return &loombridgev1.PromoteBlobResponse{Blob: convert.BlobInfo(entry)}, nil
 }
 
 // ArchiveBlob puts a blob away.
@@ -146,7 +147,7 @@ func (s *contextService) ArchiveBlob(ctx context.Context, r *loombridgev1.Archiv
 	if err != nil {
 		return nil, err
 	}
-	return &loombridgev1.ArchiveBlobResponse{Blob: blobInfoOf(entry)}, nil
+	return &loombridgev1.ArchiveBlobResponse{Blob: convert.BlobInfo(entry)}, nil
 }
 
 // SearchBlobs streams the lines of a blob that match, or what the archive has.
@@ -158,7 +159,7 @@ func (s *contextService) SearchBlobs(r *loombridgev1.SearchBlobsRequest, stream 
 	if err != nil {
 		return err
 	}
-	pattern, err := patternOf(r)
+	pattern, err := convert.Pattern(r)
 	if err != nil {
 		return err
 	}
@@ -172,7 +173,7 @@ func (s *contextService) SearchBlobs(r *loombridgev1.SearchBlobsRequest, stream 
 	if err != nil {
 		return err
 	}
-	for _, message := range foundOf(found) {
+	for _, message := range convert.Found(found) {
 		if err := stream.Send(message); err != nil {
 			return err
 		}
@@ -191,7 +192,7 @@ func (s *contextService) searchOne(r *loombridgev1.SearchBlobsRequest, scope kv.
 		left = defaultMatches
 	}
 	from, _ := page.ParseSearchToken(r.GetPageToken())
-	message := &loombridgev1.SearchBlobsResponse{Blob: blobInfoOf(entry)}
+	message := &loombridgev1.SearchBlobsResponse{Blob: convert.BlobInfo(entry)}
 	for m, err := range s.reads.Search(stream.Context(), scope, entry, pattern, from) {
 		if unfinished, ok := errors.AsType[*blob.UnfinishedError](err); ok {
 			message.NextPageToken = page.SearchToken(unfinished.From)
@@ -211,7 +212,7 @@ func (s *contextService) searchOne(r *loombridgev1.SearchBlobsRequest, scope kv.
 			}
 			message = &loombridgev1.SearchBlobsResponse{}
 		}
-		message.Matches = append(message.Matches, matchOf(m))
+		message.Matches = append(message.Matches, convert.Match(m))
 	}
 	return stream.Send(message)
 }
@@ -231,5 +232,5 @@ func (s *contextService) CollectGarbage(ctx context.Context, r *loombridgev1.Col
 	if err != nil {
 		return nil, err
 	}
-	return collectedOf(done), nil
+	return convert.Collected(done), nil
 }

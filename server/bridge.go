@@ -15,6 +15,7 @@ import (
 	"github.com/loom-bridge/loom-bridge/memory/question"
 	loombridgev1 "github.com/loom-bridge/loom-bridge/proto/gen/loombridge/v1"
 	"github.com/loom-bridge/loom-bridge/server/auth"
+	"github.com/loom-bridge/loom-bridge/server/convert"
 	"github.com/loom-bridge/loom-bridge/server/validate"
 )
 
@@ -61,7 +62,7 @@ func (s *bridgeService) MemorySave(ctx context.Context, r *loombridgev1.MemorySa
 	if err != nil {
 		return nil, err
 	}
-	record, err := recordToSave(r, r.GetMetadata(), r.Importance, r.GetPinned())
+	record, err := convert.Record(r, r.GetMetadata(), r.Importance, r.GetPinned())
 	if err != nil {
 		return nil, err
 	}
@@ -69,7 +70,7 @@ func (s *bridgeService) MemorySave(ctx context.Context, r *loombridgev1.MemorySa
 	if err != nil {
 		return nil, err
 	}
-	return savedOf(saved), nil
+	return convert.Saved(saved), nil
 }
 
 // MemoryQuery finds the records that fit best.
@@ -87,15 +88,15 @@ func (s *bridgeService) MemoryQuery(ctx context.Context, r *loombridgev1.MemoryQ
 	}
 	defer place.Leave()
 	ctx = share.With(ctx, place)
-	view := recordView{r.GetJsonForm(), r.GetIncludeEmbeddings()}
-	query := queryOf(r)
+	view := convert.RecordView{JSON: r.GetJsonForm(), Embeddings: r.GetIncludeEmbeddings()}
+	query := convert.Query(r)
 	query.MaxBytes = s.limits.MaxSendBytes
 	for before := question.MaxLimit + 1; ; {
 		found, err := s.memory.QueryScopes(ctx, scopes, query)
 		if err != nil {
 			return nil, err
 		}
-		out := view.result(found, len(r.GetOwners()) > 0)
+		out := view.Result(found, len(r.GetOwners()) > 0)
 		// Metadata as a Struct, explanations and vectors take more on the wire than
 		// the store counted.
 		fit := sendable(out, s.limits.MaxSendBytes)
@@ -161,7 +162,7 @@ func (s *bridgeService) Tool(ctx context.Context, r *loombridgev1.ToolRequest) (
 	if err != nil {
 		return nil, err
 	}
-	call, err := callOf(scope, r)
+	call, err := convert.ToolRequest(scope, r)
 	if err != nil {
 		return nil, err
 	}
@@ -169,7 +170,7 @@ func (s *bridgeService) Tool(ctx context.Context, r *loombridgev1.ToolRequest) (
 	if err != nil {
 		return nil, err
 	}
-	return toolResponse(answer, r.GetJsonForm(), s.limits.MaxSendBytes), nil
+	return convert.ToolResponse(answer, r.GetJsonForm(), s.limits.MaxSendBytes, publicText), nil
 }
 
 // Emit publishes one event.
@@ -181,18 +182,18 @@ func (s *bridgeService) Emit(ctx context.Context, r *loombridgev1.EmitRequest) (
 	if err != nil {
 		return nil, err
 	}
-	event, err := eventToEmit(r)
+	event, err := convert.Event(r)
 	if err != nil {
 		return nil, err
 	}
 	if err := heard(s.events, s.agents, scope.Tenant, r, event); err != nil {
 		return nil, err
 	}
-	taken, err := s.events.Emit(ctx, scope.Tenant, event, emitOptionsOf(r))
+	taken, err := s.events.Emit(ctx, scope.Tenant, event, convert.EmitOptions(r))
 	if err != nil {
 		return nil, err
 	}
 	return &loombridgev1.EmitResponse{
-		EventId: taken.ID, Sequence: int64(taken.Sequence), CreateTime: timestampOf(taken.Time),
+		EventId: taken.ID, Sequence: int64(taken.Sequence), CreateTime: convert.Timestamp(taken.Time),
 	}, nil
 }

@@ -34,6 +34,7 @@ import (
 	"github.com/loom-bridge/loom-bridge/memory/question"
 	loombridgev1 "github.com/loom-bridge/loom-bridge/proto/gen/loombridge/v1"
 	"github.com/loom-bridge/loom-bridge/server"
+	"github.com/loom-bridge/loom-bridge/server/observe"
 	"github.com/loom-bridge/loom-bridge/server/servertest"
 )
 
@@ -435,7 +436,7 @@ func TestShutdownGivesUp(t *testing.T) {
 
 func TestMetricsCountCalls(t *testing.T) {
 	registry := prometheus.NewRegistry()
-	s := servertest.Start(t, &servertest.Options{Server: server.Options{Metrics: server.NewMetrics(registry)}})
+	s := servertest.Start(t, &servertest.Options{Server: server.Options{Metrics: observe.NewMetrics(registry)}})
 	must(t, reachable(t, s))
 	MustFail(t, query(t.Context(), &servertest.Server{Bridge: loombridgev1.NewBridgeServiceClient(s.Dial(t, grpc.WithUnaryInterceptor(emptied)))}), codes.InvalidArgument, "INVALID_REQUEST")
 	families, err := registry.Gather()

@@ -11,6 +11,8 @@ import (
 	"github.com/loom-bridge/loom-bridge/memory/kv"
 	loombridgev1 "github.com/loom-bridge/loom-bridge/proto/gen/loombridge/v1"
 	"github.com/loom-bridge/loom-bridge/server/auth"
+	"github.com/loom-bridge/loom-bridge/server/convert"
+	"github.com/loom-bridge/loom-bridge/server/observe"
 	"github.com/loom-bridge/loom-bridge/server/page"
 	"github.com/loom-bridge/loom-bridge/server/validate"
 )
@@ -62,7 +64,7 @@ type contextService struct {
 	hand      Hand
 	tasks     Tasks
 	limits    Limits
-	metrics   *Metrics
+	metrics   *observe.Metrics
 }
 
 // AppendMessages adds messages to a session's log.
@@ -74,7 +76,7 @@ func (s *contextService) AppendMessages(ctx context.Context, r *loombridgev1.App
 	if err != nil {
 		return nil, err
 	}
-	positions, err := s.log.AppendMessages(ctx, scope, r.GetSessionId(), messagesToAppend(r.GetMessages()), r.GetRequestId())
+	positions, err := s.log.AppendMessages(ctx, scope, r.GetSessionId(), convert.Messages(r.GetMessages()), r.GetRequestId())
 	if err != nil {
 		return nil, err
 	}
@@ -94,7 +96,7 @@ func (s *contextService) RecordStep(ctx context.Context, r *loombridgev1.RecordS
 	if err != nil {
 		return nil, err
 	}
-	report, err := reportOf(scope, r)
+	report, err := convert.Report(scope, r)
 	if err != nil {
 		return nil, err
 	}
@@ -102,7 +104,7 @@ func (s *contextService) RecordStep(ctx context.Context, r *loombridgev1.RecordS
 	if err != nil {
 		return nil, err
 	}
-	return recordedOf(answer), nil
+	return convert.Recorded(answer), nil
 }
 
 // ListSteps returns a page of a session's steps, or its last five.
@@ -119,7 +121,7 @@ func (s *contextService) ListSteps(ctx context.Context, r *loombridgev1.ListStep
 		if err != nil {
 			return nil, err
 		}
-		return &loombridgev1.ListStepsResponse{Steps: stepsOf(last, r.GetJsonForm())}, nil
+		return &loombridgev1.ListStepsResponse{Steps: convert.Steps(last, r.GetJsonForm())}, nil
 	}
 	after, _ := page.ParseToken(r.GetPageToken())
 	// One more than asked for tells whether there is a next page.
@@ -127,7 +129,7 @@ func (s *contextService) ListSteps(ctx context.Context, r *loombridgev1.ListStep
 	if err != nil {
 		return nil, err
 	}
-	return stepPage(found, int(r.GetPageSize()), s.limits.MaxSendBytes, r.GetJsonForm()), nil
+	return convert.StepPage(found, int(r.GetPageSize()), s.limits.MaxSendBytes, r.GetJsonForm()), nil
 }
 
 // GetStep returns one step.
@@ -144,7 +146,7 @@ func (s *contextService) GetStep(ctx context.Context, r *loombridgev1.GetStepReq
 	if err != nil {
 		return nil, err
 	}
-	return &loombridgev1.GetStepResponse{Step: stepOf(*entry.Step, entry.Position, r.GetJsonForm())}, nil
+	return &loombridgev1.GetStepResponse{Step: convert.Step(*entry.Step, entry.Position, r.GetJsonForm())}, nil
 }
 
 // Assemble builds the prompt of a session.
@@ -156,7 +158,7 @@ func (s *contextService) Assemble(ctx context.Context, r *loombridgev1.AssembleR
 	if err != nil {
 		return nil, err
 	}
-	request := promptToAssemble(scope, r, s.limits.MaxSendBytes)
+	request := convert.AssembleRequest(scope, r, s.limits.MaxSendBytes)
 	if !r.GetWithoutTools() {
 		request.Tools = promptTools(offers(s.tools, s.agents, scope.Tenant, tools.LevelFunction), request.Format)
 	}
@@ -165,9 +167,9 @@ func (s *contextService) Assemble(ctx context.Context, r *loombridgev1.AssembleR
 		return nil, err
 	}
 	if !r.GetDryRun() {
-		s.metrics.folded(prompt.Receipt.Batch)
+		s.metrics.Folded(prompt.Receipt.Batch)
 	}
-	return promptOf(prompt), nil
+	return convert.Prompt(prompt), nil
 }
 
 // CountTokens counts a text as a model would.
@@ -182,5 +184,5 @@ func (s *contextService) CountTokens(ctx context.Context, r *loombridgev1.CountT
 	if err != nil {
 		return nil, err
 	}
-	return &loombridgev1.CountTokensResponse{Count: tokenCountOf(count)}, nil
+	return &loombridgev1.CountTokensResponse{Count: convert.TokenCount(count)}, nil
 }

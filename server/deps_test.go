@@ -86,6 +86,10 @@ func TestImportDirections(t *testing.T) {
 		{from: []string{"context"}, to: []string{"memory"}, allowed: []string{"memory/kv"}, why: "context and memory do not know each other"},
 		{from: []string{"context"}, to: []string{"bridge", "server", "proto"}, why: "context stands below"},
 		{from: []string{"bridge"}, to: []string{"server", "proto"}, why: "bridge stands below the server"},
+		{
+			from: []string{"memory", "context", "bridge", "server"}, but: []string{"memory/kv", "server/cmd", "server/servertest"},
+			to: []string{"memory/kv/rockskv", "memory/kv/memkv"}, why: "only a command knows which engine there is",
+		},
 		{from: []string{"server"}, but: []string{"server/cmd"}, to: []string{"server/cmd"}, why: "commands are the top"},
 	}
 	for _, file := range goFiles(t) {
@@ -115,7 +119,7 @@ func TestOneDoors(t *testing.T) {
 		{"github.com/pierrec/lz4", []string{"memory/kv/rockskv"}, false},
 		{"github.com/pkoukk/tiktoken-go", []string{"context/tokens"}, false},
 		{"github.com/pkoukk/tiktoken-go-loader", []string{"context/tokens"}, false},
-		{"os/exec", []string{"bridge/sandbox", "server/servertest/bench"}, true},
+		{"os/exec", []string{"bridge/sandbox", "server/cmd/loom-bridge-bench"}, true},
 		{"google.golang.org/grpc", []string{"server"}, false},
 		{"github.com/spf13/cobra", []string{"server/cmd"}, false},
 		{"github.com/spf13/pflag", []string{"server/cmd"}, false},

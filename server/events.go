@@ -2,14 +2,17 @@ package server
 
 import (
 	"context"
+	"fmt"
 	"log/slog"
 	"time"
 
 	"google.golang.org/grpc"
 
 	"github.com/loom-bridge/loom-bridge/bridge/events"
+	"github.com/loom-bridge/loom-bridge/bridge/topics"
 	loombridgev1 "github.com/loom-bridge/loom-bridge/proto/gen/loombridge/v1"
 	"github.com/loom-bridge/loom-bridge/server/auth"
+	"github.com/loom-bridge/loom-bridge/server/convert"
 	"github.com/loom-bridge/loom-bridge/server/validate"
 )
 
@@ -32,7 +35,7 @@ func (s *eventService) Subscribe(r *loombridgev1.SubscribeRequest, stream grpc.S
 	if err != nil {
 		return err
 	}
-	selections, err := selectionsOf(r.GetTopics())
+	selections, err := convert.Selections(r.GetTopics())
 	if err != nil {
 		return err
 	}
@@ -43,7 +46,7 @@ func (s *eventService) Subscribe(r *loombridgev1.SubscribeRequest, stream grpc.S
 	}
 	defer subscription.Close()
 	ready := &loombridgev1.SubscriptionReady{
-		Positions: topicPositionsOf(subscription.Positions()), ServerTime: timestampOf(before),
+		Positions: convert.TopicPositions(subscription.Positions()), ServerTime: convert.Timestamp(before),
 	}
 	if err := stream.Send(&loombridgev1.SubscribeResponse{Item: &loombridgev1.SubscribeResponse_Ready{Ready: ready}}); err != nil {
 		return err
@@ -63,4 +66,26 @@ func sendEvents(ctx context.Context, from *events.Subscription, frames framer, t
 			}
 		}
 	}
+}
+
+// heard refuses an event that needs a listener and has none. For a durable one an
+// agent that will come back and listens then counts, too.
+func heard(bus Events, others Agents, tenant string, r *loombridgev1.EmitRequest, e events.Event) error {
+	if !r.GetNeedsListener() || bus.Heard(tenant, e) {
+		return nil
+	}
+	durable := r.GetDelivery() != loombridgev1.Delivery_DELIVERY_VOLATILE
+	if durable && others.Awaits(tenant, e.Topic) {
+		return nil
+	}
+	return fmt.Errorf("%w to the topic %q; it was not emitted", ErrNobodyListens, validate.Printable(e.Topic))
+}
+
+// readerOf says what the caller may read.
+func readerOf(ctx context.Context) *events.SubscribeOptions {
+	id, _ := auth.Of(ctx)
+	if id.OwnsAll() {
+		return nil
+	}
+	return &events.SubscribeOptions{MayRead: topics.ReadableBy(id.Owns)}
 }

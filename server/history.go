@@ -10,6 +10,7 @@ import (
 	"github.com/loom-bridge/loom-bridge/context/tokens"
 	loombridgev1 "github.com/loom-bridge/loom-bridge/proto/gen/loombridge/v1"
 	"github.com/loom-bridge/loom-bridge/server/auth"
+	"github.com/loom-bridge/loom-bridge/server/convert"
 	"github.com/loom-bridge/loom-bridge/server/validate"
 )
 
@@ -35,13 +36,13 @@ func (s *contextService) ConfigureSession(ctx context.Context, r *loombridgev1.C
 	if err != nil {
 		return nil, err
 	}
-	return configuredOf(config, ended), nil
+	return convert.Configured(config, ended), nil
 }
 
 // changeOf is what a request does to a session's settings, and what tells it
 // apart from another one with its id. There is none when it sets nothing.
 func changeOf(r *loombridgev1.ConfigureSessionRequest) (change func(session.Config) (session.Config, error), content []byte) {
-	set := configOf(r.GetHistory())
+	set := convert.Config(r.GetHistory())
 	set.Model, set.MaxTokens = r.GetModel(), int(r.GetMaxTokens())
 	if set == (session.Config{}) && !r.GetReset_() {
 		return nil, nil
@@ -84,14 +85,14 @@ func (s *contextService) CompactHistory(ctx context.Context, r *loombridgev1.Com
 	if err != nil {
 		return nil, err
 	}
-	compaction, err := s.assembler.Compact(ctx, historyToCompact(scope, r))
+	compaction, err := s.assembler.Compact(ctx, convert.CompactRequest(scope, r))
 	if err != nil {
 		return nil, err
 	}
 	if !r.GetDryRun() {
-		s.metrics.folded(compaction.Batch)
+		s.metrics.Folded(compaction.Batch)
 	}
-	return compactionOf(compaction), nil
+	return convert.Compaction(compaction), nil
 }
 
 // Undo takes back the last batch of folds.
@@ -130,6 +131,6 @@ func (s *contextService) ReportUsage(ctx context.Context, r *loombridgev1.Report
 		return nil, err
 	}
 	return &loombridgev1.ReportUsageResponse{
-		CountedTokens: clampInt32(learned.Counted), Ratio: learned.Ratio, MissedTokens: clampInt32(learned.Missed),
+		CountedTokens: convert.Int32(learned.Counted), Ratio: learned.Ratio, MissedTokens: convert.Int32(learned.Missed),
 	}, nil
 }

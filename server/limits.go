@@ -1,7 +1,7 @@
 package server
 
 import (
-	"cmp"
+	"reflect"
 	"runtime"
 	"time"
 )
@@ -107,26 +107,11 @@ func DefaultLimits() Limits {
 
 // withDefaults fills every zero field.
 func (l Limits) withDefaults() Limits {
-	d := DefaultLimits()
-	l.MaxReceiveBytes = cmp.Or(l.MaxReceiveBytes, d.MaxReceiveBytes)
-	l.MaxSendBytes = cmp.Or(l.MaxSendBytes, d.MaxSendBytes)
-	l.MaxHeaderBytes = cmp.Or(l.MaxHeaderBytes, d.MaxHeaderBytes)
-	l.MaxCalls = cmp.Or(l.MaxCalls, d.MaxCalls)
-	l.MaxWaitingCalls = cmp.Or(l.MaxWaitingCalls, d.MaxWaitingCalls)
-	l.ContendedCalls = cmp.Or(l.ContendedCalls, d.ContendedCalls)
-	l.ContendedEventBytes = cmp.Or(l.ContendedEventBytes, d.ContendedEventBytes)
-	l.MaxSearches = cmp.Or(l.MaxSearches, d.MaxSearches)
-	l.MaxRequestBytes = cmp.Or(l.MaxRequestBytes, d.MaxRequestBytes)
-	l.MaxStreams = cmp.Or(l.MaxStreams, d.MaxStreams)
-	l.MaxStreamsPerConnection = cmp.Or(l.MaxStreamsPerConnection, d.MaxStreamsPerConnection)
-	l.MaxConnections = cmp.Or(l.MaxConnections, d.MaxConnections)
-	l.SilentTimeout = cmp.Or(l.SilentTimeout, d.SilentTimeout)
-	l.ConnectionTimeout = cmp.Or(l.ConnectionTimeout, d.ConnectionTimeout)
-	l.IdleTimeout = cmp.Or(l.IdleTimeout, d.IdleTimeout)
-	l.KeepaliveTime = cmp.Or(l.KeepaliveTime, d.KeepaliveTime)
-	l.KeepaliveTimeout = cmp.Or(l.KeepaliveTimeout, d.KeepaliveTimeout)
-	l.KeepaliveMinTime = cmp.Or(l.KeepaliveMinTime, d.KeepaliveMinTime)
-	l.StallTimeout = cmp.Or(l.StallTimeout, d.StallTimeout)
-	l.DrainTimeout = cmp.Or(l.DrainTimeout, d.DrainTimeout)
+	fields, defaults := reflect.ValueOf(&l).Elem(), reflect.ValueOf(DefaultLimits())
+	for i := range fields.NumField() {
+		if fields.Field(i).IsZero() {
+			fields.Field(i).Set(defaults.Field(i))
+		}
+	}
 	return l
 }

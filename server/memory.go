@@ -12,6 +12,7 @@ import (
 	"github.com/loom-bridge/loom-bridge/memory/record"
 	loombridgev1 "github.com/loom-bridge/loom-bridge/proto/gen/loombridge/v1"
 	"github.com/loom-bridge/loom-bridge/server/auth"
+	"github.com/loom-bridge/loom-bridge/server/convert"
 	"github.com/loom-bridge/loom-bridge/server/validate"
 )
 
@@ -54,8 +55,8 @@ func (s *memoryService) GetRecord(ctx context.Context, r *loombridgev1.GetRecord
 	if err != nil {
 		return nil, err
 	}
-	view := recordView{r.GetJsonForm(), r.GetIncludeEmbeddings()}
-	return &loombridgev1.GetRecordResponse{Record: view.record(found)}, nil
+	view := convert.RecordView{JSON: r.GetJsonForm(), Embeddings: r.GetIncludeEmbeddings()}
+	return &loombridgev1.GetRecordResponse{Record: view.Record(found)}, nil
 }
 
 // UpdateRecord changes some fields of a record.
@@ -67,7 +68,7 @@ func (s *memoryService) UpdateRecord(ctx context.Context, r *loombridgev1.Update
 	if err != nil {
 		return nil, err
 	}
-	values, err := draftRecord(r.GetRecord())
+	values, err := convert.DraftRecord(r.GetRecord())
 	if err != nil {
 		return nil, &valuesError{err}
 	}
@@ -77,7 +78,7 @@ func (s *memoryService) UpdateRecord(ctx context.Context, r *loombridgev1.Update
 	if err != nil {
 		return nil, &valuesError{err}
 	}
-	return &loombridgev1.UpdateRecordResponse{Record: recordView{form: r.GetJsonForm()}.record(updated)}, nil
+	return &loombridgev1.UpdateRecordResponse{Record: convert.RecordView{JSON: r.GetJsonForm()}.Record(updated)}, nil
 }
 
 // DeleteRecord takes a record out of memory.
@@ -109,9 +110,9 @@ func (s *memoryService) ListRecords(ctx context.Context, r *loombridgev1.ListRec
 	}
 	listing := memory.Listing{
 		Filter: r.GetFilter(), PageSize: int(r.GetPageSize()), PageToken: r.GetPageToken(),
-		NewestFirst: r.GetNewestFirst(), Tiers: tiersOf(r.GetTiers()), WithVectors: r.GetIncludeEmbeddings(),
+		NewestFirst: r.GetNewestFirst(), Tiers: convert.Tiers(r.GetTiers()), WithVectors: r.GetIncludeEmbeddings(),
 	}
-	view := recordView{r.GetJsonForm(), r.GetIncludeEmbeddings()}
+	view := convert.RecordView{JSON: r.GetJsonForm(), Embeddings: r.GetIncludeEmbeddings()}
 	for {
 		page, err := s.memory.List(ctx, scope, listing)
 		if err != nil {
@@ -119,7 +120,7 @@ func (s *memoryService) ListRecords(ctx context.Context, r *loombridgev1.ListRec
 		}
 		out := &loombridgev1.ListRecordsResponse{NextPageToken: page.NextPageToken}
 		for _, record := range page.Records {
-			out.Records = append(out.Records, view.record(record))
+			out.Records = append(out.Records, view.Record(record))
 		}
 		// Vectors and metadata as a Struct take several times what the store
 		// counted, and a page that can't be sent would end the listing there.
@@ -141,7 +142,7 @@ func (s *memoryService) BatchSave(ctx context.Context, r *loombridgev1.BatchSave
 	}
 	records := make([]record.Record, len(r.GetRecords()))
 	for i, draft := range r.GetRecords() {
-		if records[i], err = draftRecord(draft); err != nil {
+		if records[i], err = convert.DraftRecord(draft); err != nil {
 			return nil, &memory.BatchError{Index: i, Err: err}
 		}
 	}
@@ -151,7 +152,7 @@ func (s *memoryService) BatchSave(ctx context.Context, r *loombridgev1.BatchSave
 	}
 	out := &loombridgev1.BatchSaveResponse{Saved: make([]*loombridgev1.MemorySaveResponse, len(saved))}
 	for i, record := range saved {
-		out.Saved[i] = savedOf(record)
+		out.Saved[i] = convert.Saved(record)
 	}
 	return out, nil
 }
@@ -183,5 +184,5 @@ func (s *memoryService) GetMemoryStats(ctx context.Context, r *loombridgev1.GetM
 	if err != nil {
 		return nil, err
 	}
-	return statsOf(stats), nil
+	return convert.Stats(stats), nil
 }

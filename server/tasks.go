@@ -7,6 +7,7 @@ import (
 	"github.com/loom-bridge/loom-bridge/memory/kv"
 	loombridgev1 "github.com/loom-bridge/loom-bridge/proto/gen/loombridge/v1"
 	"github.com/loom-bridge/loom-bridge/server/auth"
+	"github.com/loom-bridge/loom-bridge/server/convert"
 	"github.com/loom-bridge/loom-bridge/server/validate"
 )
 
@@ -33,10 +34,10 @@ func (s *contextService) GetTask(ctx context.Context, r *loombridgev1.GetTaskReq
 		return nil, err
 	}
 	out := &loombridgev1.GetTaskResponse{
-		Task: taskMessage(found.Task, r.GetJsonForm()), SessionId: found.Task.SessionID, Number: int64(found.Task.Number), RecordId: found.RecordID,
+		Task: convert.Task(found.Task, r.GetJsonForm()), SessionId: found.Task.SessionID, Number: int64(found.Task.Number), RecordId: found.RecordID,
 	}
 	for _, tier := range found.Tiers {
-		out.Tiers = append(out.Tiers, clampInt32(tier))
+		out.Tiers = append(out.Tiers, convert.Int32(tier))
 	}
 	return out, nil
 }

@@ -12,6 +12,7 @@ import (
 	"github.com/loom-bridge/loom-bridge/context/assemble"
 	loombridgev1 "github.com/loom-bridge/loom-bridge/proto/gen/loombridge/v1"
 	"github.com/loom-bridge/loom-bridge/server/auth"
+	"github.com/loom-bridge/loom-bridge/server/convert"
 	"github.com/loom-bridge/loom-bridge/server/page"
 	"github.com/loom-bridge/loom-bridge/server/validate"
 )
@@ -57,7 +58,7 @@ func toolPage(list []offer, after string, r *loombridgev1.ListToolsRequest, limi
 		if o.Name <= after {
 			continue
 		}
-		d := descriptorOf(o.Descriptor, r.GetJsonForm())
+		d := convert.Descriptor(o.Descriptor, r.GetJsonForm())
 		d.AgentId = o.agentID
 		size += protowire.SizeTag(1) + protowire.SizeBytes(proto.Size(d))
 		full := r.GetPageSize() > 0 && len(out.Tools) == int(r.GetPageSize()) || len(out.Tools) == validate.MaxToolPage
@@ -100,7 +101,7 @@ func provided(own Tools, others Agents, tenant string) []offer {
 	var out []offer
 	for _, t := range others.Tools(tenant) {
 		if len(t.Name) <= tools.MaxNameBytes && !own.Has(t.Name) {
-			out = append(out, offer{descriptorOfAgent(t), t.AgentID})
+			out = append(out, offer{convert.AgentDescriptor(t), t.AgentID})
 		}
 	}
 	return out

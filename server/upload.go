@@ -13,6 +13,7 @@ import (
 	"github.com/loom-bridge/loom-bridge/context/step"
 	loombridgev1 "github.com/loom-bridge/loom-bridge/proto/gen/loombridge/v1"
 	"github.com/loom-bridge/loom-bridge/server/auth"
+	"github.com/loom-bridge/loom-bridge/server/convert"
 	"github.com/loom-bridge/loom-bridge/server/validate"
 )
 
@@ -33,7 +34,7 @@ func (s *contextService) UploadStep(stream grpc.ClientStreamingServer[loombridge
 	if err != nil {
 		return err
 	}
-	report, err := reportOf(scope, r)
+	report, err := convert.Report(scope, r)
 	if err != nil {
 		return err
 	}
@@ -50,7 +51,7 @@ func (s *contextService) UploadStep(stream grpc.ClientStreamingServer[loombridge
 	if err != nil {
 		return err
 	}
-	return stream.SendAndClose(&loombridgev1.UploadStepResponse{Recorded: recordedOf(answer)})
+	return stream.SendAndClose(&loombridgev1.UploadStepResponse{Recorded: convert.Recorded(answer)})
 }
 
 // endSilent ends an upload that sends nothing for too long, or that takes longer

@@ -160,9 +160,12 @@ func (b *Bus) begin() {
 
 // watch follows what other processes write to the same store.
 func (b *Bus) watch(ctx context.Context, n kv.Notifier) {
-	for ref := range n.Moved(ctx) {
-		if ref.Keyspace == kv.Events {
-			b.moved(ctx, ref.Scope)
+	for move := range n.Moved(ctx) {
+		switch {
+		case move.Any:
+			b.anyMoved(ctx)
+		case move.Ref.Keyspace == kv.Events:
+			b.moved(ctx, move.Ref.Scope)
 		}
 	}
 }

@@ -117,6 +117,19 @@ func (b *Bus) moved(ctx context.Context, scope kv.Scope) {
 	}
 }
 
+// anyMoved looks again at all topics that somebody of this process follows.
+func (b *Bus) anyMoved(ctx context.Context) {
+	for scope, err := range kv.Scopes(ctx, b.engine, kv.Events) {
+		if err != nil {
+			if ctx.Err() == nil {
+				b.logger.Warn("events: look for new events on all topics", "error", err)
+			}
+			return
+		}
+		b.moved(ctx, scope)
+	}
+}
+
 // lookAgain offers what the store has more of a topic than was known.
 func (b *Bus) lookAgain(ctx context.Context, t *topic) error {
 	record, err := readTopic(ctx, b.engine, t.scope)

@@ -7,11 +7,10 @@ import (
 	"io"
 	"unicode/utf8"
 
-	"github.com/loom-bridge/loom-bridge/context/text"
-
 	"github.com/loom-bridge/loom-bridge/bridge/tools"
 	"github.com/loom-bridge/loom-bridge/context/blob"
 	"github.com/loom-bridge/loom-bridge/context/step"
+	"github.com/loom-bridge/loom-bridge/context/text"
 )
 
 // body is what a result's body became.

@@ -8,9 +8,8 @@ import (
 	"os"
 	"slices"
 
-	"github.com/loom-bridge/loom-bridge/context/text"
-
 	"github.com/loom-bridge/loom-bridge/bridge/tools"
+	"github.com/loom-bridge/loom-bridge/context/text"
 )
 
 func (f *files) listDir(ctx context.Context, c tools.Call) (tools.Result, error) {

@@ -7,10 +7,9 @@ import (
 	"math"
 	"unicode/utf8"
 
-	"github.com/loom-bridge/loom-bridge/context/text"
-
 	"github.com/loom-bridge/loom-bridge/bridge/tools"
 	"github.com/loom-bridge/loom-bridge/context/blob"
+	"github.com/loom-bridge/loom-bridge/context/text"
 )
 
 func (f *files) readFile(ctx context.Context, c tools.Call) (tools.Result, error) {

@@ -13,9 +13,8 @@ import (
 	"regexp"
 	"regexp/syntax"
 
-	"github.com/loom-bridge/loom-bridge/context/text"
-
 	"github.com/loom-bridge/loom-bridge/bridge/tools"
+	"github.com/loom-bridge/loom-bridge/context/text"
 )
 
 func (f *files) search(ctx context.Context, c tools.Call) (tools.Result, error) {

@@ -10,9 +10,9 @@ import (
 	"strings"
 	"sync"
 
-	"github.com/loom-bridge/loom-bridge/context/text"
-
 	"github.com/santhosh-tekuri/jsonschema/v6"
+
+	"github.com/loom-bridge/loom-bridge/context/text"
 )
 
 // DefaultMaxTools bounds a registry: each tool costs prompt text and memory.

@@ -9,12 +9,12 @@ import (
 	"strconv"
 	"strings"
 
-	"github.com/loom-bridge/loom-bridge/context/text"
-
 	"github.com/santhosh-tekuri/jsonschema/v6"
 	"github.com/santhosh-tekuri/jsonschema/v6/kind"
 	"golang.org/x/text/language"
 	"golang.org/x/text/message"
+
+	"github.com/loom-bridge/loom-bridge/context/text"
 )
 
 // MaxViolations bounds how many violations one error lists: enough to correct

@@ -6,9 +6,9 @@ import (
 	"fmt"
 	"strings"
 
-	"github.com/loom-bridge/loom-bridge/context/text"
-
 	"github.com/santhosh-tekuri/jsonschema/v6"
+
+	"github.com/loom-bridge/loom-bridge/context/text"
 )
 
 // Limits of the schemas that others give for their tools. Compiling takes some

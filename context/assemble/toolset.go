@@ -10,7 +10,6 @@ import (
 	"unicode/utf8"
 
 	"github.com/loom-bridge/loom-bridge/context/text"
-
 	"github.com/loom-bridge/loom-bridge/context/tokens"
 	"github.com/loom-bridge/loom-bridge/memory/kv/invalid"
 )

@@ -103,6 +103,7 @@ func (e *ToolNotAllowedError) Error() string {
 	return fmt.Sprintf("server: the credential does not let its agents provide the tool %q (provides in the credentials file)", e.Tool)
 }
 
+// Is makes errors.Is(err, ErrToolNotAllowed) true.
 func (e *ToolNotAllowedError) Is(target error) bool { return target == ErrToolNotAllowed }
 
 // TenantOf is whose data the call behind ctx works on.

@@ -4,12 +4,11 @@ import (
 	"context"
 	"errors"
 
-	"github.com/loom-bridge/loom-bridge/context/text"
-
 	"google.golang.org/protobuf/proto"
 
 	"github.com/loom-bridge/loom-bridge/bridge/events"
 	"github.com/loom-bridge/loom-bridge/bridge/topics"
+	"github.com/loom-bridge/loom-bridge/context/text"
 	"github.com/loom-bridge/loom-bridge/memory/kv"
 	loomv1pb "github.com/loom-bridge/loom-bridge/proto/gen/loom/v1"
 )

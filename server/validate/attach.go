@@ -45,6 +45,7 @@ const (
 	maxHeartbeat     = time.Hour
 )
 
+// AttachHello checks the first message of an agent.
 func AttachHello(r *loombridgev1.AttachHello) error {
 	var c checker
 	c.agent(r.GetAgentId())
@@ -170,6 +171,7 @@ func (c *checker) pairs(field string, pairs map[string]string, count, limit int)
 	}
 }
 
+// AttachSubscribe checks topics that are added to those of a stream.
 func AttachSubscribe(r *loombridgev1.AttachSubscribe, already map[string]struct{}) error {
 	var c checker
 	if len(r.GetTopics()) == 0 {
@@ -179,6 +181,7 @@ func AttachSubscribe(r *loombridgev1.AttachSubscribe, already map[string]struct{
 	return c.err()
 }
 
+// AttachUnsubscribe checks topics that are taken away.
 func AttachUnsubscribe(r *loombridgev1.AttachUnsubscribe) error {
 	var c checker
 	if len(r.GetTopics()) == 0 {

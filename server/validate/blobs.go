@@ -9,6 +9,7 @@ import (
 	"github.com/loom-bridge/loom-bridge/server/page"
 )
 
+// ReadBlobRequest checks what ContextService.ReadBlob is asked.
 func ReadBlobRequest(r *loombridgev1.ReadBlobRequest) error {
 	var c checker
 	c.agent(r.GetAgentId())
@@ -21,6 +22,7 @@ func ReadBlobRequest(r *loombridgev1.ReadBlobRequest) error {
 	return c.err()
 }
 
+// ListBlobsRequest checks what ContextService.ListBlobs is asked.
 func ListBlobsRequest(r *loombridgev1.ListBlobsRequest) error {
 	var c checker
 	c.agent(r.GetAgentId())
@@ -39,6 +41,7 @@ func ListBlobsRequest(r *loombridgev1.ListBlobsRequest) error {
 	return c.err()
 }
 
+// PromoteBlobRequest checks what ContextService.PromoteBlob is asked.
 func PromoteBlobRequest(r *loombridgev1.PromoteBlobRequest) error {
 	var c checker
 	c.agent(r.GetAgentId())
@@ -54,6 +57,7 @@ func PromoteBlobRequest(r *loombridgev1.PromoteBlobRequest) error {
 	return c.err()
 }
 
+// ArchiveBlobRequest checks what ContextService.ArchiveBlob is asked.
 func ArchiveBlobRequest(r *loombridgev1.ArchiveBlobRequest) error {
 	var c checker
 	c.agent(r.GetAgentId())
@@ -71,6 +75,7 @@ func (c *checker) blobTags(tags []string) {
 	}
 }
 
+// SearchBlobsRequest checks what ContextService.SearchBlobs is asked.
 func SearchBlobsRequest(r *loombridgev1.SearchBlobsRequest) error {
 	var c checker
 	c.agent(r.GetAgentId())
@@ -113,6 +118,7 @@ func (c *checker) searchPlace(r *loombridgev1.SearchBlobsRequest) {
 	}
 }
 
+// CollectGarbageRequest checks what ContextService.CollectGarbage is asked.
 func CollectGarbageRequest(r *loombridgev1.CollectGarbageRequest) error {
 	var c checker
 	c.agent(r.GetAgentId())

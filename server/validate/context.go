@@ -9,6 +9,7 @@ import (
 	"github.com/loom-bridge/loom-bridge/server/page"
 )
 
+// AppendMessagesRequest checks what ContextService.AppendMessages is asked.
 func AppendMessagesRequest(r *loombridgev1.AppendMessagesRequest) error {
 	var c checker
 	c.agent(r.GetAgentId())
@@ -48,6 +49,7 @@ func (c *checker) message(field string, m *loombridgev1.Message) {
 	}
 }
 
+// ListStepsRequest checks what ContextService.ListSteps is asked.
 func ListStepsRequest(r *loombridgev1.ListStepsRequest) error {
 	var c checker
 	c.agent(r.GetAgentId())
@@ -64,6 +66,7 @@ func ListStepsRequest(r *loombridgev1.ListStepsRequest) error {
 	return c.err()
 }
 
+// GetStepRequest checks what ContextService.GetStep is asked.
 func GetStepRequest(r *loombridgev1.GetStepRequest) error {
 	var c checker
 	c.agent(r.GetAgentId())
@@ -74,6 +77,7 @@ func GetStepRequest(r *loombridgev1.GetStepRequest) error {
 	return c.err()
 }
 
+// AssembleRequest checks what ContextService.Assemble is asked.
 func AssembleRequest(r *loombridgev1.AssembleRequest) error {
 	var c checker
 	c.agent(r.GetAgentId())
@@ -87,6 +91,7 @@ func AssembleRequest(r *loombridgev1.AssembleRequest) error {
 	return c.err()
 }
 
+// CountTokensRequest checks what ContextService.CountTokens is asked.
 func CountTokensRequest(r *loombridgev1.CountTokensRequest) error {
 	var c checker
 	c.agent(r.GetAgentId())

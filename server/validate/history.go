@@ -75,6 +75,7 @@ func (c *checker) price(field string, x float64) {
 	}
 }
 
+// ConfigureSessionRequest checks what ContextService.ConfigureSession is asked.
 func ConfigureSessionRequest(r *loombridgev1.ConfigureSessionRequest) error {
 	var c checker
 	c.agent(r.GetAgentId())
@@ -86,6 +87,7 @@ func ConfigureSessionRequest(r *loombridgev1.ConfigureSessionRequest) error {
 	return c.err()
 }
 
+// EndSessionRequest checks what ContextService.EndSession is asked.
 func EndSessionRequest(r *loombridgev1.EndSessionRequest) error {
 	var c checker
 	c.agent(r.GetAgentId())
@@ -93,6 +95,7 @@ func EndSessionRequest(r *loombridgev1.EndSessionRequest) error {
 	return c.err()
 }
 
+// CompactHistoryRequest checks what ContextService.CompactHistory is asked.
 func CompactHistoryRequest(r *loombridgev1.CompactHistoryRequest) error {
 	var c checker
 	c.agent(r.GetAgentId())
@@ -110,6 +113,7 @@ func CompactHistoryRequest(r *loombridgev1.CompactHistoryRequest) error {
 	return c.err()
 }
 
+// UndoRequest checks what ContextService.Undo is asked.
 func UndoRequest(r *loombridgev1.UndoRequest) error {
 	var c checker
 	c.agent(r.GetAgentId())
@@ -119,6 +123,7 @@ func UndoRequest(r *loombridgev1.UndoRequest) error {
 	return c.err()
 }
 
+// ReportUsageRequest checks what ContextService.ReportUsage is asked.
 func ReportUsageRequest(r *loombridgev1.ReportUsageRequest) error {
 	var c checker
 	c.agent(r.GetAgentId())
@@ -131,6 +136,7 @@ func ReportUsageRequest(r *loombridgev1.ReportUsageRequest) error {
 	return c.err()
 }
 
+// CompressResultRequest checks what ContextService.CompressResult is asked.
 func CompressResultRequest(r *loombridgev1.CompressResultRequest) error {
 	var c checker
 	c.agent(r.GetAgentId())

@@ -17,6 +17,7 @@ var updates = map[string]memory.Fields{
 
 func updatable() []string { return slices.Sorted(maps.Keys(updates)) }
 
+// FieldsOf are the fields that paths name; unknown paths name none.
 func FieldsOf(paths []string) (fields memory.Fields) {
 	for _, path := range paths {
 		fields |= updates[path]

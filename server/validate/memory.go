@@ -111,6 +111,7 @@ func (c *checker) tiers(tiers []int32) {
 	}
 }
 
+// MemorySaveRequest checks what BridgeService.MemorySave is asked.
 func MemorySaveRequest(r *loombridgev1.MemorySaveRequest) error {
 	var c checker
 	c.owner(r.GetAgentId(), r.GetUserId())
@@ -120,6 +121,7 @@ func MemorySaveRequest(r *loombridgev1.MemorySaveRequest) error {
 	return c.err()
 }
 
+// MemoryQueryRequest checks what BridgeService.MemoryQuery is asked.
 func MemoryQueryRequest(r *loombridgev1.MemoryQueryRequest) error {
 	var c checker
 	c.owner(r.GetAgentId(), r.GetUserId())
@@ -179,6 +181,7 @@ func (c *checker) record(r named, name any) {
 	}
 }
 
+// GetRecordRequest checks what MemoryService.GetRecord is asked.
 func GetRecordRequest(r *loombridgev1.GetRecordRequest) error {
 	var c checker
 	c.record(r, r.GetName())
@@ -186,6 +189,7 @@ func GetRecordRequest(r *loombridgev1.GetRecordRequest) error {
 	return c.err()
 }
 
+// UpdateRecordRequest checks what MemoryService.UpdateRecord is asked.
 func UpdateRecordRequest(r *loombridgev1.UpdateRecordRequest) error {
 	var c checker
 	c.record(r, r.GetName())
@@ -253,6 +257,7 @@ func (c *checker) unchanging(d *loombridgev1.RecordDraft) {
 	}
 }
 
+// DeleteRecordRequest checks what MemoryService.DeleteRecord is asked.
 func DeleteRecordRequest(r *loombridgev1.DeleteRecordRequest) error {
 	var c checker
 	c.record(r, r.GetName())
@@ -261,6 +266,7 @@ func DeleteRecordRequest(r *loombridgev1.DeleteRecordRequest) error {
 	return c.err()
 }
 
+// ListRecordsRequest checks what MemoryService.ListRecords is asked.
 func ListRecordsRequest(r *loombridgev1.ListRecordsRequest) error {
 	var c checker
 	c.owner(r.GetAgentId(), r.GetUserId())
@@ -272,6 +278,7 @@ func ListRecordsRequest(r *loombridgev1.ListRecordsRequest) error {
 	return c.err()
 }
 
+// BatchSaveRequest checks what MemoryService.BatchSave is asked.
 func BatchSaveRequest(r *loombridgev1.BatchSaveRequest) error {
 	var c checker
 	c.owner(r.GetAgentId(), r.GetUserId())
@@ -289,12 +296,14 @@ func BatchSaveRequest(r *loombridgev1.BatchSaveRequest) error {
 	return c.err()
 }
 
+// ReembedRequest checks what MemoryService.Reembed is asked.
 func ReembedRequest(r *loombridgev1.ReembedRequest) error {
 	var c checker
 	c.owner(r.GetAgentId(), r.GetUserId())
 	return c.err()
 }
 
+// GetMemoryStatsRequest checks what MemoryService.GetMemoryStats is asked.
 func GetMemoryStatsRequest(r *loombridgev1.GetMemoryStatsRequest) error {
 	var c checker
 	c.owner(r.GetAgentId(), r.GetUserId())

@@ -3,13 +3,12 @@ package validate
 import (
 	"fmt"
 
-	loombridgev1 "github.com/loom-bridge/loom-bridge/proto/gen/loombridge/v1"
-
 	"github.com/loom-bridge/loom-bridge/bridge/hand"
 	"github.com/loom-bridge/loom-bridge/bridge/tools"
 	"github.com/loom-bridge/loom-bridge/context/media"
 	"github.com/loom-bridge/loom-bridge/context/session"
 	"github.com/loom-bridge/loom-bridge/memory/kv"
+	loombridgev1 "github.com/loom-bridge/loom-bridge/proto/gen/loombridge/v1"
 )
 
 const (
@@ -21,6 +20,7 @@ const (
 	maxURIBytes = 4096
 )
 
+// RecordStepRequest checks what ContextService.RecordStep is asked.
 func RecordStepRequest(r *loombridgev1.RecordStepRequest) error {
 	var c checker
 	c.recordStep("", r)

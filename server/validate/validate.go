@@ -63,6 +63,7 @@ func (c *checker) session(sessionID string) {
 
 func (c *checker) request(requestID string) { c.text("request_id", requestID, MaxIDBytes) }
 
+// ToolRequest checks what BridgeService.Tool is asked.
 func ToolRequest(r *loombridgev1.ToolRequest) error {
 	var c checker
 	c.agent(r.GetAgentId())
@@ -78,6 +79,7 @@ func ToolRequest(r *loombridgev1.ToolRequest) error {
 	return c.err()
 }
 
+// ListToolsRequest checks what ToolService.ListTools is asked.
 func ListToolsRequest(r *loombridgev1.ListToolsRequest) error {
 	var c checker
 	c.agent(r.GetAgentId())
@@ -94,6 +96,7 @@ func ListToolsRequest(r *loombridgev1.ListToolsRequest) error {
 	return c.err()
 }
 
+// EmitRequest checks what BridgeService.Emit is asked.
 func EmitRequest(r *loombridgev1.EmitRequest) error {
 	var c checker
 	c.emit(r)
@@ -116,6 +119,7 @@ func (c *checker) emit(r *loombridgev1.EmitRequest) {
 	}
 }
 
+// SubscribeRequest checks what EventService.Subscribe is asked.
 func SubscribeRequest(r *loombridgev1.SubscribeRequest) error {
 	var c checker
 	c.agent(r.GetAgentId())
@@ -127,6 +131,7 @@ func SubscribeRequest(r *loombridgev1.SubscribeRequest) error {
 	return c.err()
 }
 
+// HealthCheckRequest checks the name of a service whose health is asked for.
 func HealthCheckRequest(r *grpc_health_v1.HealthCheckRequest) error {
 	var c checker
 	c.text("service", r.GetService(), maxServiceBytes)

@@ -5,22 +5,22 @@ package cache
 type LRU[K comparable, V any] struct {
 	limit   int
 	weight  int
-	entries map[K]*entry[K, V]
+	entries map[K]*node[K, V]
 	// ends is the sentinel of a ring: ends.next is the most recently used entry,
 	// ends.previous the least recently used one.
-	ends entry[K, V]
+	ends node[K, V]
 }
 
-type entry[K comparable, V any] struct {
+type node[K comparable, V any] struct {
 	key            K
 	value          V
 	weight         int
-	previous, next *entry[K, V]
+	previous, next *node[K, V]
 }
 
 // NewLRU returns an empty LRU with that limit.
 func NewLRU[K comparable, V any](limit int) *LRU[K, V] {
-	l := &LRU[K, V]{limit: limit, entries: make(map[K]*entry[K, V])}
+	l := &LRU[K, V]{limit: limit, entries: make(map[K]*node[K, V])}
 	l.ends.next, l.ends.previous = &l.ends, &l.ends
 	return l
 }
@@ -48,7 +48,7 @@ func (l *LRU[K, V]) Put(key K, value V, weight int) {
 		l.Delete(key)
 		return
 	case e == nil:
-		e = &entry[K, V]{key: key}
+		e = &node[K, V]{key: key}
 		l.entries[key] = e
 	default:
 		e.unlink()
@@ -82,9 +82,9 @@ func (l *LRU[K, V]) Len() int { return len(l.entries) }
 // Weight returns the sum of the weights of all entries.
 func (l *LRU[K, V]) Weight() int { return l.weight }
 
-func (l *LRU[K, V]) pushFront(e *entry[K, V]) {
+func (l *LRU[K, V]) pushFront(e *node[K, V]) {
 	e.previous, e.next = &l.ends, l.ends.next
 	e.previous.next, e.next.previous = e, e
 }
 
-func (e *entry[K, V]) unlink() { e.previous.next, e.next.previous = e.next, e.previous }
+func (e *node[K, V]) unlink() { e.previous.next, e.next.previous = e.next, e.previous }

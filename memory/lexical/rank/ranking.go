@@ -50,10 +50,6 @@ type totals struct {
 	sessions, sessionWords        float64
 }
 
-func (t totals) averageTurn() float64    { return average(t.words, t.documents) }
-func (t totals) averageWindow() float64  { return average(t.windowWords, t.documents) }
-func (t totals) averageSession() float64 { return average(t.sessionWords, t.sessions) }
-
 // average is at least one word.
 func average(words, documents float64) float64 {
 	if documents == 0 {
@@ -186,9 +182,9 @@ func (r *ranking) addWord(i int, word QueryWord) error {
 	}
 	r.asked[i] = asked
 	r.mass += asked
-	turn := newBM25(times*idf(t.documents, n.turns), t.averageTurn())
-	window := newBM25(times*idf(t.documents, n.windows), t.averageWindow())
-	session := newBM25(times*idf(t.sessions, n.sessions), t.averageSession())
+	turn := newBM25(times*idf(t.documents, n.turns), average(t.words, t.documents))
+	window := newBM25(times*idf(t.documents, n.windows), average(t.windowWords, t.documents))
+	session := newBM25(times*idf(t.sessions, n.sessions), average(t.sessionWords, t.sessions))
 	for _, p := range r.parts {
 		p.addTurns(p.frame, turn, float32(asked))
 		if p.derived.windows == nil {

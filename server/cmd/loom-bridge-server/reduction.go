@@ -5,6 +5,7 @@ import (
 
 	"github.com/loom-bridge/loom-bridge/context/blob"
 	"github.com/loom-bridge/loom-bridge/context/compress"
+	"github.com/loom-bridge/loom-bridge/context/history"
 	"github.com/loom-bridge/loom-bridge/context/step"
 )
 
@@ -17,14 +18,6 @@ type Reduction struct {
 
 	SearchInlineSmall, WriteStoreContent        bool
 	ErrorsObservationChars, ToolResultMaxTokens int
-}
-
-func observationStyles() map[string]step.ObservationStyle {
-	return map[string]step.ObservationStyle{"reduction": step.ObservationFull, "design": step.ObservationDesign}
-}
-
-func referenceStyles() map[string]step.ReferenceStyle {
-	return map[string]step.ReferenceStyle{"hint": step.ReferenceHint, "short": step.ReferenceShort, "long": step.ReferenceLong}
 }
 
 // reduction is how calls become steps, as configured. The file of rules is
@@ -77,4 +70,76 @@ func loadRules(path string, under step.Rules) (step.Rules, error) {
 		return step.Rules{}, &ConfigError{"rules", path, err.Error()}
 	}
 	return rules, nil
+}
+
+// Compaction is what the presets of history do, whichever a session or a call
+// chooses. A setting that is zero or empty is each preset's own.
+type Compaction struct {
+	CompactionTriggerSteps, CompactionTriggerTokens, CompactionKeepRecent, CompactionMaxCompact int
+
+	CompactionBudgetFallback, TemplatesSet string
+	ErrorsProtectLast                      int
+}
+
+// choices is what the names of a setting stand for, in the order of its help.
+type choices[T any] []struct {
+	name  string
+	value T
+}
+
+func observationStyles() choices[step.ObservationStyle] {
+	return choices[step.ObservationStyle]{{"reduction", step.ObservationFull}, {"design", step.ObservationDesign}}
+}
+
+func referenceStyles() choices[step.ReferenceStyle] {
+	return choices[step.ReferenceStyle]{{"hint", step.ReferenceHint}, {"short", step.ReferenceShort}, {"long", step.ReferenceLong}}
+}
+
+func fallbacks() choices[history.Fallback] {
+	return choices[history.Fallback]{{"count", history.FallbackCount}, {"trim", history.FallbackTrim}}
+}
+
+func templateSets() choices[step.Templates] {
+	return choices[step.Templates]{{"design", step.DesignTemplates()}, {"reduction", step.ReductionTemplates()}}
+}
+
+// named is what a name stands for; the zero value for no name.
+func (v choices[T]) named(name string) (value T) {
+	for _, one := range v {
+		if one.name == name {
+			return one.value
+		}
+	}
+	return value
+}
+
+// choice is a setting that is one of the names, or none of them.
+func (v choices[T]) choice(to *string) scalar[string] {
+	names := make([]string, len(v))
+	for i, one := range v {
+		names[i] = one.name
+	}
+	return optional(choice(to, names...))
+}
+
+// preset is a preset of history by its name, with the settings laid over it.
+func (c Config) preset(name string) (history.Preset, bool) {
+	p, ok := history.Named(name)
+	settings := history.Preset{
+		Templates: templateSets().named(c.TemplatesSet), Reference: referenceStyles().named(c.ReferenceStyle),
+		Observation: observationStyles().named(c.ObservationStyle), Offload: c.OffloadPreset,
+		KeepRecent: c.CompactionKeepRecent, TriggerSteps: c.CompactionTriggerSteps, TriggerTokens: c.CompactionTriggerTokens,
+		Fallback: fallbacks().named(c.CompactionBudgetFallback), GroupLines: c.CompactionMaxCompact, ProtectLast: c.ErrorsProtectLast,
+	}
+	if c.ReadInlineRecent != "" {
+		settings.ShowReads = new(c.ReadInlineRecent == "true")
+	}
+	return settings.Over(p), ok
+}
+
+// ownPreset is what steps are recorded by where no session says otherwise: the
+// preset of the server's settings, or the settings alone.
+func (c Config) ownPreset() history.Preset {
+	p, _ := c.preset(c.HistoryPreset)
+	return p
 }

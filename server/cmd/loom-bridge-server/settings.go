@@ -157,8 +157,8 @@ func (c *Config) historySettings() []setting {
 		},
 		{"compaction-keep-recent", steps(&c.CompactionKeepRecent), 0, "steps that presets leave in full; 0: the preset's own (3)"},
 		{"compaction-max-compact", number(&c.CompactionMaxCompact, "lines", 0, maxReduction), 0, "lines of grouped presets; 0: the preset's own (10)"},
-		{"compaction-budget-fallback", optional(choice(&c.CompactionBudgetFallback, "count", "trim")), nil, "what presets do with lines over 500 tokens; none: count"},
-		{"templates-set", optional(choice(&c.TemplatesSet, "design", "reduction")), nil, "lines of older steps in presets; none: the preset's own"},
+		{"compaction-budget-fallback", fallbacks().choice(&c.CompactionBudgetFallback), nil, "what presets do with lines over 500 tokens; none: count"},
+		{"templates-set", templateSets().choice(&c.TemplatesSet), nil, "lines of older steps in presets; none: the preset's own"},
 		{"errors-protect-last", steps(&c.ErrorsProtectLast), 0, "newest failures that presets never leave out; 0: the preset's own (10)"},
 	}
 }
@@ -173,8 +173,8 @@ func (c *Config) resultSettings() []setting {
 			"offload-preset", optional(choice(&c.OffloadPreset, "reduction", "design", "compressor", "size_or_lines")).as("name"), nil,
 			"which results leave the prompt: reduction (default), design, compressor, size_or_lines",
 		},
-		{"observation-style", optional(choice(&c.ObservationStyle, "reduction", "design")), nil, "how much the line of a call says: reduction (default), design (less)"},
-		{"reference-style", optional(choice(&c.ReferenceStyle, "hint", "short", "long")), nil, "how a result says where the whole lies; none: hint"},
+		{"observation-style", observationStyles().choice(&c.ObservationStyle), nil, "how much the line of a call says: reduction (default), design (less)"},
+		{"reference-style", referenceStyles().choice(&c.ReferenceStyle), nil, "how a result says where the whole lies; none: hint"},
 		{"outputs-naming", optional(choice(&c.OutputsNaming, "kind_step", "kind_seq", "step_id", "ref")).as("name"), nil, "how offloaded results are called: kind_step (default), kind_seq, step_id, ref"},
 		{"read-inline-recent", optional(choice(&c.ReadInlineRecent, "true", "false")), nil, "whether presets show what was read while its step is in full; none: the preset's own"},
 		{"search-inline-small", yes(&c.SearchInlineSmall), nil, "keep up to five hits of a search, under 1 KB, in the prompt alone"},

@@ -1,0 +1,135 @@
+//go:build cgo && !norocksdb
+
+package main
+
+import (
+	"context"
+	"flag"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"text/tabwriter"
+	"time"
+)
+
+// settings is what the command line says.
+type settings struct {
+	server    string
+	dir       string
+	workspace string
+	rounds    int
+	length    time.Duration
+	clients   int
+	records   int
+	only      string
+	floor     bool
+	sizes     []int
+	imported  int
+	many      int
+	python    string
+	self      string // this program
+	flood     string // what this program does as a busy tenant
+	addr      string
+	kinds     string
+}
+
+// parse reads the command line of the tables. The process ends there with an error
+// or when help is asked for.
+func parse(args []string) settings {
+	var s settings
+	flag := flag.NewFlagSet("loom-bridge-bench", flag.ExitOnError)
+	flag.StringVar(&s.server, "server", "bin/loom-bridge-server", "the `program` to measure; make build makes it")
+	flag.StringVar(&s.dir, "dir", "", "`folder` for the stores; must lie on the disk to measure (default: a new one in .loom)")
+	flag.IntVar(&s.rounds, "rounds", 5, "rounds of each figure; the table shows the median")
+	flag.DurationVar(&s.length, "length", 2*time.Second, "how long a round loads each server")
+	flag.IntVar(&s.clients, "clients", 64, "how many clients the crowd has")
+	flag.IntVar(&s.records, "records", 10_000, "records in the scope that is queried")
+	flag.StringVar(&s.only, "only", "", "measure only the calls whose name holds this `text`; record and assemble are RecordStep and Assemble; collect is saves during a collection, of -records records; memory is all of locomo, vaswani, vectors, query, save and scopes")
+	flag.Func("sizes", "`records` of the scopes of -only query, with commas between (default 5000,10000,100000)", func(text string) error {
+		var err error
+		s.sizes, err = numbers(text)
+		return err
+	})
+	flag.IntVar(&s.imported, "import", 100_000, "records that -only save imports")
+	flag.IntVar(&s.many, "scopes", 10_000, "scopes that -only scopes fills")
+	flag.StringVar(&s.python, "python", "python3", "`program` whose SQLite is measured beside")
+	flag.BoolVar(&s.floor, "floor", false, "serve the floor in -dir and nothing else; the benchmark starts itself so")
+	flag.StringVar(&s.workspace, "workspace", "", "the folder the floor reads from")
+	flag.StringVar(&s.flood, "flood", "", "be a busy tenant of the server at -addr and nothing else; the benchmark starts itself so")
+	flag.StringVar(&s.addr, "addr", "", "the server to flood")
+	flag.StringVar(&s.kinds, "floods", "", "what the busy tenant of -only tenants does: `kinds` with commas between, and semicolons between runs (default each alone, then all)")
+	flag.Parse(args) //nolint:errcheck // it exits
+	if s.sizes == nil {
+		s.sizes = []int{5_000, 10_000, 100_000}
+	}
+	return s
+}
+
+// numbers reads numbers with commas between.
+func numbers(text string) (all []int, err error) {
+	for part := range strings.SplitSeq(text, ",") {
+		n, err := strconv.Atoi(strings.TrimSpace(part))
+		if err != nil {
+			return nil, err
+		}
+		all = append(all, n)
+	}
+	return all, nil
+}
+
+// runTables measures what the arguments ask for and prints the tables.
+func runTables(ctx context.Context, args []string) error {
+	s := parse(args)
+	if s.floor {
+		return serveFloor(ctx, s.dir, s.workspace, s.clients)
+	}
+	if s.flood != "" {
+		return runFlood(ctx, s.flood, s.addr, busyToken)
+	}
+	if err := os.MkdirAll(".loom", 0o700); err != nil {
+		return err
+	}
+	dir := s.dir
+	if dir == "" {
+		var err error
+		if dir, err = os.MkdirTemp(".loom", "bench-"); err != nil {
+			return err
+		}
+		defer os.RemoveAll(dir)
+	}
+	var err error
+	if s.self, err = os.Executable(); err != nil {
+		return err
+	}
+	if !measuresMemory(s.only) {
+		if err := callTables(ctx, s, dir); err != nil {
+			return err
+		}
+	}
+	return memoryTables(ctx, s, dir)
+}
+
+// callTables measures single calls, events, steps and prompts, beside the floor.
+func callTables(ctx context.Context, s settings, dir string) error {
+	workspace, err := makeWorkspace(dir)
+	if err != nil {
+		return err
+	}
+	floor, err := start(ctx, s.self, "-floor", "-dir", filepath.Join(dir, "floor"), "-workspace", workspace, "-clients", fmt.Sprint(s.clients))
+	if err != nil {
+		return err
+	}
+	defer floor.stop()
+	data := filepath.Join(dir, "store")
+	ours, err := start(ctx, s.server, "--addr", "127.0.0.1:0", "--data-dir", data, "--workspace", workspace, "--log-level", "error")
+	if err != nil {
+		return err
+	}
+	defer ours.stop()
+	return report(ctx, &bench{
+		settings: s, ours: ours.addr, floor: floor.addr, folder: dir, data: data, stopOurs: ours.stop,
+		table: tabwriter.NewWriter(os.Stdout, 0, 0, 2, ' ', tabwriter.AlignRight), pool: texts(3, 4096),
+	})
+}

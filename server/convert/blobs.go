@@ -1,0 +1,132 @@
+package convert
+
+import (
+	"google.golang.org/protobuf/proto"
+	"google.golang.org/protobuf/types/known/durationpb"
+
+	"github.com/loom-bridge/loom-bridge/context/blob"
+	loombridgev1 "github.com/loom-bridge/loom-bridge/proto/gen/loombridge/v1"
+	"github.com/loom-bridge/loom-bridge/server/page"
+)
+
+// BlobInfo describes a blob.
+func BlobInfo(e blob.Entry) *loombridgev1.BlobInfo {
+	out := &loombridgev1.BlobInfo{
+		Ref: e.Ref, Path: e.Path, Size: e.Size, Kind: e.Kind, StepId: e.StepID, SessionId: e.SessionID,
+		CreateTime: Timestamp(e.Time), AgentId: e.Owner, TaskId: e.TaskID, Category: e.Category,
+		MediaType: e.MediaType, Expired: e.Expired, Tier: tierToSend(e.Tier), Important: e.Important,
+		PromoteTime: Timestamp(e.PromoteTime), Aliases: e.Aliases,
+	}
+	if at, ever := e.ExpireTime(); ever {
+		out.Ttl, out.ExpireTime = durationpb.New(e.TTL), Timestamp(at)
+	}
+	if e.Archive.Category != "" {
+		out.Archive = &loombridgev1.BlobArchive{
+			Category: e.Archive.Category, Tags: e.Archive.Tags, ArchiveTime: Timestamp(e.Archive.Time),
+		}
+	}
+	return out
+}
+
+// BlobTier is the tier that a request names; without one it is the working tier.
+func BlobTier(t loombridgev1.BlobTier) blob.Tier {
+	switch t {
+	case loombridgev1.BlobTier_BLOB_TIER_SHORT_TERM:
+		return blob.ShortTerm
+	case loombridgev1.BlobTier_BLOB_TIER_LONG_TERM:
+		return blob.LongTerm
+	}
+	return blob.Working
+}
+
+func tierToSend(t blob.Tier) loombridgev1.BlobTier {
+	switch t {
+	case blob.ShortTerm:
+		return loombridgev1.BlobTier_BLOB_TIER_SHORT_TERM
+	case blob.LongTerm:
+		return loombridgev1.BlobTier_BLOB_TIER_LONG_TERM
+	}
+	return loombridgev1.BlobTier_BLOB_TIER_WORKING
+}
+
+// BlobFilter is which blobs a listing shows.
+func BlobFilter(r *loombridgev1.ListBlobsRequest) blob.Filter {
+	return blob.Filter{
+		SessionID: r.GetSessionId(), StepID: r.GetStepId(), Kind: r.GetKind(), Category: r.GetCategory(),
+		Tier: BlobTier(r.GetTier()), OneTier: r.GetTier() != loombridgev1.BlobTier_BLOB_TIER_UNSPECIFIED,
+		Archived: r.GetArchived(),
+	}
+}
+
+// BlobPage is a page as far as it fits into limit bytes; the token leads to the
+// rest.
+func BlobPage(listed blob.Page, usage blob.Usage, limit int) *loombridgev1.ListBlobsResponse {
+	out := &loombridgev1.ListBlobsResponse{
+		Usage: &loombridgev1.BlobUsage{Count: usage.Blobs, Bytes: usage.Bytes, MaxBytes: usage.MaxBytes},
+	}
+	if listed.Next != "" {
+		out.NextPageToken = page.BlobToken(listed.Next)
+	}
+	// The frame of a blob in the page, and what stands beside the blobs.
+	const overhead, rest = 16, 2 << 10
+	used := rest
+	for i, e := range listed.Entries {
+		one := BlobInfo(e)
+		if used += proto.Size(one) + overhead; i > 0 && used > limit {
+			out.NextPageToken = page.BlobToken(listed.Entries[i-1].Home())
+			break
+		}
+		out.Blobs = append(out.Blobs, one)
+	}
+	return out
+}
+
+// Pattern is what to look for in lines; nil for words and for nothing.
+func Pattern(r *loombridgev1.SearchBlobsRequest) (*blob.Pattern, error) {
+	switch p := r.GetPattern().(type) {
+	case *loombridgev1.SearchBlobsRequest_Literal:
+		return blob.Literal(p.Literal, r.GetIgnoreCase())
+	case *loombridgev1.SearchBlobsRequest_Regexp:
+		return blob.Regexp(p.Regexp, r.GetIgnoreCase())
+	}
+	return nil, nil
+}
+
+// Match is one line that a search found.
+func Match(m blob.Match) *loombridgev1.BlobMatch {
+	return &loombridgev1.BlobMatch{
+		Line: m.Line, Offset: m.Offset, Length: m.Length, Text: utf8Text(string(m.Text)), TextOffset: m.TextOffset,
+	}
+}
+
+// Found are the messages of a search of the archive: one for each blob, and
+// one more where only incompleteness is to be told.
+func Found(r blob.Results) []*loombridgev1.SearchBlobsResponse {
+	var out []*loombridgev1.SearchBlobsResponse
+	for _, f := range r.Found {
+		message := &loombridgev1.SearchBlobsResponse{Blob: BlobInfo(f.Entry), More: f.More, Score: f.Score}
+		for _, m := range f.Matches {
+			message.Matches = append(message.Matches, Match(m))
+		}
+		out = append(out, message)
+	}
+	if r.Incomplete && len(out) == 0 {
+		out = append(out, &loombridgev1.SearchBlobsResponse{})
+	}
+	if r.Incomplete {
+		out[len(out)-1].Incomplete = true
+	}
+	return out
+}
+
+// Collected tells what a collection deleted and what it kept.
+func Collected(c blob.Collected) *loombridgev1.CollectGarbageResponse {
+	return &loombridgev1.CollectGarbageResponse{
+		DeletedCount: c.Entries, FreedBytes: c.Bytes, DeletedRefs: c.Refs,
+		OrphanChunks: c.Orphans, OrphanBytes: c.OrphanBytes, More: c.More,
+		Kept: &loombridgev1.KeptBlobs{
+			Archived: c.Kept.Archived, LongTerm: c.Kept.LongTerm, Important: c.Kept.Important,
+			NotExpired: c.Kept.NotExpired, InUse: c.Kept.InUse, Referenced: c.Kept.Referenced,
+		},
+	}
+}

@@ -1,0 +1,148 @@
+package convert
+
+import (
+	"encoding/json"
+
+	"google.golang.org/protobuf/proto"
+
+	"github.com/loom-bridge/loom-bridge/context/assemble"
+	"github.com/loom-bridge/loom-bridge/context/session"
+	"github.com/loom-bridge/loom-bridge/context/step"
+	"github.com/loom-bridge/loom-bridge/context/tokens"
+	"github.com/loom-bridge/loom-bridge/memory/kv"
+	loombridgev1 "github.com/loom-bridge/loom-bridge/proto/gen/loombridge/v1"
+	"github.com/loom-bridge/loom-bridge/server/page"
+)
+
+// Messages are the messages to append to a log.
+func Messages(in []*loombridgev1.Message) []session.Message {
+	out := make([]session.Message, len(in))
+	for i, m := range in {
+		out[i] = session.Message{
+			Role: session.Role(m.GetRole()), Content: m.GetContent(), BlocksJSON: json.RawMessage(m.GetBlocksJson()),
+			Name: m.GetName(), ToolCallID: m.GetToolCallId(), Pinned: m.GetPinned(), Observation: m.GetObservation(),
+			ExtraJSON: json.RawMessage(m.GetExtraJson()),
+		}
+		for _, call := range m.GetToolCalls() {
+			out[i].ToolCalls = append(out[i].ToolCalls, session.ToolCall{
+				ID: call.GetId(), Name: call.GetName(), Arguments: call.GetArgumentsJson(), Extra: call.GetExtraJson(),
+			})
+		}
+	}
+	return out
+}
+
+func messagesOf(in []session.Message) []*loombridgev1.Message {
+	out := make([]*loombridgev1.Message, len(in))
+	for i, m := range in {
+		out[i] = &loombridgev1.Message{
+			Role: loombridgev1.Role(m.Role), Content: utf8Text(m.Content), BlocksJson: string(m.BlocksJSON),
+			Name: m.Name, ToolCallId: m.ToolCallID, ExtraJson: string(m.ExtraJSON),
+		}
+		for _, call := range m.ToolCalls {
+			out[i].ToolCalls = append(out[i].ToolCalls, &loombridgev1.ModelToolCall{
+				Id: call.ID, Name: call.Name, ArgumentsJson: utf8Text(call.Arguments), ExtraJson: call.Extra,
+			})
+		}
+	}
+	return out
+}
+
+// Step writes a step of the log that stands at a position.
+func Step(s step.Step, position uint64, form loombridgev1.JsonForm) *loombridgev1.Step {
+	out := &loombridgev1.Step{
+		Id: s.ID(), ToolName: s.ToolName, Observation: utf8Text(s.Observation),
+		OutcomeRef: s.OutcomeRef, OutcomePath: s.OutcomePath, CreateTime: Timestamp(s.Time),
+		Success: s.Success(), Outcome: outcomeOf(s.Outcome), Thought: s.Thought, Error: utf8Text(s.Error),
+		Inline: utf8Text(s.Inline), SessionId: s.SessionID, TurnId: s.TurnID, CallId: s.CallID,
+		Position: int64(position), NeedsOffload: s.NeedsOffload(), Pinned: s.Pinned,
+		ResultForm: formOf(s.Given.Form), MediaType: utf8Text(s.Given.MediaType), Refused: s.Refused(),
+	}
+	// Figures are flat and made by the reducer, so they always have this form.
+	out.Metadata, _ = structOf(s.Metadata)
+	if args, ok := pleasantStruct(s.MinimalArgs, form); ok {
+		out.MinimalArgsForm = &loombridgev1.Step_MinimalArgs{MinimalArgs: args}
+	} else {
+		out.MinimalArgsForm = &loombridgev1.Step_MinimalArgsJson{MinimalArgsJson: string(s.MinimalArgs)}
+	}
+	return out
+}
+
+func outcomeOf(o step.Outcome) loombridgev1.StepOutcome {
+	switch o {
+	case step.Succeeded:
+		return loombridgev1.StepOutcome_STEP_OUTCOME_SUCCEEDED
+	case step.Failed:
+		return loombridgev1.StepOutcome_STEP_OUTCOME_FAILED
+	}
+	return loombridgev1.StepOutcome_STEP_OUTCOME_UNKNOWN
+}
+
+// Steps writes entries of the log, all of which are steps.
+func Steps(entries []session.Entry, form loombridgev1.JsonForm) []*loombridgev1.Step {
+	out := make([]*loombridgev1.Step, len(entries))
+	for i, e := range entries {
+		out[i] = Step(*e.Step, e.Position, form)
+	}
+	return out
+}
+
+// StepPage is the first page of found that has at most size steps and fits
+// into limit bytes; the token leads to the rest.
+func StepPage(found []session.Entry, size, limit int, form loombridgev1.JsonForm) *loombridgev1.ListStepsResponse {
+	out := &loombridgev1.ListStepsResponse{}
+	// The frame of a step in the page, and the token at its end.
+	const overhead = 64
+	used := 0
+	for i, e := range found {
+		one := Step(*e.Step, e.Position, form)
+		used += proto.Size(one) + overhead
+		if i == size || (i > 0 && used > limit) {
+			out.NextPageToken = page.Token(found[i-1].Position)
+			return out
+		}
+		out.Steps = append(out.Steps, one)
+	}
+	if n := len(found); n == session.MaxListed {
+		out.NextPageToken = page.Token(found[n-1].Position)
+	}
+	return out
+}
+
+// TokenCount is a count with how certain it is.
+func TokenCount(c tokens.Count) *loombridgev1.TokenCount {
+	certainty := loombridgev1.TokenCertainty_TOKEN_CERTAINTY_ESTIMATED
+	switch {
+	case c.Exact:
+		certainty = loombridgev1.TokenCertainty_TOKEN_CERTAINTY_EXACT
+	case c.Anchored:
+		certainty = loombridgev1.TokenCertainty_TOKEN_CERTAINTY_ANCHORED
+	}
+	return &loombridgev1.TokenCount{Tokens: Int32(c.Tokens), Counter: c.Counter, Certainty: certainty}
+}
+
+// AssembleRequest bounds the prompt by what an answer can carry, so that a
+// budget without end does not collect a history without end.
+func AssembleRequest(scope kv.Scope, r *loombridgev1.AssembleRequest, maxBytes int) assemble.Request {
+	request := assemble.Request{
+		Scope: scope, SessionID: r.GetSessionId(), Goal: r.GetGoal(), Model: r.GetModel(), System: r.GetSystem(),
+		MaxTokens: int(r.GetMaxTokens()), MaxBytes: maxBytes, Format: assemble.Neutral,
+		DryRun: r.GetDryRun(), History: Config(r.GetHistory()),
+	}
+	if r.GetFormat() == loombridgev1.PromptFormat_PROMPT_FORMAT_OPENAI_CHAT {
+		request.Format = assemble.OpenAIChat
+	}
+	return request
+}
+
+// Prompt is an assembled prompt with its receipt.
+func Prompt(p assemble.Prompt) *loombridgev1.AssembleResponse {
+	out := &loombridgev1.AssembleResponse{
+		Messages: messagesOf(p.Messages), ToolsJson: string(p.ToolsJSON), OpenaiChatJson: string(p.OpenAIChatJSON),
+		Tokens: TokenCount(p.Tokens), PrefixSha256: p.PrefixSHA256, Receipt: promptReceiptOf(p.Receipt),
+	}
+	for _, part := range p.Parts {
+		out.Parts = append(out.Parts, &loombridgev1.PromptPart{Name: part.Name, Tokens: Int32(part.Tokens)})
+	}
+	return out
+}

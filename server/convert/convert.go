@@ -1,0 +1,166 @@
+package convert
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"math"
+	"strconv"
+	"time"
+
+	"google.golang.org/protobuf/types/known/durationpb"
+	"google.golang.org/protobuf/types/known/structpb"
+	"google.golang.org/protobuf/types/known/timestamppb"
+
+	"github.com/loom-bridge/loom-bridge/bridge/tools"
+	"github.com/loom-bridge/loom-bridge/context/text"
+	loombridgev1 "github.com/loom-bridge/loom-bridge/proto/gen/loombridge/v1"
+	"github.com/loom-bridge/loom-bridge/server/validate"
+)
+
+// asText tells whether JSON is to travel as exact text.
+func asText(form loombridgev1.JsonForm) bool { return form == loombridgev1.JsonForm_JSON_FORM_TEXT }
+
+// jsonOf writes a Value as JSON text: keys sorted, whole numbers without a
+// fraction. Numbers that JSON lacks break the rule of field.
+func jsonOf(field string, v *structpb.Value) (json.RawMessage, error) {
+	var text bytes.Buffer
+	encoder := json.NewEncoder(&text)
+	encoder.SetEscapeHTML(false)
+	if err := encoder.Encode(plainOf(v)); err != nil {
+		return nil, validate.Refuse(field, "holds a number that JSON does not have")
+	}
+	return bytes.TrimSuffix(text.Bytes(), []byte("\n")), nil
+}
+
+// plainOf is Value.AsInterface, except that it leaves infinite numbers what
+// they are instead of making them text.
+func plainOf(v *structpb.Value) any {
+	switch kind := v.GetKind().(type) {
+	case *structpb.Value_NumberValue:
+		return kind.NumberValue
+	case *structpb.Value_StructValue:
+		members := make(map[string]any, len(kind.StructValue.GetFields()))
+		for key, member := range kind.StructValue.GetFields() {
+			members[key] = plainOf(member)
+		}
+		return members
+	case *structpb.Value_ListValue:
+		items := make([]any, len(kind.ListValue.GetValues()))
+		for i, item := range kind.ListValue.GetValues() {
+			items[i] = plainOf(item)
+		}
+		return items
+	}
+	return v.AsInterface()
+}
+
+// valueOf reads JSON text into a Value. Numbers become the nearest double.
+func valueOf(text json.RawMessage) (*structpb.Value, error) {
+	if len(text) == 0 {
+		return structpb.NewNullValue(), nil
+	}
+	decoder := json.NewDecoder(bytes.NewReader(text))
+	decoder.UseNumber()
+	var plain any
+	if err := decoder.Decode(&plain); err != nil {
+		return nil, err
+	}
+	return structpb.NewValue(doubles(plain))
+}
+
+// structOf reads a JSON object into a Struct; nil for empty text.
+func structOf(text json.RawMessage) (*structpb.Struct, error) {
+	if len(text) == 0 {
+		return nil, nil
+	}
+	value, err := valueOf(text)
+	if err != nil {
+		return nil, err
+	}
+	if value.GetStructValue() == nil {
+		return nil, errors.New("server: stored JSON is not an object")
+	}
+	return value.GetStructValue(), nil
+}
+
+// doubles replaces every number inside v, in place.
+func doubles(v any) any {
+	switch v := v.(type) {
+	case json.Number:
+		return double(string(v))
+	case map[string]any:
+		for key, member := range v {
+			v[key] = doubles(member)
+		}
+	case []any:
+		for i, item := range v {
+			v[i] = doubles(item)
+		}
+	}
+	return v
+}
+
+// double is the nearest double that JSON can write: what lies beyond the
+// largest one becomes the largest one.
+func double(text string) float64 {
+	f, _ := strconv.ParseFloat(text, 64)
+	return max(-math.MaxFloat64, min(math.MaxFloat64, f))
+}
+
+const (
+	// maxPleasantDepth bounds how deep JSON nests that travels as protobuf's own
+	// types: each level takes three of theirs, and clients stop at 100.
+	maxPleasantDepth = 24
+	// maxPleasantBytes bounds its size, because it may grow tenfold on the way.
+	maxPleasantBytes = 256 << 10
+)
+
+// PleasantValue is JSON as a Value, unless exact text was asked for or is all
+// that clients can take.
+func PleasantValue(text json.RawMessage, form loombridgev1.JsonForm) (*structpb.Value, bool) {
+	if asText(form) || len(text) > maxPleasantBytes || tools.Depth(text) > maxPleasantDepth {
+		return nil, false
+	}
+	value, err := valueOf(text)
+	return value, err == nil
+}
+
+// pleasantStruct is the same for an object.
+func pleasantStruct(text json.RawMessage, form loombridgev1.JsonForm) (*structpb.Struct, bool) {
+	value, ok := PleasantValue(text, form)
+	if !ok || value.GetStructValue() == nil {
+		return nil, false
+	}
+	return value.GetStructValue(), true
+}
+
+// timeOf is zero for an unset timestamp.
+func timeOf(t *timestamppb.Timestamp) time.Time {
+	if t == nil {
+		return time.Time{}
+	}
+	return t.AsTime()
+}
+
+// Timestamp is unset for a zero time.
+func Timestamp(t time.Time) *timestamppb.Timestamp {
+	if t.IsZero() {
+		return nil
+	}
+	return timestamppb.New(t)
+}
+
+// spanOf is zero for an unset duration.
+func spanOf(d *durationpb.Duration) time.Duration {
+	if d == nil {
+		return 0
+	}
+	return d.AsDuration()
+}
+
+// Int32 keeps counts within their field.
+func Int32(n int) int32 { return int32(max(math.MinInt32, min(math.MaxInt32, n))) }
+
+// utf8Text makes text from outside, such as a file name, fit for protobuf.
+func utf8Text(s string) string { return text.Valid(s) }

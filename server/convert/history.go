@@ -1,0 +1,137 @@
+package convert
+
+import (
+	"cmp"
+
+	"github.com/loom-bridge/loom-bridge/context/assemble"
+	"github.com/loom-bridge/loom-bridge/context/history"
+	"github.com/loom-bridge/loom-bridge/context/session"
+	"github.com/loom-bridge/loom-bridge/memory/kv"
+	loombridgev1 "github.com/loom-bridge/loom-bridge/proto/gen/loombridge/v1"
+)
+
+// Config reads settings; what is unset stays zero. A preset without a policy
+// brings its policy along.
+func Config(h *loombridgev1.HistorySettings) session.Config {
+	c := session.Config{
+		Policy: policyToSet(h.GetPolicy()), Preset: h.GetPreset(),
+		ExpectedTurns: int(h.GetExpectedSteps()), ResultTokens: int(h.GetMaxResultTokens()),
+	}
+	if h != nil {
+		c.Literal = h.Literal
+	}
+	if p := h.GetPrices(); p != nil {
+		c.Prices = history.Prices{Input: p.GetInput(), CachedInput: p.GetCachedInput(), CacheWrite: p.GetCacheWrite()}
+	}
+	return c
+}
+
+func policyToSet(p loombridgev1.HistoryPolicy) string {
+	switch p {
+	case loombridgev1.HistoryPolicy_HISTORY_POLICY_LEDGER:
+		return session.PolicyLedger
+	case loombridgev1.HistoryPolicy_HISTORY_POLICY_APPEND_ONLY:
+		return session.PolicyAppendOnly
+	case loombridgev1.HistoryPolicy_HISTORY_POLICY_PRESET:
+		return session.PolicyPreset
+	}
+	return ""
+}
+
+func policyOf(name string) loombridgev1.HistoryPolicy {
+	switch name {
+	case session.PolicyAppendOnly:
+		return loombridgev1.HistoryPolicy_HISTORY_POLICY_APPEND_ONLY
+	case session.PolicyPreset:
+		return loombridgev1.HistoryPolicy_HISTORY_POLICY_PRESET
+	}
+	return loombridgev1.HistoryPolicy_HISTORY_POLICY_LEDGER
+}
+
+// Configured writes the settings that hold.
+func Configured(c session.Config, ended bool) *loombridgev1.ConfigureSessionResponse {
+	h := &loombridgev1.HistorySettings{
+		Policy: policyOf(c.Policy), Preset: c.Preset, Literal: c.Literal, ExpectedSteps: Int32(c.ExpectedTurns),
+		MaxResultTokens: Int32(cmp.Or(c.ResultTokens, history.DefaultResultTokens)),
+	}
+	if c.Prices != (history.Prices{}) {
+		h.Prices = &loombridgev1.TokenPrices{Input: c.Prices.Input, CachedInput: c.Prices.CachedInput, CacheWrite: c.Prices.CacheWrite}
+	}
+	return &loombridgev1.ConfigureSessionResponse{
+		History: h, Model: c.Model, MaxTokens: Int32(c.MaxTokens), Ended: ended,
+	}
+}
+
+func promptReceiptOf(r assemble.Receipt) *loombridgev1.Receipt {
+	return &loombridgev1.Receipt{
+		PromptId: r.PromptID, Policy: r.Policy, Folds: foldsOf(r.Folds), Batch: batchOf(r.Batch),
+		StableTokens: Int32(r.StableTokens), StableBytes: r.StableBytes, SettledTokens: Int32(r.SettledTokens),
+		AppendOnlyTokens: Int32(r.AppendOnlyTokens), Cost: r.Cost, AppendOnlyCost: r.AppendOnlyCost,
+		Pressure: r.Pressure, ReserveTokens: Int32(r.ReserveTokens),
+	}
+}
+
+func foldsOf(folds []history.Fold) []*loombridgev1.FoldInfo {
+	out := make([]*loombridgev1.FoldInfo, len(folds))
+	for i := range folds {
+		f := &folds[i]
+		out[i] = &loombridgev1.FoldInfo{
+			Refs: session.RefRuns(f.Refs), Batch: int64(f.Batch), Tokens: Int32(f.Tokens), BeforeTokens: Int32(cmp.Or(f.Original, f.Before)),
+			Turns: Int32(f.Turns), Calls: Int32(f.Calls), Dense: f.Level > history.LevelLines,
+		}
+		if n := len(f.Spans); n > 0 {
+			out[i].FirstPosition, out[i].LastPosition = int64(f.Spans[0].First), int64(f.Spans[n-1].Last)
+		}
+	}
+	return out
+}
+
+func batchOf(b *assemble.Batch) *loombridgev1.FoldBatch {
+	if b == nil {
+		return nil
+	}
+	return &loombridgev1.FoldBatch{
+		Number: int64(b.Number), Reason: foldReasonOf(b.Reason), Refs: session.RefRuns(b.Refs),
+		BeforeTokens: Int32(b.Before), AfterTokens: Int32(b.After), BreakEvenSteps: b.BreakEven,
+	}
+}
+
+func foldReasonOf(r history.Reason) loombridgev1.FoldReason {
+	switch r {
+	case history.ByPrice:
+		return loombridgev1.FoldReason_FOLD_REASON_PRICE
+	case history.ByBudget:
+		return loombridgev1.FoldReason_FOLD_REASON_BUDGET
+	case history.ByCaller:
+		return loombridgev1.FoldReason_FOLD_REASON_CALLER
+	}
+	return loombridgev1.FoldReason_FOLD_REASON_UNSPECIFIED
+}
+
+// CompactRequest says which history is to be compacted, and into what.
+func CompactRequest(scope kv.Scope, r *loombridgev1.CompactHistoryRequest) assemble.CompactRequest {
+	request := assemble.CompactRequest{
+		Scope: scope, SessionID: r.GetSessionId(), Text: true, KeepRecent: int(r.GetKeepRecent()),
+		Model: r.GetModel(), MaxTokens: int(r.GetMaxTokens()), DryRun: r.GetDryRun(),
+		Summary: r.GetSummary(),
+	}
+	switch r.GetStyle() {
+	case loombridgev1.HistoryStyle_HISTORY_STYLE_DESIGN:
+		request.Style = history.StyleDesign
+	case loombridgev1.HistoryStyle_HISTORY_STYLE_REDUCTION:
+		request.Style = history.StyleReduction
+	case loombridgev1.HistoryStyle_HISTORY_STYLE_GROUPED:
+		request.Style = history.StyleGrouped
+	default:
+		request.Text = false
+	}
+	return request
+}
+
+// Compaction tells what was folded, or is the history as text.
+func Compaction(c assemble.Compaction) *loombridgev1.CompactHistoryResponse {
+	return &loombridgev1.CompactHistoryResponse{
+		Batch: batchOf(c.Batch), Folds: foldsOf(c.Folds), Text: utf8Text(c.Text), Tokens: TokenCount(c.Tokens),
+		SummaryProblem: c.SummaryProblem,
+	}
+}

@@ -1,0 +1,172 @@
+package convert
+
+import (
+	"encoding/json"
+
+	"google.golang.org/protobuf/types/known/durationpb"
+	"google.golang.org/protobuf/types/known/structpb"
+
+	"github.com/loom-bridge/loom-bridge/memory"
+	"github.com/loom-bridge/loom-bridge/memory/kv"
+	"github.com/loom-bridge/loom-bridge/memory/question"
+	"github.com/loom-bridge/loom-bridge/memory/record"
+	loombridgev1 "github.com/loom-bridge/loom-bridge/proto/gen/loombridge/v1"
+	"github.com/loom-bridge/loom-bridge/server/validate"
+)
+
+// The enums of the API have the domain's numbers, or zero for its default.
+
+// Record converts a request or a draft. Metadata and importance have forms
+// that the interface can't tell apart.
+func Record(r validate.Draft, metadata *structpb.Struct, importance *float64, pinned bool) (record.Record, error) {
+	text := json.RawMessage(r.GetMetadataJson())
+	if metadata != nil {
+		var err error
+		if text, err = jsonOf("metadata", structpb.NewStructValue(metadata)); err != nil {
+			return record.Record{}, err
+		}
+	}
+	weight := record.DefaultImportance
+	if importance != nil {
+		weight = *importance
+	}
+	return record.Record{
+		ID: r.GetId(), Text: r.GetText(), Key: r.GetKey(), Kind: r.GetKind(),
+		SessionID: r.GetSessionId(), Author: r.GetAuthor(), EventTime: timeOf(r.GetEventTime()),
+		ExpireTime: timeOf(r.GetExpireTime()), TTL: spanOf(r.GetTtl()), SlidingTTL: spanOf(r.GetSlidingTtl()),
+		Metadata: text, Tags: r.GetTags(), Importance: weight, Pinned: pinned,
+		Supersedes: r.GetSupersedes(), DerivedFrom: r.GetDerivedFrom(), Origin: record.Origin(r.GetOrigin()),
+		Embedding: r.GetEmbedding(), EmbeddingSpace: r.GetEmbeddingSpace(),
+	}, nil
+}
+
+// DraftRecord is the record of a draft.
+func DraftRecord(r *loombridgev1.RecordDraft) (record.Record, error) {
+	return Record(r, r.GetMetadata(), r.Importance, r.GetPinned())
+}
+
+// Saved tells of a record that was saved.
+func Saved(r record.Record) *loombridgev1.MemorySaveResponse {
+	return &loombridgev1.MemorySaveResponse{
+		Id: r.ID, CreateTime: Timestamp(r.CreateTime), ExpireTime: Timestamp(r.ExpireTime),
+	}
+}
+
+// RecordView is what of a record a caller wants to see.
+type RecordView struct {
+	JSON       loombridgev1.JsonForm
+	Embeddings bool
+}
+
+// Record writes a record as far as it is wanted.
+func (v RecordView) Record(r record.Record) *loombridgev1.Record {
+	out := &loombridgev1.Record{
+		Id: r.ID, Text: r.Text, Key: r.Key, Kind: r.Kind, SessionId: r.SessionID, Author: r.Author,
+		EventTime: Timestamp(r.EventTime), CreateTime: Timestamp(r.CreateTime), ExpireTime: Timestamp(r.ExpireTime),
+		Tags: r.Tags, Importance: r.Importance, Supersedes: r.Supersedes, SupersededBy: r.SupersededBy,
+		DerivedFrom: r.DerivedFrom, Origin: loombridgev1.Origin(r.Origin), Tier: Int32(r.Tier),
+		Version: r.Version, UpdateTime: Timestamp(r.UpdateTime), Pinned: r.Pinned,
+		AgentId: r.SavedBy,
+	}
+	if r.SlidingTTL > 0 {
+		out.SlidingTtl = durationpb.New(r.SlidingTTL)
+	}
+	if v.Embeddings {
+		out.Embedding, out.EmbeddingSpace = r.Embedding, r.EmbeddingSpace
+	}
+	if len(r.Metadata) == 0 {
+		return out
+	}
+	if object, ok := pleasantStruct(r.Metadata, v.JSON); ok {
+		out.MetadataForm = &loombridgev1.Record_Metadata{Metadata: object}
+	} else {
+		out.MetadataForm = &loombridgev1.Record_MetadataJson{MetadataJson: string(r.Metadata)}
+	}
+	return out
+}
+
+// Query is what memory is asked for.
+func Query(r *loombridgev1.MemoryQueryRequest) question.Question {
+	q := question.Question{
+		Text: r.GetQuery(), Limit: int(r.GetLimit()), Filter: r.GetFilter(), MinScore: r.GetMinScore(),
+		MaxTokens: int(r.GetMaxTokens()), Expand: r.GetExpand(), Explain: r.GetExplain(), WithVectors: r.GetIncludeEmbeddings(),
+		Embedding: r.GetEmbedding(), EmbeddingSpace: r.GetEmbeddingSpace(),
+		RecencyWeight: r.GetRecencyWeight(), RecencyHalfLife: spanOf(r.GetRecencyHalfLife()),
+		ImportanceWeight: r.GetImportanceWeight(), Tiers: Tiers(r.GetTiers()),
+	}
+	switch r.GetMode() {
+	case loombridgev1.QueryMode_QUERY_MODE_LEXICAL:
+		q.Mode = question.Lexical
+	case loombridgev1.QueryMode_QUERY_MODE_VECTOR:
+		q.Mode = question.Vector
+	default:
+		q.Mode = question.Hybrid
+	}
+	return q
+}
+
+// Tiers are the numbers of tiers.
+func Tiers(tiers []int32) []int {
+	out := make([]int, len(tiers))
+	for i, tier := range tiers {
+		out[i] = int(tier)
+	}
+	return out
+}
+
+// Result converts the answer of a query; with owners, each hit says whose it is.
+func (v RecordView) Result(r memory.Answer, owners bool) *loombridgev1.MemoryQueryResponse {
+	out := &loombridgev1.MemoryQueryResponse{Receipt: receiptOf(r.Receipt)}
+	for _, hit := range r.Hits {
+		converted := &loombridgev1.MemoryHit{Record: v.Record(hit.Record), Score: hit.Score, Explanation: explanationOf(hit.Explanation)}
+		if owners {
+			converted.Owner = ownerOf(hit.Scope)
+		}
+		out.Hits = append(out.Hits, converted)
+	}
+	return out
+}
+
+func ownerOf(scope kv.Scope) *loombridgev1.MemoryOwner {
+	if scope.Kind == kv.OwnerUser {
+		return &loombridgev1.MemoryOwner{Owner: &loombridgev1.MemoryOwner_UserId{UserId: scope.Owner}}
+	}
+	return &loombridgev1.MemoryOwner{Owner: &loombridgev1.MemoryOwner_AgentId{AgentId: scope.Owner}}
+}
+
+func explanationOf(e *memory.Explanation) *loombridgev1.HitExplanation {
+	if e == nil {
+		return nil
+	}
+	out := &loombridgev1.HitExplanation{MatchedWords: e.MatchedWords}
+	for _, s := range e.Signals {
+		out.Signals = append(out.Signals, &loombridgev1.SignalScore{Name: s.Name, Raw: s.Raw, Share: s.Share})
+	}
+	return out
+}
+
+func receiptOf(r memory.Receipt) *loombridgev1.QueryReceipt {
+	return &loombridgev1.QueryReceipt{
+		LexicalCandidates: Int32(r.LexicalCandidates), VectorCandidates: Int32(r.VectorCandidates),
+		Filtered: Int32(r.Filtered), Expired: Int32(r.Expired), Superseded: Int32(r.Superseded),
+		UnderMinScore: Int32(r.UnderMinScore), OverLimit: Int32(r.OverLimit), OverMaxTokens: Int32(r.OverMaxTokens),
+		OverMaxBytes: Int32(r.OverMaxBytes),
+		Tokens:       Int32(r.Tokens), VectorsScanned: Int32(r.VectorsScanned), VectorsRescored: Int32(r.VectorsRescored),
+		EmbeddingSpaces: r.EmbeddingSpaces, ExpandedWords: r.ExpandedWords,
+		Records: r.Records, IndexSequence: int64(r.IndexSequence), Degraded: r.Degraded, EmptyReason: loombridgev1.EmptyReason(r.Empty),
+	}
+}
+
+// Stats are the counts of one memory.
+func Stats(s memory.Stats) *loombridgev1.GetMemoryStatsResponse {
+	out := &loombridgev1.GetMemoryStatsResponse{
+		Records: s.Records, Words: s.Words, Sessions: s.Sessions, Unpacked: int64(s.Tail), Segments: Int32(s.Segments),
+		IndexSequence: int64(s.IndexSequence), EmbedderSpace: s.EmbedderSpace, Pending: s.Pending,
+	}
+	for _, space := range s.Spaces {
+		out.Spaces = append(out.Spaces, &loombridgev1.EmbeddingSpaceStats{
+			Name: space.Name, Dimension: Int32(space.Dimension), Vectors: int64(space.Count),
+		})
+	}
+	return out
+}

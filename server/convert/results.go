@@ -1,0 +1,122 @@
+package convert
+
+import (
+	"encoding/base64"
+	"encoding/json"
+
+	"google.golang.org/protobuf/types/known/structpb"
+
+	"github.com/loom-bridge/loom-bridge/bridge/hand"
+	"github.com/loom-bridge/loom-bridge/context/media"
+	"github.com/loom-bridge/loom-bridge/context/step"
+	"github.com/loom-bridge/loom-bridge/context/text"
+	"github.com/loom-bridge/loom-bridge/memory/kv"
+	loombridgev1 "github.com/loom-bridge/loom-bridge/proto/gen/loombridge/v1"
+)
+
+// Report is a call that the caller ran itself, with its result.
+func Report(scope kv.Scope, r *loombridgev1.RecordStepRequest) (hand.Recorded, error) {
+	args, err := eitherJSON("arguments", r.GetArgumentsJson(), r.GetArguments() != nil, structpb.NewStructValue(r.GetArguments()))
+	if err != nil {
+		return hand.Recorded{}, err
+	}
+	output, err := resultOf(r)
+	if err != nil {
+		return hand.Recorded{}, err
+	}
+	task, err := taskOf(r.GetTask())
+	if err != nil {
+		return hand.Recorded{}, err
+	}
+	return hand.Recorded{
+		Task: task,
+		Request: hand.Request{
+			Scope: scope, SessionID: r.GetSessionId(), Name: r.GetToolName(), Args: args,
+			Thought: r.GetThought(), TurnID: r.GetTurnId(), CallID: r.GetCallId(), RequestID: r.GetRequestId(),
+			Pinned: r.GetPinned(),
+		},
+		Output: output, Failed: !r.GetSuccess(), ErrorMessage: r.GetErrorMessage(), Refused: r.GetRefused(),
+	}, nil
+}
+
+// resultOf is the result of a report, byte for byte. The oneof tells an empty
+// result from none.
+func resultOf(r *loombridgev1.RecordStepRequest) (step.Original, error) {
+	switch output := r.GetOutputForm().(type) {
+	case *loombridgev1.RecordStepRequest_Output:
+		if text, isText := output.Output.GetKind().(*structpb.Value_StringValue); isText {
+			return step.Original{Form: step.FormText, Data: []byte(text.StringValue)}, nil
+		}
+		data, err := jsonOf("output", output.Output)
+		return step.Original{Form: step.FormJSON, Data: data}, err
+	case *loombridgev1.RecordStepRequest_OutputJson:
+		if output.OutputJson == "" {
+			return step.Original{Form: step.FormNone}, nil
+		}
+		return step.Original{Form: step.FormJSON, Data: []byte(output.OutputJson)}, nil
+	case *loombridgev1.RecordStepRequest_OutputText:
+		return step.Original{Form: step.FormText, Data: []byte(output.OutputText)}, nil
+	case *loombridgev1.RecordStepRequest_OutputBytes:
+		return step.Original{Form: step.FormBytes, Data: output.OutputBytes.GetData(), MediaType: output.OutputBytes.GetMediaType()}, nil
+	case *loombridgev1.RecordStepRequest_OutputContent:
+		return step.Original{Form: step.FormJSON, Data: contentJSON(output.OutputContent)}, nil
+	}
+	return step.Original{Form: step.FormNone}, nil
+}
+
+// contentJSON is content blocks as MCP writes them.
+func contentJSON(content *loombridgev1.ResultContent) json.RawMessage {
+	blocks := make([]any, len(content.GetBlocks()))
+	for i, block := range content.GetBlocks() {
+		blocks[i] = blockOf(block)
+	}
+	return text.CanonicalJSON(map[string]any{"content": blocks})
+}
+
+func blockOf(block *loombridgev1.ContentBlock) map[string]any {
+	switch kind := block.GetBlock().(type) {
+	case *loombridgev1.ContentBlock_Image:
+		return bytesBlock("image", kind.Image)
+	case *loombridgev1.ContentBlock_Audio:
+		return bytesBlock("audio", kind.Audio)
+	case *loombridgev1.ContentBlock_Resource:
+		inner := map[string]any{"uri": kind.Resource.GetUri()}
+		if mediaType := kind.Resource.GetMediaType(); mediaType != "" {
+			inner["mimeType"] = mediaType
+		}
+		switch content := kind.Resource.GetContent().(type) {
+		case *loombridgev1.ResourceBlock_Text:
+			inner["text"] = content.Text
+		case *loombridgev1.ResourceBlock_Data:
+			inner["blob"] = base64.StdEncoding.EncodeToString(content.Data)
+		}
+		return map[string]any{"type": "resource", "resource": inner}
+	}
+	return map[string]any{"type": "text", "text": block.GetText()}
+}
+
+func bytesBlock(kind string, b *loombridgev1.ResultBytes) map[string]any {
+	mediaType := b.GetMediaType()
+	if mediaType == "" {
+		mediaType = media.TypeOf(b.GetData())
+	}
+	return map[string]any{"type": kind, "mimeType": mediaType, "data": base64.StdEncoding.EncodeToString(b.GetData())}
+}
+
+func formOf(f step.Form) loombridgev1.ResultForm { return loombridgev1.ResultForm(f) }
+
+// BlobView is the form in which a result is read.
+func BlobView(f loombridgev1.BlobForm) step.View { return step.View(f) }
+
+// Recorded converts the answer to a report.
+func Recorded(a hand.Answer) *loombridgev1.RecordStepResponse {
+	out := &loombridgev1.RecordStepResponse{
+		Step:        Step(*a.Step, a.Position, loombridgev1.JsonForm_JSON_FORM_UNSPECIFIED),
+		Observation: utf8Text(a.Observation),
+		TaskId:      a.TaskID, Replayed: a.Replayed, OutputCollected: a.Collected,
+	}
+	if a.Blob != nil {
+		out.OutputBlob = BlobInfo(*a.Blob)
+	}
+	return out
+}

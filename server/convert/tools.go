@@ -1,0 +1,128 @@
+package convert
+
+import (
+	"encoding/json"
+
+	"google.golang.org/protobuf/proto"
+	"google.golang.org/protobuf/types/known/structpb"
+
+	"github.com/loom-bridge/loom-bridge/bridge/agents"
+	"github.com/loom-bridge/loom-bridge/bridge/hand"
+	"github.com/loom-bridge/loom-bridge/bridge/tools"
+	"github.com/loom-bridge/loom-bridge/memory/kv"
+	loombridgev1 "github.com/loom-bridge/loom-bridge/proto/gen/loombridge/v1"
+)
+
+// Descriptor describes a tool.
+func Descriptor(d tools.Descriptor, form loombridgev1.JsonForm) *loombridgev1.ToolDescriptor {
+	out := &loombridgev1.ToolDescriptor{
+		Name: d.Name, Description: d.Description, Level: Int32(d.Level),
+		RequiresApproval: d.RequiresApproval, Category: d.Category, Mutates: d.Mutates,
+	}
+	if schema, ok := pleasantStruct(d.Schema, form); ok {
+		out.ParametersSchemaForm = &loombridgev1.ToolDescriptor_ParametersSchema{ParametersSchema: schema}
+	} else {
+		out.ParametersSchemaForm = &loombridgev1.ToolDescriptor_ParametersSchemaJson{ParametersSchemaJson: string(d.Schema)}
+	}
+	return out
+}
+
+// AgentDescriptor describes a tool of an agent, whatever text its schema is: one
+// that is no JSON object could stand in no prompt.
+func AgentDescriptor(t agents.AgentTool) tools.Descriptor {
+	schema := json.RawMessage(t.Schema)
+	if !t.Usable || len(schema) == 0 {
+		schema = json.RawMessage(`{}`)
+	}
+	return tools.Descriptor{
+		Name: utf8Text(t.Name), Description: utf8Text(t.Description), Schema: schema,
+		Level: max(t.Level, tools.LevelFunction), RequiresApproval: t.RequiresApproval, Category: "agent", Mutates: true,
+	}
+}
+
+// ToolRequest is the call of a tool.
+func ToolRequest(scope kv.Scope, r *loombridgev1.ToolRequest) (hand.Request, error) {
+	args, err := eitherJSON("arguments", r.GetArgumentsJson(), r.GetArguments() != nil, structpb.NewStructValue(r.GetArguments()))
+	if err != nil {
+		return hand.Request{}, err
+	}
+	return hand.Request{
+		Scope: scope, SessionID: r.GetSessionId(), Name: r.GetName(), Args: args, Timeout: spanOf(r.GetTimeout()),
+		Thought: r.GetThought(), TurnID: r.GetTurnId(), CallID: r.GetCallId(), RequestID: r.GetRequestId(),
+	}, nil
+}
+
+// eitherJSON returns the JSON text of a field that comes as text or as value.
+func eitherJSON(field, text string, given bool, value *structpb.Value) (json.RawMessage, error) {
+	if !given {
+		return json.RawMessage(text), nil
+	}
+	return jsonOf(field, value)
+}
+
+// ToolResponse converts an answer. The call has been made and recorded, so an
+// output too large to send is left out rather than refused: its blob has it. Public is
+// what an error may be called outside the server.
+func ToolResponse(a hand.Answer, form loombridgev1.JsonForm, limit int, public func(error) string) *loombridgev1.ToolResponse {
+	out := &loombridgev1.ToolResponse{
+		Success: a.Success, ErrorMessage: utf8Text(a.ErrorMessage), ErrorCode: errorCodeOf(a.ErrorCode),
+		OutputTruncated: a.Truncated, Observation: utf8Text(a.Observation),
+		Recorded: a.Recorded, Replayed: a.Replayed, OutputCollected: a.Collected,
+	}
+	if a.RecordError != nil {
+		out.RecordError = utf8Text(public(a.RecordError))
+	}
+	if a.Blob != nil {
+		out.OutputBlob = BlobInfo(*a.Blob)
+	}
+	if a.Step != nil {
+		out.Step = Step(*a.Step, a.Position, form)
+		out.Step.Inline = "" // the output says it already
+	}
+	setOutput(out, a.Output, form)
+	if a.Bytes != nil {
+		out.OutputForm = &loombridgev1.ToolResponse_OutputBytes{
+			OutputBytes: &loombridgev1.ResultBytes{Data: a.Bytes.Data, MediaType: utf8Text(a.Bytes.MediaType)},
+		}
+	}
+	if proto.Size(out) > limit {
+		out.OutputForm = nil
+		out.OutputTruncated = true
+	}
+	return out
+}
+
+func setOutput(out *loombridgev1.ToolResponse, text json.RawMessage, form loombridgev1.JsonForm) {
+	if len(text) == 0 {
+		return
+	}
+	if value, ok := PleasantValue(text, form); ok {
+		out.OutputForm = &loombridgev1.ToolResponse_Output{Output: value}
+		return
+	}
+	out.OutputForm = &loombridgev1.ToolResponse_OutputJson{OutputJson: string(text)}
+}
+
+func errorCodeOf(code tools.Code) loombridgev1.ToolErrorCode {
+	switch code {
+	case "":
+		return loombridgev1.ToolErrorCode_TOOL_ERROR_CODE_UNSPECIFIED
+	case tools.NotFound:
+		return loombridgev1.ToolErrorCode_TOOL_ERROR_CODE_NOT_FOUND
+	case tools.PermissionDenied:
+		return loombridgev1.ToolErrorCode_TOOL_ERROR_CODE_PERMISSION_DENIED
+	case tools.TooLarge:
+		return loombridgev1.ToolErrorCode_TOOL_ERROR_CODE_TOO_LARGE
+	case tools.Timeout:
+		return loombridgev1.ToolErrorCode_TOOL_ERROR_CODE_TIMEOUT
+	case tools.OutcomeUnknown:
+		return loombridgev1.ToolErrorCode_TOOL_ERROR_CODE_OUTCOME_UNKNOWN
+	case tools.InvalidArguments:
+		return loombridgev1.ToolErrorCode_TOOL_ERROR_CODE_INVALID_ARGUMENTS
+	case tools.Refused:
+		return loombridgev1.ToolErrorCode_TOOL_ERROR_CODE_REFUSED
+	case tools.ProviderAway:
+		return loombridgev1.ToolErrorCode_TOOL_ERROR_CODE_PROVIDER_AWAY
+	}
+	return loombridgev1.ToolErrorCode_TOOL_ERROR_CODE_FAILED
+}
