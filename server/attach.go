@@ -20,6 +20,7 @@ import (
 	loombridgev1 "github.com/loom-bridge/loom-bridge/proto/gen/loombridge/v1"
 	"github.com/loom-bridge/loom-bridge/server/auth"
 	"github.com/loom-bridge/loom-bridge/server/convert"
+	"github.com/loom-bridge/loom-bridge/server/observe"
 	"github.com/loom-bridge/loom-bridge/server/validate"
 )
 
@@ -240,7 +241,7 @@ func (a *attachment) errorOf(ctx context.Context, err error) *loombridgev1.Attac
 	if text == "" {
 		text = err.Error()
 	} else {
-		a.log.ErrorContext(ctx, "attach", keyAgent, validate.Printable(a.agentID), keyReason, reasonName(row.reason), keyCause, err.Error())
+		a.log.ErrorContext(ctx, "attach", observe.KeyAgent, validate.Printable(a.agentID), observe.KeyReason, observe.ReasonName(row.reason), observe.KeyCause, err.Error())
 	}
 	out := &loombridgev1.AttachError{Reason: row.reason, Message: validate.Cut(text, maxMessageBytes)}
 	for _, v := range violationsOf(err) {

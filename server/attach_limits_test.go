@@ -60,7 +60,7 @@ func TestAttachResultsPassPublishes(t *testing.T) {
 	<-bus.entered
 	a.send(heartbeatMessage(1000))
 	a.answer(1000)
-	done := relay(t.Context(), directory, agents.Call{Name: "echo", Arguments: "{}"})
+	done := relay(t.Context(), directory, agents.ToolCall{Name: "echo", Arguments: "{}"})
 	a.send(resultMessage(&loombridgev1.AttachToolResult{CallId: a.call().GetCallId(), Success: true}))
 	if _, err := (<-done)(); err != nil || len(a.seen) != 0 {
 		t.Errorf("err = %v; answers %v", err, a.seen)

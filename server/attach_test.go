@@ -49,7 +49,7 @@ func TestAttachRegisters(t *testing.T) {
 		Exclusive: true,
 		Topics:    []string{"jobs", "news.*"}, Metadata: map[string]string{"zone": "a"}, Parent: "lead",
 		Capabilities: []string{"plain", "team/x.y:z-1_2", "other", "rank"},
-		Tools: []agents.Tool{
+		Tools: []agents.ProvidedTool{
 			{Name: "plain", Description: "says hello", Schema: `{"type":"object"}`, Usable: true},
 			{Name: "team/x.y:z-1_2", Schema: `{"type": "object"}`, Usable: true},
 			{Name: "other", Schema: `{"type":"object"}`, Usable: true},

@@ -21,11 +21,11 @@ import (
 )
 
 // relay is one call of an agent's tool and how it ended.
-func relay(ctx context.Context, d *agents.Directory, c agents.Call) <-chan func() (agents.Result, error) {
-	out := make(chan func() (agents.Result, error), 1)
+func relay(ctx context.Context, d *agents.Directory, c agents.ToolCall) <-chan func() (agents.ToolResult, error) {
+	out := make(chan func() (agents.ToolResult, error), 1)
 	go func() {
 		result, err := d.Call(ctx, auth.DefaultTenant, c)
-		out <- func() (agents.Result, error) { return result, err }
+		out <- func() (agents.ToolResult, error) { return result, err }
 	}()
 	return out
 }
@@ -35,15 +35,15 @@ func TestAttachRunsTools(t *testing.T) {
 	hello := helloOf("provider")
 	hello.Tools = []*loombridgev1.ProvidedTool{{Name: "echo"}}
 	a := MustAttach(t, t.Context(), s.Bridge, hello)
-	call := agents.Call{Name: "echo", Arguments: `{"n":9007199254740993}`, CallerID: "caller", Headers: map[string]string{"h": "v"}, Timeout: time.Minute}
+	call := agents.ToolCall{Name: "echo", Arguments: `{"n":9007199254740993}`, CallerID: "caller", Headers: map[string]string{"h": "v"}, Timeout: time.Minute}
 	for _, test := range []struct {
 		name   string
 		answer *loombridgev1.AttachToolResult
-		want   agents.Result
+		want   agents.ToolResult
 	}{
-		{"text", &loombridgev1.AttachToolResult{Success: true, OutputForm: &loombridgev1.AttachToolResult_OutputJson{OutputJson: `{"a": 1}`}}, agents.Result{Output: `{"a": 1}`}},
-		{"value", &loombridgev1.AttachToolResult{Success: true, OutputForm: &loombridgev1.AttachToolResult_Output{Output: structpb.NewNumberValue(3)}}, agents.Result{Output: `3`}},
-		{"nothing", &loombridgev1.AttachToolResult{Success: true}, agents.Result{Output: `null`}},
+		{"text", &loombridgev1.AttachToolResult{Success: true, OutputForm: &loombridgev1.AttachToolResult_OutputJson{OutputJson: `{"a": 1}`}}, agents.ToolResult{Output: `{"a": 1}`}},
+		{"value", &loombridgev1.AttachToolResult{Success: true, OutputForm: &loombridgev1.AttachToolResult_Output{Output: structpb.NewNumberValue(3)}}, agents.ToolResult{Output: `3`}},
+		{"nothing", &loombridgev1.AttachToolResult{Success: true}, agents.ToolResult{Output: `null`}},
 		{"no JSON", &loombridgev1.AttachToolResult{Success: true, OutputForm: &loombridgev1.AttachToolResult_OutputJson{OutputJson: `{`}}, agents.Failure(tools.Failed, "the agent's answer is not JSON")},
 		{"failure", &loombridgev1.AttachToolResult{ErrorMessage: "no"}, agents.Failure(tools.Failed, "no")},
 		{"missing", &loombridgev1.AttachToolResult{ErrorMessage: "no", ErrorCode: loombridgev1.ToolErrorCode_TOOL_ERROR_CODE_NOT_FOUND}, agents.Failure(tools.NotFound, "no")},
@@ -78,15 +78,15 @@ func TestAttachRunsTools(t *testing.T) {
 func TestAttachCallForms(t *testing.T) {
 	s, directory := MustStartAttached(t, servertest.Options{Server: server.Options{Limits: server.Limits{MaxSendBytes: 1 << 20}}})
 	a := MustAttach(t, t.Context(), s.Bridge, &loombridgev1.AttachHello{AgentId: "p", Tools: []*loombridgev1.ProvidedTool{{Name: "echo"}}})
-	relay(t.Context(), directory, agents.Call{Name: "echo", Arguments: `{"a":1}`})
+	relay(t.Context(), directory, agents.ToolCall{Name: "echo", Arguments: `{"a":1}`})
 	if got := a.call().GetArguments().GetFields()["a"].GetNumberValue(); got != 1 {
 		t.Errorf("a = %v", got)
 	}
-	result, err := (<-relay(t.Context(), directory, agents.Call{Name: "echo", Arguments: `"` + strings.Repeat("x", 1<<20) + `"`}))()
+	result, err := (<-relay(t.Context(), directory, agents.ToolCall{Name: "echo", Arguments: `"` + strings.Repeat("x", 1<<20) + `"`}))()
 	if err != nil || result.Status != agents.ResultError || result.ErrorCode != "TOO_LARGE" {
 		t.Errorf("a call too large to send: %v, %v", result, err)
 	}
-	relay(t.Context(), directory, agents.Call{Name: "echo", Arguments: strings.Repeat("[", 200) + strings.Repeat("]", 200)})
+	relay(t.Context(), directory, agents.ToolCall{Name: "echo", Arguments: strings.Repeat("[", 200) + strings.Repeat("]", 200)})
 	if got := a.call().GetArgumentsJson(); len(got) != 400 {
 		t.Errorf("deep arguments: %q", got)
 	}
@@ -104,13 +104,13 @@ func TestAttachedProviderLeaves(t *testing.T) {
 	if young.ready.GetGeneration() <= old.ready.GetGeneration() {
 		t.Errorf("generations %d, %d", old.ready.GetGeneration(), young.ready.GetGeneration())
 	}
-	done := relay(t.Context(), directory, agents.Call{Name: "echo", Arguments: "{}"})
+	done := relay(t.Context(), directory, agents.ToolCall{Name: "echo", Arguments: "{}"})
 	young.call()
 	cancel()
 	if _, err := (<-done)(); !errors.Is(err, agents.ErrNotConnected) || err.Error() != "agent provider is not connected" {
 		t.Errorf("err = %v", err)
 	}
-	relay(t.Context(), directory, agents.Call{Name: "echo", Arguments: "{}"})
+	relay(t.Context(), directory, agents.ToolCall{Name: "echo", Arguments: "{}"})
 	if got := old.call().GetName(); got != "echo" {
 		t.Errorf("call of %q", got)
 	}

@@ -31,7 +31,7 @@ func (s *Server) unaryChain() []grpc.UnaryServerInterceptor {
 		acceptUnary,
 	}
 	if s.metrics != nil {
-		chain = append([]grpc.UnaryServerInterceptor{s.metrics.grpc.UnaryServerInterceptor()}, chain...)
+		chain = append([]grpc.UnaryServerInterceptor{s.metrics.GRPC.UnaryServerInterceptor()}, chain...)
 	}
 	return chain
 }
@@ -50,7 +50,7 @@ func (s *Server) streamChain() []grpc.StreamServerInterceptor {
 		acceptStream,
 	}
 	if s.metrics != nil {
-		chain = append([]grpc.StreamServerInterceptor{s.metrics.grpc.StreamServerInterceptor()}, chain...)
+		chain = append([]grpc.StreamServerInterceptor{s.metrics.GRPC.StreamServerInterceptor()}, chain...)
 	}
 	return chain
 }

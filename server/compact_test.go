@@ -15,6 +15,7 @@ import (
 
 	loombridgev1 "github.com/loom-bridge/loom-bridge/proto/gen/loombridge/v1"
 	"github.com/loom-bridge/loom-bridge/server"
+	"github.com/loom-bridge/loom-bridge/server/observe"
 	"github.com/loom-bridge/loom-bridge/server/servertest"
 )
 
@@ -45,7 +46,7 @@ func MustSteps(tb testing.TB, w *work, n int) {
 
 func TestCompactHistory(t *testing.T) {
 	registry := prometheus.NewRegistry()
-	s := servertest.Start(t, &servertest.Options{Server: server.Options{Metrics: server.NewMetrics(registry)}})
+	s := servertest.Start(t, &servertest.Options{Server: server.Options{Metrics: observe.NewMetrics(registry)}})
 	patience, cancel := context.WithTimeout(t.Context(), attachPatience)
 	defer cancel()
 	folded, _ := MustSubscribe(t, patience, s.Events, &loombridgev1.SubscribeRequest{

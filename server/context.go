@@ -11,6 +11,7 @@ import (
 	loombridgev1 "github.com/loom-bridge/loom-bridge/proto/gen/loombridge/v1"
 	"github.com/loom-bridge/loom-bridge/server/auth"
 	"github.com/loom-bridge/loom-bridge/server/convert"
+	"github.com/loom-bridge/loom-bridge/server/observe"
 	"github.com/loom-bridge/loom-bridge/server/page"
 	"github.com/loom-bridge/loom-bridge/server/validate"
 )
@@ -61,7 +62,7 @@ type contextService struct {
 	hand      Hand
 	tasks     Tasks
 	limits    Limits
-	metrics   *Metrics
+	metrics   *observe.Metrics
 }
 
 // AppendMessages adds messages to a session's log.
@@ -164,7 +165,7 @@ func (s *contextService) Assemble(ctx context.Context, r *loombridgev1.AssembleR
 		return nil, err
 	}
 	if !r.GetDryRun() {
-		s.metrics.folded(prompt.Receipt.Batch)
+		s.metrics.Folded(prompt.Receipt.Batch)
 	}
 	return convert.Prompt(prompt), nil
 }

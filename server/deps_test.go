@@ -86,6 +86,10 @@ func TestImportDirections(t *testing.T) {
 		{from: []string{"context"}, to: []string{"memory"}, allowed: []string{"memory/kv"}, why: "context and memory do not know each other"},
 		{from: []string{"context"}, to: []string{"bridge", "server", "proto"}, why: "context stands below"},
 		{from: []string{"bridge"}, to: []string{"server", "proto"}, why: "bridge stands below the server"},
+		{
+			from: []string{"memory", "context", "bridge", "server"}, but: []string{"memory/kv", "server/cmd", "server/servertest"},
+			to: []string{"memory/kv/rockskv", "memory/kv/memkv"}, why: "only a command knows which engine there is",
+		},
 		{from: []string{"server"}, but: []string{"server/cmd"}, to: []string{"server/cmd"}, why: "commands are the top"},
 	}
 	for _, file := range goFiles(t) {

@@ -14,6 +14,7 @@ import (
 
 	"github.com/loom-bridge/loom-bridge/server/auth"
 	"github.com/loom-bridge/loom-bridge/server/conns"
+	"github.com/loom-bridge/loom-bridge/server/observe"
 	"github.com/loom-bridge/loom-bridge/server/validate"
 )
 
@@ -96,12 +97,12 @@ func connOf(ctx context.Context) *conns.Conn {
 // they would tell it, and logged when it is time.
 func (s *Server) turnAway(ctx context.Context, method string, err error) error {
 	failure := failureOf(ctx, err)
-	s.metrics.refuse(failure)
+	s.metrics.Refuse(failure)
 	if unlogged, ok := s.door.tell(s.now()); ok {
 		watch := s.observer
-		watch.metrics = nil // the call is counted
+		watch.Metrics = nil // the call is counted
 		if unlogged > 0 {
-			watch.log = watch.log.With(keyUnlogged, unlogged)
+			watch.Log = watch.Log.With(observe.KeyUnlogged, unlogged)
 		}
 		reporter, _ := watch.ServerReporter(ctx, interceptors.NewServerCallMeta(method, nil, nil))
 		reporter.PostCall(failure, 0)

@@ -147,14 +147,13 @@ func errorTable() []errorRow {
 		{topics.ErrReserved, codes.InvalidArgument, loombridgev1.ErrorReason_ERROR_REASON_RESERVED_TOPIC, ""},
 		{events.ErrNotOwned, codes.PermissionDenied, loombridgev1.ErrorReason_ERROR_REASON_AGENT_NOT_OWNED, ""},
 		{events.ErrPositionUnknown, codes.OutOfRange, loombridgev1.ErrorReason_ERROR_REASON_POSITION_UNKNOWN, ""},
-		{events.ErrLimit, codes.Unavailable, reasonOverloaded, ""},
+		{share.ErrLimit, codes.Unavailable, reasonOverloaded, ""},
 		{events.ErrClosed, codes.Unavailable, reasonShuttingDown, publicStopping},
 		{events.ErrSlowSubscriber, codes.ResourceExhausted, loombridgev1.ErrorReason_ERROR_REASON_SLOW_CONSUMER, ""},
 		{events.ErrSubscriptionClosed, codes.Canceled, loombridgev1.ErrorReason_ERROR_REASON_CANCELLED, ""},
 
 		{agents.ErrInvalid, codes.InvalidArgument, reasonInvalid, ""},
 		{agents.ErrTaken, codes.AlreadyExists, loombridgev1.ErrorReason_ERROR_REASON_TOOL_NAME_TAKEN, ""},
-		{agents.ErrLimit, codes.Unavailable, reasonOverloaded, ""},
 		{agents.ErrBusy, codes.Unavailable, reasonOverloaded, ""},
 		{agents.ErrClosed, codes.Unavailable, reasonShuttingDown, publicStopping},
 	}

@@ -20,6 +20,7 @@ import (
 	"github.com/loom-bridge/loom-bridge/context/blob"
 	"github.com/loom-bridge/loom-bridge/memory/kv"
 	loombridgev1 "github.com/loom-bridge/loom-bridge/proto/gen/loombridge/v1"
+	"github.com/loom-bridge/loom-bridge/server/observe"
 )
 
 // domainPackages are those whose errors handlers can meet. Engines wrap the
@@ -37,6 +38,7 @@ var faults = map[string]string{
 	"memory.ErrDamaged":      "stored data can't be read",
 	"memory.ErrNewer":        "stored data can't be read",
 	"memory.ErrOutdated":     "found by a check, not by a call",
+	"memory.ErrChanging":     "found by a check, not by a call",
 	"memory.ErrMismatch":     "found by a check, not by a call",
 	"kv.ErrUnguarded":        "a mistake in this program",
 	"kv.ErrBadKey":           "stored data can't be read",
@@ -135,7 +137,7 @@ func TestRowsAreReached(t *testing.T) {
 		if got.code != row.code || got.reason != row.reason {
 			t.Errorf("%v became %v %v", row.is, got.code, got.reason)
 		}
-		if name := reasonName(row.reason); name == "" || name == "UNSPECIFIED" || loombridgev1.ErrorReason_value["ERROR_REASON_"+name] == 0 {
+		if name := observe.ReasonName(row.reason); name == "" || name == "UNSPECIFIED" || loombridgev1.ErrorReason_value["ERROR_REASON_"+name] == 0 {
 			t.Errorf("%v has the reason %q", row.is, name)
 		}
 		if row.code == codes.OK || row.code == codes.Unknown {
@@ -164,7 +166,7 @@ func TestClassify(t *testing.T) {
 		{"deadline around a store error", t.Context(), errors.Join(kv.ErrClosed, context.DeadlineExceeded), codes.DeadlineExceeded, "DEADLINE_EXCEEDED"},
 	} {
 		row := classify(test.ctx, test.err)
-		if row.code != test.code || reasonName(row.reason) != test.reason {
+		if row.code != test.code || observe.ReasonName(row.reason) != test.reason {
 			t.Errorf("%s: %v %v", test.name, row.code, row.reason)
 		}
 	}

@@ -6,11 +6,10 @@ import (
 	"log/slog"
 	"time"
 
-	"github.com/loom-bridge/loom-bridge/bridge/topics"
-
 	"google.golang.org/grpc"
 
 	"github.com/loom-bridge/loom-bridge/bridge/events"
+	"github.com/loom-bridge/loom-bridge/bridge/topics"
 	loombridgev1 "github.com/loom-bridge/loom-bridge/proto/gen/loombridge/v1"
 	"github.com/loom-bridge/loom-bridge/server/auth"
 	"github.com/loom-bridge/loom-bridge/server/convert"

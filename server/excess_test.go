@@ -177,7 +177,7 @@ func TestAttachOutlivesExcess(t *testing.T) {
 			t.Errorf("the answer to %d is %v", ref, answer)
 		}
 	}
-	done := relay(t.Context(), directory, agents.Call{Name: "echo", Arguments: "{}"})
+	done := relay(t.Context(), directory, agents.ToolCall{Name: "echo", Arguments: "{}"})
 	nulls := structpb.NewListValue(&structpb.ListValue{Values: make([]*structpb.Value, 50_001)})
 	a.send(resultMessage(&loombridgev1.AttachToolResult{
 		CallId: a.call().GetCallId(), Success: true, OutputForm: &loombridgev1.AttachToolResult_Output{Output: nulls},

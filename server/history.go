@@ -90,7 +90,7 @@ func (s *contextService) CompactHistory(ctx context.Context, r *loombridgev1.Com
 		return nil, err
 	}
 	if !r.GetDryRun() {
-		s.metrics.folded(compaction.Batch)
+		s.metrics.Folded(compaction.Batch)
 	}
 	return convert.Compaction(compaction), nil
 }

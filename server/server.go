@@ -24,6 +24,7 @@ import (
 	"github.com/loom-bridge/loom-bridge/server/auth"
 	"github.com/loom-bridge/loom-bridge/server/conns"
 	"github.com/loom-bridge/loom-bridge/server/loomv1"
+	"github.com/loom-bridge/loom-bridge/server/observe"
 )
 
 // ErrOpenToAll: the address can be reached from other machines while
@@ -75,7 +76,7 @@ type Options struct {
 	// DefaultSlowCall.
 	SlowCall time.Duration
 	// Metrics counts the calls. Default nil: nobody does.
-	Metrics *Metrics
+	Metrics *observe.Metrics
 	// Now is the clock. Default time.Now.
 	Now func() time.Time
 	// About is what GetStatus tells.
@@ -115,8 +116,8 @@ type Server struct {
 
 	grpc     *grpc.Server
 	health   *health.Server
-	observer observer
-	metrics  *Metrics
+	observer observe.Observer
+	metrics  *observe.Metrics
 
 	shares     *Shares
 	inFlight   atomic.Int64 // calls and streams
@@ -148,7 +149,7 @@ func New(services Services, opts *Options) *Server {
 		scrubbed:     o.Scrubbed,
 		now:          o.Now,
 		health:       health.NewServer(),
-		observer:     observer{log: o.Logger, slow: o.SlowCall, metrics: o.Metrics, own: ownTools(services, o.Loom)},
+		observer:     observe.Observer{Log: o.Logger, Slow: o.SlowCall, Metrics: o.Metrics, OwnTool: ownTools(services, o.Loom)},
 		metrics:      o.Metrics,
 		shares:       o.Shares,
 		conns:        conns.NewPool(o.Limits.MaxConnections, o.Limits.SilentTimeout),
@@ -167,7 +168,7 @@ func New(services Services, opts *Options) *Server {
 }
 
 // ownTools names the tools of the server itself.
-func ownTools(services Services, loom *loomv1.Deps) toolNamer {
+func ownTools(services Services, loom *loomv1.Deps) observe.ToolNamer {
 	var known interface {
 		Own(name string) (*tools.Tool, bool)
 	} = services.Tools
@@ -239,7 +240,7 @@ func (s *Server) registerNative() {
 	d := s.services
 	loombridgev1.RegisterBridgeServiceServer(s.grpc, &bridgeService{
 		memory: d.Memory, hand: d.Hand, events: d.Events, agents: d.Agents, limits: s.limits,
-		shares: s.shares, now: s.now, log: s.observer.log,
+		shares: s.shares, now: s.now, log: s.observer.Log,
 	})
 	loombridgev1.RegisterMemoryServiceServer(s.grpc, &memoryService{memory: d.Memory, limits: s.limits})
 	loombridgev1.RegisterContextServiceServer(s.grpc, &contextService{
@@ -248,7 +249,7 @@ func (s *Server) registerNative() {
 		metrics: s.metrics,
 	})
 	loombridgev1.RegisterToolServiceServer(s.grpc, &toolService{tools: d.Tools, limits: s.limits})
-	loombridgev1.RegisterEventServiceServer(s.grpc, &eventService{events: d.Events, limits: s.limits, now: s.now, log: s.observer.log})
+	loombridgev1.RegisterEventServiceServer(s.grpc, &eventService{events: d.Events, limits: s.limits, now: s.now, log: s.observer.Log})
 	loombridgev1.RegisterAdminServiceServer(s.grpc, &adminService{
 		about: s.about, started: s.now(), authentication: s.credentials != nil, tools: d.Tools,
 		store: s.store, scrubbed: s.scrubbed,
@@ -270,7 +271,7 @@ func (s *Server) registerStandard() {
 	grpc_health_v1.RegisterHealthServer(s.grpc, healthService{s.health, &s.healthDoor})
 	reflection.Register(s.grpc)
 	if s.metrics != nil {
-		s.metrics.grpc.InitializeMetrics(s.grpc)
+		s.metrics.GRPC.InitializeMetrics(s.grpc)
 	}
 }
 

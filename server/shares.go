@@ -14,6 +14,7 @@ import (
 	loomv1pb "github.com/loom-bridge/loom-bridge/proto/gen/loom/v1"
 	loombridgev1 "github.com/loom-bridge/loom-bridge/proto/gen/loombridge/v1"
 	"github.com/loom-bridge/loom-bridge/server/auth"
+	"github.com/loom-bridge/loom-bridge/server/observe"
 )
 
 // callWait is how long a call waits to run before it is refused: as long as an
@@ -226,7 +227,7 @@ const callerHeader = "x-agent-id"
 // does not count: nobody uses up the share of another one.
 func callerOf(ctx context.Context, req any) share.Owner {
 	id, _ := auth.Of(ctx)
-	agent := agentOf(req)
+	agent := observe.AgentOf(req)
 	if call, ok := req.(*loomv1pb.ToolCall); ok {
 		agent = call.GetHeaders()[callerHeader]
 	}

@@ -2,7 +2,6 @@ package server
 
 import (
 	"context"
-	"strings"
 
 	"google.golang.org/genproto/googleapis/rpc/errdetails"
 	spb "google.golang.org/genproto/googleapis/rpc/status"
@@ -11,7 +10,7 @@ import (
 	"google.golang.org/protobuf/proto"
 	"google.golang.org/protobuf/protoadapt"
 
-	loombridgev1 "github.com/loom-bridge/loom-bridge/proto/gen/loombridge/v1"
+	"github.com/loom-bridge/loom-bridge/server/observe"
 	"github.com/loom-bridge/loom-bridge/server/validate"
 )
 
@@ -32,27 +31,7 @@ const (
 	maxDetailBytes = 2 * kib
 )
 
-// callError is how a call ends that did not succeed: what the client is told,
-// and the cause, which only the log sees.
-type callError struct {
-	status *status.Status
-	cause  error
-	hidden bool // the client is not told the cause
-}
-
-func (e *callError) Error() string { return e.cause.Error() }
-
-func (e *callError) Unwrap() error { return e.cause }
-
-// GRPCStatus is what gRPC sends in place of the error.
-func (e *callError) GRPCStatus() *status.Status { return e.status }
-
-// reasonName is the reason as it travels: without the enum's prefix.
-func reasonName(reason loombridgev1.ErrorReason) string {
-	return strings.TrimPrefix(reason.String(), "ERROR_REASON_")
-}
-
-// failureOf turns an error of a handler into a *callError. A status that a
+// failureOf turns an error of a handler into a *observe.CallError. A status that a
 // library of gRPC's own made (health, reflection) passes as it is.
 func failureOf(ctx context.Context, err error) error {
 	if _, isStatus := status.FromError(err); isStatus {
@@ -63,12 +42,12 @@ func failureOf(ctx context.Context, err error) error {
 	if text == "" {
 		text = err.Error()
 	}
-	info := &errdetails.ErrorInfo{Domain: errorDomain, Reason: reasonName(row.reason), Metadata: detailsOf(err)}
+	info := &errdetails.ErrorInfo{Domain: errorDomain, Reason: observe.ReasonName(row.reason), Metadata: detailsOf(err)}
 	details := []protoadapt.MessageV1{protoadapt.MessageV1Of(info)}
 	if request := badRequestOf(err); request != nil {
 		details = append(details, protoadapt.MessageV1Of(request))
 	}
-	return &callError{status: newStatus(row.code, text, details), cause: err, hidden: row.public != ""}
+	return &observe.CallError{Status: newStatus(row.code, text, details), Cause: err, Hidden: row.public != ""}
 }
 
 func newStatus(code codes.Code, text string, details []protoadapt.MessageV1) *status.Status {

@@ -7,6 +7,7 @@ import (
 	"unicode/utf8"
 
 	"github.com/loom-bridge/loom-bridge/bridge/events/pattern"
+	"github.com/loom-bridge/loom-bridge/bridge/share"
 	"github.com/loom-bridge/loom-bridge/context/text"
 	"github.com/loom-bridge/loom-bridge/memory/kv/invalid"
 )
@@ -37,8 +38,8 @@ func (s Status) String() string {
 	return "unknown"
 }
 
-// Tool describes a tool that an agent runs for others. Nothing in it is checked.
-type Tool struct {
+// ProvidedTool describes a tool that an agent runs for others. Nothing in it is checked.
+type ProvidedTool struct {
 	// Name is what it is called by.
 	Name string
 	// Description says what it does, for a model.
@@ -63,7 +64,7 @@ type Registration struct {
 	// Topics are what it listens to, each once, in the order given.
 	Topics []string
 	// Tools are what it can do for others. Of two with one name the later counts.
-	Tools []Tool
+	Tools []ProvidedTool
 	// Metadata are the agent's own pairs.
 	Metadata map[string]string
 	// Capabilities are what others may look for. In an Agent the names of its
@@ -108,7 +109,7 @@ type Agent struct {
 
 // AgentTool is a tool with the agent that provides it.
 type AgentTool struct {
-	Tool
+	ProvidedTool
 	// AgentID is who runs it.
 	AgentID string
 	// Connected tells whether that agent has an open stream.
@@ -145,7 +146,7 @@ func (r Registration) check(id string, maxTools int) error {
 	case r.Depth < 0:
 		return invalid.Field(ErrInvalid, "depth", "is negative")
 	case len(r.Tools) > maxTools:
-		return &LimitError{What: "tools of one agent", Limit: maxTools}
+		return &share.LimitError{What: "tools of one agent", Limit: maxTools}
 	}
 	return nil
 }
@@ -202,9 +203,9 @@ func unique(texts []string) []string {
 
 // lastOfName returns a copy with one tool of each name, the last, in the place
 // of the first.
-func lastOfName(tools []Tool) []Tool {
+func lastOfName(tools []ProvidedTool) []ProvidedTool {
 	places := make(map[string]int, len(tools))
-	var out []Tool
+	var out []ProvidedTool
 	for _, tool := range tools {
 		if place, ok := places[tool.Name]; ok {
 			out[place] = tool

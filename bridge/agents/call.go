@@ -20,8 +20,8 @@ const DefaultCallTimeout = 30 * time.Second
 // holds memory and a place among the pending calls of the agent.
 const MaxCallTimeout = time.Hour
 
-// Call is a tool call for an agent to answer. Nothing in it is checked.
-type Call struct {
+// ToolCall is a tool call for an agent to answer. Nothing in it is checked.
+type ToolCall struct {
 	// Name is the tool's.
 	Name string
 	// Arguments is JSON text, as the caller wrote it.
@@ -53,8 +53,8 @@ const (
 	ResultInvalidArguments int32 = 4
 )
 
-// Result is what an agent answered, as it came.
-type Result struct {
+// ToolResult is what an agent answered, as it came.
+type ToolResult struct {
 	// Status is one of the Result numbers.
 	Status int32
 	// Output is JSON text, or empty; or text or bytes, where Form says so.
@@ -74,14 +74,14 @@ type Result struct {
 type PushedCall struct {
 	// ID is ours and can't be guessed. The answer must carry it.
 	ID string
-	Call
+	ToolCall
 	// Deadline is when the caller stops waiting.
 	Deadline time.Time
 }
 
 // outcome ends a pending call.
 type outcome struct {
-	result Result
+	result ToolResult
 	err    error
 }
 
@@ -95,7 +95,7 @@ type outcome struct {
 //
 // While it waits for the agent, the call gives back the place of share.Pause: the
 // agent may need one like it to answer.
-func (d *Directory) Call(ctx context.Context, tenant string, c Call) (Result, error) {
+func (d *Directory) Call(ctx context.Context, tenant string, c ToolCall) (ToolResult, error) {
 	timeout := c.Timeout
 	if timeout <= 0 {
 		timeout = DefaultCallTimeout
@@ -105,21 +105,21 @@ func (d *Directory) Call(ctx context.Context, tenant string, c Call) (Result, er
 	deadline, _ := ctx.Deadline() // the caller's own may be earlier
 	place, err := d.calls.TryTake(share.Owner{Tenant: tenant, Agent: c.CallerID}, 1)
 	if err != nil {
-		return Result{}, fmt.Errorf("agents: call: %w", err)
+		return ToolResult{}, fmt.Errorf("agents: call: %w", err)
 	}
 	defer place.Leave()
 	defer share.Pause(ctx)()
 	for {
 		link, err := d.provider(tenant, c.Name)
 		if err != nil {
-			return Result{}, err
+			return ToolResult{}, err
 		}
 		id, answer, err := link.push(c, deadline)
 		if errors.Is(err, errEnded) {
 			continue // it has left the directory: the next one is asked
 		}
 		if err != nil {
-			return Result{}, err
+			return ToolResult{}, err
 		}
 		return link.await(ctx, id, answer)
 	}
@@ -150,7 +150,7 @@ func busy(id string, err error) error {
 }
 
 // push puts a call on its way and returns its id and where the outcome comes.
-func (l *Link) push(c Call, deadline time.Time) (string, <-chan outcome, error) {
+func (l *Link) push(c ToolCall, deadline time.Time) (string, <-chan outcome, error) {
 	id, answer, size := rand.Text(), make(chan outcome, 1), c.size()
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -164,7 +164,7 @@ func (l *Link) push(c Call, deadline time.Time) (string, <-chan outcome, error) 
 	if err != nil {
 		return "", nil, busy(l.id, errFull)
 	}
-	if err := l.calls.push(PushedCall{ID: id, Call: c, Deadline: deadline}); err != nil {
+	if err := l.calls.push(PushedCall{ID: id, ToolCall: c, Deadline: deadline}); err != nil {
 		place.Leave()
 		return "", nil, busy(l.id, err)
 	}
@@ -174,12 +174,12 @@ func (l *Link) push(c Call, deadline time.Time) (string, <-chan outcome, error) 
 }
 
 // size is roughly what the call takes in memory.
-func (c Call) size() int {
+func (c ToolCall) size() int {
 	return len(c.Name) + len(c.Arguments) + len(c.CallerID) + len(c.CorrelationID) + len(c.SessionID) + pairBytes(c.Headers)
 }
 
 // await waits for the outcome of a pushed call.
-func (l *Link) await(ctx context.Context, id string, answer <-chan outcome) (Result, error) {
+func (l *Link) await(ctx context.Context, id string, answer <-chan outcome) (ToolResult, error) {
 	select {
 	case o := <-answer:
 		return o.result, o.err
@@ -190,7 +190,7 @@ func (l *Link) await(ctx context.Context, id string, answer <-chan outcome) (Res
 		return o.result, o.err
 	}
 	l.calls.drop(func(p PushedCall) bool { return p.ID == id })
-	return Result{}, ctx.Err()
+	return ToolResult{}, ctx.Err()
 }
 
 // settle takes a call out of the pending ones; nil if it is not among them.
@@ -206,7 +206,7 @@ func (l *Link) settle(id string) chan<- outcome {
 
 // Complete answers a call of this link. False means that nobody waits for it:
 // the id is unknown or of another link, or the answer is late. It is dropped.
-func (l *Link) Complete(callID string, r Result) bool {
+func (l *Link) Complete(callID string, r ToolResult) bool {
 	l.directory.seen(l)
 	answer := l.settle(callID)
 	if answer == nil {

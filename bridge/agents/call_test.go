@@ -23,19 +23,19 @@ func TestCall(t *testing.T) {
 	d := MustDirectory(t, nil, nil)
 	MustRegister(t, d, "one", "echo")
 	link := MustOpen(t, d, "one")
-	want := agents.Call{
+	want := agents.ToolCall{
 		Name: "echo", Arguments: `{"a": 1}`, CallerID: "two", CorrelationID: "c",
 		Headers: map[string]string{"h": "v"}, Timeout: time.Minute, QoS: 1, SessionID: "s",
 	}
 	answers := ask(t.Context(), d, want)
 	call := <-link.Calls()
-	if diff := cmp.Diff(want, call.Call); diff != "" {
+	if diff := cmp.Diff(want, call.ToolCall); diff != "" {
 		t.Errorf("call (-want +got):\n%s", diff)
 	}
 	if left := time.Until(call.Deadline); left <= 0 || left > time.Minute {
 		t.Errorf("deadline in %v", left)
 	}
-	result := agents.Result{
+	result := agents.ToolResult{
 		Status: agents.ResultError, Output: "null", ErrorCode: "E", ErrorMessage: "m", Details: map[string]string{"d": "1"},
 	}
 	if !link.Waiting(call.ID) || !link.Complete(call.ID, result) || link.Waiting(call.ID) {
@@ -56,18 +56,18 @@ func TestAnswersFindTheirCalls(t *testing.T) {
 	MustRegister(t, d, "one", "echo")
 	MustRegister(t, d, "two", "other")
 	one, two := MustOpen(t, d, "one"), MustOpen(t, d, "two")
-	first := ask(t.Context(), d, agents.Call{Name: "echo", CorrelationID: "same"})
+	first := ask(t.Context(), d, agents.ToolCall{Name: "echo", CorrelationID: "same"})
 	firstCall := <-one.Calls()
-	second := ask(t.Context(), d, agents.Call{Name: "echo", CorrelationID: "same"})
+	second := ask(t.Context(), d, agents.ToolCall{Name: "echo", CorrelationID: "same"})
 	secondCall := <-one.Calls()
 	if firstCall.ID == secondCall.ID || len(firstCall.ID) < 20 {
 		t.Fatalf("ids %q and %q", firstCall.ID, secondCall.ID)
 	}
-	if two.Complete(firstCall.ID, agents.Result{Output: "forged"}) {
+	if two.Complete(firstCall.ID, agents.ToolResult{Output: "forged"}) {
 		t.Error("another stream answered the call")
 	}
-	one.Complete(secondCall.ID, agents.Result{Output: "second"})
-	one.Complete(firstCall.ID, agents.Result{Output: "first"})
+	one.Complete(secondCall.ID, agents.ToolResult{Output: "second"})
+	one.Complete(firstCall.ID, agents.ToolResult{Output: "first"})
 	if a := <-first; a.result.Output != "first" {
 		t.Errorf("first: %+v", a)
 	}
@@ -86,18 +86,18 @@ func TestCallTimesOut(t *testing.T) {
 			{-5, agents.DefaultCallTimeout},
 		} {
 			started := time.Now()
-			_, err := d.Call(t.Context(), tenant, agents.Call{Name: "echo", Timeout: tt.timeout})
+			_, err := d.Call(t.Context(), tenant, agents.ToolCall{Name: "echo", Timeout: tt.timeout})
 			if !errors.Is(err, context.DeadlineExceeded) || time.Since(started) != tt.want {
 				t.Errorf("timeout %v: %v after %v", tt.timeout, err, time.Since(started))
 			}
 			call := <-link.Calls()
-			if link.Waiting(call.ID) || link.Complete(call.ID, agents.Result{}) {
+			if link.Waiting(call.ID) || link.Complete(call.ID, agents.ToolResult{}) {
 				t.Error("a late answer was taken")
 			}
 		}
 		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
 		defer cancel()
-		answers := ask(ctx, d, agents.Call{Name: "echo", Timeout: time.Hour})
+		answers := ask(ctx, d, agents.ToolCall{Name: "echo", Timeout: time.Hour})
 		if call := <-link.Calls(); time.Until(call.Deadline) != time.Second {
 			t.Errorf("deadline in %v, want the caller's own", time.Until(call.Deadline))
 		}
@@ -115,7 +115,7 @@ func TestStreamEndsDuringCall(t *testing.T) {
 		link := MustOpen(t, d, "one")
 		var answers []<-chan answer
 		for range 40 {
-			answers = append(answers, ask(t.Context(), d, agents.Call{Name: "echo", Timeout: time.Hour}))
+			answers = append(answers, ask(t.Context(), d, agents.ToolCall{Name: "echo", Timeout: time.Hour}))
 		}
 		<-link.Calls()
 		synctest.Wait()
@@ -131,7 +131,7 @@ func TestStreamEndsDuringCall(t *testing.T) {
 		if took := time.Since(started); took != 0 {
 			t.Errorf("it took %v", took)
 		}
-		_, err := d.Call(t.Context(), tenant, agents.Call{Name: "echo"})
+		_, err := d.Call(t.Context(), tenant, agents.ToolCall{Name: "echo"})
 		if !errors.Is(err, agents.ErrNotConnected) {
 			t.Errorf("without a stream: %v", err)
 		}
@@ -146,7 +146,7 @@ func TestStreamEndsDuringCall(t *testing.T) {
 func TestWhoIsCalled(t *testing.T) {
 	d := MustDirectory(t, nil, nil)
 	called := func() string {
-		r, err := d.Call(t.Context(), tenant, agents.Call{Name: "echo"})
+		r, err := d.Call(t.Context(), tenant, agents.ToolCall{Name: "echo"})
 		if err != nil {
 			return err.Error()
 		}
@@ -213,7 +213,7 @@ func TestBusy(t *testing.T) {
 			busy := make(map[bool]int)
 			var answers []<-chan answer
 			for range 30 {
-				answers = append(answers, ask(ctx, d, agents.Call{Name: "echo"}))
+				answers = append(answers, ask(ctx, d, agents.ToolCall{Name: "echo"}))
 			}
 			synctest.Wait()
 			cancel()
@@ -224,7 +224,7 @@ func TestBusy(t *testing.T) {
 				t.Errorf("%d of 30 calls were refused, want all over 20", busy[true])
 			}
 			go echo(link, "")
-			if _, err := d.Call(t.Context(), tenant, agents.Call{Name: "echo"}); err != nil {
+			if _, err := d.Call(t.Context(), tenant, agents.ToolCall{Name: "echo"}); err != nil {
 				t.Errorf("after they gave up: %v", err)
 			}
 			link.Close()
@@ -238,7 +238,7 @@ func TestCallsKeepTheirOrder(t *testing.T) {
 		MustRegister(t, d, "one", "echo")
 		link := MustOpen(t, d, "one")
 		for i := range 100 {
-			ask(t.Context(), d, agents.Call{Name: "echo", Arguments: fmt.Sprint(i)})
+			ask(t.Context(), d, agents.ToolCall{Name: "echo", Arguments: fmt.Sprint(i)})
 			synctest.Wait()
 		}
 		for i := range 100 {
@@ -246,7 +246,7 @@ func TestCallsKeepTheirOrder(t *testing.T) {
 			if call.Arguments != fmt.Sprint(i) {
 				t.Fatalf("call %d has arguments %s", i, call.Arguments)
 			}
-			link.Complete(call.ID, agents.Result{})
+			link.Complete(call.ID, agents.ToolResult{})
 		}
 	})
 }
@@ -306,7 +306,7 @@ func TestStorm(t *testing.T) {
 				}
 				for range 20 {
 					if call, ok := <-link.Calls(); ok {
-						link.Complete(call.ID, agents.Result{Output: call.Arguments})
+						link.Complete(call.ID, agents.ToolResult{Output: call.Arguments})
 					}
 				}
 				link.Close()
@@ -317,7 +317,7 @@ func TestStorm(t *testing.T) {
 		callers.Go(func() {
 			for j := range 200 {
 				text := fmt.Sprint(i, " ", j)
-				r, err := d.Call(t.Context(), tenant, agents.Call{Name: "echo", Arguments: text, Timeout: 30 * time.Second})
+				r, err := d.Call(t.Context(), tenant, agents.ToolCall{Name: "echo", Arguments: text, Timeout: 30 * time.Second})
 				if err == nil && r.Output != text || err != nil && !errors.Is(err, agents.ErrNotConnected) {
 					t.Errorf("call %s: %+v, %v", text, r, err)
 				}
@@ -336,7 +336,7 @@ func TestStorm(t *testing.T) {
 // drain calls until nobody is connected.
 func drain(d *agents.Directory) {
 	for {
-		_, err := d.Call(context.Background(), tenant, agents.Call{Name: "echo"})
+		_, err := d.Call(context.Background(), tenant, agents.ToolCall{Name: "echo"})
 		if err != nil && strings.Contains(err.Error(), "not connected") && len(d.Tools(tenant)) == 0 {
 			return
 		}
@@ -349,7 +349,7 @@ func BenchmarkCall(b *testing.B) {
 	go echo(MustOpen(b, d, "one"), "")
 	b.ReportAllocs()
 	for b.Loop() {
-		if _, err := d.Call(b.Context(), tenant, agents.Call{Name: "echo"}); err != nil {
+		if _, err := d.Call(b.Context(), tenant, agents.ToolCall{Name: "echo"}); err != nil {
 			b.Fatal(err)
 		}
 	}

@@ -9,7 +9,7 @@ import (
 
 // Limits of the changes that nobody was told of yet.
 const (
-	// maxChanges is more than a whole house of agents that come back at once.
+	// maxChanges is more than all agents of a tenant that come back at once.
 	maxChanges = 1 << 16
 	// maxChangesBytes lets that many with short names wait, and few long ones.
 	maxChangesBytes = 16 << 20
@@ -65,7 +65,7 @@ func newChanges(tell func(string, Change), logger *slog.Logger) *changes {
 
 // report tells what the entry's status has become, if it is another than
 // before. The caller holds mu.
-func (d *Directory) report(e *entry) {
+func (d *Directory) report(e *directoryEntry) {
 	status := e.statusAt(d.now(), d.opts.MissedHeartbeats)
 	if e.hidden || e.told && e.status == status {
 		return
@@ -75,8 +75,8 @@ func (d *Directory) report(e *entry) {
 }
 
 // change is what is told of the entry as it is now.
-func (e *entry) change() change {
-	return change{e.house.tenant, Change{
+func (e *directoryEntry) change() change {
+	return change{e.tenant.tenant, Change{
 		AgentID:      e.id,
 		Status:       e.status,
 		Capabilities: firstOf(e.registration.Capabilities),
@@ -109,7 +109,7 @@ func (c change) size() int {
 }
 
 // add queues a change of an entry.
-func (c *changes) add(e *entry) {
+func (c *changes) add(e *directoryEntry) {
 	if c.tell == nil {
 		return
 	}

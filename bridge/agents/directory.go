@@ -175,9 +175,9 @@ type Directory struct {
 
 	started time.Time
 
-	mu             sync.Mutex // guards the fields below, and the entries and houses
+	mu             sync.Mutex // guards the fields below, and the entries and tenants
 	closed         bool
-	houses         map[string]*house
+	tenants        map[string]*tenantAgents
 	lastGeneration uint64
 	lastOrder      uint64
 	planned        time.Time // of the next sweep; zero for none
@@ -199,9 +199,9 @@ func New(engine kv.Engine, writer *kv.Writer, opts *Options) *Directory {
 		calls: share.New(share.Options{
 			Name: "calls that wait for agents", Setting: "--max-relayed-calls", Total: int64(filled.MaxCalls), OneTenant: filled.OneTenant,
 		}),
-		done:   make(chan struct{}),
-		replan: make(chan struct{}, 1),
-		houses: make(map[string]*house),
+		done:    make(chan struct{}),
+		replan:  make(chan struct{}, 1),
+		tenants: make(map[string]*tenantAgents),
 	}
 	filled.Catalogue.Add(relay{d})
 	d.running.Go(d.sweep)
@@ -222,13 +222,13 @@ func (d *Directory) Close() error {
 	}
 	d.closed = true
 	var links []*Link
-	for _, h := range d.houses {
+	for _, h := range d.tenants {
 		for _, e := range h.agents {
 			links = append(links, e.links...)
 			e.links = nil
 		}
 	}
-	clear(d.houses)
+	clear(d.tenants)
 	d.mu.Unlock()
 	for _, link := range links {
 		link.stop()
@@ -242,7 +242,7 @@ func (d *Directory) Close() error {
 }
 
 // Register enters an agent, or replaces what it registered before; its streams
-// stay as they are. It returns the entry. Errors: *invalid.Error, *LimitError,
+// stay as they are. It returns the entry. Errors: *invalid.Error, *share.LimitError,
 // *TakenError, *share.ExhaustedError, ErrClosed; then nothing has changed.
 func (d *Directory) Register(tenant, id string, r Registration) (Agent, error) {
 	if err := r.check(id, d.opts.MaxTools); err != nil {
@@ -323,7 +323,7 @@ func (d *Directory) List(tenant string, f Filter) []Agent {
 func (d *Directory) agents(tenant string) (found []Agent) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	h := d.houses[tenant]
+	h := d.tenants[tenant]
 	if h == nil {
 		return nil
 	}
@@ -347,7 +347,7 @@ func (d *Directory) Tools(tenant string) []AgentTool {
 func (d *Directory) tools(tenant string) []AgentTool {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	h := d.houses[tenant]
+	h := d.tenants[tenant]
 	if h == nil {
 		return nil
 	}
@@ -368,7 +368,7 @@ func (d *Directory) Awaits(tenant, topic string) bool {
 	if d.now().Sub(d.started) < comeback {
 		return true
 	}
-	h := d.houses[tenant]
+	h := d.tenants[tenant]
 	if h == nil {
 		return false
 	}
@@ -386,14 +386,14 @@ func (d *Directory) Awaits(tenant, topic string) bool {
 // it.
 func (d *Directory) Lookup(tenant, name string) (AgentTool, bool) {
 	d.mu.Lock()
-	h := d.houses[tenant]
+	h := d.tenants[tenant]
 	if h != nil && len(h.providers[name]) > 0 {
 		defer d.mu.Unlock()
 		return h.provider(name).tool(), true
 	}
 	d.mu.Unlock()
 	if id, ok := d.awayProvider(tenant, name); ok {
-		return AgentTool{Tool: Tool{Name: name}, AgentID: id}, true
+		return AgentTool{ProvidedTool: ProvidedTool{Name: name}, AgentID: id}, true
 	}
 	return AgentTool{}, false
 }

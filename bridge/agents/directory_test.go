@@ -9,12 +9,13 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/loom-bridge/loom-bridge/bridge/agents"
+	"github.com/loom-bridge/loom-bridge/bridge/share"
 )
 
 func TestRegister(t *testing.T) {
 	now := time.Unix(1000, 0)
 	d := MustDirectory(t, nil, &agents.Options{Now: func() time.Time { return now }})
-	tools := []agents.Tool{
+	tools := []agents.ProvidedTool{
 		{Name: "b", Description: "first"},
 		{Name: "a", Schema: "{}", Provider: 2, Metadata: map[string]string{"k": "v"}},
 		{Name: "b", Description: "second"},
@@ -32,7 +33,7 @@ func TestRegister(t *testing.T) {
 		ID: "one", Status: agents.Idle, LastSeen: now, RegisteredAt: now,
 		Registration: agents.Registration{
 			Topics:       []string{"y", "x"},
-			Tools:        []agents.Tool{{Name: "b", Description: "second", Usable: true}, tools[1]},
+			Tools:        []agents.ProvidedTool{{Name: "b", Description: "second", Usable: true}, tools[1]},
 			Metadata:     map[string]string{"team": "red"},
 			Capabilities: []string{"b", "a", "plan"},
 			Kind:         "worker",
@@ -68,9 +69,9 @@ func TestRegisterRefuses(t *testing.T) {
 		{"empty id", "", agents.Registration{}, agents.ErrInvalid, "agent_id cannot be empty"},
 		{"own parent", "one", agents.Registration{Parent: "one"}, agents.ErrInvalid, "parent_id"},
 		{"negative depth", "one", agents.Registration{Depth: -1}, agents.ErrInvalid, "depth"},
-		{"too many tools", "one", agents.Registration{Tools: make([]agents.Tool, 3)}, agents.ErrLimit, "2 tools"},
-		{"too large anew", "two", agents.Registration{Kind: strings.Repeat("x", 4096)}, agents.ErrLimit, "4096 bytes"},
-		{"too large again", "one", agents.Registration{Kind: strings.Repeat("x", 4096)}, agents.ErrLimit, "4096 bytes"},
+		{"too many tools", "one", agents.Registration{Tools: make([]agents.ProvidedTool, 3)}, share.ErrLimit, "2 tools"},
+		{"too large anew", "two", agents.Registration{Kind: strings.Repeat("x", 4096)}, share.ErrLimit, "4096 bytes"},
+		{"too large again", "one", agents.Registration{Kind: strings.Repeat("x", 4096)}, share.ErrLimit, "4096 bytes"},
 	} {
 		_, err := d.Register(tenant, tt.id, tt.r)
 		if !errors.Is(err, tt.want) || !strings.Contains(err.Error(), tt.text) {
@@ -81,10 +82,10 @@ func TestRegisterRefuses(t *testing.T) {
 		t.Errorf("a refused registration changed %+v", got)
 	}
 	MustRegister(t, d, "two")
-	if _, err := d.Register(tenant, "three", agents.Registration{}); !errors.Is(err, agents.ErrLimit) {
+	if _, err := d.Register(tenant, "three", agents.Registration{}); !errors.Is(err, share.ErrLimit) {
 		t.Errorf("third agent of two: %v", err)
 	}
-	if _, err := d.Open(tenant, "three", agents.OpenOptions{}); !errors.Is(err, agents.ErrLimit) {
+	if _, err := d.Open(tenant, "three", agents.OpenOptions{}); !errors.Is(err, share.ErrLimit) {
 		t.Errorf("stream of a third agent of two: %v", err)
 	}
 	if _, err := d.Register("other", "three", agents.Registration{}); err != nil {
@@ -129,7 +130,7 @@ func TestDepth(t *testing.T) {
 func TestList(t *testing.T) {
 	d := MustDirectory(t, nil, nil)
 	for id, r := range map[string]agents.Registration{
-		"b": {Topics: []string{"x"}, Kind: "k", Tools: []agents.Tool{{Name: "echo"}}},
+		"b": {Topics: []string{"x"}, Kind: "k", Tools: []agents.ProvidedTool{{Name: "echo"}}},
 		"a": {Topics: []string{"x", "y"}, Capabilities: []string{"echo"}, Parent: "b"},
 		"c": {Topics: []string{"x.*"}},
 	} {
@@ -184,7 +185,7 @@ func TestTenantsAreApart(t *testing.T) {
 	if got := d.Tools(other); len(got) > 0 {
 		t.Errorf("tools: %+v", got)
 	}
-	if _, err := d.Call(t.Context(), other, agents.Call{Name: "echo"}); !errors.Is(err, agents.ErrNotFound) {
+	if _, err := d.Call(t.Context(), other, agents.ToolCall{Name: "echo"}); !errors.Is(err, agents.ErrNotFound) {
 		t.Errorf("call: %v", err)
 	}
 	if err := d.Send(other, "one", newEvent("e")); !errors.Is(err, agents.ErrNotConnected) {
@@ -229,7 +230,7 @@ func TestDelete(t *testing.T) {
 		if _, found, err := d.TakeGap(t.Context(), tenant, "one"); found || err != nil {
 			t.Errorf("gap: %v, %v", found, err)
 		}
-		if _, err := d.Call(t.Context(), tenant, agents.Call{Name: "echo"}); !errors.Is(err, agents.ErrNotFound) {
+		if _, err := d.Call(t.Context(), tenant, agents.ToolCall{Name: "echo"}); !errors.Is(err, agents.ErrNotFound) {
 			t.Errorf("call: %v", err)
 		}
 		link.Heartbeat()
@@ -247,7 +248,7 @@ func TestClosed(t *testing.T) {
 	d := MustDirectory(t, nil, nil)
 	MustRegister(t, d, "one", "echo")
 	link := MustOpen(t, d, "one")
-	answers := ask(t.Context(), d, agents.Call{Name: "echo"})
+	answers := ask(t.Context(), d, agents.ToolCall{Name: "echo"})
 	<-link.Calls()
 	for range 2 {
 		if err := d.Close(); err != nil {
@@ -261,7 +262,7 @@ func TestClosed(t *testing.T) {
 	link.Close()
 	_, registering := d.Register(tenant, "one", agents.Registration{})
 	_, opening := d.Open(tenant, "one", agents.OpenOptions{})
-	_, calling := d.Call(t.Context(), tenant, agents.Call{Name: "echo"})
+	_, calling := d.Call(t.Context(), tenant, agents.ToolCall{Name: "echo"})
 	_, _, taking := d.TakeGap(t.Context(), tenant, "one")
 	for what, err := range map[string]error{
 		"register": registering, "open": opening, "call": calling, "take": taking, "send": d.Send(tenant, "one", newEvent("e")),

@@ -8,7 +8,7 @@
 //   - A [Link] is one open stream of an agent. Each has a generation, a number
 //     that is never given again. Everything that a stream owns hangs on its link,
 //     and the end of a link touches nothing of another.
-//   - A [Call] is a tool call on its way to the agent that provides the tool. It
+//   - A [ToolCall] is a tool call on its way to the agent that provides the tool. It
 //     travels under an id of our own, and only its own link can answer it.
 //   - A [State] is what an agent wants to have kept; it is stored.
 //   - A [Gap] is how far an agent had been served when its stream broke. It is

@@ -7,10 +7,10 @@ import (
 	"github.com/loom-bridge/loom-bridge/bridge/share"
 )
 
-// house holds the agents of one tenant. The directory's mu guards it.
-type house struct {
+// tenantAgents holds the agents of one tenant. The directory's mu guards it.
+type tenantAgents struct {
 	tenant string
-	agents map[string]*entry
+	agents map[string]*directoryEntry
 	// providers are those of each tool, in the order in which they came to provide
 	// it, and names those of each name that models call tools by.
 	providers, names providers
@@ -22,13 +22,13 @@ type house struct {
 
 // provider is an agent with a tool, and the tool's place in its registration.
 type provider struct {
-	entry *entry
+	entry *directoryEntry
 	place int
 }
 
-// entry is one agent. The directory's mu guards it.
-type entry struct {
-	house        *house
+// directoryEntry is one agent. The directory's mu guards it.
+type directoryEntry struct {
+	tenant       *tenantAgents
 	id           string
 	registration Registration // never changed, only replaced
 	order        uint64       // of the registration; 0 without one
@@ -45,8 +45,8 @@ type entry struct {
 	status       Status // as last reported
 }
 
-func (d *Directory) entry(tenant, id string) *entry {
-	h := d.houses[tenant]
+func (d *Directory) entry(tenant, id string) *directoryEntry {
+	h := d.tenants[tenant]
 	if h == nil {
 		return nil
 	}
@@ -54,7 +54,7 @@ func (d *Directory) entry(tenant, id string) *entry {
 }
 
 // entryOf returns the entry that holds a link, nil when none does.
-func (d *Directory) entryOf(l *Link) *entry {
+func (d *Directory) entryOf(l *Link) *directoryEntry {
 	e := d.entry(l.tenant, l.id)
 	if e == nil || !slices.Contains(e.links, l) {
 		return nil
@@ -63,12 +63,12 @@ func (d *Directory) entryOf(l *Link) *entry {
 }
 
 // entryToOpen returns the entry for one more stream, a new one if need be.
-func (d *Directory) entryToOpen(tenant, id string) (*entry, error) {
+func (d *Directory) entryToOpen(tenant, id string) (*directoryEntry, error) {
 	if d.closed {
 		return nil, ErrClosed
 	}
-	if h := d.houses[tenant]; h != nil && h.streams >= d.opts.MaxStreams {
-		return nil, &LimitError{What: "streams", Limit: d.opts.MaxStreams}
+	if h := d.tenants[tenant]; h != nil && h.streams >= d.opts.MaxStreams {
+		return nil, &share.LimitError{What: "streams", Limit: d.opts.MaxStreams}
 	}
 	if e := d.entry(tenant, id); e != nil {
 		return e, nil
@@ -78,7 +78,7 @@ func (d *Directory) entryToOpen(tenant, id string) (*entry, error) {
 
 // entryToRegister returns the entry for a registration of a size and with a
 // number of tools, a new one if need be.
-func (d *Directory) entryToRegister(tenant, id string, size, tools int) (*entry, error) {
+func (d *Directory) entryToRegister(tenant, id string, size, tools int) (*directoryEntry, error) {
 	if d.closed {
 		return nil, ErrClosed
 	}
@@ -86,55 +86,55 @@ func (d *Directory) entryToRegister(tenant, id string, size, tools int) (*entry,
 	if e != nil {
 		before = len(e.registration.Tools)
 	}
-	if h := d.houses[tenant]; h != nil && tools > before && h.tools-before+tools > d.opts.MaxTenantTools {
-		return nil, &LimitError{What: "tools of all agents", Limit: d.opts.MaxTenantTools}
+	if h := d.tenants[tenant]; h != nil && tools > before && h.tools-before+tools > d.opts.MaxTenantTools {
+		return nil, &share.LimitError{What: "tools of all agents", Limit: d.opts.MaxTenantTools}
 	}
 	if e == nil {
 		return d.add(tenant, id, size)
 	}
-	if size > e.bytes && e.house.bytes-e.bytes+size > d.opts.MaxBytes {
-		return nil, &LimitError{What: "bytes of registrations", Limit: d.opts.MaxBytes}
+	if size > e.bytes && e.tenant.bytes-e.bytes+size > d.opts.MaxBytes {
+		return nil, &share.LimitError{What: "bytes of registrations", Limit: d.opts.MaxBytes}
 	}
 	return e, nil
 }
 
 // add makes an entry where there is room for one with a registration of a size.
-func (d *Directory) add(tenant, id string, size int) (*entry, error) {
-	h := d.houses[tenant]
+func (d *Directory) add(tenant, id string, size int) (*directoryEntry, error) {
+	h := d.tenants[tenant]
 	if h == nil {
-		h = &house{
-			tenant: tenant, agents: make(map[string]*entry),
+		h = &tenantAgents{
+			tenant: tenant, agents: make(map[string]*directoryEntry),
 			providers: make(providers), names: make(providers),
 			toolBytes: newToolBytes(d.opts),
 		}
 	}
 	if len(h.agents) >= d.opts.MaxAgents {
-		return nil, &LimitError{What: "agents", Limit: d.opts.MaxAgents}
+		return nil, &share.LimitError{What: "agents", Limit: d.opts.MaxAgents}
 	}
 	if h.bytes+size+len(id) > d.opts.MaxBytes {
-		return nil, &LimitError{What: "bytes of registrations", Limit: d.opts.MaxBytes}
+		return nil, &share.LimitError{What: "bytes of registrations", Limit: d.opts.MaxBytes}
 	}
-	e := &entry{house: h, id: id}
+	e := &directoryEntry{tenant: h, id: id}
 	h.agents[id] = e
 	h.bytes += len(id)
-	d.houses[tenant] = h
+	d.tenants[tenant] = h
 	return e, nil
 }
 
 // remove takes an entry without links away.
-func (d *Directory) remove(e *entry) {
+func (d *Directory) remove(e *directoryEntry) {
 	e.unregister(d.opts.Catalogue.Called)
-	h := e.house
+	h := e.tenant
 	h.bytes -= len(e.id)
 	delete(h.agents, e.id)
 	if len(h.agents) == 0 {
-		delete(d.houses, h.tenant)
+		delete(d.tenants, h.tenant)
 	}
 }
 
 // leave takes an agent out of the directory, and reports it; streams that are
 // open keep the entry, out of sight.
-func (d *Directory) leave(e *entry) {
+func (d *Directory) leave(e *directoryEntry) {
 	if e.status != Disconnected {
 		e.status = Disconnected
 		d.changes.add(e)
@@ -149,9 +149,9 @@ func (d *Directory) leave(e *entry) {
 }
 
 // register replaces the registration. callName is Catalogue.Called.
-func (e *entry) register(r Registration, size int, order uint64, now time.Time, callName func(string) string) {
+func (e *directoryEntry) register(r Registration, size int, order uint64, now time.Time, callName func(string) string) {
 	before := e.registration.Tools
-	h := e.house
+	h := e.tenant
 	h.bytes += size - e.bytes
 	h.tools += len(r.Tools) - len(before)
 	e.registration, e.order, e.bytes = r, order, size
@@ -160,9 +160,9 @@ func (e *entry) register(r Registration, size int, order uint64, now time.Time, 
 	e.provide(before, callName)
 }
 
-func (e *entry) unregister(callName func(string) string) {
+func (e *directoryEntry) unregister(callName func(string) string) {
 	before := e.registration.Tools
-	h := e.house
+	h := e.tenant
 	h.bytes -= e.bytes
 	h.tools -= len(before)
 	e.registration, e.order, e.bytes, e.registeredAt = Registration{}, 0, 0, time.Time{}
@@ -185,7 +185,7 @@ func (d *Directory) newest(tenant, id string) (*Link, error) {
 	return e.newest()
 }
 
-func (e *entry) newest() (*Link, error) {
+func (e *directoryEntry) newest() (*Link, error) {
 	if len(e.links) == 0 {
 		return nil, &NotConnectedError{Agent: e.id}
 	}
@@ -194,10 +194,10 @@ func (e *entry) newest() (*Link, error) {
 
 func (p provider) tool() AgentTool {
 	e := p.entry
-	return AgentTool{Tool: e.registration.Tools[p.place], AgentID: e.id, Connected: len(e.links) > 0}
+	return AgentTool{ProvidedTool: e.registration.Tools[p.place], AgentID: e.id, Connected: len(e.links) > 0}
 }
 
-func (e *entry) agent() Agent {
+func (e *directoryEntry) agent() Agent {
 	a := Agent{
 		ID:           e.id,
 		Status:       e.status,
@@ -213,7 +213,7 @@ func (e *entry) agent() Agent {
 }
 
 // statusAt is the status that the entry has at a time.
-func (e *entry) statusAt(now time.Time, missed int) Status {
+func (e *directoryEntry) statusAt(now time.Time, missed int) Status {
 	for _, l := range e.links {
 		if at := l.overdueAt(missed); at.IsZero() || now.Before(at) {
 			return Active
@@ -235,7 +235,7 @@ func (e *entry) statusAt(now time.Time, missed int) Status {
 func (d *Directory) Count() (known, attached int) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	for _, h := range d.houses {
+	for _, h := range d.tenants {
 		known += len(h.agents)
 		for _, e := range h.agents {
 			if len(e.links) > 0 {

@@ -15,8 +15,6 @@ var (
 	ErrNotConnected = errors.New("agents: not connected")
 	// ErrBusy: too much waits for the agent already.
 	ErrBusy = errors.New("agents: agent is busy")
-	// ErrLimit: the directory is as full as it may be.
-	ErrLimit = errors.New("agents: limit exceeded")
 	// ErrClosed: the directory is closed.
 	ErrClosed = errors.New("agents: directory is closed")
 	// ErrDamaged: a stored state or gap can't be read.
@@ -63,16 +61,3 @@ func (e *TakenError) Error() string {
 
 // Is makes errors.Is(err, ErrTaken) true.
 func (e *TakenError) Is(target error) bool { return target == ErrTaken }
-
-// LimitError says which limit of the directory was reached. It is an ErrLimit.
-type LimitError struct {
-	What  string
-	Limit int
-}
-
-func (e *LimitError) Error() string {
-	return fmt.Sprintf("agents: limit of %d %s is reached", e.Limit, e.What)
-}
-
-// Is makes errors.Is(err, ErrLimit) true.
-func (e *LimitError) Is(target error) bool { return target == ErrLimit }

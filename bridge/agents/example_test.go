@@ -18,7 +18,7 @@ func Example() {
 	directory := agents.New(engine, writer, nil)
 	defer directory.Close()
 
-	registration := agents.Registration{Tools: []agents.Tool{{Name: "shout"}}}
+	registration := agents.Registration{Tools: []agents.ProvidedTool{{Name: "shout"}}}
 	if _, err := directory.Register("default", "helper", registration); err != nil {
 		fmt.Println(err)
 		return
@@ -30,10 +30,10 @@ func Example() {
 	}
 	go func() {
 		for call := range link.Calls() {
-			link.Complete(call.ID, agents.Result{Output: call.Arguments + "!"})
+			link.Complete(call.ID, agents.ToolResult{Output: call.Arguments + "!"})
 		}
 	}()
-	call := agents.Call{Name: "shout", Arguments: `"hello"`, CallerID: "other"}
+	call := agents.ToolCall{Name: "shout", Arguments: `"hello"`, CallerID: "other"}
 	result, err := directory.Call(context.Background(), "default", call)
 	fmt.Println(result.Output, err)
 	link.Close()

@@ -40,7 +40,7 @@ func MustRegister(tb testing.TB, d *agents.Directory, id string, tools ...string
 	tb.Helper()
 	var r agents.Registration
 	for _, name := range tools {
-		r.Tools = append(r.Tools, agents.Tool{Name: name, Description: id})
+		r.Tools = append(r.Tools, agents.ProvidedTool{Name: name, Description: id})
 	}
 	a, err := d.Register(tenant, id, r)
 	if err != nil {
@@ -73,18 +73,18 @@ func MustGet(tb testing.TB, d *agents.Directory, id string) agents.Agent {
 // link is closed.
 func echo(link *agents.Link, prefix string) {
 	for call := range link.Calls() {
-		link.Complete(call.ID, agents.Result{Output: prefix + call.Arguments})
+		link.Complete(call.ID, agents.ToolResult{Output: prefix + call.Arguments})
 	}
 }
 
 // answer is what became of a call.
 type answer struct {
-	result agents.Result
+	result agents.ToolResult
 	err    error
 }
 
 // ask calls a tool and returns where the answer comes.
-func ask(ctx context.Context, d *agents.Directory, c agents.Call) <-chan answer {
+func ask(ctx context.Context, d *agents.Directory, c agents.ToolCall) <-chan answer {
 	answers := make(chan answer, 1)
 	go func() {
 		r, err := d.Call(ctx, tenant, c)

@@ -254,12 +254,12 @@ func TestCallPassesUnchanged(t *testing.T) {
 	d := MustDirectory(t, nil, nil)
 	MustRegister(t, d, "one", "do")
 	link := MustOpen(t, d, "one")
-	answers := ask(t.Context(), d, agents.Call{Name: "do", Timeout: time.Minute, TimeoutMillis: 1<<63 - 1})
+	answers := ask(t.Context(), d, agents.ToolCall{Name: "do", Timeout: time.Minute, TimeoutMillis: 1<<63 - 1})
 	call := <-link.Calls()
 	if call.TimeoutMillis != 1<<63-1 {
 		t.Errorf("got %+v", call)
 	}
-	link.Complete(call.ID, agents.Result{HasError: true})
+	link.Complete(call.ID, agents.ToolResult{HasError: true})
 	if a := <-answers; a.err != nil || !a.result.HasError {
 		t.Errorf("got %+v", a)
 	}

@@ -72,7 +72,7 @@ func (k knownKey) stored() []byte { return gapRef(k.tenant).Scope.Key(tagKnown, 
 const nobody = ""
 
 // provides notes an agent's tools. They are stored a little later.
-func (k *knownTools) provides(tenant, id string, tools []Tool) {
+func (k *knownTools) provides(tenant, id string, tools []ProvidedTool) {
 	if len(tools) == 0 || len(id) > kv.MaxOwnerBytes || gapRef(tenant).Scope.Validate() != nil {
 		return
 	}

@@ -13,13 +13,14 @@ import (
 	"time"
 
 	"github.com/loom-bridge/loom-bridge/bridge/agents"
+	"github.com/loom-bridge/loom-bridge/bridge/share"
 	"github.com/loom-bridge/loom-bridge/memory/kv"
 	"github.com/loom-bridge/loom-bridge/memory/kv/memkv"
 )
 
 // toolsNamed returns n tools, each with a name of its own.
-func toolsNamed(prefix string, n int) []agents.Tool {
-	tools := make([]agents.Tool, n)
+func toolsNamed(prefix string, n int) []agents.ProvidedTool {
+	tools := make([]agents.ProvidedTool, n)
 	for i := range tools {
 		tools[i].Name = fmt.Sprintf("%s-%08d-%s", prefix, i, strings.Repeat("x", 32))
 	}
@@ -35,8 +36,8 @@ func TestToolsOfATenant(t *testing.T) {
 	}
 	mustLimit := func(err error) {
 		t.Helper()
-		full, ok := errors.AsType[*agents.LimitError](err)
-		if !ok || full.Limit != 5 || !errors.Is(err, agents.ErrLimit) {
+		full, ok := errors.AsType[*share.LimitError](err)
+		if !ok || full.Limit != 5 || !errors.Is(err, share.ErrLimit) {
 			t.Errorf("got %v", err)
 		}
 	}
@@ -112,7 +113,7 @@ func TestWaitingChangesAreSmall(t *testing.T) {
 	for i := range pairs {
 		id := fmt.Sprint("agent-", i)
 		r := agents.Registration{
-			Tools:        []agents.Tool{{Name: "tool", Schema: strings.Repeat("s", large/3)}},
+			Tools:        []agents.ProvidedTool{{Name: "tool", Schema: strings.Repeat("s", large/3)}},
 			Capabilities: []string{"short", strings.Repeat("c", large/3)},
 			Metadata:     map[string]string{"m": strings.Repeat("m", large/3)},
 		}
@@ -136,7 +137,7 @@ func TestCapabilitiesOfAChange(t *testing.T) {
 		for id, r := range map[string]agents.Registration{
 			"many":  {Tools: toolsNamed("tool", agents.MaxChangeCapabilities+1)},
 			"large": {Capabilities: []string{"a", strings.Repeat("x", agents.MaxChangeCapabilityBytes), "b"}},
-			"few":   {Tools: []agents.Tool{{Name: "a"}}, Capabilities: []string{"b"}, Parent: "many", Depth: 3},
+			"few":   {Tools: []agents.ProvidedTool{{Name: "a"}}, Capabilities: []string{"b"}, Parent: "many", Depth: 3},
 		} {
 			if _, err := d.Register(tenant, id, r); err != nil {
 				t.Fatal(err)
@@ -217,7 +218,7 @@ func TestLongestCall(t *testing.T) {
 	bubble(t, nil, func(t *testing.T, d *agents.Directory) {
 		MustRegister(t, d, "one", "do")
 		link := MustOpen(t, d, "one")
-		answers := ask(t.Context(), d, agents.Call{Name: "do", Timeout: 1<<63 - 1, TimeoutMillis: 1<<63 - 1})
+		answers := ask(t.Context(), d, agents.ToolCall{Name: "do", Timeout: 1<<63 - 1, TimeoutMillis: 1<<63 - 1})
 		call := <-link.Calls()
 		if time.Until(call.Deadline) != agents.MaxCallTimeout || call.TimeoutMillis != 1<<63-1 || call.Timeout != 1<<63-1 {
 			t.Errorf("deadline in %v, %+v", time.Until(call.Deadline), call)
@@ -235,14 +236,14 @@ func TestBytesOfCalls(t *testing.T) {
 		MustRegister(t, d, "one", "do")
 		link := MustOpen(t, d, "one")
 		send := func(size int) <-chan answer {
-			answers := ask(t.Context(), d, agents.Call{Name: "do", Arguments: strings.Repeat("x", size), Timeout: time.Hour})
+			answers := ask(t.Context(), d, agents.ToolCall{Name: "do", Arguments: strings.Repeat("x", size), Timeout: time.Hour})
 			synctest.Wait()
 			return answers
 		}
 		finish := func(answers <-chan answer) {
 			t.Helper()
 			call := <-link.Calls()
-			link.Complete(call.ID, agents.Result{})
+			link.Complete(call.ID, agents.ToolResult{})
 			if a := <-answers; a.err != nil {
 				t.Errorf("got %v", a.err)
 			}
@@ -257,7 +258,7 @@ func TestBytesOfCalls(t *testing.T) {
 		finish(second)
 		finish(third)
 		ctx, cancel := context.WithCancel(t.Context())
-		gone := ask(ctx, d, agents.Call{Name: "do", Arguments: strings.Repeat("x", 900), Timeout: time.Hour})
+		gone := ask(ctx, d, agents.ToolCall{Name: "do", Arguments: strings.Repeat("x", 900), Timeout: time.Hour})
 		synctest.Wait()
 		cancel()
 		<-gone
@@ -275,7 +276,7 @@ func TestSentOrNot(t *testing.T) {
 			calls := map[string]<-chan answer{}
 			for i := range 30 {
 				arguments := fmt.Sprint(i)
-				calls[arguments] = ask(t.Context(), d, agents.Call{Name: "do", Arguments: arguments, Timeout: time.Hour})
+				calls[arguments] = ask(t.Context(), d, agents.ToolCall{Name: "do", Arguments: arguments, Timeout: time.Hour})
 			}
 			synctest.Wait()
 			got := map[string]bool{}
@@ -290,7 +291,7 @@ func TestSentOrNot(t *testing.T) {
 					t.Errorf("%d taken, call %s: %+v", taken, arguments, gone)
 				}
 			}
-			_, err := d.Call(t.Context(), tenant, agents.Call{Name: "do"})
+			_, err := d.Call(t.Context(), tenant, agents.ToolCall{Name: "do"})
 			if gone, ok := errors.AsType[*agents.NotConnectedError](err); !ok || gone.Sent {
 				t.Errorf("without a stream: %v", err)
 			}
@@ -368,10 +369,10 @@ func TestPendingCallsAreShared(t *testing.T) {
 		ctx, cancel := context.WithCancel(t.Context())
 		var answers []<-chan answer
 		for range 100 {
-			answers = append(answers, ask(ctx, d, agents.Call{Name: "hang", CallerID: "greedy"}))
+			answers = append(answers, ask(ctx, d, agents.ToolCall{Name: "hang", CallerID: "greedy"}))
 		}
 		synctest.Wait()
-		modest := ask(ctx, d, agents.Call{Name: "hang", CallerID: "modest"})
+		modest := ask(ctx, d, agents.ToolCall{Name: "hang", CallerID: "modest"})
 		synctest.Wait()
 		cancel()
 		busy := 0

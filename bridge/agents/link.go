@@ -52,7 +52,7 @@ type pendingCall struct {
 }
 
 // Open opens a stream of an agent. The agent need not be registered, and its id
-// may be anything, even empty. A *LimitError says that there are too many, and
+// may be anything, even empty. A *share.LimitError says that there are too many, and
 // ErrClosed that the directory is closed.
 func (d *Directory) Open(tenant, id string, opts OpenOptions) (*Link, error) {
 	d.mu.Lock()
@@ -79,7 +79,7 @@ func (d *Directory) Open(tenant, id string, opts OpenOptions) (*Link, error) {
 		callers:      share.New(share.Options{Name: "calls of one agent's tools", Total: int64(d.opts.PendingCalls), OneTenant: true}),
 	}
 	e.links = append(e.links, link)
-	e.house.streams++
+	e.tenant.streams++
 	e.hidden, e.left, e.lastSeen = false, false, link.lastBeat
 	d.report(e)
 	d.plan(link.overdueAt(d.opts.MissedHeartbeats))
@@ -201,7 +201,7 @@ func (d *Directory) detach(l *Link) bool {
 	}
 	at := slices.Index(e.links, l)
 	e.links = slices.Delete(e.links, at, at+1)
-	e.house.streams--
+	e.tenant.streams--
 	if len(e.links) > 0 {
 		d.report(e)
 		return true

@@ -58,7 +58,7 @@ func (t AgentTool) descriptor() tools.Descriptor {
 }
 
 func (r relay) call(ctx context.Context, tenant, name string, c tools.Call) (tools.Result, error) {
-	call := Call{
+	call := ToolCall{
 		Name: name, Arguments: string(text.CanonicalJSON(c.Args)), CallerID: c.Scope.Owner, SessionID: c.SessionID,
 	}
 	if deadline, ok := ctx.Deadline(); ok {
@@ -91,7 +91,7 @@ const awayText = "Execution failed: its provider %s is not attached; nothing ran
 const lostText = "Outcome unknown: agent %s is not connected any more; the tool may or may not have taken effect"
 
 // outputOf reads an agent's result; no text at all is null.
-func outputOf(r Result) (tools.Result, error) {
+func outputOf(r ToolResult) (tools.Result, error) {
 	given := step.Original{Form: r.Form, MediaType: r.MediaType, Data: []byte(r.Output)}
 	switch {
 	case given.Form == step.FormText || given.Form == step.FormBytes:

@@ -4,7 +4,7 @@ import "github.com/loom-bridge/loom-bridge/bridge/tools"
 
 // Failure is the result of a call that failed for a reason that package tools
 // has a code for.
-func Failure(code tools.Code, message string) Result {
+func Failure(code tools.Code, message string) ToolResult {
 	status := ResultError
 	switch code {
 	case tools.Timeout:
@@ -14,12 +14,12 @@ func Failure(code tools.Code, message string) Result {
 	case tools.InvalidArguments:
 		status = ResultInvalidArguments
 	}
-	return Result{Status: status, HasError: true, ErrorCode: string(code), ErrorMessage: message}
+	return ToolResult{Status: status, HasError: true, ErrorCode: string(code), ErrorMessage: message}
 }
 
 // Code is why the call failed: the code that the agent gave if it is one of
 // package tools, else what the status says. Empty after success.
-func (r Result) Code() tools.Code {
+func (r ToolResult) Code() tools.Code {
 	if r.Status == ResultOK {
 		return ""
 	}

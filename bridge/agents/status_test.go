@@ -111,13 +111,13 @@ func TestGenerations(t *testing.T) {
 	if older.Generation() >= newer.Generation() {
 		t.Errorf("generations %d and %d", older.Generation(), newer.Generation())
 	}
-	answers := ask(t.Context(), d, agents.Call{Name: "echo"})
+	answers := ask(t.Context(), d, agents.ToolCall{Name: "echo"})
 	call := <-newer.Calls()
 	older.Close()
 	if a := MustGet(t, d, "one"); a.Status != agents.Active || a.Streams != 1 || a.Generation != newer.Generation() {
 		t.Errorf("after the old stream ended: %+v", a)
 	}
-	if !newer.Complete(call.ID, agents.Result{Output: "x"}) || (<-answers).result.Output != "x" {
+	if !newer.Complete(call.ID, agents.ToolResult{Output: "x"}) || (<-answers).result.Output != "x" {
 		t.Error("the call of the new stream was lost")
 	}
 	newer.Close()

@@ -48,7 +48,7 @@ func (d *Directory) sweepOnce() {
 	defer d.mu.Unlock()
 	now := d.now()
 	d.planned = time.Time{}
-	for _, h := range d.houses {
+	for _, h := range d.tenants {
 		for _, e := range h.agents {
 			if len(e.links) == 0 && !now.Before(e.idleSince.Add(d.opts.IdleRegistration)) {
 				d.leave(e)
@@ -61,7 +61,7 @@ func (d *Directory) sweepOnce() {
 }
 
 // planEntry plans for the next thing that comes to an entry by time alone.
-func (d *Directory) planEntry(e *entry, now time.Time) {
+func (d *Directory) planEntry(e *directoryEntry, now time.Time) {
 	if len(e.links) == 0 {
 		d.plan(e.idleSince.Add(d.opts.IdleRegistration))
 	}

@@ -19,9 +19,9 @@ func newToolBytes(o Options) *share.Pool {
 }
 
 // taken returns a *TakenError for the first tool whose name is not to be had.
-func (d *Directory) taken(tenant, id string, tools []Tool) error {
+func (d *Directory) taken(tenant, id string, tools []ProvidedTool) error {
 	own := make(map[string]string, len(tools))
-	h := d.houses[tenant]
+	h := d.tenants[tenant]
 	for _, t := range tools {
 		name := d.opts.Catalogue.Called(t.Name)
 		if other, twice := own[name]; twice {
@@ -45,11 +45,11 @@ func (d *Directory) taken(tenant, id string, tools []Tool) error {
 
 // holds tells whether the agent keeps the names of its tools: it is attached, or may
 // come back.
-func (e *entry) holds() bool { return len(e.links) > 0 || !e.parted }
+func (e *directoryEntry) holds() bool { return len(e.links) > 0 || !e.parted }
 
 // budget returns the tools of a registration that there is room for, and takes it.
 // Where all are needed it is an error if there are others.
-func (d *Directory) budget(e *entry, r Registration) ([]Tool, error) {
+func (d *Directory) budget(e *directoryEntry, r Registration) ([]ProvidedTool, error) {
 	tools, bytes := r.Tools, bytesOf(r.Tools)
 	for {
 		err := d.roomForTools(e, bytes)
@@ -65,14 +65,14 @@ func (d *Directory) budget(e *entry, r Registration) ([]Tool, error) {
 	}
 }
 
-func (d *Directory) roomForTools(e *entry, bytes int) error {
+func (d *Directory) roomForTools(e *directoryEntry, bytes int) error {
 	switch {
 	case bytes > d.opts.MaxToolBytes:
 		return invalid.Field(ErrInvalid, "tools", "take %d bytes together, over the limit of %d (--max-agent-tool-bytes)", bytes, d.opts.MaxToolBytes)
 	case e.toolBytes != nil:
 		return e.toolBytes.Resize(int64(bytes))
 	}
-	place, err := e.house.toolBytes.TryTake(share.Owner{Agent: e.id}, int64(bytes))
+	place, err := e.tenant.toolBytes.TryTake(share.Owner{Agent: e.id}, int64(bytes))
 	if err != nil {
 		return fmt.Errorf("agents: register: %w", err)
 	}
@@ -80,7 +80,7 @@ func (d *Directory) roomForTools(e *entry, bytes int) error {
 	return nil
 }
 
-func bytesOf(tools []Tool) int {
+func bytesOf(tools []ProvidedTool) int {
 	size := 0
 	for _, t := range tools {
 		size += len(t.Name) + len(t.Description) + len(t.Schema) + toolOverhead
@@ -90,8 +90,8 @@ func bytesOf(tools []Tool) int {
 
 // provide puts the entry among the providers of its tools, and takes it out of those
 // of tools that it had before. Where it stays it keeps its place.
-func (e *entry) provide(before []Tool, callName func(string) string) {
-	h := e.house
+func (e *directoryEntry) provide(before []ProvidedTool, callName func(string) string) {
+	h := e.tenant
 	places := make(map[string]int, len(e.registration.Tools))
 	for i, t := range e.registration.Tools {
 		places[t.Name] = i
@@ -120,7 +120,7 @@ func (all providers) put(name string, p provider) {
 	all[name][at] = p
 }
 
-func (all providers) remove(name string, e *entry) {
+func (all providers) remove(name string, e *directoryEntry) {
 	left := slices.DeleteFunc(all[name], func(p provider) bool { return p.entry == e })
 	if all[name] = left; len(left) == 0 {
 		delete(all, name)
@@ -129,7 +129,7 @@ func (all providers) remove(name string, e *entry) {
 
 // provider returns who answers calls of a tool that somebody registered: whose name
 // it is, else the first with an open stream, else the latest.
-func (h *house) provider(name string) provider {
+func (h *tenantAgents) provider(name string) provider {
 	all := h.providers[name]
 	for _, p := range all {
 		if p.entry.registration.Exclusive && p.entry.holds() {
@@ -162,7 +162,7 @@ func (d *Directory) attachedProvider(tenant, name string) (link *Link, found boo
 	if d.closed {
 		return nil, false, ErrClosed
 	}
-	h := d.houses[tenant]
+	h := d.tenants[tenant]
 	if h == nil || len(h.providers[name]) == 0 {
 		return nil, false, nil
 	}

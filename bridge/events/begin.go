@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 
+	"github.com/loom-bridge/loom-bridge/bridge/events/store"
 	"github.com/loom-bridge/loom-bridge/memory/kv"
 	"github.com/loom-bridge/loom-bridge/memory/kv/invalid"
 )
@@ -98,7 +99,7 @@ func (s *Subscription) enter(c *cursor, cl claim, replays bool) {
 	c.known = max(c.known, c.topic.last.Load())
 	if replays {
 		if cl.past == nil {
-			cl.past = &pastClaim{}
+			cl.past = &replayClaim{}
 		}
 		cl.past.last = c.known
 	}
@@ -134,7 +135,7 @@ func (s *Subscription) begin(ctx context.Context, added []*selection, given []Se
 	if len(opening) == 0 {
 		return positions, nil
 	}
-	if err := s.recall(ctx, opening); err != nil {
+	if err := s.openPast(ctx, opening); err != nil {
 		return nil, fmt.Errorf("events: subscribe: %w", err)
 	}
 	return positions, nil
@@ -151,7 +152,7 @@ func (s *Subscription) beginExact(ctx context.Context, added []*selection, given
 			continue
 		}
 		positions = append(positions, Position{Topic: topic})
-		scope := topicRef(s.tenant, topic).Scope
+		scope := store.Ref(s.tenant, topic).Scope
 		switch {
 		case scope.Validate() == nil:
 			scopes, places = append(scopes, scope), append(places, i)
@@ -185,7 +186,7 @@ func (s *Subscription) beginStored(ctx context.Context, scopes []kv.Scope, place
 			return nil, err
 		}
 	}
-	records, err := readTopics(ctx, s.bus.engine, scopes...)
+	records, err := store.Records(ctx, s.bus.engine, scopes...)
 	if err != nil {
 		return nil, fmt.Errorf("events: subscribe: %w", err)
 	}
@@ -197,8 +198,8 @@ func (s *Subscription) beginStored(ctx context.Context, scopes []kv.Scope, place
 			return nil, err
 		}
 		claims[i] = claim{sel: added[places[i]], from: from}
-		if from <= records[i].last {
-			claims[i].past = &pastClaim{since: given[places[i]].Since, until: records[i].last}
+		if from <= records[i].Last {
+			claims[i].past = &replayClaim{since: given[places[i]].Since, until: records[i].Last}
 		}
 		begun[scope.Owner] = from - 1
 	}
@@ -206,7 +207,7 @@ func (s *Subscription) beginStored(ctx context.Context, scopes []kv.Scope, place
 	defer s.unlock()
 	for i, c := range cursors {
 		if !c.gone {
-			c.topic.raise(records[i].last)
+			c.topic.raise(records[i].Last)
 			s.enter(c, claims[i], !given[places[i]].Since.IsZero())
 		}
 	}
@@ -227,18 +228,18 @@ func (s *Subscription) attach(sel *selection, scope kv.Scope) (*cursor, error) {
 }
 
 // beginning returns the first sequence that a selection of one topic wants.
-func (b *Bus) beginning(ctx context.Context, scope kv.Scope, record topicRecord, given Selection) (uint64, error) {
+func (b *Bus) beginning(ctx context.Context, scope kv.Scope, record store.Record, given Selection) (uint64, error) {
 	switch {
-	case given.After != nil && *given.After > record.last:
-		return 0, &PositionError{Topic: scope.Owner, After: *given.After, Last: record.last}
+	case given.After != nil && *given.After > record.Last:
+		return 0, &PositionError{Topic: scope.Owner, After: *given.After, Last: record.Last}
 	case given.After != nil:
-		return max(*given.After+1, record.first), nil
+		return max(*given.After+1, record.First), nil
 	case !given.Since.IsZero():
-		from, err := b.firstSince(ctx, scope, record, given.Since)
+		from, err := store.FirstSince(ctx, b.engine, scope, record, given.Since)
 		if err != nil {
 			return 0, fmt.Errorf("events: subscribe to %q: %w", scope.Owner, err)
 		}
 		return from, nil
 	}
-	return record.last + 1, nil
+	return record.Last + 1, nil
 }

@@ -25,7 +25,7 @@ const (
 // Options adjusts a Bus. Nil and zero fields mean the defaults.
 type Options struct {
 	// MaxSubscriptions bounds the open subscriptions; one more is a
-	// *LimitError. Default DefaultMaxSubscriptions.
+	// *share.LimitError. Default DefaultMaxSubscriptions.
 	MaxSubscriptions int
 	// MaxEmitWait bounds how long emitters wait for room in a subscription that
 	// wants them to (SubscribeOptions.Wait), in sum since nothing waited for it.
@@ -160,9 +160,12 @@ func (b *Bus) begin() {
 
 // watch follows what other processes write to the same store.
 func (b *Bus) watch(ctx context.Context, n kv.Notifier) {
-	for ref := range n.Moved(ctx) {
-		if ref.Keyspace == kv.Events {
-			b.moved(ctx, ref.Scope)
+	for move := range n.Moved(ctx) {
+		switch {
+		case move.Any:
+			b.anyMoved(ctx)
+		case move.Ref.Keyspace == kv.Events:
+			b.moved(ctx, move.Ref.Scope)
 		}
 	}
 }
@@ -217,7 +220,7 @@ func (b *Bus) enter(s *Subscription) error {
 	case b.closed:
 		return ErrClosed
 	case len(b.subscriptions) >= b.maxSubscriptions:
-		return &LimitError{What: "subscriptions", Limit: b.maxSubscriptions}
+		return &share.LimitError{What: "subscriptions", Limit: b.maxSubscriptions}
 	}
 	x := b.tenants[s.tenant]
 	if x == nil {

@@ -3,6 +3,8 @@ package events
 import (
 	"slices"
 	"time"
+
+	"github.com/loom-bridge/loom-bridge/bridge/events/store"
 )
 
 // cursor is the place of a subscription in one topic. The subscription's lock
@@ -34,12 +36,12 @@ type cursor struct {
 	// cursor takes part in one, where head is its next event once that is known.
 	past      uint64
 	replaying bool
-	head      head
+	head      nextEvent
 
 	// page holds events read from the store, at most limit at once. They belong to
 	// the goroutine that takes.
 	page  []Event
-	limit pageLimit
+	limit store.Limit
 }
 
 // Seat is of lists.Member.
@@ -58,11 +60,11 @@ type claim struct {
 	// from is the first sequence it wants.
 	from uint64
 	// past is what of it was there before the selection; nil for nothing.
-	past *pastClaim
+	past *replayClaim
 }
 
-// pastClaim is a claim to what was there before a selection.
-type pastClaim struct {
+// replayClaim is a claim to what was there before a selection.
+type replayClaim struct {
 	// since is the time before which it wants nothing, up to the sequence
 	// until; what follows that is new. Zero is no time.
 	since time.Time

@@ -8,8 +8,8 @@
 //     the store before Emit returns; a volatile one reaches those who listen at
 //     the moment and is never stored.
 //   - A [Bus] takes events in and hands them out.
-//   - A [Pattern] is an exact topic, or a form that topics have. A [Selection]
-//     is a pattern with a place to begin, a filter and a [QoS].
+//   - A [Selection] is a pattern of topics with a place to begin, a filter and a
+//     [QoS]; see package pattern. Package store keeps what is durable.
 //   - A [Subscription] reads what its selections match.
 //   - [Retention] says when stored events are deleted.
 //

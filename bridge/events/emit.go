@@ -3,15 +3,24 @@ package events
 import (
 	"context"
 	"crypto/rand"
-	"crypto/sha256"
 	"fmt"
 	"sync"
 	"time"
 
 	"github.com/oklog/ulid/v2"
 
+	"github.com/loom-bridge/loom-bridge/bridge/events/store"
 	"github.com/loom-bridge/loom-bridge/memory/kv"
 	"github.com/loom-bridge/loom-bridge/memory/kv/invalid"
+)
+
+// Event is one thing that happened.
+type Event = store.Event
+
+// The payload kinds.
+const (
+	JSON  = store.JSON
+	Bytes = store.Bytes
 )
 
 // EmitOptions says how an event is emitted. The zero value emits a durable
@@ -52,9 +61,9 @@ func (b *Bus) Emit(ctx context.Context, tenant string, e Event, opts EmitOptions
 	if b.isClosed() {
 		return Event{}, ErrClosed
 	}
-	m := emission{event: e, opts: opts}
-	if m.err = b.admit(ctx, tenant, &m); m.err != nil {
-		return Event{}, m.err
+	m := emission{store.Emission{Event: e}, opts}
+	if m.Err = b.admit(ctx, tenant, &m); m.Err != nil {
+		return Event{}, m.Err
 	}
 	if err := b.pay(ctx, tenant, b.costOf(&m)); err != nil {
 		return Event{}, err
@@ -65,7 +74,7 @@ func (b *Bus) Emit(ctx context.Context, tenant string, e Event, opts EmitOptions
 		var f fan
 		b.handOutVolatile(tenant, &m, &f)
 		b.await(ctx, &f)
-		return m.event, nil
+		return m.Event, nil
 	}
 	return b.emitDurable(ctx, tenant, m)
 }
@@ -74,14 +83,14 @@ func (b *Bus) emitDurable(ctx context.Context, tenant string, m emission) (Event
 	b.awaitTimes()
 	at, done := b.times.begin()
 	b.name(&m, at)
-	t := b.commit(ctx, topicRef(tenant, m.event.Topic), []*emission{&m})
+	t := b.commit(ctx, store.Ref(tenant, m.Event.Topic), []*emission{&m})
 	done()
 	defer b.leave(t)
-	if m.err != nil {
-		return Event{}, m.err
+	if m.Err != nil {
+		return Event{}, m.Err
 	}
 	b.handOut(tenant, t, &m)
-	return m.event, nil
+	return m.Event, nil
 }
 
 // EmitResult is what became of one event: what Emit would have returned.
@@ -99,12 +108,12 @@ type EmitResult struct {
 func (b *Bus) EmitAll(ctx context.Context, tenant string, events []Event, opts []EmitOptions) []EmitResult {
 	all, room := make([]*emission, len(events)), make([]emission, len(events))
 	for i := range events {
-		all[i], room[i].event = &room[i], events[i]
+		all[i], room[i].Event = &room[i], events[i]
 		if i < len(opts) {
 			all[i].opts = opts[i]
 		}
-		if all[i].err = b.admit(ctx, tenant, all[i]); b.isClosed() {
-			all[i].err = ErrClosed
+		if all[i].Err = b.admit(ctx, tenant, all[i]); b.isClosed() {
+			all[i].Err = ErrClosed
 		}
 	}
 	cost := int64(0)
@@ -119,12 +128,12 @@ func (b *Bus) EmitAll(ctx context.Context, tenant string, events []Event, opts [
 	var f fan
 	for _, m := range all {
 		switch {
-		case m.err != nil:
+		case m.Err != nil:
 		case m.opts.Volatile:
 			b.name(m, b.times.next())
 			b.handOutVolatile(tenant, m, &f)
 		default:
-			b.handOut(tenant, topics[m.event.Topic], m)
+			b.handOut(tenant, topics[m.Event.Topic], m)
 		}
 	}
 	for _, t := range topics {
@@ -137,8 +146,8 @@ func (b *Bus) EmitAll(ctx context.Context, tenant string, events []Event, opts [
 func resultsOf(all []*emission) []EmitResult {
 	results := make([]EmitResult, len(all))
 	for i, m := range all {
-		if results[i].Err = m.err; m.err == nil {
-			results[i].Event = m.event
+		if results[i].Err = m.Err; m.Err == nil {
+			results[i].Event = m.Event
 		}
 	}
 	return results
@@ -146,11 +155,8 @@ func resultsOf(all []*emission) []EmitResult {
 
 // emission is an event on its way.
 type emission struct {
-	event  Event
-	opts   EmitOptions
-	digest [32]byte // of the event as it came, when it has a request id
-	fresh  bool     // it was stored now, not before under its request id
-	err    error
+	store.Emission
+	opts EmitOptions
 }
 
 // admit refuses what may not be emitted, and what may not be stored.
@@ -159,7 +165,7 @@ func (b *Bus) admit(ctx context.Context, tenant string, m *emission) error {
 		return err
 	}
 	if b.rules != nil && !m.opts.Own {
-		if err := b.rules(ctx, tenant, &m.event, &m.opts); err != nil {
+		if err := b.rules(ctx, tenant, &m.Event, &m.opts); err != nil {
 			return err
 		}
 	}
@@ -167,19 +173,19 @@ func (b *Bus) admit(ctx context.Context, tenant string, m *emission) error {
 		return nil
 	}
 	if err := b.quota.Check(tenant); err != nil {
-		return fmt.Errorf("events: emit on %q: %w", m.event.Topic, err)
+		return fmt.Errorf("events: emit on %q: %w", m.Event.Topic, err)
 	}
 	return nil
 }
 
 // complete fills in what the emitter left out.
 func (m *emission) complete(tenant string) {
-	e := &m.event
+	e := &m.Event
 	if e.PayloadKind == JSON && len(e.Payload) == 0 {
-		e.Payload = []byte(nullPayload)
+		e.Payload = []byte(store.NullPayload)
 	}
 	e.Sequence, e.Time = 0, time.Time{}
-	m.opts.Volatile = m.opts.Volatile || m.opts.Legacy && topicRef(tenant, e.Topic).Scope.Validate() != nil
+	m.opts.Volatile = m.opts.Volatile || m.opts.Legacy && store.Ref(tenant, e.Topic).Scope.Validate() != nil
 }
 
 func (m *emission) check(tenant string) error {
@@ -187,16 +193,16 @@ func (m *emission) check(tenant string) error {
 		return err
 	}
 	if m.opts.Legacy {
-		return m.event.checkLegacy()
+		return m.Event.CheckLegacy()
 	}
-	return m.event.check()
+	return m.Event.Check()
 }
 
 // someTopic is the name of any topic, to check the rest of a scope with.
 const someTopic = "t"
 
 func checkTenant(tenant string) error {
-	if err := topicRef(tenant, someTopic).Scope.Validate(); err != nil {
+	if err := store.Ref(tenant, someTopic).Scope.Validate(); err != nil {
 		return invalid.Field(ErrInvalid, "tenant", "is refused: %s", err.Error())
 	}
 	return nil
@@ -204,12 +210,12 @@ func checkTenant(tenant string) error {
 
 // name gives the event its time, and an id if it has none.
 func (b *Bus) name(m *emission, at time.Time) {
-	if m.opts.RequestID != "" {
-		m.digest = sha256.Sum256(encodeEvent(m.event, true))
+	if m.RequestID = m.opts.RequestID; m.RequestID != "" {
+		m.Digest = m.Event.Digest()
 	}
-	m.event.Time = at
-	if m.event.ID == "" {
-		m.event.ID = ulid.MustNew(uint64(max(0, at.UnixMilli())), rand.Reader).String()
+	m.Event.Time = at
+	if m.Event.ID == "" {
+		m.Event.ID = ulid.MustNew(uint64(max(0, at.UnixMilli())), rand.Reader).String()
 	}
 }
 
@@ -285,14 +291,14 @@ func (t *times) settled() time.Time {
 // learnTimes finds out how far the times of stored events have come.
 func (b *Bus) learnTimes(ctx context.Context) {
 	defer close(b.timesKnown)
-	for stored, err := range b.storedTopics(ctx, kv.Range{}) {
+	for stored, err := range store.Topics(ctx, b.engine, kv.Range{}) {
 		if err != nil {
 			if ctx.Err() == nil {
 				b.logger.ErrorContext(ctx, "the times of stored events are not known: after a restart with the clock set back, later ones may have earlier times", "error", err)
 			}
 			return
 		}
-		b.times.raise(stored.lastTime)
+		b.times.raise(stored.LastTime)
 	}
 }
 

@@ -16,6 +16,7 @@ import (
 	"github.com/oklog/ulid/v2"
 
 	"github.com/loom-bridge/loom-bridge/bridge/events"
+	"github.com/loom-bridge/loom-bridge/bridge/events/store"
 	"github.com/loom-bridge/loom-bridge/memory/kv"
 	"github.com/loom-bridge/loom-bridge/memory/kv/invalid"
 	"github.com/loom-bridge/loom-bridge/memory/kv/kvtest"
@@ -59,15 +60,15 @@ var bytesAtOnce = cmp.Comparer(bytes.Equal)
 // What an event holds comes back from memory and from the store alike.
 func TestEventsComeBackWhole(t *testing.T) {
 	bus := MustBus(t, nil, nil)
-	headers := map[string]string{"a": "1", "ü": strings.Repeat("x", events.MaxHeadersBytes-4)}
+	headers := map[string]string{"a": "1", "ü": strings.Repeat("x", store.MaxHeadersBytes-4)}
 	all := []events.Event{
 		{Topic: "t", Payload: []byte(` {"n": 9007199254740993} `), ID: "mine", Source: "s", SessionID: "session"},
 		{Topic: "t"},
 		{Topic: "t", PayloadKind: events.Bytes, Payload: []byte{0, 255, 10}},
 		{Topic: "t", PayloadKind: events.Bytes},
-		{Topic: "t", PayloadKind: events.Bytes, Payload: bytes.Repeat([]byte{7}, events.MaxPayloadBytes), Headers: headers},
+		{Topic: "t", PayloadKind: events.Bytes, Payload: bytes.Repeat([]byte{7}, store.MaxPayloadBytes), Headers: headers},
 		{Topic: "t", ID: "mine"}, // the same id again is another event
-		{Topic: "t", PayloadKind: events.Bytes, Payload: bytes.Repeat([]byte{7}, events.MaxPayloadBytes)},
+		{Topic: "t", PayloadKind: events.Bytes, Payload: bytes.Repeat([]byte{7}, store.MaxPayloadBytes)},
 	}
 	live := MustSubscribe(t, bus, "t", -1)
 	for i, e := range all {
@@ -95,7 +96,7 @@ func TestEventsComeBackWhole(t *testing.T) {
 func TestEmitRefusesBadInput(t *testing.T) {
 	bus := MustBus(t, nil, nil)
 	tooMany := make(map[string]string)
-	for i := range events.MaxHeaders + 1 {
+	for i := range store.MaxHeaders + 1 {
 		tooMany[fmt.Sprint(i)] = ""
 	}
 	for _, tt := range []struct {
@@ -107,15 +108,15 @@ func TestEmitRefusesBadInput(t *testing.T) {
 		{"no topic", tenant, events.Event{}},
 		{"bad JSON", tenant, events.Event{Topic: "t", Payload: []byte("{")}},
 		{"JSON that is no UTF-8", tenant, events.Event{Topic: "t", Payload: []byte("\"\xff\"")}},
-		{"large payload", tenant, events.Event{Topic: "t", PayloadKind: events.Bytes, Payload: make([]byte, events.MaxPayloadBytes+1)}},
+		{"large payload", tenant, events.Event{Topic: "t", PayloadKind: events.Bytes, Payload: make([]byte, store.MaxPayloadBytes+1)}},
 		{"unknown kind", tenant, events.Event{Topic: "t", PayloadKind: 7}},
 		{"many headers", tenant, events.Event{Topic: "t", Headers: tooMany}},
-		{"large headers", tenant, events.Event{Topic: "t", Headers: map[string]string{"k": strings.Repeat("x", events.MaxHeadersBytes)}}},
+		{"large headers", tenant, events.Event{Topic: "t", Headers: map[string]string{"k": strings.Repeat("x", store.MaxHeadersBytes)}}},
 		{"empty header key", tenant, events.Event{Topic: "t", Headers: map[string]string{"": "x"}}},
 		{"header that is no UTF-8", tenant, events.Event{Topic: "t", Headers: map[string]string{"k": "\xff"}}},
-		{"long id", tenant, events.Event{Topic: "t", ID: strings.Repeat("x", events.MaxIDBytes+1)}},
-		{"long source", tenant, events.Event{Topic: "t", Source: strings.Repeat("x", events.MaxSourceBytes+1)}},
-		{"long session", tenant, events.Event{Topic: "t", SessionID: strings.Repeat("x", events.MaxSessionBytes+1)}},
+		{"long id", tenant, events.Event{Topic: "t", ID: strings.Repeat("x", store.MaxIDBytes+1)}},
+		{"long source", tenant, events.Event{Topic: "t", Source: strings.Repeat("x", store.MaxSourceBytes+1)}},
+		{"long session", tenant, events.Event{Topic: "t", SessionID: strings.Repeat("x", store.MaxSessionBytes+1)}},
 		{"source that is no UTF-8", tenant, events.Event{Topic: "t", Source: "\xff"}},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
@@ -226,10 +227,17 @@ func (e *slowEngine) Commit(ctx context.Context, c kv.Commit) error {
 	return e.Engine.Commit(ctx, c)
 }
 
+// unsettled is an engine that can't tell which commit was the last.
+type unsettled struct{ *kvtest.FaultyEngine }
+
+func (unsettled) LastCommits(context.Context, ...kv.Ref) ([]kv.LastCommit, error) {
+	return nil, kvtest.ErrFault
+}
+
 // A commit that failed left nothing; one of unknown outcome is found by those
 // who listen if it was written.
 func TestFailedCommits(t *testing.T) {
-	engine := kvtest.Faulty(memkv.New(nil), kvtest.Plan{})
+	engine := unsettled{kvtest.Faulty(memkv.New(nil), kvtest.Plan{})}
 	bus := MustBus(t, engine, nil)
 	sub := MustSubscribe(t, bus, "t", -1)
 	engine.Replan(kvtest.Plan{Commit: 1})

@@ -5,6 +5,7 @@ import (
 	"fmt"
 
 	"github.com/loom-bridge/loom-bridge/bridge/events/pattern"
+	"github.com/loom-bridge/loom-bridge/bridge/events/store"
 )
 
 // Errors of emitting and subscribing.
@@ -15,15 +16,9 @@ var (
 	ErrNotOwned = errors.New("events: topic of another agent")
 	// ErrPositionUnknown: a subscription begins behind the end of its topic.
 	ErrPositionUnknown = errors.New("events: position unknown")
-	// ErrLimit: the bus has as many subscriptions as it may, or one of them
-	// would follow too many topics.
-	ErrLimit = errors.New("events: limit exceeded")
 	// ErrDamaged: a stored event can't be read.
-	ErrDamaged = errors.New("events: stored topic is damaged")
+	ErrDamaged = store.ErrDamaged
 )
-
-// damaged says that stored bytes can't be read, and why.
-func damaged(err error) error { return fmt.Errorf("%w: %w", ErrDamaged, err) }
 
 // Errors of an ended bus or subscription.
 var (
@@ -38,19 +33,6 @@ var (
 	// most wait for it.
 	ErrSlowSubscriber = errors.New("events: subscriber is too slow")
 )
-
-// SizeError says that an event is too large as a whole. It is an ErrInvalid.
-type SizeError struct {
-	// Size is that of the event, Limit what it may be, both in bytes.
-	Size, Limit int
-}
-
-func (e *SizeError) Error() string {
-	return fmt.Sprintf("events: event of %d bytes exceeds the limit of %d", e.Size, e.Limit)
-}
-
-// Is makes errors.Is(err, ErrInvalid) true.
-func (e *SizeError) Is(target error) bool { return target == ErrInvalid }
 
 // OwnedTopicError names a topic that belongs to an agent for which the reader may
 // not act. It is an ErrNotOwned.
@@ -79,16 +61,3 @@ func (e *PositionError) Error() string {
 
 // Is makes errors.Is(err, ErrPositionUnknown) true.
 func (e *PositionError) Is(target error) bool { return target == ErrPositionUnknown }
-
-// LimitError says which limit was reached. It is an ErrLimit.
-type LimitError struct {
-	What  string
-	Limit int
-}
-
-func (e *LimitError) Error() string {
-	return fmt.Sprintf("events: limit of %d %s is reached", e.Limit, e.What)
-}
-
-// Is makes errors.Is(err, ErrLimit) true.
-func (e *LimitError) Is(target error) bool { return target == ErrLimit }

@@ -9,6 +9,7 @@ import (
 
 	"github.com/loom-bridge/loom-bridge/bridge/events"
 	"github.com/loom-bridge/loom-bridge/bridge/events/pattern"
+	"github.com/loom-bridge/loom-bridge/bridge/events/store"
 	"github.com/loom-bridge/loom-bridge/memory/kv"
 	"github.com/loom-bridge/loom-bridge/memory/kv/memkv"
 )
@@ -45,7 +46,7 @@ func mustBeWhole(tb testing.TB, engine kv.Engine) {
 			return
 		}
 		if err == nil {
-			err = events.Check(context.Background(), engine, topic, func(err error) { tb.Errorf("%s: %v", topic, err) })
+			err = store.Check(context.Background(), engine, topic, func(err error) { tb.Errorf("%s: %v", topic, err) })
 		}
 		if err != nil {
 			tb.Errorf("read %s back: %v", topic, err)

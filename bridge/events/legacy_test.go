@@ -10,6 +10,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/loom-bridge/loom-bridge/bridge/events"
+	"github.com/loom-bridge/loom-bridge/bridge/events/store"
 	"github.com/loom-bridge/loom-bridge/bridge/topics"
 	"github.com/loom-bridge/loom-bridge/memory/kv"
 	"github.com/loom-bridge/loom-bridge/memory/kv/memkv"
@@ -63,7 +64,7 @@ func TestLegacyEventsComeBackWhole(t *testing.T) {
 	}
 	all := []events.Event{
 		{Type: "collab.request", Tags: []string{"a", "", "b"}, Priority: -7, Confidence: 0.85, SentMillis: 1234567},
-		{PayloadKind: events.Bytes, Payload: bytes.Repeat([]byte{7}, events.MaxLegacyEventBytes-1000)},
+		{PayloadKind: events.Bytes, Payload: bytes.Repeat([]byte{7}, store.MaxLegacyEventBytes-1000)},
 		{PayloadKind: events.Bytes, Payload: bytes.Repeat([]byte{7}, 1<<20+1), Headers: map[string]string{"": "empty key"}},
 		{PayloadKind: events.Bytes, Payload: bytes.Repeat([]byte{7}, 1<<20), Headers: map[string]string{"k": strings.Repeat("x", 9000)}},
 		{PayloadKind: events.Bytes, Payload: bytes.Repeat([]byte{7}, 100), Headers: many, Tags: tags},
@@ -92,14 +93,14 @@ func TestLegacyEventsComeBackWhole(t *testing.T) {
 func TestLegacyRefusesBadInput(t *testing.T) {
 	bus := MustBus(t, nil, nil)
 	for name, e := range map[string]events.Event{
-		"too large":       {Topic: "t", PayloadKind: events.Bytes, Payload: make([]byte, events.MaxLegacyEventBytes)},
-		"too many keys":   {Topic: "t", Headers: manyHeaders(events.MaxLegacyEventBytes / 10)},
+		"too large":       {Topic: "t", PayloadKind: events.Bytes, Payload: make([]byte, store.MaxLegacyEventBytes)},
+		"too many keys":   {Topic: "t", Headers: manyHeaders(store.MaxLegacyEventBytes / 10)},
 		"bad id":          {Topic: "t", ID: "\xff"},
 		"bad type":        {Topic: "t", Type: "\xff"},
 		"bad tag":         {Topic: "t", Tags: []string{"\xff"}},
 		"bad header":      {Topic: "t", Headers: map[string]string{"k": "\xff"}},
 		"bad JSON":        {Topic: "t", Payload: []byte("{")},
-		"large and empty": {Topic: strings.Repeat("x", events.MaxLegacyEventBytes+1)},
+		"large and empty": {Topic: strings.Repeat("x", store.MaxLegacyEventBytes+1)},
 	} {
 		for _, volatile := range []bool{true, false} {
 			_, err := bus.Emit(t.Context(), tenant, e, events.EmitOptions{Legacy: true, Volatile: volatile})

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/loom-bridge/loom-bridge/bridge/events/pattern"
+	"github.com/loom-bridge/loom-bridge/bridge/events/store"
 	"github.com/loom-bridge/loom-bridge/memory/kv"
 	"github.com/loom-bridge/loom-bridge/memory/kv/memkv"
 )
@@ -48,7 +49,7 @@ func TestHandedBytesAreBounded(t *testing.T) {
 
 // arrive is what becomes of an event that was stored.
 func arrive(bus *Bus, name string, e Event) {
-	t := bus.hold(topicRef("default", name).Scope, false)
+	t := bus.hold(store.Ref("default", name).Scope, false)
 	defer bus.release(t)
 	bus.arrive(t, &e)
 }
@@ -80,7 +81,7 @@ func TestHandOutInAnyOrder(t *testing.T) {
 	for _, sequence := range []uint64{handedEvents + 1, 1, handedEvents} {
 		arrive(bus, "t", Event{Sequence: sequence})
 	}
-	known := bus.hold(topicRef("default", "t").Scope, false)
+	known := bus.hold(store.Ref("default", "t").Scope, false)
 	defer bus.release(known)
 	if last := known.last.Load(); last != handedEvents+1 {
 		t.Errorf("last is %d", last)

@@ -5,20 +5,8 @@ import (
 	"errors"
 	"fmt"
 	"iter"
-	"sort"
-	"time"
 
-	"github.com/loom-bridge/loom-bridge/memory/kv"
-)
-
-const (
-	// maxPageEvents and maxPageBytes bound what a subscription reads of a topic
-	// at once; a page always holds at least one event.
-	maxPageEvents = 256
-	maxPageBytes  = 1 << 20
-	// timeSlack is by how much the times of a topic's events may be out of
-	// order: they are taken before the sequences are given.
-	timeSlack = 5 * time.Second
+	"github.com/loom-bridge/loom-bridge/bridge/events/store"
 )
 
 // fetch returns the event at a position: from the page that was read, else from
@@ -54,7 +42,7 @@ func (c *cursor) skipTo(position uint64) {
 func (b *Bus) turnPage(ctx context.Context, c *cursor, of *topic, from uint64) (page []Event, at uint64, err error) {
 	scope, last := of.scope, of.last.Load()
 	for {
-		page, err = b.readPage(ctx, scope, from, c.limit.orDefault())
+		page, err = store.Page(ctx, b.engine, scope, from, c.limit)
 		if err == nil && len(page) > 0 && page[0].Sequence == from {
 			return page, from, nil
 		}
@@ -62,12 +50,12 @@ func (b *Bus) turnPage(ctx context.Context, c *cursor, of *topic, from uint64) (
 			break
 		}
 		// Retention may have deleted it, also while it was being read.
-		record, unreadable := readTopic(ctx, b.engine, scope)
+		record, unreadable := store.RecordOf(ctx, b.engine, scope)
 		switch {
 		case unreadable != nil:
 			err = unreadable
-		case record.first > from:
-			if from = record.first; from > record.last {
+		case record.First > from:
+			if from = record.First; from > record.Last {
 				return nil, from, nil
 			}
 			continue
@@ -81,58 +69,19 @@ func (b *Bus) turnPage(ctx context.Context, c *cursor, of *topic, from uint64) (
 	return nil, from, fmt.Errorf("events: read %q from %d on: %w", scope.Owner, from, err)
 }
 
-// pageLimit bounds a page. Zero is the default.
-type pageLimit struct{ events, bytes int }
-
-func (l pageLimit) orDefault() pageLimit {
-	if l.events == 0 {
-		return pageLimit{maxPageEvents, maxPageBytes}
-	}
-	return l
-}
-
-// readPage returns stored events from the first that is at a sequence or behind
-// it, without gaps.
-func (b *Bus) readPage(ctx context.Context, scope kv.Scope, from uint64, limit pageLimit) ([]Event, error) {
-	var page []Event
-	size := 0
-	r := kv.Range{
-		Start: sequenceKey(scope, eventTag, from),
-		End:   kv.After(scope.Key(eventTag)),
-		Limit: limit.events,
-	}
-	for pair, err := range b.engine.Scan(ctx, kv.Events, r) {
-		if err != nil {
-			return nil, err
-		}
-		e, err := b.readEvent(ctx, scope, pair)
-		if err != nil {
-			return nil, err
-		}
-		if len(page) > 0 && e.Sequence != page[0].Sequence+uint64(len(page)) {
-			break // the next page finds out why
-		}
-		if size += sizeOf(&e); size > limit.bytes && len(page) > 0 {
-			break
-		}
-		page = append(page, e)
-	}
-	return page, nil
-}
-
 // All yields the durable events of a tenant that are kept, by topic, in the order
 // of their sequences.
 func (b *Bus) All(ctx context.Context, tenant string) iter.Seq2[Event, error] {
 	return func(yield func(Event, error) bool) {
-		for stored, err := range b.storedTopics(ctx, topicsOf(tenant, "")) {
+		for stored, err := range store.Topics(ctx, b.engine, store.TopicsOf(tenant, "")) {
 			if err != nil {
 				yield(Event{}, err)
 				return
 			}
-			for from := stored.first; from <= stored.last; {
-				page, err := b.readPage(ctx, stored.scope, from, pageLimit{}.orDefault())
+			for from := stored.First; from <= stored.Last; {
+				page, err := store.Page(ctx, b.engine, stored.Scope, from, store.Limit{})
 				if err != nil {
-					yield(Event{}, fmt.Errorf("events: read %q from %d on: %w", stored.scope.Owner, from, err))
+					yield(Event{}, fmt.Errorf("events: read %q from %d on: %w", stored.Scope.Owner, from, err))
 					return
 				}
 				for _, e := range page {
@@ -147,91 +96,4 @@ func (b *Bus) All(ctx context.Context, tenant string) iter.Seq2[Event, error] {
 			}
 		}
 	}
-}
-
-// readEvent decodes one event and fetches what of it lies elsewhere.
-func (b *Bus) readEvent(ctx context.Context, scope kv.Scope, pair kv.Pair) (Event, error) {
-	sequence, err := sequenceOf(pair.Key)
-	if err != nil {
-		return Event{}, err
-	}
-	stored, err := decodeEvent(pair.Value)
-	if err != nil {
-		return Event{}, err
-	}
-	switch {
-	case stored.parts > 0:
-		stored, err = b.readParts(ctx, scope, sequence, stored.parts)
-	case stored.elsewhere:
-		stored.Payload, err = b.readPayload(ctx, scope, sequence)
-	}
-	if err != nil {
-		return Event{}, err
-	}
-	stored.Topic, stored.Sequence = scope.Owner, sequence
-	return stored.Event, nil
-}
-
-func (b *Bus) readPayload(ctx context.Context, scope kv.Scope, sequence uint64) ([]byte, error) {
-	values, err := b.engine.Get(ctx, kv.Events, sequenceKey(scope, payloadTag, sequence))
-	if err != nil {
-		return nil, err
-	}
-	if values[0] == nil {
-		return nil, fmt.Errorf("%w: event %d has no payload", ErrDamaged, sequence)
-	}
-	return values[0], nil
-}
-
-// readParts puts an event together that was cut.
-func (b *Bus) readParts(ctx context.Context, scope kv.Scope, sequence uint64, parts int) (storedEvent, error) {
-	if parts > maxParts {
-		return storedEvent{}, fmt.Errorf("%w: event %d has %d parts", ErrDamaged, sequence, parts)
-	}
-	keys := make([][]byte, parts)
-	for i := range keys {
-		keys[i] = partKey(scope, sequence, i)
-	}
-	values, err := b.engine.Get(ctx, kv.Events, keys...)
-	if err != nil {
-		return storedEvent{}, err
-	}
-	var whole []byte
-	for i, value := range values {
-		if value == nil {
-			return storedEvent{}, fmt.Errorf("%w: event %d has no part %d", ErrDamaged, sequence, i)
-		}
-		whole = append(whole, value...)
-	}
-	return decodeEvent(whole)
-}
-
-// firstSince returns a sequence before which no event is younger than since,
-// but for such as may be: the caller looks at the times of the rest.
-func (b *Bus) firstSince(ctx context.Context, scope kv.Scope, record topicRecord, since time.Time) (uint64, error) {
-	since = since.Add(-timeSlack)
-	var failed error
-	kept := int(record.last + 1 - record.first)
-	n := sort.Search(kept, func(i int) bool {
-		if failed != nil {
-			return true
-		}
-		var at time.Time
-		if at, failed = b.timeOf(ctx, scope, record.first+uint64(i)); failed != nil {
-			return true
-		}
-		return at.After(since)
-	})
-	return record.first + uint64(n), failed
-}
-
-// timeOf returns when an event was taken; one that retention has just deleted
-// is older than any other.
-func (b *Bus) timeOf(ctx context.Context, scope kv.Scope, sequence uint64) (time.Time, error) {
-	values, err := b.engine.Get(ctx, kv.Events, sequenceKey(scope, eventTag, sequence))
-	if err != nil || values[0] == nil {
-		return time.Time{}, err
-	}
-	stored, err := decodeEvent(values[0])
-	return stored.Time, err
 }

@@ -5,8 +5,12 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
+	"slices"
 	"time"
 
+	"github.com/loom-bridge/loom-bridge/bridge/events/store"
+	"github.com/loom-bridge/loom-bridge/bridge/share"
 	"github.com/loom-bridge/loom-bridge/memory/kv"
 )
 
@@ -19,10 +23,9 @@ const (
 )
 
 const (
-	// maxSweptEvents and maxSweptBytes bound what one commit of a sweep looks
-	// at, so that emitters wait for a moment only.
+	// maxSweptEvents bounds what one commit of a sweep looks at, so that emitters
+	// wait for a moment only.
 	maxSweptEvents = 256
-	maxSweptBytes  = 4 << 20
 	// maxSweptBehind is the same where a topic has much to delete: more than its
 	// emitters add meanwhile.
 	maxSweptBehind = 16 * maxSweptEvents
@@ -101,8 +104,8 @@ func (b *Bus) Sweep(ctx context.Context) error {
 // sweep tells whether some topics have more to delete.
 func (b *Bus) sweep(ctx context.Context) (behind bool, err error) {
 	var done sweepTally
-	var left []storedTopic
-	for stored, err := range b.storedTopics(ctx, kv.Range{}) {
+	var left []store.Topic
+	for stored, err := range store.Topics(ctx, b.engine, kv.Range{}) {
 		if err != nil {
 			return false, errors.Join(append(done.failed, err)...)
 		}
@@ -141,69 +144,44 @@ type sweepTally struct {
 }
 
 // add takes in a topic that the sweep is through with.
-func (d *sweepTally) add(t storedTopic, err error) {
+func (d *sweepTally) add(t store.Topic, err error) {
 	if err != nil {
-		d.failed = append(d.failed, fmt.Errorf("topic %q: %w", t.scope.Owner, err))
+		d.failed = append(d.failed, fmt.Errorf("topic %q: %w", t.Scope.Owner, err))
 		return
 	}
 	if d.tenants == nil {
 		d.tenants = make(map[string]int64)
 	}
-	d.tenants[t.scope.Tenant] += t.bytes
+	d.tenants[t.Scope.Tenant] += t.Bytes
 }
 
 // sweepTurn deletes what the topic alone has too much of, for some commits of so
 // many events. More says that there is more to delete.
-func (b *Bus) sweepTurn(ctx context.Context, t storedTopic, events int) (after storedTopic, more bool, err error) {
-	rule := sweepRule{events: events, maxBytes: b.retention.MaxTopicBytes}
+func (b *Bus) sweepTurn(ctx context.Context, t store.Topic, events int) (after store.Topic, more bool, err error) {
+	rule := store.Rule{Events: events, MaxBytes: b.retention.MaxTopicBytes}
 	if b.retention.MaxAge > 0 {
-		rule.before = b.now().Add(-b.retention.MaxAge)
+		rule.Before = b.now().Add(-b.retention.MaxAge)
 	}
 	for range turnCommits {
-		if !rule.mayHit(t.topicRecord) {
+		if !rule.MayHit(t.Record) {
 			return t, false, nil
 		}
-		swept, err := b.sweepSome(ctx, t.scope, rule)
+		swept, err := b.sweepSome(ctx, t.Scope, rule)
 		if err != nil {
 			return t, false, err
 		}
-		if t.topicRecord = swept.record; !swept.more {
+		if t.Record = swept.Record; !swept.More {
 			return t, false, nil
 		}
 	}
 	return t, true, nil
 }
 
-// sweepRule says which of a topic's oldest events go.
-type sweepRule struct {
-	events   int       // so many at most
-	before   time.Time // those taken before it
-	maxBytes int64     // so many that the rest takes no more; not positive: none
-	free     int64     // so many as to free this much
-}
-
-// mayHit tells whether there may be something to delete.
-func (r sweepRule) mayHit(t topicRecord) bool {
-	return !t.empty() && (r.maxBytes > 0 && t.bytes > r.maxBytes || t.oldest.Before(r.before))
-}
-
-// hits tells whether the oldest event goes, after so much was freed.
-func (r sweepRule) hits(e *storedEvent, t topicRecord, freed int64) bool {
-	return e.Time.Before(r.before) || r.maxBytes > 0 && t.bytes > r.maxBytes || freed < r.free
-}
-
-// swept is what a commit of a sweep did.
-type swept struct {
-	record topicRecord
-	bytes  int64
-	more   bool // it ended because it looked at enough
-}
-
 // sweepSome deletes the first events of a topic as far as a rule hits them.
-func (b *Bus) sweepSome(ctx context.Context, scope kv.Scope, rule sweepRule) (swept, error) {
-	var done swept
+func (b *Bus) sweepSome(ctx context.Context, scope kv.Scope, rule store.Rule) (store.Swept, error) {
+	var done store.Swept
 	stage := func(ctx context.Context, tx *kv.Tx) (err error) {
-		done, err = stageSweep(ctx, tx, scope, rule)
+		done, err = store.Sweep(ctx, tx, scope, rule)
 		return err
 	}
 	// Not synced: a sweep that is lost is done again.
@@ -211,62 +189,93 @@ func (b *Bus) sweepSome(ctx context.Context, scope kv.Scope, rule sweepRule) (sw
 	return done, err
 }
 
-func stageSweep(ctx context.Context, tx *kv.Tx, scope kv.Scope, rule sweepRule) (swept, error) {
-	before, err := readTopic(ctx, tx, scope)
-	if err != nil || before.empty() {
-		return swept{record: before}, err
+// sweepTenants deletes the oldest events of the tenants that have more than their
+// share of Retention.MaxBytes. It tells whether some still have.
+func (b *Bus) sweepTenants(ctx context.Context, done *sweepTally) (behind bool) {
+	if b.retention.MaxBytes <= 0 {
+		return false
 	}
-	done := swept{record: before}
-	seen, size := 0, 0
-	r := kv.Range{Start: sequenceKey(scope, eventTag, before.first), End: kv.After(scope.Key(eventTag))}
-	for pair, err := range tx.Scan(ctx, kv.Events, r) {
+	level := share.Level(slices.Collect(maps.Values(done.tenants)), b.retention.MaxBytes)
+	for tenant, bytes := range done.tenants {
+		if bytes <= level {
+			continue
+		}
+		left, err := b.sweepTenant(ctx, tenant, bytes-level)
 		if err != nil {
-			return swept{}, err
+			done.failed = append(done.failed, fmt.Errorf("tenant %q: %w", tenant, err))
 		}
-		sequence, e, err := decodePair(pair)
-		if err != nil {
-			return swept{}, err
-		}
-		done.record.oldest = e.Time
-		if done.more = seen == rule.events || size > maxSweptBytes; done.more || !rule.hits(&e, done.record, done.bytes) {
-			break
-		}
-		seen, size = seen+1, size+len(pair.Value)
-		freed := stageDelete(tx, scope, sequence, &e) + int64(len(pair.Value))
-		done.bytes += freed
-		done.record.bytes = max(done.record.bytes-freed, 0)
-		done.record.first = sequence + 1
+		behind = behind || left && err == nil
 	}
-	if done.record.empty() {
-		done.record.bytes, done.record.oldest = 0, time.Time{}
-	}
-	if done.record != before {
-		tx.Put(kv.Events, topicKey(scope), encodeTopic(done.record))
-	}
-	return done, nil
+	return behind
 }
 
-func decodePair(pair kv.Pair) (uint64, storedEvent, error) {
-	sequence, err := sequenceOf(pair.Key)
-	if err != nil {
-		return 0, storedEvent{}, err
+// sweepTenant frees so many bytes of a tenant's oldest events, and tells whether
+// there is more to do.
+func (b *Bus) sweepTenant(ctx context.Context, tenant string, excess int64) (behind bool, err error) {
+	var oldest oldestTopics
+	for stored, err := range store.Topics(ctx, b.engine, store.TopicsOf(tenant, "")) {
+		if err != nil {
+			return false, err
+		}
+		oldest.add(stored)
 	}
-	e, err := decodeEvent(pair.Value)
-	return sequence, e, err
+	left, err := b.sweepOldest(ctx, oldest.sorted(), excess)
+	return left > 0 && oldest.cut, err
 }
 
-// stageDelete deletes an event and what belongs to it. It returns the bytes
-// that lay beside the event's own value.
-func stageDelete(tx *kv.Tx, scope kv.Scope, sequence uint64, e *storedEvent) int64 {
-	tx.Delete(kv.Events, sequenceKey(scope, eventTag, sequence))
-	if e.elsewhere {
-		tx.Delete(kv.Events, sequenceKey(scope, payloadTag, sequence))
+// sweepOldest deletes from the topics with the oldest events until so many
+// bytes are free, and returns how many are not. A topic loses as many as one commit
+// takes before the next has its turn.
+func (b *Bus) sweepOldest(ctx context.Context, topics []store.Topic, excess int64) (left int64, err error) {
+	for len(topics) > 0 && excess > 0 {
+		swept, err := b.sweepSome(ctx, topics[0].Scope, store.Rule{Events: eventsToFree(excess), Free: excess})
+		if err != nil {
+			return excess, err
+		}
+		excess -= swept.Bytes
+		topics[0].Record = swept.Record
+		if swept.Record.Empty() || swept.Bytes == 0 {
+			topics = topics[1:]
+			continue
+		}
+		// It has its place again by its new oldest event.
+		at, _ := slices.BinarySearchFunc(topics[1:], topics[0], byOldest)
+		moved := topics[0]
+		copy(topics, topics[1:at+1])
+		topics[at] = moved
 	}
-	for part := range min(e.parts, maxParts) {
-		tx.Delete(kv.Events, partKey(scope, sequence, part))
-	}
-	if e.requestID != "" {
-		tx.Delete(kv.Events, scope.Key(answerTag, []byte(e.requestID)))
-	}
-	return e.beside
+	return excess, nil
 }
+
+// eventsToFree is how many events one commit may delete when there is so much to
+// free.
+func eventsToFree(excess int64) int {
+	if excess > store.MaxSweptBytes {
+		return maxSweptBehind
+	}
+	return maxSweptEvents
+}
+
+// oldestTopics collects those with the oldest events.
+type oldestTopics struct {
+	all []store.Topic
+	cut bool // there were more
+}
+
+func (o *oldestTopics) add(t store.Topic) {
+	if t.Empty() {
+		return
+	}
+	if o.all = append(o.all, t); len(o.all) == 2*maxOldestTopics {
+		o.all = o.sorted()
+	}
+}
+
+// sorted returns the oldest first.
+func (o *oldestTopics) sorted() []store.Topic {
+	slices.SortFunc(o.all, byOldest)
+	o.cut = o.cut || len(o.all) > maxOldestTopics
+	return slices.Clip(o.all[:min(len(o.all), maxOldestTopics)])
+}
+
+func byOldest(a, b store.Topic) int { return a.Oldest.Compare(b.Oldest) }

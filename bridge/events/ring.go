@@ -79,5 +79,5 @@ func heldBytes(e *Event) int64 {
 	if e == nil {
 		return 0
 	}
-	return int64(sizeOf(e)) + handedOverhead
+	return int64(e.Size()) + handedOverhead
 }

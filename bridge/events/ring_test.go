@@ -5,6 +5,7 @@ import (
 	"testing"
 
 	"github.com/loom-bridge/loom-bridge/bridge/events/pattern"
+	"github.com/loom-bridge/loom-bridge/bridge/events/store"
 	"github.com/loom-bridge/loom-bridge/memory/kv"
 	"github.com/loom-bridge/loom-bridge/memory/kv/memkv"
 )
@@ -16,7 +17,7 @@ func TestRing(t *testing.T) {
 	defer func() { _ = engine.Close() }()
 	bus := New(engine, nil, &Options{Retention: Retention{Every: -1}})
 	defer func() { _ = bus.Close() }()
-	name := topicRef("t", "x")
+	name := store.Ref("t", "x")
 	top := bus.hold(name.Scope, true)
 	slots := map[uint64]int{1: 2, 2: 2, 3: 8, 8: 8, 9: 32, 33: 128, 129: 256, 1000: 256}
 	for sequence := range uint64(1000) {

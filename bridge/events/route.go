@@ -4,6 +4,7 @@ import (
 	"context"
 
 	"github.com/loom-bridge/loom-bridge/bridge/events/pattern"
+	"github.com/loom-bridge/loom-bridge/bridge/events/store"
 	"github.com/loom-bridge/loom-bridge/memory/kv"
 )
 
@@ -36,13 +37,13 @@ func (b *Bus) joinAll(ctx context.Context, t *topic, all pattern.Groups[*selecti
 	if !all.Some(func(sel *selection) bool { return !sel.sub.joined(sel, t.scope.Owner) }) {
 		return nil
 	}
-	record, err := readTopic(ctx, b.engine, t.scope)
+	record, err := store.RecordOf(ctx, b.engine, t.scope)
 	if err != nil {
 		return err
 	}
-	from := record.last + 1
+	from := record.Last + 1
 	if withLast {
-		from = max(record.last, 1)
+		from = max(record.Last, 1)
 	}
 	all.Some(func(sel *selection) bool {
 		sel.sub.join(sel, t, from)
@@ -54,15 +55,15 @@ func (b *Bus) joinAll(ctx context.Context, t *topic, all pattern.Groups[*selecti
 // handOut offers a durable event that was just stored to those who read its
 // topic, which is what prepare returned.
 func (b *Bus) handOut(tenant string, t *topic, m *emission) {
-	if m.fresh {
-		b.counts.of(tenant, m.event.Topic).emitted(m.event.Time)
-		b.arrive(t, &m.event)
+	if m.Fresh {
+		b.counts.of(tenant, m.Event.Topic).emitted(m.Event.Time)
+		b.arrive(t, &m.Event)
 	}
 }
 
 // handOutVolatile queues a volatile event for everybody who listens.
 func (b *Bus) handOutVolatile(tenant string, m *emission, f *fan) {
-	e := &m.event
+	e := &m.Event
 	if !m.opts.Legacy {
 		f = nil // it does not wait
 	}
@@ -77,7 +78,7 @@ func (b *Bus) handOutVolatile(tenant string, m *emission, f *fan) {
 	if len(matching) == 0 {
 		return
 	}
-	item := entry{event: e.clone(), count: c, size: sizeOf(e)}
+	item := queueItem{event: e.Clone(), count: c, size: e.Size()}
 	item.queued = b.queueEvent(tenant, x, item.size)
 	for _, group := range matching {
 		for _, sel := range group {
@@ -85,7 +86,7 @@ func (b *Bus) handOutVolatile(tenant string, m *emission, f *fan) {
 				sel.sub.miss(item)
 				continue
 			}
-			sel.sub.offer(item, f)
+			sel.sub.addVolatile(item, f)
 		}
 	}
 	if item.queued != nil {
@@ -117,15 +118,28 @@ func (b *Bus) moved(ctx context.Context, scope kv.Scope) {
 	}
 }
 
+// anyMoved looks again at all topics that somebody of this process follows.
+func (b *Bus) anyMoved(ctx context.Context) {
+	for scope, err := range kv.Scopes(ctx, b.engine, kv.Events) {
+		if err != nil {
+			if ctx.Err() == nil {
+				b.logger.Warn("events: look for new events on all topics", "error", err)
+			}
+			return
+		}
+		b.moved(ctx, scope)
+	}
+}
+
 // lookAgain offers what the store has more of a topic than was known.
 func (b *Bus) lookAgain(ctx context.Context, t *topic) error {
-	record, err := readTopic(ctx, b.engine, t.scope)
+	record, err := store.RecordOf(ctx, b.engine, t.scope)
 	if err != nil {
 		return err
 	}
-	t.raise(record.last)
+	t.raise(record.Last)
 	for _, c := range t.readers() {
-		c.sub.offerCursor(c, record.last, nil)
+		c.sub.addDurable(c, record.Last, nil)
 	}
 	return nil
 }

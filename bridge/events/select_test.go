@@ -15,6 +15,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/loom-bridge/loom-bridge/bridge/events"
+	"github.com/loom-bridge/loom-bridge/bridge/events/store"
 	"github.com/loom-bridge/loom-bridge/memory/kv"
 	"github.com/loom-bridge/loom-bridge/memory/kv/kvtest"
 	"github.com/loom-bridge/loom-bridge/memory/kv/memkv"
@@ -329,7 +330,7 @@ func TestSelectionsAreChecked(t *testing.T) {
 	types, headers, qos := native(t, "a"), native(t, "a"), native(t, "a")
 	types.EventTypes = make([]string, 65)
 	headers.Headers = make(map[string]string)
-	for i := range events.MaxHeaders + 1 {
+	for i := range store.MaxHeaders + 1 {
 		headers.Headers[fmt.Sprint(i)] = ""
 	}
 	qos.QoS = 3
@@ -534,7 +535,7 @@ func TestPatternSeesAnotherProcess(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		store := memkv.New(nil)
 		defer func() { _ = store.Close() }()
-		shared := &sharedEngine{Engine: store, refs: make(chan kv.Ref)}
+		shared := &sharedEngine{Engine: store, moves: make(chan kv.Move)}
 		here, there := MustBus(t, shared, nil), MustBus(t, store, nil)
 		MustEmit(t, there, "a.b", "before")
 		fresh := native(t, "a.b")
@@ -542,7 +543,7 @@ func TestPatternSeesAnotherProcess(t *testing.T) {
 		subs := []*events.Subscription{MustSelect(t, here, nil, native(t, "a.**")), MustSelect(t, here, nil, fresh)}
 		for want := uint64(2); want <= 4; want++ {
 			MustEmit(t, there, "a.b", "x")
-			shared.refs <- kv.Ref{Keyspace: kv.Events, Scope: kv.Scope{Tenant: tenant, Kind: kv.OwnerTopic, Owner: "a.b"}}
+			shared.moves <- kv.Move{Ref: kv.Ref{Keyspace: kv.Events, Scope: kv.Scope{Tenant: tenant, Kind: kv.OwnerTopic, Owner: "a.b"}}}
 			for i, sub := range subs {
 				if got := MustNext(t, sub).Event.Sequence; got != want {
 					t.Errorf("subscription %d: got %d, want %d", i, got, want)

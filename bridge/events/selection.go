@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/loom-bridge/loom-bridge/bridge/events/pattern"
+	"github.com/loom-bridge/loom-bridge/bridge/events/store"
 	"github.com/loom-bridge/loom-bridge/memory/kv/invalid"
 )
 
@@ -56,8 +57,8 @@ func (given Selection) check(perSelection bool) error {
 		return invalid.Field(ErrInvalid, "quality_of_service", "is unknown: %d", given.QoS)
 	case len(given.EventTypes) > maxEventTypes:
 		return invalid.Field(ErrInvalid, "event_types", "are %d, over the limit of %d", len(given.EventTypes), maxEventTypes)
-	case len(given.Headers) > MaxHeaders:
-		return invalid.Field(ErrInvalid, "headers", "are %d, over the limit of %d", len(given.Headers), MaxHeaders)
+	case len(given.Headers) > store.MaxHeaders:
+		return invalid.Field(ErrInvalid, "headers", "are %d, over the limit of %d", len(given.Headers), store.MaxHeaders)
 	}
 	return nil
 }
@@ -124,4 +125,52 @@ func (sel *selection) wants(e *Event) bool {
 		}
 	}
 	return true
+}
+
+// QoS is what becomes of events that a reader has not taken yet.
+type QoS uint8
+
+// The qualities of service.
+const (
+	// Batched skips nothing durable. MaxVolatileEvents volatile events wait.
+	Batched QoS = iota
+	// Realtime wants only what is fresh: MaxRealtimeEvents events wait, durable
+	// or not. One that finds no room is dropped.
+	Realtime
+	// Background is as Batched, but MaxBackgroundEvents wait.
+	Background
+)
+
+// Limits of what waits for a subscription. Where they are of a quality of
+// service, each selection has its own in a subscription that is PerSelection;
+// otherwise all of its selections with that quality share one.
+const (
+	// MaxRealtimeEvents bounds the events that wait for Realtime.
+	MaxRealtimeEvents = 512
+	// MaxVolatileEvents bounds the volatile events that wait for Batched.
+	MaxVolatileEvents = 2048
+	// MaxBackgroundEvents bounds the volatile events that wait for Background.
+	MaxBackgroundEvents = 4096
+	// MaxVolatileBytes bounds the content of the volatile events that wait for
+	// one subscription.
+	MaxVolatileBytes = 8 << 20
+	// MaxWaitingEvents bounds the volatile events that wait for all selections
+	// of one subscription together.
+	MaxWaitingEvents = 16 << 10
+)
+
+// lane counts what waits under one limit.
+type lane struct{ waiting, limit int }
+
+func (l *lane) full() bool { return l.waiting >= l.limit }
+
+func newLane(q QoS) lane {
+	switch q {
+	case Realtime:
+		return lane{limit: MaxRealtimeEvents}
+	case Background:
+		return lane{limit: MaxBackgroundEvents}
+	default:
+		return lane{limit: MaxVolatileEvents}
+	}
 }

@@ -102,7 +102,7 @@ func (s *Subscription) waits() int {
 }
 
 // miss counts an event that found no room at all.
-func (s *Subscription) miss(e entry) {
+func (s *Subscription) miss(e queueItem) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.over == nil && !e.sel.gone && s.chooses(e.sel, e.event) {
@@ -117,10 +117,10 @@ const eventCost = 1 << 10
 
 // costOf is what an event that is emitted counts for.
 func (b *Bus) costOf(m *emission) int64 {
-	if b.rate == nil || m.err != nil || m.opts.Own {
+	if b.rate == nil || m.Err != nil || m.opts.Own {
 		return 0
 	}
-	return eventCost + int64(sizeOf(&m.event))
+	return eventCost + int64(m.Event.Size())
 }
 
 // pay waits while the tenant has emitted more than its part.
@@ -140,7 +140,7 @@ func (s *Subscription) paid(d Delivery) {
 	if s.bus.rate == nil {
 		return
 	}
-	if pause := s.bus.rate.Spend(s.tenant, eventCost+int64(sizeOf(&d.Event))); pause > 0 {
+	if pause := s.bus.rate.Spend(s.tenant, eventCost+int64(d.Event.Size())); pause > 0 {
 		s.pausedUntil = time.Now().Add(pause)
 		time.AfterFunc(pause, s.signal)
 	}

@@ -9,6 +9,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/loom-bridge/loom-bridge/bridge/events/store"
 	"github.com/loom-bridge/loom-bridge/memory/kv"
 )
 
@@ -52,7 +53,7 @@ func (b *Bus) Stats(tenant, topic string) TopicStats {
 	if x := b.indexOf(tenant); x != nil {
 		out.Subscriptions = x.Count(topic)
 	}
-	scope := topicRef(tenant, topic).Scope
+	scope := store.Ref(tenant, topic).Scope
 	if t := b.hold(scope, false); t != nil {
 		for _, c := range t.readers() {
 			out.Backlog += c.backlog()
@@ -196,15 +197,15 @@ type Totals struct {
 // Totals counts the durable events of all topics. It reads two keys of each topic.
 func (b *Bus) Totals(ctx context.Context) (Totals, error) {
 	var totals Totals
-	for stored, err := range b.storedTopics(ctx, kv.Range{}) {
+	for stored, err := range store.Topics(ctx, b.engine, kv.Range{}) {
 		if err != nil {
 			return Totals{}, err
 		}
 		totals.Topics++
-		if !stored.empty() {
-			totals.Events += int64(stored.last - stored.first + 1)
+		if !stored.Empty() {
+			totals.Events += int64(stored.Last - stored.First + 1)
 		}
-		totals.Bytes += stored.bytes
+		totals.Bytes += stored.Bytes
 	}
 	return totals, nil
 }

@@ -6,8 +6,8 @@ import (
 	"fmt"
 	"slices"
 	"sync"
-	"time"
 
+	"github.com/loom-bridge/loom-bridge/bridge/events/store"
 	"github.com/loom-bridge/loom-bridge/memory/kv"
 )
 
@@ -20,10 +20,10 @@ const maxChunkBytes = 4 << 20
 // their commits. It returns the topics that somebody reads; leave them.
 func (b *Bus) commitAll(ctx context.Context, tenant string, all []*emission) map[string]*topic {
 	byTopic := make(map[string][]*emission)
-	durable := slices.DeleteFunc(slices.Clone(all), func(m *emission) bool { return m.err != nil || m.opts.Volatile })
+	durable := slices.DeleteFunc(slices.Clone(all), func(m *emission) bool { return m.Err != nil || m.opts.Volatile })
 	lazy := true
 	for _, m := range durable {
-		byTopic[m.event.Topic] = append(byTopic[m.event.Topic], m)
+		byTopic[m.Event.Topic] = append(byTopic[m.Event.Topic], m)
 		lazy = lazy && m.opts.Lazy
 	}
 	if lazy && len(byTopic) > 1 {
@@ -33,7 +33,7 @@ func (b *Bus) commitAll(ctx context.Context, tenant string, all []*emission) map
 	topics := make(map[string]*topic, len(byTopic))
 	if len(byTopic) == 1 {
 		for name, group := range byTopic {
-			topics[name] = b.commit(ctx, topicRef(tenant, name), group)
+			topics[name] = b.commit(ctx, store.Ref(tenant, name), group)
 		}
 		return topics
 	}
@@ -41,7 +41,7 @@ func (b *Bus) commitAll(ctx context.Context, tenant string, all []*emission) map
 	var running sync.WaitGroup
 	for name, group := range byTopic {
 		running.Go(func() {
-			t := b.commit(ctx, topicRef(tenant, name), group)
+			t := b.commit(ctx, store.Ref(tenant, name), group)
 			mu.Lock()
 			defer mu.Unlock()
 			topics[name] = t
@@ -71,15 +71,15 @@ func (b *Bus) nameAll(group []*emission) (stored func()) {
 func (b *Bus) commitInTurn(ctx context.Context, tenant string, all []*emission) map[string]*topic {
 	topics := make(map[string]*topic)
 	for len(all) > 0 {
-		name := all[0].event.Topic
-		n := slices.IndexFunc(all, func(m *emission) bool { return m.event.Topic != name })
+		name := all[0].Event.Topic
+		n := slices.IndexFunc(all, func(m *emission) bool { return m.Event.Topic != name })
 		if n < 0 {
 			n = len(all)
 		}
 		run := all[:n]
 		all = all[n:]
 		stored := b.nameAll(run)
-		t := b.commit(ctx, topicRef(tenant, name), run)
+		t := b.commit(ctx, store.Ref(tenant, name), run)
 		stored()
 		if topics[name] != nil {
 			b.leave(t)
@@ -111,7 +111,7 @@ func (b *Bus) commit(ctx context.Context, ref kv.Ref, group []*emission) *topic 
 func chunk(group []*emission) int {
 	size := 0
 	for i, m := range group {
-		if size += m.event.legacySize(); i > 0 && size > maxChunkBytes {
+		if size += m.Event.LegacySize(); i > 0 && size > maxChunkBytes {
 			return i
 		}
 	}
@@ -120,8 +120,8 @@ func chunk(group []*emission) int {
 
 func fail(group []*emission, err error) {
 	for _, m := range group {
-		if m.err == nil {
-			m.err = err
+		if m.Err == nil {
+			m.Err = err
 		}
 	}
 }
@@ -134,12 +134,12 @@ func (b *Bus) store(ctx context.Context, ref kv.Ref, group []*emission) {
 	}
 	// The stage may run again after a conflict; what it returns to counts only
 	// from its last run.
-	stored := make([]emission, len(group))
+	stored := make([]store.Emission, len(group))
 	stage := func(ctx context.Context, tx *kv.Tx) error {
 		for i, m := range group {
-			stored[i] = *m
+			stored[i] = m.Emission
 		}
-		return stageEvents(ctx, tx, ref, stored)
+		return store.Stage(ctx, tx, ref, stored)
 	}
 	err := b.writer.Do(ctx, kv.Request{Refs: []kv.Ref{ref}, Stage: stage, Lazy: lazy})
 	if err != nil {
@@ -150,60 +150,7 @@ func (b *Bus) store(ctx context.Context, ref kv.Ref, group []*emission) {
 		return
 	}
 	for i, m := range group {
-		*m = stored[i]
-		b.times.raise(m.event.Time)
+		m.Emission = stored[i]
+		b.times.raise(m.Event.Time)
 	}
-}
-
-// stageEvents gives each event the next sequence of the topic, except those
-// whose request was answered before.
-func stageEvents(ctx context.Context, tx *kv.Tx, ref kv.Ref, group []emission) error {
-	record, err := readTopic(ctx, tx, ref.Scope)
-	if err != nil {
-		return err
-	}
-	before := record.last
-	for i := range group {
-		if err := group[i].stage(ctx, tx, ref, &record); err != nil {
-			return err
-		}
-	}
-	if record.last > before {
-		tx.Put(kv.Events, topicKey(ref.Scope), encodeTopic(record))
-	}
-	return nil
-}
-
-// stage adds one event to the topic. A refusal of the event is its own; an
-// error is the end of the commit.
-func (m *emission) stage(ctx context.Context, tx *kv.Tx, ref kv.Ref, record *topicRecord) error {
-	answer, replayed, err := kv.LookupOnceOf(ctx, tx, ref, m.event.Source, m.opts.RequestID, m.digest)
-	switch {
-	case errors.Is(err, kv.ErrRequestReused), errors.Is(err, kv.ErrLimit):
-		m.err = fmt.Errorf("events: emit on %q: %w", ref.Scope.Owner, err)
-		return nil
-	case err != nil:
-		return err
-	case replayed:
-		return decodeAnswer(answer, &m.event)
-	}
-	m.fresh = true
-	m.event.Sequence = record.last + 1
-	if !m.event.Time.After(record.lastTime) {
-		// Others on this topic were faster, or another process has a faster clock.
-		m.event.Time = record.lastTime.Add(time.Microsecond)
-	}
-	size := stageEvent(tx, ref.Scope, m.event, kv.OnceKey(m.event.Source, m.opts.RequestID))
-	record.add(m.event, size)
-	kv.StageOnceOf(tx, ref, m.event.Source, m.opts.RequestID, m.digest, encodeAnswer(m.event), m.event.Time)
-	return nil
-}
-
-// add takes the next event in.
-func (r *topicRecord) add(e Event, size int64) {
-	if r.empty() {
-		r.first, r.bytes, r.oldest = e.Sequence, 0, e.Time
-	}
-	r.last, r.lastTime = e.Sequence, e.Time
-	r.bytes += size
 }

@@ -196,7 +196,7 @@ func (s *Subscription) remove(gone []*selection) {
 			s.dropDetached(c)
 		}
 	}
-	s.queue.Retain(func(e entry) bool {
+	s.queue.Retain(func(e queueItem) bool {
 		switch {
 		case e.cursor != nil && e.cursor.gone:
 			s.listed--
@@ -241,7 +241,7 @@ func (s *Subscription) clear(reason error) bool {
 	for _, c := range s.replay.detached {
 		s.dropDetached(c)
 	}
-	s.queue.Retain(func(e entry) bool {
+	s.queue.Retain(func(e queueItem) bool {
 		if e.cursor == nil {
 			s.forget(e)
 		}

@@ -13,6 +13,8 @@ import (
 	"time"
 
 	"github.com/loom-bridge/loom-bridge/bridge/events"
+	"github.com/loom-bridge/loom-bridge/bridge/events/store"
+	"github.com/loom-bridge/loom-bridge/bridge/share"
 	"github.com/loom-bridge/loom-bridge/memory/kv"
 	"github.com/loom-bridge/loom-bridge/memory/kv/memkv"
 )
@@ -205,7 +207,7 @@ func TestVolatileOverflow(t *testing.T) {
 		{"full", 1, events.MaxVolatileEvents, events.MaxVolatileEvents},
 		{"one more", 1, events.MaxVolatileEvents + 1, events.MaxVolatileEvents},
 		{"many more", 1, events.MaxVolatileEvents + 500, events.MaxVolatileEvents},
-		{"too many bytes", events.MaxPayloadBytes - 64, 20, 8},
+		{"too many bytes", store.MaxPayloadBytes - 64, 20, 8},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			bus := MustBus(t, nil, nil)
@@ -316,8 +318,8 @@ func TestMaxSubscriptions(t *testing.T) {
 	MustSubscribe(t, bus, "t", -1)
 	second := MustSubscribe(t, bus, "t", -1)
 	_, err := bus.Subscribe(t.Context(), tenant, []events.Selection{position("t", -1)}, nil)
-	var detail *events.LimitError
-	if !errors.Is(err, events.ErrLimit) || !errors.As(err, &detail) || detail.Limit != 2 {
+	var detail *share.LimitError
+	if !errors.Is(err, share.ErrLimit) || !errors.As(err, &detail) || detail.Limit != 2 {
 		t.Errorf("got %v, want a *LimitError", err)
 	}
 	second.Close()
@@ -327,31 +329,37 @@ func TestMaxSubscriptions(t *testing.T) {
 	MustSubscribe(t, bus, "t", -1) // the refused one took no place
 }
 
-// Another process on the same store wakes those who listen here.
+// Another process on the same store wakes those who listen here, also when all that
+// is known is that anything may have moved.
 func TestEventsOfAnotherProcess(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		store := memkv.New(nil)
-		defer func() { _ = store.Close() }()
-		shared := &sharedEngine{Engine: store, refs: make(chan kv.Ref)}
-		here, there := MustBus(t, shared, nil), MustBus(t, store, nil)
-		sub := MustSubscribe(t, here, "t", -1)
-		go func() {
-			for range 2 {
-				synctest.Wait()
-				MustEmit(t, there, "t", "x")
-				shared.refs <- kv.Ref{Keyspace: kv.Log, Scope: kv.AgentScope(tenant, "t")}
-				shared.refs <- kv.Ref{Keyspace: kv.Events, Scope: kv.Scope{Tenant: tenant, Kind: kv.OwnerTopic, Owner: "t"}}
-			}
-		}()
-		for want := uint64(1); want <= 2; want++ {
-			if got := MustNext(t, sub).Event.Sequence; got != want {
-				t.Errorf("got %d, want %d", got, want)
-			}
-		}
-		if e := MustEmit(t, here, "t", "x"); e.Sequence != 3 {
-			t.Errorf("own event got %d, want 3", e.Sequence)
-		}
-	})
+	topic := kv.Scope{Tenant: tenant, Kind: kv.OwnerTopic, Owner: "t"}
+	for name, move := range map[string]kv.Move{
+		"the ref":  {Ref: kv.Ref{Keyspace: kv.Events, Scope: topic}},
+		"anything": {Any: true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				store := memkv.New(nil)
+				defer func() { _ = store.Close() }()
+				shared := &sharedEngine{Engine: store, moves: make(chan kv.Move)}
+				here, there := MustBus(t, shared, nil), MustBus(t, store, nil)
+				sub, pattern := MustSubscribe(t, here, "t", -1), MustSelect(t, here, nil, native(t, "**"))
+				for want := uint64(1); want <= 2; want++ {
+					MustEmit(t, there, "t", "x")
+					shared.moves <- kv.Move{Ref: kv.Ref{Keyspace: kv.Log, Scope: kv.AgentScope(tenant, "t")}}
+					shared.moves <- move
+					for _, s := range []*events.Subscription{sub, pattern} {
+						if got := MustNext(t, s).Event.Sequence; got != want {
+							t.Errorf("got %d, want %d", got, want)
+						}
+					}
+				}
+				if e := MustEmit(t, here, "t", "x"); e.Sequence != 3 {
+					t.Errorf("own event got %d, want 3", e.Sequence)
+				}
+			})
+		})
+	}
 }
 
 // A stored topic with a hole ends the subscription with an error.
@@ -382,15 +390,15 @@ func TestDamagedTopic(t *testing.T) {
 // sharedEngine tells of refs that another process moved.
 type sharedEngine struct {
 	kv.Engine
-	refs chan kv.Ref
+	moves chan kv.Move
 }
 
-func (e *sharedEngine) Moved(ctx context.Context) iter.Seq[kv.Ref] {
-	return func(yield func(kv.Ref) bool) {
+func (e *sharedEngine) Moved(ctx context.Context) iter.Seq[kv.Move] {
+	return func(yield func(kv.Move) bool) {
 		for {
 			select {
-			case ref := <-e.refs:
-				if !yield(ref) {
+			case move := <-e.moves:
+				if !yield(move) {
 					return
 				}
 			case <-ctx.Done():

@@ -70,10 +70,10 @@ type Subscription struct {
 	lanes      [Background + 1]lane
 	cursors    map[cursorKey]*cursor
 
-	queue         lists.Queue[entry] // what is to be delivered, as it came
-	listed        int                // how much of it are cursors
-	volatileBytes int                // what the rest of it takes
-	waiting       []pending          // what emitters wait to put there
+	queue         lists.Queue[queueItem] // what is to be delivered, as it came
+	listed        int                    // how much of it are cursors
+	volatileBytes int                    // what the rest of it takes
+	waiting       []pending              // what emitters wait to put there
 	// waited is how long emitters have waited since the queue was empty. While
 	// some do they may until waitUntil, and waited counts up to waitBegan.
 	waited               time.Duration
@@ -92,10 +92,10 @@ type Subscription struct {
 	leftOut        int
 }
 
-// entry is a volatile event that is to be delivered, or a cursor that has durable
+// queueItem is a volatile event that is to be delivered, or a cursor that has durable
 // events up to a sequence: with one event of a topic come those before it that
 // were stored, but not offered yet.
-type entry struct {
+type queueItem struct {
 	sel    *selection
 	event  *Event
 	queued *queuedEvent
@@ -196,8 +196,8 @@ func (s *Subscription) err(ctx context.Context) error {
 	}
 }
 
-// turn is what is to be taken next: a volatile event, or one of a cursor.
-type turn struct {
+// pick is what is to be taken next: a volatile event, or one of a cursor.
+type pick struct {
 	delivery Delivery
 	ok       bool
 	cursor   *cursor
@@ -214,26 +214,26 @@ type turn struct {
 }
 
 // pop chooses what comes next.
-func (s *Subscription) pop() turn {
+func (s *Subscription) pop() pick {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if len(s.due) > 0 {
 		if d, ok := s.popDue(); ok {
-			return turn{delivery: d, ok: true}
+			return pick{delivery: d, ok: true}
 		}
 	}
 	if len(s.replay.unread) > 0 {
-		return turn{unread: true}
+		return pick{unread: true}
 	}
-	if c := s.popPast(); c != nil {
-		return turn{cursor: c, topic: c.topic, at: c.position(), past: true}
+	if c := s.popReplay(); c != nil {
+		return pick{cursor: c, topic: c.topic, at: c.position(), past: true}
 	}
 	for {
 		if s.late.Len() > 0 && (s.lateTurn || s.queue.Len() == 0) {
 			s.lateTurn = false
 			c, _ := s.late.Pop()
 			if c.pending() {
-				return turn{cursor: c, topic: c.topic, at: c.position(), late: true}
+				return pick{cursor: c, topic: c.topic, at: c.position(), late: true}
 			}
 			c.late = false
 			s.settle(c)
@@ -243,24 +243,24 @@ func (s *Subscription) pop() turn {
 		e, ok := s.queue.Pop()
 		switch {
 		case !ok:
-			return turn{}
+			return pick{}
 		case e.cursor == nil:
 			s.forget(e)
 			s.letIn()
 			s.restoreWait()
-			return turn{delivery: s.deliver(e.event, e.sel, e.count), ok: true}
+			return pick{delivery: s.deliver(e.event, e.sel, e.count), ok: true}
 		}
 		s.listed--
 		e.cursor.listed--
 		if e.cursor.reaches(e.upTo) {
-			return turn{cursor: e.cursor, topic: e.cursor.topic, at: e.cursor.position(), upTo: e.upTo}
+			return pick{cursor: e.cursor, topic: e.cursor.topic, at: e.cursor.position(), upTo: e.upTo}
 		}
 		s.settle(e.cursor)
 	}
 }
 
 // read takes the event that a turn is about.
-func (s *Subscription) read(ctx context.Context, t turn) (Delivery, bool, error) {
+func (s *Subscription) read(ctx context.Context, t pick) (Delivery, bool, error) {
 	e, at, err := s.bus.fetch(ctx, t.cursor, t.topic, t.at)
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -298,14 +298,14 @@ func (s *Subscription) overtaken(c *cursor, at uint64) {
 }
 
 // putBackFrom puts a cursor back to where it was taken from.
-func (s *Subscription) putBackFrom(t turn) {
+func (s *Subscription) putBackFrom(t pick) {
 	switch c := t.cursor; {
 	case t.past:
-		s.putBackPast(c)
+		s.putBackReplay(c)
 	case !c.replaying && c.reaches(t.upTo):
 		s.listed++
 		c.listed++
-		s.queue.Unpop(entry{cursor: c, upTo: t.upTo})
+		s.queue.Unpop(queueItem{cursor: c, upTo: t.upTo})
 	default:
 		s.putBack(c, t.late)
 	}

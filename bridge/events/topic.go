@@ -1,10 +1,7 @@
 package events
 
 import (
-	"bytes"
 	"hash/maphash"
-	"maps"
-	"slices"
 	"sync"
 	"sync/atomic"
 
@@ -104,7 +101,7 @@ func (t *topic) readers() []*cursor {
 // from the store.
 func (b *Bus) arrive(t *topic, e *Event) {
 	for _, c := range b.keepAtHand(t, e) {
-		c.sub.offerCursor(c, e.Sequence, e)
+		c.sub.addDurable(c, e.Sequence, e)
 	}
 }
 
@@ -125,7 +122,7 @@ func (b *Bus) keepAtHand(t *topic, e *Event) []*cursor {
 func (b *Bus) keep(t *topic, e *Event) {
 	before := t.handed.Load()
 	room := maxHandedBytes - b.handedBytes.Load()
-	if size := heldBytes(e); sizeOf(e) > maxHandedEventBytes || size+handedEvents*slotBytes > room {
+	if size := heldBytes(e); e.Size() > maxHandedEventBytes || size+handedEvents*slotBytes > room {
 		b.makeWay(before, e.Sequence)
 		return
 	}
@@ -137,7 +134,7 @@ func (b *Bus) keep(t *topic, e *Event) {
 	slot := handed.slot(e.Sequence)
 	if there := slot.Load(); there == nil || there.Sequence <= e.Sequence {
 		b.handedBytes.Add(heldBytes(e) - heldBytes(there))
-		slot.Store(e.clone())
+		slot.Store(e.Clone())
 	}
 }
 
@@ -203,28 +200,4 @@ func (b *Bus) leave(t *topic) {
 	t.emitters--
 	t.mu.Unlock()
 	b.release(t)
-}
-
-// clone returns a copy that shares nothing with the emitter.
-func (e *Event) clone() *Event {
-	own := *e
-	own.Payload = bytes.Clone(e.Payload)
-	own.Headers = maps.Clone(e.Headers)
-	own.Tags = slices.Clone(e.Tags)
-	return &own
-}
-
-// sizeOf is what an event's content takes; nothing for nil.
-func sizeOf(e *Event) int {
-	if e == nil {
-		return 0
-	}
-	size := len(e.ID) + len(e.Source) + len(e.SessionID) + len(e.Type) + len(e.Payload)
-	for key, value := range e.Headers {
-		size += len(key) + len(value)
-	}
-	for _, tag := range e.Tags {
-		size += len(tag)
-	}
-	return size
 }

@@ -9,7 +9,7 @@ import (
 
 // pending is a volatile event that an emitter waits to put into a queue.
 type pending struct {
-	entry
+	queueItem
 	by *waiter
 }
 
@@ -141,10 +141,10 @@ func (s *Subscription) letIn() {
 		return
 	}
 	n := 0
-	for ; n < len(s.waiting) && s.hasRoom(s.waiting[n].entry); n++ {
+	for ; n < len(s.waiting) && s.hasRoom(s.waiting[n].queueItem); n++ {
 		p := s.waiting[n]
 		p.count.queued(-1)
-		s.enqueue(p.entry)
+		s.enqueue(p.queueItem)
 		p.by.finish()
 		s.waiting[n] = pending{}
 	}

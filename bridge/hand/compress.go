@@ -73,7 +73,7 @@ func (h *Hand) Compress(ctx context.Context, r CompressRequest) (CompressAnswer,
 	for digits := blob.MinRefDigits; digits <= len(hash); digits++ {
 		w := &wholeResult{hand: h, request: &r, ref: hash[:digits]}
 		short := w.shorten()
-		if !short.Shortened || r.Result.Shortened {
+		if !short.IsCompressed || r.Result.IsCompressed {
 			return CompressAnswer{Compressed: short}, nil
 		}
 		e, err := w.keep(ctx)

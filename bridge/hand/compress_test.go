@@ -35,7 +35,7 @@ func (w *world) compressed(r hand.CompressRequest) hand.CompressAnswer {
 	if err != nil {
 		w.tb.Fatal(err)
 	}
-	if !a.Shortened || a.Blob == nil {
+	if !a.IsCompressed || a.Blob == nil {
 		w.tb.Fatalf("not compressed: %.200q", a.Text)
 	}
 	return a
@@ -106,10 +106,10 @@ func TestShortResultsAreNotStored(t *testing.T) {
 		compressRequest(longText(1500)), compressRequest(""),
 		{Scope: agent, Result: compress.Result{Tool: "x", Content: longText(5000), Hint: compress.HintSkip}},
 		{Scope: agent, Result: compress.Result{Tool: "x", Content: longText(5000), Failed: true}},
-		{Scope: agent, Result: compress.Result{Tool: "x", Content: longText(5000), Shortened: true}},
+		{Scope: agent, Result: compress.Result{Tool: "x", Content: longText(5000), IsCompressed: true}},
 	} {
 		a, err := w.Compress(t.Context(), r)
-		if err != nil || a.Text != r.Result.Content || a.Blob != nil || a.Shortened != r.Result.Shortened {
+		if err != nil || a.Text != r.Result.Content || a.Blob != nil || a.IsCompressed != r.Result.IsCompressed {
 			t.Errorf("%+v, %v", a, err)
 		}
 	}

@@ -7,12 +7,12 @@ import (
 	"iter"
 
 	"github.com/loom-bridge/loom-bridge/bridge/agents"
-	"github.com/loom-bridge/loom-bridge/bridge/events"
+	"github.com/loom-bridge/loom-bridge/bridge/events/store"
 	"github.com/loom-bridge/loom-bridge/context/blob"
 	"github.com/loom-bridge/loom-bridge/context/session"
 	"github.com/loom-bridge/loom-bridge/memory"
-	"github.com/loom-bridge/loom-bridge/memory/journal"
 	"github.com/loom-bridge/loom-bridge/memory/kv"
+	"github.com/loom-bridge/loom-bridge/memory/plans"
 )
 
 // Finding is something that is damaged.
@@ -166,13 +166,13 @@ type check func(ctx context.Context, from kv.Reader, scope kv.Scope, found func(
 func (r *reading) checks() []check {
 	switch r.keyspace {
 	case kv.Records:
-		return []check{memory.CheckRecords, journal.Check, r.index}
+		return []check{memory.CheckRecords, plans.Check, r.index}
 	case kv.Log:
 		return []check{session.Check}
 	case kv.Blobs:
 		return []check{blob.Check}
 	case kv.Events:
-		return []check{events.Check}
+		return []check{store.Check}
 	case kv.System:
 		return []check{agents.Check, session.CheckIntents, memory.CheckDue}
 	}

@@ -76,3 +76,19 @@ func (e *ExhaustedError) Error() string {
 func (e *ExhaustedError) Is(target error) bool {
 	return target == ErrExhausted || e.Quota && target == ErrQuota
 }
+
+// ErrLimit: there are as many of something as there may be, whoever wants more.
+var ErrLimit = errors.New("share: limit is reached")
+
+// LimitError says which limit was reached. It is an ErrLimit.
+type LimitError struct {
+	What  string
+	Limit int
+}
+
+func (e *LimitError) Error() string {
+	return fmt.Sprintf("share: limit of %d %s is reached", e.Limit, e.What)
+}
+
+// Is makes errors.Is(err, ErrLimit) true.
+func (e *LimitError) Is(target error) bool { return target == ErrLimit }

@@ -12,6 +12,7 @@ import (
 
 	"github.com/loom-bridge/loom-bridge/bridge/agents"
 	"github.com/loom-bridge/loom-bridge/bridge/events"
+	"github.com/loom-bridge/loom-bridge/bridge/events/store"
 	"github.com/loom-bridge/loom-bridge/bridge/topics"
 )
 
@@ -160,7 +161,7 @@ func (p *Progress) Fail(ctx context.Context) {
 
 // holds tells whether a delivery is the first of a replay, and the stream is too
 // young for one.
-func (p *Progress) holds(d events.Delivery) bool {
+func (p *Progress) holds(d *events.Delivery) bool {
 	return p != nil && p.replay != nil && p.replay.settled != nil && d.Past && p.wants(d)
 }
 
@@ -168,7 +169,7 @@ func (p *Progress) holds(d events.Delivery) bool {
 // what the last stream or this one was sent, what nobody waits for any more, and
 // what a newer stream sends in the place of this one: that one is given all that
 // was stored when it took the gap.
-func (p *Progress) wants(d events.Delivery) bool {
+func (p *Progress) wants(d *events.Delivery) bool {
 	if p == nil || p.replay == nil || d.Event.Sequence == 0 {
 		return true
 	}
@@ -186,7 +187,7 @@ func (p *Progress) wants(d events.Delivery) bool {
 }
 
 // note remembers an event that was sent.
-func (p *Progress) note(d events.Delivery) {
+func (p *Progress) note(d *events.Delivery) {
 	if p == nil {
 		return
 	}
@@ -268,7 +269,7 @@ func sentKey(pattern, id string) string { return pattern + "\x00" + id }
 
 // shortID stands for an event id of any length.
 func shortID(id string) string {
-	if len(id) <= events.MaxIDBytes {
+	if len(id) <= store.MaxIDBytes {
 		return id
 	}
 	sum := sha256.Sum256([]byte(id))

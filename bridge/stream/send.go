@@ -80,8 +80,14 @@ func (s *Stream[A]) sendOne(ctx context.Context) (busy bool, err error) {
 	switch {
 	case err != nil:
 		return false, err
+	case ok && !s.Progress.wants(&d):
+		return true, nil
 	case ok:
-		return true, s.sendDelivery(ctx, d)
+		if err := s.face.SendEvent(ctx, d); err != nil {
+			return false, err
+		}
+		s.Progress.note(&d)
+		return true, nil
 	case s.held == nil:
 		s.Progress.caughtUp(idle)
 	}
@@ -98,18 +104,19 @@ func (s *Stream[A]) calls() <-chan agents.PushedCall {
 
 // next takes the next delivery. The first of a replay is held until the stream has
 // settled, and all that comes behind it.
-func (s *Stream[A]) next(ctx context.Context) (events.Delivery, bool, error) {
+func (s *Stream[A]) next(ctx context.Context) (d events.Delivery, ok bool, err error) {
 	if s.held == nil {
-		d, ok, err := s.Subscription.Take(ctx)
-		if err != nil || !ok || !s.Progress.holds(d) {
+		d, ok, err = s.Subscription.Take(ctx)
+		if err != nil || !ok || !s.Progress.holds(&d) {
 			return d, ok, err
 		}
-		s.held = &d
+		first := d // a copy, so that only the first of a replay is allocated
+		s.held = &first
 	}
 	if !s.settled() {
 		return events.Delivery{}, false, nil
 	}
-	d := *s.held
+	d = *s.held
 	s.held = nil
 	return d, true, nil
 }
@@ -150,17 +157,6 @@ func (s *Stream[A]) await(ctx context.Context) error {
 	case <-ctx.Done():
 		return context.Cause(ctx)
 	}
-	return nil
-}
-
-func (s *Stream[A]) sendDelivery(ctx context.Context, d events.Delivery) error {
-	if !s.Progress.wants(d) {
-		return nil
-	}
-	if err := s.face.SendEvent(ctx, d); err != nil {
-		return err
-	}
-	s.Progress.note(d)
 	return nil
 }
 

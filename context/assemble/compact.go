@@ -164,12 +164,12 @@ func (a *Assembler) styled(style history.Style) history.Preset {
 	var p history.Preset
 	switch style {
 	case history.StyleDesign:
-		p, _ = a.preset("design")
+		p = a.preset("design")
 	case history.StyleReduction:
-		p, _ = a.preset("reduction")
+		p = a.preset("reduction")
 	case history.StyleGrouped:
 		// Of the profile, the lines alone: the call says how much stays.
-		p, _ = a.preset("research")
+		p = a.preset("research")
 		p.KeepRecent, p.GroupLines = 0, 0
 	}
 	return p

@@ -4,11 +4,10 @@ import (
 	"fmt"
 	"strings"
 
-	"github.com/loom-bridge/loom-bridge/context/text"
-
 	"github.com/loom-bridge/loom-bridge/context/history"
 	"github.com/loom-bridge/loom-bridge/context/session"
 	"github.com/loom-bridge/loom-bridge/context/step"
+	"github.com/loom-bridge/loom-bridge/context/text"
 )
 
 // foldHeader begins a fold, and explains the short references of its lines.
@@ -38,7 +37,7 @@ func show(g *group, entries []history.Entry, style step.ReferenceStyle) {
 	for i := range g.members {
 		if s := g.members[i].entry.Step; s != nil {
 			entries[i].Shown = text.Valid(fullText(s, style))
-			entries[i].Clip, entries[i].ClipBytes = s.Clip()
+			entries[i].CutMark, entries[i].CutBytes = s.CutMark()
 			entries[i].Read = readingOf(s, entries[i].Shown)
 		}
 	}

@@ -14,13 +14,13 @@ import (
 const partSteps = "steps"
 
 // preset returns a preset by its name, with the lines that the options give.
-func (a *Assembler) preset(name string) (history.Preset, bool) {
-	p, ok := a.presets(name)
+func (a *Assembler) preset(name string) history.Preset {
+	p, _ := a.presets(name)
 	if p.Templates.Empty() {
 		p.Templates = step.DesignTemplates()
 	}
 	p.Templates = a.templates.Over(p.Templates)
-	return p, ok
+	return p
 }
 
 // inForce returns the preset that the prompts of a session go by, if one does.

@@ -8,9 +8,8 @@ import (
 	"unicode"
 	"unicode/utf8"
 
-	"github.com/loom-bridge/loom-bridge/context/text"
-
 	"github.com/loom-bridge/loom-bridge/context/step"
+	"github.com/loom-bridge/loom-bridge/context/text"
 )
 
 // repeatSlack is how much of a result's white space is looked through, in
@@ -54,7 +53,7 @@ func observation(s *step.Step, style step.ReferenceStyle) string {
 // kept what was observed of it.
 func outputOf(s *step.Step) string {
 	output := s.Output()
-	if mark, _ := s.Clip(); mark != "" {
+	if mark, _ := s.CutMark(); mark != "" {
 		// Its words are no part of the result, so they name nothing.
 		output = strings.Replace(output, mark, "\n…\n", 1)
 	}

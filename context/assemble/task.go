@@ -7,10 +7,9 @@ import (
 	"fmt"
 	"strings"
 
-	"github.com/loom-bridge/loom-bridge/context/text"
-
 	"github.com/loom-bridge/loom-bridge/context/history"
 	"github.com/loom-bridge/loom-bridge/context/session"
+	"github.com/loom-bridge/loom-bridge/context/text"
 	"github.com/loom-bridge/loom-bridge/context/tokens"
 	"github.com/loom-bridge/loom-bridge/memory/kv/invalid"
 )
@@ -73,7 +72,7 @@ func (a *Assembler) newTask(ctx context.Context, r Request) (*task, error) {
 	t.name = t.policy
 	if t.policy == session.PolicyPreset {
 		t.name = c.Preset
-		t.preset, _ = a.preset(c.Preset) // the name was checked
+		t.preset = a.preset(c.Preset) // the name was checked
 	}
 	t.r.MaxTokens = cmp.Or(r.MaxTokens, c.MaxTokens, t.preset.Budget.Prompt(), DefaultMaxTokens)
 	if r.MaxTokens == 0 && c.MaxTokens == 0 {

@@ -3,6 +3,7 @@ package blob
 import (
 	"context"
 	"crypto/sha256"
+	"errors"
 	"fmt"
 	"slices"
 
@@ -31,35 +32,6 @@ type CollectOptions struct {
 	// first answer, others are kv.ErrRequestReused. Without it a repeated call
 	// tells what it did itself.
 	RequestID string
-}
-
-// Collected is what a collection did, or would have done.
-type Collected struct {
-	// Entries is how many paths were deleted.
-	Entries int64
-	// Refs are the blobs that went with their last path, and Bytes what they
-	// held.
-	Refs  []string
-	Bytes int64
-	// Kept is what stayed.
-	Kept Kept
-	// Orphans is how many chunks of no blob were deleted, OrphanBytes what they
-	// took in the store.
-	Orphans, OrphanBytes int64
-	// More says that there may be more to delete: MaxCollected were.
-	More bool
-}
-
-// Kept counts the entries that stay, each by the first reason that holds.
-type Kept struct {
-	// Archived, LongTerm and Important ones are never deleted; NotExpired ones not
-	// yet.
-	Archived, LongTerm, Important, NotExpired int64
-	// InUse are about to be referred to by a call that runs, or just ran.
-	InUse int64
-	// Referenced are named by a session that has not ended, or by a memory
-	// record.
-	Referenced int64
 }
 
 // Collect deletes the owner's blobs that have expired and that nobody needs. It
@@ -106,11 +78,15 @@ type collection struct {
 
 func (c *collection) run(ctx context.Context) error {
 	for after, more := "", true; more && !c.done.More; {
-		free, last, err := c.candidates(ctx, after)
+		look, err := c.references(ctx, c.store.engine)
 		if err != nil {
 			return err
 		}
-		if err := c.collect(ctx, free); err != nil {
+		free, last, err := c.candidates(ctx, look, after)
+		if err != nil {
+			return err
+		}
+		if err := c.collect(ctx, look, free); err != nil {
 			return err
 		}
 		after, more = last, last != ""
@@ -121,24 +97,41 @@ func (c *collection) run(ctx context.Context) error {
 	return c.sweepOrphans(ctx)
 }
 
-// candidates returns the entries among the next maxSeen behind a path that nothing
-// keeps, and the path of the last one seen, or "" at the end.
-func (c *collection) candidates(ctx context.Context, after string) (free []Entry, last string, err error) {
-	references, seen := c.references(c.store.engine), 0
+// candidate is an entry that nothing keeps, as far as a look has found.
+type candidate struct {
+	Entry
+	// closed are the sessions that would need it if they were open.
+	closed []string
+}
+
+// candidates returns those among the next maxSeen entries behind a path, and the path
+// of the last one seen, or "" at the end.
+func (c *collection) candidates(ctx context.Context, look *references, after string) (free []candidate, last string, err error) {
+	seen := 0
 	for e, err := range entries(ctx, c.store.engine, c.scope, after, maxSeen) {
 		if err != nil {
 			return nil, "", err
 		}
 		seen, last = seen+1, e.Home()
-		reason, err := c.reason(ctx, &e, references, &c.done.Kept)
+		reason, err := c.reason(ctx, look.from, &e, &c.done.Kept)
 		if err != nil {
 			return nil, "", err
+		}
+		var closed []string
+		if reason == nil {
+			var needed bool
+			if needed, closed, err = look.to(ctx, &e); err != nil {
+				return nil, "", err
+			}
+			if needed {
+				reason = &c.done.Kept.Referenced
+			}
 		}
 		if reason != nil {
 			*reason++
 			continue
 		}
-		free = append(free, e)
+		free = append(free, candidate{e, closed})
 	}
 	if seen < maxSeen {
 		last = ""
@@ -146,9 +139,9 @@ func (c *collection) candidates(ctx context.Context, after string) (free []Entry
 	return free, last, nil
 }
 
-// reason is the counter of why an entry stays, or nil if nothing keeps it. It fills
+// reason is the counter of why an entry stays, whoever refers to it, or nil. It fills
 // in what depends on the time.
-func (c *collection) reason(ctx context.Context, e *Entry, references *references, kept *Kept) (*int64, error) {
+func (c *collection) reason(ctx context.Context, from kv.Getter, e *Entry, kept *Kept) (*int64, error) {
 	*e = e.seen(c.scope.Owner, c.store.now())
 	switch {
 	case e.Archive.Category != "":
@@ -160,29 +153,29 @@ func (c *collection) reason(ctx context.Context, e *Entry, references *reference
 	case !e.Expired:
 		return &kept.NotExpired, nil
 	}
-	if leased, err := c.store.leased(ctx, references.from, c.scope, e.Ref); leased || err != nil {
+	leased, err := c.store.leased(ctx, from, c.scope, e.Ref)
+	if leased {
 		return &kept.InUse, err
 	}
-	for _, is := range []func(context.Context, *Entry) (bool, error){references.made, references.named} {
-		if referenced, err := is(ctx, e); referenced || err != nil {
-			return &kept.Referenced, err
-		}
-	}
-	return nil, nil
+	return nil, err
 }
 
 // collect deletes entries that nothing keeps.
-func (c *collection) collect(ctx context.Context, free []Entry) error {
+func (c *collection) collect(ctx context.Context, look *references, free []candidate) error {
 	if room := int(MaxCollected - c.done.Entries); len(free) > room {
 		free, c.done.More = free[:room], true
 	}
 	if c.opts.DryRun {
-		plan, err := c.plan(ctx, c.store.engine, free)
+		all := make([]Entry, len(free))
+		for i, e := range free {
+			all[i] = e.Entry
+		}
+		plan, err := c.plan(ctx, c.store.engine, all)
 		c.done.add(plan)
 		return err
 	}
 	for some := range slices.Chunk(free, maxDeleted) {
-		if err := c.delete(ctx, some); err != nil {
+		if err := c.delete(ctx, look, some); err != nil {
 			return err
 		}
 	}
@@ -190,15 +183,15 @@ func (c *collection) collect(ctx context.Context, free []Entry) error {
 }
 
 // delete deletes a batch, in one commit, as far as it may still be deleted.
-func (c *collection) delete(ctx context.Context, batch []Entry) error {
+func (c *collection) delete(ctx context.Context, look *references, batch []candidate) error {
 	var planned plan
 	var kept Kept
 	err := c.store.writer.Do(ctx, kv.Request{
 		Refs:  []kv.Ref{c.store.Ref(c.scope)},
-		Blind: mention.NewReader(nil, c.scope).Refs(),
+		Blind: mention.ReadRefs(c.scope),
 		Stage: func(ctx context.Context, tx *kv.Tx) error {
 			kept = Kept{}
-			free, err := c.stillFree(ctx, tx, batch, &kept)
+			free, err := c.stillFree(ctx, tx, look, batch, &kept)
 			if err != nil {
 				return err
 			}
@@ -219,31 +212,39 @@ func (c *collection) delete(ctx context.Context, batch []Entry) error {
 }
 
 // stillFree returns the entries of a batch that are there as they were and that
-// nobody has begun to need. It has tx refused if somebody begins to.
-func (c *collection) stillFree(ctx context.Context, tx *kv.Tx, batch []Entry, kept *Kept) ([]Entry, error) {
-	references := c.references(watching{tx})
-	if err := references.mentions.Watch(ctx, tx); err != nil {
+// nobody has begun to need since a look. It has tx refused if somebody begins to.
+func (c *collection) stillFree(ctx context.Context, tx *kv.Tx, look *references, batch []candidate, kept *Kept) ([]Entry, error) {
+	references, err := c.references(ctx, watching{tx})
+	if err != nil {
 		return nil, err
 	}
+	same := references.mentions.Same(look.mentions)
 	var free []Entry
 	for _, e := range batch {
-		values, err := tx.Get(ctx, kv.Blobs, pathKey(c.scope, e.Home()))
-		if err != nil {
-			return nil, err
-		}
-		if values[0] == nil {
+		now, err := readEntry(ctx, tx, c.scope, e.Home())
+		if errors.Is(err, ErrNotFound) || err == nil && now.Ref != e.Ref {
 			continue
 		}
-		now, err := decodeEntry(e.Home(), values[0])
 		if err != nil {
 			return nil, err
 		}
-		if now.Ref != e.Ref {
-			continue
-		}
-		reason, err := c.reason(ctx, &now, references, kept)
+		reason, err := c.reason(ctx, references.from, &now, kept)
 		if err != nil {
 			return nil, err
+		}
+		if reason == nil {
+			var needed bool
+			if same && now.Path == e.Path { // a new path may have been named before
+				needed, err = references.anyOpen(ctx, e.closed)
+			} else {
+				needed, _, err = references.to(ctx, &now)
+			}
+			if err != nil {
+				return nil, err
+			}
+			if needed {
+				reason = &kept.Referenced
+			}
 		}
 		if reason != nil {
 			*reason++
@@ -331,19 +332,4 @@ func (c *collection) stage(ctx context.Context, tx *kv.Tx, p plan) error {
 	used.Bytes -= p.bytes
 	tx.Put(kv.Blobs, usageKey(c.scope), used.encode())
 	return nil
-}
-
-func (d *Collected) add(p plan) {
-	d.Entries += int64(len(p.entries))
-	d.Refs = append(d.Refs, p.refs...)
-	d.Bytes += p.bytes
-}
-
-func (k *Kept) add(more Kept) {
-	k.Archived += more.Archived
-	k.LongTerm += more.LongTerm
-	k.Important += more.Important
-	k.NotExpired += more.NotExpired
-	k.InUse += more.InUse
-	k.Referenced += more.Referenced
 }

@@ -1,177 +1,224 @@
 package blob
 
 import (
-	"cmp"
-	"context"
-	"fmt"
-	"path"
-	"strconv"
-	"strings"
+	"encoding/hex"
+	"math"
 	"time"
-	"unicode/utf8"
-
-	"github.com/loom-bridge/loom-bridge/context/text"
 
 	"github.com/loom-bridge/loom-bridge/context/step"
-	"github.com/loom-bridge/loom-bridge/memory/kv"
-	"github.com/loom-bridge/loom-bridge/memory/kv/mention"
+	"github.com/loom-bridge/loom-bridge/memory/kv/wire"
 )
 
-const (
-	// Folder is where the paths of offloaded results lie.
-	Folder = "workspace/" + folderAlias
-	// folderAlias is its short name.
-	folderAlias = mention.OutputsFolder
-	// ResultsFolder is where the whole of compressed tool results lies, each under
-	// a ref of its own: the first digits of the hash of what the tool gave.
-	ResultsFolder = mention.ResultsFolder
-	// MaxPathBytes bounds the path of an entry, which stands in two keys. A path that
-	// is asked for has room for a number besides.
-	MaxPathBytes = 512
-	numberBytes  = len("_1000")
-)
-
-// Path returns the path of a step's blob: the category, the step's number and
-// an ending by content (json, txt, log, bin).
-func Path(category string, stepNumber uint64, ext string) string {
-	return fmt.Sprintf("%s%s_%03d.%s", Folder, category, stepNumber, ext)
+// Archived says how a blob lies in the archive.
+type Archived struct {
+	// Category is reports, datasets, config or general; empty outside the
+	// archive.
+	Category string
+	// Tags are the owner's own words for it, in the order given.
+	Tags []string
+	// Time is when it was archived.
+	Time time.Time
 }
 
-// ResultPath returns the path of a compressed tool result: its ref and an ending
-// by the kind of what is stored there.
-func ResultPath(ref, kind string) string { return ResultsFolder + ref + "." + extension(kind) }
+// Entry is a path that leads to a blob.
+type Entry struct {
+	// Path is where readers find it, such as "workspace/outputs/read_001.txt".
+	Path string
+	// Aliases are the paths it had before, the first one first. They lead to it,
+	// too.
+	Aliases []string
+	// Ref is the blob's hash in hex.
+	Ref string
+	// Owner is whose it is: the owner of its scope.
+	Owner string
+	// StepID is the step that made it, or empty.
+	StepID string
+	// SessionID is the session it was made in, or empty.
+	SessionID string
+	// TaskID is the task it was made for, or empty.
+	TaskID string
+	// Kind is text, json, log, image, audio or binary.
+	Kind string
+	// MediaType is the content's format, such as "image/png", or empty when it
+	// was not told apart.
+	MediaType string
+	// Category is what sort of call made it; it decides how long the blob stays.
+	Category string
+	// Size is the number of bytes.
+	Size int64
+	// Time is when it was stored.
+	Time time.Time
+	// TTL is how long it stays, in whole milliseconds; zero: for ever.
+	TTL time.Duration
+	// Tier is how much it is worth keeping, PromoteTime when it was raised.
+	Tier        Tier
+	PromoteTime time.Time
+	// Important keeps it although it has expired.
+	Important bool
+	// Archive says how it lies in the archive.
+	Archive Archived
+	// Expired says that its time was over when this entry was read. That deletes
+	// nothing: garbage collection does, once nobody refers to it.
+	Expired bool
+}
 
-// Stage adds to tx what makes an upload a blob that e.Path leads to, and returns
-// the entry as stored. Of e, Ref, Owner and Size are filled in; so are Path (see
-// Path), Kind, MediaType, Time and TTL where they are empty, and a path that is
-// taken gets _2, _3 … before its ending. Content that the owner has already is
-// not stored again; other content over the owner's quota is a *QuotaError. The
-// request names Ref(scope) in its Refs. A text keeps the blob by its path only if that
-// lies in a folder of package mention; by step and ref it always does.
-func (s *Store) Stage(ctx context.Context, tx *kv.Tx, scope kv.Scope, stored Stored, e Entry) (Entry, error) {
-	number, err := s.complete(&e, scope, stored)
-	if err != nil {
-		return Entry{}, err
+// ExpireTime is when the blob expires, and false if it never does.
+func (e Entry) ExpireTime() (time.Time, bool) {
+	if e.TTL <= 0 || e.Tier == LongTerm {
+		return time.Time{}, false
 	}
-	hash := stored.SHA256[:]
-	// One look for all that is needed when the path is free, as it mostly is.
-	values, err := tx.Get(ctx, kv.Blobs, pathKey(scope, e.Path), aliasKey(scope, e.Path), manifestKey(scope, hash), usageKey(scope))
-	if err != nil {
-		return Entry{}, fmt.Errorf("blob: stage %s: %w", e.Path, err)
+	from := e.Time
+	if e.PromoteTime.After(from) {
+		from = e.PromoteTime
 	}
-	if values[0] != nil || values[1] != nil {
-		if e.Path, err = freePath(ctx, tx, scope, e.Path); err != nil {
-			return Entry{}, err
+	return from.Add(e.TTL), true
+}
+
+// Home is the path under which the entry is stored: the one it was made with.
+func (e Entry) Home() string {
+	if len(e.Aliases) > 0 {
+		return e.Aliases[0]
+	}
+	return e.Path
+}
+
+// seen fills in what depends on who reads the entry, and when.
+func (e Entry) seen(owner string, now time.Time) Entry {
+	e.Owner = owner
+	expires, ever := e.ExpireTime()
+	e.Expired = ever && !now.Before(expires)
+	return e
+}
+
+// Fields of an entry (memory/FORMAT.md). The path it was made with stands in
+// the key.
+const (
+	fieldRef = iota + 1
+	fieldStep
+	fieldSession
+	fieldKind
+	fieldCategory
+	fieldBytes
+	fieldTime
+	fieldTTL
+	fieldTier
+	fieldImportant
+	fieldPath
+	fieldAlias
+	fieldTask
+	fieldMedia
+	fieldPromoteTime
+	fieldArchive
+	fieldTag
+	fieldArchiveTime
+)
+
+func (e Entry) encode(hash []byte, number uint64) []byte {
+	dst := make([]byte, 0, 128+len(e.SessionID))
+	dst = wire.AppendItem(dst, fieldRef, hash)
+	dst = wire.AppendUint(dst, fieldStep, number)
+	dst = wire.AppendText(dst, fieldSession, e.SessionID)
+	dst = wire.AppendText(dst, fieldKind, e.Kind)
+	dst = wire.AppendText(dst, fieldCategory, e.Category)
+	dst = wire.AppendUint(dst, fieldBytes, uint64(e.Size))
+	dst = wire.AppendTime(dst, fieldTime, e.Time)
+	dst = wire.AppendUint(dst, fieldTTL, uint64(e.TTL.Milliseconds()))
+	dst = wire.AppendUint(dst, fieldTier, uint64(e.Tier))
+	if e.Important {
+		dst = wire.AppendUint(dst, fieldImportant, 1)
+	}
+	if len(e.Aliases) > 0 {
+		dst = wire.AppendItem(dst, fieldPath, e.Path)
+		for _, alias := range e.Aliases[1:] {
+			dst = wire.AppendItem(dst, fieldAlias, alias)
 		}
 	}
-	if values[2] == nil {
-		if err := s.stageUsage(ctx, tx, scope, values[3], stored.Size); err != nil {
-			return Entry{}, err
+	dst = wire.AppendText(dst, fieldTask, e.TaskID)
+	dst = wire.AppendText(dst, fieldMedia, e.MediaType)
+	dst = wire.AppendTime(dst, fieldPromoteTime, e.PromoteTime)
+	dst = wire.AppendText(dst, fieldArchive, e.Archive.Category)
+	for _, tag := range e.Archive.Tags {
+		dst = wire.AppendItem(dst, fieldTag, tag)
+	}
+	return wire.AppendTime(dst, fieldArchiveTime, e.Archive.Time)
+}
+
+// decodeEntry reads an entry; home is what its key says.
+func decodeEntry(home string, value []byte) (Entry, error) {
+	e := Entry{Path: home}
+	var aliases []string
+	for f, err := range wire.Fields(value) {
+		if err != nil {
+			return Entry{}, damagedEntry(home)
 		}
-		m := manifest{size: stored.Size, frame: stored.frame, chunks: stored.chunks, first: e.Path}
-		tx.Put(kv.Blobs, manifestKey(scope, hash), m.encode())
+		if f.Number == fieldAlias {
+			aliases = append(aliases, string(f.Bytes))
+			continue
+		}
+		e.set(f)
 	}
-	tx.Put(kv.Blobs, pathKey(scope, e.Path), e.encode(hash, number))
-	tx.Put(kv.Blobs, append(refPrefix(scope, hash), e.Path...), nil)
-	if number > 0 {
-		tx.Put(kv.Blobs, stepKey(scope, number, e.Path), []byte{})
+	if len(e.Ref) != 2*len(Stored{}.SHA256) || e.Size < 0 || e.TTL < 0 {
+		return Entry{}, damagedEntry(home)
 	}
-	s.staged(scope, stored)
+	if e.Path != home {
+		e.Aliases = append([]string{home}, aliases...)
+	}
 	return e, nil
 }
 
-// complete fills in what the caller left open and returns the step's number,
-// zero for none.
-func (s *Store) complete(e *Entry, scope kv.Scope, stored Stored) (uint64, error) {
-	if stored.frame == nil && stored.chunks == nil {
-		return 0, fmt.Errorf("%w: nothing was uploaded", ErrInvalid)
+// maxTTL keeps a stored TTL within a Duration.
+const maxTTL = math.MaxInt64 / uint64(time.Millisecond)
+
+func (e *Entry) set(f wire.Field) {
+	if text := e.text(f.Number); text != nil {
+		*text = string(f.Bytes)
+		return
 	}
-	number, ok := step.ParseID(e.StepID)
-	if !ok && e.StepID != "" {
-		return 0, fmt.Errorf("%w: %q is no step id", ErrInvalid, e.StepID)
+	switch f.Number {
+	case fieldRef:
+		e.Ref = hex.EncodeToString(f.Bytes)
+	case fieldStep:
+		e.StepID = step.ID(f.Value)
+	case fieldBytes:
+		e.Size = int64(f.Value)
+	case fieldTime:
+		e.Time = f.Time()
+	case fieldTTL:
+		e.TTL = time.Duration(min(f.Value, maxTTL)) * time.Millisecond
+	case fieldTier:
+		e.Tier = Tier(min(f.Value, uint64(LongTerm)))
+	case fieldImportant:
+		e.Important = f.Value != 0
+	case fieldPromoteTime:
+		e.PromoteTime = f.Time()
+	case fieldTag:
+		e.Archive.Tags = append(e.Archive.Tags, string(f.Bytes))
+	case fieldArchiveTime:
+		e.Archive.Time = f.Time()
 	}
-	e.Ref, e.Size, e.Owner = stored.Ref(), stored.Size, scope.Owner
-	e.Kind = cmp.Or(e.Kind, stored.Kind)
-	e.MediaType = cmp.Or(e.MediaType, stored.MediaType)
-	e.TTL = cmp.Or(e.TTL, s.ttl(e.Category)).Truncate(time.Millisecond)
-	if e.Time.IsZero() {
-		e.Time = s.now()
-	}
-	e.Time = e.Time.UTC().Truncate(time.Microsecond)
-	if e.Path == "" {
-		if !ok || e.Category == "" {
-			return 0, fmt.Errorf("%w: an entry without a path needs a step and a category", ErrInvalid)
-		}
-		e.Path = Path(e.Category, number, extension(e.Kind))
-	}
-	return number, checkPath(e.Path)
 }
 
-// checkPath refuses what could not be found again by Lookup.
-func checkPath(p string) error {
-	switch {
-	case len(p) > MaxPathBytes-numberBytes:
-		return fmt.Errorf("%w: path is longer than %d bytes", ErrInvalid, MaxPathBytes-numberBytes)
-	case !utf8.ValidString(p) || strings.IndexByte(p, 0) >= 0:
-		return fmt.Errorf("%w: path holds NUL or is not UTF-8", ErrInvalid)
-	case path.Clean(p) != p || path.IsAbs(p) || p == "." || p == ".." || strings.HasPrefix(p, "../"):
-		return fmt.Errorf("%w: path %q is not clean and relative", ErrInvalid, p)
+// text is where the text of a field belongs; nil for all other fields.
+func (e *Entry) text(number int) *string {
+	switch number {
+	case fieldSession:
+		return &e.SessionID
+	case fieldKind:
+		return &e.Kind
+	case fieldCategory:
+		return &e.Category
+	case fieldPath:
+		return &e.Path
+	case fieldTask:
+		return &e.TaskID
+	case fieldMedia:
+		return &e.MediaType
+	case fieldArchive:
+		return &e.Archive.Category
 	}
 	return nil
 }
 
-// freePath returns a path or, when it is taken, the numbered form behind one that is
-// taken: the first free one while nothing was collected between them. It asks for
-// twice as many paths as the number has bits, not for each one.
-func freePath(ctx context.Context, tx *kv.Tx, scope kv.Scope, wanted string) (string, error) {
-	taken := func(n uint64) (bool, error) {
-		p := numbered(wanted, n)
-		values, err := tx.Get(ctx, kv.Blobs, pathKey(scope, p), aliasKey(scope, p))
-		if err != nil {
-			return false, fmt.Errorf("blob: look for %s: %w", p, err)
-		}
-		return values[0] != nil || values[1] != nil, nil
-	}
-	used, free := uint64(0), uint64(1)
-	for {
-		isTaken, err := taken(free)
-		if err != nil {
-			return "", err
-		}
-		if !isTaken {
-			break
-		}
-		used, free = free, 2*free
-	}
-	for free-used > 1 {
-		middle := used + (free-used)/2
-		isTaken, err := taken(middle)
-		if err != nil {
-			return "", err
-		}
-		if isTaken {
-			used = middle
-		} else {
-			free = middle
-		}
-	}
-	return numbered(wanted, free), nil
-}
-
-// numbered is a path with a number before its ending, from 2 on. What makes it too
-// long is taken off the name.
-func numbered(wanted string, n uint64) string {
-	if n < 2 {
-		return wanted
-	}
-	ext, number := path.Ext(wanted), "_"+strconv.FormatUint(n, 10)
-	over := len(wanted) + len(number) - MaxPathBytes
-	if over >= len(wanted)-len(ext) {
-		ext = "" // there is no name before it to be shortened
-	}
-	stem := strings.TrimSuffix(wanted, ext)
-	if over > 0 {
-		stem = text.Head(stem, len(stem)-over)
-	}
-	return stem + number + ext
+func damagedEntry(home string) error {
+	return &DamagedError{Ref: home, Chunk: WholeBlob, Problem: "its entry can't be read"}
 }

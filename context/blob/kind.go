@@ -3,11 +3,13 @@ package blob
 import (
 	"bytes"
 	"encoding/json"
+	"maps"
+	"slices"
+	"time"
 	"unicode/utf8"
 
-	"github.com/loom-bridge/loom-bridge/context/text"
-
 	"github.com/loom-bridge/loom-bridge/context/media"
+	"github.com/loom-bridge/loom-bridge/context/text"
 )
 
 // The kinds of content.
@@ -103,4 +105,74 @@ func (t *textScan) lines() int64 {
 		return t.feeds + 1
 	}
 	return t.feeds
+}
+
+// The categories of blobs: which sort of call made them. Other names are
+// allowed and expire as CategoryTool does.
+const (
+	CategoryRead   = "read"   // a file that was read
+	CategoryList   = "list"   // a listing
+	CategorySearch = "search" // results of a search
+	CategoryPage   = "page"   // a page of the web
+	CategoryShell  = "shell"  // output of a command
+	CategoryTool   = "tool"   // anything else that a tool gave
+	CategoryNote   = "note"   // what an agent wrote down for itself
+	CategoryReport = "report" // the report of a finished task
+)
+
+// noteTTL is how long an agent's own notes stay, and what it promotes for
+// itself.
+const noteTTL = 7 * 24 * time.Hour
+
+func defaultTTLs() map[string]time.Duration {
+	return map[string]time.Duration{
+		CategoryShell:  30 * time.Minute,
+		CategorySearch: 6 * time.Hour,
+		CategoryPage:   6 * time.Hour,
+		CategoryRead:   24 * time.Hour,
+		CategoryList:   24 * time.Hour,
+		CategoryTool:   24 * time.Hour,
+		CategoryNote:   noteTTL,
+		CategoryReport: -1,
+	}
+}
+
+// Categories returns the categories that have a TTL of their own, in the order
+// of their names.
+func Categories() []string {
+	return slices.Sorted(maps.Keys(defaultTTLs()))
+}
+
+// ttl is how long a new blob of a category stays; zero: for ever.
+func (s *Store) ttl(category string) time.Duration {
+	ttl, known := s.opts.TTL[category]
+	if !known {
+		ttl = s.opts.TTL[CategoryTool]
+	}
+	return max(ttl, 0)
+}
+
+// Tier is how much a blob is worth keeping. The numbers are part of the stored
+// format.
+type Tier uint8
+
+// The tiers.
+const (
+	// Working is where every blob begins.
+	Working Tier = iota
+	// ShortTerm is for what an agent chose to keep for a while.
+	ShortTerm
+	// LongTerm is for what stays until it is erased: it never expires.
+	LongTerm
+)
+
+// String returns "working", "short_term" or "long_term".
+func (t Tier) String() string {
+	switch t {
+	case ShortTerm:
+		return "short_term"
+	case LongTerm:
+		return "long_term"
+	}
+	return "working"
 }

@@ -19,7 +19,7 @@ const (
 	orphanAge = 24 * time.Hour
 	// maxOrphans bounds the chunks that one commit looks at, each up to a
 	// megabyte.
-	maxOrphans = 32
+	maxOrphans = 4
 )
 
 // sweepOrphans deletes the chunks that no manifest names and that are too old

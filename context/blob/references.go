@@ -27,18 +27,26 @@ func (allOpen) IsOpen(context.Context, kv.Getter, kv.Scope, string) (bool, error
 type references struct {
 	from     kv.Getter
 	scope    kv.Scope
-	mentions mention.Reader
+	mentions *mention.Reader
 	sessions Sessions
-	// open are the sessions that were asked for, found the patterns.
+	// open are the sessions that were asked for, found what patterns found.
 	open  map[string]bool
-	found map[mention.Pattern]bool
+	found map[mention.Pattern]finding
 }
 
-func (c *collection) references(from kv.Getter) *references {
+// finding is what a pattern found: somebody who needs what it names, or else sessions
+// that are not open.
+type finding struct {
+	needed bool
+	closed []string
+}
+
+func (c *collection) references(ctx context.Context, from kv.Getter) (*references, error) {
+	mentions, err := mention.NewReader(ctx, from, c.scope)
 	return &references{
-		from: from, scope: c.scope, mentions: mention.NewReader(from, c.scope), sessions: c.sessions,
-		open: make(map[string]bool), found: make(map[mention.Pattern]bool),
-	}
+		from: from, scope: c.scope, mentions: mentions, sessions: c.sessions,
+		open: make(map[string]bool), found: make(map[mention.Pattern]finding),
+	}, err
 }
 
 // isOpen tells whether a session is open.
@@ -52,47 +60,57 @@ func (r *references) isOpen(ctx context.Context, sessionID string) (bool, error)
 	return open, err
 }
 
-// made tells whether the step that made an entry is one of an open session.
-func (r *references) made(ctx context.Context, e *Entry) (bool, error) {
-	if e.StepID == "" {
-		return false, nil
-	}
-	return r.isOpen(ctx, e.SessionID)
-}
-
-// named tells whether a record or an open session names an entry.
-func (r *references) named(ctx context.Context, e *Entry) (bool, error) {
-	number, _ := step.ParseID(e.StepID)
-	for _, p := range mention.Patterns(e.Ref, number, append([]string{e.Path}, e.Aliases...)...) {
-		found, known := r.found[p]
-		if !known {
-			var err error
-			if found, err = r.find(ctx, p); err != nil {
-				return false, err
-			}
-			r.found[p] = found
-		}
-		if found {
-			return true, nil
-		}
-	}
-	return false, nil
-}
-
-func (r *references) find(ctx context.Context, p mention.Pattern) (bool, error) {
-	found, err := r.mentions.Recorded(ctx, p)
-	if found || err != nil {
-		return found, err
-	}
-	for session, err := range r.mentions.Sessions(ctx, p) {
-		if err != nil {
-			return false, err
-		}
-		if open, err := r.isOpen(ctx, session); open || err != nil {
+// anyOpen tells whether one of some sessions is open.
+func (r *references) anyOpen(ctx context.Context, sessions []string) (bool, error) {
+	for _, id := range sessions {
+		if open, err := r.isOpen(ctx, id); open || err != nil {
 			return open, err
 		}
 	}
 	return false, nil
+}
+
+// to tells whether somebody needs an entry: the open session of the step that made it,
+// a record, or an open session that names it. If nobody does, closed are the sessions
+// that would if they were open.
+func (r *references) to(ctx context.Context, e *Entry) (needed bool, closed []string, err error) {
+	number, made := step.ParseID(e.StepID)
+	if made {
+		if open, err := r.isOpen(ctx, e.SessionID); open || err != nil {
+			return open, nil, err
+		}
+		closed = append(closed, e.SessionID)
+	}
+	for _, p := range mention.Patterns(e.Ref, number, append([]string{e.Path}, e.Aliases...)...) {
+		f, known := r.found[p]
+		if !known {
+			if f, err = r.find(ctx, p); err != nil {
+				return false, nil, err
+			}
+			r.found[p] = f
+		}
+		if f.needed {
+			return true, nil, nil
+		}
+		closed = append(closed, f.closed...)
+	}
+	return false, closed, nil
+}
+
+func (r *references) find(ctx context.Context, p mention.Pattern) (f finding, err error) {
+	if f.needed, err = r.mentions.Recorded(ctx, p); f.needed || err != nil {
+		return f, err
+	}
+	for id, err := range r.mentions.Sessions(ctx, p) {
+		if err != nil {
+			return finding{}, err
+		}
+		if f.needed, err = r.isOpen(ctx, id); f.needed || err != nil {
+			return f, err
+		}
+		f.closed = append(f.closed, id)
+	}
+	return f, nil
 }
 
 // watching is a transaction that is refused if what was read by Get changes.

@@ -47,7 +47,7 @@ const (
 	HintSearch
 )
 
-// Strategy is how a result was shortened.
+// Strategy is how a result was compressed.
 type Strategy string
 
 // The strategies. The first five are also the kinds of Result.Kind.
@@ -92,7 +92,7 @@ type Options struct {
 	APIChars                 int
 }
 
-// Compressor shortens results. It has no state; all methods are safe for
+// Compressor compresses results. It has no state; all methods are safe for
 // concurrent use if the counter is.
 type Compressor struct {
 	count func(text string) int
@@ -152,22 +152,22 @@ type Result struct {
 	// Ref names the whole, and RefPath is the path where it can be read. Both are
 	// required: the short form shows them.
 	Ref, RefPath string
-	// Shortened says that the content is the text of a Compressed that was
-	// shortened. It is returned as it is.
-	Shortened bool
+	// IsCompressed says that the content is the text of a Compressed that was
+	// compressed. It is returned as it is.
+	IsCompressed bool
 }
 
 // Compressed is what a prompt shows of a result.
 type Compressed struct {
 	// Text is the short form, or the content as it came.
 	Text string
-	// Shortened says that the text is not the whole. It marks the text: give it
-	// back in Result.Shortened when the text may come here again.
-	Shortened bool
-	// Strategy is how it was shortened, None when it was not.
+	// IsCompressed says that the text is not the whole. It marks the text: give it
+	// back in Result.IsCompressed when the text may come here again.
+	IsCompressed bool
+	// Strategy is how it was compressed, None when it was not.
 	Strategy Strategy
 	// ContentKind is what the content is, in the words of package blob: text,
-	// json, log, image, audio or binary. Empty for what was shortened before.
+	// json, log, image, audio or binary. Empty for what was compressed before.
 	ContentKind string
 	// Chars is the length of the content in characters.
 	Chars int
@@ -183,11 +183,11 @@ func AdaptiveThreshold(pressure float64) int {
 	return min(max(int(free), ForcedThreshold), MaxAdaptive)
 }
 
-// Compress shortens a result where its rules say so and it gets shorter.
+// Compress compresses a result where its rules say so and it gets shorter.
 func (c *Compressor) Compress(r Result) Compressed {
 	whole := Compressed{Text: r.Content, Chars: utf8.RuneCountInString(r.Content)}
-	if r.Shortened {
-		whole.Shortened = true
+	if r.IsCompressed {
+		whole.IsCompressed = true
 		return whole
 	}
 	j := newJob(r, whole.Chars)
@@ -200,7 +200,7 @@ func (c *Compressor) Compress(r Result) Compressed {
 	}
 	text, strategy := c.apply(j)
 	short := c.shorter(whole, text, strategy)
-	if !short.Shortened || c.over(short.Text) {
+	if !short.IsCompressed || c.over(short.Text) {
 		return c.capped(whole, j)
 	}
 	return short
@@ -226,7 +226,7 @@ func (c *Compressor) shorter(whole Compressed, text string, strategy Strategy) C
 	if text == "" || utf8.RuneCountInString(text) > whole.Chars || c.count(text) >= c.count(whole.Text) {
 		return whole
 	}
-	whole.Text, whole.Strategy, whole.Shortened = text, strategy, true
+	whole.Text, whole.Strategy, whole.IsCompressed = text, strategy, true
 	return whole
 }
 

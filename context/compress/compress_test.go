@@ -43,8 +43,8 @@ func TestThreshold(t *testing.T) {
 				tt.change(&r)
 			}
 			got := c.Compress(r)
-			if got.Shortened != tt.want || got.Shortened == (got.Text == r.Content) || got.Chars != tt.chars {
-				t.Errorf("shortened %v, want %v; %d chars, %.80q", got.Shortened, tt.want, got.Chars, got.Text)
+			if got.IsCompressed != tt.want || got.IsCompressed == (got.Text == r.Content) || got.Chars != tt.chars {
+				t.Errorf("shortened %v, want %v; %d chars, %.80q", got.IsCompressed, tt.want, got.Chars, got.Text)
 			}
 			if (got.Strategy == compress.None) == tt.want {
 				t.Errorf("strategy %q", got.Strategy)
@@ -179,11 +179,11 @@ func TestAdaptiveThreshold(t *testing.T) {
 	fixed, adaptive := MustCompressor(t, nil), MustCompressor(t, &compress.Options{Adaptive: true})
 	r := result(words(1000))
 	r.Pressure = 0.75
-	if fixed.Compress(r).Shortened || !adaptive.Compress(r).Shortened {
+	if fixed.Compress(r).IsCompressed || !adaptive.Compress(r).IsCompressed {
 		t.Error("only an adaptive threshold follows the pressure")
 	}
 	r.Pressure, r.Content = 0, words(2500)
-	if !fixed.Compress(r).Shortened || adaptive.Compress(r).Shortened {
+	if !fixed.Compress(r).IsCompressed || adaptive.Compress(r).IsCompressed {
 		t.Error("an empty window leaves room for more")
 	}
 }
@@ -208,7 +208,7 @@ func TestCap(t *testing.T) {
 			first, rest, ok := strings.Cut(got.Text, "\n…[")
 			number, last, ok2 := strings.Cut(rest, " chars omitted]…\n")
 			last, ok3 := strings.CutSuffix(last, "\nFull data: "+testPath)
-			if !ok || !ok2 || !ok3 || got.Strategy != compress.Cap || !got.Shortened {
+			if !ok || !ok2 || !ok3 || got.Strategy != compress.Cap || !got.IsCompressed {
 				t.Fatalf("%s: %.200q … %.200q", got.Strategy, got.Text, got.Text[len(got.Text)-200:])
 			}
 			if !strings.HasPrefix(long, first) || !strings.HasSuffix(long, last) || number != fmt.Sprint(len(long)-len(first)-len(last)) {
@@ -225,18 +225,18 @@ func TestCap(t *testing.T) {
 	t.Run("at the limit", func(t *testing.T) {
 		r := result(strings.Repeat(" word", 3000))
 		r.Hint = compress.HintSkip
-		if got := c.Compress(r); got.Shortened {
+		if got := c.Compress(r); got.IsCompressed {
 			t.Errorf("%d tokens were cut", count(r.Content))
 		}
 		r.Content += " word"
-		if got := c.Compress(r); !got.Shortened {
+		if got := c.Compress(r); !got.IsCompressed {
 			t.Errorf("%d tokens were not cut", count(r.Content))
 		}
 	})
 	t.Run("no limit", func(t *testing.T) {
 		r := result(long)
 		r.Hint = compress.HintSkip
-		if got := compress.New(count, &compress.Options{ResultTokens: -1}).Compress(r); got.Shortened {
+		if got := compress.New(count, &compress.Options{ResultTokens: -1}).Compress(r); got.IsCompressed {
 			t.Error("it was cut")
 		}
 	})
@@ -259,8 +259,8 @@ func TestCapIsALimit(t *testing.T) {
 				r.Hint = compress.HintSkip
 				got := compress.New(count, &compress.Options{ResultTokens: limit}).Compress(r)
 				n := count(got.Text)
-				if !utf8.ValidString(got.Text) || !got.Shortened || n > max(limit, 40) {
-					t.Errorf("limit %d: %d tokens, shortened %v", limit, n, got.Shortened)
+				if !utf8.ValidString(got.Text) || !got.IsCompressed || n > max(limit, 40) {
+					t.Errorf("limit %d: %d tokens, shortened %v", limit, n, got.IsCompressed)
 				}
 				if limit == 3000 && n < 2000 && name != "spaces" {
 					t.Errorf("limit %d: only %d tokens are left", limit, n)

@@ -1,4 +1,5 @@
-// Package compress shortens the result of one tool call for a prompt.
+// Package compress makes the result of one tool call small enough for a
+// prompt, on request.
 //
 // The nouns:
 //
@@ -16,7 +17,7 @@
 // length of the result, whatever it holds.
 //
 // Caveats: the caller stores the whole before anybody sees the short form. A
-// text that looks like a short form is one like any other: what was shortened
-// is known by Compressed.Shortened and told by Result.Shortened, never by the
+// text that looks like a short form is one like any other: what was compressed
+// is known by Compressed.IsCompressed and told by Result.IsCompressed, never by the
 // text.
 package compress

@@ -16,7 +16,7 @@ func Example() {
 		Ref:     "9f86d081884c",
 		RefPath: "storage/tool_results/9f86d081884c.json",
 	})
-	fmt.Println(short.Shortened, short.Strategy)
+	fmt.Println(short.IsCompressed, short.Strategy)
 	fmt.Println(short.Text)
 	// Output:
 	// true api

@@ -7,9 +7,8 @@ import (
 	"strconv"
 	"strings"
 
-	"github.com/loom-bridge/loom-bridge/context/text"
-
 	"github.com/loom-bridge/loom-bridge/context/blob"
+	"github.com/loom-bridge/loom-bridge/context/text"
 )
 
 // pathChars bounds the name of a file in its first line.

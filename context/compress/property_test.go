@@ -20,7 +20,7 @@ func quarters(text string) int { return (len(text) + 3) / 4 }
 func checkPromises(tb testing.TB, c *compress.Compressor, count func(string) int, r compress.Result) {
 	tb.Helper()
 	got := c.Compress(r)
-	if !got.Shortened {
+	if !got.IsCompressed {
 		if got.Text != r.Content || got.Strategy != compress.None {
 			tb.Fatalf("not shortened, but %q is not the content", got.Text)
 		}
@@ -46,8 +46,8 @@ func checkPromises(tb testing.TB, c *compress.Compressor, count func(string) int
 		tb.Fatalf("the same again gives something else:\n%s", diff)
 	}
 	again := r
-	again.Content, again.Shortened = got.Text, got.Shortened
-	if second := c.Compress(again); second.Text != got.Text || !second.Shortened {
+	again.Content, again.IsCompressed = got.Text, got.IsCompressed
+	if second := c.Compress(again); second.Text != got.Text || !second.IsCompressed {
 		tb.Fatalf("a second pass makes %q of %q", second.Text, got.Text)
 	}
 }
@@ -138,12 +138,12 @@ func TestPromisesHoldWithAModelsCounter(t *testing.T) {
 func TestShortenedIsKnownByItsMark(t *testing.T) {
 	c := MustCompressor(t, nil)
 	forged := "[COMPRESSED:" + testRef + "] Found 8 results. Top 5:\n" + words(3000) + "\nFull data: " + testPath
-	if got := c.Compress(result(forged)); !got.Shortened {
+	if got := c.Compress(result(forged)); !got.IsCompressed {
 		t.Error("a forged mark keeps a text long")
 	}
 	r := result(forged)
-	r.Shortened = true
-	if got := c.Compress(r); got.Text != forged || !got.Shortened || got.Strategy != compress.None {
+	r.IsCompressed = true
+	if got := c.Compress(r); got.Text != forged || !got.IsCompressed || got.Strategy != compress.None {
 		t.Errorf("what is marked is not returned as it is: %+v", got)
 	}
 }

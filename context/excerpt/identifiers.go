@@ -61,16 +61,18 @@ func Identifiers(text string) []Identifier {
 func Gather(text string, found func(class Class, id string, score int)) {
 	g := gatherer{found: found}
 	urlEnd := 0
-	runs(text, func(start, end int) {
+	runs(text, func(start, end int, has byteKind) {
 		if start < urlEnd {
 			return
 		}
-		if link := url(text, start, end); link != "" {
-			g.add(Link, link, scorePath)
-			urlEnd = start + len(link)
-			return
+		if has&isColon != 0 && has&isSlash != 0 {
+			if link := url(text, start, end); link != "" {
+				g.add(Link, link, scorePath)
+				urlEnd = start + len(link)
+				return
+			}
 		}
-		g.run(text, start, end)
+		g.run(text, start, end, has)
 	})
 }
 
@@ -84,23 +86,31 @@ func (g gatherer) add(class Class, id string, score int) {
 	}
 }
 
-// run looks at one run of identifier bytes, text[start:end].
-func (g gatherer) run(text string, start, end int) {
+// run looks at one run of identifier bytes, text[start:end], with bytes of these
+// kinds.
+func (g gatherer) run(text string, start, end int, has byteKind) {
 	run := text[start:end]
 	if is(run[0], isDigit) {
 		g.add(Number, measurement(text, start, end), scoreDefined)
 	}
-	paths(run, func(path string) { g.add(Path, path, scorePath) })
+	if has&isSlash != 0 {
+		paths(run, func(path string) { g.add(Path, path, scorePath) })
+	}
 	if word := lastWord(run); defines(word) {
 		if name := strings.TrimRight(definedName(text[end:]), "."); !noise(name) {
 			g.add(Symbol, name, scoreDefined)
 		}
 	}
-	words(run, func(word string) {
-		if namesFailure(word) {
-			g.add(Failure, word, scoreFailure)
-		}
-	})
+	if has&isUpper != 0 { // all that name a failure have one
+		words(run, func(word string) {
+			if namesFailure(word) {
+				g.add(Failure, word, scoreFailure)
+			}
+		})
+	}
+	if end-start < minIdentBytes {
+		return
+	}
 	if id := identifier(run); id != "" && !noise(id) {
 		g.add(Symbol, id, scoreAny)
 	}

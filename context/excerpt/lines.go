@@ -60,22 +60,25 @@ func ErrorLines(text string) []Range {
 }
 
 // raisedLine is the last line that names what was raised.
-func raisedLine(text string) (Range, bool) {
-	for end := len(text); ; {
-		at := strings.LastIndex(text[:end], ": ")
-		if at < 0 {
-			return Range{}, false
-		}
-		end = at
-		name := text[:at]
-		kind := max(len(name)-len(strings.TrimSuffix(name, "Error")), len(name)-len(strings.TrimSuffix(name, "Exception")))
-		if kind == 0 || kind == at || !is(text[at-kind-1], isWord) {
-			continue
-		}
-		if line := lineAt(text, at); line.To-line.From <= maxErrorLineBytes {
-			return line, true
+func raisedLine(text string) (raised Range, ok bool) {
+	for _, kind := range []string{"Error: ", "Exception: "} {
+		for from := 0; ; {
+			at := strings.Index(text[from:], kind)
+			if at < 0 {
+				break
+			}
+			at += from
+			from = at + len(kind)
+			if at == 0 || !is(text[at-1], isWord) {
+				continue
+			}
+			line := lineAt(text, at)
+			if line.To-line.From <= maxErrorLineBytes && (!ok || line.From > raised.From) {
+				raised, ok = line, true
+			}
 		}
 	}
+	return raised, ok
 }
 
 // lineAt is the line that a place of a text stands in, without its end.

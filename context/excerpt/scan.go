@@ -27,6 +27,9 @@ const (
 	isDigit                      // 0-9
 	isJoin                       // . / : -
 	isURL                        // may stand in a URL behind its scheme
+	isUpper                      // A-Z
+	isSlash
+	isColon
 )
 
 // kinds of all bytes; a table, because every byte of every result is looked up.
@@ -38,9 +41,15 @@ func byteKinds() (table [256]byteKind) {
 		switch {
 		case b >= '0' && b <= '9':
 			table[c] = isWord | isDigit | isURL
-		case b >= 'a' && b <= 'z', b >= 'A' && b <= 'Z', b == '_':
+		case b >= 'A' && b <= 'Z':
+			table[c] = isWord | isURL | isUpper
+		case b >= 'a' && b <= 'z', b == '_':
 			table[c] = isWord | isURL
-		case strings.IndexByte("./:-", b) >= 0:
+		case b == '/':
+			table[c] = isJoin | isURL | isSlash
+		case b == ':':
+			table[c] = isJoin | isURL | isColon
+		case b == '.', b == '-':
 			table[c] = isJoin | isURL
 		case strings.IndexByte("?#[]@!$&*+,;=%~", b) >= 0:
 			table[c] = isURL
@@ -52,9 +61,9 @@ func byteKinds() (table [256]byteKind) {
 func is(b byte, kind byteKind) bool { return kinds[b]&kind != 0 }
 
 // runs calls found for each longest run of identifier bytes in text, that is of
-// letters, digits and _./:-, that may hold something.
+// letters, digits and _./:-, that may hold something, with the kinds of its bytes.
 // The letter of an escape, as in JSON, is none of them.
-func runs(text string, found func(start, end int)) {
+func runs(text string, found func(start, end int, has byteKind)) {
 	var quoted Quoted
 	for i := 0; i < len(text); {
 		if !is(text[i], isWord|isJoin) {
@@ -65,17 +74,22 @@ func runs(text string, found func(start, end int)) {
 			i += skip
 			continue
 		}
-		end := i + 1
-		for end < len(text) && is(text[end], isWord|isJoin) {
+		end, has := i+1, kinds[text[i]]
+		for end < len(text) {
+			kind := kinds[text[end]]
+			if kind&(isWord|isJoin) == 0 {
+				break
+			}
+			has |= kind
 			end++
 		}
-		found(i, end)
+		found(i, end, has)
 		i = end
 	}
 }
 
-// trimmed is an identifier without the joining bytes at its ends.
-func trimmed(run string) string {
+// withoutJoins is an identifier without the joining bytes at its ends.
+func withoutJoins(run string) string {
 	start, end := 0, len(run)
 	for start < end && is(run[start], isJoin) {
 		start++
@@ -94,7 +108,7 @@ func identifier(run string) string {
 			if len(run)-i < minIdentBytes {
 				return ""
 			}
-			run = trimmed(run[i:])
+			run = withoutJoins(run[i:])
 			break
 		}
 		if i == len(run)-1 {
@@ -128,7 +142,7 @@ func specific(s string) bool {
 // EachIdentifier calls found for each identifier of a text, in order, repetitions
 // included.
 func EachIdentifier(text string, found func(id string)) {
-	runs(text, func(start, end int) {
+	runs(text, func(start, end int, _ byteKind) {
 		if end-start < minIdentBytes {
 			return
 		}
@@ -140,9 +154,6 @@ func EachIdentifier(text string, found func(id string)) {
 
 // paths calls found for each path in a run: names joined by single slashes.
 func paths(run string, found func(path string)) {
-	if strings.IndexByte(run, '/') < 0 {
-		return
-	}
 	for part := range strings.SplitSeq(run, ":") {
 		for part != "" {
 			// An empty name, as in "a//b", ends one path and begins the next.
@@ -155,7 +166,7 @@ func paths(run string, found func(path string)) {
 			}
 			piece = strings.TrimPrefix(strings.TrimSuffix(piece, "/"), "/")
 			if strings.IndexByte(piece, '/') >= 0 {
-				path := trimmed(piece)
+				path := withoutJoins(piece)
 				if strings.IndexByte(path, '/') < 0 && strings.HasPrefix(piece, "./") {
 					// The dot is what makes "./setup.py" a path.
 					path = "./" + path
@@ -198,11 +209,17 @@ func definedName(text string) string {
 	return rest[:end]
 }
 
-// lastWord is the word at the end of a run, or nothing when it ends otherwise.
+// maxDefiningBytes is the length of the longest word that defines.
+const maxDefiningBytes = len("interface")
+
+// lastWord is the word at the end of a run, or nothing when it ends otherwise or in a
+// word too long to define anything.
 func lastWord(run string) string {
 	start := len(run)
 	for start > 0 && is(run[start-1], isWord) {
-		start--
+		if start--; len(run)-start > maxDefiningBytes {
+			return ""
+		}
 	}
 	return run[start:]
 }

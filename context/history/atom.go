@@ -67,7 +67,7 @@ func (g *grouper) add(i int) {
 		g.addTurn(i)
 		return
 	}
-	g.dropOptional()
+	g.waiting = slices.DeleteFunc(g.waiting, func(w wait) bool { return w.optional })
 	g.begin(i)
 }
 
@@ -172,9 +172,4 @@ func (g *grouper) answered(id string, byPlace bool) (at int, ok bool) {
 	at = g.waiting[found].atom
 	g.waiting = slices.Delete(g.waiting, found, found+1)
 	return at, true
-}
-
-// dropOptional: what is not answered at once is not answered.
-func (g *grouper) dropOptional() {
-	g.waiting = slices.DeleteFunc(g.waiting, func(w wait) bool { return w.optional })
 }

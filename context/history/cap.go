@@ -67,8 +67,8 @@ type pickOf struct {
 func (l *Ledger) omitted(e *Entry, text string, head, tail int) []excerpt.Identifier {
 	from, to := head, len(text)-tail
 	parts := []string{excerpt.QuotedPart(text, from, to)}
-	if at := clipAt(e, text); at >= from && at+len(e.Clip) <= to {
-		parts = []string{excerpt.QuotedPart(text, from, at), excerpt.QuotedPart(text, at+len(e.Clip), to)}
+	if at := cutMarkAt(e, text); at >= from && at+len(e.CutMark) <= to {
+		parts = []string{excerpt.QuotedPart(text, from, at), excerpt.QuotedPart(text, at+len(e.CutMark), to)}
 	}
 	if middle := parts[0]; len(parts) == 1 && len(middle) > 2*namedBytes {
 		parts = []string{middle[:namedBytes], middle[len(middle)-namedBytes:]}
@@ -83,12 +83,12 @@ func (l *Ledger) omitted(e *Entry, text string, head, tail int) []excerpt.Identi
 	})
 }
 
-// clipAt is where words stand in a text for what was left out before, or -1.
-func clipAt(e *Entry, text string) int {
-	if e.Clip == "" {
+// cutMarkAt is where words stand in a text for what was left out before, or -1.
+func cutMarkAt(e *Entry, text string) int {
+	if e.CutMark == "" {
 		return -1
 	}
-	return strings.Index(text, e.Clip)
+	return strings.Index(text, e.CutMark)
 }
 
 // maxOmitted of a text's identifiers are looked at, the best.
@@ -100,10 +100,10 @@ const maxOmitted = 2000
 func (e *Entry) withoutMiddle(s string, chars, head, tail int, names pickOf) (short string, cut, resumed int) {
 	first, last := excerpt.NamedHead(s, head), excerpt.NamedTail(s, tail)
 	missing := ""
-	if at := clipAt(e, s); at >= 0 {
-		first, last = first[:min(len(first), at)], s[max(len(s)-len(last), at+len(e.Clip)):]
-		chars -= utf8.RuneCountInString(e.Clip)
-		missing = fmt.Sprintf(", plus %d bytes", e.ClipBytes)
+	if at := cutMarkAt(e, s); at >= 0 {
+		first, last = first[:min(len(first), at)], s[max(len(s)-len(last), at+len(e.CutMark)):]
+		chars -= utf8.RuneCountInString(e.CutMark)
+		missing = fmt.Sprintf(", plus %d bytes", e.CutBytes)
 	}
 	chars -= utf8.RuneCountInString(first) + utf8.RuneCountInString(last)
 	seen := newVisible()

@@ -7,9 +7,8 @@ import (
 	"strconv"
 	"strings"
 
-	"github.com/loom-bridge/loom-bridge/context/text"
-
 	"github.com/loom-bridge/loom-bridge/context/step"
+	"github.com/loom-bridge/loom-bridge/context/text"
 )
 
 // Act is one call of a tool with what it gave, as a preset shows it.
@@ -25,15 +24,6 @@ type Act struct {
 
 // ID is what the act is called by.
 func (a Act) ID() string { return cmp.Or(a.Ref, a.Step.ID()) }
-
-// actsOf are steps as acts.
-func actsOf(steps []step.Step) []Act {
-	acts := make([]Act, len(steps))
-	for i := range steps {
-		acts[i].Step = steps[i]
-	}
-	return acts
-}
 
 // Compactor applies a preset. It has no state; all methods are safe for
 // concurrent use if the counter is.
@@ -127,7 +117,11 @@ func (c *Compactor) lineOf(a *Act) string {
 // pinned ones, which stay in full. Without older steps only their full forms stand
 // there.
 func (c *Compactor) Render(steps []step.Step, older int) string {
-	lines, full := split(actsOf(steps), older)
+	acts := make([]Act, len(steps))
+	for i := range steps {
+		acts[i].Step = steps[i]
+	}
+	lines, full := split(acts, older)
 	var parts []string
 	if len(lines) > 0 {
 		parts = append(parts, c.sections([][]Act{lines}, len(steps), 0)...)

@@ -89,8 +89,6 @@ type source struct {
 
 type place struct{ source, line int }
 
-func newShown() *shown { return &shown{places: make(map[string][]place)} }
-
 // add remembers the lines of a text that is shown as it is.
 func (s *shown) add(ref, text string) {
 	if ref == "" || strings.Count(text, "\n") < minSameLines-1 {

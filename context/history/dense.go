@@ -136,7 +136,7 @@ func (p *pass) dense(group []Fold, stay *names, limit int) (*Fold, error) {
 		}
 		d.join(one)
 	}
-	if d.empty() {
+	if len(d.steps) == 0 {
 		return nil, nil
 	}
 	d.bound()

@@ -63,9 +63,6 @@ type digestStep struct {
 
 func newDigest() *digest { return &digest{tools: make(map[string]int), names: excerpt.NewRanking()} }
 
-// empty tells whether nothing was added.
-func (d *digest) empty() bool { return len(d.steps) == 0 }
-
 // add takes an atom in.
 func (d *digest) add(entries []Entry, a atom, identifiers func(body string) []excerpt.Identifier) {
 	s := digestStep{ref: entries[a.first()].Ref}

@@ -11,7 +11,7 @@ type Kind uint8
 
 // The kinds.
 const (
-	// Fixed is never folded and never shortened: system and user messages.
+	// Fixed is never folded and never cut: system and user messages.
 	Fixed Kind = iota
 	// Turn is what the model said, with the calls it asked for, if any.
 	Turn
@@ -55,10 +55,10 @@ type Entry struct {
 	// Shown is how a prompt shows Output unfolded, where a harness puts a frame
 	// around it; empty shows Output itself.
 	Shown string
-	// Clip are the words that stand in Shown, and in Output, for so many bytes that
-	// were left out before: ClipBytes. Empty when nothing was.
-	Clip      string
-	ClipBytes int64
+	// CutMark are the words that stand in Shown, and in Output, for so many bytes that
+	// were left out before: CutBytes. Empty when nothing was.
+	CutMark  string
+	CutBytes int64
 	// Read says where in the text that is shown one begins that can be read on
 	// from any line; nil when none does.
 	Read *Reading

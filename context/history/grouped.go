@@ -5,9 +5,8 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/loom-bridge/loom-bridge/context/text"
-
 	"github.com/loom-bridge/loom-bridge/context/step"
+	"github.com/loom-bridge/loom-bridge/context/text"
 )
 
 // groupedHeading begins the older part of a grouped history.

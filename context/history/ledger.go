@@ -206,7 +206,8 @@ type Decision struct {
 // due. It is an *OverflowError when the history is over its budget whatever is
 // folded; nothing has been made then. The only other errors are of Originals.
 func (l *Ledger) Compact(h History) (View, error) {
-	p := newPass(l, h)
+	p := &pass{l: l, h: h, folds: h.Folds}
+	p.render()
 	if !l.opts.NoFold {
 		if err := p.fold(); err != nil {
 			return View{}, fmt.Errorf("history: compact: %w", err)

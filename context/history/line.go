@@ -35,9 +35,9 @@ const (
 type writer struct {
 	count func(string) int
 	seen  *visible
-	// cut are the calls that are shortened, by their text.
+	// cut are the calls that are cut, by their text.
 	cut map[string]bool
-	// calls and cuts are how many calls were written, and shortened.
+	// calls and cuts are how many calls were written, and cut.
 	calls, cuts int
 	// ranked has the identifiers of longer texts, which are asked for twice.
 	ranked map[string][]excerpt.Identifier

@@ -24,12 +24,6 @@ type pass struct {
 	fixed *names
 }
 
-func newPass(l *Ledger, h History) *pass {
-	p := &pass{l: l, h: h, folds: h.Folds}
-	p.render()
-	return p
-}
-
 // render lays out the history with the folds there are.
 func (p *pass) render() {
 	p.live = Live(p.folds)
@@ -37,7 +31,7 @@ func (p *pass) render() {
 	p.atoms = atoms(p.entries)
 	p.sizes, p.wholes, p.asked = make([]int, len(p.entries)), make([]int, len(p.entries)), make([]int, len(p.entries))
 	p.items, p.total, p.original = make([]Item, 0, len(p.entries)+len(p.live)), 0, 0
-	lines := newShown()
+	lines := &shown{places: make(map[string][]place)}
 	next := 0
 	for i := range p.entries {
 		e := &p.entries[i]

@@ -67,8 +67,8 @@ func hasQuotes(lines []string) bool {
 // hardly count as tokens.
 const maxBlanks = 32
 
-// squeezed is a line whose runs of blanks are no longer than maxBlanks.
-func squeezed(line string) string {
+// withoutBlanks is a line whose runs of blanks are cut to maxBlanks.
+func withoutBlanks(line string) string {
 	if len(line) <= maxBlanks {
 		return line
 	}
@@ -96,7 +96,7 @@ func squeezed(line string) string {
 func errorLines(output string) []string {
 	var lines []string
 	for _, line := range excerpt.ErrorLines(output) {
-		if text := squeezed(line.Of(output)); !slices.Contains(lines, text) {
+		if text := withoutBlanks(line.Of(output)); !slices.Contains(lines, text) {
 			lines = append(lines, text)
 		}
 	}

@@ -107,7 +107,7 @@ func (v *view) due(at Mark, before Layout, after *Layout) bool {
 			rent += o.Prices.CachedInput * saved
 		}
 	}
-	kept := max(rewritten(before, *after)-v.lastTokens(at), 0)
+	kept := max(rewritten(before, *after)-v.size(len(v.conv.Parts)-1, at), 0)
 	if rent <= 0 || rent < o.Patience*v.l.rewrite()*float64(kept+o.BatchTokens) {
 		return false
 	}
@@ -130,12 +130,6 @@ func (v *view) lineTokens(i int) int {
 		n += v.c.count(v.c.lineOf(&acts[k]))
 	}
 	return n
-}
-
-// lastTokens is what the last part takes, which is new in any case.
-func (v *view) lastTokens(m Mark) int {
-	last := len(v.conv.Parts) - 1
-	return v.size(last, m)
 }
 
 // rewritten is what of a layout stands behind the first place where it differs

@@ -46,7 +46,7 @@ func (r *Reader) content(ctx context.Context, scope kv.Scope, sessionID string, 
 	c := content{stepID: e.Step.ID(), sessionID: e.Step.SessionID, time: e.Time, kind: blob.KindText}
 	switch t.form {
 	case formStepJSON:
-		c.data, err = r.Document(ctx, scope, *e.Step)
+		c.data, err = r.document(ctx, scope, *e.Step)
 		c.kind = blob.KindJSON
 	case formStepCompact:
 		c.data = []byte(r.lines.Compact(*e.Step).Summary)
@@ -56,9 +56,9 @@ func (r *Reader) content(ctx context.Context, scope kv.Scope, sessionID string, 
 	return c, err
 }
 
-// Document is a step as a JSON document, its arguments included where they were too
+// document is a step as a JSON document, its arguments included where they were too
 // long for the log, unless they were collected.
-func (r *Reader) Document(ctx context.Context, scope kv.Scope, s step.Step) ([]byte, error) {
+func (r *Reader) document(ctx context.Context, scope kv.Scope, s step.Step) ([]byte, error) {
 	if s.ArgsPath != "" {
 		e, err := r.blobs.Lookup(ctx, scope, s.ArgsPath)
 		if err == nil {

@@ -9,7 +9,6 @@ import (
 	"time"
 
 	"github.com/loom-bridge/loom-bridge/context/text"
-
 	"github.com/loom-bridge/loom-bridge/memory/kv"
 )
 

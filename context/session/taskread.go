@@ -7,7 +7,6 @@ import (
 	"time"
 
 	"github.com/loom-bridge/loom-bridge/context/text"
-
 	"github.com/loom-bridge/loom-bridge/memory/kv"
 )
 

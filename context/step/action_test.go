@@ -3,9 +3,8 @@ package step_test
 import (
 	"testing"
 
-	"github.com/loom-bridge/loom-bridge/context/text"
-
 	"github.com/loom-bridge/loom-bridge/context/step"
+	"github.com/loom-bridge/loom-bridge/context/text"
 )
 
 func TestParseAction(t *testing.T) {

@@ -30,9 +30,6 @@ func replaceMarks(text, id, path string) string {
 // unmarked is a text without the place for a path, which stands behind it anyway.
 func unmarked(text string) string { return strings.ReplaceAll(text, ", "+pathMark, "") }
 
-// marked tells whether what is shown has places for names.
-func (rd *reading) marked() bool { return rd.named || rd.shown.taken }
-
 // stub stands for bytes in a prompt: "[image image/png 640x480, {path}]".
 func stub(info media.Info) string { return "[" + info.Words() + ", " + pathMark + "]" }
 

@@ -16,11 +16,6 @@ const (
 	keyOutput = "output"
 )
 
-// exitKeys are the names an exit code goes by.
-func exitKeys() []string {
-	return []string{"exit_code", "returncode", "return_code", "exit_status", "exitCode", "code"}
-}
-
 const (
 	// unknownExit is the exit code of a command that failed and has none: it did
 	// not run to its end.
@@ -93,7 +88,7 @@ func readPrinted(result *Result) printed {
 	}
 	p.stderr = p.take(keyStderr)
 	p.saidBytes = len(p.stderr)
-	for _, key := range exitKeys() {
+	for _, key := range []string{"exit_code", "returncode", "return_code", "exit_status", "exitCode", "code"} {
 		if code, ok := integer(p.rest[key]); ok {
 			p.exit = &code
 			delete(p.rest, key)

@@ -22,7 +22,4 @@
 //
 // The package is pure: nothing in it reads a clock, a store or a file. The
 // step's number, its time and its blob are filled in by whoever records it.
-//
-// The text forms that prompts and records share live here too: canonical JSON,
-// human sizes, one-line text (see [CanonicalJSON], [HumanSize], [OneLine]).
 package step

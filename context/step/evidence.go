@@ -4,9 +4,8 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/loom-bridge/loom-bridge/context/text"
-
 	"github.com/loom-bridge/loom-bridge/context/excerpt"
+	"github.com/loom-bridge/loom-bridge/context/text"
 )
 
 const (
@@ -14,8 +13,6 @@ const (
 	maxErrorsBytes = 1400
 	// maxTellingBytes are lines that sum up.
 	maxTellingBytes = 400
-	// cutMark ends a line that was cut.
-	cutMark = "…"
 	// namesMark begins the line of names.
 	namesMark = "names: "
 	// maxNameBytes bounds one name; longer ones are no names.
@@ -24,7 +21,7 @@ const (
 
 // evidence says what the part of a text says that is not shown: lines that sum
 // up, lines that say what went wrong, and names.
-func evidence(s shown, cut clipped, found survey) string {
+func evidence(s shown, cut cutText, found survey) string {
 	var b strings.Builder
 	for _, line := range found.telling {
 		if b.Len()+len(line) < maxTellingBytes && !strings.Contains(cut.inline, line) {
@@ -37,7 +34,7 @@ func evidence(s shown, cut clipped, found survey) string {
 			continue
 		}
 		if len(line) > left {
-			line = text.Head(line, max(left-len(cutMark), 0)) + cutMark
+			line = text.Head(line, max(left-len(text.Ellipsis), 0)) + text.Ellipsis
 		}
 		if left -= len(line) + 1; left < 0 {
 			break
@@ -59,7 +56,7 @@ type part struct {
 	from, to int
 }
 
-func (s shown) parts(cut clipped) []part {
+func (s shown) parts(cut cutText) []part {
 	if s.whole() {
 		return []part{{s.text, cut.head, len(s.text) - cut.tail}}
 	}
@@ -71,7 +68,7 @@ func (s shown) parts(cut clipped) []part {
 
 // hiddenErrors are those of the first and last lines that say what went wrong
 // that are not shown.
-func (s shown) hiddenErrors(cut clipped) []string {
+func (s shown) hiddenErrors(cut cutText) []string {
 	var lines []string
 	parts := s.parts(cut)
 	for i, p := range parts {
@@ -92,7 +89,7 @@ func (s shown) hiddenErrors(cut clipped) []string {
 }
 
 // hidden are the texts that are not shown, as much of each end as is looked at.
-func (s shown) hidden(cut clipped) []string {
+func (s shown) hidden(cut cutText) []string {
 	var texts []string
 	for _, p := range s.parts(cut) {
 		body := excerpt.QuotedPart(p.text, min(p.from, p.to), p.to)

@@ -6,7 +6,6 @@ import (
 	"slices"
 
 	"github.com/loom-bridge/loom-bridge/context/text"
-
 	"github.com/loom-bridge/loom-bridge/memory/kv/wire"
 )
 

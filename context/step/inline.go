@@ -86,9 +86,9 @@ func (s shown) lastLine() string {
 	return strings.TrimSpace(end[strings.LastIndexByte(end, '\n')+1:])
 }
 
-// clipped says what of a text is shown: so many bytes of its beginning and its
+// cutText says what of a text is shown: so many bytes of its beginning and its
 // end, or all of it.
-type clipped struct {
+type cutText struct {
 	inline     string
 	all        bool
 	head, tail int
@@ -96,24 +96,24 @@ type clipped struct {
 	missing int64
 }
 
-// clip returns a text within the inline limit: its head and its tail on borders
+// cut returns a text within the inline limit: its head and its tail on borders
 // of lines, and between them a line that says how many bytes are missing. Of a
 // result two thirds are head; of an error two thirds are tail. Where lines is not
 // 0, each has at most so many of them.
-func (r *Reducer) clip(s shown, lines int) clipped {
+func (r *Reducer) cut(s shown, lines int) cutText {
 	lead := s.head
 	if lead != "" && s.size > 0 {
 		lead += "\n"
 	}
 	limit := max(r.opts.InlineBytes-len(lead), 0)
 	if s.whole() && len(s.text) <= limit && (lines == 0 || !moreLines(s.text, 2*lines)) {
-		return clipped{inline: lead + s.text, all: true}
+		return cutText{inline: lead + s.text, all: true}
 	}
 	tail := s.tail
 	if s.whole() {
 		tail = s.text
 	}
-	room := limit - len(clipMark(s.size, ""))
+	room := limit - len(cutMark(s.size, ""))
 	if s.place != nil || s.taken {
 		room -= readOnBytes
 	}
@@ -128,11 +128,11 @@ func (r *Reducer) clip(s shown, lines int) clipped {
 		end = lastLines(end, lines)
 	}
 	missing := s.size - int64(len(head)) - int64(len(end))
-	mark := clipMark(missing, s.readOn(head))
+	mark := cutMark(missing, s.readOn(head))
 	if s.whole() && !r.pays(s.text[len(head):len(s.text)-len(end)], mark) {
-		return clipped{inline: lead + s.text, all: true}
+		return cutText{inline: lead + s.text, all: true}
 	}
-	return clipped{inline: lead + head + mark + end, head: len(head), tail: len(end), missing: missing}
+	return cutText{inline: lead + head + mark + end, head: len(head), tail: len(end), missing: missing}
 }
 
 // maxTokenBytes is the longest token of the vocabularies that are public.
@@ -146,41 +146,41 @@ func (r *Reducer) pays(missing, mark string) bool {
 	return r.opts.Count(mark) < r.opts.Count(missing)
 }
 
-// clipSign begins a mark, and the line that it stands in.
-const clipSign = "\n[… "
+// cutSign begins a mark, and the line that it stands in.
+const cutSign = "\n[… "
 
-// clipMark stands where bytes were left out. It ends the line before it and
+// cutMark stands where bytes were left out. It ends the line before it and
 // begins the next.
-func clipMark(missing int64, more string) string {
-	return fmt.Sprintf(clipSign+"%d"+clipWords+"see reference%s]\n", missing, more)
+func cutMark(missing int64, more string) string {
+	return fmt.Sprintf(cutSign+"%d"+cutWords+"see reference%s]\n", missing, more)
 }
 
-// clipWords stand behind the number of bytes in a mark.
-const clipWords = " bytes left out; full text: "
+// cutWords stand behind the number of bytes in a mark.
+const cutWords = " bytes left out; full text: "
 
-// Clip returns the words that stand in Inline where bytes of the result were left
+// CutMark returns the words that stand in Inline where bytes of the result were left
 // out, with the line ends around them, and how many bytes that are; nothing when
 // all of it is there.
-func (s Step) Clip() (mark string, missing int64) {
-	sign := clipSign
+func (s Step) CutMark() (mark string, missing int64) {
+	sign := cutSign
 	if !strings.Contains(s.Inline, sign) {
 		return "", 0
 	}
 	missing, known := s.Figure(figureLeftOut)
 	if known {
-		sign += strconv.FormatInt(missing, 10) + clipWords // a result may have such words of its own
+		sign += strconv.FormatInt(missing, 10) + cutWords // a result may have such words of its own
 	}
 	start := strings.Index(s.Inline, sign)
 	if start < 0 {
 		return "", 0
 	}
-	digits, rest, found := strings.Cut(s.Inline[start+len(clipSign):], clipWords)
+	digits, rest, found := strings.Cut(s.Inline[start+len(cutSign):], cutWords)
 	n, err := strconv.ParseInt(digits, 10, 64)
 	end := strings.Index(rest, "]\n")
 	if !found || err != nil || end < 0 {
 		return "", 0
 	}
-	size := len(clipSign) + len(digits) + len(clipWords) + end + len("]\n")
+	size := len(cutSign) + len(digits) + len(cutWords) + end + len("]\n")
 	return s.Inline[start : start+size], n
 }
 
@@ -209,7 +209,7 @@ func (s shown) readOn(head string) string {
 // Beginning returns how much of Inline, in bytes, is the beginning of the result
 // as it is, before anything is left out.
 func (s Step) Beginning() int {
-	if at := strings.Index(s.Inline, clipSign); at >= 0 {
+	if at := strings.Index(s.Inline, cutSign); at >= 0 {
 		return at
 	}
 	return len(s.Inline)

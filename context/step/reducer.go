@@ -233,7 +233,7 @@ func (r *Reducer) Reduce(c Call) Reduced {
 	default:
 		out.Observation = r.observe(c, rule, rd)
 	}
-	out.Marked = rd.marked()
+	out.Marked = rd.named || rd.shown.taken
 	r.offloadResult(c, rule, &rd, &out)
 	r.show(c, rule, &rd, &out)
 	r.keepGiven(c, &rd, &out)
@@ -263,7 +263,7 @@ func (r *Reducer) show(c Call, rule *rule, rd *reading, out *Reduced) {
 	if out.Offload {
 		lines = r.opts.PreviewLines
 	}
-	cut := r.clip(rd.shown, lines)
+	cut := r.cut(rd.shown, lines)
 	out.Inline = cut.inline
 	if !cut.all {
 		out.Evidence = evidence(rd.shown, cut, found)

@@ -11,11 +11,10 @@ import (
 	"testing"
 	"unicode/utf8"
 
-	"github.com/loom-bridge/loom-bridge/context/text"
-
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/loom-bridge/loom-bridge/context/step"
+	"github.com/loom-bridge/loom-bridge/context/text"
 )
 
 func reduce(opts *step.Options, c step.Call) step.Reduced { return step.NewReducer(opts).Reduce(c) }

@@ -186,7 +186,9 @@ func (r Rules) find(tool string) *rule {
 
 // over lays t over another table.
 func (t table) over(under table) table {
-	if t.FromBytes == nil && t.FromChars == nil && t.FromLines == nil && t.FromItems == nil && !t.reshaped() {
+	// One of another shape offloads otherwise: the thresholds below it mean nothing to it.
+	reshaped := t.Shape != nil && t.Offload != nil
+	if t.FromBytes == nil && t.FromChars == nil && t.FromLines == nil && t.FromItems == nil && !reshaped {
 		t.FromBytes, t.FromChars, t.FromLines, t.FromItems = under.FromBytes, under.FromChars, under.FromLines, under.FromItems
 	}
 	for _, f := range []struct{ to, from **string }{
@@ -209,10 +211,6 @@ func (t table) over(under table) table {
 	t.Hide = cmp.Or(t.Hide, under.Hide)
 	return t
 }
-
-// reshaped tells whether the table says itself what is offloaded, so that the
-// thresholds of another one mean nothing to it.
-func (t table) reshaped() bool { return t.Shape != nil && t.Offload != nil }
 
 // tomlProblem says what is wrong with a file and where.
 func tomlProblem(err error) string {

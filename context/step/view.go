@@ -6,9 +6,8 @@ import (
 	"time"
 	"unicode/utf8"
 
-	"github.com/loom-bridge/loom-bridge/context/text"
-
 	"github.com/loom-bridge/loom-bridge/context/media"
+	"github.com/loom-bridge/loom-bridge/context/text"
 )
 
 // View is a form in which a result can be read.

@@ -26,13 +26,10 @@ func (r *Reducer) search(c Call) reading {
 	return rd
 }
 
-// hitKeys are the names that the hits of a search go by.
-func hitKeys() []string { return []string{"results", "items", "hits", "matches", keyOutput} }
-
 // hitsOf is how many hits a search has: those of a list, which may be the whole
 // result, else what it says itself. false is that it says nothing.
 func hitsOf(result *Result) (int64, bool) {
-	for _, key := range hitKeys() {
+	for _, key := range []string{"results", "items", "hits", "matches", keyOutput} {
 		if hits, ok := result.Output[key].([]any); ok {
 			return int64(len(hits)), true
 		}

@@ -44,7 +44,7 @@ func (e *engine) mergeCount(text string, at, end int, s *scratch) int {
 // together ends at its end.
 func (e *engine) ends(text string, head, tail int, s *scratch) (from, to int) {
 	repaired := s.valid(text)
-	last := newLastLengths(min(tail, len(repaired)))
+	last := &lastLengths{ring: make([]uint8, min(tail, len(repaired)))}
 	n := 0
 	for at := 0; at < len(repaired); {
 		end := e.splitter.next(repaired, at)
@@ -90,8 +90,6 @@ type lastLengths struct {
 	next int
 	sum  int
 }
-
-func newLastLengths(n int) *lastLengths { return &lastLengths{ring: make([]uint8, n)} }
 
 func (l *lastLengths) add(size uint8) {
 	if len(l.ring) == 0 {

@@ -129,12 +129,7 @@ func imageSize(raw json.RawMessage) (width, height int, low bool) {
 	if header, payload, ok := strings.Cut(object.URL, ","); ok && strings.HasPrefix(header, "data:") && strings.HasSuffix(header, ";base64") {
 		data = payload
 	}
-	width, height = headerSize(data)
-	return width, height, object.Detail == "low"
-}
-
-// headerSize reads the size of an image from the beginning of its bytes.
-func headerSize(data string) (width, height int) {
 	info := media.InfoOfBase64("image/", data)
-	return info.Width, info.Height
+	width, height = info.Width, info.Height
+	return width, height, object.Detail == "low"
 }

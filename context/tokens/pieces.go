@@ -21,8 +21,6 @@ const (
 	tokensShift  = 56
 )
 
-func newPieceCache() *pieceCache { return &pieceCache{make([]pieceSlot, 1<<pieceBits)} }
-
 // slot returns the key of text[at:end] and the slot it belongs in.
 func (c *pieceCache) slot(text string, at, end int) (pieceSlot, *pieceSlot) {
 	var key pieceSlot

@@ -30,7 +30,7 @@ const (
 )
 
 func newScratch() *scratch {
-	return &scratch{pieces: newPieceCache(), seams: make([]uint64, 1<<seamBits)}
+	return &scratch{pieces: &pieceCache{make([]pieceSlot, 1<<pieceBits)}, seams: make([]uint64, 1<<seamBits)}
 }
 
 // valid returns a text with the replacement character for each byte that is no

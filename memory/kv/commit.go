@@ -96,6 +96,10 @@ type Commit struct {
 	Watched []Watch
 	// Batch is what to write; a commit may hold guards alone.
 	Batch *Batch
+	// Token, unless zero, is kept with the sequence of each exact guard until another
+	// commit raises that, so that Settle can tell what became of the commit. It is a
+	// random number of this commit's own.
+	Token uint64
 	// Lazy acknowledges before the commit is on disk. It survives the death of
 	// the process, and any later commit that is not lazy makes it durable.
 	Lazy bool

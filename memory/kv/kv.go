@@ -126,12 +126,25 @@ type Engine interface {
 	// it writes nothing and returns a *ConflictError (errors.Is ErrConflict)
 	// naming the first guard, and failing that the first key, that does not
 	// hold. When it returns nil, the commit is as durable as it asked for
-	// and visible to every later read. On any other error the commit may be
-	// unknown only if the error says so (ErrUnknownOutcome).
+	// and visible to every later read. On any other error nothing was written,
+	// unless the error says that this is unknown (ErrUnknownOutcome); Settle finds
+	// out.
 	Commit(ctx context.Context, c Commit) error
+
+	// LastCommits returns of each ref the last commit that raised its sequence; the
+	// zero value for one never raised.
+	LastCommits(ctx context.Context, refs ...Ref) ([]LastCommit, error)
 
 	// Close waits for running calls, then releases the store.
 	Close() error
+}
+
+// LastCommit is the last commit that raised a ref's sequence.
+type LastCommit struct {
+	// Sequence is what the ref has since then.
+	Sequence uint64
+	// Token is the commit's (Commit.Token); zero if it had none.
+	Token uint64
 }
 
 // Checkpointer is an Engine that can copy itself while it serves.
@@ -143,9 +156,18 @@ type Checkpointer interface {
 
 // Notifier is an Engine that other processes write to as well.
 type Notifier interface {
-	// Moved yields the refs whose sequence another process has raised, until
-	// ctx ends.
-	Moved(ctx context.Context) iter.Seq[Ref]
+	// Moved yields what another process has moved since the call, until ctx ends.
+	// It may say more than once that a ref has moved, or that one has that has not.
+	Moved(ctx context.Context) iter.Seq[Move]
+}
+
+// Move says that the sequence of a ref may have been raised by another process.
+type Move struct {
+	Ref Ref
+	// Any says that every ref may have moved, as after a lost connection or when more
+	// moved than the engine keeps for a slow receiver; Ref is zero then. Whoever waits
+	// for a ref looks again.
+	Any bool
 }
 
 // Sweeper is an Engine that can be read from end to end beside those who use it.

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math/rand/v2"
 	"slices"
 )
 
@@ -24,6 +25,9 @@ func (w *Writer) commitGroup(refs []Ref, group []*call, before *flight, depart f
 			// nothing at all.
 			failed = failed || done > 0
 			w.forget(refs)
+			if attempt > patience {
+				sleep(group[0].ctx, pause(attempt-patience)) // staging looks at ctx
+			}
 			continue
 		}
 		if err != nil {
@@ -82,7 +86,13 @@ func (w *Writer) commitSome(refs []Ref, group []*call, before *flight, depart fu
 	if depart != nil && done == len(group) {
 		depart(staged, raised(guards))
 	}
-	if err := w.engine.Commit(ctx, commit); err != nil {
+	err = w.engine.Commit(ctx, commit)
+	if errors.Is(err, ErrUnknownOutcome) {
+		if settled := Settle(ctx, w.engine, commit); !errors.Is(settled, ErrUnknownOutcome) {
+			err = settled
+		}
+	}
+	if err != nil {
 		return done, err
 	}
 	w.remember(commit.Guards)
@@ -160,7 +170,7 @@ func (w *Writer) forget(refs []Ref) {
 // and stops when the batch is large enough or the snapshot too old. A call that
 // fails leaves nothing in the batch.
 func stageAll(base Getter, guards []Guard, group []*call) (Commit, overlay, int) {
-	commit := Commit{Guards: slices.Clone(guards), Batch: &Batch{}, Lazy: true}
+	commit := Commit{Guards: slices.Clone(guards), Batch: &Batch{}, Token: rand.Uint64() | 1, Lazy: true}
 	var staged overlay
 	watched := 0
 	for i, c := range group {

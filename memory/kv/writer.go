@@ -17,7 +17,7 @@ const (
 	// maxAttempts bounds how often a commit is repeated after a conflict. Calls
 	// of one writer take turns and blind writes raise no sequence, so the cause is
 	// another writer on the same store, such as another process, or a blind write
-	// to a key that the stage watches.
+	// to a key that the stage watches. From the fourth on there is a pause.
 	maxAttempts = 64
 	// maxExpected bounds the remembered sequences.
 	maxExpected = 1 << 14

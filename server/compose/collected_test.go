@@ -49,15 +49,21 @@ func mustOpenClocked(tb testing.TB) *clocked {
 // result's entry.
 func (c *clocked) mustRecord(tb testing.TB, sessionID, seed string) blob.Entry {
 	tb.Helper()
+	e, err := c.record(tb, sessionID, seed)
+	must(tb, err)
+	return e
+}
+
+func (c *clocked) record(tb testing.TB, sessionID, seed string) (blob.Entry, error) {
 	content, err := json.Marshal(map[string]any{"content": strings.Repeat(seed+" line of a file\n", 2000)})
 	must(tb, err)
 	a, err := c.Hand.Record(tb.Context(), hand.Recorded{Output: step.Original{Form: step.FormJSON, Data: content}, Request: hand.Request{
 		Scope: researcher, SessionID: sessionID, Name: "fs:read_file", Args: json.RawMessage(`{"path":"` + seed + `"}`),
 	}})
-	must(tb, err)
-	e, err := c.Blobs.Lookup(tb.Context(), researcher, a.Step.OutcomePath)
-	must(tb, err)
-	return e
+	if err != nil {
+		return blob.Entry{}, err
+	}
+	return c.Blobs.Lookup(tb.Context(), researcher, a.Step.OutcomePath)
 }
 
 func (c *clocked) mustSay(tb testing.TB, sessionID, text string) {

@@ -25,9 +25,9 @@ import (
 	"github.com/loom-bridge/loom-bridge/context/tokens"
 	"github.com/loom-bridge/loom-bridge/memory"
 	"github.com/loom-bridge/loom-bridge/memory/analysis"
-	"github.com/loom-bridge/loom-bridge/memory/journal"
 	"github.com/loom-bridge/loom-bridge/memory/kv"
 	"github.com/loom-bridge/loom-bridge/memory/kv/mention"
+	"github.com/loom-bridge/loom-bridge/memory/plans"
 	"github.com/loom-bridge/loom-bridge/server"
 	"github.com/loom-bridge/loom-bridge/server/loomv1"
 )
@@ -87,7 +87,7 @@ type Options struct {
 // until Close.
 type Domain struct {
 	Memory    *memory.Store
-	Journal   *journal.Journal
+	Plans     *plans.Store
 	Log       *session.Log
 	Tiers     *tiers.Tiers
 	Blobs     *blob.Store
@@ -183,7 +183,7 @@ func (d *Domain) openStores(engine kv.Engine, writer *kv.Writer, o Options) erro
 	o.Memory.CountTokens = func(text string) int { return d.Tokens.Size(text) }
 	d.Memory = memory.New(engine, writer, &o.Memory)
 	d.onClose(d.Memory.Close)
-	d.Journal = journal.New(engine, writer, &journal.Options{Now: o.Now})
+	d.Plans = plans.New(engine, writer, &plans.Options{Now: o.Now})
 	d.Log = session.New(engine, writer, &session.Options{
 		Now: o.Now, Defaults: o.History, OnBegin: func(scope kv.Scope) { d.Blobs.Nudge(scope) },
 	})
@@ -275,5 +275,5 @@ func (d *Domain) Services() server.Services {
 
 // Loom are the parts as the loom.v1 face takes them.
 func (d *Domain) Loom() *loomv1.Deps {
-	return &loomv1.Deps{Events: d.Events, Agents: d.Agents, Hand: d.Hand, Tools: d.Tools, Journal: d.Journal}
+	return &loomv1.Deps{Events: d.Events, Agents: d.Agents, Hand: d.Hand, Tools: d.Tools, Plans: d.Plans}
 }

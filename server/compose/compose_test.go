@@ -6,8 +6,6 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/loom-bridge/loom-bridge/context/text"
-
 	"github.com/loom-bridge/loom-bridge/bridge/agents"
 	"github.com/loom-bridge/loom-bridge/bridge/events"
 	"github.com/loom-bridge/loom-bridge/bridge/events/pattern"
@@ -15,6 +13,7 @@ import (
 	"github.com/loom-bridge/loom-bridge/bridge/tools"
 	"github.com/loom-bridge/loom-bridge/bridge/topics"
 	"github.com/loom-bridge/loom-bridge/context/step"
+	"github.com/loom-bridge/loom-bridge/context/text"
 	"github.com/loom-bridge/loom-bridge/memory/kv"
 	"github.com/loom-bridge/loom-bridge/memory/kv/memkv"
 	"github.com/loom-bridge/loom-bridge/server/compose"
@@ -50,9 +49,9 @@ func must(tb testing.TB, err error) {
 }
 
 // MustProvide opens a stream of an agent that answers its tool with result.
-func MustProvide(tb testing.TB, d *compose.Domain, agent, tool string, result agents.Result) {
+func MustProvide(tb testing.TB, d *compose.Domain, agent, tool string, result agents.ToolResult) {
 	tb.Helper()
-	_, err := d.Agents.Register(tenant, agent, agents.Registration{Tools: []agents.Tool{{Name: tool, Schema: "{}"}}})
+	_, err := d.Agents.Register(tenant, agent, agents.Registration{Tools: []agents.ProvidedTool{{Name: tool, Schema: "{}"}}})
 	must(tb, err)
 	link, err := d.Agents.Open(tenant, agent, agents.OpenOptions{})
 	must(tb, err)
@@ -79,19 +78,19 @@ func call(tb testing.TB, d *compose.Domain, tool string) hand.Answer {
 func TestToolsOfAgents(t *testing.T) {
 	d := MustOpen(t)
 	for name, test := range map[string]struct {
-		result agents.Result
+		result agents.ToolResult
 		output string
 		code   tools.Code
 	}{
-		"object":       {result: agents.Result{Output: `{"b":2,"a":9007199254740993}`}, output: `{"b":2,"a":9007199254740993}`},
-		"number":       {result: agents.Result{Output: `3`}, output: `3`},
-		"text":         {result: agents.Result{Output: "a\x00b", Form: step.FormText}, output: `"a\u0000b"`},
-		"nothing":      {result: agents.Result{}, output: `null`},
-		"no_json":      {result: agents.Result{Output: `{`}, code: tools.Failed},
-		"failed":       {result: agents.Result{Status: agents.ResultError, ErrorCode: "TOOL_ERROR", ErrorMessage: "no luck"}, code: tools.Failed},
-		"denied":       {result: agents.Result{Status: agents.ResultError, ErrorCode: "PERMISSION_DENIED", ErrorMessage: "no"}, code: tools.PermissionDenied},
-		"its_timeout":  {result: agents.Result{Status: agents.ResultTimeout, ErrorMessage: "slow"}, code: tools.Timeout},
-		"its_notfound": {result: agents.Result{Status: agents.ResultNotFound, ErrorMessage: "gone"}, code: tools.NotFound},
+		"object":       {result: agents.ToolResult{Output: `{"b":2,"a":9007199254740993}`}, output: `{"b":2,"a":9007199254740993}`},
+		"number":       {result: agents.ToolResult{Output: `3`}, output: `3`},
+		"text":         {result: agents.ToolResult{Output: "a\x00b", Form: step.FormText}, output: `"a\u0000b"`},
+		"nothing":      {result: agents.ToolResult{}, output: `null`},
+		"no_json":      {result: agents.ToolResult{Output: `{`}, code: tools.Failed},
+		"failed":       {result: agents.ToolResult{Status: agents.ResultError, ErrorCode: "TOOL_ERROR", ErrorMessage: "no luck"}, code: tools.Failed},
+		"denied":       {result: agents.ToolResult{Status: agents.ResultError, ErrorCode: "PERMISSION_DENIED", ErrorMessage: "no"}, code: tools.PermissionDenied},
+		"its_timeout":  {result: agents.ToolResult{Status: agents.ResultTimeout, ErrorMessage: "slow"}, code: tools.Timeout},
+		"its_notfound": {result: agents.ToolResult{Status: agents.ResultNotFound, ErrorMessage: "gone"}, code: tools.NotFound},
 	} {
 		MustProvide(t, d, "agent-"+name, "demo:"+name, test.result)
 		a := call(t, d, "demo:"+name)
@@ -108,12 +107,12 @@ func TestLongResultsOfAgents(t *testing.T) {
 	long := strings.Repeat("a line\n", 200_000)
 	quoted := string(text.CanonicalJSON(long))
 	for name, test := range map[string]struct {
-		result agents.Result
+		result agents.ToolResult
 		blob   string
 	}{
-		"text": {agents.Result{Output: long, Form: step.FormText}, long},
-		"nul":  {agents.Result{Output: strings.ReplaceAll(long, "line", "li\x00e"), Form: step.FormText}, strings.ReplaceAll(long, "line", "li\x00e")},
-		"json": {agents.Result{Output: quoted}, quoted},
+		"text": {agents.ToolResult{Output: long, Form: step.FormText}, long},
+		"nul":  {agents.ToolResult{Output: strings.ReplaceAll(long, "line", "li\x00e"), Form: step.FormText}, strings.ReplaceAll(long, "line", "li\x00e")},
+		"json": {agents.ToolResult{Output: quoted}, quoted},
 	} {
 		MustProvide(t, d, "agent-"+name, "demo:"+name, test.result)
 		a := call(t, d, "demo:"+name)
@@ -135,7 +134,7 @@ func TestLongResultsOfAgents(t *testing.T) {
 			t.Errorf("%s: the blob has %d bytes, want %d", name, stored.Len(), len(test.blob))
 		}
 	}
-	MustProvide(t, d, "agent-bytes", "demo:bytes", agents.Result{Output: "\xff\x00", Form: step.FormBytes, MediaType: "x/y"})
+	MustProvide(t, d, "agent-bytes", "demo:bytes", agents.ToolResult{Output: "\xff\x00", Form: step.FormBytes, MediaType: "x/y"})
 	if a := call(t, d, "demo:bytes"); a.Output != nil || a.Bytes == nil || string(a.Bytes.Data) != "\xff\x00" || a.Bytes.MediaType != "x/y" {
 		t.Errorf("bytes: %+v", a)
 	}
@@ -144,7 +143,7 @@ func TestLongResultsOfAgents(t *testing.T) {
 // An agent that has gone fails the call at once; the server's own tools stay.
 func TestToolOfAnAgentThatLeft(t *testing.T) {
 	d := MustOpen(t)
-	_, err := d.Agents.Register(tenant, "gone", agents.Registration{Tools: []agents.Tool{{Name: "demo:gone"}}})
+	_, err := d.Agents.Register(tenant, "gone", agents.Registration{Tools: []agents.ProvidedTool{{Name: "demo:gone"}}})
 	must(t, err)
 	if a := call(t, d, "demo:gone"); a.ErrorCode != tools.ProviderAway || a.ErrorMessage != "Execution failed: its provider gone is not attached; nothing ran" {
 		t.Errorf("%+v", a)
@@ -155,7 +154,7 @@ func TestToolOfAnAgentThatLeft(t *testing.T) {
 // what the caller is told, and what the step says.
 func TestAgentLeavesDuringItsTool(t *testing.T) {
 	d := MustOpen(t)
-	_, err := d.Agents.Register(tenant, "worker", agents.Registration{Tools: []agents.Tool{{Name: "demo:work"}}})
+	_, err := d.Agents.Register(tenant, "worker", agents.Registration{Tools: []agents.ProvidedTool{{Name: "demo:work"}}})
 	must(t, err)
 	link, err := d.Agents.Open(tenant, "worker", agents.OpenOptions{})
 	must(t, err)

@@ -26,7 +26,7 @@ const anyObject = `{"type":"object"}`
 func Registration(hello *loombridgev1.AttachHello) (agents.Registration, error) {
 	r := agents.Registration{
 		Exclusive: true,
-		Topics:    make([]string, len(hello.GetTopics())), Tools: make([]agents.Tool, len(hello.GetTools())),
+		Topics:    make([]string, len(hello.GetTopics())), Tools: make([]agents.ProvidedTool, len(hello.GetTools())),
 		Metadata: maps.Clone(hello.GetMetadata()), Capabilities: slices.Clone(hello.GetCapabilities()), Parent: hello.GetParentId(),
 	}
 	for i, topic := range hello.GetTopics() {
@@ -38,7 +38,7 @@ func Registration(hello *loombridgev1.AttachHello) (agents.Registration, error) 
 		if err != nil {
 			return agents.Registration{}, err
 		}
-		r.Tools[i] = agents.Tool{
+		r.Tools[i] = agents.ProvidedTool{
 			Name: tool.GetName(), Description: tool.GetDescription(), Schema: schema,
 			Level: int(tool.GetLevel()), RequiresApproval: tool.GetRequiresApproval(),
 		}
@@ -88,22 +88,22 @@ func AttachToolCall(c agents.PushedCall, form loombridgev1.JsonForm) *loombridge
 
 // ToolResult is what the agent answered to a call. An output that is no JSON
 // fails the call.
-func ToolResult(r *loombridgev1.AttachToolResult) agents.Result {
+func ToolResult(r *loombridgev1.AttachToolResult) agents.ToolResult {
 	if !r.GetSuccess() {
 		return agents.Failure(toolCodeOf(r.GetErrorCode()), r.GetErrorMessage())
 	}
 	switch output := r.GetOutputForm().(type) {
 	case *loombridgev1.AttachToolResult_OutputText:
-		return agents.Result{Status: agents.ResultOK, Output: output.OutputText, Form: step.FormText}
+		return agents.ToolResult{Status: agents.ResultOK, Output: output.OutputText, Form: step.FormText}
 	case *loombridgev1.AttachToolResult_Output:
 		if text, isText := output.Output.GetKind().(*structpb.Value_StringValue); isText {
-			return agents.Result{Status: agents.ResultOK, Output: text.StringValue, Form: step.FormText}
+			return agents.ToolResult{Status: agents.ResultOK, Output: text.StringValue, Form: step.FormText}
 		}
 	case *loombridgev1.AttachToolResult_OutputBytes:
 		if mediaType := output.OutputBytes.GetMediaType(); mediaType != "" && !media.IsType(mediaType) {
 			return agents.Failure(tools.Failed, "the agent's answer has no media type")
 		}
-		return agents.Result{
+		return agents.ToolResult{
 			Status: agents.ResultOK, Output: string(output.OutputBytes.GetData()), Form: step.FormBytes,
 			MediaType: output.OutputBytes.GetMediaType(),
 		}
@@ -115,11 +115,11 @@ func ToolResult(r *loombridgev1.AttachToolResult) agents.Result {
 	case len(text) == 0:
 		text = json.RawMessage("null")
 	}
-	return agents.Result{Status: agents.ResultOK, Output: string(text)}
+	return agents.ToolResult{Status: agents.ResultOK, Output: string(text)}
 }
 
 // TooLarge fails a call that can't be passed on.
-func TooLarge(size, limit int) agents.Result {
+func TooLarge(size, limit int) agents.ToolResult {
 	return agents.Failure(tools.TooLarge, fmt.Sprintf("the call of %d bytes exceeds %d", size, limit))
 }
 

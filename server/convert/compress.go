@@ -14,7 +14,7 @@ func CompressRequest(scope kv.Scope, r *loombridgev1.CompressResultRequest) hand
 		Result: compress.Result{
 			Content: r.GetContent(), Tool: r.GetToolName(), Kind: compress.Strategy(r.GetResultKind()), Hint: hintOf(r.GetHint()),
 			Failed: r.GetFailed(), Threshold: int(r.GetThresholdChars()), Path: r.GetPath(), ExitCode: int(r.GetExitCode()),
-			Shortened: r.GetCompressed(),
+			IsCompressed: r.GetCompressed(),
 		},
 	}
 }
@@ -34,7 +34,7 @@ func hintOf(h loombridgev1.CompressHint) compress.Hint {
 // Compressed is the compressed result, with the blob that has the whole one.
 func Compressed(a hand.CompressAnswer) *loombridgev1.CompressResultResponse {
 	out := &loombridgev1.CompressResultResponse{
-		Content: utf8Text(a.Text), Compressed: a.Shortened, Strategy: string(a.Strategy), OriginalChars: int64(a.Chars),
+		Content: utf8Text(a.Text), Compressed: a.IsCompressed, Strategy: string(a.Strategy), OriginalChars: int64(a.Chars),
 	}
 	if a.Blob != nil {
 		out.Blob = BlobInfo(*a.Blob)

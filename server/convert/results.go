@@ -4,13 +4,12 @@ import (
 	"encoding/base64"
 	"encoding/json"
 
-	"github.com/loom-bridge/loom-bridge/context/text"
-
 	"google.golang.org/protobuf/types/known/structpb"
 
 	"github.com/loom-bridge/loom-bridge/bridge/hand"
 	"github.com/loom-bridge/loom-bridge/context/media"
 	"github.com/loom-bridge/loom-bridge/context/step"
+	"github.com/loom-bridge/loom-bridge/context/text"
 	"github.com/loom-bridge/loom-bridge/memory/kv"
 	loombridgev1 "github.com/loom-bridge/loom-bridge/proto/gen/loombridge/v1"
 )

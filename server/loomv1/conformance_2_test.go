@@ -11,6 +11,7 @@ import (
 
 	"github.com/loom-bridge/loom-bridge/bridge/agents"
 	"github.com/loom-bridge/loom-bridge/bridge/events"
+	"github.com/loom-bridge/loom-bridge/bridge/events/store"
 	loomv1pb "github.com/loom-bridge/loom-bridge/proto/gen/loom/v1"
 	"github.com/loom-bridge/loom-bridge/server/loomv1"
 )
@@ -187,7 +188,7 @@ func TestConformance2TooLargeForTheBus(t *testing.T) {
 	w := MustLoom(t, loomOptions{Loom: loomv1.Options{MaxSendBytes: 4<<20 - 1}})
 	w.register("a", "work.new")
 	a := w.open("a")
-	event := &loomv1pb.Event{Payload: make([]byte, events.MaxLegacyEventBytes)}
+	event := &loomv1pb.Event{Payload: make([]byte, store.MaxLegacyEventBytes)}
 	const want = "bytes exceeds the limit of 4124672"
 	a.publish("work.new", event)
 	if got := a.next().GetErr(); got.GetCode() != "RESOURCE_EXHAUSTED" || !strings.Contains(got.GetMessage(), want) {

@@ -99,7 +99,7 @@ func TestListToolsTooLarge(t *testing.T) {
 	for i := range agents.DefaultMaxTenantToolBytes / agents.DefaultMaxToolBytes {
 		id := fmt.Sprint("agent", i)
 		_, err := w.Agents.Register("default", id, agents.Registration{
-			Tools: []agents.Tool{{Name: id, Schema: strings.Repeat("s", agents.DefaultMaxToolBytes-128)}},
+			Tools: []agents.ProvidedTool{{Name: id, Schema: strings.Repeat("s", agents.DefaultMaxToolBytes-128)}},
 		})
 		mustBe(t, err)
 		link, err := w.Agents.Open("default", id, agents.OpenOptions{})

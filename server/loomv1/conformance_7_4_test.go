@@ -16,6 +16,7 @@ import (
 
 	"github.com/loom-bridge/loom-bridge/bridge/agents"
 	"github.com/loom-bridge/loom-bridge/bridge/events"
+	"github.com/loom-bridge/loom-bridge/bridge/events/store"
 	loomv1pb "github.com/loom-bridge/loom-bridge/proto/gen/loom/v1"
 	"github.com/loom-bridge/loom-bridge/server/loomv1"
 )
@@ -433,7 +434,7 @@ func TestConformance74EventNearFourMiB(t *testing.T) {
 			t.Errorf("payload of %d: got %v %v", size, res, err)
 		}
 	}
-	sent := make([]byte, events.MaxLegacyEventBytes-4<<10)
+	sent := make([]byte, store.MaxLegacyEventBytes-4<<10)
 	a.publish("big.one", &loomv1pb.Event{Id: "fits", Payload: sent})
 	got := a.delivery()
 	if got.GetEvent().GetId() != "fits" || len(got.GetEvent().GetPayload()) != len(sent) {

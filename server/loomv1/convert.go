@@ -122,14 +122,14 @@ func toolCallOf(c agents.PushedCall) *loomv1pb.ServerEvent {
 		Name:          c.Name,
 		Arguments:     c.Arguments,
 		Headers:       c.Headers,
-		TimeoutMs:     millisOf(c.Call),
+		TimeoutMs:     millisOf(c.ToolCall),
 		CorrelationId: c.CorrelationID,
 		Qos:           loomv1pb.QoSLevel(c.QoS),
 	}}}
 }
 
 // millisOf is the limit of a call as its caller wrote it.
-func millisOf(c agents.Call) int64 {
+func millisOf(c agents.ToolCall) int64 {
 	if c.TimeoutMillis != 0 {
 		return c.TimeoutMillis
 	}
@@ -137,8 +137,8 @@ func millisOf(c agents.Call) int64 {
 }
 
 // resultOf is an agent's answer to a call.
-func resultOf(r *loomv1pb.ToolResult) agents.Result {
-	return agents.Result{
+func resultOf(r *loomv1pb.ToolResult) agents.ToolResult {
+	return agents.ToolResult{
 		Status:       int32(r.GetStatus()),
 		Output:       r.GetOutput(),
 		ErrorCode:    r.GetError().GetCode(),
@@ -169,7 +169,7 @@ func registrationOf(r *loomv1pb.AgentRegisterRequest) (registration agents.Regis
 			}
 		}
 		registration.Capabilities = append(registration.Capabilities, t.GetName())
-		registration.Tools = append(registration.Tools, agents.Tool{
+		registration.Tools = append(registration.Tools, agents.ProvidedTool{
 			Name:        t.GetName(),
 			Description: t.GetDescription(),
 			Schema:      schema,

@@ -11,6 +11,7 @@ import (
 
 	"github.com/loom-bridge/loom-bridge/bridge/agents"
 	"github.com/loom-bridge/loom-bridge/bridge/events"
+	"github.com/loom-bridge/loom-bridge/bridge/share"
 	"github.com/loom-bridge/loom-bridge/bridge/topics"
 	"github.com/loom-bridge/loom-bridge/memory/kv"
 	"github.com/loom-bridge/loom-bridge/memory/kv/invalid"
@@ -45,10 +46,7 @@ func (d Deps) plain(ctx context.Context, operation string, err error) string {
 	if reserved, ok := errors.AsType[*topics.ReservedError](err); ok {
 		return "topic " + reserved.Topic + " is the server's own"
 	}
-	if full, ok := errors.AsType[*agents.LimitError](err); ok {
-		return fmt.Sprintf("the limit of %d %s is reached", full.Limit, full.What)
-	}
-	if full, ok := errors.AsType[*events.LimitError](err); ok {
+	if full, ok := errors.AsType[*share.LimitError](err); ok {
 		return fmt.Sprintf("the limit of %d %s is reached", full.Limit, full.What)
 	}
 	if errors.Is(err, agents.ErrClosed) || errors.Is(err, events.ErrClosed) || errors.Is(err, kv.ErrClosed) {

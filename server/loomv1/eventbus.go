@@ -16,6 +16,8 @@ import (
 	"google.golang.org/protobuf/proto"
 
 	"github.com/loom-bridge/loom-bridge/bridge/events"
+	"github.com/loom-bridge/loom-bridge/bridge/events/store"
+	"github.com/loom-bridge/loom-bridge/bridge/share"
 	"github.com/loom-bridge/loom-bridge/bridge/topics"
 	"github.com/loom-bridge/loom-bridge/memory/kv"
 	loomv1pb "github.com/loom-bridge/loom-bridge/proto/gen/loom/v1"
@@ -161,7 +163,7 @@ func (s *eventBusService) subscriptionEnded(ctx context.Context, err error) erro
 		return unavailable("the subscriber takes events too slowly")
 	case errors.Is(err, events.ErrClosed), errors.Is(err, kv.ErrClosed):
 		return errStopping
-	case errors.Is(err, events.ErrLimit):
+	case errors.Is(err, share.ErrLimit):
 		return status.Error(codes.ResourceExhausted, s.plain(ctx, "subscribe", err))
 	case errors.Is(err, events.ErrInvalid):
 		return status.Error(codes.InvalidArgument, s.plain(ctx, "subscribe", err))
@@ -269,7 +271,7 @@ func selected(r *loomv1pb.SubscribeRequest) (events.Selection, filter) {
 	}
 	selection.Headers = make(map[string]string)
 	for key, value := range r.GetFilters() {
-		if inEnvelope(key) || len(selection.Headers) >= events.MaxHeaders {
+		if inEnvelope(key) || len(selection.Headers) >= store.MaxHeaders {
 			rest.pairs[key] = value
 		} else {
 			selection.Headers[key] = value

@@ -13,7 +13,7 @@ import (
 	"github.com/loom-bridge/loom-bridge/bridge/hand"
 	"github.com/loom-bridge/loom-bridge/bridge/share"
 	"github.com/loom-bridge/loom-bridge/bridge/tools"
-	"github.com/loom-bridge/loom-bridge/memory/journal"
+	"github.com/loom-bridge/loom-bridge/memory/plans"
 	loomv1pb "github.com/loom-bridge/loom-bridge/proto/gen/loom/v1"
 )
 
@@ -50,11 +50,11 @@ type Tools interface {
 // Deps are what the services work with. All but Options are required; they stay
 // the caller's to close, after the gRPC server has stopped.
 type Deps struct {
-	Events  *events.Bus
-	Agents  *agents.Directory
-	Hand    Hand
-	Tools   Tools
-	Journal *journal.Journal
+	Events *events.Bus
+	Agents *agents.Directory
+	Hand   Hand
+	Tools  Tools
+	Plans  *plans.Store
 	// Tenant returns whose data a call works on. Its error ends the call as it
 	// is.
 	Tenant func(ctx context.Context) (string, error)

@@ -4,12 +4,12 @@ import (
 	"context"
 	"errors"
 
-	"github.com/loom-bridge/loom-bridge/context/text"
-
 	"google.golang.org/protobuf/proto"
 
 	"github.com/loom-bridge/loom-bridge/bridge/events"
+	"github.com/loom-bridge/loom-bridge/bridge/events/store"
 	"github.com/loom-bridge/loom-bridge/bridge/topics"
+	"github.com/loom-bridge/loom-bridge/context/text"
 	"github.com/loom-bridge/loom-bridge/memory/kv"
 	loomv1pb "github.com/loom-bridge/loom-bridge/proto/gen/loom/v1"
 )
@@ -44,7 +44,7 @@ func (d Deps) prepared(topic string, e *loomv1pb.Event) (events.Event, *refusal)
 
 // notTaken is why the bus did not take an event.
 func (d Deps) notTaken(ctx context.Context, topic string, err error) *refusal {
-	large, isLarge := errors.AsType[*events.SizeError](err)
+	large, isLarge := errors.AsType[*store.SizeError](err)
 	switch {
 	case isLarge: // the limit is a little below that of a message
 		return tooLarge(large.Size, large.Limit)

@@ -194,8 +194,8 @@ func callerScope(tenant string, call *loomv1pb.ToolCall) kv.Scope {
 
 // relay gives the call to the agent that registered the tool. The timeout goes to
 // the agent as the caller wrote it.
-func (c toolCaller) relay(ctx context.Context, tenant string, call *loomv1pb.ToolCall) (agents.Result, error) {
-	return c.Agents.Call(ctx, tenant, agents.Call{
+func (c toolCaller) relay(ctx context.Context, tenant string, call *loomv1pb.ToolCall) (agents.ToolResult, error) {
+	return c.Agents.Call(ctx, tenant, agents.ToolCall{
 		Name:          call.GetName(),
 		Arguments:     call.GetArguments(),
 		CallerID:      call.GetHeaders()[callerHeader],
@@ -217,7 +217,7 @@ func relayTimeoutOf(call *loomv1pb.ToolCall) time.Duration {
 }
 
 // outputText is an agent's output as JSON text: bytes are a data URL.
-func outputText(r agents.Result) string {
+func outputText(r agents.ToolResult) string {
 	switch r.Form {
 	case step.FormText:
 		return string(text.CanonicalJSON(r.Output))
@@ -229,7 +229,7 @@ func outputText(r agents.Result) string {
 }
 
 // relayed is an agent's answer, as it gave it.
-func relayed(r agents.Result) *loomv1pb.ToolResult {
+func relayed(r agents.ToolResult) *loomv1pb.ToolResult {
 	result := &loomv1pb.ToolResult{Status: loomv1pb.ToolStatus(r.Status), Output: outputText(r)}
 	if r.HasError || r.ErrorCode != "" || r.ErrorMessage != "" || len(r.Details) > 0 {
 		result.Error = &loomv1pb.ToolError{Code: r.ErrorCode, Message: r.ErrorMessage, Details: r.Details}

@@ -139,15 +139,15 @@ func TestCallsOfBusyAgent(t *testing.T) {
 func TestTextAndBytesOfAgents(t *testing.T) {
 	w := MustToolWorld(t, loomv1.Options{})
 	for name, tt := range map[string]struct {
-		result agents.Result
+		result agents.ToolResult
 		want   string
 	}{
-		"text":  {agents.Result{Output: "a\n\x00", Form: step.FormText}, `"a\n\u0000"`},
-		"bytes": {agents.Result{Output: "\xff\x00", Form: step.FormBytes}, `"data:application/octet-stream;base64,/wA="`},
-		"image": {agents.Result{Output: "\x89PNG", Form: step.FormBytes, MediaType: "image/png"}, `"data:image/png;base64,iVBORw=="`},
-		"json":  {agents.Result{Output: `{"b": 1.0}`}, `{"b": 1.0}`},
+		"text":  {agents.ToolResult{Output: "a\n\x00", Form: step.FormText}, `"a\n\u0000"`},
+		"bytes": {agents.ToolResult{Output: "\xff\x00", Form: step.FormBytes}, `"data:application/octet-stream;base64,/wA="`},
+		"image": {agents.ToolResult{Output: "\x89PNG", Form: step.FormBytes, MediaType: "image/png"}, `"data:image/png;base64,iVBORw=="`},
+		"json":  {agents.ToolResult{Output: `{"b": 1.0}`}, `{"b": 1.0}`},
 	} {
-		_, err := w.Agents.Register("default", name, agents.Registration{Tools: []agents.Tool{{Name: "my:" + name, Schema: "{}"}}})
+		_, err := w.Agents.Register("default", name, agents.Registration{Tools: []agents.ProvidedTool{{Name: "my:" + name, Schema: "{}"}}})
 		w.must(err)
 		link, err := w.Agents.Open("default", name, agents.OpenOptions{})
 		w.must(err)

@@ -6,8 +6,8 @@ import (
 	"strings"
 	"time"
 
-	"github.com/loom-bridge/loom-bridge/bridge/events"
 	"github.com/loom-bridge/loom-bridge/bridge/events/pattern"
+	"github.com/loom-bridge/loom-bridge/bridge/events/store"
 	"github.com/loom-bridge/loom-bridge/bridge/tools"
 	"github.com/loom-bridge/loom-bridge/memory/kv"
 	"github.com/loom-bridge/loom-bridge/memory/kv/invalid"
@@ -35,7 +35,7 @@ const (
 	maxUnsubscribed = 1024
 	// maxEventTypes and maxFilterHeaders bound what one topic lets through.
 	maxEventTypes    = 64
-	maxFilterHeaders = events.MaxHeaders
+	maxFilterHeaders = store.MaxHeaders
 
 	// DefaultHeartbeat, minHeartbeat and maxHeartbeat are how often an agent
 	// says that it is alive: often enough to be missed soon, not so often that
@@ -117,9 +117,9 @@ func (c *checker) topic(field string, p *loombridgev1.TopicPosition) {
 	}
 	c.enum(field+"quality_of_service", p.GetQualityOfService())
 	if c.count(field+"event_types", len(p.GetEventTypes()), maxEventTypes) {
-		c.texts(field+"event_types", p.GetEventTypes(), events.MaxTypeBytes)
+		c.texts(field+"event_types", p.GetEventTypes(), store.MaxTypeBytes)
 	}
-	c.pairs(field+"headers", p.GetHeaders(), maxFilterHeaders, events.MaxHeadersBytes)
+	c.pairs(field+"headers", p.GetHeaders(), maxFilterHeaders, store.MaxHeadersBytes)
 	c.pattern(field+"topic", p)
 }
 

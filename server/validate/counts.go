@@ -1,7 +1,7 @@
 package validate
 
 import (
-	"github.com/loom-bridge/loom-bridge/bridge/events"
+	"github.com/loom-bridge/loom-bridge/bridge/events/store"
 	"github.com/loom-bridge/loom-bridge/bridge/tools"
 	"github.com/loom-bridge/loom-bridge/context/blob"
 	"github.com/loom-bridge/loom-bridge/context/session"
@@ -38,8 +38,8 @@ func Counts() admission.Table {
 		"loombridge.v1.TopicPosition.event_types":      maxEventTypes,
 		"loombridge.v1.TopicPosition.headers":          maxFilterHeaders,
 		"loombridge.v1.EmitRequest.payload":            maxJSONValues,
-		"loombridge.v1.EmitRequest.headers":            events.MaxHeaders,
-		"loombridge.v1.EmitRequest.tags":               events.MaxTags,
+		"loombridge.v1.EmitRequest.headers":            store.MaxHeaders,
+		"loombridge.v1.EmitRequest.tags":               store.MaxTags,
 
 		"loombridge.v1.MemoryQueryRequest.embedding":   record.MaxEmbedding,
 		"loombridge.v1.MemoryQueryRequest.owners":      maxOwners,

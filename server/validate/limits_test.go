@@ -10,11 +10,12 @@ import (
 
 	"github.com/loom-bridge/loom-bridge/bridge/events"
 	"github.com/loom-bridge/loom-bridge/bridge/events/pattern"
+	"github.com/loom-bridge/loom-bridge/bridge/events/store"
 	"github.com/loom-bridge/loom-bridge/bridge/tools"
 	"github.com/loom-bridge/loom-bridge/context/assemble"
 	"github.com/loom-bridge/loom-bridge/context/session"
-	"github.com/loom-bridge/loom-bridge/memory"
 	"github.com/loom-bridge/loom-bridge/memory/filter"
+	"github.com/loom-bridge/loom-bridge/memory/question"
 	"github.com/loom-bridge/loom-bridge/memory/record"
 )
 
@@ -85,15 +86,15 @@ func TestDocumentedLimits(t *testing.T) {
 		"MemorySaveRequest.embedding_space": record.MaxEmbeddingSpaceBytes,
 		"MemorySaveRequest.derived_from":    record.MaxDerivedFrom,
 		"MemorySaveRequest.request_id":      MaxIDBytes,
-		"MemoryQueryRequest.query":          memory.MaxQueryBytes,
-		"MemoryQueryRequest.limit":          memory.MaxLimit,
+		"MemoryQueryRequest.query":          question.MaxTextBytes,
+		"MemoryQueryRequest.limit":          question.MaxLimit,
 		"MemoryQueryRequest.filter":         filter.MaxBytes,
 		"ToolRequest.name":                  tools.MaxNameBytes,
 		"ToolRequest.thought":               maxThoughtBytes,
 		"ToolRequest.turn_id":               MaxIDBytes,
 		"EmitRequest.topic":                 pattern.MaxTopicBytes,
-		"EmitRequest.headers":               events.MaxHeaders,
-		"EmitRequest.event_id":              events.MaxIDBytes,
+		"EmitRequest.headers":               store.MaxHeaders,
+		"EmitRequest.event_id":              store.MaxIDBytes,
 		"SubscribeRequest.topics":           maxTopics,
 		"AppendMessagesRequest.messages":    session.MaxMessages,
 		"Message.content":                   session.MaxMessageBytes,

@@ -5,8 +5,8 @@ import (
 
 	"google.golang.org/grpc/health/grpc_health_v1"
 
-	"github.com/loom-bridge/loom-bridge/bridge/events"
 	"github.com/loom-bridge/loom-bridge/bridge/events/pattern"
+	"github.com/loom-bridge/loom-bridge/bridge/events/store"
 	"github.com/loom-bridge/loom-bridge/bridge/tools"
 	"github.com/loom-bridge/loom-bridge/context/session"
 	"github.com/loom-bridge/loom-bridge/memory/kv"
@@ -106,16 +106,16 @@ func EmitRequest(r *loombridgev1.EmitRequest) error {
 func (c *checker) emit(r *loombridgev1.EmitRequest) {
 	c.agent(r.GetAgentId())
 	c.required("topic", r.GetTopic(), pattern.MaxTopicBytes)
-	c.text("payload_json", r.GetPayloadJson(), events.MaxPayloadBytes)
-	c.bytes("payload_bytes", len(r.GetPayloadBytes()), events.MaxPayloadBytes)
-	c.pairs("headers", r.GetHeaders(), events.MaxHeaders, events.MaxHeadersBytes)
+	c.text("payload_json", r.GetPayloadJson(), store.MaxPayloadBytes)
+	c.bytes("payload_bytes", len(r.GetPayloadBytes()), store.MaxPayloadBytes)
+	c.pairs("headers", r.GetHeaders(), store.MaxHeaders, store.MaxHeadersBytes)
 	c.enum("delivery", r.GetDelivery())
 	c.session(r.GetSessionId())
-	c.text("event_id", r.GetEventId(), events.MaxIDBytes)
+	c.text("event_id", r.GetEventId(), store.MaxIDBytes)
 	c.request(r.GetRequestId())
-	c.text("type", r.GetType(), events.MaxTypeBytes)
-	if c.count("tags", len(r.GetTags()), events.MaxTags) {
-		c.texts("tags", r.GetTags(), events.MaxTagBytes)
+	c.text("type", r.GetType(), store.MaxTypeBytes)
+	if c.count("tags", len(r.GetTags()), store.MaxTags) {
+		c.texts("tags", r.GetTags(), store.MaxTagBytes)
 	}
 }
 

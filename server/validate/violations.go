@@ -8,11 +8,11 @@ import (
 	"strings"
 	"time"
 
-	"github.com/loom-bridge/loom-bridge/context/text"
-
 	"google.golang.org/protobuf/reflect/protoreflect"
 	"google.golang.org/protobuf/types/known/durationpb"
 	"google.golang.org/protobuf/types/known/timestamppb"
+
+	"github.com/loom-bridge/loom-bridge/context/text"
 )
 
 // ErrInvalidRequest: fields of the request break a rule; *RequestError says

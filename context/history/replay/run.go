@@ -7,10 +7,9 @@ import (
 	"slices"
 	"strconv"
 
-	"github.com/loom-bridge/loom-bridge/context/text"
-
 	"github.com/loom-bridge/loom-bridge/context/history"
 	"github.com/loom-bridge/loom-bridge/context/step"
+	"github.com/loom-bridge/loom-bridge/context/text"
 )
 
 // Run is one recorded run. Entry i stands for message i.

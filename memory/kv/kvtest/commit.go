@@ -3,6 +3,8 @@ package kvtest
 import (
 	"errors"
 	"fmt"
+	"math"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -14,6 +16,7 @@ func commitCases() []testCase {
 	return []testCase{
 		{name: "sequences start at zero and go up by one", run: testSequences},
 		{name: "exact guard", run: testExactGuard},
+		{name: "the last commit of a ref", run: testLastCommits},
 		{name: "any guard", run: testAnyGuard},
 		{name: "a blind write disturbs no guard", run: testBlindDisturbsNobody},
 		{name: "exact and blind together", run: testExactAndBlind},
@@ -56,6 +59,37 @@ func testExactGuard(t *testing.T, e kv.Engine) {
 	mustCommit(t, e, put(at(kv.Records, alpha(), 1), "a=2"))
 	wantScan(t, e, kv.Records, kv.Range{}, "a=2")
 	wantSequence(t, e, ref(kv.Records, alpha()), 2)
+}
+
+func testLastCommits(t *testing.T, e kv.Engine) {
+	records, log := ref(kv.Records, alpha()), ref(kv.Log, alpha())
+	want := func(what string, want ...kv.LastCommit) {
+		t.Helper()
+		got, err := e.LastCommits(t.Context(), records, log)
+		if err != nil || !slices.Equal(got, want) {
+			t.Errorf("%s: last commits %+v, %v, want %+v", what, got, err, want)
+		}
+	}
+	commit := func(token uint64, guards ...kv.Guard) error {
+		return e.Commit(t.Context(), kv.Commit{Guards: guards, Token: token})
+	}
+	want("at first", kv.LastCommit{}, kv.LastCommit{})
+	if err := commit(77, at(kv.Records, alpha(), 0), at(kv.Log, alpha(), 0)); err != nil {
+		t.Fatal(err)
+	}
+	want("both raised", kv.LastCommit{Sequence: 1, Token: 77}, kv.LastCommit{Sequence: 1, Token: 77})
+	if err := commit(math.MaxUint64, at(kv.Records, alpha(), 1), anyOf(kv.Log, alpha())); err != nil {
+		t.Fatal(err)
+	}
+	wantError(t, "commit at an old sequence", commit(5, at(kv.Records, alpha(), 1)), kv.ErrConflict)
+	want("one raised", kv.LastCommit{Sequence: 2, Token: math.MaxUint64}, kv.LastCommit{Sequence: 1, Token: 77})
+	if err := commit(0, at(kv.Records, alpha(), 2)); err != nil {
+		t.Fatal(err)
+	}
+	want("raised without a token", kv.LastCommit{Sequence: 3}, kv.LastCommit{Sequence: 1, Token: 77})
+	wantSequence(t, e, records, 3)
+	_, err := e.LastCommits(t.Context(), kv.Ref{})
+	wantError(t, "last commit of an empty scope", err, kv.ErrBadScope)
 }
 
 func testAnyGuard(t *testing.T, e kv.Engine) {

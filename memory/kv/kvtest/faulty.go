@@ -19,7 +19,7 @@ type Plan struct {
 	// Commit is the number of the commit that fails.
 	Commit int
 	// Read is the number of the read that fails: Get, Scan (when its loop
-	// begins) and Sequence, those of snapshots included, and Snapshot itself.
+	// begins), Sequence and LastCommits, those of snapshots included, and Snapshot itself.
 	Read int
 	// Err is the answer. Default ErrFault.
 	Err error
@@ -83,6 +83,14 @@ func (f *FaultyEngine) Scan(ctx context.Context, ks kv.Keyspace, r kv.Range) ite
 // Sequence is kv.Reader's.
 func (f *FaultyEngine) Sequence(ctx context.Context, refs ...kv.Ref) ([]uint64, error) {
 	return faultyReader{f, f.engine}.Sequence(ctx, refs...)
+}
+
+// LastCommits is kv.Engine's.
+func (f *FaultyEngine) LastCommits(ctx context.Context, refs ...kv.Ref) ([]kv.LastCommit, error) {
+	if err := f.read(); err != nil {
+		return nil, err
+	}
+	return f.engine.LastCommits(ctx, refs...)
 }
 
 // Snapshot is kv.Engine's.

@@ -44,6 +44,9 @@ func testReopen(t *testing.T, opener Opener) {
 		big.Batch.Put(kv.Blobs, alpha().Key('k', []byte{byte(i)}), sized(1<<20))
 	}
 	mustCommit(t, e, big)
+	marked := put(at(kv.System, alpha(), 0), "s=1")
+	marked.Token = 99
+	mustCommit(t, e, marked)
 	lazy := put(anyOf(kv.Log, alpha()), "lazy=1")
 	lazy.Lazy = true
 	mustCommit(t, e, lazy)
@@ -56,6 +59,10 @@ func testReopen(t *testing.T, opener Opener) {
 		wantSequence(t, e, ref(kv.Records, alpha()), 2)
 		wantSequence(t, e, ref(kv.Blobs, alpha()), 1)
 		wantSequence(t, e, ref(kv.Index, alpha()), 0)
+		last, err := e.LastCommits(t.Context(), ref(kv.System, alpha()))
+		if err != nil || last[0] != (kv.LastCommit{Sequence: 1, Token: 99}) {
+			t.Errorf("last commit %+v, %v, want token 99 at 1", last, err)
+		}
 	}
 }
 

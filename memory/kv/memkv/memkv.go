@@ -30,10 +30,14 @@ type Options struct {
 type DB struct {
 	life time.Duration
 	open lifetime.List // of the views of snapshots and scans
+	*store
+	closed bool // guarded by mu
+}
 
-	mu     sync.RWMutex
-	now    version // guarded by mu; what it points to never changes
-	closed bool    // guarded by mu
+// store is what the engines over it have in common.
+type store struct {
+	mu  sync.RWMutex
+	now version // guarded by mu; what it points to never changes
 }
 
 // version is the state of all keyspaces at one moment, a tree for each.
@@ -41,7 +45,7 @@ type version []*node
 
 // New returns an empty engine.
 func New(opts *Options) *DB {
-	db := &DB{life: kv.SnapshotLife, now: make(version, len(kv.Keyspaces()))}
+	db := &DB{life: kv.SnapshotLife, store: &store{now: make(version, len(kv.Keyspaces()))}}
 	if opts != nil && opts.SnapshotLife > 0 {
 		db.life = opts.SnapshotLife
 	}
@@ -92,6 +96,15 @@ func (db *DB) Sequence(ctx context.Context, refs ...kv.Ref) ([]uint64, error) {
 	return v.sequences(refs)
 }
 
+// LastCommits is kv.Engine's.
+func (db *DB) LastCommits(ctx context.Context, refs ...kv.Ref) ([]kv.LastCommit, error) {
+	v, err := db.current(ctx)
+	if err != nil {
+		return nil, err
+	}
+	return v.lastCommits(refs)
+}
+
 // Snapshot is kv.Engine's. It costs nothing but the memory of what is
 // overwritten while it is held.
 func (db *DB) Snapshot(ctx context.Context, refs ...kv.Ref) (kv.Snapshot, error) {
@@ -121,7 +134,7 @@ func (db *DB) Commit(ctx context.Context, c kv.Commit) error {
 	if err := c.Check(); err != nil {
 		return err
 	}
-	after, err := db.now.raise(c.Guards)
+	after, err := db.now.raise(c.Guards, c.Token)
 	if err != nil {
 		return err
 	}
@@ -160,14 +173,14 @@ func (db *DB) DropRange(ctx context.Context, ks kv.Keyspace, r kv.Range) error {
 	return nil
 }
 
-// Close is kv.Engine's. What the engine held is gone.
+// Close is kv.Engine's. What the store holds goes with its last engine.
 func (db *DB) Close() error {
 	db.mu.Lock()
 	defer db.mu.Unlock()
 	if db.closed {
 		return kv.ErrClosed
 	}
-	db.closed, db.now = true, nil
+	db.closed = true
 	db.open.Close()
 	return nil
 }
@@ -194,7 +207,16 @@ func (v version) get(ks kv.Keyspace, keys [][]byte) ([][]byte, error) {
 }
 
 func (v version) sequences(refs []kv.Ref) ([]uint64, error) {
-	found := make([]uint64, len(refs))
+	last, err := v.lastCommits(refs)
+	sequences := make([]uint64, len(last))
+	for i := range last {
+		sequences[i] = last[i].Sequence
+	}
+	return sequences, err
+}
+
+func (v version) lastCommits(refs []kv.Ref) ([]kv.LastCommit, error) {
+	found := make([]kv.LastCommit, len(refs))
 	for i, ref := range refs {
 		root, err := v.tree(ref.Keyspace)
 		if err != nil {
@@ -204,7 +226,7 @@ func (v version) sequences(refs []kv.Ref) ([]uint64, error) {
 			return nil, err
 		}
 		if n := root.find(kv.SequenceKey(ref.Scope)); n != nil {
-			found[i] = binary.BigEndian.Uint64(n.value)
+			found[i] = kv.LastCommit{Sequence: binary.BigEndian.Uint64(n.value), Token: binary.BigEndian.Uint64(n.value[8:])}
 		}
 	}
 	return found, nil
@@ -227,7 +249,7 @@ func (v version) compare(watched []kv.Watch) error {
 
 // raise returns a version in which every exact guard's sequence is one higher,
 // or a *kv.ConflictError.
-func (v version) raise(guards []kv.Guard) (version, error) {
+func (v version) raise(guards []kv.Guard, token uint64) (version, error) {
 	after := slices.Clone(v)
 	for _, g := range guards {
 		if g.Any {
@@ -240,7 +262,7 @@ func (v version) raise(guards []kv.Guard) (version, error) {
 		if found[0] != g.Sequence {
 			return nil, &kv.ConflictError{Guard: g, Found: found[0]}
 		}
-		value := binary.BigEndian.AppendUint64(nil, found[0]+1)
+		value := binary.BigEndian.AppendUint64(binary.BigEndian.AppendUint64(nil, found[0]+1), token)
 		after[g.Keyspace] = after[g.Keyspace].put(kv.SequenceKey(g.Scope), value)
 	}
 	return after, nil

@@ -81,7 +81,7 @@ func NewBackfill(ctx context.Context, engine kv.Reader, writer *kv.Writer, logge
 			if b.old[tenant] || b.complete[tenant] {
 				continue
 			}
-			at, err := b.cursor(ctx, tenant)
+			at, err := b.progress(ctx, tenant)
 			if err != nil {
 				return nil, err
 			}
@@ -95,7 +95,7 @@ func NewBackfill(ctx context.Context, engine kv.Reader, writer *kv.Writer, logge
 	return b, nil
 }
 
-// id is what a cursor calls a source.
+// id is what a progress calls a source.
 func (s Source) id() []byte { return []byte{byte(s.Keyspace), s.Tag} }
 
 // tenants yields the tenants of a keyspace.
@@ -211,14 +211,14 @@ func (b *Backfill) Complete(ctx context.Context, tenant string) (bool, error) {
 		return complete, nil
 	}
 	// Nobody of this tenant has ever written without the keys.
-	err := b.commit(ctx, tenant, cursor{complete: true}, kv.Ref{}, nil, nil)
+	err := b.commit(ctx, tenant, progress{complete: true}, kv.Ref{}, nil, nil)
 	return err == nil, err
 }
 
 // step works through the next values of a tenant, and tells how many it has read and
 // whether the tenant is complete.
 func (b *Backfill) step(ctx context.Context, tenant string) (values int, complete bool, err error) {
-	at, err := b.cursor(ctx, tenant)
+	at, err := b.progress(ctx, tenant)
 	if err != nil || at.complete {
 		return 0, at.complete, errors.Join(err, b.note(tenant, at))
 	}
@@ -239,7 +239,7 @@ func (b *Backfill) step(ctx context.Context, tenant string) (values int, complet
 		at.source, at.key = source.id(), append(pairs[len(pairs)-1].Key, 0)
 		return len(pairs), false, b.commit(ctx, tenant, at, ref, pairs, source.Stage)
 	}
-	return 0, true, b.commit(ctx, tenant, cursor{complete: true}, kv.Ref{}, nil, nil)
+	return 0, true, b.commit(ctx, tenant, progress{complete: true}, kv.Ref{}, nil, nil)
 }
 
 // next returns the first values of a source from a key on, all of one scope.
@@ -275,9 +275,9 @@ func (b *Backfill) next(ctx context.Context, source Source, tenant string, from 
 	}
 }
 
-// commit writes the keys of some values, as far as they are there, and the cursor. It
+// commit writes the keys of some values, as far as they are there, and the progress. It
 // is not synced: what is lost is done again.
-func (b *Backfill) commit(ctx context.Context, tenant string, at cursor, ref kv.Ref, pairs []kv.Pair, stage func(*kv.Tx, kv.Scope, []byte, []byte) error) error {
+func (b *Backfill) commit(ctx context.Context, tenant string, at progress, ref kv.Ref, pairs []kv.Pair, stage func(*kv.Tx, kv.Scope, []byte, []byte) error) error {
 	blind := []kv.Ref{ListRef(tenant)}
 	if len(pairs) > 0 {
 		blind = append(blind, ref)
@@ -299,7 +299,7 @@ func (b *Backfill) commit(ctx context.Context, tenant string, at cursor, ref kv.
 				b.logger.WarnContext(ctx, "mention: back-fill passes over a value that can't be read", "keyspace", ref.Keyspace.String(), "scope", ref.Scope.String(), "error", err)
 			}
 		}
-		tx.Put(kv.System, cursorKey(tenant), at.encode())
+		tx.Put(kv.System, progressKey(tenant), at.encode())
 		return nil
 	}})
 	if err != nil {
@@ -309,7 +309,7 @@ func (b *Backfill) commit(ctx context.Context, tenant string, at cursor, ref kv.
 }
 
 // note remembers that a tenant is complete. It returns nil.
-func (b *Backfill) note(tenant string, at cursor) error {
+func (b *Backfill) note(tenant string, at progress) error {
 	if at.complete {
 		b.mu.Lock()
 		defer b.mu.Unlock()

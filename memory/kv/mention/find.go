@@ -5,6 +5,7 @@ import (
 	"encoding/hex"
 	"slices"
 	"strconv"
+	"strings"
 	"unicode/utf16"
 	"unicode/utf8"
 
@@ -140,10 +141,10 @@ func (f *finder) run(text []byte, start, end int) {
 	if start == 0 {
 		return
 	}
-	switch before := text[start-1]; {
-	case before == '%', before == 'x':
+	switch text[start-1] {
+	case '%', 'x':
 		f.ref(text[min(start+2, end):end])
-	case before == 'u':
+	case 'u':
 		f.ref(text[min(start+4, end):end])
 	}
 }
@@ -175,34 +176,25 @@ func (f *finder) steps(text []byte) {
 	}
 }
 
-// paths looks behind each slash whether it ends one of the folders.
+// paths looks behind the names of the folders.
 func (f *finder) paths(text []byte) {
-	for i := 0; i < len(text) && !f.full; i++ {
-		at := bytes.IndexByte(text[i:], '/')
-		if at < 0 {
-			return
-		}
-		i += at
-		folder := bytes.TrimRight(text[max(i-maxSlashBytes, 0):i], `\`)
-		switch {
-		case endsWith(folder, OutputsFolder):
-			f.path(text[i+1:], 0)
-		case endsWith(folder, ArchiveFolder):
-			f.path(text[i+1:], 1)
-		case endsWith(folder, PersistentFolder):
-			f.path(text[i+1:], 2)
+	for below, folder := range []string{OutputsFolder, ArchiveFolder, PersistentFolder} {
+		name := []byte(strings.TrimSuffix(folder, "/"))
+		for rest := text; !f.full; {
+			at := bytes.Index(rest, name)
+			if at < 0 {
+				break
+			}
+			rest = rest[at+len(name):]
+			if behind := bytes.TrimLeft(rest[:min(len(rest), maxSlashBytes)], `\`); len(behind) > 0 && behind[0] == '/' {
+				f.path(rest[bytes.IndexByte(rest, '/')+1:], below)
+			}
 		}
 	}
 }
 
-// maxSlashBytes bounds a folder's name with the escapes before its slash.
-const maxSlashBytes = len(PersistentFolder) + 8
-
-// endsWith tells whether a text ends with a folder's name, which has a slash.
-func endsWith(text []byte, folder string) bool {
-	folder = folder[:len(folder)-1]
-	return len(text) >= len(folder) && string(text[len(text)-len(folder):]) == folder
-}
+// maxSlashBytes bounds a slash with its escapes.
+const maxSlashBytes = 9
 
 // path adds the name that follows so many folders.
 func (f *finder) path(text []byte, folders int) {

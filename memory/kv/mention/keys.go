@@ -1,6 +1,7 @@
 package mention
 
 import (
+	"bytes"
 	"context"
 	"crypto/rand"
 	"fmt"
@@ -67,36 +68,53 @@ func Drop(tx *kv.Tx, ref kv.Ref, by string, names []Name) {
 	}
 }
 
-// Reader answers who names a blob.
+// Reader answers who names the blobs of an owner, as far as it counts for them.
 type Reader struct {
 	from  kv.Getter
 	scope kv.Scope
+	// stamps are those of ReadRefs; nil where nobody has ever named anything.
+	stamps [3][]byte
 }
 
-// NewReader reads the mentions that count for the blobs of an owner.
-func NewReader(from kv.Getter, scope kv.Scope) Reader { return Reader{from, scope} }
-
-// Refs are what it reads.
-func (r Reader) Refs() []kv.Ref {
-	return []kv.Ref{{Keyspace: kv.Log, Scope: r.scope}, {Keyspace: kv.Records, Scope: r.scope}, ListRef(r.scope.Tenant)}
+// ReadRefs are what a Reader reads.
+func ReadRefs(scope kv.Scope) []kv.Ref {
+	return []kv.Ref{{Keyspace: kv.Log, Scope: scope}, {Keyspace: kv.Records, Scope: scope}, ListRef(scope.Tenant)}
 }
 
-// Watch has tx refused if a name is added to what the reader reads. The request names
-// Refs.
-func (r Reader) Watch(ctx context.Context, tx *kv.Tx) error {
-	for _, ref := range r.Refs() {
-		if _, err := tx.Watch(ctx, ref.Keyspace, stampKey(ref.Scope)); err != nil {
-			return fmt.Errorf("mention: %w", err)
+// NewReader returns a reader. What it reads by from.Get at once changes with every
+// name that is added.
+func NewReader(ctx context.Context, from kv.Getter, scope kv.Scope) (*Reader, error) {
+	r := &Reader{from: from, scope: scope}
+	for i, ref := range ReadRefs(scope) {
+		values, err := from.Get(ctx, ref.Keyspace, stampKey(ref.Scope))
+		if err != nil {
+			return nil, fmt.Errorf("mention: read stamp: %w", err)
+		}
+		r.stamps[i] = values[0]
+	}
+	return r, nil
+}
+
+// Same tells whether no name was added between two readers.
+func (r *Reader) Same(other *Reader) bool {
+	for i := range r.stamps {
+		if !bytes.Equal(r.stamps[i], other.stamps[i]) {
+			return false
 		}
 	}
-	return nil
+	return true
 }
 
 // Recorded tells whether a record names what a pattern finds: one of the owner, or of
 // a person or space of the tenant.
-func (r Reader) Recorded(ctx context.Context, p Pattern) (bool, error) {
-	for _, err := range r.find(ctx, kv.Records, r.scope, p) {
-		return err == nil, err
+func (r *Reader) Recorded(ctx context.Context, p Pattern) (bool, error) {
+	if r.stamps[1] != nil {
+		for _, err := range r.find(ctx, kv.Records, r.scope, p) {
+			return err == nil, err
+		}
+	}
+	if r.stamps[2] == nil {
+		return false, nil
 	}
 	prefix := ListRef(r.scope.Tenant).Scope.Key(tagListed)
 	for pair, err := range r.from.Scan(ctx, kv.System, kv.Prefix(append(prefix, p...))) {
@@ -117,12 +135,15 @@ func (r Reader) Recorded(ctx context.Context, p Pattern) (bool, error) {
 }
 
 // Sessions yields the sessions that name what a pattern finds, some more than once.
-func (r Reader) Sessions(ctx context.Context, p Pattern) iter.Seq2[string, error] {
+func (r *Reader) Sessions(ctx context.Context, p Pattern) iter.Seq2[string, error] {
+	if r.stamps[0] == nil {
+		return func(func(string, error) bool) {}
+	}
 	return r.find(ctx, kv.Log, r.scope, p)
 }
 
 // find yields who in a scope has a name.
-func (r Reader) find(ctx context.Context, ks kv.Keyspace, scope kv.Scope, p Pattern) iter.Seq2[string, error] {
+func (r *Reader) find(ctx context.Context, ks kv.Keyspace, scope kv.Scope, p Pattern) iter.Seq2[string, error] {
 	return func(yield func(string, error) bool) {
 		prefix := stampKey(scope)
 		for pair, err := range r.from.Scan(ctx, ks, kv.Prefix(append(prefix, p...))) {

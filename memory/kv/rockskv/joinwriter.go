@@ -45,10 +45,12 @@ type touch struct {
 	key      string
 }
 
-// raised is a sequence and whether this join has changed it.
+// raised is a sequence, whether this join has changed it, and the token of the commit
+// that did so last.
 type raised struct {
 	sequence uint64
 	changed  bool
+	token    uint64
 }
 
 func newJoinWriter(db *DB) *joinWriter {
@@ -150,7 +152,7 @@ func (j *joinWriter) admit(c kv.Commit) error {
 	}
 	for _, g := range c.Guards {
 		if !g.Any {
-			j.now[g.Ref] = raised{sequence: j.now[g.Ref].sequence + 1, changed: true}
+			j.now[g.Ref] = raised{sequence: j.now[g.Ref].sequence + 1, changed: true, token: c.Token}
 		}
 	}
 	return nil
@@ -184,12 +186,16 @@ func (j *joinWriter) stageOps(ops []kv.Op) {
 }
 
 func (j *joinWriter) stageSequences() {
-	var value [sequenceBytes]byte
+	var room [sequenceBytes + tokenBytes]byte
 	for ref, r := range j.now {
-		if r.changed {
-			binary.BigEndian.PutUint64(value[:], r.sequence)
-			j.batch.put(j.ids[ref.Keyspace], kv.SequenceKey(ref.Scope), value[:])
+		if !r.changed {
+			continue
 		}
+		value := binary.BigEndian.AppendUint64(room[:0], r.sequence)
+		if r.token != 0 {
+			value = binary.BigEndian.AppendUint64(value, r.token)
+		}
+		j.batch.put(j.ids[ref.Keyspace], kv.SequenceKey(ref.Scope), value)
 	}
 }
 

@@ -102,6 +102,15 @@ func (db *DB) Sequence(ctx context.Context, refs ...kv.Ref) ([]uint64, error) {
 	return db.latest.sequences(refs)
 }
 
+// LastCommits is kv.Engine's.
+func (db *DB) LastCommits(ctx context.Context, refs ...kv.Ref) ([]kv.LastCommit, error) {
+	if err := db.enter(ctx); err != nil {
+		return nil, err
+	}
+	defer db.users.leave()
+	return db.latest.lastCommits(refs)
+}
+
 // Commit is kv.Engine's. It joins the commits that wait; a ctx that ends while
 // it waits withdraws it, one that ends later does not.
 func (db *DB) Commit(ctx context.Context, c kv.Commit) error {

@@ -38,6 +38,14 @@ func factory(opts *rockskv.Options) kvtest.Factory {
 
 func TestContract(t *testing.T) { kvtest.Run(t, factory(nil)) }
 
+// A directory is open in one process, so both sides have the same engine.
+func TestContractOfTwo(t *testing.T) {
+	kvtest.RunPair(t, func(tb testing.TB) (a, b kv.Engine) {
+		db := mustOpen(tb, tb.TempDir(), nil)
+		return db, db
+	})
+}
+
 // TestContractWithoutLog runs the random operations under the other write
 // options; what else the suite checks does not depend on them.
 func TestContractWithoutLog(t *testing.T) {

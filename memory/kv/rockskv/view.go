@@ -14,8 +14,12 @@ import (
 	"github.com/loom-bridge/loom-bridge/memory/kv/lifetime"
 )
 
-// sequenceBytes is the size of a stored sequence, big-endian.
-const sequenceBytes = 8
+// sequenceBytes is the size of a stored sequence, big-endian, and tokenBytes that of
+// the token behind it, if there is one.
+const (
+	sequenceBytes = 8
+	tokenBytes    = 8
+)
 
 // view reads the database at one moment, or at every call's own. Its caller
 // is counted as a user of everything it reads.
@@ -99,9 +103,21 @@ func (v view) getMany(families grocksdb.ColumnFamilyHandles, keys [][]byte) ([][
 }
 
 func (v view) sequences(refs []kv.Ref) ([]uint64, error) {
-	sequences := make([]uint64, len(refs))
+	last, err := v.lastCommits(refs)
+	if err != nil {
+		return nil, err
+	}
+	sequences := make([]uint64, len(last))
+	for i := range last {
+		sequences[i] = last[i].Sequence
+	}
+	return sequences, nil
+}
+
+func (v view) lastCommits(refs []kv.Ref) ([]kv.LastCommit, error) {
+	last := make([]kv.LastCommit, len(refs))
 	if len(refs) == 0 {
-		return sequences, nil
+		return last, nil
 	}
 	families, keys := make(grocksdb.ColumnFamilyHandles, len(refs)), make([][]byte, len(refs))
 	for i, ref := range refs {
@@ -119,21 +135,25 @@ func (v view) sequences(refs []kv.Ref) ([]uint64, error) {
 		return nil, v.damaged(refs[0].Keyspace, err)
 	}
 	for i, value := range values {
-		if sequences[i], err = parseSequence(value); err != nil {
+		if last[i], err = parseSequence(value); err != nil {
 			return nil, fmt.Errorf("sequence of %s: %w", refs[i], err)
 		}
 	}
-	return sequences, nil
+	return last, nil
 }
 
-func parseSequence(value []byte) (uint64, error) {
+func parseSequence(value []byte) (last kv.LastCommit, err error) {
 	switch len(value) {
 	case 0:
-		return 0, nil
+		return last, nil
+	case sequenceBytes + tokenBytes:
+		last.Token = binary.BigEndian.Uint64(value[sequenceBytes:])
+		fallthrough
 	case sequenceBytes:
-		return binary.BigEndian.Uint64(value), nil
+		last.Sequence = binary.BigEndian.Uint64(value)
+		return last, nil
 	}
-	return 0, fmt.Errorf("%w: sequence of %d bytes", kv.ErrDamaged, len(value))
+	return last, fmt.Errorf("%w: sequence of %d bytes", kv.ErrDamaged, len(value))
 }
 
 // isReserved is kv.IsReserved for keys that are in the database, without

@@ -48,7 +48,7 @@ func (r *recorder) Commit(ctx context.Context, c kv.Commit) error {
 		ops = append(ops, c.Batch.Ops()...)
 	}
 	for _, g := range c.Guards {
-		value := binary.BigEndian.AppendUint64(nil, g.Sequence+1)
+		value := binary.BigEndian.AppendUint64(binary.BigEndian.AppendUint64(nil, g.Sequence+1), c.Token)
 		ops = append(ops, kv.Op{Keyspace: g.Keyspace, Key: kv.SequenceKey(g.Scope), Value: value})
 	}
 	r.mu.Lock()

@@ -45,6 +45,7 @@ func memoryMeasures() []memoryMeasure {
 		{"memory save", (*memoryBench).save},
 		{"memory scopes", (*memoryBench).scopes},
 		{"tenants", (*memoryBench).tenants},
+		{"collect", (*memoryBench).collect},
 	}
 }
 

@@ -15,6 +15,7 @@ import (
 
 	"github.com/loom-bridge/loom-bridge/bridge/events"
 	"github.com/loom-bridge/loom-bridge/context/blob"
+	"github.com/loom-bridge/loom-bridge/context/export"
 	"github.com/loom-bridge/loom-bridge/context/session"
 	"github.com/loom-bridge/loom-bridge/context/step"
 	"github.com/loom-bridge/loom-bridge/memory/kv"
@@ -75,7 +76,7 @@ func exportCommand(getenv func(string) string, stdout, stderr io.Writer) *cobra.
 			if err != nil {
 				return err
 			}
-			return export(cmd.Context(), config, r, stdout, stderr)
+			return runExport(cmd.Context(), config, r, stdout, stderr)
 		},
 	}
 	all, own := configFlags(), command.Flags()
@@ -152,8 +153,8 @@ func resolved(path string) (string, error) {
 	}
 }
 
-// export opens the store and the directory, and writes.
-func export(ctx context.Context, config Config, r exportRequest, stdout, stderr io.Writer) (err error) {
+// runExport opens the store and the directory, and writes.
+func runExport(ctx context.Context, config Config, r exportRequest, stdout, stderr io.Writer) (err error) {
 	if err := r.check(config.DataDir); err != nil {
 		return err
 	}
@@ -171,24 +172,27 @@ func export(ctx context.Context, config Config, r exportRequest, stdout, stderr 
 		return err
 	}
 	e := &exporter{
-		exportRequest: r, engine: engine, stderr: stderr, lines: reduction.Rules.Templates().Over(step.DesignTemplates()),
-		log: session.New(engine, writer, nil), blobs: blob.New(engine, writer, nil),
+		exportRequest: r, engine: engine, stderr: stderr,
+		context: export.Source{
+			Log: session.New(engine, writer, nil), Blobs: blob.New(engine, writer, nil), Scope: r.scope, Session: r.session,
+			Lines: reduction.Rules.Templates().Over(step.DesignTemplates()),
+		},
 		events: events.New(engine, writer, &events.Options{Retention: events.Retention{Every: -1}}), // deletes nothing
 	}
 	opened.add(e.events.Close)
 	if err := e.checkExists(ctx); err != nil {
 		return err
 	}
-	if e.files, err = openFileTree(r.out, r.force); err != nil {
-		return err
+	if e.files, err = export.OpenTree(r.out, r.force); err != nil {
+		return &ConfigError{"out", r.out, err.Error()}
 	}
 	opened.add(e.files.Close)
 	if err := e.run(ctx); err != nil {
 		return err
 	}
 	_, err = fmt.Fprintf(stdout, "exported %s of %s to %s\n", e.summary(), r.scope.Owner, r.out)
-	if err == nil && e.damaged > 0 {
-		err = fmt.Errorf("%w: %d offloaded results are damaged and were left out", errExportDamaged, e.damaged)
+	if err == nil && e.counts.Damaged > 0 {
+		err = fmt.Errorf("%w: %d offloaded results are damaged and were left out", errExportDamaged, e.counts.Damaged)
 	}
 	return err
 }
@@ -234,14 +238,14 @@ func (e *exporter) checkSession(ctx context.Context) error {
 	if e.session == "" {
 		return nil
 	}
-	last, err := e.log.Last(ctx, e.scope, e.session)
+	last, err := e.context.Log.Last(ctx, e.scope, e.session)
 	if err != nil || last > 0 {
 		return err
 	}
-	if tasks, err := e.log.LastTasks(ctx, e.scope, e.session, 1); err != nil || len(tasks) > 0 {
+	if tasks, err := e.context.Log.LastTasks(ctx, e.scope, e.session, 1); err != nil || len(tasks) > 0 {
 		return err
 	}
-	for _, err := range e.entries(ctx) {
+	for _, err := range e.context.Results(ctx) {
 		return err
 	}
 	for r, err := range record.All(ctx, e.engine, e.scope) {

@@ -19,8 +19,8 @@ import (
 	"github.com/loom-bridge/loom-bridge/memory/embed"
 	"github.com/loom-bridge/loom-bridge/memory/kv"
 	"github.com/loom-bridge/loom-bridge/memory/kv/rockskv"
-	"github.com/loom-bridge/loom-bridge/server"
 	"github.com/loom-bridge/loom-bridge/server/compose"
+	"github.com/loom-bridge/loom-bridge/server/observe"
 )
 
 // metricsTimeout bounds one scrape.
@@ -48,11 +48,11 @@ func startMetrics(config Config, opened *closers) (metrics, error) {
 }
 
 // calls are the figures about calls; nil when none are served.
-func (m metrics) calls() *server.Metrics {
+func (m metrics) calls() *observe.Metrics {
 	if m.registry == nil {
 		return nil
 	}
-	return server.NewMetrics(m.registry)
+	return observe.NewMetrics(m.registry)
 }
 
 // watch adds the figures about what is stored and who is connected.

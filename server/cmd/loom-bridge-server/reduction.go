@@ -3,10 +3,9 @@ package main
 import (
 	"os"
 
-	"github.com/loom-bridge/loom-bridge/context/history"
-
 	"github.com/loom-bridge/loom-bridge/context/blob"
 	"github.com/loom-bridge/loom-bridge/context/compress"
+	"github.com/loom-bridge/loom-bridge/context/history"
 	"github.com/loom-bridge/loom-bridge/context/step"
 )
 

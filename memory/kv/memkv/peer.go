@@ -1,0 +1,133 @@
+package memkv
+
+import (
+	"context"
+	"iter"
+	"sync"
+
+	"github.com/loom-bridge/loom-bridge/memory/kv"
+)
+
+// maxPending bounds the refs that are kept for a receiver of Moved that is slow.
+const maxPending = 256
+
+// Peer is one of several engines over one store, as several processes have them. It is
+// a DB that tells what the others move.
+type Peer struct {
+	*DB
+	all *peers
+}
+
+var _ kv.Notifier = (*Peer)(nil)
+
+// peers are the receivers that listen.
+type peers struct {
+	mu        sync.Mutex
+	receivers map[*receiver]struct{} // guarded by mu
+}
+
+// receiver is one call of Moved.
+type receiver struct {
+	peer *Peer
+	wake chan struct{} // holds one token while something is pending
+
+	mu      sync.Mutex
+	pending map[kv.Ref]struct{} // guarded by mu
+	any     bool                // guarded by mu; instead of what is pending
+}
+
+// Peers returns n engines over one empty store. Each is closed by itself; the store is
+// gone with the last of them.
+func Peers(n int, opts *Options) []*Peer {
+	first := New(opts)
+	all := &peers{receivers: make(map[*receiver]struct{})}
+	engines := make([]*Peer, n)
+	for i := range engines {
+		db := first
+		if i > 0 {
+			db = &DB{life: first.life, store: first.store}
+		}
+		engines[i] = &Peer{db, all}
+	}
+	return engines
+}
+
+// Commit is kv.Engine's.
+func (p *Peer) Commit(ctx context.Context, c kv.Commit) error {
+	if err := p.DB.Commit(ctx, c); err != nil {
+		return err
+	}
+	p.all.mu.Lock()
+	defer p.all.mu.Unlock()
+	for r := range p.all.receivers {
+		if r.peer != p {
+			r.add(c.Guards)
+		}
+	}
+	return nil
+}
+
+// add keeps the refs that a commit has raised.
+func (r *receiver) add(guards []kv.Guard) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	for _, g := range guards {
+		if !g.Any {
+			r.pending[g.Ref] = struct{}{}
+		}
+	}
+	if len(r.pending) > maxPending {
+		r.any = true
+		clear(r.pending)
+	}
+	select {
+	case r.wake <- struct{}{}:
+	default:
+	}
+}
+
+// take returns what is pending.
+func (r *receiver) take() (moves []kv.Move) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.any {
+		r.any = false
+		moves = append(moves, kv.Move{Any: true})
+	}
+	for ref := range r.pending {
+		moves = append(moves, kv.Move{Ref: ref})
+	}
+	clear(r.pending)
+	return moves
+}
+
+// Moved is kv.Notifier's. It listens from the call on.
+func (p *Peer) Moved(ctx context.Context) iter.Seq[kv.Move] {
+	r := &receiver{peer: p, wake: make(chan struct{}, 1), pending: make(map[kv.Ref]struct{})}
+	p.all.mu.Lock()
+	p.all.receivers[r] = struct{}{}
+	p.all.mu.Unlock()
+	stop := context.AfterFunc(ctx, func() { p.all.leave(r) }) // also when nobody ranges over it
+	return func(yield func(kv.Move) bool) {
+		defer stop()
+		defer p.all.leave(r)
+		for {
+			select {
+			case <-r.wake:
+			case <-ctx.Done():
+				return
+			}
+			for _, move := range r.take() {
+				if !yield(move) {
+					return
+				}
+			}
+		}
+	}
+}
+
+func (a *peers) leave(r *receiver) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	delete(a.receivers, r)
+}

@@ -1,0 +1,167 @@
+package observe
+
+import (
+	"strings"
+
+	grpcprom "github.com/grpc-ecosystem/go-grpc-middleware/providers/prometheus"
+	"github.com/prometheus/client_golang/prometheus"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
+
+	"github.com/loom-bridge/loom-bridge/context/assemble"
+	loomv1pb "github.com/loom-bridge/loom-bridge/proto/gen/loom/v1"
+	loombridgev1 "github.com/loom-bridge/loom-bridge/proto/gen/loombridge/v1"
+)
+
+// Names that stand for tools in place of their own, which callers choose: the
+// number of time series stays what it is.
+const (
+	toolOfAgent = "agent"   // one that an agent provides
+	toolUnknown = "unknown" // none that there is
+)
+
+// Metrics are the figures about calls. Several servers of a process may share
+// them. Nil counts nothing; all methods are safe for concurrent use.
+type Metrics struct {
+	GRPC *grpcprom.ServerMetrics
+
+	tools        *prometheus.CounterVec
+	refused      *prometheus.CounterVec
+	prompts      prometheus.Counter
+	promptTokens prometheus.Histogram
+
+	foldBatches *prometheus.CounterVec
+	foldRefs    prometheus.Counter
+	foldSaved   prometheus.Counter
+}
+
+// NewMetrics makes the figures and registers them.
+func NewMetrics(registerer prometheus.Registerer) *Metrics {
+	m := &Metrics{
+		GRPC: grpcprom.NewServerMetrics(grpcprom.WithServerHandlingTimeHistogram()),
+		tools: prometheus.NewCounterVec(prometheus.CounterOpts{
+			Name: "loom_bridge_tool_calls_total",
+			Help: "Tool calls, by tool and outcome. The tools of agents are counted as one, `agent`; names that no tool has as `unknown`.",
+		}, []string{"tool", "outcome"}),
+		refused: prometheus.NewCounterVec(prometheus.CounterOpts{
+			Name: "loom_bridge_refused_total", Help: "Calls and streams that ended with an error, by its reason.",
+		}, []string{"reason"}),
+		prompts: prometheus.NewCounter(prometheus.CounterOpts{
+			Name: "loom_bridge_prompts_total", Help: "Prompts that were assembled.",
+		}),
+		promptTokens: prometheus.NewHistogram(prometheus.HistogramOpts{
+			Name: "loom_bridge_prompt_tokens", Help: "Tokens of the prompts that were assembled.",
+			Buckets: prometheus.ExponentialBuckets(firstPromptBucket, 2, promptBuckets),
+		}),
+		foldBatches: prometheus.NewCounterVec(prometheus.CounterOpts{
+			Name: "loom_bridge_fold_batches_total", Help: "Batches of folds that were stored, by reason.",
+		}, []string{"reason"}),
+		foldRefs: prometheus.NewCounter(prometheus.CounterOpts{
+			Name: "loom_bridge_folded_entries_total", Help: "Steps and messages that were folded.",
+		}),
+		foldSaved: prometheus.NewCounter(prometheus.CounterOpts{
+			Name: "loom_bridge_folded_tokens_total", Help: "Tokens that prompts take less after each batch of folds.",
+		}),
+	}
+	registerer.MustRegister(m.GRPC, m.tools, m.refused, m.prompts, m.promptTokens, m.foldBatches, m.foldRefs, m.foldSaved)
+	return m
+}
+
+// The buckets of prompts go from 256 tokens to a million.
+const (
+	firstPromptBucket = 256
+	promptBuckets     = 13
+)
+
+// Folded adds a batch that was stored; nil is none.
+func (m *Metrics) Folded(b *assemble.Batch) {
+	if m == nil || b == nil {
+		return
+	}
+	m.foldBatches.WithLabelValues(b.Reason.String()).Inc()
+	m.foldRefs.Add(float64(len(b.Refs)))
+	m.foldSaved.Add(float64(max(b.Before-b.After, 0)))
+}
+
+// Refuse counts a call that ended with an error.
+func (m *Metrics) Refuse(err error) {
+	if m == nil || err == nil || status.Code(err) == codes.Canceled {
+		return
+	}
+	reason := reasonOf(err)
+	if reason == "" { // of gRPC itself, such as an unknown method
+		reason = status.Code(err).String()
+	}
+	m.refused.WithLabelValues(reason).Inc()
+}
+
+// ToolNamer returns the name of the server's own tool that a caller means.
+type ToolNamer func(name string) (string, bool)
+
+// answered counts what the answer of a call tells.
+func (m *Metrics) answered(request, answer any, own ToolNamer) {
+	if m == nil {
+		return
+	}
+	switch a := answer.(type) {
+	case *loombridgev1.ToolResponse:
+		m.toolCalled(request, nativeOutcome(a), own)
+	case *loomv1pb.ToolResult:
+		m.toolCalled(request, loomOutcome(a), own)
+	case *loombridgev1.AssembleResponse:
+		m.prompts.Inc()
+		m.promptTokens.Observe(float64(a.GetTokens().GetTokens()))
+	}
+}
+
+// toolRefused counts a call of a tool that ended with an error: nothing ran.
+func (m *Metrics) toolRefused(request any, err error, own ToolNamer) {
+	if _, ok := request.(*loombridgev1.ToolRequest); m == nil || !ok {
+		return
+	}
+	outcome := "refused"
+	if reasonOf(err) == ReasonName(loombridgev1.ErrorReason_ERROR_REASON_TOOL_NOT_FOUND) {
+		outcome = outcomeNotFound
+	}
+	m.toolCalled(request, outcome, own)
+}
+
+func (m *Metrics) toolCalled(request any, outcome string, own ToolNamer) {
+	call, ok := request.(interface{ GetName() string })
+	if !ok {
+		return
+	}
+	tool, ok := own(call.GetName())
+	switch {
+	case ok:
+	case outcome == outcomeNotFound:
+		tool = toolUnknown
+	default:
+		tool = toolOfAgent
+	}
+	m.tools.WithLabelValues(tool, outcome).Inc()
+}
+
+const outcomeNotFound = "not_found"
+
+// nativeOutcome is how a call ended, such as ok or timeout.
+func nativeOutcome(a *loombridgev1.ToolResponse) string {
+	if a.GetSuccess() {
+		return "ok"
+	}
+	return outcomeName(loombridgev1.ToolErrorCode_name[int32(a.GetErrorCode())], "TOOL_ERROR_CODE_")
+}
+
+// loomOutcome is how a call of loom.v1 ended.
+func loomOutcome(a *loomv1pb.ToolResult) string {
+	return outcomeName(loomv1pb.ToolStatus_name[int32(a.GetStatus())], "TOOL_")
+}
+
+// outcomeName is an enum's value in lower case. An agent may answer with one that
+// nobody knows: all of those are one.
+func outcomeName(value, prefix string) string {
+	if value == "" {
+		return "other"
+	}
+	return strings.ToLower(strings.TrimPrefix(value, prefix))
+}

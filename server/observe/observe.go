@@ -1,0 +1,158 @@
+package observe
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+	"sync/atomic"
+	"time"
+
+	"github.com/grpc-ecosystem/go-grpc-middleware/v2/interceptors"
+	"google.golang.org/genproto/googleapis/rpc/errdetails"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/peer"
+	"google.golang.org/grpc/status"
+
+	loomv1pb "github.com/loom-bridge/loom-bridge/proto/gen/loom/v1"
+	loombridgev1 "github.com/loom-bridge/loom-bridge/proto/gen/loombridge/v1"
+	"github.com/loom-bridge/loom-bridge/server/validate"
+)
+
+// Keys of log lines about calls. They name no payload and no credential.
+const (
+	keyMethod   = "method"
+	keyCode     = "code"
+	KeyReason   = "reason"
+	keyDuration = "duration"
+	KeyAgent    = "agent"
+	keyPeer     = "peer"
+	KeyCause    = "cause"
+	// KeyUnlogged counts the calls like this one that were not logged.
+	KeyUnlogged = "calls_not_logged"
+)
+
+// Observer logs calls: faults of the server as errors with their cause, slow
+// calls as warnings, refused ones as information, all others for debugging
+// only, since a busy server must not spend its time on lines nobody reads.
+// It counts them all.
+type Observer struct {
+	// Log takes a line for each call that is worth one.
+	Log *slog.Logger
+	// Slow is the duration from which a unary call is worth a line.
+	Slow time.Duration
+	// Metrics counts the calls; nil counts none.
+	Metrics *Metrics
+	// OwnTool tells the server's own tools from those of agents.
+	OwnTool ToolNamer
+}
+
+var _ interceptors.ServerReportable = Observer{}
+
+// ServerReporter is called at the start of each call.
+func (o Observer) ServerReporter(ctx context.Context, call interceptors.CallMeta) (interceptors.Reporter, context.Context) {
+	return &callReport{Observer: o, ctx: ctx, call: call}, ctx
+}
+
+type callReport struct {
+	interceptors.NoopReporter
+	Observer
+	ctx  context.Context // of the call, and lives no longer
+	call interceptors.CallMeta
+	// agent is who calls, once a message has said so. A stream may end while it
+	// still receives.
+	agent atomic.Pointer[string]
+}
+
+// PostMsgReceive takes the caller's name from the first message of a stream.
+func (r *callReport) PostMsgReceive(message any, err error, _ time.Duration) {
+	if err != nil || r.agent.Load() != nil {
+		return
+	}
+	name := AgentOf(message)
+	r.agent.Store(&name)
+}
+
+// AgentOf is the agent that a message names; empty for none.
+func AgentOf(message any) string {
+	switch m := message.(type) {
+	case *loombridgev1.AttachRequest:
+		return m.GetHello().GetAgentId()
+	case *loomv1pb.ClientEvent:
+		return m.GetAck().GetMessageId()
+	case interface{ GetAgentId() string }:
+		return m.GetAgentId()
+	}
+	return ""
+}
+
+// PostMsgSend counts what the answer of a unary call tells.
+func (r *callReport) PostMsgSend(message any, err error, _ time.Duration) {
+	if err == nil && r.call.Typ == interceptors.Unary {
+		r.Metrics.answered(r.call.ReqOrNil, message, r.OwnTool)
+	}
+}
+
+// PostCall counts the end of the call, and logs it.
+func (r *callReport) PostCall(err error, took time.Duration) {
+	if err != nil {
+		r.Metrics.Refuse(err)
+		r.Metrics.toolRefused(r.call.ReqOrNil, err, r.OwnTool)
+	}
+	r.tell(err, took)
+}
+
+// tell logs the end of the call.
+func (r *callReport) tell(err error, took time.Duration) {
+	level := r.level(err, took)
+	if !r.Log.Enabled(r.ctx, level) {
+		return
+	}
+	attrs := []slog.Attr{
+		slog.String(keyMethod, r.call.FullMethod()),
+		slog.String(keyCode, status.Code(err).String()),
+		slog.Duration(keyDuration, took),
+	}
+	if reason := reasonOf(err); reason != "" {
+		attrs = append(attrs, slog.String(KeyReason, reason))
+	}
+	agent := AgentOf(r.call.ReqOrNil)
+	if said := r.agent.Load(); said != nil {
+		agent = *said
+	}
+	if agent != "" {
+		attrs = append(attrs, slog.String(KeyAgent, validate.Printable(agent)))
+	}
+	if from, ok := peer.FromContext(r.ctx); ok {
+		attrs = append(attrs, slog.String(keyPeer, from.Addr.String()))
+	}
+	if level >= slog.LevelError {
+		attrs = append(attrs, slog.String(KeyCause, err.Error()))
+	}
+	r.Log.LogAttrs(r.ctx, level, "call", attrs...)
+}
+
+func (r *callReport) level(err error, took time.Duration) slog.Level {
+	failure, ok := errors.AsType[*CallError](err)
+	switch {
+	case ok && failure.Hidden:
+		return slog.LevelError
+	case r.call.Typ == interceptors.Unary && took >= r.Slow:
+		return slog.LevelWarn
+	case err != nil && status.Code(err) != codes.Canceled:
+		return slog.LevelInfo
+	}
+	return slog.LevelDebug
+}
+
+func reasonOf(err error) string {
+	failure, ok := errors.AsType[*CallError](err)
+	if !ok {
+		return ""
+	}
+	for _, detail := range failure.Status.Details() {
+		if info, ok := detail.(*errdetails.ErrorInfo); ok {
+			return info.GetReason()
+		}
+	}
+	return ""
+}
