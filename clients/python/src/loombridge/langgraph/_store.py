@@ -29,9 +29,9 @@ from loombridge import _values
 from loombridge.langgraph import (
     _coalescer,
     _collection,
-    _home,
     _items,
     _leases,
+    _loops,
     _measures,
     _search,
     _turns,
@@ -116,11 +116,11 @@ class LoomBridgeStore(BaseStore):
         self._coalescer = _coalescer.ReadCoalescer()
         self._space = embedding_space or self._default_space()
         self._user_id = user_id
-        self._home: _home.Home | _home.Visit
+        self._loop: _loops.OwnLoop | _loops.ClientLoop
         if isinstance(server, loombridge.Client):
             if agent_id not in (None, server.agent_id):
                 raise ValueError("a client brings its own agent_id")
-            self._home = _home.Visit(server)
+            self._loop = _loops.ClientLoop(server)
         else:
             connect = functools.partial(
                 loombridge.connect,
@@ -131,8 +131,8 @@ class LoomBridgeStore(BaseStore):
                 timeout=timeout,
             )
             connect()  # Wrong arguments are told now; it connects when awaited.
-            self._home = _home.Home(connect)
-        self._end = weakref.finalize(self, self._home.close)
+            self._loop = _loops.OwnLoop(connect)
+        self._end = weakref.finalize(self, self._loop.close)
 
     def _default_space(self) -> str:
         if self.index_config is None or self.embeddings is None:
@@ -150,7 +150,7 @@ class LoomBridgeStore(BaseStore):
             if self.embeddings is not None:
                 vectors = self.embeddings.embed_documents(work.texts) if work.texts else []
                 queries = [self.embeddings.embed_query(query) for query in work.queries]
-            return self._home.call(self._carried_out(work, vectors, queries, turn))
+            return self._loop.call(self._carried_out(work, vectors, queries, turn))
 
     async def abatch(self, ops: Iterable[Op]) -> list[Result]:
         """Execute operations: all that read, then all that write, of each item the last."""
@@ -161,7 +161,7 @@ class LoomBridgeStore(BaseStore):
             if self.embeddings is not None:
                 vectors = await self.embeddings.aembed_documents(work.texts) if work.texts else []
                 queries = await asyncio.gather(*map(self.embeddings.aembed_query, work.queries))
-            return await self._home.acall(self._carried_out(work, vectors, queries, turn))
+            return await self._loop.acall(self._carried_out(work, vectors, queries, turn))
 
     def _carried_out(
         self,
@@ -169,7 +169,7 @@ class LoomBridgeStore(BaseStore):
         vectors: Sequence[Sequence[float]],
         queries: Sequence[Sequence[float]],
         turn: _turns.Turn,
-    ) -> "_home.Work[list[Result]]":
+    ) -> "_loops.Work[list[Result]]":
         """Return what carries out work, with the vectors of its texts and queries."""
         embedded = dict(zip(work.texts, vectors, strict=True)) if self.embeddings else {}
         asked = dict(zip(work.queries, queries, strict=True)) if self.embeddings else {}
