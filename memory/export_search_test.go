@@ -4,6 +4,7 @@ import (
 	"context"
 
 	"github.com/loom-bridge/loom-bridge/memory/kv"
+	"github.com/loom-bridge/loom-bridge/memory/lexical"
 	"github.com/loom-bridge/loom-bridge/memory/question"
 )
 
@@ -19,6 +20,6 @@ func (s *Store) QueryDeep(ctx context.Context, scope kv.Scope, q question.Questi
 	err = s.view(ctx, func(view kv.Snapshot) error {
 		result, err = asked.search(ctx, view)
 		return err
-	})
+	}, lexical.Ref(scope))
 	return result, err
 }
