@@ -28,7 +28,7 @@ func (r relay) Find(tenant, name string) (*tools.Tool, bool) {
 	}
 	d := provided.descriptor()
 	d.Schema = json.RawMessage(provided.Schema)
-	t, err := tools.NewRemote(d, func(ctx context.Context, c tools.Call) (tools.Result, error) { return r.call(ctx, tenant, name, c) })
+	t, err := tools.NewRemote(d, func(ctx context.Context, c tools.Input) (tools.Output, error) { return r.call(ctx, tenant, name, c) })
 	return t, err == nil
 }
 
@@ -57,7 +57,7 @@ func (t AgentTool) descriptor() tools.Descriptor {
 	return d
 }
 
-func (r relay) call(ctx context.Context, tenant, name string, c tools.Call) (tools.Result, error) {
+func (r relay) call(ctx context.Context, tenant, name string, c tools.Input) (tools.Output, error) {
 	call := ToolCall{
 		Name: name, Arguments: string(text.CanonicalJSON(c.Args)), CallerID: c.Scope.Owner, SessionID: c.SessionID,
 	}
@@ -68,17 +68,17 @@ func (r relay) call(ctx context.Context, tenant, name string, c tools.Call) (too
 	gone, _ := errors.AsType[*NotConnectedError](err)
 	switch {
 	case gone != nil && gone.Sent:
-		return tools.Result{}, &tools.Error{Code: tools.OutcomeUnknown, Message: fmt.Sprintf(lostText, gone.Agent), Cause: err}
+		return tools.Output{}, &tools.Error{Code: tools.OutcomeUnknown, Message: fmt.Sprintf(lostText, gone.Agent), Cause: err}
 	case gone != nil:
-		return tools.Result{}, &tools.Error{Code: tools.ProviderAway, Message: fmt.Sprintf(awayText, gone.Agent), Cause: err}
+		return tools.Output{}, &tools.Error{Code: tools.ProviderAway, Message: fmt.Sprintf(awayText, gone.Agent), Cause: err}
 	case errors.Is(err, ErrNotFound):
-		return tools.Result{}, tools.Errorf(tools.NotFound, "Tool not found: %s", name)
+		return tools.Output{}, tools.Errorf(tools.NotFound, "Tool not found: %s", name)
 	case errors.Is(err, context.Canceled), errors.Is(err, context.DeadlineExceeded), errors.Is(err, share.ErrExhausted):
-		return tools.Result{}, err
+		return tools.Output{}, err
 	case err != nil:
-		return tools.Result{}, tools.Errorf(tools.Failed, "Execution failed: %w", err)
+		return tools.Output{}, tools.Errorf(tools.Failed, "Execution failed: %w", err)
 	case result.Status != ResultOK:
-		return tools.Result{}, &tools.Error{Code: result.Code(), Message: result.ErrorMessage}
+		return tools.Output{}, &tools.Error{Code: result.Code(), Message: result.ErrorMessage}
 	}
 	return outputOf(result)
 }
@@ -91,23 +91,23 @@ const awayText = "Execution failed: its provider %s is not attached; nothing ran
 const lostText = "Outcome unknown: agent %s is not connected any more; the tool may or may not have taken effect"
 
 // outputOf reads an agent's result; no text at all is null.
-func outputOf(r ToolResult) (tools.Result, error) {
+func outputOf(r ToolResult) (tools.Output, error) {
 	given := step.Original{Form: r.Form, MediaType: r.MediaType, Data: []byte(r.Output)}
 	switch {
 	case given.Form == step.FormText || given.Form == step.FormBytes:
-		return tools.Result{Given: given}, nil
+		return tools.Output{Given: given}, nil
 	case r.Output == "":
 		given.Data = []byte("null")
 	}
 	given.Form = step.FormJSON
 	value, err := text.DecodeJSON(given.Data)
 	if err != nil {
-		return tools.Result{}, tools.Errorf(tools.Failed, "the agent answered with text that is no JSON")
+		return tools.Output{}, tools.Errorf(tools.Failed, "the agent answered with text that is no JSON")
 	}
 	if values, ok := value.(map[string]any); ok {
-		return tools.Result{Output: values, Given: given}, nil
+		return tools.Output{Values: values, Given: given}, nil
 	}
-	return tools.Result{Output: map[string]any{outputKey: value}, ValueKey: outputKey, Given: given}, nil
+	return tools.Output{Values: map[string]any{outputKey: value}, ValueKey: outputKey, Given: given}, nil
 }
 
 // outputKey holds a result that is no object.

@@ -23,15 +23,15 @@ func (closedWorkspaces) Root(kv.Scope) (*os.Root, error) {
 func TestUnapprovedCallsTouchNothing(t *testing.T) {
 	w := MustWorld(t, nil, &hand.Options{MaxRunning: 1})
 	w.add(tools.Descriptor{Name: "ask:first", RequiresApproval: true, Mutates: true},
-		func(context.Context, tools.Call) (tools.Result, error) {
+		func(context.Context, tools.Input) (tools.Output, error) {
 			t.Error("the tool ran")
-			return tools.Result{}, nil
+			return tools.Output{}, nil
 		})
 	started, release := make(chan struct{}), make(chan struct{})
-	w.add(tools.Descriptor{Name: "slow"}, func(context.Context, tools.Call) (tools.Result, error) {
+	w.add(tools.Descriptor{Name: "slow"}, func(context.Context, tools.Input) (tools.Output, error) {
 		close(started)
 		<-release
-		return tools.Result{}, nil
+		return tools.Output{}, nil
 	})
 	ended := make(chan error)
 	go func() {

@@ -67,11 +67,11 @@ func openDurable(dir string) (*durable, error) {
 }
 
 // die is a tool that takes effect and takes the process with it.
-func die(_ context.Context, c tools.Call) (tools.Result, error) {
+func die(_ context.Context, c tools.Input) (tools.Output, error) {
 	if err := c.Root.WriteFile("effect", []byte("done"), 0o644); err != nil {
-		return tools.Result{}, err
+		return tools.Output{}, err
 	}
-	return tools.Result{}, syscall.Kill(os.Getpid(), syscall.SIGKILL)
+	return tools.Output{}, syscall.Kill(os.Getpid(), syscall.SIGKILL)
 }
 
 func crashChild(dir string) error {

@@ -21,13 +21,13 @@ func TestNestedCallsFinish(t *testing.T) {
 	worker := kv.AgentScope("default", "worker")
 	var inner atomic.Int64
 	run, err := tools.NewRemote(tools.Descriptor{Name: "agent:research", Level: tools.LevelFunction, Mutates: true},
-		func(ctx context.Context, _ tools.Call) (tools.Result, error) {
+		func(ctx context.Context, _ tools.Input) (tools.Output, error) {
 			time.Sleep(50 * time.Millisecond) // on its way to the agent and back
 			_, err := w.Call(ctx, hand.Request{Scope: worker, Name: "fs:list_dir", Args: []byte(`{}`)})
 			if err == nil {
 				inner.Add(1)
 			}
-			return tools.Result{Output: map[string]any{"ok": err == nil}}, err
+			return tools.Output{Values: map[string]any{"ok": err == nil}}, err
 		})
 	if err != nil {
 		t.Fatal(err)

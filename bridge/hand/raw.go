@@ -60,7 +60,7 @@ func rawAnswer(c *call, out outcome) RawAnswer {
 	if out.failure != nil {
 		return RawAnswer{Failure: out.failure}
 	}
-	values := out.result.Output
+	values := out.result.Values
 	if values == nil {
 		values = map[string]any{}
 	}
@@ -82,7 +82,7 @@ func tooLarge(size int64, limit int) *tools.Error {
 }
 
 // takeWhole reads all of a body that is text and not too long.
-func takeWhole(_ context.Context, c *call, result tools.Result) (body, error) {
+func takeWhole(_ context.Context, c *call, result tools.Output) (body, error) {
 	if result.BodySize > int64(c.MaxOutput) {
 		return body{}, tooLarge(result.BodySize, c.MaxOutput)
 	}

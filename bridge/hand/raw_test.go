@@ -70,8 +70,8 @@ func (r relay) Find(tenant, name string) (*tools.Tool, bool) {
 func TestRelay(t *testing.T) {
 	w := MustWorld(t, map[string]string{"a.txt": "own"}, nil)
 	echo, err := tools.NewRemote(tools.Descriptor{Name: "demo:echo", Level: tools.LevelFunction, Schema: json.RawMessage(`not a schema`)},
-		func(_ context.Context, c tools.Call) (tools.Result, error) {
-			return tools.Result{Output: map[string]any{"echo": c.Args["text"]}}, nil
+		func(_ context.Context, c tools.Input) (tools.Output, error) {
+			return tools.Output{Values: map[string]any{"echo": c.Args["text"]}}, nil
 		})
 	if err != nil {
 		t.Fatal(err)
@@ -90,9 +90,9 @@ func TestRelay(t *testing.T) {
 		t.Errorf("another tenant: %v", err)
 	}
 	own, err := tools.NewRemote(tools.Descriptor{Name: "fs:read_file", Level: tools.LevelFunction},
-		func(context.Context, tools.Call) (tools.Result, error) {
+		func(context.Context, tools.Input) (tools.Output, error) {
 			t.Error("the relayed tool ran in place of the server's own")
-			return tools.Result{}, nil
+			return tools.Output{}, nil
 		})
 	if err != nil {
 		t.Fatal(err)

@@ -16,27 +16,27 @@ import (
 	"github.com/loom-bridge/loom-bridge/bridge/tools"
 )
 
-func (f *files) writeFile(ctx context.Context, c tools.Call) (tools.Result, error) {
+func (f *files) writeFile(ctx context.Context, c tools.Input) (tools.Output, error) {
 	name, content := c.String("path", ""), c.String("content", "")
 	if len(content) > MaxWriteBytes {
-		return tools.Result{}, tools.Errorf(tools.TooLarge, "content of %d bytes exceeds the limit of %d", len(content), MaxWriteBytes)
+		return tools.Output{}, tools.Errorf(tools.TooLarge, "content of %d bytes exceeds the limit of %d", len(content), MaxWriteBytes)
 	}
 	if strings.HasSuffix(name, "/") {
-		return tools.Result{}, f.refuseFolder(ctx, c.Root, name)
+		return tools.Output{}, f.refuseFolder(ctx, c.Root, name)
 	}
 	for range maxRaces {
 		written, err := f.write(ctx, c.Root, name, []byte(content), c.Bool("append"))
 		if err == nil {
-			return tools.Result{
-				Output:  map[string]any{"success": true, "path": name, "bytes_written": int64(len(content))},
+			return tools.Output{
+				Values:  map[string]any{"success": true, "path": name, "bytes_written": int64(len(content))},
 				Written: written,
 			}, nil
 		}
 		if !errors.Is(err, errRaced) {
-			return tools.Result{}, failure(name, err)
+			return tools.Output{}, failure(name, err)
 		}
 	}
-	return tools.Result{}, failure(name, errRaced)
+	return tools.Output{}, failure(name, errRaced)
 }
 
 // refuseFolder says why nothing is written to a path that can only be a

@@ -212,4 +212,4 @@ func (t *Tool) Refuse(list ...Violation) *ArgumentsError {
 func (t *Tool) Schema() json.RawMessage { return t.descriptor.Schema }
 
 // Run runs the tool on checked arguments, on the caller's goroutine.
-func (t *Tool) Run(ctx context.Context, c Call) (Result, error) { return t.run(ctx, c) }
+func (t *Tool) Run(ctx context.Context, c Input) (Output, error) { return t.run(ctx, c) }

@@ -14,7 +14,7 @@ import (
 	"github.com/loom-bridge/loom-bridge/bridge/tools"
 )
 
-func nothing(context.Context, tools.Call) (tools.Result, error) { return tools.Result{}, nil }
+func nothing(context.Context, tools.Input) (tools.Output, error) { return tools.Output{}, nil }
 
 // MustRegistry returns a registry that holds tools of the given names.
 func MustRegistry(tb testing.TB, names ...string) *tools.Registry {
