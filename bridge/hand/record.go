@@ -76,7 +76,10 @@ func (h *Hand) reducible(ctx context.Context, c *call, out outcome) step.Call {
 		r.Output, r.BodyKey = out.result.Values, out.result.BodyKey
 		r.Form = formOf(out.result, b)
 	case b.stored != nil || b.size > 0:
-		r.BodyKey = bodyKey(c.name())
+		r.BodyKey = outputKey
+		if c.name() == step.ToolReadFile {
+			r.BodyKey = "content"
+		}
 	}
 	r.BodySize, r.BodyLines, r.BodySHA256, r.BodyBinary = b.size, b.lines, b.sha256, b.binary
 	r.BodyText, r.BodyTail = string(b.head), string(b.tail)

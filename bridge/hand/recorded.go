@@ -205,14 +205,6 @@ func (h *Hand) takeGiven(ctx context.Context, c *call, r *Recorded, out *outcome
 	return err
 }
 
-// bodyKey is where a tool's output has the text that a caller gave.
-func bodyKey(name string) string {
-	if name == step.ToolReadFile {
-		return "content"
-	}
-	return outputKey
-}
-
 // takeText makes a blob of a text.
 func (h *Hand) takeText(ctx context.Context, c *call, text []byte) body {
 	b := body{size: int64(len(text)), head: text}

@@ -26,7 +26,10 @@ func (f *files) delete(ctx context.Context, c tools.Input) (tools.Output, error)
 		return tools.Output{}, tools.Errorf(tools.PermissionDenied, "Permission denied: %s is the workspace itself", name)
 	}
 	if err := p.dir.Remove(p.name); err != nil {
-		return tools.Output{}, failure(name, notEmpty(err))
+		if errors.Is(err, syscall.ENOTEMPTY) {
+			err = syscall.ENOTEMPTY // alone, whatever it is wrapped in
+		}
+		return tools.Output{}, failure(name, err)
 	}
 	return tools.Output{Values: map[string]any{
 		"success": true, "path": name, "was_directory": p.info.IsDir(),
@@ -46,11 +49,4 @@ func (f *files) checkTarget(ctx context.Context, c tools.Input, name string) err
 		return failure(name, fs.ErrNotExist)
 	}
 	return nil
-}
-
-func notEmpty(err error) error {
-	if errors.Is(err, syscall.ENOTEMPTY) {
-		return syscall.ENOTEMPTY
-	}
-	return err
 }

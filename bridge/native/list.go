@@ -61,7 +61,7 @@ func (f *files) findDir(ctx context.Context, root *os.Root, name string) (folder
 	return folder{}, failure(name, errRaced)
 }
 
-func (f *files) enterPlace(p *place) (folder, error) {
+func (f *files) enterPlace(p *target) (folder, error) {
 	switch {
 	case p.info == nil:
 		return folder{}, fs.ErrNotExist

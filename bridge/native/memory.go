@@ -84,11 +84,6 @@ func (m memories) tools() []tool {
 	return list
 }
 
-// aliases are further names of the memory tools.
-func (memories) aliases() map[string]string {
-	return map[string]string{"memory:query": "query_l4_memory", "memory_query": "query_l4_memory"}
-}
-
 // The schemas of the memory tools' arguments.
 const (
 	sessionMember = `"session_id":{"type":"string","maxLength":256,"description":"Session to look into (default: this one)"}`

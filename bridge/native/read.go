@@ -129,7 +129,9 @@ func (s source) result(output map[string]any, body io.ReadCloser, size int64) to
 func (s source) whole(ctx context.Context, name string) (tools.Output, error) {
 	if s.size > MaxReadBytes {
 		_ = s.body.Close() // only read from
-		return tools.Output{}, tooLong(name, s.size)
+		return tools.Output{}, tools.Errorf(tools.TooLarge,
+			"%s has %d bytes, more than the limit of %d for one read; read it in parts with offset and limit (lines)",
+			name, s.size, MaxReadBytes)
 	}
 	r := s.result(map[string]any{}, closing{limited(ctx, s.body), s.body}, s.size)
 	r.File = s.path
@@ -138,12 +140,6 @@ func (s source) whole(ctx context.Context, name string) (tools.Output, error) {
 
 // contentKey is where a result shows text that was read.
 const contentKey = "content"
-
-func tooLong(name string, size int64) *tools.Error {
-	return tools.Errorf(tools.TooLarge,
-		"%s has %d bytes, more than the limit of %d for one read; read it in parts with offset and limit (lines)",
-		name, size, MaxReadBytes)
-}
 
 // lines gives a range of lines, and where to read on.
 func (s source) lines(ctx context.Context, name string, want lineRange) (tools.Output, error) {

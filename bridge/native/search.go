@@ -153,7 +153,7 @@ func (s *search) dir(ctx context.Context, dir *os.Root, rel, below string, depth
 		case info.IsDir() && name != ".git":
 			err = s.subdir(ctx, dir, info, path.Join(rel, name), path.Join(below, name), depth-1)
 		case info.Mode().IsRegular() && s.include.match(path.Join(below, name)):
-			err = s.file(ctx, &place{dir: dir, name: name, rel: path.Join(rel, name), info: info})
+			err = s.file(ctx, &target{dir: dir, name: name, rel: path.Join(rel, name), info: info})
 		}
 		if err != nil && fatal(err) {
 			return err
@@ -182,7 +182,7 @@ func fatal(err error) bool {
 }
 
 // file searches one regular file, unless it is too long or binary.
-func (s *search) file(ctx context.Context, p *place) error {
+func (s *search) file(ctx context.Context, p *target) error {
 	if s.seenFiles++; s.seenFiles > MaxSearchFiles {
 		return s.enough()
 	}
@@ -231,18 +231,14 @@ func (s *search) lines(ctx context.Context, rel string) error {
 		if errors.Is(err, bufio.ErrBufferFull) {
 			continue
 		}
+		if errors.Is(err, io.EOF) {
+			return nil
+		}
 		if err != nil {
-			return nonEOF(err)
+			return err
 		}
 		number, matched = number+1, false
 	}
-}
-
-func nonEOF(err error) error {
-	if errors.Is(err, io.EOF) {
-		return nil
-	}
-	return err
 }
 
 // found adds a match, or ends the search when there are enough.

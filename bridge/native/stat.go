@@ -30,7 +30,7 @@ func (f *files) stat(ctx context.Context, c tools.Input) (tools.Output, error) {
 		"mode":          p.info.Mode().String(),
 	}
 	if p.info.Mode().IsRegular() && p.info.Size() <= MaxReadBytes {
-		sum, err := hashPlace(ctx, p)
+		sum, err := hashTarget(ctx, p)
 		if err != nil {
 			return tools.Output{}, failure(name, err)
 		}
@@ -39,8 +39,8 @@ func (f *files) stat(ctx context.Context, c tools.Input) (tools.Output, error) {
 	return tools.Output{Values: out}, nil
 }
 
-// hashPlace returns the SHA-256 of a regular file, in hex.
-func hashPlace(ctx context.Context, p *place) (string, error) {
+// hashTarget returns the SHA-256 of a regular file, in hex.
+func hashTarget(ctx context.Context, p *target) (string, error) {
 	file, _, err := openRegular(p, os.O_RDONLY)
 	if err != nil {
 		return "", err

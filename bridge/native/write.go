@@ -78,9 +78,9 @@ func (f *files) write(ctx context.Context, root *os.Root, name string, content [
 	return &tools.Written{File: p.rel, SHA256: hex.EncodeToString(sum[:])}, nil
 }
 
-// look looks again at what is at the place, which may have changed while
+// look looks again at what is at the target, which may have changed while
 // another write was waited for.
-func (p *place) look() error {
+func (p *target) look() error {
 	info, err := p.dir.Lstat(p.name)
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
@@ -94,9 +94,9 @@ func (p *place) look() error {
 	return nil
 }
 
-// replace puts a new file at a place in one step: it is written and synced
+// replace puts a new file at a target in one step: it is written and synced
 // under another name first. What was there stays whole until then.
-func replace(p *place, content []byte) (err error) {
+func replace(p *target, content []byte) (err error) {
 	temp := ".loom-tmp-" + rand.Text()
 	file, err := p.dir.OpenFile(temp, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o666)
 	if err != nil {
@@ -138,7 +138,7 @@ func syncDir(dir *os.Root) error {
 
 // appendTo writes at the end of a file that is there. If that can't be
 // finished, the file is made as long as it was.
-func appendTo(ctx context.Context, p *place, content []byte) (*tools.Written, error) {
+func appendTo(ctx context.Context, p *target, content []byte) (*tools.Written, error) {
 	file, before, err := openRegular(p, os.O_RDWR|os.O_APPEND)
 	if err != nil {
 		return nil, err
