@@ -46,9 +46,9 @@ const (
 	MaxIDBytes = kv.MaxRequestIDBytes
 	// commitTime bounds recording a step after the caller has gone.
 	commitTime = 30 * time.Second
-	// graceTime is how long a tool may go on after its deadline before it is
+	// stopTime is how long a tool may go on after its deadline before it is
 	// left alone: long enough to finish a write that has begun.
-	graceTime = 500 * time.Millisecond
+	stopTime = 500 * time.Millisecond
 )
 
 // Workspaces gives each agent its workspace.

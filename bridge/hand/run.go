@@ -47,12 +47,12 @@ func (h *Hand) run(ctx context.Context, c *call, root *os.Root) outcome {
 		return out
 	case <-ctx.Done():
 	}
-	grace := time.NewTimer(graceTime)
-	defer grace.Stop()
+	stopping := time.NewTimer(stopTime)
+	defer stopping.Stop()
 	select {
 	case out := <-done:
 		return out
-	case <-grace.C:
+	case <-stopping.C:
 		c.late = ended
 		return outcome{failure: leftAlone(ctx, c)}
 	}
