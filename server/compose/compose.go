@@ -150,9 +150,7 @@ func (d *Domain) open(engine kv.Engine, workspaces hand.Workspaces, o Options) e
 	d.onClose(writer.Close)
 	answered := kv.NewAnswered(engine, writer, &kv.AnsweredOptions{For: o.AnsweredFor, Now: o.Now, Logger: o.Logger})
 	d.onClose(answered.Close)
-	if err := d.openStores(engine, writer, o); err != nil {
-		return err
-	}
+	d.openStores(engine, writer, o)
 	reducer, err := d.openPrompts(o)
 	if err != nil {
 		return err
@@ -179,7 +177,7 @@ func (d *Domain) open(engine kv.Engine, workspaces hand.Workspaces, o Options) e
 }
 
 // openStores opens memory, the log and the blobs.
-func (d *Domain) openStores(engine kv.Engine, writer *kv.Writer, o Options) error {
+func (d *Domain) openStores(engine kv.Engine, writer *kv.Writer, o Options) {
 	o.Memory.CountTokens = func(text string) int { return d.Tokens.Size(text) }
 	d.Memory = memory.New(engine, writer, &o.Memory)
 	d.onClose(d.Memory.Close)
@@ -188,22 +186,18 @@ func (d *Domain) openStores(engine kv.Engine, writer *kv.Writer, o Options) erro
 		Now: o.Now, Defaults: o.History, OnBegin: func(scope kv.Scope) { d.Blobs.Nudge(scope) },
 	})
 	d.Tiers = tiers.New(d.Log, d.Memory, writer, &o.Tiers)
-	return d.openBlobs(engine, writer, o)
+	d.openBlobs(engine, writer, o)
 }
 
 // openBlobs opens the blobs, and begins to back-fill the mentions of an older store.
-func (d *Domain) openBlobs(engine kv.Engine, writer *kv.Writer, o Options) error {
+func (d *Domain) openBlobs(engine kv.Engine, writer *kv.Writer, o Options) {
 	sources := slices.Concat(session.Mentions(), memory.Mentions(), blob.Mentions())
-	backfill, err := mention.NewBackfill(context.Background(), engine, writer, o.Logger, sources...)
-	if err != nil {
-		return err
-	}
+	backfill := mention.NewBackfill(context.Background(), engine, writer, o.Logger, sources...)
 	o.Blobs.Sessions, o.Blobs.Backfill, o.Blobs.Namer = d.Log, backfill, d.naming
 	d.Blobs = blob.New(engine, writer, &o.Blobs)
 	d.onClose(d.Blobs.Close)
 	backfill.Start()
 	d.onClose(backfill.Close)
-	return nil
 }
 
 // openPrompts opens what counts and makes prompts.
