@@ -60,10 +60,7 @@ type Reads interface {
 // ReadBlob streams offloaded bytes in the pieces they are stored in, or a step or
 // message, in pieces of at most 1 MiB. The first message has the description.
 func (s *contextService) ReadBlob(r *loombridgev1.ReadBlobRequest, stream grpc.ServerStreamingServer[loombridgev1.ReadBlobResponse]) error {
-	if err := validate.ReadBlobRequest(r); err != nil {
-		return err
-	}
-	scope, err := auth.AgentScope(stream.Context(), r.GetAgentId())
+	scope, err := agentScope(stream.Context(), r, validate.ReadBlobRequest)
 	if err != nil {
 		return err
 	}
@@ -94,10 +91,7 @@ func (s *contextService) ReadBlob(r *loombridgev1.ReadBlobRequest, stream grpc.S
 
 // ListBlobs returns a page of an agent's blobs.
 func (s *contextService) ListBlobs(ctx context.Context, r *loombridgev1.ListBlobsRequest) (*loombridgev1.ListBlobsResponse, error) {
-	if err := validate.ListBlobsRequest(r); err != nil {
-		return nil, err
-	}
-	scope, err := auth.AgentScope(ctx, r.GetAgentId())
+	scope, err := agentScope(ctx, r, validate.ListBlobsRequest)
 	if err != nil {
 		return nil, err
 	}
@@ -119,10 +113,7 @@ func (s *contextService) ListBlobs(ctx context.Context, r *loombridgev1.ListBlob
 
 // PromoteBlob keeps a blob longer.
 func (s *contextService) PromoteBlob(ctx context.Context, r *loombridgev1.PromoteBlobRequest) (*loombridgev1.PromoteBlobResponse, error) {
-	if err := validate.PromoteBlobRequest(r); err != nil {
-		return nil, err
-	}
-	scope, err := auth.AgentScope(ctx, r.GetAgentId())
+	scope, err := agentScope(ctx, r, validate.PromoteBlobRequest)
 	if err != nil {
 		return nil, err
 	}
@@ -138,10 +129,7 @@ func (s *contextService) PromoteBlob(ctx context.Context, r *loombridgev1.Promot
 
 // ArchiveBlob puts a blob away.
 func (s *contextService) ArchiveBlob(ctx context.Context, r *loombridgev1.ArchiveBlobRequest) (*loombridgev1.ArchiveBlobResponse, error) {
-	if err := validate.ArchiveBlobRequest(r); err != nil {
-		return nil, err
-	}
-	scope, err := auth.AgentScope(ctx, r.GetAgentId())
+	scope, err := agentScope(ctx, r, validate.ArchiveBlobRequest)
 	if err != nil {
 		return nil, err
 	}
@@ -156,10 +144,7 @@ func (s *contextService) ArchiveBlob(ctx context.Context, r *loombridgev1.Archiv
 
 // SearchBlobs streams the lines of a blob that match, or what the archive has.
 func (s *contextService) SearchBlobs(r *loombridgev1.SearchBlobsRequest, stream grpc.ServerStreamingServer[loombridgev1.SearchBlobsResponse]) error {
-	if err := validate.SearchBlobsRequest(r); err != nil {
-		return err
-	}
-	scope, err := auth.AgentScope(stream.Context(), r.GetAgentId())
+	scope, err := agentScope(stream.Context(), r, validate.SearchBlobsRequest)
 	if err != nil {
 		return err
 	}
@@ -223,10 +208,7 @@ func (s *contextService) searchOne(r *loombridgev1.SearchBlobsRequest, scope kv.
 
 // CollectGarbage deletes what has expired and what nobody needs.
 func (s *contextService) CollectGarbage(ctx context.Context, r *loombridgev1.CollectGarbageRequest) (*loombridgev1.CollectGarbageResponse, error) {
-	if err := validate.CollectGarbageRequest(r); err != nil {
-		return nil, err
-	}
-	scope, err := auth.AgentScope(ctx, r.GetAgentId())
+	scope, err := agentScope(ctx, r, validate.CollectGarbageRequest)
 	if err != nil {
 		return nil, err
 	}

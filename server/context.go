@@ -70,10 +70,7 @@ type contextService struct {
 
 // AppendMessages adds messages to a session's log.
 func (s *contextService) AppendMessages(ctx context.Context, r *loombridgev1.AppendMessagesRequest) (*loombridgev1.AppendMessagesResponse, error) {
-	if err := validate.AppendMessagesRequest(r); err != nil {
-		return nil, err
-	}
-	scope, err := auth.AgentScope(ctx, r.GetAgentId())
+	scope, err := agentScope(ctx, r, validate.AppendMessagesRequest)
 	if err != nil {
 		return nil, err
 	}
@@ -90,10 +87,7 @@ func (s *contextService) AppendMessages(ctx context.Context, r *loombridgev1.App
 
 // RecordStep adds a step for a tool that the caller ran itself.
 func (s *contextService) RecordStep(ctx context.Context, r *loombridgev1.RecordStepRequest) (*loombridgev1.RecordStepResponse, error) {
-	if err := validate.RecordStepRequest(r); err != nil {
-		return nil, err
-	}
-	scope, err := auth.AgentScope(ctx, r.GetAgentId())
+	scope, err := agentScope(ctx, r, validate.RecordStepRequest)
 	if err != nil {
 		return nil, err
 	}
@@ -110,10 +104,7 @@ func (s *contextService) RecordStep(ctx context.Context, r *loombridgev1.RecordS
 
 // ListSteps returns a page of a session's steps, or its last five.
 func (s *contextService) ListSteps(ctx context.Context, r *loombridgev1.ListStepsRequest) (*loombridgev1.ListStepsResponse, error) {
-	if err := validate.ListStepsRequest(r); err != nil {
-		return nil, err
-	}
-	scope, err := auth.AgentScope(ctx, r.GetAgentId())
+	scope, err := agentScope(ctx, r, validate.ListStepsRequest)
 	if err != nil {
 		return nil, err
 	}
@@ -135,10 +126,7 @@ func (s *contextService) ListSteps(ctx context.Context, r *loombridgev1.ListStep
 
 // GetStep returns one step.
 func (s *contextService) GetStep(ctx context.Context, r *loombridgev1.GetStepRequest) (*loombridgev1.GetStepResponse, error) {
-	if err := validate.GetStepRequest(r); err != nil {
-		return nil, err
-	}
-	scope, err := auth.AgentScope(ctx, r.GetAgentId())
+	scope, err := agentScope(ctx, r, validate.GetStepRequest)
 	if err != nil {
 		return nil, err
 	}
@@ -152,10 +140,7 @@ func (s *contextService) GetStep(ctx context.Context, r *loombridgev1.GetStepReq
 
 // Assemble builds the prompt of a session.
 func (s *contextService) Assemble(ctx context.Context, r *loombridgev1.AssembleRequest) (*loombridgev1.AssembleResponse, error) {
-	if err := validate.AssembleRequest(r); err != nil {
-		return nil, err
-	}
-	scope, err := auth.AgentScope(ctx, r.GetAgentId())
+	scope, err := agentScope(ctx, r, validate.AssembleRequest)
 	if err != nil {
 		return nil, err
 	}
@@ -190,10 +175,7 @@ func (s *contextService) CountTokens(ctx context.Context, r *loombridgev1.CountT
 
 // CompressResult shortens one result of a tool.
 func (s *contextService) CompressResult(ctx context.Context, r *loombridgev1.CompressResultRequest) (*loombridgev1.CompressResultResponse, error) {
-	if err := validate.CompressResultRequest(r); err != nil {
-		return nil, err
-	}
-	scope, err := auth.AgentScope(ctx, r.GetAgentId())
+	scope, err := agentScope(ctx, r, validate.CompressResultRequest)
 	if err != nil {
 		return nil, err
 	}
@@ -215,10 +197,7 @@ var _ Tasks = (*tiers.Tiers)(nil)
 
 // GetTask returns one task.
 func (s *contextService) GetTask(ctx context.Context, r *loombridgev1.GetTaskRequest) (*loombridgev1.GetTaskResponse, error) {
-	if err := validate.GetTaskRequest(r); err != nil {
-		return nil, err
-	}
-	scope, err := auth.AgentScope(ctx, r.GetAgentId())
+	scope, err := agentScope(ctx, r, validate.GetTaskRequest)
 	if err != nil {
 		return nil, err
 	}

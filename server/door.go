@@ -15,6 +15,7 @@ import (
 	"google.golang.org/grpc/tap"
 	"google.golang.org/protobuf/proto"
 
+	"github.com/loom-bridge/loom-bridge/memory/kv"
 	"github.com/loom-bridge/loom-bridge/server/auth"
 	"github.com/loom-bridge/loom-bridge/server/conns"
 	"github.com/loom-bridge/loom-bridge/server/observe"
@@ -85,6 +86,36 @@ func (s *Server) authenticate(ctx context.Context) (context.Context, error) {
 		context.AfterFunc(ctx, func() { forget() })
 	}
 	return auth.With(ctx, caller), nil
+}
+
+// agentScope checks the form of a request, and returns the scope of its agent.
+func agentScope[R interface{ GetAgentId() string }](ctx context.Context, r R, check func(R) error) (kv.Scope, error) {
+	if err := check(r); err != nil {
+		return kv.Scope{}, err
+	}
+	return auth.AgentScope(ctx, r.GetAgentId())
+}
+
+// ofMemory is a request about the memory of a person, or of an agent.
+type ofMemory interface {
+	GetAgentId() string
+	GetUserId() string
+}
+
+// memoryScope checks the form of a request, and returns whose memory it is about.
+func memoryScope[R ofMemory](ctx context.Context, r R, check func(R) error) (kv.Scope, error) {
+	if err := check(r); err != nil {
+		return kv.Scope{}, err
+	}
+	return auth.MemoryScope(ctx, r.GetAgentId(), r.GetUserId())
+}
+
+// sharedMemory is memoryScope for calls that change something.
+func sharedMemory[R ofMemory](ctx context.Context, r R, check func(R) error) (context.Context, kv.Scope, error) {
+	if err := check(r); err != nil {
+		return ctx, kv.Scope{}, err
+	}
+	return auth.SharedMemory(ctx, r.GetAgentId(), r.GetUserId())
 }
 
 // connOf is the connection of a call; nil where nobody counts connections.
