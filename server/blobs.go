@@ -3,10 +3,14 @@ package server
 import (
 	"context"
 	"errors"
+	"fmt"
+	"io"
 	"iter"
+	"time"
 
 	"google.golang.org/grpc"
 
+	"github.com/loom-bridge/loom-bridge/bridge/hand"
 	"github.com/loom-bridge/loom-bridge/context/blob"
 	"github.com/loom-bridge/loom-bridge/context/step"
 	"github.com/loom-bridge/loom-bridge/memory/kv"
@@ -56,10 +60,7 @@ type Reads interface {
 // ReadBlob streams offloaded bytes in the pieces they are stored in, or a step or
 // message, in pieces of at most 1 MiB. The first message has the description.
 func (s *contextService) ReadBlob(r *loombridgev1.ReadBlobRequest, stream grpc.ServerStreamingServer[loombridgev1.ReadBlobResponse]) error {
-	if err := validate.ReadBlobRequest(r); err != nil {
-		return err
-	}
-	scope, err := auth.AgentScope(stream.Context(), r.GetAgentId())
+	scope, err := agentScope(stream.Context(), r, validate.ReadBlobRequest)
 	if err != nil {
 		return err
 	}
@@ -90,10 +91,7 @@ func (s *contextService) ReadBlob(r *loombridgev1.ReadBlobRequest, stream grpc.S
 
 // ListBlobs returns a page of an agent's blobs.
 func (s *contextService) ListBlobs(ctx context.Context, r *loombridgev1.ListBlobsRequest) (*loombridgev1.ListBlobsResponse, error) {
-	if err := validate.ListBlobsRequest(r); err != nil {
-		return nil, err
-	}
-	scope, err := auth.AgentScope(ctx, r.GetAgentId())
+	scope, err := agentScope(ctx, r, validate.ListBlobsRequest)
 	if err != nil {
 		return nil, err
 	}
@@ -115,10 +113,7 @@ func (s *contextService) ListBlobs(ctx context.Context, r *loombridgev1.ListBlob
 
 // PromoteBlob keeps a blob longer.
 func (s *contextService) PromoteBlob(ctx context.Context, r *loombridgev1.PromoteBlobRequest) (*loombridgev1.PromoteBlobResponse, error) {
-	if err := validate.PromoteBlobRequest(r); err != nil {
-		return nil, err
-	}
-	scope, err := auth.AgentScope(ctx, r.GetAgentId())
+	scope, err := agentScope(ctx, r, validate.PromoteBlobRequest)
 	if err != nil {
 		return nil, err
 	}
@@ -134,10 +129,7 @@ func (s *contextService) PromoteBlob(ctx context.Context, r *loombridgev1.Promot
 
 // ArchiveBlob puts a blob away.
 func (s *contextService) ArchiveBlob(ctx context.Context, r *loombridgev1.ArchiveBlobRequest) (*loombridgev1.ArchiveBlobResponse, error) {
-	if err := validate.ArchiveBlobRequest(r); err != nil {
-		return nil, err
-	}
-	scope, err := auth.AgentScope(ctx, r.GetAgentId())
+	scope, err := agentScope(ctx, r, validate.ArchiveBlobRequest)
 	if err != nil {
 		return nil, err
 	}
@@ -152,10 +144,7 @@ func (s *contextService) ArchiveBlob(ctx context.Context, r *loombridgev1.Archiv
 
 // SearchBlobs streams the lines of a blob that match, or what the archive has.
 func (s *contextService) SearchBlobs(r *loombridgev1.SearchBlobsRequest, stream grpc.ServerStreamingServer[loombridgev1.SearchBlobsResponse]) error {
-	if err := validate.SearchBlobsRequest(r); err != nil {
-		return err
-	}
-	scope, err := auth.AgentScope(stream.Context(), r.GetAgentId())
+	scope, err := agentScope(stream.Context(), r, validate.SearchBlobsRequest)
 	if err != nil {
 		return err
 	}
@@ -219,10 +208,7 @@ func (s *contextService) searchOne(r *loombridgev1.SearchBlobsRequest, scope kv.
 
 // CollectGarbage deletes what has expired and what nobody needs.
 func (s *contextService) CollectGarbage(ctx context.Context, r *loombridgev1.CollectGarbageRequest) (*loombridgev1.CollectGarbageResponse, error) {
-	if err := validate.CollectGarbageRequest(r); err != nil {
-		return nil, err
-	}
-	scope, err := auth.AgentScope(ctx, r.GetAgentId())
+	scope, err := agentScope(ctx, r, validate.CollectGarbageRequest)
 	if err != nil {
 		return nil, err
 	}
@@ -233,4 +219,80 @@ func (s *contextService) CollectGarbage(ctx context.Context, r *loombridgev1.Col
 		return nil, err
 	}
 	return convert.Collected(done), nil
+}
+
+// UploadStep records a step whose result follows in parts.
+func (s *contextService) UploadStep(stream grpc.ClientStreamingServer[loombridgev1.UploadStepRequest, loombridgev1.UploadStepResponse]) error {
+	first, err := stream.Recv()
+	if errors.Is(err, io.EOF) {
+		first, err = &loombridgev1.UploadStepRequest{}, nil // the check names what is missing
+	}
+	if err != nil {
+		return err
+	}
+	if err := validate.UploadStepRequest(first); err != nil {
+		return err
+	}
+	r := first.GetStep()
+	scope, err := auth.AgentScope(stream.Context(), r.GetAgentId())
+	if err != nil {
+		return err
+	}
+	report, err := convert.Report(scope, r)
+	if err != nil {
+		return err
+	}
+	upload := r.GetOutputUpload()
+	report.Output = step.Original{Form: step.Form(upload.GetForm()), MediaType: upload.GetMediaType()}
+	silence := s.endSilent(stream.Context())
+	defer silence.Stop()
+	report.Body = &uploadReader{receive: func() (*loombridgev1.UploadStepRequest, error) {
+		message, err := stream.Recv()
+		silence.Reset(s.limits.StallTimeout)
+		return message, err
+	}}
+	answer, err := s.hand.Record(stream.Context(), report)
+	if err != nil {
+		return err
+	}
+	return stream.SendAndClose(&loombridgev1.UploadStepResponse{Recorded: convert.Recorded(answer)})
+}
+
+// endSilent ends an upload that sends nothing for too long, or that takes longer
+// than any tool may run: it holds a place among the uploads, and memory.
+func (s *contextService) endSilent(ctx context.Context) *time.Timer {
+	late := func(within time.Duration) func() {
+		return func() {
+			endStream(ctx, validate.Refuse("data", fmt.Sprintf("did not come within %v", within)))
+		}
+	}
+	whole := time.AfterFunc(hand.MaxTimeout, late(hand.MaxTimeout))
+	context.AfterFunc(ctx, func() { whole.Stop() })
+	return time.AfterFunc(s.limits.StallTimeout, late(s.limits.StallTimeout))
+}
+
+// uploadReader reads the parts of an upload. It is for one goroutine.
+type uploadReader struct {
+	receive func() (*loombridgev1.UploadStepRequest, error)
+	rest    []byte
+	err     error
+}
+
+func (u *uploadReader) Read(p []byte) (int, error) {
+	for len(u.rest) == 0 && u.err == nil {
+		message, err := u.receive()
+		switch {
+		case err != nil:
+			u.err = err // io.EOF is the end of the upload
+		case message.GetStep() != nil || message.GetItem() == nil:
+			u.err = validate.Refuse("data", "is required in every message but the first")
+		}
+		u.rest = message.GetData()
+	}
+	if len(u.rest) == 0 {
+		return 0, u.err
+	}
+	n := copy(p, u.rest)
+	u.rest = u.rest[n:]
+	return n, nil
 }

@@ -55,10 +55,7 @@ type bridgeService struct {
 
 // MemorySave saves one record.
 func (s *bridgeService) MemorySave(ctx context.Context, r *loombridgev1.MemorySaveRequest) (*loombridgev1.MemorySaveResponse, error) {
-	if err := validate.MemorySaveRequest(r); err != nil {
-		return nil, err
-	}
-	ctx, scope, err := auth.SharedMemory(ctx, r.GetAgentId(), r.GetUserId())
+	ctx, scope, err := sharedMemory(ctx, r, validate.MemorySaveRequest)
 	if err != nil {
 		return nil, err
 	}
@@ -155,10 +152,7 @@ func queryScopes(ctx context.Context, r *loombridgev1.MemoryQueryRequest) ([]kv.
 
 // Tool runs one tool and records the call.
 func (s *bridgeService) Tool(ctx context.Context, r *loombridgev1.ToolRequest) (*loombridgev1.ToolResponse, error) {
-	if err := validate.ToolRequest(r); err != nil {
-		return nil, err
-	}
-	scope, err := auth.AgentScope(ctx, r.GetAgentId())
+	scope, err := agentScope(ctx, r, validate.ToolRequest)
 	if err != nil {
 		return nil, err
 	}
@@ -175,10 +169,7 @@ func (s *bridgeService) Tool(ctx context.Context, r *loombridgev1.ToolRequest) (
 
 // Emit publishes one event.
 func (s *bridgeService) Emit(ctx context.Context, r *loombridgev1.EmitRequest) (*loombridgev1.EmitResponse, error) {
-	if err := validate.EmitRequest(r); err != nil {
-		return nil, err
-	}
-	scope, err := auth.AgentScope(ctx, r.GetAgentId())
+	scope, err := agentScope(ctx, r, validate.EmitRequest)
 	if err != nil {
 		return nil, err
 	}

@@ -3,6 +3,7 @@ package server
 import (
 	"context"
 
+	"github.com/loom-bridge/loom-bridge/bridge/tiers"
 	"github.com/loom-bridge/loom-bridge/context/assemble"
 	"github.com/loom-bridge/loom-bridge/context/session"
 	"github.com/loom-bridge/loom-bridge/context/step"
@@ -67,10 +68,7 @@ type contextService struct {
 
 // AppendMessages adds messages to a session's log.
 func (s *contextService) AppendMessages(ctx context.Context, r *loombridgev1.AppendMessagesRequest) (*loombridgev1.AppendMessagesResponse, error) {
-	if err := validate.AppendMessagesRequest(r); err != nil {
-		return nil, err
-	}
-	scope, err := auth.AgentScope(ctx, r.GetAgentId())
+	scope, err := agentScope(ctx, r, validate.AppendMessagesRequest)
 	if err != nil {
 		return nil, err
 	}
@@ -87,10 +85,7 @@ func (s *contextService) AppendMessages(ctx context.Context, r *loombridgev1.App
 
 // RecordStep adds a step for a tool that the caller ran itself.
 func (s *contextService) RecordStep(ctx context.Context, r *loombridgev1.RecordStepRequest) (*loombridgev1.RecordStepResponse, error) {
-	if err := validate.RecordStepRequest(r); err != nil {
-		return nil, err
-	}
-	scope, err := auth.AgentScope(ctx, r.GetAgentId())
+	scope, err := agentScope(ctx, r, validate.RecordStepRequest)
 	if err != nil {
 		return nil, err
 	}
@@ -107,10 +102,7 @@ func (s *contextService) RecordStep(ctx context.Context, r *loombridgev1.RecordS
 
 // ListSteps returns a page of a session's steps, or its last five.
 func (s *contextService) ListSteps(ctx context.Context, r *loombridgev1.ListStepsRequest) (*loombridgev1.ListStepsResponse, error) {
-	if err := validate.ListStepsRequest(r); err != nil {
-		return nil, err
-	}
-	scope, err := auth.AgentScope(ctx, r.GetAgentId())
+	scope, err := agentScope(ctx, r, validate.ListStepsRequest)
 	if err != nil {
 		return nil, err
 	}
@@ -132,10 +124,7 @@ func (s *contextService) ListSteps(ctx context.Context, r *loombridgev1.ListStep
 
 // GetStep returns one step.
 func (s *contextService) GetStep(ctx context.Context, r *loombridgev1.GetStepRequest) (*loombridgev1.GetStepResponse, error) {
-	if err := validate.GetStepRequest(r); err != nil {
-		return nil, err
-	}
-	scope, err := auth.AgentScope(ctx, r.GetAgentId())
+	scope, err := agentScope(ctx, r, validate.GetStepRequest)
 	if err != nil {
 		return nil, err
 	}
@@ -149,10 +138,7 @@ func (s *contextService) GetStep(ctx context.Context, r *loombridgev1.GetStepReq
 
 // Assemble builds the prompt of a session.
 func (s *contextService) Assemble(ctx context.Context, r *loombridgev1.AssembleRequest) (*loombridgev1.AssembleResponse, error) {
-	if err := validate.AssembleRequest(r); err != nil {
-		return nil, err
-	}
-	scope, err := auth.AgentScope(ctx, r.GetAgentId())
+	scope, err := agentScope(ctx, r, validate.AssembleRequest)
 	if err != nil {
 		return nil, err
 	}
@@ -183,4 +169,45 @@ func (s *contextService) CountTokens(ctx context.Context, r *loombridgev1.CountT
 		return nil, err
 	}
 	return &loombridgev1.CountTokensResponse{Count: convert.TokenCount(count)}, nil
+}
+
+// CompressResult shortens one result of a tool.
+func (s *contextService) CompressResult(ctx context.Context, r *loombridgev1.CompressResultRequest) (*loombridgev1.CompressResultResponse, error) {
+	scope, err := agentScope(ctx, r, validate.CompressResultRequest)
+	if err != nil {
+		return nil, err
+	}
+	answer, err := s.hand.Compress(ctx, convert.CompressRequest(scope, r))
+	if err != nil {
+		return nil, err
+	}
+	return convert.Compressed(answer), nil
+}
+
+// Tasks is what the handlers need of the tiers of tasks.
+type Tasks interface {
+	// Find returns a task of any session, by its id or the ref of its summary, and
+	// where it is.
+	Find(ctx context.Context, scope kv.Scope, id string) (tiers.Found, error)
+}
+
+var _ Tasks = (*tiers.Tiers)(nil)
+
+// GetTask returns one task.
+func (s *contextService) GetTask(ctx context.Context, r *loombridgev1.GetTaskRequest) (*loombridgev1.GetTaskResponse, error) {
+	scope, err := agentScope(ctx, r, validate.GetTaskRequest)
+	if err != nil {
+		return nil, err
+	}
+	found, err := s.tasks.Find(ctx, scope, r.GetTaskId())
+	if err != nil {
+		return nil, err
+	}
+	out := &loombridgev1.GetTaskResponse{
+		Task: convert.Task(found.Task, r.GetJsonForm()), SessionId: found.Task.SessionID, Number: int64(found.Task.Number), RecordId: found.RecordID,
+	}
+	for _, tier := range found.Tiers {
+		out.Tiers = append(out.Tiers, convert.Int32(tier))
+	}
+	return out, nil
 }

@@ -28,10 +28,7 @@ type eventService struct {
 // stops. Nothing of it grows with a reader that is behind: durable events wait
 // in the store.
 func (s *eventService) Subscribe(r *loombridgev1.SubscribeRequest, stream grpc.ServerStreamingServer[loombridgev1.SubscribeResponse]) error {
-	if err := validate.SubscribeRequest(r); err != nil {
-		return err
-	}
-	scope, err := auth.AgentScope(stream.Context(), r.GetAgentId())
+	scope, err := agentScope(stream.Context(), r, validate.SubscribeRequest)
 	if err != nil {
 		return err
 	}

@@ -1,11 +1,19 @@
 package server
 
 import (
+	"container/list"
+	"context"
+	"fmt"
+	"sync"
+
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/health"
 	"google.golang.org/grpc/health/grpc_health_v1"
 
 	"github.com/loom-bridge/loom-bridge/memory/kv"
 	loomv1pb "github.com/loom-bridge/loom-bridge/proto/gen/loom/v1"
 	loombridgev1 "github.com/loom-bridge/loom-bridge/proto/gen/loombridge/v1"
+	"github.com/loom-bridge/loom-bridge/server/conns"
 )
 
 // needs are the keyspaces without which a service can't answer all calls; none for
@@ -77,4 +85,114 @@ func (s *Server) followHealth() {
 			return
 		}
 	}
+}
+
+const (
+	// maxUnheardHealth bounds the health calls whose message has not come: they need
+	// no credential, and each can make gRPC hold one. Beyond it the oldest is ended:
+	// an honest one takes a moment.
+	maxUnheardHealth = 32
+	// maxHealthWatches bounds the watches, which last. A check is none.
+	maxHealthWatches = 512
+	// maxHealthOfConnection bounds the health calls of one connection. Clients need
+	// one watch, and checks now and then.
+	maxHealthOfConnection = 8
+)
+
+// healthDoor counts the health calls. Its zero value is ready.
+type healthDoor struct {
+	mu      sync.Mutex // guards the fields below, and those of calls
+	unheard list.List  // the calls whose message has not come, the oldest first
+	watches int
+}
+
+// healthCall is one check or watch. The door's mu guards its fields.
+type healthCall struct {
+	end     context.CancelCauseFunc
+	unheard *list.Element // nil once the message has come
+	watches bool
+}
+
+type healthCallKey struct{}
+
+// enter takes a call in by its headers. What it returns is the context of the call.
+func (d *healthDoor) enter(ctx context.Context, conn *conns.Conn) (context.Context, error) {
+	if !conn.Hold(maxHealthOfConnection) {
+		return ctx, fmt.Errorf("%w: the connection has %d health calls under way", ErrOverloaded, maxHealthOfConnection)
+	}
+	inner, end := context.WithCancelCause(ctx)
+	call := &healthCall{end: end}
+	context.AfterFunc(ctx, func() {
+		d.leave(call)
+		conn.Release()
+	})
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if d.unheard.Len() >= maxUnheardHealth {
+		oldest := d.unheard.Front().Value.(*healthCall)
+		d.heardOf(oldest)
+		oldest.end(ErrOverloaded)
+	}
+	call.unheard = d.unheard.PushBack(call)
+	return context.WithValue(inner, healthCallKey{}, call), nil
+}
+
+func (d *healthDoor) leave(call *healthCall) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	d.heardOf(call)
+	if call.watches {
+		call.watches = false
+		d.watches--
+	}
+	call.end(context.Canceled)
+}
+
+func (d *healthDoor) heardOf(call *healthCall) {
+	if call.unheard != nil {
+		d.unheard.Remove(call.unheard)
+		call.unheard = nil
+	}
+}
+
+// heard says that the message of a call has come.
+func (d *healthDoor) heard(ctx context.Context, watches bool) error {
+	call, ok := ctx.Value(healthCallKey{}).(*healthCall)
+	if !ok {
+		return nil
+	}
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	d.heardOf(call)
+	if !watches || ctx.Err() != nil {
+		return nil
+	}
+	if d.watches >= maxHealthWatches {
+		return fmt.Errorf("%w: %d health watches are open", ErrOverloaded, maxHealthWatches)
+	}
+	d.watches++
+	call.watches = true
+	return nil
+}
+
+// healthService is gRPC's own behind the door.
+type healthService struct {
+	*health.Server
+	door *healthDoor
+}
+
+// Check answers how a service is.
+func (s healthService) Check(ctx context.Context, r *grpc_health_v1.HealthCheckRequest) (*grpc_health_v1.HealthCheckResponse, error) {
+	if err := s.door.heard(ctx, false); err != nil {
+		return nil, err
+	}
+	return s.Server.Check(ctx, r)
+}
+
+// Watch answers whenever that changes.
+func (s healthService) Watch(r *grpc_health_v1.HealthCheckRequest, stream grpc.ServerStreamingServer[grpc_health_v1.HealthCheckResponse]) error {
+	if err := s.door.heard(stream.Context(), true); err != nil {
+		return err
+	}
+	return s.Server.Watch(r, stream)
 }

@@ -9,17 +9,13 @@ import (
 	"github.com/loom-bridge/loom-bridge/context/session"
 	"github.com/loom-bridge/loom-bridge/context/tokens"
 	loombridgev1 "github.com/loom-bridge/loom-bridge/proto/gen/loombridge/v1"
-	"github.com/loom-bridge/loom-bridge/server/auth"
 	"github.com/loom-bridge/loom-bridge/server/convert"
 	"github.com/loom-bridge/loom-bridge/server/validate"
 )
 
 // ConfigureSession changes how a session's prompts are made.
 func (s *contextService) ConfigureSession(ctx context.Context, r *loombridgev1.ConfigureSessionRequest) (*loombridgev1.ConfigureSessionResponse, error) {
-	if err := validate.ConfigureSessionRequest(r); err != nil {
-		return nil, err
-	}
-	scope, err := auth.AgentScope(ctx, r.GetAgentId())
+	scope, err := agentScope(ctx, r, validate.ConfigureSessionRequest)
 	if err != nil {
 		return nil, err
 	}
@@ -62,10 +58,7 @@ func changeOf(r *loombridgev1.ConfigureSessionRequest) (change func(session.Conf
 
 // EndSession says that a session is over.
 func (s *contextService) EndSession(ctx context.Context, r *loombridgev1.EndSessionRequest) (*loombridgev1.EndSessionResponse, error) {
-	if err := validate.EndSessionRequest(r); err != nil {
-		return nil, err
-	}
-	scope, err := auth.AgentScope(ctx, r.GetAgentId())
+	scope, err := agentScope(ctx, r, validate.EndSessionRequest)
 	if err != nil {
 		return nil, err
 	}
@@ -78,10 +71,7 @@ func (s *contextService) EndSession(ctx context.Context, r *loombridgev1.EndSess
 
 // CompactHistory folds what may be folded, or renders the history as text.
 func (s *contextService) CompactHistory(ctx context.Context, r *loombridgev1.CompactHistoryRequest) (*loombridgev1.CompactHistoryResponse, error) {
-	if err := validate.CompactHistoryRequest(r); err != nil {
-		return nil, err
-	}
-	scope, err := auth.AgentScope(ctx, r.GetAgentId())
+	scope, err := agentScope(ctx, r, validate.CompactHistoryRequest)
 	if err != nil {
 		return nil, err
 	}
@@ -97,10 +87,7 @@ func (s *contextService) CompactHistory(ctx context.Context, r *loombridgev1.Com
 
 // Undo takes back the last batch of folds.
 func (s *contextService) Undo(ctx context.Context, r *loombridgev1.UndoRequest) (*loombridgev1.UndoResponse, error) {
-	if err := validate.UndoRequest(r); err != nil {
-		return nil, err
-	}
-	scope, err := auth.AgentScope(ctx, r.GetAgentId())
+	scope, err := agentScope(ctx, r, validate.UndoRequest)
 	if err != nil {
 		return nil, err
 	}
@@ -113,10 +100,7 @@ func (s *contextService) Undo(ctx context.Context, r *loombridgev1.UndoRequest) 
 
 // ReportUsage tells what a provider counted for a prompt.
 func (s *contextService) ReportUsage(ctx context.Context, r *loombridgev1.ReportUsageRequest) (*loombridgev1.ReportUsageResponse, error) {
-	if err := validate.ReportUsageRequest(r); err != nil {
-		return nil, err
-	}
-	scope, err := auth.AgentScope(ctx, r.GetAgentId())
+	scope, err := agentScope(ctx, r, validate.ReportUsageRequest)
 	if err != nil {
 		return nil, err
 	}

@@ -11,7 +11,6 @@ import (
 	"github.com/loom-bridge/loom-bridge/memory/question"
 	"github.com/loom-bridge/loom-bridge/memory/record"
 	loombridgev1 "github.com/loom-bridge/loom-bridge/proto/gen/loombridge/v1"
-	"github.com/loom-bridge/loom-bridge/server/auth"
 	"github.com/loom-bridge/loom-bridge/server/convert"
 	"github.com/loom-bridge/loom-bridge/server/validate"
 )
@@ -40,10 +39,7 @@ type memoryService struct {
 
 // GetRecord returns one record by id or key.
 func (s *memoryService) GetRecord(ctx context.Context, r *loombridgev1.GetRecordRequest) (*loombridgev1.GetRecordResponse, error) {
-	if err := validate.GetRecordRequest(r); err != nil {
-		return nil, err
-	}
-	scope, err := auth.MemoryScope(ctx, r.GetAgentId(), r.GetUserId())
+	scope, err := memoryScope(ctx, r, validate.GetRecordRequest)
 	if err != nil {
 		return nil, err
 	}
@@ -61,10 +57,7 @@ func (s *memoryService) GetRecord(ctx context.Context, r *loombridgev1.GetRecord
 
 // UpdateRecord changes some fields of a record.
 func (s *memoryService) UpdateRecord(ctx context.Context, r *loombridgev1.UpdateRecordRequest) (*loombridgev1.UpdateRecordResponse, error) {
-	if err := validate.UpdateRecordRequest(r); err != nil {
-		return nil, err
-	}
-	ctx, scope, err := auth.SharedMemory(ctx, r.GetAgentId(), r.GetUserId())
+	ctx, scope, err := sharedMemory(ctx, r, validate.UpdateRecordRequest)
 	if err != nil {
 		return nil, err
 	}
@@ -83,10 +76,7 @@ func (s *memoryService) UpdateRecord(ctx context.Context, r *loombridgev1.Update
 
 // DeleteRecord takes a record out of memory.
 func (s *memoryService) DeleteRecord(ctx context.Context, r *loombridgev1.DeleteRecordRequest) (*loombridgev1.DeleteRecordResponse, error) {
-	if err := validate.DeleteRecordRequest(r); err != nil {
-		return nil, err
-	}
-	ctx, scope, err := auth.SharedMemory(ctx, r.GetAgentId(), r.GetUserId())
+	ctx, scope, err := sharedMemory(ctx, r, validate.DeleteRecordRequest)
 	if err != nil {
 		return nil, err
 	}
@@ -101,10 +91,7 @@ func (s *memoryService) DeleteRecord(ctx context.Context, r *loombridgev1.Delete
 
 // ListRecords returns a page of records in order of arrival.
 func (s *memoryService) ListRecords(ctx context.Context, r *loombridgev1.ListRecordsRequest) (*loombridgev1.ListRecordsResponse, error) {
-	if err := validate.ListRecordsRequest(r); err != nil {
-		return nil, err
-	}
-	scope, err := auth.MemoryScope(ctx, r.GetAgentId(), r.GetUserId())
+	scope, err := memoryScope(ctx, r, validate.ListRecordsRequest)
 	if err != nil {
 		return nil, err
 	}
@@ -133,10 +120,7 @@ func (s *memoryService) ListRecords(ctx context.Context, r *loombridgev1.ListRec
 
 // BatchSave saves many records at once.
 func (s *memoryService) BatchSave(ctx context.Context, r *loombridgev1.BatchSaveRequest) (*loombridgev1.BatchSaveResponse, error) {
-	if err := validate.BatchSaveRequest(r); err != nil {
-		return nil, err
-	}
-	ctx, scope, err := auth.SharedMemory(ctx, r.GetAgentId(), r.GetUserId())
+	ctx, scope, err := sharedMemory(ctx, r, validate.BatchSaveRequest)
 	if err != nil {
 		return nil, err
 	}
@@ -159,10 +143,7 @@ func (s *memoryService) BatchSave(ctx context.Context, r *loombridgev1.BatchSave
 
 // Reembed makes vectors in the embedder's space and reports how far it is.
 func (s *memoryService) Reembed(r *loombridgev1.ReembedRequest, stream grpc.ServerStreamingServer[loombridgev1.ReembedResponse]) error {
-	if err := validate.ReembedRequest(r); err != nil {
-		return err
-	}
-	scope, err := auth.MemoryScope(stream.Context(), r.GetAgentId(), r.GetUserId())
+	scope, err := memoryScope(stream.Context(), r, validate.ReembedRequest)
 	if err != nil {
 		return err
 	}
@@ -173,10 +154,7 @@ func (s *memoryService) Reembed(r *loombridgev1.ReembedRequest, stream grpc.Serv
 
 // GetMemoryStats returns counts of one owner's memory.
 func (s *memoryService) GetMemoryStats(ctx context.Context, r *loombridgev1.GetMemoryStatsRequest) (*loombridgev1.GetMemoryStatsResponse, error) {
-	if err := validate.GetMemoryStatsRequest(r); err != nil {
-		return nil, err
-	}
-	scope, err := auth.MemoryScope(ctx, r.GetAgentId(), r.GetUserId())
+	scope, err := memoryScope(ctx, r, validate.GetMemoryStatsRequest)
 	if err != nil {
 		return nil, err
 	}

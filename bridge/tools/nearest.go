@@ -3,6 +3,8 @@ package tools
 import (
 	"iter"
 	"strings"
+
+	"github.com/loom-bridge/loom-bridge/context/text"
 )
 
 // minHintBytes is the shortest name that is taken for the beginning of another.
@@ -34,33 +36,11 @@ func unlike(asked, name string) (cost int, ok bool) {
 	if len(asked) >= minHintBytes && strings.Contains(name, asked) {
 		return len(name) - len(asked), true
 	}
-	d := Distance(asked, name)
+	d := text.Distance(asked, name)
 	return distanceBase + d, d*3 <= max(len(asked), len(name))
 }
 
 // normal makes names comparable that differ in case or separator only.
 func normal(name string) string {
 	return strings.ToLower(strings.ReplaceAll(name, ":", "_"))
-}
-
-// Distance is the number of bytes to insert, delete or replace to make a of b
-// (Levenshtein's).
-func Distance(a, b string) int {
-	row := make([]int, len(b)+1)
-	for j := range row {
-		row[j] = j
-	}
-	for i := range len(a) {
-		diagonal := row[0]
-		row[0] = i + 1
-		for j := range len(b) {
-			replace := diagonal
-			if a[i] != b[j] {
-				replace++
-			}
-			diagonal = row[j+1]
-			row[j+1] = min(replace, row[j+1]+1, row[j]+1)
-		}
-	}
-	return row[len(b)]
 }

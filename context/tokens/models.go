@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"maps"
 	"math"
+	"os"
 	"slices"
 	"strings"
 	"sync"
@@ -109,6 +110,23 @@ var builtinTOML []byte
 
 // BuiltinModels returns the table that comes with the package.
 func BuiltinModels() (*Models, error) { return new(Models).With(builtinTOML) }
+
+// LoadModels lays the user's table in a file over the built-in one; without a path
+// nil, which means that one alone.
+func LoadModels(path string) (*Models, error) {
+	if path == "" {
+		return nil, nil
+	}
+	models, err := BuiltinModels()
+	if err != nil {
+		return nil, err
+	}
+	table, err := os.ReadFile(path)
+	if err != nil {
+		return nil, err
+	}
+	return models.With(table)
+}
 
 // With returns the models with a user's table laid over them: TOML with a table
 // models."name" for each model or family, as in the built-in one. A field given

@@ -1,7 +1,6 @@
 package main
 
 import (
-	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -16,9 +15,9 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/loom-bridge/loom-bridge/bridge/tools"
 	"github.com/loom-bridge/loom-bridge/context/history"
 	"github.com/loom-bridge/loom-bridge/context/history/replay"
+	"github.com/loom-bridge/loom-bridge/context/text"
 	"github.com/loom-bridge/loom-bridge/context/tokens"
 )
 
@@ -179,15 +178,11 @@ func (s replaySettings) choose(prices history.Prices) ([]replay.Policy, error) {
 	for _, name := range names {
 		p, ok := replay.Named(strings.TrimSpace(name), settings)
 		if !ok {
-			return nil, fmt.Errorf("--policy %q: unknown; nearest is %q, see --help", name, nearest(name))
+			return nil, fmt.Errorf("--policy %q: unknown; nearest is %q, see --help", name, text.Nearest(name, replay.Names()))
 		}
 		chosen = append(chosen, p)
 	}
 	return chosen, nil
-}
-
-func nearest(name string) string {
-	return slices.MinFunc(replay.Names(), func(a, b string) int { return cmp.Compare(tools.Distance(name, a), tools.Distance(name, b)) })
 }
 
 // meter is how tokens are counted and what they cost.
@@ -197,23 +192,8 @@ type meter struct {
 	prices  history.Prices
 }
 
-func (s replaySettings) loadModels() (*tokens.Models, error) {
-	if s.models == "" {
-		return nil, nil
-	}
-	models, err := tokens.BuiltinModels()
-	if err != nil {
-		return nil, err
-	}
-	table, err := os.ReadFile(s.models)
-	if err != nil {
-		return nil, err
-	}
-	return models.With(table)
-}
-
 func (s replaySettings) meter() (meter, error) {
-	models, err := s.loadModels()
+	models, err := tokens.LoadModels(s.models)
 	if err != nil {
 		return meter{}, fmt.Errorf("--models %q: %w", s.models, err)
 	}

@@ -11,6 +11,7 @@ import (
 	"strings"
 
 	"github.com/joho/godotenv"
+	"github.com/loom-bridge/loom-bridge/context/text"
 )
 
 const (
@@ -177,7 +178,7 @@ func (e environment) misspelt() map[string]string {
 		}
 		bare = strings.ToLower(strings.ReplaceAll(bare, "_", "-"))
 		if !slices.Contains(known, bare) {
-			found[name] = envName(nearest(bare, known))
+			found[name] = envName(text.Nearest(bare, known))
 		}
 	}
 	return found

@@ -47,8 +47,8 @@ func (s scalar[T]) as(unit string) scalar[T] {
 	return s
 }
 
-// text is any text; file, directory and the like are names for it.
-func text(to *string, unit string) scalar[string] {
+// anyText takes every text; file, directory and the like are names for it.
+func anyText(to *string, unit string) scalar[string] {
 	return checked(to, unit, func(string) error { return nil })
 }
 

@@ -1,7 +1,6 @@
 package main
 
 import (
-	"cmp"
 	"errors"
 	"fmt"
 	"maps"
@@ -9,10 +8,9 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/loom-bridge/loom-bridge/context/text"
 	"github.com/pelletier/go-toml/v2"
 	"github.com/spf13/pflag"
-
-	"github.com/loom-bridge/loom-bridge/bridge/tools"
 )
 
 const (
@@ -84,12 +82,12 @@ func readSettings(path string) (map[string]string, error) {
 	if path == "" {
 		return nil, nil
 	}
-	text, err := os.ReadFile(path)
+	table, err := os.ReadFile(path)
 	if err != nil {
 		return nil, fmt.Errorf("settings file: %w", err)
 	}
 	var tree map[string]any
-	if err := toml.Unmarshal(text, &tree); err != nil {
+	if err := toml.Unmarshal(table, &tree); err != nil {
 		return nil, fmt.Errorf("settings file %s: %w", path, err)
 	}
 	values := map[string]string{}
@@ -98,7 +96,7 @@ func readSettings(path string) (map[string]string, error) {
 	known = slices.DeleteFunc(known, func(name string) bool { return name == keyConfig })
 	for _, name := range slices.Sorted(maps.Keys(values)) {
 		if !slices.Contains(known, name) {
-			return nil, fmt.Errorf("settings file %s: unknown key %q, nearest is %q", path, name, nearest(name, known))
+			return nil, fmt.Errorf("settings file %s: unknown key %q, nearest is %q", path, name, text.Nearest(name, known))
 		}
 	}
 	return values, nil
@@ -125,11 +123,6 @@ func settingNames() []string {
 	return names
 }
 
-// nearest returns the known name that takes the fewest edits to reach.
-func nearest(name string, known []string) string {
-	return slices.MinFunc(known, func(a, b string) int { return cmp.Compare(tools.Distance(name, a), tools.Distance(name, b)) })
-}
-
 // suggestFlag adds the nearest flag to the error about an unknown one.
 func suggestFlag(flags *pflag.FlagSet, err error) error {
 	unknown, ok := errors.AsType[*pflag.NotExistError](err)
@@ -138,5 +131,5 @@ func suggestFlag(flags *pflag.FlagSet, err error) error {
 	}
 	known := []string{"help"}
 	flags.VisitAll(func(f *pflag.Flag) { known = append(known, f.Name) })
-	return fmt.Errorf("%w, nearest is --%s", err, nearest(unknown.GetSpecifiedName(), known))
+	return fmt.Errorf("%w, nearest is --%s", err, text.Nearest(unknown.GetSpecifiedName(), known))
 }

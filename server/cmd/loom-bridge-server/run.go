@@ -114,9 +114,9 @@ func serve(ctx context.Context, config Config, env environment, stdout, stderr i
 		return &ConfigError{"workspace", config.Workspace, err.Error() + "; give a directory that exists and that the server may use"}
 	}
 	opened.add(places.Close)
-	models, err := loadModels(config.Models)
+	models, err := tokens.LoadModels(config.Models)
 	if err != nil {
-		return err
+		return &ConfigError{"models", config.Models, err.Error()}
 	}
 	reduction, err := config.reduction()
 	if err != nil {
@@ -196,26 +196,6 @@ func serve(ctx context.Context, config Config, env environment, stdout, stderr i
 		logger.Warn("the store was not closed, because calls still use it; the next start reads its log")
 	}
 	return errors.Join(err, failed)
-}
-
-// loadModels reads the user's table of models over the built-in one; nil means
-// that alone.
-func loadModels(path string) (*tokens.Models, error) {
-	if path == "" {
-		return nil, nil
-	}
-	models, err := tokens.BuiltinModels()
-	if err != nil {
-		return nil, err
-	}
-	table, err := os.ReadFile(path)
-	if err == nil {
-		models, err = models.With(table)
-	}
-	if err != nil {
-		return nil, &ConfigError{"models", path, err.Error()}
-	}
-	return models, nil
 }
 
 func openStore(config Config) (*rockskv.DB, error) {

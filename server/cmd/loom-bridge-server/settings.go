@@ -84,9 +84,9 @@ func (c *Config) groups() []group {
 
 func (c *Config) servingSettings() []setting {
 	return []setting{
-		{keyConfig, text(&c.File, "file"), nil, "TOML file of settings, named like these flags"},
+		{keyConfig, anyText(&c.File, "file"), nil, "TOML file of settings, named like these flags"},
 		{"addr", checked(&c.Addr, "host:port", checkAddr), "127.0.0.1:50051", "serve gRPC here, or on unix:/path; no host: 127.0.0.1, port 0: a free one"},
-		{"addr-file", text(&c.AddrFile, "file"), nil, "write the served address to this file"},
+		{"addr-file", anyText(&c.AddrFile, "file"), nil, "write the served address to this file"},
 		{keyDataDir, required(&c.DataDir, "directory"), "./.loom/store", "where the store lies; no tool may touch it"},
 		{"ephemeral", yes(&c.Ephemeral), nil, "keep the store in a temporary directory that is removed at the end, not in --data-dir"},
 		{"workspace", required(&c.Workspace, "directory"), ".", "the tools work in here; with credentials each tenant has a folder in it"},
@@ -96,13 +96,13 @@ func (c *Config) servingSettings() []setting {
 
 func (c *Config) accessSettings() []setting {
 	return []setting{
-		{"credentials", text(&c.Credentials, "file"), nil, "TOML file of callers, see below; without it authentication is off"},
+		{"credentials", anyText(&c.Credentials, "file"), nil, "TOML file of callers, see below; without it authentication is off"},
 		{"trust-network", yes(&c.TrustNetwork), nil, "serve other machines without credentials: who reaches the address can do everything"},
-		{"tls-cert", text(&c.TLSCert, "file"), nil, "PEM file of the server's certificate"},
-		{"tls-key", text(&c.TLSKey, "file"), nil, "PEM file of its key"},
-		{"tls-client-ca", text(&c.TLSClientCA, "file"), nil, "PEM file of authorities; every client must then show a certificate"},
+		{"tls-cert", anyText(&c.TLSCert, "file"), nil, "PEM file of the server's certificate"},
+		{"tls-key", anyText(&c.TLSKey, "file"), nil, "PEM file of its key"},
+		{"tls-client-ca", anyText(&c.TLSClientCA, "file"), nil, "PEM file of authorities; every client must then show a certificate"},
 		{"loom-addr", optional(checked(&c.LoomAddr, "host:port", checkAddr)), nil, "with credentials, serve loom.v1, whose clients have none, on this loopback address"},
-		{"loom-tenant", text(&c.LoomTenant, "tenant"), nil, "whose data --loom-addr serves"},
+		{"loom-tenant", anyText(&c.LoomTenant, "tenant"), nil, "whose data --loom-addr serves"},
 	}
 }
 
@@ -131,13 +131,13 @@ func (c *Config) memorySettings() []setting {
 func (c *Config) embedderSettings() []setting {
 	e := &c.Embedder
 	return []setting{
-		{"embedder-url", text(&e.BaseURL, "url"), nil, "the server, such as http://127.0.0.1:11434/v1; none: memory is searched by words"},
-		{"embedder-model", text(&e.Model, "name"), nil, "model to use there, such as nomic-embed-text; required with a URL"},
-		{"embedder-key", text(&e.APIKey, "key"), nil, "its API key; better given in the environment"},
+		{"embedder-url", anyText(&e.BaseURL, "url"), nil, "the server, such as http://127.0.0.1:11434/v1; none: memory is searched by words"},
+		{"embedder-model", anyText(&e.Model, "name"), nil, "model to use there, such as nomic-embed-text; required with a URL"},
+		{"embedder-key", anyText(&e.APIKey, "key"), nil, "its API key; better given in the environment"},
 		{"embedder-dimensions", number(&e.Dimensions, "numbers", 0, embed.MaxDimension), 0, "length of a vector, where the model lets one choose; 0: as it makes them"},
-		{"embedder-space", text(&e.Space, "name"), nil, "name of the space of the vectors; none: host/model/dimensions"},
-		{"embedder-text-prefix", text(&e.TextPrefix, "text"), nil, `what stands before each text, such as "passage: "`},
-		{"embedder-query-prefix", text(&e.QueryPrefix, "text"), nil, `what stands before each query, such as "query: "`},
+		{"embedder-space", anyText(&e.Space, "name"), nil, "name of the space of the vectors; none: host/model/dimensions"},
+		{"embedder-text-prefix", anyText(&e.TextPrefix, "text"), nil, `what stands before each text, such as "passage: "`},
+		{"embedder-query-prefix", anyText(&e.QueryPrefix, "text"), nil, `what stands before each query, such as "query: "`},
 		{"embedder-batch", number(&e.Batch, "texts", 1, maxLimit), embed.DefaultBatch, "texts of one request"},
 		{"embedder-timeout", positive(&e.Timeout), embed.DefaultTimeout, "longest time of one request"},
 	}
@@ -146,9 +146,9 @@ func (c *Config) embedderSettings() []setting {
 func (c *Config) historySettings() []setting {
 	steps := func(to *int) field { return number(to, "steps", 0, maxReduction) }
 	return []setting{
-		{"models", text(&c.Models, "file"), nil, "TOML file of models (window, counter, prices), laid over the built-in ones"},
-		{"history-policy", text(&c.HistoryPolicy, "ledger|append_only|preset"), nil, "how histories are compacted unless a session or a call says; none: ledger"},
-		{"history-preset", text(&c.HistoryPreset, "name"), nil, "preset for that: design, reduction, chat, research, code, debug"},
+		{"models", anyText(&c.Models, "file"), nil, "TOML file of models (window, counter, prices), laid over the built-in ones"},
+		{"history-policy", anyText(&c.HistoryPolicy, "ledger|append_only|preset"), nil, "how histories are compacted unless a session or a call says; none: ledger"},
+		{"history-preset", anyText(&c.HistoryPreset, "name"), nil, "preset for that: design, reduction, chat, research, code, debug"},
 		{"history-literal", yes(&c.HistoryLiteral), nil, "let boundaries of presets move with every step, not in batches"},
 		{"compaction-trigger-steps", steps(&c.CompactionTriggerSteps), 0, "presets compact when there are more steps; 0: the preset's own (5)"},
 		{
@@ -168,7 +168,7 @@ func (c *Config) resultSettings() []setting {
 	lines := func(to *int) field { return number(to, "lines", 1, maxReduction) }
 	p := &c.Compress
 	return []setting{
-		{"rules", text(&c.Rules, "file"), nil, "TOML file of rules by which calls of tools are kept, over the built-in ones"},
+		{"rules", anyText(&c.Rules, "file"), nil, "TOML file of rules by which calls of tools are kept, over the built-in ones"},
 		{
 			"offload-preset", optional(choice(&c.OffloadPreset, "reduction", "design", "compressor", "size_or_lines")).as("name"), nil,
 			"which results leave the prompt: reduction (default), design, compressor, size_or_lines",
