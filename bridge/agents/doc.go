@@ -18,8 +18,9 @@
 // memory: agents register again after a restart.
 //
 // An agent may have several streams. The newest one gets the calls; when it ends
-// they go to the newest one that is still open. Of several agents that provide a
-// tool of one name, the one that registered last and has a stream is called.
+// they go to the newest one that is still open. Of several agents of loom.v1 that
+// provide a tool of one name, the first that has a stream is called; native agents
+// can't take a name that another one has.
 //
 // Caveats: a registration without a stream is forgotten after a while. What the
 // directory hands out is shared and must not be changed. Gaps are written
