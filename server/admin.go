@@ -31,7 +31,7 @@ func (s *adminService) GetStatus(context.Context, *loombridgev1.GetStatusRequest
 		Durability:     s.about.Durability,
 		StoreFormat:    convert.Int32(s.about.StoreFormat),
 		Authentication: s.authentication,
-		Tools:          convert.Int32(len(s.tools.List())),
+		Tools:          convert.Int32(s.tools.CountOwn()),
 		Store:          s.storeStatus(),
 	}, nil
 }

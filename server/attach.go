@@ -28,7 +28,6 @@ import (
 type Agents interface {
 	Register(tenant, id string, r agents.Registration) (agents.Agent, error)
 	Open(tenant, id string, opts agents.OpenOptions) (*agents.Link, error)
-	Tools(tenant string) []agents.AgentTool
 	Awaits(tenant, topic string) bool
 }
 

@@ -42,9 +42,13 @@ func codeOf(err error) codes.Code { return status.Code(err) }
 
 type noTools struct{}
 
-func (noTools) List(...int) []tools.Descriptor { return nil }
+func (noTools) List(string, string, ...int) []tools.Offer { return nil }
 
-func (noTools) Has(string) bool { return false }
+func (noTools) Offered(string, tools.NameForm) []tools.Offer { return nil }
+
+func (noTools) CountOwn() int { return 0 }
+
+func (noTools) Own(string) (*tools.Tool, bool) { return nil, false }
 
 // everyMethod calls f with every RPC of the API.
 func everyMethod(f func(method string, d protoreflect.MethodDescriptor)) {

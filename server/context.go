@@ -4,7 +4,6 @@ import (
 	"context"
 
 	"github.com/loom-bridge/loom-bridge/bridge/tiers"
-	"github.com/loom-bridge/loom-bridge/bridge/tools"
 	"github.com/loom-bridge/loom-bridge/context/assemble"
 	"github.com/loom-bridge/loom-bridge/context/session"
 	"github.com/loom-bridge/loom-bridge/context/step"
@@ -61,7 +60,6 @@ type contextService struct {
 	tokens    Tokens
 	assembler Assembler
 	tools     Tools
-	agents    Agents
 	hand      Hand
 	tasks     Tasks
 	limits    Limits
@@ -146,7 +144,7 @@ func (s *contextService) Assemble(ctx context.Context, r *loombridgev1.AssembleR
 	}
 	request := convert.AssembleRequest(scope, r, s.limits.MaxSendBytes)
 	if !r.GetWithoutTools() {
-		request.Tools = promptTools(offers(s.tools, s.agents, scope.Tenant, tools.LevelFunction), request.Format)
+		request.Tools = convert.PromptTools(s.tools.Offered(scope.Tenant, request.Format.ToolName))
 	}
 	prompt, err := s.assembler.Assemble(ctx, request)
 	if err != nil {

@@ -18,6 +18,7 @@ import (
 	"google.golang.org/grpc/keepalive"
 	"google.golang.org/grpc/reflection"
 
+	"github.com/loom-bridge/loom-bridge/bridge/tools"
 	"github.com/loom-bridge/loom-bridge/memory/kv"
 	loombridgev1 "github.com/loom-bridge/loom-bridge/proto/gen/loombridge/v1"
 	"github.com/loom-bridge/loom-bridge/server/auth"
@@ -168,17 +169,15 @@ func New(services Services, opts *Options) *Server {
 
 // ownTools names the tools of the server itself.
 func ownTools(services Services, loom *loomv1.Deps) observe.ToolNamer {
-	var known any = services.Tools
+	var known interface {
+		Own(name string) (*tools.Tool, bool)
+	} = services.Tools
 	if loom != nil {
 		known = loom.Tools
 	}
-	registry, ok := known.(loomv1.Tools)
 	return func(name string) (string, bool) {
+		tool, ok := known.Own(name)
 		if !ok {
-			return "", false
-		}
-		tool, err := registry.Lookup(name)
-		if err != nil {
 			return "", false
 		}
 		return tool.Descriptor().Name, true
@@ -246,10 +245,10 @@ func (s *Server) registerNative() {
 	loombridgev1.RegisterMemoryServiceServer(s.grpc, &memoryService{memory: d.Memory, limits: s.limits})
 	loombridgev1.RegisterContextServiceServer(s.grpc, &contextService{
 		log: d.Log, blobs: d.Blobs, reads: d.Reads, tokens: d.Tokens, assembler: d.Assembler, tools: d.Tools,
-		agents: d.Agents, hand: d.Hand, tasks: d.Tasks, limits: s.limits,
+		hand: d.Hand, tasks: d.Tasks, limits: s.limits,
 		metrics: s.metrics,
 	})
-	loombridgev1.RegisterToolServiceServer(s.grpc, &toolService{tools: d.Tools, agents: d.Agents, limits: s.limits})
+	loombridgev1.RegisterToolServiceServer(s.grpc, &toolService{tools: d.Tools, limits: s.limits})
 	loombridgev1.RegisterEventServiceServer(s.grpc, &eventService{events: d.Events, limits: s.limits, now: s.now, log: s.observer.Log})
 	loombridgev1.RegisterAdminServiceServer(s.grpc, &adminService{
 		about: s.about, started: s.now(), authentication: s.credentials != nil, tools: d.Tools,

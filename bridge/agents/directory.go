@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/loom-bridge/loom-bridge/bridge/share"
+	"github.com/loom-bridge/loom-bridge/bridge/tools"
 	"github.com/loom-bridge/loom-bridge/memory/kv"
 )
 
@@ -80,11 +81,9 @@ type Options struct {
 	// with 64 bytes for each, and MaxTenantToolBytes those of all agents of a tenant,
 	// which share it. Defaults DefaultMaxToolBytes and DefaultMaxTenantToolBytes.
 	MaxToolBytes, MaxTenantToolBytes int
-	// CallName is what a model calls a tool by: two names that give the same one
-	// can't stand in one prompt. Default: the name itself.
-	CallName func(name string) string
-	// Reserved tells whether a name means a tool of the server. Default: none does.
-	Reserved func(name string) bool
+	// Catalogue rules which names tools can have, and gets the directory as a supplier
+	// of tools. Default: one without tools of the server.
+	Catalogue *tools.Catalogue
 	// KeepTools is how long it is known which agent provided a tool after it
 	// registered last, also across restarts. Default DefaultKeepTools.
 	KeepTools time.Duration
@@ -141,11 +140,8 @@ func (o *Options) withDefaults() Options {
 	fill(&filled.MaxToolBytes, DefaultMaxToolBytes)
 	fill(&filled.MaxTenantToolBytes, DefaultMaxTenantToolBytes)
 	fill(&filled.KeepTools, DefaultKeepTools)
-	if filled.CallName == nil {
-		filled.CallName = func(name string) string { return name }
-	}
-	if filled.Reserved == nil {
-		filled.Reserved = func(string) bool { return false }
+	if filled.Catalogue == nil {
+		filled.Catalogue = tools.NewCatalogue(tools.NewRegistry(nil), nil)
 	}
 	fill(&filled.MaxBytes, DefaultMaxBytes)
 	fill(&filled.QueueCalls, DefaultQueueCalls)
@@ -207,6 +203,7 @@ func New(engine kv.Engine, writer *kv.Writer, opts *Options) *Directory {
 		replan:  make(chan struct{}, 1),
 		tenants: make(map[string]*tenantAgents),
 	}
+	filled.Catalogue.Add(relay{d})
 	d.running.Go(d.sweep)
 	d.running.Go(d.gaps.run)
 	d.running.Go(d.known.run)
@@ -275,7 +272,7 @@ func (d *Directory) Register(tenant, id string, r Registration) (Agent, error) {
 	}
 	d.known.provides(tenant, id, r.Tools)
 	d.lastOrder++
-	e.register(r, size, d.lastOrder, d.now(), d.opts.CallName)
+	e.register(r, size, d.lastOrder, d.now(), d.opts.Catalogue.Called)
 	d.report(e)
 	if len(e.links) == 0 {
 		d.plan(e.idleSince.Add(d.opts.IdleRegistration))

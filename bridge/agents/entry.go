@@ -123,7 +123,7 @@ func (d *Directory) add(tenant, id string, size int) (*directoryEntry, error) {
 
 // remove takes an entry without links away.
 func (d *Directory) remove(e *directoryEntry) {
-	e.unregister(d.opts.CallName)
+	e.unregister(d.opts.Catalogue.Called)
 	h := e.tenant
 	h.bytes -= len(e.id)
 	delete(h.agents, e.id)
@@ -144,11 +144,11 @@ func (d *Directory) leave(e *directoryEntry) {
 		d.remove(e)
 		return
 	}
-	e.unregister(d.opts.CallName)
+	e.unregister(d.opts.Catalogue.Called)
 	e.hidden = true
 }
 
-// register replaces the registration. callName is Options.CallName.
+// register replaces the registration. callName is Catalogue.Called.
 func (e *directoryEntry) register(r Registration, size int, order uint64, now time.Time, callName func(string) string) {
 	before := e.registration.Tools
 	h := e.tenant

@@ -23,12 +23,12 @@ func (d *Directory) taken(tenant, id string, tools []ProvidedTool) error {
 	own := make(map[string]string, len(tools))
 	h := d.tenants[tenant]
 	for _, t := range tools {
-		name := d.opts.CallName(t.Name)
+		name := d.opts.Catalogue.Called(t.Name)
 		if other, twice := own[name]; twice {
 			return &TakenError{Tool: t.Name, By: other, Agent: id}
 		}
 		own[name] = t.Name
-		if d.opts.Reserved(t.Name) {
+		if !d.opts.Catalogue.Takes(t.Name) {
 			return &TakenError{Tool: t.Name}
 		}
 		if h == nil {

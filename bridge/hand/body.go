@@ -31,7 +31,7 @@ type body struct {
 
 // takeBody reads the body to its end, hands it to the blob store while it comes,
 // and holds what an answer can show. An error is one of reading.
-func (h *Hand) takeBody(ctx context.Context, c *call, result tools.Result) (body, error) {
+func (h *Hand) takeBody(ctx context.Context, c *call, result tools.Output) (body, error) {
 	in := &showing{from: result.Body}
 	in.kept.Grow(int(min(max(result.BodySize, 0)+1, MaxOutputBytes)))
 	if readBack(result) && result.BodySize >= blob.ChunkBytes {
@@ -69,7 +69,7 @@ func (h *Hand) takeBody(ctx context.Context, c *call, result tools.Result) (body
 }
 
 // readBack tells whether a body is stored already, in a blob or in the log.
-func readBack(r tools.Result) bool { return r.Blob != nil || r.Origin != "" }
+func readBack(r tools.Output) bool { return r.Blob != nil || r.Origin != "" }
 
 // takeReadBack takes in a long body that is stored already: it is not stored
 // again, but read to the end, which compares a blob with its hash. The entry is

@@ -76,10 +76,14 @@ func (h *Hand) performOnce(ctx context.Context, c *call) (Answer, error) {
 	return h.perform(ctx, c)
 }
 
-// perform runs the tool and records the step.
+// perform runs the tool, if it may run, and records the step: whoever makes the next
+// prompt has to see what came of the call.
 func (h *Hand) perform(ctx context.Context, c *call) (Answer, error) {
 	if err := ctx.Err(); err != nil {
 		return Answer{}, fmt.Errorf("hand: call: %w", err)
+	}
+	if failure := c.decision.failure(c.name()); failure != nil {
+		return h.record(ctx, c, outcome{failure: failure}), nil
 	}
 	if err := h.enter(ctx, c); err != nil {
 		return Answer{}, err

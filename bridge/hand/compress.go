@@ -120,8 +120,8 @@ func (h *Hand) checkCompress(r *CompressRequest) error {
 // resultKind is what the tool's descriptor says. That its results are text, as
 // most are, says nothing about which text.
 func (h *Hand) resultKind(tenant, name string) compress.Strategy {
-	tool, _, err := h.lookup(Request{Scope: kv.Scope{Tenant: tenant}, Name: name})
-	if err != nil {
+	tool, ok := h.Tools.Find(tenant, name)
+	if !ok {
 		return compress.None
 	}
 	kind := compress.Strategy(tool.Descriptor().ResultKind)

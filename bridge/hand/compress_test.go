@@ -317,7 +317,7 @@ func TestCompressRefuses(t *testing.T) {
 	small := MustWorld(t, nil, nil)
 	small.blobs = blob.New(small.engine, small.writer, &blob.Options{MaxOwnerBytes: 100})
 	small.Hand = hand.New(hand.Deps{
-		Registry: small.registry, Log: small.log, Blobs: small.blobs, Engine: small.engine, Writer: small.writer,
+		Tools: tools.NewCatalogue(small.registry, nil), Log: small.log, Blobs: small.blobs, Engine: small.engine, Writer: small.writer,
 	}, nil)
 	if _, err := small.Compress(t.Context(), compressRequest(longText(3000))); !errors.Is(err, blob.ErrQuota) {
 		t.Errorf("over the quota: %v", err)

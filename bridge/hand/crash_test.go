@@ -60,18 +60,18 @@ func openDurable(dir string) (*durable, error) {
 	err = native.Register(registry, &native.Options{Blobs: stored{d.blobs}, Store: filepath.Join(dir, "store")})
 	err = errors.Join(err, registry.Add(tools.Descriptor{Name: "die", Level: 1, Mutates: true}, die))
 	d.Hand = hand.New(hand.Deps{
-		Registry: registry, Log: d.log, Blobs: d.blobs, Reducer: step.NewReducer(nil),
+		Tools: tools.NewCatalogue(registry, nil), Log: d.log, Blobs: d.blobs, Reducer: step.NewReducer(nil),
 		Engine: db, Writer: writer, Workspaces: folders,
 	}, nil)
 	return d, err
 }
 
 // die is a tool that takes effect and takes the process with it.
-func die(_ context.Context, c tools.Call) (tools.Result, error) {
+func die(_ context.Context, c tools.Input) (tools.Output, error) {
 	if err := c.Root.WriteFile("effect", []byte("done"), 0o644); err != nil {
-		return tools.Result{}, err
+		return tools.Output{}, err
 	}
-	return tools.Result{}, syscall.Kill(os.Getpid(), syscall.SIGKILL)
+	return tools.Output{}, syscall.Kill(os.Getpid(), syscall.SIGKILL)
 }
 
 func crashChild(dir string) error {

@@ -5,9 +5,11 @@
 //  1. The arguments are parsed, the tool is looked up, the schema checked. What
 //     is refused here leaves no trace.
 //  2. A request id that was answered before gives that answer again.
-//  3. A tool that changes something gets an intent in the log.
-//  4. The tool runs, under a deadline. A long result is stored as it comes.
-//  5. The result is reduced to a step. Step, blob, request id and the end of
+//  3. A call that needs the approval of a person is answered as denied, and is a
+//     step like every other call; see [Decision].
+//  4. A tool that changes something gets an intent in the log.
+//  5. The tool runs, under a deadline. A long result is stored as it comes.
+//  6. The result is reduced to a step. Step, blob, request id and the end of
 //     the intent are one commit. The bytes of the result stay as the tool, or the
 //     caller of [Hand.Record], gave them.
 //
@@ -24,6 +26,5 @@
 // Caveats: an intent of another process looks like one that was left behind, so
 // Recover must not run while another process works on the same store. A tool
 // that does not end with its deadline is left alone; its place among the running
-// calls stays taken until it ends. There is nobody to ask for approval, so a
-// tool that requires it fails with PermissionDenied.
+// calls stays taken until it ends.
 package hand

@@ -27,7 +27,7 @@ func ExampleHand_Call() {
 	defer folders.Close()
 
 	h := hand.New(hand.Deps{
-		Registry:   registry,
+		Tools:      tools.NewCatalogue(registry, nil),
 		Log:        session.New(engine, writer, nil),
 		Blobs:      blobs,
 		Reducer:    step.NewReducer(nil),

@@ -79,13 +79,13 @@ func TestReadsFailBeforeTheToolRuns(t *testing.T) {
 
 // waiting is a tool that waits for its context, or for release if stubborn.
 func waiting(release <-chan struct{}, stubborn bool) tools.Func {
-	return func(ctx context.Context, _ tools.Call) (tools.Result, error) {
+	return func(ctx context.Context, _ tools.Input) (tools.Output, error) {
 		if stubborn {
 			<-release
-			return tools.Result{Output: map[string]any{"late": true}}, nil
+			return tools.Output{Values: map[string]any{"late": true}}, nil
 		}
 		<-ctx.Done()
-		return tools.Result{}, ctx.Err()
+		return tools.Output{}, ctx.Err()
 	}
 }
 
@@ -138,14 +138,14 @@ func TestDeadlines(t *testing.T) {
 func TestStepOfACallerThatHasGone(t *testing.T) {
 	w := MustWorld(t, nil, nil)
 	ctx, cancel := context.WithCancel(t.Context())
-	w.add(tools.Descriptor{Name: "write", Mutates: true}, func(context.Context, tools.Call) (tools.Result, error) {
+	w.add(tools.Descriptor{Name: "write", Mutates: true}, func(context.Context, tools.Input) (tools.Output, error) {
 		cancel() // the client goes away while the tool runs
-		return tools.Result{Output: map[string]any{"done": true}}, nil
+		return tools.Output{Values: map[string]any{"done": true}}, nil
 	})
-	w.add(tools.Descriptor{Name: "wait"}, func(ctx context.Context, _ tools.Call) (tools.Result, error) {
+	w.add(tools.Descriptor{Name: "wait"}, func(ctx context.Context, _ tools.Input) (tools.Output, error) {
 		cancel()
 		<-ctx.Done()
-		return tools.Result{}, ctx.Err()
+		return tools.Output{}, ctx.Err()
 	})
 	if a, err := w.Call(ctx, request("write", nil)); err != nil || !a.Recorded || !a.Success {
 		t.Errorf("a tool that ended: %+v, %v", a, err)
@@ -166,7 +166,7 @@ func TestStepOfACallerThatHasGone(t *testing.T) {
 func TestPanicsAreFailures(t *testing.T) {
 	var log bytes.Buffer
 	w := MustWorld(t, nil, &hand.Options{Logger: slog.New(slog.NewTextHandler(&log, nil))})
-	w.add(tools.Descriptor{Name: "crash", Mutates: true}, func(context.Context, tools.Call) (tools.Result, error) { panic("secret text") })
+	w.add(tools.Descriptor{Name: "crash", Mutates: true}, func(context.Context, tools.Input) (tools.Output, error) { panic("secret text") })
 	a := w.must(request("crash", nil))
 	if a.Success || a.ErrorMessage != "Internal error: the tool crashed" || a.Step.Outcome != step.Failed {
 		t.Errorf("got %+v", a)
@@ -204,8 +204,8 @@ func TestBodiesThatBreak(t *testing.T) {
 	for _, broken := range []error{io.ErrUnexpectedEOF, tools.Errorf(tools.TooLarge, "grew"), nil} {
 		var closed atomic.Bool
 		w := MustWorld(t, nil, nil)
-		w.add(tools.Descriptor{Name: "body"}, func(context.Context, tools.Call) (tools.Result, error) {
-			return tools.Result{BodyKey: "content", Body: &breaking{err: broken, closed: &closed}}, nil
+		w.add(tools.Descriptor{Name: "body"}, func(context.Context, tools.Input) (tools.Output, error) {
+			return tools.Output{BodyKey: "content", Body: &breaking{err: broken, closed: &closed}}, nil
 		})
 		a := w.must(request("body", nil))
 		if a.Success || a.Output != nil || a.Blob != nil || !closed.Load() {
@@ -236,8 +236,8 @@ func TestStepOfACallerThatGoesDuringTheBody(t *testing.T) {
 	for size, success := range map[int]bool{10: true, 3 << 20: false} { // the longer one is cut while it is written ahead
 		w := MustWorld(t, nil, nil)
 		ctx, cancel := context.WithCancel(t.Context())
-		w.add(tools.Descriptor{Name: "body"}, func(context.Context, tools.Call) (tools.Result, error) {
-			return tools.Result{BodyKey: "content", Body: &parting{cancel, size}}, nil
+		w.add(tools.Descriptor{Name: "body"}, func(context.Context, tools.Input) (tools.Output, error) {
+			return tools.Output{BodyKey: "content", Body: &parting{cancel, size}}, nil
 		})
 		a, err := w.Call(ctx, request("body", nil))
 		if err != nil || !a.Recorded || len(w.steps("default")) != 1 || a.Success != success {

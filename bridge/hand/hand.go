@@ -46,9 +46,9 @@ const (
 	MaxIDBytes = kv.MaxRequestIDBytes
 	// commitTime bounds recording a step after the caller has gone.
 	commitTime = 30 * time.Second
-	// graceTime is how long a tool may go on after its deadline before it is
+	// stopTime is how long a tool may go on after its deadline before it is
 	// left alone: long enough to finish a write that has begun.
-	graceTime = 500 * time.Millisecond
+	stopTime = 500 * time.Millisecond
 )
 
 // Workspaces gives each agent its workspace.
@@ -58,21 +58,10 @@ type Workspaces interface {
 	Root(scope kv.Scope) (*os.Root, error)
 }
 
-// Relay finds tools that are run elsewhere, such as by another agent.
-type Relay interface {
-	// Lookup returns the tool of that name for callers of a tenant.
-	Lookup(tenant, name string) (*tools.Tool, bool)
-}
-
-// Deps are what a hand works with. All but Relay, Compressor, Pressure and Style are required;
+// Deps are what a hand works with. All but Compressor, Pressure and Style are required;
 // they stay the caller's to close, after the hand.
 type Deps struct {
-	Registry *tools.Registry
-	// Relay is asked for names that the registry does not have. Default: nobody.
-	Relay Relay
-	// Absent gives a tool that answers in the place of one that is not here, or
-	// nil. It is asked last. Default: none does.
-	Absent     func(name string) *tools.Tool
+	Tools      *tools.Catalogue
 	Log        *session.Log
 	Blobs      *blob.Store
 	Reducer    *step.Reducer

@@ -36,7 +36,7 @@ type world struct {
 	writer   *kv.Writer
 	log      *session.Log
 	blobs    *blob.Store
-	registry *tools.Registry
+	registry *tools.Registry // of the hand's catalogue
 	folders  *hand.Folders
 	*hand.Hand
 }
@@ -94,7 +94,7 @@ func (w *world) start(opts *hand.Options) {
 		w.tb.Fatal(err)
 	}
 	w.Hand = hand.New(hand.Deps{
-		Registry: w.registry, Log: w.log, Blobs: w.blobs, Reducer: step.NewReducer(nil),
+		Tools: tools.NewCatalogue(w.registry, nil), Log: w.log, Blobs: w.blobs, Reducer: step.NewReducer(nil),
 		Engine: w.engine, Writer: w.writer, Workspaces: w.folders,
 	}, &o)
 }

@@ -20,13 +20,13 @@ import (
 
 // give is a tool with a fixed result.
 func give(out map[string]any, err error) tools.Func {
-	return func(context.Context, tools.Call) (tools.Result, error) { return tools.Result{Output: out}, err }
+	return func(context.Context, tools.Input) (tools.Output, error) { return tools.Output{Values: out}, err }
 }
 
 // counted is a tool that counts its runs.
 func counted(runs *atomic.Int64, err error) tools.Func {
-	return func(context.Context, tools.Call) (tools.Result, error) {
-		return tools.Result{Output: map[string]any{"run": runs.Add(1)}}, err
+	return func(context.Context, tools.Input) (tools.Output, error) {
+		return tools.Output{Values: map[string]any{"run": runs.Add(1)}}, err
 	}
 }
 

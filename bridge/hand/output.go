@@ -14,11 +14,11 @@ const outputReserve = 8 << 10
 
 // output makes the JSON text of a result, whole where the result has no body, and
 // what of it an answer shows. It also tells whether text was cut.
-func output(result tools.Result, b body) (whole, shown json.RawMessage, truncated bool, err error) {
+func output(result tools.Output, b body) (whole, shown json.RawMessage, truncated bool, err error) {
 	if result.Given.Form == step.FormJSON && len(result.Given.Data) <= MaxOutputBytes {
 		return result.Given.Data, result.Given.Data, false, nil
 	}
-	out := result.Output
+	out := result.Values
 	if out == nil {
 		out = map[string]any{}
 	}
@@ -62,7 +62,7 @@ func answerOf(out map[string]any, key string) any {
 
 // showBody puts the body's text into the output, cut to what fits, and tells
 // whether it was cut. Bytes that are no text are described instead.
-func showBody(out map[string]any, result tools.Result, b body) bool {
+func showBody(out map[string]any, result tools.Output, b body) bool {
 	fit := textFit(b.shown, MaxOutputBytes-outputReserve)
 	cut := int64(fit) < b.size
 	isText := result.Given.Form == step.FormText // with or without NUL

@@ -30,14 +30,17 @@ func (h *Hand) Run(ctx context.Context, req Request) (RawAnswer, error) {
 	}
 	req.RequestID = ""
 	c, err := h.check(req)
-	if err == nil {
-		err = h.enter(ctx, c)
-	}
 	if err != nil {
 		h.running.Done()
 		return RawAnswer{}, err
 	}
 	defer h.end(c)
+	if failure := c.decision.failure(c.name()); failure != nil {
+		return RawAnswer{Failure: failure}, nil
+	}
+	if err := h.enter(ctx, c); err != nil {
+		return RawAnswer{}, err
+	}
 	root, err := h.Workspaces.Root(c.Scope)
 	if err != nil {
 		return RawAnswer{}, err
@@ -57,7 +60,7 @@ func rawAnswer(c *call, out outcome) RawAnswer {
 	if out.failure != nil {
 		return RawAnswer{Failure: out.failure}
 	}
-	values := out.result.Output
+	values := out.result.Values
 	if values == nil {
 		values = map[string]any{}
 	}
@@ -79,7 +82,7 @@ func tooLarge(size int64, limit int) *tools.Error {
 }
 
 // takeWhole reads all of a body that is text and not too long.
-func takeWhole(_ context.Context, c *call, result tools.Result) (body, error) {
+func takeWhole(_ context.Context, c *call, result tools.Output) (body, error) {
 	if result.BodySize > int64(c.MaxOutput) {
 		return body{}, tooLarge(result.BodySize, c.MaxOutput)
 	}

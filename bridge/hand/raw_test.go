@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"iter"
 	"strings"
 	"testing"
 
@@ -56,24 +57,26 @@ func TestRunLimits(t *testing.T) {
 	}
 }
 
-// relay has one tool for one tenant.
+// relay supplies one tool to one tenant.
 type relay struct{ tool *tools.Tool }
 
-func (r relay) Lookup(tenant, name string) (*tools.Tool, bool) {
+func (relay) Offers(string) iter.Seq[tools.Offer] { return func(func(tools.Offer) bool) {} }
+
+func (r relay) Find(tenant, name string) (*tools.Tool, bool) {
 	return r.tool, tenant == agent.Tenant && name == r.tool.Descriptor().Name
 }
 
 // The registry's own tools win over relayed ones; a relayed call is a step.
 func TestRelay(t *testing.T) {
 	w := MustWorld(t, map[string]string{"a.txt": "own"}, nil)
-	echo, err := tools.NewUnchecked(tools.Descriptor{Name: "demo:echo", Level: tools.LevelFunction, Schema: json.RawMessage(`not a schema`)},
-		func(_ context.Context, c tools.Call) (tools.Result, error) {
-			return tools.Result{Output: map[string]any{"echo": c.Args["text"]}}, nil
+	echo, err := tools.NewRemote(tools.Descriptor{Name: "demo:echo", Level: tools.LevelFunction, Schema: json.RawMessage(`not a schema`)},
+		func(_ context.Context, c tools.Input) (tools.Output, error) {
+			return tools.Output{Values: map[string]any{"echo": c.Args["text"]}}, nil
 		})
 	if err != nil {
 		t.Fatal(err)
 	}
-	w.Relay = relay{echo}
+	w.Tools.Add(relay{echo})
 	a := w.must(request("demo:echo", map[string]any{"text": "hello"}))
 	if got := field(t, a.Output, "echo"); got != "hello" {
 		t.Errorf("echo %v", got)
@@ -86,15 +89,15 @@ func TestRelay(t *testing.T) {
 	if _, err := w.Call(t.Context(), foreign); !errors.Is(err, tools.ErrToolNotFound) {
 		t.Errorf("another tenant: %v", err)
 	}
-	own, err := tools.New(tools.Descriptor{Name: "fs:read_file", Level: tools.LevelFunction},
-		func(context.Context, tools.Call) (tools.Result, error) {
+	own, err := tools.NewRemote(tools.Descriptor{Name: "fs:read_file", Level: tools.LevelFunction},
+		func(context.Context, tools.Input) (tools.Output, error) {
 			t.Error("the relayed tool ran in place of the server's own")
-			return tools.Result{}, nil
+			return tools.Output{}, nil
 		})
 	if err != nil {
 		t.Fatal(err)
 	}
-	w.Relay = relay{own}
+	w.Tools.Add(relay{own})
 	w.must(request("fs:read_file", map[string]any{"path": "a.txt"}))
 }
 

@@ -73,10 +73,13 @@ func (h *Hand) reducible(ctx context.Context, c *call, out outcome) step.Call {
 	case out.failure != nil && out.given.Form == step.FormUnknown:
 		r.Form = step.FormNone
 	case out.given.Form == step.FormUnknown:
-		r.Output, r.BodyKey = out.result.Output, out.result.BodyKey
+		r.Output, r.BodyKey = out.result.Values, out.result.BodyKey
 		r.Form = formOf(out.result, b)
 	case b.stored != nil || b.size > 0:
-		r.BodyKey = bodyKey(c.name())
+		r.BodyKey = outputKey
+		if c.name() == step.ToolReadFile {
+			r.BodyKey = "content"
+		}
 	}
 	r.BodySize, r.BodyLines, r.BodySHA256, r.BodyBinary = b.size, b.lines, b.sha256, b.binary
 	r.BodyText, r.BodyTail = string(b.head), string(b.tail)
@@ -98,7 +101,7 @@ func (h *Hand) reducible(ctx context.Context, c *call, out outcome) step.Call {
 
 // formOf is the form of a result of a tool of the server. What it has read back
 // belongs to another step.
-func formOf(r tools.Result, b body) step.Form {
+func formOf(r tools.Output, b body) step.Form {
 	switch {
 	case readBack(r):
 		return step.FormUnknown

@@ -78,7 +78,7 @@ func (h *Hand) checkRecorded(r Recorded) (*call, outcome, error) {
 	if err := checkFields(&r.Request); err != nil {
 		return nil, outcome{}, err
 	}
-	tool, err := tools.NewUnchecked(tools.Descriptor{Name: h.toolName(r.Request), Level: tools.LevelFunction}, nil)
+	tool, err := tools.NewRemote(tools.Descriptor{Name: h.toolName(r.Request), Level: tools.LevelFunction}, nil)
 	if err != nil {
 		return nil, outcome{}, invalid.Field(ErrInvalid, "tool_name", "must be 1 to 128 letters, digits or _ : . - /")
 	}
@@ -105,14 +105,14 @@ func (h *Hand) checkRecorded(r Recorded) (*call, outcome, error) {
 // toolName is the tool that a name means: as in Call where there is one, and else
 // by the rules for steps.
 func (h *Hand) toolName(req Request) string {
-	if tool, ok := h.Registry.Find(req.Name); ok {
+	if tool, ok := h.Tools.Own(req.Name); ok {
 		return tool.Descriptor().Name
 	}
 	name := h.Reducer.ToolName(req.Name)
 	if name == req.Name {
 		return name // also that of a tool of an agent, and finding one may read the store
 	}
-	if tool, _ := h.find(req); tool != nil {
+	if tool, ok := h.Tools.Find(req.Scope.Tenant, req.Name); ok {
 		return tool.Descriptor().Name
 	}
 	return name
@@ -203,14 +203,6 @@ func (h *Hand) takeGiven(ctx context.Context, c *call, r *Recorded, out *outcome
 		err = invalid.Field(ErrInvalid, outputKey, "is not UTF-8")
 	}
 	return err
-}
-
-// bodyKey is where a tool's output has the text that a caller gave.
-func bodyKey(name string) string {
-	if name == step.ToolReadFile {
-		return "content"
-	}
-	return outputKey
 }
 
 // takeText makes a blob of a text.

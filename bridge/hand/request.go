@@ -26,7 +26,7 @@ type Request struct {
 	// SessionID is the session whose log gets the step. Default
 	// session.DefaultSession.
 	SessionID string
-	// Name is the tool's name, or one that Registry.Lookup takes for it.
+	// Name is the tool's name, or one that Catalogue.Find takes for it.
 	Name string
 	// Args is the JSON text of the arguments object. Default: no arguments.
 	Args json.RawMessage
@@ -85,12 +85,13 @@ type Answer struct {
 // call is a request that was checked.
 type call struct {
 	Request
-	tool    *tools.Tool
-	relayed bool // another agent runs it
-	slot    *share.Place
-	args    map[string]any
-	digest  [32]byte
-	timeout time.Duration
+	tool *tools.Tool
+	// decision is made before anything of the call happens.
+	decision Decision
+	slot     *share.Place
+	args     map[string]any
+	digest   [32]byte
+	timeout  time.Duration
 	// intent is the id of the intent in the log, empty without one.
 	intent string
 	// reported says that the caller ran the tool.
@@ -111,7 +112,7 @@ func (h *Hand) check(req Request) (*call, error) {
 		return nil, err
 	}
 	args, err := tools.ParseArguments(req.Args)
-	tool, relayed, lookupErr := h.lookup(req)
+	tool, lookupErr := h.Tools.Lookup(req.Scope.Tenant, req.Name)
 	if err != nil {
 		return nil, withSchema(err, tool)
 	}
@@ -121,7 +122,7 @@ func (h *Hand) check(req Request) (*call, error) {
 	if err := tool.Check(args); err != nil {
 		return nil, err
 	}
-	c := &call{Request: req, tool: tool, relayed: relayed, args: args, timeout: req.Timeout}
+	c := &call{Request: req, tool: tool, decision: decide(tool), args: args, timeout: req.Timeout}
 	if c.timeout <= 0 {
 		c.timeout = DefaultTimeout
 	}
@@ -130,31 +131,6 @@ func (h *Hand) check(req Request) (*call, error) {
 		c.digest = digest(c, "tool")
 	}
 	return c, nil
-}
-
-// lookup is find with an error that says which name is nearest.
-func (h *Hand) lookup(req Request) (tool *tools.Tool, relayed bool, err error) {
-	if tool, relayed = h.find(req); tool == nil {
-		tool, err = h.Registry.Lookup(req.Name)
-	}
-	return tool, relayed, err
-}
-
-// find asks the registry, whose tools win, then the relay, then what answers for
-// tools that are not here. Nil is that there is no such tool.
-func (h *Hand) find(req Request) (tool *tools.Tool, relayed bool) {
-	if tool, ok := h.Registry.Find(req.Name); ok {
-		return tool, false
-	}
-	if h.Relay != nil {
-		if tool, ok := h.Relay.Lookup(req.Scope.Tenant, req.Name); ok {
-			return tool, true
-		}
-	}
-	if h.Absent != nil {
-		return h.Absent(req.Name), false
-	}
-	return nil, false
 }
 
 // withSchema completes what a tool, or the parser, says about arguments.

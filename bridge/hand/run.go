@@ -17,7 +17,7 @@ import (
 
 // outcome is what running a tool gave.
 type outcome struct {
-	result tools.Result
+	result tools.Output
 	body   body
 	// given is the result as whoever ran the tool gave it. Its Form is FormUnknown
 	// for a tool of the server.
@@ -47,12 +47,12 @@ func (h *Hand) run(ctx context.Context, c *call, root *os.Root) outcome {
 		return out
 	case <-ctx.Done():
 	}
-	grace := time.NewTimer(graceTime)
-	defer grace.Stop()
+	stopping := time.NewTimer(stopTime)
+	defer stopping.Stop()
 	select {
 	case out := <-done:
 		return out
-	case <-grace.C:
+	case <-stopping.C:
 		c.late = ended
 		return outcome{failure: leftAlone(ctx, c)}
 	}
@@ -84,10 +84,7 @@ func (h *Hand) guarded(ctx context.Context, c *call, root *os.Root) (out outcome
 			out = outcome{failure: &tools.Error{Code: tools.Failed, Message: "Internal error: the tool crashed"}}
 		}
 	}()
-	if c.tool.Descriptor().RequiresApproval {
-		return outcome{failure: tools.Errorf(tools.PermissionDenied, "Permission denied: %s needs the approval of a person", c.name())}
-	}
-	result, err := c.tool.Run(ctx, tools.Call{
+	result, err := c.tool.Run(ctx, tools.Input{
 		Scope:     c.Scope,
 		SessionID: c.SessionID,
 		Root:      root,
@@ -122,7 +119,7 @@ func (out *outcome) takeGiven() {
 	out.given = step.Result{Form: given.Form, MediaType: given.MediaType}
 	if given.Form == step.FormJSON {
 		out.given.JSON = given.Data
-		out.given.Output, out.given.Value, out.given.IsValue = out.result.Output, out.result.Output[out.result.ValueKey], out.result.ValueKey != ""
+		out.given.Output, out.given.Value, out.given.IsValue = out.result.Values, out.result.Values[out.result.ValueKey], out.result.ValueKey != ""
 		if out.given.IsValue {
 			out.given.Output = nil
 		}

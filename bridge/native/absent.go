@@ -43,7 +43,7 @@ func Absent() func(name string) *tools.Tool {
 	}
 }
 
-func refuseCommand(_ context.Context, c tools.Call) (tools.Result, error) {
+func refuseCommand(_ context.Context, c tools.Input) (tools.Output, error) {
 	command := text.Cut(c.String("command", ""), maxCommandBytes, text.Ellipsis)
-	return tools.Result{}, tools.Errorf(tools.PermissionDenied, "Permission denied: Command '%s' is not allowed", command)
+	return tools.Output{}, tools.Errorf(tools.PermissionDenied, "Permission denied: Command '%s' is not allowed", command)
 }

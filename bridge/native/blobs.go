@@ -32,7 +32,7 @@ type Blobs interface {
 // step or message, as prompts give it: a file that is called so must not pass
 // for what the agent did. Under any other name a file of the workspace wins, and
 // what is stored is found when there is none.
-func (f *files) source(ctx context.Context, c tools.Call, part byteRange) (source, error) {
+func (f *files) source(ctx context.Context, c tools.Input, part byteRange) (source, error) {
 	name := c.String("path", "")
 	rel, _ := inside(c.Root, name) // what lies outside is refused as a file
 	first := isID(name) || hasFolder(rel, "workspace/outputs/", "workspace/history/", blob.ResultsFolder)
@@ -97,7 +97,7 @@ func hasFolder(name string, folders ...string) bool {
 }
 
 // stored opens what the store has under a name.
-func (f *files) stored(ctx context.Context, c tools.Call, name string, part byteRange) (source, error) {
+func (f *files) stored(ctx context.Context, c tools.Input, name string, part byteRange) (source, error) {
 	if f.blobs == nil {
 		return source{}, blob.ErrNotFound
 	}

@@ -9,26 +9,29 @@ import (
 	"github.com/loom-bridge/loom-bridge/bridge/tools"
 )
 
-func (f *files) delete(ctx context.Context, c tools.Call) (tools.Result, error) {
+func (f *files) delete(ctx context.Context, c tools.Input) (tools.Output, error) {
 	name := c.String("path", "")
 	if err := f.checkTarget(ctx, c, name); err != nil {
-		return tools.Result{}, err
+		return tools.Output{}, err
 	}
 	p, err := f.find(ctx, c.Root, name, want{noFollow: true})
 	if err != nil {
-		return tools.Result{}, err
+		return tools.Output{}, err
 	}
 	defer p.close()
 	switch {
 	case p.info == nil:
-		return tools.Result{}, failure(name, fs.ErrNotExist)
+		return tools.Output{}, failure(name, fs.ErrNotExist)
 	case p.name == ".":
-		return tools.Result{}, tools.Errorf(tools.PermissionDenied, "Permission denied: %s is the workspace itself", name)
+		return tools.Output{}, tools.Errorf(tools.PermissionDenied, "Permission denied: %s is the workspace itself", name)
 	}
 	if err := p.dir.Remove(p.name); err != nil {
-		return tools.Result{}, failure(name, notEmpty(err))
+		if errors.Is(err, syscall.ENOTEMPTY) {
+			err = syscall.ENOTEMPTY // alone, whatever it is wrapped in
+		}
+		return tools.Output{}, failure(name, err)
 	}
-	return tools.Result{Output: map[string]any{
+	return tools.Output{Values: map[string]any{
 		"success": true, "path": name, "was_directory": p.info.IsDir(),
 	}}, nil
 }
@@ -36,7 +39,7 @@ func (f *files) delete(ctx context.Context, c tools.Call) (tools.Result, error) 
 // checkTarget follows a link at the end of the path, so that one which leads
 // out is refused and one which leads nowhere is not found. Only the link itself
 // is removed afterwards.
-func (f *files) checkTarget(ctx context.Context, c tools.Call, name string) error {
+func (f *files) checkTarget(ctx context.Context, c tools.Input, name string) error {
 	p, err := f.find(ctx, c.Root, name, want{})
 	if err != nil {
 		return err
@@ -46,11 +49,4 @@ func (f *files) checkTarget(ctx context.Context, c tools.Call, name string) erro
 		return failure(name, fs.ErrNotExist)
 	}
 	return nil
-}
-
-func notEmpty(err error) error {
-	if errors.Is(err, syscall.ENOTEMPTY) {
-		return syscall.ENOTEMPTY
-	}
-	return err
 }

@@ -126,18 +126,18 @@ func (b *bench) try(name string, a args) (map[string]any, error) {
 	if err := tool.Check(parsed); err != nil {
 		return nil, err
 	}
-	result, err := tool.Run(b.tb.Context(), tools.Call{Scope: kv.AgentScope("default", "tester"), Root: b.root, Args: parsed})
+	result, err := tool.Run(b.tb.Context(), tools.Input{Scope: kv.AgentScope("default", "tester"), Root: b.root, Args: parsed})
 	if err != nil {
 		return nil, err
 	}
 	if result.Body == nil {
-		return result.Output, nil
+		return result.Values, nil
 	}
 	body, err := io.ReadAll(result.Body)
 	if closeErr := result.Body.Close(); err == nil {
 		err = closeErr
 	}
-	out := maps.Clone(result.Output)
+	out := maps.Clone(result.Values)
 	out[result.BodyKey] = string(body)
 	return out, err
 }

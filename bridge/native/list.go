@@ -12,27 +12,27 @@ import (
 	"github.com/loom-bridge/loom-bridge/context/text"
 )
 
-func (f *files) listDir(ctx context.Context, c tools.Call) (tools.Result, error) {
+func (f *files) listDir(ctx context.Context, c tools.Input) (tools.Output, error) {
 	name := c.String("path", ".")
 	dir, err := f.findDir(ctx, c.Root, name)
 	if err != nil {
-		return tools.Result{}, err
+		return tools.Output{}, err
 	}
 	defer dir.close()
 	names, err := readNames(ctx, dir.Root)
 	if err != nil {
-		return tools.Result{}, failure(name, err)
+		return tools.Output{}, failure(name, err)
 	}
 	entries, hidden, err := f.entries(ctx, dir.Root, names)
 	if err != nil {
-		return tools.Result{}, failure(name, err)
+		return tools.Output{}, failure(name, err)
 	}
 	out := map[string]any{"path": name, "entries": entries}
 	if len(names)-hidden > len(entries) {
 		out["truncated"] = true
 		out["total"] = int64(len(names) - hidden)
 	}
-	return tools.Result{Output: out}, nil
+	return tools.Output{Values: out}, nil
 }
 
 // folder is an open folder. Close it.
@@ -61,7 +61,7 @@ func (f *files) findDir(ctx context.Context, root *os.Root, name string) (folder
 	return folder{}, failure(name, errRaced)
 }
 
-func (f *files) enterPlace(p *place) (folder, error) {
+func (f *files) enterPlace(p *target) (folder, error) {
 	switch {
 	case p.info == nil:
 		return folder{}, fs.ErrNotExist

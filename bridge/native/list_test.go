@@ -181,3 +181,22 @@ func TestSearchKeepsItsLimits(t *testing.T) {
 	_, err := b.try("fs:search", args{"query": "x", "path": "none"})
 	wantFailure(t, err, tools.NotFound, "File not found: none")
 }
+
+// The time that a glob takes grows with the name it is compared with, not with the ways
+// to read it: a matcher that tries one alternative after the other never ends here.
+func TestGlobsOfManyAlternatives(t *testing.T) {
+	b := MustBench(t, nil, nil)
+	name := strings.Repeat("a", 200)
+	b.put(name+"b", "needle\n")
+	for include, want := range map[string]int{
+		strings.Repeat("{a,a}", 200):       0,
+		strings.Repeat("{a,a}", 199) + "*": 1,
+		strings.Repeat("*a", 200) + "*c":   0,
+		strings.Repeat("**a", 200) + "**":  1,
+	} {
+		out := b.must("fs:search", args{"query": "needle", "include": include})
+		if got := len(matchLines(out)); got != want {
+			t.Errorf("%.20s…: %d matches, want %d", include, got, want)
+		}
+	}
+}

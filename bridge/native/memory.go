@@ -84,11 +84,6 @@ func (m memories) tools() []tool {
 	return list
 }
 
-// aliases are further names of the memory tools.
-func (memories) aliases() map[string]string {
-	return map[string]string{"memory:query": "query_l4_memory", "memory_query": "query_l4_memory"}
-}
-
 // The schemas of the memory tools' arguments.
 const (
 	sessionMember = `"session_id":{"type":"string","maxLength":256,"description":"Session to look into (default: this one)"}`
@@ -119,32 +114,32 @@ const (
 )
 
 // layer is the answer of a query.
-func layer(name, description string, items []any) tools.Result {
-	return tools.Result{Output: map[string]any{
+func layer(name, description string, items []any) tools.Output {
+	return tools.Output{Values: map[string]any{
 		"layer": name, "description": description, "count": int64(len(items)), "items": items,
 	}}
 }
 
-func limitOf(c tools.Call, fallback int) int {
+func limitOf(c tools.Input, fallback int) int {
 	if n, ok := c.Int("limit"); ok {
 		return int(n)
 	}
 	return fallback
 }
 
-func (m memories) recent(ctx context.Context, c tools.Call) (tools.Result, error) {
+func (m memories) recent(ctx context.Context, c tools.Input) (tools.Output, error) {
 	sessionID := c.String("session_id", c.SessionID)
 	var tasks []session.Task
 	if id := c.String("task_id", ""); id != "" {
 		task, err := m.memory.Task(ctx, c.Scope, sessionID, id)
 		if err != nil {
-			return tools.Result{}, memoryFailure(err)
+			return tools.Output{}, memoryFailure(err)
 		}
 		tasks = append(tasks, task)
 	} else {
 		var err error
 		if tasks, err = m.memory.L1(ctx, c.Scope, sessionID, limitOf(c, defaultRecent)); err != nil {
-			return tools.Result{}, memoryFailure(err)
+			return tools.Output{}, memoryFailure(err)
 		}
 	}
 	items := make([]any, len(tasks))
@@ -180,10 +175,10 @@ const (
 	summaryTags         = 3
 )
 
-func (m memories) important(ctx context.Context, c tools.Call) (tools.Result, error) {
+func (m memories) important(ctx context.Context, c tools.Input) (tools.Output, error) {
 	records, err := m.memory.L2(ctx, c.Scope, c.String("session_id", c.SessionID), limitOf(c, defaultImportant))
 	if err != nil {
-		return tools.Result{}, memoryFailure(err)
+		return tools.Output{}, memoryFailure(err)
 	}
 	items := make([]any, len(records))
 	for i, r := range records {
@@ -197,10 +192,10 @@ func (m memories) important(ctx context.Context, c tools.Call) (tools.Result, er
 	return layer("L2", "Important tasks of the session, the most important first", items), nil
 }
 
-func (m memories) summaries(ctx context.Context, c tools.Call) (tools.Result, error) {
+func (m memories) summaries(ctx context.Context, c tools.Input) (tools.Output, error) {
 	records, err := m.memory.L3(ctx, c.Scope, c.String("session_id", c.SessionID), limitOf(c, defaultSummaries))
 	if err != nil {
-		return tools.Result{}, memoryFailure(err)
+		return tools.Output{}, memoryFailure(err)
 	}
 	items := make([]any, len(records))
 	for i, r := range records {
@@ -215,10 +210,10 @@ func (m memories) summaries(ctx context.Context, c tools.Call) (tools.Result, er
 	return layer("L3", "Summaries of earlier tasks of the session, the newest first", items), nil
 }
 
-func (m memories) found(ctx context.Context, c tools.Call) (tools.Result, error) {
+func (m memories) found(ctx context.Context, c tools.Input) (tools.Output, error) {
 	found, err := m.memory.L4(ctx, c.Scope, c.String("session_id", ""), c.String("query", ""), limitOf(c, defaultFound))
 	if err != nil {
-		return tools.Result{}, memoryFailure(err)
+		return tools.Output{}, memoryFailure(err)
 	}
 	items := make([]any, len(found.Hits))
 	for i, hit := range found.Hits {

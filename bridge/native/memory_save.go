@@ -16,7 +16,7 @@ import (
 	"github.com/loom-bridge/loom-bridge/memory/record"
 )
 
-func (m memories) save(ctx context.Context, c tools.Call) (tools.Result, error) {
+func (m memories) save(ctx context.Context, c tools.Input) (tools.Output, error) {
 	r := record.Record{
 		Text: c.String("text", ""), Kind: c.String("kind", ""), Key: c.String("key", ""), SessionID: c.SessionID,
 		Supersedes: c.String("supersedes", ""), Importance: record.DefaultImportance,
@@ -35,13 +35,13 @@ func (m memories) save(ctx context.Context, c tools.Call) (tools.Result, error) 
 	}
 	saved, err := m.memory.Save(ctx, c.Scope, r)
 	if err != nil {
-		return tools.Result{}, memoryFailure(err)
+		return tools.Output{}, memoryFailure(err)
 	}
 	out := map[string]any{"id": saved.ID, "created_at": timeText(saved.CreateTime)}
 	if saved.Key != "" {
 		out["key"] = saved.Key
 	}
-	return tools.Result{Output: out}, nil
+	return tools.Output{Values: out}, nil
 }
 
 // memoryFailure says for the model what went wrong with memory.

@@ -52,8 +52,8 @@ func Register(r *tools.Registry, opts *Options) error {
 	if err := add(r, m.tools()); err != nil {
 		return err
 	}
-	for alias, name := range m.aliases() {
-		if err := r.Alias(alias, name); err != nil {
+	for _, alias := range []string{"memory:query", "memory_query"} {
+		if err := r.Alias(alias, "query_l4_memory"); err != nil {
 			return fmt.Errorf("native: register: %w", err)
 		}
 	}

@@ -10,9 +10,9 @@ import (
 	"github.com/loom-bridge/loom-bridge/bridge/tools"
 )
 
-// openRegular opens the file at a place, if it is a regular file and still the
+// openRegular opens the file at a target, if it is a regular file and still the
 // one that was seen. A pipe put there meanwhile does not hang the open.
-func openRegular(p *place, flags int) (*os.File, fs.FileInfo, error) {
+func openRegular(p *target, flags int) (*os.File, fs.FileInfo, error) {
 	if err := checkRegular(p.info); err != nil {
 		return nil, nil, err
 	}

@@ -12,18 +12,18 @@ import (
 	"github.com/loom-bridge/loom-bridge/context/text"
 )
 
-func (f *files) readFile(ctx context.Context, c tools.Call) (tools.Result, error) {
+func (f *files) readFile(ctx context.Context, c tools.Input) (tools.Output, error) {
 	lines, hasLines, err := lineRangeOf(c)
 	if err != nil {
-		return tools.Result{}, err
+		return tools.Output{}, err
 	}
 	part, hasBytes, err := byteRangeOf(c, hasLines)
 	if err != nil {
-		return tools.Result{}, err
+		return tools.Output{}, err
 	}
 	from, err := f.source(ctx, c, part)
 	if err != nil {
-		return tools.Result{}, err
+		return tools.Output{}, err
 	}
 	name := c.String("path", "")
 	if hasLines || hasBytes {
@@ -42,7 +42,7 @@ func (f *files) readFile(ctx context.Context, c tools.Call) (tools.Result, error
 // and end_line, which mean the same. A first line of 0 is the first one, a limit
 // of 0 none, and an end_line of -1 or 0 the last line: so loom-py's own reading
 // tool has it, whose defaults ask for the whole file.
-func lineRangeOf(c tools.Call) (want lineRange, ranged bool, err error) {
+func lineRangeOf(c tools.Input) (want lineRange, ranged bool, err error) {
 	first, hasFirst := c.Int("offset")
 	if !hasFirst {
 		first, hasFirst = c.Int("start_line")
@@ -72,7 +72,7 @@ func lineRangeOf(c tools.Call) (want lineRange, ranged bool, err error) {
 type byteRange struct{ first, count int64 }
 
 // byteRangeOf reads which bytes are asked for; all when none are.
-func byteRangeOf(c tools.Call, hasLines bool) (want byteRange, ranged bool, err error) {
+func byteRangeOf(c tools.Input, hasLines bool) (want byteRange, ranged bool, err error) {
 	first, hasFirst := c.Int("offset_bytes")
 	count, hasCount := c.Int("limit_bytes")
 	switch {
@@ -100,7 +100,7 @@ type source struct {
 }
 
 // file opens a file of the workspace.
-func (f *files) file(ctx context.Context, c tools.Call, name string, part byteRange) (source, error) {
+func (f *files) file(ctx context.Context, c tools.Input, name string, part byteRange) (source, error) {
 	file, info, rel, err := f.open(ctx, c.Root, name)
 	if err != nil {
 		return source{}, err
@@ -113,8 +113,8 @@ func (f *files) file(ctx context.Context, c tools.Call, name string, part byteRa
 }
 
 // result is a result with where the body can be found again.
-func (s source) result(output map[string]any, body io.ReadCloser, size int64) tools.Result {
-	r := tools.Result{Output: output, BodyKey: contentKey, Body: body, BodySize: size, BodyPaged: true}
+func (s source) result(output map[string]any, body io.ReadCloser, size int64) tools.Output {
+	r := tools.Output{Values: output, BodyKey: contentKey, Body: body, BodySize: size, BodyPaged: true}
 	switch {
 	case s.stored == nil:
 	case s.stored.Ref == "":
@@ -126,10 +126,12 @@ func (s source) result(output map[string]any, body io.ReadCloser, size int64) to
 }
 
 // whole gives everything, as a body that is read later.
-func (s source) whole(ctx context.Context, name string) (tools.Result, error) {
+func (s source) whole(ctx context.Context, name string) (tools.Output, error) {
 	if s.size > MaxReadBytes {
 		_ = s.body.Close() // only read from
-		return tools.Result{}, tooLong(name, s.size)
+		return tools.Output{}, tools.Errorf(tools.TooLarge,
+			"%s has %d bytes, more than the limit of %d for one read; read it in parts with offset and limit (lines)",
+			name, s.size, MaxReadBytes)
 	}
 	r := s.result(map[string]any{}, closing{limited(ctx, s.body), s.body}, s.size)
 	r.File = s.path
@@ -139,20 +141,14 @@ func (s source) whole(ctx context.Context, name string) (tools.Result, error) {
 // contentKey is where a result shows text that was read.
 const contentKey = "content"
 
-func tooLong(name string, size int64) *tools.Error {
-	return tools.Errorf(tools.TooLarge,
-		"%s has %d bytes, more than the limit of %d for one read; read it in parts with offset and limit (lines)",
-		name, size, MaxReadBytes)
-}
-
 // lines gives a range of lines, and where to read on.
-func (s source) lines(ctx context.Context, name string, want lineRange) (tools.Result, error) {
+func (s source) lines(ctx context.Context, name string, want lineRange) (tools.Output, error) {
 	// Counting the lines of a file that may be read whole costs no more than
 	// that; of a longer one it would cost any amount.
 	want.total = s.size <= MaxReadBytes
 	got, err := readLines(ctx, s.body, want)
 	if err != nil {
-		return tools.Result{}, failure(name, err)
+		return tools.Output{}, failure(name, err)
 	}
 	out := map[string]any{"offset": want.first, "lines": got.lines, "truncated": got.limited}
 	if got.cut {
@@ -169,10 +165,10 @@ func (s source) lines(ctx context.Context, name string, want lineRange) (tools.R
 
 // bytes gives a range of bytes that ends with a whole character, and where to
 // read on.
-func (s source) bytes(ctx context.Context, name string, want byteRange) (tools.Result, error) {
+func (s source) bytes(ctx context.Context, name string, want byteRange) (tools.Output, error) {
 	words, err := io.ReadAll(limited(ctx, s.body))
 	if err != nil {
-		return tools.Result{}, failure(name, err)
+		return tools.Output{}, failure(name, err)
 	}
 	out := map[string]any{"offset_bytes": want.first, "size": s.size}
 	if end := want.first + int64(len(words)); end < s.size {

@@ -246,7 +246,7 @@ func TestReadFileEndsWithItsContext(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		call := tools.Call{Root: b.root, Args: map[string]any{"path": ".", "query": "x", "content": "x"}}
+		call := tools.Input{Root: b.root, Args: map[string]any{"path": ".", "query": "x", "content": "x"}}
 		if _, err := tool.Run(ctx, call); !errors.Is(err, context.Canceled) {
 			t.Errorf("%s: got %v, want the context's error", name, err)
 		}

@@ -70,7 +70,7 @@ func TestReadBackSaysWhereItCameFrom(t *testing.T) {
 			{"path": path, "offset": json.Number("1")},
 			{"path": path, "offset_bytes": json.Number("1")},
 		} {
-			r, err := tool.Run(t.Context(), tools.Call{Scope: kv.AgentScope("default", "tester"), Root: b.root, Args: arguments})
+			r, err := tool.Run(t.Context(), tools.Input{Scope: kv.AgentScope("default", "tester"), Root: b.root, Args: arguments})
 			if err != nil {
 				t.Fatal(err)
 			}

@@ -17,16 +17,16 @@ import (
 	"github.com/loom-bridge/loom-bridge/context/text"
 )
 
-func (f *files) search(ctx context.Context, c tools.Call) (tools.Result, error) {
+func (f *files) search(ctx context.Context, c tools.Input) (tools.Output, error) {
 	s, err := newSearch(f, c)
 	if err != nil {
-		return tools.Result{}, err
+		return tools.Output{}, err
 	}
 	name := c.String("path", ".")
 	if err := s.start(ctx, c.Root, name); err != nil && !errors.Is(err, errEnough) {
-		return tools.Result{}, failure(name, err)
+		return tools.Output{}, failure(name, err)
 	}
-	return tools.Result{Output: map[string]any{
+	return tools.Output{Values: map[string]any{
 		"query":     c.String("query", ""),
 		"matches":   s.matches,
 		"count":     int64(len(s.matches)),
@@ -51,7 +51,7 @@ type search struct {
 // errEnough ends a search that met a limit.
 var errEnough = errors.New("native: search met a limit")
 
-func newSearch(f *files, c tools.Call) (*search, error) {
+func newSearch(f *files, c tools.Input) (*search, error) {
 	s := &search{files: f, limit: DefaultSearchMatches, matches: []any{}, block: bufio.NewReaderSize(nil, blockBytes)}
 	for _, argument := range []string{"query", "include"} {
 		if len(c.String(argument, "")) > MaxQueryBytes {
@@ -74,7 +74,7 @@ func newSearch(f *files, c tools.Call) (*search, error) {
 }
 
 // matcher returns what tells whether a line matches the call's query.
-func matcher(c tools.Call) (func(line []byte) bool, error) {
+func matcher(c tools.Input) (func(line []byte) bool, error) {
 	query, fold := c.String("query", ""), c.Bool("ignore_case")
 	if !c.Bool("regex") {
 		if !fold {
@@ -153,7 +153,7 @@ func (s *search) dir(ctx context.Context, dir *os.Root, rel, below string, depth
 		case info.IsDir() && name != ".git":
 			err = s.subdir(ctx, dir, info, path.Join(rel, name), path.Join(below, name), depth-1)
 		case info.Mode().IsRegular() && s.include.match(path.Join(below, name)):
-			err = s.file(ctx, &place{dir: dir, name: name, rel: path.Join(rel, name), info: info})
+			err = s.file(ctx, &target{dir: dir, name: name, rel: path.Join(rel, name), info: info})
 		}
 		if err != nil && fatal(err) {
 			return err
@@ -182,7 +182,7 @@ func fatal(err error) bool {
 }
 
 // file searches one regular file, unless it is too long or binary.
-func (s *search) file(ctx context.Context, p *place) error {
+func (s *search) file(ctx context.Context, p *target) error {
 	if s.seenFiles++; s.seenFiles > MaxSearchFiles {
 		return s.enough()
 	}
@@ -231,18 +231,14 @@ func (s *search) lines(ctx context.Context, rel string) error {
 		if errors.Is(err, bufio.ErrBufferFull) {
 			continue
 		}
+		if errors.Is(err, io.EOF) {
+			return nil
+		}
 		if err != nil {
-			return nonEOF(err)
+			return err
 		}
 		number, matched = number+1, false
 	}
-}
-
-func nonEOF(err error) error {
-	if errors.Is(err, io.EOF) {
-		return nil
-	}
-	return err
 }
 
 // found adds a match, or ends the search when there are enough.

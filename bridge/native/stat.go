@@ -12,15 +12,15 @@ import (
 	"github.com/loom-bridge/loom-bridge/bridge/tools"
 )
 
-func (f *files) stat(ctx context.Context, c tools.Call) (tools.Result, error) {
+func (f *files) stat(ctx context.Context, c tools.Input) (tools.Output, error) {
 	name := c.String("path", "")
 	p, err := f.find(ctx, c.Root, name, want{})
 	if err != nil {
-		return tools.Result{}, err
+		return tools.Output{}, err
 	}
 	defer p.close()
 	if p.info == nil {
-		return tools.Result{}, failure(name, fs.ErrNotExist)
+		return tools.Output{}, failure(name, fs.ErrNotExist)
 	}
 	out := map[string]any{
 		"path":          name,
@@ -30,17 +30,17 @@ func (f *files) stat(ctx context.Context, c tools.Call) (tools.Result, error) {
 		"mode":          p.info.Mode().String(),
 	}
 	if p.info.Mode().IsRegular() && p.info.Size() <= MaxReadBytes {
-		sum, err := hashPlace(ctx, p)
+		sum, err := hashTarget(ctx, p)
 		if err != nil {
-			return tools.Result{}, failure(name, err)
+			return tools.Output{}, failure(name, err)
 		}
 		out["sha256"] = sum
 	}
-	return tools.Result{Output: out}, nil
+	return tools.Output{Values: out}, nil
 }
 
-// hashPlace returns the SHA-256 of a regular file, in hex.
-func hashPlace(ctx context.Context, p *place) (string, error) {
+// hashTarget returns the SHA-256 of a regular file, in hex.
+func hashTarget(ctx context.Context, p *target) (string, error) {
 	file, _, err := openRegular(p, os.O_RDONLY)
 	if err != nil {
 		return "", err

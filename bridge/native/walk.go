@@ -14,8 +14,8 @@ import (
 	"github.com/loom-bridge/loom-bridge/bridge/tools"
 )
 
-// place is where a path leads: a name in an open folder. Close it.
-type place struct {
+// target is where a path leads: a name in an open folder. Close it.
+type target struct {
 	dir *os.Root
 	// name is never a link to be followed; "." is the folder itself.
 	name string
@@ -27,7 +27,7 @@ type place struct {
 	walk *walker // holds dir open
 }
 
-func (p *place) close() { p.walk.reset() }
+func (p *target) close() { p.walk.reset() }
 
 // want says how a path is walked.
 type want struct {
@@ -41,7 +41,7 @@ type want struct {
 var errRaced = errors.New("native: path changed while it was walked")
 
 // find walks a path as the model wrote it. Its errors are made for the model.
-func (f *files) find(ctx context.Context, root *os.Root, name string, w want) (*place, error) {
+func (f *files) find(ctx context.Context, root *os.Root, name string, w want) (*target, error) {
 	rel, err := relative(root, name)
 	if err != nil {
 		return nil, err
@@ -130,7 +130,7 @@ type walker struct {
 	ups     int
 }
 
-func (f *files) walk(root *os.Root, rel string, w want) (*place, error) {
+func (f *files) walk(root *os.Root, rel string, w want) (*target, error) {
 	if info, err := root.Stat("."); err != nil {
 		return nil, err
 	} else if f.isStore(info) {
@@ -174,7 +174,7 @@ func (w *walker) up() error {
 	return nil
 }
 
-func (w *walker) run() (*place, error) {
+func (w *walker) run() (*target, error) {
 	for len(w.pending) > 0 {
 		part := w.pending[0]
 		w.pending = w.pending[1:]
@@ -195,12 +195,12 @@ func (w *walker) run() (*place, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &place{dir: w.top(), name: ".", rel: path.Join(append([]string{"."}, w.names...)...), info: info}, nil
+	return &target{dir: w.top(), name: ".", rel: path.Join(append([]string{"."}, w.names...)...), info: info}, nil
 }
 
-// step takes one part of the path: it ends the walk with a place, enters a
+// step takes one part of the path: it ends the walk with a target, enters a
 // folder, or puts a link's target in front of what is pending.
-func (w *walker) step(part string) (*place, error) {
+func (w *walker) step(part string) (*target, error) {
 	last := len(w.pending) == 0
 	info, err := w.top().Lstat(part)
 	switch {
@@ -214,7 +214,7 @@ func (w *walker) step(part string) (*place, error) {
 		return nil, errStore()
 	}
 	if last {
-		return &place{dir: w.top(), name: part, rel: path.Join(append(w.names, part)...), info: info}, nil
+		return &target{dir: w.top(), name: part, rel: path.Join(append(w.names, part)...), info: info}, nil
 	}
 	if info == nil {
 		if info, err = w.create(part); err != nil {

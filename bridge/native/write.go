@@ -16,27 +16,27 @@ import (
 	"github.com/loom-bridge/loom-bridge/bridge/tools"
 )
 
-func (f *files) writeFile(ctx context.Context, c tools.Call) (tools.Result, error) {
+func (f *files) writeFile(ctx context.Context, c tools.Input) (tools.Output, error) {
 	name, content := c.String("path", ""), c.String("content", "")
 	if len(content) > MaxWriteBytes {
-		return tools.Result{}, tools.Errorf(tools.TooLarge, "content of %d bytes exceeds the limit of %d", len(content), MaxWriteBytes)
+		return tools.Output{}, tools.Errorf(tools.TooLarge, "content of %d bytes exceeds the limit of %d", len(content), MaxWriteBytes)
 	}
 	if strings.HasSuffix(name, "/") {
-		return tools.Result{}, f.refuseFolder(ctx, c.Root, name)
+		return tools.Output{}, f.refuseFolder(ctx, c.Root, name)
 	}
 	for range maxRaces {
 		written, err := f.write(ctx, c.Root, name, []byte(content), c.Bool("append"))
 		if err == nil {
-			return tools.Result{
-				Output:  map[string]any{"success": true, "path": name, "bytes_written": int64(len(content))},
+			return tools.Output{
+				Values:  map[string]any{"success": true, "path": name, "bytes_written": int64(len(content))},
 				Written: written,
 			}, nil
 		}
 		if !errors.Is(err, errRaced) {
-			return tools.Result{}, failure(name, err)
+			return tools.Output{}, failure(name, err)
 		}
 	}
-	return tools.Result{}, failure(name, errRaced)
+	return tools.Output{}, failure(name, errRaced)
 }
 
 // refuseFolder says why nothing is written to a path that can only be a
@@ -78,9 +78,9 @@ func (f *files) write(ctx context.Context, root *os.Root, name string, content [
 	return &tools.Written{File: p.rel, SHA256: hex.EncodeToString(sum[:])}, nil
 }
 
-// look looks again at what is at the place, which may have changed while
+// look looks again at what is at the target, which may have changed while
 // another write was waited for.
-func (p *place) look() error {
+func (p *target) look() error {
 	info, err := p.dir.Lstat(p.name)
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
@@ -94,9 +94,9 @@ func (p *place) look() error {
 	return nil
 }
 
-// replace puts a new file at a place in one step: it is written and synced
+// replace puts a new file at a target in one step: it is written and synced
 // under another name first. What was there stays whole until then.
-func replace(p *place, content []byte) (err error) {
+func replace(p *target, content []byte) (err error) {
 	temp := ".loom-tmp-" + rand.Text()
 	file, err := p.dir.OpenFile(temp, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o666)
 	if err != nil {
@@ -138,7 +138,7 @@ func syncDir(dir *os.Root) error {
 
 // appendTo writes at the end of a file that is there. If that can't be
 // finished, the file is made as long as it was.
-func appendTo(ctx context.Context, p *place, content []byte) (*tools.Written, error) {
+func appendTo(ctx context.Context, p *target, content []byte) (*tools.Written, error) {
 	file, before, err := openRegular(p, os.O_RDWR|os.O_APPEND)
 	if err != nil {
 		return nil, err

@@ -67,7 +67,7 @@ func FuzzParseArguments(f *testing.F) {
 			}
 			return
 		}
-		if err := r.Check("x", args); err != nil {
+		if err := check(r, "x", args); err != nil {
 			t.Fatalf("a schema that takes any object refused %q: %v", text, err)
 		}
 		again, err := json.Marshal(args)
@@ -124,7 +124,7 @@ func TestCheckTellsAllViolations(t *testing.T) {
 				t.Fatal(err)
 			}
 			var got []string
-			if bad, ok := errors.AsType[*tools.ArgumentsError](r.Check("edit", args)); ok {
+			if bad, ok := errors.AsType[*tools.ArgumentsError](check(r, "edit", args)); ok {
 				for _, v := range bad.Violations {
 					got = append(got, v.String())
 				}
@@ -150,7 +150,7 @@ func TestCheckTakesTextAsWhatItIs(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := r.Check("edit", args); err != nil {
+	if err := check(r, "edit", args); err != nil {
 		t.Fatal(err)
 	}
 	want := map[string]any{
@@ -171,7 +171,7 @@ func TestCheckBoundsViolations(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	bad, ok := errors.AsType[*tools.ArgumentsError](r.Check("edit", args))
+	bad, ok := errors.AsType[*tools.ArgumentsError](check(r, "edit", args))
 	if !ok || len(bad.Violations) != tools.MaxViolations || len(bad.Error()) > 20_000 {
 		t.Errorf("got %d violations in %d bytes", len(bad.Violations), len(bad.Error()))
 	}
@@ -202,6 +202,7 @@ func ExampleArgumentsError() {
 	r := tools.NewRegistry(nil)
 	schema := json.RawMessage(`{"type":"object","properties":{"path":{"type":"string"}},"required":["path"]}`)
 	_ = r.Add(tools.Descriptor{Name: "fs:read_file", Level: tools.LevelFunction, Schema: schema}, nothing)
-	fmt.Println(r.Check("read_file", map[string]any{"file": "README.md"}))
+	tool, _ := r.Lookup("read_file")
+	fmt.Println(tool.Check(map[string]any{"file": "README.md"}))
 	// Output: tools: invalid arguments of fs:read_file: path: is required
 }

@@ -10,9 +10,9 @@ import (
 	"github.com/loom-bridge/loom-bridge/memory/kv"
 )
 
-// Call is one call as the tool sees it. Its arguments were checked against the
+// Input is one call as the tool sees it. Its arguments were checked against the
 // schema.
-type Call struct {
+type Input struct {
 	// Scope is the agent that calls.
 	Scope kv.Scope
 	// SessionID is the session the call belongs to.
@@ -27,7 +27,7 @@ type Call struct {
 
 // String returns the text argument of that name, or fallback when it is
 // missing or no text.
-func (c Call) String(name, fallback string) string {
+func (c Input) String(name, fallback string) string {
 	if s, ok := c.Args[name].(string); ok {
 		return s
 	}
@@ -35,7 +35,7 @@ func (c Call) String(name, fallback string) string {
 }
 
 // Bool returns the boolean argument of that name; false when it is missing.
-func (c Call) Bool(name string) bool {
+func (c Input) Bool(name string) bool {
 	b, _ := c.Args[name].(bool)
 	return b
 }
@@ -43,22 +43,22 @@ func (c Call) Bool(name string) bool {
 // Int returns the whole-number argument of that name and whether it is there.
 // Numbers beyond int64, and such as 1.0 that only a schema calls whole, are
 // taken as far as they go: see Integer.
-func (c Call) Int(name string) (int64, bool) { return Integer(c.Args[name]) }
+func (c Input) Int(name string) (int64, bool) { return Integer(c.Args[name]) }
 
 // Func runs a tool. It must end soon after ctx does. A failure of the tool's
 // own is an *Error; an *ArgumentsError refuses the call; any other error is a
 // failure with the code Failed. It may be called by many goroutines at once.
-type Func func(ctx context.Context, c Call) (Result, error)
+type Func func(ctx context.Context, in Input) (Output, error)
 
-// Result is what a tool gives. Its parts belong to the receiver.
-type Result struct {
-	// Output is the result as JSON values (what encoding/json decodes into, or
+// Output is what a tool gives. Its parts belong to the receiver.
+type Output struct {
+	// Values are the result as JSON values (what encoding/json decodes into, or
 	// int64 for numbers), without the body. The receiver may add to it.
-	Output map[string]any
-	// ValueKey names the member of Output that is the whole answer, for a result
-	// that is no object. Default: Output is.
+	Values map[string]any
+	// ValueKey names the member of Values that is the whole answer, for a result
+	// that is no object. Default: all of Values.
 	ValueKey string
-	// BodyKey is the key of Output under which the body's text is shown; empty
+	// BodyKey is the key of Values under which the body's text is shown; empty
 	// when there is no body.
 	BodyKey string
 	// Body is long text or bytes, read once and closed by the receiver. An error
@@ -80,8 +80,8 @@ type Result struct {
 	// else.
 	Origin string
 	// Given is the result as an agent gave it, for a tool of an agent's: exact JSON
-	// text, whose values are Output, or text or bytes, which stand for everything
-	// else here. Default: Output and Body are the result.
+	// text, whose values are Values, or text or bytes, which stand for everything
+	// else here. Default: Values and Body are the result.
 	Given step.Original
 	// Written tells about a file the call has written; nil when it wrote none.
 	Written *Written

@@ -5,9 +5,11 @@
 //
 //   - A [Descriptor] says what a tool is called, what it does and which
 //     arguments it takes, as a JSON Schema.
-//   - A [Func] does the work. It gets a [Call] and gives a [Result] or fails
+//   - A [Func] does the work. It gets an [Input] and gives an [Output] or fails
 //     with an [Error], which carries a [Code] that programs switch on.
 //   - A [Tool] is both together, as it stands in a [Registry].
+//   - A [Catalogue] is a registry and what each [Supplier] adds, such as the
+//     agents: all ask it which tool a name means and which tools there are.
 //   - [ParseArguments] reads the JSON a model wrote; [Tool.Check] compares it
 //     with the schema, and an [ArgumentsError] tells all that is wrong at once,
 //     so that the model can correct itself.

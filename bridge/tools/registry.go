@@ -37,7 +37,7 @@ type Registry struct {
 // goroutines at once.
 type Tool struct {
 	descriptor Descriptor
-	schema     *jsonschema.Schema // nil for a tool that checks for itself
+	schema     *jsonschema.Schema // nil for a tool that is run elsewhere
 	run        Func
 }
 
@@ -85,9 +85,9 @@ func New(d Descriptor, run Func) (*Tool, error) {
 	return &Tool{descriptor: d, schema: schema, run: run}, nil
 }
 
-// NewUnchecked is New for a tool that checks its arguments itself: whatever its
-// schema says, even when it is no JSON Schema, Tool.Check lets them through.
-func NewUnchecked(d Descriptor, run Func) (*Tool, error) {
+// NewRemote is New for a tool that is run elsewhere, where its arguments are checked:
+// whatever its schema says, even when it is no JSON Schema, Tool.Check lets them through.
+func NewRemote(d Descriptor, run Func) (*Tool, error) {
 	if err := d.check(); err != nil {
 		return nil, err
 	}
@@ -123,7 +123,7 @@ func (r *Registry) Alias(alias, name string) error {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if _, ok := r.tools[name]; !ok {
-		return &NotFoundError{Name: text.Cut(name, MaxNameBytes, text.Dots), Nearest: nearest(name, maps.Keys(r.tools))}
+		return r.notFound(name)
 	}
 	if r.addAlias(alias, name); r.aliases[alias] != name {
 		return fmt.Errorf("%w: %s", ErrToolExists, alias)
@@ -146,7 +146,13 @@ func (r *Registry) Lookup(name string) (*Tool, error) {
 	if t, ok := r.Find(name); ok {
 		return t, nil
 	}
-	return nil, &NotFoundError{Name: text.Cut(name, MaxNameBytes, text.Dots), Nearest: r.Nearest(name)}
+	r.mu.RLock()
+	defer r.mu.RUnlock()
+	return nil, r.notFound(name)
+}
+
+func (r *Registry) notFound(name string) error {
+	return &NotFoundError{Name: text.Cut(name, MaxNameBytes, text.Dots), Nearest: nearest(name, maps.Keys(r.tools))}
 }
 
 // Find is Lookup for callers that need no error, which takes longer to make.
@@ -158,19 +164,6 @@ func (r *Registry) Find(name string) (*Tool, bool) {
 		t, ok = r.tools[r.aliases[name]]
 	}
 	return t, ok
-}
-
-// Has tells whether a name means a tool, as Lookup does.
-func (r *Registry) Has(name string) bool {
-	_, ok := r.Find(name)
-	return ok
-}
-
-// Nearest returns the registered name most like name; empty when none is.
-func (r *Registry) Nearest(name string) string {
-	r.mu.RLock()
-	defer r.mu.RUnlock()
-	return nearest(name, maps.Keys(r.tools))
 }
 
 // List returns the descriptors of the given levels, or of all, by name.
@@ -187,17 +180,11 @@ func (r *Registry) List(levels ...int) []Descriptor {
 	return list
 }
 
-// Check is Lookup and Tool.Check in one.
-func (r *Registry) Check(name string, args map[string]any) error {
-	t, err := r.Lookup(name)
-	if err != nil {
-		return err
-	}
-	return t.Check(args)
-}
-
 // Descriptor returns what the tool was added with.
 func (t *Tool) Descriptor() Descriptor { return t.descriptor }
+
+// Remote tells whether the tool is run elsewhere, such as by an agent.
+func (t *Tool) Remote() bool { return t.schema == nil }
 
 // Check compares args with the tool's schema and returns an *ArgumentsError
 // that lists all violations. It changes args first: members that are null are
@@ -205,7 +192,7 @@ func (t *Tool) Descriptor() Descriptor { return t.descriptor }
 // boolean that it is where the schema wants one. Members the schema does not name
 // are let through unless it forbids them.
 func (t *Tool) Check(args map[string]any) error {
-	if t.schema == nil {
+	if t.Remote() {
 		return nil
 	}
 	dropNulls(t.schema, args)
@@ -225,4 +212,4 @@ func (t *Tool) Refuse(list ...Violation) *ArgumentsError {
 func (t *Tool) Schema() json.RawMessage { return t.descriptor.Schema }
 
 // Run runs the tool on checked arguments, on the caller's goroutine.
-func (t *Tool) Run(ctx context.Context, c Call) (Result, error) { return t.run(ctx, c) }
+func (t *Tool) Run(ctx context.Context, c Input) (Output, error) { return t.run(ctx, c) }

@@ -14,7 +14,7 @@ import (
 	"github.com/loom-bridge/loom-bridge/bridge/tools"
 )
 
-func nothing(context.Context, tools.Call) (tools.Result, error) { return tools.Result{}, nil }
+func nothing(context.Context, tools.Input) (tools.Output, error) { return tools.Output{}, nil }
 
 // MustRegistry returns a registry that holds tools of the given names.
 func MustRegistry(tb testing.TB, names ...string) *tools.Registry {
@@ -77,7 +77,7 @@ func TestAddAcceptsLocalReferences(t *testing.T) {
 	if err := r.Add(tools.Descriptor{Name: "x", Level: 3, Schema: json.RawMessage(schema)}, nothing); err != nil {
 		t.Fatal(err)
 	}
-	if err := r.Check("x", map[string]any{"a": true}); !errors.Is(err, tools.ErrInvalidArguments) {
+	if err := check(r, "x", map[string]any{"a": true}); !errors.Is(err, tools.ErrInvalidArguments) {
 		t.Errorf("Check: got %v, want ErrInvalidArguments", err)
 	}
 }
@@ -188,7 +188,7 @@ func TestRegistryIsSafeForConcurrentUse(t *testing.T) {
 		all.Go(func() {
 			for j := range 50 {
 				_ = r.Add(tools.Descriptor{Name: fmt.Sprintf("t%d:%d", i, j), Level: 1}, nothing)
-				if err := r.Check("fs_read_file", map[string]any{}); err != nil {
+				if err := check(r, "fs_read_file", map[string]any{}); err != nil {
 					t.Error(err)
 				}
 				r.List(1)
@@ -235,4 +235,13 @@ func TestAlias(t *testing.T) {
 	if found, err := r.Lookup("short"); err != nil || found.Descriptor().Name != "short" {
 		t.Errorf("found %v, %v", found, err)
 	}
+}
+
+// check looks a tool up and checks arguments for it.
+func check(r *tools.Registry, name string, args map[string]any) error {
+	t, err := r.Lookup(name)
+	if err != nil {
+		return err
+	}
+	return t.Check(args)
 }

@@ -14,8 +14,8 @@ import (
 	"github.com/loom-bridge/loom-bridge/memory/kv/invalid"
 )
 
-// MaxOpenAINameBytes bounds a name that OpenAI takes.
-const MaxOpenAINameBytes = 64
+// maxOpenAINameBytes bounds a name that OpenAI takes.
+const maxOpenAINameBytes = 64
 
 // toolset is the tools of a request in their final order and form. It never
 // changes.
@@ -102,12 +102,21 @@ func offeredName(tool Tool, format Format) (string, error) {
 		return "", invalidTool("hold one without a name")
 	case !utf8.ValidString(tool.Name) || !utf8.ValidString(tool.Description):
 		return "", invalidTool("hold %q, which is not UTF-8", tool.Name)
-	case format == Neutral:
-		return tool.Name, nil
-	case len(tool.Name) > MaxOpenAINameBytes:
-		return "", invalidTool("hold %q, and OpenAI takes names of at most %d bytes", tool.Name, MaxOpenAINameBytes)
 	}
-	return OpenAIName(tool.Name), nil
+	name, taken := format.ToolName(tool.Name)
+	if !taken {
+		return "", invalidTool("hold %q, and OpenAI takes names of at most %d bytes", tool.Name, maxOpenAINameBytes)
+	}
+	return name, nil
+}
+
+// ToolName is what prompts of the format call a tool, and whether they can: OpenAI takes
+// no long names.
+func (f Format) ToolName(name string) (called string, taken bool) {
+	if f == Neutral {
+		return name, true
+	}
+	return openAIName(name), len(name) <= maxOpenAINameBytes
 }
 
 // parameters decodes a tool's schema.
@@ -131,9 +140,9 @@ func definition(name, description string, schema map[string]any, format Format) 
 	return function
 }
 
-// OpenAIName is a name as OpenAI takes it: what it does not take becomes an
+// openAIName is a name as OpenAI takes it: what it does not take becomes an
 // underscore, and a long name is cut.
-func OpenAIName(name string) string {
+func openAIName(name string) string {
 	clean := strings.Map(func(r rune) rune {
 		switch {
 		case 'a' <= r && r <= 'z', 'A' <= r && r <= 'Z', '0' <= r && r <= '9', r == '_', r == '-':
@@ -141,5 +150,5 @@ func OpenAIName(name string) string {
 		}
 		return '_'
 	}, name)
-	return clean[:min(len(clean), MaxOpenAINameBytes)]
+	return clean[:min(len(clean), maxOpenAINameBytes)]
 }

@@ -14,10 +14,10 @@ func renamed(m session.Message, format Format) session.Message {
 	if format != OpenAIChat {
 		return m
 	}
-	m.Name = OpenAIName(m.Name)
+	m.Name = openAIName(m.Name)
 	calls := make([]session.ToolCall, len(m.ToolCalls))
 	for i, c := range m.ToolCalls {
-		c.Name = OpenAIName(c.Name)
+		c.Name = openAIName(c.Name)
 		calls[i] = c
 	}
 	m.ToolCalls = calls

@@ -94,6 +94,7 @@ type Domain struct {
 	Tokens    *tokens.Counter
 	Assembler *assemble.Assembler
 	Registry  *tools.Registry
+	Tools     *tools.Catalogue
 	Hand      *hand.Hand
 	Events    *events.Bus
 	Agents    *agents.Directory
@@ -154,14 +155,15 @@ func (d *Domain) open(engine kv.Engine, workspaces hand.Workspaces, o Options) e
 	if err != nil {
 		return err
 	}
-	d.openAgents(engine, writer, o)
 	d.Registry = tools.NewRegistry(nil)
+	d.Tools = tools.NewCatalogue(d.Registry, &tools.CatalogueOptions{Form: assemble.OpenAIChat.ToolName, Absent: native.Absent()})
+	d.openAgents(engine, writer, o)
 	if err := native.Register(d.Registry, &native.Options{Store: o.StoreDir, Blobs: d.reader(true), Memory: d.Tiers}); err != nil {
 		return err
 	}
 	o.Hand.OnTask = d.Tiers.Added
 	d.Hand = hand.New(hand.Deps{
-		Registry: d.Registry, Relay: agents.Relay{Directory: d.Agents}, Absent: native.Absent(), Log: d.Log, Blobs: d.Blobs, Reducer: reducer,
+		Tools: d.Tools, Log: d.Log, Blobs: d.Blobs, Reducer: reducer,
 		Engine: engine, Writer: writer, Workspaces: workspaces, Compressor: compress.New(d.Tokens.Size, &o.Compress),
 		Pressure: d.Assembler.Pressure, Style: d.Assembler.Reference,
 	}, &o.Hand)
@@ -218,7 +220,7 @@ func (d *Domain) openAgents(engine kv.Engine, writer *kv.Writer, o Options) {
 	d.Events = events.New(engine, writer, &o.Events)
 	d.onClose(d.Events.Close)
 	o.Agents.EventTime, o.Agents.OnChange = d.Events.Now, topics.Notices{Bus: d.Events}.Status
-	o.Agents.CallName, o.Agents.Reserved = assemble.OpenAIName, d.ownTool
+	o.Agents.Catalogue = d.Tools
 	d.Agents = agents.New(engine, writer, &o.Agents)
 	d.onClose(d.Agents.Close)
 }
@@ -229,11 +231,6 @@ func (d *Domain) naming(ctx context.Context, scope kv.Scope, sessionID string) (
 		return 0, err
 	}
 	return blob.NamingKindSeq, nil
-}
-
-// ownTool tells whether a name means a tool of the server, to callers or to models.
-func (d *Domain) ownTool(name string) bool {
-	return d.Registry.Has(name) || d.Registry.Has(assemble.OpenAIName(name))
 }
 
 // reader reads back what prompts leave out; uses is that of readback.Options.
@@ -265,12 +262,12 @@ func (d *Domain) Close() error {
 // Services are the parts as the face takes them.
 func (d *Domain) Services() server.Services {
 	return server.Services{
-		Memory: d.Memory, Hand: d.Hand, Tasks: d.Tiers, Tools: d.Registry, Log: d.Log, Blobs: d.Blobs, Reads: d.reader(false),
+		Memory: d.Memory, Hand: d.Hand, Tasks: d.Tiers, Tools: d.Tools, Log: d.Log, Blobs: d.Blobs, Reads: d.reader(false),
 		Tokens: d.Tokens, Assembler: d.Assembler, Events: d.Events, Agents: d.Agents,
 	}
 }
 
 // Loom are the parts as the loom.v1 face takes them.
 func (d *Domain) Loom() *loomv1.Deps {
-	return &loomv1.Deps{Events: d.Events, Agents: d.Agents, Hand: d.Hand, Tools: d.Registry, Plans: d.Plans, Absent: native.Absent()}
+	return &loomv1.Deps{Events: d.Events, Agents: d.Agents, Hand: d.Hand, Tools: d.Tools, Plans: d.Plans}
 }

@@ -6,18 +6,18 @@ import (
 	"google.golang.org/protobuf/proto"
 	"google.golang.org/protobuf/types/known/structpb"
 
-	"github.com/loom-bridge/loom-bridge/bridge/agents"
 	"github.com/loom-bridge/loom-bridge/bridge/hand"
 	"github.com/loom-bridge/loom-bridge/bridge/tools"
+	"github.com/loom-bridge/loom-bridge/context/assemble"
 	"github.com/loom-bridge/loom-bridge/memory/kv"
 	loombridgev1 "github.com/loom-bridge/loom-bridge/proto/gen/loombridge/v1"
 )
 
 // Descriptor describes a tool.
-func Descriptor(d tools.Descriptor, form loombridgev1.JsonForm) *loombridgev1.ToolDescriptor {
+func Descriptor(d tools.Offer, form loombridgev1.JsonForm) *loombridgev1.ToolDescriptor {
 	out := &loombridgev1.ToolDescriptor{
 		Name: d.Name, Description: d.Description, Level: Int32(d.Level),
-		RequiresApproval: d.RequiresApproval, Category: d.Category, Mutates: d.Mutates,
+		RequiresApproval: d.RequiresApproval, Category: d.Category, Mutates: d.Mutates, AgentId: d.AgentID,
 	}
 	if schema, ok := pleasantStruct(d.Schema, form); ok {
 		out.ParametersSchemaForm = &loombridgev1.ToolDescriptor_ParametersSchema{ParametersSchema: schema}
@@ -27,17 +27,13 @@ func Descriptor(d tools.Descriptor, form loombridgev1.JsonForm) *loombridgev1.To
 	return out
 }
 
-// AgentDescriptor describes a tool of an agent, whatever text its schema is: one
-// that is no JSON object could stand in no prompt.
-func AgentDescriptor(t agents.AgentTool) tools.Descriptor {
-	schema := json.RawMessage(t.Schema)
-	if !t.Usable || len(schema) == 0 {
-		schema = json.RawMessage(`{}`)
+// PromptTools are tools as a prompt takes them.
+func PromptTools(list []tools.Offer) []assemble.Tool {
+	out := make([]assemble.Tool, len(list))
+	for i, o := range list {
+		out[i] = assemble.Tool{Name: o.Name, Description: o.Description, Schema: o.Schema}
 	}
-	return tools.Descriptor{
-		Name: utf8Text(t.Name), Description: utf8Text(t.Description), Schema: schema,
-		Level: max(t.Level, tools.LevelFunction), RequiresApproval: t.RequiresApproval, Category: "agent", Mutates: true,
-	}
+	return out
 }
 
 // ToolRequest is the call of a tool.

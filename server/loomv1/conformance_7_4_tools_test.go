@@ -36,11 +36,11 @@ const (
 func addDemoTools(tb testing.TB, w *toolWorld) {
 	tb.Helper()
 	fail := func(err error) tools.Func {
-		return func(context.Context, tools.Call) (tools.Result, error) { return tools.Result{}, err }
+		return func(context.Context, tools.Input) (tools.Output, error) { return tools.Output{}, err }
 	}
 	for name, run := range map[string]tools.Func{
-		"demo:echo": func(_ context.Context, c tools.Call) (tools.Result, error) {
-			return tools.Result{Output: map[string]any{"text": c.String("text", ""), "agent": c.Scope.Owner, "empty": len(c.Args) == 0}}, nil
+		"demo:echo": func(_ context.Context, c tools.Input) (tools.Output, error) {
+			return tools.Output{Values: map[string]any{"text": c.String("text", ""), "agent": c.Scope.Owner, "empty": len(c.Args) == 0}}, nil
 		},
 		"demo:place":  fail(tools.Errorf(tools.NotFound, "Location not found: Atlantis")),
 		"demo:deny":   fail(tools.Errorf(tools.PermissionDenied, "Permission denied: Command 'rm' is not allowed")),
@@ -49,14 +49,14 @@ func addDemoTools(tb testing.TB, w *toolWorld) {
 		"demo:large":  fail(tools.Errorf(tools.TooLarge, "too much to read")),
 		"demo:bytes":  fail(tools.Errorf(tools.Failed, "file \xff is damaged")),
 		"demo:picky":  fail(&tools.ArgumentsError{Violations: []tools.Violation{{Path: "text", Problem: "must rhyme"}}}),
-		"demo:panic":  func(context.Context, tools.Call) (tools.Result, error) { panic("a secret") },
-		"demo:slow": func(ctx context.Context, _ tools.Call) (tools.Result, error) {
+		"demo:panic":  func(context.Context, tools.Input) (tools.Output, error) { panic("a secret") },
+		"demo:slow": func(ctx context.Context, _ tools.Input) (tools.Output, error) {
 			<-ctx.Done()
-			return tools.Result{}, ctx.Err()
+			return tools.Output{}, ctx.Err()
 		},
-		"demo:stubborn": func(context.Context, tools.Call) (tools.Result, error) {
+		"demo:stubborn": func(context.Context, tools.Input) (tools.Output, error) {
 			<-tb.Context().Done()
-			return tools.Result{}, nil
+			return tools.Output{}, nil
 		},
 	} {
 		w.must(w.Registry.Add(tools.Descriptor{

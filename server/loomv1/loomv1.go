@@ -2,6 +2,7 @@ package loomv1
 
 import (
 	"context"
+	"iter"
 	"log/slog"
 	"time"
 
@@ -39,15 +40,14 @@ type Hand interface {
 	Run(ctx context.Context, req hand.Request) (hand.RawAnswer, error)
 }
 
-// Tools knows the server's own tools.
+// Tools knows which tools there are; see tools.Catalogue.
 type Tools interface {
-	// List returns the descriptors of the given levels, or of all, by name.
-	List(levels ...int) []tools.Descriptor
-	// Lookup returns the tool that a name means, or a *tools.NotFoundError.
-	Lookup(name string) (*tools.Tool, error)
+	All(tenant string) iter.Seq[tools.Offer]
+	Own(name string) (*tools.Tool, bool)
+	Find(tenant, name string) (*tools.Tool, bool)
 }
 
-// Deps are what the services work with. All but Absent and Options are required; they stay
+// Deps are what the services work with. All but Options are required; they stay
 // the caller's to close, after the gRPC server has stopped.
 type Deps struct {
 	Events *events.Bus
@@ -55,9 +55,6 @@ type Deps struct {
 	Hand   Hand
 	Tools  Tools
 	Plans  *plans.Store
-	// Absent gives what the hand runs for a tool that is not here, or nil. Default:
-	// nothing.
-	Absent func(name string) *tools.Tool
 	// Tenant returns whose data a call works on. Its error ends the call as it
 	// is.
 	Tenant func(ctx context.Context) (string, error)

@@ -17,6 +17,7 @@ import (
 
 	"github.com/loom-bridge/loom-bridge/bridge/agents"
 	"github.com/loom-bridge/loom-bridge/bridge/hand"
+	"github.com/loom-bridge/loom-bridge/bridge/tools"
 	"github.com/loom-bridge/loom-bridge/context/step"
 	"github.com/loom-bridge/loom-bridge/context/text"
 	"github.com/loom-bridge/loom-bridge/memory/kv"
@@ -65,17 +66,16 @@ func (s *toolService) Call(ctx context.Context, call *loomv1pb.ToolCall) (*loomv
 type toolCaller struct{ Deps }
 
 // list returns the tools of the server and of a tenant's connected agents, by
-// name. Of two with one name it has the one that a call reaches. It ends early
-// when nobody waits for the list any more, or it gets too large to send.
-func (c toolCaller) list(ctx context.Context, tenant string) ([]*loomv1pb.ToolDescriptor, error) {
-	list, taken := c.ownTools()
+// name. It ends early when nobody waits for the list any more, or it gets too large to
+// send.
+func (c toolCaller) list(ctx context.Context, tenant string) (list []*loomv1pb.ToolDescriptor, err error) {
 	size := 0
-	for _, t := range c.Agents.Tools(tenant) {
-		if taken[t.Name] {
+	for o := range c.Tools.All(tenant) {
+		d := descriptorOf(o)
+		list = append(list, d)
+		if o.AgentID == "" {
 			continue
 		}
-		d := descriptorOf(t)
-		list = append(list, d)
 		size += proto.Size(d)
 		switch {
 		case ctx.Err() != nil:
@@ -88,30 +88,15 @@ func (c toolCaller) list(ctx context.Context, tenant string) ([]*loomv1pb.ToolDe
 	return list, nil
 }
 
-// ownTools returns the tools of the server, and their names.
-func (c toolCaller) ownTools() (list []*loomv1pb.ToolDescriptor, taken map[string]bool) {
-	taken = map[string]bool{}
-	for _, d := range c.Tools.List() {
-		taken[d.Name] = true
-		list = append(list, &loomv1pb.ToolDescriptor{
-			Name:             d.Name,
-			Description:      d.Description,
-			ParametersSchema: string(d.Schema),
-			Provider:         loomv1pb.ProviderKind_PROVIDER_NATIVE,
-		})
+// descriptorOf describes a tool.
+func descriptorOf(o tools.Offer) *loomv1pb.ToolDescriptor {
+	d := &loomv1pb.ToolDescriptor{Name: o.Name, Description: o.Description}
+	if o.AgentID == "" {
+		d.ParametersSchema, d.Provider = string(o.Schema), loomv1pb.ProviderKind_PROVIDER_NATIVE
+		return d
 	}
-	return list, taken
-}
-
-// descriptorOf describes a tool of an agent.
-func descriptorOf(t agents.AgentTool) *loomv1pb.ToolDescriptor {
-	return &loomv1pb.ToolDescriptor{
-		Name:             t.Name,
-		Description:      t.Description,
-		ParametersSchema: t.Schema,
-		Provider:         loomv1pb.ProviderKind_PROVIDER_GRPC,
-		Metadata:         t.Metadata,
-	}
+	d.ParametersSchema, d.Provider, d.Metadata = o.Given, loomv1pb.ProviderKind_PROVIDER_GRPC, o.Metadata
+	return d
 }
 
 // serve is forward for a handler.
@@ -153,17 +138,17 @@ func (c toolCaller) run(ctx context.Context, tenant string, call *loomv1pb.ToolC
 	if err := checkJSON(call.GetArguments()); err != nil {
 		return invalidArguments(err.Error())
 	}
-	own, err := c.Tools.Lookup(call.GetName())
-	if err == nil && own.Descriptor().Name == call.GetName() {
+	if own, ok := c.Tools.Own(call.GetName()); ok && own.Descriptor().Name == call.GetName() {
 		return c.runOwn(ctx, tenant, call)
 	}
-	answer, relayErr := c.relay(ctx, tenant, call)
+	answer, err := c.relay(ctx, tenant, call)
 	switch {
-	case relayErr == nil:
+	case err == nil:
 		return relayed(answer)
-	case !errors.Is(relayErr, agents.ErrNotFound):
-		return c.relayFailed(ctx, call, relayErr)
-	case err == nil, c.Absent != nil && c.Absent(call.GetName()) != nil:
+	case !errors.Is(err, agents.ErrNotFound):
+		return c.relayFailed(ctx, call, err)
+	}
+	if _, ok := c.Tools.Find(tenant, call.GetName()); ok {
 		return c.runOwn(ctx, tenant, call)
 	}
 	return notFound(explained(call.GetName()))

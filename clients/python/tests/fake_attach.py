@@ -11,7 +11,7 @@ from google.protobuf.timestamp_pb2 import Timestamp
 
 import loombridge
 from fake import Call, refuse
-from loombridge import _places
+from loombridge import _progress
 from loombridge.v1 import attach_pb2 as pb
 from loombridge.v1 import events_pb2
 
@@ -145,7 +145,7 @@ class Attach:
                 else self.ends.get(place.topic, 0),
             )
             for place in places
-            if not _places.is_pattern(place.topic)
+            if not _progress.is_pattern(place.topic)
         ]
 
     async def _read(self, side: Side, requests: AsyncIterator[pb.AttachRequest]) -> None:

@@ -26,7 +26,7 @@ from langgraph.store.memory import InMemoryStore
 
 from letters import DIMS, Letters, near
 from loombridge import testing
-from loombridge.langgraph import LoomBridgeStore, _shelf
+from loombridge.langgraph import LoomBridgeStore, _collection
 
 Act = Callable[[Any], Any]
 
@@ -394,7 +394,7 @@ def test_namespaces(both: Both, asked: dict[str, Any]) -> None:
 
 def test_namespaces_that_repeat_are_found_once(both: Both, monkeypatch: pytest.MonkeyPatch) -> None:
     # As with hundreds of items in each.
-    monkeypatch.setattr(_shelf, "LOOK", 3)
+    monkeypatch.setattr(_collection, "LOOK", 3)
     odd = [("a",), ("A",), ("a", "*"), ("a", 'say "b"'), ("\u00e9",), ("e\u0301",), ("a", "b")]
     for i in range(4):
         ops = [PutOp(namespace, f"k{i}", {}) for namespace in [*NAMESPACES, *odd]]

@@ -24,7 +24,7 @@ from langgraph.store.base import (
 import loombridge
 from letters import DIMS, Letters
 from loombridge import testing
-from loombridge.langgraph import LoomBridgeStore, _desk
+from loombridge.langgraph import LoomBridgeStore, _coalescer
 
 
 async def test_writes_of_an_item_keep_their_order(live: loombridge.Client) -> None:
@@ -186,39 +186,41 @@ class Reader:
         return [{"count": self.count}]
 
 
-def begin(desk: _desk.Desk, name: str, reader: Reader) -> "asyncio.Task[list[dict[str, int]]]":
-    return asyncio.create_task(desk.read(name, reader))
+def begin(
+    coalescer: _coalescer.ReadCoalescer, name: str, reader: Reader
+) -> "asyncio.Task[list[dict[str, int]]]":
+    return asyncio.create_task(coalescer.read(name, reader))
 
 
 async def test_equal_reads_that_wait_are_one() -> None:
-    desk, block, same, other = _desk.Desk(), Reader(), Reader(), Reader()
-    blocking = [begin(desk, f"block{i}", block) for i in range(_desk.AT_ONCE)]
+    coalescer, block, same, other = _coalescer.ReadCoalescer(), Reader(), Reader(), Reader()
+    blocking = [begin(coalescer, f"block{i}", block) for i in range(_coalescer.AT_ONCE)]
     await asyncio.sleep(0)
-    waiting = [begin(desk, "same", same) for _ in range(100)]
-    apart = begin(desk, "other", other)
+    waiting = [begin(coalescer, "same", same) for _ in range(100)]
+    apart = begin(coalescer, "other", other)
     await asyncio.sleep(0)
     for reader in (block, same, other):
         reader.let.set()
     found = await asyncio.gather(*waiting)
-    assert (block.count, same.count, other.count) == (_desk.AT_ONCE, 1, 1)
+    assert (block.count, same.count, other.count) == (_coalescer.AT_ONCE, 1, 1)
     found[0][0]["count"] = 7
     assert found[1] == [{"count": 1}]  # What is found belongs to who asked.
     await asyncio.gather(apart, *blocking)
 
 
 async def test_a_read_that_has_begun_is_not_shared() -> None:
-    desk, reader = _desk.Desk(), Reader()
-    early = begin(desk, "same", reader)
+    coalescer, reader = _coalescer.ReadCoalescer(), Reader()
+    early = begin(coalescer, "same", reader)
     await reader.begun.wait()
-    late = begin(desk, "same", reader)
+    late = begin(coalescer, "same", reader)
     reader.let.set()
     await asyncio.gather(early, late)
     assert reader.count == 2
 
 
 async def test_a_read_that_nobody_waits_for_ends() -> None:
-    desk, reader = _desk.Desk(), Reader()
-    tasks = [begin(desk, "same", reader) for _ in range(2)]
+    coalescer, reader = _coalescer.ReadCoalescer(), Reader()
+    tasks = [begin(coalescer, "same", reader) for _ in range(2)]
     await reader.begun.wait()
     tasks[0].cancel()
     await asyncio.sleep(0)

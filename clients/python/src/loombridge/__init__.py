@@ -77,7 +77,7 @@ from loombridge._errors import (
 from loombridge._events import Emitted, Event, Events, Subscription
 from loombridge._history import HistoryStyle
 from loombridge._memory import EmbeddingSpace, Memory, MemoryStats, RecordField
-from loombridge._places import QualityOfService
+from loombridge._progress import QualityOfService
 from loombridge._prompt import (
     Message,
     Prompt,

@@ -14,7 +14,7 @@ from loombridge import (
     _events,
     _handlers,
     _inbox,
-    _places,
+    _progress,
     _requests,
     _rpc,
     _spelling,
@@ -63,7 +63,7 @@ class Listener:
 
         Pass it to `subscribe` to go on from there; None: not known, or a pattern.
         """
-        return dict(self._inbox.places.positions)
+        return dict(self._inbox.progress.positions)
 
     @property
     def dropped(self) -> int:
@@ -172,7 +172,7 @@ class Agent:
         topics: str | Mapping[str, int | None],
         *,
         since: datetime | None = None,
-        qos: _places.QualityOfService | None = None,
+        qos: _progress.QualityOfService | None = None,
         event_types: Iterable[str] = (),
         headers: Mapping[str, str] | None = None,
         at_once: int = _handlers.HANDLERS_AT_ONCE,
@@ -206,18 +206,18 @@ class Agent:
         """
         if callable(topics):
             raise TypeError('write @ctx.subscribe("topic"): a handler needs to be given topics')
-        places = _places.positions(topics)
-        for topic, after in places.items():
-            _places.check_topic(topic)
-            if after is not None and _places.is_pattern(topic):
+        progress = _progress.positions(topics)
+        for topic, after in progress.items():
+            _progress.check_topic(topic)
+            if after is not None and _progress.is_pattern(topic):
                 raise ValueError(f"the pattern {topic} takes no sequence; use since")
         if _values.integer("at_once", at_once) < 1:
             raise ValueError(f"at_once must be at least 1, not {at_once}")
         return Listener(
             self._attachment,
             _inbox.Inbox(
-                _places.Places(places, _places.moment(since)),
-                _places.choice(qos, event_types, headers),
+                _progress.Progress(progress, _progress.moment(since)),
+                _progress.choice(qos, event_types, headers),
             ),
             at_once,
             None if timeout is None else _values.seconds("timeout", timeout),

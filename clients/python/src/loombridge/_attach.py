@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from datetime import timedelta
 from typing import Any
 
-from loombridge import _board, _errors, _handlers, _inbox, _link, _provided, _rpc, _threads
+from loombridge import _errors, _handlers, _inbox, _link, _listeners, _provided, _rpc, _threads
 from loombridge.v1 import attach_pb2 as pb
 from loombridge.v1 import errors_pb2, events_pb2, memory_pb2
 
@@ -65,7 +65,7 @@ class Attachment:
         self._threads = _threads.Threads()
         self._toolbox = _provided.Toolbox(self._threads)
         self._renew = asyncio.Event()
-        self._board = _board.Board(self._renew.set)
+        self._listeners = _listeners.Listeners(self._renew.set)
         self._handlers = _handlers.Handlers(self._threads, excuse)
         self._link: _link.Link | None = None
         self._links: set[_link.Link] = set()
@@ -97,7 +97,7 @@ class Attachment:
     def join(self, inbox: _inbox.Inbox) -> None:
         """Put a listener on the stream."""
         self._begin()
-        self._board.join(inbox)
+        self._listeners.join(inbox)
 
     def handle(
         self,
@@ -113,7 +113,7 @@ class Attachment:
     def leave(self, inbox: _inbox.Inbox) -> None:
         """Take a listener off the stream; one that is not on it is fine."""
         self._handlers.remove(inbox)
-        self._board.leave(inbox)
+        self._listeners.leave(inbox)
 
     def _begin(self) -> None:
         """Attach, unless that is under way."""
@@ -183,7 +183,7 @@ class Attachment:
 
     def _fail(self, err: _errors.LoomBridgeError) -> None:
         self._failure = err
-        self._board.fail(err)
+        self._listeners.fail(err)
         self._tell()
 
     async def _stay(self) -> None:
@@ -223,13 +223,13 @@ class Attachment:
         said = self._wanted
         self._overlap = self._link is not None
         self._renew.clear()
-        link.subscribed, shared = self._board.carried(), self._board.shared()
-        members = self._board.listening()
+        link.subscribed, shared = self._listeners.carried(), self._listeners.shared()
+        members = self._listeners.listening()
         ready = await link.open(self._hello(), self._transport.timeout)
-        _board.stand(members, ready.positions, ready.server_time, shared)
+        _listeners.stand(members, ready.positions, ready.server_time, shared)
         link.start(lambda message: self._take(link, message))
         link.live(self._beat(link, ready.heartbeat_interval.ToTimedelta().total_seconds()))
-        self._board.changed.set()
+        self._listeners.changed.set()
         self._replace(link)
         self._said = said
         self._tell()
@@ -284,7 +284,7 @@ class Attachment:
         hello = pb.AttachHello(
             agent_id=self._agent_id,
             session_id=self._session_id,
-            topics=[self._board.wire(topic) for topic in self._board.carried()],
+            topics=[self._listeners.wire(topic) for topic in self._listeners.carried()],
             tools=self._toolbox.wire(),
             metadata=dict(self._about.metadata),
             capabilities=self._about.capabilities,
@@ -300,15 +300,15 @@ class Attachment:
             await asyncio.sleep(seconds or HEARTBEAT)
             answer = await link.ask(pb.AttachRequest(heartbeat=pb.AttachHeartbeat()))
             if answer.HasField("server_time"):
-                self._board.server_time(answer.server_time)
+                self._listeners.server_time(answer.server_time)
 
     async def _follow_changes(self, link: _link.Link) -> None:
         """Keep the topics of the stream as they are wanted."""
         while True:
-            await self._board.changed.wait()
-            self._board.changed.clear()
-            carried = self._board.carried(*_board.DYNAMIC)
-            present = self._board.listening(*_board.DYNAMIC)
+            await self._listeners.changed.wait()
+            self._listeners.changed.clear()
+            carried = self._listeners.carried(*_listeners.DYNAMIC)
+            present = self._listeners.listening(*_listeners.DYNAMIC)
             gone = [each for each, v in link.subscribed.items() if carried.get(each) != v]
             if gone:
                 request = pb.AttachRequest(unsubscribe=pb.AttachUnsubscribe(topics=gone))
@@ -318,22 +318,22 @@ class Attachment:
             for topic in gone:
                 link.subscribed.pop(topic, None)
             for topic, version in carried.items():
-                now = self._board.members(topic, *_board.DYNAMIC)
+                now = self._listeners.members(topic, *_listeners.DYNAMIC)
                 members = [inbox for inbox in now if inbox in present]
                 if topic not in link.subscribed and members:
                     link.subscribed[topic] = version
                     await self._subscribe(link, topic, members)
 
     async def _subscribe(self, link: _link.Link, topic: str, members: list[_inbox.Inbox]) -> None:
-        shared = self._board.shared()
-        position = self._board.wire(topic, *_board.DYNAMIC)
+        shared = self._listeners.shared()
+        position = self._listeners.wire(topic, *_listeners.DYNAMIC)
         request = pb.AttachRequest(subscribe=pb.AttachSubscribe(topics=[position]))
         for inbox in members:
             # Its first events may pass the answer.
             inbox.state = _inbox.State.ON
         answer = await link.ask(request)
         if not answer.HasField("error"):
-            _board.stand(members, answer.positions, answer.server_time, shared)
+            _listeners.stand(members, answer.positions, answer.server_time, shared)
             return
         link.subscribed.pop(topic, None)
         error = _refusal(answer.error)
@@ -348,7 +348,7 @@ class Attachment:
         if message.HasField("tool_call"):
             link.serve(self._answer(link, message.tool_call))
         elif message.HasField("event") and self._is_first(link, message.event.event):
-            self._board.deliver(message.event.event, message.event.dropped)
+            self._listeners.deliver(message.event.event, message.event.dropped)
 
     def _is_first(self, link: _link.Link, m: events_pb2.Event) -> bool:
         """Tell whether an event is to be taken from this stream, and only once.

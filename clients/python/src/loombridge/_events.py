@@ -8,7 +8,7 @@ from typing import Any, Self, TypeAlias
 
 import grpc
 
-from loombridge import _brief, _errors, _places, _rpc, _spelling, _stream, _values
+from loombridge import _brief, _errors, _progress, _rpc, _spelling, _stream, _values
 from loombridge.v1 import events_pb2 as pb
 from loombridge.v1 import memory_pb2
 
@@ -75,7 +75,7 @@ class Subscription(_stream.Stream[pb.SubscribeRequest, pb.SubscribeResponse]):
     def __init__(self, receiver: "_Standing") -> None:
         """Made by `ctx.events.subscribe`."""
         super().__init__(receiver)
-        self.positions = receiver.places.positions
+        self.positions = receiver.progress.positions
         """By topic, the sequence of the last event handed out. Pass it to
         `subscribe` to go on from there; None: not known yet, or a pattern."""
         self.dropped_volatile = 0
@@ -96,7 +96,7 @@ class Subscription(_stream.Stream[pb.SubscribeRequest, pb.SubscribeResponse]):
         while True:
             message = await self._receiver.next()
             self.dropped_volatile += message.dropped_volatile
-            if message.HasField("event") and self._receiver.places.take(message.event):
+            if message.HasField("event") and self._receiver.progress.take(message.event):
                 return event(message.event)
 
     async def __aenter__(self) -> Self:
@@ -112,8 +112,8 @@ class _Standing(_stream.Receiver[pb.SubscribeRequest, pb.SubscribeResponse]):
         self,
         transport: _rpc.Transport,
         agent_id: str,
-        places: _places.Places,
-        chosen: _places.Choice,
+        progress: _progress.Progress,
+        chosen: _progress.Choice,
         *,
         reconnect: bool,
         timeout: float,
@@ -126,7 +126,7 @@ class _Standing(_stream.Receiver[pb.SubscribeRequest, pb.SubscribeResponse]):
             _stream.Resume.ALWAYS if reconnect else _stream.Resume.NEVER,
             "the subscription did not stand",
         )
-        self.places = places
+        self.progress = progress
         self._chosen = chosen
         self._stood = False
         self._standing = asyncio.Lock()
@@ -167,14 +167,16 @@ class _Standing(_stream.Receiver[pb.SubscribeRequest, pb.SubscribeResponse]):
 
     async def _open(self) -> _Call:
         await self.all_taken()
-        members = [(self.places, self._chosen)]
+        members = [(self.progress, self._chosen)]
         del self.request.topics[:]
-        self.request.topics.extend(_places.wire(topic, members) for topic in self.places.positions)
+        self.request.topics.extend(
+            _progress.wire(topic, members) for topic in self.progress.positions
+        )
         call = self._call = self._transport.stream(_rpc.SUBSCRIBE, self.request)
         try:
             async with asyncio.timeout(self._timeout):
                 message = await self._transport.read(call)
-            self._take_places(message)
+            self._take_positions(message)
         except TimeoutError:
             self._drop(call)
             raise _errors.DeadlineExceededError(
@@ -190,14 +192,14 @@ class _Standing(_stream.Receiver[pb.SubscribeRequest, pb.SubscribeResponse]):
         call.cancel()
         self._call = None
 
-    def _take_places(self, message: pb.SubscribeResponse | None) -> None:
+    def _take_positions(self, message: pb.SubscribeResponse | None) -> None:
         """Note where each topic begins, so that a break from here on loses nothing."""
         if message is None or not message.HasField("ready"):
             raise _errors.InternalError("the server opened a subscription without `ready`")
         ready = message.ready
         known = ready.HasField("server_time")
         now = _values.moment(ready.server_time) if known else None
-        self.places.stand(ready.positions, now)
+        self.progress.stand(ready.positions, now)
 
     def _check_may_resume(self, err: grpc.aio.AioRpcError, *, in_time: bool = True) -> None:
         """Raise what broke the stream, unless the stream may be opened again."""
@@ -221,7 +223,7 @@ class Events:
         topics: str | Mapping[str, int | None],
         *,
         since: datetime | None = None,
-        qos: _places.QualityOfService | None = None,
+        qos: _progress.QualityOfService | None = None,
         event_types: Iterable[str] = (),
         headers: Mapping[str, str] | None = None,
         reconnect: bool = True,
@@ -250,8 +252,8 @@ class Events:
             _Standing(
                 self._transport,
                 self._agent_id,
-                _places.Places(_places.positions(topics), _places.moment(since)),
-                _places.choice(qos, event_types, headers),
+                _progress.Progress(_progress.positions(topics), _progress.moment(since)),
+                _progress.choice(qos, event_types, headers),
                 reconnect=reconnect,
                 timeout=self._transport.timeout
                 if timeout is None

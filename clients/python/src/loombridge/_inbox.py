@@ -5,7 +5,7 @@ import enum
 from collections import deque
 from collections.abc import Callable
 
-from loombridge import _errors, _events, _places
+from loombridge import _errors, _events, _progress
 from loombridge.v1 import events_pb2 as pb
 
 INBOX_EVENTS = 16_384
@@ -33,9 +33,9 @@ class Inbox:
     is not lost: it is asked for again when there is room. A volatile one is dropped.
     """
 
-    def __init__(self, places: _places.Places, chosen: _places.Choice) -> None:
+    def __init__(self, progress: _progress.Progress, chosen: _progress.Choice) -> None:
         """Begin empty, and on no stream."""
-        self.places = places
+        self.progress = progress
         self.chosen = chosen
         self.handled = False
         """A handler takes the events, so nobody else learns of an error."""
@@ -62,8 +62,8 @@ class Inbox:
 
     def wants(self, m: pb.Event) -> bool:
         """Tell whether an event is for this listener."""
-        topics = self.places.positions
-        return any(_places.matches(topic, m.topic) for topic in topics) and self.chosen.admits(m)
+        topics = self.progress.positions
+        return any(_progress.matches(topic, m.topic) for topic in topics) and self.chosen.admits(m)
 
     def offer(self, m: pb.Event, dropped: int) -> None:
         """Put an event in, unless it was there before or there is no room."""
@@ -73,11 +73,11 @@ class Inbox:
         if m.sequence == 0 and (full or not on):
             self.dropped += self.stood.is_set()
         elif full and on and self.chosen.qos == pb.QUALITY_OF_SERVICE_REALTIME:
-            self.dropped += self.places.take(m)
+            self.dropped += self.progress.take(m)
         elif full and on:
             self.state = State.FULL
             self.on_full()
-        elif on and self.places.take(m):
+        elif on and self.progress.take(m):
             self._events.append(m)
             self._bytes += m.ByteSize()
             self._some.set()

@@ -6,7 +6,7 @@ import uuid
 from collections.abc import Mapping
 from typing import Any, Protocol, cast
 
-from loombridge import _attach, _errors, _events, _inbox, _places, _values
+from loombridge import _attach, _errors, _events, _inbox, _progress, _values
 from loombridge.v1 import events_pb2 as pb
 
 REPLY_TO = ("loom.reply_to", "reply_to")
@@ -49,7 +49,7 @@ class _Mailbox(_inbox.Inbox):
     """The agent's own topic of replies: each goes to the request that waits for it."""
 
     def __init__(self, topic: str) -> None:
-        super().__init__(_places.Places({topic: None}, None), _places.Choice())
+        super().__init__(_progress.Progress({topic: None}, None), _progress.Choice())
         self.waiting: dict[str, asyncio.Future[_events.Event]] = {}
 
     def offer(self, m: pb.Event, dropped: int) -> None:
@@ -58,7 +58,7 @@ class _Mailbox(_inbox.Inbox):
         correlation = _first(m.headers, CORRELATION) or ""
         waiting = self.waiting.get(correlation)
         # A request sent to the mailbox itself is not its own reply.
-        if not self.places.take(m) or waiting is None or waiting.done() or m.id == correlation:
+        if not self.progress.take(m) or waiting is None or waiting.done() or m.id == correlation:
             return
         try:
             _settle(waiting, _events.event(m))

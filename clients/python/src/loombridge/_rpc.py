@@ -9,12 +9,14 @@ from weakref import WeakSet
 
 import grpc
 import grpc.aio
+from google.protobuf.descriptor_pb2 import MethodOptions
 from google.protobuf.message import Message
 
 from loombridge import _errors, _values
 from loombridge.v1 import (
     admin_pb2,
     attach_pb2,
+    bridge_pb2,
     context_pb2,
     events_pb2,
     memory_pb2,
@@ -42,7 +44,7 @@ class Method(Generic[Req, Resp]):
     name: str
     request: type[Req]
     response: type[Resp]
-    reads: bool = False
+    reads: bool
     """It changes nothing, so it may be repeated at will."""
 
     @property
@@ -51,196 +53,59 @@ class Method(Generic[Req, Resp]):
         return f"/loombridge.v1.{self.service}/{self.name}"
 
 
-MEMORY_SAVE = Method(
-    "BridgeService", "MemorySave", memory_pb2.MemorySaveRequest, memory_pb2.MemorySaveResponse
+_RPCS = {
+    rpc.input_type.full_name: rpc
+    for file in (admin_pb2, bridge_pb2, context_pb2, events_pb2, memory_pb2, tools_pb2)
+    for service in file.DESCRIPTOR.services_by_name.values()
+    for rpc in service.methods
+}
+"""What the protos say of each RPC, by the type of its requests, which no two share."""
+
+
+def _method(request: type[Req], response: type[Resp]) -> Method[Req, Resp]:
+    """Return the RPC that takes such requests."""
+    rpc = _RPCS[request.DESCRIPTOR.full_name]
+    reads = rpc.GetOptions().idempotency_level == MethodOptions.NO_SIDE_EFFECTS
+    return Method(rpc.containing_service.name, rpc.name, request, response, reads)
+
+
+MEMORY_SAVE = _method(memory_pb2.MemorySaveRequest, memory_pb2.MemorySaveResponse)
+MEMORY_QUERY = _method(memory_pb2.MemoryQueryRequest, memory_pb2.MemoryQueryResponse)
+TOOL = _method(tools_pb2.ToolRequest, tools_pb2.ToolResponse)
+EMIT = _method(events_pb2.EmitRequest, events_pb2.EmitResponse)
+ATTACH = _method(attach_pb2.AttachRequest, attach_pb2.AttachResponse)
+GET_RECORD = _method(memory_pb2.GetRecordRequest, memory_pb2.GetRecordResponse)
+UPDATE_RECORD = _method(memory_pb2.UpdateRecordRequest, memory_pb2.UpdateRecordResponse)
+DELETE_RECORD = _method(memory_pb2.DeleteRecordRequest, memory_pb2.DeleteRecordResponse)
+LIST_RECORDS = _method(memory_pb2.ListRecordsRequest, memory_pb2.ListRecordsResponse)
+BATCH_SAVE = _method(memory_pb2.BatchSaveRequest, memory_pb2.BatchSaveResponse)
+REEMBED = _method(memory_pb2.ReembedRequest, memory_pb2.ReembedResponse)
+GET_MEMORY_STATS = _method(memory_pb2.GetMemoryStatsRequest, memory_pb2.GetMemoryStatsResponse)
+APPEND_MESSAGES = _method(context_pb2.AppendMessagesRequest, context_pb2.AppendMessagesResponse)
+RECORD_STEP = _method(context_pb2.RecordStepRequest, context_pb2.RecordStepResponse)
+UPLOAD_STEP = _method(context_pb2.UploadStepRequest, context_pb2.UploadStepResponse)
+GET_TASK = _method(context_pb2.GetTaskRequest, context_pb2.GetTaskResponse)
+LIST_STEPS = _method(context_pb2.ListStepsRequest, context_pb2.ListStepsResponse)
+GET_STEP = _method(context_pb2.GetStepRequest, context_pb2.GetStepResponse)
+ASSEMBLE = _method(context_pb2.AssembleRequest, context_pb2.AssembleResponse)
+CONFIGURE_SESSION = _method(
+    context_pb2.ConfigureSessionRequest, context_pb2.ConfigureSessionResponse
 )
-MEMORY_QUERY = Method(
-    "BridgeService",
-    "MemoryQuery",
-    memory_pb2.MemoryQueryRequest,
-    memory_pb2.MemoryQueryResponse,
-    reads=True,
-)
-TOOL = Method("BridgeService", "Tool", tools_pb2.ToolRequest, tools_pb2.ToolResponse)
-EMIT = Method("BridgeService", "Emit", events_pb2.EmitRequest, events_pb2.EmitResponse)
-ATTACH = Method("BridgeService", "Attach", attach_pb2.AttachRequest, attach_pb2.AttachResponse)
-GET_RECORD = Method(
-    "MemoryService",
-    "GetRecord",
-    memory_pb2.GetRecordRequest,
-    memory_pb2.GetRecordResponse,
-    reads=True,
-)
-UPDATE_RECORD = Method(
-    "MemoryService",
-    "UpdateRecord",
-    memory_pb2.UpdateRecordRequest,
-    memory_pb2.UpdateRecordResponse,
-)
-DELETE_RECORD = Method(
-    "MemoryService",
-    "DeleteRecord",
-    memory_pb2.DeleteRecordRequest,
-    memory_pb2.DeleteRecordResponse,
-)
-LIST_RECORDS = Method(
-    "MemoryService",
-    "ListRecords",
-    memory_pb2.ListRecordsRequest,
-    memory_pb2.ListRecordsResponse,
-    reads=True,
-)
-BATCH_SAVE = Method(
-    "MemoryService", "BatchSave", memory_pb2.BatchSaveRequest, memory_pb2.BatchSaveResponse
-)
-REEMBED = Method("MemoryService", "Reembed", memory_pb2.ReembedRequest, memory_pb2.ReembedResponse)
-GET_MEMORY_STATS = Method(
-    "MemoryService",
-    "GetMemoryStats",
-    memory_pb2.GetMemoryStatsRequest,
-    memory_pb2.GetMemoryStatsResponse,
-    reads=True,
-)
-APPEND_MESSAGES = Method(
-    "ContextService",
-    "AppendMessages",
-    context_pb2.AppendMessagesRequest,
-    context_pb2.AppendMessagesResponse,
-)
-RECORD_STEP = Method(
-    "ContextService",
-    "RecordStep",
-    context_pb2.RecordStepRequest,
-    context_pb2.RecordStepResponse,
-)
-UPLOAD_STEP = Method(
-    "ContextService",
-    "UploadStep",
-    context_pb2.UploadStepRequest,
-    context_pb2.UploadStepResponse,
-)
-GET_TASK = Method(
-    "ContextService",
-    "GetTask",
-    context_pb2.GetTaskRequest,
-    context_pb2.GetTaskResponse,
-    reads=True,
-)
-LIST_STEPS = Method(
-    "ContextService",
-    "ListSteps",
-    context_pb2.ListStepsRequest,
-    context_pb2.ListStepsResponse,
-    reads=True,
-)
-GET_STEP = Method(
-    "ContextService",
-    "GetStep",
-    context_pb2.GetStepRequest,
-    context_pb2.GetStepResponse,
-    reads=True,
-)
-ASSEMBLE = Method(
-    "ContextService",
-    "Assemble",
-    context_pb2.AssembleRequest,
-    context_pb2.AssembleResponse,
-)
-CONFIGURE_SESSION = Method(
-    "ContextService",
-    "ConfigureSession",
-    context_pb2.ConfigureSessionRequest,
-    context_pb2.ConfigureSessionResponse,
-)
-END_SESSION = Method(
-    "ContextService",
-    "EndSession",
-    context_pb2.EndSessionRequest,
-    context_pb2.EndSessionResponse,
-)
-COMPACT_HISTORY = Method(
-    "ContextService",
-    "CompactHistory",
-    context_pb2.CompactHistoryRequest,
-    context_pb2.CompactHistoryResponse,
-)
-UNDO = Method(
-    "ContextService",
-    "Undo",
-    context_pb2.UndoRequest,
-    context_pb2.UndoResponse,
-)
-REPORT_USAGE = Method(
-    "ContextService",
-    "ReportUsage",
-    context_pb2.ReportUsageRequest,
-    context_pb2.ReportUsageResponse,
-)
-COMPRESS_RESULT = Method(
-    "ContextService",
-    "CompressResult",
-    context_pb2.CompressResultRequest,
-    context_pb2.CompressResultResponse,
-)
-COUNT_TOKENS = Method(
-    "ContextService",
-    "CountTokens",
-    context_pb2.CountTokensRequest,
-    context_pb2.CountTokensResponse,
-    reads=True,
-)
-READ_BLOB = Method(
-    "ContextService",
-    "ReadBlob",
-    context_pb2.ReadBlobRequest,
-    context_pb2.ReadBlobResponse,
-    reads=True,
-)
-LIST_BLOBS = Method(
-    "ContextService",
-    "ListBlobs",
-    context_pb2.ListBlobsRequest,
-    context_pb2.ListBlobsResponse,
-    reads=True,
-)
-PROMOTE_BLOB = Method(
-    "ContextService",
-    "PromoteBlob",
-    context_pb2.PromoteBlobRequest,
-    context_pb2.PromoteBlobResponse,
-)
-ARCHIVE_BLOB = Method(
-    "ContextService",
-    "ArchiveBlob",
-    context_pb2.ArchiveBlobRequest,
-    context_pb2.ArchiveBlobResponse,
-)
-SEARCH_BLOBS = Method(
-    "ContextService",
-    "SearchBlobs",
-    context_pb2.SearchBlobsRequest,
-    context_pb2.SearchBlobsResponse,
-    reads=True,
-)
-COLLECT_GARBAGE = Method(
-    "ContextService",
-    "CollectGarbage",
-    context_pb2.CollectGarbageRequest,
-    context_pb2.CollectGarbageResponse,
-)
-LIST_TOOLS = Method(
-    "ToolService", "ListTools", tools_pb2.ListToolsRequest, tools_pb2.ListToolsResponse, reads=True
-)
-SUBSCRIBE = Method(
-    "EventService",
-    "Subscribe",
-    events_pb2.SubscribeRequest,
-    events_pb2.SubscribeResponse,
-    reads=True,
-)
-GET_STATUS = Method(
-    "AdminService", "GetStatus", admin_pb2.GetStatusRequest, admin_pb2.GetStatusResponse, reads=True
-)
+END_SESSION = _method(context_pb2.EndSessionRequest, context_pb2.EndSessionResponse)
+COMPACT_HISTORY = _method(context_pb2.CompactHistoryRequest, context_pb2.CompactHistoryResponse)
+UNDO = _method(context_pb2.UndoRequest, context_pb2.UndoResponse)
+REPORT_USAGE = _method(context_pb2.ReportUsageRequest, context_pb2.ReportUsageResponse)
+COMPRESS_RESULT = _method(context_pb2.CompressResultRequest, context_pb2.CompressResultResponse)
+COUNT_TOKENS = _method(context_pb2.CountTokensRequest, context_pb2.CountTokensResponse)
+READ_BLOB = _method(context_pb2.ReadBlobRequest, context_pb2.ReadBlobResponse)
+LIST_BLOBS = _method(context_pb2.ListBlobsRequest, context_pb2.ListBlobsResponse)
+PROMOTE_BLOB = _method(context_pb2.PromoteBlobRequest, context_pb2.PromoteBlobResponse)
+ARCHIVE_BLOB = _method(context_pb2.ArchiveBlobRequest, context_pb2.ArchiveBlobResponse)
+SEARCH_BLOBS = _method(context_pb2.SearchBlobsRequest, context_pb2.SearchBlobsResponse)
+COLLECT_GARBAGE = _method(context_pb2.CollectGarbageRequest, context_pb2.CollectGarbageResponse)
+LIST_TOOLS = _method(tools_pb2.ListToolsRequest, tools_pb2.ListToolsResponse)
+SUBSCRIBE = _method(events_pb2.SubscribeRequest, events_pb2.SubscribeResponse)
+GET_STATUS = _method(admin_pb2.GetStatusRequest, admin_pb2.GetStatusResponse)
 
 
 def pauses() -> Iterator[float]:

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from langgraph.store.base import SearchItem, SearchOp
 
 from loombridge import _bulk, _records
-from loombridge.langgraph import _filters, _items, _measures, _shelf
+from loombridge.langgraph import _collection, _filters, _items, _measures
 
 Ranking = list[tuple[_records.Record, float | None]]
 """Items with their scores, best first; those without one come last."""
@@ -30,13 +30,15 @@ class Sought:
     """What tells how near one is."""
 
 
-async def search(shelf: _shelf.Shelf, op: SearchOp, sought: Sought | None) -> list[SearchItem]:
+async def search(
+    collection: _collection.Collection, op: SearchOp, sought: Sought | None
+) -> list[SearchItem]:
     """Return the items that a search asks for.
 
     By meaning those come first whose vectors are nearest, with a query alone those
     that its words find; behind them the others, without a score.
     """
-    asked = _Search(shelf, op)
+    asked = _Search(collection, op)
     if sought is not None:
         found = await asked.by_vector(sought)
     elif op.query:
@@ -45,15 +47,15 @@ async def search(shelf: _shelf.Shelf, op: SearchOp, sought: Sought | None) -> li
         found = [(record, None) async for record in asked.scan()]
     found = found[op.offset : op.offset + op.limit]
     if op.refresh_ttl:
-        await shelf.prolong(record for record, _ in found)
+        await collection.prolong(record for record, _ in found)
     return [_items.found_of(*each) for each in found]
 
 
 class _Search:
     """One search under way."""
 
-    def __init__(self, shelf: _shelf.Shelf, op: SearchOp) -> None:
-        self._shelf = shelf
+    def __init__(self, collection: _collection.Collection, op: SearchOp) -> None:
+        self._collection = collection
         self._op = op
         self._needed = op.offset + op.limit if min(op.offset, op.limit) >= 0 else None
         """Items after which no more are looked at; None: all are, as in a slice."""
@@ -81,7 +83,7 @@ class _Search:
         page_size = None
         if needed is not None and not self._op.filter:
             page_size = min(needed + len(passed or ()), _bulk.RECORDS_PER_PAGE)
-        async for record in self._shelf.records(conditions, page_size=page_size):
+        async for record in self._collection.records(conditions, page_size=page_size):
             if self._is_meant(record) and _items.place_of(record) not in (passed or ()):
                 yield record
                 count += 1
@@ -101,7 +103,7 @@ class _Search:
         if limit == 0:
             return []
         searched = [f'kind = "{_items.KIND}"', "metadata.langgraph.searched = true"]
-        hits = await self._shelf.hits(
+        hits = await self._collection.hits(
             [*searched, *self._conditions],
             query=query.encode()[:QUERY_BYTES].decode(errors="ignore"),
             limit=limit,
@@ -130,7 +132,7 @@ class _Search:
         """Return the items with the nearest vectors: a beginning of all of them."""
         if not self._needed or self._needed > HITS or sought.measure is not _measures.cosine:
             return []  # The server knows what is nearest by cosine only.
-        hits = await self._shelf.hits(
+        hits = await self._collection.hits(
             [_EITHER_KIND, *self._conditions],
             embedding=sought.vector,
             embedding_space=sought.space,
@@ -145,7 +147,9 @@ class _Search:
             if place not in best or score > best[place][0]:
                 best[place] = (score, hit.record)
         ranked = sorted(best.values(), key=lambda each: (-each[0], each[1].create_time))
-        owners = await _shelf.together(self._owner(record) for _, record in ranked[: self._needed])
+        owners = await _collection.together(
+            self._owner(record) for _, record in ranked[: self._needed]
+        )
         return [
             (own, score)
             for own, (score, _) in zip(owners, ranked, strict=False)
@@ -153,13 +157,15 @@ class _Search:
         ]
 
     async def _owner(self, record: _records.Record) -> _records.Record | None:
-        return record if record.kind == _items.KIND else await self._shelf.owns(record)
+        return record if record.kind == _items.KIND else await self._collection.owns(record)
 
     async def _all(self, sought: Sought) -> Ranking:
         """Return all items that are meant, those with vectors first, the nearest first."""
         own: dict[str, _records.Record] = {}
         scores: dict[str, float] = {}
-        async for record in self._shelf.records([_EITHER_KIND, *self._conditions], vectors=True):
+        async for record in self._collection.records(
+            [_EITHER_KIND, *self._conditions], vectors=True
+        ):
             mark = _items.mark_of(record)
             if record.kind == _items.KIND and self._is_meant(record):
                 own[mark] = record

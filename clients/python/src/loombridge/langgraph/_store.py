@@ -26,7 +26,16 @@ from langgraph.store.base import (
 
 import loombridge
 from loombridge import _values
-from loombridge.langgraph import _desk, _home, _items, _leases, _measures, _search, _shelf, _turns
+from loombridge.langgraph import (
+    _coalescer,
+    _collection,
+    _items,
+    _leases,
+    _loops,
+    _measures,
+    _search,
+    _turns,
+)
 
 AGENT = "langgraph"
 """Whose memory it is when nobody says."""
@@ -104,14 +113,14 @@ class LoomBridgeStore(BaseStore):
         self._measure = _measure(config.get("distance_type", "cosine"))
         self._turns = _turns.Turns()
         self._leases = _leases.Leases()
-        self._desk = _desk.Desk()
+        self._coalescer = _coalescer.ReadCoalescer()
         self._space = embedding_space or self._default_space()
         self._user_id = user_id
-        self._home: _home.Home | _home.Visit
+        self._loop: _loops.OwnLoop | _loops.ClientLoop
         if isinstance(server, loombridge.Client):
             if agent_id not in (None, server.agent_id):
                 raise ValueError("a client brings its own agent_id")
-            self._home = _home.Visit(server)
+            self._loop = _loops.ClientLoop(server)
         else:
             connect = functools.partial(
                 loombridge.connect,
@@ -122,8 +131,8 @@ class LoomBridgeStore(BaseStore):
                 timeout=timeout,
             )
             connect()  # Wrong arguments are told now; it connects when awaited.
-            self._home = _home.Home(connect)
-        self._end = weakref.finalize(self, self._home.close)
+            self._loop = _loops.OwnLoop(connect)
+        self._end = weakref.finalize(self, self._loop.close)
 
     def _default_space(self) -> str:
         if self.index_config is None or self.embeddings is None:
@@ -141,7 +150,7 @@ class LoomBridgeStore(BaseStore):
             if self.embeddings is not None:
                 vectors = self.embeddings.embed_documents(work.texts) if work.texts else []
                 queries = [self.embeddings.embed_query(query) for query in work.queries]
-            return self._home.call(self._carried_out(work, vectors, queries, turn))
+            return self._loop.call(self._carried_out(work, vectors, queries, turn))
 
     async def abatch(self, ops: Iterable[Op]) -> list[Result]:
         """Execute operations: all that read, then all that write, of each item the last."""
@@ -152,7 +161,7 @@ class LoomBridgeStore(BaseStore):
             if self.embeddings is not None:
                 vectors = await self.embeddings.aembed_documents(work.texts) if work.texts else []
                 queries = await asyncio.gather(*map(self.embeddings.aembed_query, work.queries))
-            return await self._home.acall(self._carried_out(work, vectors, queries, turn))
+            return await self._loop.acall(self._carried_out(work, vectors, queries, turn))
 
     def _carried_out(
         self,
@@ -160,37 +169,39 @@ class LoomBridgeStore(BaseStore):
         vectors: Sequence[Sequence[float]],
         queries: Sequence[Sequence[float]],
         turn: _turns.Turn,
-    ) -> "_home.Work[list[Result]]":
+    ) -> "_loops.Work[list[Result]]":
         """Return what carries out work, with the vectors of its texts and queries."""
         embedded = dict(zip(work.texts, vectors, strict=True)) if self.embeddings else {}
         asked = dict(zip(work.queries, queries, strict=True)) if self.embeddings else {}
         entries = [self._entry(op, work.texts_of[place], embedded) for place, op in work.puts()]
 
         # The work outlives a caller that waits no longer; it must not hold the store.
-        user_id, leases, desk = self._user_id, self._leases, self._desk
+        user_id, leases, coalescer = self._user_id, self._leases, self._coalescer
         space, measure = self._space, self._measure
 
         async def carry_out(client: loombridge.Client) -> list[Result]:
-            shelf = _shelf.Shelf(client, user_id, leases)
+            collection = _collection.Collection(client, user_id, leases)
 
             async def read(op: Op) -> Result:
                 if isinstance(op, GetOp):
-                    return await desk.read(repr(op), lambda: shelf.get(op))
+                    return await coalescer.read(repr(op), lambda: collection.get(op))
                 if isinstance(op, SearchOp):
                     vector = asked.get(op.query or "")
                     sought = None if vector is None else _search.Sought(vector, space, measure)
-                    found = await desk.read(repr(op), lambda: _search.search(shelf, op, sought))
+                    found = await coalescer.read(
+                        repr(op), lambda: _search.search(collection, op, sought)
+                    )
                     return cast("Result", found)
                 if isinstance(op, ListNamespacesOp):
-                    return await desk.read(repr(op), lambda: shelf.namespaces(op))
+                    return await coalescer.read(repr(op), lambda: collection.namespaces(op))
                 return None
 
             await turn.come()
-            results = await _shelf.together(map(read, work.ops))
+            results = await _collection.together(map(read, work.ops))
             if work.written():
-                async with desk.places:
-                    await shelf.delete(work.deletes())
-                    await shelf.put(entries)
+                async with coalescer.places:
+                    await collection.delete(work.deletes())
+                    await collection.put(entries)
             return results
 
         return carry_out

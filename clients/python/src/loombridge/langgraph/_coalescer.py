@@ -12,8 +12,11 @@ AT_ONCE = 32
 would else wait in the server, until its time for them is over."""
 
 
-class Desk:
-    """Where the calls of a store wait for their place; used on one event loop."""
+class ReadCoalescer:
+    """Makes one reading of equal ones, and bounds how many calls a store has under way.
+
+    It is used on one event loop.
+    """
 
     def __init__(self) -> None:
         """Nobody waits."""

@@ -26,7 +26,7 @@ func newSlots(o Options) *share.Pool {
 // enter waits for a slot. A tool that runs elsewhere needs none: here it only
 // waits, and to answer it may call a tool that does run here.
 func (h *Hand) enter(ctx context.Context, c *call) (err error) {
-	if c.relayed {
+	if c.tool.Remote() {
 		return nil
 	}
 	c.slot, err = h.slots.Take(ctx, share.Owner{Tenant: c.Scope.Tenant, Agent: c.Scope.Owner}, 1)

@@ -12,7 +12,7 @@ Work = Callable[[loombridge.Client], Coroutine[Any, Any, ResultT]]
 """What is done with a client, on its event loop."""
 
 
-class Home:
+class OwnLoop:
     """An event loop in a thread of its own, and a client that lives there.
 
     Both begin with the first call. Any thread and any event loop may call.
@@ -86,7 +86,7 @@ class Home:
         await asyncio.get_running_loop().shutdown_asyncgens()
 
 
-class Visit:
+class ClientLoop:
     """The client of a user, on the event loop that it belongs to."""
 
     def __init__(self, client: loombridge.Client) -> None:

@@ -5,7 +5,7 @@ from collections.abc import Callable, Iterable
 
 from google.protobuf.timestamp_pb2 import Timestamp
 
-from loombridge import _errors, _inbox, _places, _values
+from loombridge import _errors, _inbox, _progress, _values
 from loombridge._inbox import State
 from loombridge.v1 import events_pb2 as pb
 
@@ -16,7 +16,7 @@ TOPICS_PER_STREAM = 64
 """Topics and patterns that an agent may listen to at the same time."""
 
 
-class Board:
+class Listeners:
     """Who listens to what.
 
     Listeners of one topic share it on the stream. Each topic has a version, which goes
@@ -38,7 +38,7 @@ class Board:
         Raises:
             ValueError: the topics become too many.
         """
-        if len(self._topics() | inbox.places.positions.keys()) > TOPICS_PER_STREAM:
+        if len(self._topics() | inbox.progress.positions.keys()) > TOPICS_PER_STREAM:
             raise ValueError(f"an agent can listen to {TOPICS_PER_STREAM} topics at most")
         self._inboxes.append(inbox)
         inbox.on_full = self.changed.set
@@ -53,7 +53,7 @@ class Board:
             # its own age is the only one on which the listener gets them in order.
             inbox.state = State.ANEW
             self._renew()
-        for topic in inbox.places.positions:
+        for topic in inbox.progress.positions:
             if inbox.state is State.WAITING or topic not in self._versions:
                 self._version += 1
                 self._versions[topic] = self._version
@@ -61,10 +61,10 @@ class Board:
 
     def _is_mixed(self, inbox: _inbox.Inbox) -> bool:
         """Tell whether others take events that this listener wants from the past on."""
-        mine = inbox.places.positions
+        mine = inbox.progress.positions
         others = self._topics() - mine.keys()
-        return any(inbox.places.begin(topic) is not None for topic in mine) and any(
-            _places.overlap(topic, other) for topic in mine for other in others
+        return any(inbox.progress.begin(topic) is not None for topic in mine) and any(
+            _progress.overlap(topic, other) for topic in mine for other in others
         )
 
     def leave(self, inbox: _inbox.Inbox) -> None:
@@ -78,7 +78,7 @@ class Board:
         self.changed.set()
 
     def _topics(self) -> set[str]:
-        return {topic for inbox in self._inboxes for topic in inbox.places.positions}
+        return {topic for inbox in self._inboxes for topic in inbox.progress.positions}
 
     def fail(self, err: _errors.LoomBridgeError) -> None:
         """Hand out an error to all: a loop ends with it, a handler begins again later."""
@@ -96,12 +96,12 @@ class Board:
         return {
             topic: self._versions[topic]
             for inbox in self.listening(*states)
-            for topic in inbox.places.positions
+            for topic in inbox.progress.positions
         }
 
     def members(self, topic: str, *states: State) -> list[_inbox.Inbox]:
         """Return those who listen to a topic and have room, or are in some states."""
-        return [each for each in self.listening(*states) if topic in each.places.positions]
+        return [each for each in self.listening(*states) if topic in each.progress.positions]
 
     def shared(self) -> set[str]:
         """Return the topics that have several listeners."""
@@ -110,7 +110,7 @@ class Board:
     def wire(self, topic: str, *states: State) -> pb.TopicPosition:
         """Return a topic, and where to begin in it, as the server wants to hear it."""
         members = self.members(topic, *states)
-        return _places.wire(topic, [(each.places, each.chosen) for each in members])
+        return _progress.wire(topic, [(each.progress, each.chosen) for each in members])
 
     def deliver(self, m: pb.Event, dropped: int) -> None:
         """Give an event to all who want it."""
@@ -121,7 +121,7 @@ class Board:
         """Tell all what time it is at the server."""
         now = _values.moment(m)
         for inbox in self._inboxes:
-            inbox.places.server_time(now)
+            inbox.progress.server_time(now)
 
 
 def stand(
@@ -131,12 +131,12 @@ def stand(
     shared: set[str],
 ) -> None:
     """Note for some listeners where the server begins."""
-    places = list(positions)
+    progress = list(positions)
     now = _values.moment(server_time)
     for inbox in members:
         if inbox.stood.is_set():
-            inbox.places.server_time(now)
-        inbox.places.stand(places, now, shared)
+            inbox.progress.server_time(now)
+        inbox.progress.stand(progress, now, shared)
         if inbox.state in (State.WAITING, State.ANEW):
             inbox.state = State.ON
         inbox.stood.set()

@@ -37,7 +37,7 @@ async def together(calls: Iterable[Awaitable[ResultT]]) -> list[ResultT]:
     return await asyncio.gather(*map(one, calls))
 
 
-class Shelf:
+class Collection:
     """The items of one memory."""
 
     def __init__(

@@ -64,7 +64,7 @@ def choice(
     )
 
 
-class Places:
+class Progress:
     """How far a subscriber got in each of its topics, so that it can resume.
 
     Exact topics resume behind the last sequence. A pattern resumes from the time up
@@ -170,12 +170,12 @@ class Places:
         self._latest = max(self._latest, time)
 
 
-def wire(topic: str, members: Sequence[tuple[Places, Choice]]) -> pb.TopicPosition:
+def wire(topic: str, members: Sequence[tuple[Progress, Choice]]) -> pb.TopicPosition:
     """Return one topic of a stream, for all of its subscribers together.
 
     The earliest begins; each leaves out by itself what it did not ask for.
     """
-    begins = [places.begin(topic) for places, _ in members]
+    begins = [progress.begin(topic) for progress, _ in members]
     choices = {chosen for _, chosen in members}
     sequences = [begin for begin in begins if isinstance(begin, int)]
     times = [begin for begin in begins if isinstance(begin, datetime)]

@@ -12,32 +12,27 @@ import (
 	"github.com/loom-bridge/loom-bridge/memory/kv"
 )
 
-// nested is a tool of another agent that, to answer, calls a tool of the server,
-// as `@ctx.tool` functions do.
-type nested struct{ tool *tools.Tool }
-
-func (n nested) Lookup(_, name string) (*tools.Tool, bool) { return n.tool, name == "agent:research" }
-
-// With the hand's defaults: two agents ask a third one, each as often as one agent
+// The tool of another agent calls, to answer, a tool of the server, as `@ctx.tool`
+// functions do. With the hand's defaults: two agents ask a third one, each as often as one agent
 // may run tools. The third reads a folder for each. Nothing here takes longer than
 // a millisecond.
 func TestNestedCallsFinish(t *testing.T) {
 	w := MustWorld(t, map[string]string{"a": "a"}, nil)
 	worker := kv.AgentScope("default", "worker")
 	var inner atomic.Int64
-	run, err := tools.NewUnchecked(tools.Descriptor{Name: "agent:research", Level: tools.LevelFunction, Mutates: true},
-		func(ctx context.Context, _ tools.Call) (tools.Result, error) {
+	run, err := tools.NewRemote(tools.Descriptor{Name: "agent:research", Level: tools.LevelFunction, Mutates: true},
+		func(ctx context.Context, _ tools.Input) (tools.Output, error) {
 			time.Sleep(50 * time.Millisecond) // on its way to the agent and back
 			_, err := w.Call(ctx, hand.Request{Scope: worker, Name: "fs:list_dir", Args: []byte(`{}`)})
 			if err == nil {
 				inner.Add(1)
 			}
-			return tools.Result{Output: map[string]any{"ok": err == nil}}, err
+			return tools.Output{Values: map[string]any{"ok": err == nil}}, err
 		})
 	if err != nil {
 		t.Fatal(err)
 	}
-	w.Relay = nested{run}
+	w.Tools.Add(relay{run})
 	var done sync.WaitGroup
 	var ok atomic.Int64
 	began := time.Now()

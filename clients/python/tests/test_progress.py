@@ -5,11 +5,11 @@ from datetime import UTC, datetime, timedelta
 import pytest
 from google.protobuf.timestamp_pb2 import Timestamp
 
-from loombridge import _places
+from loombridge import _progress
 from loombridge.v1 import events_pb2 as pb
 
 NOW = datetime(2026, 1, 2, 3, 4, 5, tzinfo=UTC)
-ALL = _places.Choice()
+ALL = _progress.Choice()
 
 
 def event(topic: str, sequence: int, seconds: float = 0) -> pb.Event:
@@ -52,7 +52,7 @@ def since(position: pb.TopicPosition) -> float | None:
     ],
 )
 def test_matching(pattern: str, topic: str, fits: bool) -> None:
-    assert _places.matches(pattern, topic) is fits
+    assert _progress.matches(pattern, topic) is fits
 
 
 @pytest.mark.parametrize(
@@ -72,18 +72,18 @@ def test_matching(pattern: str, topic: str, fits: bool) -> None:
     ],
 )
 def test_overlap(one: str, other: str, meet: bool) -> None:
-    assert _places.overlap(one, other) is meet
-    assert _places.overlap(other, one) is meet
+    assert _progress.overlap(one, other) is meet
+    assert _progress.overlap(other, one) is meet
 
 
 def test_an_exact_topic_resumes_behind_its_last_event() -> None:
-    places = _places.Places({"t": None}, None)
-    assert not _places.wire("t", [(places, ALL)]).HasField("after_sequence")
-    places.stand([place("t", 4), place("other", 9)], NOW)
-    assert _places.wire("t", [(places, ALL)]).after_sequence == 4
-    assert [places.take(event("t", n)) for n in (4, 5, 5, 6)] == [False, True, False, True]
-    assert places.positions == {"t": 6}
-    assert _places.wire("t", [(places, ALL)]).after_sequence == 6
+    progress = _progress.Progress({"t": None}, None)
+    assert not _progress.wire("t", [(progress, ALL)]).HasField("after_sequence")
+    progress.stand([place("t", 4), place("other", 9)], NOW)
+    assert _progress.wire("t", [(progress, ALL)]).after_sequence == 4
+    assert [progress.take(event("t", n)) for n in (4, 5, 5, 6)] == [False, True, False, True]
+    assert progress.positions == {"t": 6}
+    assert _progress.wire("t", [(progress, ALL)]).after_sequence == 6
 
 
 class Clock:
@@ -91,68 +91,68 @@ class Clock:
 
     def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
         self.now = 100.0
-        monkeypatch.setattr(_places, "monotonic", lambda: self.now)
+        monkeypatch.setattr(_progress, "monotonic", lambda: self.now)
 
 
 def test_a_pattern_resumes_where_all_its_topics_were_read(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     clock = Clock(monkeypatch)
-    places = _places.Places({"p.*": None}, None)
-    assert since(_places.wire("p.*", [(places, ALL)])) is None
-    places.stand([], NOW)
+    progress = _progress.Progress({"p.*": None}, None)
+    assert since(_progress.wire("p.*", [(progress, ALL)])) is None
+    progress.stand([], NOW)
     resumed: list[float | None] = []
     for sequence in range(1, 5):
-        assert places.take(event("p.a", sequence, 6 * sequence))
-        resumed.append(since(_places.wire("p.*", [(places, ALL)])))
+        assert progress.take(event("p.a", sequence, 6 * sequence))
+        resumed.append(since(_progress.wire("p.*", [(progress, ALL)])))
         clock.now += 6
     assert resumed == [0, 5, 5, 11]
-    assert not places.take(event("p.a", 1, 6))
-    assert not places.take(event("p.c", 1, -1))
-    assert places.positions == {"p.*": None}
+    assert not progress.take(event("p.a", 1, 6))
+    assert not progress.take(event("p.c", 1, -1))
+    assert progress.positions == {"p.*": None}
 
 
 def test_a_pattern_that_is_behind_in_a_topic_does_not_skip_it(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     clock = Clock(monkeypatch)
-    places = _places.Places({"p.*": None}, NOW)
+    progress = _progress.Progress({"p.*": None}, NOW)
     for sequence in range(1, 9):
-        assert places.take(event("p.new", sequence, 1000 + sequence))
-        assert places.take(event("p.old", sequence, sequence))
+        assert progress.take(event("p.new", sequence, 1000 + sequence))
+        assert progress.take(event("p.old", sequence, sequence))
         clock.now += 2
-    assert since(_places.wire("p.*", [(places, ALL)])) == 0
+    assert since(_progress.wire("p.*", [(progress, ALL)])) == 0
     for sequence in range(9, 20):
-        assert places.take(event("p.new", sequence, 1000 + 2 * sequence))
+        assert progress.take(event("p.new", sequence, 1000 + 2 * sequence))
         clock.now += 2
-    assert since(_places.wire("p.*", [(places, ALL)])) == 1029
+    assert since(_progress.wire("p.*", [(progress, ALL)])) == 1029
 
 
 def test_since_holds_for_topics_without_a_sequence() -> None:
-    places = _places.Places({"t": None, "u": 3, "p.**": None}, NOW)
-    positions = [_places.wire(topic, [(places, ALL)]) for topic in ("t", "u", "p.**")]
+    progress = _progress.Progress({"t": None, "u": 3, "p.**": None}, NOW)
+    positions = [_progress.wire(topic, [(progress, ALL)]) for topic in ("t", "u", "p.**")]
     assert [since(each) for each in positions] == [0, None, 0]
     assert positions[1].after_sequence == 3
-    places.stand([place("t", 2), place("u", 3)], NOW + timedelta(hours=1))
-    assert places.take(event("p.a", 1, 1))
-    assert places.take(event("t", 3, 1))
-    assert _places.wire("t", [(places, ALL)]).after_sequence == 3
+    progress.stand([place("t", 2), place("u", 3)], NOW + timedelta(hours=1))
+    assert progress.take(event("p.a", 1, 1))
+    assert progress.take(event("t", 3, 1))
+    assert _progress.wire("t", [(progress, ALL)]).after_sequence == 3
 
 
 def test_volatile_events_are_always_taken() -> None:
-    places = _places.Places({"p.*": None}, None)
-    places.stand([], NOW)
-    assert [places.take(event("p.a", 0, -5)) for _ in range(2)] == [True, True]
+    progress = _progress.Progress({"p.*": None}, None)
+    progress.stand([], NOW)
+    assert [progress.take(event("p.a", 0, -5)) for _ in range(2)] == [True, True]
 
 
 def test_topics_that_come_and_go_are_forgotten(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(_places, "TOPICS_REMEMBERED", 2)
-    places = _places.Places({"p.*": None}, None)
+    monkeypatch.setattr(_progress, "TOPICS_REMEMBERED", 2)
+    progress = _progress.Progress({"p.*": None}, None)
     for name, sequence in (("a", 1), ("b", 1), ("a", 2), ("c", 1)):
-        assert places.take(event(f"p.{name}", sequence))
-    assert not places.take(event("p.c", 1))
-    assert not places.take(event("p.a", 2))
-    assert places.take(event("p.b", 1))
+        assert progress.take(event(f"p.{name}", sequence))
+    assert not progress.take(event("p.c", 1))
+    assert not progress.take(event("p.a", 2))
+    assert progress.take(event("p.b", 1))
 
 
 @pytest.mark.parametrize(
@@ -172,17 +172,17 @@ def test_those_who_share_a_topic_begin_with_the_earliest(
     after: int | None,
     begins: float | None,
 ) -> None:
-    members = [(_places.Places({"t": n}, time), ALL) for n, time in (one, other)]
-    position = _places.wire("t", members)
+    members = [(_progress.Progress({"t": n}, time), ALL) for n, time in (one, other)]
+    position = _progress.wire("t", members)
     assert (position.after_sequence if position.HasField("after_sequence") else None) == after
     assert since(position) == begins
 
 
 def test_those_who_share_a_topic_get_what_each_wants() -> None:
-    places = _places.Places({"t": 1}, None)
-    fresh = _places.choice("realtime", ["big"], {"h": "v"})
-    alone = _places.wire("t", [(places, fresh), (places, fresh)])
+    progress = _progress.Progress({"t": 1}, None)
+    fresh = _progress.choice("realtime", ["big"], {"h": "v"})
+    alone = _progress.wire("t", [(progress, fresh), (progress, fresh)])
     assert alone.quality_of_service == pb.QUALITY_OF_SERVICE_REALTIME
     assert (list(alone.event_types), dict(alone.headers)) == (["big"], {"h": "v"})
-    both = _places.wire("t", [(places, fresh), (places, ALL)])
+    both = _progress.wire("t", [(progress, fresh), (progress, ALL)])
     assert both == pb.TopicPosition(topic="t", after_sequence=1)
