@@ -11,6 +11,7 @@ import (
 	"strings"
 
 	"github.com/joho/godotenv"
+
 	"github.com/loom-bridge/loom-bridge/context/text"
 )
 

@@ -8,9 +8,10 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/loom-bridge/loom-bridge/context/text"
 	"github.com/pelletier/go-toml/v2"
 	"github.com/spf13/pflag"
+
+	"github.com/loom-bridge/loom-bridge/context/text"
 )
 
 const (
