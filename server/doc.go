@@ -11,7 +11,7 @@
 //   - [Limits] are the bounds on sizes, counts and times.
 //
 // A connection keeps its place as package conns decides. Every call is admitted
-// by its headers (door.go), and what its messages hold is counted before they are
+// by its headers (admit.go), and what its messages hold is counted before they are
 // decoded (codec.go, package admission). Then it passes the same chain: metrics,
 // log, error mapping, stream guard, authentication, a place from its tenant's and
 // agent's share (package share), recovery, handler. Errors of all packages become

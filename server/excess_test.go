@@ -27,7 +27,7 @@ import (
 )
 
 // sendRaw makes a call with one message and returns how it ended.
-func sendRaw(ctx context.Context, conn *grpc.ClientConn, r filling.Request) error {
+func sendRaw(ctx context.Context, conn *grpc.ClientConn, r filling.Case) error {
 	stream, err := conn.NewStream(ctx, &grpc.StreamDesc{ClientStreams: true, ServerStreams: true}, r.Path(), forceRaw())
 	if err != nil {
 		return err
@@ -79,7 +79,7 @@ func filledMethods() []protoreflect.MethodDescriptor {
 // excessive are the filled requests of a method that hold too much of one field.
 // Many parents may come before what they hold, and texts are bounded by their own
 // sizes; of values of JSON some are enough.
-func excessive(method protoreflect.MethodDescriptor) (all []filling.Request) {
+func excessive(method protoreflect.MethodDescriptor) (all []filling.Case) {
 	for r := range filling.Requests(method, manyItems) {
 		if strings.Contains(r.Shape, "items") || strings.Contains(r.Shape, "entries") || strings.HasSuffix(r.Shape, "numbers") && !r.JSON {
 			all = append(all, r)
@@ -90,7 +90,7 @@ func excessive(method protoreflect.MethodDescriptor) (all []filling.Request) {
 			all = append(all, r)
 		}
 	}
-	return slices.DeleteFunc(all, func(r filling.Request) bool { return r.First != nil || strings.Contains(r.Shape, " each") })
+	return slices.DeleteFunc(all, func(r filling.Case) bool { return r.First != nil || strings.Contains(r.Shape, " each") })
 }
 
 // Whatever is filled beyond its limit is refused with one violation, which names

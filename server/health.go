@@ -88,10 +88,10 @@ func (s *Server) followHealth() {
 }
 
 const (
-	// maxUnheardHealth bounds the health calls whose message has not come: they need
+	// maxWaitingHealth bounds the health calls whose message has not come: they need
 	// no credential, and each can make gRPC hold one. Beyond it the oldest is ended:
 	// an honest one takes a moment.
-	maxUnheardHealth = 32
+	maxWaitingHealth = 32
 	// maxHealthWatches bounds the watches, which last. A check is none.
 	maxHealthWatches = 512
 	// maxHealthOfConnection bounds the health calls of one connection. Clients need
@@ -99,91 +99,91 @@ const (
 	maxHealthOfConnection = 8
 )
 
-// healthDoor counts the health calls. Its zero value is ready.
-type healthDoor struct {
+// healthLimiter counts the health calls. Its zero value is ready.
+type healthLimiter struct {
 	mu      sync.Mutex // guards the fields below, and those of calls
-	unheard list.List  // the calls whose message has not come, the oldest first
+	waiting list.List  // the calls whose message has not come, the oldest first
 	watches int
 }
 
-// healthCall is one check or watch. The door's mu guards its fields.
+// healthCall is one check or watch. The limiter's mu guards its fields.
 type healthCall struct {
 	end     context.CancelCauseFunc
-	unheard *list.Element // nil once the message has come
+	waiting *list.Element // nil once the message has come
 	watches bool
 }
 
 type healthCallKey struct{}
 
 // enter takes a call in by its headers. What it returns is the context of the call.
-func (d *healthDoor) enter(ctx context.Context, conn *conns.Conn) (context.Context, error) {
+func (l *healthLimiter) enter(ctx context.Context, conn *conns.Conn) (context.Context, error) {
 	if !conn.Hold(maxHealthOfConnection) {
 		return ctx, fmt.Errorf("%w: the connection has %d health calls under way", ErrOverloaded, maxHealthOfConnection)
 	}
 	inner, end := context.WithCancelCause(ctx)
 	call := &healthCall{end: end}
 	context.AfterFunc(ctx, func() {
-		d.leave(call)
+		l.leave(call)
 		conn.Release()
 	})
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	if d.unheard.Len() >= maxUnheardHealth {
-		oldest := d.unheard.Front().Value.(*healthCall)
-		d.heardOf(oldest)
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.waiting.Len() >= maxWaitingHealth {
+		oldest := l.waiting.Front().Value.(*healthCall)
+		l.received(oldest)
 		oldest.end(ErrOverloaded)
 	}
-	call.unheard = d.unheard.PushBack(call)
+	call.waiting = l.waiting.PushBack(call)
 	return context.WithValue(inner, healthCallKey{}, call), nil
 }
 
-func (d *healthDoor) leave(call *healthCall) {
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	d.heardOf(call)
+func (l *healthLimiter) leave(call *healthCall) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.received(call)
 	if call.watches {
 		call.watches = false
-		d.watches--
+		l.watches--
 	}
 	call.end(context.Canceled)
 }
 
-func (d *healthDoor) heardOf(call *healthCall) {
-	if call.unheard != nil {
-		d.unheard.Remove(call.unheard)
-		call.unheard = nil
+func (l *healthLimiter) received(call *healthCall) {
+	if call.waiting != nil {
+		l.waiting.Remove(call.waiting)
+		call.waiting = nil
 	}
 }
 
-// heard says that the message of a call has come.
-func (d *healthDoor) heard(ctx context.Context, watches bool) error {
+// arrive says that the message of a call has come.
+func (l *healthLimiter) arrive(ctx context.Context, watches bool) error {
 	call, ok := ctx.Value(healthCallKey{}).(*healthCall)
 	if !ok {
 		return nil
 	}
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	d.heardOf(call)
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.received(call)
 	if !watches || ctx.Err() != nil {
 		return nil
 	}
-	if d.watches >= maxHealthWatches {
+	if l.watches >= maxHealthWatches {
 		return fmt.Errorf("%w: %d health watches are open", ErrOverloaded, maxHealthWatches)
 	}
-	d.watches++
+	l.watches++
 	call.watches = true
 	return nil
 }
 
-// healthService is gRPC's own behind the door.
+// healthService is gRPC's own behind the limiter.
 type healthService struct {
 	*health.Server
-	door *healthDoor
+	limiter *healthLimiter
 }
 
 // Check answers how a service is.
 func (s healthService) Check(ctx context.Context, r *grpc_health_v1.HealthCheckRequest) (*grpc_health_v1.HealthCheckResponse, error) {
-	if err := s.door.heard(ctx, false); err != nil {
+	if err := s.limiter.arrive(ctx, false); err != nil {
 		return nil, err
 	}
 	return s.Server.Check(ctx, r)
@@ -191,7 +191,7 @@ func (s healthService) Check(ctx context.Context, r *grpc_health_v1.HealthCheckR
 
 // Watch answers whenever that changes.
 func (s healthService) Watch(r *grpc_health_v1.HealthCheckRequest, stream grpc.ServerStreamingServer[grpc_health_v1.HealthCheckResponse]) error {
-	if err := s.door.heard(stream.Context(), true); err != nil {
+	if err := s.limiter.arrive(stream.Context(), true); err != nil {
 		return err
 	}
 	return s.Server.Watch(r, stream)

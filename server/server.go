@@ -119,12 +119,12 @@ type Server struct {
 	observer observe.Observer
 	metrics  *observe.Metrics
 
-	shares     *Shares
-	inFlight   atomic.Int64 // calls and streams
-	healthDoor healthDoor
+	shares        *Shares
+	inFlight      atomic.Int64 // calls and streams
+	healthLimiter healthLimiter
 	// reflections has a token for each stream of reflection.
 	reflections chan struct{}
-	door        door
+	refusals    refusalLog
 	// conns are the connections of all listeners.
 	conns    *conns.Pool
 	draining chan struct{}  // closed when stopping begins
@@ -268,7 +268,7 @@ func (s *Server) registerLoom(d loomv1.Deps, o Options) {
 func (s *Server) registerStandard() {
 	condition, _ := s.store.Condition()
 	s.showHealth(condition)
-	grpc_health_v1.RegisterHealthServer(s.grpc, healthService{s.health, &s.healthDoor})
+	grpc_health_v1.RegisterHealthServer(s.grpc, healthService{s.health, &s.healthLimiter})
 	reflection.Register(s.grpc)
 	if s.metrics != nil {
 		s.metrics.GRPC.InitializeMetrics(s.grpc)

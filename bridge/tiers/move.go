@@ -25,7 +25,7 @@ func share(n int) int { return max(1, n/5) }
 
 // summarize moves the least important tasks of L2 to L3, the oldest first among
 // equals.
-func (t *Tiers) summarize(ctx context.Context, p place, tally session.Tally) (again bool, err error) {
+func (t *Tiers) summarize(ctx context.Context, p sessionKey, tally session.Tally) (again bool, err error) {
 	if !due(tally.Second, t.opts.L2) {
 		return false, nil
 	}
@@ -49,7 +49,7 @@ func (t *Tiers) summarize(ctx context.Context, p place, tally session.Tally) (ag
 }
 
 // archive moves the tasks that are in L3 for longest to L4.
-func (t *Tiers) archive(ctx context.Context, p place, tally session.Tally) (again bool, err error) {
+func (t *Tiers) archive(ctx context.Context, p sessionKey, tally session.Tally) (again bool, err error) {
 	if !due(tally.Third, t.opts.L3) {
 		return false, nil
 	}
@@ -87,7 +87,7 @@ func sortByMoved(members []record.Record) {
 
 // moves prepares the moves of records to a tier. Those that enter L3 get numbers
 // behind one.
-func (t *Tiers) moves(ctx context.Context, p place, records []record.Record, tier int, moved uint64) ([]*memory.Staging, error) {
+func (t *Tiers) moves(ctx context.Context, p sessionKey, records []record.Record, tier int, moved uint64) ([]*memory.Staging, error) {
 	var all []*memory.Staging
 	size := 0
 	for _, r := range records {
@@ -117,7 +117,7 @@ func (t *Tiers) moves(ctx context.Context, p place, records []record.Record, tie
 }
 
 // move commits moves, if the tally is still what they were chosen by.
-func (t *Tiers) move(ctx context.Context, p place, moves []*memory.Staging, from session.Tally, change func(*session.Tally)) error {
+func (t *Tiers) move(ctx context.Context, p sessionKey, moves []*memory.Staging, from session.Tally, change func(*session.Tally)) error {
 	return t.commit(ctx, p, moves, func(ctx context.Context, tx *kv.Tx) error {
 		return t.log.StageTally(ctx, tx, p.scope, p.session, func(now *session.Tally) error {
 			if now.Second != from.Second || now.Third != from.Third || now.Moved != from.Moved {
@@ -130,12 +130,12 @@ func (t *Tiers) move(ctx context.Context, p place, moves []*memory.Staging, from
 }
 
 // recount corrects the tally of a tier that holds less than was thought.
-func (t *Tiers) recount(ctx context.Context, p place, from session.Tally, change func(*session.Tally)) error {
+func (t *Tiers) recount(ctx context.Context, p sessionKey, from session.Tally, change func(*session.Tally)) error {
 	return t.move(ctx, p, nil, from, change)
 }
 
 // members are the records of a session in a tier, in the order of their tasks.
-func (t *Tiers) members(ctx context.Context, p place, tier int) ([]record.Record, error) {
+func (t *Tiers) members(ctx context.Context, p sessionKey, tier int) ([]record.Record, error) {
 	listing := memory.Listing{
 		Filter:   "kind = " + quoted(Kind) + " AND session_id = " + quoted(p.session),
 		Tiers:    []int{tier},

@@ -33,7 +33,7 @@ func (t *Tiers) Promote(ctx context.Context, scope kv.Scope, sessionID string) e
 	if sessionID == "" {
 		sessionID = session.DefaultSession
 	}
-	p := place{scope, sessionID}
+	p := sessionKey{scope, sessionID}
 	leave, err := t.enter(ctx, p)
 	if err != nil {
 		return fmt.Errorf("tiers: promote: %w", err)
@@ -42,7 +42,7 @@ func (t *Tiers) Promote(ctx context.Context, scope kv.Scope, sessionID string) e
 	var failed []error // one sort of move that fails does not stop the others
 	for _, s := range []struct {
 		name string
-		step func(context.Context, place, session.Tally) (again bool, err error)
+		step func(context.Context, sessionKey, session.Tally) (again bool, err error)
 	}{
 		{"to L2", t.raise},
 		{"a result", t.fill},
@@ -57,7 +57,7 @@ func (t *Tiers) Promote(ctx context.Context, scope kv.Scope, sessionID string) e
 }
 
 // repeat makes the moves of one sort until none is due.
-func (t *Tiers) repeat(ctx context.Context, p place, step func(context.Context, place, session.Tally) (bool, error)) error {
+func (t *Tiers) repeat(ctx context.Context, p sessionKey, step func(context.Context, sessionKey, session.Tally) (bool, error)) error {
 	for failed := 0; ; {
 		if err := ctx.Err(); err != nil {
 			return err
@@ -89,7 +89,7 @@ func hopeless(err error) bool {
 }
 
 // raise gives the next important task its record in L2.
-func (t *Tiers) raise(ctx context.Context, p place, tally session.Tally) (again bool, err error) {
+func (t *Tiers) raise(ctx context.Context, p sessionKey, tally session.Tally) (again bool, err error) {
 	if tally.Through >= tally.Last {
 		return false, nil
 	}
@@ -111,13 +111,13 @@ func (t *Tiers) raise(ctx context.Context, p place, tally session.Tally) (again 
 }
 
 // pass says that nothing is to be decided any more about the tasks up to one.
-func (t *Tiers) pass(ctx context.Context, p place, from, through uint64) error {
+func (t *Tiers) pass(ctx context.Context, p sessionKey, from, through uint64) error {
 	return t.commit(ctx, p, nil, func(ctx context.Context, tx *kv.Tx) error {
 		return t.decided(ctx, tx, p, from, through, 0)
 	})
 }
 
-func (t *Tiers) decided(ctx context.Context, tx *kv.Tx, p place, from, through uint64, added int) error {
+func (t *Tiers) decided(ctx context.Context, tx *kv.Tx, p sessionKey, from, through uint64, added int) error {
 	return t.log.StageTally(ctx, tx, p.scope, p.session, func(tally *session.Tally) error {
 		if tally.Through != from {
 			return errMoved
@@ -129,7 +129,7 @@ func (t *Tiers) decided(ctx context.Context, tx *kv.Tx, p place, from, through u
 }
 
 // remember saves the record of a task.
-func (t *Tiers) remember(ctx context.Context, p place, from uint64, task session.Task) error {
+func (t *Tiers) remember(ctx context.Context, p sessionKey, from uint64, task session.Task) error {
 	r, err := recordOf(task)
 	if err != nil {
 		return err
@@ -147,7 +147,7 @@ func (t *Tiers) remember(ctx context.Context, p place, from uint64, task session
 }
 
 // unchanged is errMoved when the task has got its result meanwhile.
-func (t *Tiers) unchanged(ctx context.Context, tx *kv.Tx, p place, task session.Task) error {
+func (t *Tiers) unchanged(ctx context.Context, tx *kv.Tx, p sessionKey, task session.Task) error {
 	now, err := t.log.StagedTask(ctx, tx, p.scope, p.session, task.Number)
 	if err == nil && !bytes.Equal(now.Content(), task.Content()) {
 		err = errMoved
@@ -156,7 +156,7 @@ func (t *Tiers) unchanged(ctx context.Context, tx *kv.Tx, p place, task session.
 }
 
 // fill brings the result of a task that came late into its record.
-func (t *Tiers) fill(ctx context.Context, p place, tally session.Tally) (again bool, err error) {
+func (t *Tiers) fill(ctx context.Context, p sessionKey, tally session.Tally) (again bool, err error) {
 	if len(tally.Filled) == 0 {
 		return false, nil
 	}
@@ -183,7 +183,7 @@ func (t *Tiers) fill(ctx context.Context, p place, tally session.Tally) (again b
 }
 
 // filled prepares the change of the task's record; nothing when it has none.
-func (t *Tiers) filled(ctx context.Context, p place, task session.Task) ([]*memory.Staging, error) {
+func (t *Tiers) filled(ctx context.Context, p sessionKey, task session.Task) ([]*memory.Staging, error) {
 	r, err := t.store.GetByKey(ctx, p.scope, Key(task.ID))
 	if errors.Is(err, memory.ErrNotFound) || err == nil && r.Kind != Kind {
 		return nil, nil
@@ -209,7 +209,7 @@ func kept(r record.Record, was, next string) string {
 	return next
 }
 
-func (t *Tiers) update(ctx context.Context, p place, r record.Record, fields memory.Fields, values record.Record, metadata map[string]any) (*memory.Staging, error) {
+func (t *Tiers) update(ctx context.Context, p sessionKey, r record.Record, fields memory.Fields, values record.Record, metadata map[string]any) (*memory.Staging, error) {
 	if fields&memory.MetadataField != 0 {
 		var err error
 		if values.Metadata, err = withFields(r.Metadata, metadata); err != nil {
@@ -223,7 +223,7 @@ func (t *Tiers) update(ctx context.Context, p place, r record.Record, fields mem
 }
 
 // commit makes changes of the session's memory and of its log in one commit.
-func (t *Tiers) commit(ctx context.Context, p place, changes []*memory.Staging, own kv.Stage) error {
+func (t *Tiers) commit(ctx context.Context, p sessionKey, changes []*memory.Staging, own kv.Stage) error {
 	req := kv.Request{Refs: []kv.Ref{t.log.Ref(p.scope)}, Stage: func(ctx context.Context, tx *kv.Tx) error {
 		if err := own(ctx, tx); err != nil {
 			return err

@@ -89,7 +89,7 @@ func cutRef(id string) (string, bool) {
 // L2 returns up to n important tasks of a session, the most important first and the
 // newest among equals. An n below one means all.
 func (t *Tiers) L2(ctx context.Context, scope kv.Scope, sessionID string, n int) ([]record.Record, error) {
-	members, err := t.members(ctx, placeOf(scope, sessionID), tierWorking)
+	members, err := t.members(ctx, sessionKeyOf(scope, sessionID), tierWorking)
 	slices.Reverse(members)
 	slices.SortStableFunc(members, func(a, b record.Record) int { return cmp.Compare(b.Importance, a.Importance) })
 	return first(members, n), err
@@ -98,7 +98,7 @@ func (t *Tiers) L2(ctx context.Context, scope kv.Scope, sessionID string, n int)
 // L3 returns up to n summaries of a session, those that entered last first. An n
 // below one means all.
 func (t *Tiers) L3(ctx context.Context, scope kv.Scope, sessionID string, n int) ([]record.Record, error) {
-	members, err := t.members(ctx, placeOf(scope, sessionID), tierSummary)
+	members, err := t.members(ctx, sessionKeyOf(scope, sessionID), tierSummary)
 	sortByMoved(members)
 	slices.Reverse(members)
 	return first(members, n), err
@@ -119,8 +119,8 @@ func (t *Tiers) Save(ctx context.Context, scope kv.Scope, r record.Record) (reco
 	return t.store.Save(ctx, scope, r, "")
 }
 
-func placeOf(scope kv.Scope, sessionID string) place {
-	return place{scope, cmp.Or(sessionID, session.DefaultSession)}
+func sessionKeyOf(scope kv.Scope, sessionID string) sessionKey {
+	return sessionKey{scope, cmp.Or(sessionID, session.DefaultSession)}
 }
 
 func first(records []record.Record, n int) []record.Record {

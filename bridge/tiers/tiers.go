@@ -51,11 +51,11 @@ type Tiers struct {
 	opts   Options
 
 	mu    sync.Mutex
-	turns map[place]*turn // guarded by mu; of those that promote or wait to
+	turns map[sessionKey]*turn // guarded by mu; of those that promote or wait to
 }
 
-// place is a session of an agent.
-type place struct {
+// sessionKey is a session of an agent.
+type sessionKey struct {
 	scope   kv.Scope
 	session string
 }
@@ -69,7 +69,7 @@ type turn struct {
 // New returns the tiers over a log, a store and the writer of both. All stay the
 // caller's.
 func New(log *session.Log, store *memory.Store, writer *kv.Writer, opts *Options) *Tiers {
-	t := &Tiers{log: log, store: store, writer: writer, turns: make(map[place]*turn)}
+	t := &Tiers{log: log, store: store, writer: writer, turns: make(map[sessionKey]*turn)}
 	if opts != nil {
 		t.opts = *opts
 	}
@@ -110,7 +110,7 @@ func (t *Tiers) Added(ctx context.Context, scope kv.Scope, sessionID string) {
 }
 
 // enter waits for the turn at a session, and returns what ends it.
-func (t *Tiers) enter(ctx context.Context, p place) (leave func(), err error) {
+func (t *Tiers) enter(ctx context.Context, p sessionKey) (leave func(), err error) {
 	t.mu.Lock()
 	own := t.turns[p]
 	if own == nil {

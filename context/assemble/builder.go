@@ -29,19 +29,19 @@ type builder struct {
 	parts map[string]int
 	// places are the ends of the tools and of each message, roles who speaks in
 	// it.
-	places []place
+	places []messageEnd
 	roles  []session.Role
 	// head is how many places stand before the history. prefix is the hash, in hex, of
 	// what the next prompt begins with, and settled its end.
 	head    int
 	prefix  string
-	settled place
+	settled messageEnd
 	// trail is what the next prompt may begin with; nil for nothing.
 	trail *trail
 }
 
-// place is where a message ends.
-type place struct {
+// messageEnd is where a message ends.
+type messageEnd struct {
 	// sum is the hash of everything up to there.
 	sum prefixSum
 	// tokens and bytes are what it takes, without the opening of the reply.
@@ -93,7 +93,7 @@ func (b *builder) mark(role session.Role) {
 
 // markAs is mark where the hash is known.
 func (b *builder) markAs(role session.Role, sum prefixSum) {
-	p := place{sum: sum, tokens: b.total.Tokens - tokens.ReplyTokens, bytes: b.size}
+	p := messageEnd{sum: sum, tokens: b.total.Tokens - tokens.ReplyTokens, bytes: b.size}
 	b.places, b.roles = append(b.places, p), append(b.roles, role)
 }
 

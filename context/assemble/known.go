@@ -53,7 +53,7 @@ type sessionKey struct {
 type lastPrompt struct {
 	// places are the ends of its tools and messages, head how many of them stand
 	// before the history.
-	places []place
+	places []messageEnd
 	head   int
 	// settled is what it had before its goal with nothing folded.
 	settled int

@@ -115,8 +115,8 @@ func finite(f float64) float64 {
 }
 
 // shared is the end of what both prompts begin with.
-func (p lastPrompt) shared(last lastPrompt) place {
-	end := place{}
+func (p lastPrompt) shared(last lastPrompt) messageEnd {
+	end := messageEnd{}
 	for i := range min(len(p.places), len(last.places)) {
 		if p.places[i].sum != last.places[i].sum {
 			break

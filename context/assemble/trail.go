@@ -29,7 +29,7 @@ type trail struct {
 	// where they end.
 	head     prefixSum
 	messages []session.Message
-	ends     []place
+	ends     []messageEnd
 	// hash is that of everything up to the last end. It is only cloned.
 	hash hash.Cloner
 	// sizes are those of the session's folds for a model.
@@ -52,7 +52,7 @@ func (t *trail) size(model string, i int, text string) (tokens int, ok bool) {
 
 // begins tells whether a history of a format that begins at head begins with the
 // trail.
-func (t *trail) begins(format Format, head place, items []item) bool {
+func (t *trail) begins(format Format, head messageEnd, items []item) bool {
 	if t == nil || t.format != format || len(t.messages) == 0 || head.sum != t.head || len(items) < len(t.messages) {
 		return false
 	}

@@ -51,7 +51,7 @@ func (w *writer) writeBlobs(ctx context.Context) error {
 }
 
 // Results yields the offloaded results of the agent, or of the session.
-func (s Source) Results(ctx context.Context) iter.Seq2[blob.Entry, error] {
+func (s Selection) Results(ctx context.Context) iter.Seq2[blob.Entry, error] {
 	return func(yield func(blob.Entry, error) bool) {
 		for after := ""; ; {
 			page, err := s.Blobs.List(ctx, s.Scope, blob.Filter{SessionID: s.Session}, after, 0)

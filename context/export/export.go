@@ -15,8 +15,8 @@ import (
 // RenamedFolder is where files lie whose own names the file system does not take.
 const RenamedFolder = "renamed/"
 
-// Source is where an agent's context is read.
-type Source struct {
+// Selection is the part of an agent's context that is exported, and where it is read.
+type Selection struct {
 	Log   *session.Log
 	Blobs *blob.Store
 	Scope kv.Scope
@@ -45,9 +45,9 @@ type Observer struct {
 
 // Write writes the context of a source into a tree. Files of the export itself come
 // first, so that no blob takes their names.
-func Write(ctx context.Context, to *Tree, from Source, observer Observer) (c Counts, err error) {
+func Write(ctx context.Context, to *Tree, from Selection, observer Observer) (c Counts, err error) {
 	w := &writer{
-		Source: from, Observer: observer, tree: to, exported: make(map[string]bool),
+		Selection: from, Observer: observer, tree: to, exported: make(map[string]bool),
 		steps: to.Lines("steps.jsonl"), messages: to.Lines("messages.jsonl"), folds: to.Lines("folds.jsonl"),
 		tasks: to.Lines("tasks.jsonl"), blobs: to.Lines("blobs.jsonl"),
 	}
@@ -62,7 +62,7 @@ func Write(ctx context.Context, to *Tree, from Source, observer Observer) (c Cou
 
 // writer writes one agent's files.
 type writer struct {
-	Source
+	Selection
 	Observer
 	tree   *Tree
 	counts Counts

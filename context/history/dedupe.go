@@ -73,7 +73,7 @@ func parseLine(text string) line {
 // again.
 type shown struct {
 	sources []source
-	places  map[string][]place
+	places  map[string][]origin
 	// before is the line of the newest source up to which it may be referred to:
 	// where the run begins that is looked at.
 	before int
@@ -87,7 +87,7 @@ type source struct {
 	before int
 }
 
-type place struct{ source, line int }
+type origin struct{ source, line int }
 
 // add remembers the lines of a text that is shown as it is.
 func (s *shown) add(ref, text string) {
@@ -126,7 +126,7 @@ func (s *shown) display(i int) {
 	at := len(s.sources) - 1
 	key := s.sources[at].lines[i].key
 	if known := s.places[key]; s.sources[at].ref != "" && anchors(key) && len(known) < maxPlaces {
-		s.places[key] = append(known, place{at, i})
+		s.places[key] = append(known, origin{at, i})
 	}
 }
 
@@ -217,7 +217,7 @@ func (s *shown) hideBetween(at []int, from, to int) {
 
 // piece is a part of a run that stands elsewhere, line for line.
 type piece struct {
-	from  place
+	from  origin
 	lines int
 	// exact: byte for byte; otherwise but for line numbers.
 	exact bool
@@ -274,7 +274,7 @@ func (s *shown) longest(lines []line) (best piece) {
 }
 
 // same counts the lines from a place on that are shown and equal.
-func (s *shown) same(p place, lines []line, exact bool) int {
+func (s *shown) same(p origin, lines []line, exact bool) int {
 	there := s.sources[p.source].lines[p.line:]
 	if p.source == len(s.sources)-1 {
 		there = there[:max(s.before-p.line, 0)]

@@ -145,8 +145,8 @@ func (s *sum) blocks(blocks json.RawMessage, depth int) {
 	}
 }
 
-// block is what counts of the blocks of OpenAI and Anthropic.
-type block struct {
+// messageBlock is what counts of the blocks of OpenAI and Anthropic.
+type messageBlock struct {
 	Type string `json:"type"`
 	// Text is of a text.
 	Text *string `json:"text"`
@@ -162,7 +162,7 @@ type block struct {
 }
 
 func (s *sum) block(raw json.RawMessage, depth int) {
-	var b block
+	var b messageBlock
 	if json.Unmarshal(raw, &b) != nil {
 		s.guess(string(raw))
 		return

@@ -13,14 +13,14 @@ import (
 type tree struct {
 	single [256]token        // the tokens of one byte
 	double [256 * 256]uint32 // the nodes that begin with two bytes; 0 where there is none
-	nodes  []node
+	nodes  []treeNode
 	label  []byte // the first byte of a node behind the one above it
 	text   []byte // of the vocabulary, where the tails are
 }
 
-// node is a beginning of tokens. Its children go up to the first child of the
+// treeNode is a beginning of tokens. Its children go up to the first child of the
 // next node.
-type node struct {
+type treeNode struct {
 	child uint32
 	token token // the token that it is, or noToken
 	// tail is where the bytes of the node behind its label begin.
@@ -32,7 +32,7 @@ type node struct {
 // with, or noToken.
 func newTree(v *vocabulary) (*tree, []token) {
 	n := v.size() * 3 / 2
-	t := &tree{label: make([]byte, 0, n), nodes: make([]node, 0, n), text: v.text}
+	t := &tree{label: make([]byte, 0, n), nodes: make([]treeNode, 0, n), text: v.text}
 	shorter := t.grow(v, sorted(v))
 	t.nodes, t.label = slices.Clone(t.nodes), slices.Clone(t.label)
 	for i := range t.single {
@@ -86,7 +86,7 @@ type span struct {
 // grow adds the nodes from the sorted tokens.
 func (t *tree) grow(v *vocabulary, order []token) (shorter []token) {
 	shorter = make([]token, len(order))
-	t.label, t.nodes = append(t.label, 0), append(t.nodes, node{token: noToken})
+	t.label, t.nodes = append(t.label, 0), append(t.nodes, treeNode{token: noToken})
 	level, done := []span{{0, uint32(len(order)), 0, noToken}}, 0
 	var below []span
 	for len(level) > 0 {
@@ -102,7 +102,7 @@ func (t *tree) grow(v *vocabulary, order []token) (shorter []token) {
 		}
 		level, below = below, level
 	}
-	t.label, t.nodes = append(t.label, 0), append(t.nodes, node{child: uint32(done)})
+	t.label, t.nodes = append(t.label, 0), append(t.nodes, treeNode{child: uint32(done)})
 	return shorter
 }
 
@@ -124,7 +124,7 @@ func childSpan(v *vocabulary, order []token, s span) span {
 // it. A span that begins with the token that is its node goes on behind it.
 func (t *tree) add(v *vocabulary, order []token, s span, depth int, shorter []token) span {
 	first := order[s.from]
-	n := node{token: noToken, tail: v.start[first] + uint32(depth) + 1, tailLen: uint8(s.depth - depth - 1)}
+	n := treeNode{token: noToken, tail: v.start[first] + uint32(depth) + 1, tailLen: uint8(s.depth - depth - 1)}
 	t.label = append(t.label, v.bytes(first)[depth])
 	if int(v.length[first]) == s.depth {
 		shorter[first] = s.token

@@ -95,7 +95,7 @@ func adapted(e events.Event) events.Event {
 }
 
 // deliverable returns headers that name the topic they are delivered from, and
-// whose numbers are some, whoever wrote them.
+// whose numbers parse, even when a client wrote them.
 func deliverable(headers map[string]string, topic string, now time.Time) map[string]string {
 	if headers[keyTopic] == topic && numbersStand(headers) {
 		return headers

@@ -119,8 +119,8 @@ func (o Options) withDefaults() Options {
 func Register(r grpc.ServiceRegistrar, d Deps) {
 	d.Options = d.Options.withDefaults()
 	loomv1pb.RegisterBridgeServer(r, newBridgeService(d))
-	loomv1pb.RegisterMemoryServiceServer(r, newMemoryService(d))
-	loomv1pb.RegisterToolServiceServer(r, newToolService(d))
+	loomv1pb.RegisterMemoryServiceServer(r, &memoryService{Deps: d})
+	loomv1pb.RegisterToolServiceServer(r, &toolService{toolCaller: toolCaller{d}})
 	loomv1pb.RegisterEventBusServer(r, newEventBusService(d))
-	loomv1pb.RegisterAgentRuntimeServer(r, newAgentRuntimeService(d))
+	loomv1pb.RegisterAgentRuntimeServer(r, &agentRuntimeService{Deps: d})
 }

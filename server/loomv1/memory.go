@@ -17,8 +17,6 @@ type memoryService struct {
 	Deps
 }
 
-func newMemoryService(d Deps) *memoryService { return &memoryService{Deps: d} }
-
 // SavePlan keeps a plan.
 func (s *memoryService) SavePlan(ctx context.Context, req *loomv1pb.SavePlanRequest) (*loomv1pb.SavePlanResponse, error) {
 	const operation = "save plan"

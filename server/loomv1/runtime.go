@@ -22,8 +22,6 @@ type agentRuntimeService struct {
 	Deps
 }
 
-func newAgentRuntimeService(d Deps) *agentRuntimeService { return &agentRuntimeService{Deps: d} }
-
 // CreateAgent puts an agent into the directory. The tools of one that has
 // registered stay.
 func (s *agentRuntimeService) CreateAgent(ctx context.Context, config *loomv1pb.AgentConfig) (*loomv1pb.CreateAgentResponse, error) {

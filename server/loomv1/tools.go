@@ -41,8 +41,6 @@ type toolService struct {
 	toolCaller
 }
 
-func newToolService(d Deps) *toolService { return &toolService{toolCaller: toolCaller{d}} }
-
 // ListTools lists what can be called now: the server's own tools, and those of
 // agents with an open stream.
 func (s *toolService) ListTools(ctx context.Context, _ *loomv1pb.ListToolsRequest) (*loomv1pb.ListToolsResponse, error) {

@@ -15,8 +15,6 @@ var updates = map[string]memory.Fields{
 	"expiry": memory.ExpiryField, "embedding": memory.EmbeddingField, "pinned": memory.PinnedField,
 }
 
-func updatable() []string { return slices.Sorted(maps.Keys(updates)) }
-
 // FieldsOf are the fields that paths name; unknown paths name none.
 func FieldsOf(paths []string) (fields memory.Fields) {
 	for _, path := range paths {

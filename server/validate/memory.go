@@ -1,6 +1,7 @@
 package validate
 
 import (
+	"maps"
 	"math"
 	"slices"
 	"strings"
@@ -226,7 +227,7 @@ func (c *checker) mask(r *loombridgev1.UpdateRecordRequest) {
 	}
 	for _, path := range paths {
 		if _, ok := updates[path]; !ok {
-			c.add("update_mask", "names %q, which can't be changed; known are %s", Cut(path, maxPathBytes), strings.Join(updatable(), ", "))
+			c.add("update_mask", "names %q, which can't be changed; known are %s", Cut(path, maxPathBytes), strings.Join(slices.Sorted(maps.Keys(updates)), ", "))
 		}
 	}
 	if slices.Contains(paths, "text") {

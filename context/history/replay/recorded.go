@@ -265,8 +265,8 @@ func (m *recordedMessage) plain() content {
 	return out
 }
 
-// block is a content block, of Anthropic or OpenAI.
-type block struct {
+// contentBlock is a content block, of Anthropic or OpenAI.
+type contentBlock struct {
 	Type      loose           `json:"type"`
 	Text      loose           `json:"text"`
 	ID        loose           `json:"id"`
@@ -320,7 +320,7 @@ func (c *content) say(text string) {
 }
 
 func (c *content) add(text json.RawMessage, levels int) {
-	var b block
+	var b contentBlock
 	if !decode(text, &b) {
 		var plain loose
 		decode(text, &plain)

@@ -51,28 +51,13 @@ func (b *bench) eventTable(ctx context.Context) error {
 		{"durable 1→100, 64 under way", 1, 100, 64, true, ""},
 		{"durable, one at a time each", b.clients, 1, 1, true, "/s ≥ 0.5"},
 	} {
-		if err := b.eventContest(ctx, f); err != nil {
-			return fmt.Errorf("%s: %w", f.name, err)
+		fmt.Fprintf(os.Stderr, "events %s: %d rounds of %s on each server\n", f.name, b.rounds, b.length)
+		err := b.inTurns(ctx, f.name, f.publishers, f.aim, func(ctx context.Context, addr string) (sample, error) { return f.run(ctx, addr, b.length) })
+		if err != nil {
+			return err
 		}
 	}
 	return b.table.Flush()
-}
-
-func (b *bench) eventContest(ctx context.Context, f flow) error {
-	fmt.Fprintf(os.Stderr, "events %s: %d rounds of %s on each server\n", f.name, b.rounds, b.length)
-	on := func(addr string) func(context.Context, time.Duration) (sample, error) {
-		return func(ctx context.Context, length time.Duration) (sample, error) { return f.run(ctx, addr, length) }
-	}
-	c, err := rounds(ctx, b.rounds, b.length, on(b.ours), on(b.floor))
-	if err != nil {
-		return err
-	}
-	echo50, ours50 := median(c.floor, p50us), median(c.ours, p50us)
-	echoRate, oursRate := median(c.floor, sample.throughput), median(c.ours, sample.throughput)
-	fmt.Fprintf(b.table, "%s\t%d\t%.0f\t%.0f\t%.2f\t%.0f\t%.0f\t%.0f\t%.0f\t%.2f\t%s\t\n", f.name, f.publishers,
-		echo50, ours50, ours50/echo50, median(c.floor, p99us), median(c.ours, p99us),
-		echoRate, oursRate, oursRate/echoRate, f.aim)
-	return nil
 }
 
 // flowTopic is the topic of a publisher.

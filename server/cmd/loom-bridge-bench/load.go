@@ -107,29 +107,6 @@ func loop(ctx context.Context, c *client, op operation, counted, end time.Time) 
 	}
 }
 
-// contest is one thing measured on two servers in turns, so that the noise of
-// a shared machine hits both alike.
-type contest struct {
-	ours, floor []sample
-}
-
-// rounds measures ours and floor alternately.
-func rounds(ctx context.Context, n int, length time.Duration, ours, floor func(context.Context, time.Duration) (sample, error)) (contest, error) {
-	var c contest
-	for range n {
-		f, err := floor(ctx, length)
-		if err != nil {
-			return c, fmt.Errorf("bench: floor: %w", err)
-		}
-		o, err := ours(ctx, length)
-		if err != nil {
-			return c, fmt.Errorf("bench: loom bridge: %w", err)
-		}
-		c.floor, c.ours = append(c.floor, f), append(c.ours, o)
-	}
-	return c, nil
-}
-
 // median returns the middle of what f gives for each sample.
 func median(samples []sample, f func(sample) float64) float64 {
 	values := make([]float64, len(samples))

@@ -9,7 +9,6 @@ import (
 	"os"
 	"slices"
 	"strings"
-	"sync"
 	"time"
 
 	"github.com/loom-bridge/loom-bridge/bridge/hand"
@@ -185,36 +184,10 @@ const fillers = 8
 
 // fill records n small steps, in any order.
 func fill(ctx context.Context, client loombridgev1.ContextServiceClient, agent string, n int) error {
-	calls := make(chan int)
-	errs := make(chan error, fillers)
-	var wg sync.WaitGroup
-	for range fillers {
-		wg.Go(func() {
-			for call := range calls {
-				if _, err := client.RecordStep(ctx, recordRequest(agent, call, smallOutput)); err != nil {
-					errs <- err
-					return
-				}
-			}
-		})
-	}
-	for call := range n {
-		select {
-		case calls <- call:
-		case err := <-errs:
-			close(calls)
-			wg.Wait()
-			return err
-		}
-	}
-	close(calls)
-	wg.Wait()
-	select {
-	case err := <-errs:
+	return each(n, fillers, func(call int) error {
+		_, err := client.RecordStep(ctx, recordRequest(agent, call, smallOutput))
 		return err
-	default:
-		return nil
-	}
+	})
 }
 
 func sorted(times []time.Duration) sample {

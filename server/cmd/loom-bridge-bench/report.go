@@ -8,7 +8,6 @@ import (
 	"os"
 	"strings"
 	"text/tabwriter"
-	"time"
 
 	"google.golang.org/grpc/health/grpc_health_v1"
 
@@ -33,40 +32,29 @@ type bench struct {
 
 // report measures everything and prints the table.
 func report(ctx context.Context, b *bench) error {
-	steps := []func(context.Context) error{
-		func(ctx context.Context) error { return b.contest(ctx, "MemorySave 1 KiB", 1, "p50 ≤ 1.5", b.save) },
-		func(ctx context.Context) error {
-			return b.contest(ctx, "MemorySave, a scope each", b.clients, "/s ≥ 1.5", b.save)
-		},
-		func(ctx context.Context) error {
-			return b.contest(ctx, "MemorySave, one scope", b.clients, "/s ≥ 0.7", func(ctx context.Context, c *client) error { return b.saveAs(ctx, c, agent(0)) })
-		},
-		func(ctx context.Context) error {
-			return b.contest(ctx, "Tool fs:read_file 4 KiB", 1, "p50 ≤ 1.5", b.tool)
-		},
-		func(ctx context.Context) error {
-			return b.contest(ctx, "Tool, an agent each", b.clients, "", b.tool)
-		},
-	}
-	for _, step := range steps {
-		if err := step(ctx); err != nil {
+	for _, c := range []struct {
+		name    string
+		clients int
+		aim     string
+		op      operation
+	}{
+		{"MemorySave 1 KiB", 1, "p50 ≤ 1.5", b.save},
+		{"MemorySave, a scope each", b.clients, "/s ≥ 1.5", b.save},
+		{"MemorySave, one scope", b.clients, "/s ≥ 0.7", func(ctx context.Context, c *client) error { return b.saveAs(ctx, c, agent(0)) }},
+		{"Tool fs:read_file 4 KiB", 1, "p50 ≤ 1.5", b.tool},
+		{"Tool, an agent each", b.clients, "", b.tool},
+	} {
+		if err := b.contest(ctx, c.name, c.clients, c.aim, c.op); err != nil {
 			return err
 		}
 	}
 	if err := b.table.Flush(); err != nil {
 		return err
 	}
-	if err := b.eventTable(ctx); err != nil {
-		return err
-	}
-	if err := b.recordTable(ctx); err != nil {
-		return err
-	}
-	if err := b.assembleTable(ctx); err != nil {
-		return err
-	}
-	if err := b.queries(ctx); err != nil {
-		return err
+	for _, table := range []func(context.Context) error{b.eventTable, b.recordTable, b.assembleTable, b.queries} {
+		if err := table(ctx); err != nil {
+			return err
+		}
 	}
 	if !strings.Contains("MemorySave", b.only) {
 		return nil
@@ -80,29 +68,40 @@ func (b *bench) contest(ctx context.Context, name string, clients int, aim strin
 		return nil
 	}
 	fmt.Fprintf(os.Stderr, "%s, %d clients: %d rounds of %s on each server\n", name, clients, b.rounds, b.length)
-	on := func(addr string) func(context.Context, time.Duration) (sample, error) {
-		return func(ctx context.Context, length time.Duration) (sample, error) {
-			all, err := dial(addr, clients)
-			if err != nil {
-				return sample{}, err
-			}
-			defer hangUp(all)
-			return run(ctx, all, op, length)
-		}
-	}
-	c, err := rounds(ctx, b.rounds, b.length, on(b.ours), on(b.floor))
-	if err != nil {
-		return fmt.Errorf("%s: %w", name, err)
-	}
 	if !b.headed {
 		b.headed = true
 		fmt.Fprintf(b.table, "call\tclients\tfloor p50 µs\tours p50 µs\tratio\tfloor p99 µs\tours p99 µs\tfloor /s\tours /s\tratio\taim\t\n")
 	}
-	floor50, ours50 := median(c.floor, p50us), median(c.ours, p50us)
-	floorRate, oursRate := median(c.floor, sample.throughput), median(c.ours, sample.throughput)
+	return b.inTurns(ctx, name, clients, aim, func(ctx context.Context, addr string) (sample, error) {
+		all, err := dial(addr, clients)
+		if err != nil {
+			return sample{}, err
+		}
+		defer hangUp(all)
+		return run(ctx, all, op, b.length)
+	})
+}
+
+// inTurns measures both servers round by round, so that the noise of a shared
+// machine hits both alike, and adds a line with the medians.
+func (b *bench) inTurns(ctx context.Context, name string, clients int, aim string, measure func(ctx context.Context, addr string) (sample, error)) error {
+	var floor, ours []sample
+	for range b.rounds {
+		for _, side := range []struct {
+			addr string
+			into *[]sample
+		}{{b.floor, &floor}, {b.ours, &ours}} {
+			s, err := measure(ctx, side.addr)
+			if err != nil {
+				return fmt.Errorf("%s at %s: %w", name, side.addr, err)
+			}
+			*side.into = append(*side.into, s)
+		}
+	}
+	floor50, ours50 := median(floor, p50us), median(ours, p50us)
+	floorRate, oursRate := median(floor, sample.throughput), median(ours, sample.throughput)
 	fmt.Fprintf(b.table, "%s\t%d\t%.0f\t%.0f\t%.2f\t%.0f\t%.0f\t%.0f\t%.0f\t%.2f\t%s\t\n", name, clients,
-		floor50, ours50, ours50/floor50, median(c.floor, p99us), median(c.ours, p99us),
-		floorRate, oursRate, oursRate/floorRate, aim)
+		floor50, ours50, ours50/floor50, median(floor, p99us), median(ours, p99us), floorRate, oursRate, oursRate/floorRate, aim)
 	return nil
 }
 

@@ -173,7 +173,7 @@ func runExport(ctx context.Context, config Config, r exportRequest, stdout, stde
 	}
 	e := &exporter{
 		exportRequest: r, engine: engine, stderr: stderr,
-		context: export.Source{
+		context: export.Selection{
 			Log: session.New(engine, writer, nil), Blobs: blob.New(engine, writer, nil), Scope: r.scope, Session: r.session,
 			Lines: reduction.Rules.Templates().Over(step.DesignTemplates()),
 		},

@@ -29,7 +29,7 @@ const (
 type exporter struct {
 	exportRequest
 	engine  kv.Reader
-	context export.Source
+	context export.Selection
 	events  *events.Bus
 	files   *export.Tree
 	stderr  io.Writer

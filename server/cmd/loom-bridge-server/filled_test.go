@@ -50,7 +50,7 @@ func (wireCodec) Unmarshal(data mem.BufferSlice, v any) error {
 
 // filledCost is what a request cost a server.
 type filledCost struct {
-	request filling.Request
+	request filling.Case
 	growth  int64 // of the peak of the resident memory, in bytes
 	cpu     time.Duration
 	err     error // how the call ended
@@ -128,7 +128,7 @@ func (p proc) rest(ended <-chan struct{}) {
 }
 
 // sendFilled makes one call and returns how it ended.
-func sendFilled(ctx context.Context, conn *grpc.ClientConn, r filling.Request, body []byte) error {
+func sendFilled(ctx context.Context, conn *grpc.ClientConn, r filling.Case, body []byte) error {
 	description := &grpc.StreamDesc{ClientStreams: r.Method.IsStreamingClient(), ServerStreams: r.Method.IsStreamingServer()}
 	stream, err := conn.NewStream(ctx, description, r.Path(), grpc.ForceCodecV2(wireCodec{}))
 	if err != nil {
@@ -156,7 +156,7 @@ func sendFilled(ctx context.Context, conn *grpc.ClientConn, r filling.Request, b
 }
 
 // measureFilled sends a request to a fresh server, so many times at once.
-func measureFilled(t *testing.T, r filling.Request, times int) filledCost {
+func measureFilled(t *testing.T, r filling.Case, times int) filledCost {
 	t.Helper()
 	process, address := mustStart(t, mustBuild(t), "--addr", "127.0.0.1:0", "--data-dir", t.TempDir(), "--workspace", t.TempDir(),
 		"--durability", "none", "--log-level", "off")
@@ -197,7 +197,7 @@ func measureFilled(t *testing.T, r filling.Request, times int) filledCost {
 }
 
 // allFilled yields the filled requests of both APIs.
-func allFilled(yield func(filling.Request) bool) {
+func allFilled(yield func(filling.Case) bool) {
 	for _, method := range append(filling.Methods("loombridge.v1"), filling.Methods("loom.v1")...) {
 		if method.Parent().FullName() == "loom.v1.Plugin" {
 			continue // for plugins to serve

@@ -13,8 +13,8 @@ import (
 	_ "github.com/loom-bridge/loom-bridge/proto/gen/loombridge/v1" // registers its descriptors
 )
 
-// Request is one filled request.
-type Request struct {
+// Case is one filled request.
+type Case struct {
 	// Method is what to call.
 	Method protoreflect.MethodDescriptor
 	// Field is the path of what is filled, such as `records.tags`.
@@ -31,12 +31,12 @@ type Request struct {
 }
 
 // Name is unique among all requests.
-func (r Request) Name() string {
+func (r Case) Name() string {
 	return string(r.Method.FullName()) + " " + r.Field + " " + r.Shape
 }
 
 // Path is the method's name on the wire.
-func (r Request) Path() string {
+func (r Case) Path() string {
 	return "/" + string(r.Method.Parent().FullName()) + "/" + string(r.Method.Name())
 }
 
@@ -61,12 +61,12 @@ func Methods(name protoreflect.FullName) []protoreflect.MethodDescriptor {
 
 // Requests yields all requests of a method, each of at most so many bytes and what
 // stands around them.
-func Requests(method protoreflect.MethodDescriptor, size int) iter.Seq[Request] {
-	return func(yield func(Request) bool) {
+func Requests(method protoreflect.MethodDescriptor, size int) iter.Seq[Case] {
+	return func(yield func(Case) bool) {
 		first := firstOf(method.Input())
 		for _, p := range pathsOf(method.Input()) {
 			for _, s := range shapes(p, size) {
-				r := Request{Method: method, Field: p.String(), Shape: s.name, JSON: isJSON(p.last())}
+				r := Case{Method: method, Field: p.String(), Shape: s.name, JSON: isJSON(p.last())}
 				r.Body = func() []byte { return append(required(method.Input()), s.body()...) }
 				if p[0].Name() != "hello" {
 					r.First = first

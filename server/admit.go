@@ -23,21 +23,21 @@ import (
 )
 
 const (
-	// tellEvery is how often a call that was turned away is logged: who has no
-	// credential could make fifty thousand lines a second.
-	tellEvery = time.Second
+	// refusalLogEvery is how often a call that was turned away is logged: a client
+	// without a credential could cause fifty thousand lines a second.
+	refusalLogEvery = time.Second
 )
 
-// door remembers when it told last of those it turned away. Its zero value is
+// refusalLog remembers when a refused call was logged last. Its zero value is
 // ready.
-type door struct {
+type refusalLog struct {
 	mu       sync.Mutex
 	next     time.Time // guarded by mu
 	unlogged int       // guarded by mu
 }
 
-// tell returns whether to log now, and how many were not logged before.
-func (d *door) tell(now time.Time) (unlogged int, ok bool) {
+// due returns whether to log now, and how many were not logged before.
+func (d *refusalLog) due(now time.Time) (unlogged int, ok bool) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	if now.Before(d.next) {
@@ -45,19 +45,19 @@ func (d *door) tell(now time.Time) (unlogged int, ok bool) {
 		return 0, false
 	}
 	unlogged, d.unlogged = d.unlogged, 0
-	d.next = now.Add(tellEvery)
+	d.next = now.Add(refusalLogEvery)
 	return unlogged, true
 }
 
 // admit decides by the headers of a call whether its message is taken in at
-// all: whoever has no credential can't make the server hold megabytes. It runs
+// all: a client without a credential cannot make the server hold megabytes. It runs
 // on the goroutine of the connection and must not block.
 func (s *Server) admit(ctx context.Context, call *tap.Info) (context.Context, error) {
 	var err error
 	conn := connOf(ctx)
 	switch {
 	case strings.HasPrefix(call.FullMethodName, "/"+grpc_health_v1.Health_ServiceDesc.ServiceName+"/"):
-		ctx, err = s.healthDoor.enter(ctx, conn)
+		ctx, err = s.healthLimiter.enter(ctx, conn)
 	case isReflection(call.FullMethodName):
 		err = s.admitReflection(ctx)
 	default:
@@ -132,7 +132,7 @@ func connOf(ctx context.Context) *conns.Conn {
 func (s *Server) turnAway(ctx context.Context, method string, err error) error {
 	failure := failureOf(ctx, err)
 	s.metrics.Refuse(failure)
-	if unlogged, ok := s.door.tell(s.now()); ok {
+	if unlogged, ok := s.refusals.due(s.now()); ok {
 		watch := s.observer
 		watch.Metrics = nil // the call is counted
 		if unlogged > 0 {
