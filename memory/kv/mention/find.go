@@ -176,25 +176,33 @@ func (f *finder) steps(text []byte) {
 	}
 }
 
-// paths looks behind the names of the folders.
+// paths looks behind each slash that ends the name of a folder.
 func (f *finder) paths(text []byte) {
-	for below, folder := range []string{OutputsFolder, ArchiveFolder, PersistentFolder} {
-		name := []byte(strings.TrimSuffix(folder, "/"))
-		for rest := text; !f.full; {
-			at := bytes.Index(rest, name)
-			if at < 0 {
-				break
-			}
-			rest = rest[at+len(name):]
-			if behind := bytes.TrimLeft(rest[:min(len(rest), maxSlashBytes)], `\`); len(behind) > 0 && behind[0] == '/' {
-				f.path(rest[bytes.IndexByte(rest, '/')+1:], below)
+	for at := 0; !f.full; at++ {
+		slash := bytes.IndexByte(text[at:], '/')
+		if slash < 0 {
+			return
+		}
+		at += slash
+		end := at
+		for end > max(0, at-maxSlashEscapes) && text[end-1] == '\\' {
+			end--
+		}
+		for below, folder := range folders {
+			if bytes.HasSuffix(text[:end], folder) {
+				f.path(text[at+1:], below)
 			}
 		}
 	}
 }
 
-// maxSlashBytes bounds a slash with its escapes.
-const maxSlashBytes = 9
+// folders are the names of the folders, each with one folder more below it.
+var folders = [][]byte{
+	[]byte(strings.TrimSuffix(OutputsFolder, "/")), []byte(strings.TrimSuffix(ArchiveFolder, "/")), []byte(strings.TrimSuffix(PersistentFolder, "/")),
+}
+
+// maxSlashEscapes bounds the escapes of a slash.
+const maxSlashEscapes = 8
 
 // path adds the name that follows so many folders.
 func (f *finder) path(text []byte, folders int) {
