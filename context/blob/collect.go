@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"time"
 
 	"github.com/loom-bridge/loom-bridge/memory/kv"
 	"github.com/loom-bridge/loom-bridge/memory/kv/mention"
@@ -160,6 +161,10 @@ func (c *collection) reason(ctx context.Context, from kv.Getter, e *Entry, kept 
 	return nil, err
 }
 
+// maxRest bounds the rest after a commit of a collection, which is as long as the
+// commit took: a collection takes half of what there is.
+const maxRest = 20 * time.Millisecond
+
 // collect deletes entries that nothing keeps.
 func (c *collection) collect(ctx context.Context, look *references, free []candidate) error {
 	if room := int(MaxCollected - c.done.Entries); len(free) > room {
@@ -175,11 +180,27 @@ func (c *collection) collect(ctx context.Context, look *references, free []candi
 		return err
 	}
 	for some := range slices.Chunk(free, maxDeleted) {
+		began := time.Now()
 		if err := c.delete(ctx, look, some); err != nil {
+			return err
+		}
+		if err := rest(ctx, time.Since(began)); err != nil {
 			return err
 		}
 	}
 	return nil
+}
+
+// rest leaves the writer and the processors to others for a while.
+func rest(ctx context.Context, d time.Duration) error {
+	timer := time.NewTimer(min(d, maxRest))
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+		return nil
+	case <-ctx.Done():
+		return ctx.Err()
+	}
 }
 
 // delete deletes a batch, in one commit, as far as it may still be deleted.
