@@ -15,7 +15,8 @@
 //     commit is blind there: it puts keys without having read any, and the
 //     sequence stays. So blind writes, however many, make no other commit fail.
 //   - An [Engine] stores pairs: it reads, takes snapshots and commits a batch
-//     under guards, all or nothing.
+//     under guards, all or nothing. A [Snapshot] lives for a bounded time: [View]
+//     is for what is shorter, [LongReader] for what may not be.
 //   - A [Writer] runs staging functions for many callers, lets those that wait
 //     for the same refs share one commit, and repeats them on a conflict.
 //

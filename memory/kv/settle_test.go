@@ -99,7 +99,7 @@ func TestAWriterSettlesUnknownOutcomes(t *testing.T) {
 		for n := range 20 {
 			engine.Replan(kvtest.Plan{Commit: 1, Err: kv.ErrUnknownOutcome, Written: written})
 			if n%3 == 0 { // somebody else comes in between
-				engine.Replan(kvtest.Plan{Commit: 1, Err: kv.ErrUnknownOutcome, Written: written, Before: func(behind kv.Engine, c kv.Commit) {
+				engine.Replan(kvtest.Plan{Commit: 1, Err: kv.ErrUnknownOutcome, Written: written, Before: func(behind kv.Engine, _ kv.Commit) {
 					if commits, _ := engine.Calls(); commits > 1 {
 						return
 					}

@@ -1,9 +1,9 @@
 // Package lifetime ends what an engine holds for its readers once it is too old.
 //
-// A [List] has an [Entry] for each snapshot and each scan that is open. One timer
-// serves all of them, so an entry costs a few pointers and no goroutine.
+// A [List] has a [Holding] for each snapshot and each scan that is open. One timer
+// serves all of them, so a holding costs a few pointers and no goroutine.
 //
-// Caveats: an entry is ended while its reader may use it, on the timer's own
+// Caveats: a holding is ended while its reader may use it, on the timer's own
 // goroutine. What end does must be safe beside that.
 package lifetime
 
@@ -17,26 +17,26 @@ import (
 type List struct {
 	ending sync.Mutex // held while ends run, so that Close waits for them
 
-	mu     sync.Mutex // guards what follows, and the links of the entries
-	root   Entry      // of a ring: root.next ends first
+	mu     sync.Mutex // guards what follows, and the links of the holdings
+	root   Holding    // of a ring: root.next ends first
 	fires  time.Time  // when the timer fires; zero: it does not
 	closed bool
 }
 
-// Entry is one thing that is open. The zero value is in no list.
-type Entry struct {
+// Holding is one thing that is open. The zero value is in no list.
+type Holding struct {
 	until      time.Time
 	end        func()
-	prev, next *Entry // guarded by the list's mu; nil in no list
+	prev, next *Holding // guarded by the list's mu; nil in no list
 }
 
-// Until is when the entry ends.
-func (e *Entry) Until() time.Time { return e.until }
+// Until is when the holding ends.
+func (e *Holding) Until() time.Time { return e.until }
 
-// Add puts an entry into the list at the time now, which calls end once at the time
-// until, or not at all if the entry is removed before. A caller who does not know the
+// Add puts a holding into the list at the time now, which calls end once at the time
+// until, or not at all if the holding is removed before. A caller who does not know the
 // time passes the zero one. After Close Add does nothing.
-func (l *List) Add(e *Entry, now, until time.Time, end func()) {
+func (l *List) Add(e *Holding, now, until time.Time, end func()) {
 	e.until, e.end = until, end
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -72,7 +72,7 @@ func (l *List) run() {
 	l.ending.Lock()
 	defer l.ending.Unlock()
 	l.mu.Lock()
-	var due []*Entry
+	var due []*Holding
 	now := time.Now()
 	for !l.empty() && !now.Before(l.root.next.until) {
 		e := l.root.next
@@ -89,12 +89,12 @@ func (l *List) run() {
 	}
 }
 
-// empty tells whether there are no entries. The caller holds mu.
+// empty tells whether there are no holdings. The caller holds mu.
 func (l *List) empty() bool { return l.root.next == nil || l.root.next == &l.root }
 
-// Remove takes an entry out of the list. One that is in none, because its time was
+// Remove takes a holding out of the list. One that is in none, because its time was
 // over or it was removed before, stays as it is.
-func (l *List) Remove(e *Entry) {
+func (l *List) Remove(e *Holding) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if e.next != nil {
@@ -102,12 +102,12 @@ func (l *List) Remove(e *Entry) {
 	}
 }
 
-func (e *Entry) unlink() {
+func (e *Holding) unlink() {
 	e.prev.next, e.next.prev = e.next, e.prev
 	e.prev, e.next = nil, nil
 }
 
-// Len is how many entries there are.
+// Len is how many holdings there are.
 func (l *List) Len() int {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -118,13 +118,13 @@ func (l *List) Len() int {
 	return n
 }
 
-// Close ends all entries and waits for the ends that run.
+// Close ends all holdings and waits for the ends that run.
 func (l *List) Close() {
 	l.ending.Lock()
 	defer l.ending.Unlock()
 	l.mu.Lock()
 	l.closed = true
-	var all []*Entry
+	var all []*Holding
 	for !l.empty() {
 		e := l.root.next
 		e.unlink()

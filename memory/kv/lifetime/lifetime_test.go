@@ -38,7 +38,7 @@ func TestEntriesEndAtTheirTime(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var l lifetime.List
 		var r record
-		var a, b, c, early, removed lifetime.Entry
+		var a, b, c, early, removed lifetime.Holding
 		start := time.Now()
 		l.Add(&a, time.Now(), start.Add(5*time.Second), r.end("a"))
 		time.Sleep(time.Second)
@@ -68,7 +68,7 @@ func TestCloseEndsAll(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var l lifetime.List
 		var r record
-		var a, b, late lifetime.Entry
+		var a, b, late lifetime.Holding
 		l.Add(&a, time.Now(), time.Now().Add(time.Second), r.end("a"))
 		l.Add(&b, time.Now(), time.Now().Add(time.Minute), r.end("b"))
 		l.Close()

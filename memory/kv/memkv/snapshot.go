@@ -13,7 +13,7 @@ import (
 // view holds one version until it is closed or too old.
 type view struct {
 	db   *DB
-	open lifetime.Entry
+	open lifetime.Holding
 	held atomic.Pointer[version] // nil once it is too old
 }
 

@@ -283,7 +283,10 @@ func TestWhatIsTooOldIsReleased(t *testing.T) {
 			if err != nil {
 				break
 			}
-			for range db.Scan(t.Context(), kv.Records, kv.Range{}) {
+			for _, err := range db.Scan(t.Context(), kv.Records, kv.Range{}) {
+				if err != nil {
+					t.Fatal(err)
+				}
 				commitPair(t, db, 9)
 				wantHeld(t, db, "2", 4)
 				time.Sleep(time.Minute - time.Nanosecond)

@@ -65,7 +65,7 @@ func (db *DB) scan(ctx context.Context, ks kv.Keyspace, r kv.Range, yield func(k
 type cursor struct {
 	view  view
 	ks    kv.Keyspace
-	entry lifetime.Entry
+	entry lifetime.Holding
 	r     kv.Range
 
 	mu      sync.Mutex // guards what follows; held in native calls, never while the loop runs

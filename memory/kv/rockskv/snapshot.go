@@ -20,7 +20,7 @@ import (
 type snapshot struct {
 	db     *DB
 	view   view
-	entry  lifetime.Entry
+	entry  lifetime.Holding
 	closed atomic.Bool // by Close, not by its age
 	users  users
 	// sequences are those of the refs that it was opened with.
