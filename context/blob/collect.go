@@ -8,6 +8,7 @@ import (
 	"slices"
 
 	"github.com/loom-bridge/loom-bridge/memory/kv"
+	"github.com/loom-bridge/loom-bridge/memory/kv/lease"
 	"github.com/loom-bridge/loom-bridge/memory/kv/mention"
 )
 
@@ -186,7 +187,7 @@ func (c *collection) collect(ctx context.Context, look *references, free []candi
 func (c *collection) delete(ctx context.Context, look *references, batch []candidate) error {
 	var planned plan
 	var kept Kept
-	err := c.store.writer.Do(ctx, kv.Request{
+	err := c.store.writer.Do(ctx, lease.Fence(ctx, kv.Request{
 		Refs:  []kv.Ref{c.store.Ref(c.scope)},
 		Blind: mention.ReadRefs(c.scope),
 		Stage: func(ctx context.Context, tx *kv.Tx) error {
@@ -202,7 +203,7 @@ func (c *collection) delete(ctx context.Context, look *references, batch []candi
 		},
 		// Not synced: what comes back after a power loss is collected again.
 		Lazy: true,
-	})
+	}))
 	if err != nil {
 		return err
 	}

@@ -12,13 +12,16 @@ import (
 )
 
 const (
-	// Term is how long a lease holds unless it is renewed.
+	// Term is how long a lease holds unless it is renewed (but see Name.Every).
 	Term = 30 * time.Second
 	// MaxSkew is how far the clocks of processes on one store may differ: a lease is
 	// taken from another holder that much later than it ran out.
 	MaxSkew = 5 * time.Second
-	// renewal is how much of a term is left when the lease is renewed.
-	renewal = Term / 3
+	// maxTerm is the longest term of a lease.
+	maxTerm = 24 * time.Hour
+	// turnsInTerm is how many turns of work that is done from time to time a lease
+	// lasts. It is renewed when one of as many parts of its term is left.
+	turnsInTerm = 3
 	// retryPause is the least time between two renewals.
 	retryPause = time.Second
 	// closeTimeout bounds how long Close waits for the store.
@@ -71,6 +74,9 @@ func NewHolder(engine kv.Reader, writer *kv.Writer, opts *Options) *Holder {
 	}
 	return h
 }
+
+// Shared tells whether other processes may have the store as well.
+func (h *Holder) Shared() bool { return !h.alone }
 
 // Do runs work while this process holds the lease, and returns what work returns. It
 // is ErrHeld, without a call of work, when another process holds it. The lease stays
@@ -165,6 +171,9 @@ func (h *Holder) exit(c *claim) {
 	}
 }
 
+// renewal is how much of a term is left when the lease is renewed.
+func (n Name) renewal() time.Duration { return n.term / turnsInTerm }
+
 func (h *Holder) unused(c *claim) bool {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -175,7 +184,7 @@ func (h *Holder) unused(c *claim) bool {
 func (h *Holder) take(ctx context.Context, c *claim) (state, error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if c.state.until.Sub(h.now()) > renewal {
+	if c.state.until.Sub(h.now()) > c.name.renewal() {
 		return c.state, nil
 	}
 	var next state
@@ -186,7 +195,7 @@ func (h *Holder) take(ctx context.Context, c *claim) (state, error) {
 		}
 		now := h.now()
 		// Without the monotonic clock, which stands still while the machine sleeps.
-		next = state{h.id, stored.epoch, now.Add(Term).Round(0)}
+		next = state{h.id, stored.epoch, now.Add(c.name.term).Round(0), c.name.term}
 		if stored.holder != h.id { // otherwise nobody had it in between
 			if !stored.free(now) {
 				return ErrHeld
@@ -209,7 +218,7 @@ func (h *Holder) take(ctx context.Context, c *claim) (state, error) {
 func (h *Holder) renew(ctx context.Context, c *claim, s state, end context.CancelCauseFunc) {
 	over := time.AfterFunc(s.until.Sub(h.now()), func() { end(ErrLost) })
 	defer over.Stop()
-	timer := time.NewTimer(s.until.Add(-renewal).Sub(h.now()))
+	timer := time.NewTimer(s.until.Add(-c.name.renewal()).Sub(h.now()))
 	defer timer.Stop()
 	for {
 		select {
@@ -225,6 +234,6 @@ func (h *Holder) renew(ctx context.Context, c *claim, s state, end context.Cance
 		case err == nil:
 			over.Reset(next.until.Sub(h.now()))
 		}
-		timer.Reset(max(next.until.Add(-renewal).Sub(h.now()), retryPause))
+		timer.Reset(max(next.until.Add(-c.name.renewal()).Sub(h.now()), retryPause))
 	}
 }

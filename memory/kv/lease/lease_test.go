@@ -174,6 +174,32 @@ func TestCost(t *testing.T) {
 	})
 }
 
+// Work that is done from time to time stays with one process, whatever the pause.
+func TestEvery(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		a, b := processes(t, 0)
+		const pause = 10 * time.Minute
+		name := work.Every(pause)
+		for range 20 {
+			if err := a.leases.Do(t.Context(), name, func(context.Context) error { return nil }); err != nil {
+				t.Fatal(err)
+			}
+			time.Sleep(pause / 2)
+			if err := b.leases.Do(t.Context(), name, func(context.Context) error { return nil }); !errors.Is(err, lease.ErrHeld) {
+				t.Fatalf("work between the turns of the other: %v, want ErrHeld", err)
+			}
+			time.Sleep(pause / 2)
+		}
+		if n := a.commits.Load(); n > 11 {
+			t.Errorf("%d commits for 20 turns", n)
+		}
+		time.Sleep(3 * pause)
+		if err := b.leases.Do(t.Context(), name, func(context.Context) error { return nil }); err != nil {
+			t.Errorf("work when the other is gone: %v", err)
+		}
+	})
+}
+
 // A store that one process has for itself needs no leases.
 func TestAlone(t *testing.T) {
 	engine := memkv.New(nil)

@@ -21,23 +21,32 @@ const (
 	fieldHolder = iota + 1
 	fieldEpoch
 	fieldUntil
+	fieldTerm
 )
 
 // Name says what a lease is for. It is comparable.
 type Name struct {
 	tenant, owner string
+	term          time.Duration
 }
 
 // Tenant names the lease of some work for a whole tenant. Work is a short name that
 // never changes.
-func Tenant(tenant, work string) Name { return Name{tenant, "lease/" + work} }
+func Tenant(tenant, work string) Name { return Name{tenant, "lease/" + work, Term} }
 
 // Scope names the lease of some work for a scope. Scopes of a tenant may share one.
 func Scope(scope kv.Scope, work string) Name {
 	sum := fnv.New32a()
 	sum.Write([]byte{byte(scope.Kind)})
 	sum.Write([]byte(scope.Owner))
-	return Name{scope.Tenant, fmt.Sprintf("lease/%s#%d", work, sum.Sum32()%Ranges)}
+	return Name{scope.Tenant, fmt.Sprintf("lease/%s#%d", work, sum.Sum32()%Ranges), Term}
+}
+
+// Every names the lease of work that is done so often: it outlasts the pauses, so that
+// one process goes on with it.
+func (n Name) Every(pause time.Duration) Name {
+	n.term = min(max(Term, turnsInTerm*pause), maxTerm)
+	return n
 }
 
 func (n Name) ref() kv.Ref {
@@ -51,12 +60,14 @@ type state struct {
 	holder string
 	epoch  uint64
 	until  time.Time
+	term   time.Duration // that until was reckoned with
 }
 
 func (s state) encode() []byte {
 	b := wire.AppendText(nil, fieldHolder, s.holder)
 	b = wire.AppendUint(b, fieldEpoch, s.epoch)
-	return wire.AppendTime(b, fieldUntil, s.until)
+	b = wire.AppendTime(b, fieldUntil, s.until)
+	return wire.AppendUint(b, fieldTerm, uint64(s.term.Milliseconds()))
 }
 
 // read returns what is stored of a lease. One that can't be read counts as free: its
@@ -78,6 +89,8 @@ func (n Name) read(ctx context.Context, get func(context.Context, kv.Keyspace, [
 			s.epoch = f.Value
 		case fieldUntil:
 			s.until = f.Time()
+		case fieldTerm:
+			s.term = time.Duration(min(f.Value, uint64(maxTerm.Milliseconds()))) * time.Millisecond
 		}
 	}
 	return s, nil
@@ -86,5 +99,5 @@ func (n Name) read(ctx context.Context, get func(context.Context, kv.Keyspace, [
 // free tells whether somebody else may take the lease. A time that no right clock can
 // have written binds nobody.
 func (s state) free(now time.Time) bool {
-	return s.holder == "" || !now.Before(s.until.Add(MaxSkew)) || s.until.Sub(now) > Term+MaxSkew
+	return s.holder == "" || !now.Before(s.until.Add(MaxSkew)) || s.until.Sub(now) > s.term+MaxSkew
 }

@@ -11,8 +11,8 @@ import (
 
 // The stored bytes never change: they are what memory/FORMAT.md says.
 func TestStoredBytes(t *testing.T) {
-	s := state{"me", 3, time.UnixMicro(1_000_000).UTC()}
-	if got, want := hex.EncodeToString(s.encode()), "0a026d6510031880897a"; got != want {
+	s := state{"me", 3, time.UnixMicro(1_000_000).UTC(), Term}
+	if got, want := hex.EncodeToString(s.encode()), "0a026d6510031880897a20b0ea01"; got != want {
 		t.Errorf("lease %s, want %s", got, want)
 	}
 	if got, want := string(Tenant("acme", "expiry").key()), "acme\x00ylease/expiry\x00L"; got != want {
@@ -24,7 +24,7 @@ func TestStoredBytes(t *testing.T) {
 }
 
 func FuzzRead(f *testing.F) {
-	f.Add(state{"me", 3, time.UnixMicro(1)}.encode())
+	f.Add(state{"me", 3, time.UnixMicro(1), Term}.encode())
 	f.Add([]byte("\x0a\xff"))
 	f.Fuzz(func(t *testing.T, value []byte) {
 		read := func(value []byte) state {
@@ -35,7 +35,7 @@ func FuzzRead(f *testing.F) {
 			return s
 		}
 		s := read(value)
-		if again := read(s.encode()); again.holder != s.holder || again.epoch != s.epoch || !again.until.Equal(s.until) {
+		if again := read(s.encode()); again.holder != s.holder || again.epoch != s.epoch || !again.until.Equal(s.until) || again.term != s.term {
 			t.Errorf("%+v is read back as %+v", s, again)
 		}
 	})
