@@ -42,7 +42,7 @@ RELEASED := proto/loombridge-v1.binpb
 
 # Knobs of the targets that take them.
 TEST_TIMEOUT ?= 10m
-RACE_PACKAGES ?= ./memory ./memory/embed ./memory/journal ./memory/kv ./memory/kv/memkv ./bridge/agents ./bridge/events ./bridge/native
+RACE_PACKAGES ?= ./memory ./memory/embed ./memory/plans ./memory/kv ./memory/kv/memkv ./bridge/agents ./bridge/events ./bridge/native
 # Tests side by side: most of them wait for a server.
 PYTEST_ARGS ?= --numprocesses auto --maxprocesses 4
 FUZZTIME ?= 10s

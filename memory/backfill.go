@@ -55,10 +55,6 @@ type backfill struct {
 	mismatched map[kv.Scope]struct{}
 }
 
-func newBackfill(e *embeddings) *backfill {
-	return &backfill{embeddings: e, scopes: newWorklist(), pause: firstBackoff, mismatched: make(map[kv.Scope]struct{})}
-}
-
 // run works until ctx ends: on the scopes that an earlier run left, and on those
 // that saves name.
 func (b *backfill) run(ctx context.Context) {

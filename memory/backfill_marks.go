@@ -4,7 +4,6 @@ import (
 	"context"
 	"encoding/binary"
 	"fmt"
-	"iter"
 
 	"github.com/loom-bridge/loom-bridge/memory/kv"
 	"github.com/loom-bridge/loom-bridge/memory/record"
@@ -65,13 +64,8 @@ func decodeWaiting(prefix []byte, pair kv.Pair) (waiting, error) {
 	return waiting{binary.BigEndian.Uint32(rest), string(pair.Value)}, nil
 }
 
-// waitingReader is what finding marks needs of a kv.Reader or a kv.Tx.
-type waitingReader interface {
-	Scan(ctx context.Context, ks kv.Keyspace, r kv.Range) iter.Seq2[kv.Pair, error]
-}
-
 // readWaiting returns the first of a scope's records that wait.
-func readWaiting(ctx context.Context, from waitingReader, scope kv.Scope, limit int) ([]waiting, error) {
+func readWaiting(ctx context.Context, from kv.Getter, scope kv.Scope, limit int) ([]waiting, error) {
 	prefix := waitingPrefix(scope)
 	all := kv.Prefix(prefix)
 	all.Limit = limit
@@ -106,13 +100,11 @@ func checkWaiting(ctx context.Context, view kv.Reader, scope kv.Scope, ordinals 
 // waitingScopes returns the scopes that may have records waiting.
 func waitingScopes(ctx context.Context, from kv.Reader) ([]kv.Scope, error) {
 	var scopes []kv.Scope
-	var start []byte
-	for {
-		tenant, ok, err := nextTenant(ctx, from, start)
-		if err != nil || !ok {
+	for first, err := range owners(ctx, from, kv.System, behindTenant) {
+		if err != nil {
 			return scopes, err
 		}
-		prefix := waitingRef(tenant).Scope.Key(tagWaitingScope)
+		prefix := waitingRef(first.Tenant).Scope.Key(tagWaitingScope)
 		for pair, err := range from.Scan(ctx, kv.System, kv.Prefix(prefix)) {
 			if err != nil {
 				return scopes, err
@@ -121,20 +113,8 @@ func waitingScopes(ctx context.Context, from kv.Reader) ([]kv.Scope, error) {
 			if len(rest) < 2 {
 				return scopes, fmt.Errorf("%w: scope of records that wait for a vector", ErrDamaged)
 			}
-			scopes = append(scopes, kv.Scope{Tenant: tenant, Kind: kv.OwnerKind(rest[0]), Owner: string(rest[1:])})
+			scopes = append(scopes, kv.Scope{Tenant: first.Tenant, Kind: kv.OwnerKind(rest[0]), Owner: string(rest[1:])})
 		}
-		start = kv.After(append([]byte(tenant), 0))
 	}
-}
-
-// nextTenant returns the tenant of the first system key from a place on.
-func nextTenant(ctx context.Context, from kv.Reader, start []byte) (string, bool, error) {
-	for pair, err := range from.Scan(ctx, kv.System, kv.Range{Start: start, Limit: 1}) {
-		if err != nil {
-			return "", false, err
-		}
-		scope, _, err := kv.SplitKey(pair.Key)
-		return scope.Tenant, err == nil, err
-	}
-	return "", false, nil
+	return scopes, nil
 }

@@ -18,6 +18,7 @@ import (
 	"github.com/loom-bridge/loom-bridge/memory/embed"
 	"github.com/loom-bridge/loom-bridge/memory/embed/embedtest"
 	"github.com/loom-bridge/loom-bridge/memory/kv"
+	"github.com/loom-bridge/loom-bridge/memory/question"
 	"github.com/loom-bridge/loom-bridge/memory/record"
 	"github.com/loom-bridge/loom-bridge/memory/vector"
 )
@@ -65,8 +66,8 @@ func TestPoisonedTexts(t *testing.T) {
 				r.MustSaveFor(t, "another", record.Record{ID: "dog", Text: "The puppy barks"})
 				time.Sleep(time.Minute)
 				r.MustWaiting(t, 0)
-				mustEqual(t, "by meaning", []string{"car"}, ids(r.MustQuery(t, memory.Query{Text: "vehicle", Mode: memory.Vector})))
-				found, err := r.Query(t.Context(), kv.AgentScope("default", "another"), memory.Query{Text: "hound", Mode: memory.Vector})
+				mustEqual(t, "by meaning", []string{"car"}, ids(r.MustQuery(t, question.Question{Text: "vehicle", Mode: question.Vector})))
+				found, err := r.Query(t.Context(), kv.AgentScope("default", "another"), question.Question{Text: "hound", Mode: question.Vector})
 				mustEqual(t, "in the other scope", []string{"dog"}, ids(found))
 				if err != nil {
 					t.Error(err)
@@ -117,7 +118,7 @@ func TestPoisonedTextsOfAServer(t *testing.T) {
 		}
 		time.Sleep(time.Hour)
 		r.MustWaiting(t, 0)
-		if found := r.MustQuery(t, memory.Query{Text: "hound", Mode: memory.Vector, Filter: `kind = "fact"`, Limit: 20}); len(found.Hits) != 4 {
+		if found := r.MustQuery(t, question.Question{Text: "hound", Mode: question.Vector, Filter: `kind = "fact"`, Limit: 20}); len(found.Hits) != 4 {
 			t.Errorf("%d hits, want 4", len(found.Hits))
 		}
 	})
@@ -158,13 +159,13 @@ func TestEmbedderOfAnotherDimension(t *testing.T) {
 		if more := e.asked.Load() - asked; more > 0 {
 			t.Errorf("asked %d times in vain", more)
 		}
-		result := r.MustQuery(t, memory.Query{Text: "puppy"})
+		result := r.MustQuery(t, question.Question{Text: "puppy"})
 		mustEqual(t, "by words", []string{"dog"}, ids(result))
 		if len(result.Receipt.Degraded) != 1 {
 			t.Errorf("degraded: %q", result.Receipt.Degraded)
 		}
 		// Whoever asks for vectors alone, or for new ones, gave none that could be wrong.
-		_, err := r.Query(t.Context(), agent, memory.Query{Text: "puppy", Mode: memory.Vector})
+		_, err := r.Query(t.Context(), agent, question.Question{Text: "puppy", Mode: question.Vector})
 		for what, err := range map[string]error{"query": err, "reembed": r.Reembed(t.Context(), agent, nil)} {
 			if !errors.Is(err, memory.ErrEmbedder) || errors.Is(err, vector.ErrDimension) {
 				t.Errorf("%s: got %v, want ErrEmbedder alone", what, err)

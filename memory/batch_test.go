@@ -10,6 +10,7 @@ import (
 	"github.com/loom-bridge/loom-bridge/memory"
 	"github.com/loom-bridge/loom-bridge/memory/kv"
 	"github.com/loom-bridge/loom-bridge/memory/kv/invalid"
+	"github.com/loom-bridge/loom-bridge/memory/question"
 	"github.com/loom-bridge/loom-bridge/memory/record"
 	"github.com/loom-bridge/loom-bridge/memory/vector"
 )
@@ -41,7 +42,7 @@ func testBatch(t *testing.T, r *rig) {
 	if got := r.MustGet(t, "a"); got.SupersededBy != "b" {
 		t.Errorf("replaced within the batch: %+v", got)
 	}
-	mustEqual(t, "found", []string{"b"}, ids(r.MustQuery(t, memory.Query{Text: "Paris Oslo"})))
+	mustEqual(t, "found", []string{"b"}, ids(r.MustQuery(t, question.Question{Text: "Paris Oslo"})))
 	again, err := r.SaveBatch(t.Context(), agent, batch, "req")
 	if err != nil {
 		t.Fatal(err)

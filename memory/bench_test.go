@@ -14,6 +14,7 @@ import (
 	"github.com/loom-bridge/loom-bridge/memory"
 	"github.com/loom-bridge/loom-bridge/memory/kv"
 	"github.com/loom-bridge/loom-bridge/memory/kv/rockskv"
+	"github.com/loom-bridge/loom-bridge/memory/question"
 	"github.com/loom-bridge/loom-bridge/memory/record"
 )
 
@@ -57,7 +58,7 @@ func BenchmarkQuery(b *testing.B) {
 			var times []time.Duration
 			candidates := 0
 			for b.Loop() {
-				q := memory.Query{Text: p.text(12 + p.rng.IntN(20))}
+				q := question.Question{Text: p.text(12 + p.rng.IntN(20))}
 				began := time.Now()
 				result, err := store.Query(b.Context(), agent, q)
 				if err != nil {

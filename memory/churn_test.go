@@ -14,6 +14,7 @@ import (
 	"github.com/loom-bridge/loom-bridge/memory/kv/kvtest"
 	"github.com/loom-bridge/loom-bridge/memory/kv/memkv"
 	"github.com/loom-bridge/loom-bridge/memory/lexical"
+	"github.com/loom-bridge/loom-bridge/memory/question"
 	"github.com/loom-bridge/loom-bridge/memory/record"
 )
 
@@ -91,7 +92,7 @@ func TestChurnStaysSmall(t *testing.T) {
 	fresh := &rig{engine: engine, clock: r.clock, opts: r.opts}
 	cost := heap(func() {
 		fresh.open()
-		if hits := ids(fresh.MustQuery(t, memory.Query{Text: "harbours", Limit: 20})); len(hits) < 10 {
+		if hits := ids(fresh.MustQuery(t, question.Question{Text: "harbours", Limit: 20})); len(hits) < 10 {
 			t.Errorf("found %q", hits)
 		}
 	})
@@ -178,7 +179,7 @@ type answer struct {
 	Explanation *memory.Explanation
 }
 
-func answers(result memory.Result) (all []answer) {
+func answers(result memory.Answer) (all []answer) {
 	for _, hit := range result.Hits {
 		all = append(all, answer{hit.Record.ID, hit.Score, hit.Explanation})
 	}
@@ -206,7 +207,7 @@ func TestChurnAnswersLikeAFreshStore(t *testing.T) {
 		found := 0
 		for range 2 {
 			for range 40 {
-				q := memory.Query{Text: p.words(1 + p.rng.IntN(4)), Limit: 1 + p.rng.IntN(20), Filter: p.filter().filter, Explain: true}
+				q := question.Question{Text: p.words(1 + p.rng.IntN(4)), Limit: 1 + p.rng.IntN(20), Filter: p.filter().filter, Explain: true}
 				if p.rng.IntN(2) == 0 {
 					q.Embedding, q.EmbeddingSpace = []float32{p.rng.Float32(), p.rng.Float32(), p.rng.Float32()}, "m"
 				}
@@ -276,7 +277,7 @@ func TestChurnSurvivesFaults(t *testing.T) {
 			}
 		}
 		want, _ := r.MustList(t, memory.Listing{})
-		hits := answers(r.MustQuery(t, memory.Query{Text: "lasting"}))
+		hits := answers(r.MustQuery(t, question.Question{Text: "lasting"}))
 		r.close()
 		engine.Replan(kvtest.Plan{Commit: fail, Repeat: true})
 		err := shape(t, engine)
@@ -288,7 +289,7 @@ func TestChurnSurvivesFaults(t *testing.T) {
 		r.MustCheck(t, agent)
 		got, _ := r.MustList(t, memory.Listing{})
 		mustEqual(t, "list", want, got)
-		mustEqual(t, "hits", hits, answers(r.MustQuery(t, memory.Query{Text: "lasting"})))
+		mustEqual(t, "hits", hits, answers(r.MustQuery(t, question.Question{Text: "lasting"})))
 		r.MustSave(t, record.Record{Text: "One more"})
 		r.MustSettle(t)
 		if keys, _ := weigh(t, engine); keys > 60 {

@@ -9,6 +9,7 @@ import (
 
 	"github.com/loom-bridge/loom-bridge/memory"
 	"github.com/loom-bridge/loom-bridge/memory/kv/memkv"
+	"github.com/loom-bridge/loom-bridge/memory/question"
 	"github.com/loom-bridge/loom-bridge/memory/record"
 )
 
@@ -28,7 +29,7 @@ func TestClockJumps(t *testing.T) {
 	if got, _ := r.MustList(t, memory.Listing{}); !slices.Equal(got, want) {
 		t.Errorf("listed %v, want %v", got, want)
 	}
-	query := memory.Query{Text: "harbour", Limit: 10, RecencyWeight: 1, RecencyHalfLife: time.Hour}
+	query := question.Question{Text: "harbour", Limit: 10, RecencyWeight: 1, RecencyHalfLife: time.Hour}
 	if n := len(r.MustQuery(t, query).Hits); n != len(want) {
 		t.Errorf("%d hits, want %d", n, len(want))
 	}

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/loom-bridge/loom-bridge/memory/kv"
+	"github.com/loom-bridge/loom-bridge/memory/kv/invalid"
 	"github.com/loom-bridge/loom-bridge/memory/kv/wire"
 	"github.com/loom-bridge/loom-bridge/memory/record"
 )
@@ -99,4 +100,20 @@ func (d *deleting) content() [sha256.Size]byte {
 	b := wire.AppendText([]byte("delete"), 1, d.deletion.ID)
 	b = wire.AppendText(b, 2, d.deletion.Key)
 	return sha256.Sum256(wire.AppendInt(b, 3, d.deletion.ExpectedVersion))
+}
+
+func checkRequestID(id string) error { return record.CheckName("request_id", id, MaxRequestIDBytes) }
+
+// checkNamed refuses to look for a record that is not named by one of id and
+// key.
+func checkNamed(id, key string, expected int64) error {
+	switch {
+	case id != "" && key != "":
+		return invalid.Field(ErrInvalid, "key", "and id are both set")
+	case expected < 0:
+		return invalid.Field(ErrInvalid, "expected_version", "is less than one")
+	case key != "":
+		return record.CheckName("key", key, record.MaxKeyBytes)
+	}
+	return record.CheckID("id", id)
 }

@@ -6,6 +6,7 @@ import (
 
 	"github.com/loom-bridge/loom-bridge/memory"
 	"github.com/loom-bridge/loom-bridge/memory/kv"
+	"github.com/loom-bridge/loom-bridge/memory/question"
 	"github.com/loom-bridge/loom-bridge/memory/record"
 )
 
@@ -42,10 +43,10 @@ func testDelete(t *testing.T, r *rig) {
 			t.Errorf("after the deletion: %v", err)
 		}
 	}
-	mustEqual(t, "found", []string{"b"}, ids(r.MustQuery(t, memory.Query{Text: "apple"})))
+	mustEqual(t, "found", []string{"b"}, ids(r.MustQuery(t, question.Question{Text: "apple"})))
 	mustEqual(t, "what derives from it", []string{"a"}, r.MustGet(t, "b").DerivedFrom)
 	r.MustPack(t)
-	mustEqual(t, "found when packed", []string{"b"}, ids(r.MustQuery(t, memory.Query{Text: "apple"})))
+	mustEqual(t, "found when packed", []string{"b"}, ids(r.MustQuery(t, question.Question{Text: "apple"})))
 
 	// Its names are free, and the new record has nothing of it.
 	fresh := r.MustSave(t, record.Record{ID: "a", Key: "k", Text: "apricot"})

@@ -53,7 +53,7 @@ type embeddings struct {
 
 	mu sync.Mutex // guards added
 	// added counts the vectors that were staged in each scope since the
-	// background was last told of it. A commit counts as commitWorth.
+	// background last looked. A commit counts as commitWorth.
 	added map[kv.Scope]int
 }
 
@@ -86,7 +86,7 @@ func newEmbeddings(engine kv.Engine, writer *kv.Writer, leases *lease.Holder, o 
 	e.stop = stop
 	e.running.Go(func() { e.packs.run(ctx, e.pack) })
 	if e.embedder != nil {
-		e.backfill = newBackfill(e)
+		e.backfill = &backfill{embeddings: e, scopes: newWorklist(), pause: firstBackoff, mismatched: make(map[kv.Scope]struct{})}
 		e.running.Go(func() { e.backfill.run(ctx) })
 		if leases.Shared() {
 			e.running.Go(func() { e.backfill.takeOver(ctx) })
@@ -158,11 +158,7 @@ func (s *Store) vectorBlind(scope kv.Scope) []kv.Ref {
 	return []kv.Ref{waitingRef(scope.Tenant)}
 }
 
-// vectorsSaved is told of every commit that staged vectors. It never waits.
-func (s *Store) vectorsSaved(scope kv.Scope) {
-	s.embeddings.saved(scope)
-}
-
+// saved is called after every commit that staged vectors. It never waits.
 func (e *embeddings) saved(scope kv.Scope) {
 	if e.due(scope) {
 		e.packs.add(scope)

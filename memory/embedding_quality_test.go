@@ -18,6 +18,7 @@ import (
 	"github.com/loom-bridge/loom-bridge/memory/embed/embedtest"
 	"github.com/loom-bridge/loom-bridge/memory/kv"
 	"github.com/loom-bridge/loom-bridge/memory/kv/memkv"
+	"github.com/loom-bridge/loom-bridge/memory/question"
 )
 
 // TestLocomoHybrid asks the questions of TestLocomo with vectors beside the
@@ -37,32 +38,32 @@ func TestLocomoHybrid(t *testing.T) {
 	for _, sample := range samples {
 		scope, known := MustSaveLocomo(t, store.Store, sample)
 		MustEmbedAll(t, store.Store, scope)
-		for _, question := range sample.Questions {
-			evidence := question.evidence(known)
+		for _, asked := range sample.Questions {
+			evidence := asked.evidence(known)
 			if len(evidence) == 0 {
 				continue
 			}
-			knowing := towards(t, rng, store, scope, model.Vector(question.Text), evidence)
+			knowing := towards(t, rng, store, scope, model.Vector(asked.Text), evidence)
 			for _, run := range []struct {
 				*locomoRun
-				memory.Query
+				question.Question
 			}{
-				{&words, memory.Query{Mode: memory.Lexical}},
-				{&both, memory.Query{Mode: memory.Hybrid}},
-				{&vectors, memory.Query{Mode: memory.Vector}},
-				{&strong, memory.Query{Mode: memory.Hybrid, Embedding: knowing, EmbeddingSpace: store.space}},
-				{&strongVectors, memory.Query{Mode: memory.Vector, Embedding: knowing, EmbeddingSpace: store.space}},
+				{&words, question.Question{Mode: question.Lexical}},
+				{&both, question.Question{Mode: question.Hybrid}},
+				{&vectors, question.Question{Mode: question.Vector}},
+				{&strong, question.Question{Mode: question.Hybrid, Embedding: knowing, EmbeddingSpace: store.space}},
+				{&strongVectors, question.Question{Mode: question.Vector, Embedding: knowing, EmbeddingSpace: store.space}},
 			} {
-				q := run.Query
-				q.Text, q.Limit = question.Text, 50
+				q := run.Question
+				q.Text, q.Limit = asked.Text, 50
 				result, err := store.Query(t.Context(), scope, q)
 				if err != nil {
 					t.Fatal(err)
 				}
-				if q.Mode != memory.Lexical && (len(result.Receipt.Degraded) > 0 || result.Receipt.VectorsScanned != len(known)) {
+				if q.Mode != question.Lexical && (len(result.Receipt.Degraded) > 0 || result.Receipt.VectorsScanned != len(known)) {
 					t.Fatalf("receipt of a query with vectors: %+v", result.Receipt)
 				}
-				run.add(sample.ID, question.Category, ids(result), evidence)
+				run.add(sample.ID, asked.Category, ids(result), evidence)
 			}
 		}
 	}

@@ -9,8 +9,7 @@ import (
 
 	"github.com/loom-bridge/loom-bridge/memory/embed"
 	"github.com/loom-bridge/loom-bridge/memory/kv"
-	"github.com/loom-bridge/loom-bridge/memory/kv/invalid"
-	"github.com/loom-bridge/loom-bridge/memory/record"
+	"github.com/loom-bridge/loom-bridge/memory/question"
 	"github.com/loom-bridge/loom-bridge/memory/vector"
 )
 
@@ -67,23 +66,19 @@ type vectorCounts struct {
 // queryVectors returns the vectors of a query, once for all scopes: the caller's
 // own, else that of the embedder, and during a change of embedders that of the
 // one before. In mode Vector it is ErrNoEmbedder or ErrEmbedder when there is
-// none; in mode Hybrid the words have to do. A vector of the caller's that can be
-// none is an *invalid.Error.
-func (s *Store) queryVectors(ctx context.Context, q Query) (queryVectors, error) {
+// none; in mode Hybrid the words have to do.
+func (s *Store) queryVectors(ctx context.Context, q question.Question) (queryVectors, error) {
 	e := s.embeddings
 	switch {
-	case q.Mode == Lexical:
+	case q.Mode == question.Lexical:
 		return queryVectors{}, nil
-	case len(q.Embedding) > 0 || q.EmbeddingSpace != "":
-		if err := checkQueryVector(q); err != nil {
-			return queryVectors{}, err
-		}
+	case len(q.Embedding) > 0:
 		given := queryVectors{spaces: []spaceVector{{q.EmbeddingSpace, q.Embedding}}, given: true}
 		if !slices.ContainsFunc(q.Embedding, func(x float32) bool { return x != 0 }) {
 			given.degraded = []string{degradedZero}
 		}
 		return given, nil
-	case e.embedder == nil && q.Mode == Vector:
+	case e.embedder == nil && q.Mode == question.Vector:
 		return queryVectors{}, ErrNoEmbedder
 	case e.embedder == nil:
 		return queryVectors{degraded: []string{degradedNoEmbedder}}, nil
@@ -95,7 +90,7 @@ func (s *Store) queryVectors(ctx context.Context, q Query) (queryVectors, error)
 	if err != nil {
 		return e.withoutVector(ctx, q, err)
 	}
-	found := queryVectors{spaces: []spaceVector{{e.embedder.Space(), v}}, optional: q.Mode != Vector}
+	found := queryVectors{spaces: []spaceVector{{e.embedder.Space(), v}}, optional: q.Mode != question.Vector}
 	if e.previous == nil || e.previous.Space() == e.embedder.Space() {
 		return found, nil
 	}
@@ -105,29 +100,13 @@ func (s *Store) queryVectors(ctx context.Context, q Query) (queryVectors, error)
 	return found, nil
 }
 
-// checkQueryVector refuses what can be no vector of a query.
-func checkQueryVector(q Query) error {
-	switch {
-	case len(q.Embedding) == 0:
-		return invalid.Field(ErrInvalid, "embedding", "is missing beside an embedding_space")
-	case q.EmbeddingSpace == "":
-		return invalid.Field(ErrInvalid, "embedding_space", "is missing beside an embedding")
-	case len(q.Embedding) > record.MaxEmbedding:
-		return invalid.Field(ErrInvalid, "embedding", "has %d numbers, more than %d", len(q.Embedding), record.MaxEmbedding)
-	}
-	if vector.Check(q.Embedding) != nil {
-		return invalid.Field(ErrInvalid, "embedding", "holds a number that is not finite")
-	}
-	return record.CheckName("embedding_space", q.EmbeddingSpace, record.MaxEmbeddingSpaceBytes)
-}
-
 // withoutVector answers for a query whose vector could not be made. That the
 // embedder took too long is not the end of the caller's own time.
-func (e *embeddings) withoutVector(ctx context.Context, q Query, err error) (queryVectors, error) {
+func (e *embeddings) withoutVector(ctx context.Context, q question.Question, err error) (queryVectors, error) {
 	switch {
-	case q.Mode == Vector && ctx.Err() != nil:
+	case q.Mode == question.Vector && ctx.Err() != nil:
 		return queryVectors{}, fmt.Errorf("%w: %w", ErrEmbedder, err)
-	case q.Mode == Vector:
+	case q.Mode == question.Vector:
 		return queryVectors{}, fmt.Errorf("%w: %v", ErrEmbedder, err) //nolint:errorlint // see above
 	}
 	e.logger.DebugContext(ctx, "memory vectors: query goes on with words", "error", err)

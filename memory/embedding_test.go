@@ -19,6 +19,7 @@ import (
 	"github.com/loom-bridge/loom-bridge/memory/embed"
 	"github.com/loom-bridge/loom-bridge/memory/embed/embedtest"
 	"github.com/loom-bridge/loom-bridge/memory/kv/memkv"
+	"github.com/loom-bridge/loom-bridge/memory/question"
 	"github.com/loom-bridge/loom-bridge/memory/record"
 	"github.com/loom-bridge/loom-bridge/memory/vector"
 )
@@ -98,7 +99,7 @@ func TestBackfill(t *testing.T) {
 		r.MustSave(t, record.Record{ID: "dog", Text: "The puppy barks"})
 		synctest.Wait()
 		r.MustWaiting(t, 0)
-		result := r.MustQuery(t, memory.Query{Text: "hound", Limit: 1})
+		result := r.MustQuery(t, question.Question{Text: "hound", Limit: 1})
 		mustEqual(t, "hits", []string{"dog"}, ids(result))
 		if len(result.Receipt.Degraded) > 0 {
 			t.Errorf("degraded: %q", result.Receipt.Degraded)
@@ -122,7 +123,7 @@ func TestHangingEmbedder(t *testing.T) {
 		if took := time.Since(began); took > 0 {
 			t.Errorf("save took %v", took)
 		}
-		result := r.MustQuery(t, memory.Query{Text: "puppy"})
+		result := r.MustQuery(t, question.Question{Text: "puppy"})
 		mustEqual(t, "hits", []string{"dog"}, ids(result))
 		if took := time.Since(began); took != memory.DefaultEmbedTimeout {
 			t.Errorf("query took %v, want %v", took, memory.DefaultEmbedTimeout)
@@ -130,13 +131,13 @@ func TestHangingEmbedder(t *testing.T) {
 		if len(result.Receipt.Degraded) == 0 {
 			t.Error("the receipt does not say that the embedder failed")
 		}
-		_, err := r.Query(t.Context(), agent, memory.Query{Text: "cat", Mode: memory.Vector})
+		_, err := r.Query(t.Context(), agent, question.Question{Text: "cat", Mode: question.Vector})
 		if !errors.Is(err, memory.ErrEmbedder) || errors.Is(err, context.DeadlineExceeded) {
 			t.Errorf("by vectors alone: got %v, want ErrEmbedder, as the caller has time left", err)
 		}
 		close(e.wait)
 		synctest.Wait()
-		mustEqual(t, "hits by meaning", []string{"dog"}, ids(r.MustQuery(t, memory.Query{Text: "hound"})))
+		mustEqual(t, "hits by meaning", []string{"dog"}, ids(r.MustQuery(t, question.Question{Text: "hound"})))
 	})
 }
 
@@ -154,10 +155,10 @@ func TestEmbedderComesBack(t *testing.T) {
 				}
 				synctest.Wait()
 				r.MustWaiting(t, 3)
-				if _, err := r.Query(t.Context(), agent, memory.Query{Text: "hound", Mode: memory.Vector}); !errors.Is(err, memory.ErrEmbedder) {
+				if _, err := r.Query(t.Context(), agent, question.Question{Text: "hound", Mode: question.Vector}); !errors.Is(err, memory.ErrEmbedder) {
 					t.Errorf("query by vectors alone gives %v, want ErrEmbedder", err)
 				}
-				if result := r.MustQuery(t, memory.Query{Text: "puppy"}); len(result.Hits) != 3 || len(result.Receipt.Degraded) == 0 {
+				if result := r.MustQuery(t, question.Question{Text: "puppy"}); len(result.Hits) != 3 || len(result.Receipt.Degraded) == 0 {
 					t.Errorf("query by words has %d hits, degraded %q", len(result.Hits), result.Receipt.Degraded)
 				}
 				if _, err := r.Delete(t.Context(), agent, memory.Deletion{ID: "gone"}, ""); err != nil {
@@ -178,8 +179,8 @@ func TestEmbedderComesBack(t *testing.T) {
 				}
 				synctest.Wait()
 				r.MustWaiting(t, 0)
-				mustEqual(t, "dogs", []string{"dog"}, ids(r.MustQuery(t, memory.Query{Text: "hound", Mode: memory.Vector, Limit: 1})))
-				mustEqual(t, "soups", []string{"changed"}, ids(r.MustQuery(t, memory.Query{Text: "broth", Mode: memory.Vector, Limit: 1})))
+				mustEqual(t, "dogs", []string{"dog"}, ids(r.MustQuery(t, question.Question{Text: "hound", Mode: question.Vector, Limit: 1})))
+				mustEqual(t, "soups", []string{"changed"}, ids(r.MustQuery(t, question.Question{Text: "broth", Mode: question.Vector, Limit: 1})))
 			})
 		})
 	}
@@ -195,13 +196,13 @@ func TestRefusedTexts(t *testing.T) {
 		r.MustSave(t, record.Record{ID: "car", Text: "The automobile and its engine"})
 		synctest.Wait()
 		r.MustWaiting(t, 0)
-		mustEqual(t, "long", []string{"long"}, ids(r.MustQuery(t, memory.Query{Text: "hound", Mode: memory.Vector, Limit: 1})))
-		mustEqual(t, "short", []string{"car"}, ids(r.MustQuery(t, memory.Query{Text: "vehicle", Mode: memory.Vector, Limit: 1})))
+		mustEqual(t, "long", []string{"long"}, ids(r.MustQuery(t, question.Question{Text: "hound", Mode: question.Vector, Limit: 1})))
+		mustEqual(t, "short", []string{"car"}, ids(r.MustQuery(t, question.Question{Text: "vehicle", Mode: question.Vector, Limit: 1})))
 		e.longest = 10
 		r.MustSave(t, record.Record{ID: "refused", Text: "A kitchen with a broth in it"})
 		synctest.Wait()
 		r.MustWaiting(t, 0)
-		mustEqual(t, "by words", []string{"refused"}, ids(r.MustQuery(t, memory.Query{Text: "kitchen", Mode: memory.Lexical})))
+		mustEqual(t, "by words", []string{"refused"}, ids(r.MustQuery(t, question.Question{Text: "kitchen", Mode: question.Lexical})))
 	})
 }
 
@@ -214,12 +215,12 @@ func TestMixedVectors(t *testing.T) {
 	if !errors.Is(err, vector.ErrDimension) {
 		t.Errorf("saving gives %v, want ErrDimension", err)
 	}
-	_, err = r.Query(t.Context(), agent, memory.Query{Text: "one", Embedding: []float32{1, 2, 3}, EmbeddingSpace: "m"})
+	_, err = r.Query(t.Context(), agent, question.Question{Text: "one", Embedding: []float32{1, 2, 3}, EmbeddingSpace: "m"})
 	if !errors.Is(err, vector.ErrDimension) {
 		t.Errorf("query gives %v, want ErrDimension", err)
 	}
 	r.MustSave(t, record.Record{ID: "b", Text: "two", Embedding: []float32{1}, EmbeddingSpace: "n"})
-	result := r.MustQuery(t, memory.Query{Mode: memory.Vector, Embedding: []float32{1}, EmbeddingSpace: "n"})
+	result := r.MustQuery(t, question.Question{Mode: question.Vector, Embedding: []float32{1}, EmbeddingSpace: "n"})
 	mustEqual(t, "hits", []string{"b"}, ids(result))
 	spaces, err := r.VectorSpaces(t.Context(), agent)
 	if err != nil {
@@ -245,7 +246,7 @@ func TestReembed(t *testing.T) {
 		r.Reopen()
 		byMeaning := func(when string) {
 			t.Helper()
-			mustEqual(t, when, []string{"zzz-dog"}, ids(r.MustQuery(t, memory.Query{Text: "hound", Limit: 1})))
+			mustEqual(t, when, []string{"zzz-dog"}, ids(r.MustQuery(t, question.Question{Text: "hound", Limit: 1})))
 		}
 		byMeaning("before")
 		enough := errors.New("enough")
@@ -286,7 +287,7 @@ func TestReembed(t *testing.T) {
 func TestInvalidQueryVectors(t *testing.T) {
 	r := MustRig(t, memkv.New(nil))
 	nan := float32(math.NaN())
-	queries := map[string]memory.Query{
+	queries := map[string]question.Question{
 		"embedding_space": {Embedding: []float32{1}},
 		"embedding":       {EmbeddingSpace: "m"},
 		"too long":        {EmbeddingSpace: "m", Embedding: make([]float32, record.MaxEmbedding+1)},
@@ -315,7 +316,7 @@ func TestVectorsThatFindNothing(t *testing.T) {
 		"unknown space": {"n", []float32{1, 0}, 1},
 		"zeros":         {"m", []float32{0, 0}, 1},
 	} {
-		result := r.MustQuery(t, memory.Query{Text: "hound", Mode: memory.Vector, Embedding: tt.vector, EmbeddingSpace: tt.space})
+		result := r.MustQuery(t, question.Question{Text: "hound", Mode: question.Vector, Embedding: tt.vector, EmbeddingSpace: tt.space})
 		if found, want := len(result.Hits) > 0, tt.degraded == 0; found != want || len(result.Receipt.Degraded) != tt.degraded {
 			t.Errorf("%s: %d hits, degraded %q", name, len(result.Hits), result.Receipt.Degraded)
 		}
@@ -327,7 +328,7 @@ func TestReembedWithoutEmbedder(t *testing.T) {
 	if err := r.Reembed(t.Context(), agent, nil); !errors.Is(err, memory.ErrNoEmbedder) {
 		t.Errorf("error is %v, want ErrNoEmbedder", err)
 	}
-	if _, err := r.Query(t.Context(), agent, memory.Query{Text: "x", Mode: memory.Vector}); !errors.Is(err, memory.ErrNoEmbedder) {
+	if _, err := r.Query(t.Context(), agent, question.Question{Text: "x", Mode: question.Vector}); !errors.Is(err, memory.ErrNoEmbedder) {
 		t.Errorf("query by vectors gives %v, want ErrNoEmbedder", err)
 	}
 }
@@ -371,5 +372,5 @@ func TestEmbeddingServer(t *testing.T) {
 			t.Fatalf("%d records still wait after %d requests", waiting, server.Requests())
 		}
 	}
-	mustEqual(t, "hits", []string{"dog"}, ids(r.MustQuery(t, memory.Query{Text: "hound", Limit: 1})))
+	mustEqual(t, "hits", []string{"dog"}, ids(r.MustQuery(t, question.Question{Text: "hound", Limit: 1})))
 }

@@ -39,15 +39,15 @@ var (
 	// nothing is known of it. It is fit for another try.
 	ErrChanging = errors.New("memory: scope changes while it is checked")
 	// ErrOutdated: the index was made by another version or in another language. It
-	// is made anew when its scope is used.
+	// is rebuilt when its scope is used.
 	ErrOutdated = errors.New("memory: index is made anew when it is used first")
 	// ErrMismatch: the index does not say what the records say; *MismatchError tells
 	// where.
 	ErrMismatch = errors.New("memory: index does not agree with the records")
 )
 
-// wrap adds the operation to errors of other packages; ours about what was
-// asked say enough. What is wrong with an index is wrong with what is stored.
+// wrap adds the operation to an error, except to those about what was asked, which
+// say enough. Damage of an index is damage of what is stored.
 func wrap(operation string, err error) error {
 	if err == nil {
 		return nil

@@ -8,6 +8,7 @@ import (
 	"github.com/loom-bridge/loom-bridge/memory"
 	"github.com/loom-bridge/loom-bridge/memory/kv"
 	"github.com/loom-bridge/loom-bridge/memory/kv/memkv"
+	"github.com/loom-bridge/loom-bridge/memory/question"
 	"github.com/loom-bridge/loom-bridge/memory/record"
 )
 
@@ -30,7 +31,7 @@ func ExampleStore() {
 			return
 		}
 	}
-	found, err := store.Query(ctx, scope, memory.Query{Text: "Where did bitcoin close?", Filter: `metadata.source = "desk" AND tags:"market"`})
+	found, err := store.Query(ctx, scope, question.Question{Text: "Where did bitcoin close?", Filter: `metadata.source = "desk" AND tags:"market"`})
 	if err != nil {
 		fmt.Println(err)
 		return

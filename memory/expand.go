@@ -35,7 +35,7 @@ const (
 // words. What the query finds without them stays among the hits: a new word makes
 // other records more sure, and these less, in proportion.
 func (a *asking) rankExpanded(ctx context.Context, view kv.Reader, parts []rank.Part) (rank.Answer, []rank.QueryWord, error) {
-	plain := a.question
+	plain := a.asked
 	plain.Limit, plain.MinScore = max(feedbackHits, plain.Limit), 0
 	first, err := rank.Rank(ctx, parts, plain)
 	if err != nil {
@@ -45,9 +45,9 @@ func (a *asking) rankExpanded(ctx context.Context, view kv.Reader, parts []rank.
 	if err != nil {
 		return rank.Answer{}, nil, err
 	}
-	question := a.question
-	question.Words = append(slices.Clip(question.Words), words...)
-	found, err := rank.Rank(ctx, parts, question)
+	more := a.asked
+	more.Words = append(slices.Clip(more.Words), words...)
+	found, err := rank.Rank(ctx, parts, more)
 	if err != nil {
 		return rank.Answer{}, nil, err
 	}
@@ -67,7 +67,7 @@ func (a *asking) keepPlain(found *rank.Answer, plain []rank.Hit) {
 		there[place{hit.Part, hit.Ordinal}] = true
 	}
 	for _, hit := range plain {
-		if len(found.Hits) >= a.question.Limit || hit.Score < a.question.MinScore {
+		if len(found.Hits) >= a.asked.Limit || hit.Score < a.asked.MinScore {
 			break
 		}
 		if !there[place{hit.Part, hit.Ordinal}] {
@@ -109,7 +109,7 @@ func (a *asking) suggested(ctx context.Context, view kv.Reader, parts []rank.Par
 // stands in hits, as much as these score, and less in a long text.
 func (a *asking) feedback(hits []Hit) map[string]float64 {
 	asked := make(map[string]bool)
-	for _, word := range a.question.Words {
+	for _, word := range a.asked.Words {
 		asked[word.Text] = true
 	}
 	for _, hit := range hits {
@@ -141,7 +141,7 @@ func (a *asking) scale(suggested []rank.QueryWord) []rank.QueryWord {
 	for _, word := range suggested {
 		sum += word.Weight
 	}
-	for _, word := range a.question.Words {
+	for _, word := range a.asked.Words {
 		asked += word.Count
 	}
 	for i := range suggested {

@@ -9,11 +9,12 @@ import (
 	"github.com/loom-bridge/loom-bridge/memory"
 	"github.com/loom-bridge/loom-bridge/memory/kv"
 	"github.com/loom-bridge/loom-bridge/memory/kv/memkv"
+	"github.com/loom-bridge/loom-bridge/memory/question"
 	"github.com/loom-bridge/loom-bridge/memory/record"
 )
 
 // mustCount is how many hits a query has, with expansion or without.
-func mustCount(t *testing.T, s *memory.Store, scope kv.Scope, q memory.Query, expand bool) int {
+func mustCount(t *testing.T, s *memory.Store, scope kv.Scope, q question.Question, expand bool) int {
 	t.Helper()
 	q.Expand = expand
 	found, err := s.Query(t.Context(), scope, q)
@@ -29,7 +30,7 @@ func TestExpandWithHitsThatScoreNothing(t *testing.T) {
 	r.MustSave(t, record.Record{Text: "deploy failed: disk full on the build machine"})
 	r.MustSave(t, record.Record{Text: "deploy failed: disk full again"})
 	r.MustSave(t, record.Record{Text: "deploy failed", Importance: 1})
-	q := memory.Query{Text: "deploy failed", Limit: 5, ImportanceWeight: 1}
+	q := question.Question{Text: "deploy failed", Limit: 5, ImportanceWeight: 1}
 	if plain, more := mustCount(t, r.Store, agent, q, false), mustCount(t, r.Store, agent, q, true); plain != 3 || more != 3 {
 		t.Errorf("%d hits without expansion, %d with it", plain, more)
 	}
@@ -59,7 +60,7 @@ func TestExpandFindsNoLess(t *testing.T) {
 			}
 		}
 		for range 20 {
-			q := memory.Query{
+			q := question.Question{
 				Text: words[c.IntN(len(words))] + " " + words[c.IntN(len(words))], Limit: 1 + c.IntN(30), MinScore: max(0, 1.5*c.Float64()-0.5),
 				ImportanceWeight: float64(c.IntN(3)) / 2, RecencyWeight: float64(c.IntN(2)) / 2,
 			}

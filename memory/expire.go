@@ -5,7 +5,6 @@ import (
 	"encoding/binary"
 	"errors"
 	"fmt"
-	"iter"
 	"slices"
 	"time"
 
@@ -30,6 +29,8 @@ const (
 	sweepEntries = 1024
 	// expiryOwner is the scope of each tenant's list of what expires.
 	expiryOwner = "expiry"
+	// tagExpiry begins the keys that say when a record expires.
+	tagExpiry = 't'
 	// tagDue marks the entries of the list.
 	tagDue = 'e'
 	// dueSpan is the time that one entry of the list stands for: long enough
@@ -91,6 +92,17 @@ func (e *edit) moveExpiry(w write) {
 		e.tx.Delete(kv.Records, expiryKey(e.scope, was, w.record.ID))
 	}
 	stageExpiry(e.tx, e.scope, *w.record)
+}
+
+// expiryKey stands for a record that expires; the keys sort by the moment.
+func expiryKey(scope kv.Scope, at time.Time, id string) []byte {
+	return append(expiryBound(scope, at), id...)
+}
+
+// expiryBound is what the keys of all records begin with that expire at a
+// moment.
+func expiryBound(scope kv.Scope, at time.Time) []byte {
+	return binary.BigEndian.AppendUint64(scope.Key(tagExpiry), uint64(max(0, at.UnixMicro())))
 }
 
 // stageExpiry stages the keys by which the record is found when it has expired,
@@ -280,14 +292,9 @@ type expired struct {
 	key []byte
 }
 
-// scanner is what scanning needs of a kv.Reader or a kv.Tx.
-type scanner interface {
-	Scan(ctx context.Context, ks kv.Keyspace, r kv.Range) iter.Seq2[kv.Pair, error]
-}
-
 // readExpired returns the first records of a scope that have expired, at most
 // sweepRecords.
-func readExpired(ctx context.Context, from scanner, scope kv.Scope, now time.Time) ([]expired, error) {
+func readExpired(ctx context.Context, from kv.Getter, scope kv.Scope, now time.Time) ([]expired, error) {
 	prefix := scope.Key(tagExpiry)
 	until := kv.Range{Start: prefix, End: kv.After(expiryBound(scope, now)), Limit: sweepRecords}
 	const moment = 8

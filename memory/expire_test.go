@@ -12,6 +12,7 @@ import (
 	"github.com/loom-bridge/loom-bridge/memory"
 	"github.com/loom-bridge/loom-bridge/memory/kv"
 	"github.com/loom-bridge/loom-bridge/memory/kv/memkv"
+	"github.com/loom-bridge/loom-bridge/memory/question"
 	"github.com/loom-bridge/loom-bridge/memory/record"
 )
 
@@ -65,7 +66,7 @@ func testSweep(t *testing.T, r *rig) {
 	if n := r.MustSweep(t); n != 1 {
 		t.Errorf("%d swept", n)
 	}
-	mustEqual(t, "found", []string{kept.ID}, ids(r.MustQuery(t, memory.Query{Text: "meeting"})))
+	mustEqual(t, "found", []string{kept.ID}, ids(r.MustQuery(t, question.Question{Text: "meeting"})))
 	r.MustCheck(t, agent)
 	r.MustPack(t)
 	r.Reopen()
@@ -230,7 +231,7 @@ func TestSlidingTTL(t *testing.T) {
 		for range 5 {
 			time.Sleep(span/2 + time.Second)
 			r.MustGet(t, read.ID)
-			r.MustQuery(t, memory.Query{Text: "pears"})
+			r.MustQuery(t, question.Question{Text: "pears"})
 			if _, err := r.List(t.Context(), agent, memory.Listing{Filter: "tags:listed"}); err != nil {
 				t.Fatal(err)
 			}

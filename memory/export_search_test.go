@@ -4,29 +4,22 @@ import (
 	"context"
 
 	"github.com/loom-bridge/loom-bridge/memory/kv"
-)
-
-// What is tested by itself.
-var (
-	DatesIn        = datesIn
-	ToldBy         = toldBy
-	AskedFor       = askedFor
-	AsksForSeveral = asksForSeveral
-	AsksForCurrent = asksForCurrent
+	"github.com/loom-bridge/loom-bridge/memory/lexical"
+	"github.com/loom-bridge/loom-bridge/memory/question"
 )
 
 // QueryDeep is Query with a limit beyond MaxLimit, for measures that look at
 // long lists.
-func (s *Store) QueryDeep(ctx context.Context, scope kv.Scope, q Query, limit int) (Result, error) {
+func (s *Store) QueryDeep(ctx context.Context, scope kv.Scope, q question.Question, limit int) (Answer, error) {
 	asked, err := s.prepareQuery(ctx, []kv.Scope{scope}, q)
 	if err != nil {
-		return Result{}, err
+		return Answer{}, err
 	}
-	asked.question.Limit = limit
-	var result Result
+	asked.asked.Limit = limit
+	var result Answer
 	err = s.view(ctx, func(view kv.Snapshot) error {
 		result, err = asked.search(ctx, view)
 		return err
-	})
+	}, lexical.Ref(scope))
 	return result, err
 }

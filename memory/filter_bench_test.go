@@ -6,6 +6,7 @@ import (
 
 	"github.com/loom-bridge/loom-bridge/memory"
 	"github.com/loom-bridge/loom-bridge/memory/kv/memkv"
+	"github.com/loom-bridge/loom-bridge/memory/question"
 	"github.com/loom-bridge/loom-bridge/memory/record"
 )
 
@@ -30,7 +31,7 @@ func BenchmarkNumberRange(b *testing.B) {
 		b.Run(filter, func(b *testing.B) {
 			b.ReportAllocs()
 			for b.Loop() {
-				r.MustQuery(b, memory.Query{Text: "reading", Filter: filter, Limit: 1})
+				r.MustQuery(b, question.Question{Text: "reading", Filter: filter, Limit: 1})
 			}
 		})
 	}

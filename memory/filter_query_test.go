@@ -8,8 +8,8 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/loom-bridge/loom-bridge/memory"
 	"github.com/loom-bridge/loom-bridge/memory/filter"
+	"github.com/loom-bridge/loom-bridge/memory/question"
 	"github.com/loom-bridge/loom-bridge/memory/record"
 )
 
@@ -83,7 +83,7 @@ func testFilters(t *testing.T, r *rig) {
 	}
 	for range 2 { // from the tail, then packed
 		for _, tt := range tests {
-			got := ids(r.MustQuery(t, memory.Query{Text: "apple", Filter: tt.filter}))
+			got := ids(r.MustQuery(t, question.Question{Text: "apple", Filter: tt.filter}))
 			if !slices.Equal(got, tt.want) {
 				t.Errorf("filter %s: got %v, want %v", tt.filter, got, tt.want)
 			}
@@ -98,7 +98,7 @@ func testFilterErrors(t *testing.T, r *rig) {
 		`kind:"a"`:       "kind is compared with =",
 		`kind = "a`:      "does not parse: unterminated string",
 	} {
-		_, err := r.Query(t.Context(), agent, memory.Query{Text: "apple", Filter: text})
+		_, err := r.Query(t.Context(), agent, question.Question{Text: "apple", Filter: text})
 		var wrong *filter.Error
 		if !errors.As(err, &wrong) || !errors.Is(err, filter.ErrInvalid) || !strings.Contains(wrong.Problem, problem) {
 			t.Errorf("filter %s: got %v", text, err)
@@ -117,5 +117,5 @@ func testFilterMatchesFew(t *testing.T, r *rig) {
 			want = append([]string{saved.ID}, want...)
 		}
 	}
-	mustEqual(t, "rare", want, ids(r.MustQuery(t, memory.Query{Text: "apples", Filter: "tags:rare"})))
+	mustEqual(t, "rare", want, ids(r.MustQuery(t, question.Question{Text: "apples", Filter: "tags:rare"})))
 }

@@ -5,9 +5,9 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/loom-bridge/loom-bridge/memory"
 	"github.com/loom-bridge/loom-bridge/memory/filter"
 	"github.com/loom-bridge/loom-bridge/memory/kv/memkv"
+	"github.com/loom-bridge/loom-bridge/memory/question"
 	"github.com/loom-bridge/loom-bridge/memory/record"
 )
 
@@ -22,7 +22,7 @@ func TestFilterTakesOddTextsAndLongNumbers(t *testing.T) {
 		`metadata.n > 123456789012345678901234567889.0`: 1,
 		`metadata.n > 123456789012345678901234567890.0`: 0,
 	} {
-		if found := r.MustQuery(t, memory.Query{Text: "apple", Filter: filter}); len(found.Hits) != want {
+		if found := r.MustQuery(t, question.Question{Text: "apple", Filter: filter}); len(found.Hits) != want {
 			t.Errorf("%s: %d hits", filter, len(found.Hits))
 		}
 	}
@@ -40,7 +40,7 @@ func TestFilterRefusesMisleadingWords(t *testing.T) {
 		`metadata.n = 99999999999999999999`: "written with .0 behind it",
 		`metadata.n > -9999999999999999999`: "written with .0 behind it",
 	} {
-		_, err := r.Query(t.Context(), agent, memory.Query{Text: "apple", Filter: text})
+		_, err := r.Query(t.Context(), agent, question.Question{Text: "apple", Filter: text})
 		if !errors.Is(err, filter.ErrInvalid) || !strings.Contains(err.Error(), want) {
 			t.Errorf("%s: %v", text, err)
 		}

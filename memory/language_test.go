@@ -14,6 +14,7 @@ import (
 	"github.com/loom-bridge/loom-bridge/memory/kv/memkv"
 	"github.com/loom-bridge/loom-bridge/memory/lexical"
 	"github.com/loom-bridge/loom-bridge/memory/lexical/segment"
+	"github.com/loom-bridge/loom-bridge/memory/question"
 	"github.com/loom-bridge/loom-bridge/memory/record"
 )
 
@@ -53,7 +54,7 @@ func MustFillFrench(tb testing.TB, r *rig) {
 func wantFrench(tb testing.TB, r *rig) {
 	tb.Helper()
 	for query, want := range map[string]string{"cheval": "horses", "heure d'ouverture boulangerie": "late", "refleurir": "note-3"} {
-		if hits := ids(r.MustQuery(tb, memory.Query{Text: query, Limit: 1, Mode: memory.Lexical})); len(hits) != 1 || hits[0] != want {
+		if hits := ids(r.MustQuery(tb, question.Question{Text: query, Limit: 1, Mode: question.Lexical})); len(hits) != 1 || hits[0] != want {
 			tb.Errorf("query %q finds %q, want %s", query, hits, want)
 		}
 	}
@@ -64,14 +65,14 @@ func TestAnotherLanguage(t *testing.T) {
 	engine := memkv.New(nil)
 	r := MustRig(t, engine)
 	MustFillFrench(t, r)
-	if hits := ids(r.MustQuery(t, memory.Query{Text: "cheval", Mode: memory.Lexical})); len(hits) != 0 {
+	if hits := ids(r.MustQuery(t, question.Question{Text: "cheval", Mode: question.Lexical})); len(hits) != 0 {
 		t.Fatalf("found in English: %q", hits)
 	}
 	r.speak(analysis.French)
 	wantFrench(t, r)
 	r.MustCheck(t, agent)
 	saved := r.MustSave(t, record.Record{Text: "Les journaux sont arrivés"})
-	if hits := ids(r.MustQuery(t, memory.Query{Text: "journal", Mode: memory.Lexical})); len(hits) != 1 || hits[0] != saved.ID {
+	if hits := ids(r.MustQuery(t, question.Question{Text: "journal", Mode: question.Lexical})); len(hits) != 1 || hits[0] != saved.ID {
 		t.Errorf("found %q", hits)
 	}
 	for range 50 {
@@ -133,7 +134,7 @@ func TestAnotherLanguageSurvivesFaults(t *testing.T) {
 		engine.Replan(kvtest.Plan{Commit: fail, Repeat: true})
 		r.opts.Language = analysis.French
 		r.open()
-		_, err := r.Query(t.Context(), agent, memory.Query{Text: "cheval"})
+		_, err := r.Query(t.Context(), agent, question.Question{Text: "cheval"})
 		commits, _ := engine.Calls()
 		r.close()
 		engine.Replan(kvtest.Plan{})
@@ -175,7 +176,7 @@ func TestTwoLanguagesTakeTurns(t *testing.T) {
 		wantFrench(t, french)
 		french.MustCheck(t, agent)
 		english.MustSave(t, record.Record{ID: fmt.Sprint("cat-", i), Text: "The cats are asleep", Key: fmt.Sprint("key-", i)})
-		if hits := ids(english.MustQuery(t, memory.Query{Text: "a sleeping cat", Mode: memory.Lexical})); len(hits) != min(i+1, memory.DefaultLimit) {
+		if hits := ids(english.MustQuery(t, question.Question{Text: "a sleeping cat", Mode: question.Lexical})); len(hits) != min(i+1, question.DefaultLimit) {
 			t.Errorf("turn %d: found %q", i, hits)
 		}
 		english.MustCheck(t, agent)
@@ -189,7 +190,7 @@ func TestGeneration1InAnotherLanguage(t *testing.T) {
 	r := &rig{engine: engine, clock: &clock{now: start}, opts: memory.Options{Language: analysis.French}}
 	r.open()
 	defer r.close()
-	if hits := ids(r.MustQuery(t, memory.Query{Text: "getUserName", Limit: 1})); len(hits) != 1 || hits[0] != "rec-06" {
+	if hits := ids(r.MustQuery(t, question.Question{Text: "getUserName", Limit: 1})); len(hits) != 1 || hits[0] != "rec-06" {
 		t.Errorf("found %q", hits)
 	}
 	r.MustCheck(t, agent)
@@ -214,7 +215,7 @@ func TestLaterAnalysisIsReplaced(t *testing.T) {
 	r := MustRig(t, engine)
 	r.MustCheck(t, agent)
 	saved := r.MustSave(t, record.Record{Text: "The cats are asleep"})
-	if hits := ids(r.MustQuery(t, memory.Query{Text: "cat"})); len(hits) != 1 || hits[0] != saved.ID {
+	if hits := ids(r.MustQuery(t, question.Question{Text: "cat"})); len(hits) != 1 || hits[0] != saved.ID {
 		t.Errorf("found %q", hits)
 	}
 }
@@ -224,7 +225,7 @@ func TestStoreInAnotherLanguage(t *testing.T) {
 	r.speak(analysis.Russian)
 	want := r.MustSave(t, record.Record{Text: "Мы говорили о красивых домах"})
 	r.MustSave(t, record.Record{Text: "Поезд опоздал на час"})
-	if hits := ids(r.MustQuery(t, memory.Query{Text: "красивый дом", Mode: memory.Lexical})); len(hits) != 1 || hits[0] != want.ID {
+	if hits := ids(r.MustQuery(t, question.Question{Text: "красивый дом", Mode: question.Lexical})); len(hits) != 1 || hits[0] != want.ID {
 		t.Errorf("found %q", hits)
 	}
 }

@@ -13,6 +13,7 @@ import (
 
 	"github.com/loom-bridge/loom-bridge/memory"
 	"github.com/loom-bridge/loom-bridge/memory/analysis"
+	"github.com/loom-bridge/loom-bridge/memory/question"
 	"github.com/loom-bridge/loom-bridge/memory/record"
 )
 
@@ -218,7 +219,7 @@ func (p *liver) filter() meaning {
 func (p *liver) query(t *testing.T) {
 	text, f, limit := p.words(1+p.rng.IntN(5)), p.filter(), 1+p.rng.IntN(20)
 	want := min(limit, p.life.sharing(text, f.match, p.clock.Now()))
-	got := p.MustQuery(t, memory.Query{Text: text, Filter: f.filter, Limit: limit})
+	got := p.MustQuery(t, question.Question{Text: text, Filter: f.filter, Limit: limit})
 	if got.Receipt.Records != int64(len(p.life.records)) {
 		t.Fatalf("query %q: %d records, receipt %+v", text, len(p.life.records), got.Receipt)
 	}

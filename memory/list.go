@@ -109,7 +109,8 @@ type listing struct {
 	after  uint32 // place of the last record of the page before; 0: none
 }
 
-// tierBits checks tiers and returns the index's form of them.
+// tierBits checks tiers and returns them as the index takes them; none stands for its
+// default.
 func tierBits(tiers []int) (bits uint8, err error) {
 	for _, tier := range tiers {
 		if tier < 1 || tier > record.LongTerm {

@@ -14,6 +14,7 @@ import (
 
 	"github.com/loom-bridge/loom-bridge/memory"
 	"github.com/loom-bridge/loom-bridge/memory/analysis"
+	"github.com/loom-bridge/loom-bridge/memory/question"
 	"github.com/loom-bridge/loom-bridge/memory/record"
 )
 
@@ -297,7 +298,7 @@ func (p *player) query(t *testing.T) {
 	f := filters[p.rng.IntN(len(filters))]
 	limit := 1 + p.rng.IntN(20)
 	want, candidates := p.model.search(text, f.match, p.clock.Now())
-	got := p.MustQuery(t, memory.Query{Text: text, Filter: f.filter, Limit: limit})
+	got := p.MustQuery(t, question.Question{Text: text, Filter: f.filter, Limit: limit})
 	if got.Receipt.LexicalCandidates != candidates || got.Receipt.Records != int64(len(p.model.records)) {
 		t.Fatalf("query %q: %d candidates of %d, receipt %+v", text, candidates, len(p.model.records), got.Receipt)
 	}

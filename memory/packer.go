@@ -50,8 +50,8 @@ type packer struct {
 	running       sync.WaitGroup
 
 	mu sync.Mutex // guards packing
-	// packing holds the scopes that somebody packs or makes anew; closed when
-	// done.
+	// packing holds the scopes that are being packed or rebuilt; the channel is
+	// closed when that is done.
 	packing map[kv.Scope]chan struct{}
 }
 
@@ -96,7 +96,7 @@ func (p *packer) close() {
 	p.running.Wait()
 }
 
-// saved is told of every save. It makes the caller wait when the background
+// saved is called after every save. It makes the caller wait when the background
 // has fallen far behind.
 func (p *packer) saved(ctx context.Context, scope kv.Scope, s segment.Statistics) {
 	switch {
@@ -111,7 +111,7 @@ func (p *packer) saved(ctx context.Context, scope kv.Scope, s segment.Statistics
 	}
 }
 
-// read is told of every query.
+// read is called by every query.
 func (p *packer) read(scope kv.Scope, s segment.Statistics) {
 	if s.Tail() > p.packAfter/packReadShare {
 		p.packs.add(scope)
@@ -123,7 +123,7 @@ func (p *packer) reached(s segment.Statistics, times int) bool {
 	return s.Tail() >= times*p.packAfter || s.TailBytes >= uint64(times)*packAfterBytes
 }
 
-// pack packs a scope until its tail is short, or waits for who is at it.
+// pack packs a scope until its tail is short, or waits for the caller that does.
 func (p *packer) pack(ctx context.Context, scope kv.Scope) {
 	done, mine := p.claim(scope)
 	if !mine {
@@ -137,7 +137,7 @@ func (p *packer) pack(ctx context.Context, scope kv.Scope) {
 	for ctx.Err() == nil {
 		s, merge, err := p.index.Pack(ctx, p.engine, p.writer, scope)
 		if errors.Is(err, lexical.ErrOutdated) {
-			return // who saves or asks next has it made anew
+			return // the next save or query rebuilds it
 		}
 		if err != nil {
 			p.report(ctx, "pack", scope, err)

@@ -13,6 +13,7 @@ import (
 
 	"github.com/loom-bridge/loom-bridge/memory"
 	"github.com/loom-bridge/loom-bridge/memory/kv"
+	"github.com/loom-bridge/loom-bridge/memory/question"
 	"github.com/loom-bridge/loom-bridge/memory/record"
 )
 
@@ -184,8 +185,8 @@ func TestLocomo(t *testing.T) {
 	var plain, expanded locomoRun
 	for _, sample := range samples {
 		scope, known := MustSaveLocomo(t, store, sample)
-		for _, question := range sample.Questions {
-			evidence := question.evidence(known)
+		for _, asked := range sample.Questions {
+			evidence := asked.evidence(known)
 			if len(evidence) == 0 {
 				continue
 			}
@@ -193,12 +194,12 @@ func TestLocomo(t *testing.T) {
 				*locomoRun
 				expand bool
 			}{{&plain, false}, {&expanded, true}} {
-				q := memory.Query{Text: question.Text, Limit: 50, Mode: memory.Lexical, Expand: run.expand}
+				q := question.Question{Text: asked.Text, Limit: 50, Mode: question.Lexical, Expand: run.expand}
 				result, err := store.Query(t.Context(), scope, q)
 				if err != nil {
 					t.Fatal(err)
 				}
-				run.add(sample.ID, question.Category, ids(result), evidence)
+				run.add(sample.ID, asked.Category, ids(result), evidence)
 			}
 		}
 	}
@@ -234,7 +235,7 @@ func TestLocomoScores(t *testing.T) {
 	for _, sample := range samples {
 		scope, known := MustSaveLocomo(t, store, sample)
 		score := func(text string) float64 {
-			result, err := store.Query(t.Context(), scope, memory.Query{Text: text, Limit: 1, Mode: memory.Lexical})
+			result, err := store.Query(t.Context(), scope, question.Question{Text: text, Limit: 1, Mode: question.Lexical})
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -247,12 +248,12 @@ func TestLocomoScores(t *testing.T) {
 		for _, other := range samples {
 			there := other.speakers(t)
 			swap := strings.NewReplacer(there[0], here[0], there[1], here[1])
-			for i, question := range other.Questions {
+			for i, asked := range other.Questions {
 				switch {
-				case other.ID == sample.ID && len(question.evidence(known)) > 0:
-					own = append(own, score(question.Text))
+				case other.ID == sample.ID && len(asked.evidence(known)) > 0:
+					own = append(own, score(asked.Text))
 				case other.ID != sample.ID && i%everyForeign == 0:
-					foreign = append(foreign, score(swap.Replace(question.Text)))
+					foreign = append(foreign, score(swap.Replace(asked.Text)))
 				}
 			}
 		}

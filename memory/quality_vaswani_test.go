@@ -10,6 +10,7 @@ import (
 	"testing"
 
 	"github.com/loom-bridge/loom-bridge/memory"
+	"github.com/loom-bridge/loom-bridge/memory/question"
 	"github.com/loom-bridge/loom-bridge/memory/record"
 )
 
@@ -90,7 +91,7 @@ func TestVaswani(t *testing.T) {
 		var averages, gains float64
 		topics := MustReadVaswani(t, "query-text.trec", vaswaniTopic)
 		for _, topic := range topics {
-			q := memory.Query{Text: topic[1], Mode: memory.Lexical, Expand: expand}
+			q := question.Question{Text: topic[1], Mode: question.Lexical, Expand: expand}
 			result, err := store.QueryDeep(t.Context(), agent, q, vaswaniDepth)
 			if err != nil {
 				t.Fatal(err)

@@ -13,6 +13,7 @@ import (
 	"github.com/loom-bridge/loom-bridge/memory"
 	"github.com/loom-bridge/loom-bridge/memory/kv"
 	"github.com/loom-bridge/loom-bridge/memory/kv/rockskv"
+	"github.com/loom-bridge/loom-bridge/memory/question"
 	"github.com/loom-bridge/loom-bridge/memory/record"
 )
 
@@ -62,8 +63,8 @@ func MustConversation(tb testing.TB, n int) *memory.Store {
 
 // ask makes a question of a name and six to ten other words, most of them
 // common.
-func (p *prose) ask() memory.Query {
-	return memory.Query{Text: "When did Caroline go " + p.text(40+p.rng.IntN(30)), Mode: memory.Lexical, Limit: 10}
+func (p *prose) ask() question.Question {
+	return question.Question{Text: "When did Caroline go " + p.text(40+p.rng.IntN(30)), Mode: question.Lexical, Limit: 10}
 }
 
 // BenchmarkConversation measures questions about conversations of several

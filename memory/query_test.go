@@ -12,8 +12,10 @@ import (
 	"time"
 
 	"github.com/loom-bridge/loom-bridge/memory"
+	"github.com/loom-bridge/loom-bridge/memory/filter"
 	"github.com/loom-bridge/loom-bridge/memory/kv"
 	"github.com/loom-bridge/loom-bridge/memory/kv/invalid"
+	"github.com/loom-bridge/loom-bridge/memory/question"
 	"github.com/loom-bridge/loom-bridge/memory/record"
 )
 
@@ -30,7 +32,7 @@ func testQueryRanks(t *testing.T, r *rig) {
 		r.MustSave(t, record)
 	}
 	for range 2 { // from the tail, then packed
-		result := r.MustQuery(t, memory.Query{Text: "bitcoin price analysis"})
+		result := r.MustQuery(t, question.Question{Text: "bitcoin price analysis"})
 		mustEqual(t, "order", []string{"both", "often", "author", "one"}, ids(result))
 		last := 1.0
 		for _, hit := range result.Hits {
@@ -39,38 +41,38 @@ func testQueryRanks(t *testing.T, r *rig) {
 			}
 			last = hit.Score
 		}
-		mustEqual(t, "by date", []string{"dated"}, ids(r.MustQuery(t, memory.Query{Text: "July 2023"})))
+		mustEqual(t, "by date", []string{"dated"}, ids(r.MustQuery(t, question.Question{Text: "July 2023"})))
 		r.MustPack(t)
 	}
 
 	// A record with exactly the words of the query scores high, one with a
 	// common part of them low.
-	all := r.MustQuery(t, memory.Query{Text: "The cat sat on the mat"}).Hits[0].Score
+	all := r.MustQuery(t, question.Question{Text: "The cat sat on the mat"}).Hits[0].Score
 	if all < 0.99 {
 		t.Errorf("score of a full match: %v", all)
 	}
-	if part := r.MustQuery(t, memory.Query{Text: "gardens on Jupiter xylophone"}).Hits[0].Score; part > 0.3 {
+	if part := r.MustQuery(t, question.Question{Text: "gardens on Jupiter xylophone"}).Hits[0].Score; part > 0.3 {
 		t.Errorf("score of a weak match: %v", part)
 	}
 
 	// Equal scores: newest first.
 	twins := []string{r.MustSave(t, record.Record{Text: "zebra twin"}).ID, r.MustSave(t, record.Record{Text: "zebra twin"}).ID}
 	slices.Reverse(twins)
-	mustEqual(t, "twins", twins, ids(r.MustQuery(t, memory.Query{Text: "zebra"})))
+	mustEqual(t, "twins", twins, ids(r.MustQuery(t, question.Question{Text: "zebra"})))
 }
 
 func testQueryLimits(t *testing.T, r *rig) {
 	r.fill(t, 120)
 	for limit, want := range map[int]int{0: 5, 1: 1, 7: 7, 100: 100} {
-		if got := len(r.MustQuery(t, memory.Query{Text: "garden weather", Limit: limit}).Hits); got != want {
+		if got := len(r.MustQuery(t, question.Question{Text: "garden weather", Limit: limit}).Hits); got != want {
 			t.Errorf("limit %d: %d hits, want %d", limit, got, want)
 		}
 	}
-	for field, q := range map[string]memory.Query{
+	for field, q := range map[string]question.Question{
 		"query":     {},
-		"limit":     {Text: "x", Limit: memory.MaxLimit + 1},
+		"limit":     {Text: "x", Limit: question.MaxLimit + 1},
 		"min_score": {Text: "x", MinScore: math.NaN()},
-		"filter":    {Text: "x", Filter: strings.Repeat(" ", memory.MaxFilterBytes+1)},
+		"filter":    {Text: "x", Filter: strings.Repeat(" ", filter.MaxBytes+1)},
 		"mode":      {Text: "x", Mode: 3},
 	} {
 		_, err := r.Query(t.Context(), agent, q)
@@ -79,8 +81,8 @@ func testQueryLimits(t *testing.T, r *rig) {
 			t.Errorf("want an invalid %s, got %v", field, err)
 		}
 	}
-	for _, q := range []memory.Query{
-		{Text: strings.Repeat("x", memory.MaxQueryBytes+1)}, {Text: "\xff"}, {Text: "x", Limit: -1}, {Text: "x", MinScore: -0.1},
+	for _, q := range []question.Question{
+		{Text: strings.Repeat("x", question.MaxTextBytes+1)}, {Text: "\xff"}, {Text: "x", Limit: -1}, {Text: "x", MinScore: -0.1},
 	} {
 		if _, err := r.Query(t.Context(), agent, q); !errors.Is(err, memory.ErrInvalid) {
 			t.Errorf("want an invalid query, got %v", err)
@@ -90,27 +92,27 @@ func testQueryLimits(t *testing.T, r *rig) {
 
 func testQueryWordsOnly(t *testing.T, r *rig) {
 	r.MustSave(t, record.Record{ID: "a", Text: "Bitcoin closed at 45,000", Embedding: []float32{1, 0}, EmbeddingSpace: "test/2"})
-	result := r.MustQuery(t, memory.Query{Text: "bitcoin"})
+	result := r.MustQuery(t, question.Question{Text: "bitcoin"})
 	mustEqual(t, "hybrid", []string{"a"}, ids(result))
 	mustEqual(t, "degraded", []string{"no embedder, words only"}, result.Receipt.Degraded)
-	result = r.MustQuery(t, memory.Query{Text: "bitcoin", Mode: memory.Lexical})
+	result = r.MustQuery(t, question.Question{Text: "bitcoin", Mode: question.Lexical})
 	mustEqual(t, "lexical", []string{"a"}, ids(result))
 	mustEqual(t, "degraded", []string(nil), result.Receipt.Degraded)
-	if _, err := r.Query(t.Context(), agent, memory.Query{Text: "bitcoin", Mode: memory.Vector}); !errors.Is(err, memory.ErrNoEmbedder) {
+	if _, err := r.Query(t.Context(), agent, question.Question{Text: "bitcoin", Mode: question.Vector}); !errors.Is(err, memory.ErrNoEmbedder) {
 		t.Errorf("vector: %v", err)
 	}
-	result = r.MustQuery(t, memory.Query{Text: "?!", Mode: memory.Lexical})
+	result = r.MustQuery(t, question.Question{Text: "?!", Mode: question.Lexical})
 	mustEqual(t, "nothing to search for", []string{"no words to search for in the query"}, result.Receipt.Degraded)
 	var long strings.Builder
 	for i := range 400 {
 		fmt.Fprintf(&long, "w%d ", i)
 	}
-	result = r.MustQuery(t, memory.Query{Text: long.String() + "bitcoin", Mode: memory.Lexical})
+	result = r.MustQuery(t, question.Question{Text: long.String() + "bitcoin", Mode: question.Lexical})
 	mustEqual(t, "cut", []string{"only the first 256 words of the query were searched"}, result.Receipt.Degraded)
 }
 
 func testQueryReceipt(t *testing.T, r *rig) {
-	empty := r.MustQuery(t, memory.Query{Text: "apple"})
+	empty := r.MustQuery(t, question.Question{Text: "apple"})
 	mustEqual(t, "empty scope", memory.Receipt{Degraded: []string{"no embedder, words only"}, Empty: memory.NothingStored}, empty.Receipt)
 	old := r.MustSave(t, record.Record{Text: "apple tree", Tags: []string{"in"}})
 	r.MustSave(t, record.Record{Text: "apple pie", Tags: []string{"in"}, Supersedes: old.ID})
@@ -119,12 +121,12 @@ func testQueryReceipt(t *testing.T, r *rig) {
 	r.MustSave(t, record.Record{Text: "An apple a day keeps the doctor away, they say in many places where people eat fruit", Tags: []string{"in"}})
 	r.MustSave(t, record.Record{Text: "pear", Tags: []string{"in"}})
 	r.clock.Set(start.Add(time.Second))
-	all := r.MustQuery(t, memory.Query{Text: "apple pie", Filter: `tags:"in"`})
+	all := r.MustQuery(t, question.Question{Text: "apple pie", Filter: `tags:"in"`})
 	if len(all.Hits) != 2 {
 		t.Fatalf("%d hits", len(all.Hits))
 	}
 	cut := (all.Hits[0].Score + all.Hits[1].Score) / 2
-	got := r.MustQuery(t, memory.Query{Text: "apple pie", Filter: `tags:"in"`, MinScore: cut})
+	got := r.MustQuery(t, question.Question{Text: "apple pie", Filter: `tags:"in"`, MinScore: cut})
 	got.Receipt.IndexSequence = 0
 	mustEqual(t, "receipt", memory.Receipt{
 		LexicalCandidates: 5, Filtered: 1, Expired: 1, Superseded: 1, UnderMinScore: 1, Records: 6,
@@ -150,7 +152,7 @@ func testLanguages(t *testing.T, r *rig) {
 		"比特币": "zh", "東京": "ja", "한국어": "ko", "столица": "ru", "STRASSE": "de",
 		"user name": "code", "getusername": "code", "app.py": "code", "V1.2.3": "code",
 	} {
-		mustEqual(t, query, []string{want}, ids(r.MustQuery(t, memory.Query{Text: query})))
+		mustEqual(t, query, []string{want}, ids(r.MustQuery(t, question.Question{Text: query})))
 	}
 }
 
@@ -165,7 +167,7 @@ func testReadYourWrites(t *testing.T, r *rig) {
 					t.Error(err)
 					return
 				}
-				result, err := r.Query(t.Context(), agent, memory.Query{Text: word})
+				result, err := r.Query(t.Context(), agent, question.Question{Text: word})
 				if err != nil || len(result.Hits) != 1 || result.Hits[0].Record.ID != saved.ID {
 					t.Errorf("%s: %v, %v", word, ids(result), err)
 				}
@@ -193,7 +195,7 @@ func testScopes(t *testing.T, r *rig) {
 		}
 	}
 	for i, scope := range scopes {
-		result, err := r.Query(t.Context(), scope, memory.Query{Text: "canary0 canary1 canary2 canary3 note", Limit: 100})
+		result, err := r.Query(t.Context(), scope, question.Question{Text: "canary0 canary1 canary2 canary3 note", Limit: 100})
 		if err != nil || len(result.Hits) != 5 || result.Receipt.Records != 5 {
 			t.Fatalf("%s: %d hits, %+v, %v", scope, len(result.Hits), result.Receipt, err)
 		}
@@ -208,9 +210,9 @@ func testScopes(t *testing.T, r *rig) {
 
 func testReopen(t *testing.T, r *rig) {
 	r.fill(t, 50)
-	before := r.MustQuery(t, memory.Query{Text: "filler 17 weather", Limit: 50})
+	before := r.MustQuery(t, question.Question{Text: "filler 17 weather", Limit: 50})
 	r.Reopen()
-	after := r.MustQuery(t, memory.Query{Text: "filler 17 weather", Limit: 50})
+	after := r.MustQuery(t, question.Question{Text: "filler 17 weather", Limit: 50})
 	mustEqual(t, "hits", before.Hits, after.Hits)
 	r.fill(t, 5)
 }
@@ -240,7 +242,7 @@ func testHostileMetadata(t *testing.T, r *rig) {
 		`metadata."a\x00b" = "c\x00d"`:                   "3",
 		`metadata` + strings.Repeat(".a", 31) + `.b = 1`: "4",
 	} {
-		mustEqual(t, filter, []string{want}, ids(r.MustQuery(t, memory.Query{Text: "hostile", Filter: filter})))
+		mustEqual(t, filter, []string{want}, ids(r.MustQuery(t, question.Question{Text: "hostile", Filter: filter})))
 	}
 }
 
@@ -254,7 +256,7 @@ func testLongTexts(t *testing.T, r *rig) {
 		r.MustSave(t, record.Record{ID: fmt.Sprint(i), Text: text.String()})
 	}
 	for i := range 5 {
-		mustEqual(t, "needle", []string{fmt.Sprint(i)}, ids(r.MustQuery(t, memory.Query{Text: fmt.Sprint("needle", i)})))
+		mustEqual(t, "needle", []string{fmt.Sprint(i)}, ids(r.MustQuery(t, question.Question{Text: fmt.Sprint("needle", i)})))
 	}
 }
 
@@ -268,7 +270,7 @@ func testClosed(t *testing.T, r *rig) {
 	if _, err := r.Save(t.Context(), agent, record.Record{Text: "x"}, ""); !errors.Is(err, memory.ErrClosed) {
 		t.Errorf("save: %v", err)
 	}
-	if _, err := r.Query(t.Context(), agent, memory.Query{Text: "x"}); !errors.Is(err, memory.ErrClosed) {
+	if _, err := r.Query(t.Context(), agent, question.Question{Text: "x"}); !errors.Is(err, memory.ErrClosed) {
 		t.Errorf("query: %v", err)
 	}
 	if _, err := r.Get(t.Context(), agent, "x"); !errors.Is(err, memory.ErrClosed) {

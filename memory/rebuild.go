@@ -17,10 +17,10 @@ import (
 // rebuildReads is how many records a rebuilding reads at once.
 const rebuildReads = 256
 
-// current runs do. If the index of the scope was written by an older version, or
-// has the terms of another analysis, it is made anew from the records first, which takes seconds for a large
-// scope; do is run again then, so it must be repeatable. Those who come
-// meanwhile wait.
+// current runs do. If that finds an index which an older version wrote, or which has
+// the terms of another analysis, the index is rebuilt from the records, which takes
+// seconds for a large scope, and do is run again: it must be repeatable. Other callers
+// wait meanwhile.
 func (s *Store) current(ctx context.Context, scope kv.Scope, do func() error) error {
 	for {
 		err := do()
@@ -33,7 +33,7 @@ func (s *Store) current(ctx context.Context, scope kv.Scope, do func() error) er
 	}
 }
 
-// rebuild makes the index of a scope anew, or waits for who is at it.
+// rebuild rebuilds the index of a scope, or waits for the caller that does.
 func (s *Store) rebuild(ctx context.Context, scope kv.Scope) error {
 	done, mine := s.packer.claim(scope)
 	if !mine {
@@ -168,4 +168,23 @@ func (s *Store) document(ctx context.Context, view kv.Getter, scope kv.Scope, r 
 		}
 	}
 	return lexical.Numbered{Ordinal: r.Document.Ordinal, Document: d}, nil
+}
+
+// renew makes the indexes anew that an older version wrote, and with them what
+// the sweep finds records by, so that records of unused scopes expire as well.
+func (s *Store) renew(ctx context.Context) {
+	for scope, err := range owners(ctx, s.engine, kv.Records, behindScope) {
+		if err == nil {
+			err = s.current(ctx, scope, func() error {
+				_, _, err := s.index.Statistics(ctx, s.engine, scope)
+				return err
+			})
+		}
+		if ctx.Err() != nil {
+			return
+		}
+		if err != nil {
+			s.logger.ErrorContext(ctx, "memory: index not renewed", "scope", scope.String(), "error", err)
+		}
+	}
 }

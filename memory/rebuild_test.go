@@ -9,11 +9,11 @@ import (
 	"sync"
 	"testing"
 
-	"github.com/loom-bridge/loom-bridge/memory"
 	"github.com/loom-bridge/loom-bridge/memory/kv"
 	"github.com/loom-bridge/loom-bridge/memory/kv/kvtest"
 	"github.com/loom-bridge/loom-bridge/memory/kv/memkv"
 	"github.com/loom-bridge/loom-bridge/memory/lexical"
+	"github.com/loom-bridge/loom-bridge/memory/question"
 	"github.com/loom-bridge/loom-bridge/memory/record"
 )
 
@@ -55,12 +55,12 @@ func wantGeneration1(tb testing.TB, r *rig) {
 	for query, want := range map[string]string{
 		"green tea": "rec-03", "deploy script": "rec-05", "getUserName": "rec-06", "東京タワー": "rec-07", "bitcoin price closed": "rec-12",
 	} {
-		hits := ids(r.MustQuery(tb, memory.Query{Text: query, Limit: 1}))
+		hits := ids(r.MustQuery(tb, question.Question{Text: query, Limit: 1}))
 		if len(hits) != 1 || hits[0] != want {
 			tb.Errorf("query %q finds %q, want %s", query, hits, want)
 		}
 	}
-	if hits := ids(r.MustQuery(tb, memory.Query{Text: "bitcoin", Filter: `tags:t0 AND author = "Ann"`})); len(hits) == 0 || hits[0] != "rec-12" {
+	if hits := ids(r.MustQuery(tb, question.Question{Text: "bitcoin", Filter: `tags:t0 AND author = "Ann"`})); len(hits) == 0 || hits[0] != "rec-12" {
 		tb.Errorf("filtered query finds %q", hits)
 	}
 }
@@ -108,7 +108,7 @@ func TestGeneration1IsRebuilt(t *testing.T) {
 				wantGeneration1(t, r)
 			}
 			saved := r.MustSave(t, record.Record{Text: "A zebra crossed the road"})
-			if hits := ids(r.MustQuery(t, memory.Query{Text: "zebra"})); len(hits) != 1 || hits[0] != saved.ID {
+			if hits := ids(r.MustQuery(t, question.Question{Text: "zebra"})); len(hits) != 1 || hits[0] != saved.ID {
 				t.Errorf("found %q", hits)
 			}
 			r.MustPack(t)
@@ -130,7 +130,7 @@ func TestRebuildingSurvivesFaults(t *testing.T) {
 		engine.Replan(kvtest.Plan{Commit: fail, Repeat: true})
 		dying := &rig{engine: engine, clock: &clock{now: start}}
 		dying.open()
-		_, err := dying.Query(t.Context(), agent, memory.Query{Text: "green tea"})
+		_, err := dying.Query(t.Context(), agent, question.Question{Text: "green tea"})
 		dying.close()
 		commits, _ := engine.Calls()
 		engine.Replan(kvtest.Plan{})
@@ -166,7 +166,7 @@ func TestManyMeetGeneration1(t *testing.T) {
 		})
 	}
 	wg.Wait()
-	if hits := ids(r.MustQuery(t, memory.Query{Text: "walrus", Limit: 20})); len(hits) != 8 {
+	if hits := ids(r.MustQuery(t, question.Question{Text: "walrus", Limit: 20})); len(hits) != 8 {
 		t.Errorf("%d of 8 saves found", len(hits))
 	}
 }

@@ -17,6 +17,7 @@ import (
 	"github.com/loom-bridge/loom-bridge/memory/kv"
 	"github.com/loom-bridge/loom-bridge/memory/kv/invalid"
 	"github.com/loom-bridge/loom-bridge/memory/kv/memkv"
+	"github.com/loom-bridge/loom-bridge/memory/question"
 	"github.com/loom-bridge/loom-bridge/memory/record"
 )
 
@@ -172,7 +173,7 @@ func testSupersede(t *testing.T, r *rig) {
 	old := r.MustSave(t, record.Record{Key: "city", Text: "Ann lives in Paris"})
 	r.fill(t, 7)
 	with := r.MustSave(t, record.Record{Key: "city", Text: "Ann lives in Oslo", Supersedes: old.ID})
-	result := r.MustQuery(t, memory.Query{Text: "Where does Ann live? Paris or Oslo?"})
+	result := r.MustQuery(t, question.Question{Text: "Where does Ann live? Paris or Oslo?"})
 	mustEqual(t, "found", []string{with.ID}, ids(result))
 	if result.Receipt.Superseded != 1 {
 		t.Errorf("receipt: %+v", result.Receipt)
@@ -268,9 +269,9 @@ func testExpiry(t *testing.T, r *rig) {
 	kept := r.MustSave(t, record.Record{Text: "meeting notes exist"})
 	for range 2 { // from the tail, then packed
 		r.clock.Set(end.Add(-time.Microsecond))
-		mustEqual(t, "before", []string{kept.ID, byTime.ID, byTTL.ID}, ids(r.MustQuery(t, memory.Query{Text: "meeting"})))
+		mustEqual(t, "before", []string{kept.ID, byTime.ID, byTTL.ID}, ids(r.MustQuery(t, question.Question{Text: "meeting"})))
 		r.clock.Set(end)
-		result := r.MustQuery(t, memory.Query{Text: "meeting"})
+		result := r.MustQuery(t, question.Question{Text: "meeting"})
 		mustEqual(t, "at the moment", []string{kept.ID}, ids(result))
 		if result.Receipt.Expired != 2 {
 			t.Errorf("receipt: %+v", result.Receipt)
@@ -312,7 +313,7 @@ func testOneWinner(t *testing.T, r *rig) {
 			t.Fatalf("after round %d: %+v, %v", round, current, err)
 		}
 	}
-	mustEqual(t, "found", []string{current.ID}, ids(r.MustQuery(t, memory.Query{Text: "round"})))
+	mustEqual(t, "found", []string{current.ID}, ids(r.MustQuery(t, question.Question{Text: "round"})))
 }
 
 var errInjected = errors.New("injected")
@@ -341,7 +342,7 @@ func testFailedCommit(t *testing.T, r *rig) {
 			t.Fatalf("got %v", err)
 		}
 	}
-	if result := r.MustQuery(t, memory.Query{Text: "lost"}); len(result.Hits) > 0 || result.Receipt.Records != 5 {
+	if result := r.MustQuery(t, question.Question{Text: "lost"}); len(result.Hits) > 0 || result.Receipt.Records != 5 {
 		t.Errorf("half a save: %+v", result)
 	}
 	r.MustCheck(t, agent)
@@ -349,7 +350,7 @@ func testFailedCommit(t *testing.T, r *rig) {
 	if _, err := r.Save(t.Context(), agent, record.Record{Text: "found", Key: "k"}, "req"); err != nil {
 		t.Error(err)
 	}
-	mustEqual(t, "hits", 1, len(r.MustQuery(t, memory.Query{Text: "found"}).Hits))
+	mustEqual(t, "hits", 1, len(r.MustQuery(t, question.Question{Text: "found"}).Hits))
 }
 
 func TestCloseLeavesNothingRunning(t *testing.T) {
@@ -382,7 +383,7 @@ func TestDamageIsNamed(t *testing.T) {
 	if _, err := r.Get(t.Context(), agent, "a"); !errors.Is(err, memory.ErrDamaged) {
 		t.Errorf("get: %v", err)
 	}
-	if _, err := r.Query(t.Context(), agent, memory.Query{Text: "apple"}); !errors.Is(err, memory.ErrDamaged) {
+	if _, err := r.Query(t.Context(), agent, question.Question{Text: "apple"}); !errors.Is(err, memory.ErrDamaged) {
 		t.Errorf("query: %v", err)
 	}
 	if _, err := r.Save(t.Context(), agent, record.Record{Text: "pear"}, ""); !errors.Is(err, memory.ErrDamaged) {

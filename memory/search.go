@@ -1,12 +1,9 @@
 package memory
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"slices"
-	"time"
-	"unicode/utf8"
 
 	"github.com/loom-bridge/loom-bridge/memory/filter"
 	"github.com/loom-bridge/loom-bridge/memory/kv"
@@ -14,12 +11,9 @@ import (
 	"github.com/loom-bridge/loom-bridge/memory/lexical"
 	"github.com/loom-bridge/loom-bridge/memory/lexical/rank"
 	"github.com/loom-bridge/loom-bridge/memory/lexical/selection"
+	"github.com/loom-bridge/loom-bridge/memory/question"
 	"github.com/loom-bridge/loom-bridge/memory/record"
 )
-
-// maxQueryWords bounds the different words of a query that are searched. A
-// question has a dozen; a text pasted into a query has its first words count.
-const maxQueryWords = 256
 
 // What a receipt can say is missing.
 const (
@@ -38,26 +32,26 @@ const vectorCandidates = 100
 //
 // Errors: *invalid.Error, *filter.Error; in mode Vector ErrNoEmbedder and
 // ErrEmbedder.
-func (s *Store) Query(ctx context.Context, scope kv.Scope, q Query) (Result, error) {
+func (s *Store) Query(ctx context.Context, scope kv.Scope, q question.Question) (Answer, error) {
 	return s.QueryScopes(ctx, []kv.Scope{scope}, q)
 }
 
 // QueryScopes does what Query does in several scopes as if they were one: the
 // best hit is the best of all. Scopes are 1 to MaxScopes, each once.
-func (s *Store) QueryScopes(ctx context.Context, scopes []kv.Scope, q Query) (Result, error) {
+func (s *Store) QueryScopes(ctx context.Context, scopes []kv.Scope, q question.Question) (Answer, error) {
 	if err := s.checkScopes(scopes); err != nil {
-		return Result{}, err
+		return Answer{}, err
 	}
-	if err := checkQuery(q); err != nil {
-		return Result{}, err
+	if err := q.Check(); err != nil {
+		return Answer{}, err
 	}
 	asked, err := s.prepareQuery(ctx, scopes, q)
 	if err != nil {
-		return Result{}, err
+		return Answer{}, err
 	}
 	result, err := asked.answer(ctx)
 	if err != nil {
-		return Result{}, wrap("memory: query", err)
+		return Answer{}, wrap("memory: query", err)
 	}
 	for _, hit := range result.Hits {
 		s.touched(hit.Scope, hit.Record)
@@ -82,78 +76,19 @@ func (s *Store) checkScopes(scopes []kv.Scope) error {
 	return nil
 }
 
-// checkQuery refuses what may not be asked.
-func checkQuery(q Query) error {
-	switch {
-	case q.Text == "" && (q.Mode != Vector || len(q.Embedding) == 0):
-		return invalid.Field(ErrInvalid, "query", "is empty")
-	case len(q.Text) > MaxQueryBytes:
-		return record.TooLong("query", len(q.Text), MaxQueryBytes)
-	case !utf8.ValidString(q.Text):
-		return invalid.Field(ErrInvalid, "query", "is not UTF-8")
-	case q.Limit < 0 || q.Limit > MaxLimit:
-		return invalid.Field(ErrInvalid, "limit", "is not from 1 to %d", MaxLimit)
-	case len(q.Filter) > filter.MaxBytes:
-		return record.TooLong("filter", len(q.Filter), filter.MaxBytes)
-	case q.Mode > Vector:
-		return invalid.Field(ErrInvalid, "mode", "is unknown")
-	case q.MaxTokens < 0:
-		return invalid.Field(ErrInvalid, "max_tokens", "is less than zero")
-	case q.MaxBytes < 0:
-		return invalid.Field(ErrInvalid, "max_bytes", "is less than zero")
-	case q.RecencyHalfLife < 0:
-		return invalid.Field(ErrInvalid, "recency_half_life", "is less than zero")
-	case slices.ContainsFunc(q.Tiers, func(tier int) bool { return tier < 1 || tier > record.LongTerm }):
-		return invalid.Field(ErrInvalid, "tiers", "are not all from 1 to %d", record.LongTerm)
-	}
-	return checkWeights(q)
-}
-
-func checkWeights(q Query) error {
-	for _, w := range []struct {
-		field string
-		value float64
-	}{{"min_score", q.MinScore}, {"recency_weight", q.RecencyWeight}, {"importance_weight", q.ImportanceWeight}} {
-		if !(w.value >= 0 && w.value <= 1) {
-			return invalid.Field(ErrInvalid, w.field, "is not from 0 to 1")
-		}
-	}
-	return nil
-}
-
-func (q Query) limit() int {
-	if q.Limit == 0 {
-		return DefaultLimit
-	}
-	return q.Limit
-}
-
-func (q Query) halfLife() time.Duration {
-	return max(cmp.Or(q.RecencyHalfLife, DefaultRecencyHalfLife), time.Microsecond)
-}
-
-// tierSet returns the tiers as the index takes them; none stands for its
-// default.
-func tierSet(tiers []int) (set uint8) {
-	for _, tier := range tiers {
-		set |= selection.TierBit(tier)
-	}
-	return set
-}
-
 // asking is a query with what it needs before it reads anything.
 type asking struct {
 	*Store
 	scopes   []kv.Scope
-	query    Query
+	query    question.Question
 	filter   filter.Expression
 	vectors  queryVectors
-	question rank.Query
+	asked    rank.Query
 	options  selection.Options
 	degraded []string
 }
 
-func (s *Store) prepareQuery(ctx context.Context, scopes []kv.Scope, q Query) (*asking, error) {
+func (s *Store) prepareQuery(ctx context.Context, scopes []kv.Scope, q question.Question) (*asking, error) {
 	a := &asking{Store: s, scopes: scopes, query: q}
 	var err error
 	if a.filter, err = filter.Parse(q.Filter); err != nil {
@@ -164,43 +99,22 @@ func (s *Store) prepareQuery(ctx context.Context, scopes []kv.Scope, q Query) (*
 	}
 	a.degraded = a.vectors.degraded
 	now := s.now()
-	a.options = selection.Options{Now: now.UnixMicro(), Tiers: tierSet(q.Tiers)}
-	a.question = rank.Query{
-		Text: q.Text, Terms: s.analyzer.Terms, Spans: datesIn(q.Text, now), Answers: askedFor(q.Text), List: asksForSeveral(q.Text), Current: asksForCurrent(q.Text), Limit: q.limit(), MinScore: q.MinScore, Explain: q.Explain, Near: s.vectorWeight,
-		Recency: q.RecencyWeight, HalfLife: q.halfLife().Microseconds(), Importance: q.ImportanceWeight, Now: now.UnixMicro(),
-	}
-	if q.Mode != Vector {
-		a.findWords()
-	} else {
-		a.question.Text, a.question.Spans = "", nil
+	tiers, _ := tierBits(q.Tiers) // checked before
+	a.options = selection.Options{Now: now.UnixMicro(), Tiers: tiers}
+	var whole bool
+	a.asked, whole = q.Read(s.analyzer, now)
+	a.asked.Near = s.vectorWeight
+	switch {
+	case !whole:
+		a.degraded = append(a.degraded, degradedCut)
+	case len(a.asked.Words) == 0 && q.Mode != question.Vector:
+		a.degraded = append(a.degraded, degradedNoWords)
 	}
 	return a, nil
 }
 
-// findWords takes the different words of the query in their order.
-func (a *asking) findWords() {
-	places := make(map[string]int)
-	words := &a.question.Words
-	for word := range a.analyzer.Terms(a.query.Text) {
-		i, ok := places[word]
-		if !ok && len(*words) == maxQueryWords {
-			a.degraded = append(a.degraded, degradedCut)
-			return
-		}
-		if !ok {
-			i = len(*words)
-			places[word] = i
-			*words = append(*words, rank.QueryWord{Text: word})
-		}
-		(*words)[i].Count++
-	}
-	if len(*words) == 0 {
-		a.degraded = append(a.degraded, degradedNoWords)
-	}
-}
-
-// answer searches, and first makes anew what an older version wrote.
-func (a *asking) answer(ctx context.Context) (result Result, err error) {
+// answer searches, and first rebuilds an index that an older version wrote.
+func (a *asking) answer(ctx context.Context) (result Answer, err error) {
 	refs := make([]kv.Ref, len(a.scopes))
 	for i, scope := range a.scopes {
 		refs[i] = lexical.Ref(scope)
@@ -215,7 +129,7 @@ func (a *asking) answer(ctx context.Context) (result Result, err error) {
 			return result, err
 		}
 		if err := a.rebuild(ctx, old.scope); err != nil {
-			return Result{}, err
+			return Answer{}, err
 		}
 	}
 }
@@ -229,22 +143,22 @@ func (e *outdatedError) Error() string {
 
 // search answers the query from one view, which was opened with the refs of the
 // scopes' indexes.
-func (a *asking) search(ctx context.Context, view kv.Snapshot) (Result, error) {
-	result := Result{Receipt: Receipt{Degraded: a.degraded}}
+func (a *asking) search(ctx context.Context, view kv.Snapshot) (Answer, error) {
+	result := Answer{Receipt: Receipt{Degraded: a.degraded}}
 	result.Receipt.IndexSequence = view.Sequences()[0]
 	parts, err := a.open(ctx, view, &result.Receipt)
 	if err != nil {
-		return Result{}, err
+		return Answer{}, err
 	}
 	if a.vectors.given && result.Receipt.Records > 0 && len(result.Receipt.EmbeddingSpaces) == 0 {
 		result.Receipt.Degraded = append(slices.Clip(result.Receipt.Degraded), degradedNoVectors)
 	}
 	found, err := a.rank(ctx, view, parts, &result.Receipt)
 	if err != nil {
-		return Result{}, err
+		return Answer{}, err
 	}
 	if result.Hits, err = a.readWithin(ctx, view, found.Hits); err != nil {
-		return Result{}, err
+		return Answer{}, err
 	}
 	result.Receipt.count(found)
 	result.Receipt.OverMaxBytes = len(found.Hits) - len(result.Hits)
@@ -305,7 +219,7 @@ func (a *asking) findVectors(ctx context.Context, view kv.Reader, scope kv.Scope
 // rank ranks the records of all parts, twice where the query is to be expanded.
 func (a *asking) rank(ctx context.Context, view kv.Reader, parts []rank.Part, receipt *Receipt) (rank.Answer, error) {
 	if !a.query.Expand {
-		return rank.Rank(ctx, parts, a.question)
+		return rank.Rank(ctx, parts, a.asked)
 	}
 	found, words, err := a.rankExpanded(ctx, view, parts)
 	for _, word := range words {

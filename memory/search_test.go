@@ -13,6 +13,7 @@ import (
 	"github.com/loom-bridge/loom-bridge/memory/kv"
 	"github.com/loom-bridge/loom-bridge/memory/kv/invalid"
 	"github.com/loom-bridge/loom-bridge/memory/kv/memkv"
+	"github.com/loom-bridge/loom-bridge/memory/question"
 	"github.com/loom-bridge/loom-bridge/memory/record"
 )
 
@@ -29,7 +30,7 @@ func (r *rig) say(tb testing.TB, session string, turns ...string) {
 func TestDefaultLimit(t *testing.T) {
 	r := MustRig(t, memkv.New(nil))
 	r.fill(t, 20)
-	if n := len(r.MustQuery(t, memory.Query{Text: "gardens"}).Hits); n != 5 {
+	if n := len(r.MustQuery(t, question.Question{Text: "gardens"}).Hits); n != 5 {
 		t.Errorf("%d hits of a query without a limit", n)
 	}
 }
@@ -40,7 +41,7 @@ func TestQueryCrossesSessions(t *testing.T) {
 	for _, session := range []string{"monday", "tuesday", ""} {
 		r.MustSave(t, record.Record{ID: "in " + session, SessionID: session, Text: "The harbour was closed"})
 	}
-	got := ids(r.MustQuery(t, memory.Query{Text: "harbour"}))
+	got := ids(r.MustQuery(t, question.Question{Text: "harbour"}))
 	slices.Sort(got)
 	mustEqual(t, "all sessions", []string{"in ", "in monday", "in tuesday"}, got)
 }
@@ -56,13 +57,13 @@ func TestNeighboursCount(t *testing.T) {
 		"Bob: Lovely, I should go one day as well",
 	)
 	// The answer shares no word with the query but the question before it does.
-	hits := r.MustQuery(t, memory.Query{Text: "Which hotel did they sleep in near the lighthouse?"}).Hits
+	hits := r.MustQuery(t, question.Question{Text: "Which hotel did they sleep in near the lighthouse?"}).Hits
 	if at := slices.IndexFunc(hits, func(h memory.Hit) bool { return h.Record.ID == "trip.2" }); at < 0 || at > 1 {
-		t.Errorf("the answer stands at %d of %v", at, ids(memory.Result{Hits: hits}))
+		t.Errorf("the answer stands at %d of %v", at, ids(memory.Answer{Hits: hits}))
 	}
 	// A neighbour in the order of arrival that is of another session is none.
 	r.say(t, "other", "Eve: Nothing of interest here")
-	for _, hit := range r.MustQuery(t, memory.Query{Text: "lighthouse", Limit: 50}).Hits {
+	for _, hit := range r.MustQuery(t, question.Question{Text: "lighthouse", Limit: 50}).Hits {
 		if hit.Record.SessionID != "trip" {
 			t.Errorf("found %s", hit.Record.ID)
 		}
@@ -80,14 +81,14 @@ func TestNamedAuthor(t *testing.T) {
 		"pottery of Ann Lee":                       "ann",
 		"what do you know about Hannah's gardens?": "hannah",
 	} {
-		hits := r.MustQuery(t, memory.Query{Text: query, Explain: true}).Hits
+		hits := r.MustQuery(t, question.Question{Text: query, Explain: true}).Hits
 		if hits[0].Record.ID != want || !hasSignal(hits[0], "author") {
 			t.Errorf("%q: %s first, %+v", query, hits[0].Record.ID, hits[0].Explanation)
 		}
 	}
 	// Two names or a part of a word name nobody.
 	for _, query := range []string{"do Bob and Ann Lee love pottery", "bobsled pottery"} {
-		for _, hit := range r.MustQuery(t, memory.Query{Text: query, Explain: true}).Hits {
+		for _, hit := range r.MustQuery(t, question.Question{Text: query, Explain: true}).Hits {
 			if hasSignal(hit, "author") {
 				t.Errorf("%q names %s", query, hit.Record.Author)
 			}
@@ -101,11 +102,11 @@ func TestNameAlone(t *testing.T) {
 	r := MustRig(t, memkv.New(nil))
 	r.MustSave(t, record.Record{ID: "ann", Author: "Ann Lee", Text: "I moved to Berlin"})
 	r.MustSave(t, record.Record{ID: "bob", Author: "Bob", Text: "I moved to Oslo"})
-	hits := r.MustQuery(t, memory.Query{Text: "Where does Ann Lee live?"}).Hits
+	hits := r.MustQuery(t, question.Question{Text: "Where does Ann Lee live?"}).Hits
 	if len(hits) != 1 || hits[0].Record.ID != "ann" || hits[0].Score <= 0 || hits[0].Score > 0.15 {
 		t.Errorf("hits %+v", hits)
 	}
-	if hits := r.MustQuery(t, memory.Query{Text: "Where does Ann Lee live?", MinScore: 0.3}).Hits; len(hits) != 0 {
+	if hits := r.MustQuery(t, question.Question{Text: "Where does Ann Lee live?", MinScore: 0.3}).Hits; len(hits) != 0 {
 		t.Errorf("hits over .3: %+v", hits)
 	}
 }
@@ -133,9 +134,9 @@ func TestDateInQuery(t *testing.T) {
 		"was there a lake last month?":  "2026-02-28",
 		"three weeks before 28 Feb 26?": "2026-02-28",
 	} {
-		hits := r.MustQuery(t, memory.Query{Text: query}).Hits
+		hits := r.MustQuery(t, question.Question{Text: query}).Hits
 		if len(hits) == 0 || hits[0].Record.ID != want {
-			t.Errorf("%q: found %v", query, ids(memory.Result{Hits: hits}))
+			t.Errorf("%q: found %v", query, ids(memory.Answer{Hits: hits}))
 		}
 	}
 }
@@ -145,7 +146,7 @@ func TestRecencyAndImportance(t *testing.T) {
 	r.MustSave(t, record.Record{ID: "old", Text: "the meeting room is on the second floor, second door", Importance: 1})
 	r.clock.Set(start.Add(60 * 24 * time.Hour))
 	r.MustSave(t, record.Record{ID: "new", Text: "the meeting room is somewhere", Importance: 0.2})
-	query := memory.Query{Text: "meeting room second floor"}
+	query := question.Question{Text: "meeting room second floor"}
 	mustEqual(t, "plain", []string{"old", "new"}, ids(r.MustQuery(t, query)))
 	recent := query
 	recent.RecencyWeight, recent.RecencyHalfLife = 1, 24*time.Hour
@@ -177,7 +178,7 @@ func TestExplain(t *testing.T) {
 	r := MustRig(t, memkv.New(nil))
 	r.fill(t, 10)
 	r.say(t, "s", "Ann: I bought a telescope", "Bob: For watching planets?", "Ann: Yes, Saturn most of all")
-	result := r.MustQuery(t, memory.Query{Text: "Ann's telescope for Saturn", Explain: true})
+	result := r.MustQuery(t, question.Question{Text: "Ann's telescope for Saturn", Explain: true})
 	rank, first := 0.0, result.Hits[0]
 	for _, s := range first.Explanation.Signals {
 		rank += s.Share
@@ -200,7 +201,7 @@ func TestExplain(t *testing.T) {
 	}
 	mustEqual(t, "words of the first", []string{"ann", "saturn", "telescop"}, words("s.0"))
 	mustEqual(t, "words around the second", []string{"saturn", "telescop"}, words("s.1"))
-	if plain := r.MustQuery(t, memory.Query{Text: "telescope"}); plain.Hits[0].Explanation != nil {
+	if plain := r.MustQuery(t, question.Question{Text: "telescope"}); plain.Hits[0].Explanation != nil {
 		t.Error("explained without being asked")
 	}
 }
@@ -210,11 +211,11 @@ func TestMaxTokens(t *testing.T) {
 	for i := range 4 {
 		r.MustSave(t, record.Record{Text: fmt.Sprintf("forty bytes of text about the harbour %d.", i)}) // 10 tokens each
 	}
-	result := r.MustQuery(t, memory.Query{Text: "harbour", MaxTokens: 25})
+	result := r.MustQuery(t, question.Question{Text: "harbour", MaxTokens: 25})
 	if len(result.Hits) != 2 || result.Receipt.Tokens != 20 || result.Receipt.OverMaxTokens != 2 {
 		t.Errorf("%d hits, receipt %+v", len(result.Hits), result.Receipt)
 	}
-	result = r.MustQuery(t, memory.Query{Text: "harbour", MaxTokens: 9})
+	result = r.MustQuery(t, question.Question{Text: "harbour", MaxTokens: 9})
 	if len(result.Hits) != 0 || result.Receipt.Empty != memory.AllOverMaxTokens {
 		t.Errorf("%d hits, receipt %+v", len(result.Hits), result.Receipt)
 	}
@@ -227,9 +228,9 @@ func TestMaxBytes(t *testing.T) {
 	for range records {
 		r.MustSave(t, record.Record{Text: "harbour" + strings.Repeat(" ", size-9), Metadata: []byte("{}")})
 	}
-	best := r.MustQuery(t, memory.Query{Text: "harbour", Limit: records}).Hits
+	best := r.MustQuery(t, question.Question{Text: "harbour", Limit: records}).Hits
 	for bound, want := range map[int]int{1: 1, size - 1: 1, size: 1, 2*size - 1: 1, 2 * size: 2, 16 * size: 16, 17*size + 1: 17, records * size: records, records*size - 1: records - 1, 0: records} {
-		result := r.MustQuery(t, memory.Query{Text: "harbour", Limit: records, MaxBytes: bound})
+		result := r.MustQuery(t, question.Question{Text: "harbour", Limit: records, MaxBytes: bound})
 		if len(result.Hits) != want || result.Receipt.OverMaxBytes != records-want {
 			t.Fatalf("bound %d: %d hits, receipt %+v", bound, len(result.Hits), result.Receipt)
 		}
@@ -247,7 +248,7 @@ func TestMaxBytes(t *testing.T) {
 
 func TestEmptyReasons(t *testing.T) {
 	r := MustRig(t, memkv.New(nil))
-	check := func(what string, q memory.Query, want memory.EmptyReason) {
+	check := func(what string, q question.Question, want memory.EmptyReason) {
 		t.Helper()
 		result := r.MustQuery(t, q)
 		if result.Receipt.Empty != want {
@@ -257,19 +258,19 @@ func TestEmptyReasons(t *testing.T) {
 			t.Errorf("%s: %d hits", what, len(result.Hits))
 		}
 	}
-	check("empty", memory.Query{Text: "harbour"}, memory.NothingStored)
+	check("empty", question.Question{Text: "harbour"}, memory.NothingStored)
 	r.MustSave(t, record.Record{Author: "Ann", Text: "The harbour was closed in the storm", Tags: []string{"sea"}})
 	r.MustSave(t, record.Record{Author: "Ann", Text: "Breakfast was late"})
-	check("found", memory.Query{Text: "harbour"}, 0)
-	check("other words", memory.Query{Text: "xylophone concerts"}, memory.NothingRelevant)
-	check("a name and other words", memory.Query{Text: "Which xylophone does Ann play?"}, 0)
-	check("a name and other words, to be sure", memory.Query{Text: "Which xylophone does Ann play?", MinScore: 0.3}, memory.AllUnderMinScore)
-	check("only a name", memory.Query{Text: "Ann"}, 0)
-	check("part of the words", memory.Query{Text: "xylophone concerts piano trumpet harbour", MinScore: 0.5}, memory.AllUnderMinScore)
-	check("filter", memory.Query{Text: "harbour", Filter: "tags:mountain"}, memory.AllExcluded)
+	check("found", question.Question{Text: "harbour"}, 0)
+	check("other words", question.Question{Text: "xylophone concerts"}, memory.NothingRelevant)
+	check("a name and other words", question.Question{Text: "Which xylophone does Ann play?"}, 0)
+	check("a name and other words, to be sure", question.Question{Text: "Which xylophone does Ann play?", MinScore: 0.3}, memory.AllUnderMinScore)
+	check("only a name", question.Question{Text: "Ann"}, 0)
+	check("part of the words", question.Question{Text: "xylophone concerts piano trumpet harbour", MinScore: 0.5}, memory.AllUnderMinScore)
+	check("filter", question.Question{Text: "harbour", Filter: "tags:mountain"}, memory.AllExcluded)
 	r.MustSave(t, record.Record{Text: "A lighthouse", TTL: time.Second})
 	r.clock.Set(start.Add(time.Minute))
-	check("expired", memory.Query{Text: "lighthouse"}, memory.AllExcluded)
+	check("expired", question.Question{Text: "lighthouse"}, memory.AllExcluded)
 }
 
 // Every candidate is a hit or counted once.
@@ -283,7 +284,7 @@ func TestReceiptAddsUp(t *testing.T) {
 		r.MustSave(t, record)
 	}
 	r.clock.Set(start.Add(time.Minute))
-	for _, q := range []memory.Query{
+	for _, q := range []question.Question{
 		{},
 		{Limit: 3},
 		{Limit: 50},
@@ -310,14 +311,14 @@ func TestLimitCutsTheList(t *testing.T) {
 		r.MustSave(t, record.Record{Text: p.text(80), SessionID: fmt.Sprint("s", i/15), Author: []string{"Ann", "Bob"}[i%2]})
 	}
 	for range 20 {
-		q := memory.Query{Text: p.text(60) + " Ann", Limit: memory.MaxLimit}
+		q := question.Question{Text: p.text(60) + " Ann", Limit: question.MaxLimit}
 		all := r.MustQuery(t, q)
 		for _, limit := range []int{1, 5, 20} {
 			q.Limit = limit
 			mustEqual(t, "hits", all.Hits[:limit], r.MustQuery(t, q).Hits)
 		}
 		under := all.Hits[7].Score
-		q.Limit, q.MinScore = memory.MaxLimit, under
+		q.Limit, q.MinScore = question.MaxLimit, under
 		if got := r.MustQuery(t, q); len(got.Hits) < 8 || got.Hits[len(got.Hits)-1].Score < under {
 			t.Errorf("%d hits from %v up", len(got.Hits), under)
 		}
@@ -340,7 +341,7 @@ func TestScopesAnswerAsOne(t *testing.T) {
 		}
 	}
 	for range 20 {
-		q := memory.Query{Text: p.text(40) + " Bob", Limit: 30}
+		q := question.Question{Text: p.text(40) + " Bob", Limit: 30}
 		want, err := r.Query(t.Context(), one, q)
 		if err != nil {
 			t.Fatal(err)
@@ -362,7 +363,7 @@ func TestScopesAnswerAsOne(t *testing.T) {
 		}
 	}
 	for _, wrong := range [][]kv.Scope{nil, {agent, agent}, make([]kv.Scope, memory.MaxScopes+1)} {
-		if _, err := r.QueryScopes(t.Context(), wrong, memory.Query{Text: "x"}); !errors.Is(err, memory.ErrInvalid) {
+		if _, err := r.QueryScopes(t.Context(), wrong, question.Question{Text: "x"}); !errors.Is(err, memory.ErrInvalid) {
 			t.Errorf("%d scopes: %v", len(wrong), err)
 		}
 	}
@@ -379,7 +380,7 @@ func TestExpand(t *testing.T) {
 	} {
 		r.MustSave(t, record.Record{Text: text})
 	}
-	q := memory.Query{Text: "velociraptor", Limit: 10}
+	q := question.Question{Text: "velociraptor", Limit: 10}
 	plain := r.MustQuery(t, q)
 	q.Expand = true
 	more := r.MustQuery(t, q)
@@ -406,7 +407,7 @@ func TestVectorsAndWordsUnite(t *testing.T) {
 	for i := range 40 {
 		r.MustSave(t, record.Record{Text: fmt.Sprintf("Filler %d about gardens", i), Embedding: vector(-float32(i), -5), EmbeddingSpace: "test"})
 	}
-	q := memory.Query{Text: "payment terms", Embedding: vector(8, 9), EmbeddingSpace: "test", Explain: true}
+	q := question.Question{Text: "payment terms", Embedding: vector(8, 9), EmbeddingSpace: "test", Explain: true}
 	result := r.MustQuery(t, q)
 	first := ids(result)[:3]
 	slices.Sort(first)
@@ -419,11 +420,11 @@ func TestVectorsAndWordsUnite(t *testing.T) {
 		t.Errorf("receipt %+v", c)
 	}
 	mustEqual(t, "spaces", []string{"test"}, result.Receipt.EmbeddingSpaces)
-	q.Mode = memory.Lexical
+	q.Mode = question.Lexical
 	if slices.Contains(ids(r.MustQuery(t, q)), "meaning") {
 		t.Error("words alone find what shares none")
 	}
-	q.Mode, q.Text = memory.Vector, ""
+	q.Mode, q.Text = question.Vector, ""
 	result = r.MustQuery(t, q)
 	if result.Hits[0].Record.ID != "meaning" || result.Hits[0].Score < 0.9 || result.Receipt.LexicalCandidates != 0 {
 		t.Errorf("vectors alone: %v, %+v", ids(result), result.Receipt)
@@ -434,8 +435,8 @@ func TestVectorsAndWordsUnite(t *testing.T) {
 
 func TestInvalidQueries(t *testing.T) {
 	r := MustRig(t, memkv.New(nil))
-	for field, q := range map[string]memory.Query{
-		"query":             {Mode: memory.Vector},
+	for field, q := range map[string]question.Question{
+		"query":             {Mode: question.Vector},
 		"max_tokens":        {Text: "x", MaxTokens: -1},
 		"recency_weight":    {Text: "x", RecencyWeight: 1.1},
 		"recency_half_life": {Text: "x", RecencyHalfLife: -time.Second},
@@ -462,7 +463,7 @@ func TestNewerFirst(t *testing.T) {
 	r.MustSave(t, record.Record{ID: "asks", SessionID: "u", Author: "Ann", Text: "Has your address changed?"})
 	before := func(query, first, second string) {
 		t.Helper()
-		found := ids(r.MustQuery(t, memory.Query{Text: query}))
+		found := ids(r.MustQuery(t, question.Question{Text: query}))
 		if a, b := slices.Index(found, first), slices.Index(found, second); a < 0 || b < 0 || a > b {
 			t.Errorf("%q: %v", query, found)
 		}
@@ -471,7 +472,7 @@ func TestNewerFirst(t *testing.T) {
 	before("What was the address of Ann, the flat?", "old", "new")
 	before("What is the address of Ann?", "old", "else")
 	before("What is the address of Ann?", "old", "asks")
-	explained := r.MustQuery(t, memory.Query{Text: "What is the address of Ann?", Limit: 1, Explain: true})
+	explained := r.MustQuery(t, question.Question{Text: "What is the address of Ann?", Limit: 1, Explain: true})
 	mustEqual(t, "a limit of one", []string{"new"}, ids(explained))
 	if !hasSignal(explained.Hits[0], "newer") {
 		t.Errorf("explanation %+v", explained.Hits[0].Explanation)

@@ -34,10 +34,6 @@ type slider struct {
 	waiting map[slide]struct{}
 }
 
-func newSlider() *slider {
-	return &slider{queue: make(chan slide, maxSliding), waiting: make(map[slide]struct{})}
-}
-
 func (s *slider) add(w slide) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -57,7 +53,7 @@ func (s *slider) taken(w slide) {
 	delete(s.waiting, w)
 }
 
-// touched is told which records somebody has read. It does not wait.
+// touched notes that records were read. It does not wait.
 func (s *Store) touched(scope kv.Scope, rs ...record.Record) {
 	for i := range rs {
 		if r := &rs[i]; r.SlidingTTL > 0 && slidesAt(r, s.now()) {

@@ -21,6 +21,7 @@ import (
 	"github.com/loom-bridge/loom-bridge/memory"
 	"github.com/loom-bridge/loom-bridge/memory/kv"
 	"github.com/loom-bridge/loom-bridge/memory/kv/rockskv"
+	"github.com/loom-bridge/loom-bridge/memory/question"
 	"github.com/loom-bridge/loom-bridge/memory/record"
 )
 
@@ -332,7 +333,7 @@ func (s soaked) verify(t *testing.T, store *memory.Store, scope kv.Scope) {
 			}
 		}
 		if found++; found <= 3 {
-			result, err := store.Query(t.Context(), scope, memory.Query{Text: "marker" + id, Limit: 1})
+			result, err := store.Query(t.Context(), scope, question.Question{Text: "marker" + id, Limit: 1})
 			if err != nil || len(result.Hits) != 1 || result.Hits[0].Record.ID != id {
 				t.Errorf("record %s: query finds %d hits, %v", id, len(result.Hits), err)
 			}

@@ -2,6 +2,8 @@ package memory
 
 import (
 	"context"
+	"errors"
+	"fmt"
 
 	"github.com/loom-bridge/loom-bridge/memory/kv"
 	"github.com/loom-bridge/loom-bridge/memory/kv/lease"
@@ -65,9 +67,8 @@ func (s *Staging) Stage(ctx context.Context, tx *kv.Tx) error {
 	return nil
 }
 
-// Do runs commit, which makes the commit, and returns its error. If the index of
-// the scope was written by an older version it is made anew first, and commit is
-// run again.
+// Do runs commit, which makes the commit, and returns its error. If an older
+// version wrote the index of the scope, it is rebuilt first, and commit is run again.
 func (s *Staging) Do(ctx context.Context, commit func() error) error {
 	return s.store.current(ctx, s.scope, commit)
 }
@@ -75,7 +76,7 @@ func (s *Staging) Do(ctx context.Context, commit func() error) error {
 // Done tells the store that the commit has succeeded, so that its background
 // work goes on. It makes the caller wait only when that has fallen far behind.
 func (s *Staging) Done(ctx context.Context) {
-	s.store.vectorsSaved(s.scope)
+	s.store.embeddings.saved(s.scope)
 	s.store.packer.saved(ctx, s.scope, s.statistics)
 }
 
@@ -87,7 +88,8 @@ func (s *Staging) commit(ctx context.Context, operation string) error {
 	return nil
 }
 
-// alone makes the change in a commit of its own; lazily, when nobody is told that it was made.
+// alone makes the change in a commit of its own. A lazy one may wait for others: no
+// caller is answered by it.
 func (s *Staging) alone(ctx context.Context, lazy bool) error {
 	err := s.Do(ctx, func() error {
 		return s.store.writer.Do(ctx, lease.Fence(ctx, kv.Request{Refs: s.Refs(), Blind: s.Blind(), Stage: s.Stage, Lazy: lazy}))
@@ -97,3 +99,234 @@ func (s *Staging) alone(ctx context.Context, lazy bool) error {
 	}
 	return err
 }
+
+// edit changes the records of one scope within a commit. What the index learns
+// is collected, because it costs the same for one document as for many: the
+// records get their ordinals, and are written, when it is flushed.
+type edit struct {
+	store *Store
+	tx    *kv.Tx
+	scope kv.Scope
+	actor Actor
+
+	change     lexical.Change
+	writes     []write
+	versions   int64 // how many more earlier versions there are
+	removed    int   // about how many bytes removing records has written
+	statistics segment.Statistics
+	result     []record.Record // what the caller is answered
+}
+
+// write is a record that waits for its ordinal.
+type write struct {
+	record *record.Record
+	// before is the record as it was; nil for a new one.
+	before *record.Record
+	// keepVector: what was embedded is the same as before.
+	keepVector bool
+	// blame, if set, says which record of a batch an error is about.
+	blame func(error) error
+}
+
+// get reads what the commit has staged so far, and what is stored.
+func (e *edit) get(ctx context.Context, key []byte) ([]byte, error) {
+	if err := e.flush(ctx); err != nil {
+		return nil, err
+	}
+	values, err := e.tx.Get(ctx, kv.Records, key)
+	if err != nil {
+		return nil, err
+	}
+	return values[0], nil
+}
+
+// read returns the record with that id, decoded and as stored; nil when there
+// is none.
+func (e *edit) read(ctx context.Context, id string) (*record.Record, []byte, error) {
+	stored, err := e.get(ctx, record.Key(e.scope, id))
+	if err != nil || stored == nil {
+		return nil, nil, err
+	}
+	r, err := record.Decode(stored)
+	return &r, stored, err
+}
+
+// add gives the record a new document. The record that it supersedes, if its
+// document is to say so, is named by its ordinal.
+func (e *edit) add(w write, encoded []byte, supersedes uint32) {
+	e.change.Add = append(e.change.Add, lexical.Added{Encoded: encoded, Supersedes: supersedes})
+	e.writes = append(e.writes, w)
+	if w.before != nil {
+		e.change.Delete = append(e.change.Delete, w.before.Document.Ordinal)
+	}
+	e.moveExpiry(w)
+}
+
+// flush makes the collected changes of the index and writes their records.
+func (e *edit) flush(ctx context.Context) error {
+	if len(e.change.Add) > 0 || len(e.change.Delete) > 0 {
+		change, writes := e.change, e.writes
+		e.change, e.writes = lexical.Change{}, nil
+		first, statistics, err := e.store.index.Apply(ctx, e.tx, e.scope, change)
+		if err != nil {
+			return err
+		}
+		e.statistics = statistics
+		for i, w := range writes {
+			w.record.Document.Ordinal = first + uint32(i)
+			err := e.write(ctx, w)
+			if err != nil && w.blame != nil {
+				err = w.blame(err)
+			}
+			if err != nil {
+				return err
+			}
+		}
+	}
+	return e.countVersions(ctx)
+}
+
+func (e *edit) write(ctx context.Context, w write) error {
+	if err := e.writeVector(ctx, w); err != nil {
+		return err
+	}
+	value := record.Encode(*w.record)
+	e.tx.Put(kv.Records, record.Key(e.scope, w.record.ID), value)
+	e.moveMentions(w, value)
+	return nil
+}
+
+func (e *edit) writeVector(ctx context.Context, w write) error {
+	switch {
+	case w.before == nil:
+		return e.store.stageVector(ctx, e.tx, e.scope, *w.record)
+	case w.keepVector && len(w.before.Embedding) == 0: // else an older version put it into the record
+		return e.store.moveVector(ctx, e.tx, e.scope, *w.before, *w.record)
+	}
+	if err := e.store.dropVector(ctx, e.tx, e.scope, *w.before); err != nil {
+		return err
+	}
+	return e.store.stageVector(ctx, e.tx, e.scope, *w.record)
+}
+
+// remove takes a record off the disk with all that belongs to it. One that it
+// had superseded stays superseded.
+func (e *edit) remove(ctx context.Context, r *record.Record) error {
+	if err := e.release(ctx, r); err != nil {
+		return err
+	}
+	if r.Key != "" {
+		// Keys don't wait for a flush as records do.
+		holder, err := e.tx.Get(ctx, kv.Records, record.NameKey(e.scope, r.Key))
+		if err != nil {
+			return err
+		}
+		if string(holder[0]) == r.ID {
+			e.tx.Delete(kv.Records, record.NameKey(e.scope, r.Key))
+		}
+	}
+	e.change.Delete = append(e.change.Delete, r.Document.Ordinal)
+	e.tx.Delete(kv.Records, record.Key(e.scope, r.ID))
+	mention.Drop(e.tx, recordsRef(e.scope), r.ID, mention.In(record.Encode(*r)))
+	e.dropVersions(r)
+	if !r.ExpireTime.IsZero() {
+		e.tx.Delete(kv.Records, expiryKey(e.scope, r.ExpireTime, r.ID))
+	}
+	return e.store.dropVector(ctx, e.tx, e.scope, *r)
+}
+
+// release has the record that r superseded say so itself, because the document
+// of r, which says it until now, goes.
+func (e *edit) release(ctx context.Context, r *record.Record) error {
+	if r.Supersedes == "" {
+		return nil
+	}
+	old, stored, err := e.read(ctx, r.Supersedes)
+	if err != nil || old == nil || old.SupersededBy != r.ID || old.Document.Marked {
+		return err
+	}
+	const perStored = 4 // the document takes about as much as the record, or more
+	e.removed += perStored * len(stored)
+	next, err := e.store.redraft(stored, *old, nil)
+	if err != nil {
+		return err
+	}
+	return e.replace(ctx, old, next, true)
+}
+
+// replace writes a record anew in the place of what it was.
+func (e *edit) replace(ctx context.Context, old *record.Record, next *redrafted, keepVector bool) error {
+	supersedes, err := e.supersededBy(ctx, &next.record)
+	if err != nil {
+		return err
+	}
+	e.add(write{record: &next.record, before: old, keepVector: keepVector}, next.encoded, supersedes)
+	return nil
+}
+
+// supersededBy returns the ordinal that the document of r has to name: that of
+// the record which r replaced, unless that says so itself or is gone.
+func (e *edit) supersededBy(ctx context.Context, r *record.Record) (uint32, error) {
+	if r.Supersedes == "" {
+		return 0, nil
+	}
+	old, _, err := e.read(ctx, r.Supersedes)
+	if err != nil || old == nil {
+		return 0, err
+	}
+	return names(r, *old), nil
+}
+
+// names returns the ordinal of the record that r replaced if the document of r
+// is what says so, and zero otherwise.
+func names(r *record.Record, old record.Record) uint32 {
+	if old.ID != r.Supersedes || old.SupersededBy != r.ID || old.Document.Marked {
+		return 0
+	}
+	return old.Document.Ordinal
+}
+
+// ErrNotOwned: the record was saved by an agent that the caller may not act for. It
+// comes as an *OwnedError.
+var ErrNotOwned = errors.New("memory: record of another agent")
+
+// OwnedError names a record and the agent that saved it. It is an ErrNotOwned.
+type OwnedError struct{ ID, Agent string }
+
+func (e *OwnedError) Error() string {
+	return fmt.Sprintf("memory: record %q was saved by agent %q, which the caller may not act for", e.ID, e.Agent)
+}
+
+// Is makes errors.Is(err, ErrNotOwned) true.
+func (e *OwnedError) Is(target error) bool { return target == ErrNotOwned }
+
+// Actor is an agent that works in a memory which several agents share. What it saves
+// is its own, and so are its request ids.
+type Actor struct {
+	// Agent is its id.
+	Agent string
+	// Acts tells which other agents' records it may change, supersede and delete.
+	// Nil: those of all.
+	Acts func(agent string) bool
+}
+
+type actorKey struct{}
+
+// As returns a context in which a Store works for an actor. Without one the memory
+// has one owner, to whom everything in it belongs.
+func As(ctx context.Context, a Actor) context.Context { return context.WithValue(ctx, actorKey{}, a) }
+
+func actorOf(ctx context.Context) Actor {
+	a, _ := ctx.Value(actorKey{}).(Actor)
+	return a
+}
+
+// may returns an *OwnedError if the actor may not change a record.
+func (a Actor) may(r *record.Record) error {
+	if r.SavedBy == "" || r.SavedBy == a.Agent || a.Acts == nil || a.Acts(r.SavedBy) {
+		return nil
+	}
+	return &OwnedError{ID: r.ID, Agent: r.SavedBy}
+}
+
+func recordsRef(scope kv.Scope) kv.Ref { return kv.Ref{Keyspace: kv.Records, Scope: scope} }

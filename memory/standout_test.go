@@ -8,6 +8,7 @@ import (
 
 	"github.com/loom-bridge/loom-bridge/memory"
 	"github.com/loom-bridge/loom-bridge/memory/kv/memkv"
+	"github.com/loom-bridge/loom-bridge/memory/question"
 	"github.com/loom-bridge/loom-bridge/memory/record"
 )
 
@@ -84,7 +85,7 @@ func testPlanted(t *testing.T, noise float32, model func([]float32) []float32) {
 	}
 	found := 0
 	for i, secret := range secrets {
-		result := r.MustQuery(t, memory.Query{
+		result := r.MustQuery(t, question.Question{
 			Text: "which note says what about topic", Embedding: model(mixed(rng, secret, noise)), EmbeddingSpace: space,
 		})
 		if slices.Contains(ids(result), fmt.Sprintf("planted-%d", i)) {
@@ -135,7 +136,7 @@ func TestStandOutPlace(t *testing.T) {
 		{"all words, a vector that is less near", "Jones boiler serviced winter", "secret", near(1), 1, 2},
 		{"all words, vectors of chance", "Jones boiler serviced winter", "weak", lifted(chance(rng)), 5, -1},
 	} {
-		q := memory.Query{Text: tt.text, Embedding: tt.vector, EmbeddingSpace: "test", Limit: 100, Explain: true}
+		q := question.Question{Text: tt.text, Embedding: tt.vector, EmbeddingSpace: "test", Limit: 100, Explain: true}
 		result := r.MustQuery(t, q)
 		at := slices.Index(ids(result), tt.id)
 		if at >= 0 && (at < tt.first || at > tt.last && tt.last >= 0) {
@@ -150,7 +151,7 @@ func TestStandOutPlace(t *testing.T) {
 
 // mustShareTheirRank fails the test unless the shares of each hit's signals add
 // up to a rank that is no more than that of the hit before.
-func mustShareTheirRank(tb testing.TB, result memory.Result) {
+func mustShareTheirRank(tb testing.TB, result memory.Answer) {
 	tb.Helper()
 	const rounding = 1e-4
 	last := 0.0
@@ -178,9 +179,9 @@ func TestNearQuestionHandsOver(t *testing.T) {
 	r.MustSave(t, record.Record{ID: "question", Text: "What did Maria say of her kitten?", Author: "Tom", SessionID: "s", Embedding: lifted(mixed(rng, asked, 1)), EmbeddingSpace: "test"})
 	r.MustSave(t, record.Record{ID: "answer", Text: "It sleeps on the piano", Author: "Maria", SessionID: "s"})
 	r.MustSave(t, record.Record{ID: "later", Text: "We bought a kitten and a lamp", Author: "Maria", SessionID: "t", Embedding: lifted(chance(rng)), EmbeddingSpace: "test"})
-	for mode, handed := range map[memory.Mode]bool{memory.Hybrid: true, memory.Lexical: false} {
-		q := memory.Query{Text: "kitten", Mode: mode, Explain: true}
-		if mode == memory.Hybrid {
+	for mode, handed := range map[question.Mode]bool{question.Hybrid: true, question.Lexical: false} {
+		q := question.Question{Text: "kitten", Mode: mode, Explain: true}
+		if mode == question.Hybrid {
 			q.Embedding, q.EmbeddingSpace = lifted(asked), "test"
 		}
 		result := r.MustQuery(t, q)

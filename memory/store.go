@@ -62,7 +62,7 @@ type Options struct {
 	PreviousEmbedder embed.Embedder
 	// Idle is called when a query begins to wait for the embedder, and what it returns
 	// when it goes on: whoever bounds the queries that run need not count it
-	// meanwhile. Default nil: nobody is told.
+	// meanwhile. Default nil: nothing is called.
 	Idle func(ctx context.Context) (resume func())
 	// EmbedTimeout bounds how long a query waits for its vector. Default
 	// DefaultEmbedTimeout.
@@ -71,11 +71,6 @@ type Options struct {
 	// vector.DefaultCacheBytes.
 	VectorCacheBytes int
 }
-
-// bytesPerToken is what a token has on average in English text.
-const bytesPerToken = 4
-
-func countBytes(text string) int { return (len(text) + bytesPerToken - 1) / bytesPerToken }
 
 // withDefaults fills in what was left out.
 func withDefaults(opts *Options) Options {
@@ -99,7 +94,8 @@ func withDefaults(opts *Options) Options {
 		o.SweepEvery = DefaultSweepEvery
 	}
 	if o.CountTokens == nil {
-		o.CountTokens = countBytes
+		const bytesPerToken = 4 // on average in English text
+		o.CountTokens = func(text string) int { return (len(text) + bytesPerToken - 1) / bytesPerToken }
 	}
 	return o
 }
@@ -149,7 +145,7 @@ func New(engine kv.Engine, writer *kv.Writer, opts *Options) *Store {
 		ids:          &ulid.LockedMonotonicReader{MonotonicReader: ulid.Monotonic(rand.Reader, 0)},
 		packer:       newPacker(index, engine, writer, leases, o.Logger, o.PackAfter),
 		embeddings:   newEmbeddings(engine, writer, leases, &o),
-		slider:       newSlider(),
+		slider:       &slider{queue: make(chan slide, maxSliding), waiting: make(map[slide]struct{})},
 		countTokens:  o.CountTokens,
 		vectorWeight: o.VectorWeight,
 	}

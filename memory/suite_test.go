@@ -15,6 +15,7 @@ import (
 	"github.com/loom-bridge/loom-bridge/memory/kv"
 	"github.com/loom-bridge/loom-bridge/memory/kv/memkv"
 	"github.com/loom-bridge/loom-bridge/memory/lexical"
+	"github.com/loom-bridge/loom-bridge/memory/question"
 	"github.com/loom-bridge/loom-bridge/memory/record"
 )
 
@@ -122,7 +123,7 @@ func (r *rig) MustSave(tb testing.TB, record record.Record) record.Record {
 	return saved
 }
 
-func (r *rig) MustQuery(tb testing.TB, q memory.Query) memory.Result {
+func (r *rig) MustQuery(tb testing.TB, q question.Question) memory.Answer {
 	tb.Helper()
 	result, err := r.Query(tb.Context(), agent, q)
 	if err != nil {
@@ -131,7 +132,7 @@ func (r *rig) MustQuery(tb testing.TB, q memory.Query) memory.Result {
 	return result
 }
 
-func ids(result memory.Result) []string {
+func ids(result memory.Answer) []string {
 	found := []string{}
 	for _, hit := range result.Hits {
 		found = append(found, hit.Record.ID)

@@ -12,17 +12,18 @@ import (
 
 	"github.com/loom-bridge/loom-bridge/memory"
 	"github.com/loom-bridge/loom-bridge/memory/kv"
+	"github.com/loom-bridge/loom-bridge/memory/question"
 	"github.com/loom-bridge/loom-bridge/memory/record"
 )
 
 // synthetic is the set of testdata/quality, saved.
 type synthetic struct {
 	*memory.Store
-	questions []question
+	questions []labelled
 }
 
-// question is a line of questions.jsonl; README.md there tells the fields.
-type question struct {
+// labelled is a line of questions.jsonl; README.md there tells the fields.
+type labelled struct {
 	Scope, Class, Question string
 	Evidence, Stale        []string
 }
@@ -55,7 +56,7 @@ func syntheticScope(name string) kv.Scope { return kv.AgentScope("default", name
 
 func MustSynthetic(tb testing.TB) *synthetic {
 	tb.Helper()
-	s := &synthetic{Store: MustStore(tb), questions: mustLines[question](tb, "questions.jsonl")}
+	s := &synthetic{Store: MustStore(tb), questions: mustLines[labelled](tb, "questions.jsonl")}
 	for _, c := range mustLines[conversation](tb, "sessions.jsonl") {
 		for i, turn := range c.Turns {
 			r := record.Record{
@@ -74,9 +75,9 @@ func MustSynthetic(tb testing.TB) *synthetic {
 }
 
 // MustAsk returns the ids of the best hits and the score of the first.
-func (s *synthetic) MustAsk(tb testing.TB, q question, limit int) (ids []string, score float64) {
+func (s *synthetic) MustAsk(tb testing.TB, q labelled, limit int) (ids []string, score float64) {
 	tb.Helper()
-	result, err := s.Query(tb.Context(), syntheticScope(q.Scope), memory.Query{Text: q.Question, Mode: memory.Lexical, Limit: limit})
+	result, err := s.Query(tb.Context(), syntheticScope(q.Scope), question.Question{Text: q.Question, Mode: question.Lexical, Limit: limit})
 	if err != nil {
 		tb.Fatal(err)
 	}
@@ -88,7 +89,7 @@ func (s *synthetic) MustAsk(tb testing.TB, q question, limit int) (ids []string,
 }
 
 // recall is the share of the evidence among ids.
-func (q question) recall(ids []string) float64 {
+func (q labelled) recall(ids []string) float64 {
 	found := 0
 	for _, id := range q.Evidence {
 		if slices.Contains(ids, id) {

@@ -201,7 +201,7 @@ func (up *updating) stage(ctx context.Context, e *edit) error {
 	}
 	draft := *next // the guess may be needed again
 	e.result = []record.Record{draft.record}
-	if err := e.replace(ctx, old, &draft, !up.changesVector()); err != nil {
+	if err := e.replace(ctx, old, &draft, up.update.Fields&(TextField|EmbeddingField) == 0); err != nil {
 		return err
 	}
 	e.keepVersion(old, stored)
@@ -246,9 +246,6 @@ func (up *updating) checkSources(ctx context.Context, e *edit) error {
 	}
 	return nil
 }
-
-// changesVector tells whether what was embedded is something else now.
-func (up *updating) changesVector() bool { return up.update.Fields&(TextField|EmbeddingField) != 0 }
 
 // apply makes the change.
 func (up *updating) apply(r *record.Record) error {

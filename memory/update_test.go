@@ -13,6 +13,7 @@ import (
 	"github.com/loom-bridge/loom-bridge/memory"
 	"github.com/loom-bridge/loom-bridge/memory/kv"
 	"github.com/loom-bridge/loom-bridge/memory/kv/invalid"
+	"github.com/loom-bridge/loom-bridge/memory/question"
 	"github.com/loom-bridge/loom-bridge/memory/record"
 )
 
@@ -69,8 +70,8 @@ func testUpdate(t *testing.T, r *rig) {
 			memory.ImportanceField | memory.OriginField | memory.DerivedFromField | memory.PinnedField})
 		mustEqual(t, "updated", want, got)
 		mustEqual(t, "by id", want, r.MustGet(t, "a"))
-		mustEqual(t, "found by its new words", []string{"a"}, ids(r.MustQuery(t, memory.Query{Text: "Oslo", Filter: `tags:"new" AND metadata.n = 2`})))
-		mustEqual(t, "found by its old words", []string{}, ids(r.MustQuery(t, memory.Query{Text: "Paris"})))
+		mustEqual(t, "found by its new words", []string{"a"}, ids(r.MustQuery(t, question.Question{Text: "Oslo", Filter: `tags:"new" AND metadata.n = 2`})))
+		mustEqual(t, "found by its old words", []string{}, ids(r.MustQuery(t, question.Question{Text: "Paris"})))
 		mustEqual(t, "earlier versions", before, r.MustVersions(t, "a")[0])
 		r.MustPack(t)
 		r.MustUpdate(t, memory.Update{ID: "a", Values: first, Fields: memory.TextField | memory.KindField | memory.SessionField |
@@ -203,7 +204,7 @@ func testUpdateSuperseded(t *testing.T, r *rig) {
 	other := r.MustSave(t, record.Record{Text: "Bob lives in Rome"})
 	found := func(want ...string) {
 		t.Helper()
-		result := r.MustQuery(t, memory.Query{Text: "lives"})
+		result := r.MustQuery(t, question.Question{Text: "lives"})
 		if len(result.Hits) != len(want) {
 			t.Errorf("found %q, want %q", ids(result), want)
 		}

@@ -92,6 +92,11 @@ func (e *edit) dropVersions(r *record.Record) {
 // versions its records have.
 const countsVersions = 1
 
+// tagCounts begins the key of a scope's counts.
+const tagCounts = 'c'
+
+func countsKey(scope kv.Scope) []byte { return scope.Key(tagCounts) }
+
 // countVersions brings the scope's counts up to date.
 func (e *edit) countVersions(ctx context.Context) error {
 	if e.versions == 0 {

@@ -31,6 +31,7 @@ import (
 	"github.com/loom-bridge/loom-bridge/bridge/tools"
 	"github.com/loom-bridge/loom-bridge/memory"
 	"github.com/loom-bridge/loom-bridge/memory/kv"
+	"github.com/loom-bridge/loom-bridge/memory/question"
 	loombridgev1 "github.com/loom-bridge/loom-bridge/proto/gen/loombridge/v1"
 	"github.com/loom-bridge/loom-bridge/server"
 	"github.com/loom-bridge/loom-bridge/server/observe"
@@ -180,15 +181,15 @@ func TestOversizeMessages(t *testing.T) {
 // fakeMemory answers a query as the test wants.
 type fakeMemory struct {
 	server.Memory
-	query func(ctx context.Context) (memory.Result, error)
+	query func(ctx context.Context) (memory.Answer, error)
 }
 
-func (f fakeMemory) QueryScopes(ctx context.Context, _ []kv.Scope, _ memory.Query) (memory.Result, error) {
+func (f fakeMemory) QueryScopes(ctx context.Context, _ []kv.Scope, _ question.Question) (memory.Answer, error) {
 	return f.query(ctx)
 }
 
 // StartWithQuery starts a server whose MemoryQuery is the function.
-func StartWithQuery(tb testing.TB, o servertest.Options, query func(ctx context.Context) (memory.Result, error)) *servertest.Server {
+func StartWithQuery(tb testing.TB, o servertest.Options, query func(ctx context.Context) (memory.Answer, error)) *servertest.Server {
 	tb.Helper()
 	o.Wrap = func(s server.Services) server.Services {
 		s.Memory = fakeMemory{s.Memory, query}
@@ -207,8 +208,8 @@ func TestAnswersTooLargeToSend(t *testing.T) {
 	for i := range hits {
 		hits[i].Record.Text = strings.Repeat("x", 256<<10)
 	}
-	s := StartWithQuery(t, servertest.Options{}, func(context.Context) (memory.Result, error) {
-		return memory.Result{Hits: hits}, nil
+	s := StartWithQuery(t, servertest.Options{}, func(context.Context) (memory.Answer, error) {
+		return memory.Answer{Hits: hits}, nil
 	})
 	MustFail(t, query(t.Context(), s), codes.ResourceExhausted, "TOO_LARGE")
 }
@@ -234,17 +235,17 @@ func (b *lockedBuffer) String() string {
 // A fault of the server is told to the log in full, and to the client not at
 // all.
 func TestFaultsAreLoggedAndHidden(t *testing.T) {
-	for name, fault := range map[string]func() (memory.Result, error){
-		"panic":   func() (memory.Result, error) { panic("secret detail") },
-		"unknown": func() (memory.Result, error) { return memory.Result{}, errors.New("secret detail") },
-		"full": func() (memory.Result, error) {
-			return memory.Result{}, errors.Join(kv.ErrFull, errors.New("secret detail"))
+	for name, fault := range map[string]func() (memory.Answer, error){
+		"panic":   func() (memory.Answer, error) { panic("secret detail") },
+		"unknown": func() (memory.Answer, error) { return memory.Answer{}, errors.New("secret detail") },
+		"full": func() (memory.Answer, error) {
+			return memory.Answer{}, errors.Join(kv.ErrFull, errors.New("secret detail"))
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			log := &lockedBuffer{}
 			o := servertest.Options{Logger: slog.New(slog.NewTextHandler(log, nil))}
-			s := StartWithQuery(t, o, func(context.Context) (memory.Result, error) { return fault() })
+			s := StartWithQuery(t, o, func(context.Context) (memory.Answer, error) { return fault() })
 			err := query(t.Context(), s)
 			if name == "full" {
 				MustFail(t, err, codes.ResourceExhausted, "STORAGE_FULL")
@@ -294,10 +295,10 @@ func TestLogIsQuiet(t *testing.T) {
 func TestTooManyCalls(t *testing.T) {
 	entered, release := make(chan struct{}), make(chan struct{})
 	o := servertest.Options{Server: server.Options{Limits: server.Limits{MaxCalls: 1, MaxWaitingCalls: -1}}}
-	s := StartWithQuery(t, o, func(context.Context) (memory.Result, error) {
+	s := StartWithQuery(t, o, func(context.Context) (memory.Answer, error) {
 		close(entered)
 		<-release
-		return memory.Result{}, nil
+		return memory.Answer{}, nil
 	})
 	first := make(chan error, 1)
 	go func() { first <- query(t.Context(), s) }()
@@ -367,10 +368,10 @@ func waitForStream(tb testing.TB, s *servertest.Server, topics *loombridgev1.Sub
 // says so.
 func TestShutdownDrains(t *testing.T) {
 	entered, release := make(chan struct{}), make(chan struct{})
-	s := StartWithQuery(t, servertest.Options{}, func(context.Context) (memory.Result, error) {
+	s := StartWithQuery(t, servertest.Options{}, func(context.Context) (memory.Answer, error) {
 		close(entered)
 		<-release
-		return memory.Result{}, nil
+		return memory.Answer{}, nil
 	})
 	stream, _ := MustSubscribe(t, t.Context(), s.Events, &loombridgev1.SubscribeRequest{AgentId: agent, Topics: []*loombridgev1.TopicPosition{{Topic: "news"}}})
 	health, err := grpc_health_v1.NewHealthClient(s.Conn()).Watch(t.Context(), &grpc_health_v1.HealthCheckRequest{})
@@ -401,10 +402,10 @@ func TestShutdownDrains(t *testing.T) {
 func TestShutdownIsBounded(t *testing.T) {
 	entered := make(chan struct{})
 	o := servertest.Options{Server: server.Options{Limits: server.Limits{DrainTimeout: 50 * time.Millisecond}}}
-	s := StartWithQuery(t, o, func(ctx context.Context) (memory.Result, error) {
+	s := StartWithQuery(t, o, func(ctx context.Context) (memory.Answer, error) {
 		close(entered)
 		<-ctx.Done()
-		return memory.Result{}, ctx.Err()
+		return memory.Answer{}, ctx.Err()
 	})
 	running := make(chan error, 1)
 	go func() { running <- query(t.Context(), s) }()
@@ -418,10 +419,10 @@ func TestShutdownIsBounded(t *testing.T) {
 func TestShutdownGivesUp(t *testing.T) {
 	entered, release := make(chan struct{}), make(chan struct{})
 	o := servertest.Options{Server: server.Options{Limits: server.Limits{DrainTimeout: time.Millisecond}}}
-	s := StartWithQuery(t, o, func(context.Context) (memory.Result, error) {
+	s := StartWithQuery(t, o, func(context.Context) (memory.Answer, error) {
 		close(entered)
 		<-release
-		return memory.Result{}, nil
+		return memory.Answer{}, nil
 	})
 	go func() { _ = query(t.Context(), s) }()
 	<-entered

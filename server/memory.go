@@ -8,6 +8,7 @@ import (
 
 	"github.com/loom-bridge/loom-bridge/memory"
 	"github.com/loom-bridge/loom-bridge/memory/kv"
+	"github.com/loom-bridge/loom-bridge/memory/question"
 	"github.com/loom-bridge/loom-bridge/memory/record"
 	loombridgev1 "github.com/loom-bridge/loom-bridge/proto/gen/loombridge/v1"
 	"github.com/loom-bridge/loom-bridge/server/auth"
@@ -21,7 +22,7 @@ type Memory interface {
 	SaveBatch(ctx context.Context, scope kv.Scope, rs []record.Record, requestID string) ([]record.Record, error)
 	Update(ctx context.Context, scope kv.Scope, u memory.Update, requestID string) (record.Record, error)
 	Delete(ctx context.Context, scope kv.Scope, d memory.Deletion, requestID string) (memory.Deleted, error)
-	QueryScopes(ctx context.Context, scopes []kv.Scope, q memory.Query) (memory.Result, error)
+	QueryScopes(ctx context.Context, scopes []kv.Scope, q question.Question) (memory.Answer, error)
 	Get(ctx context.Context, scope kv.Scope, id string) (record.Record, error)
 	GetByKey(ctx context.Context, scope kv.Scope, key string) (record.Record, error)
 	List(ctx context.Context, scope kv.Scope, l memory.Listing) (memory.Page, error)

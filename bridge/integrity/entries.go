@@ -11,8 +11,8 @@ import (
 	"github.com/loom-bridge/loom-bridge/context/blob"
 	"github.com/loom-bridge/loom-bridge/context/session"
 	"github.com/loom-bridge/loom-bridge/memory"
-	"github.com/loom-bridge/loom-bridge/memory/journal"
 	"github.com/loom-bridge/loom-bridge/memory/kv"
+	"github.com/loom-bridge/loom-bridge/memory/plans"
 )
 
 // Finding is something that is damaged.
@@ -166,7 +166,7 @@ type check func(ctx context.Context, from kv.Reader, scope kv.Scope, found func(
 func (r *reading) checks() []check {
 	switch r.keyspace {
 	case kv.Records:
-		return []check{memory.CheckRecords, journal.Check, r.index}
+		return []check{memory.CheckRecords, plans.Check, r.index}
 	case kv.Log:
 		return []check{session.Check}
 	case kv.Blobs:

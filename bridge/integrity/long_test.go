@@ -7,10 +7,10 @@ import (
 	"time"
 
 	"github.com/loom-bridge/loom-bridge/bridge/integrity"
-	"github.com/loom-bridge/loom-bridge/memory/journal"
 	"github.com/loom-bridge/loom-bridge/memory/kv"
 	"github.com/loom-bridge/loom-bridge/memory/kv/kvtest"
 	"github.com/loom-bridge/loom-bridge/memory/kv/memkv"
+	"github.com/loom-bridge/loom-bridge/memory/plans"
 )
 
 // A reading that takes longer than a snapshot lives takes what changes meanwhile for
@@ -28,7 +28,7 @@ func readSlowly(t *testing.T, damaged bool) {
 	defer behind.Close()
 	writer := kv.NewWriter(behind, nil)
 	defer writer.Close()
-	j := journal.New(behind, writer, nil)
+	j := plans.New(behind, writer, nil)
 	line := func(n int) {
 		if err := j.AppendLine(t.Context(), "default", "a", int64(n), "kind", "source"); err != nil {
 			t.Error(err)

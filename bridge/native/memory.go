@@ -26,7 +26,7 @@ type Memory interface {
 	// L3 returns up to n records, the newest first.
 	L3(ctx context.Context, scope kv.Scope, sessionID string, n int) ([]record.Record, error)
 	// L4 returns up to n records that fit a query, the best first.
-	L4(ctx context.Context, scope kv.Scope, sessionID, query string, n int) (memory.Result, error)
+	L4(ctx context.Context, scope kv.Scope, sessionID, query string, n int) (memory.Answer, error)
 	// Save saves a record in long-term memory.
 	Save(ctx context.Context, scope kv.Scope, r record.Record) (record.Record, error)
 }

@@ -9,6 +9,7 @@ import (
 	"github.com/loom-bridge/loom-bridge/context/session"
 	"github.com/loom-bridge/loom-bridge/memory"
 	"github.com/loom-bridge/loom-bridge/memory/kv"
+	"github.com/loom-bridge/loom-bridge/memory/question"
 	"github.com/loom-bridge/loom-bridge/memory/record"
 )
 
@@ -105,8 +106,8 @@ func (t *Tiers) L3(ctx context.Context, scope kv.Scope, sessionID string, n int)
 
 // L4 finds what an agent has in long-term memory: tasks and all else, of all
 // sessions or, when one is named, of that one.
-func (t *Tiers) L4(ctx context.Context, scope kv.Scope, sessionID, query string, n int) (memory.Result, error) {
-	q := memory.Query{Text: query, Limit: n}
+func (t *Tiers) L4(ctx context.Context, scope kv.Scope, sessionID, query string, n int) (memory.Answer, error) {
+	q := question.Question{Text: query, Limit: n}
 	if sessionID != "" {
 		q.Filter = "session_id = " + quoted(sessionID)
 	}

@@ -120,7 +120,7 @@ func (c *collection) candidates(ctx context.Context, look *references, after str
 		}
 		var closed []string
 		if reason == nil {
-			needed := false
+			var needed bool
 			if needed, closed, err = look.to(ctx, &e); err != nil {
 				return nil, "", err
 			}
@@ -234,7 +234,7 @@ func (c *collection) stillFree(ctx context.Context, tx *kv.Tx, look *references,
 			return nil, err
 		}
 		if reason == nil {
-			needed := false
+			var needed bool
 			if same && now.Path == e.Path { // a new path may have been named before
 				needed, err = references.anyOpen(ctx, e.closed)
 			} else {

@@ -323,7 +323,7 @@ func isGap(r rune) bool {
 
 func isWordRune(r rune) bool { return unicode.IsLetter(r) || unicode.IsNumber(r) }
 
-// cut shortens a term to MaxTermBytes, between characters.
+// cut takes the first MaxTermBytes of a term, whole characters.
 func cut(term string) string {
 	if len(term) <= MaxTermBytes {
 		return term

@@ -46,7 +46,7 @@ type Client struct {
 
 var _ QueryEmbedder = (*Client)(nil)
 
-// NewClient returns a client; it asks nobody yet. ErrOptions says what is wrong.
+// NewClient returns a client and calls no server yet. ErrOptions says what is wrong.
 func NewClient(o Options) (*Client, error) {
 	address, err := o.check()
 	if err != nil {

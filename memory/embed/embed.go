@@ -5,7 +5,7 @@ import "context"
 // Embedder makes vectors of texts. Implementations are safe for concurrent use.
 type Embedder interface {
 	// Space names what the vectors can be compared with: provider, model and
-	// whatever else changes them. It never changes and asks nobody. At most 128
+	// whatever else changes them. It never changes and calls no server. At most 128
 	// bytes.
 	Space() string
 	// Embed returns one vector for each text, in their order, all of one

@@ -2,6 +2,7 @@ package filter
 
 import (
 	"context"
+	"maps"
 	"math"
 	"slices"
 	"strconv"
@@ -198,7 +199,7 @@ func (f field) asked(accept func(record.Record) bool) binder {
 // text compares a text, an id, an origin or a tag.
 func (f field) text(value string) (binder, string) {
 	switch {
-	case f.kind == originField && !isOrigin(value):
+	case f.kind == originField && !slices.Contains(slices.Collect(maps.Values(record.OriginNames)), value):
 		return nil, "is one of user, agent, tool, web"
 	case f.kind == idField && value == "":
 		return nil, "can't be empty"
@@ -240,7 +241,7 @@ func (f field) like(p pattern) binder {
 		found := selection.Matching(f.index, begin, p.test(begin), verify)
 		if begin != "" {
 			// Long values are kept as digests, which begin as nothing does.
-			found = selection.Or(found, selection.Matching(f.index, segment.DigestMark, unsure, verify))
+			found = selection.Or(found, selection.Matching(f.index, segment.DigestMark, func(string) selection.Match { return selection.Unsure }, verify))
 		}
 		return f.unless(differs, found), nil
 	}
@@ -285,15 +286,6 @@ func (f field) id(p pattern) binder {
 		}
 		return only, nil
 	}
-}
-
-func isOrigin(name string) bool {
-	for _, known := range record.OriginNames {
-		if name == known {
-			return true
-		}
-	}
-	return false
 }
 
 func (f field) number(value literal) (binder, string) {

@@ -94,8 +94,6 @@ func (f Expression) bindTo(ctx context.Context, b binding) (selection.Filter, er
 	return f.join(args...), nil
 }
 
-func not(f ...selection.Filter) selection.Filter { return selection.Not(f[0]) }
-
 // Parse reads a filter, an empty one as one without conditions. What is none is an
 // *Error.
 func Parse(text string) (Expression, error) {
@@ -177,7 +175,7 @@ func (c *compiler) compile(e *expr.Expr, leaf func(*expr.Expr) (Expression, erro
 	case filtering.FunctionOr:
 		f.join = selection.Or
 	case filtering.FunctionNot:
-		f.join = not
+		f.join = func(args ...selection.Filter) selection.Filter { return selection.Not(args[0]) }
 	default:
 		return leaf(e)
 	}
@@ -246,12 +244,10 @@ func isOrder(operator string) bool {
 
 func isOperator(function string) bool {
 	switch function {
-	case filtering.FunctionEquals, filtering.FunctionNotEquals, filtering.FunctionHas,
-		filtering.FunctionLessThan, filtering.FunctionLessEquals,
-		filtering.FunctionGreaterThan, filtering.FunctionGreaterEquals:
+	case filtering.FunctionEquals, filtering.FunctionNotEquals, filtering.FunctionHas:
 		return true
 	}
-	return false
+	return isOrder(function)
 }
 
 // condition reads one value and makes a condition of it.

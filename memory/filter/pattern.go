@@ -85,6 +85,3 @@ func (p pattern) test(prefix string) func(rest string) selection.Match {
 		return selection.Unsure
 	}
 }
-
-// unsure leaves every term to the verifier.
-func unsure(string) selection.Match { return selection.Unsure }

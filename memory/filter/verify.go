@@ -17,8 +17,8 @@ type binding struct {
 	left  *int
 }
 
-// ordinal returns the ordinal of the record with the id; zero when nobody has
-// it. A name longer than any can be is nobody's.
+// ordinal returns the ordinal of the record with the id; zero where there is none,
+// as for a name longer than any id.
 func (b binding) ordinal(ctx context.Context, id string) (uint32, error) {
 	if len(id) > record.MaxIDBytes {
 		return 0, nil

@@ -84,7 +84,7 @@ func MustConversation(tb testing.TB, n int) (*lexical.Index, kv.Engine) {
 
 // question is one of eight words, a name among them.
 func (c *chatter) question() rank.Query {
-	q := rank.Query{Text: "what did ann say", Limit: 10, Answers: segment.FlagTellsTime}
+	q := rank.Query{Names: []string{"what", "did", "ann", "say"}, Limit: 10, Answers: segment.FlagTellsTime}
 	for _, word := range append(c.words(7), "ann") {
 		if !slices.ContainsFunc(q.Words, func(w rank.QueryWord) bool { return w.Text == word }) {
 			q.Words = append(q.Words, rank.QueryWord{Text: word, Count: 1})

@@ -56,7 +56,6 @@ func checkNames(r Record) error {
 		{"kind", r.Kind, MaxKindBytes},
 		{"session_id", r.SessionID, MaxSessionBytes},
 		{"author", r.Author, MaxAuthorBytes},
-		{"embedding_space", r.EmbeddingSpace, MaxEmbeddingSpaceBytes},
 	}
 	for _, n := range names {
 		if err := CheckName(n.field, n.value, n.limit); err != nil {
@@ -148,16 +147,24 @@ func checkNumbers(r Record) error {
 		return invalid.Field(ErrInvalid, "tier", "is not from 1 to 4")
 	case r.Origin > OriginWeb:
 		return invalid.Field(ErrInvalid, "origin", "is unknown")
-	case len(r.Embedding) > MaxEmbedding:
-		return invalid.Field(ErrInvalid, "embedding", "has %d numbers, more than %d", len(r.Embedding), MaxEmbedding)
-	case len(r.Embedding) > 0 && r.EmbeddingSpace == "":
+	}
+	return CheckEmbedding(r.Embedding, r.EmbeddingSpace)
+}
+
+// CheckEmbedding refuses a vector, or the name of its space, that can be none. Both
+// may be missing.
+func CheckEmbedding(v []float32, space string) error {
+	switch {
+	case len(v) > MaxEmbedding:
+		return invalid.Field(ErrInvalid, "embedding", "has %d numbers, more than %d", len(v), MaxEmbedding)
+	case len(v) > 0 && space == "":
 		return invalid.Field(ErrInvalid, "embedding_space", "is missing beside an embedding")
-	case len(r.Embedding) == 0 && r.EmbeddingSpace != "":
+	case len(v) == 0 && space != "":
 		return invalid.Field(ErrInvalid, "embedding", "is missing beside an embedding_space")
-	case slices.ContainsFunc(r.Embedding, func(x float32) bool { return math.IsNaN(float64(x)) || math.IsInf(float64(x), 0) }):
+	case slices.ContainsFunc(v, func(x float32) bool { return math.IsNaN(float64(x)) || math.IsInf(float64(x), 0) }):
 		return invalid.Field(ErrInvalid, "embedding", "holds a number that is not finite")
 	}
-	return nil
+	return CheckName("embedding_space", space, MaxEmbeddingSpaceBytes)
 }
 
 func checkSources(r Record) error {

@@ -12,9 +12,9 @@ import (
 	"github.com/loom-bridge/loom-bridge/memory/lexical/segment"
 )
 
-// A metadata term is a path, a kind and a value. Kinds are bytes that UTF-8
-// does not have, so that a path's own values and the paths that go on from it
-// never look alike.
+// MetadataKind is the middle of a metadata term, which is a path, a kind and a value.
+// Kinds are bytes that UTF-8 does not have, so that a path's own values and the paths
+// that go on from it never look alike.
 type MetadataKind byte
 
 // The kinds. They are part of the index format.
@@ -39,9 +39,6 @@ const ManyElements = "many"
 // list of labels has fewer, a vector of thousands of numbers is not to be
 // searched by its numbers.
 const maxElements = 64
-
-// element is the kind of the same value inside an array.
-func (k MetadataKind) element() MetadataKind { return k + (ElementText - MetadataText) }
 
 // MetadataValue is a scalar of the metadata, or a group.
 type MetadataValue struct {
@@ -95,7 +92,7 @@ func checkMetadata(metadata []byte) error {
 func (v MetadataValue) Term() string {
 	kind := v.Kind
 	if v.InArray && kind != MetadataGroup {
-		kind = kind.element()
+		kind += ElementText - MetadataText // the same in an array
 	}
 	const digestBytes = 16
 	term := v.Path + string([]byte{byte(kind)}) + v.Text

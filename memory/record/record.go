@@ -68,6 +68,7 @@ const (
 	OriginWeb Origin = 4
 )
 
+// OriginNames holds the names of the origins. It is never changed.
 var OriginNames = map[Origin]string{
 	OriginUser: "user", OriginAgent: "agent", OriginTool: "tool", OriginWeb: "web",
 }

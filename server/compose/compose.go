@@ -25,9 +25,9 @@ import (
 	"github.com/loom-bridge/loom-bridge/context/tokens"
 	"github.com/loom-bridge/loom-bridge/memory"
 	"github.com/loom-bridge/loom-bridge/memory/analysis"
-	"github.com/loom-bridge/loom-bridge/memory/journal"
 	"github.com/loom-bridge/loom-bridge/memory/kv"
 	"github.com/loom-bridge/loom-bridge/memory/kv/mention"
+	"github.com/loom-bridge/loom-bridge/memory/plans"
 	"github.com/loom-bridge/loom-bridge/server"
 	"github.com/loom-bridge/loom-bridge/server/loomv1"
 )
@@ -87,7 +87,7 @@ type Options struct {
 // until Close.
 type Domain struct {
 	Memory    *memory.Store
-	Journal   *journal.Journal
+	Plans     *plans.Store
 	Log       *session.Log
 	Tiers     *tiers.Tiers
 	Blobs     *blob.Store
@@ -149,9 +149,7 @@ func (d *Domain) open(engine kv.Engine, workspaces hand.Workspaces, o Options) e
 	d.onClose(writer.Close)
 	answered := kv.NewAnswered(engine, writer, &kv.AnsweredOptions{For: o.AnsweredFor, Now: o.Now, Logger: o.Logger})
 	d.onClose(answered.Close)
-	if err := d.openStores(engine, writer, o); err != nil {
-		return err
-	}
+	d.openStores(engine, writer, o)
 	reducer, err := d.openPrompts(o)
 	if err != nil {
 		return err
@@ -177,31 +175,27 @@ func (d *Domain) open(engine kv.Engine, workspaces hand.Workspaces, o Options) e
 }
 
 // openStores opens memory, the log and the blobs.
-func (d *Domain) openStores(engine kv.Engine, writer *kv.Writer, o Options) error {
+func (d *Domain) openStores(engine kv.Engine, writer *kv.Writer, o Options) {
 	o.Memory.CountTokens = func(text string) int { return d.Tokens.Size(text) }
 	d.Memory = memory.New(engine, writer, &o.Memory)
 	d.onClose(d.Memory.Close)
-	d.Journal = journal.New(engine, writer, &journal.Options{Now: o.Now})
+	d.Plans = plans.New(engine, writer, &plans.Options{Now: o.Now})
 	d.Log = session.New(engine, writer, &session.Options{
 		Now: o.Now, Defaults: o.History, OnBegin: func(scope kv.Scope) { d.Blobs.Nudge(scope) },
 	})
 	d.Tiers = tiers.New(d.Log, d.Memory, writer, &o.Tiers)
-	return d.openBlobs(engine, writer, o)
+	d.openBlobs(engine, writer, o)
 }
 
 // openBlobs opens the blobs, and begins to back-fill the mentions of an older store.
-func (d *Domain) openBlobs(engine kv.Engine, writer *kv.Writer, o Options) error {
+func (d *Domain) openBlobs(engine kv.Engine, writer *kv.Writer, o Options) {
 	sources := slices.Concat(session.Mentions(), memory.Mentions(), blob.Mentions())
-	backfill, err := mention.NewBackfill(context.Background(), engine, writer, o.Logger, sources...)
-	if err != nil {
-		return err
-	}
+	backfill := mention.NewBackfill(context.Background(), engine, writer, o.Logger, sources...)
 	o.Blobs.Sessions, o.Blobs.Backfill, o.Blobs.Namer = d.Log, backfill, d.naming
 	d.Blobs = blob.New(engine, writer, &o.Blobs)
 	d.onClose(d.Blobs.Close)
 	backfill.Start()
 	d.onClose(backfill.Close)
-	return nil
 }
 
 // openPrompts opens what counts and makes prompts.
@@ -278,5 +272,5 @@ func (d *Domain) Services() server.Services {
 
 // Loom are the parts as the loom.v1 face takes them.
 func (d *Domain) Loom() *loomv1.Deps {
-	return &loomv1.Deps{Events: d.Events, Agents: d.Agents, Hand: d.Hand, Tools: d.Registry, Journal: d.Journal, Absent: native.Absent()}
+	return &loomv1.Deps{Events: d.Events, Agents: d.Agents, Hand: d.Hand, Tools: d.Registry, Plans: d.Plans, Absent: native.Absent()}
 }

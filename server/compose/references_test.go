@@ -76,7 +76,7 @@ func newLives(tb testing.TB, seed uint64) *lives {
 	l.reopen = func(tb testing.TB) {
 		tb.Helper()
 		if l.Domain != nil {
-			l.Close() //nolint:errcheck // it is dead
+			_ = l.Close() // it is dead
 		}
 		l.mortal.left = 0
 		l.Domain, err = compose.Open(l.engine, folder{root}, &compose.Options{Now: func() time.Time { return l.now }, Blobs: blob.Options{CollectEvery: -1}})
@@ -84,7 +84,7 @@ func newLives(tb testing.TB, seed uint64) *lives {
 	}
 	l.reopen(tb)
 	tb.Cleanup(func() {
-		l.Close() //nolint:errcheck // the test is over
+		_ = l.Close() // the test is over
 		root.Close()
 	})
 	return l

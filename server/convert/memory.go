@@ -8,6 +8,7 @@ import (
 
 	"github.com/loom-bridge/loom-bridge/memory"
 	"github.com/loom-bridge/loom-bridge/memory/kv"
+	"github.com/loom-bridge/loom-bridge/memory/question"
 	"github.com/loom-bridge/loom-bridge/memory/record"
 	loombridgev1 "github.com/loom-bridge/loom-bridge/proto/gen/loombridge/v1"
 	"github.com/loom-bridge/loom-bridge/server/validate"
@@ -85,8 +86,8 @@ func (v RecordView) Record(r record.Record) *loombridgev1.Record {
 }
 
 // Query is what memory is asked for.
-func Query(r *loombridgev1.MemoryQueryRequest) memory.Query {
-	q := memory.Query{
+func Query(r *loombridgev1.MemoryQueryRequest) question.Question {
+	q := question.Question{
 		Text: r.GetQuery(), Limit: int(r.GetLimit()), Filter: r.GetFilter(), MinScore: r.GetMinScore(),
 		MaxTokens: int(r.GetMaxTokens()), Expand: r.GetExpand(), Explain: r.GetExplain(), WithVectors: r.GetIncludeEmbeddings(),
 		Embedding: r.GetEmbedding(), EmbeddingSpace: r.GetEmbeddingSpace(),
@@ -95,11 +96,11 @@ func Query(r *loombridgev1.MemoryQueryRequest) memory.Query {
 	}
 	switch r.GetMode() {
 	case loombridgev1.QueryMode_QUERY_MODE_LEXICAL:
-		q.Mode = memory.Lexical
+		q.Mode = question.Lexical
 	case loombridgev1.QueryMode_QUERY_MODE_VECTOR:
-		q.Mode = memory.Vector
+		q.Mode = question.Vector
 	default:
-		q.Mode = memory.Hybrid
+		q.Mode = question.Hybrid
 	}
 	return q
 }
@@ -114,7 +115,7 @@ func Tiers(tiers []int32) []int {
 }
 
 // Result converts the answer of a query; with owners, each hit says whose it is.
-func (v RecordView) Result(r memory.Result, owners bool) *loombridgev1.MemoryQueryResponse {
+func (v RecordView) Result(r memory.Answer, owners bool) *loombridgev1.MemoryQueryResponse {
 	out := &loombridgev1.MemoryQueryResponse{Receipt: receiptOf(r.Receipt)}
 	for _, hit := range r.Hits {
 		converted := &loombridgev1.MemoryHit{Record: v.Record(hit.Record), Score: hit.Score, Explanation: explanationOf(hit.Explanation)}

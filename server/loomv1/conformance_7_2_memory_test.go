@@ -23,11 +23,11 @@ import (
 	"google.golang.org/protobuf/proto"
 	"google.golang.org/protobuf/testing/protocmp"
 
-	"github.com/loom-bridge/loom-bridge/memory/journal"
 	"github.com/loom-bridge/loom-bridge/memory/kv"
 	"github.com/loom-bridge/loom-bridge/memory/kv/kvtest"
 	"github.com/loom-bridge/loom-bridge/memory/kv/memkv"
 	"github.com/loom-bridge/loom-bridge/memory/kv/rockskv"
+	"github.com/loom-bridge/loom-bridge/memory/plans"
 	loomv1pb "github.com/loom-bridge/loom-bridge/proto/gen/loom/v1"
 	"github.com/loom-bridge/loom-bridge/server/loomv1"
 )
@@ -61,7 +61,7 @@ func MustMemoryOn(tb testing.TB, engine kv.Engine) memoryClient {
 	log := &bytes.Buffer{}
 	server := grpc.NewServer()
 	loomv1.Register(server, loomv1.Deps{
-		Journal: journal.New(engine, writer, &journal.Options{Now: func() time.Time { return memoryNow }}),
+		Plans:   plans.New(engine, writer, &plans.Options{Now: func() time.Time { return memoryNow }}),
 		Tenant:  memoryTenant,
 		Options: loomv1.Options{Logger: slog.New(slog.NewTextHandler(log, nil))},
 	})

@@ -12,7 +12,7 @@ import (
 	"github.com/loom-bridge/loom-bridge/bridge/hand"
 	"github.com/loom-bridge/loom-bridge/bridge/share"
 	"github.com/loom-bridge/loom-bridge/bridge/tools"
-	"github.com/loom-bridge/loom-bridge/memory/journal"
+	"github.com/loom-bridge/loom-bridge/memory/plans"
 	loomv1pb "github.com/loom-bridge/loom-bridge/proto/gen/loom/v1"
 )
 
@@ -50,11 +50,11 @@ type Tools interface {
 // Deps are what the services work with. All but Absent and Options are required; they stay
 // the caller's to close, after the gRPC server has stopped.
 type Deps struct {
-	Events  *events.Bus
-	Agents  *agents.Directory
-	Hand    Hand
-	Tools   Tools
-	Journal *journal.Journal
+	Events *events.Bus
+	Agents *agents.Directory
+	Hand   Hand
+	Tools  Tools
+	Plans  *plans.Store
 	// Absent gives what the hand runs for a tool that is not here, or nil. Default:
 	// nothing.
 	Absent func(name string) *tools.Tool

@@ -7,11 +7,11 @@ import (
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
 
-	"github.com/loom-bridge/loom-bridge/memory/journal"
+	"github.com/loom-bridge/loom-bridge/memory/plans"
 	loomv1pb "github.com/loom-bridge/loom-bridge/proto/gen/loom/v1"
 )
 
-// memoryService serves the journal: plans, executions and lines of sessions.
+// memoryService serves the plans, executions and lines of sessions.
 type memoryService struct {
 	loomv1pb.UnimplementedMemoryServiceServer
 	Deps
@@ -29,7 +29,7 @@ func (s *memoryService) SavePlan(ctx context.Context, req *loomv1pb.SavePlanRequ
 	if req.GetPlan() == nil {
 		return nil, status.Errorf(codes.Internal, "Failed to %s: Plan is required", operation)
 	}
-	if err := s.Journal.SavePlan(ctx, tenant, req.GetSessionId(), planOf(req.GetPlan())); err != nil {
+	if err := s.Plans.SavePlan(ctx, tenant, req.GetSessionId(), planOf(req.GetPlan())); err != nil {
 		return nil, s.failed(ctx, operation, err)
 	}
 	return &loomv1pb.SavePlanResponse{Success: true, PlanHash: req.GetPlan().GetPlanHash()}, nil
@@ -41,7 +41,7 @@ func (s *memoryService) GetRecentPlans(ctx context.Context, req *loomv1pb.GetRec
 	if err != nil {
 		return nil, err
 	}
-	plans, err := s.Journal.RecentPlans(ctx, tenant, req.GetSessionId(), req.GetSymbol(), int(req.GetLimit()))
+	plans, err := s.Plans.RecentPlans(ctx, tenant, req.GetSessionId(), req.GetSymbol(), int(req.GetLimit()))
 	if err != nil {
 		return nil, s.failed(ctx, "get recent plans", err)
 	}
@@ -57,7 +57,7 @@ func (s *memoryService) CheckDuplicate(ctx context.Context, req *loomv1pb.CheckD
 	if req.GetPlan() == nil {
 		return &loomv1pb.CheckDuplicateResponse{}, nil
 	}
-	plan, apart, found, err := s.Journal.FindDuplicate(ctx, tenant, req.GetSessionId(), planOf(req.GetPlan()), int(req.GetTimeWindowSec()))
+	plan, apart, found, err := s.Plans.FindDuplicate(ctx, tenant, req.GetSessionId(), planOf(req.GetPlan()), int(req.GetTimeWindowSec()))
 	if err != nil {
 		return nil, s.failed(ctx, "check duplicate", err)
 	}
@@ -75,7 +75,7 @@ func (s *memoryService) MarkExecuted(ctx context.Context, req *loomv1pb.MarkExec
 	if err != nil {
 		return nil, err
 	}
-	if err := s.Journal.MarkExecuted(ctx, tenant, req.GetSessionId(), req.GetPlanHash(), executionOf(req.GetExecution())); err != nil {
+	if err := s.Plans.MarkExecuted(ctx, tenant, req.GetSessionId(), req.GetPlanHash(), executionOf(req.GetExecution())); err != nil {
 		return nil, s.failed(ctx, "mark executed", err)
 	}
 	return &loomv1pb.MarkExecutedResponse{Success: true}, nil
@@ -87,7 +87,7 @@ func (s *memoryService) CheckExecuted(ctx context.Context, req *loomv1pb.CheckEx
 	if err != nil {
 		return nil, err
 	}
-	execution, found, err := s.Journal.FindExecution(ctx, tenant, req.GetSessionId(), req.GetPlanHash())
+	execution, found, err := s.Plans.FindExecution(ctx, tenant, req.GetSessionId(), req.GetPlanHash())
 	if err != nil {
 		return nil, s.failed(ctx, "check executed", err)
 	}
@@ -103,7 +103,7 @@ func (s *memoryService) GetExecutionStats(ctx context.Context, req *loomv1pb.Get
 	if err != nil {
 		return nil, err
 	}
-	stats, err := s.Journal.Stats(ctx, tenant, req.GetSessionId(), req.GetSymbol())
+	stats, err := s.Plans.Stats(ctx, tenant, req.GetSessionId(), req.GetSymbol())
 	if err != nil {
 		return nil, s.failed(ctx, "get execution stats", err)
 	}
@@ -127,7 +127,7 @@ func (s *memoryService) AppendEvent(ctx context.Context, req *loomv1pb.MemoryWri
 	if e == nil {
 		return nil, status.Error(codes.InvalidArgument, "Event is required")
 	}
-	if err := s.Journal.AppendLine(ctx, tenant, req.GetSessionId(), e.GetTimestampMs(), e.GetType(), e.GetSource()); err != nil {
+	if err := s.Plans.AppendLine(ctx, tenant, req.GetSessionId(), e.GetTimestampMs(), e.GetType(), e.GetSource()); err != nil {
 		return nil, s.failed(ctx, "append event", err)
 	}
 	return &loomv1pb.MemoryWriteResponse{Success: true}, nil
@@ -139,7 +139,7 @@ func (s *memoryService) Retrieve(ctx context.Context, req *loomv1pb.MemoryRetrie
 	if err != nil {
 		return nil, err
 	}
-	lines, err := s.Journal.Retrieve(ctx, tenant, req.GetSessionId(), req.GetQuery(), int(req.GetK()))
+	lines, err := s.Plans.Retrieve(ctx, tenant, req.GetSessionId(), req.GetQuery(), int(req.GetK()))
 	if err != nil {
 		return nil, s.failed(ctx, "retrieve", err)
 	}
@@ -152,17 +152,17 @@ func (s *memoryService) SummarizeEpisode(ctx context.Context, req *loomv1pb.Memo
 	if err != nil {
 		return nil, err
 	}
-	summary, events, err := s.Journal.Summarize(ctx, tenant, req.GetSessionId())
+	summary, events, err := s.Plans.Summarize(ctx, tenant, req.GetSessionId())
 	if err != nil {
 		return nil, s.failed(ctx, "summarize episode", err)
 	}
 	return sized(s.Deps, &loomv1pb.MemorySummarizeResponse{Summary: summary, EventCount: int32(events), Success: true})
 }
 
-// failed ends a call that the journal did not answer. What is too large is the
+// failed ends a call that the store of plans did not answer. What is too large is the
 // caller's to change, so it is told.
 func (s *memoryService) failed(ctx context.Context, operation string, err error) error {
-	if over := new(journal.LimitError); errors.As(err, &over) {
+	if over := new(plans.SizeError); errors.As(err, &over) {
 		return status.Errorf(codes.ResourceExhausted, "Failed to %s: %s of %d bytes exceeds the limit of %d", operation, over.What, over.Size, over.Limit)
 	}
 	return s.fault(ctx, operation, err)
@@ -176,8 +176,8 @@ func convertAll[From, To any](all []From, convert func(From) To) []To {
 	return converted
 }
 
-func planOf(p *loomv1pb.PlanRecord) journal.Plan {
-	return journal.Plan{
+func planOf(p *loomv1pb.PlanRecord) plans.Plan {
+	return plans.Plan{
 		TimestampMillis: p.GetTimestampMs(),
 		Symbol:          p.GetSymbol(),
 		Action:          p.GetAction(),
@@ -189,7 +189,7 @@ func planOf(p *loomv1pb.PlanRecord) journal.Plan {
 	}
 }
 
-func planRecord(p journal.Plan) *loomv1pb.PlanRecord {
+func planRecord(p plans.Plan) *loomv1pb.PlanRecord {
 	return &loomv1pb.PlanRecord{
 		TimestampMs: p.TimestampMillis,
 		Symbol:      p.Symbol,
@@ -203,11 +203,11 @@ func planRecord(p journal.Plan) *loomv1pb.PlanRecord {
 }
 
 // executionOf returns nil for none.
-func executionOf(e *loomv1pb.ExecutionRecord) *journal.Execution {
+func executionOf(e *loomv1pb.ExecutionRecord) *plans.Execution {
 	if e == nil {
 		return nil
 	}
-	return &journal.Execution{
+	return &plans.Execution{
 		TimestampMillis: e.GetTimestampMs(),
 		PlanHash:        e.GetPlanHash(),
 		Symbol:          e.GetSymbol(),
@@ -221,7 +221,7 @@ func executionOf(e *loomv1pb.ExecutionRecord) *journal.Execution {
 	}
 }
 
-func executionRecord(e journal.Execution) *loomv1pb.ExecutionRecord {
+func executionRecord(e plans.Execution) *loomv1pb.ExecutionRecord {
 	return &loomv1pb.ExecutionRecord{
 		TimestampMs:   e.TimestampMillis,
 		PlanHash:      e.PlanHash,

@@ -14,8 +14,8 @@ import (
 	"github.com/loom-bridge/loom-bridge/bridge/tools"
 	"github.com/loom-bridge/loom-bridge/context/assemble"
 	"github.com/loom-bridge/loom-bridge/context/session"
-	"github.com/loom-bridge/loom-bridge/memory"
 	"github.com/loom-bridge/loom-bridge/memory/filter"
+	"github.com/loom-bridge/loom-bridge/memory/question"
 	"github.com/loom-bridge/loom-bridge/memory/record"
 )
 
@@ -86,8 +86,8 @@ func TestDocumentedLimits(t *testing.T) {
 		"MemorySaveRequest.embedding_space": record.MaxEmbeddingSpaceBytes,
 		"MemorySaveRequest.derived_from":    record.MaxDerivedFrom,
 		"MemorySaveRequest.request_id":      MaxIDBytes,
-		"MemoryQueryRequest.query":          memory.MaxQueryBytes,
-		"MemoryQueryRequest.limit":          memory.MaxLimit,
+		"MemoryQueryRequest.query":          question.MaxTextBytes,
+		"MemoryQueryRequest.limit":          question.MaxLimit,
 		"MemoryQueryRequest.filter":         filter.MaxBytes,
 		"ToolRequest.name":                  tools.MaxNameBytes,
 		"ToolRequest.thought":               maxThoughtBytes,

@@ -11,6 +11,7 @@ import (
 	"github.com/loom-bridge/loom-bridge/memory"
 	"github.com/loom-bridge/loom-bridge/memory/filter"
 	"github.com/loom-bridge/loom-bridge/memory/kv"
+	"github.com/loom-bridge/loom-bridge/memory/question"
 	"github.com/loom-bridge/loom-bridge/memory/record"
 	loombridgev1 "github.com/loom-bridge/loom-bridge/proto/gen/loombridge/v1"
 )
@@ -127,8 +128,8 @@ func MemoryQueryRequest(r *loombridgev1.MemoryQueryRequest) error {
 	if r.GetMode() != loombridgev1.QueryMode_QUERY_MODE_VECTOR || len(r.GetEmbedding()) == 0 {
 		c.required("query", r.GetQuery(), math.MaxInt)
 	}
-	c.text("query", r.GetQuery(), memory.MaxQueryBytes)
-	c.between("limit", int64(r.GetLimit()), 0, memory.MaxLimit)
+	c.text("query", r.GetQuery(), question.MaxTextBytes)
+	c.between("limit", int64(r.GetLimit()), 0, question.MaxLimit)
 	c.text("filter", r.GetFilter(), filter.MaxBytes)
 	c.enum("mode", r.GetMode())
 	c.share("min_score", r.GetMinScore())

@@ -31,7 +31,7 @@ func (l Limit) orDefault() Limit {
 
 // Page returns stored events from the first that is at a sequence or behind
 // it, without gaps.
-func Page(ctx context.Context, source Source, scope kv.Scope, from uint64, limit Limit) ([]Event, error) {
+func Page(ctx context.Context, source Scanner, scope kv.Scope, from uint64, limit Limit) ([]Event, error) {
 	var page []Event
 	size := 0
 	limit = limit.orDefault()
@@ -60,7 +60,7 @@ func Page(ctx context.Context, source Source, scope kv.Scope, from uint64, limit
 }
 
 // readEvent decodes one event and fetches what of it lies elsewhere.
-func readEvent(ctx context.Context, source Source, scope kv.Scope, pair kv.Pair) (Event, error) {
+func readEvent(ctx context.Context, source Scanner, scope kv.Scope, pair kv.Pair) (Event, error) {
 	sequence, err := sequenceOf(pair.Key)
 	if err != nil {
 		return Event{}, err
@@ -82,7 +82,7 @@ func readEvent(ctx context.Context, source Source, scope kv.Scope, pair kv.Pair)
 	return stored.Event, nil
 }
 
-func readPayload(ctx context.Context, source Source, scope kv.Scope, sequence uint64) ([]byte, error) {
+func readPayload(ctx context.Context, source Scanner, scope kv.Scope, sequence uint64) ([]byte, error) {
 	values, err := source.Get(ctx, kv.Events, sequenceKey(scope, payloadTag, sequence))
 	if err != nil {
 		return nil, err
@@ -94,7 +94,7 @@ func readPayload(ctx context.Context, source Source, scope kv.Scope, sequence ui
 }
 
 // readParts puts an event together that was cut.
-func readParts(ctx context.Context, source Source, scope kv.Scope, sequence uint64, parts int) (storedEvent, error) {
+func readParts(ctx context.Context, source Scanner, scope kv.Scope, sequence uint64, parts int) (storedEvent, error) {
 	if parts > maxParts {
 		return storedEvent{}, fmt.Errorf("%w: event %d has %d parts", ErrDamaged, sequence, parts)
 	}
@@ -118,7 +118,7 @@ func readParts(ctx context.Context, source Source, scope kv.Scope, sequence uint
 
 // FirstSince returns a sequence before which no event is younger than since,
 // but for such as may be: the caller looks at the times of the rest.
-func FirstSince(ctx context.Context, source Source, scope kv.Scope, record Record, since time.Time) (uint64, error) {
+func FirstSince(ctx context.Context, source Scanner, scope kv.Scope, record Record, since time.Time) (uint64, error) {
 	since = since.Add(-timeSlack)
 	var failed error
 	kept := int(record.Last + 1 - record.First)
@@ -137,7 +137,7 @@ func FirstSince(ctx context.Context, source Source, scope kv.Scope, record Recor
 
 // timeOf returns when an event was taken; one that retention has just deleted
 // is older than any other.
-func timeOf(ctx context.Context, source Source, scope kv.Scope, sequence uint64) (time.Time, error) {
+func timeOf(ctx context.Context, source Scanner, scope kv.Scope, sequence uint64) (time.Time, error) {
 	values, err := source.Get(ctx, kv.Events, sequenceKey(scope, eventTag, sequence))
 	if err != nil || values[0] == nil {
 		return time.Time{}, err

@@ -70,14 +70,14 @@ func decodeTopic(b []byte) (Record, error) {
 	return r, nil
 }
 
-// Source is what events are read from: an engine, a snapshot or a transaction.
-type Source interface {
+// Scanner is what events are read from: an engine, a snapshot or a transaction.
+type Scanner interface {
 	Get(ctx context.Context, ks kv.Keyspace, keys ...[]byte) ([][]byte, error)
 	Scan(ctx context.Context, ks kv.Keyspace, r kv.Range) iter.Seq2[kv.Pair, error]
 }
 
 // Records returns what the store knows of each topic.
-func Records(ctx context.Context, from Source, scopes ...kv.Scope) ([]Record, error) {
+func Records(ctx context.Context, from Scanner, scopes ...kv.Scope) ([]Record, error) {
 	keys := make([][]byte, len(scopes))
 	for i, scope := range scopes {
 		keys[i] = topicKey(scope)
@@ -96,7 +96,7 @@ func Records(ctx context.Context, from Source, scopes ...kv.Scope) ([]Record, er
 }
 
 // RecordOf returns what the store knows of a topic.
-func RecordOf(ctx context.Context, from Source, scope kv.Scope) (Record, error) {
+func RecordOf(ctx context.Context, from Scanner, scope kv.Scope) (Record, error) {
 	records, err := Records(ctx, from, scope)
 	if err != nil {
 		return Record{}, err
@@ -120,7 +120,7 @@ func TopicsOf(tenant, prefix string) kv.Range {
 
 // Topics yields the topics of a range in order. It looks at one key of
 // each and skips its events.
-func Topics(ctx context.Context, from Source, r kv.Range) iter.Seq2[Topic, error] {
+func Topics(ctx context.Context, from Scanner, r kv.Range) iter.Seq2[Topic, error] {
 	return func(yield func(Topic, error) bool) {
 		r.Limit = 1
 		for {
@@ -140,7 +140,7 @@ func Topics(ctx context.Context, from Source, r kv.Range) iter.Seq2[Topic, error
 }
 
 // firstTopic returns the topic of the first key of a range; nil for none.
-func firstTopic(ctx context.Context, from Source, r kv.Range) (*Topic, error) {
+func firstTopic(ctx context.Context, from Scanner, r kv.Range) (*Topic, error) {
 	for pair, err := range from.Scan(ctx, kv.Events, r) {
 		if err != nil {
 			return nil, err

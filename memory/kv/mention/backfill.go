@@ -61,15 +61,17 @@ type Backfill struct {
 	running sync.WaitGroup
 	stop    context.CancelFunc
 
-	mu       sync.Mutex
+	mu       sync.Mutex      // guards the fields below
+	listed   bool            // what is neither complete nor old came up after NewBackfill
 	complete map[string]bool // tenants that are known to be
-	old      map[string]bool // tenants that were there at the open and are not complete
+	old      map[string]bool // tenants that are not complete
 }
 
 // NewBackfill returns a back-fill of the store as it is: call it before anybody
 // writes. The order of sources does not matter. A nil logger is silent. Engine and
-// writer stay the caller's to close, after the back-fill.
-func NewBackfill(ctx context.Context, engine kv.Reader, writer *kv.Writer, logger *slog.Logger, sources ...Source) (*Backfill, error) {
+// writer stay the caller's to close, after the back-fill. A store that can't be read
+// here is looked at again by Run.
+func NewBackfill(ctx context.Context, engine kv.Reader, writer *kv.Writer, logger *slog.Logger, sources ...Source) *Backfill {
 	if logger == nil {
 		logger = slog.New(slog.DiscardHandler)
 	}
@@ -78,26 +80,50 @@ func NewBackfill(ctx context.Context, engine kv.Reader, writer *kv.Writer, logge
 		engine: engine, writer: writer, leases: lease.NewHolder(engine, writer, nil), sources: sources, logger: logger, stop: func() {},
 		complete: make(map[string]bool), old: make(map[string]bool),
 	}
-	for _, source := range sources {
+	if err := b.list(ctx); err != nil {
+		logger.WarnContext(ctx, "mention: tenants of the store can't be listed; only those whose back-fill is known to be complete are collected", "error", err)
+	}
+	return b
+}
+
+// list sorts the tenants that are there into complete ones and old ones.
+func (b *Backfill) list(ctx context.Context) error {
+	for _, source := range b.sources {
 		for tenant, err := range b.tenants(ctx, source.Keyspace) {
+			if err == nil {
+				_, err = b.look(ctx, tenant)
+			}
 			if err != nil {
-				return nil, fmt.Errorf("mention: look for tenants: %w", err)
-			}
-			if b.old[tenant] || b.complete[tenant] {
-				continue
-			}
-			at, err := b.progress(ctx, tenant)
-			if err != nil {
-				return nil, err
-			}
-			if at.complete {
-				b.complete[tenant] = true
-			} else {
-				b.old[tenant] = true
+				return fmt.Errorf("mention: look for tenants: %w", err)
 			}
 		}
 	}
-	return b, nil
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.listed = true
+	return nil
+}
+
+// look reads whether a tenant is complete; if not, it is old.
+func (b *Backfill) look(ctx context.Context, tenant string) (complete bool, err error) {
+	b.mu.Lock()
+	complete, old := b.complete[tenant], b.old[tenant]
+	b.mu.Unlock()
+	if complete || old {
+		return complete, nil
+	}
+	at, err := b.progress(ctx, tenant)
+	if err != nil {
+		return false, err
+	}
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if at.complete {
+		b.complete[tenant] = true
+	} else {
+		b.old[tenant] = true
+	}
+	return at.complete, nil
 }
 
 // id is what a progress calls a source.
@@ -176,6 +202,14 @@ func (b *Backfill) Close() error {
 // Run works through the tenants that are not complete.
 func (b *Backfill) Run(ctx context.Context) error {
 	b.mu.Lock()
+	listed := b.listed
+	b.mu.Unlock()
+	if !listed {
+		if err := b.list(ctx); err != nil {
+			return err
+		}
+	}
+	b.mu.Lock()
 	tenants := make([]string, 0, len(b.old))
 	for tenant := range b.old {
 		tenants = append(tenants, tenant)
@@ -221,10 +255,13 @@ func (b *Backfill) tenant(ctx context.Context, tenant string) error {
 // NewBackfill is complete.
 func (b *Backfill) Complete(ctx context.Context, tenant string) (bool, error) {
 	b.mu.Lock()
-	complete, old := b.complete[tenant], b.old[tenant]
+	complete, old, listed := b.complete[tenant], b.old[tenant], b.listed
 	b.mu.Unlock()
 	if complete || old {
 		return complete, nil
+	}
+	if !listed {
+		return b.look(ctx, tenant)
 	}
 	// Nobody of this tenant has ever written without the keys.
 	err := b.commit(ctx, tenant, progress{complete: true}, kv.Ref{}, nil, nil)

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"iter"
 	"slices"
 	"sync/atomic"
 	"testing"
@@ -32,7 +33,7 @@ func (d *dying) Commit(ctx context.Context, c kv.Commit) error {
 
 func sources() []mention.Source {
 	id := func(rest []byte) (string, error) { return string(rest), nil }
-	unreadable := func(rest []byte) (string, error) { return "", errors.New("unreadable") }
+	unreadable := func([]byte) (string, error) { return "", errors.New("unreadable") }
 	return []mention.Source{
 		mention.Texts(kv.Records, 'r', mention.In, id), mention.Texts(kv.Log, 'e', mention.In, id), mention.Texts(kv.Log, 'f', mention.In, unreadable),
 	}
@@ -76,10 +77,7 @@ func fill(tb testing.TB, engine kv.Engine) (scopes []kv.Scope, values int) {
 func open(tb testing.TB, engine kv.Engine) (*mention.Backfill, func()) {
 	tb.Helper()
 	writer := kv.NewWriter(engine, nil)
-	b, err := mention.NewBackfill(tb.Context(), engine, writer, nil, sources()...)
-	if err != nil {
-		tb.Fatal(err)
-	}
+	b := mention.NewBackfill(tb.Context(), engine, writer, nil, sources()...)
 	return b, func() {
 		b.Close()
 		writer.Close()
@@ -201,10 +199,7 @@ func TestOneProcessFillsBack(t *testing.T) {
 				}
 			}
 			writer := kv.NewWriter(engine, nil)
-			b, err := mention.NewBackfill(t.Context(), engine, writer, nil, counted...)
-			if err != nil {
-				t.Fatal(err)
-			}
+			b := mention.NewBackfill(t.Context(), engine, writer, nil, counted...)
 			fills = append(fills, b)
 			defer func() { _ = errors.Join(b.Close(), writer.Close(), engine.Close()) }()
 		}
@@ -223,4 +218,41 @@ func TestOneProcessFillsBack(t *testing.T) {
 			t.Errorf("%d values were worked through, want %d", staged.Load(), want)
 		}
 	})
+}
+
+// damaged is an engine whose scans fail while it is.
+type damaged struct {
+	kv.Engine
+	is bool
+}
+
+func (d *damaged) Scan(ctx context.Context, ks kv.Keyspace, r kv.Range) iter.Seq2[kv.Pair, error] {
+	if d.is {
+		return func(yield func(kv.Pair, error) bool) { yield(kv.Pair{}, kv.ErrDamaged) }
+	}
+	return d.Engine.Scan(ctx, ks, r)
+}
+
+// A store that can't be listed is served; nobody in it is complete until it has been
+// worked through.
+func TestBackfillOfADamagedStore(t *testing.T) {
+	engine, scopes, values := store(t)
+	d := &damaged{Engine: engine, is: true}
+	b, end := open(t, d)
+	defer end()
+	if complete, err := b.Complete(t.Context(), "a"); complete || err != nil {
+		t.Errorf("a tenant of a store that can't be listed is complete: %v, %v", complete, err)
+	}
+	if err := b.Run(t.Context()); !errors.Is(err, kv.ErrDamaged) {
+		t.Errorf("got %v, want that the store is damaged", err)
+	}
+	d.is = false
+	if err := b.Run(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	for _, tenant := range []string{"a", "b"} {
+		if complete, err := b.Complete(t.Context(), tenant); !complete || err != nil || missing(t, engine, scopes, values, tenant) > 0 {
+			t.Errorf("tenant %s: %v, %v, %d are missing", tenant, complete, err, missing(t, engine, scopes, values, tenant))
+		}
+	}
 }

@@ -141,10 +141,10 @@ func (f *finder) run(text []byte, start, end int) {
 	if start == 0 {
 		return
 	}
-	switch before := text[start-1]; {
-	case before == '%', before == 'x':
+	switch text[start-1] {
+	case '%', 'x':
 		f.ref(text[min(start+2, end):end])
-	case before == 'u':
+	case 'u':
 		f.ref(text[min(start+4, end):end])
 	}
 }

@@ -10,11 +10,12 @@ import (
 const (
 	// MinRefDigits is how many digits of a ref name a blob at least.
 	MinRefDigits = 12
-	// OutputsFolder, PersistentFolder and ArchiveFolder are the folders whose paths
-	// are names. The second has two folders below it, the last one.
-	OutputsFolder    = "outputs/"
+	// OutputsFolder is a folder whose paths are names.
+	OutputsFolder = "outputs/"
+	// PersistentFolder is another one, with two folders below it.
 	PersistentFolder = "persistent/"
-	ArchiveFolder    = "archive/"
+	// ArchiveFolder is another one, with a folder below it.
+	ArchiveFolder = "archive/"
 	// ResultsFolder has paths that begin with digits of a ref.
 	ResultsFolder = "storage/tool_results/"
 	// readPrefix and fileAlias begin the same names.

@@ -29,11 +29,12 @@ type VectorHit struct {
 type Query struct {
 	// Words are what to look for, each once.
 	Words []QueryWord
-	// Text is the query itself: authors that it names are recognised in it.
-	Text string
-	// Terms is how Words were made from Text; the words of an author's name are
-	// recognised by it. Nil: they are words like others.
-	Terms func(text string) iter.Seq[string]
+	// Names are the words of the query in their order, each as FoldName has it:
+	// authors that it names are recognised by them.
+	Names []string
+	// Terms makes words of an author's name, as Words were made; by it those that
+	// only name an author are recognised. Nil: they are words like others.
+	Terms func(name string) iter.Seq[string]
 	// Spans are the moments that the query names.
 	Spans []Span
 	// Answers are the kinds of answer that the query asks for: any of

@@ -108,7 +108,7 @@ const maxNameWords = 5
 // findNamed finds the authors that the query names: the words of all of them
 // say little of what is asked, and the records of a single one count more.
 func (r *ranking) findNamed() {
-	words := strings.Fields(segment.FoldName(r.query.Text))
+	words := r.query.Names
 	var found []string
 	for from := range words {
 		for to := from + 1; to <= min(from+maxNameWords, len(words)); to++ {

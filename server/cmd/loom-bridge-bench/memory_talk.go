@@ -146,17 +146,17 @@ func embed(model *embedtest.LSA, drafts []*loombridgev1.RecordDraft) {
 }
 
 // ask returns all questions with their vectors.
-func (t *talk) ask(model *embedtest.LSA) (all []question) {
+func (t *talk) ask(model *embedtest.LSA) (all []askedText) {
 	for _, text := range t.questions {
 		if v := model.Vector(text); dot(v, v) > 0 {
-			all = append(all, question{text, v})
+			all = append(all, askedText{text, v})
 		}
 	}
 	return all
 }
 
-// question is a query with its vector.
-type question struct {
+// askedText is a query with its vector.
+type askedText struct {
 	text   string
 	vector []float32
 }

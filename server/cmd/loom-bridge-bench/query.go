@@ -58,7 +58,7 @@ func (b *memoryBench) query(ctx context.Context) error {
 }
 
 // querySize measures one size and returns what one client saw of words alone.
-func (b *memoryBench) querySize(ctx context.Context, drafts []*loombridgev1.RecordDraft, questions []question) (words sample, err error) {
+func (b *memoryBench) querySize(ctx context.Context, drafts []*loombridgev1.RecordDraft, questions []askedText) (words sample, err error) {
 	const owner = "bench-talk"
 	server, err := b.serve(ctx, fmt.Sprintf("query-%d", len(drafts)))
 	if err != nil {
@@ -129,7 +129,7 @@ type asked struct {
 func (b *memoryBench) queryTime() time.Duration { return time.Duration(b.rounds) * b.length }
 
 // querySQLite measures the same queries in SQLite and adds its lines.
-func (b *memoryBench) querySQLite(ctx context.Context, drafts []*loombridgev1.RecordDraft, questions []question, words sample) error {
+func (b *memoryBench) querySQLite(ctx context.Context, drafts []*loombridgev1.RecordDraft, questions []askedText, words sample) error {
 	records := sqliteRecords(drafts)
 	for _, common := range []bool{true, false} {
 		scope := sqliteScope{Records: records}

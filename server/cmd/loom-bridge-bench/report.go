@@ -15,6 +15,7 @@ import (
 	"github.com/loom-bridge/loom-bridge/memory"
 	"github.com/loom-bridge/loom-bridge/memory/kv"
 	"github.com/loom-bridge/loom-bridge/memory/kv/rockskv"
+	"github.com/loom-bridge/loom-bridge/memory/question"
 	loombridgev1 "github.com/loom-bridge/loom-bridge/proto/gen/loombridge/v1"
 )
 
@@ -192,7 +193,7 @@ func (b *bench) queryHere(ctx context.Context) ([]sample, error) {
 	defer store.Close()
 	scope := kv.AgentScope("default", "bench-queries")
 	query := func(ctx context.Context, c *client) error {
-		_, err := store.Query(ctx, scope, memory.Query{Text: query(b.pool[c.calls%len(b.pool)])})
+		_, err := store.Query(ctx, scope, question.Question{Text: query(b.pool[c.calls%len(b.pool)])})
 		return err
 	}
 	var local []sample

@@ -11,6 +11,7 @@ import (
 	"path/filepath"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -67,6 +68,7 @@ type writer struct {
 	steps    map[string]string // step id → path written
 	verified int64             // sequence up to which events were verified
 	count    int
+	acted    atomic.Bool // one of each kind was acknowledged
 }
 
 // round checks what earlier rounds left, writes, and kills the server.
@@ -153,6 +155,7 @@ func (w *writer) write(conn *grpc.ClientConn) {
 		}
 		if result.GetRecorded() && result.GetSuccess() {
 			w.steps[result.GetStep().GetId()] = path
+			w.acted.Store(true)
 		}
 	}
 }

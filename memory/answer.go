@@ -1,0 +1,180 @@
+package memory
+
+import (
+	"slices"
+
+	"github.com/loom-bridge/loom-bridge/memory/kv"
+	"github.com/loom-bridge/loom-bridge/memory/lexical/rank"
+	"github.com/loom-bridge/loom-bridge/memory/record"
+)
+
+const (
+	// MaxScopes bounds the scopes that one query searches: an agent, its user
+	// and some shared spaces.
+	MaxScopes = 16
+	// DefaultVectorWeight is how much near vectors count unless the options say
+	// otherwise: little, as it suits any model.
+	DefaultVectorWeight = 0.15
+)
+
+// Hit is one record found.
+type Hit struct {
+	// Scope is where the record was found.
+	Scope  kv.Scope
+	Record record.Record
+	// Score is from 0 to 1: how sure the search is that the record says
+	// something of what was asked. Scores can be compared between queries.
+	Score float64
+	// Explanation is there when the query asked for it.
+	Explanation *Explanation
+}
+
+// Explanation says how a score came about.
+type Explanation struct {
+	// Signals are what was added up, the strongest first.
+	Signals []SignalScore
+	// MatchedWords are the words of the query, as the index has them, that the
+	// record or one next to it holds.
+	MatchedWords []string
+}
+
+// SignalScore is one signal's part of a rank.
+type SignalScore struct {
+	// Name is turn, window, session, author, date, vector, recency, importance
+	// and such.
+	Name string
+	// Raw is what was measured, in the signal's own unit.
+	Raw float64
+	// Share is what it added to the rank; negative where it took away.
+	Share float64
+}
+
+// Answer holds the hits of a query, best first, and how they were found.
+type Answer struct {
+	// Hits are best first; equal scores newest first.
+	Hits    []Hit
+	Receipt Receipt
+}
+
+// EmptyReason says why a query found nothing.
+type EmptyReason uint8
+
+// The reasons. The zero value means that there are hits.
+const (
+	// NothingStored: the scopes hold no record.
+	NothingStored EmptyReason = iota + 1
+	// NothingRelevant: no record has anything of the query.
+	NothingRelevant
+	// AllUnderMinScore: all that was found scored too low.
+	AllUnderMinScore
+	// AllExcluded: the filter, expiry or replacement took all.
+	AllExcluded
+	// AllOverMaxTokens: the best hit alone is over MaxTokens.
+	AllOverMaxTokens
+)
+
+// Receipt says how a query was answered. Each candidate that is no hit is
+// counted once, in the order of the counts.
+type Receipt struct {
+	// LexicalCandidates is how many records share a word with the query, or
+	// stand in a session that does.
+	LexicalCandidates int
+	// VectorCandidates is how many records came from their vectors.
+	VectorCandidates int
+	// Filtered is how many candidates the filter or their tier removed.
+	Filtered int
+	// Expired is how many candidates had expired.
+	Expired int
+	// Superseded is how many candidates had been replaced.
+	Superseded int
+	// UnderMinScore is how many candidates scored below MinScore.
+	UnderMinScore int
+	// OverLimit is how many candidates fell to Limit.
+	OverLimit int
+	// OverMaxBytes is how many hits fell to MaxBytes.
+	OverMaxBytes int
+	// OverMaxTokens is how many of the others fell to MaxTokens.
+	OverMaxTokens int
+	// Tokens is how many the texts of the hits have; only with MaxTokens.
+	Tokens int
+	// VectorsScanned and VectorsRescored are how many vectors were compared by
+	// their codes, and how many of them exactly.
+	VectorsScanned, VectorsRescored int
+	// EmbeddingSpaces are the spaces whose vectors were searched.
+	EmbeddingSpaces []string
+	// ExpandedWords are what Expand searched for beside the query.
+	ExpandedWords []string
+	// Records is how many records the scopes hold, those expired and
+	// superseded included.
+	Records int64
+	// IndexSequence is the commit that the answer reflects, of the first
+	// scope.
+	IndexSequence uint64
+	// Degraded names what the search had to do without.
+	Degraded []string
+	// Empty is why there are no hits.
+	Empty EmptyReason
+}
+
+// count takes over what the ranking counted.
+func (r *Receipt) count(f rank.Answer) {
+	r.LexicalCandidates, r.VectorCandidates = f.LexicalCandidates, f.VectorCandidates
+	r.Filtered, r.Expired, r.Superseded = f.Filtered, f.Expired, f.Superseded
+	r.UnderMinScore, r.OverLimit = f.UnderMinScore, f.OverLimit
+}
+
+// addSpaces adds the names of embedding spaces, each once.
+func (r *Receipt) addSpaces(spaces []string) {
+	for _, space := range spaces {
+		if !slices.Contains(r.EmbeddingSpaces, space) {
+			r.EmbeddingSpaces = append(r.EmbeddingSpaces, space)
+		}
+	}
+}
+
+// explainEmpty says why there are no hits.
+func (r *Receipt) explainEmpty(hits int, irrelevant bool) {
+	excluded := r.Filtered + r.Expired + r.Superseded
+	switch {
+	case hits > 0:
+	case r.Records == 0:
+		r.Empty = NothingStored
+	case irrelevant:
+		r.Empty = NothingRelevant
+	case r.OverMaxTokens > 0:
+		r.Empty = AllOverMaxTokens
+	case r.UnderMinScore > 0:
+		r.Empty = AllUnderMinScore
+	case excluded > 0:
+		r.Empty = AllExcluded
+	default:
+		r.Empty = NothingRelevant
+	}
+}
+
+// cutToTokens drops the worst hits until the texts of the others fit.
+func (a *asking) cutToTokens(result *Answer) {
+	if a.query.MaxTokens == 0 {
+		return
+	}
+	fit := 0
+	for _, hit := range result.Hits {
+		tokens := a.countTokens(hit.Record.Text)
+		if result.Receipt.Tokens+tokens > a.query.MaxTokens {
+			break
+		}
+		result.Receipt.Tokens += tokens
+		fit++
+	}
+	result.Receipt.OverMaxTokens = len(result.Hits) - fit
+	result.Hits = result.Hits[:fit]
+}
+
+// explanationOf says how the score of a hit came about.
+func explanationOf(hit rank.Hit) *Explanation {
+	e := &Explanation{MatchedWords: hit.Words, Signals: make([]SignalScore, len(hit.Signals))}
+	for i, s := range hit.Signals {
+		e.Signals[i] = SignalScore{Name: s.Name, Raw: s.Raw, Share: s.Share}
+	}
+	return e
+}

@@ -1,0 +1,120 @@
+package question
+
+import (
+	"slices"
+	"time"
+	"unicode/utf8"
+
+	"github.com/loom-bridge/loom-bridge/memory/filter"
+	"github.com/loom-bridge/loom-bridge/memory/kv/invalid"
+	"github.com/loom-bridge/loom-bridge/memory/record"
+)
+
+// Limits and defaults of a question.
+const (
+	// MaxTextBytes bounds its text.
+	MaxTextBytes = 8 << 10
+	// MaxWords bounds the different words of its text that are searched. A question
+	// has a dozen; of a text that somebody pasted the first words count.
+	MaxWords = 256
+	// DefaultLimit is the number of hits of one that names none.
+	DefaultLimit = 5
+	// MaxLimit bounds the hits of one question.
+	MaxLimit = 100
+	// DefaultRecencyHalfLife is the half-life of one that names none.
+	DefaultRecencyHalfLife = 30 * 24 * time.Hour
+)
+
+// Mode is which signals find candidates.
+type Mode uint8
+
+// The modes. The zero value is Hybrid.
+const (
+	// Hybrid: words and, where there is an embedder, vectors.
+	Hybrid Mode = iota
+	// Lexical: words only.
+	Lexical
+	// Vector: vectors only. memory.ErrNoEmbedder without an embedder.
+	Vector
+)
+
+// Question asks for the records that fit best.
+type Question struct {
+	// Text is what to look for: 1 byte to MaxTextBytes of UTF-8. It may be
+	// empty in mode Vector with an Embedding.
+	Text string
+	// Limit is how many hits at most. Default DefaultLimit, at most MaxLimit.
+	Limit int
+	// Filter narrows the search before anything is ranked; see filter.Expression.
+	// Empty: no filter.
+	Filter string
+	// Mode is which signals to use. Default Hybrid.
+	Mode Mode
+	// MinScore drops hits under this score, 0 to 1. Default 0.
+	MinScore float64
+	// MaxTokens bounds the texts of all hits together. Hits are dropped from
+	// the worst up, never cut. Default 0: no bound.
+	MaxTokens int
+	// MaxBytes bounds what the records of all hits hold together, as record.Record.Bytes
+	// counts. Hits are dropped from the worst up, but never the best one. Default
+	// 0: no bound.
+	MaxBytes int
+	// Expand searches a second time with words that the first hits suggest.
+	Expand bool
+	// Explain says of each hit how its score came about.
+	Explain bool
+	// WithVectors completes the records of the hits with their vectors.
+	WithVectors bool
+	// Embedding is the vector of the text in EmbeddingSpace, in place of the
+	// embedder's. Both or neither.
+	Embedding      []float32
+	EmbeddingSpace string
+	// RecencyWeight, from 0 to 1, is the part of a score that very old records
+	// lose; half of it is lost at the age RecencyHalfLife. Default 0.
+	RecencyWeight float64
+	// RecencyHalfLife is more than zero. Default DefaultRecencyHalfLife.
+	RecencyHalfLife time.Duration
+	// ImportanceWeight, from 0 to 1, is the part of a score that records of
+	// importance zero lose. Default 0.
+	ImportanceWeight float64
+	// Tiers are the memory tiers to search, 1 to 4. Default record.LongTerm alone.
+	Tiers []int
+}
+
+// Check refuses what may not be asked, all but what is wrong with the filter.
+func (q Question) Check() error {
+	switch {
+	case q.Text == "" && (q.Mode != Vector || len(q.Embedding) == 0):
+		return invalid.Field(record.ErrInvalid, "query", "is empty")
+	case len(q.Text) > MaxTextBytes:
+		return record.TooLong("query", len(q.Text), MaxTextBytes)
+	case !utf8.ValidString(q.Text):
+		return invalid.Field(record.ErrInvalid, "query", "is not UTF-8")
+	case q.Limit < 0 || q.Limit > MaxLimit:
+		return invalid.Field(record.ErrInvalid, "limit", "is not from 1 to %d", MaxLimit)
+	case len(q.Filter) > filter.MaxBytes:
+		return record.TooLong("filter", len(q.Filter), filter.MaxBytes)
+	case q.Mode > Vector:
+		return invalid.Field(record.ErrInvalid, "mode", "is unknown")
+	case q.MaxTokens < 0:
+		return invalid.Field(record.ErrInvalid, "max_tokens", "is less than zero")
+	case q.MaxBytes < 0:
+		return invalid.Field(record.ErrInvalid, "max_bytes", "is less than zero")
+	case q.RecencyHalfLife < 0:
+		return invalid.Field(record.ErrInvalid, "recency_half_life", "is less than zero")
+	case slices.ContainsFunc(q.Tiers, func(tier int) bool { return tier < 1 || tier > record.LongTerm }):
+		return invalid.Field(record.ErrInvalid, "tiers", "are not all from 1 to %d", record.LongTerm)
+	}
+	for _, w := range []struct {
+		field string
+		value float64
+	}{{"min_score", q.MinScore}, {"recency_weight", q.RecencyWeight}, {"importance_weight", q.ImportanceWeight}} {
+		if !(w.value >= 0 && w.value <= 1) {
+			return invalid.Field(record.ErrInvalid, w.field, "is not from 0 to 1")
+		}
+	}
+	if q.Mode == Lexical {
+		return nil
+	}
+	return record.CheckEmbedding(q.Embedding, q.EmbeddingSpace)
+}

@@ -1,0 +1,48 @@
+package question
+
+import (
+	"cmp"
+	"time"
+
+	"github.com/loom-bridge/loom-bridge/memory/analysis"
+	"github.com/loom-bridge/loom-bridge/memory/lexical/rank"
+)
+
+// Read reads the text of a checked question, once, and returns what the index is
+// asked: its terms, the moments it names, the words that can be names of authors and
+// the kinds of answer it asks for. In mode Vector it has no words. Moments are
+// counted from now. Whole is false where there are more than MaxWords terms, of which
+// the first ones are taken.
+func (q Question) Read(by *analysis.Analyzer, now time.Time) (asked rank.Query, whole bool) {
+	words := cut(q.Text)
+	asked = rank.Query{
+		Answers: asks(words), List: asksForSeveral(words), Current: asksForCurrent(words),
+		Limit: cmp.Or(q.Limit, DefaultLimit), MinScore: q.MinScore, Explain: q.Explain,
+		Recency: q.RecencyWeight, HalfLife: max(1, cmp.Or(q.RecencyHalfLife, DefaultRecencyHalfLife).Microseconds()),
+		Importance: q.ImportanceWeight, Now: now.UnixMicro(),
+	}
+	if q.Mode == Vector {
+		return asked, true
+	}
+	asked.Spans, asked.Names, asked.Terms = dates(words, now), names(q.Text, words), by.Terms
+	asked.Words, whole = terms(by, q.Text)
+	return asked, whole
+}
+
+// terms returns the different terms of a text in their order.
+func terms(by *analysis.Analyzer, text string) (words []rank.QueryWord, whole bool) {
+	places := make(map[string]int)
+	for term := range by.Terms(text) {
+		i, ok := places[term]
+		if !ok && len(words) == MaxWords {
+			return words, false
+		}
+		if !ok {
+			i = len(words)
+			places[term] = i
+			words = append(words, rank.QueryWord{Text: term})
+		}
+		words[i].Count++
+	}
+	return words, true
+}
