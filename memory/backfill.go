@@ -162,6 +162,10 @@ func (b *backfill) step(ctx context.Context, scope kv.Scope) (more bool, err err
 		more, err = b.stepHeld(ctx, scope)
 		return err
 	})
+	if err != nil && !errors.Is(err, lease.ErrHeld) {
+		// The embedder of another process may do better.
+		err = errors.Join(err, b.leases.Release(ctx, claim))
+	}
 	return more, err
 }
 

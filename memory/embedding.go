@@ -105,7 +105,9 @@ func (e *embeddings) close() {
 func (e *embeddings) pack(ctx context.Context, scope kv.Scope) {
 	var failed error
 	err := leased(ctx, e.leases, scope, "pack-vectors", func(ctx context.Context, scope kv.Scope) {
-		failed = e.index.Pack(ctx, e.engine, e.writer, scope)
+		if failed = e.index.Pack(ctx, e.engine, e.writer, scope); ctx.Err() != nil {
+			failed = nil // closed, or the lease is lost: the next save tries again
+		}
 	})
 	if err = errors.Join(failed, err); err != nil && ctx.Err() == nil {
 		e.logger.ErrorContext(ctx, "memory vectors: background work failed", "work", "pack", "scope", scope.String(), "error", err)

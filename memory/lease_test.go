@@ -153,6 +153,21 @@ func TestOneProcessSweeps(t *testing.T) {
 	})
 }
 
+// While the embedder of one process fails, another makes the vectors.
+func TestTheOtherEmbeds(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		a, b := bridges(t, true)
+		a.embeds.fails.Store(true)
+		a.MustSave(t, record.Record{Text: "The automobile and its engine"})
+		b.MustSave(t, record.Record{Text: "Another vehicle"})
+		time.Sleep(5 * time.Minute)
+		a.MustWait(t, 0)
+		if n, _ := b.embeds.count(); n != 2 {
+			t.Errorf("the other process embedded %d texts, want 2", n)
+		}
+	})
+}
+
 // Of two processes one makes the vectors, of what either saves; each record is given
 // to an embedder once.
 func TestEachRecordIsEmbeddedOnce(t *testing.T) {
