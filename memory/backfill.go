@@ -9,6 +9,7 @@ import (
 
 	"github.com/loom-bridge/loom-bridge/memory/embed"
 	"github.com/loom-bridge/loom-bridge/memory/kv"
+	"github.com/loom-bridge/loom-bridge/memory/kv/lease"
 	"github.com/loom-bridge/loom-bridge/memory/record"
 	"github.com/loom-bridge/loom-bridge/memory/vector"
 )
@@ -20,6 +21,9 @@ const (
 	// embedder that fails; the time doubles from one to the other.
 	firstBackoff = time.Second
 	maxBackoff   = time.Minute
+	// heldPause is the time until the next look at a scope for which another process
+	// makes the vectors.
+	heldPause = 2 * time.Second
 	// maxEmbeddedBytes is how much of a text an embedder is given: some 6,000
 	// tokens of English, as many as the larger models take.
 	maxEmbeddedBytes = 24 << 10
@@ -76,6 +80,23 @@ func (b *backfill) addListed(ctx context.Context) {
 	}
 }
 
+// takeOver adds, from time to time, what stands on the list in the store: the process
+// that saved it may be gone.
+func (b *backfill) takeOver(ctx context.Context) {
+	for {
+		if sleep(ctx, lease.Term); ctx.Err() != nil {
+			return
+		}
+		scopes, err := waitingScopes(ctx, b.engine)
+		if err != nil {
+			b.report(ctx, "find records without vectors", err)
+		}
+		for _, scope := range scopes {
+			b.scopes.add(scope)
+		}
+	}
+}
+
 // work gives vectors to some of a scope's records that wait, and lets the scope
 // wait for its next turn, behind the others. While the embedder fails it waits,
 // longer each time.
@@ -85,6 +106,8 @@ func (b *backfill) work(ctx context.Context, scope kv.Scope) {
 	}
 	left, err := b.step(ctx, scope)
 	switch {
+	case errors.Is(err, lease.ErrHeld) || errors.Is(err, lease.ErrLost):
+		b.scopes.addAfter(scope, heldPause)
 	case err == nil:
 		b.pause = firstBackoff
 		if left {
@@ -124,15 +147,33 @@ func (e *embeddings) report(ctx context.Context, work string, err error) {
 	}
 }
 
-// step gives vectors to some records that wait, and tells whether there may be
-// more.
+// step gives vectors to some records that wait, while no other process does, and tells
+// whether there may be more.
 func (b *backfill) step(ctx context.Context, scope kv.Scope) (more bool, err error) {
-	marks, err := readWaiting(ctx, b.engine, scope, backfillBatch)
+	claim := lease.Scope(scope, "embed")
+	first, err := readWaiting(ctx, b.engine, scope, 1)
 	if err != nil {
 		return false, err
 	}
-	if len(marks) == 0 {
-		return false, b.finish(ctx, scope)
+	if len(first) == 0 {
+		return false, errors.Join(b.finish(ctx, scope), b.leases.Release(ctx, claim))
+	}
+	err = b.leases.Do(ctx, claim, func(ctx context.Context) error {
+		more, err = b.stepHeld(ctx, scope)
+		return err
+	})
+	if err != nil && !errors.Is(err, lease.ErrHeld) {
+		// The embedder of another process may do better.
+		err = errors.Join(err, b.leases.Release(ctx, claim))
+	}
+	return more, err
+}
+
+// stepHeld does what step says; nobody else does it for the scope.
+func (b *backfill) stepHeld(ctx context.Context, scope kv.Scope) (more bool, err error) {
+	marks, err := readWaiting(ctx, b.engine, scope, backfillBatch)
+	if err != nil || len(marks) == 0 {
+		return err == nil, err
 	}
 	texts, err := readTexts(ctx, b.engine, scope, marks)
 	if err != nil {
@@ -292,7 +333,7 @@ func (e *embeddings) embedOne(ctx context.Context, text string) ([]float32, erro
 
 // store commits vectors of records that still wait, and that they wait no more.
 func (e *embeddings) store(ctx context.Context, scope kv.Scope, marks []waiting, vectors [][]float32) error {
-	return e.writer.Do(ctx, kv.Request{Refs: vector.Refs(scope), Lazy: true, Stage: func(ctx context.Context, tx *kv.Tx) error {
+	return e.writer.Do(ctx, lease.Fence(ctx, kv.Request{Refs: vector.Refs(scope), Lazy: true, Stage: func(ctx context.Context, tx *kv.Tx) error {
 		for i, mark := range marks {
 			// Whoever gives the record a new number or deletes it takes the mark away.
 			waits, err := isWaiting(ctx, tx, scope, mark.ordinal)
@@ -310,5 +351,5 @@ func (e *embeddings) store(ctx context.Context, scope kv.Scope, marks []waiting,
 			tx.Delete(kv.Records, waitingKey(scope, mark.ordinal))
 		}
 		return nil
-	}})
+	}}))
 }

@@ -11,6 +11,7 @@ import (
 	"github.com/loom-bridge/loom-bridge/memory/embed"
 	"github.com/loom-bridge/loom-bridge/memory/kv"
 	"github.com/loom-bridge/loom-bridge/memory/kv/cache"
+	"github.com/loom-bridge/loom-bridge/memory/kv/lease"
 	"github.com/loom-bridge/loom-bridge/memory/record"
 	"github.com/loom-bridge/loom-bridge/memory/vector"
 )
@@ -38,6 +39,7 @@ type embeddings struct {
 	index    *vector.Index
 	engine   kv.Engine
 	writer   *kv.Writer
+	leases   *lease.Holder
 	embedder embed.Embedder // nil: none is set up
 	previous embed.Embedder // nil: none
 	timeout  time.Duration
@@ -56,11 +58,12 @@ type embeddings struct {
 }
 
 // newEmbeddings begins the background work.
-func newEmbeddings(engine kv.Engine, writer *kv.Writer, o *Options) *embeddings {
+func newEmbeddings(engine kv.Engine, writer *kv.Writer, leases *lease.Holder, o *Options) *embeddings {
 	e := &embeddings{
 		index:    vector.New(&vector.Options{CacheBytes: o.VectorCacheBytes}),
 		engine:   engine,
 		writer:   writer,
+		leases:   leases,
 		embedder: o.Embedder,
 		previous: o.PreviousEmbedder,
 		timeout:  o.EmbedTimeout,
@@ -85,6 +88,9 @@ func newEmbeddings(engine kv.Engine, writer *kv.Writer, o *Options) *embeddings 
 	if e.embedder != nil {
 		e.backfill = &backfill{embeddings: e, scopes: newWorklist(), pause: firstBackoff, mismatched: make(map[kv.Scope]struct{})}
 		e.running.Go(func() { e.backfill.run(ctx) })
+		if leases.Shared() {
+			e.running.Go(func() { e.backfill.takeOver(ctx) })
+		}
 	}
 	return e
 }
@@ -97,7 +103,13 @@ func (e *embeddings) close() {
 
 // pack packs the vectors of a scope.
 func (e *embeddings) pack(ctx context.Context, scope kv.Scope) {
-	if err := e.index.Pack(ctx, e.engine, e.writer, scope); err != nil && ctx.Err() == nil {
+	var failed error
+	err := leased(ctx, e.leases, scope, "pack-vectors", func(ctx context.Context, scope kv.Scope) {
+		if failed = e.index.Pack(ctx, e.engine, e.writer, scope); ctx.Err() != nil {
+			failed = nil // closed, or the lease is lost: the next save tries again
+		}
+	})
+	if err = errors.Join(failed, err); err != nil && ctx.Err() == nil {
 		e.logger.ErrorContext(ctx, "memory vectors: background work failed", "work", "pack", "scope", scope.String(), "error", err)
 	}
 }

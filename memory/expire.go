@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/loom-bridge/loom-bridge/memory/kv"
+	"github.com/loom-bridge/loom-bridge/memory/kv/lease"
 	"github.com/loom-bridge/loom-bridge/memory/record"
 )
 
@@ -130,7 +131,9 @@ func (s *Store) Sweep(ctx context.Context) (int, error) {
 		}
 		n, err := s.sweepTenant(ctx, first.Tenant, now)
 		swept += n
-		failed = append(failed, err)
+		if !errors.Is(err, lease.ErrHeld) { // then another process does it
+			failed = append(failed, err)
+		}
 		if ctx.Err() != nil {
 			break
 		}
@@ -138,10 +141,24 @@ func (s *Store) Sweep(ctx context.Context) (int, error) {
 	return swept, errors.Join(failed...)
 }
 
-// sweepTenant works through a tenant's list of what expires.
+// sweepTenant works through a tenant's list of what expires, under a lease if there is
+// something to do.
 func (s *Store) sweepTenant(ctx context.Context, tenant string, now time.Time) (swept int, err error) {
 	prefix := expiryScope(tenant).Key(tagDue)
-	list := kv.Range{Start: prefix, End: kv.After(binary.BigEndian.AppendUint32(slices.Clone(prefix), spanOf(now))), Limit: sweepEntries}
+	list := kv.Range{Start: prefix, End: kv.After(binary.BigEndian.AppendUint32(slices.Clone(prefix), spanOf(now))), Limit: 1}
+	first, _, err := s.readDue(ctx, list)
+	if err != nil || len(first) == 0 {
+		return 0, wrap("memory: sweep", err)
+	}
+	list.Limit = sweepEntries
+	err = s.leases.Do(ctx, lease.Tenant(tenant, "expiry"), func(ctx context.Context) error {
+		swept, err = s.sweepList(ctx, list, now)
+		return err
+	})
+	return swept, err
+}
+
+func (s *Store) sweepList(ctx context.Context, list kv.Range, now time.Time) (swept int, err error) {
 	var failed []error
 	for {
 		entries, last, err := s.readDue(ctx, list)

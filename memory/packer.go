@@ -5,8 +5,10 @@ import (
 	"errors"
 	"log/slog"
 	"sync"
+	"time"
 
 	"github.com/loom-bridge/loom-bridge/memory/kv"
+	"github.com/loom-bridge/loom-bridge/memory/kv/lease"
 	"github.com/loom-bridge/loom-bridge/memory/lexical"
 	"github.com/loom-bridge/loom-bridge/memory/lexical/segment"
 )
@@ -39,6 +41,7 @@ type packer struct {
 	index     *lexical.Index
 	engine    kv.Engine
 	writer    *kv.Writer
+	leases    *lease.Holder
 	logger    *slog.Logger
 	packAfter int
 
@@ -52,16 +55,39 @@ type packer struct {
 	packing map[kv.Scope]chan struct{}
 }
 
-func newPacker(index *lexical.Index, engine kv.Engine, writer *kv.Writer, logger *slog.Logger, packAfter int) *packer {
+func newPacker(index *lexical.Index, engine kv.Engine, writer *kv.Writer, leases *lease.Holder, logger *slog.Logger, packAfter int) *packer {
 	p := &packer{
-		index: index, engine: engine, writer: writer, logger: logger, packAfter: packAfter,
+		index: index, engine: engine, writer: writer, leases: leases, logger: logger, packAfter: packAfter,
 		packs: newWorklist(), merges: newWorklist(), packing: make(map[kv.Scope]chan struct{}),
 	}
 	ctx, stop := context.WithCancel(context.Background())
 	p.stop = stop
-	p.running.Go(func() { p.packs.run(ctx, p.pack) })
-	p.running.Go(func() { p.merges.run(ctx, p.merge) })
+	p.running.Go(func() { p.packs.run(ctx, p.leased("pack", p.pack)) })
+	p.running.Go(func() { p.merges.run(ctx, p.leased("merge", p.merge)) })
 	return p
+}
+
+// leased returns work that is done while no other process is at it in the scope.
+func (p *packer) leased(name string, work func(context.Context, kv.Scope)) func(context.Context, kv.Scope) {
+	return func(ctx context.Context, scope kv.Scope) {
+		if err := leased(ctx, p.leases, scope, name, work); err != nil {
+			p.report(ctx, name, scope, err)
+		}
+	}
+}
+
+// leased does some work on a scope unless another process is at it: then the scope
+// waits for its next save.
+func leased(ctx context.Context, leases *lease.Holder, scope kv.Scope, name string, work func(context.Context, kv.Scope)) error {
+	claim := lease.Scope(scope, name)
+	err := leases.Do(ctx, claim, func(ctx context.Context) error {
+		work(ctx, scope)
+		return nil
+	})
+	if errors.Is(err, lease.ErrHeld) {
+		return nil
+	}
+	return errors.Join(err, leases.Release(ctx, claim))
 }
 
 // close ends the background work and waits for it.
@@ -194,6 +220,26 @@ func (w *worklist) add(scope kv.Scope) {
 	default:
 		w.dropped = true
 	}
+}
+
+// addAfter lets a scope wait after a pause, as one that waits already.
+func (w *worklist) addAfter(scope kv.Scope, pause time.Duration) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if _, ok := w.waiting[scope]; ok {
+		return
+	}
+	if len(w.waiting) >= maxScopesWaiting {
+		w.dropped = true
+		return
+	}
+	w.waiting[scope] = struct{}{}
+	time.AfterFunc(pause, func() {
+		w.mu.Lock()
+		delete(w.waiting, scope)
+		w.mu.Unlock()
+		w.add(scope)
+	})
 }
 
 // missed tells whether the list is empty and has had no room for some scope

@@ -6,6 +6,7 @@ import (
 	"fmt"
 
 	"github.com/loom-bridge/loom-bridge/memory/kv"
+	"github.com/loom-bridge/loom-bridge/memory/kv/lease"
 	"github.com/loom-bridge/loom-bridge/memory/kv/mention"
 	"github.com/loom-bridge/loom-bridge/memory/lexical"
 	"github.com/loom-bridge/loom-bridge/memory/lexical/segment"
@@ -91,7 +92,7 @@ func (s *Staging) commit(ctx context.Context, operation string) error {
 // caller is answered by it.
 func (s *Staging) alone(ctx context.Context, lazy bool) error {
 	err := s.Do(ctx, func() error {
-		return s.store.writer.Do(ctx, kv.Request{Refs: s.Refs(), Blind: s.Blind(), Stage: s.Stage, Lazy: lazy})
+		return s.store.writer.Do(ctx, lease.Fence(ctx, kv.Request{Refs: s.Refs(), Blind: s.Blind(), Stage: s.Stage, Lazy: lazy}))
 	})
 	if err == nil {
 		s.Done(ctx)

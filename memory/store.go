@@ -15,6 +15,7 @@ import (
 	"github.com/loom-bridge/loom-bridge/memory/embed"
 	"github.com/loom-bridge/loom-bridge/memory/kv"
 	"github.com/loom-bridge/loom-bridge/memory/kv/invalid"
+	"github.com/loom-bridge/loom-bridge/memory/kv/lease"
 	"github.com/loom-bridge/loom-bridge/memory/lexical"
 	"github.com/loom-bridge/loom-bridge/memory/record"
 )
@@ -104,6 +105,7 @@ func withDefaults(opts *Options) Options {
 type Store struct {
 	engine      kv.Engine
 	writer      *kv.Writer
+	leases      *lease.Holder // of the work in the background
 	now         func() time.Time
 	logger      *slog.Logger
 	analyzer    *analysis.Analyzer
@@ -125,21 +127,24 @@ type Store struct {
 
 // New returns a store on engine that writes through writer. Both stay the
 // caller's to close, after the store. Close the store: it works in the
-// background.
+// background. Of the stores that several processes have on one engine, one at a time
+// does each piece of that work.
 func New(engine kv.Engine, writer *kv.Writer, opts *Options) *Store {
 	o := withDefaults(opts)
 	analyzer := analysis.New(&analysis.Options{Language: o.Language})
 	index := lexical.New(&lexical.Options{CacheBytes: o.CacheBytes, Analysis: analyzer.Name()})
+	leases := lease.NewHolder(engine, writer, nil)
 	s := &Store{
 		engine:       engine,
 		writer:       writer,
+		leases:       leases,
 		now:          o.Now,
 		logger:       o.Logger,
 		analyzer:     analyzer,
 		index:        index,
 		ids:          &ulid.LockedMonotonicReader{MonotonicReader: ulid.Monotonic(rand.Reader, 0)},
-		packer:       newPacker(index, engine, writer, o.Logger, o.PackAfter),
-		embeddings:   newEmbeddings(engine, writer, &o),
+		packer:       newPacker(index, engine, writer, leases, o.Logger, o.PackAfter),
+		embeddings:   newEmbeddings(engine, writer, leases, &o),
 		slider:       &slider{queue: make(chan slide, maxSliding), waiting: make(map[slide]struct{})},
 		countTokens:  o.CountTokens,
 		vectorWeight: o.VectorWeight,
@@ -168,6 +173,9 @@ func (s *Store) Close() error {
 	s.running.Wait()
 	s.embeddings.close()
 	s.packer.close()
+	if err := s.leases.Close(); err != nil {
+		s.logger.Warn("memory: leases not given back, they run out", "error", err)
+	}
 	return nil
 }
 

@@ -193,7 +193,7 @@ func New(engine kv.Engine, writer *kv.Writer, opts *Options) *Directory {
 		started: filled.Now(),
 		opts:    filled,
 		now:     filled.Now,
-		gaps:    newGapKeeper(writer, filled),
+		gaps:    newGapKeeper(engine, writer, filled),
 		known:   newKnownTools(engine, writer, filled),
 		changes: newChanges(filled.OnChange, filled.Logger),
 		calls: share.New(share.Options{

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/loom-bridge/loom-bridge/memory/kv"
+	"github.com/loom-bridge/loom-bridge/memory/kv/lease"
 )
 
 // Pace of storing gaps.
@@ -45,6 +46,9 @@ func (k *gapKeeper) run() {
 		case <-k.done:
 			if _, err := k.flush(); err != nil {
 				k.logger.Error("gaps of agents are not stored", "error", err)
+			}
+			if err := k.leases.Close(); err != nil {
+				k.logger.Warn("leases of gaps of agents are not given back, they run out", "error", err)
 			}
 			return
 		case <-upkeep.C:
@@ -192,7 +196,10 @@ func (k *gapKeeper) settle(writes []gapWrite, err error) {
 // that are.
 func (k *gapKeeper) upkeep() {
 	for tenant, from := range k.refresh() {
-		next, err := k.sweepTenant(tenant, from)
+		next, err := k.sweepLeased(tenant, from)
+		if errors.Is(err, lease.ErrHeld) {
+			continue
+		}
 		if err != nil {
 			k.logger.Warn("old gaps of agents are not deleted", "tenant", tenant, "error", err)
 			continue
@@ -231,12 +238,29 @@ func (s *gapSlot) endClosed(by time.Time) (changed bool) {
 	return changed
 }
 
+// sweepLeased does what sweepTenant says, under a lease if there are any gaps.
+func (k *gapKeeper) sweepLeased(tenant string, from []byte) (next []byte, err error) {
+	first := kv.Prefix(gapRef(tenant).Scope.Key(tagGap))
+	first.Limit = 1
+	for _, err := range k.engine.Scan(context.Background(), kv.System, first) {
+		if err != nil {
+			return nil, err
+		}
+		err = k.leases.Do(context.Background(), lease.Tenant(tenant, "gaps").Every(upkeepEvery), func(ctx context.Context) (err error) {
+			next, err = k.sweepTenant(ctx, tenant, from)
+			return err
+		})
+		return next, err
+	}
+	return nil, nil
+}
+
 // sweepTenant deletes some gaps of a tenant that are too old to be taken, and
 // returns where to go on next time.
-func (k *gapKeeper) sweepTenant(tenant string, from []byte) (next []byte, err error) {
+func (k *gapKeeper) sweepTenant(ctx context.Context, tenant string, from []byte) (next []byte, err error) {
 	ref := gapRef(tenant)
 	prefix := ref.Scope.Key(tagGap)
-	err = k.writer.Do(context.Background(), kv.Request{
+	err = k.writer.Do(ctx, lease.Fence(ctx, kv.Request{
 		Refs: []kv.Ref{ref},
 		Stage: func(ctx context.Context, tx *kv.Tx) error {
 			next = nil
@@ -260,7 +284,7 @@ func (k *gapKeeper) sweepTenant(tenant string, from []byte) (next []byte, err er
 			return nil
 		},
 		Lazy: true,
-	})
+	}))
 	return next, err
 }
 

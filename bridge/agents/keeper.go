@@ -8,13 +8,16 @@ import (
 	"time"
 
 	"github.com/loom-bridge/loom-bridge/memory/kv"
+	"github.com/loom-bridge/loom-bridge/memory/kv/lease"
 )
 
 // gapKeeper keeps the gaps of streams that are open, or were until just now, in
 // memory, and sees to it that they are stored. Only its own goroutine writes
 // them, so that what is stored never goes back in time.
 type gapKeeper struct {
+	engine kv.Engine
 	writer *kv.Writer
+	leases *lease.Holder // of the deleting
 	now    func() time.Time
 	// eventTime is the clock of events.
 	eventTime func() time.Time
@@ -32,9 +35,11 @@ type gapKeeper struct {
 	sweeps  map[string][]byte   // tenants with gaps: where the next sweep begins
 }
 
-func newGapKeeper(writer *kv.Writer, opts Options) *gapKeeper {
+func newGapKeeper(engine kv.Engine, writer *kv.Writer, opts Options) *gapKeeper {
 	return &gapKeeper{
+		engine:    engine,
 		writer:    writer,
+		leases:    lease.NewHolder(engine, writer, nil),
 		now:       opts.Now,
 		eventTime: opts.EventTime,
 		logger:    opts.Logger,

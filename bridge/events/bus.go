@@ -11,6 +11,7 @@ import (
 	"github.com/loom-bridge/loom-bridge/bridge/events/pattern"
 	"github.com/loom-bridge/loom-bridge/bridge/share"
 	"github.com/loom-bridge/loom-bridge/memory/kv"
+	"github.com/loom-bridge/loom-bridge/memory/kv/lease"
 )
 
 const (
@@ -69,6 +70,7 @@ type tenantIndex struct {
 type Bus struct {
 	engine           kv.Engine
 	writer           *kv.Writer
+	leases           *lease.Holder // of the deleting
 	maxSubscriptions int
 	maxEmitWait      time.Duration
 	retention        Retention
@@ -107,6 +109,7 @@ func New(engine kv.Engine, writer *kv.Writer, opts *Options) *Bus {
 	b := &Bus{
 		engine:           engine,
 		writer:           writer,
+		leases:           lease.NewHolder(engine, writer, nil),
 		maxSubscriptions: positive(opts.MaxSubscriptions, DefaultMaxSubscriptions),
 		maxEmitWait:      positive(opts.MaxEmitWait, DefaultMaxEmitWait),
 		retention:        opts.Retention.withDefaults(),
@@ -178,6 +181,9 @@ func (b *Bus) Close() error {
 	}
 	b.stop()
 	b.background.Wait()
+	if err := b.leases.Close(); err != nil {
+		b.logger.Warn("events: leases not given back, they run out", "error", err)
+	}
 	return nil
 }
 

@@ -12,6 +12,7 @@ import (
 	"github.com/loom-bridge/loom-bridge/bridge/events/store"
 	"github.com/loom-bridge/loom-bridge/bridge/share"
 	"github.com/loom-bridge/loom-bridge/memory/kv"
+	"github.com/loom-bridge/loom-bridge/memory/kv/lease"
 )
 
 // Defaults of Retention.
@@ -95,7 +96,7 @@ func (b *Bus) sweepEvery(ctx context.Context, pause time.Duration) {
 // point. The bus calls it by itself; a second one at the same time is harmless.
 // A topic that can't be swept does not stop the others; its error is returned.
 // Nor does one that is emitted on all the time: what is left of it after its turns
-// is for the next sweep.
+// is for the next sweep. Tenants whose events another process deletes are left to it.
 func (b *Bus) Sweep(ctx context.Context) error {
 	_, err := b.sweep(ctx)
 	return err
@@ -162,6 +163,25 @@ func (b *Bus) sweepTurn(ctx context.Context, t store.Topic, events int) (after s
 	if b.retention.MaxAge > 0 {
 		rule.Before = b.now().Add(-b.retention.MaxAge)
 	}
+	if !rule.MayHit(t.Record) {
+		return t, false, nil
+	}
+	err = b.leases.Do(ctx, b.claim(t.Scope.Tenant), func(ctx context.Context) error {
+		t, more, err = b.sweepTopic(ctx, t, rule)
+		return err
+	})
+	if errors.Is(err, lease.ErrHeld) { // another process deletes it
+		return t, false, nil
+	}
+	return t, more, err
+}
+
+// claim names the lease of a tenant's sweep.
+func (b *Bus) claim(tenant string) lease.Name {
+	return lease.Tenant(tenant, "events").Every(b.retention.Every)
+}
+
+func (b *Bus) sweepTopic(ctx context.Context, t store.Topic, rule store.Rule) (after store.Topic, more bool, err error) {
 	for range turnCommits {
 		if !rule.MayHit(t.Record) {
 			return t, false, nil
@@ -185,7 +205,7 @@ func (b *Bus) sweepSome(ctx context.Context, scope kv.Scope, rule store.Rule) (s
 		return err
 	}
 	// Not synced: a sweep that is lost is done again.
-	err := b.writer.Do(ctx, kv.Request{Refs: []kv.Ref{{Keyspace: kv.Events, Scope: scope}}, Stage: stage, Lazy: true})
+	err := b.writer.Do(ctx, lease.Fence(ctx, kv.Request{Refs: []kv.Ref{{Keyspace: kv.Events, Scope: scope}}, Stage: stage, Lazy: true}))
 	return done, err
 }
 
@@ -200,8 +220,12 @@ func (b *Bus) sweepTenants(ctx context.Context, done *sweepTally) (behind bool) 
 		if bytes <= level {
 			continue
 		}
-		left, err := b.sweepTenant(ctx, tenant, bytes-level)
-		if err != nil {
+		left := false
+		err := b.leases.Do(ctx, b.claim(tenant), func(ctx context.Context) (err error) {
+			left, err = b.sweepTenant(ctx, tenant, bytes-level)
+			return err
+		})
+		if err != nil && !errors.Is(err, lease.ErrHeld) {
 			done.failed = append(done.failed, fmt.Errorf("tenant %q: %w", tenant, err))
 		}
 		behind = behind || left && err == nil

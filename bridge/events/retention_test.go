@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -386,4 +387,55 @@ func TestSweepTakesTurns(t *testing.T) {
 	if n := len(log.topics); n > 20 {
 		t.Errorf("%d commits for 40,010 events", n)
 	}
+}
+
+// deletions counts the events that a process has deleted.
+type deletions struct {
+	*memkv.Peer
+	events atomic.Int64
+}
+
+func (d *deletions) Commit(ctx context.Context, c kv.Commit) error {
+	if err := d.Peer.Commit(ctx, c); err != nil {
+		return err
+	}
+	for _, op := range c.Batch.Ops() {
+		if op.Delete && op.Keyspace == kv.Events {
+			d.events.Add(1)
+		}
+	}
+	return nil
+}
+
+// Of two processes one deletes old events; the other goes on when the first has ended.
+func TestOneProcessDeletes(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var engines []*deletions
+		var buses []*events.Bus
+		for _, peer := range memkv.Peers(2, nil) {
+			engine := &deletions{Peer: peer}
+			bus := MustBus(t, engine, &events.Options{Retention: events.Retention{MaxAge: time.Minute}})
+			engines, buses = append(engines, engine), append(buses, bus)
+		}
+		for range 60 {
+			for i, bus := range buses {
+				MustEmit(t, bus, fmt.Sprintf("topic.%d", i), "text")
+			}
+			time.Sleep(10 * time.Second)
+		}
+		busy, idle := 0, 1
+		if engines[1].events.Load() > 0 {
+			busy, idle = 1, 0
+		}
+		if n, m := engines[busy].events.Load(), engines[idle].events.Load(); n == 0 || m != 0 {
+			t.Fatalf("one process deleted %d keys and the other %d, want only one to", n, m)
+		}
+		if err := buses[busy].Close(); err != nil {
+			t.Fatal(err)
+		}
+		time.Sleep(3 * time.Minute)
+		if engines[idle].events.Load() == 0 {
+			t.Error("nobody went on when the first had ended")
+		}
+	})
 }

@@ -2,9 +2,11 @@ package blob
 
 import (
 	"context"
+	"errors"
 	"time"
 
 	"github.com/loom-bridge/loom-bridge/memory/kv"
+	"github.com/loom-bridge/loom-bridge/memory/kv/lease"
 )
 
 const (
@@ -65,8 +67,15 @@ func (s *Store) collectDue(ctx context.Context, scope kv.Scope) error {
 	if !s.mayCollect(scope) {
 		return nil // it was named several times
 	}
-	_, err := s.Collect(ctx, scope, nil)
-	return err
+	claim := lease.Scope(scope, "collect")
+	err := s.leases.Do(ctx, claim, func(ctx context.Context) error {
+		_, err := s.Collect(ctx, scope, nil)
+		return err
+	})
+	if errors.Is(err, lease.ErrHeld) {
+		return nil
+	}
+	return errors.Join(err, s.leases.Release(ctx, claim))
 }
 
 // mayCollect tells whether the owner's last collection was a while ago.
@@ -86,7 +95,8 @@ func (s *Store) noteCollected(scope kv.Scope) {
 	s.latest[scope] = s.now()
 }
 
-// CollectAll collects the garbage of all owners, and once a day their orphans.
+// CollectAll collects the garbage of all owners, and once a day their orphans. It
+// leaves out the tenants whose garbage another process collects.
 // One whose garbage can't be collected does not stop the others; the last such
 // error is returned.
 func (s *Store) CollectAll(ctx context.Context) error {
@@ -97,7 +107,10 @@ func (s *Store) CollectAll(ctx context.Context) error {
 		if err != nil || !found {
 			return firstOf(err, failed)
 		}
-		if err := s.collectAllOf(ctx, scope, opts); err != nil {
+		err = s.leases.Do(ctx, lease.Tenant(scope.Tenant, "collect").Every(s.opts.CollectEvery), func(ctx context.Context) error {
+			return s.collectAllOf(ctx, scope, opts)
+		})
+		if err != nil && !errors.Is(err, lease.ErrHeld) {
 			failed = err
 		}
 		if ctx.Err() != nil {

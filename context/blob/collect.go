@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/loom-bridge/loom-bridge/memory/kv"
+	"github.com/loom-bridge/loom-bridge/memory/kv/lease"
 	"github.com/loom-bridge/loom-bridge/memory/kv/mention"
 )
 
@@ -207,7 +208,7 @@ func rest(ctx context.Context, d time.Duration) error {
 func (c *collection) delete(ctx context.Context, look *references, batch []candidate) error {
 	var planned plan
 	var kept Kept
-	err := c.store.writer.Do(ctx, kv.Request{
+	err := c.store.writer.Do(ctx, lease.Fence(ctx, kv.Request{
 		Refs:  []kv.Ref{c.store.Ref(c.scope)},
 		Blind: mention.ReadRefs(c.scope),
 		Stage: func(ctx context.Context, tx *kv.Tx) error {
@@ -223,7 +224,7 @@ func (c *collection) delete(ctx context.Context, look *references, batch []candi
 		},
 		// Not synced: what comes back after a power loss is collected again.
 		Lazy: true,
-	})
+	}))
 	if err != nil {
 		return err
 	}

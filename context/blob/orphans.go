@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/loom-bridge/loom-bridge/memory/kv"
+	"github.com/loom-bridge/loom-bridge/memory/kv/lease"
 )
 
 const (
@@ -138,7 +139,7 @@ func (c *collection) deleteOrphans(ctx context.Context, batch []orphan) error {
 		}
 		return nil
 	}
-	err := c.store.writer.Do(ctx, kv.Request{Refs: []kv.Ref{c.store.Ref(c.scope)}, Stage: stage, Lazy: true})
+	err := c.store.writer.Do(ctx, lease.Fence(ctx, kv.Request{Refs: []kv.Ref{c.store.Ref(c.scope)}, Stage: stage, Lazy: true}))
 	if err == nil {
 		c.done.Orphans, c.done.OrphanBytes = c.done.Orphans+deleted, c.done.OrphanBytes+size
 	}

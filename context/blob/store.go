@@ -13,6 +13,7 @@ import (
 
 	"github.com/loom-bridge/loom-bridge/context/turn"
 	"github.com/loom-bridge/loom-bridge/memory/kv"
+	"github.com/loom-bridge/loom-bridge/memory/kv/lease"
 	"github.com/loom-bridge/loom-bridge/memory/kv/mention"
 )
 
@@ -122,6 +123,7 @@ func setDefault[N int64 | time.Duration](field *N, value N) {
 type Store struct {
 	engine  kv.Reader
 	writer  *kv.Writer
+	leases  *lease.Holder // of the collecting in the background
 	opts    Options
 	encoder *zstd.Encoder
 	decoder *zstd.Decoder
@@ -146,6 +148,7 @@ func New(engine kv.Reader, writer *kv.Writer, opts *Options) *Store {
 	s := &Store{
 		engine:   engine,
 		writer:   writer,
+		leases:   lease.NewHolder(engine, writer, nil),
 		opts:     o,
 		encoder:  newEncoder(),
 		decoder:  newDecoder(),
@@ -166,6 +169,9 @@ func New(engine kv.Reader, writer *kv.Writer, opts *Options) *Store {
 func (s *Store) Close() error {
 	s.stop()
 	s.running.Wait()
+	if err := s.leases.Close(); err != nil {
+		s.opts.Logger.Warn("blob: leases not given back, they run out", "error", err)
+	}
 	return nil
 }
 

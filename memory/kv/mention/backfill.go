@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/loom-bridge/loom-bridge/memory/kv"
+	"github.com/loom-bridge/loom-bridge/memory/kv/lease"
 )
 
 const (
@@ -21,6 +22,9 @@ const (
 	tellEvery = 30 * time.Second
 	// retryAfter is how long a back-fill waits that has failed.
 	retryAfter = time.Minute
+	// heldPause is the time between two looks at a tenant that another process works
+	// through.
+	heldPause = 2 * time.Second
 )
 
 // Source is a sort of stored values from which keys follow.
@@ -51,6 +55,7 @@ func Texts(ks kv.Keyspace, tag byte, in func(value []byte) []Name, by func(rest 
 type Backfill struct {
 	engine  kv.Reader
 	writer  *kv.Writer
+	leases  *lease.Holder
 	sources []Source
 	logger  *slog.Logger
 	running sync.WaitGroup
@@ -72,7 +77,7 @@ func NewBackfill(ctx context.Context, engine kv.Reader, writer *kv.Writer, logge
 	}
 	sources = slices.SortedFunc(slices.Values(sources), func(a, b Source) int { return bytes.Compare(a.id(), b.id()) })
 	b := &Backfill{
-		engine: engine, writer: writer, sources: sources, logger: logger, stop: func() {},
+		engine: engine, writer: writer, leases: lease.NewHolder(engine, writer, nil), sources: sources, logger: logger, stop: func() {},
 		complete: make(map[string]bool), old: make(map[string]bool),
 	}
 	if err := b.list(ctx); err != nil {
@@ -172,18 +177,25 @@ func (b *Backfill) Start() {
 				return
 			}
 			b.logger.ErrorContext(ctx, "mention: back-fill failed, it goes on in a minute; until then no results are collected", "error", err)
-			select {
-			case <-ctx.Done():
-			case <-time.After(retryAfter):
-			}
+			sleep(ctx, retryAfter)
 		}
 	})
+}
+
+func sleep(ctx context.Context, pause time.Duration) {
+	select {
+	case <-ctx.Done():
+	case <-time.After(pause):
+	}
 }
 
 // Close ends what Start began, at the next step, and waits for it.
 func (b *Backfill) Close() error {
 	b.stop()
 	b.running.Wait()
+	if err := b.leases.Close(); err != nil {
+		b.logger.Warn("mention: leases not given back, they run out", "error", err)
+	}
 	return nil
 }
 
@@ -219,7 +231,11 @@ func (b *Backfill) tenant(ctx context.Context, tenant string) error {
 		if err := ctx.Err(); err != nil {
 			return err
 		}
-		n, complete, err := b.step(ctx, tenant)
+		n, complete, err := b.stepLeased(ctx, tenant)
+		if errors.Is(err, lease.ErrHeld) || errors.Is(err, lease.ErrLost) {
+			sleep(ctx, heldPause)
+			continue
+		}
 		if err != nil {
 			return err
 		}
@@ -250,6 +266,20 @@ func (b *Backfill) Complete(ctx context.Context, tenant string) (bool, error) {
 	// Nobody of this tenant has ever written without the keys.
 	err := b.commit(ctx, tenant, progress{complete: true}, kv.Ref{}, nil, nil)
 	return err == nil, err
+}
+
+// stepLeased does what step says, unless another process does it.
+func (b *Backfill) stepLeased(ctx context.Context, tenant string) (values int, complete bool, err error) {
+	err = b.leases.Do(ctx, lease.Tenant(tenant, "mentions"), func(ctx context.Context) error {
+		values, complete, err = b.step(ctx, tenant)
+		return err
+	})
+	if errors.Is(err, lease.ErrHeld) {
+		if at, failed := b.progress(ctx, tenant); failed != nil || at.complete {
+			return 0, at.complete, errors.Join(failed, b.note(tenant, at))
+		}
+	}
+	return values, complete, err
 }
 
 // step works through the next values of a tenant, and tells how many it has read and
@@ -319,7 +349,7 @@ func (b *Backfill) commit(ctx context.Context, tenant string, at progress, ref k
 	if len(pairs) > 0 {
 		blind = append(blind, ref)
 	}
-	err := b.writer.Do(ctx, kv.Request{Blind: blind, Lazy: true, Stage: func(ctx context.Context, tx *kv.Tx) error {
+	err := b.writer.Do(ctx, lease.Fence(ctx, kv.Request{Blind: blind, Lazy: true, Stage: func(ctx context.Context, tx *kv.Tx) error {
 		for _, pair := range pairs {
 			value, err := tx.Watch(ctx, ref.Keyspace, pair.Key)
 			if err != nil {
@@ -338,7 +368,7 @@ func (b *Backfill) commit(ctx context.Context, tenant string, at progress, ref k
 		}
 		tx.Put(kv.System, progressKey(tenant), at.encode())
 		return nil
-	}})
+	}}))
 	if err != nil {
 		return err
 	}

@@ -6,8 +6,10 @@ import (
 	"fmt"
 	"iter"
 	"slices"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
+	"time"
 
 	"github.com/loom-bridge/loom-bridge/memory/kv"
 	"github.com/loom-bridge/loom-bridge/memory/kv/memkv"
@@ -40,7 +42,14 @@ func sources() []mention.Source {
 // store is an older store with some values: in each scope, value i names step i.
 func store(tb testing.TB) (engine kv.Engine, scopes []kv.Scope, values int) {
 	tb.Helper()
-	engine, values = memkv.New(nil), 150
+	engine = memkv.New(nil)
+	scopes, values = fill(tb, engine)
+	return engine, scopes, values
+}
+
+func fill(tb testing.TB, engine kv.Engine) (scopes []kv.Scope, values int) {
+	tb.Helper()
+	values = 150
 	writer := kv.NewWriter(engine, nil)
 	defer writer.Close()
 	for _, tenant := range []string{"a", "b"} {
@@ -62,7 +71,7 @@ func store(tb testing.TB) (engine kv.Engine, scopes []kv.Scope, values int) {
 			tb.Fatal(err)
 		}
 	}
-	return engine, scopes, values
+	return scopes, values
 }
 
 func open(tb testing.TB, engine kv.Engine) (*mention.Backfill, func()) {
@@ -169,6 +178,44 @@ func TestBackfillInTheBackground(t *testing.T) {
 		synctest.Wait()
 		if complete, err := b.Complete(t.Context(), "a"); !complete || err != nil {
 			t.Errorf("afterwards: %v, %v", complete, err)
+		}
+	})
+}
+
+// Of two processes that open a store one writes the keys, and both know when they are
+// all there.
+func TestOneProcessFillsBack(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		peers := memkv.Peers(2, nil)
+		scopes, values := fill(t, peers[0])
+		var staged atomic.Int64
+		var fills []*mention.Backfill
+		for _, engine := range peers {
+			counted := sources()
+			for i, source := range counted {
+				counted[i].Stage = func(tx *kv.Tx, scope kv.Scope, rest, value []byte) error {
+					staged.Add(1)
+					return source.Stage(tx, scope, rest, value)
+				}
+			}
+			writer := kv.NewWriter(engine, nil)
+			b := mention.NewBackfill(t.Context(), engine, writer, nil, counted...)
+			fills = append(fills, b)
+			defer func() { _ = errors.Join(b.Close(), writer.Close(), engine.Close()) }()
+		}
+		for _, b := range fills {
+			b.Start()
+		}
+		time.Sleep(time.Minute)
+		for i, b := range fills {
+			for _, tenant := range []string{"a", "b"} {
+				if complete, err := b.Complete(t.Context(), tenant); err != nil || !complete {
+					t.Errorf("process %d, tenant %q: complete %v, %v", i, tenant, complete, err)
+				}
+			}
+		}
+		if want := len(sources()) * len(scopes) * values; staged.Load() != int64(want) {
+			t.Errorf("%d values were worked through, want %d", staged.Load(), want)
 		}
 	})
 }

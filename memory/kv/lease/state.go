@@ -1,0 +1,103 @@
+package lease
+
+import (
+	"context"
+	"fmt"
+	"hash/fnv"
+	"time"
+
+	"github.com/loom-bridge/loom-bridge/memory/kv"
+	"github.com/loom-bridge/loom-bridge/memory/kv/wire"
+)
+
+// Ranges is how many leases the scopes of a tenant share for one kind of work.
+const Ranges = 64
+
+// tagLease marks the only key of a lease's scope.
+const tagLease = 'L'
+
+// Fields of a lease (memory/FORMAT.md).
+const (
+	fieldHolder = iota + 1
+	fieldEpoch
+	fieldUntil
+	fieldTerm
+)
+
+// Name says what a lease is for. It is comparable.
+type Name struct {
+	tenant, owner string
+	term          time.Duration
+}
+
+// Tenant names the lease of some work for a whole tenant. Work is a short name that
+// never changes.
+func Tenant(tenant, work string) Name { return Name{tenant, "lease/" + work, Term} }
+
+// Scope names the lease of some work for a scope. Scopes of a tenant may share one.
+func Scope(scope kv.Scope, work string) Name {
+	sum := fnv.New32a()
+	sum.Write([]byte{byte(scope.Kind)})
+	sum.Write([]byte(scope.Owner))
+	return Name{scope.Tenant, fmt.Sprintf("lease/%s#%d", work, sum.Sum32()%Ranges), Term}
+}
+
+// Every names the lease of work that is done so often: it outlasts the pauses, so that
+// one process goes on with it.
+func (n Name) Every(pause time.Duration) Name {
+	n.term = min(max(Term, turnsInTerm*pause), maxTerm)
+	return n
+}
+
+func (n Name) ref() kv.Ref {
+	return kv.Ref{Keyspace: kv.System, Scope: kv.Scope{Tenant: n.tenant, Kind: kv.OwnerSystem, Owner: n.owner}}
+}
+
+func (n Name) key() []byte { return n.ref().Scope.Key(tagLease) }
+
+// state is a lease as it is stored. Without a holder it is free.
+type state struct {
+	holder string
+	epoch  uint64
+	until  time.Time
+	term   time.Duration // that until was reckoned with
+}
+
+func (s state) encode() []byte {
+	b := wire.AppendText(nil, fieldHolder, s.holder)
+	b = wire.AppendUint(b, fieldEpoch, s.epoch)
+	b = wire.AppendTime(b, fieldUntil, s.until)
+	return wire.AppendUint(b, fieldTerm, uint64(s.term.Milliseconds()))
+}
+
+// read returns what is stored of a lease. One that can't be read counts as free: its
+// holder finds by its name that it is no longer theirs.
+func (n Name) read(ctx context.Context, get func(context.Context, kv.Keyspace, []byte) ([]byte, error)) (state, error) {
+	value, err := get(ctx, kv.System, n.key())
+	if err != nil {
+		return state{}, fmt.Errorf("lease: read %s: %w", n.owner, err)
+	}
+	var s state
+	for f, err := range wire.Fields(value) {
+		if err != nil {
+			return state{}, nil
+		}
+		switch f.Number {
+		case fieldHolder:
+			s.holder = string(f.Bytes)
+		case fieldEpoch:
+			s.epoch = f.Value
+		case fieldUntil:
+			s.until = f.Time()
+		case fieldTerm:
+			s.term = time.Duration(min(f.Value, uint64(maxTerm.Milliseconds()))) * time.Millisecond
+		}
+	}
+	return s, nil
+}
+
+// free tells whether somebody else may take the lease. A time that no right clock can
+// have written binds nobody.
+func (s state) free(now time.Time) bool {
+	return s.holder == "" || !now.Before(s.until.Add(MaxSkew)) || s.until.Sub(now) > s.term+MaxSkew
+}
