@@ -364,7 +364,6 @@ func testConstantWork(t *testing.T, engine kv.Engine) {
 		t.Errorf("reading the plans took %d reads, want 2", reads)
 	}
 	store := memory.New(faulty, r.writer, nil)
-	defer store.Close()
 	const scopes = 5
 	for i := range scopes {
 		for n := range 30 {
@@ -372,6 +371,7 @@ func testConstantWork(t *testing.T, engine kv.Engine) {
 			must(t, err)
 		}
 	}
+	must(t, store.Close()) // its work in the background reads, too
 	r.MustAppend(t, session, "k")
 	// A snapshot, one scan for each scope, one for the lines, one for each end.
 	if _, reads := calls(r.reads(t, session)["RetrieveAll"]); reads != 1+scopes+1+1+2 {
