@@ -251,14 +251,20 @@ func killWriters(t *testing.T, dir string, round int, worlds []soaked) (acknowle
 		_ = json.NewEncoder(in).Encode(worlds) // it may be dead by then
 		_ = in.Close()
 	}()
-	life := time.AfterFunc(time.Duration(150+rand.IntN(300))*time.Millisecond, func() { _ = child.Process.Kill() })
-	defer life.Stop()
-	acknowledged, pending = readMoves(t, out, worlds)
+	life := time.Duration(150+rand.IntN(300)) * time.Millisecond
+	kill := time.AfterFunc(life, func() { _ = child.Process.Kill() })
+	defer kill.Stop()
+	began := func() {}
+	if round == 0 { // which shows something on a busy machine, too: it lives on from its first answer
+		kill.Reset(time.Minute)
+		began = sync.OnceFunc(func() { kill.Reset(life) })
+	}
+	acknowledged, pending = readMoves(t, out, worlds, began)
 	_ = child.Wait() // it was killed
 	return acknowledged, pending
 }
 
-func readMoves(t *testing.T, out io.Reader, worlds []soaked) (acknowledged int, pending map[int]move) {
+func readMoves(t *testing.T, out io.Reader, worlds []soaked, began func()) (acknowledged int, pending map[int]move) {
 	t.Helper()
 	pending = make(map[int]move)
 	for lines := bufio.NewReader(out); ; {
@@ -277,6 +283,7 @@ func readMoves(t *testing.T, out io.Reader, worlds []soaked) (acknowledged int, 
 		worlds[m.Writer].apply(pending[m.Writer])
 		delete(pending, m.Writer)
 		acknowledged++
+		began()
 	}
 }
 

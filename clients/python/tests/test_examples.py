@@ -245,7 +245,7 @@ async def test_the_agent_of_the_readme_ends_with_ctrl_c(
         agent_of_the_readme(srv),
         stderr=asyncio.subprocess.PIPE,
     )
-    async with asyncio.timeout(20):
+    async with asyncio.timeout(60):
         while "word_count" not in {tool.name for tool in await live.tools.list()}:  # noqa: ASYNC110  nothing tells of it
             await asyncio.sleep(0.05)
         process.send_signal(signal.SIGINT)

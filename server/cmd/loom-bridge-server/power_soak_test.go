@@ -11,7 +11,6 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
-	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -113,8 +112,8 @@ func (p *powerSoak) round(t *testing.T, life time.Duration, uploadsAlone bool) {
 		p.upload(conn)
 	})
 	time.Sleep(life) // how long the server lives, not a wait for something to happen
-	for deadline := time.Now().Add(soakDeadline / 2); !uploadsAlone && !slices.ContainsFunc(p.writers, acted) && time.Now().Before(deadline); {
-		time.Sleep(life / 10) // a busy machine
+	if !uploadsAlone {
+		waitForOne(p.writers)
 	}
 	must(t, process.Process.Kill())
 	process.Wait() //nolint:errcheck // it was killed
@@ -124,8 +123,6 @@ func (p *powerSoak) round(t *testing.T, life time.Duration, uploadsAlone bool) {
 		t.Errorf("check: %v\n%s", err, out)
 	}
 }
-
-func acted(w *writer) bool { return w.acted.Load() }
 
 // upload records long results until the server has gone.
 func (p *powerSoak) upload(conn *grpc.ClientConn) {

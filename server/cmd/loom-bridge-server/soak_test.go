@@ -9,6 +9,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -85,6 +86,9 @@ func (s *soak) round(t *testing.T, round int, life time.Duration) {
 		})
 	}
 	time.Sleep(life) // how long the server lives, not a wait for something to happen
+	if round == 0 {
+		waitForOne(s.writers)
+	}
 	if err := process.Process.Kill(); err != nil {
 		t.Fatal(err)
 	}
@@ -92,6 +96,15 @@ func (s *soak) round(t *testing.T, round int, life time.Duration) {
 	wg.Wait()
 	if out, err := exec.Command(s.binary, "check", "--data-dir", s.data).CombinedOutput(); err != nil {
 		t.Fatalf("round %d: the index does not agree with the records: %v\n%s", round, err, out)
+	}
+}
+
+// waitForOne returns when one of each kind was acknowledged, which on a busy machine
+// takes longer than a server lives.
+func waitForOne(writers []*writer) {
+	acted := func(w *writer) bool { return w.acted.Load() }
+	for deadline := time.Now().Add(soakDeadline / 2); !slices.ContainsFunc(writers, acted) && time.Now().Before(deadline); {
+		time.Sleep(10 * time.Millisecond)
 	}
 }
 
