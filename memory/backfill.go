@@ -192,20 +192,32 @@ func (b *backfill) stepHeld(ctx context.Context, scope kv.Scope) (more bool, err
 
 // finish takes a scope off the list, if it stands there, unless a record waits.
 func (b *backfill) finish(ctx context.Context, scope kv.Scope) error {
-	listed, err := b.engine.Get(ctx, kv.System, waitingScopeKey(scope))
-	if err != nil || listed[0] == nil {
-		return err
+	var lists []kv.Ref
+	for _, list := range []kv.Ref{waitingList.Ref(scope), waitingList.WholeRef(scope.Tenant)} {
+		entry, err := b.engine.Get(ctx, kv.System, waitingScopeKey(list.Scope, scope))
+		if err != nil {
+			return err
+		}
+		if entry[0] != nil {
+			lists = append(lists, list)
+		}
+	}
+	if len(lists) == 0 {
+		return nil
 	}
 	return b.writer.Do(ctx, kv.Request{
 		Refs:  vector.Refs(scope)[:1],
-		Blind: []kv.Ref{waitingRef(scope.Tenant)},
+		Blind: lists,
 		Lazy:  true,
 		Stage: func(ctx context.Context, tx *kv.Tx) error {
 			marks, err := readWaiting(ctx, tx, scope, 1)
-			if err == nil && len(marks) == 0 {
-				tx.Delete(kv.System, waitingScopeKey(scope))
+			if err != nil || len(marks) > 0 {
+				return err
 			}
-			return err
+			for _, list := range lists {
+				tx.Delete(kv.System, waitingScopeKey(list.Scope, scope))
+			}
+			return nil
 		},
 	})
 }

@@ -39,7 +39,7 @@ func (c *counted) Commit(ctx context.Context, commit kv.Commit) error {
 		return err
 	}
 	for _, op := range commit.Batch.Ops() {
-		if scope, _, err := kv.SplitKey(op.Key); err == nil && op.Delete && scope.Owner == "expiry" {
+		if scope, _, err := kv.SplitKey(op.Key); err == nil && op.Delete && expiryList.Has(scope) {
 			c.sweeps.Add(1)
 		}
 	}
