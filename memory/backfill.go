@@ -147,10 +147,13 @@ func (e *embeddings) report(ctx context.Context, work string, err error) {
 	}
 }
 
+// embedClaim names the lease of those who make vectors of a scope's records.
+func embedClaim(scope kv.Scope) lease.Name { return lease.Scope(scope, "embed") }
+
 // step gives vectors to some records that wait, while no other process does, and tells
 // whether there may be more.
 func (b *backfill) step(ctx context.Context, scope kv.Scope) (more bool, err error) {
-	claim := lease.Scope(scope, "embed")
+	claim := embedClaim(scope)
 	first, err := readWaiting(ctx, b.engine, scope, 1)
 	if err != nil {
 		return false, err
