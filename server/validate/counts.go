@@ -5,6 +5,7 @@ import (
 	"github.com/loom-bridge/loom-bridge/bridge/tools"
 	"github.com/loom-bridge/loom-bridge/context/blob"
 	"github.com/loom-bridge/loom-bridge/context/session"
+	"github.com/loom-bridge/loom-bridge/context/settings"
 	"github.com/loom-bridge/loom-bridge/memory"
 	"github.com/loom-bridge/loom-bridge/memory/record"
 	"github.com/loom-bridge/loom-bridge/server/admission"
@@ -64,6 +65,18 @@ func Counts() admission.Table {
 		"loombridge.v1.Task.tags":                      session.MaxTaskTags,
 		"loombridge.v1.ArchiveBlobRequest.tags":        blob.MaxTags,
 		"loombridge.v1.SearchBlobsRequest.tags":        blob.MaxTags,
+
+		"loombridge.v1.AssembleRequest.tools":        settings.MaxToolDefinitions,
+		"loombridge.v1.PromptSettings.few_shot":      settings.MaxExamples,
+		"loombridge.v1.PromptSettings.skills":        settings.MaxSkills,
+		"loombridge.v1.PromptSettings.injections":    settings.MaxInjections,
+		"loombridge.v1.Skill.tools":                  settings.MaxSkillTools,
+		"loombridge.v1.ToolSelection.levels":         settings.MaxLevels,
+		"loombridge.v1.ToolSelection.names":          settings.MaxToolPatterns,
+		"loombridge.v1.SourceSettings.exclude":       settings.MaxExcluded,
+		"loombridge.v1.SourceSettings.memory_layers": settings.MaxLayers,
+		"loombridge.v1.SourceSettings.event_actions": settings.MaxEventActions,
+		"loombridge.v1.InjectionLimits.sections":     settings.MaxCaps,
 
 		"loombridge.v1.ToolRequest.arguments":   maxJSONValues,
 		"loombridge.v1.ListToolsRequest.levels": tools.LevelScript,

@@ -239,7 +239,7 @@ func TestSmallRequests(t *testing.T) {
 		{"goal", AssembleRequest(&loombridgev1.AssembleRequest{AgentId: "a", Goal: long(256<<10 + 1)}), []string{"goal"}},
 		{"system", AssembleRequest(&loombridgev1.AssembleRequest{AgentId: "a", System: long(1<<20 + 1)}), []string{"system"}},
 		{"budget", AssembleRequest(&loombridgev1.AssembleRequest{AgentId: "a", MaxTokens: -1}), []string{"max_tokens"}},
-		{"format", AssembleRequest(&loombridgev1.AssembleRequest{AgentId: "a", Format: 5}), []string{"format"}},
+		{"format", AssembleRequest(&loombridgev1.AssembleRequest{AgentId: "a", Format: 99}), []string{"format"}},
 		{"text to count", CountTokensRequest(&loombridgev1.CountTokensRequest{AgentId: "a", Text: long(1<<20 + 1)}), []string{"text"}},
 		{"nothing to count", CountTokensRequest(&loombridgev1.CountTokensRequest{AgentId: "a"}), nil},
 		{"blobs of no step", ListBlobsRequest(&loombridgev1.ListBlobsRequest{AgentId: "a", StepId: "1", PageSize: 1001, Tier: 9, PageToken: "x"}), []string{"step_id", "tier", "page_size", "page_token"}},

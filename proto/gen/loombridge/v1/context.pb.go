@@ -220,6 +220,14 @@ const (
 	// PROMPT_FORMAT_OPENAI_CHAT: openai_chat_json, ready for a chat completions
 	// request.
 	PromptFormat_PROMPT_FORMAT_OPENAI_CHAT PromptFormat = 2
+	// PROMPT_FORMAT_OPENAI_RESPONSES: openai_responses_json, ready for OpenAI's
+	// Responses API.
+	PromptFormat_PROMPT_FORMAT_OPENAI_RESPONSES PromptFormat = 3
+	// PROMPT_FORMAT_ANTHROPIC: anthropic_json, ready for Anthropic's Messages API, with
+	// cache marks.
+	PromptFormat_PROMPT_FORMAT_ANTHROPIC PromptFormat = 4
+	// PROMPT_FORMAT_GEMINI: gemini_json, ready for Gemini's generateContent.
+	PromptFormat_PROMPT_FORMAT_GEMINI PromptFormat = 5
 )
 
 // Enum value maps for PromptFormat.
@@ -228,11 +236,17 @@ var (
 		0: "PROMPT_FORMAT_UNSPECIFIED",
 		1: "PROMPT_FORMAT_NEUTRAL",
 		2: "PROMPT_FORMAT_OPENAI_CHAT",
+		3: "PROMPT_FORMAT_OPENAI_RESPONSES",
+		4: "PROMPT_FORMAT_ANTHROPIC",
+		5: "PROMPT_FORMAT_GEMINI",
 	}
 	PromptFormat_value = map[string]int32{
-		"PROMPT_FORMAT_UNSPECIFIED": 0,
-		"PROMPT_FORMAT_NEUTRAL":     1,
-		"PROMPT_FORMAT_OPENAI_CHAT": 2,
+		"PROMPT_FORMAT_UNSPECIFIED":      0,
+		"PROMPT_FORMAT_NEUTRAL":          1,
+		"PROMPT_FORMAT_OPENAI_CHAT":      2,
+		"PROMPT_FORMAT_OPENAI_RESPONSES": 3,
+		"PROMPT_FORMAT_ANTHROPIC":        4,
+		"PROMPT_FORMAT_GEMINI":           5,
 	}
 )
 
@@ -682,6 +696,59 @@ func (x BlobForm) Number() protoreflect.EnumNumber {
 // Deprecated: Use BlobForm.Descriptor instead.
 func (BlobForm) EnumDescriptor() ([]byte, []int) {
 	return file_loombridge_v1_context_proto_rawDescGZIP(), []int{10}
+}
+
+// ConversationOrder is the order of a listing.
+type ConversationOrder int32
+
+const (
+	// CONVERSATION_ORDER_UNSPECIFIED is oldest first.
+	ConversationOrder_CONVERSATION_ORDER_UNSPECIFIED ConversationOrder = 0
+	// CONVERSATION_ORDER_OLDEST_FIRST: as it was said.
+	ConversationOrder_CONVERSATION_ORDER_OLDEST_FIRST ConversationOrder = 1
+	// CONVERSATION_ORDER_NEWEST_FIRST: from its end.
+	ConversationOrder_CONVERSATION_ORDER_NEWEST_FIRST ConversationOrder = 2
+)
+
+// Enum value maps for ConversationOrder.
+var (
+	ConversationOrder_name = map[int32]string{
+		0: "CONVERSATION_ORDER_UNSPECIFIED",
+		1: "CONVERSATION_ORDER_OLDEST_FIRST",
+		2: "CONVERSATION_ORDER_NEWEST_FIRST",
+	}
+	ConversationOrder_value = map[string]int32{
+		"CONVERSATION_ORDER_UNSPECIFIED":  0,
+		"CONVERSATION_ORDER_OLDEST_FIRST": 1,
+		"CONVERSATION_ORDER_NEWEST_FIRST": 2,
+	}
+)
+
+func (x ConversationOrder) Enum() *ConversationOrder {
+	p := new(ConversationOrder)
+	*p = x
+	return p
+}
+
+func (x ConversationOrder) String() string {
+	return protoimpl.X.EnumStringOf(x.Descriptor(), protoreflect.EnumNumber(x))
+}
+
+func (ConversationOrder) Descriptor() protoreflect.EnumDescriptor {
+	return file_loombridge_v1_context_proto_enumTypes[11].Descriptor()
+}
+
+func (ConversationOrder) Type() protoreflect.EnumType {
+	return &file_loombridge_v1_context_proto_enumTypes[11]
+}
+
+func (x ConversationOrder) Number() protoreflect.EnumNumber {
+	return protoreflect.EnumNumber(x)
+}
+
+// Deprecated: Use ConversationOrder.Descriptor instead.
+func (ConversationOrder) EnumDescriptor() ([]byte, []int) {
+	return file_loombridge_v1_context_proto_rawDescGZIP(), []int{11}
 }
 
 // ModelToolCall is a model's wish to call a tool.
@@ -1927,7 +1994,8 @@ type AssembleRequest struct {
 	AgentId string `protobuf:"bytes,1,opt,name=agent_id,json=agentId,proto3" json:"agent_id,omitempty"`
 	// session_id is the session. Default `default`.
 	SessionId string `protobuf:"bytes,2,opt,name=session_id,json=sessionId,proto3" json:"session_id,omitempty"`
-	// goal is what the agent works towards; it stands last. At most 256 KiB.
+	// goal is what the agent works towards; it stands last. At most 256 KiB. Default:
+	// that of UpdateWorking.
 	Goal string `protobuf:"bytes,3,opt,name=goal,proto3" json:"goal,omitempty"`
 	// model is the model the prompt is for; it chooses the token counter. An
 	// unknown one gets an estimate. Default `gpt-4o`. At most 128 bytes.
@@ -1938,7 +2006,7 @@ type AssembleRequest struct {
 	MaxTokens int32 `protobuf:"varint,5,opt,name=max_tokens,json=maxTokens,proto3" json:"max_tokens,omitempty"`
 	// system is the system prompt; it stands first. At most 1 MiB.
 	System string `protobuf:"bytes,6,opt,name=system,proto3" json:"system,omitempty"`
-	// without_tools leaves the tools out. Default false: all tools of level 1.
+	// without_tools leaves all tools out, also the caller's own. Default false.
 	WithoutTools bool `protobuf:"varint,7,opt,name=without_tools,json=withoutTools,proto3" json:"without_tools,omitempty"`
 	// format is the shape of the answer. Default neutral.
 	Format PromptFormat `protobuf:"varint,8,opt,name=format,proto3,enum=loombridge.v1.PromptFormat" json:"format,omitempty"`
@@ -1946,7 +2014,26 @@ type AssembleRequest struct {
 	DryRun bool `protobuf:"varint,9,opt,name=dry_run,json=dryRun,proto3" json:"dry_run,omitempty"`
 	// history says how the history is made for this call, over what the session
 	// is configured with. Unset fields are the session's.
-	History       *HistorySettings `protobuf:"bytes,10,opt,name=history,proto3" json:"history,omitempty"`
+	History *HistorySettings `protobuf:"bytes,10,opt,name=history,proto3" json:"history,omitempty"`
+	// settings say what this prompt is made of, over what the session is configured
+	// with.
+	Settings *PromptSettings `protobuf:"bytes,11,opt,name=settings,proto3" json:"settings,omitempty"`
+	// tools are the caller's own tools, offered beside those that are served: at most
+	// 256. One of the name of a served tool takes its place.
+	Tools []*ToolDefinition `protobuf:"bytes,12,rep,name=tools,proto3" json:"tools,omitempty"`
+	// turn_id names the turn of the model that the prompt is for: the same one gets the
+	// same variation. At most 128 bytes. Default: counted by the user messages of the
+	// session.
+	TurnId string `protobuf:"bytes,13,opt,name=turn_id,json=turnId,proto3" json:"turn_id,omitempty"`
+	// as_of asks for a prompt that was sent before, as it was sent, byte for byte. All
+	// other fields but agent_id and session_id are unset then, and nothing is stored.
+	// What was erased since is PROMPT_GONE, with what is missing. Default: a new prompt.
+	//
+	// Types that are valid to be assigned to AsOf:
+	//
+	//	*AssembleRequest_AsOfStepId
+	//	*AssembleRequest_AsOfPromptId
+	AsOf          isAssembleRequest_AsOf `protobuf_oneof:"as_of"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -2051,6 +2138,70 @@ func (x *AssembleRequest) GetHistory() *HistorySettings {
 	return nil
 }
 
+func (x *AssembleRequest) GetSettings() *PromptSettings {
+	if x != nil {
+		return x.Settings
+	}
+	return nil
+}
+
+func (x *AssembleRequest) GetTools() []*ToolDefinition {
+	if x != nil {
+		return x.Tools
+	}
+	return nil
+}
+
+func (x *AssembleRequest) GetTurnId() string {
+	if x != nil {
+		return x.TurnId
+	}
+	return ""
+}
+
+func (x *AssembleRequest) GetAsOf() isAssembleRequest_AsOf {
+	if x != nil {
+		return x.AsOf
+	}
+	return nil
+}
+
+func (x *AssembleRequest) GetAsOfStepId() string {
+	if x != nil {
+		if x, ok := x.AsOf.(*AssembleRequest_AsOfStepId); ok {
+			return x.AsOfStepId
+		}
+	}
+	return ""
+}
+
+func (x *AssembleRequest) GetAsOfPromptId() string {
+	if x != nil {
+		if x, ok := x.AsOf.(*AssembleRequest_AsOfPromptId); ok {
+			return x.AsOfPromptId
+		}
+	}
+	return ""
+}
+
+type isAssembleRequest_AsOf interface {
+	isAssembleRequest_AsOf()
+}
+
+type AssembleRequest_AsOfStepId struct {
+	// step_id is the prompt that the session had sent last when the step was recorded.
+	AsOfStepId string `protobuf:"bytes,14,opt,name=as_of_step_id,json=asOfStepId,proto3,oneof"`
+}
+
+type AssembleRequest_AsOfPromptId struct {
+	// prompt_id is the prompt that had this id in its receipt.
+	AsOfPromptId string `protobuf:"bytes,15,opt,name=as_of_prompt_id,json=asOfPromptId,proto3,oneof"`
+}
+
+func (*AssembleRequest_AsOfStepId) isAssembleRequest_AsOf() {}
+
+func (*AssembleRequest_AsOfPromptId) isAssembleRequest_AsOf() {}
+
 // AssembleResponse is the prompt.
 type AssembleResponse struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
@@ -2064,14 +2215,26 @@ type AssembleResponse struct {
 	OpenaiChatJson string `protobuf:"bytes,3,opt,name=openai_chat_json,json=openaiChatJson,proto3" json:"openai_chat_json,omitempty"`
 	// tokens is the size of the whole prompt.
 	Tokens *TokenCount `protobuf:"bytes,4,opt,name=tokens,proto3" json:"tokens,omitempty"`
-	// parts are the tokens by part: system, tools, history, goal. The whole is
-	// their sum and 3 tokens that open the reply.
+	// parts are the tokens by section, in the order of the prompt. The whole is their
+	// sum and 3 tokens that open the reply.
 	Parts []*PromptPart `protobuf:"bytes,5,rep,name=parts,proto3" json:"parts,omitempty"`
 	// prefix_sha256 is the hash of everything before the goal, in hex: equal for
 	// equal prefixes.
 	PrefixSha256 string `protobuf:"bytes,6,opt,name=prefix_sha256,json=prefixSha256,proto3" json:"prefix_sha256,omitempty"`
 	// receipt says what was done to make it fit, and what it should cost.
-	Receipt       *Receipt `protobuf:"bytes,7,opt,name=receipt,proto3" json:"receipt,omitempty"`
+	Receipt *Receipt `protobuf:"bytes,7,opt,name=receipt,proto3" json:"receipt,omitempty"`
+	// openai_responses_json is an object with `input`, `tools` and, for the system
+	// message, `instructions`, in PROMPT_FORMAT_OPENAI_RESPONSES.
+	OpenaiResponsesJson string `protobuf:"bytes,8,opt,name=openai_responses_json,json=openaiResponsesJson,proto3" json:"openai_responses_json,omitempty"`
+	// anthropic_json is an object with `system`, `messages` and `tools`, in
+	// PROMPT_FORMAT_ANTHROPIC.
+	AnthropicJson string `protobuf:"bytes,9,opt,name=anthropic_json,json=anthropicJson,proto3" json:"anthropic_json,omitempty"`
+	// gemini_json is an object with `systemInstruction`, `contents` and `tools`, in
+	// PROMPT_FORMAT_GEMINI.
+	GeminiJson string `protobuf:"bytes,10,opt,name=gemini_json,json=geminiJson,proto3" json:"gemini_json,omitempty"`
+	// cache_marks are the places at which the provider's cache should keep the prompt:
+	// at most 4, in order. anthropic_json has them already.
+	CacheMarks    []*CacheMark `protobuf:"bytes,11,rep,name=cache_marks,json=cacheMarks,proto3" json:"cache_marks,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -2151,6 +2314,34 @@ func (x *AssembleResponse) GetPrefixSha256() string {
 func (x *AssembleResponse) GetReceipt() *Receipt {
 	if x != nil {
 		return x.Receipt
+	}
+	return nil
+}
+
+func (x *AssembleResponse) GetOpenaiResponsesJson() string {
+	if x != nil {
+		return x.OpenaiResponsesJson
+	}
+	return ""
+}
+
+func (x *AssembleResponse) GetAnthropicJson() string {
+	if x != nil {
+		return x.AnthropicJson
+	}
+	return ""
+}
+
+func (x *AssembleResponse) GetGeminiJson() string {
+	if x != nil {
+		return x.GeminiJson
+	}
+	return ""
+}
+
+func (x *AssembleResponse) GetCacheMarks() []*CacheMark {
+	if x != nil {
+		return x.CacheMarks
 	}
 	return nil
 }
@@ -2354,6 +2545,24 @@ type Receipt struct {
 	Pressure float64 `protobuf:"fixed64,11,opt,name=pressure,proto3" json:"pressure,omitempty"`
 	// reserve_tokens is how many more tokens the provider may well count.
 	ReserveTokens int32 `protobuf:"varint,12,opt,name=reserve_tokens,json=reserveTokens,proto3" json:"reserve_tokens,omitempty"`
+	// layout is the order of the sections.
+	Layout PromptLayout `protobuf:"varint,13,opt,name=layout,proto3,enum=loombridge.v1.PromptLayout" json:"layout,omitempty"`
+	// sections are those of the prompt, in its order, and those that were left out.
+	Sections []*SectionInfo `protobuf:"bytes,14,rep,name=sections,proto3" json:"sections,omitempty"`
+	// tools are what each tool takes, in the order of the prompt.
+	Tools []*ToolCost `protobuf:"bytes,15,rep,name=tools,proto3" json:"tools,omitempty"`
+	// sequences say how far what the prompt is made of was read, all at one moment.
+	Sequences []*SnapshotSequence `protobuf:"bytes,16,rep,name=sequences,proto3" json:"sequences,omitempty"`
+	// difference is where the prompt first differs from the session's prompt before;
+	// unset for the first one that the server knows of.
+	Difference *PromptDifference `protobuf:"bytes,17,opt,name=difference,proto3" json:"difference,omitempty"`
+	// expected_cached_tokens is how many tokens the provider should read from its cache.
+	ExpectedCachedTokens int32 `protobuf:"varint,18,opt,name=expected_cached_tokens,json=expectedCachedTokens,proto3" json:"expected_cached_tokens,omitempty"`
+	// calls is how many calls of tools the session has made, and faults how many of them
+	// asked again for what had been folded away.
+	Calls int64 `protobuf:"varint,19,opt,name=calls,proto3" json:"calls,omitempty"`
+	// faults is a part of calls.
+	Faults        int64 `protobuf:"varint,20,opt,name=faults,proto3" json:"faults,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -2468,6 +2677,62 @@ func (x *Receipt) GetPressure() float64 {
 func (x *Receipt) GetReserveTokens() int32 {
 	if x != nil {
 		return x.ReserveTokens
+	}
+	return 0
+}
+
+func (x *Receipt) GetLayout() PromptLayout {
+	if x != nil {
+		return x.Layout
+	}
+	return PromptLayout_PROMPT_LAYOUT_UNSPECIFIED
+}
+
+func (x *Receipt) GetSections() []*SectionInfo {
+	if x != nil {
+		return x.Sections
+	}
+	return nil
+}
+
+func (x *Receipt) GetTools() []*ToolCost {
+	if x != nil {
+		return x.Tools
+	}
+	return nil
+}
+
+func (x *Receipt) GetSequences() []*SnapshotSequence {
+	if x != nil {
+		return x.Sequences
+	}
+	return nil
+}
+
+func (x *Receipt) GetDifference() *PromptDifference {
+	if x != nil {
+		return x.Difference
+	}
+	return nil
+}
+
+func (x *Receipt) GetExpectedCachedTokens() int32 {
+	if x != nil {
+		return x.ExpectedCachedTokens
+	}
+	return 0
+}
+
+func (x *Receipt) GetCalls() int64 {
+	if x != nil {
+		return x.Calls
+	}
+	return 0
+}
+
+func (x *Receipt) GetFaults() int64 {
+	if x != nil {
+		return x.Faults
 	}
 	return 0
 }
@@ -2702,7 +2967,10 @@ type ConfigureSessionRequest struct {
 	// reset goes back to the defaults of the server before the rest is set.
 	Reset_ bool `protobuf:"varint,6,opt,name=reset,proto3" json:"reset,omitempty"`
 	// request_id makes the call safe to repeat. At most 128 bytes.
-	RequestId     string `protobuf:"bytes,7,opt,name=request_id,json=requestId,proto3" json:"request_id,omitempty"`
+	RequestId string `protobuf:"bytes,7,opt,name=request_id,json=requestId,proto3" json:"request_id,omitempty"`
+	// prompt is what its prompts are made of; unset fields stay as they were. All of it
+	// takes at most 512 KiB.
+	Prompt        *PromptSettings `protobuf:"bytes,8,opt,name=prompt,proto3" json:"prompt,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -2786,6 +3054,13 @@ func (x *ConfigureSessionRequest) GetRequestId() string {
 	return ""
 }
 
+func (x *ConfigureSessionRequest) GetPrompt() *PromptSettings {
+	if x != nil {
+		return x.Prompt
+	}
+	return nil
+}
+
 // ConfigureSessionResponse is what holds now.
 type ConfigureSessionResponse struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
@@ -2796,7 +3071,9 @@ type ConfigureSessionResponse struct {
 	// max_tokens is the budget for calls that name none; 0 is the server's default.
 	MaxTokens int32 `protobuf:"varint,3,opt,name=max_tokens,json=maxTokens,proto3" json:"max_tokens,omitempty"`
 	// ended says that the session is over.
-	Ended         bool `protobuf:"varint,4,opt,name=ended,proto3" json:"ended,omitempty"`
+	Ended bool `protobuf:"varint,4,opt,name=ended,proto3" json:"ended,omitempty"`
+	// prompt is what its prompts are made of.
+	Prompt        *PromptSettings `protobuf:"bytes,5,opt,name=prompt,proto3" json:"prompt,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -2857,6 +3134,13 @@ func (x *ConfigureSessionResponse) GetEnded() bool {
 		return x.Ended
 	}
 	return false
+}
+
+func (x *ConfigureSessionResponse) GetPrompt() *PromptSettings {
+	if x != nil {
+		return x.Prompt
+	}
+	return nil
 }
 
 // EndSessionRequest names a session that is over.
@@ -3689,7 +3973,7 @@ func (x *CompressResultResponse) GetOriginalChars() int64 {
 // PromptPart is one part of a prompt.
 type PromptPart struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// name is `system`, `tools`, `history` or `goal`.
+	// name is that of a section.
 	Name string `protobuf:"bytes,1,opt,name=name,proto3" json:"name,omitempty"`
 	// tokens is its size.
 	Tokens        int32 `protobuf:"varint,2,opt,name=tokens,proto3" json:"tokens,omitempty"`
@@ -6403,11 +6687,729 @@ func (x *KeptBlobs) GetReferenced() int64 {
 	return 0
 }
 
+// ListSessionsRequest asks for sessions.
+type ListSessionsRequest struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// agent_id is whose sessions. Required.
+	AgentId string `protobuf:"bytes,1,opt,name=agent_id,json=agentId,proto3" json:"agent_id,omitempty"`
+	// page_size is how many at most, up to 1,000. Default 100.
+	PageSize int32 `protobuf:"varint,2,opt,name=page_size,json=pageSize,proto3" json:"page_size,omitempty"`
+	// page_token continues a listing.
+	PageToken     string `protobuf:"bytes,3,opt,name=page_token,json=pageToken,proto3" json:"page_token,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *ListSessionsRequest) Reset() {
+	*x = ListSessionsRequest{}
+	mi := &file_loombridge_v1_context_proto_msgTypes[61]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *ListSessionsRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*ListSessionsRequest) ProtoMessage() {}
+
+func (x *ListSessionsRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_loombridge_v1_context_proto_msgTypes[61]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use ListSessionsRequest.ProtoReflect.Descriptor instead.
+func (*ListSessionsRequest) Descriptor() ([]byte, []int) {
+	return file_loombridge_v1_context_proto_rawDescGZIP(), []int{61}
+}
+
+func (x *ListSessionsRequest) GetAgentId() string {
+	if x != nil {
+		return x.AgentId
+	}
+	return ""
+}
+
+func (x *ListSessionsRequest) GetPageSize() int32 {
+	if x != nil {
+		return x.PageSize
+	}
+	return 0
+}
+
+func (x *ListSessionsRequest) GetPageToken() string {
+	if x != nil {
+		return x.PageToken
+	}
+	return ""
+}
+
+// ListSessionsResponse holds sessions.
+type ListSessionsResponse struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// sessions are in the order of their ids.
+	Sessions []*SessionInfo `protobuf:"bytes,1,rep,name=sessions,proto3" json:"sessions,omitempty"`
+	// next_page_token continues; empty at the end.
+	NextPageToken string `protobuf:"bytes,2,opt,name=next_page_token,json=nextPageToken,proto3" json:"next_page_token,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *ListSessionsResponse) Reset() {
+	*x = ListSessionsResponse{}
+	mi := &file_loombridge_v1_context_proto_msgTypes[62]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *ListSessionsResponse) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*ListSessionsResponse) ProtoMessage() {}
+
+func (x *ListSessionsResponse) ProtoReflect() protoreflect.Message {
+	mi := &file_loombridge_v1_context_proto_msgTypes[62]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use ListSessionsResponse.ProtoReflect.Descriptor instead.
+func (*ListSessionsResponse) Descriptor() ([]byte, []int) {
+	return file_loombridge_v1_context_proto_rawDescGZIP(), []int{62}
+}
+
+func (x *ListSessionsResponse) GetSessions() []*SessionInfo {
+	if x != nil {
+		return x.Sessions
+	}
+	return nil
+}
+
+func (x *ListSessionsResponse) GetNextPageToken() string {
+	if x != nil {
+		return x.NextPageToken
+	}
+	return ""
+}
+
+// SessionInfo is what is known of a session.
+type SessionInfo struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// session_id is its id.
+	SessionId string `protobuf:"bytes,1,opt,name=session_id,json=sessionId,proto3" json:"session_id,omitempty"`
+	// last_position is the place of its last entry in its log, from 1.
+	LastPosition int64 `protobuf:"varint,2,opt,name=last_position,json=lastPosition,proto3" json:"last_position,omitempty"`
+	// begin_time is when its first entry was recorded.
+	BeginTime *timestamppb.Timestamp `protobuf:"bytes,3,opt,name=begin_time,json=beginTime,proto3" json:"begin_time,omitempty"`
+	// update_time is when its last entry was recorded.
+	UpdateTime *timestamppb.Timestamp `protobuf:"bytes,4,opt,name=update_time,json=updateTime,proto3" json:"update_time,omitempty"`
+	// ended says that it is over.
+	Ended         bool `protobuf:"varint,5,opt,name=ended,proto3" json:"ended,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *SessionInfo) Reset() {
+	*x = SessionInfo{}
+	mi := &file_loombridge_v1_context_proto_msgTypes[63]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *SessionInfo) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*SessionInfo) ProtoMessage() {}
+
+func (x *SessionInfo) ProtoReflect() protoreflect.Message {
+	mi := &file_loombridge_v1_context_proto_msgTypes[63]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use SessionInfo.ProtoReflect.Descriptor instead.
+func (*SessionInfo) Descriptor() ([]byte, []int) {
+	return file_loombridge_v1_context_proto_rawDescGZIP(), []int{63}
+}
+
+func (x *SessionInfo) GetSessionId() string {
+	if x != nil {
+		return x.SessionId
+	}
+	return ""
+}
+
+func (x *SessionInfo) GetLastPosition() int64 {
+	if x != nil {
+		return x.LastPosition
+	}
+	return 0
+}
+
+func (x *SessionInfo) GetBeginTime() *timestamppb.Timestamp {
+	if x != nil {
+		return x.BeginTime
+	}
+	return nil
+}
+
+func (x *SessionInfo) GetUpdateTime() *timestamppb.Timestamp {
+	if x != nil {
+		return x.UpdateTime
+	}
+	return nil
+}
+
+func (x *SessionInfo) GetEnded() bool {
+	if x != nil {
+		return x.Ended
+	}
+	return false
+}
+
+// ListConversationRequest asks for what was said and done.
+type ListConversationRequest struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// agent_id is whose session it is. Required.
+	AgentId string `protobuf:"bytes,1,opt,name=agent_id,json=agentId,proto3" json:"agent_id,omitempty"`
+	// session_id is the session. Default `default`.
+	SessionId string `protobuf:"bytes,2,opt,name=session_id,json=sessionId,proto3" json:"session_id,omitempty"`
+	// order is that of the answer. Default oldest first.
+	Order ConversationOrder `protobuf:"varint,3,opt,name=order,proto3,enum=loombridge.v1.ConversationOrder" json:"order,omitempty"`
+	// page_size is how many entries at most, up to 1,000. Default 100. A page may have
+	// fewer, so that it fits one message, and still a next one.
+	PageSize int32 `protobuf:"varint,4,opt,name=page_size,json=pageSize,proto3" json:"page_size,omitempty"`
+	// page_token continues a listing with the same fields.
+	PageToken string `protobuf:"bytes,5,opt,name=page_token,json=pageToken,proto3" json:"page_token,omitempty"`
+	// json_form is how arguments of steps come back. Default struct.
+	JsonForm      JsonForm `protobuf:"varint,6,opt,name=json_form,json=jsonForm,proto3,enum=loombridge.v1.JsonForm" json:"json_form,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *ListConversationRequest) Reset() {
+	*x = ListConversationRequest{}
+	mi := &file_loombridge_v1_context_proto_msgTypes[64]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *ListConversationRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*ListConversationRequest) ProtoMessage() {}
+
+func (x *ListConversationRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_loombridge_v1_context_proto_msgTypes[64]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use ListConversationRequest.ProtoReflect.Descriptor instead.
+func (*ListConversationRequest) Descriptor() ([]byte, []int) {
+	return file_loombridge_v1_context_proto_rawDescGZIP(), []int{64}
+}
+
+func (x *ListConversationRequest) GetAgentId() string {
+	if x != nil {
+		return x.AgentId
+	}
+	return ""
+}
+
+func (x *ListConversationRequest) GetSessionId() string {
+	if x != nil {
+		return x.SessionId
+	}
+	return ""
+}
+
+func (x *ListConversationRequest) GetOrder() ConversationOrder {
+	if x != nil {
+		return x.Order
+	}
+	return ConversationOrder_CONVERSATION_ORDER_UNSPECIFIED
+}
+
+func (x *ListConversationRequest) GetPageSize() int32 {
+	if x != nil {
+		return x.PageSize
+	}
+	return 0
+}
+
+func (x *ListConversationRequest) GetPageToken() string {
+	if x != nil {
+		return x.PageToken
+	}
+	return ""
+}
+
+func (x *ListConversationRequest) GetJsonForm() JsonForm {
+	if x != nil {
+		return x.JsonForm
+	}
+	return JsonForm_JSON_FORM_UNSPECIFIED
+}
+
+// ListConversationResponse holds entries.
+type ListConversationResponse struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// entries are in the order that was asked for.
+	Entries []*ConversationEntry `protobuf:"bytes,1,rep,name=entries,proto3" json:"entries,omitempty"`
+	// next_page_token continues; empty at the end.
+	NextPageToken string `protobuf:"bytes,2,opt,name=next_page_token,json=nextPageToken,proto3" json:"next_page_token,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *ListConversationResponse) Reset() {
+	*x = ListConversationResponse{}
+	mi := &file_loombridge_v1_context_proto_msgTypes[65]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *ListConversationResponse) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*ListConversationResponse) ProtoMessage() {}
+
+func (x *ListConversationResponse) ProtoReflect() protoreflect.Message {
+	mi := &file_loombridge_v1_context_proto_msgTypes[65]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use ListConversationResponse.ProtoReflect.Descriptor instead.
+func (*ListConversationResponse) Descriptor() ([]byte, []int) {
+	return file_loombridge_v1_context_proto_rawDescGZIP(), []int{65}
+}
+
+func (x *ListConversationResponse) GetEntries() []*ConversationEntry {
+	if x != nil {
+		return x.Entries
+	}
+	return nil
+}
+
+func (x *ListConversationResponse) GetNextPageToken() string {
+	if x != nil {
+		return x.NextPageToken
+	}
+	return ""
+}
+
+// ConversationEntry is a message or a step of a session's log.
+type ConversationEntry struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// position is its place in the log, from 1.
+	Position int64 `protobuf:"varint,1,opt,name=position,proto3" json:"position,omitempty"`
+	// create_time is when it was recorded.
+	CreateTime *timestamppb.Timestamp `protobuf:"bytes,2,opt,name=create_time,json=createTime,proto3" json:"create_time,omitempty"`
+	// entry is what it is.
+	//
+	// Types that are valid to be assigned to Entry:
+	//
+	//	*ConversationEntry_Message
+	//	*ConversationEntry_Step
+	//	*ConversationEntry_Task
+	Entry isConversationEntry_Entry `protobuf_oneof:"entry"`
+	// fold_batch is the batch of folds by which prompts show it; 0 where they show it in
+	// full.
+	FoldBatch     int64 `protobuf:"varint,6,opt,name=fold_batch,json=foldBatch,proto3" json:"fold_batch,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *ConversationEntry) Reset() {
+	*x = ConversationEntry{}
+	mi := &file_loombridge_v1_context_proto_msgTypes[66]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *ConversationEntry) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*ConversationEntry) ProtoMessage() {}
+
+func (x *ConversationEntry) ProtoReflect() protoreflect.Message {
+	mi := &file_loombridge_v1_context_proto_msgTypes[66]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use ConversationEntry.ProtoReflect.Descriptor instead.
+func (*ConversationEntry) Descriptor() ([]byte, []int) {
+	return file_loombridge_v1_context_proto_rawDescGZIP(), []int{66}
+}
+
+func (x *ConversationEntry) GetPosition() int64 {
+	if x != nil {
+		return x.Position
+	}
+	return 0
+}
+
+func (x *ConversationEntry) GetCreateTime() *timestamppb.Timestamp {
+	if x != nil {
+		return x.CreateTime
+	}
+	return nil
+}
+
+func (x *ConversationEntry) GetEntry() isConversationEntry_Entry {
+	if x != nil {
+		return x.Entry
+	}
+	return nil
+}
+
+func (x *ConversationEntry) GetMessage() *Message {
+	if x != nil {
+		if x, ok := x.Entry.(*ConversationEntry_Message); ok {
+			return x.Message
+		}
+	}
+	return nil
+}
+
+func (x *ConversationEntry) GetStep() *Step {
+	if x != nil {
+		if x, ok := x.Entry.(*ConversationEntry_Step); ok {
+			return x.Step
+		}
+	}
+	return nil
+}
+
+func (x *ConversationEntry) GetTask() *Task {
+	if x != nil {
+		if x, ok := x.Entry.(*ConversationEntry_Task); ok {
+			return x.Task
+		}
+	}
+	return nil
+}
+
+func (x *ConversationEntry) GetFoldBatch() int64 {
+	if x != nil {
+		return x.FoldBatch
+	}
+	return 0
+}
+
+type isConversationEntry_Entry interface {
+	isConversationEntry_Entry()
+}
+
+type ConversationEntry_Message struct {
+	// message is something that was said, as it came.
+	Message *Message `protobuf:"bytes,3,opt,name=message,proto3,oneof"`
+}
+
+type ConversationEntry_Step struct {
+	// step is a call of a tool.
+	Step *Step `protobuf:"bytes,4,opt,name=step,proto3,oneof"`
+}
+
+type ConversationEntry_Task struct {
+	// task is something that was planned, thought or done without a step of its own.
+	Task *Task `protobuf:"bytes,5,opt,name=task,proto3,oneof"`
+}
+
+func (*ConversationEntry_Message) isConversationEntry_Entry() {}
+
+func (*ConversationEntry_Step) isConversationEntry_Entry() {}
+
+func (*ConversationEntry_Task) isConversationEntry_Entry() {}
+
+// DiffPromptsRequest names two prompts of a session.
+type DiffPromptsRequest struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// agent_id is whose session it is. Required.
+	AgentId string `protobuf:"bytes,1,opt,name=agent_id,json=agentId,proto3" json:"agent_id,omitempty"`
+	// session_id is the session. Default `default`.
+	SessionId string `protobuf:"bytes,2,opt,name=session_id,json=sessionId,proto3" json:"session_id,omitempty"`
+	// from_prompt_id is the older one. Default: the one before the other.
+	FromPromptId string `protobuf:"bytes,3,opt,name=from_prompt_id,json=fromPromptId,proto3" json:"from_prompt_id,omitempty"`
+	// to_prompt_id is the newer one. Default: the session's last.
+	ToPromptId    string `protobuf:"bytes,4,opt,name=to_prompt_id,json=toPromptId,proto3" json:"to_prompt_id,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *DiffPromptsRequest) Reset() {
+	*x = DiffPromptsRequest{}
+	mi := &file_loombridge_v1_context_proto_msgTypes[67]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *DiffPromptsRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*DiffPromptsRequest) ProtoMessage() {}
+
+func (x *DiffPromptsRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_loombridge_v1_context_proto_msgTypes[67]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use DiffPromptsRequest.ProtoReflect.Descriptor instead.
+func (*DiffPromptsRequest) Descriptor() ([]byte, []int) {
+	return file_loombridge_v1_context_proto_rawDescGZIP(), []int{67}
+}
+
+func (x *DiffPromptsRequest) GetAgentId() string {
+	if x != nil {
+		return x.AgentId
+	}
+	return ""
+}
+
+func (x *DiffPromptsRequest) GetSessionId() string {
+	if x != nil {
+		return x.SessionId
+	}
+	return ""
+}
+
+func (x *DiffPromptsRequest) GetFromPromptId() string {
+	if x != nil {
+		return x.FromPromptId
+	}
+	return ""
+}
+
+func (x *DiffPromptsRequest) GetToPromptId() string {
+	if x != nil {
+		return x.ToPromptId
+	}
+	return ""
+}
+
+// DiffPromptsResponse says how they differ.
+type DiffPromptsResponse struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// from_prompt_id is the older one.
+	FromPromptId string `protobuf:"bytes,1,opt,name=from_prompt_id,json=fromPromptId,proto3" json:"from_prompt_id,omitempty"`
+	// to_prompt_id is the newer one.
+	ToPromptId string `protobuf:"bytes,2,opt,name=to_prompt_id,json=toPromptId,proto3" json:"to_prompt_id,omitempty"`
+	// difference is where they first differ; unset when they are the same.
+	Difference *PromptDifference `protobuf:"bytes,3,opt,name=difference,proto3" json:"difference,omitempty"`
+	// sections are those in which they differ, in the order of the newer one.
+	Sections []*SectionDifference `protobuf:"bytes,4,rep,name=sections,proto3" json:"sections,omitempty"`
+	// from_excerpt is what stands at the first difference in the older one, at most 256
+	// bytes.
+	FromExcerpt string `protobuf:"bytes,5,opt,name=from_excerpt,json=fromExcerpt,proto3" json:"from_excerpt,omitempty"`
+	// to_excerpt is the same of the newer one.
+	ToExcerpt     string `protobuf:"bytes,6,opt,name=to_excerpt,json=toExcerpt,proto3" json:"to_excerpt,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *DiffPromptsResponse) Reset() {
+	*x = DiffPromptsResponse{}
+	mi := &file_loombridge_v1_context_proto_msgTypes[68]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *DiffPromptsResponse) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*DiffPromptsResponse) ProtoMessage() {}
+
+func (x *DiffPromptsResponse) ProtoReflect() protoreflect.Message {
+	mi := &file_loombridge_v1_context_proto_msgTypes[68]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use DiffPromptsResponse.ProtoReflect.Descriptor instead.
+func (*DiffPromptsResponse) Descriptor() ([]byte, []int) {
+	return file_loombridge_v1_context_proto_rawDescGZIP(), []int{68}
+}
+
+func (x *DiffPromptsResponse) GetFromPromptId() string {
+	if x != nil {
+		return x.FromPromptId
+	}
+	return ""
+}
+
+func (x *DiffPromptsResponse) GetToPromptId() string {
+	if x != nil {
+		return x.ToPromptId
+	}
+	return ""
+}
+
+func (x *DiffPromptsResponse) GetDifference() *PromptDifference {
+	if x != nil {
+		return x.Difference
+	}
+	return nil
+}
+
+func (x *DiffPromptsResponse) GetSections() []*SectionDifference {
+	if x != nil {
+		return x.Sections
+	}
+	return nil
+}
+
+func (x *DiffPromptsResponse) GetFromExcerpt() string {
+	if x != nil {
+		return x.FromExcerpt
+	}
+	return ""
+}
+
+func (x *DiffPromptsResponse) GetToExcerpt() string {
+	if x != nil {
+		return x.ToExcerpt
+	}
+	return ""
+}
+
+// SectionDifference is how a section differs.
+type SectionDifference struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// name is the section's.
+	Name string `protobuf:"bytes,1,opt,name=name,proto3" json:"name,omitempty"`
+	// from_tokens is its size in the older prompt; 0 where that has none.
+	FromTokens int32 `protobuf:"varint,2,opt,name=from_tokens,json=fromTokens,proto3" json:"from_tokens,omitempty"`
+	// to_tokens is its size in the newer one.
+	ToTokens int32 `protobuf:"varint,3,opt,name=to_tokens,json=toTokens,proto3" json:"to_tokens,omitempty"`
+	// changed_messages is how many of its messages are not in the other prompt.
+	ChangedMessages int32 `protobuf:"varint,4,opt,name=changed_messages,json=changedMessages,proto3" json:"changed_messages,omitempty"`
+	unknownFields   protoimpl.UnknownFields
+	sizeCache       protoimpl.SizeCache
+}
+
+func (x *SectionDifference) Reset() {
+	*x = SectionDifference{}
+	mi := &file_loombridge_v1_context_proto_msgTypes[69]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *SectionDifference) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*SectionDifference) ProtoMessage() {}
+
+func (x *SectionDifference) ProtoReflect() protoreflect.Message {
+	mi := &file_loombridge_v1_context_proto_msgTypes[69]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use SectionDifference.ProtoReflect.Descriptor instead.
+func (*SectionDifference) Descriptor() ([]byte, []int) {
+	return file_loombridge_v1_context_proto_rawDescGZIP(), []int{69}
+}
+
+func (x *SectionDifference) GetName() string {
+	if x != nil {
+		return x.Name
+	}
+	return ""
+}
+
+func (x *SectionDifference) GetFromTokens() int32 {
+	if x != nil {
+		return x.FromTokens
+	}
+	return 0
+}
+
+func (x *SectionDifference) GetToTokens() int32 {
+	if x != nil {
+		return x.ToTokens
+	}
+	return 0
+}
+
+func (x *SectionDifference) GetChangedMessages() int32 {
+	if x != nil {
+		return x.ChangedMessages
+	}
+	return 0
+}
+
 var File_loombridge_v1_context_proto protoreflect.FileDescriptor
 
 const file_loombridge_v1_context_proto_rawDesc = "" +
 	"\n" +
-	"\x1bloombridge/v1/context.proto\x12\rloombridge.v1\x1a\x1egoogle/protobuf/duration.proto\x1a\x1cgoogle/protobuf/struct.proto\x1a\x1fgoogle/protobuf/timestamp.proto\x1a\x1aloombridge/v1/memory.proto\"y\n" +
+	"\x1bloombridge/v1/context.proto\x12\rloombridge.v1\x1a\x1egoogle/protobuf/duration.proto\x1a\x1cgoogle/protobuf/struct.proto\x1a\x1fgoogle/protobuf/timestamp.proto\x1a\x1aloombridge/v1/memory.proto\x1a\x1aloombridge/v1/prompt.proto\"y\n" +
 	"\rModelToolCall\x12\x0e\n" +
 	"\x02id\x18\x01 \x01(\tR\x02id\x12\x12\n" +
 	"\x04name\x18\x02 \x01(\tR\x04name\x12%\n" +
@@ -6507,7 +7509,7 @@ const file_loombridge_v1_context_proto_rawDesc = "" +
 	"\astep_id\x18\x02 \x01(\tR\x06stepId\x124\n" +
 	"\tjson_form\x18\x03 \x01(\x0e2\x17.loombridge.v1.JsonFormR\bjsonForm\":\n" +
 	"\x0fGetStepResponse\x12'\n" +
-	"\x04step\x18\x01 \x01(\v2\x13.loombridge.v1.StepR\x04step\"\xd9\x02\n" +
+	"\x04step\x18\x01 \x01(\v2\x13.loombridge.v1.StepR\x04step\"\xb9\x04\n" +
 	"\x0fAssembleRequest\x12\x19\n" +
 	"\bagent_id\x18\x01 \x01(\tR\aagentId\x12\x1d\n" +
 	"\n" +
@@ -6521,7 +7523,14 @@ const file_loombridge_v1_context_proto_rawDesc = "" +
 	"\x06format\x18\b \x01(\x0e2\x1b.loombridge.v1.PromptFormatR\x06format\x12\x17\n" +
 	"\adry_run\x18\t \x01(\bR\x06dryRun\x128\n" +
 	"\ahistory\x18\n" +
-	" \x01(\v2\x1e.loombridge.v1.HistorySettingsR\ahistory\"\xca\x02\n" +
+	" \x01(\v2\x1e.loombridge.v1.HistorySettingsR\ahistory\x129\n" +
+	"\bsettings\x18\v \x01(\v2\x1d.loombridge.v1.PromptSettingsR\bsettings\x123\n" +
+	"\x05tools\x18\f \x03(\v2\x1d.loombridge.v1.ToolDefinitionR\x05tools\x12\x17\n" +
+	"\aturn_id\x18\r \x01(\tR\x06turnId\x12#\n" +
+	"\ras_of_step_id\x18\x0e \x01(\tH\x00R\n" +
+	"asOfStepId\x12'\n" +
+	"\x0fas_of_prompt_id\x18\x0f \x01(\tH\x00R\fasOfPromptIdB\a\n" +
+	"\x05as_of\"\x81\x04\n" +
 	"\x10AssembleResponse\x122\n" +
 	"\bmessages\x18\x01 \x03(\v2\x16.loombridge.v1.MessageR\bmessages\x12\x1d\n" +
 	"\n" +
@@ -6530,7 +7539,14 @@ const file_loombridge_v1_context_proto_rawDesc = "" +
 	"\x06tokens\x18\x04 \x01(\v2\x19.loombridge.v1.TokenCountR\x06tokens\x12/\n" +
 	"\x05parts\x18\x05 \x03(\v2\x19.loombridge.v1.PromptPartR\x05parts\x12#\n" +
 	"\rprefix_sha256\x18\x06 \x01(\tR\fprefixSha256\x120\n" +
-	"\areceipt\x18\a \x01(\v2\x16.loombridge.v1.ReceiptR\areceipt\"\x91\x02\n" +
+	"\areceipt\x18\a \x01(\v2\x16.loombridge.v1.ReceiptR\areceipt\x122\n" +
+	"\x15openai_responses_json\x18\b \x01(\tR\x13openaiResponsesJson\x12%\n" +
+	"\x0eanthropic_json\x18\t \x01(\tR\ranthropicJson\x12\x1f\n" +
+	"\vgemini_json\x18\n" +
+	" \x01(\tR\n" +
+	"geminiJson\x129\n" +
+	"\vcache_marks\x18\v \x03(\v2\x18.loombridge.v1.CacheMarkR\n" +
+	"cacheMarks\"\x91\x02\n" +
 	"\x0fHistorySettings\x124\n" +
 	"\x06policy\x18\x01 \x01(\x0e2\x1c.loombridge.v1.HistoryPolicyR\x06policy\x12\x16\n" +
 	"\x06preset\x18\x02 \x01(\tR\x06preset\x12\x1d\n" +
@@ -6544,7 +7560,7 @@ const file_loombridge_v1_context_proto_rawDesc = "" +
 	"\x05input\x18\x01 \x01(\x01R\x05input\x12!\n" +
 	"\fcached_input\x18\x02 \x01(\x01R\vcachedInput\x12\x1f\n" +
 	"\vcache_write\x18\x03 \x01(\x01R\n" +
-	"cacheWrite\"\xbb\x03\n" +
+	"cacheWrite\"\xbb\x06\n" +
 	"\aReceipt\x12\x1b\n" +
 	"\tprompt_id\x18\x01 \x01(\tR\bpromptId\x12\x16\n" +
 	"\x06policy\x18\x02 \x01(\tR\x06policy\x12-\n" +
@@ -6558,7 +7574,17 @@ const file_loombridge_v1_context_proto_rawDesc = "" +
 	"\x10append_only_cost\x18\n" +
 	" \x01(\x01R\x0eappendOnlyCost\x12\x1a\n" +
 	"\bpressure\x18\v \x01(\x01R\bpressure\x12%\n" +
-	"\x0ereserve_tokens\x18\f \x01(\x05R\rreserveTokens\"\xff\x01\n" +
+	"\x0ereserve_tokens\x18\f \x01(\x05R\rreserveTokens\x123\n" +
+	"\x06layout\x18\r \x01(\x0e2\x1b.loombridge.v1.PromptLayoutR\x06layout\x126\n" +
+	"\bsections\x18\x0e \x03(\v2\x1a.loombridge.v1.SectionInfoR\bsections\x12-\n" +
+	"\x05tools\x18\x0f \x03(\v2\x17.loombridge.v1.ToolCostR\x05tools\x12=\n" +
+	"\tsequences\x18\x10 \x03(\v2\x1f.loombridge.v1.SnapshotSequenceR\tsequences\x12?\n" +
+	"\n" +
+	"difference\x18\x11 \x01(\v2\x1f.loombridge.v1.PromptDifferenceR\n" +
+	"difference\x124\n" +
+	"\x16expected_cached_tokens\x18\x12 \x01(\x05R\x14expectedCachedTokens\x12\x14\n" +
+	"\x05calls\x18\x13 \x01(\x03R\x05calls\x12\x16\n" +
+	"\x06faults\x18\x14 \x01(\x03R\x06faults\"\xff\x01\n" +
 	"\bFoldInfo\x12\x12\n" +
 	"\x04refs\x18\x01 \x03(\tR\x04refs\x12\x14\n" +
 	"\x05batch\x18\x02 \x01(\x03R\x05batch\x12%\n" +
@@ -6575,7 +7601,7 @@ const file_loombridge_v1_context_proto_rawDesc = "" +
 	"\x04refs\x18\x03 \x03(\tR\x04refs\x12#\n" +
 	"\rbefore_tokens\x18\x04 \x01(\x05R\fbeforeTokens\x12!\n" +
 	"\fafter_tokens\x18\x05 \x01(\x05R\vafterTokens\x12(\n" +
-	"\x10break_even_steps\x18\x06 \x01(\x01R\x0ebreakEvenSteps\"\xf7\x01\n" +
+	"\x10break_even_steps\x18\x06 \x01(\x01R\x0ebreakEvenSteps\"\xae\x02\n" +
 	"\x17ConfigureSessionRequest\x12\x19\n" +
 	"\bagent_id\x18\x01 \x01(\tR\aagentId\x12\x1d\n" +
 	"\n" +
@@ -6586,13 +7612,15 @@ const file_loombridge_v1_context_proto_rawDesc = "" +
 	"max_tokens\x18\x05 \x01(\x05R\tmaxTokens\x12\x14\n" +
 	"\x05reset\x18\x06 \x01(\bR\x05reset\x12\x1d\n" +
 	"\n" +
-	"request_id\x18\a \x01(\tR\trequestId\"\x9f\x01\n" +
+	"request_id\x18\a \x01(\tR\trequestId\x125\n" +
+	"\x06prompt\x18\b \x01(\v2\x1d.loombridge.v1.PromptSettingsR\x06prompt\"\xd6\x01\n" +
 	"\x18ConfigureSessionResponse\x128\n" +
 	"\ahistory\x18\x01 \x01(\v2\x1e.loombridge.v1.HistorySettingsR\ahistory\x12\x14\n" +
 	"\x05model\x18\x02 \x01(\tR\x05model\x12\x1d\n" +
 	"\n" +
 	"max_tokens\x18\x03 \x01(\x05R\tmaxTokens\x12\x14\n" +
-	"\x05ended\x18\x04 \x01(\bR\x05ended\"M\n" +
+	"\x05ended\x18\x04 \x01(\bR\x05ended\x125\n" +
+	"\x06prompt\x18\x05 \x01(\v2\x1d.loombridge.v1.PromptSettingsR\x06prompt\"M\n" +
 	"\x11EndSessionRequest\x12\x19\n" +
 	"\bagent_id\x18\x01 \x01(\tR\aagentId\x12\x1d\n" +
 	"\n" +
@@ -6896,7 +7924,70 @@ const file_loombridge_v1_context_proto_rawDesc = "" +
 	"\x06in_use\x18\x05 \x01(\x03R\x05inUse\x12\x1e\n" +
 	"\n" +
 	"referenced\x18\x06 \x01(\x03R\n" +
-	"referenced*s\n" +
+	"referenced\"l\n" +
+	"\x13ListSessionsRequest\x12\x19\n" +
+	"\bagent_id\x18\x01 \x01(\tR\aagentId\x12\x1b\n" +
+	"\tpage_size\x18\x02 \x01(\x05R\bpageSize\x12\x1d\n" +
+	"\n" +
+	"page_token\x18\x03 \x01(\tR\tpageToken\"v\n" +
+	"\x14ListSessionsResponse\x126\n" +
+	"\bsessions\x18\x01 \x03(\v2\x1a.loombridge.v1.SessionInfoR\bsessions\x12&\n" +
+	"\x0fnext_page_token\x18\x02 \x01(\tR\rnextPageToken\"\xdf\x01\n" +
+	"\vSessionInfo\x12\x1d\n" +
+	"\n" +
+	"session_id\x18\x01 \x01(\tR\tsessionId\x12#\n" +
+	"\rlast_position\x18\x02 \x01(\x03R\flastPosition\x129\n" +
+	"\n" +
+	"begin_time\x18\x03 \x01(\v2\x1a.google.protobuf.TimestampR\tbeginTime\x12;\n" +
+	"\vupdate_time\x18\x04 \x01(\v2\x1a.google.protobuf.TimestampR\n" +
+	"updateTime\x12\x14\n" +
+	"\x05ended\x18\x05 \x01(\bR\x05ended\"\xfd\x01\n" +
+	"\x17ListConversationRequest\x12\x19\n" +
+	"\bagent_id\x18\x01 \x01(\tR\aagentId\x12\x1d\n" +
+	"\n" +
+	"session_id\x18\x02 \x01(\tR\tsessionId\x126\n" +
+	"\x05order\x18\x03 \x01(\x0e2 .loombridge.v1.ConversationOrderR\x05order\x12\x1b\n" +
+	"\tpage_size\x18\x04 \x01(\x05R\bpageSize\x12\x1d\n" +
+	"\n" +
+	"page_token\x18\x05 \x01(\tR\tpageToken\x124\n" +
+	"\tjson_form\x18\x06 \x01(\x0e2\x17.loombridge.v1.JsonFormR\bjsonForm\"~\n" +
+	"\x18ListConversationResponse\x12:\n" +
+	"\aentries\x18\x01 \x03(\v2 .loombridge.v1.ConversationEntryR\aentries\x12&\n" +
+	"\x0fnext_page_token\x18\x02 \x01(\tR\rnextPageToken\"\x9e\x02\n" +
+	"\x11ConversationEntry\x12\x1a\n" +
+	"\bposition\x18\x01 \x01(\x03R\bposition\x12;\n" +
+	"\vcreate_time\x18\x02 \x01(\v2\x1a.google.protobuf.TimestampR\n" +
+	"createTime\x122\n" +
+	"\amessage\x18\x03 \x01(\v2\x16.loombridge.v1.MessageH\x00R\amessage\x12)\n" +
+	"\x04step\x18\x04 \x01(\v2\x13.loombridge.v1.StepH\x00R\x04step\x12)\n" +
+	"\x04task\x18\x05 \x01(\v2\x13.loombridge.v1.TaskH\x00R\x04task\x12\x1d\n" +
+	"\n" +
+	"fold_batch\x18\x06 \x01(\x03R\tfoldBatchB\a\n" +
+	"\x05entry\"\x96\x01\n" +
+	"\x12DiffPromptsRequest\x12\x19\n" +
+	"\bagent_id\x18\x01 \x01(\tR\aagentId\x12\x1d\n" +
+	"\n" +
+	"session_id\x18\x02 \x01(\tR\tsessionId\x12$\n" +
+	"\x0efrom_prompt_id\x18\x03 \x01(\tR\ffromPromptId\x12 \n" +
+	"\fto_prompt_id\x18\x04 \x01(\tR\n" +
+	"toPromptId\"\x9e\x02\n" +
+	"\x13DiffPromptsResponse\x12$\n" +
+	"\x0efrom_prompt_id\x18\x01 \x01(\tR\ffromPromptId\x12 \n" +
+	"\fto_prompt_id\x18\x02 \x01(\tR\n" +
+	"toPromptId\x12?\n" +
+	"\n" +
+	"difference\x18\x03 \x01(\v2\x1f.loombridge.v1.PromptDifferenceR\n" +
+	"difference\x12<\n" +
+	"\bsections\x18\x04 \x03(\v2 .loombridge.v1.SectionDifferenceR\bsections\x12!\n" +
+	"\ffrom_excerpt\x18\x05 \x01(\tR\vfromExcerpt\x12\x1d\n" +
+	"\n" +
+	"to_excerpt\x18\x06 \x01(\tR\ttoExcerpt\"\x90\x01\n" +
+	"\x11SectionDifference\x12\x12\n" +
+	"\x04name\x18\x01 \x01(\tR\x04name\x12\x1f\n" +
+	"\vfrom_tokens\x18\x02 \x01(\x05R\n" +
+	"fromTokens\x12\x1b\n" +
+	"\tto_tokens\x18\x03 \x01(\x05R\btoTokens\x12)\n" +
+	"\x10changed_messages\x18\x04 \x01(\x05R\x0fchangedMessages*s\n" +
 	"\x04Role\x12\x14\n" +
 	"\x10ROLE_UNSPECIFIED\x10\x00\x12\x0f\n" +
 	"\vROLE_SYSTEM\x10\x01\x12\r\n" +
@@ -6915,11 +8006,14 @@ const file_loombridge_v1_context_proto_rawDesc = "" +
 	"\x10RESULT_FORM_NONE\x10\x01\x12\x14\n" +
 	"\x10RESULT_FORM_JSON\x10\x02\x12\x14\n" +
 	"\x10RESULT_FORM_TEXT\x10\x03\x12\x15\n" +
-	"\x11RESULT_FORM_BYTES\x10\x04*g\n" +
+	"\x11RESULT_FORM_BYTES\x10\x04*\xc2\x01\n" +
 	"\fPromptFormat\x12\x1d\n" +
 	"\x19PROMPT_FORMAT_UNSPECIFIED\x10\x00\x12\x19\n" +
 	"\x15PROMPT_FORMAT_NEUTRAL\x10\x01\x12\x1d\n" +
-	"\x19PROMPT_FORMAT_OPENAI_CHAT\x10\x02*\x85\x01\n" +
+	"\x19PROMPT_FORMAT_OPENAI_CHAT\x10\x02\x12\"\n" +
+	"\x1ePROMPT_FORMAT_OPENAI_RESPONSES\x10\x03\x12\x1b\n" +
+	"\x17PROMPT_FORMAT_ANTHROPIC\x10\x04\x12\x18\n" +
+	"\x14PROMPT_FORMAT_GEMINI\x10\x05*\x85\x01\n" +
 	"\rHistoryPolicy\x12\x1e\n" +
 	"\x1aHISTORY_POLICY_UNSPECIFIED\x10\x00\x12\x19\n" +
 	"\x15HISTORY_POLICY_LEDGER\x10\x01\x12\x1e\n" +
@@ -6958,7 +8052,11 @@ const file_loombridge_v1_context_proto_rawDesc = "" +
 	"\x0eBLOB_FORM_TEXT\x10\x02\x12\x14\n" +
 	"\x10BLOB_FORM_STDOUT\x10\x03\x12\x14\n" +
 	"\x10BLOB_FORM_STDERR\x10\x04\x12\x13\n" +
-	"\x0fBLOB_FORM_MEDIA\x10\x052\xd0\r\n" +
+	"\x0fBLOB_FORM_MEDIA\x10\x05*\x81\x01\n" +
+	"\x11ConversationOrder\x12\"\n" +
+	"\x1eCONVERSATION_ORDER_UNSPECIFIED\x10\x00\x12#\n" +
+	"\x1fCONVERSATION_ORDER_OLDEST_FIRST\x10\x01\x12#\n" +
+	"\x1fCONVERSATION_ORDER_NEWEST_FIRST\x10\x022\xd0\r\n" +
 	"\x0eContextService\x12]\n" +
 	"\x0eAppendMessages\x12$.loombridge.v1.AppendMessagesRequest\x1a%.loombridge.v1.AppendMessagesResponse\x12Q\n" +
 	"\n" +
@@ -6996,8 +8094,8 @@ func file_loombridge_v1_context_proto_rawDescGZIP() []byte {
 	return file_loombridge_v1_context_proto_rawDescData
 }
 
-var file_loombridge_v1_context_proto_enumTypes = make([]protoimpl.EnumInfo, 11)
-var file_loombridge_v1_context_proto_msgTypes = make([]protoimpl.MessageInfo, 61)
+var file_loombridge_v1_context_proto_enumTypes = make([]protoimpl.EnumInfo, 12)
+var file_loombridge_v1_context_proto_msgTypes = make([]protoimpl.MessageInfo, 70)
 var file_loombridge_v1_context_proto_goTypes = []any{
 	(Role)(0),                        // 0: loombridge.v1.Role
 	(StepOutcome)(0),                 // 1: loombridge.v1.StepOutcome
@@ -7010,189 +8108,229 @@ var file_loombridge_v1_context_proto_goTypes = []any{
 	(TokenCertainty)(0),              // 8: loombridge.v1.TokenCertainty
 	(BlobTier)(0),                    // 9: loombridge.v1.BlobTier
 	(BlobForm)(0),                    // 10: loombridge.v1.BlobForm
-	(*ModelToolCall)(nil),            // 11: loombridge.v1.ModelToolCall
-	(*Message)(nil),                  // 12: loombridge.v1.Message
-	(*AppendMessagesRequest)(nil),    // 13: loombridge.v1.AppendMessagesRequest
-	(*AppendMessagesResponse)(nil),   // 14: loombridge.v1.AppendMessagesResponse
-	(*Step)(nil),                     // 15: loombridge.v1.Step
-	(*ResultBytes)(nil),              // 16: loombridge.v1.ResultBytes
-	(*ResultContent)(nil),            // 17: loombridge.v1.ResultContent
-	(*ContentBlock)(nil),             // 18: loombridge.v1.ContentBlock
-	(*ResourceBlock)(nil),            // 19: loombridge.v1.ResourceBlock
-	(*ResultUpload)(nil),             // 20: loombridge.v1.ResultUpload
-	(*ListStepsRequest)(nil),         // 21: loombridge.v1.ListStepsRequest
-	(*ListStepsResponse)(nil),        // 22: loombridge.v1.ListStepsResponse
-	(*GetStepRequest)(nil),           // 23: loombridge.v1.GetStepRequest
-	(*GetStepResponse)(nil),          // 24: loombridge.v1.GetStepResponse
-	(*AssembleRequest)(nil),          // 25: loombridge.v1.AssembleRequest
-	(*AssembleResponse)(nil),         // 26: loombridge.v1.AssembleResponse
-	(*HistorySettings)(nil),          // 27: loombridge.v1.HistorySettings
-	(*TokenPrices)(nil),              // 28: loombridge.v1.TokenPrices
-	(*Receipt)(nil),                  // 29: loombridge.v1.Receipt
-	(*FoldInfo)(nil),                 // 30: loombridge.v1.FoldInfo
-	(*FoldBatch)(nil),                // 31: loombridge.v1.FoldBatch
-	(*ConfigureSessionRequest)(nil),  // 32: loombridge.v1.ConfigureSessionRequest
-	(*ConfigureSessionResponse)(nil), // 33: loombridge.v1.ConfigureSessionResponse
-	(*EndSessionRequest)(nil),        // 34: loombridge.v1.EndSessionRequest
-	(*EndSessionResponse)(nil),       // 35: loombridge.v1.EndSessionResponse
-	(*CompactHistoryRequest)(nil),    // 36: loombridge.v1.CompactHistoryRequest
-	(*CompactHistoryResponse)(nil),   // 37: loombridge.v1.CompactHistoryResponse
-	(*UndoRequest)(nil),              // 38: loombridge.v1.UndoRequest
-	(*UndoResponse)(nil),             // 39: loombridge.v1.UndoResponse
-	(*ReportUsageRequest)(nil),       // 40: loombridge.v1.ReportUsageRequest
-	(*ReportUsageResponse)(nil),      // 41: loombridge.v1.ReportUsageResponse
-	(*CompressResultRequest)(nil),    // 42: loombridge.v1.CompressResultRequest
-	(*CompressResultResponse)(nil),   // 43: loombridge.v1.CompressResultResponse
-	(*PromptPart)(nil),               // 44: loombridge.v1.PromptPart
-	(*TokenCount)(nil),               // 45: loombridge.v1.TokenCount
-	(*CountTokensRequest)(nil),       // 46: loombridge.v1.CountTokensRequest
-	(*CountTokensResponse)(nil),      // 47: loombridge.v1.CountTokensResponse
-	(*BlobInfo)(nil),                 // 48: loombridge.v1.BlobInfo
-	(*BlobArchive)(nil),              // 49: loombridge.v1.BlobArchive
-	(*ReadBlobRequest)(nil),          // 50: loombridge.v1.ReadBlobRequest
-	(*ReadBlobResponse)(nil),         // 51: loombridge.v1.ReadBlobResponse
-	(*RecordStepRequest)(nil),        // 52: loombridge.v1.RecordStepRequest
-	(*Task)(nil),                     // 53: loombridge.v1.Task
-	(*RecordStepResponse)(nil),       // 54: loombridge.v1.RecordStepResponse
-	(*UploadStepRequest)(nil),        // 55: loombridge.v1.UploadStepRequest
-	(*UploadStepResponse)(nil),       // 56: loombridge.v1.UploadStepResponse
-	(*GetTaskRequest)(nil),           // 57: loombridge.v1.GetTaskRequest
-	(*GetTaskResponse)(nil),          // 58: loombridge.v1.GetTaskResponse
-	(*ListBlobsRequest)(nil),         // 59: loombridge.v1.ListBlobsRequest
-	(*ListBlobsResponse)(nil),        // 60: loombridge.v1.ListBlobsResponse
-	(*BlobUsage)(nil),                // 61: loombridge.v1.BlobUsage
-	(*PromoteBlobRequest)(nil),       // 62: loombridge.v1.PromoteBlobRequest
-	(*PromoteBlobResponse)(nil),      // 63: loombridge.v1.PromoteBlobResponse
-	(*ArchiveBlobRequest)(nil),       // 64: loombridge.v1.ArchiveBlobRequest
-	(*ArchiveBlobResponse)(nil),      // 65: loombridge.v1.ArchiveBlobResponse
-	(*SearchBlobsRequest)(nil),       // 66: loombridge.v1.SearchBlobsRequest
-	(*SearchBlobsResponse)(nil),      // 67: loombridge.v1.SearchBlobsResponse
-	(*BlobMatch)(nil),                // 68: loombridge.v1.BlobMatch
-	(*CollectGarbageRequest)(nil),    // 69: loombridge.v1.CollectGarbageRequest
-	(*CollectGarbageResponse)(nil),   // 70: loombridge.v1.CollectGarbageResponse
-	(*KeptBlobs)(nil),                // 71: loombridge.v1.KeptBlobs
-	(*structpb.Struct)(nil),          // 72: google.protobuf.Struct
-	(*timestamppb.Timestamp)(nil),    // 73: google.protobuf.Timestamp
-	(JsonForm)(0),                    // 74: loombridge.v1.JsonForm
-	(*durationpb.Duration)(nil),      // 75: google.protobuf.Duration
-	(*structpb.Value)(nil),           // 76: google.protobuf.Value
+	(ConversationOrder)(0),           // 11: loombridge.v1.ConversationOrder
+	(*ModelToolCall)(nil),            // 12: loombridge.v1.ModelToolCall
+	(*Message)(nil),                  // 13: loombridge.v1.Message
+	(*AppendMessagesRequest)(nil),    // 14: loombridge.v1.AppendMessagesRequest
+	(*AppendMessagesResponse)(nil),   // 15: loombridge.v1.AppendMessagesResponse
+	(*Step)(nil),                     // 16: loombridge.v1.Step
+	(*ResultBytes)(nil),              // 17: loombridge.v1.ResultBytes
+	(*ResultContent)(nil),            // 18: loombridge.v1.ResultContent
+	(*ContentBlock)(nil),             // 19: loombridge.v1.ContentBlock
+	(*ResourceBlock)(nil),            // 20: loombridge.v1.ResourceBlock
+	(*ResultUpload)(nil),             // 21: loombridge.v1.ResultUpload
+	(*ListStepsRequest)(nil),         // 22: loombridge.v1.ListStepsRequest
+	(*ListStepsResponse)(nil),        // 23: loombridge.v1.ListStepsResponse
+	(*GetStepRequest)(nil),           // 24: loombridge.v1.GetStepRequest
+	(*GetStepResponse)(nil),          // 25: loombridge.v1.GetStepResponse
+	(*AssembleRequest)(nil),          // 26: loombridge.v1.AssembleRequest
+	(*AssembleResponse)(nil),         // 27: loombridge.v1.AssembleResponse
+	(*HistorySettings)(nil),          // 28: loombridge.v1.HistorySettings
+	(*TokenPrices)(nil),              // 29: loombridge.v1.TokenPrices
+	(*Receipt)(nil),                  // 30: loombridge.v1.Receipt
+	(*FoldInfo)(nil),                 // 31: loombridge.v1.FoldInfo
+	(*FoldBatch)(nil),                // 32: loombridge.v1.FoldBatch
+	(*ConfigureSessionRequest)(nil),  // 33: loombridge.v1.ConfigureSessionRequest
+	(*ConfigureSessionResponse)(nil), // 34: loombridge.v1.ConfigureSessionResponse
+	(*EndSessionRequest)(nil),        // 35: loombridge.v1.EndSessionRequest
+	(*EndSessionResponse)(nil),       // 36: loombridge.v1.EndSessionResponse
+	(*CompactHistoryRequest)(nil),    // 37: loombridge.v1.CompactHistoryRequest
+	(*CompactHistoryResponse)(nil),   // 38: loombridge.v1.CompactHistoryResponse
+	(*UndoRequest)(nil),              // 39: loombridge.v1.UndoRequest
+	(*UndoResponse)(nil),             // 40: loombridge.v1.UndoResponse
+	(*ReportUsageRequest)(nil),       // 41: loombridge.v1.ReportUsageRequest
+	(*ReportUsageResponse)(nil),      // 42: loombridge.v1.ReportUsageResponse
+	(*CompressResultRequest)(nil),    // 43: loombridge.v1.CompressResultRequest
+	(*CompressResultResponse)(nil),   // 44: loombridge.v1.CompressResultResponse
+	(*PromptPart)(nil),               // 45: loombridge.v1.PromptPart
+	(*TokenCount)(nil),               // 46: loombridge.v1.TokenCount
+	(*CountTokensRequest)(nil),       // 47: loombridge.v1.CountTokensRequest
+	(*CountTokensResponse)(nil),      // 48: loombridge.v1.CountTokensResponse
+	(*BlobInfo)(nil),                 // 49: loombridge.v1.BlobInfo
+	(*BlobArchive)(nil),              // 50: loombridge.v1.BlobArchive
+	(*ReadBlobRequest)(nil),          // 51: loombridge.v1.ReadBlobRequest
+	(*ReadBlobResponse)(nil),         // 52: loombridge.v1.ReadBlobResponse
+	(*RecordStepRequest)(nil),        // 53: loombridge.v1.RecordStepRequest
+	(*Task)(nil),                     // 54: loombridge.v1.Task
+	(*RecordStepResponse)(nil),       // 55: loombridge.v1.RecordStepResponse
+	(*UploadStepRequest)(nil),        // 56: loombridge.v1.UploadStepRequest
+	(*UploadStepResponse)(nil),       // 57: loombridge.v1.UploadStepResponse
+	(*GetTaskRequest)(nil),           // 58: loombridge.v1.GetTaskRequest
+	(*GetTaskResponse)(nil),          // 59: loombridge.v1.GetTaskResponse
+	(*ListBlobsRequest)(nil),         // 60: loombridge.v1.ListBlobsRequest
+	(*ListBlobsResponse)(nil),        // 61: loombridge.v1.ListBlobsResponse
+	(*BlobUsage)(nil),                // 62: loombridge.v1.BlobUsage
+	(*PromoteBlobRequest)(nil),       // 63: loombridge.v1.PromoteBlobRequest
+	(*PromoteBlobResponse)(nil),      // 64: loombridge.v1.PromoteBlobResponse
+	(*ArchiveBlobRequest)(nil),       // 65: loombridge.v1.ArchiveBlobRequest
+	(*ArchiveBlobResponse)(nil),      // 66: loombridge.v1.ArchiveBlobResponse
+	(*SearchBlobsRequest)(nil),       // 67: loombridge.v1.SearchBlobsRequest
+	(*SearchBlobsResponse)(nil),      // 68: loombridge.v1.SearchBlobsResponse
+	(*BlobMatch)(nil),                // 69: loombridge.v1.BlobMatch
+	(*CollectGarbageRequest)(nil),    // 70: loombridge.v1.CollectGarbageRequest
+	(*CollectGarbageResponse)(nil),   // 71: loombridge.v1.CollectGarbageResponse
+	(*KeptBlobs)(nil),                // 72: loombridge.v1.KeptBlobs
+	(*ListSessionsRequest)(nil),      // 73: loombridge.v1.ListSessionsRequest
+	(*ListSessionsResponse)(nil),     // 74: loombridge.v1.ListSessionsResponse
+	(*SessionInfo)(nil),              // 75: loombridge.v1.SessionInfo
+	(*ListConversationRequest)(nil),  // 76: loombridge.v1.ListConversationRequest
+	(*ListConversationResponse)(nil), // 77: loombridge.v1.ListConversationResponse
+	(*ConversationEntry)(nil),        // 78: loombridge.v1.ConversationEntry
+	(*DiffPromptsRequest)(nil),       // 79: loombridge.v1.DiffPromptsRequest
+	(*DiffPromptsResponse)(nil),      // 80: loombridge.v1.DiffPromptsResponse
+	(*SectionDifference)(nil),        // 81: loombridge.v1.SectionDifference
+	(*structpb.Struct)(nil),          // 82: google.protobuf.Struct
+	(*timestamppb.Timestamp)(nil),    // 83: google.protobuf.Timestamp
+	(JsonForm)(0),                    // 84: loombridge.v1.JsonForm
+	(*PromptSettings)(nil),           // 85: loombridge.v1.PromptSettings
+	(*ToolDefinition)(nil),           // 86: loombridge.v1.ToolDefinition
+	(*CacheMark)(nil),                // 87: loombridge.v1.CacheMark
+	(PromptLayout)(0),                // 88: loombridge.v1.PromptLayout
+	(*SectionInfo)(nil),              // 89: loombridge.v1.SectionInfo
+	(*ToolCost)(nil),                 // 90: loombridge.v1.ToolCost
+	(*SnapshotSequence)(nil),         // 91: loombridge.v1.SnapshotSequence
+	(*PromptDifference)(nil),         // 92: loombridge.v1.PromptDifference
+	(*durationpb.Duration)(nil),      // 93: google.protobuf.Duration
+	(*structpb.Value)(nil),           // 94: google.protobuf.Value
 }
 var file_loombridge_v1_context_proto_depIdxs = []int32{
-	0,  // 0: loombridge.v1.Message.role:type_name -> loombridge.v1.Role
-	11, // 1: loombridge.v1.Message.tool_calls:type_name -> loombridge.v1.ModelToolCall
-	12, // 2: loombridge.v1.AppendMessagesRequest.messages:type_name -> loombridge.v1.Message
-	72, // 3: loombridge.v1.Step.minimal_args:type_name -> google.protobuf.Struct
-	73, // 4: loombridge.v1.Step.create_time:type_name -> google.protobuf.Timestamp
-	1,  // 5: loombridge.v1.Step.outcome:type_name -> loombridge.v1.StepOutcome
-	72, // 6: loombridge.v1.Step.metadata:type_name -> google.protobuf.Struct
-	2,  // 7: loombridge.v1.Step.result_form:type_name -> loombridge.v1.ResultForm
-	18, // 8: loombridge.v1.ResultContent.blocks:type_name -> loombridge.v1.ContentBlock
-	16, // 9: loombridge.v1.ContentBlock.image:type_name -> loombridge.v1.ResultBytes
-	16, // 10: loombridge.v1.ContentBlock.audio:type_name -> loombridge.v1.ResultBytes
-	19, // 11: loombridge.v1.ContentBlock.resource:type_name -> loombridge.v1.ResourceBlock
-	2,  // 12: loombridge.v1.ResultUpload.form:type_name -> loombridge.v1.ResultForm
-	74, // 13: loombridge.v1.ListStepsRequest.json_form:type_name -> loombridge.v1.JsonForm
-	15, // 14: loombridge.v1.ListStepsResponse.steps:type_name -> loombridge.v1.Step
-	74, // 15: loombridge.v1.GetStepRequest.json_form:type_name -> loombridge.v1.JsonForm
-	15, // 16: loombridge.v1.GetStepResponse.step:type_name -> loombridge.v1.Step
-	3,  // 17: loombridge.v1.AssembleRequest.format:type_name -> loombridge.v1.PromptFormat
-	27, // 18: loombridge.v1.AssembleRequest.history:type_name -> loombridge.v1.HistorySettings
-	12, // 19: loombridge.v1.AssembleResponse.messages:type_name -> loombridge.v1.Message
-	45, // 20: loombridge.v1.AssembleResponse.tokens:type_name -> loombridge.v1.TokenCount
-	44, // 21: loombridge.v1.AssembleResponse.parts:type_name -> loombridge.v1.PromptPart
-	29, // 22: loombridge.v1.AssembleResponse.receipt:type_name -> loombridge.v1.Receipt
-	4,  // 23: loombridge.v1.HistorySettings.policy:type_name -> loombridge.v1.HistoryPolicy
-	28, // 24: loombridge.v1.HistorySettings.prices:type_name -> loombridge.v1.TokenPrices
-	30, // 25: loombridge.v1.Receipt.folds:type_name -> loombridge.v1.FoldInfo
-	31, // 26: loombridge.v1.Receipt.batch:type_name -> loombridge.v1.FoldBatch
-	5,  // 27: loombridge.v1.FoldBatch.reason:type_name -> loombridge.v1.FoldReason
-	27, // 28: loombridge.v1.ConfigureSessionRequest.history:type_name -> loombridge.v1.HistorySettings
-	27, // 29: loombridge.v1.ConfigureSessionResponse.history:type_name -> loombridge.v1.HistorySettings
-	6,  // 30: loombridge.v1.CompactHistoryRequest.style:type_name -> loombridge.v1.HistoryStyle
-	31, // 31: loombridge.v1.CompactHistoryResponse.batch:type_name -> loombridge.v1.FoldBatch
-	30, // 32: loombridge.v1.CompactHistoryResponse.folds:type_name -> loombridge.v1.FoldInfo
-	45, // 33: loombridge.v1.CompactHistoryResponse.tokens:type_name -> loombridge.v1.TokenCount
-	7,  // 34: loombridge.v1.CompressResultRequest.hint:type_name -> loombridge.v1.CompressHint
-	48, // 35: loombridge.v1.CompressResultResponse.blob:type_name -> loombridge.v1.BlobInfo
-	8,  // 36: loombridge.v1.TokenCount.certainty:type_name -> loombridge.v1.TokenCertainty
-	45, // 37: loombridge.v1.CountTokensResponse.count:type_name -> loombridge.v1.TokenCount
-	73, // 38: loombridge.v1.BlobInfo.create_time:type_name -> google.protobuf.Timestamp
-	75, // 39: loombridge.v1.BlobInfo.ttl:type_name -> google.protobuf.Duration
-	73, // 40: loombridge.v1.BlobInfo.expire_time:type_name -> google.protobuf.Timestamp
-	9,  // 41: loombridge.v1.BlobInfo.tier:type_name -> loombridge.v1.BlobTier
-	73, // 42: loombridge.v1.BlobInfo.promote_time:type_name -> google.protobuf.Timestamp
-	49, // 43: loombridge.v1.BlobInfo.archive:type_name -> loombridge.v1.BlobArchive
-	73, // 44: loombridge.v1.BlobArchive.archive_time:type_name -> google.protobuf.Timestamp
-	10, // 45: loombridge.v1.ReadBlobRequest.form:type_name -> loombridge.v1.BlobForm
-	48, // 46: loombridge.v1.ReadBlobResponse.info:type_name -> loombridge.v1.BlobInfo
-	72, // 47: loombridge.v1.RecordStepRequest.arguments:type_name -> google.protobuf.Struct
-	76, // 48: loombridge.v1.RecordStepRequest.output:type_name -> google.protobuf.Value
-	16, // 49: loombridge.v1.RecordStepRequest.output_bytes:type_name -> loombridge.v1.ResultBytes
-	17, // 50: loombridge.v1.RecordStepRequest.output_content:type_name -> loombridge.v1.ResultContent
-	20, // 51: loombridge.v1.RecordStepRequest.output_upload:type_name -> loombridge.v1.ResultUpload
-	53, // 52: loombridge.v1.RecordStepRequest.task:type_name -> loombridge.v1.Task
-	72, // 53: loombridge.v1.Task.parameters:type_name -> google.protobuf.Struct
-	73, // 54: loombridge.v1.Task.create_time:type_name -> google.protobuf.Timestamp
-	15, // 55: loombridge.v1.RecordStepResponse.step:type_name -> loombridge.v1.Step
-	48, // 56: loombridge.v1.RecordStepResponse.output_blob:type_name -> loombridge.v1.BlobInfo
-	52, // 57: loombridge.v1.UploadStepRequest.step:type_name -> loombridge.v1.RecordStepRequest
-	54, // 58: loombridge.v1.UploadStepResponse.recorded:type_name -> loombridge.v1.RecordStepResponse
-	74, // 59: loombridge.v1.GetTaskRequest.json_form:type_name -> loombridge.v1.JsonForm
-	53, // 60: loombridge.v1.GetTaskResponse.task:type_name -> loombridge.v1.Task
-	9,  // 61: loombridge.v1.ListBlobsRequest.tier:type_name -> loombridge.v1.BlobTier
-	48, // 62: loombridge.v1.ListBlobsResponse.blobs:type_name -> loombridge.v1.BlobInfo
-	61, // 63: loombridge.v1.ListBlobsResponse.usage:type_name -> loombridge.v1.BlobUsage
-	9,  // 64: loombridge.v1.PromoteBlobRequest.tier:type_name -> loombridge.v1.BlobTier
-	48, // 65: loombridge.v1.PromoteBlobResponse.blob:type_name -> loombridge.v1.BlobInfo
-	48, // 66: loombridge.v1.ArchiveBlobResponse.blob:type_name -> loombridge.v1.BlobInfo
-	48, // 67: loombridge.v1.SearchBlobsResponse.blob:type_name -> loombridge.v1.BlobInfo
-	68, // 68: loombridge.v1.SearchBlobsResponse.matches:type_name -> loombridge.v1.BlobMatch
-	71, // 69: loombridge.v1.CollectGarbageResponse.kept:type_name -> loombridge.v1.KeptBlobs
-	13, // 70: loombridge.v1.ContextService.AppendMessages:input_type -> loombridge.v1.AppendMessagesRequest
-	52, // 71: loombridge.v1.ContextService.RecordStep:input_type -> loombridge.v1.RecordStepRequest
-	55, // 72: loombridge.v1.ContextService.UploadStep:input_type -> loombridge.v1.UploadStepRequest
-	21, // 73: loombridge.v1.ContextService.ListSteps:input_type -> loombridge.v1.ListStepsRequest
-	23, // 74: loombridge.v1.ContextService.GetStep:input_type -> loombridge.v1.GetStepRequest
-	57, // 75: loombridge.v1.ContextService.GetTask:input_type -> loombridge.v1.GetTaskRequest
-	25, // 76: loombridge.v1.ContextService.Assemble:input_type -> loombridge.v1.AssembleRequest
-	32, // 77: loombridge.v1.ContextService.ConfigureSession:input_type -> loombridge.v1.ConfigureSessionRequest
-	34, // 78: loombridge.v1.ContextService.EndSession:input_type -> loombridge.v1.EndSessionRequest
-	36, // 79: loombridge.v1.ContextService.CompactHistory:input_type -> loombridge.v1.CompactHistoryRequest
-	38, // 80: loombridge.v1.ContextService.Undo:input_type -> loombridge.v1.UndoRequest
-	40, // 81: loombridge.v1.ContextService.ReportUsage:input_type -> loombridge.v1.ReportUsageRequest
-	42, // 82: loombridge.v1.ContextService.CompressResult:input_type -> loombridge.v1.CompressResultRequest
-	46, // 83: loombridge.v1.ContextService.CountTokens:input_type -> loombridge.v1.CountTokensRequest
-	50, // 84: loombridge.v1.ContextService.ReadBlob:input_type -> loombridge.v1.ReadBlobRequest
-	59, // 85: loombridge.v1.ContextService.ListBlobs:input_type -> loombridge.v1.ListBlobsRequest
-	62, // 86: loombridge.v1.ContextService.PromoteBlob:input_type -> loombridge.v1.PromoteBlobRequest
-	64, // 87: loombridge.v1.ContextService.ArchiveBlob:input_type -> loombridge.v1.ArchiveBlobRequest
-	66, // 88: loombridge.v1.ContextService.SearchBlobs:input_type -> loombridge.v1.SearchBlobsRequest
-	69, // 89: loombridge.v1.ContextService.CollectGarbage:input_type -> loombridge.v1.CollectGarbageRequest
-	14, // 90: loombridge.v1.ContextService.AppendMessages:output_type -> loombridge.v1.AppendMessagesResponse
-	54, // 91: loombridge.v1.ContextService.RecordStep:output_type -> loombridge.v1.RecordStepResponse
-	56, // 92: loombridge.v1.ContextService.UploadStep:output_type -> loombridge.v1.UploadStepResponse
-	22, // 93: loombridge.v1.ContextService.ListSteps:output_type -> loombridge.v1.ListStepsResponse
-	24, // 94: loombridge.v1.ContextService.GetStep:output_type -> loombridge.v1.GetStepResponse
-	58, // 95: loombridge.v1.ContextService.GetTask:output_type -> loombridge.v1.GetTaskResponse
-	26, // 96: loombridge.v1.ContextService.Assemble:output_type -> loombridge.v1.AssembleResponse
-	33, // 97: loombridge.v1.ContextService.ConfigureSession:output_type -> loombridge.v1.ConfigureSessionResponse
-	35, // 98: loombridge.v1.ContextService.EndSession:output_type -> loombridge.v1.EndSessionResponse
-	37, // 99: loombridge.v1.ContextService.CompactHistory:output_type -> loombridge.v1.CompactHistoryResponse
-	39, // 100: loombridge.v1.ContextService.Undo:output_type -> loombridge.v1.UndoResponse
-	41, // 101: loombridge.v1.ContextService.ReportUsage:output_type -> loombridge.v1.ReportUsageResponse
-	43, // 102: loombridge.v1.ContextService.CompressResult:output_type -> loombridge.v1.CompressResultResponse
-	47, // 103: loombridge.v1.ContextService.CountTokens:output_type -> loombridge.v1.CountTokensResponse
-	51, // 104: loombridge.v1.ContextService.ReadBlob:output_type -> loombridge.v1.ReadBlobResponse
-	60, // 105: loombridge.v1.ContextService.ListBlobs:output_type -> loombridge.v1.ListBlobsResponse
-	63, // 106: loombridge.v1.ContextService.PromoteBlob:output_type -> loombridge.v1.PromoteBlobResponse
-	65, // 107: loombridge.v1.ContextService.ArchiveBlob:output_type -> loombridge.v1.ArchiveBlobResponse
-	67, // 108: loombridge.v1.ContextService.SearchBlobs:output_type -> loombridge.v1.SearchBlobsResponse
-	70, // 109: loombridge.v1.ContextService.CollectGarbage:output_type -> loombridge.v1.CollectGarbageResponse
-	90, // [90:110] is the sub-list for method output_type
-	70, // [70:90] is the sub-list for method input_type
-	70, // [70:70] is the sub-list for extension type_name
-	70, // [70:70] is the sub-list for extension extendee
-	0,  // [0:70] is the sub-list for field type_name
+	0,   // 0: loombridge.v1.Message.role:type_name -> loombridge.v1.Role
+	12,  // 1: loombridge.v1.Message.tool_calls:type_name -> loombridge.v1.ModelToolCall
+	13,  // 2: loombridge.v1.AppendMessagesRequest.messages:type_name -> loombridge.v1.Message
+	82,  // 3: loombridge.v1.Step.minimal_args:type_name -> google.protobuf.Struct
+	83,  // 4: loombridge.v1.Step.create_time:type_name -> google.protobuf.Timestamp
+	1,   // 5: loombridge.v1.Step.outcome:type_name -> loombridge.v1.StepOutcome
+	82,  // 6: loombridge.v1.Step.metadata:type_name -> google.protobuf.Struct
+	2,   // 7: loombridge.v1.Step.result_form:type_name -> loombridge.v1.ResultForm
+	19,  // 8: loombridge.v1.ResultContent.blocks:type_name -> loombridge.v1.ContentBlock
+	17,  // 9: loombridge.v1.ContentBlock.image:type_name -> loombridge.v1.ResultBytes
+	17,  // 10: loombridge.v1.ContentBlock.audio:type_name -> loombridge.v1.ResultBytes
+	20,  // 11: loombridge.v1.ContentBlock.resource:type_name -> loombridge.v1.ResourceBlock
+	2,   // 12: loombridge.v1.ResultUpload.form:type_name -> loombridge.v1.ResultForm
+	84,  // 13: loombridge.v1.ListStepsRequest.json_form:type_name -> loombridge.v1.JsonForm
+	16,  // 14: loombridge.v1.ListStepsResponse.steps:type_name -> loombridge.v1.Step
+	84,  // 15: loombridge.v1.GetStepRequest.json_form:type_name -> loombridge.v1.JsonForm
+	16,  // 16: loombridge.v1.GetStepResponse.step:type_name -> loombridge.v1.Step
+	3,   // 17: loombridge.v1.AssembleRequest.format:type_name -> loombridge.v1.PromptFormat
+	28,  // 18: loombridge.v1.AssembleRequest.history:type_name -> loombridge.v1.HistorySettings
+	85,  // 19: loombridge.v1.AssembleRequest.settings:type_name -> loombridge.v1.PromptSettings
+	86,  // 20: loombridge.v1.AssembleRequest.tools:type_name -> loombridge.v1.ToolDefinition
+	13,  // 21: loombridge.v1.AssembleResponse.messages:type_name -> loombridge.v1.Message
+	46,  // 22: loombridge.v1.AssembleResponse.tokens:type_name -> loombridge.v1.TokenCount
+	45,  // 23: loombridge.v1.AssembleResponse.parts:type_name -> loombridge.v1.PromptPart
+	30,  // 24: loombridge.v1.AssembleResponse.receipt:type_name -> loombridge.v1.Receipt
+	87,  // 25: loombridge.v1.AssembleResponse.cache_marks:type_name -> loombridge.v1.CacheMark
+	4,   // 26: loombridge.v1.HistorySettings.policy:type_name -> loombridge.v1.HistoryPolicy
+	29,  // 27: loombridge.v1.HistorySettings.prices:type_name -> loombridge.v1.TokenPrices
+	31,  // 28: loombridge.v1.Receipt.folds:type_name -> loombridge.v1.FoldInfo
+	32,  // 29: loombridge.v1.Receipt.batch:type_name -> loombridge.v1.FoldBatch
+	88,  // 30: loombridge.v1.Receipt.layout:type_name -> loombridge.v1.PromptLayout
+	89,  // 31: loombridge.v1.Receipt.sections:type_name -> loombridge.v1.SectionInfo
+	90,  // 32: loombridge.v1.Receipt.tools:type_name -> loombridge.v1.ToolCost
+	91,  // 33: loombridge.v1.Receipt.sequences:type_name -> loombridge.v1.SnapshotSequence
+	92,  // 34: loombridge.v1.Receipt.difference:type_name -> loombridge.v1.PromptDifference
+	5,   // 35: loombridge.v1.FoldBatch.reason:type_name -> loombridge.v1.FoldReason
+	28,  // 36: loombridge.v1.ConfigureSessionRequest.history:type_name -> loombridge.v1.HistorySettings
+	85,  // 37: loombridge.v1.ConfigureSessionRequest.prompt:type_name -> loombridge.v1.PromptSettings
+	28,  // 38: loombridge.v1.ConfigureSessionResponse.history:type_name -> loombridge.v1.HistorySettings
+	85,  // 39: loombridge.v1.ConfigureSessionResponse.prompt:type_name -> loombridge.v1.PromptSettings
+	6,   // 40: loombridge.v1.CompactHistoryRequest.style:type_name -> loombridge.v1.HistoryStyle
+	32,  // 41: loombridge.v1.CompactHistoryResponse.batch:type_name -> loombridge.v1.FoldBatch
+	31,  // 42: loombridge.v1.CompactHistoryResponse.folds:type_name -> loombridge.v1.FoldInfo
+	46,  // 43: loombridge.v1.CompactHistoryResponse.tokens:type_name -> loombridge.v1.TokenCount
+	7,   // 44: loombridge.v1.CompressResultRequest.hint:type_name -> loombridge.v1.CompressHint
+	49,  // 45: loombridge.v1.CompressResultResponse.blob:type_name -> loombridge.v1.BlobInfo
+	8,   // 46: loombridge.v1.TokenCount.certainty:type_name -> loombridge.v1.TokenCertainty
+	46,  // 47: loombridge.v1.CountTokensResponse.count:type_name -> loombridge.v1.TokenCount
+	83,  // 48: loombridge.v1.BlobInfo.create_time:type_name -> google.protobuf.Timestamp
+	93,  // 49: loombridge.v1.BlobInfo.ttl:type_name -> google.protobuf.Duration
+	83,  // 50: loombridge.v1.BlobInfo.expire_time:type_name -> google.protobuf.Timestamp
+	9,   // 51: loombridge.v1.BlobInfo.tier:type_name -> loombridge.v1.BlobTier
+	83,  // 52: loombridge.v1.BlobInfo.promote_time:type_name -> google.protobuf.Timestamp
+	50,  // 53: loombridge.v1.BlobInfo.archive:type_name -> loombridge.v1.BlobArchive
+	83,  // 54: loombridge.v1.BlobArchive.archive_time:type_name -> google.protobuf.Timestamp
+	10,  // 55: loombridge.v1.ReadBlobRequest.form:type_name -> loombridge.v1.BlobForm
+	49,  // 56: loombridge.v1.ReadBlobResponse.info:type_name -> loombridge.v1.BlobInfo
+	82,  // 57: loombridge.v1.RecordStepRequest.arguments:type_name -> google.protobuf.Struct
+	94,  // 58: loombridge.v1.RecordStepRequest.output:type_name -> google.protobuf.Value
+	17,  // 59: loombridge.v1.RecordStepRequest.output_bytes:type_name -> loombridge.v1.ResultBytes
+	18,  // 60: loombridge.v1.RecordStepRequest.output_content:type_name -> loombridge.v1.ResultContent
+	21,  // 61: loombridge.v1.RecordStepRequest.output_upload:type_name -> loombridge.v1.ResultUpload
+	54,  // 62: loombridge.v1.RecordStepRequest.task:type_name -> loombridge.v1.Task
+	82,  // 63: loombridge.v1.Task.parameters:type_name -> google.protobuf.Struct
+	83,  // 64: loombridge.v1.Task.create_time:type_name -> google.protobuf.Timestamp
+	16,  // 65: loombridge.v1.RecordStepResponse.step:type_name -> loombridge.v1.Step
+	49,  // 66: loombridge.v1.RecordStepResponse.output_blob:type_name -> loombridge.v1.BlobInfo
+	53,  // 67: loombridge.v1.UploadStepRequest.step:type_name -> loombridge.v1.RecordStepRequest
+	55,  // 68: loombridge.v1.UploadStepResponse.recorded:type_name -> loombridge.v1.RecordStepResponse
+	84,  // 69: loombridge.v1.GetTaskRequest.json_form:type_name -> loombridge.v1.JsonForm
+	54,  // 70: loombridge.v1.GetTaskResponse.task:type_name -> loombridge.v1.Task
+	9,   // 71: loombridge.v1.ListBlobsRequest.tier:type_name -> loombridge.v1.BlobTier
+	49,  // 72: loombridge.v1.ListBlobsResponse.blobs:type_name -> loombridge.v1.BlobInfo
+	62,  // 73: loombridge.v1.ListBlobsResponse.usage:type_name -> loombridge.v1.BlobUsage
+	9,   // 74: loombridge.v1.PromoteBlobRequest.tier:type_name -> loombridge.v1.BlobTier
+	49,  // 75: loombridge.v1.PromoteBlobResponse.blob:type_name -> loombridge.v1.BlobInfo
+	49,  // 76: loombridge.v1.ArchiveBlobResponse.blob:type_name -> loombridge.v1.BlobInfo
+	49,  // 77: loombridge.v1.SearchBlobsResponse.blob:type_name -> loombridge.v1.BlobInfo
+	69,  // 78: loombridge.v1.SearchBlobsResponse.matches:type_name -> loombridge.v1.BlobMatch
+	72,  // 79: loombridge.v1.CollectGarbageResponse.kept:type_name -> loombridge.v1.KeptBlobs
+	75,  // 80: loombridge.v1.ListSessionsResponse.sessions:type_name -> loombridge.v1.SessionInfo
+	83,  // 81: loombridge.v1.SessionInfo.begin_time:type_name -> google.protobuf.Timestamp
+	83,  // 82: loombridge.v1.SessionInfo.update_time:type_name -> google.protobuf.Timestamp
+	11,  // 83: loombridge.v1.ListConversationRequest.order:type_name -> loombridge.v1.ConversationOrder
+	84,  // 84: loombridge.v1.ListConversationRequest.json_form:type_name -> loombridge.v1.JsonForm
+	78,  // 85: loombridge.v1.ListConversationResponse.entries:type_name -> loombridge.v1.ConversationEntry
+	83,  // 86: loombridge.v1.ConversationEntry.create_time:type_name -> google.protobuf.Timestamp
+	13,  // 87: loombridge.v1.ConversationEntry.message:type_name -> loombridge.v1.Message
+	16,  // 88: loombridge.v1.ConversationEntry.step:type_name -> loombridge.v1.Step
+	54,  // 89: loombridge.v1.ConversationEntry.task:type_name -> loombridge.v1.Task
+	92,  // 90: loombridge.v1.DiffPromptsResponse.difference:type_name -> loombridge.v1.PromptDifference
+	81,  // 91: loombridge.v1.DiffPromptsResponse.sections:type_name -> loombridge.v1.SectionDifference
+	14,  // 92: loombridge.v1.ContextService.AppendMessages:input_type -> loombridge.v1.AppendMessagesRequest
+	53,  // 93: loombridge.v1.ContextService.RecordStep:input_type -> loombridge.v1.RecordStepRequest
+	56,  // 94: loombridge.v1.ContextService.UploadStep:input_type -> loombridge.v1.UploadStepRequest
+	22,  // 95: loombridge.v1.ContextService.ListSteps:input_type -> loombridge.v1.ListStepsRequest
+	24,  // 96: loombridge.v1.ContextService.GetStep:input_type -> loombridge.v1.GetStepRequest
+	58,  // 97: loombridge.v1.ContextService.GetTask:input_type -> loombridge.v1.GetTaskRequest
+	26,  // 98: loombridge.v1.ContextService.Assemble:input_type -> loombridge.v1.AssembleRequest
+	33,  // 99: loombridge.v1.ContextService.ConfigureSession:input_type -> loombridge.v1.ConfigureSessionRequest
+	35,  // 100: loombridge.v1.ContextService.EndSession:input_type -> loombridge.v1.EndSessionRequest
+	37,  // 101: loombridge.v1.ContextService.CompactHistory:input_type -> loombridge.v1.CompactHistoryRequest
+	39,  // 102: loombridge.v1.ContextService.Undo:input_type -> loombridge.v1.UndoRequest
+	41,  // 103: loombridge.v1.ContextService.ReportUsage:input_type -> loombridge.v1.ReportUsageRequest
+	43,  // 104: loombridge.v1.ContextService.CompressResult:input_type -> loombridge.v1.CompressResultRequest
+	47,  // 105: loombridge.v1.ContextService.CountTokens:input_type -> loombridge.v1.CountTokensRequest
+	51,  // 106: loombridge.v1.ContextService.ReadBlob:input_type -> loombridge.v1.ReadBlobRequest
+	60,  // 107: loombridge.v1.ContextService.ListBlobs:input_type -> loombridge.v1.ListBlobsRequest
+	63,  // 108: loombridge.v1.ContextService.PromoteBlob:input_type -> loombridge.v1.PromoteBlobRequest
+	65,  // 109: loombridge.v1.ContextService.ArchiveBlob:input_type -> loombridge.v1.ArchiveBlobRequest
+	67,  // 110: loombridge.v1.ContextService.SearchBlobs:input_type -> loombridge.v1.SearchBlobsRequest
+	70,  // 111: loombridge.v1.ContextService.CollectGarbage:input_type -> loombridge.v1.CollectGarbageRequest
+	15,  // 112: loombridge.v1.ContextService.AppendMessages:output_type -> loombridge.v1.AppendMessagesResponse
+	55,  // 113: loombridge.v1.ContextService.RecordStep:output_type -> loombridge.v1.RecordStepResponse
+	57,  // 114: loombridge.v1.ContextService.UploadStep:output_type -> loombridge.v1.UploadStepResponse
+	23,  // 115: loombridge.v1.ContextService.ListSteps:output_type -> loombridge.v1.ListStepsResponse
+	25,  // 116: loombridge.v1.ContextService.GetStep:output_type -> loombridge.v1.GetStepResponse
+	59,  // 117: loombridge.v1.ContextService.GetTask:output_type -> loombridge.v1.GetTaskResponse
+	27,  // 118: loombridge.v1.ContextService.Assemble:output_type -> loombridge.v1.AssembleResponse
+	34,  // 119: loombridge.v1.ContextService.ConfigureSession:output_type -> loombridge.v1.ConfigureSessionResponse
+	36,  // 120: loombridge.v1.ContextService.EndSession:output_type -> loombridge.v1.EndSessionResponse
+	38,  // 121: loombridge.v1.ContextService.CompactHistory:output_type -> loombridge.v1.CompactHistoryResponse
+	40,  // 122: loombridge.v1.ContextService.Undo:output_type -> loombridge.v1.UndoResponse
+	42,  // 123: loombridge.v1.ContextService.ReportUsage:output_type -> loombridge.v1.ReportUsageResponse
+	44,  // 124: loombridge.v1.ContextService.CompressResult:output_type -> loombridge.v1.CompressResultResponse
+	48,  // 125: loombridge.v1.ContextService.CountTokens:output_type -> loombridge.v1.CountTokensResponse
+	52,  // 126: loombridge.v1.ContextService.ReadBlob:output_type -> loombridge.v1.ReadBlobResponse
+	61,  // 127: loombridge.v1.ContextService.ListBlobs:output_type -> loombridge.v1.ListBlobsResponse
+	64,  // 128: loombridge.v1.ContextService.PromoteBlob:output_type -> loombridge.v1.PromoteBlobResponse
+	66,  // 129: loombridge.v1.ContextService.ArchiveBlob:output_type -> loombridge.v1.ArchiveBlobResponse
+	68,  // 130: loombridge.v1.ContextService.SearchBlobs:output_type -> loombridge.v1.SearchBlobsResponse
+	71,  // 131: loombridge.v1.ContextService.CollectGarbage:output_type -> loombridge.v1.CollectGarbageResponse
+	112, // [112:132] is the sub-list for method output_type
+	92,  // [92:112] is the sub-list for method input_type
+	92,  // [92:92] is the sub-list for extension type_name
+	92,  // [92:92] is the sub-list for extension extendee
+	0,   // [0:92] is the sub-list for field type_name
 }
 
 func init() { file_loombridge_v1_context_proto_init() }
@@ -7201,6 +8339,7 @@ func file_loombridge_v1_context_proto_init() {
 		return
 	}
 	file_loombridge_v1_memory_proto_init()
+	file_loombridge_v1_prompt_proto_init()
 	file_loombridge_v1_context_proto_msgTypes[4].OneofWrappers = []any{
 		(*Step_MinimalArgs)(nil),
 		(*Step_MinimalArgsJson)(nil),
@@ -7214,6 +8353,10 @@ func file_loombridge_v1_context_proto_init() {
 	file_loombridge_v1_context_proto_msgTypes[8].OneofWrappers = []any{
 		(*ResourceBlock_Text)(nil),
 		(*ResourceBlock_Data)(nil),
+	}
+	file_loombridge_v1_context_proto_msgTypes[14].OneofWrappers = []any{
+		(*AssembleRequest_AsOfStepId)(nil),
+		(*AssembleRequest_AsOfPromptId)(nil),
 	}
 	file_loombridge_v1_context_proto_msgTypes[16].OneofWrappers = []any{}
 	file_loombridge_v1_context_proto_msgTypes[41].OneofWrappers = []any{
@@ -7239,13 +8382,18 @@ func file_loombridge_v1_context_proto_init() {
 		(*SearchBlobsRequest_Literal)(nil),
 		(*SearchBlobsRequest_Regexp)(nil),
 	}
+	file_loombridge_v1_context_proto_msgTypes[66].OneofWrappers = []any{
+		(*ConversationEntry_Message)(nil),
+		(*ConversationEntry_Step)(nil),
+		(*ConversationEntry_Task)(nil),
+	}
 	type x struct{}
 	out := protoimpl.TypeBuilder{
 		File: protoimpl.DescBuilder{
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_loombridge_v1_context_proto_rawDesc), len(file_loombridge_v1_context_proto_rawDesc)),
-			NumEnums:      11,
-			NumMessages:   61,
+			NumEnums:      12,
+			NumMessages:   70,
 			NumExtensions: 0,
 			NumServices:   1,
 		},

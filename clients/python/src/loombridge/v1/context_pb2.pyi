@@ -4,6 +4,7 @@ from google.protobuf import duration_pb2 as _duration_pb2
 from google.protobuf import struct_pb2 as _struct_pb2
 from google.protobuf import timestamp_pb2 as _timestamp_pb2
 from loombridge.v1 import memory_pb2 as _memory_pb2
+from loombridge.v1 import prompt_pb2 as _prompt_pb2
 from google.protobuf.internal import containers as _containers
 from google.protobuf.internal import enum_type_wrapper as _enum_type_wrapper
 from google.protobuf import descriptor as _descriptor
@@ -42,6 +43,9 @@ class PromptFormat(int, metaclass=_enum_type_wrapper.EnumTypeWrapper):
     PROMPT_FORMAT_UNSPECIFIED: _ClassVar[PromptFormat]
     PROMPT_FORMAT_NEUTRAL: _ClassVar[PromptFormat]
     PROMPT_FORMAT_OPENAI_CHAT: _ClassVar[PromptFormat]
+    PROMPT_FORMAT_OPENAI_RESPONSES: _ClassVar[PromptFormat]
+    PROMPT_FORMAT_ANTHROPIC: _ClassVar[PromptFormat]
+    PROMPT_FORMAT_GEMINI: _ClassVar[PromptFormat]
 
 class HistoryPolicy(int, metaclass=_enum_type_wrapper.EnumTypeWrapper):
     __slots__ = ()
@@ -94,6 +98,12 @@ class BlobForm(int, metaclass=_enum_type_wrapper.EnumTypeWrapper):
     BLOB_FORM_STDOUT: _ClassVar[BlobForm]
     BLOB_FORM_STDERR: _ClassVar[BlobForm]
     BLOB_FORM_MEDIA: _ClassVar[BlobForm]
+
+class ConversationOrder(int, metaclass=_enum_type_wrapper.EnumTypeWrapper):
+    __slots__ = ()
+    CONVERSATION_ORDER_UNSPECIFIED: _ClassVar[ConversationOrder]
+    CONVERSATION_ORDER_OLDEST_FIRST: _ClassVar[ConversationOrder]
+    CONVERSATION_ORDER_NEWEST_FIRST: _ClassVar[ConversationOrder]
 ROLE_UNSPECIFIED: Role
 ROLE_SYSTEM: Role
 ROLE_USER: Role
@@ -112,6 +122,9 @@ RESULT_FORM_BYTES: ResultForm
 PROMPT_FORMAT_UNSPECIFIED: PromptFormat
 PROMPT_FORMAT_NEUTRAL: PromptFormat
 PROMPT_FORMAT_OPENAI_CHAT: PromptFormat
+PROMPT_FORMAT_OPENAI_RESPONSES: PromptFormat
+PROMPT_FORMAT_ANTHROPIC: PromptFormat
+PROMPT_FORMAT_GEMINI: PromptFormat
 HISTORY_POLICY_UNSPECIFIED: HistoryPolicy
 HISTORY_POLICY_LEDGER: HistoryPolicy
 HISTORY_POLICY_APPEND_ONLY: HistoryPolicy
@@ -143,6 +156,9 @@ BLOB_FORM_TEXT: BlobForm
 BLOB_FORM_STDOUT: BlobForm
 BLOB_FORM_STDERR: BlobForm
 BLOB_FORM_MEDIA: BlobForm
+CONVERSATION_ORDER_UNSPECIFIED: ConversationOrder
+CONVERSATION_ORDER_OLDEST_FIRST: ConversationOrder
+CONVERSATION_ORDER_NEWEST_FIRST: ConversationOrder
 
 class ModelToolCall(_message.Message):
     __slots__ = ("id", "name", "arguments_json", "extra_json")
@@ -331,7 +347,7 @@ class GetStepResponse(_message.Message):
     def __init__(self, step: _Optional[_Union[Step, _Mapping]] = ...) -> None: ...
 
 class AssembleRequest(_message.Message):
-    __slots__ = ("agent_id", "session_id", "goal", "model", "max_tokens", "system", "without_tools", "format", "dry_run", "history")
+    __slots__ = ("agent_id", "session_id", "goal", "model", "max_tokens", "system", "without_tools", "format", "dry_run", "history", "settings", "tools", "turn_id", "as_of_step_id", "as_of_prompt_id")
     AGENT_ID_FIELD_NUMBER: _ClassVar[int]
     SESSION_ID_FIELD_NUMBER: _ClassVar[int]
     GOAL_FIELD_NUMBER: _ClassVar[int]
@@ -342,6 +358,11 @@ class AssembleRequest(_message.Message):
     FORMAT_FIELD_NUMBER: _ClassVar[int]
     DRY_RUN_FIELD_NUMBER: _ClassVar[int]
     HISTORY_FIELD_NUMBER: _ClassVar[int]
+    SETTINGS_FIELD_NUMBER: _ClassVar[int]
+    TOOLS_FIELD_NUMBER: _ClassVar[int]
+    TURN_ID_FIELD_NUMBER: _ClassVar[int]
+    AS_OF_STEP_ID_FIELD_NUMBER: _ClassVar[int]
+    AS_OF_PROMPT_ID_FIELD_NUMBER: _ClassVar[int]
     agent_id: str
     session_id: str
     goal: str
@@ -352,10 +373,15 @@ class AssembleRequest(_message.Message):
     format: PromptFormat
     dry_run: bool
     history: HistorySettings
-    def __init__(self, agent_id: _Optional[str] = ..., session_id: _Optional[str] = ..., goal: _Optional[str] = ..., model: _Optional[str] = ..., max_tokens: _Optional[int] = ..., system: _Optional[str] = ..., without_tools: bool = ..., format: _Optional[_Union[PromptFormat, str]] = ..., dry_run: bool = ..., history: _Optional[_Union[HistorySettings, _Mapping]] = ...) -> None: ...
+    settings: _prompt_pb2.PromptSettings
+    tools: _containers.RepeatedCompositeFieldContainer[_prompt_pb2.ToolDefinition]
+    turn_id: str
+    as_of_step_id: str
+    as_of_prompt_id: str
+    def __init__(self, agent_id: _Optional[str] = ..., session_id: _Optional[str] = ..., goal: _Optional[str] = ..., model: _Optional[str] = ..., max_tokens: _Optional[int] = ..., system: _Optional[str] = ..., without_tools: bool = ..., format: _Optional[_Union[PromptFormat, str]] = ..., dry_run: bool = ..., history: _Optional[_Union[HistorySettings, _Mapping]] = ..., settings: _Optional[_Union[_prompt_pb2.PromptSettings, _Mapping]] = ..., tools: _Optional[_Iterable[_Union[_prompt_pb2.ToolDefinition, _Mapping]]] = ..., turn_id: _Optional[str] = ..., as_of_step_id: _Optional[str] = ..., as_of_prompt_id: _Optional[str] = ...) -> None: ...
 
 class AssembleResponse(_message.Message):
-    __slots__ = ("messages", "tools_json", "openai_chat_json", "tokens", "parts", "prefix_sha256", "receipt")
+    __slots__ = ("messages", "tools_json", "openai_chat_json", "tokens", "parts", "prefix_sha256", "receipt", "openai_responses_json", "anthropic_json", "gemini_json", "cache_marks")
     MESSAGES_FIELD_NUMBER: _ClassVar[int]
     TOOLS_JSON_FIELD_NUMBER: _ClassVar[int]
     OPENAI_CHAT_JSON_FIELD_NUMBER: _ClassVar[int]
@@ -363,6 +389,10 @@ class AssembleResponse(_message.Message):
     PARTS_FIELD_NUMBER: _ClassVar[int]
     PREFIX_SHA256_FIELD_NUMBER: _ClassVar[int]
     RECEIPT_FIELD_NUMBER: _ClassVar[int]
+    OPENAI_RESPONSES_JSON_FIELD_NUMBER: _ClassVar[int]
+    ANTHROPIC_JSON_FIELD_NUMBER: _ClassVar[int]
+    GEMINI_JSON_FIELD_NUMBER: _ClassVar[int]
+    CACHE_MARKS_FIELD_NUMBER: _ClassVar[int]
     messages: _containers.RepeatedCompositeFieldContainer[Message]
     tools_json: str
     openai_chat_json: str
@@ -370,7 +400,11 @@ class AssembleResponse(_message.Message):
     parts: _containers.RepeatedCompositeFieldContainer[PromptPart]
     prefix_sha256: str
     receipt: Receipt
-    def __init__(self, messages: _Optional[_Iterable[_Union[Message, _Mapping]]] = ..., tools_json: _Optional[str] = ..., openai_chat_json: _Optional[str] = ..., tokens: _Optional[_Union[TokenCount, _Mapping]] = ..., parts: _Optional[_Iterable[_Union[PromptPart, _Mapping]]] = ..., prefix_sha256: _Optional[str] = ..., receipt: _Optional[_Union[Receipt, _Mapping]] = ...) -> None: ...
+    openai_responses_json: str
+    anthropic_json: str
+    gemini_json: str
+    cache_marks: _containers.RepeatedCompositeFieldContainer[_prompt_pb2.CacheMark]
+    def __init__(self, messages: _Optional[_Iterable[_Union[Message, _Mapping]]] = ..., tools_json: _Optional[str] = ..., openai_chat_json: _Optional[str] = ..., tokens: _Optional[_Union[TokenCount, _Mapping]] = ..., parts: _Optional[_Iterable[_Union[PromptPart, _Mapping]]] = ..., prefix_sha256: _Optional[str] = ..., receipt: _Optional[_Union[Receipt, _Mapping]] = ..., openai_responses_json: _Optional[str] = ..., anthropic_json: _Optional[str] = ..., gemini_json: _Optional[str] = ..., cache_marks: _Optional[_Iterable[_Union[_prompt_pb2.CacheMark, _Mapping]]] = ...) -> None: ...
 
 class HistorySettings(_message.Message):
     __slots__ = ("policy", "preset", "literal", "prices", "expected_steps", "max_result_tokens")
@@ -399,7 +433,7 @@ class TokenPrices(_message.Message):
     def __init__(self, input: _Optional[float] = ..., cached_input: _Optional[float] = ..., cache_write: _Optional[float] = ...) -> None: ...
 
 class Receipt(_message.Message):
-    __slots__ = ("prompt_id", "policy", "folds", "batch", "stable_tokens", "stable_bytes", "settled_tokens", "append_only_tokens", "cost", "append_only_cost", "pressure", "reserve_tokens")
+    __slots__ = ("prompt_id", "policy", "folds", "batch", "stable_tokens", "stable_bytes", "settled_tokens", "append_only_tokens", "cost", "append_only_cost", "pressure", "reserve_tokens", "layout", "sections", "tools", "sequences", "difference", "expected_cached_tokens", "calls", "faults")
     PROMPT_ID_FIELD_NUMBER: _ClassVar[int]
     POLICY_FIELD_NUMBER: _ClassVar[int]
     FOLDS_FIELD_NUMBER: _ClassVar[int]
@@ -412,6 +446,14 @@ class Receipt(_message.Message):
     APPEND_ONLY_COST_FIELD_NUMBER: _ClassVar[int]
     PRESSURE_FIELD_NUMBER: _ClassVar[int]
     RESERVE_TOKENS_FIELD_NUMBER: _ClassVar[int]
+    LAYOUT_FIELD_NUMBER: _ClassVar[int]
+    SECTIONS_FIELD_NUMBER: _ClassVar[int]
+    TOOLS_FIELD_NUMBER: _ClassVar[int]
+    SEQUENCES_FIELD_NUMBER: _ClassVar[int]
+    DIFFERENCE_FIELD_NUMBER: _ClassVar[int]
+    EXPECTED_CACHED_TOKENS_FIELD_NUMBER: _ClassVar[int]
+    CALLS_FIELD_NUMBER: _ClassVar[int]
+    FAULTS_FIELD_NUMBER: _ClassVar[int]
     prompt_id: str
     policy: str
     folds: _containers.RepeatedCompositeFieldContainer[FoldInfo]
@@ -424,7 +466,15 @@ class Receipt(_message.Message):
     append_only_cost: float
     pressure: float
     reserve_tokens: int
-    def __init__(self, prompt_id: _Optional[str] = ..., policy: _Optional[str] = ..., folds: _Optional[_Iterable[_Union[FoldInfo, _Mapping]]] = ..., batch: _Optional[_Union[FoldBatch, _Mapping]] = ..., stable_tokens: _Optional[int] = ..., stable_bytes: _Optional[int] = ..., settled_tokens: _Optional[int] = ..., append_only_tokens: _Optional[int] = ..., cost: _Optional[float] = ..., append_only_cost: _Optional[float] = ..., pressure: _Optional[float] = ..., reserve_tokens: _Optional[int] = ...) -> None: ...
+    layout: _prompt_pb2.PromptLayout
+    sections: _containers.RepeatedCompositeFieldContainer[_prompt_pb2.SectionInfo]
+    tools: _containers.RepeatedCompositeFieldContainer[_prompt_pb2.ToolCost]
+    sequences: _containers.RepeatedCompositeFieldContainer[_prompt_pb2.SnapshotSequence]
+    difference: _prompt_pb2.PromptDifference
+    expected_cached_tokens: int
+    calls: int
+    faults: int
+    def __init__(self, prompt_id: _Optional[str] = ..., policy: _Optional[str] = ..., folds: _Optional[_Iterable[_Union[FoldInfo, _Mapping]]] = ..., batch: _Optional[_Union[FoldBatch, _Mapping]] = ..., stable_tokens: _Optional[int] = ..., stable_bytes: _Optional[int] = ..., settled_tokens: _Optional[int] = ..., append_only_tokens: _Optional[int] = ..., cost: _Optional[float] = ..., append_only_cost: _Optional[float] = ..., pressure: _Optional[float] = ..., reserve_tokens: _Optional[int] = ..., layout: _Optional[_Union[_prompt_pb2.PromptLayout, str]] = ..., sections: _Optional[_Iterable[_Union[_prompt_pb2.SectionInfo, _Mapping]]] = ..., tools: _Optional[_Iterable[_Union[_prompt_pb2.ToolCost, _Mapping]]] = ..., sequences: _Optional[_Iterable[_Union[_prompt_pb2.SnapshotSequence, _Mapping]]] = ..., difference: _Optional[_Union[_prompt_pb2.PromptDifference, _Mapping]] = ..., expected_cached_tokens: _Optional[int] = ..., calls: _Optional[int] = ..., faults: _Optional[int] = ...) -> None: ...
 
 class FoldInfo(_message.Message):
     __slots__ = ("refs", "batch", "first_position", "last_position", "tokens", "before_tokens", "turns", "calls", "dense")
@@ -465,7 +515,7 @@ class FoldBatch(_message.Message):
     def __init__(self, number: _Optional[int] = ..., reason: _Optional[_Union[FoldReason, str]] = ..., refs: _Optional[_Iterable[str]] = ..., before_tokens: _Optional[int] = ..., after_tokens: _Optional[int] = ..., break_even_steps: _Optional[float] = ...) -> None: ...
 
 class ConfigureSessionRequest(_message.Message):
-    __slots__ = ("agent_id", "session_id", "history", "model", "max_tokens", "reset", "request_id")
+    __slots__ = ("agent_id", "session_id", "history", "model", "max_tokens", "reset", "request_id", "prompt")
     AGENT_ID_FIELD_NUMBER: _ClassVar[int]
     SESSION_ID_FIELD_NUMBER: _ClassVar[int]
     HISTORY_FIELD_NUMBER: _ClassVar[int]
@@ -473,6 +523,7 @@ class ConfigureSessionRequest(_message.Message):
     MAX_TOKENS_FIELD_NUMBER: _ClassVar[int]
     RESET_FIELD_NUMBER: _ClassVar[int]
     REQUEST_ID_FIELD_NUMBER: _ClassVar[int]
+    PROMPT_FIELD_NUMBER: _ClassVar[int]
     agent_id: str
     session_id: str
     history: HistorySettings
@@ -480,19 +531,22 @@ class ConfigureSessionRequest(_message.Message):
     max_tokens: int
     reset: bool
     request_id: str
-    def __init__(self, agent_id: _Optional[str] = ..., session_id: _Optional[str] = ..., history: _Optional[_Union[HistorySettings, _Mapping]] = ..., model: _Optional[str] = ..., max_tokens: _Optional[int] = ..., reset: bool = ..., request_id: _Optional[str] = ...) -> None: ...
+    prompt: _prompt_pb2.PromptSettings
+    def __init__(self, agent_id: _Optional[str] = ..., session_id: _Optional[str] = ..., history: _Optional[_Union[HistorySettings, _Mapping]] = ..., model: _Optional[str] = ..., max_tokens: _Optional[int] = ..., reset: bool = ..., request_id: _Optional[str] = ..., prompt: _Optional[_Union[_prompt_pb2.PromptSettings, _Mapping]] = ...) -> None: ...
 
 class ConfigureSessionResponse(_message.Message):
-    __slots__ = ("history", "model", "max_tokens", "ended")
+    __slots__ = ("history", "model", "max_tokens", "ended", "prompt")
     HISTORY_FIELD_NUMBER: _ClassVar[int]
     MODEL_FIELD_NUMBER: _ClassVar[int]
     MAX_TOKENS_FIELD_NUMBER: _ClassVar[int]
     ENDED_FIELD_NUMBER: _ClassVar[int]
+    PROMPT_FIELD_NUMBER: _ClassVar[int]
     history: HistorySettings
     model: str
     max_tokens: int
     ended: bool
-    def __init__(self, history: _Optional[_Union[HistorySettings, _Mapping]] = ..., model: _Optional[str] = ..., max_tokens: _Optional[int] = ..., ended: bool = ...) -> None: ...
+    prompt: _prompt_pb2.PromptSettings
+    def __init__(self, history: _Optional[_Union[HistorySettings, _Mapping]] = ..., model: _Optional[str] = ..., max_tokens: _Optional[int] = ..., ended: bool = ..., prompt: _Optional[_Union[_prompt_pb2.PromptSettings, _Mapping]] = ...) -> None: ...
 
 class EndSessionRequest(_message.Message):
     __slots__ = ("agent_id", "session_id")
@@ -1057,3 +1111,115 @@ class KeptBlobs(_message.Message):
     in_use: int
     referenced: int
     def __init__(self, archived: _Optional[int] = ..., long_term: _Optional[int] = ..., important: _Optional[int] = ..., not_expired: _Optional[int] = ..., in_use: _Optional[int] = ..., referenced: _Optional[int] = ...) -> None: ...
+
+class ListSessionsRequest(_message.Message):
+    __slots__ = ("agent_id", "page_size", "page_token")
+    AGENT_ID_FIELD_NUMBER: _ClassVar[int]
+    PAGE_SIZE_FIELD_NUMBER: _ClassVar[int]
+    PAGE_TOKEN_FIELD_NUMBER: _ClassVar[int]
+    agent_id: str
+    page_size: int
+    page_token: str
+    def __init__(self, agent_id: _Optional[str] = ..., page_size: _Optional[int] = ..., page_token: _Optional[str] = ...) -> None: ...
+
+class ListSessionsResponse(_message.Message):
+    __slots__ = ("sessions", "next_page_token")
+    SESSIONS_FIELD_NUMBER: _ClassVar[int]
+    NEXT_PAGE_TOKEN_FIELD_NUMBER: _ClassVar[int]
+    sessions: _containers.RepeatedCompositeFieldContainer[SessionInfo]
+    next_page_token: str
+    def __init__(self, sessions: _Optional[_Iterable[_Union[SessionInfo, _Mapping]]] = ..., next_page_token: _Optional[str] = ...) -> None: ...
+
+class SessionInfo(_message.Message):
+    __slots__ = ("session_id", "last_position", "begin_time", "update_time", "ended")
+    SESSION_ID_FIELD_NUMBER: _ClassVar[int]
+    LAST_POSITION_FIELD_NUMBER: _ClassVar[int]
+    BEGIN_TIME_FIELD_NUMBER: _ClassVar[int]
+    UPDATE_TIME_FIELD_NUMBER: _ClassVar[int]
+    ENDED_FIELD_NUMBER: _ClassVar[int]
+    session_id: str
+    last_position: int
+    begin_time: _timestamp_pb2.Timestamp
+    update_time: _timestamp_pb2.Timestamp
+    ended: bool
+    def __init__(self, session_id: _Optional[str] = ..., last_position: _Optional[int] = ..., begin_time: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ..., update_time: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ..., ended: bool = ...) -> None: ...
+
+class ListConversationRequest(_message.Message):
+    __slots__ = ("agent_id", "session_id", "order", "page_size", "page_token", "json_form")
+    AGENT_ID_FIELD_NUMBER: _ClassVar[int]
+    SESSION_ID_FIELD_NUMBER: _ClassVar[int]
+    ORDER_FIELD_NUMBER: _ClassVar[int]
+    PAGE_SIZE_FIELD_NUMBER: _ClassVar[int]
+    PAGE_TOKEN_FIELD_NUMBER: _ClassVar[int]
+    JSON_FORM_FIELD_NUMBER: _ClassVar[int]
+    agent_id: str
+    session_id: str
+    order: ConversationOrder
+    page_size: int
+    page_token: str
+    json_form: _memory_pb2.JsonForm
+    def __init__(self, agent_id: _Optional[str] = ..., session_id: _Optional[str] = ..., order: _Optional[_Union[ConversationOrder, str]] = ..., page_size: _Optional[int] = ..., page_token: _Optional[str] = ..., json_form: _Optional[_Union[_memory_pb2.JsonForm, str]] = ...) -> None: ...
+
+class ListConversationResponse(_message.Message):
+    __slots__ = ("entries", "next_page_token")
+    ENTRIES_FIELD_NUMBER: _ClassVar[int]
+    NEXT_PAGE_TOKEN_FIELD_NUMBER: _ClassVar[int]
+    entries: _containers.RepeatedCompositeFieldContainer[ConversationEntry]
+    next_page_token: str
+    def __init__(self, entries: _Optional[_Iterable[_Union[ConversationEntry, _Mapping]]] = ..., next_page_token: _Optional[str] = ...) -> None: ...
+
+class ConversationEntry(_message.Message):
+    __slots__ = ("position", "create_time", "message", "step", "task", "fold_batch")
+    POSITION_FIELD_NUMBER: _ClassVar[int]
+    CREATE_TIME_FIELD_NUMBER: _ClassVar[int]
+    MESSAGE_FIELD_NUMBER: _ClassVar[int]
+    STEP_FIELD_NUMBER: _ClassVar[int]
+    TASK_FIELD_NUMBER: _ClassVar[int]
+    FOLD_BATCH_FIELD_NUMBER: _ClassVar[int]
+    position: int
+    create_time: _timestamp_pb2.Timestamp
+    message: Message
+    step: Step
+    task: Task
+    fold_batch: int
+    def __init__(self, position: _Optional[int] = ..., create_time: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ..., message: _Optional[_Union[Message, _Mapping]] = ..., step: _Optional[_Union[Step, _Mapping]] = ..., task: _Optional[_Union[Task, _Mapping]] = ..., fold_batch: _Optional[int] = ...) -> None: ...
+
+class DiffPromptsRequest(_message.Message):
+    __slots__ = ("agent_id", "session_id", "from_prompt_id", "to_prompt_id")
+    AGENT_ID_FIELD_NUMBER: _ClassVar[int]
+    SESSION_ID_FIELD_NUMBER: _ClassVar[int]
+    FROM_PROMPT_ID_FIELD_NUMBER: _ClassVar[int]
+    TO_PROMPT_ID_FIELD_NUMBER: _ClassVar[int]
+    agent_id: str
+    session_id: str
+    from_prompt_id: str
+    to_prompt_id: str
+    def __init__(self, agent_id: _Optional[str] = ..., session_id: _Optional[str] = ..., from_prompt_id: _Optional[str] = ..., to_prompt_id: _Optional[str] = ...) -> None: ...
+
+class DiffPromptsResponse(_message.Message):
+    __slots__ = ("from_prompt_id", "to_prompt_id", "difference", "sections", "from_excerpt", "to_excerpt")
+    FROM_PROMPT_ID_FIELD_NUMBER: _ClassVar[int]
+    TO_PROMPT_ID_FIELD_NUMBER: _ClassVar[int]
+    DIFFERENCE_FIELD_NUMBER: _ClassVar[int]
+    SECTIONS_FIELD_NUMBER: _ClassVar[int]
+    FROM_EXCERPT_FIELD_NUMBER: _ClassVar[int]
+    TO_EXCERPT_FIELD_NUMBER: _ClassVar[int]
+    from_prompt_id: str
+    to_prompt_id: str
+    difference: _prompt_pb2.PromptDifference
+    sections: _containers.RepeatedCompositeFieldContainer[SectionDifference]
+    from_excerpt: str
+    to_excerpt: str
+    def __init__(self, from_prompt_id: _Optional[str] = ..., to_prompt_id: _Optional[str] = ..., difference: _Optional[_Union[_prompt_pb2.PromptDifference, _Mapping]] = ..., sections: _Optional[_Iterable[_Union[SectionDifference, _Mapping]]] = ..., from_excerpt: _Optional[str] = ..., to_excerpt: _Optional[str] = ...) -> None: ...
+
+class SectionDifference(_message.Message):
+    __slots__ = ("name", "from_tokens", "to_tokens", "changed_messages")
+    NAME_FIELD_NUMBER: _ClassVar[int]
+    FROM_TOKENS_FIELD_NUMBER: _ClassVar[int]
+    TO_TOKENS_FIELD_NUMBER: _ClassVar[int]
+    CHANGED_MESSAGES_FIELD_NUMBER: _ClassVar[int]
+    name: str
+    from_tokens: int
+    to_tokens: int
+    changed_messages: int
+    def __init__(self, name: _Optional[str] = ..., from_tokens: _Optional[int] = ..., to_tokens: _Optional[int] = ..., changed_messages: _Optional[int] = ...) -> None: ...
