@@ -30,6 +30,7 @@ type Upload struct {
 	head   []byte
 	tail   []byte // the end of what was before buf
 	text   textScan
+	isJSON bool  // the content is known to be JSON text
 	err    error // what ended the upload
 }
 
@@ -205,7 +206,7 @@ func (u *Upload) finishLarge() (Stored, error) {
 // memory any more.
 func (u *Upload) describe(all []byte) Stored {
 	s := Stored{Size: u.size, Lines: u.text.lines(), Binary: u.text.binary(), UTF8: u.text.utf8()}
-	s.Kind, s.MediaType = kindOf(u.head, all, s.Binary)
+	s.Kind, s.MediaType = kindOf(u.head, all, s.Binary, u.isJSON)
 	return s
 }
 
