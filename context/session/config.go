@@ -9,6 +9,7 @@ import (
 	"unicode/utf8"
 
 	"github.com/loom-bridge/loom-bridge/context/history"
+	"github.com/loom-bridge/loom-bridge/context/settings"
 	"github.com/loom-bridge/loom-bridge/memory/kv"
 	"github.com/loom-bridge/loom-bridge/memory/kv/invalid"
 	"github.com/loom-bridge/loom-bridge/memory/kv/wire"
@@ -53,6 +54,8 @@ type Config struct {
 	Model string
 	// MaxTokens is the budget of a prompt for calls that give none.
 	MaxTokens int
+	// Prompt says what prompts are made of; nil means the default. It is never changed.
+	Prompt *settings.Prompt
 }
 
 // Over returns base with the fields that c sets. A preset goes with its policy:
@@ -74,17 +77,29 @@ func (c Config) Over(base Config) Config {
 		ResultTokens:  cmp.Or(c.ResultTokens, base.ResultTokens),
 		Model:         cmp.Or(c.Model, base.Model),
 		MaxTokens:     cmp.Or(c.MaxTokens, base.MaxTokens),
+		Prompt:        promptOver(c.Prompt, base.Prompt),
 	}
+}
+
+func promptOver(own, base *settings.Prompt) *settings.Prompt {
+	if own == nil || base == nil {
+		return cmp.Or(own, base)
+	}
+	both := own.Over(*base)
+	return &both
 }
 
 // Check returns an *invalid.Error that names the first field that breaks a rule,
 // or nil. Configure calls it; call it on settings that are for one call only.
 func (c Config) Check() error {
 	field, problem := c.check()
-	if problem == "" {
-		return nil
+	switch {
+	case problem != "":
+		return invalid.Field(ErrInvalid, field, "%s", problem)
+	case c.Prompt != nil:
+		return c.Prompt.Check("prompt")
 	}
-	return invalid.Field(ErrInvalid, field, "%s", problem)
+	return nil
 }
 
 func (c Config) check() (field, problem string) {
@@ -214,6 +229,7 @@ const (
 	fieldResultTokens
 	fieldModel
 	fieldMaxTokens
+	fieldPrompt
 )
 
 func encodeConfig(c Config) []byte {
@@ -228,7 +244,8 @@ func encodeConfig(c Config) []byte {
 	dst = wire.AppendUint(dst, fieldExpectedTurns, uint64(c.ExpectedTurns))
 	dst = wire.AppendUint(dst, fieldResultTokens, uint64(c.ResultTokens))
 	dst = wire.AppendText(dst, fieldModel, c.Model)
-	return wire.AppendUint(dst, fieldMaxTokens, uint64(c.MaxTokens))
+	dst = wire.AppendUint(dst, fieldMaxTokens, uint64(c.MaxTokens))
+	return wire.AppendText(dst, fieldPrompt, settings.Encode(c.Prompt))
 }
 
 func appendPrice(dst []byte, field int, price float64) []byte {
@@ -243,6 +260,12 @@ func decodeConfig(value []byte) (Config, error) {
 	for f, err := range wire.Fields(value) {
 		if err != nil {
 			return Config{}, damaged(err)
+		}
+		if f.Number == fieldPrompt {
+			if c.Prompt, err = settings.Decode(f.Bytes); err != nil {
+				return Config{}, damaged(err)
+			}
+			continue
 		}
 		c.set(f)
 	}

@@ -58,7 +58,7 @@ func Configured(c session.Config, ended bool) *loombridgev1.ConfigureSessionResp
 		h.Prices = &loombridgev1.TokenPrices{Input: c.Prices.Input, CachedInput: c.Prices.CachedInput, CacheWrite: c.Prices.CacheWrite}
 	}
 	return &loombridgev1.ConfigureSessionResponse{
-		History: h, Model: c.Model, MaxTokens: Int32(c.MaxTokens), Ended: ended,
+		History: h, Model: c.Model, MaxTokens: Int32(c.MaxTokens), Ended: ended, Prompt: promptSettingsOf(c.Prompt),
 	}
 }
 
