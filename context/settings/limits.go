@@ -57,7 +57,4 @@ const (
 	MaxToolNameBytes    = 128
 	MaxToolTextBytes    = 16 << 10
 	MaxToolSchemaBytes  = 256 << 10
-	MaxPlanItems        = 64
-	MaxPlanItemBytes    = 1 << 10
-	MaxWorkingGoalBytes = 256 << 10
 )

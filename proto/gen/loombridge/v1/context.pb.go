@@ -8056,7 +8056,7 @@ const file_loombridge_v1_context_proto_rawDesc = "" +
 	"\x11ConversationOrder\x12\"\n" +
 	"\x1eCONVERSATION_ORDER_UNSPECIFIED\x10\x00\x12#\n" +
 	"\x1fCONVERSATION_ORDER_OLDEST_FIRST\x10\x01\x12#\n" +
-	"\x1fCONVERSATION_ORDER_NEWEST_FIRST\x10\x022\xd0\r\n" +
+	"\x1fCONVERSATION_ORDER_NEWEST_FIRST\x10\x022\xac\x0e\n" +
 	"\x0eContextService\x12]\n" +
 	"\x0eAppendMessages\x12$.loombridge.v1.AppendMessagesRequest\x1a%.loombridge.v1.AppendMessagesResponse\x12Q\n" +
 	"\n" +
@@ -8067,7 +8067,8 @@ const file_loombridge_v1_context_proto_rawDesc = "" +
 	"\aGetStep\x12\x1d.loombridge.v1.GetStepRequest\x1a\x1e.loombridge.v1.GetStepResponse\"\x03\x90\x02\x01\x12M\n" +
 	"\aGetTask\x12\x1d.loombridge.v1.GetTaskRequest\x1a\x1e.loombridge.v1.GetTaskResponse\"\x03\x90\x02\x01\x12K\n" +
 	"\bAssemble\x12\x1e.loombridge.v1.AssembleRequest\x1a\x1f.loombridge.v1.AssembleResponse\x12c\n" +
-	"\x10ConfigureSession\x12&.loombridge.v1.ConfigureSessionRequest\x1a'.loombridge.v1.ConfigureSessionResponse\x12Q\n" +
+	"\x10ConfigureSession\x12&.loombridge.v1.ConfigureSessionRequest\x1a'.loombridge.v1.ConfigureSessionResponse\x12Z\n" +
+	"\rUpdateWorking\x12#.loombridge.v1.UpdateWorkingRequest\x1a$.loombridge.v1.UpdateWorkingResponse\x12Q\n" +
 	"\n" +
 	"EndSession\x12 .loombridge.v1.EndSessionRequest\x1a!.loombridge.v1.EndSessionResponse\x12]\n" +
 	"\x0eCompactHistory\x12$.loombridge.v1.CompactHistoryRequest\x1a%.loombridge.v1.CompactHistoryResponse\x12?\n" +
@@ -8192,6 +8193,8 @@ var file_loombridge_v1_context_proto_goTypes = []any{
 	(*PromptDifference)(nil),         // 92: loombridge.v1.PromptDifference
 	(*durationpb.Duration)(nil),      // 93: google.protobuf.Duration
 	(*structpb.Value)(nil),           // 94: google.protobuf.Value
+	(*UpdateWorkingRequest)(nil),     // 95: loombridge.v1.UpdateWorkingRequest
+	(*UpdateWorkingResponse)(nil),    // 96: loombridge.v1.UpdateWorkingResponse
 }
 var file_loombridge_v1_context_proto_depIdxs = []int32{
 	0,   // 0: loombridge.v1.Message.role:type_name -> loombridge.v1.Role
@@ -8294,40 +8297,42 @@ var file_loombridge_v1_context_proto_depIdxs = []int32{
 	58,  // 97: loombridge.v1.ContextService.GetTask:input_type -> loombridge.v1.GetTaskRequest
 	26,  // 98: loombridge.v1.ContextService.Assemble:input_type -> loombridge.v1.AssembleRequest
 	33,  // 99: loombridge.v1.ContextService.ConfigureSession:input_type -> loombridge.v1.ConfigureSessionRequest
-	35,  // 100: loombridge.v1.ContextService.EndSession:input_type -> loombridge.v1.EndSessionRequest
-	37,  // 101: loombridge.v1.ContextService.CompactHistory:input_type -> loombridge.v1.CompactHistoryRequest
-	39,  // 102: loombridge.v1.ContextService.Undo:input_type -> loombridge.v1.UndoRequest
-	41,  // 103: loombridge.v1.ContextService.ReportUsage:input_type -> loombridge.v1.ReportUsageRequest
-	43,  // 104: loombridge.v1.ContextService.CompressResult:input_type -> loombridge.v1.CompressResultRequest
-	47,  // 105: loombridge.v1.ContextService.CountTokens:input_type -> loombridge.v1.CountTokensRequest
-	51,  // 106: loombridge.v1.ContextService.ReadBlob:input_type -> loombridge.v1.ReadBlobRequest
-	60,  // 107: loombridge.v1.ContextService.ListBlobs:input_type -> loombridge.v1.ListBlobsRequest
-	63,  // 108: loombridge.v1.ContextService.PromoteBlob:input_type -> loombridge.v1.PromoteBlobRequest
-	65,  // 109: loombridge.v1.ContextService.ArchiveBlob:input_type -> loombridge.v1.ArchiveBlobRequest
-	67,  // 110: loombridge.v1.ContextService.SearchBlobs:input_type -> loombridge.v1.SearchBlobsRequest
-	70,  // 111: loombridge.v1.ContextService.CollectGarbage:input_type -> loombridge.v1.CollectGarbageRequest
-	15,  // 112: loombridge.v1.ContextService.AppendMessages:output_type -> loombridge.v1.AppendMessagesResponse
-	55,  // 113: loombridge.v1.ContextService.RecordStep:output_type -> loombridge.v1.RecordStepResponse
-	57,  // 114: loombridge.v1.ContextService.UploadStep:output_type -> loombridge.v1.UploadStepResponse
-	23,  // 115: loombridge.v1.ContextService.ListSteps:output_type -> loombridge.v1.ListStepsResponse
-	25,  // 116: loombridge.v1.ContextService.GetStep:output_type -> loombridge.v1.GetStepResponse
-	59,  // 117: loombridge.v1.ContextService.GetTask:output_type -> loombridge.v1.GetTaskResponse
-	27,  // 118: loombridge.v1.ContextService.Assemble:output_type -> loombridge.v1.AssembleResponse
-	34,  // 119: loombridge.v1.ContextService.ConfigureSession:output_type -> loombridge.v1.ConfigureSessionResponse
-	36,  // 120: loombridge.v1.ContextService.EndSession:output_type -> loombridge.v1.EndSessionResponse
-	38,  // 121: loombridge.v1.ContextService.CompactHistory:output_type -> loombridge.v1.CompactHistoryResponse
-	40,  // 122: loombridge.v1.ContextService.Undo:output_type -> loombridge.v1.UndoResponse
-	42,  // 123: loombridge.v1.ContextService.ReportUsage:output_type -> loombridge.v1.ReportUsageResponse
-	44,  // 124: loombridge.v1.ContextService.CompressResult:output_type -> loombridge.v1.CompressResultResponse
-	48,  // 125: loombridge.v1.ContextService.CountTokens:output_type -> loombridge.v1.CountTokensResponse
-	52,  // 126: loombridge.v1.ContextService.ReadBlob:output_type -> loombridge.v1.ReadBlobResponse
-	61,  // 127: loombridge.v1.ContextService.ListBlobs:output_type -> loombridge.v1.ListBlobsResponse
-	64,  // 128: loombridge.v1.ContextService.PromoteBlob:output_type -> loombridge.v1.PromoteBlobResponse
-	66,  // 129: loombridge.v1.ContextService.ArchiveBlob:output_type -> loombridge.v1.ArchiveBlobResponse
-	68,  // 130: loombridge.v1.ContextService.SearchBlobs:output_type -> loombridge.v1.SearchBlobsResponse
-	71,  // 131: loombridge.v1.ContextService.CollectGarbage:output_type -> loombridge.v1.CollectGarbageResponse
-	112, // [112:132] is the sub-list for method output_type
-	92,  // [92:112] is the sub-list for method input_type
+	95,  // 100: loombridge.v1.ContextService.UpdateWorking:input_type -> loombridge.v1.UpdateWorkingRequest
+	35,  // 101: loombridge.v1.ContextService.EndSession:input_type -> loombridge.v1.EndSessionRequest
+	37,  // 102: loombridge.v1.ContextService.CompactHistory:input_type -> loombridge.v1.CompactHistoryRequest
+	39,  // 103: loombridge.v1.ContextService.Undo:input_type -> loombridge.v1.UndoRequest
+	41,  // 104: loombridge.v1.ContextService.ReportUsage:input_type -> loombridge.v1.ReportUsageRequest
+	43,  // 105: loombridge.v1.ContextService.CompressResult:input_type -> loombridge.v1.CompressResultRequest
+	47,  // 106: loombridge.v1.ContextService.CountTokens:input_type -> loombridge.v1.CountTokensRequest
+	51,  // 107: loombridge.v1.ContextService.ReadBlob:input_type -> loombridge.v1.ReadBlobRequest
+	60,  // 108: loombridge.v1.ContextService.ListBlobs:input_type -> loombridge.v1.ListBlobsRequest
+	63,  // 109: loombridge.v1.ContextService.PromoteBlob:input_type -> loombridge.v1.PromoteBlobRequest
+	65,  // 110: loombridge.v1.ContextService.ArchiveBlob:input_type -> loombridge.v1.ArchiveBlobRequest
+	67,  // 111: loombridge.v1.ContextService.SearchBlobs:input_type -> loombridge.v1.SearchBlobsRequest
+	70,  // 112: loombridge.v1.ContextService.CollectGarbage:input_type -> loombridge.v1.CollectGarbageRequest
+	15,  // 113: loombridge.v1.ContextService.AppendMessages:output_type -> loombridge.v1.AppendMessagesResponse
+	55,  // 114: loombridge.v1.ContextService.RecordStep:output_type -> loombridge.v1.RecordStepResponse
+	57,  // 115: loombridge.v1.ContextService.UploadStep:output_type -> loombridge.v1.UploadStepResponse
+	23,  // 116: loombridge.v1.ContextService.ListSteps:output_type -> loombridge.v1.ListStepsResponse
+	25,  // 117: loombridge.v1.ContextService.GetStep:output_type -> loombridge.v1.GetStepResponse
+	59,  // 118: loombridge.v1.ContextService.GetTask:output_type -> loombridge.v1.GetTaskResponse
+	27,  // 119: loombridge.v1.ContextService.Assemble:output_type -> loombridge.v1.AssembleResponse
+	34,  // 120: loombridge.v1.ContextService.ConfigureSession:output_type -> loombridge.v1.ConfigureSessionResponse
+	96,  // 121: loombridge.v1.ContextService.UpdateWorking:output_type -> loombridge.v1.UpdateWorkingResponse
+	36,  // 122: loombridge.v1.ContextService.EndSession:output_type -> loombridge.v1.EndSessionResponse
+	38,  // 123: loombridge.v1.ContextService.CompactHistory:output_type -> loombridge.v1.CompactHistoryResponse
+	40,  // 124: loombridge.v1.ContextService.Undo:output_type -> loombridge.v1.UndoResponse
+	42,  // 125: loombridge.v1.ContextService.ReportUsage:output_type -> loombridge.v1.ReportUsageResponse
+	44,  // 126: loombridge.v1.ContextService.CompressResult:output_type -> loombridge.v1.CompressResultResponse
+	48,  // 127: loombridge.v1.ContextService.CountTokens:output_type -> loombridge.v1.CountTokensResponse
+	52,  // 128: loombridge.v1.ContextService.ReadBlob:output_type -> loombridge.v1.ReadBlobResponse
+	61,  // 129: loombridge.v1.ContextService.ListBlobs:output_type -> loombridge.v1.ListBlobsResponse
+	64,  // 130: loombridge.v1.ContextService.PromoteBlob:output_type -> loombridge.v1.PromoteBlobResponse
+	66,  // 131: loombridge.v1.ContextService.ArchiveBlob:output_type -> loombridge.v1.ArchiveBlobResponse
+	68,  // 132: loombridge.v1.ContextService.SearchBlobs:output_type -> loombridge.v1.SearchBlobsResponse
+	71,  // 133: loombridge.v1.ContextService.CollectGarbage:output_type -> loombridge.v1.CollectGarbageResponse
+	113, // [113:134] is the sub-list for method output_type
+	92,  // [92:113] is the sub-list for method input_type
 	92,  // [92:92] is the sub-list for extension type_name
 	92,  // [92:92] is the sub-list for extension extendee
 	0,   // [0:92] is the sub-list for field type_name
