@@ -3260,7 +3260,8 @@ type CompactHistoryRequest struct {
 	// bytes.
 	Model string `protobuf:"bytes,5,opt,name=model,proto3" json:"model,omitempty"`
 	// max_tokens is the budget of the history: over it, older folds are folded
-	// again, denser. Default: none.
+	// again, denser. Default: none. With HISTORY_STYLE_REDUCTION it is that of the lines
+	// of earlier steps, default 500; the other styles have none.
 	MaxTokens int32 `protobuf:"varint,6,opt,name=max_tokens,json=maxTokens,proto3" json:"max_tokens,omitempty"`
 	// dry_run shows the batch and does not store it.
 	DryRun bool `protobuf:"varint,7,opt,name=dry_run,json=dryRun,proto3" json:"dry_run,omitempty"`
@@ -3268,7 +3269,11 @@ type CompactHistoryRequest struct {
 	// the head of the fold and replaces none of its lines. One that is blank or longer
 	// than 500 tokens is left out, and the answer says so. Not with style. Default:
 	// none.
-	Summary       string `protobuf:"bytes,8,opt,name=summary,proto3" json:"summary,omitempty"`
+	Summary string `protobuf:"bytes,8,opt,name=summary,proto3" json:"summary,omitempty"`
+	// step_ids are the steps that the text is of: at most 1,000 of the session's, told in
+	// the order of its log. STEP_NOT_FOUND where it has not one of them. They need style.
+	// Default: all.
+	StepIds       []string `protobuf:"bytes,9,rep,name=step_ids,json=stepIds,proto3" json:"step_ids,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -3357,6 +3362,13 @@ func (x *CompactHistoryRequest) GetSummary() string {
 		return x.Summary
 	}
 	return ""
+}
+
+func (x *CompactHistoryRequest) GetStepIds() []string {
+	if x != nil {
+		return x.StepIds
+	}
+	return nil
 }
 
 // CompactHistoryResponse is what was folded, or the text.
@@ -4095,11 +4107,15 @@ type CountTokensRequest struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// agent_id is who asks. Required.
 	AgentId string `protobuf:"bytes,1,opt,name=agent_id,json=agentId,proto3" json:"agent_id,omitempty"`
-	// text is what to count, at most 1 MiB.
+	// text is what to count, at most 1 MiB. Not with messages.
 	Text string `protobuf:"bytes,2,opt,name=text,proto3" json:"text,omitempty"`
 	// model chooses the counter. Default `gpt-4o`; a model that nobody knows is
 	// estimated. At most 128 bytes.
-	Model         string `protobuf:"bytes,3,opt,name=model,proto3" json:"model,omitempty"`
+	Model string `protobuf:"bytes,3,opt,name=model,proto3" json:"model,omitempty"`
+	// messages are counted as a request to the model holds them, with what it adds to
+	// each of them and, by the rule of OpenAI, 3 tokens that open the reply: at most 256,
+	// together at most 8 MiB, each as AppendMessages takes it. Default: text is counted.
+	Messages      []*Message `protobuf:"bytes,4,rep,name=messages,proto3" json:"messages,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -4153,6 +4169,13 @@ func (x *CountTokensRequest) GetModel() string {
 		return x.Model
 	}
 	return ""
+}
+
+func (x *CountTokensRequest) GetMessages() []*Message {
+	if x != nil {
+		return x.Messages
+	}
+	return nil
 }
 
 // CountTokensResponse holds the count.
@@ -7626,7 +7649,7 @@ const file_loombridge_v1_context_proto_rawDesc = "" +
 	"\n" +
 	"session_id\x18\x02 \x01(\tR\tsessionId\"9\n" +
 	"\x12EndSessionResponse\x12#\n" +
-	"\rlast_position\x18\x01 \x01(\x03R\flastPosition\"\x8d\x02\n" +
+	"\rlast_position\x18\x01 \x01(\x03R\flastPosition\"\xa8\x02\n" +
 	"\x15CompactHistoryRequest\x12\x19\n" +
 	"\bagent_id\x18\x01 \x01(\tR\aagentId\x12\x1d\n" +
 	"\n" +
@@ -7638,7 +7661,8 @@ const file_loombridge_v1_context_proto_rawDesc = "" +
 	"\n" +
 	"max_tokens\x18\x06 \x01(\x05R\tmaxTokens\x12\x17\n" +
 	"\adry_run\x18\a \x01(\bR\x06dryRun\x12\x18\n" +
-	"\asummary\x18\b \x01(\tR\asummary\"\xe7\x01\n" +
+	"\asummary\x18\b \x01(\tR\asummary\x12\x19\n" +
+	"\bstep_ids\x18\t \x03(\tR\astepIds\"\xe7\x01\n" +
 	"\x16CompactHistoryResponse\x12.\n" +
 	"\x05batch\x18\x01 \x01(\v2\x18.loombridge.v1.FoldBatchR\x05batch\x12-\n" +
 	"\x05folds\x18\x02 \x03(\v2\x17.loombridge.v1.FoldInfoR\x05folds\x12\x12\n" +
@@ -7703,11 +7727,12 @@ const file_loombridge_v1_context_proto_rawDesc = "" +
 	"TokenCount\x12\x16\n" +
 	"\x06tokens\x18\x01 \x01(\x05R\x06tokens\x12\x18\n" +
 	"\acounter\x18\x02 \x01(\tR\acounter\x12;\n" +
-	"\tcertainty\x18\x03 \x01(\x0e2\x1d.loombridge.v1.TokenCertaintyR\tcertainty\"Y\n" +
+	"\tcertainty\x18\x03 \x01(\x0e2\x1d.loombridge.v1.TokenCertaintyR\tcertainty\"\x8d\x01\n" +
 	"\x12CountTokensRequest\x12\x19\n" +
 	"\bagent_id\x18\x01 \x01(\tR\aagentId\x12\x12\n" +
 	"\x04text\x18\x02 \x01(\tR\x04text\x12\x14\n" +
-	"\x05model\x18\x03 \x01(\tR\x05model\"F\n" +
+	"\x05model\x18\x03 \x01(\tR\x05model\x122\n" +
+	"\bmessages\x18\x04 \x03(\v2\x16.loombridge.v1.MessageR\bmessages\"F\n" +
 	"\x13CountTokensResponse\x12/\n" +
 	"\x05count\x18\x01 \x01(\v2\x19.loombridge.v1.TokenCountR\x05count\"\x9a\x05\n" +
 	"\bBlobInfo\x12\x10\n" +
@@ -8241,96 +8266,97 @@ var file_loombridge_v1_context_proto_depIdxs = []int32{
 	7,   // 44: loombridge.v1.CompressResultRequest.hint:type_name -> loombridge.v1.CompressHint
 	49,  // 45: loombridge.v1.CompressResultResponse.blob:type_name -> loombridge.v1.BlobInfo
 	8,   // 46: loombridge.v1.TokenCount.certainty:type_name -> loombridge.v1.TokenCertainty
-	46,  // 47: loombridge.v1.CountTokensResponse.count:type_name -> loombridge.v1.TokenCount
-	83,  // 48: loombridge.v1.BlobInfo.create_time:type_name -> google.protobuf.Timestamp
-	93,  // 49: loombridge.v1.BlobInfo.ttl:type_name -> google.protobuf.Duration
-	83,  // 50: loombridge.v1.BlobInfo.expire_time:type_name -> google.protobuf.Timestamp
-	9,   // 51: loombridge.v1.BlobInfo.tier:type_name -> loombridge.v1.BlobTier
-	83,  // 52: loombridge.v1.BlobInfo.promote_time:type_name -> google.protobuf.Timestamp
-	50,  // 53: loombridge.v1.BlobInfo.archive:type_name -> loombridge.v1.BlobArchive
-	83,  // 54: loombridge.v1.BlobArchive.archive_time:type_name -> google.protobuf.Timestamp
-	10,  // 55: loombridge.v1.ReadBlobRequest.form:type_name -> loombridge.v1.BlobForm
-	49,  // 56: loombridge.v1.ReadBlobResponse.info:type_name -> loombridge.v1.BlobInfo
-	82,  // 57: loombridge.v1.RecordStepRequest.arguments:type_name -> google.protobuf.Struct
-	94,  // 58: loombridge.v1.RecordStepRequest.output:type_name -> google.protobuf.Value
-	17,  // 59: loombridge.v1.RecordStepRequest.output_bytes:type_name -> loombridge.v1.ResultBytes
-	18,  // 60: loombridge.v1.RecordStepRequest.output_content:type_name -> loombridge.v1.ResultContent
-	21,  // 61: loombridge.v1.RecordStepRequest.output_upload:type_name -> loombridge.v1.ResultUpload
-	54,  // 62: loombridge.v1.RecordStepRequest.task:type_name -> loombridge.v1.Task
-	82,  // 63: loombridge.v1.Task.parameters:type_name -> google.protobuf.Struct
-	83,  // 64: loombridge.v1.Task.create_time:type_name -> google.protobuf.Timestamp
-	16,  // 65: loombridge.v1.RecordStepResponse.step:type_name -> loombridge.v1.Step
-	49,  // 66: loombridge.v1.RecordStepResponse.output_blob:type_name -> loombridge.v1.BlobInfo
-	53,  // 67: loombridge.v1.UploadStepRequest.step:type_name -> loombridge.v1.RecordStepRequest
-	55,  // 68: loombridge.v1.UploadStepResponse.recorded:type_name -> loombridge.v1.RecordStepResponse
-	84,  // 69: loombridge.v1.GetTaskRequest.json_form:type_name -> loombridge.v1.JsonForm
-	54,  // 70: loombridge.v1.GetTaskResponse.task:type_name -> loombridge.v1.Task
-	9,   // 71: loombridge.v1.ListBlobsRequest.tier:type_name -> loombridge.v1.BlobTier
-	49,  // 72: loombridge.v1.ListBlobsResponse.blobs:type_name -> loombridge.v1.BlobInfo
-	62,  // 73: loombridge.v1.ListBlobsResponse.usage:type_name -> loombridge.v1.BlobUsage
-	9,   // 74: loombridge.v1.PromoteBlobRequest.tier:type_name -> loombridge.v1.BlobTier
-	49,  // 75: loombridge.v1.PromoteBlobResponse.blob:type_name -> loombridge.v1.BlobInfo
-	49,  // 76: loombridge.v1.ArchiveBlobResponse.blob:type_name -> loombridge.v1.BlobInfo
-	49,  // 77: loombridge.v1.SearchBlobsResponse.blob:type_name -> loombridge.v1.BlobInfo
-	69,  // 78: loombridge.v1.SearchBlobsResponse.matches:type_name -> loombridge.v1.BlobMatch
-	72,  // 79: loombridge.v1.CollectGarbageResponse.kept:type_name -> loombridge.v1.KeptBlobs
-	75,  // 80: loombridge.v1.ListSessionsResponse.sessions:type_name -> loombridge.v1.SessionInfo
-	83,  // 81: loombridge.v1.SessionInfo.begin_time:type_name -> google.protobuf.Timestamp
-	83,  // 82: loombridge.v1.SessionInfo.update_time:type_name -> google.protobuf.Timestamp
-	11,  // 83: loombridge.v1.ListConversationRequest.order:type_name -> loombridge.v1.ConversationOrder
-	84,  // 84: loombridge.v1.ListConversationRequest.json_form:type_name -> loombridge.v1.JsonForm
-	78,  // 85: loombridge.v1.ListConversationResponse.entries:type_name -> loombridge.v1.ConversationEntry
-	83,  // 86: loombridge.v1.ConversationEntry.create_time:type_name -> google.protobuf.Timestamp
-	13,  // 87: loombridge.v1.ConversationEntry.message:type_name -> loombridge.v1.Message
-	16,  // 88: loombridge.v1.ConversationEntry.step:type_name -> loombridge.v1.Step
-	54,  // 89: loombridge.v1.ConversationEntry.task:type_name -> loombridge.v1.Task
-	92,  // 90: loombridge.v1.DiffPromptsResponse.difference:type_name -> loombridge.v1.PromptDifference
-	81,  // 91: loombridge.v1.DiffPromptsResponse.sections:type_name -> loombridge.v1.SectionDifference
-	14,  // 92: loombridge.v1.ContextService.AppendMessages:input_type -> loombridge.v1.AppendMessagesRequest
-	53,  // 93: loombridge.v1.ContextService.RecordStep:input_type -> loombridge.v1.RecordStepRequest
-	56,  // 94: loombridge.v1.ContextService.UploadStep:input_type -> loombridge.v1.UploadStepRequest
-	22,  // 95: loombridge.v1.ContextService.ListSteps:input_type -> loombridge.v1.ListStepsRequest
-	24,  // 96: loombridge.v1.ContextService.GetStep:input_type -> loombridge.v1.GetStepRequest
-	58,  // 97: loombridge.v1.ContextService.GetTask:input_type -> loombridge.v1.GetTaskRequest
-	26,  // 98: loombridge.v1.ContextService.Assemble:input_type -> loombridge.v1.AssembleRequest
-	33,  // 99: loombridge.v1.ContextService.ConfigureSession:input_type -> loombridge.v1.ConfigureSessionRequest
-	35,  // 100: loombridge.v1.ContextService.EndSession:input_type -> loombridge.v1.EndSessionRequest
-	37,  // 101: loombridge.v1.ContextService.CompactHistory:input_type -> loombridge.v1.CompactHistoryRequest
-	39,  // 102: loombridge.v1.ContextService.Undo:input_type -> loombridge.v1.UndoRequest
-	41,  // 103: loombridge.v1.ContextService.ReportUsage:input_type -> loombridge.v1.ReportUsageRequest
-	43,  // 104: loombridge.v1.ContextService.CompressResult:input_type -> loombridge.v1.CompressResultRequest
-	47,  // 105: loombridge.v1.ContextService.CountTokens:input_type -> loombridge.v1.CountTokensRequest
-	51,  // 106: loombridge.v1.ContextService.ReadBlob:input_type -> loombridge.v1.ReadBlobRequest
-	60,  // 107: loombridge.v1.ContextService.ListBlobs:input_type -> loombridge.v1.ListBlobsRequest
-	63,  // 108: loombridge.v1.ContextService.PromoteBlob:input_type -> loombridge.v1.PromoteBlobRequest
-	65,  // 109: loombridge.v1.ContextService.ArchiveBlob:input_type -> loombridge.v1.ArchiveBlobRequest
-	67,  // 110: loombridge.v1.ContextService.SearchBlobs:input_type -> loombridge.v1.SearchBlobsRequest
-	70,  // 111: loombridge.v1.ContextService.CollectGarbage:input_type -> loombridge.v1.CollectGarbageRequest
-	15,  // 112: loombridge.v1.ContextService.AppendMessages:output_type -> loombridge.v1.AppendMessagesResponse
-	55,  // 113: loombridge.v1.ContextService.RecordStep:output_type -> loombridge.v1.RecordStepResponse
-	57,  // 114: loombridge.v1.ContextService.UploadStep:output_type -> loombridge.v1.UploadStepResponse
-	23,  // 115: loombridge.v1.ContextService.ListSteps:output_type -> loombridge.v1.ListStepsResponse
-	25,  // 116: loombridge.v1.ContextService.GetStep:output_type -> loombridge.v1.GetStepResponse
-	59,  // 117: loombridge.v1.ContextService.GetTask:output_type -> loombridge.v1.GetTaskResponse
-	27,  // 118: loombridge.v1.ContextService.Assemble:output_type -> loombridge.v1.AssembleResponse
-	34,  // 119: loombridge.v1.ContextService.ConfigureSession:output_type -> loombridge.v1.ConfigureSessionResponse
-	36,  // 120: loombridge.v1.ContextService.EndSession:output_type -> loombridge.v1.EndSessionResponse
-	38,  // 121: loombridge.v1.ContextService.CompactHistory:output_type -> loombridge.v1.CompactHistoryResponse
-	40,  // 122: loombridge.v1.ContextService.Undo:output_type -> loombridge.v1.UndoResponse
-	42,  // 123: loombridge.v1.ContextService.ReportUsage:output_type -> loombridge.v1.ReportUsageResponse
-	44,  // 124: loombridge.v1.ContextService.CompressResult:output_type -> loombridge.v1.CompressResultResponse
-	48,  // 125: loombridge.v1.ContextService.CountTokens:output_type -> loombridge.v1.CountTokensResponse
-	52,  // 126: loombridge.v1.ContextService.ReadBlob:output_type -> loombridge.v1.ReadBlobResponse
-	61,  // 127: loombridge.v1.ContextService.ListBlobs:output_type -> loombridge.v1.ListBlobsResponse
-	64,  // 128: loombridge.v1.ContextService.PromoteBlob:output_type -> loombridge.v1.PromoteBlobResponse
-	66,  // 129: loombridge.v1.ContextService.ArchiveBlob:output_type -> loombridge.v1.ArchiveBlobResponse
-	68,  // 130: loombridge.v1.ContextService.SearchBlobs:output_type -> loombridge.v1.SearchBlobsResponse
-	71,  // 131: loombridge.v1.ContextService.CollectGarbage:output_type -> loombridge.v1.CollectGarbageResponse
-	112, // [112:132] is the sub-list for method output_type
-	92,  // [92:112] is the sub-list for method input_type
-	92,  // [92:92] is the sub-list for extension type_name
-	92,  // [92:92] is the sub-list for extension extendee
-	0,   // [0:92] is the sub-list for field type_name
+	13,  // 47: loombridge.v1.CountTokensRequest.messages:type_name -> loombridge.v1.Message
+	46,  // 48: loombridge.v1.CountTokensResponse.count:type_name -> loombridge.v1.TokenCount
+	83,  // 49: loombridge.v1.BlobInfo.create_time:type_name -> google.protobuf.Timestamp
+	93,  // 50: loombridge.v1.BlobInfo.ttl:type_name -> google.protobuf.Duration
+	83,  // 51: loombridge.v1.BlobInfo.expire_time:type_name -> google.protobuf.Timestamp
+	9,   // 52: loombridge.v1.BlobInfo.tier:type_name -> loombridge.v1.BlobTier
+	83,  // 53: loombridge.v1.BlobInfo.promote_time:type_name -> google.protobuf.Timestamp
+	50,  // 54: loombridge.v1.BlobInfo.archive:type_name -> loombridge.v1.BlobArchive
+	83,  // 55: loombridge.v1.BlobArchive.archive_time:type_name -> google.protobuf.Timestamp
+	10,  // 56: loombridge.v1.ReadBlobRequest.form:type_name -> loombridge.v1.BlobForm
+	49,  // 57: loombridge.v1.ReadBlobResponse.info:type_name -> loombridge.v1.BlobInfo
+	82,  // 58: loombridge.v1.RecordStepRequest.arguments:type_name -> google.protobuf.Struct
+	94,  // 59: loombridge.v1.RecordStepRequest.output:type_name -> google.protobuf.Value
+	17,  // 60: loombridge.v1.RecordStepRequest.output_bytes:type_name -> loombridge.v1.ResultBytes
+	18,  // 61: loombridge.v1.RecordStepRequest.output_content:type_name -> loombridge.v1.ResultContent
+	21,  // 62: loombridge.v1.RecordStepRequest.output_upload:type_name -> loombridge.v1.ResultUpload
+	54,  // 63: loombridge.v1.RecordStepRequest.task:type_name -> loombridge.v1.Task
+	82,  // 64: loombridge.v1.Task.parameters:type_name -> google.protobuf.Struct
+	83,  // 65: loombridge.v1.Task.create_time:type_name -> google.protobuf.Timestamp
+	16,  // 66: loombridge.v1.RecordStepResponse.step:type_name -> loombridge.v1.Step
+	49,  // 67: loombridge.v1.RecordStepResponse.output_blob:type_name -> loombridge.v1.BlobInfo
+	53,  // 68: loombridge.v1.UploadStepRequest.step:type_name -> loombridge.v1.RecordStepRequest
+	55,  // 69: loombridge.v1.UploadStepResponse.recorded:type_name -> loombridge.v1.RecordStepResponse
+	84,  // 70: loombridge.v1.GetTaskRequest.json_form:type_name -> loombridge.v1.JsonForm
+	54,  // 71: loombridge.v1.GetTaskResponse.task:type_name -> loombridge.v1.Task
+	9,   // 72: loombridge.v1.ListBlobsRequest.tier:type_name -> loombridge.v1.BlobTier
+	49,  // 73: loombridge.v1.ListBlobsResponse.blobs:type_name -> loombridge.v1.BlobInfo
+	62,  // 74: loombridge.v1.ListBlobsResponse.usage:type_name -> loombridge.v1.BlobUsage
+	9,   // 75: loombridge.v1.PromoteBlobRequest.tier:type_name -> loombridge.v1.BlobTier
+	49,  // 76: loombridge.v1.PromoteBlobResponse.blob:type_name -> loombridge.v1.BlobInfo
+	49,  // 77: loombridge.v1.ArchiveBlobResponse.blob:type_name -> loombridge.v1.BlobInfo
+	49,  // 78: loombridge.v1.SearchBlobsResponse.blob:type_name -> loombridge.v1.BlobInfo
+	69,  // 79: loombridge.v1.SearchBlobsResponse.matches:type_name -> loombridge.v1.BlobMatch
+	72,  // 80: loombridge.v1.CollectGarbageResponse.kept:type_name -> loombridge.v1.KeptBlobs
+	75,  // 81: loombridge.v1.ListSessionsResponse.sessions:type_name -> loombridge.v1.SessionInfo
+	83,  // 82: loombridge.v1.SessionInfo.begin_time:type_name -> google.protobuf.Timestamp
+	83,  // 83: loombridge.v1.SessionInfo.update_time:type_name -> google.protobuf.Timestamp
+	11,  // 84: loombridge.v1.ListConversationRequest.order:type_name -> loombridge.v1.ConversationOrder
+	84,  // 85: loombridge.v1.ListConversationRequest.json_form:type_name -> loombridge.v1.JsonForm
+	78,  // 86: loombridge.v1.ListConversationResponse.entries:type_name -> loombridge.v1.ConversationEntry
+	83,  // 87: loombridge.v1.ConversationEntry.create_time:type_name -> google.protobuf.Timestamp
+	13,  // 88: loombridge.v1.ConversationEntry.message:type_name -> loombridge.v1.Message
+	16,  // 89: loombridge.v1.ConversationEntry.step:type_name -> loombridge.v1.Step
+	54,  // 90: loombridge.v1.ConversationEntry.task:type_name -> loombridge.v1.Task
+	92,  // 91: loombridge.v1.DiffPromptsResponse.difference:type_name -> loombridge.v1.PromptDifference
+	81,  // 92: loombridge.v1.DiffPromptsResponse.sections:type_name -> loombridge.v1.SectionDifference
+	14,  // 93: loombridge.v1.ContextService.AppendMessages:input_type -> loombridge.v1.AppendMessagesRequest
+	53,  // 94: loombridge.v1.ContextService.RecordStep:input_type -> loombridge.v1.RecordStepRequest
+	56,  // 95: loombridge.v1.ContextService.UploadStep:input_type -> loombridge.v1.UploadStepRequest
+	22,  // 96: loombridge.v1.ContextService.ListSteps:input_type -> loombridge.v1.ListStepsRequest
+	24,  // 97: loombridge.v1.ContextService.GetStep:input_type -> loombridge.v1.GetStepRequest
+	58,  // 98: loombridge.v1.ContextService.GetTask:input_type -> loombridge.v1.GetTaskRequest
+	26,  // 99: loombridge.v1.ContextService.Assemble:input_type -> loombridge.v1.AssembleRequest
+	33,  // 100: loombridge.v1.ContextService.ConfigureSession:input_type -> loombridge.v1.ConfigureSessionRequest
+	35,  // 101: loombridge.v1.ContextService.EndSession:input_type -> loombridge.v1.EndSessionRequest
+	37,  // 102: loombridge.v1.ContextService.CompactHistory:input_type -> loombridge.v1.CompactHistoryRequest
+	39,  // 103: loombridge.v1.ContextService.Undo:input_type -> loombridge.v1.UndoRequest
+	41,  // 104: loombridge.v1.ContextService.ReportUsage:input_type -> loombridge.v1.ReportUsageRequest
+	43,  // 105: loombridge.v1.ContextService.CompressResult:input_type -> loombridge.v1.CompressResultRequest
+	47,  // 106: loombridge.v1.ContextService.CountTokens:input_type -> loombridge.v1.CountTokensRequest
+	51,  // 107: loombridge.v1.ContextService.ReadBlob:input_type -> loombridge.v1.ReadBlobRequest
+	60,  // 108: loombridge.v1.ContextService.ListBlobs:input_type -> loombridge.v1.ListBlobsRequest
+	63,  // 109: loombridge.v1.ContextService.PromoteBlob:input_type -> loombridge.v1.PromoteBlobRequest
+	65,  // 110: loombridge.v1.ContextService.ArchiveBlob:input_type -> loombridge.v1.ArchiveBlobRequest
+	67,  // 111: loombridge.v1.ContextService.SearchBlobs:input_type -> loombridge.v1.SearchBlobsRequest
+	70,  // 112: loombridge.v1.ContextService.CollectGarbage:input_type -> loombridge.v1.CollectGarbageRequest
+	15,  // 113: loombridge.v1.ContextService.AppendMessages:output_type -> loombridge.v1.AppendMessagesResponse
+	55,  // 114: loombridge.v1.ContextService.RecordStep:output_type -> loombridge.v1.RecordStepResponse
+	57,  // 115: loombridge.v1.ContextService.UploadStep:output_type -> loombridge.v1.UploadStepResponse
+	23,  // 116: loombridge.v1.ContextService.ListSteps:output_type -> loombridge.v1.ListStepsResponse
+	25,  // 117: loombridge.v1.ContextService.GetStep:output_type -> loombridge.v1.GetStepResponse
+	59,  // 118: loombridge.v1.ContextService.GetTask:output_type -> loombridge.v1.GetTaskResponse
+	27,  // 119: loombridge.v1.ContextService.Assemble:output_type -> loombridge.v1.AssembleResponse
+	34,  // 120: loombridge.v1.ContextService.ConfigureSession:output_type -> loombridge.v1.ConfigureSessionResponse
+	36,  // 121: loombridge.v1.ContextService.EndSession:output_type -> loombridge.v1.EndSessionResponse
+	38,  // 122: loombridge.v1.ContextService.CompactHistory:output_type -> loombridge.v1.CompactHistoryResponse
+	40,  // 123: loombridge.v1.ContextService.Undo:output_type -> loombridge.v1.UndoResponse
+	42,  // 124: loombridge.v1.ContextService.ReportUsage:output_type -> loombridge.v1.ReportUsageResponse
+	44,  // 125: loombridge.v1.ContextService.CompressResult:output_type -> loombridge.v1.CompressResultResponse
+	48,  // 126: loombridge.v1.ContextService.CountTokens:output_type -> loombridge.v1.CountTokensResponse
+	52,  // 127: loombridge.v1.ContextService.ReadBlob:output_type -> loombridge.v1.ReadBlobResponse
+	61,  // 128: loombridge.v1.ContextService.ListBlobs:output_type -> loombridge.v1.ListBlobsResponse
+	64,  // 129: loombridge.v1.ContextService.PromoteBlob:output_type -> loombridge.v1.PromoteBlobResponse
+	66,  // 130: loombridge.v1.ContextService.ArchiveBlob:output_type -> loombridge.v1.ArchiveBlobResponse
+	68,  // 131: loombridge.v1.ContextService.SearchBlobs:output_type -> loombridge.v1.SearchBlobsResponse
+	71,  // 132: loombridge.v1.ContextService.CollectGarbage:output_type -> loombridge.v1.CollectGarbageResponse
+	113, // [113:133] is the sub-list for method output_type
+	93,  // [93:113] is the sub-list for method input_type
+	93,  // [93:93] is the sub-list for extension type_name
+	93,  // [93:93] is the sub-list for extension extendee
+	0,   // [0:93] is the sub-list for field type_name
 }
 
 func init() { file_loombridge_v1_context_proto_init() }
