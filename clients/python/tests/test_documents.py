@@ -134,7 +134,6 @@ async def test_data_lies_under_a_path(live: loombridge.Client) -> None:
         await offloader.read("workspace/outputs/step_099.json")
 
 
-# C02, C01
 async def test_a_context_of_its_own(srv: testing.Server) -> None:
     async with (
         loombridge.connect(srv.address, agent_id="parent", session_id="s") as parent,
@@ -177,7 +176,6 @@ async def test_a_counter_for_each_model(
     assert prompt.parts["history"] + (3 if model == "gpt-4o" else 0) == messages
 
 
-# G15
 async def test_a_knowledge_base_of_records(live: loombridge.Client) -> None:
     base = VectorKnowledgeBase(live)
     added = await base.add(
