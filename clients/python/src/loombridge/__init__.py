@@ -27,6 +27,7 @@ from loombridge._client import Client, Status
 from loombridge._compress import CompressedResult, CompressHint, ResultKind
 from loombridge._connect import Connecting, Tls, connect
 from loombridge._context import Context
+from loombridge._conversation import ConversationEntry, SessionInfo
 from loombridge._errors import (
     AgentNotOwnedError,
     BlobCollectedError,
@@ -161,6 +162,7 @@ __all__ = [
     "Content",
     "Context",
     "ContextOverflowError",
+    "ConversationEntry",
     "DeadlineExceededError",
     "EmbedderUnavailableError",
     "EmbeddingMismatchError",
@@ -229,6 +231,7 @@ __all__ = [
     "Saved",
     "Seconds",
     "ServerUnreachableError",
+    "SessionInfo",
     "SessionSettings",
     "ShuttingDownError",
     "SignalScore",
