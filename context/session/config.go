@@ -53,6 +53,8 @@ type Config struct {
 	Model string
 	// MaxTokens is the budget of a prompt for calls that give none.
 	MaxTokens int
+	// Keys beat the rules of the preset, whichever that is.
+	Keys history.Keys
 }
 
 // Over returns base with the fields that c sets. A preset goes with its policy:
@@ -74,6 +76,7 @@ func (c Config) Over(base Config) Config {
 		ResultTokens:  cmp.Or(c.ResultTokens, base.ResultTokens),
 		Model:         cmp.Or(c.Model, base.Model),
 		MaxTokens:     cmp.Or(c.MaxTokens, base.MaxTokens),
+		Keys:          c.Keys.Over(base.Keys),
 	}
 }
 
@@ -93,7 +96,7 @@ func (c Config) check() (field, problem string) {
 	case c.Policy != "" && c.Policy != PolicyLedger && c.Policy != PolicyAppendOnly && c.Policy != PolicyPreset:
 		return "history.policy", "is not a policy; give ledger, append_only or preset"
 	case c.Preset != "" && !known:
-		return "history.preset", "is not a preset; give design, reduction, chat, research, code or debug"
+		return "history.preset", "is not a preset; give " + history.Names()
 	case c.Preset != "" && c.Policy != "" && c.Policy != PolicyPreset:
 		return "history.preset", "needs the policy preset, or none"
 	case c.Policy == PolicyPreset && c.Preset == "":
@@ -109,7 +112,7 @@ func (c Config) check() (field, problem string) {
 	case !isCount(c.MaxTokens):
 		return "max_tokens", "is negative or too large"
 	}
-	return "", ""
+	return checkKeys(c.Keys)
 }
 
 func isCount(n int) bool { return n >= 0 && n <= maxCount }
@@ -214,6 +217,7 @@ const (
 	fieldResultTokens
 	fieldModel
 	fieldMaxTokens
+	fieldKeys
 )
 
 func encodeConfig(c Config) []byte {
@@ -228,7 +232,11 @@ func encodeConfig(c Config) []byte {
 	dst = wire.AppendUint(dst, fieldExpectedTurns, uint64(c.ExpectedTurns))
 	dst = wire.AppendUint(dst, fieldResultTokens, uint64(c.ResultTokens))
 	dst = wire.AppendText(dst, fieldModel, c.Model)
-	return wire.AppendUint(dst, fieldMaxTokens, uint64(c.MaxTokens))
+	dst = wire.AppendUint(dst, fieldMaxTokens, uint64(c.MaxTokens))
+	if c.Keys != (history.Keys{}) {
+		dst = wire.AppendItem(dst, fieldKeys, encodeKeys(c.Keys))
+	}
+	return dst
 }
 
 func appendPrice(dst []byte, field int, price float64) []byte {
@@ -244,12 +252,14 @@ func decodeConfig(value []byte) (Config, error) {
 		if err != nil {
 			return Config{}, damaged(err)
 		}
-		c.set(f)
+		if err := c.set(f); err != nil {
+			return Config{}, err
+		}
 	}
 	return c, nil
 }
 
-func (c *Config) set(f wire.Field) {
+func (c *Config) set(f wire.Field) error {
 	switch f.Number {
 	case fieldPolicy:
 		c.Policy = string(f.Bytes)
@@ -272,5 +282,8 @@ func (c *Config) set(f wire.Field) {
 		c.Model = string(f.Bytes)
 	case fieldMaxTokens:
 		c.MaxTokens = count(f)
+	case fieldKeys:
+		return c.setKeys(f.Bytes)
 	}
+	return nil
 }
