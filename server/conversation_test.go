@@ -19,7 +19,7 @@ import (
 
 // allPresets are the presets that there are; "" is the ledger.
 func allPresets() []string {
-	return []string{"", "design", "reduction", "chat", "research", "code", "debug"}
+	return []string{"", "design", "reduction", "task_context", "three_phase", "chat", "research", "code", "debug"}
 }
 
 // talk is a session under a preset, and what became of its prompts.

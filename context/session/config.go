@@ -9,6 +9,7 @@ import (
 	"unicode/utf8"
 
 	"github.com/loom-bridge/loom-bridge/context/history"
+	"github.com/loom-bridge/loom-bridge/context/settings"
 	"github.com/loom-bridge/loom-bridge/memory/kv"
 	"github.com/loom-bridge/loom-bridge/memory/kv/invalid"
 	"github.com/loom-bridge/loom-bridge/memory/kv/wire"
@@ -55,6 +56,8 @@ type Config struct {
 	MaxTokens int
 	// Keys beat the rules of the preset, whichever that is.
 	Keys history.Keys
+	// Prompt says what prompts are made of; nil means the default. It is never changed.
+	Prompt *settings.Prompt
 }
 
 // Over returns base with the fields that c sets. A preset goes with its policy:
@@ -77,17 +80,29 @@ func (c Config) Over(base Config) Config {
 		Model:         cmp.Or(c.Model, base.Model),
 		MaxTokens:     cmp.Or(c.MaxTokens, base.MaxTokens),
 		Keys:          c.Keys.Over(base.Keys),
+		Prompt:        promptOver(c.Prompt, base.Prompt),
 	}
+}
+
+func promptOver(own, base *settings.Prompt) *settings.Prompt {
+	if own == nil || base == nil {
+		return cmp.Or(own, base)
+	}
+	both := own.Over(*base)
+	return &both
 }
 
 // Check returns an *invalid.Error that names the first field that breaks a rule,
 // or nil. Configure calls it; call it on settings that are for one call only.
 func (c Config) Check() error {
 	field, problem := c.check()
-	if problem == "" {
-		return nil
+	switch {
+	case problem != "":
+		return invalid.Field(ErrInvalid, field, "%s", problem)
+	case c.Prompt != nil:
+		return c.Prompt.Check("prompt")
 	}
-	return invalid.Field(ErrInvalid, field, "%s", problem)
+	return nil
 }
 
 func (c Config) check() (field, problem string) {
@@ -217,6 +232,7 @@ const (
 	fieldResultTokens
 	fieldModel
 	fieldMaxTokens
+	fieldPrompt
 	fieldKeys
 )
 
@@ -233,6 +249,7 @@ func encodeConfig(c Config) []byte {
 	dst = wire.AppendUint(dst, fieldResultTokens, uint64(c.ResultTokens))
 	dst = wire.AppendText(dst, fieldModel, c.Model)
 	dst = wire.AppendUint(dst, fieldMaxTokens, uint64(c.MaxTokens))
+	dst = wire.AppendText(dst, fieldPrompt, settings.Encode(c.Prompt))
 	if c.Keys != (history.Keys{}) {
 		dst = wire.AppendItem(dst, fieldKeys, encodeKeys(c.Keys))
 	}
@@ -252,14 +269,22 @@ func decodeConfig(value []byte) (Config, error) {
 		if err != nil {
 			return Config{}, damaged(err)
 		}
-		if err := c.set(f); err != nil {
-			return Config{}, err
+		switch f.Number {
+		case fieldPrompt:
+			c.Prompt, err = settings.Decode(f.Bytes)
+		case fieldKeys:
+			c.Keys, err = decodeKeys(f.Bytes)
+		default:
+			c.set(f)
+		}
+		if err != nil {
+			return Config{}, damaged(err)
 		}
 	}
 	return c, nil
 }
 
-func (c *Config) set(f wire.Field) error {
+func (c *Config) set(f wire.Field) {
 	switch f.Number {
 	case fieldPolicy:
 		c.Policy = string(f.Bytes)
@@ -282,8 +307,5 @@ func (c *Config) set(f wire.Field) error {
 		c.Model = string(f.Bytes)
 	case fieldMaxTokens:
 		c.MaxTokens = count(f)
-	case fieldKeys:
-		return c.setKeys(f.Bytes)
 	}
-	return nil
 }

@@ -84,11 +84,10 @@ func encodeKeys(k history.Keys) []byte {
 	return wire.AppendText(dst, fieldSummaryTool, k.Summary.Tool)
 }
 
-func (c *Config) setKeys(value []byte) error {
-	k := &c.Keys
+func decodeKeys(value []byte) (k history.Keys, err error) {
 	for f, err := range wire.Fields(value) {
 		if err != nil {
-			return damaged(err)
+			return history.Keys{}, err
 		}
 		switch f.Number {
 		case fieldKeepRecent:
@@ -117,5 +116,5 @@ func (c *Config) setKeys(value []byte) error {
 			k.Summary.Tool = string(f.Bytes)
 		}
 	}
-	return nil
+	return k, nil
 }

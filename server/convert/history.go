@@ -94,7 +94,7 @@ func Configured(c session.Config, ended bool) *loombridgev1.ConfigureSessionResp
 	}
 	addKeys(h, c.Keys)
 	return &loombridgev1.ConfigureSessionResponse{
-		History: h, Model: c.Model, MaxTokens: Int32(c.MaxTokens), Ended: ended,
+		History: h, Model: c.Model, MaxTokens: Int32(c.MaxTokens), Ended: ended, Prompt: promptSettingsOf(c.Prompt),
 	}
 }
 

@@ -9,6 +9,7 @@ import (
 	"github.com/loom-bridge/loom-bridge/context/compress"
 	"github.com/loom-bridge/loom-bridge/context/history"
 	"github.com/loom-bridge/loom-bridge/context/session"
+	"github.com/loom-bridge/loom-bridge/context/settings"
 	loombridgev1 "github.com/loom-bridge/loom-bridge/proto/gen/loombridge/v1"
 )
 
@@ -99,6 +100,24 @@ func (c *checker) price(field string, x float64) {
 	}
 }
 
+// prompt checks the form of settings under their field's path; what they may hold is
+// their own rule. Unset ones are fine.
+func (c *checker) prompt(field string, p *loombridgev1.PromptSettings) {
+	if p == nil {
+		return
+	}
+	c.enum(field+".layout", p.GetLayout())
+	c.enum(field+".tool_rendering", p.GetToolRendering())
+	c.enum(field+".runtime_position", p.GetRuntimePosition())
+	c.span(field+".sources.knowledge_timeout", p.GetSources().GetKnowledgeTimeout(), 1, settings.MaxKnowledgeTimeout)
+	c.span(field+".cache.stable_ttl", p.GetCache().GetStableTtl(), 1, settings.MaxTTL)
+	c.span(field+".cache.session_ttl", p.GetCache().GetSessionTtl(), 1, settings.MaxTTL)
+	for i, in := range p.GetInjections() {
+		c.enum(Item(field+".injections", i)+".phase", in.GetPhase())
+		c.enum(Item(field+".injections", i)+".cache", in.GetCache())
+	}
+}
+
 // ConfigureSessionRequest checks what ContextService.ConfigureSession is asked.
 func ConfigureSessionRequest(r *loombridgev1.ConfigureSessionRequest) error {
 	var c checker
@@ -108,6 +127,7 @@ func ConfigureSessionRequest(r *loombridgev1.ConfigureSessionRequest) error {
 	c.text("model", r.GetModel(), maxModelBytes)
 	c.between("max_tokens", int64(r.GetMaxTokens()), 0, math.MaxInt32)
 	c.request(r.GetRequestId())
+	c.prompt("prompt", r.GetPrompt())
 	return c.err()
 }
 
