@@ -212,6 +212,7 @@ func (d *Domain) openPrompts(o Options) (_ *step.Reducer, err error) {
 	o.Assemble.OnBatch = func(ctx context.Context, scope kv.Scope, sessionID string, b assemble.Batch) {
 		topics.Notices{Bus: d.Events}.Folded(ctx, scope, sessionID, b)
 	}
+	o.Assemble.Compress = o.Compress
 	d.Assembler = assemble.New(d.Log, d.Tokens, &o.Assemble)
 	return o.Assemble.Reducer, nil
 }
