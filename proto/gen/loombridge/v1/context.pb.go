@@ -7196,11 +7196,12 @@ type SessionInfo struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// session_id is its id.
 	SessionId string `protobuf:"bytes,1,opt,name=session_id,json=sessionId,proto3" json:"session_id,omitempty"`
-	// last_position is the place of its last entry in its log, from 1.
+	// last_position is the place of its last entry in its log, from 1; 0 where it has
+	// only tasks.
 	LastPosition int64 `protobuf:"varint,2,opt,name=last_position,json=lastPosition,proto3" json:"last_position,omitempty"`
-	// begin_time is when its first entry was recorded.
+	// begin_time is when the first of its entries and tasks was recorded.
 	BeginTime *timestamppb.Timestamp `protobuf:"bytes,3,opt,name=begin_time,json=beginTime,proto3" json:"begin_time,omitempty"`
-	// update_time is when its last entry was recorded.
+	// update_time is when the last of its entries and tasks was recorded.
 	UpdateTime *timestamppb.Timestamp `protobuf:"bytes,4,opt,name=update_time,json=updateTime,proto3" json:"update_time,omitempty"`
 	// ended says that it is over.
 	Ended         bool `protobuf:"varint,5,opt,name=ended,proto3" json:"ended,omitempty"`
@@ -7420,12 +7421,14 @@ func (x *ListConversationResponse) GetNextPageToken() string {
 	return ""
 }
 
-// ConversationEntry is a message or a step of a session's log.
+// ConversationEntry is a message, a step or a task of a session.
 type ConversationEntry struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// position is its place in the log, from 1.
+	// position is its place in the log, from 1. Of a task, which has no place of its own,
+	// it is that of the entry before it, such as the step that it was recorded with; 0
+	// when there is none.
 	Position int64 `protobuf:"varint,1,opt,name=position,proto3" json:"position,omitempty"`
-	// create_time is when it was recorded.
+	// create_time is when it was recorded; of a task, when it was taken up.
 	CreateTime *timestamppb.Timestamp `protobuf:"bytes,2,opt,name=create_time,json=createTime,proto3" json:"create_time,omitempty"`
 	// entry is what it is.
 	//
@@ -7435,8 +7438,8 @@ type ConversationEntry struct {
 	//	*ConversationEntry_Step
 	//	*ConversationEntry_Task
 	Entry isConversationEntry_Entry `protobuf_oneof:"entry"`
-	// fold_batch is the batch of folds by which prompts show it; 0 where they show it in
-	// full.
+	// fold_batch is the batch of folds by which prompts show it; 0 where none does: they
+	// show it in full, or by the rules of a preset.
 	FoldBatch     int64 `protobuf:"varint,6,opt,name=fold_batch,json=foldBatch,proto3" json:"fold_batch,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -7542,7 +7545,7 @@ type ConversationEntry_Step struct {
 }
 
 type ConversationEntry_Task struct {
-	// task is something that was planned, thought or done without a step of its own.
+	// task is a unit of work that the agent took up.
 	Task *Task `protobuf:"bytes,5,opt,name=task,proto3,oneof"`
 }
 
@@ -8475,7 +8478,7 @@ const file_loombridge_v1_context_proto_rawDesc = "" +
 	"\x11ConversationOrder\x12\"\n" +
 	"\x1eCONVERSATION_ORDER_UNSPECIFIED\x10\x00\x12#\n" +
 	"\x1fCONVERSATION_ORDER_OLDEST_FIRST\x10\x01\x12#\n" +
-	"\x1fCONVERSATION_ORDER_NEWEST_FIRST\x10\x022\xd0\r\n" +
+	"\x1fCONVERSATION_ORDER_NEWEST_FIRST\x10\x022\x98\x0f\n" +
 	"\x0eContextService\x12]\n" +
 	"\x0eAppendMessages\x12$.loombridge.v1.AppendMessagesRequest\x1a%.loombridge.v1.AppendMessagesResponse\x12Q\n" +
 	"\n" +
@@ -8491,7 +8494,9 @@ const file_loombridge_v1_context_proto_rawDesc = "" +
 	"EndSession\x12 .loombridge.v1.EndSessionRequest\x1a!.loombridge.v1.EndSessionResponse\x12]\n" +
 	"\x0eCompactHistory\x12$.loombridge.v1.CompactHistoryRequest\x1a%.loombridge.v1.CompactHistoryResponse\x12?\n" +
 	"\x04Undo\x12\x1a.loombridge.v1.UndoRequest\x1a\x1b.loombridge.v1.UndoResponse\x12T\n" +
-	"\vReportUsage\x12!.loombridge.v1.ReportUsageRequest\x1a\".loombridge.v1.ReportUsageResponse\x12]\n" +
+	"\vReportUsage\x12!.loombridge.v1.ReportUsageRequest\x1a\".loombridge.v1.ReportUsageResponse\x12\\\n" +
+	"\fListSessions\x12\".loombridge.v1.ListSessionsRequest\x1a#.loombridge.v1.ListSessionsResponse\"\x03\x90\x02\x01\x12h\n" +
+	"\x10ListConversation\x12&.loombridge.v1.ListConversationRequest\x1a'.loombridge.v1.ListConversationResponse\"\x03\x90\x02\x01\x12]\n" +
 	"\x0eCompressResult\x12$.loombridge.v1.CompressResultRequest\x1a%.loombridge.v1.CompressResultResponse\x12Y\n" +
 	"\vCountTokens\x12!.loombridge.v1.CountTokensRequest\x1a\".loombridge.v1.CountTokensResponse\"\x03\x90\x02\x01\x12R\n" +
 	"\bReadBlob\x12\x1e.loombridge.v1.ReadBlobRequest\x1a\x1f.loombridge.v1.ReadBlobResponse\"\x03\x90\x02\x010\x01\x12S\n" +
@@ -8728,36 +8733,40 @@ var file_loombridge_v1_context_proto_depIdxs = []int32{
 	42,  // 107: loombridge.v1.ContextService.CompactHistory:input_type -> loombridge.v1.CompactHistoryRequest
 	44,  // 108: loombridge.v1.ContextService.Undo:input_type -> loombridge.v1.UndoRequest
 	46,  // 109: loombridge.v1.ContextService.ReportUsage:input_type -> loombridge.v1.ReportUsageRequest
-	48,  // 110: loombridge.v1.ContextService.CompressResult:input_type -> loombridge.v1.CompressResultRequest
-	52,  // 111: loombridge.v1.ContextService.CountTokens:input_type -> loombridge.v1.CountTokensRequest
-	56,  // 112: loombridge.v1.ContextService.ReadBlob:input_type -> loombridge.v1.ReadBlobRequest
-	65,  // 113: loombridge.v1.ContextService.ListBlobs:input_type -> loombridge.v1.ListBlobsRequest
-	68,  // 114: loombridge.v1.ContextService.PromoteBlob:input_type -> loombridge.v1.PromoteBlobRequest
-	70,  // 115: loombridge.v1.ContextService.ArchiveBlob:input_type -> loombridge.v1.ArchiveBlobRequest
-	72,  // 116: loombridge.v1.ContextService.SearchBlobs:input_type -> loombridge.v1.SearchBlobsRequest
-	75,  // 117: loombridge.v1.ContextService.CollectGarbage:input_type -> loombridge.v1.CollectGarbageRequest
-	18,  // 118: loombridge.v1.ContextService.AppendMessages:output_type -> loombridge.v1.AppendMessagesResponse
-	60,  // 119: loombridge.v1.ContextService.RecordStep:output_type -> loombridge.v1.RecordStepResponse
-	62,  // 120: loombridge.v1.ContextService.UploadStep:output_type -> loombridge.v1.UploadStepResponse
-	26,  // 121: loombridge.v1.ContextService.ListSteps:output_type -> loombridge.v1.ListStepsResponse
-	28,  // 122: loombridge.v1.ContextService.GetStep:output_type -> loombridge.v1.GetStepResponse
-	64,  // 123: loombridge.v1.ContextService.GetTask:output_type -> loombridge.v1.GetTaskResponse
-	30,  // 124: loombridge.v1.ContextService.Assemble:output_type -> loombridge.v1.AssembleResponse
-	39,  // 125: loombridge.v1.ContextService.ConfigureSession:output_type -> loombridge.v1.ConfigureSessionResponse
-	41,  // 126: loombridge.v1.ContextService.EndSession:output_type -> loombridge.v1.EndSessionResponse
-	43,  // 127: loombridge.v1.ContextService.CompactHistory:output_type -> loombridge.v1.CompactHistoryResponse
-	45,  // 128: loombridge.v1.ContextService.Undo:output_type -> loombridge.v1.UndoResponse
-	47,  // 129: loombridge.v1.ContextService.ReportUsage:output_type -> loombridge.v1.ReportUsageResponse
-	49,  // 130: loombridge.v1.ContextService.CompressResult:output_type -> loombridge.v1.CompressResultResponse
-	53,  // 131: loombridge.v1.ContextService.CountTokens:output_type -> loombridge.v1.CountTokensResponse
-	57,  // 132: loombridge.v1.ContextService.ReadBlob:output_type -> loombridge.v1.ReadBlobResponse
-	66,  // 133: loombridge.v1.ContextService.ListBlobs:output_type -> loombridge.v1.ListBlobsResponse
-	69,  // 134: loombridge.v1.ContextService.PromoteBlob:output_type -> loombridge.v1.PromoteBlobResponse
-	71,  // 135: loombridge.v1.ContextService.ArchiveBlob:output_type -> loombridge.v1.ArchiveBlobResponse
-	73,  // 136: loombridge.v1.ContextService.SearchBlobs:output_type -> loombridge.v1.SearchBlobsResponse
-	76,  // 137: loombridge.v1.ContextService.CollectGarbage:output_type -> loombridge.v1.CollectGarbageResponse
-	118, // [118:138] is the sub-list for method output_type
-	98,  // [98:118] is the sub-list for method input_type
+	78,  // 110: loombridge.v1.ContextService.ListSessions:input_type -> loombridge.v1.ListSessionsRequest
+	81,  // 111: loombridge.v1.ContextService.ListConversation:input_type -> loombridge.v1.ListConversationRequest
+	48,  // 112: loombridge.v1.ContextService.CompressResult:input_type -> loombridge.v1.CompressResultRequest
+	52,  // 113: loombridge.v1.ContextService.CountTokens:input_type -> loombridge.v1.CountTokensRequest
+	56,  // 114: loombridge.v1.ContextService.ReadBlob:input_type -> loombridge.v1.ReadBlobRequest
+	65,  // 115: loombridge.v1.ContextService.ListBlobs:input_type -> loombridge.v1.ListBlobsRequest
+	68,  // 116: loombridge.v1.ContextService.PromoteBlob:input_type -> loombridge.v1.PromoteBlobRequest
+	70,  // 117: loombridge.v1.ContextService.ArchiveBlob:input_type -> loombridge.v1.ArchiveBlobRequest
+	72,  // 118: loombridge.v1.ContextService.SearchBlobs:input_type -> loombridge.v1.SearchBlobsRequest
+	75,  // 119: loombridge.v1.ContextService.CollectGarbage:input_type -> loombridge.v1.CollectGarbageRequest
+	18,  // 120: loombridge.v1.ContextService.AppendMessages:output_type -> loombridge.v1.AppendMessagesResponse
+	60,  // 121: loombridge.v1.ContextService.RecordStep:output_type -> loombridge.v1.RecordStepResponse
+	62,  // 122: loombridge.v1.ContextService.UploadStep:output_type -> loombridge.v1.UploadStepResponse
+	26,  // 123: loombridge.v1.ContextService.ListSteps:output_type -> loombridge.v1.ListStepsResponse
+	28,  // 124: loombridge.v1.ContextService.GetStep:output_type -> loombridge.v1.GetStepResponse
+	64,  // 125: loombridge.v1.ContextService.GetTask:output_type -> loombridge.v1.GetTaskResponse
+	30,  // 126: loombridge.v1.ContextService.Assemble:output_type -> loombridge.v1.AssembleResponse
+	39,  // 127: loombridge.v1.ContextService.ConfigureSession:output_type -> loombridge.v1.ConfigureSessionResponse
+	41,  // 128: loombridge.v1.ContextService.EndSession:output_type -> loombridge.v1.EndSessionResponse
+	43,  // 129: loombridge.v1.ContextService.CompactHistory:output_type -> loombridge.v1.CompactHistoryResponse
+	45,  // 130: loombridge.v1.ContextService.Undo:output_type -> loombridge.v1.UndoResponse
+	47,  // 131: loombridge.v1.ContextService.ReportUsage:output_type -> loombridge.v1.ReportUsageResponse
+	79,  // 132: loombridge.v1.ContextService.ListSessions:output_type -> loombridge.v1.ListSessionsResponse
+	82,  // 133: loombridge.v1.ContextService.ListConversation:output_type -> loombridge.v1.ListConversationResponse
+	49,  // 134: loombridge.v1.ContextService.CompressResult:output_type -> loombridge.v1.CompressResultResponse
+	53,  // 135: loombridge.v1.ContextService.CountTokens:output_type -> loombridge.v1.CountTokensResponse
+	57,  // 136: loombridge.v1.ContextService.ReadBlob:output_type -> loombridge.v1.ReadBlobResponse
+	66,  // 137: loombridge.v1.ContextService.ListBlobs:output_type -> loombridge.v1.ListBlobsResponse
+	69,  // 138: loombridge.v1.ContextService.PromoteBlob:output_type -> loombridge.v1.PromoteBlobResponse
+	71,  // 139: loombridge.v1.ContextService.ArchiveBlob:output_type -> loombridge.v1.ArchiveBlobResponse
+	73,  // 140: loombridge.v1.ContextService.SearchBlobs:output_type -> loombridge.v1.SearchBlobsResponse
+	76,  // 141: loombridge.v1.ContextService.CollectGarbage:output_type -> loombridge.v1.CollectGarbageResponse
+	120, // [120:142] is the sub-list for method output_type
+	98,  // [98:120] is the sub-list for method input_type
 	98,  // [98:98] is the sub-list for extension type_name
 	98,  // [98:98] is the sub-list for extension extendee
 	0,   // [0:98] is the sub-list for field type_name
