@@ -5,6 +5,7 @@ from typing import Any
 
 from loombridge import (
     _blobs,
+    _conversation,
     _definitions,
     _history,
     _prompt,
@@ -34,7 +35,7 @@ _FORMATS: Mapping[str, pb.PromptFormat] = {
 
 
 @_spelling.helpful
-class Context(_history.History, _blobs.Blobs):
+class Context(_history.History, _blobs.Blobs, _conversation.Conversations):
     """What an agent did and said, and its prompts; reached as `ctx.context`.
 
     Every call takes the client's session, unless it is given another by
