@@ -25,7 +25,13 @@ func UpdateWorkingRequest(r *loombridgev1.UpdateWorkingRequest) error {
 			c.add(field+".text", "is more than one line")
 		}
 	}
-	c.requiredTexts("activate", r.GetActivate(), working.MaxSkillBytes)
-	c.requiredTexts("deactivate", r.GetDeactivate(), working.MaxSkillBytes)
+	c.skills("activate", r.GetActivate())
+	c.skills("deactivate", r.GetDeactivate())
 	return c.err()
+}
+
+func (c *checker) skills(field string, names []string) {
+	for i, name := range names {
+		c.required(Item(field, i), name, working.MaxSkillBytes)
+	}
 }

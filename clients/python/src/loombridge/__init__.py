@@ -27,6 +27,7 @@ from loombridge._client import Client, Status
 from loombridge._compress import CompressedResult, CompressHint, ResultKind
 from loombridge._connect import Connecting, Tls, connect
 from loombridge._context import Context
+from loombridge._conversation import ConversationEntry, SessionInfo
 from loombridge._definitions import CallerTool, ToolDefinition
 from loombridge._errors import (
     AgentNotOwnedError,
@@ -97,6 +98,8 @@ from loombridge._query import (
 )
 from loombridge._receipts import (
     Compaction,
+    DecaySettings,
+    DecayUnit,
     Fold,
     FoldBatch,
     FoldReason,
@@ -105,9 +108,12 @@ from loombridge._receipts import (
     Preset,
     Receipt,
     SessionSettings,
+    SummaryMode,
+    SummarySettings,
     TokenCertainty,
     TokenCount,
     TokenPrices,
+    ToolResults,
     Undone,
     UsageLearned,
 )
@@ -192,7 +198,10 @@ __all__ = [
     "Content",
     "Context",
     "ContextOverflowError",
+    "ConversationEntry",
     "DeadlineExceededError",
+    "DecaySettings",
+    "DecayUnit",
     "EmbedderUnavailableError",
     "EmbeddingMismatchError",
     "EmbeddingSpace",
@@ -273,6 +282,7 @@ __all__ = [
     "Seconds",
     "SectionOutcome",
     "ServerUnreachableError",
+    "SessionInfo",
     "SessionSettings",
     "ShuttingDownError",
     "SignalScore",
@@ -287,6 +297,8 @@ __all__ = [
     "StoreDamagedError",
     "StoreFailedError",
     "Subscription",
+    "SummaryMode",
+    "SummarySettings",
     "Task",
     "Tls",
     "TokenCertainty",
@@ -304,6 +316,7 @@ __all__ = [
     "ToolNotFoundError",
     "ToolRendering",
     "ToolResult",
+    "ToolResults",
     "ToolSelection",
     "ToolVerb",
     "Tools",

@@ -93,6 +93,10 @@ CONFIGURE_SESSION = _method(
     context_pb2.ConfigureSessionRequest, context_pb2.ConfigureSessionResponse
 )
 UPDATE_WORKING = _method(prompt_pb2.UpdateWorkingRequest, prompt_pb2.UpdateWorkingResponse)
+LIST_SESSIONS = _method(context_pb2.ListSessionsRequest, context_pb2.ListSessionsResponse)
+LIST_CONVERSATION = _method(
+    context_pb2.ListConversationRequest, context_pb2.ListConversationResponse
+)
 END_SESSION = _method(context_pb2.EndSessionRequest, context_pb2.EndSessionResponse)
 COMPACT_HISTORY = _method(context_pb2.CompactHistoryRequest, context_pb2.CompactHistoryResponse)
 UNDO = _method(context_pb2.UndoRequest, context_pb2.UndoResponse)
