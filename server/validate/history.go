@@ -6,9 +6,12 @@ import (
 
 	"github.com/loom-bridge/loom-bridge/bridge/hand"
 	"github.com/loom-bridge/loom-bridge/bridge/tools"
+	"github.com/loom-bridge/loom-bridge/context/assemble"
 	"github.com/loom-bridge/loom-bridge/context/compress"
+	"github.com/loom-bridge/loom-bridge/context/history"
 	"github.com/loom-bridge/loom-bridge/context/session"
 	"github.com/loom-bridge/loom-bridge/context/settings"
+	"github.com/loom-bridge/loom-bridge/context/step"
 	loombridgev1 "github.com/loom-bridge/loom-bridge/proto/gen/loombridge/v1"
 )
 
@@ -38,6 +41,29 @@ func (c *checker) history(field string, h *loombridgev1.HistorySettings) {
 	c.prices(field+".prices", h.GetPrices())
 	c.between(field+".expected_steps", int64(h.GetExpectedSteps()), 0, maxExpectedSteps)
 	c.between(field+".max_result_tokens", int64(h.GetMaxResultTokens()), 0, maxShownTokens)
+	c.keys(field, h)
+}
+
+// keys checks the single rules of settings. That a mode has a tool is checked where
+// all settings are known.
+func (c *checker) keys(field string, h *loombridgev1.HistorySettings) {
+	d, s := h.GetDecay(), h.GetSummary()
+	c.enum(field+".tool_results", h.GetToolResults())
+	c.between(field+".keep_recent", int64(h.GetKeepRecent()), 0, session.MaxKept)
+	c.between(field+".trigger_steps", int64(h.GetTriggerSteps()), 0, session.MaxKept)
+	c.between(field+".trigger_tokens", int64(h.GetTriggerTokens()), 0, session.MaxTriggerTokens)
+	c.enum(field+".decay.unit", d.GetUnit())
+	c.between(field+".decay.full", int64(d.GetFull()), 0, session.MaxKept)
+	c.between(field+".decay.fold", int64(d.GetFold()), 0, session.MaxKept)
+	c.between(field+".decay.image_turns", int64(d.GetImageTurns()), 0, session.MaxKept)
+	c.enum(field+".summary.mode", s.GetMode())
+	c.between(field+".summary.max_tokens", int64(s.GetMaxTokens()), 0, session.MaxSummaryTokens)
+	c.text(field+".summary.tool", s.GetTool(), session.MaxToolNameBytes)
+	if t := s.GetTimeout(); t != nil {
+		if span := t.AsDuration(); t.CheckValid() != nil || span < 0 || span > session.MaxSummaryTimeout {
+			c.add(field+".summary.timeout", "must be from 0s to %s", session.MaxSummaryTimeout)
+		}
+	}
 }
 
 func (c *checker) preset(field string, h *loombridgev1.HistorySettings) {
@@ -45,7 +71,7 @@ func (c *checker) preset(field string, h *loombridgev1.HistorySettings) {
 		return
 	}
 	if !knownPreset(h.GetPreset()) {
-		c.add(field, "is %q, it must be design, reduction, chat, research, code or debug", Printable(h.GetPreset()))
+		c.add(field, "is %q, it must be %s", Printable(h.GetPreset()), history.Names())
 	}
 	switch h.GetPolicy() {
 	case loombridgev1.HistoryPolicy_HISTORY_POLICY_LEDGER, loombridgev1.HistoryPolicy_HISTORY_POLICY_APPEND_ONLY:
@@ -130,7 +156,23 @@ func CompactHistoryRequest(r *loombridgev1.CompactHistoryRequest) error {
 	}
 	c.text("model", r.GetModel(), maxModelBytes)
 	c.between("max_tokens", int64(r.GetMaxTokens()), 0, math.MaxInt32)
+	c.stepIDs(r)
 	return c.err()
+}
+
+func (c *checker) stepIDs(r *loombridgev1.CompactHistoryRequest) {
+	ids := r.GetStepIds()
+	if len(ids) > 0 && r.GetStyle() == loombridgev1.HistoryStyle_HISTORY_STYLE_UNSPECIFIED {
+		c.add("step_ids", "need style")
+	}
+	if !c.count("step_ids", len(ids), assemble.MaxCompactedSteps) {
+		return
+	}
+	for i, id := range ids {
+		if _, ok := step.ParseID(id); !ok {
+			c.add(Item("step_ids", i), "is not `step_` and a number of at least three digits")
+		}
+	}
 }
 
 // UndoRequest checks what ContextService.Undo is asked.
