@@ -53,8 +53,7 @@ func (s *Store) Create(ctx context.Context, scope kv.Scope) *Upload {
 	return u
 }
 
-// minRead is the room a read gets at least, and the first size of the buffer:
-// most files are shorter.
+// minRead is the first size of the buffer: most files are shorter.
 const minRead = 8 << 10
 
 // Write adds p. A failure to write a chunk ahead ends the upload; so does a
@@ -86,7 +85,7 @@ func (u *Upload) ReadFrom(r io.Reader) (int64, error) {
 				return total, err
 			}
 		}
-		if err := u.makeRoom(minRead); err != nil {
+		if err := u.makeRoom(1); err != nil { // more would make room for the end
 			return total, err
 		}
 		n, err := r.Read(u.buf[len(u.buf):cap(u.buf)])
