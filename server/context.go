@@ -54,16 +54,17 @@ var (
 
 type contextService struct {
 	loombridgev1.UnimplementedContextServiceServer
-	log       Log
-	blobs     Blobs
-	reads     Reads
-	tokens    Tokens
-	assembler Assembler
-	tools     Tools
-	hand      Hand
-	tasks     Tasks
-	limits    Limits
-	metrics   *observe.Metrics
+	log           Log
+	blobs         Blobs
+	reads         Reads
+	tokens        Tokens
+	assembler     Assembler
+	tools         Tools
+	hand          Hand
+	tasks         Tasks
+	conversations Conversations
+	limits        Limits
+	metrics       *observe.Metrics
 }
 
 // AppendMessages adds messages to a session's log.

@@ -15,6 +15,7 @@ import (
 	"github.com/loom-bridge/loom-bridge/context/assemble"
 	"github.com/loom-bridge/loom-bridge/context/blob"
 	"github.com/loom-bridge/loom-bridge/context/session"
+	"github.com/loom-bridge/loom-bridge/context/settings"
 	"github.com/loom-bridge/loom-bridge/context/tokens"
 	"github.com/loom-bridge/loom-bridge/context/turn"
 	"github.com/loom-bridge/loom-bridge/memory"
@@ -133,6 +134,7 @@ func errorTable() []errorRow {
 		{blob.ErrQuota, codes.ResourceExhausted, loombridgev1.ErrorReason_ERROR_REASON_BLOB_QUOTA_EXCEEDED, ""},
 		{tokens.ErrTooLarge, codes.ResourceExhausted, reasonTooLarge, ""},
 		{assemble.ErrInvalid, codes.InvalidArgument, reasonInvalid, ""},
+		{settings.ErrInvalid, codes.InvalidArgument, reasonInvalid, ""},
 		{assemble.ErrTooLarge, codes.ResourceExhausted, reasonTooLarge, ""},
 		{assemble.ErrPromptUnknown, codes.FailedPrecondition, loombridgev1.ErrorReason_ERROR_REASON_PROMPT_UNKNOWN, ""},
 		{assemble.ErrOverflow, codes.FailedPrecondition, loombridgev1.ErrorReason_ERROR_REASON_CONTEXT_OVERFLOW, ""},

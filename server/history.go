@@ -39,7 +39,7 @@ func (s *contextService) ConfigureSession(ctx context.Context, r *loombridgev1.C
 // apart from another one with its id. There is none when it sets nothing.
 func changeOf(r *loombridgev1.ConfigureSessionRequest) (change func(session.Config) (session.Config, error), content []byte) {
 	set := convert.Config(r.GetHistory())
-	set.Model, set.MaxTokens = r.GetModel(), int(r.GetMaxTokens())
+	set.Model, set.MaxTokens, set.Prompt = r.GetModel(), int(r.GetMaxTokens()), convert.PromptSettings(r.GetPrompt())
 	if set == (session.Config{}) && !r.GetReset_() {
 		return nil, nil
 	}

@@ -39,8 +39,9 @@ type known struct {
 	trails *cache.LRU[sessionKey, *trail]
 	// briefs are calls in messages by the rules for steps.
 	briefs *cache.LRU[[sha256.Size]byte, step.Step]
-	// parts are what presets see of groups.
+	// parts are what presets see of groups, units what those of messages do.
 	parts *cache.LRU[partKey, history.Part]
+	units *cache.LRU[partKey, fadedUnit]
 }
 
 type sessionKey struct {
@@ -84,6 +85,7 @@ func newKnown(models *tokens.Models) *known {
 		trails:   cache.NewLRU[sessionKey, *trail](maxTrails),
 		briefs:   cache.NewLRU[[sha256.Size]byte, step.Step](maxReduced),
 		parts:    cache.NewLRU[partKey, history.Part](maxParts),
+		units:    cache.NewLRU[partKey, fadedUnit](maxParts),
 	}
 }
 
@@ -124,6 +126,19 @@ func (k *known) keepPart(key partKey, p history.Part) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	k.parts.Put(key, p, 1)
+}
+
+// unit returns what a preset of messages saw of a group before.
+func (k *known) unit(key partKey) (fadedUnit, bool) {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	return k.units.Get(key)
+}
+
+func (k *known) keepUnit(key partKey, u fadedUnit) {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	k.units.Put(key, u, 1)
 }
 
 // trail returns what the session's last prompt began with, nil where it is not

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"strings"
 
+	"github.com/loom-bridge/loom-bridge/context/compress"
 	"github.com/loom-bridge/loom-bridge/context/history"
 	"github.com/loom-bridge/loom-bridge/context/session"
 	"github.com/loom-bridge/loom-bridge/context/text"
@@ -27,8 +28,10 @@ type task struct {
 	literal bool
 	prices  history.Prices
 	ledger  *history.Ledger
-	tools   toolset
-	options history.Options
+	// compressor shortens the results of presets that show them so.
+	compressor *compress.Compressor
+	tools      toolset
+	options    history.Options
 	// window is what the prompt may take where it does not fit MaxTokens, because
 	// nobody gave a budget; 0 is no more.
 	window int
@@ -72,7 +75,7 @@ func (a *Assembler) newTask(ctx context.Context, r Request) (*task, error) {
 	t.name = t.policy
 	if t.policy == session.PolicyPreset {
 		t.name = c.Preset
-		t.preset = a.preset(c.Preset) // the name was checked
+		t.preset = c.Keys.Preset().Over(a.preset(c.Preset)) // the name was checked
 	}
 	t.r.MaxTokens = cmp.Or(r.MaxTokens, c.MaxTokens, t.preset.Budget.Prompt(), DefaultMaxTokens)
 	if r.MaxTokens == 0 && c.MaxTokens == 0 {
@@ -100,6 +103,9 @@ func (t *task) open(c session.Config) error {
 		Memo:          t.a.memo,
 	}
 	t.ledger = history.New(t.count, &t.options)
+	short := t.a.compress
+	short.Adaptive, short.ResultTokens = false, unbounded
+	t.compressor = compress.New(t.count, &short)
 	return nil
 }
 

@@ -19,9 +19,9 @@ func (r *reader) anthropic(p *Part, kind string, f fields, depth int) bool {
 		if source == nil {
 			return false
 		}
-		p.Kind, p.Media = Image, anthropicSource(source)
+		p.Kind, p.media = Image, anthropicSource(source)
 		if kind == "document" {
-			p.Kind, p.Media.Name = File, f.text("title")
+			p.Kind, p.media.Name = File, f.text("title")
 			if source.text("type") == "content" {
 				p.Kind, p.Text = Other, joined(Texts(r.content(source.get("content"), depth)))
 			}
@@ -36,8 +36,8 @@ func (r *reader) anthropic(p *Part, kind string, f fields, depth int) bool {
 	return true
 }
 
-func anthropicSource(source fields) Media {
-	m := Media{Type: source.text("media_type"), URL: source.text("url"), FileID: source.text("file_id")}
+func anthropicSource(source fields) *Media {
+	m := &Media{Type: source.text("media_type"), URL: source.text("url"), FileID: source.text("file_id")}
 	if source.text("type") == "text" {
 		m.Text = source.text("data")
 	} else {
@@ -54,7 +54,7 @@ func (r *reader) mcp(p *Part, kind string, f fields, _ int) bool {
 			return false
 		}
 		p.Kind = map[string]Kind{"image": Image, "audio": Audio}[kind]
-		p.Media = Media{Type: f.text("mimeType"), Data: f.text("data")}
+		p.media = &Media{Type: f.text("mimeType"), Data: f.text("data")}
 	case "resource":
 		inner := f.object("resource")
 		if inner == nil {
@@ -62,7 +62,7 @@ func (r *reader) mcp(p *Part, kind string, f fields, _ int) bool {
 		}
 		p.Kind, p.Text = Text, inner.text("text")
 		if blob := inner.text("blob"); blob != "" {
-			p.Kind, p.Media = File, Media{Type: inner.text("mimeType"), Data: blob, Name: inner.text("uri")}
+			p.Kind, p.media = File, &Media{Type: inner.text("mimeType"), Data: blob, Name: inner.text("uri")}
 		}
 	case "resource_link":
 		p.Kind, p.Text = Text, f.text("uri")

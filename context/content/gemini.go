@@ -29,12 +29,12 @@ func (r *reader) gemini(p *Part, f fields, depth int) {
 		p.Parts = append(p.Parts, r.list(result.get("parts"), depth+1)...)
 	case f.either("inlineData", "inline_data") != nil:
 		blob := f.object("inlineData", "inline_data")
-		p.Media = Media{Type: typeIn(blob), Data: blob.text("data"), Name: blob.text("displayName")}
-		p.Kind = kindOf(p.Media.Type)
+		p.media = &Media{Type: typeIn(blob), Data: blob.text("data"), Name: blob.text("displayName")}
+		p.Kind = kindOf(p.media.Type)
 	case f.either("fileData", "file_data") != nil:
 		file := f.object("fileData", "file_data")
-		p.Media = Media{Type: typeIn(file), URL: fileURL(file)}
-		p.Kind = kindOf(p.Media.Type)
+		p.media = &Media{Type: typeIn(file), URL: fileURL(file)}
+		p.Kind = kindOf(p.media.Type)
 	case f.either("executableCode", "executable_code", "codeExecutionResult", "code_execution_result", "toolCall", "toolResponse") != nil:
 	default:
 		return

@@ -16,15 +16,15 @@ func (r *reader) chat(p *Part, kind string, f fields, _ int) bool {
 		if image != nil {
 			url = image.text("url")
 		}
-		p.Kind, p.Media = Image, mediaOfURL(url)
-		p.Media.Detail = image.text("detail")
+		p.Kind, p.media = Image, mediaOfURL(url)
+		p.media.Detail = image.text("detail")
 	case "input_audio":
 		audio := f.object("input_audio")
-		p.Kind, p.Media = Audio, Media{Type: audioType(audio.text("format")), Data: audio.text("data")}
+		p.Kind, p.media = Audio, &Media{Type: audioType(audio.text("format")), Data: audio.text("data")}
 	case "file":
 		file := f.object("file")
-		p.Kind, p.Media = File, mediaOfURL(file.text("file_data"))
-		p.Media.FileID, p.Media.Name = file.text("file_id"), file.text("filename")
+		p.Kind, p.media = File, mediaOfURL(file.text("file_data"))
+		p.media.FileID, p.media.Name = file.text("file_id"), file.text("filename")
 	default:
 		return false
 	}
@@ -47,14 +47,14 @@ func (r *reader) responses(p *Part, kind string, f fields, depth int) bool {
 	case "input_text", "output_text":
 		p.Kind, p.Text = Text, f.text("text")
 	case "input_image":
-		p.Kind, p.Media = Image, mediaOfURL(f.text("image_url"))
-		p.Media.FileID, p.Media.Detail = f.text("file_id"), f.text("detail")
+		p.Kind, p.media = Image, mediaOfURL(f.text("image_url"))
+		p.media.FileID, p.media.Detail = f.text("file_id"), f.text("detail")
 	case "input_file":
-		p.Kind, p.Media = File, mediaOfURL(f.text("file_data"))
+		p.Kind, p.media = File, mediaOfURL(f.text("file_data"))
 		if url := f.text("file_url"); url != "" {
-			p.Media.URL = url
+			p.media.URL = url
 		}
-		p.Media.FileID, p.Media.Name = f.text("file_id"), f.text("filename")
+		p.media.FileID, p.media.Name = f.text("file_id"), f.text("filename")
 	case "message":
 		p.Kind, p.Parts = Said, r.content(f.get("content"), depth)
 	case "reasoning":
@@ -84,18 +84,18 @@ func (r *reader) hosted(p *Part, kind string, f fields) bool {
 }
 
 // mediaOfURL reads an address, which may have the bytes in it.
-func mediaOfURL(url string) Media {
+func mediaOfURL(url string) *Media {
 	if data, ok := media.ParseDataURL(url); ok {
-		return Media{Type: data.Type, Data: data.Payload}
+		return &Media{Type: data.Type, Data: data.Payload}
 	}
 	if head, payload, ok := strings.Cut(url, ";base64,"); ok && strings.HasPrefix(head, "data:") {
 		kind, _, _ := strings.Cut(strings.TrimPrefix(head, "data:"), ";")
-		return Media{Type: kind, Data: payload}
+		return &Media{Type: kind, Data: payload}
 	}
 	if url != "" && !strings.Contains(url, ":") {
-		return Media{Data: url} // bytes without a type, as file_data may be
+		return &Media{Data: url} // bytes without a type, as file_data may be
 	}
-	return Media{URL: url}
+	return &Media{URL: url}
 }
 
 // joined is texts one below the other.

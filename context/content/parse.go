@@ -69,6 +69,7 @@ func (r *reader) add(parts []Part, raw json.RawMessage, depth int) []Part {
 
 func (r *reader) block(p *Part, f fields, depth int) {
 	kind := f.text("type")
+	p.Type = kind
 	if kind == "" {
 		r.gemini(p, f, depth)
 		return

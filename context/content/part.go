@@ -33,7 +33,7 @@ const (
 	Text
 	// Refusal says why a model does not answer.
 	Refusal
-	// Image, Audio and File have Media.
+	// Image is a picture; it, Audio and File have Media.
 	Image
 	// Audio is sound.
 	Audio
@@ -56,12 +56,14 @@ type Part struct {
 	Kind Kind
 	// Dialect is whose block it is.
 	Dialect Dialect
+	// Type is what the block says it is; Gemini's parts say nothing.
+	Type string
 	// Raw is the block as it came.
 	Raw json.RawMessage
 	// Text is that of a Text, a Refusal or a readable Thought.
 	Text string
-	// Media is that of an Image, Audio or File.
-	Media Media
+	// media is that of an Image, Audio or File; nil for others, which are most.
+	media *Media
 	// ID is that of a Call, and the call's in a Result. Name is the tool's, which
 	// not every Result has.
 	ID, Name string
@@ -73,6 +75,14 @@ type Part struct {
 	Failed bool
 	// Signature is the thoughtSignature of a part of Gemini, or empty.
 	Signature string
+}
+
+// Media is that of an Image, Audio or File, and empty of others.
+func (p *Part) Media() Media {
+	if p.media == nil {
+		return Media{}
+	}
+	return *p.media
 }
 
 // Media is what an image, a sound or a document is made of: Data, URL, FileID or

@@ -9,6 +9,7 @@ import (
 	"unicode/utf8"
 
 	"github.com/loom-bridge/loom-bridge/context/history"
+	"github.com/loom-bridge/loom-bridge/context/settings"
 	"github.com/loom-bridge/loom-bridge/memory/kv"
 	"github.com/loom-bridge/loom-bridge/memory/kv/invalid"
 	"github.com/loom-bridge/loom-bridge/memory/kv/wire"
@@ -53,6 +54,10 @@ type Config struct {
 	Model string
 	// MaxTokens is the budget of a prompt for calls that give none.
 	MaxTokens int
+	// Keys beat the rules of the preset, whichever that is.
+	Keys history.Keys
+	// Prompt says what prompts are made of; nil means the default. It is never changed.
+	Prompt *settings.Prompt
 }
 
 // Over returns base with the fields that c sets. A preset goes with its policy:
@@ -74,17 +79,30 @@ func (c Config) Over(base Config) Config {
 		ResultTokens:  cmp.Or(c.ResultTokens, base.ResultTokens),
 		Model:         cmp.Or(c.Model, base.Model),
 		MaxTokens:     cmp.Or(c.MaxTokens, base.MaxTokens),
+		Keys:          c.Keys.Over(base.Keys),
+		Prompt:        promptOver(c.Prompt, base.Prompt),
 	}
+}
+
+func promptOver(own, base *settings.Prompt) *settings.Prompt {
+	if own == nil || base == nil {
+		return cmp.Or(own, base)
+	}
+	both := own.Over(*base)
+	return &both
 }
 
 // Check returns an *invalid.Error that names the first field that breaks a rule,
 // or nil. Configure calls it; call it on settings that are for one call only.
 func (c Config) Check() error {
 	field, problem := c.check()
-	if problem == "" {
-		return nil
+	switch {
+	case problem != "":
+		return invalid.Field(ErrInvalid, field, "%s", problem)
+	case c.Prompt != nil:
+		return c.Prompt.Check("prompt")
 	}
-	return invalid.Field(ErrInvalid, field, "%s", problem)
+	return nil
 }
 
 func (c Config) check() (field, problem string) {
@@ -93,7 +111,7 @@ func (c Config) check() (field, problem string) {
 	case c.Policy != "" && c.Policy != PolicyLedger && c.Policy != PolicyAppendOnly && c.Policy != PolicyPreset:
 		return "history.policy", "is not a policy; give ledger, append_only or preset"
 	case c.Preset != "" && !known:
-		return "history.preset", "is not a preset; give design, reduction, chat, research, code or debug"
+		return "history.preset", "is not a preset; give " + history.Names()
 	case c.Preset != "" && c.Policy != "" && c.Policy != PolicyPreset:
 		return "history.preset", "needs the policy preset, or none"
 	case c.Policy == PolicyPreset && c.Preset == "":
@@ -109,7 +127,7 @@ func (c Config) check() (field, problem string) {
 	case !isCount(c.MaxTokens):
 		return "max_tokens", "is negative or too large"
 	}
-	return "", ""
+	return checkKeys(c.Keys)
 }
 
 func isCount(n int) bool { return n >= 0 && n <= maxCount }
@@ -214,6 +232,8 @@ const (
 	fieldResultTokens
 	fieldModel
 	fieldMaxTokens
+	fieldPrompt
+	fieldKeys
 )
 
 func encodeConfig(c Config) []byte {
@@ -228,7 +248,12 @@ func encodeConfig(c Config) []byte {
 	dst = wire.AppendUint(dst, fieldExpectedTurns, uint64(c.ExpectedTurns))
 	dst = wire.AppendUint(dst, fieldResultTokens, uint64(c.ResultTokens))
 	dst = wire.AppendText(dst, fieldModel, c.Model)
-	return wire.AppendUint(dst, fieldMaxTokens, uint64(c.MaxTokens))
+	dst = wire.AppendUint(dst, fieldMaxTokens, uint64(c.MaxTokens))
+	dst = wire.AppendText(dst, fieldPrompt, settings.Encode(c.Prompt))
+	if c.Keys != (history.Keys{}) {
+		dst = wire.AppendItem(dst, fieldKeys, encodeKeys(c.Keys))
+	}
+	return dst
 }
 
 func appendPrice(dst []byte, field int, price float64) []byte {
@@ -244,7 +269,17 @@ func decodeConfig(value []byte) (Config, error) {
 		if err != nil {
 			return Config{}, damaged(err)
 		}
-		c.set(f)
+		switch f.Number {
+		case fieldPrompt:
+			c.Prompt, err = settings.Decode(f.Bytes)
+		case fieldKeys:
+			c.Keys, err = decodeKeys(f.Bytes)
+		default:
+			c.set(f)
+		}
+		if err != nil {
+			return Config{}, damaged(err)
+		}
 	}
 	return c, nil
 }

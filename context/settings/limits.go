@@ -1,9 +1,21 @@
 package settings
 
+import "time"
+
 // Limits of what settings may hold.
 const (
 	// MaxBytes bounds stored settings.
 	MaxBytes = 512 << 10
+	// MaxSystemBytes bounds a system prompt.
+	MaxSystemBytes = 1 << 20
+	// MaxCapTokens bounds caps, and what is left to the answer.
+	MaxCapTokens = 10_000_000
+	// MaxTTL bounds how long a section stays as it is.
+	MaxTTL = 24 * time.Hour
+	// MaxKnowledgeTimeout bounds how long a prompt waits for knowledge.
+	MaxKnowledgeTimeout = 10 * time.Second
+	// MaxActionBytes bounds the name of an action.
+	MaxActionBytes = 64
 	// MaxExamples bounds the examples, and MaxExampleBytes the text of one.
 	MaxExamples     = 32
 	MaxExampleBytes = 16 << 10

@@ -19,6 +19,7 @@ import (
 	"github.com/loom-bridge/loom-bridge/context/assemble"
 	"github.com/loom-bridge/loom-bridge/context/blob"
 	"github.com/loom-bridge/loom-bridge/context/compress"
+	"github.com/loom-bridge/loom-bridge/context/conversation"
 	"github.com/loom-bridge/loom-bridge/context/readback"
 	"github.com/loom-bridge/loom-bridge/context/session"
 	"github.com/loom-bridge/loom-bridge/context/step"
@@ -26,6 +27,7 @@ import (
 	"github.com/loom-bridge/loom-bridge/memory"
 	"github.com/loom-bridge/loom-bridge/memory/analysis"
 	"github.com/loom-bridge/loom-bridge/memory/kv"
+	"github.com/loom-bridge/loom-bridge/memory/kv/answers"
 	"github.com/loom-bridge/loom-bridge/memory/kv/mention"
 	"github.com/loom-bridge/loom-bridge/memory/plans"
 	"github.com/loom-bridge/loom-bridge/server"
@@ -69,7 +71,7 @@ type Options struct {
 	// Disk says how tenants share it. Default: they do not.
 	Disk share.Disk
 	// AnsweredFor is how long the answer of a request with an id is kept; negative:
-	// for ever. Default kv.DefaultAnsweredFor.
+	// for ever. Default answers.DefaultFor.
 	AnsweredFor time.Duration
 	// CloseTimeout bounds Close. Default DefaultCloseTimeout.
 	CloseTimeout time.Duration
@@ -148,8 +150,8 @@ func withDefaults(opts *Options) Options {
 func (d *Domain) open(engine kv.Engine, workspaces hand.Workspaces, o Options) error {
 	writer := kv.NewWriter(engine, nil)
 	d.onClose(writer.Close)
-	answered := kv.NewAnswered(engine, writer, &kv.AnsweredOptions{For: o.AnsweredFor, Now: o.Now, Logger: o.Logger})
-	d.onClose(answered.Close)
+	sweeper := answers.NewSweeper(engine, writer, &answers.Options{For: o.AnsweredFor, Now: o.Now, Logger: o.Logger})
+	d.onClose(sweeper.Close)
 	d.openStores(engine, writer, o)
 	reducer, err := d.openPrompts(o)
 	if err != nil {
@@ -210,6 +212,7 @@ func (d *Domain) openPrompts(o Options) (_ *step.Reducer, err error) {
 	o.Assemble.OnBatch = func(ctx context.Context, scope kv.Scope, sessionID string, b assemble.Batch) {
 		topics.Notices{Bus: d.Events}.Folded(ctx, scope, sessionID, b)
 	}
+	o.Assemble.Compress = o.Compress
 	d.Assembler = assemble.New(d.Log, d.Tokens, &o.Assemble)
 	return o.Assemble.Reducer, nil
 }
@@ -262,7 +265,8 @@ func (d *Domain) Close() error {
 // Services are the parts as the face takes them.
 func (d *Domain) Services() server.Services {
 	return server.Services{
-		Memory: d.Memory, Hand: d.Hand, Tasks: d.Tiers, Tools: d.Tools, Log: d.Log, Blobs: d.Blobs, Reads: d.reader(false),
+		Memory: d.Memory, Hand: d.Hand, Tasks: d.Tiers, Tools: d.Tools, Log: d.Log, Conversations: conversation.New(d.Log),
+		Blobs: d.Blobs, Reads: d.reader(false),
 		Tokens: d.Tokens, Assembler: d.Assembler, Events: d.Events, Agents: d.Agents,
 	}
 }

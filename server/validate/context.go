@@ -4,6 +4,7 @@ import (
 	"math"
 
 	"github.com/loom-bridge/loom-bridge/context/session"
+	"github.com/loom-bridge/loom-bridge/context/settings"
 	"github.com/loom-bridge/loom-bridge/context/step"
 	loombridgev1 "github.com/loom-bridge/loom-bridge/proto/gen/loombridge/v1"
 	"github.com/loom-bridge/loom-bridge/server/page"
@@ -88,6 +89,9 @@ func AssembleRequest(r *loombridgev1.AssembleRequest) error {
 	c.text("system", r.GetSystem(), maxSystemBytes)
 	c.enum("format", r.GetFormat())
 	c.history("history", r.GetHistory())
+	c.prompt("settings", r.GetSettings())
+	c.count("tools", len(r.GetTools()), settings.MaxToolDefinitions)
+	c.text("turn_id", r.GetTurnId(), MaxIDBytes)
 	return c.err()
 }
 

@@ -7,7 +7,9 @@ import (
 	"github.com/loom-bridge/loom-bridge/bridge/hand"
 	"github.com/loom-bridge/loom-bridge/bridge/tools"
 	"github.com/loom-bridge/loom-bridge/context/compress"
+	"github.com/loom-bridge/loom-bridge/context/history"
 	"github.com/loom-bridge/loom-bridge/context/session"
+	"github.com/loom-bridge/loom-bridge/context/settings"
 	loombridgev1 "github.com/loom-bridge/loom-bridge/proto/gen/loombridge/v1"
 )
 
@@ -37,6 +39,29 @@ func (c *checker) history(field string, h *loombridgev1.HistorySettings) {
 	c.prices(field+".prices", h.GetPrices())
 	c.between(field+".expected_steps", int64(h.GetExpectedSteps()), 0, maxExpectedSteps)
 	c.between(field+".max_result_tokens", int64(h.GetMaxResultTokens()), 0, maxShownTokens)
+	c.keys(field, h)
+}
+
+// keys checks the single rules of settings. That a mode has a tool is checked where
+// all settings are known.
+func (c *checker) keys(field string, h *loombridgev1.HistorySettings) {
+	d, s := h.GetDecay(), h.GetSummary()
+	c.enum(field+".tool_results", h.GetToolResults())
+	c.between(field+".keep_recent", int64(h.GetKeepRecent()), 0, session.MaxKept)
+	c.between(field+".trigger_steps", int64(h.GetTriggerSteps()), 0, session.MaxKept)
+	c.between(field+".trigger_tokens", int64(h.GetTriggerTokens()), 0, session.MaxTriggerTokens)
+	c.enum(field+".decay.unit", d.GetUnit())
+	c.between(field+".decay.full", int64(d.GetFull()), 0, session.MaxKept)
+	c.between(field+".decay.fold", int64(d.GetFold()), 0, session.MaxKept)
+	c.between(field+".decay.image_turns", int64(d.GetImageTurns()), 0, session.MaxKept)
+	c.enum(field+".summary.mode", s.GetMode())
+	c.between(field+".summary.max_tokens", int64(s.GetMaxTokens()), 0, session.MaxSummaryTokens)
+	c.text(field+".summary.tool", s.GetTool(), session.MaxToolNameBytes)
+	if t := s.GetTimeout(); t != nil {
+		if span := t.AsDuration(); t.CheckValid() != nil || span < 0 || span > session.MaxSummaryTimeout {
+			c.add(field+".summary.timeout", "must be from 0s to %s", session.MaxSummaryTimeout)
+		}
+	}
 }
 
 func (c *checker) preset(field string, h *loombridgev1.HistorySettings) {
@@ -44,7 +69,7 @@ func (c *checker) preset(field string, h *loombridgev1.HistorySettings) {
 		return
 	}
 	if !knownPreset(h.GetPreset()) {
-		c.add(field, "is %q, it must be design, reduction, chat, research, code or debug", Printable(h.GetPreset()))
+		c.add(field, "is %q, it must be %s", Printable(h.GetPreset()), history.Names())
 	}
 	switch h.GetPolicy() {
 	case loombridgev1.HistoryPolicy_HISTORY_POLICY_LEDGER, loombridgev1.HistoryPolicy_HISTORY_POLICY_APPEND_ONLY:
@@ -75,6 +100,24 @@ func (c *checker) price(field string, x float64) {
 	}
 }
 
+// prompt checks the form of settings under their field's path; what they may hold is
+// their own rule. Unset ones are fine.
+func (c *checker) prompt(field string, p *loombridgev1.PromptSettings) {
+	if p == nil {
+		return
+	}
+	c.enum(field+".layout", p.GetLayout())
+	c.enum(field+".tool_rendering", p.GetToolRendering())
+	c.enum(field+".runtime_position", p.GetRuntimePosition())
+	c.span(field+".sources.knowledge_timeout", p.GetSources().GetKnowledgeTimeout(), 1, settings.MaxKnowledgeTimeout)
+	c.span(field+".cache.stable_ttl", p.GetCache().GetStableTtl(), 1, settings.MaxTTL)
+	c.span(field+".cache.session_ttl", p.GetCache().GetSessionTtl(), 1, settings.MaxTTL)
+	for i, in := range p.GetInjections() {
+		c.enum(Item(field+".injections", i)+".phase", in.GetPhase())
+		c.enum(Item(field+".injections", i)+".cache", in.GetCache())
+	}
+}
+
 // ConfigureSessionRequest checks what ContextService.ConfigureSession is asked.
 func ConfigureSessionRequest(r *loombridgev1.ConfigureSessionRequest) error {
 	var c checker
@@ -84,6 +127,7 @@ func ConfigureSessionRequest(r *loombridgev1.ConfigureSessionRequest) error {
 	c.text("model", r.GetModel(), maxModelBytes)
 	c.between("max_tokens", int64(r.GetMaxTokens()), 0, math.MaxInt32)
 	c.request(r.GetRequestId())
+	c.prompt("prompt", r.GetPrompt())
 	return c.err()
 }
 

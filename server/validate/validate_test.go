@@ -12,6 +12,7 @@ import (
 	"google.golang.org/protobuf/types/known/durationpb"
 	"google.golang.org/protobuf/types/known/timestamppb"
 
+	"github.com/loom-bridge/loom-bridge/context/conversation"
 	loombridgev1 "github.com/loom-bridge/loom-bridge/proto/gen/loombridge/v1"
 	"github.com/loom-bridge/loom-bridge/server/page"
 )
@@ -225,6 +226,34 @@ func TestListStepsRequest(t *testing.T) {
 		{"page under 0", func(m r) { m.PageSize = -1 }, []string{"page_size"}},
 		{"token without size", func(m r) { m.PageSize = 0 }, []string{"page_size"}},
 		{"token of nobody", func(m r) { m.PageToken = "7" }, []string{"page_token"}},
+	})
+}
+
+func TestListSessionsRequest(t *testing.T) {
+	type r = *loombridgev1.ListSessionsRequest
+	good := &loombridgev1.ListSessionsRequest{AgentId: "a", PageSize: 1000, PageToken: page.SessionToken(long(256))}
+	runChecks(t, good, ListSessionsRequest, []checkCase[r]{
+		{"no agent", func(m r) { m.AgentId = "" }, []string{"agent_id"}},
+		{"page over its limit", func(m r) { m.PageSize = 1001 }, []string{"page_size"}},
+		{"page under 0", func(m r) { m.PageSize = -1 }, []string{"page_size"}},
+		{"token of nobody", func(m r) { m.PageToken = "7" }, []string{"page_token"}},
+		{"token of a session that can't be", func(m r) { m.PageToken = page.SessionToken(long(257)) }, []string{"page_token"}},
+	})
+}
+
+func TestListConversationRequest(t *testing.T) {
+	type r = *loombridgev1.ListConversationRequest
+	token := page.ConversationToken(conversation.Place{Position: 7, Task: 1<<63 - 1}, true)
+	good := &loombridgev1.ListConversationRequest{
+		AgentId: "a", SessionId: long(256), PageSize: 1000, PageToken: token, Order: loombridgev1.ConversationOrder_CONVERSATION_ORDER_NEWEST_FIRST,
+	}
+	runChecks(t, good, ListConversationRequest, []checkCase[r]{
+		{"session over its limit", func(m r) { m.SessionId = long(257) }, []string{"session_id"}},
+		{"page over its limit", func(m r) { m.PageSize = 1001 }, []string{"page_size"}},
+		{"unknown order", func(m r) { m.Order, m.PageToken = 9, "" }, []string{"order"}},
+		{"token of the other order", func(m r) { m.Order = 0 }, []string{"page_token"}},
+		{"token over its limit", func(m r) { m.PageToken = long(129) }, []string{"page_token", "page_token"}},
+		{"unknown form", func(m r) { m.JsonForm = 9 }, []string{"json_form"}},
 	})
 }
 

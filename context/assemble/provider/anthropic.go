@@ -220,7 +220,7 @@ func anthropicContent(parts []content.Part) [][]byte {
 // anthropicMedia is a block for an image or a document, or nil where Anthropic takes
 // none.
 func anthropicMedia(p *content.Part) []byte {
-	m := &p.Media
+	m := p.Media()
 	if p.Dialect == content.Anthropic && (p.Kind == content.Image || p.Kind == content.File) {
 		return ownBlock(&piece{Part: *p})
 	}
@@ -246,7 +246,7 @@ func anthropicMedia(p *content.Part) []byte {
 	return nil
 }
 
-func sourceOf(kind string, m *content.Media) []byte {
+func sourceOf(kind string, m content.Media) []byte {
 	if kind == "url" {
 		return newObject(kind).text("url", m.URL).end()
 	}

@@ -150,7 +150,7 @@ func chatMessage(m session.Message, parts []content.Part) session.Message {
 // chatMedia is a block of Chat for an image, a sound or a file; nil where Chat has
 // none.
 func chatMedia(p *content.Part) map[string]any {
-	m := &p.Media
+	m := p.Media()
 	switch {
 	case p.Kind == content.Image && (m.Data != "" && m.Type != "" || isWeb(m.URL)):
 		url := map[string]any{"url": address(m)}

@@ -119,7 +119,7 @@ func geminiResult(p *piece) []byte {
 	var texts []string
 	var media [][]byte
 	for i := range p.Parts {
-		if m := geminiMedia(&p.Parts[i]); m != nil && p.Parts[i].Media.Data != "" {
+		if m := geminiMedia(&p.Parts[i]); m != nil && p.Parts[i].Media().Data != "" {
 			media = append(media, m)
 		} else if s := said(&p.Parts[i]); s != "" {
 			texts = append(texts, s)
@@ -145,7 +145,7 @@ func geminiResult(p *piece) []byte {
 
 // geminiMedia is a part for an image, a sound or a file; nil where Gemini takes none.
 func geminiMedia(p *content.Part) []byte {
-	m := &p.Media
+	m := p.Media()
 	if p.Kind != content.Image && p.Kind != content.Audio && p.Kind != content.File {
 		return nil
 	}

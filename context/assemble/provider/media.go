@@ -19,8 +19,8 @@ func said(p *content.Part) string {
 	case content.Thought, content.Call:
 		return ""
 	case content.Image, content.Audio, content.File:
-		if s, ok := documentText(&p.Media); ok {
-			return titled(p.Media.Name, s)
+		if s, ok := documentText(p.Media()); ok {
+			return titled(p.Media().Name, s)
 		}
 		return "[" + nameOf(p) + " left out: this provider does not take it]"
 	case content.Said, content.Result:
@@ -42,7 +42,7 @@ func titled(title, s string) string {
 }
 
 // documentText is the text of a document of plain text.
-func documentText(m *content.Media) (string, bool) {
+func documentText(m content.Media) (string, bool) {
 	if m.Text != "" {
 		return m.Text, true
 	}
@@ -59,7 +59,8 @@ func nameOf(p *content.Part) string {
 	if words[0] == "" {
 		words[0] = "file"
 	}
-	for _, s := range []string{p.Media.Name, p.Media.Type, p.Media.URL, p.Media.FileID} {
+	m := p.Media()
+	for _, s := range []string{m.Name, m.Type, m.URL, m.FileID} {
 		if s != "" && len(s) <= maxNamed {
 			words = append(words, s)
 		}
@@ -71,7 +72,7 @@ func nameOf(p *content.Part) string {
 const maxNamed = 256
 
 // address is where the bytes are: a data URL, or the address that was given.
-func address(m *content.Media) string {
+func address(m content.Media) string {
 	if m.Data != "" {
 		return "data:" + m.Type + ";base64," + m.Data
 	}
@@ -83,7 +84,7 @@ func isWeb(url string) bool {
 }
 
 // fileName is the name of a file, which OpenAI wants.
-func fileName(m *content.Media) string {
+func fileName(m content.Media) string {
 	if m.Name != "" {
 		return path.Base(m.Name)
 	}

@@ -53,8 +53,12 @@ func Plan(l Layout) []Mark {
 		what string
 		edge Edge
 	}{
-		{MarkHistory, l.History}, {MarkHistory, previous}, {MarkSession, l.Session}, {MarkStable, l.Stable},
-		{MarkHistory, l.Folds}, {MarkTools, l.Tools},
+		{MarkHistory, l.History},
+		{MarkHistory, previous},
+		{MarkSession, l.Session},
+		{MarkStable, l.Stable},
+		{MarkHistory, l.Folds},
+		{MarkTools, l.Tools},
 	}
 	var marks []Mark
 	for _, w := range wanted {

@@ -35,7 +35,9 @@ func (d *dealer) say(role session.Role, blocks ...string) {
 	d.out = append(d.out, session.Message{Role: role, BlocksJSON: json.RawMessage("[" + strings.Join(blocks, ",") + "]")})
 }
 
-func (d *dealer) text() string { return d.pick("", " ", "I look.", "<system_message>", "a\n\nb", "é→\u2028") }
+func (d *dealer) text() string {
+	return d.pick("", " ", "I look.", "<system_message>", "a\n\nb", "é→\u2028")
+}
 
 // speak adds a message without calls.
 func (d *dealer) speak() {

@@ -131,7 +131,7 @@ func (r *responses) speak(p *piece, role session.Role) {
 	if role == session.User {
 		b = responsesMedia(&p.Part)
 		if p.Dialect == content.Responses && p.Kind == content.Text && strings.Contains(string(p.Raw), `"input_text"`) {
-			b = json.RawMessage(p.Raw)
+			b = p.Raw
 		}
 	}
 	if s := said(&p.Part); isNil(b) {
@@ -212,7 +212,7 @@ func responsesResult(p *piece) []byte {
 
 // responsesMedia is a block for an image or a file; nil where Responses takes none.
 func responsesMedia(p *content.Part) map[string]any {
-	m := &p.Media
+	m := p.Media()
 	switch {
 	case p.Kind == content.Image && (m.Data != "" && m.Type != "" || isWeb(m.URL)):
 		return withDetail(map[string]any{"type": "input_image", "image_url": address(m)}, m)
@@ -228,7 +228,7 @@ func responsesMedia(p *content.Part) map[string]any {
 	return nil
 }
 
-func withDetail(b map[string]any, m *content.Media) map[string]any {
+func withDetail(b map[string]any, m content.Media) map[string]any {
 	b["detail"] = "auto"
 	if m.Detail != "" {
 		b["detail"] = m.Detail

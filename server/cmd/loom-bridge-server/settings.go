@@ -13,11 +13,12 @@ import (
 	"github.com/loom-bridge/loom-bridge/bridge/tiers"
 	"github.com/loom-bridge/loom-bridge/context/blob"
 	"github.com/loom-bridge/loom-bridge/context/compress"
+	"github.com/loom-bridge/loom-bridge/context/history"
 	"github.com/loom-bridge/loom-bridge/context/step"
 	"github.com/loom-bridge/loom-bridge/memory"
 	"github.com/loom-bridge/loom-bridge/memory/analysis"
 	"github.com/loom-bridge/loom-bridge/memory/embed"
-	"github.com/loom-bridge/loom-bridge/memory/kv"
+	"github.com/loom-bridge/loom-bridge/memory/kv/answers"
 	"github.com/loom-bridge/loom-bridge/memory/kv/rockskv"
 	"github.com/loom-bridge/loom-bridge/server"
 )
@@ -148,7 +149,7 @@ func (c *Config) historySettings() []setting {
 	return []setting{
 		{"models", anyText(&c.Models, "file"), nil, "TOML file of models (window, counter, prices), laid over the built-in ones"},
 		{"history-policy", anyText(&c.HistoryPolicy, "ledger|append_only|preset"), nil, "how histories are compacted unless a session or a call says; none: ledger"},
-		{"history-preset", anyText(&c.HistoryPreset, "name"), nil, "preset for that: design, reduction, chat, research, code, debug"},
+		{"history-preset", anyText(&c.HistoryPreset, "name"), nil, "preset for that: " + history.Names()},
 		{"history-literal", yes(&c.HistoryLiteral), nil, "let boundaries of presets move with every step, not in batches"},
 		{"compaction-trigger-steps", steps(&c.CompactionTriggerSteps), 0, "presets compact when there are more steps; 0: the preset's own (5)"},
 		{
@@ -213,7 +214,7 @@ func (c *Config) eventSettings() []setting {
 		{"events-sweep-interval", positive(&r.Every), events.DefaultSweepEvery, "time between two deletions of events that are too old or too many"},
 		{"loom-replay", zeroIsNone(span(&c.LoomReplay, 0, maxReplay)), time.Minute, "oldest event replayed to a loom.v1 agent after its stream broke; 0: none"},
 		{"registration-idle", positive(&c.RegistrationIdle), agents.DefaultIdleRegistration, "free an agent's registration this long after its last stream"},
-		{"request-retention", zeroIsNone(span(&c.RequestRetention, 0, unlimited)), kv.DefaultAnsweredFor, "keep the answer of a request with a request_id so long; 0: for ever"},
+		{"request-retention", zeroIsNone(span(&c.RequestRetention, 0, unlimited)), answers.DefaultFor, "keep the answer of a request with a request_id so long; 0: for ever"},
 	}
 }
 

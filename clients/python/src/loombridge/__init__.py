@@ -27,6 +27,8 @@ from loombridge._client import Client, Status
 from loombridge._compress import CompressedResult, CompressHint, ResultKind
 from loombridge._connect import Connecting, Tls, connect
 from loombridge._context import Context
+from loombridge._conversation import ConversationEntry, SessionInfo
+from loombridge._definitions import CallerTool, ToolDefinition
 from loombridge._errors import (
     AgentNotOwnedError,
     BlobCollectedError,
@@ -84,7 +86,6 @@ from loombridge._prompt import (
     PromptFormat,
     Role,
     ToolCall,
-    ToolDefinition,
 )
 from loombridge._query import (
     EmptyReason,
@@ -97,6 +98,8 @@ from loombridge._query import (
 )
 from loombridge._receipts import (
     Compaction,
+    DecaySettings,
+    DecayUnit,
     Fold,
     FoldBatch,
     FoldReason,
@@ -105,9 +108,12 @@ from loombridge._receipts import (
     Preset,
     Receipt,
     SessionSettings,
+    SummaryMode,
+    SummarySettings,
     TokenCertainty,
     TokenCount,
     TokenPrices,
+    ToolResults,
     Undone,
     UsageLearned,
 )
@@ -122,10 +128,36 @@ from loombridge._results import (
     Output,
     Resource,
 )
+from loombridge._sections import (
+    CachedPart,
+    CacheMark,
+    PromptDifference,
+    PromptSection,
+    SectionOutcome,
+    SnapshotSequence,
+    ToolCost,
+)
+from loombridge._settings import (
+    CacheSettings,
+    CacheStrategy,
+    Example,
+    Injection,
+    InjectionLimits,
+    InjectionPhase,
+    PromptLayout,
+    PromptSettings,
+    RuntimePosition,
+    Skill,
+    SourceSettings,
+    ToolRendering,
+    ToolSelection,
+    VariationSettings,
+)
 from loombridge._steps import BlobArchive, BlobInfo, BlobStream, RecordedStep, Step
 from loombridge._tasks import FoundTask, Task
 from loombridge._tools import ToolFailure, ToolInfo, ToolResult, Tools, ToolVerb
 from loombridge._values import JsonValue, Seconds
+from loombridge._working import Plan, PlanItem, PlanStatus, Working
 
 __version__ = _version("loombridge")
 """The version of this package."""
@@ -150,7 +182,12 @@ __all__ = [
     "BlobStream",
     "BlobTier",
     "BlobUsage",
+    "CacheMark",
+    "CacheSettings",
+    "CacheStrategy",
+    "CachedPart",
     "CallCancelledError",
+    "CallerTool",
     "Client",
     "ClientClosedError",
     "CollectedGarbage",
@@ -161,7 +198,10 @@ __all__ = [
     "Content",
     "Context",
     "ContextOverflowError",
+    "ConversationEntry",
     "DeadlineExceededError",
+    "DecaySettings",
+    "DecayUnit",
     "EmbedderUnavailableError",
     "EmbeddingMismatchError",
     "EmbeddingSpace",
@@ -169,6 +209,7 @@ __all__ = [
     "EmptyReason",
     "Event",
     "Events",
+    "Example",
     "FieldViolation",
     "Fold",
     "FoldBatch",
@@ -181,6 +222,9 @@ __all__ = [
     "HitExplanation",
     "Hits",
     "Image",
+    "Injection",
+    "InjectionLimits",
+    "InjectionPhase",
     "InternalError",
     "InvalidArgumentsError",
     "InvalidFilterError",
@@ -201,10 +245,17 @@ __all__ = [
     "Output",
     "OverloadedError",
     "Owner",
+    "Plan",
+    "PlanItem",
+    "PlanStatus",
     "PositionUnknownError",
     "Preset",
     "Prompt",
+    "PromptDifference",
     "PromptFormat",
+    "PromptLayout",
+    "PromptSection",
+    "PromptSettings",
     "PromptUnknownError",
     "QualityOfService",
     "QueryMode",
@@ -226,13 +277,19 @@ __all__ = [
     "Resource",
     "ResultKind",
     "Role",
+    "RuntimePosition",
     "Saved",
     "Seconds",
+    "SectionOutcome",
     "ServerUnreachableError",
+    "SessionInfo",
     "SessionSettings",
     "ShuttingDownError",
     "SignalScore",
+    "Skill",
     "SlowConsumerError",
+    "SnapshotSequence",
+    "SourceSettings",
     "Status",
     "Step",
     "StepNotFoundError",
@@ -240,6 +297,8 @@ __all__ = [
     "StoreDamagedError",
     "StoreFailedError",
     "Subscription",
+    "SummaryMode",
+    "SummarySettings",
     "Task",
     "Tls",
     "TokenCertainty",
@@ -247,6 +306,7 @@ __all__ = [
     "TokenPrices",
     "TooLargeError",
     "ToolCall",
+    "ToolCost",
     "ToolDefinition",
     "ToolFailedError",
     "ToolFailure",
@@ -254,13 +314,18 @@ __all__ = [
     "ToolNameTakenError",
     "ToolNotAllowedError",
     "ToolNotFoundError",
+    "ToolRendering",
     "ToolResult",
+    "ToolResults",
+    "ToolSelection",
     "ToolVerb",
     "Tools",
     "UnauthenticatedError",
     "Undone",
     "UsageLearned",
+    "VariationSettings",
     "VersionConflictError",
+    "Working",
     "WrongAddressError",
     "connect",
 ]

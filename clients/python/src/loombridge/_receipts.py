@@ -3,16 +3,39 @@
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass
+from datetime import timedelta
 from typing import Literal, TypeAlias, cast
 
-from loombridge import _brief, _values
+from google.protobuf.descriptor import EnumDescriptor
+
+from loombridge import _brief, _sections, _settings, _values
 from loombridge.v1 import context_pb2 as pb
 
 HistoryPolicy: TypeAlias = Literal["ledger", "append_only", "preset"]
 """How a history is compacted: folded when that pays, never, or by a preset's rules."""
 
-Preset: TypeAlias = Literal["design", "reduction", "chat", "research", "code", "debug"]
-"""A set of fixed rules; the last four give grouped lines."""
+Preset: TypeAlias = Literal[
+    "design",
+    "reduction",
+    "task_context",
+    "three_phase",
+    "chat",
+    "research",
+    "code",
+    "debug",
+]
+"""A set of fixed rules: the last four give grouped lines, `task_context` the newest
+messages that fit, and in `three_phase` messages fade by age."""
+
+ToolResults: TypeAlias = Literal["observation", "omit", "compressed", "full"]
+"""What a preset shows of the results of calls in full: what was observed of results
+that were offloaded, nothing, short forms, or all of them."""
+
+DecayUnit: TypeAlias = Literal["messages", "turns"]
+"""What the zones of `three_phase` count: messages, or turns of the user."""
+
+SummaryMode: TypeAlias = Literal["extractive", "callback"]
+"""How the oldest messages are summarized: by their first sentences, or by a tool."""
 
 FoldReason: TypeAlias = Literal["price", "budget", "caller"]
 """Why a batch was folded: it pays, it would not have fit, or `compact` asked for it."""
@@ -22,6 +45,9 @@ TokenCertainty: TypeAlias = Literal["exact", "anchored", "estimated"]
 it, or a good estimate."""
 
 POLICY_ENUM = pb.HistoryPolicy.DESCRIPTOR
+_RESULTS_ENUM = pb.ToolResults.DESCRIPTOR
+_UNIT_ENUM = pb.DecayUnit.DESCRIPTOR
+_MODE_ENUM = pb.SummaryMode.DESCRIPTOR
 
 _RUN = re.compile(r"([a-z]+_)(\d+)\.\.\1(\d+)", re.ASCII)
 
@@ -66,6 +92,34 @@ class TokenPrices:
 
 
 @dataclass(frozen=True, slots=True)
+class DecaySettings:
+    """The zones of messages in the preset `three_phase`. What is None stays as it is."""
+
+    unit: DecayUnit | None = None
+    """What `full` and `fold` count; at first `messages`."""
+    full: int | None = None
+    """How many of the newest stand in full; at first 4."""
+    fold: int | None = None
+    """How many before those are shortened; at first 6. A summary has all older ones."""
+    image_turns: int | None = None
+    """How many turns of the user before the newest keep their images; at first 2."""
+
+
+@dataclass(frozen=True, slots=True)
+class SummarySettings:
+    """How `three_phase` summarizes its oldest messages. What is None stays as it is."""
+
+    mode: SummaryMode | None = None
+    """How; at first `extractive`."""
+    max_tokens: int | None = None
+    """What a summary takes at most; at first 500."""
+    timeout: float | timedelta | None = None
+    """How long a prompt waits for the tool, in seconds; at first 10."""
+    tool: str | None = None
+    """The tool of an attached agent that summarizes; needed with the mode `callback`."""
+
+
+@dataclass(frozen=True, slots=True)
 class HistorySettings:
     """How the history of a prompt is made. What is None stays as it is."""
 
@@ -82,6 +136,18 @@ class HistorySettings:
     """How many more steps the session will have; at first as many as there were."""
     max_result_tokens: int | None = None
     """What a prompt shows of one unfolded result, at most; at first 3000."""
+    tool_results: ToolResults | None = None
+    """What a preset shows of the results of calls in full; at first the preset's own."""
+    keep_recent: int | None = None
+    """Steps that a preset of lines leaves in full; at first the preset's own."""
+    trigger_steps: int | None = None
+    """More steps than these are compacted by a preset of lines; at first its own."""
+    trigger_tokens: int | None = None
+    """Steps of more tokens are, too; at first the preset's own."""
+    decay: DecaySettings | None = None
+    """The zones of the preset `three_phase`."""
+    summary: SummarySettings | None = None
+    """How that preset summarizes its oldest messages."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,6 +162,8 @@ class SessionSettings:
     """The budget for calls that name none; 0: the server's default."""
     ended: bool
     """The session is over."""
+    prompt: _settings.PromptSettings = _settings.PromptSettings()  # noqa: RUF009  frozen
+    """What its prompts are made of; None or empty is the server's default."""
 
 
 @dataclass(frozen=True, slots=True, repr=False)
@@ -185,6 +253,27 @@ class Receipt:
     """The share of the budget that is taken, 0 to 1."""
     reserve_tokens: int
     """How many more tokens the provider may well count."""
+    layout: _settings.PromptLayout | None = None
+    """The order of the sections."""
+    sections: tuple[_sections.PromptSection, ...] = ()
+    """Those of the prompt, in its order, and those that were left out."""
+    tools: tuple[_sections.ToolCost, ...] = ()
+    """What each tool takes, in the order of the prompt."""
+    sequences: tuple[_sections.SnapshotSequence, ...] = ()
+    """How far what the prompt is made of was read, all at one moment."""
+    difference: _sections.PromptDifference | None = None
+    """Where the prompt first differs from the session's prompt before; None for the first
+    one that the server knows of."""
+    expected_cached_tokens: int = 0
+    """How many tokens the provider should read from its cache."""
+    calls: int = 0
+    """How many calls of tools the session has made."""
+    faults: int = 0
+    """How many of them asked again for what had been folded away."""
+
+    def section(self, name: str) -> _sections.PromptSection | None:
+        """Return the section of that name; None if the prompt knows of none."""
+        return next((each for each in self.sections if each.name == name), None)
 
 
 @dataclass(frozen=True, slots=True, repr=False)
@@ -249,6 +338,51 @@ def settings_to_wire(name: str, value: object) -> pb.HistorySettings:
         result.max_result_tokens = _values.integer(
             f"{name}.max_result_tokens", value.max_result_tokens
         )
+    if value.tool_results is not None:
+        number = _values.enum_number(
+            f"{name}.tool_results", _RESULTS_ENUM, "TOOL_RESULTS_", value.tool_results
+        )
+        result.tool_results = cast("pb.ToolResults", number)
+    if value.keep_recent is not None:
+        result.keep_recent = _values.integer(f"{name}.keep_recent", value.keep_recent)
+    if value.trigger_steps is not None:
+        result.trigger_steps = _values.integer(f"{name}.trigger_steps", value.trigger_steps)
+    if value.trigger_tokens is not None:
+        result.trigger_tokens = _values.integer(f"{name}.trigger_tokens", value.trigger_tokens)
+    if value.decay is not None:
+        result.decay.CopyFrom(_decay_to_wire(f"{name}.decay", value.decay))
+    if value.summary is not None:
+        result.summary.CopyFrom(_summary_to_wire(f"{name}.summary", value.summary))
+    return result
+
+
+def _decay_to_wire(name: str, value: object) -> pb.DecaySettings:
+    if not isinstance(value, DecaySettings):
+        raise TypeError(f"{name} must be a DecaySettings, not {type(value).__name__}")
+    result = pb.DecaySettings()
+    if value.unit is not None:
+        number = _values.enum_number(f"{name}.unit", _UNIT_ENUM, "DECAY_UNIT_", value.unit)
+        result.unit = cast("pb.DecayUnit", number)
+    if value.full is not None:
+        result.full = _values.integer(f"{name}.full", value.full)
+    if value.fold is not None:
+        result.fold = _values.integer(f"{name}.fold", value.fold)
+    if value.image_turns is not None:
+        result.image_turns = _values.integer(f"{name}.image_turns", value.image_turns)
+    return result
+
+
+def _summary_to_wire(name: str, value: object) -> pb.SummarySettings:
+    if not isinstance(value, SummarySettings):
+        raise TypeError(f"{name} must be a SummarySettings, not {type(value).__name__}")
+    result = pb.SummarySettings(tool=_values.optional_text(f"{name}.tool", value.tool))
+    if value.mode is not None:
+        number = _values.enum_number(f"{name}.mode", _MODE_ENUM, "SUMMARY_MODE_", value.mode)
+        result.mode = cast("pb.SummaryMode", number)
+    if value.max_tokens is not None:
+        result.max_tokens = _values.integer(f"{name}.max_tokens", value.max_tokens)
+    if value.timeout is not None:
+        result.timeout.CopyFrom(_values.duration(f"{name}.timeout", value.timeout))
     return result
 
 
@@ -267,11 +401,15 @@ def _prices_to_wire(name: str, value: object) -> pb.TokenPrices:
 def session_settings(m: pb.ConfigureSessionResponse) -> SessionSettings:
     """Return what holds for a session as users see it."""
     return SessionSettings(
-        history=_settings(m.history), model=m.model, max_tokens=m.max_tokens, ended=m.ended
+        history=_history_settings(m.history),
+        model=m.model,
+        max_tokens=m.max_tokens,
+        ended=m.ended,
+        prompt=_settings.settings(m.prompt),
     )
 
 
-def _settings(m: pb.HistorySettings) -> HistorySettings:
+def _history_settings(m: pb.HistorySettings) -> HistorySettings:
     prices = m.prices
     return HistorySettings(
         policy=_policy(m.policy) if m.policy else None,
@@ -282,7 +420,37 @@ def _settings(m: pb.HistorySettings) -> HistorySettings:
         else None,
         expected_steps=m.expected_steps or None,
         max_result_tokens=m.max_result_tokens or None,
+        tool_results=cast(
+            "ToolResults | None", _named(_RESULTS_ENUM, "TOOL_RESULTS_", m.tool_results)
+        ),
+        keep_recent=m.keep_recent or None,
+        trigger_steps=m.trigger_steps or None,
+        trigger_tokens=m.trigger_tokens or None,
+        decay=_decay(m.decay) if m.HasField("decay") else None,
+        summary=_summary(m.summary) if m.HasField("summary") else None,
     )
+
+
+def _decay(m: pb.DecaySettings) -> DecaySettings:
+    return DecaySettings(
+        unit=cast("DecayUnit | None", _named(_UNIT_ENUM, "DECAY_UNIT_", m.unit)),
+        full=m.full or None,
+        fold=m.fold or None,
+        image_turns=m.image_turns or None,
+    )
+
+
+def _summary(m: pb.SummarySettings) -> SummarySettings:
+    return SummarySettings(
+        mode=cast("SummaryMode | None", _named(_MODE_ENUM, "SUMMARY_MODE_", m.mode)),
+        max_tokens=m.max_tokens or None,
+        timeout=m.timeout.ToTimedelta() if m.HasField("timeout") else None,
+        tool=m.tool or None,
+    )
+
+
+def _named(enum: EnumDescriptor, prefix: str, value: int) -> str | None:
+    return _values.enum_name(enum, prefix, value) if value else None
 
 
 def _policy(value: int) -> HistoryPolicy:
@@ -312,6 +480,14 @@ def receipt(m: pb.Receipt) -> Receipt:
         append_only_cost=m.append_only_cost,
         pressure=m.pressure,
         reserve_tokens=m.reserve_tokens,
+        layout=_settings.layout(m.layout),
+        sections=tuple(map(_sections.section, m.sections)),
+        tools=tuple(map(_sections.tool_cost, m.tools)),
+        sequences=tuple(map(_sections.sequence, m.sequences)),
+        difference=_sections.difference(m.difference) if m.HasField("difference") else None,
+        expected_cached_tokens=m.expected_cached_tokens,
+        calls=m.calls,
+        faults=m.faults,
     )
 
 

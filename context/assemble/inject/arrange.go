@@ -1,0 +1,150 @@
+package inject
+
+import (
+	"cmp"
+	"slices"
+	"strings"
+)
+
+// DefaultTotal bounds all injections together, in tokens.
+const DefaultTotal = 12_000
+
+// Options are how Arrange works.
+type Options struct {
+	// Count counts the tokens of a text. Required.
+	Count func(string) int
+	// Total bounds all injections together, but for those that are conversation;
+	// default DefaultTotal.
+	Total int
+}
+
+// Arrange puts injections in the order of a prompt and makes them fit: each its cap,
+// and all together the total.
+//
+// In every phase what is Stable stands first, then what is Session, then what is
+// Dynamic; among these the higher priority, then what was given first. What is Last
+// ends its phase.
+//
+// Time stamps leave the texts that are Stable or Session, and are listed in an
+// injection of their own in phase Runtime, because a changed stamp would cost the
+// provider's cache of everything behind it.
+//
+// A text over its cap keeps its largest beginning of whole lines that fits; where not
+// even the first line fits, a beginning of it and an ellipsis. When all are over the
+// total, the one of the lowest priority is cut first, and of equal ones what was given
+// last. What is Whole or Last is never cut.
+//
+// all is not changed.
+func Arrange(all []Injection, o Options) Arranged {
+	o.Total = cmp.Or(o.Total, DefaultTotal)
+	a := arranger{o: o, tags: tagsOf(all)}
+	for i := range all {
+		a.add(&all[i], i)
+	}
+	a.addStamps(len(all))
+	a.fit()
+	slices.SortStableFunc(a.pieces, inOrder)
+	return Arranged{Pieces: a.pieces, Tokens: a.total(), Limit: o.Total}
+}
+
+// inOrder compares pieces by their place in a prompt.
+func inOrder(a, b Piece) int {
+	return cmp.Or(
+		cmp.Compare(a.Phase, b.Phase),
+		compareFlags(a.Last, b.Last),
+		cmp.Compare(a.rank(), b.rank()),
+		cmp.Compare(b.Priority, a.Priority),
+		cmp.Compare(a.given, b.given),
+	)
+}
+
+// compareFlags puts what is not set first.
+func compareFlags(a, b bool) int {
+	switch {
+	case a == b:
+		return 0
+	case b:
+		return -1
+	}
+	return 1
+}
+
+// arranger is one call of Arrange.
+type arranger struct {
+	o      Options
+	tags   []string
+	pieces []Piece
+	// stamps are those that left cached texts, each once.
+	stamps []string
+}
+
+// add takes an injection in, cut to its cap.
+func (a *arranger) add(in *Injection, given int) {
+	p := Piece{Injection: *in, given: given}
+	if len(p.Parts) > 0 {
+		p.parts = slices.Clone(p.Parts)
+	} else if len(p.Messages) == 0 {
+		p.parts = []string{p.Text}
+	}
+	for i, text := range p.parts {
+		p.parts[i] = a.clean(&p, text)
+	}
+	p.parts = slices.DeleteFunc(p.parts, blank)
+	p.shown = p.Messages
+	p.Before = a.size(&p)
+	p.After = p.Before
+	if len(p.parts) == 0 && len(p.shown) == 0 {
+		p.Reason = Blank
+	} else if p.MaxTokens > 0 && p.After > p.MaxTokens && !p.Talk {
+		a.overCap(&p)
+	}
+	a.close(&p)
+	a.pieces = append(a.pieces, p)
+}
+
+func (a *arranger) overCap(p *Piece) {
+	if p.kept() {
+		p.Reason = KeptOverCap
+		return
+	}
+	a.cut(p, p.MaxTokens)
+	p.Reason = OverCap
+}
+
+// clean is a text without what may not stand in it.
+func (a *arranger) clean(p *Piece, text string) string {
+	if p.rank() != Dynamic {
+		text = a.takeStamps(text)
+	}
+	switch {
+	case p.Framed:
+	case p.Whole:
+		return text
+	default:
+		text = Guard(text)
+	}
+	return strings.Trim(guardTags(text, a.tags), "\r\n")
+}
+
+func blank(s string) bool { return strings.TrimSpace(s) == "" }
+
+// close writes a piece as it stands in the prompt.
+func (a *arranger) close(p *Piece) {
+	p.Shown = p.wrapped(strings.Join(p.parts, between))
+	p.Tokens = p.After
+	if p.Tag != "" && p.Shown != "" {
+		p.Tokens = a.o.Count(p.Shown)
+	}
+}
+
+// size is the tokens of what a piece shows, without its tag.
+func (a *arranger) size(p *Piece) int {
+	if len(p.parts) > 0 {
+		return a.o.Count(strings.Join(p.parts, between))
+	}
+	n := 0
+	for i := range p.shown {
+		n += a.o.Count(p.shown[i].Content)
+	}
+	return n
+}

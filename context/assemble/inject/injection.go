@@ -1,0 +1,87 @@
+package inject
+
+import "github.com/loom-bridge/loom-bridge/context/session"
+
+// Phase is where in a prompt an injection stands.
+type Phase uint8
+
+// The phases; the zero Phase is none.
+const (
+	// System is the system message: who the model is and what it can do.
+	System Phase = iota + 1
+	// UserContext is what is known of the user and the task.
+	UserContext
+	// Runtime is what changes with every turn.
+	Runtime
+)
+
+// Cache is how long a provider's cache may keep an injection. Within a phase, what
+// lasts longer stands first.
+type Cache uint8
+
+// The cache classes; the zero Cache is Dynamic.
+const (
+	// Stable text changes with the session's settings only.
+	Stable Cache = iota + 1
+	// Session text changes with what is remembered.
+	Session
+	// Dynamic text may change with every prompt.
+	Dynamic
+)
+
+// Priorities run from 0 to MaxPriority. A higher one stands first and is cut last.
+const (
+	DefaultPriority = 50
+	MaxPriority     = 100
+)
+
+// Injection is one piece of a prompt with a budget of its own. It has a Text, or
+// Parts, or Messages; one without any is left out.
+type Injection struct {
+	// Name is unique in a prompt: that of a section of package settings, or of a caller's.
+	Name string
+	// Phase is where it stands. Required.
+	Phase Phase
+	// Cache is how long it may be cached; zero is Dynamic.
+	Cache Cache
+	// Priority is 0 to MaxPriority. Equal ones stand in the order in which they were
+	// given.
+	Priority int
+	// MaxTokens bounds its text, without its tag; 0 is no bound.
+	MaxTokens int
+	// Tag wraps the text as <tag>, text and </tag> on lines of their own; empty leaves it
+	// bare. Attributes stand behind the name in the opening tag, as they are.
+	Tag, Attributes string
+	// Text is what it says; blank is left out.
+	Text string
+	// Parts stand in place of Text, joined by a blank line: what does not fit leaves
+	// part by part, the last first.
+	Parts []string
+	// Messages stand in place of Text: messages of their own. They
+	// leave exchange by exchange, the last first, where they do not fit; an exchange begins
+	// at a message of the user. A system message is one by itself and is cut as a text.
+	Messages []session.Message
+	// Talk says that Messages are part of the conversation, which has a budget of its own:
+	// they count against no cap, and not against the total.
+	Talk bool
+	// Whole is never cut: over its cap it is a warning.
+	Whole bool
+	// Last stands last of its phase, whatever its priority, and is never cut.
+	Last bool
+	// Framed says that its lines are the program's own and the parts of strangers in them
+	// went through Guard. Arrange guards what is neither Framed nor Whole.
+	Framed bool
+	// Source says where it came from, for the receipt.
+	Source string
+}
+
+// kept tells whether it is never cut.
+func (in *Injection) kept() bool { return in.Whole || in.Last }
+
+// rank is where its cache class stands.
+func (in *Injection) rank() Cache {
+	if in.Cache == 0 {
+		return Dynamic
+	}
+	return in.Cache
+}

@@ -1,0 +1,252 @@
+package settings
+
+import (
+	"cmp"
+	"maps"
+	"time"
+)
+
+// Layout is the order of the sections of a prompt.
+type Layout string
+
+// The layouts.
+const (
+	// ThreePhase has what is stable first, then what is known of the user and the
+	// subject, the history, and what changes with every prompt at the end.
+	ThreePhase Layout = "three_phase"
+	// TaskContext has recent tasks, then knowledge, and the current task last.
+	TaskContext Layout = "task_context"
+	// ReAct has system, tools and examples in one message, and history and goal in
+	// another.
+	ReAct Layout = "react"
+)
+
+// Layouts are all of them.
+func Layouts() []Layout { return []Layout{ThreePhase, TaskContext, ReAct} }
+
+// Rendering is how tools are offered.
+type Rendering string
+
+// The renderings.
+const (
+	// AsParameter offers tools as the parameter that providers have for them.
+	AsParameter Rendering = "parameter"
+	// AsText writes them into the system message instead.
+	AsText Rendering = "text"
+)
+
+// Position is where the runtime sections stand beside the newest user message.
+type Position string
+
+// The positions.
+const (
+	Append  Position = "append"
+	Prepend Position = "prepend"
+)
+
+// Prompt says what prompts are made of. It is never changed once it is in use.
+type Prompt struct {
+	Layout    Layout    `json:"layout,omitempty"`
+	System    string    `json:"system,omitempty"`
+	Rendering Rendering `json:"rendering,omitempty"`
+	// Tools says which served tools stand in prompts; nil is as below.
+	Tools    *Tools   `json:"tools,omitempty"`
+	Position Position `json:"position,omitempty"`
+	Sources  Sources  `json:"sources,omitzero"`
+	// FewShot and Skills take the place of those below if there are any.
+	FewShot []Example `json:"few_shot,omitempty"`
+	Skills  []Skill   `json:"skills,omitempty"`
+	// AgentsMD stands in the place of the AGENTS.md of the workspace.
+	AgentsMD  string    `json:"agents_md,omitempty"`
+	UserID    string    `json:"user_id,omitempty"`
+	Limits    Limits    `json:"limits,omitzero"`
+	Variation Variation `json:"variation,omitzero"`
+	Cache     Cache     `json:"cache,omitzero"`
+	// Injections are sections of the caller's. Those of a call stand beside those below,
+	// and take the place of one with the same name.
+	Injections []Injection `json:"injections,omitempty"`
+	// OutputTokens are left of the budget to the answer.
+	OutputTokens int `json:"output_tokens,omitempty"`
+}
+
+// Tools says which served tools stand in prompts.
+type Tools struct {
+	// None leaves out all of them.
+	None bool `json:"none,omitempty"`
+	// Levels are those of the server's own tools. Default: 1.
+	Levels []int `json:"levels,omitempty"`
+	// Names are names of tools, or patterns with `*`, of the server and of agents.
+	Names []string `json:"names,omitempty"`
+}
+
+// Sources says what a prompt takes from elsewhere.
+type Sources struct {
+	// Exclude names sections that prompts leave out.
+	Exclude []string `json:"exclude,omitempty"`
+	// Layers are the tiers whose tasks are shown: L1, or L1 and L2.
+	Layers []string `json:"layers,omitempty"`
+	// UserMemories and Knowledge are how many of them at most.
+	UserMemories int `json:"user_memories,omitempty"`
+	Knowledge    int `json:"knowledge,omitempty"`
+	// KnowledgeTimeout is how long a prompt waits for knowledge.
+	KnowledgeTimeout time.Duration `json:"knowledge_timeout,omitempty"`
+	// EventActions are the actions of events that may be shown, Events how many at
+	// most, MinEvents how many there must be.
+	EventActions []string `json:"event_actions,omitempty"`
+	Events       int      `json:"events,omitempty"`
+	MinEvents    int      `json:"min_events,omitempty"`
+}
+
+// Example shows what is asked, and what is to be answered.
+type Example struct {
+	Input  string `json:"input"`
+	Output string `json:"output"`
+}
+
+// Skill is something an agent can be told to do.
+type Skill struct {
+	Name        string `json:"name"`
+	Description string `json:"description,omitempty"`
+	// Text is what the model is told while the skill is active.
+	Text string `json:"text,omitempty"`
+	// Tools are names of tools that stand in prompts while it is active.
+	Tools []string `json:"tools,omitempty"`
+	// Active says that it is active from the start.
+	Active bool `json:"active,omitempty"`
+}
+
+// Limits are caps, in tokens.
+type Limits struct {
+	// Total bounds all that is no message of the history.
+	Total int `json:"total,omitempty"`
+	// Sections are caps by name.
+	Sections map[string]int `json:"sections,omitempty"`
+}
+
+// Variation says how the form of runtime sections varies. Nil is as below.
+type Variation struct {
+	Disabled *bool    `json:"disabled,omitempty"`
+	Level    *float64 `json:"level,omitempty"`
+	Adaptive *bool    `json:"adaptive,omitempty"`
+}
+
+// Cache says how long sections stay as they are.
+type Cache struct {
+	StableTTL  time.Duration `json:"stable_ttl,omitempty"`
+	SessionTTL time.Duration `json:"session_ttl,omitempty"`
+	// KeepOnWrite lets sections stay although a record that they show was changed; nil
+	// is as below.
+	KeepOnWrite *bool `json:"keep_on_write,omitempty"`
+}
+
+// Injection is a section of the caller's.
+type Injection struct {
+	Name string `json:"name"`
+	// Phase is 1, 2 or 3: system, user context, runtime.
+	Phase int `json:"phase"`
+	// Strategy is 1, 2 or 3: stable, session, dynamic; 0 is dynamic.
+	Strategy int `json:"strategy,omitempty"`
+	// Priority is from 1 to MaxPriority; 0 is 50.
+	Priority  int    `json:"priority,omitempty"`
+	MaxTokens int    `json:"max_tokens,omitempty"`
+	Tag       string `json:"tag,omitempty"`
+	Content   string `json:"content,omitempty"`
+}
+
+// Over returns base with what p sets.
+func (p Prompt) Over(base Prompt) Prompt {
+	return Prompt{
+		Layout:    cmp.Or(p.Layout, base.Layout),
+		System:    cmp.Or(p.System, base.System),
+		Rendering: cmp.Or(p.Rendering, base.Rendering),
+		Tools:     cmp.Or(p.Tools, base.Tools),
+		Position:  cmp.Or(p.Position, base.Position),
+		Sources:   p.Sources.over(base.Sources),
+		FewShot:   listOr(p.FewShot, base.FewShot),
+		Skills:    listOr(p.Skills, base.Skills),
+		AgentsMD:  cmp.Or(p.AgentsMD, base.AgentsMD),
+		UserID:    cmp.Or(p.UserID, base.UserID),
+		Limits:    p.Limits.over(base.Limits),
+		Variation: Variation{
+			Disabled: cmp.Or(p.Variation.Disabled, base.Variation.Disabled),
+			Level:    cmp.Or(p.Variation.Level, base.Variation.Level),
+			Adaptive: cmp.Or(p.Variation.Adaptive, base.Variation.Adaptive),
+		},
+		Cache: Cache{
+			StableTTL:   cmp.Or(p.Cache.StableTTL, base.Cache.StableTTL),
+			SessionTTL:  cmp.Or(p.Cache.SessionTTL, base.Cache.SessionTTL),
+			KeepOnWrite: cmp.Or(p.Cache.KeepOnWrite, base.Cache.KeepOnWrite),
+		},
+		Injections:   overInjections(p.Injections, base.Injections),
+		OutputTokens: cmp.Or(p.OutputTokens, base.OutputTokens),
+	}
+}
+
+func (s Sources) over(base Sources) Sources {
+	return Sources{
+		Exclude:          listOr(s.Exclude, base.Exclude),
+		Layers:           listOr(s.Layers, base.Layers),
+		UserMemories:     cmp.Or(s.UserMemories, base.UserMemories),
+		Knowledge:        cmp.Or(s.Knowledge, base.Knowledge),
+		KnowledgeTimeout: cmp.Or(s.KnowledgeTimeout, base.KnowledgeTimeout),
+		EventActions:     listOr(s.EventActions, base.EventActions),
+		Events:           cmp.Or(s.Events, base.Events),
+		MinEvents:        cmp.Or(s.MinEvents, base.MinEvents),
+	}
+}
+
+func (l Limits) over(base Limits) Limits {
+	out := Limits{Total: cmp.Or(l.Total, base.Total), Sections: base.Sections}
+	if len(l.Sections) > 0 {
+		out.Sections = maps.Clone(base.Sections)
+		if out.Sections == nil {
+			out.Sections = make(map[string]int, len(l.Sections))
+		}
+		maps.Copy(out.Sections, l.Sections)
+	}
+	return out
+}
+
+func listOr[T any](list, base []T) []T {
+	if len(list) > 0 {
+		return list
+	}
+	return base
+}
+
+// overInjections are the injections of base, each in the place of one of its name, then
+// the others.
+func overInjections(list, base []Injection) []Injection {
+	if len(list) == 0 {
+		return base
+	}
+	out := make([]Injection, 0, len(base)+len(list))
+	own := make(map[string]int, len(list))
+	for i := range list {
+		own[list[i].Name] = i
+	}
+	for i := range base {
+		if at, ok := own[base[i].Name]; ok {
+			out = append(out, list[at])
+			delete(own, base[i].Name)
+			continue
+		}
+		out = append(out, base[i])
+	}
+	for i := range list {
+		if _, left := own[list[i].Name]; left {
+			out = append(out, list[i])
+		}
+	}
+	return out
+}
+
+// Excludes tells whether prompts leave out a section.
+func (p Prompt) Excludes(section string) bool {
+	for _, name := range p.Sources.Exclude {
+		if name == section {
+			return true
+		}
+	}
+	return false
+}

@@ -1,0 +1,62 @@
+package settings
+
+// The names of the built-in sections of a prompt.
+const (
+	System     = "system"
+	ToolList   = "tools"
+	SkillTexts = "skills"
+	FewShots   = "few_shot"
+	Notes      = "notes"
+	UserMemory = "user_memory"
+	Knowledge  = "knowledge"
+	Playbook   = "playbook"
+	History    = "history"
+	Tasks      = "tasks"
+	Events     = "events"
+	Messages   = "messages"
+	Rehydrated = "rehydrated"
+	Plan       = "plan"
+	Errors     = "errors"
+	Timestamps = "timestamps"
+	Goal       = "goal"
+)
+
+// builtin are the sections, whether callers may leave them out, and the default cap of
+// each in tokens; 0 is none.
+var builtin = map[string]struct {
+	optional bool
+	tokens   int
+}{
+	System:     {tokens: 2000},
+	ToolList:   {tokens: 3000},
+	SkillTexts: {true, 1000},
+	FewShots:   {true, 500},
+	Notes:      {true, 1000},
+	UserMemory: {true, 500},
+	Knowledge:  {true, 800},
+	Playbook:   {true, 300},
+	History:    {},
+	Tasks:      {true, 1500},
+	Events:     {true, 0},
+	Messages:   {true, 0},
+	Rehydrated: {true, 400},
+	Plan:       {true, 300},
+	Errors:     {true, 300},
+	Timestamps: {},
+	Goal:       {true, 200},
+}
+
+// IsSection tells whether a name is that of a built-in section.
+func IsSection(name string) bool {
+	_, ok := builtin[name]
+	return ok
+}
+
+// Cap is how many tokens a section may take: of its name in Limits, or by default; 0 is
+// no cap.
+func (p Prompt) Cap(section string) int {
+	if own, ok := p.Limits.Sections[section]; ok {
+		return own
+	}
+	return builtin[section].tokens
+}

@@ -1,0 +1,162 @@
+package convert
+
+import (
+	"time"
+
+	"google.golang.org/protobuf/types/known/durationpb"
+
+	"github.com/loom-bridge/loom-bridge/context/settings"
+	loombridgev1 "github.com/loom-bridge/loom-bridge/proto/gen/loombridge/v1"
+)
+
+// PromptSettings reads settings; what is unset stays zero. Nil stays nil.
+func PromptSettings(p *loombridgev1.PromptSettings) *settings.Prompt {
+	if p == nil {
+		return nil
+	}
+	out := &settings.Prompt{
+		Layout: layoutToSet(p.GetLayout()), System: p.GetSystem(), Tools: toolsToSet(p.GetTools()), Sources: sourcesToSet(p.GetSources()),
+		AgentsMD: p.GetAgentsMd(), UserID: p.GetUserId(), OutputTokens: int(p.GetMaxOutputTokens()),
+		Limits: settings.Limits{Total: int(p.GetLimits().GetTotal())},
+		Cache:  settings.Cache{StableTTL: spanOf(p.GetCache().GetStableTtl()), SessionTTL: spanOf(p.GetCache().GetSessionTtl())},
+	}
+	switch p.GetToolRendering() {
+	case loombridgev1.ToolRendering_TOOL_RENDERING_PARAMETER:
+		out.Rendering = settings.AsParameter
+	case loombridgev1.ToolRendering_TOOL_RENDERING_TEXT:
+		out.Rendering = settings.AsText
+	}
+	switch p.GetRuntimePosition() {
+	case loombridgev1.RuntimePosition_RUNTIME_POSITION_APPEND:
+		out.Position = settings.Append
+	case loombridgev1.RuntimePosition_RUNTIME_POSITION_PREPEND:
+		out.Position = settings.Prepend
+	}
+	if v := p.GetVariation(); v != nil {
+		out.Variation = settings.Variation{Disabled: v.Disabled, Level: v.Level, Adaptive: v.Adaptive}
+	}
+	if c := p.GetCache(); c != nil {
+		out.Cache.KeepOnWrite = c.KeepOnWrite
+	}
+	if sections := p.GetLimits().GetSections(); len(sections) > 0 {
+		out.Limits.Sections = make(map[string]int, len(sections))
+		for name, tokens := range sections {
+			out.Limits.Sections[name] = int(tokens)
+		}
+	}
+	for _, e := range p.GetFewShot() {
+		out.FewShot = append(out.FewShot, settings.Example{Input: e.GetInput(), Output: e.GetOutput()})
+	}
+	for _, s := range p.GetSkills() {
+		out.Skills = append(out.Skills, settings.Skill{
+			Name: s.GetName(), Description: s.GetDescription(), Text: s.GetText(), Tools: s.GetTools(), Active: s.GetActive(),
+		})
+	}
+	for _, i := range p.GetInjections() {
+		out.Injections = append(out.Injections, settings.Injection{
+			Name: i.GetName(), Phase: int(i.GetPhase()), Strategy: int(i.GetCache()), Priority: int(i.GetPriority()),
+			MaxTokens: int(i.GetMaxTokens()), Tag: i.GetXmlTag(), Content: i.GetContent(),
+		})
+	}
+	return out
+}
+
+var layouts = map[loombridgev1.PromptLayout]settings.Layout{
+	loombridgev1.PromptLayout_PROMPT_LAYOUT_THREE_PHASE:  settings.ThreePhase,
+	loombridgev1.PromptLayout_PROMPT_LAYOUT_TASK_CONTEXT: settings.TaskContext,
+	loombridgev1.PromptLayout_PROMPT_LAYOUT_REACT:        settings.ReAct,
+}
+
+func layoutToSet(l loombridgev1.PromptLayout) settings.Layout { return layouts[l] }
+
+func layoutOf(layout settings.Layout) loombridgev1.PromptLayout {
+	for number, name := range layouts {
+		if name == layout {
+			return number
+		}
+	}
+	return loombridgev1.PromptLayout_PROMPT_LAYOUT_UNSPECIFIED
+}
+
+func toolsToSet(t *loombridgev1.ToolSelection) *settings.Tools {
+	if t == nil {
+		return nil
+	}
+	out := &settings.Tools{None: t.GetNone(), Names: t.GetNames()}
+	for _, level := range t.GetLevels() {
+		out.Levels = append(out.Levels, int(level))
+	}
+	return out
+}
+
+func sourcesToSet(s *loombridgev1.SourceSettings) settings.Sources {
+	return settings.Sources{
+		Exclude: s.GetExclude(), Layers: s.GetMemoryLayers(), UserMemories: int(s.GetUserMemories()), Knowledge: int(s.GetKnowledge()),
+		KnowledgeTimeout: spanOf(s.GetKnowledgeTimeout()), EventActions: s.GetEventActions(), Events: int(s.GetEvents()), MinEvents: int(s.GetMinEvents()),
+	}
+}
+
+// promptSettingsOf writes settings; nil for none.
+func promptSettingsOf(p *settings.Prompt) *loombridgev1.PromptSettings {
+	if p == nil {
+		return nil
+	}
+	out := &loombridgev1.PromptSettings{
+		Layout: layoutOf(p.Layout), System: p.System, Sources: sourcesOf(&p.Sources), AgentsMd: p.AgentsMD, UserId: p.UserID,
+		MaxOutputTokens: Int32(p.OutputTokens),
+		Variation:       &loombridgev1.VariationSettings{Disabled: p.Variation.Disabled, Level: p.Variation.Level, Adaptive: p.Variation.Adaptive},
+		Cache:           &loombridgev1.CacheSettings{StableTtl: spanTo(p.Cache.StableTTL), SessionTtl: spanTo(p.Cache.SessionTTL), KeepOnWrite: p.Cache.KeepOnWrite},
+		Limits:          &loombridgev1.InjectionLimits{Total: Int32(p.Limits.Total)},
+	}
+	switch p.Rendering {
+	case settings.AsParameter:
+		out.ToolRendering = loombridgev1.ToolRendering_TOOL_RENDERING_PARAMETER
+	case settings.AsText:
+		out.ToolRendering = loombridgev1.ToolRendering_TOOL_RENDERING_TEXT
+	}
+	switch p.Position {
+	case settings.Append:
+		out.RuntimePosition = loombridgev1.RuntimePosition_RUNTIME_POSITION_APPEND
+	case settings.Prepend:
+		out.RuntimePosition = loombridgev1.RuntimePosition_RUNTIME_POSITION_PREPEND
+	}
+	if t := p.Tools; t != nil {
+		out.Tools = &loombridgev1.ToolSelection{None: t.None, Names: t.Names}
+		for _, level := range t.Levels {
+			out.Tools.Levels = append(out.Tools.Levels, Int32(level))
+		}
+	}
+	for name, tokens := range p.Limits.Sections {
+		if out.Limits.Sections == nil {
+			out.Limits.Sections = make(map[string]int32, len(p.Limits.Sections))
+		}
+		out.Limits.Sections[name] = Int32(tokens)
+	}
+	for _, e := range p.FewShot {
+		out.FewShot = append(out.FewShot, &loombridgev1.Example{Input: e.Input, Output: e.Output})
+	}
+	for _, s := range p.Skills {
+		out.Skills = append(out.Skills, &loombridgev1.Skill{Name: s.Name, Description: s.Description, Text: s.Text, Tools: s.Tools, Active: s.Active})
+	}
+	for _, i := range p.Injections {
+		out.Injections = append(out.Injections, &loombridgev1.Injection{
+			Name: i.Name, Phase: loombridgev1.InjectionPhase(i.Phase), Cache: loombridgev1.CacheStrategy(i.Strategy), Priority: Int32(i.Priority),
+			MaxTokens: Int32(i.MaxTokens), XmlTag: i.Tag, Content: i.Content,
+		})
+	}
+	return out
+}
+
+func sourcesOf(s *settings.Sources) *loombridgev1.SourceSettings {
+	return &loombridgev1.SourceSettings{
+		Exclude: s.Exclude, MemoryLayers: s.Layers, UserMemories: Int32(s.UserMemories), Knowledge: Int32(s.Knowledge),
+		KnowledgeTimeout: spanTo(s.KnowledgeTimeout), EventActions: s.EventActions, Events: Int32(s.Events), MinEvents: Int32(s.MinEvents),
+	}
+}
+
+func spanTo(d time.Duration) *durationpb.Duration {
+	if d == 0 {
+		return nil
+	}
+	return durationpb.New(d)
+}
