@@ -274,7 +274,7 @@ class ContextServiceServicer(object):
         raise NotImplementedError('Method not implemented!')
 
     def CountTokens(self, request, context):
-        """CountTokens counts a text as a model would.
+        """CountTokens counts a text, or messages, as a model would.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
