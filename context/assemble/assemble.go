@@ -11,6 +11,7 @@ import (
 
 	"github.com/loom-bridge/loom-bridge/context/history"
 	"github.com/loom-bridge/loom-bridge/context/session"
+	"github.com/loom-bridge/loom-bridge/context/settings"
 	"github.com/loom-bridge/loom-bridge/context/step"
 	"github.com/loom-bridge/loom-bridge/context/tokens"
 	"github.com/loom-bridge/loom-bridge/memory/kv"
@@ -64,6 +65,9 @@ const (
 	OpenAIChat
 )
 
+// merges tells whether the format makes one message of neighbours of one role.
+func (f Format) merges() bool { return false }
+
 // Tool is a tool to offer.
 type Tool struct {
 	// Name is its registered name, such as "fs:read_file".
@@ -93,8 +97,17 @@ type Request struct {
 	// MaxBytes bounds the text of all messages, however few tokens it has and
 	// whatever the format adds; zero is no bound.
 	MaxBytes int
-	// Tools are offered in the order of their names.
+	// Tools are the caller's own, offered beside those that are served. All are offered in
+	// the order of their names.
 	Tools []Tool
+	// WithoutTools offers none, also none of the caller's.
+	WithoutTools bool
+	// Settings say what this prompt is made of, over those of the session; nil is as
+	// those say.
+	Settings *settings.Prompt
+	// TurnID names the turn of the model that the prompt is for. Default: the place of
+	// the newest message of the user.
+	TurnID string
 	// Format is the shape of the answer.
 	Format Format
 	// DryRun stores nothing: the prompt is the one that would be made, and what
@@ -106,7 +119,7 @@ type Request struct {
 
 // Part is one part of a prompt.
 type Part struct {
-	// Name is "system", "tools", "history" or "goal".
+	// Name is that of a section.
 	Name string
 	// Tokens is its size.
 	Tokens int
@@ -125,7 +138,8 @@ type Prompt struct {
 	// Tokens is the size of the whole: all parts and tokens.ReplyTokens, or, where
 	// usage was reported, what the provider is expected to count.
 	Tokens tokens.Count
-	// Parts are system, tools, history and goal, in this order.
+	// Parts are the sections of the prompt, in its order, among them always system,
+	// tools, history and goal.
 	Parts []Part
 	// PrefixSHA256 is the hash, in hex, of everything before the goal: of the
 	// bytes of OpenAIChatJSON up to there, and of the same layout with the
@@ -158,6 +172,9 @@ type Options struct {
 	// OnBatch is called for each batch of folds after it was stored, by the call that
 	// folded. It must not block. Default: nobody is told.
 	OnBatch func(ctx context.Context, scope kv.Scope, sessionID string, b Batch)
+	// Served returns the tools that callers of a tenant can call, as far as the format
+	// can name them. Default: none.
+	Served func(tenant string, f Format) []Served
 	// ReadBytes is how much text of entries a prompt reads at once if it can fold
 	// that before it reads on. Default DefaultReadBytes.
 	ReadBytes int
@@ -176,7 +193,7 @@ type Assembler struct {
 	presets   func(name string) (history.Preset, bool)
 	templates step.Templates
 	onBatch   func(ctx context.Context, scope kv.Scope, sessionID string, b Batch)
-	sections  []section
+	served    func(tenant string, f Format) []Served
 	known     *known
 	memo      *history.Memo
 	readBytes int
@@ -189,10 +206,10 @@ type Assembler struct {
 func New(log Log, counter *tokens.Counter, opts *Options) *Assembler {
 	a := &Assembler{
 		log: log, counter: counter, limit: DefaultToolResultTokens, known: newKnown(nil), memo: history.NewMemo(0),
-		reducer: step.NewReducer(nil), sections: defaultSections(), presets: history.Named, readBytes: DefaultReadBytes, large: make(chan struct{}, maxLarge), huge: make(chan struct{}, maxHuge),
+		reducer: step.NewReducer(nil), presets: history.Named, readBytes: DefaultReadBytes, large: make(chan struct{}, maxLarge), huge: make(chan struct{}, maxHuge),
 	}
 	if opts != nil {
-		a.reference, a.templates, a.onBatch = opts.Reference, opts.Templates, opts.OnBatch
+		a.reference, a.templates, a.onBatch, a.served = opts.Reference, opts.Templates, opts.OnBatch, opts.Served
 		a.known.models = opts.Models
 		if opts.ToolResultTokens > 0 {
 			a.limit = opts.ToolResultTokens
@@ -299,6 +316,8 @@ func (r Request) check() error {
 		return invalid.Field(ErrInvalid, "goal", "is not UTF-8")
 	case !utf8.ValidString(r.System):
 		return invalid.Field(ErrInvalid, "system", "is not UTF-8")
+	case r.Settings != nil && r.Settings.Check("settings") != nil:
+		return r.Settings.Check("settings")
 	case r.Format > OpenAIChat:
 		return invalid.Field(ErrInvalid, "format", "is unknown")
 	}

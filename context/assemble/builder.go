@@ -9,6 +9,7 @@ import (
 	"slices"
 
 	"github.com/loom-bridge/loom-bridge/context/session"
+	"github.com/loom-bridge/loom-bridge/context/settings"
 	"github.com/loom-bridge/loom-bridge/context/tokens"
 )
 
@@ -26,7 +27,9 @@ type builder struct {
 	size     int64
 
 	total tokens.Count
+	// parts are tokens by section, order the sections in the order of the prompt.
 	parts map[string]int
+	order []string
 	// places are the ends of the tools and of each message, roles who speaks in
 	// it.
 	places []messageEnd
@@ -125,7 +128,9 @@ func (b *builder) admit(part string, it *item, m session.Message) error {
 		return fmt.Errorf("assemble: count %s: %w", it.label, err)
 	}
 	b.total = b.total.Plus(count)
-	b.parts[part] += count.Tokens
+	if err := b.share(part, it.pieces, count.Tokens); err != nil {
+		return err
+	}
 	if b.text += textBytes(m); b.request.MaxBytes > 0 && b.text > b.request.MaxBytes {
 		return tooLarge(fmt.Sprintf("it fits %d tokens, but has", b.request.MaxTokens), b.request.MaxBytes)
 	}
@@ -164,11 +169,12 @@ func (b *builder) write(p []byte) {
 	}
 }
 
-// prompt returns what was built of sections.
-func (b *builder) prompt(sections []section) Prompt {
+// prompt returns what was built.
+func (b *builder) prompt() Prompt {
+	b.own(settings.Goal, 0)
 	p := Prompt{PrefixSHA256: b.prefix, Tokens: b.total}
-	for i := range sections {
-		p.Parts = append(p.Parts, Part{Name: sections[i].name, Tokens: b.parts[sections[i].name]})
+	for _, section := range b.order {
+		p.Parts = append(p.Parts, Part{Name: section, Tokens: b.parts[section]})
 	}
 	if b.request.Format == OpenAIChat {
 		b.write([]byte("]}"))

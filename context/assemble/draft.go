@@ -7,6 +7,7 @@ import (
 
 	"github.com/loom-bridge/loom-bridge/context/history"
 	"github.com/loom-bridge/loom-bridge/context/session"
+	"github.com/loom-bridge/loom-bridge/context/settings"
 	"github.com/loom-bridge/loom-bridge/context/tokens"
 )
 
@@ -70,7 +71,7 @@ func (t *task) fitAs(ctx context.Context, s *source, fixed fixed) (*draft, error
 		limit = min(fixed.soft, limit-1, d.b.total.Tokens-max(over, 1))
 	}
 	if fits == nil {
-		return nil, t.overflow(fixed, &history.OverflowError{Tokens: last.b.parts[sectionHistory]})
+		return nil, t.overflow(fixed, &history.OverflowError{Tokens: last.b.parts[settings.History]})
 	}
 	return fits, nil
 }
@@ -90,7 +91,7 @@ func (t *task) draft(ctx context.Context, s *source, fixed fixed, limit int) (*d
 		return nil, err
 	}
 	d.b = newBuilder(t.a.counter, t.r, t.tools)
-	if err := d.b.render(ctx, t.a.sections, items, t.a.known.trail(t.r.Scope, sessionOf(t.r.SessionID))); err != nil {
+	if err := d.b.render(ctx, &t.frame, items, t.a.known.trail(t.r.Scope, sessionOf(t.r.SessionID))); err != nil {
 		return nil, err
 	}
 	t.predict(d)
@@ -148,7 +149,7 @@ func (s *source) items(v history.View) []item {
 	for i := range v.Items {
 		it := &v.Items[i]
 		if it.Fold != nil {
-			out = append(out, item{labelFold, session.Message{Role: session.User, Content: it.Fold.Text}, it.Fold.Tokens})
+			out = append(out, item{label: labelFold, message: session.Message{Role: session.User, Content: it.Fold.Text}, tokens: it.Fold.Tokens})
 			continue
 		}
 		if it.Entry.Group == given {

@@ -5,6 +5,7 @@ import (
 	"fmt"
 
 	"github.com/loom-bridge/loom-bridge/context/history"
+	"github.com/loom-bridge/loom-bridge/context/settings"
 )
 
 // Errors of assembling.
@@ -59,10 +60,10 @@ func (t *task) overflow(f fixed, h *history.OverflowError) error {
 			e.Part, e.PartTokens = part, tokens
 		}
 	}
-	for i := range t.a.sections {
-		if s := &t.a.sections[i]; !s.isHistory() {
-			largest(s.name, f.parts[s.name])
-			e.Detail += fmt.Sprintf("%s %d, ", s.name, f.parts[s.name])
+	for _, section := range f.order {
+		if section != settings.History {
+			largest(section, f.parts[section])
+			e.Detail += fmt.Sprintf("%s %d, ", section, f.parts[section])
 		}
 	}
 	largest("pinned", h.Pinned)

@@ -15,6 +15,7 @@ import (
 // all of it.
 type fixed struct {
 	parts map[string]int // tokens by section
+	order []string       // of the sections
 	// hard is the most tokens, as they are counted here, that the model will
 	// make fit the budget; soft leaves the reserve free, too.
 	hard, soft int
@@ -89,10 +90,10 @@ func (t *task) fixed(ctx context.Context) (f fixed, err error) {
 		f.anchor = tokens.Anchor{}
 	}
 	b := newBuilder(t.a.counter, t.r, t.tools)
-	if err := b.render(ctx, t.a.sections, nil, nil); err != nil {
+	if err := b.render(ctx, &t.frame, nil, nil); err != nil {
 		return f, err
 	}
-	f.parts = b.parts
+	f.parts, f.order = b.parts, b.order
 	f.hard, f.soft = t.limits(f.anchor)
 	return f, nil
 }

@@ -65,7 +65,7 @@ type Batch struct {
 
 // finish returns the prompt with its receipt, and remembers it.
 func (t *task) finish(d *draft) Prompt {
-	p := d.b.prompt(t.a.sections)
+	p := d.b.prompt()
 	last := t.a.known.last(t.r.Scope, sessionOf(t.r.SessionID))
 	settled := d.b.settled
 	p.Tokens = d.predicted.Count

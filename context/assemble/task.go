@@ -7,8 +7,11 @@ import (
 	"fmt"
 	"strings"
 
+	"github.com/loom-bridge/loom-bridge/context/assemble/inject"
+	"github.com/loom-bridge/loom-bridge/context/assemble/layout"
 	"github.com/loom-bridge/loom-bridge/context/history"
 	"github.com/loom-bridge/loom-bridge/context/session"
+	"github.com/loom-bridge/loom-bridge/context/settings"
 	"github.com/loom-bridge/loom-bridge/context/text"
 	"github.com/loom-bridge/loom-bridge/context/tokens"
 	"github.com/loom-bridge/loom-bridge/memory/kv/invalid"
@@ -25,6 +28,14 @@ type task struct {
 	// name is what the receipt calls it.
 	name    string
 	literal bool
+	// prompt says what the prompt is made of, table where it stands; arranged is what
+	// is not history, and frame where that stands.
+	prompt   settings.Prompt
+	table    layout.Table
+	arranged inject.Arranged
+	frame    layout.Frame
+	// skillTools are the tools of active skills.
+	skillTools []string
 	prices  history.Prices
 	ledger  *history.Ledger
 	tools   toolset
@@ -78,10 +89,30 @@ func (a *Assembler) newTask(ctx context.Context, r Request) (*task, error) {
 	if r.MaxTokens == 0 && c.MaxTokens == 0 {
 		t.window = t.preset.Budget.Window()
 	}
+	t.settle(c.Prompt)
+	t.r.Tools = t.offered()
 	if t.tools, err = a.toolset(t.r); err != nil {
 		return nil, err
 	}
-	return t, t.open(c)
+	if err := t.open(c); err != nil {
+		return nil, err
+	}
+	return t, t.arrange(ctx)
+}
+
+// settle says what the prompt is made of: as the call says, else the session or server,
+// else the preset.
+func (t *task) settle(below *settings.Prompt) {
+	base := settings.Prompt{Layout: settings.Layout(t.preset.Layout), Rendering: settings.Rendering(t.preset.Rendering)}
+	if below != nil {
+		base = below.Over(base)
+	}
+	t.prompt = base
+	if t.r.Settings != nil {
+		t.prompt = t.r.Settings.Over(base)
+	}
+	t.table = layout.Named(t.prompt.Layout)
+	t.r.System = cmp.Or(t.r.System, t.prompt.System)
 }
 
 // open makes the ledger.

@@ -105,6 +105,9 @@ type Preset struct {
 	// Budget shares out the window of prompts for which nobody says how long they
 	// may be. Default none.
 	Budget Budget
+	// Layout and Rendering are the order of the sections of prompts and how they offer
+	// tools, as package settings calls them. Default: as without a preset.
+	Layout, Rendering string
 }
 
 // presets are the presets that have a name.
@@ -116,13 +119,14 @@ var presets = sync.OnceValue(func() []Preset {
 		{
 			Name: "design", Style: StyleDesign, Templates: step.DesignTemplates(), Reference: step.ReferenceLong,
 			Observation: step.ObservationDesign, Offload: step.OffloadDesign, NumberKinds: true, HideOffloaded: true, Budget: React8k(),
+			Layout: "react", Rendering: "text",
 		},
 		// Long observations with short references. Results that were offloaded are hidden
 		// from the start, but for files that were read.
 		{
 			Name: "reduction", Style: StyleReduction, Templates: step.ReductionTemplates(), Reference: step.ReferenceShort,
 			Observation: step.ObservationFull, Offload: step.OffloadReduction, NumberKinds: true, HideOffloaded: true,
-			ShowReads: new(true), Budget: React8k(),
+			ShowReads: new(true), Budget: React8k(), Layout: "react", Rendering: "text",
 		},
 		// Grouped histories for a sort of work.
 		Preset{Name: "chat", KeepRecent: 5, GroupLines: 20}.Over(grouped),
@@ -166,6 +170,8 @@ func (p Preset) Over(base Preset) Preset {
 		ShowReads:     cmp.Or(p.ShowReads, base.ShowReads),
 		ProtectLast:   cmp.Or(p.ProtectLast, base.ProtectLast),
 		Budget:        cmp.Or(p.Budget, base.Budget),
+		Layout:        cmp.Or(p.Layout, base.Layout),
+		Rendering:     cmp.Or(p.Rendering, base.Rendering),
 	}
 }
 
