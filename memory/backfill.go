@@ -147,10 +147,13 @@ func (e *embeddings) report(ctx context.Context, work string, err error) {
 	}
 }
 
+// embedClaim names the lease of those who make vectors of a scope's records.
+func embedClaim(scope kv.Scope) lease.Name { return lease.Scope(scope, "embed") }
+
 // step gives vectors to some records that wait, while no other process does, and tells
 // whether there may be more.
 func (b *backfill) step(ctx context.Context, scope kv.Scope) (more bool, err error) {
-	claim := lease.Scope(scope, "embed")
+	claim := embedClaim(scope)
 	first, err := readWaiting(ctx, b.engine, scope, 1)
 	if err != nil {
 		return false, err
@@ -192,20 +195,32 @@ func (b *backfill) stepHeld(ctx context.Context, scope kv.Scope) (more bool, err
 
 // finish takes a scope off the list, if it stands there, unless a record waits.
 func (b *backfill) finish(ctx context.Context, scope kv.Scope) error {
-	listed, err := b.engine.Get(ctx, kv.System, waitingScopeKey(scope))
-	if err != nil || listed[0] == nil {
-		return err
+	var lists []kv.Ref
+	for _, list := range []kv.Ref{waitingList.Ref(scope), waitingList.WholeRef(scope.Tenant)} {
+		entry, err := b.engine.Get(ctx, kv.System, waitingScopeKey(list.Scope, scope))
+		if err != nil {
+			return err
+		}
+		if entry[0] != nil {
+			lists = append(lists, list)
+		}
+	}
+	if len(lists) == 0 {
+		return nil
 	}
 	return b.writer.Do(ctx, kv.Request{
 		Refs:  vector.Refs(scope)[:1],
-		Blind: []kv.Ref{waitingRef(scope.Tenant)},
+		Blind: lists,
 		Lazy:  true,
 		Stage: func(ctx context.Context, tx *kv.Tx) error {
 			marks, err := readWaiting(ctx, tx, scope, 1)
-			if err == nil && len(marks) == 0 {
-				tx.Delete(kv.System, waitingScopeKey(scope))
+			if err != nil || len(marks) > 0 {
+				return err
 			}
-			return err
+			for _, list := range lists {
+				tx.Delete(kv.System, waitingScopeKey(list.Scope, scope))
+			}
+			return nil
 		},
 	})
 }

@@ -22,19 +22,18 @@ func waitingKey(scope kv.Scope, ordinal uint32) []byte {
 	return scope.Key(tagWaiting, binary.BigEndian.AppendUint32(nil, ordinal))
 }
 
-// waitingRef is the list of a tenant's scopes that have records waiting.
-func waitingRef(tenant string) kv.Ref {
-	return kv.Ref{Keyspace: kv.System, Scope: kv.Scope{Tenant: tenant, Kind: kv.OwnerSystem, Owner: "embeddings"}}
-}
+// waitingList is the list of scopes that have records waiting.
+const waitingList kv.List = "embeddings"
 
-func waitingScopeKey(scope kv.Scope) []byte {
-	return waitingRef(scope.Tenant).Scope.Key(tagWaitingScope, []byte{byte(scope.Kind)}, []byte(scope.Owner))
+// waitingScopeKey is the entry of a scope in one of the list's scopes.
+func waitingScopeKey(list, scope kv.Scope) []byte {
+	return list.Key(tagWaitingScope, []byte{byte(scope.Kind)}, []byte(scope.Owner))
 }
 
 // stageWaiting stages that a record waits for a vector.
 func stageWaiting(tx *kv.Tx, scope kv.Scope, r record.Record) {
 	tx.Put(kv.Records, waitingKey(scope, r.Document.Ordinal), []byte(r.ID))
-	tx.Put(kv.System, waitingScopeKey(scope), nil)
+	tx.Put(kv.System, waitingScopeKey(waitingList.Part(scope), scope), nil)
 }
 
 func isWaiting(ctx context.Context, from kv.Getter, scope kv.Scope, ordinal uint32) (bool, error) {
@@ -97,14 +96,15 @@ func checkWaiting(ctx context.Context, view kv.Reader, scope kv.Scope, ordinals 
 	return nil
 }
 
-// waitingScopes returns the scopes that may have records waiting.
+// waitingScopes returns the scopes that may have records waiting, each once.
 func waitingScopes(ctx context.Context, from kv.Reader) ([]kv.Scope, error) {
 	var scopes []kv.Scope
-	for first, err := range owners(ctx, from, kv.System, behindTenant) {
+	seen := make(map[kv.Scope]struct{}) // one may stand in a part and in the whole list
+	for list, err := range waitingList.Scopes(ctx, from) {
 		if err != nil {
 			return scopes, err
 		}
-		prefix := waitingRef(first.Tenant).Scope.Key(tagWaitingScope)
+		prefix := list.Key(tagWaitingScope)
 		for pair, err := range from.Scan(ctx, kv.System, kv.Prefix(prefix)) {
 			if err != nil {
 				return scopes, err
@@ -113,7 +113,11 @@ func waitingScopes(ctx context.Context, from kv.Reader) ([]kv.Scope, error) {
 			if len(rest) < 2 {
 				return scopes, fmt.Errorf("%w: scope of records that wait for a vector", ErrDamaged)
 			}
-			scopes = append(scopes, kv.Scope{Tenant: first.Tenant, Kind: kv.OwnerKind(rest[0]), Owner: string(rest[1:])})
+			scope := kv.Scope{Tenant: list.Tenant, Kind: kv.OwnerKind(rest[0]), Owner: string(rest[1:])}
+			if _, known := seen[scope]; !known {
+				seen[scope] = struct{}{}
+				scopes = append(scopes, scope)
+			}
 		}
 	}
 	return scopes, nil

@@ -177,10 +177,10 @@ func CheckRecords(ctx context.Context, from kv.Reader, scope kv.Scope, found fun
 	return nil
 }
 
-// CheckDue reads a tenant's list of what expires back, as CheckRecords does records.
-// Scopes other than that of its list have none.
+// CheckDue reads one scope of the list of what expires back, as CheckRecords does
+// records. Other scopes have none.
 func CheckDue(ctx context.Context, from kv.Reader, scope kv.Scope, found func(error)) error {
-	if scope != expiryScope(scope.Tenant) {
+	if !expiryList.Has(scope) {
 		return nil
 	}
 	return kv.Walk(ctx, from, kv.System, kv.Prefix(scope.Key(tagDue)), found, func(p kv.Pair) error {

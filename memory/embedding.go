@@ -157,7 +157,7 @@ func (s *Store) vectorBlind(scope kv.Scope) []kv.Ref {
 	if s.embeddings.embedder == nil {
 		return nil
 	}
-	return []kv.Ref{waitingRef(scope.Tenant)}
+	return []kv.Ref{waitingList.Ref(scope)}
 }
 
 // saved is called after every commit that staged vectors. It never waits.

@@ -18,6 +18,8 @@ import (
 	"github.com/loom-bridge/loom-bridge/memory"
 	"github.com/loom-bridge/loom-bridge/memory/embed"
 	"github.com/loom-bridge/loom-bridge/memory/embed/embedtest"
+	"github.com/loom-bridge/loom-bridge/memory/kv"
+	"github.com/loom-bridge/loom-bridge/memory/kv/kvtest"
 	"github.com/loom-bridge/loom-bridge/memory/kv/memkv"
 	"github.com/loom-bridge/loom-bridge/memory/question"
 	"github.com/loom-bridge/loom-bridge/memory/record"
@@ -144,8 +146,8 @@ func TestHangingEmbedder(t *testing.T) {
 // What an embedder could not do stands in the store: it is done when the
 // embedder is back, and after a restart.
 func TestEmbedderComesBack(t *testing.T) {
-	for _, restart := range []bool{false, true} {
-		t.Run(fmt.Sprintf("restart=%t", restart), func(t *testing.T) {
+	for _, c := range []struct{ restart, older bool }{{}, {restart: true}, {restart: true, older: true}} {
+		t.Run(fmt.Sprintf("restart=%t,older=%t", c.restart, c.older), func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				e := &meanings{space: "meanings/1"}
 				e.fails.Store(true)
@@ -169,8 +171,11 @@ func TestEmbedderComesBack(t *testing.T) {
 					t.Fatal(err)
 				}
 				r.MustWaiting(t, 2)
-				if restart {
+				if c.restart {
 					r.close()
+					if c.older && kvtest.Undivide(t, r.engine, "embeddings") == 0 {
+						t.Error("no scope stood in the list")
+					}
 					e.fails.Store(false)
 					r.open()
 				} else {
@@ -179,6 +184,9 @@ func TestEmbedderComesBack(t *testing.T) {
 				}
 				synctest.Wait()
 				r.MustWaiting(t, 0)
+				for list, err := range kv.List("embeddings").Scopes(t.Context(), r.engine) {
+					t.Errorf("something is left in %s, %v", list, err)
+				}
 				mustEqual(t, "dogs", []string{"dog"}, ids(r.MustQuery(t, question.Question{Text: "hound", Mode: question.Vector, Limit: 1})))
 				mustEqual(t, "soups", []string{"changed"}, ids(r.MustQuery(t, question.Question{Text: "broth", Mode: question.Vector, Limit: 1})))
 			})

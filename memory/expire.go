@@ -27,8 +27,8 @@ const (
 	// sweepEntries bounds the entries of the list of what expires that are read
 	// at once.
 	sweepEntries = 1024
-	// expiryOwner is the scope of each tenant's list of what expires.
-	expiryOwner = "expiry"
+	// expiryList is the list of what expires.
+	expiryList kv.List = "expiry"
 	// tagExpiry begins the keys that say when a record expires.
 	tagExpiry = 't'
 	// tagDue marks the entries of the list.
@@ -38,17 +38,10 @@ const (
 	dueSpan = time.Minute
 )
 
-func expiryScope(tenant string) kv.Scope {
-	return kv.Scope{Tenant: tenant, Kind: kv.OwnerSystem, Owner: expiryOwner}
-}
-
-func expiryRef(tenant string) kv.Ref {
-	return kv.Ref{Keyspace: kv.System, Scope: expiryScope(tenant)}
-}
-
 // due is an entry of the list of what expires: some record of the scope does so
 // within the span of that number.
 type due struct {
+	list  kv.Scope // where the entry stands
 	scope kv.Scope
 	span  uint32
 }
@@ -61,7 +54,7 @@ func (d due) over(now time.Time) bool { return d.span < spanOf(now) }
 
 func (d due) key() []byte {
 	at := binary.BigEndian.AppendUint32(nil, d.span)
-	return expiryScope(d.scope.Tenant).Key(tagDue, at, []byte{byte(d.scope.Kind)}, []byte(d.scope.Owner))
+	return d.list.Key(tagDue, at, []byte{byte(d.scope.Kind)}, []byte(d.scope.Owner))
 }
 
 // decodeDue reads the key of an entry.
@@ -75,7 +68,7 @@ func decodeDue(key []byte) (due, error) {
 		return due{}, fmt.Errorf("%w: list of what expires", ErrDamaged)
 	}
 	scope := kv.Scope{Tenant: list.Tenant, Kind: kv.OwnerKind(rest[head-1]), Owner: string(rest[head:])}
-	return due{scope, binary.BigEndian.Uint32(rest[1:])}, scope.Validate()
+	return due{list, scope, binary.BigEndian.Uint32(rest[1:])}, scope.Validate()
 }
 
 // moveExpiry keeps the keys by which expired records are found in step with a
@@ -106,13 +99,13 @@ func expiryBound(scope kv.Scope, at time.Time) []byte {
 }
 
 // stageExpiry stages the keys by which the record is found when it has expired,
-// if it ever does. The request must name expiryRef of the tenant as blind.
+// if it ever does. The request must name the ref of expiryList for the scope as blind.
 func stageExpiry(tx *kv.Tx, scope kv.Scope, r record.Record) {
 	if r.ExpireTime.IsZero() {
 		return
 	}
 	tx.Put(kv.Records, expiryKey(scope, r.ExpireTime, r.ID), nil)
-	tx.Put(kv.System, due{scope, spanOf(r.ExpireTime)}.key(), nil)
+	tx.Put(kv.System, due{expiryList.Part(scope), scope, spanOf(r.ExpireTime)}.key(), nil)
 }
 
 // Sweep takes the records of all scopes off the disk that have expired, and
@@ -125,11 +118,11 @@ func (s *Store) Sweep(ctx context.Context) (int, error) {
 	}
 	now := record.StoredTime(s.now())
 	swept, failed := 0, []error(nil)
-	for first, err := range owners(ctx, s.engine, kv.System, behindTenant) {
+	for part, err := range expiryList.Scopes(ctx, s.engine) {
 		if err != nil {
 			return swept, wrap("memory: sweep", err)
 		}
-		n, err := s.sweepTenant(ctx, first.Tenant, now)
+		n, err := s.sweepPart(ctx, part, now)
 		swept += n
 		if !errors.Is(err, lease.ErrHeld) { // then another process does it
 			failed = append(failed, err)
@@ -141,24 +134,24 @@ func (s *Store) Sweep(ctx context.Context) (int, error) {
 	return swept, errors.Join(failed...)
 }
 
-// sweepTenant works through a tenant's list of what expires, under a lease if there is
-// something to do.
-func (s *Store) sweepTenant(ctx context.Context, tenant string, now time.Time) (swept int, err error) {
-	prefix := expiryScope(tenant).Key(tagDue)
+// sweepPart works through a part of a tenant's list of what expires, under the tenant's
+// lease if there is something to do.
+func (s *Store) sweepPart(ctx context.Context, part kv.Scope, now time.Time) (swept int, err error) {
+	prefix := part.Key(tagDue)
 	list := kv.Range{Start: prefix, End: kv.After(binary.BigEndian.AppendUint32(slices.Clone(prefix), spanOf(now))), Limit: 1}
 	first, _, err := s.readDue(ctx, list)
 	if err != nil || len(first) == 0 {
 		return 0, wrap("memory: sweep", err)
 	}
 	list.Limit = sweepEntries
-	err = s.leases.Do(ctx, lease.Tenant(tenant, "expiry"), func(ctx context.Context) error {
-		swept, err = s.sweepList(ctx, list, now)
+	err = s.leases.Do(ctx, lease.Tenant(part.Tenant, string(expiryList)), func(ctx context.Context) error {
+		swept, err = s.sweepList(ctx, part, list, now)
 		return err
 	})
 	return swept, err
 }
 
-func (s *Store) sweepList(ctx context.Context, list kv.Range, now time.Time) (swept int, err error) {
+func (s *Store) sweepList(ctx context.Context, part kv.Scope, list kv.Range, now time.Time) (swept int, err error) {
 	var failed []error
 	for {
 		entries, last, err := s.readDue(ctx, list)
@@ -166,7 +159,7 @@ func (s *Store) sweepList(ctx context.Context, list kv.Range, now time.Time) (sw
 			return swept, wrap("memory: sweep", err)
 		}
 		for scope, spans := range byScope(entries) {
-			n, err := s.sweepScope(ctx, scope, spans, now)
+			n, err := s.sweepScope(ctx, part, scope, spans, now)
 			swept += n
 			if err != nil {
 				failed = append(failed, wrap("memory: sweep "+scope.String(), err))
@@ -202,8 +195,8 @@ func byScope(entries []due) map[kv.Scope][]due {
 }
 
 // sweepScope takes what has expired in a scope off the disk and then the
-// entries off the list whose span is over.
-func (s *Store) sweepScope(ctx context.Context, scope kv.Scope, entries []due, now time.Time) (swept int, err error) {
+// entries off a part of the list whose span is over.
+func (s *Store) sweepScope(ctx context.Context, part, scope kv.Scope, entries []due, now time.Time) (swept int, err error) {
 	entries = slices.DeleteFunc(entries, func(d due) bool { return !d.over(now) })
 	for ctx.Err() == nil {
 		ids, err := readExpired(ctx, s.engine, scope, now)
@@ -211,7 +204,7 @@ func (s *Store) sweepScope(ctx context.Context, scope kv.Scope, entries []due, n
 			return swept, err
 		}
 		sweep := &sweeping{scope: scope, entries: entries, now: now}
-		staging := &Staging{store: s, scope: scope, expires: true, run: sweep.stage}
+		staging := &Staging{store: s, scope: scope, expires: true, also: []kv.Ref{{Keyspace: kv.System, Scope: part}}, run: sweep.stage}
 		if err := staging.alone(ctx, true); err != nil {
 			return swept, err
 		}

@@ -11,6 +11,7 @@ import (
 
 	"github.com/loom-bridge/loom-bridge/memory"
 	"github.com/loom-bridge/loom-bridge/memory/kv"
+	"github.com/loom-bridge/loom-bridge/memory/kv/kvtest"
 	"github.com/loom-bridge/loom-bridge/memory/kv/memkv"
 	"github.com/loom-bridge/loom-bridge/memory/question"
 	"github.com/loom-bridge/loom-bridge/memory/record"
@@ -28,6 +29,9 @@ func keysOf(tb testing.TB, engine kv.Reader, scope kv.Scope, ks kv.Keyspace) map
 	}
 	return n
 }
+
+// expiryList is the list of what expires.
+const expiryList kv.List = "expiry"
 
 func (r *rig) MustSweep(tb testing.TB) int {
 	tb.Helper()
@@ -50,7 +54,7 @@ func (r *rig) MustSequence(tb testing.TB) uint64 {
 
 func testSweep(t *testing.T, r *rig) {
 	const many = 150 // more than one commit takes
-	list := kv.Scope{Tenant: agent.Tenant, Kind: kv.OwnerSystem, Owner: "expiry"}
+	list := expiryList.Part(agent)
 	kept := r.MustSave(t, record.Record{Text: "meeting notes stay"})
 	old := r.MustSave(t, record.Record{Text: "meeting at ten"})
 	r.MustSave(t, record.Record{ID: "short", Key: "k", Text: "meeting at noon", TTL: time.Minute, Supersedes: old.ID})
@@ -88,6 +92,40 @@ func testSweep(t *testing.T, r *rig) {
 	r.MustGet(t, later.ID)
 	if got := r.MustGet(t, old.ID); got.SupersededBy != "short" {
 		t.Errorf("replaced by what expired: %+v", got)
+	}
+}
+
+// testSweepOlderStore: what a store before format 4 has in one list is swept with what
+// stands in parts since, and nothing is left of either.
+func testSweepOlderStore(t *testing.T, r *rig) {
+	others := []kv.Scope{kv.AgentScope(agent.Tenant, "other"), {Tenant: agent.Tenant, Kind: kv.OwnerUser, Owner: "ann"}}
+	save := func() {
+		for i := range 3 {
+			r.MustSave(t, record.Record{Text: fmt.Sprintf("note %d", i), TTL: time.Minute * time.Duration(i+1)})
+			for _, scope := range others {
+				if _, err := r.Save(t.Context(), scope, record.Record{Text: "note", TTL: time.Minute}, ""); err != nil {
+					t.Fatal(err)
+				}
+			}
+		}
+	}
+	save()
+	if n := kvtest.Undivide(t, r.engine, expiryList); n == 0 {
+		t.Fatal("nothing stands in the list")
+	}
+	r.clock.Set(start.Add(time.Minute))
+	save()
+	swept := 0
+	for minute := range 5 {
+		r.clock.Set(start.Add(time.Duration(2+minute) * time.Minute))
+		r.Reopen()
+		swept += r.MustSweep(t)
+	}
+	if swept != 18 {
+		t.Errorf("%d swept, want 18", swept)
+	}
+	for list, err := range expiryList.Scopes(t.Context(), r.engine) {
+		t.Errorf("something is left in %s, %v", list, err)
 	}
 }
 

@@ -39,7 +39,7 @@ func (c *counted) Commit(ctx context.Context, commit kv.Commit) error {
 		return err
 	}
 	for _, op := range commit.Batch.Ops() {
-		if scope, _, err := kv.SplitKey(op.Key); err == nil && op.Delete && scope.Owner == "expiry" {
+		if scope, _, err := kv.SplitKey(op.Key); err == nil && op.Delete && expiryList.Has(scope) {
 			c.sweeps.Add(1)
 		}
 	}
@@ -197,5 +197,37 @@ func TestEachRecordIsEmbeddedOnce(t *testing.T) {
 		a.MustStop(t)()
 		time.Sleep(5 * time.Minute)
 		b.MustWait(t, 0)
+	})
+}
+
+// Reembed of two processes at once gives each record to an embedder once, and both tell
+// that all is done.
+func TestReembedOfTwoProcesses(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		a, b := bridges(t, true)
+		const records = 300 // more than one part
+		for i := range records {
+			a.MustSave(t, record.Record{Text: fmt.Sprintf("The automobile %d", i), Embedding: []float32{1, 2}, EmbeddingSpace: "old"})
+		}
+		var both sync.WaitGroup
+		for _, r := range []*bridge{a, b} {
+			both.Go(func() {
+				var last, total int64
+				err := r.Reembed(t.Context(), agent, func(_ string, d, n int64) error { last, total = d, n; return nil })
+				if err != nil || last != records || total != records {
+					t.Errorf("%d of %d are done: %v", last, total, err)
+				}
+			})
+		}
+		both.Wait()
+		n, most := a.embeds.count()
+		m, other := b.embeds.count()
+		if n+m != records || most > 1 || other > 1 {
+			t.Errorf("%d and %d texts were embedded, up to %d times, want %d in all, once each", n, m, max(most, other), records)
+		}
+		spaces, err := a.VectorSpaces(t.Context(), agent)
+		if err != nil || len(spaces) != 1 || spaces[0].Name != "meanings/1" {
+			t.Errorf("spaces %+v, %v", spaces, err)
+		}
 	})
 }

@@ -21,27 +21,27 @@ func TestLifeKeys(t *testing.T) {
 	}{
 		"version": {record.VersionKey(scope, "id", 258), "7400756f00" + "68" + "69640001" + "0000000000000102"},
 		"moment":  {expiryKey(scope, at, "id"), "7400756f00" + "74" + "0000000007270e07" + "6964"},
-		"entry":   {due{scope, spanOf(at)}.key(), "740079" + hex.EncodeToString([]byte("expiry")) + "00" + "65" + "00000002" + "75" + "6f"},
+		"entry":   {due{expiryList.Part(scope), scope, spanOf(at)}.key(), "740079" + hex.EncodeToString([]byte("expiry#45")) + "00" + "65" + "00000002" + "75" + "6f"},
 		"counts":  {countsKey(scope), "7400756f00" + "63"},
 	} {
 		if got := hex.EncodeToString(tt.got); got != tt.want {
 			t.Errorf("%s: got %s, want %s", name, got, tt.want)
 		}
 	}
-	if d := (due{scope, 2}); d.over(at) || !d.over(at.Add(time.Minute)) {
+	if d := (due{scope: scope, span: 2}); d.over(at) || !d.over(at.Add(time.Minute)) {
 		t.Error("the span of a minute is not over when the next one begins")
 	}
 }
 
 func FuzzDue(f *testing.F) {
-	f.Add(due{kv.AgentScope("default", "a"), 7}.key())
+	f.Add(due{expiryList.Whole("default"), kv.AgentScope("default", "a"), 7}.key())
 	f.Add([]byte("t\x00yexpiry\x00e"))
 	f.Fuzz(func(t *testing.T, key []byte) {
 		d, err := decodeDue(key)
 		if err != nil {
 			return
 		}
-		if list, _, _ := kv.SplitKey(key); list == expiryScope(d.scope.Tenant) && !bytes.Equal(d.key(), key) {
+		if !bytes.Equal(d.key(), key) {
 			t.Errorf("%q is %+v, which is %q", key, d, d.key())
 		}
 	})

@@ -79,15 +79,10 @@ func (p *packer) leased(name string, work func(context.Context, kv.Scope)) func(
 // leased does some work on a scope unless another process is at it: then the scope
 // waits for its next save.
 func leased(ctx context.Context, leases *lease.Holder, scope kv.Scope, name string, work func(context.Context, kv.Scope)) error {
-	claim := lease.Scope(scope, name)
-	err := leases.Do(ctx, claim, func(ctx context.Context) error {
+	return leases.Once(ctx, lease.Scope(scope, name), func(ctx context.Context) error {
 		work(ctx, scope)
 		return nil
 	})
-	if errors.Is(err, lease.ErrHeld) {
-		return nil
-	}
-	return errors.Join(err, leases.Release(ctx, claim))
 }
 
 // close ends the background work and waits for it.

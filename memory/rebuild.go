@@ -48,7 +48,7 @@ func (s *Store) rebuild(ctx context.Context, scope kv.Scope) error {
 	b := &rebuilding{store: s, scope: scope}
 	source := lexical.Source{
 		Documents: b.documents,
-		Refs:      append(s.vectorBlind(scope), recordsRef(scope), expiryRef(scope.Tenant)),
+		Refs:      append(s.vectorBlind(scope), recordsRef(scope), expiryList.Ref(scope)),
 		Stage:     b.stage,
 	}
 	if err := s.index.Rebuild(ctx, s.engine, s.writer, scope, source); err != nil {
@@ -173,7 +173,7 @@ func (s *Store) document(ctx context.Context, view kv.Getter, scope kv.Scope, r 
 // renew makes the indexes anew that an older version wrote, and with them what
 // the sweep finds records by, so that records of unused scopes expire as well.
 func (s *Store) renew(ctx context.Context) {
-	for scope, err := range owners(ctx, s.engine, kv.Records, behindScope) {
+	for scope, err := range kv.Scopes(ctx, s.engine, kv.Records) {
 		if err == nil {
 			err = s.current(ctx, scope, func() error {
 				_, _, err := s.index.Statistics(ctx, s.engine, scope)

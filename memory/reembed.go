@@ -2,9 +2,11 @@ package memory
 
 import (
 	"context"
+	"errors"
 	"fmt"
 
 	"github.com/loom-bridge/loom-bridge/memory/kv"
+	"github.com/loom-bridge/loom-bridge/memory/kv/lease"
 	"github.com/loom-bridge/loom-bridge/memory/record"
 	"github.com/loom-bridge/loom-bridge/memory/vector"
 )
@@ -19,7 +21,8 @@ const reembedBatch = 128
 // the end the vectors in other spaces of records that have a new one are
 // deleted. It calls progress, which may be nil, on its own goroutine, after each
 // part and once at the end; an error of progress stops it. What is done stays done
-// when it is stopped: another call goes on from there.
+// when it is stopped: another call goes on from there. While another process makes
+// vectors of the scope, it waits.
 //
 // Errors: ErrNoEmbedder, ErrEmbedder.
 func (s *Store) Reembed(ctx context.Context, scope kv.Scope, progress func(space string, done, total int64) error) error {
@@ -33,7 +36,8 @@ func (s *Store) Reembed(ctx context.Context, scope kv.Scope, progress func(space
 		progress = func(string, int64, int64) error { return nil }
 	}
 	run := &reembedding{embeddings: s.embeddings, scope: scope, space: s.embeddings.embedder.Space(), progress: progress}
-	if err := run.all(ctx); err != nil {
+	err := run.all(ctx)
+	if err = errors.Join(err, s.embeddings.leases.Release(context.WithoutCancel(ctx), embedClaim(scope))); err != nil {
 		return wrap("memory: reembed", err)
 	}
 	return nil
@@ -54,7 +58,7 @@ func (r *reembedding) all(ctx context.Context) error {
 	}
 	for records, err := range recordBatches(ctx, r.engine, r.scope, reembedBatch) {
 		if err == nil {
-			err = r.embed(ctx, records)
+			err = r.leased(ctx, func(ctx context.Context) error { return r.embed(ctx, records) })
 		}
 		if err == nil {
 			r.done += int64(len(records))
@@ -65,10 +69,24 @@ func (r *reembedding) all(ctx context.Context) error {
 			return err
 		}
 	}
-	if err := r.dropOthers(ctx); err != nil {
+	if err := r.leased(ctx, r.dropOthers); err != nil {
 		return err
 	}
 	return r.progress(r.space, r.total, r.total)
+}
+
+// leased does some work when no other process makes vectors of the scope. Work that has
+// lost its lease is done again: it looks for what is missing.
+func (r *reembedding) leased(ctx context.Context, work func(context.Context) error) error {
+	for {
+		err := r.leases.Do(ctx, embedClaim(r.scope), work)
+		if !errors.Is(err, lease.ErrHeld) && !errors.Is(err, lease.ErrLost) {
+			return err
+		}
+		if sleep(ctx, heldPause); ctx.Err() != nil {
+			return ctx.Err()
+		}
+	}
 }
 
 // count sets the total; records that come later have it raised.
@@ -115,7 +133,7 @@ func (r *reembedding) embed(ctx context.Context, records []record.Record) error 
 
 // storeNew commits vectors of records that still have the same number.
 func (r *reembedding) storeNew(ctx context.Context, marks []waiting, vectors [][]float32) error {
-	err := r.writer.Do(ctx, kv.Request{Refs: vector.Refs(r.scope), Stage: func(ctx context.Context, tx *kv.Tx) error {
+	err := r.writer.Do(ctx, lease.Fence(ctx, kv.Request{Refs: vector.Refs(r.scope), Stage: func(ctx context.Context, tx *kv.Tx) error {
 		for i, mark := range marks {
 			if vectors[i] == nil {
 				continue
@@ -135,7 +153,7 @@ func (r *reembedding) storeNew(ctx context.Context, marks []waiting, vectors [][
 			}
 		}
 		return nil
-	}})
+	}}))
 	return ofEmbedder(err)
 }
 

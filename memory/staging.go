@@ -22,7 +22,8 @@ import (
 type Staging struct {
 	store   *Store
 	scope   kv.Scope
-	expires bool // it may write moments of expiry
+	expires bool     // it may write moments of expiry
+	also    []kv.Ref // others that are blind
 	actor   Actor
 	run     func(ctx context.Context, e *edit) error
 
@@ -40,9 +41,9 @@ func (s *Staging) Refs() []kv.Ref { return []kv.Ref{recordsRef(s.scope), lexical
 
 // Blind are refs that it writes without reading; often none.
 func (s *Staging) Blind() []kv.Ref {
-	blind := s.store.vectorBlind(s.scope)
+	blind := append(s.store.vectorBlind(s.scope), s.also...)
 	if s.expires {
-		blind = append(blind, expiryRef(s.scope.Tenant))
+		blind = append(blind, expiryList.Ref(s.scope))
 	}
 	if mention.Shared(s.scope) {
 		blind = append(blind, mention.ListRef(s.scope.Tenant))

@@ -3,7 +3,6 @@ package memory
 import (
 	"context"
 	"errors"
-	"iter"
 
 	"github.com/loom-bridge/loom-bridge/memory/kv"
 	"github.com/loom-bridge/loom-bridge/memory/lexical"
@@ -101,7 +100,7 @@ const MaxPendingCounted = 100_000
 // leaves out those whose index an older version wrote and that were not used since.
 func (s *Store) Totals(ctx context.Context) (Totals, error) {
 	var totals Totals
-	for scope, err := range owners(ctx, s.engine, kv.Records, behindScope) {
+	for scope, err := range kv.Scopes(ctx, s.engine, kv.Records) {
 		if err != nil {
 			return Totals{}, wrap("memory: totals", err)
 		}
@@ -129,41 +128,3 @@ func (s *Store) Totals(ctx context.Context) (Totals, error) {
 	}
 	return totals, nil
 }
-
-// owners yields the scope of the first key of a keyspace, and then again and
-// again that of the first key behind where next says. It reads one key each
-// time.
-func owners(ctx context.Context, from kv.Getter, ks kv.Keyspace, next func(kv.Scope) []byte) iter.Seq2[kv.Scope, error] {
-	return func(yield func(kv.Scope, error) bool) {
-		for start := []byte(nil); ; {
-			scope, found, err := firstOwner(ctx, from, ks, start)
-			if err != nil {
-				yield(kv.Scope{}, err)
-				return
-			}
-			if !found || !yield(scope, nil) {
-				return
-			}
-			if start = next(scope); start == nil {
-				return
-			}
-		}
-	}
-}
-
-func firstOwner(ctx context.Context, from kv.Getter, ks kv.Keyspace, start []byte) (scope kv.Scope, found bool, err error) {
-	for pair, err := range from.Scan(ctx, ks, kv.Range{Start: start, Limit: 1}) {
-		if err != nil {
-			return kv.Scope{}, false, err
-		}
-		scope, _, err = kv.SplitKey(pair.Key)
-		return scope, err == nil, err
-	}
-	return kv.Scope{}, false, nil
-}
-
-// behindTenant is where the keys of the next tenant begin.
-func behindTenant(s kv.Scope) []byte { return kv.After(append([]byte(s.Tenant), 0)) }
-
-// behindScope is where the keys of the next scope begin.
-func behindScope(s kv.Scope) []byte { return kv.After(s.AppendPrefix(nil)) }

@@ -179,6 +179,7 @@ func runSuite(t *testing.T, open func(testing.TB) kv.Engine) {
 		"LargestBatch":          testLargestBatch,
 		"StageTogether":         testStageTogether,
 		"Sweep":                 testSweep,
+		"SweepOlderStore":       testSweepOlderStore,
 		"SweepFollowsChanges":   testSweepFollowsChanges,
 		"SweepAllScopes":        testSweepAllScopes,
 		"SweepChains":           testSweepChains,

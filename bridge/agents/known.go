@@ -3,11 +3,13 @@ package agents
 import (
 	"context"
 	"crypto/sha256"
+	"errors"
 	"log/slog"
 	"sync"
 	"time"
 
 	"github.com/loom-bridge/loom-bridge/memory/kv"
+	"github.com/loom-bridge/loom-bridge/memory/kv/lease"
 	"github.com/loom-bridge/loom-bridge/memory/kv/wire"
 )
 
@@ -42,6 +44,7 @@ const (
 type knownTools struct {
 	engine kv.Engine
 	writer *kv.Writer
+	leases *lease.Holder // of the deleting
 	now    func() time.Time
 	keep   time.Duration
 	logger *slog.Logger
@@ -60,7 +63,7 @@ type knownKey struct {
 
 func newKnownTools(engine kv.Engine, writer *kv.Writer, o Options) *knownTools {
 	return &knownTools{
-		engine: engine, writer: writer, now: o.Now, keep: o.KeepTools, logger: o.Logger,
+		engine: engine, writer: writer, leases: lease.NewHolder(engine, writer, nil), now: o.Now, keep: o.KeepTools, logger: o.Logger,
 		dirty: make(chan struct{}, 1), done: make(chan struct{}),
 		waiting: make(map[knownKey]string), counts: make(map[string]int),
 	}
@@ -115,6 +118,9 @@ func (k *knownTools) run() {
 		select {
 		case <-k.done:
 			k.store()
+			if err := k.leases.Close(); err != nil {
+				k.logger.Warn("leases of tools of agents are not given back, they run out", "error", err)
+			}
 			return
 		case <-upkeep.C:
 			k.upkeep()
@@ -202,7 +208,8 @@ func (k *knownTools) room(tenant string, more int) bool {
 	return true
 }
 
-// upkeep deletes tools that are not kept any more, and counts those that are.
+// upkeep counts the tools that are stored, and deletes those that are not kept any more
+// unless another process does.
 func (k *knownTools) upkeep() {
 	k.mu.Lock()
 	tenants := make([]string, 0, len(k.counts))
@@ -235,10 +242,24 @@ func (k *knownTools) sweep(tenant string) (kept int, err error) {
 		}
 		kept++
 	}
-	if len(old) == 0 {
-		return kept, nil
+	if kept+len(old) == 0 {
+		return 0, nil
 	}
-	return kept, k.writer.Do(context.Background(), kv.Request{
+	err = k.leases.Do(context.Background(), lease.Tenant(tenant, "tools").Every(upkeepEvery), func(ctx context.Context) error {
+		if len(old) == 0 {
+			return nil
+		}
+		return k.delete(ctx, ref, old)
+	})
+	if errors.Is(err, lease.ErrHeld) {
+		err = nil
+	}
+	return kept, err
+}
+
+// delete deletes tools that are still old.
+func (k *knownTools) delete(ctx context.Context, ref kv.Ref, old [][]byte) error {
+	return k.writer.Do(ctx, lease.Fence(ctx, kv.Request{
 		Refs: []kv.Ref{ref},
 		Stage: func(ctx context.Context, tx *kv.Tx) error {
 			values, err := tx.Get(ctx, ref.Keyspace, old...)
@@ -246,14 +267,14 @@ func (k *knownTools) sweep(tenant string) (kept int, err error) {
 				return err
 			}
 			for i, key := range old {
-				if k.expired(values[i]) { // still
+				if k.expired(values[i]) {
 					tx.Delete(ref.Keyspace, key)
 				}
 			}
 			return nil
 		},
 		Lazy: true,
-	})
+	}))
 }
 
 func (k *knownTools) expired(value []byte) bool {

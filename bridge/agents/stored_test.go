@@ -2,9 +2,13 @@ package agents_test
 
 import (
 	"bytes"
+	"context"
 	"errors"
+	"fmt"
 	"strings"
+	"sync/atomic"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/google/go-cmp/cmp"
@@ -194,6 +198,46 @@ func BenchmarkSaveState(b *testing.B) {
 			if err := d.SaveState(b.Context(), tenant, "one", agents.State{Persistent: make([]byte, 1000)}); err != nil {
 				b.Fatal(err)
 			}
+		}
+	})
+}
+
+// process counts the known tools that one of two processes on a store deletes.
+type process struct {
+	*memkv.Peer
+	deleted atomic.Int64
+}
+
+func (p *process) Commit(ctx context.Context, c kv.Commit) error {
+	if err := p.Peer.Commit(ctx, c); err != nil {
+		return err
+	}
+	for _, op := range c.Batch.Ops() {
+		if _, rest, err := kv.SplitKey(op.Key); err == nil && op.Delete && rest[0] == 'k' {
+			p.deleted.Add(1)
+		}
+	}
+	return nil
+}
+
+// Of two processes on a store one deletes the tools whose agents stayed away.
+func TestOneProcessForgetsTools(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var both []*process
+		var directories []*agents.Directory
+		for _, peer := range memkv.Peers(2, nil) {
+			p := &process{Peer: peer}
+			both, directories = append(both, p), append(directories, MustDirectory(t, p, &agents.Options{KeepTools: 2 * time.Hour, IdleRegistration: time.Minute}))
+			time.Sleep(20 * time.Second) // they look by turns
+		}
+		const tools = 6
+		for i := range tools {
+			MustRegister(t, directories[i%2], fmt.Sprint("agent ", i), fmt.Sprint("tool ", i))
+			time.Sleep(10*time.Minute + 25*time.Second) // so that either is the first to see one that is old
+		}
+		time.Sleep(3 * time.Hour)
+		if n, m := both[0].deleted.Load(), both[1].deleted.Load(); n+m != tools || n != 0 && m != 0 {
+			t.Errorf("the processes deleted %d and %d tools, want one of them to delete all %d", n, m, tools)
 		}
 	})
 }

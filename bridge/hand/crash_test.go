@@ -9,6 +9,8 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"strconv"
+	"sync/atomic"
 	"syscall"
 	"testing"
 
@@ -19,19 +21,27 @@ import (
 	"github.com/loom-bridge/loom-bridge/context/session"
 	"github.com/loom-bridge/loom-bridge/context/step"
 	"github.com/loom-bridge/loom-bridge/memory/kv"
+	"github.com/loom-bridge/loom-bridge/memory/kv/kvtest"
 	"github.com/loom-bridge/loom-bridge/memory/kv/rockskv"
 )
 
-// The test binary starts itself as a child that kills itself in the middle of a
-// call. This names the child's directory.
-const crashDir = "HAND_TEST_CRASH_DIR"
+// The test binary starts itself as a child that kills itself: in the middle of a call,
+// or while it recovers, after so many commits.
+const (
+	crashDir   = "HAND_TEST_CRASH_DIR"
+	crashAfter = "HAND_TEST_CRASH_AFTER"
+)
 
 func TestMain(m *testing.M) {
 	dir := os.Getenv(crashDir)
 	if dir == "" {
 		os.Exit(m.Run())
 	}
-	if err := crashChild(dir); err != nil {
+	child := crashChild
+	if after := os.Getenv(crashAfter); after != "" {
+		child = func(dir string) error { return recoverChild(dir, after) }
+	}
+	if err := child(dir); err != nil {
 		fmt.Println(err)
 	}
 	os.Exit(1) // it should have been killed
@@ -45,23 +55,43 @@ type durable struct {
 	*hand.Hand
 }
 
-func openDurable(dir string) (*durable, error) {
+func openDurable(dir string) (*durable, error) { return openDying(dir, -1) }
+
+// dying is an engine that takes the process with it after so many commits.
+type dying struct {
+	*rockskv.DB
+	commits atomic.Int64
+}
+
+func (d *dying) Commit(ctx context.Context, c kv.Commit) error {
+	err := d.DB.Commit(ctx, c)
+	if d.commits.Add(-1) == 0 {
+		return errors.Join(err, syscall.Kill(os.Getpid(), syscall.SIGKILL))
+	}
+	return err
+}
+
+// openDying is openDurable on an engine that dies after so many commits; never if the
+// number is negative.
+func openDying(dir string, commits int) (*durable, error) {
 	db, err := rockskv.Open(filepath.Join(dir, "store"), nil)
 	if err != nil {
 		return nil, err
 	}
+	engine := &dying{DB: db}
+	engine.commits.Store(int64(commits))
 	folders, err := hand.OpenFolders(dir, &hand.FolderOptions{Store: filepath.Join(dir, "store")})
 	if err != nil {
 		return nil, err
 	}
-	writer := kv.NewWriter(db, nil)
-	d := &durable{db: db, log: session.New(db, writer, nil), blobs: blob.New(db, writer, nil)}
+	writer := kv.NewWriter(engine, nil)
+	d := &durable{db: db, log: session.New(engine, writer, nil), blobs: blob.New(engine, writer, nil)}
 	registry := tools.NewRegistry(nil)
 	err = native.Register(registry, &native.Options{Blobs: stored{d.blobs}, Store: filepath.Join(dir, "store")})
 	err = errors.Join(err, registry.Add(tools.Descriptor{Name: "die", Level: 1, Mutates: true}, die))
 	d.Hand = hand.New(hand.Deps{
 		Tools: tools.NewCatalogue(registry, nil), Log: d.log, Blobs: d.blobs, Reducer: step.NewReducer(nil),
-		Engine: db, Writer: writer, Workspaces: folders,
+		Engine: engine, Writer: writer, Workspaces: folders,
 	}, nil)
 	return d, err
 }
@@ -123,13 +153,7 @@ func checkReported(t *testing.T, d *durable) {
 // byte for byte.
 func TestKilledInTheMiddleOfACall(t *testing.T) {
 	dir := t.TempDir()
-	child := exec.Command(os.Args[0])
-	child.Env = append(os.Environ(), crashDir+"="+dir)
-	out, err := child.CombinedOutput()
-	exit, ok := errors.AsType[*exec.ExitError](err)
-	if !ok || exit.Sys().(syscall.WaitStatus).Signal() != syscall.SIGKILL {
-		t.Fatalf("the child ended with %v: %s", err, out)
-	}
+	mustDie(t, crashDir+"="+dir)
 	d, err := openDurable(dir)
 	if err != nil {
 		t.Fatal(err)
@@ -157,6 +181,87 @@ func TestKilledInTheMiddleOfACall(t *testing.T) {
 		t.Errorf("what was written before: %+v, %v", e, err)
 	}
 	checkReported(t, d)
+}
+
+// mustDie starts a child that kills itself.
+func mustDie(t *testing.T, environment ...string) {
+	t.Helper()
+	child := exec.Command(os.Args[0])
+	child.Env = append(os.Environ(), environment...)
+	out, err := child.CombinedOutput()
+	exit, ok := errors.AsType[*exec.ExitError](err)
+	if !ok || exit.Sys().(syscall.WaitStatus).Signal() != syscall.SIGKILL {
+		t.Fatalf("the child ended with %v: %s", err, out)
+	}
+}
+
+func recoverChild(dir, after string) error {
+	commits, err := strconv.Atoi(after)
+	if err != nil {
+		return err
+	}
+	d, err := openDying(dir, commits)
+	if err != nil {
+		return err
+	}
+	_, err = d.Recover(context.Background())
+	return err
+}
+
+// Interrupted calls of a store before format 4 become one step each, however often the
+// process is killed while it recovers them.
+func TestKilledWhileRecoveringAnOlderStore(t *testing.T) {
+	const intents, kills, each = 24, 6, 3
+	dir := t.TempDir()
+	d, err := openDurable(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for i := range intents {
+		scope := kv.AgentScope(agent.Tenant, fmt.Sprint("agent ", i%4))
+		in := session.Intent{ID: fmt.Sprint(i), SessionID: "s", Tool: "die", CallID: fmt.Sprint(i), RequestID: fmt.Sprint(i)}
+		if err := d.log.WriteIntent(t.Context(), scope, in); err != nil {
+			t.Fatal(err)
+		}
+	}
+	moved := kvtest.Undivide(t, d.db, "intents")
+	if err := d.db.Close(); err != nil || moved != intents {
+		t.Fatalf("%d intents are in the whole list: %v", moved, err)
+	}
+	older := []byte("loom-bridge store\nformat 3\n")
+	if err := os.WriteFile(filepath.Join(dir, "store", "LOOM-FORMAT"), older, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	for range kills {
+		mustDie(t, crashDir+"="+dir, fmt.Sprint(crashAfter, "=", each))
+	}
+	if d, err = openDurable(dir); err != nil {
+		t.Fatal(err)
+	}
+	defer d.db.Close()
+	if n, err := d.Recover(t.Context()); n != intents-kills*each || err != nil {
+		t.Errorf("the last one recovered %d (%v), want %d", n, err, intents-kills*each)
+	}
+	calls := make(map[string]int)
+	for i := range 4 {
+		entries, err := d.log.Steps(t.Context(), kv.AgentScope(agent.Tenant, fmt.Sprint("agent ", i)), "s", 0, 0)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, e := range entries {
+			if calls[e.Step.CallID]++; e.Step.Outcome != step.Unknown {
+				t.Errorf("step %+v", e.Step)
+			}
+		}
+	}
+	for i := range intents {
+		if calls[fmt.Sprint(i)] != 1 {
+			t.Errorf("call %d has %d steps", i, calls[fmt.Sprint(i)])
+		}
+	}
+	for list, err := range kv.List("intents").Scopes(t.Context(), d.db) {
+		t.Errorf("something is left in %s, %v", list, err)
+	}
 }
 
 // BenchmarkReadFile is one recorded read of 4 KiB, offloaded and synced;

@@ -99,51 +99,65 @@ func TestSameRequestAtOnceRunsOnce(t *testing.T) {
 // TestLostOutcomeIsUnknown loses the commit of a tool that took effect, as a
 // process does that dies behind it.
 func TestLostOutcomeIsUnknown(t *testing.T) {
-	for _, recover := range []bool{true, false} {
-		var runs atomic.Int64
-		w := MustWorld(t, nil, nil)
-		d := tools.Descriptor{Name: "count:write", Mutates: true}
-		w.add(d, counted(&runs, nil))
-		req := request("count:write", map[string]any{"a": "b"})
-		req.RequestID, req.Thought, req.TurnID, req.CallID, req.SessionID = "r", "why", "t", "c", "s"
-		w.engine.Replan(kvtest.Plan{Commit: 2, Repeat: true}) // the intent is written, the step is not
-		if a, err := w.Call(t.Context(), req); err != nil || a.Recorded {
-			t.Fatalf("the lost call: %+v, %v", a, err)
+	for name, c := range map[string]struct{ recovered, older bool }{
+		"recovered":                  {recovered: true},
+		"repeated":                   {},
+		"of an older store":          {recovered: true, older: true},
+		"repeated on an older store": {older: true},
+	} {
+		t.Run(name, func(t *testing.T) { testLostOutcome(t, c.recovered, c.older) })
+	}
+}
+
+// testLostOutcome: the tool runs once. older puts its intent where stores before format 4
+// have it.
+func testLostOutcome(t *testing.T, recovered, older bool) {
+	var runs atomic.Int64
+	w := MustWorld(t, nil, nil)
+	d := tools.Descriptor{Name: "count:write", Mutates: true}
+	w.add(d, counted(&runs, nil))
+	req := request("count:write", map[string]any{"a": "b"})
+	req.RequestID, req.Thought, req.TurnID, req.CallID, req.SessionID = "r", "why", "t", "c", "s"
+	w.engine.Replan(kvtest.Plan{Commit: 2, Repeat: true}) // the intent is written, the step is not
+	if a, err := w.Call(t.Context(), req); err != nil || a.Recorded {
+		t.Fatalf("the lost call: %+v, %v", a, err)
+	}
+	w.engine.Replan(kvtest.Plan{})
+	w.stop()
+	if older && kvtest.Undivide(t, w.engine, "intents") != 1 {
+		t.Fatal("no intent was left")
+	}
+	w.start(nil)
+	w.add(d, counted(&runs, nil))
+	if recovered {
+		if n, err := w.Recover(t.Context()); n != 1 || err != nil {
+			t.Fatalf("Recover: %d, %v", n, err)
 		}
-		w.engine.Replan(kvtest.Plan{})
-		w.stop()
-		w.start(nil)
-		w.add(d, counted(&runs, nil))
-		if recover {
-			if n, err := w.Recover(t.Context()); n != 1 || err != nil {
-				t.Fatalf("Recover: %d, %v", n, err)
-			}
-			if n, err := w.Recover(t.Context()); n != 0 || err != nil {
-				t.Errorf("Recover again: %d, %v", n, err)
-			}
+		if n, err := w.Recover(t.Context()); n != 0 || err != nil {
+			t.Errorf("Recover again: %d, %v", n, err)
 		}
-		a := w.must(req)
-		if a.Success || a.ErrorCode != tools.OutcomeUnknown || runs.Load() != 1 {
-			t.Errorf("the repeated call: %+v after %d runs", a, runs.Load())
-		}
-		want := step.Step{
-			Number: 1, SessionID: "s", ToolName: "count:write", CalledAs: "count:write",
-			Outcome: step.Unknown, ErrorCode: "OUTCOME_UNKNOWN", Thought: "why", TurnID: "t", CallID: "c", Time: epoch,
-			MinimalArgs: []byte(`{"a":"b"}`), Metadata: []byte(`{}`),
-		}
-		got := w.steps("s")[0]
-		want.Error, want.Observation, want.Inline = got.Error, got.Observation, got.Inline
-		if diff := cmp.Diff(want, got); diff != "" || !strings.Contains(got.Observation, "may or may not") {
-			t.Errorf("the step says %q (-want +got):\n%s", got.Observation, diff)
-		}
-		if left := w.intents(); len(left) != 0 || len(w.steps("s")) != 1 {
-			t.Errorf("%d intents, %d steps are left", len(left), len(w.steps("s")))
-		}
-		changed := req
-		changed.Args = nil
-		if _, err := w.Call(t.Context(), changed); !errors.Is(err, kv.ErrRequestReused) {
-			t.Errorf("other content: got %v", err)
-		}
+	}
+	a := w.must(req)
+	if a.Success || a.ErrorCode != tools.OutcomeUnknown || runs.Load() != 1 {
+		t.Errorf("the repeated call: %+v after %d runs", a, runs.Load())
+	}
+	want := step.Step{
+		Number: 1, SessionID: "s", ToolName: "count:write", CalledAs: "count:write",
+		Outcome: step.Unknown, ErrorCode: "OUTCOME_UNKNOWN", Thought: "why", TurnID: "t", CallID: "c", Time: epoch,
+		MinimalArgs: []byte(`{"a":"b"}`), Metadata: []byte(`{}`),
+	}
+	got := w.steps("s")[0]
+	want.Error, want.Observation, want.Inline = got.Error, got.Observation, got.Inline
+	if diff := cmp.Diff(want, got); diff != "" || !strings.Contains(got.Observation, "may or may not") {
+		t.Errorf("the step says %q (-want +got):\n%s", got.Observation, diff)
+	}
+	if left := w.intents(); len(left) != 0 || len(w.steps("s")) != 1 {
+		t.Errorf("%d intents, %d steps are left", len(left), len(w.steps("s")))
+	}
+	changed := req
+	changed.Args = nil
+	if _, err := w.Call(t.Context(), changed); !errors.Is(err, kv.ErrRequestReused) {
+		t.Errorf("other content: got %v", err)
 	}
 }
 

@@ -58,10 +58,10 @@ func (h *Hand) leftBehind(ctx context.Context, c *call) (bool, error) {
 // settle records the step of an intent whose outcome is not known.
 func (h *Hand) settle(ctx context.Context, in session.Intent) error {
 	ref := h.Log.Ref(in.Scope)
-	req := kv.Request{Refs: []kv.Ref{ref}, Blind: []kv.Ref{h.Log.IntentRef(in.Scope)}}
+	req := kv.Request{Refs: []kv.Ref{ref}, Blind: h.Log.LeftIntentRefs(in.Scope)}
 	position := uint64(0)
 	req.Stage = func(ctx context.Context, tx *kv.Tx) error {
-		h.Log.StageIntentDone(tx, in.Scope, in.ID)
+		h.Log.StageIntentSettled(tx, in.Scope, in.ID)
 		_, answered, err := kv.LookupOnce(ctx, tx, ref, in.RequestID, in.Digest)
 		reused := errors.Is(err, kv.ErrRequestReused)
 		if answered || err != nil && !reused {

@@ -67,15 +67,10 @@ func (s *Store) collectDue(ctx context.Context, scope kv.Scope) error {
 	if !s.mayCollect(scope) {
 		return nil // it was named several times
 	}
-	claim := lease.Scope(scope, "collect")
-	err := s.leases.Do(ctx, claim, func(ctx context.Context) error {
+	return s.leases.Once(ctx, lease.Scope(scope, "collect"), func(ctx context.Context) error {
 		_, err := s.Collect(ctx, scope, nil)
 		return err
 	})
-	if errors.Is(err, lease.ErrHeld) {
-		return nil
-	}
-	return errors.Join(err, s.leases.Release(ctx, claim))
 }
 
 // mayCollect tells whether the owner's last collection was a while ago.

@@ -235,16 +235,14 @@ func (c *check) rest(ctx context.Context) error {
 	return nil
 }
 
-// CheckIntents reads a tenant's intents back, as Check does a log. Scopes other than
-// that of its intents have none.
+// CheckIntents reads the intents of one scope of their list back, as Check does a log.
+// Other scopes have none.
 func CheckIntents(ctx context.Context, from kv.Reader, scope kv.Scope, found func(error)) error {
-	tenant := scope.Tenant
-	if scope != intentScope(tenant) {
+	if !intents.Has(scope) {
 		return nil
 	}
-	prefix := scope.Key(tagIntent)
-	return kv.Walk(ctx, from, kv.System, kv.Prefix(prefix), found, func(p kv.Pair) error {
-		_, err := decodeIntent(tenant, p.Key[len(prefix):], p.Value)
+	return kv.Walk(ctx, from, kv.System, kv.Prefix(scope.Key(tagIntent)), found, func(p kv.Pair) error {
+		_, err := readIntent(p)
 		return err
 	})
 }

@@ -8,6 +8,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/loom-bridge/loom-bridge/context/step"
+	"github.com/loom-bridge/loom-bridge/memory/kv"
 )
 
 func seedEntries() []Entry {
@@ -61,17 +62,17 @@ func FuzzDecodeEntry(f *testing.F) {
 }
 
 func FuzzDecodeIntent(f *testing.F) {
-	key := []byte("aalice\x00\x01id")
+	key := []byte("t\x00yintents#7\x00iaalice\x00\x01id")
 	f.Add(key, encodeIntent(Intent{Tool: "x", MinimalArgs: []byte("{}"), Digest: [32]byte{1}, Time: time.UnixMicro(5)}))
 	f.Fuzz(func(t *testing.T, key, value []byte) {
-		in, err := decodeIntent("t", key, value)
+		in, err := readIntent(kv.Pair{Key: key, Value: value})
 		if err != nil {
 			if !errors.Is(err, ErrDamaged) {
 				t.Fatal(err)
 			}
 			return
 		}
-		again, err := decodeIntent("t", key, encodeIntent(in))
+		again, err := readIntent(kv.Pair{Key: key, Value: encodeIntent(in)})
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -35,10 +35,10 @@ type Intent struct {
 // MaxIntentIDBytes bounds an intent's id.
 const MaxIntentIDBytes = 128
 
-// intentOwner is the system scope of a tenant's intents.
-const intentOwner = "intents"
+// intents is where intents stand.
+const intents kv.List = "intents"
 
-// Tag of the intents' scope (memory/FORMAT.md).
+// Tag in the scopes of the intents (memory/FORMAT.md).
 const tagIntent = 'i' // agent, id: an intent
 
 // Fields of a stored intent. Agent and id stand in the key.
@@ -55,19 +55,26 @@ const (
 	fieldIntentTime
 )
 
-// IntentRef is what a request that stages anything about intents of the scope's
-// tenant must name in Blind.
-func (l *Log) IntentRef(scope kv.Scope) kv.Ref {
-	return kv.Ref{Keyspace: kv.System, Scope: intentScope(scope.Tenant)}
+// IntentRef is what a request that stages the end of an intent of this process
+// (StageIntentDone) must name in Blind.
+func (l *Log) IntentRef(scope kv.Scope) kv.Ref { return intents.Ref(scope) }
+
+// LeftIntentRefs is what one must name that stages the end of an intent that was left
+// behind (StageIntentSettled).
+func (l *Log) LeftIntentRefs(scope kv.Scope) []kv.Ref {
+	return []kv.Ref{intents.Ref(scope), intents.WholeRef(scope.Tenant)}
 }
 
-func intentScope(tenant string) kv.Scope {
-	return kv.Scope{Tenant: tenant, Kind: kv.OwnerSystem, Owner: intentOwner}
-}
-
-func intentKey(scope kv.Scope, id string) []byte {
-	key := append(intentScope(scope.Tenant).Key(tagIntent), byte(scope.Kind))
+// intentKey is the key of an intent in one of the list's scopes.
+func intentKey(list, scope kv.Scope, id string) []byte {
+	key := append(list.Key(tagIntent), byte(scope.Kind))
 	return append(kv.AppendEscaped(key, scope.Owner), id...)
+}
+
+// intentKeys are the keys under which an intent may stand: where it is written, and
+// where stores before format 4 have it.
+func intentKeys(scope kv.Scope, id string) [][]byte {
+	return [][]byte{intentKey(intents.Part(scope), scope, id), intentKey(intents.Whole(scope.Tenant), scope, id)}
 }
 
 // WriteIntent stores an intent before its tool runs. It survives the death of
@@ -84,7 +91,7 @@ func (l *Log) WriteIntent(ctx context.Context, scope kv.Scope, in Intent) error 
 	err := l.writer.Do(ctx, kv.Request{
 		Blind: []kv.Ref{l.IntentRef(scope)},
 		Stage: func(_ context.Context, tx *kv.Tx) error {
-			tx.Put(kv.System, intentKey(scope, in.ID), encodeIntent(in))
+			tx.Put(kv.System, intentKey(intents.Part(scope), scope, in.ID), encodeIntent(in))
 			return nil
 		},
 		Lazy: true,
@@ -95,69 +102,60 @@ func (l *Log) WriteIntent(ctx context.Context, scope kv.Scope, in Intent) error 
 	return nil
 }
 
-// StageIntentDone takes an intent away, in the commit of its step. One that is
-// not there is fine.
+// StageIntentDone deletes an intent that this process wrote, in the commit of its
+// step. One that is not there is fine.
 func (l *Log) StageIntentDone(tx *kv.Tx, scope kv.Scope, id string) {
-	tx.Delete(kv.System, intentKey(scope, id))
+	tx.Delete(kv.System, intentKey(intents.Part(scope), scope, id))
+}
+
+// StageIntentSettled deletes an intent that was left behind, wherever it stands.
+func (l *Log) StageIntentSettled(tx *kv.Tx, scope kv.Scope, id string) {
+	for _, key := range intentKeys(scope, id) {
+		tx.Delete(kv.System, key)
+	}
 }
 
 // Intent returns the agent's intent of an id, and false if there is none.
 func (l *Log) Intent(ctx context.Context, scope kv.Scope, id string) (Intent, bool, error) {
-	key := intentKey(scope, id)
-	values, err := l.engine.Get(ctx, kv.System, key)
+	keys := intentKeys(scope, id)
+	values, err := l.engine.Get(ctx, kv.System, keys...)
 	if err != nil {
 		return Intent{}, false, fmt.Errorf("session: read intent: %w", err)
 	}
-	if values[0] == nil {
-		return Intent{}, false, nil
+	for i, value := range values {
+		if value != nil {
+			in, err := readIntent(kv.Pair{Key: keys[i], Value: value})
+			return in, err == nil, err
+		}
 	}
-	prefix := intentScope(scope.Tenant).Key(tagIntent)
-	in, err := decodeIntent(scope.Tenant, key[len(prefix):], values[0])
-	return in, err == nil, err
+	return Intent{}, false, nil
 }
 
-// Intents yields the intents of all agents of all tenants, by tenant, agent and
-// id. One that can't be read is an ErrDamaged in its place, and the others still
-// come; any other error comes last. With an error the Intent is zero.
+// Intents yields the intents of all agents of all tenants, by tenant; those of an
+// agent by id. One that can't be read is an ErrDamaged in its place, and the others
+// still come; any other error comes last. With an error the Intent is zero.
 func (l *Log) Intents(ctx context.Context) iter.Seq2[Intent, error] {
 	return func(yield func(Intent, error) bool) {
-		var from []byte
-		for {
-			tenant, ok, err := l.nextTenant(ctx, from)
+		for list, err := range intents.Scopes(ctx, l.engine) {
 			if err != nil {
 				yield(Intent{}, fmt.Errorf("session: read intents: %w", err))
 				return
 			}
-			if !ok || !l.tenantIntents(ctx, tenant, yield) {
+			if !l.intentsIn(ctx, list, yield) {
 				return
 			}
-			from = kv.After(append([]byte(tenant), 0))
 		}
 	}
 }
 
-// nextTenant returns the tenant of the first key from a place on.
-func (l *Log) nextTenant(ctx context.Context, from []byte) (string, bool, error) {
-	for pair, err := range l.engine.Scan(ctx, kv.System, kv.Range{Start: from, Limit: 1}) {
-		if err != nil {
-			return "", false, err
-		}
-		scope, _, err := kv.SplitKey(pair.Key)
-		return scope.Tenant, err == nil, err
-	}
-	return "", false, nil
-}
-
-// tenantIntents yields one tenant's intents and tells whether to go on.
-func (l *Log) tenantIntents(ctx context.Context, tenant string, yield func(Intent, error) bool) bool {
-	prefix := intentScope(tenant).Key(tagIntent)
-	for pair, err := range l.engine.Scan(ctx, kv.System, kv.Prefix(prefix)) {
+// intentsIn yields the intents of one scope of the list and tells whether to go on.
+func (l *Log) intentsIn(ctx context.Context, list kv.Scope, yield func(Intent, error) bool) bool {
+	for pair, err := range l.engine.Scan(ctx, kv.System, kv.Prefix(list.Key(tagIntent))) {
 		if err != nil {
 			yield(Intent{}, fmt.Errorf("session: read intents: %w", err))
 			return false
 		}
-		in, err := decodeIntent(tenant, pair.Key[len(prefix):], pair.Value)
-		if !yield(in, err) {
+		if !yield(readIntent(pair)) {
 			return false
 		}
 	}
@@ -177,17 +175,18 @@ func encodeIntent(in Intent) []byte {
 	return wire.AppendTime(dst, fieldIntentTime, in.Time)
 }
 
-// decodeIntent reads an intent; key is what follows the tag.
-func decodeIntent(tenant string, key, value []byte) (Intent, error) {
-	if len(key) == 0 {
+// readIntent reads an intent of one of the list's scopes.
+func readIntent(pair kv.Pair) (Intent, error) {
+	list, key, err := kv.SplitKey(pair.Key)
+	if err != nil || len(key) < 2 { // tag, kind
 		return Intent{}, fmt.Errorf("%w: intent without an owner", ErrDamaged)
 	}
-	owner, id, err := kv.CutEscaped(key[1:])
+	owner, id, err := kv.CutEscaped(key[2:])
 	if err != nil {
 		return Intent{}, fmt.Errorf("%w: intent: %w", ErrDamaged, err)
 	}
-	in := Intent{Scope: kv.Scope{Tenant: tenant, Kind: kv.OwnerKind(key[0]), Owner: owner}, ID: string(id)}
-	for f, err := range wire.Fields(value) {
+	in := Intent{Scope: kv.Scope{Tenant: list.Tenant, Kind: kv.OwnerKind(key[1]), Owner: owner}, ID: string(id)}
+	for f, err := range wire.Fields(pair.Value) {
 		if err != nil {
 			return Intent{}, damaged(err)
 		}

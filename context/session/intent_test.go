@@ -11,6 +11,7 @@ import (
 
 	"github.com/loom-bridge/loom-bridge/context/session"
 	"github.com/loom-bridge/loom-bridge/memory/kv"
+	"github.com/loom-bridge/loom-bridge/memory/kv/kvtest"
 )
 
 func (f *fixture) done(tb testing.TB, scope kv.Scope, id string) {
@@ -72,6 +73,44 @@ func TestIntentsSurviveARestart(t *testing.T) {
 			break
 		}
 	})
+}
+
+// What stores before format 4 have is found beside what is written since, and goes.
+func TestIntentsOfAnOlderStore(t *testing.T) {
+	f := newMemory(t)
+	carol := kv.AgentScope(alice.Tenant, "carol")
+	scopes := map[string]kv.Scope{"old 1": alice, "old 2": alice, "old 3": bob, "new 1": alice, "new 2": carol}
+	for _, id := range []string{"old 1", "old 2", "old 3"} {
+		f.mustIntend(t, scopes[id], session.Intent{ID: id, Tool: "x"})
+	}
+	if n := kvtest.Undivide(t, f.engine, "intents"); n != 3 {
+		t.Fatalf("%d intents moved", n)
+	}
+	for _, id := range []string{"new 1", "new 2"} {
+		f.mustIntend(t, scopes[id], session.Intent{ID: id, Tool: "x"})
+	}
+	left := mustCollect(t, f.Intents(t.Context()))
+	if len(left) != len(scopes) {
+		t.Errorf("%d intents, want %d", len(left), len(scopes))
+	}
+	for _, in := range left {
+		if scopes[in.ID] != in.Scope {
+			t.Errorf("%s is of %s", in.ID, in.Scope)
+		}
+		if _, ok, err := f.Intent(t.Context(), in.Scope, in.ID); !ok || err != nil {
+			t.Errorf("%s: found %t, %v", in.ID, ok, err)
+		}
+		err := f.writer.Do(t.Context(), kv.Request{
+			Blind: f.LeftIntentRefs(in.Scope),
+			Stage: func(_ context.Context, tx *kv.Tx) error { f.StageIntentSettled(tx, in.Scope, in.ID); return nil },
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	for list, err := range kv.List("intents").Scopes(t.Context(), f.engine) {
+		t.Errorf("something is left in %s, %v", list, err)
+	}
 }
 
 // otherSystemKeys writes what is no intent around the intents.

@@ -48,8 +48,9 @@ func LookupOnce(ctx context.Context, from Getter, ref Ref, requestID string, dig
 	return kept[onceHeader:], true, nil
 }
 
-// StageOnce keeps the answer of a request, so that LookupOnce finds it, until an
-// Answered forgets it. An empty id keeps nothing. Stage it in the commit that does the request's work.
+// StageOnce keeps the answer of a request, so that LookupOnce finds it, until the
+// sweeper of the package answers deletes it. An empty id keeps nothing. Stage it in the
+// commit that does the request's work.
 func StageOnce(tx *Tx, ref Ref, requestID string, digest [32]byte, answer []byte, at time.Time) {
 	if requestID == "" {
 		return
@@ -58,4 +59,13 @@ func StageOnce(tx *Tx, ref Ref, requestID string, digest [32]byte, answer []byte
 	value = append(value, digest[:]...)
 	value = binary.BigEndian.AppendUint64(value, uint64(at.UnixNano()))
 	tx.Put(ref.Keyspace, ref.Scope.Key(onceTag, []byte(requestID)), append(value, answer...))
+}
+
+// AnswersOf is the range of the keys of a scope's kept answers.
+func AnswersOf(s Scope) Range { return Prefix(s.Key(onceTag)) }
+
+// AnsweredBefore tells whether a kept answer was given before a time; of one that can't
+// be read it says no.
+func AnsweredBefore(kept []byte, before time.Time) bool {
+	return len(kept) >= onceHeader && int64(binary.BigEndian.Uint64(kept[onceDigest:])) < before.UnixNano()
 }

@@ -107,3 +107,15 @@ const (
 func pause(n int) time.Duration {
 	return rand.N(min(maxPause, minPause<<min(n, 16))) + 1
 }
+
+// sleep tells whether the time passed before ctx ended.
+func sleep(ctx context.Context, d time.Duration) bool {
+	timer := time.NewTimer(d)
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+		return true
+	case <-ctx.Done():
+		return false
+	}
+}

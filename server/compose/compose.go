@@ -26,6 +26,7 @@ import (
 	"github.com/loom-bridge/loom-bridge/memory"
 	"github.com/loom-bridge/loom-bridge/memory/analysis"
 	"github.com/loom-bridge/loom-bridge/memory/kv"
+	"github.com/loom-bridge/loom-bridge/memory/kv/answers"
 	"github.com/loom-bridge/loom-bridge/memory/kv/mention"
 	"github.com/loom-bridge/loom-bridge/memory/plans"
 	"github.com/loom-bridge/loom-bridge/server"
@@ -69,7 +70,7 @@ type Options struct {
 	// Disk says how tenants share it. Default: they do not.
 	Disk share.Disk
 	// AnsweredFor is how long the answer of a request with an id is kept; negative:
-	// for ever. Default kv.DefaultAnsweredFor.
+	// for ever. Default answers.DefaultFor.
 	AnsweredFor time.Duration
 	// CloseTimeout bounds Close. Default DefaultCloseTimeout.
 	CloseTimeout time.Duration
@@ -148,8 +149,8 @@ func withDefaults(opts *Options) Options {
 func (d *Domain) open(engine kv.Engine, workspaces hand.Workspaces, o Options) error {
 	writer := kv.NewWriter(engine, nil)
 	d.onClose(writer.Close)
-	answered := kv.NewAnswered(engine, writer, &kv.AnsweredOptions{For: o.AnsweredFor, Now: o.Now, Logger: o.Logger})
-	d.onClose(answered.Close)
+	sweeper := answers.NewSweeper(engine, writer, &answers.Options{For: o.AnsweredFor, Now: o.Now, Logger: o.Logger})
+	d.onClose(sweeper.Close)
 	d.openStores(engine, writer, o)
 	reducer, err := d.openPrompts(o)
 	if err != nil {

@@ -90,7 +90,6 @@ async def test_a_prompt_has_a_receipt(fake: Fake, ctx: loombridge.Client) -> Non
         agent_id="a1",
         session_id="s1",
         model="gpt-4o",
-        format=pb.PROMPT_FORMAT_NEUTRAL,
         dry_run=True,
         history=pb.HistorySettings(preset="design", literal=True),
     )

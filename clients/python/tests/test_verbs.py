@@ -263,7 +263,6 @@ async def test_assemble_neutral(fake: Fake, ctx: loombridge.Client) -> None:
         max_tokens=100,
         system="be brief",
         without_tools=True,
-        format=context_pb2.PROMPT_FORMAT_NEUTRAL,
     )
 
 

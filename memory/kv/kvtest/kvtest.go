@@ -28,6 +28,7 @@ func Run(t *testing.T, factory Factory) {
 		"lifecycle": lifecycleCases(),
 		"together":  togetherCases(),
 		"drop":      dropCases(),
+		"lists":     listCases(),
 	}
 	for group, cases := range groups {
 		t.Run(group, func(t *testing.T) {

@@ -104,6 +104,16 @@ func (h *Holder) Do(ctx context.Context, name Name, work func(ctx context.Contex
 	return err
 }
 
+// Once is Do for work that may be left to another process: if one holds the lease, it
+// does nothing. Otherwise it gives the lease back when work has returned.
+func (h *Holder) Once(ctx context.Context, name Name, work func(ctx context.Context) error) error {
+	err := h.Do(ctx, name, work)
+	if errors.Is(err, ErrHeld) {
+		return nil
+	}
+	return errors.Join(err, h.Release(ctx, name))
+}
+
 // Release gives a lease back, unless somebody in this process works under it.
 func (h *Holder) Release(ctx context.Context, name Name) error {
 	h.mu.Lock()

@@ -3,15 +3,11 @@ package lease
 import (
 	"context"
 	"fmt"
-	"hash/fnv"
 	"time"
 
 	"github.com/loom-bridge/loom-bridge/memory/kv"
 	"github.com/loom-bridge/loom-bridge/memory/kv/wire"
 )
-
-// Ranges is how many leases the scopes of a tenant share for one kind of work.
-const Ranges = 64
 
 // tagLease marks the only key of a lease's scope.
 const tagLease = 'L'
@@ -34,12 +30,9 @@ type Name struct {
 // never changes.
 func Tenant(tenant, work string) Name { return Name{tenant, "lease/" + work, Term} }
 
-// Scope names the lease of some work for a scope. Scopes of a tenant may share one.
+// Scope names the lease of some work for a scope. Scopes of a part share one.
 func Scope(scope kv.Scope, work string) Name {
-	sum := fnv.New32a()
-	sum.Write([]byte{byte(scope.Kind)})
-	sum.Write([]byte(scope.Owner))
-	return Name{scope.Tenant, fmt.Sprintf("lease/%s#%d", work, sum.Sum32()%Ranges), Term}
+	return Name{scope.Tenant, kv.PartOf("lease/"+work, scope.Part()), Term}
 }
 
 // Every names the lease of work that is done so often: it outlasts the pauses, so that

@@ -17,7 +17,7 @@ import (
 	"github.com/loom-bridge/loom-bridge/memory"
 	"github.com/loom-bridge/loom-bridge/memory/analysis"
 	"github.com/loom-bridge/loom-bridge/memory/embed"
-	"github.com/loom-bridge/loom-bridge/memory/kv"
+	"github.com/loom-bridge/loom-bridge/memory/kv/answers"
 	"github.com/loom-bridge/loom-bridge/memory/kv/rockskv"
 	"github.com/loom-bridge/loom-bridge/server"
 )
@@ -213,7 +213,7 @@ func (c *Config) eventSettings() []setting {
 		{"events-sweep-interval", positive(&r.Every), events.DefaultSweepEvery, "time between two deletions of events that are too old or too many"},
 		{"loom-replay", zeroIsNone(span(&c.LoomReplay, 0, maxReplay)), time.Minute, "oldest event replayed to a loom.v1 agent after its stream broke; 0: none"},
 		{"registration-idle", positive(&c.RegistrationIdle), agents.DefaultIdleRegistration, "free an agent's registration this long after its last stream"},
-		{"request-retention", zeroIsNone(span(&c.RequestRetention, 0, unlimited)), kv.DefaultAnsweredFor, "keep the answer of a request with a request_id so long; 0: for ever"},
+		{"request-retention", zeroIsNone(span(&c.RequestRetention, 0, unlimited)), answers.DefaultFor, "keep the answer of a request with a request_id so long; 0: for ever"},
 	}
 }
 

@@ -27,6 +27,7 @@ from loombridge._client import Client, Status
 from loombridge._compress import CompressedResult, CompressHint, ResultKind
 from loombridge._connect import Connecting, Tls, connect
 from loombridge._context import Context
+from loombridge._definitions import CallerTool, ToolDefinition
 from loombridge._errors import (
     AgentNotOwnedError,
     BlobCollectedError,
@@ -84,7 +85,6 @@ from loombridge._prompt import (
     PromptFormat,
     Role,
     ToolCall,
-    ToolDefinition,
 )
 from loombridge._query import (
     EmptyReason,
@@ -122,10 +122,36 @@ from loombridge._results import (
     Output,
     Resource,
 )
+from loombridge._sections import (
+    CachedPart,
+    CacheMark,
+    PromptDifference,
+    PromptSection,
+    SectionOutcome,
+    SnapshotSequence,
+    ToolCost,
+)
+from loombridge._settings import (
+    CacheSettings,
+    CacheStrategy,
+    Example,
+    Injection,
+    InjectionLimits,
+    InjectionPhase,
+    PromptLayout,
+    PromptSettings,
+    RuntimePosition,
+    Skill,
+    SourceSettings,
+    ToolRendering,
+    ToolSelection,
+    VariationSettings,
+)
 from loombridge._steps import BlobArchive, BlobInfo, BlobStream, RecordedStep, Step
 from loombridge._tasks import FoundTask, Task
 from loombridge._tools import ToolFailure, ToolInfo, ToolResult, Tools, ToolVerb
 from loombridge._values import JsonValue, Seconds
+from loombridge._working import Plan, PlanItem, PlanStatus, Working
 
 __version__ = _version("loombridge")
 """The version of this package."""
@@ -150,7 +176,12 @@ __all__ = [
     "BlobStream",
     "BlobTier",
     "BlobUsage",
+    "CacheMark",
+    "CacheSettings",
+    "CacheStrategy",
+    "CachedPart",
     "CallCancelledError",
+    "CallerTool",
     "Client",
     "ClientClosedError",
     "CollectedGarbage",
@@ -169,6 +200,7 @@ __all__ = [
     "EmptyReason",
     "Event",
     "Events",
+    "Example",
     "FieldViolation",
     "Fold",
     "FoldBatch",
@@ -181,6 +213,9 @@ __all__ = [
     "HitExplanation",
     "Hits",
     "Image",
+    "Injection",
+    "InjectionLimits",
+    "InjectionPhase",
     "InternalError",
     "InvalidArgumentsError",
     "InvalidFilterError",
@@ -201,10 +236,17 @@ __all__ = [
     "Output",
     "OverloadedError",
     "Owner",
+    "Plan",
+    "PlanItem",
+    "PlanStatus",
     "PositionUnknownError",
     "Preset",
     "Prompt",
+    "PromptDifference",
     "PromptFormat",
+    "PromptLayout",
+    "PromptSection",
+    "PromptSettings",
     "PromptUnknownError",
     "QualityOfService",
     "QueryMode",
@@ -226,13 +268,18 @@ __all__ = [
     "Resource",
     "ResultKind",
     "Role",
+    "RuntimePosition",
     "Saved",
     "Seconds",
+    "SectionOutcome",
     "ServerUnreachableError",
     "SessionSettings",
     "ShuttingDownError",
     "SignalScore",
+    "Skill",
     "SlowConsumerError",
+    "SnapshotSequence",
+    "SourceSettings",
     "Status",
     "Step",
     "StepNotFoundError",
@@ -247,6 +294,7 @@ __all__ = [
     "TokenPrices",
     "TooLargeError",
     "ToolCall",
+    "ToolCost",
     "ToolDefinition",
     "ToolFailedError",
     "ToolFailure",
@@ -254,13 +302,17 @@ __all__ = [
     "ToolNameTakenError",
     "ToolNotAllowedError",
     "ToolNotFoundError",
+    "ToolRendering",
     "ToolResult",
+    "ToolSelection",
     "ToolVerb",
     "Tools",
     "UnauthenticatedError",
     "Undone",
     "UsageLearned",
+    "VariationSettings",
     "VersionConflictError",
+    "Working",
     "WrongAddressError",
     "connect",
 ]

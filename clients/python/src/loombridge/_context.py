@@ -1,15 +1,17 @@
 """An agent's context: its log, its prompts, its blobs."""
 
-from collections.abc import AsyncGenerator, AsyncIterator, Iterable, Mapping
+from collections.abc import AsyncGenerator, AsyncIterator, Iterable, Mapping, Sequence
 from typing import Any
 
 from loombridge import (
     _blobs,
+    _definitions,
     _history,
     _prompt,
     _receipts,
     _results,
     _rpc,
+    _settings,
     _spelling,
     _steps,
     _stream,
@@ -25,6 +27,9 @@ STEPS_PER_PAGE = 100
 _FORMATS: Mapping[str, pb.PromptFormat] = {
     "neutral": pb.PROMPT_FORMAT_NEUTRAL,
     "openai": pb.PROMPT_FORMAT_OPENAI_CHAT,
+    "openai_responses": pb.PROMPT_FORMAT_OPENAI_RESPONSES,
+    "anthropic": pb.PROMPT_FORMAT_ANTHROPIC,
+    "gemini": pb.PROMPT_FORMAT_GEMINI,
 }
 
 
@@ -45,35 +50,57 @@ class Context(_history.History, _blobs.Blobs):
         max_tokens: int | None = None,
         system: str = "",
         format: _prompt.PromptFormat = "neutral",  # noqa: A002  the API's own word
-        tools: bool = True,
+        tools: bool | Sequence[_definitions.CallerTool] = True,
+        settings: _settings.PromptSettings | None = None,
+        injections: Sequence[_settings.Injection] = (),
         history: _receipts.HistorySettings | None = None,
+        turn_id: str | None = None,
         dry_run: bool = False,
+        as_of_step: str | None = None,
+        as_of_prompt: str | None = None,
         session_id: str | None = None,
         timeout: _values.Seconds | None = None,
     ) -> _prompt.Prompt:
-        """Build the session's prompt: system, tools, history, goal.
+        """Build the session's prompt: system, tools, what is known, history, goal.
 
         Old steps are folded when that pays, or when the prompt would not fit otherwise;
         `receipt` of the prompt tells. What was folded can be read and unfolded again.
 
         Args:
-            goal: what the agent works towards; it stands last.
+            goal: what the agent works towards; it stands last. Default: that of
+                `update_working`.
             model: the model the prompt is for; it chooses the token counter and the
                 prices. Default: as configured, else `gpt-4o`.
             max_tokens: the budget of the whole prompt, tools included. Default: as
                 configured, else 8192.
-            system: the system prompt; it stands first.
-            format: `neutral` fills `messages` and `tools`, `openai` fills `openai()`.
-            tools: offer the tools of level 1.
+            system: the system prompt; it stands first. Default: as configured.
+            format: `neutral` fills `messages` and `tools`; each other one the method of its
+                name, whose dict is ready for the provider.
+            tools: the caller's own, offered beside those that are served: definitions,
+                mappings as OpenAI, Anthropic, Gemini or MCP have them, or Python functions
+                with type hints. One of the name of a served tool takes its place. False
+                leaves out all tools; which served ones there are is said by
+                `settings.tools`.
+            settings: what this prompt is made of; what is None or empty in it is as
+                configured.
+            injections: further sections of this prompt, beside those of `settings`.
             history: how the history is made, for this call; what is None in it is as
                 configured.
+            turn_id: the turn of the model that the prompt is for: the same one gets the
+                same variation. Default: counted by the session's user messages.
             dry_run: store nothing: a fold that is due is shown and not kept.
+            as_of_step: return the prompt that the session had sent last when this step was
+                recorded, byte for byte, in the format in which it was sent.
+            as_of_prompt: return the prompt that had this `prompt_id` in its receipt, in the
+                same way.
             session_id: default: the client's.
             timeout: seconds; default: the client's.
 
         Raises:
             ContextOverflowError: it does not fit; names the largest part.
             InvalidRequestError: a field breaks a rule, such as a preset that is none.
+            TypeError: `as_of_step` or `as_of_prompt` is given together with what makes a
+                new prompt.
         """
         if format not in _FORMATS:
             raise ValueError(f"format must be one of {', '.join(_FORMATS)}, not {format!r}")
@@ -83,14 +110,24 @@ class Context(_history.History, _blobs.Blobs):
             goal=_values.text("goal", goal),
             model=_values.optional_text("model", model),
             system=_values.text("system", system),
-            without_tools=not tools,
-            format=_FORMATS[format],
+            turn_id=_values.optional_text("turn_id", turn_id),
             dry_run=dry_run,
         )
+        if format != "neutral":
+            request.format = _FORMATS[format]
+        if isinstance(tools, bool):
+            request.without_tools = not tools
+        else:
+            request.tools.extend(_definitions.tools_to_wire(tools))
         if max_tokens is not None:
             request.max_tokens = _values.integer("max_tokens", max_tokens)
         if history is not None:
             request.history.CopyFrom(_receipts.settings_to_wire("history", history))
+        if settings is not None:
+            request.settings.CopyFrom(_settings.to_wire("settings", settings))
+        if further := _settings.injections_to_wire("injections", injections):
+            request.settings.injections.extend(further)
+        _as_of(request, as_of_step, as_of_prompt)
         # A fold that a call stored before it was cut off stands in the repeated one, too.
         answer = await self._transport.call(
             _rpc.ASSEMBLE, request, timeout=timeout, repeatable=True
@@ -375,3 +412,22 @@ class Context(_history.History, _blobs.Blobs):
         if timeout is not None:
             seconds = _values.seconds("timeout", timeout)
         return _steps.BlobStream(self._transport, request, seconds)
+
+
+def _as_of(request: pb.AssembleRequest, step: str | None, prompt: str | None) -> None:
+    """Ask for a prompt of before, if one is named.
+
+    Raises:
+        TypeError: something is given that a prompt of before can't be made of.
+    """
+    if step is None and prompt is None:
+        return
+    if step is not None and prompt is not None:
+        raise TypeError("give either as_of_step or as_of_prompt")
+    said = {field.name for field, _ in request.ListFields()} - {"agent_id", "session_id"}
+    if said:
+        raise TypeError(f"a prompt of before is as it was sent: it takes no {sorted(said)[0]}")
+    if step is not None:
+        request.as_of_step_id = _values.text("as_of_step", step)
+    else:
+        request.as_of_prompt_id = _values.text("as_of_prompt", prompt)

@@ -3,7 +3,17 @@
 from collections.abc import Mapping
 from typing import Any, Literal, TypeAlias, cast
 
-from loombridge import _compress, _prompt, _receipts, _rpc, _session, _spelling, _usage, _values
+from loombridge import (
+    _compress,
+    _prompt,
+    _receipts,
+    _rpc,
+    _session,
+    _settings,
+    _spelling,
+    _usage,
+    _values,
+)
 from loombridge.v1 import context_pb2 as pb
 
 HistoryStyle: TypeAlias = Literal["design", "reduction", "grouped"]
@@ -18,6 +28,7 @@ class History(_session.InSession):
         self,
         history: _receipts.HistorySettings | None = None,
         *,
+        prompt: _settings.PromptSettings | None = None,
         model: str | None = None,
         max_tokens: int | None = None,
         reset: bool = False,
@@ -31,6 +42,7 @@ class History(_session.InSession):
 
         Args:
             history: how the history is made; what is None in it stays as it was.
+            prompt: what prompts are made of; what is None or empty in it stays as it was.
             model: the model for calls that name none, at most 128 bytes.
             max_tokens: the budget for calls that name none.
             reset: go back to the server's defaults before the rest is set.
@@ -54,7 +66,10 @@ class History(_session.InSession):
             request.history.CopyFrom(_receipts.settings_to_wire("history", history))
         if max_tokens is not None:
             request.max_tokens = _values.integer("max_tokens", max_tokens)
-        asks = history is None and model is None and max_tokens is None and not reset
+        if prompt is not None:
+            request.prompt.CopyFrom(_settings.to_wire("prompt", prompt))
+        given = (history, prompt, model, max_tokens)
+        asks = all(each is None for each in given) and not reset
         answer = await self._transport.call(
             _rpc.CONFIGURE_SESSION, request, timeout=timeout, repeatable=bool(request_id) or asks
         )

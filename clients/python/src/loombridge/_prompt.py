@@ -5,15 +5,16 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal, TypeAlias, cast
 
-from loombridge import _brief, _receipts, _spelling, _values
+from loombridge import _brief, _definitions, _receipts, _sections, _spelling, _values
 from loombridge.v1 import context_pb2 as pb
 
 Role: TypeAlias = Literal["system", "developer", "user", "assistant", "tool"]
 """Who speaks: instructions (by either of two names), the one who asks, the model, or a
 tool's result."""
 
-PromptFormat: TypeAlias = Literal["neutral", "openai"]
-"""The shape of an assembled prompt."""
+PromptFormat: TypeAlias = Literal["neutral", "openai", "openai_responses", "anthropic", "gemini"]
+"""The shape of an assembled prompt: the messages and tools of this package, or the request
+of a provider's API; `openai` is Chat Completions."""
 
 ROLE_ENUM = pb.Role.DESCRIPTOR
 
@@ -100,18 +101,6 @@ class Message(_brief.Brief):
         )
 
 
-@dataclass(frozen=True, slots=True)
-class ToolDefinition:
-    """A tool as a prompt offers it to a model."""
-
-    name: str
-    """Its name."""
-    description: str
-    """What it does."""
-    parameters: Mapping[str, Any]
-    """JSON Schema of its arguments."""
-
-
 @dataclass(frozen=True, slots=True, repr=False)
 class Prompt(_brief.Brief):
     """An assembled prompt: system, tools, history, goal."""
@@ -124,17 +113,19 @@ class Prompt(_brief.Brief):
     certainty: _receipts.TokenCertainty
     """How sure the count is."""
     parts: Mapping[str, int]
-    """Tokens by part: `system`, `tools`, `history`, `goal`."""
+    """Tokens by section, such as `system`, `tools`, `history`, `goal`."""
     prefix_sha256: str
     """Hash of everything before the goal, in hex: equal for equal prefixes."""
     receipt: _receipts.Receipt
     """What was folded to make it fit, and what it should cost."""
     messages: tuple[Message, ...] = ()
     """The messages, in format `neutral`."""
-    tools: tuple[ToolDefinition, ...] = ()
+    tools: tuple[_definitions.ToolDefinition, ...] = ()
     """The tools, in format `neutral`."""
     openai_json: str = ""
     """The exact text behind `openai()`, in format `openai`."""
+    cache_marks: tuple[_sections.CacheMark, ...] = ()
+    """Where the provider's cache should keep the prompt: at most 4, in order."""
 
     @property
     def exact(self) -> bool:
@@ -218,16 +209,9 @@ def prompt(m: pb.AssembleResponse) -> Prompt:
         prefix_sha256=m.prefix_sha256,
         receipt=_receipts.receipt(m.receipt),
         messages=tuple(message(each) for each in m.messages),
-        tools=tuple(_tool_definition(tool) for tool in _values.from_json(m.tools_json) or ()),
+        tools=_definitions.shown(m.tools_json),
         openai_json=m.openai_chat_json,
-    )
-
-
-def _tool_definition(tool: Mapping[str, Any]) -> ToolDefinition:
-    return ToolDefinition(
-        name=tool["name"],
-        description=tool.get("description", ""),
-        parameters=tool.get("parameters", {}),
+        cache_marks=tuple(map(_sections.cache_mark, m.cache_marks)),
     )
 
 

@@ -5,7 +5,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Literal, TypeAlias, cast
 
-from loombridge import _brief, _values
+from loombridge import _brief, _sections, _settings, _values
 from loombridge.v1 import context_pb2 as pb
 
 HistoryPolicy: TypeAlias = Literal["ledger", "append_only", "preset"]
@@ -96,6 +96,8 @@ class SessionSettings:
     """The budget for calls that name none; 0: the server's default."""
     ended: bool
     """The session is over."""
+    prompt: _settings.PromptSettings = _settings.PromptSettings()  # noqa: RUF009  frozen
+    """What its prompts are made of; None or empty is the server's default."""
 
 
 @dataclass(frozen=True, slots=True, repr=False)
@@ -185,6 +187,27 @@ class Receipt:
     """The share of the budget that is taken, 0 to 1."""
     reserve_tokens: int
     """How many more tokens the provider may well count."""
+    layout: _settings.PromptLayout | None = None
+    """The order of the sections."""
+    sections: tuple[_sections.PromptSection, ...] = ()
+    """Those of the prompt, in its order, and those that were left out."""
+    tools: tuple[_sections.ToolCost, ...] = ()
+    """What each tool takes, in the order of the prompt."""
+    sequences: tuple[_sections.SnapshotSequence, ...] = ()
+    """How far what the prompt is made of was read, all at one moment."""
+    difference: _sections.PromptDifference | None = None
+    """Where the prompt first differs from the session's prompt before; None for the first
+    one that the server knows of."""
+    expected_cached_tokens: int = 0
+    """How many tokens the provider should read from its cache."""
+    calls: int = 0
+    """How many calls of tools the session has made."""
+    faults: int = 0
+    """How many of them asked again for what had been folded away."""
+
+    def section(self, name: str) -> _sections.PromptSection | None:
+        """Return the section of that name; None if the prompt knows of none."""
+        return next((each for each in self.sections if each.name == name), None)
 
 
 @dataclass(frozen=True, slots=True, repr=False)
@@ -267,11 +290,15 @@ def _prices_to_wire(name: str, value: object) -> pb.TokenPrices:
 def session_settings(m: pb.ConfigureSessionResponse) -> SessionSettings:
     """Return what holds for a session as users see it."""
     return SessionSettings(
-        history=_settings(m.history), model=m.model, max_tokens=m.max_tokens, ended=m.ended
+        history=_history_settings(m.history),
+        model=m.model,
+        max_tokens=m.max_tokens,
+        ended=m.ended,
+        prompt=_settings.settings(m.prompt),
     )
 
 
-def _settings(m: pb.HistorySettings) -> HistorySettings:
+def _history_settings(m: pb.HistorySettings) -> HistorySettings:
     prices = m.prices
     return HistorySettings(
         policy=_policy(m.policy) if m.policy else None,
@@ -312,6 +339,14 @@ def receipt(m: pb.Receipt) -> Receipt:
         append_only_cost=m.append_only_cost,
         pressure=m.pressure,
         reserve_tokens=m.reserve_tokens,
+        layout=_settings.layout(m.layout),
+        sections=tuple(map(_sections.section, m.sections)),
+        tools=tuple(map(_sections.tool_cost, m.tools)),
+        sequences=tuple(map(_sections.sequence, m.sequences)),
+        difference=_sections.difference(m.difference) if m.HasField("difference") else None,
+        expected_cached_tokens=m.expected_cached_tokens,
+        calls=m.calls,
+        faults=m.faults,
     )
 
 

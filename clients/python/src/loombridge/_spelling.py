@@ -10,11 +10,14 @@ ClassT = TypeVar("ClassT", bound=type)
 
 OTHER_WORDS: Mapping[str, tuple[str, ...]] = {
     "args": ("arguments",),
+    "budget": ("max_tokens",),
     "content": ("text", "payload", "output"),
     "data": ("metadata", "payload", "text"),
     "expires_in": ("ttl",),
     "filters": ("filter",),
+    "functions": ("tools",),
     "input": ("arguments", "query", "text"),
+    "instructions": ("system",),
     "k": ("limit",),
     "memory": ("text",),
     "message": ("payload", "text"),
@@ -24,6 +27,7 @@ OTHER_WORDS: Mapping[str, tuple[str, ...]] = {
     "params": ("arguments", "parameters"),
     "q": ("query",),
     "result": ("output",),
+    "system_prompt": ("system",),
     "threshold": ("min_score",),
     "tool": ("tool_name", "name"),
     "top_k": ("limit",),

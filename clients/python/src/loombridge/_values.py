@@ -28,7 +28,7 @@ def text(name: str, value: object) -> str:
         ValueError: it holds a lone surrogate, which UTF-8 cannot express.
     """
     if not isinstance(value, str):
-        raise TypeError(f"{name} must be a str, not {_kind(value)}")
+        raise TypeError(f"{name} must be a str, not {kind(value)}")
     try:
         value.encode()
     except UnicodeEncodeError as err:
@@ -44,7 +44,7 @@ def optional_text(name: str, value: object) -> str:
 def texts(name: str, values: object) -> list[str]:
     """Return values, an iterable of strings, as a list; a bare string is refused."""
     if isinstance(values, str) or not isinstance(values, Iterable):
-        raise TypeError(f"{name} must be a list of str, not {_kind(values)}")
+        raise TypeError(f"{name} must be a list of str, not {kind(values)}")
     items = cast("Iterable[object]", values)
     return [text(f"{name}[{i}]", item) for i, item in enumerate(items)]
 
@@ -58,7 +58,7 @@ def text_map(name: str, values: object) -> dict[str, str]:
 def mapping(name: str, value: object) -> Mapping[str, Any]:
     """Return value if it is a mapping."""
     if not isinstance(value, Mapping):
-        raise TypeError(f"{name} must be a mapping such as a dict, not {_kind(value)}")
+        raise TypeError(f"{name} must be a mapping such as a dict, not {kind(value)}")
     return cast("Mapping[str, Any]", value)
 
 
@@ -74,7 +74,7 @@ def long_integer(name: str, value: object) -> int:
 
 def _integer(name: str, value: object, bound: int) -> int:
     if isinstance(value, bool) or not isinstance(value, int):
-        raise TypeError(f"{name} must be an int, not {_kind(value)}")
+        raise TypeError(f"{name} must be an int, not {kind(value)}")
     if not -bound <= value < bound:
         raise ValueError(f"{name} is out of range: {value}")
     return value
@@ -84,7 +84,7 @@ def number(name: str, value: object) -> float:
     """Return value as a finite float."""
     # Real: the numbers of numpy, too.
     if isinstance(value, bool) or not isinstance(value, Real):
-        raise TypeError(f"{name} must be a number, not {_kind(value)}")
+        raise TypeError(f"{name} must be a number, not {kind(value)}")
     if not math.isfinite(value):
         raise ValueError(f"{name} must be finite, not {value}")
     return float(value)
@@ -120,7 +120,7 @@ def duration(name: str, value: object) -> Duration:
 def timestamp(name: str, value: object) -> Timestamp:
     """Return a moment as protobuf has it; it must know its time zone."""
     if not isinstance(value, datetime):
-        raise TypeError(f"{name} must be a datetime, not {_kind(value)}")
+        raise TypeError(f"{name} must be a datetime, not {kind(value)}")
     if value.utcoffset() is None:
         raise ValueError(f"{name} needs a time zone, such as datetime.now(UTC)")
     result = Timestamp()
@@ -185,8 +185,9 @@ def _plain(value: object) -> object:
         return dict(cast("Mapping[str, object]", value))
     if isinstance(value, Sequence) and not isinstance(value, bytes | bytearray):
         return list(cast("Sequence[object]", value))
-    raise TypeError(f"{_kind(value)} has no JSON form")
+    raise TypeError(f"{kind(value)} has no JSON form")
 
 
-def _kind(value: object) -> str:
+def kind(value: object) -> str:
+    """Return the name of a value's type, as an error says it."""
     return "None" if value is None else type(value).__name__

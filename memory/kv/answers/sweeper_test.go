@@ -1,4 +1,4 @@
-package kv_test
+package answers_test
 
 import (
 	"context"
@@ -6,26 +6,29 @@ import (
 	"errors"
 	"fmt"
 	"iter"
+	"slices"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
 
 	"github.com/loom-bridge/loom-bridge/memory/kv"
+	"github.com/loom-bridge/loom-bridge/memory/kv/answers"
 	"github.com/loom-bridge/loom-bridge/memory/kv/memkv"
 )
 
-// answers is a store in which requests are answered.
-type answers struct {
-	*memkv.DB
-	writer *kv.Writer
+// store is one in which requests are answered.
+type store struct {
+	*memkv.DB // nil in a process
+	writer    *kv.Writer
 }
 
-func newAnswers() answers {
+func newStore() store {
 	engine := memkv.New(nil)
-	return answers{engine, kv.NewWriter(engine, nil)}
+	return store{engine, kv.NewWriter(engine, nil)}
 }
 
-func (a answers) close(tb testing.TB) {
+func (a store) close(tb testing.TB) {
 	tb.Helper()
 	if err := errors.Join(a.writer.Close(), a.DB.Close()); err != nil {
 		tb.Fatal(err)
@@ -35,7 +38,7 @@ func (a answers) close(tb testing.TB) {
 func digest(content string) [32]byte { return sha256.Sum256([]byte(content)) }
 
 // ask answers a request with its content, unless it was answered before.
-func (a answers) ask(tb testing.TB, ref kv.Ref, id, content string) (replayed bool, err error) {
+func (a store) ask(tb testing.TB, ref kv.Ref, id, content string) (replayed bool, err error) {
 	tb.Helper()
 	err = a.writer.Do(tb.Context(), kv.Request{Refs: []kv.Ref{ref}, Stage: func(ctx context.Context, tx *kv.Tx) (err error) {
 		var answer []byte
@@ -57,9 +60,9 @@ func (a answers) ask(tb testing.TB, ref kv.Ref, id, content string) (replayed bo
 // keyspaces, and nothing beside them.
 func TestAnsweredAreForgotten(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		a := newAnswers()
+		a := newStore()
 		defer a.close(t)
-		keeper := kv.NewAnswered(a.DB, a.writer, nil)
+		keeper := answers.NewSweeper(a.DB, a.writer, nil)
 		defer keeper.Close()
 		var refs []kv.Ref
 		for _, ks := range []kv.Keyspace{kv.Records, kv.Log, kv.Blobs} {
@@ -122,13 +125,13 @@ func TestAnsweredAreForgotten(t *testing.T) {
 // one, and the time of a server that keeps answers for ever has no effect.
 func TestForgettingSparesTheNew(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		a := newAnswers()
+		a := newStore()
 		defer a.close(t)
 		ref := kv.Ref{Keyspace: kv.Log, Scope: kv.AgentScope("t", "a")}
 		if _, err := a.ask(t, ref, "r", "first"); err != nil {
 			t.Fatal(err)
 		}
-		forever := kv.NewAnswered(a.DB, a.writer, &kv.AnsweredOptions{For: -1})
+		forever := answers.NewSweeper(a.DB, a.writer, &answers.Options{For: -1})
 		defer forever.Close()
 		time.Sleep(48 * time.Hour)
 		if replayed, err := a.ask(t, ref, "r", "first"); err != nil || !replayed {
@@ -144,7 +147,7 @@ func TestForgettingSparesTheNew(t *testing.T) {
 				t.Error(err)
 			}
 		}}
-		keeper := kv.NewAnswered(stale, a.writer, nil)
+		keeper := answers.NewSweeper(stale, a.writer, nil)
 		if n, err := keeper.Sweep(t.Context()); n != 0 || err != nil {
 			t.Errorf("%d forgotten, %v", n, err)
 		}
@@ -175,4 +178,64 @@ func (s staleReader) Scan(ctx context.Context, ks kv.Keyspace, r kv.Range) iter.
 			s.behind()
 		}
 	}
+}
+
+// process is one of two on a store. It counts its commits that delete something.
+type process struct {
+	*memkv.Peer
+	requests store
+	sweeper  *answers.Sweeper
+	deletes  atomic.Int64
+}
+
+func (p *process) Commit(ctx context.Context, c kv.Commit) error {
+	if slices.ContainsFunc(c.Batch.Ops(), func(op kv.Op) bool { return op.Delete }) {
+		p.deletes.Add(1)
+	}
+	return p.Peer.Commit(ctx, c)
+}
+
+// Of two processes on a store one deletes the answers of a tenant, and the other goes on
+// when that one has ended.
+func TestOneProcessSweeps(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var both []*process
+		for _, peer := range memkv.Peers(2, nil) {
+			p := &process{Peer: peer}
+			p.requests.writer = kv.NewWriter(p, nil)
+			p.sweeper = answers.NewSweeper(p, p.requests.writer, nil)
+			t.Cleanup(func() {
+				if err := errors.Join(p.sweeper.Close(), p.requests.writer.Close(), p.Peer.Close()); err != nil {
+					t.Error(err)
+				}
+			})
+			both = append(both, p)
+		}
+		asked := 0
+		ask := func(days int) {
+			for range days * 24 {
+				asked++
+				ref := kv.Ref{Keyspace: kv.Log, Scope: kv.AgentScope("t", fmt.Sprint("agent ", asked%3))}
+				if _, err := both[asked%2].requests.ask(t, ref, fmt.Sprint(asked), "x"); err != nil {
+					t.Fatal(err)
+				}
+				time.Sleep(time.Hour)
+			}
+		}
+		ask(4)
+		busy, idle := both[0], both[1]
+		if idle.deletes.Load() > 0 {
+			busy, idle = idle, busy
+		}
+		if n, m := busy.deletes.Load(), idle.deletes.Load(); n == 0 || m != 0 {
+			t.Fatalf("one process deleted %d times and the other %d, want only one to", n, m)
+		}
+		if err := busy.sweeper.Close(); err != nil {
+			t.Fatal(err)
+		}
+		ask(1)
+		if idle.deletes.Load() == 0 {
+			t.Error("nobody went on when the first had ended")
+		}
+	})
 }
