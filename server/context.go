@@ -143,9 +143,6 @@ func (s *contextService) Assemble(ctx context.Context, r *loombridgev1.AssembleR
 		return nil, err
 	}
 	request := convert.AssembleRequest(scope, r, s.limits.MaxSendBytes)
-	if !r.GetWithoutTools() {
-		request.Tools = convert.PromptTools(s.tools.Offered(scope.Tenant, request.Format.ToolName))
-	}
 	prompt, err := s.assembler.Assemble(ctx, request)
 	if err != nil {
 		return nil, err

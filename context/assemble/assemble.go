@@ -253,6 +253,9 @@ func (a *Assembler) Assemble(ctx context.Context, r Request) (Prompt, error) {
 }
 
 func (t *task) assemble(ctx context.Context) (Prompt, error) {
+	if err := t.arrange(ctx); err != nil {
+		return Prompt{}, err
+	}
 	fixed, err := t.fixed(ctx)
 	if err != nil {
 		return Prompt{}, err

@@ -107,7 +107,7 @@ func (t *task) compact(ctx context.Context, summary string) (Compaction, error) 
 		return Compaction{}, t.err
 	}
 	if overflow, ok := errors.AsType[*history.OverflowError](err); ok {
-		return Compaction{}, t.overflow(fixed{hard: t.r.MaxTokens}, overflow)
+		return Compaction{}, t.overflow(s, fixed{hard: t.r.MaxTokens}, overflow)
 	}
 	if err != nil {
 		return Compaction{}, fmt.Errorf("assemble: %w", err)

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 
+	"github.com/loom-bridge/loom-bridge/context/assemble/layout"
 	"github.com/loom-bridge/loom-bridge/context/history"
 	"github.com/loom-bridge/loom-bridge/context/session"
 	"github.com/loom-bridge/loom-bridge/context/settings"
@@ -71,7 +72,7 @@ func (t *task) fitAs(ctx context.Context, s *source, fixed fixed) (*draft, error
 		limit = min(fixed.soft, limit-1, d.b.total.Tokens-max(over, 1))
 	}
 	if fits == nil {
-		return nil, t.overflow(fixed, &history.OverflowError{Tokens: last.b.parts[settings.History]})
+		return nil, t.overflow(s, fixed, &history.OverflowError{Tokens: last.b.parts[settings.History]})
 	}
 	return fits, nil
 }
@@ -80,12 +81,12 @@ func (t *task) fitAs(ctx context.Context, s *source, fixed fixed) (*draft, error
 // they are counted here.
 func (t *task) draft(ctx context.Context, s *source, fixed fixed, limit int) (*draft, error) {
 	d := &draft{last: fixed.anchor}
-	items, err := t.history(ctx, s, d, max(limit-fixed.tokens(), 1))
+	items, err := t.history(ctx, s, d, max(limit-fixed.tokens()+t.joining(s), 1))
 	if t.err != nil {
 		return nil, t.err
 	}
 	if overflow, ok := errors.AsType[*history.OverflowError](err); ok {
-		return nil, t.overflow(fixed, overflow)
+		return nil, t.overflow(s, fixed, overflow)
 	}
 	if err != nil {
 		return nil, err
@@ -96,6 +97,56 @@ func (t *task) draft(ctx context.Context, s *source, fixed fixed, limit int) (*d
 	}
 	t.predict(d)
 	return d, nil
+}
+
+// joining is what it may save that the newest message of the user and the runtime
+// sections are one message.
+func (t *task) joining(s *source) int {
+	if t.query(s) == nil {
+		return 0
+	}
+	return t.options.MessageTokens
+}
+
+// query is the newest message of the user, if the log ends with it and the prompt's last
+// message begins with it.
+func (t *task) query(s *source) *session.Message {
+	if len(s.groups) == 0 || !t.frame.TakesQuery() || t.r.Format.merges() {
+		return nil
+	}
+	members := s.groups[len(s.groups)-1].members
+	last := &members[len(members)-1]
+	if it := (item{message: deref(last.entry.Message)}); last.use == spoken && it.asks() {
+		return last.entry.Message
+	}
+	return nil
+}
+
+func deref(m *session.Message) session.Message {
+	if m == nil {
+		return session.Message{}
+	}
+	return *m
+}
+
+// joined is what that does save, exactly.
+func (t *task) joined(s *source) int {
+	query := t.query(s)
+	if query == nil {
+		return 0
+	}
+	size := func(messages []layout.Message) (n int) {
+		for i := range messages {
+			c, err := countMessage(t.a.counter, t.r.Model, counted(renamed(messages[i].Message, t.r.Format)))
+			if err != nil {
+				return 0
+			}
+			n += c.Tokens
+		}
+		return n
+	}
+	alone := []layout.Message{{Message: *query}}
+	return size(alone) + size(t.frame.Last(nil, false)) - size(t.frame.Last(query, false))
 }
 
 // history returns the messages of the history in at most budget tokens.

@@ -53,7 +53,7 @@ func (e *OverflowError) Error() string {
 }
 
 // overflow says what is too big: of the history h does.
-func (t *task) overflow(f fixed, h *history.OverflowError) error {
+func (t *task) overflow(s *source, f fixed, h *history.OverflowError) error {
 	e := &OverflowError{MaxTokens: t.r.MaxTokens}
 	largest := func(part string, tokens int) {
 		if tokens > e.PartTokens {
@@ -73,7 +73,7 @@ func (t *task) overflow(f fixed, h *history.OverflowError) error {
 		e.Part, e.PartTokens = "messages", h.Fixed
 	}
 	// The budget is in the model's own tokens.
-	local := f.tokens() + h.Tokens
+	local := f.tokens() + h.Tokens - t.joined(s)
 	e.TotalTokens = max(int(float64(local)*float64(t.r.MaxTokens)/float64(max(f.hard, 1))), t.r.MaxTokens+1)
 	if local <= t.r.MaxTokens {
 		e.Part, e.PartTokens = "usage", e.TotalTokens-local

@@ -38,11 +38,12 @@ func (t *task) offered() []Tool {
 	}
 	taken := make(map[string]bool, len(own))
 	for i := range own {
-		taken[own[i].Name] = true
+		name, _ := t.r.Format.ToolName(own[i].Name)
+		taken[name] = true
 	}
 	out := slices.Clone(own)
 	for _, s := range t.a.served(t.r.Scope.Tenant, t.r.Format) {
-		if !taken[s.Name] && (t.named(s.Name, choice) || !choice.None && s.AgentID == "" && slices.Contains(choice.Levels, s.Level)) {
+		if name, _ := t.r.Format.ToolName(s.Name); !taken[name] && (t.named(s.Name, choice) || !choice.None && s.AgentID == "" && slices.Contains(choice.Levels, s.Level)) {
 			out = append(out, s.Tool)
 		}
 	}

@@ -147,11 +147,16 @@ func TestPromptsOnlyGrow(t *testing.T) {
 	}
 }
 
-// The prefix hash is the hash of all bytes before the goal, and the goal does
+// The prefix hash is the hash of all bytes before the last message, and the goal does
 // not touch it.
 func TestPrefixHash(t *testing.T) {
 	w, counter := newWriter(t), MustCounter(t)
-	for range 10 {
+	// A newest message of the user would belong to the last message.
+	asks := func() bool {
+		last := w.entries[len(w.entries)-1].Message
+		return last != nil && last.Role == session.User
+	}
+	for n := 0; n < 10 || asks(); n++ {
 		w.block()
 	}
 	for _, format := range []assemble.Format{assemble.OpenAIChat, assemble.Neutral} {

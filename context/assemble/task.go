@@ -36,10 +36,10 @@ type task struct {
 	frame    layout.Frame
 	// skillTools are the tools of active skills.
 	skillTools []string
-	prices  history.Prices
-	ledger  *history.Ledger
-	tools   toolset
-	options history.Options
+	prices     history.Prices
+	ledger     *history.Ledger
+	tools      toolset
+	options    history.Options
 	// window is what the prompt may take where it does not fit MaxTokens, because
 	// nobody gave a budget; 0 is no more.
 	window int
@@ -94,10 +94,7 @@ func (a *Assembler) newTask(ctx context.Context, r Request) (*task, error) {
 	if t.tools, err = a.toolset(t.r); err != nil {
 		return nil, err
 	}
-	if err := t.open(c); err != nil {
-		return nil, err
-	}
-	return t, t.arrange(ctx)
+	return t, t.open(c)
 }
 
 // settle says what the prompt is made of: as the call says, else the session or server,

@@ -211,8 +211,22 @@ func (d *Domain) openPrompts(o Options) (_ *step.Reducer, err error) {
 	o.Assemble.OnBatch = func(ctx context.Context, scope kv.Scope, sessionID string, b assemble.Batch) {
 		topics.Notices{Bus: d.Events}.Folded(ctx, scope, sessionID, b)
 	}
+	o.Assemble.Served = d.served
 	d.Assembler = assemble.New(d.Log, d.Tokens, &o.Assemble)
 	return o.Assemble.Reducer, nil
+}
+
+// served are the tools that prompts may offer.
+func (d *Domain) served(tenant string, f assemble.Format) []assemble.Served {
+	offers := d.Tools.Offered(tenant, f.ToolName)
+	out := make([]assemble.Served, len(offers))
+	for i, o := range offers {
+		out[i] = assemble.Served{
+			Tool:  assemble.Tool{Name: o.Name, Description: o.Description, Schema: o.Schema},
+			Level: o.Level, AgentID: o.AgentID,
+		}
+	}
+	return out
 }
 
 // openAgents opens the bus and the directory of agents.

@@ -127,7 +127,13 @@ func AssembleRequest(scope kv.Scope, r *loombridgev1.AssembleRequest, maxBytes i
 	request := assemble.Request{
 		Scope: scope, SessionID: r.GetSessionId(), Goal: r.GetGoal(), Model: r.GetModel(), System: r.GetSystem(),
 		MaxTokens: int(r.GetMaxTokens()), MaxBytes: maxBytes, Format: assemble.Neutral,
-		DryRun: r.GetDryRun(), History: Config(r.GetHistory()),
+		DryRun: r.GetDryRun(), History: Config(r.GetHistory()), WithoutTools: r.GetWithoutTools(),
+		Settings: PromptSettings(r.GetSettings()), TurnID: r.GetTurnId(),
+	}
+	for _, tool := range r.GetTools() {
+		request.Tools = append(request.Tools, assemble.Tool{
+			Name: tool.GetName(), Description: tool.GetDescription(), Schema: json.RawMessage(tool.GetParametersSchemaJson()),
+		})
 	}
 	if r.GetFormat() == loombridgev1.PromptFormat_PROMPT_FORMAT_OPENAI_CHAT {
 		request.Format = assemble.OpenAIChat
