@@ -190,7 +190,7 @@ func TestPresetsOverConversations(t *testing.T) {
 					t.Fatalf("%s, turn %d: %s stands in message %d: %v", preset, n, gone, at, prompt.GetMessages()[at])
 				}
 			}
-			if at := place(prompt, fmt.Sprintf("Correction %d", n)); n%10 == 7 && at != len(prompt.GetMessages())-2 {
+			if at := place(prompt, fmt.Sprintf("Correction %d", n)); n%10 == 7 && at != len(prompt.GetMessages())-1 {
 				t.Errorf("%s, turn %d: the correction stands at %d of %d", preset, n, at, len(prompt.GetMessages()))
 			}
 		}

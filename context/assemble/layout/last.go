@@ -65,7 +65,7 @@ func (f *Frame) beside(query session.Message, section string, rest []Piece, spli
 	if f.position == settings.Prepend {
 		return f.before(asked, section)
 	}
-	if split || len(query.BlocksJSON) > 0 {
+	if split {
 		return []Message{asked, joined(session.User, rest, inject.Dynamic)}
 	}
 	return []Message{f.both(asked, rest)}
@@ -80,7 +80,12 @@ func (f *Frame) both(asked Message, rest []Piece) Message {
 		}
 		pieces = append(pieces, p)
 	}
-	asked.Pieces, asked.Content = pieces, textOf(pieces)
+	asked.Pieces = pieces
+	if len(asked.BlocksJSON) > 0 {
+		asked.BlocksJSON = withText(asked.BlocksJSON, textOf(pieces[1:]))
+		return asked
+	}
+	asked.Content = textOf(pieces)
 	return asked
 }
 

@@ -55,7 +55,7 @@ var tables = map[settings.Layout]Table{
 		Position: settings.Prepend, Rule: rule,
 	},
 	settings.ReAct: {
-		Name: settings.ReAct, Goal: GoalLine, Position: settings.Prepend, Rule: blank, JoinsSteps: true,
+		Name: settings.ReAct, TakesQuery: true, Goal: GoalLine, Position: settings.Append, Rule: blank, JoinsSteps: true,
 	},
 }
 
