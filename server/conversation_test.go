@@ -19,7 +19,7 @@ import (
 
 // allPresets are the presets that there are; "" is the ledger.
 func allPresets() []string {
-	return []string{"", "design", "reduction", "chat", "research", "code", "debug"}
+	return []string{"", "design", "reduction", "task_context", "three_phase", "chat", "research", "code", "debug"}
 }
 
 // talk is a session under a preset, and what became of its prompts.
@@ -186,6 +186,9 @@ func TestPresetsOverConversations(t *testing.T) {
 				continue
 			}
 			for _, gone := range []string{"WRITTEN", "SEARCH-HIT"} {
+				if preset == "three_phase" && gone == "SEARCH-HIT" {
+					continue // the results of these searches are short enough to stay
+				}
 				if at := place(prompt, gone); at >= 0 {
 					t.Fatalf("%s, turn %d: %s stands in message %d: %v", preset, n, gone, at, prompt.GetMessages()[at])
 				}
@@ -195,7 +198,8 @@ func TestPresetsOverConversations(t *testing.T) {
 			}
 		}
 		c.report()
-		if c.batches == 0 || c.batches > 30 {
+		// What the newest messages take fits, so that none is left out.
+		if c.batches == 0 && preset != "task_context" || c.batches > 30 {
 			t.Errorf("%q: %d batches in %d prompts", preset, c.batches, c.prompts)
 		}
 	}

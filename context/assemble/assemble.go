@@ -9,7 +9,9 @@ import (
 	"iter"
 	"unicode/utf8"
 
+	"github.com/loom-bridge/loom-bridge/context/compress"
 	"github.com/loom-bridge/loom-bridge/context/history"
+	"github.com/loom-bridge/loom-bridge/context/history/decay"
 	"github.com/loom-bridge/loom-bridge/context/session"
 	"github.com/loom-bridge/loom-bridge/context/settings"
 	"github.com/loom-bridge/loom-bridge/context/step"
@@ -42,6 +44,8 @@ type Log interface {
 	// positions, both in order.
 	Unfolded(ctx context.Context, scope kv.Scope, sessionID string, folds []history.Fold) iter.Seq2[session.Entry, error]
 	Range(ctx context.Context, scope kv.Scope, sessionID string, first, last uint64) iter.Seq2[session.Entry, error]
+	// Latest yields the entries of a session, the newest first.
+	Latest(ctx context.Context, scope kv.Scope, sessionID string) iter.Seq2[session.Entry, error]
 	// AppendFolds stores a batch, and MoveMark the boundary of a preset;
 	// session.ErrFoldsChanged when somebody else was first.
 	AppendFolds(ctx context.Context, scope kv.Scope, sessionID string, version uint64, made []history.Fold) error
@@ -169,6 +173,15 @@ type Options struct {
 	Presets func(name string) (history.Preset, bool)
 	// Templates of lines are laid over those of each preset. Default none.
 	Templates step.Templates
+	// Compress says how results are shortened that are shown compressed. Its
+	// ResultTokens and Adaptive count for nothing here: the same result stands in
+	// each prompt alike.
+	Compress compress.Options
+	// Score weighs what summaries of old messages leave out.
+	Score decay.Scoring
+	// Summarizer asks callers to summarize old messages. Default: their sentences are
+	// taken.
+	Summarizer Summarizer
 	// OnBatch is called for each batch of folds after it was stored, by the call that
 	// folded. It must not block. Default: nobody is told.
 	OnBatch func(ctx context.Context, scope kv.Scope, sessionID string, b Batch)
@@ -192,11 +205,15 @@ type Assembler struct {
 	reducer   *step.Reducer
 	presets   func(name string) (history.Preset, bool)
 	templates step.Templates
-	onBatch   func(ctx context.Context, scope kv.Scope, sessionID string, b Batch)
-	served    func(tenant string, f Format) []Served
-	known     *known
-	memo      *history.Memo
-	readBytes int
+	// compress, scoring and summarizer are for presets of messages.
+	compress   compress.Options
+	scoring    decay.Scoring
+	summarizer Summarizer
+	onBatch    func(ctx context.Context, scope kv.Scope, sessionID string, b Batch)
+	served     func(tenant string, f Format) []Served
+	known      *known
+	memo       *history.Memo
+	readBytes  int
 	// large and huge have a token for each prompt that holds much text.
 	large, huge chan struct{}
 }
@@ -210,6 +227,7 @@ func New(log Log, counter *tokens.Counter, opts *Options) *Assembler {
 	}
 	if opts != nil {
 		a.reference, a.templates, a.onBatch, a.served = opts.Reference, opts.Templates, opts.OnBatch, opts.Served
+		a.compress, a.scoring, a.summarizer = opts.Compress, opts.Score, opts.Summarizer
 		a.known.models = opts.Models
 		if opts.ToolResultTokens > 0 {
 			a.limit = opts.ToolResultTokens

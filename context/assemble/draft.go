@@ -152,7 +152,7 @@ func (t *task) joined(s *source) int {
 // history returns the messages of the history in at most budget tokens.
 func (t *task) history(ctx context.Context, s *source, d *draft, budget int) ([]item, error) {
 	if t.policy == session.PolicyPreset {
-		return t.presetHistory(s, d, budget)
+		return t.presetHistory(ctx, s, d, budget)
 	}
 	v, err := t.compacted(s, t.given(ctx, s, budget))
 	if err != nil {

@@ -45,7 +45,7 @@ func newWorld(tb testing.TB) *world {
 	})
 	w := &world{tb: tb, writer: writer, log: session.New(engine, writer, nil), counter: MustCounter(tb)}
 	w.assembler = assemble.New(w.log, w.counter, nil)
-	w.request = assemble.Request{Scope: scope, SessionID: "s", Format: assemble.OpenAIChat, MaxTokens: 32_000, Goal: "the goal"}
+	w.request = assemble.Request{Scope: scope, SessionID: "s", Format: assemble.OpenAIChat, MaxTokens: 32_000, Goal: "the goal", Settings: plainEnd()}
 	return w
 }
 

@@ -53,7 +53,7 @@ func (r *reading) replace(w *wording, all []done, whole output, bare bool) {
 		if d.inBlocks() {
 			result = d.act.Inline
 		}
-		if text := r.compactor.Result(&d.act, result, bare); text != result {
+		if text := r.result(d, result, bare); text != result {
 			w.put(d, text)
 		}
 	}

@@ -95,6 +95,8 @@ type turn struct {
 	// output is the position of the entry whose output is the content of said,
 	// behind its Content; 0 where it says everything itself.
 	output uint64
+	// described keeps the descriptions of images in what a prompt shows.
+	described bool
 }
 
 // call is one call of a turn.
@@ -196,6 +198,9 @@ func (g *group) items(shown output) []item {
 func (t *turn) appendTo(out []item, shown output) []item {
 	if t.said != nil && len(t.calls) == 0 {
 		m := *t.said
+		if !t.described {
+			m.BlocksJSON = undescribed(m.BlocksJSON)
+		}
 		if t.output != 0 {
 			m.Content += shown(t.output)
 		}
@@ -214,11 +219,15 @@ func (t *turn) appendTo(out []item, shown output) []item {
 		case c.folded != "":
 			text = foldedResult(c.folded)
 		}
-		if len(c.blocks) > 0 {
+		blocks := c.blocks
+		if !t.described {
+			blocks = undescribed(blocks)
+		}
+		if len(blocks) > 0 {
 			text = ""
 		}
 		out = append(out, item{label: c.label, message: session.Message{
-			Role: session.Tool, Content: text, BlocksJSON: c.blocks, ToolCallID: wishes[i].ID, ExtraJSON: c.extra,
+			Role: session.Tool, Content: text, BlocksJSON: blocks, ToolCallID: wishes[i].ID, ExtraJSON: c.extra,
 		}})
 	}
 	return out

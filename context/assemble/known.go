@@ -39,8 +39,11 @@ type known struct {
 	trails *cache.LRU[sessionKey, *trail]
 	// briefs are calls in messages by the rules for steps.
 	briefs *cache.LRU[[sha256.Size]byte, step.Step]
-	// parts are what presets see of groups.
+	// ends are what the ends of sessions' logs said.
+	ends *cache.LRU[sessionKey, recent]
+	// parts are what presets see of groups, units what those of messages do.
 	parts *cache.LRU[partKey, history.Part]
+	units *cache.LRU[partKey, fadedUnit]
 }
 
 type sessionKey struct {
@@ -83,7 +86,9 @@ func newKnown(models *tokens.Models) *known {
 		sets:     cache.NewLRU[[sha256.Size]byte, toolset](maxToolsets),
 		trails:   cache.NewLRU[sessionKey, *trail](maxTrails),
 		briefs:   cache.NewLRU[[sha256.Size]byte, step.Step](maxReduced),
+		ends:     cache.NewLRU[sessionKey, recent](maxSessions),
 		parts:    cache.NewLRU[partKey, history.Part](maxParts),
+		units:    cache.NewLRU[partKey, fadedUnit](maxParts),
 	}
 }
 
@@ -124,6 +129,19 @@ func (k *known) keepPart(key partKey, p history.Part) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	k.parts.Put(key, p, 1)
+}
+
+// unit returns what a preset of messages saw of a group before.
+func (k *known) unit(key partKey) (fadedUnit, bool) {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	return k.units.Get(key)
+}
+
+func (k *known) keepUnit(key partKey, u fadedUnit) {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	k.units.Put(key, u, 1)
 }
 
 // trail returns what the session's last prompt began with, nil where it is not
@@ -208,4 +226,26 @@ func newMeter(models *tokens.Models) *tokens.Meter {
 	// The models were given, or are built in, so that there is nothing to fail.
 	m, _ := tokens.NewMeter(models)
 	return m
+}
+
+// recent returns what the end of a session's log said at its last prompt.
+func (k *known) recent(scope kv.Scope, session string) recent {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	r, _ := k.ends.Get(sessionKey{scope, session})
+	return r
+}
+
+func (k *known) keepRecent(scope kv.Scope, session string, r recent) {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	k.ends.Put(sessionKey{scope, session}, r, 1)
+}
+
+// tokens is what the prompt took.
+func (p lastPrompt) tokens() int {
+	if len(p.places) == 0 {
+		return 0
+	}
+	return p.places[len(p.places)-1].tokens
 }

@@ -59,7 +59,10 @@ type presented struct {
 }
 
 // presetHistory is the conversation as the preset shows it.
-func (t *task) presetHistory(s *source, d *draft, budget int) ([]item, error) {
+func (t *task) presetHistory(ctx context.Context, s *source, d *draft, budget int) ([]item, error) {
+	if t.preset.Style.Messages() {
+		return t.fadedHistory(ctx, s, d, budget)
+	}
 	if s.presented == nil {
 		if err := t.present(s); err != nil {
 			return nil, err
@@ -156,6 +159,7 @@ type partKey struct {
 	session       sessionKey
 	model, preset string
 	format        Format
+	results       history.Results
 	resultTokens  int
 	first, last   uint64
 	members       int
@@ -165,7 +169,7 @@ type partKey struct {
 func (t *task) partKey(g *group) partKey {
 	last := g.members[len(g.members)-1].entry.Position
 	return partKey{
-		session: sessionKey{t.r.Scope, sessionOf(t.r.SessionID)}, model: t.r.Model, preset: t.name, format: t.r.Format,
+		session: sessionKey{t.r.Scope, sessionOf(t.r.SessionID)}, model: t.r.Model, preset: t.name, format: t.r.Format, results: t.preset.Results,
 		resultTokens: t.options.ResultTokens, first: g.first(), last: last, members: len(g.members), open: g.open, awaited: g.awaited,
 	}
 }

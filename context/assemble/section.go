@@ -85,7 +85,7 @@ func onlySteps(items []item) bool {
 // asks tells whether an item is a message in which the user asks for something.
 func (it *item) asks() bool {
 	m := &it.message
-	return m.Role == session.User && !m.Observation && it.label != labelFold && it.label != partSteps && !onlyResults(m)
+	return m.Role == session.User && !m.Observation && it.label != labelFold && it.label != labelSummary && it.label != partSteps && !onlyResults(m)
 }
 
 // renderHistory writes the history, without counting again what stood in the prompt

@@ -32,6 +32,8 @@ type source struct {
 	entries []history.Entry
 	// presented is what a preset sees of them, once it was asked for.
 	presented *presented
+	// faded is what a preset of messages sees of them, once it was asked for.
+	faded *faded
 }
 
 // read reads what is not folded, and the folds. What is too much at once is

@@ -9,11 +9,13 @@ import (
 
 	"github.com/loom-bridge/loom-bridge/context/assemble/inject"
 	"github.com/loom-bridge/loom-bridge/context/assemble/layout"
+	"github.com/loom-bridge/loom-bridge/context/compress"
 	"github.com/loom-bridge/loom-bridge/context/history"
 	"github.com/loom-bridge/loom-bridge/context/session"
 	"github.com/loom-bridge/loom-bridge/context/settings"
 	"github.com/loom-bridge/loom-bridge/context/text"
 	"github.com/loom-bridge/loom-bridge/context/tokens"
+	"github.com/loom-bridge/loom-bridge/context/working"
 	"github.com/loom-bridge/loom-bridge/memory/kv/invalid"
 )
 
@@ -28,16 +30,21 @@ type task struct {
 	// name is what the receipt calls it.
 	name    string
 	literal bool
-	// prompt says what the prompt is made of, table where it stands; arranged is what
+	// prompt says what the prompt is made of, table where it stands; prepared is what
 	// is not history, and frame where that stands.
 	prompt   settings.Prompt
 	table    layout.Table
-	arranged inject.Arranged
+	prepared inject.Prepared
 	frame    layout.Frame
-	// skillTools are the tools of active skills.
+	// working is what the agent is at, skillTools the tools of active skills, and text the
+	// tools that are offered as text.
+	working    working.Working
 	skillTools []string
+	text       []tokens.Tool
 	prices     history.Prices
 	ledger     *history.Ledger
+	// compressor shortens the results of presets that show them so.
+	compressor *compress.Compressor
 	tools      toolset
 	options    history.Options
 	// window is what the prompt may take where it does not fit MaxTokens, because
@@ -83,14 +90,17 @@ func (a *Assembler) newTask(ctx context.Context, r Request) (*task, error) {
 	t.name = t.policy
 	if t.policy == session.PolicyPreset {
 		t.name = c.Preset
-		t.preset = a.preset(c.Preset) // the name was checked
+		t.preset = c.Keys.Preset().Over(a.preset(c.Preset)) // the name was checked
 	}
 	t.r.MaxTokens = cmp.Or(r.MaxTokens, c.MaxTokens, t.preset.Budget.Prompt(), DefaultMaxTokens)
 	if r.MaxTokens == 0 && c.MaxTokens == 0 {
 		t.window = t.preset.Budget.Window()
 	}
 	t.settle(c.Prompt)
+	t.r.Goal = cmp.Or(t.r.Goal, t.working.Goal)
+	t.skillTools = t.skillsTools()
 	t.r.Tools = t.offered()
+	t.textTools()
 	if t.tools, err = a.toolset(t.r); err != nil {
 		return nil, err
 	}
@@ -128,6 +138,9 @@ func (t *task) open(c session.Config) error {
 		Memo:          t.a.memo,
 	}
 	t.ledger = history.New(t.count, &t.options)
+	short := t.a.compress
+	short.Adaptive, short.ResultTokens = false, unbounded
+	t.compressor = compress.New(t.count, &short)
 	return nil
 }
 

@@ -92,3 +92,23 @@ func hitField(hit string, n int, keys ...string) string {
 	}
 	return ""
 }
+
+// Titles returns how many hits the result of a search has, and the titles of the
+// first ones that have one, at most most of them, each on one line. Nothing where the
+// content is no such result.
+func Titles(content string, most int) (found int, titles []string) {
+	j := newJob(Result{Content: content, Kind: Search}, 0)
+	hits, ok := hitsOf(j)
+	if !ok {
+		return 0, nil
+	}
+	for _, hit := range members(hits) {
+		found++
+		if len(titles) < most {
+			if title := hitField(hit, titleChars, "title", "name"); title != "" {
+				titles = append(titles, title)
+			}
+		}
+	}
+	return found, titles
+}

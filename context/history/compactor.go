@@ -34,7 +34,7 @@ type Compactor struct {
 
 // NewCompactor returns a compactor that counts with count.
 func NewCompactor(count func(text string) int, p Preset) *Compactor {
-	return &Compactor{count: count, preset: p.withDefaults()}
+	return &Compactor{count: count, preset: p.WithDefaults()}
 }
 
 // Full is a step in full: what was thought, done and seen.
@@ -67,7 +67,8 @@ func (c *Compactor) Observed(s step.Step) string { return s.ToObservation(c.pres
 
 // Hides tells whether a step in full leaves its result to its reference.
 func (c *Compactor) Hides(s step.Step) bool {
-	return c.preset.HideOffloaded && s.NeedsOffload() && !s.Pinned && (!*c.preset.ShowReads || s.ToolName != step.ToolReadFile)
+	return c.preset.HideOffloaded && c.preset.Results == ResultsObservation && s.NeedsOffload() && !s.Pinned &&
+		(!*c.preset.ShowReads || s.ToolName != step.ToolReadFile)
 }
 
 // Result is what stands for the result of an act where that is a message of its

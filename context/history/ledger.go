@@ -79,6 +79,22 @@ type Options struct {
 	NoFold bool
 }
 
+// WithDefaults fills in the defaults, but for that of Memo.
+func (o Options) WithDefaults() Options {
+	if o.Prices == (Prices{}) {
+		o.Prices = DefaultPrices()
+	}
+	setDefault(&o.MessageTokens, DefaultMessageTokens)
+	setDefault(&o.ResultTokens, DefaultResultTokens)
+	setDefault(&o.KeepTurns, DefaultKeepTurns)
+	setDefault(&o.Patience, DefaultPatience)
+	setDefault(&o.BatchTokens, DefaultBatchTokens)
+	setDefault(&o.FoldShare, DefaultFoldShare)
+	setDefault(&o.FoldTokens, DefaultFoldTokens)
+	setDefault(&o.Header, DefaultHeader)
+	return o
+}
+
 // Ledger is the default policy. It has no state but its Memo, which changes no
 // result: all that it goes by are the entries and folds that it is given. All methods are safe for concurrent use
 // if the counter is.
@@ -94,17 +110,7 @@ func New(count func(text string) int, opts *Options) *Ledger {
 	if opts != nil {
 		l.opts = *opts
 	}
-	if l.opts.Prices == (Prices{}) {
-		l.opts.Prices = DefaultPrices()
-	}
-	setDefault(&l.opts.MessageTokens, DefaultMessageTokens)
-	setDefault(&l.opts.ResultTokens, DefaultResultTokens)
-	setDefault(&l.opts.KeepTurns, DefaultKeepTurns)
-	setDefault(&l.opts.Patience, DefaultPatience)
-	setDefault(&l.opts.BatchTokens, DefaultBatchTokens)
-	setDefault(&l.opts.FoldShare, DefaultFoldShare)
-	setDefault(&l.opts.FoldTokens, DefaultFoldTokens)
-	setDefault(&l.opts.Header, DefaultHeader)
+	l.opts = l.opts.WithDefaults()
 	if l.opts.Memo == nil {
 		l.opts.Memo = NewMemo(0)
 	}

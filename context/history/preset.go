@@ -2,7 +2,10 @@ package history
 
 import (
 	"cmp"
+	"slices"
+	"strings"
 	"sync"
+	"time"
 
 	"github.com/loom-bridge/loom-bridge/context/step"
 )
@@ -19,7 +22,126 @@ const (
 	// StyleGrouped puts older steps of one sort together in a line and keeps
 	// every failure.
 	StyleGrouped
+	// StyleZones shows messages in three zones, by age: in full, shortened, and
+	// summarized; see Zones and package decay.
+	StyleZones
+	// StyleNewest shows the newest messages that fit, and nothing of the others.
+	StyleNewest
 )
+
+// Messages tells whether the style shows messages by their age, not steps as lines.
+func (s Style) Messages() bool { return s == StyleZones || s == StyleNewest }
+
+// Results is what a prompt shows of the results of calls that it has in full.
+type Results uint8
+
+// The choices.
+const (
+	// ResultsObservation shows what was observed of results that a preset hides, and
+	// the others whole. The default.
+	ResultsObservation Results = iota + 1
+	// ResultsOmit shows none: calls become text.
+	ResultsOmit
+	// ResultsCompressed shows the short forms of package compress.
+	ResultsCompressed
+	// ResultsFull shows them whole.
+	ResultsFull
+)
+
+// Unit is what Zones count.
+type Unit uint8
+
+// The units.
+const (
+	// UnitMessages are messages of the prompt: a call and its result are two. The
+	// default.
+	UnitMessages Unit = iota + 1
+	// UnitTurns are turns of the user, who begins each with a message.
+	UnitTurns
+)
+
+// Zones are how StyleZones parts a history by age. A zero field means its default.
+type Zones struct {
+	// Unit is what Full and Fold count. Default UnitMessages.
+	Unit Unit
+	// Full of the newest stand in full. Default DefaultZoneFull.
+	Full int
+	// Fold before those are shortened; all older ones are summarized. Default
+	// DefaultZoneFold.
+	Fold int
+	// ImageTurns is how many turns before the newest keep their images. Default
+	// DefaultImageTurns.
+	ImageTurns int
+}
+
+// Over returns base with the fields that z sets.
+func (z Zones) Over(base Zones) Zones {
+	return Zones{
+		Unit: cmp.Or(z.Unit, base.Unit), Full: cmp.Or(z.Full, base.Full), Fold: cmp.Or(z.Fold, base.Fold),
+		ImageTurns: cmp.Or(z.ImageTurns, base.ImageTurns),
+	}
+}
+
+// SummaryMode is how the zone of oldest messages is summarized.
+type SummaryMode uint8
+
+// The modes.
+const (
+	// SummaryExtractive takes the first sentences of messages. The default.
+	SummaryExtractive SummaryMode = iota + 1
+	// SummaryCallback asks a tool of the caller's. What it gives late, empty or too
+	// long is replaced by the first sentences.
+	SummaryCallback
+)
+
+// Summarizing is how StyleZones summarizes. A zero field means its default.
+type Summarizing struct {
+	// Mode is how. Default SummaryExtractive.
+	Mode SummaryMode
+	// MaxTokens bounds a summary. Default DefaultSummaryTokens.
+	MaxTokens int
+	// Timeout bounds a call of Tool. Default DefaultSummaryTimeout.
+	Timeout time.Duration
+	// Tool is what SummaryCallback calls.
+	Tool string
+}
+
+// Over returns base with the fields that s sets.
+func (s Summarizing) Over(base Summarizing) Summarizing {
+	return Summarizing{
+		Mode: cmp.Or(s.Mode, base.Mode), MaxTokens: cmp.Or(s.MaxTokens, base.MaxTokens),
+		Timeout: cmp.Or(s.Timeout, base.Timeout), Tool: cmp.Or(s.Tool, base.Tool),
+	}
+}
+
+// Keys are single rules that beat those of any preset. A zero field leaves the
+// preset's own.
+type Keys struct {
+	KeepRecent, TriggerSteps, TriggerTokens int
+	Results                                 Results
+	Zones                                   Zones
+	Summary                                 Summarizing
+}
+
+// Over returns base with the fields that k sets.
+func (k Keys) Over(base Keys) Keys {
+	return Keys{
+		KeepRecent:    cmp.Or(k.KeepRecent, base.KeepRecent),
+		TriggerSteps:  cmp.Or(k.TriggerSteps, base.TriggerSteps),
+		TriggerTokens: cmp.Or(k.TriggerTokens, base.TriggerTokens),
+		Results:       cmp.Or(k.Results, base.Results),
+		Zones:         k.Zones.Over(base.Zones),
+		Summary:       k.Summary.Over(base.Summary),
+	}
+}
+
+// Preset is the keys as a preset that sets nothing else.
+func (k Keys) Preset() Preset {
+	return Preset{
+		KeepRecent: k.KeepRecent, TriggerSteps: k.TriggerSteps, TriggerTokens: k.TriggerTokens,
+		Results: k.Results, Zones: k.Zones, Summary: k.Summary,
+	}
+}
 
 // Fallback is what becomes of an older section that is over its tokens.
 type Fallback uint8
@@ -47,6 +169,14 @@ const (
 	DefaultProtectLast = 10
 	// DefaultGroupLines bounds the lines of grouped steps.
 	DefaultGroupLines = 10
+	// DefaultZoneFull of the newest messages stand in full, DefaultZoneFold before
+	// those are shortened.
+	DefaultZoneFull = 4
+	DefaultZoneFold = 6
+	// DefaultImageTurns before the newest keep their images.
+	DefaultImageTurns = 2
+	// DefaultSummaryTimeout bounds the call of a tool that summarizes.
+	DefaultSummaryTimeout = 10 * time.Second
 	// manySteps: from more steps than this on a grouped history has room for
 	// manyGroupLines.
 	manySteps      = 100
@@ -94,7 +224,7 @@ type Preset struct {
 	// false.
 	NoGroups bool
 	// HideOffloaded leaves out the result itself from full steps where it can be
-	// read by its reference. Default false.
+	// read by its reference, with ResultsObservation. Default false.
 	HideOffloaded bool
 	// ShowReads shows what fs:read_file read all the same, as long as its step is in
 	// full. Default false.
@@ -102,6 +232,12 @@ type Preset struct {
 	// ProtectLast of the failures that are shown as lines are never left out.
 	// Default DefaultProtectLast.
 	ProtectLast int
+	// Results is what stands for the results of calls in full. Default
+	// ResultsObservation.
+	Results Results
+	// Zones and Summary are those of StyleZones.
+	Zones   Zones
+	Summary Summarizing
 	// Budget shares out the window of prompts for which nobody says how long they
 	// may be. Default none.
 	Budget Budget
@@ -128,6 +264,18 @@ var presets = sync.OnceValue(func() []Preset {
 			Observation: step.ObservationFull, Offload: step.OffloadReduction, NumberKinds: true, HideOffloaded: true,
 			ShowReads: new(true), Budget: React8k(), Layout: "react", Rendering: "text",
 		},
+		// What others say of a task, without the results of their calls.
+		{
+			Name: "task_context", Style: StyleNewest, Templates: step.DesignTemplates(), Reference: step.ReferenceHint,
+			Observation: step.ObservationFull, Offload: step.OffloadReduction, HideOffloaded: true, ShowReads: new(true), Results: ResultsOmit,
+			Budget: Budget{Recent: 4000}, Layout: "task_context", Rendering: "parameter",
+		},
+		// A long window, whose messages fade by age. A quarter is left to the response.
+		{
+			Name: "three_phase", Style: StyleZones, Templates: step.DesignTemplates(), Reference: step.ReferenceHint,
+			Observation: step.ObservationFull, Offload: step.OffloadCompressor, HideOffloaded: true, ShowReads: new(true), Results: ResultsCompressed,
+			Budget: Budget{Recent: 150_000, Response: 50_000}, Layout: "three_phase", Rendering: "text",
+		},
 		// Grouped histories for a sort of work.
 		Preset{Name: "chat", KeepRecent: 5, GroupLines: 20}.Over(grouped),
 		Preset{Name: "research", KeepRecent: 3, GroupLines: 10}.Over(grouped),
@@ -144,6 +292,16 @@ func Named(name string) (Preset, bool) {
 		}
 	}
 	return Preset{}, false
+}
+
+// Names are the names of all presets as a text for people: "a, b or c".
+func Names() string {
+	names := make([]string, len(presets()))
+	for i, p := range presets() {
+		names[i] = p.Name
+	}
+	last := len(names) - 1
+	return strings.Join(slices.Clone(names[:last]), ", ") + " or " + names[last]
 }
 
 // Over returns base with the fields that p sets.
@@ -169,21 +327,26 @@ func (p Preset) Over(base Preset) Preset {
 		HideOffloaded: p.HideOffloaded || base.HideOffloaded,
 		ShowReads:     cmp.Or(p.ShowReads, base.ShowReads),
 		ProtectLast:   cmp.Or(p.ProtectLast, base.ProtectLast),
+		Results:       cmp.Or(p.Results, base.Results),
+		Zones:         p.Zones.Over(base.Zones),
+		Summary:       p.Summary.Over(base.Summary),
 		Budget:        cmp.Or(p.Budget, base.Budget),
 		Layout:        cmp.Or(p.Layout, base.Layout),
 		Rendering:     cmp.Or(p.Rendering, base.Rendering),
 	}
 }
 
-// withDefaults fills in the defaults, but for that of GroupLines, which depends on
+// WithDefaults fills in the defaults, but for that of GroupLines, which depends on
 // the number of steps.
-func (p Preset) withDefaults() Preset {
+func (p Preset) WithDefaults() Preset {
 	if p.Templates.Empty() {
 		p.Templates = step.DesignTemplates()
 	}
 	return p.Over(Preset{
 		KeepRecent: DefaultKeepRecent, TriggerSteps: DefaultTriggerSteps, TriggerTokens: DefaultTriggerTokens,
-		SectionTokens: DefaultSectionTokens, ProtectLast: DefaultProtectLast, ShowReads: new(false),
+		SectionTokens: DefaultSectionTokens, ProtectLast: DefaultProtectLast, ShowReads: new(false), Results: ResultsObservation,
+		Zones:   Zones{Unit: UnitMessages, Full: DefaultZoneFull, Fold: DefaultZoneFold, ImageTurns: DefaultImageTurns},
+		Summary: Summarizing{Mode: SummaryExtractive, MaxTokens: DefaultSummaryTokens, Timeout: DefaultSummaryTimeout},
 	})
 }
 

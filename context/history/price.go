@@ -61,12 +61,12 @@ func (p *pass) weigh() bool {
 	return removed > 0 && rent >= o.Patience*price
 }
 
-// rewrite is what a token costs that is written again where it would have been
+// rewrite is Prices.Rewrite of the ledger's prices.
+func (l *Ledger) rewrite() float64 { return l.opts.Prices.Rewrite() }
+
+// Rewrite is what a token costs that is written again where it would have been
 // read. Where a cache costs nothing to write, writing is sending.
-func (l *Ledger) rewrite() float64 {
-	prices := l.opts.Prices
-	return max(prices.CacheWrite, prices.Input) - prices.CachedInput
-}
+func (p Prices) Rewrite() float64 { return max(p.CacheWrite, p.Input) - p.CachedInput }
 
 // saving is about what folding an atom removes.
 func (p *pass) saving(a atom) float64 {

@@ -7,7 +7,8 @@ import (
 
 // Mark is where a preset's boundary stands between batches. The zero Mark is that
 // of a session without one. Its numbers count the calls of the session, from the
-// oldest; it is to be stored with the session's folds.
+// oldest; it is to be stored with the session's folds. Package decay says what they
+// are to presets that show messages.
 type Mark struct {
 	// Older of the calls are shown as lines.
 	Older int
@@ -19,7 +20,23 @@ type Mark struct {
 	Omitted int
 	// Whole of the calls are shown as they are, without the preset.
 	Whole int
+	// Summary stands for the oldest messages.
+	Summary Summary
 }
+
+// Summary is a text that stands for messages of the log, and stays as it is while it
+// stands for the same ones.
+type Summary struct {
+	// First and Last are the positions of the first and the last of them, Count how
+	// many they are.
+	First, Last uint64
+	Count       int
+	// Text is what stands there, at most MaxSummaryBytes. Empty is no summary.
+	Text string
+}
+
+// MaxSummaryBytes bounds the text of a Summary, which is stored with the mark.
+const MaxSummaryBytes = 64 << 10
 
 // lowWater is to how much of its budget, in percent, a history is brought that is
 // over it, so that it is not over it again with the next call.

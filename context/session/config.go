@@ -54,6 +54,8 @@ type Config struct {
 	Model string
 	// MaxTokens is the budget of a prompt for calls that give none.
 	MaxTokens int
+	// Keys beat the rules of the preset, whichever that is.
+	Keys history.Keys
 	// Prompt says what prompts are made of; nil means the default. It is never changed.
 	Prompt *settings.Prompt
 }
@@ -77,6 +79,7 @@ func (c Config) Over(base Config) Config {
 		ResultTokens:  cmp.Or(c.ResultTokens, base.ResultTokens),
 		Model:         cmp.Or(c.Model, base.Model),
 		MaxTokens:     cmp.Or(c.MaxTokens, base.MaxTokens),
+		Keys:          c.Keys.Over(base.Keys),
 		Prompt:        promptOver(c.Prompt, base.Prompt),
 	}
 }
@@ -108,7 +111,7 @@ func (c Config) check() (field, problem string) {
 	case c.Policy != "" && c.Policy != PolicyLedger && c.Policy != PolicyAppendOnly && c.Policy != PolicyPreset:
 		return "history.policy", "is not a policy; give ledger, append_only or preset"
 	case c.Preset != "" && !known:
-		return "history.preset", "is not a preset; give design, reduction, chat, research, code or debug"
+		return "history.preset", "is not a preset; give " + history.Names()
 	case c.Preset != "" && c.Policy != "" && c.Policy != PolicyPreset:
 		return "history.preset", "needs the policy preset, or none"
 	case c.Policy == PolicyPreset && c.Preset == "":
@@ -124,7 +127,7 @@ func (c Config) check() (field, problem string) {
 	case !isCount(c.MaxTokens):
 		return "max_tokens", "is negative or too large"
 	}
-	return "", ""
+	return checkKeys(c.Keys)
 }
 
 func isCount(n int) bool { return n >= 0 && n <= maxCount }
@@ -230,6 +233,7 @@ const (
 	fieldModel
 	fieldMaxTokens
 	fieldPrompt
+	fieldKeys
 )
 
 func encodeConfig(c Config) []byte {
@@ -245,7 +249,11 @@ func encodeConfig(c Config) []byte {
 	dst = wire.AppendUint(dst, fieldResultTokens, uint64(c.ResultTokens))
 	dst = wire.AppendText(dst, fieldModel, c.Model)
 	dst = wire.AppendUint(dst, fieldMaxTokens, uint64(c.MaxTokens))
-	return wire.AppendText(dst, fieldPrompt, settings.Encode(c.Prompt))
+	dst = wire.AppendText(dst, fieldPrompt, settings.Encode(c.Prompt))
+	if c.Keys != (history.Keys{}) {
+		dst = wire.AppendItem(dst, fieldKeys, encodeKeys(c.Keys))
+	}
+	return dst
 }
 
 func appendPrice(dst []byte, field int, price float64) []byte {
@@ -261,13 +269,17 @@ func decodeConfig(value []byte) (Config, error) {
 		if err != nil {
 			return Config{}, damaged(err)
 		}
-		if f.Number == fieldPrompt {
-			if c.Prompt, err = settings.Decode(f.Bytes); err != nil {
-				return Config{}, damaged(err)
-			}
-			continue
+		switch f.Number {
+		case fieldPrompt:
+			c.Prompt, err = settings.Decode(f.Bytes)
+		case fieldKeys:
+			c.Keys, err = decodeKeys(f.Bytes)
+		default:
+			c.set(f)
 		}
-		c.set(f)
+		if err != nil {
+			return Config{}, damaged(err)
+		}
 	}
 	return c, nil
 }

@@ -40,6 +40,10 @@ const (
 	fieldMarkBare
 	fieldMarkOmitted
 	fieldMarkWhole
+	fieldMarkSummaryFirst
+	fieldMarkSummaryLast
+	fieldMarkSummaryCount
+	fieldMarkSummaryText
 )
 
 // Fields of an entry of a journal.
@@ -153,7 +157,11 @@ func encodeMark(preset string, m history.Mark) []byte {
 	dst = wire.AppendUint(dst, fieldMarkSeen, uint64(m.Seen))
 	dst = wire.AppendUint(dst, fieldMarkBare, uint64(m.Bare))
 	dst = wire.AppendUint(dst, fieldMarkOmitted, uint64(m.Omitted))
-	return wire.AppendUint(dst, fieldMarkWhole, uint64(m.Whole))
+	dst = wire.AppendUint(dst, fieldMarkWhole, uint64(m.Whole))
+	dst = wire.AppendUint(dst, fieldMarkSummaryFirst, m.Summary.First)
+	dst = wire.AppendUint(dst, fieldMarkSummaryLast, m.Summary.Last)
+	dst = wire.AppendUint(dst, fieldMarkSummaryCount, uint64(m.Summary.Count))
+	return wire.AppendText(dst, fieldMarkSummaryText, m.Summary.Text)
 }
 
 func decodeMark(stored []byte) (preset string, m history.Mark, err error) {
@@ -174,6 +182,14 @@ func decodeMark(stored []byte) (preset string, m history.Mark, err error) {
 			m.Omitted = count(f)
 		case fieldMarkWhole:
 			m.Whole = count(f)
+		case fieldMarkSummaryFirst:
+			m.Summary.First = f.Value
+		case fieldMarkSummaryLast:
+			m.Summary.Last = f.Value
+		case fieldMarkSummaryCount:
+			m.Summary.Count = count(f)
+		case fieldMarkSummaryText:
+			m.Summary.Text = string(f.Bytes)
 		}
 	}
 	return preset, m, nil

@@ -219,6 +219,11 @@ func (l *Log) Entries(ctx context.Context, scope kv.Scope, sessionID string) ite
 	return l.entries(ctx, scope, sessionID, 0, false)
 }
 
+// Latest is Entries in reverse.
+func (l *Log) Latest(ctx context.Context, scope kv.Scope, sessionID string) iter.Seq2[Entry, error] {
+	return l.entries(ctx, scope, sessionID, 0, true)
+}
+
 // entries yields what stands behind a position, or, in reverse, everything from
 // the end.
 func (l *Log) entries(ctx context.Context, scope kv.Scope, id string, after uint64, reverse bool) iter.Seq2[Entry, error] {

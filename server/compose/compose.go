@@ -212,6 +212,7 @@ func (d *Domain) openPrompts(o Options) (_ *step.Reducer, err error) {
 		topics.Notices{Bus: d.Events}.Folded(ctx, scope, sessionID, b)
 	}
 	o.Assemble.Served = d.served
+	o.Assemble.Compress = o.Compress
 	d.Assembler = assemble.New(d.Log, d.Tokens, &o.Assemble)
 	return o.Assemble.Reducer, nil
 }

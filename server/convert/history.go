@@ -3,6 +3,8 @@ package convert
 import (
 	"cmp"
 
+	"google.golang.org/protobuf/types/known/durationpb"
+
 	"github.com/loom-bridge/loom-bridge/context/assemble"
 	"github.com/loom-bridge/loom-bridge/context/history"
 	"github.com/loom-bridge/loom-bridge/context/session"
@@ -18,12 +20,45 @@ func Config(h *loombridgev1.HistorySettings) session.Config {
 		ExpectedTurns: int(h.GetExpectedSteps()), ResultTokens: int(h.GetMaxResultTokens()),
 	}
 	if h != nil {
-		c.Literal = h.Literal
+		c.Literal, c.Keys = h.Literal, keysToSet(h)
 	}
 	if p := h.GetPrices(); p != nil {
 		c.Prices = history.Prices{Input: p.GetInput(), CachedInput: p.GetCachedInput(), CacheWrite: p.GetCacheWrite()}
 	}
 	return c
+}
+
+// keysToSet are the single rules of settings. The numbers of the enums are those of
+// the domain.
+func keysToSet(h *loombridgev1.HistorySettings) history.Keys {
+	d, s := h.GetDecay(), h.GetSummary()
+	return history.Keys{
+		KeepRecent: int(h.GetKeepRecent()), TriggerSteps: int(h.GetTriggerSteps()), TriggerTokens: int(h.GetTriggerTokens()),
+		Results: history.Results(h.GetToolResults()),
+		Zones: history.Zones{
+			Unit: history.Unit(d.GetUnit()), Full: int(d.GetFull()), Fold: int(d.GetFold()), ImageTurns: int(d.GetImageTurns()),
+		},
+		Summary: history.Summarizing{
+			Mode: history.SummaryMode(s.GetMode()), MaxTokens: int(s.GetMaxTokens()), Timeout: s.GetTimeout().AsDuration(), Tool: s.GetTool(),
+		},
+	}
+}
+
+// addKeys writes the single rules that are set.
+func addKeys(h *loombridgev1.HistorySettings, k history.Keys) {
+	h.ToolResults = loombridgev1.ToolResults(k.Results)
+	h.KeepRecent, h.TriggerSteps, h.TriggerTokens = Int32(k.KeepRecent), Int32(k.TriggerSteps), Int32(k.TriggerTokens)
+	if z := k.Zones; z != (history.Zones{}) {
+		h.Decay = &loombridgev1.DecaySettings{
+			Unit: loombridgev1.DecayUnit(z.Unit), Full: Int32(z.Full), Fold: Int32(z.Fold), ImageTurns: Int32(z.ImageTurns),
+		}
+	}
+	if s := k.Summary; s != (history.Summarizing{}) {
+		h.Summary = &loombridgev1.SummarySettings{Mode: loombridgev1.SummaryMode(s.Mode), MaxTokens: Int32(s.MaxTokens), Tool: s.Tool}
+		if s.Timeout > 0 {
+			h.Summary.Timeout = durationpb.New(s.Timeout)
+		}
+	}
 }
 
 func policyToSet(p loombridgev1.HistoryPolicy) string {
@@ -57,6 +92,7 @@ func Configured(c session.Config, ended bool) *loombridgev1.ConfigureSessionResp
 	if c.Prices != (history.Prices{}) {
 		h.Prices = &loombridgev1.TokenPrices{Input: c.Prices.Input, CachedInput: c.Prices.CachedInput, CacheWrite: c.Prices.CacheWrite}
 	}
+	addKeys(h, c.Keys)
 	return &loombridgev1.ConfigureSessionResponse{
 		History: h, Model: c.Model, MaxTokens: Int32(c.MaxTokens), Ended: ended, Prompt: promptSettingsOf(c.Prompt),
 	}

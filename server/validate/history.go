@@ -7,6 +7,7 @@ import (
 	"github.com/loom-bridge/loom-bridge/bridge/hand"
 	"github.com/loom-bridge/loom-bridge/bridge/tools"
 	"github.com/loom-bridge/loom-bridge/context/compress"
+	"github.com/loom-bridge/loom-bridge/context/history"
 	"github.com/loom-bridge/loom-bridge/context/session"
 	"github.com/loom-bridge/loom-bridge/context/settings"
 	loombridgev1 "github.com/loom-bridge/loom-bridge/proto/gen/loombridge/v1"
@@ -38,6 +39,29 @@ func (c *checker) history(field string, h *loombridgev1.HistorySettings) {
 	c.prices(field+".prices", h.GetPrices())
 	c.between(field+".expected_steps", int64(h.GetExpectedSteps()), 0, maxExpectedSteps)
 	c.between(field+".max_result_tokens", int64(h.GetMaxResultTokens()), 0, maxShownTokens)
+	c.keys(field, h)
+}
+
+// keys checks the single rules of settings. That a mode has a tool is checked where
+// all settings are known.
+func (c *checker) keys(field string, h *loombridgev1.HistorySettings) {
+	d, s := h.GetDecay(), h.GetSummary()
+	c.enum(field+".tool_results", h.GetToolResults())
+	c.between(field+".keep_recent", int64(h.GetKeepRecent()), 0, session.MaxKept)
+	c.between(field+".trigger_steps", int64(h.GetTriggerSteps()), 0, session.MaxKept)
+	c.between(field+".trigger_tokens", int64(h.GetTriggerTokens()), 0, session.MaxTriggerTokens)
+	c.enum(field+".decay.unit", d.GetUnit())
+	c.between(field+".decay.full", int64(d.GetFull()), 0, session.MaxKept)
+	c.between(field+".decay.fold", int64(d.GetFold()), 0, session.MaxKept)
+	c.between(field+".decay.image_turns", int64(d.GetImageTurns()), 0, session.MaxKept)
+	c.enum(field+".summary.mode", s.GetMode())
+	c.between(field+".summary.max_tokens", int64(s.GetMaxTokens()), 0, session.MaxSummaryTokens)
+	c.text(field+".summary.tool", s.GetTool(), session.MaxToolNameBytes)
+	if t := s.GetTimeout(); t != nil {
+		if span := t.AsDuration(); t.CheckValid() != nil || span < 0 || span > session.MaxSummaryTimeout {
+			c.add(field+".summary.timeout", "must be from 0s to %s", session.MaxSummaryTimeout)
+		}
+	}
 }
 
 func (c *checker) preset(field string, h *loombridgev1.HistorySettings) {
@@ -45,7 +69,7 @@ func (c *checker) preset(field string, h *loombridgev1.HistorySettings) {
 		return
 	}
 	if !knownPreset(h.GetPreset()) {
-		c.add(field, "is %q, it must be design, reduction, chat, research, code or debug", Printable(h.GetPreset()))
+		c.add(field, "is %q, it must be %s", Printable(h.GetPreset()), history.Names())
 	}
 	switch h.GetPolicy() {
 	case loombridgev1.HistoryPolicy_HISTORY_POLICY_LEDGER, loombridgev1.HistoryPolicy_HISTORY_POLICY_APPEND_ONLY:

@@ -95,7 +95,7 @@ func (a *arranger) add(in *Injection, given int) {
 	p.After = p.Before
 	if len(p.parts) == 0 && len(p.shown) == 0 {
 		p.Reason = Blank
-	} else if p.MaxTokens > 0 && p.After > p.MaxTokens && p.counts() {
+	} else if p.MaxTokens > 0 && p.After > p.MaxTokens && !p.Talk {
 		a.overCap(&p)
 	}
 	a.close(&p)
@@ -116,11 +116,12 @@ func (a *arranger) clean(p *Piece, text string) string {
 	if p.rank() != Dynamic {
 		text = a.takeStamps(text)
 	}
-	if !p.Whole && !p.Framed {
-		text = Guard(text)
-	}
-	if p.Whole {
+	switch {
+	case p.Framed:
+	case p.Whole:
 		return text
+	default:
+		text = Guard(text)
 	}
 	return strings.Trim(guardTags(text, a.tags), "\r\n")
 }

@@ -159,7 +159,7 @@ func TestMessages(t *testing.T) {
 	}
 	all := append(append(exchange(1), exchange(2)...), exchange(3)...)
 	shots := inject.Injection{Name: "shots", Phase: inject.System, Messages: all, MaxTokens: 11}
-	talk := inject.Injection{Name: "talk", Phase: inject.UserContext, Messages: all, MaxTokens: 1}
+	talk := inject.Injection{Name: "talk", Phase: inject.UserContext, Messages: all, MaxTokens: 1, Talk: true}
 	a := inject.Arrange([]inject.Injection{shots, talk}, inject.Options{Count: words, Total: 8})
 	if diff := cmp.Diff(all[:4], a.Messages(inject.System)); diff != "" {
 		t.Error(diff)

@@ -22,7 +22,7 @@ const maxTokenBytes = 256
 func (a *arranger) fit() {
 	order := make([]int, 0, len(a.pieces))
 	for i := range a.pieces {
-		if p := &a.pieces[i]; p.counts() && !p.kept() {
+		if p := &a.pieces[i]; !p.Talk && !p.kept() {
 			order = append(order, i)
 		}
 	}
@@ -46,7 +46,7 @@ func (a *arranger) fit() {
 func (a *arranger) total() int {
 	n := 0
 	for i := range a.pieces {
-		if p := &a.pieces[i]; p.counts() && !p.LeftOut() {
+		if p := &a.pieces[i]; !p.Talk && !p.LeftOut() {
 			n += p.Tokens + joinTokens
 		}
 	}
@@ -76,21 +76,32 @@ func (a *arranger) cutParts(p *Piece, limit int) {
 }
 
 func (a *arranger) cutMessages(p *Piece, limit int) {
-	for len(p.shown) > 0 && a.size(p) > limit {
+	for over := a.size(p) - limit; over > 0 && len(p.shown) > 0; over = a.size(p) - limit {
 		at := len(p.shown) - 1
-		for at > 0 && p.shown[at].Role != session.User {
+		for at > 0 && !begins(&p.shown[at]) {
 			at--
 		}
-		p.Left = append(p.Left, exchanges(p.shown[:at])+1)
-		p.shown = p.shown[:at]
+		last := p.shown[at]
+		p.shown = p.shown[:at:at]
+		if last.Role == session.System {
+			last.Content = Lines(last.Content, a.o.Count(last.Content)-over, a.o.Count)
+			if !blank(last.Content) {
+				p.shown = append(p.shown, last)
+				continue
+			}
+		}
+		p.Left = append(p.Left, exchanges(p.shown)+1)
 	}
 }
+
+// begins tells whether a message begins an exchange.
+func begins(m *session.Message) bool { return m.Role == session.User || m.Role == session.System }
 
 // exchanges is how many exchanges messages are.
 func exchanges(all []session.Message) int {
 	n := 0
 	for i := range all {
-		if i == 0 || all[i].Role == session.User {
+		if i == 0 || begins(&all[i]) {
 			n++
 		}
 	}

@@ -5,6 +5,8 @@ import (
 	"strings"
 	"unicode"
 	"unicode/utf8"
+
+	"github.com/loom-bridge/loom-bridge/context/settings"
 )
 
 // quoteMark begins a line that would look like one of the prompt's own. Folds mark what
@@ -15,12 +17,12 @@ const quoteMark = "| "
 const lineBreaks = "\n\r\v\f\u0085\u2028\u2029"
 
 // builtInTags are the tags that prompts have whoever asks for them.
-var builtInTags = []string{"user_memory", "knowledge_context", "playbook_hint", "tool", "skill", "notes", "agents_md"}
+var builtInTags = []string{tagMemory, tagKnowledge, PlaybookTag, tagTool, "notes", "agents_md"}
 
 // openings are how the lines of a prompt's own parts begin: sections, folds, references
 // and what is said in place of messages. In lower case.
 var openings = []string{
-	"goal:", "current goal:", "plan (", "past errors:", "timestamps:", "# available tools", "# skills",
+	"goal:", "current goal:", "plan (", "past errors:", "timestamps:", "# available tools", "# skill:", "# other skills",
 	"📚 knowledge:", "(source:", "source:", "tools:", "full data:", "full output:", "full text of",
 	"low confidence:", "summary:",
 	"[earlier steps", "[earlier call", "[folded", "[lines with", "[old tool result", "[summary of", "[turn ",
@@ -55,6 +57,9 @@ func Guard(s string) string {
 	b.WriteString(s[from:])
 	return b.String()
 }
+
+// GuardTags is Guard for a text that does not begin a line.
+func GuardTags(s string) string { return guardTags(s, builtInTags) }
 
 // lineStarts is where the lines of a text begin.
 func lineStarts(s string) []int {
@@ -132,15 +137,20 @@ func isSnippetHead(s string) bool {
 	return strings.Contains(strings.ToLower(s[:end]), "score")
 }
 
-// tagsOf are the tags that nobody else may open or close.
+// tagsOf are the tags of callers' injections, which nobody else may open or close.
 func tagsOf(all []Injection) []string {
-	tags := slices.Clone(builtInTags)
+	var tags []string
 	for i := range all {
-		if tag := strings.ToLower(all[i].Tag); tag != "" && !slices.Contains(tags, tag) {
+		if tag := strings.ToLower(all[i].Tag); tag != "" && !slices.Contains(builtInTags, tag) && !slices.Contains(tags, tag) {
 			tags = append(tags, tag)
 		}
 	}
 	return tags
+}
+
+// isNameByte tells whether a byte can stand in the name of a tag, in lower case.
+func isNameByte(b byte) bool {
+	return 'a' <= b && b <= 'z' || '0' <= b && b <= '9' || b == '_' || b == '-'
 }
 
 // angles are characters that look like the beginning of a tag.
@@ -182,7 +192,7 @@ func isTag(s string, tags []string) bool {
 		switch {
 		case r < utf8.RuneSelf && isNameByte(byte(unicode.ToLower(r))):
 			name = append(name, byte(unicode.ToLower(r)))
-			if len(name) > MaxNameBytes {
+			if len(name) > settings.MaxTagBytes {
 				return false
 			}
 			continue

@@ -35,69 +35,10 @@ const (
 	MaxPriority     = 100
 )
 
-// The names of the built-in injections, as settings and receipts write them.
-const (
-	NameSystem     = "system"
-	NameTools      = "tools"
-	NameSkills     = "skills"
-	NameFewShot    = "few_shot"
-	NameUserMemory = "user_memory"
-	NameKnowledge  = "knowledge"
-	NamePlaybook   = "playbook"
-	NamePlan       = "plan"
-	NameErrors     = "errors"
-	NameTodo       = "todo"
-	// NameStamps is what Arrange itself adds: the time stamps that it took out of
-	// cached texts.
-	NameStamps = "timestamps"
-)
-
-// The default caps of the built-in injections, in tokens. Together they are 8900.
-const (
-	SystemTokens     = 2000
-	ToolTokens       = 3000
-	SkillTokens      = 1000
-	FewShotTokens    = 500
-	UserMemoryTokens = 500
-	KnowledgeTokens  = 800
-	PlaybookTokens   = 300
-	PlanTokens       = 300
-	ErrorTokens      = 300
-	TodoTokens       = 200
-)
-
-// DefaultCap is the default cap of a built-in injection, and whether there is one of
-// that name.
-func DefaultCap(name string) (tokens int, builtIn bool) {
-	switch name {
-	case NameSystem:
-		return SystemTokens, true
-	case NameTools:
-		return ToolTokens, true
-	case NameSkills:
-		return SkillTokens, true
-	case NameFewShot:
-		return FewShotTokens, true
-	case NameUserMemory:
-		return UserMemoryTokens, true
-	case NameKnowledge:
-		return KnowledgeTokens, true
-	case NamePlaybook:
-		return PlaybookTokens, true
-	case NamePlan:
-		return PlanTokens, true
-	case NameErrors:
-		return ErrorTokens, true
-	case NameTodo:
-		return TodoTokens, true
-	}
-	return 0, false
-}
-
 // Injection is one piece of a prompt with a budget of its own. It has a Text, or
 // Parts, or Messages; one without any is left out.
 type Injection struct {
-	// Name is unique in a prompt.
+	// Name is unique in a prompt: that of a section of package settings, or of a caller's.
 	Name string
 	// Phase is where it stands. Required.
 	Phase Phase
@@ -116,17 +57,19 @@ type Injection struct {
 	// Parts stand in place of Text, joined by a blank line: what does not fit leaves
 	// part by part, the last first.
 	Parts []string
-	// Messages stand in place of Text: messages of their own. Those of phase System
-	// count against the caps, and what does not fit leaves exchange by exchange, the last
-	// first; an exchange begins at a message of the user. Those of other phases are part
-	// of the conversation, which has a budget of its own.
+	// Messages stand in place of Text: messages of their own. They
+	// leave exchange by exchange, the last first, where they do not fit; an exchange begins
+	// at a message of the user. A system message is one by itself and is cut as a text.
 	Messages []session.Message
+	// Talk says that Messages are part of the conversation, which has a budget of its own:
+	// they count against no cap, and not against the total.
+	Talk bool
 	// Whole is never cut: over its cap it is a warning.
 	Whole bool
 	// Last stands last of its phase, whatever its priority, and is never cut.
 	Last bool
 	// Framed says that its lines are the program's own and the parts of strangers in them
-	// went through Guard. What is neither Framed nor Whole is guarded by Arrange.
+	// went through Guard. Arrange guards what is neither Framed nor Whole.
 	Framed bool
 	// Source says where it came from, for the receipt.
 	Source string
@@ -142,6 +85,3 @@ func (in *Injection) rank() Cache {
 	}
 	return in.Cache
 }
-
-// counts tells whether it counts against the total: all but what is conversation.
-func (in *Injection) counts() bool { return len(in.Messages) == 0 || in.Phase == System }

@@ -4,6 +4,8 @@ import (
 	"regexp"
 	"slices"
 	"strings"
+
+	"github.com/loom-bridge/loom-bridge/context/settings"
 )
 
 // stamp is a time as logs and clocks write it.
@@ -36,7 +38,7 @@ func (a *arranger) addStamps(given int) {
 		return
 	}
 	a.add(&Injection{
-		Name: NameStamps, Phase: Runtime, Cache: Dynamic, Framed: true, Source: "cached texts",
+		Name: settings.Timestamps, Phase: Runtime, Cache: Dynamic, Framed: true, Source: "cached texts",
 		Text: stampsHead + strings.Join(a.stamps, ", "),
 	}, given)
 }

@@ -7,6 +7,7 @@ import (
 	"github.com/loom-bridge/loom-bridge/context/assemble/inject"
 	"github.com/loom-bridge/loom-bridge/context/session"
 	"github.com/loom-bridge/loom-bridge/context/settings"
+	"github.com/loom-bridge/loom-bridge/context/text"
 )
 
 // goalPrefix stands before the goal in a line of its own.
@@ -43,12 +44,14 @@ type Frame struct {
 }
 
 // New arranges a prompt. goal is the whole goal, which a table with a GoalBlock shows
-// only where the section `goal` does not have room for it. position is where the
-// runtime sections stand; empty is as the table says.
-func New(t Table, a *inject.Arranged, goal string, position settings.Position) Frame {
-	f := Frame{table: t, position: position}
-	if position == "" {
+// only where the section `goal` does not have room for it.
+func New(t Table, p *inject.Prepared, goal string) Frame {
+	f, a := Frame{table: t, position: p.Position}, &p.Arranged
+	if f.position == "" {
 		f.position = t.Position
+	}
+	if t.Varies {
+		f.table.Rule = separator(p)
 	}
 	f.system(a)
 	tasks, others := conversation(a)
@@ -68,6 +71,12 @@ func New(t Table, a *inject.Arranged, goal string, position settings.Position) F
 	}
 	f.last(a, goal)
 	return f
+}
+
+// separator is what stands between the query and the runtime sections in this turn.
+func separator(p *inject.Prepared) string {
+	const end = "."
+	return strings.TrimSuffix(strings.TrimPrefix(p.Forms.Join(end, end), end), end)
 }
 
 // system makes the system message, and the examples behind it.
@@ -160,7 +169,7 @@ func (f *Frame) last(a *inject.Arranged, goal string) {
 	switch f.table.Goal {
 	case GoalBlock:
 		f.end, _ = piecesOf(a, inject.Runtime, true)
-		if goal != "" && len(f.end) > 0 && !strings.Contains(textOf(f.end), goal) {
+		if goal != "" && len(f.end) > 0 && !strings.Contains(textOf(f.end), inject.GuardTags(text.OneLine(goal))) {
 			f.goal = goal
 		}
 	case GoalLine:

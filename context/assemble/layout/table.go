@@ -21,6 +21,10 @@ type Table struct {
 	Position settings.Position
 	// Rule stands between the newest message of the user and the runtime sections.
 	Rule string
+	// Varies lets the form of a turn say what the Rule is.
+	Varies bool
+	// ExamplesAsText puts the examples into the system message.
+	ExamplesAsText bool
 	// JoinsSteps makes one message of the goal and steps that are text, where the
 	// history is nothing else.
 	JoinsSteps bool
@@ -48,14 +52,15 @@ const blank = "\n\n"
 
 var tables = map[settings.Layout]Table{
 	settings.ThreePhase: {
-		Name: settings.ThreePhase, TakesQuery: true, Goal: GoalBlock, Position: settings.Append, Rule: rule,
+		Name: settings.ThreePhase, TakesQuery: true, Goal: GoalBlock, Position: settings.Append, Rule: rule, Varies: true,
 	},
 	settings.TaskContext: {
 		Name: settings.TaskContext, TasksFirst: true, ContextLast: true, TakesQuery: true, Goal: GoalTask,
 		Position: settings.Prepend, Rule: rule,
 	},
 	settings.ReAct: {
-		Name: settings.ReAct, TakesQuery: true, Goal: GoalLine, Position: settings.Append, Rule: blank, JoinsSteps: true,
+		Name: settings.ReAct, TakesQuery: true, Goal: GoalLine, Position: settings.Append, Rule: blank,
+		ExamplesAsText: true, JoinsSteps: true,
 	},
 }
 

@@ -13,6 +13,7 @@ import (
 	"github.com/loom-bridge/loom-bridge/bridge/tiers"
 	"github.com/loom-bridge/loom-bridge/context/blob"
 	"github.com/loom-bridge/loom-bridge/context/compress"
+	"github.com/loom-bridge/loom-bridge/context/history"
 	"github.com/loom-bridge/loom-bridge/context/step"
 	"github.com/loom-bridge/loom-bridge/memory"
 	"github.com/loom-bridge/loom-bridge/memory/analysis"
@@ -148,7 +149,7 @@ func (c *Config) historySettings() []setting {
 	return []setting{
 		{"models", anyText(&c.Models, "file"), nil, "TOML file of models (window, counter, prices), laid over the built-in ones"},
 		{"history-policy", anyText(&c.HistoryPolicy, "ledger|append_only|preset"), nil, "how histories are compacted unless a session or a call says; none: ledger"},
-		{"history-preset", anyText(&c.HistoryPreset, "name"), nil, "preset for that: design, reduction, chat, research, code, debug"},
+		{"history-preset", anyText(&c.HistoryPreset, "name"), nil, "preset for that: " + history.Names()},
 		{"history-literal", yes(&c.HistoryLiteral), nil, "let boundaries of presets move with every step, not in batches"},
 		{"compaction-trigger-steps", steps(&c.CompactionTriggerSteps), 0, "presets compact when there are more steps; 0: the preset's own (5)"},
 		{

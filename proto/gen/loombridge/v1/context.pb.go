@@ -336,6 +336,180 @@ func (HistoryPolicy) EnumDescriptor() ([]byte, []int) {
 	return file_loombridge_v1_context_proto_rawDescGZIP(), []int{4}
 }
 
+// ToolResults is what a preset shows of the results of calls in full.
+type ToolResults int32
+
+const (
+	// TOOL_RESULTS_UNSPECIFIED leaves it as it was; at first that is the preset's own.
+	ToolResults_TOOL_RESULTS_UNSPECIFIED ToolResults = 0
+	// TOOL_RESULTS_OBSERVATION shows what was observed of results that were offloaded,
+	// and short ones whole.
+	ToolResults_TOOL_RESULTS_OBSERVATION ToolResults = 1
+	// TOOL_RESULTS_OMIT shows no result, not even the newest: calls stand as text. A
+	// turn that still waits for a result is shown as it is.
+	ToolResults_TOOL_RESULTS_OMIT ToolResults = 2
+	// TOOL_RESULTS_COMPRESSED shows long results in the short forms of CompressResult.
+	// They begin with `[COMPRESSED:` and the name of the whole, and end with
+	// `Full data: ` and where it can be read.
+	ToolResults_TOOL_RESULTS_COMPRESSED ToolResults = 3
+	// TOOL_RESULTS_FULL shows results whole, up to max_result_tokens.
+	ToolResults_TOOL_RESULTS_FULL ToolResults = 4
+)
+
+// Enum value maps for ToolResults.
+var (
+	ToolResults_name = map[int32]string{
+		0: "TOOL_RESULTS_UNSPECIFIED",
+		1: "TOOL_RESULTS_OBSERVATION",
+		2: "TOOL_RESULTS_OMIT",
+		3: "TOOL_RESULTS_COMPRESSED",
+		4: "TOOL_RESULTS_FULL",
+	}
+	ToolResults_value = map[string]int32{
+		"TOOL_RESULTS_UNSPECIFIED": 0,
+		"TOOL_RESULTS_OBSERVATION": 1,
+		"TOOL_RESULTS_OMIT":        2,
+		"TOOL_RESULTS_COMPRESSED":  3,
+		"TOOL_RESULTS_FULL":        4,
+	}
+)
+
+func (x ToolResults) Enum() *ToolResults {
+	p := new(ToolResults)
+	*p = x
+	return p
+}
+
+func (x ToolResults) String() string {
+	return protoimpl.X.EnumStringOf(x.Descriptor(), protoreflect.EnumNumber(x))
+}
+
+func (ToolResults) Descriptor() protoreflect.EnumDescriptor {
+	return file_loombridge_v1_context_proto_enumTypes[5].Descriptor()
+}
+
+func (ToolResults) Type() protoreflect.EnumType {
+	return &file_loombridge_v1_context_proto_enumTypes[5]
+}
+
+func (x ToolResults) Number() protoreflect.EnumNumber {
+	return protoreflect.EnumNumber(x)
+}
+
+// Deprecated: Use ToolResults.Descriptor instead.
+func (ToolResults) EnumDescriptor() ([]byte, []int) {
+	return file_loombridge_v1_context_proto_rawDescGZIP(), []int{5}
+}
+
+// DecayUnit is what zones count.
+type DecayUnit int32
+
+const (
+	// DECAY_UNIT_UNSPECIFIED leaves it as it was; at first that is messages.
+	DecayUnit_DECAY_UNIT_UNSPECIFIED DecayUnit = 0
+	// DECAY_UNIT_MESSAGES counts the messages of the prompt: a call and its result are
+	// two, and always in one zone.
+	DecayUnit_DECAY_UNIT_MESSAGES DecayUnit = 1
+	// DECAY_UNIT_TURNS counts the turns of the user.
+	DecayUnit_DECAY_UNIT_TURNS DecayUnit = 2
+)
+
+// Enum value maps for DecayUnit.
+var (
+	DecayUnit_name = map[int32]string{
+		0: "DECAY_UNIT_UNSPECIFIED",
+		1: "DECAY_UNIT_MESSAGES",
+		2: "DECAY_UNIT_TURNS",
+	}
+	DecayUnit_value = map[string]int32{
+		"DECAY_UNIT_UNSPECIFIED": 0,
+		"DECAY_UNIT_MESSAGES":    1,
+		"DECAY_UNIT_TURNS":       2,
+	}
+)
+
+func (x DecayUnit) Enum() *DecayUnit {
+	p := new(DecayUnit)
+	*p = x
+	return p
+}
+
+func (x DecayUnit) String() string {
+	return protoimpl.X.EnumStringOf(x.Descriptor(), protoreflect.EnumNumber(x))
+}
+
+func (DecayUnit) Descriptor() protoreflect.EnumDescriptor {
+	return file_loombridge_v1_context_proto_enumTypes[6].Descriptor()
+}
+
+func (DecayUnit) Type() protoreflect.EnumType {
+	return &file_loombridge_v1_context_proto_enumTypes[6]
+}
+
+func (x DecayUnit) Number() protoreflect.EnumNumber {
+	return protoreflect.EnumNumber(x)
+}
+
+// Deprecated: Use DecayUnit.Descriptor instead.
+func (DecayUnit) EnumDescriptor() ([]byte, []int) {
+	return file_loombridge_v1_context_proto_rawDescGZIP(), []int{6}
+}
+
+// SummaryMode is how the oldest messages are summarized.
+type SummaryMode int32
+
+const (
+	// SUMMARY_MODE_UNSPECIFIED leaves it as it was; at first that is extractive.
+	SummaryMode_SUMMARY_MODE_UNSPECIFIED SummaryMode = 0
+	// SUMMARY_MODE_EXTRACTIVE takes the first sentences of messages, the best where
+	// there is not room for all.
+	SummaryMode_SUMMARY_MODE_EXTRACTIVE SummaryMode = 1
+	// SUMMARY_MODE_CALLBACK asks `tool`. A summary that is late, blank or too long is
+	// left out for the sentences.
+	SummaryMode_SUMMARY_MODE_CALLBACK SummaryMode = 2
+)
+
+// Enum value maps for SummaryMode.
+var (
+	SummaryMode_name = map[int32]string{
+		0: "SUMMARY_MODE_UNSPECIFIED",
+		1: "SUMMARY_MODE_EXTRACTIVE",
+		2: "SUMMARY_MODE_CALLBACK",
+	}
+	SummaryMode_value = map[string]int32{
+		"SUMMARY_MODE_UNSPECIFIED": 0,
+		"SUMMARY_MODE_EXTRACTIVE":  1,
+		"SUMMARY_MODE_CALLBACK":    2,
+	}
+)
+
+func (x SummaryMode) Enum() *SummaryMode {
+	p := new(SummaryMode)
+	*p = x
+	return p
+}
+
+func (x SummaryMode) String() string {
+	return protoimpl.X.EnumStringOf(x.Descriptor(), protoreflect.EnumNumber(x))
+}
+
+func (SummaryMode) Descriptor() protoreflect.EnumDescriptor {
+	return file_loombridge_v1_context_proto_enumTypes[7].Descriptor()
+}
+
+func (SummaryMode) Type() protoreflect.EnumType {
+	return &file_loombridge_v1_context_proto_enumTypes[7]
+}
+
+func (x SummaryMode) Number() protoreflect.EnumNumber {
+	return protoreflect.EnumNumber(x)
+}
+
+// Deprecated: Use SummaryMode.Descriptor instead.
+func (SummaryMode) EnumDescriptor() ([]byte, []int) {
+	return file_loombridge_v1_context_proto_rawDescGZIP(), []int{7}
+}
+
 // FoldReason is why a batch was folded.
 type FoldReason int32
 
@@ -377,11 +551,11 @@ func (x FoldReason) String() string {
 }
 
 func (FoldReason) Descriptor() protoreflect.EnumDescriptor {
-	return file_loombridge_v1_context_proto_enumTypes[5].Descriptor()
+	return file_loombridge_v1_context_proto_enumTypes[8].Descriptor()
 }
 
 func (FoldReason) Type() protoreflect.EnumType {
-	return &file_loombridge_v1_context_proto_enumTypes[5]
+	return &file_loombridge_v1_context_proto_enumTypes[8]
 }
 
 func (x FoldReason) Number() protoreflect.EnumNumber {
@@ -390,7 +564,7 @@ func (x FoldReason) Number() protoreflect.EnumNumber {
 
 // Deprecated: Use FoldReason.Descriptor instead.
 func (FoldReason) EnumDescriptor() ([]byte, []int) {
-	return file_loombridge_v1_context_proto_rawDescGZIP(), []int{5}
+	return file_loombridge_v1_context_proto_rawDescGZIP(), []int{8}
 }
 
 // HistoryStyle is how CompactHistory lays out a history as text.
@@ -434,11 +608,11 @@ func (x HistoryStyle) String() string {
 }
 
 func (HistoryStyle) Descriptor() protoreflect.EnumDescriptor {
-	return file_loombridge_v1_context_proto_enumTypes[6].Descriptor()
+	return file_loombridge_v1_context_proto_enumTypes[9].Descriptor()
 }
 
 func (HistoryStyle) Type() protoreflect.EnumType {
-	return &file_loombridge_v1_context_proto_enumTypes[6]
+	return &file_loombridge_v1_context_proto_enumTypes[9]
 }
 
 func (x HistoryStyle) Number() protoreflect.EnumNumber {
@@ -447,7 +621,7 @@ func (x HistoryStyle) Number() protoreflect.EnumNumber {
 
 // Deprecated: Use HistoryStyle.Descriptor instead.
 func (HistoryStyle) EnumDescriptor() ([]byte, []int) {
-	return file_loombridge_v1_context_proto_rawDescGZIP(), []int{6}
+	return file_loombridge_v1_context_proto_rawDescGZIP(), []int{9}
 }
 
 // CompressHint is what to do with a result.
@@ -495,11 +669,11 @@ func (x CompressHint) String() string {
 }
 
 func (CompressHint) Descriptor() protoreflect.EnumDescriptor {
-	return file_loombridge_v1_context_proto_enumTypes[7].Descriptor()
+	return file_loombridge_v1_context_proto_enumTypes[10].Descriptor()
 }
 
 func (CompressHint) Type() protoreflect.EnumType {
-	return &file_loombridge_v1_context_proto_enumTypes[7]
+	return &file_loombridge_v1_context_proto_enumTypes[10]
 }
 
 func (x CompressHint) Number() protoreflect.EnumNumber {
@@ -508,7 +682,7 @@ func (x CompressHint) Number() protoreflect.EnumNumber {
 
 // Deprecated: Use CompressHint.Descriptor instead.
 func (CompressHint) EnumDescriptor() ([]byte, []int) {
-	return file_loombridge_v1_context_proto_rawDescGZIP(), []int{7}
+	return file_loombridge_v1_context_proto_rawDescGZIP(), []int{10}
 }
 
 // TokenCertainty is how sure a count is.
@@ -554,11 +728,11 @@ func (x TokenCertainty) String() string {
 }
 
 func (TokenCertainty) Descriptor() protoreflect.EnumDescriptor {
-	return file_loombridge_v1_context_proto_enumTypes[8].Descriptor()
+	return file_loombridge_v1_context_proto_enumTypes[11].Descriptor()
 }
 
 func (TokenCertainty) Type() protoreflect.EnumType {
-	return &file_loombridge_v1_context_proto_enumTypes[8]
+	return &file_loombridge_v1_context_proto_enumTypes[11]
 }
 
 func (x TokenCertainty) Number() protoreflect.EnumNumber {
@@ -567,7 +741,7 @@ func (x TokenCertainty) Number() protoreflect.EnumNumber {
 
 // Deprecated: Use TokenCertainty.Descriptor instead.
 func (TokenCertainty) EnumDescriptor() ([]byte, []int) {
-	return file_loombridge_v1_context_proto_rawDescGZIP(), []int{8}
+	return file_loombridge_v1_context_proto_rawDescGZIP(), []int{11}
 }
 
 // BlobTier is how much a blob is worth keeping.
@@ -611,11 +785,11 @@ func (x BlobTier) String() string {
 }
 
 func (BlobTier) Descriptor() protoreflect.EnumDescriptor {
-	return file_loombridge_v1_context_proto_enumTypes[9].Descriptor()
+	return file_loombridge_v1_context_proto_enumTypes[12].Descriptor()
 }
 
 func (BlobTier) Type() protoreflect.EnumType {
-	return &file_loombridge_v1_context_proto_enumTypes[9]
+	return &file_loombridge_v1_context_proto_enumTypes[12]
 }
 
 func (x BlobTier) Number() protoreflect.EnumNumber {
@@ -624,7 +798,7 @@ func (x BlobTier) Number() protoreflect.EnumNumber {
 
 // Deprecated: Use BlobTier.Descriptor instead.
 func (BlobTier) EnumDescriptor() ([]byte, []int) {
-	return file_loombridge_v1_context_proto_rawDescGZIP(), []int{9}
+	return file_loombridge_v1_context_proto_rawDescGZIP(), []int{12}
 }
 
 // BlobForm is a form of a step's result. All but the first are of the step that the
@@ -682,11 +856,11 @@ func (x BlobForm) String() string {
 }
 
 func (BlobForm) Descriptor() protoreflect.EnumDescriptor {
-	return file_loombridge_v1_context_proto_enumTypes[10].Descriptor()
+	return file_loombridge_v1_context_proto_enumTypes[13].Descriptor()
 }
 
 func (BlobForm) Type() protoreflect.EnumType {
-	return &file_loombridge_v1_context_proto_enumTypes[10]
+	return &file_loombridge_v1_context_proto_enumTypes[13]
 }
 
 func (x BlobForm) Number() protoreflect.EnumNumber {
@@ -695,7 +869,7 @@ func (x BlobForm) Number() protoreflect.EnumNumber {
 
 // Deprecated: Use BlobForm.Descriptor instead.
 func (BlobForm) EnumDescriptor() ([]byte, []int) {
-	return file_loombridge_v1_context_proto_rawDescGZIP(), []int{10}
+	return file_loombridge_v1_context_proto_rawDescGZIP(), []int{13}
 }
 
 // ConversationOrder is the order of a listing.
@@ -735,11 +909,11 @@ func (x ConversationOrder) String() string {
 }
 
 func (ConversationOrder) Descriptor() protoreflect.EnumDescriptor {
-	return file_loombridge_v1_context_proto_enumTypes[11].Descriptor()
+	return file_loombridge_v1_context_proto_enumTypes[14].Descriptor()
 }
 
 func (ConversationOrder) Type() protoreflect.EnumType {
-	return &file_loombridge_v1_context_proto_enumTypes[11]
+	return &file_loombridge_v1_context_proto_enumTypes[14]
 }
 
 func (x ConversationOrder) Number() protoreflect.EnumNumber {
@@ -748,7 +922,7 @@ func (x ConversationOrder) Number() protoreflect.EnumNumber {
 
 // Deprecated: Use ConversationOrder.Descriptor instead.
 func (ConversationOrder) EnumDescriptor() ([]byte, []int) {
-	return file_loombridge_v1_context_proto_rawDescGZIP(), []int{11}
+	return file_loombridge_v1_context_proto_rawDescGZIP(), []int{14}
 }
 
 // ModelToolCall is a model's wish to call a tool.
@@ -2352,11 +2526,13 @@ type HistorySettings struct {
 	// policy is how it is compacted. Default ledger, or preset when one is named.
 	Policy HistoryPolicy `protobuf:"varint,1,opt,name=policy,proto3,enum=loombridge.v1.HistoryPolicy" json:"policy,omitempty"`
 	// preset is a set of fixed rules: `design`, `reduction`, or `chat`, `research`,
-	// `code`, `debug` for grouped lines. Messages and recent calls stand where they
-	// stood, with a line for each older call in its place; what calls wrote, and
-	// results that were offloaded, are left out (of all but `design`, recent files
-	// that were read are not). Any other name is refused. It needs the policy preset,
-	// or none.
+	// `code`, `debug` for grouped lines; `task_context`, which shows the newest messages
+	// that fit, without the results of calls; or `three_phase`, where messages fade by
+	// age and results are compressed. In the presets of lines messages and recent calls
+	// stand where they stood, with a line for each older call in its place; what calls
+	// wrote, and results that were offloaded, are left out (of all but `design`, recent
+	// files that were read are not). Any other name is refused. It needs the policy
+	// preset, or none.
 	Preset string `protobuf:"bytes,2,opt,name=preset,proto3" json:"preset,omitempty"`
 	// literal lets a preset's boundary move with every step, as its rules are
 	// written. Default false: it moves in batches, so that the provider's cache
@@ -2370,8 +2546,24 @@ type HistorySettings struct {
 	// max_result_tokens bounds what a prompt shows of one unfolded result. Default
 	// 3000, at most 1,000,000.
 	MaxResultTokens int32 `protobuf:"varint,6,opt,name=max_result_tokens,json=maxResultTokens,proto3" json:"max_result_tokens,omitempty"`
-	unknownFields   protoimpl.UnknownFields
-	sizeCache       protoimpl.SizeCache
+	// tool_results is what a preset shows of the results of calls in full. Default: the
+	// preset's own.
+	ToolResults ToolResults `protobuf:"varint,7,opt,name=tool_results,json=toolResults,proto3,enum=loombridge.v1.ToolResults" json:"tool_results,omitempty"`
+	// keep_recent is how many steps a preset of lines leaves in full, at most 10,000.
+	// Default 0: the preset's own, 3 for most.
+	KeepRecent int32 `protobuf:"varint,8,opt,name=keep_recent,json=keepRecent,proto3" json:"keep_recent,omitempty"`
+	// trigger_steps: a preset of lines compacts when there are more steps, at most
+	// 10,000. Default 0: the preset's own, 5.
+	TriggerSteps int32 `protobuf:"varint,9,opt,name=trigger_steps,json=triggerSteps,proto3" json:"trigger_steps,omitempty"`
+	// trigger_tokens: or when the steps have more tokens, at most 1,000,000. Default 0:
+	// the preset's own, 2000.
+	TriggerTokens int32 `protobuf:"varint,10,opt,name=trigger_tokens,json=triggerTokens,proto3" json:"trigger_tokens,omitempty"`
+	// decay are the zones of the preset `three_phase`.
+	Decay *DecaySettings `protobuf:"bytes,11,opt,name=decay,proto3" json:"decay,omitempty"`
+	// summary is how that preset summarizes its oldest messages.
+	Summary       *SummarySettings `protobuf:"bytes,12,opt,name=summary,proto3" json:"summary,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
 }
 
 func (x *HistorySettings) Reset() {
@@ -2446,6 +2638,199 @@ func (x *HistorySettings) GetMaxResultTokens() int32 {
 	return 0
 }
 
+func (x *HistorySettings) GetToolResults() ToolResults {
+	if x != nil {
+		return x.ToolResults
+	}
+	return ToolResults_TOOL_RESULTS_UNSPECIFIED
+}
+
+func (x *HistorySettings) GetKeepRecent() int32 {
+	if x != nil {
+		return x.KeepRecent
+	}
+	return 0
+}
+
+func (x *HistorySettings) GetTriggerSteps() int32 {
+	if x != nil {
+		return x.TriggerSteps
+	}
+	return 0
+}
+
+func (x *HistorySettings) GetTriggerTokens() int32 {
+	if x != nil {
+		return x.TriggerTokens
+	}
+	return 0
+}
+
+func (x *HistorySettings) GetDecay() *DecaySettings {
+	if x != nil {
+		return x.Decay
+	}
+	return nil
+}
+
+func (x *HistorySettings) GetSummary() *SummarySettings {
+	if x != nil {
+		return x.Summary
+	}
+	return nil
+}
+
+// DecaySettings are the zones of messages in the preset `three_phase`: the newest in
+// full, those before shortened, and a summary of all older ones.
+type DecaySettings struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// unit is what full and fold count. Default messages.
+	Unit DecayUnit `protobuf:"varint,1,opt,name=unit,proto3,enum=loombridge.v1.DecayUnit" json:"unit,omitempty"`
+	// full is how many of the newest stand in full, at most 10,000. Default 0: 4.
+	Full int32 `protobuf:"varint,2,opt,name=full,proto3" json:"full,omitempty"`
+	// fold is how many before those are shortened, at most 10,000. Default 0: 6.
+	Fold int32 `protobuf:"varint,3,opt,name=fold,proto3" json:"fold,omitempty"`
+	// image_turns is how many turns of the user before the newest keep their images, at
+	// most 10,000; a line stands for each older one, with the `description` of its
+	// block. Default 0: 2.
+	ImageTurns    int32 `protobuf:"varint,4,opt,name=image_turns,json=imageTurns,proto3" json:"image_turns,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *DecaySettings) Reset() {
+	*x = DecaySettings{}
+	mi := &file_loombridge_v1_context_proto_msgTypes[17]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *DecaySettings) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*DecaySettings) ProtoMessage() {}
+
+func (x *DecaySettings) ProtoReflect() protoreflect.Message {
+	mi := &file_loombridge_v1_context_proto_msgTypes[17]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use DecaySettings.ProtoReflect.Descriptor instead.
+func (*DecaySettings) Descriptor() ([]byte, []int) {
+	return file_loombridge_v1_context_proto_rawDescGZIP(), []int{17}
+}
+
+func (x *DecaySettings) GetUnit() DecayUnit {
+	if x != nil {
+		return x.Unit
+	}
+	return DecayUnit_DECAY_UNIT_UNSPECIFIED
+}
+
+func (x *DecaySettings) GetFull() int32 {
+	if x != nil {
+		return x.Full
+	}
+	return 0
+}
+
+func (x *DecaySettings) GetFold() int32 {
+	if x != nil {
+		return x.Fold
+	}
+	return 0
+}
+
+func (x *DecaySettings) GetImageTurns() int32 {
+	if x != nil {
+		return x.ImageTurns
+	}
+	return 0
+}
+
+// SummarySettings are how the oldest messages are summarized in the preset
+// `three_phase`.
+type SummarySettings struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// mode is how. Default extractive.
+	Mode SummaryMode `protobuf:"varint,1,opt,name=mode,proto3,enum=loombridge.v1.SummaryMode" json:"mode,omitempty"`
+	// max_tokens bounds a summary, at most 10,000. Default 0: 500.
+	MaxTokens int32 `protobuf:"varint,2,opt,name=max_tokens,json=maxTokens,proto3" json:"max_tokens,omitempty"`
+	// timeout is how long a prompt waits for the tool, at most one minute. Default 10 s.
+	Timeout *durationpb.Duration `protobuf:"bytes,3,opt,name=timeout,proto3" json:"timeout,omitempty"`
+	// tool is the name of the tool of an attached agent that summarizes, at most 128
+	// bytes. Required with the mode callback.
+	Tool          string `protobuf:"bytes,4,opt,name=tool,proto3" json:"tool,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *SummarySettings) Reset() {
+	*x = SummarySettings{}
+	mi := &file_loombridge_v1_context_proto_msgTypes[18]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *SummarySettings) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*SummarySettings) ProtoMessage() {}
+
+func (x *SummarySettings) ProtoReflect() protoreflect.Message {
+	mi := &file_loombridge_v1_context_proto_msgTypes[18]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use SummarySettings.ProtoReflect.Descriptor instead.
+func (*SummarySettings) Descriptor() ([]byte, []int) {
+	return file_loombridge_v1_context_proto_rawDescGZIP(), []int{18}
+}
+
+func (x *SummarySettings) GetMode() SummaryMode {
+	if x != nil {
+		return x.Mode
+	}
+	return SummaryMode_SUMMARY_MODE_UNSPECIFIED
+}
+
+func (x *SummarySettings) GetMaxTokens() int32 {
+	if x != nil {
+		return x.MaxTokens
+	}
+	return 0
+}
+
+func (x *SummarySettings) GetTimeout() *durationpb.Duration {
+	if x != nil {
+		return x.Timeout
+	}
+	return nil
+}
+
+func (x *SummarySettings) GetTool() string {
+	if x != nil {
+		return x.Tool
+	}
+	return ""
+}
+
 // TokenPrices are what a token costs, in any unit: only their ratios count. Each
 // is 0, or from 1e-9 to 1e9.
 type TokenPrices struct {
@@ -2464,7 +2849,7 @@ type TokenPrices struct {
 
 func (x *TokenPrices) Reset() {
 	*x = TokenPrices{}
-	mi := &file_loombridge_v1_context_proto_msgTypes[17]
+	mi := &file_loombridge_v1_context_proto_msgTypes[19]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2476,7 +2861,7 @@ func (x *TokenPrices) String() string {
 func (*TokenPrices) ProtoMessage() {}
 
 func (x *TokenPrices) ProtoReflect() protoreflect.Message {
-	mi := &file_loombridge_v1_context_proto_msgTypes[17]
+	mi := &file_loombridge_v1_context_proto_msgTypes[19]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2489,7 +2874,7 @@ func (x *TokenPrices) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use TokenPrices.ProtoReflect.Descriptor instead.
 func (*TokenPrices) Descriptor() ([]byte, []int) {
-	return file_loombridge_v1_context_proto_rawDescGZIP(), []int{17}
+	return file_loombridge_v1_context_proto_rawDescGZIP(), []int{19}
 }
 
 func (x *TokenPrices) GetInput() float64 {
@@ -2569,7 +2954,7 @@ type Receipt struct {
 
 func (x *Receipt) Reset() {
 	*x = Receipt{}
-	mi := &file_loombridge_v1_context_proto_msgTypes[18]
+	mi := &file_loombridge_v1_context_proto_msgTypes[20]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2581,7 +2966,7 @@ func (x *Receipt) String() string {
 func (*Receipt) ProtoMessage() {}
 
 func (x *Receipt) ProtoReflect() protoreflect.Message {
-	mi := &file_loombridge_v1_context_proto_msgTypes[18]
+	mi := &file_loombridge_v1_context_proto_msgTypes[20]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2594,7 +2979,7 @@ func (x *Receipt) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Receipt.ProtoReflect.Descriptor instead.
 func (*Receipt) Descriptor() ([]byte, []int) {
-	return file_loombridge_v1_context_proto_rawDescGZIP(), []int{18}
+	return file_loombridge_v1_context_proto_rawDescGZIP(), []int{20}
 }
 
 func (x *Receipt) GetPromptId() string {
@@ -2766,7 +3151,7 @@ type FoldInfo struct {
 
 func (x *FoldInfo) Reset() {
 	*x = FoldInfo{}
-	mi := &file_loombridge_v1_context_proto_msgTypes[19]
+	mi := &file_loombridge_v1_context_proto_msgTypes[21]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2778,7 +3163,7 @@ func (x *FoldInfo) String() string {
 func (*FoldInfo) ProtoMessage() {}
 
 func (x *FoldInfo) ProtoReflect() protoreflect.Message {
-	mi := &file_loombridge_v1_context_proto_msgTypes[19]
+	mi := &file_loombridge_v1_context_proto_msgTypes[21]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2791,7 +3176,7 @@ func (x *FoldInfo) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use FoldInfo.ProtoReflect.Descriptor instead.
 func (*FoldInfo) Descriptor() ([]byte, []int) {
-	return file_loombridge_v1_context_proto_rawDescGZIP(), []int{19}
+	return file_loombridge_v1_context_proto_rawDescGZIP(), []int{21}
 }
 
 func (x *FoldInfo) GetRefs() []string {
@@ -2881,7 +3266,7 @@ type FoldBatch struct {
 
 func (x *FoldBatch) Reset() {
 	*x = FoldBatch{}
-	mi := &file_loombridge_v1_context_proto_msgTypes[20]
+	mi := &file_loombridge_v1_context_proto_msgTypes[22]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2893,7 +3278,7 @@ func (x *FoldBatch) String() string {
 func (*FoldBatch) ProtoMessage() {}
 
 func (x *FoldBatch) ProtoReflect() protoreflect.Message {
-	mi := &file_loombridge_v1_context_proto_msgTypes[20]
+	mi := &file_loombridge_v1_context_proto_msgTypes[22]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2906,7 +3291,7 @@ func (x *FoldBatch) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use FoldBatch.ProtoReflect.Descriptor instead.
 func (*FoldBatch) Descriptor() ([]byte, []int) {
-	return file_loombridge_v1_context_proto_rawDescGZIP(), []int{20}
+	return file_loombridge_v1_context_proto_rawDescGZIP(), []int{22}
 }
 
 func (x *FoldBatch) GetNumber() int64 {
@@ -2977,7 +3362,7 @@ type ConfigureSessionRequest struct {
 
 func (x *ConfigureSessionRequest) Reset() {
 	*x = ConfigureSessionRequest{}
-	mi := &file_loombridge_v1_context_proto_msgTypes[21]
+	mi := &file_loombridge_v1_context_proto_msgTypes[23]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2989,7 +3374,7 @@ func (x *ConfigureSessionRequest) String() string {
 func (*ConfigureSessionRequest) ProtoMessage() {}
 
 func (x *ConfigureSessionRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_loombridge_v1_context_proto_msgTypes[21]
+	mi := &file_loombridge_v1_context_proto_msgTypes[23]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3002,7 +3387,7 @@ func (x *ConfigureSessionRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ConfigureSessionRequest.ProtoReflect.Descriptor instead.
 func (*ConfigureSessionRequest) Descriptor() ([]byte, []int) {
-	return file_loombridge_v1_context_proto_rawDescGZIP(), []int{21}
+	return file_loombridge_v1_context_proto_rawDescGZIP(), []int{23}
 }
 
 func (x *ConfigureSessionRequest) GetAgentId() string {
@@ -3080,7 +3465,7 @@ type ConfigureSessionResponse struct {
 
 func (x *ConfigureSessionResponse) Reset() {
 	*x = ConfigureSessionResponse{}
-	mi := &file_loombridge_v1_context_proto_msgTypes[22]
+	mi := &file_loombridge_v1_context_proto_msgTypes[24]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3092,7 +3477,7 @@ func (x *ConfigureSessionResponse) String() string {
 func (*ConfigureSessionResponse) ProtoMessage() {}
 
 func (x *ConfigureSessionResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_loombridge_v1_context_proto_msgTypes[22]
+	mi := &file_loombridge_v1_context_proto_msgTypes[24]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3105,7 +3490,7 @@ func (x *ConfigureSessionResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ConfigureSessionResponse.ProtoReflect.Descriptor instead.
 func (*ConfigureSessionResponse) Descriptor() ([]byte, []int) {
-	return file_loombridge_v1_context_proto_rawDescGZIP(), []int{22}
+	return file_loombridge_v1_context_proto_rawDescGZIP(), []int{24}
 }
 
 func (x *ConfigureSessionResponse) GetHistory() *HistorySettings {
@@ -3156,7 +3541,7 @@ type EndSessionRequest struct {
 
 func (x *EndSessionRequest) Reset() {
 	*x = EndSessionRequest{}
-	mi := &file_loombridge_v1_context_proto_msgTypes[23]
+	mi := &file_loombridge_v1_context_proto_msgTypes[25]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3168,7 +3553,7 @@ func (x *EndSessionRequest) String() string {
 func (*EndSessionRequest) ProtoMessage() {}
 
 func (x *EndSessionRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_loombridge_v1_context_proto_msgTypes[23]
+	mi := &file_loombridge_v1_context_proto_msgTypes[25]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3181,7 +3566,7 @@ func (x *EndSessionRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use EndSessionRequest.ProtoReflect.Descriptor instead.
 func (*EndSessionRequest) Descriptor() ([]byte, []int) {
-	return file_loombridge_v1_context_proto_rawDescGZIP(), []int{23}
+	return file_loombridge_v1_context_proto_rawDescGZIP(), []int{25}
 }
 
 func (x *EndSessionRequest) GetAgentId() string {
@@ -3209,7 +3594,7 @@ type EndSessionResponse struct {
 
 func (x *EndSessionResponse) Reset() {
 	*x = EndSessionResponse{}
-	mi := &file_loombridge_v1_context_proto_msgTypes[24]
+	mi := &file_loombridge_v1_context_proto_msgTypes[26]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3221,7 +3606,7 @@ func (x *EndSessionResponse) String() string {
 func (*EndSessionResponse) ProtoMessage() {}
 
 func (x *EndSessionResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_loombridge_v1_context_proto_msgTypes[24]
+	mi := &file_loombridge_v1_context_proto_msgTypes[26]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3234,7 +3619,7 @@ func (x *EndSessionResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use EndSessionResponse.ProtoReflect.Descriptor instead.
 func (*EndSessionResponse) Descriptor() ([]byte, []int) {
-	return file_loombridge_v1_context_proto_rawDescGZIP(), []int{24}
+	return file_loombridge_v1_context_proto_rawDescGZIP(), []int{26}
 }
 
 func (x *EndSessionResponse) GetLastPosition() int64 {
@@ -3275,7 +3660,7 @@ type CompactHistoryRequest struct {
 
 func (x *CompactHistoryRequest) Reset() {
 	*x = CompactHistoryRequest{}
-	mi := &file_loombridge_v1_context_proto_msgTypes[25]
+	mi := &file_loombridge_v1_context_proto_msgTypes[27]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3287,7 +3672,7 @@ func (x *CompactHistoryRequest) String() string {
 func (*CompactHistoryRequest) ProtoMessage() {}
 
 func (x *CompactHistoryRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_loombridge_v1_context_proto_msgTypes[25]
+	mi := &file_loombridge_v1_context_proto_msgTypes[27]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3300,7 +3685,7 @@ func (x *CompactHistoryRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CompactHistoryRequest.ProtoReflect.Descriptor instead.
 func (*CompactHistoryRequest) Descriptor() ([]byte, []int) {
-	return file_loombridge_v1_context_proto_rawDescGZIP(), []int{25}
+	return file_loombridge_v1_context_proto_rawDescGZIP(), []int{27}
 }
 
 func (x *CompactHistoryRequest) GetAgentId() string {
@@ -3379,7 +3764,7 @@ type CompactHistoryResponse struct {
 
 func (x *CompactHistoryResponse) Reset() {
 	*x = CompactHistoryResponse{}
-	mi := &file_loombridge_v1_context_proto_msgTypes[26]
+	mi := &file_loombridge_v1_context_proto_msgTypes[28]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3391,7 +3776,7 @@ func (x *CompactHistoryResponse) String() string {
 func (*CompactHistoryResponse) ProtoMessage() {}
 
 func (x *CompactHistoryResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_loombridge_v1_context_proto_msgTypes[26]
+	mi := &file_loombridge_v1_context_proto_msgTypes[28]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3404,7 +3789,7 @@ func (x *CompactHistoryResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CompactHistoryResponse.ProtoReflect.Descriptor instead.
 func (*CompactHistoryResponse) Descriptor() ([]byte, []int) {
-	return file_loombridge_v1_context_proto_rawDescGZIP(), []int{26}
+	return file_loombridge_v1_context_proto_rawDescGZIP(), []int{28}
 }
 
 func (x *CompactHistoryResponse) GetBatch() *FoldBatch {
@@ -3460,7 +3845,7 @@ type UndoRequest struct {
 
 func (x *UndoRequest) Reset() {
 	*x = UndoRequest{}
-	mi := &file_loombridge_v1_context_proto_msgTypes[27]
+	mi := &file_loombridge_v1_context_proto_msgTypes[29]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3472,7 +3857,7 @@ func (x *UndoRequest) String() string {
 func (*UndoRequest) ProtoMessage() {}
 
 func (x *UndoRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_loombridge_v1_context_proto_msgTypes[27]
+	mi := &file_loombridge_v1_context_proto_msgTypes[29]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3485,7 +3870,7 @@ func (x *UndoRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use UndoRequest.ProtoReflect.Descriptor instead.
 func (*UndoRequest) Descriptor() ([]byte, []int) {
-	return file_loombridge_v1_context_proto_rawDescGZIP(), []int{27}
+	return file_loombridge_v1_context_proto_rawDescGZIP(), []int{29}
 }
 
 func (x *UndoRequest) GetAgentId() string {
@@ -3531,7 +3916,7 @@ type UndoResponse struct {
 
 func (x *UndoResponse) Reset() {
 	*x = UndoResponse{}
-	mi := &file_loombridge_v1_context_proto_msgTypes[28]
+	mi := &file_loombridge_v1_context_proto_msgTypes[30]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3543,7 +3928,7 @@ func (x *UndoResponse) String() string {
 func (*UndoResponse) ProtoMessage() {}
 
 func (x *UndoResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_loombridge_v1_context_proto_msgTypes[28]
+	mi := &file_loombridge_v1_context_proto_msgTypes[30]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3556,7 +3941,7 @@ func (x *UndoResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use UndoResponse.ProtoReflect.Descriptor instead.
 func (*UndoResponse) Descriptor() ([]byte, []int) {
-	return file_loombridge_v1_context_proto_rawDescGZIP(), []int{28}
+	return file_loombridge_v1_context_proto_rawDescGZIP(), []int{30}
 }
 
 func (x *UndoResponse) GetBatch() int64 {
@@ -3599,7 +3984,7 @@ type ReportUsageRequest struct {
 
 func (x *ReportUsageRequest) Reset() {
 	*x = ReportUsageRequest{}
-	mi := &file_loombridge_v1_context_proto_msgTypes[29]
+	mi := &file_loombridge_v1_context_proto_msgTypes[31]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3611,7 +3996,7 @@ func (x *ReportUsageRequest) String() string {
 func (*ReportUsageRequest) ProtoMessage() {}
 
 func (x *ReportUsageRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_loombridge_v1_context_proto_msgTypes[29]
+	mi := &file_loombridge_v1_context_proto_msgTypes[31]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3624,7 +4009,7 @@ func (x *ReportUsageRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ReportUsageRequest.ProtoReflect.Descriptor instead.
 func (*ReportUsageRequest) Descriptor() ([]byte, []int) {
-	return file_loombridge_v1_context_proto_rawDescGZIP(), []int{29}
+	return file_loombridge_v1_context_proto_rawDescGZIP(), []int{31}
 }
 
 func (x *ReportUsageRequest) GetAgentId() string {
@@ -3692,7 +4077,7 @@ type ReportUsageResponse struct {
 
 func (x *ReportUsageResponse) Reset() {
 	*x = ReportUsageResponse{}
-	mi := &file_loombridge_v1_context_proto_msgTypes[30]
+	mi := &file_loombridge_v1_context_proto_msgTypes[32]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3704,7 +4089,7 @@ func (x *ReportUsageResponse) String() string {
 func (*ReportUsageResponse) ProtoMessage() {}
 
 func (x *ReportUsageResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_loombridge_v1_context_proto_msgTypes[30]
+	mi := &file_loombridge_v1_context_proto_msgTypes[32]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3717,7 +4102,7 @@ func (x *ReportUsageResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ReportUsageResponse.ProtoReflect.Descriptor instead.
 func (*ReportUsageResponse) Descriptor() ([]byte, []int) {
-	return file_loombridge_v1_context_proto_rawDescGZIP(), []int{30}
+	return file_loombridge_v1_context_proto_rawDescGZIP(), []int{32}
 }
 
 func (x *ReportUsageResponse) GetCountedTokens() int32 {
@@ -3776,7 +4161,7 @@ type CompressResultRequest struct {
 
 func (x *CompressResultRequest) Reset() {
 	*x = CompressResultRequest{}
-	mi := &file_loombridge_v1_context_proto_msgTypes[31]
+	mi := &file_loombridge_v1_context_proto_msgTypes[33]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3788,7 +4173,7 @@ func (x *CompressResultRequest) String() string {
 func (*CompressResultRequest) ProtoMessage() {}
 
 func (x *CompressResultRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_loombridge_v1_context_proto_msgTypes[31]
+	mi := &file_loombridge_v1_context_proto_msgTypes[33]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3801,7 +4186,7 @@ func (x *CompressResultRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CompressResultRequest.ProtoReflect.Descriptor instead.
 func (*CompressResultRequest) Descriptor() ([]byte, []int) {
-	return file_loombridge_v1_context_proto_rawDescGZIP(), []int{31}
+	return file_loombridge_v1_context_proto_rawDescGZIP(), []int{33}
 }
 
 func (x *CompressResultRequest) GetAgentId() string {
@@ -3907,7 +4292,7 @@ type CompressResultResponse struct {
 
 func (x *CompressResultResponse) Reset() {
 	*x = CompressResultResponse{}
-	mi := &file_loombridge_v1_context_proto_msgTypes[32]
+	mi := &file_loombridge_v1_context_proto_msgTypes[34]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3919,7 +4304,7 @@ func (x *CompressResultResponse) String() string {
 func (*CompressResultResponse) ProtoMessage() {}
 
 func (x *CompressResultResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_loombridge_v1_context_proto_msgTypes[32]
+	mi := &file_loombridge_v1_context_proto_msgTypes[34]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3932,7 +4317,7 @@ func (x *CompressResultResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CompressResultResponse.ProtoReflect.Descriptor instead.
 func (*CompressResultResponse) Descriptor() ([]byte, []int) {
-	return file_loombridge_v1_context_proto_rawDescGZIP(), []int{32}
+	return file_loombridge_v1_context_proto_rawDescGZIP(), []int{34}
 }
 
 func (x *CompressResultResponse) GetContent() string {
@@ -3983,7 +4368,7 @@ type PromptPart struct {
 
 func (x *PromptPart) Reset() {
 	*x = PromptPart{}
-	mi := &file_loombridge_v1_context_proto_msgTypes[33]
+	mi := &file_loombridge_v1_context_proto_msgTypes[35]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3995,7 +4380,7 @@ func (x *PromptPart) String() string {
 func (*PromptPart) ProtoMessage() {}
 
 func (x *PromptPart) ProtoReflect() protoreflect.Message {
-	mi := &file_loombridge_v1_context_proto_msgTypes[33]
+	mi := &file_loombridge_v1_context_proto_msgTypes[35]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4008,7 +4393,7 @@ func (x *PromptPart) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use PromptPart.ProtoReflect.Descriptor instead.
 func (*PromptPart) Descriptor() ([]byte, []int) {
-	return file_loombridge_v1_context_proto_rawDescGZIP(), []int{33}
+	return file_loombridge_v1_context_proto_rawDescGZIP(), []int{35}
 }
 
 func (x *PromptPart) GetName() string {
@@ -4041,7 +4426,7 @@ type TokenCount struct {
 
 func (x *TokenCount) Reset() {
 	*x = TokenCount{}
-	mi := &file_loombridge_v1_context_proto_msgTypes[34]
+	mi := &file_loombridge_v1_context_proto_msgTypes[36]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4053,7 +4438,7 @@ func (x *TokenCount) String() string {
 func (*TokenCount) ProtoMessage() {}
 
 func (x *TokenCount) ProtoReflect() protoreflect.Message {
-	mi := &file_loombridge_v1_context_proto_msgTypes[34]
+	mi := &file_loombridge_v1_context_proto_msgTypes[36]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4066,7 +4451,7 @@ func (x *TokenCount) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use TokenCount.ProtoReflect.Descriptor instead.
 func (*TokenCount) Descriptor() ([]byte, []int) {
-	return file_loombridge_v1_context_proto_rawDescGZIP(), []int{34}
+	return file_loombridge_v1_context_proto_rawDescGZIP(), []int{36}
 }
 
 func (x *TokenCount) GetTokens() int32 {
@@ -4106,7 +4491,7 @@ type CountTokensRequest struct {
 
 func (x *CountTokensRequest) Reset() {
 	*x = CountTokensRequest{}
-	mi := &file_loombridge_v1_context_proto_msgTypes[35]
+	mi := &file_loombridge_v1_context_proto_msgTypes[37]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4118,7 +4503,7 @@ func (x *CountTokensRequest) String() string {
 func (*CountTokensRequest) ProtoMessage() {}
 
 func (x *CountTokensRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_loombridge_v1_context_proto_msgTypes[35]
+	mi := &file_loombridge_v1_context_proto_msgTypes[37]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4131,7 +4516,7 @@ func (x *CountTokensRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CountTokensRequest.ProtoReflect.Descriptor instead.
 func (*CountTokensRequest) Descriptor() ([]byte, []int) {
-	return file_loombridge_v1_context_proto_rawDescGZIP(), []int{35}
+	return file_loombridge_v1_context_proto_rawDescGZIP(), []int{37}
 }
 
 func (x *CountTokensRequest) GetAgentId() string {
@@ -4166,7 +4551,7 @@ type CountTokensResponse struct {
 
 func (x *CountTokensResponse) Reset() {
 	*x = CountTokensResponse{}
-	mi := &file_loombridge_v1_context_proto_msgTypes[36]
+	mi := &file_loombridge_v1_context_proto_msgTypes[38]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4178,7 +4563,7 @@ func (x *CountTokensResponse) String() string {
 func (*CountTokensResponse) ProtoMessage() {}
 
 func (x *CountTokensResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_loombridge_v1_context_proto_msgTypes[36]
+	mi := &file_loombridge_v1_context_proto_msgTypes[38]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4191,7 +4576,7 @@ func (x *CountTokensResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CountTokensResponse.ProtoReflect.Descriptor instead.
 func (*CountTokensResponse) Descriptor() ([]byte, []int) {
-	return file_loombridge_v1_context_proto_rawDescGZIP(), []int{36}
+	return file_loombridge_v1_context_proto_rawDescGZIP(), []int{38}
 }
 
 func (x *CountTokensResponse) GetCount() *TokenCount {
@@ -4253,7 +4638,7 @@ type BlobInfo struct {
 
 func (x *BlobInfo) Reset() {
 	*x = BlobInfo{}
-	mi := &file_loombridge_v1_context_proto_msgTypes[37]
+	mi := &file_loombridge_v1_context_proto_msgTypes[39]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4265,7 +4650,7 @@ func (x *BlobInfo) String() string {
 func (*BlobInfo) ProtoMessage() {}
 
 func (x *BlobInfo) ProtoReflect() protoreflect.Message {
-	mi := &file_loombridge_v1_context_proto_msgTypes[37]
+	mi := &file_loombridge_v1_context_proto_msgTypes[39]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4278,7 +4663,7 @@ func (x *BlobInfo) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use BlobInfo.ProtoReflect.Descriptor instead.
 func (*BlobInfo) Descriptor() ([]byte, []int) {
-	return file_loombridge_v1_context_proto_rawDescGZIP(), []int{37}
+	return file_loombridge_v1_context_proto_rawDescGZIP(), []int{39}
 }
 
 func (x *BlobInfo) GetRef() string {
@@ -4429,7 +4814,7 @@ type BlobArchive struct {
 
 func (x *BlobArchive) Reset() {
 	*x = BlobArchive{}
-	mi := &file_loombridge_v1_context_proto_msgTypes[38]
+	mi := &file_loombridge_v1_context_proto_msgTypes[40]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4441,7 +4826,7 @@ func (x *BlobArchive) String() string {
 func (*BlobArchive) ProtoMessage() {}
 
 func (x *BlobArchive) ProtoReflect() protoreflect.Message {
-	mi := &file_loombridge_v1_context_proto_msgTypes[38]
+	mi := &file_loombridge_v1_context_proto_msgTypes[40]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4454,7 +4839,7 @@ func (x *BlobArchive) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use BlobArchive.ProtoReflect.Descriptor instead.
 func (*BlobArchive) Descriptor() ([]byte, []int) {
-	return file_loombridge_v1_context_proto_rawDescGZIP(), []int{38}
+	return file_loombridge_v1_context_proto_rawDescGZIP(), []int{40}
 }
 
 func (x *BlobArchive) GetCategory() string {
@@ -4507,7 +4892,7 @@ type ReadBlobRequest struct {
 
 func (x *ReadBlobRequest) Reset() {
 	*x = ReadBlobRequest{}
-	mi := &file_loombridge_v1_context_proto_msgTypes[39]
+	mi := &file_loombridge_v1_context_proto_msgTypes[41]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4519,7 +4904,7 @@ func (x *ReadBlobRequest) String() string {
 func (*ReadBlobRequest) ProtoMessage() {}
 
 func (x *ReadBlobRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_loombridge_v1_context_proto_msgTypes[39]
+	mi := &file_loombridge_v1_context_proto_msgTypes[41]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4532,7 +4917,7 @@ func (x *ReadBlobRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ReadBlobRequest.ProtoReflect.Descriptor instead.
 func (*ReadBlobRequest) Descriptor() ([]byte, []int) {
-	return file_loombridge_v1_context_proto_rawDescGZIP(), []int{39}
+	return file_loombridge_v1_context_proto_rawDescGZIP(), []int{41}
 }
 
 func (x *ReadBlobRequest) GetAgentId() string {
@@ -4597,7 +4982,7 @@ type ReadBlobResponse struct {
 
 func (x *ReadBlobResponse) Reset() {
 	*x = ReadBlobResponse{}
-	mi := &file_loombridge_v1_context_proto_msgTypes[40]
+	mi := &file_loombridge_v1_context_proto_msgTypes[42]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4609,7 +4994,7 @@ func (x *ReadBlobResponse) String() string {
 func (*ReadBlobResponse) ProtoMessage() {}
 
 func (x *ReadBlobResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_loombridge_v1_context_proto_msgTypes[40]
+	mi := &file_loombridge_v1_context_proto_msgTypes[42]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4622,7 +5007,7 @@ func (x *ReadBlobResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ReadBlobResponse.ProtoReflect.Descriptor instead.
 func (*ReadBlobResponse) Descriptor() ([]byte, []int) {
-	return file_loombridge_v1_context_proto_rawDescGZIP(), []int{40}
+	return file_loombridge_v1_context_proto_rawDescGZIP(), []int{42}
 }
 
 func (x *ReadBlobResponse) GetInfo() *BlobInfo {
@@ -4699,7 +5084,7 @@ type RecordStepRequest struct {
 
 func (x *RecordStepRequest) Reset() {
 	*x = RecordStepRequest{}
-	mi := &file_loombridge_v1_context_proto_msgTypes[41]
+	mi := &file_loombridge_v1_context_proto_msgTypes[43]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4711,7 +5096,7 @@ func (x *RecordStepRequest) String() string {
 func (*RecordStepRequest) ProtoMessage() {}
 
 func (x *RecordStepRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_loombridge_v1_context_proto_msgTypes[41]
+	mi := &file_loombridge_v1_context_proto_msgTypes[43]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4724,7 +5109,7 @@ func (x *RecordStepRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RecordStepRequest.ProtoReflect.Descriptor instead.
 func (*RecordStepRequest) Descriptor() ([]byte, []int) {
-	return file_loombridge_v1_context_proto_rawDescGZIP(), []int{41}
+	return file_loombridge_v1_context_proto_rawDescGZIP(), []int{43}
 }
 
 func (x *RecordStepRequest) GetAgentId() string {
@@ -5004,7 +5389,7 @@ type Task struct {
 
 func (x *Task) Reset() {
 	*x = Task{}
-	mi := &file_loombridge_v1_context_proto_msgTypes[42]
+	mi := &file_loombridge_v1_context_proto_msgTypes[44]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5016,7 +5401,7 @@ func (x *Task) String() string {
 func (*Task) ProtoMessage() {}
 
 func (x *Task) ProtoReflect() protoreflect.Message {
-	mi := &file_loombridge_v1_context_proto_msgTypes[42]
+	mi := &file_loombridge_v1_context_proto_msgTypes[44]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5029,7 +5414,7 @@ func (x *Task) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Task.ProtoReflect.Descriptor instead.
 func (*Task) Descriptor() ([]byte, []int) {
-	return file_loombridge_v1_context_proto_rawDescGZIP(), []int{42}
+	return file_loombridge_v1_context_proto_rawDescGZIP(), []int{44}
 }
 
 func (x *Task) GetTaskId() string {
@@ -5162,7 +5547,7 @@ type RecordStepResponse struct {
 
 func (x *RecordStepResponse) Reset() {
 	*x = RecordStepResponse{}
-	mi := &file_loombridge_v1_context_proto_msgTypes[43]
+	mi := &file_loombridge_v1_context_proto_msgTypes[45]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5174,7 +5559,7 @@ func (x *RecordStepResponse) String() string {
 func (*RecordStepResponse) ProtoMessage() {}
 
 func (x *RecordStepResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_loombridge_v1_context_proto_msgTypes[43]
+	mi := &file_loombridge_v1_context_proto_msgTypes[45]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5187,7 +5572,7 @@ func (x *RecordStepResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RecordStepResponse.ProtoReflect.Descriptor instead.
 func (*RecordStepResponse) Descriptor() ([]byte, []int) {
-	return file_loombridge_v1_context_proto_rawDescGZIP(), []int{43}
+	return file_loombridge_v1_context_proto_rawDescGZIP(), []int{45}
 }
 
 func (x *RecordStepResponse) GetStep() *Step {
@@ -5248,7 +5633,7 @@ type UploadStepRequest struct {
 
 func (x *UploadStepRequest) Reset() {
 	*x = UploadStepRequest{}
-	mi := &file_loombridge_v1_context_proto_msgTypes[44]
+	mi := &file_loombridge_v1_context_proto_msgTypes[46]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5260,7 +5645,7 @@ func (x *UploadStepRequest) String() string {
 func (*UploadStepRequest) ProtoMessage() {}
 
 func (x *UploadStepRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_loombridge_v1_context_proto_msgTypes[44]
+	mi := &file_loombridge_v1_context_proto_msgTypes[46]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5273,7 +5658,7 @@ func (x *UploadStepRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use UploadStepRequest.ProtoReflect.Descriptor instead.
 func (*UploadStepRequest) Descriptor() ([]byte, []int) {
-	return file_loombridge_v1_context_proto_rawDescGZIP(), []int{44}
+	return file_loombridge_v1_context_proto_rawDescGZIP(), []int{46}
 }
 
 func (x *UploadStepRequest) GetItem() isUploadStepRequest_Item {
@@ -5331,7 +5716,7 @@ type UploadStepResponse struct {
 
 func (x *UploadStepResponse) Reset() {
 	*x = UploadStepResponse{}
-	mi := &file_loombridge_v1_context_proto_msgTypes[45]
+	mi := &file_loombridge_v1_context_proto_msgTypes[47]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5343,7 +5728,7 @@ func (x *UploadStepResponse) String() string {
 func (*UploadStepResponse) ProtoMessage() {}
 
 func (x *UploadStepResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_loombridge_v1_context_proto_msgTypes[45]
+	mi := &file_loombridge_v1_context_proto_msgTypes[47]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5356,7 +5741,7 @@ func (x *UploadStepResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use UploadStepResponse.ProtoReflect.Descriptor instead.
 func (*UploadStepResponse) Descriptor() ([]byte, []int) {
-	return file_loombridge_v1_context_proto_rawDescGZIP(), []int{45}
+	return file_loombridge_v1_context_proto_rawDescGZIP(), []int{47}
 }
 
 func (x *UploadStepResponse) GetRecorded() *RecordStepResponse {
@@ -5382,7 +5767,7 @@ type GetTaskRequest struct {
 
 func (x *GetTaskRequest) Reset() {
 	*x = GetTaskRequest{}
-	mi := &file_loombridge_v1_context_proto_msgTypes[46]
+	mi := &file_loombridge_v1_context_proto_msgTypes[48]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5394,7 +5779,7 @@ func (x *GetTaskRequest) String() string {
 func (*GetTaskRequest) ProtoMessage() {}
 
 func (x *GetTaskRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_loombridge_v1_context_proto_msgTypes[46]
+	mi := &file_loombridge_v1_context_proto_msgTypes[48]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5407,7 +5792,7 @@ func (x *GetTaskRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GetTaskRequest.ProtoReflect.Descriptor instead.
 func (*GetTaskRequest) Descriptor() ([]byte, []int) {
-	return file_loombridge_v1_context_proto_rawDescGZIP(), []int{46}
+	return file_loombridge_v1_context_proto_rawDescGZIP(), []int{48}
 }
 
 func (x *GetTaskRequest) GetAgentId() string {
@@ -5451,7 +5836,7 @@ type GetTaskResponse struct {
 
 func (x *GetTaskResponse) Reset() {
 	*x = GetTaskResponse{}
-	mi := &file_loombridge_v1_context_proto_msgTypes[47]
+	mi := &file_loombridge_v1_context_proto_msgTypes[49]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5463,7 +5848,7 @@ func (x *GetTaskResponse) String() string {
 func (*GetTaskResponse) ProtoMessage() {}
 
 func (x *GetTaskResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_loombridge_v1_context_proto_msgTypes[47]
+	mi := &file_loombridge_v1_context_proto_msgTypes[49]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5476,7 +5861,7 @@ func (x *GetTaskResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GetTaskResponse.ProtoReflect.Descriptor instead.
 func (*GetTaskResponse) Descriptor() ([]byte, []int) {
-	return file_loombridge_v1_context_proto_rawDescGZIP(), []int{47}
+	return file_loombridge_v1_context_proto_rawDescGZIP(), []int{49}
 }
 
 func (x *GetTaskResponse) GetTask() *Task {
@@ -5542,7 +5927,7 @@ type ListBlobsRequest struct {
 
 func (x *ListBlobsRequest) Reset() {
 	*x = ListBlobsRequest{}
-	mi := &file_loombridge_v1_context_proto_msgTypes[48]
+	mi := &file_loombridge_v1_context_proto_msgTypes[50]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5554,7 +5939,7 @@ func (x *ListBlobsRequest) String() string {
 func (*ListBlobsRequest) ProtoMessage() {}
 
 func (x *ListBlobsRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_loombridge_v1_context_proto_msgTypes[48]
+	mi := &file_loombridge_v1_context_proto_msgTypes[50]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5567,7 +5952,7 @@ func (x *ListBlobsRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListBlobsRequest.ProtoReflect.Descriptor instead.
 func (*ListBlobsRequest) Descriptor() ([]byte, []int) {
-	return file_loombridge_v1_context_proto_rawDescGZIP(), []int{48}
+	return file_loombridge_v1_context_proto_rawDescGZIP(), []int{50}
 }
 
 func (x *ListBlobsRequest) GetAgentId() string {
@@ -5648,7 +6033,7 @@ type ListBlobsResponse struct {
 
 func (x *ListBlobsResponse) Reset() {
 	*x = ListBlobsResponse{}
-	mi := &file_loombridge_v1_context_proto_msgTypes[49]
+	mi := &file_loombridge_v1_context_proto_msgTypes[51]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5660,7 +6045,7 @@ func (x *ListBlobsResponse) String() string {
 func (*ListBlobsResponse) ProtoMessage() {}
 
 func (x *ListBlobsResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_loombridge_v1_context_proto_msgTypes[49]
+	mi := &file_loombridge_v1_context_proto_msgTypes[51]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5673,7 +6058,7 @@ func (x *ListBlobsResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListBlobsResponse.ProtoReflect.Descriptor instead.
 func (*ListBlobsResponse) Descriptor() ([]byte, []int) {
-	return file_loombridge_v1_context_proto_rawDescGZIP(), []int{49}
+	return file_loombridge_v1_context_proto_rawDescGZIP(), []int{51}
 }
 
 func (x *ListBlobsResponse) GetBlobs() []*BlobInfo {
@@ -5713,7 +6098,7 @@ type BlobUsage struct {
 
 func (x *BlobUsage) Reset() {
 	*x = BlobUsage{}
-	mi := &file_loombridge_v1_context_proto_msgTypes[50]
+	mi := &file_loombridge_v1_context_proto_msgTypes[52]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5725,7 +6110,7 @@ func (x *BlobUsage) String() string {
 func (*BlobUsage) ProtoMessage() {}
 
 func (x *BlobUsage) ProtoReflect() protoreflect.Message {
-	mi := &file_loombridge_v1_context_proto_msgTypes[50]
+	mi := &file_loombridge_v1_context_proto_msgTypes[52]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5738,7 +6123,7 @@ func (x *BlobUsage) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use BlobUsage.ProtoReflect.Descriptor instead.
 func (*BlobUsage) Descriptor() ([]byte, []int) {
-	return file_loombridge_v1_context_proto_rawDescGZIP(), []int{50}
+	return file_loombridge_v1_context_proto_rawDescGZIP(), []int{52}
 }
 
 func (x *BlobUsage) GetCount() int64 {
@@ -5789,7 +6174,7 @@ type PromoteBlobRequest struct {
 
 func (x *PromoteBlobRequest) Reset() {
 	*x = PromoteBlobRequest{}
-	mi := &file_loombridge_v1_context_proto_msgTypes[51]
+	mi := &file_loombridge_v1_context_proto_msgTypes[53]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5801,7 +6186,7 @@ func (x *PromoteBlobRequest) String() string {
 func (*PromoteBlobRequest) ProtoMessage() {}
 
 func (x *PromoteBlobRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_loombridge_v1_context_proto_msgTypes[51]
+	mi := &file_loombridge_v1_context_proto_msgTypes[53]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5814,7 +6199,7 @@ func (x *PromoteBlobRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use PromoteBlobRequest.ProtoReflect.Descriptor instead.
 func (*PromoteBlobRequest) Descriptor() ([]byte, []int) {
-	return file_loombridge_v1_context_proto_rawDescGZIP(), []int{51}
+	return file_loombridge_v1_context_proto_rawDescGZIP(), []int{53}
 }
 
 func (x *PromoteBlobRequest) GetAgentId() string {
@@ -5877,7 +6262,7 @@ type PromoteBlobResponse struct {
 
 func (x *PromoteBlobResponse) Reset() {
 	*x = PromoteBlobResponse{}
-	mi := &file_loombridge_v1_context_proto_msgTypes[52]
+	mi := &file_loombridge_v1_context_proto_msgTypes[54]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5889,7 +6274,7 @@ func (x *PromoteBlobResponse) String() string {
 func (*PromoteBlobResponse) ProtoMessage() {}
 
 func (x *PromoteBlobResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_loombridge_v1_context_proto_msgTypes[52]
+	mi := &file_loombridge_v1_context_proto_msgTypes[54]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5902,7 +6287,7 @@ func (x *PromoteBlobResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use PromoteBlobResponse.ProtoReflect.Descriptor instead.
 func (*PromoteBlobResponse) Descriptor() ([]byte, []int) {
-	return file_loombridge_v1_context_proto_rawDescGZIP(), []int{52}
+	return file_loombridge_v1_context_proto_rawDescGZIP(), []int{54}
 }
 
 func (x *PromoteBlobResponse) GetBlob() *BlobInfo {
@@ -5936,7 +6321,7 @@ type ArchiveBlobRequest struct {
 
 func (x *ArchiveBlobRequest) Reset() {
 	*x = ArchiveBlobRequest{}
-	mi := &file_loombridge_v1_context_proto_msgTypes[53]
+	mi := &file_loombridge_v1_context_proto_msgTypes[55]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5948,7 +6333,7 @@ func (x *ArchiveBlobRequest) String() string {
 func (*ArchiveBlobRequest) ProtoMessage() {}
 
 func (x *ArchiveBlobRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_loombridge_v1_context_proto_msgTypes[53]
+	mi := &file_loombridge_v1_context_proto_msgTypes[55]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5961,7 +6346,7 @@ func (x *ArchiveBlobRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ArchiveBlobRequest.ProtoReflect.Descriptor instead.
 func (*ArchiveBlobRequest) Descriptor() ([]byte, []int) {
-	return file_loombridge_v1_context_proto_rawDescGZIP(), []int{53}
+	return file_loombridge_v1_context_proto_rawDescGZIP(), []int{55}
 }
 
 func (x *ArchiveBlobRequest) GetAgentId() string {
@@ -6017,7 +6402,7 @@ type ArchiveBlobResponse struct {
 
 func (x *ArchiveBlobResponse) Reset() {
 	*x = ArchiveBlobResponse{}
-	mi := &file_loombridge_v1_context_proto_msgTypes[54]
+	mi := &file_loombridge_v1_context_proto_msgTypes[56]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -6029,7 +6414,7 @@ func (x *ArchiveBlobResponse) String() string {
 func (*ArchiveBlobResponse) ProtoMessage() {}
 
 func (x *ArchiveBlobResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_loombridge_v1_context_proto_msgTypes[54]
+	mi := &file_loombridge_v1_context_proto_msgTypes[56]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -6042,7 +6427,7 @@ func (x *ArchiveBlobResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ArchiveBlobResponse.ProtoReflect.Descriptor instead.
 func (*ArchiveBlobResponse) Descriptor() ([]byte, []int) {
-	return file_loombridge_v1_context_proto_rawDescGZIP(), []int{54}
+	return file_loombridge_v1_context_proto_rawDescGZIP(), []int{56}
 }
 
 func (x *ArchiveBlobResponse) GetBlob() *BlobInfo {
@@ -6093,7 +6478,7 @@ type SearchBlobsRequest struct {
 
 func (x *SearchBlobsRequest) Reset() {
 	*x = SearchBlobsRequest{}
-	mi := &file_loombridge_v1_context_proto_msgTypes[55]
+	mi := &file_loombridge_v1_context_proto_msgTypes[57]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -6105,7 +6490,7 @@ func (x *SearchBlobsRequest) String() string {
 func (*SearchBlobsRequest) ProtoMessage() {}
 
 func (x *SearchBlobsRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_loombridge_v1_context_proto_msgTypes[55]
+	mi := &file_loombridge_v1_context_proto_msgTypes[57]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -6118,7 +6503,7 @@ func (x *SearchBlobsRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SearchBlobsRequest.ProtoReflect.Descriptor instead.
 func (*SearchBlobsRequest) Descriptor() ([]byte, []int) {
-	return file_loombridge_v1_context_proto_rawDescGZIP(), []int{55}
+	return file_loombridge_v1_context_proto_rawDescGZIP(), []int{57}
 }
 
 func (x *SearchBlobsRequest) GetAgentId() string {
@@ -6274,7 +6659,7 @@ type SearchBlobsResponse struct {
 
 func (x *SearchBlobsResponse) Reset() {
 	*x = SearchBlobsResponse{}
-	mi := &file_loombridge_v1_context_proto_msgTypes[56]
+	mi := &file_loombridge_v1_context_proto_msgTypes[58]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -6286,7 +6671,7 @@ func (x *SearchBlobsResponse) String() string {
 func (*SearchBlobsResponse) ProtoMessage() {}
 
 func (x *SearchBlobsResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_loombridge_v1_context_proto_msgTypes[56]
+	mi := &file_loombridge_v1_context_proto_msgTypes[58]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -6299,7 +6684,7 @@ func (x *SearchBlobsResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SearchBlobsResponse.ProtoReflect.Descriptor instead.
 func (*SearchBlobsResponse) Descriptor() ([]byte, []int) {
-	return file_loombridge_v1_context_proto_rawDescGZIP(), []int{56}
+	return file_loombridge_v1_context_proto_rawDescGZIP(), []int{58}
 }
 
 func (x *SearchBlobsResponse) GetBlob() *BlobInfo {
@@ -6364,7 +6749,7 @@ type BlobMatch struct {
 
 func (x *BlobMatch) Reset() {
 	*x = BlobMatch{}
-	mi := &file_loombridge_v1_context_proto_msgTypes[57]
+	mi := &file_loombridge_v1_context_proto_msgTypes[59]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -6376,7 +6761,7 @@ func (x *BlobMatch) String() string {
 func (*BlobMatch) ProtoMessage() {}
 
 func (x *BlobMatch) ProtoReflect() protoreflect.Message {
-	mi := &file_loombridge_v1_context_proto_msgTypes[57]
+	mi := &file_loombridge_v1_context_proto_msgTypes[59]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -6389,7 +6774,7 @@ func (x *BlobMatch) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use BlobMatch.ProtoReflect.Descriptor instead.
 func (*BlobMatch) Descriptor() ([]byte, []int) {
-	return file_loombridge_v1_context_proto_rawDescGZIP(), []int{57}
+	return file_loombridge_v1_context_proto_rawDescGZIP(), []int{59}
 }
 
 func (x *BlobMatch) GetLine() int64 {
@@ -6443,7 +6828,7 @@ type CollectGarbageRequest struct {
 
 func (x *CollectGarbageRequest) Reset() {
 	*x = CollectGarbageRequest{}
-	mi := &file_loombridge_v1_context_proto_msgTypes[58]
+	mi := &file_loombridge_v1_context_proto_msgTypes[60]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -6455,7 +6840,7 @@ func (x *CollectGarbageRequest) String() string {
 func (*CollectGarbageRequest) ProtoMessage() {}
 
 func (x *CollectGarbageRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_loombridge_v1_context_proto_msgTypes[58]
+	mi := &file_loombridge_v1_context_proto_msgTypes[60]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -6468,7 +6853,7 @@ func (x *CollectGarbageRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CollectGarbageRequest.ProtoReflect.Descriptor instead.
 func (*CollectGarbageRequest) Descriptor() ([]byte, []int) {
-	return file_loombridge_v1_context_proto_rawDescGZIP(), []int{58}
+	return file_loombridge_v1_context_proto_rawDescGZIP(), []int{60}
 }
 
 func (x *CollectGarbageRequest) GetAgentId() string {
@@ -6519,7 +6904,7 @@ type CollectGarbageResponse struct {
 
 func (x *CollectGarbageResponse) Reset() {
 	*x = CollectGarbageResponse{}
-	mi := &file_loombridge_v1_context_proto_msgTypes[59]
+	mi := &file_loombridge_v1_context_proto_msgTypes[61]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -6531,7 +6916,7 @@ func (x *CollectGarbageResponse) String() string {
 func (*CollectGarbageResponse) ProtoMessage() {}
 
 func (x *CollectGarbageResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_loombridge_v1_context_proto_msgTypes[59]
+	mi := &file_loombridge_v1_context_proto_msgTypes[61]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -6544,7 +6929,7 @@ func (x *CollectGarbageResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CollectGarbageResponse.ProtoReflect.Descriptor instead.
 func (*CollectGarbageResponse) Descriptor() ([]byte, []int) {
-	return file_loombridge_v1_context_proto_rawDescGZIP(), []int{59}
+	return file_loombridge_v1_context_proto_rawDescGZIP(), []int{61}
 }
 
 func (x *CollectGarbageResponse) GetDeletedCount() int64 {
@@ -6617,7 +7002,7 @@ type KeptBlobs struct {
 
 func (x *KeptBlobs) Reset() {
 	*x = KeptBlobs{}
-	mi := &file_loombridge_v1_context_proto_msgTypes[60]
+	mi := &file_loombridge_v1_context_proto_msgTypes[62]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -6629,7 +7014,7 @@ func (x *KeptBlobs) String() string {
 func (*KeptBlobs) ProtoMessage() {}
 
 func (x *KeptBlobs) ProtoReflect() protoreflect.Message {
-	mi := &file_loombridge_v1_context_proto_msgTypes[60]
+	mi := &file_loombridge_v1_context_proto_msgTypes[62]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -6642,7 +7027,7 @@ func (x *KeptBlobs) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use KeptBlobs.ProtoReflect.Descriptor instead.
 func (*KeptBlobs) Descriptor() ([]byte, []int) {
-	return file_loombridge_v1_context_proto_rawDescGZIP(), []int{60}
+	return file_loombridge_v1_context_proto_rawDescGZIP(), []int{62}
 }
 
 func (x *KeptBlobs) GetArchived() int64 {
@@ -6702,7 +7087,7 @@ type ListSessionsRequest struct {
 
 func (x *ListSessionsRequest) Reset() {
 	*x = ListSessionsRequest{}
-	mi := &file_loombridge_v1_context_proto_msgTypes[61]
+	mi := &file_loombridge_v1_context_proto_msgTypes[63]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -6714,7 +7099,7 @@ func (x *ListSessionsRequest) String() string {
 func (*ListSessionsRequest) ProtoMessage() {}
 
 func (x *ListSessionsRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_loombridge_v1_context_proto_msgTypes[61]
+	mi := &file_loombridge_v1_context_proto_msgTypes[63]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -6727,7 +7112,7 @@ func (x *ListSessionsRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListSessionsRequest.ProtoReflect.Descriptor instead.
 func (*ListSessionsRequest) Descriptor() ([]byte, []int) {
-	return file_loombridge_v1_context_proto_rawDescGZIP(), []int{61}
+	return file_loombridge_v1_context_proto_rawDescGZIP(), []int{63}
 }
 
 func (x *ListSessionsRequest) GetAgentId() string {
@@ -6764,7 +7149,7 @@ type ListSessionsResponse struct {
 
 func (x *ListSessionsResponse) Reset() {
 	*x = ListSessionsResponse{}
-	mi := &file_loombridge_v1_context_proto_msgTypes[62]
+	mi := &file_loombridge_v1_context_proto_msgTypes[64]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -6776,7 +7161,7 @@ func (x *ListSessionsResponse) String() string {
 func (*ListSessionsResponse) ProtoMessage() {}
 
 func (x *ListSessionsResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_loombridge_v1_context_proto_msgTypes[62]
+	mi := &file_loombridge_v1_context_proto_msgTypes[64]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -6789,7 +7174,7 @@ func (x *ListSessionsResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListSessionsResponse.ProtoReflect.Descriptor instead.
 func (*ListSessionsResponse) Descriptor() ([]byte, []int) {
-	return file_loombridge_v1_context_proto_rawDescGZIP(), []int{62}
+	return file_loombridge_v1_context_proto_rawDescGZIP(), []int{64}
 }
 
 func (x *ListSessionsResponse) GetSessions() []*SessionInfo {
@@ -6825,7 +7210,7 @@ type SessionInfo struct {
 
 func (x *SessionInfo) Reset() {
 	*x = SessionInfo{}
-	mi := &file_loombridge_v1_context_proto_msgTypes[63]
+	mi := &file_loombridge_v1_context_proto_msgTypes[65]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -6837,7 +7222,7 @@ func (x *SessionInfo) String() string {
 func (*SessionInfo) ProtoMessage() {}
 
 func (x *SessionInfo) ProtoReflect() protoreflect.Message {
-	mi := &file_loombridge_v1_context_proto_msgTypes[63]
+	mi := &file_loombridge_v1_context_proto_msgTypes[65]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -6850,7 +7235,7 @@ func (x *SessionInfo) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SessionInfo.ProtoReflect.Descriptor instead.
 func (*SessionInfo) Descriptor() ([]byte, []int) {
-	return file_loombridge_v1_context_proto_rawDescGZIP(), []int{63}
+	return file_loombridge_v1_context_proto_rawDescGZIP(), []int{65}
 }
 
 func (x *SessionInfo) GetSessionId() string {
@@ -6910,7 +7295,7 @@ type ListConversationRequest struct {
 
 func (x *ListConversationRequest) Reset() {
 	*x = ListConversationRequest{}
-	mi := &file_loombridge_v1_context_proto_msgTypes[64]
+	mi := &file_loombridge_v1_context_proto_msgTypes[66]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -6922,7 +7307,7 @@ func (x *ListConversationRequest) String() string {
 func (*ListConversationRequest) ProtoMessage() {}
 
 func (x *ListConversationRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_loombridge_v1_context_proto_msgTypes[64]
+	mi := &file_loombridge_v1_context_proto_msgTypes[66]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -6935,7 +7320,7 @@ func (x *ListConversationRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListConversationRequest.ProtoReflect.Descriptor instead.
 func (*ListConversationRequest) Descriptor() ([]byte, []int) {
-	return file_loombridge_v1_context_proto_rawDescGZIP(), []int{64}
+	return file_loombridge_v1_context_proto_rawDescGZIP(), []int{66}
 }
 
 func (x *ListConversationRequest) GetAgentId() string {
@@ -6993,7 +7378,7 @@ type ListConversationResponse struct {
 
 func (x *ListConversationResponse) Reset() {
 	*x = ListConversationResponse{}
-	mi := &file_loombridge_v1_context_proto_msgTypes[65]
+	mi := &file_loombridge_v1_context_proto_msgTypes[67]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -7005,7 +7390,7 @@ func (x *ListConversationResponse) String() string {
 func (*ListConversationResponse) ProtoMessage() {}
 
 func (x *ListConversationResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_loombridge_v1_context_proto_msgTypes[65]
+	mi := &file_loombridge_v1_context_proto_msgTypes[67]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -7018,7 +7403,7 @@ func (x *ListConversationResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListConversationResponse.ProtoReflect.Descriptor instead.
 func (*ListConversationResponse) Descriptor() ([]byte, []int) {
-	return file_loombridge_v1_context_proto_rawDescGZIP(), []int{65}
+	return file_loombridge_v1_context_proto_rawDescGZIP(), []int{67}
 }
 
 func (x *ListConversationResponse) GetEntries() []*ConversationEntry {
@@ -7059,7 +7444,7 @@ type ConversationEntry struct {
 
 func (x *ConversationEntry) Reset() {
 	*x = ConversationEntry{}
-	mi := &file_loombridge_v1_context_proto_msgTypes[66]
+	mi := &file_loombridge_v1_context_proto_msgTypes[68]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -7071,7 +7456,7 @@ func (x *ConversationEntry) String() string {
 func (*ConversationEntry) ProtoMessage() {}
 
 func (x *ConversationEntry) ProtoReflect() protoreflect.Message {
-	mi := &file_loombridge_v1_context_proto_msgTypes[66]
+	mi := &file_loombridge_v1_context_proto_msgTypes[68]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -7084,7 +7469,7 @@ func (x *ConversationEntry) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ConversationEntry.ProtoReflect.Descriptor instead.
 func (*ConversationEntry) Descriptor() ([]byte, []int) {
-	return file_loombridge_v1_context_proto_rawDescGZIP(), []int{66}
+	return file_loombridge_v1_context_proto_rawDescGZIP(), []int{68}
 }
 
 func (x *ConversationEntry) GetPosition() int64 {
@@ -7184,7 +7569,7 @@ type DiffPromptsRequest struct {
 
 func (x *DiffPromptsRequest) Reset() {
 	*x = DiffPromptsRequest{}
-	mi := &file_loombridge_v1_context_proto_msgTypes[67]
+	mi := &file_loombridge_v1_context_proto_msgTypes[69]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -7196,7 +7581,7 @@ func (x *DiffPromptsRequest) String() string {
 func (*DiffPromptsRequest) ProtoMessage() {}
 
 func (x *DiffPromptsRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_loombridge_v1_context_proto_msgTypes[67]
+	mi := &file_loombridge_v1_context_proto_msgTypes[69]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -7209,7 +7594,7 @@ func (x *DiffPromptsRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DiffPromptsRequest.ProtoReflect.Descriptor instead.
 func (*DiffPromptsRequest) Descriptor() ([]byte, []int) {
-	return file_loombridge_v1_context_proto_rawDescGZIP(), []int{67}
+	return file_loombridge_v1_context_proto_rawDescGZIP(), []int{69}
 }
 
 func (x *DiffPromptsRequest) GetAgentId() string {
@@ -7262,7 +7647,7 @@ type DiffPromptsResponse struct {
 
 func (x *DiffPromptsResponse) Reset() {
 	*x = DiffPromptsResponse{}
-	mi := &file_loombridge_v1_context_proto_msgTypes[68]
+	mi := &file_loombridge_v1_context_proto_msgTypes[70]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -7274,7 +7659,7 @@ func (x *DiffPromptsResponse) String() string {
 func (*DiffPromptsResponse) ProtoMessage() {}
 
 func (x *DiffPromptsResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_loombridge_v1_context_proto_msgTypes[68]
+	mi := &file_loombridge_v1_context_proto_msgTypes[70]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -7287,7 +7672,7 @@ func (x *DiffPromptsResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DiffPromptsResponse.ProtoReflect.Descriptor instead.
 func (*DiffPromptsResponse) Descriptor() ([]byte, []int) {
-	return file_loombridge_v1_context_proto_rawDescGZIP(), []int{68}
+	return file_loombridge_v1_context_proto_rawDescGZIP(), []int{70}
 }
 
 func (x *DiffPromptsResponse) GetFromPromptId() string {
@@ -7349,7 +7734,7 @@ type SectionDifference struct {
 
 func (x *SectionDifference) Reset() {
 	*x = SectionDifference{}
-	mi := &file_loombridge_v1_context_proto_msgTypes[69]
+	mi := &file_loombridge_v1_context_proto_msgTypes[71]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -7361,7 +7746,7 @@ func (x *SectionDifference) String() string {
 func (*SectionDifference) ProtoMessage() {}
 
 func (x *SectionDifference) ProtoReflect() protoreflect.Message {
-	mi := &file_loombridge_v1_context_proto_msgTypes[69]
+	mi := &file_loombridge_v1_context_proto_msgTypes[71]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -7374,7 +7759,7 @@ func (x *SectionDifference) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SectionDifference.ProtoReflect.Descriptor instead.
 func (*SectionDifference) Descriptor() ([]byte, []int) {
-	return file_loombridge_v1_context_proto_rawDescGZIP(), []int{69}
+	return file_loombridge_v1_context_proto_rawDescGZIP(), []int{71}
 }
 
 func (x *SectionDifference) GetName() string {
@@ -7546,16 +7931,36 @@ const file_loombridge_v1_context_proto_rawDesc = "" +
 	" \x01(\tR\n" +
 	"geminiJson\x129\n" +
 	"\vcache_marks\x18\v \x03(\v2\x18.loombridge.v1.CacheMarkR\n" +
-	"cacheMarks\"\x91\x02\n" +
+	"cacheMarks\"\xab\x04\n" +
 	"\x0fHistorySettings\x124\n" +
 	"\x06policy\x18\x01 \x01(\x0e2\x1c.loombridge.v1.HistoryPolicyR\x06policy\x12\x16\n" +
 	"\x06preset\x18\x02 \x01(\tR\x06preset\x12\x1d\n" +
 	"\aliteral\x18\x03 \x01(\bH\x00R\aliteral\x88\x01\x01\x122\n" +
 	"\x06prices\x18\x04 \x01(\v2\x1a.loombridge.v1.TokenPricesR\x06prices\x12%\n" +
 	"\x0eexpected_steps\x18\x05 \x01(\x05R\rexpectedSteps\x12*\n" +
-	"\x11max_result_tokens\x18\x06 \x01(\x05R\x0fmaxResultTokensB\n" +
+	"\x11max_result_tokens\x18\x06 \x01(\x05R\x0fmaxResultTokens\x12=\n" +
+	"\ftool_results\x18\a \x01(\x0e2\x1a.loombridge.v1.ToolResultsR\vtoolResults\x12\x1f\n" +
+	"\vkeep_recent\x18\b \x01(\x05R\n" +
+	"keepRecent\x12#\n" +
+	"\rtrigger_steps\x18\t \x01(\x05R\ftriggerSteps\x12%\n" +
+	"\x0etrigger_tokens\x18\n" +
+	" \x01(\x05R\rtriggerTokens\x122\n" +
+	"\x05decay\x18\v \x01(\v2\x1c.loombridge.v1.DecaySettingsR\x05decay\x128\n" +
+	"\asummary\x18\f \x01(\v2\x1e.loombridge.v1.SummarySettingsR\asummaryB\n" +
 	"\n" +
-	"\b_literal\"g\n" +
+	"\b_literal\"\x86\x01\n" +
+	"\rDecaySettings\x12,\n" +
+	"\x04unit\x18\x01 \x01(\x0e2\x18.loombridge.v1.DecayUnitR\x04unit\x12\x12\n" +
+	"\x04full\x18\x02 \x01(\x05R\x04full\x12\x12\n" +
+	"\x04fold\x18\x03 \x01(\x05R\x04fold\x12\x1f\n" +
+	"\vimage_turns\x18\x04 \x01(\x05R\n" +
+	"imageTurns\"\xa9\x01\n" +
+	"\x0fSummarySettings\x12.\n" +
+	"\x04mode\x18\x01 \x01(\x0e2\x1a.loombridge.v1.SummaryModeR\x04mode\x12\x1d\n" +
+	"\n" +
+	"max_tokens\x18\x02 \x01(\x05R\tmaxTokens\x123\n" +
+	"\atimeout\x18\x03 \x01(\v2\x19.google.protobuf.DurationR\atimeout\x12\x12\n" +
+	"\x04tool\x18\x04 \x01(\tR\x04tool\"g\n" +
 	"\vTokenPrices\x12\x14\n" +
 	"\x05input\x18\x01 \x01(\x01R\x05input\x12!\n" +
 	"\fcached_input\x18\x02 \x01(\x01R\vcachedInput\x12\x1f\n" +
@@ -8018,7 +8423,21 @@ const file_loombridge_v1_context_proto_rawDesc = "" +
 	"\x1aHISTORY_POLICY_UNSPECIFIED\x10\x00\x12\x19\n" +
 	"\x15HISTORY_POLICY_LEDGER\x10\x01\x12\x1e\n" +
 	"\x1aHISTORY_POLICY_APPEND_ONLY\x10\x02\x12\x19\n" +
-	"\x15HISTORY_POLICY_PRESET\x10\x03*p\n" +
+	"\x15HISTORY_POLICY_PRESET\x10\x03*\x94\x01\n" +
+	"\vToolResults\x12\x1c\n" +
+	"\x18TOOL_RESULTS_UNSPECIFIED\x10\x00\x12\x1c\n" +
+	"\x18TOOL_RESULTS_OBSERVATION\x10\x01\x12\x15\n" +
+	"\x11TOOL_RESULTS_OMIT\x10\x02\x12\x1b\n" +
+	"\x17TOOL_RESULTS_COMPRESSED\x10\x03\x12\x15\n" +
+	"\x11TOOL_RESULTS_FULL\x10\x04*V\n" +
+	"\tDecayUnit\x12\x1a\n" +
+	"\x16DECAY_UNIT_UNSPECIFIED\x10\x00\x12\x17\n" +
+	"\x13DECAY_UNIT_MESSAGES\x10\x01\x12\x14\n" +
+	"\x10DECAY_UNIT_TURNS\x10\x02*c\n" +
+	"\vSummaryMode\x12\x1c\n" +
+	"\x18SUMMARY_MODE_UNSPECIFIED\x10\x00\x12\x1b\n" +
+	"\x17SUMMARY_MODE_EXTRACTIVE\x10\x01\x12\x19\n" +
+	"\x15SUMMARY_MODE_CALLBACK\x10\x02*p\n" +
 	"\n" +
 	"FoldReason\x12\x1b\n" +
 	"\x17FOLD_REASON_UNSPECIFIED\x10\x00\x12\x15\n" +
@@ -8094,243 +8513,254 @@ func file_loombridge_v1_context_proto_rawDescGZIP() []byte {
 	return file_loombridge_v1_context_proto_rawDescData
 }
 
-var file_loombridge_v1_context_proto_enumTypes = make([]protoimpl.EnumInfo, 12)
-var file_loombridge_v1_context_proto_msgTypes = make([]protoimpl.MessageInfo, 70)
+var file_loombridge_v1_context_proto_enumTypes = make([]protoimpl.EnumInfo, 15)
+var file_loombridge_v1_context_proto_msgTypes = make([]protoimpl.MessageInfo, 72)
 var file_loombridge_v1_context_proto_goTypes = []any{
 	(Role)(0),                        // 0: loombridge.v1.Role
 	(StepOutcome)(0),                 // 1: loombridge.v1.StepOutcome
 	(ResultForm)(0),                  // 2: loombridge.v1.ResultForm
 	(PromptFormat)(0),                // 3: loombridge.v1.PromptFormat
 	(HistoryPolicy)(0),               // 4: loombridge.v1.HistoryPolicy
-	(FoldReason)(0),                  // 5: loombridge.v1.FoldReason
-	(HistoryStyle)(0),                // 6: loombridge.v1.HistoryStyle
-	(CompressHint)(0),                // 7: loombridge.v1.CompressHint
-	(TokenCertainty)(0),              // 8: loombridge.v1.TokenCertainty
-	(BlobTier)(0),                    // 9: loombridge.v1.BlobTier
-	(BlobForm)(0),                    // 10: loombridge.v1.BlobForm
-	(ConversationOrder)(0),           // 11: loombridge.v1.ConversationOrder
-	(*ModelToolCall)(nil),            // 12: loombridge.v1.ModelToolCall
-	(*Message)(nil),                  // 13: loombridge.v1.Message
-	(*AppendMessagesRequest)(nil),    // 14: loombridge.v1.AppendMessagesRequest
-	(*AppendMessagesResponse)(nil),   // 15: loombridge.v1.AppendMessagesResponse
-	(*Step)(nil),                     // 16: loombridge.v1.Step
-	(*ResultBytes)(nil),              // 17: loombridge.v1.ResultBytes
-	(*ResultContent)(nil),            // 18: loombridge.v1.ResultContent
-	(*ContentBlock)(nil),             // 19: loombridge.v1.ContentBlock
-	(*ResourceBlock)(nil),            // 20: loombridge.v1.ResourceBlock
-	(*ResultUpload)(nil),             // 21: loombridge.v1.ResultUpload
-	(*ListStepsRequest)(nil),         // 22: loombridge.v1.ListStepsRequest
-	(*ListStepsResponse)(nil),        // 23: loombridge.v1.ListStepsResponse
-	(*GetStepRequest)(nil),           // 24: loombridge.v1.GetStepRequest
-	(*GetStepResponse)(nil),          // 25: loombridge.v1.GetStepResponse
-	(*AssembleRequest)(nil),          // 26: loombridge.v1.AssembleRequest
-	(*AssembleResponse)(nil),         // 27: loombridge.v1.AssembleResponse
-	(*HistorySettings)(nil),          // 28: loombridge.v1.HistorySettings
-	(*TokenPrices)(nil),              // 29: loombridge.v1.TokenPrices
-	(*Receipt)(nil),                  // 30: loombridge.v1.Receipt
-	(*FoldInfo)(nil),                 // 31: loombridge.v1.FoldInfo
-	(*FoldBatch)(nil),                // 32: loombridge.v1.FoldBatch
-	(*ConfigureSessionRequest)(nil),  // 33: loombridge.v1.ConfigureSessionRequest
-	(*ConfigureSessionResponse)(nil), // 34: loombridge.v1.ConfigureSessionResponse
-	(*EndSessionRequest)(nil),        // 35: loombridge.v1.EndSessionRequest
-	(*EndSessionResponse)(nil),       // 36: loombridge.v1.EndSessionResponse
-	(*CompactHistoryRequest)(nil),    // 37: loombridge.v1.CompactHistoryRequest
-	(*CompactHistoryResponse)(nil),   // 38: loombridge.v1.CompactHistoryResponse
-	(*UndoRequest)(nil),              // 39: loombridge.v1.UndoRequest
-	(*UndoResponse)(nil),             // 40: loombridge.v1.UndoResponse
-	(*ReportUsageRequest)(nil),       // 41: loombridge.v1.ReportUsageRequest
-	(*ReportUsageResponse)(nil),      // 42: loombridge.v1.ReportUsageResponse
-	(*CompressResultRequest)(nil),    // 43: loombridge.v1.CompressResultRequest
-	(*CompressResultResponse)(nil),   // 44: loombridge.v1.CompressResultResponse
-	(*PromptPart)(nil),               // 45: loombridge.v1.PromptPart
-	(*TokenCount)(nil),               // 46: loombridge.v1.TokenCount
-	(*CountTokensRequest)(nil),       // 47: loombridge.v1.CountTokensRequest
-	(*CountTokensResponse)(nil),      // 48: loombridge.v1.CountTokensResponse
-	(*BlobInfo)(nil),                 // 49: loombridge.v1.BlobInfo
-	(*BlobArchive)(nil),              // 50: loombridge.v1.BlobArchive
-	(*ReadBlobRequest)(nil),          // 51: loombridge.v1.ReadBlobRequest
-	(*ReadBlobResponse)(nil),         // 52: loombridge.v1.ReadBlobResponse
-	(*RecordStepRequest)(nil),        // 53: loombridge.v1.RecordStepRequest
-	(*Task)(nil),                     // 54: loombridge.v1.Task
-	(*RecordStepResponse)(nil),       // 55: loombridge.v1.RecordStepResponse
-	(*UploadStepRequest)(nil),        // 56: loombridge.v1.UploadStepRequest
-	(*UploadStepResponse)(nil),       // 57: loombridge.v1.UploadStepResponse
-	(*GetTaskRequest)(nil),           // 58: loombridge.v1.GetTaskRequest
-	(*GetTaskResponse)(nil),          // 59: loombridge.v1.GetTaskResponse
-	(*ListBlobsRequest)(nil),         // 60: loombridge.v1.ListBlobsRequest
-	(*ListBlobsResponse)(nil),        // 61: loombridge.v1.ListBlobsResponse
-	(*BlobUsage)(nil),                // 62: loombridge.v1.BlobUsage
-	(*PromoteBlobRequest)(nil),       // 63: loombridge.v1.PromoteBlobRequest
-	(*PromoteBlobResponse)(nil),      // 64: loombridge.v1.PromoteBlobResponse
-	(*ArchiveBlobRequest)(nil),       // 65: loombridge.v1.ArchiveBlobRequest
-	(*ArchiveBlobResponse)(nil),      // 66: loombridge.v1.ArchiveBlobResponse
-	(*SearchBlobsRequest)(nil),       // 67: loombridge.v1.SearchBlobsRequest
-	(*SearchBlobsResponse)(nil),      // 68: loombridge.v1.SearchBlobsResponse
-	(*BlobMatch)(nil),                // 69: loombridge.v1.BlobMatch
-	(*CollectGarbageRequest)(nil),    // 70: loombridge.v1.CollectGarbageRequest
-	(*CollectGarbageResponse)(nil),   // 71: loombridge.v1.CollectGarbageResponse
-	(*KeptBlobs)(nil),                // 72: loombridge.v1.KeptBlobs
-	(*ListSessionsRequest)(nil),      // 73: loombridge.v1.ListSessionsRequest
-	(*ListSessionsResponse)(nil),     // 74: loombridge.v1.ListSessionsResponse
-	(*SessionInfo)(nil),              // 75: loombridge.v1.SessionInfo
-	(*ListConversationRequest)(nil),  // 76: loombridge.v1.ListConversationRequest
-	(*ListConversationResponse)(nil), // 77: loombridge.v1.ListConversationResponse
-	(*ConversationEntry)(nil),        // 78: loombridge.v1.ConversationEntry
-	(*DiffPromptsRequest)(nil),       // 79: loombridge.v1.DiffPromptsRequest
-	(*DiffPromptsResponse)(nil),      // 80: loombridge.v1.DiffPromptsResponse
-	(*SectionDifference)(nil),        // 81: loombridge.v1.SectionDifference
-	(*structpb.Struct)(nil),          // 82: google.protobuf.Struct
-	(*timestamppb.Timestamp)(nil),    // 83: google.protobuf.Timestamp
-	(JsonForm)(0),                    // 84: loombridge.v1.JsonForm
-	(*PromptSettings)(nil),           // 85: loombridge.v1.PromptSettings
-	(*ToolDefinition)(nil),           // 86: loombridge.v1.ToolDefinition
-	(*CacheMark)(nil),                // 87: loombridge.v1.CacheMark
-	(PromptLayout)(0),                // 88: loombridge.v1.PromptLayout
-	(*SectionInfo)(nil),              // 89: loombridge.v1.SectionInfo
-	(*ToolCost)(nil),                 // 90: loombridge.v1.ToolCost
-	(*SnapshotSequence)(nil),         // 91: loombridge.v1.SnapshotSequence
-	(*PromptDifference)(nil),         // 92: loombridge.v1.PromptDifference
+	(ToolResults)(0),                 // 5: loombridge.v1.ToolResults
+	(DecayUnit)(0),                   // 6: loombridge.v1.DecayUnit
+	(SummaryMode)(0),                 // 7: loombridge.v1.SummaryMode
+	(FoldReason)(0),                  // 8: loombridge.v1.FoldReason
+	(HistoryStyle)(0),                // 9: loombridge.v1.HistoryStyle
+	(CompressHint)(0),                // 10: loombridge.v1.CompressHint
+	(TokenCertainty)(0),              // 11: loombridge.v1.TokenCertainty
+	(BlobTier)(0),                    // 12: loombridge.v1.BlobTier
+	(BlobForm)(0),                    // 13: loombridge.v1.BlobForm
+	(ConversationOrder)(0),           // 14: loombridge.v1.ConversationOrder
+	(*ModelToolCall)(nil),            // 15: loombridge.v1.ModelToolCall
+	(*Message)(nil),                  // 16: loombridge.v1.Message
+	(*AppendMessagesRequest)(nil),    // 17: loombridge.v1.AppendMessagesRequest
+	(*AppendMessagesResponse)(nil),   // 18: loombridge.v1.AppendMessagesResponse
+	(*Step)(nil),                     // 19: loombridge.v1.Step
+	(*ResultBytes)(nil),              // 20: loombridge.v1.ResultBytes
+	(*ResultContent)(nil),            // 21: loombridge.v1.ResultContent
+	(*ContentBlock)(nil),             // 22: loombridge.v1.ContentBlock
+	(*ResourceBlock)(nil),            // 23: loombridge.v1.ResourceBlock
+	(*ResultUpload)(nil),             // 24: loombridge.v1.ResultUpload
+	(*ListStepsRequest)(nil),         // 25: loombridge.v1.ListStepsRequest
+	(*ListStepsResponse)(nil),        // 26: loombridge.v1.ListStepsResponse
+	(*GetStepRequest)(nil),           // 27: loombridge.v1.GetStepRequest
+	(*GetStepResponse)(nil),          // 28: loombridge.v1.GetStepResponse
+	(*AssembleRequest)(nil),          // 29: loombridge.v1.AssembleRequest
+	(*AssembleResponse)(nil),         // 30: loombridge.v1.AssembleResponse
+	(*HistorySettings)(nil),          // 31: loombridge.v1.HistorySettings
+	(*DecaySettings)(nil),            // 32: loombridge.v1.DecaySettings
+	(*SummarySettings)(nil),          // 33: loombridge.v1.SummarySettings
+	(*TokenPrices)(nil),              // 34: loombridge.v1.TokenPrices
+	(*Receipt)(nil),                  // 35: loombridge.v1.Receipt
+	(*FoldInfo)(nil),                 // 36: loombridge.v1.FoldInfo
+	(*FoldBatch)(nil),                // 37: loombridge.v1.FoldBatch
+	(*ConfigureSessionRequest)(nil),  // 38: loombridge.v1.ConfigureSessionRequest
+	(*ConfigureSessionResponse)(nil), // 39: loombridge.v1.ConfigureSessionResponse
+	(*EndSessionRequest)(nil),        // 40: loombridge.v1.EndSessionRequest
+	(*EndSessionResponse)(nil),       // 41: loombridge.v1.EndSessionResponse
+	(*CompactHistoryRequest)(nil),    // 42: loombridge.v1.CompactHistoryRequest
+	(*CompactHistoryResponse)(nil),   // 43: loombridge.v1.CompactHistoryResponse
+	(*UndoRequest)(nil),              // 44: loombridge.v1.UndoRequest
+	(*UndoResponse)(nil),             // 45: loombridge.v1.UndoResponse
+	(*ReportUsageRequest)(nil),       // 46: loombridge.v1.ReportUsageRequest
+	(*ReportUsageResponse)(nil),      // 47: loombridge.v1.ReportUsageResponse
+	(*CompressResultRequest)(nil),    // 48: loombridge.v1.CompressResultRequest
+	(*CompressResultResponse)(nil),   // 49: loombridge.v1.CompressResultResponse
+	(*PromptPart)(nil),               // 50: loombridge.v1.PromptPart
+	(*TokenCount)(nil),               // 51: loombridge.v1.TokenCount
+	(*CountTokensRequest)(nil),       // 52: loombridge.v1.CountTokensRequest
+	(*CountTokensResponse)(nil),      // 53: loombridge.v1.CountTokensResponse
+	(*BlobInfo)(nil),                 // 54: loombridge.v1.BlobInfo
+	(*BlobArchive)(nil),              // 55: loombridge.v1.BlobArchive
+	(*ReadBlobRequest)(nil),          // 56: loombridge.v1.ReadBlobRequest
+	(*ReadBlobResponse)(nil),         // 57: loombridge.v1.ReadBlobResponse
+	(*RecordStepRequest)(nil),        // 58: loombridge.v1.RecordStepRequest
+	(*Task)(nil),                     // 59: loombridge.v1.Task
+	(*RecordStepResponse)(nil),       // 60: loombridge.v1.RecordStepResponse
+	(*UploadStepRequest)(nil),        // 61: loombridge.v1.UploadStepRequest
+	(*UploadStepResponse)(nil),       // 62: loombridge.v1.UploadStepResponse
+	(*GetTaskRequest)(nil),           // 63: loombridge.v1.GetTaskRequest
+	(*GetTaskResponse)(nil),          // 64: loombridge.v1.GetTaskResponse
+	(*ListBlobsRequest)(nil),         // 65: loombridge.v1.ListBlobsRequest
+	(*ListBlobsResponse)(nil),        // 66: loombridge.v1.ListBlobsResponse
+	(*BlobUsage)(nil),                // 67: loombridge.v1.BlobUsage
+	(*PromoteBlobRequest)(nil),       // 68: loombridge.v1.PromoteBlobRequest
+	(*PromoteBlobResponse)(nil),      // 69: loombridge.v1.PromoteBlobResponse
+	(*ArchiveBlobRequest)(nil),       // 70: loombridge.v1.ArchiveBlobRequest
+	(*ArchiveBlobResponse)(nil),      // 71: loombridge.v1.ArchiveBlobResponse
+	(*SearchBlobsRequest)(nil),       // 72: loombridge.v1.SearchBlobsRequest
+	(*SearchBlobsResponse)(nil),      // 73: loombridge.v1.SearchBlobsResponse
+	(*BlobMatch)(nil),                // 74: loombridge.v1.BlobMatch
+	(*CollectGarbageRequest)(nil),    // 75: loombridge.v1.CollectGarbageRequest
+	(*CollectGarbageResponse)(nil),   // 76: loombridge.v1.CollectGarbageResponse
+	(*KeptBlobs)(nil),                // 77: loombridge.v1.KeptBlobs
+	(*ListSessionsRequest)(nil),      // 78: loombridge.v1.ListSessionsRequest
+	(*ListSessionsResponse)(nil),     // 79: loombridge.v1.ListSessionsResponse
+	(*SessionInfo)(nil),              // 80: loombridge.v1.SessionInfo
+	(*ListConversationRequest)(nil),  // 81: loombridge.v1.ListConversationRequest
+	(*ListConversationResponse)(nil), // 82: loombridge.v1.ListConversationResponse
+	(*ConversationEntry)(nil),        // 83: loombridge.v1.ConversationEntry
+	(*DiffPromptsRequest)(nil),       // 84: loombridge.v1.DiffPromptsRequest
+	(*DiffPromptsResponse)(nil),      // 85: loombridge.v1.DiffPromptsResponse
+	(*SectionDifference)(nil),        // 86: loombridge.v1.SectionDifference
+	(*structpb.Struct)(nil),          // 87: google.protobuf.Struct
+	(*timestamppb.Timestamp)(nil),    // 88: google.protobuf.Timestamp
+	(JsonForm)(0),                    // 89: loombridge.v1.JsonForm
+	(*PromptSettings)(nil),           // 90: loombridge.v1.PromptSettings
+	(*ToolDefinition)(nil),           // 91: loombridge.v1.ToolDefinition
+	(*CacheMark)(nil),                // 92: loombridge.v1.CacheMark
 	(*durationpb.Duration)(nil),      // 93: google.protobuf.Duration
-	(*structpb.Value)(nil),           // 94: google.protobuf.Value
+	(PromptLayout)(0),                // 94: loombridge.v1.PromptLayout
+	(*SectionInfo)(nil),              // 95: loombridge.v1.SectionInfo
+	(*ToolCost)(nil),                 // 96: loombridge.v1.ToolCost
+	(*SnapshotSequence)(nil),         // 97: loombridge.v1.SnapshotSequence
+	(*PromptDifference)(nil),         // 98: loombridge.v1.PromptDifference
+	(*structpb.Value)(nil),           // 99: google.protobuf.Value
 }
 var file_loombridge_v1_context_proto_depIdxs = []int32{
 	0,   // 0: loombridge.v1.Message.role:type_name -> loombridge.v1.Role
-	12,  // 1: loombridge.v1.Message.tool_calls:type_name -> loombridge.v1.ModelToolCall
-	13,  // 2: loombridge.v1.AppendMessagesRequest.messages:type_name -> loombridge.v1.Message
-	82,  // 3: loombridge.v1.Step.minimal_args:type_name -> google.protobuf.Struct
-	83,  // 4: loombridge.v1.Step.create_time:type_name -> google.protobuf.Timestamp
+	15,  // 1: loombridge.v1.Message.tool_calls:type_name -> loombridge.v1.ModelToolCall
+	16,  // 2: loombridge.v1.AppendMessagesRequest.messages:type_name -> loombridge.v1.Message
+	87,  // 3: loombridge.v1.Step.minimal_args:type_name -> google.protobuf.Struct
+	88,  // 4: loombridge.v1.Step.create_time:type_name -> google.protobuf.Timestamp
 	1,   // 5: loombridge.v1.Step.outcome:type_name -> loombridge.v1.StepOutcome
-	82,  // 6: loombridge.v1.Step.metadata:type_name -> google.protobuf.Struct
+	87,  // 6: loombridge.v1.Step.metadata:type_name -> google.protobuf.Struct
 	2,   // 7: loombridge.v1.Step.result_form:type_name -> loombridge.v1.ResultForm
-	19,  // 8: loombridge.v1.ResultContent.blocks:type_name -> loombridge.v1.ContentBlock
-	17,  // 9: loombridge.v1.ContentBlock.image:type_name -> loombridge.v1.ResultBytes
-	17,  // 10: loombridge.v1.ContentBlock.audio:type_name -> loombridge.v1.ResultBytes
-	20,  // 11: loombridge.v1.ContentBlock.resource:type_name -> loombridge.v1.ResourceBlock
+	22,  // 8: loombridge.v1.ResultContent.blocks:type_name -> loombridge.v1.ContentBlock
+	20,  // 9: loombridge.v1.ContentBlock.image:type_name -> loombridge.v1.ResultBytes
+	20,  // 10: loombridge.v1.ContentBlock.audio:type_name -> loombridge.v1.ResultBytes
+	23,  // 11: loombridge.v1.ContentBlock.resource:type_name -> loombridge.v1.ResourceBlock
 	2,   // 12: loombridge.v1.ResultUpload.form:type_name -> loombridge.v1.ResultForm
-	84,  // 13: loombridge.v1.ListStepsRequest.json_form:type_name -> loombridge.v1.JsonForm
-	16,  // 14: loombridge.v1.ListStepsResponse.steps:type_name -> loombridge.v1.Step
-	84,  // 15: loombridge.v1.GetStepRequest.json_form:type_name -> loombridge.v1.JsonForm
-	16,  // 16: loombridge.v1.GetStepResponse.step:type_name -> loombridge.v1.Step
+	89,  // 13: loombridge.v1.ListStepsRequest.json_form:type_name -> loombridge.v1.JsonForm
+	19,  // 14: loombridge.v1.ListStepsResponse.steps:type_name -> loombridge.v1.Step
+	89,  // 15: loombridge.v1.GetStepRequest.json_form:type_name -> loombridge.v1.JsonForm
+	19,  // 16: loombridge.v1.GetStepResponse.step:type_name -> loombridge.v1.Step
 	3,   // 17: loombridge.v1.AssembleRequest.format:type_name -> loombridge.v1.PromptFormat
-	28,  // 18: loombridge.v1.AssembleRequest.history:type_name -> loombridge.v1.HistorySettings
-	85,  // 19: loombridge.v1.AssembleRequest.settings:type_name -> loombridge.v1.PromptSettings
-	86,  // 20: loombridge.v1.AssembleRequest.tools:type_name -> loombridge.v1.ToolDefinition
-	13,  // 21: loombridge.v1.AssembleResponse.messages:type_name -> loombridge.v1.Message
-	46,  // 22: loombridge.v1.AssembleResponse.tokens:type_name -> loombridge.v1.TokenCount
-	45,  // 23: loombridge.v1.AssembleResponse.parts:type_name -> loombridge.v1.PromptPart
-	30,  // 24: loombridge.v1.AssembleResponse.receipt:type_name -> loombridge.v1.Receipt
-	87,  // 25: loombridge.v1.AssembleResponse.cache_marks:type_name -> loombridge.v1.CacheMark
+	31,  // 18: loombridge.v1.AssembleRequest.history:type_name -> loombridge.v1.HistorySettings
+	90,  // 19: loombridge.v1.AssembleRequest.settings:type_name -> loombridge.v1.PromptSettings
+	91,  // 20: loombridge.v1.AssembleRequest.tools:type_name -> loombridge.v1.ToolDefinition
+	16,  // 21: loombridge.v1.AssembleResponse.messages:type_name -> loombridge.v1.Message
+	51,  // 22: loombridge.v1.AssembleResponse.tokens:type_name -> loombridge.v1.TokenCount
+	50,  // 23: loombridge.v1.AssembleResponse.parts:type_name -> loombridge.v1.PromptPart
+	35,  // 24: loombridge.v1.AssembleResponse.receipt:type_name -> loombridge.v1.Receipt
+	92,  // 25: loombridge.v1.AssembleResponse.cache_marks:type_name -> loombridge.v1.CacheMark
 	4,   // 26: loombridge.v1.HistorySettings.policy:type_name -> loombridge.v1.HistoryPolicy
-	29,  // 27: loombridge.v1.HistorySettings.prices:type_name -> loombridge.v1.TokenPrices
-	31,  // 28: loombridge.v1.Receipt.folds:type_name -> loombridge.v1.FoldInfo
-	32,  // 29: loombridge.v1.Receipt.batch:type_name -> loombridge.v1.FoldBatch
-	88,  // 30: loombridge.v1.Receipt.layout:type_name -> loombridge.v1.PromptLayout
-	89,  // 31: loombridge.v1.Receipt.sections:type_name -> loombridge.v1.SectionInfo
-	90,  // 32: loombridge.v1.Receipt.tools:type_name -> loombridge.v1.ToolCost
-	91,  // 33: loombridge.v1.Receipt.sequences:type_name -> loombridge.v1.SnapshotSequence
-	92,  // 34: loombridge.v1.Receipt.difference:type_name -> loombridge.v1.PromptDifference
-	5,   // 35: loombridge.v1.FoldBatch.reason:type_name -> loombridge.v1.FoldReason
-	28,  // 36: loombridge.v1.ConfigureSessionRequest.history:type_name -> loombridge.v1.HistorySettings
-	85,  // 37: loombridge.v1.ConfigureSessionRequest.prompt:type_name -> loombridge.v1.PromptSettings
-	28,  // 38: loombridge.v1.ConfigureSessionResponse.history:type_name -> loombridge.v1.HistorySettings
-	85,  // 39: loombridge.v1.ConfigureSessionResponse.prompt:type_name -> loombridge.v1.PromptSettings
-	6,   // 40: loombridge.v1.CompactHistoryRequest.style:type_name -> loombridge.v1.HistoryStyle
-	32,  // 41: loombridge.v1.CompactHistoryResponse.batch:type_name -> loombridge.v1.FoldBatch
-	31,  // 42: loombridge.v1.CompactHistoryResponse.folds:type_name -> loombridge.v1.FoldInfo
-	46,  // 43: loombridge.v1.CompactHistoryResponse.tokens:type_name -> loombridge.v1.TokenCount
-	7,   // 44: loombridge.v1.CompressResultRequest.hint:type_name -> loombridge.v1.CompressHint
-	49,  // 45: loombridge.v1.CompressResultResponse.blob:type_name -> loombridge.v1.BlobInfo
-	8,   // 46: loombridge.v1.TokenCount.certainty:type_name -> loombridge.v1.TokenCertainty
-	46,  // 47: loombridge.v1.CountTokensResponse.count:type_name -> loombridge.v1.TokenCount
-	83,  // 48: loombridge.v1.BlobInfo.create_time:type_name -> google.protobuf.Timestamp
-	93,  // 49: loombridge.v1.BlobInfo.ttl:type_name -> google.protobuf.Duration
-	83,  // 50: loombridge.v1.BlobInfo.expire_time:type_name -> google.protobuf.Timestamp
-	9,   // 51: loombridge.v1.BlobInfo.tier:type_name -> loombridge.v1.BlobTier
-	83,  // 52: loombridge.v1.BlobInfo.promote_time:type_name -> google.protobuf.Timestamp
-	50,  // 53: loombridge.v1.BlobInfo.archive:type_name -> loombridge.v1.BlobArchive
-	83,  // 54: loombridge.v1.BlobArchive.archive_time:type_name -> google.protobuf.Timestamp
-	10,  // 55: loombridge.v1.ReadBlobRequest.form:type_name -> loombridge.v1.BlobForm
-	49,  // 56: loombridge.v1.ReadBlobResponse.info:type_name -> loombridge.v1.BlobInfo
-	82,  // 57: loombridge.v1.RecordStepRequest.arguments:type_name -> google.protobuf.Struct
-	94,  // 58: loombridge.v1.RecordStepRequest.output:type_name -> google.protobuf.Value
-	17,  // 59: loombridge.v1.RecordStepRequest.output_bytes:type_name -> loombridge.v1.ResultBytes
-	18,  // 60: loombridge.v1.RecordStepRequest.output_content:type_name -> loombridge.v1.ResultContent
-	21,  // 61: loombridge.v1.RecordStepRequest.output_upload:type_name -> loombridge.v1.ResultUpload
-	54,  // 62: loombridge.v1.RecordStepRequest.task:type_name -> loombridge.v1.Task
-	82,  // 63: loombridge.v1.Task.parameters:type_name -> google.protobuf.Struct
-	83,  // 64: loombridge.v1.Task.create_time:type_name -> google.protobuf.Timestamp
-	16,  // 65: loombridge.v1.RecordStepResponse.step:type_name -> loombridge.v1.Step
-	49,  // 66: loombridge.v1.RecordStepResponse.output_blob:type_name -> loombridge.v1.BlobInfo
-	53,  // 67: loombridge.v1.UploadStepRequest.step:type_name -> loombridge.v1.RecordStepRequest
-	55,  // 68: loombridge.v1.UploadStepResponse.recorded:type_name -> loombridge.v1.RecordStepResponse
-	84,  // 69: loombridge.v1.GetTaskRequest.json_form:type_name -> loombridge.v1.JsonForm
-	54,  // 70: loombridge.v1.GetTaskResponse.task:type_name -> loombridge.v1.Task
-	9,   // 71: loombridge.v1.ListBlobsRequest.tier:type_name -> loombridge.v1.BlobTier
-	49,  // 72: loombridge.v1.ListBlobsResponse.blobs:type_name -> loombridge.v1.BlobInfo
-	62,  // 73: loombridge.v1.ListBlobsResponse.usage:type_name -> loombridge.v1.BlobUsage
-	9,   // 74: loombridge.v1.PromoteBlobRequest.tier:type_name -> loombridge.v1.BlobTier
-	49,  // 75: loombridge.v1.PromoteBlobResponse.blob:type_name -> loombridge.v1.BlobInfo
-	49,  // 76: loombridge.v1.ArchiveBlobResponse.blob:type_name -> loombridge.v1.BlobInfo
-	49,  // 77: loombridge.v1.SearchBlobsResponse.blob:type_name -> loombridge.v1.BlobInfo
-	69,  // 78: loombridge.v1.SearchBlobsResponse.matches:type_name -> loombridge.v1.BlobMatch
-	72,  // 79: loombridge.v1.CollectGarbageResponse.kept:type_name -> loombridge.v1.KeptBlobs
-	75,  // 80: loombridge.v1.ListSessionsResponse.sessions:type_name -> loombridge.v1.SessionInfo
-	83,  // 81: loombridge.v1.SessionInfo.begin_time:type_name -> google.protobuf.Timestamp
-	83,  // 82: loombridge.v1.SessionInfo.update_time:type_name -> google.protobuf.Timestamp
-	11,  // 83: loombridge.v1.ListConversationRequest.order:type_name -> loombridge.v1.ConversationOrder
-	84,  // 84: loombridge.v1.ListConversationRequest.json_form:type_name -> loombridge.v1.JsonForm
-	78,  // 85: loombridge.v1.ListConversationResponse.entries:type_name -> loombridge.v1.ConversationEntry
-	83,  // 86: loombridge.v1.ConversationEntry.create_time:type_name -> google.protobuf.Timestamp
-	13,  // 87: loombridge.v1.ConversationEntry.message:type_name -> loombridge.v1.Message
-	16,  // 88: loombridge.v1.ConversationEntry.step:type_name -> loombridge.v1.Step
-	54,  // 89: loombridge.v1.ConversationEntry.task:type_name -> loombridge.v1.Task
-	92,  // 90: loombridge.v1.DiffPromptsResponse.difference:type_name -> loombridge.v1.PromptDifference
-	81,  // 91: loombridge.v1.DiffPromptsResponse.sections:type_name -> loombridge.v1.SectionDifference
-	14,  // 92: loombridge.v1.ContextService.AppendMessages:input_type -> loombridge.v1.AppendMessagesRequest
-	53,  // 93: loombridge.v1.ContextService.RecordStep:input_type -> loombridge.v1.RecordStepRequest
-	56,  // 94: loombridge.v1.ContextService.UploadStep:input_type -> loombridge.v1.UploadStepRequest
-	22,  // 95: loombridge.v1.ContextService.ListSteps:input_type -> loombridge.v1.ListStepsRequest
-	24,  // 96: loombridge.v1.ContextService.GetStep:input_type -> loombridge.v1.GetStepRequest
-	58,  // 97: loombridge.v1.ContextService.GetTask:input_type -> loombridge.v1.GetTaskRequest
-	26,  // 98: loombridge.v1.ContextService.Assemble:input_type -> loombridge.v1.AssembleRequest
-	33,  // 99: loombridge.v1.ContextService.ConfigureSession:input_type -> loombridge.v1.ConfigureSessionRequest
-	35,  // 100: loombridge.v1.ContextService.EndSession:input_type -> loombridge.v1.EndSessionRequest
-	37,  // 101: loombridge.v1.ContextService.CompactHistory:input_type -> loombridge.v1.CompactHistoryRequest
-	39,  // 102: loombridge.v1.ContextService.Undo:input_type -> loombridge.v1.UndoRequest
-	41,  // 103: loombridge.v1.ContextService.ReportUsage:input_type -> loombridge.v1.ReportUsageRequest
-	43,  // 104: loombridge.v1.ContextService.CompressResult:input_type -> loombridge.v1.CompressResultRequest
-	47,  // 105: loombridge.v1.ContextService.CountTokens:input_type -> loombridge.v1.CountTokensRequest
-	51,  // 106: loombridge.v1.ContextService.ReadBlob:input_type -> loombridge.v1.ReadBlobRequest
-	60,  // 107: loombridge.v1.ContextService.ListBlobs:input_type -> loombridge.v1.ListBlobsRequest
-	63,  // 108: loombridge.v1.ContextService.PromoteBlob:input_type -> loombridge.v1.PromoteBlobRequest
-	65,  // 109: loombridge.v1.ContextService.ArchiveBlob:input_type -> loombridge.v1.ArchiveBlobRequest
-	67,  // 110: loombridge.v1.ContextService.SearchBlobs:input_type -> loombridge.v1.SearchBlobsRequest
-	70,  // 111: loombridge.v1.ContextService.CollectGarbage:input_type -> loombridge.v1.CollectGarbageRequest
-	15,  // 112: loombridge.v1.ContextService.AppendMessages:output_type -> loombridge.v1.AppendMessagesResponse
-	55,  // 113: loombridge.v1.ContextService.RecordStep:output_type -> loombridge.v1.RecordStepResponse
-	57,  // 114: loombridge.v1.ContextService.UploadStep:output_type -> loombridge.v1.UploadStepResponse
-	23,  // 115: loombridge.v1.ContextService.ListSteps:output_type -> loombridge.v1.ListStepsResponse
-	25,  // 116: loombridge.v1.ContextService.GetStep:output_type -> loombridge.v1.GetStepResponse
-	59,  // 117: loombridge.v1.ContextService.GetTask:output_type -> loombridge.v1.GetTaskResponse
-	27,  // 118: loombridge.v1.ContextService.Assemble:output_type -> loombridge.v1.AssembleResponse
-	34,  // 119: loombridge.v1.ContextService.ConfigureSession:output_type -> loombridge.v1.ConfigureSessionResponse
-	36,  // 120: loombridge.v1.ContextService.EndSession:output_type -> loombridge.v1.EndSessionResponse
-	38,  // 121: loombridge.v1.ContextService.CompactHistory:output_type -> loombridge.v1.CompactHistoryResponse
-	40,  // 122: loombridge.v1.ContextService.Undo:output_type -> loombridge.v1.UndoResponse
-	42,  // 123: loombridge.v1.ContextService.ReportUsage:output_type -> loombridge.v1.ReportUsageResponse
-	44,  // 124: loombridge.v1.ContextService.CompressResult:output_type -> loombridge.v1.CompressResultResponse
-	48,  // 125: loombridge.v1.ContextService.CountTokens:output_type -> loombridge.v1.CountTokensResponse
-	52,  // 126: loombridge.v1.ContextService.ReadBlob:output_type -> loombridge.v1.ReadBlobResponse
-	61,  // 127: loombridge.v1.ContextService.ListBlobs:output_type -> loombridge.v1.ListBlobsResponse
-	64,  // 128: loombridge.v1.ContextService.PromoteBlob:output_type -> loombridge.v1.PromoteBlobResponse
-	66,  // 129: loombridge.v1.ContextService.ArchiveBlob:output_type -> loombridge.v1.ArchiveBlobResponse
-	68,  // 130: loombridge.v1.ContextService.SearchBlobs:output_type -> loombridge.v1.SearchBlobsResponse
-	71,  // 131: loombridge.v1.ContextService.CollectGarbage:output_type -> loombridge.v1.CollectGarbageResponse
-	112, // [112:132] is the sub-list for method output_type
-	92,  // [92:112] is the sub-list for method input_type
-	92,  // [92:92] is the sub-list for extension type_name
-	92,  // [92:92] is the sub-list for extension extendee
-	0,   // [0:92] is the sub-list for field type_name
+	34,  // 27: loombridge.v1.HistorySettings.prices:type_name -> loombridge.v1.TokenPrices
+	5,   // 28: loombridge.v1.HistorySettings.tool_results:type_name -> loombridge.v1.ToolResults
+	32,  // 29: loombridge.v1.HistorySettings.decay:type_name -> loombridge.v1.DecaySettings
+	33,  // 30: loombridge.v1.HistorySettings.summary:type_name -> loombridge.v1.SummarySettings
+	6,   // 31: loombridge.v1.DecaySettings.unit:type_name -> loombridge.v1.DecayUnit
+	7,   // 32: loombridge.v1.SummarySettings.mode:type_name -> loombridge.v1.SummaryMode
+	93,  // 33: loombridge.v1.SummarySettings.timeout:type_name -> google.protobuf.Duration
+	36,  // 34: loombridge.v1.Receipt.folds:type_name -> loombridge.v1.FoldInfo
+	37,  // 35: loombridge.v1.Receipt.batch:type_name -> loombridge.v1.FoldBatch
+	94,  // 36: loombridge.v1.Receipt.layout:type_name -> loombridge.v1.PromptLayout
+	95,  // 37: loombridge.v1.Receipt.sections:type_name -> loombridge.v1.SectionInfo
+	96,  // 38: loombridge.v1.Receipt.tools:type_name -> loombridge.v1.ToolCost
+	97,  // 39: loombridge.v1.Receipt.sequences:type_name -> loombridge.v1.SnapshotSequence
+	98,  // 40: loombridge.v1.Receipt.difference:type_name -> loombridge.v1.PromptDifference
+	8,   // 41: loombridge.v1.FoldBatch.reason:type_name -> loombridge.v1.FoldReason
+	31,  // 42: loombridge.v1.ConfigureSessionRequest.history:type_name -> loombridge.v1.HistorySettings
+	90,  // 43: loombridge.v1.ConfigureSessionRequest.prompt:type_name -> loombridge.v1.PromptSettings
+	31,  // 44: loombridge.v1.ConfigureSessionResponse.history:type_name -> loombridge.v1.HistorySettings
+	90,  // 45: loombridge.v1.ConfigureSessionResponse.prompt:type_name -> loombridge.v1.PromptSettings
+	9,   // 46: loombridge.v1.CompactHistoryRequest.style:type_name -> loombridge.v1.HistoryStyle
+	37,  // 47: loombridge.v1.CompactHistoryResponse.batch:type_name -> loombridge.v1.FoldBatch
+	36,  // 48: loombridge.v1.CompactHistoryResponse.folds:type_name -> loombridge.v1.FoldInfo
+	51,  // 49: loombridge.v1.CompactHistoryResponse.tokens:type_name -> loombridge.v1.TokenCount
+	10,  // 50: loombridge.v1.CompressResultRequest.hint:type_name -> loombridge.v1.CompressHint
+	54,  // 51: loombridge.v1.CompressResultResponse.blob:type_name -> loombridge.v1.BlobInfo
+	11,  // 52: loombridge.v1.TokenCount.certainty:type_name -> loombridge.v1.TokenCertainty
+	51,  // 53: loombridge.v1.CountTokensResponse.count:type_name -> loombridge.v1.TokenCount
+	88,  // 54: loombridge.v1.BlobInfo.create_time:type_name -> google.protobuf.Timestamp
+	93,  // 55: loombridge.v1.BlobInfo.ttl:type_name -> google.protobuf.Duration
+	88,  // 56: loombridge.v1.BlobInfo.expire_time:type_name -> google.protobuf.Timestamp
+	12,  // 57: loombridge.v1.BlobInfo.tier:type_name -> loombridge.v1.BlobTier
+	88,  // 58: loombridge.v1.BlobInfo.promote_time:type_name -> google.protobuf.Timestamp
+	55,  // 59: loombridge.v1.BlobInfo.archive:type_name -> loombridge.v1.BlobArchive
+	88,  // 60: loombridge.v1.BlobArchive.archive_time:type_name -> google.protobuf.Timestamp
+	13,  // 61: loombridge.v1.ReadBlobRequest.form:type_name -> loombridge.v1.BlobForm
+	54,  // 62: loombridge.v1.ReadBlobResponse.info:type_name -> loombridge.v1.BlobInfo
+	87,  // 63: loombridge.v1.RecordStepRequest.arguments:type_name -> google.protobuf.Struct
+	99,  // 64: loombridge.v1.RecordStepRequest.output:type_name -> google.protobuf.Value
+	20,  // 65: loombridge.v1.RecordStepRequest.output_bytes:type_name -> loombridge.v1.ResultBytes
+	21,  // 66: loombridge.v1.RecordStepRequest.output_content:type_name -> loombridge.v1.ResultContent
+	24,  // 67: loombridge.v1.RecordStepRequest.output_upload:type_name -> loombridge.v1.ResultUpload
+	59,  // 68: loombridge.v1.RecordStepRequest.task:type_name -> loombridge.v1.Task
+	87,  // 69: loombridge.v1.Task.parameters:type_name -> google.protobuf.Struct
+	88,  // 70: loombridge.v1.Task.create_time:type_name -> google.protobuf.Timestamp
+	19,  // 71: loombridge.v1.RecordStepResponse.step:type_name -> loombridge.v1.Step
+	54,  // 72: loombridge.v1.RecordStepResponse.output_blob:type_name -> loombridge.v1.BlobInfo
+	58,  // 73: loombridge.v1.UploadStepRequest.step:type_name -> loombridge.v1.RecordStepRequest
+	60,  // 74: loombridge.v1.UploadStepResponse.recorded:type_name -> loombridge.v1.RecordStepResponse
+	89,  // 75: loombridge.v1.GetTaskRequest.json_form:type_name -> loombridge.v1.JsonForm
+	59,  // 76: loombridge.v1.GetTaskResponse.task:type_name -> loombridge.v1.Task
+	12,  // 77: loombridge.v1.ListBlobsRequest.tier:type_name -> loombridge.v1.BlobTier
+	54,  // 78: loombridge.v1.ListBlobsResponse.blobs:type_name -> loombridge.v1.BlobInfo
+	67,  // 79: loombridge.v1.ListBlobsResponse.usage:type_name -> loombridge.v1.BlobUsage
+	12,  // 80: loombridge.v1.PromoteBlobRequest.tier:type_name -> loombridge.v1.BlobTier
+	54,  // 81: loombridge.v1.PromoteBlobResponse.blob:type_name -> loombridge.v1.BlobInfo
+	54,  // 82: loombridge.v1.ArchiveBlobResponse.blob:type_name -> loombridge.v1.BlobInfo
+	54,  // 83: loombridge.v1.SearchBlobsResponse.blob:type_name -> loombridge.v1.BlobInfo
+	74,  // 84: loombridge.v1.SearchBlobsResponse.matches:type_name -> loombridge.v1.BlobMatch
+	77,  // 85: loombridge.v1.CollectGarbageResponse.kept:type_name -> loombridge.v1.KeptBlobs
+	80,  // 86: loombridge.v1.ListSessionsResponse.sessions:type_name -> loombridge.v1.SessionInfo
+	88,  // 87: loombridge.v1.SessionInfo.begin_time:type_name -> google.protobuf.Timestamp
+	88,  // 88: loombridge.v1.SessionInfo.update_time:type_name -> google.protobuf.Timestamp
+	14,  // 89: loombridge.v1.ListConversationRequest.order:type_name -> loombridge.v1.ConversationOrder
+	89,  // 90: loombridge.v1.ListConversationRequest.json_form:type_name -> loombridge.v1.JsonForm
+	83,  // 91: loombridge.v1.ListConversationResponse.entries:type_name -> loombridge.v1.ConversationEntry
+	88,  // 92: loombridge.v1.ConversationEntry.create_time:type_name -> google.protobuf.Timestamp
+	16,  // 93: loombridge.v1.ConversationEntry.message:type_name -> loombridge.v1.Message
+	19,  // 94: loombridge.v1.ConversationEntry.step:type_name -> loombridge.v1.Step
+	59,  // 95: loombridge.v1.ConversationEntry.task:type_name -> loombridge.v1.Task
+	98,  // 96: loombridge.v1.DiffPromptsResponse.difference:type_name -> loombridge.v1.PromptDifference
+	86,  // 97: loombridge.v1.DiffPromptsResponse.sections:type_name -> loombridge.v1.SectionDifference
+	17,  // 98: loombridge.v1.ContextService.AppendMessages:input_type -> loombridge.v1.AppendMessagesRequest
+	58,  // 99: loombridge.v1.ContextService.RecordStep:input_type -> loombridge.v1.RecordStepRequest
+	61,  // 100: loombridge.v1.ContextService.UploadStep:input_type -> loombridge.v1.UploadStepRequest
+	25,  // 101: loombridge.v1.ContextService.ListSteps:input_type -> loombridge.v1.ListStepsRequest
+	27,  // 102: loombridge.v1.ContextService.GetStep:input_type -> loombridge.v1.GetStepRequest
+	63,  // 103: loombridge.v1.ContextService.GetTask:input_type -> loombridge.v1.GetTaskRequest
+	29,  // 104: loombridge.v1.ContextService.Assemble:input_type -> loombridge.v1.AssembleRequest
+	38,  // 105: loombridge.v1.ContextService.ConfigureSession:input_type -> loombridge.v1.ConfigureSessionRequest
+	40,  // 106: loombridge.v1.ContextService.EndSession:input_type -> loombridge.v1.EndSessionRequest
+	42,  // 107: loombridge.v1.ContextService.CompactHistory:input_type -> loombridge.v1.CompactHistoryRequest
+	44,  // 108: loombridge.v1.ContextService.Undo:input_type -> loombridge.v1.UndoRequest
+	46,  // 109: loombridge.v1.ContextService.ReportUsage:input_type -> loombridge.v1.ReportUsageRequest
+	48,  // 110: loombridge.v1.ContextService.CompressResult:input_type -> loombridge.v1.CompressResultRequest
+	52,  // 111: loombridge.v1.ContextService.CountTokens:input_type -> loombridge.v1.CountTokensRequest
+	56,  // 112: loombridge.v1.ContextService.ReadBlob:input_type -> loombridge.v1.ReadBlobRequest
+	65,  // 113: loombridge.v1.ContextService.ListBlobs:input_type -> loombridge.v1.ListBlobsRequest
+	68,  // 114: loombridge.v1.ContextService.PromoteBlob:input_type -> loombridge.v1.PromoteBlobRequest
+	70,  // 115: loombridge.v1.ContextService.ArchiveBlob:input_type -> loombridge.v1.ArchiveBlobRequest
+	72,  // 116: loombridge.v1.ContextService.SearchBlobs:input_type -> loombridge.v1.SearchBlobsRequest
+	75,  // 117: loombridge.v1.ContextService.CollectGarbage:input_type -> loombridge.v1.CollectGarbageRequest
+	18,  // 118: loombridge.v1.ContextService.AppendMessages:output_type -> loombridge.v1.AppendMessagesResponse
+	60,  // 119: loombridge.v1.ContextService.RecordStep:output_type -> loombridge.v1.RecordStepResponse
+	62,  // 120: loombridge.v1.ContextService.UploadStep:output_type -> loombridge.v1.UploadStepResponse
+	26,  // 121: loombridge.v1.ContextService.ListSteps:output_type -> loombridge.v1.ListStepsResponse
+	28,  // 122: loombridge.v1.ContextService.GetStep:output_type -> loombridge.v1.GetStepResponse
+	64,  // 123: loombridge.v1.ContextService.GetTask:output_type -> loombridge.v1.GetTaskResponse
+	30,  // 124: loombridge.v1.ContextService.Assemble:output_type -> loombridge.v1.AssembleResponse
+	39,  // 125: loombridge.v1.ContextService.ConfigureSession:output_type -> loombridge.v1.ConfigureSessionResponse
+	41,  // 126: loombridge.v1.ContextService.EndSession:output_type -> loombridge.v1.EndSessionResponse
+	43,  // 127: loombridge.v1.ContextService.CompactHistory:output_type -> loombridge.v1.CompactHistoryResponse
+	45,  // 128: loombridge.v1.ContextService.Undo:output_type -> loombridge.v1.UndoResponse
+	47,  // 129: loombridge.v1.ContextService.ReportUsage:output_type -> loombridge.v1.ReportUsageResponse
+	49,  // 130: loombridge.v1.ContextService.CompressResult:output_type -> loombridge.v1.CompressResultResponse
+	53,  // 131: loombridge.v1.ContextService.CountTokens:output_type -> loombridge.v1.CountTokensResponse
+	57,  // 132: loombridge.v1.ContextService.ReadBlob:output_type -> loombridge.v1.ReadBlobResponse
+	66,  // 133: loombridge.v1.ContextService.ListBlobs:output_type -> loombridge.v1.ListBlobsResponse
+	69,  // 134: loombridge.v1.ContextService.PromoteBlob:output_type -> loombridge.v1.PromoteBlobResponse
+	71,  // 135: loombridge.v1.ContextService.ArchiveBlob:output_type -> loombridge.v1.ArchiveBlobResponse
+	73,  // 136: loombridge.v1.ContextService.SearchBlobs:output_type -> loombridge.v1.SearchBlobsResponse
+	76,  // 137: loombridge.v1.ContextService.CollectGarbage:output_type -> loombridge.v1.CollectGarbageResponse
+	118, // [118:138] is the sub-list for method output_type
+	98,  // [98:118] is the sub-list for method input_type
+	98,  // [98:98] is the sub-list for extension type_name
+	98,  // [98:98] is the sub-list for extension extendee
+	0,   // [0:98] is the sub-list for field type_name
 }
 
 func init() { file_loombridge_v1_context_proto_init() }
@@ -8359,7 +8789,7 @@ func file_loombridge_v1_context_proto_init() {
 		(*AssembleRequest_AsOfPromptId)(nil),
 	}
 	file_loombridge_v1_context_proto_msgTypes[16].OneofWrappers = []any{}
-	file_loombridge_v1_context_proto_msgTypes[41].OneofWrappers = []any{
+	file_loombridge_v1_context_proto_msgTypes[43].OneofWrappers = []any{
 		(*RecordStepRequest_Arguments)(nil),
 		(*RecordStepRequest_ArgumentsJson)(nil),
 		(*RecordStepRequest_Output)(nil),
@@ -8369,20 +8799,20 @@ func file_loombridge_v1_context_proto_init() {
 		(*RecordStepRequest_OutputContent)(nil),
 		(*RecordStepRequest_OutputUpload)(nil),
 	}
-	file_loombridge_v1_context_proto_msgTypes[42].OneofWrappers = []any{
+	file_loombridge_v1_context_proto_msgTypes[44].OneofWrappers = []any{
 		(*Task_Parameters)(nil),
 		(*Task_ParametersJson)(nil),
 	}
-	file_loombridge_v1_context_proto_msgTypes[44].OneofWrappers = []any{
+	file_loombridge_v1_context_proto_msgTypes[46].OneofWrappers = []any{
 		(*UploadStepRequest_Step)(nil),
 		(*UploadStepRequest_Data)(nil),
 	}
-	file_loombridge_v1_context_proto_msgTypes[55].OneofWrappers = []any{
+	file_loombridge_v1_context_proto_msgTypes[57].OneofWrappers = []any{
 		(*SearchBlobsRequest_Words)(nil),
 		(*SearchBlobsRequest_Literal)(nil),
 		(*SearchBlobsRequest_Regexp)(nil),
 	}
-	file_loombridge_v1_context_proto_msgTypes[66].OneofWrappers = []any{
+	file_loombridge_v1_context_proto_msgTypes[68].OneofWrappers = []any{
 		(*ConversationEntry_Message)(nil),
 		(*ConversationEntry_Step)(nil),
 		(*ConversationEntry_Task)(nil),
@@ -8392,8 +8822,8 @@ func file_loombridge_v1_context_proto_init() {
 		File: protoimpl.DescBuilder{
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_loombridge_v1_context_proto_rawDesc), len(file_loombridge_v1_context_proto_rawDesc)),
-			NumEnums:      12,
-			NumMessages:   70,
+			NumEnums:      15,
+			NumMessages:   72,
 			NumExtensions: 0,
 			NumServices:   1,
 		},

@@ -1,0 +1,440 @@
+package assemble
+
+import (
+	"cmp"
+	"context"
+	"encoding/json"
+	"slices"
+	"strings"
+
+	"github.com/loom-bridge/loom-bridge/context/compress"
+	"github.com/loom-bridge/loom-bridge/context/history"
+	"github.com/loom-bridge/loom-bridge/context/history/decay"
+	"github.com/loom-bridge/loom-bridge/context/session"
+	"github.com/loom-bridge/loom-bridge/context/step"
+	"github.com/loom-bridge/loom-bridge/context/text"
+)
+
+// faded is a conversation as a preset of messages sees it: a unit for each group.
+type faded struct {
+	reading
+	groups []*group
+	units  []decay.Unit
+	// whole is what the conversation takes with nothing folded.
+	whole int
+	// problem says why a caller's summary was left out.
+	problem string
+}
+
+// fadedHistory is the conversation as a preset of messages shows it.
+func (t *task) fadedHistory(ctx context.Context, s *source, d *draft, budget int) ([]item, error) {
+	if s.faded == nil {
+		if err := t.fade(ctx, s); err != nil {
+			return nil, err
+		}
+	}
+	f, p := s.faded, t.preset.WithDefaults()
+	conv := decay.Conversation{
+		Units: f.units, Mark: s.state.Marks[t.name], Literal: t.literal, Budget: budget, Since: s.state.Since,
+		ExpectedTurns: t.turns, SummaryTokens: p.Summary.MaxTokens, Score: t.a.scoring, Goal: f.goal(t.r.Goal),
+	}
+	if p.Style == history.StyleZones {
+		conv.Zones = &p.Zones
+	}
+	if p.Summary.Mode == history.SummaryCallback && t.a.summarizer != nil {
+		conv.Summarize = f.summarizer(ctx, p.Summary)
+	}
+	l := decay.Show(conv, t.count, &t.options)
+	if t.err != nil {
+		return nil, t.err
+	}
+	if l.Tokens > budget {
+		return nil, f.overflow(l, budget)
+	}
+	d.saved = f.whole - l.Tokens
+	d.mark, d.moved = l.Mark, l.Mark != conv.Mark
+	if l.Reason != 0 {
+		d.batch = &Batch{Reason: l.Reason, Refs: l.Refs, Before: l.Less + l.Before - l.Tokens, After: l.Less, BreakEven: finite(l.BreakEven), SummaryProblem: f.problem}
+	}
+	return f.items(l)
+}
+
+// goal is what the agent works towards: what the request says, or the user at last.
+func (f *faded) goal(asked string) string {
+	for i := len(f.units) - 1; i >= 0 && asked == ""; i-- {
+		if f.units[i].Task {
+			asked = spokenText(f.groups[i].members[0].entry.Message)
+		}
+	}
+	return asked
+}
+
+// items are the messages of a layout.
+func (f *faded) items(l decay.Layout) ([]item, error) {
+	var out []item
+	for _, shown := range l.Shown {
+		if shown.Text != "" {
+			out = append(out, item{label: labelSummary, message: session.Message{Role: session.User, Content: shown.Text}, tokens: shown.Tokens})
+			continue
+		}
+		items, err := f.show(shown)
+		if err != nil {
+			return nil, err
+		}
+		out = append(out, items...)
+	}
+	return out, nil
+}
+
+// labelSummary is the label of the summary of the oldest messages.
+const labelSummary = "summary"
+
+// show are the messages of a unit.
+func (f *faded) show(shown decay.Shown) ([]item, error) {
+	g, turn := f.groups[shown.Unit], f.units[shown.Unit].Turn
+	items, err := f.formed(g, turn, shown.Form)
+	if err != nil || shown.Room == 0 || len(items) != 1 {
+		return items, err
+	}
+	room := shown.Room - (items[0].tokens - f.t.count(items[0].message.Content))
+	items[0].message.Content = decay.CutTask(items[0].message.Content, session.MessageID(g.first()), room, f.t.count)
+	return f.counted(items)
+}
+
+// formed are the messages of a group in a form.
+func (r *reading) formed(g *group, turn int, form decay.Form) ([]item, error) {
+	own := g
+	if form != decay.InFull {
+		own = g.copied()
+		for _, t := range own.turns {
+			t.described = true
+		}
+	}
+	items, err := r.inFull(own)
+	if err != nil || form == decay.InFull {
+		return items, err
+	}
+	if form != decay.Aged {
+		items = r.folded(own, turn, items)
+	}
+	for i := range items {
+		m := &items[i].message
+		if form != decay.Folded {
+			m.BlocksJSON = aged(m.BlocksJSON, turn)
+		}
+		m.BlocksJSON = undescribed(m.BlocksJSON)
+	}
+	return r.counted(items)
+}
+
+// inFull are the messages of a group in the words of the preset.
+func (r *reading) inFull(g *group) ([]item, error) {
+	if r.omits(g) {
+		return r.counted(r.withoutResults(g))
+	}
+	full, _, err := r.forms(g)
+	return full, err
+}
+
+// overflow says what takes most of a layout that does not fit.
+func (f *faded) overflow(l decay.Layout, budget int) error {
+	e := &history.OverflowError{Tokens: l.Tokens, Budget: budget}
+	for _, shown := range l.Shown {
+		if shown.Text == "" && f.units[shown.Unit].Stays && !f.units[shown.Unit].Task {
+			e.Pinned += shown.Tokens
+		} else {
+			e.Fixed += shown.Tokens
+		}
+		if shown.Tokens > e.LargestTokens {
+			e.Largest, e.LargestTokens = labelSummary, shown.Tokens
+			if shown.Text == "" {
+				e.Largest = f.groups[shown.Unit].turns[0].label
+			}
+		}
+	}
+	return e
+}
+
+// fade makes units of the groups.
+func (t *task) fade(ctx context.Context, s *source) error {
+	f := &faded{
+		reading: reading{t: t, compactor: history.NewCompactor(t.count, t.preset)},
+		groups:  s.groups, units: make([]decay.Unit, len(s.groups)),
+	}
+	turn, leading := 0, true
+	for i, g := range s.groups {
+		if g.begins() {
+			turn++
+		}
+		if err := ctx.Err(); err != nil {
+			return err
+		}
+		u, whole, err := f.known(g, max(turn, 1))
+		if err != nil {
+			return err
+		}
+		leading = leading && g.instructs()
+		u.Kept = g.pinned() || g.open || leading
+		u.Stays = u.Kept || g.awaited || g.instructs()
+		f.units[i] = u
+		f.whole += whole
+	}
+	f.protect(t.preset.WithDefaults().ProtectLast)
+	s.faded = f
+	return t.err
+}
+
+// protect marks the current task, the first wish of the user and the newest failures.
+func (f *faded) protect(failures int) {
+	task, first := -1, -1
+	for i, g := range f.groups {
+		if g.begins() {
+			task = i
+			if first < 0 {
+				first = i
+			}
+		}
+	}
+	if task >= 0 {
+		u := &f.units[task]
+		u.Stays, u.Kept = true, true
+		only := len(f.groups[task].members) == 1
+		u.Task = only && len(f.groups[task].members[0].entry.Message.BlocksJSON) == 0
+	}
+	for i := range slices.Backward(f.units) {
+		said := slices.Clone(f.units[i].Said)
+		for k := range slices.Backward(said) {
+			s := &said[k]
+			s.Goal = i == first && s.Role == session.User.String()
+			if s.Failed {
+				s.Failed = failures > 0
+				failures--
+			}
+		}
+		f.units[i].Said = said
+	}
+}
+
+// begins tells whether a turn of the user begins with the group: a message that is
+// not only what tools gave.
+func (g *group) begins() bool {
+	return slices.ContainsFunc(g.members, func(m member) bool {
+		return m.use == spoken && m.entry.Message != nil && m.entry.Message.Role == session.User
+	})
+}
+
+// instructs tells whether the group is an instruction.
+func (g *group) instructs() bool {
+	m := g.members[0].entry.Message
+	return m != nil && (m.Role == session.System || m.Role == session.Developer)
+}
+
+func (g *group) pinned() bool {
+	return slices.ContainsFunc(g.members, func(m member) bool {
+		return m.entry.Step != nil && m.entry.Step.Pinned || m.entry.Message != nil && m.entry.Message.Pinned
+	})
+}
+
+// fadedUnit is what is remembered of a group: its unit, but for what depends on
+// other groups, and what it takes as it is.
+type fadedUnit struct {
+	unit  decay.Unit
+	whole int
+}
+
+// known is the unit of a group, and what that takes as it is.
+func (r *reading) known(g *group, turn int) (decay.Unit, int, error) {
+	key := r.t.partKey(g)
+	if u, ok := r.t.a.known.unit(key); ok && u.unit.Turn == turn {
+		return u.unit, u.whole, nil
+	}
+	u, err := r.unit(g, turn)
+	if err != nil || r.t.err != nil {
+		return decay.Unit{}, 0, cmp.Or(err, r.t.err)
+	}
+	whole, err := r.form(g, history.AsItIs)
+	if err != nil {
+		return decay.Unit{}, 0, err
+	}
+	r.t.a.known.keepUnit(key, fadedUnit{u, sizeOf(whole)})
+	return u, sizeOf(whole), nil
+}
+
+// unit makes a unit of a group.
+func (r *reading) unit(g *group, turn int) (decay.Unit, error) {
+	u := decay.Unit{Position: g.first(), Turn: turn, Asked: g.answers(), Said: r.said(g), Refs: refsOf(g)}
+	sizes := []*int{&u.Full, &u.Aged, &u.Folded, &u.FoldedAged}
+	for i, form := range []decay.Form{decay.InFull, decay.Aged, decay.Folded, decay.FoldedAged} {
+		items, err := r.formed(g, turn, form)
+		if err != nil {
+			return u, err
+		}
+		if *sizes[i] = sizeOf(items); form == decay.InFull {
+			u.Messages = len(items)
+		}
+	}
+	return u, nil
+}
+
+// answers tells whether the model said something in the group.
+func (g *group) answers() bool {
+	return slices.ContainsFunc(g.members, func(m member) bool {
+		return m.entry.Step != nil || m.entry.Message.Role == session.Assistant
+	})
+}
+
+// refsOf name the entries of a group.
+func refsOf(g *group) []string {
+	refs := make([]string, len(g.members))
+	for i := range g.members {
+		e := &g.members[i].entry
+		if e.Step != nil {
+			refs[i] = e.Step.ID()
+		} else {
+			refs[i] = session.MessageID(e.Position)
+		}
+	}
+	return refs
+}
+
+// said is what a summary may say of a group: its messages, and for each call what
+// came of it.
+func (r *reading) said(g *group) []decay.Said {
+	all := make([]decay.Said, 0, len(g.members))
+	for _, it := range r.spokenItems(g) {
+		m := &it.message
+		words := spokenText(m)
+		sentence := decay.Sentence(words)
+		if sentence == "" && len(m.BlocksJSON) > 0 && len(callsWithin(m)) == 0 {
+			sentence = decay.Multimodal
+		}
+		all = append(all, decay.Said{Role: m.Role.String(), Sentence: sentence, Words: text.Head(words, maxWeighed)})
+	}
+	if r.omits(g) {
+		return all
+	}
+	done := r.done(g, r.outputs(g))
+	for i := range done {
+		a := &done[i].act
+		line := decay.Sentence(calledAs(a) + " → " + r.outcome(a))
+		all = append(all, decay.Said{
+			Role: session.Tool.String(), Sentence: line, Words: text.Head(a.Inline, maxWeighed), Result: true, Failed: a.Outcome == step.Failed,
+		})
+	}
+	return all
+}
+
+// maxWeighed bounds what of a message is weighed against the goal, in bytes: units are
+// remembered.
+const maxWeighed = 1 << 10
+
+// spokenItems are the messages of a group without the results of its calls, which
+// are texts in none of them.
+func (r *reading) spokenItems(g *group) []item {
+	given := make(map[string]bool)
+	for i := range g.members {
+		if m := &g.members[i]; m.use == observed || m.use == stray || m.use == again {
+			given[messageLabel(m.entry)] = true
+		}
+	}
+	var out []item
+	for _, t := range g.turns {
+		switch {
+		case t.said == nil:
+			if m := t.message(nil); m.Content != "" {
+				out = append(out, item{label: t.label, message: session.Message{Role: session.Assistant, Content: m.Content}})
+			}
+		case given[t.label]:
+		case len(t.calls) > 0:
+			if words := spokenText(t.said); words != "" {
+				out = append(out, item{label: t.label, message: session.Message{Role: t.said.Role, Content: words, Name: t.said.Name}})
+			}
+		default:
+			m := *t.said
+			if m.BlocksJSON = withoutAnswers(m.BlocksJSON); len(m.BlocksJSON) > 0 || len(t.said.BlocksJSON) == 0 {
+				out = append(out, item{label: t.label, message: m})
+			}
+		}
+	}
+	return out
+}
+
+// withoutAnswers are blocks without the results of calls; nil where nothing is left.
+func withoutAnswers(content json.RawMessage) json.RawMessage {
+	var blocks, kept []json.RawMessage
+	if len(content) == 0 || json.Unmarshal(content, &blocks) != nil {
+		return content
+	}
+	for _, raw := range blocks {
+		var b block
+		if json.Unmarshal(raw, &b) == nil && b.Type == "tool_result" {
+			continue
+		}
+		kept = append(kept, raw)
+	}
+	switch len(kept) {
+	case len(blocks):
+		return content
+	case 0:
+		return nil
+	}
+	return arrayOf(kept)
+}
+
+// folded are the messages of a group in the zone of folds: shortened texts, and a line
+// for each call. full are those in full.
+func (r *reading) folded(g *group, turn int, full []item) []item {
+	var done []done
+	if !r.omits(g) {
+		done = r.done(g, r.outputs(g))
+	}
+	items := full
+	if len(done) > 0 {
+		items = r.spokenItems(g)
+	}
+	out := make([]item, 0, len(items)+1)
+	for _, it := range items {
+		out = append(out, item{label: it.label, message: shortened(it.message)})
+	}
+	lines := make([]string, len(done))
+	for i := range done {
+		a := &done[i].act
+		lines[i] = decay.CallLine(turn, calledAs(a), r.outcome(a))
+	}
+	if len(lines) > 0 {
+		out = append(out, item{label: partSteps, message: session.Message{Role: session.User, Content: strings.Join(lines, "\n")}})
+	}
+	return out
+}
+
+// calledAs is the name of a tool as it was called.
+func calledAs(a *history.Act) string { return cmp.Or(a.CalledAs, a.ToolName) }
+
+// mostTitles of a search stand in its line.
+const mostTitles = 3
+
+// outcome is what came of a call on one line: of a search its first titles, of others
+// what was observed, and where the whole lies.
+func (r *reading) outcome(a *history.Act) string {
+	kind := compress.StrategyOf(compress.Result{Tool: a.ToolName, Content: text.Head(a.Inline, 1)})
+	if a.Success() && kind == compress.Search {
+		if n, titles := compress.Titles(a.Inline, mostTitles); len(titles) > 0 {
+			return decay.Found(n, titles)
+		}
+	}
+	line := text.OneLine(a.ToObservation(step.ReferenceShort))
+	for _, name := range []string{calledAs(a), a.ToolName} {
+		line = strings.TrimPrefix(line, name+" → ")
+	}
+	return line
+}
+
+// shortened is a message with shortened texts.
+func shortened(m session.Message) session.Message {
+	m.Content = decay.Fold(m.Content)
+	m.BlocksJSON = withBlocks(m.BlocksJSON, "text", func(b *block) (json.RawMessage, bool) {
+		short := decay.Fold(b.Text)
+		return text.CanonicalJSON(short), short != b.Text && b.Type != "thinking"
+	})
+	return m
+}

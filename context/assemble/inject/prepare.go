@@ -1,0 +1,108 @@
+package inject
+
+import (
+	"github.com/loom-bridge/loom-bridge/context/assemble/inject/vary"
+	"github.com/loom-bridge/loom-bridge/context/session"
+	"github.com/loom-bridge/loom-bridge/context/settings"
+	"github.com/loom-bridge/loom-bridge/context/working"
+)
+
+// Inputs are what the injections of a prompt are made of.
+type Inputs struct {
+	// Injections are those that do not vary: all but the plan, its progress, the failed
+	// calls and the goal block.
+	Injections []Injection
+	// Goal and Plan are what the agent is at, Failures the calls of its session that
+	// failed, in order.
+	Goal     string
+	Plan     working.Plan
+	Failures []Failure
+	// Errors is how many failures are shown; default DefaultErrors.
+	Errors int
+	// Session and Turn name the turn of the prompt.
+	Session, Turn string
+	// Tokens is how long the prompt is, and Repeats how often the last call was made in a
+	// row. Only an adaptive variation asks for them.
+	Tokens, Repeats int
+	// Settings have the caps, the variation, and what is left out.
+	Settings settings.Prompt
+	// Todo ends the prompt with the goal block.
+	Todo bool
+	// Count counts the tokens of a text. Required.
+	Count func(string) int
+}
+
+// Prepared is what stands in a prompt beside its history.
+type Prepared struct {
+	Arranged
+	// Forms are the forms of the turn.
+	Forms vary.Forms
+	// Position says on which side of the query the runtime sections stand.
+	Position settings.Position
+}
+
+// Prepare varies the form of the runtime sections, puts all injections in the order that
+// a provider's cache wants, and has the goal stand last.
+func Prepare(in Inputs) Prepared {
+	s := &in.Settings
+	forms := in.forms()
+	all := append([]Injection(nil), in.Injections...)
+	if !s.Excludes(settings.Plan) {
+		all = append(all, Plan(in.Goal, in.Plan, forms, s.Cap(settings.Plan), in.Count))
+		if in.varies() {
+			all = append(all, Progress(in.Plan, forms))
+		}
+	}
+	if !s.Excludes(settings.Errors) {
+		most := in.Errors
+		if most == 0 {
+			most = DefaultErrors
+		}
+		all = append(all, Errors(in.Failures, most, s.Cap(settings.Errors), in.Count))
+	}
+	if in.Todo && !s.Excludes(settings.Goal) {
+		all = append(all, Todo(in.Goal, in.Plan, s.Cap(settings.Goal), in.Count))
+	}
+	return Prepared{Arrange(all, Options{Count: in.Count, Total: s.Limits.Total}), forms, s.Position}
+}
+
+func (in *Inputs) varies() bool {
+	disabled := in.Settings.Variation.Disabled
+	return disabled == nil || !*disabled
+}
+
+// forms are those of the turn.
+func (in *Inputs) forms() vary.Forms {
+	v := &in.Settings.Variation
+	switch {
+	case !in.varies():
+		return vary.Usual()
+	case v.Adaptive != nil && *v.Adaptive:
+		return vary.Choose(in.Session, in.Turn, vary.Adaptive(in.Tokens, in.Repeats))
+	case v.Level != nil:
+		return vary.Choose(in.Session, in.Turn, *v.Level)
+	}
+	return vary.Choose(in.Session, in.Turn, vary.DefaultLevel)
+}
+
+// End is what a prompt of layout three_phase ends with: the query with the runtime
+// sections behind it, or before it, and the goal block last. It is empty where there is
+// none of them.
+func (p *Prepared) End(query string) string {
+	first, second := query, p.Body(Runtime)
+	if p.Position == settings.Prepend {
+		first, second = second, first
+	}
+	return behind(p.Forms.Join(first, second), p.Arranged.End(Runtime))
+}
+
+// Close ends messages with the runtime sections and the goal block. If the last message is
+// the user's they stand with what it says, else in a message of their own. Goal blocks of
+// earlier prompts leave first. all is not changed.
+func (p *Prepared) Close(all []session.Message) []session.Message {
+	out := Rewrite(all, "")
+	if p.End("") == "" {
+		return out
+	}
+	return ended(out, p.End)
+}

@@ -1,0 +1,217 @@
+package inject
+
+import (
+	"encoding/json"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/loom-bridge/loom-bridge/context/session"
+	"github.com/loom-bridge/loom-bridge/context/settings"
+	"github.com/loom-bridge/loom-bridge/context/text"
+	"github.com/loom-bridge/loom-bridge/context/tokens"
+)
+
+// The tags of the built-in injections.
+const (
+	tagTool      = "tool"
+	tagMemory    = "user_memory"
+	tagKnowledge = "knowledge_context"
+	// PlaybookTag is that of package playbook's injection.
+	PlaybookTag = "playbook_hint"
+)
+
+// Priorities of the built-in injections.
+const (
+	systemPriority    = 100
+	toolPriority      = 80
+	skillPriority     = 70
+	shotPriority      = 60
+	memoryPriority    = 90
+	knowledgePriority = 80
+	// PlaybookPriority is that of package playbook's injection.
+	PlaybookPriority = 70
+	planPriority     = 80
+	progressPriority = 79
+	errorPriority    = 50
+	todoPriority     = 100
+)
+
+// SystemRole is the system prompt, which stands as it came. limit is its cap, in tokens,
+// as of all renderers.
+func SystemRole(prompt string, limit int) Injection {
+	return Injection{
+		Name: settings.System, Phase: System, Cache: Stable, Priority: systemPriority, MaxTokens: limit,
+		Text: prompt, Whole: true, Source: "system prompt",
+	}
+}
+
+// toolsHead begins tools as text.
+const toolsHead = "# Available tools"
+
+// Tools are tools as text, by name, for prompts that do not offer them as a parameter.
+// The words of whoever registered them are guarded.
+func Tools(all []tokens.Tool, limit int) Injection {
+	in := Injection{
+		Name: settings.ToolList, Phase: System, Cache: Stable, Priority: toolPriority, MaxTokens: limit,
+		Whole: true, Framed: true, Source: "tools",
+	}
+	if len(all) == 0 {
+		return in
+	}
+	all = slices.Clone(all)
+	slices.SortStableFunc(all, func(a, b tokens.Tool) int { return strings.Compare(a.Name, b.Name) })
+	var b strings.Builder
+	b.WriteString(toolsHead)
+	for i := range all {
+		writeTool(&b, &all[i])
+	}
+	in.Text = b.String()
+	return in
+}
+
+// attribute escapes what stands between the quotes of an attribute.
+var attribute = strings.NewReplacer("&", "&amp;", `"`, "&quot;", "<", "&lt;", ">", "&gt;")
+
+// Attribute is name="value", for the opening tag of an Injection.
+func Attribute(name, value string) string {
+	return name + `="` + attribute.Replace(text.OneLine(value)) + `"`
+}
+
+func writeTool(b *strings.Builder, t *tokens.Tool) {
+	b.WriteString("\n<" + tagTool + " " + Attribute("name", t.Name) + ">\n")
+	if description := strings.TrimSpace(t.Description); description != "" {
+		b.WriteString(Guard(description) + "\n")
+	}
+	for _, p := range parametersOf(t.Schema) {
+		b.WriteString(p + "\n")
+	}
+	b.WriteString("</" + tagTool + ">")
+}
+
+// parametersOf has a line for each parameter of a schema, by name. Of what is no schema
+// of an object it has none.
+func parametersOf(schema json.RawMessage) []string {
+	var object struct {
+		Properties map[string]json.RawMessage `json:"properties"`
+		Required   []string                   `json:"required"`
+	}
+	if json.Unmarshal(schema, &object) != nil {
+		return nil
+	}
+	names := make([]string, 0, len(object.Properties))
+	for name := range object.Properties {
+		names = append(names, name)
+	}
+	slices.Sort(names)
+	lines := make([]string, len(names))
+	for i, name := range names {
+		lines[i] = parameterLine(name, object.Properties[name], slices.Contains(object.Required, name))
+	}
+	return lines
+}
+
+func parameterLine(name string, schema json.RawMessage, required bool) string {
+	var p struct {
+		Type        any    `json:"type"`
+		Description string `json:"description"`
+	}
+	_ = json.Unmarshal(schema, &p) // a schema that is no object says nothing of the parameter
+	kind := typeName(p.Type)
+	if required {
+		kind += ", required"
+	}
+	line := fmt.Sprintf("- %s (%s)", text.OneLine(name), kind)
+	if p.Description != "" {
+		line += ": " + text.OneLine(p.Description)
+	}
+	return Guard(line)
+}
+
+// typeName is how a schema names a type; "any" where it names none.
+func typeName(t any) string {
+	switch t := t.(type) {
+	case string:
+		return text.OneLine(t)
+	case []any:
+		var names []string
+		for _, one := range t {
+			if name, ok := one.(string); ok {
+				names = append(names, text.OneLine(name))
+			}
+		}
+		if len(names) > 0 {
+			return strings.Join(names, " or ")
+		}
+	}
+	return "any"
+}
+
+// The heads of skills. Neither is a tag, so that what is cut off a long text leaves none
+// open.
+const (
+	skillHead       = "# Skill: "
+	otherSkillsHead = "# Other skills"
+)
+
+// Skills are the active ones in full, in that order, and then the others by name and
+// description. active are names; one that is of no skill is passed over.
+func Skills(all []settings.Skill, active []string, limit int) Injection {
+	in := Injection{
+		Name: settings.SkillTexts, Phase: System, Cache: Stable, Priority: skillPriority, MaxTokens: limit,
+		Framed: true, Source: "skills",
+	}
+	var texts []string
+	for _, name := range active {
+		if at := slices.IndexFunc(all, func(s settings.Skill) bool { return s.Name == name }); at >= 0 {
+			texts = append(texts, activeSkill(&all[at]))
+		}
+	}
+	others := ""
+	for i := range all {
+		if !slices.Contains(active, all[i].Name) {
+			others += "\n" + otherSkill(&all[i])
+		}
+	}
+	if others != "" {
+		texts = append(texts, otherSkillsHead+others)
+	}
+	in.Text = strings.Join(texts, between)
+	return in
+}
+
+func activeSkill(s *settings.Skill) string {
+	body := s.Text
+	if blank(body) {
+		body = s.Description
+	}
+	return strings.TrimRight(skillHead+GuardTags(text.OneLine(s.Name))+"\n"+Guard(strings.TrimSpace(body)), "\n")
+}
+
+func otherSkill(s *settings.Skill) string {
+	line := "- " + text.OneLine(s.Name)
+	if s.Description != "" {
+		line += ": " + text.OneLine(s.Description)
+	}
+	return Guard(line)
+}
+
+// FewShot are examples. As text, each is what is asked and what is to be answered on
+// lines of their own; otherwise they are messages of the user and of the assistant.
+// Examples that do not fit are left out whole, the last first.
+func FewShot(examples []settings.Example, asText bool, limit int) Injection {
+	in := Injection{
+		Name: settings.FewShots, Phase: System, Cache: Stable, Priority: shotPriority, MaxTokens: limit,
+		Framed: true, Source: "examples",
+	}
+	for _, e := range examples {
+		if asText {
+			in.Parts = append(in.Parts, e.Input+"\n"+e.Output)
+			continue
+		}
+		in.Messages = append(in.Messages,
+			session.Message{Role: session.User, Content: e.Input},
+			session.Message{Role: session.Assistant, Content: e.Output})
+	}
+	return in
+}

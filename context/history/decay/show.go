@@ -1,0 +1,249 @@
+package decay
+
+import (
+	"slices"
+	"sort"
+
+	"github.com/loom-bridge/loom-bridge/context/history"
+)
+
+// bounds are the boundaries of a layout as numbers of units, from the oldest.
+type bounds struct {
+	// older units are folded, omitted of them summarized.
+	older, omitted int
+	// bare is the newest turn whose images are lines.
+	bare int
+}
+
+// view is one call of Show.
+type view struct {
+	conv  Conversation
+	count func(text string) int
+	opts  history.Options
+	// upTo is how many messages stand before each unit, and in all.
+	upTo []int
+}
+
+// Show lays out a conversation. Between two batches a layout begins with the one of
+// any shorter beginning of the conversation. A batch comes when leaving the
+// boundaries has cost as much as moving them, or when the layout is over its budget;
+// it moves them to where the rules would have them. What is over the budget then is
+// left out, the oldest first. opts are those of a ledger.
+func Show(conv Conversation, count func(text string) int, opts *history.Options) Layout {
+	v := &view{conv: conv, count: count}
+	if opts != nil {
+		v.opts = *opts
+	}
+	v.opts = v.opts.WithDefaults()
+	if v.conv.SummaryTokens == 0 {
+		v.conv.SummaryTokens = history.DefaultSummaryTokens
+	}
+	v.upTo = make([]int, len(conv.Units)+1)
+	for i := range conv.Units {
+		v.upTo[i+1] = v.upTo[i] + conv.Units[i].Messages
+	}
+	target := v.rules()
+	at := v.marked(target)
+	if conv.Literal {
+		return v.literally(target)
+	}
+	before := v.layout(at, false)
+	out := v.settle(before, at, target)
+	out = v.fit(out)
+	if out.Mark == conv.Mark {
+		out.Reason = 0
+		return out
+	}
+	if out.Reason == 0 {
+		out.Reason = history.ByBudget
+	}
+	out.Before = before.Tokens
+	out.Refs = v.changed(before, out)
+	return out
+}
+
+// literally is the layout by the rules alone. Only a summary that the caller wrote
+// is kept.
+func (v *view) literally(target bounds) Layout {
+	out := v.fit(v.layout(target, true))
+	summary := out.Mark.Summary
+	out.Mark = v.conv.Mark
+	if v.conv.Summarize != nil {
+		out.Mark.Summary = summary
+	}
+	return out
+}
+
+// rules are the boundaries as the zones have them.
+func (v *view) rules() bounds {
+	z := v.conv.Zones
+	if z == nil || len(v.conv.Units) == 0 {
+		return bounds{}
+	}
+	return bounds{
+		older: v.first(z.Full), omitted: v.first(z.Full + z.Fold),
+		bare: max(v.turn()-z.ImageTurns-1, 0),
+	}
+}
+
+// turn is the newest.
+func (v *view) turn() int { return v.conv.Units[len(v.conv.Units)-1].Turn }
+
+// first is the oldest unit of the newest n messages, or turns. A unit that stands on
+// the border belongs to them.
+func (v *view) first(n int) int {
+	units := v.conv.Units
+	if v.conv.Zones.Unit == history.UnitTurns {
+		return sort.Search(len(units), func(i int) bool { return units[i].Turn > v.turn()-n })
+	}
+	at := len(units)
+	for at > 0 && n > 0 {
+		at--
+		n -= units[at].Messages
+	}
+	return at
+}
+
+// marked are the boundaries of the mark, nowhere past the rules.
+func (v *view) marked(rules bounds) bounds {
+	upTo := func(position int) int {
+		return sort.Search(len(v.conv.Units), func(i int) bool { return v.conv.Units[i].Position > uint64(position) })
+	}
+	m := v.conv.Mark
+	b := bounds{older: min(upTo(m.Older), rules.older), omitted: min(upTo(m.Omitted), rules.omitted), bare: min(m.Bare, rules.bare)}
+	b.omitted = min(b.omitted, b.older)
+	return b
+}
+
+// markOf is a mark at some boundaries.
+func (v *view) markOf(b bounds, s history.Summary) history.Mark {
+	last := func(n int) int {
+		if n == 0 {
+			return 0
+		}
+		return int(v.conv.Units[n-1].Position)
+	}
+	m := history.Mark{Older: last(b.older), Omitted: last(b.omitted), Bare: b.bare, Seen: v.conv.Mark.Seen, Summary: s}
+	if m.Older != v.conv.Mark.Older || m.Omitted != v.conv.Mark.Omitted || m.Bare != v.conv.Mark.Bare {
+		m.Seen = last(len(v.conv.Units))
+	}
+	return m
+}
+
+// form is how a unit is shown that is not summarized, and what it takes so.
+func (v *view) form(i int, b bounds) (Form, int) {
+	u := &v.conv.Units[i]
+	forms, sizes := []Form{InFull, Folded}, []int{u.Full, u.Folded}
+	if u.Turn <= b.bare && u.Aged < u.Full {
+		forms, sizes = []Form{Aged, FoldedAged}, []int{u.Aged, u.FoldedAged}
+	}
+	if i < b.older && !u.Stays && sizes[1] < sizes[0] {
+		return forms[1], sizes[1]
+	}
+	return forms[0], sizes[0]
+}
+
+// layout is the conversation at some boundaries. ask lets the caller summarize.
+func (v *view) layout(b bounds, ask bool) Layout {
+	s := v.summary(b, ask)
+	tokens := v.count(s.Text) + v.opts.MessageTokens
+	if s.Text != "" && tokens >= v.foldedTokens(b) {
+		s = history.Summary{}
+	}
+	out := Layout{Mark: v.markOf(b, s)}
+	told := false
+	for i := range v.conv.Units {
+		if s.Text != "" && i < b.omitted && !v.conv.Units[i].Stays {
+			if !told {
+				out.add(Shown{Text: s.Text, Tokens: tokens})
+			}
+			told = true
+			continue
+		}
+		form, size := v.form(i, b)
+		out.add(Shown{Unit: i, Form: form, Tokens: size})
+	}
+	return out
+}
+
+// foldedTokens is what the units take that a summary stands for, shown otherwise.
+func (v *view) foldedTokens(b bounds) int {
+	n := 0
+	for i := range b.omitted {
+		if !v.conv.Units[i].Stays {
+			_, size := v.form(i, b)
+			n += size
+		}
+	}
+	return n
+}
+
+func (l *Layout) add(s Shown) {
+	l.Shown = append(l.Shown, s)
+	l.Tokens += s.Tokens
+	if s.Text != "" || s.Form == Folded || s.Form == FoldedAged {
+		l.Less += s.Tokens
+	}
+}
+
+// fit leaves out what does not fit the budget, and cuts the current task where it
+// alone is too long.
+func (v *view) fit(out Layout) Layout {
+	if v.conv.Budget <= 0 || out.Tokens <= v.conv.Budget {
+		return out
+	}
+	pieces := make([]Piece, len(out.Shown))
+	for i, s := range out.Shown {
+		pieces[i] = Piece{Tokens: s.Tokens}
+		if s.Text == "" {
+			u := &v.conv.Units[s.Unit]
+			pieces[i].Kept, pieces[i].Direct = u.Kept, u.Direct
+		}
+	}
+	stays, left := Fit(pieces, v.conv.Budget)
+	fits := Layout{Mark: out.Mark, Reason: out.Reason, BreakEven: out.BreakEven}
+	for i, s := range out.Shown {
+		if !stays[i] {
+			fits.Mark.Whole = int(v.position(s, out.Mark))
+			continue
+		}
+		if left < 0 && s.Text == "" && v.conv.Units[s.Unit].Task && s.Tokens+left > v.opts.MessageTokens {
+			s.Tokens += left
+			s.Room, left = s.Tokens, 0
+		}
+		fits.add(s)
+	}
+	return fits
+}
+
+// position is that of what is shown, of a summary the last one that it stands for.
+func (v *view) position(s Shown, m history.Mark) uint64 {
+	if s.Text != "" {
+		return m.Summary.Last
+	}
+	return v.conv.Units[s.Unit].Position
+}
+
+// changed names what two layouts show otherwise.
+func (v *view) changed(before, after Layout) []string {
+	was, is := v.forms(before), v.forms(after)
+	var refs []string
+	for i := range v.conv.Units {
+		if was[i] != is[i] {
+			refs = append(refs, v.conv.Units[i].Refs...)
+		}
+	}
+	return slices.Compact(refs)
+}
+
+// forms says of each unit how a layout shows it: one more than its Form, or 0 where
+// it is summarized or left out.
+func (v *view) forms(l Layout) []Form {
+	forms := make([]Form, len(v.conv.Units))
+	for _, s := range l.Shown {
+		if s.Text == "" {
+			forms[s.Unit] = s.Form + 1
+		}
+	}
+	return forms
+}

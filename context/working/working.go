@@ -1,0 +1,122 @@
+package working
+
+import "slices"
+
+// Working is what an agent is at in a session. The zero Working is nothing.
+type Working struct {
+	// Goal is what the agent works towards, for prompts that are given none.
+	Goal string
+	// Plan is how.
+	Plan Plan
+	// Active are the names of the skills that stand in prompts in full, in the order in
+	// which they became active; Inactive of those that the session's settings have
+	// active, but that do not stand there.
+	Active, Inactive []string
+}
+
+// Empty tells whether it says nothing.
+func (w *Working) Empty() bool {
+	return w.Goal == "" && len(w.Plan) == 0 && len(w.Active) == 0 && len(w.Inactive) == 0
+}
+
+// Skills are the names of the active skills. first are those that the settings have
+// active.
+func (w *Working) Skills(first []string) []string {
+	names := make([]string, 0, len(first)+len(w.Active))
+	for _, name := range first {
+		if !slices.Contains(w.Inactive, name) {
+			names = append(names, name)
+		}
+	}
+	for _, name := range w.Active {
+		if !slices.Contains(names, name) {
+			names = append(names, name)
+		}
+	}
+	return names
+}
+
+// Plan is what an agent means to do, in order.
+type Plan []Item
+
+// Item is a step of a plan.
+type Item struct {
+	// Text is what to do, on one line.
+	Text string
+	// Status is how far it is.
+	Status Status
+}
+
+// Status is how far an item is.
+type Status uint8
+
+// The statuses; the zero Status is Pending.
+const (
+	// Pending items are not begun.
+	Pending Status = iota
+	// InProgress items are begun.
+	InProgress
+	// Done items are done.
+	Done
+	// Failed items were given up.
+	Failed
+)
+
+// Done is how many items are done.
+func (p Plan) Done() int {
+	n := 0
+	for i := range p {
+		if p[i].Status == Done {
+			n++
+		}
+	}
+	return n
+}
+
+// Next is the item to go on with: the first that is begun, or else the first that is
+// not; nil where there is neither.
+func (p Plan) Next() *Item {
+	for _, status := range []Status{InProgress, Pending} {
+		if at := slices.IndexFunc(p, func(i Item) bool { return i.Status == status }); at >= 0 {
+			return &p[at]
+		}
+	}
+	return nil
+}
+
+// Change says what becomes otherwise.
+type Change struct {
+	// Goal is the new goal; empty takes it away, nil leaves it.
+	Goal *string
+	// Plan is the new plan; one without items takes it away, nil leaves it.
+	Plan *Plan
+	// Activate are skills to show in full, Deactivate to show no longer so. What is in
+	// both is active in the end.
+	Activate, Deactivate []string
+}
+
+// With returns w as the change makes it. w stays as it is.
+func (w Working) With(c Change) Working {
+	if c.Goal != nil {
+		w.Goal = *c.Goal
+	}
+	if c.Plan != nil {
+		w.Plan = slices.Clone(*c.Plan)
+	}
+	for _, name := range c.Deactivate {
+		w.Active = without(w.Active, name)
+		w.Inactive = append(without(w.Inactive, name), name)
+	}
+	for _, name := range c.Activate {
+		w.Inactive = without(w.Inactive, name)
+		if !slices.Contains(w.Active, name) {
+			w.Active = append(slices.Clip(w.Active), name)
+		}
+	}
+	return w
+}
+
+// without are the names but one, in a slice of their own.
+func without(names []string, name string) []string {
+	return slices.DeleteFunc(slices.Clone(names), func(s string) bool { return s == name })
+}
