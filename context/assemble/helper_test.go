@@ -55,7 +55,11 @@ func plainEnd() *settings.Prompt {
 func (h entries) Latest(ctx context.Context, s kv.Scope, id string) iter.Seq2[session.Entry, error] {
 	return func(yield func(session.Entry, error) bool) {
 		var all []session.Entry
-		for e := range h.Unfolded(ctx, s, id, nil) {
+		for e, err := range h.Unfolded(ctx, s, id, nil) {
+			if err != nil {
+				yield(session.Entry{}, err)
+				return
+			}
 			all = append(all, e)
 		}
 		for _, e := range slices.Backward(all) {

@@ -126,7 +126,7 @@ func (r *recent) recovered(s *step.Step) {
 		if f.Tool != s.ToolName {
 			continue
 		}
-		if f.Recovery == "" {
+		if f.Recovery == "" && len(s.MinimalArgs) > 0 {
 			f.Recovery = "worked with " + string(s.MinimalArgs)
 		}
 		return
