@@ -44,6 +44,7 @@ type Assembler interface {
 	Assemble(ctx context.Context, r assemble.Request) (assemble.Prompt, error)
 	Compact(ctx context.Context, r assemble.CompactRequest) (assemble.Compaction, error)
 	ReportUsage(ctx context.Context, r assemble.UsageReport) (assemble.UsageLearned, error)
+	CountMessages(model string, messages []session.Message) (tokens.Count, error)
 }
 
 var (
@@ -54,16 +55,17 @@ var (
 
 type contextService struct {
 	loombridgev1.UnimplementedContextServiceServer
-	log       Log
-	blobs     Blobs
-	reads     Reads
-	tokens    Tokens
-	assembler Assembler
-	tools     Tools
-	hand      Hand
-	tasks     Tasks
-	limits    Limits
-	metrics   *observe.Metrics
+	log           Log
+	blobs         Blobs
+	reads         Reads
+	tokens        Tokens
+	assembler     Assembler
+	tools         Tools
+	hand          Hand
+	tasks         Tasks
+	conversations Conversations
+	limits        Limits
+	metrics       *observe.Metrics
 }
 
 // AppendMessages adds messages to a session's log.
@@ -153,7 +155,7 @@ func (s *contextService) Assemble(ctx context.Context, r *loombridgev1.AssembleR
 	return convert.Prompt(prompt), nil
 }
 
-// CountTokens counts a text as a model would.
+// CountTokens counts a text, or messages, as a model would.
 func (s *contextService) CountTokens(ctx context.Context, r *loombridgev1.CountTokensRequest) (*loombridgev1.CountTokensResponse, error) {
 	if err := validate.CountTokensRequest(r); err != nil {
 		return nil, err
@@ -161,7 +163,13 @@ func (s *contextService) CountTokens(ctx context.Context, r *loombridgev1.CountT
 	if _, err := auth.AgentScope(ctx, r.GetAgentId()); err != nil {
 		return nil, err
 	}
-	count, err := s.tokens.Count(r.GetModel(), r.GetText())
+	var count tokens.Count
+	var err error
+	if messages := r.GetMessages(); len(messages) > 0 {
+		count, err = s.assembler.CountMessages(r.GetModel(), convert.Messages(messages))
+	} else {
+		count, err = s.tokens.Count(r.GetModel(), r.GetText())
+	}
 	if err != nil {
 		return nil, err
 	}

@@ -215,13 +215,6 @@ func (r *recording) stage(ctx context.Context, tx *kv.Tx) error {
 	answer := r.answer
 	answer.Blob = r.outcome.result.Blob
 	now := h.now().UTC()
-	if c.task != nil {
-		task, err := h.Log.StageTask(ctx, tx, c.Scope, *c.task)
-		if err != nil {
-			return err
-		}
-		answer.TaskID = task.ID
-	}
 	s, position, err := h.Log.StageStep(ctx, tx, c.Scope, func(number uint64) (step.Step, error) {
 		s := r.step(number)
 		s.Time = now
@@ -231,6 +224,13 @@ func (r *recording) stage(ctx context.Context, tx *kv.Tx) error {
 	})
 	if err != nil {
 		return err
+	}
+	if c.task != nil {
+		task, err := h.Log.StageTask(ctx, tx, c.Scope, *c.task)
+		if err != nil {
+			return err
+		}
+		answer.TaskID = task.ID
 	}
 	kv.StageOnce(tx, ref, c.RequestID, c.digest, encodeKept(s.Number, answer), now)
 	if written := r.outcome.result.Written; written != nil {

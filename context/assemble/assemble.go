@@ -44,8 +44,9 @@ type Log interface {
 	// positions, both in order.
 	Unfolded(ctx context.Context, scope kv.Scope, sessionID string, folds []history.Fold) iter.Seq2[session.Entry, error]
 	Range(ctx context.Context, scope kv.Scope, sessionID string, first, last uint64) iter.Seq2[session.Entry, error]
-	// Latest yields the entries of a session, the newest first.
-	Latest(ctx context.Context, scope kv.Scope, sessionID string) iter.Seq2[session.Entry, error]
+	// Before yields the entries of a session that stand before a position, the newest
+	// first; 0 is behind them all.
+	Before(ctx context.Context, scope kv.Scope, sessionID string, position uint64) iter.Seq2[session.Entry, error]
 	// AppendFolds stores a batch, and MoveMark the boundary of a preset;
 	// session.ErrFoldsChanged when somebody else was first.
 	AppendFolds(ctx context.Context, scope kv.Scope, sessionID string, version uint64, made []history.Fold) error

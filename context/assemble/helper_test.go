@@ -52,7 +52,7 @@ func plainEnd() *settings.Prompt {
 	return &settings.Prompt{Variation: settings.Variation{Disabled: new(true)}, Sources: settings.Sources{Exclude: []string{settings.Errors}}}
 }
 
-func (h entries) Latest(ctx context.Context, s kv.Scope, id string) iter.Seq2[session.Entry, error] {
+func (h entries) Before(ctx context.Context, s kv.Scope, id string, _ uint64) iter.Seq2[session.Entry, error] {
 	return func(yield func(session.Entry, error) bool) {
 		var all []session.Entry
 		for e, err := range h.Unfolded(ctx, s, id, nil) {

@@ -100,6 +100,19 @@ func encodeCalls(out *bytes.Buffer, calls []session.ToolCall) error {
 	return nil
 }
 
+// CountMessages counts messages as a request to the model holds them. Those that
+// Log.AppendMessages would refuse are an *invalid.Error.
+func (a *Assembler) CountMessages(model string, messages []session.Message) (tokens.Count, error) {
+	if err := session.CheckMessages(messages); err != nil {
+		return tokens.Count{}, err
+	}
+	all := make([]tokens.Message, len(messages))
+	for i, m := range messages {
+		all[i] = counted(m)
+	}
+	return a.counter.Messages(model, all)
+}
+
 // counted is what a token counter sees of a message.
 func counted(m session.Message) tokens.Message {
 	c := tokens.Message{

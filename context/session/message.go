@@ -129,7 +129,7 @@ func (l *Log) AppendMessages(ctx context.Context, scope kv.Scope, session string
 	if err != nil {
 		return nil, err
 	}
-	if err := checkMessages(msgs); err != nil {
+	if err := CheckMessages(msgs); err != nil {
 		return nil, err
 	}
 	digest := messagesDigest(session, msgs)
@@ -193,7 +193,9 @@ func scoped(scope kv.Scope, id string) (string, error) {
 	return sessionID(id)
 }
 
-func checkMessages(msgs []Message) error {
+// CheckMessages says what AppendMessages would refuse of messages, as an
+// *invalid.Error.
+func CheckMessages(msgs []Message) error {
 	if len(msgs) == 0 || len(msgs) > MaxMessages {
 		return invalid.Field(ErrInvalid, "messages", "must be 1 to %d", MaxMessages)
 	}

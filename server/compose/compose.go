@@ -19,6 +19,7 @@ import (
 	"github.com/loom-bridge/loom-bridge/context/assemble"
 	"github.com/loom-bridge/loom-bridge/context/blob"
 	"github.com/loom-bridge/loom-bridge/context/compress"
+	"github.com/loom-bridge/loom-bridge/context/conversation"
 	"github.com/loom-bridge/loom-bridge/context/readback"
 	"github.com/loom-bridge/loom-bridge/context/session"
 	"github.com/loom-bridge/loom-bridge/context/step"
@@ -278,7 +279,8 @@ func (d *Domain) Close() error {
 // Services are the parts as the face takes them.
 func (d *Domain) Services() server.Services {
 	return server.Services{
-		Memory: d.Memory, Hand: d.Hand, Tasks: d.Tiers, Tools: d.Tools, Log: d.Log, Blobs: d.Blobs, Reads: d.reader(false),
+		Memory: d.Memory, Hand: d.Hand, Tasks: d.Tiers, Tools: d.Tools, Log: d.Log, Conversations: conversation.New(d.Log),
+		Blobs: d.Blobs, Reads: d.reader(false),
 		Tokens: d.Tokens, Assembler: d.Assembler, Events: d.Events, Agents: d.Agents,
 	}
 }

@@ -35,15 +35,21 @@ func Messages(in []*loombridgev1.Message) []session.Message {
 func messagesOf(in []session.Message) []*loombridgev1.Message {
 	out := make([]*loombridgev1.Message, len(in))
 	for i, m := range in {
-		out[i] = &loombridgev1.Message{
-			Role: loombridgev1.Role(m.Role), Content: utf8Text(m.Content), BlocksJson: string(m.BlocksJSON),
-			Name: m.Name, ToolCallId: m.ToolCallID, ExtraJson: string(m.ExtraJSON),
-		}
-		for _, call := range m.ToolCalls {
-			out[i].ToolCalls = append(out[i].ToolCalls, &loombridgev1.ModelToolCall{
-				Id: call.ID, Name: call.Name, ArgumentsJson: utf8Text(call.Arguments), ExtraJson: call.Extra,
-			})
-		}
+		out[i] = messageOf(m)
+	}
+	return out
+}
+
+// messageOf writes what a model is told of a message.
+func messageOf(m session.Message) *loombridgev1.Message {
+	out := &loombridgev1.Message{
+		Role: loombridgev1.Role(m.Role), Content: utf8Text(m.Content), BlocksJson: string(m.BlocksJSON),
+		Name: m.Name, ToolCallId: m.ToolCallID, ExtraJson: string(m.ExtraJSON),
+	}
+	for _, call := range m.ToolCalls {
+		out.ToolCalls = append(out.ToolCalls, &loombridgev1.ModelToolCall{
+			Id: call.ID, Name: call.Name, ArgumentsJson: utf8Text(call.Arguments), ExtraJson: call.Extra,
+		})
 	}
 	return out
 }

@@ -8,6 +8,7 @@ import (
 	"github.com/loom-bridge/loom-bridge/context/assemble"
 	"github.com/loom-bridge/loom-bridge/context/history"
 	"github.com/loom-bridge/loom-bridge/context/session"
+	"github.com/loom-bridge/loom-bridge/context/step"
 	"github.com/loom-bridge/loom-bridge/memory/kv"
 	loombridgev1 "github.com/loom-bridge/loom-bridge/proto/gen/loombridge/v1"
 )
@@ -160,6 +161,10 @@ func CompactRequest(scope kv.Scope, r *loombridgev1.CompactHistoryRequest) assem
 		request.Style = history.StyleGrouped
 	default:
 		request.Text = false
+	}
+	for _, id := range r.GetStepIds() {
+		number, _ := step.ParseID(id)
+		request.Steps = append(request.Steps, number)
 	}
 	return request
 }

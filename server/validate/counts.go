@@ -3,6 +3,7 @@ package validate
 import (
 	"github.com/loom-bridge/loom-bridge/bridge/events/store"
 	"github.com/loom-bridge/loom-bridge/bridge/tools"
+	"github.com/loom-bridge/loom-bridge/context/assemble"
 	"github.com/loom-bridge/loom-bridge/context/blob"
 	"github.com/loom-bridge/loom-bridge/context/session"
 	"github.com/loom-bridge/loom-bridge/context/settings"
@@ -57,6 +58,8 @@ func Counts() admission.Table {
 		"loombridge.v1.BatchSaveRequest.records":       memory.MaxBatchRecords,
 
 		"loombridge.v1.AppendMessagesRequest.messages": session.MaxMessages,
+		"loombridge.v1.CountTokensRequest.messages":    session.MaxMessages,
+		"loombridge.v1.CompactHistoryRequest.step_ids": assemble.MaxCompactedSteps,
 		"loombridge.v1.Message.tool_calls":             session.MaxToolCalls,
 		"loombridge.v1.RecordStepRequest.arguments":    maxJSONValues,
 		"loombridge.v1.RecordStepRequest.output":       maxJSONValues,

@@ -1,6 +1,6 @@
 """The history of a session: how it is made, folded and unfolded again."""
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any, Literal, TypeAlias, cast
 
 from loombridge import (
@@ -11,6 +11,7 @@ from loombridge import (
     _session,
     _settings,
     _spelling,
+    _steps,
     _usage,
     _values,
 )
@@ -97,6 +98,7 @@ class History(_session.InSession):
         *,
         style: HistoryStyle | None = None,
         keep_recent: int | None = None,
+        steps: Iterable[_steps.Step | str] = (),
         model: str | None = None,
         max_tokens: int | None = None,
         summary: str | None = None,
@@ -112,8 +114,11 @@ class History(_session.InSession):
         Args:
             style: return the steps as text, laid out so, and fold nothing.
             keep_recent: how many steps the text shows in full; default 3.
+            steps: the steps of the session, or their ids, that the text is of, at most
+                1,000; default: all.
             model: the model whose tokens count; default: the session's.
-            max_tokens: the budget of the history; default: none.
+            max_tokens: the budget of the history; default: none. Of a text in style
+                `reduction`, that of the lines of earlier steps; default 500.
             summary: what you, or your model, say of what is folded. It stands at the
                 head of the fold and replaces none of its lines. One that is blank or
                 longer than 500 tokens is left out; `Compaction.summary_problem` says so.
@@ -123,6 +128,7 @@ class History(_session.InSession):
 
         Raises:
             InvalidRequestError: a field breaks a rule.
+            StepNotFoundError: the session has not one of `steps`.
         """
         request = pb.CompactHistoryRequest(
             agent_id=self._agent_id,
@@ -130,6 +136,7 @@ class History(_session.InSession):
             model=_values.optional_text("model", model),
             summary=_values.optional_text("summary", summary),
             dry_run=dry_run,
+            step_ids=_values.texts("steps", _steps.ids(steps)),
         )
         if style is not None:
             number = _values.enum_number(

@@ -91,6 +91,10 @@ ASSEMBLE = _method(context_pb2.AssembleRequest, context_pb2.AssembleResponse)
 CONFIGURE_SESSION = _method(
     context_pb2.ConfigureSessionRequest, context_pb2.ConfigureSessionResponse
 )
+LIST_SESSIONS = _method(context_pb2.ListSessionsRequest, context_pb2.ListSessionsResponse)
+LIST_CONVERSATION = _method(
+    context_pb2.ListConversationRequest, context_pb2.ListConversationResponse
+)
 END_SESSION = _method(context_pb2.EndSessionRequest, context_pb2.EndSessionResponse)
 COMPACT_HISTORY = _method(context_pb2.CompactHistoryRequest, context_pb2.CompactHistoryResponse)
 UNDO = _method(context_pb2.UndoRequest, context_pb2.UndoResponse)

@@ -31,6 +31,8 @@ const (
 	ContextService_CompactHistory_FullMethodName   = "/loombridge.v1.ContextService/CompactHistory"
 	ContextService_Undo_FullMethodName             = "/loombridge.v1.ContextService/Undo"
 	ContextService_ReportUsage_FullMethodName      = "/loombridge.v1.ContextService/ReportUsage"
+	ContextService_ListSessions_FullMethodName     = "/loombridge.v1.ContextService/ListSessions"
+	ContextService_ListConversation_FullMethodName = "/loombridge.v1.ContextService/ListConversation"
 	ContextService_CompressResult_FullMethodName   = "/loombridge.v1.ContextService/CompressResult"
 	ContextService_CountTokens_FullMethodName      = "/loombridge.v1.ContextService/CountTokens"
 	ContextService_ReadBlob_FullMethodName         = "/loombridge.v1.ContextService/ReadBlob"
@@ -86,10 +88,15 @@ type ContextServiceClient interface {
 	// ReportUsage tells what a provider counted for a prompt of Assemble, from
 	// which the next counts learn.
 	ReportUsage(ctx context.Context, in *ReportUsageRequest, opts ...grpc.CallOption) (*ReportUsageResponse, error)
+	// ListSessions returns the sessions of an agent that have an entry or a task.
+	ListSessions(ctx context.Context, in *ListSessionsRequest, opts ...grpc.CallOption) (*ListSessionsResponse, error)
+	// ListConversation returns what was said and done in a session, folded or not, as
+	// it came.
+	ListConversation(ctx context.Context, in *ListConversationRequest, opts ...grpc.CallOption) (*ListConversationResponse, error)
 	// CompressResult shortens one tool result by a strategy for its kind and keeps
 	// the whole under a path. What would not get shorter stays as it is.
 	CompressResult(ctx context.Context, in *CompressResultRequest, opts ...grpc.CallOption) (*CompressResultResponse, error)
-	// CountTokens counts a text as a model would.
+	// CountTokens counts a text, or messages, as a model would.
 	CountTokens(ctx context.Context, in *CountTokensRequest, opts ...grpc.CallOption) (*CountTokensResponse, error)
 	// ReadBlob streams offloaded bytes, checked against their hashes.
 	ReadBlob(ctx context.Context, in *ReadBlobRequest, opts ...grpc.CallOption) (grpc.ServerStreamingClient[ReadBlobResponse], error)
@@ -245,6 +252,26 @@ func (c *contextServiceClient) ReportUsage(ctx context.Context, in *ReportUsageR
 	return out, nil
 }
 
+func (c *contextServiceClient) ListSessions(ctx context.Context, in *ListSessionsRequest, opts ...grpc.CallOption) (*ListSessionsResponse, error) {
+	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
+	out := new(ListSessionsResponse)
+	err := c.cc.Invoke(ctx, ContextService_ListSessions_FullMethodName, in, out, cOpts...)
+	if err != nil {
+		return nil, err
+	}
+	return out, nil
+}
+
+func (c *contextServiceClient) ListConversation(ctx context.Context, in *ListConversationRequest, opts ...grpc.CallOption) (*ListConversationResponse, error) {
+	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
+	out := new(ListConversationResponse)
+	err := c.cc.Invoke(ctx, ContextService_ListConversation_FullMethodName, in, out, cOpts...)
+	if err != nil {
+		return nil, err
+	}
+	return out, nil
+}
+
 func (c *contextServiceClient) CompressResult(ctx context.Context, in *CompressResultRequest, opts ...grpc.CallOption) (*CompressResultResponse, error) {
 	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
 	out := new(CompressResultResponse)
@@ -388,10 +415,15 @@ type ContextServiceServer interface {
 	// ReportUsage tells what a provider counted for a prompt of Assemble, from
 	// which the next counts learn.
 	ReportUsage(context.Context, *ReportUsageRequest) (*ReportUsageResponse, error)
+	// ListSessions returns the sessions of an agent that have an entry or a task.
+	ListSessions(context.Context, *ListSessionsRequest) (*ListSessionsResponse, error)
+	// ListConversation returns what was said and done in a session, folded or not, as
+	// it came.
+	ListConversation(context.Context, *ListConversationRequest) (*ListConversationResponse, error)
 	// CompressResult shortens one tool result by a strategy for its kind and keeps
 	// the whole under a path. What would not get shorter stays as it is.
 	CompressResult(context.Context, *CompressResultRequest) (*CompressResultResponse, error)
-	// CountTokens counts a text as a model would.
+	// CountTokens counts a text, or messages, as a model would.
 	CountTokens(context.Context, *CountTokensRequest) (*CountTokensResponse, error)
 	// ReadBlob streams offloaded bytes, checked against their hashes.
 	ReadBlob(*ReadBlobRequest, grpc.ServerStreamingServer[ReadBlobResponse]) error
@@ -459,6 +491,12 @@ func (UnimplementedContextServiceServer) Undo(context.Context, *UndoRequest) (*U
 }
 func (UnimplementedContextServiceServer) ReportUsage(context.Context, *ReportUsageRequest) (*ReportUsageResponse, error) {
 	return nil, status.Error(codes.Unimplemented, "method ReportUsage not implemented")
+}
+func (UnimplementedContextServiceServer) ListSessions(context.Context, *ListSessionsRequest) (*ListSessionsResponse, error) {
+	return nil, status.Error(codes.Unimplemented, "method ListSessions not implemented")
+}
+func (UnimplementedContextServiceServer) ListConversation(context.Context, *ListConversationRequest) (*ListConversationResponse, error) {
+	return nil, status.Error(codes.Unimplemented, "method ListConversation not implemented")
 }
 func (UnimplementedContextServiceServer) CompressResult(context.Context, *CompressResultRequest) (*CompressResultResponse, error) {
 	return nil, status.Error(codes.Unimplemented, "method CompressResult not implemented")
@@ -710,6 +748,42 @@ func _ContextService_ReportUsage_Handler(srv interface{}, ctx context.Context, d
 	return interceptor(ctx, in, info, handler)
 }
 
+func _ContextService_ListSessions_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
+	in := new(ListSessionsRequest)
+	if err := dec(in); err != nil {
+		return nil, err
+	}
+	if interceptor == nil {
+		return srv.(ContextServiceServer).ListSessions(ctx, in)
+	}
+	info := &grpc.UnaryServerInfo{
+		Server:     srv,
+		FullMethod: ContextService_ListSessions_FullMethodName,
+	}
+	handler := func(ctx context.Context, req interface{}) (interface{}, error) {
+		return srv.(ContextServiceServer).ListSessions(ctx, req.(*ListSessionsRequest))
+	}
+	return interceptor(ctx, in, info, handler)
+}
+
+func _ContextService_ListConversation_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
+	in := new(ListConversationRequest)
+	if err := dec(in); err != nil {
+		return nil, err
+	}
+	if interceptor == nil {
+		return srv.(ContextServiceServer).ListConversation(ctx, in)
+	}
+	info := &grpc.UnaryServerInfo{
+		Server:     srv,
+		FullMethod: ContextService_ListConversation_FullMethodName,
+	}
+	handler := func(ctx context.Context, req interface{}) (interface{}, error) {
+		return srv.(ContextServiceServer).ListConversation(ctx, req.(*ListConversationRequest))
+	}
+	return interceptor(ctx, in, info, handler)
+}
+
 func _ContextService_CompressResult_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
 	in := new(CompressResultRequest)
 	if err := dec(in); err != nil {
@@ -890,6 +964,14 @@ var ContextService_ServiceDesc = grpc.ServiceDesc{
 		{
 			MethodName: "ReportUsage",
 			Handler:    _ContextService_ReportUsage_Handler,
+		},
+		{
+			MethodName: "ListSessions",
+			Handler:    _ContextService_ListSessions_Handler,
+		},
+		{
+			MethodName: "ListConversation",
+			Handler:    _ContextService_ListConversation_Handler,
 		},
 		{
 			MethodName: "CompressResult",

@@ -95,6 +95,16 @@ class ContextServiceStub(object):
                 request_serializer=loombridge_dot_v1_dot_context__pb2.ReportUsageRequest.SerializeToString,
                 response_deserializer=loombridge_dot_v1_dot_context__pb2.ReportUsageResponse.FromString,
                 _registered_method=True)
+        self.ListSessions = channel.unary_unary(
+                '/loombridge.v1.ContextService/ListSessions',
+                request_serializer=loombridge_dot_v1_dot_context__pb2.ListSessionsRequest.SerializeToString,
+                response_deserializer=loombridge_dot_v1_dot_context__pb2.ListSessionsResponse.FromString,
+                _registered_method=True)
+        self.ListConversation = channel.unary_unary(
+                '/loombridge.v1.ContextService/ListConversation',
+                request_serializer=loombridge_dot_v1_dot_context__pb2.ListConversationRequest.SerializeToString,
+                response_deserializer=loombridge_dot_v1_dot_context__pb2.ListConversationResponse.FromString,
+                _registered_method=True)
         self.CompressResult = channel.unary_unary(
                 '/loombridge.v1.ContextService/CompressResult',
                 request_serializer=loombridge_dot_v1_dot_context__pb2.CompressResultRequest.SerializeToString,
@@ -240,6 +250,21 @@ class ContextServiceServicer(object):
         context.set_details('Method not implemented!')
         raise NotImplementedError('Method not implemented!')
 
+    def ListSessions(self, request, context):
+        """ListSessions returns the sessions of an agent that have an entry or a task.
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
+    def ListConversation(self, request, context):
+        """ListConversation returns what was said and done in a session, folded or not, as
+        it came.
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
     def CompressResult(self, request, context):
         """CompressResult shortens one tool result by a strategy for its kind and keeps
         the whole under a path. What would not get shorter stays as it is.
@@ -249,7 +274,7 @@ class ContextServiceServicer(object):
         raise NotImplementedError('Method not implemented!')
 
     def CountTokens(self, request, context):
-        """CountTokens counts a text as a model would.
+        """CountTokens counts a text, or messages, as a model would.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
@@ -368,6 +393,16 @@ def add_ContextServiceServicer_to_server(servicer, server):
                     servicer.ReportUsage,
                     request_deserializer=loombridge_dot_v1_dot_context__pb2.ReportUsageRequest.FromString,
                     response_serializer=loombridge_dot_v1_dot_context__pb2.ReportUsageResponse.SerializeToString,
+            ),
+            'ListSessions': grpc.unary_unary_rpc_method_handler(
+                    servicer.ListSessions,
+                    request_deserializer=loombridge_dot_v1_dot_context__pb2.ListSessionsRequest.FromString,
+                    response_serializer=loombridge_dot_v1_dot_context__pb2.ListSessionsResponse.SerializeToString,
+            ),
+            'ListConversation': grpc.unary_unary_rpc_method_handler(
+                    servicer.ListConversation,
+                    request_deserializer=loombridge_dot_v1_dot_context__pb2.ListConversationRequest.FromString,
+                    response_serializer=loombridge_dot_v1_dot_context__pb2.ListConversationResponse.SerializeToString,
             ),
             'CompressResult': grpc.unary_unary_rpc_method_handler(
                     servicer.CompressResult,
@@ -735,6 +770,60 @@ class ContextService(object):
             '/loombridge.v1.ContextService/ReportUsage',
             loombridge_dot_v1_dot_context__pb2.ReportUsageRequest.SerializeToString,
             loombridge_dot_v1_dot_context__pb2.ReportUsageResponse.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def ListSessions(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/loombridge.v1.ContextService/ListSessions',
+            loombridge_dot_v1_dot_context__pb2.ListSessionsRequest.SerializeToString,
+            loombridge_dot_v1_dot_context__pb2.ListSessionsResponse.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def ListConversation(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/loombridge.v1.ContextService/ListConversation',
+            loombridge_dot_v1_dot_context__pb2.ListConversationRequest.SerializeToString,
+            loombridge_dot_v1_dot_context__pb2.ListConversationResponse.FromString,
             options,
             channel_credentials,
             insecure,
