@@ -7,8 +7,10 @@ import (
 	"errors"
 	"fmt"
 	"iter"
+	"time"
 	"unicode/utf8"
 
+	"github.com/loom-bridge/loom-bridge/context/assemble/gather"
 	"github.com/loom-bridge/loom-bridge/context/compress"
 	"github.com/loom-bridge/loom-bridge/context/history"
 	"github.com/loom-bridge/loom-bridge/context/history/decay"
@@ -186,6 +188,14 @@ type Options struct {
 	// OnBatch is called for each batch of folds after it was stored, by the call that
 	// folded. It must not block. Default: nobody is told.
 	OnBatch func(ctx context.Context, scope kv.Scope, sessionID string, b Batch)
+	// Engine is what the log reads from. A prompt is read as of one moment of it. Default:
+	// each part is read as it is just then.
+	Engine Snapshots
+	// Gatherer finds what stands in prompts beside the history; it needs the Engine.
+	// Default: nothing does.
+	Gatherer *gather.Gatherer
+	// Now is the clock. Default time.Now.
+	Now func() time.Time
 	// Served returns the tools that callers of a tenant can call, as far as the format
 	// can name them. Default: none.
 	Served func(tenant string, f Format) []Served
@@ -212,6 +222,9 @@ type Assembler struct {
 	summarizer Summarizer
 	onBatch    func(ctx context.Context, scope kv.Scope, sessionID string, b Batch)
 	served     func(tenant string, f Format) []Served
+	engine     Snapshots
+	gatherer   *gather.Gatherer
+	clock      func() time.Time
 	known      *known
 	memo       *history.Memo
 	readBytes  int
@@ -224,10 +237,14 @@ type Assembler struct {
 func New(log Log, counter *tokens.Counter, opts *Options) *Assembler {
 	a := &Assembler{
 		log: log, counter: counter, limit: DefaultToolResultTokens, known: newKnown(nil), memo: history.NewMemo(0),
-		reducer: step.NewReducer(nil), presets: history.Named, readBytes: DefaultReadBytes, large: make(chan struct{}, maxLarge), huge: make(chan struct{}, maxHuge),
+		clock: time.Now, reducer: step.NewReducer(nil), presets: history.Named, readBytes: DefaultReadBytes, large: make(chan struct{}, maxLarge), huge: make(chan struct{}, maxHuge),
 	}
 	if opts != nil {
 		a.reference, a.templates, a.onBatch, a.served = opts.Reference, opts.Templates, opts.OnBatch, opts.Served
+		a.engine, a.gatherer = opts.Engine, opts.Gatherer
+		if opts.Now != nil {
+			a.clock = opts.Now
+		}
 		a.compress, a.scoring, a.summarizer = opts.Compress, opts.Score, opts.Summarizer
 		a.known.models = opts.Models
 		if opts.ToolResultTokens > 0 {
@@ -256,25 +273,43 @@ const maxRaces = 8
 // ErrTooLarge, a malformed request an *invalid.Error, and session.ErrFoldsChanged
 // that others kept folding the same session.
 func (a *Assembler) Assemble(ctx context.Context, r Request) (Prompt, error) {
-	t, err := a.newTask(ctx, r)
-	if err != nil {
-		return Prompt{}, err
-	}
-	defer t.leave()
-	for range maxRaces {
-		var p Prompt
-		if p, err = t.assemble(ctx); !errors.Is(err, session.ErrFoldsChanged) {
-			t.tell(ctx, p.Receipt.Batch, err)
+	var folded *Batch
+	live := false
+	for races := 0; ; {
+		p, t, err := a.attempt(ctx, r, live, folded)
+		switch {
+		case errors.Is(err, session.ErrFoldsChanged) && races < maxRaces:
+			races++
+		case errors.Is(err, kv.ErrTooOld) && !live:
+			live = true
+		default:
+			if t != nil {
+				t.tell(ctx, p.Receipt.Batch, err)
+			}
 			return p, err
 		}
+		if t != nil {
+			folded = t.folded
+		}
 	}
-	return Prompt{}, err
+}
+
+// attempt makes a prompt from one moment. folded is what attempts before it folded.
+func (a *Assembler) attempt(ctx context.Context, r Request, live bool, folded *Batch) (Prompt, *task, error) {
+	t, err := a.newTask(ctx, r, live)
+	if err != nil {
+		return Prompt{}, nil, err
+	}
+	defer t.leave()
+	t.folded = folded
+	if err := t.prepare(ctx); err != nil {
+		return Prompt{}, t, err
+	}
+	p, err := t.assemble(ctx)
+	return p, t, err
 }
 
 func (t *task) assemble(ctx context.Context) (Prompt, error) {
-	if err := t.arrange(ctx); err != nil {
-		return Prompt{}, err
-	}
 	fixed, err := t.fixed(ctx)
 	if err != nil {
 		return Prompt{}, err

@@ -73,7 +73,7 @@ func (a *Assembler) Compact(ctx context.Context, r CompactRequest) (Compaction, 
 	if err := r.check(); err != nil {
 		return Compaction{}, err
 	}
-	t, err := a.newTask(ctx, Request{Scope: r.Scope, SessionID: r.SessionID, Model: r.Model, DryRun: r.DryRun})
+	t, err := a.newTask(ctx, Request{Scope: r.Scope, SessionID: r.SessionID, Model: r.Model, DryRun: r.DryRun}, true)
 	if err != nil {
 		return Compaction{}, err
 	}
@@ -168,7 +168,7 @@ func (t *task) compactedSteps(ctx context.Context, r CompactRequest) ([]step.Ste
 	}
 	var steps []step.Step
 	read := volume{}
-	for e, err := range t.a.log.Unfolded(ctx, r.Scope, r.SessionID, nil) {
+	for e, err := range t.moment.log.Unfolded(ctx, r.Scope, r.SessionID, nil) {
 		if err == nil {
 			err = ctx.Err()
 		}

@@ -83,7 +83,7 @@ func (t *task) doubts(f *fixed) bool {
 
 // fixed counts what stands around the history.
 func (t *task) fixed(ctx context.Context) (f fixed, err error) {
-	if f.anchor, err = t.a.log.Anchor(ctx, t.r.Scope, t.r.SessionID); err != nil {
+	if f.anchor, err = t.moment.log.Anchor(ctx, t.r.Scope, t.r.SessionID); err != nil {
 		return f, fmt.Errorf("assemble: read anchor: %w", err)
 	}
 	if !believed(f.anchor) {

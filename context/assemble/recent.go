@@ -59,7 +59,7 @@ func (t *task) recent(ctx context.Context) (*recent, error) {
 	id := sessionOf(t.r.SessionID)
 	before := t.a.known.recent(t.r.Scope, id)
 	var found []session.Entry
-	for e, err := range t.a.log.Before(ctx, t.r.Scope, id, 0) {
+	for e, err := range t.moment.log.Before(ctx, t.r.Scope, id, 0) {
 		if err != nil {
 			return nil, fmt.Errorf("assemble: read the end of the log: %w", err)
 		}

@@ -5,18 +5,52 @@ import (
 	"context"
 	"slices"
 
+	"github.com/loom-bridge/loom-bridge/context/assemble/gather"
 	"github.com/loom-bridge/loom-bridge/context/assemble/inject"
 	"github.com/loom-bridge/loom-bridge/context/assemble/layout"
 	"github.com/loom-bridge/loom-bridge/context/settings"
 	"github.com/loom-bridge/loom-bridge/context/tokens"
 )
 
-// arrange lays out everything that is not history.
-func (t *task) arrange(ctx context.Context) error {
+// prepare finds and lays out everything that is not history.
+func (t *task) prepare(ctx context.Context) error {
 	recent, err := t.recent(ctx)
 	if err != nil {
 		return err
 	}
+	t.r.Goal = cmp.Or(t.r.Goal, t.working.Goal)
+	if err := t.gather(ctx, recent); err != nil {
+		return err
+	}
+	t.skillTools = t.skillsTools()
+	t.r.Tools = t.offered()
+	t.textTools()
+	if t.tools, err = t.a.toolset(t.r); err != nil {
+		return err
+	}
+	t.arrange(recent)
+	return t.err
+}
+
+// gather finds what stands elsewhere.
+func (t *task) gather(ctx context.Context, recent *recent) (err error) {
+	if t.a.gatherer == nil {
+		return nil
+	}
+	t.gathered, err = t.a.gatherer.Gather(ctx, &gather.Ask{
+		Scope: t.r.Scope, SessionID: sessionOf(t.r.SessionID), Goal: t.r.Goal, Newest: recent.newest, Layout: t.table.Name,
+		Settings: t.prompt, View: t.moment.view, Now: t.a.clock(), Count: t.count, DryRun: t.r.DryRun,
+	})
+	for _, s := range t.gathered.Skills {
+		if !slices.ContainsFunc(t.prompt.Skills, func(own settings.Skill) bool { return own.Name == s.Name }) {
+			t.prompt.Skills = append(slices.Clip(t.prompt.Skills), s)
+		}
+	}
+	return err
+}
+
+// arrange lays out what was found.
+func (t *task) arrange(recent *recent) {
 	t.prepared = inject.Prepare(inject.Inputs{
 		Injections: t.injections(), Goal: t.r.Goal, Plan: t.working.Plan, Failures: recent.failures(),
 		Session: sessionOf(t.r.SessionID), Turn: cmp.Or(t.r.TurnID, recent.turn()), Repeats: recent.repeats,
@@ -24,7 +58,6 @@ func (t *task) arrange(ctx context.Context) error {
 		Todo: t.table.Goal == layout.GoalBlock, Count: t.count,
 	})
 	t.frame = layout.New(t.table, &t.prepared, t.r.Goal)
-	return t.err
 }
 
 // injections are the sections that do not vary, in the order of registration.
@@ -39,6 +72,7 @@ func (t *task) injections() []inject.Injection {
 	if !t.prompt.Excludes(settings.FewShots) {
 		all = append(all, inject.FewShot(t.prompt.FewShot, t.table.ExamplesAsText, t.prompt.Cap(settings.FewShots)))
 	}
+	all = append(all, t.gathered.Injections...)
 	return append(all, t.callers()...)
 }
 

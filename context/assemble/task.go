@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"strings"
 
+	"github.com/loom-bridge/loom-bridge/context/assemble/gather"
 	"github.com/loom-bridge/loom-bridge/context/assemble/inject"
 	"github.com/loom-bridge/loom-bridge/context/assemble/layout"
 	"github.com/loom-bridge/loom-bridge/context/compress"
@@ -36,6 +37,7 @@ type task struct {
 	table    layout.Table
 	prepared inject.Prepared
 	frame    layout.Frame
+	gathered gather.Gathered
 	// working is what the agent is at, skillTools the tools of active skills, and text the
 	// tools that are offered as text.
 	working    working.Working
@@ -56,6 +58,9 @@ type task struct {
 	count func(text string) int
 	// err is the first error of counting.
 	err error
+	// moment is what the prompt is read from; live says that it is no snapshot.
+	moment moment
+	live   bool
 	// folded is what was folded so that the log could be read on.
 	folded *Batch
 	// large and huge: it has one of the places of prompts with much text.
@@ -66,11 +71,20 @@ type task struct {
 
 // newTask checks a request and fills in what it leaves to the session and the
 // defaults.
-func (a *Assembler) newTask(ctx context.Context, r Request) (*task, error) {
+func (a *Assembler) newTask(ctx context.Context, r Request, live bool) (_ *task, err error) {
 	if err := r.check(); err != nil {
 		return nil, err
 	}
-	own, err := a.log.Config(ctx, r.Scope, r.SessionID)
+	now, err := a.now(ctx, r.Scope, live)
+	if err != nil {
+		return nil, err
+	}
+	defer func() {
+		if err != nil {
+			now.close()
+		}
+	}()
+	own, err := now.log.Config(ctx, r.Scope, r.SessionID)
 	if err != nil {
 		return nil, fmt.Errorf("assemble: read settings: %w", err)
 	}
@@ -83,7 +97,7 @@ func (a *Assembler) newTask(ctx context.Context, r Request) (*task, error) {
 	}
 	r.Model = cmp.Or(r.Model, c.Model)
 	t := &task{
-		a: a, r: r, policy: cmp.Or(c.Policy, session.PolicyLedger), turns: c.ExpectedTurns,
+		a: a, moment: now, live: live, r: r, policy: cmp.Or(c.Policy, session.PolicyLedger), turns: c.ExpectedTurns,
 		literal: c.Literal != nil && *c.Literal, prices: a.prices(r.Model, c.Prices),
 	}
 	t.count = t.countUntil(ctx)
@@ -97,12 +111,8 @@ func (a *Assembler) newTask(ctx context.Context, r Request) (*task, error) {
 		t.window = t.preset.Budget.Window()
 	}
 	t.settle(c.Prompt)
-	t.r.Goal = cmp.Or(t.r.Goal, t.working.Goal)
-	t.skillTools = t.skillsTools()
-	t.r.Tools = t.offered()
-	t.textTools()
-	if t.tools, err = a.toolset(t.r); err != nil {
-		return nil, err
+	if t.r.MaxTokens -= t.prompt.OutputTokens; t.r.MaxTokens <= 0 {
+		return nil, invalid.Field(ErrInvalid, "max_output_tokens", "leaves nothing of the budget to the prompt")
 	}
 	return t, t.open(c)
 }
