@@ -3,7 +3,9 @@ package assemble
 import (
 	"math"
 
+	"github.com/loom-bridge/loom-bridge/context/assemble/gather"
 	"github.com/loom-bridge/loom-bridge/context/history"
+	"github.com/loom-bridge/loom-bridge/context/settings"
 	"github.com/loom-bridge/loom-bridge/memory/kv"
 )
 
@@ -43,6 +45,15 @@ type Receipt struct {
 	// ReserveTokens is how many more tokens the provider may well count than
 	// Prompt.Tokens says.
 	ReserveTokens int
+	// Layout is the order of the sections.
+	Layout settings.Layout
+	// Sections are the account of each, in the order of the prompt, and then those that do
+	// not stand there.
+	Sections []Section
+	// Tools are what each tool takes, in the order of the prompt.
+	Tools []ToolCost
+	// Sequences say how far what the prompt is made of was read.
+	Sequences []gather.Sequence
 }
 
 // Batch is what one call folded, or which steps a preset shows as lines from
@@ -78,6 +89,7 @@ func (t *task) finish(d *draft) Prompt {
 		AppendOnlyTokens: d.b.total.Tokens + d.saved,
 		Pressure:         float64(p.Tokens.Tokens) / float64(t.r.MaxTokens),
 		ReserveTokens:    d.predicted.Reserve,
+		Layout:           t.table.Name, Sections: t.sections(d.b), Tools: t.tools.costs, Sequences: t.sequences(),
 	}
 	now := lastPrompt{places: d.b.places, head: d.b.head, settled: settled.tokens + d.saved, pressure: r.Pressure}
 	stable := now.shared(last)
@@ -86,6 +98,7 @@ func (t *task) finish(d *draft) Prompt {
 	r.AppendOnlyCost = t.cost(r.AppendOnlyTokens, now.appended(last))
 	p.Receipt = r
 	if !t.r.DryRun {
+		t.gathered.Rendered()
 		t.a.known.leave(t.r.Scope, sessionOf(t.r.SessionID), d.b.trail.with(t.r.Model, d.folds))
 		t.a.known.remember(t.r.Scope, sessionOf(t.r.SessionID), now, sentPrompt{
 			asked: d.asked, last: d.last, predicted: p.Tokens.Tokens, stable: stable.tokens,
