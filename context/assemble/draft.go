@@ -111,7 +111,7 @@ func (t *task) joining(s *source) int {
 // query is the newest message of the user, if the log ends with it and the prompt's last
 // message begins with it.
 func (t *task) query(s *source) *session.Message {
-	if len(s.groups) == 0 || !t.frame.TakesQuery() || t.r.Format.merges() {
+	if len(s.groups) == 0 || !t.frame.TakesQuery() || merges(t.r.Format) {
 		return nil
 	}
 	members := s.groups[len(s.groups)-1].members
@@ -137,7 +137,7 @@ func (t *task) joined(s *source) int {
 	}
 	size := func(messages []layout.Message) (n int) {
 		for i := range messages {
-			c, err := countMessage(t.a.counter, t.r.Model, counted(renamed(messages[i].Message, t.r.Format)))
+			c, err := countMessage(t.a.counter, t.r.Model, counted(t.r.Format.Renamed(messages[i].Message)))
 			if err != nil {
 				return 0
 			}

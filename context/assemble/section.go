@@ -6,6 +6,7 @@ import (
 	"fmt"
 
 	"github.com/loom-bridge/loom-bridge/context/assemble/layout"
+	"github.com/loom-bridge/loom-bridge/context/assemble/provider"
 	"github.com/loom-bridge/loom-bridge/context/session"
 	"github.com/loom-bridge/loom-bridge/context/settings"
 )
@@ -33,7 +34,7 @@ func (b *builder) render(ctx context.Context, f *layout.Frame, items []item, las
 	if err := b.addFrame(f.Before); err != nil {
 		return err
 	}
-	items, end := ending(f, items, b.request.Format.merges())
+	items, end := ending(f, items, merges(b.request.Format))
 	if err := b.renderHistory(ctx, items, last); err != nil {
 		return err
 	}
@@ -43,6 +44,9 @@ func (b *builder) render(ctx context.Context, f *layout.Frame, items []item, las
 	}
 	return b.addFrame(end)
 }
+
+// merges tells whether a format makes one message of neighbours of one role.
+func merges(f Format) bool { return f == provider.Anthropic || f == provider.Gemini }
 
 // addFrame writes messages that are made of sections.
 func (b *builder) addFrame(messages []layout.Message) error {
