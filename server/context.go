@@ -156,7 +156,7 @@ func (s *contextService) Assemble(ctx context.Context, r *loombridgev1.AssembleR
 	if !r.GetDryRun() {
 		s.metrics.Folded(prompt.Receipt.Batch)
 	}
-	return convert.Prompt(prompt), nil
+	return convert.Prompt(prompt, request.Format), nil
 }
 
 // CountTokens counts a text, or messages, as a model would.

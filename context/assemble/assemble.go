@@ -139,6 +139,12 @@ type Prompt struct {
 	// OpenAIChatJSON is in OpenAIChat one JSON object with tools, unless there
 	// are none, and messages.
 	OpenAIChatJSON []byte
+	// Body is in the other formats one JSON object, the part of a request that is the
+	// prompt.
+	Body []byte
+	// Marks are where the provider's cache should keep the prompt, in order. Body has them
+	// where its format has a place for them.
+	Marks []provider.Mark
 	// Tokens is the size of the whole: all parts and tokens.ReplyTokens, or, where
 	// usage was reported, what the provider is expected to count.
 	Tokens tokens.Count
@@ -328,7 +334,7 @@ func (t *task) assemble(ctx context.Context) (Prompt, error) {
 	if err := t.store(ctx, s, d); err != nil {
 		return Prompt{}, err
 	}
-	return t.finish(d), nil
+	return t.finish(d)
 }
 
 // store keeps what was folded, before anybody sees it folded.
@@ -372,7 +378,7 @@ func (r Request) check() error {
 		return invalid.Field(ErrInvalid, "system", "is not UTF-8")
 	case r.Settings != nil && r.Settings.Check("settings") != nil:
 		return r.Settings.Check("settings")
-	case r.Format > OpenAIChat:
+	case int(r.Format) >= provider.Formats:
 		return invalid.Field(ErrInvalid, "format", "is unknown")
 	}
 	return nil

@@ -5,6 +5,7 @@ import (
 	"slices"
 	"sync"
 
+	"github.com/loom-bridge/loom-bridge/context/assemble/provider"
 	"github.com/loom-bridge/loom-bridge/context/history"
 	"github.com/loom-bridge/loom-bridge/context/step"
 	"github.com/loom-bridge/loom-bridge/context/tokens"
@@ -62,7 +63,9 @@ type lastPrompt struct {
 	settled int
 	// pressure is that of its receipt.
 	pressure float64
-	sent     []sentPrompt
+	// marks are its cache marks.
+	marks []provider.Mark
+	sent  []sentPrompt
 }
 
 // sentPrompt is a prompt that usage may be reported for.

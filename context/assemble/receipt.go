@@ -45,6 +45,9 @@ type Receipt struct {
 	// ReserveTokens is how many more tokens the provider may well count than
 	// Prompt.Tokens says.
 	ReserveTokens int
+	// ExpectedCached is how many tokens the provider should read from its cache, by the
+	// marks of this prompt and the one before.
+	ExpectedCached int
 	// Layout is the order of the sections.
 	Layout settings.Layout
 	// Sections are the account of each, in the order of the prompt, and then those that do
@@ -78,9 +81,15 @@ type Batch struct {
 }
 
 // finish returns the prompt with its receipt, and remembers it.
-func (t *task) finish(d *draft) Prompt {
-	p := d.b.prompt()
+func (t *task) finish(d *draft) (Prompt, error) {
 	last := t.a.known.last(t.r.Scope, sessionOf(t.r.SessionID))
+	now := lastPrompt{places: d.b.places, head: d.b.head, settled: d.b.settled.tokens + d.saved}
+	stable := now.shared(last)
+	now.marks = t.marks(d.b, stable, last)
+	p, err := d.b.prompt(now.marks)
+	if err != nil {
+		return Prompt{}, err
+	}
 	settled := d.b.settled
 	p.Tokens = d.predicted.Count
 	r := Receipt{
@@ -91,8 +100,8 @@ func (t *task) finish(d *draft) Prompt {
 		ReserveTokens:    d.predicted.Reserve,
 		Layout:           t.table.Name, Sections: t.sections(d.b), Tools: t.tools.costs, Sequences: t.sequences(),
 	}
-	now := lastPrompt{places: d.b.places, head: d.b.head, settled: settled.tokens + d.saved, pressure: r.Pressure}
-	stable := now.shared(last)
+	now.pressure = r.Pressure
+	r.ExpectedCached = expectedHit(now.marks)
 	r.StableTokens, r.StableBytes = stable.tokens, stable.bytes
 	r.Cost = t.cost(d.b.total.Tokens, stable.tokens)
 	r.AppendOnlyCost = t.cost(r.AppendOnlyTokens, now.appended(last))
@@ -104,7 +113,7 @@ func (t *task) finish(d *draft) Prompt {
 			asked: d.asked, last: d.last, predicted: p.Tokens.Tokens, stable: stable.tokens,
 		})
 	}
-	return p
+	return p, nil
 }
 
 // Pressure is that of the last prompt of a session, as its receipt told it: 0 while

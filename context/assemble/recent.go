@@ -73,21 +73,25 @@ func (t *task) recent(ctx context.Context) (*recent, error) {
 	}
 	after := before
 	after.failed = slices.Clone(before.failed)
+	after.through = found[0].Position
 	for _, e := range slices.Backward(found) {
-		after.add(e)
+		if e.Step != nil {
+			after.addStep(e.Step, e.Position)
+		}
 	}
+	after.ask(found)
 	after.forget()
 	t.a.known.keepRecent(t.r.Scope, id, after)
 	return &after, nil
 }
 
-func (r *recent) add(e session.Entry) {
-	r.through = e.Position
-	switch {
-	case e.Step != nil:
-		r.addStep(e.Step, e.Position)
-	case e.Message.Role == session.User && !e.Message.Observation && !onlyResults(e.Message):
-		r.newest, r.asked = text.Head(spokenText(e.Message), maxAskedBytes), e.Position
+// ask notes the newest message of the user, of entries from the newest on.
+func (r *recent) ask(found []session.Entry) {
+	for _, e := range found {
+		if m := e.Message; m != nil && m.Role == session.User && !m.Observation && !onlyResults(m) {
+			r.newest, r.asked = text.Head(spokenText(m), maxAskedBytes), e.Position
+			return
+		}
 	}
 }
 

@@ -5,6 +5,7 @@ import (
 	"encoding/hex"
 	"fmt"
 
+	"github.com/loom-bridge/loom-bridge/context/assemble/inject"
 	"github.com/loom-bridge/loom-bridge/context/assemble/layout"
 	"github.com/loom-bridge/loom-bridge/context/assemble/provider"
 	"github.com/loom-bridge/loom-bridge/context/session"
@@ -30,8 +31,10 @@ func (b *builder) render(ctx context.Context, f *layout.Frame, items []item, las
 	b.write([]byte("{"))
 	b.addTools()
 	b.write([]byte(`"messages":[`))
+	b.blocks = len(b.tools.counted)
 	b.mark(0)
-	if err := b.addFrame(f.Before); err != nil {
+	b.edges.tools = b.edge()
+	if err := b.addBefore(f.Before); err != nil {
 		return err
 	}
 	items, end := ending(f, items, merges(b.request.Format))
@@ -43,6 +46,24 @@ func (b *builder) render(ctx context.Context, f *layout.Frame, items []item, las
 		return err
 	}
 	return b.addFrame(end)
+}
+
+// addBefore writes the messages before the history, and notes where what is stable ends,
+// and what stays for minutes.
+func (b *builder) addBefore(messages []layout.Message) error {
+	cached := inject.Stable
+	for i := range messages {
+		if err := b.addFrame(messages[i : i+1]); err != nil {
+			return err
+		}
+		if cached = max(cached, messages[i].Cache); cached == inject.Stable {
+			b.edges.stable = b.edge()
+		}
+		if cached <= inject.Session {
+			b.edges.session = b.edge()
+		}
+	}
+	return nil
 }
 
 // merges tells whether a format makes one message of neighbours of one role.
@@ -109,6 +130,9 @@ func (b *builder) renderHistory(ctx context.Context, items []item, last *trail) 
 		if err := b.add(settings.History, items[i]); err != nil {
 			return err
 		}
+		if items[i].label == labelFold {
+			b.edges.folds = b.edge()
+		}
 		if i+1 == leave {
 			b.leave(items[:leave])
 		}
@@ -119,6 +143,9 @@ func (b *builder) renderHistory(ctx context.Context, items []item, last *trail) 
 // settle ends what the next prompt begins with, unless something is folded.
 func (b *builder) settle() {
 	b.prefix, b.settled = hex.EncodeToString(b.hash.Sum(nil)), b.places[len(b.places)-1]
+	if len(b.places) > b.head {
+		b.edges.history = b.edge()
+	}
 }
 
 // own adds tokens to a section, which stands in the order in which it is first named.
