@@ -18,6 +18,7 @@ func (t *task) prepare(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
+	t.through = recent.through
 	t.r.Goal = cmp.Or(t.r.Goal, t.working.Goal)
 	if err := t.gather(ctx, recent); err != nil {
 		return err
