@@ -8,6 +8,7 @@ import (
 	"github.com/loom-bridge/loom-bridge/context/session"
 	"github.com/loom-bridge/loom-bridge/context/step"
 	"github.com/loom-bridge/loom-bridge/context/tokens"
+	"github.com/loom-bridge/loom-bridge/context/working"
 	"github.com/loom-bridge/loom-bridge/memory/kv"
 	loombridgev1 "github.com/loom-bridge/loom-bridge/proto/gen/loombridge/v1"
 	"github.com/loom-bridge/loom-bridge/server/auth"
@@ -29,6 +30,8 @@ type Log interface {
 	LastSteps(ctx context.Context, scope kv.Scope, sessionID string, n int) ([]session.Entry, error)
 	Config(ctx context.Context, scope kv.Scope, sessionID string) (session.Config, error)
 	Configure(ctx context.Context, scope kv.Scope, sessionID string, change func(session.Config) (session.Config, error), requestID string, content []byte) (session.Config, error)
+	Working(ctx context.Context, scope kv.Scope, sessionID string) (working.Working, error)
+	UpdateWorking(ctx context.Context, scope kv.Scope, sessionID string, change working.Change, known []string, requestID string) (working.Working, error)
 	End(ctx context.Context, scope kv.Scope, sessionID string) (last uint64, err error)
 	Ended(ctx context.Context, scope kv.Scope, sessionID string) (bool, error)
 	Undo(ctx context.Context, scope kv.Scope, sessionID string, batch uint64, requestID string) (session.Undone, error)
@@ -56,6 +59,7 @@ var (
 type contextService struct {
 	loombridgev1.UnimplementedContextServiceServer
 	log           Log
+	memory        Memory
 	blobs         Blobs
 	reads         Reads
 	tokens        Tokens

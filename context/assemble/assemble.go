@@ -9,6 +9,7 @@ import (
 	"iter"
 	"unicode/utf8"
 
+	"github.com/loom-bridge/loom-bridge/context/assemble/provider"
 	"github.com/loom-bridge/loom-bridge/context/compress"
 	"github.com/loom-bridge/loom-bridge/context/history"
 	"github.com/loom-bridge/loom-bridge/context/history/decay"
@@ -55,15 +56,14 @@ type Log interface {
 var _ Log = (*session.Log)(nil)
 
 // Format is the shape of a prompt.
-type Format uint8
+type Format = provider.Format
 
 // The formats.
 const (
 	// Neutral fills Messages and ToolsJSON. Tools keep their own names.
-	Neutral Format = iota
-	// OpenAIChat fills OpenAIChatJSON. Characters that OpenAI does not take in
-	// a name, such as the colon, become underscores.
-	OpenAIChat
+	Neutral = provider.Neutral
+	// OpenAIChat fills OpenAIChatJSON.
+	OpenAIChat = provider.OpenAIChat
 )
 
 // Tool is a tool to offer.

@@ -8,6 +8,7 @@ import (
 	"hash"
 	"slices"
 
+	"github.com/loom-bridge/loom-bridge/context/assemble/provider"
 	"github.com/loom-bridge/loom-bridge/context/session"
 	"github.com/loom-bridge/loom-bridge/context/tokens"
 )
@@ -17,6 +18,7 @@ type builder struct {
 	counter *tokens.Counter
 	request Request
 	tools   toolset
+	writer  *provider.Writer
 
 	messages []session.Message
 	wire     bytes.Buffer
@@ -55,7 +57,7 @@ type prefixSum [12]byte
 func (s prefixSum) String() string { return hex.EncodeToString(s[:]) }
 
 func newBuilder(counter *tokens.Counter, r Request, set toolset) *builder {
-	b := &builder{counter: counter, request: r, tools: set, hash: sha256.New().(hash.Cloner), parts: make(map[string]int)}
+	b := &builder{counter: counter, request: r, tools: set, writer: provider.NewWriter(r.Format), hash: sha256.New().(hash.Cloner), parts: make(map[string]int)}
 	// What counts an empty text says how texts are counted, and never fails.
 	b.total, _ = counter.Count(r.Model, "")
 	b.total.Tokens += tokens.ReplyTokens
@@ -99,16 +101,13 @@ func (b *builder) markAs(role session.Role, sum prefixSum) {
 
 // add appends one message that belongs to a part.
 func (b *builder) add(part string, it item) error {
-	m := renamed(it.message, b.request.Format)
+	m := b.request.Format.Renamed(it.message)
 	if err := b.admit(part, &it, m); err != nil {
 		return err
 	}
 	b.line.Reset()
-	if len(b.places) > 1 {
-		b.line.WriteByte(',')
-	}
-	if err := encode(&b.line, m); err != nil {
-		return err
+	if err := b.writer.Add(&b.line, m); err != nil {
+		return fmt.Errorf("assemble: %w", err)
 	}
 	b.write(b.line.Bytes())
 	b.mark(m.Role)
@@ -171,6 +170,9 @@ func (b *builder) prompt(sections []section) Prompt {
 		p.Parts = append(p.Parts, Part{Name: sections[i].name, Tokens: b.parts[sections[i].name]})
 	}
 	if b.request.Format == OpenAIChat {
+		b.line.Reset()
+		b.writer.Close(&b.line)
+		b.write(b.line.Bytes())
 		b.write([]byte("]}"))
 		p.OpenAIChatJSON = b.wire.Bytes()
 		return p

@@ -201,7 +201,7 @@ func stepBytes(s *step.Step) int {
 func (t *task) weigh(g *group, entries []history.Entry) error {
 	left := 0
 	for _, it := range g.items(func(uint64) string { return "" }) {
-		n, err := countMessage(t.a.counter, t.r.Model, counted(renamed(it.message, t.r.Format)))
+		n, err := countMessage(t.a.counter, t.r.Model, counted(t.r.Format.Renamed(it.message)))
 		if err != nil {
 			return fmt.Errorf("assemble: count %s: %w", it.label, err)
 		}

@@ -101,6 +101,7 @@ func (b *builder) resume(name string, t *trail, items []item) (int, error) {
 		b.size = t.ends[i].bytes
 		b.markAs(items[i].message.Role, t.ends[i].sum)
 	}
+	b.writer.Resume(len(t.messages))
 	b.hash = clone(t.hash)
 	b.trail = t
 	return len(t.messages), nil

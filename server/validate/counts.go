@@ -7,6 +7,7 @@ import (
 	"github.com/loom-bridge/loom-bridge/context/blob"
 	"github.com/loom-bridge/loom-bridge/context/session"
 	"github.com/loom-bridge/loom-bridge/context/settings"
+	"github.com/loom-bridge/loom-bridge/context/working"
 	"github.com/loom-bridge/loom-bridge/memory"
 	"github.com/loom-bridge/loom-bridge/memory/record"
 	"github.com/loom-bridge/loom-bridge/server/admission"
@@ -68,6 +69,10 @@ func Counts() admission.Table {
 		"loombridge.v1.Task.tags":                      session.MaxTaskTags,
 		"loombridge.v1.ArchiveBlobRequest.tags":        blob.MaxTags,
 		"loombridge.v1.SearchBlobsRequest.tags":        blob.MaxTags,
+
+		"loombridge.v1.Plan.items":                      working.MaxItems,
+		"loombridge.v1.UpdateWorkingRequest.activate":   working.MaxSkills,
+		"loombridge.v1.UpdateWorkingRequest.deactivate": working.MaxSkills,
 
 		"loombridge.v1.AssembleRequest.tools":        settings.MaxToolDefinitions,
 		"loombridge.v1.PromptSettings.few_shot":      settings.MaxExamples,
