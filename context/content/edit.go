@@ -122,7 +122,7 @@ func WithTexts(blocks json.RawMessage, change func(string) string) json.RawMessa
 // stay byte for byte.
 func Without(blocks json.RawMessage, drop func(*Part) bool) json.RawMessage {
 	raw := elements(blocks)
-	r := reader{named: make(map[string]int)}
+	r := newReader()
 	kept := slices.DeleteFunc(slices.Clone(raw), func(text json.RawMessage) bool {
 		p := Part{Raw: text}
 		r.block(&p, fieldsOf(text), 0)
@@ -202,7 +202,7 @@ func elements(blocks json.RawMessage) []json.RawMessage {
 // edited returns blocks in which some are others. change returns nil for a block
 // that stays.
 func edited(blocks json.RawMessage, change func(*Part) json.RawMessage) json.RawMessage {
-	r := reader{named: make(map[string]int)}
+	r := newReader()
 	if own := r.edited(blocks, change); own != nil {
 		return own
 	}

@@ -11,7 +11,7 @@ const maxDepth = 8
 
 // Parse reads a JSON array of blocks. What is no array has no parts.
 func Parse(blocks json.RawMessage) []Part {
-	r := reader{named: make(map[string]int)}
+	r := newReader()
 	parts := r.list(blocks, 0)
 	adopt(parts)
 	return parts
@@ -40,8 +40,8 @@ func adopt(parts []Part) {
 
 // reader reads the blocks of one message.
 type reader struct {
-	// named counts the calls, or results, of Gemini without an id by their names.
-	named map[string]int
+	// calls and results count those of Gemini without an id, by their names.
+	calls, results map[string]int
 }
 
 func (r *reader) list(blocks json.RawMessage, depth int) []Part {
@@ -114,10 +114,14 @@ func (r *reader) content(raw json.RawMessage, depth int) []Part {
 }
 
 // called names a call of Gemini, or its result, that has no id.
-func (r *reader) called(id, name string) string {
+func called(id, name string, before map[string]int) string {
 	if id != "" {
 		return id
 	}
-	r.named[name]++
-	return name + "-" + strconv.Itoa(r.named[name])
+	before[name]++
+	return name + "-" + strconv.Itoa(before[name])
+}
+
+func newReader() *reader {
+	return &reader{calls: make(map[string]int), results: make(map[string]int)}
 }

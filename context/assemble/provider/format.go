@@ -52,7 +52,7 @@ func (f Format) ToolName(name string) (called string, taken bool) {
 		return name, true
 	}
 	called = f.name(name)
-	return called, name != "" && len(name) <= f.MaxToolName() && (f != Gemini || begins(called))
+	return called, name != "" && len(name) <= f.MaxToolName() && (f != Gemini || begins(name))
 }
 
 // begins tells whether a name begins as Gemini wants it.
