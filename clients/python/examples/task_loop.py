@@ -9,6 +9,7 @@ real one on this machine: it knows nothing but what its prompt says.
 
 import asyncio
 import json
+import sys
 import uuid
 from collections.abc import Callable, Sequence
 from typing import Any
@@ -82,4 +83,7 @@ async def main() -> None:
 
 
 if __name__ == "__main__":
-    asyncio.run(main())
+    try:
+        asyncio.run(main())
+    except loombridge.ServerUnreachableError as err:
+        sys.exit(str(err))

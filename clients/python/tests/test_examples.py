@@ -315,9 +315,13 @@ async def test_the_agent_of_the_readme_ends_with_ctrl_c(
     assert (process.returncode, errors.decode()) == (0, "")
 
 
-async def test_quickstart_without_a_server_says_what_to_do() -> None:
-    code, output = await run(EXAMPLES / "quickstart.py", LOOM_BRIDGE_ADDR="127.0.0.1:1")
+@pytest.mark.parametrize(
+    "name", ["quickstart.py", "two_agents.py", "remember.py", "long_run.py", "task_loop.py"]
+)
+async def test_without_a_server_an_example_says_what_to_do(name: str) -> None:
+    code, output = await run(EXAMPLES / name, LOOM_BRIDGE_ADDR="127.0.0.1:1")
     assert code == 1
+    assert output.splitlines() == [output.strip()], "one line and no traceback"
     assert "Is one running there" in output
 
 
