@@ -11,6 +11,8 @@ import (
 	"net/http"
 	"net/url"
 	"time"
+
+	"github.com/loom-bridge/loom-bridge/context/assemble/inject"
 )
 
 // Limits of an endpoint.
@@ -83,7 +85,7 @@ func (e *Endpoint) Close() error {
 }
 
 // Find asks the endpoint.
-func (e *Endpoint) Find(ctx context.Context, query string, limit int) ([]Piece, error) {
+func (e *Endpoint) Find(ctx context.Context, query string, limit int) ([]inject.Snippet, error) {
 	select {
 	case e.free <- struct{}{}:
 		defer func() { <-e.free }()
@@ -131,7 +133,7 @@ func failed(ctx context.Context, err error, otherwise string) error {
 }
 
 // piecesIn reads the pieces out of an answer.
-func piecesIn(answer []byte, limit int) ([]Piece, error) {
+func piecesIn(answer []byte, limit int) ([]inject.Snippet, error) {
 	var found struct {
 		Items []struct {
 			Title, Content, Source, Type string
@@ -141,7 +143,7 @@ func piecesIn(answer []byte, limit int) ([]Piece, error) {
 	if err := json.Unmarshal(answer, &found); err != nil {
 		return nil, &EndpointError{"answers with what is no {items: [...]}"}
 	}
-	pieces := make([]Piece, 0, min(len(found.Items), limit))
+	pieces := make([]inject.Snippet, 0, min(len(found.Items), limit))
 	for _, item := range found.Items[:min(len(found.Items), limit)] {
 		score := 1.0
 		if item.Score != nil {
@@ -150,7 +152,7 @@ func piecesIn(answer []byte, limit int) ([]Piece, error) {
 		if math.IsNaN(score) || score < 0 || score > 1 {
 			return nil, &EndpointError{"answers with a score that is not from 0 to 1"}
 		}
-		pieces = append(pieces, Piece{Title: item.Title, Type: item.Type, Source: item.Source, Content: item.Content, Score: score})
+		pieces = append(pieces, inject.Snippet{Title: item.Title, Type: item.Type, Source: item.Source, Content: item.Content, Score: score})
 	}
 	return pieces, nil
 }
