@@ -20,6 +20,7 @@ from loombridge.v1 import (
     context_pb2,
     events_pb2,
     memory_pb2,
+    prompt_pb2,
     tools_pb2,
 )
 
@@ -91,6 +92,7 @@ ASSEMBLE = _method(context_pb2.AssembleRequest, context_pb2.AssembleResponse)
 CONFIGURE_SESSION = _method(
     context_pb2.ConfigureSessionRequest, context_pb2.ConfigureSessionResponse
 )
+UPDATE_WORKING = _method(prompt_pb2.UpdateWorkingRequest, prompt_pb2.UpdateWorkingResponse)
 LIST_SESSIONS = _method(context_pb2.ListSessionsRequest, context_pb2.ListSessionsResponse)
 LIST_CONVERSATION = _method(
     context_pb2.ListConversationRequest, context_pb2.ListConversationResponse

@@ -27,6 +27,7 @@ const (
 	ContextService_GetTask_FullMethodName          = "/loombridge.v1.ContextService/GetTask"
 	ContextService_Assemble_FullMethodName         = "/loombridge.v1.ContextService/Assemble"
 	ContextService_ConfigureSession_FullMethodName = "/loombridge.v1.ContextService/ConfigureSession"
+	ContextService_UpdateWorking_FullMethodName    = "/loombridge.v1.ContextService/UpdateWorking"
 	ContextService_EndSession_FullMethodName       = "/loombridge.v1.ContextService/EndSession"
 	ContextService_CompactHistory_FullMethodName   = "/loombridge.v1.ContextService/CompactHistory"
 	ContextService_Undo_FullMethodName             = "/loombridge.v1.ContextService/Undo"
@@ -75,6 +76,10 @@ type ContextServiceClient interface {
 	// ConfigureSession changes how a session's prompts are made, and answers what
 	// holds now. A call that sets nothing only answers.
 	ConfigureSession(ctx context.Context, in *ConfigureSessionRequest, opts ...grpc.CallOption) (*ConfigureSessionResponse, error)
+	// UpdateWorking changes what an agent is at in a session: its goal, its plan and the
+	// skills that it uses, which stand in prompts from here on. A call that changes
+	// nothing only answers.
+	UpdateWorking(ctx context.Context, in *UpdateWorkingRequest, opts ...grpc.CallOption) (*UpdateWorkingResponse, error)
 	// EndSession says that a session is over, so that what only it needs may be
 	// collected. Whatever is recorded later opens it again.
 	EndSession(ctx context.Context, in *EndSessionRequest, opts ...grpc.CallOption) (*EndSessionResponse, error)
@@ -96,7 +101,7 @@ type ContextServiceClient interface {
 	// CompressResult shortens one tool result by a strategy for its kind and keeps
 	// the whole under a path. What would not get shorter stays as it is.
 	CompressResult(ctx context.Context, in *CompressResultRequest, opts ...grpc.CallOption) (*CompressResultResponse, error)
-	// CountTokens counts a text as a model would.
+	// CountTokens counts a text, or messages, as a model would.
 	CountTokens(ctx context.Context, in *CountTokensRequest, opts ...grpc.CallOption) (*CountTokensResponse, error)
 	// ReadBlob streams offloaded bytes, checked against their hashes.
 	ReadBlob(ctx context.Context, in *ReadBlobRequest, opts ...grpc.CallOption) (grpc.ServerStreamingClient[ReadBlobResponse], error)
@@ -206,6 +211,16 @@ func (c *contextServiceClient) ConfigureSession(ctx context.Context, in *Configu
 	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
 	out := new(ConfigureSessionResponse)
 	err := c.cc.Invoke(ctx, ContextService_ConfigureSession_FullMethodName, in, out, cOpts...)
+	if err != nil {
+		return nil, err
+	}
+	return out, nil
+}
+
+func (c *contextServiceClient) UpdateWorking(ctx context.Context, in *UpdateWorkingRequest, opts ...grpc.CallOption) (*UpdateWorkingResponse, error) {
+	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
+	out := new(UpdateWorkingResponse)
+	err := c.cc.Invoke(ctx, ContextService_UpdateWorking_FullMethodName, in, out, cOpts...)
 	if err != nil {
 		return nil, err
 	}
@@ -402,6 +417,10 @@ type ContextServiceServer interface {
 	// ConfigureSession changes how a session's prompts are made, and answers what
 	// holds now. A call that sets nothing only answers.
 	ConfigureSession(context.Context, *ConfigureSessionRequest) (*ConfigureSessionResponse, error)
+	// UpdateWorking changes what an agent is at in a session: its goal, its plan and the
+	// skills that it uses, which stand in prompts from here on. A call that changes
+	// nothing only answers.
+	UpdateWorking(context.Context, *UpdateWorkingRequest) (*UpdateWorkingResponse, error)
 	// EndSession says that a session is over, so that what only it needs may be
 	// collected. Whatever is recorded later opens it again.
 	EndSession(context.Context, *EndSessionRequest) (*EndSessionResponse, error)
@@ -423,7 +442,7 @@ type ContextServiceServer interface {
 	// CompressResult shortens one tool result by a strategy for its kind and keeps
 	// the whole under a path. What would not get shorter stays as it is.
 	CompressResult(context.Context, *CompressResultRequest) (*CompressResultResponse, error)
-	// CountTokens counts a text as a model would.
+	// CountTokens counts a text, or messages, as a model would.
 	CountTokens(context.Context, *CountTokensRequest) (*CountTokensResponse, error)
 	// ReadBlob streams offloaded bytes, checked against their hashes.
 	ReadBlob(*ReadBlobRequest, grpc.ServerStreamingServer[ReadBlobResponse]) error
@@ -479,6 +498,9 @@ func (UnimplementedContextServiceServer) Assemble(context.Context, *AssembleRequ
 }
 func (UnimplementedContextServiceServer) ConfigureSession(context.Context, *ConfigureSessionRequest) (*ConfigureSessionResponse, error) {
 	return nil, status.Error(codes.Unimplemented, "method ConfigureSession not implemented")
+}
+func (UnimplementedContextServiceServer) UpdateWorking(context.Context, *UpdateWorkingRequest) (*UpdateWorkingResponse, error) {
+	return nil, status.Error(codes.Unimplemented, "method UpdateWorking not implemented")
 }
 func (UnimplementedContextServiceServer) EndSession(context.Context, *EndSessionRequest) (*EndSessionResponse, error) {
 	return nil, status.Error(codes.Unimplemented, "method EndSession not implemented")
@@ -672,6 +694,24 @@ func _ContextService_ConfigureSession_Handler(srv interface{}, ctx context.Conte
 	}
 	handler := func(ctx context.Context, req interface{}) (interface{}, error) {
 		return srv.(ContextServiceServer).ConfigureSession(ctx, req.(*ConfigureSessionRequest))
+	}
+	return interceptor(ctx, in, info, handler)
+}
+
+func _ContextService_UpdateWorking_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
+	in := new(UpdateWorkingRequest)
+	if err := dec(in); err != nil {
+		return nil, err
+	}
+	if interceptor == nil {
+		return srv.(ContextServiceServer).UpdateWorking(ctx, in)
+	}
+	info := &grpc.UnaryServerInfo{
+		Server:     srv,
+		FullMethod: ContextService_UpdateWorking_FullMethodName,
+	}
+	handler := func(ctx context.Context, req interface{}) (interface{}, error) {
+		return srv.(ContextServiceServer).UpdateWorking(ctx, req.(*UpdateWorkingRequest))
 	}
 	return interceptor(ctx, in, info, handler)
 }
@@ -948,6 +988,10 @@ var ContextService_ServiceDesc = grpc.ServiceDesc{
 		{
 			MethodName: "ConfigureSession",
 			Handler:    _ContextService_ConfigureSession_Handler,
+		},
+		{
+			MethodName: "UpdateWorking",
+			Handler:    _ContextService_UpdateWorking_Handler,
 		},
 		{
 			MethodName: "EndSession",

@@ -4,6 +4,7 @@ import grpc
 import warnings
 
 from loombridge.v1 import context_pb2 as loombridge_dot_v1_dot_context__pb2
+from loombridge.v1 import prompt_pb2 as loombridge_dot_v1_dot_prompt__pb2
 
 GRPC_GENERATED_VERSION = '1.76.0'
 GRPC_VERSION = grpc.__version__
@@ -74,6 +75,11 @@ class ContextServiceStub(object):
                 '/loombridge.v1.ContextService/ConfigureSession',
                 request_serializer=loombridge_dot_v1_dot_context__pb2.ConfigureSessionRequest.SerializeToString,
                 response_deserializer=loombridge_dot_v1_dot_context__pb2.ConfigureSessionResponse.FromString,
+                _registered_method=True)
+        self.UpdateWorking = channel.unary_unary(
+                '/loombridge.v1.ContextService/UpdateWorking',
+                request_serializer=loombridge_dot_v1_dot_prompt__pb2.UpdateWorkingRequest.SerializeToString,
+                response_deserializer=loombridge_dot_v1_dot_prompt__pb2.UpdateWorkingResponse.FromString,
                 _registered_method=True)
         self.EndSession = channel.unary_unary(
                 '/loombridge.v1.ContextService/EndSession',
@@ -217,6 +223,15 @@ class ContextServiceServicer(object):
         context.set_details('Method not implemented!')
         raise NotImplementedError('Method not implemented!')
 
+    def UpdateWorking(self, request, context):
+        """UpdateWorking changes what an agent is at in a session: its goal, its plan and the
+        skills that it uses, which stand in prompts from here on. A call that changes
+        nothing only answers.
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
     def EndSession(self, request, context):
         """EndSession says that a session is over, so that what only it needs may be
         collected. Whatever is recorded later opens it again.
@@ -274,7 +289,7 @@ class ContextServiceServicer(object):
         raise NotImplementedError('Method not implemented!')
 
     def CountTokens(self, request, context):
-        """CountTokens counts a text as a model would.
+        """CountTokens counts a text, or messages, as a model would.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
@@ -373,6 +388,11 @@ def add_ContextServiceServicer_to_server(servicer, server):
                     servicer.ConfigureSession,
                     request_deserializer=loombridge_dot_v1_dot_context__pb2.ConfigureSessionRequest.FromString,
                     response_serializer=loombridge_dot_v1_dot_context__pb2.ConfigureSessionResponse.SerializeToString,
+            ),
+            'UpdateWorking': grpc.unary_unary_rpc_method_handler(
+                    servicer.UpdateWorking,
+                    request_deserializer=loombridge_dot_v1_dot_prompt__pb2.UpdateWorkingRequest.FromString,
+                    response_serializer=loombridge_dot_v1_dot_prompt__pb2.UpdateWorkingResponse.SerializeToString,
             ),
             'EndSession': grpc.unary_unary_rpc_method_handler(
                     servicer.EndSession,
@@ -662,6 +682,33 @@ class ContextService(object):
             '/loombridge.v1.ContextService/ConfigureSession',
             loombridge_dot_v1_dot_context__pb2.ConfigureSessionRequest.SerializeToString,
             loombridge_dot_v1_dot_context__pb2.ConfigureSessionResponse.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def UpdateWorking(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/loombridge.v1.ContextService/UpdateWorking',
+            loombridge_dot_v1_dot_prompt__pb2.UpdateWorkingRequest.SerializeToString,
+            loombridge_dot_v1_dot_prompt__pb2.UpdateWorkingResponse.FromString,
             options,
             channel_credentials,
             insecure,
