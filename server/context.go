@@ -149,9 +149,6 @@ func (s *contextService) Assemble(ctx context.Context, r *loombridgev1.AssembleR
 		return nil, err
 	}
 	request := convert.AssembleRequest(scope, r, s.limits.MaxSendBytes)
-	if !r.GetWithoutTools() {
-		request.Tools = convert.PromptTools(s.tools.Offered(scope.Tenant, request.Format.ToolName))
-	}
 	prompt, err := s.assembler.Assemble(ctx, request)
 	if err != nil {
 		return nil, err
@@ -159,7 +156,7 @@ func (s *contextService) Assemble(ctx context.Context, r *loombridgev1.AssembleR
 	if !r.GetDryRun() {
 		s.metrics.Folded(prompt.Receipt.Batch)
 	}
-	return convert.Prompt(prompt), nil
+	return convert.Prompt(prompt, request.Format), nil
 }
 
 // CountTokens counts a text, or messages, as a model would.

@@ -73,7 +73,7 @@ func (a *Assembler) Compact(ctx context.Context, r CompactRequest) (Compaction, 
 	if err := r.check(); err != nil {
 		return Compaction{}, err
 	}
-	t, err := a.newTask(ctx, Request{Scope: r.Scope, SessionID: r.SessionID, Model: r.Model, DryRun: r.DryRun})
+	t, err := a.newTask(ctx, Request{Scope: r.Scope, SessionID: r.SessionID, Model: r.Model, DryRun: r.DryRun}, true)
 	if err != nil {
 		return Compaction{}, err
 	}
@@ -121,7 +121,7 @@ func (t *task) compact(ctx context.Context, summary string) (Compaction, error) 
 		return Compaction{}, t.err
 	}
 	if overflow, ok := errors.AsType[*history.OverflowError](err); ok {
-		return Compaction{}, t.overflow(fixed{hard: t.r.MaxTokens}, overflow)
+		return Compaction{}, t.overflow(s, fixed{hard: t.r.MaxTokens}, overflow)
 	}
 	if err != nil {
 		return Compaction{}, fmt.Errorf("assemble: %w", err)
@@ -168,7 +168,7 @@ func (t *task) compactedSteps(ctx context.Context, r CompactRequest) ([]step.Ste
 	}
 	var steps []step.Step
 	read := volume{}
-	for e, err := range t.a.log.Unfolded(ctx, r.Scope, r.SessionID, nil) {
+	for e, err := range t.moment.log.Unfolded(ctx, r.Scope, r.SessionID, nil) {
 		if err == nil {
 			err = ctx.Err()
 		}

@@ -75,7 +75,7 @@ func (f *faded) items(l decay.Layout) ([]item, error) {
 	var out []item
 	for _, shown := range l.Shown {
 		if shown.Text != "" {
-			out = append(out, item{labelSummary, session.Message{Role: session.User, Content: shown.Text}, shown.Tokens})
+			out = append(out, item{label: labelSummary, message: session.Message{Role: session.User, Content: shown.Text}, tokens: shown.Tokens})
 			continue
 		}
 		items, err := f.show(shown)

@@ -21,6 +21,8 @@ type toolset struct {
 	json    []byte // the canonical JSON array of the format
 	counted []tokens.Tool
 	count   tokens.Count
+	// costs are what each takes, by its own name.
+	costs []ToolCost
 }
 
 // maxToolsets bounds the toolsets that are remembered: agents offer the same
@@ -40,8 +42,31 @@ func (a *Assembler) toolset(r Request) (toolset, error) {
 	if set.count, err = a.counter.Tools(r.Model, set.counted); err != nil {
 		return toolset{}, fmt.Errorf("assemble: count tools: %w", err)
 	}
+	if err := a.price(r.Model, &set); err != nil {
+		return toolset{}, err
+	}
 	a.known.keepTools(key, set)
 	return set, nil
+}
+
+// price counts what each tool takes, without what all of them take once.
+func (a *Assembler) price(model string, set *toolset) error {
+	shared := 0
+	for i := range set.counted {
+		n, err := a.counter.Tools(model, set.counted[i:i+1])
+		if err != nil {
+			return fmt.Errorf("assemble: count tools: %w", err)
+		}
+		set.costs[i].Tokens = n.Tokens
+		shared += n.Tokens
+	}
+	if n := len(set.costs); n > 1 {
+		shared = (shared - set.count.Tokens) / (n - 1)
+		for i := range set.costs {
+			set.costs[i].Tokens -= shared
+		}
+	}
+	return nil
 }
 
 // toolsKey tells toolsets apart, with what they are for.
@@ -84,6 +109,7 @@ func newToolset(tools []Tool, format Format) (toolset, error) {
 			return toolset{}, err
 		}
 		list = append(list, provider.Tool{Name: name, Description: tool.Description, Schema: schema})
+		set.costs = append(set.costs, ToolCost{Name: tool.Name})
 		set.counted = append(set.counted, tokens.Tool{Name: name, Description: tool.Description, Schema: tool.Schema})
 	}
 	set.json = provider.Tools(format, list)

@@ -51,3 +51,14 @@ async def test_it_is_kept_by_the_server(live: loombridge.Client) -> None:
     assert await live.context.update_working(goal="") == loombridge.Working(
         "", said.plan, ("flying",)
     )
+
+
+# M18
+async def test_a_playbook_is_approved(live: loombridge.Client) -> None:
+    await live.memory_save(
+        "how to fly", key="flying", kind="playbook", metadata={"status": "draft", "name": "fly"}
+    )
+    record = await live.memory.update(key="flying", metadata={"status": "approved"}, merge=True)
+    assert record.metadata == {"status": "approved", "name": "fly"}
+    record = await live.memory.update(key="flying", metadata={"status": "rejected"})
+    assert record.metadata == {"status": "rejected"}
