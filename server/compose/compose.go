@@ -212,6 +212,7 @@ func (d *Domain) openPrompts(o Options) (_ *step.Reducer, err error) {
 		topics.Notices{Bus: d.Events}.Folded(ctx, scope, sessionID, b)
 	}
 	o.Assemble.Compress = o.Compress
+	o.Assemble.Summarizer = summarizer{func() *tools.Catalogue { return d.Tools }}
 	d.Assembler = assemble.New(d.Log, d.Tokens, &o.Assemble)
 	return o.Assemble.Reducer, nil
 }

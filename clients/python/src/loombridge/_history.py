@@ -1,7 +1,7 @@
 """The history of a session: how it is made, folded and unfolded again."""
 
 from collections.abc import Mapping
-from typing import Any, Literal, TypeAlias, cast
+from typing import Any, cast
 
 from loombridge import (
     _compress,
@@ -15,9 +15,6 @@ from loombridge import (
     _values,
 )
 from loombridge.v1 import context_pb2 as pb
-
-HistoryStyle: TypeAlias = Literal["design", "reduction", "grouped"]
-"""How a history is laid out as text."""
 
 
 @_spelling.helpful
@@ -95,7 +92,7 @@ class History(_session.InSession):
     async def compact(
         self,
         *,
-        style: HistoryStyle | None = None,
+        style: _receipts.HistoryStyle | None = None,
         keep_recent: int | None = None,
         model: str | None = None,
         max_tokens: int | None = None,
