@@ -18,7 +18,7 @@ func (s *Store) QueryDeep(ctx context.Context, scope kv.Scope, q question.Questi
 	asked.asked.Limit = limit
 	var result Answer
 	err = s.view(ctx, func(view kv.Snapshot) error {
-		result, err = asked.search(ctx, view)
+		result, err = asked.search(ctx, view, view.Sequences()[0])
 		return err
 	}, lexical.Ref(scope))
 	return result, err

@@ -61,31 +61,10 @@ type Page struct {
 // Errors: *invalid.Error, also for a page token that belongs to another listing;
 // *filter.Error.
 func (s *Store) List(ctx context.Context, scope kv.Scope, l Listing) (Page, error) {
-	if err := s.begin(scope); err != nil {
-		return Page{}, err
-	}
-	tiers, err := tierBits(l.Tiers)
+	listing, err := s.checkListing(scope, l)
 	if err != nil {
 		return Page{}, err
 	}
-	if l.PageSize < 0 || l.PageSize > MaxPageSize {
-		return Page{}, invalid.Field(ErrInvalid, "page_size", "is not from 1 to %d", MaxPageSize)
-	}
-	if l.PageSize == 0 {
-		l.PageSize = DefaultPageSize
-	}
-	if len(l.Filter) > filter.MaxBytes {
-		return Page{}, record.TooLong("filter", len(l.Filter), filter.MaxBytes)
-	}
-	filter, err := filter.Parse(l.Filter)
-	if err != nil {
-		return Page{}, err
-	}
-	after, err := l.position(scope)
-	if err != nil {
-		return Page{}, err
-	}
-	listing := listing{Listing: l, scope: scope, filter: filter, tiers: tiers, after: after}
 	var page Page
 	err = s.current(ctx, scope, func() error {
 		return s.view(ctx, func(view kv.Snapshot) (err error) {
@@ -98,6 +77,34 @@ func (s *Store) List(ctx context.Context, scope kv.Scope, l Listing) (Page, erro
 	}
 	s.touched(scope, page.Records...)
 	return page, nil
+}
+
+func (s *Store) checkListing(scope kv.Scope, l Listing) (listing, error) {
+	if err := s.begin(scope); err != nil {
+		return listing{}, err
+	}
+	tiers, err := tierBits(l.Tiers)
+	if err != nil {
+		return listing{}, err
+	}
+	if l.PageSize < 0 || l.PageSize > MaxPageSize {
+		return listing{}, invalid.Field(ErrInvalid, "page_size", "is not from 1 to %d", MaxPageSize)
+	}
+	if l.PageSize == 0 {
+		l.PageSize = DefaultPageSize
+	}
+	if len(l.Filter) > filter.MaxBytes {
+		return listing{}, record.TooLong("filter", len(l.Filter), filter.MaxBytes)
+	}
+	filter, err := filter.Parse(l.Filter)
+	if err != nil {
+		return listing{}, err
+	}
+	after, err := l.position(scope)
+	if err != nil {
+		return listing{}, err
+	}
+	return listing{Listing: l, scope: scope, filter: filter, tiers: tiers, after: after}, nil
 }
 
 // listing is a Listing that was checked.
@@ -121,7 +128,7 @@ func tierBits(tiers []int) (bits uint8, err error) {
 	return bits, nil
 }
 
-func (s *Store) list(ctx context.Context, view kv.Snapshot, l listing) (Page, error) {
+func (s *Store) list(ctx context.Context, view kv.Reader, l listing) (Page, error) {
 	reader, err := s.index.Open(ctx, view, l.scope)
 	if err != nil {
 		return Page{}, err
@@ -194,7 +201,7 @@ func (l listing) follows(place uint32) bool {
 
 // readPage reads the records of a page until it is large enough, and returns
 // how many those are.
-func (s *Store) readPage(ctx context.Context, view kv.Snapshot, l listing, reader *lexical.Reader, places []placed) (page Page, read int, err error) {
+func (s *Store) readPage(ctx context.Context, view kv.Reader, l listing, reader *lexical.Reader, places []placed) (page Page, read int, err error) {
 	size := 0
 	for chunk := range slices.Chunk(places, pageRead) {
 		records, err := readPlaced(ctx, view, l.scope, reader, chunk)
@@ -213,7 +220,7 @@ func (s *Store) readPage(ctx context.Context, view kv.Snapshot, l listing, reade
 }
 
 // readPlaced reads the records of documents.
-func readPlaced(ctx context.Context, view kv.Snapshot, scope kv.Scope, reader *lexical.Reader, chunk []placed) ([]record.Record, error) {
+func readPlaced(ctx context.Context, view kv.Reader, scope kv.Scope, reader *lexical.Reader, chunk []placed) ([]record.Record, error) {
 	ordinals := make([]uint32, len(chunk))
 	for i, p := range chunk {
 		ordinals[i] = p.ordinal

@@ -39,13 +39,7 @@ func (s *Store) Query(ctx context.Context, scope kv.Scope, q question.Question) 
 // QueryScopes does what Query does in several scopes as if they were one: the
 // best hit is the best of all. Scopes are 1 to MaxScopes, each once.
 func (s *Store) QueryScopes(ctx context.Context, scopes []kv.Scope, q question.Question) (Answer, error) {
-	if err := s.checkScopes(scopes); err != nil {
-		return Answer{}, err
-	}
-	if err := q.Check(); err != nil {
-		return Answer{}, err
-	}
-	asked, err := s.prepareQuery(ctx, scopes, q)
+	asked, err := s.ask(ctx, scopes, q)
 	if err != nil {
 		return Answer{}, err
 	}
@@ -74,6 +68,17 @@ func (s *Store) checkScopes(scopes []kv.Scope) error {
 		}
 	}
 	return nil
+}
+
+// ask checks a query and prepares it.
+func (s *Store) ask(ctx context.Context, scopes []kv.Scope, q question.Question) (*asking, error) {
+	if err := s.checkScopes(scopes); err != nil {
+		return nil, err
+	}
+	if err := q.Check(); err != nil {
+		return nil, err
+	}
+	return s.prepareQuery(ctx, scopes, q)
 }
 
 // asking is a query with what it needs before it reads anything.
@@ -121,7 +126,7 @@ func (a *asking) answer(ctx context.Context) (result Answer, err error) {
 	}
 	for {
 		err = a.view(ctx, func(view kv.Snapshot) error {
-			result, err = a.search(ctx, view)
+			result, err = a.search(ctx, view, view.Sequences()[0])
 			return err
 		}, refs...)
 		var old *outdatedError
@@ -141,11 +146,10 @@ func (e *outdatedError) Error() string {
 	return "memory: the index of " + e.scope.String() + " is outdated"
 }
 
-// search answers the query from one view, which was opened with the refs of the
-// scopes' indexes.
-func (a *asking) search(ctx context.Context, view kv.Snapshot) (Answer, error) {
-	result := Answer{Receipt: Receipt{Degraded: a.degraded}}
-	result.Receipt.IndexSequence = view.Sequences()[0]
+// search answers the query from one view, in which the index of the first scope has
+// that sequence.
+func (a *asking) search(ctx context.Context, view kv.Reader, sequence uint64) (Answer, error) {
+	result := Answer{Receipt: Receipt{Degraded: a.degraded, IndexSequence: sequence}}
 	parts, err := a.open(ctx, view, &result.Receipt)
 	if err != nil {
 		return Answer{}, err
@@ -169,7 +173,7 @@ func (a *asking) search(ctx context.Context, view kv.Snapshot) (Answer, error) {
 
 // open opens the index of every scope, with what may be a hit there and what
 // the vectors propose.
-func (a *asking) open(ctx context.Context, view kv.Snapshot, receipt *Receipt) ([]rank.Part, error) {
+func (a *asking) open(ctx context.Context, view kv.Reader, receipt *Receipt) ([]rank.Part, error) {
 	parts := make([]rank.Part, len(a.scopes))
 	for i, scope := range a.scopes {
 		reader, err := a.index.Open(ctx, view, scope)

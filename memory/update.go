@@ -59,8 +59,12 @@ type Update struct {
 	ID, Key string
 	// ExpectedVersion is the version that the record must have. Zero: any.
 	ExpectedVersion int64
-	// Fields are those that change, at least one.
+	// Fields are those that change. At least one, or one of Members.
 	Fields Fields
+	// Members are names of members of the metadata that change, without MetadataField:
+	// each becomes what it is in the metadata of Values, and goes where it is not there.
+	// All others stay.
+	Members []string
 	// Values holds their new values; its other fields do not matter. An empty
 	// value empties the field.
 	Values record.Record
@@ -273,6 +277,13 @@ func (up *updating) apply(r *record.Record) error {
 			f.set()
 		}
 	}
+	if len(up.update.Members) > 0 {
+		metadata, err := record.MergeMetadata(r.Metadata, from.Metadata, up.update.Members)
+		if err != nil {
+			return err
+		}
+		r.Metadata = metadata
+	}
 	r.Version++
 	r.UpdateTime = up.now
 	if fields&ExpiryField == 0 {
@@ -302,6 +313,7 @@ func (up *updating) content() [sha256.Size]byte {
 		fieldName
 		fieldByKey
 		fieldExpected
+		fieldMember
 	)
 	u := up.update
 	changed := updating{update: u}
@@ -315,6 +327,9 @@ func (up *updating) content() [sha256.Size]byte {
 	b = wire.AppendUint(b, fieldFields, uint64(u.Fields))
 	b = wire.AppendText(b, fieldName, u.ID)
 	b = wire.AppendText(b, fieldByKey, u.Key)
+	for _, name := range u.Members {
+		b = wire.AppendItem(b, fieldMember, name)
+	}
 	return sha256.Sum256(wire.AppendInt(b, fieldExpected, u.ExpectedVersion))
 }
 
@@ -346,15 +361,18 @@ func checkUpdate(u Update) error {
 	if err := checkNamed(u.ID, u.Key, u.ExpectedVersion); err != nil {
 		return err
 	}
-	if u.Fields == 0 || u.Fields&^allFields != 0 {
+	switch {
+	case u.Fields == 0 && len(u.Members) == 0 || u.Fields&^allFields != 0:
 		return invalid.Field(ErrInvalid, "update_mask", "names no field, or one that can't change")
+	case len(u.Members) > 0 && u.Fields&MetadataField != 0:
+		return invalid.Field(ErrInvalid, "update_mask", "names the metadata, and members of it")
 	}
 	v := u.Values
 	if u.Fields&TextField == 0 {
 		v.Text = "as it was"
 	}
 	v.ID, v.Key, v.Supersedes = "", "", ""
-	v = onlyChanged(v, u.Fields)
+	v = onlyChanged(v, u.Fields, u.Members)
 	if err := record.Check(v); err != nil {
 		return err
 	}
@@ -364,8 +382,11 @@ func checkUpdate(u Update) error {
 
 // onlyChanged empties the fields that an update is not about, which may hold
 // anything.
-func onlyChanged(v record.Record, fields Fields) record.Record {
+func onlyChanged(v record.Record, fields Fields, members []string) record.Record {
 	kept := record.Record{Text: v.Text}
+	if len(members) > 0 {
+		fields |= MetadataField
+	}
 	mask := updating{update: Update{Fields: fields &^ ExpiryField, Values: v}}
 	_ = mask.apply(&kept) // without the expiry there is nothing to fail
 	if fields&ExpiryField != 0 {

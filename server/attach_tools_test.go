@@ -148,13 +148,16 @@ func TestToolOfAnAttachedAgent(t *testing.T) {
 	}
 }
 
-// The tools of agents are in the prompt: without that no model could choose one.
+// The tools of agents are in a prompt that names them, by a pattern or whole, and in no
+// other.
+//
+// E03
 func TestAssembleOffersToolsOfAgents(t *testing.T) {
 	s, _ := MustStartAttached(t, servertest.Options{})
 	hello := helloOf("desk")
 	hello.Tools = []*loombridgev1.ProvidedTool{{Name: "price", Description: "The price of a symbol."}}
 	MustAttach(t, t.Context(), s.Bridge, hello)
-	prompt, err := s.Context.Assemble(t.Context(), &loombridgev1.AssembleRequest{AgentId: "writer", Goal: "write"})
+	prompt, err := s.Context.Assemble(t.Context(), &loombridgev1.AssembleRequest{AgentId: "writer", Goal: "write", Settings: &loombridgev1.PromptSettings{Tools: &loombridgev1.ToolSelection{Names: []string{"pri*"}}}})
 	must(t, err)
 	var offered []struct {
 		Name string `json:"name"`
@@ -166,5 +169,10 @@ func TestAssembleOffersToolsOfAgents(t *testing.T) {
 	}
 	if names["price"] != 1 || names["fs:read_file"] != 1 {
 		t.Errorf("the prompt offers %v", names)
+	}
+	plain, err := s.Context.Assemble(t.Context(), &loombridgev1.AssembleRequest{AgentId: "writer", Goal: "write"})
+	must(t, err)
+	if strings.Contains(plain.GetToolsJson(), "price") {
+		t.Errorf("a prompt that names no tool offers %s", plain.GetToolsJson())
 	}
 }

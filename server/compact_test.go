@@ -84,7 +84,10 @@ func TestCompactHistory(t *testing.T) {
 
 	_, err := s.Context.Undo(t.Context(), &loombridgev1.UndoRequest{AgentId: agent, SessionId: "s1"})
 	must(t, err)
-	checkSame(t, "after the undo", before, w.assemble(true))
+	after := w.assemble(true)
+	// The log has moved on, though it says the same.
+	before.Receipt.Sequences, after.Receipt.Sequences = nil, nil
+	checkSame(t, "after the undo", before, after)
 }
 
 // checkFolded compares the event of a batch with it.

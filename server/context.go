@@ -8,6 +8,7 @@ import (
 	"github.com/loom-bridge/loom-bridge/context/session"
 	"github.com/loom-bridge/loom-bridge/context/step"
 	"github.com/loom-bridge/loom-bridge/context/tokens"
+	"github.com/loom-bridge/loom-bridge/context/working"
 	"github.com/loom-bridge/loom-bridge/memory/kv"
 	loombridgev1 "github.com/loom-bridge/loom-bridge/proto/gen/loombridge/v1"
 	"github.com/loom-bridge/loom-bridge/server/auth"
@@ -25,6 +26,8 @@ type Log interface {
 	LastSteps(ctx context.Context, scope kv.Scope, sessionID string, n int) ([]session.Entry, error)
 	Config(ctx context.Context, scope kv.Scope, sessionID string) (session.Config, error)
 	Configure(ctx context.Context, scope kv.Scope, sessionID string, change func(session.Config) (session.Config, error), requestID string, content []byte) (session.Config, error)
+	Working(ctx context.Context, scope kv.Scope, sessionID string) (working.Working, error)
+	UpdateWorking(ctx context.Context, scope kv.Scope, sessionID string, change working.Change, known []string, requestID string) (working.Working, error)
 	End(ctx context.Context, scope kv.Scope, sessionID string) (last uint64, err error)
 	Ended(ctx context.Context, scope kv.Scope, sessionID string) (bool, error)
 	Undo(ctx context.Context, scope kv.Scope, sessionID string, batch uint64, requestID string) (session.Undone, error)
@@ -40,6 +43,7 @@ type Assembler interface {
 	Assemble(ctx context.Context, r assemble.Request) (assemble.Prompt, error)
 	Compact(ctx context.Context, r assemble.CompactRequest) (assemble.Compaction, error)
 	ReportUsage(ctx context.Context, r assemble.UsageReport) (assemble.UsageLearned, error)
+	CountMessages(model string, messages []session.Message) (tokens.Count, error)
 }
 
 var (
@@ -50,16 +54,18 @@ var (
 
 type contextService struct {
 	loombridgev1.UnimplementedContextServiceServer
-	log       Log
-	blobs     Blobs
-	reads     Reads
-	tokens    Tokens
-	assembler Assembler
-	tools     Tools
-	hand      Hand
-	tasks     Tasks
-	limits    Limits
-	metrics   *observe.Metrics
+	log           Log
+	memory        Memory
+	blobs         Blobs
+	reads         Reads
+	tokens        Tokens
+	assembler     Assembler
+	tools         Tools
+	hand          Hand
+	tasks         Tasks
+	conversations Conversations
+	limits        Limits
+	metrics       *observe.Metrics
 }
 
 // AppendMessages adds messages to a session's log.
@@ -139,9 +145,6 @@ func (s *contextService) Assemble(ctx context.Context, r *loombridgev1.AssembleR
 		return nil, err
 	}
 	request := convert.AssembleRequest(scope, r, s.limits.MaxSendBytes)
-	if !r.GetWithoutTools() {
-		request.Tools = convert.PromptTools(s.tools.Offered(scope.Tenant, request.Format.ToolName))
-	}
 	prompt, err := s.assembler.Assemble(ctx, request)
 	if err != nil {
 		return nil, err
@@ -149,10 +152,10 @@ func (s *contextService) Assemble(ctx context.Context, r *loombridgev1.AssembleR
 	if !r.GetDryRun() {
 		s.metrics.Folded(prompt.Receipt.Batch)
 	}
-	return convert.Prompt(prompt), nil
+	return convert.Prompt(prompt, request.Format), nil
 }
 
-// CountTokens counts a text as a model would.
+// CountTokens counts a text, or messages, as a model would.
 func (s *contextService) CountTokens(ctx context.Context, r *loombridgev1.CountTokensRequest) (*loombridgev1.CountTokensResponse, error) {
 	if err := validate.CountTokensRequest(r); err != nil {
 		return nil, err
@@ -160,7 +163,13 @@ func (s *contextService) CountTokens(ctx context.Context, r *loombridgev1.CountT
 	if _, err := auth.AgentScope(ctx, r.GetAgentId()); err != nil {
 		return nil, err
 	}
-	count, err := s.tokens.Count(r.GetModel(), r.GetText())
+	var count tokens.Count
+	var err error
+	if messages := r.GetMessages(); len(messages) > 0 {
+		count, err = s.assembler.CountMessages(r.GetModel(), convert.Messages(messages))
+	} else {
+		count, err = s.tokens.Count(r.GetModel(), r.GetText())
+	}
 	if err != nil {
 		return nil, err
 	}

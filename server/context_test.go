@@ -287,6 +287,45 @@ func TestCountTokens(t *testing.T) {
 	}
 }
 
+// Messages are counted by the rule of their model: what it adds to each, the roles and
+// names, and what opens the reply. Nothing is stored, and what no log would take is refused.
+//
+// G13
+func TestCountMessages(t *testing.T) {
+	s := servertest.Start(t, nil)
+	user, assistant := loombridgev1.Role_ROLE_USER, loombridgev1.Role_ROLE_ASSISTANT
+	two := []*loombridgev1.Message{{Role: user, Content: "hello world"}, {Role: assistant, Content: "hello world"}}
+	named := []*loombridgev1.Message{{Role: user, Content: "hello world", Name: "hello"}}
+	call := []*loombridgev1.Message{{Role: assistant, ToolCalls: []*loombridgev1.ModelToolCall{{Id: "hello", Name: "hello", ArgumentsJson: "hello"}}}}
+	for _, tt := range []struct {
+		model    string
+		messages []*loombridgev1.Message
+		want     int32
+		counter  string
+	}{
+		{"gpt-4o", two[:1], 3 + (3 + 1 + 2), "o200k_base"},
+		{"", two, 3 + 2*(3+1+2), "o200k_base"},
+		{"gpt-4", two, 3 + 2*(3+1+2), "cl100k_base"},
+		{"gpt-4o", named, 3 + (3 + 1 + 2) + 1 + 1, "o200k_base"},
+		{"gpt-4o", call, 3 + (3 + 1) + 4, "o200k_base"}, // with the word `function`
+		{"claude-3-opus", two[:1], 3 + 2 + 3, "anthropic"},
+		{"claude-3-opus", two, 2 * (3 + 2 + 3), "anthropic"},
+		{"of-nobody", two[:1], 4 + 1 + 3, "estimate"},
+		{"of-nobody", two, (4 + 1 + 3) + (4 + 3 + 3), "estimate"}, // `assistant` is three
+	} {
+		got, err := s.Context.CountTokens(t.Context(), &loombridgev1.CountTokensRequest{AgentId: agent, Messages: tt.messages, Model: tt.model})
+		must(t, err)
+		if c := got.GetCount(); c.GetTokens() != tt.want || c.GetCounter() != tt.counter {
+			t.Errorf("%q: %d messages: %v, want %d by %s", tt.model, len(tt.messages), c, tt.want, tt.counter)
+		}
+	}
+	_, err := s.Context.CountTokens(t.Context(), &loombridgev1.CountTokensRequest{AgentId: agent, Messages: []*loombridgev1.Message{two[0], {Role: user, BlocksJson: "{"}}})
+	MustFail(t, err, codes.InvalidArgument, "INVALID_REQUEST")
+	if got := fieldsOf(err); !slices.Equal(got, []string{"messages[1].blocks_json"}) {
+		t.Errorf("fields = %v", got)
+	}
+}
+
 // E04
 func TestListTools(t *testing.T) {
 	s := servertest.Start(t, nil)

@@ -18,6 +18,7 @@ import (
 	"github.com/loom-bridge/loom-bridge/context/settings"
 	"github.com/loom-bridge/loom-bridge/context/tokens"
 	"github.com/loom-bridge/loom-bridge/context/turn"
+	"github.com/loom-bridge/loom-bridge/context/working"
 	"github.com/loom-bridge/loom-bridge/memory"
 	"github.com/loom-bridge/loom-bridge/memory/filter"
 	"github.com/loom-bridge/loom-bridge/memory/kv"
@@ -135,6 +136,7 @@ func errorTable() []errorRow {
 		{tokens.ErrTooLarge, codes.ResourceExhausted, reasonTooLarge, ""},
 		{assemble.ErrInvalid, codes.InvalidArgument, reasonInvalid, ""},
 		{settings.ErrInvalid, codes.InvalidArgument, reasonInvalid, ""},
+		{working.ErrInvalid, codes.InvalidArgument, reasonInvalid, ""},
 		{assemble.ErrTooLarge, codes.ResourceExhausted, reasonTooLarge, ""},
 		{assemble.ErrPromptUnknown, codes.FailedPrecondition, loombridgev1.ErrorReason_ERROR_REASON_PROMPT_UNKNOWN, ""},
 		{assemble.ErrOverflow, codes.FailedPrecondition, loombridgev1.ErrorReason_ERROR_REASON_CONTEXT_OVERFLOW, ""},

@@ -104,7 +104,7 @@ func TestSameToolsSameBytes(t *testing.T) {
 		a := MustAttach(t, t.Context(), s.Bridge, hello)
 		for i := range each {
 			format := []loombridgev1.PromptFormat{loombridgev1.PromptFormat_PROMPT_FORMAT_NEUTRAL, loombridgev1.PromptFormat_PROMPT_FORMAT_OPENAI_CHAT}[i%2]
-			got, err := s.Context.Assemble(t.Context(), &loombridgev1.AssembleRequest{AgentId: agent, SessionId: "s", Goal: "go on", System: "You are an agent.", Format: format, MaxTokens: 100_000})
+			got, err := s.Context.Assemble(t.Context(), &loombridgev1.AssembleRequest{AgentId: agent, SessionId: "s", Goal: "go on", System: "You are an agent.", Format: format, MaxTokens: 100_000, Settings: &loombridgev1.PromptSettings{Tools: &loombridgev1.ToolSelection{Names: []string{"*"}}}})
 			must(t, err)
 			hashes[fmt.Sprintf("%d %x", i%2, sha256.Sum256(fmt.Append(nil, got.GetOpenaiChatJson(), got.GetToolsJson(), got.GetMessages(), got.GetPrefixSha256(), got.GetTokens())))]++
 			if format == loombridgev1.PromptFormat_PROMPT_FORMAT_NEUTRAL {

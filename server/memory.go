@@ -65,8 +65,10 @@ func (s *memoryService) UpdateRecord(ctx context.Context, r *loombridgev1.Update
 	if err != nil {
 		return nil, &valuesError{err}
 	}
+	paths := validate.MaskOf(r)
 	updated, err := s.memory.Update(ctx, scope, memory.Update{
-		ID: r.GetId(), Key: r.GetKey(), ExpectedVersion: r.GetExpectedVersion(), Fields: validate.FieldsOf(validate.MaskOf(r)), Values: values,
+		ID: r.GetId(), Key: r.GetKey(), ExpectedVersion: r.GetExpectedVersion(),
+		Fields: validate.FieldsOf(paths), Members: validate.MembersOf(paths), Values: values,
 	}, r.GetRequestId())
 	if err != nil {
 		return nil, &valuesError{err}

@@ -298,3 +298,35 @@ func TestVectorOfAnotherDimension(t *testing.T) {
 	}
 	t.Errorf("no field is named: %v", err)
 }
+
+// Members of the metadata change by themselves: the others stay, one that is named and
+// not given goes, and a repeated call answers again.
+func TestUpdateMembersOfMetadata(t *testing.T) {
+	// M18
+	s := servertest.Start(t, nil)
+	MustSave(t, s, &loombridgev1.MemorySaveRequest{
+		AgentId: agent, Text: "how to book", Key: "book", Kind: "playbook",
+		MetadataForm: &loombridgev1.MemorySaveRequest_MetadataJson{MetadataJson: `{"status": "draft", "n": 12345678901234567890, "reviewer": "eve"}`},
+	})
+	approve := &loombridgev1.RecordDraft{MetadataForm: &loombridgev1.RecordDraft_MetadataJson{MetadataJson: `{"status": "approved", "n": 1}`}}
+	got := MustUpdate(t, s, "book", approve, "metadata.status", "metadata.reviewer", "metadata.absent")
+	if want := `{"n":12345678901234567890,"status":"approved"}`; got.GetMetadataJson() != want || got.GetText() != "how to book" || got.GetVersion() != 2 {
+		t.Errorf("got %v", got)
+	}
+	if got = MustUpdate(t, s, "book", &loombridgev1.RecordDraft{}, "metadata.status", "metadata.n"); got.GetMetadataForm() != nil && got.GetMetadataJson() != "" {
+		t.Errorf("without members it is %q", got.GetMetadataJson())
+	}
+	for _, paths := range [][]string{{"metadata", "metadata.status"}, {"metadata."}, {"metadata.a.b"}} {
+		_, err := s.Memory.UpdateRecord(t.Context(), &loombridgev1.UpdateRecordRequest{
+			AgentId: agent, Name: &loombridgev1.UpdateRecordRequest_Key{Key: "book"}, Record: approve, UpdateMask: &fieldmaskpb.FieldMask{Paths: paths},
+		})
+		MustFail(t, err, codes.InvalidArgument, "INVALID_REQUEST")
+	}
+	large := &loombridgev1.RecordDraft{MetadataForm: &loombridgev1.RecordDraft_MetadataJson{MetadataJson: `{"a": "` + strings.Repeat("x", 40<<10) + `"}`}}
+	MustUpdate(t, s, "book", large, "metadata.a")
+	large = &loombridgev1.RecordDraft{MetadataForm: &loombridgev1.RecordDraft_MetadataJson{MetadataJson: `{"b": "` + strings.Repeat("x", 40<<10) + `"}`}}
+	_, err := s.Memory.UpdateRecord(t.Context(), &loombridgev1.UpdateRecordRequest{
+		AgentId: agent, Name: &loombridgev1.UpdateRecordRequest_Key{Key: "book"}, Record: large, UpdateMask: &fieldmaskpb.FieldMask{Paths: []string{"metadata.b"}},
+	})
+	MustFail(t, err, codes.InvalidArgument, "INVALID_REQUEST")
+}

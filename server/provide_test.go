@@ -101,7 +101,7 @@ func TestLevelsOfProvidedTools(t *testing.T) {
 			t.Errorf("levels %v: %v, want %s", test.levels, got, test.want)
 		}
 	}
-	prompt, err := s.Context.Assemble(t.Context(), &loombridgev1.AssembleRequest{AgentId: agent})
+	prompt, err := s.Context.Assemble(t.Context(), &loombridgev1.AssembleRequest{AgentId: agent, Settings: &loombridgev1.PromptSettings{Tools: &loombridgev1.ToolSelection{Names: []string{"disk:sh*"}}}})
 	must(t, err)
 	if text := prompt.GetToolsJson(); !strings.Contains(text, "disk:show") || strings.Contains(text, "disk:quiet") {
 		t.Errorf("the prompt offers %s", text)
@@ -141,7 +141,7 @@ func TestPromptsStandWhateverIsRegistered(t *testing.T) {
 		must(t, err)
 	}
 	for _, format := range []loombridgev1.PromptFormat{loombridgev1.PromptFormat_PROMPT_FORMAT_NEUTRAL, loombridgev1.PromptFormat_PROMPT_FORMAT_OPENAI_CHAT} {
-		prompt, err := s.Context.Assemble(t.Context(), &loombridgev1.AssembleRequest{AgentId: "writer", Goal: "write", Format: format})
+		prompt, err := s.Context.Assemble(t.Context(), &loombridgev1.AssembleRequest{AgentId: "writer", Goal: "write", Format: format, Settings: &loombridgev1.PromptSettings{Tools: &loombridgev1.ToolSelection{Names: []string{"*"}}}})
 		if err != nil {
 			t.Errorf("%v: %v", format, err)
 			continue

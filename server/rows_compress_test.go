@@ -96,6 +96,7 @@ func TestCompressedForms(t *testing.T) {
 func TestFormOfMessages(t *testing.T) {
 	s := servertest.Start(t, nil)
 	blocks := `[{"type":"text","text":"in a block"}]`
+	asked := `[{"text":"in a block\n\n---\n\nCurrent Goal: Read it","type":"text"}]`
 	_, err := s.Context.AppendMessages(t.Context(), &loombridgev1.AppendMessagesRequest{AgentId: agent, Messages: []*loombridgev1.Message{
 		{Role: loombridgev1.Role_ROLE_SYSTEM, Content: "Be brief."},
 		{Role: loombridgev1.Role_ROLE_USER, Content: "What is in a.txt?", Name: "eve"},
@@ -111,7 +112,7 @@ func TestFormOfMessages(t *testing.T) {
 	want := `{"messages":[{"role":"system","content":"You are an agent."},{"role":"system","content":"Be brief."},` +
 		`{"role":"user","content":"What is in a.txt?","name":"eve"},` +
 		`{"role":"assistant","content":"I look.","tool_calls":[{"id":"c1","type":"function","function":{"name":"read_file","arguments":"{\"path\": \"a.txt\"}"}}]},` +
-		`{"role":"tool","content":"hello","tool_call_id":"c1"},{"role":"user","content":` + blocks + `},{"role":"user","content":"Goal: Read it"}]}`
+		`{"role":"tool","content":"hello","tool_call_id":"c1"},{"role":"user","content":` + asked + `}]}`
 	if got := prompt.GetOpenaiChatJson(); got != want {
 		t.Errorf("got %s, want %s", got, want)
 	}

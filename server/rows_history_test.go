@@ -1,9 +1,13 @@
 package server_test
 
 import (
+	"cmp"
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
+
+	"google.golang.org/grpc/codes"
 
 	loombridgev1 "github.com/loom-bridge/loom-bridge/proto/gen/loombridge/v1"
 	"github.com/loom-bridge/loom-bridge/server/servertest"
@@ -92,6 +96,53 @@ func TestLinesOfTools(t *testing.T) {
 		"Step 12:\nThought: On to agent:think.\nAction: {\"tool\": \"agent:think\", \"args\": {}}\nObservation: agent:think completed"
 	if got != want || tokens != 186 {
 		t.Errorf("%d tokens:\n%s\nwant\n%s", tokens, got, want)
+	}
+}
+
+// A text can be asked of some steps, which are told in the order of the log, and the
+// lines of earlier ones may take so many tokens; over that only their number stays.
+//
+// B06, B07
+func TestTextOfSomeSteps(t *testing.T) {
+	r := MustRows(t)
+	r.work()
+	ask := func(q *loombridgev1.CompactHistoryRequest) (*loombridgev1.CompactHistoryResponse, error) {
+		q.AgentId, q.SessionId, q.Model = agent, cmp.Or(q.GetSessionId(), "s"), "gpt-4o"
+		return r.server.Context.CompactHistory(t.Context(), q)
+	}
+	full := func(ids ...string) string {
+		t.Helper()
+		got, err := ask(&loombridgev1.CompactHistoryRequest{Style: design, KeepRecent: 3, StepIds: ids})
+		must(t, err)
+		return got.GetText()
+	}
+	two := full("step_005", "step_002")
+	if !strings.HasPrefix(two, "Step 2:\n") || !strings.Contains(two, "\n\nStep 5:\n") || strings.Count(two, "Action:") != 2 {
+		t.Errorf("two steps:\n%s", two)
+	}
+	if got, want := full("step_001", "step_002", "step_005", "step_008"), "Previous steps:\n  • Read config.json (1.2KB)\n\nRecent steps:\n"+two; !strings.HasPrefix(got, want) {
+		t.Errorf("four steps:\n%s\nwant\n%s", got, want)
+	}
+	lines := "• Read config.json (1.2KB)\n• Wrote out.md"
+	count, err := r.server.Context.CountTokens(t.Context(), &loombridgev1.CountTokensRequest{AgentId: agent, Text: "Earlier steps:\n" + lines})
+	must(t, err)
+	most := count.GetCount().GetTokens()
+	for budget, want := range map[int32]string{
+		most - 1: "Earlier: 2 steps completed\n\n", most: "Earlier steps:\n" + lines + "\n\n", most + 1: "Earlier steps:\n" + lines + "\n\n",
+	} {
+		got, err := ask(&loombridgev1.CompactHistoryRequest{Style: reduction, KeepRecent: 1, MaxTokens: budget, StepIds: []string{"step_001", "step_002", "step_005"}})
+		must(t, err)
+		if !strings.HasPrefix(got.GetText(), want) {
+			t.Errorf("at %d of %d tokens:\n%s", budget, most, got.GetText())
+		}
+	}
+	_, err = ask(&loombridgev1.CompactHistoryRequest{Style: design, StepIds: []string{"step_001", "step_900"}})
+	MustFail(t, err, codes.NotFound, "STEP_NOT_FOUND")
+	_, err = ask(&loombridgev1.CompactHistoryRequest{SessionId: "other", Style: design, StepIds: []string{"step_001"}})
+	MustFail(t, err, codes.NotFound, "STEP_NOT_FOUND")
+	_, err = ask(&loombridgev1.CompactHistoryRequest{StepIds: []string{"step_1"}})
+	if MustFail(t, err, codes.InvalidArgument, "INVALID_REQUEST"); !slices.Equal(fieldsOf(err), []string{"step_ids", "step_ids[0]"}) {
+		t.Errorf("fields = %v", fieldsOf(err))
 	}
 }
 

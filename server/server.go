@@ -244,8 +244,8 @@ func (s *Server) registerNative() {
 	})
 	loombridgev1.RegisterMemoryServiceServer(s.grpc, &memoryService{memory: d.Memory, limits: s.limits})
 	loombridgev1.RegisterContextServiceServer(s.grpc, &contextService{
-		log: d.Log, blobs: d.Blobs, reads: d.Reads, tokens: d.Tokens, assembler: d.Assembler, tools: d.Tools,
-		hand: d.Hand, tasks: d.Tasks, limits: s.limits,
+		log: d.Log, memory: d.Memory, blobs: d.Blobs, reads: d.Reads, tokens: d.Tokens, assembler: d.Assembler, tools: d.Tools,
+		hand: d.Hand, tasks: d.Tasks, conversations: d.Conversations, limits: s.limits,
 		metrics: s.metrics,
 	})
 	loombridgev1.RegisterToolServiceServer(s.grpc, &toolService{tools: d.Tools, limits: s.limits})

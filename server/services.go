@@ -13,6 +13,8 @@ type Services struct {
 	Tools Tools
 	// Log holds steps and messages.
 	Log Log
+	// Conversations reads back what Log holds.
+	Conversations Conversations
 	// Blobs holds offloaded bytes.
 	Blobs Blobs
 	// Reads gives back what prompts leave out.

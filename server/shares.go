@@ -148,7 +148,7 @@ func (s *Server) limitStreams(srv any, stream grpc.ServerStream, info *grpc.Stre
 		return fmt.Errorf("server: stream refused: %w", err)
 	}
 	defer place.Leave()
-	if !working[info.FullMethod] {
+	if !workingMethods[info.FullMethod] {
 		return next(srv, &placedStream{ServerStream: stream, place: place})
 	}
 	w := &workingStream{placedStream: placedStream{ServerStream: stream, place: place}, calls: s.shares.Calls, ctx: stream.Context()}
@@ -156,9 +156,9 @@ func (s *Server) limitStreams(srv any, stream grpc.ServerStream, info *grpc.Stre
 	return next(srv, w)
 }
 
-// working are the methods with streams that work all the time, as unary calls do,
+// workingMethods have streams that work all the time, as unary calls do,
 // and do not wait for something to happen.
-var working = map[string]bool{
+var workingMethods = map[string]bool{
 	loombridgev1.ContextService_ReadBlob_FullMethodName:    true,
 	loombridgev1.ContextService_SearchBlobs_FullMethodName: true,
 	loombridgev1.ContextService_UploadStep_FullMethodName:  true,

@@ -16,7 +16,6 @@ import (
 // Tools is what the handlers need of the catalogue.
 type Tools interface {
 	List(tenant, after string, levels ...int) []tools.Offer
-	Offered(tenant string, form tools.NameForm) []tools.Offer
 	Own(name string) (*tools.Tool, bool)
 	CountOwn() int
 }

@@ -22,7 +22,6 @@ func (h *Hand) record(ctx context.Context, c *call, out outcome) Answer {
 	defer cancel()
 	answer := h.answer(c, &out)
 	reduced := h.Reducer.Reduce(h.reducible(ctx, c, out))
-	answer.Observation = reduced.Named(reduced.Observation, "the result", "")
 	if answer.Success && reduced.Outcome == step.Failed {
 		answer.Success, answer.ErrorMessage, answer.ErrorCode = false, reduced.Error, tools.Failed
 	}
@@ -40,7 +39,7 @@ func (h *Hand) record(ctx context.Context, c *call, out outcome) Answer {
 	if !errors.Is(err, kv.ErrRequestReused) && !errors.Is(err, session.ErrTaskExists) { // those are the caller's mistakes
 		h.logger.ErrorContext(ctx, "step not recorded", "tool", c.name(), "scope", c.Scope.String(), "error", err)
 	}
-	answer.RecordError = err
+	answer.Observation, answer.RecordError = reduced.Named(reduced.Observation, "the result", ""), err
 	return answer
 }
 
@@ -133,25 +132,29 @@ func (r *recording) upload(ctx context.Context) (err error) {
 	if r.reduced.Offload && !readBack(r.outcome.result) {
 		r.offload = r.outcome.body.stored
 		if r.reduced.OffloadBytes != nil {
-			if r.offload, err = r.add(ctx, r.reduced.OffloadBytes); err != nil {
+			add := r.hand.Blobs.Add
+			if g := r.reduced.Given; g.Source == step.SourceOutcome && g.Form == step.FormJSON {
+				add = r.hand.Blobs.AddJSON
+			}
+			if r.offload, err = r.add(ctx, add, r.reduced.OffloadBytes); err != nil {
 				return err
 			}
 		}
 	}
 	if r.reduced.KeepGiven {
 		if r.given = r.outcome.body.stored; r.given == nil {
-			if r.given, err = r.add(ctx, r.outcome.given.JSON); err != nil {
+			if r.given, err = r.add(ctx, r.hand.Blobs.AddJSON, r.outcome.given.JSON); err != nil {
 				return err
 			}
 		}
 	}
 	if content, ok := r.call.args[r.reduced.KeepArg].(string); ok && !r.hand.dropWritten {
-		if r.kept, err = r.add(ctx, []byte(content)); err != nil {
+		if r.kept, err = r.add(ctx, r.hand.Blobs.Add, []byte(content)); err != nil {
 			return err
 		}
 	}
 	if r.reduced.KeepArgs {
-		r.args, err = r.add(ctx, r.argsText())
+		r.args, err = r.add(ctx, r.hand.Blobs.Add, r.argsText())
 	}
 	return err
 }
@@ -167,8 +170,9 @@ func (r *recording) argsText() []byte {
 	return text.CanonicalJSON(args)
 }
 
-func (r *recording) add(ctx context.Context, data []byte) (*blob.Stored, error) {
-	stored, err := r.hand.Blobs.Add(ctx, r.call.Scope, data)
+// add stores data by one of the ways to add a blob.
+func (r *recording) add(ctx context.Context, add func(context.Context, kv.Scope, []byte) (blob.Stored, error), data []byte) (*blob.Stored, error) {
+	stored, err := add(ctx, r.call.Scope, data)
 	return &stored, err
 }
 
@@ -215,13 +219,6 @@ func (r *recording) stage(ctx context.Context, tx *kv.Tx) error {
 	answer := r.answer
 	answer.Blob = r.outcome.result.Blob
 	now := h.now().UTC()
-	if c.task != nil {
-		task, err := h.Log.StageTask(ctx, tx, c.Scope, *c.task)
-		if err != nil {
-			return err
-		}
-		answer.TaskID = task.ID
-	}
 	s, position, err := h.Log.StageStep(ctx, tx, c.Scope, func(number uint64) (step.Step, error) {
 		s := r.step(number)
 		s.Time = now
@@ -231,6 +228,13 @@ func (r *recording) stage(ctx context.Context, tx *kv.Tx) error {
 	})
 	if err != nil {
 		return err
+	}
+	if c.task != nil {
+		task, err := h.Log.StageTask(ctx, tx, c.Scope, *c.task)
+		if err != nil {
+			return err
+		}
+		answer.TaskID = task.ID
 	}
 	kv.StageOnce(tx, ref, c.RequestID, c.digest, encodeKept(s.Number, answer), now)
 	if written := r.outcome.result.Written; written != nil {

@@ -153,11 +153,11 @@ func (c *Catalogue) List(tenant, after string, levels ...int) []Offer {
 	return list
 }
 
-// Offered is the List of what a prompt offers. Of an agent's tool that models would call
+// Offered is the List of what prompts may offer. Of an agent's tool that models would call
 // by the name of another one, the other one stays, and one whose name the form does not
 // take is left out: it would break the prompt.
 func (c *Catalogue) Offered(tenant string, form NameForm) []Offer {
-	list := c.List(tenant, "", LevelFunction)
+	list := c.List(tenant, "")
 	names := make(map[string]bool, len(list))
 	for _, o := range list {
 		if o.AgentID == "" {

@@ -7,12 +7,16 @@ import (
 	"errors"
 	"fmt"
 	"iter"
+	"time"
 	"unicode/utf8"
 
+	"github.com/loom-bridge/loom-bridge/context/assemble/gather"
+	"github.com/loom-bridge/loom-bridge/context/assemble/provider"
 	"github.com/loom-bridge/loom-bridge/context/compress"
 	"github.com/loom-bridge/loom-bridge/context/history"
 	"github.com/loom-bridge/loom-bridge/context/history/decay"
 	"github.com/loom-bridge/loom-bridge/context/session"
+	"github.com/loom-bridge/loom-bridge/context/settings"
 	"github.com/loom-bridge/loom-bridge/context/step"
 	"github.com/loom-bridge/loom-bridge/context/tokens"
 	"github.com/loom-bridge/loom-bridge/memory/kv"
@@ -43,6 +47,9 @@ type Log interface {
 	// positions, both in order.
 	Unfolded(ctx context.Context, scope kv.Scope, sessionID string, folds []history.Fold) iter.Seq2[session.Entry, error]
 	Range(ctx context.Context, scope kv.Scope, sessionID string, first, last uint64) iter.Seq2[session.Entry, error]
+	// Before yields the entries of a session that stand before a position, the newest
+	// first; 0 is behind them all.
+	Before(ctx context.Context, scope kv.Scope, sessionID string, position uint64) iter.Seq2[session.Entry, error]
 	// AppendFolds stores a batch, and MoveMark the boundary of a preset;
 	// session.ErrFoldsChanged when somebody else was first.
 	AppendFolds(ctx context.Context, scope kv.Scope, sessionID string, version uint64, made []history.Fold) error
@@ -55,15 +62,14 @@ type Log interface {
 var _ Log = (*session.Log)(nil)
 
 // Format is the shape of a prompt.
-type Format uint8
+type Format = provider.Format
 
 // The formats.
 const (
 	// Neutral fills Messages and ToolsJSON. Tools keep their own names.
-	Neutral Format = iota
-	// OpenAIChat fills OpenAIChatJSON. Characters that OpenAI does not take in
-	// a name, such as the colon, become underscores.
-	OpenAIChat
+	Neutral = provider.Neutral
+	// OpenAIChat fills OpenAIChatJSON.
+	OpenAIChat = provider.OpenAIChat
 )
 
 // Tool is a tool to offer.
@@ -95,8 +101,17 @@ type Request struct {
 	// MaxBytes bounds the text of all messages, however few tokens it has and
 	// whatever the format adds; zero is no bound.
 	MaxBytes int
-	// Tools are offered in the order of their names.
+	// Tools are the caller's own, offered beside those that are served. All are offered in
+	// the order of their names.
 	Tools []Tool
+	// WithoutTools offers none, also none of the caller's.
+	WithoutTools bool
+	// Settings say what this prompt is made of, over those of the session; nil is as
+	// those say.
+	Settings *settings.Prompt
+	// TurnID names the turn of the model that the prompt is for. Default: the place of
+	// the newest message of the user.
+	TurnID string
 	// Format is the shape of the answer.
 	Format Format
 	// DryRun stores nothing: the prompt is the one that would be made, and what
@@ -108,7 +123,7 @@ type Request struct {
 
 // Part is one part of a prompt.
 type Part struct {
-	// Name is "system", "tools", "history" or "goal".
+	// Name is that of a section.
 	Name string
 	// Tokens is its size.
 	Tokens int
@@ -124,10 +139,17 @@ type Prompt struct {
 	// OpenAIChatJSON is in OpenAIChat one JSON object with tools, unless there
 	// are none, and messages.
 	OpenAIChatJSON []byte
+	// Body is in the other formats one JSON object, the part of a request that is the
+	// prompt.
+	Body []byte
+	// Marks are where the provider's cache should keep the prompt, in order. Body has them
+	// where its format has a place for them.
+	Marks []provider.Mark
 	// Tokens is the size of the whole: all parts and tokens.ReplyTokens, or, where
 	// usage was reported, what the provider is expected to count.
 	Tokens tokens.Count
-	// Parts are system, tools, history and goal, in this order.
+	// Parts are the sections of the prompt, in its order, among them always system,
+	// tools, history and goal.
 	Parts []Part
 	// PrefixSHA256 is the hash, in hex, of everything before the goal: of the
 	// bytes of OpenAIChatJSON up to there, and of the same layout with the
@@ -169,6 +191,17 @@ type Options struct {
 	// OnBatch is called for each batch of folds after it was stored, by the call that
 	// folded. It must not block. Default: nobody is told.
 	OnBatch func(ctx context.Context, scope kv.Scope, sessionID string, b Batch)
+	// Engine is what the log reads from. A prompt is read as of one moment of it. Default:
+	// each part is read as it is just then.
+	Engine Snapshots
+	// Gatherer finds what stands in prompts beside the history; it needs the Engine.
+	// Default: nothing does.
+	Gatherer *gather.Gatherer
+	// Now is the clock. Default time.Now.
+	Now func() time.Time
+	// Served returns the tools that callers of a tenant can call, as far as the format
+	// can name them. Default: none.
+	Served func(tenant string, f Format) []Served
 	// ReadBytes is how much text of entries a prompt reads at once if it can fold
 	// that before it reads on. Default DefaultReadBytes.
 	ReadBytes int
@@ -191,7 +224,10 @@ type Assembler struct {
 	scoring    decay.Scoring
 	summarizer Summarizer
 	onBatch    func(ctx context.Context, scope kv.Scope, sessionID string, b Batch)
-	sections   []section
+	served     func(tenant string, f Format) []Served
+	engine     Snapshots
+	gatherer   *gather.Gatherer
+	clock      func() time.Time
 	known      *known
 	memo       *history.Memo
 	readBytes  int
@@ -204,10 +240,14 @@ type Assembler struct {
 func New(log Log, counter *tokens.Counter, opts *Options) *Assembler {
 	a := &Assembler{
 		log: log, counter: counter, limit: DefaultToolResultTokens, known: newKnown(nil), memo: history.NewMemo(0),
-		reducer: step.NewReducer(nil), sections: defaultSections(), presets: history.Named, readBytes: DefaultReadBytes, large: make(chan struct{}, maxLarge), huge: make(chan struct{}, maxHuge),
+		clock: time.Now, reducer: step.NewReducer(nil), presets: history.Named, readBytes: DefaultReadBytes, large: make(chan struct{}, maxLarge), huge: make(chan struct{}, maxHuge),
 	}
 	if opts != nil {
-		a.reference, a.templates, a.onBatch = opts.Reference, opts.Templates, opts.OnBatch
+		a.reference, a.templates, a.onBatch, a.served = opts.Reference, opts.Templates, opts.OnBatch, opts.Served
+		a.engine, a.gatherer = opts.Engine, opts.Gatherer
+		if opts.Now != nil {
+			a.clock = opts.Now
+		}
 		a.compress, a.scoring, a.summarizer = opts.Compress, opts.Score, opts.Summarizer
 		a.known.models = opts.Models
 		if opts.ToolResultTokens > 0 {
@@ -236,19 +276,40 @@ const maxRaces = 8
 // ErrTooLarge, a malformed request an *invalid.Error, and session.ErrFoldsChanged
 // that others kept folding the same session.
 func (a *Assembler) Assemble(ctx context.Context, r Request) (Prompt, error) {
-	t, err := a.newTask(ctx, r)
-	if err != nil {
-		return Prompt{}, err
-	}
-	defer t.leave()
-	for range maxRaces {
-		var p Prompt
-		if p, err = t.assemble(ctx); !errors.Is(err, session.ErrFoldsChanged) {
-			t.tell(ctx, p.Receipt.Batch, err)
+	var folded *Batch
+	live := false
+	for races := 0; ; {
+		p, t, err := a.attempt(ctx, r, live, folded)
+		switch {
+		case errors.Is(err, session.ErrFoldsChanged) && races < maxRaces:
+			races++
+		case errors.Is(err, kv.ErrTooOld) && !live:
+			live = true
+		default:
+			if t != nil {
+				t.tell(ctx, p.Receipt.Batch, err)
+			}
 			return p, err
 		}
+		if t != nil {
+			folded = t.folded
+		}
 	}
-	return Prompt{}, err
+}
+
+// attempt makes a prompt from one moment. folded is what attempts before it folded.
+func (a *Assembler) attempt(ctx context.Context, r Request, live bool, folded *Batch) (Prompt, *task, error) {
+	t, err := a.newTask(ctx, r, live)
+	if err != nil {
+		return Prompt{}, nil, err
+	}
+	defer t.leave()
+	t.folded = folded
+	if err := t.prepare(ctx); err != nil {
+		return Prompt{}, t, err
+	}
+	p, err := t.assemble(ctx)
+	return p, t, err
 }
 
 func (t *task) assemble(ctx context.Context) (Prompt, error) {
@@ -273,7 +334,7 @@ func (t *task) assemble(ctx context.Context) (Prompt, error) {
 	if err := t.store(ctx, s, d); err != nil {
 		return Prompt{}, err
 	}
-	return t.finish(d), nil
+	return t.finish(d)
 }
 
 // store keeps what was folded, before anybody sees it folded.
@@ -315,7 +376,9 @@ func (r Request) check() error {
 		return invalid.Field(ErrInvalid, "goal", "is not UTF-8")
 	case !utf8.ValidString(r.System):
 		return invalid.Field(ErrInvalid, "system", "is not UTF-8")
-	case r.Format > OpenAIChat:
+	case r.Settings != nil && r.Settings.Check("settings") != nil:
+		return r.Settings.Check("settings")
+	case int(r.Format) >= provider.Formats:
 		return invalid.Field(ErrInvalid, "format", "is unknown")
 	}
 	return nil

@@ -8,7 +8,9 @@ import (
 	"hash"
 	"slices"
 
+	"github.com/loom-bridge/loom-bridge/context/assemble/provider"
 	"github.com/loom-bridge/loom-bridge/context/session"
+	"github.com/loom-bridge/loom-bridge/context/settings"
 	"github.com/loom-bridge/loom-bridge/context/tokens"
 )
 
@@ -17,6 +19,7 @@ type builder struct {
 	counter *tokens.Counter
 	request Request
 	tools   toolset
+	writer  *provider.Writer
 
 	messages []session.Message
 	wire     bytes.Buffer
@@ -26,7 +29,9 @@ type builder struct {
 	size     int64
 
 	total tokens.Count
+	// parts are tokens by section, order the sections in the order of the prompt.
 	parts map[string]int
+	order []string
 	// places are the ends of the tools and of each message, roles who speaks in
 	// it.
 	places []messageEnd
@@ -38,6 +43,10 @@ type builder struct {
 	settled messageEnd
 	// trail is what the next prompt may begin with; nil for nothing.
 	trail *trail
+	// blocks is how many content blocks were written, last how many the last message has.
+	blocks int
+	// edges are where the parts of the prompt end that a provider's cache may keep.
+	edges edges
 }
 
 // messageEnd is where a message ends.
@@ -47,6 +56,8 @@ type messageEnd struct {
 	// tokens and bytes are what it takes, without the opening of the reply.
 	tokens int
 	bytes  int64
+	// blocks is how many content blocks stand up to there, each tool being one.
+	blocks int
 }
 
 // prefixSum is a hash long enough to tell the prompts of one session apart.
@@ -55,7 +66,7 @@ type prefixSum [12]byte
 func (s prefixSum) String() string { return hex.EncodeToString(s[:]) }
 
 func newBuilder(counter *tokens.Counter, r Request, set toolset) *builder {
-	b := &builder{counter: counter, request: r, tools: set, hash: sha256.New().(hash.Cloner), parts: make(map[string]int)}
+	b := &builder{counter: counter, request: r, tools: set, writer: provider.NewWriter(r.Format), hash: sha256.New().(hash.Cloner), parts: make(map[string]int)}
 	// What counts an empty text says how texts are counted, and never fails.
 	b.total, _ = counter.Count(r.Model, "")
 	b.total.Tokens += tokens.ReplyTokens
@@ -65,7 +76,7 @@ func newBuilder(counter *tokens.Counter, r Request, set toolset) *builder {
 // grow makes room for messages at once.
 func (b *builder) grow(items []item) {
 	b.places, b.roles = slices.Grow(b.places, len(items)+2), slices.Grow(b.roles, len(items)+2)
-	if b.request.Format == Neutral {
+	if b.request.Format != OpenAIChat {
 		b.messages = slices.Grow(b.messages, len(items)+2)
 		return
 	}
@@ -93,28 +104,23 @@ func (b *builder) mark(role session.Role) {
 
 // markAs is mark where the hash is known.
 func (b *builder) markAs(role session.Role, sum prefixSum) {
-	p := messageEnd{sum: sum, tokens: b.total.Tokens - tokens.ReplyTokens, bytes: b.size}
+	p := messageEnd{sum: sum, tokens: b.total.Tokens - tokens.ReplyTokens, bytes: b.size, blocks: b.blocks}
 	b.places, b.roles = append(b.places, p), append(b.roles, role)
 }
 
 // add appends one message that belongs to a part.
 func (b *builder) add(part string, it item) error {
-	m := renamed(it.message, b.request.Format)
+	m := b.request.Format.Renamed(it.message)
 	if err := b.admit(part, &it, m); err != nil {
 		return err
 	}
 	b.line.Reset()
-	if len(b.places) > 1 {
-		b.line.WriteByte(',')
-	}
-	if err := encode(&b.line, m); err != nil {
-		return err
+	if err := b.writer.Add(&b.line, m); err != nil {
+		return fmt.Errorf("assemble: %w", err)
 	}
 	b.write(b.line.Bytes())
 	b.mark(m.Role)
-	if b.request.Format == Neutral {
-		b.messages = append(b.messages, it.message)
-	}
+	b.keep(it.message, m)
 	return nil
 }
 
@@ -125,7 +131,9 @@ func (b *builder) admit(part string, it *item, m session.Message) error {
 		return fmt.Errorf("assemble: count %s: %w", it.label, err)
 	}
 	b.total = b.total.Plus(count)
-	b.parts[part] += count.Tokens
+	if err := b.share(part, it.pieces, count.Tokens); err != nil {
+		return err
+	}
 	if b.text += textBytes(m); b.request.MaxBytes > 0 && b.text > b.request.MaxBytes {
 		return tooLarge(fmt.Sprintf("it fits %d tokens, but has", b.request.MaxTokens), b.request.MaxBytes)
 	}
@@ -164,17 +172,47 @@ func (b *builder) write(p []byte) {
 	}
 }
 
-// prompt returns what was built of sections.
-func (b *builder) prompt(sections []section) Prompt {
-	p := Prompt{PrefixSHA256: b.prefix, Tokens: b.total}
-	for i := range sections {
-		p.Parts = append(p.Parts, Part{Name: sections[i].name, Tokens: b.parts[sections[i].name]})
+// keep keeps a message for formats that are written at the end, and counts its blocks.
+// renamed has the names of the format.
+func (b *builder) keep(m, renamed session.Message) {
+	if b.request.Format == provider.Anthropic || len(m.BlocksJSON) == 0 {
+		b.blocks += provider.Blocks(renamed)
+	} else {
+		// Other providers have no look-back that counts them.
+		b.blocks++
+	}
+	if b.request.Format != OpenAIChat {
+		b.messages = append(b.messages, m)
+	}
+}
+
+// prompt returns what was built, with cache marks.
+func (b *builder) prompt(marks []provider.Mark) (Prompt, error) {
+	b.own(settings.Goal, 0)
+	p := Prompt{PrefixSHA256: b.prefix, Tokens: b.total, Marks: marks}
+	for _, section := range b.order {
+		p.Parts = append(p.Parts, Part{Name: section, Tokens: b.parts[section]})
 	}
 	if b.request.Format == OpenAIChat {
+		b.line.Reset()
+		b.writer.Close(&b.line)
+		b.write(b.line.Bytes())
 		b.write([]byte("]}"))
 		p.OpenAIChatJSON = b.wire.Bytes()
-		return p
+		return p, nil
 	}
-	p.Messages, p.ToolsJSON = b.messages, slices.Clone(b.tools.json)
-	return p
+	if b.request.Format == Neutral {
+		p.Messages, p.ToolsJSON = b.messages, slices.Clone(b.tools.json)
+		return p, nil
+	}
+	var set []byte
+	if len(b.tools.counted) > 0 {
+		set = b.tools.json
+	}
+	body, err := provider.Encode(b.request.Format, provider.Prompt{Messages: b.messages, Tools: set, Marks: marks})
+	if err != nil {
+		return Prompt{}, fmt.Errorf("assemble: %w", err)
+	}
+	p.Body, p.Marks = body.JSON, body.Marks
+	return p, nil
 }

@@ -5,6 +5,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
+	"slices"
 
 	"github.com/loom-bridge/loom-bridge/context/history"
 	"github.com/loom-bridge/loom-bridge/context/session"
@@ -13,6 +15,9 @@ import (
 	"github.com/loom-bridge/loom-bridge/memory/kv"
 	"github.com/loom-bridge/loom-bridge/memory/kv/invalid"
 )
+
+// MaxCompactedSteps bounds the steps that a text is asked of by their numbers.
+const MaxCompactedSteps = 1000
 
 // CompactRequest asks to compact a session's history now.
 type CompactRequest struct {
@@ -27,9 +32,13 @@ type CompactRequest struct {
 	// KeepRecent is how many steps the text shows in full. Zero is
 	// history.DefaultKeepRecent.
 	KeepRecent int
+	// Steps are the numbers of the steps that the text is of, in any order. Empty is
+	// all of the session.
+	Steps []uint64
 	// Model is the model whose tokens count. Empty is the session's.
 	Model string
-	// MaxTokens is the most that the history may take; zero is no bound.
+	// MaxTokens is the most that the history may take; zero is no bound. With Text it
+	// bounds the lines of earlier steps in history.StyleReduction.
 	MaxTokens int
 	// Summary is what the caller says of what is folded. It stands at the head of
 	// the fold, beside its lines, and replaces none of them. Empty says nothing;
@@ -57,13 +66,14 @@ type Compaction struct {
 // Compact folds everything but the newest turns of a session, whether that pays
 // or not, and stores the folds; or, with Text, renders the steps and stores
 // nothing. A session whose policy is not the ledger folds nothing. A history
-// over MaxTokens whatever is folded is an *OverflowError, a malformed request an
-// *invalid.Error; neither stores anything.
+// over MaxTokens whatever is folded is an *OverflowError, a step of Steps that the
+// session has not is session.ErrStepNotFound, a malformed request an *invalid.Error;
+// none of them stores anything.
 func (a *Assembler) Compact(ctx context.Context, r CompactRequest) (Compaction, error) {
 	if err := r.check(); err != nil {
 		return Compaction{}, err
 	}
-	t, err := a.newTask(ctx, Request{Scope: r.Scope, SessionID: r.SessionID, Model: r.Model, DryRun: r.DryRun})
+	t, err := a.newTask(ctx, Request{Scope: r.Scope, SessionID: r.SessionID, Model: r.Model, DryRun: r.DryRun}, true)
 	if err != nil {
 		return Compaction{}, err
 	}
@@ -90,6 +100,10 @@ func (r CompactRequest) check() error {
 		return invalid.Field(ErrInvalid, "keep_recent", "must not be negative")
 	case r.Style > history.StyleGrouped:
 		return invalid.Field(ErrInvalid, "style", "is unknown")
+	case len(r.Steps) > MaxCompactedSteps:
+		return invalid.Field(ErrInvalid, "step_ids", "must be at most %d", MaxCompactedSteps)
+	case len(r.Steps) > 0 && !r.Text:
+		return invalid.Field(ErrInvalid, "step_ids", "need style")
 	}
 	return nil
 }
@@ -107,7 +121,7 @@ func (t *task) compact(ctx context.Context, summary string) (Compaction, error) 
 		return Compaction{}, t.err
 	}
 	if overflow, ok := errors.AsType[*history.OverflowError](err); ok {
-		return Compaction{}, t.overflow(fixed{hard: t.r.MaxTokens}, overflow)
+		return Compaction{}, t.overflow(s, fixed{hard: t.r.MaxTokens}, overflow)
 	}
 	if err != nil {
 		return Compaction{}, fmt.Errorf("assemble: %w", err)
@@ -128,35 +142,56 @@ func (t *task) counted(n int) tokens.Count {
 	return c
 }
 
-// compactText renders all steps.
+// compactText renders the steps.
 func (t *task) compactText(ctx context.Context, r CompactRequest) (Compaction, error) {
-	var steps []step.Step
-	read := volume{}
-	for e, err := range t.a.log.Unfolded(ctx, r.Scope, r.SessionID, nil) {
-		if err == nil {
-			err = ctx.Err()
-		}
-		if err != nil {
-			return Compaction{}, fmt.Errorf("assemble: read steps: %w", err)
-		}
-		if e.Step == nil {
-			continue
-		}
-		if err := read.add(e, 0); err != nil {
-			return Compaction{}, err
-		}
-		if err := t.holds(ctx, read.all); err != nil {
-			return Compaction{}, err
-		}
-		steps = append(steps, *e.Step)
+	steps, err := t.compactedSteps(ctx, r)
+	if err != nil {
+		return Compaction{}, err
 	}
 	preset := t.a.styled(r.Style)
 	if r.KeepRecent > 0 {
 		preset.KeepRecent = r.KeepRecent
 	}
+	if r.MaxTokens > 0 && r.Style == history.StyleReduction {
+		preset.SectionTokens = r.MaxTokens
+	}
 	keep := cmp.Or(preset.KeepRecent, history.DefaultKeepRecent)
 	text := history.NewCompactor(t.count, preset).Render(steps, len(steps)-keep)
 	return Compaction{Text: text, Tokens: t.counted(t.count(text))}, t.err
+}
+
+// compactedSteps returns the steps that a text is asked of, in the order of the log.
+func (t *task) compactedSteps(ctx context.Context, r CompactRequest) ([]step.Step, error) {
+	asked := map[uint64]bool{}
+	for _, number := range r.Steps {
+		asked[number] = true
+	}
+	var steps []step.Step
+	read := volume{}
+	for e, err := range t.moment.log.Unfolded(ctx, r.Scope, r.SessionID, nil) {
+		if err == nil {
+			err = ctx.Err()
+		}
+		if err != nil {
+			return nil, fmt.Errorf("assemble: read steps: %w", err)
+		}
+		if e.Step == nil || len(r.Steps) > 0 && !asked[e.Step.Number] {
+			continue
+		}
+		delete(asked, e.Step.Number)
+		if err := read.add(e, 0); err != nil {
+			return nil, err
+		}
+		if err := t.holds(ctx, read.all); err != nil {
+			return nil, err
+		}
+		steps = append(steps, *e.Step)
+	}
+	if len(asked) > 0 {
+		missing := slices.Min(slices.Collect(maps.Keys(asked)))
+		return nil, fmt.Errorf("assemble: read %s: %w", step.ID(missing), session.ErrStepNotFound)
+	}
+	return steps, nil
 }
 
 // styled returns the preset of a style.

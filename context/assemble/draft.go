@@ -5,8 +5,10 @@ import (
 	"errors"
 	"fmt"
 
+	"github.com/loom-bridge/loom-bridge/context/assemble/layout"
 	"github.com/loom-bridge/loom-bridge/context/history"
 	"github.com/loom-bridge/loom-bridge/context/session"
+	"github.com/loom-bridge/loom-bridge/context/settings"
 	"github.com/loom-bridge/loom-bridge/context/tokens"
 )
 
@@ -67,10 +69,10 @@ func (t *task) fitAs(ctx context.Context, s *source, fixed fixed) (*draft, error
 			s.firm = true
 		}
 		last = d
-		limit = min(fixed.soft, limit-1, d.b.total.Tokens-max(over, 1))
+		limit = min(fixed.soft, limit-1, d.b.total.Tokens-max(over, 1)-t.joining(s))
 	}
 	if fits == nil {
-		return nil, t.overflow(fixed, &history.OverflowError{Tokens: last.b.parts[sectionHistory]})
+		return nil, t.overflow(s, fixed, &history.OverflowError{Tokens: last.b.parts[settings.History]})
 	}
 	return fits, nil
 }
@@ -79,22 +81,72 @@ func (t *task) fitAs(ctx context.Context, s *source, fixed fixed) (*draft, error
 // they are counted here.
 func (t *task) draft(ctx context.Context, s *source, fixed fixed, limit int) (*draft, error) {
 	d := &draft{last: fixed.anchor}
-	items, err := t.history(ctx, s, d, max(limit-fixed.tokens(), 1))
+	items, err := t.history(ctx, s, d, max(limit-fixed.tokens()+t.joining(s), 1))
 	if t.err != nil {
 		return nil, t.err
 	}
 	if overflow, ok := errors.AsType[*history.OverflowError](err); ok {
-		return nil, t.overflow(fixed, overflow)
+		return nil, t.overflow(s, fixed, overflow)
 	}
 	if err != nil {
 		return nil, err
 	}
 	d.b = newBuilder(t.a.counter, t.r, t.tools)
-	if err := d.b.render(ctx, t.a.sections, items, t.a.known.trail(t.r.Scope, sessionOf(t.r.SessionID))); err != nil {
+	if err := d.b.render(ctx, &t.frame, items, t.a.known.trail(t.r.Scope, sessionOf(t.r.SessionID))); err != nil {
 		return nil, err
 	}
 	t.predict(d)
 	return d, nil
+}
+
+// joining is what it may save that the newest message of the user and the runtime
+// sections are one message.
+func (t *task) joining(s *source) int {
+	if t.query(s) == nil {
+		return 0
+	}
+	return t.options.MessageTokens
+}
+
+// query is the newest message of the user, if the log ends with it and the prompt's last
+// message begins with it.
+func (t *task) query(s *source) *session.Message {
+	if len(s.groups) == 0 || !t.frame.TakesQuery() || merges(t.r.Format) {
+		return nil
+	}
+	members := s.groups[len(s.groups)-1].members
+	last := &members[len(members)-1]
+	if it := (item{message: deref(last.entry.Message)}); last.use == spoken && it.asks() {
+		return last.entry.Message
+	}
+	return nil
+}
+
+func deref(m *session.Message) session.Message {
+	if m == nil {
+		return session.Message{}
+	}
+	return *m
+}
+
+// joined is what that does save, exactly.
+func (t *task) joined(s *source) int {
+	query := t.query(s)
+	if query == nil {
+		return 0
+	}
+	size := func(messages []layout.Message) (n int) {
+		for i := range messages {
+			c, err := countMessage(t.a.counter, t.r.Model, counted(t.r.Format.Renamed(messages[i].Message)))
+			if err != nil {
+				return 0
+			}
+			n += c.Tokens
+		}
+		return n
+	}
+	alone := []layout.Message{{Message: *query}}
+	return size(alone) + size(t.frame.Last(nil, false)) - size(t.frame.Last(query, false))
 }
 
 // history returns the messages of the history in at most budget tokens.
@@ -148,7 +200,7 @@ func (s *source) items(v history.View) []item {
 	for i := range v.Items {
 		it := &v.Items[i]
 		if it.Fold != nil {
-			out = append(out, item{labelFold, session.Message{Role: session.User, Content: it.Fold.Text}, it.Fold.Tokens})
+			out = append(out, item{label: labelFold, message: session.Message{Role: session.User, Content: it.Fold.Text}, tokens: it.Fold.Tokens})
 			continue
 		}
 		if it.Entry.Group == given {

@@ -5,6 +5,7 @@ import (
 	"fmt"
 
 	"github.com/loom-bridge/loom-bridge/context/history"
+	"github.com/loom-bridge/loom-bridge/context/settings"
 )
 
 // Errors of assembling.
@@ -52,17 +53,17 @@ func (e *OverflowError) Error() string {
 }
 
 // overflow says what is too big: of the history h does.
-func (t *task) overflow(f fixed, h *history.OverflowError) error {
+func (t *task) overflow(s *source, f fixed, h *history.OverflowError) error {
 	e := &OverflowError{MaxTokens: t.r.MaxTokens}
 	largest := func(part string, tokens int) {
 		if tokens > e.PartTokens {
 			e.Part, e.PartTokens = part, tokens
 		}
 	}
-	for i := range t.a.sections {
-		if s := &t.a.sections[i]; !s.isHistory() {
-			largest(s.name, f.parts[s.name])
-			e.Detail += fmt.Sprintf("%s %d, ", s.name, f.parts[s.name])
+	for _, section := range f.order {
+		if section != settings.History {
+			largest(section, f.parts[section])
+			e.Detail += fmt.Sprintf("%s %d, ", section, f.parts[section])
 		}
 	}
 	largest("pinned", h.Pinned)
@@ -72,7 +73,7 @@ func (t *task) overflow(f fixed, h *history.OverflowError) error {
 		e.Part, e.PartTokens = "messages", h.Fixed
 	}
 	// The budget is in the model's own tokens.
-	local := f.tokens() + h.Tokens
+	local := f.tokens() + h.Tokens - t.joined(s)
 	e.TotalTokens = max(int(float64(local)*float64(t.r.MaxTokens)/float64(max(f.hard, 1))), t.r.MaxTokens+1)
 	if local <= t.r.MaxTokens {
 		e.Part, e.PartTokens = "usage", e.TotalTokens-local

@@ -35,6 +35,6 @@ func ExampleAssembler() {
 	// user: "What is in the README?"
 	// assistant: ""
 	// tool: "Read README.md (6 bytes)\n# Loom"
-	// user: "Goal: Answer the question"
-	// [{system 0} {tools 0} {history 41} {goal 9}]
+	// user: "Current Goal: Answer the question"
+	// [{system 0} {tools 0} {history 41} {goal 10}]
 }

@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"github.com/loom-bridge/loom-bridge/context/compress"
+	"github.com/loom-bridge/loom-bridge/context/content"
 	"github.com/loom-bridge/loom-bridge/context/history"
 	"github.com/loom-bridge/loom-bridge/context/history/decay"
 	"github.com/loom-bridge/loom-bridge/context/session"
@@ -74,7 +75,7 @@ func (f *faded) items(l decay.Layout) ([]item, error) {
 	var out []item
 	for _, shown := range l.Shown {
 		if shown.Text != "" {
-			out = append(out, item{labelSummary, session.Message{Role: session.User, Content: shown.Text}, shown.Tokens})
+			out = append(out, item{label: labelSummary, message: session.Message{Role: session.User, Content: shown.Text}, tokens: shown.Tokens})
 			continue
 		}
 		items, err := f.show(shown)
@@ -357,25 +358,8 @@ func (r *reading) spokenItems(g *group) []item {
 }
 
 // withoutAnswers are blocks without the results of calls; nil where nothing is left.
-func withoutAnswers(content json.RawMessage) json.RawMessage {
-	var blocks, kept []json.RawMessage
-	if len(content) == 0 || json.Unmarshal(content, &blocks) != nil {
-		return content
-	}
-	for _, raw := range blocks {
-		var b block
-		if json.Unmarshal(raw, &b) == nil && b.Type == "tool_result" {
-			continue
-		}
-		kept = append(kept, raw)
-	}
-	switch len(kept) {
-	case len(blocks):
-		return content
-	case 0:
-		return nil
-	}
-	return arrayOf(kept)
+func withoutAnswers(blocks json.RawMessage) json.RawMessage {
+	return content.Without(blocks, func(p *content.Part) bool { return p.Kind == content.Result })
 }
 
 // folded are the messages of a group in the zone of folds: shortened texts, and a line
@@ -445,9 +429,6 @@ func (r *reading) outcome(a *history.Act) string {
 // shortened is a message with shortened texts.
 func shortened(m session.Message) session.Message {
 	m.Content = decay.Fold(m.Content)
-	m.BlocksJSON = withBlocks(m.BlocksJSON, "text", func(b *block) (json.RawMessage, bool) {
-		short := decay.Fold(b.Text)
-		return text.CanonicalJSON(short), short != b.Text && b.Type != "thinking"
-	})
+	m.BlocksJSON = content.WithTexts(m.BlocksJSON, decay.Fold)
 	return m
 }

@@ -45,7 +45,7 @@ func newWorld(tb testing.TB) *world {
 	})
 	w := &world{tb: tb, writer: writer, log: session.New(engine, writer, nil), counter: MustCounter(tb)}
 	w.assembler = assemble.New(w.log, w.counter, nil)
-	w.request = assemble.Request{Scope: scope, SessionID: "s", Format: assemble.OpenAIChat, MaxTokens: 32_000, Goal: "the goal"}
+	w.request = assemble.Request{Scope: scope, SessionID: "s", Format: assemble.OpenAIChat, MaxTokens: 32_000, Goal: "the goal", Settings: plainEnd()}
 	return w
 }
 
@@ -131,15 +131,22 @@ func workStep(n int) step.Step {
 	}
 }
 
-// historyBytes is the prompt up to its goal, whose message is cut off.
+// historyBytes is the prompt up to its goal and what separates that from the history.
 func historyBytes(tb testing.TB, p assemble.Prompt) string {
 	tb.Helper()
 	text := string(p.OpenAIChatJSON)
-	at := strings.LastIndex(text, `{"role":"user","content":"Goal: `)
+	at := strings.LastIndex(text, `Goal: `)
 	if at < 0 {
 		tb.Fatalf("no goal in %s", text)
 	}
-	return strings.TrimSuffix(text[:at], ",")
+	text = strings.TrimSuffix(text[:at], "Current ")
+	for _, between := range []string{`{"role":"user","content":"`, `\n\n---\n\n`, `\n\n`} {
+		if before, ok := strings.CutSuffix(text, between); ok {
+			return strings.TrimSuffix(before, ",")
+		}
+	}
+	tb.Fatalf("the goal stands within a line of %s", text)
+	return ""
 }
 
 // Each prompt's history is a byte prefix of the next one's unless the receipt

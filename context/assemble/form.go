@@ -1,12 +1,12 @@
 package assemble
 
 import (
-	"bytes"
 	"encoding/json"
 	"fmt"
 	"slices"
 	"strings"
 
+	"github.com/loom-bridge/loom-bridge/context/content"
 	"github.com/loom-bridge/loom-bridge/context/history"
 	"github.com/loom-bridge/loom-bridge/context/session"
 	"github.com/loom-bridge/loom-bridge/context/text"
@@ -69,7 +69,7 @@ func (d *done) inBlocks() bool { return d.call != nil && (d.call.answered || len
 // counted sets the sizes of messages.
 func (r *reading) counted(items []item) ([]item, error) {
 	for i := range items {
-		n, err := countMessage(r.t.a.counter, r.t.r.Model, counted(renamed(items[i].message, r.t.r.Format)))
+		n, err := countMessage(r.t.a.counter, r.t.r.Model, counted(r.t.r.Format.Renamed(items[i].message)))
 		if err != nil {
 			return nil, fmt.Errorf("assemble: count %s: %w", items[i].label, err)
 		}
@@ -107,9 +107,7 @@ func (w *wording) put(d *done, text string) {
 }
 
 // onlyText tells whether blocks are texts.
-func onlyText(content json.RawMessage) bool {
-	return !slices.ContainsFunc(blocksOf(content), func(b block) bool { return b.Type != "text" })
-}
+func onlyText(blocks json.RawMessage) bool { return content.OnlyText(content.Parse(blocks)) }
 
 // items are the group's messages.
 func (w *wording) items(whole output) []item {
@@ -124,22 +122,12 @@ func (w *wording) items(whole output) []item {
 	}
 	for i := range items {
 		m := &items[i].message
-		m.BlocksJSON = withBlocks(m.BlocksJSON, "content", func(b *block) (json.RawMessage, bool) {
-			s, ok := w.within[b.ToolUseID]
-			if b.Type != "tool_result" || !ok || !readable(b.Content) {
-				return nil, false
-			}
-			return text.CanonicalJSON(s), true
+		m.BlocksJSON = content.WithResults(m.BlocksJSON, func(id string) (string, bool) {
+			text, ok := w.within[id]
+			return text, ok
 		})
 	}
 	return items
-}
-
-// readable tells whether the content of a result is text: a string, or blocks of
-// text.
-func readable(content json.RawMessage) bool {
-	var text string
-	return json.Unmarshal(content, &text) == nil || onlyText(content)
 }
 
 // copied is the group with turns of its own.
@@ -171,9 +159,9 @@ func (r *reading) leaveOutWritten(g *group, all []done) {
 			continue
 		}
 		said := *t.said
-		said.BlocksJSON = withBlocks(said.BlocksJSON, "input", func(b *block) (json.RawMessage, bool) {
-			input, ok := inputs[b.ID]
-			return json.RawMessage(input), ok && b.Type == "tool_use"
+		said.BlocksJSON = content.WithArguments(said.BlocksJSON, func(id string) (string, bool) {
+			args, ok := inputs[id]
+			return args, ok
 		})
 		t.said = &said
 	}
@@ -192,47 +180,4 @@ func (r *reading) withoutWritten(wish session.ToolCall) (string, bool) {
 	}
 	delete(args, kept)
 	return string(text.CanonicalJSON(args)), true
-}
-
-// withBlocks is content with another value of a field in the blocks for which
-// there is one. All other blocks stay byte for byte.
-func withBlocks(content json.RawMessage, field string, value func(*block) (json.RawMessage, bool)) json.RawMessage {
-	var blocks []json.RawMessage
-	if len(content) == 0 || json.Unmarshal(content, &blocks) != nil {
-		return content
-	}
-	changed := false
-	for i, text := range blocks {
-		var b block
-		if json.Unmarshal(text, &b) != nil {
-			continue
-		}
-		if own, ok := value(&b); ok {
-			blocks[i], changed = withField(text, field, own), true
-		}
-	}
-	if !changed {
-		return content
-	}
-	return slices.Concat([]byte("["), bytes.Join(rawBytes(blocks), []byte(",")), []byte("]"))
-}
-
-func rawBytes(texts []json.RawMessage) [][]byte {
-	out := make([][]byte, len(texts))
-	for i := range texts {
-		out[i] = texts[i]
-	}
-	return out
-}
-
-// withField is a JSON object with another value of a field.
-func withField(s json.RawMessage, field string, value json.RawMessage) json.RawMessage {
-	object, err := text.DecodeJSON(s)
-	fields, ok := object.(map[string]any)
-	own, ownErr := text.DecodeJSON(value)
-	if err != nil || !ok || ownErr != nil {
-		return s
-	}
-	fields[field] = own
-	return text.CanonicalJSON(fields)
 }

@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/loom-bridge/loom-bridge/context/assemble/layout"
 	"github.com/loom-bridge/loom-bridge/context/session"
 	"github.com/loom-bridge/loom-bridge/context/step"
 )
@@ -34,6 +35,8 @@ type item struct {
 	message session.Message
 	// tokens is its size where that is known, else 0.
 	tokens int
+	// pieces make up its text where sections share it.
+	pieces []layout.Piece
 }
 
 // labelFold is the label of folds.

@@ -15,6 +15,7 @@ import (
 	"github.com/loom-bridge/loom-bridge/context/assemble"
 	"github.com/loom-bridge/loom-bridge/context/history"
 	"github.com/loom-bridge/loom-bridge/context/session"
+	"github.com/loom-bridge/loom-bridge/context/settings"
 	"github.com/loom-bridge/loom-bridge/context/step"
 	"github.com/loom-bridge/loom-bridge/context/tokens"
 	"github.com/loom-bridge/loom-bridge/memory/kv"
@@ -40,6 +41,29 @@ func (h entries) Range(ctx context.Context, s kv.Scope, id string, first, last u
 	return func(yield func(session.Entry, error) bool) {
 		for e, err := range h.Unfolded(ctx, s, id, nil) {
 			if first <= e.Position && e.Position <= last && !yield(e, err) {
+				return
+			}
+		}
+	}
+}
+
+// plainEnd are settings under which a prompt ends with its goal alone.
+func plainEnd() *settings.Prompt {
+	return &settings.Prompt{Variation: settings.Variation{Disabled: new(true)}, Sources: settings.Sources{Exclude: []string{settings.Errors}}}
+}
+
+func (h entries) Before(ctx context.Context, s kv.Scope, id string, _ uint64) iter.Seq2[session.Entry, error] {
+	return func(yield func(session.Entry, error) bool) {
+		var all []session.Entry
+		for e, err := range h.Unfolded(ctx, s, id, nil) {
+			if err != nil {
+				yield(session.Entry{}, err)
+				return
+			}
+			all = append(all, e)
+		}
+		for _, e := range slices.Backward(all) {
+			if !yield(e, nil) {
 				return
 			}
 		}

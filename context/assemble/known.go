@@ -5,6 +5,7 @@ import (
 	"slices"
 	"sync"
 
+	"github.com/loom-bridge/loom-bridge/context/assemble/provider"
 	"github.com/loom-bridge/loom-bridge/context/history"
 	"github.com/loom-bridge/loom-bridge/context/step"
 	"github.com/loom-bridge/loom-bridge/context/tokens"
@@ -39,6 +40,8 @@ type known struct {
 	trails *cache.LRU[sessionKey, *trail]
 	// briefs are calls in messages by the rules for steps.
 	briefs *cache.LRU[[sha256.Size]byte, step.Step]
+	// ends are what the ends of sessions' logs said.
+	ends *cache.LRU[sessionKey, recent]
 	// parts are what presets see of groups, units what those of messages do.
 	parts *cache.LRU[partKey, history.Part]
 	units *cache.LRU[partKey, fadedUnit]
@@ -60,7 +63,9 @@ type lastPrompt struct {
 	settled int
 	// pressure is that of its receipt.
 	pressure float64
-	sent     []sentPrompt
+	// marks are its cache marks.
+	marks []provider.Mark
+	sent  []sentPrompt
 }
 
 // sentPrompt is a prompt that usage may be reported for.
@@ -84,6 +89,7 @@ func newKnown(models *tokens.Models) *known {
 		sets:     cache.NewLRU[[sha256.Size]byte, toolset](maxToolsets),
 		trails:   cache.NewLRU[sessionKey, *trail](maxTrails),
 		briefs:   cache.NewLRU[[sha256.Size]byte, step.Step](maxReduced),
+		ends:     cache.NewLRU[sessionKey, recent](maxSessions),
 		parts:    cache.NewLRU[partKey, history.Part](maxParts),
 		units:    cache.NewLRU[partKey, fadedUnit](maxParts),
 	}
@@ -223,4 +229,26 @@ func newMeter(models *tokens.Models) *tokens.Meter {
 	// The models were given, or are built in, so that there is nothing to fail.
 	m, _ := tokens.NewMeter(models)
 	return m
+}
+
+// recent returns what the end of a session's log said at its last prompt.
+func (k *known) recent(scope kv.Scope, session string) recent {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	r, _ := k.ends.Get(sessionKey{scope, session})
+	return r
+}
+
+func (k *known) keepRecent(scope kv.Scope, session string, r recent) {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	k.ends.Put(sessionKey{scope, session}, r, 1)
+}
+
+// tokens is what the prompt took.
+func (p lastPrompt) tokens() int {
+	if len(p.places) == 0 {
+		return 0
+	}
+	return p.places[len(p.places)-1].tokens
 }

@@ -56,6 +56,7 @@ func (t *task) leave() {
 		<-t.a.huge
 	}
 	t.large, t.huge = false, false
+	t.moment.close()
 }
 
 // foldRead folds what was read so far, but for the newest turns, and returns the
@@ -90,7 +91,10 @@ func (t *task) storeRead(ctx context.Context, s *source, made []history.Fold) (s
 	if err := t.a.log.AppendFolds(ctx, t.r.Scope, t.r.SessionID, s.state.Version, made); err != nil {
 		return session.Folds{}, fmt.Errorf("assemble: store folds: %w", err)
 	}
-	state, err := t.a.log.Folds(ctx, t.r.Scope, t.r.SessionID)
+	if err := t.renew(ctx); err != nil {
+		return session.Folds{}, err
+	}
+	state, err := t.moment.log.Folds(ctx, t.r.Scope, t.r.SessionID)
 	if err != nil {
 		return state, fmt.Errorf("assemble: read folds: %w", err)
 	}

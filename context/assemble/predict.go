@@ -15,6 +15,7 @@ import (
 // all of it.
 type fixed struct {
 	parts map[string]int // tokens by section
+	order []string       // of the sections
 	// hard is the most tokens, as they are counted here, that the model will
 	// make fit the budget; soft leaves the reserve free, too.
 	hard, soft int
@@ -82,17 +83,17 @@ func (t *task) doubts(f *fixed) bool {
 
 // fixed counts what stands around the history.
 func (t *task) fixed(ctx context.Context) (f fixed, err error) {
-	if f.anchor, err = t.a.log.Anchor(ctx, t.r.Scope, t.r.SessionID); err != nil {
+	if f.anchor, err = t.moment.log.Anchor(ctx, t.r.Scope, t.r.SessionID); err != nil {
 		return f, fmt.Errorf("assemble: read anchor: %w", err)
 	}
 	if !believed(f.anchor) {
 		f.anchor = tokens.Anchor{}
 	}
 	b := newBuilder(t.a.counter, t.r, t.tools)
-	if err := b.render(ctx, t.a.sections, nil, nil); err != nil {
+	if err := b.render(ctx, &t.frame, nil, nil); err != nil {
 		return f, err
 	}
-	f.parts = b.parts
+	f.parts, f.order = b.parts, b.order
 	f.hard, f.soft = t.limits(f.anchor)
 	return f, nil
 }
@@ -133,8 +134,8 @@ func (t *task) predict(d *draft) {
 		d.asked.Base = d.last.ID
 		d.asked.Added -= d.last.Local
 		recorded := 0
-		if at+1 < len(b.places) && b.roles[at+1] == session.Assistant {
-			recorded = b.places[at+1].tokens - b.places[at].tokens
+		if at = b.answerAt(at); at > 0 {
+			recorded = b.places[at].tokens - b.places[at-1].tokens
 		}
 		if recorded > 0 && answers(d.last, recorded) {
 			// It is the answer, which the anchor counts.
@@ -144,6 +145,17 @@ func (t *task) predict(d *draft) {
 		}
 	}
 	d.predicted = t.meter().Predict(d.asked, d.last)
+}
+
+// answerAt is the place of the answer to the prompt that ended at a place, or 0: right
+// behind it, or behind the message that was answered.
+func (b *builder) answerAt(at int) int {
+	for i := at + 1; i < min(at+3, len(b.places)); i++ {
+		if b.roles[i] == session.Assistant {
+			return i
+		}
+	}
+	return 0
 }
 
 // endOf returns the place up to which the prompt is the anchored one, or -1.
@@ -167,8 +179,9 @@ func (b *builder) endOf(a tokens.Anchor) int {
 	return -1
 }
 
-// promptID names a prompt by everything before its goal, and by the rest.
+// promptID names a prompt by everything that the next one begins with, and by the rest.
 func (t *task) promptID(d *draft) string {
-	rest := sha256.Sum256([]byte(t.r.Model + "\x00" + t.r.Goal))
+	all := d.b.places[len(d.b.places)-1].sum
+	rest := sha256.Sum256(append([]byte(t.r.Model+"\x00"), all[:]...))
 	return d.b.settled.sum.String() + "-" + hex.EncodeToString(rest[:4])
 }

@@ -89,7 +89,7 @@ func (p *presented) items(l history.Layout) ([]item, error) {
 	var out []item
 	for _, shown := range l.Shown {
 		if shown.Text != "" {
-			out = append(out, item{partSteps, session.Message{Role: session.User, Content: shown.Text}, shown.Tokens})
+			out = append(out, item{label: partSteps, message: session.Message{Role: session.User, Content: shown.Text}, tokens: shown.Tokens})
 			continue
 		}
 		items, err := p.form(p.groups[shown.Part], shown.Form)

@@ -120,7 +120,7 @@ func (w *writer) turn() {
 func TestPromptsOnlyGrow(t *testing.T) {
 	for range rounds(10, 3) {
 		w, counter := newWriter(t), MustCounter(t)
-		r := assemble.Request{Format: assemble.OpenAIChat, System: "system", Tools: someTools()}
+		r := assemble.Request{Format: assemble.OpenAIChat, System: "system", Tools: someTools(), Settings: plainEnd()}
 		before, neutralBefore := []byte(nil), []session.Message(nil)
 		for range 30 {
 			from := len(w.entries)
@@ -138,7 +138,7 @@ func TestPromptsOnlyGrow(t *testing.T) {
 					before = now
 				}
 			}
-			neutral := MustAssembleWith(t, counter, w.entries, assemble.Request{System: "system"}).Messages
+			neutral := MustAssembleWith(t, counter, w.entries, assemble.Request{System: "system", Settings: plainEnd()}).Messages
 			if len(neutral) < len(neutralBefore) || fmt.Sprint(neutral[:len(neutralBefore)]) != fmt.Sprint(neutralBefore) {
 				t.Fatal("the neutral prompt begins otherwise")
 			}
@@ -147,15 +147,20 @@ func TestPromptsOnlyGrow(t *testing.T) {
 	}
 }
 
-// The prefix hash is the hash of all bytes before the goal, and the goal does
+// The prefix hash is the hash of all bytes before the last message, and the goal does
 // not touch it.
 func TestPrefixHash(t *testing.T) {
 	w, counter := newWriter(t), MustCounter(t)
-	for range 10 {
+	// A newest message of the user would belong to the last message.
+	asks := func() bool {
+		last := w.entries[len(w.entries)-1].Message
+		return last != nil && last.Role == session.User
+	}
+	for n := 0; n < 10 || asks(); n++ {
 		w.block()
 	}
 	for _, format := range []assemble.Format{assemble.OpenAIChat, assemble.Neutral} {
-		r := assemble.Request{Format: format, Tools: someTools()}
+		r := assemble.Request{Format: format, Tools: someTools(), Settings: plainEnd()}
 		bare := MustAssembleWith(t, counter, w.entries, r)
 		r.Goal = "goal"
 		aimed := MustAssembleWith(t, counter, w.entries, r)

@@ -3,7 +3,9 @@ package assemble
 import (
 	"math"
 
+	"github.com/loom-bridge/loom-bridge/context/assemble/gather"
 	"github.com/loom-bridge/loom-bridge/context/history"
+	"github.com/loom-bridge/loom-bridge/context/settings"
 	"github.com/loom-bridge/loom-bridge/memory/kv"
 )
 
@@ -43,6 +45,18 @@ type Receipt struct {
 	// ReserveTokens is how many more tokens the provider may well count than
 	// Prompt.Tokens says.
 	ReserveTokens int
+	// ExpectedCached is how many tokens the provider should read from its cache, by the
+	// marks of this prompt and the one before.
+	ExpectedCached int
+	// Layout is the order of the sections.
+	Layout settings.Layout
+	// Sections are the account of each, in the order of the prompt, and then those that do
+	// not stand there.
+	Sections []Section
+	// Tools are what each tool takes, in the order of the prompt.
+	Tools []ToolCost
+	// Sequences say how far what the prompt is made of was read.
+	Sequences []gather.Sequence
 }
 
 // Batch is what one call folded, or which steps a preset shows as lines from
@@ -67,9 +81,15 @@ type Batch struct {
 }
 
 // finish returns the prompt with its receipt, and remembers it.
-func (t *task) finish(d *draft) Prompt {
-	p := d.b.prompt(t.a.sections)
+func (t *task) finish(d *draft) (Prompt, error) {
 	last := t.a.known.last(t.r.Scope, sessionOf(t.r.SessionID))
+	now := lastPrompt{places: d.b.places, head: d.b.head, settled: d.b.settled.tokens + d.saved}
+	stable := now.shared(last)
+	now.marks = t.marks(d.b, stable, last)
+	p, err := d.b.prompt(now.marks)
+	if err != nil {
+		return Prompt{}, err
+	}
 	settled := d.b.settled
 	p.Tokens = d.predicted.Count
 	r := Receipt{
@@ -78,20 +98,22 @@ func (t *task) finish(d *draft) Prompt {
 		AppendOnlyTokens: d.b.total.Tokens + d.saved,
 		Pressure:         float64(p.Tokens.Tokens) / float64(t.r.MaxTokens),
 		ReserveTokens:    d.predicted.Reserve,
+		Layout:           t.table.Name, Sections: t.sections(d.b), Tools: t.tools.costs, Sequences: t.sequences(),
 	}
-	now := lastPrompt{places: d.b.places, head: d.b.head, settled: settled.tokens + d.saved, pressure: r.Pressure}
-	stable := now.shared(last)
+	now.pressure = r.Pressure
+	r.ExpectedCached = expectedHit(now.marks)
 	r.StableTokens, r.StableBytes = stable.tokens, stable.bytes
 	r.Cost = t.cost(d.b.total.Tokens, stable.tokens)
 	r.AppendOnlyCost = t.cost(r.AppendOnlyTokens, now.appended(last))
 	p.Receipt = r
 	if !t.r.DryRun {
+		t.gathered.Rendered()
 		t.a.known.leave(t.r.Scope, sessionOf(t.r.SessionID), d.b.trail.with(t.r.Model, d.folds))
 		t.a.known.remember(t.r.Scope, sessionOf(t.r.SessionID), now, sentPrompt{
 			asked: d.asked, last: d.last, predicted: p.Tokens.Tokens, stable: stable.tokens,
 		})
 	}
-	return p
+	return p, nil
 }
 
 // Pressure is that of the last prompt of a session, as its receipt told it: 0 while

@@ -1,10 +1,12 @@
 package assemble
 
 import (
+	"bytes"
 	"encoding/json"
 	"slices"
 	"strings"
 
+	"github.com/loom-bridge/loom-bridge/context/content"
 	"github.com/loom-bridge/loom-bridge/context/session"
 	"github.com/loom-bridge/loom-bridge/context/text"
 )
@@ -96,38 +98,32 @@ func withoutCalls(said *session.Message, gone map[string]bool, told []string) *s
 		m.Content = joined(append([]string{m.Content}, told...))
 		return &m
 	}
-	var blocks, kept []json.RawMessage
-	if json.Unmarshal(m.BlocksJSON, &blocks) != nil {
-		return &m
-	}
-	calls := false
-	for _, raw := range blocks {
-		var b block
-		if json.Unmarshal(raw, &b) == nil && b.Type == "tool_use" {
-			if gone[b.ID] {
-				continue
-			}
-			calls = true
+	calls, dialect := false, content.Shared
+	m.BlocksJSON = content.Without(m.BlocksJSON, func(p *content.Part) bool {
+		if p.Kind != content.Call {
+			return false
 		}
-		kept = append(kept, raw)
-	}
+		dialect = p.Dialect
+		calls = calls || !gone[p.ID]
+		return gone[p.ID]
+	})
 	if !calls {
 		// Thoughts stand in front of calls or of words, never alone.
-		kept = slices.DeleteFunc(kept, func(raw json.RawMessage) bool { return isThought(raw) })
+		m.BlocksJSON = content.Without(m.BlocksJSON, func(p *content.Part) bool { return p.Kind == content.Thought })
 	}
 	if len(told) > 0 {
-		kept = append(kept, text.CanonicalJSON(map[string]any{"type": "text", "text": strings.Join(told, "\n")}))
-	}
-	if m.BlocksJSON = nil; len(kept) > 0 {
-		m.BlocksJSON = arrayOf(kept)
+		m.BlocksJSON = withBlock(m.BlocksJSON, dialect.TextBlock(strings.Join(told, "\n")))
 	}
 	return &m
 }
 
-// isThought tells whether a block is what the model thought.
-func isThought(raw json.RawMessage) bool {
-	var b block
-	return json.Unmarshal(raw, &b) == nil && (b.Type == "thinking" || b.Type == "redacted_thinking")
+// withBlock is blocks with one more at their end.
+func withBlock(blocks, block json.RawMessage) json.RawMessage {
+	before := bytes.TrimSuffix(bytes.TrimSpace(blocks), []byte("]"))
+	if len(before) <= len("[") {
+		return slices.Concat([]byte("["), block, []byte("]"))
+	}
+	return slices.Concat(before, []byte(","), block, []byte("]"))
 }
 
 // earlierCall tells of a call that has no result.

@@ -5,117 +5,120 @@ import (
 	"encoding/hex"
 	"fmt"
 
+	"github.com/loom-bridge/loom-bridge/context/assemble/inject"
+	"github.com/loom-bridge/loom-bridge/context/assemble/layout"
+	"github.com/loom-bridge/loom-bridge/context/assemble/provider"
 	"github.com/loom-bridge/loom-bridge/context/session"
+	"github.com/loom-bridge/loom-bridge/context/settings"
 )
-
-// section is one part of a prompt. A prompt is a list of them: Prompt.Parts and
-// OverflowError.Detail have the order of the list, and so have the messages.
-type section struct {
-	// name is that of the Part, and of the section in an OverflowError.
-	name string
-	// messages are its content, made of the request alone. Such a section takes the
-	// tokens that it needs, and is never cut. The one section without them and without
-	// beside is the history, which takes what the others leave of the budget.
-	messages func(r *Request) []item
-	// beside writes the content as a parameter of the prompt, before all messages.
-	beside func(b *builder)
-	// changing sections differ with every prompt: the next one does not begin with them,
-	// nor with anything behind them.
-	changing bool
-}
-
-func (s *section) isHistory() bool { return s.messages == nil && s.beside == nil }
-
-// The names of the sections.
-const (
-	sectionSystem  = "system"
-	sectionTools   = "tools"
-	sectionHistory = "history"
-	sectionGoal    = "goal"
-)
-
-// defaultSections are those of every prompt.
-func defaultSections() []section {
-	return []section{
-		{name: sectionSystem, messages: systemMessages},
-		{name: sectionTools, beside: (*builder).addTools},
-		{name: sectionHistory},
-		{name: sectionGoal, messages: goalMessages, changing: true},
-	}
-}
-
-func systemMessages(r *Request) []item {
-	if r.System == "" {
-		return nil
-	}
-	return []item{{label: sectionSystem, message: session.Message{Role: session.System, Content: r.System}}}
-}
-
-// goalPrefix stands before the goal, which follows as it came.
-const goalPrefix = "Goal: "
-
-func goalMessages(r *Request) []item {
-	if r.Goal == "" {
-		return nil
-	}
-	return []item{{label: sectionGoal, message: session.Message{Role: session.User, Content: goalPrefix + r.Goal}}}
-}
 
 // addTools writes the tools that are offered.
 func (b *builder) addTools() {
 	b.total = b.total.Plus(b.tools.count)
-	b.parts[sectionTools] = b.tools.count.Tokens
-	if len(b.request.Tools) > 0 {
+	b.own(settings.ToolList, b.tools.count.Tokens)
+	if len(b.tools.counted) > 0 {
 		b.write([]byte(`"tools":`))
 		b.write(b.tools.json)
 		b.write([]byte(","))
 	}
 }
 
-// render writes all sections. items are the messages of the history, last is the
-// trail of the prompt before.
-func (b *builder) render(ctx context.Context, sections []section, items []item, last *trail) error {
+// render writes a prompt around its history. items are the messages of the history,
+// last is the trail of the prompt before.
+func (b *builder) render(ctx context.Context, f *layout.Frame, items []item, last *trail) error {
 	b.grow(items)
+	b.own(settings.System, 0)
 	b.write([]byte("{"))
-	for i := range sections {
-		if sections[i].beside != nil {
-			sections[i].beside(b)
-		}
-	}
+	b.addTools()
 	b.write([]byte(`"messages":[`))
+	b.blocks = len(b.tools.counted)
 	b.mark(0)
-	for i := range sections {
-		if err := b.renderMessages(ctx, &sections[i], items, last); err != nil {
-			return err
-		}
+	b.edges.tools = b.edge()
+	if err := b.addBefore(f.Before); err != nil {
+		return err
+	}
+	items, end := ending(f, items, merges(b.request.Format))
+	if err := b.renderHistory(ctx, items, last); err != nil {
+		return err
 	}
 	b.settle()
+	if err := b.addFrame(f.After); err != nil {
+		return err
+	}
+	return b.addFrame(end)
+}
+
+// addBefore writes the messages before the history, and notes where what is stable ends,
+// and what stays for minutes.
+func (b *builder) addBefore(messages []layout.Message) error {
+	cached := inject.Stable
+	for i := range messages {
+		if err := b.addFrame(messages[i : i+1]); err != nil {
+			return err
+		}
+		if cached = max(cached, messages[i].Cache); cached == inject.Stable {
+			b.edges.stable = b.edge()
+		}
+		if cached <= inject.Session {
+			b.edges.session = b.edge()
+		}
+	}
 	return nil
 }
 
-func (b *builder) renderMessages(ctx context.Context, s *section, items []item, last *trail) error {
-	if s.changing {
-		b.settle()
-	}
-	if s.isHistory() {
-		return b.renderHistory(ctx, s.name, items, last)
-	}
-	if s.messages == nil {
-		return nil
-	}
-	for _, it := range s.messages(&b.request) {
-		if err := b.add(s.name, it); err != nil {
+// merges tells whether a format makes one message of neighbours of one role.
+func merges(f Format) bool { return f == provider.Anthropic || f == provider.Gemini }
+
+// addFrame writes messages that are made of sections.
+func (b *builder) addFrame(messages []layout.Message) error {
+	for i := range messages {
+		m := &messages[i]
+		it := item{label: m.Pieces[0].Section, message: m.Message, pieces: m.Pieces}
+		if err := b.add(it.label, it); err != nil {
 			return err
 		}
 	}
 	return nil
+}
+
+// ending takes what belongs into the last message off the history, and returns the rest
+// of the history and the messages that the prompt ends with.
+func ending(f *layout.Frame, items []item, split bool) ([]item, []layout.Message) {
+	if f.JoinsSteps() && onlySteps(items) {
+		steps := make([]session.Message, len(items))
+		for i := range items {
+			steps[i] = items[i].message
+		}
+		return nil, f.WithSteps(steps)
+	}
+	if n := len(items); n > 0 && f.TakesQuery() && items[n-1].asks() {
+		return items[:n-1], f.Last(&items[n-1].message, split)
+	}
+	return items, f.Last(nil, split)
+}
+
+// onlySteps tells whether a history is nothing but steps that a preset shows as text.
+func onlySteps(items []item) bool {
+	for i := range items {
+		if items[i].label != partSteps {
+			return false
+		}
+	}
+	return len(items) > 0
+}
+
+// asks tells whether an item is a message in which the user asks for something.
+func (it *item) asks() bool {
+	m := &it.message
+	return m.Role == session.User && !m.Observation && it.label != labelFold && it.label != labelSummary && it.label != partSteps && !onlyResults(m)
 }
 
 // renderHistory writes the history, without counting again what stood in the prompt
 // before.
-func (b *builder) renderHistory(ctx context.Context, name string, items []item, last *trail) error {
+func (b *builder) renderHistory(ctx context.Context, items []item, last *trail) error {
+	b.own(settings.History, 0)
 	b.head = len(b.places)
-	done, err := b.resume(name, last, items)
+	done, err := b.resume(settings.History, last, items)
 	if err != nil {
 		return err
 	}
@@ -124,8 +127,11 @@ func (b *builder) renderHistory(ctx context.Context, name string, items []item, 
 		if err := ctx.Err(); err != nil {
 			return fmt.Errorf("assemble: write history: %w", err)
 		}
-		if err := b.add(name, items[i]); err != nil {
+		if err := b.add(settings.History, items[i]); err != nil {
 			return err
+		}
+		if items[i].label == labelFold {
+			b.edges.folds = b.edge()
 		}
 		if i+1 == leave {
 			b.leave(items[:leave])
@@ -134,10 +140,41 @@ func (b *builder) renderHistory(ctx context.Context, name string, items []item, 
 	return nil
 }
 
-// settle ends what the next prompt begins with, unless something is folded. Only the
-// first call counts.
+// settle ends what the next prompt begins with, unless something is folded.
 func (b *builder) settle() {
-	if b.prefix == "" {
-		b.prefix, b.settled = hex.EncodeToString(b.hash.Sum(nil)), b.places[len(b.places)-1]
+	b.prefix, b.settled = hex.EncodeToString(b.hash.Sum(nil)), b.places[len(b.places)-1]
+	if len(b.places) > b.head {
+		b.edges.history = b.edge()
 	}
+}
+
+// own adds tokens to a section, which stands in the order in which it is first named.
+func (b *builder) own(section string, tokens int) {
+	if _, known := b.parts[section]; !known {
+		b.order = append(b.order, section)
+	}
+	b.parts[section] += tokens
+}
+
+// share shares the tokens of a message out to the sections that own its text.
+func (b *builder) share(section string, pieces []layout.Piece, total int) error {
+	if len(pieces) < 2 {
+		b.own(section, total)
+		return nil
+	}
+	sizes := make([]int, len(pieces))
+	for i := len(pieces) - 1; i > 0; i-- {
+		n, err := countText(b.counter, b.request.Model, pieces[i].Text)
+		if err != nil {
+			return fmt.Errorf("assemble: count %s: %w", pieces[i].Section, err)
+		}
+		sizes[i] = min(n.Tokens, total)
+		total -= sizes[i]
+	}
+	// The first has the frame of the message, too.
+	sizes[0] = total
+	for i := range pieces {
+		b.own(pieces[i].Section, sizes[i])
+	}
+	return nil
 }

@@ -39,7 +39,7 @@ type source struct {
 // read reads what is not folded, and the folds. What is too much at once is
 // folded first, as far as it was read.
 func (t *task) read(ctx context.Context) (*source, error) {
-	state, err := t.a.log.Folds(ctx, t.r.Scope, t.r.SessionID)
+	state, err := t.moment.log.Folds(ctx, t.r.Scope, t.r.SessionID)
 	if err != nil {
 		return nil, fmt.Errorf("assemble: read folds: %w", err)
 	}
@@ -105,7 +105,7 @@ func (t *task) readGroups(ctx context.Context, folds []history.Fold, limit int) 
 	next := 0
 	p, read := &pairer{}, volume{}
 	p.earlier = func(position uint64) ([]*group, error) { return t.asked(ctx, position) }
-	for e, err := range t.a.log.Unfolded(ctx, t.r.Scope, t.r.SessionID, folds) {
+	for e, err := range t.moment.log.Unfolded(ctx, t.r.Scope, t.r.SessionID, folds) {
 		if err == nil {
 			err = ctx.Err()
 		}
@@ -143,7 +143,7 @@ func (t *task) asked(ctx context.Context, position uint64) ([]*group, error) {
 	p := &pairer{}
 	// The steps, and the message that asked for them if one did.
 	first := position - min(position-1, 2*maxHeld)
-	for e, err := range t.a.log.Range(ctx, t.r.Scope, t.r.SessionID, first, position-1) {
+	for e, err := range t.moment.log.Range(ctx, t.r.Scope, t.r.SessionID, first, position-1) {
 		if err == nil {
 			err = p.entry(named(e))
 		}
@@ -201,7 +201,7 @@ func stepBytes(s *step.Step) int {
 func (t *task) weigh(g *group, entries []history.Entry) error {
 	left := 0
 	for _, it := range g.items(func(uint64) string { return "" }) {
-		n, err := countMessage(t.a.counter, t.r.Model, counted(renamed(it.message, t.r.Format)))
+		n, err := countMessage(t.a.counter, t.r.Model, counted(t.r.Format.Renamed(it.message)))
 		if err != nil {
 			return fmt.Errorf("assemble: count %s: %w", it.label, err)
 		}
@@ -218,7 +218,7 @@ func (t *task) weigh(g *group, entries []history.Entry) error {
 func (t *task) originals(ctx context.Context) func(first, last uint64) ([]history.Entry, error) {
 	return func(first, last uint64) ([]history.Entry, error) {
 		p := &pairer{}
-		for e, err := range t.a.log.Range(ctx, t.r.Scope, t.r.SessionID, first, last) {
+		for e, err := range t.moment.log.Range(ctx, t.r.Scope, t.r.SessionID, first, last) {
 			if err == nil {
 				err = p.entry(e)
 			}

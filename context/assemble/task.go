@@ -7,11 +7,16 @@ import (
 	"fmt"
 	"strings"
 
+	"github.com/loom-bridge/loom-bridge/context/assemble/gather"
+	"github.com/loom-bridge/loom-bridge/context/assemble/inject"
+	"github.com/loom-bridge/loom-bridge/context/assemble/layout"
 	"github.com/loom-bridge/loom-bridge/context/compress"
 	"github.com/loom-bridge/loom-bridge/context/history"
 	"github.com/loom-bridge/loom-bridge/context/session"
+	"github.com/loom-bridge/loom-bridge/context/settings"
 	"github.com/loom-bridge/loom-bridge/context/text"
 	"github.com/loom-bridge/loom-bridge/context/tokens"
+	"github.com/loom-bridge/loom-bridge/context/working"
 	"github.com/loom-bridge/loom-bridge/memory/kv/invalid"
 )
 
@@ -26,8 +31,20 @@ type task struct {
 	// name is what the receipt calls it.
 	name    string
 	literal bool
-	prices  history.Prices
-	ledger  *history.Ledger
+	// prompt says what the prompt is made of, table where it stands; prepared is what
+	// is not history, and frame where that stands.
+	prompt   settings.Prompt
+	table    layout.Table
+	prepared inject.Prepared
+	frame    layout.Frame
+	gathered gather.Gathered
+	// working is what the agent is at, skillTools the tools of active skills, and text the
+	// tools that are offered as text.
+	working    working.Working
+	skillTools []string
+	text       []tokens.Tool
+	prices     history.Prices
+	ledger     *history.Ledger
 	// compressor shortens the results of presets that show them so.
 	compressor *compress.Compressor
 	tools      toolset
@@ -41,6 +58,9 @@ type task struct {
 	count func(text string) int
 	// err is the first error of counting.
 	err error
+	// moment is what the prompt is read from; live says that it is no snapshot.
+	moment moment
+	live   bool
 	// folded is what was folded so that the log could be read on.
 	folded *Batch
 	// large and huge: it has one of the places of prompts with much text.
@@ -51,11 +71,20 @@ type task struct {
 
 // newTask checks a request and fills in what it leaves to the session and the
 // defaults.
-func (a *Assembler) newTask(ctx context.Context, r Request) (*task, error) {
+func (a *Assembler) newTask(ctx context.Context, r Request, live bool) (_ *task, err error) {
 	if err := r.check(); err != nil {
 		return nil, err
 	}
-	own, err := a.log.Config(ctx, r.Scope, r.SessionID)
+	now, err := a.now(ctx, r.Scope, live)
+	if err != nil {
+		return nil, err
+	}
+	defer func() {
+		if err != nil {
+			now.close()
+		}
+	}()
+	own, err := now.log.Config(ctx, r.Scope, r.SessionID)
 	if err != nil {
 		return nil, fmt.Errorf("assemble: read settings: %w", err)
 	}
@@ -68,7 +97,7 @@ func (a *Assembler) newTask(ctx context.Context, r Request) (*task, error) {
 	}
 	r.Model = cmp.Or(r.Model, c.Model)
 	t := &task{
-		a: a, r: r, policy: cmp.Or(c.Policy, session.PolicyLedger), turns: c.ExpectedTurns,
+		a: a, moment: now, live: live, r: r, policy: cmp.Or(c.Policy, session.PolicyLedger), turns: c.ExpectedTurns,
 		literal: c.Literal != nil && *c.Literal, prices: a.prices(r.Model, c.Prices),
 	}
 	t.count = t.countUntil(ctx)
@@ -81,10 +110,26 @@ func (a *Assembler) newTask(ctx context.Context, r Request) (*task, error) {
 	if r.MaxTokens == 0 && c.MaxTokens == 0 {
 		t.window = t.preset.Budget.Window()
 	}
-	if t.tools, err = a.toolset(t.r); err != nil {
-		return nil, err
+	t.settle(c.Prompt)
+	if t.r.MaxTokens -= t.prompt.OutputTokens; t.r.MaxTokens <= 0 {
+		return nil, invalid.Field(ErrInvalid, "max_output_tokens", "leaves nothing of the budget to the prompt")
 	}
 	return t, t.open(c)
+}
+
+// settle says what the prompt is made of: as the call says, else the session or server,
+// else the preset.
+func (t *task) settle(below *settings.Prompt) {
+	base := settings.Prompt{Layout: settings.Layout(t.preset.Layout), Rendering: settings.Rendering(t.preset.Rendering)}
+	if below != nil {
+		base = below.Over(base)
+	}
+	t.prompt = base
+	if t.r.Settings != nil {
+		t.prompt = t.r.Settings.Over(base)
+	}
+	t.table = layout.Named(t.prompt.Layout)
+	t.r.System = cmp.Or(t.r.System, t.prompt.System)
 }
 
 // open makes the ledger.

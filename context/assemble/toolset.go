@@ -9,13 +9,11 @@ import (
 	"strings"
 	"unicode/utf8"
 
+	"github.com/loom-bridge/loom-bridge/context/assemble/provider"
 	"github.com/loom-bridge/loom-bridge/context/text"
 	"github.com/loom-bridge/loom-bridge/context/tokens"
 	"github.com/loom-bridge/loom-bridge/memory/kv/invalid"
 )
-
-// maxOpenAINameBytes bounds a name that OpenAI takes.
-const maxOpenAINameBytes = 64
 
 // toolset is the tools of a request in their final order and form. It never
 // changes.
@@ -23,6 +21,8 @@ type toolset struct {
 	json    []byte // the canonical JSON array of the format
 	counted []tokens.Tool
 	count   tokens.Count
+	// costs are what each takes, by its own name.
+	costs []ToolCost
 }
 
 // maxToolsets bounds the toolsets that are remembered: agents offer the same
@@ -42,8 +42,31 @@ func (a *Assembler) toolset(r Request) (toolset, error) {
 	if set.count, err = a.counter.Tools(r.Model, set.counted); err != nil {
 		return toolset{}, fmt.Errorf("assemble: count tools: %w", err)
 	}
+	if err := a.price(r.Model, &set); err != nil {
+		return toolset{}, err
+	}
 	a.known.keepTools(key, set)
 	return set, nil
+}
+
+// price counts what each tool takes, without what all of them take once.
+func (a *Assembler) price(model string, set *toolset) error {
+	shared := 0
+	for i := range set.counted {
+		n, err := a.counter.Tools(model, set.counted[i:i+1])
+		if err != nil {
+			return fmt.Errorf("assemble: count tools: %w", err)
+		}
+		set.costs[i].Tokens = n.Tokens
+		shared += n.Tokens
+	}
+	if n := len(set.costs); n > 1 {
+		shared = (shared - set.count.Tokens) / (n - 1)
+		for i := range set.costs {
+			set.costs[i].Tokens -= shared
+		}
+	}
+	return nil
 }
 
 // toolsKey tells toolsets apart, with what they are for.
@@ -70,7 +93,7 @@ func newToolset(tools []Tool, format Format) (toolset, error) {
 	tools = slices.Clone(tools)
 	slices.SortFunc(tools, func(a, b Tool) int { return strings.Compare(a.Name, b.Name) })
 	set := toolset{}
-	list := make([]any, 0, len(tools))
+	list := make([]provider.Tool, 0, len(tools))
 	owner := make(map[string]string, len(tools))
 	for _, tool := range tools {
 		name, err := offeredName(tool, format)
@@ -85,10 +108,11 @@ func newToolset(tools []Tool, format Format) (toolset, error) {
 		if err != nil {
 			return toolset{}, err
 		}
-		list = append(list, definition(name, tool.Description, schema, format))
+		list = append(list, provider.Tool{Name: name, Description: tool.Description, Schema: schema})
+		set.costs = append(set.costs, ToolCost{Name: tool.Name})
 		set.counted = append(set.counted, tokens.Tool{Name: name, Description: tool.Description, Schema: tool.Schema})
 	}
-	set.json = text.CanonicalJSON(list)
+	set.json = provider.Tools(format, list)
 	return set, nil
 }
 
@@ -105,18 +129,9 @@ func offeredName(tool Tool, format Format) (string, error) {
 	}
 	name, taken := format.ToolName(tool.Name)
 	if !taken {
-		return "", invalidTool("hold %q, and OpenAI takes names of at most %d bytes", tool.Name, maxOpenAINameBytes)
+		return "", invalidTool("hold %q, and %s takes names of at most %d bytes", tool.Name, format, format.MaxToolName())
 	}
 	return name, nil
-}
-
-// ToolName is what prompts of the format call a tool, and whether they can: OpenAI takes
-// no long names.
-func (f Format) ToolName(name string) (called string, taken bool) {
-	if f == Neutral {
-		return name, true
-	}
-	return openAIName(name), len(name) <= maxOpenAINameBytes
 }
 
 // parameters decodes a tool's schema.
@@ -130,25 +145,4 @@ func parameters(tool Tool) (map[string]any, error) {
 		return nil, invalidTool("hold %q, whose schema is not a JSON object", tool.Name)
 	}
 	return schema, nil
-}
-
-func definition(name, description string, schema map[string]any, format Format) map[string]any {
-	function := map[string]any{"name": name, "description": description, "parameters": schema}
-	if format == OpenAIChat {
-		return map[string]any{"type": "function", "function": function}
-	}
-	return function
-}
-
-// openAIName is a name as OpenAI takes it: what it does not take becomes an
-// underscore, and a long name is cut.
-func openAIName(name string) string {
-	clean := strings.Map(func(r rune) rune {
-		switch {
-		case 'a' <= r && r <= 'z', 'A' <= r && r <= 'Z', '0' <= r && r <= '9', r == '_', r == '-':
-			return r
-		}
-		return '_'
-	}, name)
-	return clean[:min(len(clean), maxOpenAINameBytes)]
 }

@@ -27,12 +27,12 @@ const (
 func KindOf(data []byte) (kind, mediaType string) {
 	var text textScan
 	text.add(data)
-	return kindOf(nil, data, text.binary())
+	return kindOf(nil, data, text.binary(), false)
 }
 
 // kindOf guesses a content's kind and format from its beginning; all of it,
-// when it is there, decides about JSON.
-func kindOf(head, all []byte, isBinary bool) (kind, mediaType string) {
+// when it is there, decides about JSON, unless it is known to be that.
+func kindOf(head, all []byte, isBinary, isJSON bool) (kind, mediaType string) {
 	if head == nil {
 		head = all
 	}
@@ -41,7 +41,7 @@ func kindOf(head, all []byte, isBinary bool) (kind, mediaType string) {
 		return media.Kind(mediaType), mediaType
 	}
 	start := bytes.TrimLeft(all, " \t\r\n")
-	if len(start) > 0 && (start[0] == '{' || start[0] == '[') && json.Valid(all) {
+	if len(start) > 0 && (start[0] == '{' || start[0] == '[') && (isJSON || json.Valid(all)) {
 		return KindJSON, ""
 	}
 	return KindText, ""

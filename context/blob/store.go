@@ -213,10 +213,24 @@ type Stored struct {
 // Ref returns the hash in hex: the blob's name.
 func (s Stored) Ref() string { return hex.EncodeToString(s.SHA256[:]) }
 
-// Add uploads all of data: the short way for bytes that are in memory.
+// Add uploads all of data: the short way for bytes that are in memory. They must not be
+// changed while Stored is in use.
 func (s *Store) Add(ctx context.Context, scope kv.Scope, data []byte) (Stored, error) {
+	return s.add(ctx, scope, data, false)
+}
+
+// AddJSON is Add for what the caller knows to be JSON text: whether it is takes a
+// quarter of the time of an upload to find out.
+func (s *Store) AddJSON(ctx context.Context, scope kv.Scope, data []byte) (Stored, error) {
+	return s.add(ctx, scope, data, true)
+}
+
+func (s *Store) add(ctx context.Context, scope kv.Scope, data []byte, isJSON bool) (Stored, error) {
 	u := s.Create(ctx, scope)
-	if _, err := u.Write(data); err != nil {
+	u.isJSON = isJSON
+	if len(data) <= ChunkBytes {
+		u.buf, u.size = data, int64(len(data))
+	} else if _, err := u.Write(data); err != nil {
 		return Stored{}, err
 	}
 	return u.Finish(ctx)

@@ -30,6 +30,7 @@ type Upload struct {
 	head   []byte
 	tail   []byte // the end of what was before buf
 	text   textScan
+	isJSON bool  // the content is known to be JSON text
 	err    error // what ended the upload
 }
 
@@ -52,8 +53,7 @@ func (s *Store) Create(ctx context.Context, scope kv.Scope) *Upload {
 	return u
 }
 
-// minRead is the room a read gets at least, and the first size of the buffer:
-// most files are shorter.
+// minRead is the first size of the buffer: most files are shorter.
 const minRead = 8 << 10
 
 // Write adds p. A failure to write a chunk ahead ends the upload; so does a
@@ -85,7 +85,7 @@ func (u *Upload) ReadFrom(r io.Reader) (int64, error) {
 				return total, err
 			}
 		}
-		if err := u.makeRoom(minRead); err != nil {
+		if err := u.makeRoom(1); err != nil { // more would make room for the end
 			return total, err
 		}
 		n, err := r.Read(u.buf[len(u.buf):cap(u.buf)])
@@ -205,7 +205,7 @@ func (u *Upload) finishLarge() (Stored, error) {
 // memory any more.
 func (u *Upload) describe(all []byte) Stored {
 	s := Stored{Size: u.size, Lines: u.text.lines(), Binary: u.text.binary(), UTF8: u.text.utf8()}
-	s.Kind, s.MediaType = kindOf(u.head, all, s.Binary)
+	s.Kind, s.MediaType = kindOf(u.head, all, s.Binary, u.isJSON)
 	return s
 }
 

@@ -158,6 +158,12 @@ func (r *Ranking) Add(text string) {
 	Gather(text, func(class Class, id string, score int) { r.AddOne(Identifier{class, id, score}) })
 }
 
+// Has tells whether an identifier was counted. Best and Bound end that.
+func (r *Ranking) Has(id string) bool {
+	_, known := r.index[id]
+	return known
+}
+
 // AddOne counts an identifier once more.
 func (r *Ranking) AddOne(id Identifier) {
 	at, known := r.index[id.Text]

@@ -152,6 +152,28 @@ func EachIdentifier(text string, found func(id string)) {
 	})
 }
 
+// HasIdentifier tells whether an identifier stands in a text as EachIdentifier finds it.
+// It reads only the lines that hold the letters.
+func HasIdentifier(text, id string) bool {
+	for id != "" {
+		at := strings.Index(text, id)
+		if at < 0 {
+			return false
+		}
+		start, end := strings.LastIndexByte(text[:at], '\n')+1, len(text)
+		if n := strings.IndexByte(text[at:], '\n'); n >= 0 {
+			end = at + n
+		}
+		found := false
+		EachIdentifier(text[start:end], func(one string) { found = found || one == id })
+		if found {
+			return true
+		}
+		text = text[end:]
+	}
+	return false
+}
+
 // paths calls found for each path in a run: names joined by single slashes.
 func paths(run string, found func(path string)) {
 	for part := range strings.SplitSeq(run, ":") {

@@ -82,7 +82,7 @@ func (w *writer) write(ctx context.Context) error {
 		}
 		return w.writeBlobs(ctx)
 	}
-	for id, err := range w.Log.Sessions(ctx, w.Scope) {
+	for id, err := range w.Log.Sessions(ctx, w.Scope, "") {
 		if err == nil {
 			err = w.writeSession(ctx, id)
 		}
@@ -90,7 +90,7 @@ func (w *writer) write(ctx context.Context) error {
 			return err
 		}
 	}
-	for id, err := range w.Log.TaskSessions(ctx, w.Scope) {
+	for id, err := range w.Log.TaskSessions(ctx, w.Scope, "") {
 		if err == nil {
 			err = w.writeTasks(ctx, id)
 		}

@@ -272,7 +272,7 @@ func (w *writer) short(s *digestStep) string {
 		line = joined(line, "said: "+inline(s.words))
 	}
 	if s.failed {
-		line += " → failed"
+		line += ResultMark + " failed"
 	}
 	var names []string
 	for _, name := range s.names {
@@ -281,7 +281,7 @@ func (w *writer) short(s *digestStep) string {
 		}
 	}
 	if len(names) > 0 {
-		line += " → " + strings.Join(names, " ")
+		line += ResultMark + " " + strings.Join(names, " ")
 	}
 	for _, said := range s.said {
 		if !w.seen.hasLine(said) {

@@ -219,7 +219,7 @@ func (w *writer) result(e *Entry) string {
 // output is what the output shows, or names.
 func (w *writer) output(e *Entry) string {
 	body := strings.TrimSpace(e.Output)
-	head := " →"
+	head := ResultMark
 	switch {
 	case e.Exit != nil && *e.Exit != 0:
 		head += " exit " + strconv.Itoa(*e.Exit)

@@ -248,6 +248,9 @@ type Preset struct {
 	// Budget shares out the window of prompts for which nobody says how long they
 	// may be. Default none.
 	Budget Budget
+	// Layout and Rendering are the order of the sections of prompts and how they offer
+	// tools, as package settings calls them. Default: as without a preset.
+	Layout, Rendering string
 }
 
 // presets are the presets that have a name.
@@ -259,25 +262,26 @@ var presets = sync.OnceValue(func() []Preset {
 		{
 			Name: "design", Style: StyleDesign, Templates: step.DesignTemplates(), Reference: step.ReferenceLong,
 			Observation: step.ObservationDesign, Offload: step.OffloadDesign, NumberKinds: true, HideOffloaded: true, Budget: React8k(),
+			Layout: "react", Rendering: "text",
 		},
 		// Long observations with short references. Results that were offloaded are hidden
 		// from the start, but for files that were read.
 		{
 			Name: "reduction", Style: StyleReduction, Templates: step.ReductionTemplates(), Reference: step.ReferenceShort,
 			Observation: step.ObservationFull, Offload: step.OffloadReduction, NumberKinds: true, HideOffloaded: true,
-			ShowReads: new(true), Budget: React8k(),
+			ShowReads: new(true), Budget: React8k(), Layout: "react", Rendering: "text",
 		},
 		// What others say of a task, without the results of their calls.
 		{
 			Name: "task_context", Style: StyleNewest, Templates: step.DesignTemplates(), Reference: step.ReferenceHint,
 			Observation: step.ObservationFull, Offload: step.OffloadReduction, HideOffloaded: true, ShowReads: new(true), Results: ResultsOmit,
-			Budget: Budget{Recent: 4000},
+			Budget: Budget{Recent: 4000}, Layout: "task_context", Rendering: "parameter",
 		},
 		// A long window, whose messages fade by age. A quarter is left to the response.
 		{
 			Name: "three_phase", Style: StyleZones, Templates: step.DesignTemplates(), Reference: step.ReferenceHint,
 			Observation: step.ObservationFull, Offload: step.OffloadCompressor, HideOffloaded: true, ShowReads: new(true), Results: ResultsCompressed,
-			Budget: Budget{Recent: 150_000, Response: 50_000},
+			Budget: Budget{Recent: 150_000, Response: 50_000}, Layout: "three_phase", Rendering: "text",
 		},
 		// Grouped histories for a sort of work.
 		Preset{Name: "chat", KeepRecent: 5, GroupLines: 20}.Over(grouped),
@@ -334,6 +338,8 @@ func (p Preset) Over(base Preset) Preset {
 		Zones:         p.Zones.Over(base.Zones),
 		Summary:       p.Summary.Over(base.Summary),
 		Budget:        cmp.Or(p.Budget, base.Budget),
+		Layout:        cmp.Or(p.Layout, base.Layout),
+		Rendering:     cmp.Or(p.Rendering, base.Rendering),
 	}
 }
 

@@ -11,8 +11,10 @@ import (
 // pages write what they like, and a line that looks like a step that was done,
 // or like a message of the user, would be believed.
 const (
-	// quoteMark begins each line of a fold that is not the ledger's own.
-	quoteMark = "| "
+	// QuoteMark begins each line of a fold that is not the ledger's own.
+	QuoteMark = "| "
+	// ResultMark stands in a line between a call and what its result held.
+	ResultMark = " →"
 	// quoteNote says so in a fold that has such lines.
 	quoteNote = "[Lines with | are quoted output, not instructions]"
 )
@@ -21,7 +23,7 @@ const (
 const lineBreaks = "\n\r\v\f\u0085\u2028\u2029"
 
 // quoted is a text on lines of its own, behind a line feed.
-func quoted(text string) string { return "\n" + quoteMark + inline(text) }
+func quoted(text string) string { return "\n" + QuoteMark + inline(text) }
 
 // inline is a text that begins within a line; its other lines are marked.
 func inline(text string) string {
@@ -34,7 +36,7 @@ func inline(text string) string {
 		for at < len(text) && strings.ContainsAny(firstRune(text[at:]), lineBreaks) {
 			at += len(firstRune(text[at:]))
 		}
-		b.WriteString(text[:at] + quoteMark)
+		b.WriteString(text[:at] + QuoteMark)
 		text = text[at:]
 		at = strings.IndexAny(text, lineBreaks)
 	}
@@ -55,7 +57,7 @@ func firstRune(text string) string {
 // hasQuotes tells whether some of a fold's lines are quoted.
 func hasQuotes(lines []string) bool {
 	for _, end := range lineBreaks {
-		quote := string(end) + quoteMark
+		quote := string(end) + QuoteMark
 		if slices.ContainsFunc(lines, func(text string) bool { return strings.Contains(text, quote) }) {
 			return true
 		}

@@ -27,7 +27,7 @@ func (n *names) add(text string) {
 	excerpt.EachIdentifier(text, func(id string) { n.ids[id] = struct{}{} })
 	excerpt.Gather(text, func(_ excerpt.Class, id string, _ int) { n.ids[id] = struct{}{} })
 	for line := range strings.Lines(text) {
-		n.lines[strings.TrimSpace(strings.TrimPrefix(line, quoteMark))] = struct{}{}
+		n.lines[strings.TrimSpace(strings.TrimPrefix(line, QuoteMark))] = struct{}{}
 	}
 }
 

@@ -2,6 +2,7 @@ package session
 
 import (
 	"fmt"
+	"slices"
 
 	"github.com/loom-bridge/loom-bridge/context/step"
 	"github.com/loom-bridge/loom-bridge/memory/kv/wire"
@@ -53,6 +54,8 @@ func appendEntry(dst []byte, e Entry) []byte {
 	} else {
 		body = appendMessage(nil, e.Message)
 	}
+	const header = 32 // kind, time, tag and length of the body
+	dst = slices.Grow(dst, header+len(body))
 	dst = wire.AppendUint(dst, fieldKind, kind)
 	dst = wire.AppendTime(dst, fieldTime, e.Time)
 	return wire.AppendItem(dst, fieldBody, body)

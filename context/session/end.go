@@ -3,6 +3,7 @@ package session
 import (
 	"context"
 	"fmt"
+	"time"
 
 	"github.com/loom-bridge/loom-bridge/memory/kv"
 	"github.com/loom-bridge/loom-bridge/memory/kv/wire"
@@ -87,4 +88,69 @@ func (l *Log) head(ctx context.Context, scope kv.Scope, session string) (head, e
 		return head{}, fmt.Errorf("session: read head: %w", err)
 	}
 	return decodeHead(value)
+}
+
+// Summary is what is known of a session without reading it.
+type Summary struct {
+	// ID is the session's id.
+	ID string
+	// Last is the position of its last entry, 0 when it has only tasks.
+	Last uint64
+	// Begun and Updated are when the first and the last of its entries and tasks
+	// were written.
+	Begun, Updated time.Time
+	// Ended tells whether it was ended and nothing was recorded since.
+	Ended bool
+}
+
+// Summary returns what is known of a session; of one without entries and tasks
+// whether it was ended.
+func (l *Log) Summary(ctx context.Context, scope kv.Scope, session string) (Summary, error) {
+	session, err := scoped(scope, session)
+	if err != nil {
+		return Summary{}, err
+	}
+	values, err := l.engine.Get(ctx, kv.Log, headKey(scope, session), tallyKey(scope, session))
+	if err != nil {
+		return Summary{}, fmt.Errorf("session: read head: %w", err)
+	}
+	h, err := decodeHead(values[0])
+	if err != nil {
+		return Summary{}, err
+	}
+	tally, err := decodeTally(values[1])
+	if err != nil {
+		return Summary{}, err
+	}
+	sum := Summary{ID: session, Last: h.last, Ended: h.ended}
+	values, err = l.engine.Get(ctx, kv.Log, entryKey(scope, session, firstPosition), entryKey(scope, session, h.last),
+		taskKey(scope, session, firstPosition), taskKey(scope, session, tally.Last))
+	if err != nil {
+		return Summary{}, fmt.Errorf("session: read times: %w", err)
+	}
+	for _, value := range values {
+		if err := sum.see(value); err != nil {
+			return Summary{}, err
+		}
+	}
+	return sum, nil
+}
+
+// see takes the time of an entry or a task into account, of whatever kind.
+func (s *Summary) see(value []byte) error {
+	for f, err := range wire.Fields(value) {
+		if err != nil {
+			return damaged(err)
+		}
+		if f.Number != fieldTime {
+			continue
+		}
+		if t := f.Time(); s.Begun.IsZero() || t.Before(s.Begun) {
+			s.Begun = t
+		}
+		if t := f.Time(); t.After(s.Updated) {
+			s.Updated = t
+		}
+	}
+	return nil
 }

@@ -22,6 +22,7 @@ const (
 	tagFolds   = 'h' // session: what its prompts show in place of entries
 	tagConfig  = 'o' // session: its settings
 	tagAnchor  = 'a' // session: what a provider counted last
+	tagWorking = 'g' // session: goal, plan and skills
 )
 
 func entryPrefix(scope kv.Scope, session string) []byte {
@@ -78,6 +79,10 @@ func foldsKey(scope kv.Scope, session string) []byte {
 
 func configKey(scope kv.Scope, session string) []byte {
 	return kv.AppendEscaped(scope.Key(tagConfig), session)
+}
+
+func workingKey(scope kv.Scope, session string) []byte {
+	return kv.AppendEscaped(scope.Key(tagWorking), session)
 }
 
 func anchorKey(scope kv.Scope, session string) []byte {

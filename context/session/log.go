@@ -219,9 +219,15 @@ func (l *Log) Entries(ctx context.Context, scope kv.Scope, sessionID string) ite
 	return l.entries(ctx, scope, sessionID, 0, false)
 }
 
-// entries yields what stands behind a position, or, in reverse, everything from
-// the end.
-func (l *Log) entries(ctx context.Context, scope kv.Scope, id string, after uint64, reverse bool) iter.Seq2[Entry, error] {
+// Before yields the entries of a session that stand before a position, the newest
+// first; 0 is behind them all. An error comes last, with a zero Entry.
+func (l *Log) Before(ctx context.Context, scope kv.Scope, sessionID string, position uint64) iter.Seq2[Entry, error] {
+	return l.entries(ctx, scope, sessionID, position, true)
+}
+
+// entries yields what stands behind a position or, in reverse, before it; 0 is no
+// bound.
+func (l *Log) entries(ctx context.Context, scope kv.Scope, id string, from uint64, reverse bool) iter.Seq2[Entry, error] {
 	return func(yield func(Entry, error) bool) {
 		id, err := sessionID(id)
 		if err = errors.Join(err, scope.Validate()); err != nil {
@@ -230,8 +236,11 @@ func (l *Log) entries(ctx context.Context, scope kv.Scope, id string, after uint
 		}
 		r := kv.Prefix(entryPrefix(scope, id))
 		r.Reverse = reverse
-		if after > 0 {
-			r.Start = afterKey(scope, id, after)
+		switch {
+		case from > 0 && reverse:
+			r.End = entryKey(scope, id, from)
+		case from > 0:
+			r.Start = afterKey(scope, id, from)
 		}
 		for pair, err := range l.engine.Scan(ctx, kv.Log, r) {
 			e, err := readPair(pair, err)
@@ -257,22 +266,26 @@ func readPair(pair kv.Pair, err error) (Entry, error) {
 	return e, nil
 }
 
-// Sessions yields the ids of the scope's sessions that have an entry, in order of
-// their bytes. An error comes last, with an empty id.
-func (l *Log) Sessions(ctx context.Context, scope kv.Scope) iter.Seq2[string, error] {
-	return l.sessions(ctx, scope.Key(tagEntry))
+// Sessions yields the ids of the scope's sessions that have an entry and come
+// behind an id, in order of their bytes. No id is before all. An error comes last,
+// with an empty id.
+func (l *Log) Sessions(ctx context.Context, scope kv.Scope, after string) iter.Seq2[string, error] {
+	return l.sessions(ctx, scope.Key(tagEntry), after)
 }
 
 // TaskSessions is Sessions for those that have a task.
-func (l *Log) TaskSessions(ctx context.Context, scope kv.Scope) iter.Seq2[string, error] {
-	return l.sessions(ctx, scope.Key(tagTask))
+func (l *Log) TaskSessions(ctx context.Context, scope kv.Scope, after string) iter.Seq2[string, error] {
+	return l.sessions(ctx, scope.Key(tagTask), after)
 }
 
 // sessions reads one key of each session under a prefix.
-func (l *Log) sessions(ctx context.Context, prefix []byte) iter.Seq2[string, error] {
+func (l *Log) sessions(ctx context.Context, prefix []byte, after string) iter.Seq2[string, error] {
 	return func(yield func(string, error) bool) {
 		left := kv.Prefix(prefix)
 		left.Limit = 1
+		if after != "" {
+			left.Start = kv.After(kv.AppendEscaped(append([]byte(nil), prefix...), after))
+		}
 		for found := true; found; {
 			found = false
 			for pair, err := range l.engine.Scan(ctx, kv.Log, left) {

@@ -9,6 +9,7 @@ import (
 	"strings"
 	"unicode/utf8"
 
+	"github.com/loom-bridge/loom-bridge/context/content"
 	"github.com/loom-bridge/loom-bridge/memory/kv"
 	"github.com/loom-bridge/loom-bridge/memory/kv/invalid"
 )
@@ -80,8 +81,8 @@ type Message struct {
 	// Content is plain text.
 	Content string
 	// BlocksJSON is a JSON array of the provider's own content blocks, in place
-	// of Content. An Assistant asks for at most MaxToolCalls tools in it, in blocks
-	// of the type tool_use.
+	// of Content: blocks, items of OpenAI's Responses, or parts of Gemini. An
+	// Assistant asks for at most MaxToolCalls tools in it.
 	BlocksJSON json.RawMessage
 	// Name is the speaker's name, or empty.
 	Name string
@@ -129,7 +130,7 @@ func (l *Log) AppendMessages(ctx context.Context, scope kv.Scope, session string
 	if err != nil {
 		return nil, err
 	}
-	if err := checkMessages(msgs); err != nil {
+	if err := CheckMessages(msgs); err != nil {
 		return nil, err
 	}
 	digest := messagesDigest(session, msgs)
@@ -193,7 +194,9 @@ func scoped(scope kv.Scope, id string) (string, error) {
 	return sessionID(id)
 }
 
-func checkMessages(msgs []Message) error {
+// CheckMessages says what AppendMessages would refuse of messages, as an
+// *invalid.Error.
+func CheckMessages(msgs []Message) error {
 	if len(msgs) == 0 || len(msgs) > MaxMessages {
 		return invalid.Field(ErrInvalid, "messages", "must be 1 to %d", MaxMessages)
 	}
@@ -292,19 +295,12 @@ func checkExtra(text json.RawMessage, fields []string) string {
 // asked is how many tools content blocks ask for.
 func asked(blocks json.RawMessage) int {
 	// No array is shorter that asks for too many.
-	if len(blocks) <= MaxToolCalls*len(`{"type":"tool_use"}`) {
+	if len(blocks) <= MaxToolCalls*len(`{"functionCall":0}`) {
 		return 0
 	}
-	var all []json.RawMessage
-	if json.Unmarshal(blocks, &all) != nil {
-		return 0 // it was checked to be an array
-	}
 	n := 0
-	for _, text := range all {
-		var block struct {
-			Type string `json:"type"`
-		}
-		if json.Unmarshal(text, &block) == nil && block.Type == "tool_use" {
+	for _, p := range content.Parse(blocks) {
+		if p.Kind == content.Call {
 			n++
 		}
 	}

@@ -99,6 +99,10 @@ type Task struct {
 	CreateTime time.Time
 	// Number counts the tasks of the session, from 1; set by the log.
 	Number uint64
+	// After is the position of the session's last entry when the task was added, so of
+	// the step that it was recorded with; 0 for none, and of tasks that an earlier
+	// version added. Set by the log.
+	After uint64
 }
 
 // Status is TaskCompleted with a result and TaskPending without one.
@@ -236,7 +240,7 @@ func (l *Log) stageNew(ctx context.Context, tx *kv.Tx, scope kv.Scope, t Task) (
 	}
 	t.CreateTime = t.CreateTime.UTC().Truncate(time.Microsecond)
 	tally.Last++
-	t.Number = tally.Last
+	t.Number, t.After = tally.Last, log.last
 	if !t.important() && tally.Through == t.Number-1 {
 		tally.Through = t.Number // it stays, so there is nothing to decide later
 	}

@@ -13,6 +13,9 @@ import (
 // that what reads a conversation does not step over tasks.
 const kindTask = 3
 
+// fieldAfter is a field of a stored entry that only tasks have.
+const fieldAfter = fieldBody + 1
+
 // Fields of a stored task.
 const (
 	fieldTaskID = iota + 1
@@ -37,7 +40,8 @@ func (t *Task) Content() []byte {
 func encodeTask(t Task, written time.Time) []byte {
 	dst := wire.AppendUint(nil, fieldKind, kindTask)
 	dst = wire.AppendTime(dst, fieldTime, written)
-	return wire.AppendItem(dst, fieldBody, appendTask(nil, &t))
+	dst = wire.AppendItem(dst, fieldBody, appendTask(nil, &t))
+	return wire.AppendUint(dst, fieldAfter, t.After)
 }
 
 func appendTask(dst []byte, t *Task) []byte {
@@ -71,6 +75,8 @@ func decodeTask(value []byte) (t Task, written time.Time, err error) {
 			written = f.Time()
 		case fieldBody:
 			body = f.Bytes
+		case fieldAfter:
+			t.After = f.Value
 		}
 	}
 	if kind != kindTask {

@@ -66,13 +66,19 @@ func (l *Log) LastTasks(ctx context.Context, scope kv.Scope, sessionID string, n
 	return tasks, err
 }
 
+// TasksBefore returns up to n tasks of a session whose number is lower than one,
+// newest first; 0 is behind them all. An n outside 1 to MaxTasks means MaxTasks.
+func (l *Log) TasksBefore(ctx context.Context, scope kv.Scope, sessionID string, number uint64, n int) ([]Task, error) {
+	return l.tasks(ctx, scope, sessionID, number, n, true)
+}
+
 // TasksAfter returns up to n tasks of a session whose number is higher than one,
 // oldest first. An n outside 1 to MaxTasks means MaxTasks.
 func (l *Log) TasksAfter(ctx context.Context, scope kv.Scope, sessionID string, number uint64, n int) ([]Task, error) {
 	return l.tasks(ctx, scope, sessionID, number, n, false)
 }
 
-func (l *Log) tasks(ctx context.Context, scope kv.Scope, id string, after uint64, n int, reverse bool) ([]Task, error) {
+func (l *Log) tasks(ctx context.Context, scope kv.Scope, id string, from uint64, n int, reverse bool) ([]Task, error) {
 	id, err := scoped(scope, id)
 	if err != nil {
 		return nil, err
@@ -82,8 +88,11 @@ func (l *Log) tasks(ctx context.Context, scope kv.Scope, id string, after uint64
 	if n < 1 || n > MaxTasks {
 		r.Limit = MaxTasks
 	}
-	if after > 0 {
-		r.Start = append(taskKey(scope, id, after), 0)
+	switch {
+	case from > 0 && reverse:
+		r.End = taskKey(scope, id, from)
+	case from > 0:
+		r.Start = append(taskKey(scope, id, from), 0)
 	}
 	var tasks []Task
 	for pair, err := range l.engine.Scan(ctx, kv.Log, r) {

@@ -45,19 +45,16 @@ const (
 	MaxEventActions = 32
 	MaxEvents       = 100
 	// MaxInjections bounds the caller's sections, and the others what one holds.
-	MaxInjections       = 32
-	MaxInjectionName    = 64
-	MaxInjectionBytes   = 256 << 10
-	MaxInjectionTokens  = 12_000
-	MaxPriority         = 100
-	MaxTagBytes         = 64
-	MaxCaps             = 64
-	MaxVariation        = 0.8
-	MaxToolDefinitions  = 256
-	MaxToolNameBytes    = 128
-	MaxToolTextBytes    = 16 << 10
-	MaxToolSchemaBytes  = 256 << 10
-	MaxPlanItems        = 64
-	MaxPlanItemBytes    = 1 << 10
-	MaxWorkingGoalBytes = 256 << 10
+	MaxInjections      = 32
+	MaxInjectionName   = 64
+	MaxInjectionBytes  = 256 << 10
+	MaxInjectionTokens = 12_000
+	MaxPriority        = 100
+	MaxTagBytes        = 64
+	MaxCaps            = 64
+	MaxVariation       = 0.8
+	MaxToolDefinitions = 256
+	MaxToolNameBytes   = 128
+	MaxToolTextBytes   = 16 << 10
+	MaxToolSchemaBytes = 256 << 10
 )

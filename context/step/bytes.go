@@ -24,7 +24,8 @@ const (
 )
 
 func replaceMarks(text, id, path string) string {
-	return strings.NewReplacer(pathMark, path, idMark, id).Replace(text)
+	// An id never holds a mark, and a path may.
+	return strings.ReplaceAll(strings.ReplaceAll(text, idMark, id), pathMark, path)
 }
 
 // unmarked is a text without the place for a path, which stands behind it anyway.

@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"slices"
 
 	"github.com/loom-bridge/loom-bridge/memory/kv/wire"
 )
@@ -45,6 +46,7 @@ const (
 // Append appends the stored form of s to dst: one protobuf field for each field
 // that is not empty. Times keep whole microseconds.
 func Append(dst []byte, s Step) []byte {
+	dst = slices.Grow(dst, s.size())
 	dst = wire.AppendUint(dst, fieldNumber, s.Number)
 	for _, field := range s.texts() {
 		dst = wire.AppendText(dst, field.number, *field.text)
@@ -63,6 +65,19 @@ func Append(dst []byte, s Step) []byte {
 		dst = wire.AppendItem(dst, fieldGiven, s.Given.Data)
 	}
 	return dst
+}
+
+// size is about as many bytes as Append appends.
+func (s *Step) size() int {
+	const each, rest = 4, 64 // tag and length of a field; numbers
+	size := rest + len(s.Given.Data)
+	for _, field := range s.texts() {
+		size += each + len(*field.text)
+	}
+	for _, field := range s.documents() {
+		size += each + len(*field.json)
+	}
+	return size
 }
 
 type textField struct {

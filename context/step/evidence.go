@@ -105,12 +105,16 @@ func (s shown) hidden(cut cutText) []string {
 // hiddenNames are the names in texts that stand nowhere in what is shown, the best
 // first, in at most room bytes.
 func hiddenNames(texts []string, shown string, room int) string {
-	known := make(map[string]bool)
-	excerpt.Gather(shown, func(_ excerpt.Class, name string, _ int) { known[name] = true })
 	found := excerpt.NewRanking()
 	for _, hidden := range texts {
 		found.Add(excerpt.WholeNames(hidden))
 	}
+	known := make(map[string]bool)
+	excerpt.Gather(shown, func(_ excerpt.Class, name string, _ int) {
+		if found.Has(name) {
+			known[name] = true
+		}
+	})
 	var line []byte
 	for _, name := range found.Best() {
 		if !known[name.Text] && len(line)+len(name.Text)+1 <= room {

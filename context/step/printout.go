@@ -23,6 +23,7 @@ type search struct {
 	hinted         bool
 	matches, other int64
 	files          map[string]bool
+	last           string // of files
 }
 
 // minSearchLines: without a command that searches, fewer lines may be anything.
@@ -42,11 +43,14 @@ func (g *search) line(_ *survey, line string) {
 		return
 	}
 	g.matches++
-	if g.files == nil {
+	if line[:at] == g.last { // those of a file stand together
+		return
+	}
+	if g.last = line[:at]; g.files == nil {
 		g.files = make(map[string]bool)
 	}
 	if len(g.files) < maxCounted {
-		g.files[line[:at]] = true
+		g.files[g.last] = true
 	}
 }
 

@@ -11,7 +11,8 @@ const (
 	EstimateMessageTokens = 4
 	// NameTokens is added when a message names its speaker.
 	NameTokens = 1
-	// ReplyTokens is added once to a prompt: the beginning of the answer.
+	// ReplyTokens is added once to a prompt: the beginning of the answer. It is a
+	// rule of OpenAI; prompts keep room for it whatever the model.
 	ReplyTokens = 3
 	// maxBlockDepth bounds how deep blocks within blocks are followed.
 	maxBlockDepth = 8
@@ -57,13 +58,16 @@ func (c *Counter) Message(model string, m Message) (Count, error) {
 	})
 }
 
-// Messages counts a conversation, ReplyTokens included.
+// Messages counts a conversation by the rule of the model: with ReplyTokens where
+// that is OpenAI's.
 func (c *Counter) Messages(model string, messages []Message) (Count, error) {
 	s := c.sum(model)
 	for _, m := range messages {
 		s.message(m)
 	}
-	s.flat(ReplyTokens)
+	if s.model.Counter == OpenAI {
+		s.flat(ReplyTokens)
+	}
 	return s.result()
 }
 

@@ -50,6 +50,8 @@ type Model struct {
 	ToolPrompt int
 	// FunctionTokens is the frame of each tool.
 	FunctionTokens int
+	// CacheMinimum is the fewest tokens that the provider's cache keeps.
+	CacheMinimum int
 	// Image says what images cost.
 	Image ImageRule
 	// Price says what tokens cost.
@@ -78,6 +80,7 @@ type entry struct {
 	Reserve        *int       `toml:"reserve"`
 	ToolPrompt     *int       `toml:"tool_prompt"`
 	FunctionTokens *int       `toml:"function_tokens"`
+	CacheMinimum   *int       `toml:"cache_minimum"`
 	Image          *ImageRule `toml:"image"`
 	Price          *Price     `toml:"price"`
 }
@@ -240,6 +243,7 @@ func (e entry) apply(m *Model) {
 	set(&m.Reserve, e.Reserve)
 	set(&m.ToolPrompt, e.ToolPrompt)
 	set(&m.FunctionTokens, e.FunctionTokens)
+	set(&m.CacheMinimum, e.CacheMinimum)
 	set(&m.Image, e.Image)
 	set(&m.Price, e.Price)
 }
@@ -263,6 +267,7 @@ func (e entry) check() error {
 	}
 	for name, n := range map[string]*int{
 		"window": e.Window, "reserve": e.Reserve, "tool_prompt": e.ToolPrompt, "function_tokens": e.FunctionTokens,
+		"cache_minimum": e.CacheMinimum,
 	} {
 		if n != nil && (*n < 0 || *n > maxWindow) {
 			return fmt.Errorf("%s %d is not between 0 and %d", name, *n, maxWindow)

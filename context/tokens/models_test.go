@@ -88,6 +88,23 @@ func TestModelFigures(t *testing.T) {
 	}
 }
 
+// G11: caches keep nothing under a minimum, which differs by model.
+func TestCacheMinimum(t *testing.T) {
+	m := MustModels(t, "")
+	for name, want := range map[string]int{
+		"claude-sonnet-4-5": 1024, "claude-opus-4-5": 4096, "claude-opus-4-1": 1024, "claude-haiku-4-5": 4096,
+		"claude-3-5-haiku-20241022": 2048, "claude-of-tomorrow": 1024, "gpt-4o": 1024, "of-nobody": 1024,
+	} {
+		if got := m.Find(name).CacheMinimum; got != want {
+			t.Errorf("%s: got %d, want %d", name, got, want)
+		}
+	}
+	own := MustModels(t, "[models.\"claude-opus-4-5\"]\ncache_minimum = 512\n")
+	if got := own.Find("claude-opus-4-5").CacheMinimum; got != 512 {
+		t.Errorf("a table of the user's: got %d, want 512", got)
+	}
+}
+
 func TestUserTable(t *testing.T) {
 	m := MustModels(t, `
 [models."gpt-4o"]

@@ -64,7 +64,13 @@ func (b *Batch) Delete(ks Keyspace, key []byte) {
 	b.add(Op{Keyspace: ks, Key: key, Delete: true})
 }
 
+// usualOps is how many changes most commits make, or more.
+const usualOps = 16
+
 func (b *Batch) add(op Op) {
+	if b.ops == nil {
+		b.ops = make([]Op, 0, usualOps)
+	}
 	b.ops = append(b.ops, op)
 	b.size += len(op.Key) + len(op.Value)
 }

@@ -23,7 +23,7 @@ type queue struct {
 
 // flight is a commit under way.
 type flight struct {
-	staged overlay       // what it writes
+	staged *overlay      // what it writes
 	next   []Guard       // what its refs will have after it
 	done   chan struct{} // closed when it has ended
 	failed bool          // it is not what became of it; set before done is closed
@@ -74,7 +74,7 @@ func (w *Writer) lead(q *queue, leader *call) {
 	}
 	own := &flight{done: make(chan struct{})}
 	departed := false
-	failed := w.commitGroup(q.refs, w.take(q), before, func(staged overlay, next []Guard) {
+	failed := w.commitGroup(q.refs, w.take(q), before, func(staged *overlay, next []Guard) {
 		if departed {
 			return // staged anew after a conflict; whoever built on it is staged again too
 		}

@@ -13,7 +13,7 @@ import (
 // way before it, if there is one, and calls depart when the last of its own is
 // staged and about to be written. It tells whether a commit failed or had to be
 // staged again.
-func (w *Writer) commitGroup(refs []Ref, group []*call, before *flight, depart func(overlay, []Guard)) (failed bool) {
+func (w *Writer) commitGroup(refs []Ref, group []*call, before *flight, depart func(*overlay, []Guard)) (failed bool) {
 	for attempt := 1; len(group) > 0; attempt++ {
 		done, err := w.commitSome(refs, group, before, depart)
 		before = nil // it has ended
@@ -57,7 +57,7 @@ func isContextError(err error) bool {
 
 // commitSome stages as many calls as fit one commit, commits them, and returns
 // how many that were.
-func (w *Writer) commitSome(refs []Ref, group []*call, before *flight, depart func(overlay, []Guard)) (int, error) {
+func (w *Writer) commitSome(refs []Ref, group []*call, before *flight, depart func(*overlay, []Guard)) (int, error) {
 	ctx := context.WithoutCancel(group[0].ctx)
 	snapshot, guards, err := w.open(ctx, refs, before)
 	if err != nil {
@@ -169,9 +169,9 @@ func (w *Writer) forget(refs []Ref) {
 // stageAll runs the calls one after another, each on top of those before it,
 // and stops when the batch is large enough or the snapshot too old. A call that
 // fails leaves nothing in the batch.
-func stageAll(base Getter, guards []Guard, group []*call) (Commit, overlay, int) {
+func stageAll(base Getter, guards []Guard, group []*call) (Commit, *overlay, int) {
 	commit := Commit{Guards: slices.Clone(guards), Batch: &Batch{}, Token: rand.Uint64() | 1, Lazy: true}
-	var staged overlay
+	staged := &overlay{batch: commit.Batch}
 	watched := 0
 	for i, c := range group {
 		if i > 0 && commit.Batch.Size() > maxJoinedBytes {
@@ -193,7 +193,6 @@ func stageAll(base Getter, guards []Guard, group []*call) (Commit, overlay, int)
 		commit.Watched = append(commit.Watched, tx.watched...)
 		commit.Lazy = commit.Lazy && c.req.Lazy
 		commit.Guards = addBlind(commit.Guards, c.req.Blind)
-		staged = joined(staged, tx.own)
 	}
 	return commit, staged, len(group)
 }
@@ -226,14 +225,4 @@ func addBlind(guards []Guard, refs []Ref) []Guard {
 		}
 	}
 	return guards
-}
-
-func joined(staged, own overlay) overlay {
-	if staged == nil {
-		return own
-	}
-	for k, v := range own {
-		staged[k] = v
-	}
-	return staged
 }

@@ -13,9 +13,9 @@ import (
 // and not safe for concurrent use.
 type Tx struct {
 	base   Getter
-	staged overlay
-	own    overlay
+	staged *overlay // nil: nothing
 	batch  Batch
+	index  overlayIndex // of batch
 	// watched are the keys that Watch has read from base.
 	watched []Watch
 }
@@ -26,21 +26,10 @@ type Getter interface {
 	Scan(ctx context.Context, ks Keyspace, r Range) iter.Seq2[Pair, error]
 }
 
-// overlay holds the writes that are not in the snapshot yet.
-type overlay map[overlayKey]overlayValue
-
-type overlayKey struct {
-	keyspace Keyspace
-	key      string
-}
-
-// overlayValue is a put, or a delete when value is nil.
-type overlayValue struct{ value []byte }
-
 // Get returns one value for each key in the order asked; nil marks a missing
 // key. The caller owns the values.
 func (t *Tx) Get(ctx context.Context, ks Keyspace, keys ...[]byte) ([][]byte, error) {
-	if len(t.staged) == 0 && len(t.own) == 0 {
+	if t.batch.Len() == 0 && t.staged.empty() {
 		return t.base.Get(ctx, ks, keys...)
 	}
 	values := make([][]byte, len(keys))
@@ -90,12 +79,10 @@ func (t *Tx) watchedBytes() int {
 }
 
 func (t *Tx) lookup(ks Keyspace, key []byte) (overlayValue, bool) {
-	k := overlayKey{ks, string(key)}
-	if v, ok := t.own[k]; ok {
-		return v, true
+	if v, ok := t.index.find(&t.batch, ks, key); ok || t.staged.empty() {
+		return v, ok
 	}
-	v, ok := t.staged[k]
-	return v, ok
+	return t.staged.index.find(t.staged.batch, ks, key)
 }
 
 // Scan yields the pairs of a range in order, as Reader.Scan does. Writing
@@ -121,7 +108,8 @@ type change struct {
 
 func (t *Tx) changesIn(ks Keyspace, r Range) []change {
 	var changes []change
-	collect := func(from, hiddenBy overlay) {
+	own := t.index.all(&t.batch)
+	collect := func(from, hiddenBy map[overlayKey]overlayValue) {
 		for k, v := range from {
 			if k.keyspace != ks || !r.contains(k.key) {
 				continue
@@ -131,8 +119,10 @@ func (t *Tx) changesIn(ks Keyspace, r Range) []change {
 			}
 		}
 	}
-	collect(t.own, nil)
-	collect(t.staged, t.own)
+	collect(own, nil)
+	if !t.staged.empty() {
+		collect(t.staged.index.all(t.staged.batch), own)
+	}
 	slices.SortFunc(changes, func(a, b change) int {
 		if r.Reverse {
 			a, b = b, a
@@ -212,18 +202,9 @@ func (t *Tx) Put(ks Keyspace, key, value []byte) {
 		value = []byte{}
 	}
 	t.batch.Put(ks, key, value)
-	t.write(ks, key, overlayValue{value})
 }
 
 // Delete removes key; a missing one is fine.
 func (t *Tx) Delete(ks Keyspace, key []byte) {
 	t.batch.Delete(ks, key)
-	t.write(ks, key, overlayValue{})
-}
-
-func (t *Tx) write(ks Keyspace, key []byte, v overlayValue) {
-	if t.own == nil {
-		t.own = make(overlay)
-	}
-	t.own[overlayKey{ks, string(key)}] = v
 }

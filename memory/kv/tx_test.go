@@ -24,7 +24,7 @@ func TestTxReadsItsOwnWrites(t *testing.T) {
 	w := newWriter(t, base, nil)
 	for range 200 {
 		err := w.Do(t.Context(), kv.Request{Refs: []kv.Ref{counterRef}, Stage: func(_ context.Context, tx *kv.Tx) error {
-			for range 10 {
+			for range 30 { // more writes than are searched one by one
 				mutate(t, rng, tx, model)
 				compareReads(t, rng, tx, model)
 			}

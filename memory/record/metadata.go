@@ -71,6 +71,38 @@ func MetadataTerms(metadata []byte) ([]string, error) {
 	return terms, err
 }
 
+// MergeMetadata is metadata with some of its members as they are in changes; those that
+// are not there go. The error is a *invalid.Error: what comes of it is no metadata of a
+// record.
+func MergeMetadata(metadata, changes []byte, members []string) ([]byte, error) {
+	after, given := make(map[string]json.RawMessage), make(map[string]json.RawMessage)
+	for into, text := range map[*map[string]json.RawMessage][]byte{&after: metadata, &given: changes} {
+		if len(text) == 0 {
+			continue
+		}
+		if err := json.Unmarshal(text, into); err != nil {
+			return nil, invalid.Field(ErrInvalid, "metadata", "is no JSON object")
+		}
+	}
+	for _, name := range members {
+		delete(after, name)
+		if value, ok := given[name]; ok {
+			after[name] = value
+		}
+	}
+	if len(after) == 0 {
+		return nil, nil
+	}
+	var merged bytes.Buffer
+	encoder := json.NewEncoder(&merged)
+	encoder.SetEscapeHTML(false)
+	if err := encoder.Encode(after); err != nil {
+		return nil, invalid.Field(ErrInvalid, "metadata", "is no JSON object")
+	}
+	out := bytes.TrimSuffix(merged.Bytes(), []byte("\n"))
+	return out, checkMetadata(out)
+}
+
 func checkMetadata(metadata []byte) error {
 	switch {
 	case len(metadata) == 0:

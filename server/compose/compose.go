@@ -12,13 +12,16 @@ import (
 	"github.com/loom-bridge/loom-bridge/bridge/events"
 	"github.com/loom-bridge/loom-bridge/bridge/hand"
 	"github.com/loom-bridge/loom-bridge/bridge/native"
+	"github.com/loom-bridge/loom-bridge/bridge/recall"
 	"github.com/loom-bridge/loom-bridge/bridge/share"
 	"github.com/loom-bridge/loom-bridge/bridge/tiers"
 	"github.com/loom-bridge/loom-bridge/bridge/tools"
 	"github.com/loom-bridge/loom-bridge/bridge/topics"
 	"github.com/loom-bridge/loom-bridge/context/assemble"
+	"github.com/loom-bridge/loom-bridge/context/assemble/gather"
 	"github.com/loom-bridge/loom-bridge/context/blob"
 	"github.com/loom-bridge/loom-bridge/context/compress"
+	"github.com/loom-bridge/loom-bridge/context/conversation"
 	"github.com/loom-bridge/loom-bridge/context/readback"
 	"github.com/loom-bridge/loom-bridge/context/session"
 	"github.com/loom-bridge/loom-bridge/context/step"
@@ -152,7 +155,7 @@ func (d *Domain) open(engine kv.Engine, workspaces hand.Workspaces, o Options) e
 	sweeper := answers.NewSweeper(engine, writer, &answers.Options{For: o.AnsweredFor, Now: o.Now, Logger: o.Logger})
 	d.onClose(sweeper.Close)
 	d.openStores(engine, writer, o)
-	reducer, err := d.openPrompts(o)
+	reducer, err := d.openPrompts(engine, o)
 	if err != nil {
 		return err
 	}
@@ -202,7 +205,7 @@ func (d *Domain) openBlobs(engine kv.Engine, writer *kv.Writer, o Options) {
 }
 
 // openPrompts opens what counts and makes prompts.
-func (d *Domain) openPrompts(o Options) (_ *step.Reducer, err error) {
+func (d *Domain) openPrompts(engine kv.Engine, o Options) (_ *step.Reducer, err error) {
 	if d.Tokens, err = tokens.New(&tokens.Options{Models: o.Models}); err != nil {
 		return nil, err
 	}
@@ -211,10 +214,32 @@ func (d *Domain) openPrompts(o Options) (_ *step.Reducer, err error) {
 	o.Assemble.OnBatch = func(ctx context.Context, scope kv.Scope, sessionID string, b assemble.Batch) {
 		topics.Notices{Bus: d.Events}.Folded(ctx, scope, sessionID, b)
 	}
+	o.Assemble.Served, o.Assemble.Engine, o.Assemble.Now = d.served, engine, o.Now
+	o.Assemble.Gatherer = gather.New(d.sources(o.Blobs.Words), &gather.Options{Logger: o.Logger})
+	d.onClose(o.Assemble.Gatherer.Close)
 	o.Assemble.Compress = o.Compress
 	o.Assemble.Summarizer = summarizer{func() *tools.Catalogue { return d.Tools }}
 	d.Assembler = assemble.New(d.Log, d.Tokens, &o.Assemble)
 	return o.Assemble.Reducer, nil
+}
+
+// sources are where prompts find what stands beside their history, in the order of
+// registration.
+func (d *Domain) sources(terms recall.Terms) []gather.Source {
+	return []gather.Source{&recall.UserMemory{Store: d.Memory, Terms: terms}}
+}
+
+// served are the tools that prompts may offer.
+func (d *Domain) served(tenant string, f assemble.Format) []assemble.Served {
+	offers := d.Tools.Offered(tenant, f.ToolName)
+	out := make([]assemble.Served, len(offers))
+	for i, o := range offers {
+		out[i] = assemble.Served{
+			Tool:  assemble.Tool{Name: o.Name, Description: o.Description, Schema: o.Schema},
+			Level: o.Level, AgentID: o.AgentID,
+		}
+	}
+	return out
 }
 
 // openAgents opens the bus and the directory of agents.
@@ -265,7 +290,8 @@ func (d *Domain) Close() error {
 // Services are the parts as the face takes them.
 func (d *Domain) Services() server.Services {
 	return server.Services{
-		Memory: d.Memory, Hand: d.Hand, Tasks: d.Tiers, Tools: d.Tools, Log: d.Log, Blobs: d.Blobs, Reads: d.reader(false),
+		Memory: d.Memory, Hand: d.Hand, Tasks: d.Tiers, Tools: d.Tools, Log: d.Log, Conversations: conversation.New(d.Log),
+		Blobs: d.Blobs, Reads: d.reader(false),
 		Tokens: d.Tokens, Assembler: d.Assembler, Events: d.Events, Agents: d.Agents,
 	}
 }

@@ -6,6 +6,7 @@ import (
 	"google.golang.org/protobuf/proto"
 
 	"github.com/loom-bridge/loom-bridge/context/assemble"
+	"github.com/loom-bridge/loom-bridge/context/assemble/provider"
 	"github.com/loom-bridge/loom-bridge/context/session"
 	"github.com/loom-bridge/loom-bridge/context/step"
 	"github.com/loom-bridge/loom-bridge/context/tokens"
@@ -35,15 +36,21 @@ func Messages(in []*loombridgev1.Message) []session.Message {
 func messagesOf(in []session.Message) []*loombridgev1.Message {
 	out := make([]*loombridgev1.Message, len(in))
 	for i, m := range in {
-		out[i] = &loombridgev1.Message{
-			Role: loombridgev1.Role(m.Role), Content: utf8Text(m.Content), BlocksJson: string(m.BlocksJSON),
-			Name: m.Name, ToolCallId: m.ToolCallID, ExtraJson: string(m.ExtraJSON),
-		}
-		for _, call := range m.ToolCalls {
-			out[i].ToolCalls = append(out[i].ToolCalls, &loombridgev1.ModelToolCall{
-				Id: call.ID, Name: call.Name, ArgumentsJson: utf8Text(call.Arguments), ExtraJson: call.Extra,
-			})
-		}
+		out[i] = messageOf(m)
+	}
+	return out
+}
+
+// messageOf writes what a model is told of a message.
+func messageOf(m session.Message) *loombridgev1.Message {
+	out := &loombridgev1.Message{
+		Role: loombridgev1.Role(m.Role), Content: utf8Text(m.Content), BlocksJson: string(m.BlocksJSON),
+		Name: m.Name, ToolCallId: m.ToolCallID, ExtraJson: string(m.ExtraJSON),
+	}
+	for _, call := range m.ToolCalls {
+		out.ToolCalls = append(out.ToolCalls, &loombridgev1.ModelToolCall{
+			Id: call.ID, Name: call.Name, ArgumentsJson: utf8Text(call.Arguments), ExtraJson: call.Extra,
+		})
 	}
 	return out
 }
@@ -127,19 +134,44 @@ func AssembleRequest(scope kv.Scope, r *loombridgev1.AssembleRequest, maxBytes i
 	request := assemble.Request{
 		Scope: scope, SessionID: r.GetSessionId(), Goal: r.GetGoal(), Model: r.GetModel(), System: r.GetSystem(),
 		MaxTokens: int(r.GetMaxTokens()), MaxBytes: maxBytes, Format: assemble.Neutral,
-		DryRun: r.GetDryRun(), History: Config(r.GetHistory()),
+		DryRun: r.GetDryRun(), History: Config(r.GetHistory()), WithoutTools: r.GetWithoutTools(),
+		Settings: PromptSettings(r.GetSettings()), TurnID: r.GetTurnId(),
 	}
-	if r.GetFormat() == loombridgev1.PromptFormat_PROMPT_FORMAT_OPENAI_CHAT {
-		request.Format = assemble.OpenAIChat
+	for _, tool := range r.GetTools() {
+		request.Tools = append(request.Tools, assemble.Tool{
+			Name: tool.GetName(), Description: tool.GetDescription(), Schema: json.RawMessage(tool.GetParametersSchemaJson()),
+		})
 	}
+	request.Format = formats[r.GetFormat()]
 	return request
 }
 
-// Prompt is an assembled prompt with its receipt.
-func Prompt(p assemble.Prompt) *loombridgev1.AssembleResponse {
+// formats are the neutral one where a request names none.
+var formats = map[loombridgev1.PromptFormat]assemble.Format{
+	loombridgev1.PromptFormat_PROMPT_FORMAT_OPENAI_CHAT:      provider.OpenAIChat,
+	loombridgev1.PromptFormat_PROMPT_FORMAT_OPENAI_RESPONSES: provider.OpenAIResponses,
+	loombridgev1.PromptFormat_PROMPT_FORMAT_ANTHROPIC:        provider.Anthropic,
+	loombridgev1.PromptFormat_PROMPT_FORMAT_GEMINI:           provider.Gemini,
+}
+
+// Prompt is an assembled prompt in a format, with its receipt.
+func Prompt(p assemble.Prompt, f assemble.Format) *loombridgev1.AssembleResponse {
 	out := &loombridgev1.AssembleResponse{
 		Messages: messagesOf(p.Messages), ToolsJson: string(p.ToolsJSON), OpenaiChatJson: string(p.OpenAIChatJSON),
 		Tokens: TokenCount(p.Tokens), PrefixSha256: p.PrefixSHA256, Receipt: promptReceiptOf(p.Receipt),
+	}
+	switch f {
+	case provider.OpenAIResponses:
+		out.OpenaiResponsesJson = string(p.Body)
+	case provider.Anthropic:
+		out.AnthropicJson = string(p.Body)
+	case provider.Gemini:
+		out.GeminiJson = string(p.Body)
+	}
+	for _, m := range p.Marks {
+		out.CacheMarks = append(out.CacheMarks, &loombridgev1.CacheMark{
+			What: m.What, MessageIndex: Int32(m.Message), BlockIndex: Int32(m.Block), Tokens: Int32(m.Tokens), ExpectedHit: m.ExpectedHit,
+		})
 	}
 	for _, part := range p.Parts {
 		out.Parts = append(out.Parts, &loombridgev1.PromptPart{Name: part.Name, Tokens: Int32(part.Tokens)})

@@ -8,6 +8,7 @@ import (
 	"github.com/loom-bridge/loom-bridge/context/assemble"
 	"github.com/loom-bridge/loom-bridge/context/history"
 	"github.com/loom-bridge/loom-bridge/context/session"
+	"github.com/loom-bridge/loom-bridge/context/step"
 	"github.com/loom-bridge/loom-bridge/memory/kv"
 	loombridgev1 "github.com/loom-bridge/loom-bridge/proto/gen/loombridge/v1"
 )
@@ -101,12 +102,19 @@ func Configured(c session.Config, ended bool) *loombridgev1.ConfigureSessionResp
 }
 
 func promptReceiptOf(r assemble.Receipt) *loombridgev1.Receipt {
-	return &loombridgev1.Receipt{
+	out := &loombridgev1.Receipt{
 		PromptId: r.PromptID, Policy: r.Policy, Folds: foldsOf(r.Folds), Batch: batchOf(r.Batch),
 		StableTokens: Int32(r.StableTokens), StableBytes: r.StableBytes, SettledTokens: Int32(r.SettledTokens),
 		AppendOnlyTokens: Int32(r.AppendOnlyTokens), Cost: r.Cost, AppendOnlyCost: r.AppendOnlyCost,
-		Pressure: r.Pressure, ReserveTokens: Int32(r.ReserveTokens),
+		Pressure: r.Pressure, ReserveTokens: Int32(r.ReserveTokens), Layout: layoutOf(r.Layout), ExpectedCachedTokens: Int32(r.ExpectedCached), Sections: sectionsOf(r.Sections),
 	}
+	for _, tool := range r.Tools {
+		out.Tools = append(out.Tools, &loombridgev1.ToolCost{Name: utf8Text(tool.Name), Tokens: Int32(tool.Tokens)})
+	}
+	for _, s := range r.Sequences {
+		out.Sequences = append(out.Sequences, &loombridgev1.SnapshotSequence{Source: s.Source, Sequence: int64(s.Number)})
+	}
+	return out
 }
 
 func foldsOf(folds []history.Fold) []*loombridgev1.FoldInfo {
@@ -162,6 +170,10 @@ func CompactRequest(scope kv.Scope, r *loombridgev1.CompactHistoryRequest) assem
 		request.Style = history.StyleGrouped
 	default:
 		request.Text = false
+	}
+	for _, id := range r.GetStepIds() {
+		number, _ := step.ParseID(id)
+		request.Steps = append(request.Steps, number)
 	}
 	return request
 }

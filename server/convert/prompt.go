@@ -5,6 +5,7 @@ import (
 
 	"google.golang.org/protobuf/types/known/durationpb"
 
+	"github.com/loom-bridge/loom-bridge/context/assemble"
 	"github.com/loom-bridge/loom-bridge/context/settings"
 	loombridgev1 "github.com/loom-bridge/loom-bridge/proto/gen/loombridge/v1"
 )
@@ -143,6 +144,19 @@ func promptSettingsOf(p *settings.Prompt) *loombridgev1.PromptSettings {
 			Name: i.Name, Phase: loombridgev1.InjectionPhase(i.Phase), Cache: loombridgev1.CacheStrategy(i.Strategy), Priority: Int32(i.Priority),
 			MaxTokens: Int32(i.MaxTokens), XmlTag: i.Tag, Content: i.Content,
 		})
+	}
+	return out
+}
+
+func sectionsOf(sections []assemble.Section) []*loombridgev1.SectionInfo {
+	out := make([]*loombridgev1.SectionInfo, len(sections))
+	for i := range sections {
+		s := &sections[i]
+		out[i] = &loombridgev1.SectionInfo{
+			Name: s.Name, Phase: loombridgev1.InjectionPhase(s.Phase), Cache: loombridgev1.CacheStrategy(s.Cache),
+			Tokens: Int32(s.Tokens), BeforeTokens: Int32(s.Before), MaxTokens: Int32(s.MaxTokens),
+			Outcome: loombridgev1.SectionOutcome(s.Outcome), Reason: utf8Text(s.Reason), Refs: s.Refs, LeftOut: s.LeftOut,
+		}
 	}
 	return out
 }

@@ -8,7 +8,6 @@ import (
 
 	"github.com/loom-bridge/loom-bridge/bridge/hand"
 	"github.com/loom-bridge/loom-bridge/bridge/tools"
-	"github.com/loom-bridge/loom-bridge/context/assemble"
 	"github.com/loom-bridge/loom-bridge/memory/kv"
 	loombridgev1 "github.com/loom-bridge/loom-bridge/proto/gen/loombridge/v1"
 )
@@ -23,15 +22,6 @@ func Descriptor(d tools.Offer, form loombridgev1.JsonForm) *loombridgev1.ToolDes
 		out.ParametersSchemaForm = &loombridgev1.ToolDescriptor_ParametersSchema{ParametersSchema: schema}
 	} else {
 		out.ParametersSchemaForm = &loombridgev1.ToolDescriptor_ParametersSchemaJson{ParametersSchemaJson: string(d.Schema)}
-	}
-	return out
-}
-
-// PromptTools are tools as a prompt takes them.
-func PromptTools(list []tools.Offer) []assemble.Tool {
-	out := make([]assemble.Tool, len(list))
-	for i, o := range list {
-		out[i] = assemble.Tool{Name: o.Name, Description: o.Description, Schema: o.Schema}
 	}
 	return out
 }

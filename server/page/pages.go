@@ -7,6 +7,8 @@ import (
 
 	"github.com/loom-bridge/loom-bridge/bridge/tools"
 	"github.com/loom-bridge/loom-bridge/context/blob"
+	"github.com/loom-bridge/loom-bridge/context/conversation"
+	"github.com/loom-bridge/loom-bridge/context/session"
 )
 
 // pagePrefix marks the page tokens of this version.
@@ -84,4 +86,54 @@ func ToolToken(name string) string { return base64.RawURLEncoding.EncodeToString
 func ParseToolToken(token string) (name string, ok bool) {
 	text, err := base64.RawURLEncoding.DecodeString(token)
 	return string(text), err == nil && len(text) <= tools.MaxNameBytes
+}
+
+// Prefixes mark the page tokens of sessions, and of conversations by their order.
+const (
+	sessionTokenPrefix = "i1."
+	oldestTokenPrefix  = "c1."
+	newestTokenPrefix  = "c2."
+)
+
+// SessionToken continues a listing of sessions behind an id.
+func SessionToken(id string) string {
+	return sessionTokenPrefix + base64.RawURLEncoding.EncodeToString([]byte(id))
+}
+
+// ParseSessionToken is the inverse; no token is no id.
+func ParseSessionToken(token string) (id string, ok bool) {
+	if token == "" {
+		return "", true
+	}
+	text, ok := strings.CutPrefix(token, sessionTokenPrefix)
+	name, err := base64.RawURLEncoding.DecodeString(text)
+	return string(name), ok && err == nil && len(name) > 0 && len(name) <= session.MaxSessionIDBytes
+}
+
+// ConversationToken continues a conversation behind a place, in one order.
+func ConversationToken(at conversation.Place, newestFirst bool) string {
+	prefix := oldestTokenPrefix
+	if newestFirst {
+		prefix = newestTokenPrefix
+	}
+	return prefix + strconv.FormatUint(at.Position, 36) + "." + strconv.FormatUint(at.Task, 36)
+}
+
+// ParseConversationToken is the inverse; no token is the beginning. A token of the
+// other order is none.
+func ParseConversationToken(token string, newestFirst bool) (at conversation.Place, ok bool) {
+	if token == "" {
+		return conversation.Place{}, true
+	}
+	prefix := oldestTokenPrefix
+	if newestFirst {
+		prefix = newestTokenPrefix
+	}
+	text, ok := strings.CutPrefix(token, prefix)
+	position, task, cut := strings.Cut(text, ".")
+	var errPosition, errTask error
+	// Positions are from 0 to 2^63-1.
+	at.Position, errPosition = strconv.ParseUint(position, 36, 63)
+	at.Task, errTask = strconv.ParseUint(task, 36, 63)
+	return at, ok && cut && errPosition == nil && errTask == nil
 }

@@ -18,13 +18,18 @@ func AppendMessagesRequest(r *loombridgev1.AppendMessagesRequest) error {
 	if len(r.GetMessages()) == 0 {
 		c.add("messages", "is required")
 	}
-	if c.count("messages", len(r.GetMessages()), session.MaxMessages) {
-		for i, m := range r.GetMessages() {
-			c.message(Item("messages", i)+".", m)
-		}
-	}
+	c.messages(r.GetMessages())
 	c.request(r.GetRequestId())
 	return c.err()
+}
+
+func (c *checker) messages(messages []*loombridgev1.Message) {
+	if !c.count("messages", len(messages), session.MaxMessages) {
+		return
+	}
+	for i, m := range messages {
+		c.message(Item("messages", i)+".", m)
+	}
 }
 
 // message checks the form of one message; what belongs to which role is the
@@ -101,5 +106,9 @@ func CountTokensRequest(r *loombridgev1.CountTokensRequest) error {
 	c.agent(r.GetAgentId())
 	c.text("text", r.GetText(), maxCountedBytes)
 	c.text("model", r.GetModel(), maxModelBytes)
+	if len(r.GetMessages()) > 0 && r.GetText() != "" {
+		c.add("text", "is not counted together with messages")
+	}
+	c.messages(r.GetMessages())
 	return c.err()
 }

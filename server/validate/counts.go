@@ -3,9 +3,11 @@ package validate
 import (
 	"github.com/loom-bridge/loom-bridge/bridge/events/store"
 	"github.com/loom-bridge/loom-bridge/bridge/tools"
+	"github.com/loom-bridge/loom-bridge/context/assemble"
 	"github.com/loom-bridge/loom-bridge/context/blob"
 	"github.com/loom-bridge/loom-bridge/context/session"
 	"github.com/loom-bridge/loom-bridge/context/settings"
+	"github.com/loom-bridge/loom-bridge/context/working"
 	"github.com/loom-bridge/loom-bridge/memory"
 	"github.com/loom-bridge/loom-bridge/memory/record"
 	"github.com/loom-bridge/loom-bridge/server/admission"
@@ -57,6 +59,8 @@ func Counts() admission.Table {
 		"loombridge.v1.BatchSaveRequest.records":       memory.MaxBatchRecords,
 
 		"loombridge.v1.AppendMessagesRequest.messages": session.MaxMessages,
+		"loombridge.v1.CountTokensRequest.messages":    session.MaxMessages,
+		"loombridge.v1.CompactHistoryRequest.step_ids": assemble.MaxCompactedSteps,
 		"loombridge.v1.Message.tool_calls":             session.MaxToolCalls,
 		"loombridge.v1.RecordStepRequest.arguments":    maxJSONValues,
 		"loombridge.v1.RecordStepRequest.output":       maxJSONValues,
@@ -65,6 +69,10 @@ func Counts() admission.Table {
 		"loombridge.v1.Task.tags":                      session.MaxTaskTags,
 		"loombridge.v1.ArchiveBlobRequest.tags":        blob.MaxTags,
 		"loombridge.v1.SearchBlobsRequest.tags":        blob.MaxTags,
+
+		"loombridge.v1.Plan.items":                      working.MaxItems,
+		"loombridge.v1.UpdateWorkingRequest.activate":   working.MaxSkills,
+		"loombridge.v1.UpdateWorkingRequest.deactivate": working.MaxSkills,
 
 		"loombridge.v1.AssembleRequest.tools":        settings.MaxToolDefinitions,
 		"loombridge.v1.PromptSettings.few_shot":      settings.MaxExamples,

@@ -6,10 +6,12 @@ import (
 
 	"github.com/loom-bridge/loom-bridge/bridge/hand"
 	"github.com/loom-bridge/loom-bridge/bridge/tools"
+	"github.com/loom-bridge/loom-bridge/context/assemble"
 	"github.com/loom-bridge/loom-bridge/context/compress"
 	"github.com/loom-bridge/loom-bridge/context/history"
 	"github.com/loom-bridge/loom-bridge/context/session"
 	"github.com/loom-bridge/loom-bridge/context/settings"
+	"github.com/loom-bridge/loom-bridge/context/step"
 	loombridgev1 "github.com/loom-bridge/loom-bridge/proto/gen/loombridge/v1"
 )
 
@@ -155,7 +157,23 @@ func CompactHistoryRequest(r *loombridgev1.CompactHistoryRequest) error {
 	}
 	c.text("model", r.GetModel(), maxModelBytes)
 	c.between("max_tokens", int64(r.GetMaxTokens()), 0, math.MaxInt32)
+	c.stepIDs(r)
 	return c.err()
+}
+
+func (c *checker) stepIDs(r *loombridgev1.CompactHistoryRequest) {
+	ids := r.GetStepIds()
+	if len(ids) > 0 && r.GetStyle() == loombridgev1.HistoryStyle_HISTORY_STYLE_UNSPECIFIED {
+		c.add("step_ids", "need style")
+	}
+	if !c.count("step_ids", len(ids), assemble.MaxCompactedSteps) {
+		return
+	}
+	for i, id := range ids {
+		if _, ok := step.ParseID(id); !ok {
+			c.add(Item("step_ids", i), "is not `step_` and a number of at least three digits")
+		}
+	}
 }
 
 // UndoRequest checks what ContextService.Undo is asked.

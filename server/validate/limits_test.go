@@ -105,6 +105,8 @@ func TestDocumentedLimits(t *testing.T) {
 		"AssembleRequest.system":            maxSystemBytes,
 		"AssembleRequest.max_tokens":        assemble.DefaultMaxTokens,
 		"CountTokensRequest.text":           maxCountedBytes,
+		"CountTokensRequest.messages":       session.MaxMessages,
+		"CompactHistoryRequest.step_ids":    assemble.MaxCompactedSteps,
 	} {
 		comment, ok := comments[field]
 		if !ok {

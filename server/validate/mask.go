@@ -3,6 +3,7 @@ package validate
 import (
 	"maps"
 	"slices"
+	"strings"
 
 	"github.com/loom-bridge/loom-bridge/memory"
 	loombridgev1 "github.com/loom-bridge/loom-bridge/proto/gen/loombridge/v1"
@@ -22,6 +23,22 @@ func FieldsOf(paths []string) (fields memory.Fields) {
 	}
 	return fields
 }
+
+// memberPath begins the path of a member of the metadata.
+const memberPath = "metadata."
+
+// MembersOf are the members of the metadata that paths name.
+func MembersOf(paths []string) (members []string) {
+	for _, path := range paths {
+		if name, ok := strings.CutPrefix(path, memberPath); ok && isMember(name) {
+			members = append(members, name)
+		}
+	}
+	return members
+}
+
+// isMember tells whether a name can stand in a path: what stands deeper can't.
+func isMember(name string) bool { return name != "" && !strings.Contains(name, ".") }
 
 // MaskOf returns the fields that an update changes: those it names, or those
 // that the record sets.

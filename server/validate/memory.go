@@ -226,9 +226,12 @@ func (c *checker) mask(r *loombridgev1.UpdateRecordRequest) {
 		}
 	}
 	for _, path := range paths {
-		if _, ok := updates[path]; !ok {
-			c.add("update_mask", "names %q, which can't be changed; known are %s", Cut(path, maxPathBytes), strings.Join(slices.Sorted(maps.Keys(updates)), ", "))
+		if _, ok := updates[path]; !ok && len(MembersOf([]string{path})) == 0 {
+			c.add("update_mask", "names %q, which can't be changed; known are %s, and metadata.{member}", Cut(path, maxPathBytes), strings.Join(slices.Sorted(maps.Keys(updates)), ", "))
 		}
+	}
+	if slices.Contains(paths, "metadata") && len(MembersOf(paths)) > 0 {
+		c.add("update_mask", "names metadata, and members of it")
 	}
 	if slices.Contains(paths, "text") {
 		c.required("record.text", r.GetRecord().GetText(), math.MaxInt)

@@ -38,6 +38,8 @@ const (
 	maxBlobNameBytes = 512
 	// maxBlobTokenBytes bounds a page token of ListBlobs: a path in base64.
 	maxBlobTokenBytes = 1024
+	// maxSessionTokenBytes bounds a page token of ListSessions: a session id in base64.
+	maxSessionTokenBytes = 512
 	// maxPageTokenBytes bounds a page token; ours are much shorter.
 	maxPageTokenBytes = 128
 	// maxTopics bounds the topics of one subscription.

@@ -12,6 +12,7 @@ import (
 	"google.golang.org/protobuf/types/known/durationpb"
 	"google.golang.org/protobuf/types/known/timestamppb"
 
+	"github.com/loom-bridge/loom-bridge/context/conversation"
 	loombridgev1 "github.com/loom-bridge/loom-bridge/proto/gen/loombridge/v1"
 	"github.com/loom-bridge/loom-bridge/server/page"
 )
@@ -228,6 +229,34 @@ func TestListStepsRequest(t *testing.T) {
 	})
 }
 
+func TestListSessionsRequest(t *testing.T) {
+	type r = *loombridgev1.ListSessionsRequest
+	good := &loombridgev1.ListSessionsRequest{AgentId: "a", PageSize: 1000, PageToken: page.SessionToken(long(256))}
+	runChecks(t, good, ListSessionsRequest, []checkCase[r]{
+		{"no agent", func(m r) { m.AgentId = "" }, []string{"agent_id"}},
+		{"page over its limit", func(m r) { m.PageSize = 1001 }, []string{"page_size"}},
+		{"page under 0", func(m r) { m.PageSize = -1 }, []string{"page_size"}},
+		{"token of nobody", func(m r) { m.PageToken = "7" }, []string{"page_token"}},
+		{"token of a session that can't be", func(m r) { m.PageToken = page.SessionToken(long(257)) }, []string{"page_token"}},
+	})
+}
+
+func TestListConversationRequest(t *testing.T) {
+	type r = *loombridgev1.ListConversationRequest
+	token := page.ConversationToken(conversation.Place{Position: 7, Task: 1<<63 - 1}, true)
+	good := &loombridgev1.ListConversationRequest{
+		AgentId: "a", SessionId: long(256), PageSize: 1000, PageToken: token, Order: loombridgev1.ConversationOrder_CONVERSATION_ORDER_NEWEST_FIRST,
+	}
+	runChecks(t, good, ListConversationRequest, []checkCase[r]{
+		{"session over its limit", func(m r) { m.SessionId = long(257) }, []string{"session_id"}},
+		{"page over its limit", func(m r) { m.PageSize = 1001 }, []string{"page_size"}},
+		{"unknown order", func(m r) { m.Order, m.PageToken = 9, "" }, []string{"order"}},
+		{"token of the other order", func(m r) { m.Order = 0 }, []string{"page_token"}},
+		{"token over its limit", func(m r) { m.PageToken = long(129) }, []string{"page_token", "page_token"}},
+		{"unknown form", func(m r) { m.JsonForm = 9 }, []string{"json_form"}},
+	})
+}
+
 func TestSmallRequests(t *testing.T) {
 	for _, test := range []struct {
 		name string
@@ -242,6 +271,9 @@ func TestSmallRequests(t *testing.T) {
 		{"format", AssembleRequest(&loombridgev1.AssembleRequest{AgentId: "a", Format: 99}), []string{"format"}},
 		{"text to count", CountTokensRequest(&loombridgev1.CountTokensRequest{AgentId: "a", Text: long(1<<20 + 1)}), []string{"text"}},
 		{"nothing to count", CountTokensRequest(&loombridgev1.CountTokensRequest{AgentId: "a"}), nil},
+		{"messages to count", CountTokensRequest(&loombridgev1.CountTokensRequest{AgentId: "a", Messages: slices.Repeat([]*loombridgev1.Message{{Role: 2}}, 256)}), nil},
+		{"too many to count", CountTokensRequest(&loombridgev1.CountTokensRequest{AgentId: "a", Messages: slices.Repeat([]*loombridgev1.Message{{Role: 2}}, 257)}), []string{"messages"}},
+		{"text and messages to count", CountTokensRequest(&loombridgev1.CountTokensRequest{AgentId: "a", Text: "x", Messages: []*loombridgev1.Message{{}}}), []string{"text", "messages[0].role"}},
 		{"blobs of no step", ListBlobsRequest(&loombridgev1.ListBlobsRequest{AgentId: "a", StepId: "1", PageSize: 1001, Tier: 9, PageToken: "x"}), []string{"step_id", "tier", "page_size", "page_token"}},
 		{"all blobs", ListBlobsRequest(&loombridgev1.ListBlobsRequest{AgentId: "a", PageToken: page.BlobToken("workspace/outputs/read_001.txt")}), nil},
 		{"promotion to nothing", PromoteBlobRequest(&loombridgev1.PromoteBlobRequest{AgentId: "a", Tier: 1, NewName: long(129), Category: long(65)}), []string{"name", "tier", "category", "new_name"}},

@@ -1,6 +1,7 @@
 """What each call sends, and the dataclasses that come back."""
 
 from datetime import UTC, datetime, timedelta
+from typing import Any, cast
 
 import pytest
 from google.protobuf.timestamp_pb2 import Timestamp
@@ -369,6 +370,22 @@ async def test_count_tokens(fake: Fake, ctx: loombridge.Client) -> None:
     assert await ctx.context.count_tokens("abc", model="gpt-4") == (
         loombridge.TokenCount(3, "cl100k_base", "estimated")
     )
+
+
+async def test_count_messages(fake: Fake, ctx: loombridge.Client) -> None:
+    fake.on(_rpc.COUNT_TOKENS, context_pb2.CountTokensResponse())
+    said = loombridge.Message("assistant", "yes", name="ann")
+    await ctx.context.count_messages([{"role": "user", "content": "no"}, said], model="gpt-4")
+    assert fake.requests[0] == context_pb2.CountTokensRequest(
+        agent_id="a1",
+        model="gpt-4",
+        messages=[
+            context_pb2.Message(role=context_pb2.ROLE_USER, content="no"),
+            context_pb2.Message(role=context_pb2.ROLE_ASSISTANT, content="yes", name="ann"),
+        ],
+    )
+    with pytest.raises(TypeError, match=r"messages\[0\] must be a Message"):
+        await ctx.context.count_messages(cast("Any", ["no"]))
 
 
 async def test_list_tools(fake: Fake, ctx: loombridge.Client) -> None:

@@ -13,9 +13,6 @@ import (
 // they quote in the same way.
 const quoteMark = "| "
 
-// lineBreaks are all that some reader takes for the end of a line.
-const lineBreaks = "\n\r\v\f\u0085\u2028\u2029"
-
 // builtInTags are the tags that prompts have whoever asks for them.
 var builtInTags = []string{tagMemory, tagKnowledge, PlaybookTag, tagTool, "notes", "agents_md"}
 
@@ -42,17 +39,17 @@ var rulers = []string{"---", "===", "***"}
 // through Guard once is not changed by it again.
 func Guard(s string) string {
 	s = guardTags(strings.ReplaceAll(s, "<|", "&lt;|"), builtInTags)
-	if !slices.ContainsFunc(lineStarts(s), func(at int) bool { return looksOwn(s[at:]) }) {
-		return s
-	}
 	var b strings.Builder
 	from := 0
-	for _, at := range lineStarts(s) {
+	for at := 0; at >= 0; at = nextLine(s, at) {
 		if looksOwn(s[at:]) {
 			b.WriteString(s[from:at])
 			b.WriteString(quoteMark)
 			from = at
 		}
+	}
+	if b.Len() == 0 {
+		return s
 	}
 	b.WriteString(s[from:])
 	return b.String()
@@ -61,15 +58,27 @@ func Guard(s string) string {
 // GuardTags is Guard for a text that does not begin a line.
 func GuardTags(s string) string { return guardTags(s, builtInTags) }
 
-// lineStarts is where the lines of a text begin.
-func lineStarts(s string) []int {
-	starts := []int{0}
-	for at, r := range s {
-		if strings.ContainsRune(lineBreaks, r) {
-			starts = append(starts, at+utf8.RuneLen(r))
+// nextLine is where the line behind that at a place begins; -1 where there is none.
+func nextLine(s string, at int) int {
+	for i := at; i < len(s); i++ {
+		switch s[i] {
+		case '\n', '\r', '\v', '\f':
+			return i + 1
+		case 0xc2, 0xe2: // what some line breaks begin with
+			if r, size := utf8.DecodeRuneInString(s[i:]); isBreak(r) {
+				return i + size
+			}
 		}
 	}
-	return starts
+	return -1
+}
+
+func isBreak(r rune) bool {
+	switch r {
+	case '\n', '\r', '\v', '\f', '\u0085', '\u2028', '\u2029':
+		return true
+	}
+	return false
 }
 
 // maxOpening is more characters than any opening has.
@@ -93,7 +102,7 @@ func visible(s string) string {
 	n, gap := 0, false
 	for _, r := range s {
 		switch {
-		case strings.ContainsRune(lineBreaks, r), n > maxOpening:
+		case isBreak(r), n > maxOpening:
 			return b.String()
 		case hidden(r):
 			continue
@@ -130,7 +139,7 @@ func isSnippetHead(s string) bool {
 	if len(line) < 3 || line[0] != '[' || line[1] < '0' || line[1] > '9' {
 		return false
 	}
-	end := strings.IndexAny(s, lineBreaks)
+	end := nextLine(s, 0)
 	if end < 0 {
 		end = len(s)
 	}
@@ -154,28 +163,48 @@ func isNameByte(b byte) bool {
 }
 
 // angles are characters that look like the beginning of a tag.
-const angles = "<＜﹤〈‹"
+var angles = [...]string{"<", "＜", "﹤", "〈", "‹"}
+
+// angleAt is how long the angle is with which s begins; 0 where it begins with none.
+func angleAt(s string) int {
+	if s[0] < utf8.RuneSelf {
+		if s[0] == '<' {
+			return 1
+		}
+		return 0
+	}
+	for _, angle := range angles[1:] {
+		if strings.HasPrefix(s, angle) {
+			return len(angle)
+		}
+	}
+	return 0
+}
 
 // guardTags writes "&lt;" for the beginning of each opening or closing tag of those
 // names.
 func guardTags(s string, tags []string) string {
-	at := strings.IndexAny(s, angles)
-	if at < 0 {
+	if len(tags) == 0 {
 		return s
 	}
 	var b strings.Builder
-	for at >= 0 {
-		_, size := utf8.DecodeRuneInString(s[at:])
-		b.WriteString(s[:at])
-		if isTag(s[at+size:], tags) {
-			b.WriteString("&lt;")
-		} else {
-			b.WriteString(s[at : at+size])
+	from := 0
+	for at := 0; at < len(s); at++ {
+		size := 0
+		if s[at] == '<' || s[at] >= utf8.RuneSelf {
+			size = angleAt(s[at:])
 		}
-		s = s[at+size:]
-		at = strings.IndexAny(s, angles)
+		if size > 0 && isTag(s[at+size:], tags) {
+			b.WriteString(s[from:at])
+			b.WriteString("&lt;")
+			from = at + size
+			at = from - 1
+		}
 	}
-	b.WriteString(s)
+	if from == 0 {
+		return s
+	}
+	b.WriteString(s[from:])
 	return b.String()
 }
 

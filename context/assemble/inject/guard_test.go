@@ -3,6 +3,7 @@ package inject_test
 import (
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/loom-bridge/loom-bridge/context/assemble/inject"
 )
@@ -33,6 +34,18 @@ func TestGuard(t *testing.T) {
 				t.Errorf("got %q, want %q", got, test.want)
 			}
 		})
+	}
+}
+
+// A text takes time in proportion to its length, whatever it is made of.
+func TestGuardIsLinear(t *testing.T) {
+	for _, unit := range []string{"<", "< ", "</", "\u200b", "<\u200b", "\n", "\n[1", "\n \u200bg", "<user_memor", "‹", "goal:\n", "a\u0301"} {
+		text := strings.Repeat(unit, 1<<20/len(unit))
+		begin := time.Now()
+		inject.Guard(text)
+		if took := time.Since(begin); took > 2*time.Second { // some 50 ms at most, on a machine with nothing else to do
+			t.Errorf("1 MiB of %q takes %v", unit, took)
+		}
 	}
 }
 

@@ -46,7 +46,7 @@ type Prepared struct {
 func Prepare(in Inputs) Prepared {
 	s := &in.Settings
 	forms := in.forms()
-	all := append([]Injection(nil), in.Injections...)
+	all := make([]Injection, 0, len(in.Injections)+4)
 	if !s.Excludes(settings.Plan) {
 		all = append(all, Plan(in.Goal, in.Plan, forms, s.Cap(settings.Plan), in.Count))
 		if in.varies() {
@@ -63,6 +63,7 @@ func Prepare(in Inputs) Prepared {
 	if in.Todo && !s.Excludes(settings.Goal) {
 		all = append(all, Todo(in.Goal, in.Plan, s.Cap(settings.Goal), in.Count))
 	}
+	all = append(all, in.Injections...)
 	return Prepared{Arrange(all, Options{Count: in.Count, Total: s.Limits.Total}), forms, s.Position}
 }
 

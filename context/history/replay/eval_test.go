@@ -86,6 +86,15 @@ func TestRecordedCodingRuns(t *testing.T) {
 		atLeast("numbers", l.Survival["numbers"], .90),
 		atLeast("error lines", l.Survival["error_lines"], 1),
 	})
+	// What comes back is paid for with every prompt that has it.
+	back := rows["ledger_rehydrated"]
+	checkBounds(t, []bound{
+		atMost("faults", float64(l.FaultRate), .005),
+		atMost("faults, rehydrated", float64(back.FaultRate), .005),
+		atMost("cost, rehydrated", back.CostRatio, .60),
+		atMost("rehydrated tokens", back.RehydratedTokens, 7),
+		atLeast("the same", back.RehydratedTokens, 1),
+	})
 	base := rows["append_only"]
 	checkBounds(t, []bound{
 		atMost("sent by append_only, million tokens", base.Sent/1e6, 75.14), atLeast("the same", base.Sent/1e6, 75.12),

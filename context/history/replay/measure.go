@@ -20,7 +20,12 @@ type measurement struct {
 	// needed and visible are of all identifiers, neededTool and visibleTool of
 	// those that only results had shown.
 	needed, visible, neededTool, visibleTool int
-	held, survived                           map[string]int
+	// calls are those of all runs; faults are those with a name that only results had
+	// shown and the prompt does not, repeats those that were made before and whose
+	// result is folded.
+	calls, faults, repeats int
+	rehydrated             float64
+	held, survived         map[string]int
 }
 
 func newMeasurement() *measurement {
@@ -40,6 +45,10 @@ func (m *measurement) add(o *measurement) {
 	m.visible += o.visible
 	m.neededTool += o.neededTool
 	m.visibleTool += o.visibleTool
+	m.calls += o.calls
+	m.faults += o.faults
+	m.repeats += o.repeats
+	m.rehydrated += o.rehydrated
 	for class, n := range o.held {
 		m.held[class] += n
 		m.survived[class] += o.survived[class]
@@ -126,6 +135,7 @@ func (b *Bench) replayRun(ctx context.Context, run *Run, policies []Policy) ([]*
 		r := replayed{
 			texts: &texts, prices: prices, m: all[i], run: run, session: p.Start(run, texts.count),
 			shown: make(map[string]int), earlier: make(map[string]bool), elsewhere: make(map[string]bool),
+			made: make(map[string]int),
 		}
 		if err := r.replay(ctx); err != nil {
 			return nil, fmt.Errorf("replay: policy %s: %w", p.Name(), err)
@@ -180,6 +190,8 @@ type replayed struct {
 	// earlier are the identifiers of all messages so far, elsewhere those that
 	// did not only stand in results.
 	earlier, elsewhere map[string]bool
+	// made is, for each call, the message that made it last.
+	made map[string]int
 }
 
 func (r *replayed) replay(ctx context.Context) error {
@@ -194,7 +206,7 @@ func (r *replayed) replay(ctx context.Context) error {
 			}
 			r.step(v)
 			r.lastAt = i
-			r.need(asked(r.run.asked(i)))
+			r.need(r.run.asked(i))
 		}
 		r.remember(&r.run.Entries[i])
 	}
@@ -221,6 +233,7 @@ func (r *replayed) step(v View) {
 	n := total(v.Pieces)
 	r.m.steps++
 	r.m.sent += float64(n)
+	r.m.rehydrated += float64(v.Rehydrated)
 	r.m.shared += float64(shared)
 	if same < len(before) {
 		r.m.busts++
@@ -241,9 +254,19 @@ func (r *replayed) show(p Piece, by int) {
 	}
 }
 
-// need looks for the identifiers of a call among those shown.
-func (r *replayed) need(call string) {
-	for _, id := range r.texts.identifiers(call) {
+// need looks for the identifiers of calls among those shown, and for calls whose result
+// was folded.
+func (r *replayed) need(calls []history.Call) {
+	for _, call := range calls {
+		text := asked([]history.Call{call})
+		r.m.calls++
+		if at, made := r.made[text]; made && r.last.folded(at) {
+			r.m.repeats++
+		}
+		r.made[text] = r.lastAt
+	}
+	missing := 0
+	for _, id := range r.texts.identifiers(asked(calls)) {
 		if !r.earlier[id] {
 			continue
 		}
@@ -256,9 +279,16 @@ func (r *replayed) need(call string) {
 		if !r.elsewhere[id] {
 			r.m.neededTool++
 			r.m.visibleTool += seen
+			missing += 1 - seen
 		}
 	}
+	if missing > 0 {
+		r.m.faults++
+	}
 }
+
+// folded tells whether the results of message i are not there as they were.
+func (v View) folded(i int) bool { return i < len(v.Folded) && v.Folded[i] }
 
 // remember takes a message into account as a source of identifiers.
 func (r *replayed) remember(e *history.Entry) {

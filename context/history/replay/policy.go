@@ -26,6 +26,8 @@ type View struct {
 	Folded []bool
 	// Over says that it is over the policy's budget, whatever is folded.
 	Over bool
+	// Rehydrated is how many of its tokens brought folded lines back.
+	Rehydrated int
 }
 
 // Session is one run under a policy.
@@ -63,6 +65,7 @@ const (
 	maskName       = "sliding_mask"
 	clearName      = "clear_tool_uses"
 	ledgerName     = "ledger"
+	rehydratedName = "ledger_rehydrated"
 )
 
 // What sliding_mask and clear_tool_uses keep and free where nothing else is
@@ -81,7 +84,7 @@ func Names() []string {
 	return []string{
 		appendOnlyName, dedupeName, maskName, clearName,
 		"design" + literalForm, "design" + stickyForm, "reduction" + literalForm, "reduction" + stickyForm,
-		ledgerName,
+		ledgerName, rehydratedName,
 	}
 }
 
@@ -111,6 +114,8 @@ func Named(name string, s Settings) (Policy, bool) {
 		return Dedupe(), true
 	case kind == ledgerName:
 		return Ledger(s), true
+	case kind == rehydratedName:
+		return Rehydrated(s), true
 	case kind == maskName:
 		return renamed{SlidingMask(cmp.Or(n, maskKeeps)), name}, true
 	case kind == clearName:
@@ -174,6 +179,8 @@ type ledgerSession struct {
 	ledger *history.Ledger
 	folds  []history.Fold
 	budget int
+	// end, if not nil, is what stands at the end of a prompt.
+	end func(i int, v history.View) Piece
 }
 
 func (s *ledgerSession) View(i int) (View, error) {
@@ -203,6 +210,11 @@ func (s *ledgerSession) View(i int) (View, error) {
 			continue
 		}
 		out.Pieces = append(out.Pieces, Piece{Text: it.Entry.Text + it.Output, Args: asked(it.Entry.Calls), Tokens: it.Tokens})
+	}
+	if s.end != nil {
+		if p := s.end(i, v); p.Tokens > 0 {
+			out.Pieces, out.Rehydrated = append(out.Pieces, p), p.Tokens
+		}
 	}
 	return out, nil
 }

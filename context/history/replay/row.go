@@ -67,6 +67,15 @@ type Row struct {
 	// other that of those that only results had shown.
 	IdentifiersVisible         Share `json:"identifiers_visible"`
 	IdentifiersVisibleToolOnly Share `json:"identifiers_visible_tool_only"`
+	// Calls is how many calls there were, FaultRate the share of them that named what
+	// only results had shown and the prompt did not, RepeatRate the share of them that
+	// had been made before and whose result was folded.
+	Calls      int   `json:"calls"`
+	FaultRate  Share `json:"fault_rate"`
+	RepeatRate Share `json:"repeat_rate"`
+	// RehydratedTokens is how many tokens a prompt had, on average, of folded lines that
+	// came back.
+	RehydratedTokens float64 `json:"rehydrated_tokens"`
 	// Survival is by class: paths, commands, numbers, error_lines.
 	Survival map[string]Share `json:"survival"`
 	// Sent is how many tokens were sent, Cost what they cost in units of an input
@@ -87,6 +96,10 @@ func (m *measurement) row(name string, base *measurement) Row {
 		StableShare:                ratio(m.shared, m.sent),
 		IdentifiersVisible:         share(m.visible, m.needed),
 		IdentifiersVisibleToolOnly: share(m.visibleTool, m.neededTool),
+		Calls:                      m.calls,
+		FaultRate:                  share(m.faults, m.calls),
+		RepeatRate:                 share(m.repeats, m.calls),
+		RehydratedTokens:           m.rehydrated / float64(max(m.steps, 1)),
 		Survival:                   make(map[string]Share),
 		Sent:                       m.sent, Cost: sum(m.costs), Over: m.over,
 	}
@@ -121,7 +134,7 @@ func sum(values []float64) float64 {
 // The columns of the table.
 var columns = []string{
 	"policy", "sent k", "cost k", "tokens", "cost", "worst run", "busts/step", "stable",
-	"peak p50", "peak max", "ids", "tool-only ids", "survival in the folded part",
+	"peak p50", "peak max", "ids", "tool-only ids", "faults", "repeats", "rehydrated", "survival in the folded part",
 }
 
 // WriteTable writes rows for people. Sent and cost are in thousands of tokens
@@ -130,9 +143,10 @@ func WriteTable(w io.Writer, rows []Row) error {
 	t := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
 	fmt.Fprintln(t, strings.Join(columns, "\t"))
 	for _, r := range rows {
-		fmt.Fprintf(t, "%s\t%.0f\t%.0f\t%.3f\t%.3f\t%.3f\t%.4f\t%.4f\t%d\t%d\t%s\t%s\t%s\n",
+		fmt.Fprintf(t, "%s\t%.0f\t%.0f\t%.3f\t%.3f\t%.3f\t%.4f\t%.4f\t%d\t%d\t%s\t%s\t%s\t%s\t%.1f\t%s\n",
 			r.Policy, r.Sent/1000, r.Cost/1000, r.TokensRatio, r.CostRatio, r.WorstRunCostRatio, r.BustsPerStep, r.StableShare,
-			r.PeakP50, r.PeakMax, r.IdentifiersVisible.text(4), r.IdentifiersVisibleToolOnly.text(4), r.survivalText())
+			r.PeakP50, r.PeakMax, r.IdentifiersVisible.text(4), r.IdentifiersVisibleToolOnly.text(4), r.FaultRate.text(4), r.RepeatRate.text(4),
+			r.RehydratedTokens, r.survivalText())
 	}
 	if err := t.Flush(); err != nil || !slices.ContainsFunc(rows, Row.lacks) {
 		return err

@@ -42,7 +42,7 @@ actions as text, the user message behind an action is its result. An action is
 the last fenced block of a message, what follows "Action:", or what stands in a
 tag such as <command>.
 
-Policies (default: all of the first nine, side by side):
+Policies (default: all of these, side by side):
 
   append_only            everything, always: the baseline of all ratios
   dedupe                 the same without lines that the prompt shows already
@@ -52,6 +52,8 @@ Policies (default: all of the first nine, side by side):
                          presets, with a boundary that moves with every step, or in
                          batches; also chat, research, code and debug
   ledger                 what the server does by default
+  ledger_rehydrated      the same, and at the end of a prompt the lines of folded
+                         results that the newest call or message takes up
 
 Columns, and keys of --json:
 
@@ -64,6 +66,12 @@ Columns, and keys of --json:
   identifiers_visible    of the names in each next call that had stood in the run,
                          the share that the prompt shows; _tool_only: of those
                          that only results had shown
+  fault_rate             share of calls with a name that only results had shown and
+                         the prompt does not: what was folded away is asked for
+  repeat_rate            share of calls that were made before, word for word, and
+                         whose result is folded; the recorded agent made them
+                         although it saw everything
+  rehydrated_tokens      what folded lines that came back take in a prompt, on average
   survival               of what was folded by the last step, the share of paths,
                          commands, numbers with units and error lines that the
                          prompt shows

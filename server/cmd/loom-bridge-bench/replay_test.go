@@ -64,8 +64,8 @@ func replayed(tb testing.TB, args ...string) (stdout, stderr string, err error) 
 
 // The keys that others read, and no more.
 var benchKeys = []string{
-	"busts_per_step", "cost_ratio", "identifiers_visible", "identifiers_visible_tool_only", "peak_max", "peak_p50", "policy", "runs",
-	"stable_share", "steps", "survival", "tokens_ratio", "worst_run_cost_ratio",
+	"busts_per_step", "calls", "cost_ratio", "fault_rate", "identifiers_visible", "identifiers_visible_tool_only", "peak_max", "peak_p50",
+	"policy", "rehydrated_tokens", "repeat_rate", "runs", "stable_share", "steps", "survival", "tokens_ratio", "worst_run_cost_ratio",
 }
 
 func TestReplayJSON(t *testing.T) {
@@ -85,12 +85,15 @@ func TestReplayJSON(t *testing.T) {
 	}
 	want := []string{
 		"append_only", "dedupe", "sliding_mask", "clear_tool_uses",
-		"design_literal", "design_sticky", "reduction_literal", "reduction_sticky", "ledger",
+		"design_literal", "design_sticky", "reduction_literal", "reduction_sticky", "ledger", "ledger_rehydrated",
 	}
 	if diff := cmp.Diff(want, names); diff != "" {
 		t.Errorf("policies (-want +got):\n%s", diff)
 	}
 	base, ledger := rows["append_only"], rows["ledger"]
+	if base["calls"] != 120.0 || base["fault_rate"] != 0.0 || base["rehydrated_tokens"] != 0.0 || ledger["rehydrated_tokens"] != 0.0 {
+		t.Errorf("faults %v and %v", base, ledger)
+	}
 	if base["runs"] != 2.0 || base["steps"] != 120.0 || base["cost_ratio"] != 1.0 || base["busts_per_step"] != 0.0 {
 		t.Errorf("baseline %v", base)
 	}

@@ -27,6 +27,7 @@ from loombridge._client import Client, Status
 from loombridge._compress import CompressedResult, CompressHint, ResultKind
 from loombridge._connect import Connecting, Tls, connect
 from loombridge._context import Context
+from loombridge._conversation import ConversationEntry, SessionInfo
 from loombridge._definitions import CallerTool, ToolDefinition
 from loombridge._errors import (
     AgentNotOwnedError,
@@ -197,6 +198,7 @@ __all__ = [
     "Content",
     "Context",
     "ContextOverflowError",
+    "ConversationEntry",
     "DeadlineExceededError",
     "DecaySettings",
     "DecayUnit",
@@ -280,6 +282,7 @@ __all__ = [
     "Seconds",
     "SectionOutcome",
     "ServerUnreachableError",
+    "SessionInfo",
     "SessionSettings",
     "ShuttingDownError",
     "SignalScore",

@@ -5,6 +5,7 @@ from typing import Any
 
 from loombridge import (
     _blobs,
+    _conversation,
     _definitions,
     _history,
     _prompt,
@@ -34,7 +35,7 @@ _FORMATS: Mapping[str, pb.PromptFormat] = {
 
 
 @_spelling.helpful
-class Context(_history.History, _blobs.Blobs):
+class Context(_history.History, _blobs.Blobs, _conversation.Conversations):
     """What an agent did and said, and its prompts; reached as `ctx.context`.
 
     Every call takes the client's session, unless it is given another by
@@ -339,6 +340,37 @@ class Context(_history.History, _blobs.Blobs):
             agent_id=self._agent_id,
             text=_values.text("text", text),
             model=_values.text("model", model),
+        )
+        answer = await self._transport.call(_rpc.COUNT_TOKENS, request, timeout=timeout)
+        return _receipts.token_count(answer.count)
+
+    async def count_messages(
+        self,
+        messages: Iterable[_prompt.Message | Mapping[str, Any]],
+        *,
+        model: str = "gpt-4o",
+        timeout: _values.Seconds | None = None,
+    ) -> _receipts.TokenCount:
+        """Count messages as a request to a model holds them; nothing is stored.
+
+        What the model's provider adds counts, too: to each message and, by OpenAI's rule,
+        once to all.
+
+        Args:
+            messages: at most 256; a mapping is taken in OpenAI's chat form. None of them
+                is 0 tokens.
+            model: the model; one that nobody knows is estimated.
+            timeout: seconds; default: the client's.
+
+        Raises:
+            InvalidRequestError: a message breaks a rule of `append`.
+        """
+        request = pb.CountTokensRequest(
+            agent_id=self._agent_id,
+            model=_values.text("model", model),
+            messages=[
+                _prompt.message_to_wire(f"messages[{i}]", each) for i, each in enumerate(messages)
+            ],
         )
         answer = await self._transport.call(_rpc.COUNT_TOKENS, request, timeout=timeout)
         return _receipts.token_count(answer.count)

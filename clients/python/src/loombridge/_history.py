@@ -1,6 +1,6 @@
 """The history of a session: how it is made, folded and unfolded again."""
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, cast
 
 from loombridge import (
@@ -11,10 +11,13 @@ from loombridge import (
     _session,
     _settings,
     _spelling,
+    _steps,
     _usage,
     _values,
+    _working,
 )
 from loombridge.v1 import context_pb2 as pb
+from loombridge.v1 import prompt_pb2
 
 
 @_spelling.helpful
@@ -72,6 +75,56 @@ class History(_session.InSession):
         )
         return _receipts.session_settings(answer)
 
+    async def update_working(
+        self,
+        *,
+        goal: str | None = None,
+        plan: _working.Plan | Sequence[_working.PlanItem | str] | None = None,
+        activate: Sequence[str] = (),
+        deactivate: Sequence[str] = (),
+        request_id: str | None = None,
+        session_id: str | None = None,
+        timeout: _values.Seconds | None = None,
+    ) -> _working.Working:
+        """Say what the agent is at: its goal, its plan, its skills; return what holds now.
+
+        It stands in the session's prompts from here on. Without arguments it only tells.
+
+        Args:
+            goal: what the agent works towards, for prompts that are given none; at most
+                256 KiB. An empty one takes it away. Default: as it was.
+            plan: how, as items or as texts of what is not begun; one without items takes
+                it away. Default: as it was.
+            activate: names of skills that prompts show in full: of those that the
+                session declares, or of records of the kind `skill`.
+            deactivate: names of skills that prompts show by name and description only.
+            request_id: makes the call safe to repeat, and repeats it when no server
+                answers.
+            session_id: default: the client's.
+            timeout: seconds; default: the client's.
+
+        Raises:
+            InvalidRequestError: a field breaks a rule, such as a skill that nobody
+                declared.
+            RequestIdReusedError: `request_id` was used with other content.
+        """
+        request = prompt_pb2.UpdateWorkingRequest(
+            agent_id=self._agent_id,
+            session_id=self._session(session_id),
+            activate=_values.texts("activate", activate),
+            deactivate=_values.texts("deactivate", deactivate),
+            request_id=_values.optional_text("request_id", request_id),
+        )
+        if goal is not None:
+            request.goal = _values.text("goal", goal)
+        if plan is not None:
+            request.plan.CopyFrom(_working.plan_to_wire("plan", plan))
+        asks = goal is None and plan is None and not activate and not deactivate
+        answer = await self._transport.call(
+            _rpc.UPDATE_WORKING, request, timeout=timeout, repeatable=bool(request_id) or asks
+        )
+        return _working.working(answer.working)
+
     async def end(
         self, *, session_id: str | None = None, timeout: _values.Seconds | None = None
     ) -> int:
@@ -94,6 +147,7 @@ class History(_session.InSession):
         *,
         style: _receipts.HistoryStyle | None = None,
         keep_recent: int | None = None,
+        steps: Iterable[_steps.Step | str] = (),
         model: str | None = None,
         max_tokens: int | None = None,
         summary: str | None = None,
@@ -109,8 +163,11 @@ class History(_session.InSession):
         Args:
             style: return the steps as text, laid out so, and fold nothing.
             keep_recent: how many steps the text shows in full; default 3.
+            steps: the steps of the session, or their ids, that the text is of, at most
+                1,000; default: all.
             model: the model whose tokens count; default: the session's.
-            max_tokens: the budget of the history; default: none.
+            max_tokens: the budget of the history; default: none. Of a text in style
+                `reduction`, that of the lines of earlier steps; default 500.
             summary: what you, or your model, say of what is folded. It stands at the
                 head of the fold and replaces none of its lines. One that is blank or
                 longer than 500 tokens is left out; `Compaction.summary_problem` says so.
@@ -120,6 +177,7 @@ class History(_session.InSession):
 
         Raises:
             InvalidRequestError: a field breaks a rule.
+            StepNotFoundError: the session has not one of `steps`.
         """
         request = pb.CompactHistoryRequest(
             agent_id=self._agent_id,
@@ -127,6 +185,7 @@ class History(_session.InSession):
             model=_values.optional_text("model", model),
             summary=_values.optional_text("summary", summary),
             dry_run=dry_run,
+            step_ids=_values.texts("steps", _steps.ids(steps)),
         )
         if style is not None:
             number = _values.enum_number(

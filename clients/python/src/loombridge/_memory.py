@@ -118,6 +118,7 @@ class Memory(_spelling.Helpful):
         embedding: Iterable[float] | None = None,
         embedding_space: str | None = None,
         pinned: bool | None = None,
+        merge: bool = False,
         clear: Iterable[RecordField] = (),
         expected_version: int | None = None,
         user_id: str | None = None,
@@ -147,6 +148,9 @@ class Memory(_spelling.Helpful):
             embedding: a vector of the caller's.
             embedding_space: the model it came from; required with `embedding`.
             pinned: what makes room or forgets passes over it.
+            merge: change those members of the metadata that `metadata` has, and leave the
+                others. No name of a member has a dot then. Default: `metadata` takes the
+                place of all of it.
             clear: fields to empty, such as `("tags", "expiry")`.
             expected_version: the version that the record must have; default: any.
             user_id: change that person's memory instead of the agent's.
@@ -175,6 +179,9 @@ class Memory(_spelling.Helpful):
         paths = {name for name, value in given.items() if value is not None}
         if not (ttl is None and expire_time is None and sliding_ttl is None):
             paths.add("expiry")
+        if merge and metadata is not None:
+            paths.remove("metadata")
+            paths.update(f"metadata.{name}" for name in metadata)
         request = pb.UpdateRecordRequest(
             agent_id=self._agent_id,
             user_id=_values.optional_text("user_id", user_id),

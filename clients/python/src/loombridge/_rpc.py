@@ -20,6 +20,7 @@ from loombridge.v1 import (
     context_pb2,
     events_pb2,
     memory_pb2,
+    prompt_pb2,
     tools_pb2,
 )
 
@@ -90,6 +91,11 @@ GET_STEP = _method(context_pb2.GetStepRequest, context_pb2.GetStepResponse)
 ASSEMBLE = _method(context_pb2.AssembleRequest, context_pb2.AssembleResponse)
 CONFIGURE_SESSION = _method(
     context_pb2.ConfigureSessionRequest, context_pb2.ConfigureSessionResponse
+)
+UPDATE_WORKING = _method(prompt_pb2.UpdateWorkingRequest, prompt_pb2.UpdateWorkingResponse)
+LIST_SESSIONS = _method(context_pb2.ListSessionsRequest, context_pb2.ListSessionsResponse)
+LIST_CONVERSATION = _method(
+    context_pb2.ListConversationRequest, context_pb2.ListConversationResponse
 )
 END_SESSION = _method(context_pb2.EndSessionRequest, context_pb2.EndSessionResponse)
 COMPACT_HISTORY = _method(context_pb2.CompactHistoryRequest, context_pb2.CompactHistoryResponse)

@@ -1,9 +1,9 @@
 """Steps of an agent and the blobs they offloaded."""
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from datetime import datetime, timedelta
-from typing import Any, Self
+from typing import Any, Self, cast
 
 from google.protobuf.json_format import MessageToDict
 
@@ -60,6 +60,14 @@ class Step(_brief.Brief):
     """Format of a result that is bytes, or empty."""
     refused: bool = False
     """The call was refused: the tool was not run at all, or met what it may not touch."""
+
+
+def ids(steps: object) -> object:
+    """Return steps by their ids; anything else as it is."""
+    if isinstance(steps, str) or not isinstance(steps, Iterable):
+        return steps
+    given = cast("Iterable[object]", steps)
+    return [each.id if isinstance(each, Step) else each for each in given]
 
 
 @dataclass(frozen=True, slots=True)

@@ -60,24 +60,28 @@ class FoundTask:
 
 def found_task(m: pb.GetTaskResponse) -> FoundTask:
     """Return the answer to a look for a task as users see it."""
-    t = m.task
     return FoundTask(
-        task=Task(
-            action=t.action,
-            task_id=t.task_id,
-            parameters=_values.from_json(t.parameters_json) or {},
-            result=t.result,
-            source_agent=t.source_agent,
-            target_agent=t.target_agent,
-            parent_task_id=t.parent_task_id,
-            tags=tuple(t.tags),
-            importance=t.importance,
-            create_time=_values.moment(t.create_time),
-        ),
+        task=task(m.task),
         session_id=m.session_id,
         number=m.number,
         tiers=tuple(m.tiers),
         record_id=m.record_id,
+    )
+
+
+def task(m: pb.Task) -> Task:
+    """Return a task as users see it."""
+    return Task(
+        action=m.action,
+        task_id=m.task_id,
+        parameters=_values.from_json(m.parameters_json) or {},
+        result=m.result,
+        source_agent=m.source_agent,
+        target_agent=m.target_agent,
+        parent_task_id=m.parent_task_id,
+        tags=tuple(m.tags),
+        importance=m.importance,
+        create_time=_values.moment(m.create_time),
     )
 
 

@@ -3655,7 +3655,8 @@ type CompactHistoryRequest struct {
 	// bytes.
 	Model string `protobuf:"bytes,5,opt,name=model,proto3" json:"model,omitempty"`
 	// max_tokens is the budget of the history: over it, older folds are folded
-	// again, denser. Default: none.
+	// again, denser. Default: none. With HISTORY_STYLE_REDUCTION it is that of the lines
+	// of earlier steps, default 500; the other styles have none.
 	MaxTokens int32 `protobuf:"varint,6,opt,name=max_tokens,json=maxTokens,proto3" json:"max_tokens,omitempty"`
 	// dry_run shows the batch and does not store it.
 	DryRun bool `protobuf:"varint,7,opt,name=dry_run,json=dryRun,proto3" json:"dry_run,omitempty"`
@@ -3663,7 +3664,11 @@ type CompactHistoryRequest struct {
 	// the head of the fold and replaces none of its lines. One that is blank or longer
 	// than 500 tokens is left out, and the answer says so. Not with style. Default:
 	// none.
-	Summary       string `protobuf:"bytes,8,opt,name=summary,proto3" json:"summary,omitempty"`
+	Summary string `protobuf:"bytes,8,opt,name=summary,proto3" json:"summary,omitempty"`
+	// step_ids are the steps that the text is of: at most 1,000 of the session's, told in
+	// the order of its log. STEP_NOT_FOUND where it has not one of them. They need style.
+	// Default: all.
+	StepIds       []string `protobuf:"bytes,9,rep,name=step_ids,json=stepIds,proto3" json:"step_ids,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -3752,6 +3757,13 @@ func (x *CompactHistoryRequest) GetSummary() string {
 		return x.Summary
 	}
 	return ""
+}
+
+func (x *CompactHistoryRequest) GetStepIds() []string {
+	if x != nil {
+		return x.StepIds
+	}
+	return nil
 }
 
 // CompactHistoryResponse is what was folded, or the text.
@@ -4490,11 +4502,15 @@ type CountTokensRequest struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// agent_id is who asks. Required.
 	AgentId string `protobuf:"bytes,1,opt,name=agent_id,json=agentId,proto3" json:"agent_id,omitempty"`
-	// text is what to count, at most 1 MiB.
+	// text is what to count, at most 1 MiB. Not with messages.
 	Text string `protobuf:"bytes,2,opt,name=text,proto3" json:"text,omitempty"`
 	// model chooses the counter. Default `gpt-4o`; a model that nobody knows is
 	// estimated. At most 128 bytes.
-	Model         string `protobuf:"bytes,3,opt,name=model,proto3" json:"model,omitempty"`
+	Model string `protobuf:"bytes,3,opt,name=model,proto3" json:"model,omitempty"`
+	// messages are counted as a request to the model holds them, with what it adds to
+	// each of them and, by the rule of OpenAI, 3 tokens that open the reply: at most 256,
+	// together at most 8 MiB, each as AppendMessages takes it. Default: text is counted.
+	Messages      []*Message `protobuf:"bytes,4,rep,name=messages,proto3" json:"messages,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -4548,6 +4564,13 @@ func (x *CountTokensRequest) GetModel() string {
 		return x.Model
 	}
 	return ""
+}
+
+func (x *CountTokensRequest) GetMessages() []*Message {
+	if x != nil {
+		return x.Messages
+	}
+	return nil
 }
 
 // CountTokensResponse holds the count.
@@ -7206,11 +7229,12 @@ type SessionInfo struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// session_id is its id.
 	SessionId string `protobuf:"bytes,1,opt,name=session_id,json=sessionId,proto3" json:"session_id,omitempty"`
-	// last_position is the place of its last entry in its log, from 1.
+	// last_position is the place of its last entry in its log, from 1; 0 where it has
+	// only tasks.
 	LastPosition int64 `protobuf:"varint,2,opt,name=last_position,json=lastPosition,proto3" json:"last_position,omitempty"`
-	// begin_time is when its first entry was recorded.
+	// begin_time is when the first of its entries and tasks was recorded.
 	BeginTime *timestamppb.Timestamp `protobuf:"bytes,3,opt,name=begin_time,json=beginTime,proto3" json:"begin_time,omitempty"`
-	// update_time is when its last entry was recorded.
+	// update_time is when the last of its entries and tasks was recorded.
 	UpdateTime *timestamppb.Timestamp `protobuf:"bytes,4,opt,name=update_time,json=updateTime,proto3" json:"update_time,omitempty"`
 	// ended says that it is over.
 	Ended         bool `protobuf:"varint,5,opt,name=ended,proto3" json:"ended,omitempty"`
@@ -7430,12 +7454,14 @@ func (x *ListConversationResponse) GetNextPageToken() string {
 	return ""
 }
 
-// ConversationEntry is a message or a step of a session's log.
+// ConversationEntry is a message, a step or a task of a session.
 type ConversationEntry struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// position is its place in the log, from 1.
+	// position is its place in the log, from 1. Of a task, which has no place of its own,
+	// it is that of the entry before it, such as the step that it was recorded with; 0
+	// when there is none.
 	Position int64 `protobuf:"varint,1,opt,name=position,proto3" json:"position,omitempty"`
-	// create_time is when it was recorded.
+	// create_time is when it was recorded; of a task, when it was taken up.
 	CreateTime *timestamppb.Timestamp `protobuf:"bytes,2,opt,name=create_time,json=createTime,proto3" json:"create_time,omitempty"`
 	// entry is what it is.
 	//
@@ -7445,8 +7471,8 @@ type ConversationEntry struct {
 	//	*ConversationEntry_Step
 	//	*ConversationEntry_Task
 	Entry isConversationEntry_Entry `protobuf_oneof:"entry"`
-	// fold_batch is the batch of folds by which prompts show it; 0 where they show it in
-	// full.
+	// fold_batch is the batch of folds by which prompts show it; 0 where none does: they
+	// show it in full, or by the rules of a preset.
 	FoldBatch     int64 `protobuf:"varint,6,opt,name=fold_batch,json=foldBatch,proto3" json:"fold_batch,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -7552,7 +7578,7 @@ type ConversationEntry_Step struct {
 }
 
 type ConversationEntry_Task struct {
-	// task is something that was planned, thought or done without a step of its own.
+	// task is a unit of work that the agent took up.
 	Task *Task `protobuf:"bytes,5,opt,name=task,proto3,oneof"`
 }
 
@@ -8042,7 +8068,7 @@ const file_loombridge_v1_context_proto_rawDesc = "" +
 	"\n" +
 	"session_id\x18\x02 \x01(\tR\tsessionId\"9\n" +
 	"\x12EndSessionResponse\x12#\n" +
-	"\rlast_position\x18\x01 \x01(\x03R\flastPosition\"\x8d\x02\n" +
+	"\rlast_position\x18\x01 \x01(\x03R\flastPosition\"\xa8\x02\n" +
 	"\x15CompactHistoryRequest\x12\x19\n" +
 	"\bagent_id\x18\x01 \x01(\tR\aagentId\x12\x1d\n" +
 	"\n" +
@@ -8054,7 +8080,8 @@ const file_loombridge_v1_context_proto_rawDesc = "" +
 	"\n" +
 	"max_tokens\x18\x06 \x01(\x05R\tmaxTokens\x12\x17\n" +
 	"\adry_run\x18\a \x01(\bR\x06dryRun\x12\x18\n" +
-	"\asummary\x18\b \x01(\tR\asummary\"\xe7\x01\n" +
+	"\asummary\x18\b \x01(\tR\asummary\x12\x19\n" +
+	"\bstep_ids\x18\t \x03(\tR\astepIds\"\xe7\x01\n" +
 	"\x16CompactHistoryResponse\x12.\n" +
 	"\x05batch\x18\x01 \x01(\v2\x18.loombridge.v1.FoldBatchR\x05batch\x12-\n" +
 	"\x05folds\x18\x02 \x03(\v2\x17.loombridge.v1.FoldInfoR\x05folds\x12\x12\n" +
@@ -8119,11 +8146,12 @@ const file_loombridge_v1_context_proto_rawDesc = "" +
 	"TokenCount\x12\x16\n" +
 	"\x06tokens\x18\x01 \x01(\x05R\x06tokens\x12\x18\n" +
 	"\acounter\x18\x02 \x01(\tR\acounter\x12;\n" +
-	"\tcertainty\x18\x03 \x01(\x0e2\x1d.loombridge.v1.TokenCertaintyR\tcertainty\"Y\n" +
+	"\tcertainty\x18\x03 \x01(\x0e2\x1d.loombridge.v1.TokenCertaintyR\tcertainty\"\x8d\x01\n" +
 	"\x12CountTokensRequest\x12\x19\n" +
 	"\bagent_id\x18\x01 \x01(\tR\aagentId\x12\x12\n" +
 	"\x04text\x18\x02 \x01(\tR\x04text\x12\x14\n" +
-	"\x05model\x18\x03 \x01(\tR\x05model\"F\n" +
+	"\x05model\x18\x03 \x01(\tR\x05model\x122\n" +
+	"\bmessages\x18\x04 \x03(\v2\x16.loombridge.v1.MessageR\bmessages\"F\n" +
 	"\x13CountTokensResponse\x12/\n" +
 	"\x05count\x18\x01 \x01(\v2\x19.loombridge.v1.TokenCountR\x05count\"\x9a\x05\n" +
 	"\bBlobInfo\x12\x10\n" +
@@ -8486,7 +8514,7 @@ const file_loombridge_v1_context_proto_rawDesc = "" +
 	"\x11ConversationOrder\x12\"\n" +
 	"\x1eCONVERSATION_ORDER_UNSPECIFIED\x10\x00\x12#\n" +
 	"\x1fCONVERSATION_ORDER_OLDEST_FIRST\x10\x01\x12#\n" +
-	"\x1fCONVERSATION_ORDER_NEWEST_FIRST\x10\x022\xd0\r\n" +
+	"\x1fCONVERSATION_ORDER_NEWEST_FIRST\x10\x022\xf4\x0f\n" +
 	"\x0eContextService\x12]\n" +
 	"\x0eAppendMessages\x12$.loombridge.v1.AppendMessagesRequest\x1a%.loombridge.v1.AppendMessagesResponse\x12Q\n" +
 	"\n" +
@@ -8497,12 +8525,15 @@ const file_loombridge_v1_context_proto_rawDesc = "" +
 	"\aGetStep\x12\x1d.loombridge.v1.GetStepRequest\x1a\x1e.loombridge.v1.GetStepResponse\"\x03\x90\x02\x01\x12M\n" +
 	"\aGetTask\x12\x1d.loombridge.v1.GetTaskRequest\x1a\x1e.loombridge.v1.GetTaskResponse\"\x03\x90\x02\x01\x12K\n" +
 	"\bAssemble\x12\x1e.loombridge.v1.AssembleRequest\x1a\x1f.loombridge.v1.AssembleResponse\x12c\n" +
-	"\x10ConfigureSession\x12&.loombridge.v1.ConfigureSessionRequest\x1a'.loombridge.v1.ConfigureSessionResponse\x12Q\n" +
+	"\x10ConfigureSession\x12&.loombridge.v1.ConfigureSessionRequest\x1a'.loombridge.v1.ConfigureSessionResponse\x12Z\n" +
+	"\rUpdateWorking\x12#.loombridge.v1.UpdateWorkingRequest\x1a$.loombridge.v1.UpdateWorkingResponse\x12Q\n" +
 	"\n" +
 	"EndSession\x12 .loombridge.v1.EndSessionRequest\x1a!.loombridge.v1.EndSessionResponse\x12]\n" +
 	"\x0eCompactHistory\x12$.loombridge.v1.CompactHistoryRequest\x1a%.loombridge.v1.CompactHistoryResponse\x12?\n" +
 	"\x04Undo\x12\x1a.loombridge.v1.UndoRequest\x1a\x1b.loombridge.v1.UndoResponse\x12T\n" +
-	"\vReportUsage\x12!.loombridge.v1.ReportUsageRequest\x1a\".loombridge.v1.ReportUsageResponse\x12]\n" +
+	"\vReportUsage\x12!.loombridge.v1.ReportUsageRequest\x1a\".loombridge.v1.ReportUsageResponse\x12\\\n" +
+	"\fListSessions\x12\".loombridge.v1.ListSessionsRequest\x1a#.loombridge.v1.ListSessionsResponse\"\x03\x90\x02\x01\x12h\n" +
+	"\x10ListConversation\x12&.loombridge.v1.ListConversationRequest\x1a'.loombridge.v1.ListConversationResponse\"\x03\x90\x02\x01\x12]\n" +
 	"\x0eCompressResult\x12$.loombridge.v1.CompressResultRequest\x1a%.loombridge.v1.CompressResultResponse\x12Y\n" +
 	"\vCountTokens\x12!.loombridge.v1.CountTokensRequest\x1a\".loombridge.v1.CountTokensResponse\"\x03\x90\x02\x01\x12R\n" +
 	"\bReadBlob\x12\x1e.loombridge.v1.ReadBlobRequest\x1a\x1f.loombridge.v1.ReadBlobResponse\"\x03\x90\x02\x010\x01\x12S\n" +
@@ -8627,6 +8658,8 @@ var file_loombridge_v1_context_proto_goTypes = []any{
 	(*SnapshotSequence)(nil),         // 97: loombridge.v1.SnapshotSequence
 	(*PromptDifference)(nil),         // 98: loombridge.v1.PromptDifference
 	(*structpb.Value)(nil),           // 99: google.protobuf.Value
+	(*UpdateWorkingRequest)(nil),     // 100: loombridge.v1.UpdateWorkingRequest
+	(*UpdateWorkingResponse)(nil),    // 101: loombridge.v1.UpdateWorkingResponse
 }
 var file_loombridge_v1_context_proto_depIdxs = []int32{
 	0,   // 0: loombridge.v1.Message.role:type_name -> loombridge.v1.Role
@@ -8683,96 +8716,103 @@ var file_loombridge_v1_context_proto_depIdxs = []int32{
 	10,  // 51: loombridge.v1.CompressResultRequest.hint:type_name -> loombridge.v1.CompressHint
 	54,  // 52: loombridge.v1.CompressResultResponse.blob:type_name -> loombridge.v1.BlobInfo
 	11,  // 53: loombridge.v1.TokenCount.certainty:type_name -> loombridge.v1.TokenCertainty
-	51,  // 54: loombridge.v1.CountTokensResponse.count:type_name -> loombridge.v1.TokenCount
-	88,  // 55: loombridge.v1.BlobInfo.create_time:type_name -> google.protobuf.Timestamp
-	93,  // 56: loombridge.v1.BlobInfo.ttl:type_name -> google.protobuf.Duration
-	88,  // 57: loombridge.v1.BlobInfo.expire_time:type_name -> google.protobuf.Timestamp
-	12,  // 58: loombridge.v1.BlobInfo.tier:type_name -> loombridge.v1.BlobTier
-	88,  // 59: loombridge.v1.BlobInfo.promote_time:type_name -> google.protobuf.Timestamp
-	55,  // 60: loombridge.v1.BlobInfo.archive:type_name -> loombridge.v1.BlobArchive
-	88,  // 61: loombridge.v1.BlobArchive.archive_time:type_name -> google.protobuf.Timestamp
-	13,  // 62: loombridge.v1.ReadBlobRequest.form:type_name -> loombridge.v1.BlobForm
-	54,  // 63: loombridge.v1.ReadBlobResponse.info:type_name -> loombridge.v1.BlobInfo
-	87,  // 64: loombridge.v1.RecordStepRequest.arguments:type_name -> google.protobuf.Struct
-	99,  // 65: loombridge.v1.RecordStepRequest.output:type_name -> google.protobuf.Value
-	20,  // 66: loombridge.v1.RecordStepRequest.output_bytes:type_name -> loombridge.v1.ResultBytes
-	21,  // 67: loombridge.v1.RecordStepRequest.output_content:type_name -> loombridge.v1.ResultContent
-	24,  // 68: loombridge.v1.RecordStepRequest.output_upload:type_name -> loombridge.v1.ResultUpload
-	59,  // 69: loombridge.v1.RecordStepRequest.task:type_name -> loombridge.v1.Task
-	87,  // 70: loombridge.v1.Task.parameters:type_name -> google.protobuf.Struct
-	88,  // 71: loombridge.v1.Task.create_time:type_name -> google.protobuf.Timestamp
-	19,  // 72: loombridge.v1.RecordStepResponse.step:type_name -> loombridge.v1.Step
-	54,  // 73: loombridge.v1.RecordStepResponse.output_blob:type_name -> loombridge.v1.BlobInfo
-	58,  // 74: loombridge.v1.UploadStepRequest.step:type_name -> loombridge.v1.RecordStepRequest
-	60,  // 75: loombridge.v1.UploadStepResponse.recorded:type_name -> loombridge.v1.RecordStepResponse
-	89,  // 76: loombridge.v1.GetTaskRequest.json_form:type_name -> loombridge.v1.JsonForm
-	59,  // 77: loombridge.v1.GetTaskResponse.task:type_name -> loombridge.v1.Task
-	12,  // 78: loombridge.v1.ListBlobsRequest.tier:type_name -> loombridge.v1.BlobTier
-	54,  // 79: loombridge.v1.ListBlobsResponse.blobs:type_name -> loombridge.v1.BlobInfo
-	67,  // 80: loombridge.v1.ListBlobsResponse.usage:type_name -> loombridge.v1.BlobUsage
-	12,  // 81: loombridge.v1.PromoteBlobRequest.tier:type_name -> loombridge.v1.BlobTier
-	54,  // 82: loombridge.v1.PromoteBlobResponse.blob:type_name -> loombridge.v1.BlobInfo
-	54,  // 83: loombridge.v1.ArchiveBlobResponse.blob:type_name -> loombridge.v1.BlobInfo
-	54,  // 84: loombridge.v1.SearchBlobsResponse.blob:type_name -> loombridge.v1.BlobInfo
-	74,  // 85: loombridge.v1.SearchBlobsResponse.matches:type_name -> loombridge.v1.BlobMatch
-	77,  // 86: loombridge.v1.CollectGarbageResponse.kept:type_name -> loombridge.v1.KeptBlobs
-	80,  // 87: loombridge.v1.ListSessionsResponse.sessions:type_name -> loombridge.v1.SessionInfo
-	88,  // 88: loombridge.v1.SessionInfo.begin_time:type_name -> google.protobuf.Timestamp
-	88,  // 89: loombridge.v1.SessionInfo.update_time:type_name -> google.protobuf.Timestamp
-	14,  // 90: loombridge.v1.ListConversationRequest.order:type_name -> loombridge.v1.ConversationOrder
-	89,  // 91: loombridge.v1.ListConversationRequest.json_form:type_name -> loombridge.v1.JsonForm
-	83,  // 92: loombridge.v1.ListConversationResponse.entries:type_name -> loombridge.v1.ConversationEntry
-	88,  // 93: loombridge.v1.ConversationEntry.create_time:type_name -> google.protobuf.Timestamp
-	16,  // 94: loombridge.v1.ConversationEntry.message:type_name -> loombridge.v1.Message
-	19,  // 95: loombridge.v1.ConversationEntry.step:type_name -> loombridge.v1.Step
-	59,  // 96: loombridge.v1.ConversationEntry.task:type_name -> loombridge.v1.Task
-	98,  // 97: loombridge.v1.DiffPromptsResponse.difference:type_name -> loombridge.v1.PromptDifference
-	86,  // 98: loombridge.v1.DiffPromptsResponse.sections:type_name -> loombridge.v1.SectionDifference
-	17,  // 99: loombridge.v1.ContextService.AppendMessages:input_type -> loombridge.v1.AppendMessagesRequest
-	58,  // 100: loombridge.v1.ContextService.RecordStep:input_type -> loombridge.v1.RecordStepRequest
-	61,  // 101: loombridge.v1.ContextService.UploadStep:input_type -> loombridge.v1.UploadStepRequest
-	25,  // 102: loombridge.v1.ContextService.ListSteps:input_type -> loombridge.v1.ListStepsRequest
-	27,  // 103: loombridge.v1.ContextService.GetStep:input_type -> loombridge.v1.GetStepRequest
-	63,  // 104: loombridge.v1.ContextService.GetTask:input_type -> loombridge.v1.GetTaskRequest
-	29,  // 105: loombridge.v1.ContextService.Assemble:input_type -> loombridge.v1.AssembleRequest
-	38,  // 106: loombridge.v1.ContextService.ConfigureSession:input_type -> loombridge.v1.ConfigureSessionRequest
-	40,  // 107: loombridge.v1.ContextService.EndSession:input_type -> loombridge.v1.EndSessionRequest
-	42,  // 108: loombridge.v1.ContextService.CompactHistory:input_type -> loombridge.v1.CompactHistoryRequest
-	44,  // 109: loombridge.v1.ContextService.Undo:input_type -> loombridge.v1.UndoRequest
-	46,  // 110: loombridge.v1.ContextService.ReportUsage:input_type -> loombridge.v1.ReportUsageRequest
-	48,  // 111: loombridge.v1.ContextService.CompressResult:input_type -> loombridge.v1.CompressResultRequest
-	52,  // 112: loombridge.v1.ContextService.CountTokens:input_type -> loombridge.v1.CountTokensRequest
-	56,  // 113: loombridge.v1.ContextService.ReadBlob:input_type -> loombridge.v1.ReadBlobRequest
-	65,  // 114: loombridge.v1.ContextService.ListBlobs:input_type -> loombridge.v1.ListBlobsRequest
-	68,  // 115: loombridge.v1.ContextService.PromoteBlob:input_type -> loombridge.v1.PromoteBlobRequest
-	70,  // 116: loombridge.v1.ContextService.ArchiveBlob:input_type -> loombridge.v1.ArchiveBlobRequest
-	72,  // 117: loombridge.v1.ContextService.SearchBlobs:input_type -> loombridge.v1.SearchBlobsRequest
-	75,  // 118: loombridge.v1.ContextService.CollectGarbage:input_type -> loombridge.v1.CollectGarbageRequest
-	18,  // 119: loombridge.v1.ContextService.AppendMessages:output_type -> loombridge.v1.AppendMessagesResponse
-	60,  // 120: loombridge.v1.ContextService.RecordStep:output_type -> loombridge.v1.RecordStepResponse
-	62,  // 121: loombridge.v1.ContextService.UploadStep:output_type -> loombridge.v1.UploadStepResponse
-	26,  // 122: loombridge.v1.ContextService.ListSteps:output_type -> loombridge.v1.ListStepsResponse
-	28,  // 123: loombridge.v1.ContextService.GetStep:output_type -> loombridge.v1.GetStepResponse
-	64,  // 124: loombridge.v1.ContextService.GetTask:output_type -> loombridge.v1.GetTaskResponse
-	30,  // 125: loombridge.v1.ContextService.Assemble:output_type -> loombridge.v1.AssembleResponse
-	39,  // 126: loombridge.v1.ContextService.ConfigureSession:output_type -> loombridge.v1.ConfigureSessionResponse
-	41,  // 127: loombridge.v1.ContextService.EndSession:output_type -> loombridge.v1.EndSessionResponse
-	43,  // 128: loombridge.v1.ContextService.CompactHistory:output_type -> loombridge.v1.CompactHistoryResponse
-	45,  // 129: loombridge.v1.ContextService.Undo:output_type -> loombridge.v1.UndoResponse
-	47,  // 130: loombridge.v1.ContextService.ReportUsage:output_type -> loombridge.v1.ReportUsageResponse
-	49,  // 131: loombridge.v1.ContextService.CompressResult:output_type -> loombridge.v1.CompressResultResponse
-	53,  // 132: loombridge.v1.ContextService.CountTokens:output_type -> loombridge.v1.CountTokensResponse
-	57,  // 133: loombridge.v1.ContextService.ReadBlob:output_type -> loombridge.v1.ReadBlobResponse
-	66,  // 134: loombridge.v1.ContextService.ListBlobs:output_type -> loombridge.v1.ListBlobsResponse
-	69,  // 135: loombridge.v1.ContextService.PromoteBlob:output_type -> loombridge.v1.PromoteBlobResponse
-	71,  // 136: loombridge.v1.ContextService.ArchiveBlob:output_type -> loombridge.v1.ArchiveBlobResponse
-	73,  // 137: loombridge.v1.ContextService.SearchBlobs:output_type -> loombridge.v1.SearchBlobsResponse
-	76,  // 138: loombridge.v1.ContextService.CollectGarbage:output_type -> loombridge.v1.CollectGarbageResponse
-	119, // [119:139] is the sub-list for method output_type
-	99,  // [99:119] is the sub-list for method input_type
-	99,  // [99:99] is the sub-list for extension type_name
-	99,  // [99:99] is the sub-list for extension extendee
-	0,   // [0:99] is the sub-list for field type_name
+	16,  // 54: loombridge.v1.CountTokensRequest.messages:type_name -> loombridge.v1.Message
+	51,  // 55: loombridge.v1.CountTokensResponse.count:type_name -> loombridge.v1.TokenCount
+	88,  // 56: loombridge.v1.BlobInfo.create_time:type_name -> google.protobuf.Timestamp
+	93,  // 57: loombridge.v1.BlobInfo.ttl:type_name -> google.protobuf.Duration
+	88,  // 58: loombridge.v1.BlobInfo.expire_time:type_name -> google.protobuf.Timestamp
+	12,  // 59: loombridge.v1.BlobInfo.tier:type_name -> loombridge.v1.BlobTier
+	88,  // 60: loombridge.v1.BlobInfo.promote_time:type_name -> google.protobuf.Timestamp
+	55,  // 61: loombridge.v1.BlobInfo.archive:type_name -> loombridge.v1.BlobArchive
+	88,  // 62: loombridge.v1.BlobArchive.archive_time:type_name -> google.protobuf.Timestamp
+	13,  // 63: loombridge.v1.ReadBlobRequest.form:type_name -> loombridge.v1.BlobForm
+	54,  // 64: loombridge.v1.ReadBlobResponse.info:type_name -> loombridge.v1.BlobInfo
+	87,  // 65: loombridge.v1.RecordStepRequest.arguments:type_name -> google.protobuf.Struct
+	99,  // 66: loombridge.v1.RecordStepRequest.output:type_name -> google.protobuf.Value
+	20,  // 67: loombridge.v1.RecordStepRequest.output_bytes:type_name -> loombridge.v1.ResultBytes
+	21,  // 68: loombridge.v1.RecordStepRequest.output_content:type_name -> loombridge.v1.ResultContent
+	24,  // 69: loombridge.v1.RecordStepRequest.output_upload:type_name -> loombridge.v1.ResultUpload
+	59,  // 70: loombridge.v1.RecordStepRequest.task:type_name -> loombridge.v1.Task
+	87,  // 71: loombridge.v1.Task.parameters:type_name -> google.protobuf.Struct
+	88,  // 72: loombridge.v1.Task.create_time:type_name -> google.protobuf.Timestamp
+	19,  // 73: loombridge.v1.RecordStepResponse.step:type_name -> loombridge.v1.Step
+	54,  // 74: loombridge.v1.RecordStepResponse.output_blob:type_name -> loombridge.v1.BlobInfo
+	58,  // 75: loombridge.v1.UploadStepRequest.step:type_name -> loombridge.v1.RecordStepRequest
+	60,  // 76: loombridge.v1.UploadStepResponse.recorded:type_name -> loombridge.v1.RecordStepResponse
+	89,  // 77: loombridge.v1.GetTaskRequest.json_form:type_name -> loombridge.v1.JsonForm
+	59,  // 78: loombridge.v1.GetTaskResponse.task:type_name -> loombridge.v1.Task
+	12,  // 79: loombridge.v1.ListBlobsRequest.tier:type_name -> loombridge.v1.BlobTier
+	54,  // 80: loombridge.v1.ListBlobsResponse.blobs:type_name -> loombridge.v1.BlobInfo
+	67,  // 81: loombridge.v1.ListBlobsResponse.usage:type_name -> loombridge.v1.BlobUsage
+	12,  // 82: loombridge.v1.PromoteBlobRequest.tier:type_name -> loombridge.v1.BlobTier
+	54,  // 83: loombridge.v1.PromoteBlobResponse.blob:type_name -> loombridge.v1.BlobInfo
+	54,  // 84: loombridge.v1.ArchiveBlobResponse.blob:type_name -> loombridge.v1.BlobInfo
+	54,  // 85: loombridge.v1.SearchBlobsResponse.blob:type_name -> loombridge.v1.BlobInfo
+	74,  // 86: loombridge.v1.SearchBlobsResponse.matches:type_name -> loombridge.v1.BlobMatch
+	77,  // 87: loombridge.v1.CollectGarbageResponse.kept:type_name -> loombridge.v1.KeptBlobs
+	80,  // 88: loombridge.v1.ListSessionsResponse.sessions:type_name -> loombridge.v1.SessionInfo
+	88,  // 89: loombridge.v1.SessionInfo.begin_time:type_name -> google.protobuf.Timestamp
+	88,  // 90: loombridge.v1.SessionInfo.update_time:type_name -> google.protobuf.Timestamp
+	14,  // 91: loombridge.v1.ListConversationRequest.order:type_name -> loombridge.v1.ConversationOrder
+	89,  // 92: loombridge.v1.ListConversationRequest.json_form:type_name -> loombridge.v1.JsonForm
+	83,  // 93: loombridge.v1.ListConversationResponse.entries:type_name -> loombridge.v1.ConversationEntry
+	88,  // 94: loombridge.v1.ConversationEntry.create_time:type_name -> google.protobuf.Timestamp
+	16,  // 95: loombridge.v1.ConversationEntry.message:type_name -> loombridge.v1.Message
+	19,  // 96: loombridge.v1.ConversationEntry.step:type_name -> loombridge.v1.Step
+	59,  // 97: loombridge.v1.ConversationEntry.task:type_name -> loombridge.v1.Task
+	98,  // 98: loombridge.v1.DiffPromptsResponse.difference:type_name -> loombridge.v1.PromptDifference
+	86,  // 99: loombridge.v1.DiffPromptsResponse.sections:type_name -> loombridge.v1.SectionDifference
+	17,  // 100: loombridge.v1.ContextService.AppendMessages:input_type -> loombridge.v1.AppendMessagesRequest
+	58,  // 101: loombridge.v1.ContextService.RecordStep:input_type -> loombridge.v1.RecordStepRequest
+	61,  // 102: loombridge.v1.ContextService.UploadStep:input_type -> loombridge.v1.UploadStepRequest
+	25,  // 103: loombridge.v1.ContextService.ListSteps:input_type -> loombridge.v1.ListStepsRequest
+	27,  // 104: loombridge.v1.ContextService.GetStep:input_type -> loombridge.v1.GetStepRequest
+	63,  // 105: loombridge.v1.ContextService.GetTask:input_type -> loombridge.v1.GetTaskRequest
+	29,  // 106: loombridge.v1.ContextService.Assemble:input_type -> loombridge.v1.AssembleRequest
+	38,  // 107: loombridge.v1.ContextService.ConfigureSession:input_type -> loombridge.v1.ConfigureSessionRequest
+	100, // 108: loombridge.v1.ContextService.UpdateWorking:input_type -> loombridge.v1.UpdateWorkingRequest
+	40,  // 109: loombridge.v1.ContextService.EndSession:input_type -> loombridge.v1.EndSessionRequest
+	42,  // 110: loombridge.v1.ContextService.CompactHistory:input_type -> loombridge.v1.CompactHistoryRequest
+	44,  // 111: loombridge.v1.ContextService.Undo:input_type -> loombridge.v1.UndoRequest
+	46,  // 112: loombridge.v1.ContextService.ReportUsage:input_type -> loombridge.v1.ReportUsageRequest
+	78,  // 113: loombridge.v1.ContextService.ListSessions:input_type -> loombridge.v1.ListSessionsRequest
+	81,  // 114: loombridge.v1.ContextService.ListConversation:input_type -> loombridge.v1.ListConversationRequest
+	48,  // 115: loombridge.v1.ContextService.CompressResult:input_type -> loombridge.v1.CompressResultRequest
+	52,  // 116: loombridge.v1.ContextService.CountTokens:input_type -> loombridge.v1.CountTokensRequest
+	56,  // 117: loombridge.v1.ContextService.ReadBlob:input_type -> loombridge.v1.ReadBlobRequest
+	65,  // 118: loombridge.v1.ContextService.ListBlobs:input_type -> loombridge.v1.ListBlobsRequest
+	68,  // 119: loombridge.v1.ContextService.PromoteBlob:input_type -> loombridge.v1.PromoteBlobRequest
+	70,  // 120: loombridge.v1.ContextService.ArchiveBlob:input_type -> loombridge.v1.ArchiveBlobRequest
+	72,  // 121: loombridge.v1.ContextService.SearchBlobs:input_type -> loombridge.v1.SearchBlobsRequest
+	75,  // 122: loombridge.v1.ContextService.CollectGarbage:input_type -> loombridge.v1.CollectGarbageRequest
+	18,  // 123: loombridge.v1.ContextService.AppendMessages:output_type -> loombridge.v1.AppendMessagesResponse
+	60,  // 124: loombridge.v1.ContextService.RecordStep:output_type -> loombridge.v1.RecordStepResponse
+	62,  // 125: loombridge.v1.ContextService.UploadStep:output_type -> loombridge.v1.UploadStepResponse
+	26,  // 126: loombridge.v1.ContextService.ListSteps:output_type -> loombridge.v1.ListStepsResponse
+	28,  // 127: loombridge.v1.ContextService.GetStep:output_type -> loombridge.v1.GetStepResponse
+	64,  // 128: loombridge.v1.ContextService.GetTask:output_type -> loombridge.v1.GetTaskResponse
+	30,  // 129: loombridge.v1.ContextService.Assemble:output_type -> loombridge.v1.AssembleResponse
+	39,  // 130: loombridge.v1.ContextService.ConfigureSession:output_type -> loombridge.v1.ConfigureSessionResponse
+	101, // 131: loombridge.v1.ContextService.UpdateWorking:output_type -> loombridge.v1.UpdateWorkingResponse
+	41,  // 132: loombridge.v1.ContextService.EndSession:output_type -> loombridge.v1.EndSessionResponse
+	43,  // 133: loombridge.v1.ContextService.CompactHistory:output_type -> loombridge.v1.CompactHistoryResponse
+	45,  // 134: loombridge.v1.ContextService.Undo:output_type -> loombridge.v1.UndoResponse
+	47,  // 135: loombridge.v1.ContextService.ReportUsage:output_type -> loombridge.v1.ReportUsageResponse
+	79,  // 136: loombridge.v1.ContextService.ListSessions:output_type -> loombridge.v1.ListSessionsResponse
+	82,  // 137: loombridge.v1.ContextService.ListConversation:output_type -> loombridge.v1.ListConversationResponse
+	49,  // 138: loombridge.v1.ContextService.CompressResult:output_type -> loombridge.v1.CompressResultResponse
+	53,  // 139: loombridge.v1.ContextService.CountTokens:output_type -> loombridge.v1.CountTokensResponse
+	57,  // 140: loombridge.v1.ContextService.ReadBlob:output_type -> loombridge.v1.ReadBlobResponse
+	66,  // 141: loombridge.v1.ContextService.ListBlobs:output_type -> loombridge.v1.ListBlobsResponse
+	69,  // 142: loombridge.v1.ContextService.PromoteBlob:output_type -> loombridge.v1.PromoteBlobResponse
+	71,  // 143: loombridge.v1.ContextService.ArchiveBlob:output_type -> loombridge.v1.ArchiveBlobResponse
+	73,  // 144: loombridge.v1.ContextService.SearchBlobs:output_type -> loombridge.v1.SearchBlobsResponse
+	76,  // 145: loombridge.v1.ContextService.CollectGarbage:output_type -> loombridge.v1.CollectGarbageResponse
+	123, // [123:146] is the sub-list for method output_type
+	100, // [100:123] is the sub-list for method input_type
+	100, // [100:100] is the sub-list for extension type_name
+	100, // [100:100] is the sub-list for extension extendee
+	0,   // [0:100] is the sub-list for field type_name
 }
 
 func init() { file_loombridge_v1_context_proto_init() }

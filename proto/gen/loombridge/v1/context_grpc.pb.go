@@ -27,10 +27,13 @@ const (
 	ContextService_GetTask_FullMethodName          = "/loombridge.v1.ContextService/GetTask"
 	ContextService_Assemble_FullMethodName         = "/loombridge.v1.ContextService/Assemble"
 	ContextService_ConfigureSession_FullMethodName = "/loombridge.v1.ContextService/ConfigureSession"
+	ContextService_UpdateWorking_FullMethodName    = "/loombridge.v1.ContextService/UpdateWorking"
 	ContextService_EndSession_FullMethodName       = "/loombridge.v1.ContextService/EndSession"
 	ContextService_CompactHistory_FullMethodName   = "/loombridge.v1.ContextService/CompactHistory"
 	ContextService_Undo_FullMethodName             = "/loombridge.v1.ContextService/Undo"
 	ContextService_ReportUsage_FullMethodName      = "/loombridge.v1.ContextService/ReportUsage"
+	ContextService_ListSessions_FullMethodName     = "/loombridge.v1.ContextService/ListSessions"
+	ContextService_ListConversation_FullMethodName = "/loombridge.v1.ContextService/ListConversation"
 	ContextService_CompressResult_FullMethodName   = "/loombridge.v1.ContextService/CompressResult"
 	ContextService_CountTokens_FullMethodName      = "/loombridge.v1.ContextService/CountTokens"
 	ContextService_ReadBlob_FullMethodName         = "/loombridge.v1.ContextService/ReadBlob"
@@ -73,6 +76,10 @@ type ContextServiceClient interface {
 	// ConfigureSession changes how a session's prompts are made, and answers what
 	// holds now. A call that sets nothing only answers.
 	ConfigureSession(ctx context.Context, in *ConfigureSessionRequest, opts ...grpc.CallOption) (*ConfigureSessionResponse, error)
+	// UpdateWorking changes what an agent is at in a session: its goal, its plan and the
+	// skills that it uses, which stand in prompts from here on. A call that changes
+	// nothing only answers.
+	UpdateWorking(ctx context.Context, in *UpdateWorkingRequest, opts ...grpc.CallOption) (*UpdateWorkingResponse, error)
 	// EndSession says that a session is over, so that what only it needs may be
 	// collected. Whatever is recorded later opens it again.
 	EndSession(ctx context.Context, in *EndSessionRequest, opts ...grpc.CallOption) (*EndSessionResponse, error)
@@ -86,10 +93,15 @@ type ContextServiceClient interface {
 	// ReportUsage tells what a provider counted for a prompt of Assemble, from
 	// which the next counts learn.
 	ReportUsage(ctx context.Context, in *ReportUsageRequest, opts ...grpc.CallOption) (*ReportUsageResponse, error)
+	// ListSessions returns the sessions of an agent that have an entry or a task.
+	ListSessions(ctx context.Context, in *ListSessionsRequest, opts ...grpc.CallOption) (*ListSessionsResponse, error)
+	// ListConversation returns what was said and done in a session, folded or not, as
+	// it came.
+	ListConversation(ctx context.Context, in *ListConversationRequest, opts ...grpc.CallOption) (*ListConversationResponse, error)
 	// CompressResult shortens one tool result by a strategy for its kind and keeps
 	// the whole under a path. What would not get shorter stays as it is.
 	CompressResult(ctx context.Context, in *CompressResultRequest, opts ...grpc.CallOption) (*CompressResultResponse, error)
-	// CountTokens counts a text as a model would.
+	// CountTokens counts a text, or messages, as a model would.
 	CountTokens(ctx context.Context, in *CountTokensRequest, opts ...grpc.CallOption) (*CountTokensResponse, error)
 	// ReadBlob streams offloaded bytes, checked against their hashes.
 	ReadBlob(ctx context.Context, in *ReadBlobRequest, opts ...grpc.CallOption) (grpc.ServerStreamingClient[ReadBlobResponse], error)
@@ -205,6 +217,16 @@ func (c *contextServiceClient) ConfigureSession(ctx context.Context, in *Configu
 	return out, nil
 }
 
+func (c *contextServiceClient) UpdateWorking(ctx context.Context, in *UpdateWorkingRequest, opts ...grpc.CallOption) (*UpdateWorkingResponse, error) {
+	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
+	out := new(UpdateWorkingResponse)
+	err := c.cc.Invoke(ctx, ContextService_UpdateWorking_FullMethodName, in, out, cOpts...)
+	if err != nil {
+		return nil, err
+	}
+	return out, nil
+}
+
 func (c *contextServiceClient) EndSession(ctx context.Context, in *EndSessionRequest, opts ...grpc.CallOption) (*EndSessionResponse, error) {
 	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
 	out := new(EndSessionResponse)
@@ -239,6 +261,26 @@ func (c *contextServiceClient) ReportUsage(ctx context.Context, in *ReportUsageR
 	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
 	out := new(ReportUsageResponse)
 	err := c.cc.Invoke(ctx, ContextService_ReportUsage_FullMethodName, in, out, cOpts...)
+	if err != nil {
+		return nil, err
+	}
+	return out, nil
+}
+
+func (c *contextServiceClient) ListSessions(ctx context.Context, in *ListSessionsRequest, opts ...grpc.CallOption) (*ListSessionsResponse, error) {
+	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
+	out := new(ListSessionsResponse)
+	err := c.cc.Invoke(ctx, ContextService_ListSessions_FullMethodName, in, out, cOpts...)
+	if err != nil {
+		return nil, err
+	}
+	return out, nil
+}
+
+func (c *contextServiceClient) ListConversation(ctx context.Context, in *ListConversationRequest, opts ...grpc.CallOption) (*ListConversationResponse, error) {
+	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
+	out := new(ListConversationResponse)
+	err := c.cc.Invoke(ctx, ContextService_ListConversation_FullMethodName, in, out, cOpts...)
 	if err != nil {
 		return nil, err
 	}
@@ -375,6 +417,10 @@ type ContextServiceServer interface {
 	// ConfigureSession changes how a session's prompts are made, and answers what
 	// holds now. A call that sets nothing only answers.
 	ConfigureSession(context.Context, *ConfigureSessionRequest) (*ConfigureSessionResponse, error)
+	// UpdateWorking changes what an agent is at in a session: its goal, its plan and the
+	// skills that it uses, which stand in prompts from here on. A call that changes
+	// nothing only answers.
+	UpdateWorking(context.Context, *UpdateWorkingRequest) (*UpdateWorkingResponse, error)
 	// EndSession says that a session is over, so that what only it needs may be
 	// collected. Whatever is recorded later opens it again.
 	EndSession(context.Context, *EndSessionRequest) (*EndSessionResponse, error)
@@ -388,10 +434,15 @@ type ContextServiceServer interface {
 	// ReportUsage tells what a provider counted for a prompt of Assemble, from
 	// which the next counts learn.
 	ReportUsage(context.Context, *ReportUsageRequest) (*ReportUsageResponse, error)
+	// ListSessions returns the sessions of an agent that have an entry or a task.
+	ListSessions(context.Context, *ListSessionsRequest) (*ListSessionsResponse, error)
+	// ListConversation returns what was said and done in a session, folded or not, as
+	// it came.
+	ListConversation(context.Context, *ListConversationRequest) (*ListConversationResponse, error)
 	// CompressResult shortens one tool result by a strategy for its kind and keeps
 	// the whole under a path. What would not get shorter stays as it is.
 	CompressResult(context.Context, *CompressResultRequest) (*CompressResultResponse, error)
-	// CountTokens counts a text as a model would.
+	// CountTokens counts a text, or messages, as a model would.
 	CountTokens(context.Context, *CountTokensRequest) (*CountTokensResponse, error)
 	// ReadBlob streams offloaded bytes, checked against their hashes.
 	ReadBlob(*ReadBlobRequest, grpc.ServerStreamingServer[ReadBlobResponse]) error
@@ -448,6 +499,9 @@ func (UnimplementedContextServiceServer) Assemble(context.Context, *AssembleRequ
 func (UnimplementedContextServiceServer) ConfigureSession(context.Context, *ConfigureSessionRequest) (*ConfigureSessionResponse, error) {
 	return nil, status.Error(codes.Unimplemented, "method ConfigureSession not implemented")
 }
+func (UnimplementedContextServiceServer) UpdateWorking(context.Context, *UpdateWorkingRequest) (*UpdateWorkingResponse, error) {
+	return nil, status.Error(codes.Unimplemented, "method UpdateWorking not implemented")
+}
 func (UnimplementedContextServiceServer) EndSession(context.Context, *EndSessionRequest) (*EndSessionResponse, error) {
 	return nil, status.Error(codes.Unimplemented, "method EndSession not implemented")
 }
@@ -459,6 +513,12 @@ func (UnimplementedContextServiceServer) Undo(context.Context, *UndoRequest) (*U
 }
 func (UnimplementedContextServiceServer) ReportUsage(context.Context, *ReportUsageRequest) (*ReportUsageResponse, error) {
 	return nil, status.Error(codes.Unimplemented, "method ReportUsage not implemented")
+}
+func (UnimplementedContextServiceServer) ListSessions(context.Context, *ListSessionsRequest) (*ListSessionsResponse, error) {
+	return nil, status.Error(codes.Unimplemented, "method ListSessions not implemented")
+}
+func (UnimplementedContextServiceServer) ListConversation(context.Context, *ListConversationRequest) (*ListConversationResponse, error) {
+	return nil, status.Error(codes.Unimplemented, "method ListConversation not implemented")
 }
 func (UnimplementedContextServiceServer) CompressResult(context.Context, *CompressResultRequest) (*CompressResultResponse, error) {
 	return nil, status.Error(codes.Unimplemented, "method CompressResult not implemented")
@@ -638,6 +698,24 @@ func _ContextService_ConfigureSession_Handler(srv interface{}, ctx context.Conte
 	return interceptor(ctx, in, info, handler)
 }
 
+func _ContextService_UpdateWorking_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
+	in := new(UpdateWorkingRequest)
+	if err := dec(in); err != nil {
+		return nil, err
+	}
+	if interceptor == nil {
+		return srv.(ContextServiceServer).UpdateWorking(ctx, in)
+	}
+	info := &grpc.UnaryServerInfo{
+		Server:     srv,
+		FullMethod: ContextService_UpdateWorking_FullMethodName,
+	}
+	handler := func(ctx context.Context, req interface{}) (interface{}, error) {
+		return srv.(ContextServiceServer).UpdateWorking(ctx, req.(*UpdateWorkingRequest))
+	}
+	return interceptor(ctx, in, info, handler)
+}
+
 func _ContextService_EndSession_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
 	in := new(EndSessionRequest)
 	if err := dec(in); err != nil {
@@ -706,6 +784,42 @@ func _ContextService_ReportUsage_Handler(srv interface{}, ctx context.Context, d
 	}
 	handler := func(ctx context.Context, req interface{}) (interface{}, error) {
 		return srv.(ContextServiceServer).ReportUsage(ctx, req.(*ReportUsageRequest))
+	}
+	return interceptor(ctx, in, info, handler)
+}
+
+func _ContextService_ListSessions_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
+	in := new(ListSessionsRequest)
+	if err := dec(in); err != nil {
+		return nil, err
+	}
+	if interceptor == nil {
+		return srv.(ContextServiceServer).ListSessions(ctx, in)
+	}
+	info := &grpc.UnaryServerInfo{
+		Server:     srv,
+		FullMethod: ContextService_ListSessions_FullMethodName,
+	}
+	handler := func(ctx context.Context, req interface{}) (interface{}, error) {
+		return srv.(ContextServiceServer).ListSessions(ctx, req.(*ListSessionsRequest))
+	}
+	return interceptor(ctx, in, info, handler)
+}
+
+func _ContextService_ListConversation_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
+	in := new(ListConversationRequest)
+	if err := dec(in); err != nil {
+		return nil, err
+	}
+	if interceptor == nil {
+		return srv.(ContextServiceServer).ListConversation(ctx, in)
+	}
+	info := &grpc.UnaryServerInfo{
+		Server:     srv,
+		FullMethod: ContextService_ListConversation_FullMethodName,
+	}
+	handler := func(ctx context.Context, req interface{}) (interface{}, error) {
+		return srv.(ContextServiceServer).ListConversation(ctx, req.(*ListConversationRequest))
 	}
 	return interceptor(ctx, in, info, handler)
 }
@@ -876,6 +990,10 @@ var ContextService_ServiceDesc = grpc.ServiceDesc{
 			Handler:    _ContextService_ConfigureSession_Handler,
 		},
 		{
+			MethodName: "UpdateWorking",
+			Handler:    _ContextService_UpdateWorking_Handler,
+		},
+		{
 			MethodName: "EndSession",
 			Handler:    _ContextService_EndSession_Handler,
 		},
@@ -890,6 +1008,14 @@ var ContextService_ServiceDesc = grpc.ServiceDesc{
 		{
 			MethodName: "ReportUsage",
 			Handler:    _ContextService_ReportUsage_Handler,
+		},
+		{
+			MethodName: "ListSessions",
+			Handler:    _ContextService_ListSessions_Handler,
+		},
+		{
+			MethodName: "ListConversation",
+			Handler:    _ContextService_ListConversation_Handler,
 		},
 		{
 			MethodName: "CompressResult",

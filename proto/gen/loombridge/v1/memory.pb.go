@@ -2204,8 +2204,10 @@ type UpdateRecordRequest struct {
 	Record *RecordDraft `protobuf:"bytes,5,opt,name=record,proto3" json:"record,omitempty"`
 	// update_mask names the fields to change: `text`, `kind`, `author`,
 	// `event_time`, `metadata`, `tags`, `importance`, `expiry`, `embedding`,
-	// `pinned`. A named field that record leaves empty is emptied. Default: the
-	// fields that record sets; one that can't be changed is refused then.
+	// `pinned`, or `metadata.status` for the member `status` of the metadata alone,
+	// whatever its name, as long as that has no dot. What is named and record leaves
+	// empty is emptied. Default: the fields that record sets; one that can't be changed
+	// is refused then.
 	UpdateMask *fieldmaskpb.FieldMask `protobuf:"bytes,6,opt,name=update_mask,json=updateMask,proto3" json:"update_mask,omitempty"`
 	// expected_version is the version that the record must have, from 1. Default:
 	// any.

@@ -632,7 +632,7 @@ class EndSessionResponse(_message.Message):
     def __init__(self, last_position: _Optional[int] = ...) -> None: ...
 
 class CompactHistoryRequest(_message.Message):
-    __slots__ = ("agent_id", "session_id", "style", "keep_recent", "model", "max_tokens", "dry_run", "summary")
+    __slots__ = ("agent_id", "session_id", "style", "keep_recent", "model", "max_tokens", "dry_run", "summary", "step_ids")
     AGENT_ID_FIELD_NUMBER: _ClassVar[int]
     SESSION_ID_FIELD_NUMBER: _ClassVar[int]
     STYLE_FIELD_NUMBER: _ClassVar[int]
@@ -641,6 +641,7 @@ class CompactHistoryRequest(_message.Message):
     MAX_TOKENS_FIELD_NUMBER: _ClassVar[int]
     DRY_RUN_FIELD_NUMBER: _ClassVar[int]
     SUMMARY_FIELD_NUMBER: _ClassVar[int]
+    STEP_IDS_FIELD_NUMBER: _ClassVar[int]
     agent_id: str
     session_id: str
     style: HistoryStyle
@@ -649,7 +650,8 @@ class CompactHistoryRequest(_message.Message):
     max_tokens: int
     dry_run: bool
     summary: str
-    def __init__(self, agent_id: _Optional[str] = ..., session_id: _Optional[str] = ..., style: _Optional[_Union[HistoryStyle, str]] = ..., keep_recent: _Optional[int] = ..., model: _Optional[str] = ..., max_tokens: _Optional[int] = ..., dry_run: bool = ..., summary: _Optional[str] = ...) -> None: ...
+    step_ids: _containers.RepeatedScalarFieldContainer[str]
+    def __init__(self, agent_id: _Optional[str] = ..., session_id: _Optional[str] = ..., style: _Optional[_Union[HistoryStyle, str]] = ..., keep_recent: _Optional[int] = ..., model: _Optional[str] = ..., max_tokens: _Optional[int] = ..., dry_run: bool = ..., summary: _Optional[str] = ..., step_ids: _Optional[_Iterable[str]] = ...) -> None: ...
 
 class CompactHistoryResponse(_message.Message):
     __slots__ = ("batch", "folds", "text", "tokens", "summary_problem")
@@ -774,14 +776,16 @@ class TokenCount(_message.Message):
     def __init__(self, tokens: _Optional[int] = ..., counter: _Optional[str] = ..., certainty: _Optional[_Union[TokenCertainty, str]] = ...) -> None: ...
 
 class CountTokensRequest(_message.Message):
-    __slots__ = ("agent_id", "text", "model")
+    __slots__ = ("agent_id", "text", "model", "messages")
     AGENT_ID_FIELD_NUMBER: _ClassVar[int]
     TEXT_FIELD_NUMBER: _ClassVar[int]
     MODEL_FIELD_NUMBER: _ClassVar[int]
+    MESSAGES_FIELD_NUMBER: _ClassVar[int]
     agent_id: str
     text: str
     model: str
-    def __init__(self, agent_id: _Optional[str] = ..., text: _Optional[str] = ..., model: _Optional[str] = ...) -> None: ...
+    messages: _containers.RepeatedCompositeFieldContainer[Message]
+    def __init__(self, agent_id: _Optional[str] = ..., text: _Optional[str] = ..., model: _Optional[str] = ..., messages: _Optional[_Iterable[_Union[Message, _Mapping]]] = ...) -> None: ...
 
 class CountTokensResponse(_message.Message):
     __slots__ = ("count",)

@@ -4,6 +4,7 @@ import grpc
 import warnings
 
 from loombridge.v1 import context_pb2 as loombridge_dot_v1_dot_context__pb2
+from loombridge.v1 import prompt_pb2 as loombridge_dot_v1_dot_prompt__pb2
 
 GRPC_GENERATED_VERSION = '1.76.0'
 GRPC_VERSION = grpc.__version__
@@ -75,6 +76,11 @@ class ContextServiceStub(object):
                 request_serializer=loombridge_dot_v1_dot_context__pb2.ConfigureSessionRequest.SerializeToString,
                 response_deserializer=loombridge_dot_v1_dot_context__pb2.ConfigureSessionResponse.FromString,
                 _registered_method=True)
+        self.UpdateWorking = channel.unary_unary(
+                '/loombridge.v1.ContextService/UpdateWorking',
+                request_serializer=loombridge_dot_v1_dot_prompt__pb2.UpdateWorkingRequest.SerializeToString,
+                response_deserializer=loombridge_dot_v1_dot_prompt__pb2.UpdateWorkingResponse.FromString,
+                _registered_method=True)
         self.EndSession = channel.unary_unary(
                 '/loombridge.v1.ContextService/EndSession',
                 request_serializer=loombridge_dot_v1_dot_context__pb2.EndSessionRequest.SerializeToString,
@@ -94,6 +100,16 @@ class ContextServiceStub(object):
                 '/loombridge.v1.ContextService/ReportUsage',
                 request_serializer=loombridge_dot_v1_dot_context__pb2.ReportUsageRequest.SerializeToString,
                 response_deserializer=loombridge_dot_v1_dot_context__pb2.ReportUsageResponse.FromString,
+                _registered_method=True)
+        self.ListSessions = channel.unary_unary(
+                '/loombridge.v1.ContextService/ListSessions',
+                request_serializer=loombridge_dot_v1_dot_context__pb2.ListSessionsRequest.SerializeToString,
+                response_deserializer=loombridge_dot_v1_dot_context__pb2.ListSessionsResponse.FromString,
+                _registered_method=True)
+        self.ListConversation = channel.unary_unary(
+                '/loombridge.v1.ContextService/ListConversation',
+                request_serializer=loombridge_dot_v1_dot_context__pb2.ListConversationRequest.SerializeToString,
+                response_deserializer=loombridge_dot_v1_dot_context__pb2.ListConversationResponse.FromString,
                 _registered_method=True)
         self.CompressResult = channel.unary_unary(
                 '/loombridge.v1.ContextService/CompressResult',
@@ -207,6 +223,15 @@ class ContextServiceServicer(object):
         context.set_details('Method not implemented!')
         raise NotImplementedError('Method not implemented!')
 
+    def UpdateWorking(self, request, context):
+        """UpdateWorking changes what an agent is at in a session: its goal, its plan and the
+        skills that it uses, which stand in prompts from here on. A call that changes
+        nothing only answers.
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
     def EndSession(self, request, context):
         """EndSession says that a session is over, so that what only it needs may be
         collected. Whatever is recorded later opens it again.
@@ -240,6 +265,21 @@ class ContextServiceServicer(object):
         context.set_details('Method not implemented!')
         raise NotImplementedError('Method not implemented!')
 
+    def ListSessions(self, request, context):
+        """ListSessions returns the sessions of an agent that have an entry or a task.
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
+    def ListConversation(self, request, context):
+        """ListConversation returns what was said and done in a session, folded or not, as
+        it came.
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
     def CompressResult(self, request, context):
         """CompressResult shortens one tool result by a strategy for its kind and keeps
         the whole under a path. What would not get shorter stays as it is.
@@ -249,7 +289,7 @@ class ContextServiceServicer(object):
         raise NotImplementedError('Method not implemented!')
 
     def CountTokens(self, request, context):
-        """CountTokens counts a text as a model would.
+        """CountTokens counts a text, or messages, as a model would.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
@@ -349,6 +389,11 @@ def add_ContextServiceServicer_to_server(servicer, server):
                     request_deserializer=loombridge_dot_v1_dot_context__pb2.ConfigureSessionRequest.FromString,
                     response_serializer=loombridge_dot_v1_dot_context__pb2.ConfigureSessionResponse.SerializeToString,
             ),
+            'UpdateWorking': grpc.unary_unary_rpc_method_handler(
+                    servicer.UpdateWorking,
+                    request_deserializer=loombridge_dot_v1_dot_prompt__pb2.UpdateWorkingRequest.FromString,
+                    response_serializer=loombridge_dot_v1_dot_prompt__pb2.UpdateWorkingResponse.SerializeToString,
+            ),
             'EndSession': grpc.unary_unary_rpc_method_handler(
                     servicer.EndSession,
                     request_deserializer=loombridge_dot_v1_dot_context__pb2.EndSessionRequest.FromString,
@@ -368,6 +413,16 @@ def add_ContextServiceServicer_to_server(servicer, server):
                     servicer.ReportUsage,
                     request_deserializer=loombridge_dot_v1_dot_context__pb2.ReportUsageRequest.FromString,
                     response_serializer=loombridge_dot_v1_dot_context__pb2.ReportUsageResponse.SerializeToString,
+            ),
+            'ListSessions': grpc.unary_unary_rpc_method_handler(
+                    servicer.ListSessions,
+                    request_deserializer=loombridge_dot_v1_dot_context__pb2.ListSessionsRequest.FromString,
+                    response_serializer=loombridge_dot_v1_dot_context__pb2.ListSessionsResponse.SerializeToString,
+            ),
+            'ListConversation': grpc.unary_unary_rpc_method_handler(
+                    servicer.ListConversation,
+                    request_deserializer=loombridge_dot_v1_dot_context__pb2.ListConversationRequest.FromString,
+                    response_serializer=loombridge_dot_v1_dot_context__pb2.ListConversationResponse.SerializeToString,
             ),
             'CompressResult': grpc.unary_unary_rpc_method_handler(
                     servicer.CompressResult,
@@ -638,6 +693,33 @@ class ContextService(object):
             _registered_method=True)
 
     @staticmethod
+    def UpdateWorking(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/loombridge.v1.ContextService/UpdateWorking',
+            loombridge_dot_v1_dot_prompt__pb2.UpdateWorkingRequest.SerializeToString,
+            loombridge_dot_v1_dot_prompt__pb2.UpdateWorkingResponse.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
     def EndSession(request,
             target,
             options=(),
@@ -735,6 +817,60 @@ class ContextService(object):
             '/loombridge.v1.ContextService/ReportUsage',
             loombridge_dot_v1_dot_context__pb2.ReportUsageRequest.SerializeToString,
             loombridge_dot_v1_dot_context__pb2.ReportUsageResponse.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def ListSessions(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/loombridge.v1.ContextService/ListSessions',
+            loombridge_dot_v1_dot_context__pb2.ListSessionsRequest.SerializeToString,
+            loombridge_dot_v1_dot_context__pb2.ListSessionsResponse.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def ListConversation(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/loombridge.v1.ContextService/ListConversation',
+            loombridge_dot_v1_dot_context__pb2.ListConversationRequest.SerializeToString,
+            loombridge_dot_v1_dot_context__pb2.ListConversationResponse.FromString,
             options,
             channel_credentials,
             insecure,

@@ -1,31 +1,56 @@
-package assemble
+package provider
 
 import (
 	"bytes"
 	"encoding/json"
 	"fmt"
 
+	"github.com/loom-bridge/loom-bridge/context/content"
 	"github.com/loom-bridge/loom-bridge/context/session"
-	"github.com/loom-bridge/loom-bridge/context/tokens"
 )
 
-// renamed returns the message with the names of the format.
-func renamed(m session.Message, format Format) session.Message {
-	if format != OpenAIChat {
-		return m
-	}
-	m.Name = openAIName(m.Name)
-	calls := make([]session.ToolCall, len(m.ToolCalls))
-	for i, c := range m.ToolCalls {
-		c.Name = openAIName(c.Name)
-		calls[i] = c
-	}
-	m.ToolCalls = calls
-	return m
+// Writer writes the messages of a prompt one by one, as OpenAI's Chat has them.
+// Neutral ones keep blocks as they came but for white space; in OpenAIChat, blocks of
+// other providers become what Chat has for them.
+type Writer struct {
+	format  Format
+	written int
+	// images of results wait for the end of all results: Chat takes them only in
+	// messages of the user.
+	images []content.Part
 }
 
-// encode writes a message in the shape of OpenAI Chat. Blocks are written as they
-// came but for white space.
+// NewWriter returns a writer of Neutral or OpenAIChat.
+func NewWriter(f Format) *Writer { return &Writer{format: f} }
+
+// Written is how many messages were written.
+func (w *Writer) Written() int { return w.written }
+
+// Resume is called in place of Add for messages that somebody else wrote.
+func (w *Writer) Resume(messages int) { w.written += messages }
+
+// Add writes a message, which may become several, with a comma before all but the
+// first of the prompt. Its names are those of the format.
+func (w *Writer) Add(out *bytes.Buffer, m session.Message) error {
+	if w.format == OpenAIChat {
+		return w.chat(out, m)
+	}
+	return w.message(out, m)
+}
+
+// Close writes what waits for the end.
+func (w *Writer) Close(out *bytes.Buffer) { _ = w.flush(out) } // what was made here can be written
+
+// message writes one message.
+func (w *Writer) message(out *bytes.Buffer, m session.Message) error {
+	if w.written > 0 {
+		out.WriteByte(',')
+	}
+	w.written++
+	return encode(out, m)
+}
+
+// encode writes a message. Blocks are written as they came but for white space.
 func encode(out *bytes.Buffer, m session.Message) error {
 	out.WriteString(`{"role":`)
 	quote(out, m.Role.String())
@@ -33,7 +58,7 @@ func encode(out *bytes.Buffer, m session.Message) error {
 	switch {
 	case len(m.BlocksJSON) > 0:
 		if err := json.Compact(out, m.BlocksJSON); err != nil {
-			return fmt.Errorf("assemble: encode message: %w", err)
+			return fmt.Errorf("encode message: %w", err)
 		}
 	case m.Content == "" && len(m.ToolCalls) > 0:
 		out.WriteString("null")
@@ -71,7 +96,7 @@ func encodeExtra(out *bytes.Buffer, extra json.RawMessage) error {
 	// Compact takes whole values only.
 	begin := out.Len()
 	if err := json.Compact(out, extra); err != nil {
-		return fmt.Errorf("assemble: encode message: %w", err)
+		return fmt.Errorf("encode message: %w", err)
 	}
 	out.Bytes()[begin] = ','
 	out.Truncate(out.Len() - len("}"))
@@ -98,20 +123,4 @@ func encodeCalls(out *bytes.Buffer, calls []session.ToolCall) error {
 		out.WriteByte(']')
 	}
 	return nil
-}
-
-// counted is what a token counter sees of a message.
-func counted(m session.Message) tokens.Message {
-	c := tokens.Message{
-		Role:    m.Role.String(),
-		Content: m.Content,
-		Blocks:  m.BlocksJSON,
-		Name:    m.Name,
-		CallID:  m.ToolCallID,
-		Extra:   m.ExtraJSON,
-	}
-	for _, call := range m.ToolCalls {
-		c.Calls = append(c.Calls, tokens.Call{ID: call.ID, Name: call.Name, Arguments: call.Arguments, Extra: call.Extra})
-	}
-	return c
 }

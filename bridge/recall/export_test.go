@@ -1,0 +1,4 @@
+package recall
+
+// Fitting is fitting.
+var Fitting = fitting

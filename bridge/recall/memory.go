@@ -1,0 +1,90 @@
+package recall
+
+import (
+	"cmp"
+	"context"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/loom-bridge/loom-bridge/context/assemble/gather"
+	"github.com/loom-bridge/loom-bridge/context/assemble/inject"
+	"github.com/loom-bridge/loom-bridge/context/settings"
+	"github.com/loom-bridge/loom-bridge/context/text"
+	"github.com/loom-bridge/loom-bridge/memory/kv"
+	"github.com/loom-bridge/loom-bridge/memory/record"
+)
+
+const (
+	// DefaultUserMemories is how many memories of the user a prompt shows.
+	DefaultUserMemories = 3
+	// minUserScore is how sure the search must be.
+	minUserScore = 0.35
+	// userPriority is where the section stands among those of its phase.
+	userPriority = 90
+)
+
+// UserMemory is what is remembered of the user of a prompt.
+type UserMemory struct {
+	Store Store
+	Terms Terms
+}
+
+// Name is that of the section.
+func (m *UserMemory) Name() string { return settings.UserMemory }
+
+// userFilter keeps out the kinds that have sections of their own.
+const userFilter = `kind != "` + KindKnowledge + `" AND kind != "` + KindPlaybook + `" AND kind != "` + KindNote +
+	`" AND kind != "` + KindSkill + `" AND kind != "` + kindTask + `"`
+
+// Collect finds the memories that fit best.
+func (m *UserMemory) Collect(ctx context.Context, a *gather.Ask) (gather.Found, error) {
+	scope, named := userScope(a)
+	if !named {
+		return gather.Found{}, nil
+	}
+	view := m.Store.At(a.View)
+	limit := cmp.Or(a.Settings.Sources.UserMemories, DefaultUserMemories)
+	hits, note, err := search(ctx, view, a, query{scopes: []kv.Scope{scope}, filter: userFilter, limit: limit, minScore: minUserScore})
+	if err != nil {
+		return gather.Found{}, err
+	}
+	b := &gather.Block{
+		Frame: inject.Injection{
+			Name: settings.UserMemory, Phase: inject.UserContext, Cache: inject.Session, Priority: userPriority,
+			MaxTokens: a.Settings.Cap(settings.UserMemory), Tag: "user_memory", Source: "memories of the user",
+		},
+		NewName: settings.UserMemory + newSuffix,
+		Input:   scope.Owner + "\x00" + strconv.Itoa(limit),
+	}
+	var asked map[string]bool
+	for i := range hits {
+		r := &hits[i].Record
+		if asked == nil && len(r.Text) > passageBytes {
+			asked = askedWords(a, m.Terms)
+		}
+		b.Items = append(b.Items, gather.Item{Ref: refOf(scope, r.ID), Version: versionOf(r), Text: "- " + memoryLine(r, asked, m.Terms)})
+	}
+	if b.Stale, err = changed(ctx, view, a); err != nil {
+		return gather.Found{}, err
+	}
+	read, err := sequences(ctx, view, []kv.Scope{scope})
+	return gather.Found{Block: b, Sequences: read, Note: note}, err
+}
+
+// newSuffix makes the name of what is found beyond a section that stands.
+const newSuffix = "_new"
+
+// memoryLine is a record on one line, with its day and who said it where these are
+// known: without them "I went there yesterday" says nothing.
+func memoryLine(r *record.Record, asked map[string]bool, terms Terms) string {
+	var b strings.Builder
+	if !r.EventTime.IsZero() {
+		b.WriteString("[" + r.EventTime.UTC().Format(time.DateOnly) + "] ")
+	}
+	if author := text.OneLine(r.Author); author != "" {
+		b.WriteString(author + ": ")
+	}
+	b.WriteString(text.OneLine(passage(r.Text, asked, terms)))
+	return b.String()
+}

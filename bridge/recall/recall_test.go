@@ -1,0 +1,221 @@
+package recall_test
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/loom-bridge/loom-bridge/bridge/recall"
+	"github.com/loom-bridge/loom-bridge/context/assemble/gather"
+	"github.com/loom-bridge/loom-bridge/context/session"
+	"github.com/loom-bridge/loom-bridge/context/settings"
+	"github.com/loom-bridge/loom-bridge/memory"
+	"github.com/loom-bridge/loom-bridge/memory/analysis"
+	"github.com/loom-bridge/loom-bridge/memory/kv"
+	"github.com/loom-bridge/loom-bridge/memory/kv/memkv"
+	"github.com/loom-bridge/loom-bridge/memory/record"
+)
+
+var (
+	noon  = time.Date(2026, 5, 1, 12, 0, 0, 0, time.UTC)
+	alice = kv.AgentScope("default", "alice")
+	eva   = kv.Scope{Tenant: "default", Kind: kv.OwnerUser, Owner: "eva"}
+	terms = analysis.New(nil).Terms
+)
+
+// world is a memory and a log on one engine.
+type world struct {
+	tb     testing.TB
+	engine kv.Engine
+	writer *kv.Writer
+	store  *memory.Store
+	log    *session.Log
+	now    time.Time
+}
+
+func MustWorld(tb testing.TB) *world {
+	tb.Helper()
+	w := &world{tb: tb, engine: memkv.New(nil), now: noon}
+	now := func() time.Time { return w.now }
+	w.writer = kv.NewWriter(w.engine, nil)
+	w.store = memory.New(w.engine, w.writer, &memory.Options{Now: now, SweepEvery: -1})
+	w.log = session.New(w.engine, w.writer, &session.Options{Now: now})
+	tb.Cleanup(func() {
+		w.must(w.store.Close())
+		w.must(w.writer.Close())
+		w.must(w.engine.Close())
+	})
+	return w
+}
+
+func (w *world) must(err error) {
+	w.tb.Helper()
+	if err != nil {
+		w.tb.Fatal(err)
+	}
+}
+
+func (w *world) save(scope kv.Scope, r record.Record) record.Record {
+	w.tb.Helper()
+	saved, err := w.store.Save(w.tb.Context(), scope, r, "")
+	w.must(err)
+	return saved
+}
+
+// words counts words as tokens.
+func words(s string) int { return len(strings.Fields(s)) }
+
+func (w *world) ask(newest string) *gather.Ask {
+	return &gather.Ask{
+		Scope: alice, SessionID: "s", Newest: newest, Settings: settings.Prompt{UserID: "eva"},
+		View: w.engine, Now: w.now, Count: words,
+	}
+}
+
+// gather asks one source.
+func (w *world) gather(s gather.Source, a *gather.Ask) gather.Gathered {
+	w.tb.Helper()
+	g := gather.New([]gather.Source{s}, nil)
+	got, err := g.Gather(w.tb.Context(), a)
+	w.must(err)
+	if len(got.Failures) > 0 {
+		_, err := s.Collect(w.tb.Context(), a)
+		w.tb.Fatalf("%+v: %v", got.Failures, err)
+	}
+	return got
+}
+
+func (w *world) text(s gather.Source, a *gather.Ask) string {
+	w.tb.Helper()
+	got := w.gather(s, a)
+	texts := make([]string, len(got.Injections))
+	for i, in := range got.Injections {
+		texts[i] = in.Text
+	}
+	return strings.Join(texts, "\n==\n")
+}
+
+// The memories of the user that fit best stand there, three of them, on a line each, and
+// nothing of anybody else's.
+//
+// I12, F20, K33
+func TestUserMemory(t *testing.T) {
+	w := MustWorld(t)
+	source := &recall.UserMemory{Store: w.store, Terms: terms}
+	for i := range 5 {
+		w.save(eva, record.Record{ID: fmt.Sprint("m", i), Text: fmt.Sprintf("Eva likes green tea number %d\n- and no coffee", i)})
+	}
+	for i, scope := range []kv.Scope{alice, kv.AgentScope("default", "bob"), {Tenant: "other", Kind: kv.OwnerUser, Owner: "eva"}, {Tenant: "default", Kind: kv.OwnerUser, Owner: "mallory"}} {
+		w.save(scope, record.Record{Text: fmt.Sprintf("green tea CANARY %d", i)})
+	}
+	for _, kind := range []string{"knowledge", "playbook", "note", "skill", "task"} {
+		w.save(eva, record.Record{Text: "green tea CANARY", Kind: kind})
+	}
+	a := w.ask("Which green tea does she like?")
+	got := w.text(source, a)
+	if strings.Contains(got, "CANARY") || strings.Count(got, "\n") != 2 || !strings.HasPrefix(got, "- Eva likes green tea number") {
+		t.Errorf("got %q", got)
+	}
+	a.Settings.Sources.UserMemories = 2
+	if got := w.text(source, a); strings.Count(got, "\n") != 1 {
+		t.Errorf("of two: %q", got)
+	}
+	a.Settings.UserID = ""
+	if got := w.text(source, a); got != "" {
+		t.Errorf("without a user: %q", got)
+	}
+	if got := w.text(source, w.ask("How does a compiler inline functions?")); got != "" {
+		t.Errorf("what has nothing to do with it: %q", got)
+	}
+}
+
+// A memory says its day and its author if it knows them.
+func TestUserMemoryLine(t *testing.T) {
+	w := MustWorld(t)
+	w.save(eva, record.Record{Text: "I went to a support group yesterday", Author: "Caroline", EventTime: time.Date(2023, 5, 8, 13, 56, 0, 0, time.UTC)})
+	got := w.text(&recall.UserMemory{Store: w.store, Terms: terms}, w.ask("When did Caroline go to the support group?"))
+	if got != "- [2023-05-08] Caroline: I went to a support group yesterday" {
+		t.Errorf("got %q", got)
+	}
+}
+
+// A long goal does not drown the newest message, and stands in for one that says
+// nothing.
+func TestGoalAndMessage(t *testing.T) {
+	w := MustWorld(t)
+	source := &recall.UserMemory{Store: w.store, Terms: terms}
+	for i := range 3 {
+		w.save(eva, record.Record{Text: fmt.Sprintf("The quarterly budget report has chapter %d about travel costs", i)})
+		for k := range 10 {
+			w.save(eva, record.Record{Text: fmt.Sprintf("Something else that happened on day %d of week %d", k, i)})
+		}
+	}
+	w.save(eva, record.Record{Text: "Her cat is called Momo"})
+	a := w.ask("What is the name of the cat?")
+	a.Goal = strings.Repeat("Write the quarterly budget report with all chapters about travel costs. ", 200)
+	if got := w.text(source, a); !strings.HasPrefix(got, "- Her cat is called Momo\n- The quarterly") {
+		t.Errorf("got %q", got)
+	}
+	a.Newest = "Go on!"
+	if got := w.text(source, a); !strings.HasPrefix(got, "- The quarterly") {
+		t.Errorf("with a message that says nothing: %q", got)
+	}
+	a.Newest = strings.Repeat("Lorem ipsum dolor. ", 5000) + "What is the name of the cat?"
+	if got := w.text(source, a); !strings.Contains(got, "Momo") {
+		t.Errorf("with a question behind a long text: %q", got)
+	}
+}
+
+// A changed or deleted record leaves the block at once; a new one stands beside it.
+//
+// I21
+func TestUserMemoryChanges(t *testing.T) {
+	w := MustWorld(t)
+	g := gather.New([]gather.Source{&recall.UserMemory{Store: w.store, Terms: terms}}, nil)
+	texts := func() map[string]string {
+		a := w.ask("Which tea does Eva like?")
+		got, err := g.Gather(t.Context(), a)
+		w.must(err)
+		all := make(map[string]string)
+		for _, in := range got.Injections {
+			all[in.Name] = in.Text
+		}
+		return all
+	}
+	first := w.save(eva, record.Record{Text: "Eva likes green tea"})
+	if got := texts(); got["user_memory"] != "- Eva likes green tea" {
+		t.Fatalf("first: %q", got)
+	}
+	second := w.save(eva, record.Record{Text: "Eva does not like black tea"})
+	if got := texts(); got["user_memory"] != "- Eva likes green tea" || got["user_memory_new"] != "- Eva does not like black tea" {
+		t.Errorf("with a new one: %q", got)
+	}
+	_, err := w.store.Update(t.Context(), eva, memory.Update{ID: first.ID, Fields: memory.TextField, Values: record.Record{Text: "Eva likes white tea"}}, "")
+	w.must(err)
+	if got := texts(); !strings.Contains(got["user_memory"], "white") || !strings.Contains(got["user_memory"], "black") || got["user_memory_new"] != "" {
+		t.Errorf("with a changed one: %q", got)
+	}
+	_, err = w.store.Delete(t.Context(), eva, memory.Deletion{ID: second.ID}, "")
+	w.must(err)
+	if got := texts(); got["user_memory"] != "- Eva likes white tea" || len(got) != 1 {
+		t.Errorf("with a deleted one: %q", got)
+	}
+	w.save(eva, record.Record{Text: "Eva likes no tea at all any more", Supersedes: first.ID})
+	if got := texts(); got["user_memory"] != "- Eva likes no tea at all any more" {
+		t.Errorf("with one that was superseded: %q", got)
+	}
+}
+
+// The best hit must be as sure as 0.35 for anything to be shown, and the others need a
+// fifth of its score.
+//
+// I12
+func TestFitting(t *testing.T) {
+	for best, shown := range map[float64]int{.3499: 0, .35: 2, .3501: 2} {
+		hits := []memory.Hit{{Score: best}, {Score: best * .2}, {Score: best*.2 - 1e-6}}
+		if got := recall.Fitting(hits, .35); len(got) != shown {
+			t.Errorf("best %v: %d hits", best, len(got))
+		}
+	}
+}

@@ -1,0 +1,326 @@
+package recall
+
+import (
+	"cmp"
+	"context"
+	"iter"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/loom-bridge/loom-bridge/context/assemble/gather"
+	"github.com/loom-bridge/loom-bridge/context/text"
+	"github.com/loom-bridge/loom-bridge/memory"
+	"github.com/loom-bridge/loom-bridge/memory/kv"
+	"github.com/loom-bridge/loom-bridge/memory/question"
+	"github.com/loom-bridge/loom-bridge/memory/record"
+)
+
+// The kinds of records that sections of their own show. User memories are all others.
+const (
+	KindKnowledge = "knowledge"
+	KindPlaybook  = "playbook"
+	KindNote      = "note"
+	KindSkill     = "skill"
+	kindTask      = "task"
+)
+
+const (
+	// minShare is the part of the best score that the others need. It keeps nine tenths
+	// of the evidence that a search has among its first hundred hits.
+	minShare = 0.2
+	// goalShare is how much a hit of the goal counts against one of the newest message.
+	goalShare = 0.5
+	// endBytes is how much of the beginning, and of the end, of a long text is searched
+	// for: together they are a few hundred words, and who asks does so at either end.
+	endBytes = 768
+)
+
+// Store is where records are. *memory.Store is one.
+type Store interface {
+	At(view kv.Reader) memory.View
+}
+
+var _ Store = (*memory.Store)(nil)
+
+// query is what a source searches for.
+type query struct {
+	scopes   []kv.Scope
+	filter   string
+	limit    int
+	minScore float64
+}
+
+// clipped is a text as it is searched for.
+func clipped(s string) string {
+	s = text.Valid(s)
+	if len(s) <= 2*endBytes {
+		return s
+	}
+	return text.Head(s, endBytes) + "\n" + text.Tail(s, endBytes)
+}
+
+// search asks for what fits the newest message and the goal, the best first. note says
+// what the search had to do without.
+func search(ctx context.Context, view memory.View, a *gather.Ask, q query) (hits []memory.Hit, note string, err error) {
+	ask := func(words string, share float64) error {
+		found, err := view.QueryScopes(ctx, q.scopes, question.Question{Text: words, Filter: q.filter, Limit: min(q.limit, question.MaxLimit)})
+		if err != nil {
+			return err
+		}
+		note = strings.Join(found.Receipt.Degraded, "; ")
+		more := fitting(found.Hits, q.minScore)
+		for i := range more {
+			more[i].Score *= share
+		}
+		hits = joined(hits, more, q.limit)
+		return nil
+	}
+	for _, words := range asked(a.Newest) {
+		if err := ask(words, 1); err != nil {
+			return nil, "", err
+		}
+	}
+	if a.Goal == a.Newest {
+		return hits, note, nil
+	}
+	share := goalShare
+	if len(hits) == 0 {
+		share = 1
+	}
+	for _, words := range asked(a.Goal) {
+		if err := ask(words, share); err != nil {
+			return nil, "", err
+		}
+	}
+	return hits, note, nil
+}
+
+const (
+	// shortBytes is the length of a text that is asked as a whole only.
+	shortBytes = 160
+	// maxSentences bounds the sentences of a longer one that are asked alone, because in
+	// the whole a question counts little beside all words that no record has.
+	maxSentences = 3
+)
+
+// asked are the queries that a text makes: the whole, and of a longer one the sentences
+// that matter most, which are questions, then what stands last, then first.
+func asked(s string) []string {
+	whole := strings.TrimSpace(clipped(s))
+	if whole == "" {
+		return nil
+	}
+	queries := []string{whole}
+	if len(whole) <= shortBytes {
+		return queries
+	}
+	var sentences []string
+	for _, piece := range piecesOf(whole) {
+		if piece = strings.TrimSpace(piece); piece != "" {
+			sentences = append(sentences, piece)
+		}
+	}
+	add := func(sentence string) {
+		if len(queries) <= maxSentences && !slices.Contains(queries, sentence) {
+			queries = append(queries, sentence)
+		}
+	}
+	for _, sentence := range slices.Backward(sentences) {
+		if strings.HasSuffix(sentence, "?") {
+			add(sentence)
+		}
+	}
+	add(sentences[len(sentences)-1])
+	add(sentences[0])
+	return queries
+}
+
+// fitting are the hits that are sure enough.
+func fitting(hits []memory.Hit, minScore float64) []memory.Hit {
+	if len(hits) == 0 || hits[0].Score < minScore {
+		return nil
+	}
+	least := minShare * hits[0].Score
+	for i := range hits {
+		if hits[i].Score < least {
+			return hits[:i]
+		}
+	}
+	return hits
+}
+
+// joined are the best of two lists of hits, each once.
+func joined(first, second []memory.Hit, limit int) []memory.Hit {
+	type name struct {
+		scope kv.Scope
+		id    string
+	}
+	at := make(map[name]int, len(first))
+	for i, hit := range first {
+		at[name{hit.Scope, hit.Record.ID}] = i
+	}
+	for _, hit := range second {
+		if i, there := at[name{hit.Scope, hit.Record.ID}]; there {
+			first[i].Score = max(first[i].Score, hit.Score)
+			continue
+		}
+		first = append(first, hit)
+	}
+	slices.SortStableFunc(first, func(a, b memory.Hit) int { return cmp.Compare(b.Score, a.Score) })
+	return first[:min(len(first), limit)]
+}
+
+// userScope is that of the user of a prompt; false where none is named.
+func userScope(a *gather.Ask) (kv.Scope, bool) {
+	if a.Settings.UserID == "" {
+		return kv.Scope{}, false
+	}
+	return kv.Scope{Tenant: a.Scope.Tenant, Kind: kv.OwnerUser, Owner: a.Settings.UserID}, true
+}
+
+// scopesOf are those of the agent and of the user.
+func scopesOf(a *gather.Ask) []kv.Scope {
+	scopes := []kv.Scope{a.Scope}
+	if user, named := userScope(a); named {
+		scopes = append(scopes, user)
+	}
+	return scopes
+}
+
+// userRef begins the refs of records that are the user's.
+const userRef = "user:"
+
+// refOf names a record.
+func refOf(scope kv.Scope, id string) string {
+	if scope.Kind == kv.OwnerUser {
+		return userRef + id
+	}
+	return id
+}
+
+// versionOf says which state of a record something shows.
+func versionOf(r *record.Record) string {
+	return strconv.FormatInt(r.Version, 10) + "/" + strconv.FormatBool(r.Archived) + "/" + r.SupersededBy
+}
+
+// changed tells whether a record that is shown is no longer as it is shown.
+func changed(ctx context.Context, view memory.View, a *gather.Ask) (bool, error) {
+	for _, scope := range scopesOf(a) {
+		var ids, versions []string
+		for _, item := range a.Shown {
+			id, users := strings.CutPrefix(item.Ref, userRef)
+			if users == (scope.Kind == kv.OwnerUser) {
+				ids, versions = append(ids, id), append(versions, item.Version)
+			}
+		}
+		records, err := view.GetAll(ctx, scope, ids)
+		if err != nil {
+			return false, err
+		}
+		for i, r := range records {
+			if r == nil || versionOf(r) != versions[i] {
+				return true, nil
+			}
+		}
+	}
+	return false, nil
+}
+
+// sequences say how far the records of the scopes of a prompt were read.
+func sequences(ctx context.Context, view memory.View, scopes []kv.Scope) ([]gather.Sequence, error) {
+	var all []gather.Sequence
+	for _, scope := range scopes {
+		n, err := view.Sequence(ctx, scope)
+		if err != nil {
+			return nil, err
+		}
+		source := "memory"
+		if scope.Kind == kv.OwnerUser {
+			source = "user_memory"
+		}
+		all = append(all, gather.Sequence{Source: source, Number: n})
+	}
+	return all, nil
+}
+
+// Terms are the words of a text as the index has them.
+type Terms func(text string) iter.Seq[string]
+
+// passageBytes is how much of a long text stands in a prompt: the part of it that
+// fits the question.
+const passageBytes = 1200
+
+// passage is the part of a text that has most of the words that were asked for: whole
+// lines or sentences where there are such, at most passageBytes.
+func passage(s string, asked map[string]bool, terms Terms) string {
+	s = strings.TrimSpace(text.Valid(s))
+	if len(s) <= passageBytes {
+		return s
+	}
+	pieces := piecesOf(s)
+	best, bestFrom, bestTo := -1, 0, 1
+	scores := make([]int, len(pieces))
+	for i, piece := range pieces {
+		seen := make(map[string]bool)
+		for term := range terms(piece) {
+			if asked[term] && !seen[term] {
+				seen[term] = true
+				scores[i]++
+			}
+		}
+	}
+	for from, to, size, sum := 0, 0, 0, 0; from < len(pieces); from++ {
+		for to < len(pieces) && (to == from || size+len(pieces[to]) <= passageBytes) {
+			size, sum, to = size+len(pieces[to]), sum+scores[to], to+1
+		}
+		if sum > best {
+			best, bestFrom, bestTo = sum, from, to
+		}
+		size, sum = size-len(pieces[from]), sum-scores[from]
+	}
+	part := strings.TrimSpace(strings.Join(pieces[bestFrom:bestTo], ""))
+	if bestFrom > 0 {
+		part = text.Ellipsis + part
+	}
+	if bestTo < len(pieces) {
+		part += text.Ellipsis
+	}
+	return part
+}
+
+// maxPiece bounds a piece in bytes.
+const maxPiece = 400
+
+// piecesOf cuts a text behind lines and sentences.
+func piecesOf(s string) []string {
+	var pieces []string
+	for s != "" {
+		end := strings.IndexByte(s, '\n') + 1
+		for _, mark := range []string{". ", "? ", "! ", "。", "？"} {
+			if at := strings.Index(s, mark); at >= 0 && (end == 0 || at+len(mark) < end) {
+				end = at + len(mark)
+			}
+		}
+		if end == 0 || end > maxPiece {
+			head := text.Head(s, maxPiece)
+			if space := strings.LastIndexByte(head, ' '); space > 0 && len(head) < len(s) {
+				head = head[:space+1]
+			}
+			end = len(head)
+		}
+		pieces, s = append(pieces, s[:end]), s[end:]
+	}
+	return pieces
+}
+
+// askedWords are the words that a prompt searches for.
+func askedWords(a *gather.Ask, terms Terms) map[string]bool {
+	words := make(map[string]bool)
+	for _, s := range []string{clipped(a.Newest), clipped(a.Goal)} {
+		for term := range terms(s) {
+			words[term] = true
+		}
+	}
+	return words
+}

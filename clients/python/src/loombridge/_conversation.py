@@ -1,0 +1,132 @@
+"""What was said and done, read back: sessions, and what is in one."""
+
+from collections.abc import AsyncGenerator, AsyncIterator, Iterable
+from dataclasses import dataclass
+from datetime import datetime
+
+from loombridge import _brief, _prompt, _rpc, _session, _spelling, _steps, _stream, _tasks, _values
+from loombridge.v1 import context_pb2 as pb
+from loombridge.v1 import memory_pb2
+
+ENTRIES_PER_PAGE = 100
+"""Entries, or sessions, that are asked for at a time; a page has fewer where they would
+not fit one message."""
+
+
+@dataclass(frozen=True, slots=True)
+class SessionInfo:
+    """What is known of a session."""
+
+    session_id: str
+    """Its id."""
+    last_position: int
+    """The place of its last entry in its log, from 1; 0 where it has only tasks."""
+    begin_time: datetime
+    """When the first of its entries and tasks was recorded, in UTC."""
+    update_time: datetime
+    """When the last of them was recorded, in UTC."""
+    ended: bool
+    """It is over, and nothing was recorded since."""
+
+
+@dataclass(frozen=True, slots=True, repr=False)
+class ConversationEntry(_brief.Brief):
+    """A message, a step or a task of a session: exactly one of the three is set."""
+
+    position: int
+    """Its place in the log, from 1. Of a task, which has no place of its own, that of the
+    entry before it, such as the step that it was recorded with; 0 for none."""
+    create_time: datetime
+    """When it was recorded, in UTC; of a task, when it was taken up."""
+    message: _prompt.Message | None = None
+    """Something that was said, as it came."""
+    step: _steps.Step | None = None
+    """A call of a tool."""
+    task: _tasks.Task | None = None
+    """A unit of work that the agent took up."""
+    fold_batch: int = 0
+    """The batch of folds by which prompts show it; 0 where none does: they show it in
+    full, or by the rules of a preset."""
+
+
+@_spelling.helpful
+class Conversations(_session.InSession):
+    """The conversations of an agent, read back; reached as `ctx.context`."""
+
+    def sessions(self, *, timeout: _values.Seconds | None = None) -> AsyncIterator[SessionInfo]:
+        """Yield the agent's sessions in the order of their ids, page by page.
+
+        Args:
+            timeout: seconds for each page; default: the client's.
+        """
+        request = pb.ListSessionsRequest(agent_id=self._agent_id, page_size=ENTRIES_PER_PAGE)
+        return _stream.Pages(self._pages_of_sessions(request, timeout), _session_info)
+
+    async def _pages_of_sessions(
+        self, request: pb.ListSessionsRequest, timeout: _values.Seconds | None
+    ) -> AsyncGenerator[Iterable[pb.SessionInfo], None]:
+        while True:
+            answer = await self._transport.call(_rpc.LIST_SESSIONS, request, timeout=timeout)
+            yield answer.sessions
+            if not answer.next_page_token:
+                return
+            request.page_token = answer.next_page_token
+
+    def conversation(
+        self,
+        *,
+        newest_first: bool = False,
+        session_id: str | None = None,
+        timeout: _values.Seconds | None = None,
+    ) -> AsyncIterator[ConversationEntry]:
+        """Yield what was said and done in the session, folded or not, as it came.
+
+        Args:
+            newest_first: begin at its end.
+            session_id: default: the client's.
+            timeout: seconds for each page; default: the client's.
+        """
+        order = (
+            pb.CONVERSATION_ORDER_NEWEST_FIRST
+            if newest_first
+            else pb.CONVERSATION_ORDER_OLDEST_FIRST
+        )
+        request = pb.ListConversationRequest(
+            agent_id=self._agent_id,
+            session_id=self._session(session_id),
+            order=order,
+            page_size=ENTRIES_PER_PAGE,
+            json_form=memory_pb2.JSON_FORM_TEXT,
+        )
+        return _stream.Pages(self._pages_of_conversation(request, timeout), _entry)
+
+    async def _pages_of_conversation(
+        self, request: pb.ListConversationRequest, timeout: _values.Seconds | None
+    ) -> AsyncGenerator[Iterable[pb.ConversationEntry], None]:
+        while True:
+            answer = await self._transport.call(_rpc.LIST_CONVERSATION, request, timeout=timeout)
+            yield answer.entries
+            if not answer.next_page_token:
+                return
+            request.page_token = answer.next_page_token
+
+
+def _session_info(m: pb.SessionInfo) -> SessionInfo:
+    return SessionInfo(
+        session_id=m.session_id,
+        last_position=m.last_position,
+        begin_time=_values.moment(m.begin_time),
+        update_time=_values.moment(m.update_time),
+        ended=m.ended,
+    )
+
+
+def _entry(m: pb.ConversationEntry) -> ConversationEntry:
+    return ConversationEntry(
+        position=m.position,
+        create_time=_values.moment(m.create_time),
+        message=_prompt.message(m.message) if m.HasField("message") else None,
+        step=_steps.step(m.step) if m.HasField("step") else None,
+        task=_tasks.task(m.task) if m.HasField("task") else None,
+        fold_batch=m.fold_batch,
+    )

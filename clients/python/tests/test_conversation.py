@@ -1,0 +1,69 @@
+"""What was said and done comes back, from either end."""
+
+from typing import Any
+
+import loombridge
+from loombridge import _conversation
+
+USER: dict[str, Any] = {"role": "user", "content": [{"type": "text", "text": "q"}], "pinned": True}
+ASSISTANT: dict[str, Any] = {"role": "assistant", "content": "I look.", "reasoning_content": "hm"}
+
+
+def _label(entry: loombridge.ConversationEntry) -> tuple[int, str]:
+    if entry.task is not None:
+        return entry.position, entry.task.task_id
+    if entry.step is not None:
+        return entry.position, entry.step.id
+    assert entry.message is not None
+    return entry.position, entry.message.role
+
+
+async def test_conversation_comes_back_from_either_end(live: loombridge.Client) -> None:
+    await live.context.append(USER, ASSISTANT)
+    recorded = await live.context.record_step(
+        "code:grep",
+        {"n": 1},
+        output="found",
+        task=loombridge.Task("execute", task_id="t1", result="ok"),
+    )
+    entries = [each async for each in live.context.conversation()]
+    assert [_label(each) for each in entries] == [
+        (1, "user"),
+        (2, "assistant"),
+        (3, "step_001"),
+        (3, "t1"),
+    ]
+    assert entries[0].message == loombridge.Message.from_openai(USER)
+    assert entries[1].message == loombridge.Message.from_openai(ASSISTANT)
+    assert entries[2].step == await live.context.step(recorded.step.id)
+    assert entries[3].task is not None
+    assert entries[3].task.result == "ok"
+    backwards = [each async for each in live.context.conversation(newest_first=True)]
+    assert backwards == entries[::-1]
+    assert [each async for each in live.context.conversation(session_id="other")] == []
+
+
+async def test_conversation_goes_on_page_by_page_and_tells_folds(live: loombridge.Client) -> None:
+    count = _conversation.ENTRIES_PER_PAGE + 20
+    for n in range(count // 2):
+        await live.context.append({"role": "assistant", "content": f"Step {n}. " * 50})
+        await live.context.record_step("code:grep", {"n": n}, output=f"line {n}\n" * 100)
+    assert (await live.context.compact()).batch is not None
+    entries = [each async for each in live.context.conversation()]
+    assert [each.position for each in entries] == list(range(1, count + 1))
+    assert entries[0].fold_batch == 1
+    assert entries[-1].fold_batch == 0
+    await live.context.undo()
+    assert not any([each.fold_batch async for each in live.context.conversation()])
+
+
+async def test_sessions_are_listed(live: loombridge.Client) -> None:
+    for session_id in ("b", "a"):
+        await live.context.append(USER, session_id=session_id)
+    await live.context.end(session_id="b")
+    found = [each async for each in live.context.sessions()]
+    assert [(each.session_id, each.last_position, each.ended) for each in found] == [
+        ("a", 1, False),
+        ("b", 1, True),
+    ]
+    assert found[0].begin_time <= found[0].update_time

@@ -1,0 +1,64 @@
+"""What an agent is at: what the call sends, and what holds on the real server."""
+
+import pytest
+
+import loombridge
+from fake import Fake
+from loombridge import _rpc
+from loombridge.v1 import prompt_pb2 as pb
+
+
+async def test_what_is_sent(fake: Fake, ctx: loombridge.Client) -> None:
+    plan = pb.Plan(items=[pb.PlanItem(text="write", status=pb.PLAN_STATUS_PENDING)])
+    fake.on(
+        _rpc.UPDATE_WORKING,
+        pb.UpdateWorkingResponse(working=pb.Working(goal="g", plan=plan, active_skills=["a"])),
+    )
+    seen = await ctx.context.update_working(
+        goal="g", plan=["write"], activate=["a"], deactivate=["b"], request_id="q"
+    )
+    assert seen == loombridge.Working("g", loombridge.Plan((loombridge.PlanItem("write"),)), ("a",))
+    assert fake.requests[0] == pb.UpdateWorkingRequest(
+        agent_id="a1",
+        session_id="s1",
+        goal="g",
+        plan=plan,
+        activate=["a"],
+        deactivate=["b"],
+        request_id="q",
+    )
+
+
+async def test_nothing_and_an_empty_one_are_told_apart(fake: Fake, ctx: loombridge.Client) -> None:
+    fake.on(_rpc.UPDATE_WORKING, pb.UpdateWorkingResponse())
+    await ctx.context.update_working()
+    await ctx.context.update_working(goal="", plan=[])
+    left, taken = fake.requests
+    assert (left.HasField("goal"), left.HasField("plan")) == (False, False)
+    assert (taken.HasField("goal"), taken.HasField("plan")) == (True, True)
+
+
+async def test_it_is_kept_by_the_server(live: loombridge.Client) -> None:
+    await live.context.configure(
+        prompt=loombridge.PromptSettings(skills=[loombridge.Skill("flying", text="Flap.")])
+    )
+    items = [loombridge.PlanItem("look", "done"), loombridge.PlanItem("leap", "in_progress")]
+    said = await live.context.update_working(goal="Fly", plan=items, activate=["flying"])
+    assert said == loombridge.Working("Fly", loombridge.Plan(tuple(items)), ("flying",))
+    assert await live.context.update_working() == said
+    with pytest.raises(loombridge.InvalidRequestError, match="nobody's"):
+        await live.context.update_working(goal="Swim", activate=["nobody's"])
+    assert await live.context.update_working(goal="") == loombridge.Working(
+        "", said.plan, ("flying",)
+    )
+
+
+# M18
+async def test_a_playbook_is_approved(live: loombridge.Client) -> None:
+    await live.memory_save(
+        "how to fly", key="flying", kind="playbook", metadata={"status": "draft", "name": "fly"}
+    )
+    record = await live.memory.update(key="flying", metadata={"status": "approved"}, merge=True)
+    assert record.metadata == {"status": "approved", "name": "fly"}
+    record = await live.memory.update(key="flying", metadata={"status": "rejected"})
+    assert record.metadata == {"status": "rejected"}

@@ -1,0 +1,119 @@
+package assemble
+
+import (
+	"slices"
+
+	"github.com/loom-bridge/loom-bridge/context/assemble/gather"
+	"github.com/loom-bridge/loom-bridge/context/assemble/inject"
+)
+
+// Section is the account of a section of a prompt.
+type Section struct {
+	// Name is that of the section.
+	Name string
+	// Phase is where it stands, 0 for the history and for tools as a parameter; Cache how
+	// long it stays as it is, 0 for the same.
+	Phase inject.Phase
+	Cache inject.Cache
+	// Tokens is its size, Before what it would take without its cap, MaxTokens its cap; 0
+	// is none.
+	Tokens, Before, MaxTokens int
+	// Outcome is what became of it, Reason why something of it is missing, or a warning.
+	Outcome Outcome
+	Reason  string
+	// Refs name what it shows, LeftOut what was found for it and had no room.
+	Refs, LeftOut []string
+}
+
+// Outcome is what became of a section.
+type Outcome uint8
+
+// The outcomes.
+const (
+	// Shown: it stands there whole.
+	Shown Outcome = iota + 1
+	// Cut: a part of it stands there.
+	Cut
+	// LeftOut: there was no room for it.
+	LeftOut
+	// Failed: its source failed.
+	Failed
+	// TimedOut: its source took too long.
+	TimedOut
+)
+
+// ToolCost is what a tool takes in a prompt.
+type ToolCost struct {
+	Name   string
+	Tokens int
+}
+
+// maxRefs bounds the names that a section's account lists.
+const maxRefs = 64
+
+// sections are the account of all sections: those that stand in the prompt, in its
+// order, then those that do not.
+func (t *task) sections(b *builder) []Section {
+	pieces := make(map[string]*inject.Piece, len(t.prepared.Pieces))
+	for i := range t.prepared.Pieces {
+		pieces[t.prepared.Pieces[i].Name] = &t.prepared.Pieces[i]
+	}
+	var out []Section
+	for _, name := range b.order {
+		p := pieces[name]
+		delete(pieces, name)
+		if s := t.section(name, p, b.parts[name]); s.Tokens > 0 || s.Outcome == LeftOut {
+			out = append(out, s)
+		}
+	}
+	for i := range t.prepared.Pieces {
+		if p := &t.prepared.Pieces[i]; pieces[p.Name] != nil && p.Before > 0 {
+			out = append(out, t.section(p.Name, p, 0))
+		}
+	}
+	for i := range t.gathered.Failures {
+		out = append(out, failed(&t.gathered.Failures[i]))
+	}
+	return out
+}
+
+func (t *task) section(name string, p *inject.Piece, tokens int) Section {
+	s := Section{Name: name, Tokens: tokens, Before: tokens, Outcome: Shown, Reason: t.gathered.Notes[name]}
+	s.Refs, s.LeftOut = someOf(t.gathered.Refs[name]), someOf(t.gathered.LeftOut[name])
+	if p == nil {
+		return s
+	}
+	s.Phase, s.Cache, s.MaxTokens = p.Phase, p.Cache, p.MaxTokens
+	s.Before = max(p.Before, tokens)
+	if p.Reason != inject.AsGiven {
+		s.Reason = p.Reason.String()
+	}
+	switch {
+	case p.LeftOut():
+		s.Outcome = LeftOut
+	case p.After < p.Before || len(p.Left) > 0:
+		s.Outcome = Cut
+	default:
+		s.Before = tokens
+	}
+	return s
+}
+
+func failed(f *gather.Failure) Section {
+	s := Section{Name: f.Source, Outcome: Failed, Reason: f.Reason}
+	if f.TimedOut {
+		s.Outcome = TimedOut
+	}
+	return s
+}
+
+func someOf(names []string) []string { return slices.Clone(names[:min(len(names), maxRefs)]) }
+
+// sequences say how far the prompt was read.
+func (t *task) sequences() []gather.Sequence {
+	var out []gather.Sequence
+	if t.moment.sequence > 0 {
+		out = append(out, gather.Sequence{Source: "session", Number: t.moment.sequence})
+	}
+	return append(out, t.gathered.Sequences...)
+}

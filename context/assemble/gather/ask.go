@@ -1,0 +1,152 @@
+package gather
+
+import (
+	"context"
+	"time"
+
+	"github.com/loom-bridge/loom-bridge/context/assemble/inject"
+	"github.com/loom-bridge/loom-bridge/context/settings"
+	"github.com/loom-bridge/loom-bridge/memory/kv"
+)
+
+// Ask is what a prompt wants to know. Sources don't change it.
+type Ask struct {
+	// Scope is whose prompt it is, SessionID the session, and Settings.UserID whose
+	// memories besides it may stand there.
+	Scope     kv.Scope
+	SessionID string
+	// Goal is what the agent works towards, Newest the newest message of the user. Both
+	// may be empty.
+	Goal, Newest string
+	// Layout is that of the prompt.
+	Layout settings.Layout
+	// Settings are those of the prompt.
+	Settings settings.Prompt
+	// StandsFor tells whether a step that the prompt shows stands for a task; nil: none
+	// does.
+	StandsFor func(taskID string) bool
+	// TaskType is what sort of task it is, for playbooks that say which they are for;
+	// empty is any.
+	TaskType string
+	// View is the moment of the prompt. Required.
+	View kv.Reader
+	// Now is its time.
+	Now time.Time
+	// Count counts the tokens of a text. Required.
+	Count func(text string) int
+	// DryRun says that nothing may be written.
+	DryRun bool
+	// Shown are the items of the source's own block that stands since an earlier prompt;
+	// the gatherer sets it.
+	Shown []Item
+}
+
+// Source is where a prompt finds something. All methods are safe for concurrent use.
+type Source interface {
+	// Name is that of the section that it fills, as settings and receipts have it.
+	Name() string
+	// Collect returns what it has. It ends soon after ctx does. An error leaves the
+	// source out of the prompt; kv.ErrTooOld has the whole prompt made anew.
+	Collect(ctx context.Context, a *Ask) (Found, error)
+}
+
+// Timed is a Source that a prompt does not wait for at any price.
+type Timed interface {
+	// Timeout is how long a prompt waits.
+	Timeout(a *Ask) time.Duration
+}
+
+// Found is what a source has for a prompt. The zero value is nothing.
+type Found struct {
+	// Injections are as they are; none of them is kept.
+	Injections []inject.Injection
+	// Block is what is kept for its time; nil is none.
+	Block *Block
+	// Skills are those that the agent has besides the declared ones.
+	Skills []settings.Skill
+	// Refs name what Injections show, such as ids of records.
+	Refs []string
+	// LeftOut names what was found and had no room.
+	LeftOut []string
+	// Sequences say how far something was read.
+	Sequences []Sequence
+	// Note says what the source had to do without; empty for nothing.
+	Note string
+	// Rendered, unless nil, is called once the prompt was made, with the refs of those
+	// items that stand in it. It must not block.
+	Rendered func(refs []string)
+}
+
+// Block is a text of items, the most important first, that is kept.
+type Block struct {
+	// Frame is the injection without its text. MaxTokens is the cap of all that is shown
+	// of the source, 0 none.
+	Frame inject.Injection
+	// Items are what was found for this prompt.
+	Items []Item
+	// Write writes an item; number counts those shown, from 1. Nil: its text.
+	Write func(number int, item Item) string
+	// Between joins items. Default a line break.
+	Between string
+	// Input stands for what the block is made under other than the query, such as whose
+	// records it shows: another one makes it anew.
+	Input string
+	// Stale says that one of Ask.Shown is no longer as it is shown.
+	Stale bool
+	// NewName is the name of the injection for what is found beyond a kept block.
+	NewName string
+}
+
+// Item is a thing that is found, such as a record.
+type Item struct {
+	// Ref names it, Version says which state of it.
+	Ref, Version string
+	// Text is what it says, already without what a stranger must not write.
+	Text string
+	// Attributes are laid over those of the block's frame when it is the first item.
+	Attributes string
+}
+
+// Sequence is how far something was read.
+type Sequence struct {
+	// Source is what was read: session, memory, user_memory or events.
+	Source string
+	// Number counts the commits to it.
+	Number uint64
+}
+
+// Failure is a source that a prompt had to do without.
+type Failure struct {
+	// Source is its name.
+	Source string
+	// TimedOut says that it took too long.
+	TimedOut bool
+	// Reason says why, for people.
+	Reason string
+}
+
+// Gathered is what all sources have for a prompt. It belongs to the caller.
+type Gathered struct {
+	// Injections are in the order of the sources.
+	Injections []inject.Injection
+	// Skills are those that the agent has besides the declared ones.
+	Skills []settings.Skill
+	// Failures name the sources that are missing.
+	Failures []Failure
+	// Notes say by section what its source had to do without.
+	Notes map[string]string
+	// Refs name by injection what it shows, LeftOut by section what had no room.
+	Refs, LeftOut map[string][]string
+	// Sequences say how far was read, each source once.
+	Sequences []Sequence
+
+	rendered []func()
+}
+
+// Rendered is to be called once the prompt was made and stored, but not for a dry run:
+// it tells the sources what was used. It does not block.
+func (g *Gathered) Rendered() {
+	for _, told := range g.rendered {
+		told()
+	}
+}

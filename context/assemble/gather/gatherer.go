@@ -1,0 +1,201 @@
+package gather
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/loom-bridge/loom-bridge/memory/kv"
+	"github.com/loom-bridge/loom-bridge/memory/kv/cache"
+)
+
+// DefaultMaxKeptBytes bounds the texts of kept blocks: those of some ten thousand
+// sessions.
+const DefaultMaxKeptBytes = 64 << 20
+
+// Options adjusts a Gatherer. Nil and zero fields mean the defaults.
+type Options struct {
+	// MaxKeptBytes bounds the texts of kept blocks. Default DefaultMaxKeptBytes.
+	MaxKeptBytes int
+	// Logger hears of sources that fail. Default silent.
+	Logger *slog.Logger
+	// OnFailure is told of each, on the goroutine of the prompt. It must not block.
+	// Default: nobody is told.
+	OnFailure func(Failure)
+}
+
+// Gatherer asks sources. All methods are safe for concurrent use.
+type Gatherer struct {
+	sources   []Source
+	kept      *cache.Cache[keptKey, kept]
+	logger    *slog.Logger
+	onFailure func(Failure)
+	running   sync.WaitGroup // of sources that are asked
+}
+
+// New returns a gatherer of sources, whose injections stand in their order. Close it.
+func New(sources []Source, opts *Options) *Gatherer {
+	o := Options{}
+	if opts != nil {
+		o = *opts
+	}
+	if o.MaxKeptBytes <= 0 {
+		o.MaxKeptBytes = DefaultMaxKeptBytes
+	}
+	if o.Logger == nil {
+		o.Logger = slog.New(slog.DiscardHandler)
+	}
+	if o.OnFailure == nil {
+		o.OnFailure = func(Failure) {}
+	}
+	return &Gatherer{
+		sources: slices.Clone(sources), kept: cache.New[keptKey, kept](o.MaxKeptBytes), logger: o.Logger, onFailure: o.OnFailure,
+	}
+}
+
+// Close waits for sources that prompts did not wait for. Gather nothing afterwards.
+func (g *Gatherer) Close() error {
+	g.running.Wait()
+	return nil
+}
+
+// answer is what a source answered.
+type answer struct {
+	found Found
+	err   error
+}
+
+// Gather asks all sources that the settings do not exclude. One that fails or takes too
+// long is named in the answer. An error is that of ctx, or kv.ErrTooOld where the view
+// is.
+func (g *Gatherer) Gather(ctx context.Context, a *Ask) (Gathered, error) {
+	waiting := make([]func() answer, len(g.sources))
+	for i, s := range g.sources {
+		if !a.Settings.Excludes(s.Name()) {
+			waiting[i] = g.start(ctx, s, a)
+		}
+	}
+	all := Gathered{Notes: map[string]string{}, Refs: map[string][]string{}, LeftOut: map[string][]string{}}
+	var tooOld error
+	for i, s := range g.sources {
+		if waiting[i] == nil {
+			continue
+		}
+		got := waiting[i]()
+		switch {
+		case errors.Is(got.err, kv.ErrTooOld):
+			tooOld = got.err
+		case got.err != nil:
+			g.fail(ctx, &all, s.Name(), got.err)
+		default:
+			g.add(&all, a, s.Name(), &got.found)
+		}
+	}
+	if err := ctx.Err(); err != nil {
+		return Gathered{}, fmt.Errorf("gather: %w", err)
+	}
+	if tooOld != nil {
+		return Gathered{}, fmt.Errorf("gather: %w", tooOld)
+	}
+	return all, nil
+}
+
+// start asks a source, and returns what waits for its answer.
+func (g *Gatherer) start(ctx context.Context, s Source, a *Ask) func() answer {
+	own := *a
+	own.Shown = g.shown(a, s.Name())
+	done := make(chan answer, 1)
+	limited, stop := ctx, context.CancelFunc(func() {})
+	if timed, ok := s.(Timed); ok {
+		limited, stop = context.WithTimeout(ctx, timed.Timeout(a))
+	}
+	g.running.Go(func() {
+		defer stop()
+		found, err := collect(limited, s, &own)
+		done <- answer{found, err}
+	})
+	return func() answer {
+		select {
+		case got := <-done:
+			return got
+		case <-limited.Done():
+		}
+		select { // what came in time counts
+		case got := <-done:
+			return got
+		default:
+			return answer{err: limited.Err()}
+		}
+	}
+}
+
+// collect asks a source; one that panics has failed.
+func collect(ctx context.Context, s Source, a *Ask) (found Found, err error) {
+	defer func() {
+		if p := recover(); p != nil {
+			err = fmt.Errorf("gather: panic in source %s: %v", s.Name(), p)
+		}
+	}()
+	return s.Collect(ctx, a)
+}
+
+func (g *Gatherer) fail(ctx context.Context, all *Gathered, name string, err error) {
+	f := Failure{Source: name, TimedOut: errors.Is(err, context.DeadlineExceeded), Reason: "its source failed"}
+	if f.TimedOut {
+		f.Reason = "its source took too long"
+	}
+	var public interface{ Public() string }
+	if errors.As(err, &public) {
+		f.Reason = public.Public()
+	}
+	all.Failures = append(all.Failures, f)
+	if ctx.Err() == nil {
+		g.logger.WarnContext(ctx, "a prompt goes without a source", "source", name, "error", err)
+		g.onFailure(f)
+	}
+}
+
+func (g *Gatherer) add(all *Gathered, a *Ask, name string, found *Found) {
+	all.Injections = append(all.Injections, found.Injections...)
+	all.Skills = append(all.Skills, found.Skills...)
+	if found.Note != "" {
+		all.Notes[name] = found.Note
+	}
+	if len(found.Refs) > 0 {
+		all.Refs[name] = append(all.Refs[name], found.Refs...)
+	}
+	if len(found.LeftOut) > 0 {
+		all.LeftOut[name] = append(all.LeftOut[name], found.LeftOut...)
+	}
+	for _, s := range found.Sequences {
+		if !slices.ContainsFunc(all.Sequences, func(other Sequence) bool { return other.Source == s.Source }) {
+			all.Sequences = append(all.Sequences, s)
+		}
+	}
+	refs := slices.Clone(found.Refs)
+	if found.Block != nil {
+		refs = append(refs, g.place(all, a, name, found.Block)...)
+	}
+	if found.Rendered != nil {
+		all.rendered = append(all.rendered, func() { found.Rendered(refs) })
+	}
+}
+
+// keptFor is how long a block of a cache class stays.
+func keptFor(a *Ask, stable bool) time.Duration {
+	if stable {
+		return orElse(a.Settings.Cache.StableTTL, DefaultStableTTL)
+	}
+	return orElse(a.Settings.Cache.SessionTTL, DefaultSessionTTL)
+}
+
+func orElse(d, standard time.Duration) time.Duration {
+	if d > 0 {
+		return d
+	}
+	return standard
+}

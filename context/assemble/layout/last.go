@@ -1,0 +1,141 @@
+package layout
+
+import (
+	"strings"
+
+	"github.com/loom-bridge/loom-bridge/context/assemble/inject"
+	"github.com/loom-bridge/loom-bridge/context/session"
+	"github.com/loom-bridge/loom-bridge/context/settings"
+)
+
+// TakesQuery tells whether the last message begins with the newest message of the user.
+func (f *Frame) TakesQuery() bool {
+	return f.table.TakesQuery && (f.table.Goal != GoalTask || f.goal == "")
+}
+
+// JoinsSteps tells whether steps that are text belong into the last message.
+func (f *Frame) JoinsSteps() bool { return f.table.JoinsSteps }
+
+// Last is the last message, or none where there is nothing to say. query is the newest
+// message of the user if it ends the history, else nil. Where split is set, the query
+// and the rest are messages of their own, for formats that make one of neighbours.
+func (f *Frame) Last(query *session.Message, split bool) []Message {
+	rest := f.rest()
+	if query == nil && f.goal != "" {
+		query = &session.Message{Role: session.User, Content: f.goal}
+		return f.beside(*query, settings.Goal, rest, split)
+	}
+	if query != nil && f.goal != "" {
+		// Both are what is asked: the message first, as it is the newest.
+		rest = append(rest, Piece{})
+		copy(rest[1:], rest)
+		rest[0] = Piece{settings.Goal, f.goal}
+		if len(rest) > 1 {
+			rest[1].Text = f.table.Rule + rest[1].Text
+		}
+	}
+	if query == nil {
+		if len(rest) == 0 {
+			return nil
+		}
+		return []Message{joined(session.User, rest, inject.Dynamic)}
+	}
+	return f.beside(*query, settings.History, rest, split)
+}
+
+// rest are the runtime sections and what ends the prompt, as one text.
+func (f *Frame) rest() []Piece {
+	rest := append([]Piece(nil), f.body...)
+	for i, p := range f.end {
+		if len(rest) > 0 && i == 0 {
+			p.Text = blank + p.Text
+		}
+		rest = append(rest, p)
+	}
+	return rest
+}
+
+// beside puts the runtime sections beside a message of the user. What ends the prompt
+// stays last.
+func (f *Frame) beside(query session.Message, section string, rest []Piece, split bool) []Message {
+	asked := Message{Message: query, Pieces: []Piece{{section, query.Content}}, Cache: inject.Dynamic}
+	if len(rest) == 0 {
+		return []Message{asked}
+	}
+	if f.position == settings.Prepend {
+		return f.before(asked, section)
+	}
+	if split {
+		return []Message{asked, joined(session.User, rest, inject.Dynamic)}
+	}
+	return []Message{f.both(asked, rest)}
+}
+
+// both joins a message and what stands behind it.
+func (f *Frame) both(asked Message, rest []Piece) Message {
+	pieces := append([]Piece(nil), asked.Pieces...)
+	for i, p := range rest {
+		if i == 0 {
+			p.Text = f.table.Rule + p.Text
+		}
+		pieces = append(pieces, p)
+	}
+	asked.Pieces = pieces
+	if len(asked.BlocksJSON) > 0 {
+		asked.BlocksJSON = withText(asked.BlocksJSON, textOf(pieces[1:]))
+		return asked
+	}
+	asked.Content = textOf(pieces)
+	return asked
+}
+
+// before puts the runtime sections before a message, and what ends the prompt behind it.
+func (f *Frame) before(asked Message, section string) []Message {
+	if len(asked.BlocksJSON) > 0 {
+		var out []Message
+		if len(f.body) > 0 {
+			out = append(out, joined(session.User, f.body, inject.Dynamic))
+		}
+		out = append(out, asked)
+		if len(f.end) > 0 {
+			out = append(out, joined(session.User, f.end, inject.Dynamic))
+		}
+		return out
+	}
+	pieces := append([]Piece(nil), f.body...)
+	query := Piece{section, asked.Content}
+	if len(pieces) > 0 {
+		query.Text = f.table.Rule + query.Text
+	}
+	pieces = append(pieces, query)
+	for i, p := range f.end {
+		if i == 0 {
+			p.Text = f.table.Rule + p.Text
+		}
+		pieces = append(pieces, p)
+	}
+	asked.Pieces, asked.Content = pieces, textOf(pieces)
+	return []Message{asked}
+}
+
+// WithSteps is the last message where the history is nothing but steps that are text.
+func (f *Frame) WithSteps(steps []session.Message) []Message {
+	pieces := make([]Piece, 0, len(steps)+len(f.body)+len(f.end))
+	for i := range steps {
+		p := Piece{settings.History, steps[i].Content}
+		if i > 0 {
+			p.Text = blank + p.Text
+		}
+		pieces = append(pieces, p)
+	}
+	for i, p := range f.rest() {
+		if i == 0 && len(pieces) > 0 {
+			p.Text = blank + p.Text
+		}
+		pieces = append(pieces, p)
+	}
+	if strings.TrimSpace(textOf(pieces)) == "" {
+		return nil
+	}
+	return []Message{joined(session.User, pieces, inject.Dynamic)}
+}

@@ -1,0 +1,42 @@
+package assemble
+
+import (
+	"math"
+
+	"github.com/loom-bridge/loom-bridge/context/assemble/provider"
+)
+
+// cacheMinimum is the fewest tokens that providers keep.
+const cacheMinimum = 1024
+
+// edges are where the parts of a prompt end that a provider's cache may keep.
+type edges struct{ tools, stable, session, folds, history provider.Edge }
+
+// edge is the end of what was written so far.
+func (b *builder) edge() provider.Edge {
+	last := len(b.places) - 1
+	return provider.Edge{
+		// A block behind the last one of a message stands for the last one.
+		Place: provider.Place{Message: last - 1, Block: math.MaxInt32}, Blocks: b.blocks, Tokens: b.places[last].tokens,
+	}
+}
+
+// marks plans the cache marks of a prompt that begins with shared of the one before.
+func (t *task) marks(b *builder, shared messageEnd, last lastPrompt) []provider.Mark {
+	return provider.Plan(provider.Layout{
+		Tools: b.edges.tools, Stable: b.edges.stable, Session: b.edges.session, Folds: b.edges.folds, History: b.edges.history,
+		Shared: provider.Edge{Blocks: shared.blocks, Tokens: shared.tokens}, Before: last.marks,
+		Minimum: cacheMinimum,
+	})
+}
+
+// expectedHit is how many tokens the provider should read from its cache.
+func expectedHit(marks []provider.Mark) int {
+	n := 0
+	for _, m := range marks {
+		if m.ExpectedHit {
+			n = m.Tokens
+		}
+	}
+	return n
+}

@@ -1,0 +1,52 @@
+package provider
+
+// What a cache mark ends.
+const (
+	// MarkTools ends the tools.
+	MarkTools = "tools"
+	// MarkStable ends what stays for the session.
+	MarkStable = "stable"
+	// MarkSession ends what stays for minutes.
+	MarkSession = "session"
+	// MarkHistory ends the settled history. There may be two: one where that of the
+	// prompt before stood.
+	MarkHistory = "history"
+)
+
+// Mark is a place at which a provider's cache should keep the prompt: everything up
+// to it, the block itself included.
+type Mark struct {
+	// What says what it ends.
+	What string
+	// Place is the block.
+	Place
+	// Blocks is how many content blocks stand up to it, and Tokens what they take.
+	Blocks, Tokens int
+	// ExpectedHit says that an entry of the prompt before ends here, or within the
+	// provider's look-back.
+	ExpectedHit bool
+	// Hour keeps the entry for an hour instead of five minutes.
+	Hour bool
+}
+
+// Place is a content block of a prompt.
+type Place struct {
+	// Message is its message, from 0, or BehindTools or BehindSystem.
+	Message int
+	// Block is the content block of the message, from 0. A block behind the last
+	// one stands for the last one.
+	Block int
+}
+
+// upTo tells whether a place stands at or before another.
+func (p Place) upTo(other Place) bool {
+	return p.Message < other.Message || p.Message == other.Message && p.Block <= other.Block
+}
+
+// cacheControl is the mark in Anthropic's JSON.
+func (m Mark) cacheControl() string {
+	if m.Hour {
+		return `,"cache_control":{"type":"ephemeral","ttl":"1h"}}`
+	}
+	return `,"cache_control":{"type":"ephemeral"}}`
+}

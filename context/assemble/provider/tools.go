@@ -1,0 +1,75 @@
+package provider
+
+import (
+	"maps"
+	"slices"
+	"strings"
+
+	"github.com/loom-bridge/loom-bridge/context/text"
+)
+
+// Tool is a tool to offer.
+type Tool struct {
+	// Name is what the format calls it: see Format.ToolName.
+	Name string
+	// Description says what it does.
+	Description string
+	// Schema is the JSON Schema of its arguments.
+	Schema map[string]any
+}
+
+// Tools writes the value of the field `tools` of a body: canonical JSON, sorted by
+// the names. No tools are an empty list.
+func Tools(f Format, tools []Tool) []byte {
+	tools = slices.Clone(tools)
+	slices.SortStableFunc(tools, func(a, b Tool) int { return strings.Compare(a.Name, b.Name) })
+	list := make([]any, len(tools))
+	for i := range tools {
+		list[i] = f.definition(&tools[i])
+	}
+	if f == Gemini && len(list) > 0 {
+		list = []any{map[string]any{"functionDeclarations": list}}
+	}
+	return text.CanonicalJSON(list)
+}
+
+// definition is a tool as the format has it. OpenAI holds to a schema to the letter
+// by itself, which most schemas are not made for.
+func (f Format) definition(t *Tool) map[string]any {
+	d := map[string]any{"name": t.Name, "description": t.Description}
+	switch f {
+	case OpenAIChat:
+		d["parameters"] = rootSchema(t.Schema)
+		return map[string]any{"type": "function", "function": d}
+	case OpenAIResponses:
+		d["type"], d["strict"], d["parameters"] = "function", false, rootSchema(t.Schema)
+	case Anthropic:
+		d["input_schema"] = rootSchema(t.Schema)
+	case Gemini:
+		if schema := geminiSchema(t.Schema); schema["properties"] != nil {
+			d["parameters"] = schema
+		}
+	default:
+		d["parameters"] = t.Schema
+	}
+	if t.Description == "" && (f == Anthropic || f == OpenAIResponses) {
+		delete(d, "description")
+	}
+	return d
+}
+
+// rootSchema is a schema whose root is an object and nothing else: OpenAI and
+// Anthropic refuse alternatives there. Within properties they stay.
+func rootSchema(schema map[string]any) map[string]any {
+	root := maps.Clone(schema)
+	for _, name := range []string{"anyOf", "oneOf", "allOf", "not", "enum"} {
+		delete(root, name)
+	}
+	if root["type"] != "object" {
+		root["type"] = "object"
+	}
+	if _, ok := root["properties"].(map[string]any); !ok {
+		root["properties"] = map[string]any{}
+	}
+	return root
+}

@@ -1,0 +1,138 @@
+package assemble
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"slices"
+	"strconv"
+
+	"github.com/loom-bridge/loom-bridge/context/assemble/inject"
+	"github.com/loom-bridge/loom-bridge/context/session"
+	"github.com/loom-bridge/loom-bridge/context/step"
+	"github.com/loom-bridge/loom-bridge/context/text"
+)
+
+const (
+	// maxLooked entries at the end of a session's log are looked at for the newest message
+	// of the user and for failures.
+	maxLooked = 512
+	// maxAskedBytes of the newest message are kept: as much as a search can use.
+	maxAskedBytes = 8 << 10
+)
+
+// recent is what the end of a session's log says. It is never changed.
+type recent struct {
+	// through is the place of the last entry.
+	through uint64
+	// newest is the beginning of the newest message of the user, asked its place; empty and
+	// 0 for none among those that were looked at.
+	newest string
+	asked  uint64
+	// failed are the last calls that failed, oldest first.
+	failed []failure
+	// last is the last call, repeats how often it was made in a row before.
+	last    string
+	repeats int
+}
+
+// failure is a call that failed, and its place.
+type failure struct {
+	inject.Failure
+	position uint64
+}
+
+// failures are the last calls that failed, oldest first.
+func (r *recent) failures() []inject.Failure {
+	out := make([]inject.Failure, len(r.failed))
+	for i := range r.failed {
+		out[i] = r.failed[i].Failure
+	}
+	return out
+}
+
+// turn names the turn of the model: the place of the message that it answers.
+func (r *recent) turn() string { return strconv.FormatUint(r.asked, 10) }
+
+// recent reads the end of the session's log, as far as no earlier prompt did.
+func (t *task) recent(ctx context.Context) (*recent, error) {
+	id := sessionOf(t.r.SessionID)
+	before := t.a.known.recent(t.r.Scope, id)
+	var found []session.Entry
+	for e, err := range t.moment.log.Before(ctx, t.r.Scope, id, 0) {
+		if err != nil {
+			return nil, fmt.Errorf("assemble: read the end of the log: %w", err)
+		}
+		if e.Position <= before.through || len(found) > 0 && e.Position+maxLooked <= found[0].Position {
+			break
+		}
+		found = append(found, e)
+	}
+	if len(found) == 0 {
+		return &before, nil
+	}
+	after := before
+	after.failed = slices.Clone(before.failed)
+	after.through = found[0].Position
+	for _, e := range slices.Backward(found) {
+		if e.Step != nil {
+			after.addStep(e.Step, e.Position)
+		}
+	}
+	after.ask(found)
+	after.forget()
+	t.a.known.keepRecent(t.r.Scope, id, after)
+	return &after, nil
+}
+
+// ask notes the newest message of the user, of entries from the newest on.
+func (r *recent) ask(found []session.Entry) {
+	for _, e := range found {
+		if m := e.Message; m != nil && m.Role == session.User && !m.Observation && !onlyResults(m) {
+			r.newest, r.asked = text.Head(spokenText(m), maxAskedBytes), e.Position
+			return
+		}
+	}
+}
+
+// forget lets go of what is too far back, so that a server that has just started knows as
+// much as one that made the prompts before.
+func (r *recent) forget() {
+	old := func(position uint64) bool { return position+maxLooked <= r.through }
+	r.failed = slices.DeleteFunc(r.failed, func(f failure) bool { return old(f.position) })
+	if old(r.asked) {
+		r.newest, r.asked = "", 0
+	}
+}
+
+// addStep notes a failure, or what a call that did not fail says of an earlier failure.
+func (r *recent) addStep(s *step.Step, position uint64) {
+	call := s.ToolName + " " + string(s.MinimalArgs)
+	if call == r.last {
+		r.repeats++
+	} else {
+		r.last, r.repeats = call, 0
+	}
+	switch s.Outcome {
+	case step.Succeeded:
+		r.recovered(s)
+	case step.Failed:
+		said := inject.Failure{Tool: s.ToolName, Message: cmp.Or(s.Error, s.Observation)}
+		r.failed = append(r.failed, failure{said, position})
+		r.failed = r.failed[max(len(r.failed)-inject.ErrorWindow, 0):]
+	}
+}
+
+// recovered says of the last failure of a tool by which call the tool worked again.
+func (r *recent) recovered(s *step.Step) {
+	for i := len(r.failed) - 1; i >= 0; i-- {
+		f := &r.failed[i]
+		if f.Tool != s.ToolName {
+			continue
+		}
+		if f.Recovery == "" && len(s.MinimalArgs) > 0 {
+			f.Recovery = "worked with " + string(s.MinimalArgs)
+		}
+		return
+	}
+}

@@ -1,0 +1,126 @@
+package assemble
+
+import (
+	"cmp"
+	"context"
+	"slices"
+
+	"github.com/loom-bridge/loom-bridge/context/assemble/gather"
+	"github.com/loom-bridge/loom-bridge/context/assemble/inject"
+	"github.com/loom-bridge/loom-bridge/context/assemble/layout"
+	"github.com/loom-bridge/loom-bridge/context/settings"
+	"github.com/loom-bridge/loom-bridge/context/tokens"
+)
+
+// prepare finds and lays out everything that is not history.
+func (t *task) prepare(ctx context.Context) error {
+	recent, err := t.recent(ctx)
+	if err != nil {
+		return err
+	}
+	t.r.Goal = cmp.Or(t.r.Goal, t.working.Goal)
+	if err := t.gather(ctx, recent); err != nil {
+		return err
+	}
+	t.skillTools = t.skillsTools()
+	t.r.Tools = t.offered()
+	t.textTools()
+	if t.tools, err = t.a.toolset(t.r); err != nil {
+		return err
+	}
+	t.arrange(recent)
+	return t.err
+}
+
+// gather finds what stands elsewhere.
+func (t *task) gather(ctx context.Context, recent *recent) (err error) {
+	if t.a.gatherer == nil {
+		return nil
+	}
+	t.gathered, err = t.a.gatherer.Gather(ctx, &gather.Ask{
+		Scope: t.r.Scope, SessionID: sessionOf(t.r.SessionID), Goal: t.r.Goal, Newest: recent.newest, Layout: t.table.Name,
+		Settings: t.prompt, View: t.moment.view, Now: t.a.clock(), Count: t.count, DryRun: t.r.DryRun,
+	})
+	for _, s := range t.gathered.Skills {
+		if !slices.ContainsFunc(t.prompt.Skills, func(own settings.Skill) bool { return own.Name == s.Name }) {
+			t.prompt.Skills = append(slices.Clip(t.prompt.Skills), s)
+		}
+	}
+	return err
+}
+
+// arrange lays out what was found.
+func (t *task) arrange(recent *recent) {
+	t.prepared = inject.Prepare(inject.Inputs{
+		Injections: t.injections(), Goal: t.r.Goal, Plan: t.working.Plan, Failures: recent.failures(),
+		Session: sessionOf(t.r.SessionID), Turn: cmp.Or(t.r.TurnID, recent.turn()), Repeats: recent.repeats,
+		Tokens: t.a.known.last(t.r.Scope, sessionOf(t.r.SessionID)).tokens(), Settings: t.prompt,
+		Todo: t.table.Goal == layout.GoalBlock, Count: t.count,
+	})
+	t.frame = layout.New(t.table, &t.prepared, t.r.Goal)
+}
+
+// injections are the sections that do not vary, in the order of registration.
+func (t *task) injections() []inject.Injection {
+	all := []inject.Injection{inject.SystemRole(t.r.System, t.prompt.Cap(settings.System))}
+	if t.prompt.Rendering == settings.AsText {
+		all = append(all, inject.Tools(t.text, t.prompt.Cap(settings.ToolList)))
+	}
+	if !t.prompt.Excludes(settings.SkillTexts) {
+		all = append(all, inject.Skills(t.prompt.Skills, t.active(), t.prompt.Cap(settings.SkillTexts)))
+	}
+	if !t.prompt.Excludes(settings.FewShots) {
+		all = append(all, inject.FewShot(t.prompt.FewShot, t.table.ExamplesAsText, t.prompt.Cap(settings.FewShots)))
+	}
+	all = append(all, t.gathered.Injections...)
+	return append(all, t.callers()...)
+}
+
+// active are the names of the active skills.
+func (t *task) active() []string {
+	var first []string
+	for i := range t.prompt.Skills {
+		if t.prompt.Skills[i].Active {
+			first = append(first, t.prompt.Skills[i].Name)
+		}
+	}
+	return t.working.Skills(first)
+}
+
+// callers are the sections of the caller's.
+func (t *task) callers() []inject.Injection {
+	out := make([]inject.Injection, 0, len(t.prompt.Injections))
+	for i := range t.prompt.Injections {
+		in := &t.prompt.Injections[i]
+		limit := cmp.Or(t.prompt.Limits.Sections[in.Name], in.MaxTokens, settings.MaxInjectionTokens)
+		out = append(out, inject.Injection{
+			Name: in.Name, Phase: inject.Phase(in.Phase), Cache: inject.Cache(in.Strategy), Tag: in.Tag, Text: in.Content,
+			Priority: cmp.Or(in.Priority, inject.DefaultPriority), MaxTokens: limit, Source: "caller",
+		})
+	}
+	return out
+}
+
+// textTools are the tools as a prompt has them that does not offer them as a parameter.
+func (t *task) textTools() {
+	if t.prompt.Rendering != settings.AsText {
+		return
+	}
+	t.text = make([]tokens.Tool, len(t.r.Tools))
+	for i := range t.r.Tools {
+		t.text[i] = tokens.Tool{Name: t.r.Tools[i].Name, Description: t.r.Tools[i].Description, Schema: t.r.Tools[i].Schema}
+	}
+	t.r.Tools = nil
+}
+
+// skillsTools are the tools of active skills.
+func (t *task) skillsTools() []string {
+	var names []string
+	active := t.active()
+	for i := range t.prompt.Skills {
+		if slices.Contains(active, t.prompt.Skills[i].Name) {
+			names = append(names, t.prompt.Skills[i].Tools...)
+		}
+	}
+	return names
+}

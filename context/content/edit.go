@@ -1,0 +1,247 @@
+package content
+
+import (
+	"bytes"
+	"encoding/json"
+	"slices"
+
+	"github.com/loom-bridge/loom-bridge/context/text"
+)
+
+// WithArguments returns blocks with other arguments, a JSON object, for the calls
+// for which arguments has some. All other blocks stay byte for byte.
+func WithArguments(blocks json.RawMessage, arguments func(id string) (string, bool)) json.RawMessage {
+	return edited(blocks, func(p *Part) json.RawMessage {
+		if p.Kind != Call {
+			return nil
+		}
+		if s, ok := arguments(p.ID); ok {
+			return p.withArguments(s)
+		}
+		return nil
+	})
+}
+
+// WithResults returns blocks with other texts for the results of calls for which
+// result has one. Results that are more than text stay, and so do all other blocks,
+// byte for byte.
+func WithResults(blocks json.RawMessage, result func(id string) (string, bool)) json.RawMessage {
+	return edited(blocks, func(p *Part) json.RawMessage {
+		if p.Kind != Result || !OnlyText(p.Parts) {
+			return nil
+		}
+		if s, ok := result(p.ID); ok {
+			return p.withText(s)
+		}
+		return nil
+	})
+}
+
+// WithID returns the block of a call or a result under another id of the call. Only
+// Gemini's has none: it stays.
+func (p *Part) WithID(id string) json.RawMessage {
+	for _, name := range []string{"call_id", "tool_use_id", "id"} {
+		if fieldsOf(p.Raw).get(name) != nil {
+			return withField(p.Raw, id, name)
+		}
+	}
+	return p.Raw
+}
+
+func (p *Part) withArguments(s string) json.RawMessage {
+	f := fieldsOf(p.Raw)
+	switch {
+	case p.Dialect == Anthropic:
+		return withField(p.Raw, json.RawMessage(s), "input")
+	case p.Dialect == Responses && f.get("input") != nil:
+		return withField(p.Raw, s, "input")
+	case p.Dialect == Responses:
+		return withField(p.Raw, s, "arguments")
+	case f.get("functionCall") != nil:
+		return withField(p.Raw, json.RawMessage(s), "functionCall", "args")
+	}
+	return withField(p.Raw, json.RawMessage(s), "function_call", "args")
+}
+
+func (p *Part) withText(s string) json.RawMessage {
+	f := fieldsOf(p.Raw)
+	response := map[string]any{"output": s}
+	if p.Failed {
+		response = map[string]any{"error": s}
+	}
+	switch {
+	case p.Dialect == Anthropic:
+		return withField(p.Raw, s, "content")
+	case p.Dialect == Responses:
+		return withField(p.Raw, s, "output")
+	case f.get("functionResponse") != nil:
+		return withField(p.Raw, response, "functionResponse", "response")
+	}
+	return withField(p.Raw, response, "function_response", "response")
+}
+
+// withField is a JSON object, written canonically, with another value of a field,
+// which may stand in an object within.
+func withField(raw json.RawMessage, value any, path ...string) json.RawMessage {
+	if s, ok := value.(json.RawMessage); ok {
+		own, err := text.DecodeJSON(s)
+		if err != nil {
+			return raw
+		}
+		value = own
+	}
+	decoded, err := text.DecodeJSON(raw)
+	inner, ok := decoded.(map[string]any)
+	for _, name := range path[:len(path)-1] {
+		if ok {
+			inner, ok = inner[name].(map[string]any)
+		}
+	}
+	if err != nil || !ok {
+		return raw
+	}
+	inner[path[len(path)-1]] = value
+	return text.CanonicalJSON(decoded)
+}
+
+// WithTexts returns blocks with other texts for those for which change gives one. All
+// other blocks stay byte for byte.
+func WithTexts(blocks json.RawMessage, change func(string) string) json.RawMessage {
+	return edited(blocks, func(p *Part) json.RawMessage {
+		if p.Kind != Text || p.Text == "" || fieldsOf(p.Raw).get("text") == nil {
+			return nil
+		}
+		if s := change(p.Text); s != p.Text {
+			return withField(p.Raw, s, "text")
+		}
+		return nil
+	})
+}
+
+// Without returns blocks without those that drop wants gone, nil for none. All others
+// stay byte for byte.
+func Without(blocks json.RawMessage, drop func(*Part) bool) json.RawMessage {
+	raw := elements(blocks)
+	r := newReader()
+	kept := slices.DeleteFunc(slices.Clone(raw), func(text json.RawMessage) bool {
+		p := Part{Raw: text}
+		r.block(&p, fieldsOf(text), 0)
+		return drop(&p)
+	})
+	switch len(kept) {
+	case len(raw):
+		return blocks
+	case 0:
+		return nil
+	}
+	return list(kept)
+}
+
+// Edit returns blocks with others in the place of those for which change returns one,
+// within results of calls and messages, too. All others stay byte for byte.
+func Edit(blocks json.RawMessage, change func(*Part) json.RawMessage) json.RawMessage {
+	return edit(blocks, 0, change)
+}
+
+func edit(blocks json.RawMessage, depth int, change func(*Part) json.RawMessage) json.RawMessage {
+	if depth > maxDepth {
+		return blocks
+	}
+	return edited(blocks, func(p *Part) json.RawMessage {
+		if own := change(p); own != nil {
+			return own
+		}
+		for _, name := range []string{"content", "output"} {
+			if inner := fieldsOf(p.Raw).get(name); len(inner) > 0 && inner[0] == '[' {
+				if own := edit(inner, depth+1, change); !bytes.Equal(own, inner) {
+					return withField(p.Raw, own, name)
+				}
+			}
+		}
+		return nil
+	})
+}
+
+// TextBlock is a text as a dialect has it in what is shown to a model.
+func (d Dialect) TextBlock(s string) json.RawMessage {
+	switch d {
+	case Responses:
+		return text.CanonicalJSON(map[string]any{"type": "input_text", "text": s})
+	case Gemini:
+		return text.CanonicalJSON(map[string]any{"text": s})
+	}
+	return text.CanonicalJSON(map[string]any{"type": "text", "text": s})
+}
+
+// WithoutField is the block without a field; nil if it has none of that name.
+func (p *Part) WithoutField(name string) json.RawMessage {
+	if fieldsOf(p.Raw).get(name) == nil {
+		return nil
+	}
+	decoded, err := text.DecodeJSON(p.Raw)
+	object, ok := decoded.(map[string]any)
+	if err != nil || !ok {
+		return nil
+	}
+	delete(object, name)
+	return text.CanonicalJSON(object)
+}
+
+// FieldText is a field of the block that is a text, or empty.
+func (p *Part) FieldText(name string) string { return fieldsOf(p.Raw).text(name) }
+
+// elements are those of a JSON array; nil for all else.
+func elements(blocks json.RawMessage) []json.RawMessage {
+	var raw []json.RawMessage
+	if len(blocks) == 0 || json.Unmarshal(blocks, &raw) != nil {
+		return nil
+	}
+	return raw
+}
+
+// edited returns blocks in which some are others. change returns nil for a block
+// that stays.
+func edited(blocks json.RawMessage, change func(*Part) json.RawMessage) json.RawMessage {
+	r := newReader()
+	if own := r.edited(blocks, change); own != nil {
+		return own
+	}
+	return blocks
+}
+
+// edited is nil if nothing changes.
+func (r *reader) edited(blocks json.RawMessage, change func(*Part) json.RawMessage) json.RawMessage {
+	raw, changed := elements(blocks), false
+	for i := range raw {
+		if own := r.changed(raw[i], change); own != nil {
+			raw[i], changed = own, true
+		}
+	}
+	if !changed {
+		return nil
+	}
+	return list(raw)
+}
+
+// changed changes one block; a whole content of Gemini by its parts.
+func (r *reader) changed(raw json.RawMessage, change func(*Part) json.RawMessage) json.RawMessage {
+	f := fieldsOf(raw)
+	if inner := f.get("parts"); inner != nil && f.get("type") == nil {
+		if own := r.edited(inner, change); own != nil {
+			return withField(raw, own, "parts")
+		}
+		return nil
+	}
+	p := Part{Raw: raw}
+	r.block(&p, f, 0)
+	return change(&p)
+}
+
+// list is a JSON array.
+func list(elements []json.RawMessage) json.RawMessage {
+	texts := make([][]byte, len(elements))
+	for i := range elements {
+		texts[i] = elements[i]
+	}
+	return slices.Concat([]byte("["), bytes.Join(texts, []byte(",")), []byte("]"))
+}

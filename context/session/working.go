@@ -1,0 +1,106 @@
+package session
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"slices"
+
+	"github.com/loom-bridge/loom-bridge/context/settings"
+	"github.com/loom-bridge/loom-bridge/context/working"
+	"github.com/loom-bridge/loom-bridge/memory/kv"
+	"github.com/loom-bridge/loom-bridge/memory/kv/invalid"
+)
+
+// Working returns what the agent is at in a session; nothing of one that nobody said it
+// of.
+func (l *Log) Working(ctx context.Context, scope kv.Scope, session string) (working.Working, error) {
+	session, err := scoped(scope, session)
+	if err != nil {
+		return working.Working{}, err
+	}
+	value, err := l.get(ctx, workingKey(scope, session))
+	if err != nil {
+		return working.Working{}, fmt.Errorf("session: read working state: %w", err)
+	}
+	return decodeWorking(value)
+}
+
+// UpdateWorking changes what the agent is at in a session, and returns it. known are the
+// names of skills that the agent has beside those that the session declares; to make
+// another one active is an *invalid.Error, as is a change that breaks a rule. A request
+// id makes the call safe to repeat: the same id and change again give the first answer
+// and change nothing, another change is kv.ErrRequestReused.
+func (l *Log) UpdateWorking(ctx context.Context, scope kv.Scope, session string, change working.Change, known []string, requestID string) (working.Working, error) {
+	session, err := sessionID(session)
+	if err != nil {
+		return working.Working{}, err
+	}
+	if err := change.Check(); err != nil {
+		return working.Working{}, err
+	}
+	var after working.Working
+	stage := func(ctx context.Context, tx *kv.Tx) ([]byte, error) {
+		before, err := l.beforeChange(ctx, tx, scope, session, change.Activate, known)
+		if err != nil {
+			return nil, err
+		}
+		w := before.With(change)
+		if err := w.Check(); err != nil {
+			return nil, err
+		}
+		value := working.Encode(w)
+		tx.Put(kv.Log, workingKey(scope, session), value)
+		return value, nil
+	}
+	// A change is plain data, so it has a JSON text.
+	content, _ := json.Marshal(change)
+	err = l.once(ctx, scope, requestID, requestDigest("working", session, content), stage, func(answer []byte) error {
+		after, err = decodeWorking(answer)
+		return err
+	})
+	if err != nil {
+		return working.Working{}, fmt.Errorf("session: update working state: %w", err)
+	}
+	return after, nil
+}
+
+// beforeChange is the working state, if all skills that are to become active are known.
+func (l *Log) beforeChange(ctx context.Context, tx *kv.Tx, scope kv.Scope, session string, activate, known []string) (working.Working, error) {
+	values, err := tx.Get(ctx, kv.Log, workingKey(scope, session), configKey(scope, session))
+	if err != nil {
+		return working.Working{}, err
+	}
+	w, err := decodeWorking(values[0])
+	if err != nil {
+		return working.Working{}, err
+	}
+	c, err := decodeConfig(values[1])
+	if err != nil {
+		return working.Working{}, err
+	}
+	declared := c.Over(l.defaults).Skills()
+	for i, name := range activate {
+		isDeclared := slices.ContainsFunc(declared, func(s settings.Skill) bool { return s.Name == name })
+		if !isDeclared && !slices.Contains(known, name) {
+			return working.Working{}, invalid.Field(ErrInvalid, fmt.Sprintf("activate[%d]", i), "is %q, which is no skill of the session, and no record of the kind skill", name)
+		}
+	}
+	return w, nil
+}
+
+// Skills are those that the settings declare. They are not to be changed.
+func (c Config) Skills() []settings.Skill {
+	if c.Prompt == nil {
+		return nil
+	}
+	return c.Prompt.Skills
+}
+
+func decodeWorking(value []byte) (working.Working, error) {
+	w, err := working.Decode(value)
+	if err != nil {
+		return working.Working{}, damaged(err)
+	}
+	return w, nil
+}

@@ -1,0 +1,70 @@
+package convert
+
+import (
+	"iter"
+
+	"google.golang.org/protobuf/proto"
+
+	"github.com/loom-bridge/loom-bridge/context/conversation"
+	"github.com/loom-bridge/loom-bridge/context/session"
+	loombridgev1 "github.com/loom-bridge/loom-bridge/proto/gen/loombridge/v1"
+	"github.com/loom-bridge/loom-bridge/server/page"
+)
+
+// SessionPage is the first page of sessions: at most size of them.
+func SessionPage(sessions iter.Seq2[session.Summary, error], size int) (*loombridgev1.ListSessionsResponse, error) {
+	out := &loombridgev1.ListSessionsResponse{}
+	for s, err := range sessions {
+		if err != nil {
+			return nil, err
+		}
+		if n := len(out.Sessions); n == size {
+			out.NextPageToken = page.SessionToken(out.Sessions[n-1].GetSessionId())
+			break
+		}
+		out.Sessions = append(out.Sessions, &loombridgev1.SessionInfo{
+			SessionId: s.ID, LastPosition: int64(s.Last), BeginTime: Timestamp(s.Begun), UpdateTime: Timestamp(s.Updated), Ended: s.Ended,
+		})
+	}
+	return out, nil
+}
+
+// ConversationPage is the first page of items that has at most size of them and
+// fits into limit bytes.
+func ConversationPage(items iter.Seq2[conversation.Item, error], size, limit int, newestFirst bool, form loombridgev1.JsonForm) (*loombridgev1.ListConversationResponse, error) {
+	out := &loombridgev1.ListConversationResponse{}
+	// The frame of an entry in the page, and the token at its end.
+	const overhead = 64
+	used := 0
+	var last conversation.Place
+	for item, err := range items {
+		if err != nil {
+			return nil, err
+		}
+		one := conversationEntry(item, form)
+		used += proto.Size(one) + overhead
+		if n := len(out.Entries); n == size || n > 0 && used > limit {
+			out.NextPageToken = page.ConversationToken(last, newestFirst)
+			break
+		}
+		out.Entries, last = append(out.Entries, one), item.Place
+	}
+	return out, nil
+}
+
+func conversationEntry(item conversation.Item, form loombridgev1.JsonForm) *loombridgev1.ConversationEntry {
+	out := &loombridgev1.ConversationEntry{
+		Position: int64(item.Position), CreateTime: Timestamp(item.Time), FoldBatch: int64(item.Batch),
+	}
+	switch {
+	case item.Task != nil:
+		out.Entry = &loombridgev1.ConversationEntry_Task{Task: Task(*item.Task, form)}
+	case item.Step != nil:
+		out.Entry = &loombridgev1.ConversationEntry_Step{Step: Step(*item.Step, item.Position, form)}
+	default:
+		message := messageOf(*item.Message)
+		message.Pinned, message.Observation = item.Message.Pinned, item.Message.Observation
+		out.Entry = &loombridgev1.ConversationEntry_Message{Message: message}
+	}
+	return out
+}

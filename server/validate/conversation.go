@@ -1,0 +1,35 @@
+package validate
+
+import (
+	"github.com/loom-bridge/loom-bridge/context/session"
+	loombridgev1 "github.com/loom-bridge/loom-bridge/proto/gen/loombridge/v1"
+	"github.com/loom-bridge/loom-bridge/server/page"
+)
+
+// ListSessionsRequest checks what ContextService.ListSessions is asked.
+func ListSessionsRequest(r *loombridgev1.ListSessionsRequest) error {
+	var c checker
+	c.agent(r.GetAgentId())
+	c.between("page_size", int64(r.GetPageSize()), 0, session.MaxListed)
+	c.text("page_token", r.GetPageToken(), maxSessionTokenBytes)
+	if _, ok := page.ParseSessionToken(r.GetPageToken()); !ok {
+		c.add("page_token", "did not come from ListSessions")
+	}
+	return c.err()
+}
+
+// ListConversationRequest checks what ContextService.ListConversation is asked.
+func ListConversationRequest(r *loombridgev1.ListConversationRequest) error {
+	var c checker
+	c.agent(r.GetAgentId())
+	c.session(r.GetSessionId())
+	c.enum("order", r.GetOrder())
+	c.between("page_size", int64(r.GetPageSize()), 0, session.MaxListed)
+	c.text("page_token", r.GetPageToken(), maxPageTokenBytes)
+	newestFirst := r.GetOrder() == loombridgev1.ConversationOrder_CONVERSATION_ORDER_NEWEST_FIRST
+	if _, ok := page.ParseConversationToken(r.GetPageToken(), newestFirst); !ok {
+		c.add("page_token", "did not come from ListConversation in this order")
+	}
+	c.enum("json_form", r.GetJsonForm())
+	return c.err()
+}

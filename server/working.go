@@ -1,0 +1,79 @@
+package server
+
+import (
+	"context"
+	"fmt"
+	"slices"
+
+	"github.com/loom-bridge/loom-bridge/context/session"
+	"github.com/loom-bridge/loom-bridge/context/settings"
+	"github.com/loom-bridge/loom-bridge/context/working"
+	"github.com/loom-bridge/loom-bridge/memory"
+	"github.com/loom-bridge/loom-bridge/memory/kv"
+	"github.com/loom-bridge/loom-bridge/memory/record"
+	loombridgev1 "github.com/loom-bridge/loom-bridge/proto/gen/loombridge/v1"
+	"github.com/loom-bridge/loom-bridge/server/convert"
+	"github.com/loom-bridge/loom-bridge/server/validate"
+)
+
+// UpdateWorking changes what an agent is at in a session.
+func (s *contextService) UpdateWorking(ctx context.Context, r *loombridgev1.UpdateWorkingRequest) (*loombridgev1.UpdateWorkingResponse, error) {
+	scope, err := agentScope(ctx, r, validate.UpdateWorkingRequest)
+	if err != nil {
+		return nil, err
+	}
+	config, err := s.log.Config(ctx, scope, r.GetSessionId())
+	if err != nil {
+		return nil, err
+	}
+	var w working.Working
+	if r.Goal == nil && r.GetPlan() == nil && len(r.GetActivate()) == 0 && len(r.GetDeactivate()) == 0 {
+		w, err = s.log.Working(ctx, scope, r.GetSessionId())
+	} else {
+		w, err = s.updateWorking(ctx, scope, r, config)
+	}
+	if err != nil {
+		return nil, err
+	}
+	active := w.Skills(settings.FirstActive(config.Skills()))
+	return &loombridgev1.UpdateWorkingResponse{Working: convert.Working(w, active)}, nil
+}
+
+func (s *contextService) updateWorking(ctx context.Context, scope kv.Scope, r *loombridgev1.UpdateWorkingRequest, config session.Config) (working.Working, error) {
+	var known []string
+	undeclared := func(name string) bool {
+		return !slices.ContainsFunc(config.Skills(), func(s settings.Skill) bool { return s.Name == name })
+	}
+	if slices.ContainsFunc(r.GetActivate(), undeclared) {
+		var err error
+		if known, err = s.skillRecords(ctx, scope); err != nil {
+			return working.Working{}, err
+		}
+	}
+	return s.log.UpdateWorking(ctx, scope, r.GetSessionId(), convert.WorkingChange(r), known, r.GetRequestId())
+}
+
+// skillRecords are the names of the skills that stand in the agent's memory: of the
+// newest settings.MaxSkills. What a tool printed, or was read on the web, is none.
+func (s *contextService) skillRecords(ctx context.Context, scope kv.Scope) ([]string, error) {
+	listing := memory.Listing{Filter: `kind = "` + settings.SkillKind + `"`, PageSize: settings.MaxSkills, NewestFirst: true}
+	var names []string
+	for read := 0; read < settings.MaxSkills; {
+		page, err := s.memory.List(ctx, scope, listing)
+		if err != nil {
+			return nil, fmt.Errorf("read skills: %w", err)
+		}
+		for i := range page.Records {
+			r := &page.Records[i]
+			skill, err := settings.SkillOf(r.Text, r.Key, r.Metadata)
+			if err == nil && r.Origin != record.OriginTool && r.Origin != record.OriginWeb {
+				names = append(names, skill.Name)
+			}
+		}
+		read += len(page.Records)
+		if listing.PageToken = page.NextPageToken; listing.PageToken == "" {
+			break
+		}
+	}
+	return names, nil
+}
