@@ -132,6 +132,12 @@ func appendMessage(dst []byte, m *Message) []byte {
 	return wire.AppendUint(dst, fieldDeveloper, flag(m.Role == Developer))
 }
 
+// EncodeMessage is a message in its stored form.
+func EncodeMessage(m *Message) []byte { return appendMessage(nil, m) }
+
+// DecodeMessage reads what EncodeMessage wrote; ErrDamaged for anything else.
+func DecodeMessage(stored []byte) (*Message, error) { return decodeMessage(stored) }
+
 // flag is a truth as a number, which is left out when it is false.
 func flag(is bool) uint64 {
 	if is {

@@ -22,6 +22,8 @@ var (
 	// ErrNothingToUndo: the session has no batch, or another one is the last.
 	// Nothing was written.
 	ErrNothingToUndo = errors.New("session: nothing to undo")
+	// ErrFoldNotFound: the session's journal has no such fold.
+	ErrFoldNotFound = errors.New("session: no such fold")
 	// ErrTaskNotFound: the agent has no task of that id.
 	ErrTaskNotFound = errors.New("session: no such task")
 	// ErrTaskExists: the agent has a task of that id, and it says something else.

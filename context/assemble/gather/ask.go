@@ -56,6 +56,12 @@ type Timed interface {
 	Timeout(a *Ask) time.Duration
 }
 
+// Optional is a Source that settings exclude otherwise than by its name.
+type Optional interface {
+	// Excluded tells whether prompts of those settings leave it out.
+	Excluded(p *settings.Prompt) bool
+}
+
 // Found is what a source has for a prompt. The zero value is nothing.
 type Found struct {
 	// Injections are as they are; none of them is kept.

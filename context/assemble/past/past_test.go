@@ -1,0 +1,302 @@
+package past_test
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/loom-bridge/loom-bridge/context/assemble/past"
+	"github.com/loom-bridge/loom-bridge/context/history"
+	"github.com/loom-bridge/loom-bridge/context/session"
+	"github.com/loom-bridge/loom-bridge/memory/kv"
+	"github.com/loom-bridge/loom-bridge/memory/kv/memkv"
+)
+
+var scope = kv.AgentScope("t", "a")
+
+func must(tb testing.TB, err error) {
+	tb.Helper()
+	if err != nil {
+		tb.Fatal(err)
+	}
+}
+
+// opened is a store with what it stands on.
+type opened struct {
+	*past.Store
+	log    *session.Log
+	engine kv.Engine
+	writer *kv.Writer
+}
+
+func mustOpen(tb testing.TB) *opened {
+	tb.Helper()
+	engine := memkv.New(nil)
+	writer := kv.NewWriter(engine, nil)
+	tb.Cleanup(func() {
+		must(tb, writer.Close())
+		must(tb, engine.Close())
+	})
+	log := session.New(engine, writer, nil)
+	return &opened{past.New(engine, writer, log), log, engine, writer}
+}
+
+// restart forgets what the store remembers.
+func (o *opened) restart() { o.Store = past.New(o.engine, o.writer, o.log) }
+
+// keys counts the records and texts of the session.
+func (o *opened) keys(tb testing.TB) (records, texts int) {
+	tb.Helper()
+	for tag, n := range map[byte]*int{'p': &records, 'x': &texts} {
+		for _, err := range o.engine.Scan(tb.Context(), kv.Log, kv.Prefix(scope.Key(tag))) {
+			must(tb, err)
+			*n++
+		}
+	}
+	return records, texts
+}
+
+func own(section, text string) past.Message {
+	return past.Message{
+		Message: session.Message{Role: session.User, Content: text}, Pieces: []past.Piece{{Section: section, Bytes: len(text)}},
+	}
+}
+
+func (o *opened) save(tb testing.TB, id string, position uint64, messages ...past.Message) {
+	tb.Helper()
+	must(tb, o.Save(tb.Context(), scope, "s", past.Prompt{ID: id, Position: position, Tools: []byte(`[{"name":"t"}]`)}, messages))
+}
+
+func (o *opened) messages(tb testing.TB, id string) []past.Message {
+	tb.Helper()
+	p, err := o.Find(tb.Context(), scope, "s", id)
+	must(tb, err)
+	if string(p.Tools) != `[{"name":"t"}]` {
+		tb.Errorf("tools %q", p.Tools)
+	}
+	messages, err := o.Messages(tb.Context(), scope, "s", p)
+	must(tb, err)
+	return messages
+}
+
+func wantGone(tb testing.TB, err error, what string) {
+	tb.Helper()
+	gone, ok := errors.AsType[*past.GoneError](err)
+	if !ok || !strings.Contains(gone.What, what) {
+		tb.Errorf("error %v, want one that says %q", err, what)
+	}
+}
+
+// A prompt comes back message by message, from the log, from its folds and from texts of
+// its own, after a restart, too.
+func TestRoundTrip(t *testing.T) {
+	o := mustOpen(t)
+	said := session.Message{
+		Role: session.Assistant, BlocksJSON: []byte(`[{"type":"text","text":"é"}]`), ExtraJSON: []byte(`{"x":1.0}`),
+		ToolCalls: []session.ToolCall{{ID: "c", Name: "n", Arguments: `{"n": 1}`, Extra: `{"y":2}`}},
+	}
+	_, err := o.log.AppendMessages(t.Context(), scope, "s", []session.Message{{Role: session.User, Content: "ask"}, said, {Role: session.Tool, ToolCallID: "c", Content: "gave"}}, "")
+	must(t, err)
+	must(t, o.log.AppendFolds(t.Context(), scope, "s", 0, []history.Fold{{
+		Policy: "x", Batch: 1, Level: 1, Spans: []history.Span{{First: 2, Last: 3}}, Through: 3, Seen: 3, Text: "folded text",
+	}}))
+	want := []past.Message{
+		own("system", "you are"),
+		{Message: session.Message{Role: session.User, Content: "ask"}, Pieces: []past.Piece{{Section: "history", Bytes: 3}}, From: 1},
+		{Message: said, From: 2},
+		{Message: session.Message{Role: session.User, Content: "folded text"}, Batch: 1, First: 2},
+		own("huge", strings.Repeat("0123456789abcdef", 150_000)),
+		own("exactly two values", strings.Repeat("x", 1<<20-11)),
+		{Message: session.Message{Role: session.User, Content: "qtail"}, Pieces: []past.Piece{{Section: "history", Bytes: 1}, {Section: "goal", Bytes: 4}}},
+	}
+	for len(want) < 100 {
+		want = append(want, own("many", fmt.Sprint("message ", len(want))))
+	}
+	o.save(t, "one", 3, want...)
+	for range 2 {
+		if diff := cmp.Diff(want, o.messages(t, "one")); diff != "" {
+			t.Errorf("(-want +got):\n%.2000s", diff)
+		}
+		// A fold that was undone is in the prompts that had it all the same.
+		_, err = o.log.Undo(t.Context(), scope, "s", 0, "")
+		if err != nil && !errors.Is(err, session.ErrNothingToUndo) {
+			t.Fatal(err)
+		}
+		o.restart()
+	}
+}
+
+// What equal beginnings say is stored once.
+func TestTextsAreStoredOnce(t *testing.T) {
+	o := mustOpen(t)
+	var messages []past.Message
+	for n := range 40 {
+		messages = append(messages, own("history", fmt.Sprint("message ", n)))
+		o.save(t, fmt.Sprint(n), uint64(n), messages...)
+	}
+	records, texts := o.keys(t)
+	// The tools, 40 messages, and the run of the first 32.
+	if records != 40 || texts != 42 {
+		t.Errorf("%d records and %d texts", records, texts)
+	}
+	o.restart()
+	o.save(t, "again", 40, messages...)
+	if records, texts = o.keys(t); records != 41 || texts != 42 {
+		t.Errorf("after a restart %d records and %d texts", records, texts)
+	}
+	if got := o.messages(t, "12"); len(got) != 13 || got[12].Content != "message 12" {
+		t.Errorf("prompt 12 has %v", got)
+	}
+}
+
+// Prompts are found by id, by what was recorded behind them, and from the newest one on.
+func TestFind(t *testing.T) {
+	o := mustOpen(t)
+	_, err := o.Last(t.Context(), scope, "s")
+	wantGone(t, err, "no record of a prompt")
+	for n, position := range []uint64{0, 2, 2, 5} {
+		o.save(t, fmt.Sprint("id", n%3), position, own("x", fmt.Sprint(n)))
+	}
+	for position, want := range map[uint64]uint64{1: 1, 2: 1, 3: 3, 5: 3, 6: 4, 99: 4} {
+		p, err := o.Before(t.Context(), scope, "s", position, "step_001")
+		must(t, err)
+		if p.Number != want {
+			t.Errorf("before position %d: prompt %d, want %d", position, p.Number, want)
+		}
+	}
+	_, err = o.Before(t.Context(), scope, "s", 0, "step_001")
+	wantGone(t, err, "no record of a prompt before step_001")
+	p, err := o.Find(t.Context(), scope, "s", "id0")
+	must(t, err)
+	last, err := o.Last(t.Context(), scope, "s")
+	must(t, err)
+	if p.Number != 4 || last.Number != 4 {
+		t.Errorf("prompts %d and %d, want the last one of equal ids", p.Number, last.Number)
+	}
+	p, err = o.Previous(t.Context(), scope, "s", p)
+	must(t, err)
+	if p.Number != 3 {
+		t.Errorf("before prompt 4 comes %d", p.Number)
+	}
+	_, err = o.Find(t.Context(), scope, "s", "other")
+	wantGone(t, err, `prompt "other"`)
+	for _, foreign := range []kv.Scope{kv.AgentScope("t", "b"), kv.AgentScope("u", "a")} {
+		_, err = o.Find(t.Context(), foreign, "s", "id0")
+		wantGone(t, err, "")
+	}
+	_, err = o.Find(t.Context(), scope, "s2", "id0")
+	wantGone(t, err, "")
+}
+
+// The oldest prompts go, many at a time, and their texts with them; those that stay are
+// whole, and the answer for one that went says so.
+func TestOldPromptsGo(t *testing.T) {
+	o := mustOpen(t)
+	most := 0
+	for n := 1; n <= past.MaxPrompts+200; n++ {
+		o.save(t, fmt.Sprint("id", n), uint64(n), own("system", "always"), own("goal", fmt.Sprint("goal ", n)))
+		if n%37 == 0 {
+			o.restart()
+		}
+		if n%10 != 0 {
+			continue
+		}
+		records, texts := o.keys(t)
+		if most = max(most, records); n >= past.MaxPrompts && records < past.MaxPrompts {
+			t.Fatalf("only %d records after %d prompts", records, n)
+		}
+		if texts > 2*records+40 {
+			t.Fatalf("%d texts of %d records", texts, records)
+		}
+	}
+	if most < past.MaxPrompts || most > past.MaxPrompts+64 {
+		t.Errorf("at most %d records", most)
+	}
+	_, err := o.Find(t.Context(), scope, "s", "id1")
+	wantGone(t, err, "prompts went")
+	p, err := o.Last(t.Context(), scope, "s")
+	for n := 0; err == nil; n++ {
+		messages, problem := o.Messages(t.Context(), scope, "s", p)
+		must(t, problem)
+		if want := fmt.Sprint("goal ", p.Number); messages[1].Content != want {
+			t.Fatalf("prompt %d says %q", p.Number, messages[1].Content)
+		}
+		p, err = o.Previous(t.Context(), scope, "s", p)
+	}
+	wantGone(t, err, "the prompt before prompt")
+}
+
+// What was taken out of the log, or of the records, is named.
+func TestGoneIsNamed(t *testing.T) {
+	o := mustOpen(t)
+	o.save(t, "log", 9, past.Message{From: 7})
+	o.save(t, "fold", 9, past.Message{Batch: 3, First: 4})
+	for id, what := range map[string]string{"log": "message_007", "fold": "the fold of batch 3 at position 4"} {
+		p, err := o.Find(t.Context(), scope, "s", id)
+		must(t, err)
+		_, err = o.Messages(t.Context(), scope, "s", p)
+		wantGone(t, err, what)
+	}
+}
+
+func layout(head string, messages ...past.Written) *past.Layout {
+	return &past.Layout{Head: []byte(head), Tools: "tools", Messages: messages}
+}
+
+// written is a message of sections, in turn their names and texts.
+func written(parts ...string) past.Written {
+	var m past.Written
+	for pair := range slices.Chunk(parts, 2) {
+		m.Content += pair[1]
+		m.Pieces = append(m.Pieces, past.Piece{Section: pair[0], Bytes: len(pair[1])})
+	}
+	m.Bytes = []byte(`{"content":"` + m.Content + `"},`)
+	return m
+}
+
+// The first byte that differs, and the section that owns it in the newer prompt.
+func TestCompare(t *testing.T) {
+	base := layout("tools", written("system", "abc"), written("history", "one"), written("history", "two", "goal", "Goal"))
+	head := int64(len(`{"content":"`))
+	for name, test := range map[string]struct {
+		to       *past.Layout
+		section  string
+		byte     int64
+		message  int
+		from, is string
+	}{
+		"equal":              {to: base},
+		"tools":              {layout("toolz", base.Messages...), "tools", 4, -1, "s", "z"},
+		"more tools":         {layout("tools2", base.Messages...), "tools", 5, -1, "", "2"},
+		"first message":      {layout("tools", written("system", "abX"), base.Messages[1], base.Messages[2]), "system", 5 + head + 2, 0, `c"},`, `X"},`},
+		"second piece":       {layout("tools", base.Messages[0], base.Messages[1], written("history", "two", "goal", "GoaX")), "goal", 5 + 18 + 18 + head + 6, 2, `l"},`, `X"},`},
+		"longer first piece": {layout("tools", base.Messages[0], base.Messages[1], written("history", "twos", "goal", "Goal")), "history", 5 + 18 + 18 + head + 3, 2, `Goal"},`, `sGoal"},`},
+		"one more":           {layout("tools", append(slices.Clone(base.Messages), written("events", "new"))...), "events", 5 + 18 + 18 + 22, 3, "", `{"content":"new"},`},
+		"one less":           {layout("tools", base.Messages[:2]...), "history", 5 + 18 + 18, 2, `{"content":"twoGoal"},`, ""},
+	} {
+		got := past.Compare(base, test.to)
+		want := past.Difference{Section: test.section, Byte: test.byte, Message: test.message, From: test.from, To: test.is}
+		if diff := cmp.Diff(want, got); diff != "" {
+			t.Errorf("%s (-want +got):\n%s", name, diff)
+		}
+	}
+	got := past.Changes(layout("", written("system", "abc"), written("history", "new"), written("history", "two", "goal", "GoaX")), base)
+	if diff := cmp.Diff(map[string]int{"history": 1, "goal": 1}, got); diff != "" {
+		t.Error(diff)
+	}
+}
+
+// An excerpt is at most so long and never ends within a character.
+func TestExcerpts(t *testing.T) {
+	for n := past.ExcerptBytes - 3; n < past.ExcerptBytes+3; n++ {
+		long := strings.Repeat("x", n) + "é" + strings.Repeat("y", 300)
+		got := past.Compare(layout("", written("a", "")), layout("", written("a", long)))
+		if len(got.To) > past.ExcerptBytes || len(got.To) < past.ExcerptBytes-1 || strings.ContainsRune(got.To, '\uFFFD') {
+			t.Errorf("%d: %d bytes %q", n, len(got.To), got.To)
+		}
+	}
+}
