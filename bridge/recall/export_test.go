@@ -1,4 +1,18 @@
 package recall
 
-// Fitting is fitting.
-var Fitting = fitting
+// What tests of numbers call.
+var (
+	Fitting = fitting
+	Rank    = rank
+)
+
+// The nodes of events.
+const (
+	UnknownNode = unknownNode
+	OtherNode   = otherNode
+	OwnNode     = ownNode
+	ParentNode  = parentNode
+)
+
+// NodeOf is a node by its number.
+func NodeOf(n uint8) node { return node(n) }

@@ -15,15 +15,6 @@ import (
 	"github.com/loom-bridge/loom-bridge/memory/record"
 )
 
-const (
-	// DefaultUserMemories is how many memories of the user a prompt shows.
-	DefaultUserMemories = 3
-	// minUserScore is how sure the search must be.
-	minUserScore = 0.35
-	// userPriority is where the section stands among those of its phase.
-	userPriority = 90
-)
-
 // UserMemory is what is remembered of the user of a prompt.
 type UserMemory struct {
 	Store Store
@@ -44,16 +35,13 @@ func (m *UserMemory) Collect(ctx context.Context, a *gather.Ask) (gather.Found, 
 		return gather.Found{}, nil
 	}
 	view := m.Store.At(a.View)
-	limit := cmp.Or(a.Settings.Sources.UserMemories, DefaultUserMemories)
-	hits, note, err := search(ctx, view, a, query{scopes: []kv.Scope{scope}, filter: userFilter, limit: limit, minScore: minUserScore})
+	limit := cmp.Or(a.Settings.Sources.UserMemories, inject.DefaultShown)
+	hits, note, err := search(ctx, view, a, query{scopes: []kv.Scope{scope}, filter: userFilter, limit: limit, minScore: inject.MinMemoryScore})
 	if err != nil {
 		return gather.Found{}, err
 	}
 	b := &gather.Block{
-		Frame: inject.Injection{
-			Name: settings.UserMemory, Phase: inject.UserContext, Cache: inject.Session, Priority: userPriority,
-			MaxTokens: a.Settings.Cap(settings.UserMemory), Tag: "user_memory", Source: "memories of the user",
-		},
+		Frame:   inject.UserMemory(nil, 0, a.Settings.Cap(settings.UserMemory)),
 		NewName: settings.UserMemory + newSuffix,
 		Input:   scope.Owner + "\x00" + strconv.Itoa(limit),
 	}
@@ -63,7 +51,7 @@ func (m *UserMemory) Collect(ctx context.Context, a *gather.Ask) (gather.Found, 
 		if asked == nil && len(r.Text) > passageBytes {
 			asked = askedWords(a, m.Terms)
 		}
-		b.Items = append(b.Items, gather.Item{Ref: refOf(scope, r.ID), Version: versionOf(r), Text: "- " + memoryLine(r, asked, m.Terms)})
+		b.Items = append(b.Items, gather.Item{Ref: refOf(scope, r.ID), Version: versionOf(r), Text: inject.Guard("- " + memoryLine(r, asked, m.Terms))})
 	}
 	if b.Stale, err = changed(ctx, view, a); err != nil {
 		return gather.Found{}, err
@@ -72,8 +60,9 @@ func (m *UserMemory) Collect(ctx context.Context, a *gather.Ask) (gather.Found, 
 	return gather.Found{Block: b, Sequences: read, Note: note}, err
 }
 
-// newSuffix makes the name of what is found beyond a section that stands.
-const newSuffix = "_new"
+// newSuffix makes the name of what is found beyond a section that stands. Callers' own
+// sections have no colon in their names.
+const newSuffix = ":new"
 
 // memoryLine is a record on one line, with its day and who said it where these are
 // known: without them "I went there yesterday" says nothing.

@@ -188,12 +188,12 @@ func TestUserMemoryChanges(t *testing.T) {
 		t.Fatalf("first: %q", got)
 	}
 	second := w.save(eva, record.Record{Text: "Eva does not like black tea"})
-	if got := texts(); got["user_memory"] != "- Eva likes green tea" || got["user_memory_new"] != "- Eva does not like black tea" {
+	if got := texts(); got["user_memory"] != "- Eva likes green tea" || got["user_memory:new"] != "- Eva does not like black tea" {
 		t.Errorf("with a new one: %q", got)
 	}
 	_, err := w.store.Update(t.Context(), eva, memory.Update{ID: first.ID, Fields: memory.TextField, Values: record.Record{Text: "Eva likes white tea"}}, "")
 	w.must(err)
-	if got := texts(); !strings.Contains(got["user_memory"], "white") || !strings.Contains(got["user_memory"], "black") || got["user_memory_new"] != "" {
+	if got := texts(); !strings.Contains(got["user_memory"], "white") || !strings.Contains(got["user_memory"], "black") || got["user_memory:new"] != "" {
 		t.Errorf("with a changed one: %q", got)
 	}
 	_, err = w.store.Delete(t.Context(), eva, memory.Deletion{ID: second.ID}, "")

@@ -3,6 +3,7 @@ package recall
 import (
 	"cmp"
 	"context"
+	"errors"
 	"iter"
 	"slices"
 	"strconv"
@@ -206,12 +207,20 @@ func versionOf(r *record.Record) string {
 
 // changed tells whether a record that is shown is no longer as it is shown.
 func changed(ctx context.Context, view memory.View, a *gather.Ask) (bool, error) {
+	return anyShown(ctx, view, a, func(r *record.Record, item gather.Item) bool { return versionOf(r) != item.Version })
+}
+
+// anyShown tells whether one of the records that are shown has gone, or differs.
+func anyShown(ctx context.Context, view memory.View, a *gather.Ask, differs func(*record.Record, gather.Item) bool) (bool, error) {
+	if len(a.Shown) == 0 {
+		return false, nil
+	}
 	for _, scope := range scopesOf(a) {
-		var ids, versions []string
+		var ids []string
+		var items []gather.Item
 		for _, item := range a.Shown {
-			id, users := strings.CutPrefix(item.Ref, userRef)
-			if users == (scope.Kind == kv.OwnerUser) {
-				ids, versions = append(ids, id), append(versions, item.Version)
+			if id, users := strings.CutPrefix(item.Ref, userRef); users == (scope.Kind == kv.OwnerUser) {
+				ids, items = append(ids, id), append(items, item)
 			}
 		}
 		records, err := view.GetAll(ctx, scope, ids)
@@ -219,13 +228,16 @@ func changed(ctx context.Context, view memory.View, a *gather.Ask) (bool, error)
 			return false, err
 		}
 		for i, r := range records {
-			if r == nil || versionOf(r) != versions[i] {
+			if r == nil || differs(r, items[i]) {
 				return true, nil
 			}
 		}
 	}
 	return false, nil
 }
+
+// isVersionConflict tells whether somebody else changed a record first.
+func isVersionConflict(err error) bool { return errors.Is(err, memory.ErrVersionConflict) }
 
 // sequences say how far the records of the scopes of a prompt were read.
 func sequences(ctx context.Context, view memory.View, scopes []kv.Scope) ([]gather.Sequence, error) {

@@ -136,6 +136,11 @@ func (t *Tiers) recount(ctx context.Context, p sessionKey, from session.Tally, c
 
 // members are the records of a session in a tier, in the order of their tasks.
 func (t *Tiers) members(ctx context.Context, p sessionKey, tier int) ([]record.Record, error) {
+	return members(ctx, t.store.List, p, tier)
+}
+
+// members are those that list has.
+func members(ctx context.Context, list func(context.Context, kv.Scope, memory.Listing) (memory.Page, error), p sessionKey, tier int) ([]record.Record, error) {
 	listing := memory.Listing{
 		Filter:   "kind = " + quoted(Kind) + " AND session_id = " + quoted(p.session),
 		Tiers:    []int{tier},
@@ -143,7 +148,7 @@ func (t *Tiers) members(ctx context.Context, p sessionKey, tier int) ([]record.R
 	}
 	var all []record.Record
 	for {
-		page, err := t.store.List(ctx, p.scope, listing)
+		page, err := list(ctx, p.scope, listing)
 		if err != nil {
 			return nil, err
 		}

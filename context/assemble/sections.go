@@ -3,6 +3,7 @@ package assemble
 import (
 	"cmp"
 	"context"
+	"fmt"
 	"slices"
 
 	"github.com/loom-bridge/loom-bridge/context/assemble/gather"
@@ -19,6 +20,9 @@ func (t *task) prepare(ctx context.Context) error {
 		return err
 	}
 	t.through = recent.through
+	if t.working, err = t.moment.log.Working(ctx, t.r.Scope, t.r.SessionID); err != nil {
+		return fmt.Errorf("assemble: %w", err)
+	}
 	t.r.Goal = cmp.Or(t.r.Goal, t.working.Goal)
 	if err := t.gather(ctx, recent); err != nil {
 		return err

@@ -219,6 +219,7 @@ func (d *Domain) openPrompts(engine kv.Engine, writer *kv.Writer, o Options) (_ 
 	o.Assemble.Gatherer = gather.New(d.sources(o.Blobs.Words), &gather.Options{Logger: o.Logger})
 	d.onClose(o.Assemble.Gatherer.Close)
 	o.Assemble.Compress, o.Assemble.Past = o.Compress, past.New(engine, writer, d.Log)
+	o.Assemble.Summarizer = summarizer{func() *tools.Catalogue { return d.Tools }}
 	d.Assembler = assemble.New(d.Log, d.Tokens, &o.Assemble)
 	return o.Assemble.Reducer, nil
 }

@@ -22,9 +22,6 @@ type Ask struct {
 	Layout settings.Layout
 	// Settings are those of the prompt.
 	Settings settings.Prompt
-	// StandsFor tells whether a step that the prompt shows stands for a task; nil: none
-	// does.
-	StandsFor func(taskID string) bool
 	// TaskType is what sort of task it is, for playbooks that say which they are for;
 	// empty is any.
 	TaskType string
@@ -54,6 +51,12 @@ type Source interface {
 type Timed interface {
 	// Timeout is how long a prompt waits.
 	Timeout(a *Ask) time.Duration
+}
+
+// Optional is a Source that settings exclude otherwise than by its name.
+type Optional interface {
+	// Excluded tells whether prompts of those settings leave it out.
+	Excluded(p *settings.Prompt) bool
 }
 
 // Found is what a source has for a prompt. The zero value is nothing.

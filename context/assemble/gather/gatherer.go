@@ -9,6 +9,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/loom-bridge/loom-bridge/context/settings"
 	"github.com/loom-bridge/loom-bridge/memory/kv"
 	"github.com/loom-bridge/loom-bridge/memory/kv/cache"
 )
@@ -75,7 +76,7 @@ type answer struct {
 func (g *Gatherer) Gather(ctx context.Context, a *Ask) (Gathered, error) {
 	waiting := make([]func() answer, len(g.sources))
 	for i, s := range g.sources {
-		if !a.Settings.Excludes(s.Name()) {
+		if !excluded(s, &a.Settings) {
 			waiting[i] = g.start(ctx, s, a)
 		}
 	}
@@ -102,6 +103,13 @@ func (g *Gatherer) Gather(ctx context.Context, a *Ask) (Gathered, error) {
 		return Gathered{}, fmt.Errorf("gather: %w", tooOld)
 	}
 	return all, nil
+}
+
+func excluded(s Source, p *settings.Prompt) bool {
+	if optional, ok := s.(Optional); ok {
+		return optional.Excluded(p)
+	}
+	return p.Excludes(s.Name())
 }
 
 // start asks a source, and returns what waits for its answer.

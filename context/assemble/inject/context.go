@@ -66,7 +66,7 @@ func Knowledge(found []Snippet, most, limit int) Injection {
 	in.Tag, in.Framed = tagKnowledge, true
 	var texts []string
 	for i, s := range enough(found, most) {
-		texts = append(texts, s.numbered(i+1))
+		texts = append(texts, s.Numbered(i+1))
 	}
 	in.Text = strings.Join(texts, between)
 	return in
@@ -79,8 +79,8 @@ func knowledge(limit int) Injection {
 	}
 }
 
-// numbered is a snippet with its number, title, type and score, and where it is from.
-func (s *Snippet) numbered(i int) string {
+// Numbered is a snippet with its number, title, type and score, and where it is from.
+func (s *Snippet) Numbered(i int) string {
 	head := fmt.Sprintf("[%d]", i)
 	if s.Title != "" {
 		head += " " + text.OneLine(s.Title)

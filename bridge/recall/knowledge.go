@@ -1,0 +1,189 @@
+package recall
+
+import (
+	"cmp"
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/loom-bridge/loom-bridge/context/assemble/gather"
+	"github.com/loom-bridge/loom-bridge/context/assemble/inject"
+	"github.com/loom-bridge/loom-bridge/context/settings"
+	"github.com/loom-bridge/loom-bridge/context/text"
+	"github.com/loom-bridge/loom-bridge/memory"
+	"github.com/loom-bridge/loom-bridge/memory/record"
+)
+
+// DefaultKnowledgeTimeout is how long a prompt waits for knowledge.
+const DefaultKnowledgeTimeout = 100 * time.Millisecond
+
+// piece is a piece of knowledge and the record, or what else, that it is.
+type piece struct {
+	inject.Snippet
+	ref, version string
+}
+
+// Base is a knowledge base outside. Its methods are safe for concurrent use.
+type Base interface {
+	// Find returns at most limit pieces, the best first. It ends soon after ctx does.
+	Find(ctx context.Context, query string, limit int) ([]inject.Snippet, error)
+}
+
+// maxLabelChars bounds titles, types and sources.
+const maxLabelChars = 200
+
+// Knowledge is what is known of the subject of a prompt.
+type Knowledge struct {
+	Store Store
+	Terms Terms
+	// Base is asked in place of the records of the kind `knowledge`; nil: these.
+	Base Base
+}
+
+// Name is that of the section.
+func (k *Knowledge) Name() string { return settings.Knowledge }
+
+// Timeout is how long a prompt waits.
+func (k *Knowledge) Timeout(a *gather.Ask) time.Duration {
+	return cmp.Or(a.Settings.Sources.KnowledgeTimeout, DefaultKnowledgeTimeout)
+}
+
+const knowledgeFilter = `kind = "` + KindKnowledge + `"`
+
+// Collect finds the pieces that fit best.
+func (k *Knowledge) Collect(ctx context.Context, a *gather.Ask) (found gather.Found, err error) {
+	limit := cmp.Or(a.Settings.Sources.Knowledge, inject.DefaultShown)
+	var pieces []piece
+	stale := false
+	if k.Base != nil {
+		pieces, err = k.outside(ctx, a, limit)
+	} else {
+		view := k.Store.At(a.View)
+		if pieces, found.Note, err = k.records(ctx, view, a, limit); err == nil {
+			stale, err = changed(ctx, view, a)
+		}
+		if err == nil {
+			found.Sequences, err = sequences(ctx, view, scopesOf(a))
+		}
+	}
+	if err != nil {
+		return gather.Found{}, err
+	}
+	if a.Layout == settings.TaskContext {
+		k.asMessages(a, pieces, &found)
+		return found, nil
+	}
+	found.Block = k.block(a, pieces, limit)
+	found.Block.Stale = stale
+	return found, nil
+}
+
+// label is a title, type or source on one line.
+func label(s string) string {
+	return text.CutChars(text.OneLine(text.Valid(s)), maxLabelChars, text.Ellipsis)
+}
+
+// records finds records of the kind.
+func (k *Knowledge) records(ctx context.Context, view memory.View, a *gather.Ask, limit int) ([]piece, string, error) {
+	hits, note, err := search(ctx, view, a, query{scopes: scopesOf(a), filter: knowledgeFilter, limit: limit, minScore: inject.MinKnowledgeScore})
+	if err != nil || len(hits) == 0 {
+		return nil, note, err
+	}
+	words := askedWords(a, k.Terms)
+	pieces := make([]piece, len(hits))
+	for i, hit := range hits {
+		pieces[i] = pieceOf(&hit.Record)
+		pieces[i].Content = passage(hit.Record.Text, words, k.Terms)
+		pieces[i].Score = hit.Score
+		pieces[i].ref = refOf(hit.Scope, hit.Record.ID)
+	}
+	return pieces, note, nil
+}
+
+// pieceOf is a record of the kind, without its content: metadata say title, type and
+// source (or path); the record's key stands in for a title or source that nobody gave.
+func pieceOf(r *record.Record) piece {
+	var m struct {
+		Title, Type, Source, Path, URL any
+	}
+	_ = json.Unmarshal(r.Metadata, &m) // what does not fit is not there
+	return piece{version: versionOf(r), Snippet: inject.Snippet{
+		Title: label(cmp.Or(said(m.Title), r.Key, r.ID)), Type: label(cmp.Or(said(m.Type), KindKnowledge)),
+		Source: label(cmp.Or(said(m.Source), said(m.Path), said(m.URL), r.Key, "memory:"+r.ID)),
+	}}
+}
+
+// said is a value if it is text.
+func said(v any) string {
+	s, _ := v.(string)
+	return s
+}
+
+// outside asks the base, for what fits the newest message and, where there is none, the
+// goal.
+func (k *Knowledge) outside(ctx context.Context, a *gather.Ask, limit int) ([]piece, error) {
+	words := cmp.Or(strings.TrimSpace(clipped(a.Newest)), strings.TrimSpace(clipped(a.Goal)))
+	if words == "" {
+		return nil, nil
+	}
+	all, err := k.Base.Find(ctx, words, limit)
+	if err != nil {
+		return nil, err
+	}
+	var pieces []piece
+	asked := askedWords(a, k.Terms)
+	for i := range all[:min(len(all), limit)] {
+		p := piece{Snippet: all[i]}
+		if strings.TrimSpace(p.Content) == "" || p.Score < inject.MinKnowledgeScore {
+			continue
+		}
+		p.Content = passage(p.Content, asked, k.Terms)
+		p.Title, p.Type, p.Source = label(p.Title), label(p.Type), label(p.Source)
+		sum := sha256.Sum256([]byte(all[i].Content))
+		p.ref = cmp.Or(p.Source, p.Title) + "#" + hex.EncodeToString(sum[:4])
+		pieces = append(pieces, p)
+	}
+	return pieces, nil
+}
+
+// block is the section of the layouts that have one.
+func (k *Knowledge) block(a *gather.Ask, pieces []piece, limit int) *gather.Block {
+	b := &gather.Block{
+		Frame:   inject.Knowledge(nil, 0, a.Settings.Cap(settings.Knowledge)),
+		Between: "\n\n",
+		NewName: settings.Knowledge + newSuffix,
+		Input:   a.Settings.UserID + "\x00" + strconv.Itoa(limit),
+	}
+	snippets := make(map[string]*inject.Snippet, len(pieces))
+	for i := range pieces {
+		p := &pieces[i]
+		snippets[p.ref] = &p.Snippet
+		b.Items = append(b.Items, gather.Item{Ref: p.ref, Version: p.version})
+	}
+	b.Write = func(number int, item gather.Item) string { return snippets[item.Ref].Numbered(number) }
+	return b
+}
+
+// asMessages is the section of the layout task_context: a message of the system each, as
+// many as fit the cap.
+func (k *Knowledge) asMessages(a *gather.Ask, pieces []piece, found *gather.Found) {
+	limit, sum := a.Settings.Cap(settings.Knowledge), 0
+	var snippets []inject.Snippet
+	for i := range pieces {
+		p := &pieces[i]
+		n := a.Count(inject.KnowledgeMessages([]inject.Snippet{p.Snippet}, 1, 0).Messages[0].Content)
+		if limit > 0 && sum+n > limit {
+			found.LeftOut = append(found.LeftOut, p.ref)
+			continue
+		}
+		sum += n
+		snippets, found.Refs = append(snippets, p.Snippet), append(found.Refs, p.ref)
+	}
+	if len(snippets) > 0 {
+		found.Injections = []inject.Injection{inject.KnowledgeMessages(snippets, len(snippets), limit)}
+	}
+}

@@ -1,0 +1,146 @@
+package recall
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"os"
+	"slices"
+	"strconv"
+
+	"github.com/loom-bridge/loom-bridge/bridge/native"
+	"github.com/loom-bridge/loom-bridge/bridge/tools"
+	"github.com/loom-bridge/loom-bridge/context/assemble/gather"
+	"github.com/loom-bridge/loom-bridge/context/assemble/inject"
+	"github.com/loom-bridge/loom-bridge/context/settings"
+	"github.com/loom-bridge/loom-bridge/context/text"
+	"github.com/loom-bridge/loom-bridge/memory"
+	"github.com/loom-bridge/loom-bridge/memory/kv"
+	"github.com/loom-bridge/loom-bridge/memory/record"
+)
+
+const (
+	// agentsFile is what a workspace says to all agents.
+	agentsFile = "AGENTS.md"
+	// agentsName is the name of its part of the section.
+	agentsName = settings.Notes + ":agents_md"
+	// agentsPriority and notesPriority are where the parts stand: before what is found.
+	agentsPriority = 100
+	notesPriority  = 95
+	// maxNotes bounds the notes that are looked at of the agent, and of the user.
+	maxNotes = 100
+)
+
+// Workspaces are where agents work.
+type Workspaces interface {
+	// Root returns the workspace of an agent. It stays open.
+	Root(scope kv.Scope) (*os.Root, error)
+}
+
+// Notes are what an agent is told in any case: the AGENTS.md of its workspace, or the
+// text of the settings in its place, and the records of the kind `note` of the agent and
+// the user. The section's cap is that of both; AGENTS.md goes first.
+type Notes struct {
+	Store Store
+	Terms Terms
+	// Workspaces and Files are where AGENTS.md is read; nil: it is not.
+	Workspaces Workspaces
+	Files      *native.Reader
+}
+
+// Name is that of the section.
+func (n *Notes) Name() string { return settings.Notes }
+
+// Collect reads AGENTS.md and the notes.
+func (n *Notes) Collect(ctx context.Context, a *gather.Ask) (gather.Found, error) {
+	found := gather.Found{}
+	limit := a.Settings.Cap(settings.Notes)
+	agents, err := n.agents(ctx, a)
+	if err != nil {
+		found.Note = agentsFile + " can't be read: " + err.Error()
+	}
+	if agents != "" {
+		in := inject.Injection{
+			Name: agentsName, Phase: inject.UserContext, Cache: inject.Stable, Priority: agentsPriority, MaxTokens: limit,
+			Tag: "agents_md", Text: agents, Source: agentsFile,
+		}
+		found.Injections, found.Refs = append(found.Injections, in), append(found.Refs, agentsFile)
+		if limit > 0 {
+			limit -= min(a.Count(agents), limit)
+			if limit == 0 {
+				return found, nil
+			}
+		}
+	}
+	return found, n.notes(ctx, a, limit, &found)
+}
+
+// agents is the text of AGENTS.md; empty where there is none.
+func (n *Notes) agents(ctx context.Context, a *gather.Ask) (string, error) {
+	if a.Settings.AgentsMD != "" || n.Workspaces == nil || n.Files == nil {
+		return a.Settings.AgentsMD, nil
+	}
+	root, err := n.Workspaces.Root(a.Scope)
+	if err != nil {
+		return "", errors.New("the workspace can't be opened")
+	}
+	head, info, err := n.Files.Head(ctx, root, agentsFile, settings.MaxAgentsBytes)
+	var failed *tools.Error
+	switch {
+	case errors.As(err, &failed) && failed.Code == tools.NotFound:
+		return "", nil
+	case err != nil:
+		return "", err
+	}
+	if info.Size() > int64(len(head)) {
+		head = text.WholeChars(head)
+	}
+	return text.Valid(string(head)), nil
+}
+
+const noteFilter = `kind = "` + KindNote + `"`
+
+// notes adds the notes: the most important first, and of equal ones the newest.
+func (n *Notes) notes(ctx context.Context, a *gather.Ask, limit int, found *gather.Found) error {
+	view := n.Store.At(a.View)
+	type note struct {
+		scope  kv.Scope
+		record *record.Record
+	}
+	var all []note
+	for _, scope := range scopesOf(a) {
+		page, err := view.List(ctx, scope, memory.Listing{Filter: noteFilter, PageSize: maxNotes, NewestFirst: true})
+		if err != nil {
+			return err
+		}
+		for i := range page.Records {
+			if r := &page.Records[i]; !r.Archived && r.SupersededBy == "" {
+				all = append(all, note{scope, r})
+			}
+		}
+	}
+	slices.SortStableFunc(all, func(a, b note) int {
+		return cmp.Or(cmp.Compare(b.record.Importance, a.record.Importance), b.record.CreateTime.Compare(a.record.CreateTime))
+	})
+	b := &gather.Block{
+		Frame: inject.Injection{
+			Name: settings.Notes, Phase: inject.UserContext, Cache: inject.Session, Priority: notesPriority, MaxTokens: limit,
+			Tag: "notes", Framed: true, Source: "notes",
+		},
+		NewName: settings.Notes + newSuffix,
+		Input:   a.Settings.UserID + "\x00" + strconv.Itoa(limit),
+	}
+	for i := range all {
+		r := all[i].record
+		b.Items = append(b.Items, gather.Item{
+			Ref: refOf(all[i].scope, r.ID), Version: versionOf(r), Text: inject.Guard("- " + text.OneLine(passage(r.Text, nil, n.Terms))),
+		})
+	}
+	var err error
+	if b.Stale, err = changed(ctx, view, a); err != nil {
+		return err
+	}
+	found.Block = b
+	found.Sequences, err = sequences(ctx, view, scopesOf(a))
+	return err
+}

@@ -1,0 +1,225 @@
+package recall
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"log/slog"
+	"sync"
+	"time"
+
+	"github.com/loom-bridge/loom-bridge/context/assemble/gather"
+	"github.com/loom-bridge/loom-bridge/context/assemble/inject/playbook"
+	"github.com/loom-bridge/loom-bridge/context/settings"
+	"github.com/loom-bridge/loom-bridge/memory"
+	"github.com/loom-bridge/loom-bridge/memory/kv"
+	"github.com/loom-bridge/loom-bridge/memory/record"
+)
+
+const (
+	// playbookCandidates is how many of those that fit in words are looked at: some are
+	// for other tasks, or too old.
+	playbookCandidates = 20
+	// maxUses bounds the uses that wait to be counted. More are not counted.
+	maxUses = 256
+	// countTime bounds the counting of one.
+	countTime = 5 * time.Second
+	// countAttempts bounds how often it is tried when somebody else changed the record.
+	countAttempts = 4
+)
+
+// PlaybookStore is a Store whose records can be changed. *memory.Store is one.
+type PlaybookStore interface {
+	Store
+	Get(ctx context.Context, scope kv.Scope, id string) (record.Record, error)
+	Update(ctx context.Context, scope kv.Scope, u memory.Update, requestID string) (record.Record, error)
+}
+
+// Playbooks finds the strategy that fits best, and counts its use in the background.
+// Close it.
+type Playbooks struct {
+	store  PlaybookStore
+	logger *slog.Logger
+	uses   chan use
+	stop   context.CancelFunc
+	done   sync.WaitGroup
+}
+
+// use is a playbook that was shown.
+type use struct {
+	scope kv.Scope
+	id    string
+	at    time.Time
+}
+
+// NewPlaybooks returns the playbooks of a store. A nil logger is silent.
+func NewPlaybooks(store PlaybookStore, logger *slog.Logger) *Playbooks {
+	if logger == nil {
+		logger = slog.New(slog.DiscardHandler)
+	}
+	ctx, stop := context.WithCancel(context.Background())
+	p := &Playbooks{store: store, logger: logger, uses: make(chan use, maxUses), stop: stop}
+	p.done.Go(func() { p.count(ctx) })
+	return p
+}
+
+// Close ends the counting; uses that wait are not counted.
+func (p *Playbooks) Close() error {
+	p.stop()
+	p.done.Wait()
+	return nil
+}
+
+// Name is that of the section.
+func (p *Playbooks) Name() string { return settings.Playbook }
+
+const playbookFilter = `kind = "` + KindPlaybook + `" AND metadata.status = "` + string(playbook.Approved) + `"`
+
+// Collect finds the best playbook.
+func (p *Playbooks) Collect(ctx context.Context, a *gather.Ask) (gather.Found, error) {
+	view := p.store.At(a.View)
+	hits, note, err := search(ctx, view, a, query{
+		scopes: scopesOf(a), filter: playbookFilter, limit: playbookCandidates, minScore: playbook.MinScore,
+	})
+	if err != nil {
+		return gather.Found{}, err
+	}
+	limit := a.Settings.Cap(settings.Playbook)
+	b := &gather.Block{Frame: playbook.Hint(playbook.Found{}, limit), NewName: settings.Playbook + newSuffix, Input: a.Settings.UserID + "\x00" + a.TaskType}
+	b.Frame.Text, b.Frame.Attributes, b.Frame.Source = "", "", "playbooks"
+	found := gather.Found{Block: b, Note: note}
+	candidates, scopes := candidatesOf(hits)
+	if best, ok := playbook.Match(candidates, a.TaskType, a.Now); ok {
+		hint := playbook.Hint(best, limit)
+		scope := scopes[best.RecordID]
+		ref := refOf(scope, best.RecordID)
+		b.Items = []gather.Item{{Ref: ref, Version: hintVersion(best), Text: hint.Text, Attributes: hint.Attributes}}
+		if !shows(a.Shown, ref) {
+			found.Rendered = func(refs []string) { p.used(refs, use{scope, best.RecordID, a.Now}) }
+		}
+	}
+	if b.Stale, err = p.changed(ctx, view, a); err != nil {
+		return gather.Found{}, err
+	}
+	found.Sequences, err = sequences(ctx, view, scopesOf(a))
+	return found, err
+}
+
+// candidatesOf are the playbooks among hits, and whose each is. A record that is no
+// playbook is passed over, and so is one of the user's with the id of one of the agent's.
+func candidatesOf(hits []memory.Hit) ([]playbook.Found, map[string]kv.Scope) {
+	var all []playbook.Found
+	scopes := make(map[string]kv.Scope, len(hits))
+	for i := range hits {
+		r := &hits[i].Record
+		entry, err := playbook.Parse(r.Metadata)
+		if _, there := scopes[r.ID]; there || err != nil {
+			continue
+		}
+		scopes[r.ID] = hits[i].Scope
+		all = append(all, playbook.Found{Entry: entry, RecordID: r.ID, Score: hits[i].Score, ChangeTime: changeTime(r)})
+	}
+	return all, scopes
+}
+
+// changeTime is when a record was changed last.
+func changeTime(r *record.Record) time.Time {
+	if r.UpdateTime.IsZero() {
+		return r.CreateTime
+	}
+	return r.UpdateTime
+}
+
+func shows(shown []gather.Item, ref string) bool {
+	for _, item := range shown {
+		if item.Ref == ref {
+			return true
+		}
+	}
+	return false
+}
+
+// hintVersion stands for what a hint says, whatever its score, and whether it may be
+// shown: that it was counted changes its record but not the hint.
+func hintVersion(f playbook.Found) string {
+	f.Score = 1
+	sum := sha256.Sum256([]byte(string(f.Status) + "\n" + playbook.Hint(f, 0).Text))
+	return hex.EncodeToString(sum[:8])
+}
+
+// changed tells whether a playbook that is shown says something else, or went.
+func (p *Playbooks) changed(ctx context.Context, view memory.View, a *gather.Ask) (bool, error) {
+	return anyShown(ctx, view, a, func(r *record.Record, item gather.Item) bool {
+		entry, err := playbook.Parse(r.Metadata)
+		return err != nil || r.Archived || r.SupersededBy != "" || r.Kind != KindPlaybook ||
+			hintVersion(playbook.Found{Entry: entry, RecordID: r.ID}) != item.Version
+	})
+}
+
+// used has a use counted, if the playbook stands in the prompt.
+func (p *Playbooks) used(refs []string, u use) {
+	for _, ref := range refs {
+		if ref == refOf(u.scope, u.id) {
+			select {
+			case p.uses <- u:
+			default:
+				p.logger.Warn("use of a playbook not counted: too many wait", "record", u.id)
+			}
+		}
+	}
+}
+
+// count counts uses until ctx ends.
+func (p *Playbooks) count(ctx context.Context) {
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case u := <-p.uses:
+			limited, cancel := context.WithTimeout(ctx, countTime)
+			if err := p.countOne(limited, u); err != nil && ctx.Err() == nil {
+				p.logger.Warn("use of a playbook not counted", "scope", u.scope.String(), "record", u.id, "error", err)
+			}
+			cancel()
+		}
+	}
+}
+
+func (p *Playbooks) countOne(ctx context.Context, u use) (err error) {
+	for range countAttempts {
+		var r record.Record
+		if r, err = p.store.Get(ctx, u.scope, u.id); err != nil {
+			return err
+		}
+		var metadata []byte
+		if metadata, err = counted(r.Metadata, u.at); err != nil {
+			return err
+		}
+		if _, err = p.store.Update(ctx, u.scope, memory.Update{
+			ID: u.id, ExpectedVersion: r.Version, Fields: memory.MetadataField, Values: record.Record{Metadata: metadata},
+		}, ""); !isVersionConflict(err) {
+			return err
+		}
+	}
+	return err
+}
+
+// counted are the metadata of a playbook that was used once more.
+func counted(metadata []byte, at time.Time) ([]byte, error) {
+	entry, err := playbook.Parse(metadata)
+	if err != nil {
+		return nil, err
+	}
+	members := make(map[string]json.RawMessage)
+	if err := json.Unmarshal(metadata, &members); err != nil {
+		return nil, err
+	}
+	if members["usage_count"], err = json.Marshal(entry.UsageCount + 1); err != nil {
+		return nil, err
+	}
+	if members["last_used_at"], err = json.Marshal(at.UTC().Truncate(time.Microsecond)); err != nil {
+		return nil, err
+	}
+	return json.Marshal(members)
+}

@@ -1,0 +1,63 @@
+package recall
+
+import (
+	"errors"
+	"log/slog"
+
+	"github.com/loom-bridge/loom-bridge/bridge/native"
+	"github.com/loom-bridge/loom-bridge/context/assemble/gather"
+	"github.com/loom-bridge/loom-bridge/memory/kv"
+)
+
+// Options are what the sources of prompts work on. Store, Tiers and Terms are required.
+type Options struct {
+	Store PlaybookStore
+	Tiers Tiers
+	Terms Terms
+	// Workspaces are where AGENTS.md is. Nil: it is not read.
+	Workspaces Workspaces
+	// StoreDir is the directory of the store, which is never read; empty is none.
+	StoreDir string
+	// Parent returns the agent that started another. Nil: nobody has one.
+	Parent func(scope kv.Scope) string
+	// Base is asked for knowledge in place of records. Nil: records are.
+	Base Base
+	// Logger hears of what fails in the background. Default silent.
+	Logger *slog.Logger
+}
+
+// Sources are all sources of prompts. Close them after whoever gathers from them.
+type Sources struct {
+	all       []gather.Source
+	playbooks *Playbooks
+	base      Base
+}
+
+// New returns the sources.
+func New(o Options) (*Sources, error) {
+	files, err := native.NewReader(o.StoreDir)
+	if err != nil {
+		return nil, err
+	}
+	playbooks := NewPlaybooks(o.Store, o.Logger)
+	return &Sources{playbooks: playbooks, base: o.Base, all: []gather.Source{
+		&Skills{Store: o.Store},
+		&Notes{Store: o.Store, Terms: o.Terms, Workspaces: o.Workspaces, Files: files},
+		&UserMemory{Store: o.Store, Terms: o.Terms},
+		&Knowledge{Store: o.Store, Terms: o.Terms, Base: o.Base},
+		playbooks,
+		&Tasks{Tiers: o.Tiers, Parent: o.Parent, Terms: o.Terms},
+	}}, nil
+}
+
+// All are the sources, in the order in which what they find is registered.
+func (s *Sources) All() []gather.Source { return s.all }
+
+// Close ends the work in the background, and lets a base go that can be closed.
+func (s *Sources) Close() error {
+	err := s.playbooks.Close()
+	if closer, ok := s.base.(interface{ Close() error }); ok {
+		err = errors.Join(err, closer.Close())
+	}
+	return err
+}

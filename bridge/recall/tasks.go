@@ -1,0 +1,162 @@
+package recall
+
+import (
+	"cmp"
+	"context"
+	"slices"
+	"time"
+
+	"github.com/loom-bridge/loom-bridge/bridge/tiers"
+	"github.com/loom-bridge/loom-bridge/context/assemble/converter"
+	"github.com/loom-bridge/loom-bridge/context/assemble/gather"
+	"github.com/loom-bridge/loom-bridge/context/assemble/inject"
+	"github.com/loom-bridge/loom-bridge/context/session"
+	"github.com/loom-bridge/loom-bridge/context/settings"
+	"github.com/loom-bridge/loom-bridge/memory/kv"
+)
+
+const (
+	// recentTasks is how many tasks of L1 a prompt shows at most.
+	recentTasks = 10
+	// importantTasks is how many of L2, where prompts show these, too.
+	importantTasks = 10
+	// maxShownTasks bounds both together.
+	maxShownTasks = 20
+	// layerL2 is what settings call the tier of important tasks.
+	layerL2 = "L2"
+)
+
+// Tiers are the tiers of tasks. *tiers.Tiers is one.
+type Tiers interface {
+	At(view kv.Reader) tiers.View
+}
+
+var _ Tiers = (*tiers.Tiers)(nil)
+
+// Tasks are recent tasks that no step of the prompt stands for, as messages, and the
+// events that belong to them.
+type Tasks struct {
+	Tiers Tiers
+	// Parent returns the agent that started an agent, whose events count as its own;
+	// empty is none. Nil: nobody has one.
+	Parent func(scope kv.Scope) string
+	Terms  Terms
+}
+
+// Name is that of the section.
+func (t *Tasks) Name() string { return settings.Tasks }
+
+// Excluded tells whether prompts leave out both of its sections.
+func (t *Tasks) Excluded(p *settings.Prompt) bool {
+	return p.Excludes(settings.Tasks) && p.Excludes(settings.Events)
+}
+
+// entry is a task or event that becomes a message.
+type entry struct {
+	id      string
+	at      time.Time
+	message session.Message
+	section string
+}
+
+// Collect returns the messages: tasks of L2, then tasks of L1 and events by time.
+func (t *Tasks) Collect(ctx context.Context, a *gather.Ask) (gather.Found, error) {
+	var found gather.Found
+	var important, recent []entry
+	var err error
+	if !a.Settings.Excludes(settings.Tasks) {
+		if important, recent, err = t.tasks(ctx, a); err != nil {
+			return found, err
+		}
+	}
+	if t.showsEvents(a) {
+		heard, sequence, err := t.events(ctx, a)
+		if err != nil {
+			return found, err
+		}
+		recent = merged(recent, heard, important)
+		found.Sequences = append(found.Sequences, gather.Sequence{Source: "events", Number: sequence})
+	}
+	t.fill(a, slices.Concat(important, recent), &found)
+	return found, nil
+}
+
+// tasks are those of L2, where settings ask for them, and of L1, each oldest first.
+func (t *Tasks) tasks(ctx context.Context, a *gather.Ask) (important, recent []entry, err error) {
+	view := t.Tiers.At(a.View)
+	room := recentTasks
+	seen := make(map[string]bool)
+	if slices.Contains(a.Settings.Sources.Layers, layerL2) {
+		tasks, err := view.L2(ctx, a.Scope, a.SessionID, importantTasks)
+		if err != nil {
+			return nil, nil, err
+		}
+		slices.SortStableFunc(tasks, byTime)
+		important = t.entries(a, tasks, seen)
+		room = maxShownTasks - len(important)
+	}
+	tasks, err := view.L1(ctx, a.Scope, a.SessionID, room)
+	if err != nil {
+		return nil, nil, err
+	}
+	return important, t.entries(a, tasks, seen), nil
+}
+
+func byTime(a, b session.Task) int {
+	return cmp.Or(a.CreateTime.Compare(b.CreateTime), cmp.Compare(a.Number, b.Number))
+}
+
+// entries are the tasks that become messages and are not seen yet.
+func (t *Tasks) entries(a *gather.Ask, tasks []session.Task, seen map[string]bool) []entry {
+	var all []entry
+	for i := range tasks {
+		task := &tasks[i]
+		if seen[task.ID] || task.Step > 0 {
+			continue
+		}
+		seen[task.ID] = true
+		if m, ok := converter.Message(task); ok {
+			all = append(all, entry{task.ID, task.CreateTime, guarded(m), settings.Tasks})
+		}
+	}
+	return all
+}
+
+// guarded is a message in which nobody writes what only a prompt itself does. The line
+// that its action begins with is the prompt's own.
+func guarded(m session.Message) session.Message {
+	m.Content = inject.GuardTags(m.Content)
+	return m
+}
+
+// fill makes the injections of entries: the newest as far as the cap of the tasks goes,
+// in their order.
+func (t *Tasks) fill(a *gather.Ask, all []entry, found *gather.Found) {
+	limit, sum, from := a.Settings.Cap(settings.Tasks), 0, len(all)
+	for i := range slices.Backward(all) {
+		n := a.Count(all[i].message.Content)
+		if limit > 0 && sum+n > limit {
+			if i != len(all)-1 {
+				break
+			}
+			all[i].message.Content = inject.Lines(all[i].message.Content, limit, a.Count)
+			n = a.Count(all[i].message.Content)
+		}
+		sum, from = sum+n, i
+	}
+	for _, e := range all[:from] {
+		found.LeftOut = append(found.LeftOut, e.id)
+	}
+	if from == len(all) {
+		return
+	}
+	in := inject.Injection{
+		Name: settings.Tasks, Phase: inject.UserContext, Cache: inject.Dynamic, Priority: inject.DefaultPriority,
+		MaxTokens: limit, Framed: true, Source: "tasks and events",
+	}
+	for _, e := range all[from:] {
+		in.Messages = append(in.Messages, e.message)
+		found.Refs = append(found.Refs, e.id)
+	}
+	found.Injections = append(found.Injections, in)
+}
