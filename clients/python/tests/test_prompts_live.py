@@ -16,6 +16,7 @@ from loombridge import (
     ToolDefinition,
     ToolSelection,
     VariationSettings,
+    testing,
 )
 
 POLITE = Skill("polite", "Be polite", "Say please.", tools=("fs:stat",), active=True)
@@ -100,7 +101,7 @@ async def test_tools_of_the_caller_and_of_the_server(live: loombridge.Client) ->
 
 
 async def test_tools_of_other_agents_enter_by_name(
-    live: loombridge.Client, srv: loombridge.testing.Server
+    live: loombridge.Client, srv: testing.Server
 ) -> None:
     async with loombridge.connect(srv.address, agent_id="helper") as helper:
 
@@ -195,7 +196,7 @@ async def test_the_same_turn_gives_the_same_bytes(live: loombridge.Client) -> No
 
 
 async def test_a_prompt_of_another_agent_has_nothing_of_ours(
-    live: loombridge.Client, srv: loombridge.testing.Server
+    live: loombridge.Client, srv: testing.Server
 ) -> None:
     await live.context.configure(
         prompt=PromptSettings(
