@@ -230,7 +230,9 @@ func (r *recording) stage(ctx context.Context, tx *kv.Tx) error {
 		return err
 	}
 	if c.task != nil {
-		task, err := h.Log.StageTask(ctx, tx, c.Scope, *c.task)
+		with := *c.task
+		with.Step = s.Number
+		task, err := h.Log.StageTask(ctx, tx, c.Scope, with)
 		if err != nil {
 			return err
 		}

@@ -97,6 +97,9 @@ type Task struct {
 	Importance float64
 	// CreateTime is when it was taken up, to the microsecond. Zero when adding: now.
 	CreateTime time.Time
+	// Step is the number of the step of its session that was recorded with it and so
+	// tells of it, too; 0 for none.
+	Step uint64
 	// Number counts the tasks of the session, from 1; set by the log.
 	Number uint64
 	// After is the position of the session's last entry when the task was added, so of

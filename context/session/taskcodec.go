@@ -13,8 +13,11 @@ import (
 // that what reads a conversation does not step over tasks.
 const kindTask = 3
 
-// fieldAfter is a field of a stored entry that only tasks have.
-const fieldAfter = fieldBody + 1
+// Fields of a stored entry that only tasks have.
+const (
+	fieldAfter = fieldBody + 1 + iota
+	fieldTaskStep
+)
 
 // Fields of a stored task.
 const (
@@ -41,7 +44,7 @@ func encodeTask(t Task, written time.Time) []byte {
 	dst := wire.AppendUint(nil, fieldKind, kindTask)
 	dst = wire.AppendTime(dst, fieldTime, written)
 	dst = wire.AppendItem(dst, fieldBody, appendTask(nil, &t))
-	return wire.AppendUint(dst, fieldAfter, t.After)
+	return wire.AppendUint(wire.AppendUint(dst, fieldAfter, t.After), fieldTaskStep, t.Step)
 }
 
 func appendTask(dst []byte, t *Task) []byte {
@@ -77,6 +80,8 @@ func decodeTask(value []byte) (t Task, written time.Time, err error) {
 			body = f.Bytes
 		case fieldAfter:
 			t.After = f.Value
+		case fieldTaskStep:
+			t.Step = f.Value
 		}
 	}
 	if kind != kindTask {
