@@ -225,6 +225,7 @@ func (d *Domain) openPrompts(engine kv.Engine, workspaces hand.Workspaces, o Opt
 	o.Assemble.Gatherer = gather.New(sources, &gather.Options{Logger: o.Logger})
 	d.onClose(o.Assemble.Gatherer.Close)
 	o.Assemble.Compress = o.Compress
+	o.Assemble.Summarizer = summarizer{func() *tools.Catalogue { return d.Tools }}
 	d.Assembler = assemble.New(d.Log, d.Tokens, &o.Assemble)
 	return o.Assemble.Reducer, nil
 }
