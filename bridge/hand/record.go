@@ -230,9 +230,9 @@ func (r *recording) stage(ctx context.Context, tx *kv.Tx) error {
 		return err
 	}
 	if c.task != nil {
-		with := *c.task
-		with.Step = s.Number
-		task, err := h.Log.StageTask(ctx, tx, c.Scope, with)
+		own := *c.task
+		own.Step = s.Number
+		task, err := h.Log.StageTask(ctx, tx, c.Scope, own)
 		if err != nil {
 			return err
 		}

@@ -111,7 +111,7 @@ func (t *Tasks) entries(a *gather.Ask, tasks []session.Task, seen map[string]boo
 	var all []entry
 	for i := range tasks {
 		task := &tasks[i]
-		if seen[task.ID] || stands(a, task) {
+		if seen[task.ID] || task.Step > 0 {
 			continue
 		}
 		seen[task.ID] = true
@@ -120,11 +120,6 @@ func (t *Tasks) entries(a *gather.Ask, tasks []session.Task, seen map[string]boo
 		}
 	}
 	return all
-}
-
-// stands tells whether a step of the prompt stands for a task.
-func stands(a *gather.Ask, task *session.Task) bool {
-	return task.Step > 0 && (a.ShowsStep == nil || a.ShowsStep(task.Step))
 }
 
 // guarded is a message in which nobody writes what only a prompt itself does. The line

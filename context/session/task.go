@@ -97,15 +97,15 @@ type Task struct {
 	Importance float64
 	// CreateTime is when it was taken up, to the microsecond. Zero when adding: now.
 	CreateTime time.Time
-	// Step is the number of the step of its session that was recorded with it and so
-	// tells of it, too; 0 for none.
-	Step uint64
 	// Number counts the tasks of the session, from 1; set by the log.
 	Number uint64
 	// After is the position of the session's last entry when the task was added, so of
 	// the step that it was recorded with; 0 for none, and of tasks that an earlier
 	// version added. Set by the log.
 	After uint64
+	// Step is the number of the step that it was recorded with, which stands for it in
+	// prompts; 0 where there is none.
+	Step uint64
 }
 
 // Status is TaskCompleted with a result and TaskPending without one.

@@ -16,7 +16,7 @@ const kindTask = 3
 // Fields of a stored entry that only tasks have.
 const (
 	fieldAfter = fieldBody + 1 + iota
-	fieldTaskStep
+	fieldStepOfTask
 )
 
 // Fields of a stored task.
@@ -44,7 +44,8 @@ func encodeTask(t Task, written time.Time) []byte {
 	dst := wire.AppendUint(nil, fieldKind, kindTask)
 	dst = wire.AppendTime(dst, fieldTime, written)
 	dst = wire.AppendItem(dst, fieldBody, appendTask(nil, &t))
-	return wire.AppendUint(wire.AppendUint(dst, fieldAfter, t.After), fieldTaskStep, t.Step)
+	dst = wire.AppendUint(dst, fieldAfter, t.After)
+	return wire.AppendUint(dst, fieldStepOfTask, t.Step)
 }
 
 func appendTask(dst []byte, t *Task) []byte {
@@ -80,7 +81,7 @@ func decodeTask(value []byte) (t Task, written time.Time, err error) {
 			body = f.Bytes
 		case fieldAfter:
 			t.After = f.Value
-		case fieldTaskStep:
+		case fieldStepOfTask:
 			t.Step = f.Value
 		}
 	}

@@ -22,9 +22,6 @@ type Ask struct {
 	Layout settings.Layout
 	// Settings are those of the prompt.
 	Settings settings.Prompt
-	// ShowsStep tells whether the prompt shows a step of the session, in whatever form, so
-	// that the task that was recorded with it does not stand there again; nil: it shows all.
-	ShowsStep func(number uint64) bool
 	// TaskType is what sort of task it is, for playbooks that say which they are for;
 	// empty is any.
 	TaskType string
