@@ -19,6 +19,7 @@ import (
 	"github.com/loom-bridge/loom-bridge/bridge/topics"
 	"github.com/loom-bridge/loom-bridge/context/assemble"
 	"github.com/loom-bridge/loom-bridge/context/assemble/gather"
+	"github.com/loom-bridge/loom-bridge/context/assemble/past"
 	"github.com/loom-bridge/loom-bridge/context/blob"
 	"github.com/loom-bridge/loom-bridge/context/compress"
 	"github.com/loom-bridge/loom-bridge/context/conversation"
@@ -158,7 +159,7 @@ func (d *Domain) open(engine kv.Engine, workspaces hand.Workspaces, o Options) e
 	sweeper := answers.NewSweeper(engine, writer, &answers.Options{For: o.AnsweredFor, Now: o.Now, Logger: o.Logger})
 	d.onClose(sweeper.Close)
 	d.openStores(engine, writer, o)
-	reducer, err := d.openPrompts(engine, workspaces, o)
+	reducer, err := d.openPrompts(engine, writer, workspaces, o)
 	if err != nil {
 		return err
 	}
@@ -208,7 +209,7 @@ func (d *Domain) openBlobs(engine kv.Engine, writer *kv.Writer, o Options) {
 }
 
 // openPrompts opens what counts and makes prompts.
-func (d *Domain) openPrompts(engine kv.Engine, workspaces hand.Workspaces, o Options) (_ *step.Reducer, err error) {
+func (d *Domain) openPrompts(engine kv.Engine, writer *kv.Writer, workspaces hand.Workspaces, o Options) (_ *step.Reducer, err error) {
 	if d.Tokens, err = tokens.New(&tokens.Options{Models: o.Models}); err != nil {
 		return nil, err
 	}
@@ -224,7 +225,7 @@ func (d *Domain) openPrompts(engine kv.Engine, workspaces hand.Workspaces, o Opt
 	}
 	o.Assemble.Gatherer = gather.New(sources, &gather.Options{Logger: o.Logger})
 	d.onClose(o.Assemble.Gatherer.Close)
-	o.Assemble.Compress = o.Compress
+	o.Assemble.Compress, o.Assemble.Past = o.Compress, past.New(engine, writer, d.Log)
 	o.Assemble.Summarizer = summarizer{func() *tools.Catalogue { return d.Tools }}
 	d.Assembler = assemble.New(d.Log, d.Tokens, &o.Assemble)
 	return o.Assemble.Reducer, nil
