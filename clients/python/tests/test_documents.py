@@ -216,12 +216,9 @@ async def test_a_knowledge_base_with_vectors_of_the_callers(live: loombridge.Cli
 async def test_the_context_of_a_task(live: loombridge.Client) -> None:
     base = VectorKnowledgeBase(live)
     await base.add("The desk closes at 17:30", title="Hours", source="desk.md")
-    done = loombridge.Task(
-        "execute", task_id="t1", parameters={"content": "Open the desk"}, source_agent="boss"
-    )
-    thought = loombridge.Task("node.thinking", task_id="t2", result="The key is in the drawer.")
-    await live.context.record_step("note:task", task=done)
-    await live.context.record_step("note:think", task=thought)
+    await live.emit("execute", {"session_id": "s1", "parameters": {"content": "Open the desk"}})
+    thought = {"session_id": "s1", "parameters": {"content": "The key is in the drawer."}}
+    await live.emit("node.thinking", thought)
     counter = TokenCounter(live)
     manager = documents.TaskContextManager(
         counter, system_prompt="You are careful.", knowledge_base=base

@@ -28,7 +28,7 @@ def names(prompt: loombridge.Prompt) -> list[str]:
     return [tool.name for tool in prompt.tools]
 
 
-# I06, G03
+# G03
 async def test_settings_stay_with_the_session(live: loombridge.Client) -> None:
     settings = PromptSettings(
         layout="react",
@@ -116,6 +116,7 @@ async def test_tools_of_other_agents_enter_by_name(
         assert "word_count" in names(await live.context.assemble(settings=selection))
 
 
+# I06
 async def test_injections_stand_where_they_say(live: loombridge.Client) -> None:
     await live.context.append({"role": "user", "content": "Is it open?"})
     prompt = await live.context.assemble(
@@ -158,7 +159,7 @@ async def test_skills_are_swapped(live: loombridge.Client) -> None:
     assert "Use few words." not in before.messages[0].content
     assert "Say please." not in after.messages[0].content
     assert "Use few words." in after.messages[0].content
-    difference = after.receipt.difference
+    difference = (await live.context.diff_prompts()).difference
     assert difference is not None
     assert difference.section == "skills"
 
