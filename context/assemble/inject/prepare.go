@@ -2,7 +2,6 @@ package inject
 
 import (
 	"github.com/loom-bridge/loom-bridge/context/assemble/inject/vary"
-	"github.com/loom-bridge/loom-bridge/context/session"
 	"github.com/loom-bridge/loom-bridge/context/settings"
 	"github.com/loom-bridge/loom-bridge/context/working"
 )
@@ -84,26 +83,4 @@ func (in *Inputs) forms() vary.Forms {
 		return vary.Choose(in.Session, in.Turn, *v.Level)
 	}
 	return vary.Choose(in.Session, in.Turn, vary.DefaultLevel)
-}
-
-// End is what a prompt of layout three_phase ends with: the query with the runtime
-// sections behind it, or before it, and the goal block last. It is empty where there is
-// none of them.
-func (p *Prepared) End(query string) string {
-	first, second := query, p.Body(Runtime)
-	if p.Position == settings.Prepend {
-		first, second = second, first
-	}
-	return behind(p.Forms.Join(first, second), p.Arranged.End(Runtime))
-}
-
-// Close ends messages with the runtime sections and the goal block. If the last message is
-// the user's they stand with what it says, else in a message of their own. Goal blocks of
-// earlier prompts leave first. all is not changed.
-func (p *Prepared) Close(all []session.Message) []session.Message {
-	out := Rewrite(all, "")
-	if p.End("") == "" {
-		return out
-	}
-	return ended(out, p.End)
 }
