@@ -81,6 +81,7 @@ install-deps: ## Install what the system lacks (C++ compiler, RocksDB, Python) w
 
 .PHONY: build
 build: install-deps ## Build bin/loom-bridge-server
+	@test -e $(SERVER) || echo "Building $(SERVER); the first time, Go downloads and compiles for a minute or two."
 	$(GO) build -buildvcs=false -ldflags '-X main.version=$(VERSION)' -o $(SERVER) ./server/cmd/loom-bridge-server
 
 .PHONY: build-bench
@@ -238,10 +239,14 @@ vuln: install-deps ## Look for known vulnerabilities; needs the network
 .PHONY: py-sync
 py-sync: $(CLIENT_STAMP) ## Bring clients/python/.venv to the pinned versions
 
+# A line for each package, and none of the rest that pip says; its errors stay.
+PIP_PROGRESS = sed -un 's/^Collecting \([^ ]*\).*/  \1/p; s/^Installing collected packages.*/  unpacking all of them/p'
+
 # An environment is made anew rather than changed, so that nothing old stays.
 $(VENV_STAMP): $(CLIENT)/requirements-dev.txt | install-deps
+	@echo "Making a Python environment in $(VENV); only the first time, it downloads some 200 MB."
 	$(PYTHON) -m venv --clear $(VENV)
-	$(VENV)/bin/python -m pip install --quiet --disable-pip-version-check -r $(CLIENT)/requirements-dev.txt
+	@$(VENV)/bin/python -m pip install --disable-pip-version-check --progress-bar off -r $(CLIENT)/requirements-dev.txt | $(PIP_PROGRESS)
 	@touch $@
 
 # The client is used where it lies: a change in its code needs no new sync.
@@ -251,7 +256,7 @@ $(CLIENT_STAMP): $(VENV_STAMP) $(CLIENT)/pyproject.toml
 
 $(VENV_LOWEST_STAMP): $(CLIENT)/requirements-lowest.txt | install-deps
 	$(PYTHON) -m venv --clear $(VENV_LOWEST)
-	$(VENV_LOWEST)/bin/python -m pip install --quiet --disable-pip-version-check -r $(CLIENT)/requirements-lowest.txt
+	@$(VENV_LOWEST)/bin/python -m pip install --disable-pip-version-check --progress-bar off -r $(CLIENT)/requirements-lowest.txt | $(PIP_PROGRESS)
 	@touch $@
 
 $(GOLANGCI_STAMP):

@@ -19,6 +19,7 @@ import (
 	"github.com/loom-bridge/loom-bridge/context/settings"
 	"github.com/loom-bridge/loom-bridge/context/step"
 	"github.com/loom-bridge/loom-bridge/context/tokens"
+	"github.com/loom-bridge/loom-bridge/context/working"
 	"github.com/loom-bridge/loom-bridge/memory/kv"
 	"github.com/loom-bridge/loom-bridge/memory/kv/invalid"
 )
@@ -50,6 +51,8 @@ type Log interface {
 	// Before yields the entries of a session that stand before a position, the newest
 	// first; 0 is behind them all.
 	Before(ctx context.Context, scope kv.Scope, sessionID string, position uint64) iter.Seq2[session.Entry, error]
+	// Working returns what the agent is at.
+	Working(ctx context.Context, scope kv.Scope, sessionID string) (working.Working, error)
 	// AppendFolds stores a batch, and MoveMark the boundary of a preset;
 	// session.ErrFoldsChanged when somebody else was first.
 	AppendFolds(ctx context.Context, scope kv.Scope, sessionID string, version uint64, made []history.Fold) error

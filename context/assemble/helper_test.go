@@ -18,6 +18,7 @@ import (
 	"github.com/loom-bridge/loom-bridge/context/settings"
 	"github.com/loom-bridge/loom-bridge/context/step"
 	"github.com/loom-bridge/loom-bridge/context/tokens"
+	"github.com/loom-bridge/loom-bridge/context/working"
 	"github.com/loom-bridge/loom-bridge/memory/kv"
 )
 
@@ -68,6 +69,10 @@ func (h entries) Before(ctx context.Context, s kv.Scope, id string, _ uint64) it
 			}
 		}
 	}
+}
+
+func (entries) Working(context.Context, kv.Scope, string) (working.Working, error) {
+	return working.Working{}, nil
 }
 
 func (entries) AppendFolds(context.Context, kv.Scope, string, uint64, []history.Fold) error {

@@ -3,6 +3,7 @@ package assemble
 import (
 	"cmp"
 	"context"
+	"fmt"
 	"slices"
 
 	"github.com/loom-bridge/loom-bridge/context/assemble/gather"
@@ -17,6 +18,9 @@ func (t *task) prepare(ctx context.Context) error {
 	recent, err := t.recent(ctx)
 	if err != nil {
 		return err
+	}
+	if t.working, err = t.moment.log.Working(ctx, t.r.Scope, t.r.SessionID); err != nil {
+		return fmt.Errorf("assemble: %w", err)
 	}
 	t.r.Goal = cmp.Or(t.r.Goal, t.working.Goal)
 	if err := t.gather(ctx, recent); err != nil {

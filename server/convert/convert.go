@@ -55,19 +55,52 @@ func plainOf(v *structpb.Value) any {
 	return v.AsInterface()
 }
 
-// valueOf reads JSON text into a Value. Numbers become the nearest double.
-func valueOf(text json.RawMessage) (*structpb.Value, error) {
-	if len(text) == 0 {
+// valueOf reads JSON text into a Value. Numbers become the nearest double. Text that
+// nests deeper than text.MaxDepth is an error.
+func valueOf(document json.RawMessage) (*structpb.Value, error) {
+	if len(document) == 0 {
 		return structpb.NewNullValue(), nil
 	}
-	decoder := json.NewDecoder(bytes.NewReader(text))
-	decoder.UseNumber()
-	var plain any
-	if err := decoder.Decode(&plain); err != nil {
+	plain, err := text.DecodeAll(document)
+	if err != nil {
 		return nil, err
 	}
-	return structpb.NewValue(doubles(plain))
+	return protoValue(plain)
 }
+
+// protoValue is what text.DecodeAll decodes as a Value.
+func protoValue(v any) (value *structpb.Value, err error) {
+	switch v := v.(type) {
+	case nil:
+		return structpb.NewNullValue(), nil
+	case bool:
+		return structpb.NewBoolValue(v), nil
+	case json.Number:
+		return structpb.NewNumberValue(double(string(v))), nil
+	case string:
+		return structpb.NewStringValue(v), nil
+	case map[string]any:
+		fields := make(map[string]*structpb.Value, len(v))
+		for key, member := range v {
+			if fields[key], err = protoValue(member); err != nil {
+				return nil, err
+			}
+		}
+		return structpb.NewStructValue(&structpb.Struct{Fields: fields}), nil
+	case []any:
+		items := make([]*structpb.Value, len(v))
+		for i, item := range v {
+			if items[i], err = protoValue(item); err != nil {
+				return nil, err
+			}
+		}
+		return structpb.NewListValue(&structpb.ListValue{Values: items}), nil
+	}
+	return nil, errTooDeep
+}
+
+// errTooDeep: JSON can't travel as protobuf's own types.
+var errTooDeep = errors.New("convert: JSON is nested too deep")
 
 // structOf reads a JSON object into a Struct; nil for empty text.
 func structOf(text json.RawMessage) (*structpb.Struct, error) {
@@ -82,23 +115,6 @@ func structOf(text json.RawMessage) (*structpb.Struct, error) {
 		return nil, errors.New("server: stored JSON is not an object")
 	}
 	return value.GetStructValue(), nil
-}
-
-// doubles replaces every number inside v, in place.
-func doubles(v any) any {
-	switch v := v.(type) {
-	case json.Number:
-		return double(string(v))
-	case map[string]any:
-		for key, member := range v {
-			v[key] = doubles(member)
-		}
-	case []any:
-		for i, item := range v {
-			v[i] = doubles(item)
-		}
-	}
-	return v
 }
 
 // double is the nearest double that JSON can write: what lies beyond the

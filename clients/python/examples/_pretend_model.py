@@ -1,30 +1,36 @@
-"""A model to practise on: an OpenAI-compatible server on this machine that plays a script.
+"""Models to practise on: OpenAI-compatible servers on this machine.
 
-It looks into one module after the other, and counts and bills as a provider does: what
-a prompt begins with and was sent before comes from its cache.
+They count and bill as a provider does: what a prompt begins with and was sent before comes
+from their cache. One plays a script and looks into one module after the other; the other
+one works with what its prompt says, and gets nowhere without it.
 """
 
 import json
+import re
 import threading
 from collections.abc import Generator
 from contextlib import contextmanager
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from os.path import commonprefix
-from typing import Any
+from typing import Any, TypeAlias
 
 CHARS_PER_TOKEN = 4
 """Characters that this model takes for a token."""
 
 TOOLS = ("read_module", "run_tests", "search_log")
 
+FILE = re.compile(r"[\w-]+\.txt")
+AMOUNT = re.compile(r"amount: (\d+)")
 
-class Script:
-    """What the model says, turn by turn."""
+Result: TypeAlias = tuple[str, dict[str, Any], str]
+"""Name, arguments and result of a tool call."""
 
-    def __init__(self, turns: int) -> None:
-        """Ask for a tool so many times, then answer."""
-        self._turns = turns
-        self._turn = 0
+
+class Model:
+    """Says something to each prompt."""
+
+    def __init__(self) -> None:
+        """Have nothing in the cache."""
         self._before = ""
 
     def answer(self, request: dict[str, Any]) -> dict[str, Any]:
@@ -32,7 +38,7 @@ class Script:
         sent = json.dumps([request.get("tools"), request["messages"]])
         cached = len(commonprefix([sent, self._before])) // CHARS_PER_TOKEN
         self._before = sent
-        message = self._next()
+        message = {"role": "assistant", **self.say(request)}
         return {
             "choices": [{"message": message}],
             "usage": {
@@ -42,26 +48,95 @@ class Script:
             },
         }
 
-    def _next(self) -> dict[str, Any]:
+    def say(self, request: dict[str, Any]) -> dict[str, Any]:
+        """Return the content and the tool calls of a message."""
+        raise NotImplementedError
+
+
+class Script(Model):
+    """What it says, turn by turn."""
+
+    def __init__(self, turns: int) -> None:
+        """Ask for a tool so many times, then answer."""
+        super().__init__()
+        self._turns = turns
+        self._turn = 0
+
+    def say(self, request: dict[str, Any]) -> dict[str, Any]:
+        """Return what comes next."""
         turn = self._turn
         self._turn += 1
         if turn == self._turns:
-            return {"role": "assistant", "content": "Module 7 leaks its connections."}
-        function = {
-            "name": TOOLS[turn % len(TOOLS)],
-            "arguments": json.dumps({"module": f"billing/part_{turn:02}.py"}),
-        }
+            return {"content": "Module 7 leaks its connections."}
+        module = {"module": f"billing/part_{turn:02}.py"}
         return {
-            "role": "assistant",
             "content": f"Part {turn} comes next.",
-            "tool_calls": [{"id": f"call_{turn}", "type": "function", "function": function}],
+            "tool_calls": [_call(f"call_{turn}", TOOLS[turn % len(TOOLS)], module)],
         }
+
+
+class Clerk(Model):
+    """Adds up the amounts in a folder's files, if its prompt tells what it has found."""
+
+    def __init__(self) -> None:
+        """Know of no tools yet."""
+        super().__init__()
+        self._offered: set[str] = set()
+
+    def say(self, request: dict[str, Any]) -> dict[str, Any]:
+        """Choose by what the messages hold: list, read, add, write, tell."""
+        self._offered = {tool["function"]["name"] for tool in request.get("tools") or ()}
+        seen = _results(request["messages"])
+        folder = re.findall(r"Add up the amounts in (\w+)/", json.dumps(request["messages"]))
+        listed = [text for name, _, text in seen if name == "fs_list_dir"]
+        read = {given["path"]: text for name, given, text in seen if name == "fs_read_file"}
+        sums = [text for name, _, text in seen if name == "add_up"]
+        written = any(name == "fs_write_file" for name, _, _ in seen)
+        if not folder:
+            return {"content": "What shall I do?"}
+        if not listed:
+            return self._ask(seen, [("fs_list_dir", {"path": folder[-1]})])
+        files = [f"{folder[-1]}/{name}" for name in sorted(set(FILE.findall(listed[0])))]
+        if unread := [path for path in files if path not in read]:
+            return self._ask(seen, [("fs_read_file", {"path": path}) for path in unread[:2]])
+        amounts = [int(amount) for path in files for amount in AMOUNT.findall(read[path])]
+        if not sums:
+            return self._ask(seen, [("add_up", {"amounts": amounts})])
+        total = re.findall(r"\d+", sums[0])[-1]
+        if not written:
+            return self._ask(seen, [("fs_write_file", {"path": "total.txt", "content": total})])
+        return {"content": f"The total is {total}."}
+
+    def _ask(self, seen: list[Result], calls: list[tuple[str, dict[str, Any]]]) -> dict[str, Any]:
+        if missing := {name for name, _ in calls} - self._offered:
+            return {"content": f"I have no tool {', '.join(missing)}."}
+        numbered = enumerate(calls, start=len(seen))
+        return {
+            "content": f"{calls[0][0]} comes next.",
+            "tool_calls": [_call(f"call_{n}", name, given) for n, (name, given) in numbered],
+        }
+
+
+def _results(messages: list[dict[str, Any]]) -> list[Result]:
+    """Return the name, the arguments and the result of each call that was answered."""
+    answers = {m["tool_call_id"]: str(m["content"]) for m in messages if m["role"] == "tool"}
+    return [
+        (call["function"]["name"], json.loads(call["function"]["arguments"]), answers[call["id"]])
+        for message in messages
+        for call in message.get("tool_calls") or ()
+        if call["id"] in answers
+    ]
+
+
+def _call(call_id: str, name: str, arguments: dict[str, Any]) -> dict[str, Any]:
+    function = {"name": name, "arguments": json.dumps(arguments)}
+    return {"id": call_id, "type": "function", "function": function}
 
 
 @contextmanager
-def pretend_model(turns: int) -> Generator[str, None, None]:
-    """Serve while the block runs; give the base URL."""
-    script = Script(turns)
+def pretend_model(model: Model | int) -> Generator[str, None, None]:
+    """Serve a model, or a script of so many turns, while the block runs; give the base URL."""
+    script = Script(model) if isinstance(model, int) else model
 
     class Handler(BaseHTTPRequestHandler):
         def do_POST(self) -> None:

@@ -10,6 +10,7 @@ on this machine; the loop is the same with a real one.
 
 import asyncio
 import json
+import sys
 import urllib.request
 import uuid
 from typing import Any
@@ -86,4 +87,7 @@ async def main() -> None:
 
 
 if __name__ == "__main__":
-    asyncio.run(main())
+    try:
+        asyncio.run(main())
+    except loombridge.ServerUnreachableError as err:
+        sys.exit(str(err))

@@ -11,15 +11,15 @@ async def main() -> None:
         saved = await ctx.memory_save("Bitcoin closed at 45,000", metadata={"source": "desk"})
         for hit in await ctx.memory_query({"query": "Bitcoin price", "limit": 5}):
             print(f"found: {hit.record.text} (score {hit.score:.2f})")
-        listed = await ctx.tool("fs:list_dir", {"path": "."})
-        print("did:  ", listed.observation)
-        emitted = await ctx.emit("market.closed", {"record": saved.id})
-        async for event in ctx.events.subscribe({"market.closed": emitted.sequence - 1}):
+        print("did:  ", (await ctx.tool("fs:list_dir", {"path": "."})).observation)
+        told = await ctx.emit("market.closed", {"record": saved.id})
+        async for event in ctx.events.subscribe({"market.closed": told.sequence - 1}):
             print("heard:", event.topic, event.payload)
             break
-        prompt = await ctx.context.assemble(goal="Sum up the market.", max_tokens=8192)
-        print(f"prompt of {prompt.tokens} tokens: {dict(prompt.parts)}")
+        print("tokens:", (await ctx.context.assemble(goal="Sum up the market.")).parts)
 
 
-if __name__ == "__main__":
+try:
     asyncio.run(main())
+except loombridge.ServerUnreachableError as err:
+    raise SystemExit(str(err)) from None

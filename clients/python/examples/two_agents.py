@@ -4,6 +4,7 @@ Needs a running server (LOOM_BRIDGE_ADDR, or 127.0.0.1:50051).
 """
 
 import asyncio
+import sys
 
 import loombridge
 
@@ -34,4 +35,7 @@ async def main() -> None:
 
 
 if __name__ == "__main__":
-    asyncio.run(main())
+    try:
+        asyncio.run(main())
+    except loombridge.ServerUnreachableError as err:
+        sys.exit(str(err))

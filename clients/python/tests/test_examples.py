@@ -18,9 +18,11 @@ from typing import Any, ClassVar
 
 import pytest
 
+import _model
 import loombridge
+import task_loop
 from _ledger import Blob, Ledger, Memory, Proof, sha256, verify
-from _pretend_model import pretend_model
+from _pretend_model import Model, pretend_model
 from conftest import EXAMPLES
 from loombridge import testing
 
@@ -65,6 +67,7 @@ def test_every_example_is_tested_here() -> None:
         "long_run.py",
         "quickstart.py",
         "remember.py",
+        "task_loop.py",
         "two_agents.py",
     ]
 
@@ -80,10 +83,67 @@ async def test_quickstart(srv: testing.Server) -> None:
     assert "heard: market.closed" in output
 
 
+# N07
 async def test_two_agents(srv: testing.Server) -> None:
     code, output = await run(EXAMPLES / "two_agents.py", LOOM_BRIDGE_ADDR=srv.address)
     assert code == 0, output
     assert output.splitlines() == ["words: 6", "sum:   5 from helper"]
+
+
+# G02
+async def test_the_task_loop_reaches_its_goal(srv: testing.Server) -> None:
+    code, output = await run(EXAMPLES / "task_loop.py", LOOM_BRIDGE_ADDR=srv.address)
+    assert code == 0, output
+    lines = output.splitlines()
+    assert lines[-1] == "answer: The total is 1000."
+    assert [line[:6] for line in lines[:-1]] == [
+        "turn 1",
+        "turn 2",
+        "turn 2",
+        "turn 3",
+        "turn 4",
+        "turn 5",
+    ]
+    assert "turn 4 add_up → 1000" in lines
+    async with loombridge.connect(srv.address, agent_id="clerk") as ctx:
+        written = await ctx.tool("fs:read_file", {"path": "total.txt"})
+        assert written.output["content"] == "1000"
+
+
+async def test_the_task_loop_ends_when_no_tools_are_asked_for(live: loombridge.Client) -> None:
+    said: list[dict[str, Any]] = [
+        {"content": "", "tool_calls": [asked("c1", "nobody_knows"), asked("c2", "fs_list_dir")]},
+        {"content": "Done."},
+        {"content": "Never said."},
+    ]
+
+    class Told(Model):
+        def say(self, request: dict[str, Any]) -> dict[str, Any]:
+            prompts.append(request["messages"])
+            return said[len(prompts) - 1]
+
+    prompts: list[list[dict[str, Any]]] = []
+    with pretend_model(Told()) as url:
+        model = _model.Model(url, "gpt-4o", "none")
+        assert await task_loop.run_task(live, model, "List it", []) == "Done."
+    assert len(prompts) == 2
+    answers = {m["tool_call_id"]: m["content"] for m in prompts[1] if m["role"] == "tool"}
+    assert answers["c1"].startswith("Refused: ")
+    assert answers["c2"].startswith("Listed .")
+
+    class Endless(Model):
+        def say(self, request: dict[str, Any]) -> dict[str, Any]:
+            return {"content": "", "tool_calls": [asked(f"e{next(numbers)}", "fs_list_dir")]}
+
+    numbers = iter(range(1000))
+    with pretend_model(Endless()) as url:
+        model = _model.Model(url, "gpt-4o", "none")
+        with pytest.raises(RuntimeError, match="not done after 20 turns"):
+            await task_loop.run_task(live, model, "List it", [])
+
+
+def asked(call_id: str, name: str) -> dict[str, Any]:
+    return {"id": call_id, "type": "function", "function": {"name": name, "arguments": "{}"}}
 
 
 async def test_remember(srv: testing.Server) -> None:
@@ -255,9 +315,13 @@ async def test_the_agent_of_the_readme_ends_with_ctrl_c(
     assert (process.returncode, errors.decode()) == (0, "")
 
 
-async def test_quickstart_without_a_server_says_what_to_do() -> None:
-    code, output = await run(EXAMPLES / "quickstart.py", LOOM_BRIDGE_ADDR="127.0.0.1:1")
+@pytest.mark.parametrize(
+    "name", ["quickstart.py", "two_agents.py", "remember.py", "long_run.py", "task_loop.py"]
+)
+async def test_without_a_server_an_example_says_what_to_do(name: str) -> None:
+    code, output = await run(EXAMPLES / name, LOOM_BRIDGE_ADDR="127.0.0.1:1")
     assert code == 1
+    assert output.splitlines() == [output.strip()], "one line and no traceback"
     assert "Is one running there" in output
 
 

@@ -1,6 +1,5 @@
 """Tokens and TLS against the real binary."""
 
-import asyncio
 import logging
 import socket
 import subprocess
@@ -110,10 +109,10 @@ async def test_an_address_that_serves_loom_v1_alone(
         (record,) = caplog.records
         assert "does not serve loombridge.v1" in record.getMessage()
         await agent.stop()
-        async with asyncio.timeout(10):
-            right = Agent("research-1", [], address=loom)
-            attach(right, address=srv.address, token=TOKEN)
-            await right.start()
-            native: Any = right.ctx
-            assert (await native.memory_save("text")).id
-            await right.stop()
+        # Each call is bounded by its own timeout; a busy disk may take most of it.
+        right = Agent("research-1", [], address=loom)
+        attach(right, address=srv.address, token=TOKEN)
+        await right.start()
+        native: Any = right.ctx
+        assert (await native.memory_save("text")).id
+        await right.stop()
