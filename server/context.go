@@ -18,10 +18,6 @@ import (
 	"github.com/loom-bridge/loom-bridge/server/validate"
 )
 
-// defaultSteps is how many steps ListSteps returns without a page size: the
-// working memory of an agent.
-const defaultSteps = 5
-
 // Log is what the handlers need of the sessions' log.
 type Log interface {
 	AppendMessages(ctx context.Context, scope kv.Scope, sessionID string, messages []session.Message, requestID string) ([]uint64, error)
@@ -113,7 +109,7 @@ func (s *contextService) ListSteps(ctx context.Context, r *loombridgev1.ListStep
 		return nil, err
 	}
 	if r.GetPageSize() == 0 {
-		last, err := s.log.LastSteps(ctx, scope, r.GetSessionId(), defaultSteps)
+		last, err := s.log.LastSteps(ctx, scope, r.GetSessionId(), s.limits.RecentSteps)
 		if err != nil {
 			return nil, err
 		}

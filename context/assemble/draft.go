@@ -69,7 +69,7 @@ func (t *task) fitAs(ctx context.Context, s *source, fixed fixed) (*draft, error
 			s.firm = true
 		}
 		last = d
-		limit = min(fixed.soft, limit-1, d.b.total.Tokens-max(over, 1))
+		limit = min(fixed.soft, limit-1, d.b.total.Tokens-max(over, 1)-t.joining(s))
 	}
 	if fits == nil {
 		return nil, t.overflow(s, fixed, &history.OverflowError{Tokens: last.b.parts[settings.History]})

@@ -104,7 +104,7 @@ func (a *Assembler) newTask(ctx context.Context, r Request, live bool) (_ *task,
 	t.name = t.policy
 	if t.policy == session.PolicyPreset {
 		t.name = c.Preset
-		t.preset = c.Keys.Preset().Over(a.preset(c.Preset)) // the name was checked
+		t.preset = a.preset(c.Preset).With(c.Keys) // the name was checked
 	}
 	t.r.MaxTokens = cmp.Or(r.MaxTokens, c.MaxTokens, t.preset.Budget.Prompt(), DefaultMaxTokens)
 	if r.MaxTokens == 0 && c.MaxTokens == 0 {

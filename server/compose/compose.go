@@ -218,6 +218,7 @@ func (d *Domain) openPrompts(engine kv.Engine, o Options) (_ *step.Reducer, err 
 	o.Assemble.Gatherer = gather.New(d.sources(o.Blobs.Words), &gather.Options{Logger: o.Logger})
 	d.onClose(o.Assemble.Gatherer.Close)
 	o.Assemble.Compress = o.Compress
+	o.Assemble.Summarizer = summarizer{func() *tools.Catalogue { return d.Tools }}
 	d.Assembler = assemble.New(d.Log, d.Tokens, &o.Assemble)
 	return o.Assemble.Reducer, nil
 }

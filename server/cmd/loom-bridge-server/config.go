@@ -143,6 +143,8 @@ func (c Config) checkHistory() error {
 	switch {
 	case !ok:
 		return nil
+	case strings.HasSuffix(bad.Field, "summary.tool"):
+		return &ConfigError{"summary-tool", c.SummaryTool, bad.Problem}
 	case strings.HasSuffix(bad.Field, "preset"):
 		return &ConfigError{"history-preset", c.HistoryPreset, bad.Problem}
 	}
@@ -151,7 +153,7 @@ func (c Config) checkHistory() error {
 
 // history is what holds for sessions that say nothing, as configured.
 func (c Config) history() session.Config {
-	own := session.Config{Policy: c.HistoryPolicy, Preset: c.HistoryPreset}
+	own := session.Config{Policy: c.HistoryPolicy, Preset: c.HistoryPreset, Keys: c.keys()}
 	if c.HistoryLiteral {
 		own.Literal = &c.HistoryLiteral
 	}

@@ -77,7 +77,6 @@ from loombridge._errors import (
     WrongAddressError,
 )
 from loombridge._events import Emitted, Event, Events, Subscription
-from loombridge._history import HistoryStyle
 from loombridge._memory import EmbeddingSpace, Memory, MemoryStats, RecordField
 from loombridge._progress import QualityOfService
 from loombridge._prompt import (
@@ -105,6 +104,7 @@ from loombridge._receipts import (
     FoldReason,
     HistoryPolicy,
     HistorySettings,
+    HistoryStyle,
     Preset,
     Receipt,
     SessionSettings,
