@@ -5,7 +5,6 @@ import (
 	"slices"
 	"strings"
 	"testing"
-	"time"
 
 	"google.golang.org/grpc/codes"
 
@@ -58,6 +57,14 @@ func sectionOf(p *loombridgev1.AssembleResponse, name string) *loombridgev1.Sect
 		return all[at]
 	}
 	return nil
+}
+
+// MustCountTokens is the size of a text for the model of the tests' prompts.
+func MustCountTokens(tb testing.TB, s *servertest.Server, text string) int32 {
+	tb.Helper()
+	got, err := s.Context.CountTokens(tb.Context(), &loombridgev1.CountTokensRequest{AgentId: agent, Text: text, Model: "gpt-4o"})
+	must(tb, err)
+	return got.GetCount().GetTokens()
 }
 
 func injection(name string, phase loombridgev1.InjectionPhase, cache loombridgev1.CacheStrategy, priority int32, text string) *loombridgev1.Injection {
@@ -163,8 +170,8 @@ func TestCapsOfSections(t *testing.T) {
 	const text = "one two\nthree four\nfive six"
 	settings := plain()
 	settings.Injections = []*loombridgev1.Injection{injection("own", systemPhase, stable, 10, text)}
-	whole := MustPrompt(t, s, &loombridgev1.AssembleRequest{Settings: settings})
-	n := sectionOf(whole, "own").GetBeforeTokens()
+	n := MustCountTokens(t, s, text)
+	whole := sectionOf(MustPrompt(t, s, &loombridgev1.AssembleRequest{Settings: settings}), "own").GetTokens()
 	for limit, want := range map[int32]string{n + 1: text, n: text, n - 1: "one two\nthree four", 1: ""} {
 		settings.Limits = &loombridgev1.InjectionLimits{Sections: map[string]int32{"own": limit}}
 		p := MustPrompt(t, s, &loombridgev1.AssembleRequest{Settings: settings})
@@ -176,7 +183,7 @@ func TestCapsOfSections(t *testing.T) {
 			continue
 		}
 		cut := want != text
-		if systemText(p) != want || got.GetBeforeTokens() != n || got.GetMaxTokens() != limit || (got.GetOutcome() == loombridgev1.SectionOutcome_SECTION_OUTCOME_CUT) != cut {
+		if systemText(p) != want || got.GetBeforeTokens() != whole || got.GetMaxTokens() != limit || (got.GetOutcome() == loombridgev1.SectionOutcome_SECTION_OUTCOME_CUT) != cut {
 			t.Errorf("cap %d of %d: %q, %v", limit, n, systemText(p), got)
 		}
 	}
@@ -237,7 +244,10 @@ func TestSkillsAndExamples(t *testing.T) {
 	if got, want := systemText(p), "S\n\n# Skill: upgrades\nGold only.\n\n# Other skills\n- refunds: Money back."; got != want {
 		t.Errorf("got %q, want %q", got, want)
 	}
-	n := sectionOf(p, "few_shot").GetBeforeTokens()
+	n := int32(0)
+	for _, e := range settings.GetFewShot() {
+		n += MustCountTokens(t, s, e.GetInput()) + MustCountTokens(t, s, e.GetOutput())
+	}
 	for limit, examples := range map[int32]int{n + 1: 3, n: 3, n - 1: 2, 1: 0} {
 		p := MustPrompt(t, s, &loombridgev1.AssembleRequest{Settings: &loombridgev1.PromptSettings{
 			Limits: &loombridgev1.InjectionLimits{Sections: map[string]int32{"few_shot": limit}},
@@ -417,39 +427,5 @@ func TestSectionsKeepTheirPlace(t *testing.T) {
 	got := lastText(p)
 	if strings.Count(got, "</facts>") != 1 || strings.Contains(got, "<user_memory>") || !strings.HasSuffix(got, "Current Goal: Win") {
 		t.Errorf("the last message is %q", got)
-	}
-}
-
-// The best playbook that was approved stands with what is known, and is counted; one
-// that was not approved does not, and neither does one that nobody used for a month.
-func TestPlaybooksInPrompts(t *testing.T) {
-	// I14, M18, P44, P45
-	s := servertest.Start(t, nil)
-	MustSave(t, s, &loombridgev1.MemorySaveRequest{
-		AgentId: agent, Text: "Book a flight: look for seats before you book one.", Key: "book", Kind: "playbook",
-		MetadataForm: &loombridgev1.MemorySaveRequest_MetadataJson{MetadataJson: `{"name": "book a flight", "description": "Look for seats before you book a flight.",
- "status": "draft", "tool_sequence": [{"tool": "seats:list"}, {"tool": "seats:book"}], "quality_metrics": {"success_rate": 0.9, "avg_turns": 6}}`},
-	})
-	ask := func() string {
-		p := MustPrompt(t, s, &loombridgev1.AssembleRequest{Goal: "Book a flight to Rome", Settings: plain()})
-		for _, m := range p.GetMessages() {
-			if strings.Contains(m.GetContent(), "<playbook_hint") {
-				return m.GetContent()
-			}
-		}
-		return ""
-	}
-	if got := ask(); got != "" {
-		t.Errorf("a draft is shown: %q", got)
-	}
-	MustUpdate(t, s, "book", &loombridgev1.RecordDraft{
-		MetadataForm: &loombridgev1.RecordDraft_MetadataJson{MetadataJson: `{"status": "approved"}`},
-	}, "metadata.status")
-	s.Clock.Advance(10 * time.Minute) // what was found before is kept that long at most
-	got := ask()
-	for _, part := range []string{"<playbook_hint confidence=\"", "\nLook for seats before you book a flight.\nTools: seats:list → seats:book\nAverage 6 steps, success 90%\n", "</playbook_hint>"} {
-		if !strings.Contains(got, part) {
-			t.Errorf("the hint is %q, without %q", got, part)
-		}
 	}
 }

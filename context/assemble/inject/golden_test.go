@@ -63,7 +63,7 @@ func (s *scene) inputs() inject.Inputs {
 	}
 	return inject.Inputs{
 		Injections: append(all, s.Injections...), Goal: s.Goal, Plan: s.Plan, Failures: s.Failures,
-		Session: s.Session, Turn: s.Turn, Settings: s.Settings, Todo: true, Count: words,
+		Session: s.Session, Turn: s.Turn, Settings: s.Settings, Runtime: true, Count: words,
 	}
 }
 

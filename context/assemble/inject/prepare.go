@@ -25,8 +25,8 @@ type Inputs struct {
 	Tokens, Repeats int
 	// Settings have the caps, the variation, and what is left out.
 	Settings settings.Prompt
-	// Todo ends the prompt with the goal block.
-	Todo bool
+	// Runtime says that the prompt tells of failed calls, and ends with the goal block.
+	Runtime bool
 	// Count counts the tokens of a text. Required.
 	Count func(string) int
 }
@@ -52,6 +52,16 @@ func Prepare(in Inputs) Prepared {
 			all = append(all, Progress(in.Plan, forms))
 		}
 	}
+	if in.Runtime {
+		all = in.runtime(all)
+	}
+	all = append(all, in.Injections...)
+	return Prepared{Arrange(all, Options{Count: in.Count, Total: s.Limits.Total}), forms, s.Position}
+}
+
+// runtime adds the runtime sections of layout three_phase.
+func (in *Inputs) runtime(all []Injection) []Injection {
+	s := &in.Settings
 	if !s.Excludes(settings.Errors) {
 		most := in.Errors
 		if most == 0 {
@@ -59,11 +69,10 @@ func Prepare(in Inputs) Prepared {
 		}
 		all = append(all, Errors(in.Failures, most, s.Cap(settings.Errors), in.Count))
 	}
-	if in.Todo && !s.Excludes(settings.Goal) {
+	if !s.Excludes(settings.Goal) {
 		all = append(all, Todo(in.Goal, in.Plan, s.Cap(settings.Goal), in.Count))
 	}
-	all = append(all, in.Injections...)
-	return Prepared{Arrange(all, Options{Count: in.Count, Total: s.Limits.Total}), forms, s.Position}
+	return all
 }
 
 func (in *Inputs) varies() bool {
