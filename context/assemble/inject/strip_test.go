@@ -43,10 +43,10 @@ func TestStripMessage(t *testing.T) {
 	}
 	const image = `{"type":"image","source":{"z":1,"a":2}}`
 	for before, want := range map[string]string{
-		`[` + image + `,{"type":"text","text":"Current Goal: old"}]`:        `[` + image + `]`,
+		`[` + image + `,{"type":"text","text":"Current Goal: old"}]`:      `[` + image + `]`,
 		`[` + image + `,{"type":"text","text":"a\n\nCurrent Goal: old"}]`: `[` + image + `,{"text":"a","type":"text"}]`,
-		`[{"type":"text","text":"Current Goal: old"}]`:                      "",
-		`[` + image + `, {"type":"text","text":"a"}]`:                       `[` + image + `, {"type":"text","text":"a"}]`,
+		`[{"type":"text","text":"Current Goal: old"}]`:                    "",
+		`[` + image + `, {"type":"text","text":"a"}]`:                     `[` + image + `, {"type":"text","text":"a"}]`,
 	} {
 		message := &session.Message{Role: session.User, BlocksJSON: json.RawMessage(before)}
 		got := ""
