@@ -119,8 +119,8 @@ func (b *builder) add(part string, it item) error {
 		return fmt.Errorf("assemble: %w", err)
 	}
 	b.write(b.line.Bytes())
-	b.mark(m.Role)
 	b.keep(it.message, m)
+	b.mark(m.Role)
 	return nil
 }
 
