@@ -18,10 +18,6 @@ import (
 	"github.com/loom-bridge/loom-bridge/server/validate"
 )
 
-// defaultSteps is how many steps ListSteps returns without a page size: the
-// working memory of an agent.
-const defaultSteps = 5
-
 // Log is what the handlers need of the sessions' log.
 type Log interface {
 	AppendMessages(ctx context.Context, scope kv.Scope, sessionID string, messages []session.Message, requestID string) ([]uint64, error)
@@ -45,6 +41,8 @@ type Tokens interface {
 // Assembler is what the handlers need of the prompt builder.
 type Assembler interface {
 	Assemble(ctx context.Context, r assemble.Request) (assemble.Prompt, error)
+	Past(ctx context.Context, scope kv.Scope, sessionID string, r assemble.PastRequest) (assemble.Prompt, assemble.Format, error)
+	Diff(ctx context.Context, scope kv.Scope, sessionID, from, to string) (assemble.Diff, error)
 	Compact(ctx context.Context, r assemble.CompactRequest) (assemble.Compaction, error)
 	ReportUsage(ctx context.Context, r assemble.UsageReport) (assemble.UsageLearned, error)
 	CountMessages(model string, messages []session.Message) (tokens.Count, error)
@@ -113,7 +111,7 @@ func (s *contextService) ListSteps(ctx context.Context, r *loombridgev1.ListStep
 		return nil, err
 	}
 	if r.GetPageSize() == 0 {
-		last, err := s.log.LastSteps(ctx, scope, r.GetSessionId(), defaultSteps)
+		last, err := s.log.LastSteps(ctx, scope, r.GetSessionId(), s.limits.RecentSteps)
 		if err != nil {
 			return nil, err
 		}
@@ -147,6 +145,9 @@ func (s *contextService) Assemble(ctx context.Context, r *loombridgev1.AssembleR
 	scope, err := agentScope(ctx, r, validate.AssembleRequest)
 	if err != nil {
 		return nil, err
+	}
+	if r.GetAsOf() != nil {
+		return s.past(ctx, scope, r)
 	}
 	request := convert.AssembleRequest(scope, r, s.limits.MaxSendBytes)
 	prompt, err := s.assembler.Assemble(ctx, request)

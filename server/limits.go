@@ -40,6 +40,9 @@ type Limits struct {
 	// MaxRequestBytes bounds the requests in memory of all calls that wait, run, or
 	// wait for another agent; more are OVERLOADED. Default 256 MiB.
 	MaxRequestBytes int
+	// RecentSteps is how many steps ListSteps returns when nobody says how many.
+	// Default 5.
+	RecentSteps int
 	// MaxStreams bounds the open streams of the whole process, which tenants and
 	// agents share; more are OVERLOADED. Default 8,192: each agent has one, each
 	// subscriber another.
@@ -91,6 +94,7 @@ func DefaultLimits() Limits {
 		ContendedEventBytes:     32 * mib,
 		MaxSearches:             64,
 		MaxRequestBytes:         256 * mib,
+		RecentSteps:             5,
 		MaxStreams:              8192,
 		MaxStreamsPerConnection: 256,
 		MaxConnections:          4096,

@@ -200,7 +200,7 @@ func (a *Assembler) styled(style history.Style) history.Preset {
 	switch style {
 	case history.StyleDesign:
 		p = a.preset("design")
-	case history.StyleReduction:
+	case history.StyleReduction, 0:
 		p = a.preset("reduction")
 	case history.StyleGrouped:
 		// Of the profile, the lines alone: the call says how much stays.

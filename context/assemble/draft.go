@@ -69,7 +69,7 @@ func (t *task) fitAs(ctx context.Context, s *source, fixed fixed) (*draft, error
 			s.firm = true
 		}
 		last = d
-		limit = min(fixed.soft, limit-1, d.b.total.Tokens-max(over, 1))
+		limit = min(fixed.soft, limit-1, d.b.total.Tokens-max(over, 1)-t.joining(s))
 	}
 	if fits == nil {
 		return nil, t.overflow(s, fixed, &history.OverflowError{Tokens: last.b.parts[settings.History]})
@@ -200,7 +200,7 @@ func (s *source) items(v history.View) []item {
 	for i := range v.Items {
 		it := &v.Items[i]
 		if it.Fold != nil {
-			out = append(out, item{label: labelFold, message: session.Message{Role: session.User, Content: it.Fold.Text}, tokens: it.Fold.Tokens})
+			out = append(out, item{label: labelFold, message: session.Message{Role: session.User, Content: it.Fold.Text}, tokens: it.Fold.Tokens, origin: origin{batch: it.Fold.Batch, first: it.Fold.Spans[0].First}})
 			continue
 		}
 		if it.Entry.Group == given {

@@ -105,13 +105,16 @@ func (f *faded) show(shown decay.Shown) ([]item, error) {
 // formed are the messages of a group in a form.
 func (r *reading) formed(g *group, turn int, form decay.Form) ([]item, error) {
 	own := g
+	if !r.omits(g) {
+		own = g.repaired(r.older[g])
+	}
 	if form != decay.InFull {
-		own = g.copied()
+		own = own.copied()
 		for _, t := range own.turns {
 			t.described = true
 		}
 	}
-	items, err := r.inFull(own)
+	items, _, err := r.forms(own)
 	if err != nil || form == decay.InFull {
 		return items, err
 	}
@@ -126,15 +129,6 @@ func (r *reading) formed(g *group, turn int, form decay.Form) ([]item, error) {
 		m.BlocksJSON = undescribed(m.BlocksJSON)
 	}
 	return r.counted(items)
-}
-
-// inFull are the messages of a group in the words of the preset.
-func (r *reading) inFull(g *group) ([]item, error) {
-	if r.omits(g) {
-		return r.counted(r.withoutResults(g))
-	}
-	full, _, err := r.forms(g)
-	return full, err
 }
 
 // overflow says what takes most of a layout that does not fit.
@@ -162,6 +156,7 @@ func (t *task) fade(ctx context.Context, s *source) error {
 		reading: reading{t: t, compactor: history.NewCompactor(t.count, t.preset)},
 		groups:  s.groups, units: make([]decay.Unit, len(s.groups)),
 	}
+	f.older = f.lost()
 	turn, leading := 0, true
 	for i, g := range s.groups {
 		if g.begins() {
@@ -246,7 +241,7 @@ type fadedUnit struct {
 // known is the unit of a group, and what that takes as it is.
 func (r *reading) known(g *group, turn int) (decay.Unit, int, error) {
 	key := r.t.partKey(g)
-	if u, ok := r.t.a.known.unit(key); ok && u.unit.Turn == turn {
+	if u, ok := r.t.a.known.unit(key); ok && u.unit.Turn == turn && r.older[g] == 0 {
 		return u.unit, u.whole, nil
 	}
 	u, err := r.unit(g, turn)
@@ -257,7 +252,9 @@ func (r *reading) known(g *group, turn int) (decay.Unit, int, error) {
 	if err != nil {
 		return decay.Unit{}, 0, err
 	}
-	r.t.a.known.keepUnit(key, fadedUnit{u, sizeOf(whole)})
+	if r.older[g] == 0 {
+		r.t.a.known.keepUnit(key, fadedUnit{u, sizeOf(whole)})
+	}
 	return u, sizeOf(whole), nil
 }
 
@@ -314,12 +311,12 @@ func (r *reading) said(g *group) []decay.Said {
 	if r.omits(g) {
 		return all
 	}
-	done := r.done(g, r.outputs(g))
+	done := r.answered(g)
 	for i := range done {
 		a := &done[i].act
 		line := decay.Sentence(calledAs(a) + " → " + r.outcome(a))
 		all = append(all, decay.Said{
-			Role: session.Tool.String(), Sentence: line, Words: text.Head(a.Inline, maxWeighed), Result: true, Failed: a.Outcome == step.Failed,
+			Role: session.Tool.String(), Sentence: line, Words: text.Head(cmp.Or(a.Inline, a.Observation), maxWeighed), Result: true, Failed: a.Outcome == step.Failed,
 		})
 	}
 	return all
@@ -370,7 +367,7 @@ func withoutAnswers(blocks json.RawMessage) json.RawMessage {
 func (r *reading) folded(g *group, turn int, full []item) []item {
 	var done []done
 	if !r.omits(g) {
-		done = r.done(g, r.outputs(g))
+		done = r.answered(g)
 	}
 	items := full
 	if len(done) > 0 {
@@ -389,6 +386,22 @@ func (r *reading) folded(g *group, turn int, full []item) []item {
 		out = append(out, item{label: partSteps, message: session.Message{Role: session.User, Content: strings.Join(lines, "\n")}})
 	}
 	return out
+}
+
+// answered are the calls of a group with their results, without results that no call
+// waits for.
+func (r *reading) answered(g *group) []done {
+	return slices.DeleteFunc(r.done(g, r.outputs(g)), func(d done) bool { return d.call == nil && g.use(d.result) == stray })
+}
+
+// use is what the entry at a position is to the group.
+func (g *group) use(position uint64) use {
+	for i := range g.members {
+		if g.members[i].entry.Position == position {
+			return g.members[i].use
+		}
+	}
+	return spoken
 }
 
 // calledAs is the name of a tool as it was called.

@@ -29,6 +29,10 @@ func (r *reading) form(g *group, form history.Form) ([]item, error) {
 // are what was observed of them. bare are those without any results. What is pinned
 // stays as it is.
 func (r *reading) forms(g *group) (full, bare []item, err error) {
+	if r.omits(g) {
+		full, err = r.counted(r.withoutResults(g))
+		return full, full, err
+	}
 	whole := r.outputs(g)
 	all := r.done(g, whole)
 	w := wording{own: g.copied(), texts: make(map[uint64]string), within: make(map[string]string)}

@@ -160,6 +160,7 @@ type partKey struct {
 	model, preset string
 	format        Format
 	results       history.Results
+	style         history.Style
 	resultTokens  int
 	first, last   uint64
 	members       int
@@ -169,7 +170,7 @@ type partKey struct {
 func (t *task) partKey(g *group) partKey {
 	last := g.members[len(g.members)-1].entry.Position
 	return partKey{
-		session: sessionKey{t.r.Scope, sessionOf(t.r.SessionID)}, model: t.r.Model, preset: t.name, format: t.r.Format, results: t.preset.Results,
+		session: sessionKey{t.r.Scope, sessionOf(t.r.SessionID)}, model: t.r.Model, preset: t.name, format: t.r.Format, results: t.preset.Results, style: t.preset.Style,
 		resultTokens: t.options.ResultTokens, first: g.first(), last: last, members: len(g.members), open: g.open, awaited: g.awaited,
 	}
 }
@@ -178,6 +179,8 @@ func (t *task) partKey(g *group) partKey {
 type reading struct {
 	t         *task
 	compactor *history.Compactor
+	// older is how many calls without a result leave each group.
+	older map[*group]int
 }
 
 // part makes a part of a group.
@@ -207,9 +210,13 @@ func (r *reading) part(g *group) (history.Part, error) {
 func (r *reading) acts(g *group) []history.Act {
 	acts := actsOf(r.done(g, r.outputs(g)))
 	for i := range acts {
-		if g.steps() {
-			r.limit(&acts[i])
+		if !g.steps() {
+			continue
 		}
+		if r.t.preset.Results == history.ResultsCompressed {
+			acts[i].Inline = r.compressed(&acts[i], acts[i].Inline)
+		}
+		r.limit(&acts[i])
 	}
 	return acts
 }

@@ -61,6 +61,8 @@ type task struct {
 	// moment is what the prompt is read from; live says that it is no snapshot.
 	moment moment
 	live   bool
+	// through is the place of the last entry of the log.
+	through uint64
 	// folded is what was folded so that the log could be read on.
 	folded *Batch
 	// large and huge: it has one of the places of prompts with much text.
@@ -104,7 +106,7 @@ func (a *Assembler) newTask(ctx context.Context, r Request, live bool) (_ *task,
 	t.name = t.policy
 	if t.policy == session.PolicyPreset {
 		t.name = c.Preset
-		t.preset = c.Keys.Preset().Over(a.preset(c.Preset)) // the name was checked
+		t.preset = a.preset(c.Preset).With(c.Keys) // the name was checked
 	}
 	t.r.MaxTokens = cmp.Or(r.MaxTokens, c.MaxTokens, t.preset.Budget.Prompt(), DefaultMaxTokens)
 	if r.MaxTokens == 0 && c.MaxTokens == 0 {

@@ -40,6 +40,9 @@ func NewCompactor(count func(text string) int, p Preset) *Compactor {
 // Full is a step in full: what was thought, done and seen.
 func (c *Compactor) Full(s step.Step) string {
 	text, result := c.bare(s), s.Output()
+	if c.preset.Results == ResultsOmit && !s.Pinned {
+		return text
+	}
 	if result != "" && !c.Hides(s) && !repeats(s, result) {
 		text += "\n" + result
 	}
@@ -58,6 +61,9 @@ func (c *Compactor) bare(s step.Step) string {
 		args = map[string]any{}
 	}
 	b.WriteString(`Action: {"tool": ` + string(text.SpacedJSON(s.ToolName)) + `, "args": ` + string(text.SpacedJSON(args)) + "}\n")
+	if c.preset.Results == ResultsOmit && !s.Pinned {
+		return strings.TrimSuffix(b.String(), "\n")
+	}
 	b.WriteString("Observation: " + c.Observed(s))
 	return b.String()
 }

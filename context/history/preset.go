@@ -15,10 +15,10 @@ type Style uint8
 
 // The styles.
 const (
-	// StyleReduction has "Earlier steps:" and the steps in full. The default.
-	StyleReduction Style = iota
 	// StyleDesign has "Previous steps:" and "Recent steps:".
-	StyleDesign
+	StyleDesign Style = iota + 1
+	// StyleReduction has "Earlier steps:" and the steps in full. The default.
+	StyleReduction
 	// StyleGrouped puts older steps of one sort together in a line and keeps
 	// every failure.
 	StyleGrouped
@@ -117,6 +117,8 @@ func (s Summarizing) Over(base Summarizing) Summarizing {
 // Keys are single rules that beat those of any preset. A zero field leaves the
 // preset's own.
 type Keys struct {
+	// Style is that of presets that show steps as lines; of others it stays.
+	Style                                   Style
 	KeepRecent, TriggerSteps, TriggerTokens int
 	Results                                 Results
 	Zones                                   Zones
@@ -126,6 +128,7 @@ type Keys struct {
 // Over returns base with the fields that k sets.
 func (k Keys) Over(base Keys) Keys {
 	return Keys{
+		Style:         cmp.Or(k.Style, base.Style),
 		KeepRecent:    cmp.Or(k.KeepRecent, base.KeepRecent),
 		TriggerSteps:  cmp.Or(k.TriggerSteps, base.TriggerSteps),
 		TriggerTokens: cmp.Or(k.TriggerTokens, base.TriggerTokens),
@@ -135,12 +138,16 @@ func (k Keys) Over(base Keys) Keys {
 	}
 }
 
-// Preset is the keys as a preset that sets nothing else.
-func (k Keys) Preset() Preset {
-	return Preset{
+// With returns the preset with the keys that are set.
+func (p Preset) With(k Keys) Preset {
+	own := Preset{
 		KeepRecent: k.KeepRecent, TriggerSteps: k.TriggerSteps, TriggerTokens: k.TriggerTokens,
 		Results: k.Results, Zones: k.Zones, Summary: k.Summary,
 	}
+	if !p.Style.Messages() {
+		own.Style = k.Style
+	}
+	return own.Over(p)
 }
 
 // Fallback is what becomes of an older section that is over its tokens.
@@ -343,7 +350,7 @@ func (p Preset) WithDefaults() Preset {
 		p.Templates = step.DesignTemplates()
 	}
 	return p.Over(Preset{
-		KeepRecent: DefaultKeepRecent, TriggerSteps: DefaultTriggerSteps, TriggerTokens: DefaultTriggerTokens,
+		Style: StyleReduction, KeepRecent: DefaultKeepRecent, TriggerSteps: DefaultTriggerSteps, TriggerTokens: DefaultTriggerTokens,
 		SectionTokens: DefaultSectionTokens, ProtectLast: DefaultProtectLast, ShowReads: new(false), Results: ResultsObservation,
 		Zones:   Zones{Unit: UnitMessages, Full: DefaultZoneFull, Fold: DefaultZoneFold, ImageTurns: DefaultImageTurns},
 		Summary: Summarizing{Mode: SummaryExtractive, MaxTokens: DefaultSummaryTokens, Timeout: DefaultSummaryTimeout},

@@ -26,6 +26,7 @@ func checkKeys(k history.Keys) (field, problem string) {
 		name         string
 		value, limit int
 	}{
+		{"style", int(k.Style), int(history.StyleGrouped)},
 		{"keep_recent", k.KeepRecent, MaxKept},
 		{"trigger_steps", k.TriggerSteps, MaxKept},
 		{"trigger_tokens", k.TriggerTokens, MaxTriggerTokens},
@@ -66,6 +67,7 @@ const (
 	fieldSummaryTokens
 	fieldSummaryTimeout
 	fieldSummaryTool
+	fieldStyle
 )
 
 func encodeKeys(k history.Keys) []byte {
@@ -81,7 +83,8 @@ func encodeKeys(k history.Keys) []byte {
 	dst = wire.AppendUint(dst, fieldSummaryMode, uint64(k.Summary.Mode))
 	dst = wire.AppendUint(dst, fieldSummaryTokens, uint64(k.Summary.MaxTokens))
 	dst = wire.AppendUint(dst, fieldSummaryTimeout, uint64(k.Summary.Timeout))
-	return wire.AppendText(dst, fieldSummaryTool, k.Summary.Tool)
+	dst = wire.AppendText(dst, fieldSummaryTool, k.Summary.Tool)
+	return wire.AppendUint(dst, fieldStyle, uint64(k.Style))
 }
 
 func decodeKeys(value []byte) (k history.Keys, err error) {
@@ -114,6 +117,8 @@ func decodeKeys(value []byte) (k history.Keys, err error) {
 			k.Summary.Timeout = time.Duration(f.Value)
 		case fieldSummaryTool:
 			k.Summary.Tool = string(f.Bytes)
+		case fieldStyle:
+			k.Style = history.Style(f.Value)
 		}
 	}
 	return k, nil

@@ -34,6 +34,7 @@ func Config(h *loombridgev1.HistorySettings) session.Config {
 func keysToSet(h *loombridgev1.HistorySettings) history.Keys {
 	d, s := h.GetDecay(), h.GetSummary()
 	return history.Keys{
+		Style:      history.Style(h.GetStyle()),
 		KeepRecent: int(h.GetKeepRecent()), TriggerSteps: int(h.GetTriggerSteps()), TriggerTokens: int(h.GetTriggerTokens()),
 		Results: history.Results(h.GetToolResults()),
 		Zones: history.Zones{
@@ -47,6 +48,7 @@ func keysToSet(h *loombridgev1.HistorySettings) history.Keys {
 
 // addKeys writes the single rules that are set.
 func addKeys(h *loombridgev1.HistorySettings, k history.Keys) {
+	h.Style = loombridgev1.HistoryStyle(k.Style)
 	h.ToolResults = loombridgev1.ToolResults(k.Results)
 	h.KeepRecent, h.TriggerSteps, h.TriggerTokens = Int32(k.KeepRecent), Int32(k.TriggerSteps), Int32(k.TriggerTokens)
 	if z := k.Zones; z != (history.Zones{}) {

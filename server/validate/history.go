@@ -48,6 +48,7 @@ func (c *checker) history(field string, h *loombridgev1.HistorySettings) {
 // all settings are known.
 func (c *checker) keys(field string, h *loombridgev1.HistorySettings) {
 	d, s := h.GetDecay(), h.GetSummary()
+	c.enum(field+".style", h.GetStyle())
 	c.enum(field+".tool_results", h.GetToolResults())
 	c.between(field+".keep_recent", int64(h.GetKeepRecent()), 0, session.MaxKept)
 	c.between(field+".trigger_steps", int64(h.GetTriggerSteps()), 0, session.MaxKept)

@@ -10,8 +10,12 @@ func (v *view) settle(before Layout, at, target bounds) Layout {
 		return before
 	}
 	over := v.conv.Budget > 0 && before.Tokens > v.conv.Budget
+	rent := v.rent(at, target)
+	if !over && rent < v.opts.Patience*v.opts.Prices.Rewrite()*float64(v.opts.BatchTokens) {
+		return before // whatever is written again
+	}
 	after := v.layout(target, false)
-	if !over && !v.due(before, &after, at, target) {
+	if !over && !v.due(before, &after, rent) {
 		return before
 	}
 	reason, breakEven := history.ByPrice, after.BreakEven
@@ -27,7 +31,7 @@ func (v *view) settle(before Layout, at, target bounds) Layout {
 
 // due compares what leaving the boundaries has cost since they moved last with what
 // moving them costs, as a ledger does with a batch; see history.Ledger.
-func (v *view) due(before Layout, after *Layout, at, target bounds) bool {
+func (v *view) due(before Layout, after *Layout, rent float64) bool {
 	gain := v.opts.Prices.CachedInput * float64(before.Tokens-after.Tokens)
 	if gain <= 0 {
 		return false
@@ -37,7 +41,7 @@ func (v *view) due(before Layout, after *Layout, at, target bounds) bool {
 		kept = max(kept-before.Shown[n-1].Tokens, 0)
 	}
 	price := v.opts.Prices.Rewrite()
-	if rent := v.rent(at, target); rent <= 0 || rent < v.opts.Patience*price*float64(kept+v.opts.BatchTokens) {
+	if rent <= 0 || rent < v.opts.Patience*price*float64(kept+v.opts.BatchTokens) {
 		return false
 	}
 	turns := v.conv.ExpectedTurns

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/loom-bridge/loom-bridge/bridge/events"
+	"github.com/loom-bridge/loom-bridge/bridge/recall"
 	"github.com/loom-bridge/loom-bridge/bridge/tiers"
 	"github.com/loom-bridge/loom-bridge/context/blob"
 	"github.com/loom-bridge/loom-bridge/context/compress"
@@ -39,6 +40,8 @@ type Config struct {
 	VectorWeight   float64
 	Tiers          tiers.Options
 	Embedder       embed.Options
+	// KnowledgeEndpoint is a URL; empty for none.
+	KnowledgeEndpoint string
 
 	Models, HistoryPolicy, HistoryPreset string
 	HistoryLiteral                       bool
@@ -143,6 +146,8 @@ func (c Config) checkHistory() error {
 	switch {
 	case !ok:
 		return nil
+	case strings.HasSuffix(bad.Field, "summary.tool"):
+		return &ConfigError{"summary-tool", c.SummaryTool, bad.Problem}
 	case strings.HasSuffix(bad.Field, "preset"):
 		return &ConfigError{"history-preset", c.HistoryPreset, bad.Problem}
 	}
@@ -151,7 +156,7 @@ func (c Config) checkHistory() error {
 
 // history is what holds for sessions that say nothing, as configured.
 func (c Config) history() session.Config {
-	own := session.Config{Policy: c.HistoryPolicy, Preset: c.HistoryPreset}
+	own := session.Config{Policy: c.HistoryPolicy, Preset: c.HistoryPreset, Keys: c.keys()}
 	if c.HistoryLiteral {
 		own.Literal = &c.HistoryLiteral
 	}
@@ -180,6 +185,14 @@ func (c Config) embedder() (embed.Embedder, error) {
 		return nil, &ConfigError{"embedder-url", e.BaseURL, err.Error()}
 	}
 	return client, err
+}
+
+// checkEndpoint takes the URL of a knowledge base.
+func checkEndpoint(address string) error {
+	if _, err := recall.NewEndpoint(address); err != nil {
+		return errors.New("is no URL of http or https")
+	}
+	return nil
 }
 
 // checkLevel takes the names of log levels.

@@ -214,13 +214,16 @@ func shortSpan(value time.Duration) string {
 }
 
 // fraction is more than 0 and at most 1.
-func fraction(to *float64) scalar[float64] {
+func fraction(to *float64) scalar[float64] { return decimal(to, "fraction", 1) }
+
+// decimal is more than 0 and at most some number.
+func decimal(to *float64, name string, most float64) scalar[float64] {
 	return scalar[float64]{
-		to: to, name: "fraction",
+		to: to, name: name,
 		parse: func(text string) (float64, error) {
 			value, err := strconv.ParseFloat(text, 64)
-			if err != nil || !(value > 0 && value <= 1) {
-				return 0, errors.New("is not a number above 0 and at most 1")
+			if err != nil || !(value > 0 && value <= most) {
+				return 0, fmt.Errorf("is not a number above 0 and at most %v", most)
 			}
 			return value, nil
 		},

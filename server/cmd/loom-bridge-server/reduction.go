@@ -2,10 +2,12 @@ package main
 
 import (
 	"os"
+	"time"
 
 	"github.com/loom-bridge/loom-bridge/context/blob"
 	"github.com/loom-bridge/loom-bridge/context/compress"
 	"github.com/loom-bridge/loom-bridge/context/history"
+	"github.com/loom-bridge/loom-bridge/context/history/decay"
 	"github.com/loom-bridge/loom-bridge/context/step"
 )
 
@@ -77,8 +79,27 @@ func loadRules(path string, under step.Rules) (step.Rules, error) {
 type Compaction struct {
 	CompactionTriggerSteps, CompactionTriggerTokens, CompactionKeepRecent, CompactionMaxCompact int
 
-	CompactionBudgetFallback, TemplatesSet string
-	ErrorsProtectLast                      int
+	CompactionBudgetFallback, TemplatesSet, HistoryStyle string
+	ErrorsProtectLast                                    int
+
+	ToolResults, DecayUnit, SummaryMode, SummaryTool        string
+	DecayFull, DecayFold, DecayImageTurns, SummaryMaxTokens int
+	SummaryTimeout                                          time.Duration
+	// Score is what the messages are worth that a summary may leave out.
+	Score decay.Scoring
+}
+
+// keys are the rules of presets that the settings name one by one.
+func (c Compaction) keys() history.Keys {
+	return history.Keys{
+		Style: styles().named(c.HistoryStyle), Results: results().named(c.ToolResults),
+		Zones: history.Zones{
+			Unit: units().named(c.DecayUnit), Full: c.DecayFull, Fold: c.DecayFold, ImageTurns: c.DecayImageTurns,
+		},
+		Summary: history.Summarizing{
+			Mode: summaryModes().named(c.SummaryMode), MaxTokens: c.SummaryMaxTokens, Timeout: c.SummaryTimeout, Tool: c.SummaryTool,
+		},
+	}
 }
 
 // choices is what the names of a setting stand for, in the order of its help.
@@ -97,6 +118,27 @@ func referenceStyles() choices[step.ReferenceStyle] {
 
 func fallbacks() choices[history.Fallback] {
 	return choices[history.Fallback]{{"count", history.FallbackCount}, {"trim", history.FallbackTrim}}
+}
+
+func styles() choices[history.Style] {
+	return choices[history.Style]{{"design", history.StyleDesign}, {"reduction", history.StyleReduction}, {"grouped", history.StyleGrouped}}
+}
+
+func results() choices[history.Results] {
+	return choices[history.Results]{
+		{"observation", history.ResultsObservation},
+		{"omit", history.ResultsOmit},
+		{"compressed", history.ResultsCompressed},
+		{"full", history.ResultsFull},
+	}
+}
+
+func units() choices[history.Unit] {
+	return choices[history.Unit]{{"messages", history.UnitMessages}, {"turns", history.UnitTurns}}
+}
+
+func summaryModes() choices[history.SummaryMode] {
+	return choices[history.SummaryMode]{{"extractive", history.SummaryExtractive}, {"callback", history.SummaryCallback}}
 }
 
 func templateSets() choices[step.Templates] {
@@ -134,7 +176,7 @@ func (c Config) preset(name string) (history.Preset, bool) {
 	if c.ReadInlineRecent != "" {
 		settings.ShowReads = new(c.ReadInlineRecent == "true")
 	}
-	return settings.Over(p), ok
+	return settings.Over(p).With(c.keys()), ok
 }
 
 // ownPreset is what steps are recorded by where no session says otherwise: the

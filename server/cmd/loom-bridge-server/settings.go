@@ -13,7 +13,8 @@ import (
 	"github.com/loom-bridge/loom-bridge/bridge/tiers"
 	"github.com/loom-bridge/loom-bridge/context/blob"
 	"github.com/loom-bridge/loom-bridge/context/compress"
-	"github.com/loom-bridge/loom-bridge/context/history"
+	"github.com/loom-bridge/loom-bridge/context/history/decay"
+	"github.com/loom-bridge/loom-bridge/context/session"
 	"github.com/loom-bridge/loom-bridge/context/step"
 	"github.com/loom-bridge/loom-bridge/memory"
 	"github.com/loom-bridge/loom-bridge/memory/analysis"
@@ -123,6 +124,7 @@ func (c *Config) memorySettings() []setting {
 			"of the texts: " + strings.Join(languages(), ", "),
 		},
 		{"vector-weight", fraction(&c.VectorWeight), memory.DefaultVectorWeight, "how much vectors count beside words; 0.3 to 0.5 for a good model"},
+		{"knowledge-endpoint", optional(checked(&c.KnowledgeEndpoint, "url", checkEndpoint)), nil, "a knowledge base outside, such as http://127.0.0.1:8090/find, that prompts ask by POST of {query, limit}; none: records of the kind knowledge"},
 		{"memory-l1-tasks", number(&c.Tiers.L1, "tasks", 1, maxTierTasks), tiers.DefaultL1, "recent tasks of a session"},
 		{"memory-l2-tasks", number(&c.Tiers.L2, "tasks", 1, maxTierTasks), tiers.DefaultL2, "important tasks of a session at hand"},
 		{"memory-l3-tasks", number(&c.Tiers.L3, "tasks", 1, maxTierTasks), tiers.DefaultL3, "summaries of tasks before the oldest become long-term memory"},
@@ -144,12 +146,15 @@ func (c *Config) embedderSettings() []setting {
 	}
 }
 
+// maxScore bounds what weighs messages: more makes no difference.
+const maxScore = 100
+
 func (c *Config) historySettings() []setting {
 	steps := func(to *int) field { return number(to, "steps", 0, maxReduction) }
 	return []setting{
 		{"models", anyText(&c.Models, "file"), nil, "TOML file of models (window, counter, prices), laid over the built-in ones"},
 		{"history-policy", anyText(&c.HistoryPolicy, "ledger|append_only|preset"), nil, "how histories are compacted unless a session or a call says; none: ledger"},
-		{"history-preset", anyText(&c.HistoryPreset, "name"), nil, "preset for that: " + history.Names()},
+		{"history-preset", anyText(&c.HistoryPreset, "name"), nil, "preset for that, such as three_phase; a wrong one is refused with all names"},
 		{"history-literal", yes(&c.HistoryLiteral), nil, "let boundaries of presets move with every step, not in batches"},
 		{"compaction-trigger-steps", steps(&c.CompactionTriggerSteps), 0, "presets compact when there are more steps; 0: the preset's own (5)"},
 		{
@@ -160,6 +165,18 @@ func (c *Config) historySettings() []setting {
 		{"compaction-max-compact", number(&c.CompactionMaxCompact, "lines", 0, maxReduction), 0, "lines of grouped presets; 0: the preset's own (10)"},
 		{"compaction-budget-fallback", fallbacks().choice(&c.CompactionBudgetFallback), nil, "what presets do with lines over 500 tokens; none: count"},
 		{"templates-set", templateSets().choice(&c.TemplatesSet), nil, "lines of older steps in presets; none: the preset's own"},
+		{"history-style", styles().choice(&c.HistoryStyle), nil, "layout of steps in presets of lines; none: the preset's own"},
+		{"tool-results", results().choice(&c.ToolResults), nil, "what presets show of results in full; none: the preset's own"},
+		{"decay-unit", units().choice(&c.DecayUnit), nil, "what the zones of three_phase count; none: messages"},
+		{"decay-full", number(&c.DecayFull, "messages", 0, session.MaxKept), 0, "newest that three_phase leaves in full; 0: 4"},
+		{"decay-fold", number(&c.DecayFold, "messages", 0, session.MaxKept), 0, "messages before those that it shortens; 0: 6"},
+		{"decay-image-turns", number(&c.DecayImageTurns, "turns", 0, session.MaxKept), 0, "turns before the newest that keep their images there; 0: 2"},
+		{"summary-mode", summaryModes().choice(&c.SummaryMode), nil, "how three_phase summarizes what is older; none: extractive"},
+		{"summary-max-tokens", number(&c.SummaryMaxTokens, "tokens", 0, session.MaxSummaryTokens), 0, "most that such a summary takes; 0: 500"},
+		{"summary-timeout", span(&c.SummaryTimeout, 0, session.MaxSummaryTimeout), 0 * time.Second, "longest wait for the tool that summarizes; 0: 10s"},
+		{"summary-tool", anyText(&c.SummaryTool, "name"), nil, "tool of an attached agent that summarizes, for the mode callback"},
+		{"score-lambda", decimal(&c.Score.Lambda, "number", maxScore), decay.DefaultLambda, "how fast messages lose worth with age where a summary leaves some out"},
+		{"score-tool-result-factor", decimal(&c.Score.ResultFactor, "factor", maxScore), decay.DefaultResultFactor, "what results of tools are worth there beside other messages"},
 		{"errors-protect-last", steps(&c.ErrorsProtectLast), 0, "newest failures that presets never leave out; 0: the preset's own (10)"},
 	}
 }
@@ -257,6 +274,7 @@ func (c *Config) limitSettings() []setting {
 		{"max-receive-bytes", bytes(&l.MaxReceiveBytes), d.MaxReceiveBytes, "largest request message"},
 		{"max-send-bytes", bytes(&l.MaxSendBytes), d.MaxSendBytes, "largest response message"},
 		{"max-header-bytes", bytes(&l.MaxHeaderBytes), d.MaxHeaderBytes, "largest metadata of a call"},
+		{"recent-steps-limit", number(&l.RecentSteps, "steps", 1, session.MaxListed), d.RecentSteps, "steps that ListSteps returns when nobody says how many"},
 		{"max-calls", number(&l.MaxCalls, "calls", 1, maxLimit), d.MaxCalls, "unary calls that run at once, those aside that wait for an agent; more wait"},
 		{"max-streams", number(&l.MaxStreams, "streams", 1, maxLimit), d.MaxStreams, "open streams; more are refused"},
 		{"max-streams-per-connection", number(&l.MaxStreamsPerConnection, "streams", 1, maxLimit), d.MaxStreamsPerConnection, "calls and streams on one connection; more wait"},

@@ -1,7 +1,7 @@
 """The history of a session: how it is made, folded and unfolded again."""
 
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Any, Literal, TypeAlias, cast
+from typing import Any, cast
 
 from loombridge import (
     _compress,
@@ -18,9 +18,6 @@ from loombridge import (
 )
 from loombridge.v1 import context_pb2 as pb
 from loombridge.v1 import prompt_pb2
-
-HistoryStyle: TypeAlias = Literal["design", "reduction", "grouped"]
-"""How a history is laid out as text."""
 
 
 @_spelling.helpful
@@ -148,7 +145,7 @@ class History(_session.InSession):
     async def compact(
         self,
         *,
-        style: HistoryStyle | None = None,
+        style: _receipts.HistoryStyle | None = None,
         keep_recent: int | None = None,
         steps: Iterable[_steps.Step | str] = (),
         model: str | None = None,

@@ -37,6 +37,9 @@ DecayUnit: TypeAlias = Literal["messages", "turns"]
 SummaryMode: TypeAlias = Literal["extractive", "callback"]
 """How the oldest messages are summarized: by their first sentences, or by a tool."""
 
+HistoryStyle: TypeAlias = Literal["design", "reduction", "grouped"]
+"""A layout of steps as text."""
+
 FoldReason: TypeAlias = Literal["price", "budget", "caller"]
 """Why a batch was folded: it pays, it would not have fit, or `compact` asked for it."""
 
@@ -45,6 +48,7 @@ TokenCertainty: TypeAlias = Literal["exact", "anchored", "estimated"]
 it, or a good estimate."""
 
 POLICY_ENUM = pb.HistoryPolicy.DESCRIPTOR
+_STYLE_ENUM = pb.HistoryStyle.DESCRIPTOR
 _RESULTS_ENUM = pb.ToolResults.DESCRIPTOR
 _UNIT_ENUM = pb.DecayUnit.DESCRIPTOR
 _MODE_ENUM = pb.SummaryMode.DESCRIPTOR
@@ -148,6 +152,8 @@ class HistorySettings:
     """The zones of the preset `three_phase`."""
     summary: SummarySettings | None = None
     """How that preset summarizes its oldest messages."""
+    style: HistoryStyle | None = None
+    """How a preset of lines lays out its steps; at first as the preset does."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -351,6 +357,9 @@ def settings_to_wire(name: str, value: object) -> pb.HistorySettings:
         result.trigger_tokens = _values.integer(f"{name}.trigger_tokens", value.trigger_tokens)
     if value.decay is not None:
         result.decay.CopyFrom(_decay_to_wire(f"{name}.decay", value.decay))
+    if value.style is not None:
+        number = _values.enum_number(f"{name}.style", _STYLE_ENUM, "HISTORY_STYLE_", value.style)
+        result.style = cast("pb.HistoryStyle", number)
     if value.summary is not None:
         result.summary.CopyFrom(_summary_to_wire(f"{name}.summary", value.summary))
     return result
@@ -428,6 +437,7 @@ def _history_settings(m: pb.HistorySettings) -> HistorySettings:
         trigger_tokens=m.trigger_tokens or None,
         decay=_decay(m.decay) if m.HasField("decay") else None,
         summary=_summary(m.summary) if m.HasField("summary") else None,
+        style=cast("HistoryStyle | None", _named(_STYLE_ENUM, "HISTORY_STYLE_", m.style)),
     )
 
 

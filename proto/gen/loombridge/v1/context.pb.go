@@ -567,11 +567,11 @@ func (FoldReason) EnumDescriptor() ([]byte, []int) {
 	return file_loombridge_v1_context_proto_rawDescGZIP(), []int{8}
 }
 
-// HistoryStyle is how CompactHistory lays out a history as text.
+// HistoryStyle is how CompactHistory, or a preset of lines, lays out a history as text.
 type HistoryStyle int32
 
 const (
-	// HISTORY_STYLE_UNSPECIFIED folds, and renders no text.
+	// HISTORY_STYLE_UNSPECIFIED: CompactHistory folds, and renders no text.
 	HistoryStyle_HISTORY_STYLE_UNSPECIFIED HistoryStyle = 0
 	// HISTORY_STYLE_DESIGN: `Previous steps:` and `Recent steps:`.
 	HistoryStyle_HISTORY_STYLE_DESIGN HistoryStyle = 1
@@ -2561,7 +2561,10 @@ type HistorySettings struct {
 	// decay are the zones of the preset `three_phase`.
 	Decay *DecaySettings `protobuf:"bytes,11,opt,name=decay,proto3" json:"decay,omitempty"`
 	// summary is how that preset summarizes its oldest messages.
-	Summary       *SummarySettings `protobuf:"bytes,12,opt,name=summary,proto3" json:"summary,omitempty"`
+	Summary *SummarySettings `protobuf:"bytes,12,opt,name=summary,proto3" json:"summary,omitempty"`
+	// style is how a preset of lines lays out its steps. Default: the preset's own. The
+	// presets `task_context` and `three_phase` have none.
+	Style         HistoryStyle `protobuf:"varint,13,opt,name=style,proto3,enum=loombridge.v1.HistoryStyle" json:"style,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -2678,6 +2681,13 @@ func (x *HistorySettings) GetSummary() *SummarySettings {
 		return x.Summary
 	}
 	return nil
+}
+
+func (x *HistorySettings) GetStyle() HistoryStyle {
+	if x != nil {
+		return x.Style
+	}
+	return HistoryStyle_HISTORY_STYLE_UNSPECIFIED
 }
 
 // DecaySettings are the zones of messages in the preset `three_phase`: the newest in
@@ -7957,7 +7967,7 @@ const file_loombridge_v1_context_proto_rawDesc = "" +
 	" \x01(\tR\n" +
 	"geminiJson\x129\n" +
 	"\vcache_marks\x18\v \x03(\v2\x18.loombridge.v1.CacheMarkR\n" +
-	"cacheMarks\"\xab\x04\n" +
+	"cacheMarks\"\xde\x04\n" +
 	"\x0fHistorySettings\x124\n" +
 	"\x06policy\x18\x01 \x01(\x0e2\x1c.loombridge.v1.HistoryPolicyR\x06policy\x12\x16\n" +
 	"\x06preset\x18\x02 \x01(\tR\x06preset\x12\x1d\n" +
@@ -7972,7 +7982,8 @@ const file_loombridge_v1_context_proto_rawDesc = "" +
 	"\x0etrigger_tokens\x18\n" +
 	" \x01(\x05R\rtriggerTokens\x122\n" +
 	"\x05decay\x18\v \x01(\v2\x1c.loombridge.v1.DecaySettingsR\x05decay\x128\n" +
-	"\asummary\x18\f \x01(\v2\x1e.loombridge.v1.SummarySettingsR\asummaryB\n" +
+	"\asummary\x18\f \x01(\v2\x1e.loombridge.v1.SummarySettingsR\asummary\x121\n" +
+	"\x05style\x18\r \x01(\x0e2\x1b.loombridge.v1.HistoryStyleR\x05styleB\n" +
 	"\n" +
 	"\b_literal\"\x86\x01\n" +
 	"\rDecaySettings\x12,\n" +
@@ -8503,7 +8514,7 @@ const file_loombridge_v1_context_proto_rawDesc = "" +
 	"\x11ConversationOrder\x12\"\n" +
 	"\x1eCONVERSATION_ORDER_UNSPECIFIED\x10\x00\x12#\n" +
 	"\x1fCONVERSATION_ORDER_OLDEST_FIRST\x10\x01\x12#\n" +
-	"\x1fCONVERSATION_ORDER_NEWEST_FIRST\x10\x022\xf4\x0f\n" +
+	"\x1fCONVERSATION_ORDER_NEWEST_FIRST\x10\x022\xcf\x10\n" +
 	"\x0eContextService\x12]\n" +
 	"\x0eAppendMessages\x12$.loombridge.v1.AppendMessagesRequest\x1a%.loombridge.v1.AppendMessagesResponse\x12Q\n" +
 	"\n" +
@@ -8520,7 +8531,8 @@ const file_loombridge_v1_context_proto_rawDesc = "" +
 	"EndSession\x12 .loombridge.v1.EndSessionRequest\x1a!.loombridge.v1.EndSessionResponse\x12]\n" +
 	"\x0eCompactHistory\x12$.loombridge.v1.CompactHistoryRequest\x1a%.loombridge.v1.CompactHistoryResponse\x12?\n" +
 	"\x04Undo\x12\x1a.loombridge.v1.UndoRequest\x1a\x1b.loombridge.v1.UndoResponse\x12T\n" +
-	"\vReportUsage\x12!.loombridge.v1.ReportUsageRequest\x1a\".loombridge.v1.ReportUsageResponse\x12\\\n" +
+	"\vReportUsage\x12!.loombridge.v1.ReportUsageRequest\x1a\".loombridge.v1.ReportUsageResponse\x12Y\n" +
+	"\vDiffPrompts\x12!.loombridge.v1.DiffPromptsRequest\x1a\".loombridge.v1.DiffPromptsResponse\"\x03\x90\x02\x01\x12\\\n" +
 	"\fListSessions\x12\".loombridge.v1.ListSessionsRequest\x1a#.loombridge.v1.ListSessionsResponse\"\x03\x90\x02\x01\x12h\n" +
 	"\x10ListConversation\x12&.loombridge.v1.ListConversationRequest\x1a'.loombridge.v1.ListConversationResponse\"\x03\x90\x02\x01\x12]\n" +
 	"\x0eCompressResult\x12$.loombridge.v1.CompressResultRequest\x1a%.loombridge.v1.CompressResultResponse\x12Y\n" +
@@ -8682,125 +8694,128 @@ var file_loombridge_v1_context_proto_depIdxs = []int32{
 	5,   // 28: loombridge.v1.HistorySettings.tool_results:type_name -> loombridge.v1.ToolResults
 	32,  // 29: loombridge.v1.HistorySettings.decay:type_name -> loombridge.v1.DecaySettings
 	33,  // 30: loombridge.v1.HistorySettings.summary:type_name -> loombridge.v1.SummarySettings
-	6,   // 31: loombridge.v1.DecaySettings.unit:type_name -> loombridge.v1.DecayUnit
-	7,   // 32: loombridge.v1.SummarySettings.mode:type_name -> loombridge.v1.SummaryMode
-	93,  // 33: loombridge.v1.SummarySettings.timeout:type_name -> google.protobuf.Duration
-	36,  // 34: loombridge.v1.Receipt.folds:type_name -> loombridge.v1.FoldInfo
-	37,  // 35: loombridge.v1.Receipt.batch:type_name -> loombridge.v1.FoldBatch
-	94,  // 36: loombridge.v1.Receipt.layout:type_name -> loombridge.v1.PromptLayout
-	95,  // 37: loombridge.v1.Receipt.sections:type_name -> loombridge.v1.SectionInfo
-	96,  // 38: loombridge.v1.Receipt.tools:type_name -> loombridge.v1.ToolCost
-	97,  // 39: loombridge.v1.Receipt.sequences:type_name -> loombridge.v1.SnapshotSequence
-	98,  // 40: loombridge.v1.Receipt.difference:type_name -> loombridge.v1.PromptDifference
-	8,   // 41: loombridge.v1.FoldBatch.reason:type_name -> loombridge.v1.FoldReason
-	31,  // 42: loombridge.v1.ConfigureSessionRequest.history:type_name -> loombridge.v1.HistorySettings
-	90,  // 43: loombridge.v1.ConfigureSessionRequest.prompt:type_name -> loombridge.v1.PromptSettings
-	31,  // 44: loombridge.v1.ConfigureSessionResponse.history:type_name -> loombridge.v1.HistorySettings
-	90,  // 45: loombridge.v1.ConfigureSessionResponse.prompt:type_name -> loombridge.v1.PromptSettings
-	9,   // 46: loombridge.v1.CompactHistoryRequest.style:type_name -> loombridge.v1.HistoryStyle
-	37,  // 47: loombridge.v1.CompactHistoryResponse.batch:type_name -> loombridge.v1.FoldBatch
-	36,  // 48: loombridge.v1.CompactHistoryResponse.folds:type_name -> loombridge.v1.FoldInfo
-	51,  // 49: loombridge.v1.CompactHistoryResponse.tokens:type_name -> loombridge.v1.TokenCount
-	10,  // 50: loombridge.v1.CompressResultRequest.hint:type_name -> loombridge.v1.CompressHint
-	54,  // 51: loombridge.v1.CompressResultResponse.blob:type_name -> loombridge.v1.BlobInfo
-	11,  // 52: loombridge.v1.TokenCount.certainty:type_name -> loombridge.v1.TokenCertainty
-	16,  // 53: loombridge.v1.CountTokensRequest.messages:type_name -> loombridge.v1.Message
-	51,  // 54: loombridge.v1.CountTokensResponse.count:type_name -> loombridge.v1.TokenCount
-	88,  // 55: loombridge.v1.BlobInfo.create_time:type_name -> google.protobuf.Timestamp
-	93,  // 56: loombridge.v1.BlobInfo.ttl:type_name -> google.protobuf.Duration
-	88,  // 57: loombridge.v1.BlobInfo.expire_time:type_name -> google.protobuf.Timestamp
-	12,  // 58: loombridge.v1.BlobInfo.tier:type_name -> loombridge.v1.BlobTier
-	88,  // 59: loombridge.v1.BlobInfo.promote_time:type_name -> google.protobuf.Timestamp
-	55,  // 60: loombridge.v1.BlobInfo.archive:type_name -> loombridge.v1.BlobArchive
-	88,  // 61: loombridge.v1.BlobArchive.archive_time:type_name -> google.protobuf.Timestamp
-	13,  // 62: loombridge.v1.ReadBlobRequest.form:type_name -> loombridge.v1.BlobForm
-	54,  // 63: loombridge.v1.ReadBlobResponse.info:type_name -> loombridge.v1.BlobInfo
-	87,  // 64: loombridge.v1.RecordStepRequest.arguments:type_name -> google.protobuf.Struct
-	99,  // 65: loombridge.v1.RecordStepRequest.output:type_name -> google.protobuf.Value
-	20,  // 66: loombridge.v1.RecordStepRequest.output_bytes:type_name -> loombridge.v1.ResultBytes
-	21,  // 67: loombridge.v1.RecordStepRequest.output_content:type_name -> loombridge.v1.ResultContent
-	24,  // 68: loombridge.v1.RecordStepRequest.output_upload:type_name -> loombridge.v1.ResultUpload
-	59,  // 69: loombridge.v1.RecordStepRequest.task:type_name -> loombridge.v1.Task
-	87,  // 70: loombridge.v1.Task.parameters:type_name -> google.protobuf.Struct
-	88,  // 71: loombridge.v1.Task.create_time:type_name -> google.protobuf.Timestamp
-	19,  // 72: loombridge.v1.RecordStepResponse.step:type_name -> loombridge.v1.Step
-	54,  // 73: loombridge.v1.RecordStepResponse.output_blob:type_name -> loombridge.v1.BlobInfo
-	58,  // 74: loombridge.v1.UploadStepRequest.step:type_name -> loombridge.v1.RecordStepRequest
-	60,  // 75: loombridge.v1.UploadStepResponse.recorded:type_name -> loombridge.v1.RecordStepResponse
-	89,  // 76: loombridge.v1.GetTaskRequest.json_form:type_name -> loombridge.v1.JsonForm
-	59,  // 77: loombridge.v1.GetTaskResponse.task:type_name -> loombridge.v1.Task
-	12,  // 78: loombridge.v1.ListBlobsRequest.tier:type_name -> loombridge.v1.BlobTier
-	54,  // 79: loombridge.v1.ListBlobsResponse.blobs:type_name -> loombridge.v1.BlobInfo
-	67,  // 80: loombridge.v1.ListBlobsResponse.usage:type_name -> loombridge.v1.BlobUsage
-	12,  // 81: loombridge.v1.PromoteBlobRequest.tier:type_name -> loombridge.v1.BlobTier
-	54,  // 82: loombridge.v1.PromoteBlobResponse.blob:type_name -> loombridge.v1.BlobInfo
-	54,  // 83: loombridge.v1.ArchiveBlobResponse.blob:type_name -> loombridge.v1.BlobInfo
-	54,  // 84: loombridge.v1.SearchBlobsResponse.blob:type_name -> loombridge.v1.BlobInfo
-	74,  // 85: loombridge.v1.SearchBlobsResponse.matches:type_name -> loombridge.v1.BlobMatch
-	77,  // 86: loombridge.v1.CollectGarbageResponse.kept:type_name -> loombridge.v1.KeptBlobs
-	80,  // 87: loombridge.v1.ListSessionsResponse.sessions:type_name -> loombridge.v1.SessionInfo
-	88,  // 88: loombridge.v1.SessionInfo.begin_time:type_name -> google.protobuf.Timestamp
-	88,  // 89: loombridge.v1.SessionInfo.update_time:type_name -> google.protobuf.Timestamp
-	14,  // 90: loombridge.v1.ListConversationRequest.order:type_name -> loombridge.v1.ConversationOrder
-	89,  // 91: loombridge.v1.ListConversationRequest.json_form:type_name -> loombridge.v1.JsonForm
-	83,  // 92: loombridge.v1.ListConversationResponse.entries:type_name -> loombridge.v1.ConversationEntry
-	88,  // 93: loombridge.v1.ConversationEntry.create_time:type_name -> google.protobuf.Timestamp
-	16,  // 94: loombridge.v1.ConversationEntry.message:type_name -> loombridge.v1.Message
-	19,  // 95: loombridge.v1.ConversationEntry.step:type_name -> loombridge.v1.Step
-	59,  // 96: loombridge.v1.ConversationEntry.task:type_name -> loombridge.v1.Task
-	98,  // 97: loombridge.v1.DiffPromptsResponse.difference:type_name -> loombridge.v1.PromptDifference
-	86,  // 98: loombridge.v1.DiffPromptsResponse.sections:type_name -> loombridge.v1.SectionDifference
-	17,  // 99: loombridge.v1.ContextService.AppendMessages:input_type -> loombridge.v1.AppendMessagesRequest
-	58,  // 100: loombridge.v1.ContextService.RecordStep:input_type -> loombridge.v1.RecordStepRequest
-	61,  // 101: loombridge.v1.ContextService.UploadStep:input_type -> loombridge.v1.UploadStepRequest
-	25,  // 102: loombridge.v1.ContextService.ListSteps:input_type -> loombridge.v1.ListStepsRequest
-	27,  // 103: loombridge.v1.ContextService.GetStep:input_type -> loombridge.v1.GetStepRequest
-	63,  // 104: loombridge.v1.ContextService.GetTask:input_type -> loombridge.v1.GetTaskRequest
-	29,  // 105: loombridge.v1.ContextService.Assemble:input_type -> loombridge.v1.AssembleRequest
-	38,  // 106: loombridge.v1.ContextService.ConfigureSession:input_type -> loombridge.v1.ConfigureSessionRequest
-	100, // 107: loombridge.v1.ContextService.UpdateWorking:input_type -> loombridge.v1.UpdateWorkingRequest
-	40,  // 108: loombridge.v1.ContextService.EndSession:input_type -> loombridge.v1.EndSessionRequest
-	42,  // 109: loombridge.v1.ContextService.CompactHistory:input_type -> loombridge.v1.CompactHistoryRequest
-	44,  // 110: loombridge.v1.ContextService.Undo:input_type -> loombridge.v1.UndoRequest
-	46,  // 111: loombridge.v1.ContextService.ReportUsage:input_type -> loombridge.v1.ReportUsageRequest
-	78,  // 112: loombridge.v1.ContextService.ListSessions:input_type -> loombridge.v1.ListSessionsRequest
-	81,  // 113: loombridge.v1.ContextService.ListConversation:input_type -> loombridge.v1.ListConversationRequest
-	48,  // 114: loombridge.v1.ContextService.CompressResult:input_type -> loombridge.v1.CompressResultRequest
-	52,  // 115: loombridge.v1.ContextService.CountTokens:input_type -> loombridge.v1.CountTokensRequest
-	56,  // 116: loombridge.v1.ContextService.ReadBlob:input_type -> loombridge.v1.ReadBlobRequest
-	65,  // 117: loombridge.v1.ContextService.ListBlobs:input_type -> loombridge.v1.ListBlobsRequest
-	68,  // 118: loombridge.v1.ContextService.PromoteBlob:input_type -> loombridge.v1.PromoteBlobRequest
-	70,  // 119: loombridge.v1.ContextService.ArchiveBlob:input_type -> loombridge.v1.ArchiveBlobRequest
-	72,  // 120: loombridge.v1.ContextService.SearchBlobs:input_type -> loombridge.v1.SearchBlobsRequest
-	75,  // 121: loombridge.v1.ContextService.CollectGarbage:input_type -> loombridge.v1.CollectGarbageRequest
-	18,  // 122: loombridge.v1.ContextService.AppendMessages:output_type -> loombridge.v1.AppendMessagesResponse
-	60,  // 123: loombridge.v1.ContextService.RecordStep:output_type -> loombridge.v1.RecordStepResponse
-	62,  // 124: loombridge.v1.ContextService.UploadStep:output_type -> loombridge.v1.UploadStepResponse
-	26,  // 125: loombridge.v1.ContextService.ListSteps:output_type -> loombridge.v1.ListStepsResponse
-	28,  // 126: loombridge.v1.ContextService.GetStep:output_type -> loombridge.v1.GetStepResponse
-	64,  // 127: loombridge.v1.ContextService.GetTask:output_type -> loombridge.v1.GetTaskResponse
-	30,  // 128: loombridge.v1.ContextService.Assemble:output_type -> loombridge.v1.AssembleResponse
-	39,  // 129: loombridge.v1.ContextService.ConfigureSession:output_type -> loombridge.v1.ConfigureSessionResponse
-	101, // 130: loombridge.v1.ContextService.UpdateWorking:output_type -> loombridge.v1.UpdateWorkingResponse
-	41,  // 131: loombridge.v1.ContextService.EndSession:output_type -> loombridge.v1.EndSessionResponse
-	43,  // 132: loombridge.v1.ContextService.CompactHistory:output_type -> loombridge.v1.CompactHistoryResponse
-	45,  // 133: loombridge.v1.ContextService.Undo:output_type -> loombridge.v1.UndoResponse
-	47,  // 134: loombridge.v1.ContextService.ReportUsage:output_type -> loombridge.v1.ReportUsageResponse
-	79,  // 135: loombridge.v1.ContextService.ListSessions:output_type -> loombridge.v1.ListSessionsResponse
-	82,  // 136: loombridge.v1.ContextService.ListConversation:output_type -> loombridge.v1.ListConversationResponse
-	49,  // 137: loombridge.v1.ContextService.CompressResult:output_type -> loombridge.v1.CompressResultResponse
-	53,  // 138: loombridge.v1.ContextService.CountTokens:output_type -> loombridge.v1.CountTokensResponse
-	57,  // 139: loombridge.v1.ContextService.ReadBlob:output_type -> loombridge.v1.ReadBlobResponse
-	66,  // 140: loombridge.v1.ContextService.ListBlobs:output_type -> loombridge.v1.ListBlobsResponse
-	69,  // 141: loombridge.v1.ContextService.PromoteBlob:output_type -> loombridge.v1.PromoteBlobResponse
-	71,  // 142: loombridge.v1.ContextService.ArchiveBlob:output_type -> loombridge.v1.ArchiveBlobResponse
-	73,  // 143: loombridge.v1.ContextService.SearchBlobs:output_type -> loombridge.v1.SearchBlobsResponse
-	76,  // 144: loombridge.v1.ContextService.CollectGarbage:output_type -> loombridge.v1.CollectGarbageResponse
-	122, // [122:145] is the sub-list for method output_type
-	99,  // [99:122] is the sub-list for method input_type
-	99,  // [99:99] is the sub-list for extension type_name
-	99,  // [99:99] is the sub-list for extension extendee
-	0,   // [0:99] is the sub-list for field type_name
+	9,   // 31: loombridge.v1.HistorySettings.style:type_name -> loombridge.v1.HistoryStyle
+	6,   // 32: loombridge.v1.DecaySettings.unit:type_name -> loombridge.v1.DecayUnit
+	7,   // 33: loombridge.v1.SummarySettings.mode:type_name -> loombridge.v1.SummaryMode
+	93,  // 34: loombridge.v1.SummarySettings.timeout:type_name -> google.protobuf.Duration
+	36,  // 35: loombridge.v1.Receipt.folds:type_name -> loombridge.v1.FoldInfo
+	37,  // 36: loombridge.v1.Receipt.batch:type_name -> loombridge.v1.FoldBatch
+	94,  // 37: loombridge.v1.Receipt.layout:type_name -> loombridge.v1.PromptLayout
+	95,  // 38: loombridge.v1.Receipt.sections:type_name -> loombridge.v1.SectionInfo
+	96,  // 39: loombridge.v1.Receipt.tools:type_name -> loombridge.v1.ToolCost
+	97,  // 40: loombridge.v1.Receipt.sequences:type_name -> loombridge.v1.SnapshotSequence
+	98,  // 41: loombridge.v1.Receipt.difference:type_name -> loombridge.v1.PromptDifference
+	8,   // 42: loombridge.v1.FoldBatch.reason:type_name -> loombridge.v1.FoldReason
+	31,  // 43: loombridge.v1.ConfigureSessionRequest.history:type_name -> loombridge.v1.HistorySettings
+	90,  // 44: loombridge.v1.ConfigureSessionRequest.prompt:type_name -> loombridge.v1.PromptSettings
+	31,  // 45: loombridge.v1.ConfigureSessionResponse.history:type_name -> loombridge.v1.HistorySettings
+	90,  // 46: loombridge.v1.ConfigureSessionResponse.prompt:type_name -> loombridge.v1.PromptSettings
+	9,   // 47: loombridge.v1.CompactHistoryRequest.style:type_name -> loombridge.v1.HistoryStyle
+	37,  // 48: loombridge.v1.CompactHistoryResponse.batch:type_name -> loombridge.v1.FoldBatch
+	36,  // 49: loombridge.v1.CompactHistoryResponse.folds:type_name -> loombridge.v1.FoldInfo
+	51,  // 50: loombridge.v1.CompactHistoryResponse.tokens:type_name -> loombridge.v1.TokenCount
+	10,  // 51: loombridge.v1.CompressResultRequest.hint:type_name -> loombridge.v1.CompressHint
+	54,  // 52: loombridge.v1.CompressResultResponse.blob:type_name -> loombridge.v1.BlobInfo
+	11,  // 53: loombridge.v1.TokenCount.certainty:type_name -> loombridge.v1.TokenCertainty
+	16,  // 54: loombridge.v1.CountTokensRequest.messages:type_name -> loombridge.v1.Message
+	51,  // 55: loombridge.v1.CountTokensResponse.count:type_name -> loombridge.v1.TokenCount
+	88,  // 56: loombridge.v1.BlobInfo.create_time:type_name -> google.protobuf.Timestamp
+	93,  // 57: loombridge.v1.BlobInfo.ttl:type_name -> google.protobuf.Duration
+	88,  // 58: loombridge.v1.BlobInfo.expire_time:type_name -> google.protobuf.Timestamp
+	12,  // 59: loombridge.v1.BlobInfo.tier:type_name -> loombridge.v1.BlobTier
+	88,  // 60: loombridge.v1.BlobInfo.promote_time:type_name -> google.protobuf.Timestamp
+	55,  // 61: loombridge.v1.BlobInfo.archive:type_name -> loombridge.v1.BlobArchive
+	88,  // 62: loombridge.v1.BlobArchive.archive_time:type_name -> google.protobuf.Timestamp
+	13,  // 63: loombridge.v1.ReadBlobRequest.form:type_name -> loombridge.v1.BlobForm
+	54,  // 64: loombridge.v1.ReadBlobResponse.info:type_name -> loombridge.v1.BlobInfo
+	87,  // 65: loombridge.v1.RecordStepRequest.arguments:type_name -> google.protobuf.Struct
+	99,  // 66: loombridge.v1.RecordStepRequest.output:type_name -> google.protobuf.Value
+	20,  // 67: loombridge.v1.RecordStepRequest.output_bytes:type_name -> loombridge.v1.ResultBytes
+	21,  // 68: loombridge.v1.RecordStepRequest.output_content:type_name -> loombridge.v1.ResultContent
+	24,  // 69: loombridge.v1.RecordStepRequest.output_upload:type_name -> loombridge.v1.ResultUpload
+	59,  // 70: loombridge.v1.RecordStepRequest.task:type_name -> loombridge.v1.Task
+	87,  // 71: loombridge.v1.Task.parameters:type_name -> google.protobuf.Struct
+	88,  // 72: loombridge.v1.Task.create_time:type_name -> google.protobuf.Timestamp
+	19,  // 73: loombridge.v1.RecordStepResponse.step:type_name -> loombridge.v1.Step
+	54,  // 74: loombridge.v1.RecordStepResponse.output_blob:type_name -> loombridge.v1.BlobInfo
+	58,  // 75: loombridge.v1.UploadStepRequest.step:type_name -> loombridge.v1.RecordStepRequest
+	60,  // 76: loombridge.v1.UploadStepResponse.recorded:type_name -> loombridge.v1.RecordStepResponse
+	89,  // 77: loombridge.v1.GetTaskRequest.json_form:type_name -> loombridge.v1.JsonForm
+	59,  // 78: loombridge.v1.GetTaskResponse.task:type_name -> loombridge.v1.Task
+	12,  // 79: loombridge.v1.ListBlobsRequest.tier:type_name -> loombridge.v1.BlobTier
+	54,  // 80: loombridge.v1.ListBlobsResponse.blobs:type_name -> loombridge.v1.BlobInfo
+	67,  // 81: loombridge.v1.ListBlobsResponse.usage:type_name -> loombridge.v1.BlobUsage
+	12,  // 82: loombridge.v1.PromoteBlobRequest.tier:type_name -> loombridge.v1.BlobTier
+	54,  // 83: loombridge.v1.PromoteBlobResponse.blob:type_name -> loombridge.v1.BlobInfo
+	54,  // 84: loombridge.v1.ArchiveBlobResponse.blob:type_name -> loombridge.v1.BlobInfo
+	54,  // 85: loombridge.v1.SearchBlobsResponse.blob:type_name -> loombridge.v1.BlobInfo
+	74,  // 86: loombridge.v1.SearchBlobsResponse.matches:type_name -> loombridge.v1.BlobMatch
+	77,  // 87: loombridge.v1.CollectGarbageResponse.kept:type_name -> loombridge.v1.KeptBlobs
+	80,  // 88: loombridge.v1.ListSessionsResponse.sessions:type_name -> loombridge.v1.SessionInfo
+	88,  // 89: loombridge.v1.SessionInfo.begin_time:type_name -> google.protobuf.Timestamp
+	88,  // 90: loombridge.v1.SessionInfo.update_time:type_name -> google.protobuf.Timestamp
+	14,  // 91: loombridge.v1.ListConversationRequest.order:type_name -> loombridge.v1.ConversationOrder
+	89,  // 92: loombridge.v1.ListConversationRequest.json_form:type_name -> loombridge.v1.JsonForm
+	83,  // 93: loombridge.v1.ListConversationResponse.entries:type_name -> loombridge.v1.ConversationEntry
+	88,  // 94: loombridge.v1.ConversationEntry.create_time:type_name -> google.protobuf.Timestamp
+	16,  // 95: loombridge.v1.ConversationEntry.message:type_name -> loombridge.v1.Message
+	19,  // 96: loombridge.v1.ConversationEntry.step:type_name -> loombridge.v1.Step
+	59,  // 97: loombridge.v1.ConversationEntry.task:type_name -> loombridge.v1.Task
+	98,  // 98: loombridge.v1.DiffPromptsResponse.difference:type_name -> loombridge.v1.PromptDifference
+	86,  // 99: loombridge.v1.DiffPromptsResponse.sections:type_name -> loombridge.v1.SectionDifference
+	17,  // 100: loombridge.v1.ContextService.AppendMessages:input_type -> loombridge.v1.AppendMessagesRequest
+	58,  // 101: loombridge.v1.ContextService.RecordStep:input_type -> loombridge.v1.RecordStepRequest
+	61,  // 102: loombridge.v1.ContextService.UploadStep:input_type -> loombridge.v1.UploadStepRequest
+	25,  // 103: loombridge.v1.ContextService.ListSteps:input_type -> loombridge.v1.ListStepsRequest
+	27,  // 104: loombridge.v1.ContextService.GetStep:input_type -> loombridge.v1.GetStepRequest
+	63,  // 105: loombridge.v1.ContextService.GetTask:input_type -> loombridge.v1.GetTaskRequest
+	29,  // 106: loombridge.v1.ContextService.Assemble:input_type -> loombridge.v1.AssembleRequest
+	38,  // 107: loombridge.v1.ContextService.ConfigureSession:input_type -> loombridge.v1.ConfigureSessionRequest
+	100, // 108: loombridge.v1.ContextService.UpdateWorking:input_type -> loombridge.v1.UpdateWorkingRequest
+	40,  // 109: loombridge.v1.ContextService.EndSession:input_type -> loombridge.v1.EndSessionRequest
+	42,  // 110: loombridge.v1.ContextService.CompactHistory:input_type -> loombridge.v1.CompactHistoryRequest
+	44,  // 111: loombridge.v1.ContextService.Undo:input_type -> loombridge.v1.UndoRequest
+	46,  // 112: loombridge.v1.ContextService.ReportUsage:input_type -> loombridge.v1.ReportUsageRequest
+	84,  // 113: loombridge.v1.ContextService.DiffPrompts:input_type -> loombridge.v1.DiffPromptsRequest
+	78,  // 114: loombridge.v1.ContextService.ListSessions:input_type -> loombridge.v1.ListSessionsRequest
+	81,  // 115: loombridge.v1.ContextService.ListConversation:input_type -> loombridge.v1.ListConversationRequest
+	48,  // 116: loombridge.v1.ContextService.CompressResult:input_type -> loombridge.v1.CompressResultRequest
+	52,  // 117: loombridge.v1.ContextService.CountTokens:input_type -> loombridge.v1.CountTokensRequest
+	56,  // 118: loombridge.v1.ContextService.ReadBlob:input_type -> loombridge.v1.ReadBlobRequest
+	65,  // 119: loombridge.v1.ContextService.ListBlobs:input_type -> loombridge.v1.ListBlobsRequest
+	68,  // 120: loombridge.v1.ContextService.PromoteBlob:input_type -> loombridge.v1.PromoteBlobRequest
+	70,  // 121: loombridge.v1.ContextService.ArchiveBlob:input_type -> loombridge.v1.ArchiveBlobRequest
+	72,  // 122: loombridge.v1.ContextService.SearchBlobs:input_type -> loombridge.v1.SearchBlobsRequest
+	75,  // 123: loombridge.v1.ContextService.CollectGarbage:input_type -> loombridge.v1.CollectGarbageRequest
+	18,  // 124: loombridge.v1.ContextService.AppendMessages:output_type -> loombridge.v1.AppendMessagesResponse
+	60,  // 125: loombridge.v1.ContextService.RecordStep:output_type -> loombridge.v1.RecordStepResponse
+	62,  // 126: loombridge.v1.ContextService.UploadStep:output_type -> loombridge.v1.UploadStepResponse
+	26,  // 127: loombridge.v1.ContextService.ListSteps:output_type -> loombridge.v1.ListStepsResponse
+	28,  // 128: loombridge.v1.ContextService.GetStep:output_type -> loombridge.v1.GetStepResponse
+	64,  // 129: loombridge.v1.ContextService.GetTask:output_type -> loombridge.v1.GetTaskResponse
+	30,  // 130: loombridge.v1.ContextService.Assemble:output_type -> loombridge.v1.AssembleResponse
+	39,  // 131: loombridge.v1.ContextService.ConfigureSession:output_type -> loombridge.v1.ConfigureSessionResponse
+	101, // 132: loombridge.v1.ContextService.UpdateWorking:output_type -> loombridge.v1.UpdateWorkingResponse
+	41,  // 133: loombridge.v1.ContextService.EndSession:output_type -> loombridge.v1.EndSessionResponse
+	43,  // 134: loombridge.v1.ContextService.CompactHistory:output_type -> loombridge.v1.CompactHistoryResponse
+	45,  // 135: loombridge.v1.ContextService.Undo:output_type -> loombridge.v1.UndoResponse
+	47,  // 136: loombridge.v1.ContextService.ReportUsage:output_type -> loombridge.v1.ReportUsageResponse
+	85,  // 137: loombridge.v1.ContextService.DiffPrompts:output_type -> loombridge.v1.DiffPromptsResponse
+	79,  // 138: loombridge.v1.ContextService.ListSessions:output_type -> loombridge.v1.ListSessionsResponse
+	82,  // 139: loombridge.v1.ContextService.ListConversation:output_type -> loombridge.v1.ListConversationResponse
+	49,  // 140: loombridge.v1.ContextService.CompressResult:output_type -> loombridge.v1.CompressResultResponse
+	53,  // 141: loombridge.v1.ContextService.CountTokens:output_type -> loombridge.v1.CountTokensResponse
+	57,  // 142: loombridge.v1.ContextService.ReadBlob:output_type -> loombridge.v1.ReadBlobResponse
+	66,  // 143: loombridge.v1.ContextService.ListBlobs:output_type -> loombridge.v1.ListBlobsResponse
+	69,  // 144: loombridge.v1.ContextService.PromoteBlob:output_type -> loombridge.v1.PromoteBlobResponse
+	71,  // 145: loombridge.v1.ContextService.ArchiveBlob:output_type -> loombridge.v1.ArchiveBlobResponse
+	73,  // 146: loombridge.v1.ContextService.SearchBlobs:output_type -> loombridge.v1.SearchBlobsResponse
+	76,  // 147: loombridge.v1.ContextService.CollectGarbage:output_type -> loombridge.v1.CollectGarbageResponse
+	124, // [124:148] is the sub-list for method output_type
+	100, // [100:124] is the sub-list for method input_type
+	100, // [100:100] is the sub-list for extension type_name
+	100, // [100:100] is the sub-list for extension extendee
+	0,   // [0:100] is the sub-list for field type_name
 }
 
 func init() { file_loombridge_v1_context_proto_init() }

@@ -438,7 +438,7 @@ class AssembleResponse(_message.Message):
     def __init__(self, messages: _Optional[_Iterable[_Union[Message, _Mapping]]] = ..., tools_json: _Optional[str] = ..., openai_chat_json: _Optional[str] = ..., tokens: _Optional[_Union[TokenCount, _Mapping]] = ..., parts: _Optional[_Iterable[_Union[PromptPart, _Mapping]]] = ..., prefix_sha256: _Optional[str] = ..., receipt: _Optional[_Union[Receipt, _Mapping]] = ..., openai_responses_json: _Optional[str] = ..., anthropic_json: _Optional[str] = ..., gemini_json: _Optional[str] = ..., cache_marks: _Optional[_Iterable[_Union[_prompt_pb2.CacheMark, _Mapping]]] = ...) -> None: ...
 
 class HistorySettings(_message.Message):
-    __slots__ = ("policy", "preset", "literal", "prices", "expected_steps", "max_result_tokens", "tool_results", "keep_recent", "trigger_steps", "trigger_tokens", "decay", "summary")
+    __slots__ = ("policy", "preset", "literal", "prices", "expected_steps", "max_result_tokens", "tool_results", "keep_recent", "trigger_steps", "trigger_tokens", "decay", "summary", "style")
     POLICY_FIELD_NUMBER: _ClassVar[int]
     PRESET_FIELD_NUMBER: _ClassVar[int]
     LITERAL_FIELD_NUMBER: _ClassVar[int]
@@ -451,6 +451,7 @@ class HistorySettings(_message.Message):
     TRIGGER_TOKENS_FIELD_NUMBER: _ClassVar[int]
     DECAY_FIELD_NUMBER: _ClassVar[int]
     SUMMARY_FIELD_NUMBER: _ClassVar[int]
+    STYLE_FIELD_NUMBER: _ClassVar[int]
     policy: HistoryPolicy
     preset: str
     literal: bool
@@ -463,7 +464,8 @@ class HistorySettings(_message.Message):
     trigger_tokens: int
     decay: DecaySettings
     summary: SummarySettings
-    def __init__(self, policy: _Optional[_Union[HistoryPolicy, str]] = ..., preset: _Optional[str] = ..., literal: bool = ..., prices: _Optional[_Union[TokenPrices, _Mapping]] = ..., expected_steps: _Optional[int] = ..., max_result_tokens: _Optional[int] = ..., tool_results: _Optional[_Union[ToolResults, str]] = ..., keep_recent: _Optional[int] = ..., trigger_steps: _Optional[int] = ..., trigger_tokens: _Optional[int] = ..., decay: _Optional[_Union[DecaySettings, _Mapping]] = ..., summary: _Optional[_Union[SummarySettings, _Mapping]] = ...) -> None: ...
+    style: HistoryStyle
+    def __init__(self, policy: _Optional[_Union[HistoryPolicy, str]] = ..., preset: _Optional[str] = ..., literal: bool = ..., prices: _Optional[_Union[TokenPrices, _Mapping]] = ..., expected_steps: _Optional[int] = ..., max_result_tokens: _Optional[int] = ..., tool_results: _Optional[_Union[ToolResults, str]] = ..., keep_recent: _Optional[int] = ..., trigger_steps: _Optional[int] = ..., trigger_tokens: _Optional[int] = ..., decay: _Optional[_Union[DecaySettings, _Mapping]] = ..., summary: _Optional[_Union[SummarySettings, _Mapping]] = ..., style: _Optional[_Union[HistoryStyle, str]] = ...) -> None: ...
 
 class DecaySettings(_message.Message):
     __slots__ = ("unit", "full", "fold", "image_turns")

@@ -1,0 +1,150 @@
+package assemble
+
+import (
+	"bytes"
+	"encoding/json"
+	"slices"
+	"strings"
+
+	"github.com/loom-bridge/loom-bridge/context/content"
+	"github.com/loom-bridge/loom-bridge/context/session"
+	"github.com/loom-bridge/loom-bridge/context/text"
+)
+
+// Calls whose results were never recorded, in presets of messages.
+const (
+	// maxLost of them, the newest, are told about.
+	maxLost = 10
+	// lostParams of a call are named, each with so many characters of its value.
+	lostParams, lostChars = 3, 40
+)
+
+// lost finds the calls that nobody answered and that the model waits for no more. It
+// returns how many of each group's are older than the newest of all. A history that is
+// not literal shows all of them: which are the newest changes with every call.
+func (f *faded) lost() map[*group]int {
+	older := make(map[*group]int)
+	left := maxLost
+	if !f.t.literal {
+		return older
+	}
+	for _, g := range slices.Backward(f.groups) {
+		if n := g.lost(); n > 0 {
+			if n > left {
+				older[g] = n - left
+			}
+			left = max(left-n, 0)
+		}
+	}
+	return older
+}
+
+// lost is how many calls of a group have no result and wait for none.
+func (g *group) lost() int {
+	n := 0
+	for _, t := range g.turns {
+		for i := range t.calls {
+			if !g.open && t.calls[i].waits() {
+				n++
+			}
+		}
+	}
+	return n
+}
+
+// repaired is a copy of a group without calls that have no result, and without results
+// that no call waits for. What the newest calls were is told as text; the first older
+// ones leave.
+func (g *group) repaired(older int) *group {
+	own := g.copied()
+	given := make(map[string]bool)
+	for i := range g.members {
+		if m := &g.members[i]; m.use == stray && !m.entry.Message.Pinned {
+			given[messageLabel(m.entry)] = true
+		}
+	}
+	own.turns = slices.DeleteFunc(own.turns, func(t *turn) bool { return given[t.label] })
+	if g.open || g.pinned() {
+		return own
+	}
+	for _, t := range own.turns {
+		var told []string
+		gone := make(map[string]bool)
+		t.calls = slices.DeleteFunc(t.calls, func(c call) bool {
+			if !c.waits() {
+				return false
+			}
+			gone[c.id] = true
+			if older--; older < 0 {
+				told = append(told, earlierCall(c.wish))
+			}
+			return true
+		})
+		if len(gone) > 0 {
+			t.said = withoutCalls(t.said, gone, told)
+		}
+	}
+	own.turns = slices.DeleteFunc(own.turns, func(t *turn) bool {
+		return t.said != nil && len(t.calls) == 0 && t.output == 0 && t.said.Content == "" && len(t.said.BlocksJSON) == 0
+	})
+	return own
+}
+
+// withoutCalls is what the model said without some of its calls, and with texts.
+func withoutCalls(said *session.Message, gone map[string]bool, told []string) *session.Message {
+	m := *said
+	m.ToolCalls = slices.DeleteFunc(slices.Clone(m.ToolCalls), func(c session.ToolCall) bool { return gone[c.ID] })
+	if len(m.BlocksJSON) == 0 {
+		m.Content = joined(append([]string{m.Content}, told...))
+		return &m
+	}
+	calls, dialect := false, content.Shared
+	m.BlocksJSON = content.Without(m.BlocksJSON, func(p *content.Part) bool {
+		if p.Kind != content.Call {
+			return false
+		}
+		dialect = p.Dialect
+		calls = calls || !gone[p.ID]
+		return gone[p.ID]
+	})
+	if !calls {
+		// Thoughts stand in front of calls or of words, never alone.
+		m.BlocksJSON = content.Without(m.BlocksJSON, func(p *content.Part) bool { return p.Kind == content.Thought })
+	}
+	if len(told) > 0 {
+		m.BlocksJSON = withBlock(m.BlocksJSON, dialect.TextBlock(strings.Join(told, "\n")))
+	}
+	return &m
+}
+
+// withBlock is blocks with one more at their end.
+func withBlock(blocks, block json.RawMessage) json.RawMessage {
+	before := bytes.TrimSuffix(bytes.TrimSpace(blocks), []byte("]"))
+	if len(before) <= len("[") {
+		return slices.Concat([]byte("["), block, []byte("]"))
+	}
+	return slices.Concat(before, []byte(","), block, []byte("]"))
+}
+
+// earlierCall tells of a call that has no result.
+func earlierCall(wish session.ToolCall) string {
+	args := objectOf(wish.Arguments)
+	names := make([]string, 0, len(args))
+	for name := range args {
+		names = append(names, name)
+	}
+	slices.Sort(names)
+	params := make([]string, 0, lostParams+1)
+	for i, name := range names {
+		if i == lostParams {
+			params = append(params, text.Ellipsis)
+			break
+		}
+		value, ok := args[name].(string)
+		if !ok {
+			value = string(text.CanonicalJSON(args[name]))
+		}
+		params = append(params, text.OneLine(name)+"="+text.CutChars(text.OneLine(value), lostChars, text.Ellipsis))
+	}
+	return "[Earlier call " + text.OneLine(wish.Name) + "(" + strings.Join(params, ", ") + "), result not recorded]"
+}
