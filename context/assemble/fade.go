@@ -106,7 +106,7 @@ func (f *faded) show(shown decay.Shown) ([]item, error) {
 func (r *reading) formed(g *group, turn int, form decay.Form) ([]item, error) {
 	own := g
 	if !r.omits(g) {
-		own = g.repaired(r.older[g])
+		own = r.repaired(g)
 	}
 	if form != decay.InFull {
 		own = own.copied()
@@ -170,6 +170,7 @@ func (t *task) fade(ctx context.Context, s *source) error {
 			return err
 		}
 		leading = leading && g.instructs()
+		u.Wish = g.begins()
 		u.Kept = g.pinned() || g.open || leading
 		u.Stays = u.Kept || g.awaited || g.instructs()
 		f.units[i] = u

@@ -55,7 +55,8 @@ func (g *group) lost() int {
 // repaired is a copy of a group without calls that have no result, and without results
 // that no call waits for. What the newest calls were is told as text; the first older
 // ones leave.
-func (g *group) repaired(older int) *group {
+func (r *reading) repaired(g *group) *group {
+	older := r.older[g]
 	own := g.copied()
 	given := make(map[string]bool)
 	for i := range g.members {
@@ -76,7 +77,7 @@ func (g *group) repaired(older int) *group {
 			}
 			gone[c.id] = true
 			if older--; older < 0 {
-				told = append(told, earlierCall(c.wish))
+				told = append(told, r.earlierCall(c.wish))
 			}
 			return true
 		})
@@ -127,7 +128,10 @@ func withBlock(blocks, block json.RawMessage) json.RawMessage {
 }
 
 // earlierCall tells of a call that has no result.
-func earlierCall(wish session.ToolCall) string {
+func (r *reading) earlierCall(wish session.ToolCall) string {
+	if kept, ok := r.withoutWritten(wish); ok {
+		wish.Arguments = kept
+	}
 	args := objectOf(wish.Arguments)
 	names := make([]string, 0, len(args))
 	for name := range args {

@@ -20,6 +20,8 @@ type Mark struct {
 	Omitted int
 	// Whole of the calls are shown as they are, without the preset.
 	Whole int
+	// Left are left out, in presets that show messages.
+	Left int
 	// Summary stands for the oldest messages.
 	Summary Summary
 }

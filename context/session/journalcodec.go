@@ -44,6 +44,7 @@ const (
 	fieldMarkSummaryLast
 	fieldMarkSummaryCount
 	fieldMarkSummaryText
+	fieldMarkLeft
 )
 
 // Fields of an entry of a journal.
@@ -161,7 +162,8 @@ func encodeMark(preset string, m history.Mark) []byte {
 	dst = wire.AppendUint(dst, fieldMarkSummaryFirst, m.Summary.First)
 	dst = wire.AppendUint(dst, fieldMarkSummaryLast, m.Summary.Last)
 	dst = wire.AppendUint(dst, fieldMarkSummaryCount, uint64(m.Summary.Count))
-	return wire.AppendText(dst, fieldMarkSummaryText, m.Summary.Text)
+	dst = wire.AppendText(dst, fieldMarkSummaryText, m.Summary.Text)
+	return wire.AppendUint(dst, fieldMarkLeft, uint64(m.Left))
 }
 
 func decodeMark(stored []byte) (preset string, m history.Mark, err error) {
@@ -190,6 +192,8 @@ func decodeMark(stored []byte) (preset string, m history.Mark, err error) {
 			m.Summary.Count = count(f)
 		case fieldMarkSummaryText:
 			m.Summary.Text = string(f.Bytes)
+		case fieldMarkLeft:
+			m.Left = count(f)
 		}
 	}
 	return preset, m, nil

@@ -14,6 +14,9 @@ type Unit struct {
 	Turn int
 	// Asked says that the model was asked for it: the provider read all before.
 	Asked bool
+	// Wish says that a turn of the user begins with it. The last one is the current
+	// task.
+	Wish bool
 	// Stays says that no zone touches it: pinned, the current task, an open call. Kept
 	// says that it is never left out, either.
 	Stays, Kept bool
