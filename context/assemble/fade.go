@@ -23,6 +23,8 @@ type faded struct {
 	units  []decay.Unit
 	// whole is what the conversation takes with nothing folded.
 	whole int
+	// lostCalls are those that nobody answered.
+	lostCalls int
 	// problem says why a caller's summary was left out.
 	problem string
 }
@@ -37,7 +39,7 @@ func (t *task) fadedHistory(ctx context.Context, s *source, d *draft, budget int
 	f, p := s.faded, t.preset.WithDefaults()
 	conv := decay.Conversation{
 		Units: f.units, Mark: s.state.Marks[t.name], Literal: t.literal, Budget: budget, Since: s.state.Since,
-		ExpectedTurns: t.turns, SummaryTokens: p.Summary.MaxTokens, Score: t.a.scoring, Goal: f.goal(t.r.Goal),
+		Lost: f.lostCalls, ExpectedTurns: t.turns, SummaryTokens: p.Summary.MaxTokens, Score: t.a.scoring, Goal: f.goal(t.r.Goal),
 	}
 	if p.Style == history.StyleZones {
 		conv.Zones = &p.Zones
@@ -55,7 +57,7 @@ func (t *task) fadedHistory(ctx context.Context, s *source, d *draft, budget int
 	d.saved = f.whole - l.Tokens
 	d.mark, d.moved = l.Mark, l.Mark != conv.Mark
 	if l.Reason != 0 {
-		d.batch = &Batch{Reason: l.Reason, Refs: l.Refs, Before: l.Less + l.Before - l.Tokens, After: l.Less, BreakEven: finite(l.BreakEven), SummaryProblem: f.problem}
+		d.batch = &Batch{Reason: l.Reason, Refs: append(l.Refs, f.lostRefs(l.Mark.Lost-conv.Mark.Lost)...), Before: l.Less + l.Before - l.Tokens, After: l.Less, BreakEven: finite(l.BreakEven), SummaryProblem: f.problem}
 	}
 	return f.items(l)
 }

@@ -25,18 +25,28 @@ const (
 func (f *faded) lost() map[*group]int {
 	older := make(map[*group]int)
 	left := maxLost
-	if !f.t.literal {
-		return older
-	}
 	for _, g := range slices.Backward(f.groups) {
 		if n := g.lost(); n > 0 {
-			if n > left {
+			f.lostCalls += n
+			if n > left && f.t.literal {
 				older[g] = n - left
 			}
 			left = max(left-n, 0)
 		}
 	}
 	return older
+}
+
+// lostRefs name the newest groups that have so many calls without a result.
+func (f *faded) lostRefs(calls int) []string {
+	var refs []string
+	for _, g := range slices.Backward(f.groups) {
+		if n := g.lost(); n > 0 && calls > 0 {
+			refs = append(refs, refsOf(g)...)
+			calls -= n
+		}
+	}
+	return refs
 }
 
 // lost is how many calls of a group have no result and wait for none.

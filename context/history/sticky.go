@@ -22,6 +22,8 @@ type Mark struct {
 	Whole int
 	// Left are left out, in presets that show messages.
 	Left int
+	// Lost calls stand as text there, because nobody answered them.
+	Lost int
 	// Summary stands for the oldest messages.
 	Summary Summary
 }

@@ -45,6 +45,7 @@ const (
 	fieldMarkSummaryCount
 	fieldMarkSummaryText
 	fieldMarkLeft
+	fieldMarkLost
 )
 
 // Fields of an entry of a journal.
@@ -163,7 +164,8 @@ func encodeMark(preset string, m history.Mark) []byte {
 	dst = wire.AppendUint(dst, fieldMarkSummaryLast, m.Summary.Last)
 	dst = wire.AppendUint(dst, fieldMarkSummaryCount, uint64(m.Summary.Count))
 	dst = wire.AppendText(dst, fieldMarkSummaryText, m.Summary.Text)
-	return wire.AppendUint(dst, fieldMarkLeft, uint64(m.Left))
+	dst = wire.AppendUint(dst, fieldMarkLeft, uint64(m.Left))
+	return wire.AppendUint(dst, fieldMarkLost, uint64(m.Lost))
 }
 
 func decodeMark(stored []byte) (preset string, m history.Mark, err error) {
@@ -194,6 +196,8 @@ func decodeMark(stored []byte) (preset string, m history.Mark, err error) {
 			m.Summary.Text = string(f.Bytes)
 		case fieldMarkLeft:
 			m.Left = count(f)
+		case fieldMarkLost:
+			m.Lost = count(f)
 		}
 	}
 	return preset, m, nil

@@ -137,7 +137,7 @@ func (v *view) markOf(b bounds, s history.Summary) history.Mark {
 		}
 		return int(v.conv.Units[n-1].Position)
 	}
-	m := history.Mark{Older: last(b.older), Omitted: last(b.omitted), Bare: b.bare, Seen: v.conv.Mark.Seen, Summary: s}
+	m := history.Mark{Older: last(b.older), Omitted: last(b.omitted), Bare: b.bare, Seen: v.conv.Mark.Seen, Lost: v.conv.Lost, Summary: s}
 	if m.Older != v.conv.Mark.Older || m.Omitted != v.conv.Mark.Omitted || m.Bare != v.conv.Mark.Bare {
 		m.Seen = last(len(v.conv.Units))
 	}

@@ -60,6 +60,9 @@ type Conversation struct {
 	Literal bool
 	// Budget is the most tokens that the layout may take; 0 is no bound.
 	Budget int
+	// Lost is how many calls stand as text because nobody answered them. One more is a
+	// batch: it was shown as a call while it waited.
+	Lost int
 	// Since and ExpectedTurns are as in a history.History.
 	Since         uint64
 	ExpectedTurns int
