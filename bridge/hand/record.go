@@ -230,7 +230,9 @@ func (r *recording) stage(ctx context.Context, tx *kv.Tx) error {
 		return err
 	}
 	if c.task != nil {
-		task, err := h.Log.StageTask(ctx, tx, c.Scope, *c.task)
+		own := *c.task
+		own.Step = s.Number
+		task, err := h.Log.StageTask(ctx, tx, c.Scope, own)
 		if err != nil {
 			return err
 		}

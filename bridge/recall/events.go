@@ -68,7 +68,7 @@ func (t *Tasks) events(ctx context.Context, a *gather.Ask) ([]entry, uint64, err
 				continue
 			}
 			task, ok := taskOf(e)
-			if !ok || task.SessionID != cmp.Or(a.SessionID, session.DefaultSession) || a.StandsFor != nil && a.StandsFor(task.ID) {
+			if !ok || task.SessionID != cmp.Or(a.SessionID, session.DefaultSession) || task.Step > 0 {
 				continue
 			}
 			all = append(all, heard{*e, task, rank(e, a.Now, matched(t.Terms, e, words), nodeOf(e.Source, a.Scope.Owner, parent))})

@@ -111,7 +111,7 @@ func (t *Tasks) entries(a *gather.Ask, tasks []session.Task, seen map[string]boo
 	var all []entry
 	for i := range tasks {
 		task := &tasks[i]
-		if seen[task.ID] || a.StandsFor != nil && a.StandsFor(task.ID) {
+		if seen[task.ID] || task.Step > 0 {
 			continue
 		}
 		seen[task.ID] = true

@@ -19,6 +19,7 @@ func (t *task) prepare(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
+	t.through = recent.through
 	if t.working, err = t.moment.log.Working(ctx, t.r.Scope, t.r.SessionID); err != nil {
 		return fmt.Errorf("assemble: %w", err)
 	}

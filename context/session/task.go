@@ -103,6 +103,9 @@ type Task struct {
 	// the step that it was recorded with; 0 for none, and of tasks that an earlier
 	// version added. Set by the log.
 	After uint64
+	// Step is the number of the step that it was recorded with, which stands for it in
+	// prompts; 0 where there is none.
+	Step uint64
 }
 
 // Status is TaskCompleted with a result and TaskPending without one.

@@ -13,8 +13,11 @@ import (
 // that what reads a conversation does not step over tasks.
 const kindTask = 3
 
-// fieldAfter is a field of a stored entry that only tasks have.
-const fieldAfter = fieldBody + 1
+// Fields of a stored entry that only tasks have.
+const (
+	fieldAfter = fieldBody + 1 + iota
+	fieldStepOfTask
+)
 
 // Fields of a stored task.
 const (
@@ -41,7 +44,8 @@ func encodeTask(t Task, written time.Time) []byte {
 	dst := wire.AppendUint(nil, fieldKind, kindTask)
 	dst = wire.AppendTime(dst, fieldTime, written)
 	dst = wire.AppendItem(dst, fieldBody, appendTask(nil, &t))
-	return wire.AppendUint(dst, fieldAfter, t.After)
+	dst = wire.AppendUint(dst, fieldAfter, t.After)
+	return wire.AppendUint(dst, fieldStepOfTask, t.Step)
 }
 
 func appendTask(dst []byte, t *Task) []byte {
@@ -77,6 +81,8 @@ func decodeTask(value []byte) (t Task, written time.Time, err error) {
 			body = f.Bytes
 		case fieldAfter:
 			t.After = f.Value
+		case fieldStepOfTask:
+			t.Step = f.Value
 		}
 	}
 	if kind != kindTask {

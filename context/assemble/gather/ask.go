@@ -22,9 +22,6 @@ type Ask struct {
 	Layout settings.Layout
 	// Settings are those of the prompt.
 	Settings settings.Prompt
-	// StandsFor tells whether a step that the prompt shows stands for a task; nil: none
-	// does.
-	StandsFor func(taskID string) bool
 	// TaskType is what sort of task it is, for playbooks that say which they are for;
 	// empty is any.
 	TaskType string
