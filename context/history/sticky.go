@@ -86,6 +86,16 @@ func (v *view) whole(m Mark) Mark {
 	return m
 }
 
+// within is a mark as whole says, nowhere past the boundary of the preset: its rules
+// may be others than when the mark was set.
+func (v *view) within(m Mark) Mark {
+	m = v.whole(m)
+	if m.Older > 0 {
+		m.Older = min(m.Older, v.boundary(true))
+	}
+	return m
+}
+
 // settle moves the boundary of a layout if that is due.
 func (v *view) settle(before Layout) Layout {
 	at := before.Mark
