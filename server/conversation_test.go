@@ -36,6 +36,8 @@ type talk struct {
 	// batch in the receipt and without, and those that were refused.
 	prompts, batches, breaks, refused int
 	tokens                            int32
+	// onPrompt, if not nil, is shown each prompt.
+	onPrompt func(p *loombridgev1.AssembleResponse)
 }
 
 // say appends messages.
@@ -97,6 +99,9 @@ func (c *talk) assemble() *loombridgev1.AssembleResponse {
 		return nil
 	}
 	c.tokens = prompt.GetTokens().GetTokens()
+	if c.onPrompt != nil {
+		c.onPrompt(prompt)
+	}
 	settled := prompt.GetMessages()[:len(prompt.GetMessages())-1]
 	if prompt.GetReceipt().GetBatch() != nil {
 		c.batches++

@@ -121,8 +121,8 @@ func (b *builder) add(part string, it item) error {
 		return fmt.Errorf("assemble: %w", err)
 	}
 	b.write(b.line.Bytes())
-	b.mark(m.Role)
 	b.keep(&it, m)
+	b.mark(m.Role)
 	return nil
 }
 

@@ -27,6 +27,9 @@ func (t *task) prepare(ctx context.Context) error {
 	if err := t.gather(ctx, recent); err != nil {
 		return err
 	}
+	if err := t.takeUp(ctx); err != nil {
+		return err
+	}
 	t.skillTools = t.skillsTools()
 	t.r.Tools = t.offered()
 	t.textTools()
@@ -60,7 +63,7 @@ func (t *task) arrange(recent *recent) {
 		Injections: t.injections(), Goal: t.r.Goal, Plan: t.working.Plan, Failures: recent.failures(),
 		Session: sessionOf(t.r.SessionID), Turn: cmp.Or(t.r.TurnID, recent.turn()), Repeats: recent.repeats,
 		Tokens: t.a.known.last(t.r.Scope, sessionOf(t.r.SessionID)).tokens(), Settings: t.prompt,
-		Todo: t.table.Goal == layout.GoalBlock, Count: t.count,
+		Runtime: t.table.Goal == layout.GoalBlock, Count: t.count,
 	})
 	t.frame = layout.New(t.table, &t.prepared, t.r.Goal)
 }
@@ -78,6 +81,7 @@ func (t *task) injections() []inject.Injection {
 		all = append(all, inject.FewShot(t.prompt.FewShot, t.table.ExamplesAsText, t.prompt.Cap(settings.FewShots)))
 	}
 	all = append(all, t.gathered.Injections...)
+	all = append(all, t.taken()...)
 	return append(all, t.callers()...)
 }
 

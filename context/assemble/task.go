@@ -61,6 +61,8 @@ type task struct {
 	// moment is what the prompt is read from; live says that it is no snapshot.
 	moment moment
 	live   bool
+	// back is what comes back of folded results.
+	back inject.Injection
 	// through is the place of the last entry of the log.
 	through uint64
 	// folded is what was folded so that the log could be read on.
