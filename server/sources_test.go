@@ -41,16 +41,6 @@ func promptFor(tb testing.TB, s *servertest.Server, session, words string, setti
 	return got
 }
 
-// sectionOf is the account of a section; nil where there is none.
-func sectionOf(p *loombridgev1.AssembleResponse, name string) *loombridgev1.SectionInfo {
-	for _, s := range p.GetReceipt().GetSections() {
-		if s.GetName() == name {
-			return s
-		}
-	}
-	return nil
-}
-
 // remember saves a record.
 func remember(tb testing.TB, s *servertest.Server, r *loombridgev1.MemorySaveRequest) *loombridgev1.MemorySaveResponse {
 	tb.Helper()
@@ -71,7 +61,7 @@ func settingsFor(user string) *loombridgev1.PromptSettings {
 // in the order of the layout, with notes and recent tasks; the receipt names what was
 // read, and how far.
 //
-// I12, I13, I14, I03, F09, F19, F20, G15, M18
+// I12, I13, I14, I03, F09, F19, F20, G15, M18, P45
 func TestMemoryEntersByItself(t *testing.T) {
 	s := servertest.Start(t, nil)
 	must(t, os.WriteFile(filepath.Join(s.Workspace, "AGENTS.md"), []byte("Use tabs."), 0o600))
@@ -272,5 +262,108 @@ func TestRecordedSkills(t *testing.T) {
 	must(t, err)
 	if text := wholeText(promptFor(t, s, "s", "", settingsFor(""))); !strings.Contains(text, "Read everything twice.") {
 		t.Errorf("got\n%s", text)
+	}
+}
+
+// mustEmit emits an event of the agent in a session.
+func mustEmit(tb testing.TB, s *servertest.Server, topic, payload string) {
+	tb.Helper()
+	s.Clock.Advance(time.Second)
+	_, err := s.Bridge.Emit(tb.Context(), &loombridgev1.EmitRequest{AgentId: agent, SessionId: "s", Topic: topic, PayloadForm: &loombridgev1.EmitRequest_PayloadJson{PayloadJson: payload}})
+	must(tb, err)
+}
+
+// tasksIn are the tasks that a prompt shows, by the numbers that they say.
+func tasksIn(p *loombridgev1.AssembleResponse) string {
+	var all []string
+	for _, m := range p.GetMessages() {
+		if n, ok := strings.CutPrefix(m.GetContent(), "task "); ok {
+			all = append(all, n)
+		}
+	}
+	return strings.Join(all, " ")
+}
+
+// Prompts show the last ten tasks of L1, and where settings ask for L2 its ten most
+// important before the newest of L1.
+//
+// F09, F16, F17, K53
+func TestLayersOfTasks(t *testing.T) {
+	s := servertest.Start(t, nil)
+	for n := range 36 {
+		importance := 0.1
+		if n < 12 {
+			importance = .7 + float64(n)/100
+		}
+		mustEmit(t, s, "execute", fmt.Sprintf(`{"content":"task %d","importance":%v}`, n, importance))
+	}
+	if got := tasksIn(promptFor(t, s, "s", "", settingsFor(""))); got != "26 27 28 29 30 31 32 33 34 35" {
+		t.Errorf("L1 shows %s", got)
+	}
+	settings := settingsFor("")
+	settings.Sources = &loombridgev1.SourceSettings{MemoryLayers: []string{"L1", "L2"}}
+	if got := tasksIn(promptFor(t, s, "s", "", settings)); got != "2 3 4 5 6 7 8 9 10 11 26 27 28 29 30 31 32 33 34 35" {
+		t.Errorf("L1 and L2 show %s", got)
+	}
+	settings.Sources.MemoryLayers = []string{"L3"}
+	if _, err := s.Context.Assemble(t.Context(), &loombridgev1.AssembleRequest{AgentId: agent, SessionId: "s", Settings: settings}); err == nil {
+		t.Error("L3 is taken")
+	}
+}
+
+// Events that are no task any more stand among the others where a prompt shows events:
+// in task_context, or where the actions are named; the best, and none if there are too
+// few.
+//
+// F18, K55, P29
+func TestEventsInPrompts(t *testing.T) {
+	s := servertest.Start(t, nil)
+	// The last ten tasks stand there anyway; the thoughts before them only as events.
+	for n := range 3 {
+		mustEmit(t, s, "node.thinking", fmt.Sprintf(`{"content":"task 10%d","task_id":"thought-%d"}`, n, n))
+	}
+	for n := range 10 {
+		mustEmit(t, s, "execute", fmt.Sprintf(`{"content":"task %d"}`, n))
+	}
+	settings := settingsFor("")
+	if got := tasksIn(promptFor(t, s, "s", "", settings)); strings.Contains(got, "10") {
+		t.Errorf("in three phases: %s", got)
+	}
+	settings.Layout = loombridgev1.PromptLayout_PROMPT_LAYOUT_TASK_CONTEXT
+	for name, test := range map[string]struct {
+		sources *loombridgev1.SourceSettings
+		want    string
+	}{
+		"default":       {nil, "100 101 102 0 1 2 3 4 5 6 7 8 9"},
+		"enough":        {&loombridgev1.SourceSettings{MinEvents: 3}, "100 101 102 0 1 2 3 4 5 6 7 8 9"},
+		"too few":       {&loombridgev1.SourceSettings{MinEvents: 4}, "0 1 2 3 4 5 6 7 8 9"},
+		"the youngest":  {&loombridgev1.SourceSettings{Events: 2}, "101 102 0 1 2 3 4 5 6 7 8 9"},
+		"other actions": {&loombridgev1.SourceSettings{EventActions: []string{"node.error"}}, "0 1 2 3 4 5 6 7 8 9"},
+		"excluded":      {&loombridgev1.SourceSettings{Exclude: []string{"events"}}, "0 1 2 3 4 5 6 7 8 9"},
+	} {
+		settings.Sources = test.sources
+		if got := tasksIn(promptFor(t, s, "s", "", settings)); got != test.want {
+			t.Errorf("%s: %s", name, got)
+		}
+	}
+}
+
+// A query gives five hits and a prompt three memories unless told otherwise.
+//
+// K33
+func TestHowManyMemories(t *testing.T) {
+	s := servertest.Start(t, nil)
+	for n := range 8 {
+		remember(t, s, &loombridgev1.MemorySaveRequest{UserId: "eva", Text: fmt.Sprint("Eva likes green tea, cup ", n)})
+	}
+	for _, test := range []struct{ limit, hits, shown int32 }{{0, 5, 3}, {4, 4, 4}, {7, 7, 7}} {
+		found, err := s.Bridge.MemoryQuery(t.Context(), &loombridgev1.MemoryQueryRequest{AgentId: agent, UserId: "eva", Query: "green tea of Eva", Limit: test.limit})
+		must(t, err)
+		settings := settingsFor("eva")
+		settings.Sources = &loombridgev1.SourceSettings{UserMemories: test.limit}
+		text := wholeText(promptFor(t, s, fmt.Sprint(test.limit), "Which green tea does Eva like?", settings))
+		if shown := strings.Count(text, "- Eva likes"); len(found.GetHits()) != int(test.hits) || shown != int(test.shown) {
+			t.Errorf("limit %d: %d hits, %d shown", test.limit, len(found.GetHits()), shown)
+		}
 	}
 }
