@@ -30,6 +30,9 @@ type talk struct {
 	preset  string
 	budget  int32
 
+	// asks takes the place of assemble where a run is replayed; nil is assemble.
+	asks func()
+
 	calls int
 	last  []*loombridgev1.Message
 	// What was counted: prompts, those that do not begin with the one before, with a
@@ -331,7 +334,12 @@ func (c *talk) replay(run *replay.Run, prompts int) {
 		case "user":
 			message.Role, message.Observation = loombridgev1.Role_ROLE_USER, observed && acted
 		case "assistant":
-			if c.assemble(); c.prompts >= prompts {
+			if c.asks != nil {
+				c.asks()
+			} else {
+				c.assemble()
+			}
+			if c.prompts >= prompts {
 				return
 			}
 			message.Role = loombridgev1.Role_ROLE_ASSISTANT

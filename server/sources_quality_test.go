@@ -28,7 +28,7 @@ type longTalk struct {
 // mustLongTalk is the first one of the evaluation data.
 func mustLongTalk(tb testing.TB) longTalk {
 	tb.Helper()
-	root := os.Getenv("LOOM_EVAL_DATA") //nolint:forbidigo // where the data of a test lies is no setting of the product
+	root := os.Getenv("LOOM_EVAL_DATA")
 	if root == "" {
 		tb.Skip("LOOM_EVAL_DATA names no folder with the evaluation data")
 	}

@@ -28,7 +28,8 @@ import (
 
 // Limits and defaults of a request.
 const (
-	// DefaultMaxTokens is the budget of a request that names none.
+	// DefaultMaxTokens is the budget of a request that names none, for a model whose window
+	// nobody knows.
 	DefaultMaxTokens = 8192
 	// DefaultToolResultTokens bounds what a prompt shows of one result. What is
 	// over it can be read by the reference that stands in its place.
@@ -101,7 +102,8 @@ type Request struct {
 	// System is the system prompt; empty adds nothing.
 	System string
 	// MaxTokens is the budget of the whole prompt; zero is the session's, without
-	// that what the preset leaves to a prompt, and without that DefaultMaxTokens.
+	// that what the preset leaves to a prompt, without that the model's window
+	// without its reserve, and DefaultMaxTokens for a model whose window is not known.
 	MaxTokens int
 	// MaxBytes bounds the text of all messages, however few tokens it has and
 	// whatever the format adds; zero is no bound.
