@@ -683,7 +683,7 @@ type SourceSettings struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// exclude names sections that prompts leave out: `skills`, `few_shot`, `notes`,
 	// `tasks`, `events`, `messages`, `user_memory`, `knowledge`, `playbook`, `plan`,
-	// `errors`, `rehydrated`, `goal`. At most 32.
+	// `progress`, `errors`, `rehydrated`, `goal`. At most 32.
 	Exclude []string `protobuf:"bytes,1,rep,name=exclude,proto3" json:"exclude,omitempty"`
 	// memory_layers are the tiers whose tasks stand in prompts, at most 2: `L1`, or `L1`
 	// and `L2`. Default `L1`.
