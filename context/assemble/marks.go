@@ -1,7 +1,9 @@
 package assemble
 
 import (
+	"encoding/json"
 	"math"
+	"slices"
 
 	"github.com/loom-bridge/loom-bridge/context/assemble/provider"
 )
@@ -25,6 +27,22 @@ func (t *task) marks(b *builder, shared messageEnd, last lastPrompt) []provider.
 		Shared: provider.Edge{Blocks: shared.blocks, Tokens: shared.tokens}, Before: last.marks,
 		Minimum: t.a.counter.Model(t.r.Model).CacheMinimum,
 	})
+}
+
+// shown returns marks with the blocks that the messages have, where no encoder for a
+// provider does that.
+func (b *builder) shown(marks []provider.Mark) []provider.Mark {
+	out := slices.Clone(marks)
+	for i := range out {
+		out[i].Block = 0
+		if at := out[i].Message; at >= 0 && at < len(b.messages) {
+			var blocks []json.RawMessage
+			// A message without blocks has one text.
+			_ = json.Unmarshal(b.messages[at].BlocksJSON, &blocks)
+			out[i].Block = max(len(blocks)-1, 0)
+		}
+	}
+	return out
 }
 
 // expectedHit is how many tokens the provider should read from its cache.

@@ -95,6 +95,8 @@ type Sources struct {
 	EventActions []string `json:"event_actions,omitempty"`
 	Events       int      `json:"events,omitempty"`
 	MinEvents    int      `json:"min_events,omitempty"`
+	// Errors are how many failed calls are shown at most.
+	Errors int `json:"errors,omitempty"`
 }
 
 // Example shows what is asked, and what is to be answered.
@@ -121,6 +123,8 @@ type Limits struct {
 	Total int `json:"total,omitempty"`
 	// Sections are caps by name.
 	Sections map[string]int `json:"sections,omitempty"`
+	// Profile chooses the default caps.
+	Profile Profile `json:"profile,omitempty"`
 }
 
 // Variation says how the form of runtime sections varies. Nil is as below.
@@ -192,11 +196,12 @@ func (s Sources) over(base Sources) Sources {
 		EventActions:     listOr(s.EventActions, base.EventActions),
 		Events:           cmp.Or(s.Events, base.Events),
 		MinEvents:        cmp.Or(s.MinEvents, base.MinEvents),
+		Errors:           cmp.Or(s.Errors, base.Errors),
 	}
 }
 
 func (l Limits) over(base Limits) Limits {
-	out := Limits{Total: cmp.Or(l.Total, base.Total), Sections: base.Sections}
+	out := Limits{Total: cmp.Or(l.Total, base.Total), Sections: base.Sections, Profile: cmp.Or(l.Profile, base.Profile)}
 	if len(l.Sections) > 0 {
 		out.Sections = maps.Clone(base.Sections)
 		if out.Sections == nil {

@@ -74,6 +74,8 @@ class SourceSettings:
     """How many of them at most, up to 100; at first 20."""
     min_events: int | None = None
     """How many there must be for any to stand there; at first 2."""
+    errors: int | None = None
+    """How many failed calls at most, of the last 10, up to 10; at first 5."""
 
 
 @dataclass(frozen=True, slots=True, repr=False)
@@ -113,6 +115,9 @@ class InjectionLimits:
     """For all that is no message of the history; at first 12,000."""
     sections: Mapping[str, int] = field(default_factory=dict[str, int])
     """By the name of the section, at most 64."""
+    profile: Literal["three_phase", "react_8k"] | None = None
+    """The default caps; `react_8k` has 1,500 for the system prompt and the tools together,
+    and is that of the presets `design` and `reduction`."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -329,6 +334,7 @@ def _sources(name: str, value: object) -> pb.SourceSettings:
         event_actions=_values.texts(f"{name}.event_actions", s.event_actions),
         events=_integer(f"{name}.events", s.events),
         min_events=_integer(f"{name}.min_events", s.min_events),
+        errors=_integer(f"{name}.errors", s.errors),
     )
 
 
@@ -337,6 +343,7 @@ def _limits(name: str, value: object) -> pb.InjectionLimits:
     caps = _values.mapping(f"{name}.sections", s.sections)
     return pb.InjectionLimits(
         total=_integer(f"{name}.total", s.total),
+        profile=_values.optional_text(f"{name}.profile", s.profile),
         sections={
             _values.text(f"{name}.sections key", key): _values.integer(
                 f"{name}.sections[{key!r}]", cap
@@ -423,7 +430,11 @@ def settings(m: pb.PromptSettings) -> PromptSettings:
         skills=tuple(map(_seen_skill, m.skills)),
         agents_md=m.agents_md or None,
         user_id=m.user_id or None,
-        limits=InjectionLimits(total=m.limits.total or None, sections=dict(m.limits.sections))
+        limits=InjectionLimits(
+            total=m.limits.total or None,
+            sections=dict(m.limits.sections),
+            profile=cast('Literal["three_phase", "react_8k"] | None', m.limits.profile or None),
+        )
         if _says(m.limits)
         else None,
         variation=_seen_variation(m.variation) if _says(m.variation) else None,
@@ -473,6 +484,7 @@ def _seen_sources(m: pb.SourceSettings) -> SourceSettings:
         event_actions=tuple(m.event_actions),
         events=m.events or None,
         min_events=m.min_events or None,
+        errors=m.errors or None,
     )
 
 

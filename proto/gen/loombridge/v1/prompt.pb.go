@@ -701,7 +701,9 @@ type SourceSettings struct {
 	// events is how many of them at most, up to 100. Default 20.
 	Events int32 `protobuf:"varint,7,opt,name=events,proto3" json:"events,omitempty"`
 	// min_events is how many there must be for any to stand there. Default 2.
-	MinEvents     int32 `protobuf:"varint,8,opt,name=min_events,json=minEvents,proto3" json:"min_events,omitempty"`
+	MinEvents int32 `protobuf:"varint,8,opt,name=min_events,json=minEvents,proto3" json:"min_events,omitempty"`
+	// errors is how many failed calls at most, of the last 10, up to 10. Default 5.
+	Errors        int32 `protobuf:"varint,9,opt,name=errors,proto3" json:"errors,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -788,6 +790,13 @@ func (x *SourceSettings) GetEvents() int32 {
 func (x *SourceSettings) GetMinEvents() int32 {
 	if x != nil {
 		return x.MinEvents
+	}
+	return 0
+}
+
+func (x *SourceSettings) GetErrors() int32 {
+	if x != nil {
+		return x.Errors
 	}
 	return 0
 }
@@ -938,7 +947,11 @@ type InjectionLimits struct {
 	Total int32 `protobuf:"varint,1,opt,name=total,proto3" json:"total,omitempty"`
 	// sections are caps by the name of the section, at most 64. The default of each
 	// stands in the server's help.
-	Sections      map[string]int32 `protobuf:"bytes,2,rep,name=sections,proto3" json:"sections,omitempty" protobuf_key:"bytes,1,opt,name=key" protobuf_val:"varint,2,opt,name=value"`
+	Sections map[string]int32 `protobuf:"bytes,2,rep,name=sections,proto3" json:"sections,omitempty" protobuf_key:"bytes,1,opt,name=key" protobuf_val:"varint,2,opt,name=value"`
+	// profile chooses the defaults: `three_phase`, or `react_8k`, which has 1,500 for the
+	// system prompt and the tools together. Default: `react_8k` for the presets `design`
+	// and `reduction`, else `three_phase`.
+	Profile       string `protobuf:"bytes,3,opt,name=profile,proto3" json:"profile,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -985,6 +998,13 @@ func (x *InjectionLimits) GetSections() map[string]int32 {
 		return x.Sections
 	}
 	return nil
+}
+
+func (x *InjectionLimits) GetProfile() string {
+	if x != nil {
+		return x.Profile
+	}
+	return ""
 }
 
 // VariationSettings say how the form of runtime sections varies, so that a model does
@@ -2017,7 +2037,7 @@ const file_loombridge_v1_prompt_proto_rawDesc = "" +
 	"\rToolSelection\x12\x12\n" +
 	"\x04none\x18\x01 \x01(\bR\x04none\x12\x16\n" +
 	"\x06levels\x18\x02 \x03(\x05R\x06levels\x12\x14\n" +
-	"\x05names\x18\x03 \x03(\tR\x05names\"\xb6\x02\n" +
+	"\x05names\x18\x03 \x03(\tR\x05names\"\xce\x02\n" +
 	"\x0eSourceSettings\x12\x18\n" +
 	"\aexclude\x18\x01 \x03(\tR\aexclude\x12#\n" +
 	"\rmemory_layers\x18\x02 \x03(\tR\fmemoryLayers\x12#\n" +
@@ -2027,7 +2047,8 @@ const file_loombridge_v1_prompt_proto_rawDesc = "" +
 	"\revent_actions\x18\x06 \x03(\tR\feventActions\x12\x16\n" +
 	"\x06events\x18\a \x01(\x05R\x06events\x12\x1d\n" +
 	"\n" +
-	"min_events\x18\b \x01(\x05R\tminEvents\"7\n" +
+	"min_events\x18\b \x01(\x05R\tminEvents\x12\x16\n" +
+	"\x06errors\x18\t \x01(\x05R\x06errors\"7\n" +
 	"\aExample\x12\x14\n" +
 	"\x05input\x18\x01 \x01(\tR\x05input\x12\x16\n" +
 	"\x06output\x18\x02 \x01(\tR\x06output\"\x7f\n" +
@@ -2036,10 +2057,11 @@ const file_loombridge_v1_prompt_proto_rawDesc = "" +
 	"\vdescription\x18\x02 \x01(\tR\vdescription\x12\x12\n" +
 	"\x04text\x18\x03 \x01(\tR\x04text\x12\x14\n" +
 	"\x05tools\x18\x04 \x03(\tR\x05tools\x12\x16\n" +
-	"\x06active\x18\x05 \x01(\bR\x06active\"\xae\x01\n" +
+	"\x06active\x18\x05 \x01(\bR\x06active\"\xc8\x01\n" +
 	"\x0fInjectionLimits\x12\x14\n" +
 	"\x05total\x18\x01 \x01(\x05R\x05total\x12H\n" +
-	"\bsections\x18\x02 \x03(\v2,.loombridge.v1.InjectionLimits.SectionsEntryR\bsections\x1a;\n" +
+	"\bsections\x18\x02 \x03(\v2,.loombridge.v1.InjectionLimits.SectionsEntryR\bsections\x12\x18\n" +
+	"\aprofile\x18\x03 \x01(\tR\aprofile\x1a;\n" +
 	"\rSectionsEntry\x12\x10\n" +
 	"\x03key\x18\x01 \x01(\tR\x03key\x12\x14\n" +
 	"\x05value\x18\x02 \x01(\x05R\x05value:\x028\x01\"\x94\x01\n" +
