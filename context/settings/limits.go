@@ -44,6 +44,8 @@ const (
 	// number.
 	MaxEventActions = 32
 	MaxEvents       = 100
+	// MaxErrors bounds the failed calls that are shown.
+	MaxErrors = 10
 	// MaxInjections bounds the caller's sections, and the others what one holds.
 	MaxInjections      = 32
 	MaxInjectionName   = 64

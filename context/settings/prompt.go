@@ -95,6 +95,8 @@ type Sources struct {
 	EventActions []string `json:"event_actions,omitempty"`
 	Events       int      `json:"events,omitempty"`
 	MinEvents    int      `json:"min_events,omitempty"`
+	// Errors is how many failed calls are shown at most.
+	Errors int `json:"errors,omitempty"`
 }
 
 // Example shows what is asked, and what is to be answered.
@@ -192,6 +194,7 @@ func (s Sources) over(base Sources) Sources {
 		EventActions:     listOr(s.EventActions, base.EventActions),
 		Events:           cmp.Or(s.Events, base.Events),
 		MinEvents:        cmp.Or(s.MinEvents, base.MinEvents),
+		Errors:           cmp.Or(s.Errors, base.Errors),
 	}
 }
 

@@ -48,6 +48,7 @@ ALL = PromptSettings(
         event_actions=("node.thinking",),
         events=7,
         min_events=1,
+        errors=2,
     ),
     few_shot=(Example("2+2", "4"),),
     skills=(Skill("review", "Reads code", "Look twice.", ("fs:read_file",), active=True),),
@@ -80,6 +81,7 @@ ALL_ON_THE_WIRE = prompt_pb2.PromptSettings(
         event_actions=["node.thinking"],
         events=7,
         min_events=1,
+        errors=2,
     ),
     few_shot=[prompt_pb2.Example(input="2+2", output="4")],
     skills=[

@@ -73,7 +73,7 @@ func printGroup(to io.Writer, g group) {
 	}
 	for _, s := range g.settings {
 		line := fmt.Sprintf("  %-*s  %s", width, s.usage(), s.help)
-		if value := shown(s.to); value != "" && value != "0" && s.by != nil {
+		if value := shown(s.to); value != "" && value != "0" && value != "0s" && s.by != nil {
 			line += " (" + value + ")"
 		}
 		fmt.Fprintln(to, line)

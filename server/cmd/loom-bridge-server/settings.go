@@ -75,6 +75,7 @@ func (c *Config) groups() []group {
 		{"memory", "Long-term memory", false, c.memorySettings()},
 		{"embedder", "Vectors for memory, from an OpenAI-compatible server", false, c.embedderSettings()},
 		{"history", "How prompts are made of long histories", false, c.historySettings()},
+		{"prompts", "What prompts are made of", false, c.promptSettings()},
 		{"results", "What of a tool's result is kept and shown", false, c.resultSettings()},
 		{"blobs", "How long offloaded results stay", false, c.blobSettings()},
 		{"events", "Events and agents", false, c.eventSettings()},

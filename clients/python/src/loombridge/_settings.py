@@ -73,6 +73,8 @@ class SourceSettings:
     """How many of them at most, up to 100; at first 20."""
     min_events: int | None = None
     """How many there must be for any to stand there; at first 2."""
+    errors: int | None = None
+    """How many of the last 10 failed calls stand there at most, up to 10; at first 5."""
 
 
 @dataclass(frozen=True, slots=True, repr=False)
@@ -328,6 +330,7 @@ def _sources(name: str, value: object) -> pb.SourceSettings:
         event_actions=_values.texts(f"{name}.event_actions", s.event_actions),
         events=_integer(f"{name}.events", s.events),
         min_events=_integer(f"{name}.min_events", s.min_events),
+        errors=_integer(f"{name}.errors", s.errors),
     )
 
 
@@ -467,6 +470,7 @@ def _seen_sources(m: pb.SourceSettings) -> SourceSettings:
         event_actions=tuple(m.event_actions),
         events=m.events or None,
         min_events=m.min_events or None,
+        errors=m.errors or None,
     )
 
 

@@ -701,7 +701,10 @@ type SourceSettings struct {
 	// events is how many of them at most, up to 100. Default 20.
 	Events int32 `protobuf:"varint,7,opt,name=events,proto3" json:"events,omitempty"`
 	// min_events is how many there must be for any to stand there. Default 2.
-	MinEvents     int32 `protobuf:"varint,8,opt,name=min_events,json=minEvents,proto3" json:"min_events,omitempty"`
+	MinEvents int32 `protobuf:"varint,8,opt,name=min_events,json=minEvents,proto3" json:"min_events,omitempty"`
+	// errors is how many of the last 10 failed calls stand there at most, up to 10.
+	// Default 5.
+	Errors        int32 `protobuf:"varint,9,opt,name=errors,proto3" json:"errors,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -788,6 +791,13 @@ func (x *SourceSettings) GetEvents() int32 {
 func (x *SourceSettings) GetMinEvents() int32 {
 	if x != nil {
 		return x.MinEvents
+	}
+	return 0
+}
+
+func (x *SourceSettings) GetErrors() int32 {
+	if x != nil {
+		return x.Errors
 	}
 	return 0
 }
@@ -2017,7 +2027,7 @@ const file_loombridge_v1_prompt_proto_rawDesc = "" +
 	"\rToolSelection\x12\x12\n" +
 	"\x04none\x18\x01 \x01(\bR\x04none\x12\x16\n" +
 	"\x06levels\x18\x02 \x03(\x05R\x06levels\x12\x14\n" +
-	"\x05names\x18\x03 \x03(\tR\x05names\"\xb6\x02\n" +
+	"\x05names\x18\x03 \x03(\tR\x05names\"\xce\x02\n" +
 	"\x0eSourceSettings\x12\x18\n" +
 	"\aexclude\x18\x01 \x03(\tR\aexclude\x12#\n" +
 	"\rmemory_layers\x18\x02 \x03(\tR\fmemoryLayers\x12#\n" +
@@ -2027,7 +2037,8 @@ const file_loombridge_v1_prompt_proto_rawDesc = "" +
 	"\revent_actions\x18\x06 \x03(\tR\feventActions\x12\x16\n" +
 	"\x06events\x18\a \x01(\x05R\x06events\x12\x1d\n" +
 	"\n" +
-	"min_events\x18\b \x01(\x05R\tminEvents\"7\n" +
+	"min_events\x18\b \x01(\x05R\tminEvents\x12\x16\n" +
+	"\x06errors\x18\t \x01(\x05R\x06errors\"7\n" +
 	"\aExample\x12\x14\n" +
 	"\x05input\x18\x01 \x01(\tR\x05input\x12\x16\n" +
 	"\x06output\x18\x02 \x01(\tR\x06output\"\x7f\n" +
