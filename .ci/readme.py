@@ -1,6 +1,6 @@
 """Runs what README.md tells a newcomer to type, as it is printed.
 
-Each grpcurl line and the first Python program run against a fresh server in
+Each grpcurl line and each whole Python program run against a fresh server in
 the root of the tree. Only the address is another one, because 50051 may be
 taken. The example of a file of credentials is used for a second server, which
 must answer the health check that README.md says needs none. The flags, files
@@ -33,6 +33,9 @@ EXPECTED = [
 ]
 
 HEALTH = "grpc.health.v1.Health/Check"
+
+# What the whole Python programs print, in their order.
+PROGRAMS = ["Bitcoin closed at 45,000", "allergic to pears"]
 
 # Flags of README.md that are those of other programs.
 FOREIGN_FLAGS = {"--model-id"}
@@ -111,10 +114,12 @@ async def main(server: str, grpcurl: str) -> int:
                 argv = shlex.split(line.replace(PRINTED_ADDRESS, running.address))
                 argv[0] = grpcurl
                 results.append(await asyncio.to_thread(run, line[:100], argv, expected))
-            program = blocks("python")[0].replace(PRINTED_ADDRESS, running.address)
-            argv = [sys.executable, "-W", "error", "-c", program]
-            expected = "Bitcoin closed at 45,000"
-            results.append(await asyncio.to_thread(run, "the first Python program", argv, expected))
+            programs = [block for block in blocks("python") if "asyncio.run" in block]
+            for program, expected in zip(programs, PROGRAMS, strict=True):
+                printed = program.replace(PRINTED_ADDRESS, running.address)
+                argv = [sys.executable, "-W", "error", "-c", printed]
+                what = f"the Python program that prints {expected!r}"
+                results.append(await asyncio.to_thread(run, what, argv, expected))
         health = next(line for line in lines if HEALTH in line)
         results.append(await health_with_credentials(server, grpcurl, health, Path(data)))
     for name in missing(server):

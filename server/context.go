@@ -41,6 +41,8 @@ type Tokens interface {
 // Assembler is what the handlers need of the prompt builder.
 type Assembler interface {
 	Assemble(ctx context.Context, r assemble.Request) (assemble.Prompt, error)
+	Past(ctx context.Context, scope kv.Scope, sessionID string, r assemble.PastRequest) (assemble.Prompt, assemble.Format, error)
+	Diff(ctx context.Context, scope kv.Scope, sessionID, from, to string) (assemble.Diff, error)
 	Compact(ctx context.Context, r assemble.CompactRequest) (assemble.Compaction, error)
 	ReportUsage(ctx context.Context, r assemble.UsageReport) (assemble.UsageLearned, error)
 	CountMessages(model string, messages []session.Message) (tokens.Count, error)
@@ -143,6 +145,9 @@ func (s *contextService) Assemble(ctx context.Context, r *loombridgev1.AssembleR
 	scope, err := agentScope(ctx, r, validate.AssembleRequest)
 	if err != nil {
 		return nil, err
+	}
+	if r.GetAsOf() != nil {
+		return s.past(ctx, scope, r)
 	}
 	request := convert.AssembleRequest(scope, r, s.limits.MaxSendBytes)
 	prompt, err := s.assembler.Assemble(ctx, request)

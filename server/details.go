@@ -13,6 +13,7 @@ import (
 	"github.com/loom-bridge/loom-bridge/bridge/share"
 	"github.com/loom-bridge/loom-bridge/bridge/tools"
 	"github.com/loom-bridge/loom-bridge/context/assemble"
+	"github.com/loom-bridge/loom-bridge/context/assemble/past"
 	"github.com/loom-bridge/loom-bridge/context/blob"
 	"github.com/loom-bridge/loom-bridge/context/session"
 	"github.com/loom-bridge/loom-bridge/memory"
@@ -138,6 +139,9 @@ func detailsOf(err error) map[string]string {
 		number("part_tokens", e.PartTokens)
 		number("total_tokens", e.TotalTokens)
 		number("max_tokens", e.MaxTokens)
+	}
+	if e, ok := errors.AsType[*past.GoneError](err); ok {
+		put("missing", validate.Printable(e.What))
 	}
 	if e, ok := errors.AsType[*filter.Error](err); ok {
 		number("offset", e.Offset)

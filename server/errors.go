@@ -13,6 +13,7 @@ import (
 	"github.com/loom-bridge/loom-bridge/bridge/tools"
 	"github.com/loom-bridge/loom-bridge/bridge/topics"
 	"github.com/loom-bridge/loom-bridge/context/assemble"
+	"github.com/loom-bridge/loom-bridge/context/assemble/past"
 	"github.com/loom-bridge/loom-bridge/context/blob"
 	"github.com/loom-bridge/loom-bridge/context/session"
 	"github.com/loom-bridge/loom-bridge/context/settings"
@@ -138,6 +139,7 @@ func errorTable() []errorRow {
 		{settings.ErrInvalid, codes.InvalidArgument, reasonInvalid, ""},
 		{working.ErrInvalid, codes.InvalidArgument, reasonInvalid, ""},
 		{assemble.ErrTooLarge, codes.ResourceExhausted, reasonTooLarge, ""},
+		{past.ErrGone, codes.NotFound, loombridgev1.ErrorReason_ERROR_REASON_PROMPT_GONE, ""},
 		{assemble.ErrPromptUnknown, codes.FailedPrecondition, loombridgev1.ErrorReason_ERROR_REASON_PROMPT_UNKNOWN, ""},
 		{assemble.ErrOverflow, codes.FailedPrecondition, loombridgev1.ErrorReason_ERROR_REASON_CONTEXT_OVERFLOW, ""},
 

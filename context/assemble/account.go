@@ -1,6 +1,7 @@
 package assemble
 
 import (
+	"fmt"
 	"slices"
 
 	"github.com/loom-bridge/loom-bridge/context/assemble/gather"
@@ -84,7 +85,11 @@ func (t *task) section(name string, p *inject.Piece, tokens int) Section {
 		return s
 	}
 	s.Phase, s.Cache, s.MaxTokens = p.Phase, p.Cache, p.MaxTokens
-	s.Before = max(p.Before, tokens)
+	for _, number := range p.Left {
+		s.LeftOut = append(s.LeftOut, fmt.Sprintf("%s[%d]", name, number-1))
+	}
+	s.LeftOut = someOf(s.LeftOut)
+	s.Before = tokens + p.Before - p.After // what begins a message takes a little more
 	if p.Reason != inject.AsGiven {
 		s.Reason = p.Reason.String()
 	}

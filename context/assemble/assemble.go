@@ -11,6 +11,7 @@ import (
 	"unicode/utf8"
 
 	"github.com/loom-bridge/loom-bridge/context/assemble/gather"
+	"github.com/loom-bridge/loom-bridge/context/assemble/past"
 	"github.com/loom-bridge/loom-bridge/context/assemble/provider"
 	"github.com/loom-bridge/loom-bridge/context/compress"
 	"github.com/loom-bridge/loom-bridge/context/history"
@@ -205,6 +206,9 @@ type Options struct {
 	// Served returns the tools that callers of a tenant can call, as far as the format
 	// can name them. Default: none.
 	Served func(tenant string, f Format) []Served
+	// Past keeps what prompts were made of. Default: nothing does, and no prompt can be
+	// made again.
+	Past *past.Store
 	// ReadBytes is how much text of entries a prompt reads at once if it can fold
 	// that before it reads on. Default DefaultReadBytes.
 	ReadBytes int
@@ -232,6 +236,7 @@ type Assembler struct {
 	gatherer   *gather.Gatherer
 	clock      func() time.Time
 	known      *known
+	past       *past.Store
 	memo       *history.Memo
 	readBytes  int
 	// large and huge have a token for each prompt that holds much text.
@@ -247,7 +252,7 @@ func New(log Log, counter *tokens.Counter, opts *Options) *Assembler {
 	}
 	if opts != nil {
 		a.reference, a.templates, a.onBatch, a.served = opts.Reference, opts.Templates, opts.OnBatch, opts.Served
-		a.engine, a.gatherer = opts.Engine, opts.Gatherer
+		a.engine, a.gatherer, a.past = opts.Engine, opts.Gatherer, opts.Past
 		if opts.Now != nil {
 			a.clock = opts.Now
 		}
@@ -337,7 +342,7 @@ func (t *task) assemble(ctx context.Context) (Prompt, error) {
 	if err := t.store(ctx, s, d); err != nil {
 		return Prompt{}, err
 	}
-	return t.finish(d)
+	return t.finish(ctx, s, d)
 }
 
 // store keeps what was folded, before anybody sees it folded.

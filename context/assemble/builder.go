@@ -21,7 +21,9 @@ type builder struct {
 	tools   toolset
 	writer  *provider.Writer
 
+	// messages are those written so far, origins where each comes from.
 	messages []session.Message
+	origins  []origin
 	wire     bytes.Buffer
 	line     bytes.Buffer // the message that is written
 	hash     hash.Cloner  // of everything that was written
@@ -76,8 +78,8 @@ func newBuilder(counter *tokens.Counter, r Request, set toolset) *builder {
 // grow makes room for messages at once.
 func (b *builder) grow(items []item) {
 	b.places, b.roles = slices.Grow(b.places, len(items)+2), slices.Grow(b.roles, len(items)+2)
+	b.messages, b.origins = slices.Grow(b.messages, len(items)+2), slices.Grow(b.origins, len(items)+2)
 	if b.request.Format != OpenAIChat {
-		b.messages = slices.Grow(b.messages, len(items)+2)
 		return
 	}
 	n := len(b.request.System) + len(b.request.Goal)
@@ -119,8 +121,8 @@ func (b *builder) add(part string, it item) error {
 		return fmt.Errorf("assemble: %w", err)
 	}
 	b.write(b.line.Bytes())
+	b.keep(&it, m)
 	b.mark(m.Role)
-	b.keep(it.message, m)
 	return nil
 }
 
@@ -172,18 +174,17 @@ func (b *builder) write(p []byte) {
 	}
 }
 
-// keep keeps a message for formats that are written at the end, and counts its blocks.
-// renamed has the names of the format.
-func (b *builder) keep(m, renamed session.Message) {
-	if b.request.Format == provider.Anthropic || len(m.BlocksJSON) == 0 {
+// keep keeps a message for formats that are written at the end and for the record of the
+// prompt, and counts its blocks. renamed has the names of the format.
+func (b *builder) keep(it *item, renamed session.Message) {
+	if b.request.Format == provider.Anthropic || len(it.message.BlocksJSON) == 0 {
 		b.blocks += provider.Blocks(renamed)
 	} else {
 		// Other providers have no look-back that counts them.
 		b.blocks++
 	}
-	if b.request.Format != OpenAIChat {
-		b.messages = append(b.messages, m)
-	}
+	it.origin.pieces = it.pieces
+	b.messages, b.origins = append(b.messages, it.message), append(b.origins, it.origin)
 }
 
 // prompt returns what was built, with cache marks.

@@ -200,7 +200,7 @@ func (s *source) items(v history.View) []item {
 	for i := range v.Items {
 		it := &v.Items[i]
 		if it.Fold != nil {
-			out = append(out, item{label: labelFold, message: session.Message{Role: session.User, Content: it.Fold.Text}, tokens: it.Fold.Tokens})
+			out = append(out, item{label: labelFold, message: session.Message{Role: session.User, Content: it.Fold.Text}, tokens: it.Fold.Tokens, origin: origin{batch: it.Fold.Batch, first: it.Fold.Spans[0].First}})
 			continue
 		}
 		if it.Entry.Group == given {

@@ -37,6 +37,7 @@ type item struct {
 	tokens int
 	// pieces make up its text where sections share it.
 	pieces []layout.Piece
+	origin origin
 }
 
 // labelFold is the label of folds.
@@ -204,10 +205,10 @@ func (t *turn) appendTo(out []item, shown output) []item {
 		if t.output != 0 {
 			m.Content += shown(t.output)
 		}
-		return append(out, item{label: t.label, message: m})
+		return append(out, item{label: t.label, message: m, origin: origin{said: t.said}})
 	}
 	wishes := t.distinct()
-	out = append(out, item{label: t.label, message: t.message(wishes)})
+	out = append(out, item{label: t.label, message: t.message(wishes), origin: origin{said: t.said}})
 	for i, c := range t.calls {
 		if c.answered {
 			continue
@@ -228,7 +229,7 @@ func (t *turn) appendTo(out []item, shown output) []item {
 		}
 		out = append(out, item{label: c.label, message: session.Message{
 			Role: session.Tool, Content: text, BlocksJSON: blocks, ToolCallID: wishes[i].ID, ExtraJSON: c.extra,
-		}})
+		}, origin: origin{result: c.result}})
 	}
 	return out
 }

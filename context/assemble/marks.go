@@ -2,12 +2,10 @@ package assemble
 
 import (
 	"math"
+	"time"
 
 	"github.com/loom-bridge/loom-bridge/context/assemble/provider"
 )
-
-// cacheMinimum is the fewest tokens that providers keep.
-const cacheMinimum = 1024
 
 // edges are where the parts of a prompt end that a provider's cache may keep.
 type edges struct{ tools, stable, session, folds, history provider.Edge }
@@ -26,7 +24,9 @@ func (t *task) marks(b *builder, shared messageEnd, last lastPrompt) []provider.
 	return provider.Plan(provider.Layout{
 		Tools: b.edges.tools, Stable: b.edges.stable, Session: b.edges.session, Folds: b.edges.folds, History: b.edges.history,
 		Shared: provider.Edge{Blocks: shared.blocks, Tokens: shared.tokens}, Before: last.marks,
-		Minimum: cacheMinimum,
+		Minimum: t.a.counter.Model(t.r.Model).CacheMinimum,
+		// An entry for an hour costs more to write, so it is asked for by name.
+		StableHour: t.prompt.Cache.StableTTL >= time.Hour,
 	})
 }
 

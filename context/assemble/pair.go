@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"slices"
 
+	"github.com/loom-bridge/loom-bridge/context/assemble/inject"
 	"github.com/loom-bridge/loom-bridge/context/session"
 	"github.com/loom-bridge/loom-bridge/context/step"
 )
@@ -89,6 +90,11 @@ func (p *pairer) entry(e session.Entry) error {
 	defer func() { p.gap = 0 }()
 	if e.Message == nil {
 		return fmt.Errorf("entry %d holds neither a message nor a step", e.Position)
+	}
+	if e.Message.Role == session.User {
+		if e.Message = inject.StripMessage(e.Message); e.Message == nil {
+			return nil // it was the goal of an earlier prompt, and nothing else
+		}
 	}
 	return p.message(e)
 }

@@ -1,6 +1,7 @@
 package assemble
 
 import (
+	"context"
 	"math"
 
 	"github.com/loom-bridge/loom-bridge/context/assemble/gather"
@@ -81,7 +82,7 @@ type Batch struct {
 }
 
 // finish returns the prompt with its receipt, and remembers it.
-func (t *task) finish(d *draft) (Prompt, error) {
+func (t *task) finish(ctx context.Context, s *source, d *draft) (Prompt, error) {
 	last := t.a.known.last(t.r.Scope, sessionOf(t.r.SessionID))
 	now := lastPrompt{places: d.b.places, head: d.b.head, settled: d.b.settled.tokens + d.saved}
 	stable := now.shared(last)
@@ -106,6 +107,7 @@ func (t *task) finish(d *draft) (Prompt, error) {
 	r.Cost = t.cost(d.b.total.Tokens, stable.tokens)
 	r.AppendOnlyCost = t.cost(r.AppendOnlyTokens, now.appended(last))
 	p.Receipt = r
+	t.record(ctx, s, d, &p, now.marks)
 	if !t.r.DryRun {
 		t.gathered.Rendered()
 		t.a.known.leave(t.r.Scope, sessionOf(t.r.SessionID), d.b.trail.with(t.r.Model, d.folds))

@@ -89,7 +89,7 @@ func (t *task) recent(ctx context.Context) (*recent, error) {
 func (r *recent) ask(found []session.Entry) {
 	for _, e := range found {
 		if m := e.Message; m != nil && m.Role == session.User && !m.Observation && !onlyResults(m) {
-			r.newest, r.asked = text.Head(spokenText(m), maxAskedBytes), e.Position
+			r.newest, r.asked = text.Head(inject.Strip(spokenText(m)), maxAskedBytes), e.Position
 			return
 		}
 	}

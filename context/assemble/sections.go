@@ -19,6 +19,7 @@ func (t *task) prepare(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
+	t.through = recent.through
 	if t.working, err = t.moment.log.Working(ctx, t.r.Scope, t.r.SessionID); err != nil {
 		return fmt.Errorf("assemble: %w", err)
 	}
@@ -59,7 +60,7 @@ func (t *task) arrange(recent *recent) {
 		Injections: t.injections(), Goal: t.r.Goal, Plan: t.working.Plan, Failures: recent.failures(), Errors: t.prompt.Sources.Errors,
 		Session: sessionOf(t.r.SessionID), Turn: cmp.Or(t.r.TurnID, recent.turn()), Repeats: recent.repeats,
 		Tokens: t.a.known.last(t.r.Scope, sessionOf(t.r.SessionID)).tokens(), Settings: t.prompt,
-		Todo: t.table.Goal == layout.GoalBlock, Count: t.count,
+		Runtime: t.table.Goal == layout.GoalBlock, Count: t.count,
 	})
 	t.frame = layout.New(t.table, &t.prepared, t.r.Goal)
 }

@@ -61,6 +61,8 @@ type task struct {
 	// moment is what the prompt is read from; live says that it is no snapshot.
 	moment moment
 	live   bool
+	// through is the place of the last entry of the log.
+	through uint64
 	// folded is what was folded so that the log could be read on.
 	folded *Batch
 	// large and huge: it has one of the places of prompts with much text.

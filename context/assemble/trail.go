@@ -97,7 +97,7 @@ func (b *builder) resume(name string, t *trail, items []item) (int, error) {
 		if err := b.admit(name, &items[i], items[i].message); err != nil {
 			return 0, err
 		}
-		b.keep(items[i].message, items[i].message)
+		b.keep(&items[i], items[i].message)
 		b.size = t.ends[i].bytes
 		b.markAs(items[i].message.Role, t.ends[i].sum)
 	}

@@ -19,6 +19,7 @@ import (
 	"github.com/loom-bridge/loom-bridge/bridge/topics"
 	"github.com/loom-bridge/loom-bridge/context/assemble"
 	"github.com/loom-bridge/loom-bridge/context/assemble/gather"
+	"github.com/loom-bridge/loom-bridge/context/assemble/past"
 	"github.com/loom-bridge/loom-bridge/context/blob"
 	"github.com/loom-bridge/loom-bridge/context/compress"
 	"github.com/loom-bridge/loom-bridge/context/conversation"
@@ -67,6 +68,9 @@ type Options struct {
 	// ToolLevels are the levels of some of the server's own tools by name, in place of
 	// their own.
 	ToolLevels map[string]int
+	// KnowledgeEndpoint is the URL of a knowledge base outside, which prompts ask in
+	// place of the records of the kind `knowledge`. Default: none.
+	KnowledgeEndpoint string
 	// Hand says how tools run here.
 	Hand hand.Options
 	// Events says how long events are kept, and how many wait.
@@ -158,7 +162,7 @@ func (d *Domain) open(engine kv.Engine, workspaces hand.Workspaces, o Options) e
 	sweeper := answers.NewSweeper(engine, writer, &answers.Options{For: o.AnsweredFor, Now: o.Now, Logger: o.Logger})
 	d.onClose(sweeper.Close)
 	d.openStores(engine, writer, o)
-	reducer, err := d.openPrompts(engine, o)
+	reducer, err := d.openPrompts(engine, writer, workspaces, o)
 	if err != nil {
 		return err
 	}
@@ -211,7 +215,7 @@ func (d *Domain) openBlobs(engine kv.Engine, writer *kv.Writer, o Options) {
 }
 
 // openPrompts opens what counts and makes prompts.
-func (d *Domain) openPrompts(engine kv.Engine, o Options) (_ *step.Reducer, err error) {
+func (d *Domain) openPrompts(engine kv.Engine, writer *kv.Writer, workspaces hand.Workspaces, o Options) (_ *step.Reducer, err error) {
 	if d.Tokens, err = tokens.New(&tokens.Options{Models: o.Models}); err != nil {
 		return nil, err
 	}
@@ -221,18 +225,40 @@ func (d *Domain) openPrompts(engine kv.Engine, o Options) (_ *step.Reducer, err 
 		topics.Notices{Bus: d.Events}.Folded(ctx, scope, sessionID, b)
 	}
 	o.Assemble.Served, o.Assemble.Engine, o.Assemble.Now = d.served, engine, o.Now
-	o.Assemble.Gatherer = gather.New(d.sources(o.Blobs.Words), &gather.Options{Logger: o.Logger})
+	sources, err := d.openSources(workspaces, o)
+	if err != nil {
+		return nil, err
+	}
+	o.Assemble.Gatherer = gather.New(sources, &gather.Options{Logger: o.Logger})
 	d.onClose(o.Assemble.Gatherer.Close)
-	o.Assemble.Compress = o.Compress
+	o.Assemble.Compress, o.Assemble.Past = o.Compress, past.New(engine, writer, d.Log)
 	o.Assemble.Summarizer = summarizer{func() *tools.Catalogue { return d.Tools }}
 	d.Assembler = assemble.New(d.Log, d.Tokens, &o.Assemble)
 	return o.Assemble.Reducer, nil
 }
 
-// sources are where prompts find what stands beside their history, in the order of
-// registration.
-func (d *Domain) sources(terms recall.Terms) []gather.Source {
-	return []gather.Source{&recall.UserMemory{Store: d.Memory, Terms: terms}}
+// openSources opens where prompts find what stands beside their history.
+func (d *Domain) openSources(workspaces hand.Workspaces, o Options) ([]gather.Source, error) {
+	s := recall.Options{
+		Store: d.Memory, Tiers: d.Tiers, Terms: o.Blobs.Words, Workspaces: workspaces, StoreDir: o.StoreDir, Logger: o.Logger,
+		Parent: func(scope kv.Scope) string {
+			agent, _ := d.Agents.Get(scope.Tenant, scope.Owner)
+			return agent.Parent
+		},
+	}
+	if o.KnowledgeEndpoint != "" {
+		base, err := recall.NewEndpoint(o.KnowledgeEndpoint)
+		if err != nil {
+			return nil, err
+		}
+		s.Base = base
+	}
+	sources, err := recall.New(s)
+	if err != nil {
+		return nil, err
+	}
+	d.onClose(sources.Close)
+	return sources.All(), nil
 }
 
 // served are the tools that prompts may offer.

@@ -5,6 +5,7 @@ import (
 
 	"google.golang.org/protobuf/proto"
 
+	"github.com/loom-bridge/loom-bridge/context/assemble"
 	"github.com/loom-bridge/loom-bridge/context/conversation"
 	"github.com/loom-bridge/loom-bridge/context/session"
 	loombridgev1 "github.com/loom-bridge/loom-bridge/proto/gen/loombridge/v1"
@@ -65,6 +66,23 @@ func conversationEntry(item conversation.Item, form loombridgev1.JsonForm) *loom
 		message := messageOf(*item.Message)
 		message.Pinned, message.Observation = item.Message.Pinned, item.Message.Observation
 		out.Entry = &loombridgev1.ConversationEntry_Message{Message: message}
+	}
+	return out
+}
+
+// PromptDiff is how two prompts differ.
+func PromptDiff(d assemble.Diff) *loombridgev1.DiffPromptsResponse {
+	out := &loombridgev1.DiffPromptsResponse{FromPromptId: d.From, ToPromptId: d.To}
+	if d.First.Section != "" {
+		out.Difference = &loombridgev1.PromptDifference{
+			Section: d.First.Section, Byte: d.First.Byte, MessageIndex: Int32(d.First.Message),
+		}
+		out.FromExcerpt, out.ToExcerpt = utf8Text(d.First.From), utf8Text(d.First.To)
+	}
+	for _, s := range d.Sections {
+		out.Sections = append(out.Sections, &loombridgev1.SectionDifference{
+			Name: s.Name, FromTokens: Int32(s.From), ToTokens: Int32(s.To), ChangedMessages: Int32(s.Changed),
+		})
 	}
 	return out
 }

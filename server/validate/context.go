@@ -3,6 +3,8 @@ package validate
 import (
 	"math"
 
+	"google.golang.org/protobuf/proto"
+
 	"github.com/loom-bridge/loom-bridge/context/session"
 	"github.com/loom-bridge/loom-bridge/context/settings"
 	"github.com/loom-bridge/loom-bridge/context/step"
@@ -97,6 +99,36 @@ func AssembleRequest(r *loombridgev1.AssembleRequest) error {
 	c.prompt("settings", r.GetSettings())
 	c.count("tools", len(r.GetTools()), settings.MaxToolDefinitions)
 	c.text("turn_id", r.GetTurnId(), MaxIDBytes)
+	c.asOf(r)
+	return c.err()
+}
+
+// asOf checks which prompt of before is asked for: it is as it was sent, so nothing else
+// can be said of it.
+func (c *checker) asOf(r *loombridgev1.AssembleRequest) {
+	switch r.GetAsOf().(type) {
+	case nil:
+		return
+	case *loombridgev1.AssembleRequest_AsOfStepId:
+		if _, ok := step.ParseID(r.GetAsOfStepId()); !ok {
+			c.add("as_of_step_id", "is not `step_` and a number of at least three digits")
+		}
+	case *loombridgev1.AssembleRequest_AsOfPromptId:
+		c.required("as_of_prompt_id", r.GetAsOfPromptId(), session.MaxPromptIDBytes)
+	}
+	only := &loombridgev1.AssembleRequest{AgentId: r.GetAgentId(), SessionId: r.GetSessionId(), AsOf: r.GetAsOf()}
+	if !proto.Equal(only, r) {
+		c.add("as_of", "goes with agent_id and session_id only: a prompt of before is as it was sent")
+	}
+}
+
+// DiffPromptsRequest checks what ContextService.DiffPrompts is asked.
+func DiffPromptsRequest(r *loombridgev1.DiffPromptsRequest) error {
+	var c checker
+	c.agent(r.GetAgentId())
+	c.session(r.GetSessionId())
+	c.text("from_prompt_id", r.GetFromPromptId(), session.MaxPromptIDBytes)
+	c.text("to_prompt_id", r.GetToPromptId(), session.MaxPromptIDBytes)
 	return c.err()
 }
 

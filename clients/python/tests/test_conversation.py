@@ -2,6 +2,8 @@
 
 from typing import Any
 
+import pytest
+
 import loombridge
 from loombridge import _conversation
 
@@ -67,3 +69,25 @@ async def test_sessions_are_listed(live: loombridge.Client) -> None:
         ("b", 1, True),
     ]
     assert found[0].begin_time <= found[0].update_time
+
+
+async def test_a_prompt_of_before_comes_back(live: loombridge.Client) -> None:
+    await live.context.append(USER)
+    sent = await live.context.assemble(goal="one", format="openai", system="You are.")
+    step = (await live.context.record_step("code:grep", {"n": 1}, output="found")).step
+    later = await live.context.assemble(goal="two", format="openai", system="You are.")
+    by_step = await live.context.assemble(as_of_step=step.id)
+    by_id = await live.context.assemble(as_of_prompt=later.receipt.prompt_id)
+    assert by_step.openai_json == sent.openai_json
+    assert by_id.openai_json == later.openai_json
+    assert by_step.tokens == sent.tokens
+    diff = await live.context.diff_prompts()
+    assert (diff.from_prompt_id, diff.to_prompt_id) == (
+        sent.receipt.prompt_id,
+        later.receipt.prompt_id,
+    )
+    assert diff.difference is not None
+    assert {each.name for each in diff.sections} >= {"history"}
+    with pytest.raises(loombridge.PromptGoneError) as gone:
+        await live.context.assemble(as_of_prompt="never")
+    assert "never" in gone.value.missing

@@ -212,6 +212,42 @@ async def test_a_knowledge_base_with_vectors_of_the_callers(live: loombridge.Cli
     assert asked == ["Pears ripen in autumn", "Bitcoin closed at 45,000", "fruit"]
 
 
+# G03, G05
+async def test_the_context_of_a_task(live: loombridge.Client) -> None:
+    base = VectorKnowledgeBase(live)
+    await base.add("The desk closes at 17:30", title="Hours", source="desk.md")
+    await live.emit("execute", {"session_id": "s1", "parameters": {"content": "Open the desk"}})
+    thought = {"session_id": "s1", "parameters": {"content": "The key is in the drawer."}}
+    await live.emit("node.thinking", thought)
+    counter = TokenCounter(live)
+    manager = documents.TaskContextManager(
+        counter, system_prompt="You are careful.", knowledge_base=base
+    )
+    messages = await manager.build_context("When does the desk close?")
+    assert messages[0] == {"role": "system", "content": "You are careful."}
+    assert messages[-1] == {"role": "user", "content": "When does the desk close?"}
+    told = [(each["role"], each["content"]) for each in messages]
+    knowledge = ("system", "📚 Knowledge: The desk closes at 17:30\n(Source: desk.md)")
+    assert ("user", "Open the desk") in told
+    assert ("assistant", "The key is in the drawer.") in told
+    assert knowledge in told
+    assert told.index(("user", "Open the desk")) < told.index(knowledge) == len(told) - 2
+    prompt = await manager.build("When does the desk close?")
+    assert prompt.receipt.layout == "task_context"
+    assert prompt.tokens <= 4000
+    assert prompt.tools, "tools go as a parameter"
+
+    without = documents.TaskContextManager(counter, ["tasks"])
+    text = str(await without.build_context("When does the desk close?"))
+    assert "17:30" not in text
+    assert "Open the desk" in text
+    alone = documents.TaskContextManager(counter, [], system_prompt="You are careful.")
+    assert "Open the desk" not in str(await alone.build_context("When does the desk close?"))
+    small = documents.TaskContextManager(counter, max_tokens=10, system_prompt="long " * 100)
+    with pytest.raises(loombridge.ContextOverflowError):
+        await small.build_context("When does the desk close?")
+
+
 async def test_sources_that_are_none_are_refused(live: loombridge.Client) -> None:
     counter = TokenCounter(live)
     with pytest.raises(ValueError, match="sources has 'memories'; there is tasks, events"):

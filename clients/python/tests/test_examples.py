@@ -240,6 +240,37 @@ async def test_the_memory_of_the_readme(
     assert capsys.readouterr().out == "nothing_stored\n"
 
 
+async def run_chapter(title: str, **scope: Any) -> dict[str, Any]:
+    """Run the first program of a chapter of the README; return its names."""
+    body = "".join(f"    {line}\n" for line in chapter_code(title).splitlines())
+    names = ", ".join(scope)
+    exec(f"async def chapter({names}):\n{body}    return locals()", made := {})  # noqa: S102  our own text
+    return await made["chapter"](**scope)
+
+
+async def test_the_prompts_of_the_readme(
+    live: loombridge.Client, capsys: pytest.CaptureFixture[str]
+) -> None:
+    found = await run_chapter("Prompts", ctx=live, loombridge=loombridge)
+    told = capsys.readouterr().out.split()
+    assert {"system", "tools", "skills", "user_memory", "knowledge", "goal", "shown"} <= set(told)
+    text = found["prompt"].openai_json
+    for known in ("You answer for the desk.", "allergic to pears", "17:30", "find the hours"):
+        assert known in text
+    assert "Answers in German" in text
+    assert "Antworte" not in text
+
+
+async def test_the_documents_of_the_readme(
+    live: loombridge.Client, capsys: pytest.CaptureFixture[str]
+) -> None:
+    found = await run_chapter("By the design documents' names", ctx=live, text="x" * 1229)
+    assert capsys.readouterr().out == "Read config.json (1.2KB)\n"
+    assert found["messages"][0] == {"role": "system", "content": "You are careful."}
+    assert found["messages"][-1] == {"role": "user", "content": "When does the desk close?"}
+    assert any("The desk closes at 17:30" in each["content"] for each in found["messages"])
+
+
 def test_the_graph_of_the_readme(srv: testing.Server) -> None:
     pytest.importorskip(
         "langgraph.store.base", reason="LangGraph is not part of the lowest environment"

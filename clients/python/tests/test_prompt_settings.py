@@ -295,6 +295,7 @@ NO_TOOLS: list[tuple[Any, type[Exception], str]] = [
     ("fs:read_file", TypeError, "served tools are chosen by settings"),
     ({"name": "a"}, TypeError, "a list of tools"),
     ([7], TypeError, r"tools\[0\] must be a ToolDefinition, a mapping or a function, not int"),
+    (["fs:read_file"], TypeError, r"tools\[0\] .* not str; served tools are chosen by settings"),
     ([dict], TypeError, r"tools\[0\] must be a ToolDefinition"),
     ([{"description": "x"}], TypeError, r"tools\[0\].name must be a str, not None"),
     ([{"name": "a", "parametres": {}}], ValueError, "did you mean 'parameters'"),
@@ -366,6 +367,11 @@ async def test_what_was_meant_is_said(ctx: loombridge.Client) -> None:
         await call(as_of_steps="step_001")
     with pytest.raises(TypeError, match=r"did you mean 'system'\?"):
         await call(system_prompt="x")
+    for name in ("layout", "skills", "few_shot", "user_id"):
+        with pytest.raises(TypeError, match=rf"'{name}' \(did you mean 'settings'\?\)"):
+            await call(**{name: "x"})
+        with pytest.raises(TypeError, match=rf"'{name}' \(did you mean 'prompt'\?\)"):
+            await cast("Callable[..., Any]", ctx.context.configure)(**{name: "x"})
     with pytest.raises(TypeError, match="history must be a HistorySettings, not PromptSettings"):
         await ctx.context.configure(cast("Any", PromptSettings()))
 

@@ -14,7 +14,6 @@ import (
 
 	"github.com/loom-bridge/loom-bridge/context/assemble/inject"
 	"github.com/loom-bridge/loom-bridge/context/assemble/inject/playbook"
-	"github.com/loom-bridge/loom-bridge/context/session"
 	"github.com/loom-bridge/loom-bridge/context/settings"
 	"github.com/loom-bridge/loom-bridge/context/tokens"
 	"github.com/loom-bridge/loom-bridge/context/working"
@@ -64,7 +63,7 @@ func (s *scene) inputs() inject.Inputs {
 	}
 	return inject.Inputs{
 		Injections: append(all, s.Injections...), Goal: s.Goal, Plan: s.Plan, Failures: s.Failures,
-		Session: s.Session, Turn: s.Turn, Settings: s.Settings, Todo: true, Count: words,
+		Session: s.Session, Turn: s.Turn, Settings: s.Settings, Runtime: true, Count: words,
 	}
 }
 
@@ -116,8 +115,7 @@ func shown(p inject.Prepared, query string) string {
 			fmt.Fprintf(&b, "[%s]\n%s\n", m.Role, m.Content)
 		}
 	}
-	closed := p.Close([]session.Message{{Role: session.User, Content: query}})
-	fmt.Fprintf(&b, "-- end --\n%s\n-- pieces --\n", closed[len(closed)-1].Content)
+	fmt.Fprintf(&b, "-- end --\n%s\n-- pieces --\n", p.Forms.Join(inject.Strip(query), p.Text(inject.Runtime)))
 	for i := range p.Pieces {
 		piece := &p.Pieces[i]
 		fmt.Fprintf(&b, "%s: %d of %d tokens", piece.Name, piece.After, piece.Before)

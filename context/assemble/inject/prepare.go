@@ -2,7 +2,6 @@ package inject
 
 import (
 	"github.com/loom-bridge/loom-bridge/context/assemble/inject/vary"
-	"github.com/loom-bridge/loom-bridge/context/session"
 	"github.com/loom-bridge/loom-bridge/context/settings"
 	"github.com/loom-bridge/loom-bridge/context/working"
 )
@@ -26,8 +25,8 @@ type Inputs struct {
 	Tokens, Repeats int
 	// Settings have the caps, the variation, and what is left out.
 	Settings settings.Prompt
-	// Todo ends the prompt with the goal block.
-	Todo bool
+	// Runtime says that the prompt tells of failed calls, and ends with the goal block.
+	Runtime bool
 	// Count counts the tokens of a text. Required.
 	Count func(string) int
 }
@@ -53,6 +52,16 @@ func Prepare(in Inputs) Prepared {
 			all = append(all, Progress(in.Plan, forms))
 		}
 	}
+	if in.Runtime {
+		all = in.runtime(all)
+	}
+	all = append(all, in.Injections...)
+	return Prepared{Arrange(all, Options{Count: in.Count, Total: s.Limits.Total}), forms, s.Position}
+}
+
+// runtime adds the runtime sections of layout three_phase.
+func (in *Inputs) runtime(all []Injection) []Injection {
+	s := &in.Settings
 	if !s.Excludes(settings.Errors) {
 		most := in.Errors
 		if most == 0 {
@@ -60,11 +69,10 @@ func Prepare(in Inputs) Prepared {
 		}
 		all = append(all, Errors(in.Failures, most, s.Cap(settings.Errors), in.Count))
 	}
-	if in.Todo && !s.Excludes(settings.Goal) {
+	if !s.Excludes(settings.Goal) {
 		all = append(all, Todo(in.Goal, in.Plan, s.Cap(settings.Goal), in.Count))
 	}
-	all = append(all, in.Injections...)
-	return Prepared{Arrange(all, Options{Count: in.Count, Total: s.Limits.Total}), forms, s.Position}
+	return all
 }
 
 func (in *Inputs) varies() bool {
@@ -84,26 +92,4 @@ func (in *Inputs) forms() vary.Forms {
 		return vary.Choose(in.Session, in.Turn, *v.Level)
 	}
 	return vary.Choose(in.Session, in.Turn, vary.DefaultLevel)
-}
-
-// End is what a prompt of layout three_phase ends with: the query with the runtime
-// sections behind it, or before it, and the goal block last. It is empty where there is
-// none of them.
-func (p *Prepared) End(query string) string {
-	first, second := query, p.Body(Runtime)
-	if p.Position == settings.Prepend {
-		first, second = second, first
-	}
-	return behind(p.Forms.Join(first, second), p.Arranged.End(Runtime))
-}
-
-// Close ends messages with the runtime sections and the goal block. If the last message is
-// the user's they stand with what it says, else in a message of their own. Goal blocks of
-// earlier prompts leave first. all is not changed.
-func (p *Prepared) Close(all []session.Message) []session.Message {
-	out := Rewrite(all, "")
-	if p.End("") == "" {
-		return out
-	}
-	return ended(out, p.End)
 }

@@ -1,6 +1,7 @@
 package past
 
 import (
+	"errors"
 	"fmt"
 
 	"github.com/loom-bridge/loom-bridge/context/session"
@@ -71,7 +72,13 @@ type GoneError struct {
 	What string
 }
 
-func (e *GoneError) Error() string { return "past: the prompt is gone: " + e.What }
+func (e *GoneError) Error() string { return "past: the prompt can't be made again: " + e.What }
+
+// ErrGone is what every GoneError is.
+var ErrGone = errors.New("past: the prompt can't be made again")
+
+// Is makes errors.Is(err, ErrGone) true.
+func (e *GoneError) Is(target error) bool { return target == ErrGone }
 
 // Gone is a GoneError in the words of a format.
 func Gone(format string, args ...any) error {

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/loom-bridge/loom-bridge/bridge/events"
+	"github.com/loom-bridge/loom-bridge/bridge/recall"
 	"github.com/loom-bridge/loom-bridge/bridge/tiers"
 	"github.com/loom-bridge/loom-bridge/context/blob"
 	"github.com/loom-bridge/loom-bridge/context/compress"
@@ -39,6 +40,8 @@ type Config struct {
 	VectorWeight   float64
 	Tiers          tiers.Options
 	Embedder       embed.Options
+	// KnowledgeEndpoint is a URL; empty for none.
+	KnowledgeEndpoint string
 
 	Models, HistoryPolicy, HistoryPreset string
 	HistoryLiteral                       bool
@@ -183,6 +186,14 @@ func (c Config) embedder() (embed.Embedder, error) {
 		return nil, &ConfigError{"embedder-url", e.BaseURL, err.Error()}
 	}
 	return client, err
+}
+
+// checkEndpoint takes the URL of a knowledge base.
+func checkEndpoint(address string) error {
+	if _, err := recall.NewEndpoint(address); err != nil {
+		return errors.New("is no URL of http or https")
+	}
+	return nil
 }
 
 // checkLevel takes the names of log levels.

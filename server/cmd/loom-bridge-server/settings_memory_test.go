@@ -131,6 +131,15 @@ func memoryEffects() []effect {
 			setting: "vector-weight", args: []string{"--vector-weight", "1"},
 			see: (*stand).shareOfVectors, with: "more than a half", without: "less",
 		},
+		{
+			setting: "knowledge-endpoint", args: []string{"--knowledge-endpoint", "$API"},
+			see: func(s *stand) func() string {
+				_, err := s.contexts().Assemble(s.ctx, &loombridgev1.AssembleRequest{AgentId: "a", Goal: "repair the pump"})
+				must(s.tb, err)
+				return once(fmt.Sprint(len(s.model.questions()) > 0))
+			},
+			with: "true", without: "false",
+		},
 		{setting: "memory-l1-tasks", args: []string{"--memory-l1-tasks", "2"}, see: tasksIn("query_l1_memory", "{}"), with: "2", without: "8"},
 		{setting: "memory-l2-tasks", args: []string{"--memory-l2-tasks", "2"}, see: tasksIn("query_l3_memory", "{}"), with: "7", without: "0"},
 		{setting: "memory-l3-tasks", args: []string{"--memory-l3-tasks", "2"}, both: []string{"--memory-l2-tasks", "2"}, see: tasksIn("query_l4_memory", `{"query":"find number"}`), with: "5", without: "0"},

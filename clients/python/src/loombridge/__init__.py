@@ -27,7 +27,12 @@ from loombridge._client import Client, Status
 from loombridge._compress import CompressedResult, CompressHint, ResultKind
 from loombridge._connect import Connecting, Tls, connect
 from loombridge._context import Context
-from loombridge._conversation import ConversationEntry, SessionInfo
+from loombridge._conversation import (
+    ConversationEntry,
+    PromptsDiff,
+    SectionDifference,
+    SessionInfo,
+)
 from loombridge._definitions import CallerTool, ToolDefinition
 from loombridge._errors import (
     AgentNotOwnedError,
@@ -53,6 +58,7 @@ from loombridge._errors import (
     OutcomeUnknownError,
     OverloadedError,
     PositionUnknownError,
+    PromptGoneError,
     PromptUnknownError,
     QuotaExceededError,
     RecordExistsError,
@@ -253,10 +259,12 @@ __all__ = [
     "Prompt",
     "PromptDifference",
     "PromptFormat",
+    "PromptGoneError",
     "PromptLayout",
     "PromptSection",
     "PromptSettings",
     "PromptUnknownError",
+    "PromptsDiff",
     "QualityOfService",
     "QueryMode",
     "QueryReceipt",
@@ -280,6 +288,7 @@ __all__ = [
     "RuntimePosition",
     "Saved",
     "Seconds",
+    "SectionDifference",
     "SectionOutcome",
     "ServerUnreachableError",
     "SessionInfo",

@@ -1,10 +1,21 @@
-"""What was said and done, read back: sessions, and what is in one."""
+"""What was said and done, read back: sessions, what is in one, how prompts differ."""
 
 from collections.abc import AsyncGenerator, AsyncIterator, Iterable
 from dataclasses import dataclass
 from datetime import datetime
 
-from loombridge import _brief, _prompt, _rpc, _session, _spelling, _steps, _stream, _tasks, _values
+from loombridge import (
+    _brief,
+    _prompt,
+    _rpc,
+    _sections,
+    _session,
+    _spelling,
+    _steps,
+    _stream,
+    _tasks,
+    _values,
+)
 from loombridge.v1 import context_pb2 as pb
 from loombridge.v1 import memory_pb2
 
@@ -47,6 +58,38 @@ class ConversationEntry(_brief.Brief):
     fold_batch: int = 0
     """The batch of folds by which prompts show it; 0 where none does: they show it in
     full, or by the rules of a preset."""
+
+
+@dataclass(frozen=True, slots=True)
+class SectionDifference:
+    """How a section of two prompts differs."""
+
+    name: str
+    """The section's."""
+    from_tokens: int
+    """Its size in the older prompt; 0 where that has none."""
+    to_tokens: int
+    """Its size in the newer one."""
+    changed_messages: int
+    """How many of its messages are not in the other prompt."""
+
+
+@dataclass(frozen=True, slots=True)
+class PromptsDiff:
+    """How two prompts of a session differ."""
+
+    from_prompt_id: str
+    """The older one."""
+    to_prompt_id: str
+    """The newer one."""
+    difference: _sections.PromptDifference | None
+    """Where they first differ; None when they are the same."""
+    sections: tuple[SectionDifference, ...]
+    """Those in which they differ, in the order of the newer one."""
+    from_excerpt: str
+    """What stands at the first difference in the older one, at most 256 bytes."""
+    to_excerpt: str
+    """The same of the newer one."""
 
 
 @_spelling.helpful
@@ -109,6 +152,49 @@ class Conversations(_session.InSession):
             if not answer.next_page_token:
                 return
             request.page_token = answer.next_page_token
+
+    async def diff_prompts(
+        self,
+        from_prompt: str | None = None,
+        to_prompt: str | None = None,
+        *,
+        session_id: str | None = None,
+        timeout: _values.Seconds | None = None,
+    ) -> PromptsDiff:
+        """Say where two prompts that the session has sent differ, and in which sections.
+
+        Args:
+            from_prompt: the `prompt_id` of the older one; default: the one before the
+                other.
+            to_prompt: that of the newer one; default: the session's last.
+            session_id: default: the client's.
+            timeout: seconds; default: the client's.
+
+        Raises:
+            PromptGoneError: one of them was never sent, or can't be made again.
+        """
+        request = pb.DiffPromptsRequest(
+            agent_id=self._agent_id,
+            session_id=self._session(session_id),
+            from_prompt_id=_values.optional_text("from_prompt", from_prompt),
+            to_prompt_id=_values.optional_text("to_prompt", to_prompt),
+        )
+        answer = await self._transport.call(_rpc.DIFF_PROMPTS, request, timeout=timeout)
+        return _prompts_diff(answer)
+
+
+def _prompts_diff(m: pb.DiffPromptsResponse) -> PromptsDiff:
+    return PromptsDiff(
+        from_prompt_id=m.from_prompt_id,
+        to_prompt_id=m.to_prompt_id,
+        difference=_sections.difference(m.difference) if m.HasField("difference") else None,
+        sections=tuple(
+            SectionDifference(s.name, s.from_tokens, s.to_tokens, s.changed_messages)
+            for s in m.sections
+        ),
+        from_excerpt=m.from_excerpt,
+        to_excerpt=m.to_excerpt,
+    )
 
 
 def _session_info(m: pb.SessionInfo) -> SessionInfo:

@@ -11,6 +11,8 @@ from loombridge.v1 import prompt_pb2 as pb
 _SCHEMA_FIELDS = ("parameters", "input_schema", "inputSchema")
 """What OpenAI and Gemini, Anthropic, and MCP call the schema of a tool's arguments."""
 
+_SERVED = "served tools are chosen by settings=PromptSettings(tools=ToolSelection(names=[...]))"
+
 _FIELDS = ("name", "description", *_SCHEMA_FIELDS)
 
 
@@ -43,9 +45,8 @@ def tools_to_wire(tools: object) -> list[pb.ToolDefinition]:
     kind = _values.kind(tools)
     if isinstance(tools, str) or not isinstance(tools, Sequence):
         raise TypeError(
-            "tools must be a bool or a list of tools, such as ToolDefinition or a function, not "
-            f"{kind}; served tools are chosen by "
-            "settings=PromptSettings(tools=ToolSelection(names=[...]))"
+            "tools must be a bool or a list of tools, such as ToolDefinition or a function, "
+            f"not {kind}; {_SERVED}"
         )
     given = cast("Sequence[object]", tools)
     return [_wire(f"tools[{i}]", definition(f"tools[{i}]", each)) for i, each in enumerate(given)]
@@ -62,8 +63,9 @@ def definition(name: str, tool: object) -> ToolDefinition:
     if inspect.isfunction(tool) or inspect.ismethod(tool):
         text, notes = _schema.described(tool)
         return ToolDefinition(tool.__name__, text, _schema.parameters(tool, notes).schema)
+    hint = f"; {_SERVED}" if isinstance(tool, str) else ""
     raise TypeError(
-        f"{name} must be a ToolDefinition, a mapping or a function, not {type(tool).__name__}"
+        f"{name} must be a ToolDefinition, a mapping or a function, not {type(tool).__name__}{hint}"
     )
 
 

@@ -311,6 +311,15 @@ class PromptUnknownError(LoomBridgeError):
     """The prompt is not one of the session's last, or is from before a restart."""
 
 
+class PromptGoneError(LoomBridgeError):
+    """A prompt that was sent before can't be made again, as something is gone since."""
+
+    @property
+    def missing(self) -> str:
+        """What is no longer there."""
+        return self.metadata.get("missing", "")
+
+
 class ReservedTopicError(LoomBridgeError):
     """The topic has a meaning of its own that this server does not serve."""
 
@@ -391,6 +400,7 @@ BY_REASON: Mapping[str, type[LoomBridgeError]] = {
     "CANCELLED": CallCancelledError,
     "OUTCOME_UNKNOWN": OutcomeUnknownError,
     "NOTHING_TO_UNDO": NothingToUndoError,
+    "PROMPT_GONE": PromptGoneError,
     "PROMPT_UNKNOWN": PromptUnknownError,
     "VERSION_CONFLICT": VersionConflictError,
     "EMBEDDING_MISMATCH": EmbeddingMismatchError,

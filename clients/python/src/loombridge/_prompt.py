@@ -1,5 +1,6 @@
 """Messages of a conversation, and the prompts assembled from them."""
 
+import base64
 import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -100,6 +101,39 @@ class Message(_brief.Brief):
             extra=extra,
         )
 
+    @classmethod
+    def from_anthropic(cls, message: object) -> "Message":
+        """Return a message of Anthropic's: what `messages.create` gave, or a mapping.
+
+        Its blocks are kept as they came, calls and signed thoughts with them.
+        """
+        m = _values.mapping("message", _plain(message))
+        role = cast("Role", m.get("role"))
+        _role_number(role)
+        content = m.get("content") or ""
+        if isinstance(content, str):
+            return cls(role=role, content=content)
+        return cls(role=role, blocks=content)
+
+    @classmethod
+    def from_openai_responses(cls, response: object) -> "Message":
+        """Return what `responses.create` gave, or a list of its output items.
+
+        The items are kept as they came, reasoning and calls with them.
+        """
+        return cls(role="assistant", blocks=_plain(getattr(response, "output", response)))
+
+    @classmethod
+    def from_gemini(cls, content: object) -> "Message":
+        """Return a content of Gemini's: what `generate_content` gave, or a mapping.
+
+        Its parts are kept as they came, calls and signatures with them.
+        """
+        candidates: Any = getattr(content, "candidates", None)
+        plain = _values.mapping("content", _plain(candidates[0].content if candidates else content))
+        role: Role = "assistant" if plain.get("role") == "model" else "user"
+        return cls(role=role, blocks=plain.get("parts") or [])
+
 
 @dataclass(frozen=True, slots=True, repr=False)
 class Prompt(_brief.Brief):
@@ -124,6 +158,12 @@ class Prompt(_brief.Brief):
     """The tools, in format `neutral`."""
     openai_json: str = ""
     """The exact text behind `openai()`, in format `openai`."""
+    openai_responses_json: str = ""
+    """The exact text behind `openai_responses()`, in format `openai_responses`."""
+    anthropic_json: str = ""
+    """The exact text behind `anthropic()`, in format `anthropic`."""
+    gemini_json: str = ""
+    """The exact text behind `gemini()`, in format `gemini`."""
     cache_marks: tuple[_sections.CacheMark, ...] = ()
     """Where the provider's cache should keep the prompt: at most 4, in order."""
 
@@ -140,9 +180,46 @@ class Prompt(_brief.Brief):
         Raises:
             ValueError: the prompt was not assembled with format="openai".
         """
-        if not self.openai_json:
-            raise ValueError('assemble with format="openai" to get this form')
-        return cast("dict[str, Any]", json.loads(self.openai_json))
+        return _request("openai", self.openai_json)
+
+    def openai_responses(self) -> dict[str, Any]:
+        """Return `instructions`, `input` and `tools` for OpenAI's `responses.create`.
+
+        Each call makes a new dict, which the caller may change.
+
+        Raises:
+            ValueError: the prompt was not assembled with format="openai_responses".
+        """
+        return _request("openai_responses", self.openai_responses_json)
+
+    def anthropic(self) -> dict[str, Any]:
+        """Return `system`, `messages` and `tools` for Anthropic's `messages.create`.
+
+        The blocks up to which the provider should keep the prompt have `cache_control`.
+        Each call makes a new dict, which the caller may change.
+
+        Raises:
+            ValueError: the prompt was not assembled with format="anthropic".
+        """
+        return _request("anthropic", self.anthropic_json)
+
+    def gemini(self) -> dict[str, Any]:
+        """Return `contents` and `config` for `models.generate_content` of google-genai.
+
+        The config holds `system_instruction` and `tools` where there are any. Bytes are
+        bytes, as the library wants them. Each call makes a new dict, which the caller
+        may change.
+
+        Raises:
+            ValueError: the prompt was not assembled with format="gemini".
+        """
+        body = cast("dict[str, Any]", _with_bytes(_request("gemini", self.gemini_json)))
+        config: dict[str, Any] = {}
+        if "systemInstruction" in body:
+            config["system_instruction"] = body["systemInstruction"]
+        if "tools" in body:
+            config["tools"] = body["tools"]
+        return {"contents": body["contents"], **({"config": config} if config else {})}
 
 
 def message_to_wire(name: str, value: object) -> pb.Message:
@@ -211,8 +288,45 @@ def prompt(m: pb.AssembleResponse) -> Prompt:
         messages=tuple(message(each) for each in m.messages),
         tools=_definitions.shown(m.tools_json),
         openai_json=m.openai_chat_json,
+        openai_responses_json=m.openai_responses_json,
+        anthropic_json=m.anthropic_json,
+        gemini_json=m.gemini_json,
         cache_marks=tuple(map(_sections.cache_mark, m.cache_marks)),
     )
+
+
+def _request(format: PromptFormat, text: str) -> dict[str, Any]:  # noqa: A002  the API's own word
+    if not text:
+        raise ValueError(f'assemble with format="{format}" to get this form')
+    return cast("dict[str, Any]", json.loads(text))
+
+
+def _with_bytes(value: object, key: str = "") -> object:
+    """Return a value of Gemini's JSON with bytes where they stand as base64."""
+    if isinstance(value, dict):
+        fields = cast("dict[str, object]", value)
+        if key in ("args", "response", "parameters"):
+            return fields
+        return {name: _with_bytes(inner, name) for name, inner in fields.items()}
+    if isinstance(value, list):
+        return [_with_bytes(inner) for inner in cast("list[object]", value)]
+    if isinstance(value, str) and key in ("data", "thoughtSignature", "thought_signature"):
+        # Libraries write either alphabet of base64.
+        return base64.b64decode(value.replace("-", "+").replace("_", "/"))
+    return value
+
+
+def _plain(value: object) -> Any:
+    """Return what the library of a provider gave as JSON has it, without what is None."""
+    dump: Any = getattr(value, "model_dump", None)
+    if dump is not None:
+        return dump(mode="json", by_alias=True, exclude_none=True)
+    if isinstance(value, Mapping):
+        fields = cast("Mapping[str, object]", value)
+        return {name: _plain(inner) for name, inner in fields.items()}
+    if isinstance(value, Sequence) and not isinstance(value, str | bytes):
+        return [_plain(inner) for inner in cast("Sequence[object]", value)]
+    return value
 
 
 def _openai_call(call: Mapping[str, Any]) -> ToolCall:

@@ -99,6 +99,7 @@ LIST_CONVERSATION = _method(
 )
 END_SESSION = _method(context_pb2.EndSessionRequest, context_pb2.EndSessionResponse)
 COMPACT_HISTORY = _method(context_pb2.CompactHistoryRequest, context_pb2.CompactHistoryResponse)
+DIFF_PROMPTS = _method(context_pb2.DiffPromptsRequest, context_pb2.DiffPromptsResponse)
 UNDO = _method(context_pb2.UndoRequest, context_pb2.UndoResponse)
 REPORT_USAGE = _method(context_pb2.ReportUsageRequest, context_pb2.ReportUsageResponse)
 COMPRESS_RESULT = _method(context_pb2.CompressResultRequest, context_pb2.CompressResultResponse)

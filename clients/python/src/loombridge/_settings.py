@@ -5,6 +5,7 @@ from dataclasses import dataclass, field
 from typing import Any, Literal, TypeAlias, TypeVar, cast
 
 from google.protobuf.duration_pb2 import Duration
+from google.protobuf.message import Message
 
 from loombridge import _brief, _values
 from loombridge.v1 import prompt_pb2 as pb
@@ -415,24 +416,29 @@ def settings(m: pb.PromptSettings) -> PromptSettings:
             "ToolRendering | None",
             name_or_none(pb.ToolRendering.DESCRIPTOR, "TOOL_RENDERING_", m.tool_rendering),
         ),
-        tools=_seen_selection(m.tools) if m.HasField("tools") else None,
+        tools=_seen_selection(m.tools) if _says(m.tools) else None,
         runtime_position=cast(
             "RuntimePosition | None",
             name_or_none(pb.RuntimePosition.DESCRIPTOR, "RUNTIME_POSITION_", m.runtime_position),
         ),
-        sources=_seen_sources(m.sources) if m.HasField("sources") else None,
+        sources=_seen_sources(m.sources) if _says(m.sources) else None,
         few_shot=tuple(Example(each.input, each.output) for each in m.few_shot),
         skills=tuple(map(_seen_skill, m.skills)),
         agents_md=m.agents_md or None,
         user_id=m.user_id or None,
         limits=InjectionLimits(total=m.limits.total or None, sections=dict(m.limits.sections))
-        if m.HasField("limits")
+        if _says(m.limits)
         else None,
-        variation=_seen_variation(m.variation) if m.HasField("variation") else None,
-        cache=_seen_cache(m.cache) if m.HasField("cache") else None,
+        variation=_seen_variation(m.variation) if _says(m.variation) else None,
+        cache=_seen_cache(m.cache) if _says(m.cache) else None,
         injections=tuple(map(_seen_injection, m.injections)),
         max_output_tokens=m.max_output_tokens or None,
     )
+
+
+def _says(m: Message) -> bool:
+    """Tell whether anything is set within a message."""
+    return bool(m.ListFields())
 
 
 def layout(value: int) -> PromptLayout | None:

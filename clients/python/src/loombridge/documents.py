@@ -13,7 +13,7 @@ reduces, compacts, offloads and counts, and what these classes return is what it
 from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from hashlib import sha256
-from typing import Any, TypeAlias, cast
+from typing import Any, TypeAlias
 
 from loombridge import (
     _client,
@@ -421,9 +421,7 @@ class TaskContextManager:
             model=self._counter.model,
             max_tokens=self._max_tokens,
             system=self._system,
-            history=_receipts.HistorySettings(
-                policy="preset", preset=cast("_receipts.Preset", "task_context")
-            ),
+            history=_receipts.HistorySettings(preset="task_context"),
             settings=_settings.PromptSettings(
                 layout="task_context", sources=_settings.SourceSettings(exclude=self._excluded)
             ),

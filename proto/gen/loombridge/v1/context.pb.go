@@ -8514,7 +8514,7 @@ const file_loombridge_v1_context_proto_rawDesc = "" +
 	"\x11ConversationOrder\x12\"\n" +
 	"\x1eCONVERSATION_ORDER_UNSPECIFIED\x10\x00\x12#\n" +
 	"\x1fCONVERSATION_ORDER_OLDEST_FIRST\x10\x01\x12#\n" +
-	"\x1fCONVERSATION_ORDER_NEWEST_FIRST\x10\x022\xf4\x0f\n" +
+	"\x1fCONVERSATION_ORDER_NEWEST_FIRST\x10\x022\xcf\x10\n" +
 	"\x0eContextService\x12]\n" +
 	"\x0eAppendMessages\x12$.loombridge.v1.AppendMessagesRequest\x1a%.loombridge.v1.AppendMessagesResponse\x12Q\n" +
 	"\n" +
@@ -8531,7 +8531,8 @@ const file_loombridge_v1_context_proto_rawDesc = "" +
 	"EndSession\x12 .loombridge.v1.EndSessionRequest\x1a!.loombridge.v1.EndSessionResponse\x12]\n" +
 	"\x0eCompactHistory\x12$.loombridge.v1.CompactHistoryRequest\x1a%.loombridge.v1.CompactHistoryResponse\x12?\n" +
 	"\x04Undo\x12\x1a.loombridge.v1.UndoRequest\x1a\x1b.loombridge.v1.UndoResponse\x12T\n" +
-	"\vReportUsage\x12!.loombridge.v1.ReportUsageRequest\x1a\".loombridge.v1.ReportUsageResponse\x12\\\n" +
+	"\vReportUsage\x12!.loombridge.v1.ReportUsageRequest\x1a\".loombridge.v1.ReportUsageResponse\x12Y\n" +
+	"\vDiffPrompts\x12!.loombridge.v1.DiffPromptsRequest\x1a\".loombridge.v1.DiffPromptsResponse\"\x03\x90\x02\x01\x12\\\n" +
 	"\fListSessions\x12\".loombridge.v1.ListSessionsRequest\x1a#.loombridge.v1.ListSessionsResponse\"\x03\x90\x02\x01\x12h\n" +
 	"\x10ListConversation\x12&.loombridge.v1.ListConversationRequest\x1a'.loombridge.v1.ListConversationResponse\"\x03\x90\x02\x01\x12]\n" +
 	"\x0eCompressResult\x12$.loombridge.v1.CompressResultRequest\x1a%.loombridge.v1.CompressResultResponse\x12Y\n" +
@@ -8775,41 +8776,43 @@ var file_loombridge_v1_context_proto_depIdxs = []int32{
 	42,  // 110: loombridge.v1.ContextService.CompactHistory:input_type -> loombridge.v1.CompactHistoryRequest
 	44,  // 111: loombridge.v1.ContextService.Undo:input_type -> loombridge.v1.UndoRequest
 	46,  // 112: loombridge.v1.ContextService.ReportUsage:input_type -> loombridge.v1.ReportUsageRequest
-	78,  // 113: loombridge.v1.ContextService.ListSessions:input_type -> loombridge.v1.ListSessionsRequest
-	81,  // 114: loombridge.v1.ContextService.ListConversation:input_type -> loombridge.v1.ListConversationRequest
-	48,  // 115: loombridge.v1.ContextService.CompressResult:input_type -> loombridge.v1.CompressResultRequest
-	52,  // 116: loombridge.v1.ContextService.CountTokens:input_type -> loombridge.v1.CountTokensRequest
-	56,  // 117: loombridge.v1.ContextService.ReadBlob:input_type -> loombridge.v1.ReadBlobRequest
-	65,  // 118: loombridge.v1.ContextService.ListBlobs:input_type -> loombridge.v1.ListBlobsRequest
-	68,  // 119: loombridge.v1.ContextService.PromoteBlob:input_type -> loombridge.v1.PromoteBlobRequest
-	70,  // 120: loombridge.v1.ContextService.ArchiveBlob:input_type -> loombridge.v1.ArchiveBlobRequest
-	72,  // 121: loombridge.v1.ContextService.SearchBlobs:input_type -> loombridge.v1.SearchBlobsRequest
-	75,  // 122: loombridge.v1.ContextService.CollectGarbage:input_type -> loombridge.v1.CollectGarbageRequest
-	18,  // 123: loombridge.v1.ContextService.AppendMessages:output_type -> loombridge.v1.AppendMessagesResponse
-	60,  // 124: loombridge.v1.ContextService.RecordStep:output_type -> loombridge.v1.RecordStepResponse
-	62,  // 125: loombridge.v1.ContextService.UploadStep:output_type -> loombridge.v1.UploadStepResponse
-	26,  // 126: loombridge.v1.ContextService.ListSteps:output_type -> loombridge.v1.ListStepsResponse
-	28,  // 127: loombridge.v1.ContextService.GetStep:output_type -> loombridge.v1.GetStepResponse
-	64,  // 128: loombridge.v1.ContextService.GetTask:output_type -> loombridge.v1.GetTaskResponse
-	30,  // 129: loombridge.v1.ContextService.Assemble:output_type -> loombridge.v1.AssembleResponse
-	39,  // 130: loombridge.v1.ContextService.ConfigureSession:output_type -> loombridge.v1.ConfigureSessionResponse
-	101, // 131: loombridge.v1.ContextService.UpdateWorking:output_type -> loombridge.v1.UpdateWorkingResponse
-	41,  // 132: loombridge.v1.ContextService.EndSession:output_type -> loombridge.v1.EndSessionResponse
-	43,  // 133: loombridge.v1.ContextService.CompactHistory:output_type -> loombridge.v1.CompactHistoryResponse
-	45,  // 134: loombridge.v1.ContextService.Undo:output_type -> loombridge.v1.UndoResponse
-	47,  // 135: loombridge.v1.ContextService.ReportUsage:output_type -> loombridge.v1.ReportUsageResponse
-	79,  // 136: loombridge.v1.ContextService.ListSessions:output_type -> loombridge.v1.ListSessionsResponse
-	82,  // 137: loombridge.v1.ContextService.ListConversation:output_type -> loombridge.v1.ListConversationResponse
-	49,  // 138: loombridge.v1.ContextService.CompressResult:output_type -> loombridge.v1.CompressResultResponse
-	53,  // 139: loombridge.v1.ContextService.CountTokens:output_type -> loombridge.v1.CountTokensResponse
-	57,  // 140: loombridge.v1.ContextService.ReadBlob:output_type -> loombridge.v1.ReadBlobResponse
-	66,  // 141: loombridge.v1.ContextService.ListBlobs:output_type -> loombridge.v1.ListBlobsResponse
-	69,  // 142: loombridge.v1.ContextService.PromoteBlob:output_type -> loombridge.v1.PromoteBlobResponse
-	71,  // 143: loombridge.v1.ContextService.ArchiveBlob:output_type -> loombridge.v1.ArchiveBlobResponse
-	73,  // 144: loombridge.v1.ContextService.SearchBlobs:output_type -> loombridge.v1.SearchBlobsResponse
-	76,  // 145: loombridge.v1.ContextService.CollectGarbage:output_type -> loombridge.v1.CollectGarbageResponse
-	123, // [123:146] is the sub-list for method output_type
-	100, // [100:123] is the sub-list for method input_type
+	84,  // 113: loombridge.v1.ContextService.DiffPrompts:input_type -> loombridge.v1.DiffPromptsRequest
+	78,  // 114: loombridge.v1.ContextService.ListSessions:input_type -> loombridge.v1.ListSessionsRequest
+	81,  // 115: loombridge.v1.ContextService.ListConversation:input_type -> loombridge.v1.ListConversationRequest
+	48,  // 116: loombridge.v1.ContextService.CompressResult:input_type -> loombridge.v1.CompressResultRequest
+	52,  // 117: loombridge.v1.ContextService.CountTokens:input_type -> loombridge.v1.CountTokensRequest
+	56,  // 118: loombridge.v1.ContextService.ReadBlob:input_type -> loombridge.v1.ReadBlobRequest
+	65,  // 119: loombridge.v1.ContextService.ListBlobs:input_type -> loombridge.v1.ListBlobsRequest
+	68,  // 120: loombridge.v1.ContextService.PromoteBlob:input_type -> loombridge.v1.PromoteBlobRequest
+	70,  // 121: loombridge.v1.ContextService.ArchiveBlob:input_type -> loombridge.v1.ArchiveBlobRequest
+	72,  // 122: loombridge.v1.ContextService.SearchBlobs:input_type -> loombridge.v1.SearchBlobsRequest
+	75,  // 123: loombridge.v1.ContextService.CollectGarbage:input_type -> loombridge.v1.CollectGarbageRequest
+	18,  // 124: loombridge.v1.ContextService.AppendMessages:output_type -> loombridge.v1.AppendMessagesResponse
+	60,  // 125: loombridge.v1.ContextService.RecordStep:output_type -> loombridge.v1.RecordStepResponse
+	62,  // 126: loombridge.v1.ContextService.UploadStep:output_type -> loombridge.v1.UploadStepResponse
+	26,  // 127: loombridge.v1.ContextService.ListSteps:output_type -> loombridge.v1.ListStepsResponse
+	28,  // 128: loombridge.v1.ContextService.GetStep:output_type -> loombridge.v1.GetStepResponse
+	64,  // 129: loombridge.v1.ContextService.GetTask:output_type -> loombridge.v1.GetTaskResponse
+	30,  // 130: loombridge.v1.ContextService.Assemble:output_type -> loombridge.v1.AssembleResponse
+	39,  // 131: loombridge.v1.ContextService.ConfigureSession:output_type -> loombridge.v1.ConfigureSessionResponse
+	101, // 132: loombridge.v1.ContextService.UpdateWorking:output_type -> loombridge.v1.UpdateWorkingResponse
+	41,  // 133: loombridge.v1.ContextService.EndSession:output_type -> loombridge.v1.EndSessionResponse
+	43,  // 134: loombridge.v1.ContextService.CompactHistory:output_type -> loombridge.v1.CompactHistoryResponse
+	45,  // 135: loombridge.v1.ContextService.Undo:output_type -> loombridge.v1.UndoResponse
+	47,  // 136: loombridge.v1.ContextService.ReportUsage:output_type -> loombridge.v1.ReportUsageResponse
+	85,  // 137: loombridge.v1.ContextService.DiffPrompts:output_type -> loombridge.v1.DiffPromptsResponse
+	79,  // 138: loombridge.v1.ContextService.ListSessions:output_type -> loombridge.v1.ListSessionsResponse
+	82,  // 139: loombridge.v1.ContextService.ListConversation:output_type -> loombridge.v1.ListConversationResponse
+	49,  // 140: loombridge.v1.ContextService.CompressResult:output_type -> loombridge.v1.CompressResultResponse
+	53,  // 141: loombridge.v1.ContextService.CountTokens:output_type -> loombridge.v1.CountTokensResponse
+	57,  // 142: loombridge.v1.ContextService.ReadBlob:output_type -> loombridge.v1.ReadBlobResponse
+	66,  // 143: loombridge.v1.ContextService.ListBlobs:output_type -> loombridge.v1.ListBlobsResponse
+	69,  // 144: loombridge.v1.ContextService.PromoteBlob:output_type -> loombridge.v1.PromoteBlobResponse
+	71,  // 145: loombridge.v1.ContextService.ArchiveBlob:output_type -> loombridge.v1.ArchiveBlobResponse
+	73,  // 146: loombridge.v1.ContextService.SearchBlobs:output_type -> loombridge.v1.SearchBlobsResponse
+	76,  // 147: loombridge.v1.ContextService.CollectGarbage:output_type -> loombridge.v1.CollectGarbageResponse
+	124, // [124:148] is the sub-list for method output_type
+	100, // [100:124] is the sub-list for method input_type
 	100, // [100:100] is the sub-list for extension type_name
 	100, // [100:100] is the sub-list for extension extendee
 	0,   // [0:100] is the sub-list for field type_name

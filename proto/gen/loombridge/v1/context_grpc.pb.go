@@ -32,6 +32,7 @@ const (
 	ContextService_CompactHistory_FullMethodName   = "/loombridge.v1.ContextService/CompactHistory"
 	ContextService_Undo_FullMethodName             = "/loombridge.v1.ContextService/Undo"
 	ContextService_ReportUsage_FullMethodName      = "/loombridge.v1.ContextService/ReportUsage"
+	ContextService_DiffPrompts_FullMethodName      = "/loombridge.v1.ContextService/DiffPrompts"
 	ContextService_ListSessions_FullMethodName     = "/loombridge.v1.ContextService/ListSessions"
 	ContextService_ListConversation_FullMethodName = "/loombridge.v1.ContextService/ListConversation"
 	ContextService_CompressResult_FullMethodName   = "/loombridge.v1.ContextService/CompressResult"
@@ -93,6 +94,9 @@ type ContextServiceClient interface {
 	// ReportUsage tells what a provider counted for a prompt of Assemble, from
 	// which the next counts learn.
 	ReportUsage(ctx context.Context, in *ReportUsageRequest, opts ...grpc.CallOption) (*ReportUsageResponse, error)
+	// DiffPrompts says where two prompts that a session has sent differ, and in which
+	// sections. PROMPT_GONE when one of them can't be made again.
+	DiffPrompts(ctx context.Context, in *DiffPromptsRequest, opts ...grpc.CallOption) (*DiffPromptsResponse, error)
 	// ListSessions returns the sessions of an agent that have an entry or a task.
 	ListSessions(ctx context.Context, in *ListSessionsRequest, opts ...grpc.CallOption) (*ListSessionsResponse, error)
 	// ListConversation returns what was said and done in a session, folded or not, as
@@ -267,6 +271,16 @@ func (c *contextServiceClient) ReportUsage(ctx context.Context, in *ReportUsageR
 	return out, nil
 }
 
+func (c *contextServiceClient) DiffPrompts(ctx context.Context, in *DiffPromptsRequest, opts ...grpc.CallOption) (*DiffPromptsResponse, error) {
+	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
+	out := new(DiffPromptsResponse)
+	err := c.cc.Invoke(ctx, ContextService_DiffPrompts_FullMethodName, in, out, cOpts...)
+	if err != nil {
+		return nil, err
+	}
+	return out, nil
+}
+
 func (c *contextServiceClient) ListSessions(ctx context.Context, in *ListSessionsRequest, opts ...grpc.CallOption) (*ListSessionsResponse, error) {
 	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
 	out := new(ListSessionsResponse)
@@ -434,6 +448,9 @@ type ContextServiceServer interface {
 	// ReportUsage tells what a provider counted for a prompt of Assemble, from
 	// which the next counts learn.
 	ReportUsage(context.Context, *ReportUsageRequest) (*ReportUsageResponse, error)
+	// DiffPrompts says where two prompts that a session has sent differ, and in which
+	// sections. PROMPT_GONE when one of them can't be made again.
+	DiffPrompts(context.Context, *DiffPromptsRequest) (*DiffPromptsResponse, error)
 	// ListSessions returns the sessions of an agent that have an entry or a task.
 	ListSessions(context.Context, *ListSessionsRequest) (*ListSessionsResponse, error)
 	// ListConversation returns what was said and done in a session, folded or not, as
@@ -513,6 +530,9 @@ func (UnimplementedContextServiceServer) Undo(context.Context, *UndoRequest) (*U
 }
 func (UnimplementedContextServiceServer) ReportUsage(context.Context, *ReportUsageRequest) (*ReportUsageResponse, error) {
 	return nil, status.Error(codes.Unimplemented, "method ReportUsage not implemented")
+}
+func (UnimplementedContextServiceServer) DiffPrompts(context.Context, *DiffPromptsRequest) (*DiffPromptsResponse, error) {
+	return nil, status.Error(codes.Unimplemented, "method DiffPrompts not implemented")
 }
 func (UnimplementedContextServiceServer) ListSessions(context.Context, *ListSessionsRequest) (*ListSessionsResponse, error) {
 	return nil, status.Error(codes.Unimplemented, "method ListSessions not implemented")
@@ -788,6 +808,24 @@ func _ContextService_ReportUsage_Handler(srv interface{}, ctx context.Context, d
 	return interceptor(ctx, in, info, handler)
 }
 
+func _ContextService_DiffPrompts_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
+	in := new(DiffPromptsRequest)
+	if err := dec(in); err != nil {
+		return nil, err
+	}
+	if interceptor == nil {
+		return srv.(ContextServiceServer).DiffPrompts(ctx, in)
+	}
+	info := &grpc.UnaryServerInfo{
+		Server:     srv,
+		FullMethod: ContextService_DiffPrompts_FullMethodName,
+	}
+	handler := func(ctx context.Context, req interface{}) (interface{}, error) {
+		return srv.(ContextServiceServer).DiffPrompts(ctx, req.(*DiffPromptsRequest))
+	}
+	return interceptor(ctx, in, info, handler)
+}
+
 func _ContextService_ListSessions_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
 	in := new(ListSessionsRequest)
 	if err := dec(in); err != nil {
@@ -1008,6 +1046,10 @@ var ContextService_ServiceDesc = grpc.ServiceDesc{
 		{
 			MethodName: "ReportUsage",
 			Handler:    _ContextService_ReportUsage_Handler,
+		},
+		{
+			MethodName: "DiffPrompts",
+			Handler:    _ContextService_DiffPrompts_Handler,
 		},
 		{
 			MethodName: "ListSessions",

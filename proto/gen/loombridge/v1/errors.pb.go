@@ -159,6 +159,10 @@ const (
 	// ERROR_REASON_NOBODY_LISTENS: an event that needs a listener has none; it was
 	// not emitted. Example: a request on a topic that no agent has subscribed.
 	ErrorReason_ERROR_REASON_NOBODY_LISTENS ErrorReason = 43
+	// ERROR_REASON_PROMPT_GONE: a prompt that was sent before can't be made again;
+	// metadata has `missing`, which says what is no longer there. Example: the first of
+	// a session's thousand prompts.
+	ErrorReason_ERROR_REASON_PROMPT_GONE ErrorReason = 44
 )
 
 // Enum value maps for ErrorReason.
@@ -203,6 +207,7 @@ var (
 		41: "ERROR_REASON_TOOL_NAME_TAKEN",
 		42: "ERROR_REASON_TOOL_NOT_ALLOWED",
 		43: "ERROR_REASON_NOBODY_LISTENS",
+		44: "ERROR_REASON_PROMPT_GONE",
 	}
 	ErrorReason_value = map[string]int32{
 		"ERROR_REASON_UNSPECIFIED":          0,
@@ -244,6 +249,7 @@ var (
 		"ERROR_REASON_TOOL_NAME_TAKEN":      41,
 		"ERROR_REASON_TOOL_NOT_ALLOWED":     42,
 		"ERROR_REASON_NOBODY_LISTENS":       43,
+		"ERROR_REASON_PROMPT_GONE":          44,
 	}
 )
 
@@ -278,7 +284,7 @@ var File_loombridge_v1_errors_proto protoreflect.FileDescriptor
 
 const file_loombridge_v1_errors_proto_rawDesc = "" +
 	"\n" +
-	"\x1aloombridge/v1/errors.proto\x12\rloombridge.v1*\x98\n" +
+	"\x1aloombridge/v1/errors.proto\x12\rloombridge.v1*\xb6\n" +
 	"\n" +
 	"\vErrorReason\x12\x1c\n" +
 	"\x18ERROR_REASON_UNSPECIFIED\x10\x00\x12 \n" +
@@ -320,7 +326,8 @@ const file_loombridge_v1_errors_proto_rawDesc = "" +
 	"\x1bERROR_REASON_QUOTA_EXCEEDED\x10(\x12 \n" +
 	"\x1cERROR_REASON_TOOL_NAME_TAKEN\x10)\x12!\n" +
 	"\x1dERROR_REASON_TOOL_NOT_ALLOWED\x10*\x12\x1f\n" +
-	"\x1bERROR_REASON_NOBODY_LISTENS\x10+BIZGgithub.com/loom-bridge/loom-bridge/proto/gen/loombridge/v1;loombridgev1b\x06proto3"
+	"\x1bERROR_REASON_NOBODY_LISTENS\x10+\x12\x1c\n" +
+	"\x18ERROR_REASON_PROMPT_GONE\x10,BIZGgithub.com/loom-bridge/loom-bridge/proto/gen/loombridge/v1;loombridgev1b\x06proto3"
 
 var (
 	file_loombridge_v1_errors_proto_rawDescOnce sync.Once

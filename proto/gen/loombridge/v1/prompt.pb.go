@@ -1066,7 +1066,9 @@ func (x *VariationSettings) GetAdaptive() bool {
 // CacheSettings say how long sections stay as they are.
 type CacheSettings struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// stable_ttl is that of CACHE_STRATEGY_STABLE. Default 1 hour.
+	// stable_ttl is that of CACHE_STRATEGY_STABLE. Default 1 hour. If it is given and at
+	// least 1 hour, marks for Anthropic's cache ask for an hour, too; such an entry costs
+	// more to write.
 	StableTtl *durationpb.Duration `protobuf:"bytes,1,opt,name=stable_ttl,json=stableTtl,proto3" json:"stable_ttl,omitempty"`
 	// session_ttl is that of CACHE_STRATEGY_SESSION. Default 5 minutes.
 	SessionTtl *durationpb.Duration `protobuf:"bytes,2,opt,name=session_ttl,json=sessionTtl,proto3" json:"session_ttl,omitempty"`

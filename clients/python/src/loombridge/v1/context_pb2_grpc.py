@@ -101,6 +101,11 @@ class ContextServiceStub(object):
                 request_serializer=loombridge_dot_v1_dot_context__pb2.ReportUsageRequest.SerializeToString,
                 response_deserializer=loombridge_dot_v1_dot_context__pb2.ReportUsageResponse.FromString,
                 _registered_method=True)
+        self.DiffPrompts = channel.unary_unary(
+                '/loombridge.v1.ContextService/DiffPrompts',
+                request_serializer=loombridge_dot_v1_dot_context__pb2.DiffPromptsRequest.SerializeToString,
+                response_deserializer=loombridge_dot_v1_dot_context__pb2.DiffPromptsResponse.FromString,
+                _registered_method=True)
         self.ListSessions = channel.unary_unary(
                 '/loombridge.v1.ContextService/ListSessions',
                 request_serializer=loombridge_dot_v1_dot_context__pb2.ListSessionsRequest.SerializeToString,
@@ -265,6 +270,14 @@ class ContextServiceServicer(object):
         context.set_details('Method not implemented!')
         raise NotImplementedError('Method not implemented!')
 
+    def DiffPrompts(self, request, context):
+        """DiffPrompts says where two prompts that a session has sent differ, and in which
+        sections. PROMPT_GONE when one of them can't be made again.
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
     def ListSessions(self, request, context):
         """ListSessions returns the sessions of an agent that have an entry or a task.
         """
@@ -413,6 +426,11 @@ def add_ContextServiceServicer_to_server(servicer, server):
                     servicer.ReportUsage,
                     request_deserializer=loombridge_dot_v1_dot_context__pb2.ReportUsageRequest.FromString,
                     response_serializer=loombridge_dot_v1_dot_context__pb2.ReportUsageResponse.SerializeToString,
+            ),
+            'DiffPrompts': grpc.unary_unary_rpc_method_handler(
+                    servicer.DiffPrompts,
+                    request_deserializer=loombridge_dot_v1_dot_context__pb2.DiffPromptsRequest.FromString,
+                    response_serializer=loombridge_dot_v1_dot_context__pb2.DiffPromptsResponse.SerializeToString,
             ),
             'ListSessions': grpc.unary_unary_rpc_method_handler(
                     servicer.ListSessions,
@@ -817,6 +835,33 @@ class ContextService(object):
             '/loombridge.v1.ContextService/ReportUsage',
             loombridge_dot_v1_dot_context__pb2.ReportUsageRequest.SerializeToString,
             loombridge_dot_v1_dot_context__pb2.ReportUsageResponse.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def DiffPrompts(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/loombridge.v1.ContextService/DiffPrompts',
+            loombridge_dot_v1_dot_context__pb2.DiffPromptsRequest.SerializeToString,
+            loombridge_dot_v1_dot_context__pb2.DiffPromptsResponse.FromString,
             options,
             channel_credentials,
             insecure,

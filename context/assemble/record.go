@@ -1,0 +1,132 @@
+package assemble
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/json"
+
+	"github.com/loom-bridge/loom-bridge/context/assemble/layout"
+	"github.com/loom-bridge/loom-bridge/context/assemble/past"
+	"github.com/loom-bridge/loom-bridge/context/assemble/provider"
+	"github.com/loom-bridge/loom-bridge/context/session"
+	"github.com/loom-bridge/loom-bridge/context/settings"
+	"github.com/loom-bridge/loom-bridge/context/tokens"
+)
+
+// origin is where a message of a prompt comes from.
+type origin struct {
+	// said is the message of the log that it shows, or nil; result the position of the
+	// entry with the result that it shows, or 0.
+	said   *session.Message
+	result uint64
+	// batch and first name the fold that it is; 0 for none.
+	batch, first uint64
+	pieces       []layout.Piece
+}
+
+// sentExtra is what a record keeps for this package.
+type sentExtra struct {
+	Policy string          `json:"policy"`
+	Layout settings.Layout `json:"layout"`
+	// Planned are the marks that the body was written with, Shown those of the answer.
+	Planned []provider.Mark `json:"planned,omitempty"`
+	Shown   []provider.Mark `json:"shown,omitempty"`
+}
+
+// record keeps what the prompt was made of. A prompt is sent although its record can't be
+// written; it can't be made again then.
+func (t *task) record(ctx context.Context, s *source, d *draft, p *Prompt, planned []provider.Mark) {
+	if t.a.past == nil || t.r.DryRun {
+		return
+	}
+	extra, err := json.Marshal(sentExtra{Policy: t.name, Layout: t.table.Name, Planned: planned, Shown: p.Marks})
+	if err != nil {
+		return // of plain data: never
+	}
+	r := past.Prompt{
+		ID: p.Receipt.PromptID, Model: t.r.Model, Format: uint8(t.r.Format), Position: t.through,
+		Tokens: p.Tokens.Tokens, Counter: p.Tokens.Counter, Certainty: certaintyOf(p.Tokens),
+		Prefix: p.PrefixSHA256, Extra: extra, Sum: sumOf(d.b, p),
+	}
+	if len(d.b.tools.counted) > 0 {
+		r.Tools = d.b.tools.json
+	}
+	for _, part := range p.Parts {
+		r.Sizes = append(r.Sizes, past.Size{Section: part.Name, Tokens: part.Tokens})
+	}
+	_ = t.a.past.Save(ctx, t.r.Scope, sessionOf(t.r.SessionID), r, d.b.recorded(s))
+}
+
+// certaintyOf is how certain a count is.
+func certaintyOf(c tokens.Count) uint8 {
+	var bits uint8
+	if c.Exact {
+		bits |= countExact
+	}
+	if c.Anchored {
+		bits |= countAnchored
+	}
+	return bits
+}
+
+// Bits of how certain a stored count is.
+const (
+	countExact = 1 << iota
+	countAnchored
+)
+
+// sumOf is the hash of a prompt: of its body, or of the layout of a neutral one.
+func sumOf(b *builder, p *Prompt) (sum [32]byte) {
+	if len(p.Body) > 0 {
+		return sha256.Sum256(p.Body)
+	}
+	b.hash.Sum(sum[:0])
+	return sum
+}
+
+// recorded are the messages of a prompt as a record has them.
+func (b *builder) recorded(s *source) []past.Message {
+	places := s.places()
+	out := make([]past.Message, len(b.messages))
+	for i := range b.messages {
+		m, o := &out[i], &b.origins[i]
+		m.Message, m.Batch, m.First = b.messages[i], o.batch, o.first
+		for k := range o.pieces {
+			m.Pieces = append(m.Pieces, past.Piece{Section: o.pieces[k].Section, Bytes: len(o.pieces[k].Text)})
+		}
+		if o.said == nil && o.result > 0 {
+			o.said = places.messages[o.result]
+		}
+		if o.said != nil && len(o.pieces) == 0 && sameMessage(o.said, &m.Message) {
+			m.From = places.positions[o.said]
+		}
+	}
+	return out
+}
+
+// places are where the messages of the log stand that a prompt was read from.
+type places struct {
+	messages  map[uint64]*session.Message
+	positions map[*session.Message]uint64
+}
+
+func (s *source) places() places {
+	p := places{make(map[uint64]*session.Message), make(map[*session.Message]uint64)}
+	for _, g := range s.groups {
+		for i := range g.members {
+			if e := &g.members[i].entry; e.Message != nil {
+				p.messages[e.Position], p.positions[e.Message] = e.Message, e.Position
+			}
+		}
+	}
+	return p
+}
+
+// PastRequest names a prompt that a session has sent.
+type PastRequest struct {
+	// PromptID is its id; if it is empty, Position and Step name a step, and the prompt is
+	// the last one that was sent before the step was recorded.
+	PromptID string
+	Position uint64
+	Step     string
+}

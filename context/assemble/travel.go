@@ -1,0 +1,215 @@
+package assemble
+
+import (
+	"bytes"
+	"cmp"
+	"context"
+	"crypto/sha256"
+	"encoding/json"
+	"fmt"
+	"slices"
+
+	"github.com/loom-bridge/loom-bridge/context/assemble/past"
+	"github.com/loom-bridge/loom-bridge/context/assemble/provider"
+	"github.com/loom-bridge/loom-bridge/context/session"
+	"github.com/loom-bridge/loom-bridge/context/settings"
+	"github.com/loom-bridge/loom-bridge/context/tokens"
+	"github.com/loom-bridge/loom-bridge/memory/kv"
+)
+
+// sent is a prompt that was sent, made again.
+type sent struct {
+	*past.Prompt
+	format   Format
+	extra    sentExtra
+	messages []past.Message
+}
+
+// Past returns a prompt that a session has sent, byte for byte, and its format. Its
+// receipt has no more than what names it. Nothing is stored. What can't be made again is
+// a *past.GoneError that says what is missing.
+func (a *Assembler) Past(ctx context.Context, scope kv.Scope, sessionID string, r PastRequest) (Prompt, Format, error) {
+	record, err := a.pastRecord(ctx, scope, sessionOf(sessionID), r)
+	if err != nil {
+		return Prompt{}, 0, err
+	}
+	s, err := a.again(ctx, scope, sessionOf(sessionID), record)
+	if err != nil {
+		return Prompt{}, 0, err
+	}
+	p, err := s.prompt()
+	return p, s.format, err
+}
+
+func (a *Assembler) pastRecord(ctx context.Context, scope kv.Scope, id string, r PastRequest) (*past.Prompt, error) {
+	switch {
+	case a.past == nil:
+		return nil, past.Gone("no prompts are recorded here")
+	case r.PromptID != "":
+		return a.past.Find(ctx, scope, id, r.PromptID)
+	}
+	return a.past.Before(ctx, scope, id, r.Position, r.Step)
+}
+
+// again reads what a prompt was made of.
+func (a *Assembler) again(ctx context.Context, scope kv.Scope, id string, record *past.Prompt) (*sent, error) {
+	s := &sent{Prompt: record, format: Format(record.Format)}
+	if int(s.format) >= provider.Formats || json.Unmarshal(record.Extra, &s.extra) != nil {
+		return nil, past.Gone("prompt %d was recorded by another version", record.Number)
+	}
+	var err error
+	s.messages, err = a.past.Messages(ctx, scope, id, record)
+	return s, err
+}
+
+// prompt is the prompt as it was answered; its bytes have the hash that was recorded.
+func (s *sent) prompt() (Prompt, error) {
+	neutral := make([]session.Message, len(s.messages))
+	for i := range s.messages {
+		neutral[i] = s.messages[i].Message
+	}
+	body, err := provider.Encode(s.format, provider.Prompt{Messages: neutral, Tools: s.Tools, Marks: s.extra.Planned})
+	if err != nil {
+		return Prompt{}, fmt.Errorf("assemble: %w", err)
+	}
+	p := Prompt{
+		Marks: s.extra.Shown, PrefixSHA256: s.Prefix,
+		Tokens: tokens.Count{
+			Tokens: s.Tokens, Counter: s.Counter, Exact: s.Certainty&countExact != 0, Anchored: s.Certainty&countAnchored != 0,
+		},
+		Receipt: Receipt{PromptID: s.ID, Policy: s.extra.Policy, Layout: s.extra.Layout},
+	}
+	for _, size := range s.Sizes {
+		p.Parts = append(p.Parts, Part{Name: size.Section, Tokens: size.Tokens})
+	}
+	hashed := body.JSON
+	switch s.format {
+	case Neutral:
+		p.Messages, p.ToolsJSON = neutral, s.Tools
+		if len(p.ToolsJSON) == 0 {
+			p.ToolsJSON = []byte("[]")
+		}
+		hashed = bytes.TrimSuffix(hashed, []byte("]}"))
+	case OpenAIChat:
+		p.OpenAIChatJSON = body.JSON
+	default:
+		p.Body = body.JSON
+	}
+	if sha256.Sum256(hashed) != s.Sum {
+		return Prompt{}, past.Gone("the bytes of prompt %d, which this version writes otherwise", s.Number)
+	}
+	return p, nil
+}
+
+// layout is the prompt as PrefixSHA256 sees it.
+func (s *sent) layout() (*past.Layout, error) {
+	out := &past.Layout{Tools: settings.ToolList}
+	var line bytes.Buffer
+	line.WriteByte('{')
+	if len(s.Tools) > 0 {
+		line.WriteString(`"tools":`)
+		line.Write(s.Tools)
+		line.WriteByte(',')
+	}
+	line.WriteString(`"messages":[`)
+	out.Head = bytes.Clone(line.Bytes())
+	w := provider.NewWriter(s.format)
+	for i := range s.messages {
+		m := &s.messages[i]
+		line.Reset()
+		if err := w.Add(&line, s.format.Renamed(m.Message)); err != nil {
+			return nil, fmt.Errorf("assemble: %w", err)
+		}
+		pieces := m.Pieces
+		if len(pieces) == 0 {
+			pieces = []past.Piece{{Section: settings.History, Bytes: len(m.Content)}}
+		}
+		out.Messages = append(out.Messages, past.Written{Bytes: bytes.Clone(line.Bytes()), Content: m.Content, Pieces: pieces})
+	}
+	return out, nil
+}
+
+// Diff is how two prompts of a session differ.
+type Diff struct {
+	// From and To are their ids, From that of the older one.
+	From, To string
+	// First is where they first differ; its Section is empty where they are the same.
+	First past.Difference
+	// Sections are those in which they differ, in the order of the newer one; those that
+	// it does not have come last.
+	Sections []SectionDiff
+}
+
+// SectionDiff is how a section differs.
+type SectionDiff struct {
+	Name string
+	// From and To are its tokens in the older and in the newer prompt.
+	From, To int
+	// Changed is how many of its messages in the newer prompt are not in the other one or,
+	// where the newer one has lost messages only, how many those are.
+	Changed int
+}
+
+// Diff compares two prompts of a session: without ids the last two, without from the one
+// before to.
+func (a *Assembler) Diff(ctx context.Context, scope kv.Scope, sessionID, from, to string) (Diff, error) {
+	id := sessionOf(sessionID)
+	newer, err := a.diffed(ctx, scope, id, to, func() (*past.Prompt, error) { return a.past.Last(ctx, scope, id) })
+	if err != nil {
+		return Diff{}, err
+	}
+	older, err := a.diffed(ctx, scope, id, from, func() (*past.Prompt, error) { return a.past.Previous(ctx, scope, id, newer.Prompt) })
+	if err != nil {
+		return Diff{}, err
+	}
+	one, err := older.layout()
+	if err != nil {
+		return Diff{}, err
+	}
+	two, err := newer.layout()
+	if err != nil {
+		return Diff{}, err
+	}
+	return Diff{From: older.ID, To: newer.ID, First: past.Compare(one, two), Sections: sectionDiffs(older, newer, one, two)}, nil
+}
+
+// diffed is the prompt with an id or, without one, another one.
+func (a *Assembler) diffed(ctx context.Context, scope kv.Scope, session, id string, other func() (*past.Prompt, error)) (*sent, error) {
+	if a.past == nil {
+		return nil, past.Gone("no prompts are recorded here")
+	}
+	find := other
+	if id != "" {
+		find = func() (*past.Prompt, error) { return a.past.Find(ctx, scope, session, id) }
+	}
+	record, err := find()
+	if err != nil {
+		return nil, err
+	}
+	return a.again(ctx, scope, session, record)
+}
+
+// sectionDiffs are the sections in which prompts differ.
+func sectionDiffs(older, newer *sent, one, two *past.Layout) []SectionDiff {
+	changed, lost := past.Changes(two, one), past.Changes(one, two)
+	sizes := make(map[string]int)
+	for _, s := range older.Sizes {
+		sizes[s.Section] = s.Tokens
+	}
+	var out []SectionDiff
+	add := func(name string, to int) {
+		d := SectionDiff{Name: name, From: sizes[name], To: to, Changed: cmp.Or(changed[name], lost[name])}
+		if d.Changed > 0 || d.From != d.To || name == settings.ToolList && !bytes.Equal(one.Head, two.Head) {
+			out = append(out, d)
+		}
+	}
+	for _, s := range newer.Sizes {
+		add(s.Section, s.Tokens)
+	}
+	for _, s := range older.Sizes {
+		if !slices.ContainsFunc(newer.Sizes, func(n past.Size) bool { return n.Section == s.Section }) {
+			add(s.Section, 0)
+		}
+	}
+	return out
+}

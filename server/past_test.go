@@ -1,0 +1,222 @@
+package server_test
+
+import (
+	"fmt"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"google.golang.org/grpc/codes"
+	"google.golang.org/protobuf/proto"
+
+	"github.com/loom-bridge/loom-bridge/memory/kv"
+	"github.com/loom-bridge/loom-bridge/memory/kv/memkv"
+	"github.com/loom-bridge/loom-bridge/memory/kv/rockskv"
+	loombridgev1 "github.com/loom-bridge/loom-bridge/proto/gen/loombridge/v1"
+	"github.com/loom-bridge/loom-bridge/server/servertest"
+)
+
+// allFormats are the formats of prompts.
+var allFormats = []loombridgev1.PromptFormat{
+	loombridgev1.PromptFormat_PROMPT_FORMAT_NEUTRAL, loombridgev1.PromptFormat_PROMPT_FORMAT_OPENAI_CHAT,
+	loombridgev1.PromptFormat_PROMPT_FORMAT_OPENAI_RESPONSES, loombridgev1.PromptFormat_PROMPT_FORMAT_ANTHROPIC,
+	loombridgev1.PromptFormat_PROMPT_FORMAT_GEMINI,
+}
+
+// sentPrompts are prompts of a session as they were answered, with the step that was
+// recorded next.
+type sentPrompts struct {
+	answers []*loombridgev1.AssembleResponse
+	steps   []string
+}
+
+// mustSend makes a session that folds, with a prompt before each step in another format.
+func mustSend(t *testing.T, s *servertest.Server, id string, turns int) *sentPrompts {
+	t.Helper()
+	c := &talk{tb: t, server: s, session: id, preset: ""}
+	var sent sentPrompts
+	for n := range turns {
+		if n%5 == 0 {
+			c.say(userSays(fmt.Sprintf("Wish %d", n)))
+		}
+		if n%3 == 1 {
+			args := fmt.Sprintf(`{"command":"cat %d"}`, n)
+			c.answer(c.ask("I look.", "bash", args), strings.Repeat(fmt.Sprintf("line of %d\n", n/2), 60))
+		}
+		got, err := s.Context.Assemble(t.Context(), &loombridgev1.AssembleRequest{
+			AgentId: agent, SessionId: id, Goal: fmt.Sprintf("goal %d", n/4), System: "You are careful.", MaxTokens: 6000,
+			Format: allFormats[n%len(allFormats)], WithoutTools: n%2 == 0,
+		})
+		must(t, err)
+		args := fmt.Sprintf(`{"path":"part_%d.txt"}`, n)
+		recorded, err := s.Context.RecordStep(t.Context(), &loombridgev1.RecordStepRequest{
+			AgentId: agent, SessionId: id, ToolName: "fs:read_file", Success: true,
+			ArgumentsForm: &loombridgev1.RecordStepRequest_ArgumentsJson{ArgumentsJson: args},
+			OutputForm:    &loombridgev1.RecordStepRequest_OutputJson{OutputJson: fmt.Sprintf(`{"content":%q}`, strings.Repeat(fmt.Sprintf("text of %d\n", n), 80))},
+		})
+		must(t, err)
+		sent.answers, sent.steps = append(sent.answers, got), append(sent.steps, recorded.GetStep().GetId())
+	}
+	return &sent
+}
+
+// bytesOf is a prompt without its receipt, which names it all the same.
+func bytesOf(p *loombridgev1.AssembleResponse) *loombridgev1.AssembleResponse {
+	p = proto.CloneOf(p)
+	p.Receipt = &loombridgev1.Receipt{PromptId: p.GetReceipt().GetPromptId(), Policy: p.GetReceipt().GetPolicy(), Layout: p.GetReceipt().GetLayout()}
+	return p
+}
+
+// mustComeBack asks for every prompt by the step behind it and by its id.
+func (p *sentPrompts) mustComeBack(t *testing.T, s *servertest.Server, id string) {
+	t.Helper()
+	for i, want := range p.answers {
+		got, err := s.Context.Assemble(t.Context(), &loombridgev1.AssembleRequest{
+			AgentId: agent, SessionId: id, AsOf: &loombridgev1.AssembleRequest_AsOfStepId{AsOfStepId: p.steps[i]},
+		})
+		must(t, err)
+		if !proto.Equal(bytesOf(got), bytesOf(want)) {
+			t.Fatalf("prompt %d comes back as %.3000v\nwant %.3000v", i, bytesOf(got), bytesOf(want))
+		}
+		if got, err = s.Context.Assemble(t.Context(), &loombridgev1.AssembleRequest{
+			AgentId: agent, SessionId: id, AsOf: &loombridgev1.AssembleRequest_AsOfPromptId{AsOfPromptId: want.GetReceipt().GetPromptId()},
+		}); err != nil || !proto.Equal(bytesOf(got), bytesOf(want)) {
+			t.Fatalf("prompt %d comes back by its id as %v", i, err)
+		}
+	}
+}
+
+// Every prompt that was sent comes back byte for byte, in the format it had: at once,
+// after its folds were undone, and after a restart.
+func TestPromptsComeBack(t *testing.T) {
+	for name, open := range map[string]func() (kv.Engine, error){
+		"memory":  func() (kv.Engine, error) { return memkv.New(nil), nil },
+		"rocksdb": func() (kv.Engine, error) { return rockskv.Open(filepath.Join(t.TempDir(), "db"), nil) },
+	} {
+		engine, err := open()
+		must(t, err)
+		var sent *sentPrompts
+		t.Run(name+", first server", func(t *testing.T) {
+			s := servertest.Start(t, &servertest.Options{Engine: engine})
+			sent = mustSend(t, s, "s", 60)
+			folded := false
+			for _, p := range sent.answers {
+				folded = folded || len(p.GetReceipt().GetFolds()) > 0
+			}
+			if !folded {
+				t.Error("nothing was folded")
+			}
+			sent.mustComeBack(t, s, "s")
+			// Asking leaves no record: the last prompt is still the last one.
+			diff, err := s.Context.DiffPrompts(t.Context(), &loombridgev1.DiffPromptsRequest{AgentId: agent, SessionId: "s"})
+			must(t, err)
+			if diff.GetToPromptId() != sent.answers[59].GetReceipt().GetPromptId() {
+				t.Errorf("the last prompt is %s", diff.GetToPromptId())
+			}
+			_, err = s.Context.Undo(t.Context(), &loombridgev1.UndoRequest{AgentId: agent, SessionId: "s"})
+			must(t, err)
+			sent.mustComeBack(t, s, "s")
+		})
+		t.Run(name+", after a restart", func(t *testing.T) {
+			sent.mustComeBack(t, servertest.Start(t, &servertest.Options{Engine: engine}), "s")
+		})
+		must(t, engine.Close())
+	}
+}
+
+// What can't be made again is PROMPT_GONE and says what is missing. A dry run is no
+// prompt, and what another agent or session has sent is not there.
+func TestPromptsThatAreGone(t *testing.T) {
+	s := servertest.Start(t, nil)
+	step, err := s.Context.RecordStep(t.Context(), withTask("s", nil))
+	must(t, err)
+	dry, err := s.Context.Assemble(t.Context(), &loombridgev1.AssembleRequest{AgentId: agent, SessionId: "s", DryRun: true})
+	must(t, err)
+	byID := func(agentID, session, id string) error {
+		_, err := s.Context.Assemble(t.Context(), &loombridgev1.AssembleRequest{
+			AgentId: agentID, SessionId: session, AsOf: &loombridgev1.AssembleRequest_AsOfPromptId{AsOfPromptId: id},
+		})
+		return err
+	}
+	MustFail(t, byID(agent, "s", dry.GetReceipt().GetPromptId()), codes.NotFound, "PROMPT_GONE")
+	sent, err := s.Context.Assemble(t.Context(), &loombridgev1.AssembleRequest{AgentId: agent, SessionId: "s"})
+	must(t, err)
+	id := sent.GetReceipt().GetPromptId()
+	must(t, byID(agent, "s", id))
+	MustFail(t, byID("other", "s", id), codes.NotFound, "PROMPT_GONE")
+	MustFail(t, byID(agent, "other", id), codes.NotFound, "PROMPT_GONE")
+	byStep := func(session, id string) error {
+		_, err := s.Context.Assemble(t.Context(), &loombridgev1.AssembleRequest{
+			AgentId: agent, SessionId: session, AsOf: &loombridgev1.AssembleRequest_AsOfStepId{AsOfStepId: id},
+		})
+		return err
+	}
+	err = byStep("s", step.GetStep().GetId())
+	MustFail(t, err, codes.NotFound, "PROMPT_GONE")
+	if missing := infoOf(err).GetMetadata()["missing"]; !strings.Contains(missing, "a prompt before step_001") {
+		t.Errorf("missing is %q", missing)
+	}
+	MustFail(t, byStep("s", "step_999"), codes.NotFound, "STEP_NOT_FOUND")
+	MustFail(t, byStep("other", "step_001"), codes.InvalidArgument, "INVALID_REQUEST")
+	MustFail(t, byStep("s", "step_1"), codes.InvalidArgument, "INVALID_REQUEST")
+	_, err = s.Context.Assemble(t.Context(), &loombridgev1.AssembleRequest{
+		AgentId: agent, SessionId: "s", Goal: "x", AsOf: &loombridgev1.AssembleRequest_AsOfPromptId{AsOfPromptId: id},
+	})
+	MustFail(t, err, codes.InvalidArgument, "INVALID_REQUEST")
+	_, err = s.Context.DiffPrompts(t.Context(), &loombridgev1.DiffPromptsRequest{AgentId: agent, SessionId: "s"})
+	MustFail(t, err, codes.NotFound, "PROMPT_GONE")
+}
+
+// DiffPrompts names the section of the first byte that differs, and every section that
+// does.
+func TestDiffPrompts(t *testing.T) {
+	s := servertest.Start(t, nil)
+	send := func(change func(r *loombridgev1.AssembleRequest)) *loombridgev1.AssembleResponse {
+		t.Helper()
+		r := &loombridgev1.AssembleRequest{
+			AgentId: agent, SessionId: "s", Goal: "the goal", System: "You are careful.", WithoutTools: true, MaxTokens: 20_000,
+		}
+		change(r)
+		got, err := s.Context.Assemble(t.Context(), r)
+		must(t, err)
+		return got
+	}
+	diff := func(from, to *loombridgev1.AssembleResponse) *loombridgev1.DiffPromptsResponse {
+		t.Helper()
+		got, err := s.Context.DiffPrompts(t.Context(), &loombridgev1.DiffPromptsRequest{
+			AgentId: agent, SessionId: "s", FromPromptId: from.GetReceipt().GetPromptId(), ToPromptId: to.GetReceipt().GetPromptId(),
+		})
+		must(t, err)
+		return got
+	}
+	same := func(*loombridgev1.AssembleRequest) {}
+	c := &talk{tb: t, server: s, session: "s"}
+	c.say(userSays("Do it."))
+	c.say(&loombridgev1.Message{Role: loombridgev1.Role_ROLE_ASSISTANT, Content: "I begin."})
+	base := send(same)
+	for section, change := range map[string]func(r *loombridgev1.AssembleRequest){
+		"system": func(r *loombridgev1.AssembleRequest) { r.System = "You are careless." },
+		"goal":   func(r *loombridgev1.AssembleRequest) { r.Goal = "another goal" },
+		"tools":  func(r *loombridgev1.AssembleRequest) { r.WithoutTools = false },
+		"facts": func(r *loombridgev1.AssembleRequest) {
+			r.Settings = &loombridgev1.PromptSettings{Injections: []*loombridgev1.Injection{{
+				Name: "facts", Phase: loombridgev1.InjectionPhase_INJECTION_PHASE_RUNTIME, Content: "The sky is blue.",
+			}}}
+		},
+	} {
+		got := diff(base, send(change))
+		if got.GetDifference().GetSection() != section || len(got.GetSections()) == 0 {
+			t.Errorf("%s: %v", section, got)
+		}
+		if at := got.GetDifference().GetByte(); at <= 0 || got.GetFromExcerpt() == got.GetToExcerpt() {
+			t.Errorf("%s: byte %d, %q and %q", section, at, got.GetFromExcerpt(), got.GetToExcerpt())
+		}
+	}
+	if got := diff(base, send(same)); got.GetDifference() != nil || len(got.GetSections()) != 0 {
+		t.Errorf("the same prompt twice: %v", got)
+	}
+	c.say(userSays("And that."))
+	if got := diff(base, send(same)); got.GetDifference().GetSection() != "history" {
+		t.Errorf("a new message: %v", got)
+	}
+}
