@@ -57,7 +57,7 @@ type stand struct {
 // effects are those of all settings.
 func effects() []effect {
 	return slices.Concat(servingEffects(), accessEffects(), watchingEffects(), memoryEffects(), embedderEffects(), historyEffects(), decayEffects(),
-		resultEffects(), compressEffects(), blobEffects(), eventEffects(), sharingEffects(), scrubEffects(), limitEffects())
+		promptEffects(), resultEffects(), compressEffects(), blobEffects(), eventEffects(), sharingEffects(), scrubEffects(), limitEffects())
 }
 
 // Every setting of the table has an effect that a client sees.
